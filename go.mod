@@ -1,0 +1,22 @@
+module netsky
+
+go 1.26.0
+
+require (
+	github.com/fsnotify/fsnotify v1.10.1 // watches directories; each system's own way would be ours to keep
+	github.com/gorilla/websocket v1.5.3 // app-server speaks WebSocket; framing is theirs to get right
+	github.com/mattn/go-sqlite3 v1.14.52 // SQLite, the records
+	github.com/pelletier/go-toml/v2 v2.4.3 // netsky.toml; its errors name the line, also of an unknown key
+	github.com/rogpeppe/go-internal v1.16.0 // tests: scripts of verbs against the real program
+	github.com/urfave/cli/v2 v2.27.7 // the command table: options, help, completion
+	golang.org/x/sys v0.49.0 // openat, renameat2, flock, pidfd, kqueue: what package syscall lacks
+	golang.org/x/term v0.47.0 // whether a stream is a terminal, and its size
+	gopkg.in/natefinch/lumberjack.v2 v2.2.1 // rotates the daemon's log
+)
+
+require (
+	github.com/cpuguy83/go-md2man/v2 v2.0.7 // indirect
+	github.com/russross/blackfriday/v2 v2.1.0 // indirect
+	github.com/xrash/smetrics v0.0.0-20240521201337-686a1a2994c1 // indirect
+	golang.org/x/tools v0.26.0 // indirect
+)
