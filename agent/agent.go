@@ -1,0 +1,150 @@
+// Package agent says what an agent is: its name, the files it owns below the
+// home directory, how it was launched, which process it is, and the state it
+// reports. Every other package speaks these types; agent knows none of them.
+//
+// Files are small JSON objects, replaced atomically, so a reader sees the old
+// one or the new one and never half of either. A crash leaves at most a dot-file
+// named ".tmp-…" beside them, which no reader looks at. What must survive a loss
+// of power (desired state, mail) is fsynced; what is rendered anew at each spawn
+// is not.
+package agent
+
+import (
+	"cmp"
+	"crypto/rand"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"strconv"
+	"strings"
+)
+
+// An ID is an address on the bus: an agent's name, or the owner's.
+// The zero ID is no address; every other value that a function of this package
+// returned obeys the grammar agent(0|[1-9][0-9]{0,3})|agentinfinity|owner, so it
+// is safe as a file name, a tmux session name and a word of a command line.
+type ID string
+
+const (
+	Root     ID = "agent0"        // the manager
+	Infinity ID = "agentinfinity" // the repair agent
+	Owner    ID = "owner"         // the person; an address, never an agent
+)
+
+// MaxClones is the largest number a clone can have.
+const MaxClones = 9999
+
+// ErrName is what every refused name matches.
+var ErrName = errors.New("not an agent's name")
+
+// Clone is the ID of the clone with number n, which must be 1 to MaxClones.
+func Clone(n int) ID {
+	if n < 1 || n > MaxClones {
+		panic("agent: no such clone: " + strconv.Itoa(n))
+	}
+	return ID("agent" + strconv.Itoa(n))
+}
+
+// Parse reads an address as it is written in an envelope. It is strict: no
+// spaces, no other spelling of a number.
+func Parse(s string) (ID, error) {
+	switch id := ID(s); id {
+	case Root, Infinity, Owner:
+		return id, nil
+	}
+	digits, ok := strings.CutPrefix(s, "agent")
+	if !ok || len(digits) == 0 || len(digits) > 4 || digits[0] == '0' {
+		return "", nameError(s)
+	}
+	for i := range len(digits) {
+		if digits[i] < '0' || digits[i] > '9' {
+			return "", nameError(s)
+		}
+	}
+	return ID(s), nil
+}
+
+// ParseArg reads an address as a person types it: also 3 for agent3 and
+// infinity for agentinfinity.
+func ParseArg(s string) (ID, error) {
+	if id, err := Parse(s); err == nil {
+		return id, nil
+	}
+	if id, err := Parse("agent" + s); err == nil {
+		return id, nil
+	}
+	return "", nameError(s)
+}
+
+// ParseAgent is ParseArg for places where the owner's address is no answer.
+func ParseAgent(s string) (ID, error) {
+	id, err := ParseArg(s)
+	if err == nil && !id.IsAgent() {
+		return "", nameError(s)
+	}
+	return id, err
+}
+
+func nameError(s string) error {
+	if len(s) > 40 {
+		s = s[:40] + "…"
+	}
+	return fmt.Errorf("%q: %w: agent0, agent1 to agent9999, agentinfinity", s, ErrName)
+}
+
+// IsAgent reports whether the address is an agent's, and not the owner's.
+func (id ID) IsAgent() bool { return id != Owner && id != "" }
+
+// IsClone reports whether the agent is one of the workers agent1, agent2, ….
+func (id ID) IsClone() bool { return id.IsAgent() && id != Root && id != Infinity }
+
+// N is the value of AGENT_N for the agent: "0", "3", "infinity".
+func (id ID) N() string { return strings.TrimPrefix(string(id), "agent") }
+
+// Number is the agent's number, and false for agentinfinity and the owner.
+func (id ID) Number() (int, bool) {
+	n, err := strconv.Atoi(id.N())
+	return n, err == nil
+}
+
+// Roles, as the records name them.
+const (
+	RoleManager  = "manager"
+	RoleWorker   = "worker"
+	RoleWatchdog = "watchdog"
+	RoleOwner    = "owner"
+)
+
+// Role is what the address is for.
+func (id ID) Role() string {
+	switch id {
+	case Root:
+		return RoleManager
+	case Infinity:
+		return RoleWatchdog
+	case Owner:
+		return RoleOwner
+	}
+	return RoleWorker
+}
+
+// Compare orders addresses as people list them: agent0, agent1, …, agent10,
+// agentinfinity, owner.
+func Compare(a, b ID) int { return cmp.Compare(a.rank(), b.rank()) }
+
+func (id ID) rank() int {
+	if n, ok := id.Number(); ok {
+		return n
+	}
+	if id == Infinity {
+		return MaxClones + 1
+	}
+	return MaxClones + 2
+}
+
+// NewStart makes a start id: 16 hex digits that name one start of one agent.
+func NewStart() string {
+	var b [8]byte
+	rand.Read(b[:]) // never fails: crypto/rand ends the program instead
+	return hex.EncodeToString(b[:])
+}

@@ -1,0 +1,245 @@
+package agent
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"path"
+	"strconv"
+	"strings"
+	"sync/atomic"
+
+	"golang.org/x/sys/unix"
+)
+
+// ErrLink is what a path with a symbolic link below the home matches.
+var ErrLink = errors.New("is a symbolic link")
+
+// OpenDir opens a directory below the home, component by component, following
+// no symbolic link. With create it makes what is missing, mode 0700 whatever
+// the umask. The caller closes the file; its descriptor is for the *at calls.
+func (h Home) OpenDir(rel string, create bool) (*os.File, error) {
+	fd, err := open(h.dir, unix.O_DIRECTORY|unix.O_RDONLY)
+	if err != nil {
+		return nil, &fs.PathError{Op: "open", Path: h.dir, Err: err}
+	}
+	done := h.dir
+	for part := range strings.SplitSeq(path.Clean(rel), "/") {
+		if part == "." {
+			continue
+		}
+		if part == ".." || part == "" {
+			unix.Close(fd)
+			return nil, fmt.Errorf("%s: not a path below the home", rel)
+		}
+		done += "/" + part
+		next, err := openatDir(fd, part, create)
+		unix.Close(fd)
+		if err != nil {
+			return nil, &fs.PathError{Op: "open", Path: done, Err: err}
+		}
+		fd = next
+	}
+	return os.NewFile(uintptr(fd), done), nil
+}
+
+func openatDir(dir int, name string, create bool) (int, error) {
+	const flags = unix.O_DIRECTORY | unix.O_NOFOLLOW | unix.O_RDONLY
+	fd, err := openat(dir, name, flags, 0)
+	if err == unix.ENOENT && create {
+		made := unix.Mkdirat(dir, name, 0o700)
+		if made != nil && made != unix.EEXIST {
+			return -1, made
+		}
+		if fd, err = openat(dir, name, flags, 0); err == nil && made == nil {
+			err = unix.Fchmod(fd, 0o700)
+			if err != nil {
+				unix.Close(fd)
+			}
+		}
+	}
+	if err == unix.ENOTDIR || err == unix.ELOOP {
+		var st unix.Stat_t
+		if unix.Fstatat(dir, name, &st, unix.AT_SYMLINK_NOFOLLOW) == nil && st.Mode&unix.S_IFMT == unix.S_IFLNK {
+			return -1, ErrLink
+		}
+	}
+	return fd, err
+}
+
+func open(name string, flags int) (fd int, err error) {
+	for {
+		fd, err = unix.Open(name, flags|unix.O_CLOEXEC, 0)
+		if err != unix.EINTR {
+			return fd, err
+		}
+	}
+}
+
+func openat(dir int, name string, flags int, mode uint32) (fd int, err error) {
+	for {
+		fd, err = unix.Openat(dir, name, flags|unix.O_CLOEXEC, mode)
+		if err != unix.EINTR {
+			return fd, err
+		}
+	}
+}
+
+var tempCount atomic.Uint64
+
+// WriteFile replaces the file atomically: a dot-file in the same directory,
+// mode 0600, then a rename. With sync the file and the directory are fsynced
+// first and last, so that the new content survives a loss of power.
+func (h Home) WriteFile(rel string, data []byte, sync bool) error {
+	return h.writeFiles(path.Dir(rel), []string{path.Base(rel)}, data, sync)
+}
+
+// writeFiles is WriteFile of the same data to several files of a directory. With
+// an error some may have been replaced. All are written before the first is
+// flushed, so that the flushes are nearly one.
+func (h Home) writeFiles(rel string, names []string, data []byte, sync bool) (err error) {
+	dir, err := h.OpenDir(rel, true)
+	if err != nil {
+		return err
+	}
+	defer dir.Close()
+	d := int(dir.Fd())
+	temps := make([]*os.File, 0, len(names))
+	defer func() {
+		for _, f := range temps {
+			f.Close()
+			if err != nil {
+				unix.Unlinkat(d, f.Name(), 0) // but for those that have their name
+			}
+		}
+	}()
+	for _, name := range names {
+		f, err := writeTemp(d, data)
+		if err != nil {
+			return &fs.PathError{Op: "write", Path: h.Path(rel, name), Err: err}
+		}
+		temps = append(temps, f)
+	}
+	if sync {
+		for i, f := range temps {
+			if err := f.Sync(); err != nil {
+				return &fs.PathError{Op: "write", Path: h.Path(rel, names[i]), Err: reason(err)}
+			}
+		}
+	}
+	for i, f := range temps {
+		if err := f.Close(); err != nil {
+			return &fs.PathError{Op: "write", Path: h.Path(rel, names[i]), Err: reason(err)}
+		}
+		if err := unix.Renameat(d, f.Name(), d, names[i]); err != nil {
+			return &fs.PathError{Op: "rename", Path: h.Path(rel, names[i]), Err: err}
+		}
+	}
+	if sync {
+		return dir.Sync()
+	}
+	return nil
+}
+
+// writeTemp makes a dot-file with the data; its Name is that in the directory.
+func writeTemp(dir int, data []byte) (*os.File, error) {
+	temp := ".tmp-" + strconv.Itoa(os.Getpid()) + "-" + strconv.FormatUint(tempCount.Add(1), 10)
+	fd, err := openat(dir, temp, unix.O_WRONLY|unix.O_CREAT|unix.O_EXCL|unix.O_NOFOLLOW, 0o600)
+	if err == unix.EEXIST { // left by a dead process that had our number
+		unix.Unlinkat(dir, temp, 0)
+		fd, err = openat(dir, temp, unix.O_WRONLY|unix.O_CREAT|unix.O_EXCL|unix.O_NOFOLLOW, 0o600)
+	}
+	if err != nil {
+		return nil, err
+	}
+	f := os.NewFile(uintptr(fd), temp)
+	_, err = f.Write(data)
+	if err == nil {
+		err = f.Chmod(0o600)
+	}
+	if err != nil {
+		f.Close()
+		unix.Unlinkat(dir, temp, 0)
+		return nil, reason(err)
+	}
+	return f, nil
+}
+
+// reason is an error without a path, for where the path is named.
+func reason(err error) error {
+	var p *fs.PathError
+	if errors.As(err, &p) {
+		return p.Err
+	}
+	return err
+}
+
+// ReadFile reads a file of at most limit bytes. It never blocks on a FIFO or a
+// device and never follows a link: only a regular file is read.
+func (h Home) ReadFile(rel string, limit int64) ([]byte, error) {
+	f, err := h.openFile(rel, unix.O_RDONLY, false)
+	if err != nil {
+		return nil, err
+	}
+	defer f.Close()
+	data, err := io.ReadAll(io.LimitReader(f, limit+1))
+	if err != nil {
+		return nil, err
+	}
+	if int64(len(data)) > limit {
+		return nil, fmt.Errorf("%s: larger than %d bytes", h.Path(rel), limit)
+	}
+	return data, nil
+}
+
+// OpenAppend opens a file for appending, made with mode 0600 if it is missing.
+// One Write call of a whole line is not mixed with another process's.
+func (h Home) OpenAppend(rel string) (*os.File, error) {
+	return h.openFile(rel, unix.O_WRONLY|unix.O_APPEND|unix.O_CREAT, true)
+}
+
+func (h Home) openFile(rel string, flags int, create bool) (*os.File, error) {
+	dir, err := h.OpenDir(path.Dir(rel), create)
+	if err != nil {
+		return nil, err
+	}
+	defer dir.Close()
+	fd, err := openat(int(dir.Fd()), path.Base(rel), flags|unix.O_NOFOLLOW|unix.O_NONBLOCK, 0o600)
+	if err == unix.ELOOP {
+		err = ErrLink
+	}
+	if err != nil {
+		return nil, &fs.PathError{Op: "open", Path: h.Path(rel), Err: err}
+	}
+	f := os.NewFile(uintptr(fd), h.Path(rel))
+	info, err := f.Stat()
+	if err == nil && !info.Mode().IsRegular() {
+		err = fmt.Errorf("%s: not a regular file", h.Path(rel))
+	}
+	if err == nil && create {
+		err = f.Chmod(0o600)
+	}
+	if err != nil {
+		f.Close()
+		return nil, err
+	}
+	return f, nil
+}
+
+// Remove removes a file below the home; one that is not there is no error.
+func (h Home) Remove(rel string) error {
+	dir, err := h.OpenDir(path.Dir(rel), false)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	defer dir.Close()
+	if err := unix.Unlinkat(int(dir.Fd()), path.Base(rel), 0); err != nil && err != unix.ENOENT {
+		return &fs.PathError{Op: "remove", Path: h.Path(rel), Err: err}
+	}
+	return nil
+}

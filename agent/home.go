@@ -1,0 +1,154 @@
+package agent
+
+import (
+	"crypto/sha256"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+)
+
+// MaxHome is the longest home directory's path in bytes: a unix socket's path
+// must fit in 104 bytes on macOS, and ours lie in run/ below it.
+const MaxHome = 80
+
+// A Home is the directory that holds all of one netsky: $NETSKY_HOME, else
+// ~/.netsky. Paths below it are written relative to it, with slashes, and are
+// opened without following a symbolic link; the home itself may be one.
+type Home struct {
+	dir     string
+	regular bool // it is ~/.netsky
+}
+
+// FindHome resolves the home directory from the environment.
+// It makes nothing.
+func FindHome(getenv func(string) string) (Home, error) {
+	user := getenv("HOME")
+	usual := ""
+	if filepath.IsAbs(user) {
+		usual = filepath.Join(user, ".netsky")
+	}
+	dir := getenv("NETSKY_HOME")
+	switch {
+	case dir == "" && usual == "":
+		return Home{}, errors.New("HOME: not set, and NETSKY_HOME neither")
+	case dir == "":
+		dir = usual
+	case !filepath.IsAbs(dir):
+		return Home{}, fmt.Errorf("NETSKY_HOME: %q is not an absolute path", dir)
+	}
+	dir = filepath.Clean(dir)
+	if len(dir) > MaxHome {
+		return Home{}, fmt.Errorf("NETSKY_HOME: %q has %d bytes; unix sockets below it allow %d", dir, len(dir), MaxHome)
+	}
+	if strings.ContainsAny(dir, "\x00\n\r") {
+		return Home{}, fmt.Errorf("NETSKY_HOME: %q holds a control character", dir)
+	}
+	return Home{dir: dir, regular: dir == usual}, nil
+}
+
+// HomeAt is the home at an absolute path, for tests and for tours.
+func HomeAt(dir string) (Home, error) {
+	return FindHome(func(k string) string {
+		switch k {
+		case "NETSKY_HOME":
+			return dir
+		case "HOME":
+			return os.Getenv("HOME")
+		}
+		return ""
+	})
+}
+
+// Dir is the home's absolute path.
+func (h Home) Dir() string { return h.dir }
+
+// Path is the absolute path of a file below the home.
+func (h Home) Path(rel ...string) string {
+	return filepath.Join(append([]string{h.dir}, rel...)...)
+}
+
+// TmuxSocket is the name of the tmux server that belongs to this home: "netsky"
+// for ~/.netsky, and one with a hash of the path for any other, so that two
+// homes on one machine never share a server.
+func (h Home) TmuxSocket() string {
+	if h.regular {
+		return "netsky"
+	}
+	sum := sha256.Sum256([]byte(h.dir))
+	return "netsky-" + hex.EncodeToString(sum[:4])
+}
+
+// The files below a home. Each name stands once, here.
+const (
+	ConfigFile   = "netsky.toml"
+	TmuxConfFile = "tmux.conf"
+	DBFile       = "meta.db"
+	Channels     = "channels/agent"
+	SpoolDir     = "state/spool"
+	DemoDir      = "state/demo"
+	ReportDir    = "state/agents"
+	KeeperDir    = "state/keepers"
+	DesiredDir   = "state/desired"
+	LaunchDir    = "state/launch"
+	EventsDir    = "state/events"
+	PromptDir    = "state/prompts"
+	LockDir      = "run/lock"
+	RunDir       = "run"
+	LogDir       = "logs"
+	DaemonPID    = "run/daemon.pid"
+	DaemonSocket = "run/daemon.sock"
+)
+
+// Mailbox is the directory of an address on the bus.
+func Mailbox(id ID) string { return Channels + "/" + string(id) }
+
+// PromptFile holds the agent's rendered system prompt.
+func PromptFile(id ID) string { return PromptDir + "/" + string(id) + ".md" }
+
+// EventsFile holds what witnesses in other processes saw of the agent.
+func EventsFile(id ID) string { return EventsDir + "/" + string(id) + ".jsonl" }
+
+// Workspace is where a clone puts its git worktrees.
+func Workspace(id ID) string { return "workspaces/" + string(id) }
+
+func launchFile(id ID) string     { return LaunchDir + "/" + string(id) + ".json" }
+func keeperFile(id ID) string     { return KeeperDir + "/" + string(id) + ".json" }
+func reportFile(id ID) string     { return ReportDir + "/" + string(id) + ".json" }
+func desiredFile(n string) string { return DesiredDir + "/" + n }
+
+// homeDirs are made with the home; mailboxes are made by whoever needs one.
+var homeDirs = []string{
+	Channels, PromptDir, LaunchDir, KeeperDir, ReportDir, EventsDir, DesiredDir,
+	SpoolDir, DemoDir, "state/codex", "state/approvals", LockDir, "workspaces", LogDir,
+}
+
+// Make creates the home and its directories with mode 0700 and repairs the
+// home's own mode. It says in repaired what it had to repair.
+func (h Home) Make() (repaired []string, err error) {
+	if err := os.MkdirAll(h.dir, 0o700); err != nil {
+		return nil, err
+	}
+	info, err := os.Stat(h.dir)
+	if err != nil {
+		return nil, err
+	}
+	if perm := info.Mode().Perm(); perm != 0o700 {
+		if err := os.Chmod(h.dir, 0o700); err != nil {
+			return nil, err
+		}
+		if perm&0o077 != 0 {
+			repaired = append(repaired, fmt.Sprintf("%s: was open to others (mode %04o), is 0700 now", h.dir, perm))
+		}
+	}
+	for _, rel := range homeDirs {
+		d, err := h.OpenDir(rel, true)
+		if err != nil {
+			return repaired, err
+		}
+		d.Close()
+	}
+	return repaired, nil
+}

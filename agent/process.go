@@ -1,0 +1,116 @@
+package agent
+
+import "os"
+
+// A Process names one process for good: its number and when it was born.
+// A number alone is given out again.
+type Process struct {
+	PID   int   `json:"pid"`
+	Start int64 `json:"pid_start"` // clock ticks since boot (Linux), microseconds since 1970 (macOS)
+}
+
+// Self is this process.
+func Self() Process {
+	p, err := FindProcess(os.Getpid())
+	if err != nil {
+		return Process{PID: os.Getpid()}
+	}
+	return p
+}
+
+// FindProcess names the process that has the number now. A zombie counts as
+// gone: its error matches fs.ErrNotExist.
+func FindProcess(pid int) (Process, error) {
+	s, err := procStat(pid)
+	return Process{PID: pid, Start: s.start}, err
+}
+
+// Alive reports whether the process still runs. One whose birth is unknown
+// (Start 0) is judged by its number alone.
+func (p Process) Alive() bool {
+	if p.PID <= 0 {
+		return false
+	}
+	now, err := FindProcess(p.PID)
+	return err == nil && (p.Start == 0 || now.Start == p.Start)
+}
+
+// A Family is where a family of processes begins. PID 0 and Mark "" are none.
+type Family struct {
+	PID int
+	// Mark is "NAME=value". Where the system tells environments, a process whose
+	// environment holds it belongs to the family wherever it hangs: it was started
+	// by one that has died since.
+	Mark string
+}
+
+// Descendants lists the living processes below pid and those with the mark,
+// parents first. keep names processes to leave out with all below them.
+func Descendants(pid int, mark string, keep ...int) ([]Process, error) {
+	lists, err := Families([]Family{{pid, mark}}, keep...)
+	if err != nil {
+		return nil, err
+	}
+	return lists[0], nil
+}
+
+// Families is Descendants of several families by one look at all processes. One
+// that could belong to two is listed once, with the family that it hangs below.
+func Families(list []Family, keep ...int) ([][]Process, error) {
+	all, err := procTable()
+	if err != nil {
+		return nil, err
+	}
+	f := forest{children: make(map[int][]procEntry), seen: map[int]bool{os.Getpid(): true}}
+	for _, e := range all {
+		f.children[e.parent] = append(f.children[e.parent], e)
+	}
+	for _, k := range keep {
+		f.seen[k] = true
+		f.below(k)
+	}
+	lists := make([][]Process, len(list))
+	marks := make(map[string]int)
+	for i, family := range list {
+		if family.PID > 0 {
+			lists[i] = f.below(family.PID)
+		}
+		if family.Mark != "" {
+			marks[family.Mark] = i
+		}
+	}
+	for _, family := range list {
+		f.seen[family.PID] = true // the first of a family is not listed
+	}
+	for _, e := range all {
+		if f.seen[e.pid] {
+			continue
+		}
+		if i, ok := procMark(e.pid, marks); ok {
+			f.seen[e.pid] = true
+			lists[i] = append(append(lists[i], Process{PID: e.pid, Start: e.start}), f.below(e.pid)...)
+		}
+	}
+	return lists, nil
+}
+
+// A forest is all processes, and which of them have been listed or left out.
+type forest struct {
+	children map[int][]procEntry
+	seen     map[int]bool
+}
+
+func (f forest) below(pid int) (list []Process) {
+	for _, c := range f.children[pid] {
+		if !f.seen[c.pid] {
+			f.seen[c.pid] = true
+			list = append(append(list, Process{PID: c.pid, Start: c.start}), f.below(c.pid)...)
+		}
+	}
+	return list
+}
+
+type procEntry struct {
+	pid, parent int
+	start       int64
+}

@@ -1,0 +1,47 @@
+package agent
+
+import (
+	"fmt"
+	"io/fs"
+
+	"golang.org/x/sys/unix"
+)
+
+func procStat(pid int) (procEntry, error) {
+	k, err := unix.SysctlKinfoProc("kern.proc.pid", pid)
+	if err == unix.EIO { // an answer of no bytes: no process has the number
+		return procEntry{}, fmt.Errorf("process %d: %w", pid, fs.ErrNotExist)
+	}
+	if err != nil {
+		return procEntry{}, err
+	}
+	const zombie = 5 // SZOMB, <sys/proc.h>
+	if int(k.Proc.P_pid) != pid || k.Proc.P_stat == zombie {
+		return procEntry{}, fmt.Errorf("process %d: %w", pid, fs.ErrNotExist)
+	}
+	return entry(k), nil
+}
+
+func procTable() ([]procEntry, error) {
+	all, err := unix.SysctlKinfoProcSlice("kern.proc.all")
+	if err != nil {
+		return nil, err
+	}
+	list := make([]procEntry, len(all))
+	for i := range all {
+		list[i] = entry(&all[i])
+	}
+	return list, nil
+}
+
+func entry(k *unix.KinfoProc) procEntry {
+	t := k.Proc.P_starttime
+	return procEntry{
+		pid:    int(k.Proc.P_pid),
+		parent: int(k.Eproc.Ppid),
+		start:  t.Sec*1e6 + int64(t.Usec),
+	}
+}
+
+// procMark: macOS tells no environment of another process without privilege.
+func procMark(int, map[string]int) (int, bool) { return 0, false }

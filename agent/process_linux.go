@@ -1,0 +1,76 @@
+package agent
+
+import (
+	"bytes"
+	"fmt"
+	"io/fs"
+	"os"
+	"strconv"
+)
+
+// procStat reads /proc/PID/stat: fields 3 (state), 4 (parent), 20 (threads) and
+// 22 (start) of proc(5), counted after the last ')' because a program's name may
+// hold anything.
+func procStat(pid int) (procEntry, error) {
+	data, err := os.ReadFile("/proc/" + strconv.Itoa(pid) + "/stat")
+	if err != nil {
+		return procEntry{}, err
+	}
+	_, rest, ok := bytes.Cut(data[max(bytes.LastIndexByte(data, ')'), 0):], []byte(") "))
+	f := bytes.Fields(rest)
+	if !ok || len(f) < 20 {
+		return procEntry{}, fmt.Errorf("/proc/%d/stat: not understood", pid)
+	}
+	// The first thread of a process is a zombie, and its descriptors and locks
+	// are held on, as long as another thread runs or is still dying.
+	if threads := string(f[17]); f[0][0] == 'X' || f[0][0] == 'Z' && (threads == "0" || threads == "1") {
+		return procEntry{}, fmt.Errorf("process %d: %w", pid, fs.ErrNotExist)
+	}
+	parent, err := strconv.Atoi(string(f[1]))
+	if err != nil {
+		return procEntry{}, err
+	}
+	start, err := strconv.ParseInt(string(f[19]), 10, 64)
+	return procEntry{pid: pid, parent: parent, start: start}, err
+}
+
+func procTable() ([]procEntry, error) {
+	d, err := os.Open("/proc")
+	if err != nil {
+		return nil, err
+	}
+	defer d.Close()
+	names, err := d.Readdirnames(-1)
+	if err != nil {
+		return nil, err
+	}
+	list := make([]procEntry, 0, len(names))
+	for _, n := range names {
+		pid, err := strconv.Atoi(n)
+		if err != nil {
+			continue
+		}
+		if e, err := procStat(pid); err == nil { // gone meanwhile: none
+			list = append(list, e)
+		}
+	}
+	return list, nil
+}
+
+// procMark finds which of the words the environment holds that a process was
+// started with. Another user's is not told, and so never matches.
+func procMark(pid int, words map[string]int) (int, bool) {
+	if len(words) == 0 {
+		return 0, false
+	}
+	env, err := os.ReadFile("/proc/" + strconv.Itoa(pid) + "/environ")
+	if err != nil {
+		return 0, false
+	}
+	for v := range bytes.SplitSeq(env, []byte{0}) {
+		if i, ok := words[string(v)]; ok {
+			return i, true
+		}
+	}
+	return 0, false
+}

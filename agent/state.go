@@ -1,0 +1,149 @@
+package agent
+
+import (
+	"encoding/json"
+	"fmt"
+	"time"
+)
+
+// A State is how an agent is, in one word.
+type State string
+
+const (
+	Starting     State = "starting"
+	Idle         State = "idle"
+	Busy         State = "busy"
+	Waiting      State = "waiting" // for a dialog or an approval
+	Blocked      State = "blocked" // login, quota
+	Hung         State = "hung"
+	Dead         State = "dead"
+	CrashLooping State = "crash-looping"
+	Down         State = "down"
+	Unknown      State = "unknown"
+)
+
+// Ready reports whether an agent in this state has finished starting.
+func (s State) Ready() bool { return s == Idle || s == Busy || s == Waiting || s == Blocked }
+
+// A Report is state/agents/<agent>.json: what the agent's receiver says of it.
+type Report struct {
+	Start    string `json:"start"`
+	State    State  `json:"state"`
+	SinceMS  int64  `json:"since_ms"`
+	Evidence string `json:"evidence,omitempty"` // what the verdict rests on
+	Detail   string `json:"detail,omitempty"`   // what it is busy with or waits for
+}
+
+// A Launch is state/launch/<agent>.json: all that the keeper in the pane needs.
+// It may hold secrets (the environment), so it is never printed.
+type Launch struct {
+	Agent      ID       `json:"agent"`
+	Start      string   `json:"start"` // the start id
+	Runtime    string   `json:"runtime"`
+	Argv       []string `json:"argv"` // argv[0] is an absolute path
+	Env        []string `json:"env"`  // the whole environment
+	Dir        string   `json:"dir"`
+	PromptFile string   `json:"prompt_file"`
+	Model      string   `json:"model,omitempty"`
+	Resume     string   `json:"resume,omitempty"` // the conversation to go on with
+	StartedMS  int64    `json:"started_ms"`
+}
+
+// A Keeper is state/keepers/<agent>.json: the program in the pane and how it
+// ended, written by the keeper. EndedMS is 0 while the program runs; after it
+// exactly one of Status and Signal is set.
+type Keeper struct {
+	Start     string `json:"start"`
+	Process          // the program
+	Program   string `json:"program"`
+	StartedMS int64  `json:"started_ms"`
+	EndedMS   int64  `json:"ended_ms,omitempty"`
+	Status    *int   `json:"status,omitempty"` // 0 to 255
+	Signal    string `json:"signal,omitempty"` // "SIGKILL"
+}
+
+// Ending says in words how the program ended: "3", "SIGKILL"; "" while it runs.
+func (k Keeper) Ending() string {
+	switch {
+	case k.EndedMS == 0:
+		return ""
+	case k.Status != nil:
+		return fmt.Sprint(*k.Status)
+	}
+	return k.Signal
+}
+
+// Desired is state/desired/<agent> or state/desired/daemon: what the owner last
+// wanted. Nothing restarts what is wanted down.
+type Desired struct {
+	Up   bool   `json:"up"`
+	AtMS int64  `json:"at_ms"`
+	By   string `json:"by"`
+}
+
+// DaemonName is the daemon's name among the desired states and the locks.
+const DaemonName = "daemon"
+
+const maxStateFile = 4 << 20
+
+func (h Home) save(rel string, v any, sync bool) error {
+	data, err := json.Marshal(v)
+	if err != nil {
+		return fmt.Errorf("%s: %w", rel, err)
+	}
+	return h.WriteFile(rel, append(data, '\n'), sync)
+}
+
+func load[T any](h Home, rel string) (v T, err error) {
+	data, err := h.ReadFile(rel, maxStateFile)
+	if err != nil {
+		return v, err
+	}
+	if err := json.Unmarshal(data, &v); err != nil {
+		return v, fmt.Errorf("%s: %w", h.Path(rel), err)
+	}
+	return v, nil
+}
+
+// SaveReport, SaveLaunch and SaveKeeper replace the agent's file; the Load
+// functions read it, and their error matches fs.ErrNotExist if there is none.
+func (h Home) SaveReport(id ID, r Report) error { return h.save(reportFile(id), r, false) }
+func (h Home) SaveLaunch(l Launch) error        { return h.save(launchFile(l.Agent), l, false) }
+func (h Home) SaveKeeper(id ID, k Keeper) error { return h.save(keeperFile(id), k, false) }
+
+func (h Home) LoadReport(id ID) (Report, error) { return load[Report](h, reportFile(id)) }
+func (h Home) LoadLaunch(id ID) (Launch, error) { return load[Launch](h, launchFile(id)) }
+func (h Home) LoadKeeper(id ID) (Keeper, error) { return load[Keeper](h, keeperFile(id)) }
+
+// SetDesired puts down what is wanted of an agent (or of DaemonName) so that it
+// survives a loss of power.
+func (h Home) SetDesired(name string, up bool, by string) error {
+	return h.save(desiredFile(name), Desired{Up: up, AtMS: time.Now().UnixMilli(), By: by}, true)
+}
+
+// SetAllDesired is SetDesired of several agents in one go.
+func (h Home) SetAllDesired(ids []ID, up bool, by string) error {
+	data, err := json.Marshal(Desired{Up: up, AtMS: time.Now().UnixMilli(), By: by})
+	if err != nil || len(ids) == 0 {
+		return err
+	}
+	names := make([]string, len(ids))
+	for i, id := range ids {
+		names[i] = string(id)
+	}
+	return h.writeFiles(DesiredDir, names, append(data, '\n'), true)
+}
+
+// LoadDesired is what is wanted; nothing on file means down.
+func (h Home) LoadDesired(name string) (Desired, error) {
+	return load[Desired](h, desiredFile(name))
+}
+
+// ClearReports removes what an earlier start of the agent left to be believed:
+// its report and its keeper's word.
+func (h Home) ClearReports(id ID) error {
+	if err := h.Remove(reportFile(id)); err != nil {
+		return err
+	}
+	return h.Remove(keeperFile(id))
+}
