@@ -1,0 +1,4 @@
+package tmux
+
+// Unvis is what Capture undoes of tmux's escapes, for its fuzz test.
+var Unvis = unvis

@@ -1,0 +1,121 @@
+package tmux
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+)
+
+// OpenHub makes a session into which windows of other sessions can be linked to
+// watch them, and attaches a control client to it. A hub that an earlier process
+// left under this name is ended first, with the windows that only it still has;
+// windows of other sessions stay as they are. Hubs are left out of every list of
+// panes. The session outlives the client; a session of this name that is no hub
+// is an error.
+func (s *Server) OpenHub(ctx context.Context, name string) (*Client, error) {
+	if !nameOK(name) {
+		return nil, fmt.Errorf("tmux: hub %q: want letters, digits, - or _", name)
+	}
+	ctx, cancel := withPatience(ctx)
+	defer cancel()
+	at := " -t =" + name + ":"
+	// Its own program is cat, of which nothing is asked but to be there. The
+	// hub must never have destroy-unattached: with that option and two control
+	// clients, tmux 3.3a dies when their parent is killed.
+	panes, err := s.batch(ctx, []string{
+		"if-shell -F" + at + ` "#{` + hubTag + `}" { kill-session -t =` + name + " }",
+		"new-session -d -s " + name + " -n hub -x 200 -y 50 -- /bin/sh -c \"exec cat\" ; set-option" + at + " " + hubTag + " 1",
+	})
+	if err != nil {
+		return nil, fmt.Errorf("hub %s: %w", name, err)
+	}
+	for _, p := range panes {
+		if p.Session == name && p.hub {
+			return s.Control(ctx, name)
+		}
+	}
+	return nil, fmt.Errorf("tmux: hub %s: not there after it was made", name)
+}
+
+// CloseHub ends the hub session of that name, with the windows that only it
+// has. One that is not there is no error; a session that is no hub stays.
+func (s *Server) CloseHub(ctx context.Context, name string) error {
+	if !nameOK(name) {
+		return fmt.Errorf("tmux: hub %q: want letters, digits, - or _", name)
+	}
+	ctx, cancel := withPatience(ctx)
+	defer cancel()
+	list, err := s.list(ctx)
+	if errors.Is(err, ErrNoServer) {
+		return nil
+	}
+	if err != nil {
+		return fmt.Errorf("hub %s: %w", name, err)
+	}
+	for _, p := range list {
+		if p.hub && p.Session == name {
+			// Asked again by tmux itself, in the same call as the end.
+			at := " -t =" + name + ":"
+			_, err := s.afterwards(ctx, []string{"if-shell -F" + at + ` "#{` + hubTag + `}" { kill-session -t =` + name + " }"})
+			if errors.Is(err, ErrNoServer) {
+				return nil // it was the last session
+			}
+			return err
+		}
+	}
+	return nil
+}
+
+// Capture is [Server.Capture] by the control client. It goes through a buffer
+// of tmux's, because tmux 3.3a never frees the text of a direct one.
+func (c *Client) Capture(ctx context.Context, pane string, o Capture) (string, error) {
+	target, err := exact(pane)
+	if err != nil {
+		return "", err
+	}
+	b := " -b " + c.id + "capture"
+	out, err := c.Do(ctx, "capture-pane"+o.flags()+" -t "+Quote(target)+b+" ; show-buffer"+b+" ; delete-buffer"+b)
+	if err != nil {
+		return "", err
+	}
+	text, err := unvis(out)
+	if err != nil {
+		return "", fmt.Errorf("tmux show-buffer: %s: %w", pane, err)
+	}
+	return text, nil
+}
+
+// unvis undoes what tmux does to text for a control client: \\ for a backslash,
+// \$ for a dollar, \ooo and C's letters for control characters.
+func unvis(s string) (string, error) {
+	if !strings.Contains(s, `\`) {
+		return s, nil
+	}
+	var b strings.Builder
+	b.Grow(len(s))
+	for i := 0; i < len(s); i++ {
+		if s[i] != '\\' {
+			b.WriteByte(s[i])
+			continue
+		}
+		i++
+		if i == len(s) {
+			return "", errors.New("a backslash at the end")
+		}
+		if i+2 < len(s) && s[i] <= '3' && octal(s[i]) && octal(s[i+1]) && octal(s[i+2]) {
+			b.WriteByte((s[i]-'0')<<6 | (s[i+1]-'0')<<3 | (s[i+2] - '0'))
+			i += 2
+			continue
+		}
+		at := strings.IndexByte("abtnvfrsE0", s[i])
+		if at < 0 {
+			b.WriteByte(s[i])
+			continue
+		}
+		b.WriteByte("\a\b\t\n\v\f\r \x1b\x00"[at])
+	}
+	return b.String(), nil
+}
+
+func octal(c byte) bool { return c >= '0' && c <= '7' }

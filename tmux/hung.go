@@ -1,0 +1,53 @@
+package tmux
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"net"
+	"syscall"
+)
+
+// Reap ends a server that has been told to exit and hangs in it, as tmux 3.3a
+// can when a control client was attached: it has no sessions any more, takes
+// connections, refuses every command, and keeps a new server from starting. A
+// server that answers is left alone, which is an error; none at all is not. The
+// default server is refused, because it is a person's.
+func (s *Server) Reap(ctx context.Context) error {
+	if s.label() == "default" {
+		return errors.New("tmux: the default server is not ours to end")
+	}
+	ctx, cancel := withPatience(ctx)
+	defer cancel()
+	conn, err := (&net.Dialer{}).DialContext(ctx, "unix", s.path())
+	if errors.Is(err, fs.ErrNotExist) || errors.Is(err, syscall.ECONNREFUSED) {
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	defer conn.Close() // while it is open the number is this server's
+	pid, err := peer(conn.(*net.UnixConn))
+	if err != nil {
+		return fmt.Errorf("tmux: server %s: %w", s.label(), err)
+	}
+	if _, err := s.run(ctx, nil, "list-sessions"); !errors.Is(err, ErrNoServer) {
+		return errors.Join(fmt.Errorf("tmux: server %s answers", s.label()), err)
+	}
+	if err := syscall.Kill(pid, syscall.SIGKILL); err != nil && !errors.Is(err, syscall.ESRCH) {
+		return fmt.Errorf("tmux: server %s, process %d: %w", s.label(), pid, err)
+	}
+	_ = conn.Close()
+	return s.unlink(ctx)
+}
+
+// peer is the process that listens at the other end.
+func peer(conn *net.UnixConn) (pid int, err error) {
+	raw, err := conn.SyscallConn()
+	if err != nil {
+		return 0, err
+	}
+	cerr := raw.Control(func(fd uintptr) { pid, err = peerOf(int(fd)) })
+	return pid, errors.Join(err, cerr)
+}

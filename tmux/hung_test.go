@@ -1,0 +1,70 @@
+package tmux_test
+
+import (
+	"errors"
+	"net"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"testing"
+
+	"netsky/tmux"
+)
+
+// refuse is a process that takes connections at a socket and answers nothing, as
+// a server does that hangs in its exit.
+func refuse(path string) {
+	l, err := net.Listen("unix", path)
+	if err != nil {
+		panic(err)
+	}
+	for {
+		conn, err := l.Accept()
+		if err != nil {
+			panic(err)
+		}
+		conn.Close()
+	}
+}
+
+// Reap makes room for a new server where an old one refuses everything.
+func TestReap(t *testing.T) {
+	dir, err := os.MkdirTemp("", "n")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer os.RemoveAll(dir)
+	s := &tmux.Server{Socket: filepath.Join(dir, "s")}
+	if err := s.Reap(t.Context()); err != nil {
+		t.Errorf("without a server: %v", err)
+	}
+	cmd := exec.Command(os.Args[0])
+	cmd.Env = append(os.Environ(), "REFUSER="+s.Socket)
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	ended := make(chan error, 1)
+	go func() { ended <- cmd.Wait() }()
+	t.Cleanup(func() { _ = cmd.Process.Kill() })
+	eventually(t, "the socket", func() bool { _, err := os.Stat(s.Socket); return err == nil })
+	if _, err := s.Start(t.Context(), nil, []tmux.Session{idle("a")}); !errors.Is(err, tmux.ErrNoServer) {
+		t.Errorf("Start() = %v, want ErrNoServer", err)
+	}
+	if err := s.Reap(t.Context()); err != nil {
+		t.Errorf("Reap() = %v", err)
+	}
+	<-ended
+	mustStart(t, s, idle("a"))
+	t.Cleanup(func() { mustStop(t, s) })
+
+	// One that answers is not Reap's business.
+	if err := s.Reap(t.Context()); err == nil {
+		t.Error("Reap() of a server that answers: no error")
+	}
+	if got := names(mustPanes(t, s)); len(got) != 1 {
+		t.Errorf("sessions %v", got)
+	}
+	if err := (&tmux.Server{}).Reap(t.Context()); err == nil {
+		t.Error("Reap() of a person's own server: no error")
+	}
+}

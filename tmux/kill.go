@@ -1,0 +1,113 @@
+package tmux
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+)
+
+// Kill ends the sessions of the given panes, which must come from
+// [Server.Panes] or [Server.Start], with all their windows, wherever those are
+// linked. A session that is gone already is no error, nor is a server that is
+// another one by now. What the programs did with the hangup is not known here.
+func (s *Server) Kill(ctx context.Context, list ...Pane) error {
+	for _, p := range list {
+		if p.Server == "" || p.SessionID == "" {
+			return fmt.Errorf("tmux: session %q: a pane without its ids", p.Session)
+		}
+	}
+	if len(list) == 0 {
+		return nil
+	}
+	ctx, cancel := withPatience(ctx)
+	defer cancel()
+	before, err := s.list(ctx)
+	if err != nil {
+		return ignoreNoServer(err)
+	}
+	d := doomedOf(list, before)
+	if len(d.sessions) == 0 {
+		return nil
+	}
+	after, err := s.afterwards(ctx, d.lines(before[0].Server))
+	if err != nil {
+		return ignoreNoServer(err)
+	}
+	for _, p := range after {
+		if p.Server == before[0].Server && (d.sessions[p.SessionID] || d.windows[p.Window]) {
+			return fmt.Errorf("tmux kill-session: %s in session %s is still there", p.ID, p.Session)
+		}
+	}
+	return nil
+}
+
+func ignoreNoServer(err error) error {
+	if errors.Is(err, ErrNoServer) {
+		return nil
+	}
+	return err
+}
+
+// doomed is what a Kill has to end, by id.
+type doomed struct {
+	sessions map[string]bool
+	windows  map[string]bool // of those sessions
+	linked   map[string]bool // those that other sessions have too
+}
+
+func doomedOf(list []Pane, all []listed) doomed {
+	type key struct{ server, session string }
+	wanted := make(map[key]bool, len(list))
+	for _, p := range list {
+		wanted[key{p.Server, p.SessionID}] = true
+	}
+	d := doomed{map[string]bool{}, map[string]bool{}, map[string]bool{}}
+	for _, p := range all {
+		if wanted[key{p.Server, p.SessionID}] {
+			d.sessions[p.SessionID], d.windows[p.Window] = true, true
+		}
+	}
+	for _, p := range all {
+		if d.windows[p.Window] && !d.sessions[p.SessionID] {
+			d.linked[p.Window] = true
+		}
+	}
+	return d
+}
+
+// lines are the commands, each on a line of its own because an error ends the
+// rest of its line. The condition holds only in the server that the ids are of,
+// which never uses one twice.
+func (d doomed) lines(server string) []string {
+	guard := "if-shell -F " + Quote("#{==:#{pid}-#{start_time},"+server+"}")
+	var lines []string
+	// A window that is linked elsewhere, by a hub or a person, outlives its
+	// session unless it is killed by itself.
+	for w := range d.linked {
+		lines = append(lines, guard+" { kill-window -t "+w+" }")
+	}
+	for id := range d.sessions {
+		lines = append(lines, guard+" { kill-session -t "+Quote(id)+" }")
+	}
+	return lines
+}
+
+// afterwards carries out lines and lists the panes that are there then. What
+// the lines met with is not reported.
+func (s *Server) afterwards(ctx context.Context, lines []string) ([]listed, error) {
+	q, err := s.question()
+	if err != nil {
+		return nil, err
+	}
+	lines = append(lines, "display-message -p "+mark, "list-panes -a -F "+Quote(q.format), "")
+	out, err := s.run(ctx, strings.NewReader(strings.Join(lines, "\n")), "source-file", "-")
+	_, answer, ok := strings.Cut(out, mark+"\n")
+	if !ok {
+		if err == nil {
+			err = errors.New("tmux source-file: nothing was carried out")
+		}
+		return nil, err
+	}
+	return q.parse(answer)
+}

@@ -1,0 +1,183 @@
+package tmux
+
+import (
+	"context"
+	"crypto/rand"
+	"errors"
+	"fmt"
+	"strconv"
+	"strings"
+	"time"
+)
+
+// A Pane is one pane as tmux described it. A pane whose window is linked into
+// several sessions is listed once for each of them.
+type Pane struct {
+	Session   string // name of its session
+	SessionID string // "$1"; like ID and Window unique while the server lives
+	Window    string // "@2"
+	ID        string // "%3"
+	Server    string // tells this server from the one before and after it
+
+	PID           int // of the pane's first process
+	Width, Height int // cells
+	Attached      int // clients attached to the session
+	InMode        bool
+	Dead          bool      // the program ended and remain-on-exit kept the pane
+	Title         string    // as the program set it
+	Command       string    // name of the foreground process
+	Activity      time.Time // of the window's last output; whole seconds
+	Tags          map[string]string
+}
+
+// hubTag marks a hub's session, whose windows are other sessions' windows.
+const hubTag = "@linked-hub"
+
+// fixed are the fields of a line that can hold neither blank nor line feed.
+const fixed = "#{pid}-#{start_time} #{session_id} #{window_id} #{pane_id} #{pane_pid} " +
+	"#{pane_width} #{pane_height} #{session_attached} #{pane_in_mode} #{pane_dead} " +
+	"#{window_activity} #{?" + hubTag + ",1,0}"
+
+// Panes lists the panes of all sessions but hubs. Without a server there are
+// none, which is no error.
+func (s *Server) Panes(ctx context.Context) ([]Pane, error) {
+	all, err := s.list(ctx)
+	if errors.Is(err, ErrNoServer) {
+		return nil, nil
+	}
+	return visible(all), err
+}
+
+// list is Panes with the hubs and with the error of a server that is not there.
+func (s *Server) list(ctx context.Context) ([]listed, error) {
+	q, err := s.question()
+	if err != nil {
+		return nil, err
+	}
+	out, err := s.run(ctx, nil, "list-panes", "-a", "-F", q.format)
+	if err != nil {
+		return nil, err
+	}
+	return q.parse(out)
+}
+
+// A listed pane is one that may belong to a hub.
+type listed struct {
+	Pane
+	hub bool
+}
+
+func visible(all []listed) []Pane {
+	var panes []Pane
+	for _, p := range all {
+		if !p.hub {
+			panes = append(panes, p.Pane)
+		}
+	}
+	return panes
+}
+
+// A question is what list-panes is asked for, and how its answer is read.
+type question struct {
+	format string
+	tags   []string
+	bound  string // before and after each pane; nobody can guess it
+}
+
+// question asks for the fixed fields and then for those in which a program or
+// person can write what they like: each with its length before it, but for the
+// command, which can change between being measured and being shown.
+func (s *Server) question() (question, error) {
+	var b strings.Builder
+	bound := rand.Text()
+	b.WriteString(bound + " " + fixed)
+	for _, name := range []string{"session_name", "pane_title"} {
+		fmt.Fprintf(&b, " #{n:%s}:#{%s}", name, name)
+	}
+	for _, tag := range s.Tags {
+		if err := tagOK(tag); err != nil {
+			return question{}, err
+		}
+		fmt.Fprintf(&b, " #{n:%s}:#{%s}", tag, tag)
+	}
+	b.WriteString(" #{pane_current_command} " + bound)
+	return question{format: b.String(), tags: s.Tags, bound: bound}, nil
+}
+
+func tagOK(tag string) error {
+	if name, ok := strings.CutPrefix(tag, "@"); !ok || !nameOK(name) {
+		return fmt.Errorf("tmux: tag %q: want @ and letters, digits, - or _", tag)
+	}
+	return nil
+}
+
+func (q question) parse(text string) ([]listed, error) {
+	var all []listed
+	for {
+		// A person's hooks may print between the panes.
+		_, next, ok := strings.Cut(text, q.bound+" ")
+		if !ok {
+			return all, nil
+		}
+		p, rest, err := q.parseOne(next)
+		if err != nil {
+			return nil, fmt.Errorf("tmux list-panes: answer %d: %w", len(all)+1, err)
+		}
+		all, text = append(all, p), rest
+	}
+}
+
+func (q question) parseOne(text string) (listed, string, error) {
+	field := strings.SplitN(text, " ", 13)
+	if len(field) != 13 {
+		return listed{}, "", errors.New("too short")
+	}
+	var number [7]int64
+	for i := range number {
+		n, err := strconv.ParseInt(field[4+i], 10, 64)
+		if err != nil && field[4+i] != "" {
+			return listed{}, "", err
+		}
+		number[i] = n
+	}
+	p := listed{hub: field[11] == "1", Pane: Pane{
+		Server: field[0], SessionID: field[1], Window: field[2], ID: field[3],
+		PID: int(number[0]), Width: int(number[1]), Height: int(number[2]), Attached: int(number[3]),
+		InMode: number[4] != 0, Dead: number[5] != 0, Activity: time.Unix(number[6], 0),
+		Tags: make(map[string]string, len(q.tags)),
+	}}
+	rest := " " + field[12]
+	var free [2]string
+	var err error
+	for i := range free {
+		if free[i], rest, err = counted(rest); err != nil {
+			return listed{}, "", err
+		}
+	}
+	p.Session, p.Title = free[0], free[1]
+	for _, tag := range q.tags {
+		var v string
+		if v, rest, err = counted(rest); err != nil {
+			return listed{}, "", err
+		}
+		if v != "" {
+			p.Tags[tag] = v
+		}
+	}
+	command, rest, ok := strings.Cut(rest, " "+q.bound+"\n")
+	if !ok {
+		return listed{}, "", errors.New("no end")
+	}
+	p.Command = strings.TrimPrefix(command, " ")
+	return p, rest, nil
+}
+
+// counted takes " 3:abc" off the front of text.
+func counted(text string) (string, string, error) {
+	head, rest, ok := strings.Cut(text, ":")
+	n, err := strconv.Atoi(strings.TrimPrefix(head, " "))
+	if !ok || err != nil || n < 0 || n > len(rest) {
+		return "", "", errors.New("bad length of a field")
+	}
+	return rest[:n], rest[n:], nil
+}

@@ -1,0 +1,173 @@
+package tmux
+
+import (
+	"bufio"
+	"errors"
+	"fmt"
+	"os"
+	"strings"
+)
+
+// A block is one command's output, between %begin and %end or %error.
+type block struct {
+	open    bool
+	numbers string // "1795222815 273 1": time, number, flags
+	text    []byte
+}
+
+// await waits for the process and then ends what it wrote. The end of the file
+// would not do: the process handed its output to the server, which keeps it open
+// when it hangs.
+func (c *Client) await(stdout *os.File) {
+	_ = c.cmd.Wait()
+	_, _ = stdout.WriteString("\n" + c.id + "\n")
+	stdout.Close()
+}
+
+// read is the one goroutine that reads the client's output. It ends when the
+// process does and closes done.
+func (c *Client) read(r *os.File) {
+	defer r.Close()
+	lines := bufio.NewReaderSize(r, 64<<10)
+	var b block
+	var line []byte
+	reason := ""
+	attached := false
+	for {
+		part, err := lines.ReadSlice('\n')
+		if len(line) < maxReply {
+			line = append(line, part...)
+		}
+		if errors.Is(err, bufio.ErrBufferFull) {
+			continue
+		}
+		if err != nil {
+			break
+		}
+		line = line[:len(line)-1]
+		if string(line) == c.id {
+			break
+		}
+		said := c.take(&b, line, &attached)
+		if said != "" && !attached {
+			reason = said
+		}
+		if cap(line) > 1<<20 {
+			line = nil
+		}
+		line = line[:0]
+	}
+	if attached {
+		c.err = fmt.Errorf("tmux: server %s: %w", c.server.label(), ErrClosed)
+	} else {
+		c.err = c.server.refusal("attach-session", reason)
+	}
+	close(c.notices)
+	close(c.done)
+}
+
+// take handles one line. It returns what is no part of a reply and no notice,
+// and the text of a refused attach: the reason why the client could not start.
+//
+// A pane's text can begin with %end: only the numbers of the open block end it.
+func (c *Client) take(b *block, line []byte, attached *bool) string {
+	if !b.open {
+		switch text := string(line); {
+		case strings.HasPrefix(text, "%begin "):
+			*b = block{open: true, numbers: text[len("%begin "):], text: b.text[:0]}
+		case strings.HasPrefix(text, "%"):
+			c.notice(text[1:])
+		default:
+			return text
+		}
+		return ""
+	}
+	failed := false
+	switch text := string(line); {
+	case text == "%end "+b.numbers:
+	case text == "%error "+b.numbers:
+		failed = true
+	default:
+		if len(b.text) < maxReply {
+			b.text = append(append(b.text, line...), '\n')
+		}
+		return ""
+	}
+	b.open = false
+	switch {
+	case !*attached && failed:
+		return string(b.text)
+	case !*attached:
+		*attached = true
+		close(c.ready)
+	case strings.HasSuffix(b.numbers, " 1"): // a command of ours
+		c.reply(b.text, failed)
+	}
+	return ""
+}
+
+// reply adds a command's output to the request that waits for it.
+func (c *Client) reply(text []byte, failed bool) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if len(c.pending) == 0 {
+		return
+	}
+	req := c.pending[0]
+	last := req.single || !failed && string(text) == req.end+"\n"
+	switch {
+	case last && !req.single:
+	case failed:
+		if req.err == nil {
+			req.err = c.server.refusal(req.verb, string(text))
+		}
+	case len(req.text)+len(text) > maxReply:
+		req.err = fmt.Errorf("tmux %s: a reply of more than %d bytes", req.verb, maxReply)
+	default:
+		req.text = append(req.text, text...)
+	}
+	if last {
+		c.pending[0] = nil
+		c.pending = c.pending[1:]
+		close(req.done)
+	}
+}
+
+// notice hands a notification over; the oldest makes room.
+func (c *Client) notice(text string) {
+	name, args, _ := strings.Cut(text, " ")
+	n := Notice{Name: name, Args: args}
+	for {
+		select {
+		case c.notices <- n:
+			return
+		default:
+		}
+		select {
+		case <-c.notices:
+		default:
+		}
+	}
+}
+
+// single reports whether the reply to line is certainly one block, so that no
+// second command has to tell where it ends. It is of a command that carries out
+// no other and shows no text of many lines; there is one command, and no more,
+// as long as nothing can separate two.
+func single(line string) bool {
+	switch firstWord(line) {
+	case "display-message", "has-session", "kill-window", "link-window", "list-clients", "list-panes",
+		"list-sessions", "list-windows", "resize-window", "send-keys", "set-option", "unlink-window":
+	default:
+		return false
+	}
+	for i := range len(line) {
+		switch c := line[i]; {
+		case c == ';', c == '\\', c < ' ':
+			return false
+		case c == '{' && line[i-1] != '#': // not a format: commands
+			return false
+		}
+	}
+	return true
+}

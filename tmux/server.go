@@ -1,0 +1,223 @@
+// Package tmux runs programs in detached sessions of one tmux server and
+// watches over them. It promises that a target is exact: agent1 never means
+// agent10, a pane that is gone never means its neighbour. What tmux leaves
+// undone while answering 0 is an error here.
+//
+// It does not know what the programs are. Whoever calls tells its own sessions
+// from a person's by the tags (user options) it gave them.
+//
+// A caller that dies leaves its sessions running, which is what tmux is for.
+// A control client dies with it; a hub session (see [Server.OpenHub]) stays and
+// is replaced by the next OpenHub. A call that ran into its deadline may still
+// be carried out once the server wakes up.
+//
+// It needs tmux 3.2 or newer and was seen to work with 3.3a.
+package tmux
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"time"
+)
+
+var (
+	// ErrNoServer is matched when no server listens on the socket.
+	ErrNoServer = errors.New("no tmux server")
+	// ErrNotFound is matched when the pane or session is not there.
+	ErrNotFound = errors.New("no such pane or session")
+	// ErrInMode is matched when a pane is in copy mode, or another mode that
+	// would take keys and text in the program's place.
+	ErrInMode = errors.New("in copy mode")
+)
+
+// patience is how long a call waits whose context has no deadline.
+const patience = 10 * time.Second
+
+// A Server is one tmux server. The zero Server is the person's own. Its fields
+// must not change once it is in use; its methods may be called concurrently.
+type Server struct {
+	// Socket is the server's name as for tmux -L; with a slash it is a path.
+	// "" is the default server.
+	Socket string
+	// Conf is the configuration that a new server reads, and the only one:
+	// ~/.tmux.conf never is. "" is none.
+	Conf string
+	// Env is the environment of the tmux program and so of a new server;
+	// nil is this process's. Variables named TMUX… are always left out.
+	Env []string
+	// Tags are the user options to read with each pane, such as "@owner".
+	Tags []string
+}
+
+// Version is what the tmux program calls itself, such as "3.3a".
+func (s *Server) Version(ctx context.Context) (string, error) {
+	out, err := s.run(ctx, nil, "-V")
+	if err != nil {
+		return "", err
+	}
+	return strings.TrimPrefix(strings.TrimSpace(out), "tmux "), nil
+}
+
+// Argv is the command line of a tmux program that speaks to this server, for
+// the caller to run with [Server.Environ]. Its first word is an absolute path
+// if there is such a program.
+func (s *Server) Argv(args ...string) []string {
+	program, err := s.program()
+	if err != nil {
+		program = "tmux"
+	}
+	return append([]string{program}, s.args(args...)...)
+}
+
+// Environ is the environment for a program started by [Server.Argv]: without
+// TMUX, in which tmux would refuse to nest, and without TMUX_TMPDIR, with which
+// it would look for the socket elsewhere.
+func (s *Server) Environ() []string {
+	env := s.Env
+	if env == nil {
+		env = os.Environ()
+	}
+	clean := make([]string, 0, len(env))
+	for _, v := range env {
+		if !strings.HasPrefix(v, "TMUX") {
+			clean = append(clean, v)
+		}
+	}
+	return clean
+}
+
+func (s *Server) args(args ...string) []string {
+	conf := s.Conf
+	if conf == "" {
+		conf = os.DevNull
+	}
+	flag := "-L"
+	if strings.Contains(s.Socket, "/") {
+		flag = "-S"
+	}
+	return append([]string{"-f", conf, flag, s.label()}, args...)
+}
+
+// label names the server in errors and to tmux.
+func (s *Server) label() string {
+	if s.Socket == "" {
+		return "default"
+	}
+	return s.Socket
+}
+
+// path is where tmux puts the socket when TMUX_TMPDIR is not set.
+func (s *Server) path() string {
+	if strings.Contains(s.Socket, "/") {
+		return s.Socket
+	}
+	return filepath.Join("/tmp", "tmux-"+strconv.Itoa(os.Getuid()), s.label())
+}
+
+// program finds tmux in the PATH of the server's environment.
+func (s *Server) program() (string, error) {
+	if s.Env == nil {
+		found, err := exec.LookPath("tmux")
+		if err != nil {
+			return "", fmt.Errorf("tmux: no such program in PATH: %w", exec.ErrNotFound)
+		}
+		return filepath.Abs(found)
+	}
+	for _, dir := range filepath.SplitList(value(s.Env, "PATH")) {
+		if found, err := exec.LookPath(filepath.Join(dir, "tmux")); err == nil && filepath.IsAbs(found) {
+			return found, nil
+		}
+	}
+	return "", fmt.Errorf("tmux: no such program in PATH: %w", exec.ErrNotFound)
+}
+
+// value is the last value that env gives to name.
+func value(env []string, name string) string {
+	for i := len(env) - 1; i >= 0; i-- {
+		if v, ok := strings.CutPrefix(env[i], name+"="); ok {
+			return v
+		}
+	}
+	return ""
+}
+
+// run starts the tmux program, the only place that does except Control. What
+// tmux said on its standard output is returned also beside an error.
+func (s *Server) run(ctx context.Context, stdin io.Reader, args ...string) (string, error) {
+	program, err := s.program()
+	if err != nil {
+		return "", err
+	}
+	ctx, cancel := withPatience(ctx)
+	defer cancel()
+	verb := verbOf(args)
+	begun := time.Now()
+	// -u: tmux replaces what is not ASCII by underscores otherwise, if the
+	// locale says so.
+	cmd := exec.CommandContext(ctx, program, append([]string{"-u"}, s.args(args...)...)...)
+	var out, errs bytes.Buffer
+	cmd.Env, cmd.Stdin, cmd.Stdout, cmd.Stderr = s.Environ(), stdin, &out, &errs
+	// The server is handed the program's output: one that hangs keeps it open.
+	cmd.WaitDelay = 250 * time.Millisecond
+	err = cmd.Run()
+	switch {
+	case err == nil && errs.Len() == 0:
+		return out.String(), nil
+	case ctx.Err() != nil && (cmd.ProcessState == nil || !cmd.ProcessState.Exited()):
+		return out.String(), s.silent(verb, begun, ctx.Err())
+	case errs.Len() == 0:
+		return out.String(), fmt.Errorf("tmux %s: %w", verb, err)
+	}
+	return out.String(), s.refusal(verb, errs.String())
+}
+
+// silent is the error of a server that did not answer in time.
+func (s *Server) silent(verb string, begun time.Time, cause error) error {
+	return fmt.Errorf("tmux %s: server %s: no answer in %v: %w",
+		verb, s.label(), time.Since(begun).Round(10*time.Millisecond), cause)
+}
+
+// refusal is the error for what tmux wrote on its standard error.
+func (s *Server) refusal(verb, text string) error {
+	text = strings.ReplaceAll(strings.TrimSpace(text), "\n", "; ")
+	for _, sign := range []string{
+		"no server running on ", "(No such file or directory)", "(Connection refused)",
+		"server exited", "lost server", "no sessions", "no current target",
+	} {
+		if strings.Contains(text, sign) {
+			return fmt.Errorf("tmux %s: %w at %s: %s", verb, ErrNoServer, s.label(), text)
+		}
+	}
+	if strings.Contains(text, "can't find ") {
+		return fmt.Errorf("tmux %s: %w: %s", verb, ErrNotFound, text)
+	}
+	return fmt.Errorf("tmux %s: %s", verb, text)
+}
+
+// withPatience gives ctx a deadline if it has none.
+func withPatience(ctx context.Context) (context.Context, context.CancelFunc) {
+	if _, ok := ctx.Deadline(); ok {
+		return ctx, func() {}
+	}
+	return context.WithTimeout(ctx, patience)
+}
+
+// verbOf is the word for a call in errors. Arguments can hold secrets and are
+// never shown.
+func verbOf(args []string) string {
+	if len(args) == 0 {
+		return ""
+	}
+	if args[0] == "start-server" && len(args) > 2 {
+		return args[2]
+	}
+	return args[0]
+}

@@ -1,0 +1,274 @@
+package tmux_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"netsky/tmux"
+)
+
+func plainCommand(s *tmux.Server, args ...string) *exec.Cmd {
+	argv := s.Argv(args...)
+	cmd := exec.Command(argv[0], argv[1:]...)
+	cmd.Env = s.Environ()
+	return cmd
+}
+
+func TestStart(t *testing.T) {
+	s := newServer(t, "@owner", "@run")
+	dir := t.TempDir()
+	odd := filepath.Join(dir, "a #{pid} #(id) ##[x #, b;")
+	if err := os.Mkdir(odd, 0o700); err != nil {
+		t.Fatal(err)
+	}
+	secret := "s3cr3t-value"
+	panes, err := s.Start(t.Context(), []string{`set -g @made "by us"`}, []tmux.Session{{
+		Name: "agent1", Dir: odd, Width: 90, Height: 30,
+		Command: `pwd > "$OUT"; env >> "$OUT"; exec sleep 1000`,
+		Env:     []string{"OUT=" + dir + "/out", "KEY=" + secret, "ODD=a\n  b;\\ \"'$HOME ~ü", "PATH=/odd dir:/usr/bin:/bin"},
+		Tags:    map[string]string{"@owner": "/home/x y;", "@run": "1"},
+	}, {
+		Name: "agent10", Command: "exec sleep 1000", Tags: map[string]string{"@run": "2\n  ü"},
+	}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got := names(panes); !slices.Equal(got, []string{"agent1", "agent10"}) {
+		t.Fatalf("Start() = %v", got)
+	}
+	p := find(t, panes, "agent1")
+	if p.Width != 90 || p.Height != 30 || p.PID == 0 || p.Tags["@owner"] != "/home/x y;" || p.Tags["@run"] != "1" {
+		t.Errorf("agent1 is %+v", p)
+	}
+	if q := find(t, panes, "agent10"); q.Width != 200 || q.Height != 50 || q.Tags["@run"] != "2\n  ü" || q.Tags["@owner"] != "" {
+		t.Errorf("agent10 is %+v", q)
+	}
+	if got := plain(t, s, "show", "-gv", "@made"); got != "by us" {
+		t.Errorf("@made = %q", got)
+	}
+	eventually(t, "output of agent1", func() bool {
+		data, _ := os.ReadFile(dir + "/out")
+		return strings.Contains(string(data), "KEY=")
+	})
+	out := mustRead(t, dir+"/out")
+	for _, want := range []string{odd + "\n", "KEY=" + secret + "\n", "ODD=a\n  b;\\ \"'$HOME ~ü\n", "PATH=/odd dir:/usr/bin:/bin\n"} {
+		if !strings.Contains(out, want) {
+			t.Errorf("agent1 does not say %q:\n%s", want, out)
+		}
+	}
+	if line := mustRead(t, fmt.Sprintf("/proc/%d/cmdline", serverPID(t, s))); strings.Contains(line, secret) {
+		t.Errorf("the server's argument list shows a secret: %q", line)
+	}
+}
+
+func TestStartRefuses(t *testing.T) {
+	s := newServer(t)
+	file := filepath.Join(t.TempDir(), "file")
+	if err := os.WriteFile(file, nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	big := strings.Repeat("v", 128<<10)
+	for _, tt := range []struct {
+		name string
+		edit func(*tmux.Session)
+		want string
+	}{
+		{"name", func(x *tmux.Session) { x.Name = "a.b" }, `session "a.b": want letters`},
+		{"dash name", func(x *tmux.Session) { x.Name = "-a" }, `session "-a": want letters`},
+		{"no command", func(x *tmux.Session) { x.Command = "" }, "no command"},
+		{"no such directory", func(x *tmux.Session) { x.Dir = file + "x" }, "no such file or directory"},
+		{"no directory", func(x *tmux.Session) { x.Dir = file }, "not a directory"},
+		{"big variable", func(x *tmux.Session) { x.Env = []string{"BIG=" + big} }, "variable BIG: 131076 bytes"},
+		{"big command", func(x *tmux.Session) { x.Command = big }, "command: 131"},
+		{"NUL in variable", func(x *tmux.Session) { x.Env = []string{"A=\x00"} }, "variable A: a NUL"},
+		{"no variable", func(x *tmux.Session) { x.Env = []string{"secret"} }, "environment: want name=value"},
+		{"tag", func(x *tmux.Session) { x.Tags = map[string]string{"status": "off"} }, `tag "status"`},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			x := idle("agent1")
+			tt.edit(&x)
+			_, err := s.Start(t.Context(), nil, []tmux.Session{x})
+			if err == nil || !strings.Contains(err.Error(), tt.want) {
+				t.Errorf("Start() = %v, want %q", err, tt.want)
+			}
+			if err != nil && strings.Contains(err.Error(), "vvv") {
+				t.Error("the error shows the value")
+			}
+		})
+	}
+	if _, err := s.Start(t.Context(), []string{"set -g @a 1\nkill-server"}, nil); err == nil {
+		t.Error("Start() took a setup line of two lines")
+	}
+}
+
+// The largest variable that is let through really reaches the program.
+func TestStartLargest(t *testing.T) {
+	s := newServer(t)
+	out := filepath.Join(t.TempDir(), "out")
+	x := tmux.Session{Name: "agent1", Command: `echo ${#BIG} > ` + out + `; exec sleep 1000`}
+	x.Env = []string{"BIG=" + strings.Repeat("v", 128<<10-1-len("BIG="))}
+	mustStart(t, s, x)
+	eventually(t, "the size", func() bool { data, _ := os.ReadFile(out); return string(data) == "131067\n" })
+}
+
+// What tmux does not carry out is an error though tmux may answer 0, and a
+// session that was there before keeps its tags.
+func TestStartPartly(t *testing.T) {
+	s := newServer(t, "@run")
+	first := idle("agent1")
+	first.Tags = map[string]string{"@run": "old"}
+	mustStart(t, s, first)
+	again := idle("agent1")
+	again.Tags = map[string]string{"@run": "new"}
+	panes, err := s.Start(t.Context(), []string{"set -g no-such-option 1"}, []tmux.Session{again, idle("agent10")})
+	for _, want := range []string{"not started: agent1\n", "duplicate session: agent1", "invalid option: no-such-option"} {
+		if err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("Start() = %v, want %q", err, want)
+		}
+	}
+	if got := names(panes); !slices.Equal(got, []string{"agent1", "agent10"}) {
+		t.Fatalf("Start() = %v", got)
+	}
+	if got := find(t, panes, "agent1").Tags["@run"]; got != "old" {
+		t.Errorf("the tag of the old session is %q now", got)
+	}
+	if _, err := s.Start(t.Context(), []string{"no-such-command"}, []tmux.Session{idle("agent2")}); err == nil {
+		t.Error("Start() with a line that tmux does not know = nil")
+	}
+}
+
+func TestPanesWithoutServer(t *testing.T) {
+	if panes, err := newServer(t).Panes(t.Context()); panes != nil || err != nil {
+		t.Errorf("Panes() = %v, %v, want nothing", panes, err)
+	}
+}
+
+func TestPanesOddTitle(t *testing.T) {
+	s := newServer(t)
+	x := idle("agent1")
+	x.Command = `printf '\033]2;7:a b, #{pid} 3:ü\033\\'; exec sleep 1000`
+	mustStart(t, s, x)
+	eventually(t, "title", func() bool {
+		p := find(t, mustPanes(t, s), "agent1")
+		return p.Title == "7:a b, #{pid} 3:ü" && p.Command == "sleep"
+	})
+}
+
+func TestKillIsExact(t *testing.T) {
+	s := newServer(t)
+	panes := mustStart(t, s, idle("agent1"), idle("agent10"), idle("agent2"), idle("mine"))
+	plain(t, s, "new-window", "-d", "-t", "=agent1:", "sleep 1000")
+	plain(t, s, "link-window", "-d", "-s", "=agent1:1", "-t", "=mine:")
+	plain(t, s, "link-window", "-d", "-s", "=agent2:0", "-t", "=mine:")
+	if err := s.Kill(t.Context(), find(t, panes, "agent1"), find(t, panes, "agent2")); err != nil {
+		t.Fatal(err)
+	}
+	if got := names(mustPanes(t, s)); !slices.Equal(got, []string{"agent10", "mine"}) {
+		t.Errorf("left are %v", got)
+	}
+	if err := s.Kill(t.Context(), find(t, panes, "agent1")); err != nil {
+		t.Errorf("Kill() of a session that is gone = %v", err)
+	}
+	if err := s.Kill(t.Context(), tmux.Pane{Session: "agent10"}); err == nil {
+		t.Error("Kill() of a pane without ids = nil")
+	}
+	if err := s.Kill(t.Context(), mustPanes(t, s)...); err != nil {
+		t.Errorf("Kill() of all = %v", err)
+	}
+	if got := mustPanes(t, s); got != nil {
+		t.Errorf("left are %v", names(got))
+	}
+	if err := s.Kill(t.Context(), panes...); err != nil {
+		t.Errorf("Kill() without a server = %v", err)
+	}
+}
+
+// The ids of a server that is gone mean nothing in the next one.
+func TestKillOtherServer(t *testing.T) {
+	s := newServer(t)
+	old := mustStart(t, s, idle("agent1"))
+	mustStop(t, s)
+	mustStart(t, s, idle("agent1"))
+	if err := s.Kill(t.Context(), old...); err != nil {
+		t.Fatal(err)
+	}
+	if got := names(mustPanes(t, s)); !slices.Equal(got, []string{"agent1"}) {
+		t.Errorf("left are %v, want the new agent1", got)
+	}
+}
+
+// ~/.tmux.conf is never read.
+func TestHostileConf(t *testing.T) {
+	home := t.TempDir()
+	conf := "set -g destroy-unattached on\nset -g base-index 1\nset -g default-command false\n" +
+		"set-hook -g session-created kill-session\nset -g default-shell /bin/false\n"
+	for _, name := range []string{".tmux.conf", ".config/tmux/tmux.conf"} {
+		path := filepath.Join(home, name)
+		if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.WriteFile(path, []byte(conf), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	s := newServer(t)
+	s.Env = append(os.Environ(), "HOME="+home, "XDG_CONFIG_HOME="+home+"/.config", "TMUX=/tmp/x,1,0", "TMUX_TMPDIR="+home)
+	mustStart(t, s, idle("agent1"))
+	p := find(t, mustPanes(t, s), "agent1")
+	if got := plain(t, s, "display-message", "-p", "-t", p.ID, "#{window_index} #{destroy-unattached}"); got != "0 0" {
+		t.Errorf("window index and destroy-unattached are %q, want 0 0", got)
+	}
+}
+
+func TestStop(t *testing.T) {
+	if err := new(tmux.Server).Stop(t.Context()); err == nil {
+		t.Fatal("Stop() of the default server = nil")
+	}
+	s := newServer(t)
+	mustStart(t, s, idle("agent1"))
+	socket := plain(t, s, "display-message", "-p", "#{socket_path}")
+	// A client of somebody else's that keeps its input open.
+	cmd := plainCommand(s, "-C", "attach-session", "-t", "=agent1")
+	in, err := cmd.StdinPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	ended := make(chan error, 1)
+	go func() { ended <- cmd.Wait() }()
+	t.Cleanup(func() { _ = in.Close(); _ = cmd.Process.Kill(); <-ended; close(ended) })
+	eventually(t, "control client", func() bool { return plain(t, s, "list-clients", "-F", "#{client_name}") != "" })
+	// One that does not leave is waited for; to end the server under it would
+	// leave both hanging.
+	if err := cmd.Process.Signal(syscall.SIGSTOP); err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithTimeout(t.Context(), 100*time.Millisecond)
+	defer cancel()
+	if err := s.Stop(ctx); !errors.Is(err, context.DeadlineExceeded) || names(mustPanes(t, s)) == nil {
+		t.Errorf("Stop() under a client that does not leave = %v, want a deadline error and the server alive", err)
+	}
+	if err := cmd.Process.Signal(syscall.SIGCONT); err != nil {
+		t.Fatal(err)
+	}
+	if err := s.Stop(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := os.Lstat(socket); !os.IsNotExist(err) {
+		t.Errorf("socket %s: %v, want gone", socket, err)
+	}
+	if err := s.Stop(t.Context()); err != nil {
+		t.Errorf("Stop() again = %v", err)
+	}
+}

@@ -1,0 +1,211 @@
+package tmux
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"maps"
+	"os"
+	"slices"
+	"strconv"
+	"strings"
+	"syscall"
+)
+
+// A Session is what [Server.Start] shall start: one detached session of one
+// window of one pane.
+type Session struct {
+	// Name is made of letters, digits, _ and -.
+	Name string
+	// Dir is where Command starts; it must be there.
+	Dir string
+	// Command is a command line for /bin/sh, whatever shell the person uses.
+	// It should begin with exec, so that the pane's process is the program.
+	Command string
+	// Env is added to the server's environment. PATH is the PATH of
+	// [Server.Env] unless it is given here.
+	Env []string
+	// Tags are the session's user options; names begin with @.
+	Tags map[string]string
+	// Width and Height are in cells; 0 is 200 and 50.
+	Width, Height int
+}
+
+// maxWord is the largest string that Linux hands to a program: beyond it a
+// session vanishes while tmux reports success.
+const maxWord = 128<<10 - 1
+
+const mark = "sessions-are-in-place"
+
+// Start starts sessions, and the server if there is none, by a single call of
+// tmux. The setup lines are tmux command lines (see [Quote]) which are carried
+// out first. Neither they nor the sessions can be seen in an argument list.
+//
+// It returns the panes that are there afterwards, of all sessions but hubs, also
+// beside an error, which says what tmux did not accept and which sessions are
+// not there. A session that is there already under a name is left as it was,
+// with its own tags. Whether a program runs is not known here.
+func (s *Server) Start(ctx context.Context, setup []string, list []Session) ([]Pane, error) {
+	lines := make([]string, 0, len(setup)+len(list))
+	for _, line := range setup {
+		if err := oneLine(line); err != nil {
+			return nil, err
+		}
+		lines = append(lines, line)
+	}
+	path := value(s.Environ(), "PATH")
+	for _, session := range list {
+		line, err := session.line(path)
+		if err != nil {
+			return nil, err
+		}
+		lines = append(lines, line)
+	}
+	panes, err := s.batch(ctx, lines)
+	return visible(panes), missing(list, panes, s.Tags, err)
+}
+
+// batch carries out lines, starting a server if there is none, and lists the
+// panes of all sessions in the same call.
+func (s *Server) batch(ctx context.Context, lines []string) ([]listed, error) {
+	q, err := s.question()
+	if err != nil {
+		return nil, err
+	}
+	lines = append(lines, "display-message -p "+mark, "list-panes -a -F "+Quote(q.format), "")
+	// A server's argument list is that of the call that started it, for
+	// everyone to read as long as it lives. So it shows nothing but this.
+	out, err := s.run(ctx, strings.NewReader(strings.Join(lines, "\n")), "start-server", ";", "source-file", "-")
+	_, answer, ok := strings.Cut(out, mark+"\n")
+	if !ok {
+		return nil, errors.Join(err, errors.New("tmux source-file: nothing was carried out"))
+	}
+	panes, bad := q.parse(answer)
+	return panes, errors.Join(err, bad)
+}
+
+// missing adds to err the sessions that are not among panes with their tags.
+func missing(list []Session, panes []listed, tags []string, err error) error {
+	there := make(map[string]Pane, len(panes))
+	for _, p := range panes {
+		there[p.Session] = p.Pane
+	}
+	var names []string
+	for _, session := range list {
+		p, ok := there[session.Name]
+		for _, tag := range tags {
+			ok = ok && p.Tags[tag] == session.Tags[tag]
+		}
+		if !ok {
+			names = append(names, session.Name)
+		}
+	}
+	if len(names) == 0 {
+		return err
+	}
+	return errors.Join(fmt.Errorf("tmux: not started: %s", strings.Join(names, ", ")), err)
+}
+
+// line is the command line that makes the session. An error in it ends the line,
+// so that the tags of a session of this name that was there before stay its own.
+func (x Session) line(path string) (string, error) {
+	if err := x.check(); err != nil {
+		return "", fmt.Errorf("tmux: session %q: %w", x.Name, err)
+	}
+	width, height := x.Width, x.Height
+	if width <= 0 {
+		width = 200
+	}
+	if height <= 0 {
+		height = 50
+	}
+	words := []string{"new-session", "-d", "-s", x.Name, "-x", strconv.Itoa(width), "-y", strconv.Itoa(height)}
+	if x.Dir != "" {
+		words = append(words, "-c", literal(x.Dir))
+	}
+	for _, v := range x.Env {
+		words = append(words, "-e", v)
+		if p, ok := strings.CutPrefix(v, "PATH="); ok {
+			path = p
+		}
+	}
+	// tmux puts the PATH of the tmux program above the session's own, so the
+	// shell has to set it. Several words make tmux run /bin/sh itself rather
+	// than through the person's shell, which may not be like sh at all.
+	words = append(words, "--", "/bin/sh", "-c", setPath+x.Command, "sh", path)
+	var b strings.Builder
+	for _, w := range words {
+		b.WriteString(Quote(w))
+		b.WriteByte(' ')
+	}
+	for _, tag := range slices.Sorted(maps.Keys(x.Tags)) {
+		fmt.Fprintf(&b, "; set-option -t =%s: %s %s ", x.Name, tag, Quote(x.Tags[tag]))
+	}
+	return b.String(), nil
+}
+
+const setPath = "PATH=$1; export PATH; shift; "
+
+func (x Session) check() error {
+	if !nameOK(x.Name) {
+		return errors.New("want letters, digits, - or _")
+	}
+	if x.Command == "" {
+		return errors.New("no command")
+	}
+	if err := wordOK("command", setPath+x.Command); err != nil {
+		return err
+	}
+	for _, v := range x.Env {
+		name, _, ok := strings.Cut(v, "=")
+		if !ok || name == "" {
+			return errors.New("environment: want name=value")
+		}
+		if err := wordOK("variable "+name, v); err != nil {
+			return err
+		}
+	}
+	for tag, v := range x.Tags {
+		if err := tagOK(tag); err != nil {
+			return err
+		}
+		if strings.Contains(v, "\x00") {
+			return fmt.Errorf("tag %s: a NUL in it", tag)
+		}
+	}
+	return dirOK(x.Dir)
+}
+
+func wordOK(what, v string) error {
+	if len(v) > maxWord {
+		return fmt.Errorf("%s: %d bytes, more than the %d that a program can be given", what, len(v), maxWord)
+	}
+	if strings.Contains(v, "\x00") {
+		return fmt.Errorf("%s: a NUL in it", what)
+	}
+	return nil
+}
+
+// dirOK refuses a directory that the program could not start in: tmux would
+// take another one without a word.
+func dirOK(dir string) error {
+	if dir == "" {
+		return nil
+	}
+	if strings.Contains(dir, "\x00") {
+		return errors.New("directory: a NUL in it")
+	}
+	info, err := os.Stat(dir)
+	if err != nil {
+		return fmt.Errorf("directory: %w", err)
+	}
+	if !info.IsDir() {
+		return &fs.PathError{Op: "directory", Path: dir, Err: syscall.ENOTDIR}
+	}
+	const search = 1
+	if err := syscall.Access(dir, search); err != nil {
+		return &fs.PathError{Op: "directory", Path: dir, Err: err}
+	}
+	return nil
+}

@@ -1,0 +1,128 @@
+package tmux_test
+
+import (
+	"errors"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"netsky/tmux"
+)
+
+// recorder is a session whose program writes all that is typed to a file, and a
+// function that waits until the file holds want.
+func recorder(t *testing.T, s *tmux.Server, setup string) (tmux.Pane, func(want string)) {
+	t.Helper()
+	file := filepath.Join(t.TempDir(), "typed")
+	x := tmux.Session{Name: "agent1", Command: "stty raw -echo; " + setup + " printf ready; exec cat > " + file}
+	p := find(t, mustStart(t, s, x, idle("agent10")), "agent1")
+	eventually(t, "agent1 ready", func() bool {
+		screen, err := s.Capture(t.Context(), p.ID, tmux.Capture{})
+		return err == nil && strings.HasPrefix(screen, "ready")
+	})
+	return p, func(want string) {
+		t.Helper()
+		eventually(t, "typed text", func() bool {
+			got, err := os.ReadFile(file)
+			if err == nil && len(got) > len(want) {
+				t.Fatalf("typed %.200q, want %.200q", got, want)
+			}
+			return err == nil && string(got) == want
+		})
+	}
+}
+
+func TestPaste(t *testing.T) {
+	s := newServer(t)
+	p, typed := recorder(t, s, `printf '\033[?2004h';`)
+	long := strings.Repeat("200 KB; of ü \\ text\n", 10000) + "%end 1 2 1;"
+	if err := s.Paste(t.Context(), p.ID, long); err != nil {
+		t.Fatal(err)
+	}
+	want := "\x1b[200~" + long + "\x1b[201~"
+	typed(want)
+	if err := s.Paste(t.Context(), "=agent1", "-x;"); err != nil {
+		t.Fatal(err)
+	}
+	want += "\x1b[200~-x;\x1b[201~"
+	typed(want)
+	for _, bad := range []string{"\x1b[201~\x03rm -rf x\n", "a\rb", "\x00", "\x7f", "\u009b31m", "\xff", "\x1b"} {
+		if err := s.Paste(t.Context(), p.ID, bad); err == nil {
+			t.Errorf("Paste(%q) = nil", bad)
+		}
+	}
+	if err := s.Paste(t.Context(), p.ID, ""); err != nil {
+		t.Errorf("Paste(nothing) = %v", err)
+	}
+	if err := s.Keys(t.Context(), p.ID, "x"); err != nil {
+		t.Fatal(err)
+	}
+	typed(want + "x")
+	if got := plain(t, s, "list-buffers"); got != "" {
+		t.Errorf("buffers left: %s", got)
+	}
+}
+
+func TestKeys(t *testing.T) {
+	s := newServer(t)
+	p, typed := recorder(t, s, "")
+	if err := s.Keys(t.Context(), p.ID, "Enter", "C-c", "Escape", "run the tests;", "-l", "a b", "$HOME", "~"); err != nil {
+		t.Fatal(err)
+	}
+	typed("\r\x03\x1brun the tests;-la b$HOME~")
+	if err := s.Keys(t.Context(), p.ID, strings.Repeat("k", 40000)); err != nil {
+		t.Errorf("Keys() with more than an argument list holds = %v", err)
+	}
+}
+
+// What does not reach the program is an error, and never goes to a neighbour.
+func TestTargets(t *testing.T) {
+	s := newServer(t)
+	if err := s.Keys(t.Context(), "%0", "x"); !errors.Is(err, tmux.ErrNoServer) {
+		t.Errorf("Keys() without a server = %v, want ErrNoServer", err)
+	}
+	p, typed := recorder(t, s, "")
+	calls := map[string]func(target string) error{
+		"Keys":  func(target string) error { return s.Keys(t.Context(), target, "x") },
+		"Paste": func(target string) error { return s.Paste(t.Context(), target, "x") },
+		"Capture": func(target string) error {
+			_, err := s.Capture(t.Context(), target, tmux.Capture{})
+			return err
+		},
+	}
+	for what, call := range calls {
+		for _, target := range []string{"%99", "@99", "$99", "=agent", "=agent100"} {
+			if err := call(target); !errors.Is(err, tmux.ErrNotFound) {
+				t.Errorf("%s(%s) = %v, want ErrNotFound", what, target, err)
+			}
+		}
+		for _, target := range []string{"agent1", "", "=", "%", "{last}", "=agent1:0", "agent1:", "=a*"} {
+			if err := call(target); err == nil || errors.Is(err, tmux.ErrNotFound) {
+				t.Errorf("%s(%s) = %v, want a refusal", what, target, err)
+			}
+		}
+	}
+	plain(t, s, "copy-mode", "-t", p.ID)
+	for _, what := range []string{"Keys", "Paste"} {
+		if err := calls[what](p.ID); !errors.Is(err, tmux.ErrInMode) {
+			t.Errorf("%s() in copy mode = %v, want ErrInMode", what, err)
+		}
+	}
+	plain(t, s, "send-keys", "-t", p.ID, "-X", "cancel")
+	if err := calls["Keys"](p.ID); err != nil {
+		t.Fatal(err)
+	}
+	typed("x")
+	plain(t, s, "set-option", "-g", "remain-on-exit", "on")
+	plain(t, s, "new-session", "-d", "-s", "dead", "true")
+	eventually(t, "dead pane", func() bool { return find(t, mustPanes(t, s), "dead").Dead })
+	for _, what := range []string{"Keys", "Paste"} {
+		if err := calls[what]("=dead"); !errors.Is(err, tmux.ErrNotFound) {
+			t.Errorf("%s() to a dead pane = %v, want ErrNotFound", what, err)
+		}
+	}
+	if got := plain(t, s, "list-buffers"); got != "" {
+		t.Errorf("buffers left: %s", got)
+	}
+}

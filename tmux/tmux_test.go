@@ -1,0 +1,200 @@
+package tmux_test
+
+import (
+	"context"
+	"crypto/rand"
+	"errors"
+	"os"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"netsky/tmux"
+)
+
+// newServer is a server on a socket of its own, ended with the test.
+func newServer(tb testing.TB, tags ...string) *tmux.Server {
+	tb.Helper()
+	s := &tmux.Server{Socket: "test-" + rand.Text()[:10], Tags: tags}
+	tb.Cleanup(func() { mustStop(tb, s) })
+	return s
+}
+
+func mustStop(tb testing.TB, s *tmux.Server) {
+	tb.Helper()
+	if err := s.Stop(context.Background()); err != nil {
+		tb.Errorf("Stop() = %v", err)
+	}
+}
+
+func mustStart(tb testing.TB, s *tmux.Server, list ...tmux.Session) []tmux.Pane {
+	tb.Helper()
+	panes, err := s.Start(tb.Context(), nil, list)
+	if err != nil {
+		tb.Fatalf("Start() = %v", err)
+	}
+	return panes
+}
+
+func mustPanes(tb testing.TB, s *tmux.Server) []tmux.Pane {
+	tb.Helper()
+	panes, err := s.Panes(tb.Context())
+	if err != nil {
+		tb.Fatalf("Panes() = %v", err)
+	}
+	return panes
+}
+
+// idle is a session whose program does nothing.
+func idle(name string) tmux.Session {
+	return tmux.Session{Name: name, Command: "exec sleep 1000"}
+}
+
+func names(panes []tmux.Pane) []string {
+	var list []string
+	for _, p := range panes {
+		list = append(list, p.Session)
+	}
+	slices.Sort(list)
+	return list
+}
+
+func find(tb testing.TB, panes []tmux.Pane, session string) tmux.Pane {
+	tb.Helper()
+	for _, p := range panes {
+		if p.Session == session {
+			return p
+		}
+	}
+	tb.Fatalf("no session %s among %v", session, names(panes))
+	return tmux.Pane{}
+}
+
+// eventually waits until holds is true.
+func eventually(tb testing.TB, what string, holds func() bool) {
+	tb.Helper()
+	late := time.After(10 * time.Second)
+	tick := time.NewTicker(2 * time.Millisecond)
+	defer tick.Stop()
+	for !holds() {
+		select {
+		case <-late:
+			tb.Fatalf("%s: not within 10 s", what)
+		case <-tick.C:
+		}
+	}
+}
+
+// plain runs one tmux command against the server, as a person would.
+func plain(tb testing.TB, s *tmux.Server, args ...string) string {
+	tb.Helper()
+	out, err := plainCommand(s, args...).CombinedOutput()
+	if err != nil {
+		tb.Fatalf("tmux %v: %v: %s", args, err, out)
+	}
+	return strings.TrimSuffix(string(out), "\n")
+}
+
+func serverPID(tb testing.TB, s *tmux.Server) int {
+	tb.Helper()
+	pid, err := strconv.Atoi(plain(tb, s, "display-message", "-p", "#{pid}"))
+	if err != nil {
+		tb.Fatal(err)
+	}
+	return pid
+}
+
+func mustRead(tb testing.TB, path string) string {
+	tb.Helper()
+	data, err := os.ReadFile(path)
+	if err != nil {
+		tb.Fatal(err)
+	}
+	return string(data)
+}
+
+func TestVersion(t *testing.T) {
+	got, err := new(tmux.Server).Version(t.Context())
+	if err != nil || got == "" || strings.Contains(got, "tmux") {
+		t.Errorf("Version() = %q, %v, want a bare version", got, err)
+	}
+	none := &tmux.Server{Env: []string{"PATH=" + t.TempDir()}}
+	if _, err := none.Version(t.Context()); err == nil || !strings.Contains(err.Error(), "no such program") {
+		t.Errorf("Version() without tmux in PATH = %v, want an error that says so", err)
+	}
+}
+
+func TestArgv(t *testing.T) {
+	t.Setenv("TMUX", "/tmp/x,1,0")
+	t.Setenv("TMUX_PANE", "%1")
+	for _, tt := range []struct {
+		server tmux.Server
+		want   []string
+	}{
+		{tmux.Server{}, []string{"-f", "/dev/null", "-L", "default", "attach"}},
+		{tmux.Server{Socket: "a", Conf: "/c"}, []string{"-f", "/c", "-L", "a", "attach"}},
+		{tmux.Server{Socket: "/s/a"}, []string{"-f", "/dev/null", "-S", "/s/a", "attach"}},
+	} {
+		got := tt.server.Argv("attach")
+		if !filepath.IsAbs(got[0]) || !slices.Equal(got[1:], tt.want) {
+			t.Errorf("Argv() = %q, want an absolute path and %q", got, tt.want)
+		}
+		for _, v := range tt.server.Environ() {
+			if strings.HasPrefix(v, "TMUX") {
+				t.Errorf("Environ() has %s", v)
+			}
+		}
+	}
+}
+
+// A server that does not answer is named after the deadline, never waited for.
+func TestHungServer(t *testing.T) {
+	s := newServer(t)
+	panes := mustStart(t, s, idle("agent1"))
+	client, err := s.Control(t.Context(), "agent1")
+	if err != nil {
+		t.Fatal(err)
+	}
+	pid := serverPID(t, s)
+	if err := syscall.Kill(pid, syscall.SIGSTOP); err != nil {
+		t.Fatal(err)
+	}
+	resume := func() { _ = syscall.Kill(pid, syscall.SIGCONT) }
+	t.Cleanup(resume)
+	for what, call := range map[string]func(context.Context) error{
+		"Panes":   func(ctx context.Context) error { _, err := s.Panes(ctx); return err },
+		"Start":   func(ctx context.Context) error { _, err := s.Start(ctx, nil, nil); return err },
+		"Kill":    func(ctx context.Context) error { return s.Kill(ctx, panes...) },
+		"Capture": func(ctx context.Context) error { _, err := s.Capture(ctx, "=agent1", tmux.Capture{}); return err },
+		"Paste":   func(ctx context.Context) error { return s.Paste(ctx, "=agent1", "x") },
+		"Control": func(ctx context.Context) error { _, err := s.Control(ctx, "agent1"); return err },
+		"Do":      func(ctx context.Context) error { _, err := client.Do(ctx, "list-sessions"); return err },
+		"Stop":    func(ctx context.Context) error { return s.Stop(ctx) },
+	} {
+		ctx, cancel := context.WithTimeout(t.Context(), 50*time.Millisecond)
+		err := call(ctx)
+		cancel()
+		if !errors.Is(err, context.DeadlineExceeded) || !strings.Contains(err.Error(), s.Socket) {
+			t.Errorf("%s() with a hung server = %v, want a deadline error that names %s", what, err, s.Socket)
+		}
+	}
+	done := make(chan error, 1)
+	go func() { done <- client.Close() }()
+	select {
+	case err := <-done:
+		if err != nil {
+			t.Errorf("Close() with a hung server = %v", err)
+		}
+	case <-time.After(10 * time.Second):
+		t.Error("Close() with a hung server hangs")
+	}
+	resume()
+	// What was asked before may still be carried out; the server answers again.
+	if _, err := s.Panes(t.Context()); err != nil {
+		t.Errorf("Panes() afterwards = %v", err)
+	}
+}
