@@ -1,0 +1,217 @@
+package bus
+
+import (
+	"bytes"
+	"context"
+	"encoding/binary"
+	"fmt"
+	"io"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"netsky/agent"
+)
+
+// The brakes on agents' sends. The owner has none, and control mail knows none.
+const (
+	maxHops    = 16
+	maxRate    = 60 // envelopes from one sender to one mailbox
+	rateWindow = time.Minute
+	maxWaiting = 1000
+	tellAgain  = time.Hour // the owner is told once in this time, per sender, mailbox and brake
+	brakeDir   = agent.RunDir + "/brakes"
+)
+
+// A brakeKind is one of the brakes.
+type brakeKind int
+
+const (
+	brakeHops brakeKind = iota
+	brakeRate
+	brakeWaiting
+	brakeKinds
+)
+
+// A brakeError is a refusal by a brake.
+type brakeError struct {
+	kind brakeKind
+	text string
+}
+
+func (e brakeError) Error() string        { return e.text }
+func (e brakeError) Is(target error) bool { return target == ErrBrake }
+
+// A ring is the file run/brakes/<sender>-<mailbox>, held under its flock:
+// when the owner was last told of each brake, then when the last sends were
+// made, all in nanoseconds and in no order. It is not fsynced: a crash of the
+// machine forgets a minute of counting.
+type ring struct {
+	bus   *Bus
+	file  *cached
+	times [int(brakeKinds) + maxRate]int64
+}
+
+// brake refuses an agent's envelope that is one too many. If it does not, the
+// caller counts the envelope once it is sent, so that the counting is not part
+// of what is fsynced for it, and releases the ring.
+func (b *Bus) brake(ctx context.Context, e Envelope, inbox *cached) (*ring, error) {
+	r, err := b.openRing(ctx, e.From, e.To)
+	if err != nil {
+		return nil, fmt.Errorf("count the sends of %s to %s: %w", e.From, e.To, err)
+	}
+	if err := b.check(r, e, inbox); err != nil {
+		r.release()
+		return nil, err
+	}
+	return r, nil
+}
+
+func (b *Bus) check(r *ring, e Envelope, inbox *cached) error {
+	now := b.now()
+	if e.Hops > maxHops {
+		return b.refuse(r, e, brakeHops, fmt.Sprintf("%d hops, at most %d", e.Hops, maxHops), now)
+	}
+	if recent, _ := r.recent(now); recent >= maxRate {
+		return b.refuse(r, e, brakeRate, fmt.Sprintf("%d messages in the last minute, at most %d", recent, maxRate), now)
+	}
+	inbox.Lock()
+	waiting, err := countMail(inbox.fd, maxWaiting)
+	inbox.Unlock()
+	if err != nil {
+		return fmt.Errorf("count what waits for %s: %w", e.To, err)
+	}
+	if waiting >= maxWaiting {
+		return b.refuse(r, e, brakeWaiting, fmt.Sprintf("%d messages wait there, at most %d", waiting, maxWaiting), now)
+	}
+	return nil
+}
+
+// recent counts the sends of the last minute and names a slot for one more.
+func (r *ring) recent(now time.Time) (n, slot int) {
+	slot = int(brakeKinds)
+	for i := slot; i < len(r.times); i++ {
+		// A time ahead of us is from before the clock was set back.
+		if age := now.UnixNano() - r.times[i]; age >= 0 && age < int64(rateWindow) {
+			n++
+		} else {
+			slot = i
+		}
+	}
+	return n, slot
+}
+
+// count enters one send.
+func (r *ring) count(now time.Time) {
+	_, slot := r.recent(now)
+	r.set(slot, now) // if this fails, one send is not counted
+}
+
+// release gives the ring to the next sender.
+func (r *ring) release() {
+	retry(func() error { return unix.Flock(r.file.fd, unix.LOCK_UN) })
+	r.file.Unlock()
+	r.bus.cache.put(r.file)
+}
+
+// refuse makes the refusal and tells the owner, if that was not done lately.
+func (b *Bus) refuse(r *ring, e Envelope, kind brakeKind, fact string, now time.Time) error {
+	var err error = brakeError{kind, fmt.Sprintf("%s to %s: %v: %s", e.From, e.To, ErrBrake, fact)}
+	if age := now.UnixNano() - r.times[kind]; age >= 0 && age < int64(tellAgain) {
+		return err
+	}
+	inbox, open := b.inbox(agent.Owner)
+	if open != nil {
+		return err // nobody to tell yet
+	}
+	defer b.cache.put(inbox)
+	_, told := b.put(inbox.fd, Envelope{
+		ID: newID(), From: e.From, To: agent.Owner, Kind: KindError, Time: now, Via: "code", Thread: e.Thread,
+		Text: fmt.Sprintf("netsky refused a message of %s to %s: %s. More refusals like it are not reported for an hour.", e.From, e.To, fact),
+	})
+	if told != nil {
+		return fmt.Errorf("%w; and the owner was not told: %w", err, told)
+	}
+	r.set(int(kind), now) // if this fails, the owner is told twice
+	return err
+}
+
+func (b *Bus) openRing(ctx context.Context, from, to agent.ID) (*ring, error) {
+	name := string(from) + "-" + string(to)
+	file, err := b.cache.get(brakeDir+"/"+name, time.Second, func() (int, error) {
+		dir, err := openDir(b.home, brakeDir, true)
+		if err != nil {
+			return -1, err
+		}
+		defer unix.Close(dir)
+		fd, err := sysOpen(dir, name, unix.O_RDWR|unix.O_CREAT|unix.O_NOFOLLOW|unix.O_NONBLOCK|noAtime)
+		if err != nil {
+			return -1, err
+		}
+		if err := b.ensureMode(fd); err != nil {
+			unix.Close(fd)
+			return -1, err
+		}
+		return fd, nil
+	})
+	if err != nil {
+		return nil, err
+	}
+	file.Lock()
+	r := &ring{bus: b, file: file}
+	if err := r.load(ctx); err != nil {
+		r.release()
+		return nil, err
+	}
+	return r, nil
+}
+
+// load reads the ring under its lock.
+func (r *ring) load(ctx context.Context) error {
+	for wait := time.Millisecond; ; wait *= 2 {
+		err := retry(func() error { return unix.Flock(r.file.fd, unix.LOCK_EX|unix.LOCK_NB) })
+		if err == nil {
+			break
+		}
+		if err != unix.EWOULDBLOCK || wait > time.Second {
+			return err
+		}
+		select {
+		case <-ctx.Done():
+			return ctx.Err()
+		case <-time.After(wait):
+		}
+	}
+	var buf [8 * len(r.times)]byte
+	n, err := preader(r.file.fd).ReadAt(buf[:], 0)
+	if err != nil && err != io.EOF {
+		return err
+	}
+	for i := range n / 8 {
+		r.times[i] = int64(binary.LittleEndian.Uint64(buf[8*i:]))
+	}
+	return nil
+}
+
+func (r *ring) set(slot int, t time.Time) error {
+	if err := step("pwrite"); err != nil {
+		return err
+	}
+	var buf [8]byte
+	binary.LittleEndian.PutUint64(buf[:], uint64(t.UnixNano()))
+	return retry(func() error {
+		_, err := unix.Pwrite(r.file.fd, buf[:], int64(8*slot))
+		return err
+	})
+}
+
+// countMail counts the envelopes in an open directory and stops at limit.
+func countMail(dir, limit int) (n int, err error) {
+	err = sysDirents(dir, make([]byte, 16<<10), func(name []byte) bool {
+		if name[0] != '.' && bytes.HasSuffix(name, []byte(".json")) {
+			n++
+		}
+		return n < limit
+	})
+	return n, err
+}

@@ -1,0 +1,170 @@
+package bus
+
+import (
+	"crypto/rand"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"io/fs"
+	"slices"
+	"sync/atomic"
+	"time"
+
+	"github.com/fsnotify/fsnotify"
+	"golang.org/x/sys/unix"
+
+	"netsky/agent"
+)
+
+// Defaults of Options.
+const (
+	DefaultMaxBytes = 1 << 20
+	DefaultKeep     = 7 * 24 * time.Hour
+)
+
+// Options are the limits of a bus. The zero value is the defaults.
+type Options struct {
+	MaxBytes int64            // the largest envelope on disk, in bytes
+	Keep     time.Duration    // how long IDs are remembered and delivered mail is kept
+	Now      func() time.Time // the clock
+}
+
+// A Bus is the mailboxes of one home. It holds no connection and no lock and
+// needs no closing; it is safe for concurrent use.
+type Bus struct {
+	home     agent.Home
+	maxBytes int64
+	keep     time.Duration
+	now      func() time.Time
+	names    namer
+	hub      hub
+	cache    cache
+	modeFine atomic.Bool // the umask leaves our files readable and writable to us
+}
+
+// What callers branch on.
+var (
+	ErrNoMailbox  = errors.New("no mailbox")
+	ErrNotAllowed = errors.New("may not write to")
+	ErrBrake      = errors.New("brake")
+)
+
+// New is the bus of a home. It touches nothing on disk.
+func New(home agent.Home, o Options) *Bus {
+	b := &Bus{home: home, maxBytes: o.MaxBytes, keep: o.Keep, now: o.Now}
+	if b.maxBytes <= 0 {
+		b.maxBytes = DefaultMaxBytes
+	}
+	if b.keep <= 0 {
+		b.keep = DefaultKeep
+	}
+	if b.now == nil {
+		b.now = time.Now
+	}
+	b.names.now = b.now
+	b.hub.open = func() (*fsnotify.Watcher, error) { return fsnotify.NewBufferedWatcher(1024) }
+	return b
+}
+
+// A Place is a directory of a mailbox.
+type Place string
+
+const (
+	Inbox     Place = "inbox"     // waits to be taken
+	Claimed   Place = "claimed"   // taken by the receiver, not yet confirmed
+	Delivered Place = "delivered" // confirmed; or filed unread, and a .why says so
+	Poison    Place = "poison"    // no right envelope, with a .why beside it
+	Outbox    Place = "outbox"    // what an agent that only writes files wants sent
+	Sent      Place = "sent"      // what the router has sent of it
+)
+
+var places = []Place{Inbox, Claimed, Delivered, Poison, Outbox, Sent}
+
+func placePath(id agent.ID, p Place) string { return agent.Mailbox(id) + "/" + string(p) }
+
+// Make makes the mailbox of an address, or what is missing of it. When it
+// returns, the mailbox survives a loss of power.
+func (b *Bus) Make(id agent.ID) error {
+	if _, err := agent.Parse(string(id)); err != nil {
+		return err
+	}
+	for _, p := range places {
+		fd, err := openDir(b.home, placePath(id, p), true)
+		if err != nil {
+			return fmt.Errorf("make the mailbox of %s: %w", id, err)
+		}
+		unix.Close(fd)
+	}
+	return nil
+}
+
+// Exists reports whether the address has a mailbox.
+func (b *Bus) Exists(id agent.ID) bool {
+	fd, err := b.openPlace(id, Inbox)
+	if err != nil {
+		return false
+	}
+	unix.Close(fd)
+	return true
+}
+
+// openPlace opens a directory of a mailbox; the caller closes it. The error
+// matches ErrNoMailbox if there is none.
+func (b *Bus) openPlace(id agent.ID, p Place) (int, error) {
+	if _, err := agent.Parse(string(id)); err != nil {
+		return -1, err
+	}
+	fd, err := openExisting(b.home, placePath(id, p))
+	if errors.Is(err, fs.ErrNotExist) {
+		return -1, fmt.Errorf("%s: %w at %s", id, ErrNoMailbox, b.home.Path(agent.Mailbox(id)))
+	}
+	return fd, err
+}
+
+// inbox is openPlace for senders, from the cache; the caller gives it back.
+func (b *Bus) inbox(id agent.ID) (*cached, error) {
+	return b.cache.get(placePath(id, Inbox), 0, func() (int, error) { return b.openPlace(id, Inbox) })
+}
+
+// Mailboxes lists the addresses that have a mailbox, agents first.
+func (b *Bus) Mailboxes() ([]agent.ID, error) {
+	fd, err := openExisting(b.home, agent.Channels)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, err
+	}
+	defer unix.Close(fd)
+	var list []agent.ID
+	err = sysNames(fd, func(name string) bool {
+		if id, err := agent.Parse(name); err == nil {
+			list = append(list, id)
+		}
+		return true
+	})
+	if err != nil {
+		return nil, fmt.Errorf("list the mailboxes: %w", err)
+	}
+	whole := list[:0]
+	for _, id := range list {
+		box, err := b.openPlace(id, Inbox)
+		switch {
+		case err == nil:
+			unix.Close(box)
+			whole = append(whole, id)
+		case errors.Is(err, ErrNoMailbox) || errors.Is(err, agent.ErrLink) || errors.Is(err, unix.ENOTDIR):
+		default:
+			return nil, fmt.Errorf("list the mailboxes: %w", err)
+		}
+	}
+	slices.SortFunc(whole, agent.Compare)
+	return whole, nil
+}
+
+// newID makes an ID for an envelope that is sent without one.
+func newID() string {
+	var r [10]byte
+	rand.Read(r[:]) // never fails: crypto/rand ends the program instead
+	return "m-" + hex.EncodeToString(r[:])
+}

@@ -1,0 +1,221 @@
+package bus_test
+
+import (
+	"context"
+	"errors"
+	"os"
+	"path/filepath"
+	"testing"
+	"time"
+
+	"netsky/agent"
+	"netsky/bus"
+)
+
+// mustHome makes a home of its own for the test.
+func mustHome(tb testing.TB) agent.Home {
+	tb.Helper()
+	return mustHomeIn(tb, "")
+}
+
+// mustFastHome makes one in memory, where there is such a place: for tests that
+// kill processes and not the machine.
+func mustFastHome(tb testing.TB) agent.Home {
+	tb.Helper()
+	if info, err := os.Stat("/dev/shm"); err == nil && info.IsDir() {
+		return mustHomeIn(tb, "/dev/shm")
+	}
+	return mustHomeIn(tb, "")
+}
+
+func mustHomeIn(tb testing.TB, parent string) agent.Home {
+	tb.Helper()
+	dir, err := os.MkdirTemp(parent, "n")
+	if err != nil {
+		tb.Fatal(err)
+	}
+	tb.Cleanup(func() { os.RemoveAll(dir) })
+	home, err := agent.HomeAt(filepath.Join(dir, "home"))
+	if err != nil {
+		tb.Fatal(err)
+	}
+	if _, err := home.Make(); err != nil {
+		tb.Fatal(err)
+	}
+	return home
+}
+
+// mustBus makes a bus with mailboxes; a benchmark's is on a real disk.
+func mustBus(tb testing.TB, o bus.Options, boxes ...agent.ID) (*bus.Bus, agent.Home) {
+	tb.Helper()
+	if _, ok := tb.(*testing.B); ok {
+		return mustBusIn(tb, mustHome(tb), o, boxes...)
+	}
+	return mustBusIn(tb, mustFastHome(tb), o, boxes...)
+}
+
+func mustBusIn(tb testing.TB, home agent.Home, o bus.Options, boxes ...agent.ID) (*bus.Bus, agent.Home) {
+	tb.Helper()
+	b := bus.New(home, o)
+	for _, id := range boxes {
+		if err := b.Make(id); err != nil {
+			tb.Fatal(err)
+		}
+	}
+	return b, home
+}
+
+func mustSend(tb testing.TB, b *bus.Bus, e bus.Envelope) bus.Receipt {
+	tb.Helper()
+	r, err := b.Send(tb.Context(), e)
+	if err != nil {
+		tb.Fatalf("Send(%s to %s) = %v", e.From, e.To, err)
+	}
+	return r
+}
+
+func mustReceive(tb testing.TB, b *bus.Bus, id agent.ID, o bus.ReceiveOptions) *bus.Receiver {
+	tb.Helper()
+	r, err := b.Receive(tb.Context(), id, o)
+	if err != nil {
+		tb.Fatal(err)
+	}
+	tb.Cleanup(func() {
+		if err := r.Close(); err != nil {
+			tb.Error(err)
+		}
+	})
+	return r
+}
+
+// patience is how long a test waits for what must come; only a failing test
+// waits that long.
+const patience = 20 * time.Second
+
+func mustNext(tb testing.TB, r *bus.Receiver) *bus.Delivery {
+	tb.Helper()
+	ctx, cancel := context.WithTimeout(tb.Context(), patience)
+	defer cancel()
+	d, err := r.Next(ctx)
+	if err != nil {
+		tb.Fatalf("Next() = %v", err)
+	}
+	return d
+}
+
+func mustConfirm(tb testing.TB, d *bus.Delivery) {
+	tb.Helper()
+	if err := d.Confirm(); err != nil {
+		tb.Fatal(err)
+	}
+}
+
+// mustNone checks that nothing is handed over.
+func mustNone(tb testing.TB, r *bus.Receiver) {
+	tb.Helper()
+	ctx, cancel := context.WithTimeout(tb.Context(), 50*time.Millisecond)
+	defer cancel()
+	if d, err := r.Next(ctx); !errors.Is(err, context.DeadlineExceeded) {
+		tb.Fatalf("Next() = %v, %v, want nothing", d, err)
+	}
+}
+
+func mustCount(tb testing.TB, b *bus.Bus, id agent.ID, p bus.Place, want int) {
+	tb.Helper()
+	n, err := b.Count(id, p)
+	if err != nil {
+		tb.Fatal(err)
+	}
+	if n != want {
+		tb.Fatalf("%s: %d files in %s, want %d", id, n, p, want)
+	}
+}
+
+// mustDrop writes a file into a mailbox as an editor would.
+func mustDrop(tb testing.TB, home agent.Home, id agent.ID, p bus.Place, name, text string) string {
+	tb.Helper()
+	file := home.Path(agent.Mailbox(id), string(p), name)
+	if err := os.WriteFile(file, []byte(text), 0o644); err != nil {
+		tb.Fatal(err)
+	}
+	return file
+}
+
+// waitFor waits until the condition holds.
+func waitFor(tb testing.TB, what string, holds func() bool) {
+	tb.Helper()
+	deadline := time.After(patience)
+	for !holds() {
+		select {
+		case <-deadline:
+			tb.Fatalf("waited in vain: %s", what)
+		case <-time.After(2 * time.Millisecond):
+		}
+	}
+}
+
+const handmade = `{"from":"agent0","text":"hi","ts":"2026-11-20T12:00:00Z"}`
+
+func message(from, to agent.ID, text string) bus.Envelope {
+	return bus.Envelope{From: from, To: to, Text: text}
+}
+
+func TestSendReceiveConfirm(t *testing.T) {
+	b, home := mustBus(t, bus.Options{}, agent.Root, agent.Clone(1), agent.Owner)
+	sent := mustSend(t, b, message(agent.Owner, agent.Clone(1), "hello <there>"))
+	mustDrop(t, home, agent.Clone(1), bus.Inbox, "x.json", handmade)
+	r := mustReceive(t, b, agent.Clone(1), bus.ReceiveOptions{})
+	d := mustNext(t, r)
+	if d.Envelope().ID != sent.ID || d.Envelope().Text != "hello <there>" || d.Envelope().To != agent.Clone(1) {
+		t.Fatalf("got %+v, want what was sent as %s", d.Envelope(), sent.ID)
+	}
+	mustCount(t, b, agent.Clone(1), bus.Claimed, 1)
+	mustConfirm(t, d)
+	mustConfirm(t, mustNext(t, r))
+	mustNone(t, r)
+	mustCount(t, b, agent.Clone(1), bus.Delivered, 2)
+	mustCount(t, b, agent.Clone(1), bus.Claimed, 0)
+	if _, err := b.Receive(t.Context(), agent.Clone(1), bus.ReceiveOptions{}); !errors.Is(err, agent.ErrLocked) {
+		t.Fatalf("a second Receive = %v, want ErrLocked", err)
+	}
+}
+
+func TestShutdown(t *testing.T) {
+	b, _ := mustBus(t, bus.Options{}, agent.Root, agent.Clone(1))
+	r := mustReceive(t, b, agent.Clone(1), bus.ReceiveOptions{Start: "s1"})
+	ask := message(agent.Owner, agent.Clone(1), "the owner shuts down")
+	ask.Kind, ask.Start = bus.KindShutdown, "another"
+	mustSend(t, b, ask)
+	waitFor(t, "filed", func() bool { n, _ := b.Count(agent.Clone(1), bus.Delivered); return n == 1 })
+	mustCount(t, b, agent.Root, bus.Inbox, 0)
+	ask.Start = "s1"
+	sent := mustSend(t, b, ask)
+	if _, err := r.Next(t.Context()); !errors.Is(err, bus.ErrShutdown) {
+		t.Fatalf("Next() = %v, want ErrShutdown", err)
+	}
+	e, ok, err := b.FindAnswer(t.Context(), agent.Root, sent.ID, time.Time{})
+	if err != nil || !ok || e.Envelope.Kind != bus.KindShutdownAck || e.Envelope.From != agent.Clone(1) {
+		t.Fatalf("FindAnswer = %+v, %v, %v, want the ack", e, ok, err)
+	}
+	mustCount(t, b, agent.Clone(1), bus.Delivered, 2)
+}
+
+func TestDrainAndRoute(t *testing.T) {
+	b, home := mustBus(t, bus.Options{}, agent.Root, agent.Clone(1))
+	mustDrop(t, home, agent.Clone(1), bus.Outbox, "a.json", `{"to":"agent0","text":"done"}`)
+	mustDrop(t, home, agent.Clone(1), bus.Outbox, "b.json", `{"from":"agent1","to":"agent7","text":"who?"}`)
+	if err := b.Route(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	mustCount(t, b, agent.Clone(1), bus.Outbox, 0)
+	mustCount(t, b, agent.Clone(1), bus.Sent, 1)
+	mustCount(t, b, agent.Clone(1), bus.Poison, 1)
+	var got []bus.Envelope
+	n, err := b.Drain(t.Context(), agent.Root, 0, func(e bus.Envelope) error {
+		got = append(got, e)
+		return nil
+	})
+	if err != nil || n != 1 || got[0].From != agent.Clone(1) || got[0].Text != "done" {
+		t.Fatalf("Drain = %d, %v, %+v", n, err, got)
+	}
+}

@@ -1,0 +1,269 @@
+package bus
+
+import (
+	"context"
+	"slices"
+	"sync"
+	"time"
+
+	"netsky/agent"
+)
+
+const (
+	shutdownWait = 45 * time.Second // a running turn delays the ack no longer
+	turnGrace    = time.Second      // from a claim until whoever claimed says that a turn runs
+)
+
+// A shutdown is what has been asked of this receiver by its own start id.
+type shutdown struct {
+	since    time.Time
+	requests []*letter // in claimed/, not yet acked
+	obeyed   bool
+}
+
+// Turn says that a turn runs until done is called; done may be called twice.
+// A shutdown is acked when no turn runs, at the latest 45 s after it came.
+func (r *Receiver) Turn() (done func()) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.turns++
+	var once sync.Once
+	return func() {
+		once.Do(func() {
+			r.mu.Lock()
+			defer r.mu.Unlock()
+			r.turns--
+			r.prod()
+		})
+	}
+}
+
+// run is the receiver's goroutine: it looks when something has changed, judges
+// what is bad, and answers control mail whatever else is going on.
+func (r *Receiver) run(ctx context.Context, w *Watch) {
+	defer close(r.done)
+	defer w.Close()
+	if w.Polling() {
+		r.o.Report("the system does not watch the inbox of "+string(r.id)+": polling", nil)
+	}
+	for {
+		timer := time.NewTimer(r.pass())
+		select {
+		case <-ctx.Done():
+			timer.Stop()
+			r.mu.Lock()
+			r.closed = true
+			r.wake()
+			r.mu.Unlock()
+			return
+		case <-w.C:
+			r.mu.Lock()
+			r.stale = true
+			r.mu.Unlock()
+		case <-r.poke:
+		case <-timer.C:
+		}
+		timer.Stop()
+	}
+}
+
+// pass does what is due and says when to come back at the latest.
+func (r *Receiver) pass() (wait time.Duration) {
+	r.mu.Lock()
+	wait = r.due()
+	something := len(r.queue)+len(r.again) > 0 || r.given != nil || r.shut != nil && r.shut.obeyed
+	r.mu.Unlock()
+	if something { // told last, so that a Next finds the lock free
+		r.wake()
+	}
+	return wait
+}
+
+func (r *Receiver) due() (wait time.Duration) {
+	wait = passEvery
+	if r.stale || len(r.queue) == 0 && r.more {
+		due := r.scanned.Add(scanShare * r.took)
+		if left := time.Until(due); left > 0 && len(r.queue) > 0 {
+			wait = min(wait, left)
+		} else if err := r.scan(); err != nil {
+			r.trouble("inbox", "cannot list the inbox of "+string(r.id), err)
+			wait = lookAgain
+		} else {
+			r.passed("inbox")
+		}
+	}
+	if r.judge() || len(r.again)+len(r.reported) > 0 {
+		wait = min(wait, lookAgain)
+	}
+	r.sortOut(&r.again)
+	r.sortOut(&r.queue)
+	r.readWitnesses()
+	if left := r.answerShutdown(); left > 0 {
+		wait = min(wait, left)
+	}
+	if now := r.bus.now(); now.Sub(r.seen.loaded) > time.Hour {
+		if err := r.seen.load(now); err != nil {
+			r.trouble("seen", "cannot read what is remembered", err)
+		} else {
+			r.passed("seen")
+		}
+	}
+	return wait
+}
+
+// sortOut handles the control mail of a list. The caller holds mu.
+func (r *Receiver) sortOut(list *[]*letter) {
+	keep := (*list)[:0]
+	for _, l := range *list {
+		if !l.kind.Control() || !r.control(l) {
+			keep = append(keep, l)
+		}
+	}
+	clear((*list)[len(keep):])
+	*list = keep
+}
+
+// control obeys or files one letter; false leaves it for the next pass.
+func (r *Receiver) control(l *letter) (settled bool) {
+	if r.passing && l.kind == KindShutdown {
+		return false
+	}
+	if !r.readable(l) {
+		return false
+	}
+	if l.env == nil {
+		return true
+	}
+	fresh := !l.claimed
+	if fresh {
+		claimed, err := r.claim(l)
+		if err != nil {
+			r.trouble(l.name, "cannot claim "+l.name, err)
+			return false
+		}
+		if !claimed {
+			return true
+		}
+	}
+	e, now := *l.env, r.bus.now()
+	known := r.seen.has(e)
+	if !known && e.Kind == KindShutdown && r.obeys(e, now) {
+		if r.shut == nil {
+			r.shut = &shutdown{since: now}
+		}
+		r.shut.requests = append(r.shut.requests, l)
+		return true
+	}
+	if err := r.fileControl(l, known); err != nil {
+		r.trouble(l.name, "cannot file "+l.name, err)
+		if fresh {
+			r.again = append(r.again, l) // it lies in claimed/ now
+		}
+		return fresh
+	}
+	r.passed(l.name)
+	if e.Kind == KindShutdown {
+		r.o.Report("filed "+l.name+": a shutdown that is not for this start", nil)
+	}
+	if e.Kind == KindCancel && !known && !r.withdrawn(e) && r.o.Cancel != nil {
+		r.o.Cancel(e)
+	}
+	return true
+}
+
+// withdrawn reports whether the cancel takes a shutdown back, by its ID, that
+// was asked and has not been obeyed yet. The caller holds mu.
+func (r *Receiver) withdrawn(e Envelope) bool {
+	if r.shut == nil || r.shut.obeyed || e.From.IsClone() {
+		return false
+	}
+	i := slices.IndexFunc(r.shut.requests, func(l *letter) bool { return l.env.ID == e.InReplyTo })
+	if i < 0 {
+		return false
+	}
+	l := r.shut.requests[i]
+	if err := r.file(l.name, *l.env); err != nil {
+		r.trouble(l.name, "cannot take back the shutdown "+l.env.ID, err)
+		return true // it will be obeyed: whoever asked sees the ack
+	}
+	r.o.Report("filed "+l.name+": taken back by "+e.ID, nil)
+	if r.shut.requests = slices.Delete(r.shut.requests, i, i+1); len(r.shut.requests) == 0 {
+		r.shut = nil
+		r.wake()
+	}
+	return true
+}
+
+func (r *Receiver) fileControl(l *letter, known bool) error {
+	if known {
+		return r.filed(l.name, "")
+	}
+	return r.file(l.name, *l.env)
+}
+
+// obeys reports whether a shutdown is for this start and from somebody who
+// may ask for it.
+func (r *Receiver) obeys(e Envelope, now time.Time) bool {
+	expired := !e.Expires.IsZero() && !now.Before(e.Expires)
+	return r.o.Start != "" && e.Start == r.o.Start && !e.From.IsClone() && !expired
+}
+
+// answerShutdown acks what has been asked, when it is time, and says when to
+// try again; 0 means never. The caller holds mu.
+func (r *Receiver) answerShutdown() time.Duration {
+	if r.shut == nil || len(r.shut.requests) == 0 {
+		return 0
+	}
+	now := r.bus.now()
+	late := now.Sub(r.shut.since) >= shutdownWait
+	busy := r.turns > 0
+	if grace := turnGrace - now.Sub(r.lastClaim); len(r.held) > 0 && grace > 0 && !busy && !late {
+		return min(grace, turnGrace)
+	}
+	if busy && !late {
+		return time.Second
+	}
+	var left []*letter
+	for _, l := range r.shut.requests {
+		err := r.bus.answer(r.id, agent.Root, KindShutdownAck, *l.env, "")
+		if err == nil {
+			err = r.file(l.name, *l.env)
+		}
+		if err != nil {
+			r.trouble(l.name, "cannot ack the shutdown "+l.env.ID, err)
+			left = append(left, l)
+		}
+	}
+	r.shut.requests = left
+	if len(left) == 0 || late {
+		// An ack that cannot be written does not keep anybody running.
+		r.shut.obeyed = true
+	}
+	if len(left) > 0 {
+		return time.Second
+	}
+	return 0
+}
+
+// readWitnesses tells the deliveries in hand that have been witnessed.
+func (r *Receiver) readWitnesses() {
+	if !r.o.Witness || len(r.held) == 0 {
+		return
+	}
+	err := r.tail.read(func(id string) {
+		d := r.held[id]
+		if d == nil {
+			return
+		}
+		select {
+		case <-d.witnessed:
+		default:
+			close(d.witnessed)
+		}
+	})
+	if err != nil {
+		r.trouble("events", "cannot read what the witnesses of "+string(r.id)+" saw", err)
+		return
+	}
+	r.passed("events")
+}

@@ -1,0 +1,73 @@
+package bus
+
+import (
+	"strings"
+
+	"golang.org/x/sys/unix"
+
+	"netsky/agent"
+)
+
+// hopsAfter is the hop count of an answer that the agent gives to a message it
+// got: one more than the message's. The message is looked for among what the
+// agent has in hand and in the end of its seen file; an older one counts as
+// none, and then the answer is the first of a new chain.
+func (b *Bus) hopsAfter(id agent.ID, inReplyTo string) int {
+	if hops, ok := b.claimedHops(id, inReplyTo); ok {
+		return hops + 1
+	}
+	box, err := openExisting(b.home, agent.Mailbox(id))
+	if err != nil {
+		return 0
+	}
+	defer unix.Close(box)
+	fd, err := sysOpen(box, seenFile, unix.O_RDONLY|unix.O_NOFOLLOW|unix.O_NONBLOCK)
+	if err != nil {
+		return 0
+	}
+	defer unix.Close(fd)
+	st, err := sysFstat(fd)
+	if err != nil {
+		return 0
+	}
+	tail := make([]byte, min(st.Size, 128<<10))
+	n, _ := preader(fd).ReadAt(tail, st.Size-int64(len(tail)))
+	text := string(tail[:n])
+	// The last line that has the ID between tabs.
+	for {
+		i := strings.LastIndex(text, "\t"+inReplyTo+"\t")
+		if i < 0 {
+			return 0
+		}
+		start := strings.LastIndexByte(text[:i], '\n') + 1
+		line, _, _ := strings.Cut(text[start:], "\n")
+		if _, e, ok := parseSeen([]byte(line)); ok && e.ID == inReplyTo {
+			return e.Hops + 1
+		}
+		text = text[:i+1]
+	}
+}
+
+// maxInHand bounds the search among claimed files; a receiver claims 30 at most.
+const maxInHand = 64
+
+func (b *Bus) claimedHops(id agent.ID, inReplyTo string) (hops int, ok bool) {
+	fd, err := b.openPlace(id, Claimed)
+	if err != nil {
+		return 0, false
+	}
+	defer unix.Close(fd)
+	var names []string
+	sysNames(fd, func(name string) bool {
+		if isMail(name) {
+			names = append(names, name)
+		}
+		return len(names) < maxInHand
+	})
+	for _, name := range names {
+		if e, _, err := b.readEnvelope(fd, name, Parse); err == nil && e.ID == inReplyTo {
+			return e.Hops, true
+		}
+	}
+	return 0, false
+}

@@ -1,0 +1,256 @@
+package bus
+
+import (
+	"path"
+	"sync"
+	"time"
+
+	"github.com/fsnotify/fsnotify"
+	"golang.org/x/sys/unix"
+
+	"netsky/agent"
+)
+
+const (
+	lookEvery  = time.Second            // a stat of every watched directory
+	pollEvery  = 250 * time.Millisecond // the same where the system can't watch
+	sweepEvery = 30 * time.Second       // a hint to everybody, whatever was seen
+)
+
+// A hub shares one system watcher among all watches of a bus: the system gives
+// a user only 128 of them. It runs while there is a watch.
+type hub struct {
+	open func() (*fsnotify.Watcher, error)
+
+	mu      sync.Mutex // guards the fields that follow
+	bus     *Bus
+	watches map[*Watch]bool
+	dirs    map[string]*watched // by absolute path
+	watcher *fsnotify.Watcher   // nil where the system gave none
+	stop    chan struct{}
+	done    chan struct{}
+}
+
+// A watched is one directory under watch.
+type watched struct {
+	subs    map[*Watch]bool
+	ino     uint64
+	mtime   int64 // nanoseconds
+	fresh   bool  // mtime was so near that a later change may share it
+	noticed bool  // the system watches it
+}
+
+func (h *hub) add(b *Bus, w *Watch) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if h.watches == nil {
+		h.bus = b
+		h.watches = make(map[*Watch]bool)
+		h.dirs = make(map[string]*watched)
+		h.watcher, _ = h.open() // none: polled, and Polling says so
+		h.stop, h.done = make(chan struct{}), make(chan struct{})
+		go h.run(h.watcher, h.stop, h.done)
+	}
+	h.watches[w] = true
+	h.subscribe(w)
+	h.look(time.Now())
+}
+
+func (h *hub) remove(w *Watch) {
+	h.mu.Lock()
+	delete(h.watches, w)
+	for name, d := range h.dirs {
+		delete(d.subs, w)
+		if len(d.subs) == 0 {
+			if d.noticed {
+				h.watcher.Remove(name)
+			}
+			delete(h.dirs, name)
+		}
+	}
+	last := len(h.watches) == 0 && h.watches != nil
+	var done chan struct{}
+	if last {
+		close(h.stop)
+		done = h.done
+		h.watches, h.dirs = nil, nil
+	}
+	h.mu.Unlock()
+	if last {
+		<-done
+	}
+}
+
+func (h *hub) polling(w *Watch) bool {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	for _, d := range h.dirs {
+		if d.subs[w] && d.ino != 0 && !d.noticed {
+			return true
+		}
+	}
+	return h.watcher == nil
+}
+
+// subscribe enters the watch at every directory that its spots mean now.
+// The caller holds mu.
+func (h *hub) subscribe(w *Watch) {
+	add := func(rel string) {
+		name := h.bus.home.Path(rel)
+		d := h.dirs[name]
+		if d == nil {
+			d = &watched{subs: make(map[*Watch]bool)}
+			h.dirs[name] = d
+		}
+		d.subs[w] = true
+	}
+	for _, rel := range w.files {
+		add(rel)
+	}
+	for _, s := range w.spots {
+		if s.Mailbox != "" {
+			add(placePath(s.Mailbox, s.Place))
+			continue
+		}
+		add(agent.Channels)
+		list, err := h.bus.Mailboxes()
+		if err != nil {
+			continue // asked again within a second
+		}
+		for _, id := range list {
+			add(placePath(id, s.Place))
+		}
+	}
+}
+
+// run is the hub's goroutine, from the first watch to the last.
+func (h *hub) run(watcher *fsnotify.Watcher, stop, done chan struct{}) {
+	defer close(done)
+	var events chan fsnotify.Event
+	lost := make(chan struct{}, 1)
+	every := pollEvery
+	if watcher != nil {
+		drained := make(chan struct{})
+		go drain(watcher.Errors, lost, drained)
+		defer func() {
+			watcher.Close()
+			<-drained
+		}()
+		events = watcher.Events
+		every = lookEvery
+	}
+	tick := time.NewTicker(every)
+	defer tick.Stop()
+	sweep := time.NewTicker(sweepEvery)
+	defer sweep.Stop()
+	for {
+		select {
+		case <-stop:
+			return
+		case e, ok := <-events:
+			if !ok {
+				events = nil
+				continue
+			}
+			h.event(e)
+		case <-lost:
+			h.hintAll()
+		case <-sweep.C:
+			h.hintAll()
+		case now := <-tick.C:
+			if h.tick(now) != every {
+				every = lookEvery + pollEvery - every
+				tick.Reset(every)
+			}
+		}
+	}
+}
+
+// drain takes the watcher's errors, each of which may mean that events were
+// lost. The watcher holds its own lock while it tells one, so whoever adds a
+// directory cannot be the one who listens.
+func drain(errs <-chan error, lost, drained chan<- struct{}) {
+	defer close(drained)
+	for range errs {
+		select {
+		case lost <- struct{}{}:
+		default:
+		}
+	}
+}
+
+func (h *hub) event(e fsnotify.Event) {
+	if path.Base(e.Name)[0] == '.' {
+		return // an envelope in the making
+	}
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if d, ok := h.dirs[e.Name]; ok { // the directory itself has gone
+		h.lookAt(e.Name, d, time.Now())
+	}
+	d, ok := h.dirs[path.Dir(e.Name)]
+	if !ok {
+		return
+	}
+	comes := e.Has(fsnotify.Create) || e.Has(fsnotify.Write) || e.Has(fsnotify.Chmod)
+	for w := range d.subs {
+		if comes || !w.arrivals {
+			w.hint()
+		}
+	}
+}
+
+func (h *hub) hintAll() {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	for w := range h.watches {
+		w.hint()
+	}
+}
+
+// tick looks at all directories and says when to look again.
+func (h *hub) tick(now time.Time) time.Duration {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	for w := range h.watches {
+		h.subscribe(w)
+	}
+	return h.look(now)
+}
+
+// look stats every watched directory, hints where one has changed, and asks
+// the system to watch what it does not watch. The caller holds mu.
+func (h *hub) look(now time.Time) time.Duration {
+	next := lookEvery
+	for name, d := range h.dirs {
+		h.lookAt(name, d, now)
+		if d.ino != 0 && !d.noticed {
+			next = pollEvery
+		}
+	}
+	return next
+}
+
+func (h *hub) lookAt(name string, d *watched, now time.Time) {
+	var st unix.Stat_t
+	if unix.Lstat(name, &st) != nil {
+		st = unix.Stat_t{}
+	}
+	ino, mtime := st.Ino, st.Mtim.Nano()
+	changed := ino != d.ino || mtime != d.mtime || d.fresh
+	if ino != d.ino && d.noticed {
+		h.watcher.Remove(name) // it watches what is no longer here
+		d.noticed = false
+	}
+	d.ino, d.mtime = ino, mtime
+	age := now.UnixNano() - mtime
+	d.fresh = ino != 0 && age > -int64(time.Second) && age < int64(50*time.Millisecond)
+	if ino != 0 && !d.noticed && h.watcher != nil && h.watcher.Add(name) == nil {
+		d.noticed = true
+	}
+	if changed {
+		for w := range d.subs {
+			w.hint()
+		}
+	}
+}

@@ -1,0 +1,246 @@
+package bus
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"netsky/agent"
+)
+
+// An Entry is one file of a mailbox.
+type Entry struct {
+	Mailbox  agent.ID
+	Place    Place
+	Name     string
+	Size     int64
+	Time     time.Time // when it was made, by its name if that tells
+	Envelope Envelope  // zero if Err is set
+	Err      error     // why it cannot be read as an envelope
+	Why      string    // what lies beside it as .why: why it is here
+}
+
+// Names lists the files of a place in order, oldest first. It opens none of
+// ours; those dropped by hand are looked at for their time.
+func (b *Bus) Names(id agent.ID, p Place) ([]string, error) {
+	fd, err := b.openPlace(id, p)
+	if err != nil {
+		return nil, err
+	}
+	defer unix.Close(fd)
+	list, err := candidates(fd, 0)
+	if err != nil {
+		return nil, fmt.Errorf("list %s of %s: %w", p, id, err)
+	}
+	names := make([]string, len(list))
+	for i, c := range list {
+		names[i] = c.name
+	}
+	return names, nil
+}
+
+// candidates lists the envelopes of a directory made at since or later.
+func candidates(fd int, since int64) (list []candidate, err error) {
+	err = sysNames(fd, func(name string) bool {
+		if !isMail(name) {
+			return true
+		}
+		if ns, err := orderTime(fd, name); err == nil && ns >= since {
+			list = append(list, candidate{ns, name})
+		}
+		return true
+	})
+	slices.SortFunc(list, earlier)
+	return list, err
+}
+
+// Read reads one file of a mailbox. What is wrong with the file is in the
+// entry's Err; the error is about a file that is not there.
+func (b *Bus) Read(id agent.ID, p Place, name string) (Entry, error) {
+	fd, err := b.openPlace(id, p)
+	if err != nil {
+		return Entry{}, err
+	}
+	defer unix.Close(fd)
+	return b.entry(fd, id, p, name)
+}
+
+func (b *Bus) entry(fd int, id agent.ID, p Place, name string) (Entry, error) {
+	e := Entry{Mailbox: id, Place: p, Name: name}
+	if !isMailName(name) {
+		return e, fmt.Errorf("%s: not the name of an envelope", Plain(name))
+	}
+	parse := Parse
+	if p == Outbox {
+		parse = b.parseOutbox(id)
+	}
+	env, m, err := b.readEnvelope(fd, name, parse)
+	if gone(err) {
+		return e, fmt.Errorf("%s in %s of %s: %w", Plain(name), p, id, err)
+	}
+	e.Envelope, e.Err, e.Size = env, err, m.size
+	if err == nil && (p == Inbox || p == Claimed || p == Delivered) {
+		e.Envelope.To = id
+	}
+	ns, _, ok := nameParts(name)
+	if !ok {
+		ns = m.mtime
+	}
+	e.Time = timeOf(ns)
+	if p == Poison || p == Delivered {
+		why, _, err := readFile(fd, whyName(name), 64<<10)
+		if err == nil {
+			e.Why = strings.TrimSpace(string(why))
+		}
+	}
+	return e, nil
+}
+
+// List reads the newest files of a place, all if newest <= 0, oldest first.
+// All of them are in memory together; use Names and Read where there may be
+// many.
+func (b *Bus) List(id agent.ID, p Place, newest int) ([]Entry, error) {
+	fd, err := b.openPlace(id, p)
+	if err != nil {
+		return nil, err
+	}
+	defer unix.Close(fd)
+	found, err := candidates(fd, 0)
+	if err != nil {
+		return nil, fmt.Errorf("list %s of %s: %w", p, id, err)
+	}
+	if newest > 0 {
+		found = found[max(0, len(found)-newest):]
+	}
+	list := make([]Entry, 0, len(found))
+	for _, c := range found {
+		if e, err := b.entry(fd, id, p, c.name); err == nil { // else it was just moved on
+			list = append(list, e)
+		}
+	}
+	return list, nil
+}
+
+// Count counts the files of a place.
+func (b *Bus) Count(id agent.ID, p Place) (int, error) {
+	fd, err := b.openPlace(id, p)
+	if err != nil {
+		return 0, err
+	}
+	defer unix.Close(fd)
+	n, err := countMail(fd, int(^uint(0)>>1))
+	if err != nil {
+		return 0, fmt.Errorf("count %s of %s: %w", p, id, err)
+	}
+	return n, nil
+}
+
+// FindAnswer looks in a mailbox for what answers the envelope inReplyTo: the
+// newest of any kind but ack, cancel and the approvals. Files older than since
+// are not opened. It takes nothing and needs no lock.
+func (b *Bus) FindAnswer(ctx context.Context, mailbox agent.ID, inReplyTo string, since time.Time) (Entry, bool, error) {
+	var best Entry
+	found := false
+	// In the order in which a receiver moves files, so that none slips by.
+	for _, p := range []Place{Inbox, Claimed, Delivered} {
+		fd, err := b.openPlace(mailbox, p)
+		if err != nil {
+			return Entry{}, false, err
+		}
+		e, ok, err := b.findAnswerIn(ctx, fd, mailbox, p, inReplyTo, since)
+		unix.Close(fd)
+		if err != nil {
+			return Entry{}, false, err
+		}
+		if ok && (!found || e.Time.After(best.Time)) {
+			best, found = e, true
+		}
+	}
+	return best, found, nil
+}
+
+func (b *Bus) findAnswerIn(ctx context.Context, fd int, id agent.ID, p Place, inReplyTo string, since time.Time) (Entry, bool, error) {
+	list, err := candidates(fd, since.UnixNano())
+	if since.IsZero() {
+		list, err = candidates(fd, 0)
+	}
+	if err != nil {
+		return Entry{}, false, fmt.Errorf("list %s of %s: %w", p, id, err)
+	}
+	for _, c := range slices.Backward(list) {
+		if err := ctx.Err(); err != nil {
+			return Entry{}, false, err
+		}
+		e, err := b.entry(fd, id, p, c.name)
+		if err != nil || e.Err != nil || e.Envelope.InReplyTo != inReplyTo {
+			continue
+		}
+		switch e.Envelope.Kind {
+		case KindAck, KindCancel, KindApproval, KindApprovalAnswer:
+			continue
+		}
+		return e, true, nil
+	}
+	return Entry{}, false, nil
+}
+
+// Locate finds every file that carries an envelope's ID, in all places of all
+// mailboxes. It reads every file, so it is for a person's question.
+func (b *Bus) Locate(ctx context.Context, id string) ([]Entry, error) {
+	if !isID(id) {
+		return nil, invalidf("id: %s", clip(id))
+	}
+	boxes, err := b.Mailboxes()
+	if err != nil {
+		return nil, err
+	}
+	var found []Entry
+	for _, box := range boxes {
+		for _, p := range places {
+			list, err := b.locateIn(ctx, box, p, id)
+			if err != nil && !errors.Is(err, ErrNoMailbox) {
+				return found, err
+			}
+			found = append(found, list...)
+		}
+	}
+	return found, nil
+}
+
+func (b *Bus) locateIn(ctx context.Context, box agent.ID, p Place, id string) (found []Entry, err error) {
+	fd, err := b.openPlace(box, p)
+	if err != nil {
+		return nil, err
+	}
+	defer unix.Close(fd)
+	list, err := candidates(fd, 0)
+	if err != nil {
+		return nil, fmt.Errorf("list %s of %s: %w", p, box, err)
+	}
+	for _, c := range list {
+		if err := ctx.Err(); err != nil {
+			return found, err
+		}
+		if !strings.HasPrefix(id, "f-") && !holds(fd, c.name, id, b.maxBytes) {
+			continue
+		}
+		e, err := b.entry(fd, box, p, c.name)
+		if err == nil && e.Err == nil && e.Envelope.ID == id {
+			found = append(found, e)
+		}
+	}
+	return found, nil
+}
+
+// holds reports whether a file has the word in it, which is quicker to say
+// than what the file means. In IDs JSON needs no escapes, but allows them.
+func holds(dir int, name, word string, limit int64) bool {
+	data, _, err := readFile(dir, name, limit)
+	return err == nil && (bytes.Contains(data, []byte(word)) || bytes.Contains(data, []byte(`\u`)))
+}

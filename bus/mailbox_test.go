@@ -1,0 +1,206 @@
+package bus_test
+
+import (
+	"errors"
+	"os"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"netsky/agent"
+	"netsky/bus"
+)
+
+func TestDrainLeaves(t *testing.T) {
+	b, _ := mustBus(t, bus.Options{}, agent.Root, agent.Owner)
+	for _, text := range []string{"a", "b", "c", "d"} {
+		mustSend(t, b, message(agent.Root, agent.Owner, text))
+	}
+	end := message(agent.Root, agent.Owner, "the end")
+	end.Kind = bus.KindShutdown
+	mustSend(t, b, end)
+	var got []string
+	take := func(leave string, err error) func(bus.Envelope) error {
+		return func(e bus.Envelope) error {
+			if strings.Contains(leave, e.Text) {
+				return err
+			}
+			got = append(got, e.Text)
+			return nil
+		}
+	}
+	if n, err := b.Drain(t.Context(), agent.Owner, 1, take("a", bus.ErrLeave)); n != 1 || err != nil {
+		t.Fatalf("Drain = %d, %v", n, err)
+	}
+	broken := errors.New("broken pipe")
+	if n, err := b.Drain(t.Context(), agent.Owner, 0, take("c", broken)); n != 1 || !errors.Is(err, broken) {
+		t.Fatalf("Drain = %d, %v", n, err)
+	}
+	mustCount(t, b, agent.Owner, bus.Inbox, 3)
+	mustCount(t, b, agent.Owner, bus.Claimed, 0)
+	if n, err := b.Drain(t.Context(), agent.Owner, 0, take("", nil)); n != 2 || err != nil {
+		t.Fatalf("Drain = %d, %v", n, err)
+	}
+	if want := []string{"b", "a", "c", "d"}; !slices.Equal(got, want) {
+		t.Errorf("took %q, want %q", got, want)
+	}
+	mustCount(t, b, agent.Owner, bus.Inbox, 1) // the shutdown is nobody's here
+	if _, err := b.Drain(t.Context(), agent.Clone(9), 0, nil); !errors.Is(err, bus.ErrNoMailbox) {
+		t.Errorf("Drain of no mailbox = %v", err)
+	}
+}
+
+func TestRetract(t *testing.T) {
+	b, _ := mustBus(t, bus.Options{}, agent.Root, a1)
+	e := message(agent.Owner, a1, "the end")
+	e.Kind, e.Start = bus.KindShutdown, "s"
+	asked := mustSend(t, b, e)
+	mustSend(t, b, message(agent.Owner, a1, "no control mail"))
+	n, err := b.Retract(t.Context(), a1, func(e bus.Envelope) bool { return e.Start == "s" || e.Start == "" })
+	if err != nil || n != 1 {
+		t.Fatalf("Retract = %d, %v, want 1", n, err)
+	}
+	mustCount(t, b, a1, bus.Inbox, 1)
+	list, err := b.Locate(t.Context(), asked.ID)
+	if err != nil || len(list) != 1 || list[0].Place != bus.Delivered || !strings.Contains(list[0].Why, "taken back") {
+		t.Errorf("Locate = %+v, %v", list, err)
+	}
+}
+
+func TestPoisonRetryAndDrop(t *testing.T) {
+	b, home := mustBus(t, bus.Options{}, agent.Root, a1)
+	age(t, mustDrop(t, home, a1, bus.Inbox, "x.json", "bad"))
+	age(t, mustDrop(t, home, a1, bus.Inbox, "y.json", "bad"))
+	if _, err := b.Drain(t.Context(), a1, 0, nil); err != nil {
+		t.Fatal(err)
+	}
+	mustCount(t, b, a1, bus.Poison, 2)
+	mustDo(t, os.WriteFile(box(home, bus.Poison, "x.json"), []byte(handmade), 0o600)) // mended
+	mustDo(t, b.PoisonRetry(a1, "x.json"))
+	mustDo(t, b.PoisonDrop(a1, "y.json"))
+	if list, err := os.ReadDir(box(home, bus.Poison, "")); err != nil || len(list) != 0 {
+		t.Errorf("left in poison: %v, %v", list, err)
+	}
+	n, err := b.Drain(t.Context(), a1, 0, func(bus.Envelope) error { return nil })
+	if err != nil || n != 1 {
+		t.Errorf("Drain = %d, %v, want the mended one", n, err)
+	}
+	if err := b.PoisonRetry(a1, "x.json"); !errors.Is(err, os.ErrNotExist) {
+		t.Errorf("PoisonRetry of nothing = %v", err)
+	}
+}
+
+func TestDeliveryPoison(t *testing.T) {
+	b, _ := mustBus(t, bus.Options{}, agent.Root, a1)
+	sent := mustSend(t, b, message(agent.Root, a1, "hi"))
+	r := mustReceive(t, b, a1, bus.ReceiveOptions{})
+	d := mustNext(t, r)
+	mustDo(t, d.Poison("the runtime refused it"))
+	mustDo(t, d.Confirm()) // over is over
+	e, ok, err := b.FindAnswer(t.Context(), agent.Root, sent.ID, time.Time{})
+	if err != nil || !ok || e.Envelope.Kind != bus.KindError || !strings.Contains(e.Envelope.Text, "the runtime refused it") {
+		t.Errorf("FindAnswer = %+v, %v, %v", e, ok, err)
+	}
+	list, err := b.List(a1, bus.Poison, 1)
+	if err != nil || len(list) != 1 || list[0].Envelope.ID != sent.ID || !strings.Contains(list[0].Why, "the runtime refused it") {
+		t.Fatalf("List = %+v, %v", list, err)
+	}
+	mustDo(t, b.PoisonRetry(a1, list[0].Name))
+	d = mustNext(t, r) // offered again, for it was never delivered
+	if d.Envelope().ID != sent.ID {
+		t.Errorf("got %+v", d.Envelope())
+	}
+	mustConfirm(t, d)
+}
+
+func TestFindAnswer(t *testing.T) {
+	b, _ := mustBus(t, bus.Options{}, agent.Root, a1, agent.Owner)
+	began := time.Now()
+	answer := func(kind bus.Kind, text string) {
+		e := message(a1, agent.Root, text)
+		e.Kind, e.InReplyTo = kind, "q"
+		mustSend(t, b, e)
+	}
+	answer(bus.KindAck, "got it")
+	answer(bus.KindApproval, "may I")
+	if _, ok, err := b.FindAnswer(t.Context(), agent.Root, "q", began); ok || err != nil {
+		t.Errorf("an ack or a question counts as an answer: %v", err)
+	}
+	answer(bus.KindReply, "first")
+	answer(bus.KindMessage, "second")
+	for range 3 { // in the inbox, claimed, delivered
+		e, ok, err := b.FindAnswer(t.Context(), agent.Root, "q", began)
+		if err != nil || !ok || e.Envelope.Text != "second" {
+			t.Errorf("FindAnswer = %+v, %v, %v", e, ok, err)
+		}
+		if _, err := b.Drain(t.Context(), agent.Root, 3, func(bus.Envelope) error { return nil }); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if _, ok, err := b.FindAnswer(t.Context(), agent.Root, "q", time.Now()); ok || err != nil {
+		t.Errorf("found one older than wanted: %v", err)
+	}
+}
+
+func TestLists(t *testing.T) {
+	b, home := mustBus(t, bus.Options{}, agent.Clone(10), agent.Owner, agent.Root, agent.Clone(9), agent.Infinity)
+	got, err := b.Mailboxes()
+	want := []agent.ID{agent.Root, agent.Clone(9), agent.Clone(10), agent.Infinity, agent.Owner}
+	if err != nil || !slices.Equal(got, want) {
+		t.Errorf("Mailboxes = %v, %v, want %v", got, err, want)
+	}
+	mustDo(t, b.Make(agent.Root)) // again
+	if b.Exists(a1) || !b.Exists(agent.Root) {
+		t.Error("Exists is wrong")
+	}
+	for _, text := range []string{"a", "b", "c"} {
+		mustSend(t, b, message(agent.Root, agent.Clone(9), text))
+	}
+	later := time.Now().Add(time.Second) // files' times lag a few ms behind the clock
+	mustDo(t, os.Chtimes(mustDrop(t, home, agent.Clone(9), bus.Inbox, "zz.json", "bad"), later, later))
+	list, err := b.List(agent.Clone(9), bus.Inbox, 3)
+	if err != nil || len(list) != 3 || list[0].Envelope.Text != "b" || list[0].Err != nil || list[2].Err == nil || list[2].Name != "zz.json" {
+		t.Errorf("List = %+v, %v", list, err)
+	}
+	names, err := b.Names(agent.Clone(9), bus.Inbox)
+	if err != nil || len(names) != 4 {
+		t.Errorf("Names = %v, %v", names, err)
+	}
+	if e, err := b.Read(agent.Clone(9), bus.Inbox, names[0]); err != nil || e.Envelope.Text != "a" || e.Size == 0 || time.Since(e.Time) > time.Minute {
+		t.Errorf("Read = %+v, %v", e, err)
+	}
+	if _, err := b.Names(a1, bus.Inbox); !errors.Is(err, bus.ErrNoMailbox) {
+		t.Errorf("Names of no mailbox = %v", err)
+	}
+}
+
+func TestWatch(t *testing.T) {
+	b, home := mustBus(t, bus.Options{}, agent.Root)
+	w, err := b.Watch(t.Context(), bus.Spot{Place: bus.Inbox}, bus.Spot{Place: bus.Claimed})
+	mustDo(t, err)
+	defer w.Close()
+	if w.Polling() {
+		t.Error("polls where the system watches")
+	}
+	hint := func(what string) {
+		t.Helper()
+		select {
+		case <-w.C:
+		case <-time.After(patience):
+			t.Fatalf("no hint: %s", what)
+		}
+	}
+	hint("the first")
+	mustSend(t, b, message(agent.Owner, agent.Root, "hi"))
+	hint("a message")
+	mustDo(t, b.Make(a1))
+	waitFor(t, "the new mailbox to be watched", func() bool {
+		for len(w.C) > 0 {
+			<-w.C
+		}
+		mustDrop(t, home, a1, bus.Claimed, "x.json", handmade)
+		return len(w.C) > 0
+	})
+	hint("a file in a new mailbox")
+}

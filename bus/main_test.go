@@ -1,0 +1,148 @@
+package bus_test
+
+import (
+	"bufio"
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"os"
+	"strings"
+	"testing"
+	"time"
+
+	"netsky/agent"
+	"netsky/bus"
+)
+
+// TestMain lets the test binary stand in for the processes that the tests kill.
+func TestMain(m *testing.M) {
+	role := os.Getenv("NETSKY_TEST_ROLE")
+	if role == "" {
+		os.Exit(m.Run())
+	}
+	armFault(os.Getenv("NETSKY_TEST_FAULT"))
+	home, err := agent.HomeAt(os.Getenv("NETSKY_HOME"))
+	if err == nil {
+		run, ok := roles[role]
+		if !ok {
+			err = errors.New("no such role: " + role)
+		} else {
+			err = run(context.Background(), home)
+		}
+	}
+	if err != nil {
+		fmt.Fprintln(os.Stderr, role+":", err)
+		os.Exit(1)
+	}
+}
+
+// roles are the processes that tests start and kill.
+var roles = map[string]func(context.Context, agent.Home) error{
+	"sender":   faultSender,
+	"receiver": faultReceiver,
+	"router":   faultRouter,
+	"umask":    umaskRole,
+	"full":     fullRole,
+	"hold":     holdRole,
+	"writer":   soakWriter,
+	"taker":    soakTaker,
+}
+
+// handle does with a delivery what a runtime does: it answers, under the one ID
+// that the answer can have, and then the effect is had, which is the witness's
+// line itself; only then the delivery is confirmed.
+func handle(ctx context.Context, b *bus.Bus, me agent.ID, d *bus.Delivery) error {
+	e := d.Envelope()
+	if e.Via == "code" { // the bus's own word to the owner
+		return d.Confirm()
+	}
+	if !intact(e) {
+		return fmt.Errorf("%s: not the text that was sent: %q", e.ID, e.Text)
+	}
+	if e.Kind == bus.KindMessage {
+		answer := bus.Envelope{
+			ID: bus.AnswerID(me, e.ID, bus.KindReply), From: me, To: e.From, Kind: bus.KindReply,
+			Text: text("answer to " + e.ID), InReplyTo: e.ID,
+		}
+		_, err := b.Send(ctx, answer)
+		for errors.Is(err, bus.ErrBrake) { // the other side is behind
+			<-time.After(5 * time.Millisecond)
+			_, err = b.Send(ctx, answer)
+		}
+		if err != nil {
+			return err
+		}
+	}
+	if err := b.Witness(me, e.ID); err != nil {
+		return err
+	}
+	return d.Confirm()
+}
+
+// text is a message's text with a proof that it is whole.
+func text(what string) string {
+	return what + "\n" + strings.Repeat("x", 1000) + "\n" + what
+}
+
+func intact(e bus.Envelope) bool {
+	what, _, _ := strings.Cut(e.Text, "\n")
+	return e.Text == text(what)
+}
+
+// mustEffects reads what an agent's runtime has had, in order.
+func mustEffects(tb testing.TB, home agent.Home, id agent.ID) (ids []string) {
+	tb.Helper()
+	data, err := os.ReadFile(home.Path(agent.EventsFile(id)))
+	if err != nil && !os.IsNotExist(err) {
+		tb.Fatal(err)
+	}
+	for line := range bytes.Lines(data) {
+		var s struct{ Event, ID string }
+		if err := json.Unmarshal(line, &s); err != nil || s.Event != "seen" {
+			tb.Fatalf("%s: a line that is no sighting: %q", id, line)
+		}
+		ids = append(ids, s.ID)
+	}
+	return ids
+}
+
+// mustWhole checks that every envelope that a reader could see is a whole one,
+// and returns how many there are.
+func mustWhole(tb testing.TB, b *bus.Bus, id agent.ID, places ...bus.Place) (n int) {
+	tb.Helper()
+	for _, p := range places {
+		list, err := b.List(id, p, 0)
+		if err != nil {
+			tb.Fatal(err)
+		}
+		for _, e := range list {
+			if e.Err != nil {
+				tb.Fatalf("%s: %s/%s: %v", id, p, e.Name, e.Err)
+			}
+			n++
+		}
+	}
+	return n
+}
+
+// mustOnce checks that no string stands twice in the list.
+func mustOnce(tb testing.TB, what string, list []string) map[string]bool {
+	tb.Helper()
+	set := make(map[string]bool, len(list))
+	for _, s := range list {
+		if set[s] {
+			tb.Fatalf("%s: %s twice", what, s)
+		}
+		set[s] = true
+	}
+	return set
+}
+
+func lines(data []byte) (list []string) {
+	for s := bufio.NewScanner(bytes.NewReader(data)); s.Scan(); {
+		list = append(list, s.Text())
+	}
+	return list
+}

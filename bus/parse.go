@@ -1,0 +1,234 @@
+package bus
+
+import (
+	"bytes"
+	"encoding/json"
+	"strconv"
+	"strings"
+	"time"
+	"unicode"
+	"unicode/utf8"
+
+	"netsky/agent"
+)
+
+// A field is one of the envelope's own, in the order in which they are written.
+type field int
+
+const (
+	fieldID field = iota
+	fieldFrom
+	fieldTo
+	fieldKind
+	fieldText
+	fieldTime
+	fieldInReplyTo
+	fieldThread
+	fieldHops
+	fieldVia
+	fieldKey
+	fieldAck
+	fieldExpires
+	fieldAttachments
+	fieldStart
+	fieldCount
+)
+
+var fieldNames = [fieldCount]string{
+	"id", "from", "to", "kind", "text", "ts", "in_reply_to", "thread", "hops", "via",
+	"idempotency_key", "requires_ack", "expires", "attachments", "start",
+}
+
+func (f field) String() string { return fieldNames[f] }
+
+func fieldOf(name string) (field, bool) {
+	for f := range fieldNames {
+		if fieldNames[f] == name {
+			return field(f), true
+		}
+	}
+	return 0, false
+}
+
+// maxDepth is how deep values may nest; only unknown fields nest at all.
+const maxDepth = 64
+
+// Parse reads one envelope and validates it. It is stricter than encoding/json,
+// which takes the last of two equal keys, takes FROM for from, and mends broken
+// text in silence: whoever reads the file must read the same message as we do.
+// The error matches ErrInvalid.
+func Parse(data []byte) (Envelope, error) {
+	e, err := decode(data)
+	if err != nil {
+		return Envelope{}, err
+	}
+	if err := e.Validate(); err != nil {
+		return Envelope{}, err
+	}
+	return e, nil
+}
+
+// decode reads an envelope's fields and checks their types and nothing else,
+// except that a required text cannot be left out.
+func decode(data []byte) (Envelope, error) {
+	var e Envelope
+	switch {
+	case len(bytes.TrimSpace(data)) == 0:
+		return e, invalidf("empty")
+	case !utf8.Valid(data):
+		return e, invalidf("not valid UTF-8")
+	}
+	var known [fieldCount]bool
+	var unknown map[string]bool // by folded key
+	text := false
+	err := eachField(data, func(rawKey, value []byte) error {
+		key, err := unquote(rawKey)
+		if err != nil {
+			return invalidf("key %s: %v", clip(string(rawKey)), err)
+		}
+		folded := foldKey(key)
+		f, ours := fieldOf(folded)
+		switch {
+		case ours && key != folded:
+			return invalidf("%s: a spelling of %s", clip(key), folded)
+		case ours && known[f] || unknown[folded]:
+			return invalidf("%s: duplicate key", clip(key))
+		case !ours:
+			if e.Extra == nil {
+				e.Extra, unknown = make(map[string]json.RawMessage), make(map[string]bool)
+			}
+			unknown[folded] = true
+			e.Extra[key] = bytes.Clone(value)
+			return nil
+		}
+		known[f] = true
+		if string(value) == "null" {
+			return nil
+		}
+		text = text || f == fieldText
+		return e.set(f, value)
+	})
+	if err == nil && !text {
+		err = invalidf("text: missing")
+	}
+	return e, err
+}
+
+func (e *Envelope) set(f field, value []byte) error {
+	switch f {
+	case fieldHops:
+		n, err := strconv.Atoi(string(value))
+		if err != nil {
+			return invalidf("hops: %s: want a whole number", clip(string(value)))
+		}
+		e.Hops = n
+		return nil
+	case fieldAck:
+		if s := string(value); s != "true" && s != "false" {
+			return invalidf("requires_ack: %s: want true or false", clip(s))
+		}
+		e.RequiresAck = string(value) == "true"
+		return nil
+	case fieldAttachments:
+		return e.setAttachments(value)
+	}
+	if value[0] != '"' {
+		return invalidf("%v: want a string", f)
+	}
+	s, err := unquote(value)
+	if err != nil {
+		return invalidf("%v: %v", f, err)
+	}
+	switch f {
+	case fieldTime:
+		e.Time, err = parseTime(f, s)
+	case fieldExpires:
+		e.Expires, err = parseTime(f, s)
+	case fieldFrom:
+		e.From, err = parseAddress(f, s)
+	case fieldTo:
+		e.To, err = parseAddress(f, s)
+	case fieldKind:
+		e.Kind = Kind(s)
+	default:
+		*e.line(f) = s
+	}
+	return err
+}
+
+// line is where a field lives that is a plain string.
+func (e *Envelope) line(f field) *string {
+	switch f {
+	case fieldID:
+		return &e.ID
+	case fieldText:
+		return &e.Text
+	case fieldInReplyTo:
+		return &e.InReplyTo
+	case fieldThread:
+		return &e.Thread
+	case fieldVia:
+		return &e.Via
+	case fieldKey:
+		return &e.IdempotencyKey
+	case fieldStart:
+		return &e.Start
+	}
+	panic("bus: " + f.String() + " is no plain string")
+}
+
+func (e *Envelope) setAttachments(value []byte) error {
+	var raw []json.RawMessage
+	if json.Unmarshal(value, &raw) != nil || len(raw) > maxAttachments {
+		return invalidf("attachments: want a list of at most %d strings", maxAttachments)
+	}
+	for _, item := range raw {
+		if item[0] != '"' {
+			return invalidf("attachments: want strings")
+		}
+		s, err := unquote(item)
+		if err != nil {
+			return invalidf("attachments: %v", err)
+		}
+		e.Attachments = append(e.Attachments, s)
+	}
+	return nil
+}
+
+func parseAddress(f field, s string) (agent.ID, error) {
+	id, err := agent.Parse(s)
+	if err != nil {
+		return "", invalidf("%v: %v", f, err)
+	}
+	return id, nil
+}
+
+func parseTime(f field, s string) (time.Time, error) {
+	var t time.Time
+	if err := t.UnmarshalText([]byte(s)); err != nil || !inRange(t) {
+		return time.Time{}, invalidf("%v: %s: want RFC 3339, as 2026-11-20T12:00:00Z", f, clip(s))
+	}
+	return t.UTC(), nil
+}
+
+// foldKey maps all spellings that encoding/json and its likes take for the
+// same key to one. A known field's own name is mapped to itself.
+func foldKey(key string) string {
+	for i := range len(key) {
+		if c := key[i]; c >= utf8.RuneSelf || 'A' <= c && c <= 'Z' {
+			return strings.Map(foldRune, key)
+		}
+	}
+	return key
+}
+
+func foldRune(r rune) rune {
+	least := r
+	for next := unicode.SimpleFold(r); next != r; next = unicode.SimpleFold(next) {
+		least = min(least, next)
+	}
+	if 'A' <= least && least <= 'Z' {
+		least += 'a' - 'A'
+	}
+	return least
+}

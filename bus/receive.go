@@ -1,0 +1,289 @@
+package bus
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"sync"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"netsky/agent"
+)
+
+// ErrShutdown is what Next returns after the receiver has obeyed a shutdown.
+var ErrShutdown = errors.New("shut down as asked")
+
+// ErrClosed is what a closed receiver's methods return.
+var ErrClosed = errors.New("receiver closed")
+
+// ReceiveOptions say for whom a receiver works. The zero value obeys no
+// shutdown, takes texts of any length and drops reports.
+type ReceiveOptions struct {
+	Start   string // the agent's own start id; "" obeys no shutdown
+	MaxText int    // longest rendered text the runtime takes, in bytes; 0: any
+	Witness bool   // other processes witness: Delivery.Witnessed is of use
+
+	// Report is told what the receiver did beside handing over, and what went
+	// wrong (err is nil if nothing did). It must be quick and must not call the
+	// receiver. It names files and IDs and holds no message's text.
+	Report func(what string, err error)
+	// Cancel is told of a cancel that has come; it must be quick.
+	Cancel func(Envelope)
+}
+
+// A Receiver is the one process that takes envelopes out of a mailbox. Its
+// methods are safe for concurrent use.
+type Receiver struct {
+	bus     *Bus
+	id      agent.ID
+	o       ReceiveOptions
+	lock    *agent.Lock
+	passing bool // leaves shutdowns where they are: who only passes by answers none
+	cancel  context.CancelFunc
+	done    chan struct{} // closed when run has ended
+	poke    chan struct{} // asks run for a pass; one pending says enough
+	ready   chan struct{} // there may be something for Next; likewise
+
+	mu                                 sync.Mutex // guards the fields that follow
+	closed, released                   bool
+	inbox, claimed, delivered, poisons dir
+	seen                               seen
+	buf                                []byte // for listing
+	tail                               *eventTail
+	queue                              []*letter // what waits in inbox/, in order
+	known                              map[string]*letter
+	again                              []*letter // what a dead holder had claimed, in order
+	held                               map[string]*Delivery
+	turns                              int
+	waiting                            int       // calls of Next that wait
+	given                              *Delivery // claimed for one of them
+	lastClaim                          time.Time
+	shut                               *shutdown
+	scanned                            time.Time     // when the inbox was last listed
+	took                               time.Duration // how long that took
+	stale                              bool          // something has changed since
+	more                               bool          // the inbox holds more than the queue
+	swept                              time.Time
+	reported                           map[string]bool // troubles told, until they have passed
+}
+
+// Receive takes the mailbox of an address: the lock run/lock/receiver-<address>
+// (the error matches agent.ErrLocked if another holds it), what a dead holder
+// had claimed, and then what comes. What had been confirmed or witnessed is
+// filed; the rest will be offered again before anything new. The error matches
+// ErrNoMailbox if there is none.
+func (b *Bus) Receive(ctx context.Context, id agent.ID, o ReceiveOptions) (*Receiver, error) {
+	r, err := b.hold(id, o)
+	if err != nil {
+		return nil, err
+	}
+	ctx, r.cancel = context.WithCancel(ctx)
+	w := &Watch{spots: []Spot{{id, Inbox}}, arrivals: true}
+	if o.Witness {
+		w.files = []string{agent.EventsDir}
+	}
+	if err := b.startWatch(ctx, w); err != nil {
+		r.cancel()
+		close(r.done)
+		r.release()
+		return nil, err
+	}
+	go r.run(ctx, w)
+	return r, nil
+}
+
+// hold takes the lock and recovers, and starts nothing.
+func (b *Bus) hold(id agent.ID, o ReceiveOptions) (*Receiver, error) {
+	if o.Report == nil {
+		o.Report = func(string, error) {}
+	}
+	box, err := b.openPlace(id, Inbox)
+	if err != nil {
+		return nil, err
+	}
+	unix.Close(box)
+	// A process that is being forked holds the locks of its parent until it is
+	// another program, so a lock just given back may seem held for a moment.
+	moment, cancel := context.WithTimeout(context.Background(), 30*time.Millisecond)
+	defer cancel()
+	lock, err := b.home.WaitLock(moment, "receiver-"+string(id), nil)
+	if err != nil {
+		return nil, err
+	}
+	place := func(p Place) dir { return dir{home: b.home, rel: placePath(id, p)} }
+	r := &Receiver{
+		bus: b, id: id, o: o, lock: lock,
+		cancel: func() {}, done: make(chan struct{}), poke: make(chan struct{}, 1), ready: make(chan struct{}, 1),
+		inbox: place(Inbox), claimed: place(Claimed), delivered: place(Delivered), poisons: place(Poison),
+		seen:  seen{bus: b, box: agent.Mailbox(id), fd: -1},
+		known: make(map[string]*letter), held: make(map[string]*Delivery), reported: make(map[string]bool),
+		stale: true,
+	}
+	if err := r.recover(); err != nil {
+		r.release()
+		return nil, fmt.Errorf("take the mailbox of %s: %w", id, err)
+	}
+	return r, nil
+}
+
+// recover reads what is remembered and settles what a dead holder had claimed.
+func (r *Receiver) recover() error {
+	if err := r.seen.load(r.bus.now()); err != nil {
+		return err
+	}
+	claimed, err := r.use(&r.claimed)
+	if err != nil {
+		return err
+	}
+	list, err := listLetters(claimed)
+	if err != nil {
+		return err
+	}
+	witnessed := make(map[string]bool)
+	for _, l := range list {
+		l.claimed = true
+		if r.look(l, claimed); l.env != nil {
+			witnessed[l.env.ID] = false
+		}
+	}
+	r.tail, err = r.bus.witnessed(r.id, func(id string) {
+		if _, ours := witnessed[id]; ours {
+			witnessed[id] = true
+		}
+	})
+	if err != nil {
+		return err
+	}
+	for _, l := range list {
+		if l.env == nil || !witnessed[l.env.ID] {
+			r.again = append(r.again, l)
+			continue
+		}
+		if err := r.file(l.name, *l.env); err != nil {
+			return err
+		}
+		r.o.Report("filed "+l.name+": witnessed before this start", nil)
+	}
+	slices.SortStableFunc(r.again, byTime)
+	return nil
+}
+
+// use makes a directory ready and says so when it had to be made anew.
+func (r *Receiver) use(d *dir) (int, error) {
+	fd, mended, err := d.use()
+	if mended != "" {
+		r.o.Report(r.bus.home.Path(d.rel)+" "+mended, nil)
+	}
+	return fd, err
+}
+
+// Close stops the receiver, waits for its goroutine and gives the lock back.
+// What is not confirmed stays in claimed/ and will be offered again.
+func (r *Receiver) Close() error {
+	r.cancel()
+	<-r.done
+	return r.release()
+}
+
+func (r *Receiver) release() error {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.released {
+		return nil
+	}
+	r.closed, r.released = true, true
+	for _, d := range []*dir{&r.inbox, &r.claimed, &r.delivered, &r.poisons} {
+		d.close()
+	}
+	r.seen.close()
+	r.wake()
+	return r.lock.Unlock()
+}
+
+// wake lets a waiting Next look again.
+func (r *Receiver) wake() {
+	select {
+	case r.ready <- struct{}{}:
+	default:
+	}
+}
+
+// prod asks run for a pass.
+func (r *Receiver) prod() {
+	select {
+	case r.poke <- struct{}{}:
+	default:
+	}
+}
+
+// trouble reports an error once, until passed is called with the same name.
+func (r *Receiver) trouble(name, what string, err error) {
+	if !r.reported[name] && len(r.reported) < 1000 {
+		r.reported[name] = true
+		r.o.Report(what, err)
+	}
+}
+
+func (r *Receiver) passed(name string) { delete(r.reported, name) }
+
+// file remembers an envelope's ID and moves it from claimed/ to delivered/.
+func (r *Receiver) file(name string, e Envelope) error {
+	if err := r.seen.add(e, r.bus.now()); err != nil {
+		return err
+	}
+	return r.filed(name, "")
+}
+
+// filed moves what is remembered already; a reason is laid beside it.
+func (r *Receiver) filed(name, why string) error {
+	from, err := r.use(&r.claimed)
+	if err != nil {
+		return err
+	}
+	return r.fileFrom(from, name, why)
+}
+
+func (r *Receiver) fileFrom(from int, name, why string) error {
+	to, err := r.use(&r.delivered)
+	if err != nil {
+		return err
+	}
+	name, err = move(from, name, to)
+	if gone(err) {
+		return nil // somebody tidied up by hand; it is remembered
+	}
+	if err == nil && why != "" {
+		if err := r.bus.explain(to, name, why+"\n"); err != nil {
+			r.o.Report("no reason beside "+name, err)
+		}
+	}
+	return err
+}
+
+// sweep removes what dead senders left half written, once an hour.
+func (r *Receiver) sweep(inbox int, now time.Time) {
+	const tempAge = 36 * time.Hour
+	if now.Sub(r.swept) < time.Hour && !r.swept.IsZero() {
+		return
+	}
+	r.swept = now
+	var old []string
+	err := sysNames(inbox, func(name string) bool {
+		if name[0] == '.' && len(name) > len(tempSuffix) && name[len(name)-len(tempSuffix):] == tempSuffix {
+			old = append(old, name)
+		}
+		return len(old) < 10_000
+	})
+	for _, name := range old {
+		st, looked := sysLstat(inbox, name)
+		if looked == nil && now.Sub(timeOf(st.Mtim.Nano())) > tempAge && st.Mode&unix.S_IFMT == unix.S_IFREG {
+			err = errors.Join(err, sysUnlink(inbox, name))
+		}
+	}
+	if err != nil {
+		r.o.Report("sweep the inbox of "+string(r.id), err)
+	}
+}

@@ -1,0 +1,322 @@
+package bus_test
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"netsky/agent"
+	"netsky/bus"
+)
+
+func TestOrder(t *testing.T) {
+	b, home := mustBus(t, bus.Options{}, agent.Root, a1)
+	first := mustSend(t, b, message(agent.Root, a1, "2"))
+	hand := mustDrop(t, home, a1, bus.Inbox, "zz.json", envelope(`"text":"1"`))
+	age(t, hand)
+	mustSend(t, b, message(agent.Root, a1, "3"))
+	mustDrop(t, home, a1, bus.Inbox, "owner.json", `{"from":"owner","text":"0b","ts":"2026-11-20T12:00:00Z"}`)
+	mustSend(t, b, message(agent.Owner, a1, "0c"))
+	age(t, mustDrop(t, home, a1, bus.Inbox, "older.json", `{"from":"owner","text":"0a","ts":"2026-11-20T12:00:00Z"}`))
+	for _, name := range []string{"x.json~", ".x.json.swp", "4913", "#x.json#", "x.JSON", ".hidden.json"} {
+		mustDrop(t, home, a1, bus.Inbox, name, "no envelope")
+	}
+	r := mustReceive(t, b, a1, bus.ReceiveOptions{})
+	for _, want := range []string{"0a", "0b", "0c", "1", "2", "3"} {
+		d := mustNext(t, r)
+		if got := d.Envelope(); got.Text != want {
+			t.Fatalf("got %q, want %q", got.Text, want)
+		} else if want == "2" && got.ID != first.ID {
+			t.Errorf("ID %s, want %s", got.ID, first.ID)
+		}
+		mustConfirm(t, d)
+	}
+	mustNone(t, r)
+	mustCount(t, b, a1, bus.Poison, 0)
+}
+
+func TestTheSameNameTwice(t *testing.T) {
+	b, home := mustBus(t, bus.Options{}, agent.Root, a1)
+	r := mustReceive(t, b, a1, bus.ReceiveOptions{})
+	ids := make(map[string]bool)
+	for range 3 {
+		mustDrop(t, home, a1, bus.Inbox, "x.json", handmade)
+		d := mustNext(t, r)
+		if id := d.Envelope().ID; ids[id] || !strings.HasPrefix(id, "f-") || len(id) != 34 {
+			t.Errorf("ID %s, had: %v", id, ids)
+		}
+		ids[d.Envelope().ID] = true
+		mustConfirm(t, d)
+	}
+	names, err := b.Names(a1, bus.Delivered)
+	if err != nil || fmt.Sprint(names) != "[x.json x~2.json x~3.json]" {
+		t.Errorf("delivered: %v, %v", names, err)
+	}
+	for id := range ids {
+		if list, err := b.Locate(t.Context(), id); err != nil || len(list) != 1 {
+			t.Errorf("Locate(%s) = %d entries, %v", id, len(list), err)
+		}
+	}
+}
+
+func TestOnce(t *testing.T) {
+	b, home := mustBus(t, bus.Options{}, agent.Root, agent.Clone(2), a1)
+	send := func(from agent.ID, id, key string) {
+		e := message(from, a1, "hi")
+		e.ID, e.IdempotencyKey = id, key
+		mustSend(t, b, e)
+	}
+	r := mustReceive(t, b, a1, bus.ReceiveOptions{})
+	send(agent.Root, "one", "")
+	send(agent.Root, "one", "") // while the first is in hand
+	d := mustNext(t, r)
+	mustNone(t, r)
+	mustConfirm(t, d)
+	send(agent.Root, "two", "key")
+	mustConfirm(t, mustNext(t, r))
+	send(agent.Root, "three", "key")
+	send(agent.Root, "one", "")
+	mustNone(t, r)
+	send(agent.Clone(2), "one", "key") // another sender's one is another one
+	mustConfirm(t, mustNext(t, r))
+	mustDo(t, r.Close())
+	// The next holder remembers.
+	send(agent.Root, "two", "")
+	r = mustReceive(t, bus.New(home, bus.Options{}), a1, bus.ReceiveOptions{})
+	mustNone(t, r)
+	mustCount(t, b, a1, bus.Delivered, 7)
+	list, err := b.List(a1, bus.Delivered, 0)
+	mustDo(t, err)
+	unread := 0
+	for _, e := range list {
+		if strings.Contains(e.Why, "delivered before") {
+			unread++
+		}
+	}
+	if unread != 4 {
+		t.Errorf("%d filed unread with the reason, want 4", unread)
+	}
+}
+
+func TestForgetting(t *testing.T) {
+	var now atomic.Int64
+	now.Store(time.Now().UnixNano())
+	b, home := mustBus(t, bus.Options{Keep: time.Hour, Now: func() time.Time { return time.Unix(0, now.Load()) }}, agent.Root, a1)
+	e := message(agent.Owner, a1, "hi")
+	e.ID = "once"
+	for _, want := range []int{1, 0} {
+		mustSend(t, b, e)
+		n, err := b.Drain(t.Context(), a1, 0, func(bus.Envelope) error { return nil })
+		if err != nil || n != want {
+			t.Fatalf("Drain = %d, %v, want %d", n, err, want)
+		}
+	}
+	fresh := message(agent.Owner, a1, "fresh")
+	now.Add(int64(2 * time.Hour))
+	n, err := b.Prune(t.Context(), func(id string) bool { return id != "once" })
+	if err != nil || n != 0 {
+		t.Errorf("Prune of what is not on record = %d, %v", n, err)
+	}
+	mustSend(t, b, fresh)
+	if n, err := b.Drain(t.Context(), a1, 0, func(bus.Envelope) error { return nil }); err != nil || n != 1 {
+		t.Fatalf("Drain = %d, %v", n, err)
+	}
+	if n, err := b.Prune(t.Context(), func(string) bool { return true }); err != nil || n < 2 {
+		t.Errorf("Prune = %d, %v, want the two old ones", n, err)
+	}
+	mustSend(t, b, e) // after keep an ID is new again
+	if n, err := b.Drain(t.Context(), a1, 0, func(bus.Envelope) error { return nil }); err != nil || n != 1 {
+		t.Errorf("Drain after keep = %d, %v, want 1", n, err)
+	}
+	if whys, _ := os.ReadDir(home.Path(agent.Mailbox(a1), "delivered")); len(whys) > 2 {
+		t.Errorf("left in delivered: %v", whys)
+	}
+}
+
+func TestExpiryAndLength(t *testing.T) {
+	b, home := mustBus(t, bus.Options{}, agent.Root, agent.Clone(2), a1, agent.Owner)
+	late := message(agent.Owner, a1, "too late")
+	late.ID, late.Expires = "late", time.Now().Add(-time.Second)
+	mustSend(t, b, late)
+	long := message(agent.Clone(2), a1, strings.Repeat("<", 300))
+	long.ID = "long"
+	mustSend(t, b, long)
+	longReply := long
+	longReply.ID, longReply.Kind = "long-reply", bus.KindReply
+	mustSend(t, b, longReply)
+	mustDrop(t, home, a1, bus.Inbox, "old.json", handmade)
+	r := mustReceive(t, b, a1, bus.ReceiveOptions{MaxText: 1000})
+	d := mustNext(t, r)
+	if !strings.Contains(d.Rendered(), ` waited="`) == d.Envelope().Time.Before(time.Now().Add(-time.Hour)) {
+		t.Errorf("Rendered = %s", d.Rendered())
+	}
+	mustConfirm(t, d)
+	mustNone(t, r)
+	for _, tt := range []struct {
+		to   agent.ID
+		id   string
+		want bool
+	}{{agent.Owner, "late", true}, {agent.Clone(2), "long", true}, {agent.Clone(2), "long-reply", false}} {
+		e, ok, err := b.FindAnswer(t.Context(), tt.to, tt.id, time.Time{})
+		if err != nil || ok != tt.want || ok && (e.Envelope.Kind != bus.KindError || e.Envelope.ID != bus.AnswerID(a1, tt.id, bus.KindError)) {
+			t.Errorf("answer to %s: %+v, %v, %v", tt.id, e.Envelope, ok, err)
+		}
+	}
+	mustCount(t, b, a1, bus.Poison, 2)
+	mustCount(t, b, a1, bus.Delivered, 2)
+}
+
+func TestWitness(t *testing.T) {
+	b, home := mustBus(t, bus.Options{}, agent.Root, a1)
+	seen, unseen := mustSend(t, b, message(agent.Owner, a1, "seen")), mustSend(t, b, message(agent.Owner, a1, "unseen"))
+	r := mustReceive(t, b, a1, bus.ReceiveOptions{Witness: true})
+	d := mustNext(t, r)
+	mustNext(t, r)
+	mustDo(t, b.Witness(a1, "nothing-we-know"))
+	mustDo(t, b.Witness(a1, seen.ID))
+	select {
+	case <-d.Witnessed():
+	case <-time.After(patience):
+		t.Fatal("not witnessed")
+	}
+	mustDo(t, r.Close()) // before it is confirmed
+	if err := d.Confirm(); !errors.Is(err, bus.ErrClosed) {
+		t.Errorf("Confirm after Close = %v", err)
+	}
+	// A hook's half line at a crash, and other programs' lines.
+	f, err := home.OpenAppend(agent.EventsFile(a1))
+	mustDo(t, err)
+	fmt.Fprintf(f, "not JSON\n{\"ms\":1,\"event\":\"stop\",\"id\":%q}\n{\"ms\":1,\"event\":\"seen\",\"id\":%q", unseen.ID, unseen.ID)
+	mustDo(t, f.Close())
+	mustSend(t, b, message(agent.Owner, a1, "new"))
+	r = mustReceive(t, b, a1, bus.ReceiveOptions{})
+	for _, want := range []string{"unseen", "new"} {
+		d := mustNext(t, r)
+		if d.Envelope().Text != want {
+			t.Errorf("got %q, want %q", d.Envelope().Text, want)
+		}
+		mustConfirm(t, d)
+	}
+	mustCount(t, b, a1, bus.Delivered, 3)
+	if err := b.Witness(a1, "../x"); !errors.Is(err, bus.ErrInvalid) {
+		t.Errorf("Witness of no ID = %v", err)
+	}
+}
+
+func TestShutdownWaitsForTheTurn(t *testing.T) {
+	var ahead atomic.Int64
+	b, _ := mustBus(t, bus.Options{Now: func() time.Time { return time.Now().Add(time.Duration(ahead.Load())) }}, agent.Root, a1)
+	acks := func() int { n, _ := b.Count(agent.Root, bus.Inbox); return n }
+	ask := func(start string) {
+		e := message(agent.Owner, a1, "the end")
+		e.Kind, e.Start = bus.KindShutdown, start
+		mustSend(t, b, e)
+	}
+	for _, end := range []string{"turn ends", "45 s"} {
+		before := acks()
+		r := mustReceive(t, b, a1, bus.ReceiveOptions{Start: end})
+		mustSend(t, b, message(agent.Owner, a1, "work"))
+		d := mustNext(t, r)
+		done := r.Turn()
+		mustSend(t, b, message(agent.Owner, a1, "more work"))
+		ask("another start")
+		ask(end)
+		ask(end) // down was called twice
+		waitFor(t, "claimed", func() bool { n, _ := b.Count(a1, bus.Claimed); return n == 3 })
+		mustNone(t, r) // and no more work
+		if n := acks(); n != before {
+			t.Errorf("%s: acked during the turn", end)
+		}
+		if end == "45 s" {
+			ahead.Add(int64(44 * time.Second))
+			r.Prod()
+			mustNone(t, r)
+			ahead.Add(int64(2 * time.Second))
+		} else {
+			done()
+			done() // twice does no harm
+		}
+		if _, err := r.Next(t.Context()); !errors.Is(err, bus.ErrShutdown) {
+			t.Fatalf("%s: Next = %v, want ErrShutdown", end, err)
+		}
+		if n := acks(); n != before+2 {
+			t.Errorf("%s: %d acks, want 2", end, n-before)
+		}
+		mustConfirm(t, d) // what the turn was about can still be confirmed
+		mustDo(t, r.Close())
+		n, err := b.Drain(t.Context(), a1, 0, func(bus.Envelope) error { return nil })
+		if err != nil || n != 1 {
+			t.Errorf("%s: Drain = %d, %v, want the work that was left", end, n, err)
+		}
+	}
+}
+
+func TestShutdownWhileUnconfirmed(t *testing.T) {
+	b, _ := mustBus(t, bus.Options{}, agent.Root, a1)
+	r := mustReceive(t, b, a1, bus.ReceiveOptions{Start: "s"})
+	mustSend(t, b, message(agent.Owner, a1, "work"))
+	d := mustNext(t, r)
+	e := message(agent.Owner, a1, "the end")
+	e.Kind, e.Start = bus.KindShutdown, "s"
+	mustSend(t, b, e)
+	waitFor(t, "acked", func() bool { n, _ := b.Count(agent.Root, bus.Inbox); return n == 1 })
+	mustConfirm(t, d)
+}
+
+func TestControlMail(t *testing.T) {
+	b, _ := mustBus(t, bus.Options{}, agent.Root, a1)
+	cancelled := make(chan string, 1)
+	r := mustReceive(t, b, a1, bus.ReceiveOptions{Cancel: func(e bus.Envelope) { cancelled <- e.InReplyTo }})
+	for _, kind := range []bus.Kind{bus.KindAck, bus.KindShutdownAck, bus.KindShutdown, bus.KindCancel} {
+		e := message(agent.Root, a1, "control")
+		e.Kind, e.InReplyTo = kind, "it"
+		mustSend(t, b, e)
+	}
+	if got := <-cancelled; got != "it" {
+		t.Errorf("cancelled %q", got)
+	}
+	waitFor(t, "filed", func() bool { n, _ := b.Count(a1, bus.Delivered); return n == 4 })
+	mustNone(t, r)
+	mustCount(t, b, agent.Root, bus.Inbox, 0)
+}
+
+func TestShutdownTakenBack(t *testing.T) {
+	b, _ := mustBus(t, bus.Options{}, agent.Root, agent.Clone(2), a1)
+	r := mustReceive(t, b, a1, bus.ReceiveOptions{Start: "s"})
+	done := r.Turn()
+	ask := message(agent.Owner, a1, "the end")
+	ask.Kind, ask.Start = bus.KindShutdown, "s"
+	asked := mustSend(t, b, ask)
+	waitFor(t, "claimed", func() bool { n, _ := b.Count(a1, bus.Claimed); return n == 1 })
+	for _, from := range []agent.ID{agent.Clone(2), agent.Owner} { // a clone has no say in it
+		mustCount(t, b, a1, bus.Claimed, 1)
+		back := message(from, a1, "go on")
+		back.Kind, back.InReplyTo = bus.KindCancel, asked.ID
+		before, _ := b.Count(a1, bus.Delivered)
+		mustSend(t, b, back)
+		waitFor(t, "filed", func() bool { n, _ := b.Count(a1, bus.Delivered); return n > before })
+	}
+	waitFor(t, "taken back", func() bool { n, _ := b.Count(a1, bus.Claimed); return n == 0 })
+	done()
+	mustSend(t, b, message(agent.Owner, a1, "work"))
+	mustConfirm(t, mustNext(t, r))
+	mustCount(t, b, agent.Root, bus.Inbox, 0)
+}
+
+func TestSweep(t *testing.T) {
+	b, home := mustBus(t, bus.Options{}, a1)
+	old := mustDrop(t, home, a1, bus.Inbox, ".old.json.tmp", "half")
+	dead := time.Now().Add(-37 * time.Hour)
+	mustDo(t, os.Chtimes(old, dead, dead))
+	mustDrop(t, home, a1, bus.Inbox, ".new.json.tmp", "half")
+	mustDrop(t, home, a1, bus.Inbox, ".keep", "not ours")
+	mustReceive(t, b, a1, bus.ReceiveOptions{})
+	waitFor(t, "swept", func() bool { _, err := os.Stat(old); return os.IsNotExist(err) })
+	if list, err := os.ReadDir(box(home, bus.Inbox, "")); err != nil || len(list) != 2 {
+		t.Errorf("left: %v, %v", list, err)
+	}
+}

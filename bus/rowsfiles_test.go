@@ -1,0 +1,301 @@
+package bus_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"os"
+	"path/filepath"
+	"runtime"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"netsky/agent"
+	"netsky/bus"
+)
+
+func box(home agent.Home, p bus.Place, name string) string {
+	return home.Path(agent.Mailbox(a1), string(p), name)
+}
+
+func mustDo(tb testing.TB, err error) {
+	tb.Helper()
+	if err != nil {
+		tb.Fatal(err)
+	}
+}
+
+func TestRowsOfFiles(t *testing.T) {
+	t.Run("row 7 huge", row07Huge)
+	t.Run("row 8 growing", row08Growing)
+	t.Run("row 9 no regular file", row09NoRegularFile)
+	t.Run("row 10 links in the inbox", row10LinksInTheInbox)
+	t.Run("row 12 hard link", row12HardLink)
+	t.Run("row 15 a hundred thousand files", row15AHundredThousandFiles)
+	t.Run("row 16 owners and modes", row16OwnersAndModes)
+}
+
+func row07Huge(t *testing.T) {
+	b, home := mustBus(t, bus.Options{}, agent.Root, a1)
+	for name, size := range map[string]int64{"1g.json": 1 << 30, "10g.json": 10 << 30, "just.json": bus.DefaultMaxBytes + 1} {
+		file := mustDrop(t, home, a1, bus.Inbox, name, handmade)
+		mustDo(t, os.Truncate(file, size))
+		age(t, file)
+	}
+	var before, after runtime.MemStats
+	runtime.ReadMemStats(&before)
+	r := mustReceive(t, b, a1, bus.ReceiveOptions{})
+	mustSend(t, b, message(agent.Owner, a1, "hi"))
+	mustConfirm(t, mustNext(t, r))
+	waitFor(t, "poison", func() bool { n, _ := b.Count(a1, bus.Poison); return n == 3 })
+	runtime.ReadMemStats(&after)
+	if grown := after.TotalAlloc - before.TotalAlloc; grown > 64<<20 {
+		t.Errorf("%d bytes were allocated", grown)
+	}
+	if _, err := b.Send(t.Context(), message(agent.Owner, a1, strings.Repeat("x", bus.DefaultMaxBytes))); !errors.Is(err, bus.ErrInvalid) {
+		t.Errorf("Send of a text too long = %v", err)
+	}
+}
+
+func row08Growing(t *testing.T) {
+	b, home := mustBus(t, bus.Options{}, agent.Root, a1)
+	r := mustReceive(t, b, a1, bus.ReceiveOptions{})
+	f, err := os.Create(box(home, bus.Inbox, "slow.json"))
+	mustDo(t, err)
+	whole := envelope(`"text":"` + strings.Repeat("slowly ", 40) + `"`)
+	for i := 0; i < len(whole); i += 10 { // a person's typing, within the second
+		_, err := f.WriteString(whole[i:min(i+10, len(whole))])
+		mustDo(t, err)
+		mustNoneFor(t, r, i+10 >= len(whole))
+	}
+	d := mustNext(t, r)
+	if e := d.Envelope(); e.Text != strings.Repeat("slowly ", 40) {
+		t.Errorf("half delivered: %q", e.Text)
+	}
+	mustConfirm(t, d)
+	mustDrop(t, home, a1, bus.Inbox, "never.json", whole[:50])
+	waitFor(t, "poison", func() bool { n, _ := b.Count(a1, bus.Poison); return n == 1 })
+}
+
+func row09NoRegularFile(t *testing.T) {
+	b, home := mustBus(t, bus.Options{}, agent.Root, a1)
+	mustDo(t, unix.Mkfifo(box(home, bus.Inbox, "fifo.json"), 0o600))
+	mustDo(t, os.Mkdir(box(home, bus.Inbox, "dir.json"), 0o700))
+	s, err := net.Listen("unix", box(home, bus.Inbox, "socket.json"))
+	mustDo(t, err)
+	defer s.Close()
+	want := 3
+	if unix.Mknod(box(home, bus.Inbox, "zero.json"), unix.S_IFCHR|0o600, 1<<8|5) == nil { // root's only
+		want++
+	}
+	r := mustReceive(t, b, a1, bus.ReceiveOptions{})
+	mustDrop(t, home, a1, bus.Inbox, "x.json", handmade)
+	mustConfirm(t, mustNext(t, r))
+	waitFor(t, "poison", func() bool { n, _ := b.Count(a1, bus.Poison); return n == want })
+	list, err := b.List(a1, bus.Poison, 0)
+	if err != nil || len(list) != want || !strings.Contains(list[0].Why, "not a regular file") {
+		t.Errorf("List = %+v, %v", list, err)
+	}
+	mustDo(t, b.PoisonDrop(a1, "dir.json"))
+	mustDo(t, b.PoisonDrop(a1, "fifo.json"))
+}
+
+func row10LinksInTheInbox(t *testing.T) {
+	b, home := mustBus(t, bus.Options{}, agent.Root, a1, agent.Clone(2))
+	other := mustDrop(t, home, agent.Clone(2), bus.Inbox, "y.json", handmade)
+	for name, target := range map[string]string{
+		"passwd.json": "/etc/passwd", "y.json": "../../agent2/inbox/y.json", "none.json": "nowhere", "loop.json": "loop.json",
+	} {
+		mustDo(t, os.Symlink(target, box(home, bus.Inbox, name)))
+	}
+	r := mustReceive(t, b, a1, bus.ReceiveOptions{})
+	waitFor(t, "poison", func() bool { n, _ := b.Count(a1, bus.Poison); return n == 4 })
+	mustNone(t, r)
+	if data, err := os.ReadFile(other); err != nil || string(data) != handmade {
+		t.Errorf("the target: %q, %v", data, err)
+	}
+}
+
+func row12HardLink(t *testing.T) {
+	b, home := mustBus(t, bus.Options{}, agent.Root, a1)
+	good, bad := home.Path("good"), home.Path("bad")
+	mustDo(t, os.WriteFile(good, []byte(handmade), 0o640))
+	mustDo(t, os.WriteFile(bad, []byte("secret"), 0o640))
+	age(t, bad)
+	mustDo(t, os.Link(good, box(home, bus.Inbox, "good.json")))
+	mustDo(t, os.Link(bad, box(home, bus.Inbox, "bad.json")))
+	r := mustReceive(t, b, a1, bus.ReceiveOptions{})
+	mustConfirm(t, mustNext(t, r))
+	waitFor(t, "poison", func() bool { n, _ := b.Count(a1, bus.Poison); return n == 1 })
+	for file, want := range map[string]string{good: handmade, bad: "secret"} {
+		data, err := os.ReadFile(file)
+		info, _ := os.Stat(file)
+		if err != nil || string(data) != want || info.Mode() != 0o640 {
+			t.Errorf("%s: %q, %v, %v", file, data, err, info.Mode())
+		}
+	}
+}
+
+func row15AHundredThousandFiles(t *testing.T) {
+	b, home := mustBus(t, bus.Options{}, agent.Root, a1)
+	for i := range 100_000 {
+		name := fmt.Sprintf("%020d-%010d-%08x-%010d-from-agent0.json", 1_000_000-i, 1, 0, i)
+		if i%10 == 0 {
+			name = fmt.Sprintf("by-hand-%d.json", i)
+		}
+		mustDrop(t, home, a1, bus.Inbox, name, handmade)
+	}
+	runtime.GC()
+	var before, after runtime.MemStats
+	runtime.ReadMemStats(&before)
+	began := time.Now()
+	r := mustReceive(t, b, a1, bus.ReceiveOptions{})
+	last := ""
+	for i := range 5000 { // more than two batches
+		d := mustNext(t, r)
+		if i == 0 {
+			t.Logf("the first after %v", time.Since(began))
+		}
+		runtime.ReadMemStats(&after)
+		mustConfirm(t, d)
+		if e := d.Envelope(); e.ID == last {
+			t.Fatalf("%s twice", e.ID)
+		}
+		last = d.Envelope().ID
+	}
+	runtime.GC()
+	runtime.ReadMemStats(&after)
+	if after.HeapAlloc > before.HeapAlloc+64<<20 {
+		t.Errorf("%d bytes in use", after.HeapAlloc-before.HeapAlloc)
+	}
+	names, err := b.Names(a1, bus.Inbox)
+	if err != nil || len(names) != 95_000 || names[0] != fmt.Sprintf("%020d-%010d-%08x-%010d-from-agent0.json", 905_556, 1, 0, 94_444) {
+		t.Errorf("%d left, the first is %s, %v", len(names), names[0], err)
+	}
+}
+
+func row16OwnersAndModes(t *testing.T) {
+	b, home := mustBus(t, bus.Options{}, agent.Root, a1)
+	for name, mode := range map[string]os.FileMode{"644.json": 0o644, "664.json": 0o664, "666.json": 0o666, "602.json": 0o602} {
+		mustDo(t, os.Chmod(mustDrop(t, home, a1, bus.Inbox, name, handmade), mode))
+	}
+	want := 2
+	if os.Getuid() == 0 { // only root can give a file away
+		mustDo(t, os.Chown(mustDrop(t, home, a1, bus.Inbox, "foreign.json", handmade), 12345, 12345))
+		want++
+	}
+	mustDo(t, os.Chmod(box(home, bus.Inbox, ""), 0o777))
+	mustDo(t, os.Chmod(home.Dir(), 0o755))
+	if repaired, err := home.Make(); err != nil || len(repaired) != 1 {
+		t.Errorf("Make = %q, %v", repaired, err)
+	}
+	var said atomic.Bool
+	r := mustReceive(t, b, a1, bus.ReceiveOptions{Report: func(what string, _ error) {
+		said.CompareAndSwap(false, strings.Contains(what, "was open to others"))
+	}})
+	mustConfirm(t, mustNext(t, r))
+	mustConfirm(t, mustNext(t, r))
+	waitFor(t, "poison", func() bool { n, _ := b.Count(a1, bus.Poison); return n == want })
+	mustNone(t, r)
+	if info, err := os.Stat(box(home, bus.Inbox, "")); err != nil || info.Mode().Perm() != 0o700 || !said.Load() {
+		t.Errorf("the inbox: %v, %v, said: %v", info.Mode(), err, said.Load())
+	}
+}
+
+// mustNoneFor looks, without waiting, whether something is handed over; whole
+// says that it may be.
+func mustNoneFor(tb testing.TB, r *bus.Receiver, whole bool) {
+	tb.Helper()
+	if whole {
+		return
+	}
+	ctx, cancel := context.WithTimeout(tb.Context(), 2*time.Millisecond)
+	defer cancel()
+	if d, err := r.Next(ctx); d != nil {
+		tb.Fatalf("handed over half: %+v, %v", d.Envelope(), err)
+	}
+}
+
+func TestRowsOfDirectories(t *testing.T) {
+	t.Run("row 11 links on the way", row11LinksOnTheWay)
+	t.Run("row 11 swapped in a loop", row11SwappedInALoop)
+}
+
+func row11LinksOnTheWay(t *testing.T) {
+	for _, rel := range []string{"channels", "channels/agent", "channels/agent/agent1", "channels/agent/agent1/inbox"} {
+		b, home := mustBus(t, bus.Options{}, agent.Root, a1)
+		outside := mustFastHome(t).Dir()
+		mustSend(t, b, message(agent.Owner, a1, "while all is well")) // what is kept open is no way out either
+		mustDo(t, os.Rename(home.Path(rel), filepath.Join(outside, "moved")))
+		mustDo(t, os.Symlink(filepath.Join(outside, "moved"), home.Path(rel)))
+		before := mustTree(t, outside)
+		if _, err := b.Send(t.Context(), message(agent.Owner, a1, "hi")); !errors.Is(err, agent.ErrLink) {
+			t.Errorf("%s: Send = %v, want ErrLink", rel, err)
+		}
+		if _, err := b.Receive(t.Context(), a1, bus.ReceiveOptions{}); !errors.Is(err, agent.ErrLink) {
+			t.Errorf("%s: Receive = %v, want ErrLink", rel, err)
+		}
+		if err := b.Make(a1); !errors.Is(err, agent.ErrLink) {
+			t.Errorf("%s: Make = %v, want ErrLink", rel, err)
+		}
+		b.Route(t.Context())
+		if after := mustTree(t, outside); after != before {
+			t.Errorf("%s: written outside:\n%s", rel, after)
+		}
+	}
+}
+
+func row11SwappedInALoop(t *testing.T) {
+	b, home := mustBus(t, bus.Options{}, agent.Root, a1)
+	outside := mustFastHome(t).Dir()
+	mustDo(t, os.Mkdir(filepath.Join(outside, "inbox"), 0o700))
+	bait := filepath.Join(outside, "inbox", "bait.json")
+	mustDo(t, os.WriteFile(bait, []byte(handmade), 0o600))
+	before := mustTree(t, outside)
+	inbox, aside := box(home, bus.Inbox, ""), home.Path("aside")
+	r := mustReceive(t, b, a1, bus.ReceiveOptions{})
+	var wg sync.WaitGroup
+	ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+	defer cancel()
+	wg.Go(func() { // the directory, a link out of the home, the directory, …
+		for ctx.Err() == nil {
+			os.Rename(inbox, aside)
+			os.Symlink(filepath.Join(outside, "inbox"), inbox)
+			os.Remove(inbox)
+			os.Rename(aside, inbox)
+		}
+	})
+	acked := 0
+	wg.Go(func() {
+		for ctx.Err() == nil {
+			if _, err := b.Send(ctx, message(agent.Owner, a1, "hi")); err == nil {
+				acked++
+			}
+		}
+	})
+	got := 0
+	for {
+		d, err := r.Next(ctx)
+		if err != nil {
+			break
+		}
+		if d.Envelope().From != agent.Owner {
+			t.Fatalf("read from outside: %+v", d.Envelope())
+		}
+		mustConfirm(t, d)
+		got++
+	}
+	wg.Wait()
+	if after := mustTree(t, outside); after != before {
+		t.Errorf("written outside:\n%s", after)
+	}
+	if acked == 0 {
+		t.Error("not one send got through")
+	}
+}

@@ -1,0 +1,227 @@
+package bus_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"os/exec"
+	"os/signal"
+	"path/filepath"
+	"strings"
+	"sync/atomic"
+	"syscall"
+	"testing"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"netsky/agent"
+	"netsky/bus"
+)
+
+// mustRole runs a role in a process of its own and returns what it said.
+func mustRole(tb testing.TB, home agent.Home, role string) string {
+	tb.Helper()
+	cmd := exec.Command(os.Args[0])
+	cmd.Env = append(os.Environ(), "NETSKY_TEST_ROLE="+role, "NETSKY_HOME="+home.Dir())
+	out, err := cmd.CombinedOutput()
+	if err != nil {
+		tb.Fatalf("%s: %v: %s", role, err, out)
+	}
+	return string(out)
+}
+
+// umaskRole works under two umasks, one that takes nothing and one that takes all.
+func umaskRole(ctx context.Context, home agent.Home) error {
+	for i, mask := range []int{0, 0o777} {
+		unix.Umask(mask)
+		b := bus.New(home, bus.Options{})
+		id := agent.Clone(i + 1)
+		if err := b.Make(id); err != nil {
+			return err
+		}
+		if _, err := b.Send(ctx, message(agent.Root, id, "hi")); err != nil {
+			return err
+		}
+		if _, err := b.Drain(ctx, id, 0, func(bus.Envelope) error { return nil }); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// fullRole sends where no file may grow beyond some bytes, and then without
+// that limit.
+func fullRole(ctx context.Context, home agent.Home) error {
+	signal.Ignore(syscall.SIGXFSZ)
+	b := bus.New(home, bus.Options{})
+	limit := unix.Rlimit{Cur: 100, Max: unix.RLIM_INFINITY}
+	if err := unix.Setrlimit(unix.RLIMIT_FSIZE, &limit); err != nil {
+		return err
+	}
+	if _, err := b.Send(ctx, message(agent.Owner, a1, text("too much"))); !errors.Is(err, unix.EFBIG) {
+		return fmt.Errorf("Send = %v, want EFBIG", err)
+	}
+	list, err := os.ReadDir(box(home, bus.Inbox, ""))
+	if err != nil || len(list) != 0 {
+		return fmt.Errorf("left in the inbox: %v, %v", list, err)
+	}
+	limit.Cur = unix.RLIM_INFINITY
+	if err := unix.Setrlimit(unix.RLIMIT_FSIZE, &limit); err != nil {
+		return err
+	}
+	_, err = b.Send(ctx, message(agent.Owner, a1, text("enough")))
+	return err
+}
+
+// holdRole takes a mailbox and claims what there is, for ever.
+func holdRole(ctx context.Context, home agent.Home) error {
+	r, err := bus.New(home, bus.Options{}).Receive(ctx, a1, bus.ReceiveOptions{})
+	if err != nil {
+		return err
+	}
+	for {
+		if _, err := r.Next(ctx); err != nil {
+			return err
+		}
+		fmt.Println("claimed")
+	}
+}
+
+func TestRowsOfTheWorld(t *testing.T) {
+	t.Run("row 17 umask", row17Umask)
+	// Row 18, kill -9 at each step, is TestKillAtEveryStep in the build with the
+	// tag faults, and TestSoak in every build. Row 20, fsync, and the other half
+	// of row 19 are TestFsyncFails and TestFailAtEveryStep there.
+	t.Run("row 19 no room", row19NoRoom)
+	t.Run("row 21 deleted while running", row21DeletedWhileRunning)
+	t.Run("row 22 no inotify", row22NoInotify)
+	t.Run("row 22 events lost", row22EventsLost)
+	t.Run("row 23 clock", row23Clock)
+	t.Run("row 24 two holders", row24TwoHolders)
+}
+
+func row17Umask(t *testing.T) {
+	home := mustHome(t)
+	mustRole(t, home, "umask")
+	err := filepath.WalkDir(home.Path("channels"), func(path string, d fs.DirEntry, err error) error {
+		if err != nil {
+			return err
+		}
+		info, err := d.Info()
+		want := os.FileMode(0o600)
+		if d.IsDir() {
+			want = 0o700
+		}
+		if err == nil && info.Mode().Perm() != want {
+			t.Errorf("%s: mode %v, want %v", path, info.Mode().Perm(), want)
+		}
+		return err
+	})
+	mustDo(t, err)
+}
+
+func row19NoRoom(t *testing.T) {
+	b, home := mustBus(t, bus.Options{}, agent.Root, a1)
+	mustRole(t, home, "full")
+	if n := mustWhole(t, b, a1, bus.Inbox); n != 1 {
+		t.Errorf("%d messages, want 1", n)
+	}
+}
+
+func row21DeletedWhileRunning(t *testing.T) {
+	for _, rel := range []string{"channels/agent/agent1/inbox", "channels/agent/agent1", "channels"} {
+		b, home := mustBus(t, bus.Options{}, agent.Root, a1)
+		var said atomic.Int32
+		r := mustReceive(t, b, a1, bus.ReceiveOptions{Report: func(string, error) { said.Add(1) }})
+		mustSend(t, b, message(agent.Owner, a1, "before"))
+		mustConfirm(t, mustNext(t, r))
+		mustDo(t, os.RemoveAll(home.Path(rel)))
+		waitFor(t, "inbox made anew", func() bool { return b.Exists(a1) })
+		mustSend(t, b, message(agent.Owner, a1, "after"))
+		d := mustNext(t, r)
+		if d.Envelope().Text != "after" {
+			t.Errorf("%s: got %+v", rel, d.Envelope())
+		}
+		mustConfirm(t, d)
+		if n := said.Load(); n == 0 || n > 20 {
+			t.Errorf("%s: %d reports", rel, n)
+		}
+	}
+}
+
+func row22NoInotify(t *testing.T) {
+	b, _ := mustBus(t, bus.Options{}, agent.Root, a1)
+	b.NoInotify()
+	var polling atomic.Bool
+	r := mustReceive(t, b, a1, bus.ReceiveOptions{Report: func(what string, _ error) {
+		polling.Store(strings.Contains(what, "polling"))
+	}})
+	waitFor(t, "it says that it polls", polling.Load)
+	for i := range 3 {
+		mustSend(t, b, message(agent.Owner, a1, fmt.Sprint(i)))
+		mustConfirm(t, mustNext(t, r))
+	}
+}
+
+func row22EventsLost(t *testing.T) {
+	b, _ := mustBus(t, bus.Options{}, agent.Root, a1)
+	stop := b.StealEvents()
+	defer stop()
+	r := mustReceive(t, b, a1, bus.ReceiveOptions{})
+	for i := range 3 {
+		mustSend(t, b, message(agent.Owner, a1, fmt.Sprint(i)))
+		mustConfirm(t, mustNext(t, r))
+	}
+}
+
+func row23Clock(t *testing.T) {
+	var now atomic.Pointer[time.Time]
+	set := func(at time.Time) { now.Store(&at) }
+	begin := time.Now()
+	set(begin)
+	b, _ := mustBus(t, bus.Options{Now: func() time.Time { return *now.Load() }}, agent.Root, a1)
+	r := mustReceive(t, b, a1, bus.ReceiveOptions{})
+	var want []string
+	for i, at := range []time.Time{begin, begin.Add(-24 * time.Hour), begin.AddDate(10, 0, 0), begin.Add(-time.Hour), begin} {
+		set(at)
+		e := message(agent.Owner, a1, fmt.Sprint(i))
+		if i == 1 {
+			e.Expires = begin.Add(time.Hour) // not past by any but the clock ten years ahead
+		}
+		want = append(want, mustSend(t, b, e).ID)
+	}
+	for i, id := range want {
+		d := mustNext(t, r)
+		if d.Envelope().ID != id {
+			t.Errorf("message %d is %q", i, d.Envelope().Text)
+		}
+		mustConfirm(t, d)
+	}
+	mustCount(t, b, a1, bus.Delivered, len(want))
+}
+
+func row24TwoHolders(t *testing.T) {
+	b, home := mustBus(t, bus.Options{}, agent.Root, a1)
+	sent := mustSend(t, b, message(agent.Owner, a1, "hi"))
+	cmd := exec.Command(os.Args[0])
+	cmd.Env = append(os.Environ(), "NETSKY_TEST_ROLE=hold", "NETSKY_HOME="+home.Dir())
+	mustDo(t, cmd.Start())
+	waitFor(t, "claimed", func() bool { n, _ := b.Count(a1, bus.Claimed); return n == 1 })
+	_, err := b.Receive(t.Context(), a1, bus.ReceiveOptions{})
+	if !errors.Is(err, agent.ErrLocked) || !strings.Contains(err.Error(), fmt.Sprint(cmd.Process.Pid)) {
+		t.Errorf("a second Receive = %v, want ErrLocked with the holder's pid", err)
+	}
+	if _, err := b.Drain(t.Context(), a1, 0, nil); !errors.Is(err, agent.ErrLocked) {
+		t.Errorf("Drain = %v, want ErrLocked", err)
+	}
+	mustDo(t, cmd.Process.Kill())
+	cmd.Wait()
+	d := mustNext(t, mustReceive(t, b, a1, bus.ReceiveOptions{}))
+	if d.Envelope().ID != sent.ID {
+		t.Errorf("got %+v, want what the dead holder had claimed", d.Envelope())
+	}
+	mustConfirm(t, d)
+}

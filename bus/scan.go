@@ -1,0 +1,278 @@
+package bus
+
+import (
+	"cmp"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"netsky/agent"
+)
+
+const (
+	headSize  = 2048            // letters kept in order; a longer inbox is taken in batches
+	tailSize  = 64              // the newest are looked at too: a shutdown overtakes the batch
+	cacheText = 64 << 10        // a longer text is read again when its turn comes
+	cacheAll  = 4 << 20         // and so are all when there is this much
+	restTime  = time.Second     // a file that has not changed for this long is whole
+	lookAgain = restTime        // after this the unfinished and the unreadable are looked at again
+	scanShare = 10              // at most a tenth of the time goes into listing a long inbox
+	passEvery = 5 * time.Second // in case all hints are lost
+)
+
+// A letter is a file in inbox/ or claimed/ as far as it has been looked at.
+type letter struct {
+	name    string
+	ns      int64 // its place in the order
+	claimed bool
+	ours    bool // claimed by this holder, not by a dead one
+	expired bool
+
+	looked bool
+	mark   mark
+	env    *Envelope // nil if bad, unreadable, or dropped to save memory
+	from   agent.ID
+	kind   Kind
+	bad    error     // why it is no envelope
+	sys    error     // why it could not be read at all
+	since  time.Time // it has been bad like this since
+}
+
+func byTime(a, b *letter) int {
+	return cmp.Or(cmp.Compare(a.ns, b.ns), strings.Compare(a.name, b.name))
+}
+
+// inOrder puts the owner's mail first.
+func inOrder(a, b *letter) int {
+	if x, y := a.from == agent.Owner, b.from == agent.Owner; x != y {
+		if x {
+			return -1
+		}
+		return 1
+	}
+	return byTime(a, b)
+}
+
+// A candidate is a name in a listing, before it becomes a letter.
+type candidate struct {
+	ns   int64
+	name string
+}
+
+func earlier(a, b candidate) int {
+	return cmp.Or(cmp.Compare(a.ns, b.ns), strings.Compare(a.name, b.name))
+}
+
+// A batch collects the earliest and the latest of any number of candidates.
+type batch struct {
+	head, tail []candidate
+	more       bool // there were some between
+}
+
+func (b *batch) add(c candidate) {
+	if b.more && earlier(c, b.head[headSize-1]) > 0 && earlier(c, b.tail[0]) < 0 {
+		return
+	}
+	if b.head = append(b.head, c); len(b.head) >= 3*headSize {
+		b.trim()
+	}
+}
+
+func (b *batch) trim() {
+	slices.SortFunc(b.head, earlier)
+	if len(b.head) <= headSize {
+		return
+	}
+	rest := append(b.tail, b.head[headSize:]...)
+	slices.SortFunc(rest, earlier)
+	b.more = b.more || len(rest) > tailSize
+	b.tail = slices.Clone(rest[max(0, len(rest)-tailSize):])
+	b.head = b.head[:headSize]
+}
+
+// listLetters lists all envelopes of a directory in order of time.
+func listLetters(dir int) ([]*letter, error) {
+	var list []*letter
+	var failed error
+	err := sysNames(dir, func(name string) bool {
+		if !isMail(name) {
+			return true
+		}
+		ns, err := orderTime(dir, name)
+		if err == nil {
+			list = append(list, &letter{name: name, ns: ns})
+		} else if !gone(err) {
+			failed = err
+		}
+		return true
+	})
+	slices.SortFunc(list, byTime)
+	return list, errors.Join(err, failed)
+}
+
+// scan lists the inbox and looks at what it has not seen yet.
+// The caller holds mu.
+func (r *Receiver) scan() error {
+	inbox, err := r.use(&r.inbox)
+	if err != nil {
+		return err
+	}
+	began := time.Now()
+	var found batch
+	if r.buf == nil {
+		r.buf = make([]byte, 64<<10)
+	}
+	err = sysDirents(inbox, r.buf, func(raw []byte) bool {
+		if raw[0] == '.' { // most of them are envelopes in the making
+			return true
+		}
+		name := string(raw)
+		if !isMail(name) {
+			return true
+		}
+		ns, err := int64(0), error(nil)
+		if l := r.known[name]; l != nil {
+			ns = l.ns
+		} else {
+			ns, err = orderTime(inbox, name)
+		}
+		if err == nil { // else it has gone, or shows itself in the next scan
+			found.add(candidate{ns, name})
+		}
+		return true
+	})
+	if err != nil {
+		return fmt.Errorf("list the inbox of %s: %w", r.id, err)
+	}
+	found.trim()
+	r.stale, r.more = false, found.more
+	r.grab(&found, inbox)
+	r.adopt(found, inbox)
+	r.scanned = time.Now()
+	r.took = r.scanned.Sub(began)
+	r.sweep(inbox, r.bus.now())
+	return nil
+}
+
+// adopt makes letters of what was found. Of the tail only control mail counts;
+// the rest's turn comes in another batch.
+func (r *Receiver) adopt(found batch, inbox int) {
+	known := make(map[string]*letter, len(found.head)+len(found.tail))
+	queue := make([]*letter, 0, len(found.head))
+	cached := 0
+	for i, c := range append(found.head, found.tail...) {
+		l := r.known[c.name]
+		if l == nil {
+			l = &letter{name: c.name, ns: c.ns}
+		}
+		if !l.looked {
+			r.look(l, inbox)
+		}
+		if l.env != nil {
+			if cached += len(l.env.Text) + 512; len(l.env.Text) > cacheText || cached > cacheAll {
+				l.env = nil
+			}
+		}
+		known[c.name] = l
+		if i < len(found.head) || l.kind.Control() {
+			queue = append(queue, l)
+		}
+	}
+	slices.SortFunc(queue, inOrder)
+	r.queue, r.known = queue, known
+	for name := range r.reported { // of files that are no longer there
+		if isMail(name) && known[name] == nil && !slices.ContainsFunc(r.again, func(l *letter) bool { return l.name == name }) {
+			delete(r.reported, name)
+		}
+	}
+}
+
+// look reads a letter, if that is worth while.
+func (r *Receiver) look(l *letter, dir int) {
+	now := r.bus.now()
+	e, m, err := r.bus.readEnvelope(dir, l.name, Parse)
+	if l.since.IsZero() || m != l.mark || errors.Is(err, errGrowing) {
+		l.since = now
+	}
+	l.looked, l.mark, l.env, l.bad, l.sys = true, m, nil, nil, nil
+	switch {
+	case err == nil:
+		e.To = r.id
+		l.env, l.from, l.kind = &e, e.From, e.Kind
+	case errors.Is(err, ErrInvalid), errors.Is(err, errGrowing):
+		l.bad = err
+	default:
+		l.sys = err
+	}
+}
+
+// atRest reports whether a bad letter has been left alone long enough to be
+// judged. The file's time is asked first; where the clock makes no sense of it,
+// our own watching counts.
+func (l *letter) atRest(now time.Time) bool {
+	var odd oddError
+	if errors.As(l.bad, &odd) {
+		return true
+	}
+	if errors.Is(l.bad, errGrowing) {
+		return false
+	}
+	age := now.UnixNano() - l.mark.mtime
+	return l.mark.mtime != 0 && age >= int64(restTime) || now.Sub(l.since) >= restTime
+}
+
+// judge looks again at what could not be read as an envelope and poisons what
+// will not become one. It reports whether some must be looked at once more.
+// The caller holds mu.
+func (r *Receiver) judge() (later bool) {
+	keep := r.queue[:0]
+	for _, l := range r.queue {
+		if l.bad == nil && l.sys == nil {
+			keep = append(keep, l)
+			continue
+		}
+		inbox, err := r.use(&r.inbox)
+		if err == nil {
+			r.look(l, inbox)
+		}
+		switch {
+		case err != nil:
+		case gone(l.sys):
+			delete(r.known, l.name)
+			continue
+		case l.sys != nil:
+			r.trouble(l.name, "cannot read "+l.name, l.sys)
+		case l.bad == nil:
+		case l.atRest(r.bus.now()):
+			if r.poisonFrom(inbox, l.name, l.bad) == nil {
+				delete(r.known, l.name)
+				continue
+			}
+		}
+		later = later || l.bad != nil || l.sys != nil
+		keep = append(keep, l)
+	}
+	clear(r.queue[len(keep):])
+	r.queue = keep
+	return later
+}
+
+func (r *Receiver) poisonFrom(from int, name string, reason error) error {
+	to, err := r.use(&r.poisons)
+	if err == nil {
+		var now string
+		now, err = r.bus.poison(from, name, to, reason)
+		if now != "" {
+			r.passed(name)
+			r.o.Report("poisoned "+name+": "+Plain(reason.Error()), err)
+			return nil
+		}
+	}
+	if gone(err) {
+		return nil
+	}
+	r.trouble(name, "cannot poison "+name, err)
+	return err
+}

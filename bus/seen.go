@@ -1,0 +1,297 @@
+package bus
+
+import (
+	"bufio"
+	"crypto/sha256"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"strconv"
+	"strings"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"netsky/agent"
+)
+
+const (
+	seenFile = "seen"
+	maxSeen  = 500_000 // IDs remembered; each costs about 40 bytes of memory
+)
+
+// A seen is the file of the IDs whose effect has been had: one line each, with
+// tabs between milliseconds, sender, ID, hops and idempotency key. Only the
+// receiver that holds the mailbox's lock writes it. A line is fsynced before
+// its envelope leaves claimed/, and it is forgotten after keep. A crash leaves
+// at most half a line at the end, which is skipped.
+type seen struct {
+	bus    *Bus
+	box    string // the mailbox's directory
+	fd     int
+	path   string // where it lay when it was opened
+	size   int64  // as far as the lines are good
+	doubt  bool   // what lies behind size is not
+	lines  int
+	loaded time.Time
+	keys   map[seenKey]struct{}
+}
+
+type seenKey [16]byte
+
+// keysOf are the keys under which an envelope is remembered. An ID is its
+// sender's: two agents that both count their messages from 1 lose none.
+func keysOf(e Envelope) []seenKey {
+	list := []seenKey{makeKey("id", e.From, e.ID)}
+	if e.IdempotencyKey != "" {
+		list = append(list, makeKey("key", e.From, e.IdempotencyKey))
+	}
+	return list
+}
+
+func makeKey(what string, from agent.ID, value string) seenKey {
+	sum := sha256.Sum256([]byte(what + "\x00" + string(from) + "\x00" + value))
+	return seenKey(sum[:16])
+}
+
+func (s *seen) has(e Envelope) bool {
+	for _, k := range keysOf(e) {
+		if _, ok := s.keys[k]; ok {
+			return true
+		}
+	}
+	return false
+}
+
+// load opens the file and reads it to its end. Lines older than keep, and the
+// oldest of too many, are forgotten; when that is half of the file, it is
+// written anew without them.
+func (s *seen) load(now time.Time) error {
+	if err := s.reopen(); err != nil {
+		return err
+	}
+	total, err := s.countLines()
+	if err != nil {
+		return err
+	}
+	cutoff := now.Add(-s.bus.keep).UnixMilli()
+	keys, lines := make(map[seenKey]struct{}), 0
+	skip := total - maxSeen
+	err = s.each(func(line []byte) error {
+		if skip--; skip >= 0 {
+			return nil
+		}
+		if ms, e, ok := parseSeen(line); ok && ms >= cutoff {
+			lines++
+			for _, k := range keysOf(e) {
+				keys[k] = struct{}{}
+			}
+		}
+		return nil
+	})
+	if err != nil {
+		return err
+	}
+	s.keys, s.lines, s.loaded = keys, lines, now
+	if dropped := total - s.lines; dropped > 1000 && dropped > s.lines {
+		return s.rewrite(now, nil)
+	}
+	return nil
+}
+
+func (s *seen) reopen() error {
+	s.close()
+	dir, err := openDir(s.bus.home, s.box, true)
+	if err != nil {
+		return err
+	}
+	defer unix.Close(dir)
+	s.fd, err = sysOpen(dir, seenFile, unix.O_RDWR|unix.O_APPEND|unix.O_CREAT|unix.O_NOFOLLOW|unix.O_NONBLOCK)
+	if err != nil {
+		s.fd = -1
+		return fmt.Errorf("open %s: %w", s.bus.home.Path(s.box, seenFile), err)
+	}
+	st, err := sysFstat(s.fd)
+	if err != nil {
+		return err
+	}
+	if err := checkStat(st, os.Getuid()); err != nil {
+		return fmt.Errorf("%s: %w", s.bus.home.Path(s.box, seenFile), err)
+	}
+	if err := s.bus.ensureMode(s.fd); err != nil {
+		return err
+	}
+	s.size = st.Size
+	s.path, _ = pathOf(s.fd)
+	if st.Size == 0 { // perhaps just made: its name must last too
+		return sysFsync(dir)
+	}
+	return nil
+}
+
+func (s *seen) close() {
+	if s.fd >= 0 {
+		unix.Close(s.fd)
+		s.fd = -1
+	}
+}
+
+func (s *seen) each(fn func(line []byte) error) error {
+	// One reading is one step, however long the file is.
+	if err := step("read"); err != nil {
+		return err
+	}
+	in := bufio.NewReaderSize(io.NewSectionReader(preader(s.fd), 0, s.size), 64<<10)
+	for {
+		line, err := in.ReadSlice('\n')
+		switch {
+		case err == io.EOF:
+			s.doubt = s.doubt || len(line) > 0 // half a line is no line
+			return nil
+		case errors.Is(err, bufio.ErrBufferFull):
+			continue
+		case err != nil:
+			return fmt.Errorf("read %s: %w", s.bus.home.Path(s.box, seenFile), err)
+		}
+		if err := fn(line); err != nil {
+			return err
+		}
+	}
+}
+
+func (s *seen) countLines() (n int, err error) {
+	err = s.each(func([]byte) error { n++; return nil })
+	return n, err
+}
+
+// add remembers an envelope so that it survives a loss of power.
+func (s *seen) add(e Envelope, now time.Time) error {
+	if s.gone() || s.lines > maxSeen+maxSeen/4 {
+		if err := s.load(now); err != nil {
+			return err
+		}
+	}
+	line := seenLine(e, now)
+	if s.doubt || s.append(line) != nil {
+		// What the kernel could not write it may have thrown away, so a fresh
+		// copy of all that is known to be good takes the file's place.
+		s.doubt = true
+		if err := s.rewrite(now, line); err != nil {
+			return fmt.Errorf("remember %s: %w", e.ID, err)
+		}
+	}
+	s.lines++
+	for _, k := range keysOf(e) {
+		s.keys[k] = struct{}{}
+	}
+	return nil
+}
+
+func (s *seen) append(line []byte) error {
+	if err := sysWrite(s.fd, line); err != nil {
+		return err
+	}
+	if err := sysFsync(s.fd); err != nil {
+		return err
+	}
+	s.size += int64(len(line))
+	return nil
+}
+
+// gone reports whether the file has been taken from its place.
+func (s *seen) gone() bool {
+	if s.fd < 0 {
+		return true
+	}
+	path, ok := pathOf(s.fd)
+	return !ok || path != s.path
+}
+
+// rewrite replaces the file by a fresh one that holds the lines worth keeping,
+// and one more.
+func (s *seen) rewrite(now time.Time, more []byte) error {
+	dir, err := openDir(s.bus.home, s.box, true)
+	if err != nil {
+		return err
+	}
+	defer unix.Close(dir)
+	temp := tempName(seenFile)
+	if err := sysUnlink(dir, temp); err != nil && err != unix.ENOENT {
+		return err
+	}
+	cutoff, skip := now.Add(-s.bus.keep).UnixMilli(), s.lines-maxSeen
+	err = s.bus.writeNew(dir, temp, func(fd int) error {
+		out := bufio.NewWriterSize(writer(fd), 64<<10)
+		err := s.each(func(line []byte) error {
+			if skip--; skip >= 0 {
+				return nil
+			}
+			if ms, _, ok := parseSeen(line); ok && ms >= cutoff {
+				_, err := out.Write(line)
+				return err
+			}
+			return nil
+		})
+		if err != nil {
+			return err
+		}
+		out.Write(more)
+		return out.Flush()
+	})
+	if err != nil {
+		return err
+	}
+	if err := sysRename(dir, temp, dir, seenFile); err != nil {
+		return err
+	}
+	if err := sysFsync(dir); err != nil {
+		return err
+	}
+	s.doubt = false
+	return s.reopen()
+}
+
+func seenLine(e Envelope, now time.Time) []byte {
+	return fmt.Appendf(nil, "%d\t%s\t%s\t%d\t%s\n", now.UnixMilli(), e.From, e.ID, e.Hops, e.IdempotencyKey)
+}
+
+func parseSeen(line []byte) (ms int64, e Envelope, ok bool) {
+	f := strings.Split(strings.TrimSuffix(string(line), "\n"), "\t")
+	if len(f) != 5 {
+		return 0, e, false
+	}
+	ms, err := strconv.ParseInt(f[0], 10, 64)
+	if err != nil {
+		return 0, e, false
+	}
+	hops, err := strconv.Atoi(f[3])
+	if err != nil {
+		return 0, e, false
+	}
+	return ms, Envelope{From: agent.ID(f[1]), ID: f[2], Hops: hops, IdempotencyKey: f[4]}, true
+}
+
+// A preader reads a descriptor at any offset.
+type preader int
+
+func (fd preader) ReadAt(p []byte, off int64) (n int, err error) {
+	err = retry(func() error {
+		n, err = unix.Pread(int(fd), p, off)
+		return err
+	})
+	if err == nil && n < len(p) {
+		err = io.EOF
+	}
+	return max(n, 0), err
+}
+
+// A writer writes to a descriptor.
+type writer int
+
+func (fd writer) Write(p []byte) (int, error) {
+	if err := sysWrite(int(fd), p); err != nil {
+		return 0, err
+	}
+	return len(p), nil
+}

@@ -1,0 +1,212 @@
+package bus_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"netsky/agent"
+	"netsky/bus"
+)
+
+func TestWhoMayWrite(t *testing.T) {
+	clone, other := agent.Clone(1), agent.Clone(2)
+	b, _ := mustBus(t, bus.Options{}, agent.Root, agent.Infinity, clone, other, agent.Owner)
+	for _, tt := range []struct {
+		from, to agent.ID
+		kind     bus.Kind
+		answers  string
+		want     error
+	}{
+		{agent.Root, clone, "", "", nil},
+		{agent.Root, agent.Owner, "", "", nil},
+		{agent.Infinity, agent.Root, "", "", nil},
+		{agent.Infinity, agent.Owner, "", "", nil},
+		{agent.Owner, agent.Infinity, "", "", nil},
+		{clone, agent.Root, "", "", nil},
+		{clone, other, "brief", "", nil},
+		{clone, clone, "", "", bus.ErrNotAllowed},
+		{clone, agent.Infinity, "", "", bus.ErrNotAllowed},
+		{clone, agent.Owner, "", "", bus.ErrNotAllowed},
+		{clone, agent.Owner, "", "q", bus.ErrNotAllowed},
+		{clone, agent.Owner, "cron", "q", bus.ErrNotAllowed},
+		{clone, agent.Owner, "reply", "", bus.ErrNotAllowed},
+		{clone, agent.Owner, "reply", "q", nil},
+		{clone, agent.Owner, "error", "q", nil},
+		{clone, agent.Owner, "approval", "", nil},
+		{clone, other, "shutdown", "", bus.ErrNotAllowed},
+		{agent.Root, other, "shutdown", "", nil},
+		{agent.Root, agent.Clone(9), "", "", bus.ErrNoMailbox},
+		{agent.Root, "agent", "", "", bus.ErrInvalid},
+		{agent.Root, "", "", "", bus.ErrInvalid},
+		{agent.Root, clone, "No", "", bus.ErrInvalid},
+		{agent.Root, clone, "unheard_of", "", nil},
+	} {
+		e := message(tt.from, tt.to, "hi")
+		e.Kind, e.InReplyTo = tt.kind, tt.answers
+		if _, err := b.Send(t.Context(), e); !errors.Is(err, tt.want) {
+			t.Errorf("Send(%s to %s, kind %q, in reply to %q) = %v, want %v", tt.from, tt.to, tt.kind, tt.answers, err, tt.want)
+		}
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	if r, err := b.Send(ctx, message(agent.Owner, clone, "hi")); !errors.Is(err, context.Canceled) || r.ID == "" {
+		t.Errorf("Send with a dead context = %+v, %v", r, err)
+	}
+}
+
+// mustNotices checks how often the owner was told of a brake.
+func mustNotices(t *testing.T, b *bus.Bus, want int) {
+	t.Helper()
+	list, err := b.List(agent.Owner, bus.Inbox, 0)
+	if err != nil || len(list) != want {
+		t.Fatalf("%d notices to the owner, want %d, %v", len(list), want, err)
+	}
+	for _, e := range list {
+		if e.Envelope.Kind != bus.KindError || e.Envelope.Via != "code" {
+			t.Errorf("notice: %+v", e.Envelope)
+		}
+	}
+}
+
+func TestBrakes(t *testing.T) {
+	var now atomic.Int64
+	now.Store(time.Now().UnixNano())
+	o := bus.Options{Now: func() time.Time { return time.Unix(0, now.Load()) }}
+	t.Run("rate", func(t *testing.T) {
+		b, home := mustBus(t, o, agent.Root, a1, agent.Owner)
+		for i := range 60 {
+			mustSend(t, bus.New(home, o), message(agent.Root, a1, fmt.Sprint(i))) // a process each
+		}
+		for range 3 {
+			if _, err := b.Send(t.Context(), message(agent.Root, a1, "61")); !errors.Is(err, bus.ErrBrake) || !strings.Contains(err.Error(), "60") {
+				t.Fatalf("the 61st in a minute = %v, want ErrBrake with the figure", err)
+			}
+		}
+		mustNotices(t, b, 1)
+		mustSend(t, b, message(agent.Root, agent.Owner, "another mailbox"))
+		mustSend(t, b, message(agent.Owner, a1, "the owner has no brake"))
+		shutdown := message(agent.Root, a1, "the end")
+		shutdown.Kind = bus.KindShutdown
+		mustSend(t, b, shutdown)
+		now.Add(int64(time.Minute))
+		mustSend(t, b, message(agent.Root, a1, "a minute later"))
+	})
+	t.Run("hops", func(t *testing.T) {
+		b, home := mustBus(t, o, agent.Root, a1, agent.Owner)
+		// Two agents whose every word is an answer: they stop by themselves.
+		from, to := agent.Root, a1
+		e := message(from, to, "ping")
+		for n := 1; ; n++ {
+			r, err := b.Send(t.Context(), e)
+			if errors.Is(err, bus.ErrBrake) {
+				if n != 18 || !strings.Contains(err.Error(), "17 hops") {
+					t.Errorf("stopped at message %d: %v", n, err)
+				}
+				break
+			}
+			mustDo(t, err)
+			if n%2 == 0 { // in claimed/ or remembered: both are looked at
+				if _, err := b.Drain(t.Context(), to, 0, func(bus.Envelope) error { return nil }); err != nil {
+					t.Fatal(err)
+				}
+			} else {
+				rc := mustReceive(t, bus.New(home, o), to, bus.ReceiveOptions{})
+				for mustNext(t, rc).Envelope().ID != r.ID { // what is still in hand from before
+				}
+				mustDo(t, rc.Close())
+			}
+			from, to = to, from
+			e = message(from, to, "pong")
+			e.InReplyTo = r.ID
+		}
+		mustNotices(t, b, 1)
+	})
+	t.Run("waiting", func(t *testing.T) {
+		b, home := mustBus(t, o, agent.Root, a1, agent.Owner)
+		for i := range 1000 {
+			mustDrop(t, home, a1, bus.Inbox, fmt.Sprintf("%d.json", i), handmade)
+		}
+		if _, err := b.Send(t.Context(), message(agent.Root, a1, "hi")); !errors.Is(err, bus.ErrBrake) || !strings.Contains(err.Error(), "1000") {
+			t.Errorf("Send = %v, want ErrBrake with the figure", err)
+		}
+		mustSend(t, b, message(agent.Owner, a1, "hi"))
+		mustNotices(t, b, 1)
+	})
+}
+
+func TestExtraFieldsAreKept(t *testing.T) {
+	const odd = `{"z":{"b" : [1.50, "<\u003c"]},"from":"agent0","to":null,"id":null,"hops":null,"text":"hi","ts":"2026-11-20T12:00:00Z","a":"\ud83d\ude00"}`
+	e, err := bus.Parse([]byte(odd))
+	if err != nil {
+		t.Fatal(err)
+	}
+	got, err := e.MarshalJSON()
+	want := `{"from":"agent0","text":"hi","ts":"2026-11-20T12:00:00Z","a":"\ud83d\ude00","z":{"b" : [1.50, "<\u003c"]}}`
+	if err != nil || string(got) != want {
+		t.Errorf("MarshalJSON = %s, %v, want %s", got, err, want)
+	}
+	// And they arrive.
+	b, _ := mustBus(t, bus.Options{}, agent.Root, a1)
+	e.To = a1
+	mustSend(t, b, e)
+	d := mustNext(t, mustReceive(t, b, a1, bus.ReceiveOptions{}))
+	if got := string(d.Envelope().Extra["z"]); got != `{"b" : [1.50, "<\u003c"]}` {
+		t.Errorf("z arrived as %s", got)
+	}
+}
+
+func TestRoute(t *testing.T) {
+	b, home := mustBus(t, bus.Options{}, agent.Root, a1, agent.Clone(2), agent.Owner)
+	out := func(name, text string) { age(t, mustDrop(t, home, a1, bus.Outbox, name, text)) }
+	out("forged.json", `{"from":"agent0","to":"agent2","text":"hi"}`)
+	out("nobody.json", `{"to":"agent9","text":"hi"}`)
+	out("none.json", `{"text":"hi"}`)
+	out("owner.json", `{"to":"owner","text":"hi"}`)
+	out("bad.json", `{"to":"agent2",`)
+	out("good.json", `{"to":"agent2","text":"hi","via":"cli","id":"mine"}`)
+	mustDrop(t, home, a1, bus.Outbox, "4913", "vim")
+	mustDrop(t, home, a1, bus.Outbox, "half.json", `{"to":`) // still being written
+	mustDo(t, b.Route(t.Context()))
+	mustCount(t, b, a1, bus.Poison, 5)
+	mustCount(t, b, a1, bus.Sent, 1)
+	mustCount(t, b, a1, bus.Outbox, 1)
+	list, err := b.List(agent.Clone(2), bus.Inbox, 0)
+	if err != nil || len(list) != 1 || list[0].Envelope.From != a1 || list[0].Envelope.Via != "" || list[0].Envelope.ID != "mine" {
+		t.Fatalf("routed: %+v, %v", list, err)
+	}
+	// A router that runs, for an agent that is made while it does.
+	ctx, cancel := context.WithCancel(t.Context())
+	done := make(chan error)
+	go func() { done <- b.RunRouter(ctx, func(err error) { t.Log(err) }) }()
+	mustDo(t, b.Make(agent.Clone(3)))
+	mustDrop(t, home, agent.Clone(3), bus.Outbox, "x.json", `{"to":"agent2","text":"new here"}`)
+	waitFor(t, "routed", func() bool { n, _ := b.Count(agent.Clone(2), bus.Inbox); return n == 2 })
+	mustDrop(t, home, a1, bus.Outbox, "half.json", `{"to":"agent2","text":"whole"}`)
+	waitFor(t, "routed", func() bool { n, _ := b.Count(agent.Clone(2), bus.Inbox); return n == 3 })
+	waitFor(t, "locked", func() bool { return errors.Is(b.Route(t.Context()), agent.ErrLocked) })
+	cancel()
+	if err := <-done; !errors.Is(err, context.Canceled) {
+		t.Errorf("RunRouter = %v", err)
+	}
+}
+
+func TestRouteWaitsForTheBrake(t *testing.T) {
+	var now atomic.Int64
+	now.Store(time.Now().UnixNano())
+	b, home := mustBus(t, bus.Options{Now: func() time.Time { return time.Unix(0, now.Load()) }}, agent.Root, a1)
+	for i := range 62 {
+		mustDrop(t, home, a1, bus.Outbox, fmt.Sprintf("%02d.json", i), fmt.Sprintf(`{"to":"agent0","text":"%d"}`, i))
+	}
+	mustDo(t, b.Route(t.Context()))
+	mustCount(t, b, a1, bus.Outbox, 2)
+	mustCount(t, b, agent.Root, bus.Inbox, 60)
+	now.Add(int64(time.Minute))
+	mustDo(t, b.Route(t.Context()))
+	mustCount(t, b, a1, bus.Outbox, 0)
+	mustCount(t, b, a1, bus.Sent, 62)
+}

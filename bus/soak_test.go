@@ -1,0 +1,280 @@
+package bus_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"netsky/agent"
+	"netsky/bus"
+)
+
+const soakWriters = 8
+
+var soakTakers = []agent.ID{agent.Clone(1), agent.Clone(2), agent.Clone(3), agent.Owner}
+
+// soakBus has a clock that runs 2000 times as fast, so that the agents' answers
+// don't meet the brake of 60 a minute.
+func soakBus(home agent.Home) *bus.Bus {
+	base, _ := strconv.ParseInt(os.Getenv("NETSKY_TEST_BASE"), 10, 64)
+	began := time.Unix(0, base)
+	return bus.New(home, bus.Options{
+		Keep: 365 * 24 * time.Hour,
+		Now:  func() time.Time { return began.Add(2000 * time.Since(began)) },
+	})
+}
+
+// soakWriter sends numbered messages for as long as it lives and writes down
+// those that were acknowledged.
+func soakWriter(ctx context.Context, home agent.Home) error {
+	b := soakBus(home)
+	name := os.Getenv("NETSKY_TEST_NAME")
+	acks, err := home.OpenAppend("state/acks-" + name)
+	if err != nil {
+		return err
+	}
+	seq, err := strconv.Atoi(os.Getenv("NETSKY_TEST_FROM"))
+	if err != nil {
+		return err
+	}
+	for ; ; seq++ {
+		for { // not so far ahead that the end takes for ever
+			if n, err := b.Count(soakTakers[seq%3], bus.Inbox); err != nil || n < 100 {
+				break
+			}
+			<-time.After(5 * time.Millisecond)
+		}
+		e := message(agent.Owner, soakTakers[seq%3], "")
+		e.ID = fmt.Sprintf("%s:%08d", name, seq)
+		e.Text = text("message " + e.ID)
+		if seq%5 == 0 { // and sometimes twice, as one does when in doubt
+			if _, err := b.Send(ctx, e); err != nil {
+				return err
+			}
+		}
+		if _, err := b.Send(ctx, e); err != nil {
+			return err
+		}
+		if _, err := fmt.Fprintln(acks, e.ID); err != nil {
+			return err
+		}
+	}
+}
+
+func soakTaker(ctx context.Context, home agent.Home) error {
+	b := soakBus(home)
+	me, err := agent.Parse(os.Getenv("NETSKY_TEST_NAME"))
+	if err != nil {
+		return err
+	}
+	r, err := b.Receive(ctx, me, bus.ReceiveOptions{})
+	if err != nil {
+		return err
+	}
+	defer r.Close()
+	for {
+		d, err := r.Next(ctx)
+		if err != nil {
+			return err
+		}
+		if err := handle(ctx, b, me, d); err != nil {
+			return err
+		}
+	}
+}
+
+// A soaked is one process under soak and how it is started again.
+type soaked struct {
+	role, name string
+	from       int // a writer's next number
+	cmd        *exec.Cmd
+	errs       strings.Builder
+}
+
+func (p *soaked) start(tb testing.TB, home agent.Home, base int64) {
+	tb.Helper()
+	p.cmd = exec.Command(os.Args[0])
+	p.cmd.Env = append(os.Environ(),
+		"NETSKY_TEST_ROLE="+p.role, "NETSKY_TEST_NAME="+p.name, "NETSKY_HOME="+home.Dir(),
+		"NETSKY_TEST_FROM="+strconv.Itoa(p.from), "NETSKY_TEST_BASE="+strconv.FormatInt(base, 10))
+	p.cmd.Stderr = &p.errs
+	if err := p.cmd.Start(); err != nil {
+		tb.Fatal(err)
+	}
+}
+
+// kill ends the process and leaves the numbers it may have used.
+func (p *soaked) kill(tb testing.TB) {
+	tb.Helper()
+	p.cmd.Process.Kill()
+	p.cmd.Wait()
+	if p.errs.Len() > 0 {
+		tb.Fatalf("%s %s: %s", p.role, p.name, p.errs.String())
+	}
+	p.from += 1_000_000
+}
+
+// TestSoak: 8 writers and 4 receivers, one of which takes the answers, under
+// kill -9 at random. NETSKY_SOAK is how long (a duration), NETSKY_SEED which.
+func TestSoak(t *testing.T) {
+	lasts, err := time.ParseDuration(cmpOr(os.Getenv("NETSKY_SOAK"), "5s"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	seed, err := strconv.ParseUint(cmpOr(os.Getenv("NETSKY_SEED"), strconv.FormatInt(time.Now().UnixNano(), 10)), 10, 64)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Logf("NETSKY_SEED=%d", seed)
+	dice := rand.New(rand.NewPCG(seed, 1))
+	b, home := mustBusIn(t, mustHome(t), bus.Options{}, append(slices.Clone(soakTakers), agent.Root)...)
+	base := time.Now().UnixNano()
+	var all []*soaked
+	for i := range soakWriters {
+		all = append(all, &soaked{role: "writer", name: "w" + strconv.Itoa(i)})
+	}
+	for _, id := range soakTakers {
+		all = append(all, &soaked{role: "taker", name: string(id)})
+	}
+	for _, p := range all {
+		p.start(t, home, base)
+	}
+	kills := 0
+	for end := time.After(lasts); ; {
+		select {
+		case <-end:
+		case <-time.After(time.Duration(dice.IntN(120)) * time.Millisecond):
+			p := all[dice.IntN(len(all))]
+			p.kill(t)
+			kills++
+			p.start(t, home, base)
+			continue
+		}
+		break
+	}
+	for _, p := range all {
+		p.kill(t)
+	}
+	t.Setenv("NETSKY_TEST_BASE", strconv.FormatInt(base, 10))
+	settleSoak(t, home)
+	checkSoak(t, b, home, kills, seed)
+}
+
+// settleSoak lets receivers that nobody kills take what is left.
+func settleSoak(t *testing.T, home agent.Home) {
+	b := soakBus(home)
+	var agents, owner sync.WaitGroup
+	done := make(chan struct{}) // the agents have given all their answers
+	for _, id := range soakTakers {
+		r := mustReceive(t, b, id, bus.ReceiveOptions{})
+		wg := &agents
+		if id == agent.Owner {
+			wg = &owner
+		}
+		wg.Go(func() {
+			if err := settleOne(t.Context(), b, r, id, done); err != nil {
+				t.Errorf("%s: %v", id, err)
+			}
+		})
+	}
+	agents.Wait()
+	close(done)
+	owner.Wait()
+}
+
+func settleOne(ctx context.Context, b *bus.Bus, r *bus.Receiver, id agent.ID, done <-chan struct{}) error {
+	for {
+		in, _ := b.Count(id, bus.Inbox)
+		claimed, err := b.Count(id, bus.Claimed)
+		if err != nil {
+			return err
+		}
+		if in+claimed == 0 {
+			if id == agent.Owner {
+				select {
+				case <-done:
+				case <-time.After(10 * time.Millisecond):
+					continue
+				}
+				if n, err := b.Count(id, bus.Inbox); err != nil || n > 0 {
+					continue
+				}
+			}
+			return nil
+		}
+		short, cancel := context.WithTimeout(ctx, 50*time.Millisecond)
+		d, err := r.Next(short)
+		cancel()
+		if errors.Is(err, context.DeadlineExceeded) {
+			continue
+		}
+		if err == nil {
+			err = handle(ctx, b, id, d)
+		}
+		if err != nil {
+			return err
+		}
+	}
+}
+
+func checkSoak(t *testing.T, b *bus.Bus, home agent.Home, kills int, seed uint64) {
+	had := make(map[string]bool)
+	last := make(map[string]string)
+	for _, id := range soakTakers[:3] {
+		effects := mustEffects(t, home, id)
+		for e := range mustOnce(t, "effects of "+string(id), effects) {
+			had[e] = true
+		}
+		for _, e := range effects {
+			writer, _, _ := strings.Cut(e, ":")
+			if at := writer + string(id); e <= last[at] {
+				t.Errorf("%s: %s came after %s", id, e, last[at])
+			} else {
+				last[at] = e
+			}
+		}
+		mustWhole(t, b, id, bus.Delivered)
+		mustCount(t, b, id, bus.Poison, 0)
+		mustCount(t, b, id, bus.Claimed, 0)
+	}
+	acked := 0
+	files, _ := filepath.Glob(home.Path("state/acks-*"))
+	for _, name := range files {
+		data, err := os.ReadFile(name)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, id := range lines(data) {
+			acked++
+			if !had[id] {
+				t.Errorf("%s was acknowledged and had no effect", id)
+			}
+		}
+	}
+	answers := mustOnce(t, "answers", mustEffects(t, home, agent.Owner))
+	if len(answers) != len(had) {
+		t.Errorf("%d answers to %d messages", len(answers), len(had))
+	}
+	fmt.Printf("soak: seed %d, %d kills, %d sends acknowledged, %d effects, %d answers, none lost, none twice\n",
+		seed, kills, acked, len(had), len(answers))
+	if acked < 100 || kills < 10 {
+		t.Errorf("%d sends, %d kills: too few to prove anything", acked, kills)
+	}
+}
+
+func cmpOr(a, b string) string {
+	if a != "" {
+		return a
+	}
+	return b
+}

@@ -1,0 +1,67 @@
+package bus
+
+import (
+	"bytes"
+	"encoding/binary"
+	"strconv"
+
+	"golang.org/x/sys/unix"
+)
+
+// noAtime keeps reading from being a write: the time of last access would be
+// put into the journal with every envelope.
+const noAtime = unix.O_NOATIME
+
+func renameExclusive(dir int, from string, toDir int, to string) error {
+	return unix.Renameat2(dir, from, toDir, to, unix.RENAME_NOREPLACE)
+}
+
+// openBeneath opens a directory below another in one call that follows no
+// link. ok is false where the kernel has no such call or a sandbox forbids it.
+func openBeneath(dir int, rel string) (fd int, err error, ok bool) {
+	if err := step("open"); err != nil {
+		return -1, err, true
+	}
+	for _, flags := range []int{noAtime, 0} {
+		err = retry(func() error {
+			fd, err = unix.Openat2(dir, rel, &unix.OpenHow{
+				Flags:   uint64(unix.O_DIRECTORY | unix.O_RDONLY | unix.O_CLOEXEC | flags),
+				Resolve: unix.RESOLVE_BENEATH | unix.RESOLVE_NO_SYMLINKS | unix.RESOLVE_NO_MAGICLINKS,
+			})
+			return err
+		})
+		if err != unix.EPERM { // another's directory: its time is not ours to keep
+			break
+		}
+	}
+	return fd, err, err != unix.ENOSYS && err != unix.EPERM && err != unix.EAGAIN
+}
+
+// pathOf is where an open file lies now, whatever it was called when it was
+// opened; ok is false where the system won't say.
+func pathOf(fd int) (path string, ok bool) {
+	var buf [512]byte
+	n, err := unix.Readlink("/proc/self/fd/"+strconv.Itoa(fd), buf[:])
+	return string(buf[:max(n, 0)]), err == nil && n < len(buf)
+}
+
+// eachDirent takes the kernel's struct linux_dirent64 apart without making a
+// string of each name.
+func eachDirent(buf []byte, fn func(name []byte) bool) (all bool) {
+	const sizeAt, nameAt = 16, 19
+	for len(buf) > nameAt {
+		size := int(binary.NativeEndian.Uint16(buf[sizeAt:]))
+		if size <= nameAt || size > len(buf) {
+			return true
+		}
+		name := buf[nameAt:size]
+		if end := bytes.IndexByte(name, 0); end >= 0 {
+			name = name[:end]
+		}
+		buf = buf[size:]
+		if string(name) != "." && string(name) != ".." && !fn(name) {
+			return false
+		}
+	}
+	return true
+}

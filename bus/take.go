@@ -1,0 +1,331 @@
+package bus
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+
+	"netsky/agent"
+)
+
+// Next waits for the next envelope, claims it and hands it over: first what a
+// dead holder had claimed, then the owner's mail, then the rest by time. It
+// poisons and files on the way what cannot be handed over. Each call claims
+// one; an envelope whose ID is still in hand waits. After an obeyed shutdown
+// the error is ErrShutdown, after Close ErrClosed.
+func (r *Receiver) Next(ctx context.Context) (*Delivery, error) {
+	for {
+		if err := ctx.Err(); err != nil {
+			return nil, err
+		}
+		d, err := r.tryNext()
+		if d != nil || err != nil {
+			return d, err
+		}
+		select {
+		case <-ctx.Done():
+			err = ctx.Err()
+		case <-r.ready:
+		}
+		r.mu.Lock()
+		r.waiting--
+		r.mu.Unlock()
+		if err != nil {
+			return nil, err
+		}
+	}
+}
+
+// tryNext returns what is there, and if nothing is, enters a waiter.
+func (r *Receiver) tryNext() (d *Delivery, err error) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	defer func() {
+		if d == nil && err == nil {
+			r.waiting++
+		}
+	}()
+	switch {
+	case r.closed:
+		r.wake() // whoever else waits
+		return nil, ErrClosed
+	case r.shut != nil && r.shut.obeyed:
+		r.wake()
+		return nil, ErrShutdown
+	case r.shut != nil:
+		return nil, nil // no new work before the end
+	case r.given != nil:
+		d, r.given = r.given, nil
+	default:
+		d = r.take()
+	}
+	if d != nil && len(r.queue)+len(r.again) > 0 {
+		r.wake() // for another Next
+	}
+	if len(r.queue) == 0 && r.more {
+		r.prod()
+	}
+	return d, nil
+}
+
+// take claims the first letter that can be handed over, nil if there is none.
+// A letter that is in trouble holds up its sender's later ones, so that they
+// stay in order, and nobody else's. The caller holds mu.
+func (r *Receiver) take() *Delivery {
+	troubled := make(map[agent.ID]bool)
+	for _, list := range []*[]*letter{&r.again, &r.queue} {
+		for i := 0; i < len(*list); {
+			l := (*list)[i]
+			if troubled[l.from] {
+				i++
+				continue
+			}
+			d, fate := r.settle(l)
+			troubled[l.from] = fate == inTrouble && l.from != ""
+			if fate == inTrouble && l.claimed && list == &r.queue {
+				r.again = append(r.again, l) // it lies in claimed/ now
+				fate = settled
+			}
+			if fate != settled {
+				i++
+				continue
+			}
+			if i == 0 {
+				*list = (*list)[1:]
+			} else {
+				*list = append((*list)[:i], (*list)[i+1:]...)
+			}
+			if d != nil {
+				return d
+			}
+		}
+	}
+	return nil
+}
+
+// A fate is what has become of a letter that was looked at.
+type fate int
+
+const (
+	settled   fate = iota // it waits no longer in its list
+	waits                 // its turn has not come
+	inTrouble             // the system refused; tried again within a second
+)
+
+// settle claims a letter and decides what becomes of it; d is set if it is to
+// be handed over.
+func (r *Receiver) settle(l *letter) (d *Delivery, _ fate) {
+	if !r.readable(l) {
+		if l.sys != nil {
+			return nil, inTrouble
+		}
+		return nil, waits
+	}
+	if l.env == nil { // gone, or poisoned
+		return nil, settled
+	}
+	if _, busy := r.held[l.env.ID]; busy || l.kind.Control() {
+		return nil, waits
+	}
+	if !l.claimed {
+		claimed, err := r.claim(l)
+		if err != nil {
+			r.trouble(l.name, "cannot claim "+l.name, err)
+			return nil, inTrouble
+		}
+		if !claimed {
+			return nil, settled
+		}
+	}
+	d, err := r.weigh(l)
+	if err != nil {
+		r.trouble(l.name, "cannot settle "+l.name, err)
+		return nil, inTrouble
+	}
+	r.passed(l.name)
+	return d, settled
+}
+
+// grab claims the first of what a listing has found before it reads any, when
+// somebody waits and the name, one of ours, says that the file is whole. It
+// saves those who wait the time that reading takes.
+func (r *Receiver) grab(found *batch, inbox int) {
+	if r.waiting == 0 || r.given != nil || r.shut != nil || len(r.again) > 0 || len(found.head) == 0 {
+		return
+	}
+	first := 0
+	for i, c := range found.head {
+		_, from, ours := nameParts(c.name)
+		if !ours || r.known[c.name] != nil {
+			return
+		}
+		if from == string(agent.Owner) {
+			first = i
+			break
+		}
+	}
+	c := found.head[first]
+	to, err := r.use(&r.claimed)
+	if err != nil {
+		return
+	}
+	name, err := move(inbox, c.name, to)
+	if err != nil {
+		return // what is wrong shows itself on the slow way
+	}
+	r.lastClaim = r.bus.now()
+	l := &letter{name: name, ns: c.ns, claimed: true, ours: true}
+	r.look(l, to)
+	if l.bad != nil {
+		if _, err := move(to, name, inbox); err == nil {
+			return // judged on the slow way
+		}
+	}
+	found.head = append(found.head[:first], found.head[first+1:]...)
+	if l.env == nil || l.kind.Control() || r.held[l.env.ID] != nil {
+		r.again = append(r.again, l)
+		return
+	}
+	if r.given, err = r.weigh(l); err != nil {
+		r.trouble(l.name, "cannot settle "+l.name, err)
+		r.again = append(r.again, l)
+	}
+}
+
+// readable reads a letter again whose envelope is not at hand. A letter that
+// is bad is judged elsewhere if it lies in the inbox, and here if it had been
+// claimed, for then nobody writes to it.
+func (r *Receiver) readable(l *letter) bool {
+	if l.env != nil {
+		return true
+	}
+	from := &r.inbox
+	if l.claimed {
+		from = &r.claimed
+	}
+	fd, err := r.use(from)
+	if err != nil {
+		r.trouble(l.name, "cannot read "+l.name, err)
+		return false
+	}
+	r.look(l, fd)
+	switch {
+	case gone(l.sys):
+		delete(r.known, l.name)
+		return true
+	case l.sys != nil:
+		r.trouble(l.name, "cannot read "+l.name, l.sys)
+		return false
+	case l.bad != nil:
+		return l.claimed && r.poisonFrom(fd, l.name, l.bad) == nil
+	}
+	return true
+}
+
+// claim moves a letter from inbox/ to claimed/. If it is no longer the file
+// that was read, it is put back and false returned.
+func (r *Receiver) claim(l *letter) (bool, error) {
+	from, err := r.use(&r.inbox)
+	if err != nil {
+		return false, err
+	}
+	to, err := r.use(&r.claimed)
+	if err != nil {
+		return false, err
+	}
+	delete(r.known, l.name)
+	name, err := move(from, l.name, to)
+	if gone(err) {
+		r.stale = true
+		r.prod()
+		return false, nil
+	}
+	if err != nil {
+		return false, err
+	}
+	r.lastClaim = r.bus.now()
+	st, err := sysLstat(to, name)
+	if err != nil || markOf(st) != l.mark {
+		r.stale = true
+		r.prod()
+		if _, back := move(to, name, from); back != nil {
+			// It is read again like all that a dead holder had claimed.
+			r.again = append(r.again, &letter{name: name, ns: l.ns, claimed: true})
+		}
+		return false, nil
+	}
+	l.name, l.claimed, l.ours = name, true, true
+	return true, nil
+}
+
+// weigh decides about a letter in claimed/.
+func (r *Receiver) weigh(l *letter) (*Delivery, error) {
+	e, now := *l.env, r.bus.now()
+	switch {
+	case r.seen.has(e) && !l.expired:
+		why := ""
+		if l.ours {
+			why = "filed unread: an envelope of " + string(e.From) + " with this ID or idempotency key has been delivered before"
+		}
+		err := r.filed(l.name, why)
+		if err == nil {
+			r.o.Report("filed "+l.name+": delivered before", nil)
+		}
+		return nil, err
+	case !e.Expires.IsZero() && !now.Before(e.Expires):
+		l.expired = true
+		return nil, r.expire(l, e)
+	}
+	d := &Delivery{r: r, name: l.name, envelope: e, witnessed: make(chan struct{})}
+	d.rendered = sync.OnceValue(func() string { return Render(e, now) })
+	if r.o.MaxText > 0 {
+		if n := len(d.rendered()); n > r.o.MaxText {
+			return nil, r.refuse(l.name, e, fmt.Sprintf("too long for %s: %d bytes, at most %d", r.id, n, r.o.MaxText))
+		}
+	}
+	r.held[e.ID] = d
+	return d, nil
+}
+
+// expire files an envelope unread and tells its sender.
+func (r *Receiver) expire(l *letter, e Envelope) error {
+	why := "filed unread: it expired at " + stamp(e.Expires)
+	if err := r.tellSender(e, "not delivered to "+string(r.id)+": it expired at "+stamp(e.Expires)); err != nil {
+		return err
+	}
+	if err := r.seen.add(e, r.bus.now()); err != nil {
+		return err
+	}
+	if err := r.filed(l.name, why); err != nil {
+		return err
+	}
+	r.o.Report("filed "+l.name+": expired", nil)
+	return nil
+}
+
+// refuse poisons an envelope from claimed/ and tells its sender. The sender is
+// told first: told twice after a crash, he has one answer, for its ID is the same.
+func (r *Receiver) refuse(name string, e Envelope, reason string) error {
+	if err := r.tellSender(e, "not delivered to "+string(r.id)+": "+reason); err != nil {
+		return err
+	}
+	from, err := r.use(&r.claimed)
+	if err != nil {
+		return err
+	}
+	return r.poisonFrom(from, name, invalidf("%s", reason))
+}
+
+// tellSender answers with an error, unless the envelope is one that code does
+// not answer or its sender has no mailbox.
+func (r *Receiver) tellSender(e Envelope, text string) error {
+	if !e.Kind.answerable() || e.From == r.id {
+		return nil
+	}
+	err := r.bus.answer(r.id, e.From, KindError, e, text)
+	if errors.Is(err, ErrNoMailbox) {
+		return nil
+	}
+	return err
+}
