@@ -1,0 +1,162 @@
+// Package prompts renders what an agent is told: its system prompt, made of
+// layers that are only ever appended to each other, and the few lines that go
+// in front of the first message of a fresh conversation.
+//
+// It promises that no agent starts with a text half filled in. A layer may use
+// the placeholders
+//
+//	{{ n }}            the agent's number: "0", "3", "infinity"
+//	{{ agent_name }}   agent0, agent3, agentinfinity
+//	{{ cwd }}          the directory it starts in
+//	{{ owner }}        the person's name, or "the owner"
+//	{{ machine }}      the machine's name, or "this one"
+//	{{ runtime }}      claude, codex, demo, …
+//	{{ home }}         netsky's home directory
+//	{{ workspace }}    where the agent puts its git worktrees
+//	{{ prompt_file }}  where the rendered prompt lies
+//	{{ "{{" }}         two opening braces, literally
+//
+// with any number of blanks inside the braces. Every other "{{" is an error that
+// names the layer and the line, in the texts below as in an addendum of the
+// user's. What is put in for a placeholder is data: it is not looked at again,
+// so a directory may be called "{{ n }}".
+//
+// The package reads no files but those compiled in, and keeps nothing.
+package prompts
+
+import (
+	_ "embed"
+	"fmt"
+	"strings"
+
+	"netsky/agent"
+)
+
+// Separator stands between two layers.
+const Separator = "\n\n---\n\n"
+
+var (
+	//go:embed base.md
+	base string
+	//go:embed agent0.md
+	agent0 string
+	//go:embed clone.md
+	clone string
+	//go:embed agentinfinity.md
+	agentinfinity string
+	//go:embed startup.md
+	startup string
+	//go:embed startup-agentinfinity.md
+	startupAgentinfinity string
+)
+
+// An Input is what a prompt is rendered from.
+type Input struct {
+	Agent   agent.ID
+	Home    agent.Home
+	Dir     string // where the agent starts; absolute
+	Owner   string // the person's name; "" is fine
+	Machine string // the machine's name; "" is fine
+	Runtime string // the runtime's name; "" is fine
+	Addenda []Layer
+}
+
+// A Layer is one part of a prompt. Name is shown to people: a file's name.
+type Layer struct {
+	Name string `json:"name"`
+	Text string `json:"text"`
+}
+
+// Layers renders the agent's prompt in its parts: the base, the stanza of its
+// role, the addenda in their order. Blank lines around a part are dropped, and
+// so is an addendum with nothing in it. An error that matches ErrPlaceholder or
+// ErrText is about what a layer says.
+func Layers(in Input) ([]Layer, error) {
+	values, err := in.values()
+	if err != nil {
+		return nil, err
+	}
+	layers := append([]Layer{{"base.md", base}, in.stanza()}, in.Addenda...)
+	rendered := layers[:0]
+	for _, l := range layers {
+		if l.Text, err = substitute(l, values); err != nil {
+			return nil, err
+		}
+		if l.Text != "" {
+			rendered = append(rendered, l)
+		}
+	}
+	return rendered, nil
+}
+
+// Render is the agent's whole prompt: its layers with Separator between them.
+func Render(in Input) (string, error) {
+	layers, err := Layers(in)
+	if err != nil {
+		return "", err
+	}
+	texts := make([]string, len(layers))
+	for i, l := range layers {
+		texts[i] = l.Text
+	}
+	return strings.Join(texts, Separator) + "\n", nil
+}
+
+// Startup is the text in front of the first message of a fresh conversation.
+// The addenda play no part in it.
+func Startup(in Input) (string, error) {
+	values, err := in.values()
+	if err != nil {
+		return "", err
+	}
+	l := Layer{"startup.md", startup}
+	if in.Agent == agent.Infinity {
+		l = Layer{"startup-agentinfinity.md", startupAgentinfinity}
+	}
+	text, err := substitute(l, values)
+	if err != nil {
+		return "", err
+	}
+	return text + "\n", nil
+}
+
+// stanza is the layer of the agent's role.
+func (in Input) stanza() Layer {
+	switch in.Agent {
+	case agent.Root:
+		return Layer{"agent0.md", agent0}
+	case agent.Infinity:
+		return Layer{"agentinfinity.md", agentinfinity}
+	}
+	return Layer{"clone.md", clone}
+}
+
+// values are what the placeholders stand for.
+func (in Input) values() (map[string]string, error) {
+	switch {
+	case !in.Agent.IsAgent():
+		return nil, fmt.Errorf("%q: %w", string(in.Agent), agent.ErrName)
+	case in.Home.Dir() == "":
+		return nil, fmt.Errorf("%s: no home directory to name in its prompt", in.Agent)
+	case in.Dir == "":
+		return nil, fmt.Errorf("%s: no working directory to name in its prompt", in.Agent)
+	}
+	return map[string]string{
+		"n":           in.Agent.N(),
+		"agent_name":  string(in.Agent),
+		"cwd":         plain(in.Dir),
+		"owner":       plain(or(in.Owner, "the owner")),
+		"machine":     plain(or(in.Machine, "this one")),
+		"runtime":     plain(or(in.Runtime, "an agent")),
+		"home":        plain(in.Home.Dir()),
+		"workspace":   plain(in.Home.Path(agent.Workspace(in.Agent))),
+		"prompt_file": plain(in.Home.Path(agent.PromptFile(in.Agent))),
+	}, nil
+}
+
+func or(value, instead string) string {
+	if value = strings.TrimSpace(value); value == "" {
+		return instead
+	}
+	return value
+}

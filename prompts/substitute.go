@@ -1,0 +1,126 @@
+package prompts
+
+import (
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"strconv"
+	"strings"
+	"unicode"
+	"unicode/utf8"
+)
+
+var (
+	// ErrPlaceholder is what a "{{" that stands for nothing matches.
+	ErrPlaceholder = errors.New("stands for nothing")
+
+	// ErrText is what a layer that is no text matches: a program's argument
+	// cannot hold a NUL, and JSON no broken UTF-8.
+	ErrText = errors.New("is not text")
+)
+
+const (
+	opening = "{{"
+	closing = "}}"
+	literal = `"{{"` // written between the braces, it gives two braces
+)
+
+// substitute fills in the placeholders in one pass from left to right, so that
+// nothing that was put in is ever read again.
+func substitute(l Layer, values map[string]string) (string, error) {
+	text := strings.ReplaceAll(strings.TrimPrefix(l.Text, "\ufeff"), "\r\n", "\n")
+	if at := badByte(text); at >= 0 {
+		return "", fmt.Errorf("%s, line %d: byte %#02x %w", l.Name, lineAt(text, at), text[at], ErrText)
+	}
+	at := len(text) - len(strings.TrimLeft(text, "\n"))
+	text = strings.TrimRight(text, " \t\n")
+	if at >= len(text) {
+		return "", nil
+	}
+	var out strings.Builder
+	for {
+		i := strings.Index(text[at:], opening)
+		if i < 0 {
+			break
+		}
+		out.WriteString(text[at : at+i])
+		at += i
+		value, length, ok := placeholder(text[at:], values)
+		if !ok {
+			return "", refuse(l, text, at, values)
+		}
+		out.WriteString(value)
+		at += length
+	}
+	out.WriteString(text[at:])
+	return out.String(), nil
+}
+
+// placeholder reads the one that text begins with: its value and its length.
+func placeholder(text string, values map[string]string) (value string, length int, ok bool) {
+	inside := strings.TrimLeft(text[len(opening):], " \t")
+	if rest, found := strings.CutPrefix(inside, literal); found {
+		value, ok, inside = opening, true, rest
+	} else {
+		end := strings.IndexFunc(inside, func(r rune) bool { return r != '_' && (r < 'a' || r > 'z') })
+		if end < 0 {
+			return "", 0, false
+		}
+		value, ok = values[inside[:end]]
+		inside = inside[end:]
+	}
+	rest, closed := strings.CutPrefix(strings.TrimLeft(inside, " \t"), closing)
+	return value, len(text) - len(rest), ok && closed
+}
+
+// refuse is the error for the "{{" at a place of a layer's text.
+func refuse(l Layer, text string, at int, values map[string]string) error {
+	return fmt.Errorf("%s, line %d: %q %w; known are %s and %s for the braces themselves",
+		l.Name, lineAt(text, at), preview(text[at:]), ErrPlaceholder, known(values),
+		opening+" "+literal+" "+closing)
+}
+
+func known(values map[string]string) string {
+	return strings.Join(slices.Sorted(maps.Keys(values)), ", ")
+}
+
+func lineAt(text string, at int) int { return 1 + strings.Count(text[:at], "\n") }
+
+// preview is the beginning of a text: to its first closing braces, the end of
+// its line or 40 characters, whichever comes first.
+func preview(text string) string {
+	line, _, _ := strings.Cut(text, "\n")
+	if before, _, ok := strings.Cut(line, closing); ok {
+		line = before + closing
+	}
+	if r := []rune(line); len(r) > 40 {
+		return string(r[:40]) + "…"
+	}
+	return line
+}
+
+// badByte is where the text first holds a NUL or a byte that is no UTF-8, or -1.
+func badByte(text string) int {
+	for i, r := range text {
+		if r == 0 {
+			return i
+		}
+		if r == utf8.RuneError {
+			if _, size := utf8.DecodeRuneInString(text[i:]); size == 1 {
+				return i
+			}
+		}
+	}
+	return -1
+}
+
+// plain is a value as it may stand in the middle of a line. One that would
+// break the line, or is no text, is quoted as in a Go program.
+func plain(value string) string {
+	odd := func(r rune) bool { return unicode.IsControl(r) || r == '\u2028' || r == '\u2029' }
+	if !utf8.ValidString(value) || strings.ContainsFunc(value, odd) {
+		return strconv.Quote(value)
+	}
+	return value
+}
