@@ -1,0 +1,177 @@
+package store
+
+import (
+	"context"
+	"database/sql"
+	"errors"
+	"fmt"
+
+	"netsky/agent"
+)
+
+// A DeliveryState is what has become of a message in one mailbox.
+type DeliveryState string
+
+const (
+	Queued    DeliveryState = "queued"
+	Claimed   DeliveryState = "claimed"
+	Delivered DeliveryState = "delivered"
+	Answered  DeliveryState = "answered"
+	Failed    DeliveryState = "failed"
+	Poisoned  DeliveryState = "poisoned"
+	Cancelled DeliveryState = "cancelled"
+	Expired   DeliveryState = "expired"
+)
+
+// rank orders the states a mailbox can give, so that news that come late are
+// known as such. Of a message that lies in several places the one stands that
+// says most: delivered, whatever became of a copy; and expired, which is
+// delivered with a reason that comes a moment later.
+func (s DeliveryState) rank() (int, error) {
+	switch s {
+	case Queued:
+		return 0, nil
+	case Claimed:
+		return 1, nil
+	case Cancelled:
+		return 2, nil
+	case Failed:
+		return 3, nil
+	case Poisoned:
+		return 4, nil
+	case Delivered:
+		return 5, nil
+	case Expired:
+		return 6, nil
+	case Answered:
+		return 0, fmt.Errorf("%w: %q follows from the answer and is not set", errOp, s)
+	}
+	return 0, fmt.Errorf("%w: %q is no state of a delivery", errOp, string(s))
+}
+
+// A Delivery is what became of a message in one mailbox. A time is zero if
+// nobody saw that step.
+type Delivery struct {
+	Message   string        `json:"message"`
+	From      agent.ID      `json:"from"` // its sender
+	Target    agent.ID      `json:"target"`
+	State     DeliveryState `json:"state"`
+	Filed     DeliveryState `json:"filed"`              // where the mailbox has it: State, but never Answered
+	Attempts  int           `json:"attempts,omitempty"` // times it was put back into the inbox
+	Reason    string        `json:"reason,omitempty"`
+	Answer    string        `json:"answer,omitempty"` // id of what answered it
+	Queued    Time          `json:"queued,omitzero"`
+	Claimed   Time          `json:"claimed,omitzero"`
+	Delivered Time          `json:"delivered,omitzero"`
+	Ended     Time          `json:"ended,omitzero"` // failed, poisoned, cancelled, expired
+	Answered  Time          `json:"answered,omitzero"`
+	Changed   Time          `json:"changed"`
+
+	seq int64
+}
+
+// UpsertDelivery says where a message is now. Within one attempt a state only
+// moves forward: queued, claimed, then how it ended, of which delivered and
+// expired are the last word; a higher number of Attempts begins again. The message must be on
+// record. Answered is not given: it follows from the answer's own record.
+type UpsertDelivery struct {
+	Message  string        `json:"message"`
+	From     agent.ID      `json:"from,omitempty"` // its sender; "" will do where no other sender used that ID
+	Target   agent.ID      `json:"target"`
+	State    DeliveryState `json:"state"`
+	Attempts int           `json:"attempts,omitempty"`
+	Reason   string        `json:"reason,omitempty"`
+	Queued   Time          `json:"queued,omitzero"` // when it was sent, if that is known too
+	Time     Time          `json:"time"`            // when it came into this state
+}
+
+func (UpsertDelivery) name() string { return "upsert_delivery" }
+
+func (d UpsertDelivery) stamped(now Time) Op { stamp(&d.Time, now); return d }
+
+func (d UpsertDelivery) apply(t *tx) error {
+	rank, err := d.State.rank()
+	if err != nil {
+		return err
+	}
+	err = t.one("SELECT sender FROM messages WHERE id = ?1 AND (?2 = '' OR sender = ?2) ORDER BY seq LIMIT 1",
+		[]any{d.Message, d.From}, &d.From)
+	if errors.Is(err, sql.ErrNoRows) {
+		return fmt.Errorf("%w: delivery of %q, a message that is not on record", errOp, d.Message)
+	}
+	if err != nil {
+		return err
+	}
+	var claimed, delivered, ended Time
+	queued := d.Queued
+	switch d.State {
+	case Queued:
+		stamp(&queued, d.Time)
+	case Claimed:
+		claimed = d.Time
+	case Delivered:
+		delivered = d.Time
+	default:
+		ended = d.Time
+	}
+	if err := t.exec(`INSERT INTO deliveries (message, sender, target, filed, rank, attempts, reason, queued, claimed, delivered, ended, changed)
+		VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
+		ON CONFLICT (message, sender, target) DO UPDATE SET
+			filed     = iif((excluded.attempts, excluded.rank) > (attempts, rank), excluded.filed, filed),
+			reason    = iif((excluded.attempts, excluded.rank) > (attempts, rank), excluded.reason, iif(reason = '' AND excluded.filed = filed, excluded.reason, reason)),
+			changed   = iif((excluded.attempts, excluded.rank) > (attempts, rank), excluded.changed, changed),
+			queued    = iif(queued = 0, excluded.queued, queued),
+			claimed   = iif(excluded.attempts > attempts OR (claimed = 0 AND excluded.attempts = attempts), excluded.claimed, claimed),
+			delivered = iif(excluded.attempts > attempts OR (delivered = 0 AND excluded.attempts = attempts), excluded.delivered, delivered),
+			ended     = iif((excluded.attempts, excluded.rank) > (attempts, rank), excluded.ended, ended),
+			rank      = iif((excluded.attempts, excluded.rank) > (attempts, rank), excluded.rank, rank),
+			attempts  = max(attempts, excluded.attempts)`,
+		d.Message, d.From, d.Target, d.State, rank, d.Attempts, d.Reason, queued, claimed, delivered, ended, d.Time); err != nil {
+		return err
+	}
+	return settleAnswer(t, d.Message)
+}
+
+const deliveryColumns = `message, sender, target, state, filed, attempts, reason, answer, queued, claimed, delivered, ended, answered,
+	changed, seq`
+
+func scanDelivery(r *sql.Rows) (d Delivery, err error) {
+	err = r.Scan(&d.Message, &d.From, &d.Target, &d.State, &d.Filed, &d.Attempts, &d.Reason, &d.Answer, &d.Queued, &d.Claimed,
+		&d.Delivered, &d.Ended, &d.Answered, &d.Changed, &d.seq)
+	return d, err
+}
+
+// A DeliveryFilter says which deliveries are wanted; empty fields want all.
+type DeliveryFilter struct {
+	Message string
+	From    agent.ID
+	Target  agent.ID
+	State   DeliveryState
+	Page
+}
+
+// Deliveries lists deliveries, the last changed first. Its place in the order
+// is the last move in the mailbox, not the answer.
+func (db *DB) Deliveries(ctx context.Context, f DeliveryFilter) (List[Delivery], error) {
+	var w where
+	w.is("message = ?", f.Message)
+	w.is("sender = ?", string(f.From))
+	w.is("target = ?", string(f.Target))
+	w.is("state = ?", string(f.State))
+	return paged(ctx, db.read.Load(), &w, f.Page, scanDelivery, deliveryColumns, "deliveries", "changed",
+		func(d Delivery) (Time, int64) { return d.Changed, d.seq })
+}
+
+// Delivery is what became of a sender's message in one mailbox; the error
+// matches ErrNotFound if nothing did.
+func (db *DB) Delivery(ctx context.Context, message string, from, target agent.ID) (Delivery, error) {
+	return first(ctx, db.read.Load(), scanDelivery, message, "SELECT "+deliveryColumns+
+		" FROM deliveries WHERE message = ? AND sender = ? AND target = ?", message, from, target)
+}
+
+// Waiting lists all deliveries into a mailbox that have not come to an end,
+// whether or not the message has been answered meanwhile.
+func (db *DB) Waiting(ctx context.Context, target agent.ID) ([]Delivery, error) {
+	return list(ctx, db.read.Load(), scanDelivery, "SELECT "+deliveryColumns+
+		" FROM deliveries WHERE filed IN ('queued', 'claimed') AND target = ? ORDER BY seq", target)
+}

@@ -1,0 +1,7 @@
+//go:build cgo
+
+package store
+
+// The driver registers itself as "sqlite3". A build without cgo compiles, and
+// says at Open that it has no driver.
+import _ "github.com/mattn/go-sqlite3"

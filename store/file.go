@@ -1,0 +1,110 @@
+package store
+
+import (
+	"context"
+	"database/sql"
+	"fmt"
+	"io/fs"
+	"net/url"
+	"os"
+	"strconv"
+	"strings"
+
+	"golang.org/x/sys/unix"
+
+	"netsky/agent"
+)
+
+// dsn is the data source name. Pragmas stand in it because one sent by Exec
+// reaches only one connection of a pool.
+func dsn(file, mode, txlock string, busyMS int, more string) string {
+	u := url.URL{Scheme: "file", Path: file}
+	return u.String() + "?mode=" + mode + "&_txlock=" + txlock + "&_foreign_keys=1&_busy_timeout=" +
+		strconv.Itoa(busyMS) + "&_stmt_cache_size=64" + more
+}
+
+const writable = "&_journal_mode=WAL&_synchronous=NORMAL"
+
+// checkFile says whether the database file is there, refuses one that is a
+// link or no regular file, and takes it away from others' eyes.
+//
+// It must never open the file: closing a descriptor drops every POSIX lock this
+// process has on it, also those of SQLite connections that are in use.
+func checkFile(home agent.Home) (info unix.Stat_t, ok bool, err error) {
+	file := home.Path(agent.DBFile)
+	err = unix.Lstat(file, &info)
+	if err == unix.ENOENT {
+		return info, false, nil
+	}
+	if err != nil {
+		return info, false, &fs.PathError{Op: "open", Path: file, Err: err}
+	}
+	switch info.Mode & unix.S_IFMT {
+	case unix.S_IFREG:
+	case unix.S_IFLNK:
+		return info, false, &fs.PathError{Op: "open", Path: file, Err: agent.ErrLink}
+	default:
+		return info, false, fmt.Errorf("%s: not a regular file", file)
+	}
+	if info.Mode&0o077 != 0 {
+		if err := os.Chmod(file, 0o600); err != nil {
+			return info, false, err
+		}
+	}
+	return info, true, nil
+}
+
+// create makes the database under a name of its own, with all its tables, and
+// then links it to its place: whoever sees meta.db sees a whole one. It is no
+// error if another process was faster.
+func create(ctx context.Context, home agent.Home) error {
+	dir, err := home.OpenDir(".", false)
+	if err != nil {
+		return err
+	}
+	defer dir.Close()
+	d := int(dir.Fd())
+	temp := ".tmp-" + agent.NewStart() + ".db"
+	fd, err := unix.Openat(d, temp, unix.O_RDWR|unix.O_CREAT|unix.O_EXCL|unix.O_NOFOLLOW|unix.O_CLOEXEC, 0o600)
+	if err != nil {
+		return &fs.PathError{Op: "create", Path: home.Path(temp), Err: err}
+	}
+	err = unix.Fchmod(fd, 0o600) // whatever the umask
+	unix.Close(fd)
+	defer func() {
+		for _, suffix := range []string{"", "-wal", "-shm"} {
+			unix.Unlinkat(d, temp+suffix, 0)
+		}
+	}()
+	if err != nil {
+		return err
+	}
+	db, err := sql.Open("sqlite3", dsn(home.Path(temp), "rw", "immediate", 1000, writable))
+	if err != nil {
+		return err
+	}
+	conn, err := db.Conn(ctx)
+	if err == nil {
+		err = migrate(ctx, conn)
+		conn.Close()
+	}
+	if closed := db.Close(); err == nil { // moves the log into the file and fsyncs it
+		err = closed
+	}
+	if err != nil {
+		return fmt.Errorf("create: %w", err)
+	}
+	if err := unix.Linkat(d, temp, d, agent.DBFile, 0); err != nil && err != unix.EEXIST {
+		return &fs.PathError{Op: "create", Path: home.Path(agent.DBFile), Err: err}
+	}
+	return nil
+}
+
+// fileError puts the file in front of what SQLite said of it.
+func fileError(home agent.Home, err error) error {
+	file := home.Path(agent.DBFile)
+	if strings.Contains(err.Error(), file) {
+		return err
+	}
+	return fmt.Errorf("%s: %w", file, err)
+}

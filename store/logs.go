@@ -1,0 +1,131 @@
+package store
+
+import (
+	"context"
+	"database/sql"
+	"fmt"
+	"slices"
+	"strconv"
+
+	"netsky/agent"
+)
+
+// Levels of a log, in the words of log/slog.
+const (
+	LevelDebug = "DEBUG"
+	LevelInfo  = "INFO"
+	LevelWarn  = "WARN"
+	LevelError = "ERROR"
+)
+
+// A Log is one event that someone may want to read later. Its ID grows with
+// each and is never given out again: it is the event id of the dashboard.
+type Log struct {
+	ID     int64          `json:"id"`
+	Key    string         `json:"key,omitempty"` // the same log twice has the same
+	Time   Time           `json:"time"`
+	Level  string         `json:"level"`
+	Part   string         `json:"part"` // of netsky: "up", "observe", "watchdog"
+	Actor  agent.ID       `json:"actor,omitempty"`
+	About  string         `json:"about,omitempty"` // any id
+	Text   string         `json:"text"`
+	Fields map[string]any `json:"fields,omitempty"`
+}
+
+// AddLog puts a log on record. Without a Key it gets one; applied again it
+// changes nothing. An empty Level is LevelInfo; ID is not read.
+type AddLog Log
+
+func (AddLog) name() string { return "add_log" }
+
+func (l AddLog) stamped(now Time) Op {
+	stamp(&l.Time, now)
+	stampKey(&l.Key)
+	if l.Level == "" {
+		l.Level = LevelInfo
+	}
+	return l
+}
+
+func (l AddLog) apply(t *tx) error {
+	if l.Key == "" {
+		return fmt.Errorf("%w: log without a key", errOp)
+	}
+	fields, err := toJSON(l.Fields)
+	if err != nil {
+		return fmt.Errorf("%w: log %q: %w", errOp, l.Text, err)
+	}
+	return t.exec(`INSERT INTO logs (key, time, level, part, actor, about, text, fields) VALUES (?, ?, ?, ?, ?, ?, ?, ?)
+		ON CONFLICT (key) DO NOTHING`, l.Key, l.Time, l.Level, l.Part, l.Actor, l.About, l.Text, fields)
+}
+
+const logColumns = "id, key, time, level, part, actor, about, text, fields"
+
+func scanLog(r *sql.Rows) (l Log, err error) {
+	var fields string
+	err = r.Scan(&l.ID, &l.Key, &l.Time, &l.Level, &l.Part, &l.Actor, &l.About, &l.Text, &fields)
+	if err == nil {
+		err = fromJSON(fields, &l.Fields)
+	}
+	return l, err
+}
+
+// A LogFilter says which logs are wanted; empty fields want all.
+type LogFilter struct {
+	After int64 // only those with a greater ID, the oldest of them first
+	Level string
+	Part  string
+	Actor agent.ID
+	About string
+	Text  string // contained in the text
+	Page
+}
+
+// Logs lists logs by ID: with After those that came since, in order; without,
+// the newest first.
+func (db *DB) Logs(ctx context.Context, f LogFilter) (List[Log], error) {
+	return logs(ctx, db.read.Load(), f)
+}
+
+func logs(ctx context.Context, q querier, f LogFilter) (List[Log], error) {
+	var w where
+	w.is("level = ?", f.Level)
+	w.is("part = ?", f.Part)
+	w.is("actor = ?", string(f.Actor))
+	w.is("about = ?", f.About)
+	w.is("instr(text, ?) > 0", f.Text)
+	order := " ORDER BY id DESC"
+	if f.After > 0 {
+		w.add("id > ?", f.After)
+		order = " ORDER BY id"
+	}
+	if f.Cursor != "" {
+		id, err := strconv.ParseInt(f.Cursor, 10, 64)
+		if err != nil {
+			return List[Log]{}, fmt.Errorf("cursor: %q is none of ours", f.Cursor)
+		}
+		if f.After > 0 {
+			w.add("id > ?", id)
+		} else {
+			w.add("id < ?", id)
+		}
+	}
+	n := f.limit()
+	found, err := list(ctx, q, scanLog, "SELECT "+logColumns+" FROM logs"+w.String()+order+" LIMIT "+strconv.Itoa(n+1), w.args...)
+	if err != nil {
+		return List[Log]{}, err
+	}
+	l := List[Log]{Items: found}
+	if len(found) > n {
+		l.Items = slices.Clip(found[:n])
+		l.Cursor = strconv.FormatInt(l.Items[n-1].ID, 10)
+	}
+	return l, nil
+}
+
+// LastLog is the greatest ID there is; 0 if there is none.
+func (db *DB) LastLog(ctx context.Context) (id int64, err error) {
+	var seq sql.NullInt64
+	err = db.read.Load().QueryRowContext(ctx, "SELECT max(id) FROM logs").Scan(&seq)
+	return seq.Int64, err
+}

@@ -1,0 +1,165 @@
+package store
+
+import (
+	"context"
+	"database/sql"
+	"encoding/json"
+	"errors"
+	"fmt"
+
+	"netsky/agent"
+)
+
+// The kinds of envelope that answer the one they name in in_reply_to.
+const answerKinds = "('reply', 'error', 'shutdown_ack', 'approval_answer')"
+
+// A Message is an envelope's fields. Metadata holds the fields that are no part
+// of an envelope but were in the file, and what netsky knows of its origin.
+type Message struct {
+	ID             string                     `json:"id"`
+	From           agent.ID                   `json:"from"`
+	To             agent.ID                   `json:"to,omitempty"`
+	Kind           string                     `json:"kind,omitempty"`
+	Text           string                     `json:"text"`
+	Time           Time                       `json:"time"` // the envelope's ts
+	InReplyTo      string                     `json:"in_reply_to,omitempty"`
+	Thread         string                     `json:"thread,omitempty"`
+	Hops           int                        `json:"hops,omitempty"`
+	Via            string                     `json:"via,omitempty"`
+	IdempotencyKey string                     `json:"idempotency_key,omitempty"`
+	RequiresAck    bool                       `json:"requires_ack,omitempty"`
+	Expires        Time                       `json:"expires,omitzero"`
+	Start          string                     `json:"start,omitempty"` // the start id a shutdown is meant for
+	Attachments    []string                   `json:"attachments,omitempty"`
+	Metadata       map[string]json.RawMessage `json:"metadata,omitempty"`
+
+	seq int64
+}
+
+// UpsertMessage puts a message on record, under its ID and sender. What is on
+// record stays; applied again it fills in what was empty. If it answers another message, that one's
+// delivery becomes answered.
+type UpsertMessage Message
+
+func (UpsertMessage) name() string { return "upsert_message" }
+
+func (m UpsertMessage) stamped(now Time) Op { stamp(&m.Time, now); return m }
+
+func (m UpsertMessage) apply(t *tx) error {
+	if m.ID == "" {
+		return fmt.Errorf("%w: message without an id", errOp)
+	}
+	attachments, err := toJSON(m.Attachments)
+	if err != nil {
+		return fmt.Errorf("%w: %s: attachments: %w", errOp, m.ID, err)
+	}
+	metadata, err := toJSON(m.Metadata)
+	if err != nil {
+		return fmt.Errorf("%w: %s: metadata: %w", errOp, m.ID, err)
+	}
+	if err := t.exec(`INSERT INTO messages (id, sender, target, kind, text, time, in_reply_to, thread, hops, via,
+			idempotency_key, requires_ack, expires, start, attachments, metadata)
+		VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
+		ON CONFLICT (id, sender) DO UPDATE SET
+			target      = iif(target = '', excluded.target, target),
+			in_reply_to = iif(in_reply_to = '', excluded.in_reply_to, in_reply_to),
+			thread      = iif(thread = '', excluded.thread, thread),
+			hops        = iif(hops = 0, excluded.hops, hops),
+			via         = iif(via = '', excluded.via, via),
+			idempotency_key = iif(idempotency_key = '', excluded.idempotency_key, idempotency_key),
+			expires     = iif(expires = 0, excluded.expires, expires),
+			start       = iif(start = '', excluded.start, start),
+			attachments = iif(attachments = '', excluded.attachments, attachments),
+			metadata    = iif(metadata = '', excluded.metadata, metadata)`,
+		m.ID, m.From, m.To, m.Kind, m.Text, m.Time, m.InReplyTo, m.Thread, m.Hops, m.Via,
+		m.IdempotencyKey, m.RequiresAck, m.Expires, m.Start, attachments, metadata); err != nil {
+		return err
+	}
+	if m.InReplyTo == "" {
+		return nil
+	}
+	return settleAnswer(t, m.InReplyTo)
+}
+
+// settleAnswer works out anew what answered the message, from what is on
+// record, so that the order in which all came on record makes no difference. A
+// reply outranks an error, an earlier answer a later. Where two senders gave
+// their messages the same id, an answer is for the one it was sent to.
+func settleAnswer(t *tx, message string) error {
+	return t.exec(`UPDATE deliveries AS d SET (answer, answer_kind, answered) = (
+			SELECT id, kind, time FROM (
+				SELECT a.id, a.kind, a.time, 0 AS missing FROM messages a
+				WHERE a.in_reply_to = ?1 AND a.in_reply_to <> '' AND a.sender = d.target
+					AND a.kind IN `+answerKinds+`
+					AND (a.target = d.sender OR NOT EXISTS (SELECT 1 FROM deliveries o
+						WHERE o.message = d.message AND o.target = d.target AND o.sender <> d.sender))
+				UNION ALL SELECT '', '', 0, 1)
+			ORDER BY missing, kind = 'error', time, id LIMIT 1)
+		WHERE d.message = ?1`, message)
+}
+
+const messageColumns = `id, sender, target, kind, text, time, in_reply_to, thread, hops, via, idempotency_key,
+	requires_ack, expires, start, attachments, metadata, seq`
+
+func scanMessage(r *sql.Rows) (m Message, err error) {
+	var attachments, metadata string
+	err = r.Scan(&m.ID, &m.From, &m.To, &m.Kind, &m.Text, &m.Time, &m.InReplyTo, &m.Thread, &m.Hops, &m.Via,
+		&m.IdempotencyKey, &m.RequiresAck, &m.Expires, &m.Start, &attachments, &metadata, &m.seq)
+	if err == nil {
+		err = errors.Join(fromJSON(attachments, &m.Attachments), fromJSON(metadata, &m.Metadata))
+	}
+	return m, err
+}
+
+// A MessageFilter says which messages are wanted; empty fields want all.
+type MessageFilter struct {
+	ID        string // in full; more than one if several senders used it
+	From, To  agent.ID
+	With      agent.ID // from or to
+	Kind      string
+	Thread    string
+	InReplyTo string
+	Text      string // contained in the text
+	Since     Time
+	Page
+}
+
+// Messages lists messages, the newest first.
+func (db *DB) Messages(ctx context.Context, f MessageFilter) (List[Message], error) {
+	return messages(ctx, db.read.Load(), f)
+}
+
+func messages(ctx context.Context, q querier, f MessageFilter) (List[Message], error) {
+	var w where
+	w.is("id = ?", f.ID)
+	w.is("sender = ?", string(f.From))
+	w.is("target = ?", string(f.To))
+	if f.With != "" {
+		w.add("(sender = ? OR target = ?)", f.With, f.With)
+	}
+	w.is("kind = ?", f.Kind)
+	w.is("thread = ?", f.Thread)
+	w.is("in_reply_to = ?", f.InReplyTo)
+	w.is("instr(text, ?) > 0", f.Text)
+	if f.Since > 0 {
+		w.add("time >= ?", f.Since)
+	}
+	return paged(ctx, q, &w, f.Page, scanMessage, messageColumns, "messages", "time",
+		func(m Message) (Time, int64) { return m.Time, m.seq })
+}
+
+// Message is the one with that id; of several senders' the one that was on
+// record first.
+func (db *DB) Message(ctx context.Context, id string) (Message, error) {
+	return first(ctx, db.read.Load(), scanMessage, id, "SELECT "+messageColumns+" FROM messages WHERE id = ? ORDER BY seq LIMIT 1", id)
+}
+
+// Recorded reports whether the message is on record and every delivery of it
+// has come to an end. Who prunes the mailboxes removes nothing else; an
+// unreadable database says no.
+func (db *DB) Recorded(ctx context.Context, id string) bool {
+	all, waiting := 0, 0
+	err := db.read.Load().QueryRowContext(ctx, `SELECT count(*), count(*) FILTER (WHERE filed IN ('queued', 'claimed'))
+		FROM deliveries WHERE message = ?`, id).Scan(&all, &waiting)
+	return err == nil && all > 0 && waiting == 0
+}

@@ -1,0 +1,84 @@
+package store
+
+import (
+	"context"
+	"database/sql"
+	"embed"
+	"errors"
+	"fmt"
+	"io/fs"
+	"slices"
+)
+
+//go:embed migrations/*.sql
+var migrations embed.FS
+
+// ErrNewer is what the error of a database matches that a newer netsky wrote.
+var ErrNewer = errors.New("schema is newer than this netsky knows")
+
+// migrationNames are the files in the order in which they are run; the number
+// of those that have been is the database's user_version.
+func migrationNames() []string {
+	names, err := fs.Glob(migrations, "migrations/*.sql")
+	if err != nil {
+		panic(err) // the pattern is ours
+	}
+	slices.Sort(names)
+	return names
+}
+
+// Schema is the version of the tables this netsky knows.
+func Schema() int { return len(migrationNames()) }
+
+func userVersion(ctx context.Context, c *sql.Conn) (v int, err error) {
+	err = c.QueryRowContext(ctx, "PRAGMA user_version").Scan(&v)
+	return v, err
+}
+
+// checkVersion refuses what this program cannot work with and says how many
+// migrations are missing.
+func checkVersion(have, known int) (missing int, err error) {
+	if have > known {
+		return 0, fmt.Errorf("%w: %d, and this one %d", ErrNewer, have, known)
+	}
+	return known - have, nil
+}
+
+// migrate brings the tables up to date in one transaction: a database is never
+// half migrated, and of two processes that try at once the second finds it done.
+func migrate(ctx context.Context, c *sql.Conn) error {
+	names := migrationNames()
+	have, err := userVersion(ctx, c)
+	if err != nil {
+		return err
+	}
+	missing, err := checkVersion(have, len(names))
+	if err != nil || missing == 0 {
+		return err
+	}
+	tx, err := c.BeginTx(ctx, nil) // immediate: it waits for the other one
+	if err != nil {
+		return err
+	}
+	defer tx.Rollback()
+	if err := tx.QueryRowContext(ctx, "PRAGMA user_version").Scan(&have); err != nil {
+		return err
+	}
+	if missing, err = checkVersion(have, len(names)); err != nil || missing == 0 {
+		return err
+	}
+	for _, name := range names[have:] {
+		text, err := migrations.ReadFile(name)
+		if err != nil {
+			return err
+		}
+		if _, err := tx.ExecContext(ctx, string(text)); err != nil {
+			return fmt.Errorf("%s: %w", name, err)
+		}
+	}
+	// A pragma takes no parameters; the number is ours.
+	if _, err := tx.ExecContext(ctx, fmt.Sprintf("PRAGMA user_version = %d", len(names))); err != nil {
+		return err
+	}
+	return tx.Commit()
+}

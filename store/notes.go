@@ -1,0 +1,62 @@
+package store
+
+import (
+	"context"
+	"database/sql"
+	"fmt"
+)
+
+// A Note is what someone wanted to be remembered, about anything with an id.
+type Note struct {
+	ID      string `json:"id"`
+	About   string `json:"about,omitempty"` // any id
+	Author  string `json:"author,omitempty"`
+	Text    string `json:"text"`
+	Created Time   `json:"created"`
+
+	seq int64
+}
+
+// AddNote puts a note on record. Without an ID it gets one; applied again it
+// changes nothing.
+type AddNote Note
+
+func (AddNote) name() string { return "add_note" }
+
+func (n AddNote) stamped(now Time) Op {
+	stamp(&n.Created, now)
+	stampKey(&n.ID)
+	return n
+}
+
+func (n AddNote) apply(t *tx) error {
+	if n.ID == "" {
+		return fmt.Errorf("%w: note without an id", errOp)
+	}
+	return t.exec("INSERT INTO notes (id, about, author, text, created) VALUES (?, ?, ?, ?, ?) ON CONFLICT (id) DO NOTHING",
+		n.ID, n.About, n.Author, n.Text, n.Created)
+}
+
+const noteColumns = "id, about, author, text, created, seq"
+
+func scanNote(r *sql.Rows) (n Note, err error) {
+	err = r.Scan(&n.ID, &n.About, &n.Author, &n.Text, &n.Created, &n.seq)
+	return n, err
+}
+
+// A NoteFilter says which notes are wanted; empty fields want all.
+type NoteFilter struct {
+	About, Author string
+	Text          string // contained in the text
+	Page
+}
+
+// Notes lists notes, the newest first.
+func (db *DB) Notes(ctx context.Context, f NoteFilter) (List[Note], error) {
+	var w where
+	w.is("about = ?", f.About)
+	w.is("author = ?", f.Author)
+	w.is("instr(text, ?) > 0", f.Text)
+	return paged(ctx, db.read.Load(), &w, f.Page, scanNote, noteColumns, "notes", "created",
+		func(n Note) (Time, int64) { return n.Created, n.seq })
+}

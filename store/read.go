@@ -1,0 +1,147 @@
+package store
+
+import (
+	"context"
+	"database/sql"
+	"encoding/json"
+	"fmt"
+	"strconv"
+	"strings"
+)
+
+// A List is one page of records. Cursor, if not "", is what the filter of the
+// next page takes.
+type List[T any] struct {
+	Items  []T    `json:"items"`
+	Cursor string `json:"cursor,omitempty"`
+}
+
+// A Page says which part of a list is wanted.
+type Page struct {
+	Cursor string // of the page before; "" is the first
+	Limit  int    // 0 is 100; at most 1000
+}
+
+func (p Page) limit() int {
+	if p.Limit <= 0 {
+		return 100
+	}
+	return min(p.Limit, 1000)
+}
+
+// querier is a pool or a transaction.
+type querier interface {
+	QueryContext(ctx context.Context, query string, args ...any) (*sql.Rows, error)
+}
+
+func list[T any](ctx context.Context, q querier, scan func(*sql.Rows) (T, error), query string, args ...any) ([]T, error) {
+	rows, err := q.QueryContext(ctx, query, args...)
+	if err != nil {
+		return nil, err
+	}
+	defer rows.Close()
+	found := []T{} // [] in JSON, not null
+	for rows.Next() {
+		v, err := scan(rows)
+		if err != nil {
+			return nil, err
+		}
+		found = append(found, v)
+	}
+	return found, rows.Err()
+}
+
+// first is the one record a query finds, or ErrNotFound with its name.
+func first[T any](ctx context.Context, q querier, scan func(*sql.Rows) (T, error), what, query string, args ...any) (T, error) {
+	found, err := list(ctx, q, scan, query, args...)
+	if err == nil && len(found) == 0 {
+		err = fmt.Errorf("%s: %w", what, ErrNotFound)
+	}
+	if err != nil {
+		var none T
+		return none, err
+	}
+	return found[0], nil
+}
+
+// where collects a filter's conditions; each is a literal of ours.
+type where struct {
+	conds []string
+	args  []any
+}
+
+func (w *where) add(cond string, args ...any) {
+	w.conds = append(w.conds, cond)
+	w.args = append(w.args, args...)
+}
+
+// is adds the condition if the filter wants one value.
+func (w *where) is(cond, value string) {
+	if value != "" {
+		w.add(cond, value)
+	}
+}
+
+func (w *where) String() string {
+	if len(w.conds) == 0 {
+		return ""
+	}
+	return " WHERE " + strings.Join(w.conds, " AND ")
+}
+
+// paged runs a query that goes backwards in (time, seq), newest first, and
+// makes the cursor from the last record's place.
+func paged[T any](ctx context.Context, q querier, w *where, p Page, scan func(*sql.Rows) (T, error), columns, table, time string, place func(T) (Time, int64)) (List[T], error) {
+	if p.Cursor != "" {
+		at, seq, err := parseCursor(p.Cursor)
+		if err != nil {
+			return List[T]{}, err
+		}
+		w.add("("+time+", seq) < (?, ?)", at, seq)
+	}
+	n := p.limit()
+	query := "SELECT " + columns + " FROM " + table + w.String() + " ORDER BY " + time + " DESC, seq DESC LIMIT " + strconv.Itoa(n+1)
+	items, err := list(ctx, q, scan, query, w.args...)
+	if err != nil {
+		return List[T]{}, err
+	}
+	l := List[T]{Items: items}
+	if len(items) > n {
+		l.Items = items[:n]
+		at, seq := place(l.Items[n-1])
+		l.Cursor = strconv.FormatInt(int64(at), 10) + "." + strconv.FormatInt(seq, 10)
+	}
+	return l, nil
+}
+
+func parseCursor(s string) (at, seq int64, err error) {
+	left, right, ok := strings.Cut(s, ".")
+	if ok {
+		at, err = strconv.ParseInt(left, 10, 64)
+	}
+	if ok && err == nil {
+		seq, err = strconv.ParseInt(right, 10, 64)
+	}
+	if !ok || err != nil {
+		return 0, 0, fmt.Errorf("cursor: %q is none of ours", s)
+	}
+	return at, seq, nil
+}
+
+// toJSON is a column's text for a value that has no table of its own; "" for
+// an empty one.
+func toJSON(v any) (string, error) {
+	data, err := json.Marshal(v)
+	if s := string(data); err != nil || s == "null" || s == "[]" || s == "{}" {
+		return "", err
+	}
+	return string(data), nil
+}
+
+// fromJSON is a scanner for such a column.
+func fromJSON[T any](s string, to *T) error {
+	if s == "" {
+		return nil
+	}
+	return json.Unmarshal([]byte(s), to)
+}

@@ -1,0 +1,197 @@
+package store_test
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+
+	"netsky/agent"
+	"netsky/store"
+)
+
+// Every page begins where the last ended, also among records of one moment.
+func TestPages(t *testing.T) {
+	db := mustOpen(t, mustHome(t))
+	var ops []store.Op
+	for i := range 23 {
+		at := store.Time(1000 + i/5)
+		id := fmt.Sprintf("id-%02d", i)
+		ops = append(ops, store.UpsertMessage{ID: id, From: "owner", To: "agent1", Text: "x", Time: at},
+			store.UpsertDelivery{Message: id, Target: "agent1", State: store.Queued, Time: at},
+			store.StartSession{Start: id, Actor: agent.Clone(i + 1), Started: at},
+			store.UpsertTask{ID: id, Title: id, Created: at, Updated: at},
+			store.AddNote{ID: id, Text: id, Created: at}, store.AddLog{Key: id, Text: id, Time: at},
+			store.UpsertUpdate{ID: id, State: "x", Started: at, Updated: at})
+	}
+	mustApply(t, db, ops...)
+	ctx := t.Context()
+	for name, page := range map[string]func(p store.Page) ([]string, string, error){
+		"messages": func(p store.Page) ([]string, string, error) {
+			l, err := db.Messages(ctx, store.MessageFilter{Page: p})
+			return ids(l.Items, func(m store.Message) string { return m.ID }), l.Cursor, err
+		},
+		"deliveries": func(p store.Page) ([]string, string, error) {
+			l, err := db.Deliveries(ctx, store.DeliveryFilter{Page: p})
+			return ids(l.Items, func(d store.Delivery) string { return d.Message }), l.Cursor, err
+		},
+		"sessions": func(p store.Page) ([]string, string, error) {
+			l, err := db.Sessions(ctx, store.SessionFilter{Page: p})
+			return ids(l.Items, func(s store.Session) string { return s.Start }), l.Cursor, err
+		},
+		"tasks": func(p store.Page) ([]string, string, error) {
+			l, err := db.Tasks(ctx, store.TaskFilter{Page: p})
+			return ids(l.Items, func(k store.Task) string { return k.ID }), l.Cursor, err
+		},
+		"notes": func(p store.Page) ([]string, string, error) {
+			l, err := db.Notes(ctx, store.NoteFilter{Page: p})
+			return ids(l.Items, func(n store.Note) string { return n.ID }), l.Cursor, err
+		},
+		"logs": func(p store.Page) ([]string, string, error) {
+			l, err := db.Logs(ctx, store.LogFilter{Page: p})
+			return ids(l.Items, func(l store.Log) string { return l.Key }), l.Cursor, err
+		},
+		"updates": func(p store.Page) ([]string, string, error) {
+			l, err := db.Updates(ctx, p)
+			return ids(l.Items, func(u store.Update) string { return u.ID }), l.Cursor, err
+		},
+	} {
+		var got []string
+		p := store.Page{Limit: 4}
+		for {
+			items, cursor, err := page(p)
+			mustDo(t, err)
+			got = append(got, items...)
+			if p.Cursor = cursor; cursor == "" || len(got) > 100 {
+				break
+			}
+		}
+		slices.Reverse(got)
+		if len(got) != 23 || !slices.IsSorted(got) {
+			t.Errorf("%s in pages of 4: %v, want all 23 from the newest", name, got)
+		}
+		if _, _, err := page(store.Page{Cursor: "nonsense"}); err == nil {
+			t.Errorf("%s: no error for a wrong cursor", name)
+		}
+	}
+}
+
+func ids[T any](items []T, id func(T) string) []string {
+	out := []string{}
+	for _, v := range items {
+		out = append(out, id(v))
+	}
+	return out
+}
+
+func TestFilters(t *testing.T) {
+	db := mustOpen(t, mustHome(t))
+	mustApply(t, db, story()...)
+	mustApply(t, db, store.UpsertMessage{ID: "m-other", From: "agent1", To: "agent2", Text: "100%", Time: 2000, Thread: "th-9"})
+	for _, tt := range []struct {
+		name string
+		f    store.MessageFilter
+		want string
+	}{
+		{"all", store.MessageFilter{}, "m-other m-answer m-question"},
+		{"from", store.MessageFilter{From: "owner"}, "m-question"},
+		{"to", store.MessageFilter{To: "owner"}, "m-answer"},
+		{"with", store.MessageFilter{With: "owner"}, "m-answer m-question"},
+		{"kind", store.MessageFilter{Kind: "reply"}, "m-answer"},
+		{"thread", store.MessageFilter{Thread: "th-9"}, "m-other"},
+		{"answers", store.MessageFilter{InReplyTo: "m-question"}, "m-answer"},
+		{"text", store.MessageFilter{Text: "0%"}, "m-other"},
+		{"since", store.MessageFilter{Since: 1014}, "m-other m-answer"},
+		{"none", store.MessageFilter{From: "owner", To: "owner"}, ""},
+	} {
+		l, err := db.Messages(t.Context(), tt.f)
+		mustDo(t, err)
+		if got := strings.Join(ids(l.Items, func(m store.Message) string { return m.ID }), " "); got != tt.want {
+			t.Errorf("%s: %q, want %q", tt.name, got, tt.want)
+		}
+	}
+	for id, want := range map[string]bool{"m-question": true, "m-other": false, "nobody": false} {
+		if got := db.Recorded(t.Context(), id); got != want {
+			t.Errorf("Recorded(%s) = %v, want %v", id, got, want)
+		}
+	}
+	last, err := db.LastLog(t.Context())
+	mustDo(t, err)
+	mustApply(t, db, store.AddLog{Key: "k2", Text: "one"}, store.AddLog{Key: "k3", Text: "two"})
+	l, err := db.Logs(t.Context(), store.LogFilter{After: last, Page: store.Page{Limit: 1}})
+	mustDo(t, err)
+	if len(l.Items) != 1 || l.Items[0].Text != "one" || l.Cursor == "" {
+		t.Errorf("logs after %d: %+v, want the older of two first", last, l)
+	}
+}
+
+// The records come back as they went in, and so does their JSON.
+func TestRoundTrip(t *testing.T) {
+	db := mustOpen(t, mustHome(t))
+	mustApply(t, db, story()...)
+	m, err := db.Message(t.Context(), "m-question")
+	mustDo(t, err)
+	data, err := json.Marshal(m)
+	mustDo(t, err)
+	want := `{"id":"m-question","from":"owner","to":"agent0","text":"what?","time":"1970-01-01T00:00:01.003Z","via":"cli",` +
+		`"requires_ack":true,"attachments":["attach/a.png"],"metadata":{"chat":"c1"}}`
+	if string(data) != want {
+		t.Errorf("message %s, want %s", data, want)
+	}
+	s, err := db.Session(t.Context(), "00000000000000aa")
+	mustDo(t, err)
+	if s.Status == nil || *s.Status != 0 || s.LastLines != "bye\n" || s.State != agent.Down || s.Thread != "th-1" {
+		t.Errorf("session %+v", s)
+	}
+	d, err := db.Dependencies(t.Context(), "t-first")
+	if err != nil || len(d) != 1 || d[0].Task != "t-later" {
+		t.Errorf("dependencies %v, %v", d, err)
+	}
+	in, err := db.Inputs(t.Context(), "m-question")
+	if err != nil || len(in) != 1 || in[0].State != store.InputConsumed {
+		t.Errorf("inputs %v, %v", in, err)
+	}
+	if p, err := db.PendingInputs(t.Context(), "agent0"); err != nil || len(p) != 0 {
+		t.Errorf("pending %v, %v, want none", p, err)
+	}
+	u, err := db.Updates(t.Context(), store.Page{})
+	if err != nil || len(u.Items) != 1 || u.Items[0].Commands[0] != "go build" {
+		t.Errorf("updates %v, %v", u, err)
+	}
+	all, err := db.Settings(t.Context())
+	if err != nil || len(all) != 1 || all[0].Value != "1h" {
+		t.Errorf("settings %v, %v", all, err)
+	}
+	if _, err := db.Message(t.Context(), "nobody"); !errors.Is(err, store.ErrNotFound) {
+		t.Errorf("Message(nobody): %v, want ErrNotFound", err)
+	}
+}
+
+func TestSnapshot(t *testing.T) {
+	db := mustOpen(t, mustHome(t))
+	mustApply(t, db, story()...)
+	mustApply(t, db, store.UpsertActor{ID: "agent10"}, store.UpsertActor{ID: "agent2"},
+		store.StartSession{Start: "b1", Actor: "agent2", Started: 5}, store.StartSession{Start: "b2", Actor: "agent2", Started: 6},
+		store.UpsertTask{ID: "t-now", Title: "now", State: store.TaskInProgress, Assignee: "agent2", Priority: 9})
+	for i, state := range []store.DeliveryState{store.Queued, store.Queued, store.Claimed, store.Poisoned, store.Delivered} {
+		id := fmt.Sprint("w-", i)
+		mustApply(t, db, store.UpsertMessage{ID: id, From: "owner", To: "agent2", Text: "x"}, store.UpsertDelivery{Message: id, Target: "agent2", State: state})
+	}
+	s, err := db.Snapshot(t.Context())
+	mustDo(t, err)
+	if got := ids(s.Actors, func(a store.ActorNow) string { return string(a.ID) }); !slices.Equal(got, []string{"agent0", "agent2", "agent10"}) {
+		t.Errorf("actors %v", got)
+	}
+	a := s.Actors[1]
+	if a.Session == nil || a.Session.Start != "b2" || a.Queued != 2 || a.Claimed != 1 || a.Poison != 1 || a.Tasks != 1 {
+		t.Errorf("agent2: %+v, want its last session, 2 queued, 1 claimed, 1 poisoned, 1 task", a)
+	}
+	if s.Actors[2].Session != nil || s.Waiting[store.Queued] != 2 || len(s.Messages) != 7 || s.LastLog != 1 {
+		t.Errorf("snapshot %+v", s)
+	}
+	if got := ids(s.Tasks, func(k store.Task) string { return k.ID }); !slices.Equal(got, []string{"t-now", "t-later"}) {
+		t.Errorf("tasks %v, want what is in progress first and nothing that has ended", got)
+	}
+}

@@ -1,0 +1,218 @@
+// Package store keeps the records of one netsky in one SQLite file, meta.db,
+// and defines the record types that all packages above it share.
+//
+// What is recorded is an [Op]: one thing that happened, such as [StartSession]
+// or [AddLog]. Each op is idempotent, and where two ops speak of the same thing
+// the later one by its own time wins, so a replay, or a replay out of order,
+// changes nothing twice. [DB.Apply] writes ops in one transaction; one goroutine
+// writes for all callers and commits those that wait together. Other processes
+// may write at the same time.
+//
+// Which function is wanted:
+//   - the daemon holds a [DB] from [Open];
+//   - a verb records through a [Journal], which falls back to files in
+//     state/spool and makes no verb fail, or wait for more than two seconds;
+//   - who only looks uses [OpenRead].
+//
+// The package does not know what a mailbox looks like, which process is alive,
+// or what any of the words in its columns lead to. It is no queue: the bus is
+// the truth of what was delivered, and all of messages and deliveries can be
+// made anew from the directories.
+//
+// A crash of the process at any point leaves whole transactions. A loss of
+// power may take the last ones with it, never half of one (WAL, synchronous
+// NORMAL). A database is created under a temporary name and linked to its place
+// when it has its tables, and migrated in one transaction; a crash leaves at
+// most a file named ".tmp-….db" in the home.
+package store
+
+import (
+	"context"
+	"database/sql"
+	"errors"
+	"fmt"
+	"io/fs"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"netsky/agent"
+)
+
+// ErrNotFound is what the error of a read matches when nothing has that id.
+var ErrNotFound = errors.New("not on record")
+
+// busyMS is how long a connection waits for another process's transaction, in
+// milliseconds. Ours last a few.
+const busyMS = 5000
+
+// A DB is the open database. Its methods may be called from any goroutine.
+type DB struct {
+	home  agent.Home
+	read  atomic.Pointer[sql.DB] // several connections, mode=ro
+	fresh atomic.Int64           // how often the file was found replaced
+
+	reqs  chan *request // to the goroutine of run; nil: opened for reading
+	quit  chan struct{}
+	done  chan struct{}
+	close sync.Once
+
+	watchMu    sync.Mutex
+	watch      *sql.Conn // DataVersion's own: the number counts per connection
+	watchFresh int64     // what fresh was when watch was opened
+}
+
+// Open opens the home's database for writing and reading, makes it if it is
+// missing and brings its tables up to date. The error of one that a newer
+// netsky wrote matches ErrNewer. The caller must call Close, which waits for
+// the writer to stop.
+//
+// If the file is removed or replaced while it is open, the next Apply opens, or
+// makes, the one that has its name then; Replaced tells.
+func Open(ctx context.Context, home agent.Home) (*DB, error) {
+	return open(ctx, home, busyMS)
+}
+
+func open(ctx context.Context, home agent.Home, busyMS int) (*DB, error) {
+	w, err := openWriter(ctx, home, busyMS)
+	if err != nil {
+		return nil, fileError(home, err)
+	}
+	read, err := openReaders(home)
+	if err != nil {
+		w.close()
+		return nil, err
+	}
+	db := &DB{
+		home: home,
+		// Callers wait for their commit, so more than a group would only
+		// hide how many wait.
+		reqs: make(chan *request, maxGroup),
+		quit: make(chan struct{}), done: make(chan struct{}),
+	}
+	db.read.Store(read)
+	go db.run(w)
+	return db, nil
+}
+
+// OpenRead opens the home's database for reading. It makes and migrates
+// nothing: the error of one that is missing matches fs.ErrNotExist, and one
+// whose tables are older than this netsky's is refused until Open was there.
+func OpenRead(ctx context.Context, home agent.Home) (*DB, error) {
+	_, ok, err := checkFile(home)
+	if err == nil && !ok {
+		err = &fs.PathError{Op: "open", Path: home.Path(agent.DBFile), Err: fs.ErrNotExist}
+	}
+	if err != nil {
+		return nil, fileError(home, err)
+	}
+	read, err := openReaders(home)
+	if err != nil {
+		return nil, err
+	}
+	db := &DB{home: home}
+	db.read.Store(read)
+	have := 0
+	if err := read.QueryRowContext(ctx, "PRAGMA user_version").Scan(&have); err != nil {
+		read.Close()
+		return nil, fileError(home, err)
+	}
+	missing, err := checkVersion(have, Schema())
+	if err == nil && missing > 0 {
+		err = fmt.Errorf("schema %d is older than this netsky's %d, and nothing has migrated it yet", have, Schema())
+	}
+	if err != nil {
+		read.Close()
+		return nil, fileError(home, err)
+	}
+	return db, nil
+}
+
+// openReaders makes the pool for reads. Four connections: with more, readers
+// would wait for the processor instead; idle ones give their memory back.
+func openReaders(home agent.Home) (*sql.DB, error) {
+	read, err := sql.Open("sqlite3", dsn(home.Path(agent.DBFile), "ro", "deferred", busyMS, "&_cache_size=-1000"))
+	if err != nil {
+		return nil, fileError(home, err)
+	}
+	read.SetMaxOpenConns(4)
+	read.SetMaxIdleConns(4)
+	read.SetConnMaxIdleTime(time.Minute)
+	return read, nil
+}
+
+// Close ends the writer after the transaction it is at, and the readers. What
+// waits in Apply gets an error. It may be called more than once.
+func (db *DB) Close() error {
+	var err error
+	db.close.Do(func() {
+		if db.reqs != nil {
+			close(db.quit)
+			<-db.done
+		}
+		db.watchMu.Lock()
+		if db.watch != nil {
+			db.watch.Close()
+			db.watch = nil
+		}
+		db.watchMu.Unlock()
+		err = db.read.Load().Close()
+	})
+	return err
+}
+
+// Home is the home whose records these are.
+func (db *DB) Home() agent.Home { return db.home }
+
+// Replaced is how often the file was found removed or replaced since Open. When
+// it has grown, what was on record may be gone.
+func (db *DB) Replaced() int64 { return db.fresh.Load() }
+
+// DataVersion is a number that changes when anyone, in this process or another,
+// has committed a change. Only its change means something, and only to this DB.
+func (db *DB) DataVersion(ctx context.Context) (v int64, err error) {
+	db.watchMu.Lock()
+	defer db.watchMu.Unlock()
+	if fresh := db.fresh.Load(); db.watch != nil && db.watchFresh != fresh {
+		db.watch.Close()
+		db.watch = nil
+	}
+	if db.watch == nil {
+		db.watchFresh = db.fresh.Load()
+		if db.watch, err = db.read.Load().Conn(ctx); err != nil {
+			db.watch = nil
+			return 0, fileError(db.home, err)
+		}
+	}
+	if err = db.watch.QueryRowContext(ctx, "PRAGMA data_version").Scan(&v); err != nil {
+		db.watch.Close()
+		db.watch = nil
+		return 0, fileError(db.home, err)
+	}
+	return db.watchFresh<<40 | v, nil
+}
+
+// Check reads the whole file and says what is wrong with it.
+func (db *DB) Check(ctx context.Context) error {
+	found, err := list(ctx, db.read.Load(), func(r *sql.Rows) (s string, err error) {
+		err = r.Scan(&s)
+		return s, err
+	}, "PRAGMA integrity_check(10)")
+	if err != nil {
+		return fileError(db.home, err)
+	}
+	for _, s := range found {
+		if s != "ok" {
+			return fileError(db.home, errors.New(s))
+		}
+	}
+	loose := 0
+	err = db.read.Load().QueryRowContext(ctx, "SELECT count(*) FROM pragma_foreign_key_check").Scan(&loose)
+	if err == nil && loose > 0 {
+		err = fmt.Errorf("%d rows refer to rows that are missing", loose)
+	}
+	if err != nil {
+		return fileError(db.home, err)
+	}
+	return nil
+}

@@ -1,0 +1,303 @@
+package store_test
+
+import (
+	"bytes"
+	"context"
+	"database/sql"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"strings"
+	"syscall"
+	"testing"
+
+	"netsky/agent"
+	"netsky/store"
+)
+
+// TestMain lets the test binary be the other process that a test needs.
+func TestMain(m *testing.M) {
+	if what := os.Getenv("STORE_TEST_CHILD"); what != "" {
+		if err := child(what); err != nil {
+			fmt.Fprintln(os.Stderr, err)
+			os.Exit(1)
+		}
+		os.Exit(0)
+	}
+	os.Exit(m.Run())
+}
+
+func mustHome(tb testing.TB) agent.Home {
+	tb.Helper()
+	dir, err := os.MkdirTemp("", "n")
+	if err != nil {
+		tb.Fatal(err)
+	}
+	tb.Cleanup(func() { os.RemoveAll(dir) })
+	home, err := agent.HomeAt(dir)
+	if err == nil {
+		_, err = home.Make()
+	}
+	if err != nil {
+		tb.Fatal(err)
+	}
+	return home
+}
+
+func mustOpen(tb testing.TB, home agent.Home) *store.DB {
+	tb.Helper()
+	db, err := store.Open(tb.Context(), home)
+	if err != nil {
+		tb.Fatal(err)
+	}
+	tb.Cleanup(func() { mustDo(tb, db.Close()) })
+	return db
+}
+
+func mustDo(tb testing.TB, err error) {
+	tb.Helper()
+	if err != nil {
+		tb.Fatal(err)
+	}
+}
+
+func mustApply(tb testing.TB, db *store.DB, ops ...store.Op) {
+	tb.Helper()
+	mustDo(tb, db.Apply(tb.Context(), ops...))
+}
+
+// mustSQL runs statements on the file past the package.
+func mustSQL(tb testing.TB, file string, queries ...string) {
+	tb.Helper()
+	db, err := sql.Open("sqlite3", file)
+	mustDo(tb, err)
+	defer db.Close()
+	for _, q := range queries {
+		_, err := db.Exec(q)
+		mustDo(tb, err)
+	}
+}
+
+// dump is all that is in the tables, as text, without the rows' numbers.
+func dump(tb testing.TB, home agent.Home) string {
+	tb.Helper()
+	db, err := sql.Open("sqlite3", "file:"+home.Path(agent.DBFile)+"?mode=ro")
+	mustDo(tb, err)
+	defer db.Close()
+	var out strings.Builder
+	for _, table := range tables {
+		rows, err := db.Query("SELECT * FROM " + table + " ORDER BY 2, 3")
+		mustDo(tb, err)
+		names, err := rows.Columns()
+		mustDo(tb, err)
+		for rows.Next() {
+			row := make([]any, len(names))
+			to := make([]any, len(names))
+			for i := range row {
+				to[i] = &row[i]
+			}
+			mustDo(tb, rows.Scan(to...))
+			for i, v := range row {
+				if names[i] != "seq" {
+					fmt.Fprintf(&out, "%s.%s=%v ", table, names[i], v)
+				}
+			}
+			out.WriteByte('\n')
+		}
+		mustDo(tb, rows.Err())
+		rows.Close()
+	}
+	return out.String()
+}
+
+var tables = []string{"actors", "sessions", "tasks", "task_dependencies", "messages", "deliveries",
+	"actor_inputs", "notes", "logs", "settings", "self_update_runs"}
+
+func TestMigrate(t *testing.T) {
+	for _, tt := range []struct {
+		name  string
+		setup func(t *testing.T, file string)
+	}{
+		{"no file", func(*testing.T, string) {}},
+		{"empty file", func(t *testing.T, file string) { mustDo(t, os.WriteFile(file, nil, 0o644)) }},
+		{"user_version 0", func(t *testing.T, file string) { mustSQL(t, file, "CREATE TABLE other (a)") }},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			home := mustHome(t)
+			file := home.Path(agent.DBFile)
+			tt.setup(t, file)
+			db := mustOpen(t, home)
+			mustApply(t, db, store.AddLog{Text: "one"})
+			mustDo(t, db.Check(t.Context()))
+			raw, err := sql.Open("sqlite3", file)
+			mustDo(t, err)
+			defer raw.Close()
+			var version int
+			var mode string
+			mustDo(t, raw.QueryRow("PRAGMA user_version").Scan(&version))
+			mustDo(t, raw.QueryRow("PRAGMA journal_mode").Scan(&mode))
+			if version != store.Schema() || mode != "wal" {
+				t.Errorf("user_version %d, journal_mode %s, want %d, wal", version, mode, store.Schema())
+			}
+			for _, table := range tables {
+				var def string
+				if err := raw.QueryRow("SELECT sql FROM sqlite_schema WHERE type = 'table' AND name = ?", table).Scan(&def); err != nil {
+					t.Errorf("%s: %v", table, err)
+				} else if !strings.Contains(def, ") STRICT") {
+					t.Errorf("%s is not STRICT", table)
+				}
+			}
+			left, err := fs.Glob(os.DirFS(home.Dir()), ".tmp-*")
+			if err != nil || len(left) > 0 {
+				t.Errorf("left behind: %v, %v", left, err)
+			}
+		})
+	}
+}
+
+func TestOpenRefuses(t *testing.T) {
+	for _, tt := range []struct {
+		name  string
+		setup func(t *testing.T, home agent.Home, file string)
+		is    error
+		text  string
+	}{
+		{"newer schema", func(t *testing.T, _ agent.Home, file string) {
+			mustSQL(t, file, "PRAGMA user_version = 99")
+		}, store.ErrNewer, "99"},
+		{"garbage", func(t *testing.T, _ agent.Home, file string) {
+			mustDo(t, os.WriteFile(file, bytes.Repeat([]byte("no database "), 1000), 0o600))
+		}, nil, "not a database"},
+		{"link", func(t *testing.T, home agent.Home, file string) {
+			mustDo(t, os.WriteFile(home.Path("other.db"), nil, 0o600))
+			mustDo(t, os.Symlink(home.Path("other.db"), file))
+		}, agent.ErrLink, "symbolic link"},
+		{"directory", func(t *testing.T, _ agent.Home, file string) { mustDo(t, os.Mkdir(file, 0o700)) }, nil, "not a regular file"},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			home := mustHome(t)
+			file := home.Path(agent.DBFile)
+			tt.setup(t, home, file)
+			for which, open := range map[string]func(context.Context, agent.Home) (*store.DB, error){"Open": store.Open, "OpenRead": store.OpenRead} {
+				db, err := open(t.Context(), home)
+				if err == nil {
+					db.Close()
+					t.Errorf("%s: no error", which)
+					continue
+				}
+				if tt.is != nil && !errors.Is(err, tt.is) {
+					t.Errorf("%s: %v, want %v", which, err, tt.is)
+				}
+				if !strings.Contains(err.Error(), tt.text) || strings.Count(err.Error(), file) != 1 {
+					t.Errorf("%s: %q, want the file once and %q", which, err, tt.text)
+				}
+			}
+		})
+	}
+}
+
+func TestOpenReadMakesNothing(t *testing.T) {
+	home := mustHome(t)
+	if _, err := store.OpenRead(t.Context(), home); !errors.Is(err, fs.ErrNotExist) {
+		t.Errorf("OpenRead without a file: %v, want fs.ErrNotExist", err)
+	}
+	mustSQL(t, home.Path(agent.DBFile), "CREATE TABLE other (a)")
+	if _, err := store.OpenRead(t.Context(), home); err == nil || !strings.Contains(err.Error(), "older") {
+		t.Errorf("OpenRead of schema 0: %v, want older", err)
+	}
+	mustDo(t, mustOpen(t, home).Close())
+	db, err := store.OpenRead(t.Context(), home)
+	mustDo(t, err)
+	defer db.Close()
+	if err := db.Apply(t.Context(), store.AddLog{Text: "x"}); err == nil {
+		t.Error("Apply on a read-only database: no error")
+	}
+}
+
+// Nobody else may read the records, whatever the umask and whatever was there.
+func TestMode(t *testing.T) {
+	old := syscall.Umask(0)
+	defer syscall.Umask(old)
+	for _, before := range []bool{false, true} {
+		home := mustHome(t)
+		if before {
+			mustDo(t, os.WriteFile(home.Path(agent.DBFile), nil, 0o666))
+		}
+		db := mustOpen(t, home)
+		mustApply(t, db, store.AddLog{Text: "x"})
+		for _, suffix := range []string{"", "-wal", "-shm"} {
+			info, err := os.Stat(home.Path(agent.DBFile + suffix))
+			mustDo(t, err)
+			if info.Mode().Perm() != 0o600 {
+				t.Errorf("meta.db%s has mode %v, want 0600", suffix, info.Mode())
+			}
+		}
+	}
+}
+
+func TestCheckFindsDamage(t *testing.T) {
+	home := mustHome(t)
+	db, err := store.Open(t.Context(), home)
+	mustDo(t, err)
+	for i := range 200 {
+		mustApply(t, db, store.AddLog{Text: strings.Repeat("x", 200), About: fmt.Sprint("about-", i)})
+	}
+	mustDo(t, db.Close())
+	file := home.Path(agent.DBFile)
+	data, err := os.ReadFile(file)
+	mustDo(t, err)
+	copy(data[len(data)-3*4096:], bytes.Repeat([]byte{0xff}, 2*4096))
+	mustDo(t, os.WriteFile(file, data, 0o600))
+	db, err = store.OpenRead(t.Context(), home)
+	mustDo(t, err)
+	defer db.Close()
+	if err := db.Check(t.Context()); err == nil || !strings.Contains(err.Error(), file) {
+		t.Errorf("Check of a damaged file: %v, want an error that names it", err)
+	}
+}
+
+// The file is deleted under an open database: the next record goes into a new
+// one, which readers see too.
+func TestReplaced(t *testing.T) {
+	home := mustHome(t)
+	db := mustOpen(t, home)
+	mustApply(t, db, store.AddLog{Text: "old"})
+	before, err := db.DataVersion(t.Context())
+	mustDo(t, err)
+	for _, suffix := range []string{"", "-wal", "-shm"} {
+		mustDo(t, os.Remove(home.Path(agent.DBFile+suffix)))
+	}
+	mustApply(t, db, store.AddLog{Text: "new"})
+	l, err := db.Logs(t.Context(), store.LogFilter{})
+	mustDo(t, err)
+	if len(l.Items) != 1 || l.Items[0].Text != "new" || db.Replaced() != 1 {
+		t.Errorf("logs %v, replaced %d, want the new log alone, 1", l.Items, db.Replaced())
+	}
+	after, err := db.DataVersion(t.Context())
+	mustDo(t, err)
+	if before == after {
+		t.Errorf("DataVersion %d before and after", before)
+	}
+}
+
+func TestDataVersion(t *testing.T) {
+	home := mustHome(t)
+	db, other := mustOpen(t, home), mustOpen(t, home)
+	version := func() int64 {
+		t.Helper()
+		v, err := db.DataVersion(t.Context())
+		mustDo(t, err)
+		return v
+	}
+	a := version()
+	if b := version(); a != b {
+		t.Errorf("DataVersion %d, then %d with no write between", a, b)
+	}
+	mustApply(t, other, store.AddLog{Text: "theirs"})
+	b := version()
+	mustApply(t, db, store.AddLog{Text: "ours"})
+	if c := version(); a == b || b == c {
+		t.Errorf("DataVersion %d, after another's write %d, after ours %d", a, b, c)
+	}
+}

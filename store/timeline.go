@@ -1,0 +1,171 @@
+package store
+
+import (
+	"cmp"
+	"context"
+	"database/sql"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+
+	"netsky/agent"
+)
+
+// ErrAmbiguous is what Timeline's error matches when several ids begin so.
+var ErrAmbiguous = errors.New("several ids begin so")
+
+// minPrefix is how many characters of an id are enough to name it.
+const minPrefix = 6
+
+// maxTimeline bounds each part of a timeline: messages of a thread, logs.
+const maxTimeline = 500
+
+// Subjects of a timeline.
+const (
+	SubjectMessage = "message"
+	SubjectSession = "session"
+	SubjectTask    = "task"
+	SubjectActor   = "actor"
+	SubjectThread  = "thread"
+)
+
+// A Subject is what an id turned out to name.
+type Subject struct {
+	Kind string `json:"kind"`
+	ID   string `json:"id"` // in full
+}
+
+// A TimelineEvent is one thing that happened to a timeline's subject. Kind is
+// "message", a DeliveryState, an input's state behind "input_", "session_start",
+// "session_end", "task_created", "task_started", "task_ended", "note" or "log".
+type TimelineEvent struct {
+	Time  Time     `json:"time"`
+	Kind  string   `json:"kind"`
+	Actor agent.ID `json:"actor,omitempty"` // who did it, or where
+	To    agent.ID `json:"to,omitempty"`
+	Text  string   `json:"text,omitempty"`
+	Ref   string   `json:"ref,omitempty"` // id of the message, session, task or note
+}
+
+// A Timeline is all that is on record about one id, the oldest first. More says
+// that there was more than it holds; the newest are kept.
+type Timeline struct {
+	Subject Subject         `json:"subject"`
+	Actor   *Actor          `json:"actor,omitempty"`
+	Session *Session        `json:"session,omitempty"`
+	Task    *Task           `json:"task,omitempty"`
+	Message *Message        `json:"message,omitempty"`
+	Events  []TimelineEvent `json:"events"`
+	More    bool            `json:"more,omitempty"`
+}
+
+// Timeline tells the story of a message (with its whole thread: what it answered
+// and what answered it), of a session by its start id, of a task, of a thread or
+// of an actor. At least six characters of an id do where no other begins so;
+// else the error matches ErrAmbiguous, or ErrNotFound.
+func (db *DB) Timeline(ctx context.Context, id string) (Timeline, error) {
+	tx, err := db.read.Load().BeginTx(ctx, &sql.TxOptions{ReadOnly: true})
+	if err != nil {
+		return Timeline{}, fileError(db.home, err)
+	}
+	defer tx.Rollback()
+	s, err := resolve(ctx, tx, id)
+	if err != nil {
+		return Timeline{}, err
+	}
+	t := Timeline{Subject: s, Events: []TimelineEvent{}}
+	switch s.Kind {
+	case SubjectMessage:
+		err = t.message(ctx, tx)
+	case SubjectSession:
+		err = t.session(ctx, tx)
+	case SubjectTask:
+		err = t.task(ctx, tx)
+	case SubjectThread:
+		err = t.thread(ctx, tx)
+	case SubjectActor:
+		err = t.actor(ctx, tx)
+	}
+	if err != nil {
+		return Timeline{}, fileError(db.home, err)
+	}
+	t.sort()
+	return t, nil
+}
+
+func scanSubject(r *sql.Rows) (s Subject, err error) {
+	err = r.Scan(&s.Kind, &s.ID)
+	return s, err
+}
+
+// resolve finds what the id names: in full first, then as a beginning.
+func resolve(ctx context.Context, q querier, id string) (Subject, error) {
+	if id == "" {
+		return Subject{}, fmt.Errorf("%q: %w", id, ErrNotFound)
+	}
+	found, err := list(ctx, q, scanSubject, `SELECT 'actor', id FROM actors WHERE id = ?1
+		UNION ALL SELECT 'task', id FROM tasks WHERE id = ?1
+		UNION ALL SELECT 'session', start FROM sessions WHERE start = ?1
+		UNION ALL SELECT DISTINCT 'message', id FROM messages WHERE id = ?1
+		UNION ALL SELECT 'thread', ?1 WHERE EXISTS (SELECT 1 FROM messages WHERE thread <> '' AND thread = ?1)
+			OR EXISTS (SELECT 1 FROM sessions WHERE thread <> '' AND thread = ?1)`, id)
+	if err != nil {
+		return Subject{}, err
+	}
+	if len(found) > 0 {
+		return found[0], nil
+	}
+	if len(id) < minPrefix {
+		return Subject{}, fmt.Errorf("%q: %w", id, ErrNotFound)
+	}
+	// '~' sorts after every character of an id.
+	found, err = list(ctx, q, scanSubject, `SELECT * FROM (SELECT 'task', id FROM tasks WHERE id > ?1 AND id < ?1 || '~' LIMIT 4)
+		UNION ALL SELECT * FROM (SELECT 'session', start FROM sessions WHERE start > ?1 AND start < ?1 || '~' LIMIT 4)
+		UNION ALL SELECT * FROM (SELECT DISTINCT 'message', id FROM messages WHERE id > ?1 AND id < ?1 || '~' LIMIT 4)
+		UNION ALL SELECT * FROM (SELECT 'thread', thread FROM messages WHERE thread <> '' AND thread > ?1 AND thread < ?1 || '~'
+			UNION SELECT 'thread', thread FROM sessions WHERE thread <> '' AND thread > ?1 AND thread < ?1 || '~' LIMIT 4)`, id)
+	if err != nil {
+		return Subject{}, err
+	}
+	switch len(found) {
+	case 0:
+		return Subject{}, fmt.Errorf("%q: %w", id, ErrNotFound)
+	case 1:
+		return found[0], nil
+	}
+	var names []string
+	for _, s := range found {
+		names = append(names, s.Kind+" "+s.ID)
+	}
+	return Subject{}, fmt.Errorf("%q: %w: %s", id, ErrAmbiguous, strings.Join(names, ", "))
+}
+
+func (t *Timeline) add(at Time, kind string, who, to agent.ID, text, ref string) {
+	if at != 0 {
+		t.Events = append(t.Events, TimelineEvent{at, kind, who, to, text, ref})
+	}
+}
+
+// rankOf orders what has the same millisecond as it must have happened.
+func rankOf(kind string) int {
+	order := []string{"session_start", "task_created", "message", "queued", "input_pending", "claimed", "delivered",
+		"input_consumed", "task_started", "answered"}
+	if i := slices.Index(order, kind); i >= 0 {
+		return i
+	}
+	return len(order)
+}
+
+// sort puts the events in order, each once, and keeps the newest.
+func (t *Timeline) sort() {
+	slices.SortStableFunc(t.Events, func(a, b TimelineEvent) int {
+		return cmp.Or(cmp.Compare(a.Time, b.Time), cmp.Compare(rankOf(a.Kind), rankOf(b.Kind)),
+			cmp.Compare(a.Ref, b.Ref), cmp.Compare(a.Kind, b.Kind), cmp.Compare(a.Text, b.Text))
+	})
+	t.Events = slices.Compact(t.Events)
+	if over := len(t.Events) - 2*maxTimeline; over > 0 {
+		t.Events = t.Events[over:]
+		t.More = true
+	}
+}

@@ -1,0 +1,126 @@
+package store_test
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+
+	"netsky/store"
+)
+
+func kinds(tl store.Timeline) string {
+	var out []string
+	for _, e := range tl.Events {
+		out = append(out, e.Kind+":"+e.Ref)
+	}
+	return strings.Join(out, " ")
+}
+
+func TestTimeline(t *testing.T) {
+	db := mustOpen(t, mustHome(t))
+	mustApply(t, db, story()...)
+	conversation := "message:m-question queued:m-question input_pending:m-question claimed:m-question input_consumed:m-question " +
+		"delivered:m-question task_created:t-first task_started:t-first task_ended:t-first message:m-answer answered:m-question delivered:m-answer"
+	for _, tt := range []struct {
+		id, subject, full, want string
+	}{
+		{"m-question", store.SubjectMessage, "m-question", conversation},
+		{"m-answer", store.SubjectMessage, "m-answer", conversation},
+		{"m-ques", store.SubjectMessage, "m-question", conversation},
+		{"t-first", store.SubjectTask, "t-first", conversation + " note:n-1"},
+		{"00000000000000aa", store.SubjectSession, "00000000000000aa", "session_start:00000000000000aa message:m-question queued:m-question " +
+			"claimed:m-question delivered:m-question message:m-answer answered:m-question log: session_end:00000000000000aa"},
+		{"th-1", store.SubjectThread, "th-1", "session_start:00000000000000aa session_end:00000000000000aa"},
+		{"agent0", store.SubjectActor, "agent0", "session_start:00000000000000aa message:m-question queued:m-question claimed:m-question " +
+			"delivered:m-question task_created:t-first task_started:t-first task_ended:t-first message:m-answer answered:m-question log: session_end:00000000000000aa"},
+	} {
+		tl, err := db.Timeline(t.Context(), tt.id)
+		if err != nil {
+			t.Errorf("Timeline(%s): %v", tt.id, err)
+			continue
+		}
+		if tl.Subject != (store.Subject{Kind: tt.subject, ID: tt.full}) {
+			t.Errorf("Timeline(%s) is about %+v, want %s %s", tt.id, tl.Subject, tt.subject, tt.full)
+		}
+		got := kinds(tl)
+		if tt.subject == store.SubjectSession {
+			got = strings.ReplaceAll(got, " delivered:m-answer", "")
+		}
+		if got != tt.want {
+			t.Errorf("Timeline(%s) =\n%s, want\n%s", tt.id, got, tt.want)
+		}
+		if !slices.IsSortedFunc(tl.Events, func(a, b store.TimelineEvent) int { return int(a.Time - b.Time) }) {
+			t.Errorf("Timeline(%s) is out of order", tt.id)
+		}
+	}
+}
+
+func TestTimelineNames(t *testing.T) {
+	db := mustOpen(t, mustHome(t))
+	mustApply(t, db, store.UpsertMessage{ID: "f-aaaa1111", From: "owner", Text: "x", Thread: "thread-x"},
+		store.UpsertMessage{ID: "f-aaaa2222", From: "owner", Text: "x"}, store.UpsertMessage{ID: "f-aaaa", From: "owner", Text: "x"})
+	for _, tt := range []struct {
+		id   string
+		want error
+	}{
+		{"f-aaaa1", nil},
+		{"f-aaaa", nil}, // in full, though others begin so
+		{"thread-x", nil}, {"thread", nil},
+		{"f-aaa", store.ErrNotFound}, // too short
+		{"f-aaaa3", store.ErrNotFound},
+		{"", store.ErrNotFound},
+		{"f-aaaa'--", store.ErrNotFound},
+	} {
+		if _, err := db.Timeline(t.Context(), tt.id); !errors.Is(err, tt.want) {
+			t.Errorf("Timeline(%q): %v, want %v", tt.id, err, tt.want)
+		}
+	}
+	mustApply(t, db, store.UpsertMessage{ID: "f-bbbb1111", From: "owner", Text: "x"}, store.UpsertTask{ID: "f-bbbb2222", Title: "x"})
+	_, err := db.Timeline(t.Context(), "f-bbbb")
+	if !errors.Is(err, store.ErrAmbiguous) || !strings.Contains(err.Error(), "task f-bbbb2222") {
+		t.Errorf("Timeline(f-bbbb): %v, want ErrAmbiguous with the names", err)
+	}
+}
+
+// A circle of answers ends, and a very long thread is cut and says so.
+func TestTimelineIsBounded(t *testing.T) {
+	db := mustOpen(t, mustHome(t))
+	mustApply(t, db, store.UpsertMessage{ID: "circle-a", From: "owner", Text: "x", InReplyTo: "circle-b", Time: 1},
+		store.UpsertMessage{ID: "circle-b", From: "owner", Text: "x", InReplyTo: "circle-a", Time: 2})
+	tl, err := db.Timeline(t.Context(), "circle-a")
+	if err != nil || len(tl.Events) != 2 || tl.More {
+		t.Errorf("a circle: %v, %v, want two events", tl, err)
+	}
+	var ops []store.Op
+	for i := range 700 {
+		ops = append(ops, store.UpsertMessage{ID: fmt.Sprintf("chain-%04d", i), From: "owner", Text: "x", InReplyTo: fmt.Sprintf("chain-%04d", i-1), Time: store.Time(i + 1)})
+	}
+	mustApply(t, db, ops...)
+	tl, err = db.Timeline(t.Context(), "chain-0350")
+	if err != nil || !tl.More || len(tl.Events) == 0 || len(tl.Events) > 1000 {
+		t.Errorf("a chain of 700: %d events, more %v, %v", len(tl.Events), tl.More, err)
+	}
+}
+
+// Whatever a person types or a browser sends as an id or a cursor is answered
+// or refused.
+func FuzzNames(f *testing.F) {
+	for _, s := range []string{"m-question", "m-ques", "agent0", "1003.1", "", "'; --", "~~~~~~~", "\x00\xff", "9223372036854775808.1", "m-%____"} {
+		f.Add(s)
+	}
+	db := mustOpen(f, mustHome(f))
+	mustApply(f, db, story()...)
+	f.Fuzz(func(t *testing.T, s string) {
+		if tl, err := db.Timeline(t.Context(), s); err == nil && !strings.HasPrefix(tl.Subject.ID, s) {
+			t.Errorf("Timeline(%q) is about %q", s, tl.Subject.ID)
+		} else if err != nil && !errors.Is(err, store.ErrNotFound) && !errors.Is(err, store.ErrAmbiguous) {
+			t.Errorf("Timeline(%q): %v", s, err)
+		}
+		l, err := db.Messages(t.Context(), store.MessageFilter{Text: s, Page: store.Page{Cursor: s}})
+		if err == nil && s == "" && len(l.Items) != 2 {
+			t.Errorf("all messages: %d, want 2", len(l.Items))
+		}
+	})
+}

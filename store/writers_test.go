@@ -1,0 +1,198 @@
+package store_test
+
+import (
+	"bufio"
+	"context"
+	"fmt"
+	"os"
+	"os/exec"
+	"strconv"
+	"strings"
+	"sync"
+	"testing"
+
+	"netsky/agent"
+	"netsky/store"
+)
+
+// child is what the test binary does as another process: it writes logs whose
+// texts are name-0, name-1, … and prints each text when Apply has returned.
+func child(what string) error {
+	name, count, _ := strings.Cut(what, ":")
+	n, err := strconv.Atoi(count)
+	if err != nil {
+		return err
+	}
+	home, err := agent.HomeAt(os.Getenv("STORE_TEST_HOME"))
+	if err != nil {
+		return err
+	}
+	ctx := context.Background()
+	db, err := store.Open(ctx, home)
+	if err != nil {
+		return err
+	}
+	for i := range n {
+		text := fmt.Sprint(name, "-", i)
+		if err := db.Apply(ctx, store.AddLog{Text: text, Key: text, Actor: "agent1"}); err != nil {
+			return err
+		}
+		fmt.Println(text)
+	}
+	return db.Close()
+}
+
+func mustChild(tb testing.TB, home agent.Home, what string) *exec.Cmd {
+	tb.Helper()
+	self, err := os.Executable()
+	mustDo(tb, err)
+	cmd := exec.CommandContext(tb.Context(), self)
+	cmd.Env = append(os.Environ(), "STORE_TEST_CHILD="+what, "STORE_TEST_HOME="+home.Dir())
+	cmd.Stderr = os.Stderr
+	return cmd
+}
+
+func mustTexts(tb testing.TB, db *store.DB) map[string]bool {
+	tb.Helper()
+	texts := map[string]bool{}
+	f := store.LogFilter{Page: store.Page{Limit: 1000}}
+	for {
+		l, err := db.Logs(tb.Context(), f)
+		mustDo(tb, err)
+		for _, x := range l.Items {
+			texts[x.Text] = true
+		}
+		if f.Cursor = l.Cursor; f.Cursor == "" {
+			return texts
+		}
+	}
+}
+
+// Thirty-two callers and two readers at once: nobody is told that the database
+// is busy, and everything is there.
+func TestManyGoroutines(t *testing.T) {
+	db := mustOpen(t, mustHome(t))
+	ctx, stop := context.WithCancel(t.Context())
+	defer stop()
+	var writers, readers sync.WaitGroup
+	for range 2 {
+		readers.Go(func() {
+			for ctx.Err() == nil {
+				if _, err := db.Snapshot(t.Context()); err != nil {
+					t.Errorf("Snapshot while others write: %v", err)
+					return
+				}
+			}
+		})
+	}
+	const each = 40
+	for g := range 32 {
+		writers.Go(func() {
+			for i := range each {
+				id := fmt.Sprintf("m-%d-%d", g, i)
+				err := db.Apply(ctx, store.UpsertMessage{ID: id, From: "owner", To: agent.Clone(g + 1), Text: "x"},
+					store.UpsertDelivery{Message: id, Target: agent.Clone(g + 1), State: store.Queued})
+				if err != nil {
+					t.Errorf("Apply: %v", err)
+					return
+				}
+			}
+		})
+	}
+	writers.Wait()
+	stop()
+	readers.Wait()
+	for g := range 32 {
+		w, err := db.Waiting(t.Context(), agent.Clone(g+1))
+		if err != nil || len(w) != each {
+			t.Errorf("agent%d: %d waiting, %v, want %d", g+1, len(w), err, each)
+		}
+	}
+	mustDo(t, db.Check(t.Context()))
+}
+
+// Several processes make the database at the same moment and write to it.
+func TestManyProcesses(t *testing.T) {
+	home := mustHome(t)
+	const each = 100
+	var all sync.WaitGroup
+	for _, name := range []string{"a", "b", "c", "d"} {
+		cmd := mustChild(t, home, fmt.Sprint(name, ":", each))
+		all.Go(func() {
+			if err := cmd.Run(); err != nil {
+				t.Errorf("process %s: %v", name, err)
+			}
+		})
+	}
+	all.Wait()
+	db := mustOpen(t, home)
+	if texts := mustTexts(t, db); len(texts) != 4*each {
+		t.Errorf("%d logs, want %d", len(texts), 4*each)
+	}
+	mustDo(t, db.Check(t.Context()))
+}
+
+// A process is killed while it writes, also while it makes the database: what
+// Apply has returned for is there, and the file is sound.
+func TestKilled(t *testing.T) {
+	home := mustHome(t)
+	acked := map[string]bool{}
+	for round := range 8 {
+		cmd := mustChild(t, home, fmt.Sprintf("r%d:1000000", round))
+		out, err := cmd.StdoutPipe()
+		mustDo(t, err)
+		mustDo(t, cmd.Start())
+		lines := bufio.NewScanner(out)
+		for n := 0; n < round*7 && lines.Scan(); n++ {
+			acked[lines.Text()] = true
+		}
+		mustDo(t, cmd.Process.Kill())
+		for lines.Scan() { // what it had printed before it died
+			acked[lines.Text()] = true
+		}
+		cmd.Wait()
+	}
+	db := mustOpen(t, home)
+	texts := mustTexts(t, db)
+	for text := range acked {
+		if !texts[text] {
+			t.Errorf("%s was acknowledged and is not there", text)
+		}
+	}
+	if len(acked) == 0 {
+		t.Error("nothing was acknowledged")
+	}
+	mustDo(t, db.Check(t.Context()))
+}
+
+// Of those that are committed together, who brings a wrong record is undone
+// alone.
+func TestWrongAmongOthers(t *testing.T) {
+	db := mustOpen(t, mustHome(t))
+	var all sync.WaitGroup
+	for g := range 32 {
+		all.Go(func() {
+			for i := range 20 {
+				good := db.Apply(t.Context(), store.AddLog{Text: fmt.Sprintf("good-%d-%d", g, i)})
+				bad := db.Apply(t.Context(), store.AddLog{Text: "bad"}, store.SetSetting{}, store.AddLog{Text: "bad"})
+				if good != nil || bad == nil {
+					t.Errorf("Apply: %v for a right record, %v for a wrong one", good, bad)
+				}
+			}
+		})
+	}
+	all.Wait()
+	if texts := mustTexts(t, db); len(texts) != 32*20 || texts["bad"] {
+		t.Errorf("%d texts, bad among them %v, want 640, none", len(texts), texts["bad"])
+	}
+}
+
+func TestApplyAfterClose(t *testing.T) {
+	db, err := store.Open(t.Context(), mustHome(t))
+	mustDo(t, err)
+	mustDo(t, db.Close())
+	mustDo(t, db.Close())
+	if err := db.Apply(t.Context(), store.AddLog{Text: "x"}); err == nil || !strings.Contains(err.Error(), "closed") {
+		t.Errorf("Apply after Close: %v, want closed", err)
+	}
+}
