@@ -1,0 +1,77 @@
+package spawn
+
+import (
+	"strings"
+
+	"netsky/agent"
+	"netsky/bus"
+)
+
+// acks are what agent0 has got since they were begun, among which agents' acks
+// are. agent0 may be taking them meanwhile, so they count wherever in its
+// mailbox they have got to.
+type acks struct {
+	bus  *bus.Bus
+	seen map[string]bool // file names
+	mail []bus.Envelope  // that may be acks
+}
+
+// places are in the order in which a receiver moves files, so that none slips by.
+var places = [...]bus.Place{bus.Inbox, bus.Claimed, bus.Delivered}
+
+// newAcks passes over what is there already. Without a mailbox there is no place
+// for an ack: the error says so.
+func newAcks(b *bus.Bus) (*acks, error) {
+	a := &acks{bus: b, seen: make(map[string]bool)}
+	if err := b.Make(agent.Root); err != nil {
+		return a, err
+	}
+	for _, p := range places {
+		names, err := b.Names(agent.Root, p)
+		if err != nil {
+			return a, err
+		}
+		for _, n := range names {
+			a.seen[n] = true
+		}
+	}
+	return a, nil
+}
+
+// look reads what has come since the last look.
+func (a *acks) look() {
+	for _, p := range places {
+		names, err := a.bus.Names(agent.Root, p)
+		if err != nil {
+			continue // looked at again; without an answer the time runs out
+		}
+		for _, n := range names {
+			if a.seen[n] {
+				continue
+			}
+			e, err := a.bus.Read(agent.Root, p, n)
+			if err != nil {
+				continue // moved on: found there, or at the next look
+			}
+			a.seen[n] = true
+			if e.Err == nil && (e.Envelope.Kind == bus.KindShutdownAck || saysAck(e.Envelope.Text)) {
+				a.mail = append(a.mail, e.Envelope)
+			}
+		}
+	}
+}
+
+// of reports whether the agent has acked the request: by the kind, or in words,
+// as a model does that writes its envelope by itself.
+func (a *acks) of(id agent.ID, request string) bool {
+	for _, e := range a.mail {
+		switch {
+		case e.From != id:
+		case e.InReplyTo == request, e.ID == request && saysAck(e.Text):
+			return true
+		}
+	}
+	return false
+}
+
+func saysAck(text string) bool { return strings.Contains(strings.ToLower(text), "shutdown ack") }

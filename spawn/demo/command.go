@@ -1,0 +1,129 @@
+package demo
+
+import (
+	"context"
+	"fmt"
+	"strconv"
+	"strings"
+	"time"
+
+	"netsky/agent"
+)
+
+const help = `/delegate ADDRESS TEXT  hand TEXT to an agent as a brief, report its answer
+/busy 3s                be busy that long, then answer
+/dialog [QUESTION]      wait for a y or an n typed at this pane
+/pingpong ADDRESS       play with another demo until the bus's brakes end it
+/crash [STATUS]         end with that exit status
+/hang                   show no sign of life any more
+/help                   this list
+anything else           is heard, and said so`
+
+// command obeys a text that begins with a slash.
+func (d *demo) command(ctx context.Context, q request, text string) (outcome, error) {
+	name, rest := text, ""
+	if i := strings.IndexAny(text, " \t\n"); i >= 0 {
+		name, rest = text[:i], strings.TrimSpace(text[i:])
+	}
+	switch name {
+	case "/delegate":
+		return d.delegate(ctx, q, rest)
+	case "/pingpong":
+		return d.pingpong(ctx, q, rest)
+	case "/busy":
+		return d.busy(ctx, rest)
+	case "/dialog":
+		return d.dialog(ctx, rest)
+	case "/crash":
+		return crash(rest), nil
+	case "/hang":
+		return outcome{silent: true, after: d.hang}, nil
+	case "/help":
+		return outcome{text: help}, nil
+	}
+	return outcome{failed: true, text: fmt.Sprintf("%s: no such command; /help lists those there are", shorten(name, 40))}, nil
+}
+
+// longest is how long /busy may take; a demo is not a way to lose an agent.
+const longest = time.Hour
+
+func (d *demo) busy(ctx context.Context, arg string) (outcome, error) {
+	span, err := time.ParseDuration(arg)
+	if seconds, e := strconv.Atoi(arg); e == nil {
+		span, err = time.Duration(seconds)*time.Second, nil
+	}
+	if err != nil || span < 0 || span > longest {
+		return outcome{failed: true, text: fmt.Sprintf("/busy %s: not a time from 0s to %s", shorten(arg, 40), longest)}, nil
+	}
+	if err := d.report(agent.Busy, "/busy "+span.String()); err != nil {
+		return outcome{}, err
+	}
+	d.pane.note("busy for " + span.String())
+	timer := time.NewTimer(span)
+	defer timer.Stop()
+	select {
+	case <-timer.C:
+		return outcome{text: fmt.Sprintf("%s (demo) was busy for %s and is through", d.Agent, span)}, nil
+	case <-ctx.Done():
+		return outcome{}, ctx.Err()
+	}
+}
+
+// dialog waits for one key, as the trust and permission dialogs of real agents
+// do: nothing else gets through until someone has pressed it.
+func (d *demo) dialog(ctx context.Context, question string) (outcome, error) {
+	if question = shorten(question, 200); question == "" {
+		question = "Shall I go on?"
+	}
+	if err := d.report(agent.Waiting, question); err != nil {
+		return outcome{}, err
+	}
+	defer d.keys.single()()
+	d.pane.question(question)
+	for {
+		for key, ok := d.keys.key(); ok; key, ok = d.keys.key() {
+			switch key {
+			case 'y', 'Y':
+				return outcome{text: fmt.Sprintf("%q was answered at the pane of %s: yes", question, d.Agent)}, nil
+			case 'n', 'N':
+				return outcome{text: fmt.Sprintf("%q was answered at the pane of %s: no", question, d.Agent)}, nil
+			}
+		}
+		select {
+		case chunk, open := <-d.keys.C:
+			d.keys.add(chunk, open)
+		case <-ctx.Done():
+			return outcome{}, ctx.Err()
+		}
+	}
+}
+
+// crash ends the program after the message has been filed: else it would crash
+// again at each start.
+func crash(arg string) outcome {
+	status, err := 1, error(nil)
+	if arg != "" {
+		status, err = strconv.Atoi(arg)
+	}
+	if err != nil || status < 0 || status > 255 {
+		return outcome{failed: true, text: fmt.Sprintf("/crash %s: not a status from 0 to 255", shorten(arg, 40))}
+	}
+	return outcome{
+		text:  fmt.Sprintf("crashing with status %d", status),
+		after: func(context.Context) error { return Crash{status} },
+	}
+}
+
+// hang shows no sign of life any more, not even to a request to shut down, until
+// ctx ends. The message that asked for it has been filed: the next start is well.
+func (d *demo) hang(ctx context.Context) error {
+	if err := d.report(agent.Busy, "/hang"); err != nil {
+		return err
+	}
+	d.pane.note("hanging from now on")
+	if err := d.mail.Close(); err != nil {
+		return err
+	}
+	<-ctx.Done()
+	return ctx.Err()
+}

@@ -1,0 +1,165 @@
+package demo
+
+import (
+	"context"
+	"fmt"
+	"strconv"
+	"strings"
+
+	"netsky/agent"
+	"netsky/bus"
+)
+
+// delegate hands a brief to another agent and does not wait. The job is on file
+// before the brief is sent, and the brief's id comes from the message that asked
+// for it: after a crash in between, the same brief is sent under the same id.
+func (d *demo) delegate(ctx context.Context, q request, arg string) (outcome, error) {
+	to, text, err := target(arg)
+	if err != nil || text == "" {
+		return outcome{failed: true, text: "/delegate ADDRESS TEXT: no such address or no text"}, nil
+	}
+	e := bus.Envelope{ID: d.causedID(q, bus.KindBrief), To: to, Kind: bus.KindBrief, Text: text, Thread: q.mail.Thread, Hops: q.hops()}
+	return d.start(ctx, q, e)
+}
+
+// pingpong serves the first ball. Which message asked for the game goes with the
+// ball as its thread. Our balls have odd hops, so that the brake ends the game
+// at our side of the table and we can tell the asker.
+func (d *demo) pingpong(ctx context.Context, q request, arg string) (outcome, error) {
+	to, text, err := target(arg)
+	if err != nil || text != "" || !to.IsAgent() {
+		return outcome{failed: true, text: "/pingpong ADDRESS: no such agent"}, nil
+	}
+	id := d.causedID(q, bus.KindMessage)
+	return d.start(ctx, q, bus.Envelope{ID: id, To: to, Text: ball(1), Thread: id, Hops: q.hops() | 1})
+}
+
+// start puts the job on file, then sends what it is about. If the bus refuses
+// that, the asker is told so and the job forgotten.
+func (d *demo) start(ctx context.Context, q request, e bus.Envelope) (outcome, error) {
+	if d.jobs.full() {
+		return outcome{failed: true, text: fmt.Sprintf("%d answers are waited for already; no more is delegated", maxJobs)}, nil
+	}
+	o := job{To: e.To, Asker: q.mail.From, Message: q.mail.ID, Thread: q.mail.Thread, Hops: q.mail.Hops}
+	if err := d.jobs.add(e.ID, o); err != nil {
+		return outcome{}, err
+	}
+	d.step("recorded")
+	refusal, err := d.send(ctx, e)
+	if err != nil {
+		return outcome{}, err
+	}
+	d.step("sent")
+	if refusal == nil {
+		return outcome{silent: true}, nil
+	}
+	text := fmt.Sprintf("not sent to %s: %v", e.To, refusal)
+	return d.giveUp(ctx, q, e.ID, text)
+}
+
+// giveUp answers the asker, then forgets the job: in this order, since with the
+// job gone a crash would leave nobody who knows of it.
+func (d *demo) giveUp(ctx context.Context, q request, sent, text string) (outcome, error) {
+	out := outcome{text: text, failed: true}
+	if q.mail.ID != "" {
+		if err := d.answer(ctx, q.mail, text, true); err != nil {
+			return outcome{}, err
+		}
+		d.step("answered")
+		out.silent = true
+	}
+	return out, d.jobs.drop(sent)
+}
+
+// passOn looks whether a reply or an error answers something delegated, and
+// reports it to whoever asked for that.
+func (d *demo) passOn(ctx context.Context, e bus.Envelope) error {
+	o, ok := d.jobs.open[e.InReplyTo]
+	if !ok || o.To != e.From {
+		return nil
+	}
+	text := fmt.Sprintf("%s answers: %s", e.From, e.Text)
+	if e.Kind == bus.KindError {
+		text = fmt.Sprintf("%s answers with an error: %s", e.From, e.Text)
+	}
+	return d.finish(ctx, e.InReplyTo, text, e.Kind == bus.KindError, e.Hops)
+}
+
+// maxReport is how many characters of an answer are passed on: with our words
+// before it, one of the largest size would not fit into an envelope any more.
+const maxReport = 50_000
+
+// finish reports on a job to its asker, then forgets it. hops are those of the
+// envelope that the report comes from.
+func (d *demo) finish(ctx context.Context, sent, text string, failed bool, hops int) error {
+	o := d.jobs.open[sent]
+	if o.Asker == "" {
+		d.pane.note(text)
+	} else if err := d.answer(ctx, bus.Envelope{ID: o.Message, From: o.Asker, Thread: o.Thread, Hops: hops}, shorten(text, maxReport), failed); err != nil {
+		return err
+	}
+	d.step("reported")
+	if err := d.jobs.drop(sent); err != nil {
+		return err
+	}
+	d.step("forgotten")
+	return nil
+}
+
+const ballPrefix = "/pong "
+
+func ball(n int) string { return ballPrefix + strconv.Itoa(n) }
+
+// parseBall reads a ball that another agent has hit over to us.
+func parseBall(e bus.Envelope) (n int, ok bool) {
+	digits, ok := strings.CutPrefix(e.Text, ballPrefix)
+	if !ok || e.Kind != bus.KindMessage || !e.From.IsAgent() {
+		return 0, false
+	}
+	n, err := strconv.Atoi(digits)
+	return n, err == nil && n > 0
+}
+
+// hitBack returns the ball until the bus refuses it. The report on that comes
+// from the message that began the game, so it has that one's hops.
+func (d *demo) hitBack(ctx context.Context, e bus.Envelope, n int) error {
+	id := bus.AnswerID(d.Agent, e.ID, bus.KindMessage)
+	refusal, err := d.send(ctx, bus.Envelope{ID: id, To: e.From, Text: ball(n + 1), InReplyTo: e.ID, Thread: e.Thread, Hops: e.Hops + 1})
+	if err != nil || refusal == nil {
+		return err
+	}
+	text := fmt.Sprintf("ping-pong with %s ended after %d messages: %v", e.From, n, refusal)
+	o, ok := d.jobs.open[e.Thread]
+	if !ok || o.To != e.From {
+		d.pane.note(text)
+		return nil
+	}
+	return d.finish(ctx, e.Thread, text, false, o.Hops)
+}
+
+// target splits an address from the text after it.
+func target(arg string) (agent.ID, string, error) {
+	word, text := arg, ""
+	if i := strings.IndexAny(arg, " \t\n"); i >= 0 {
+		word, text = arg[:i], strings.TrimSpace(arg[i:])
+	}
+	id, err := agent.ParseArg(word)
+	return id, text, err
+}
+
+// causedID names what we send because of a request: always the same for the same
+// message. What is typed is typed once, so any new name will do.
+func (d *demo) causedID(q request, kind bus.Kind) string {
+	if q.mail.ID == "" {
+		return "typed-" + agent.NewStart()
+	}
+	return bus.AnswerID(d.Agent, q.mail.ID, kind)
+}
+
+// hops are those of an envelope that the request causes.
+func (q request) hops() int {
+	if q.mail.ID == "" {
+		return 0
+	}
+	return q.mail.Hops + 1
+}

@@ -1,0 +1,261 @@
+package demo_test
+
+import (
+	"context"
+	"errors"
+	"strings"
+	"testing"
+	"time"
+
+	"netsky/agent"
+	"netsky/bus"
+	"netsky/spawn/demo"
+)
+
+func TestAnswers(t *testing.T) {
+	w := mustWorld(t, "agent1")
+	w.play("agent1")
+	for _, test := range []struct {
+		name  string
+		kind  bus.Kind
+		text  string
+		reply bus.Kind
+		words string
+	}{
+		{"message", bus.KindMessage, "hello", bus.KindReply, "agent1 (demo) heard: hello"},
+		{"name", bus.KindMessage, "What is your name?", bus.KindReply, "My name is agent1. "},
+		{"brief", bus.KindBrief, "count to ten", bus.KindReply, "heard: count to ten"},
+		{"handoff", bus.KindHandoff, "go on", bus.KindReply, "heard: go on"},
+		{"cron", bus.KindCron, "it is nine", bus.KindReply, "heard: it is nine"},
+		{"a kind nobody knows", "question", "why?", bus.KindReply, "heard: why?"},
+		{"long", bus.KindMessage, strings.Repeat("é", 5000), bus.KindReply, strings.Repeat("é", 2000) + "…"},
+		{"several lines", bus.KindMessage, "one\ntwo", bus.KindReply, "heard: one\ntwo"},
+		{"help", bus.KindMessage, "/help", bus.KindReply, "/delegate ADDRESS TEXT"},
+		{"no such command", bus.KindMessage, "/dance now", bus.KindError, "/dance: no such command"},
+		{"delegate to nobody", bus.KindMessage, "/delegate bob hi", bus.KindError, "no such address"},
+		{"delegate nothing", bus.KindMessage, "/delegate agent2", bus.KindError, "no text"},
+		{"delegate to one without a mailbox", bus.KindMessage, "/delegate agent7 hi", bus.KindError, "not sent to agent7: "},
+		{"delegate to the owner", bus.KindMessage, "/delegate owner hi", bus.KindError, "not sent to owner: "},
+		{"pingpong with the owner", bus.KindMessage, "/pingpong owner", bus.KindError, "no such agent"},
+		{"pingpong with one without a mailbox", bus.KindMessage, "/pingpong 7", bus.KindError, "not sent to agent7: "},
+		{"busy", bus.KindMessage, "/busy 1ms", bus.KindReply, "was busy for 1ms"},
+		{"busy in seconds", bus.KindMessage, "/busy 0", bus.KindReply, "was busy for 0s"},
+		{"busy for ever", bus.KindMessage, "/busy 2h", bus.KindError, "not a time from 0s to 1h"},
+		{"busy backwards", bus.KindMessage, "/busy -1s", bus.KindError, "not a time"},
+		{"busy without a time", bus.KindMessage, "/busy", bus.KindError, "not a time"},
+		{"crash with no status", bus.KindMessage, "/crash 256", bus.KindError, "not a status from 0 to 255"},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			id := w.send(bus.Envelope{To: "agent1", Kind: test.kind, Text: test.text, Hops: 3, Thread: "t1"})
+			e := w.answered(id, test.reply, test.words)
+			if e.From != "agent1" || e.Hops != 4 || e.Thread != "t1" || e.ID != bus.AnswerID("agent1", id, bus.KindReply) {
+				t.Errorf("the answer is %+v", e)
+			}
+		})
+	}
+	w.waitsForNothing("agent1")
+}
+
+func (w *world) waitsForNothing(id agent.ID) {
+	w.Helper()
+	data, err := w.home.ReadFile(agent.DemoDir+"/"+string(id)+".json", 1000)
+	if err != nil || strings.TrimSpace(string(data)) != "{}" {
+		w.Errorf("%s still waits for answers: %s, %v", id, data, err)
+	}
+}
+
+// TestNeverAnswers sends what is not to be answered, then a message: the first
+// thing the owner gets must be the answer to that.
+func TestNeverAnswers(t *testing.T) {
+	w := mustWorld(t, "agent1")
+	p := w.play("agent1")
+	for _, kind := range []bus.Kind{bus.KindReply, bus.KindError, bus.KindAck, bus.KindApprovalAnswer} {
+		w.send(bus.Envelope{To: "agent1", Kind: kind, Text: "kind " + string(kind), InReplyTo: "x"})
+	}
+	id := w.tell("agent1", "last")
+	w.answered(id, bus.KindReply, "heard: last")
+	p.shows("owner, reply\n    kind reply\n")
+	p.shows("owner, error\n    kind error\n")
+}
+
+func TestReport(t *testing.T) {
+	w := mustWorld(t, "agent1", "agent2")
+	p := w.play("agent1")
+	p.shows("a demo agent")
+	got := w.report("agent1")
+	if got.Start != p.start || got.State != agent.Idle || got.Evidence != "demo" || time.Since(time.UnixMilli(got.SinceMS)) > time.Minute {
+		t.Errorf("ready: %+v", got)
+	}
+	id := w.tell("agent1", "/dialog May I?")
+	p.shows("May I? [y/n]")
+	if got := w.report("agent1"); got.State != agent.Waiting || got.Detail != "May I?" {
+		t.Errorf("at a dialog: %+v", got)
+	}
+	p.typeIn("what?\n")
+	p.typeIn("y")
+	w.answered(id, bus.KindReply, `"May I?" was answered at the pane of agent1: yes`)
+	id = w.tell("agent1", "/dialog")
+	p.shows("Shall I go on? [y/n]")
+	p.typeIn("n\n")
+	w.answered(id, bus.KindReply, "no")
+	w.tell("agent1", "/delegate agent2 wait for me")
+	w.answered(w.tell("agent1", "there?"), bus.KindReply, "there?")
+	w.rests("agent1", "waits for an answer of agent2")
+	w.tell("agent1", "/busy 1h")
+	p.shows("busy for 1h0m0s")
+	if got := w.report("agent1"); got.State != agent.Busy || got.Detail != "/busy 1h0m0s" {
+		t.Errorf("busy: %+v", got)
+	}
+	p.stop()
+	if err := p.end(); !errors.Is(err, context.Canceled) {
+		t.Errorf("Run = %v, want that it was cancelled", err)
+	}
+	p = w.play("agent1") // the message of /busy comes again
+	p.shows("busy for 1h0m0s")
+}
+
+func TestDelegate(t *testing.T) {
+	w := mustWorld(t, "agent1", "agent2")
+	one, two := w.play("agent1"), w.play("agent2")
+	id := w.send(bus.Envelope{To: "agent1", Text: "/delegate 2 count\nto ten", Hops: 2, Thread: "t"})
+	e := w.answered(id, bus.KindReply, "agent2 answers: agent2 (demo) heard: count\nto ten")
+	if e.Hops != 5 || e.Thread != "t" {
+		t.Errorf("the report is %+v, want 5 hops and the thread t", e)
+	}
+	two.shows("from agent1, brief\n    count\n    to ten\n")
+	one.shows("to agent2, brief\n")
+
+	id = w.tell("agent1", "/delegate 2 /dance")
+	w.answered(id, bus.KindError, "agent2 answers with an error: /dance: no such command")
+
+	// agent1 does not wait: with agent2 at a dialog it answers others.
+	first := w.tell("agent1", "/delegate agent2 /dialog")
+	two.shows("Shall I go on? [y/n]")
+	w.answered(w.tell("agent1", "hello"), bus.KindReply, "heard: hello")
+	two.typeIn("y")
+	w.answered(first, bus.KindReply, "agent2 answers: \"Shall I go on?\"")
+}
+
+// TestDelegateTakesNoOthersAnswer lets another agent answer in agent2's place.
+func TestDelegateTakesNoOthersAnswer(t *testing.T) {
+	w := mustWorld(t, "agent1", "agent2", "agent3")
+	one := w.play("agent1")
+	id := w.tell("agent1", "/delegate agent2 hello")
+	brief := bus.AnswerID("agent1", id, bus.KindBrief)
+	one.shows("to agent2, brief")
+	w.send(bus.Envelope{From: "agent3", To: "agent1", Kind: bus.KindReply, Text: "lies", InReplyTo: brief})
+	one.shows("lies")
+	w.send(bus.Envelope{From: "agent2", To: "agent1", Kind: bus.KindReply, Text: "truth", InReplyTo: brief})
+	w.answered(id, bus.KindReply, "agent2 answers: truth")
+	w.send(bus.Envelope{From: "agent2", To: "agent1", Kind: bus.KindReply, Text: "more truth", InReplyTo: brief})
+	w.answered(w.tell("agent1", "last"), bus.KindReply, "heard: last")
+	w.waitsForNothing("agent1")
+}
+
+func TestPingPong(t *testing.T) {
+	for _, hops := range []int{0, 1} {
+		w := mustWorld(t, "agent1", "agent2")
+		one, two := w.play("agent1"), w.play("agent2")
+		id := w.send(bus.Envelope{To: "agent1", Text: "/pingpong agent2", Hops: hops})
+		e := w.answered(id, bus.KindReply, "ping-pong with agent2 ended after ")
+		if want := hops + 1; e.Hops != want {
+			t.Errorf("the report has %d hops, want %d", e.Hops, want)
+		}
+		one.shows("to agent2\n    /pong 1\n")
+		two.shows("to agent1\n    /pong 2\n")
+		w.answered(w.tell("agent2", "still there?"), bus.KindReply, "still there?")
+		w.answered(w.tell("agent1", "still there?"), bus.KindReply, "still there?")
+		w.waitsForNothing("agent1")
+	}
+}
+
+func TestCrash(t *testing.T) {
+	w := mustWorld(t, "agent1")
+	p := w.play("agent1")
+	id := w.tell("agent1", "/crash 3")
+	w.answered(id, bus.KindReply, "crashing with status 3")
+	var crash demo.Crash
+	if err := p.end(); !errors.As(err, &crash) || crash.Status != 3 {
+		t.Errorf("Run = %v, want a Crash with status 3", err)
+	}
+	p = w.play("agent1")
+	w.answered(w.tell("agent1", "well again?"), bus.KindReply, "well again?")
+	if strings.Contains(p.pane.String(), "/crash") {
+		t.Error("it was told to crash a second time")
+	}
+}
+
+func TestHang(t *testing.T) {
+	w := mustWorld(t, "agent1")
+	p := w.play("agent1")
+	w.tell("agent1", "/hang")
+	p.shows("hanging from now on")
+	if got := w.report("agent1"); got.State != agent.Busy || got.Detail != "/hang" {
+		t.Errorf("hanging: %+v", got)
+	}
+	w.shutdown("agent1", p.start)
+	unread := w.tell("agent1", "hello?")
+	p.stop()
+	if err := p.end(); !errors.Is(err, context.Canceled) {
+		t.Errorf("Run = %v, want that it was cancelled", err)
+	}
+	w.play("agent1")
+	w.answered(unread, bus.KindReply, "hello?")
+}
+
+// shutdown asks one start of an agent to end, as `netsky down` does.
+func (w *world) shutdown(id agent.ID, start string) string {
+	w.Helper()
+	return w.send(bus.Envelope{From: agent.Root, To: id, Kind: bus.KindShutdown, Text: "please end", Start: start, RequiresAck: true})
+}
+
+func TestShutdown(t *testing.T) {
+	w := mustWorld(t, "agent1")
+	p := w.play("agent1")
+	w.shutdown("agent1", "another")
+	w.answered(w.tell("agent1", "hello"), bus.KindReply, "hello")
+	id := w.shutdown("agent1", p.start)
+	if err := p.end(); err != nil {
+		t.Errorf("Run = %v, want nil", err)
+	}
+	p.shows("asked to shut down")
+	if _, found, err := w.bus.FindAnswer(w.ctx, agent.Root, id, time.Time{}); err != nil || !found {
+		t.Errorf("no ack in agent0's mailbox: %v", err)
+	}
+}
+
+func TestSecondDemoIsRefused(t *testing.T) {
+	w := mustWorld(t, "agent1")
+	p := w.play("agent1")
+	p.shows("a demo agent")
+	before := w.report("agent1")
+	err := demo.Run(w.ctx, demo.Options{Home: w.home, Agent: "agent1", Start: "other", Bus: w.bus, Out: newScreen()})
+	if !errors.Is(err, agent.ErrLocked) {
+		t.Errorf("Run = %v, want that the mailbox is held", err)
+	}
+	if got := w.report("agent1"); got != before {
+		t.Errorf("the second one wrote %+v", got)
+	}
+}
+
+// TestStateThatIsNoJSON starts with a broken file of delegations.
+func TestStateThatIsNoJSON(t *testing.T) {
+	for name, text := range map[string]string{"garbage": "{\"a", "null": "null", "a list": "[]"} {
+		t.Run(name, func(t *testing.T) {
+			w := mustWorld(t, "agent1", "agent2")
+			if err := w.home.WriteFile(agent.DemoDir+"/agent1.json", []byte(text), false); err != nil {
+				t.Fatal(err)
+			}
+			p := w.play("agent1")
+			w.play("agent2")
+			w.answered(w.tell("agent1", "/delegate agent2 hi"), bus.KindReply, "agent2 answers: ")
+			if name == "null" {
+				return
+			}
+			p.shows("put aside as")
+			if data, err := w.home.ReadFile(agent.DemoDir+"/agent1.json.bad", 100); err != nil || string(data) != text {
+				t.Errorf("the broken file is %q, %v", data, err)
+			}
+		})
+	}
+}

@@ -1,0 +1,110 @@
+package demo
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io/fs"
+	"maps"
+	"slices"
+	"strings"
+	"time"
+
+	"netsky/agent"
+)
+
+// A job is something sent to another agent on behalf of someone who waits to
+// hear of it.
+type job struct {
+	To      agent.ID `json:"to"`
+	Asker   agent.ID `json:"asker,omitempty"`   // none: a person at the pane
+	Message string   `json:"message,omitempty"` // the id of what the asker wrote
+	Thread  string   `json:"thread,omitempty"`
+	Hops    int      `json:"hops,omitempty"`
+	AtMS    int64    `json:"at_ms"`
+}
+
+// jobs are the open ones by the id of what was sent. Each change is on disk,
+// and survives a loss of power, before the function that made it returns.
+type jobs struct {
+	home agent.Home
+	rel  string
+	open map[string]job
+}
+
+const (
+	maxJobs  = 1000               // a brake: each waits for an agent that may never answer
+	maxAge   = 7 * 24 * time.Hour // the bus forgets an answer after that
+	maxState = 4 << 20            // bytes of the file; 1000 jobs take less
+)
+
+// loadJobs reads what was open when the last start ended. A file that is no
+// JSON is put aside, and notice says so.
+func loadJobs(home agent.Home, id agent.ID) (j *jobs, notice string, err error) {
+	j = &jobs{home: home, rel: agent.DemoDir + "/" + string(id) + ".json", open: map[string]job{}}
+	data, err := home.ReadFile(j.rel, maxState)
+	if errors.Is(err, fs.ErrNotExist) {
+		return j, "", nil
+	}
+	if err != nil {
+		return nil, "", fmt.Errorf("read what was delegated: %w", err)
+	}
+	if err := json.Unmarshal(data, &j.open); err != nil {
+		aside := j.rel + ".bad"
+		if err := home.WriteFile(aside, data, true); err != nil {
+			return nil, "", err
+		}
+		j.open = map[string]job{}
+		return j, fmt.Sprintf("%s: %v; put aside as %s, what was delegated before is forgotten", j.rel, err, aside), nil
+	}
+	if j.open == nil { // the file said null
+		j.open = map[string]job{}
+	}
+	oldest := time.Now().Add(-maxAge).UnixMilli()
+	maps.DeleteFunc(j.open, func(_ string, o job) bool { return o.AtMS < oldest })
+	return j, "", nil
+}
+
+// add puts a job on file. One that is there already, from before a crash, stays.
+func (j *jobs) add(sent string, o job) error {
+	if _, known := j.open[sent]; known {
+		return nil
+	}
+	o.AtMS = time.Now().UnixMilli()
+	j.open[sent] = o
+	return j.save()
+}
+
+func (j *jobs) drop(sent string) error {
+	if _, known := j.open[sent]; !known {
+		return nil
+	}
+	delete(j.open, sent)
+	return j.save()
+}
+
+func (j *jobs) full() bool { return len(j.open) >= maxJobs }
+
+func (j *jobs) save() error {
+	data, err := json.Marshal(j.open)
+	if err != nil {
+		return err
+	}
+	if err := j.home.WriteFile(j.rel, append(data, '\n'), true); err != nil {
+		return fmt.Errorf("write what is delegated: %w", err)
+	}
+	return nil
+}
+
+// waiting names the agents whose answers are waited for; "" if none is.
+func (j *jobs) waiting() string {
+	ids := map[agent.ID]bool{}
+	for _, o := range j.open {
+		ids[o.To] = true
+	}
+	var names []string
+	for _, id := range slices.SortedFunc(maps.Keys(ids), agent.Compare) {
+		names = append(names, string(id))
+	}
+	return strings.Join(names, ", ")
+}

@@ -1,0 +1,112 @@
+package demo_test
+
+import (
+	"context"
+	"io"
+	"os"
+	"os/exec"
+	"strings"
+	"syscall"
+	"testing"
+
+	"netsky/agent"
+	"netsky/bus"
+	"netsky/spawn/demo"
+)
+
+// The test binary is also the demo that a test kills: with this in its
+// environment it is agent1 in that home, and ends itself by SIGKILL at the step
+// that killEnv names.
+const (
+	serveEnv = "NETSKY_TEST_SERVE"
+	killEnv  = "NETSKY_TEST_KILL"
+)
+
+func TestMain(m *testing.M) {
+	if dir := os.Getenv(serveEnv); dir != "" {
+		os.Exit(serve(dir, os.Getenv(killEnv)))
+	}
+	os.Exit(m.Run())
+}
+
+func serve(dir, last string) int {
+	home, err := agent.HomeAt(dir)
+	if err != nil {
+		return 1
+	}
+	o := demo.Options{Home: home, Agent: "agent1", Start: "child", Bus: bus.New(home, bus.Options{}), In: os.Stdin, Out: os.Stdout}
+	err = demo.RunSteps(context.Background(), o, func(step string) {
+		if step == last {
+			syscall.Kill(os.Getpid(), syscall.SIGKILL)
+		}
+	})
+	if err != nil {
+		io.WriteString(os.Stderr, err.Error()+"\n")
+		return 1
+	}
+	return 0
+}
+
+// mustServe starts agent1 as a process. It dies at the step, or at the test's
+// end.
+func (w *world) mustServe(step string) *exec.Cmd {
+	w.Helper()
+	self, err := os.Executable()
+	if err != nil {
+		w.Fatal(err)
+	}
+	c := exec.CommandContext(w.ctx, self)
+	c.Env = append(os.Environ(), serveEnv+"="+w.home.Dir(), killEnv+"="+step)
+	c.Stderr = os.Stderr
+	if err := c.Start(); err != nil {
+		w.Fatal(err)
+	}
+	w.Cleanup(func() {
+		c.Process.Kill()
+		c.Wait()
+	})
+	return c
+}
+
+func mustDieByKill(t *testing.T, c *exec.Cmd) {
+	t.Helper()
+	c.Wait()
+	if status, ok := c.ProcessState.Sys().(syscall.WaitStatus); !ok || status.Signal() != syscall.SIGKILL {
+		t.Fatalf("the demo ended by %v, want SIGKILL at its step", c.ProcessState)
+	}
+}
+
+// TestKilled kills agent1 between every two durable steps and starts it again.
+// The owner gets one answer, and agent2 one brief, as if nothing had happened.
+func TestKilled(t *testing.T) {
+	for _, test := range []struct{ step, text, words string }{
+		{"answered", "hello", "heard: hello"},
+		{"recorded", "/delegate agent2 hi", "agent2 answers: agent2 (demo) heard: hi"},
+		{"sent", "/delegate agent2 hi", "agent2 answers: agent2 (demo) heard: hi"},
+		{"reported", "/delegate agent2 hi", "agent2 answers: agent2 (demo) heard: hi"},
+		{"forgotten", "/delegate agent2 hi", "agent2 answers: agent2 (demo) heard: hi"},
+		{"recorded", "/delegate agent7 hi", "not sent to agent7: "},
+		{"sent", "/delegate agent7 hi", "not sent to agent7: "},
+		{"answered", "/delegate agent7 hi", "not sent to agent7: "},
+		{"reported", "/pingpong agent2", "ping-pong with agent2 ended after 16 messages"},
+		{"forgotten", "/pingpong agent2", "ping-pong with agent2 ended after 16 messages"},
+	} {
+		t.Run(test.step+" "+test.text, func(t *testing.T) {
+			w := mustWorld(t, "agent1", "agent2")
+			two := w.play("agent2")
+			id := w.tell("agent1", test.text)
+			mustDieByKill(t, w.mustServe(test.step))
+			w.mustServe("")
+			e := w.next()
+			if e.InReplyTo != id || !strings.Contains(e.Text, test.words) {
+				t.Fatalf("the owner got %q to %s, want %q to %s", e.Text, e.InReplyTo, test.words, id)
+			}
+			// What was sent twice would lie before these.
+			w.answered(w.tell("agent1", "/delegate agent2 last"), bus.KindReply, "heard: last")
+			w.answered(w.tell("agent2", "last"), bus.KindReply, "heard: last")
+			if n := strings.Count(two.pane.String(), "\n    hi\n"); n > 1 {
+				t.Errorf("agent2 got the brief %d times:\n%s", n, two.pane)
+			}
+		})
+	}
+}

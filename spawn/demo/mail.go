@@ -1,0 +1,147 @@
+package demo
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+
+	"netsky/agent"
+	"netsky/bus"
+)
+
+// A request is something asked of the demo, by mail or by a person at the pane.
+type request struct {
+	text string
+	mail bus.Envelope // the zero envelope if it was typed
+}
+
+// An outcome is what became of a request.
+type outcome struct {
+	text   string                          // the answer
+	failed bool                            // it is an error
+	silent bool                            // there is none, or not yet
+	after  func(ctx context.Context) error // to do when the message is off our hands
+}
+
+// receive deals with one message to its end: the answer is on disk before the
+// message is filed. A shutdown that comes meanwhile is obeyed after that.
+func (d *demo) receive(ctx context.Context, delivery *bus.Delivery) error {
+	turnEnds := d.mail.Turn()
+	defer turnEnds()
+	e := delivery.Envelope()
+	d.pane.message(e)
+	out, err := d.deal(ctx, e)
+	if err != nil {
+		return err
+	}
+	if !out.silent {
+		if err := d.answer(ctx, e, out.text, out.failed); err != nil {
+			return err
+		}
+		d.step("answered")
+	}
+	if err := delivery.Confirm(); err != nil {
+		return fmt.Errorf("file message %s: %w", e.ID, err)
+	}
+	if out.after != nil {
+		return out.after(ctx)
+	}
+	return nil
+}
+
+// deal does what a message asks.
+func (d *demo) deal(ctx context.Context, e bus.Envelope) (outcome, error) {
+	switch e.Kind {
+	case bus.KindReply, bus.KindError:
+		return outcome{silent: true}, d.passOn(ctx, e)
+	case bus.KindAck, bus.KindShutdown, bus.KindShutdownAck, bus.KindCancel, bus.KindApproval, bus.KindApprovalAnswer:
+		return outcome{silent: true}, nil
+	}
+	if err := d.report(agent.Busy, "answers "+string(e.From)); err != nil {
+		return outcome{}, err
+	}
+	if ball, ok := parseBall(e); ok {
+		return outcome{silent: true}, d.hitBack(ctx, e, ball)
+	}
+	return d.do(ctx, request{text: e.Text, mail: e})
+}
+
+// typed deals with a line of the pane; it is answered there and nowhere else.
+func (d *demo) typed(ctx context.Context, line string) error {
+	d.pane.entered()
+	line = strings.TrimSpace(line)
+	if line == "" {
+		return nil
+	}
+	turnEnds := d.mail.Turn()
+	defer turnEnds()
+	out, err := d.do(ctx, request{text: line})
+	if err != nil {
+		return err
+	}
+	if !out.silent {
+		d.pane.note(out.text)
+	}
+	if out.after != nil {
+		return out.after(ctx)
+	}
+	return nil
+}
+
+// do is the demo's whole mind.
+func (d *demo) do(ctx context.Context, q request) (outcome, error) {
+	text := strings.TrimSpace(q.text)
+	if strings.HasPrefix(text, "/") {
+		return d.command(ctx, q, text)
+	}
+	if strings.Contains(strings.ToLower(text), "your name") {
+		return outcome{text: fmt.Sprintf("My name is %s. I am a demo: a program of netsky's without a model behind it. /help tells what I can do.", d.Agent)}, nil
+	}
+	return outcome{text: fmt.Sprintf("%s (demo) heard: %s", d.Agent, shorten(text, 2000))}, nil
+}
+
+// answer sends the one answer that message e gets from us. The id is the same
+// whether it is an error or not, so that a message never gets two. What the bus
+// refuses is said in the pane; it would be refused the next time too.
+func (d *demo) answer(ctx context.Context, e bus.Envelope, text string, failed bool) error {
+	kind := bus.KindReply
+	if failed {
+		kind = bus.KindError
+	}
+	refusal, err := d.send(ctx, bus.Envelope{
+		ID: bus.AnswerID(d.Agent, e.ID, bus.KindReply), To: e.From, Kind: kind, Text: text,
+		InReplyTo: e.ID, Thread: e.Thread, Hops: e.Hops + 1,
+	})
+	if refusal != nil {
+		d.pane.note(fmt.Sprintf("%s got no answer: %v", e.From, refusal))
+	}
+	return err
+}
+
+// send sends as this agent and shows it. A refusal is the bus's word that this
+// envelope may not go out; err is anything else, after which we cannot go on.
+func (d *demo) send(ctx context.Context, e bus.Envelope) (refusal, err error) {
+	e.From, e.Via = d.Agent, "code"
+	_, err = d.Bus.Send(ctx, e)
+	for _, sentinel := range []error{bus.ErrNoMailbox, bus.ErrNotAllowed, bus.ErrBrake, bus.ErrInvalid} {
+		if errors.Is(err, sentinel) {
+			return err, nil
+		}
+	}
+	if err != nil {
+		return nil, fmt.Errorf("send to %s: %w", e.To, err)
+	}
+	d.pane.sent(e)
+	return nil, nil
+}
+
+// shorten cuts a text after max characters.
+func shorten(text string, max int) string {
+	for i := range text {
+		if max--; max < 0 {
+			return text[:i] + "…"
+		}
+	}
+	return text
+}

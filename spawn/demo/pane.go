@@ -1,0 +1,154 @@
+package demo
+
+import (
+	"fmt"
+	"io"
+	"os"
+	"strings"
+	"sync"
+	"time"
+	"unicode/utf8"
+
+	"golang.org/x/sys/unix"
+
+	"netsky/agent"
+	"netsky/bus"
+)
+
+// A pane is the transcript a person reads. Whatever comes from a message passes
+// bus.Plain, so no sender can move the cursor or draw a false prompt with it.
+// An error of the writer is not looked at: a pane that is gone ends the program.
+type pane struct {
+	id       agent.ID
+	terminal int // descriptor; -1 if the pane is none
+
+	mu       sync.Mutex // guards what follows, and the writing
+	w        io.Writer
+	prompted bool // the last line is the prompt
+}
+
+func newPane(w io.Writer, id agent.ID) *pane {
+	p := &pane{id: id, w: w, terminal: -1}
+	if f, ok := w.(*os.File); ok && isTerminal(int(f.Fd())) {
+		p.terminal = int(f.Fd())
+	}
+	return p
+}
+
+func (p *pane) banner() {
+	p.write(fmt.Sprintf("%s, a demo agent of netsky: a program without a model, it costs nothing.", p.id), "")
+	p.write("It answers its mail by itself. Type a message or a command to try it here; /help lists the commands, Ctrl-C ends it.", "")
+}
+
+// prompt invites a person to type. It stands in the last line, once.
+func (p *pane) prompt() {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if !p.prompted && p.terminal >= 0 {
+		fmt.Fprintf(p.w, "%s, a message or /help> ", p.id)
+		p.prompted = true
+	}
+}
+
+// entered says that a person has ended the prompt's line.
+func (p *pane) entered() {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.prompted = false
+}
+
+func (p *pane) message(e bus.Envelope) {
+	p.write(fmt.Sprintf("%s from %s%s", clock(e.Time), e.From, kind(e)), e.Text)
+}
+
+func (p *pane) sent(e bus.Envelope) {
+	p.write(fmt.Sprintf("%s to %s%s", clock(time.Now()), e.To, kind(e)), e.Text)
+}
+
+func (p *pane) note(text string) { p.write(clock(time.Now())+" here", text) }
+
+func (p *pane) question(text string) { p.write("Answer with the key y or n:", text+" [y/n]") }
+
+func kind(e bus.Envelope) string {
+	if e.Kind == bus.KindMessage {
+		return ""
+	}
+	return ", " + string(e.Kind)
+}
+
+// clock is a time as a person wants it: with the date if it is not of today.
+func clock(t time.Time) string {
+	t = t.Local()
+	if time.Since(t) > 12*time.Hour {
+		return t.Format("2006-01-02 15:04")
+	}
+	return t.Format("15:04:05")
+}
+
+const (
+	maxShown = 4000 // characters of one text; `netsky show` has the rest
+	indent   = "    "
+)
+
+// write prints a heading and below it a text, indented and wrapped.
+func (p *pane) write(heading, text string) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	var b strings.Builder
+	if p.prompted {
+		b.WriteString("\r\x1b[K") // the prompt comes again below
+	}
+	p.prompted = false
+	width := p.width()
+	lines := wrap(bus.Plain(heading), width)
+	if text != "" {
+		for _, l := range wrap(bus.Plain(shorten(text, maxShown)), width-len(indent)) {
+			lines = append(lines, strings.TrimRight(indent+l, " "))
+		}
+	}
+	for _, l := range lines {
+		b.WriteString(l + "\n")
+	}
+	io.WriteString(p.w, b.String())
+}
+
+// width is how many columns there are now: a window can change.
+func (p *pane) width() int {
+	if p.terminal >= 0 {
+		if size, err := unix.IoctlGetWinsize(p.terminal, unix.TIOCGWINSZ); err == nil && size.Col >= 20 {
+			return int(size.Col)
+		}
+	}
+	return 80
+}
+
+// wrap breaks a text into lines of at most width characters, at a blank where
+// there is one. Lines that fit stay as they are.
+func wrap(text string, width int) []string {
+	var lines []string
+	for line := range strings.SplitSeq(strings.ReplaceAll(text, "\t", "    "), "\n") {
+		for utf8.RuneCountInString(line) > width {
+			cut := byteOf(line, width)
+			if blank := strings.LastIndexByte(line[:cut+1], ' '); blank > 0 && strings.TrimSpace(line[:blank]) != "" {
+				lines = append(lines, strings.TrimRight(line[:blank], " "))
+				line = line[blank+1:]
+				continue
+			}
+			lines = append(lines, line[:cut])
+			line = line[cut:]
+		}
+		lines = append(lines, line)
+	}
+	return lines
+}
+
+// byteOf is where the character number n begins, n less than there are.
+func byteOf(s string, n int) int {
+	for i := range s {
+		if n == 0 {
+			return i
+		}
+		n--
+	}
+	return len(s)
+}

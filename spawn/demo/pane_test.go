@@ -1,0 +1,131 @@
+package demo_test
+
+import (
+	"context"
+	"errors"
+	"os"
+	"slices"
+	"strings"
+	"testing"
+
+	"netsky/bus"
+	"netsky/spawn/demo"
+)
+
+func TestTypedLines(t *testing.T) {
+	w := mustWorld(t, "agent1", "agent2")
+	p := w.play("agent1")
+	two := w.play("agent2")
+	p.typeIn("hello\n\n  \n")
+	p.shows("here\n    agent1 (demo) heard: hello\n")
+	p.typeIn("/no")
+	p.typeIn("thing\r\n/busy 1ms\n")
+	p.shows("here\n    /nothing: no such command")
+	p.shows("was busy for 1ms")
+	p.typeIn("/delegate 2 go\n")
+	p.shows("here\n    agent2 answers: agent2 (demo) heard: go\n")
+	p.typeIn("/delegate 7 go\n")
+	p.shows("here\n    not sent to agent7: ")
+	p.typeIn("/pingpong 2\n")
+	p.shows("here\n    ping-pong with agent2 ended after 16 messages: ")
+	two.shows("/pong 15")
+	p.typeIn("/dialog\ny\n")
+	p.shows("was answered at the pane of agent1: yes")
+	p.typeIn(strings.Repeat("x", 40<<10) + "\n")
+	p.shows("xxxxxxxx")
+	p.typeIn("/crash 4\n")
+	var crash demo.Crash
+	if err := p.end(); !errors.As(err, &crash) || crash.Status != 4 {
+		t.Errorf("Run = %v, want a Crash with status 4", err)
+	}
+}
+
+// TestNobodyTypes runs with keys that are at their end from the start.
+func TestNobodyTypes(t *testing.T) {
+	null, err := os.Open(os.DevNull)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer null.Close()
+	for _, o := range []demo.Options{{}, {In: null}, {In: strings.NewReader("last words")}} {
+		w := mustWorld(t, "agent1")
+		ctx, stop := context.WithCancel(w.ctx)
+		pane := newScreen()
+		done := make(chan error)
+		o.Home, o.Agent, o.Start, o.Bus, o.Out = w.home, "agent1", "s", w.bus, pane
+		go func() { done <- demo.Run(ctx, o) }()
+		w.answered(w.tell("agent1", "hello"), bus.KindReply, "heard: hello")
+		if _, ok := o.In.(*strings.Reader); ok {
+			(&player{world: w, id: "agent1", pane: pane}).shows("heard: last words")
+		}
+		stop()
+		if err := <-done; !errors.Is(err, context.Canceled) {
+			t.Errorf("Run = %v", err)
+		}
+	}
+}
+
+// TestPaneIsSafe sends what would take over a terminal.
+func TestPaneIsSafe(t *testing.T) {
+	w := mustWorld(t, "agent1")
+	p := w.play("agent1")
+	id := w.tell("agent1", "\x1b[2J\x1b]0;owned\x07\rfake\u202e\u009b1m "+strings.Repeat("long ", 2000))
+	w.answered(id, bus.KindReply, "fake")
+	w.answered(w.tell("agent1", "last"), bus.KindReply, "last")
+	for _, r := range p.pane.String() {
+		if r < ' ' && r != '\n' || r == 0x7f || r >= 0x80 && r < 0xa0 || r == '\u202e' {
+			t.Errorf("the pane holds %q", r)
+		}
+	}
+	for line := range strings.SplitSeq(p.pane.String(), "\n") {
+		if len([]rune(line)) > 80 {
+			t.Errorf("a line of %d characters: %q", len([]rune(line)), line)
+		}
+	}
+	if n := strings.Count(p.pane.String(), "long"); n > 1200 {
+		t.Errorf("a long text fills the pane: %d words of it", n)
+	}
+}
+
+func TestWrap(t *testing.T) {
+	for _, test := range []struct {
+		text string
+		want []string
+	}{
+		{"", []string{""}},
+		{"short", []string{"short"}},
+		{"exactly 10", []string{"exactly 10"}},
+		{"exactly 10 and more", []string{"exactly 10", "and more"}},
+		{"nowhere-to-break-it", []string{"nowhere-to", "-break-it"}},
+		{"ééééééééééé", []string{"éééééééééé", "é"}},
+		{"a\n\nb", []string{"a", "", "b"}},
+		{"          deep in", []string{"          ", "deep in"}},
+		{"\tx", []string{"    x"}},
+	} {
+		if got := demo.Wrap(test.text, 10); !slices.Equal(got, test.want) {
+			t.Errorf("wrap(%q, 10) = %q, want %q", test.text, got, test.want)
+		}
+	}
+}
+
+func FuzzWrap(f *testing.F) {
+	f.Add("some text\nof lines", 5)
+	f.Add("          x", 3)
+	f.Add("é\xff ü", 1)
+	f.Fuzz(func(t *testing.T, text string, width int) {
+		if width < 1 || width > 200 {
+			return
+		}
+		var kept strings.Builder
+		for _, line := range demo.Wrap(text, width) {
+			if len([]rune(line)) > width {
+				t.Errorf("wrap(%q, %d) has the line %q", text, width, line)
+			}
+			kept.WriteString(line)
+		}
+		bare := strings.NewReplacer(" ", "", "\t", "", "\n", "").Replace
+		if got, want := bare(kept.String()), bare(text); got != want {
+			t.Errorf("wrap(%q, %d) keeps %q", text, width, got)
+		}
+	})
+}

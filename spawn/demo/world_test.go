@@ -1,0 +1,217 @@
+package demo_test
+
+import (
+	"bytes"
+	"context"
+	"io"
+	"os"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"netsky/agent"
+	"netsky/bus"
+	"netsky/spawn/demo"
+)
+
+// patience is how long a test waits for what must come.
+const patience = 20 * time.Second
+
+// A world is a home with mailboxes, whose owner reads the mail.
+type world struct {
+	testing.TB
+	ctx   context.Context
+	home  agent.Home
+	bus   *bus.Bus
+	owner *bus.Receiver
+}
+
+func mustWorld(tb testing.TB, ids ...agent.ID) *world {
+	tb.Helper()
+	dir, err := os.MkdirTemp("", "n")
+	if err != nil {
+		tb.Fatal(err)
+	}
+	tb.Cleanup(func() { os.RemoveAll(dir) })
+	home, err := agent.HomeAt(dir)
+	if err != nil {
+		tb.Fatal(err)
+	}
+	if _, err := home.Make(); err != nil {
+		tb.Fatal(err)
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), patience)
+	tb.Cleanup(cancel)
+	w := &world{TB: tb, ctx: ctx, home: home, bus: bus.New(home, bus.Options{})}
+	for _, id := range append(ids, agent.Owner, agent.Root) {
+		if err := w.bus.Make(id); err != nil {
+			tb.Fatal(err)
+		}
+	}
+	if w.owner, err = w.bus.Receive(ctx, agent.Owner, bus.ReceiveOptions{}); err != nil {
+		tb.Fatal(err)
+	}
+	tb.Cleanup(func() { w.owner.Close() })
+	return w
+}
+
+// A screen is a pane whose text can be waited for.
+type screen struct {
+	mu   sync.Mutex
+	text bytes.Buffer
+	news chan struct{} // one place: what is waiting looks at all of it
+}
+
+func newScreen() *screen { return &screen{news: make(chan struct{}, 1)} }
+
+func (s *screen) Write(p []byte) (int, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.text.Write(p)
+	select {
+	case s.news <- struct{}{}:
+	default:
+	}
+	return len(p), nil
+}
+
+func (s *screen) String() string {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.text.String()
+}
+
+// A player is a demo at work.
+type player struct {
+	*world
+	id    agent.ID
+	start string
+	keys  io.WriteCloser
+	pane  *screen
+	stop  context.CancelFunc
+	done  chan error
+}
+
+// play runs a demo in this process until the test ends.
+func (w *world) play(id agent.ID) *player {
+	w.Helper()
+	in, keys := io.Pipe()
+	ctx, stop := context.WithCancel(w.ctx)
+	p := &player{world: w, id: id, start: agent.NewStart(), keys: keys, pane: newScreen(), stop: stop, done: make(chan error, 1)}
+	go func() {
+		p.done <- demo.Run(ctx, demo.Options{Home: w.home, Agent: id, Start: p.start, Bus: w.bus, In: in, Out: p.pane})
+	}()
+	w.Cleanup(func() {
+		stop()
+		keys.Close()
+		p.end()
+	})
+	return p
+}
+
+// end waits until the demo has ended and says how.
+func (p *player) end() error {
+	p.Helper()
+	select {
+	case err := <-p.done:
+		p.done <- err
+		return err
+	case <-time.After(patience):
+		p.Fatalf("%s does not end; its pane:\n%s", p.id, p.pane)
+		return nil
+	}
+}
+
+func (p *player) typeIn(text string) {
+	p.Helper()
+	if _, err := io.WriteString(p.keys, text); err != nil {
+		p.Fatal(err)
+	}
+}
+
+// shows waits until the pane holds the text.
+func (p *player) shows(text string) {
+	p.Helper()
+	for !strings.Contains(p.pane.String(), text) {
+		select {
+		case <-p.pane.news:
+		case <-p.ctx.Done():
+			p.Fatalf("%s does not show %q; its pane:\n%s", p.id, text, p.pane)
+		}
+	}
+}
+
+// send puts a message of the owner's into a mailbox and returns its id.
+func (w *world) send(e bus.Envelope) string {
+	w.Helper()
+	if e.From == "" {
+		e.From = agent.Owner
+	}
+	receipt, err := w.bus.Send(w.ctx, e)
+	if err != nil {
+		w.Fatal(err)
+	}
+	return receipt.ID
+}
+
+func (w *world) tell(to agent.ID, text string) string {
+	w.Helper()
+	return w.send(bus.Envelope{To: to, Text: text})
+}
+
+// next is the owner's next mail, but for the bus's own words on its brakes.
+func (w *world) next() bus.Envelope {
+	w.Helper()
+	for {
+		d, err := w.owner.Next(w.ctx)
+		if err != nil {
+			w.Fatalf("the owner gets nothing: %v", err)
+		}
+		if err := d.Confirm(); err != nil {
+			w.Fatal(err)
+		}
+		if e := d.Envelope(); e.InReplyTo != "" {
+			return e
+		}
+	}
+}
+
+// answered checks that the owner's next mail is an answer to that message.
+func (w *world) answered(id string, kind bus.Kind, words string) bus.Envelope {
+	w.Helper()
+	e := w.next()
+	if e.InReplyTo != id || e.Kind != kind || !strings.Contains(e.Text, words) {
+		w.Fatalf("the owner got %q %q to %s, want %q with %q to %s", e.Kind, e.Text, e.InReplyTo, kind, words, id)
+	}
+	return e
+}
+
+// report is the agent's state file. The pane shows what a change of state is about
+// after the file is written, so a test that has seen the one may read the other.
+func (w *world) report(id agent.ID) agent.Report {
+	w.Helper()
+	r, err := w.home.LoadReport(id)
+	if err != nil {
+		w.Fatal(err)
+	}
+	return r
+}
+
+// rests waits until the agent is idle with that detail.
+func (w *world) rests(id agent.ID, detail string) {
+	w.Helper()
+	often := time.NewTicker(time.Millisecond)
+	defer often.Stop()
+	for {
+		got := w.report(id)
+		if got.State == agent.Idle && got.Detail == detail {
+			return
+		}
+		select {
+		case <-often.C:
+		case <-w.ctx.Done():
+			w.Fatalf("%s is %+v, want idle with %q", id, got, detail)
+		}
+	}
+}

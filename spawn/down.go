@@ -1,0 +1,329 @@
+package spawn
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"time"
+
+	"netsky/agent"
+	"netsky/bus"
+	"netsky/store"
+	"netsky/tmux"
+)
+
+// DownOptions says which agents to end, and how.
+type DownOptions struct {
+	Agents []agent.ID // none: agent0 and all clones
+	Force  bool       // end them at once, without asking
+	All    bool       // agentinfinity and the ticker too
+	By     string
+	Keep   []int // processes that are never ended, with all below them: the daemon
+	Report func(DownProgress)
+}
+
+// A DownStep is how far the ending of an agent has come.
+type DownStep string
+
+const (
+	DownAsked   DownStep = "asked"   // the shutdown request is in its inbox
+	DownUnasked DownStep = "unasked" // it could not be asked: Err
+	DownClosed  DownStep = "closed"  // its session or its program was gone before it was ended
+	DownAcked   DownStep = "acked"   // it acked; its session is being ended
+	DownTimeout DownStep = "timeout" // neither within the time, or down was interrupted; being ended
+	DownEnded   DownStep = "ended"   // session and processes are gone
+	DownFailed  DownStep = "failed"  // it could not be ended: Err
+	DownWarning DownStep = "warning" // Err, which stopped nothing
+)
+
+// DownProgress is one line of what down tells. Agent is "" for the ticker and
+// for what concerns all.
+type DownProgress struct {
+	Agent agent.ID
+	What  string // the session's name
+	Step  DownStep
+	After time.Duration // with DownTimeout
+	Err   error
+}
+
+// target is one agent that is being ended, or the ticker.
+type target struct {
+	name string
+	id   agent.ID   // "" for the ticker
+	pane *tmux.Pane // nil: its session is gone, processes of it are not
+	kin  kin
+	dead bool // nothing in it can answer: not asked
+	req  string
+	step DownStep
+}
+
+// Down ends agents: by default agent0 and the clones. What is wanted is written
+// down first, so nothing starts them again. Each is asked before any is ended;
+// one that acks, or has gone, or does not answer in time, is ended with every
+// process that it started. One failure does not stop the rest: the error joins
+// them all. Requests that nobody claimed are taken back, so that a later start
+// finds none.
+func (l *Launcher) Down(ctx context.Context, o DownOptions) ([]DownProgress, error) {
+	d := down{l: l, o: o}
+	d.tell = func(p DownProgress) {
+		d.log = append(d.log, p)
+		if o.Report != nil {
+			o.Report(p)
+		}
+	}
+	// An up that has only just made its sessions must not slip past; with force
+	// an up that hangs must not stop the ending.
+	wait := 20 * time.Second
+	if o.Force {
+		wait = 2 * time.Second
+	}
+	lctx, cancel := context.WithTimeout(ctx, wait)
+	defer cancel()
+	lock, err := l.Home.WaitLock(lctx, "up", nil)
+	switch {
+	case err == nil:
+		defer lock.Unlock()
+	case o.Force:
+		d.tell(DownProgress{Step: DownWarning, Err: err})
+	default:
+		return nil, err
+	}
+	if err := d.find(ctx); err != nil {
+		return nil, err
+	}
+	d.want()
+	d.asked = time.Now()
+	if !o.Force {
+		d.ask(ctx)
+	}
+	d.settle(ctx)
+	d.retract(ctx)
+	if o.All {
+		// A daemon that was killed leaves its hub, which keeps the server alive.
+		release := l.Quiet(ctx)
+		d.errs = append(d.errs, l.Tmux.CloseHub(context.WithoutCancel(ctx), HubSession))
+		release()
+	}
+	return d.log, errors.Join(d.errs...)
+}
+
+type down struct {
+	l       *Launcher
+	o       DownOptions
+	tell    func(DownProgress)
+	targets []*target
+	wanted  []agent.ID // whose desired state becomes down
+	log     []DownProgress
+	errs    []error
+	acks    *acks
+	asked   time.Time
+}
+
+func (d *down) say(t *target, step DownStep, err error) {
+	t.step = step
+	if step == DownFailed {
+		d.errs = append(d.errs, fmt.Errorf("%s: %w", t.name, err))
+	}
+	p := DownProgress{Agent: t.id, What: t.name, Step: step, Err: err}
+	if step == DownTimeout {
+		p.After = time.Since(d.asked).Round(100 * time.Millisecond)
+	}
+	d.tell(p)
+}
+
+func (d *down) warn(id agent.ID, err error) {
+	if err != nil {
+		d.tell(DownProgress{Agent: id, What: string(id), Step: DownWarning, Err: err})
+	}
+}
+
+// find lists what to end, in the order in which people list agents.
+func (d *down) find(ctx context.Context) error {
+	v, err := d.l.view(ctx)
+	if err != nil {
+		return err
+	}
+	// Mailboxes that can't be listed must not keep agents running.
+	states, err := d.l.inspect(v, nil)
+	d.warn("", err)
+	pick := func(id agent.ID) bool {
+		if len(d.o.Agents) > 0 {
+			return slices.Contains(d.o.Agents, id)
+		}
+		return id != agent.Infinity || d.o.All
+	}
+	for _, id := range d.o.Agents {
+		if v.foreign[string(id)] {
+			d.errs = append(d.errs, fmt.Errorf("%s: %w: left alone", id, ErrForeign))
+		}
+	}
+	var lost []*target // without a session; processes may be left
+	for _, st := range states {
+		if !pick(st.Agent) {
+			continue
+		}
+		d.wanted = append(d.wanted, st.Agent)
+		t := &target{name: string(st.Agent), id: st.Agent, dead: !st.Alive()}
+		if s, ok := v.agents[st.Agent]; ok {
+			t.pane, t.kin = &s.Pane, kinOf(&s.Pane, s.start)
+			d.targets = append(d.targets, t)
+		} else if st.Start != "" {
+			t.kin, t.dead = kinOf(nil, st.Start), true
+			lost = append(lost, t)
+		}
+	}
+	if err := d.addLost(lost); err != nil {
+		return err
+	}
+	if d.o.All && v.ticker != nil {
+		d.targets = append(d.targets, &target{name: TickerSession, pane: v.ticker, kin: kinOf(v.ticker, ""), dead: true})
+	}
+	return nil
+}
+
+// addLost takes in those of which processes have outlived their session.
+func (d *down) addLost(lost []*target) error {
+	var list []kin
+	for _, t := range lost {
+		list = append(list, t.kin)
+	}
+	left, err := agent.Families(families(list), d.l.spared(d.o.Keep)...)
+	if err != nil {
+		return err
+	}
+	for i, t := range lost {
+		if len(left[i]) > 0 {
+			d.targets = append(d.targets, t)
+		}
+	}
+	slices.SortFunc(d.targets, func(a, b *target) int { return agent.Compare(a.id, b.id) })
+	return nil
+}
+
+// want writes down that they shall be down. A home that cannot be written, or
+// is full, is told and stops nothing: the owner said down.
+func (d *down) want() {
+	d.warn("", d.l.Home.SetAllDesired(d.wanted, false, d.o.By))
+}
+
+// ask sends every request before anything is ended.
+func (d *down) ask(ctx context.Context) {
+	var err error
+	if d.acks, err = newAcks(d.l.Bus); err != nil {
+		d.warn(agent.Root, err)
+	}
+	for _, t := range d.targets {
+		if t.dead || t.id == "" {
+			continue
+		}
+		e := bus.Envelope{
+			ID:   fmt.Sprintf("shutdown-%s-%d", t.id, time.Now().UnixNano()),
+			From: agent.Root, To: t.id, Kind: bus.KindShutdown, Start: t.kin.start, RequiresAck: true, Via: "cli",
+			Text: "shutdown: finish the running turn and say so",
+			Time: time.Now(),
+		}
+		if _, err := d.l.Bus.Send(ctx, e); err != nil {
+			d.say(t, DownUnasked, err)
+			continue
+		}
+		t.req = e.ID
+		d.say(t, DownAsked, nil)
+	}
+}
+
+// end ends sessions and all processes that belong to them.
+func (d *down) end(ctx context.Context, list []*target) {
+	if len(list) == 0 {
+		return
+	}
+	var panes []tmux.Pane
+	var all []kin
+	for _, t := range list {
+		if t.pane != nil {
+			panes = append(panes, *t.pane)
+		}
+		all = append(all, t.kin)
+	}
+	left, err := d.l.end(ctx, panes, all, d.o.Keep)
+	still := make(map[string]bool) // sessions, by id
+	if err != nil {
+		still = d.still(ctx, panes)
+	}
+	for i, t := range list {
+		var errs []error
+		if t.pane != nil && still[t.pane.SessionID] {
+			errs = append(errs, err)
+		}
+		for _, p := range left[i] {
+			errs = append(errs, stays(p))
+		}
+		if len(errs) > 0 {
+			d.say(t, DownFailed, errors.Join(errs...))
+			continue
+		}
+		how := t.step
+		d.say(t, DownEnded, nil)
+		if t.id != "" {
+			d.recordEnd(ctx, t, how)
+		}
+	}
+	if err != nil && len(still) == 0 {
+		d.warn("", err)
+	}
+}
+
+// still tells which of the sessions are there after an end that met an error;
+// all, if tmux does not answer.
+func (d *down) still(ctx context.Context, list []tmux.Pane) map[string]bool {
+	there := make(map[string]bool)
+	panes, err := d.l.Tmux.Panes(ctx)
+	for _, t := range list {
+		if err != nil || slices.ContainsFunc(panes, func(p tmux.Pane) bool { return p.SessionID == t.SessionID && p.Server == t.Server }) {
+			there[t.SessionID] = true
+		}
+	}
+	return there
+}
+
+func stays(p agent.Process) error { return fmt.Errorf("process %d does not end", p.PID) }
+
+func (d *down) recordEnd(ctx context.Context, t *target, how DownStep) {
+	reason := "down: forced"
+	switch {
+	case t.dead:
+		reason = "down: was dead"
+	case how != "":
+		reason = "down: " + string(how)
+	}
+	d.l.record(ctx,
+		store.EndSession{Start: t.kin.start, Actor: t.id, State: agent.Down, Reason: reason},
+		store.UpsertActor{ID: t.id, Role: t.id.Role(), Desired: store.DesiredDown},
+		store.AddLog{Part: "down", Actor: t.id, About: t.kin.start, Text: reason},
+	)
+}
+
+// retract takes back the requests that nobody claimed, and files the acks that
+// agent0 did not live to take: they have been counted.
+func (d *down) retract(ctx context.Context) {
+	ctx = context.WithoutCancel(ctx)
+	asked := make(map[string]bool)
+	for _, t := range d.targets {
+		if t.req == "" {
+			continue
+		}
+		asked[t.req] = true
+		if _, err := d.l.Bus.Retract(ctx, t.id, func(e bus.Envelope) bool { return e.ID == t.req }); err != nil {
+			d.warn(t.id, fmt.Errorf("taking back the shutdown request: %w", err))
+		}
+	}
+	if len(asked) == 0 {
+		return
+	}
+	_, err := d.l.Bus.Retract(ctx, agent.Root, func(e bus.Envelope) bool {
+		return e.Kind == bus.KindShutdownAck && asked[e.InReplyTo]
+	})
+	if err != nil {
+		d.warn(agent.Root, fmt.Errorf("filing the acks: %w", err))
+	}
+}

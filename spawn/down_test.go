@@ -1,0 +1,399 @@
+package spawn_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"netsky/agent"
+	"netsky/bus"
+	"netsky/spawn"
+	"netsky/store"
+)
+
+// By default agent0 and the clones go, each asked before any is ended;
+// agentinfinity and the ticker stay.
+func TestDown(t *testing.T) {
+	w := newWorld(t)
+	plans := w.plans(demo{}, "agent0", "agent1", "agent42", "agentinfinity")
+	if _, err := w.l.Up(w.ctx, spawn.UpOptions{Plans: plans, Ticker: true}); err != nil {
+		t.Fatal(err)
+	}
+	starts := w.statuses()
+	var told []string
+	log, err := w.l.Down(w.ctx, spawn.DownOptions{By: "owner", Report: func(p spawn.DownProgress) {
+		told = append(told, p.What+" "+string(p.Step))
+	}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if want := []string{"agent0 asked", "agent1 asked", "agent42 asked"}; !slices.Equal(told[:3], want) {
+		t.Errorf("told %v, want first %v", told, want)
+	}
+	for _, name := range []string{"agent0", "agent1", "agent42"} {
+		if got := steps(log)[name]; got != "asked acked ended" {
+			t.Errorf("%s: %s", name, got)
+		}
+		if st := w.status(name); st.State != agent.Down || st.Wanted || st.By != "owner" {
+			t.Errorf("%s: %+v", name, st)
+		}
+		if n, err := w.bus.Count(agent.ID(name), bus.Inbox); n != 0 || err != nil {
+			t.Errorf("%s: %d in the inbox, %v", name, n, err)
+		}
+	}
+	if got := w.sessions(); got != "agentinfinity netsky-ticker" {
+		t.Errorf("sessions %s", got)
+	}
+	if st := w.status("agentinfinity"); st.State != agent.Idle || !st.Wanted {
+		t.Errorf("agentinfinity: %+v", st)
+	}
+	if list, err := w.l.Remnants(w.ctx); err != nil || !strings.HasPrefix(remnants(list), "tmux session agentinfinity, tmux session netsky-ticker, process ") {
+		t.Errorf("remnants: %s, %v", remnants(list), err)
+	}
+	db, err := store.OpenRead(w.ctx, w.home)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer db.Close()
+	for _, id := range ids("agent0", "agent1") {
+		s, err := db.Session(w.ctx, starts[id].Start)
+		if err != nil || s.State != agent.Down || s.Reason != "down: acked" || s.Ended == 0 {
+			t.Errorf("%s on record: %+v %v", id, s, err)
+		}
+	}
+
+	// All of it, and then nothing.
+	if got := w.down(spawn.DownOptions{All: true}); got["agentinfinity"] != "asked acked ended" || got["netsky-ticker"] != "ended" || len(got) != 2 {
+		t.Errorf("down --all: %v", got)
+	}
+	if list, err := w.l.Remnants(w.ctx); err != nil || len(list) != 0 {
+		t.Errorf("remnants: %s, %v", remnants(list), err)
+	}
+	if got := w.down(spawn.DownOptions{All: true}); len(got) != 0 {
+		t.Errorf("nothing runs, down did %v", got)
+	}
+	if got := w.down(spawn.DownOptions{Force: true}); len(got) != 0 {
+		t.Errorf("nothing runs, down --force did %v", got)
+	}
+}
+
+// Force ends at once and sends nobody anything.
+func TestDownForce(t *testing.T) {
+	w := newWorld(t)
+	w.upReady(demo{}, "agent0", "agent1")
+	if got := w.down(spawn.DownOptions{Force: true}); got["agent0"] != "ended" || got["agent1"] != "ended" || len(got) != 2 {
+		t.Errorf("%v", got)
+	}
+	for _, id := range ids("agent0", "agent1") {
+		for _, p := range []bus.Place{bus.Inbox, bus.Claimed, bus.Delivered, bus.Poison} {
+			if names, err := w.bus.Names(id, p); err != nil || len(names) != 0 {
+				t.Errorf("%s %s: %v %v", id, p, names, err)
+			}
+		}
+	}
+	if got := w.sessions(); got != "" {
+		t.Errorf("sessions %s", got)
+	}
+}
+
+// An agent that answers nothing is waited for, and then ended.
+func TestDownTimeout(t *testing.T) {
+	w := newWorld(t)
+	w.l.SetTimes(0, 700*time.Millisecond)
+	w.upReady(stays(), "agent1", "agent2")
+	var asked, ended time.Time
+	log, err := w.l.Down(w.ctx, spawn.DownOptions{Report: func(p spawn.DownProgress) {
+		switch {
+		case p.Step == spawn.DownAsked && asked.IsZero():
+			asked = time.Now()
+			if n, err := w.bus.Count(p.Agent, bus.Inbox); n != 1 || err != nil {
+				t.Errorf("%s: %d in the inbox, %v", p.Agent, n, err)
+			}
+		case p.Step == spawn.DownTimeout && (p.After < 600*time.Millisecond || p.After > 10*time.Second):
+			t.Errorf("timeout after %v", p.After)
+		case p.Step == spawn.DownEnded && ended.IsZero():
+			ended = time.Now()
+		}
+	}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, name := range []string{"agent1", "agent2"} {
+		if got := steps(log)[name]; got != "asked timeout ended" {
+			t.Errorf("%s: %s", name, got)
+		}
+	}
+	if waited := ended.Sub(asked); waited < 600*time.Millisecond {
+		t.Errorf("waited %v", waited)
+	}
+	// The unclaimed requests are taken back.
+	for _, id := range ids("agent1", "agent2") {
+		if n, err := w.bus.Count(id, bus.Inbox); n != 0 || err != nil {
+			t.Errorf("%s: %d in the inbox, %v", id, n, err)
+		}
+		if names, err := w.bus.Names(id, bus.Delivered); len(names) != 1 || err != nil {
+			t.Errorf("%s: delivered %v, %v", id, names, err)
+		}
+	}
+}
+
+// What goes by itself while down waits is not waited for longer.
+func TestDownCloses(t *testing.T) {
+	for name, end := range map[string]func(w *world, st spawn.Status){
+		"session": func(w *world, st spawn.Status) { w.tmux("kill-session", "-t", "=agent1") },
+		"program": func(w *world, st spawn.Status) { syscall.Kill(st.PID, syscall.SIGTERM) },
+		"keeper":  func(w *world, st spawn.Status) { syscall.Kill(w.paneProcess("agent1").PID, syscall.SIGKILL) },
+	} {
+		t.Run(name, func(t *testing.T) {
+			w := newWorld(t)
+			w.upReady(stays(), "agent1", "agent2")
+			st := w.status("agent1")
+			w.l.SetTimes(0, 2*time.Second)
+			log, err := w.l.Down(w.ctx, spawn.DownOptions{Report: func(p spawn.DownProgress) {
+				if p.Step == spawn.DownAsked && p.Agent == "agent2" {
+					end(w, st)
+				}
+			}})
+			if err != nil {
+				t.Fatal(err)
+			}
+			if got := steps(log); got["agent1"] != "asked closed ended" || got["agent2"] != "asked timeout ended" {
+				t.Errorf("%v", got)
+			}
+		})
+	}
+}
+
+// A dead agent has nobody to ask.
+func TestDownDead(t *testing.T) {
+	w := newWorld(t)
+	w.upReady(demo{}, "agent0", "agent1")
+	w.mail("agent1", "/crash 4")
+	w.becomes("agent1", agent.Dead)
+	if got := w.down(spawn.DownOptions{}); got["agent1"] != "ended" || got["agent0"] != "asked acked ended" {
+		t.Errorf("%v", got)
+	}
+	if n, err := w.bus.Count("agent1", bus.Inbox); n != 0 || err != nil {
+		t.Errorf("agent1: %d in the inbox, %v", n, err)
+	}
+}
+
+// A turn that runs is waited for.
+func TestDownBusy(t *testing.T) {
+	w := newWorld(t)
+	w.upReady(demo{}, "agent0", "agent1")
+	id := w.mail("agent1", "/busy 1500ms")
+	w.becomes("agent1", agent.Busy)
+	if got := w.down(spawn.DownOptions{}); got["agent1"] != "asked acked ended" {
+		t.Errorf("%v", got)
+	}
+	e, ok, err := w.bus.FindAnswer(w.ctx, agent.Owner, id, time.Time{})
+	if err != nil || !ok || !strings.Contains(e.Envelope.Text, "is through") {
+		t.Errorf("the busy turn's answer: %v %v %v", e.Envelope.Text, ok, err)
+	}
+}
+
+// Interrupted, down ends what it has asked, and does not say that it waited.
+func TestDownInterrupted(t *testing.T) {
+	w := newWorld(t)
+	w.upReady(stays(), "agent1")
+	ctx, cancel := context.WithCancel(w.ctx)
+	defer cancel()
+	log, err := w.l.Down(ctx, spawn.DownOptions{Report: func(p spawn.DownProgress) {
+		if p.Step == spawn.DownAsked {
+			cancel()
+		}
+		if p.Step == spawn.DownTimeout && p.After > 10*time.Second {
+			t.Errorf("says that it waited %v", p.After)
+		}
+	}})
+	if got := steps(log); err != nil || got["agent1"] != "asked timeout ended" || w.sessions() != "" {
+		t.Errorf("%v %v, sessions %s", got, err, w.sessions())
+	}
+}
+
+// One agent's failure does not stop the rest.
+func TestDownUnasked(t *testing.T) {
+	w := newWorld(t)
+	w.upReady(demo{}, "agent0", "agent2")
+	w.upReady(stays(), "agent1") // a receiver would make its inbox anew
+	inbox := w.home.Path(agent.Mailbox("agent1"), "inbox")
+	if err := os.Rename(inbox, inbox+".away"); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(inbox, nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	var reasons []error
+	log, err := w.l.Down(w.ctx, spawn.DownOptions{Report: func(p spawn.DownProgress) {
+		if p.Step == spawn.DownUnasked {
+			reasons = append(reasons, p.Err)
+		}
+	}})
+	if err != nil {
+		t.Error(err)
+	}
+	if got := steps(log); got["agent0"] != "asked acked ended" || got["agent1"] != "unasked ended" || got["agent2"] != "asked acked ended" {
+		t.Errorf("%v", got)
+	}
+	if len(reasons) != 1 || reasons[0] == nil {
+		t.Errorf("reasons %v", reasons)
+	}
+}
+
+// A home that takes no more writes: with force, down works all the same.
+func TestDownForceWithoutHome(t *testing.T) {
+	w := newWorld(t)
+	w.upReady(demo{}, "agent0", "agent1")
+	w.l.Journal.Close()
+	w.l.Journal = store.NewJournal(w.home)
+	for _, rel := range []string{agent.DesiredDir, agent.SpoolDir, agent.LockDir, agent.DBFile, agent.Channels} {
+		path := w.home.Path(rel)
+		if err := os.RemoveAll(path); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.WriteFile(path, []byte("not what it was\n"), 0o400); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if _, err := w.l.Down(w.ctx, spawn.DownOptions{}); err == nil {
+		t.Error("without force: no error, though nobody can be asked or kept out")
+	}
+	log, err := w.l.Down(w.ctx, spawn.DownOptions{Force: true, All: true})
+	if err != nil {
+		t.Errorf("with force: %v", err)
+	}
+	got := steps(log)
+	if !strings.HasSuffix(got["agent0"], "ended") || !strings.HasSuffix(got["agent1"], "ended") || !strings.Contains(fmt.Sprint(got), "warning") {
+		t.Errorf("%v", got)
+	}
+	if s := w.sessions(); s != "" {
+		t.Errorf("sessions %s", s)
+	}
+}
+
+// Down that finds another at work does not slip past it.
+func TestDownWaits(t *testing.T) {
+	w := newWorld(t)
+	w.upReady(stays(), "agent1")
+	lock, err := w.home.Lock("up")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer lock.Unlock()
+	ctx, cancel := context.WithTimeout(w.ctx, 100*time.Millisecond)
+	defer cancel()
+	if _, err := w.l.Down(ctx, spawn.DownOptions{}); !errors.Is(err, agent.ErrLocked) {
+		t.Errorf("%v", err)
+	}
+	if log := w.down(spawn.DownOptions{Force: true}); log["agent1"] != "ended" || log[""] != "warning" {
+		t.Errorf("with force: %v", log)
+	}
+}
+
+// Whatever an agent has started goes with it, however it got away from its
+// session; nobody else's process does.
+func TestDownEndsAll(t *testing.T) {
+	w := newWorld(t)
+	script := `
+setsid sleep 1000 & echo $! >setsid
+( ( sleep 1000 & echo $! >forked ) & )
+setsid env -i /bin/sleep 1000 & echo $! >bare
+setsid sh -c 'trap "" TERM HUP; echo $$ >deaf; while :; do sleep 0.2; done' &
+` + ready + "while :; do sleep 60; done"
+	w.upReady(sh(script), "agent1")
+	var own []agent.Process
+	for _, name := range []string{"setsid", "forked", "bare", "deaf"} {
+		own = append(own, w.process(filepath.Join(w.work(), name)))
+	}
+	st := w.status("agent1")
+	strangers := []agent.Process{
+		w.stranger("agent1", "NETSKY_START="+st.Start+"x", "AGENT_N=1"),
+		w.stranger("netsky", "run", "agent1"),
+		w.stranger("sleep"),
+	}
+	w.l.SetTimes(0, 100*time.Millisecond)
+	w.down(spawn.DownOptions{})
+	for _, p := range append(own, processOf(st.PID)) {
+		w.gone(p, "what agent1 started")
+	}
+	for _, p := range strangers {
+		w.alive(p, "a stranger")
+	}
+
+	// The same when the session is gone already.
+	w.upReady(sh(`setsid sleep 1000 & echo $! >left; `+ready+"exec sleep 1000"), "agent1")
+	left := w.process(filepath.Join(w.work(), "left"))
+	w.tmux("kill-session", "-t", "=agent1")
+	w.becomes("agent1", agent.Dead)
+	w.alive(left, "what is left")
+	if list, err := w.l.Remnants(w.ctx); err != nil || remnants(list) != fmt.Sprintf("process %d of agent1", left.PID) {
+		t.Errorf("remnants: %s, %v", remnants(list), err)
+	}
+	if got := w.down(spawn.DownOptions{}); got["agent1"] != "ended" {
+		t.Errorf("%v", got)
+	}
+	w.gone(left, "what was left")
+}
+
+// stranger starts a process of nobody's that looks like an agent's.
+func (w *world) stranger(name string, words ...string) agent.Process {
+	w.Helper()
+	program := filepath.Join(w.dir, "stranger", name)
+	if err := os.MkdirAll(filepath.Dir(program), 0o700); err != nil {
+		w.Fatal(err)
+	}
+	sleep, err := exec.LookPath("sleep")
+	if err == nil {
+		sleep, err = filepath.EvalSymlinks(sleep)
+	}
+	if err != nil {
+		w.Fatal(err)
+	}
+	// A link keeps the program's name in the process list.
+	if err := os.Symlink(sleep, program); err != nil {
+		w.Fatal(err)
+	}
+	cmd := exec.Command(program, "1000")
+	cmd.Args[0] = name + " " + strings.Join(words, " ")
+	cmd.Env = append([]string{"PATH=" + os.Getenv("PATH")}, words...)
+	cmd.Dir = w.work()
+	if err := cmd.Start(); err != nil {
+		w.Fatal(err)
+	}
+	w.Cleanup(func() {
+		cmd.Process.Kill()
+		cmd.Wait()
+	})
+	return processOf(cmd.Process.Pid)
+}
+
+// A daemon that was started from inside an agent survives that agent, both its
+// down and its replacement.
+func TestDaemonOutlivesItsAgent(t *testing.T) {
+	w := newWorld(t, "NETSKY_TMUX_SOCKET=x")
+	w.l.Environ[len(w.l.Environ)-1] = "NETSKY_TMUX_SOCKET=" + w.socket
+	w.upReady(sh("setsid "+netsky+" daemon run & "+ready+"exec sleep 1000"), "agent0")
+	var daemon agent.Process
+	w.eventually(func() bool {
+		who, ok := w.home.LockHolder(agent.DaemonName)
+		daemon = who.Process
+		_, err := os.Stat(w.home.Path(agent.DaemonSocket))
+		return ok && err == nil
+	}, func() string { return "no daemon" })
+	syscall.Kill(w.status("agent0").PID, syscall.SIGKILL)
+	w.becomes("agent0", agent.Dead)
+	w.upReady(stays(), "agent0")
+	w.alive(daemon, "the daemon after its agent was replaced")
+	w.l.SetTimes(0, 100*time.Millisecond)
+	w.down(spawn.DownOptions{})
+	w.alive(daemon, "the daemon after down")
+}

@@ -1,0 +1,317 @@
+package spawn
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"slices"
+	"strings"
+	"time"
+
+	"netsky/agent"
+	"netsky/bus"
+	"netsky/store"
+	"netsky/tmux"
+)
+
+// A Status is how one agent is, with what the verdict rests on.
+type Status struct {
+	Agent    agent.ID
+	State    agent.State
+	Since    time.Time // zero if not known
+	Evidence string
+	Detail   string // what it is busy with, waits for, or how it ended
+
+	Runtime string
+	Model   string
+	Dir     string
+	Start   string // the start id
+	Resume  string
+	PID     int // the program's
+	Wanted  bool
+	By      string // who wanted it so
+
+	Inbox, Claimed, Outbox, Poison int // envelopes; -1 if they can't be counted
+
+	pane *tmux.Pane
+	told bool // the keeper has told how it ended, on its pane too
+}
+
+// Alive reports whether the agent's program may still run: everything but dead
+// and down. An unknown one counts as alive, as nothing proves its death.
+func (s Status) Alive() bool { return s.State != agent.Dead && s.State != agent.Down }
+
+// Pane is the id of the agent's tmux pane, or "".
+func (s Status) Pane() string {
+	if s.pane == nil {
+		return ""
+	}
+	return s.pane.ID
+}
+
+// Statuses lists agents in the order people do.
+type Statuses []Status
+
+func (list Statuses) find(id agent.ID) (Status, bool) {
+	i := slices.IndexFunc(list, func(s Status) bool { return s.Agent == id })
+	if i < 0 {
+		return Status{}, false
+	}
+	return list[i], true
+}
+
+// Find is the status of one agent; one never started is down.
+func (list Statuses) Find(id agent.ID) Status {
+	if s, ok := list.find(id); ok {
+		return s
+	}
+	return Status{Agent: id, State: agent.Down, Evidence: "never started"}
+}
+
+// Inspect says how every agent of this home is: those with a session, a mailbox
+// or a wish. It needs neither the daemon nor the database. When tmux does not
+// answer, the error says so, and the list judges by process and report alone.
+func (l *Launcher) Inspect(ctx context.Context) (Statuses, error) {
+	v, err := l.view(ctx)
+	return l.inspect(v, err)
+}
+
+// inspect judges by what the tmux server has, or by tmuxErr why that is not known.
+func (l *Launcher) inspect(v view, tmuxErr error) (Statuses, error) {
+	ids := make(map[agent.ID]bool)
+	for id := range v.agents {
+		ids[id] = true
+	}
+	err := tmuxErr
+	boxes, berr := l.Bus.Mailboxes()
+	if berr != nil && !errors.Is(berr, fs.ErrNotExist) {
+		err = errors.Join(err, berr)
+	}
+	for _, id := range boxes {
+		if id.IsAgent() {
+			ids[id] = true
+		}
+	}
+	list := make(Statuses, 0, len(ids))
+	for id := range ids {
+		var s *session
+		if o, ok := v.agents[id]; ok {
+			s = &o
+		}
+		list = append(list, l.judge(id, s, tmuxErr))
+	}
+	slices.SortFunc(list, func(a, b Status) int { return agent.Compare(a.Agent, b.Agent) })
+	return list, err
+}
+
+// startGrace is how long after a start the keeper's word may be missing before
+// that is strange.
+const startGrace = 15 * time.Second
+
+// judge weighs the evidence for one agent. s is its session, or nil.
+func (l *Launcher) judge(id agent.ID, s *session, tmuxErr error) Status {
+	st := Status{Agent: id, State: agent.Down}
+	if d, err := l.Home.LoadDesired(string(id)); err == nil {
+		st.Wanted, st.By = d.Up, d.By
+		st.Since = time.UnixMilli(d.AtMS)
+	}
+	la, err := l.Home.LoadLaunch(id)
+	if err == nil {
+		st.Runtime, st.Model, st.Dir, st.Start, st.Resume = la.Runtime, la.Model, la.Dir, la.Start, la.Resume
+	}
+	if err != nil && s != nil {
+		la.Start = s.start // the session knows it too
+		st.Start = s.start
+	}
+	l.count(&st)
+	keeper, kerr := l.keeperOf(id, la)
+	if s == nil {
+		l.judgeWithoutPane(&st, keeper, kerr, tmuxErr)
+		if st.State == agent.Dead && kerr != nil && l.beingStarted(la) {
+			st.State, st.Since, st.Evidence = agent.Starting, time.UnixMilli(la.StartedMS), "an up is at work on it"
+		}
+		return st
+	}
+	st.pane = &s.Pane
+	started := time.UnixMilli(la.StartedMS)
+	switch {
+	case s.start != st.Start:
+		st.State, st.Evidence = agent.Unknown, "the session's start id is not the launch file's"
+	case errors.Is(kerr, fs.ErrNotExist) && time.Since(started) < startGrace:
+		st.State, st.Since, st.Evidence = agent.Starting, started, "session made, keeper not heard yet"
+	case kerr != nil:
+		st.State, st.Evidence = agent.Unknown, "no word of the keeper: "+kerr.Error()
+	case keeper.EndedMS != 0:
+		st.State, st.Since = agent.Dead, time.UnixMilli(keeper.EndedMS)
+		st.Detail, st.Evidence = ending(keeper), "the keeper's word"
+		st.PID, st.told = keeper.PID, true
+	case !keeper.Alive():
+		st.State, st.PID, st.Since = agent.Dead, keeper.PID, time.Time{}
+		st.Evidence = fmt.Sprintf("process %d is gone", keeper.PID)
+	default:
+		st.PID = keeper.PID
+		l.judgeAlive(&st, started)
+	}
+	if st.State == agent.Dead && !st.Wanted {
+		st.State = agent.Down // it ended as was wanted, and its pane is still there
+	}
+	return st
+}
+
+// beingStarted reports whether another process is bringing the agent up: its
+// launch is written before its session is made.
+func (l *Launcher) beingStarted(la agent.Launch) bool {
+	if time.Since(time.UnixMilli(la.StartedMS)) > startGrace {
+		return false
+	}
+	who, ok := l.Home.LockHolder("up")
+	return ok && who.PID != os.Getpid()
+}
+
+// keeperOf is the keeper's word on that start; of another start it says nothing.
+func (l *Launcher) keeperOf(id agent.ID, la agent.Launch) (agent.Keeper, error) {
+	k, err := l.Home.LoadKeeper(id)
+	if err == nil && k.Start == "" && k.StartedMS >= la.StartedMS {
+		k.Start = la.Start // the keeper could not read the launch: of this start it is
+	}
+	if err == nil && k.Start != la.Start {
+		err = fs.ErrNotExist
+	}
+	return k, err
+}
+
+func (l *Launcher) judgeWithoutPane(st *Status, k agent.Keeper, kerr, tmuxErr error) {
+	runs := kerr == nil && k.EndedMS == 0 && k.Alive()
+	switch {
+	case runs && tmuxErr != nil:
+		st.PID = k.PID
+		l.judgeAlive(st, time.UnixMilli(k.StartedMS))
+		st.Evidence += "; tmux does not answer"
+	case runs:
+		st.State, st.PID, st.Since = agent.Unknown, k.PID, time.Time{}
+		st.Evidence = fmt.Sprintf("process %d lives, its tmux session is not to be seen", k.PID)
+	case tmuxErr != nil:
+		st.State, st.Evidence, st.Since = agent.Unknown, "tmux does not answer", time.Time{}
+	case st.Wanted:
+		st.State, st.Evidence, st.Since = agent.Dead, "no tmux session", time.Time{}
+		if kerr == nil && k.EndedMS != 0 {
+			st.Since, st.Detail = time.UnixMilli(k.EndedMS), ending(k)
+		}
+	default:
+		st.Evidence = "as wanted"
+		if st.Start == "" {
+			st.Evidence = "never started"
+		}
+	}
+}
+
+// judgeAlive asks the runtime's own word about a program that runs.
+func (l *Launcher) judgeAlive(st *Status, started time.Time) {
+	r, err := l.Home.LoadReport(st.Agent)
+	switch {
+	case err == nil && r.Start == st.Start:
+		st.State, st.Since = r.State, time.UnixMilli(r.SinceMS)
+		st.Evidence, st.Detail = r.Evidence, r.Detail
+	case err == nil || errors.Is(err, fs.ErrNotExist):
+		st.State, st.Since = agent.Starting, started
+		st.Evidence = fmt.Sprintf("process %d runs, no report yet", st.PID)
+	default:
+		st.State, st.Evidence = agent.Unknown, err.Error()
+	}
+}
+
+func ending(k agent.Keeper) string {
+	if k.Status != nil {
+		return fmt.Sprintf("exited %d", *k.Status)
+	}
+	return "killed by " + k.Signal
+}
+
+func (l *Launcher) count(st *Status) {
+	for _, c := range []struct {
+		place bus.Place
+		to    *int
+	}{{bus.Inbox, &st.Inbox}, {bus.Claimed, &st.Claimed}, {bus.Outbox, &st.Outbox}, {bus.Poison, &st.Poison}} {
+		n, err := l.Bus.Count(st.Agent, c.place)
+		switch {
+		case errors.Is(err, fs.ErrNotExist) || errors.Is(err, bus.ErrNoMailbox):
+		case err != nil:
+			*c.to = -1
+		default:
+			*c.to = n
+		}
+	}
+}
+
+// LastLines is what an agent's pane shows, the newest n lines that are not
+// empty. It is what a dead agent's keeper left there.
+func (l *Launcher) LastLines(ctx context.Context, st Status, n int) ([]string, error) {
+	lines, err := l.lines(ctx, st, n)
+	return lines[max(len(lines)-n, 0):], err
+}
+
+func (l *Launcher) firstLines(ctx context.Context, st Status, n int) ([]string, error) {
+	lines, err := l.lines(ctx, st, 2000)
+	return lines[:min(len(lines), n)], err
+}
+
+// settled is how long a pane may take to show what the keeper has printed. It
+// prints before it records, so only tmux's own reading is waited for.
+const settled = 500 * time.Millisecond
+
+// lines is what the pane shows, with up to n lines of its history.
+func (l *Launcher) lines(ctx context.Context, st Status, n int) ([]string, error) {
+	if st.pane == nil {
+		return nil, fmt.Errorf("%s: no tmux session: %w", st.Agent, os.ErrNotExist)
+	}
+	for end := time.Now().Add(settled); ; {
+		text, err := l.Tmux.Capture(ctx, st.pane.ID, tmux.Capture{Lines: n})
+		if err != nil {
+			return nil, err
+		}
+		if !st.told || strings.Contains(text, "["+string(st.Agent)+" ") || time.Now().After(end) {
+			return trimLines(text), nil
+		}
+		select {
+		case <-ctx.Done():
+			return nil, ctx.Err()
+		case <-time.After(5 * time.Millisecond):
+		}
+	}
+}
+
+// trimLines cuts a captured screen into lines without the empty ones at its
+// end and without trailing spaces.
+func trimLines(text string) []string {
+	lines := strings.Split(text, "\n")
+	for i := range lines {
+		lines[i] = strings.TrimRight(lines[i], " ")
+	}
+	for len(lines) > 0 && lines[len(lines)-1] == "" {
+		lines = lines[:len(lines)-1]
+	}
+	return lines
+}
+
+// Death is what there is to record about an agent that is dead: how it ended,
+// as far as its keeper has told, with the last lines of its pane, and a log of
+// it. To record it twice is as well as once.
+func (l *Launcher) Death(ctx context.Context, st Status) (store.EndSession, store.AddLog) {
+	end := store.EndSession{Start: st.Start, Actor: st.Agent, State: agent.Dead, Reason: "died: " + st.Evidence, Time: store.At(st.Since)}
+	if k, err := l.keeperOf(st.Agent, agent.Launch{Start: st.Start}); err == nil && k.EndedMS != 0 {
+		end.Status, end.Signal, end.Reason = k.Status, k.Signal, "died"
+	}
+	if lines, err := l.LastLines(ctx, st, tailLines); err == nil {
+		end.LastLines = strings.Join(lines, "\n")
+	}
+	return end, store.AddLog{
+		Key: "died-" + st.Start, Level: store.LevelWarn, Part: "spawn", Actor: st.Agent, About: st.Start,
+		Text: "died: " + cmp.Or(st.Detail, st.Evidence), Time: end.Time,
+	}
+}
+
+// tailLines is how many of a dead agent's pane go on record.
+const tailLines = 40

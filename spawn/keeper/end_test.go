@@ -1,0 +1,199 @@
+package keeper_test
+
+import (
+	"context"
+	"encoding/json"
+	"os"
+	"os/exec"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"netsky/agent"
+	"netsky/spawn/keeper"
+)
+
+func mustJSON(tb testing.TB, v any) []byte {
+	tb.Helper()
+	data, err := json.Marshal(v)
+	if err != nil {
+		tb.Fatal(err)
+	}
+	return data
+}
+
+// mustStart starts a shell command as a process of the test's; it says a line
+// when it is ready.
+func mustStart(tb testing.TB, script string) agent.Process {
+	tb.Helper()
+	cmd := exec.Command("/bin/sh", "-c", script)
+	out, err := cmd.StdoutPipe()
+	if err == nil {
+		err = cmd.Start()
+	}
+	if err != nil {
+		tb.Fatal(err)
+	}
+	p, err := agent.FindProcess(cmd.Process.Pid)
+	if err != nil {
+		tb.Fatal(err)
+	}
+	tb.Cleanup(func() {
+		cmd.Process.Kill()
+		cmd.Wait()
+	})
+	if _, err := out.Read(make([]byte, 64)); err != nil {
+		tb.Fatal(err)
+	}
+	return p
+}
+
+const (
+	meek = "echo up; exec sleep 1000"
+	deaf = "trap '' TERM; echo up; exec sleep 1000"
+	held = "echo up; kill -STOP $$; sleep 1000"
+)
+
+func TestEnd(t *testing.T) {
+	stranger := mustStart(t, meek)
+	meekOne, heldOne := mustStart(t, meek), mustStart(t, held)
+	dead := mustStart(t, meek)
+	unix.Kill(dead.PID, unix.SIGKILL)
+	gone(t, "process", dead)
+	other := stranger
+	other.Start--
+	began := time.Now()
+	list := []agent.Process{meekOne, heldOne, dead, other}
+	if left := keeper.End(context.Background(), list, 20*time.Second); len(left) != 0 {
+		t.Errorf("left %v", left)
+	}
+	if waited := time.Since(began); waited > 10*time.Second {
+		t.Errorf("it waited %v for nobody", waited)
+	}
+	for _, p := range list {
+		if p.Alive() {
+			t.Errorf("%d lives", p.PID)
+		}
+	}
+	if !stranger.Alive() {
+		t.Error("a stranger with a listed number was ended")
+	}
+}
+
+func TestEndKills(t *testing.T) {
+	p := mustStart(t, deaf)
+	if left := keeper.End(context.Background(), []agent.Process{p}, 50*time.Millisecond); len(left) != 0 || p.Alive() {
+		t.Errorf("left %v", left)
+	}
+}
+
+func TestEndSparesInitAndItself(t *testing.T) {
+	self, first := agent.Self(), agent.Process{PID: 1}
+	left := keeper.End(context.Background(), []agent.Process{self, first, {}, {PID: -1}}, 0)
+	if len(left) != 2 || left[0] != self || left[1] != first {
+		t.Errorf("left %v, want %v and %v", left, self, first)
+	}
+}
+
+func TestEndGivesUpWithContext(t *testing.T) {
+	p := mustStart(t, deaf)
+	ctx, stop := context.WithTimeout(context.Background(), 50*time.Millisecond)
+	defer stop()
+	left := keeper.End(ctx, []agent.Process{p}, time.Hour)
+	if len(left) != 1 || left[0] != p || !p.Alive() {
+		t.Errorf("left %v, want %v living", left, p)
+	}
+	q := mustStart(t, meek)
+	if left := keeper.End(ctx, []agent.Process{q}, time.Hour); len(left) != 1 || !q.Alive() {
+		t.Error("signalled although the context had ended")
+	}
+}
+
+// TestStrays: what left the program's group, session and parent is found below
+// the keeper while that lives, and by its environment afterwards.
+func TestStrays(t *testing.T) {
+	for _, tt := range []struct {
+		name    string
+		tell    unix.Signal
+		subtree bool // found without the environment
+	}{
+		{"keeper lives", 0, true},
+		{"keeper killed", unix.SIGKILL, false},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			r := newRig(t)
+			r.open("agent0")
+			stranger := mustStart(t, meek)
+			// A daemon by double fork, in a session of its own and deaf to HUP.
+			script := `(setsid sh -c 'trap "" HUP; echo $$ > stray; while :; do sleep 1000; done' &) ; while [ ! -s stray ]; do :; done; echo up; exec sleep 1000`
+			p, l := r.run("agent1", "/bin/sh", "-c", script)
+			r.shows(p, "up")
+			data, err := os.ReadFile(r.home.Path("stray"))
+			if err != nil {
+				t.Fatal(err)
+			}
+			pid, err := strconv.Atoi(strings.TrimSpace(string(data)))
+			if err != nil {
+				t.Fatal(err)
+			}
+			stray, err := agent.FindProcess(pid)
+			if err != nil {
+				t.Fatal(err)
+			}
+			program := r.program(l).Process
+			if tt.tell != 0 {
+				if err := unix.Kill(p.keeper.PID, tt.tell); err != nil {
+					t.Fatal(err)
+				}
+				gone(t, "keeper", p.keeper)
+				gone(t, "program", program)
+			}
+			below, err := agent.Descendants(p.keeper.PID, "")
+			if err != nil {
+				t.Fatal(err)
+			}
+			if has(below, stray) != tt.subtree {
+				t.Errorf("below the keeper: %v, stray %v", below, stray)
+			}
+			list := mustDescendants(t, p.keeper.PID, l.Start)
+			if !has(list, stray) || has(list, stranger) {
+				t.Errorf("found %v, want with %v and without %v", list, stray, stranger)
+			}
+			if left := keeper.End(t.Context(), list, time.Second); len(left) != 0 {
+				t.Errorf("left %v", left)
+			}
+			if rest := mustDescendants(t, p.keeper.PID, l.Start); len(rest) != 0 {
+				t.Errorf("still there: %v", rest)
+			}
+			if !stranger.Alive() {
+				t.Error("the stranger was ended")
+			}
+		})
+	}
+}
+
+// TestReaps: orphans below the keeper leave no zombies, before and after the
+// program's end.
+func TestReaps(t *testing.T) {
+	r := newRig(t)
+	script := `for i in 1 2 3; do (sleep 0.0$i &); done; (sleep 0.3 &); exit 2`
+	p, l := r.run("agent1", "/bin/sh", "-c", script)
+	r.ended(l)
+	eventually(t, func() bool {
+		err := exec.Command("ps", "-o", "pid=", "--ppid", strconv.Itoa(p.keeper.PID)).Run()
+		return err != nil // none
+	}, func() string { return "the keeper has children" })
+	r.afterEnd(p)
+}
+
+func has(list []agent.Process, p agent.Process) bool {
+	for _, q := range list {
+		if q == p {
+			return true
+		}
+	}
+	return false
+}

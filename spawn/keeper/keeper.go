@@ -1,0 +1,233 @@
+// Package keeper runs an agent's program in its pane, tells how it ended, and
+// tells the deaths of processes that are not our children.
+//
+// The keeper (Run) is the pane's own process. It promises that the program has
+// the terminal as it would have it below a shell, that its end is on record
+// with the right status or signal, and that its last lines stay readable until
+// the keeper is told to go. When the record says that the program has ended,
+// the line "[agent1 exited: 3]" or "[agent1 killed: SIGKILL]" has been written
+// to the terminal already: the line comes first, the record second. So whoever
+// sees ended_ms and then reads the pane finds the line as soon as the terminal
+// program has read what lies before it, which is milliseconds and never a
+// matter of another event. The one exception is a terminal that takes no
+// output for a second: then the record is written without waiting longer,
+// since a death must not be hidden by a stuck screen.
+//
+// A Watcher tells each death once, and End ends listed processes; both name a
+// process by number and birth, so a number given out again is never meant.
+//
+// The package does not know tmux, runtimes, or what should be done about a
+// death: it states facts. It spends nothing while it waits.
+//
+// A keeper that is killed takes the program with it (Linux: by a parent-death
+// signal; elsewhere by the hangup of the terminal) and leaves a record without
+// an end, whose process is dead. Processes that left the program's group
+// outlive it; they are found by agent.Descendants and their environment. A
+// Watcher leaves nothing behind.
+package keeper
+
+import (
+	"fmt"
+	"os"
+	"os/signal"
+	"runtime"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"netsky/agent"
+)
+
+// patience is how long a program that was passed SIGTERM or SIGHUP may take
+// before it is killed.
+const patience = 5 * time.Second
+
+// An ending is how a program ended: by signal, or with a status if that is 0.
+type ending struct {
+	status int
+	signal unix.Signal
+}
+
+// code is the ending as a shell would put it in $?.
+func (e ending) code() int {
+	if e.signal != 0 {
+		return 128 + int(e.signal)
+	}
+	return e.status
+}
+
+type keeper struct {
+	home agent.Home
+	id   agent.ID
+	tty  terminal
+	out  console
+	rec  agent.Keeper
+
+	stop  chan os.Signal // SIGTERM, SIGHUP: we are told to go
+	child chan os.Signal // SIGCHLD
+}
+
+// Run is the process in an agent's pane. It reads the agent's launch, runs the
+// program in the foreground of the terminal on its standard input, records how
+// it ended, says so on the terminal, and stays until it gets SIGTERM or SIGHUP.
+// If one comes while the program runs, it is passed on to the program's process
+// group, which is killed if it has not ended after 5 s.
+//
+// A program that stops (Ctrl-Z, even SIGSTOP) is continued at once: there is no
+// shell to come back to. One that can't be started counts as exited with 127 if
+// it is missing, else 126, and the reason is printed; so does a launch that
+// can't be read, whose record then carries no start id. A record that can't be
+// written is printed and no more.
+//
+// Run uses the whole process: it reaps every child, on Linux it becomes the
+// reaper of all orphans below it, and it changes how signals are taken. It
+// returns the exit status for the process: the program's, or 128 and the signal.
+func Run(home agent.Home, id agent.ID) int {
+	// A parent-death signal is sent when the thread that started the child
+	// ends, so this one has to stay.
+	runtime.LockOSThread()
+	defer runtime.UnlockOSThread()
+	k := &keeper{
+		home: home, id: id, tty: openTerminal(0),
+		stop:  make(chan os.Signal, 2), // one of each; more say nothing new
+		child: make(chan os.Signal, 1), // one means: look
+	}
+	signal.Notify(k.stop, unix.SIGTERM, unix.SIGHUP)
+	signal.Notify(k.child, unix.SIGCHLD)
+	// Caught and forgotten rather than ignored: an ignored signal would stay
+	// ignored in the program. tmux hands on two that are.
+	signal.Notify(make(chan os.Signal, 1),
+		unix.SIGINT, unix.SIGQUIT, unix.SIGTSTP, unix.SIGTTIN, unix.SIGTTOU, unix.SIGPIPE)
+	becomeReaper()
+
+	end, told := k.program()
+	k.tell(end)
+	for !told {
+		select {
+		case <-k.stop:
+			told = true
+		case <-k.child:
+			k.reap(0)
+		}
+	}
+	k.tty.restore()
+	return end.code()
+}
+
+// program runs the program to its end, and reports whether we were told to go
+// meanwhile.
+func (k *keeper) program() (end ending, told bool) {
+	pid, status := k.start()
+	if pid == 0 {
+		return ending{status: status}, false
+	}
+	k.save()
+	var late <-chan time.Time
+	for {
+		select {
+		case <-k.child:
+			if end, ended := k.reap(pid); ended {
+				return end, told
+			}
+		case s := <-k.stop:
+			told = true
+			signalGroup(pid, s.(unix.Signal))
+			if late == nil {
+				late = time.After(patience)
+			}
+		case <-late:
+			signalGroup(pid, unix.SIGKILL)
+		}
+	}
+}
+
+// start starts the program, or prints why not and gives the status for that.
+func (k *keeper) start() (pid, status int) {
+	l, err := k.home.LoadLaunch(k.id)
+	if err == nil {
+		err = check(l, k.id)
+	}
+	k.rec = agent.Keeper{Start: l.Start, StartedMS: time.Now().UnixMilli()}
+	if len(l.Argv) > 0 {
+		k.rec.Program = l.Argv[0]
+	}
+	status = cannotRun
+	if err == nil {
+		pid, status, err = start(l, k.tty)
+	}
+	// From here on we are in the background, and taking the terminal back would
+	// stop us; also if the program was not found, since that is found out in a
+	// child which has the terminal. Not sooner: the program would ignore it too.
+	signal.Ignore(unix.SIGTTOU)
+	if err != nil {
+		k.out.print(fmt.Sprintf("%s: %v\r\n", k.id, err))
+		return 0, status
+	}
+	k.rec.Process = agent.Process{PID: pid}
+	if p, err := agent.FindProcess(pid); err == nil {
+		k.rec.Process = p
+	}
+	return pid, 0
+}
+
+// reap takes in all children that changed, continues the program if it stopped,
+// and reports its end.
+func (k *keeper) reap(program int) (end ending, ended bool) {
+	for {
+		var ws unix.WaitStatus
+		pid, err := unix.Wait4(-1, &ws, unix.WNOHANG|unix.WUNTRACED, nil)
+		switch {
+		case err == unix.EINTR:
+			continue
+		case err != nil || pid <= 0:
+			return end, ended
+		case pid != program:
+		case ws.Stopped():
+			if group, err := unix.Getpgid(pid); err == nil {
+				k.tty.give(group)
+			}
+			signalGroup(pid, unix.SIGCONT)
+		case ws.Signaled():
+			end, ended = ending{signal: ws.Signal()}, true
+		case ws.Exited():
+			end, ended = ending{status: ws.ExitStatus()}, true
+		}
+	}
+}
+
+// tell says how the program ended: on the terminal, then in the record.
+func (k *keeper) tell(end ending) {
+	k.rec.EndedMS = time.Now().UnixMilli()
+	line := fmt.Sprintf("exited: %d", end.status)
+	if end.signal == 0 {
+		k.rec.Status = &end.status
+	} else {
+		k.rec.Signal = signalName(end.signal)
+		line = "killed: " + k.rec.Signal
+	}
+	k.out.print(k.tty.take() + fmt.Sprintf("\r\n[%s %s]\r\n", k.id, line))
+	k.save()
+}
+
+func (k *keeper) save() {
+	if err := k.home.SaveKeeper(k.id, k.rec); err != nil {
+		k.out.print(fmt.Sprintf("\r\n%s: no record: %v\r\n", k.id, err))
+	}
+}
+
+// signalGroup signals the process group that a child of ours is in.
+func signalGroup(pid int, sig unix.Signal) {
+	group, err := unix.Getpgid(pid)
+	if err != nil || group == unix.Getpgrp() {
+		unix.Kill(pid, sig)
+		return
+	}
+	unix.Kill(-group, sig)
+}
+
+func signalName(sig unix.Signal) string {
+	if name := unix.SignalName(sig); name != "" {
+		return name
+	}
+	return fmt.Sprintf("SIG%d", int(sig)) // real-time signals have no names
+}

@@ -1,0 +1,207 @@
+package keeper_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"strconv"
+	"testing"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"netsky/agent"
+	"netsky/spawn/keeper"
+)
+
+func mustWatcher(tb testing.TB) *keeper.Watcher {
+	tb.Helper()
+	w, err := keeper.NewWatcher()
+	if err != nil {
+		tb.Fatal(err)
+	}
+	tb.Cleanup(func() { w.Close() })
+	return w
+}
+
+func mustAdd(tb testing.TB, w *keeper.Watcher, key string, p agent.Process) {
+	tb.Helper()
+	if err := w.Add(key, p); err != nil {
+		tb.Fatal(err)
+	}
+}
+
+func next(tb testing.TB, w *keeper.Watcher) keeper.Death {
+	tb.Helper()
+	select {
+	case d, ok := <-w.Deaths():
+		if !ok {
+			tb.Fatal("closed")
+		}
+		return d
+	case <-time.After(30 * time.Second):
+		tb.Fatal("no death told")
+	}
+	return keeper.Death{}
+}
+
+// quiet checks that nothing is told until a death that is added last: deaths
+// known before it come first.
+func quiet(tb testing.TB, w *keeper.Watcher) {
+	tb.Helper()
+	mustAdd(tb, w, "last", agent.Process{PID: 1 << 29, Start: 1})
+	if d := next(tb, w); d.Key != "last" {
+		tb.Errorf("told %+v, want nothing", d)
+	}
+}
+
+// sleepers starts n processes that are children of another.
+func sleepers(tb testing.TB, n int) []agent.Process {
+	tb.Helper()
+	cmd := exec.Command("/bin/sh", "-c", fmt.Sprintf("i=0; while [ $i -lt %d ]; do sleep 1000 & echo $!; i=$((i+1)); done; wait", n))
+	out, err := cmd.StdoutPipe()
+	if err == nil {
+		err = cmd.Start()
+	}
+	if err != nil {
+		tb.Fatal(err)
+	}
+	list := make([]agent.Process, n)
+	tb.Cleanup(func() {
+		keeper.End(context.Background(), list, 0)
+		cmd.Wait()
+	})
+	for i := range list {
+		var pid int
+		if _, err := fmt.Fscan(out, &pid); err != nil {
+			tb.Fatal(err)
+		}
+		if list[i], err = agent.FindProcess(pid); err != nil {
+			tb.Fatal(err)
+		}
+	}
+	return list
+}
+
+func TestWatcher(t *testing.T) {
+	for _, burst := range []int{1, 20, 200} {
+		t.Run(strconv.Itoa(burst), func(t *testing.T) {
+			w := mustWatcher(t)
+			list := sleepers(t, 201)
+			for i, p := range list {
+				mustAdd(t, w, fmt.Sprint(i), p)
+			}
+			told := make(map[string]int)
+			for i := 0; i < 200; i += burst {
+				for _, p := range list[i : i+burst] {
+					if err := unix.Kill(p.PID, unix.SIGKILL); err != nil {
+						t.Fatal(err)
+					}
+				}
+				for range burst {
+					d := next(t, w)
+					n, err := strconv.Atoi(d.Key)
+					if err != nil || n < i || n >= i+burst || d.Process != list[n] {
+						t.Errorf("told %+v after killing %d to %d", d, i, i+burst-1)
+					}
+					told[d.Key]++
+				}
+			}
+			quiet(t, w)
+			for key, n := range told {
+				if n != 1 {
+					t.Errorf("%s told %d times", key, n)
+				}
+			}
+			t.Logf("%d at a time: 200 killed, %d told once", burst, len(told))
+			if !list[200].Alive() {
+				t.Error("a process that was only watched is dead")
+			}
+		})
+	}
+}
+
+func TestWatcherAdd(t *testing.T) {
+	w := mustWatcher(t)
+	list := sleepers(t, 3)
+	unix.Kill(list[0].PID, unix.SIGKILL)
+	gone(t, "process", list[0])
+
+	mustAdd(t, w, "dead", list[0])
+	if d := next(t, w); d.Key != "dead" || d.Process != list[0] {
+		t.Errorf("told %+v, want the dead one", d)
+	}
+	other := list[1]
+	other.Start--
+	mustAdd(t, w, "number of another", other)
+	if d := next(t, w); d.Process != other {
+		t.Errorf("told %+v, want %+v", d, other)
+	}
+	mustAdd(t, w, "birth unknown", agent.Process{PID: list[1].PID})
+	mustAdd(t, w, "same process", list[1])
+	mustAdd(t, w, "removed", list[1])
+	w.Remove("removed")
+	w.Remove("never added")
+	mustAdd(t, w, "replaced", list[1])
+	mustAdd(t, w, "replaced", list[2])
+	quiet(t, w)
+	unix.Kill(list[1].PID, unix.SIGKILL)
+	keys := map[string]bool{next(t, w).Key: true, next(t, w).Key: true}
+	if !keys["birth unknown"] || !keys["same process"] {
+		t.Errorf("told %v", keys)
+	}
+	quiet(t, w)
+	unix.Kill(list[2].PID, unix.SIGKILL)
+	if d := next(t, w); d.Key != "replaced" || d.Process != list[2] {
+		t.Errorf("told %+v, want replaced", d)
+	}
+	for _, pid := range []int{0, -1} {
+		if err := w.Add("no process", agent.Process{PID: pid}); err == nil {
+			t.Errorf("Add of %d: no error", pid)
+		}
+	}
+}
+
+// TestWatcherClose: Close waits, nobody has to take what is untold, and no
+// descriptor is left.
+func TestWatcherClose(t *testing.T) {
+	list := sleepers(t, 5)
+	before := descriptors(t)
+	for range 100 {
+		w, err := keeper.NewWatcher()
+		if err != nil {
+			t.Fatal(err)
+		}
+		for i, p := range list {
+			mustAdd(t, w, fmt.Sprint(i), p)
+		}
+		mustAdd(t, w, "dead 1", agent.Process{PID: 1 << 29, Start: 1})
+		mustAdd(t, w, "dead 2", agent.Process{PID: 1 << 29, Start: 1})
+		if err := w.Close(); err != nil {
+			t.Fatal(err)
+		}
+		for range w.Deaths() {
+			t.Error("told after Close")
+		}
+		if err := w.Add("late", list[0]); !errors.Is(err, keeper.ErrClosed) {
+			t.Errorf("Add after Close: %v", err)
+		}
+		if err := w.Close(); err != nil {
+			t.Errorf("second Close: %v", err)
+		}
+	}
+	if after := descriptors(t); after > before+10 {
+		t.Errorf("%d descriptors open, %d before", after, before)
+	}
+}
+
+func descriptors(tb testing.TB) int {
+	tb.Helper()
+	list, err := os.ReadDir("/dev/fd")
+	if err != nil {
+		tb.Fatal(err)
+	}
+	return len(list)
+}

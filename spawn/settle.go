@@ -1,0 +1,136 @@
+package spawn
+
+import (
+	"cmp"
+	"context"
+	"slices"
+	"time"
+
+	"netsky/agent"
+	"netsky/bus"
+	"netsky/tmux"
+)
+
+// downTimeout is how long an agent may take to ack or to go. A receiver acks at
+// the latest 45 s after the request, so the wait is longer than that; nothing
+// waits longer.
+const downTimeout = 60 * time.Second
+
+const (
+	downPoll = 100 * time.Millisecond // for what closes; acks announce themselves
+	mailPoll = time.Second            // for acks that did not
+	filing   = 100 * time.Millisecond // after an ack
+)
+
+// settle waits for each request's outcome and ends the agents as they come, in
+// the order of the requests. It sweeps once at least.
+func (d *down) settle(ctx context.Context) {
+	deadline := time.Now().Add(cmp.Or(d.l.times.down, downTimeout))
+	open := d.targets
+	var mail <-chan struct{}
+	if d.acks != nil {
+		w, err := d.l.Bus.Watch(ctx, bus.Spot{Mailbox: agent.Root, Place: bus.Inbox}, bus.Spot{Mailbox: agent.Root, Place: bus.Claimed})
+		if err == nil {
+			defer w.Close()
+			mail = w.C
+		}
+	}
+	poll := time.NewTicker(downPoll)
+	defer poll.Stop()
+	for looked := time.Now(); ; {
+		open = d.sweep(ctx, open, time.Now().After(deadline) || ctx.Err() != nil)
+		if len(open) == 0 {
+			return
+		}
+		select {
+		case <-ctx.Done():
+		case <-mail:
+			looked = time.Now()
+			d.acks.look()
+		case <-poll.C:
+			if time.Since(looked) > mailPoll {
+				looked = time.Now()
+				d.acks.look()
+			}
+		}
+	}
+}
+
+// sweep looks at each open target once, ends those with an outcome together,
+// and returns the others.
+func (d *down) sweep(ctx context.Context, open []*target, last bool) (rest []*target) {
+	var done []*target
+	over := d.over(ctx, open)
+	if last && d.acks != nil {
+		d.acks.look()
+	}
+	for _, t := range open {
+		switch {
+		case t.req == "":
+		case over[t] == paneGone:
+			d.say(t, DownClosed, nil)
+		case d.acks.of(t.id, t.req):
+			d.say(t, DownAcked, nil)
+		case over[t] == programGone:
+			// It may have acked with its last breath, which is the better word.
+			if d.acks.look(); d.acks.of(t.id, t.req) {
+				d.say(t, DownAcked, nil)
+			} else {
+				d.say(t, DownClosed, nil)
+			}
+		case last:
+			d.say(t, DownTimeout, nil)
+		default:
+			rest = append(rest, t)
+			continue
+		}
+		done = append(done, t)
+	}
+	d.filed(done)
+	// Ended even when ctx is done: an interrupted down has said what it does,
+	// and half an agent is worse than none.
+	d.end(context.WithoutCancel(ctx), done)
+	return rest
+}
+
+// filed waits a moment for those that have acked to file the request, which
+// they do after the ack: else it would look as if they still had it in hand.
+func (d *down) filed(done []*target) {
+	for end := time.Now().Add(filing); time.Now().Before(end); time.Sleep(2 * time.Millisecond) {
+		if !slices.ContainsFunc(done, func(t *target) bool {
+			n, err := d.l.Bus.Count(t.id, bus.Claimed)
+			return t.step == DownAcked && err == nil && n > 0
+		}) {
+			return
+		}
+	}
+}
+
+// What of an agent that was asked is gone already.
+type gone int
+
+const (
+	nothingGone gone = iota
+	programGone      // what the keeper that shows its last lines says
+	paneGone
+)
+
+func (d *down) over(ctx context.Context, open []*target) map[*target]gone {
+	list := make(map[*target]gone)
+	for _, t := range open {
+		k, err := d.l.Home.LoadKeeper(t.id)
+		if t.req != "" && err == nil && k.Start == t.kin.start && (k.EndedMS != 0 || !k.Alive()) {
+			list[t] = programGone
+		}
+	}
+	panes, err := d.l.Tmux.Panes(ctx)
+	if err != nil {
+		return list // not known to be gone
+	}
+	for _, t := range open {
+		if t.pane != nil && !slices.ContainsFunc(panes, func(p tmux.Pane) bool { return p.ID == t.pane.ID && p.Server == t.pane.Server }) {
+			list[t] = paneGone
+		}
+	}
+	return list
+}

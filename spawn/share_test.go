@@ -1,0 +1,209 @@
+package spawn_test
+
+import (
+	"errors"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"netsky/agent"
+	"netsky/prompts"
+	"netsky/spawn"
+)
+
+func layer(name, text string) prompts.Layer { return prompts.Layer{Name: name, Text: text} }
+
+// A person's own session that has an agent's name is never touched.
+func TestForeignSession(t *testing.T) {
+	w := newWorld(t)
+	w.l.Shared = true
+	w.tmux("new-session", "-d", "-s", "agent1", "exec sleep 1000")
+	w.tmux("new-session", "-d", "-s", "netsky-ticker", "exec sleep 1000")
+	pane := w.tmux("list-panes", "-a", "-F", "#{session_name} #{pane_pid} #{@netsky-home}")
+	untouched := func(after string) {
+		t.Helper()
+		for line := range strings.Lines(pane) {
+			if now := w.tmux("list-panes", "-a", "-F", "#{session_name} #{pane_pid} #{@netsky-home}"); !strings.Contains(now+"\n", line) {
+				t.Errorf("after %s: %s\nwas there: %s", after, now, line)
+			}
+		}
+	}
+	for name, o := range map[string]spawn.UpOptions{
+		"agent1":        {Plans: w.plans(demo{}, "agent0", "agent1")},
+		"netsky-ticker": {Plans: w.plans(demo{}, "agent0"), Ticker: true},
+	} {
+		_, err := w.l.Up(w.ctx, o)
+		if !errors.Is(err, spawn.ErrForeign) || !strings.Contains(err.Error(), name+": ") || !strings.Contains(err.Error(), w.socket) {
+			t.Errorf("up %s: %v", name, err)
+		}
+		untouched("up")
+	}
+	if err := w.l.Check(w.ctx, w.plans(demo{}, "agent1")); !errors.Is(err, spawn.ErrForeign) {
+		t.Errorf("check: %v", err)
+	}
+	if d, err := w.home.LoadDesired("agent0"); err == nil {
+		t.Errorf("a refused up has written %+v", d)
+	}
+	w.upReady(demo{}, "agent0", "agent2")
+	if list := w.statuses(); len(list) != 2 {
+		t.Errorf("status lists %v", list)
+	}
+	if up, err := w.l.TickerUp(w.ctx); up || err != nil {
+		t.Errorf("ticker up: %v %v", up, err)
+	}
+	if list, err := w.l.Remnants(w.ctx); err != nil || strings.Contains(remnants(list), "agent1") {
+		t.Errorf("remnants %v %v", list, err)
+	}
+	log, err := w.l.Down(w.ctx, spawn.DownOptions{Agents: ids("agent1")})
+	if !errors.Is(err, spawn.ErrForeign) || len(log) != 0 {
+		t.Errorf("down agent1: %v %v", log, err)
+	}
+	untouched("down agent1")
+	if got := w.down(spawn.DownOptions{All: true}); got["agent0"] != "asked acked ended" || got["agent1"] != "" || got["netsky-ticker"] != "" {
+		t.Errorf("down --all: %v", got)
+	}
+	untouched("down --all")
+	if got := w.sessions(); got != "agent1 netsky-ticker" {
+		t.Errorf("sessions %s", got)
+	}
+	// On a person's own server nothing is set but on our sessions.
+	if out := w.tmux("show-environment", "-g"); strings.Contains(out, "NETSKY") {
+		t.Errorf("global environment:\n%s", out)
+	}
+}
+
+func remnants(list []spawn.Remnant) string {
+	var names []string
+	for _, r := range list {
+		names = append(names, r.What)
+	}
+	return strings.Join(names, ", ")
+}
+
+// Two homes never see each other, on servers of their own or on one.
+func TestTwoHomes(t *testing.T) {
+	for _, shared := range []bool{false, true} {
+		name := "own servers"
+		if shared {
+			name = "one server"
+		}
+		t.Run(name, func(t *testing.T) {
+			a := newWorld(t)
+			socket := filepath.Join(a.dir, "s2")
+			if shared {
+				socket = a.socket
+			}
+			b := newWorldAt(t, filepath.Join(a.dir, "h2"), socket)
+			a.l.Shared, b.l.Shared = shared, shared
+			a.upReady(demo{}, "agent0", "agent1")
+			b.upReady(demo{}, "agent2")
+			if shared {
+				if _, err := b.l.Up(b.ctx, spawn.UpOptions{Plans: b.plans(demo{}, "agent1")}); !errors.Is(err, spawn.ErrForeign) {
+					t.Errorf("up of the other home's agent1: %v", err)
+				}
+			} else {
+				b.upReady(demo{}, "agent1")
+				b.down(spawn.DownOptions{Agents: ids("agent1")})
+			}
+			starts := map[agent.ID]string{"agent0": a.status("agent0").Start, "agent1": a.status("agent1").Start}
+			b.answers("agent2")
+			a.answers("agent1")
+			if len(a.statuses()) != 2 {
+				t.Errorf("a lists %v", a.statuses())
+			}
+			if _, ok := b.statuses()["agent0"]; ok && b.status("agent0").State != agent.Down {
+				t.Errorf("b has agent0: %+v", b.status("agent0"))
+			}
+			if got := b.down(spawn.DownOptions{All: true}); len(got) != 1 || !strings.HasSuffix(got["agent2"], "ended") {
+				t.Errorf("down of b: %v", got)
+			}
+			for id, st := range a.statuses() {
+				if st.State != agent.Idle || st.Start != starts[id] {
+					t.Errorf("%s after the other home's down: %+v", id, st)
+				}
+			}
+			if list, err := b.l.Remnants(b.ctx); err != nil || len(list) != 0 {
+				t.Errorf("b has left %v %v", list, err)
+			}
+		})
+	}
+}
+
+// agent1 never means agent10.
+func TestExactNames(t *testing.T) {
+	w := newWorld(t)
+	w.upReady(demo{}, "agent1", "agent10", "agent11")
+	ten := w.status("agent10")
+	if got := w.down(spawn.DownOptions{Agents: ids("agent1")}); len(got) != 1 || got["agent1"] != "asked acked ended" {
+		t.Errorf("down agent1: %v", got)
+	}
+	if st := w.status("agent10"); st.Start != ten.Start || st.PID != ten.PID || st.State != agent.Idle {
+		t.Errorf("agent10: %+v, was %+v", st, ten)
+	}
+	// And of an agent1 that is not there.
+	if got := w.down(spawn.DownOptions{Agents: ids("agent1"), Force: true}); len(got) != 0 {
+		t.Errorf("down agent1 again: %v", got)
+	}
+	if got := w.sessions(); got != "agent10 agent11" {
+		t.Errorf("sessions %s", got)
+	}
+}
+
+// What a person has in ~/.tmux.conf does not reach our server.
+func TestHostileConfiguration(t *testing.T) {
+	w := newWorld(t)
+	conf := `
+set -g destroy-unattached on
+set -g base-index 1
+setw -g pane-base-index 1
+set -g default-command "sleep 0.01"
+set -g default-shell /bin/false
+set -g remain-on-exit on
+set -g exit-empty on
+set-hook -g session-created 'kill-session'
+set-hook -g after-new-session 'kill-server'
+`
+	for _, path := range []string{".tmux.conf", ".config/tmux/tmux.conf"} {
+		path = filepath.Join(w.dir, path)
+		if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.WriteFile(path, []byte(conf), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	w.upReady(demo{}, "agent0", "agent1")
+	if got := w.tmux("list-panes", "-a", "-F", "#{session_name}:#{window_index}.#{pane_index}"); got != "agent0:0.0\nagent1:0.0" {
+		t.Errorf("panes %s", got)
+	}
+	// Nobody is attached, and a client that leaves takes nothing with it.
+	w.attachAndLeave("agent1")
+	w.answers("agent1")
+	if got := w.down(spawn.DownOptions{}); got["agent0"] != "asked acked ended" || got["agent1"] != "asked acked ended" {
+		t.Errorf("down: %v", got)
+	}
+	if got := w.sessions(); got != "" {
+		t.Errorf("sessions %s", got)
+	}
+}
+
+// attachAndLeave attaches a client in control mode and has it gone again.
+func (w *world) attachAndLeave(name string) {
+	w.Helper()
+	cmd := w.tmuxCommand("-C", "attach-session", "-t", "="+name)
+	in, err := cmd.StdinPipe()
+	if err != nil {
+		w.Fatal(err)
+	}
+	if err := cmd.Start(); err != nil {
+		w.Fatal(err)
+	}
+	w.eventually(func() bool { return w.tmux("list-clients") != "" }, func() string { return "no client" })
+	in.Close()
+	var exit *exec.ExitError
+	if err := cmd.Wait(); err != nil && !errors.As(err, &exit) {
+		w.Fatal(err)
+	}
+}

@@ -1,0 +1,214 @@
+// Package spawn brings agents up and down and says how each of them is.
+//
+// An agent is up when three things agree: its tmux session, tagged with this
+// home and a start id; its keeper file, which names the program that runs in the
+// pane under the same start id; and that program's process. What a runtime says
+// about its agent (state/agents/) is believed only under the same start id too,
+// so nothing that an earlier start left behind can speak for a later one.
+//
+// Everything is prepared before anything runs: directories, prompt and
+// configuration first, then one batched tmux call for all sessions. A crash in
+// between leaves files that the next up overwrites, and no session; a crash
+// after it leaves sessions that the next up finds and takes as they are.
+//
+// spawn knows no runtime by name: each is a Runtime, handed in by the caller.
+package spawn
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"netsky/agent"
+	"netsky/bus"
+	"netsky/store"
+	"netsky/tmux"
+)
+
+// The user options that mark a tmux session as ours.
+const (
+	TagHome  = "@netsky-home"
+	TagStart = "@netsky-start"
+)
+
+// Sessions of ours that are no agents.
+const (
+	TickerSession = "netsky-ticker"
+	HubSession    = "netsky-hub"
+)
+
+// ReadyWithin is how long up waits for an agent to say that it is ready.
+const ReadyWithin = 15 * time.Second
+
+// A Runtime knows how to start one kind of agent.
+type Runtime interface {
+	Name() string
+	// Check says what stands in the way of a start: a missing program, a
+	// missing login. It changes nothing.
+	Check(ctx context.Context, l agent.Launch) error
+	// Prepare writes the runtime's own files and completes the launch: Argv
+	// with an absolute program, Env. It is called for several agents at once.
+	Prepare(ctx context.Context, l *agent.Launch) error
+}
+
+// A Launcher starts and ends the agents of one home. All its fields are set
+// before its first use and not changed afterwards.
+type Launcher struct {
+	Home    agent.Home
+	Tmux    *tmux.Server
+	Bus     *bus.Bus
+	Journal *store.Journal
+	Binary  string   // this netsky, absolute
+	Shared  bool     // the tmux server is a person's own: nothing but sessions is made on it
+	Environ []string // what agents inherit, before it is cleaned
+
+	times times
+}
+
+// times are how long things may take; 0 is the default. Only tests set them.
+type times struct {
+	ready time.Duration // up, until an agent says that it is ready
+	down  time.Duration // down, until an agent acks or is gone
+}
+
+// ErrForeign is what a session of a person's own matches that has an agent's
+// name: netsky neither uses nor ends it.
+var ErrForeign = errors.New("a session of that name is not netsky's")
+
+// record puts down what happened. Records never fail a verb: what could not be
+// written now waits in the spool, and the daemon or doctor tell of it.
+func (l *Launcher) record(ctx context.Context, ops ...store.Op) {
+	if l.Journal != nil {
+		l.Journal.Record(ctx, ops...)
+	}
+}
+
+// A session is one tmux session of ours.
+type session struct {
+	tmux.Pane
+	start string
+}
+
+// A view is what the tmux server has of this home, and which of our names are
+// taken there by sessions that are not ours.
+type view struct {
+	agents  map[agent.ID]session
+	ticker  *tmux.Pane
+	foreign map[string]bool
+}
+
+func (l *Launcher) view(ctx context.Context) (view, error) {
+	panes, err := l.Tmux.Panes(ctx)
+	if err != nil {
+		return view{}, err
+	}
+	v := view{agents: make(map[agent.ID]session), foreign: make(map[string]bool)}
+	for _, p := range panes {
+		id, err := agent.Parse(p.Session)
+		ours := p.Tags[TagHome] == l.Home.Dir()
+		switch {
+		case p.Session == TickerSession && ours:
+			v.ticker = &p
+		case p.Session != TickerSession && (err != nil || !id.IsAgent()):
+		case !ours:
+			v.foreign[p.Session] = true
+		case p.Tags[TagStart] != "":
+			// A person may split the window: the keeper's pane is the one with
+			// the lowest number, as it came first.
+			if have, ok := v.agents[id]; !ok || paneNumber(p.ID) < paneNumber(have.ID) {
+				v.agents[id] = session{Pane: p, start: p.Tags[TagStart]}
+			}
+		}
+	}
+	return v, nil
+}
+
+// Quiet keeps sessions from being made and ended by other processes of this home
+// until release is called. Whoever attaches a control client needs that: tmux
+// 3.3a dies, with all agents, when a session comes or goes while one is
+// attaching. It waits for a few seconds at most, and a home that takes no lock
+// stops nobody.
+func (l *Launcher) Quiet(ctx context.Context) (release func()) {
+	ctx, cancel := context.WithTimeout(ctx, 5*time.Second)
+	defer cancel()
+	lock, err := l.Home.WaitLock(ctx, "tmux", nil)
+	if err != nil {
+		return func() {}
+	}
+	return func() { lock.Unlock() }
+}
+
+// refuse is the error of a name that somebody else's session has.
+func (l *Launcher) refuse(name string) error {
+	return fmt.Errorf("%s: %w (tmux socket %s)", name, ErrForeign, l.Tmux.Socket)
+}
+
+func paneNumber(id string) (n int) {
+	fmt.Sscanf(id, "%%%d", &n)
+	return n
+}
+
+// Inherited is what of an environment may be passed on to a process that is to
+// outlive its caller: all but what says which terminal, tmux, session or agent
+// the caller runs in.
+func Inherited(environ []string) []string {
+	return slices.DeleteFunc(slices.Clone(environ), func(v string) bool {
+		name, _, _ := strings.Cut(v, "=")
+		for _, p := range []string{"TMUX", "CLAUDECODE", "CLAUDE_CODE_"} {
+			if strings.HasPrefix(name, p) {
+				return true
+			}
+		}
+		switch name {
+		case "STY", "WINDOW", "AGENT_N", "NETSKY_START", "NETSKY_PROMPT_FILE", "CODEX_THREAD_ID", "CODEX_CHANNEL_DIR",
+			"TERM_PROGRAM", "TERM_PROGRAM_VERSION", "COLUMNS", "LINES", "OLDPWD", "SHLVL", "_":
+			return true
+		}
+		return false
+	})
+}
+
+// environment is what an agent's program inherits: that of the up that started
+// it, cleaned, and who it is.
+func (l *Launcher) environment(la agent.Launch) []string {
+	env := slices.DeleteFunc(Inherited(l.Environ), func(v string) bool {
+		name, _, _ := strings.Cut(v, "=")
+		return name == "PATH" || name == "PWD" || name == "NETSKY_HOME"
+	})
+	return append(env,
+		"PATH="+l.path(),
+		"PWD="+la.Dir,
+		"NETSKY_HOME="+l.Home.Dir(),
+		"NETSKY_START="+la.Start,
+		"NETSKY_PROMPT_FILE="+la.PromptFile,
+		"AGENT_N="+la.Agent.N())
+}
+
+// path is PATH with netsky's own directory in front, so that an agent that
+// says "netsky" always means the one that started it.
+func (l *Launcher) path() string {
+	own := l.Binary[:max(strings.LastIndexByte(l.Binary, '/'), 1)]
+	rest := ""
+	for _, v := range l.Environ {
+		if p, ok := strings.CutPrefix(v, "PATH="); ok {
+			rest = p
+		}
+	}
+	if rest == "" {
+		rest = "/usr/local/bin:/usr/bin:/bin"
+	}
+	if first, _, _ := strings.Cut(rest, ":"); first == own {
+		return rest
+	}
+	return own + ":" + rest
+}
+
+// mark is the word in its environment by which a process shows which start it
+// belongs to.
+func mark(start string) string { return "NETSKY_START=" + start }
+
+// shellWord quotes a path for the shell that tmux starts the pane with.
+func shellWord(s string) string { return "'" + strings.ReplaceAll(s, "'", `'\''`) + "'" }

@@ -1,0 +1,303 @@
+package spawn
+
+import (
+	"context"
+	_ "embed"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+	"sync"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"netsky/agent"
+	"netsky/bus"
+	"netsky/prompts"
+)
+
+// A Plan is one agent that is wanted up.
+type Plan struct {
+	Agent     agent.ID
+	Runtime   Runtime
+	Dir       string
+	Model     string
+	Resume    string        // the conversation to go on with; "" is a fresh one
+	Prompt    prompts.Input // Agent and Dir are filled in from the plan
+	Objective string
+}
+
+// UpOptions says what up shall do beside the agents.
+type UpOptions struct {
+	Plans  []Plan
+	Ticker bool           // the ticker's session too
+	By     string         // who wants it, for the record
+	Report func(Progress) // each step as it happens; may be nil
+	Setup  []string       // lines for the tmux server, before the sessions
+}
+
+// A Step is how far an agent has come.
+type Step string
+
+const (
+	StepBlocked Step = "blocked"  // another up is at work
+	StepAlready Step = "already"  // it was up
+	StepSpawned Step = "spawned"  // its session is there
+	StepReady   Step = "ready"    // it says so itself
+	StepFailed  Step = "failed"   // Err says why, Lines what its pane shows
+	StepSlow    Step = "starting" // not ready within ReadyWithin, not dead either
+)
+
+// Progress is one line of what up tells.
+type Progress struct {
+	Agent agent.ID
+	Step  Step
+	State agent.State // with StepReady and StepAlready
+	Note  string      // what the state rests on or waits for
+	Err   error
+	Lines []string // with StepFailed: the pane's first lines
+}
+
+// prepared is a plan whose files are written, or err why they are not.
+type prepared struct {
+	plan   Plan
+	launch agent.Launch
+	keeper agent.Process // once its session is there
+	err    error
+}
+
+// Up brings the planned agents up, those that are not up yet. It finds all that
+// stands in the way first and starts none if anything does; the error then
+// joins one for each hindrance. After that one agent's failure does not stop the
+// others: the returned list, in the order of the plans, has each one's last
+// step. Two ups at once: the second waits for the first.
+func (l *Launcher) Up(ctx context.Context, o UpOptions) ([]Progress, error) {
+	tell := o.Report
+	if tell == nil {
+		tell = func(Progress) {}
+	}
+	lock, err := l.Home.WaitLock(ctx, "up", func(err error) { tell(Progress{Step: StepBlocked, Err: err}) })
+	if err != nil {
+		return nil, err
+	}
+	defer lock.Unlock()
+
+	v, err := l.view(ctx)
+	if err != nil {
+		return nil, err
+	}
+	states, err := l.inspect(v, nil)
+	if err != nil {
+		return nil, err
+	}
+	if changed, err := l.withdraw(ctx, states, o.Plans); err != nil {
+		return nil, err
+	} else if changed {
+		if v, err = l.view(ctx); err != nil {
+			return nil, err
+		}
+		if states, err = l.inspect(v, nil); err != nil {
+			return nil, err
+		}
+	}
+	if o.Ticker && v.foreign[TickerSession] {
+		return nil, l.refuse(TickerSession)
+	}
+	todo, err := l.todo(v, states, o.Plans)
+	if err != nil {
+		return nil, err
+	}
+	result := make([]Progress, len(o.Plans))
+	for i, p := range o.Plans {
+		if !slices.Contains(todo, i) {
+			st := states.Find(p.Agent)
+			result[i] = Progress{Agent: p.Agent, Step: StepAlready, State: st.State, Note: st.Detail}
+		}
+	}
+	if err := l.check(ctx, o.Plans, todo); err != nil {
+		return nil, err
+	}
+	if err := l.writeConf(); err != nil {
+		return nil, err
+	}
+	wanted := make([]agent.ID, len(o.Plans))
+	for i, p := range o.Plans {
+		wanted[i] = p.Agent
+	}
+	if err := l.Home.SetAllDesired(wanted, true, o.By); err != nil {
+		return nil, err
+	}
+	var before Statuses
+	for _, i := range todo {
+		before = append(before, states.Find(o.Plans[i].Agent))
+	}
+	if err := l.clear(ctx, before); err != nil {
+		return nil, err
+	}
+	ready := make([]prepared, len(todo))
+	each(len(todo), func(n int) {
+		p, err := l.prepare(ctx, o.Plans[todo[n]])
+		p.plan, p.launch.Agent, p.err = o.Plans[todo[n]], o.Plans[todo[n]].Agent, err
+		ready[n] = p
+	})
+	for i, p := range result {
+		if p.Step != StepAlready {
+			continue
+		}
+		// A down that died may have left its request: up is the later word.
+		if _, err := l.Bus.Retract(ctx, o.Plans[i].Agent, isShutdown); err != nil {
+			return nil, fmt.Errorf("%s: %w", p.Agent, err)
+		}
+		tell(p)
+	}
+	ends, err := l.start(ctx, o, v.ticker == nil, ready, tell)
+	for n, i := range todo[:len(ends)] {
+		result[i] = ends[n]
+	}
+	return result, err
+}
+
+// each calls do with 0 to n-1, eight at a time, and returns when all have
+// returned.
+func each(n int, do func(int)) {
+	var wg sync.WaitGroup
+	next := make(chan int)
+	for range min(n, 8) {
+		wg.Go(func() {
+			for i := range next {
+				do(i)
+			}
+		})
+	}
+	for i := range n {
+		next <- i
+	}
+	close(next)
+	wg.Wait()
+}
+
+// Check finds what stands in the way of an up, as Up does, and changes nothing.
+func (l *Launcher) Check(ctx context.Context, plans []Plan) error {
+	v, err := l.view(ctx)
+	if err != nil {
+		return err
+	}
+	states, err := l.inspect(v, nil)
+	if err != nil {
+		return err
+	}
+	todo, err := l.todo(v, states, plans)
+	if err != nil {
+		return err
+	}
+	return l.check(ctx, plans, todo)
+}
+
+// todo are the plans of agents that are not up. A name that is taken by a
+// session that is not ours is an error.
+func (l *Launcher) todo(v view, states Statuses, plans []Plan) (list []int, err error) {
+	for i, p := range plans {
+		if v.foreign[string(p.Agent)] {
+			return nil, l.refuse(string(p.Agent))
+		}
+		if st, known := states.find(p.Agent); !known || !st.Alive() {
+			list = append(list, i)
+		}
+	}
+	return list, nil
+}
+
+// check finds what stands in the way of the plans, without changing anything.
+func (l *Launcher) check(ctx context.Context, plans []Plan, todo []int) error {
+	var errs []error
+	seen := make(map[string]bool) // the same hindrance of ten clones is said once
+	add := func(id agent.ID, err error) {
+		if err != nil && !seen[err.Error()] {
+			seen[err.Error()] = true
+			errs = append(errs, fmt.Errorf("%s: %w", id, err))
+		}
+	}
+	for _, i := range todo {
+		p := plans[i]
+		add(p.Agent, checkDir(p.Dir))
+		add(p.Agent, p.Runtime.Check(ctx, agent.Launch{Agent: p.Agent, Dir: p.Dir, Model: p.Model, Resume: p.Resume, Env: l.Environ}))
+		_, err := prompts.Render(p.input())
+		add(p.Agent, err)
+	}
+	return errors.Join(errs...)
+}
+
+func (p Plan) input() prompts.Input {
+	in := p.Prompt
+	in.Agent, in.Dir = p.Agent, p.Dir
+	return in
+}
+
+func checkDir(dir string) error {
+	info, err := os.Stat(dir)
+	switch {
+	case err != nil:
+		var p *fs.PathError
+		if errors.As(err, &p) {
+			err = p.Err
+		}
+		return fmt.Errorf("directory %s: %w", dir, err)
+	case !info.IsDir():
+		return fmt.Errorf("directory %s: is a file", dir)
+	}
+	if err := unix.Access(dir, unix.R_OK|unix.X_OK); err != nil {
+		return fmt.Errorf("directory %s: %w", dir, err)
+	}
+	return nil
+}
+
+//go:embed tmux.conf
+var tmuxConf []byte
+
+// writeConf writes our server's tmux.conf if there is none.
+func (l *Launcher) writeConf() error {
+	_, err := l.Home.ReadFile(agent.TmuxConfFile, 1<<20)
+	if errors.Is(err, fs.ErrNotExist) {
+		return l.Home.WriteFile(agent.TmuxConfFile, tmuxConf, false)
+	}
+	return err
+}
+
+// prepare writes all that the agent's start needs: mailbox, prompt, the
+// runtime's files, launch. It clears what an earlier start left to be believed.
+func (l *Launcher) prepare(ctx context.Context, p Plan) (prepared, error) {
+	if err := l.Bus.Make(p.Agent); err != nil {
+		return prepared{}, err
+	}
+	text, err := prompts.Render(p.input())
+	if err != nil {
+		return prepared{}, err
+	}
+	rel := agent.PromptFile(p.Agent)
+	if err := l.Home.WriteFile(rel, []byte(text), false); err != nil {
+		return prepared{}, err
+	}
+	if err := l.Home.ClearReports(p.Agent); err != nil {
+		return prepared{}, err
+	}
+	if _, err := l.Bus.Retract(ctx, p.Agent, isShutdown); err != nil {
+		return prepared{}, err
+	}
+	la := agent.Launch{
+		Agent: p.Agent, Start: agent.NewStart(), Runtime: p.Runtime.Name(), Dir: p.Dir, Model: p.Model,
+		Resume: p.Resume, PromptFile: l.Home.Path(rel), StartedMS: time.Now().UnixMilli(),
+	}
+	la.Env = l.environment(la)
+	if err := p.Runtime.Prepare(ctx, &la); err != nil {
+		return prepared{}, err
+	}
+	if len(la.Argv) == 0 || !filepath.IsAbs(la.Argv[0]) {
+		return prepared{}, fmt.Errorf("runtime %s: no absolute program in %q", la.Runtime, la.Argv)
+	}
+	return prepared{launch: la}, l.Home.SaveLaunch(la)
+}
+
+func isShutdown(e bus.Envelope) bool { return e.Kind == bus.KindShutdown }

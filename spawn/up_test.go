@@ -1,0 +1,341 @@
+package spawn_test
+
+import (
+	"context"
+	"errors"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strings"
+	"sync"
+	"syscall"
+	"testing"
+	"time"
+
+	"netsky/agent"
+	"netsky/prompts"
+	"netsky/spawn"
+)
+
+func TestUp(t *testing.T) {
+	w := newWorld(t)
+	var told []string
+	o := spawn.UpOptions{
+		Plans: w.plans(demo{}, "agent0", "agent1", "agentinfinity"), By: "owner", Ticker: true,
+		Report: func(p spawn.Progress) { told = append(told, string(p.Agent)+" "+string(p.Step)) },
+	}
+	ends, err := w.l.Up(w.ctx, o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for i, p := range ends {
+		if p.Agent != o.Plans[i].Agent || p.Step != spawn.StepReady || p.State != agent.Idle {
+			t.Errorf("end %d: %+v, want %s ready, idle", i, p, o.Plans[i].Agent)
+		}
+	}
+	slices.Sort(told)
+	if got := strings.Join(told, ", "); got != "agent0 ready, agent0 spawned, agent1 ready, agent1 spawned, agentinfinity ready, agentinfinity spawned" {
+		t.Errorf("told %s", got)
+	}
+	if got := w.sessions(); got != "agent0 agent1 agentinfinity netsky-ticker" {
+		t.Errorf("sessions %s", got)
+	}
+	before := w.statuses()
+	for id, st := range before {
+		if st.State != agent.Idle || st.Start == "" || st.PID == 0 || !st.Wanted || st.By != "owner" {
+			t.Errorf("%s: %+v", id, st)
+		}
+	}
+	panes := w.tmux("list-panes", "-a", "-F", "#{session_name} #{pane_id} #{pane_pid}")
+
+	// Twice changes nothing.
+	told = nil
+	if ends, err = w.l.Up(w.ctx, o); err != nil {
+		t.Fatal(err)
+	}
+	for _, p := range ends {
+		if p.Step != spawn.StepAlready || p.State != agent.Idle {
+			t.Errorf("second time: %+v", p)
+		}
+	}
+	for id, st := range w.statuses() {
+		if st.Start != before[id].Start || st.PID != before[id].PID {
+			t.Errorf("%s: start %s pid %d, were %s %d", id, st.Start, st.PID, before[id].Start, before[id].PID)
+		}
+	}
+	if now := w.tmux("list-panes", "-a", "-F", "#{session_name} #{pane_id} #{pane_pid}"); now != panes {
+		t.Errorf("panes\n%s\nwere\n%s", now, panes)
+	}
+}
+
+// A dead agent is replaced, however it died, and what was left of it is ended.
+func TestUpReplaces(t *testing.T) {
+	for _, c := range []struct {
+		name string
+		kill func(w *world, st spawn.Status)
+	}{
+		{"program exits", func(w *world, st spawn.Status) { w.mail("agent1", "/crash 3") }},
+		{"program killed", func(w *world, st spawn.Status) { syscall.Kill(st.PID, syscall.SIGKILL) }},
+		{"keeper killed", func(w *world, st spawn.Status) {
+			syscall.Kill(w.paneProcess("agent1").PID, syscall.SIGKILL)
+		}},
+		{"session closed", func(w *world, st spawn.Status) { w.tmux("kill-session", "-t", "=agent1") }},
+		{"server killed", func(w *world, st spawn.Status) { w.tmux("kill-server") }},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			w := newWorld(t)
+			w.upReady(demo{}, "agent1")
+			before := w.status("agent1")
+			c.kill(w, before)
+			dead := w.becomes("agent1", agent.Dead)
+			if dead.Evidence == "" {
+				t.Error("dead without evidence")
+			}
+			w.upReady(demo{}, "agent1")
+			after := w.status("agent1")
+			if after.State != agent.Idle || after.Start == before.Start || after.PID == before.PID {
+				t.Errorf("after: %s %s pid %d; before: %s pid %d", after.State, after.Start, after.PID, before.Start, before.PID)
+			}
+			if got := w.sessions(); got != "agent1" {
+				t.Errorf("sessions %s", got)
+			}
+			w.answers("agent1")
+		})
+	}
+}
+
+// paneProcess is the keeper in an agent's pane.
+func (w *world) paneProcess(name string) agent.Process {
+	w.Helper()
+	panes, err := w.l.Tmux.Panes(w.ctx)
+	if err != nil {
+		w.Fatal(err)
+	}
+	for _, p := range panes {
+		if p.Session == name {
+			return processOf(p.PID)
+		}
+	}
+	w.Fatalf("%s: no session", name)
+	return agent.Process{}
+}
+
+// answers wants an answer of a demo agent's.
+func (w *world) answers(name string) {
+	w.Helper()
+	id := w.mail(name, "hello")
+	w.eventually(func() bool {
+		_, ok, err := w.bus.FindAnswer(w.ctx, agent.Owner, id, time.Time{})
+		return err == nil && ok
+	}, func() string { return name + ": no answer" })
+}
+
+// What outlived a dead program might hold its mailbox: the next start ends it.
+func TestUpEndsLeftovers(t *testing.T) {
+	w := newWorld(t)
+	w.upReady(sh(ready+`setsid sleep 1000 & echo $! >left; exec sleep 1000`), "agent1")
+	left := w.process(filepath.Join(w.work(), "left"))
+	syscall.Kill(w.status("agent1").PID, syscall.SIGKILL)
+	w.becomes("agent1", agent.Dead)
+	w.alive(left, "leftover of the dead agent")
+	w.upReady(demo{}, "agent1")
+	w.gone(left, "leftover after the next up")
+}
+
+func TestUpFails(t *testing.T) {
+	t.Run("at once", func(t *testing.T) {
+		w := newWorld(t)
+		w.l.SetTimes(20*time.Second, 0)
+		ends, err := w.l.Up(w.ctx, spawn.UpOptions{Plans: append(
+			w.plans(sh("echo cannot find my licence; echo bye; exit 7"), "agent1"), w.plans(demo{}, "agent2")...)})
+		if err != nil {
+			t.Fatal(err)
+		}
+		p := ends[0]
+		if p.Step != spawn.StepFailed || p.Err == nil || p.Err.Error() != "exited 7" {
+			t.Errorf("%+v, want failed, exited 7", p)
+		}
+		if got := strings.Join(p.Lines, "|"); got != "cannot find my licence|bye||[agent1 exited: 7]" {
+			t.Errorf("lines %q", got)
+		}
+		if ends[1].Step != spawn.StepReady {
+			t.Errorf("the other: %+v", ends[1])
+		}
+	})
+	t.Run("never reports", func(t *testing.T) {
+		w := newWorld(t)
+		w.l.SetTimes(300*time.Millisecond, 0)
+		p := w.up(sh("sleep 1000"), "agent1")[0]
+		if p.Step != spawn.StepSlow || p.State != agent.Starting || !strings.Contains(p.Note, "not ready after 300ms: process ") {
+			t.Errorf("%+v, want starting", p)
+		}
+		if st := w.status("agent1"); st.State != agent.Starting {
+			t.Errorf("status %s", st.State)
+		}
+	})
+	t.Run("keeper missing", func(t *testing.T) {
+		w := newWorld(t)
+		w.l.SetTimes(20*time.Second, 0)
+		w.l.Binary = filepath.Join(w.dir, "nowhere")
+		p := w.up(sh(ready+"sleep 1000"), "agent1")[0]
+		if p.Step != spawn.StepFailed || p.Err == nil || !strings.Contains(p.Err.Error(), "its pane ended") {
+			t.Errorf("%+v, want failed: its pane ended", p)
+		}
+	})
+	t.Run("interpreter missing", func(t *testing.T) {
+		w := newWorld(t)
+		script := filepath.Join(w.dir, "x")
+		if err := os.WriteFile(script, []byte("#!/nowhere/at/all\n"), 0o700); err != nil {
+			t.Fatal(err)
+		}
+		p := w.up(program{script}, "agent1")[0]
+		if p.Step != spawn.StepFailed || p.Err.Error() != "exited 126" || !strings.Contains(strings.Join(p.Lines, "\n"), "its interpreter") {
+			t.Errorf("%+v", p)
+		}
+	})
+}
+
+// refuses is a runtime of which a program is missing.
+type refuses struct{ program }
+
+func (refuses) Check(context.Context, agent.Launch) error {
+	return errors.New("gemini: no such program in PATH")
+}
+
+// What stands in the way is all found before anything is made.
+func TestUpRefuses(t *testing.T) {
+	w := newWorld(t)
+	plans := w.plans(demo{}, "agent0", "agent1", "agent2", "agent3", "agent4")
+	plans[1].Runtime, plans[4].Runtime = refuses{}, refuses{}
+	plans[2].Dir = filepath.Join(w.dir, "nowhere")
+	plans[3].Prompt.Addenda = []prompts.Layer{{Name: "0.md", Text: "You are {{ .whatever }}."}}
+	for name, call := range map[string]func() error{
+		"up":    func() error { _, err := w.l.Up(w.ctx, spawn.UpOptions{Plans: plans, Ticker: true}); return err },
+		"check": func() error { return w.l.Check(w.ctx, plans) },
+	} {
+		err := call()
+		if err == nil {
+			t.Fatalf("%s: no error", name)
+		}
+		for _, want := range []string{
+			"agent1: gemini: no such program in PATH", "agent2: directory " + plans[2].Dir + ": no such file or directory", "agent3: ",
+		} {
+			if strings.Count(err.Error(), want) != 1 {
+				t.Errorf("%s: %q\nwants %q once", name, err, want)
+			}
+		}
+		if strings.Contains(err.Error(), "agent4") {
+			t.Errorf("%s: says the same thing twice: %v", name, err)
+		}
+	}
+	if got := w.sessions(); got != "" {
+		t.Errorf("sessions %s", got)
+	}
+	for _, rel := range []string{agent.DesiredDir, agent.LaunchDir, agent.PromptDir, agent.Channels} {
+		if list, err := os.ReadDir(w.home.Path(rel)); err != nil || len(list) != 0 {
+			t.Errorf("%s: %v %v, want nothing", rel, list, err)
+		}
+	}
+	if _, err := os.Stat(w.socket); err == nil {
+		t.Error("a tmux server was started")
+	}
+}
+
+// unprepared is a runtime that can't write its files.
+type unprepared struct{ program }
+
+func (unprepared) Prepare(context.Context, *agent.Launch) error {
+	return errors.New("settings: disk full")
+}
+
+// Files come first, the session last; and one agent's failure stops no other.
+func TestUpPreparesFirst(t *testing.T) {
+	w := newWorld(t)
+	plans := append(w.plans(unprepared{}, "agent1"), w.plans(demo{}, "agent2")...)
+	ends, err := w.l.Up(w.ctx, spawn.UpOptions{Plans: plans})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if p := ends[0]; p.Agent != "agent1" || p.Step != spawn.StepFailed || p.Err == nil || p.Err.Error() != "settings: disk full" {
+		t.Errorf("%+v", p)
+	}
+	if ends[1].Step != spawn.StepReady {
+		t.Errorf("the other: %+v", ends[1])
+	}
+	if got := w.sessions(); got != "agent2" {
+		t.Errorf("sessions %q, want agent2", got)
+	}
+
+	// All that an agent needs is there when its program starts.
+	w.upReady(sh(`ls "$NETSKY_PROMPT_FILE" "$NETSKY_HOME/state/launch/agent3.json" "$NETSKY_HOME/channels/agent/agent3/inbox" >seen 2>&1 &&`+ready+"sleep 1000"), "agent3")
+}
+
+// Two ups at once: the second waits, and there is one set of agents.
+func TestUpTwiceAtOnce(t *testing.T) {
+	w := newWorld(t)
+	other := launcherAt(w.home, w.socket, w.l.Environ)
+	defer other.Journal.Close()
+	var wg sync.WaitGroup
+	ends := make([][]spawn.Progress, 2)
+	for i, l := range []*spawn.Launcher{w.l, other} {
+		wg.Go(func() {
+			var err error
+			if ends[i], err = l.Up(w.ctx, spawn.UpOptions{Plans: w.plans(demo{}, "agent0", "agent1", "agent2")}); err != nil {
+				t.Error(err)
+			}
+		})
+	}
+	wg.Wait()
+	starts := 0
+	for _, list := range ends {
+		for _, p := range list {
+			switch p.Step {
+			case spawn.StepReady:
+				starts++
+			case spawn.StepAlready:
+			default:
+				t.Errorf("%+v", p)
+			}
+		}
+	}
+	if got := w.sessions(); starts != 3 || got != "agent0 agent1 agent2" {
+		t.Errorf("%d started, sessions %s", starts, got)
+	}
+}
+
+// An up that waits for another says so, and ends with its context.
+func TestUpWaits(t *testing.T) {
+	w := newWorld(t)
+	lock, err := w.home.Lock("up")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer lock.Unlock()
+	ctx, cancel := context.WithCancel(w.ctx)
+	var told []spawn.Step
+	_, err = w.l.Up(ctx, spawn.UpOptions{Plans: w.plans(demo{}, "agent1"), Report: func(p spawn.Progress) {
+		told = append(told, p.Step)
+		cancel()
+	}})
+	if !errors.Is(err, agent.ErrLocked) || !slices.Equal(told, []spawn.Step{spawn.StepBlocked}) {
+		t.Errorf("%v, told %v", err, told)
+	}
+}
+
+// A tmux server that hangs in its exit keeps no up from its work.
+func TestUpReapsServer(t *testing.T) {
+	w := newWorld(t)
+	cmd := exec.Command(os.Args[0])
+	cmd.Env = append(os.Environ(), refuserRole+"="+w.socket)
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	ended := make(chan error, 1)
+	go func() { ended <- cmd.Wait() }()
+	defer cmd.Process.Kill()
+	w.eventually(func() bool { _, err := os.Stat(w.socket); return err == nil }, func() string { return "no socket" })
+	w.upReady(demo{}, "agent1")
+	<-ended
+	w.answers("agent1")
+}

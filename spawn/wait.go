@@ -1,0 +1,140 @@
+package spawn
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"time"
+
+	"netsky/agent"
+)
+
+// watch waits for started agents to say that they are ready, or to die.
+type watch struct {
+	l    *Launcher
+	list []prepared
+	ends []Progress
+	tell func(Progress)
+	dirs [2]time.Time // when reports and keepers had changed last
+}
+
+func (w *watch) end(i int, p Progress) {
+	p.Agent = w.list[i].launch.Agent
+	w.ends[i] = p
+	w.tell(p)
+}
+
+// wait returns when each agent has come to an end of its start, at the latest
+// after the time allowed. It looks when the directories of reports and keepers
+// have changed, and every 100 ms anyway. (A watch by inotify notices no sooner,
+// and costs more to close than all the looking.)
+func (w *watch) wait(ctx context.Context, allowed time.Duration) {
+	began := time.Now()
+	ctx, cancel := context.WithTimeout(ctx, allowed)
+	defer cancel()
+	tick := time.NewTicker(lookEvery)
+	defer tick.Stop()
+	for n := 0; ; n++ {
+		open := 0
+		whole := n%int(lookAnyway/lookEvery) == 0
+		if whole || w.changed() {
+			for i := range w.list {
+				if w.ends[i].Step == "" && !((whole || w.reported(i)) && w.look(ctx, i)) {
+					open++
+				}
+			}
+			if open == 0 {
+				return
+			}
+		}
+		select {
+		case <-ctx.Done():
+			w.giveUp(context.WithoutCancel(ctx), time.Since(began))
+			return
+		case <-tick.C:
+		}
+	}
+}
+
+const (
+	lookEvery  = 2 * time.Millisecond
+	lookAnyway = 100 * time.Millisecond
+)
+
+// changed reports whether a report or a keeper's word may have come since it
+// was last asked.
+func (w *watch) changed() bool {
+	news := false
+	for i, rel := range [...]string{agent.ReportDir, agent.KeeperDir} { // both are waited for
+		info, err := os.Stat(w.l.Home.Path(rel))
+		// What changes within the clock's step shows the same time.
+		if err != nil || !info.ModTime().Equal(w.dirs[i]) || time.Since(info.ModTime()) < 20*time.Millisecond {
+			news = true
+		}
+		if err == nil {
+			w.dirs[i] = info.ModTime()
+		}
+	}
+	return news
+}
+
+// reported reports whether agent i has said anything: prepare has taken away
+// what an earlier start said.
+func (w *watch) reported(i int) bool {
+	_, err := os.Lstat(w.l.Home.Path(agent.ReportDir, string(w.list[i].launch.Agent)+".json"))
+	return err == nil
+}
+
+// look reports whether agent i has come to an end.
+func (w *watch) look(ctx context.Context, i int) bool {
+	la := w.list[i].launch
+	alive := w.list[i].keeper.Alive() // asked first: what it has told, it told before it ended
+	k, err := w.l.keeperOf(la.Agent, la)
+	switch {
+	case err == nil && k.EndedMS != 0:
+		w.fail(ctx, i, errors.New(ending(k)))
+		return true
+	case !alive:
+		w.fail(ctx, i, errors.New("its pane ended at once, with the keeper in it"))
+		return true
+	case err != nil || !k.Alive():
+		// The keeper's word is waited for: without it nobody could tell, a
+		// moment later, which process the agent is, or how it ended.
+		return false
+	}
+	r, err := w.l.Home.LoadReport(la.Agent)
+	if err != nil || r.Start != la.Start || !r.State.Ready() {
+		return false
+	}
+	w.end(i, Progress{Step: StepReady, State: r.State, Note: r.Detail})
+	return true
+}
+
+func (w *watch) fail(ctx context.Context, i int, err error) {
+	p := Progress{Step: StepFailed, Err: err}
+	list, ierr := w.l.Inspect(ctx)
+	if st, ok := list.find(w.list[i].launch.Agent); ierr == nil && ok && st.pane != nil {
+		p.Lines, _ = w.l.firstLines(ctx, st, 20) // the verdict stands without them
+	}
+	w.end(i, p)
+}
+
+func (w *watch) giveUp(ctx context.Context, after time.Duration) {
+	list, err := w.l.Inspect(ctx)
+	for i := range w.list {
+		if w.ends[i].Step != "" {
+			continue
+		}
+		st, ok := list.find(w.list[i].launch.Agent)
+		switch {
+		case err != nil:
+			w.fail(ctx, i, err)
+		case !ok || !st.Alive():
+			w.fail(ctx, i, errors.New("ended while starting: "+st.Evidence))
+		default:
+			w.end(i, Progress{Step: StepSlow, State: st.State,
+				Note: fmt.Sprintf("not ready after %v: %s", after.Round(100*time.Millisecond), st.Evidence)})
+		}
+	}
+}

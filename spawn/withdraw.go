@@ -1,0 +1,84 @@
+package spawn
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"netsky/agent"
+	"netsky/bus"
+)
+
+// withdrawWithin is how long a receiver may take to give a shutdown up, or to
+// end after all.
+const withdrawWithin = 5 * time.Second
+
+// withdraw takes back shutdowns that a down which died had asked of agents that
+// are wanted up now, and that their receivers have claimed and not yet obeyed.
+// One that was obeyed in that moment ends its agent; withdraw waits for it, so
+// that the up starts it again. It reports whether anything was taken back.
+func (l *Launcher) withdraw(ctx context.Context, states Statuses, plans []Plan) (changed bool, err error) {
+	for _, p := range plans {
+		st, known := states.find(p.Agent)
+		if !known || !st.Alive() || st.Claimed == 0 {
+			continue
+		}
+		list, err := l.Bus.List(p.Agent, bus.Claimed, 0)
+		if err != nil {
+			return changed, fmt.Errorf("%s: %w", p.Agent, err)
+		}
+		for _, e := range list {
+			if e.Err != nil || e.Envelope.Kind != bus.KindShutdown || e.Envelope.Start != st.Start {
+				continue
+			}
+			changed = true
+			if err := l.takeBack(ctx, p.Agent, e.Envelope); err != nil {
+				return changed, fmt.Errorf("%s: %w", p.Agent, err)
+			}
+		}
+	}
+	return changed, nil
+}
+
+func (l *Launcher) takeBack(ctx context.Context, id agent.ID, request bus.Envelope) error {
+	asked := time.Now()
+	_, err := l.Bus.Send(ctx, bus.Envelope{
+		From: agent.Root, To: id, Kind: bus.KindCancel, InReplyTo: request.ID, Via: "cli", Time: asked,
+		Text: "stay: the shutdown is taken back",
+	})
+	if err != nil {
+		return fmt.Errorf("taking back an old shutdown: %w", err)
+	}
+	for time.Since(asked) < withdrawWithin {
+		open, err := l.isClaimed(id, request.ID)
+		if err != nil {
+			return err
+		}
+		if !open {
+			_, obeyed, err := l.Bus.FindAnswer(ctx, agent.Root, request.ID, request.Time.Add(-time.Second))
+			if err != nil || !obeyed {
+				return err
+			}
+			k, err := l.Home.LoadKeeper(id)
+			if err != nil || k.EndedMS != 0 || !k.Alive() {
+				return nil // it has ended: the up sees it dead
+			}
+		}
+		select {
+		case <-ctx.Done():
+			return ctx.Err()
+		case <-time.After(10 * time.Millisecond):
+		}
+	}
+	return fmt.Errorf("an old shutdown (%s) is neither taken back nor obeyed after %v", request.ID, withdrawWithin)
+}
+
+func (l *Launcher) isClaimed(id agent.ID, envelope string) (bool, error) {
+	list, err := l.Bus.List(id, bus.Claimed, 0)
+	for _, e := range list {
+		if e.Err == nil && e.Envelope.ID == envelope {
+			return true, nil
+		}
+	}
+	return false, err
+}

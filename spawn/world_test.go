@@ -1,0 +1,357 @@
+package spawn_test
+
+import (
+	"context"
+	"fmt"
+	"net"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"netsky/agent"
+	"netsky/bus"
+	"netsky/prompts"
+	"netsky/spawn"
+	"netsky/spawn/keeper"
+	"netsky/store"
+	"netsky/tmux"
+)
+
+// netsky is the binary under test; TestMain builds it.
+var netsky string
+
+func TestMain(m *testing.M) { os.Exit(run(m)) }
+
+func run(m *testing.M) int {
+	if home := os.Getenv(downRole); home != "" {
+		return downAndDie(home)
+	}
+	if path := os.Getenv(refuserRole); path != "" {
+		return refuse(path)
+	}
+	dir, err := os.MkdirTemp("", "n")
+	if err != nil {
+		panic(err)
+	}
+	defer os.RemoveAll(dir)
+	netsky = filepath.Join(dir, "netsky")
+	out, err := exec.Command("go", "build", "-tags", "urfave_cli_no_docs", "-o", netsky, "netsky").CombinedOutput()
+	if err != nil {
+		panic(fmt.Sprintf("go build: %v\n%s", err, out))
+	}
+	return m.Run()
+}
+
+// refuserRole is a process that takes connections at a socket and answers
+// nothing, as a tmux server does that hangs in its exit.
+const refuserRole = "SPAWN_TEST_REFUSER"
+
+func refuse(path string) int {
+	l, err := net.Listen("unix", path)
+	if err != nil {
+		panic(err)
+	}
+	for {
+		conn, err := l.Accept()
+		if err != nil {
+			panic(err)
+		}
+		conn.Close()
+	}
+}
+
+// A world is a home, a tmux server and a launcher of the test's own.
+type world struct {
+	testing.TB
+	ctx    context.Context
+	dir    string // short, as a socket lies in it; work in it is the agents' directory
+	socket string
+	home   agent.Home
+	bus    *bus.Bus
+	l      *spawn.Launcher
+}
+
+// newWorld makes a home whose agents inherit env too.
+func newWorld(tb testing.TB, env ...string) *world {
+	tb.Helper()
+	dir, err := os.MkdirTemp("", "n")
+	if err != nil {
+		tb.Fatal(err)
+	}
+	tb.Cleanup(func() { os.RemoveAll(dir) })
+	return newWorldAt(tb, filepath.Join(dir, "h"), filepath.Join(dir, "s"), env...)
+}
+
+func newWorldAt(tb testing.TB, homeDir, socket string, env ...string) *world {
+	tb.Helper()
+	home, err := agent.HomeAt(homeDir)
+	if err == nil {
+		_, err = home.Make()
+	}
+	if err != nil {
+		tb.Fatal(err)
+	}
+	w := &world{TB: tb, ctx: context.Background(), dir: filepath.Dir(homeDir), socket: socket, home: home}
+	if err := os.MkdirAll(w.work(), 0o700); err != nil {
+		tb.Fatal(err)
+	}
+	w.bus = bus.New(home, bus.Options{})
+	w.l = launcherAt(home, socket, append([]string{
+		"PATH=" + os.Getenv("PATH"), "HOME=" + w.dir, "LANG=C.UTF-8",
+	}, env...))
+	tb.Cleanup(w.end)
+	return w
+}
+
+func launcherAt(home agent.Home, socket string, env []string) *spawn.Launcher {
+	return &spawn.Launcher{
+		Home: home, Bus: bus.New(home, bus.Options{}), Journal: store.NewJournal(home), Binary: netsky, Environ: env,
+		Tmux: &tmux.Server{
+			Socket: socket, Conf: home.Path(agent.TmuxConfFile), Env: env, Tags: []string{spawn.TagHome, spawn.TagStart},
+		},
+	}
+}
+
+func (w *world) work() string { return filepath.Join(w.dir, "work") }
+
+// end leaves nothing of the world running.
+func (w *world) end() {
+	ctx, cancel := context.WithTimeout(context.Background(), 5*time.Second)
+	defer cancel()
+	if w.l.Tmux.Stop(ctx) != nil {
+		if err := w.l.Tmux.Reap(context.Background()); err != nil {
+			w.Errorf("tmux: %v", err)
+		}
+	}
+	list, err := agent.Descendants(0, "NETSKY_HOME="+w.home.Dir())
+	if err != nil {
+		w.Error(err)
+	}
+	keeper.End(context.Background(), list, 0)
+	w.l.Journal.Close()
+}
+
+// A program is a runtime whose agents run argv.
+type program []string
+
+func (program) Name() string                              { return "test" }
+func (program) Check(context.Context, agent.Launch) error { return nil }
+
+func (p program) Prepare(_ context.Context, l *agent.Launch) error {
+	l.Argv = p
+	return nil
+}
+
+// sh runs a shell script.
+func sh(script string) program { return program{"/bin/sh", "-c", script} }
+
+// ready is what a script does to say that it is ready.
+const ready = `printf '{"start":"%s","state":"idle","since_ms":1}' "$NETSKY_START" >"$NETSKY_HOME/state/agents/.x$$"
+mv "$NETSKY_HOME/state/agents/.x$$" "$NETSKY_HOME/state/agents/agent$AGENT_N.json"
+`
+
+// stays is a ready agent that answers nothing.
+func stays() program { return sh(ready + "while :; do sleep 60; done") }
+
+// demo is the runtime of demo agents.
+type demo struct{}
+
+func (demo) Name() string                              { return "demo" }
+func (demo) Check(context.Context, agent.Launch) error { return nil }
+
+func (demo) Prepare(_ context.Context, l *agent.Launch) error {
+	l.Argv = []string{netsky, "demo", "serve", string(l.Agent)}
+	return nil
+}
+
+func ids(names ...string) (list []agent.ID) {
+	for _, n := range names {
+		list = append(list, agent.ID(n))
+	}
+	return list
+}
+
+func (w *world) plans(r spawn.Runtime, list ...agent.ID) (plans []spawn.Plan) {
+	for _, id := range list {
+		plans = append(plans, spawn.Plan{
+			Agent: id, Runtime: r, Dir: w.work(), Prompt: prompts.Input{Home: w.home, Runtime: r.Name()},
+		})
+	}
+	return plans
+}
+
+// up brings agents up and wants no error.
+func (w *world) up(r spawn.Runtime, names ...string) []spawn.Progress {
+	w.Helper()
+	ends, err := w.l.Up(w.ctx, spawn.UpOptions{Plans: w.plans(r, ids(names...)...), By: "owner"})
+	if err != nil {
+		w.Fatal(err)
+	}
+	return ends
+}
+
+// upReady brings agents up and wants each ready.
+func (w *world) upReady(r spawn.Runtime, names ...string) {
+	w.Helper()
+	for _, p := range w.up(r, names...) {
+		if p.Step != spawn.StepReady && p.Step != spawn.StepAlready {
+			w.Fatalf("%s: %s %v\n%s", p.Agent, p.Step, p.Err, strings.Join(p.Lines, "\n"))
+		}
+	}
+}
+
+// down ends agents and gives the steps of each as "asked acked ended".
+func (w *world) down(o spawn.DownOptions) map[string]string {
+	w.Helper()
+	log, err := w.l.Down(w.ctx, o)
+	if err != nil {
+		w.Fatal(err)
+	}
+	return steps(log)
+}
+
+func steps(log []spawn.DownProgress) map[string]string {
+	m := make(map[string]string)
+	for _, p := range log {
+		m[p.What] = strings.TrimSpace(m[p.What] + " " + string(p.Step))
+	}
+	return m
+}
+
+func (w *world) status(name string) spawn.Status {
+	w.Helper()
+	list, err := w.l.Inspect(w.ctx)
+	if err != nil {
+		w.Fatal(err)
+	}
+	return list.Find(agent.ID(name))
+}
+
+func (w *world) statuses() map[agent.ID]spawn.Status {
+	w.Helper()
+	list, err := w.l.Inspect(w.ctx)
+	if err != nil {
+		w.Fatal(err)
+	}
+	m := make(map[agent.ID]spawn.Status)
+	for _, st := range list {
+		m[st.Agent] = st
+	}
+	return m
+}
+
+// becomes waits for an agent's state.
+func (w *world) becomes(name string, state agent.State) (st spawn.Status) {
+	w.Helper()
+	w.eventually(func() bool { st = w.status(name); return st.State == state }, func() string {
+		return fmt.Sprintf("%s: %s (%s), want %s", name, st.State, st.Evidence, state)
+	})
+	return st
+}
+
+// eventually looks every few milliseconds, for 20 s at most.
+func (w *world) eventually(ok func() bool, why func() string) {
+	w.Helper()
+	eventually(w, ok, why)
+}
+
+func eventually(tb testing.TB, ok func() bool, why func() string) {
+	tb.Helper()
+	tick := time.NewTicker(5 * time.Millisecond)
+	defer tick.Stop()
+	for end := time.Now().Add(20 * time.Second); !ok(); <-tick.C {
+		if time.Now().After(end) {
+			tb.Fatal(why())
+		}
+	}
+}
+
+// tmux calls the server of the world as a person would.
+func (w *world) tmux(args ...string) string {
+	w.Helper()
+	out, err := w.tmuxCommand(args...).CombinedOutput()
+	if err != nil {
+		w.Fatalf("tmux %q: %v: %s", args, err, out)
+	}
+	return strings.TrimRight(string(out), "\n")
+}
+
+func (w *world) tmuxCommand(args ...string) *exec.Cmd {
+	argv := w.l.Tmux.Argv(args...)
+	cmd := exec.Command(argv[0], argv[1:]...)
+	cmd.Env = w.l.Tmux.Environ()
+	return cmd
+}
+
+// sessions are the names of all sessions on the server.
+func (w *world) sessions() string {
+	w.Helper()
+	panes, err := w.l.Tmux.Panes(w.ctx)
+	if err != nil {
+		w.Fatal(err)
+	}
+	var names []string
+	for _, p := range panes {
+		names = append(names, p.Session)
+	}
+	return strings.Join(names, " ")
+}
+
+// mail sends a message as the owner.
+func (w *world) mail(to, text string) string {
+	w.Helper()
+	return w.send(bus.Envelope{From: agent.Owner, To: agent.ID(to), Text: text})
+}
+
+func (w *world) send(e bus.Envelope) string {
+	w.Helper()
+	if err := w.bus.Make(agent.Owner); err != nil {
+		w.Fatal(err)
+	}
+	r, err := w.bus.Send(w.ctx, e)
+	if err != nil {
+		w.Fatal(err)
+	}
+	return r.ID
+}
+
+func (w *world) alive(p agent.Process, what string) {
+	w.Helper()
+	if !p.Alive() {
+		w.Errorf("%s, process %d: is gone", what, p.PID)
+	}
+}
+
+func (w *world) gone(p agent.Process, what string) {
+	w.Helper()
+	if p.Alive() {
+		w.Errorf("%s, process %d: lives", what, p.PID)
+	}
+}
+
+// process waits for a file into which a script wrote a process's number.
+func (w *world) process(path string) (p agent.Process) {
+	w.Helper()
+	w.eventually(func() bool {
+		data, err := os.ReadFile(path)
+		var pid int
+		if err != nil || !strings.HasSuffix(string(data), "\n") {
+			return false
+		}
+		fmt.Sscan(string(data), &pid)
+		p, err = agent.FindProcess(pid)
+		return err == nil
+	}, func() string { return path + ": no living process in it" })
+	return p
+}
+
+func processOf(pid int) agent.Process {
+	p, err := agent.FindProcess(pid)
+	if err != nil {
+		return agent.Process{PID: pid, Start: -1}
+	}
+	return p
+}
