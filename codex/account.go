@@ -1,0 +1,27 @@
+package codex
+
+import (
+	"context"
+	"errors"
+)
+
+// ErrLogin: Codex has nobody's account to work with.
+var ErrLogin = errors.New("codex is not logged in; run `codex login`")
+
+// Account asks whether the model can be asked: the error matches ErrLogin if
+// Codex needs an account for its configured provider and has none.
+func (s *Server) Account(ctx context.Context) error {
+	var got struct {
+		Account *struct {
+			Type string `json:"type"`
+		} `json:"account"`
+		Needed bool `json:"requiresOpenaiAuth"`
+	}
+	if err := s.peer.call(ctx, "account/read", map[string]any{}, &got); err != nil {
+		return s.ended(err)
+	}
+	if got.Needed && got.Account == nil {
+		return ErrLogin
+	}
+	return nil
+}

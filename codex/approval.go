@@ -1,0 +1,131 @@
+package codex
+
+import (
+	"context"
+	"encoding/json"
+	"time"
+)
+
+// An Approval is a question of Codex's whether the model may do something.
+type Approval struct {
+	Thread, Turn string
+	Tool         string // "shell", "edit", "permissions", "server.tool", "question"
+	Text         string // the command, or what it is about
+	Reason       string // why it asks, in the model's words
+	Dir          string // where a command would run
+}
+
+// A Decision answers an Approval.
+type Decision int
+
+const (
+	Decline   Decision = iota // the model is told no, and the turn goes on
+	Accept                    // this once
+	AcceptAll                 // and the like of it in this thread from now on
+	Leave                     // somebody else answers: a person at a terminal on the same server
+)
+
+// An Approver decides. It may take its time; ctx ends when the question is
+// settled elsewhere or the connection ends.
+type Approver func(ctx context.Context, a Approval) Decision
+
+// A question is a request of the server's that an Approver answers.
+type question struct {
+	approval Approval
+	answer   func(Decision) any
+	cancel   context.CancelFunc
+	settled  bool // somebody else has answered; guarded by the server's mu
+}
+
+func (q *question) event(kind EventKind) Event {
+	a := q.approval
+	return Event{Kind: kind, Turn: a.Turn, Tool: a.Tool, Text: a.Text, Approval: &a}
+}
+
+type askParams struct {
+	Thread     string  `json:"threadId"`
+	Turn       *string `json:"turnId"`
+	Command    *string `json:"command"`
+	Dir        *string `json:"cwd"`
+	Reason     *string `json:"reason"`
+	GrantRoot  *string `json:"grantRoot"`
+	ServerName string  `json:"serverName"`
+	Message    string  `json:"message"`
+	Tool       string  `json:"tool"`
+	Meta       struct {
+		Kind string `json:"codex_approval_kind"`
+		Tool string `json:"tool_name"`
+	} `json:"_meta"`
+}
+
+// asked says what a request asks; nil if it is no question for an Approver.
+func asked(method string, params json.RawMessage) *question {
+	var p askParams
+	if json.Unmarshal(params, &p) != nil {
+		return nil
+	}
+	a := Approval{Thread: p.Thread, Turn: word(p.Turn), Text: word(p.Command), Reason: word(p.Reason), Dir: word(p.Dir)}
+	switch method {
+	case "item/commandExecution/requestApproval":
+		a.Tool = "shell"
+		return &question{approval: a, answer: decided}
+	case "item/fileChange/requestApproval":
+		a.Tool, a.Text = "edit", word(p.GrantRoot)
+		return &question{approval: a, answer: decided}
+	case "item/permissions/requestApproval":
+		// More rights for the rest of the turn are never given: what needs them
+		// can ask for each command.
+		a.Tool = "permissions"
+		return &question{approval: a, answer: func(Decision) any { return map[string]any{"permissions": map[string]any{}, "scope": "turn"} }}
+	case "mcpServer/elicitation/request":
+		a.Tool, a.Text = p.ServerName, p.Message
+		if p.Meta.Tool != "" {
+			a.Tool += "." + p.Meta.Tool
+		}
+		// A form that is no approval has fields, and nobody here to fill them in.
+		approval := p.Meta.Kind != ""
+		return &question{approval: a, answer: func(d Decision) any { return elicited(d, approval) }}
+	case "item/tool/requestUserInput":
+		a.Tool = "question"
+		return &question{approval: a, answer: func(Decision) any { return map[string]any{"answers": map[string]any{}} }}
+	}
+	return nil
+}
+
+func word(s *string) string {
+	if s == nil {
+		return ""
+	}
+	return *s
+}
+
+func decided(d Decision) any {
+	says := "decline"
+	switch d {
+	case Accept:
+		says = "accept"
+	case AcceptAll:
+		says = "acceptForSession"
+	}
+	return map[string]any{"decision": says}
+}
+
+func elicited(d Decision, approval bool) any {
+	if approval && (d == Accept || d == AcceptAll) {
+		return map[string]any{"action": "accept", "content": map[string]any{}, "_meta": nil}
+	}
+	return map[string]any{"action": "decline", "content": nil, "_meta": nil}
+}
+
+// plain answers the requests that need nobody's decision. What we do not know
+// is refused, which Codex takes for a no.
+func plain(method string) (any, error) {
+	switch method {
+	case "currentTime/read":
+		return map[string]any{"currentTimeAt": time.Now().Unix()}, nil
+	case "item/tool/call":
+		text := []map[string]any{{"type": "inputText", "text": "netsky offers no such tool"}}
+		return map[string]any{"contentItems": text, "success": false}, nil
+	}
+	return nil, &remoteError{Code: codeNoMethod, Message: "netsky does not answer " + method}
+}

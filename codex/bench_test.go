@@ -1,0 +1,98 @@
+package codex_test
+
+import (
+	"bufio"
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"io"
+	"os/exec"
+	"testing"
+	"time"
+
+	"netsky/agent"
+	"netsky/bus"
+	"netsky/codex"
+	"netsky/store"
+)
+
+// BenchmarkDrain is a whole drain beside the same turn by a client that does
+// nothing else; "ratio" is what netsky costs. They take turns, so that what the
+// machine does meanwhile hits both.
+func BenchmarkDrain(b *testing.B) {
+	w := mustWorld(b)
+	w.ctx = b.Context()
+	w.mustSend(bus.Envelope{Text: "first"})
+	w.mustOnce(nil)
+	w.mustReply(agent.Root)
+	thread := bareTurn(b, w, "")
+	var ours, bare time.Duration
+	b.ResetTimer()
+	for b.Loop() {
+		w.mustSend(bus.Envelope{Text: "hello"})
+		began := time.Now()
+		journal := store.NewJournal(w.home) // as a process of its own has it
+		w.mustOnce(func(o *codex.OnceOptions) { o.Records = journal })
+		journal.Close()
+		ours += time.Since(began)
+		w.mustReply(agent.Root)
+		began = time.Now()
+		bareTurn(b, w, thread)
+		bare += time.Since(began)
+	}
+	b.ReportMetric(float64(ours)/float64(bare), "ratio")
+	b.ReportMetric(float64(ours.Milliseconds())/float64(b.N), "ours-ms")
+	b.ReportMetric(float64(bare.Milliseconds())/float64(b.N), "bare-ms")
+}
+
+// bareTurn is one turn by the shortest way through app-server.
+func bareTurn(b *testing.B, w *world, thread string) string {
+	b.Helper()
+	cmd := exec.Command(w.program, "app-server")
+	cmd.Env, cmd.Dir = w.env, w.dir
+	in, err := cmd.StdinPipe()
+	if err != nil {
+		b.Fatal(err)
+	}
+	out, err := cmd.StdoutPipe()
+	if err != nil {
+		b.Fatal(err)
+	}
+	if err := cmd.Start(); err != nil {
+		b.Fatal(err)
+	}
+	lines := bufio.NewReader(out)
+	until := func(mark string) (line []byte) {
+		for {
+			line, err := lines.ReadBytes('\n')
+			if err != nil {
+				b.Fatal(err)
+			}
+			if bytes.Contains(line, []byte(mark)) {
+				return line
+			}
+		}
+	}
+	fmt.Fprintln(in, `{"id":1,"method":"initialize","params":{"clientInfo":{"name":"bare","title":"bare","version":"1"},"capabilities":{"experimentalApi":true}}}`)
+	until(`"id":1`)
+	if thread == "" {
+		fmt.Fprintf(in, `{"id":2,"method":"thread/start","params":{"cwd":%q,"sandbox":"danger-full-access","approvalPolicy":"never"}}`+"\n", w.dir)
+	} else {
+		fmt.Fprintf(in, `{"id":2,"method":"thread/resume","params":{"threadId":%q,"excludeTurns":true}}`+"\n", thread)
+	}
+	var got struct {
+		Result struct{ Thread struct{ ID string } }
+	}
+	if err := json.Unmarshal(until(`"id":2`), &got); err != nil {
+		b.Fatal(err)
+	}
+	thread = got.Result.Thread.ID
+	fmt.Fprintf(in, `{"id":3,"method":"turn/start","params":{"threadId":%q,"input":[{"type":"text","text":"hello"}]}}`+"\n", thread)
+	until(`"turn/completed"`)
+	in.Close()
+	io.Copy(io.Discard, out)
+	if err := cmd.Wait(); err != nil {
+		b.Fatal(err)
+	}
+	return thread
+}

@@ -1,0 +1,181 @@
+package codex
+
+import (
+	"encoding/json"
+	"sync"
+)
+
+// An EventKind says what has happened in a thread.
+type EventKind string
+
+const (
+	TurnStarted     EventKind = "turn_started"
+	Accepted        EventKind = "accepted"      // an input stands in the thread; Input is its id
+	Message         EventKind = "message"       // the model said Text
+	ToolStarted     EventKind = "tool_started"  // Tool, with Text: the command, the arguments
+	ToolFinished    EventKind = "tool_finished" // likewise; Failed says how it went
+	ApprovalAsked   EventKind = "approval_asked"
+	ApprovalSettled EventKind = "approval_settled"
+	TokenUsage      EventKind = "token_usage"
+	Retrying        EventKind = "retrying" // Codex tries again by itself; Text is why
+	TurnCompleted   EventKind = "turn_completed"
+	TurnInterrupted EventKind = "turn_interrupted"
+	TurnFailed      EventKind = "turn_failed"
+	ThreadLost      EventKind = "thread_lost" // the last event of a connection; Err is why
+)
+
+// An Event is one thing that has happened in a thread, by whomever it was asked
+// for. Fields that a kind does not need are zero.
+type Event struct {
+	Kind     EventKind
+	Thread   string
+	Turn     string
+	Input    string // of an Accepted: the id it was submitted under, "" if a person typed it
+	Text     string
+	Tool     string // "shell", "edit", "server.tool", …
+	Failed   bool
+	Approval *Approval
+	Usage    *Usage
+	Err      error // of a TurnFailed a *TurnError
+	// Missed is how many events before this one did not fit: the subscriber was
+	// too slow.
+	Missed int
+}
+
+// A Usage counts a thread's tokens.
+type Usage struct {
+	Input, CachedInput, Output, Reasoning, Total int64 // of the whole thread
+	Last                                         int64 // of the last model request, all kinds together
+	Window                                       int64 // how many the model's context holds; 0: unknown
+}
+
+// eventRoom is how many events wait for a slow subscriber. A turn makes a few
+// for each tool it calls; older ones give way.
+const eventRoom = 256
+
+// A feed hands events to subscribers. The zero feed is ready.
+type feed struct {
+	mu   sync.Mutex // guards subs and what is in them
+	subs map[*subscriber]struct{}
+}
+
+type subscriber struct {
+	c      chan Event
+	missed int
+}
+
+// subscribe opens a subscription; stop closes its channel.
+func (f *feed) subscribe() (events <-chan Event, stop func()) {
+	s := &subscriber{c: make(chan Event, eventRoom)}
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if f.subs == nil {
+		f.subs = make(map[*subscriber]struct{})
+	}
+	f.subs[s] = struct{}{}
+	return s.c, func() {
+		f.mu.Lock()
+		defer f.mu.Unlock()
+		if _, open := f.subs[s]; open {
+			delete(f.subs, s)
+			close(s.c)
+		}
+	}
+}
+
+// emit never waits: in a full subscription the oldest event gives way.
+func (f *feed) emit(e Event) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	for s := range f.subs {
+		for {
+			e.Missed = s.missed
+			select {
+			case s.c <- e:
+				s.missed = 0
+			default:
+				select {
+				case old := <-s.c:
+					s.missed += 1 + old.Missed
+				default:
+				}
+				continue
+			}
+			break
+		}
+	}
+}
+
+// An item is a thing in a turn, as Codex tells it; only what we look at.
+type item struct {
+	Type     string  `json:"type"`
+	ID       string  `json:"id"`
+	ClientID *string `json:"clientId"`
+	Text     string  `json:"text"`
+	Command  string  `json:"command"`
+	Status   string  `json:"status"`
+	ExitCode *int    `json:"exitCode"`
+	Server   string  `json:"server"`
+	Tool     string  `json:"tool"`
+	Query    string  `json:"query"`
+
+	Arguments json.RawMessage `json:"arguments"`
+	Changes   []struct {
+		Path string `json:"path"`
+	} `json:"changes"`
+}
+
+// tool says what kind of tool an item is; "" if it is none.
+func (i item) tool() (name, text string) {
+	switch i.Type {
+	case "commandExecution":
+		return "shell", i.Command
+	case "fileChange":
+		for n, c := range i.Changes {
+			if n > 0 {
+				text += " "
+			}
+			text += c.Path
+		}
+		return "edit", text
+	case "mcpToolCall":
+		return i.Server + "." + i.Tool, string(i.Arguments)
+	case "dynamicToolCall", "collabAgentToolCall":
+		return i.Tool, string(i.Arguments)
+	case "webSearch":
+		return "web_search", i.Query
+	case "imageView", "imageGeneration", "sleep":
+		return i.Type, ""
+	}
+	return "", ""
+}
+
+func (i item) failed() bool {
+	return i.Status == "failed" || i.Status == "declined" || i.ExitCode != nil && *i.ExitCode != 0
+}
+
+// itemEvent is the event of an item that began or ended; ok is false if it
+// means nothing to us.
+func itemEvent(i item, ended bool) (e Event, ok bool) {
+	if name, text := i.tool(); name != "" {
+		e = Event{Kind: ToolStarted, Tool: name, Text: text}
+		if ended {
+			e.Kind, e.Failed = ToolFinished, i.failed()
+		}
+		return e, true
+	}
+	if !ended {
+		return e, false
+	}
+	switch i.Type {
+	case "userMessage":
+		e.Kind = Accepted
+		if i.ClientID != nil {
+			e.Input = *i.ClientID
+		}
+		return e, true
+	case "agentMessage":
+		return Event{Kind: Message, Text: i.Text}, true
+	}
+	return e, false
+}

@@ -1,0 +1,179 @@
+package codex_test
+
+import (
+	"context"
+	"errors"
+	"os"
+	"os/exec"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"netsky/agent"
+	"netsky/bus"
+	"netsky/codex"
+	"netsky/codex/loopmodel"
+	"netsky/store"
+)
+
+// onceProcess drains a message in a process of its own, for tests to kill.
+func onceProcess() int {
+	home, err := agent.HomeAt(os.Getenv("ONCE_HOME"))
+	if err != nil {
+		panic(err)
+	}
+	err = codex.Once(context.Background(), codex.OnceOptions{
+		Agent: "agent1", Drain: true, Sandbox: "danger-full-access", Approval: "never", Dir: os.Getenv("ONCE_DIR"),
+		Home: home, Bus: bus.New(home, bus.Options{}), Records: store.NewJournal(home),
+		Program: os.Getenv("NETSKY_TEST_CODEX"), Env: os.Environ(), Out: os.Stdout, Err: os.Stderr,
+	})
+	if err != nil {
+		os.Stderr.WriteString(err.Error() + "\n")
+		return 1
+	}
+	return 0
+}
+
+// holding makes the model wait with its answer to a text until the test is over.
+// asked returns when it has been asked.
+func (w *world) holding(text string) (asked func()) {
+	hold := make(chan struct{})
+	w.Cleanup(func() { close(hold) })
+	match := func(q loopmodel.Request) bool { return strings.Contains(q.Last(), text) }
+	w.model.Handle(func(q loopmodel.Request) *loopmodel.Reply {
+		if !match(q) {
+			return nil
+		}
+		return &loopmodel.Reply{Hold: hold}
+	})
+	return func() {
+		w.Helper()
+		if _, ok := w.model.Wait(w.ctx.Done(), match); !ok {
+			w.Fatal("the model was not asked")
+		}
+	}
+}
+
+// killServers kills the Codex processes of this world.
+func (w *world) killServers() {
+	w.Helper()
+	list, err := agent.Descendants(0, "NETSKY_HOME="+w.home.Dir())
+	if err != nil || len(list) == 0 {
+		w.Fatalf("servers: %v, %v", list, err)
+	}
+	for _, p := range list {
+		syscall.Kill(p.PID, syscall.SIGKILL)
+	}
+}
+
+// netsky is killed in the middle of a turn: the next process goes on with it,
+// and the message has been submitted once.
+func TestKillOnce(t *testing.T) {
+	t.Parallel()
+	w := mustWorld(t)
+	asked := w.holding("the very task")
+	id := w.mustSend(bus.Envelope{Text: "the very task"})
+	self, err := os.Executable()
+	if err != nil {
+		t.Fatal(err)
+	}
+	cmd := exec.Command(self)
+	cmd.Env = append(w.env, "ONCE_HOME="+w.home.Dir(), "ONCE_DIR="+w.dir, "NETSKY_TEST_CODEX="+w.program)
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	asked()
+	thread := w.state().Thread
+	if err := cmd.Process.Kill(); err != nil {
+		t.Fatal(err)
+	}
+	cmd.Wait()
+	w.mustOnce(nil)
+	reply := w.mustReply(agent.Root)
+	if reply.InReplyTo != id || !strings.Contains(reply.Text, "broken off") {
+		t.Errorf("reply = %+v", reply)
+	}
+	if now := w.state().Thread; now != thread {
+		t.Errorf("thread %s, then %s", thread, now)
+	}
+	if n := w.said("the very task"); n != 1 {
+		t.Errorf("the model was told the task %d times", n)
+	}
+	if got := w.inputs(id); got != "consumed" {
+		t.Errorf("inputs = %q, want consumed", got)
+	}
+}
+
+// The app-server is killed in the middle of a turn: it is started again and the
+// message gone on with, in the same call.
+func TestKillServer(t *testing.T) {
+	t.Parallel()
+	w := mustWorld(t)
+	asked := w.holding("the very task")
+	id := w.mustSend(bus.Envelope{Text: "the very task"})
+	done := make(chan error, 1)
+	go func() { done <- w.once(nil) }()
+	asked()
+	w.killServers()
+	if err := <-done; err != nil {
+		t.Fatalf("Once = %v\nstderr: %s", err, &w.err)
+	}
+	if reply := w.mustReply(agent.Root); reply.InReplyTo != id {
+		t.Errorf("reply = %+v", reply)
+	}
+	if n := w.said("the very task"); n != 1 {
+		t.Errorf("the model was told the task %d times", n)
+	}
+	if !strings.Contains(w.err.String(), "signal: killed") {
+		t.Errorf("stderr = %q", &w.err)
+	}
+}
+
+// A server that ends each time is not started for ever.
+func TestKillServerAgain(t *testing.T) {
+	t.Parallel()
+	w := mustHome(t)
+	self, err := os.Executable()
+	if err != nil {
+		t.Fatal(err)
+	}
+	starts := 0
+	s, err := codex.NewSession(codex.SessionOptions{Home: w.home, Agent: "agent1", Connect: func(ctx context.Context) (*codex.Server, error) {
+		starts++
+		return codex.StartServer(ctx, codex.ServerOptions{Program: self, Env: append(os.Environ(), "FAKE_CODEX=ends")})
+	}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer s.Close()
+	_, err = s.Deliver(w.ctx, codex.Input{ID: "i", Text: "x"})
+	if !errors.Is(err, codex.ErrLost) || starts != 3 {
+		t.Errorf("Deliver = %v after %d starts, want %v after 3", err, starts, codex.ErrLost)
+	}
+}
+
+// An input that was shown as accepted is in the thread after any death.
+func TestKillAfterAcceptance(t *testing.T) {
+	t.Parallel()
+	w := mustWorld(t)
+	w.holding("remember this")
+	s := w.mustServer()
+	thread := w.mustThread(s, nil)
+	if _, err := thread.Submit(w.ctx, "i1", "remember this"); err != nil {
+		t.Fatal(err)
+	}
+	if err := syscall.Kill(s.PID(), syscall.SIGKILL); err != nil {
+		t.Fatal(err)
+	}
+	select {
+	case <-s.Done():
+	case <-time.After(enough):
+		t.Fatal("the end of the server was not noticed")
+	}
+	again := w.mustThread(w.mustServer(), func(o *codex.ThreadOptions) { o.ID = thread.ID() })
+	w.mustAsk(again, "i2", "and?")
+	if n := w.said("remember this"); n != 1 {
+		t.Errorf("the model was told %d times", n)
+	}
+}

@@ -1,0 +1,109 @@
+package codex
+
+import (
+	"context"
+	"encoding/json"
+	"io"
+	"os"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"time"
+
+	"netsky/agent"
+)
+
+// A listener is an app-server of ours that several programs speak to: we, and
+// the TUI in the pane.
+type listener struct {
+	home agent.Home
+	id   agent.ID
+	p    *process
+}
+
+// socketFile is short: with the longest home it still fits in a socket's name.
+func socketFile(id agent.ID) string { return agent.RunDir + "/cx-" + id.N() + ".sock" }
+
+// serverFile names the process that listens there.
+func serverFile(id agent.ID) string { return agent.RunDir + "/cx-" + id.N() + ".json" }
+
+// listen starts an app-server on the agent's socket. One that an earlier
+// process of ours has left there is ended first: it has the agent's thread.
+func listen(ctx context.Context, home agent.Home, id agent.ID, o ServerOptions) (*listener, error) {
+	clearSocket(home, id)
+	args := []string{"app-server", "--listen", "unix://" + home.Path(socketFile(id))}
+	for _, c := range o.Config {
+		args = append(args, "-c", c)
+	}
+	p, err := start(ctx, o.Program, args, o.Env, o.Dir)
+	if err != nil {
+		return nil, err
+	}
+	go io.Copy(io.Discard, p.out) // ends with the process; nothing of use comes
+	l := &listener{home: home, id: id, p: p}
+	if proc, err := agent.FindProcess(p.cmd.Process.Pid); err == nil {
+		data, _ := json.Marshal(proc) // two numbers
+		if err := home.WriteFile(serverFile(id), data, false); err != nil {
+			l.close()
+			return nil, err
+		}
+	} // else it has ended already, and dialing tells
+	return l, nil
+}
+
+func (l *listener) socket() string { return l.home.Path(socketFile(l.id)) }
+
+// over says whether the server has ended.
+func (l *listener) over() bool {
+	select {
+	case <-l.p.gone:
+		return true
+	default:
+		return false
+	}
+}
+
+// close ends the server, waits for it and removes what it leaves.
+func (l *listener) close() {
+	for _, sig := range []syscall.Signal{syscall.SIGTERM, syscall.SIGKILL} {
+		if l.over() {
+			break
+		}
+		syscall.Kill(-l.p.cmd.Process.Pid, sig)
+		select {
+		case <-l.p.gone:
+		case <-time.After(patience):
+		}
+	}
+	l.p.close()
+	clearSocket(l.home, l.id)
+}
+
+// clearSocket ends a server that outlived us, and removes its socket: the link
+// in our home, and what it points to.
+func clearSocket(home agent.Home, id agent.ID) {
+	var p agent.Process
+	if data, err := home.ReadFile(serverFile(id), maxStderr); err == nil && json.Unmarshal(data, &p) == nil {
+		endProcess(p)
+	}
+	link := home.Path(socketFile(id))
+	if target, err := os.Readlink(link); err == nil && strings.HasPrefix(filepath.Base(filepath.Dir(target)), "codex-daemon-") {
+		os.Remove(target)
+		os.Remove(target + ".lock")
+	}
+	os.Remove(link)
+	home.Remove(serverFile(id))
+}
+
+// endProcess ends a process that is not our child.
+func endProcess(p agent.Process) {
+	for _, sig := range []syscall.Signal{syscall.SIGTERM, syscall.SIGKILL} {
+		if p.PID <= 1 || p.Start == 0 || !p.Alive() {
+			return
+		}
+		syscall.Kill(p.PID, sig)
+		for until := time.Now().Add(patience); p.Alive() && time.Now().Before(until); {
+			time.Sleep(10 * time.Millisecond)
+		}
+	}
+}

@@ -1,0 +1,220 @@
+package codex
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"strings"
+	"sync"
+	"time"
+
+	"netsky/agent"
+	"netsky/bus"
+)
+
+// ErrUsage is what the error of wrong OnceOptions matches.
+var ErrUsage = errors.New("wrong usage")
+
+type usageError string
+
+func (e usageError) Error() string        { return string(e) }
+func (e usageError) Is(target error) bool { return target == ErrUsage }
+
+// ErrEmpty: there is no message to drain.
+var ErrEmpty = errors.New("no pending envelope")
+
+// EnvModel names the model where no flag does.
+const EnvModel = "AGENT_CODEX_MODEL"
+
+// OnceOptions say what Once does and with what.
+type OnceOptions struct {
+	Agent  agent.ID
+	Prompt *string // a message from agent0; or
+	Drain  bool    // the next one of the agent's inbox
+	Fresh  bool    // forget the thread and begin another
+
+	Model       string // asked for; before EnvModel and ConfigModel
+	ConfigModel string // as configured
+	Sandbox     string // "" is as Codex is configured
+	Approval    string // likewise; whatever it asks is declined
+
+	Instructions string         // the agent's rendered prompt
+	Startup      string         // in front of a fresh thread's first message
+	Config       map[string]any // configuration of the thread, such as mcp_servers
+	Dir          string         // where the model works; absolute
+	Limit        time.Duration  // of the turn; 0: none
+
+	Home    agent.Home
+	Bus     *bus.Bus
+	Records Recorder // nil: nothing is recorded
+	Program string   // the native Codex; "" looks for it on the PATH of Env
+	Env     []string // the whole environment
+
+	Out      io.Writer // the last line, and the answer
+	Err      io.Writer // what a person should know
+	Terminal bool      // Out is a terminal: the answer is shown too
+}
+
+// ChooseModel is the model that is wanted: of the flag, else of the environment,
+// else of the configuration, else "", which is the thread's or Codex's own.
+func ChooseModel(flag string, env []string, config string) string {
+	if flag != "" {
+		return flag
+	}
+	if m := getenv(env, EnvModel); m != "" {
+		return m
+	}
+	return config
+}
+
+// Once brings one message through a turn of the agent's Codex thread, sends what
+// the model says to the message's sender, and only then files the message. It
+// says on Out which thread it was.
+//
+// If another process keeps the agent, or has its thread open, a prompt goes to
+// its inbox instead, which Out says. An error leaves a drained message to be
+// offered again, and nothing of it is done twice; but one whose sender may not
+// be answered is filed with that error. It matches ErrUsage, ErrEmpty,
+// ErrMissing, ErrHeld, agent.ErrLocked, bus.ErrInvalid or what
+// Session.Deliver's does.
+func Once(ctx context.Context, o OnceOptions) error {
+	if !o.Agent.IsClone() {
+		return usageError("only clones are driven one message at a time: agent1, agent2, …")
+	}
+	if (o.Prompt != nil) == o.Drain {
+		return usageError("codex wants one of --prompt, --drain and --serve")
+	}
+	for _, id := range []agent.ID{o.Agent, agent.Root} {
+		if err := o.Bus.Make(id); err != nil {
+			return err
+		}
+	}
+	w := &once{OnceOptions: o}
+	if o.Drain {
+		return w.drain(ctx)
+	}
+	return w.prompt(ctx)
+}
+
+// once is one message at work.
+type once struct {
+	OnceOptions
+	delivery *bus.Delivery // nil: it was not on the bus
+	envelope bus.Envelope
+	rendered string
+	mu       sync.Mutex // one line at a time on Err
+}
+
+func (w *once) say(text string) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	fmt.Fprintf(w.Err, "[codex] %s: %s\n", w.Agent, bus.Plain(text))
+}
+
+// turn is all that happens to a message that is ours to deal with.
+func (w *once) turn(ctx context.Context) error {
+	answer, end, err := w.answer(ctx)
+	defer end()
+	if err != nil {
+		return fmt.Errorf("%s: %w", w.Agent, err)
+	}
+	reply := ExtractReply(answer.Text)
+	refused, err := w.reply(ctx, answer, reply)
+	if err != nil {
+		return fmt.Errorf("%s: %w", w.Agent, err)
+	}
+	if w.delivery != nil {
+		if err := w.delivery.Confirm(); err != nil {
+			return fmt.Errorf("%s: file message %s: %w", w.Agent, w.envelope.ID, err)
+		}
+	}
+	if w.Terminal || refused != nil {
+		fmt.Fprintln(w.Out, bus.Plain(reply))
+	}
+	fmt.Fprintf(w.Out, "[codex] %s: delivered via codex thread %s (%d bytes reply)\n", w.Agent, answer.Thread, len(reply))
+	if refused != nil {
+		return fmt.Errorf("%s: answer not sent: %w", w.Agent, refused)
+	}
+	return nil
+}
+
+// answer is what the installed Codex says to the message. end waits until Codex
+// has ended, which takes it 30 ms, in which the answer can be sent.
+func (w *once) answer(ctx context.Context) (a Answer, end func(), err error) {
+	end = func() {}
+	env, program := childEnv(w.Env, w.Agent, w.Home), w.Program
+	if program == "" {
+		if program, err = Find(getenv(env, "PATH")); err != nil {
+			return a, end, err
+		}
+	}
+	if w.Fresh {
+		if err := w.Home.Remove(StateFile(w.Agent)); err != nil {
+			return a, end, err
+		}
+	}
+	o := w.session(program, env)
+	s, err := NewSession(o)
+	if err != nil {
+		return a, end, err
+	}
+	in := Input{ID: w.envelope.ID, Text: w.rendered}
+	a, err = s.Deliver(ctx, in)
+	if old(ctx, program, env, err) {
+		l := &legacy{o: o, state: s.state, rows: rows{o: &o}, open: func(ctx context.Context) (transport, error) {
+			return start(ctx, program, []string{"mcp-server"}, env, w.Dir)
+		}}
+		a, err = l.Deliver(ctx, in)
+	}
+	ended := make(chan struct{})
+	go func() {
+		s.Close()
+		close(ended)
+	}()
+	return a, func() { <-ended }, err
+}
+
+// old says whether a message was not delivered because this Codex is one that
+// is driven through mcp-server. One that could not even start an app-server may
+// be older than that.
+func old(ctx context.Context, program string, env []string, err error) bool {
+	if errors.Is(err, ErrLost) {
+		v, probed := Probe(ctx, program, env)
+		return probed == nil && v.Legacy()
+	}
+	return errors.Is(err, ErrOld)
+}
+
+// session are the options of the agent's session.
+func (w *once) session(program string, env []string) SessionOptions {
+	return SessionOptions{
+		Home: w.Home, Agent: w.Agent, Startup: w.Startup, Limit: w.Limit, Records: w.Records, Say: w.say,
+		Thread: ThreadOptions{
+			Dir: w.Dir, Model: ChooseModel(w.Model, w.Env, w.ConfigModel), Instructions: w.Instructions + adapter(w.Agent),
+			Sandbox: w.Sandbox, Approval: w.Approval, Config: w.Config, Approve: w.decline,
+		},
+		Connect: func(ctx context.Context) (*Server, error) {
+			// Else a turn without a network would never end.
+			config := append(Trust(w.Dir, w.Sandbox), "features.unbounded_connection_retries=false")
+			return StartServer(ctx, ServerOptions{Program: program, Config: config, Env: env, Dir: w.Dir})
+		},
+	}
+}
+
+// decline says no and that it did: nobody is here who could say yes.
+func (w *once) decline(_ context.Context, a Approval) Decision {
+	w.say("declined: " + cut(strings.TrimSpace(a.Tool+" "+a.Text), 200))
+	return Decline
+}
+
+// adapter is what a model must know about this way of being talked to.
+func adapter(id agent.ID) string {
+	return fmt.Sprintf(`
+
+---
+
+You are %s. netsky hands you one message at a time, in a <channel> element that names its sender; nobody sees what
+you write while you work, and nobody can answer a question before you are through. Your last words of the turn go
+to that sender: write them short, and once, between %s and %s. Start and stop no agents.`, id, replyOpen, replyClose)
+}

@@ -1,0 +1,261 @@
+package codex_test
+
+import (
+	"errors"
+	"os"
+	"regexp"
+	"strings"
+	"testing"
+
+	"netsky/agent"
+	"netsky/bus"
+	"netsky/codex"
+)
+
+func TestOnceDrains(t *testing.T) {
+	t.Parallel()
+	w := mustWorld(t)
+	id := w.mustSend(bus.Envelope{From: "agent2", Text: "hello\nloop: say hidden <netsky-reply> for you </netsky-reply> hidden", Thread: "t1"})
+	w.mustOnce(nil)
+	reply := w.mustReply("agent2")
+	if reply.From != "agent1" || reply.InReplyTo != id || reply.Kind != bus.KindReply || reply.Text != "for you" || reply.Thread != "t1" || reply.Hops != 1 {
+		t.Errorf("reply = %+v", reply)
+	}
+	line := regexp.MustCompile(`^\[codex\] agent1: delivered via codex thread [0-9a-f-]{36} \(7 bytes reply\)\n$`)
+	if !line.MatchString(w.out.String()) {
+		t.Errorf("stdout = %q", &w.out)
+	}
+	if got := w.envelopes("agent1", bus.Delivered); len(got) != 1 || got[0].ID != id {
+		t.Errorf("delivered = %v, want only %s", got, id)
+	}
+	if got := w.inputs(id); got != "consumed" {
+		t.Errorf("inputs = %q, want consumed", got)
+	}
+	last := w.model.Requests()[0]
+	if !strings.Contains(last.Last(), `<channel source="agent" chat_id="agent2" from="agent2"`) {
+		t.Errorf("the model was told %q", last.Last())
+	}
+}
+
+func TestOncePrompts(t *testing.T) {
+	t.Parallel()
+	w := mustWorld(t)
+	terminal := func(text string) func(*codex.OnceOptions) {
+		return func(o *codex.OnceOptions) { prompting(text)(o); o.Terminal = true; o.Startup = "STARTUP" }
+	}
+	w.mustOnce(terminal("loop: say one\x1b[31m"))
+	if reply := w.mustReply(agent.Root); reply.Text == "" || reply.From != "agent1" {
+		t.Errorf("reply = %+v", reply)
+	}
+	first := w.state()
+	// A thread resumes in a new process; the startup text stands only in front
+	// of its first message.
+	w.mustOnce(terminal("loop: users"))
+	if reply := w.mustReply(agent.Root); reply.Text != "users: 2" {
+		t.Errorf("second reply = %q, want users: 2", reply.Text)
+	}
+	if second := w.state(); second.Thread != first.Thread {
+		t.Errorf("thread %s, then %s", first.Thread, second.Thread)
+	}
+	if n := w.said("STARTUP"); n != 1 {
+		t.Errorf("the startup text was said %d times", n)
+	}
+	if !strings.HasPrefix(w.out.String(), "users: 2\n[codex] agent1: delivered") {
+		t.Errorf("stdout = %q, want the answer before the last line", &w.out)
+	}
+	w.mustOnce(func(o *codex.OnceOptions) { terminal("loop: users")(o); o.Fresh = true })
+	if reply := w.mustReply(agent.Root); reply.Text != "users: 1" {
+		t.Errorf("fresh reply = %q, want users: 1", reply.Text)
+	}
+}
+
+func TestOnceRefuses(t *testing.T) {
+	t.Parallel()
+	w := mustHome(t)
+	text := "x"
+	for _, tt := range []struct {
+		name string
+		edit func(*codex.OnceOptions)
+		is   error
+		want string
+	}{
+		{"agent0", func(o *codex.OnceOptions) { o.Agent = agent.Root }, codex.ErrUsage, "only clones are driven one message at a time: agent1, agent2, …"},
+		{"neither", func(o *codex.OnceOptions) { o.Drain = false }, codex.ErrUsage, "codex wants one of --prompt, --drain and --serve"},
+		{"both", func(o *codex.OnceOptions) { o.Prompt = &text }, codex.ErrUsage, "codex wants one of --prompt, --drain and --serve"},
+		{"empty", nil, codex.ErrEmpty, "no pending envelope for agent1 in " + w.home.Path("channels/agent/agent1/inbox")},
+		{"empty prompt", prompting(""), bus.ErrInvalid, "text: empty"},
+		{"wrapper in prompt", prompting("</channel>"), bus.ErrInvalid, "wrapper"},
+		{"too long", prompting(strings.Repeat("&", 300_000)), bus.ErrInvalid, "too long for Codex"},
+		{"no codex", func(o *codex.OnceOptions) { prompting("x")(o); o.Env = []string{"PATH=/nowhere"} }, codex.ErrMissing, "codex: not on the PATH"},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			err := w.once(tt.edit)
+			if !errors.Is(err, tt.is) || !strings.Contains(err.Error(), tt.want) {
+				t.Errorf("Once = %v, want %q", err, tt.want)
+			}
+		})
+	}
+}
+
+func TestOnceQuarantines(t *testing.T) {
+	t.Parallel()
+	w := mustWorld(t)
+	inbox := w.home.Path("channels/agent/agent1/inbox")
+	if err := os.WriteFile(inbox+"/0-bad.json", []byte("{not json"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	err := w.once(nil)
+	if !errors.Is(err, codex.ErrEmpty) {
+		t.Fatalf("Once with a bad file = %v, want %v", err, codex.ErrEmpty)
+	}
+	if list := w.envelopes("agent1", bus.Poison); len(list) != 1 || !strings.Contains(w.err.String(), "0-bad.json") {
+		t.Errorf("%d in poison, stderr %q", len(list), &w.err)
+	}
+}
+
+func TestOnceModel(t *testing.T) {
+	t.Parallel()
+	w := mustWorld(t)
+	for _, tt := range []struct{ name, flag, env, config, want string }{
+		{"none", "", "", "", "gpt-5.5"},
+		{"configured", "", "", "gpt-5.6-sol", "gpt-5.6-sol"},
+		{"environment", "", "gpt-5.6-luna", "gpt-5.6-sol", "gpt-5.6-luna"},
+		{"flag", "gpt-5.6-terra", "gpt-5.6-luna", "gpt-5.6-sol", "gpt-5.6-terra"},
+		{"kept", "", "", "", "gpt-5.6-terra"},
+	} {
+		w.mustOnce(func(o *codex.OnceOptions) {
+			prompting("loop: model")(o)
+			o.Model, o.ConfigModel = tt.flag, tt.config
+			o.Env = append(o.Env, "AGENT_CODEX_MODEL="+tt.env)
+		})
+		if got := w.mustReply(agent.Root).Text; got != "model: "+tt.want {
+			t.Errorf("%s: %q, want %s", tt.name, got, tt.want)
+		}
+		if got := w.state().Model; got != tt.want {
+			t.Errorf("%s: model on file %q, want %s", tt.name, got, tt.want)
+		}
+	}
+}
+
+func TestOnceStateUnreadable(t *testing.T) {
+	t.Parallel()
+	w := mustWorld(t)
+	if err := w.home.WriteFile(codex.StateFile("agent1"), []byte(`{"thread_id": "x`), false); err != nil {
+		t.Fatal(err)
+	}
+	w.mustOnce(prompting("hello"))
+	if !strings.Contains(w.err.String(), "unreadable") {
+		t.Errorf("stderr = %q", &w.err)
+	}
+	list, err := os.ReadDir(w.home.Path("state/codex"))
+	if err != nil || len(list) != 2 {
+		t.Errorf("state/codex holds %v (%v), want the new file and the old one", list, err)
+	}
+	w.state()
+}
+
+func TestOnceThreadGone(t *testing.T) {
+	t.Parallel()
+	w := mustWorld(t)
+	const gone = "01a1f973-18d2-7131-9770-00e3635cf3d7"
+	if err := w.home.WriteFile(codex.StateFile("agent1"), []byte(`{"thread_id":"`+gone+`","started":true}`), false); err != nil {
+		t.Fatal(err)
+	}
+	id := w.mustSend(bus.Envelope{Text: "hello"})
+	w.mustOnce(nil)
+	if got := w.inputs(id); got != "cancelled consumed" {
+		t.Errorf("inputs = %q, want cancelled in the old thread, consumed in the new one", got)
+	}
+	now := w.state().Thread
+	for _, want := range []string{
+		"[codex] agent1: codex session not found for thread " + gone + "; starting fresh thread\n",
+		"[codex] agent1: new codex thread_id=" + now + " (was " + gone + ")\n",
+	} {
+		if !strings.Contains(w.err.String(), want) {
+			t.Errorf("stderr = %q, want %q in it", &w.err, want)
+		}
+	}
+}
+
+func TestOnceFailsAndIsGoneOnWith(t *testing.T) {
+	t.Parallel()
+	for _, tt := range []struct {
+		order string
+		want  codex.Trouble
+	}{
+		{"fail 500", codex.TroubleBusy}, {"fail 429", codex.TroubleQuota}, {"fail 401", codex.TroubleLogin},
+	} {
+		t.Run(tt.order, func(t *testing.T) {
+			t.Parallel()
+			w := mustWorld(t)
+			id := w.mustSend(bus.Envelope{Text: "the very task\nloop: " + tt.order})
+			err := w.once(nil)
+			var failed *codex.TurnError
+			if !errors.As(err, &failed) || failed.Trouble != tt.want {
+				t.Fatalf("Once = %v, want %s", err, tt.want)
+			}
+			if tt.want == codex.TroubleQuota && failed.Resets.IsZero() {
+				t.Errorf("%v: no word when the quota is renewed", err)
+			}
+			if got := w.envelopes("agent1", bus.Delivered); len(got) != 0 {
+				t.Errorf("the message was filed")
+			}
+			if got := w.inbox(agent.Root); len(got) != 0 {
+				t.Errorf("agent0 got %v", got)
+			}
+			w.mustOnce(nil)
+			if reply := w.mustReply(agent.Root); reply.InReplyTo != id {
+				t.Errorf("reply = %+v", reply)
+			}
+			if n := w.said("the very task"); n != 1 {
+				t.Errorf("the model was told the task %d times", n)
+			}
+		})
+	}
+}
+
+func TestOnceUsesTheAnswerThatIsThere(t *testing.T) {
+	t.Parallel()
+	w := mustWorld(t)
+	id := w.mustSend(bus.Envelope{Text: "count me\nloop: users"})
+	// Another process brings the message through its turn, and dies.
+	s, err := codex.NewSession(codex.SessionOptions{
+		Home: w.home, Agent: "agent1", Connect: w.connect,
+		Thread: codex.ThreadOptions{Dir: w.dir, Sandbox: "danger-full-access", Approval: "never"},
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := s.Deliver(w.ctx, codex.Input{ID: id, Text: "count me\nloop: users"}); err != nil {
+		t.Fatal(err)
+	}
+	s.Close()
+	w.mustOnce(nil)
+	if reply := w.mustReply(agent.Root); reply.Text != "users: 1" || reply.InReplyTo != id {
+		t.Errorf("reply = %+v", reply)
+	}
+	if n := len(w.model.Requests()); n != 1 {
+		t.Errorf("the model was asked %d times", n)
+	}
+}
+
+// Without a network Codex would try again for ever.
+func TestOnceOffline(t *testing.T) {
+	t.Parallel()
+	w := mustWorld(t)
+	config := w.home.Dir() + ".codex/config.toml"
+	text, err := os.ReadFile(config)
+	if err != nil {
+		t.Fatal(err)
+	}
+	const line = "unbounded_connection_retries = "
+	if err := os.WriteFile(config, []byte(strings.Replace(string(text), line+"false", line+"true", 1)), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	w.model.Close()
+	err = w.once(prompting("hello"))
+	var failed *codex.TurnError
+	if !errors.As(err, &failed) || failed.Trouble != codex.TroubleNetwork {
+		t.Errorf("Once = %v, want %s", err, codex.TroubleNetwork)
+	}
+}

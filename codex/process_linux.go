@@ -1,0 +1,9 @@
+package codex
+
+import "syscall"
+
+// childAttr makes the server end with us, also when we are killed: one that
+// lives on would keep its thread from every other.
+func childAttr() *syscall.SysProcAttr {
+	return &syscall.SysProcAttr{Setpgid: true, Pdeathsig: syscall.SIGTERM}
+}

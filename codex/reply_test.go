@@ -1,0 +1,69 @@
+package codex_test
+
+import (
+	"strings"
+	"testing"
+	"time"
+
+	"netsky/agent"
+	"netsky/bus"
+	"netsky/codex"
+)
+
+func TestExtractReply(t *testing.T) {
+	t.Parallel()
+	for _, tt := range []struct{ answer, want string }{
+		{"plain", "plain"},
+		{" \n plain \n", "plain"},
+		{"x\n<netsky-reply>hello\nagent0</netsky-reply>\ny", "hello\nagent0"},
+		{"<netsky-reply> one </netsky-reply><netsky-reply>two</netsky-reply>", "one"},
+		{"<netsky-reply>not closed", "<netsky-reply>not closed"},
+		{"</netsky-reply>x<netsky-reply>", "</netsky-reply>x<netsky-reply>"},
+		{"<netsky-reply></netsky-reply>", ""},
+		{"", ""},
+	} {
+		if got := codex.ExtractReply(tt.answer); got != tt.want {
+			t.Errorf("ExtractReply(%q) = %q, want %q", tt.answer, got, tt.want)
+		}
+	}
+}
+
+// Whatever a model says, the bus takes it.
+func FuzzSafeText(f *testing.F) {
+	for _, s := range []string{"x", "</channel>", "< / CHANNEL", "<<channel", "\x00", "\xff<\xffchannel", "<\u2028channel", "<chan", "<"} {
+		f.Add(s)
+	}
+	f.Fuzz(func(t *testing.T, s string) {
+		got := codex.SafeText(s)
+		e := bus.Envelope{From: "agent1", To: agent.Root, Kind: bus.KindReply, Text: got, Time: time.Now()}
+		if err := e.Validate(); err != nil {
+			t.Errorf("SafeText(%q) = %q: %v", s, got, err)
+		}
+		if !strings.ContainsAny(s, "<\x00") && strings.ToValidUTF8(s, "") == s && got != s {
+			t.Errorf("SafeText(%q) = %q", s, got)
+		}
+	})
+}
+
+// A subscriber that is too slow loses the oldest events, and is told how many.
+func TestSubscriberTooSlow(t *testing.T) {
+	t.Parallel()
+	var f codex.Feed
+	events, stop := f.Subscribe()
+	const all = 1000
+	for range all {
+		f.Emit(codex.Event{Kind: codex.Message})
+	}
+	f.Emit(codex.Event{Kind: codex.TurnCompleted})
+	stop()
+	stop()
+	seen, missed, last := 0, 0, codex.EventKind("")
+	for e := range events {
+		seen++
+		missed += e.Missed
+		last = e.Kind
+	}
+	if seen+missed != all+1 || seen > 256 || last != codex.TurnCompleted {
+		t.Errorf("%d seen, %d missed, the last a %s; want %d in all, the last a %s", seen, missed, last, all+1, codex.TurnCompleted)
+	}
+}

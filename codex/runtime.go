@@ -1,0 +1,96 @@
+package codex
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"sync"
+	"time"
+
+	"netsky/agent"
+)
+
+// A Runtime starts Codex agents: the sidecar of netsky's own in each pane. It is
+// safe for concurrent use.
+type Runtime struct {
+	Home   agent.Home
+	Binary string // this netsky, absolute
+
+	mu      sync.Mutex // guards what follows
+	checked map[string]verdict
+}
+
+// A verdict is what a check found, for a while: many agents start at a time.
+type verdict struct {
+	err  error
+	when time.Time
+}
+
+// believed is how long a verdict is good for.
+const believed = 30 * time.Second
+
+// Name is "codex".
+func (r *Runtime) Name() string { return "codex" }
+
+// Check says what stands in the way of a start: no Codex on the PATH
+// (ErrMissing), one that is too old (ErrOld), or no login (ErrLogin). It starts
+// Codex to ask it, which takes 0.1 s, and keeps the answer for 30 s.
+func (r *Runtime) Check(ctx context.Context, l agent.Launch) error {
+	key := ""
+	for _, name := range []string{"PATH", "HOME", "CODEX_HOME", "OPENAI_API_KEY", "CODEX_API_KEY"} {
+		key += getenv(l.Env, name) + "\x00"
+	}
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if v, ok := r.checked[key]; ok && time.Since(v.when) < believed {
+		return v.err
+	}
+	err := check(ctx, l)
+	if ctx.Err() != nil {
+		return err
+	}
+	if r.checked == nil {
+		r.checked = make(map[string]verdict)
+	}
+	r.checked[key] = verdict{err, time.Now()}
+	return err
+}
+
+func check(ctx context.Context, l agent.Launch) error {
+	program, err := Find(getenv(l.Env, "PATH"))
+	if err != nil {
+		return err
+	}
+	version, err := Probe(ctx, program, l.Env)
+	if err != nil {
+		return err
+	}
+	if version.Legacy() {
+		return fmt.Errorf("update Codex: %v is %w", version, ErrOld)
+	}
+	if getenv(l.Env, "OPENAI_API_KEY") != "" || getenv(l.Env, "CODEX_API_KEY") != "" {
+		return nil
+	}
+	ctx, cancel := context.WithTimeout(ctx, 2*grace)
+	defer cancel()
+	s, err := StartServer(ctx, ServerOptions{Program: program, Env: l.Env, Dir: l.Dir})
+	if err != nil {
+		return err
+	}
+	return errors.Join(s.Account(ctx), s.Close())
+}
+
+// Prepare completes the launch: the sidecar, and where its mailbox is.
+func (r *Runtime) Prepare(_ context.Context, l *agent.Launch) error {
+	l.Argv = []string{r.Binary, "codex", string(l.Agent), "--serve"}
+	const channel = "CODEX_CHANNEL_DIR="
+	env := make([]string, 0, len(l.Env)+1)
+	for _, e := range l.Env {
+		if !strings.HasPrefix(e, channel) {
+			env = append(env, e)
+		}
+	}
+	l.Env = append(env, channel+r.Home.Path(agent.Mailbox(l.Agent)))
+	return nil
+}

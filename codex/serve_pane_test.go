@@ -1,0 +1,294 @@
+package codex_test
+
+import (
+	"context"
+	"fmt"
+	"math/rand/v2"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"netsky/agent"
+	"netsky/bus"
+	"netsky/codex"
+	"netsky/spawn/keeper"
+	"netsky/store"
+)
+
+// serveProcess is what runs in a test's pane: the keeper, and below it the
+// sidecar of agent1.
+func serveProcess(role string) int {
+	home, err := agent.FindHome(os.Getenv)
+	if err != nil {
+		panic(err)
+	}
+	if role == "keeper" {
+		return keeper.Run(home, "agent1")
+	}
+	journal := store.NewJournal(home)
+	defer journal.Close()
+	err = codex.Serve(context.Background(), codex.ServeOptions{
+		Agent: "agent1", Start: os.Getenv("NETSKY_START"), Sandbox: os.Getenv("SERVE_SANDBOX"), Approval: os.Getenv("SERVE_APPROVAL"),
+		Dir: os.Getenv("SERVE_DIR"), Home: home, Bus: bus.New(home, bus.Options{}), Records: journal,
+		Program: os.Getenv("NETSKY_TEST_CODEX"), Env: os.Environ(),
+	})
+	if err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		return 1
+	}
+	return 0
+}
+
+// A pane is agent1 in a tmux session, through the real keeper.
+type pane struct {
+	*world
+	start string
+}
+
+func (p *pane) socket() string { return p.home.Path("run", p.start) }
+
+func (p *pane) tmux(args ...string) string {
+	p.Helper()
+	cmd := exec.Command("tmux", append([]string{"-S", p.socket(), "-f", "/dev/null"}, args...)...)
+	for _, v := range os.Environ() {
+		if !strings.HasPrefix(v, "TMUX") {
+			cmd.Env = append(cmd.Env, v)
+		}
+	}
+	out, err := cmd.CombinedOutput()
+	if err != nil {
+		p.Fatalf("tmux %q: %v\n%s", args, err, out)
+	}
+	return string(out)
+}
+
+// mustPane starts the agent in a pane and waits until it is ready. edit are
+// "NAME=value" of its environment.
+func (w *world) mustPane(edit ...string) *pane {
+	w.Helper()
+	binary, err := os.Executable()
+	if err != nil {
+		w.Fatal(err)
+	}
+	p := &pane{world: w, start: agent.NewStart()}
+	env := append(append(edit, w.env...), // the first of a name counts
+		"SERVE_ROLE=serve", "SERVE_DIR="+w.dir, "SERVE_SANDBOX=danger-full-access", "SERVE_APPROVAL=never",
+		"NETSKY_HOME="+w.home.Dir(), "NETSKY_START="+p.start, "NETSKY_TEST_CODEX="+w.program)
+	if err := w.home.ClearReports("agent1"); err != nil {
+		w.Fatal(err)
+	}
+	err = w.home.SaveLaunch(agent.Launch{Agent: "agent1", Start: p.start, Argv: []string{binary}, Env: env, Dir: w.dir})
+	if err != nil {
+		w.Fatal(err)
+	}
+	p.tmux("new-session", "-d", "-s", "a1", "-x", "120", "-y", "40", "-e", "SERVE_ROLE=keeper", "-e", "NETSKY_HOME="+w.home.Dir(), "exec "+binary)
+	w.Cleanup(func() {
+		if w.Failed() {
+			if screen, err := exec.Command("tmux", "-S", p.socket(), "capture-pane", "-p", "-t", "a1").Output(); err == nil {
+				w.Logf("pane:\n%s", strings.TrimSpace(string(screen)))
+			}
+		}
+		exec.Command("tmux", "-S", p.socket(), "kill-server").Run() // hangs up; all of it ends
+		list, _ := agent.Descendants(0, "NETSKY_HOME="+w.home.Dir())
+		for until := time.Now().Add(5 * time.Second); len(list) > 0 && time.Now().Before(until); {
+			list, _ = agent.Descendants(0, "NETSKY_HOME="+w.home.Dir())
+		}
+		for _, q := range list {
+			syscall.Kill(q.PID, syscall.SIGKILL)
+		}
+	})
+	return p
+}
+
+func (p *pane) text() string { return p.tmux("capture-pane", "-p", "-t", "a1") }
+
+// mustSee waits until the pane shows a text.
+func (p *pane) mustSee(text string) {
+	p.Helper()
+	p.until("on the screen: "+text, func() bool { return strings.Contains(p.text(), text) })
+}
+
+func (p *pane) keys(keys ...string) { p.tmux(append([]string{"send-keys", "-t", "a1"}, keys...)...) }
+
+// program is the process of the agent whose command line has a word.
+func (w *world) program1(word string) (found agent.Process) {
+	w.Helper()
+	w.until("a process with "+word, func() bool {
+		list, _ := agent.Descendants(0, "NETSKY_HOME="+w.home.Dir())
+		for _, q := range list {
+			line, _ := os.ReadFile(filepath.Join("/proc", fmt.Sprint(q.PID), "cmdline"))
+			if strings.Contains(string(line), word) {
+				found = q
+				return true
+			}
+		}
+		return false
+	})
+	return found
+}
+
+const composer = "Ask Codex to do anything"
+
+func TestServePane(t *testing.T) {
+	t.Parallel()
+	w := mustWorld(t)
+	config := filepath.Join(w.home.Dir()+".codex", "config.toml")
+	before, err := os.ReadFile(config)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := os.Mkdir(filepath.Join(w.dir, ".git"), 0o700); err != nil { // which Codex would trust, in writing
+		t.Fatal(err)
+	}
+	p := w.mustPane()
+	w.mustState(agent.Idle, "")
+	p.mustSee(composer)
+	id := w.mustSend(bus.Envelope{From: agent.Owner, Text: "loop: say by the bus"})
+	if e := w.mustAnswer(agent.Owner, id); e.Text != "by the bus" || e.Via != "code" {
+		t.Errorf("answer = %+v", e)
+	}
+	p.mustSee("by the bus")
+	p.keys("-l", "loop: users")
+	p.mustSee("loop: users")
+	p.keys("Enter")
+	p.mustSee("users: 2")
+	w.mustState(agent.Idle, "")
+
+	p.keys("C-c")
+	p.mustSee("Press Enter to bring the screen back")
+	id = w.mustSend(bus.Envelope{From: agent.Owner, Text: "loop: say without a screen"})
+	w.mustAnswer(agent.Owner, id)
+	p.keys("Enter")
+	p.mustSee("without a screen")
+	p.mustSee(composer)
+
+	syscall.Kill(w.program1("resume").PID, syscall.SIGKILL)
+	p.mustSee("killed: SIGKILL")
+	p.keys("Enter")
+	p.mustSee(composer)
+
+	p.keys("C-z")
+	p.until("keys after Ctrl-Z", func() bool { p.keys("-l", "z"); return strings.Contains(p.text(), "› z") })
+	p.keys("C-u")
+	p.mustSee(composer)
+	p.keys("-l", "loop: say after ctrl-z")
+	p.mustSee("loop: say after ctrl-z")
+	p.keys("Enter")
+	p.mustSee("• after ctrl-z")
+
+	w.mustSend(bus.Envelope{From: agent.Root, Kind: bus.KindShutdown, Text: "x", Start: p.start})
+	w.mustAck()
+	p.mustSee("[agent1 exited: 0]")
+	w.mustGone("serve")
+	if after, err := os.ReadFile(config); err != nil || string(after) != string(before) {
+		t.Errorf("config.toml was changed (%v):\n%s", err, after)
+	}
+}
+
+// What the model may not do by itself is asked in the pane, and the state says
+// so.
+func TestServeApproval(t *testing.T) {
+	t.Parallel()
+	w := mustWorld(t)
+	p := w.mustPane("SERVE_SANDBOX=read-only", "SERVE_APPROVAL=on-request")
+	p.mustSee(composer)
+	file := filepath.Join(w.dir, "made")
+	id := w.mustSend(bus.Envelope{From: agent.Owner, Text: "loop: ask touch " + file})
+	w.mustState(agent.Waiting, "touch "+file)
+	p.mustSee("Would you like to run")
+	syscall.Kill(w.program1("resume").PID, syscall.SIGKILL) // the question is asked again
+	p.mustSee("Press Enter to bring")
+	w.mustState(agent.Waiting, "touch "+file)
+	p.keys("Enter")
+	p.mustSee("Would you like to run")
+	p.until("the end of the question", func() bool { // which takes no key at first
+		if !strings.Contains(p.text(), "Yes, proceed") {
+			return true
+		}
+		p.keys("y")
+		return false
+	})
+	w.mustAnswer(agent.Owner, id)
+	w.mustState(agent.Idle, "")
+	if _, err := os.Stat(file); err != nil {
+		t.Error(err)
+	}
+}
+
+// The sidecar is killed in the middle of a turn: all it had started is gone, and
+// the next one goes on in the same thread, and answers once.
+func TestServeKilled(t *testing.T) {
+	t.Parallel()
+	w := mustWorld(t)
+	p := w.mustPane()
+	first := w.mustSend(bus.Envelope{From: agent.Owner, Text: "first"})
+	w.mustAnswer(agent.Owner, first)
+	asked := w.holding("hold on")
+	id := w.mustSend(bus.Envelope{From: agent.Owner, Text: "hold on"})
+	asked()
+	k, err := w.home.LoadKeeper("agent1")
+	if err != nil {
+		t.Fatal(err)
+	}
+	syscall.Kill(k.PID, syscall.SIGKILL)
+	p.mustSee("killed: SIGKILL")
+	w.mustGone("serve")
+	p.tmux("kill-server")
+	w.mustPane()
+	if e := w.mustAnswer(agent.Owner, id); !strings.Contains(e.Text, "broken off") {
+		t.Errorf("answer = %+v", e)
+	}
+	last := w.mustSend(bus.Envelope{From: agent.Owner, Text: "loop: users"})
+	if e := w.mustAnswer(agent.Owner, last); e.Text != "users: 4" {
+		t.Errorf("answer = %q, want what knows of all that was said", e.Text)
+	}
+	w.mustOnly(agent.Owner, first, id, last)
+}
+
+// Whatever is killed, and whenever: no message is lost, and none is answered
+// twice.
+func TestServeKills(t *testing.T) {
+	t.Parallel()
+	w := mustWorld(t)
+	p := w.mustPane()
+	w.mustState(agent.Idle, "")
+	seed := time.Now().UnixNano()
+	t.Logf("seed %d", seed)
+	r := rand.New(rand.NewPCG(uint64(seed), 0))
+	var ids []string
+	for n := range 20 {
+		ids = append(ids, w.mustSend(bus.Envelope{From: agent.Owner, Text: fmt.Sprintf("loop: sleep %dms", r.IntN(60))}))
+		if n%4 != 3 {
+			continue
+		}
+		w.until("some of them taken", func() bool {
+			waiting, err := w.bus.Count("agent1", bus.Inbox)
+			return err == nil && waiting <= r.IntN(4)
+		})
+		switch word := []string{"resume", "app-server", "", "app-server", ""}[n/4]; word {
+		case "":
+			k, err := w.home.LoadKeeper("agent1")
+			if err != nil {
+				t.Fatal(err)
+			}
+			syscall.Kill(k.PID, syscall.SIGKILL)
+			w.mustGone("serve")
+			p.tmux("kill-server")
+			p = w.mustPane()
+		default:
+			syscall.Kill(w.program1(word).PID, syscall.SIGKILL)
+		}
+	}
+	for _, id := range ids {
+		w.mustAnswer(agent.Owner, id)
+	}
+	w.mustState(agent.Idle, "")
+	w.mustOnly(agent.Owner, ids...)
+	if n, err := w.bus.Count("agent1", bus.Poison); n != 0 || err != nil {
+		t.Errorf("%d messages in poison (%v)", n, err)
+	}
+}

@@ -1,0 +1,372 @@
+package codex_test
+
+import (
+	"context"
+	"os"
+	"os/exec"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"netsky/agent"
+	"netsky/bus"
+	"netsky/codex"
+	"netsky/codex/loopmodel"
+	"netsky/store"
+)
+
+// serving are the options of agent1's sidecar.
+func (w *world) serving() codex.ServeOptions {
+	return codex.ServeOptions{
+		Agent: "agent1", Start: "start1", Sandbox: "danger-full-access", Approval: "never", Dir: w.dir,
+		Home: w.home, Bus: w.bus, Records: w.journal, Program: w.program, Env: w.env, Headless: true, Out: &w.pane,
+	}
+}
+
+// mustServe runs a sidecar without a terminal until the test is over.
+func (w *world) mustServe(o codex.ServeOptions) (stop func() error) {
+	w.Helper()
+	ctx, cancel := context.WithCancel(w.ctx)
+	done := make(chan error, 1)
+	go func() { done <- codex.Serve(ctx, o) }()
+	ended := false
+	stop = func() error {
+		cancel()
+		if ended {
+			return nil
+		}
+		ended = true
+		return <-done
+	}
+	w.Cleanup(func() { stop() })
+	return stop
+}
+
+// until waits for a condition that another process brings about.
+func (w *world) until(what string, ok func() bool) {
+	w.Helper()
+	tick := time.NewTicker(20 * time.Millisecond)
+	defer tick.Stop()
+	for !ok() {
+		select {
+		case <-w.ctx.Done():
+			w.Fatalf("waited in vain: %s\npane: %s", what, &w.pane)
+		case <-tick.C:
+		}
+	}
+}
+
+// mustState waits until the agent reports a state.
+func (w *world) mustState(state agent.State, detail string) {
+	w.Helper()
+	var r agent.Report
+	w.until(string(state)+" "+detail, func() bool {
+		r, _ = w.home.LoadReport("agent1")
+		return r.State == state && strings.Contains(r.Detail, detail)
+	})
+}
+
+// mustAnswer waits for the answer to a message.
+func (w *world) mustAnswer(to agent.ID, id string) (e bus.Envelope) {
+	w.Helper()
+	w.until("an answer to "+id, func() bool {
+		found, ok, _ := w.bus.FindAnswer(w.ctx, to, id, time.Time{})
+		e = found.Envelope
+		return ok
+	})
+	return e
+}
+
+func TestServe(t *testing.T) {
+	t.Parallel()
+	w := mustWorld(t)
+	stop := w.mustServe(w.serving())
+	w.mustState(agent.Idle, "")
+	id := w.mustSend(bus.Envelope{From: agent.Owner, Text: "hello"})
+	if e := w.mustAnswer(agent.Owner, id); e.Kind != bus.KindReply || !strings.Contains(e.Text, "hello") {
+		t.Errorf("answer = %+v", e)
+	}
+	w.mustState(agent.Idle, "")
+	w.mustSend(bus.Envelope{From: agent.Root, Kind: bus.KindShutdown, Text: "x", Start: "start1"})
+	w.mustAck()
+	if err := stop(); err != nil {
+		t.Error(err)
+	}
+	w.mustGone()
+	db, err := store.OpenRead(w.ctx, w.home)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer db.Close()
+	list, err := db.Logs(w.ctx, store.LogFilter{About: id})
+	if err != nil || len(list.Items) == 0 || list.Items[0].Fields["input"] == 0.0 {
+		t.Errorf("logs: %+v, %v", list.Items, err)
+	}
+}
+
+// mustAck waits for the word that a shutdown has been obeyed.
+func (w *world) mustAck() (e bus.Envelope) {
+	w.Helper()
+	w.until("an ack", func() bool {
+		for _, e = range w.inbox(agent.Root) {
+			if e.Kind == bus.KindShutdownAck {
+				return true
+			}
+		}
+		return false
+	})
+	return e
+}
+
+// mustGone checks that no process is left, of those that have a role or else of
+// all, and no socket.
+func (w *world) mustGone(role ...string) {
+	w.Helper()
+	mark := "NETSKY_HOME=" + w.home.Dir()
+	if len(role) > 0 {
+		mark = "SERVE_DIR=" + w.dir
+	}
+	w.until("the end of all processes", func() bool {
+		list, err := agent.Descendants(0, mark)
+		return err == nil && len(list) == 0
+	})
+	w.until("the end of the socket", func() bool {
+		_, err := os.Lstat(w.home.Path("run/cx-1.sock"))
+		return os.IsNotExist(err)
+	})
+}
+
+// mustOnly checks that an address got exactly one answer to each of these, and
+// nothing else.
+func (w *world) mustOnly(to agent.ID, ids ...string) {
+	w.Helper()
+	count := make(map[string]int)
+	for _, e := range w.inbox(to) {
+		count[e.InReplyTo]++
+	}
+	for _, id := range ids {
+		if count[id] != 1 {
+			w.Errorf("%d answers to %s", count[id], id)
+		}
+		delete(count, id)
+	}
+	if len(count) > 0 {
+		w.Errorf("further messages: %v", count)
+	}
+}
+
+// The server is killed while the agent is idle and in the middle of a turn.
+func TestServeServerKilled(t *testing.T) {
+	t.Parallel()
+	w := mustWorld(t)
+	stop := w.mustServe(w.serving())
+	w.mustState(agent.Idle, "")
+	w.killServers()
+	asked := w.holding("hold on")
+	id := w.mustSend(bus.Envelope{From: agent.Owner, Text: "hold on"})
+	asked()
+	w.mustState(agent.Busy, "turn")
+	w.killServers()
+	if e := w.mustAnswer(agent.Owner, id); !strings.Contains(e.Text, "broken off") {
+		t.Errorf("answer = %+v", e)
+	}
+	w.mustState(agent.Idle, "")
+	w.mustOnly(agent.Owner, id)
+
+	// Told to end in the middle of a turn, it leaves nothing running, and what
+	// it was at is answered by the next one.
+	asked = w.holding("wait here")
+	id = w.mustSend(bus.Envelope{From: agent.Owner, Text: "wait here"})
+	asked()
+	if err := stop(); err != nil {
+		t.Error(err)
+	}
+	w.mustGone()
+	before := w.state().Thread
+	w.model.Handle(func(q loopmodel.Request) *loopmodel.Reply { return &loopmodel.Reply{Text: "at last"} })
+	o := w.serving()
+	o.Fresh = true
+	w.mustServe(o)
+	if e := w.mustAnswer(agent.Owner, id); e.Text != "at last" {
+		t.Errorf("answer = %+v", e)
+	}
+	if after := w.state().Thread; after == before {
+		t.Error("a fresh start went on in the old thread")
+	}
+}
+
+func TestServeAnswers(t *testing.T) {
+	t.Parallel()
+	w := mustWorld(t)
+	w.mustServe(w.serving())
+	for _, tt := range []struct {
+		name string
+		e    bus.Envelope
+		want bus.Kind // of the answer
+		text string
+		none bool
+	}{
+		{name: "owner", e: bus.Envelope{From: agent.Owner, Text: "loop: say long <netsky-reply>short</netsky-reply>"}, want: bus.KindReply, text: "short"},
+		{name: "brief", e: bus.Envelope{From: agent.Root, Kind: bus.KindBrief, Text: "loop: say done"}, want: bus.KindReply, text: "done"},
+		{name: "ack wanted", e: bus.Envelope{From: "agent2", RequiresAck: true, Text: "loop: say yes"}, want: bus.KindReply, text: "yes"},
+		{name: "plain", e: bus.Envelope{From: "agent2", Text: "loop: say well"}, none: true},
+		{name: "reply", e: bus.Envelope{From: agent.Owner, Kind: bus.KindReply, InReplyTo: "x", Text: "thanks"}, none: true},
+		{name: "error", e: bus.Envelope{From: "agent2", Kind: bus.KindError, InReplyTo: "x", RequiresAck: true, Text: "oh"}, none: true},
+		{name: "failed", e: bus.Envelope{From: agent.Owner, Text: "loop: fail 500"}, want: bus.KindError, text: "demand"},
+		{name: "quiet", e: bus.Envelope{From: agent.Owner, Text: "loop: say"}, want: bus.KindError, text: "without a word"},
+	} {
+		id := w.mustSend(tt.e)
+		if tt.none {
+			w.until(tt.name+" on record", func() bool { return strings.HasSuffix(w.inputs(id), "consumed") })
+			w.mustState(agent.Idle, "")
+			if e, ok, _ := w.bus.FindAnswer(w.ctx, tt.e.From, id, time.Time{}); ok {
+				t.Errorf("%s: answered: %+v", tt.name, e.Envelope)
+			}
+			continue
+		}
+		e := w.mustAnswer(tt.e.From, id)
+		if e.Kind != tt.want || !strings.Contains(e.Text, tt.text) || tt.name == "owner" && e.Text != tt.text {
+			t.Errorf("%s: %s %q, want %s %q", tt.name, e.Kind, e.Text, tt.want, tt.text)
+		}
+		if tt.name == "failed" {
+			w.mustState(agent.Idle, "last turn failed: ")
+		}
+	}
+	id := w.mustSend(bus.Envelope{From: agent.Owner, Text: "loop: fail 429"})
+	if e := w.mustAnswer(agent.Owner, id); e.Kind != bus.KindError || !strings.Contains(e.Text, "resets 2") {
+		t.Errorf("used up: %s %q", e.Kind, e.Text)
+	}
+	w.mustState(agent.Blocked, "quota: ")
+}
+
+// A cancel ends the running turn, and its sender is told.
+func TestServeCancel(t *testing.T) {
+	t.Parallel()
+	w := mustWorld(t)
+	w.mustServe(w.serving())
+	asked := w.holding("hold on")
+	id := w.mustSend(bus.Envelope{From: agent.Owner, Text: "hold on"})
+	asked()
+	w.mustSend(bus.Envelope{From: agent.Root, Kind: bus.KindCancel, Text: "stop"})
+	if e := w.mustAnswer(agent.Owner, id); e.Kind != bus.KindError || !strings.Contains(e.Text, "interrupted") {
+		t.Errorf("answer = %s %q", e.Kind, e.Text)
+	}
+	w.mustState(agent.Idle, "interrupted")
+}
+
+// A shutdown is acked when the turn is over.
+func TestServeShutdown(t *testing.T) {
+	t.Parallel()
+	w := mustWorld(t)
+	ended := make(chan error, 1)
+	go func() { ended <- codex.Serve(w.ctx, w.serving()) }()
+	hold := make(chan struct{})
+	w.model.Handle(func(q loopmodel.Request) *loopmodel.Reply {
+		if !strings.Contains(q.Last(), "hold on") {
+			return nil
+		}
+		return &loopmodel.Reply{Hold: hold, Text: "held"}
+	})
+	id := w.mustSend(bus.Envelope{From: agent.Owner, Text: "hold on"})
+	w.mustState(agent.Busy, "turn")
+	w.mustSend(bus.Envelope{From: agent.Root, Kind: bus.KindShutdown, Text: "x", Start: "start1"})
+	w.until("the shutdown taken", func() bool { n, err := w.bus.Count("agent1", bus.Inbox); return err == nil && n == 0 })
+	if n, _ := w.bus.Count(agent.Root, bus.Inbox); n != 0 {
+		t.Error("acked in the middle of a turn")
+	}
+	close(hold)
+	if e := w.mustAnswer(agent.Owner, id); e.Text != "held" {
+		t.Errorf("answer = %q", e.Text)
+	}
+	w.mustAck()
+	select {
+	case err := <-ended:
+		if err != nil {
+			t.Error(err)
+		}
+	case <-w.ctx.Done():
+		t.Fatal("it did not end")
+	}
+	w.mustGone()
+}
+
+// Without a login nothing is taken; with one it goes on by itself.
+func TestServeBlocked(t *testing.T) {
+	t.Parallel()
+	w := mustWorld(t)
+	config := w.home.Dir() + ".codex/config.toml"
+	text, err := os.ReadFile(config)
+	if err != nil {
+		t.Fatal(err)
+	}
+	good := strings.NewReplacer(`env_key = "LOOPMODEL_KEY"`, "", "requires_openai_auth = false", "requires_openai_auth = true").Replace(string(text))
+	if err := os.WriteFile(config, []byte(good), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	w.mustServe(w.serving())
+	id := w.mustSend(bus.Envelope{From: agent.Owner, Text: "hello"})
+	w.mustState(agent.Blocked, "codex login")
+	if n, err := w.bus.Count("agent1", bus.Inbox); n != 1 || err != nil {
+		t.Errorf("%d messages wait, want 1 (%v)", n, err)
+	}
+	w.mustLogin("sk-one")
+	w.mustAnswer(agent.Owner, id)
+	w.mustState(agent.Idle, "")
+
+	// A key that is refused: the message waits in the thread.
+	refuse := true
+	var mu sync.Mutex
+	w.model.Handle(func(q loopmodel.Request) *loopmodel.Reply {
+		mu.Lock()
+		defer mu.Unlock()
+		if !refuse {
+			return nil
+		}
+		return loopmodel.Fail(401)
+	})
+	id = w.mustSend(bus.Envelope{From: agent.Owner, Text: "again"})
+	w.mustState(agent.Blocked, "401")
+	mu.Lock()
+	refuse = false
+	mu.Unlock()
+	w.mustLogin("sk-another")
+	if e := w.mustAnswer(agent.Owner, id); e.Kind != bus.KindReply {
+		t.Errorf("answer = %+v", e)
+	}
+	w.mustState(agent.Idle, "")
+}
+
+// mustLogin is what a person does elsewhere.
+func (w *world) mustLogin(key string) {
+	w.Helper()
+	cmd := exec.CommandContext(w.ctx, w.program, "login", "--with-api-key")
+	cmd.Env, cmd.Stdin = w.env, strings.NewReader(key+"\n")
+	if out, err := cmd.CombinedOutput(); err != nil {
+		w.Fatalf("%v: %s", err, out)
+	}
+}
+
+// A model that has answered by itself is not answered for.
+func TestServeOwnAnswer(t *testing.T) {
+	t.Parallel()
+	w := mustWorld(t)
+	w.mustServe(w.serving())
+	hold := make(chan struct{})
+	w.model.Handle(func(q loopmodel.Request) *loopmodel.Reply {
+		if !strings.Contains(q.Last(), "hold on") {
+			return nil
+		}
+		return &loopmodel.Reply{Hold: hold, Text: "these go to nobody"}
+	})
+	id := w.mustSend(bus.Envelope{From: agent.Owner, Text: "hold on"})
+	w.mustState(agent.Busy, "turn")
+	w.mustSend(bus.Envelope{From: "agent1", To: agent.Owner, Kind: bus.KindReply, InReplyTo: id, Text: "mine"})
+	close(hold)
+	last := w.mustSend(bus.Envelope{From: agent.Owner, Text: "next"})
+	w.mustAnswer(agent.Owner, last)
+	if e := w.mustAnswer(agent.Owner, id); e.Text != "mine" {
+		t.Errorf("answer = %q", e.Text)
+	}
+	w.mustOnly(agent.Owner, id, last)
+}

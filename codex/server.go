@@ -1,0 +1,239 @@
+package codex
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"sync"
+)
+
+// ServerOptions say how to start an app-server of our own.
+type ServerOptions struct {
+	Program string   // the native program; see Find
+	Config  []string // "key=value" in TOML; for this process only
+	Env     []string // the whole environment
+	Dir     string
+}
+
+// A Server is a connection to `codex app-server`: a process of ours, or one that
+// others speak to as well. Its methods are safe for concurrent use.
+type Server struct {
+	peer    *peer
+	version string
+	shared  bool // others use it too, so a thread may be busy when we open it
+
+	mu        sync.Mutex // guards what follows
+	threads   map[string]*Thread
+	questions map[string]*question // that wait for a decision, by the request's id
+}
+
+// quiet are the notifications that we have no use for and that come by the
+// hundred.
+var quiet = [...]string{
+	"item/agentMessage/delta", "item/plan/delta", "item/reasoning/summaryTextDelta", "item/reasoning/summaryPartAdded",
+	"item/reasoning/textDelta", "item/commandExecution/outputDelta", "item/fileChange/outputDelta",
+	"item/fileChange/patchUpdated", "turn/diff/updated", "rawResponseItem/completed", "rawResponse/completed",
+	"thread/readState/changed",
+}
+
+// StartServer starts an app-server and makes its acquaintance. The process ends
+// with Close, and when we die.
+func StartServer(ctx context.Context, o ServerOptions) (*Server, error) {
+	args := []string{"app-server"}
+	for _, c := range o.Config {
+		args = append(args, "-c", c)
+	}
+	p, err := start(ctx, o.Program, args, o.Env, o.Dir)
+	if err != nil {
+		return nil, err
+	}
+	return greet(ctx, p, false)
+}
+
+// greet takes up the protocol; it owns the transport from the beginning.
+func greet(ctx context.Context, t transport, shared bool) (*Server, error) {
+	s := &Server{shared: shared, threads: make(map[string]*Thread), questions: make(map[string]*question)}
+	s.peer = newPeer(t, s, "")
+	s.peer.group.Go(func() {
+		<-s.peer.done
+		s.lose()
+	})
+	var hello struct {
+		Agent string `json:"userAgent"`
+	}
+	err := s.peer.call(ctx, "initialize", map[string]any{
+		"clientInfo":   map[string]any{"name": "netsky", "title": "netsky", "version": "1"},
+		"capabilities": map[string]any{"experimentalApi": true, "optOutNotificationMethods": quiet},
+	}, &hello)
+	if err == nil {
+		err = s.peer.note(ctx, "initialized", nil)
+	}
+	if err != nil {
+		s.Close()
+		return nil, fmt.Errorf("codex app-server: %w", err)
+	}
+	_, version, _ := strings.Cut(hello.Agent, "/")
+	s.version, _, _ = strings.Cut(version, " ")
+	return s, nil
+}
+
+// Version is Codex's, as it says itself.
+func (s *Server) Version() string { return s.version }
+
+// recent is an error that matches ErrOld if the server is of a Codex that is to
+// be driven through mcp-server.
+func (s *Server) recent() error {
+	v, err := ParseVersion(s.version)
+	if err != nil {
+		return err
+	}
+	if v.Legacy() {
+		return fmt.Errorf("codex %v: %w", v, ErrOld)
+	}
+	return nil
+}
+
+// Done is closed when the connection has ended; Err says why.
+func (s *Server) Done() <-chan struct{} { return s.peer.done }
+
+// Err is why the connection has ended, matching ErrLost; nil if it has not.
+func (s *Server) Err() error { return s.peer.failure() }
+
+// Close ends the connection, and the process if it is ours, and waits for it. A
+// turn under way is cut off; Codex keeps it as interrupted.
+func (s *Server) Close() error {
+	return s.peer.close()
+}
+
+// lose tells all threads that the connection is over.
+func (s *Server) lose() {
+	for _, t := range s.open() {
+		t.lose(s.peer.failure())
+	}
+}
+
+func (s *Server) open() []*Thread {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return slices.Collect(maps.Values(s.threads))
+}
+
+// add makes a thread known, so that what is told of it reaches it.
+func (s *Server) add(t *Thread) error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if err := s.peer.failure(); err != nil {
+		return err
+	}
+	if s.threads[t.id] != nil {
+		return fmt.Errorf("thread %s: open already on this connection", t.id)
+	}
+	s.threads[t.id] = t
+	return nil
+}
+
+func (s *Server) remove(t *Thread) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.threads[t.id] == t {
+		delete(s.threads, t.id)
+	}
+}
+
+func (s *Server) thread(id string) *Thread {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.threads[id]
+}
+
+// notify passes a notification on to its thread.
+func (s *Server) notify(method string, params json.RawMessage) {
+	var p struct {
+		Thread  string          `json:"threadId"`
+		Request json.RawMessage `json:"requestId"`
+	}
+	if json.Unmarshal(params, &p) != nil {
+		return
+	}
+	if method == "serverRequest/resolved" {
+		s.resolved(string(p.Request))
+	}
+	if method == "account/rateLimits/updated" { // of the account, so of all threads
+		for _, t := range s.open() {
+			t.limits(params)
+		}
+	}
+	if t := s.thread(p.Thread); t != nil {
+		t.notify(method, params)
+	}
+}
+
+// resolved notes that a question has been answered, by us or somebody else.
+func (s *Server) resolved(id string) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if q := s.questions[id]; q != nil {
+		q.settled = true
+		q.cancel()
+	}
+}
+
+// over ends the questions of a turn that has ended: nobody waits for them.
+func (s *Server) over(turn string) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for _, q := range s.questions {
+		if q.approval.Turn == turn {
+			q.cancel()
+		}
+	}
+}
+
+// request answers what Codex asks.
+func (s *Server) request(ctx context.Context, id, method string, params json.RawMessage) (any, bool, error) {
+	q := asked(method, params)
+	if q == nil {
+		result, err := plain(method)
+		return result, true, err
+	}
+	ctx, q.cancel = context.WithCancel(ctx)
+	defer q.cancel()
+	s.mu.Lock()
+	s.questions[id] = q
+	s.mu.Unlock()
+	decision := Decline
+	t := s.thread(q.approval.Thread)
+	if t != nil {
+		t.emit(q.event(ApprovalAsked))
+		if t.o.Approve != nil {
+			decision = t.o.Approve(ctx, q.approval)
+		}
+	}
+	if decision == Leave && s.shared {
+		<-ctx.Done() // answered elsewhere, or over
+	}
+	s.mu.Lock()
+	delete(s.questions, id)
+	settled := q.settled
+	s.mu.Unlock()
+	if t != nil {
+		t.emit(q.event(ApprovalSettled))
+	}
+	if settled {
+		return nil, false, nil
+	}
+	return q.answer(decision), true, nil
+}
+
+// ended is the error of a call that may have failed because ctx ended or the
+// connection did.
+func (s *Server) ended(err error) error {
+	if failure := s.peer.failure(); failure != nil && !errors.Is(err, ErrLost) {
+		return fmt.Errorf("%w (%w)", err, failure)
+	}
+	return err
+}

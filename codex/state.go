@@ -1,0 +1,70 @@
+package codex
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io/fs"
+	"strconv"
+	"time"
+
+	"netsky/agent"
+)
+
+const stateDir = "state/codex"
+
+// StateFile names the thread of an agent, below the home.
+func StateFile(id agent.ID) string { return stateDir + "/" + string(id) + ".json" }
+
+// A State is state/codex/<agent>.json.
+type State struct {
+	Thread string `json:"thread_id"`
+	Model  string `json:"model,omitempty"` // what the thread was last opened with
+	// Started is set when the thread has taken its first text. Before that
+	// Codex may not have it on disk, and it has not seen the startup text.
+	Started bool `json:"started,omitempty"`
+	// Message is the id of the last message that was submitted to the thread, or
+	// was about to be.
+	Message string `json:"message,omitempty"`
+	// Keep is what came with that message and is of use as long as it is
+	// unanswered; nobody here reads it.
+	Keep json.RawMessage `json:"keep,omitempty"`
+}
+
+// maxState is far above what a state needs, in bytes; it may hold a message.
+const maxState = 8 << 20
+
+// LoadState reads the agent's state; the zero State if there is none. A file
+// that is no state is set aside beside the other, and aside is its path below
+// the home.
+func LoadState(home agent.Home, id agent.ID) (s State, aside string, err error) {
+	file := StateFile(id)
+	data, err := home.ReadFile(file, maxState)
+	if errors.Is(err, fs.ErrNotExist) {
+		return State{}, "", nil
+	}
+	if err != nil {
+		return State{}, "", fmt.Errorf("%s: %w", id, err)
+	}
+	if err := json.Unmarshal(data, &s); err == nil && s.Thread != "" {
+		return s, "", nil
+	}
+	aside = file + ".bad-" + strconv.FormatInt(time.Now().UnixMilli(), 10)
+	if err := home.WriteFile(aside, data, false); err != nil {
+		return State{}, "", fmt.Errorf("%s: set %s aside: %w", id, file, err)
+	}
+	return State{}, aside, home.Remove(file)
+}
+
+// save replaces the agent's state. With sync it survives a loss of power, so
+// that this costs the agent neither its memory nor a message its answer.
+func (s State) save(home agent.Home, id agent.ID, sync bool) error {
+	data, err := json.MarshalIndent(s, "", "  ")
+	if err != nil {
+		return err
+	}
+	if err := home.WriteFile(StateFile(id), append(data, '\n'), sync); err != nil {
+		return fmt.Errorf("%s: write down its thread: %w", id, err)
+	}
+	return nil
+}

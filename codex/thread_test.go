@@ -1,0 +1,238 @@
+package codex_test
+
+import (
+	"context"
+	"errors"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"netsky/codex"
+)
+
+func TestThreadEvents(t *testing.T) {
+	t.Parallel()
+	w := mustWorld(t)
+	thread := w.mustThread(w.mustServer(), nil)
+	events, stop := thread.Subscribe()
+	defer stop()
+	if got := w.mustAsk(thread, "i1", "do\nloop: shell echo it is done; exit 3"); !strings.Contains(got, "it is done") {
+		t.Errorf("answer = %q", got)
+	}
+	var kinds []string
+	for _, e := range w.mustEvent(events, codex.TurnCompleted) {
+		if e.Thread != thread.ID() || e.Turn == "" {
+			t.Errorf("%+v: no thread or turn", e)
+		}
+		switch e.Kind {
+		case codex.TokenUsage:
+			if e.Usage.Total == 0 || e.Usage.Window == 0 {
+				t.Errorf("usage = %+v", e.Usage)
+			}
+			continue
+		case codex.Accepted:
+			if e.Input != "i1" {
+				t.Errorf("accepted %q", e.Input)
+			}
+		case codex.ToolStarted, codex.ToolFinished:
+			if e.Tool != "shell" || !strings.Contains(e.Text, "echo it is done") || e.Failed != (e.Kind == codex.ToolFinished) {
+				t.Errorf("%+v", e)
+			}
+		}
+		kinds = append(kinds, string(e.Kind))
+	}
+	const want = "turn_started accepted tool_started tool_finished message turn_completed"
+	if got := strings.Join(kinds, " "); got != want {
+		t.Errorf("events = %s, want %s", got, want)
+	}
+}
+
+// Texts that come at the same time have a turn each: none is merged into
+// another's.
+func TestThreadOneTurnAtATime(t *testing.T) {
+	t.Parallel()
+	w := mustWorld(t)
+	thread := w.mustThread(w.mustServer(), nil)
+	answers := make(chan string)
+	for _, text := range []string{"one", "two", "three"} {
+		go func() {
+			turn, err := thread.Submit(w.ctx, text, text+"\nloop: sleep 200ms\nloop: say "+text)
+			if err != nil {
+				answers <- err.Error()
+				return
+			}
+			res, err := turn.Wait(w.ctx, enough)
+			if err != nil || res.Text != text {
+				answers <- "bad: " + res.Text
+			}
+			answers <- res.Turn
+		}()
+	}
+	turns := make(map[string]bool)
+	for range 3 {
+		turns[<-answers] = true
+	}
+	if len(turns) != 3 {
+		t.Errorf("turns = %v, want three", turns)
+	}
+}
+
+func TestThreadTimeout(t *testing.T) {
+	t.Parallel()
+	w := mustWorld(t)
+	thread := w.mustThread(w.mustServer(), nil)
+	events, stop := thread.Subscribe()
+	defer stop()
+	turn, err := thread.Submit(w.ctx, "i1", "loop: sleep 1h")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := turn.Wait(w.ctx, 100*time.Millisecond); !errors.Is(err, codex.ErrTimeout) {
+		t.Errorf("Wait = %v, want %v", err, codex.ErrTimeout)
+	}
+	w.mustEvent(events, codex.TurnInterrupted)
+	if got := w.mustAsk(thread, "i2", "loop: users"); got != "users: 2" {
+		t.Errorf("after it: %q", got)
+	}
+	turn, err = thread.Submit(w.ctx, "i3", "loop: sleep 1h")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := thread.Interrupt(w.ctx); err != nil {
+		t.Error(err)
+	}
+	if _, err := turn.Wait(w.ctx, enough); !errors.Is(err, codex.ErrInterrupted) {
+		t.Errorf("Wait = %v, want %v", err, codex.ErrInterrupted)
+	}
+	ctx, cancel := context.WithCancel(w.ctx)
+	turn, err = thread.Submit(w.ctx, "i4", "loop: sleep 1h")
+	if err != nil {
+		t.Fatal(err)
+	}
+	cancel()
+	if _, err := turn.Wait(ctx, enough); !errors.Is(err, context.Canceled) {
+		t.Errorf("Wait = %v, want %v", err, context.Canceled)
+	}
+	select {
+	case <-turn.Done():
+	default:
+		t.Error("the turn goes on")
+	}
+}
+
+func TestThreadApproval(t *testing.T) {
+	t.Parallel()
+	w := mustWorld(t)
+	server := w.mustServer()
+	for _, tt := range []struct {
+		name    string
+		approve codex.Approver
+		made    bool
+	}{
+		{"nobody", nil, false},
+		{"no", func(context.Context, codex.Approval) codex.Decision { return codex.Decline }, false},
+		{"left, to nobody", func(context.Context, codex.Approval) codex.Decision { return codex.Leave }, false},
+		{"yes", func(context.Context, codex.Approval) codex.Decision { return codex.Accept }, true},
+	} {
+		file := filepath.Join(w.dir, "made")
+		thread := w.mustThread(server, func(o *codex.ThreadOptions) {
+			o.Sandbox, o.Approval, o.Approve = "read-only", "on-request", tt.approve
+		})
+		events, stop := thread.Subscribe()
+		answer := w.mustAsk(thread, "i1", "loop: ask touch "+file)
+		if _, err := os.Stat(file); (err == nil) != tt.made {
+			t.Errorf("%s: made: %v, the model says %q", tt.name, err == nil, answer)
+		}
+		os.Remove(file)
+		list := w.mustEvent(events, codex.ApprovalSettled)
+		asked := list[len(list)-2]
+		if asked.Kind != codex.ApprovalAsked || asked.Approval.Tool != "shell" || !strings.Contains(asked.Approval.Text, "touch") || asked.Approval.Reason == "" {
+			t.Errorf("%s: asked %+v", tt.name, asked)
+		}
+		stop()
+	}
+}
+
+func TestThreadOpen(t *testing.T) {
+	t.Parallel()
+	w := mustWorld(t)
+	server := w.mustServer()
+	for _, id := range []string{"01a1f973-18d2-7131-9770-00e3635cf3d7", "bogus"} {
+		if _, err := server.Open(w.ctx, codex.ThreadOptions{ID: id}); !errors.Is(err, codex.ErrGone) {
+			t.Errorf("Open(%s) = %v, want %v", id, err, codex.ErrGone)
+		}
+	}
+	thread := w.mustThread(server, func(o *codex.ThreadOptions) { o.Instructions = "BE BRIEF" })
+	big := strings.Repeat("0123456789 and so on", 10_000)
+	if got := w.mustAsk(thread, "i1", big); got != "echo: "+big {
+		t.Errorf("200 KB came back as %d bytes", len(got))
+	}
+	if !strings.Contains(strings.Join(w.model.Requests()[0].Rules, "\n"), "BE BRIEF") {
+		t.Error("the instructions did not reach the model")
+	}
+	other := w.mustServer()
+	if _, err := other.Open(w.ctx, codex.ThreadOptions{ID: thread.ID()}); !errors.Is(err, codex.ErrHeld) {
+		t.Errorf("Open of an open thread = %v, want %v", err, codex.ErrHeld)
+	}
+	if _, err := thread.Submit(w.ctx, "i2", strings.Repeat("x", 1<<20+1)); err == nil || errors.Is(err, codex.ErrLost) {
+		t.Errorf("Submit of too much = %v", err)
+	}
+	if got := w.mustAsk(thread, "i3", "loop: users"); got != "users: 2" {
+		t.Errorf("after it: %q", got)
+	}
+	server.Close()
+	if _, err := thread.Submit(w.ctx, "i4", "x"); !errors.Is(err, codex.ErrLost) {
+		t.Errorf("Submit after the end = %v, want %v", err, codex.ErrLost)
+	}
+	again := w.mustThread(other, func(o *codex.ThreadOptions) { o.ID = thread.ID() })
+	if got := w.mustAsk(again, "i5", "loop: users"); got != "users: 3" {
+		t.Errorf("resumed: %q", got)
+	}
+	if !strings.Contains(strings.Join(w.model.Requests()[2].Rules, "\n"), "BE BRIEF") {
+		t.Error("the instructions were forgotten")
+	}
+}
+
+// Codex writes down that it trusts a repository; told beforehand, it does not.
+func TestTrustWritesNothing(t *testing.T) {
+	t.Parallel()
+	w := mustWorld(t)
+	for _, dir := range []string{"objects", "refs"} {
+		if err := os.MkdirAll(filepath.Join(w.dir, ".git", dir), 0o700); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := os.WriteFile(filepath.Join(w.dir, ".git", "HEAD"), []byte("ref: refs/heads/main\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	config := w.home.Dir() + ".codex/config.toml"
+	before, err := os.ReadFile(config)
+	if err != nil {
+		t.Fatal(err)
+	}
+	w.mustAsk(w.mustThread(w.mustServer(), nil), "i1", "x")
+	if after, err := os.ReadFile(config); err != nil || string(after) != string(before) {
+		t.Errorf("config.toml was changed (%v):\n%s", err, after)
+	}
+}
+
+// The sandbox of the present outranks that of the thread's beginning.
+func TestThreadSandboxWhenResumed(t *testing.T) {
+	t.Parallel()
+	w := mustWorld(t)
+	file := filepath.Join(w.dir, "made")
+	server := w.mustServer()
+	thread := w.mustThread(server, nil)
+	w.mustAsk(thread, "i1", "loop: shell touch "+file)
+	if err := os.Remove(file); err != nil {
+		t.Fatalf("with all rights: %v", err)
+	}
+	server.Close()
+	again := w.mustThread(w.mustServer(), func(o *codex.ThreadOptions) { o.ID, o.Sandbox = thread.ID(), "read-only" })
+	answer := w.mustAsk(again, "i2", "loop: shell touch "+file)
+	if err := os.Remove(file); err == nil {
+		t.Errorf("made in spite of read-only; the model says %q", answer)
+	}
+}

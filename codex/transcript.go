@@ -1,0 +1,50 @@
+package codex
+
+import (
+	"fmt"
+	"io"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"netsky/agent"
+	"netsky/bus"
+)
+
+// A transcript is what a person reads in the pane of an agent without a TUI.
+// All of it passes bus.Plain. While it is mute the TUI has the pane.
+type transcript struct {
+	id   agent.ID
+	mute atomic.Bool
+
+	mu sync.Mutex // guards w
+	w  io.Writer
+}
+
+// maxShown bounds one text, in bytes; `netsky show` has the rest.
+const maxShown = 4000
+
+func (t *transcript) say(text string) { t.heading("netsky", text) }
+
+func (t *transcript) message(e bus.Envelope) {
+	from := "from " + string(e.From)
+	if e.Kind != bus.KindMessage {
+		from += ", " + string(e.Kind)
+	}
+	t.heading(from, e.Text)
+}
+
+// heading prints a line that says who, and the text, further lines indented.
+func (t *transcript) heading(who, text string) {
+	if t.mute.Load() {
+		return
+	}
+	if short := cut(text, maxShown); short != text {
+		text = short + "…"
+	}
+	text = strings.ReplaceAll(strings.TrimRight(bus.Plain(text), "\n"), "\n", "\n    ")
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	fmt.Fprintf(t.w, "%s %s: %s\n", time.Now().Format("15:04:05"), bus.Plain(who), text)
+}

@@ -1,0 +1,232 @@
+package codex
+
+import (
+	"fmt"
+	"os"
+	"runtime"
+	"sync"
+	"syscall"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"netsky/agent"
+)
+
+// A tui shows Codex's own TUI in our terminal, as a child in the foreground,
+// again and again for as long as somebody wants to see it. The agent does not
+// depend on it.
+type tui struct {
+	id      agent.ID
+	program string
+	remote  string // of the server
+	dir     string
+	env     []string
+	tty     *terminal
+	poke    *os.File // the writing end of a pipe: something has changed
+	poked   *os.File
+	done    chan struct{}
+
+	mu     sync.Mutex // guards what follows
+	thread string     // to be shown; "" none yet
+	shown  string     // by the program that runs
+	pid    int        // 0: none runs
+	closed bool
+}
+
+// uiHome is a CODEX_HOME for the TUI alone. It keeps Codex from asking what we
+// would have to answer, and from writing into the person's own.
+func uiHome(id agent.ID) string { return "state/codex-ui/" + string(id) }
+
+const uiConfig = `check_for_update_on_startup = false
+[notice.model_migrations]
+"gpt-5.5" = "gpt-6-sol"
+[tui]
+animations = false
+show_tooltips = false
+screen_reader_detection_done = true
+`
+
+// newTUI is nil if there is no terminal for one.
+func newTUI(s *sidecar) (*tui, error) {
+	tty := openTerminal()
+	if tty == nil {
+		return nil, nil
+	}
+	home := uiHome(s.Agent)
+	d, err := s.Home.OpenDir(home, true)
+	if err != nil {
+		return nil, err
+	}
+	d.Close()
+	if err := s.Home.WriteFile(home+"/config.toml", []byte(uiConfig), false); err != nil {
+		return nil, err
+	}
+	t := &tui{
+		id: s.Agent, program: s.program, remote: "unix://" + s.Home.Path(socketFile(s.Agent)), dir: s.Dir,
+		env: append(append([]string(nil), s.env...), "CODEX_HOME="+s.Home.Path(home)),
+		tty: tty, done: make(chan struct{}),
+	}
+	if t.poked, t.poke, err = os.Pipe(); err != nil {
+		return nil, err
+	}
+	go t.run()
+	return t, nil
+}
+
+// show says which thread is to be seen from now on.
+func (t *tui) show(thread string) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if t.thread == thread {
+		return
+	}
+	t.thread = thread
+	if t.pid != 0 && t.shown != thread {
+		syscall.Kill(-t.pid, syscall.SIGTERM)
+	}
+	t.poke.Write([]byte{0})
+}
+
+// close ends the TUI and waits for it.
+func (t *tui) close() {
+	t.mu.Lock()
+	t.closed = true
+	t.kill(syscall.SIGTERM)
+	t.poke.Write([]byte{0})
+	t.mu.Unlock()
+	select {
+	case <-t.done:
+	case <-time.After(patience / 2):
+		t.mu.Lock()
+		t.kill(syscall.SIGKILL)
+		t.mu.Unlock()
+		<-t.done
+	}
+	t.tty.lend()
+	t.tty.close()
+	t.poke.Close()
+	t.poked.Close()
+}
+
+func (t *tui) kill(sig syscall.Signal) {
+	if t.pid != 0 {
+		syscall.Kill(-t.pid, sig)
+	}
+}
+
+func (t *tui) run() {
+	// A parent-death signal is sent when the thread that started the child
+	// ends, so this one has to stay.
+	runtime.LockOSThread()
+	defer runtime.UnlockOSThread()
+	defer close(t.done)
+	for {
+		err := t.start()
+		ending := ""
+		switch {
+		case err != nil:
+			ending = err.Error()
+		case t.pid != 0:
+			ending = t.wait()
+			t.tty.take()
+		}
+		t.mu.Lock()
+		again := t.thread != t.shown
+		closed := t.closed
+		t.mu.Unlock()
+		switch {
+		case closed:
+			return
+		case again && err == nil:
+			continue
+		case ending != "":
+			fmt.Printf("\r\n%s goes on without Codex's screen (%s): mail is taken and answered as before.\r\n"+
+				"Press Enter to bring the screen back.\r\n", t.id, ending)
+		}
+		t.key()
+	}
+}
+
+// start starts the TUI, if there is something to be seen.
+func (t *tui) start() error {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.pid, t.shown = 0, t.thread
+	if t.closed || t.thread == "" {
+		return nil
+	}
+	t.tty.lend()
+	attr := &syscall.ProcAttr{
+		Dir: t.dir, Env: t.env, Files: []uintptr{0, 1, 2},
+		Sys: &syscall.SysProcAttr{Setpgid: true, Foreground: true, Ctty: 0},
+	}
+	dieWithUs(attr.Sys)
+	pid, err := syscall.ForkExec(t.program, []string{"codex", "resume", t.thread, "--remote", t.remote}, attr)
+	if err != nil {
+		t.tty.take() // the child that could not start had the terminal
+		return fmt.Errorf("start it: %w", err)
+	}
+	t.pid = pid
+	return nil
+}
+
+// wait waits for the end of the TUI and says how it ended. One that stops is
+// continued: there is no shell to come back to.
+func (t *tui) wait() string {
+	for {
+		var ws unix.WaitStatus
+		_, err := unix.Wait4(t.pid, &ws, unix.WUNTRACED, nil)
+		if err == unix.EINTR {
+			continue
+		}
+		if err == nil && ws.Stopped() {
+			t.tty.foreground(t.pid)
+			syscall.Kill(-t.pid, syscall.SIGCONT)
+			continue
+		}
+		t.mu.Lock()
+		t.pid = 0
+		t.mu.Unlock()
+		switch {
+		case err != nil:
+			return err.Error()
+		case ws.Signaled():
+			return "killed: " + unix.SignalName(ws.Signal())
+		case ws.ExitStatus() != 0:
+			return fmt.Sprintf("exited: %d", ws.ExitStatus())
+		}
+		return "closed"
+	}
+}
+
+// key waits for a key that means yes, or until something has changed.
+func (t *tui) key() {
+	keys := true
+	for {
+		fds := []unix.PollFd{{Fd: int32(t.poked.Fd()), Events: unix.POLLIN}, {Fd: 0, Events: unix.POLLIN}}
+		if !keys {
+			fds = fds[:1]
+		}
+		if _, err := unix.Poll(fds, -1); err != nil && err != unix.EINTR {
+			return
+		}
+		buf := make([]byte, 64)
+		if fds[0].Revents != 0 {
+			t.poked.Read(buf)
+			return
+		}
+		if !keys || fds[1].Revents == 0 {
+			continue
+		}
+		n, err := unix.Read(0, buf)
+		if n <= 0 && err != unix.EINTR && err != unix.EAGAIN {
+			keys = false // the terminal has hung up
+		}
+		for _, c := range buf[:max(n, 0)] {
+			if c == '\r' || c == '\n' || c == ' ' {
+				return
+			}
+		}
+	}
+}

@@ -1,0 +1,281 @@
+package codex
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"time"
+)
+
+// A Turn is one turn of a thread, running or ended.
+type Turn struct {
+	ID string
+
+	t     *Thread
+	done  chan struct{} // closed when it has ended
+	last  string        // what the model said last; guarded by t.mu, as is tools
+	tools int
+	res   Result // this and err are valid when done is closed
+	err   error
+}
+
+// A Result is what came of a turn that was completed.
+type Result struct {
+	Thread string
+	Turn   string
+	Text   string // what the model said last
+	Tools  int    // how many tools it used, as far as we saw
+}
+
+// grace is how long an interrupted turn may take to end. It was seen to take
+// 10 ms; a server that needs longer is stuck.
+const grace = 10 * time.Second
+
+// Done is closed when the turn has ended.
+func (u *Turn) Done() <-chan struct{} { return u.done }
+
+// outcome is valid when the turn has ended.
+func (u *Turn) outcome() (Result, error) { return u.res, u.err }
+
+// Wait waits for the end of the turn. If limit > 0 and it runs longer, or if ctx
+// ends, it is interrupted, and a server that does not obey is left; then the
+// error matches ErrTimeout or is ctx's. Otherwise it is a *TurnError, or matches
+// ErrInterrupted or ErrLost.
+func (u *Turn) Wait(ctx context.Context, limit time.Duration) (Result, error) {
+	var late <-chan time.Time
+	if limit > 0 {
+		timer := time.NewTimer(limit)
+		defer timer.Stop()
+		late = timer.C
+	}
+	var why error
+	select {
+	case <-u.done:
+		return u.outcome()
+	case <-late:
+		why = fmt.Errorf("%w: over %v", ErrTimeout, limit)
+	case <-ctx.Done():
+		why = ctx.Err()
+	}
+	stop, cancel := context.WithTimeout(context.WithoutCancel(ctx), grace)
+	defer cancel()
+	err := u.interrupt(stop)
+	if err == nil {
+		select {
+		case <-u.done:
+			if res, err := u.outcome(); err == nil {
+				return res, nil // it was just through
+			} else if !errors.Is(err, ErrInterrupted) {
+				return res, fmt.Errorf("%w (%w)", why, err)
+			}
+			return Result{}, why
+		case <-stop.Done():
+			err = errors.New("codex did not obey")
+		}
+	}
+	u.t.s.Close()
+	return Result{}, fmt.Errorf("%w; interrupt: %w", why, err)
+}
+
+// interrupt asks Codex to end the turn. A refusal means that it has ended or is
+// about to, so the end will be told.
+func (u *Turn) interrupt(ctx context.Context) error {
+	err := u.t.s.peer.call(ctx, "turn/interrupt", map[string]any{"threadId": u.t.id, "turnId": u.ID}, nil)
+	var refused *remoteError
+	if errors.As(err, &refused) {
+		return nil
+	}
+	return err
+}
+
+// turn is the turn with that id, made known if it is not.
+func (t *Thread) turn(id string) *Turn {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	return t.known(id)
+}
+
+func (t *Thread) known(id string) *Turn {
+	u := t.turns[id]
+	if u == nil {
+		u = &Turn{ID: id, t: t, done: make(chan struct{})}
+		if t.lost != nil {
+			u.err = t.lost
+			close(u.done)
+		}
+		t.turns[id] = u
+	}
+	return u
+}
+
+// runs notes that a turn is running. The caller holds mu.
+func (t *Thread) runs(id string) {
+	u := t.known(id)
+	select {
+	case <-u.done:
+		return
+	default:
+	}
+	if t.active == nil {
+		t.free = make(chan struct{})
+	}
+	t.active = u
+}
+
+// item takes in an item that began or ended.
+func (t *Thread) item(turn string, i item, ended bool) {
+	e, ok := itemEvent(i, ended)
+	if !ok {
+		return
+	}
+	e.Turn = turn
+	t.mu.Lock()
+	switch e.Kind {
+	case Message:
+		t.known(turn).last = e.Text
+	case ToolStarted:
+		t.known(turn).tools++
+	case Accepted:
+		if s := t.submitted; s != nil && s.input == e.Input && s.turn == "" {
+			s.turn = turn
+			close(s.seen)
+		}
+	}
+	t.mu.Unlock()
+	t.emit(e)
+}
+
+// completed takes in the end of a turn.
+func (t *Thread) completed(p pastTurn) {
+	t.mu.Lock()
+	u := t.known(p.ID)
+	select {
+	case <-u.done:
+		t.mu.Unlock()
+		return
+	default:
+	}
+	u.res, u.err = p.result(t.id, t.resets)
+	if u.res.Text == "" {
+		u.res.Text = u.last
+	}
+	u.res.Tools = u.tools
+	t.end(u)
+	t.mu.Unlock()
+	t.s.over(p.ID)
+	e := Event{Kind: TurnCompleted, Turn: p.ID, Text: u.res.Text, Err: u.err}
+	switch {
+	case errors.Is(u.err, ErrInterrupted):
+		e.Kind, e.Err = TurnInterrupted, nil
+	case u.err != nil:
+		e.Kind = TurnFailed
+	}
+	t.emit(e)
+}
+
+// end closes a turn. The caller holds mu.
+func (t *Thread) end(u *Turn) {
+	close(u.done)
+	if t.active == u {
+		t.active = nil
+		close(t.free)
+	}
+	if t.keep == 0 {
+		delete(t.turns, u.ID)
+	}
+}
+
+// result says what came of a turn that has ended.
+func (p pastTurn) result(thread string, resets time.Time) (Result, error) {
+	res := Result{Thread: thread, Turn: p.ID}
+	for _, i := range p.Items {
+		if i.Type == "agentMessage" && i.Text != "" {
+			res.Text = i.Text
+		}
+	}
+	switch p.Status {
+	case "completed":
+		return res, nil
+	case "interrupted":
+		return res, ErrInterrupted
+	}
+	return res, p.Error.turnError(resets)
+}
+
+// lose ends all turns: nothing more will be heard of them.
+func (t *Thread) lose(err error) {
+	t.mu.Lock()
+	if t.lost != nil {
+		t.mu.Unlock()
+		return
+	}
+	t.lost = err
+	for _, u := range t.turns {
+		select {
+		case <-u.done:
+		default:
+			u.err = err
+			t.end(u)
+		}
+	}
+	t.mu.Unlock()
+	t.emit(Event{Kind: ThreadLost, Err: err})
+}
+
+func (t *Thread) emit(e Event) {
+	e.Thread = t.id
+	t.feed.emit(e)
+}
+
+// limits keeps when a used up quota is renewed.
+func (t *Thread) limits(params json.RawMessage) {
+	type window struct {
+		Used   float64 `json:"usedPercent"`
+		Resets int64   `json:"resetsAt"` // seconds since 1970
+	}
+	var p struct {
+		Limits struct {
+			Primary   *window `json:"primary"`
+			Secondary *window `json:"secondary"`
+		} `json:"rateLimits"`
+	}
+	if json.Unmarshal(params, &p) != nil {
+		return
+	}
+	var resets time.Time
+	for _, w := range []*window{p.Limits.Primary, p.Limits.Secondary} {
+		if w != nil && w.Used >= 100 && w.Resets > 0 && time.Unix(w.Resets, 0).After(resets) {
+			resets = time.Unix(w.Resets, 0)
+		}
+	}
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.resets = resets
+}
+
+// wireUsage is a thread's tokens as Codex tells them.
+type wireUsage struct {
+	Total struct {
+		Input     int64 `json:"inputTokens"`
+		Cached    int64 `json:"cachedInputTokens"`
+		Output    int64 `json:"outputTokens"`
+		Reasoning int64 `json:"reasoningOutputTokens"`
+		Total     int64 `json:"totalTokens"`
+	} `json:"total"`
+	Last struct {
+		Total int64 `json:"totalTokens"`
+	} `json:"last"`
+	Window *int64 `json:"modelContextWindow"`
+}
+
+func (w *wireUsage) usage() *Usage {
+	u := &Usage{
+		Input: w.Total.Input, CachedInput: w.Total.Cached, Output: w.Total.Output,
+		Reasoning: w.Total.Reasoning, Total: w.Total.Total, Last: w.Last.Total,
+	}
+	if w.Window != nil {
+		u.Window = *w.Window
+	}
+	return u
+}

@@ -1,0 +1,315 @@
+package codex_test
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"netsky/agent"
+	"netsky/bus"
+	"netsky/codex"
+	"netsky/codex/loopmodel"
+	"netsky/store"
+)
+
+// enough is how long a test waits for what must come.
+const enough = 30 * time.Second
+
+func TestMain(m *testing.M) {
+	switch {
+	case os.Getenv("FAKE_CODEX") != "":
+		os.Exit(fakeCodex(os.Getenv("FAKE_CODEX")))
+	case os.Getenv("SERVE_ROLE") != "":
+		os.Exit(serveProcess(os.Getenv("SERVE_ROLE")))
+	case os.Getenv("ONCE_HOME") != "":
+		os.Exit(onceProcess())
+	}
+	os.Exit(m.Run())
+}
+
+// mustCodex is the real Codex that the tests use.
+func mustCodex(tb testing.TB, variable string) string {
+	tb.Helper()
+	program := os.Getenv(variable)
+	if program == "" {
+		tb.Fatalf("%s is not set: run scripts/test, which installs the Codex that these tests use and says where it is", variable)
+	}
+	return program
+}
+
+// A world is a home with mailboxes, a model, and a Codex that knows no other.
+type world struct {
+	testing.TB
+	ctx     context.Context
+	home    agent.Home
+	bus     *bus.Bus
+	model   *loopmodel.Server
+	program string
+	env     []string
+	dir     string // where agents work
+	journal *store.Journal
+	out     bytes.Buffer // of the last once
+	err     bytes.Buffer // likewise
+	pane    screen       // of a sidecar
+}
+
+func mustWorld(tb testing.TB) *world { tb.Helper(); return mustWorldOf(tb, "NETSKY_TEST_CODEX") }
+
+func mustWorldOf(tb testing.TB, variable string) *world {
+	tb.Helper()
+	program := mustCodex(tb, variable)
+	model, err := loopmodel.Start()
+	if err != nil {
+		tb.Fatal(err)
+	}
+	tb.Cleanup(func() { model.Close() })
+	w := mustHome(tb)
+	w.program, w.model = program, model
+	codexHome := w.home.Dir() + ".codex"
+	tb.Cleanup(func() { os.RemoveAll(codexHome) })
+	if err := model.WriteHome(codexHome); err != nil {
+		tb.Fatal(err)
+	}
+	w.env = append(w.env, loopmodel.Env(codexHome)...)
+	return w
+}
+
+// mustHome is a world without a Codex.
+func mustHome(tb testing.TB) *world {
+	tb.Helper()
+	dir, err := os.MkdirTemp("", "n")
+	if err != nil {
+		tb.Fatal(err)
+	}
+	tb.Cleanup(func() { os.RemoveAll(dir) })
+	home, err := agent.HomeAt(dir)
+	if err != nil {
+		tb.Fatal(err)
+	}
+	if _, err := home.Make(); err != nil {
+		tb.Fatal(err)
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), enough)
+	tb.Cleanup(cancel)
+	work := filepath.Join(dir, "workspaces", "w")
+	if err := os.MkdirAll(work, 0o700); err != nil {
+		tb.Fatal(err)
+	}
+	w := &world{TB: tb, ctx: ctx, home: home, bus: bus.New(home, bus.Options{}), dir: work, journal: store.NewJournal(home)}
+	tb.Cleanup(func() { w.journal.Close() })
+	w.env = []string{"PATH=" + os.Getenv("PATH"), "HOME=" + dir, "TERM=xterm-256color"}
+	for _, id := range []agent.ID{agent.Owner, agent.Root, "agent1", "agent2"} {
+		if err := w.bus.Make(id); err != nil {
+			tb.Fatal(err)
+		}
+	}
+	return w
+}
+
+// options are those of a drain by agent1.
+func (w *world) options() codex.OnceOptions {
+	return codex.OnceOptions{
+		Agent: "agent1", Drain: true, Sandbox: "danger-full-access", Approval: "never",
+		Dir: w.dir, Limit: 30 * time.Second, Home: w.home, Bus: w.bus, Records: w.journal,
+		Program: w.program, Env: w.env, Out: &w.out, Err: &w.err,
+	}
+}
+
+// once runs Once with what edit makes of the options.
+func (w *world) once(edit func(*codex.OnceOptions)) error {
+	w.out.Reset()
+	w.err.Reset()
+	o := w.options()
+	if edit != nil {
+		edit(&o)
+	}
+	return codex.Once(w.ctx, o)
+}
+
+func (w *world) mustOnce(edit func(*codex.OnceOptions)) {
+	w.Helper()
+	if err := w.once(edit); err != nil {
+		w.Fatalf("Once = %v\nstderr: %s", err, &w.err)
+	}
+}
+
+// prompting makes the options those of a prompt.
+func prompting(text string) func(*codex.OnceOptions) {
+	return func(o *codex.OnceOptions) { o.Drain, o.Prompt = false, &text }
+}
+
+// mustSend leaves a message in an inbox.
+func (w *world) mustSend(e bus.Envelope) string {
+	w.Helper()
+	if e.From == "" {
+		e.From = agent.Root
+	}
+	if e.To == "" {
+		e.To = "agent1"
+	}
+	receipt, err := w.bus.Send(w.ctx, e)
+	if err != nil {
+		w.Fatal(err)
+	}
+	return receipt.ID
+}
+
+// inbox is what waits at an address.
+func (w *world) inbox(id agent.ID) []bus.Envelope {
+	w.Helper()
+	return w.envelopes(id, bus.Inbox)
+}
+
+func (w *world) envelopes(id agent.ID, p bus.Place) (list []bus.Envelope) {
+	w.Helper()
+	entries, err := w.bus.List(id, p, 0)
+	if err != nil {
+		w.Fatal(err)
+	}
+	for _, e := range entries {
+		list = append(list, e.Envelope)
+	}
+	return list
+}
+
+// mustReply is the only message that waits at an address, taken away.
+func (w *world) mustReply(id agent.ID) (e bus.Envelope) {
+	w.Helper()
+	n, err := w.bus.Drain(w.ctx, id, 0, func(got bus.Envelope) error { e = got; return nil })
+	if err != nil || n != 1 {
+		w.Fatalf("%s has %d messages (%v), want 1\nstderr: %s", id, n, err, &w.err)
+	}
+	return e
+}
+
+func (w *world) state() (s codex.State) {
+	w.Helper()
+	data, err := w.home.ReadFile(codex.StateFile("agent1"), 1<<20)
+	if err != nil {
+		w.Fatal(err)
+	}
+	if err := json.Unmarshal(data, &s); err != nil {
+		w.Fatal(err)
+	}
+	return s
+}
+
+// inputs are the states of a message on record.
+func (w *world) inputs(message string) string {
+	w.Helper()
+	db, err := store.OpenRead(w.ctx, w.home)
+	if err != nil {
+		w.Fatal(err)
+	}
+	defer db.Close()
+	list, err := db.Inputs(w.ctx, message)
+	if err != nil {
+		w.Fatal(err)
+	}
+	var words []string
+	for _, i := range list {
+		words = append(words, i.State)
+	}
+	return strings.Join(words, " ")
+}
+
+// said counts how often the model has been told something in its last request.
+func (w *world) said(text string) (n int) {
+	w.Helper()
+	list := w.model.Requests()
+	if len(list) == 0 {
+		w.Fatal("the model was asked nothing")
+	}
+	for _, s := range list[len(list)-1].Said {
+		n += strings.Count(s, text)
+	}
+	return n
+}
+
+// mustServer is an app-server of the world's.
+func (w *world) mustServer() *codex.Server {
+	w.Helper()
+	s, err := w.connect(w.ctx)
+	if err != nil {
+		w.Fatal(err)
+	}
+	w.Cleanup(func() { s.Close() })
+	return s
+}
+
+func (w *world) connect(ctx context.Context) (*codex.Server, error) {
+	return codex.StartServer(ctx, codex.ServerOptions{
+		Program: w.program, Env: w.env, Dir: w.dir, Config: codex.Trust(w.dir, "danger-full-access"),
+	})
+}
+
+// mustThread is a new thread with all rights, or with what edit leaves of them.
+func (w *world) mustThread(s *codex.Server, edit func(*codex.ThreadOptions)) *codex.Thread {
+	w.Helper()
+	o := codex.ThreadOptions{Dir: w.dir, Sandbox: "danger-full-access", Approval: "never"}
+	if edit != nil {
+		edit(&o)
+	}
+	t, err := s.Open(w.ctx, o)
+	if err != nil {
+		w.Fatal(err)
+	}
+	return t
+}
+
+// mustAsk brings a text through a turn.
+func (w *world) mustAsk(t *codex.Thread, id, text string) string {
+	w.Helper()
+	turn, err := t.Submit(w.ctx, id, text)
+	if err != nil {
+		w.Fatal(err)
+	}
+	res, err := turn.Wait(w.ctx, enough)
+	if err != nil {
+		w.Fatal(err)
+	}
+	return res.Text
+}
+
+// mustEvent waits for an event of a kind and returns all before it, too.
+func (w *world) mustEvent(events <-chan codex.Event, kind codex.EventKind) (list []codex.Event) {
+	w.Helper()
+	for {
+		select {
+		case e, ok := <-events:
+			if !ok {
+				w.Fatalf("no event %s; there were %v", kind, list)
+			}
+			list = append(list, e)
+			if e.Kind == kind {
+				return list
+			}
+		case <-w.ctx.Done():
+			w.Fatalf("no event %s in time; there were %v", kind, list)
+		}
+	}
+}
+
+// A screen collects what is written to it from any goroutine.
+type screen struct {
+	mu   sync.Mutex
+	text strings.Builder
+}
+
+func (s *screen) Write(p []byte) (int, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.text.Write(p)
+}
+
+func (s *screen) String() string {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.text.String()
+}
