@@ -1,0 +1,230 @@
+// Package daemon composes netsky's long-running services and nothing else: the
+// door that answers who is there, the owner's mailbox, the router, the mirror of
+// the bus in the records, and the watch over deaths.
+//
+// The daemon is a convenience to the agents, not their parent: they live in
+// tmux, their mail in directories. Killed at any moment it harms none of them;
+// mail between agents goes on without it, and only the history, the outboxes
+// and the owner's filing wait for the next one.
+package daemon
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net"
+	"os"
+	"runtime/debug"
+	"strconv"
+	"sync"
+	"time"
+
+	"netsky/agent"
+	"netsky/bus"
+	"netsky/daemon/observe"
+	"netsky/spawn"
+	"netsky/store"
+)
+
+// Options are all that the daemon is made of.
+type Options struct {
+	Home     agent.Home
+	Bus      *bus.Bus
+	Launcher *spawn.Launcher
+	Version  string
+	Log      *slog.Logger
+}
+
+// memoryLimit keeps the heap of an idle daemon small; work may exceed it.
+const memoryLimit = 24 << 20
+
+// Run runs the daemon until ctx ends, it is told to stop, or the door or a
+// service fails. A second daemon of the same home is refused with an error that
+// matches agent.ErrLocked.
+func Run(ctx context.Context, o Options) error {
+	lock, err := o.Home.Lock(agent.DaemonName)
+	if err != nil {
+		return err
+	}
+	defer lock.Unlock()
+	debug.SetMemoryLimit(memoryLimit)
+
+	ctx, stop := context.WithCancel(ctx)
+	defer stop()
+	d := &daemon{o: o, stop: stop, started: time.Now(), woken: make(chan struct{}, 1), panes: make(chan struct{}, 1)}
+	door, err := d.open()
+	if err != nil {
+		return err
+	}
+	defer func() {
+		if d.ours() {
+			o.Home.Remove(agent.DaemonPID)
+			o.Home.Remove(agent.DaemonSocket)
+		}
+	}()
+	pid := strconv.Itoa(os.Getpid()) + "\n"
+	if err := o.Home.WriteFile(agent.DaemonPID, []byte(pid), false); err != nil {
+		o.Log.Warn("pid file", "error", err)
+	}
+	o.Log.Info("start", "pid", os.Getpid(), "version", o.Version)
+	err = runAll(ctx, o.Log,
+		service{"door", func(ctx context.Context) error { return d.serve(ctx, door) }},
+		service{"router", patient(o.Log, "router", func(ctx context.Context) error {
+			return o.Bus.RunRouter(ctx, func(err error) { o.Log.Warn("route", "error", err) })
+		})},
+		service{"records", patient(o.Log, "records", d.records)},
+		service{"owner", patient(o.Log, "owner", d.owner)},
+		service{"hub", patient(o.Log, "hub", d.hub)},
+		service{"deaths", patient(o.Log, "deaths", d.deaths)},
+		service{"home", d.home},
+	)
+	o.Log.Info("stop", "error", err)
+	return err
+}
+
+type daemon struct {
+	o       Options
+	stop    context.CancelFunc
+	started time.Time
+	woken   chan struct{} // for deaths; one waiting wake is enough
+	panes   chan struct{} // for hub, likewise
+
+	mu sync.Mutex
+	db *store.DB // guarded by mu; nil while the database cannot be had
+}
+
+func (d *daemon) wake() {
+	for _, c := range []chan struct{}{d.woken, d.panes} {
+		select {
+		case c <- struct{}{}:
+		default:
+		}
+	}
+}
+
+// A service runs until ctx ends or it fails. Returning nil early is a failure.
+type service struct {
+	name string
+	run  func(ctx context.Context) error
+}
+
+// runAll runs the services; the first to stop stops the rest, and all are
+// waited for.
+func runAll(ctx context.Context, log *slog.Logger, list ...service) error {
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	ended := make(chan error, len(list)) // each sends once
+	for _, s := range list {
+		go func() {
+			err := s.run(ctx)
+			if err == nil && ctx.Err() == nil {
+				err = errors.New("ended by itself")
+			}
+			if err != nil && ctx.Err() == nil {
+				err = fmt.Errorf("%s: %w", s.name, err)
+				log.Error("service ended", "service", s.name, "error", err)
+			}
+			ended <- err
+			cancel()
+		}()
+	}
+	var first error
+	for range list {
+		if err := <-ended; first == nil && !errors.Is(err, context.Canceled) {
+			first = err
+		}
+	}
+	return first
+}
+
+// patient runs a service again when it fails, after 1 s, 2 s, … up to a
+// minute: a full disk or a broken database must not take the daemon's other
+// services down. A run of ten minutes counts as recovery.
+func patient(log *slog.Logger, name string, run func(context.Context) error) func(context.Context) error {
+	return func(ctx context.Context) error {
+		for wait := time.Second; ; wait = min(2*wait, time.Minute) {
+			began := time.Now()
+			err := run(ctx)
+			if ctx.Err() != nil {
+				return nil
+			}
+			if time.Since(began) > 10*time.Minute {
+				wait = time.Second
+			}
+			log.Warn("again", "service", name, "in", wait.String(), "error", err)
+			select {
+			case <-ctx.Done():
+				return nil
+			case <-time.After(wait):
+			}
+		}
+	}
+}
+
+// records opens the database, takes in what was spooled, and mirrors the bus
+// until something fails.
+func (d *daemon) records(ctx context.Context) error {
+	db, err := store.Open(ctx, d.o.Home)
+	if err != nil {
+		return err
+	}
+	defer db.Close()
+	d.setDB(db)
+	defer d.setDB(nil)
+	ctx, cancel := context.WithCancel(ctx)
+	var upkeep sync.WaitGroup
+	upkeep.Go(func() { d.upkeep(ctx, db) })
+	defer upkeep.Wait() // before the database closes
+	defer cancel()
+	return (&observe.Observer{Bus: d.o.Bus, DB: db, Log: d.o.Log.With("part", "observe")}).Run(ctx)
+}
+
+func (d *daemon) setDB(db *store.DB) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	d.db = db
+}
+
+func (d *daemon) database() *store.DB {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	return d.db
+}
+
+// record puts down what happened: in the open database, else in the spool.
+func (d *daemon) record(ctx context.Context, ops ...store.Op) {
+	if db := d.database(); db != nil && db.Apply(ctx, ops...) == nil {
+		return
+	}
+	d.o.Launcher.Journal.Record(ctx, ops...)
+}
+
+// owner files what comes for the owner, so that it is on record and stays in
+// delivered/ for `netsky inbox`, which remembers by itself what was read.
+func (d *daemon) owner(ctx context.Context) error {
+	if err := d.o.Bus.Make(agent.Owner); err != nil {
+		return err
+	}
+	r, err := d.o.Bus.Receive(ctx, agent.Owner, bus.ReceiveOptions{Report: func(what string, err error) {
+		d.o.Log.Info("owner's mailbox", "what", what, "error", err)
+	}})
+	if err != nil {
+		return err
+	}
+	defer r.Close()
+	for {
+		m, err := r.Next(ctx)
+		if err != nil {
+			return err
+		}
+		if err := m.Confirm(); err != nil {
+			return err
+		}
+	}
+}
+
+func isTimeout(err error) bool {
+	var ne net.Error
+	return errors.Is(err, context.DeadlineExceeded) || (errors.As(err, &ne) && ne.Timeout())
+}

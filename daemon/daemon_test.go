@@ -1,0 +1,296 @@
+package daemon_test
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"log/slog"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"sync"
+	"syscall"
+	"testing"
+	"time"
+
+	"netsky/agent"
+	"netsky/bus"
+	"netsky/daemon"
+	"netsky/spawn"
+	"netsky/store"
+)
+
+// There is one daemon a home; a second one is refused and says why.
+func TestOne(t *testing.T) {
+	w := newWorld(t)
+	if _, err := daemon.Ping(w.ctx, w.home); !errors.Is(err, daemon.ErrNotRunning) {
+		t.Errorf("ping of none: %v", err)
+	}
+	if err := daemon.Wake(w.ctx, w.home); err != nil {
+		t.Errorf("wake of none: %v", err)
+	}
+	if err := daemon.Stop(w.ctx, w.home); err != nil {
+		t.Errorf("stop of none: %v", err)
+	}
+	first := w.start()
+	pong, started, err := daemon.Start(w.ctx, w.home, []string{netsky, "daemon", "run"}, w.env)
+	if err != nil || started || pong.PID != first.PID || pong.Schema != store.Schema() || pong.Version == "" {
+		t.Errorf("%+v %v %v", pong, started, err)
+	}
+	if since := time.Since(time.UnixMilli(pong.StartMS)); since < 0 || since > time.Minute {
+		t.Errorf("started %v ago", since)
+	}
+	err = daemon.Run(w.ctx, daemon.Options{Home: w.home, Bus: w.bus, Launcher: w.l, Log: slog.New(slog.DiscardHandler)})
+	if !errors.Is(err, agent.ErrLocked) {
+		t.Errorf("a second one: %v", err)
+	}
+	cmd := exec.Command(netsky, "daemon", "run")
+	cmd.Env = w.env
+	out, err := cmd.CombinedOutput()
+	if err == nil || !strings.Contains(string(out), "runs already") {
+		t.Errorf("a second process: %v, %s", err, out)
+	}
+	info, err := os.Stat(w.home.Path(agent.DaemonSocket))
+	if err != nil || info.Mode().Perm() != 0o600 {
+		t.Errorf("socket %v %v", info, err)
+	}
+	if err := daemon.Stop(w.ctx, w.home); err != nil {
+		t.Error(err)
+	}
+	if first.Alive() {
+		t.Error("the daemon lives after Stop")
+	}
+	for _, rel := range []string{agent.DaemonSocket, agent.DaemonPID} {
+		if _, err := os.Stat(w.home.Path(rel)); !errors.Is(err, fs.ErrNotExist) {
+			t.Errorf("%s after Stop: %v", rel, err)
+		}
+	}
+}
+
+// Several who start it at once get the same one.
+func TestStartAtOnce(t *testing.T) {
+	w := newWorld(t)
+	pongs := make([]daemon.Pong, 6)
+	var wg sync.WaitGroup
+	for i := range pongs {
+		wg.Go(func() {
+			var err error
+			if pongs[i], _, err = daemon.Start(w.ctx, w.home, []string{netsky, "daemon", "run"}, w.env); err != nil {
+				t.Error(err)
+			}
+		})
+	}
+	wg.Wait()
+	for _, p := range pongs {
+		if p.PID != pongs[0].PID {
+			t.Errorf("%+v", pongs)
+			break
+		}
+	}
+}
+
+// What a killed daemon leaves does not keep the next one out.
+func TestTakeOver(t *testing.T) {
+	w := newWorld(t)
+	first := w.start()
+	w.kill(first)
+	for _, rel := range []string{agent.DaemonSocket, agent.DaemonPID} {
+		if _, err := os.Stat(w.home.Path(rel)); err != nil {
+			t.Errorf("the dead daemon left no %s: the test is no test: %v", rel, err)
+		}
+	}
+	if _, err := daemon.Ping(w.ctx, w.home); !errors.Is(err, daemon.ErrNotRunning) {
+		t.Errorf("ping of a dead one: %v", err)
+	}
+	if err := daemon.Stop(w.ctx, w.home); err != nil {
+		t.Errorf("stop of a dead one: %v", err)
+	}
+	if second := w.start(); second.PID == first.PID {
+		t.Errorf("the same daemon: %v", second)
+	}
+}
+
+// One that hangs is known for it, ended, and replaced.
+func TestHung(t *testing.T) {
+	for _, how := range []string{"start", "stop"} {
+		t.Run(how, func(t *testing.T) {
+			t.Parallel()
+			w := newWorld(t)
+			first := w.start()
+			w.suspend(first.PID)
+			began := time.Now()
+			if _, err := daemon.Ping(w.ctx, w.home); !errors.Is(err, daemon.ErrHung) {
+				t.Errorf("ping: %v", err)
+			}
+			if took := time.Since(began); took < daemon.HungAfter || took > 10*daemon.HungAfter {
+				t.Errorf("took %v to be known as hung", took)
+			}
+			if how == "stop" {
+				if err := daemon.Stop(w.ctx, w.home); err != nil {
+					t.Error(err)
+				}
+			} else if second := w.start(); second.PID == first.PID {
+				t.Error("not replaced")
+			}
+			if first.Alive() {
+				t.Error("the hung daemon lives")
+			}
+		})
+	}
+}
+
+// suspend stops all threads of a process.
+func (w *world) suspend(pid int) {
+	w.Helper()
+	syscall.Kill(pid, syscall.SIGSTOP)
+	w.eventually(func() bool {
+		tasks, err := filepath.Glob(fmt.Sprintf("/proc/%d/task/*/stat", pid))
+		for _, path := range tasks {
+			stat, err := os.ReadFile(path)
+			if err != nil || !strings.Contains(string(stat), ") T ") {
+				return false
+			}
+		}
+		return err == nil && len(tasks) > 0
+	}, func() string { return "does not stop" })
+}
+
+// A program that can't be the daemon: Start says so and does not wait for it.
+func TestStartFails(t *testing.T) {
+	w := newWorld(t)
+	_, started, err := daemon.Start(w.ctx, w.home, []string{"/bin/false"}, w.env)
+	if err == nil || started || !strings.Contains(err.Error(), "ended at once") {
+		t.Errorf("%v %v", started, err)
+	}
+	if _, _, err = daemon.Start(w.ctx, w.home, []string{"/nowhere"}, w.env); err == nil {
+		t.Error("no error of a missing program")
+	}
+}
+
+// Without a database that can be read the daemon runs and mail goes on. What is
+// to be recorded waits, and comes in when the database can be had.
+func TestBrokenDatabase(t *testing.T) {
+	w := newWorld(t)
+	if err := w.home.WriteFile(agent.DBFile, []byte(strings.Repeat("not a database. ", 4096)), false); err != nil {
+		t.Fatal(err)
+	}
+	w.start()
+	w.up(demo{}, "agent0", "agent1")
+	id := w.mail("agent0", "/delegate agent1 hello")
+	w.answered(id)
+	if s, err := store.SpoolSize(w.home); err != nil || s.Files == 0 {
+		t.Errorf("spool %+v %v", s, err)
+	}
+	if _, err := daemon.Ping(w.ctx, w.home); err != nil {
+		t.Error(err)
+	}
+	if err := os.Remove(w.home.Path(agent.DBFile)); err != nil {
+		t.Fatal(err)
+	}
+	start := w.statuses().Find("agent1").Start
+	w.eventually(func() bool {
+		s, err := store.SpoolSize(w.home)
+		return err == nil && s.Files == 0
+	}, func() string { return "the spool is not taken in" })
+	db := w.db()
+	w.eventually(func() bool {
+		s, err := db.Session(w.ctx, start)
+		return err == nil && s.Actor == "agent1"
+	}, func() string { return "the start is not on record" })
+	w.eventually(func() bool {
+		m, err := db.Message(w.ctx, id)
+		return err == nil && m.From == agent.Owner
+	}, func() string { return "the message is not on record" })
+}
+
+// The owner's mail is filed and on record, and stays to be read.
+func TestOwnersMail(t *testing.T) {
+	w := newWorld(t)
+	w.start()
+	w.up(demo{}, "agent0")
+	answer := w.answered(w.mail("agent0", "hello"))
+	w.eventually(func() bool {
+		names, err := w.bus.Names(agent.Owner, bus.Delivered)
+		return err == nil && len(names) == 1
+	}, func() string { return "not filed" })
+	db := w.db()
+	w.eventually(func() bool {
+		d, err := db.Delivery(w.ctx, answer.Envelope.ID, "agent0", agent.Owner)
+		return err == nil && d.State == store.Delivered
+	}, func() string { return "not on record" })
+}
+
+// Sends of an agent that only writes files go out while the daemon runs.
+func TestOutbox(t *testing.T) {
+	w := newWorld(t)
+	w.start()
+	w.up(demo{}, "agent0", "agent1")
+	path := w.home.Path(agent.Mailbox("agent1"), "outbox", "x.json")
+	text := `{"from":"agent1","to":"agent0","text":"by file","ts":"` + time.Now().UTC().Format(time.RFC3339) + `"}`
+	if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	w.eventually(func() bool {
+		names, err := w.bus.Names("agent1", bus.Sent)
+		return err == nil && len(names) == 1
+	}, func() string { return "not sent\n" + w.log() })
+}
+
+// A home that is removed under the daemon ends it: it makes no home anew and
+// does not go round in circles.
+func TestHomeRemoved(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	p := w.start()
+	w.eventually(func() bool { return os.RemoveAll(w.home.Dir()) == nil }, func() string { return "the home can't be removed" })
+	w.eventually(func() bool { return !p.Alive() }, func() string { return "the daemon lives on" })
+	if _, err := os.Stat(w.home.Dir()); !errors.Is(err, fs.ErrNotExist) {
+		list, _ := os.ReadDir(w.home.Dir())
+		t.Errorf("the home is there again: %v %v", err, list)
+	}
+}
+
+// One whose home is another's by now leaves that one's door alone.
+func TestHomeReplaced(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	first := w.start()
+	w.eventually(func() bool { return os.RemoveAll(w.home.Dir()) == nil }, func() string { return "the home can't be removed" })
+	if _, err := w.home.Make(); err != nil {
+		t.Fatal(err)
+	}
+	second := w.start()
+	w.eventually(func() bool { return !first.Alive() }, func() string { return "the first daemon lives on" })
+	if p, err := daemon.Ping(w.ctx, w.home); err != nil || p.PID != second.PID {
+		t.Errorf("the second: %+v %v", p, err)
+	}
+	if data, err := os.ReadFile(w.home.Path(agent.DaemonPID)); err != nil || processOf(second.PID).Start != second.Start || len(data) == 0 {
+		t.Errorf("pid file %q %v", data, err)
+	}
+}
+
+// The daemon's hub is nobody's agent, and keeps no tmux server alive.
+func TestHub(t *testing.T) {
+	w := newWorld(t)
+	w.start()
+	w.up(demo{}, "agent1")
+	argv := w.l.Tmux.Argv("list-sessions", "-F", "#{session_name}")
+	list := func() string {
+		cmd := exec.Command(argv[0], argv[1:]...)
+		cmd.Env = w.l.Tmux.Environ()
+		out, _ := cmd.CombinedOutput()
+		return strings.Join(strings.Fields(string(out)), " ")
+	}
+	w.eventually(func() bool { return list() == "agent1 netsky-hub" }, func() string { return list() })
+	if s := w.statuses(); len(s) != 1 {
+		t.Errorf("%+v", s)
+	}
+	if _, err := w.l.Down(w.ctx, spawn.DownOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	w.eventually(func() bool {
+		return strings.Contains(list(), "no server") || strings.Contains(list(), "error connecting")
+	},
+		func() string { return "the server lives on: " + list() })
+}

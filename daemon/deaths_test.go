@@ -1,0 +1,243 @@
+package daemon_test
+
+import (
+	"fmt"
+	"os/exec"
+	"slices"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"netsky/agent"
+	"netsky/spawn"
+	"netsky/store"
+)
+
+// A killing is one way for a program to end, and what has to be on record.
+type killing struct {
+	line   string         // typed at the pane, for the program to obey
+	signal syscall.Signal // or sent to it
+	status int
+	name   string // of the signal
+}
+
+var killings = []killing{
+	{line: "exit 0"}, {line: "exit 1", status: 1}, {line: "exit 3", status: 3}, {line: "exit 255", status: 255},
+	{line: "kill -SEGV $$", name: "SIGSEGV"}, {line: "kill -ABRT $$", name: "SIGABRT"}, {line: "kill -PIPE $$", name: "SIGPIPE"},
+	{signal: syscall.SIGKILL, name: "SIGKILL"}, {signal: syscall.SIGTERM, name: "SIGTERM"}, {signal: syscall.SIGHUP, name: "SIGHUP"},
+}
+
+// Each death is on record with how it ended and what the pane showed last, ten
+// at a time, and three times over.
+func TestDeaths(t *testing.T) {
+	w := newWorld(t)
+	w.start()
+	var ids []agent.ID
+	for i := range killings {
+		ids = append(ids, agent.Clone(i+1))
+	}
+	var took []time.Duration
+	for round := range 3 {
+		w.up(sh(ready+`read line; echo "last words of $AGENT_N"; eval "$line"`), ids...)
+		db := w.db()
+		list := w.statuses()
+		// The daemon knows them: their programs are on record.
+		for _, id := range ids {
+			st := list.Find(id)
+			w.eventually(func() bool {
+				s, err := db.Session(w.ctx, st.Start)
+				return err == nil && s.State == agent.Idle && s.Ended == 0
+			}, func() string { return string(id) + ": not on record as idle\n" + w.log() })
+		}
+		began := time.Now()
+		for i, k := range killings {
+			w.end1(list.Find(ids[i]), k)
+		}
+		for i, k := range killings {
+			st := list.Find(ids[i])
+			var s store.Session
+			w.eventually(func() bool {
+				var err error
+				s, err = db.Session(w.ctx, st.Start)
+				return err == nil && s.Ended != 0
+			}, func() string {
+				return fmt.Sprintf("round %d: %s: its death is not on record\n%s", round, st.Agent, w.log())
+			})
+			took = append(took, time.Since(began))
+			w.checkDeath(s, k)
+		}
+	}
+	slices.Sort(took)
+	t.Logf("%d deaths on record, the last of ten at once after %v, the median after %v", len(took), took[len(took)-1], took[len(took)/2])
+	// A look each few seconds would find them too: what is tested is the watch.
+	if late := took[len(took)-1]; late > 4*time.Second {
+		t.Errorf("on record only after %v", late)
+	}
+}
+
+// end1 has one program end.
+func (w *world) end1(st spawn.Status, k killing) {
+	w.Helper()
+	if k.line == "" {
+		if err := syscall.Kill(st.PID, k.signal); err != nil {
+			w.Fatalf("%s: %v", st.Agent, err)
+		}
+		return
+	}
+	argv := w.l.Tmux.Argv("send-keys", "-t", st.Pane(), "-l", k.line, ";", "send-keys", "-t", st.Pane(), "Enter")
+	cmd := exec.Command(argv[0], argv[1:]...)
+	cmd.Env = w.l.Tmux.Environ()
+	if out, err := cmd.CombinedOutput(); err != nil {
+		w.Fatalf("%s: %v: %s", st.Agent, err, out)
+	}
+}
+
+func (w *world) checkDeath(s store.Session, k killing) {
+	w.Helper()
+	status := -1
+	if s.Status != nil {
+		status = *s.Status
+	}
+	want := k.status
+	last := fmt.Sprintf("[%s exited: %d]", s.Actor, k.status)
+	if k.name != "" {
+		want, last = -1, fmt.Sprintf("[%s killed: %s]", s.Actor, k.name)
+	}
+	if s.State != agent.Dead || status != want || s.Signal != k.name || s.Reason != "died" {
+		w.Errorf("%s: state %s, status %d, signal %q, reason %q; want %+v", s.Actor, s.State, status, s.Signal, s.Reason, k)
+	}
+	if !strings.HasSuffix(s.LastLines, last) || (k.line != "" && !strings.Contains(s.LastLines, "last words of "+s.Actor.N())) {
+		w.Errorf("%s: last lines %q, want %q", s.Actor, s.LastLines, last)
+	}
+}
+
+// deathLogs are the texts on record that tell of ends.
+func (w *world) deathLogs(db *store.DB) (texts []string) {
+	w.Helper()
+	logs, err := db.Logs(w.ctx, store.LogFilter{})
+	if err != nil {
+		w.Fatal(err)
+	}
+	for _, l := range logs.Items {
+		if strings.HasPrefix(l.Text, "died") || strings.HasPrefix(l.Text, "no tmux session is left") {
+			texts = append(texts, string(l.Actor)+" "+l.Text)
+		}
+	}
+	slices.Sort(texts)
+	return texts
+}
+
+func (w *world) ended(db *store.DB, starts ...string) {
+	w.Helper()
+	for _, s := range starts {
+		w.eventually(func() bool {
+			x, err := db.Session(w.ctx, s)
+			return err == nil && x.Ended != 0
+		}, func() string { return s + ": has not ended on record\n" + w.log() })
+	}
+}
+
+// A death is told once, however many daemons come to see it; and one that
+// happened while none ran is not missed.
+func TestDeathToldOnce(t *testing.T) {
+	w := newWorld(t)
+	first := w.start()
+	w.up(demo{}, "agent0", "agent1", "agent2")
+	db := w.db()
+	list := w.statuses()
+	w.mail("agent1", "/crash 3")
+	w.ended(db, list.Find("agent1").Start)
+	w.kill(first)
+	syscall.Kill(list.Find("agent2").PID, syscall.SIGKILL)
+	for range 3 {
+		p := w.start()
+		w.ended(db, list.Find("agent2").Start)
+		w.kill(p)
+	}
+	want := []string{"agent1 died: exited 3", "agent2 died: killed by SIGKILL"}
+	if got := w.deathLogs(db); !slices.Equal(got, want) {
+		t.Errorf("%q, want %q", got, want)
+	}
+}
+
+// An agent that is replaced before the daemon has looked died all the same.
+func TestDeathReplaced(t *testing.T) {
+	w := newWorld(t)
+	w.start()
+	w.up(demo{}, "agent0", "agent1")
+	start := w.statuses().Find("agent1").Start
+	syscall.Kill(w.statuses().Find("agent1").PID, syscall.SIGKILL)
+	w.up(demo{}, "agent1")
+	if w.statuses().Find("agent1").Start == start {
+		w.up(demo{}, "agent1") // its death had not shown yet
+	}
+	db := w.db()
+	w.ended(db, start)
+	s, err := db.Session(w.ctx, start)
+	if err != nil || s.Reason == store.EndedUnseen || s.State != agent.Dead || s.Signal != "SIGKILL" {
+		t.Errorf("%+v %v", s, err)
+	}
+}
+
+// What was wanted down has not died.
+func TestDownIsNoDeath(t *testing.T) {
+	w := newWorld(t)
+	w.start()
+	w.up(demo{}, "agent0", "agent1", "agent2")
+	db := w.db()
+	list := w.statuses()
+	if _, err := w.l.Down(w.ctx, spawn.DownOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	for _, id := range []agent.ID{"agent0", "agent1", "agent2"} {
+		w.ended(db, list.Find(id).Start)
+		if s, err := db.Session(w.ctx, list.Find(id).Start); err != nil || s.State != agent.Down || s.Reason != "down: acked" {
+			t.Errorf("%s: %+v %v", id, s, err)
+		}
+	}
+	if got := w.deathLogs(db); len(got) != 0 {
+		t.Errorf("%q", got)
+	}
+}
+
+// All of tmux gone is one event.
+func TestServerGone(t *testing.T) {
+	for name, signal := range map[string]syscall.Signal{"killed": syscall.SIGKILL, "told to end": syscall.SIGTERM} {
+		t.Run(name, func(t *testing.T) {
+			w := newWorld(t)
+			w.start()
+			ids := []agent.ID{"agent0", "agent1", "agent2", "agent3"}
+			w.up(demo{}, ids...)
+			db := w.db()
+			var starts []string
+			for _, st := range w.statuses() {
+				starts = append(starts, st.Start)
+				w.eventually(func() bool {
+					s, err := db.Session(w.ctx, st.Start)
+					return err == nil && s.State == agent.Idle
+				}, func() string {
+					s, err := db.Session(w.ctx, st.Start)
+					spool, _ := store.SpoolSize(w.home)
+					return fmt.Sprintf("%s not on record as idle: %+v %v, spool %+v\n%s", st.Agent, s, err, spool, w.log())
+				})
+			}
+			panes, err := w.l.Tmux.Panes(w.ctx)
+			if err != nil {
+				t.Fatal(err)
+			}
+			var server int
+			fmt.Sscanf(panes[0].Server, "%d", &server)
+			syscall.Kill(server, signal)
+			w.ended(db, starts...)
+			want := []string{" no tmux session is left: with it went agent0, agent1, agent2, agent3"}
+			if got := w.deathLogs(db); !slices.Equal(got, want) {
+				t.Errorf("%q, want %q", got, want)
+			}
+			w.up(demo{}, ids...)
+			if got := w.deathLogs(db); !slices.Equal(got, want) {
+				t.Errorf("after the next up: %q", got)
+			}
+		})
+	}
+}

@@ -1,0 +1,240 @@
+package daemon
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"net"
+	"net/http"
+	"os"
+	"os/exec"
+	"syscall"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"netsky/agent"
+	"netsky/store"
+)
+
+// A Pong is the daemon's answer to GET /ping.
+type Pong struct {
+	PID     int    `json:"pid"`
+	StartMS int64  `json:"start_ms"`
+	Version string `json:"version"`
+	Schema  int    `json:"schema"` // of meta.db, as this daemon knows it
+}
+
+// ErrNotRunning means that no daemon is there; ErrHung, that one is and does
+// not answer within HungAfter.
+var (
+	ErrNotRunning = errors.New("not running")
+	ErrHung       = errors.New("does not answer")
+)
+
+// HungAfter is how long the daemon may take to answer.
+const HungAfter = 2 * time.Second
+
+// open takes the door's socket. The lock is ours, so a socket file that lies
+// there belongs to a daemon that has died.
+func (d *daemon) open() (net.Listener, error) {
+	if err := d.o.Home.Remove(agent.DaemonSocket); err != nil {
+		return nil, err
+	}
+	old := unix.Umask(0o177) // the socket is made 0600; no other file is being made yet
+	l, err := net.Listen("unix", d.o.Home.Path(agent.DaemonSocket))
+	unix.Umask(old)
+	if err != nil {
+		return nil, err
+	}
+	// Removed by Run, if it is still ours then.
+	l.(*net.UnixListener).SetUnlinkOnClose(false)
+	return l, nil
+}
+
+func (d *daemon) serve(ctx context.Context, l net.Listener) error {
+	mux := http.NewServeMux()
+	mux.HandleFunc("GET /ping", func(w http.ResponseWriter, _ *http.Request) {
+		w.Header().Set("Content-Type", "application/json")
+		json.NewEncoder(w).Encode(Pong{os.Getpid(), d.started.UnixMilli(), d.o.Version, store.Schema()})
+	})
+	mux.HandleFunc("POST /wake", func(w http.ResponseWriter, _ *http.Request) {
+		d.wake()
+		w.WriteHeader(http.StatusNoContent)
+	})
+	mux.HandleFunc("POST /stop", func(w http.ResponseWriter, _ *http.Request) {
+		w.WriteHeader(http.StatusNoContent)
+		d.stop()
+	})
+	srv := &http.Server{Handler: mux, ReadHeaderTimeout: 5 * time.Second, IdleTimeout: 30 * time.Second, MaxHeaderBytes: 16 << 10}
+	ended := make(chan error, 1)
+	go func() { ended <- srv.Serve(l) }()
+	select {
+	case err := <-ended:
+		return err
+	case <-ctx.Done():
+	}
+	// What is being answered is answered; a client that stays on is cut off.
+	sctx, cancel := context.WithTimeout(context.Background(), time.Second)
+	defer cancel()
+	if srv.Shutdown(sctx) != nil {
+		srv.Close()
+	}
+	<-ended
+	return nil
+}
+
+// call asks the daemon of a home. Its error matches ErrNotRunning or ErrHung
+// where one of them is the case.
+func call(ctx context.Context, home agent.Home, method, path string, answer any) error {
+	ctx, cancel := context.WithTimeout(ctx, HungAfter)
+	defer cancel()
+	tr := &http.Transport{
+		DisableKeepAlives: true,
+		DialContext: func(ctx context.Context, _, _ string) (net.Conn, error) {
+			return (&net.Dialer{}).DialContext(ctx, "unix", home.Path(agent.DaemonSocket))
+		},
+	}
+	req, err := http.NewRequestWithContext(ctx, method, "http://netsky"+path, nil)
+	if err != nil {
+		return err
+	}
+	resp, err := tr.RoundTrip(req)
+	switch {
+	case err == nil:
+	case isTimeout(err):
+		return fmt.Errorf("daemon: %w within %v", ErrHung, HungAfter)
+	case errors.Is(err, fs.ErrNotExist), errors.Is(err, syscall.ECONNREFUSED),
+		errors.Is(err, syscall.ECONNRESET), errors.Is(err, syscall.EPIPE), errors.Is(err, io.EOF): // it ends right now
+		return fmt.Errorf("daemon: %w", ErrNotRunning)
+	default:
+		return fmt.Errorf("daemon: %w", err)
+	}
+	defer resp.Body.Close()
+	if resp.StatusCode/100 != 2 {
+		return fmt.Errorf("daemon: %s %s: %s", method, path, resp.Status)
+	}
+	if answer == nil {
+		return nil
+	}
+	if err := json.NewDecoder(io.LimitReader(resp.Body, 64<<10)).Decode(answer); err != nil {
+		return fmt.Errorf("daemon: %s: %w", path, err)
+	}
+	return nil
+}
+
+// Ping asks the daemon who it is.
+func Ping(ctx context.Context, home agent.Home) (Pong, error) {
+	var p Pong
+	err := call(ctx, home, http.MethodGet, "/ping", &p)
+	return p, err
+}
+
+// Wake has the daemon look again at once. That none runs is no error: the next
+// one looks anyway.
+func Wake(ctx context.Context, home agent.Home) error {
+	err := call(ctx, home, http.MethodPost, "/wake", nil)
+	if errors.Is(err, ErrNotRunning) {
+		return nil
+	}
+	return err
+}
+
+// Start starts the daemon if none answers, as a process of its own session that
+// outlives the caller, and waits until it answers. It reports whether it started
+// one. A daemon that hangs is ended first. argv[0] is the binary.
+func Start(ctx context.Context, home agent.Home, argv, env []string) (Pong, bool, error) {
+	p, err := Ping(ctx, home)
+	switch {
+	case err == nil:
+		return p, false, nil
+	case errors.Is(err, ErrHung):
+		if err := Stop(ctx, home); err != nil {
+			return p, false, err
+		}
+	}
+	out, err := home.OpenAppend(agent.LogDir + "/daemon.log")
+	if err != nil {
+		return p, false, err
+	}
+	defer out.Close()
+	null, err := os.Open(os.DevNull)
+	if err != nil {
+		return p, false, err
+	}
+	defer null.Close()
+	cmd := exec.Command(argv[0], argv[1:]...)
+	cmd.Env, cmd.Dir = env, home.Dir()
+	cmd.Stdin, cmd.Stdout, cmd.Stderr = null, out, out
+	cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true}
+	if err := cmd.Start(); err != nil {
+		return p, false, fmt.Errorf("daemon: %w", err)
+	}
+	exited := make(chan error, 1)
+	go func() { exited <- cmd.Wait() }() // ends with the daemon or with this process
+	deadline := time.After(10 * time.Second)
+	var end error // of ours
+	for wait := 2 * time.Millisecond; ; wait = min(2*wait, 50*time.Millisecond) {
+		if p, err = Ping(ctx, home); err == nil {
+			// Another's may have won the lock: any daemon that answers will do.
+			return p, p.PID == cmd.Process.Pid, nil
+		}
+		select {
+		case <-ctx.Done():
+			return p, false, ctx.Err()
+		case <-deadline:
+			if end != nil {
+				return p, false, fmt.Errorf("daemon: ended at once (%v); see %s", end, out.Name())
+			}
+			return p, false, fmt.Errorf("daemon: started, but %w; see %s", err, out.Name())
+		case end = <-exited:
+			// Another's may have the lock, and then answers in a moment.
+			if _, other := home.LockHolder(agent.DaemonName); !other {
+				deadline = time.After(time.Second) // it has not even said that it has it
+			}
+			exited = nil
+		case <-time.After(wait):
+		}
+	}
+}
+
+// Stop ends the daemon and returns when it is gone: asked by the door, then by
+// TERM, then by KILL. No daemon is no error.
+func Stop(ctx context.Context, home agent.Home) error {
+	who, running := home.LockHolder(agent.DaemonName)
+	err := call(ctx, home, http.MethodPost, "/stop", nil)
+	if !running {
+		if errors.Is(err, ErrNotRunning) {
+			return nil
+		}
+		return err
+	}
+	if err == nil && waitGone(ctx, who.Process, 5*time.Second) {
+		return nil
+	}
+	for _, sig := range []syscall.Signal{syscall.SIGTERM, syscall.SIGKILL} {
+		if !who.Alive() {
+			return nil
+		}
+		if err := syscall.Kill(who.PID, sig); err != nil && err != syscall.ESRCH {
+			return fmt.Errorf("daemon: process %d: %w", who.PID, err)
+		}
+		if waitGone(ctx, who.Process, 2*time.Second) {
+			return nil
+		}
+	}
+	return fmt.Errorf("daemon: process %d does not end", who.PID)
+}
+
+func waitGone(ctx context.Context, p agent.Process, d time.Duration) bool {
+	for end := time.Now().Add(d); p.Alive(); {
+		if time.Now().After(end) || ctx.Err() != nil {
+			return false
+		}
+		time.Sleep(5 * time.Millisecond)
+	}
+	return true
+}

@@ -1,0 +1,67 @@
+package daemon_test
+
+import (
+	"bytes"
+	"fmt"
+	"os"
+	"strconv"
+	"testing"
+	"time"
+
+	"netsky/agent"
+)
+
+// BenchmarkIdle tells what a daemon costs that looks after 50 agents which do
+// nothing: its memory, and its share of one core over ten seconds.
+func BenchmarkIdle(b *testing.B) {
+	w := newWorld(b)
+	p := w.start()
+	var ids []agent.ID
+	for i := range 50 {
+		ids = append(ids, agent.Clone(i+1))
+	}
+	w.up(demo{}, ids...)
+	<-time.After(5 * time.Second) // what the start has caused is over
+	const span = 10 * time.Second
+	for b.Loop() {
+		before := w.cpu(p)
+		<-time.After(span)
+		used := w.cpu(p) - before
+		b.ReportMetric(float64(used)/float64(span)*100, "cpu-%")
+		b.ReportMetric(w.rss(p), "rss-MB")
+	}
+}
+
+// cpu is the time that a process and its children have used.
+func (w *world) cpu(p agent.Process) time.Duration {
+	w.Helper()
+	stat, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", p.PID))
+	if err != nil {
+		w.Fatal(err)
+	}
+	f := bytes.Fields(stat[bytes.LastIndexByte(stat, ')'):])
+	const ticks = 100 // a second; what the kernel tells programs, whatever it counts in
+	sum := 0
+	for _, i := range []int{12, 13, 14, 15} { // utime, stime and those of children that have ended
+		n, err := strconv.Atoi(string(f[i]))
+		if err != nil {
+			w.Fatal(err)
+		}
+		sum += n
+	}
+	return time.Duration(sum) * time.Second / ticks
+}
+
+func (w *world) rss(p agent.Process) float64 {
+	w.Helper()
+	status, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", p.PID))
+	if err != nil {
+		w.Fatal(err)
+	}
+	_, rest, _ := bytes.Cut(status, []byte("VmRSS:"))
+	var kb float64
+	if _, err := fmt.Sscan(string(rest), &kb); err != nil {
+		w.Fatal(err)
+	}
+	return kb / 1024
+}

@@ -1,0 +1,90 @@
+package observe
+
+import (
+	"hash/maphash"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"netsky/agent"
+	"netsky/bus"
+)
+
+// order is the way a file takes. Each directory is looked at after those that
+// its files come from, so one that is moved meanwhile is found at its new place
+// or at both, and never at none.
+var order = [...]bus.Place{bus.Inbox, bus.Claimed, bus.Delivered, bus.Poison, bus.Outbox, bus.Sent}
+
+// A box is what is remembered of one mailbox.
+type box struct {
+	id     agent.ID
+	places map[bus.Place]*place
+
+	gone    map[uint64]bool // messages that left inbox/ or claimed/ in this pass
+	arrived map[uint64]bool // messages that came into any place in this pass
+	missing map[uint64]bool // deliveries no file was found for in the last pass
+	checked time.Time       // when the records were last asked what waits
+}
+
+// A place is what is remembered of one directory: hashes of the names that are
+// on record, with hashes of whose message each is. Sixteen bytes for a file
+// keep a hundred thousand of them small.
+type place struct {
+	known   map[uint64]uint64
+	waiting map[uint64]mark // names that are not settled, as the files were then
+	seen    dirMark
+}
+
+// A dirMark tells whether a directory has changed since it was listed.
+type dirMark struct {
+	dev, ino uint64
+	mtime    int64
+	// old: no later change can have the same mtime. File systems tell times
+	// in steps of some milliseconds.
+	old bool
+}
+
+// A mark tells whether a file has changed since it was read.
+type mark struct {
+	ino         uint64
+	size, mtime int64
+	ctime       int64 // when it came where it lies: a rename sets it
+}
+
+func newBox(id agent.ID) *box {
+	b := &box{id: id, places: make(map[bus.Place]*place), missing: make(map[uint64]bool)}
+	for _, p := range order {
+		b.places[p] = &place{known: make(map[uint64]uint64), waiting: make(map[uint64]mark)}
+	}
+	return b
+}
+
+func (o *Observer) hash(parts ...string) uint64 {
+	var h maphash.Hash
+	h.SetSeed(o.seed)
+	for _, p := range parts {
+		h.WriteString(p)
+		h.WriteByte(0)
+	}
+	return h.Sum64()
+}
+
+// statDir looks at a directory without opening it; a missing one is all zero.
+func (o *Observer) statDir(id agent.ID, at bus.Place) dirMark {
+	var st unix.Stat_t
+	if unix.Lstat(o.DB.Home().Path(agent.Mailbox(id), string(at)), &st) != nil {
+		return dirMark{}
+	}
+	const step = int64(50 * time.Millisecond)
+	age := time.Now().UnixNano() - st.Mtim.Nano()
+	return dirMark{uint64(st.Dev), st.Ino, st.Mtim.Nano(), age > step}
+}
+
+// statFile looks at a file; one that has gone is all zero.
+func (o *Observer) statFile(id agent.ID, at bus.Place, name string) mark {
+	var st unix.Stat_t
+	if unix.Lstat(o.DB.Home().Path(agent.Mailbox(id), string(at), name), &st) != nil {
+		return mark{}
+	}
+	return mark{st.Ino, st.Size, st.Mtim.Nano(), st.Ctim.Nano()}
+}

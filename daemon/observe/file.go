@@ -1,0 +1,146 @@
+package observe
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"errors"
+	"io/fs"
+	"strings"
+	"time"
+
+	"netsky/agent"
+	"netsky/bus"
+	"netsky/store"
+)
+
+// How the bus begins a .why in delivered/ whose file nobody has read.
+const (
+	whyExpired  = "filed unread: it expired"
+	whyTaken    = "filed unread: taken back"
+	whyPoisoned = "not delivered: "
+)
+
+// found is what one file says.
+type found struct {
+	ops   []store.Op
+	whose uint64 // hash of the message and its sender
+	bytes int    // of text
+	// unsettled: it wants another look, for it is still being written, or
+	// what will be said about it is.
+	unsettled bool
+}
+
+// read makes records of one file. A file that has gone says nothing.
+func (o *Observer) read(ctx context.Context, id agent.ID, at bus.Place, name string, m mark) (found, error) {
+	e, err := o.Bus.Read(id, at, name)
+	if errors.Is(err, fs.ErrNotExist) || errors.Is(err, bus.ErrNoMailbox) {
+		return found{}, nil
+	}
+	if err != nil {
+		return found{}, err
+	}
+	if e.Err != nil && at != bus.Poison {
+		return found{unsettled: true}, nil // the bus has not judged it yet
+	}
+	msg := message(e)
+	f := found{whose: o.hash(msg.ID, string(msg.From)), bytes: len(msg.Text)}
+	if at == bus.Outbox || at == bus.Sent {
+		f.ops = []store.Op{msg} // the delivery is the recipient's to tell
+		return f, nil
+	}
+	state, reason, sure := verdict(e, m)
+	if !sure {
+		f.unsettled = true
+		return f, nil
+	}
+	target := id
+	if at == bus.Poison && e.Err == nil && msg.From == id && msg.To != "" {
+		target = msg.To // it was in the outbox
+	}
+	attempts, err := o.attempts(ctx, msg, target, at)
+	if err != nil {
+		return found{}, err
+	}
+	d := store.UpsertDelivery{Message: msg.ID, From: msg.From, Target: target, State: state, Attempts: attempts,
+		Reason: reason, Queued: store.At(e.Time)}
+	if m != (mark{}) {
+		d.Time = store.At(time.Unix(0, m.ctime))
+	}
+	f.ops = []store.Op{msg, d}
+	return f, nil
+}
+
+// verdict says what the place of a file means. It is not sure where a .why may
+// be about to be written that would say something else.
+func verdict(e bus.Entry, m mark) (state store.DeliveryState, reason string, sure bool) {
+	why, _, _ := strings.Cut(e.Why, "\n")
+	moved := time.Unix(0, m.ctime)
+	fresh := e.Why == "" && time.Since(moved) < settleTime
+	switch e.Place {
+	case bus.Inbox:
+		return store.Queued, "", true
+	case bus.Claimed:
+		return store.Claimed, "", true
+	case bus.Poison:
+		return store.Poisoned, strings.TrimPrefix(why, whyPoisoned), !fresh
+	}
+	switch {
+	case strings.HasPrefix(why, whyExpired):
+		return store.Expired, why, true
+	case strings.HasPrefix(why, whyTaken):
+		return store.Cancelled, why, true
+	}
+	late := !e.Envelope.Expires.IsZero() && !moved.Before(e.Envelope.Expires)
+	return store.Delivered, why, !fresh || !late && !e.Envelope.Kind.Control()
+}
+
+// attempts is the number under which a state counts. A file that is back where
+// it was before, or out of poison/ again, begins anew; the records never go
+// back by themselves.
+func (o *Observer) attempts(ctx context.Context, m store.UpsertMessage, target agent.ID, at bus.Place) (int, error) {
+	d, err := o.DB.Delivery(ctx, m.ID, m.From, target)
+	if errors.Is(err, store.ErrNotFound) {
+		return 0, nil
+	}
+	if err != nil {
+		return 0, err
+	}
+	back := false
+	switch d.Filed {
+	case store.Poisoned, store.Cancelled:
+		back = at == bus.Inbox || at == bus.Claimed
+	case store.Claimed:
+		back = at == bus.Inbox
+	}
+	if back {
+		return d.Attempts + 1, nil
+	}
+	return d.Attempts, nil
+}
+
+// message is the record of an envelope. What is no envelope gets an ID from its
+// place, so that the records can name it.
+func message(e bus.Entry) store.UpsertMessage {
+	if e.Err != nil {
+		sum := sha256.Sum256([]byte(string(e.Mailbox) + "/" + e.Name))
+		return store.UpsertMessage{ID: "x-" + hex.EncodeToString(sum[:16]), To: e.Mailbox, Time: store.At(e.Time),
+			Metadata: map[string]json.RawMessage{"file": quoted(e.Name), "error": quoted(e.Err.Error())}}
+	}
+	v := e.Envelope
+	return store.UpsertMessage{
+		ID: v.ID, From: v.From, To: v.To, Kind: string(v.Kind), Text: v.Text, Time: store.At(v.Time),
+		InReplyTo: v.InReplyTo, Thread: v.Thread, Hops: v.Hops, Via: v.Via, IdempotencyKey: v.IdempotencyKey,
+		RequiresAck: v.RequiresAck, Expires: store.At(v.Expires), Start: v.Start,
+		Attachments: v.Attachments, Metadata: v.Extra,
+	}
+}
+
+func quoted(s string) json.RawMessage {
+	data, err := json.Marshal(bus.Plain(s))
+	if err != nil {
+		panic(err) // a string can be written as JSON
+	}
+	return data
+}

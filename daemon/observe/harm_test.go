@@ -1,0 +1,251 @@
+package observe_test
+
+import (
+	"context"
+	"database/sql"
+	"errors"
+	"fmt"
+	"io/fs"
+	"math/rand/v2"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"netsky/agent"
+	"netsky/bus"
+	"netsky/daemon/observe"
+	"netsky/store"
+)
+
+func mustSQL(tb testing.TB, home agent.Home, query string) {
+	tb.Helper()
+	db, err := sql.Open("sqlite3", home.Path(agent.DBFile)+"?_busy_timeout=5000")
+	if err != nil {
+		tb.Fatal(err)
+	}
+	defer db.Close()
+	if _, err := db.Exec(query); err != nil {
+		tb.Fatal(err)
+	}
+}
+
+// child observes until it is killed.
+func child(dir string) error {
+	home, err := agent.HomeAt(dir)
+	if err != nil {
+		return err
+	}
+	ctx := context.Background()
+	db, err := store.Open(ctx, home)
+	if err != nil {
+		return err
+	}
+	o := observe.Observer{Bus: bus.New(home, bus.Options{}), DB: db}
+	return o.Run(ctx)
+}
+
+// shape is every file of the bus with what would betray a touch.
+func (r *rig) shape() string {
+	r.Helper()
+	var out strings.Builder
+	r.must(filepath.WalkDir(r.home.Path(agent.Channels), func(path string, d fs.DirEntry, err error) error {
+		if err != nil {
+			return err
+		}
+		info, err := d.Info()
+		if err != nil {
+			return err
+		}
+		st := info.Sys().(*syscall.Stat_t)
+		fmt.Fprintln(&out, path, info.Mode(), st.Ino, st.Nlink, info.Size(), info.ModTime().UnixNano(), changeTime(st))
+		return nil
+	}))
+	return out.String()
+}
+
+// The observer leaves every file and directory of the bus as it is.
+func TestTouchesNothing(t *testing.T) {
+	r := newRig(t, "agent0", "agent1", "owner")
+	for i, p := range []bus.Place{bus.Inbox, bus.Claimed, bus.Delivered, bus.Poison, bus.Outbox, bus.Sent} {
+		r.drop("agent1", p, "good.json", envelope(fmt.Sprint("m-", i), "agent1", `,"to":"agent0"`))
+		r.drop("agent1", p, "bad.json", "{")
+		r.must(os.Symlink("/etc/passwd", r.path("agent1", p, "link.json")))
+		r.must(syscall.Mkfifo(r.path("agent1", p, "fifo.json"), 0o600))
+		r.must(os.Mkdir(r.path("agent1", p, "dir.json"), 0o700))
+	}
+	r.must(os.Remove(r.home.Path(agent.Mailbox("agent0"), string(bus.Sent))))
+	before := r.shape()
+	for range 3 {
+		r.sync()
+	}
+	if after := r.shape(); after != before {
+		t.Errorf("before:\n%s\nafter:\n%s", before, after)
+	}
+}
+
+// What is on record is not read again: a file that is written over under the
+// same name is not noticed, however many passes there are.
+func TestReadsOnce(t *testing.T) {
+	r := newRig(t, "agent1")
+	for i := range 300 {
+		r.drop("agent1", bus.Delivered, fmt.Sprint(i, ".json"), envelope(fmt.Sprint("m-", i), "owner", ""))
+	}
+	r.sync()
+	for i := range 300 {
+		r.must(os.WriteFile(r.path("agent1", bus.Delivered, fmt.Sprint(i, ".json")), []byte(envelope("again", "owner", "")), 0o600))
+	}
+	r.drop("agent1", bus.Delivered, "new.json", envelope("m-new", "owner", ""))
+	r.sync()
+	if r.state("m-new", "agent1").State != store.Delivered || r.state("again", "agent1").State != "" {
+		t.Errorf("new: %+v, again: %+v, want the new one alone", r.state("m-new", "agent1"), r.state("again", "agent1"))
+	}
+}
+
+// The process that observes is killed at random moments while mail flows. In
+// the end the records say what the directories say.
+func TestKilled(t *testing.T) {
+	boxes := []agent.ID{"agent0", "agent1", "agent2", "owner"}
+	r := newRig(t, boxes...)
+	self, err := os.Executable()
+	r.must(err)
+	ctx, stop := context.WithCancel(t.Context())
+	traffic := r.traffic(ctx, boxes)
+	for range 12 {
+		cmd := exec.CommandContext(t.Context(), self)
+		cmd.Env = append(os.Environ(), "OBSERVE_TEST_HOME="+r.home.Dir())
+		cmd.Stderr = os.Stderr
+		r.must(cmd.Start())
+		<-time.After(time.Duration(20+rand.IntN(130)) * time.Millisecond)
+		r.must(cmd.Process.Kill())
+		cmd.Wait()
+	}
+	stop()
+	for range boxes {
+		r.must(<-traffic)
+	}
+	r.must(r.db.Check(t.Context()))
+	r.run()
+	r.eventually("the records equal the directories", func() bool { return r.differ(boxes) == "" })
+}
+
+// traffic drops mail into each mailbox and takes it as models would: most is
+// confirmed, some poisoned, some answered, and what is in hand at the end stays.
+func (r *rig) traffic(ctx context.Context, boxes []agent.ID) <-chan error {
+	done := make(chan error, len(boxes))
+	for _, id := range boxes {
+		go func() {
+			rec, err := r.bus.Receive(ctx, id, bus.ReceiveOptions{})
+			if err != nil {
+				done <- err
+				return
+			}
+			defer rec.Close()
+			for i := 0; ; i++ {
+				name := fmt.Sprintf("%s-%04d", id, i)
+				r.drop(id, bus.Inbox, name+".json", envelope(name, "owner", ""))
+				if i%3 == 0 {
+					continue
+				}
+				d, err := rec.Next(ctx)
+				switch {
+				case errors.Is(err, context.Canceled), errors.Is(err, bus.ErrClosed):
+					done <- nil
+					return
+				case err == nil && i%10 == 1:
+					err = d.Poison("a test")
+				case err == nil && i%10 == 2:
+					_, err = r.bus.Send(ctx, bus.Envelope{From: "agent0", To: boxes[i%len(boxes)], Kind: bus.KindReply, InReplyTo: name, Text: "x"})
+					if errors.Is(err, context.Canceled) || errors.Is(err, bus.ErrBrake) {
+						err = nil
+					}
+					if err == nil {
+						err = d.Confirm()
+					}
+				case err == nil:
+					err = d.Confirm()
+				}
+				if err != nil && !errors.Is(err, bus.ErrClosed) {
+					done <- err
+					return
+				}
+			}
+		}()
+	}
+	return done
+}
+
+// differ says where records and directories disagree.
+func (r *rig) differ(boxes []agent.ID) string {
+	r.Helper()
+	want := map[string]store.DeliveryState{}
+	for _, id := range boxes {
+		for p, state := range map[bus.Place]store.DeliveryState{bus.Inbox: store.Queued, bus.Claimed: store.Claimed,
+			bus.Delivered: store.Delivered, bus.Poison: store.Poisoned} {
+			entries, err := r.bus.List(id, p, 0)
+			r.must(err)
+			for _, e := range entries {
+				want[e.Envelope.ID+" "+string(id)] = state
+			}
+		}
+	}
+	got := map[string]store.DeliveryState{}
+	f := store.DeliveryFilter{Page: store.Page{Limit: 1000}}
+	for {
+		l, err := r.db.Deliveries(r.Context(), f)
+		r.must(err)
+		for _, d := range l.Items {
+			got[d.Message+" "+string(d.Target)] = d.Filed
+		}
+		if f.Cursor = l.Cursor; f.Cursor == "" {
+			break
+		}
+	}
+	var out strings.Builder
+	for k, v := range want {
+		if got[k] != v {
+			fmt.Fprintf(&out, "%s: on record %q, lies in %s\n", k, got[k], v)
+		}
+	}
+	for k, v := range got {
+		if want[k] == "" {
+			fmt.Fprintf(&out, "%s: on record %s, lies nowhere\n", k, v)
+		}
+	}
+	return out.String()
+}
+
+// One message more, with 10,000 files in delivered/.
+func BenchmarkPass(b *testing.B) {
+	r := newRig(b, "agent1")
+	for i := range 10_000 {
+		name := fmt.Sprintf("%020d-%010d-%08x-%010d-from-owner.json", i, 1, 1, i)
+		r.must(os.WriteFile(r.path("agent1", bus.Delivered, name), []byte(envelope(fmt.Sprint("m-", i), "owner", "")), 0o600))
+	}
+	began := time.Now()
+	r.sync()
+	rebuild := time.Since(began)
+	for b.Loop() {
+		r.n++
+		r.drop("agent1", bus.Delivered, fmt.Sprintf("x%d.json", r.n), envelope(fmt.Sprint("n-", r.n), "owner", ""))
+		r.sync()
+	}
+	b.ReportMetric(float64(rebuild.Milliseconds()), "rebuild-ms")
+}
+
+// A pass over 52 mailboxes in which nothing has changed.
+func BenchmarkIdle(b *testing.B) {
+	r := newRig(b, "agent0", "agentinfinity")
+	for i := range 50 {
+		r.must(r.bus.Make(agent.Clone(i + 1)))
+	}
+	r.sync()
+	<-time.After(60 * time.Millisecond) // directories this young are listed again
+	r.sync()
+	for b.Loop() {
+		r.sync()
+	}
+}

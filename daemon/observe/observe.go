@@ -1,0 +1,163 @@
+// Package observe mirrors the bus into the records: every envelope that lies in
+// a mailbox becomes a message, and the directory it lies in the state of its
+// delivery.
+//
+// The directories are the truth and the records follow. An [Observer] lists
+// them, remembers which names it has put on record, and reads only what is new
+// to it; its watch and its ticks are hints to list again. So nothing is lost
+// when the database fails, when the observer is not running, or when it is
+// killed: a new one lists everything, and what it records twice changes
+// nothing. What was pruned from a mailbox stays on record.
+//
+// It only lists and reads. It takes no lock, and a mailbox works the same with
+// it or without it.
+//
+// What it cannot know is what happened between two looks: a message that was
+// queued, claimed and delivered in the meantime is found delivered, with the
+// times its file tells.
+package observe
+
+import (
+	"context"
+	"errors"
+	"hash/maphash"
+	"log/slog"
+	"sync"
+	"time"
+
+	"netsky/agent"
+	"netsky/bus"
+	"netsky/store"
+)
+
+const (
+	restMin   = 50 * time.Millisecond // between two passes, so that a burst is one pass
+	restShare = 4                     // and at least so many times what the pass took
+	lookAgain = time.Second           // when something could not be settled
+	retryMin  = time.Second           // after a failure, doubled each time
+	retryMax  = 30 * time.Second
+)
+
+// An Observer mirrors all mailboxes of a bus into a database. The fields must
+// be set before its first use, but for Log. Its methods are safe for concurrent
+// use; one Observer is enough.
+type Observer struct {
+	Bus *bus.Bus
+	DB  *store.DB
+	Log *slog.Logger // nil: silent
+
+	mu    sync.Mutex // guards the fields that follow
+	seed  maphash.Seed
+	boxes map[agent.ID]*box // nil: nothing has been looked at
+	fresh int64             // DB.Replaced when boxes was begun
+	later bool              // something wants another look soon
+}
+
+// Run mirrors until ctx ends: everything once, then what changes. A failing
+// database or directory is told once to the log and tried again; Run returns
+// only with ctx's error, or if there can be no watch at all.
+func (o *Observer) Run(ctx context.Context) error {
+	w, err := o.Bus.Watch(ctx, bus.Spot{Place: bus.Inbox}, bus.Spot{Place: bus.Claimed}, bus.Spot{Place: bus.Outbox})
+	if err != nil {
+		return err
+	}
+	defer w.Close()
+	retry, failing := retryMin, false
+	for {
+		began := time.Now()
+		later, err := o.sync(ctx)
+		took := time.Since(began)
+		if ctx.Err() != nil {
+			return ctx.Err()
+		}
+		if err != nil && !failing {
+			o.warn("observe", "error", err)
+		}
+		if err == nil && failing {
+			o.warn("observe again")
+			retry = retryMin
+		}
+		failing = err != nil
+		hint, again := w.C, time.Duration(0)
+		switch {
+		case failing: // hints don't make a database well
+			hint, again = nil, retry
+			retry = min(2*retry, retryMax)
+		case later:
+			again = lookAgain
+		}
+		if !pause(ctx, max(restMin, restShare*took), nil) || !pause(ctx, again, hint) {
+			return ctx.Err()
+		}
+	}
+}
+
+// pause waits for d, without end if that is 0, or for a hint. It reports
+// whether there is reason to go on.
+func pause(ctx context.Context, d time.Duration, hint <-chan struct{}) bool {
+	var end <-chan time.Time
+	if d > 0 {
+		t := time.NewTimer(d)
+		defer t.Stop()
+		end = t.C
+	}
+	select {
+	case <-ctx.Done():
+		return false
+	case <-hint:
+	case <-end:
+	}
+	return true
+}
+
+func (o *Observer) warn(text string, args ...any) {
+	if o.Log != nil {
+		o.Log.Warn(text, args...)
+	}
+}
+
+// Sync makes one pass: when it returns nil, all that lay in the directories
+// when it was called is on record, but for files that are still being written
+// or explained. What has vanished is put down as cancelled only by the second
+// pass that misses it.
+func (o *Observer) Sync(ctx context.Context) error {
+	_, err := o.sync(ctx)
+	return err
+}
+
+func (o *Observer) sync(ctx context.Context) (later bool, err error) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	if o.boxes == nil {
+		o.boxes, o.fresh, o.seed = make(map[agent.ID]*box), o.DB.Replaced(), maphash.MakeSeed()
+	}
+	o.later = false
+	ids, err := o.Bus.Mailboxes()
+	if err != nil {
+		return false, err
+	}
+	there := make(map[agent.ID]bool, len(ids))
+	var errs []error
+	for _, id := range ids {
+		there[id] = true
+		if o.boxes[id] == nil {
+			o.boxes[id] = newBox(id)
+		}
+		err := o.pass(ctx, o.boxes[id])
+		if ctx.Err() != nil {
+			return false, ctx.Err()
+		}
+		if err != nil && !errors.Is(err, bus.ErrNoMailbox) {
+			errs = append(errs, err)
+		}
+	}
+	for id := range o.boxes {
+		if !there[id] {
+			delete(o.boxes, id)
+		}
+	}
+	if o.DB.Replaced() != o.fresh { // what was recorded before may be gone
+		o.boxes, o.later = nil, true
+	}
+	return o.later, errors.Join(errs...)
+}

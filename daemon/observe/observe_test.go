@@ -1,0 +1,378 @@
+package observe_test
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"log/slog"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"netsky/agent"
+	"netsky/bus"
+	"netsky/daemon/observe"
+	"netsky/store"
+)
+
+// TestMain lets the test binary be the process that is killed.
+func TestMain(m *testing.M) {
+	if dir := os.Getenv("OBSERVE_TEST_HOME"); dir != "" {
+		fmt.Fprintln(os.Stderr, child(dir))
+		os.Exit(1)
+	}
+	os.Exit(m.Run())
+}
+
+type rig struct {
+	testing.TB
+	home agent.Home
+	bus  *bus.Bus
+	db   *store.DB
+	obs  *observe.Observer
+	n    int
+}
+
+func newRig(tb testing.TB, boxes ...agent.ID) *rig {
+	tb.Helper()
+	dir, err := os.MkdirTemp("", "n")
+	if err != nil {
+		tb.Fatal(err)
+	}
+	tb.Cleanup(func() { os.RemoveAll(dir) })
+	r := &rig{TB: tb}
+	r.home, err = agent.HomeAt(dir)
+	r.must(err)
+	_, err = r.home.Make()
+	r.must(err)
+	r.bus = bus.New(r.home, bus.Options{})
+	for _, id := range boxes {
+		r.must(r.bus.Make(id))
+	}
+	r.db, err = store.Open(tb.Context(), r.home)
+	r.must(err)
+	tb.Cleanup(func() { r.must(r.db.Close()) })
+	r.obs = &observe.Observer{Bus: r.bus, DB: r.db}
+	return r
+}
+
+func (r *rig) must(err error) {
+	r.Helper()
+	if err != nil {
+		r.Fatal(err)
+	}
+}
+
+func (r *rig) sync() {
+	r.Helper()
+	r.must(r.obs.Sync(r.Context()))
+}
+
+// run runs the observer until the test ends.
+func (r *rig) run() {
+	ctx, stop := context.WithCancel(r.Context())
+	done := make(chan error, 1)
+	go func() { done <- r.obs.Run(ctx) }()
+	r.Cleanup(func() {
+		stop()
+		<-done
+	})
+}
+
+// eventually waits until ok says so.
+func (r *rig) eventually(what string, ok func() bool) {
+	r.Helper()
+	tick := time.NewTicker(5 * time.Millisecond)
+	defer tick.Stop()
+	end := time.After(30 * time.Second)
+	for !ok() {
+		select {
+		case <-tick.C:
+		case <-end:
+			r.Fatalf("not in 30 s: %s", what)
+		}
+	}
+}
+
+func (r *rig) path(id agent.ID, p bus.Place, name string) string {
+	return r.home.Path(agent.Mailbox(id), string(p), name)
+}
+
+// drop puts a file into a place as a person would.
+func (r *rig) drop(id agent.ID, p bus.Place, name, text string) {
+	r.Helper()
+	file := r.path(id, p, name)
+	temp := filepath.Join(filepath.Dir(file), "."+name)
+	r.must(os.WriteFile(temp, []byte(text), 0o600))
+	r.must(os.Rename(temp, file))
+}
+
+func envelope(id string, from agent.ID, more string) string {
+	return fmt.Sprintf(`{"id":%q,"from":%q,"text":"hi","ts":"2026-11-20T12:00:00Z"%s}`, id, from, more)
+}
+
+func (r *rig) state(message string, target agent.ID) store.Delivery {
+	r.Helper()
+	l, err := r.db.Deliveries(r.Context(), store.DeliveryFilter{Message: message, Target: target})
+	r.must(err)
+	if len(l.Items) != 1 {
+		return store.Delivery{}
+	}
+	return l.Items[0]
+}
+
+// take receives one envelope and does with it what is asked.
+func (r *rig) take(id agent.ID, do func(*bus.Delivery) error) {
+	r.Helper()
+	rec, err := r.bus.Receive(r.Context(), id, bus.ReceiveOptions{})
+	r.must(err)
+	defer rec.Close()
+	d, err := rec.Next(r.Context())
+	r.must(err)
+	r.must(do(d))
+}
+
+func TestStates(t *testing.T) {
+	r := newRig(t, "agent0", "agent1", "owner")
+	for _, id := range []string{"m-queued", "m-claimed", "m-done"} {
+		r.drop("agent1", bus.Inbox, id+".json", envelope(id, "owner", `,"thread":"th","requires_ack":true,"note":[1]`))
+	}
+	r.drop("agent1", bus.Claimed, "m-claimed2.json", envelope("m-claimed2", "owner", ""))
+	r.drop("agent1", bus.Delivered, "m-old.json", envelope("m-old", "agent0", ""))
+	r.drop("agent1", bus.Delivered, "m-late.json", envelope("m-late", "agent0", ""))
+	r.must(os.WriteFile(r.path("agent1", bus.Delivered, "m-late.json.why"), []byte("filed unread: it expired at noon\n"), 0o600))
+	r.drop("agent1", bus.Inbox, "half.json", `{"from":"own`)
+	r.sync()
+	for id, want := range map[string]store.DeliveryState{"m-queued": store.Queued, "m-claimed2": store.Claimed,
+		"m-old": store.Delivered, "m-late": store.Expired} {
+		if d := r.state(id, "agent1"); d.State != want || d.Queued == 0 {
+			t.Errorf("%s: %+v, want %s", id, d, want)
+		}
+	}
+	m, err := r.db.Message(t.Context(), "m-queued")
+	r.must(err)
+	if m.From != "owner" || m.To != "agent1" || m.Text != "hi" || m.Thread != "th" || !m.RequiresAck ||
+		m.Time.String() != "2026-11-20T12:00:00.000Z" || string(m.Metadata["note"]) != "[1]" {
+		t.Errorf("m-queued: %+v", m)
+	}
+	if l, err := r.db.Messages(t.Context(), store.MessageFilter{}); err != nil || len(l.Items) != 6 {
+		t.Errorf("%d messages, %v, want 6 and nothing of the half file", len(l.Items), err)
+	}
+	r.drop("agent1", bus.Inbox, "half.json", envelope("m-half", "owner", ""))
+	r.sync()
+	if d := r.state("m-half", "agent1"); d.State != store.Queued {
+		t.Errorf("the half file, now whole: %+v, want queued", d)
+	}
+}
+
+// The way of messages through a real mailbox, looked at after each step.
+func TestMoves(t *testing.T) {
+	r := newRig(t, "agent0", "agent1", "owner")
+	for _, id := range []string{"1-read", "2-bad", "3-back"} {
+		r.drop("agent1", bus.Inbox, id+".json", envelope(id, "owner", ""))
+	}
+	r.sync()
+	check := func(id string, want store.DeliveryState, attempts int) {
+		t.Helper()
+		r.sync()
+		if d := r.state(id, "agent1"); d.State != want || d.Attempts != attempts {
+			t.Errorf("%s: %+v, want %s, %d attempts", id, d, want, attempts)
+		}
+	}
+	r.take("agent1", func(d *bus.Delivery) error {
+		check("1-read", store.Claimed, 0)
+		return d.Confirm()
+	})
+	check("1-read", store.Delivered, 0)
+	r.take("agent1", func(d *bus.Delivery) error { return d.Poison("too long for agent1") })
+	check("2-bad", store.Poisoned, 0)
+	if d := r.state("2-bad", "agent1"); d.Reason != "too long for agent1" || d.Answer == "" {
+		t.Errorf("2-bad: %+v, want its reason, and the error that told the sender", d)
+	}
+	names, err := r.bus.Names("agent1", bus.Poison)
+	r.must(err)
+	r.must(r.bus.PoisonRetry("agent1", names[0]))
+	check("2-bad", store.Queued, 1)
+	_, err = r.bus.Drain(t.Context(), "agent1", 2, func(e bus.Envelope) error {
+		check(e.ID, store.Claimed, map[string]int{"2-bad": 1}[e.ID])
+		if e.ID == "2-bad" {
+			return bus.ErrLeave
+		}
+		return nil
+	})
+	r.must(err)
+	check("3-back", store.Delivered, 0)
+	check("2-bad", store.Queued, 2)
+	_, err = r.bus.Send(t.Context(), bus.Envelope{From: "agent1", To: "owner", Kind: bus.KindReply, InReplyTo: "1-read", Text: "yes"})
+	r.must(err)
+	check("1-read", store.Answered, 0)
+	d := r.state("1-read", "agent1")
+	if d.Queued == 0 || d.Claimed == 0 || d.Delivered == 0 || d.Answered == 0 || d.Claimed > d.Delivered {
+		t.Errorf("1-read: %+v, want all its times, in order", d)
+	}
+}
+
+func TestOutbox(t *testing.T) {
+	r := newRig(t, "agent0", "agent1")
+	r.drop("agent1", bus.Outbox, "a.json", `{"id":"m-a","to":"agent0","text":"hi"}`)
+	r.drop("agent1", bus.Outbox, "b.json", `{"id":"m-b","to":"agent7","text":"hi","from":"agent1","ts":"2026-11-20T12:00:00Z"}`)
+	r.sync()
+	if d := r.state("m-a", "agent0"); d.State != "" {
+		t.Errorf("m-a before it was sent: %+v, want no delivery", d)
+	}
+	r.must(r.bus.Route(t.Context()))
+	r.sync()
+	if d := r.state("m-a", "agent0"); d.State != store.Queued || d.From != "agent1" {
+		t.Errorf("m-a: %+v, want queued, from agent1", d)
+	}
+	if d := r.state("m-b", "agent7"); d.State != store.Poisoned || !strings.Contains(d.Reason, "no mailbox") {
+		t.Errorf("m-b: %+v, want poisoned with the reason", d)
+	}
+}
+
+func TestPoisonThatIsNoEnvelope(t *testing.T) {
+	r := newRig(t, "agent1")
+	r.drop("agent1", bus.Poison, "odd.json", "not json\x1b[2J")
+	r.must(os.WriteFile(r.path("agent1", bus.Poison, "odd.json.why"), []byte("not delivered: not JSON\n\nA right envelope\n"), 0o600))
+	r.sync()
+	l, err := r.db.Deliveries(t.Context(), store.DeliveryFilter{State: store.Poisoned})
+	r.must(err)
+	if len(l.Items) != 1 || l.Items[0].Target != "agent1" || l.Items[0].Reason != "not JSON" {
+		t.Fatalf("%+v, want one poisoned delivery with its reason", l.Items)
+	}
+	m, err := r.db.Message(t.Context(), l.Items[0].Message)
+	if err != nil || string(m.Metadata["file"]) != `"odd.json"` {
+		t.Errorf("%+v, %v, want the file's name", m, err)
+	}
+}
+
+// What vanishes from an inbox is cancelled; a shutdown that was taken back too.
+func TestVanished(t *testing.T) {
+	r := newRig(t, "agent1")
+	r.drop("agent1", bus.Inbox, "a.json", envelope("m-removed", "owner", ""))
+	r.drop("agent1", bus.Inbox, "b.json", envelope("m-shutdown", "agent0", `,"kind":"shutdown","start":"x"`))
+	old := store.At(time.Now().Add(-time.Hour))
+	r.must(r.db.Apply(t.Context(), store.UpsertMessage{ID: "m-never", From: "owner", To: "agent1", Text: "x"},
+		store.UpsertDelivery{Message: "m-never", Target: "agent1", State: store.Queued, Time: old}))
+	r.run()
+	r.eventually("both queued", func() bool {
+		return r.state("m-removed", "agent1").State == store.Queued && r.state("m-shutdown", "agent1").State == store.Queued
+	})
+	r.must(os.Remove(r.path("agent1", bus.Inbox, "a.json")))
+	n, err := r.bus.Retract(t.Context(), "agent1", func(bus.Envelope) bool { return true })
+	if n != 1 || err != nil {
+		t.Fatalf("Retract: %d, %v", n, err)
+	}
+	r.eventually("all cancelled", func() bool {
+		for _, id := range []string{"m-removed", "m-shutdown", "m-never"} {
+			if r.state(id, "agent1").State != store.Cancelled {
+				return false
+			}
+		}
+		return true
+	})
+	if d := r.state("m-shutdown", "agent1"); !strings.Contains(d.Reason, "taken back") {
+		t.Errorf("m-shutdown: %+v, want that it was taken back", d)
+	}
+}
+
+func TestNewMailbox(t *testing.T) {
+	r := newRig(t, "agent0")
+	r.run()
+	r.must(r.bus.Make("agent9"))
+	_, err := r.bus.Send(t.Context(), bus.Envelope{ID: "m-1", From: "owner", To: "agent9", Text: "hi"})
+	r.must(err)
+	r.eventually("the message to a new mailbox", func() bool { return r.state("m-1", "agent9").State == store.Queued })
+}
+
+// A database that fails is told once and tried again, and nothing is lost.
+func TestFailingDatabase(t *testing.T) {
+	r := newRig(t, "agent1")
+	var out bytes.Buffer
+	log := make(chan string, 100)
+	r.obs.Log = slog.New(slog.NewTextHandler(writerFunc(func(p []byte) (int, error) { log <- string(p); return len(p), nil }), nil))
+	mustSQL(t, r.home, "CREATE TRIGGER broken BEFORE INSERT ON messages BEGIN SELECT raise(ABORT, 'disk full'); END")
+	r.run()
+	for i := range 5 {
+		r.drop("agent1", bus.Inbox, fmt.Sprint(i, ".json"), envelope(fmt.Sprint("m-", i), "owner", ""))
+	}
+	r.eventually("a warning", func() bool { return len(log) > 0 })
+	<-time.After(1500 * time.Millisecond) // for a second failure, which is not told
+	mustSQL(t, r.home, "DROP TRIGGER broken")
+	r.eventually("all five", func() bool {
+		for i := range 5 {
+			if r.state(fmt.Sprint("m-", i), "agent1").State != store.Queued {
+				return false
+			}
+		}
+		return true
+	})
+	r.eventually("the all-clear", func() bool { return len(log) > 1 })
+	for len(log) > 0 {
+		out.WriteString(<-log)
+	}
+	if text := out.String(); strings.Count(text, "\n") != 2 || !strings.Contains(text, "disk full") || !strings.Contains(text, "again") {
+		t.Errorf("log:\n%swant one failure and one recovery", text)
+	}
+}
+
+type writerFunc func([]byte) (int, error)
+
+func (f writerFunc) Write(p []byte) (int, error) { return f(p) }
+
+// The database is deleted while the observer runs: all is recorded anew.
+func TestDeletedDatabase(t *testing.T) {
+	r := newRig(t, "agent1")
+	r.drop("agent1", bus.Delivered, "old.json", envelope("m-old", "owner", ""))
+	r.run()
+	r.eventually("the first", func() bool { return r.state("m-old", "agent1").State == store.Delivered })
+	for _, suffix := range []string{"", "-wal", "-shm"} {
+		r.must(os.Remove(r.home.Path(agent.DBFile + suffix)))
+	}
+	r.drop("agent1", bus.Inbox, "new.json", envelope("m-new", "owner", ""))
+	r.eventually("the new one, then the old one", func() bool {
+		return r.state("m-new", "agent1").State == store.Queued && r.state("m-old", "agent1").State == store.Delivered
+	})
+}
+
+// The .why comes a moment after its file: what it would change is not settled
+// before.
+func TestWhyComesLater(t *testing.T) {
+	r := newRig(t, "agent1")
+	r.drop("agent1", bus.Delivered, "a.json", envelope("m-taken", "agent0", `,"kind":"shutdown","start":"x"`))
+	r.drop("agent1", bus.Delivered, "b.json", envelope("m-late", "agent0", `,"expires":"2026-01-01T00:00:00Z"`))
+	r.drop("agent1", bus.Poison, "c.json", envelope("m-bad", "agent0", ""))
+	r.drop("agent1", bus.Delivered, "d.json", envelope("m-plain", "agent0", ""))
+	r.sync()
+	for id, want := range map[string]store.DeliveryState{"m-taken": "", "m-late": "", "m-bad": "", "m-plain": store.Delivered} {
+		if d := r.state(id, "agent1"); d.State != want {
+			t.Errorf("%s without a reason: %+v, want %q", id, d, want)
+		}
+	}
+	r.must(os.WriteFile(r.path("agent1", bus.Delivered, "a.json.why"), []byte("filed unread: taken back, for nobody had claimed it\n"), 0o600))
+	r.must(os.WriteFile(r.path("agent1", bus.Delivered, "b.json.why"), []byte("filed unread: it expired at noon\n"), 0o600))
+	r.must(os.WriteFile(r.path("agent1", bus.Poison, "c.json.why"), []byte("not delivered: a test\n"), 0o600))
+	r.sync()
+	for id, want := range map[string]store.DeliveryState{"m-taken": store.Cancelled, "m-late": store.Expired, "m-bad": store.Poisoned} {
+		if d := r.state(id, "agent1"); d.State != want || d.Reason == "" {
+			t.Errorf("%s: %+v, want %s and why", id, d, want)
+		}
+	}
+}
+
+// A directory's time alone does not tell two changes apart that came at the
+// same moment.
+func TestSameMoment(t *testing.T) {
+	r := newRig(t, "agent1")
+	at := time.Now().Add(time.Hour)
+	for _, id := range []string{"m-1", "m-2"} {
+		r.drop("agent1", bus.Inbox, id+".json", envelope(id, "owner", ""))
+		r.must(os.Chtimes(r.path("agent1", bus.Inbox, ""), at, at))
+		r.sync()
+		if d := r.state(id, "agent1"); d.State != store.Queued {
+			t.Errorf("%s: %+v, want queued", id, d)
+		}
+	}
+}

@@ -1,0 +1,190 @@
+package observe
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"netsky/bus"
+	"netsky/store"
+)
+
+const (
+	// checkEvery is how often the records are asked what they think waits,
+	// also when no file has gone.
+	checkEvery = 30 * time.Second
+	// settleTime is how long a file may wait for the .why beside it, and a
+	// record for the file it speaks of.
+	settleTime = 2 * time.Second
+)
+
+// pass brings one mailbox up to date.
+func (o *Observer) pass(ctx context.Context, b *box) error {
+	b.gone, b.arrived = make(map[uint64]bool), make(map[uint64]bool)
+	for _, at := range order {
+		p := b.places[at]
+		if err := o.look(ctx, b, at, p); err != nil {
+			p.seen = dirMark{} // the next pass must not take it for looked at
+			return fmt.Errorf("%s of %s: %w", at, b.id, err)
+		}
+		if len(p.waiting) > 0 && (at == bus.Delivered || at == bus.Poison) {
+			o.later = true // what is written into another place gives a hint
+		}
+	}
+	return o.settleMissing(ctx, b)
+}
+
+// look lists one directory if it has changed, and records what is new in it.
+func (o *Observer) look(ctx context.Context, b *box, at bus.Place, p *place) error {
+	now := o.statDir(b.id, at)
+	if now.old && now == p.seen && len(p.waiting) == 0 {
+		return nil
+	}
+	names, err := o.Bus.Names(b.id, at)
+	if err != nil && !errors.Is(err, bus.ErrNoMailbox) { // of its places one may be missing
+		return err
+	}
+	o.forget(b, at, p, names)
+	w := writer{o: o, box: b, known: p.known, names: make(map[uint64]uint64)}
+	waiting := make(map[uint64]mark)
+	for _, name := range names {
+		h := o.hash(name)
+		if _, ok := p.known[h]; ok {
+			continue
+		}
+		m := o.statFile(b.id, at, name)
+		if was, ok := p.waiting[h]; ok && m == was && at != bus.Delivered && at != bus.Poison {
+			waiting[h] = m
+			continue
+		}
+		f, err := o.read(ctx, b.id, at, name, m)
+		if err != nil {
+			return err
+		}
+		if f.unsettled {
+			waiting[h] = m
+			b.arrived[f.whose] = true
+		}
+		if err := w.add(ctx, h, f); err != nil {
+			return err
+		}
+	}
+	if err := w.flush(ctx); err != nil {
+		return err
+	}
+	p.waiting, p.seen = waiting, now
+	return nil
+}
+
+// forget drops the names that are no longer there.
+func (o *Observer) forget(b *box, at bus.Place, p *place, names []string) {
+	still := 0
+	for _, name := range names {
+		if _, ok := p.known[o.hash(name)]; ok {
+			still++
+		}
+	}
+	if still == len(p.known) {
+		return
+	}
+	known := make(map[uint64]uint64, still)
+	for _, name := range names {
+		h := o.hash(name)
+		if whose, ok := p.known[h]; ok {
+			known[h] = whose
+		}
+	}
+	if at == bus.Inbox || at == bus.Claimed {
+		for h, whose := range p.known {
+			if _, ok := known[h]; !ok {
+				b.gone[whose] = true
+			}
+		}
+	}
+	p.known = known
+}
+
+// A writer puts what was read on record in transactions of some size, and
+// remembers a name when it is there.
+type writer struct {
+	o     *Observer
+	box   *box
+	known map[uint64]uint64
+
+	ops   []store.Op
+	bytes int
+	names map[uint64]uint64
+}
+
+// How much one transaction holds: others wait for it, and it is in memory.
+const (
+	maxOps   = 512
+	maxBytes = 1 << 20
+)
+
+func (w *writer) add(ctx context.Context, name uint64, f found) error {
+	if len(f.ops) == 0 {
+		return nil
+	}
+	w.ops, w.names[name] = append(w.ops, f.ops...), f.whose
+	if w.bytes += f.bytes; len(w.ops) < maxOps && w.bytes < maxBytes {
+		return nil
+	}
+	return w.flush(ctx)
+}
+
+func (w *writer) flush(ctx context.Context) error {
+	if err := w.o.DB.Apply(ctx, w.ops...); err != nil {
+		return err
+	}
+	for name, whose := range w.names {
+		w.known[name] = whose
+		w.box.arrived[whose] = true
+	}
+	clear(w.names)
+	w.ops, w.bytes = w.ops[:0], 0
+	return nil
+}
+
+// settleMissing cancels what the records have waiting although no file of it is
+// in inbox/ or claimed/. It takes two passes that say so, for a file that is put
+// back from claimed/ to inbox/ between the two listings is in neither once; and
+// some time, for what is recorded by its sender may be there before its file.
+func (o *Observer) settleMissing(ctx context.Context, b *box) error {
+	for whose := range b.arrived {
+		delete(b.gone, whose)
+	}
+	if len(b.gone) == 0 && len(b.missing) == 0 && time.Since(b.checked) < checkEvery {
+		return nil
+	}
+	waiting, err := o.DB.Waiting(ctx, b.id)
+	if err != nil {
+		return err
+	}
+	there := make(map[uint64]bool)
+	for _, at := range []bus.Place{bus.Inbox, bus.Claimed} {
+		for _, whose := range b.places[at].known {
+			there[whose] = true
+		}
+	}
+	missing := make(map[uint64]bool)
+	var ops []store.Op
+	for _, d := range waiting {
+		whose := o.hash(d.Message, string(d.From))
+		switch {
+		case there[whose] || b.arrived[whose]:
+		case !b.missing[whose] || time.Since(d.Changed.Time()) < settleTime:
+			missing[whose] = true
+			o.later = true
+		default:
+			ops = append(ops, store.UpsertDelivery{Message: d.Message, From: d.From, Target: b.id,
+				State: store.Cancelled, Attempts: d.Attempts, Reason: "taken out of the mailbox"})
+		}
+	}
+	if err := o.DB.Apply(ctx, ops...); err != nil {
+		return err
+	}
+	b.missing, b.checked = missing, time.Now()
+	return nil
+}

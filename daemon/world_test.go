@@ -1,0 +1,239 @@
+package daemon_test
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"netsky/agent"
+	"netsky/bus"
+	"netsky/daemon"
+	"netsky/prompts"
+	"netsky/spawn"
+	"netsky/spawn/keeper"
+	"netsky/store"
+	"netsky/tmux"
+)
+
+// netsky is the binary under test; TestMain builds it.
+var netsky string
+
+func TestMain(m *testing.M) { os.Exit(run(m)) }
+
+func run(m *testing.M) int {
+	dir, err := os.MkdirTemp("", "n")
+	if err != nil {
+		panic(err)
+	}
+	defer os.RemoveAll(dir)
+	netsky = filepath.Join(dir, "netsky")
+	out, err := exec.Command("go", "build", "-tags", "urfave_cli_no_docs", "-o", netsky, "netsky").CombinedOutput()
+	if err != nil {
+		panic(fmt.Sprintf("go build: %v\n%s", err, out))
+	}
+	return m.Run()
+}
+
+// A world is a home, a tmux server and a launcher of the test's own.
+type world struct {
+	testing.TB
+	ctx  context.Context
+	home agent.Home
+	bus  *bus.Bus
+	l    *spawn.Launcher
+	env  []string // of the daemon
+}
+
+func newWorld(tb testing.TB) *world {
+	tb.Helper()
+	dir, err := os.MkdirTemp("", "n") // short: sockets lie in it
+	if err != nil {
+		tb.Fatal(err)
+	}
+	tb.Cleanup(func() { os.RemoveAll(dir) })
+	home, err := agent.HomeAt(filepath.Join(dir, "h"))
+	if err == nil {
+		_, err = home.Make()
+	}
+	if err != nil {
+		tb.Fatal(err)
+	}
+	socket := filepath.Join(dir, "s")
+	w := &world{TB: tb, ctx: context.Background(), home: home, bus: bus.New(home, bus.Options{})}
+	w.env = []string{"PATH=" + os.Getenv("PATH"), "HOME=" + dir, "LANG=C.UTF-8", "NETSKY_TMUX_SOCKET=" + socket, "NETSKY_HOME=" + home.Dir()}
+	w.l = &spawn.Launcher{
+		Home: home, Bus: w.bus, Journal: store.NewJournal(home), Binary: netsky, Environ: w.env,
+		Tmux: &tmux.Server{
+			Socket: socket, Conf: home.Path(agent.TmuxConfFile), Env: w.env, Tags: []string{spawn.TagHome, spawn.TagStart},
+		},
+	}
+	tb.Cleanup(w.end)
+	return w
+}
+
+// end leaves nothing of the world running. The daemon goes first, which would
+// come back to a tmux server that is being ended.
+func (w *world) end() {
+	if who, ok := w.home.LockHolder(agent.DaemonName); ok {
+		keeper.End(context.Background(), []agent.Process{who.Process}, 0)
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), 5*time.Second)
+	defer cancel()
+	if w.l.Tmux.Stop(ctx) != nil {
+		if err := w.l.Tmux.Reap(context.Background()); err != nil {
+			w.Errorf("tmux: %v", err)
+		}
+	}
+	list, err := agent.Descendants(0, "NETSKY_HOME="+w.home.Dir())
+	if err != nil {
+		w.Error(err)
+	}
+	keeper.End(context.Background(), list, 0)
+	w.l.Journal.Close()
+}
+
+// start starts the daemon.
+func (w *world) start() agent.Process {
+	w.Helper()
+	p, _, err := daemon.Start(w.ctx, w.home, []string{netsky, "daemon", "run"}, w.env)
+	if err != nil {
+		log, _ := os.ReadFile(w.home.Path(agent.LogDir, "daemon.log"))
+		w.Fatalf("%v\n%s", err, log)
+	}
+	return processOf(p.PID)
+}
+
+func processOf(pid int) agent.Process {
+	p, err := agent.FindProcess(pid)
+	if err != nil {
+		return agent.Process{PID: pid, Start: -1}
+	}
+	return p
+}
+
+// kill kills a daemon and waits until it is gone.
+func (w *world) kill(p agent.Process) {
+	w.Helper()
+	syscall.Kill(p.PID, syscall.SIGKILL)
+	w.eventually(func() bool { return !p.Alive() }, func() string { return "the daemon survives SIGKILL" })
+}
+
+// sh is a runtime whose agents run a shell script.
+type sh string
+
+func (sh) Name() string                              { return "test" }
+func (sh) Check(context.Context, agent.Launch) error { return nil }
+
+func (s sh) Prepare(_ context.Context, l *agent.Launch) error {
+	l.Argv = []string{"/bin/sh", "-c", string(s)}
+	return nil
+}
+
+// ready is what a script does to say that it is ready.
+const ready = `printf '{"start":"%s","state":"idle","since_ms":1}' "$NETSKY_START" >"$NETSKY_HOME/state/agents/.x$$"
+mv "$NETSKY_HOME/state/agents/.x$$" "$NETSKY_HOME/state/agents/agent$AGENT_N.json"
+`
+
+// demo is the runtime of demo agents.
+type demo struct{}
+
+func (demo) Name() string                              { return "demo" }
+func (demo) Check(context.Context, agent.Launch) error { return nil }
+
+func (demo) Prepare(_ context.Context, l *agent.Launch) error {
+	l.Argv = []string{netsky, "demo", "serve", string(l.Agent)}
+	return nil
+}
+
+// up brings agents up, wants each ready, and wakes the daemon if one runs.
+func (w *world) up(r spawn.Runtime, ids ...agent.ID) {
+	w.Helper()
+	var plans []spawn.Plan
+	for _, id := range ids {
+		plans = append(plans, spawn.Plan{
+			Agent: id, Runtime: r, Dir: w.home.Dir(), Prompt: prompts.Input{Home: w.home, Runtime: r.Name()},
+		})
+	}
+	ends, err := w.l.Up(w.ctx, spawn.UpOptions{Plans: plans, By: "owner"})
+	if err != nil {
+		w.Fatal(err)
+	}
+	for _, p := range ends {
+		if p.Step != spawn.StepReady && p.Step != spawn.StepAlready {
+			w.Fatalf("%s: %s %v\n%s", p.Agent, p.Step, p.Err, strings.Join(p.Lines, "\n"))
+		}
+	}
+	if err := daemon.Wake(w.ctx, w.home); err != nil {
+		w.Fatal(err)
+	}
+}
+
+func (w *world) statuses() spawn.Statuses {
+	w.Helper()
+	list, err := w.l.Inspect(w.ctx)
+	if err != nil {
+		w.Fatal(err)
+	}
+	return list
+}
+
+// mail sends a message as the owner.
+func (w *world) mail(to agent.ID, text string) string {
+	w.Helper()
+	if err := w.bus.Make(agent.Owner); err != nil {
+		w.Fatal(err)
+	}
+	r, err := w.bus.Send(w.ctx, bus.Envelope{From: agent.Owner, To: to, Text: text})
+	if err != nil {
+		w.Fatal(err)
+	}
+	return r.ID
+}
+
+// answered waits for the answer to a message of the owner's.
+func (w *world) answered(id string) bus.Entry {
+	w.Helper()
+	var e bus.Entry
+	w.eventually(func() (ok bool) {
+		var err error
+		e, ok, err = w.bus.FindAnswer(w.ctx, agent.Owner, id, time.Time{})
+		return ok && err == nil
+	}, func() string { return "no answer to " + id })
+	return e
+}
+
+// db opens the records for reading once they are there.
+func (w *world) db() (db *store.DB) {
+	w.Helper()
+	var err error
+	w.eventually(func() bool {
+		db, err = store.OpenRead(w.ctx, w.home)
+		return err == nil
+	}, func() string { return err.Error() })
+	w.Cleanup(func() { db.Close() })
+	return db
+}
+
+// eventually looks every few milliseconds, for 30 s at most.
+func (w *world) eventually(ok func() bool, why func() string) {
+	w.Helper()
+	tick := time.NewTicker(5 * time.Millisecond)
+	defer tick.Stop()
+	for end := time.Now().Add(30 * time.Second); !ok(); <-tick.C {
+		if time.Now().After(end) {
+			w.Fatal(why())
+		}
+	}
+}
+
+// log is the daemon's own.
+func (w *world) log() string {
+	data, _ := os.ReadFile(w.home.Path(agent.LogDir, "netsky.jsonl"))
+	return string(data)
+}
