@@ -1,0 +1,203 @@
+package cli
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/urfave/cli/v2"
+
+	"netsky/agent"
+	"netsky/bus"
+	"netsky/codex"
+	"netsky/spawn"
+)
+
+func (a *app) approvalsCommand() *cli.Command {
+	return &cli.Command{
+		Name:  "approvals",
+		Usage: "what waits for your yes",
+		Flags: []cli.Flag{&cli.BoolFlag{Name: "json", Usage: "print one JSON object"}},
+		Action: func(c *cli.Context) error {
+			h, err := a.home()
+			if err != nil {
+				return err
+			}
+			list, err := h.Approvals()
+			if err != nil {
+				return err
+			}
+			if c.Bool("json") {
+				return a.writeJSON(map[string]any{"approvals": append([]agent.Approval{}, list...)})
+			}
+			for _, p := range list {
+				a.print("%s  %s  %s: %s%s", p.Code, p.Agent, p.Tool, p.Text, note(p.Reason))
+			}
+			if len(list) == 0 {
+				a.print("nothing waits for your yes")
+			}
+			return nil
+		},
+	}
+}
+
+func (a *app) approveCommand() *cli.Command {
+	return &cli.Command{
+		Name:        "approve",
+		Usage:       "let an agent do what it asks for, once",
+		ArgsUsage:   "CODE",
+		Description: "CODE is the word of five letters that `netsky approvals` and the message to you name. It counts once, for that\none question. An agent can't answer.",
+		Flags:       []cli.Flag{&cli.BoolFlag{Name: "deny", Usage: "say no instead"}},
+		Action: func(c *cli.Context) error {
+			if id, err := a.self(); err != nil || id != agent.Owner {
+				return usagef("approve: only the owner answers, from a terminal of their own")
+			}
+			code, err := one(c, "one code; `netsky approvals` lists what waits")
+			if err != nil {
+				return err
+			}
+			h, err := a.home()
+			if err != nil {
+				return err
+			}
+			p, err := h.Answer(code, !c.Bool("deny"))
+			if errors.Is(err, agent.ErrNoApproval) {
+				return fmt.Errorf("%s: %w: it may have been answered, or given up", code, err)
+			}
+			if err != nil {
+				return err
+			}
+			word := "allowed"
+			if c.Bool("deny") {
+				word = "denied"
+			}
+			a.print("%s: %s: %s: %s", word, p.Agent, p.Tool, p.Text)
+			return nil
+		},
+	}
+}
+
+// answerEvery is how often an open question looks for its answer.
+const answerEvery = 200 * time.Millisecond
+
+// approver puts an agent's questions before the owner: in `netsky approvals`,
+// and as a message. Whoever answers first, here or at the pane, is obeyed.
+func (a *app) approver(l *spawn.Launcher, id agent.ID, start string) codex.Approver {
+	return func(ctx context.Context, q codex.Approval) codex.Decision {
+		p, err := l.Home.Ask(agent.Approval{
+			Agent: id, Start: start, Tool: q.Tool, Text: q.Text, Reason: q.Reason, Dir: q.Dir, AskedMS: time.Now().UnixMilli(),
+		})
+		if err != nil {
+			return codex.Leave // the pane can still answer
+		}
+		defer l.Home.Settle(p.Code)
+		text := fmt.Sprintf("%s asks whether it may use %s: %s\nnetsky approve %s lets it, once; netsky approve %s --deny says no.",
+			id, q.Tool, q.Text, p.Code, p.Code)
+		if q.Reason != "" {
+			text += "\nIts reason: " + q.Reason
+		}
+		// That the message can't be sent leaves status and the pane to tell.
+		_, _ = l.Bus.Send(ctx, bus.Envelope{
+			ID: "approval-" + p.Code + "-" + start, From: id, To: agent.Owner, Kind: bus.KindApproval,
+			Text: codex.SafeText(text), Via: "code", Time: time.Now(),
+		})
+		tick := time.NewTicker(answerEvery)
+		defer tick.Stop()
+		for {
+			select {
+			case <-ctx.Done():
+				return codex.Leave
+			case <-tick.C:
+			}
+			if allow, ok, _ := l.Home.Answered(p.Code); ok {
+				if allow {
+					return codex.Accept
+				}
+				return codex.Decline
+			}
+		}
+	}
+}
+
+func (a *app) interruptCommand() *cli.Command {
+	return &cli.Command{
+		Name:        "interrupt",
+		Usage:       "end an agent's running turn",
+		ArgsUsage:   "AGENT [TEXT]",
+		Description: "The agent stays up and keeps its conversation. TEXT, if given, is its next message.",
+		Action: func(c *cli.Context) error {
+			if c.NArg() < 1 || c.NArg() > 2 {
+				return usagef("interrupt: wants an agent, and at most one text in quotes")
+			}
+			id, err := agent.ParseAgent(c.Args().First())
+			if err != nil {
+				return err
+			}
+			self, err := a.self()
+			if err != nil {
+				return err
+			}
+			if self.IsClone() {
+				return a.notForClones("interrupt")
+			}
+			l, err := a.launcher()
+			if err != nil {
+				return err
+			}
+			return a.interrupt(c.Context, l, self, id, c.Args().Get(1))
+		},
+	}
+}
+
+func (a *app) interrupt(ctx context.Context, l *spawn.Launcher, self, id agent.ID, text string) error {
+	list, err := l.Inspect(ctx)
+	if err != nil {
+		return err
+	}
+	st := list.Find(id)
+	switch {
+	case !st.Alive():
+		return needUp{id, fmt.Errorf("%s: is %s: nothing to interrupt", id, st.State)}
+	case st.Runtime == "demo":
+		return fmt.Errorf("%s: runs on demo, which has no turns to interrupt", id)
+	case st.State == agent.Idle:
+		a.print("%s: is idle: nothing to interrupt", id)
+	default:
+		_, err := l.Bus.Send(ctx, bus.Envelope{From: self, To: id, Kind: bus.KindCancel, Text: "end the running turn", Via: "cli", Time: time.Now()})
+		if err != nil {
+			return fmt.Errorf("not sent: %w", err)
+		}
+		if err := a.waitIdle(ctx, l, id); err != nil {
+			return err
+		}
+		a.print("%s: its turn has ended", id)
+	}
+	if text == "" {
+		return nil
+	}
+	r, err := l.Bus.Send(ctx, bus.Envelope{From: self, To: id, Text: text, Via: "cli", Time: time.Now()})
+	if err != nil {
+		return fmt.Errorf("interrupted, but the text was not sent: %w", err)
+	}
+	a.print("%s", r.ID)
+	return nil
+}
+
+// waitIdle waits until the agent is busy no more with what it was busy with.
+func (a *app) waitIdle(ctx context.Context, l *spawn.Launcher, id agent.ID) error {
+	const limit = 10 * time.Second
+	began := time.Now()
+	for time.Since(began) < limit {
+		r, err := l.Home.LoadReport(id)
+		if err == nil && r.State != agent.Busy && r.State != agent.Waiting {
+			return nil
+		}
+		select {
+		case <-ctx.Done():
+			return ctx.Err()
+		case <-time.After(20 * time.Millisecond):
+		}
+	}
+	return exitError{exitPartly, fmt.Errorf("%s: asked to end its turn, still busy after %v", id, limit)}
+}

@@ -1,0 +1,172 @@
+package cli
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/urfave/cli/v2"
+
+	"netsky/agent"
+	"netsky/bus"
+	"netsky/spawn"
+)
+
+func (a *app) askCommand() *cli.Command {
+	return &cli.Command{
+		Name:      "ask",
+		Usage:     "send an agent a message and wait for its answer",
+		ArgsUsage: "ADDR TEXT",
+		Description: "The answer goes to stdout, what happens meanwhile to stderr. Without an answer in time the exit status is 3; the\n" +
+			"message is not lost, and the answer will be in `netsky inbox`. An agent that is not up is not asked, unless\n" +
+			"--queue says that the message may wait for its next start.",
+		Flags: []cli.Flag{
+			&cli.DurationFlag{Name: "wait", Value: 10 * time.Minute, Usage: "wait this long"},
+			&cli.BoolFlag{Name: "queue", Usage: "send it even if the agent is not up"},
+			&cli.BoolFlag{Name: "json", Usage: "print the answer's envelope"},
+		},
+		Action: a.ask,
+	}
+}
+
+func (a *app) ask(c *cli.Context) error {
+	if c.NArg() != 2 {
+		return usagef("ask: wants an agent and one text, in quotes: netsky ask agent0 \"how is it going?\"")
+	}
+	to, err := agent.ParseAgent(c.Args().Get(0))
+	if err != nil {
+		return err
+	}
+	if c.Duration("wait") <= 0 {
+		return usagef("ask: --wait %v: wants a time span above 0", c.Duration("wait"))
+	}
+	self, err := a.self()
+	if err != nil {
+		return err
+	}
+	if self == to {
+		return usagef("ask: %s would ask itself", self)
+	}
+	if _, err := a.madeHome(); err != nil {
+		return err
+	}
+	l, err := a.launcher()
+	if err != nil {
+		return err
+	}
+	ctx := c.Context
+	list, err := l.Inspect(ctx)
+	if err != nil {
+		a.warn("%v", err)
+	}
+	if st := list.Find(to); !st.Alive() && !c.Bool("queue") {
+		return needUp{to, fmt.Errorf("%s: is %s: not sent (--queue sends it anyway)", to, st.State)}
+	}
+	// The watch stands before the message is sent, so no answer slips between.
+	w, err := l.Bus.Watch(ctx, mailSpots(self)...)
+	if err != nil {
+		return err
+	}
+	defer w.Close()
+	sent := time.Now()
+	r, err := l.Bus.Send(ctx, bus.Envelope{From: self, To: to, Text: c.Args().Get(1), Via: "cli", RequiresAck: true, Time: sent})
+	if err != nil {
+		return fmt.Errorf("not sent: %w", err)
+	}
+	p := asking{a: a, l: l, to: to, id: r.ID, sent: sent}
+	p.say("sent %s to %s", r.ID, to)
+	return p.wait(ctx, self, w, c.Duration("wait"), c.Bool("json"))
+}
+
+// asking follows one question to its answer.
+type asking struct {
+	a     *app
+	l     *spawn.Launcher
+	to    agent.ID
+	id    string
+	sent  time.Time
+	state agent.State
+	taken bool
+}
+
+func (p *asking) say(format string, args ...any) {
+	if _, ok := terminal(p.a.err); ok {
+		p.a.warn(format, args...)
+	}
+}
+
+func (p *asking) wait(ctx context.Context, self agent.ID, w *bus.Watch, limit time.Duration, asJSON bool) error {
+	wctx, cancel := context.WithTimeout(ctx, limit)
+	defer cancel()
+	look := time.NewTicker(time.Second)
+	defer look.Stop()
+	for {
+		e, ok, err := p.l.Bus.FindAnswer(wctx, self, p.id, p.sent.Add(-time.Second))
+		switch {
+		case ok && err == nil:
+			return p.print(ctx, self, e, asJSON)
+		case err != nil && wctx.Err() == nil:
+			return err
+		}
+		select {
+		case <-wctx.Done():
+			if ctx.Err() != nil {
+				return exitError{exitPartly, fmt.Errorf("interrupted; the message %s stays sent, its answer will be in `netsky inbox`", p.id)}
+			}
+			return exitError{exitPartly, fmt.Errorf("no answer from %s in %v; the message %s is %s; its answer will be in `netsky inbox`",
+				p.to, limit, p.id, p.whereabouts(ctx))}
+		case <-w.C:
+		case <-look.C:
+			p.progress(ctx)
+		}
+	}
+}
+
+func (p *asking) progress(ctx context.Context) {
+	if where := p.whereabouts(ctx); where == "delivered" && !p.taken {
+		p.taken = true
+		p.say("%s has it", p.to)
+	}
+	list, err := p.l.Inspect(ctx)
+	if err != nil {
+		return
+	}
+	if st := list.Find(p.to); st.State != p.state {
+		p.state = st.State
+		p.say("%s is %s%s", p.to, st.State, note(st.Detail))
+	}
+}
+
+func (p *asking) whereabouts(ctx context.Context) string {
+	list, err := p.l.Bus.Locate(ctx, p.id)
+	if err != nil || len(list) == 0 {
+		return "not to be found"
+	}
+	switch list[0].Place {
+	case bus.Inbox:
+		return "waiting in its inbox"
+	case bus.Claimed:
+		return "in its hands"
+	}
+	return string(list[0].Place)
+}
+
+func (p *asking) print(ctx context.Context, self agent.ID, e bus.Entry, asJSON bool) error {
+	if self == agent.Owner {
+		if err := p.a.markRead(ctx, p.l, e); err != nil {
+			p.a.warn("%v", err)
+		}
+	}
+	if asJSON {
+		if err := p.a.writeJSON(e.Envelope); err != nil {
+			return err
+		}
+	} else if e.Envelope.Kind != bus.KindError {
+		p.a.print("%s", e.Envelope.Text)
+	}
+	if e.Envelope.Kind == bus.KindError {
+		return fmt.Errorf("%s answered with an error: %w", p.to, errors.New(e.Envelope.Text))
+	}
+	return nil
+}

@@ -1,0 +1,101 @@
+package cli_test
+
+import (
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	"netsky/agent"
+)
+
+// BenchmarkColdStart times `netsky version` as a whole process against a Go
+// program that prints a line, the two in turn.
+func BenchmarkColdStart(b *testing.B) {
+	dir := b.TempDir()
+	hello := filepath.Join(dir, "hello.go")
+	if err := os.WriteFile(hello, []byte("package main\n\nimport \"fmt\"\n\nfunc main() { fmt.Println(\"hello\") }\n"), 0o600); err != nil {
+		b.Fatal(err)
+	}
+	build := func(out string, args ...string) string {
+		out = filepath.Join(dir, out)
+		cmd := exec.Command("go", append([]string{"build", "-trimpath", "-ldflags=-s -w", "-o", out}, args...)...)
+		if text, err := cmd.CombinedOutput(); err != nil {
+			b.Fatalf("%v\n%s", err, text)
+		}
+		return out
+	}
+	bare := build("hello", hello)
+	ours := build("netsky", "-tags", "urfave_cli_no_docs", "netsky")
+	run := func(argv ...string) time.Duration {
+		began := time.Now()
+		if err := exec.Command(argv[0], argv[1:]...).Run(); err != nil {
+			b.Fatal(err)
+		}
+		return time.Since(began)
+	}
+	var us, them []time.Duration
+	for b.Loop() {
+		us = append(us, run(ours, "version"))
+		them = append(them, run(bare))
+	}
+	slices.Sort(us)
+	slices.Sort(them)
+	o, f := us[len(us)/2], them[len(them)/2]
+	b.ReportMetric(float64(o.Microseconds())/1e3, "ours-ms")
+	b.ReportMetric(float64(f.Microseconds())/1e3, "bare-ms")
+	b.ReportMetric(float64(o)/float64(f), "ratio")
+	b.ReportMetric(0, "ns/op")
+}
+
+// BenchmarkCodexAgent measures a resident Codex agent against the model on the
+// loopback: its first turn, a warm one, and the memory of all its processes.
+func BenchmarkCodexAgent(b *testing.B) {
+	w, model := mustCodex(b)
+	w.must(b, "netsky", "agent", "1", "--type", "codex", "--yes")
+	asked := len(model.Requests())
+	ask := func() time.Duration {
+		began := time.Now()
+		w.must(b, "netsky", "ask", "agent1", "hello")
+		return time.Since(began)
+	}
+	cold := ask()
+	var warm []time.Duration
+	for b.Loop() {
+		warm = append(warm, ask())
+	}
+	slices.Sort(warm)
+	h, err := agent.HomeAt(w.home)
+	if err != nil {
+		b.Fatal(err)
+	}
+	k, err := h.LoadKeeper("agent1")
+	if err != nil {
+		b.Fatal(err)
+	}
+	below, err := agent.Descendants(k.PID, "")
+	if err != nil {
+		b.Fatal(err)
+	}
+	total := 0
+	for _, p := range append(below, k.Process) {
+		out, err := exec.Command("ps", "-o", "rss=", "-p", strconv.Itoa(p.PID)).Output()
+		if err != nil {
+			b.Fatal(err)
+		}
+		kib, err := strconv.Atoi(strings.TrimSpace(string(out)))
+		if err != nil {
+			b.Fatal(err)
+		}
+		total += kib
+	}
+	b.ReportMetric(float64(asked), "requests-by-up")
+	b.ReportMetric(float64(cold.Milliseconds()), "cold-ms")
+	b.ReportMetric(float64(warm[len(warm)/2].Milliseconds()), "warm-ms")
+	b.ReportMetric(float64(total)/1024, "rss-MB")
+	b.ReportMetric(0, "ns/op")
+}

@@ -1,0 +1,257 @@
+package cli
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"time"
+
+	"github.com/urfave/cli/v2"
+
+	"netsky/agent"
+	"netsky/bus"
+)
+
+func (a *app) channelCommand() *cli.Command {
+	return &cli.Command{
+		Name:  "channel",
+		Usage: "the bus by hand: send, take, list, mend",
+		Subcommands: []*cli.Command{
+			a.sendCommand(), a.drainCommand(), a.lsCommand(),
+			{Name: "route", Usage: "carry what lies in the agents' outboxes, once", Action: a.route},
+			a.poisonCommand(),
+		},
+		Action: a.needsSub,
+	}
+}
+
+func (a *app) sendCommand() *cli.Command {
+	return &cli.Command{
+		Name:      "send",
+		Usage:     "send a message; prints its id",
+		ArgsUsage: "ADDR TEXT",
+		Description: "The sender is the agent in whose pane this runs, else the owner. When it prints the id, the message survives a\n" +
+			"loss of power.",
+		Flags: []cli.Flag{
+			&cli.StringFlag{Name: "file", Usage: "take the text from `FILE`; - is stdin"},
+			&cli.StringFlag{Name: "kind", Usage: "brief, reply, error, handoff, … (`KIND`); none is a message"},
+			&cli.StringFlag{Name: "in-reply-to", Usage: "the message `ID` that this answers"},
+			&cli.StringFlag{Name: "thread", Usage: "the conversation `NAME`"},
+			&cli.StringFlag{Name: "id", Usage: "give it this `ID`; sent twice, it has one effect"},
+			&cli.BoolFlag{Name: "requires-ack", Usage: "ask for an answer"},
+			&cli.DurationFlag{Name: "expires", Usage: "file it unread after this time"},
+			&cli.StringFlag{Name: "wait", Usage: "wait until it is `delivered` or answered"},
+			&cli.DurationFlag{Name: "timeout", Value: 10 * time.Minute, Usage: "how long --wait waits"},
+			&cli.BoolFlag{Name: "json", Usage: "print one JSON object"},
+		},
+		Action: a.send,
+	}
+}
+
+// textArg is the verb's text: its argument i, or the file.
+func (a *app) textArg(c *cli.Context, i int, usage string) (string, error) {
+	file := c.String("file")
+	switch {
+	case file == "" && c.NArg() == i+1:
+		return c.Args().Get(i), nil
+	case file == "" || c.NArg() != i:
+		return "", usagef("%s; or --file instead of the text", usage)
+	}
+	const limit = 16 << 20 // the bus refuses far less; this only bounds memory
+	var in io.Reader = a.in
+	if file != "-" {
+		f, err := os.Open(file)
+		if err != nil {
+			return "", err
+		}
+		defer f.Close()
+		in = f
+	}
+	data, err := io.ReadAll(io.LimitReader(in, limit+1))
+	if err == nil && len(data) > limit {
+		err = usagef("%s: larger than %d bytes", file, limit)
+	}
+	return string(data), err
+}
+
+func (a *app) send(c *cli.Context) error {
+	text, err := a.textArg(c, 1, "channel send: wants an address and one text, in quotes")
+	if err != nil {
+		return err
+	}
+	to, err := agent.ParseArg(c.Args().First())
+	if err != nil {
+		return err
+	}
+	self, err := a.self()
+	if err != nil {
+		return err
+	}
+	until := c.String("wait")
+	if until != "" && until != "delivered" && until != "answered" {
+		return usagef("channel send: --wait %q: wants delivered or answered", until)
+	}
+	if _, err := a.madeHome(); err != nil {
+		return err
+	}
+	b, err := a.bus()
+	if err != nil {
+		return err
+	}
+	e := bus.Envelope{
+		ID: c.String("id"), From: self, To: to, Kind: bus.Kind(c.String("kind")), Text: text, Via: "cli", Time: time.Now(),
+		InReplyTo: c.String("in-reply-to"), Thread: c.String("thread"), RequiresAck: c.Bool("requires-ack"),
+	}
+	if d := c.Duration("expires"); d > 0 {
+		e.Expires = e.Time.Add(d)
+	}
+	if e.Kind.Control() && self != agent.Owner {
+		return usagef("channel send: kind %q is for receivers, not for agents", e.Kind)
+	}
+	if e.InReplyTo != "" {
+		if q, err := a.received(c.Context, b, self, e.InReplyTo); err == nil {
+			e.InReplyTo, e.Hops = q.ID, q.Hops+1
+			if e.Thread == "" {
+				e.Thread = q.Thread
+			}
+		}
+	}
+	ctx := c.Context
+	r, err := b.Send(ctx, e)
+	if err != nil {
+		return fmt.Errorf("not sent: %w", err)
+	}
+	if c.Bool("json") {
+		err = a.writeJSON(map[string]any{"id": r.ID, "to": to, "file": r.File})
+	} else {
+		a.print("%s", r.ID)
+	}
+	if err != nil || until == "" {
+		return err
+	}
+	return a.waitFor(ctx, b, self, to, r.ID, until, e.Time, c.Duration("timeout"))
+}
+
+// waitFor waits until the message is delivered, or answered.
+func (a *app) waitFor(ctx context.Context, b *bus.Bus, self, to agent.ID, id, until string, sent time.Time, limit time.Duration) error {
+	ctx, cancel := context.WithTimeout(ctx, limit)
+	defer cancel()
+	w, err := b.Watch(ctx, append(mailSpots(to), mailSpots(self)...)...)
+	if err != nil {
+		return err
+	}
+	defer w.Close()
+	for {
+		done, err := a.arrived(ctx, b, self, id, until, sent)
+		if done || err != nil {
+			return err
+		}
+		select {
+		case <-ctx.Done():
+			return exitError{exitPartly, fmt.Errorf("%s: not %s within %v; it stays sent", id, until, limit)}
+		case <-w.C:
+		}
+	}
+}
+
+func (a *app) arrived(ctx context.Context, b *bus.Bus, self agent.ID, id, until string, sent time.Time) (bool, error) {
+	if until == "answered" {
+		e, ok, err := b.FindAnswer(ctx, self, id, sent.Add(-time.Second))
+		if ok {
+			a.print("answered by %s: %s", e.Envelope.From, e.Envelope.ID)
+		}
+		return ok, err
+	}
+	list, err := b.Locate(ctx, id)
+	if err != nil {
+		return false, err
+	}
+	for _, e := range list {
+		switch e.Place {
+		case bus.Poison:
+			return true, fmt.Errorf("%s: poisoned: %s", id, e.Why)
+		case bus.Delivered:
+			if e.Why != "" {
+				return true, fmt.Errorf("%s: filed unread: %s", id, e.Why)
+			}
+			a.print("delivered")
+			return true, nil
+		}
+	}
+	return false, nil
+}
+
+func (a *app) drainCommand() *cli.Command {
+	return &cli.Command{
+		Name:      "drain",
+		Usage:     "take the waiting mail out of a mailbox and print it",
+		ArgsUsage: "[AGENT]",
+		Description: "Prints each message as a model gets it and files it as delivered. Without AGENT it is the mailbox of the agent\n" +
+			"in whose pane this runs. A mailbox whose agent is running is that agent's to read: it is refused.",
+		Flags:  []cli.Flag{&cli.IntFlag{Name: "max", Value: 100, Usage: "take at most this many"}},
+		Action: a.drain,
+	}
+}
+
+var errOwnMail = errors.New("is running, and takes its mail itself")
+
+func (a *app) drain(c *cli.Context) error {
+	id, err := a.mailboxArg(c)
+	if err != nil {
+		return err
+	}
+	self, err := a.self()
+	if err != nil {
+		return err
+	}
+	if self.IsClone() && id != self {
+		return usagef("channel drain: %s may take its own mail only", self)
+	}
+	b, err := a.bus()
+	if err != nil {
+		return err
+	}
+	n, err := b.Drain(c.Context, id, c.Int("max"), func(e bus.Envelope) error {
+		_, err := fmt.Fprintln(a.out, bus.Render(e, time.Now()))
+		return err
+	})
+	if errors.Is(err, agent.ErrLocked) {
+		return fmt.Errorf("%s: %w (%w)", id, errOwnMail, err)
+	}
+	if err != nil {
+		return err
+	}
+	if n == 0 {
+		a.warn("no mail for %s", id)
+	}
+	return nil
+}
+
+// mailboxArg is the address named, else one's own.
+func (a *app) mailboxArg(c *cli.Context) (agent.ID, error) {
+	if c.NArg() == 0 {
+		return a.self()
+	}
+	arg, err := one(c, "at most one address")
+	if err != nil {
+		return "", err
+	}
+	return agent.ParseArg(arg)
+}
+
+func (a *app) route(c *cli.Context) error {
+	if c.NArg() > 0 {
+		return usagef("channel route: takes no arguments")
+	}
+	b, err := a.bus()
+	if err != nil {
+		return err
+	}
+	err = b.Route(c.Context)
+	if errors.Is(err, agent.ErrLocked) {
+		return fmt.Errorf("the daemon routes already: %w", err)
+	}
+	return err
+}

@@ -1,0 +1,265 @@
+// Package cli holds the verbs, netsky.toml, and every word that is printed. It
+// makes the runtimes and hands them to the launcher and the daemon; the packages
+// below it state facts, and it adds what to do next.
+//
+// Results go to stdout, one fact a line; words for people go to stderr as
+// "netsky: …". The exit status is 0 for done, 1 for failed, 2 for wrong usage,
+// bad input or not allowed, 3 for partly done or not yet.
+package cli
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync"
+
+	"github.com/urfave/cli/v2"
+	"golang.org/x/term"
+
+	"netsky/agent"
+	"netsky/bus"
+	"netsky/spawn"
+	"netsky/store"
+	"netsky/tmux"
+)
+
+// Version is set when the binary is built: -ldflags "-X netsky/cli.Version=…".
+var Version = "0.1.0-dev"
+
+// Exit statuses.
+const (
+	exitFailed = 1
+	exitUsage  = 2
+	exitPartly = 3
+)
+
+// Main runs one command line and returns the exit status.
+func Main(ctx context.Context, args []string, in io.Reader, out, errs io.Writer) int {
+	a := &app{in: in, out: out, err: errs, getenv: os.Getenv, environ: os.Environ()}
+	table := a.cli()
+	err := table.RunContext(ctx, flagsFirst(table, args))
+	if err == nil {
+		return 0
+	}
+	a.complain(err)
+	return status(err)
+}
+
+// app is what the verbs share: the streams, the environment, and what is found
+// from them on demand.
+type app struct {
+	in      io.Reader
+	out     io.Writer
+	err     io.Writer
+	getenv  func(string) string
+	environ []string
+
+	broken error // of a write to out: whoever read it has gone
+
+	once   sync.Once
+	config config
+	cfgErr error
+}
+
+// exitError carries the exit status that a verb wants.
+type exitError struct {
+	code int
+	err  error
+}
+
+func (e exitError) Error() string { return e.err.Error() }
+func (e exitError) Unwrap() error { return e.err }
+
+func usagef(format string, args ...any) error {
+	return exitError{exitUsage, fmt.Errorf(format, args...)}
+}
+
+// silent is an error whose story has been told already.
+var errTold = errors.New("told")
+
+func status(err error) int {
+	var e exitError
+	switch {
+	case errors.As(err, &e):
+		return e.code
+	case errors.Is(err, agent.ErrName), errors.Is(err, bus.ErrInvalid), errors.Is(err, bus.ErrNotAllowed):
+		return exitUsage
+	}
+	return exitFailed
+}
+
+// complain tells what went wrong and what to do next.
+func (a *app) complain(err error) {
+	if errors.Is(err, errTold) {
+		return
+	}
+	for line := range strings.SplitSeq(bus.Plain(err.Error()), "\n") {
+		if line != "" {
+			fmt.Fprintln(a.err, "netsky:", line)
+		}
+	}
+	for _, h := range a.hints(err) {
+		fmt.Fprintln(a.err, h)
+	}
+}
+
+// warn tells of something that stopped nothing.
+func (a *app) warn(format string, args ...any) {
+	fmt.Fprintln(a.err, "netsky:", bus.Plain(fmt.Sprintf(format, args...)))
+}
+
+// print writes one fact to stdout, safe for a terminal.
+func (a *app) print(format string, args ...any) {
+	if _, err := fmt.Fprintln(a.out, bus.Plain(fmt.Sprintf(format, args...))); err != nil {
+		a.broken = err
+	}
+}
+
+// terminal reports whether the stream is one, and its width.
+func terminal(stream any) (width int, ok bool) {
+	f, isFile := stream.(*os.File)
+	if !isFile || !term.IsTerminal(int(f.Fd())) {
+		return 0, false
+	}
+	w, _, err := term.GetSize(int(f.Fd()))
+	if err != nil || w <= 0 {
+		w = 80
+	}
+	return w, true
+}
+
+func (a *app) home() (agent.Home, error) {
+	h, err := agent.FindHome(a.getenv)
+	if err != nil {
+		return h, exitError{exitUsage, err}
+	}
+	return h, nil
+}
+
+// madeHome is the home with its directories made and its mode in order. The
+// owner's mailbox comes with it: an agent may write to the owner at any time.
+func (a *app) madeHome() (agent.Home, error) {
+	h, err := a.home()
+	if err != nil {
+		return h, err
+	}
+	repaired, err := h.Make()
+	for _, r := range repaired {
+		a.warn("%s", r)
+	}
+	if err != nil {
+		return h, err
+	}
+	b, err := a.bus()
+	if err != nil {
+		return h, err
+	}
+	return h, b.Make(agent.Owner)
+}
+
+// self is who runs this netsky: the agent that AGENT_N names, else the owner.
+func (a *app) self() (agent.ID, error) {
+	n := a.getenv("AGENT_N")
+	if n == "" {
+		return agent.Owner, nil
+	}
+	id, err := agent.Parse("agent" + n)
+	if err != nil {
+		return "", usagef("AGENT_N: %q names no agent: 0, 1 to %d, infinity", n, agent.MaxClones)
+	}
+	return id, nil
+}
+
+// notForClones refuses verbs that change the constellation when a clone runs
+// them.
+func (a *app) notForClones(verb string) error {
+	id, err := a.self()
+	if err != nil {
+		return err
+	}
+	if id.IsClone() {
+		return usagef("%s: not for clones: this is %s; ask agent0 to do it", verb, id)
+	}
+	return nil
+}
+
+func (a *app) bus() (*bus.Bus, error) {
+	h, err := a.home()
+	if err != nil {
+		return nil, err
+	}
+	c, err := a.cfg()
+	if err != nil {
+		return nil, err
+	}
+	return bus.New(h, bus.Options{MaxBytes: c.Bus.MaxBytes, Keep: c.Bus.Keep.Duration}), nil
+}
+
+func (a *app) serverFor(h agent.Home, c config) *tmux.Server {
+	s := &tmux.Server{Socket: h.TmuxSocket(), Conf: h.Path(agent.TmuxConfFile), Tags: []string{spawn.TagHome, spawn.TagStart}}
+	s.Env = spawn.Inherited(a.environ)
+	if c.Tmux.Socket != "" && c.Tmux.Socket != "netsky" {
+		s.Socket = c.Tmux.Socket
+	}
+	if v := a.getenv("NETSKY_TMUX_SOCKET"); v != "" {
+		s.Socket = v
+	}
+	return s
+}
+
+// launcher is all that brings agents up and down.
+func (a *app) launcher() (*spawn.Launcher, error) {
+	h, err := a.home()
+	if err != nil {
+		return nil, err
+	}
+	c, err := a.cfg()
+	if err != nil {
+		return nil, err
+	}
+	return a.launcherFor(h, c)
+}
+
+func (a *app) launcherFor(h agent.Home, c config) (*spawn.Launcher, error) {
+	bin, err := binary()
+	if err != nil {
+		return nil, err
+	}
+	return &spawn.Launcher{
+		Home: h, Tmux: a.serverFor(h, c), Shared: a.getenv("NETSKY_TMUX_SOCKET") == "" && c.Tmux.Socket == "default", Binary: bin, Environ: a.environ, Journal: store.NewJournal(h),
+		Bus: bus.New(h, bus.Options{MaxBytes: c.Bus.MaxBytes, Keep: c.Bus.Keep.Duration}),
+	}, nil
+}
+
+// binary is this program's own absolute path. The link that a person calls it
+// by is kept where there is one, as it outlives the version that it points to.
+func binary() (string, error) {
+	if p := os.Args[0]; filepath.IsAbs(p) {
+		return p, nil
+	}
+	p, err := os.Executable()
+	if err != nil {
+		return "", fmt.Errorf("netsky's own path: %w", err)
+	}
+	return p, nil
+}
+
+func one(c *cli.Context, what string) (string, error) {
+	if c.NArg() != 1 {
+		return "", usagef("%s: wants %s", c.Command.Name, what)
+	}
+	return c.Args().First(), nil
+}
+
+// oneAgent is the verb's only argument, an agent.
+func oneAgent(c *cli.Context, what string) (agent.ID, error) {
+	arg, err := one(c, what)
+	if err != nil {
+		return "", err
+	}
+	return agent.ParseAgent(arg)
+}

@@ -1,0 +1,118 @@
+package cli
+
+import (
+	"errors"
+
+	"github.com/urfave/cli/v2"
+
+	"netsky/agent"
+	"netsky/codex"
+	"netsky/prompts"
+	"netsky/spawn"
+)
+
+func (a *app) codexCommand() *cli.Command {
+	return &cli.Command{
+		Name:      "codex",
+		Usage:     "bring one message through a clone's Codex thread",
+		ArgsUsage: "N",
+		Description: "Hands the clone's next message (--drain), or a text of yours (--prompt, which counts as from agent0), to its\n" +
+			"Codex thread, sends the answer to whoever wrote the message, and only then files it. The thread is gone on\n" +
+			"with at the next call. The model is that of --model, else AGENT_CODEX_MODEL, else `model` under [codex] in\n" +
+			"netsky.toml, else Codex's own; sandbox and approval are those of [codex], else Codex's own, and what Codex asks\n" +
+			"is declined, as nobody is there to say yes.",
+		Flags: []cli.Flag{
+			&cli.StringFlag{Name: "prompt", Usage: "hand over `TEXT`"},
+			&cli.BoolFlag{Name: "drain", Usage: "hand over the next message of the clone's inbox"},
+			&cli.BoolFlag{Name: "serve", Usage: "be the agent: take its mail as it comes, and show Codex's own screen"},
+			&cli.BoolFlag{Name: "headless", Usage: "with --serve: print a transcript instead of Codex's screen"},
+			&cli.StringFlag{Name: "model", Usage: "run on this `MODEL`"},
+			&cli.BoolFlag{Name: "fresh", Usage: "forget the thread and begin another"},
+			&cli.DurationFlag{Name: "limit", Usage: "interrupt a turn that runs longer than this"},
+		},
+		Action: a.codexOnce,
+	}
+}
+
+func (a *app) codexOnce(c *cli.Context) error {
+	self, err := a.self()
+	if err != nil {
+		return err
+	}
+	id, err := oneAgent(c, "a clone's number")
+	if err != nil {
+		return err
+	}
+	if self.IsClone() && (self != id || !c.Bool("serve")) {
+		return a.notForClones("codex")
+	}
+	h, err := a.madeHome()
+	if err != nil {
+		return err
+	}
+	l, err := a.launcher()
+	if err != nil {
+		return err
+	}
+	cfg, err := a.cfg()
+	if err != nil {
+		return err
+	}
+	if c.Bool("serve") {
+		return a.codexServe(c, l, cfg, id)
+	}
+	o := codex.OnceOptions{
+		Agent: id, Drain: c.Bool("drain"), Fresh: c.Bool("fresh"), Limit: c.Duration("limit"),
+		Model: c.String("model"), ConfigModel: cfg.Codex.Model, Sandbox: cfg.Codex.Sandbox, Approval: cfg.Codex.Approval,
+		Home: h, Bus: l.Bus, Records: l.Journal, Env: spawn.Inherited(a.environ), Out: a.out, Err: a.err,
+	}
+	if c.IsSet("prompt") {
+		text := c.String("prompt")
+		o.Prompt = &text
+	}
+	_, o.Terminal = terminal(a.out)
+	if o.Dir, o.Instructions, o.Startup, err = a.codexTexts(l, cfg, id); err != nil {
+		return err
+	}
+	err = codex.Once(c.Context, o)
+	if errors.Is(err, codex.ErrUsage) {
+		return exitError{exitUsage, err}
+	}
+	return err
+}
+
+// codexServe is the program in a resident Codex agent's pane.
+func (a *app) codexServe(c *cli.Context, l *spawn.Launcher, cfg config, id agent.ID) error {
+	o := codex.ServeOptions{
+		Agent: id, Start: a.getenv("NETSKY_START"), Fresh: c.Bool("fresh"), Headless: c.Bool("headless"), Limit: c.Duration("limit"),
+		Model: c.String("model"), ConfigModel: cfg.Codex.Model, Sandbox: cfg.Codex.Sandbox, Approval: cfg.Codex.Approval,
+		Home: l.Home, Bus: l.Bus, Records: l.Journal, Env: a.environ, Out: a.out,
+		Approve: a.approver(l, id, a.getenv("NETSKY_START")),
+	}
+	if own := cfg.Agent[id].Model; own != "" && o.Model == "" {
+		o.Model = own
+	}
+	var err error
+	if o.Dir, o.Instructions, o.Startup, err = a.codexTexts(l, cfg, id); err != nil {
+		return err
+	}
+	return codex.Serve(c.Context, o)
+}
+
+// codexTexts are where the agent works and what it is told.
+func (a *app) codexTexts(l *spawn.Launcher, cfg config, id agent.ID) (dir, instructions, startup string, err error) {
+	before, _ := l.Home.LoadLaunch(id) // none is fine: it was never up
+	if dir, err = a.agentDir(l, cfg, id, "", before.Dir); err != nil {
+		return "", "", "", err
+	}
+	extra, err := a.addenda(cfg, id)
+	if err != nil {
+		return "", "", "", err
+	}
+	in := prompts.Input{Agent: id, Dir: dir, Owner: cfg.Owner.Name, Machine: machine(), Home: l.Home, Runtime: "codex", Addenda: extra}
+	if instructions, err = prompts.Render(in); err != nil {
+		return "", "", "", err
+	}
+	startup, err = prompts.Startup(in)
+	return dir, instructions, startup, err
+}

@@ -1,0 +1,124 @@
+package cli
+
+import (
+	"errors"
+	"flag"
+	"slices"
+	"strings"
+
+	"github.com/urfave/cli/v2"
+)
+
+// cli is the command table. docs/cli.md is generated from it.
+func (a *app) cli() *cli.App {
+	table := &cli.App{
+		Name:                 "netsky",
+		Usage:                "start AI coding agents in tmux and carry messages between them",
+		HideVersion:          true,
+		HideHelpCommand:      true,
+		Reader:               a.in,
+		Writer:               a.out,
+		ErrWriter:            a.err,
+		ExitErrHandler:       func(*cli.Context, error) {}, // Main tells errors, once
+		Action:               a.summary,
+		EnableBashCompletion: true,
+		Flags:                []cli.Flag{&cli.BoolFlag{Name: "version", Aliases: []string{"v"}, Usage: "say which netsky this is"}},
+		Commands: []*cli.Command{
+			a.upCommand(), a.downCommand(), a.agentCommand(), a.attachCommand(),
+			a.statusCommand(), a.peekCommand(), a.showCommand(),
+			a.askCommand(), a.inboxCommand(), a.replyCommand(),
+			a.interruptCommand(), a.approvalsCommand(), a.approveCommand(),
+			a.channelCommand(), a.codexCommand(), a.promptCommand(), a.logCommand(),
+			a.daemonCommand(), a.demoCommand(), a.initCommand(), a.uninstallCommand(),
+			a.versionCommand(), a.completionCommand(), a.helpCommand(),
+			a.runCommand(), a.watchdogCommand(),
+		},
+	}
+	table.OnUsageError = usageError("netsky")
+	table.CustomAppHelpTemplate = helpTemplate
+	settle("netsky", table.Commands)
+	return table
+}
+
+// settle gives every command what the library gives to none by itself: an error
+// instead of a page of help for a wrong option, and no verb "help" below it.
+func settle(path string, list []*cli.Command) {
+	for _, c := range list {
+		full := path + " " + c.Name
+		c.HideHelpCommand = true
+		c.OnUsageError = usageError(full)
+		for _, f := range c.Flags {
+			if b, ok := f.(*cli.BoolFlag); ok {
+				b.DisableDefaultText = true
+			}
+		}
+		settle(full, c.Subcommands)
+	}
+}
+
+func usageError(verb string) cli.OnUsageErrorFunc {
+	return func(c *cli.Context, err error, _ bool) error {
+		if errors.Is(err, flag.ErrHelp) { // asked of a verb two levels down
+			return cli.ShowSubcommandHelp(c)
+		}
+		text := err.Error()
+		if name, ok := strings.CutPrefix(text, "flag provided but not defined: -"); ok {
+			text = "no option " + dashes(name)
+		} else if value, name, ok := badValue(text); ok {
+			text = dashes(name) + " " + value + ": no such value"
+		} else if name, ok := strings.CutPrefix(text, "flag needs an argument: -"); ok {
+			text = dashes(name) + ": wants a value"
+		}
+		of := strings.TrimPrefix(strings.TrimPrefix(verb, "netsky"), " ")
+		if of != "" {
+			of += ": "
+		}
+		return usagef("%s%s; `%s --help` lists the options", of, text, verb)
+	}
+}
+
+// badValue takes the library's words about an option's value apart.
+func badValue(text string) (value, name string, ok bool) {
+	rest, ok := strings.CutPrefix(text, "invalid value ")
+	if !ok {
+		return "", "", false
+	}
+	if value, rest, ok = strings.Cut(rest, " for flag -"); !ok {
+		return "", "", false
+	}
+	name, _, ok = strings.Cut(rest, ": ")
+	return value, name, ok
+}
+
+// dashes writes an option as people do.
+func dashes(name string) string {
+	if len(name) == 1 {
+		return "-" + name
+	}
+	return "--" + name
+}
+
+const helpTemplate = `netsky: {{.Usage}}
+
+{{range .VisibleCommands}}  {{printf "%-12s" .Name}}{{.Usage}}
+{{end}}
+` + "`netsky VERB --help` tells more; `netsky` alone says how things are.\n"
+
+func (a *app) helpCommand() *cli.Command {
+	return &cli.Command{
+		Name: "help", Usage: "list the verbs, or tell about one", ArgsUsage: "[VERB…]",
+		Action: func(c *cli.Context) error {
+			table, line := a.cli(), []string{"netsky"}
+			list := table.Commands
+			for _, word := range c.Args().Slice() {
+				at := slices.IndexFunc(list, func(x *cli.Command) bool { return x.HasName(word) && !x.Hidden })
+				line = append(line, word)
+				if at < 0 {
+					return usagef("help: no verb %q; `netsky help` lists them", strings.Join(line[1:], " "))
+				}
+				list = list[at].Subcommands
+			}
+			return table.RunContext(c.Context, append(line, "--help"))
+		},
+	}
+}

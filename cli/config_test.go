@@ -1,0 +1,161 @@
+package cli
+
+import (
+	"reflect"
+	"strings"
+	"testing"
+	"time"
+
+	"netsky/agent"
+)
+
+func TestParseConfig(t *testing.T) {
+	for _, tt := range []struct {
+		name string
+		text string
+		edit func(*config) // what is otherwise than by default
+	}{
+		{"nothing", "", func(*config) {}},
+		{"what init writes", string(sampleConfig), func(*config) {}},
+		{"a key", "[agents]\nclones = 5\n", func(c *config) { c.Agents.Clones = 5 }},
+		{"zero is a value", "[agents]\nclones = 0\nturns_per_hour = 0\n", func(c *config) { c.Agents.Clones, c.Agents.TurnsPerHour = 0, 0 }},
+		{"durations", "[bus]\nkeep = \"24h\"\n[watchdog]\ntick = \"90s\"\n", func(c *config) {
+			c.Bus.Keep, c.Watchdog.Tick = duration{24 * time.Hour}, duration{90 * time.Second}
+		}},
+		{"agents by all their names", "[agents.1]\nruntime = \"demo\"\n[agents.agent2]\ndir = \"/x\"\n[agents.infinity]\nmodel = \"m\"\n[agents.0]\naddendum = [\"a\"]\n", func(c *config) {
+			c.Agent[agent.Clone(1)] = agentConfig{Runtime: "demo"}
+			c.Agent[agent.Clone(2)] = agentConfig{Dir: "/x"}
+			c.Agent[agent.Infinity] = agentConfig{Model: "m"}
+			c.Agent[agent.Root] = agentConfig{Addendum: []string{"a"}}
+		}},
+		{"an agent beside the others", "[agents]\nclones = 1\n[agents.1]\ndir = \"/y\"\n", func(c *config) {
+			c.Agents.Clones = 1
+			c.Agent[agent.Clone(1)] = agentConfig{Dir: "/y"}
+		}},
+		{"a program of one's own", "[runtime.gemini]\ncommand = [\"gemini\", \"--yolo\"]\n", func(c *config) {
+			c.Runtime = map[string]runtimeConfig{"gemini": {Command: []string{"gemini", "--yolo"}}}
+		}},
+		{"tables of features that are not there yet", "[imessage]\nenabled = true\n[owner]\nimessage = [\"+1\"]\n[dashboard]\nlisten = \"127.0.0.1:1\"\n", func(c *config) {
+			c.IMessage.Enabled, c.Owner.IMessage, c.Dashboard.Listen = true, []string{"+1"}, "127.0.0.1:1"
+		}},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			want := defaults()
+			want.Agent = map[agent.ID]agentConfig{}
+			tt.edit(&want)
+			got, err := parseConfig([]byte(tt.text))
+			if err != nil {
+				t.Fatal(err)
+			}
+			if !reflect.DeepEqual(got, want) {
+				t.Errorf("parseConfig(%q) =\n%+v, want\n%+v", tt.text, got, want)
+			}
+		})
+	}
+}
+
+func TestParseConfigRefuses(t *testing.T) {
+	for _, tt := range []struct{ name, text, want string }{
+		{"unknown key", "[agents]\n\nclonse = 3\n", `line 3: unknown key "agents.clonse"`},
+		{"unknown table", "[bus]\nkeep = \"1h\"\n[dashbored]\nlisten = \"x\"\n", `line 3: unknown key "dashbored`},
+		{"unknown key of an agent", "[agents]\nclones = 1\n[agents.1]\nmodel = \"m\"\nclones = 2\n", `line 5: unknown key "agents.1.clones"`},
+		{"an agent that is none", "[agents.bob]\ndir = \"/x\"\n", `line 1: unknown key "agents.bob`},
+		{"an agent with a leading zero", "[agents.01]\ndir = \"/x\"\n", `line 1: unknown key "agents.01`},
+		{"the owner is no agent", "[agents.owner]\ndir = \"/x\"\n", `line 1: unknown key "agents.owner`},
+		{"one agent twice", "[agents.1]\ndir = \"/x\"\n[agents.agent1]\ndir = \"/y\"\n", `agents: agent1 stands there twice, as "1" and as "agent1"`},
+		{"malformed", "[agents]\nclones = \n", "line 2: "},
+		{"not closed", "[agents\n", "line 1: "},
+		{"a key twice", "[agents]\nclones = 1\nclones = 2\n", "line 3: key clones is already defined"},
+		{"wrong type", "[agents]\nclones = \"two\"\n", "line 2: "},
+		{"wrong type of an agent", "[agents.1]\ndir = 3\n", "line 2: "},
+		{"no time span", "[bus]\nkeep = \"soon\"\n", "line 2: "},
+		{"a number for a time span", "[bus]\nkeep = 3\n", `line 2: "3" is no time span above 0`},
+		{"a time span of nothing", "[watchdog]\ntick = \"0s\"\n", "line 2: "},
+		{"a time span below nothing", "[watchdog]\n\ntick = \"-1m\"\n", "line 3: "},
+		{"too many clones", "[agents]\nclones = 10000\n", "agents.clones: 10000 is not 0 to 9999"},
+		{"fewer than none", "[agents]\nclones = -1\n", "agents.clones: -1 is not 0 to 9999"},
+		{"turns below none", "[agents]\nturns_per_hour = -1\n", "agents.turns_per_hour: -1 is below 0"},
+		{"tiny envelopes", "[bus]\nmax_bytes = 10\n", "bus.max_bytes: 10 is not 1024 to "},
+		{"huge envelopes", "[bus]\nmax_bytes = 1000000000\n", "bus.max_bytes: "},
+		{"a way of delivery that is none", "[claude]\ndelivery = \"pigeon\"\n", `claude.delivery: "pigeon" is neither auto nor channel`},
+		{"a runtime without a command", "[runtime.mine]\ncommand = []\n", "runtime.mine: no command"},
+		{"bytes that are no text", "[owner]\nname = \"\xff\"\n", "line 2: "},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			_, err := parseConfig([]byte(tt.text))
+			if err == nil || !strings.HasPrefix(err.Error(), tt.want) {
+				t.Errorf("parseConfig(%q) = %v, want %q", tt.text, err, tt.want)
+			}
+		})
+	}
+}
+
+// FuzzParseConfig: whatever stands in the file, it is read or refused.
+func FuzzParseConfig(f *testing.F) {
+	f.Add(sampleConfig)
+	f.Add([]byte("[agents]\nclones = 2\n[agents.1]\nruntime = \"demo\"\n"))
+	f.Add([]byte("[agents.1]\n[agents.agent1]\n"))
+	f.Add([]byte("agents = 3\n"))
+	f.Add([]byte("[runtime.x]\ncommand = [\"a\"]\n[bus]\nkeep = \"1h\"\n"))
+	f.Fuzz(func(t *testing.T, data []byte) {
+		c, err := parseConfig(data)
+		if err == nil && (c.Agents.Clones < 0 || c.Bus.MaxBytes <= 0 || c.Bus.Keep.Duration <= 0 || c.Watchdog.Tick.Duration <= 0) {
+			t.Errorf("parseConfig(%q) = %+v", data, c)
+		}
+	})
+}
+
+func TestDistance(t *testing.T) {
+	for _, tt := range []struct {
+		a, b string
+		want int
+	}{
+		{"", "", 0}, {"up", "up", 0}, {"", "up", 2}, {"dwon", "down", 1}, {"statsu", "status", 1}, {"stats", "status", 1}, {"peel", "peek", 1}, {"abc", "xyz", 3},
+	} {
+		if got := distance(tt.a, tt.b); got != tt.want {
+			t.Errorf("distance(%q, %q) = %d, want %d", tt.a, tt.b, got, tt.want)
+		}
+		if got := distance(tt.b, tt.a); got != tt.want {
+			t.Errorf("distance(%q, %q) = %d, want %d", tt.b, tt.a, got, tt.want)
+		}
+	}
+}
+
+// TestSampleConfigHasEveryKey takes the comment signs off what init writes: it
+// must still be read, and name each key that there is.
+func TestSampleConfigHasEveryKey(t *testing.T) {
+	var lines []string
+	for line := range strings.Lines(string(sampleConfig)) {
+		bare, commented := strings.CutPrefix(line, "# ")
+		if commented && (strings.HasPrefix(bare, "[") || strings.Contains(bare, " = ")) {
+			line = bare
+		}
+		lines = append(lines, line)
+	}
+	got, err := parseConfig([]byte(strings.Join(lines, "")))
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := defaults()
+	got.Agent, got.Runtime = nil, nil
+	// Written out, an empty list is a list.
+	for _, list := range []*[]string{&got.Agents.Addendum, &got.Owner.IMessage, &got.Claude.MCP} {
+		if len(*list) == 0 {
+			*list = nil
+		}
+	}
+	if !reflect.DeepEqual(got, want) {
+		t.Errorf("the values that init writes are\n%+v, the defaults\n%+v", got, want)
+	}
+	text := string(sampleConfig)
+	for _, f := range reflect.VisibleFields(reflect.TypeFor[config]()) {
+		if f.Type.Kind() != reflect.Struct {
+			continue
+		}
+		for _, key := range reflect.VisibleFields(f.Type) {
+			if name := key.Tag.Get("toml"); !strings.Contains(text, "# "+name+" = ") {
+				t.Errorf("%s.%s is not in what init writes", f.Name, name)
+			}
+		}
+	}
+}

@@ -1,0 +1,226 @@
+package cli
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"os"
+	"os/exec"
+	"strings"
+	"time"
+
+	"github.com/urfave/cli/v2"
+	"gopkg.in/natefinch/lumberjack.v2"
+
+	"netsky/agent"
+	"netsky/daemon"
+	"netsky/spawn"
+	"netsky/spawn/keeper"
+)
+
+func (a *app) daemonCommand() *cli.Command {
+	return &cli.Command{
+		Name:  "daemon",
+		Usage: "the process that routes, records and watches",
+		Description: "Agents and their mail do not need it: without it the history, the outboxes of agents that only write files,\n" +
+			"and the filing of your mail wait.",
+		Subcommands: []*cli.Command{
+			{Name: "run", Usage: "be the daemon, in the foreground", Action: a.daemonRun},
+			{
+				Name: "status", Usage: "whether it runs and answers",
+				Flags:  []cli.Flag{&cli.BoolFlag{Name: "json", Usage: "print one JSON object"}},
+				Action: a.daemonStatus,
+			},
+			{Name: "stop", Usage: "end it, and keep it ended until the next up", Action: a.daemonStop},
+		},
+		Action: a.needsSub,
+	}
+}
+
+func (a *app) needsSub(c *cli.Context) error {
+	names := ""
+	for _, s := range c.Command.Subcommands {
+		if !s.Hidden {
+			names += " " + s.Name
+		}
+	}
+	verb := strings.TrimPrefix(c.Command.HelpName, "netsky ")
+	if c.NArg() > 0 {
+		return usagef("%s: no such verb %q; there are:%s", verb, c.Args().First(), names)
+	}
+	return usagef("%s: wants one of:%s", verb, names)
+}
+
+var errDaemonRuns = errors.New("a daemon of this home runs already")
+
+func (a *app) daemonRun(c *cli.Context) error {
+	if err := a.notForClones("daemon run"); err != nil {
+		return err
+	}
+	h, err := a.madeHome()
+	if err != nil {
+		return err
+	}
+	l, err := a.launcher()
+	if err != nil {
+		return err
+	}
+	file := &lumberjack.Logger{Filename: h.Path(agent.LogDir, "netsky.jsonl"), MaxSize: 10, MaxBackups: 5}
+	defer file.Close()
+	log := slog.New(slog.NewJSONHandler(io.Writer(file), nil))
+	err = daemon.Run(c.Context, daemon.Options{Home: h, Bus: l.Bus, Launcher: l, Version: Version, Log: log})
+	if errors.Is(err, agent.ErrLocked) {
+		return fmt.Errorf("%w: %w", errDaemonRuns, err)
+	}
+	return err
+}
+
+func (a *app) daemonStatus(c *cli.Context) error {
+	h, err := a.home()
+	if err != nil {
+		return err
+	}
+	v := a.daemonView(c.Context, h)
+	if c.Bool("json") {
+		return a.writeJSON(v)
+	}
+	switch v.State {
+	case "running":
+		a.print("running, pid %d, version %s, for %s", v.PID, v.Version, ago(time.Since(v.Since.Time())))
+		return nil
+	case "hung":
+		return fmt.Errorf("daemon: %w", daemon.ErrHung)
+	}
+	a.print("stopped")
+	if v.Wanted {
+		return fmt.Errorf("daemon: wanted, and %w", daemon.ErrNotRunning)
+	}
+	return nil
+}
+
+func (a *app) daemonStop(c *cli.Context) error {
+	if err := a.notForClones("daemon stop"); err != nil {
+		return err
+	}
+	h, err := a.home()
+	if err != nil {
+		return err
+	}
+	self, err := a.self()
+	if err != nil {
+		return err
+	}
+	if err := h.SetDesired(agent.DaemonName, false, string(self)); err != nil {
+		a.warn("%v", err)
+	}
+	_, running := h.LockHolder(agent.DaemonName)
+	if err := daemon.Stop(c.Context, h); err != nil {
+		return err
+	}
+	if running {
+		a.print("daemon ended; `netsky up` starts it again")
+	} else {
+		a.print("daemon was not running")
+	}
+	return nil
+}
+
+// runCommand is the process in every agent's pane.
+func (a *app) runCommand() *cli.Command {
+	return &cli.Command{
+		Name: "run", Usage: "keep an agent's program in its pane", ArgsUsage: "AGENT", Hidden: true,
+		Action: func(c *cli.Context) error {
+			id, err := oneAgent(c, "one agent")
+			if err != nil {
+				return err
+			}
+			h, err := a.home()
+			if err != nil {
+				return err
+			}
+			if code := keeper.Run(h, id); code != 0 {
+				return exitError{code, errTold}
+			}
+			return nil
+		},
+	}
+}
+
+// watchdogCommand is what the ticker's session runs: it starts the daemon again,
+// and nothing else.
+func (a *app) watchdogCommand() *cli.Command {
+	return &cli.Command{
+		Name: "watchdog", Usage: "keep the daemon running", Hidden: true,
+		Subcommands: []*cli.Command{
+			{Name: "tick", Usage: "start the daemon if it is wanted and does not answer", Action: a.tick},
+			{Name: "ticker", Usage: "tick every minute", Action: a.ticker},
+		},
+		Action: a.needsSub,
+	}
+}
+
+func (a *app) tick(c *cli.Context) error {
+	h, err := a.home()
+	if err != nil {
+		return err
+	}
+	if d, err := h.LoadDesired(agent.DaemonName); err != nil || !d.Up {
+		a.print("the daemon is not wanted")
+		return nil
+	}
+	bin, err := binary()
+	if err != nil {
+		return err
+	}
+	p, started, err := daemon.Start(c.Context, h, []string{bin, "daemon", "run"}, a.daemonEnv(h))
+	switch {
+	case err != nil:
+		return err
+	case started:
+		a.print("the daemon did not answer: started it, pid %d", p.PID)
+	default:
+		a.print("the daemon answers, pid %d", p.PID)
+	}
+	return nil
+}
+
+// ticker runs a tick as a child each time, bounded in time: a tick that hangs
+// must not end the ticking.
+func (a *app) ticker(c *cli.Context) error {
+	bin, err := binary()
+	if err != nil {
+		return err
+	}
+	every := time.Minute
+	if cfg, err := a.cfg(); err == nil {
+		every = cfg.Watchdog.Tick.Duration
+	} else {
+		a.warn("%v; ticking every minute", err)
+	}
+	a.print("netsky's ticker: starts the daemon again when it is gone; every %v", every)
+	tick := time.NewTicker(every)
+	defer tick.Stop()
+	for {
+		a.oneTick(c.Context, bin)
+		select {
+		case <-c.Context.Done():
+			return nil
+		case <-tick.C:
+		}
+	}
+}
+
+func (a *app) oneTick(ctx context.Context, bin string) {
+	ctx, cancel := context.WithTimeout(ctx, 30*time.Second)
+	defer cancel()
+	cmd := exec.CommandContext(ctx, bin, "watchdog", "tick")
+	cmd.Env = spawn.Inherited(a.environ)
+	cmd.WaitDelay = time.Second // a daemon it started may hold its pipe
+	out, err := cmd.CombinedOutput()
+	fmt.Fprintf(a.out, "[watchdog-tick %s] %s", time.Now().UTC().Format(time.RFC3339), out)
+	if err != nil && ctx.Err() == nil && !errors.Is(err, os.ErrProcessDone) {
+		a.warn("tick: %v", err)
+	}
+}

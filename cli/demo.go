@@ -1,0 +1,58 @@
+package cli
+
+import (
+	"context"
+	"errors"
+	"strings"
+	"syscall"
+
+	"github.com/urfave/cli/v2"
+
+	"netsky/spawn/demo"
+)
+
+func (a *app) demoCommand() *cli.Command {
+	return &cli.Command{
+		Name:  "demo",
+		Usage: "a tour of a minute, in a home of its own that is removed again",
+		Description: "Starts three demo agents, hands out ten jobs over the bus, kills an agent and the daemon on the way, and counts\n" +
+			"what came of it. It costs nothing and leaves nothing behind.",
+		Flags:  []cli.Flag{&cli.BoolFlag{Name: "quick", Usage: "without the pauses for reading along"}},
+		Action: a.tour,
+		Subcommands: []*cli.Command{{
+			Name: "serve", Usage: "be a demo agent", ArgsUsage: "AGENT", Hidden: true, Action: a.demoServe,
+		}},
+	}
+}
+
+// endedBy is the signal that has ended the context: main names it as the cause.
+func endedBy(ctx context.Context) syscall.Signal {
+	if strings.HasPrefix(context.Cause(ctx).Error(), syscall.SIGTERM.String()) {
+		return syscall.SIGTERM
+	}
+	return syscall.SIGINT
+}
+
+func (a *app) demoServe(c *cli.Context) error {
+	id, err := oneAgent(c, "one agent")
+	if err != nil {
+		return err
+	}
+	h, err := a.home()
+	if err != nil {
+		return err
+	}
+	b, err := a.bus()
+	if err != nil {
+		return err
+	}
+	err = demo.Run(c.Context, demo.Options{Home: h, Agent: id, Start: a.getenv("NETSKY_START"), Bus: b, In: a.in, Out: a.out})
+	var crash demo.Crash
+	switch {
+	case errors.As(err, &crash):
+		return exitError{crash.Status, err}
+	case errors.Is(err, context.Canceled):
+		return exitError{128 + int(endedBy(c.Context)), errTold} // as a shell says it
+	}
+	return err
+}

@@ -1,0 +1,271 @@
+package cli
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"slices"
+	"strings"
+
+	"github.com/urfave/cli/v2"
+
+	"netsky/agent"
+	"netsky/daemon"
+	"netsky/spawn"
+)
+
+func (a *app) downCommand() *cli.Command {
+	return &cli.Command{
+		Name:      "down",
+		Usage:     "stop agent0 and the clones",
+		ArgsUsage: "[AGENT…]",
+		Description: "Asks each agent to finish its running turn, waits up to 60 s, and ends what is left with all its processes.\n" +
+			"agentinfinity, the ticker and the daemon stay up unless --all is given.",
+		Flags: []cli.Flag{
+			&cli.BoolFlag{Name: "force", Usage: "end them at once, without asking"},
+			&cli.BoolFlag{Name: "all", Usage: "agentinfinity, the ticker and the daemon too"},
+			&cli.BoolFlag{Name: "verify", Usage: "prove afterwards that nothing of them runs"},
+			&cli.BoolFlag{Name: "json", Usage: "print one JSON object"},
+		},
+		Action: a.down,
+	}
+}
+
+func (a *app) down(c *cli.Context) error {
+	if err := a.notForClones("down"); err != nil {
+		return err
+	}
+	ids, err := agentArgs(c)
+	if err != nil {
+		return err
+	}
+	self, err := a.self()
+	if err != nil {
+		return err
+	}
+	force, all := c.Bool("force"), c.Bool("all")
+	if h, err := a.home(); err == nil {
+		if _, err := os.Stat(h.Dir()); errors.Is(err, fs.ErrNotExist) {
+			a.print("nothing was running: there is no %s", tilde(a, h.Dir()))
+			return nil
+		}
+	}
+	if all && len(ids) > 0 {
+		return usagef("down: --all means every agent; leave the names out")
+	}
+	l, err := a.launcher()
+	if err != nil {
+		// A broken netsky.toml must not keep agents running: ended on the
+		// server that is ours without it.
+		if l, err = a.launcherWithout(err, force && all); err != nil {
+			return err
+		}
+	}
+	ctx := c.Context
+	if all {
+		if err := l.Home.SetDesired(agent.DaemonName, false, string(self)); err != nil {
+			a.warn("%v", err)
+		}
+	}
+	rep := &downReport{a: a, json: c.Bool("json")}
+	_, err = l.Down(ctx, spawn.DownOptions{
+		Agents: ids, Force: force, All: all, By: string(self), Keep: a.keepRunning(l.Home), Report: rep.progress,
+	})
+	if all {
+		err = errors.Join(err, a.endDaemon(ctx, l.Home, rep))
+	} else if werr := daemon.Wake(ctx, l.Home); werr != nil {
+		a.warn("%v", werr)
+	}
+	for _, id := range ids {
+		if !rep.tried(id) {
+			rep.say(string(id) + ": was not running")
+		}
+	}
+	if rep.ended == 0 && err == nil && len(ids) == 0 {
+		rep.say("nothing was running")
+	}
+	var left []spawn.Remnant
+	if c.Bool("verify") {
+		var verr error
+		if left, verr = l.Remnants(ctx, a.keepRunning(l.Home)...); verr != nil {
+			err = errors.Join(err, fmt.Errorf("verify: %w", verr))
+		}
+		left = remnantsOf(left, ids, all)
+		for _, r := range left {
+			rep.say("still there: " + r.What)
+		}
+		if len(left) == 0 && verr == nil {
+			rep.say("verified: nothing of them is left")
+		} else {
+			err = errors.Join(err, fmt.Errorf("verify: %d still there", len(left)))
+		}
+	}
+	if len(ids) == 0 && !all {
+		a.stillUp(ctx, l, rep)
+	}
+	if jerr := rep.finish(); jerr != nil {
+		return jerr
+	}
+	if err != nil && rep.ended > 0 {
+		return exitError{exitPartly, err}
+	}
+	return err
+}
+
+func agentArgs(c *cli.Context) ([]agent.ID, error) {
+	var ids []agent.ID
+	for _, arg := range c.Args().Slice() {
+		id, err := agent.ParseAgent(arg)
+		if err != nil {
+			return nil, err
+		}
+		ids = append(ids, id)
+	}
+	return ids, nil
+}
+
+// launcherWithout is the launcher of a home whose configuration can't be read.
+func (a *app) launcherWithout(why error, allowed bool) (*spawn.Launcher, error) {
+	h, herr := a.home()
+	if herr != nil || !allowed {
+		return nil, why
+	}
+	a.warn("%v; going on without it", why)
+	return a.launcherFor(h, defaults())
+}
+
+// keepRunning are processes that no ending of an agent may touch, even when an
+// agent started them: the daemon.
+func (a *app) keepRunning(h agent.Home) []int {
+	if who, ok := h.LockHolder(agent.DaemonName); ok {
+		return []int{who.PID}
+	}
+	return nil
+}
+
+func (a *app) endDaemon(ctx context.Context, h agent.Home, rep *downReport) error {
+	_, running := h.LockHolder(agent.DaemonName)
+	if err := daemon.Stop(ctx, h); err != nil {
+		return err
+	}
+	if running {
+		rep.say("daemon: ended")
+		rep.ended++
+	}
+	return nil
+}
+
+// remnantsOf leaves out what this down was not asked to end.
+func remnantsOf(list []spawn.Remnant, ids []agent.ID, all bool) (rest []spawn.Remnant) {
+	for _, r := range list {
+		keep := all
+		for _, id := range ids {
+			keep = keep || r.Agent == id
+		}
+		if len(ids) == 0 && !all {
+			keep = r.Agent != "" && r.Agent != agent.Infinity
+		}
+		if keep {
+			rest = append(rest, r)
+		}
+	}
+	return rest
+}
+
+// stillUp says what this down has left running, by design.
+func (a *app) stillUp(ctx context.Context, l *spawn.Launcher, rep *downReport) {
+	var up []string
+	list, err := l.Inspect(ctx)
+	if err == nil && list.Find(agent.Infinity).Alive() {
+		up = append(up, string(agent.Infinity))
+	}
+	if on, err := l.TickerUp(ctx); err == nil && on {
+		up = append(up, spawn.TickerSession)
+	}
+	if _, err := daemon.Ping(ctx, l.Home); err == nil {
+		up = append(up, "daemon")
+	}
+	if len(up) > 0 {
+		rep.say("still up: " + strings.Join(up, ", ") + " (`netsky down --all` ends them)")
+	}
+}
+
+// downReport tells how a down goes.
+type downReport struct {
+	a     *app
+	json  bool
+	ended int
+	rows  []downRow
+	notes []string
+}
+
+type downRow struct {
+	What  string         `json:"what"`
+	Step  spawn.DownStep `json:"step"`
+	Error string         `json:"error,omitempty"`
+}
+
+func (r *downReport) say(text string) {
+	if r.json {
+		r.notes = append(r.notes, text)
+		return
+	}
+	r.a.print("%s", text)
+}
+
+// tried reports whether anything was done about the agent.
+func (r *downReport) tried(id agent.ID) bool {
+	return slices.ContainsFunc(r.rows, func(row downRow) bool { return row.What == string(id) })
+}
+
+func (r *downReport) progress(p spawn.DownProgress) {
+	row := downRow{What: p.What, Step: p.Step}
+	if p.Err != nil {
+		row.Error = p.Err.Error()
+	}
+	r.rows = append(r.rows, row)
+	if p.Step == spawn.DownEnded {
+		r.ended++
+	}
+	if r.json {
+		return
+	}
+	switch p.Step {
+	case spawn.DownAsked:
+		r.a.print("%s: asked to finish", p.What)
+	case spawn.DownUnasked:
+		r.a.print("%s: could not be asked (%v); ending it", p.What, p.Err)
+	case spawn.DownClosed:
+		r.a.print("%s: closed by itself", p.What)
+	case spawn.DownAcked:
+		r.a.print("%s: finished", p.What)
+	case spawn.DownTimeout:
+		r.a.print("%s: no answer within %v; ending it", p.What, p.After)
+	case spawn.DownEnded:
+		r.a.print("%s: ended", p.What)
+	case spawn.DownFailed:
+		r.a.print("%s: not ended: %v", p.What, p.Err)
+	case spawn.DownWarning:
+		r.a.warn("%s: %v", orAll(p.What), p.Err)
+	}
+}
+
+func orAll(what string) string {
+	if what == "" {
+		return "down"
+	}
+	return what
+}
+
+func (r *downReport) finish() error {
+	if !r.json {
+		return nil
+	}
+	return r.a.writeJSON(struct {
+		Ended int       `json:"ended"`
+		Steps []downRow `json:"steps"`
+		Notes []string  `json:"notes"`
+	}{r.ended, append([]downRow{}, r.rows...), append([]string{}, r.notes...)})
+}

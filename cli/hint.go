@@ -1,0 +1,62 @@
+package cli
+
+import (
+	"errors"
+	"io/fs"
+	"os/exec"
+
+	"netsky/agent"
+	"netsky/bus"
+	"netsky/codex"
+	"netsky/daemon"
+	"netsky/prompts"
+	"netsky/spawn"
+	"netsky/store"
+)
+
+// hints says what to do next about an error. The packages below state facts;
+// advice stands here and nowhere else.
+func (a *app) hints(err error) []string {
+	var up needUp
+	var list []string
+	add := func(s string) { list = append(list, s) }
+	switch {
+	case errors.As(err, &up):
+		add("`netsky agent " + up.id.N() + "` starts it")
+	case errors.Is(err, bus.ErrNoMailbox):
+		add("`netsky status` lists the agents; `netsky agent N` starts one, and gives it a mailbox")
+	case errors.Is(err, bus.ErrBrake):
+		add("it waits until the brake lets go; `netsky channel ls` shows what is queued")
+	case errors.Is(err, bus.ErrNotAllowed):
+		add("clones write to agent0 and to each other; to the owner they only answer")
+	case errors.Is(err, exec.ErrNotFound):
+		add("on Debian: apt-get install tmux; on macOS: brew install tmux")
+	case errors.Is(err, spawn.ErrForeign):
+		add("end or rename that session, or give netsky a server of its own: `socket = \"netsky\"` under [tmux] in netsky.toml")
+	case errors.Is(err, prompts.ErrPlaceholder):
+		add("`netsky prompt AGENT --layers` shows what the text is made of")
+	case errors.Is(err, daemon.ErrNotRunning):
+		add("`netsky up` starts it")
+	case errors.Is(err, daemon.ErrHung):
+		add("`netsky daemon stop` ends it; `netsky up` starts another")
+	case errors.Is(err, codex.ErrLogin):
+		add("or `netsky up --type demo` starts agents without a model")
+	case errors.Is(err, codex.ErrMissing):
+		add("npm install -g @openai/codex installs it; `netsky up --type demo` starts agents without a model")
+	case errors.Is(err, store.ErrNewer):
+		add("this netsky is older than the database: run the newer one, or move meta.db away")
+	case errors.Is(err, store.ErrNotFound):
+		add("`netsky log` and `netsky channel ls AGENT` show ids")
+	case errors.Is(err, errNoMessage):
+		add("`netsky inbox --all` shows your mail with its ids")
+	case errors.Is(err, errDaemonRuns):
+		add("`netsky daemon status` shows it, `netsky daemon stop` ends it")
+	case errors.Is(err, errOwnMail):
+		add("`netsky channel ls AGENT` lists it, and takes nothing")
+	case errors.Is(err, agent.ErrLocked):
+		add("wait for it to finish, or see `netsky status`")
+	case errors.Is(err, fs.ErrPermission):
+		add("the home and all below it must be yours: " + a.getenv("HOME") + "/.netsky, or NETSKY_HOME")
+	}
+	return list
+}

@@ -1,0 +1,230 @@
+package cli
+
+import (
+	"bufio"
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"slices"
+	"strings"
+
+	"github.com/urfave/cli/v2"
+	"golang.org/x/term"
+
+	"netsky/agent"
+	"netsky/bus"
+	"netsky/spawn"
+)
+
+func (a *app) inboxCommand() *cli.Command {
+	return &cli.Command{
+		Name:  "inbox",
+		Usage: "your mail",
+		Description: "Prints what you have not been shown yet, the oldest first. What was printed is remembered; it stays on file for\n" +
+			"a week, and --all shows it again.",
+		Flags: []cli.Flag{
+			&cli.BoolFlag{Name: "follow", Aliases: []string{"f"}, Usage: "go on printing what comes, until Ctrl-C"},
+			&cli.BoolFlag{Name: "all", Usage: "what was shown already, too"},
+			&cli.BoolFlag{Name: "json", Usage: "print one JSON object; with --follow one a message"},
+			&cli.BoolFlag{Name: "pause", Usage: "wait for a key before ending", Hidden: true},
+		},
+		Action: a.inbox,
+	}
+}
+
+func (a *app) inbox(c *cli.Context) error {
+	if c.NArg() > 0 {
+		return usagef("inbox: takes no arguments; `netsky channel ls %s` lists an agent's mail", c.Args().First())
+	}
+	if id, err := a.self(); err != nil || id != agent.Owner {
+		return usagef("inbox: is the owner's; an agent reads its mail by `netsky channel drain`")
+	}
+	if _, err := a.madeHome(); err != nil {
+		return err
+	}
+	l, err := a.launcher()
+	if err != nil {
+		return err
+	}
+	if c.Bool("json") && !c.Bool("follow") {
+		return a.inboxJSON(c.Context, l, c.Bool("all"))
+	}
+	ctx := c.Context
+	w, err := l.Bus.Watch(ctx, mailSpots(agent.Owner)...)
+	if err != nil {
+		return err
+	}
+	defer w.Close()
+	var pages *pager
+	if c.Bool("pause") {
+		pages = newPager(a)
+	}
+	show := func(e bus.Entry) error {
+		if c.Bool("json") {
+			return a.writeJSONLine(e.Envelope)
+		}
+		pages.room(2 + strings.Count(e.Envelope.Text, "\n"))
+		return a.printEnvelope(e)
+	}
+	shown := 0
+	for all := c.Bool("all"); ; all = false {
+		n, err := a.showMail(ctx, l, all, show)
+		if err != nil {
+			return err
+		}
+		shown += n
+		if !c.Bool("follow") {
+			break
+		}
+		select {
+		case <-ctx.Done():
+			return nil
+		case <-w.C:
+		}
+	}
+	if shown == 0 {
+		a.print("no new mail; `netsky inbox --all` shows the old")
+	}
+	pages.wait("(Enter closes)")
+	return nil
+}
+
+// inboxJSON writes the mail as one object, and remembers it as read only then.
+func (a *app) inboxJSON(ctx context.Context, l *spawn.Launcher, all bool) error {
+	list, err := a.newMail(l, all)
+	if err != nil {
+		return err
+	}
+	messages := make([]bus.Envelope, len(list))
+	for i, e := range list {
+		messages[i] = e.Envelope
+	}
+	if err := a.writeJSON(map[string]any{"messages": messages}); err != nil {
+		return err
+	}
+	for _, e := range list {
+		if err := a.markRead(ctx, l, e); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// showMail shows the mail one by one; what show took is remembered as read.
+func (a *app) showMail(ctx context.Context, l *spawn.Launcher, all bool, show func(bus.Entry) error) (n int, err error) {
+	list, err := a.newMail(l, all)
+	if err != nil {
+		return 0, err
+	}
+	for _, e := range list {
+		if ctx.Err() != nil {
+			return n, nil
+		}
+		if err := show(e); err != nil {
+			return n, err
+		}
+		n++
+		if err := a.markRead(ctx, l, e); err != nil {
+			return n, err
+		}
+	}
+	return n, nil
+}
+
+// newMail lists what was not shown yet, or all.
+func (a *app) newMail(l *spawn.Launcher, all bool) ([]bus.Entry, error) {
+	list, err := a.mail(l)
+	if err != nil || all {
+		return list, err
+	}
+	read, err := readNames(l.Home)
+	if err != nil {
+		return nil, err
+	}
+	return slices.DeleteFunc(list, func(e bus.Entry) bool { return read[e.Name] }), nil
+}
+
+// mail lists the owner's readable envelopes, the oldest first.
+func (a *app) mail(l *spawn.Launcher) ([]bus.Entry, error) {
+	var all []bus.Entry
+	seen := make(map[string]bool)
+	for _, p := range filing() {
+		list, err := l.Bus.List(agent.Owner, p, 0)
+		if err != nil && !errors.Is(err, fs.ErrNotExist) && !errors.Is(err, bus.ErrNoMailbox) {
+			return nil, err
+		}
+		for _, e := range list {
+			if e.Err == nil && !e.Envelope.Kind.Control() && !seen[e.Name] {
+				seen[e.Name] = true
+				all = append(all, e)
+			}
+		}
+	}
+	slices.SortStableFunc(all, func(x, y bus.Entry) int { return x.Time.Compare(y.Time) })
+	return all, nil
+}
+
+func (a *app) printEnvelope(e bus.Entry) error {
+	v := e.Envelope
+	kind := ""
+	if v.Kind != bus.KindMessage {
+		kind = "  " + string(v.Kind)
+	}
+	about := ""
+	if v.InReplyTo != "" {
+		about = "  to " + v.InReplyTo
+	}
+	var b strings.Builder
+	fmt.Fprintf(&b, "%s  %s%s%s  (%s)\n", v.Time.Local().Format("2006-01-02 15:04:05"), v.From, kind, about, v.ID)
+	for l := range strings.SplitSeq(v.Text, "\n") {
+		fmt.Fprintf(&b, "    %s\n", l)
+	}
+	_, err := fmt.Fprint(a.out, bus.Plain(b.String()))
+	return err
+}
+
+// A pager stops before a full screen scrolls away: a popup has no scrollback.
+// The nil pager never does.
+type pager struct {
+	a     *app
+	keys  *bufio.Reader
+	lines int // of the screen
+	used  int
+}
+
+func newPager(a *app) *pager {
+	p := &pager{a: a, keys: bufio.NewReader(a.in), lines: 24}
+	if f, ok := a.out.(*os.File); ok {
+		if _, h, err := term.GetSize(int(f.Fd())); err == nil && h > 2 {
+			p.lines = h
+		}
+	}
+	return p
+}
+
+// room makes sure that so many lines fit, or begins a new screen.
+func (p *pager) room(lines int) {
+	if p == nil {
+		return
+	}
+	if p.used > 0 && p.used+lines >= p.lines {
+		p.wait("(Enter shows more)")
+		p.used = 0
+	}
+	p.used += lines
+}
+
+func (p *pager) wait(text string) {
+	if p != nil {
+		fmt.Fprint(p.a.out, text)
+		p.keys.ReadString('\n') // its end closes too
+	}
+}
+
+// mailSpots are the directories in which a change announces mail coming into a
+// mailbox, and being filed.
+func mailSpots(id agent.ID) []bus.Spot {
+	return []bus.Spot{{Mailbox: id, Place: bus.Inbox}, {Mailbox: id, Place: bus.Claimed}}
+}

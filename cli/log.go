@@ -1,0 +1,116 @@
+package cli
+
+import (
+	"errors"
+	"io/fs"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/urfave/cli/v2"
+
+	"netsky/agent"
+	"netsky/store"
+)
+
+func (a *app) logCommand() *cli.Command {
+	return &cli.Command{
+		Name:        "log",
+		Usage:       "what has happened, from the records",
+		Description: "The newest entries, the oldest of them first: ups and downs, deaths, and what services had to say.",
+		Flags: []cli.Flag{
+			&cli.IntFlag{Name: "n", Value: 40, Usage: "the last `N`, at most 1000"},
+			&cli.StringFlag{Name: "actor", Usage: "about this `AGENT` only"},
+			&cli.StringFlag{Name: "cursor", Usage: "the page that the `CURSOR` of an earlier --json names: what came before it"},
+			&cli.BoolFlag{Name: "follow", Aliases: []string{"f"}, Usage: "go on printing what comes, until Ctrl-C"},
+			&cli.BoolFlag{Name: "json", Usage: "print one JSON object; with --follow one a line"},
+		},
+		Action: a.log,
+	}
+}
+
+func (a *app) log(c *cli.Context) error {
+	if c.NArg() > 0 {
+		return usagef("log: takes no arguments; `netsky show %s` tells one story", c.Args().First())
+	}
+	f := store.LogFilter{Page: store.Page{Limit: c.Int("n"), Cursor: c.String("cursor")}}
+	if f.Limit < 1 || f.Limit > 1000 {
+		return usagef("log: -n %d: wants 1 to 1000", f.Limit)
+	}
+	if who := c.String("actor"); who != "" {
+		id, err := agent.ParseArg(who)
+		if err != nil {
+			return err
+		}
+		f.Actor = id
+	}
+	h, err := a.home()
+	if err != nil {
+		return err
+	}
+	if s, err := store.SpoolSize(h); err == nil && s.Files > 0 {
+		a.warn("%d records wait in %s for the database; they are not shown", s.Files, tilde(a, h.Path(agent.SpoolDir)))
+	}
+	ctx := c.Context
+	db, err := store.OpenRead(ctx, h)
+	if errors.Is(err, fs.ErrNotExist) {
+		a.warn("nothing is on record yet: no up has been here")
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	defer db.Close()
+	list, err := db.Logs(ctx, f)
+	if err != nil {
+		return err
+	}
+	slices.Reverse(list.Items)
+	if c.Bool("json") && !c.Bool("follow") {
+		return a.writeJSON(map[string]any{"logs": append([]store.Log{}, list.Items...), "cursor": list.Cursor})
+	}
+	last, err := a.printLogs(list.Items, 0, c.Bool("json"))
+	if err != nil || !c.Bool("follow") {
+		return err
+	}
+	if last == 0 {
+		if last, err = db.LastLog(ctx); err != nil {
+			return err
+		}
+	}
+	tick := time.NewTicker(500 * time.Millisecond)
+	defer tick.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			return nil
+		case <-tick.C:
+		}
+		f.After, f.Cursor = max(last, 1), ""
+		list, err := db.Logs(ctx, f)
+		if err != nil && ctx.Err() == nil {
+			return err
+		}
+		if last, err = a.printLogs(list.Items, last, c.Bool("json")); err != nil {
+			return err
+		}
+	}
+}
+
+func (a *app) printLogs(list []store.Log, last int64, asJSON bool) (int64, error) {
+	for _, e := range list {
+		last = max(last, e.ID)
+		if asJSON {
+			if err := a.writeJSONLine(e); err != nil {
+				return last, err
+			}
+			continue
+		}
+		level := ""
+		if e.Level != store.LevelInfo {
+			level = strings.ToUpper(e.Level) + " "
+		}
+		a.print("%s  %-8s %-14s %s%s", stamp(e.Time), e.Part, e.Actor, level, e.Text)
+	}
+	return last, a.broken
+}

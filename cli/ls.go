@@ -1,0 +1,139 @@
+package cli
+
+import (
+	"fmt"
+	"strings"
+
+	"github.com/urfave/cli/v2"
+
+	"netsky/agent"
+	"netsky/bus"
+)
+
+func (a *app) lsCommand() *cli.Command {
+	return &cli.Command{
+		Name:      "ls",
+		Usage:     "what lies in the mailboxes",
+		ArgsUsage: "[ADDR]",
+		Flags: []cli.Flag{
+			&cli.IntFlag{Name: "n", Value: 20, Usage: "of what is delivered, the newest `N`"},
+			&cli.BoolFlag{Name: "json", Usage: "print one JSON object"},
+		},
+		Action: a.ls,
+	}
+}
+
+type boxView struct {
+	Mailbox agent.ID          `json:"mailbox"`
+	Counts  map[bus.Place]int `json:"counts"`
+	Entries []entryView       `json:"entries,omitempty"`
+}
+
+type entryView struct {
+	Place    bus.Place     `json:"place"`
+	File     string        `json:"file"`
+	Why      string        `json:"why,omitempty"`
+	Error    string        `json:"error,omitempty"`
+	Envelope *bus.Envelope `json:"envelope,omitempty"`
+}
+
+var places = []bus.Place{bus.Inbox, bus.Claimed, bus.Delivered, bus.Poison, bus.Outbox, bus.Sent}
+
+func (a *app) ls(c *cli.Context) error {
+	b, err := a.bus()
+	if err != nil {
+		return err
+	}
+	ids, err := b.Mailboxes()
+	if err != nil {
+		return err
+	}
+	single := c.NArg() > 0
+	if single {
+		id, err := a.mailboxArg(c)
+		if err != nil {
+			return err
+		}
+		if !b.Exists(id) {
+			return fmt.Errorf("%s: %w", id, bus.ErrNoMailbox)
+		}
+		ids = []agent.ID{id}
+	}
+	var boxes []boxView
+	for _, id := range ids {
+		v, err := a.box(b, id, single, c.Int("n"))
+		if err != nil {
+			return err
+		}
+		boxes = append(boxes, v)
+	}
+	if c.Bool("json") {
+		return a.writeJSON(map[string]any{"mailboxes": append([]boxView{}, boxes...)})
+	}
+	for _, v := range boxes {
+		if !single {
+			a.print("%-14s %4d waiting %3d in hand %6d delivered %3d poisoned %3d in outbox", v.Mailbox,
+				v.Counts[bus.Inbox], v.Counts[bus.Claimed], v.Counts[bus.Delivered], v.Counts[bus.Poison], v.Counts[bus.Outbox])
+			continue
+		}
+		for _, e := range v.Entries {
+			a.printEntry(e)
+		}
+	}
+	return nil
+}
+
+func (a *app) box(b *bus.Bus, id agent.ID, entries bool, n int) (boxView, error) {
+	v := boxView{Mailbox: id, Counts: make(map[bus.Place]int)}
+	for _, p := range places {
+		count, err := b.Count(id, p)
+		if err != nil {
+			return v, err
+		}
+		v.Counts[p] = count
+		if !entries {
+			continue
+		}
+		list, err := b.List(id, p, n)
+		if err != nil {
+			return v, err
+		}
+		for _, e := range list {
+			o := entryView{Place: p, File: e.Name, Why: e.Why}
+			if e.Err != nil {
+				o.Error = e.Err.Error()
+			} else {
+				env := e.Envelope
+				o.Envelope = &env
+			}
+			v.Entries = append(v.Entries, o)
+		}
+	}
+	return v, nil
+}
+
+func (a *app) printEntry(e entryView) {
+	if e.Envelope == nil {
+		a.print("%-9s %s  %s", e.Place, e.File, firstLine(e.Error))
+		return
+	}
+	v := e.Envelope
+	kind := string(v.Kind)
+	if kind == "" {
+		kind = "message"
+	}
+	a.print("%-9s %s  %-14s %-12s %s  %s", e.Place, v.Time.Local().Format("01-02 15:04:05"), v.From, kind, v.ID, brief(v.Text, 60))
+	if e.Why != "" {
+		a.print("          %s", firstLine(e.Why))
+	}
+}
+
+// brief is the text's first line, cut.
+func brief(text string, n int) string {
+	text = strings.TrimRight(text, "\n")
+	s := []rune(firstLine(text))
+	if len(s) > n || len(string(s)) < len(text) {
+		return string(s[:min(len(s), n)]) + "…"
+	}
+	return string(s)
+}

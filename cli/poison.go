@@ -1,0 +1,109 @@
+package cli
+
+import (
+	"fmt"
+	"path/filepath"
+	"slices"
+
+	"github.com/urfave/cli/v2"
+
+	"netsky/agent"
+	"netsky/bus"
+)
+
+func (a *app) poisonCommand() *cli.Command {
+	act := func(do func(*bus.Bus, agent.ID, string) error, word string) cli.ActionFunc {
+		return func(c *cli.Context) error {
+			if c.NArg() != 2 {
+				return usagef("channel poison %s: wants an address and a file's name; `netsky channel poison ls` shows both", c.Command.Name)
+			}
+			id, err := agent.ParseArg(c.Args().Get(0))
+			if err != nil {
+				return err
+			}
+			if name := c.Args().Get(1); filepath.Base(name) != name || filepath.Ext(name) != ".json" {
+				return usagef("channel poison %s: %q: wants a file's name as `netsky channel poison ls` shows it", c.Command.Name, name)
+			}
+			b, err := a.bus()
+			if err != nil {
+				return err
+			}
+			if err := do(b, id, c.Args().Get(1)); err != nil {
+				return err
+			}
+			a.print("%s: %s: %s", id, c.Args().Get(1), word)
+			return nil
+		}
+	}
+	return &cli.Command{
+		Name: "poison", Usage: "files that were no right envelopes",
+		Subcommands: []*cli.Command{
+			{Name: "ls", Usage: "list them, with the reason", ArgsUsage: "[ADDR]", Action: a.poisonLs},
+			{Name: "show", Usage: "print one, and what is wrong with it", ArgsUsage: "ADDR FILE", Action: a.poisonShow},
+			{Name: "retry", Usage: "put one back into the inbox, after you mended it", ArgsUsage: "ADDR FILE", Action: act((*bus.Bus).PoisonRetry, "back in the inbox")},
+			{Name: "drop", Usage: "delete one", ArgsUsage: "ADDR FILE", Action: act((*bus.Bus).PoisonDrop, "deleted")},
+		},
+		Action: a.needsSub,
+	}
+}
+
+func (a *app) poisonLs(c *cli.Context) error {
+	b, err := a.bus()
+	if err != nil {
+		return err
+	}
+	ids, err := b.Mailboxes()
+	if err != nil {
+		return err
+	}
+	if c.NArg() > 0 {
+		id, err := a.mailboxArg(c)
+		if err != nil {
+			return err
+		}
+		ids = []agent.ID{id}
+	}
+	for _, id := range ids {
+		list, err := b.List(id, bus.Poison, 0)
+		if err != nil {
+			return err
+		}
+		for _, e := range list {
+			a.print("%-14s %s  %s", id, e.Name, firstLine(e.Why))
+		}
+	}
+	return nil
+}
+
+func (a *app) poisonShow(c *cli.Context) error {
+	if c.NArg() != 2 {
+		return usagef("channel poison show: wants an address and a file's name")
+	}
+	id, err := agent.ParseArg(c.Args().Get(0))
+	if err != nil {
+		return err
+	}
+	b, err := a.bus()
+	if err != nil {
+		return err
+	}
+	list, err := b.List(id, bus.Poison, 0)
+	if err != nil {
+		return err
+	}
+	i := slices.IndexFunc(list, func(e bus.Entry) bool { return e.Name == c.Args().Get(1) })
+	if i < 0 {
+		return fmt.Errorf("%s: no poison of that name: %s", id, c.Args().Get(1))
+	}
+	h, err := a.home()
+	if err != nil {
+		return err
+	}
+	data, err := h.ReadFile(agent.Mailbox(id)+"/"+string(bus.Poison)+"/"+list[i].Name, 1<<20)
+	if err != nil {
+		return err
+	}
+	a.print("%s", list[i].Why)
+	a.print("%s", data)
+	return nil
+}

@@ -1,0 +1,67 @@
+package cli
+
+import (
+	"context"
+	"maps"
+	"os"
+	"slices"
+	"strings"
+
+	"netsky/agent"
+	"netsky/codex"
+	"netsky/spawn"
+)
+
+// demoRuntime runs spawn/demo, a program without a model, as an agent. It is
+// this binary, so nothing can be missing.
+type demoRuntime struct{ binary string }
+
+func (demoRuntime) Name() string { return "demo" }
+
+func (demoRuntime) Check(context.Context, agent.Launch) error { return nil }
+
+func (d demoRuntime) Prepare(_ context.Context, l *agent.Launch) error {
+	l.Argv = []string{d.binary, "demo", "serve", string(l.Agent)}
+	return nil
+}
+
+// runtimes are all that this netsky can start, by name.
+func runtimes(l *spawn.Launcher) map[string]spawn.Runtime {
+	return map[string]spawn.Runtime{
+		"codex": &codex.Runtime{Home: l.Home, Binary: l.Binary},
+		"demo":  demoRuntime{l.Binary},
+	}
+}
+
+// A choice is the runtime of one agent, and why it is that one.
+type choice struct {
+	spawn.Runtime
+	chosen bool  // nobody named it
+	why    error // with demo chosen: what stands in the way of a model
+}
+
+// chooseRuntime obeys the flag, then the agent's own table, then [agents], then
+// what the agent ran on before; else it takes Codex if it is installed and
+// logged in, and demo if not.
+func (a *app) chooseRuntime(ctx context.Context, all map[string]spawn.Runtime, flag string, c config, id agent.ID, before string) (choice, error) {
+	for _, name := range []string{flag, c.Agent[id].Runtime, c.Agents.Runtime, before} {
+		if name == "" || name == "auto" {
+			continue
+		}
+		r, ok := all[name]
+		if !ok {
+			known := strings.Join(slices.Sorted(maps.Keys(all)), ", ")
+			return choice{}, usagef("%s: runtime %q: this netsky can start %s", id, name, known)
+		}
+		return choice{Runtime: r, chosen: name == before && flag == "" && c.Agent[id].Runtime == ""}, nil
+	}
+	dir, err := os.Getwd()
+	if err != nil {
+		dir = "/"
+	}
+	why := all["codex"].Check(ctx, agent.Launch{Agent: id, Dir: dir, Env: a.environ})
+	if why == nil {
+		return choice{Runtime: all["codex"], chosen: true}, nil
+	}
+	return choice{Runtime: all["demo"], chosen: true, why: why}, nil
+}

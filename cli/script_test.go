@@ -1,0 +1,204 @@
+package cli_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"net"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"runtime"
+	"strconv"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/rogpeppe/go-internal/testscript"
+
+	"netsky/agent"
+)
+
+// TestMain builds the program that the scripts run. It is the real one, not
+// this test binary under another name: daemon, keepers, agents and ticker are
+// processes that netsky starts from its own file.
+func TestMain(m *testing.M) {
+	status, err := runTests(m)
+	if err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		status = 1
+	}
+	os.Exit(status)
+}
+
+func runTests(m *testing.M) (status int, err error) {
+	dir, err := os.MkdirTemp("", "netsky-bin-")
+	if err != nil {
+		return 0, err
+	}
+	defer func() { err = errors.Join(err, os.RemoveAll(dir)) }()
+	cmd := exec.Command("go", "build", "-tags", "urfave_cli_no_docs", "-o", filepath.Join(dir, "netsky"), "netsky")
+	if out, err := cmd.CombinedOutput(); err != nil {
+		return 0, fmt.Errorf("building netsky: %w\n%s", err, out)
+	}
+	if err := os.Setenv("PATH", dir+":"+os.Getenv("PATH")); err != nil {
+		return 0, err
+	}
+	return m.Run(), nil
+}
+
+// TestScripts runs testdata/script. Each script has a home of its own in
+// $NETSKY_HOME, whose mailboxes are $BOX, and a tmux server that follows from it;
+// when it ends, nothing of them may be left.
+func TestScripts(t *testing.T) {
+	testscript.Run(t, testscript.Params{
+		Dir:                 "testdata/script",
+		RequireUniqueNames:  true,
+		RequireExplicitExec: true,
+		Setup: func(e *testscript.Env) error {
+			w, err := newWorld()
+			if err != nil {
+				return err
+			}
+			for _, v := range w.env {
+				name, value, _ := strings.Cut(v, "=")
+				e.Setenv(name, value)
+			}
+			e.Setenv("BIN", binDir())
+			e.Setenv("LONG", strings.Repeat("a", 300))
+			e.Setenv("NL", "\n")
+			e.Setenv("ESC", "\x1b")
+			e.Setenv("EVIL", "\x1b[31mred\u202e")
+			e.Setenv("DIR", w.dir)
+			e.Setenv("BOX", filepath.Join(w.home, agent.Channels))
+			e.Defer(func() {
+				if err := w.end(); err != nil {
+					e.T().Fatal(err)
+				}
+			})
+			return nil
+		},
+		Cmds: map[string]func(*testscript.TestScript, bool, []string){
+			"exits": exits, "waitfor": waitFor, "json": checkJSON, "get": get, "signal": sendSignal, "fill": fill,
+		},
+	})
+}
+
+// A world is a person's account with netsky in it: directories below one short
+// path, as the names of sockets are bounded.
+type world struct {
+	dir  string
+	home string
+	env  []string
+}
+
+func newWorld() (*world, error) {
+	dir, err := os.MkdirTemp("", "n")
+	if err != nil {
+		return nil, err
+	}
+	if dir, err = filepath.EvalSymlinks(dir); err != nil {
+		return nil, err
+	}
+	w := &world{dir: dir, home: filepath.Join(dir, "h")}
+	for _, sub := range []string{"h", "u", "t", "s"} { // home, the person's home, temporary files, where tmux sockets shall not be
+		if err := os.Mkdir(filepath.Join(dir, sub), 0o700); err != nil {
+			return nil, err
+		}
+	}
+	w.env = []string{
+		"NETSKY_HOME=" + w.home,
+		"HOME=" + filepath.Join(dir, "u"),
+		"TMPDIR=" + filepath.Join(dir, "t"),
+		"TMUX_TMPDIR=" + filepath.Join(dir, "s"),
+		"TERM=xterm-256color", "LANG=C.UTF-8", "TZ=UTC",
+	}
+	return w, nil
+}
+
+// command is a command in the world, as an outsider runs it.
+func (w *world) command(ctx context.Context, name string, args ...string) *exec.Cmd {
+	cmd := exec.CommandContext(ctx, name, args...)
+	cmd.Env = append([]string{"PATH=" + os.Getenv("PATH")}, w.env...)
+	cmd.Dir = w.dir
+	return cmd
+}
+
+// end ends all that runs in the world and reports what does not.
+func (w *world) end() error {
+	ctx, cancel := context.WithTimeout(context.Background(), 20*time.Second)
+	defer cancel()
+	var errs []error
+	if out, err := w.command(ctx, "netsky", "down", "--all", "--force").CombinedOutput(); err != nil {
+		errs = append(errs, fmt.Errorf("down --all --force: %w\n%s", err, out))
+	}
+	// What was told to end may take a moment to be gone.
+	left := w.left()
+	for tick := time.NewTicker(10 * time.Millisecond); len(left) > 0 && ctx.Err() == nil; left = w.left() {
+		select {
+		case <-ctx.Done():
+		case <-tick.C:
+		}
+	}
+	for _, r := range left {
+		errs = append(errs, fmt.Errorf("left behind: %s", r.what))
+		if r.pid > 1 { // the test has failed; at least nothing goes on
+			errs = append(errs, syscall.Kill(r.pid, syscall.SIGKILL))
+		}
+	}
+	if err := os.Remove(w.socket()); !errors.Is(err, fs.ErrNotExist) {
+		errs = append(errs, err)
+	}
+	return errors.Join(append(errs, os.RemoveAll(w.dir))...)
+}
+
+// A remnant is something of a world that still runs.
+type remnant struct {
+	what string
+	pid  int
+}
+
+// left lists the processes of the world, which are those whose environment
+// names a path in it, and its tmux server if that answers.
+func (w *world) left() []remnant {
+	var list []remnant
+	if c, err := net.Dial("unix", w.socket()); err == nil {
+		c.Close()
+		list = append(list, remnant{what: "a tmux server at " + w.socket()})
+	}
+	words := []string{"axwwe", "-o", "pid=,command="} // e, E: with the environment
+	if runtime.GOOS == "darwin" {
+		words[0] = "-AwwE"
+	}
+	out, err := exec.Command("ps", words...).Output()
+	if err != nil {
+		return append(list, remnant{what: "ps: " + err.Error()})
+	}
+	for line := range strings.Lines(string(out)) {
+		if !strings.Contains(line, "="+w.dir+"/") {
+			continue
+		}
+		line = strings.TrimSpace(line)
+		number, _, _ := strings.Cut(line, " ")
+		pid, _ := strconv.Atoi(number)
+		list = append(list, remnant{line, pid})
+	}
+	return list
+}
+
+// socket is that of the world's tmux server. tmux leaves the file behind.
+func (w *world) socket() string {
+	h, err := agent.HomeAt(w.home)
+	if err != nil {
+		panic(err) // newWorld made it
+	}
+	return fmt.Sprintf("/tmp/tmux-%d/%s", os.Getuid(), h.TmuxSocket())
+}
+
+// binDir is the directory in which TestMain has put netsky, alone.
+func binDir() string {
+	dir, _, _ := strings.Cut(os.Getenv("PATH"), ":")
+	return dir
+}

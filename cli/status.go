@@ -1,0 +1,321 @@
+package cli
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"strings"
+	"time"
+
+	"github.com/urfave/cli/v2"
+
+	"netsky/agent"
+	"netsky/daemon"
+	"netsky/spawn"
+	"netsky/store"
+)
+
+func (a *app) statusCommand() *cli.Command {
+	return &cli.Command{
+		Name:  "status",
+		Usage: "how the agents are, and what waits",
+		Description: "Each agent with its state, since when, and what the verdict rests on. It needs neither the daemon nor the\n" +
+			"database. --line prints it in short for a tmux status-right of your own.",
+		Flags: []cli.Flag{
+			&cli.BoolFlag{Name: "json", Usage: "print one JSON object"},
+			&cli.BoolFlag{Name: "watch", Aliases: []string{"w"}, Usage: "draw it again every second, until Ctrl-C"},
+			&cli.BoolFlag{Name: "line", Usage: "one short line"},
+			&cli.BoolFlag{Name: "verbose", Aliases: []string{"v"}, Usage: "with evidence, directories and ids"},
+		},
+		Action: func(c *cli.Context) error {
+			if c.NArg() > 0 {
+				return usagef("status: takes no arguments; `netsky show %s` tells one agent's story", c.Args().First())
+			}
+			if c.Bool("line") {
+				return a.statusLine(c.Context)
+			}
+			if c.Bool("watch") {
+				return a.watchStatus(c)
+			}
+			v, err := a.view(c.Context)
+			if err != nil {
+				return err
+			}
+			if c.Bool("json") {
+				return a.writeJSON(v)
+			}
+			a.drawStatus(a.out, v, c.Bool("verbose"))
+			return nil
+		},
+	}
+}
+
+// view is all that status shows, and the shape of its JSON.
+type view struct {
+	Home    string      `json:"home"`
+	Daemon  daemonView  `json:"daemon"`
+	Ticker  bool        `json:"ticker"`
+	Agents  []agentView `json:"agents"`
+	Unread  int         `json:"unread"` // envelopes for the owner not shown yet
+	Spooled int         `json:"spooled"`
+	Notes   []string    `json:"notes"` // what could not be found out, or is wrong
+	now     time.Time
+}
+
+type daemonView struct {
+	State   string     `json:"state"` // running, hung, stopped
+	PID     int        `json:"pid,omitempty"`
+	Since   store.Time `json:"since,omitzero"`
+	Version string     `json:"version,omitempty"`
+	Wanted  bool       `json:"wanted"`
+}
+
+type agentView struct {
+	Agent    agent.ID    `json:"agent"`
+	State    agent.State `json:"state"`
+	Since    store.Time  `json:"since,omitzero"`
+	Evidence string      `json:"evidence"`
+	Detail   string      `json:"detail,omitempty"`
+	Runtime  string      `json:"runtime,omitempty"`
+	Model    string      `json:"model,omitempty"`
+	Dir      string      `json:"dir,omitempty"`
+	Start    string      `json:"start,omitempty"`
+	PID      int         `json:"pid,omitempty"`
+	Pane     string      `json:"pane,omitempty"`
+	Wanted   bool        `json:"wanted"`
+	Inbox    int         `json:"inbox"`
+	Claimed  int         `json:"claimed"`
+	Outbox   int         `json:"outbox"`
+	Poison   int         `json:"poison"`
+}
+
+func (a *app) view(ctx context.Context) (view, error) {
+	l, err := a.launcher()
+	if err != nil {
+		return view{}, err
+	}
+	v := view{Home: l.Home.Dir(), Agents: []agentView{}, Notes: []string{}, now: time.Now()}
+	list, err := l.Inspect(ctx)
+	if err != nil {
+		v.Notes = append(v.Notes, "tmux: "+err.Error())
+	}
+	for _, s := range list {
+		v.Agents = append(v.Agents, viewOf(s))
+	}
+	if on, err := l.TickerUp(ctx); err == nil {
+		v.Ticker = on
+	}
+	v.Daemon = a.daemonView(ctx, l.Home)
+	if v.Daemon.Wanted && v.Daemon.State != "running" {
+		v.Notes = append(v.Notes, "the daemon is wanted and "+v.Daemon.State+": outboxes and history wait")
+	}
+	if n, err := a.unread(l); err == nil {
+		v.Unread = n
+	} else {
+		v.Notes = append(v.Notes, "mail: "+err.Error())
+	}
+	if s, err := store.SpoolSize(l.Home); err == nil && s.Files+s.Bad > 0 {
+		v.Spooled = s.Files
+		v.Notes = append(v.Notes, fmt.Sprintf("%d records wait in state/spool for the database, %d could not be read", s.Files, s.Bad))
+	}
+	return v, nil
+}
+
+func viewOf(s spawn.Status) agentView {
+	v := agentView{
+		Agent: s.Agent, State: s.State, Evidence: s.Evidence, Detail: s.Detail, Runtime: s.Runtime, Model: s.Model,
+		Dir: s.Dir, Start: s.Start, PID: s.PID, Pane: s.Pane(), Wanted: s.Wanted,
+		Inbox: s.Inbox, Claimed: s.Claimed, Outbox: s.Outbox, Poison: s.Poison,
+	}
+	if !s.Since.IsZero() {
+		v.Since = store.At(s.Since)
+	}
+	return v
+}
+
+func (a *app) daemonView(ctx context.Context, h agent.Home) daemonView {
+	d, _ := h.LoadDesired(agent.DaemonName)
+	v := daemonView{State: "stopped", Wanted: d.Up}
+	switch p, err := daemon.Ping(ctx, h); {
+	case err == nil:
+		v.State, v.PID, v.Version, v.Since = "running", p.PID, p.Version, store.Time(p.StartMS)
+	case errors.Is(err, daemon.ErrHung):
+		v.State = "hung"
+	}
+	return v
+}
+
+func (a *app) watchStatus(c *cli.Context) error {
+	if _, ok := terminal(a.out); !ok {
+		return usagef("status --watch: this is no terminal")
+	}
+	tick := time.NewTicker(time.Second)
+	defer tick.Stop()
+	for {
+		v, err := a.view(c.Context)
+		if err != nil {
+			return err
+		}
+		var b strings.Builder
+		a.drawStatus(&b, v, c.Bool("verbose"))
+		fmt.Fprint(a.out, "\x1b[H\x1b[J", b.String(), "\n(every second; Ctrl-C ends)\n")
+		select {
+		case <-c.Context.Done():
+			return nil
+		case <-tick.C:
+		}
+	}
+}
+
+// The marks that stand before an agent, as systemctl does it.
+var marks = map[agent.State]struct{ sign, color string }{
+	agent.Idle:         {"●", "32"},
+	agent.Busy:         {"●", "36"},
+	agent.Starting:     {"◌", "36"},
+	agent.Waiting:      {"◆", "33"},
+	agent.Blocked:      {"◆", "33"},
+	agent.Hung:         {"✗", "31"},
+	agent.Dead:         {"✗", "31"},
+	agent.CrashLooping: {"✗", "31"},
+	agent.Unknown:      {"?", "33"},
+	agent.Down:         {"○", "2"},
+}
+
+func (a *app) drawStatus(w io.Writer, v view, verbose bool) {
+	_, tty := terminal(a.out)
+	tty = tty && a.getenv("NO_COLOR") == ""
+	fmt.Fprintf(w, "netsky %s   %s   daemon %s\n", Version, tilde(a, v.Home), daemonWords(v))
+	if len(v.Agents) == 0 {
+		fmt.Fprintln(w, "no agents yet: `netsky up` starts some")
+	}
+	for _, s := range v.Agents {
+		m := marks[s.State]
+		since := ""
+		if s.Since != 0 {
+			since = ago(v.now.Sub(s.Since.Time()))
+		}
+		row := fmt.Sprintf("%s %-14s %-8s %5s  %-7s %s", m.sign, s.Agent, s.State, since, s.Runtime, agentWords(s))
+		row = strings.TrimRight(row, " ")
+		if tty {
+			row = "\x1b[" + m.color + "m" + m.sign + "\x1b[0m" + strings.TrimPrefix(row, m.sign)
+		}
+		fmt.Fprintln(w, row)
+		if verbose {
+			fmt.Fprintf(w, "    %s; start %s, pid %d, pane %s\n    %s\n", s.Evidence, orDash(s.Start), s.PID, orDash(s.Pane), orDash(s.Dir))
+		}
+	}
+	if v.Unread > 0 {
+		fmt.Fprintf(w, "mail for you: %d (`netsky inbox`)\n", v.Unread)
+	}
+	for _, n := range v.Notes {
+		fmt.Fprintln(w, "!", n)
+	}
+}
+
+func daemonWords(v view) string {
+	switch v.Daemon.State {
+	case "running":
+		return fmt.Sprintf("running, pid %d, for %s", v.Daemon.PID, ago(v.now.Sub(v.Daemon.Since.Time())))
+	case "hung":
+		return "hung"
+	}
+	if v.Daemon.Wanted {
+		return "NOT RUNNING"
+	}
+	return "stopped"
+}
+
+// agentWords is what there is to say about an agent beside its state: what it
+// is at, then what waits.
+func agentWords(s agentView) string {
+	var words []string
+	if s.Detail != "" {
+		words = append(words, s.Detail)
+	}
+	if s.State == agent.Unknown || (s.State == agent.Dead && s.Detail == "") {
+		words = append(words, s.Evidence)
+	}
+	for _, c := range []struct {
+		n    int
+		word string
+	}{{s.Inbox, "waiting"}, {s.Claimed, "in hand"}, {s.Outbox, "in outbox"}, {s.Poison, "poisoned"}} {
+		if c.n > 0 {
+			words = append(words, fmt.Sprintf("%d %s", c.n, c.word))
+		}
+	}
+	return strings.Join(words, ", ")
+}
+
+// statusLine prints the state in one short line, for tmux. It never fails
+// loudly: a status line shows what it can.
+func (a *app) statusLine(ctx context.Context) error {
+	l, err := a.launcher()
+	if err != nil {
+		fmt.Fprintln(a.out, "netsky: "+firstLine(err.Error()))
+		return nil
+	}
+	list, err := l.Inspect(ctx)
+	if err != nil && len(list) == 0 {
+		fmt.Fprintln(a.out, "netsky: tmux does not answer")
+		return nil
+	}
+	var words []string
+	for _, s := range list {
+		if s.State == agent.Down {
+			continue
+		}
+		name := s.Agent.N()
+		if s.Agent == agent.Infinity {
+			name = "∞"
+		}
+		words = append(words, name+":"+string(s.State))
+	}
+	if len(words) == 0 {
+		words = append(words, "no agents")
+	}
+	if n, err := a.unread(l); err == nil && n > 0 {
+		words = append(words, fmt.Sprintf("mail:%d", n))
+	}
+	fmt.Fprintln(a.out, strings.Join(words, " "))
+	return nil
+}
+
+// summary is `netsky` alone: the state in three lines and the next step.
+func (a *app) summary(c *cli.Context) error {
+	if c.Bool("version") {
+		return a.version()
+	}
+	if c.NArg() > 0 {
+		return a.unknownVerb(c.Args().First())
+	}
+	v, err := a.view(c.Context)
+	if err != nil {
+		return err
+	}
+	up, waiting, dead := 0, 0, []string{}
+	for _, s := range v.Agents {
+		switch s.State {
+		case agent.Down:
+		case agent.Dead, agent.Hung, agent.CrashLooping:
+			dead = append(dead, string(s.Agent))
+		default:
+			up++
+		}
+		waiting += s.Inbox + s.Claimed
+	}
+	fmt.Fprintf(a.out, "agents up: %d   daemon: %s\n", up, v.Daemon.State)
+	fmt.Fprintf(a.out, "mail for you: %d\n", v.Unread)
+	fmt.Fprintf(a.out, "waiting for agents: %d\n", waiting)
+	next := "netsky ask agent0 \"…\" gives agent0 work; netsky help lists the verbs"
+	switch {
+	case len(dead) > 0:
+		next = fmt.Sprintf("netsky show %s says how it ended; netsky up starts it again", dead[0])
+	case up == 0:
+		next = "netsky up starts agents"
+	case v.Unread > 0:
+		next = "netsky inbox shows your mail"
+	}
+	fmt.Fprintln(a.out, "next:", next)
+	return nil
+}

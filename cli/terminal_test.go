@@ -1,0 +1,223 @@
+package cli_test
+
+import (
+	"context"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"testing"
+	"time"
+)
+
+// TestTerminal sits at a terminal, as a person does: a pane of a tmux server of
+// the test's own. What is typed there goes to netsky, or to the tmux client that
+// netsky has become.
+func TestTerminal(t *testing.T) {
+	t.Parallel()
+	w := mustWorld(t)
+	s := w.mustScreen(t, "alone", "env -u TMUX -u TMUX_PANE sh")
+
+	// up draws each agent's line in place, and attaches when told what to run.
+	s.types("netsky up 1 --type demo", "Enter")
+	s.shows(`agent0, a demo agent of netsky`)
+	s.shows(`(?m)^ agent0 .* 0:idle 1:idle ∞:idle \| C-b d leaves *$`)
+	s.keys("C-b", "d")
+	s.shows(`\[detached \(from session agent0\)\]`)
+	if n := strings.Count(s.text(), "agent1         ready"); n != 1 {
+		t.Errorf("agent1's line stands there %d times:\n%s", n, s.text())
+	}
+
+	// attach goes to an agent's pane; what is typed there is for the agent.
+	s.types("clear; netsky attach agent1", "Enter")
+	s.shows(`agent1, a demo agent of netsky`)
+	s.shows(`(?m)^ agent1 .*C-b d leaves *$`)
+	s.types("good morning", "Enter")
+	s.shows(`heard: good morning`)
+
+	// The prefix and a number goes to that agent, e to agentinfinity.
+	s.keys("C-b", "0")
+	s.shows(`(?m)^ agent0 .*C-b d leaves *$`)
+	s.keys("C-b", "e")
+	s.shows(`(?m)^ agentinfinity .*C-b d leaves *$`)
+	s.keys("C-b", "1")
+	s.shows(`(?m)^ agent1 .*C-b d leaves *$`)
+
+	// The prefix and i shows the mail; the status line counts it. Enter closes.
+	w.must(t, "netsky", "channel", "send", "agent0", "a letter", "--wait", "answered")
+	s.shows(`1:idle ∞:idle mail:1 \|`)
+	s.keys("C-b", "i")
+	s.shows(`(?s)agent0 \(demo\) heard: a letter.*\(Enter closes\)`)
+	s.keys("Enter")
+	s.lacks(`Enter closes`)
+	s.shows(`1:idle ∞:idle \| C-b d leaves`)
+
+	// In netsky's own tmux attach switches; a window that a person opens there
+	// is not taken for the agent's.
+	s.keys("C-b", "c")
+	s.shows(`(?m)[$#] *$`)
+	s.types(binDir()+"/netsky attach agent0", "Enter") // a login shell has a PATH of its own
+	s.shows(`(?m)^ agent0 .*C-b d leaves *$`)
+	if out := w.must(t, "netsky", "peek", "agent1"); !strings.Contains(out, "heard: good morning") {
+		t.Errorf("peek agent1 shows another window:\n%s", out)
+	}
+	s.keys("C-b", "d")
+	s.shows(`\[detached \(from session agent0\)\]`)
+
+	// With --read-only no key gets through but the prefix.
+	s.types("clear; netsky attach --read-only agent1", "Enter")
+	s.shows(`(?m)^ agent1 .*C-b d leaves *$`)
+	s.keys("C-b", "d")
+	s.shows(`\[detached \(from session agent1\)\]`)
+
+	s.watches(t)
+	w.must(t, "netsky", "down", "--all", "--verify")
+}
+
+// watches looks at what draws itself again, and at what asks.
+func (s *screen) watches(t *testing.T) {
+	t.Helper()
+	s.types("clear; netsky status --watch", "Enter")
+	s.shows(`(?s)● agent1 +idle.*\(every second; Ctrl-C ends\)`)
+	s.world.must(t, "netsky", "channel", "send", "agent1", "/busy 1h")
+	s.shows(`● agent1 +busy`)
+	s.keys("C-c")
+	s.types("clear; netsky peek agent1 --follow", "Enter")
+	s.shows(`busy for 1h0m0s`)
+	s.keys("C-c")
+	s.types("clear; netsky inbox --follow", "Enter")
+	s.world.must(t, "netsky", "channel", "send", "agent0", "followed", "--wait", "answered")
+	s.shows(`heard: followed`)
+	s.keys("C-c")
+	s.types("clear; netsky ask agent0 '/busy 1s'", "Enter")
+	s.shows(`netsky: sent m-[0-9a-f]+ to agent0`)
+	s.shows(`was busy for 1s and is through`)
+	s.types("clear; netsky uninstall", "Enter")
+	s.shows(`End all agents and remove netsky\? \(.* stays\) \[y/N\]`)
+	s.types("n", "Enter")
+	s.shows(`nothing done`)
+	s.world.must(t, "netsky", "down", "--force", "agent1")
+}
+
+// TestTerminalInTmux runs netsky where most people will: inside a tmux of their
+// own.
+func TestTerminalInTmux(t *testing.T) {
+	t.Parallel()
+	w := mustWorld(t)
+	s := w.mustScreen(t, "mine", "sh")
+	s.types("netsky up 1 --type demo", "Enter")
+	s.shows(`agent1 +ready`)
+	s.lacks(`a demo agent of netsky`)
+
+	// Attach opens a window in that tmux; the other windows stay as they are.
+	s.types("clear; netsky attach agent1", "Enter")
+	s.shows(`agent1, a demo agent of netsky`)
+	if out := s.tmux("list-windows", "-F", "#{window_name}"); !strings.Contains(out, "agent1\n") {
+		t.Errorf("the windows are %q", out)
+	}
+	s.keys("C-b", "d")
+	s.shows(`opened agent1 in a new window of your tmux`)
+	if out := s.tmux("list-windows", "-F", "#{window_name}"); strings.Contains(out, "agent1\n") {
+		t.Errorf("after leaving it the windows are %q", out)
+	}
+
+	// An agent that ends while someone looks leaves its last words to be read.
+	s.types("clear; netsky attach agent1", "Enter")
+	s.shows(`(?m)^ agent1 `)
+	s.types("/crash 7", "Enter")
+	s.shows(`\[agent1 exited: 7\]`)
+	s.shows(`1:dead`)
+	s.keys("C-b", "d")
+	s.shows(`opened agent1 in a new window`)
+}
+
+func mustWorld(t testing.TB) *world {
+	t.Helper()
+	w, err := newWorld()
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := w.end(); err != nil {
+			t.Error(err)
+		}
+	})
+	return w
+}
+
+// must runs a command in the world and returns what it says.
+func (w *world) must(t testing.TB, name string, args ...string) string {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(t.Context(), 60*time.Second)
+	defer cancel()
+	out, err := w.command(ctx, name, args...).CombinedOutput()
+	if err != nil {
+		t.Fatalf("%s %q: %v\n%s", name, args, err, out)
+	}
+	return string(out)
+}
+
+// A screen is a terminal of 140 by 40 that a person sits at.
+type screen struct {
+	t      *testing.T
+	world  *world
+	socket string
+	name   string
+}
+
+func (w *world) mustScreen(t *testing.T, name, shell string) *screen {
+	t.Helper()
+	s := &screen{t: t, world: w, socket: filepath.Join(w.dir, "o"), name: name}
+	t.Cleanup(func() {
+		exec.Command("tmux", "-S", s.socket, "kill-server").Run() // gone already if the test has failed early
+	})
+	s.tmux("-f", "/dev/null", "new-session", "-d", "-s", name, "-x", "140", "-y", "40", shell)
+	s.shows(`\$|#`)
+	return s
+}
+
+// tmux asks the server that the screen is on. Its own prefix is not pressed
+// here: what keys sends goes to the program in the pane.
+func (s *screen) tmux(args ...string) string {
+	s.t.Helper()
+	return s.world.must(s.t, "tmux", append([]string{"-S", s.socket}, args...)...)
+}
+
+func (s *screen) types(text, key string) {
+	s.t.Helper()
+	s.tmux("send-keys", "-t", "="+s.name+":", "-l", text)
+	s.keys(key)
+}
+
+func (s *screen) keys(keys ...string) {
+	s.t.Helper()
+	s.tmux(append([]string{"send-keys", "-t", "=" + s.name + ":"}, keys...)...)
+}
+
+func (s *screen) text() string {
+	s.t.Helper()
+	return s.tmux("capture-pane", "-p", "-t", "="+s.name+":")
+}
+
+// shows waits until the screen matches, lacks until it doesn't.
+func (s *screen) shows(pattern string) { s.t.Helper(); s.wait(pattern, true) }
+func (s *screen) lacks(pattern string) { s.t.Helper(); s.wait(pattern, false) }
+
+func (s *screen) wait(pattern string, want bool) {
+	s.t.Helper()
+	re := regexp.MustCompile(pattern)
+	limit := time.After(20 * time.Second)
+	tick := time.NewTicker(20 * time.Millisecond)
+	defer tick.Stop()
+	for {
+		text := s.text()
+		if re.MatchString(text) == want {
+			return
+		}
+		select {
+		case <-limit:
+			s.t.Fatalf("the screen matches %q: %v, want %v\n%s", pattern, !want, want, text)
+		case <-tick.C:
+		}
+	}
+}

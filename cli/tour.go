@@ -1,0 +1,367 @@
+package cli
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strings"
+	"syscall"
+	"time"
+
+	"github.com/urfave/cli/v2"
+
+	"netsky/agent"
+	"netsky/bus"
+	"netsky/daemon"
+	"netsky/spawn"
+)
+
+// tourJobs is how many jobs the tour hands out, and tourLimit what each waits
+// for its answer at most.
+const (
+	tourJobs  = 10
+	tourLimit = 30 * time.Second
+)
+
+// tour shows netsky at work in a home and on a tmux server of its own.
+func (a *app) tour(c *cli.Context) (err error) {
+	if c.NArg() > 0 {
+		return usagef("demo: takes no arguments")
+	}
+	if id, err := a.self(); err != nil || id != agent.Owner {
+		return usagef("demo: only the owner takes the tour")
+	}
+	bin, err := binary()
+	if err != nil {
+		return err
+	}
+	dir, err := os.MkdirTemp("", "netsky-tour-")
+	if err != nil {
+		return err
+	}
+	defer os.RemoveAll(dir)
+	h, err := agent.HomeAt(filepath.Join(dir, "home"))
+	if err != nil {
+		return err
+	}
+	t := &tour{a: a, home: h, bin: bin, pause: 1500 * time.Millisecond, jobs: make(map[string]*job)}
+	if c.Bool("quick") {
+		t.pause = 0
+	}
+	t.environ = append(without(spawn.Inherited(a.environ), "NETSKY_HOME", "NETSKY_TMUX_SOCKET"),
+		"NETSKY_HOME="+h.Dir(), "NETSKY_TMUX_SOCKET="+filepath.Join(dir, "tmux"))
+	// Whatever happens, nothing of it stays: also when Ctrl-C ends the tour.
+	defer func() {
+		out, cerr := t.netsky(context.WithoutCancel(c.Context), "down", "--all", "--force", "--verify")
+		if cerr != nil {
+			err = errors.Join(err, fmt.Errorf("clearing up: %w: %s", cerr, out))
+		} else if err == nil {
+			t.say("Everything is ended, and %s is removed.", h.Dir())
+		}
+	}()
+	return t.run(c.Context)
+}
+
+type tour struct {
+	a       *app
+	home    agent.Home
+	bin     string
+	environ []string
+	pause   time.Duration
+	l       *spawn.Launcher
+	jobs    map[string]*job
+	order   []string
+	killed  int
+}
+
+// job is one message of the tour and the answers that came to it.
+type job struct {
+	to      agent.ID
+	text    string
+	answers []bus.Entry
+}
+
+func (t *tour) say(format string, args ...any) { t.a.print(format, args...) }
+
+func (t *tour) rest(ctx context.Context) error {
+	select {
+	case <-ctx.Done():
+		return ctx.Err()
+	case <-time.After(t.pause):
+		return nil
+	}
+}
+
+// netsky runs a verb in the tour's home, as a person would.
+func (t *tour) netsky(ctx context.Context, words ...string) (string, error) {
+	cmd := exec.CommandContext(ctx, t.bin, words...)
+	cmd.Env = t.environ
+	cmd.Dir = t.home.Dir()
+	out, err := cmd.CombinedOutput()
+	return strings.TrimRight(string(out), "\n"), err
+}
+
+func (t *tour) run(ctx context.Context) error {
+	if err := os.MkdirAll(t.home.Dir(), 0o700); err != nil {
+		return err
+	}
+	inner := &app{in: t.a.in, out: t.a.out, err: t.a.err, environ: t.environ, getenv: lookup(t.environ)}
+	l, err := inner.launcher()
+	if err != nil {
+		return err
+	}
+	if l.Home.Dir() != t.home.Dir() {
+		return fmt.Errorf("the tour would run in %s", l.Home.Dir())
+	}
+	t.l = l
+	t.say("A tour of netsky, in a home of its own. Nothing of yours is touched.\n")
+	t.say("$ netsky up 2 --type demo")
+	out, err := t.netsky(ctx, "up", "2", "--type", "demo", "--no-attach")
+	t.say("%s\n", out)
+	if err != nil {
+		return fmt.Errorf("up: %w", err)
+	}
+	if err := t.rest(ctx); err != nil {
+		return err
+	}
+	t.say("Ten jobs go out over the bus. Some are done at once, some are handed on, some take a second.")
+	for i := range tourJobs {
+		if err := t.send(ctx, i); err != nil {
+			return err
+		}
+	}
+	if err := t.kill(ctx); err != nil {
+		return err
+	}
+	if err := t.tile(ctx); err != nil {
+		return err
+	}
+	if err := t.collect(ctx); err != nil {
+		return err
+	}
+	return t.account(ctx)
+}
+
+// without is the environment less the named variables.
+func without(environ []string, names ...string) []string {
+	return slices.DeleteFunc(environ, func(v string) bool {
+		name, _, _ := strings.Cut(v, "=")
+		return slices.Contains(names, name)
+	})
+}
+
+func lookup(environ []string) func(string) string {
+	return func(name string) string {
+		for _, v := range environ {
+			if k, val, _ := strings.Cut(v, "="); k == name {
+				return val
+			}
+		}
+		return ""
+	}
+}
+
+func (t *tour) send(ctx context.Context, i int) error {
+	jobs := []job{
+		{to: agent.Root, text: "hello"},
+		{to: agent.Root, text: "/delegate agent1 what is your name?"},
+		{to: agent.Clone(1), text: "/busy 1s"},
+		{to: agent.Clone(2), text: "what is your name?"},
+		{to: agent.Root, text: "/delegate agent2 /busy 1s"},
+	}
+	j := jobs[i%len(jobs)]
+	r, err := t.l.Bus.Send(ctx, bus.Envelope{From: agent.Owner, To: j.to, Kind: bus.KindBrief, Text: j.text, Via: "cli", Time: time.Now()})
+	if err != nil {
+		return fmt.Errorf("job %d: not sent: %w", i+1, err)
+	}
+	t.jobs[r.ID] = &j
+	t.order = append(t.order, r.ID)
+	t.say("  %2d  %-7s %s", i+1, j.to, j.text)
+	return nil
+}
+
+// kill ends agent1 and the daemon as a crash would, while they are at work, and
+// starts them again.
+func (t *tour) kill(ctx context.Context) error {
+	list, err := t.l.Inspect(ctx)
+	if err != nil {
+		return err
+	}
+	who, running := t.home.LockHolder(agent.DaemonName)
+	if !running {
+		return fmt.Errorf("daemon: %w", daemon.ErrNotRunning)
+	}
+	victim := list.Find(agent.Clone(1))
+	for _, v := range []struct {
+		what string
+		pid  int
+	}{{"agent1", victim.PID}, {"the daemon", who.PID}} {
+		if v.pid <= 1 {
+			return fmt.Errorf("%s: has no process", v.what)
+		}
+		if err := syscall.Kill(v.pid, syscall.SIGKILL); err != nil {
+			return fmt.Errorf("%s: %w", v.what, err)
+		}
+		t.killed++
+		t.say("\n$ kill -9 %d      # %s, with work in hand", v.pid, v.what)
+	}
+	if err := t.rest(ctx); err != nil {
+		return err
+	}
+	out, err := t.netsky(ctx, "status")
+	if err != nil {
+		return fmt.Errorf("status: %w: %s", err, out)
+	}
+	t.say("$ netsky status\n%s", out)
+	if err := t.rest(ctx); err != nil {
+		return err
+	}
+	t.say("\n$ netsky up 2     # what is up stays as it is")
+	out, err = t.netsky(ctx, "up", "2", "--type", "demo", "--no-attach")
+	t.say("%s", out)
+	if err != nil {
+		return fmt.Errorf("up again: %w", err)
+	}
+	return nil
+}
+
+// tile shows the three panes side by side, cut to what fits.
+func (t *tour) tile(ctx context.Context) error {
+	if err := t.rest(ctx); err != nil {
+		return err
+	}
+	width, ok := terminal(t.a.out)
+	if !ok {
+		width = 120
+	}
+	ids := []agent.ID{agent.Root, agent.Clone(1), agent.Clone(2)}
+	col := max(width/len(ids)-2, 20)
+	const rows = 14
+	var panes [][]string
+	list, err := t.l.Inspect(ctx)
+	if err != nil {
+		return err
+	}
+	for _, id := range ids {
+		lines, err := t.l.LastLines(ctx, list.Find(id), rows)
+		if err != nil {
+			return err
+		}
+		panes = append(panes, append([]string{"[" + string(id) + "]"}, lines...))
+	}
+	t.say("\nTheir panes (`netsky attach agent1` goes to one):")
+	for row := range rows + 1 {
+		var line strings.Builder
+		for _, p := range panes {
+			cell := ""
+			if row < len(p) {
+				cell = p[row]
+			}
+			line.WriteString("| " + pad(cell, col-2))
+		}
+		t.say("%s", strings.TrimRight(line.String(), " "))
+	}
+	return nil
+}
+
+func pad(s string, width int) string {
+	r := []rune(bus.Plain(s))
+	if len(r) > width {
+		r = append(r[:width-1], '…')
+	}
+	return string(r) + strings.Repeat(" ", width-len(r))
+}
+
+// collect waits until every job is answered, or the time is up, and then a
+// moment more, as a second answer would come late.
+func (t *tour) collect(ctx context.Context) error {
+	ctx, cancel := context.WithTimeout(ctx, tourLimit)
+	defer cancel()
+	for {
+		if err := t.gather(); err != nil {
+			return err
+		}
+		open := 0
+		for _, j := range t.jobs {
+			if len(j.answers) == 0 {
+				open++
+			}
+		}
+		if open == 0 {
+			break
+		}
+		select {
+		case <-ctx.Done():
+			return nil // what is missing is counted
+		case <-time.After(100 * time.Millisecond):
+		}
+	}
+	select {
+	case <-ctx.Done():
+	case <-time.After(time.Second):
+	}
+	return t.gather()
+}
+
+// gather counts answers in the owner's mailbox as it lies on disk: what the
+// agents did, not what anyone remembers.
+func (t *tour) gather() error {
+	list, err := t.a.mail(t.l)
+	if err != nil {
+		return err
+	}
+	for _, j := range t.jobs {
+		j.answers = nil
+	}
+	for _, e := range list {
+		if j, ok := t.jobs[e.Envelope.InReplyTo]; ok && e.Why == "" {
+			j.answers = append(j.answers, e)
+		}
+	}
+	return nil
+}
+
+func (t *tour) account(ctx context.Context) error {
+	answered, lost, twice := 0, 0, 0
+	t.say("\nThe jobs, and what became of them:")
+	for i, id := range t.order {
+		j := t.jobs[id]
+		answer := "LOST"
+		switch len(j.answers) {
+		case 0:
+			lost++
+		case 1:
+			answered++
+			answer = brief(j.answers[0].Envelope.Text, 50)
+		default:
+			twice++
+			answer = fmt.Sprintf("ANSWERED %d TIMES", len(j.answers))
+		}
+		t.say("  %2d  %-7s %-36s %s", i+1, j.to, j.text, answer)
+		t.say("      %s", t.showLine(ctx, id))
+	}
+	t.say("\n%d sent, %d answered, %d lost, %d twice, %d killed", len(t.order), answered, lost, twice, t.killed)
+	if lost > 0 || twice > 0 {
+		return fmt.Errorf("the tour ended with %d lost and %d twice", lost, twice)
+	}
+	return nil
+}
+
+// showLine is what `netsky show` says of the message, in one line.
+func (t *tour) showLine(ctx context.Context, id string) string {
+	tl, err := t.a.timeline(ctx, t.home, id)
+	if err != nil {
+		return "netsky show " + id + ": " + err.Error()
+	}
+	var steps []string
+	for _, e := range tl.Events {
+		if e.Ref == id || e.Kind == "answered" {
+			steps = append(steps, e.Kind)
+		}
+	}
+	return "netsky show " + id + ": " + strings.Join(steps, ", ")
+}

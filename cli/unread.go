@@ -1,0 +1,112 @@
+package cli
+
+import (
+	"context"
+	"errors"
+	"io/fs"
+	"slices"
+	"strings"
+
+	"netsky/agent"
+	"netsky/bus"
+	"netsky/spawn"
+)
+
+// readFile lists the names of the owner's envelopes that were shown, one a
+// line. A line cut off by a crash names no file and does no harm.
+const readFile = "state/owner-read"
+
+func readNames(h agent.Home) (map[string]bool, error) {
+	data, err := h.ReadFile(readFile, 64<<20)
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return nil, err
+	}
+	read := make(map[string]bool)
+	for name := range strings.SplitSeq(string(data), "\n") {
+		read[name] = true
+	}
+	return read, nil
+}
+
+// markRead remembers an envelope as shown.
+func (a *app) markRead(ctx context.Context, l *spawn.Launcher, e bus.Entry) error {
+	read, err := readNames(l.Home)
+	if err != nil {
+		return err
+	}
+	if !read[e.Name] {
+		if err := appendRead(l, e.Name, len(read)); err != nil {
+			return err
+		}
+	}
+	return fileOwn(ctx, l.Bus, e.Envelope.ID)
+}
+
+// maxRead is from how many names on the list is cut to the mail that is still
+// on file.
+const maxRead = 10_000
+
+func appendRead(l *spawn.Launcher, name string, have int) error {
+	if have >= maxRead {
+		here, err := l.Bus.Names(agent.Owner, bus.Delivered)
+		if err != nil {
+			return err
+		}
+		read, err := readNames(l.Home)
+		if err != nil {
+			return err
+		}
+		here = slices.DeleteFunc(here, func(n string) bool { return !read[n] })
+		return l.Home.WriteFile(readFile, []byte(strings.Join(append(here, name, ""), "\n")), true)
+	}
+	f, err := l.Home.OpenAppend(readFile)
+	if err != nil {
+		return err
+	}
+	_, err = f.WriteString(name + "\n")
+	if cerr := f.Close(); err == nil {
+		err = cerr
+	}
+	return err
+}
+
+// fileOwn files an envelope of the owner's that has been shown. Where the daemon
+// runs it holds the mailbox and has filed it, or is about to.
+func fileOwn(ctx context.Context, b *bus.Bus, id string) error {
+	_, err := b.Drain(ctx, agent.Owner, 0, func(e bus.Envelope) error {
+		if e.ID == id {
+			return nil
+		}
+		return bus.ErrLeave
+	})
+	if errors.Is(err, agent.ErrLocked) {
+		return nil
+	}
+	return err
+}
+
+// filing are the places of a message that came, in the order in which it moves
+// through them: looked at so, none slips by on its way.
+func filing() []bus.Place { return []bus.Place{bus.Inbox, bus.Claimed, bus.Delivered} }
+
+// unread counts the owner's envelopes that were not shown yet, by name alone.
+func (a *app) unread(l *spawn.Launcher) (int, error) {
+	read, err := readNames(l.Home)
+	if err != nil {
+		return 0, err
+	}
+	n := 0
+	for _, p := range filing() {
+		names, err := l.Bus.Names(agent.Owner, p)
+		if err != nil && !errors.Is(err, fs.ErrNotExist) && !errors.Is(err, bus.ErrNoMailbox) {
+			return 0, err
+		}
+		for _, name := range names {
+			if !read[name] {
+				n++
+				read[name] = true // it may be seen once more, further on
+			}
+		}
+	}
+	return n, nil
+}

@@ -1,0 +1,365 @@
+package cli
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"slices"
+	"strconv"
+	"time"
+
+	"github.com/urfave/cli/v2"
+
+	"netsky/agent"
+	"netsky/bus"
+	"netsky/codex"
+	"netsky/daemon"
+	"netsky/prompts"
+	"netsky/spawn"
+	"netsky/store"
+	"netsky/tmux"
+)
+
+func startFlags(more ...cli.Flag) []cli.Flag {
+	return append([]cli.Flag{
+		&cli.StringFlag{Name: "type", Usage: "run them on this `RUNTIME`: codex or demo"},
+		&cli.StringFlag{Name: "dir", Usage: "let them work in `DIR`"},
+		&cli.BoolFlag{Name: "json", Usage: "print one JSON object"},
+		&cli.BoolFlag{Name: "yes", Usage: "take full access for agents where nothing else was chosen"},
+	}, more...)
+}
+
+func (a *app) upCommand() *cli.Command {
+	return &cli.Command{
+		Name:      "up",
+		Usage:     "start the daemon, agent0, N clones, agentinfinity and the ticker",
+		ArgsUsage: "[N] [OBJECTIVE]",
+		Description: "N is the number of clones, agent1 to agentN; without it, `clones` of netsky.toml (2). What is up stays as it is,\n" +
+			"a dead agent is replaced, and nothing is ever stopped. OBJECTIVE becomes agent0's first message.\n" +
+			"One line an agent tells how far it has come: ready, or failed with what its pane shows.",
+		Flags: startFlags(
+			&cli.BoolFlag{Name: "no-attach", Usage: "stay here instead of going to agent0's pane"},
+		),
+		Action: func(c *cli.Context) error {
+			if err := a.notForClones("up"); err != nil {
+				return err
+			}
+			n, objective, err := a.upArgs(c)
+			if err != nil {
+				return err
+			}
+			ids := []agent.ID{agent.Root}
+			for i := 1; i <= n; i++ {
+				ids = append(ids, agent.Clone(i))
+			}
+			return a.up(c, append(ids, agent.Infinity), objective, true)
+		},
+	}
+}
+
+func (a *app) agentCommand() *cli.Command {
+	return &cli.Command{
+		Name:      "agent",
+		Usage:     "start one agent",
+		ArgsUsage: "N|infinity",
+		Description: "Starts agentN if it is not up. With --fresh one that is up is ended first, and the new one starts with a clean\n" +
+			"conversation.",
+		Flags: startFlags(
+			&cli.BoolFlag{Name: "fresh", Usage: "end it first if it is up, and forget its conversation"},
+			&cli.StringFlag{Name: "objective", Usage: "`TEXT` is its first message"},
+		),
+		Action: func(c *cli.Context) error {
+			if err := a.notForClones("agent"); err != nil {
+				return err
+			}
+			id, err := oneAgent(c, "one agent: 3, agent3 or infinity")
+			if err != nil {
+				return err
+			}
+			if c.Bool("fresh") {
+				if err := a.endForFresh(c.Context, id); err != nil {
+					return err
+				}
+			}
+			return a.up(c, []agent.ID{id}, c.String("objective"), false)
+		},
+	}
+}
+
+func (a *app) upArgs(c *cli.Context) (n int, objective string, err error) {
+	cfg, err := a.cfg()
+	if err != nil {
+		return 0, "", err
+	}
+	n = cfg.Agents.Clones
+	args := c.Args().Slice()
+	if len(args) > 0 {
+		if v, err := strconv.Atoi(args[0]); err == nil {
+			if v < 0 || v > agent.MaxClones {
+				return 0, "", usagef("up: %d clones: wants 0 to %d", v, agent.MaxClones)
+			}
+			n, args = v, args[1:]
+		}
+	}
+	if len(args) > 1 {
+		return 0, "", usagef("up: %q: one word too many; put the objective in quotes: netsky up 2 \"build it\"", args[1])
+	}
+	if len(args) == 1 {
+		objective = args[0]
+	}
+	return n, objective, nil
+}
+
+// up brings the agents up and tells of it; whole also attaches and explains.
+func (a *app) up(c *cli.Context, ids []agent.ID, objective string, whole bool) error {
+	ctx := c.Context
+	self, err := a.self()
+	if err != nil {
+		return err
+	}
+	h, err := a.madeHome()
+	if err != nil {
+		return err
+	}
+	l, err := a.launcher()
+	if err != nil {
+		return err
+	}
+	plans, why, err := a.plans(ctx, l, ids, c.String("type"), c.String("dir"))
+	if err != nil {
+		return err
+	}
+	plans[0].Objective = objective
+	// Named before anything runs: the daemon is not started for an up that can't be.
+	if err := l.Check(ctx, plans); err != nil {
+		return err
+	}
+	if slices.ContainsFunc(plans, onCodex) {
+		if err := a.consent(h, c.Bool("yes")); err != nil {
+			return err
+		}
+	}
+	rep := newUpReport(a, plans, c.Bool("json"))
+	if err := h.SetDesired(agent.DaemonName, true, string(self)); err != nil {
+		return err
+	}
+	pong, started, derr := daemon.Start(ctx, h, []string{l.Binary, "daemon", "run"}, a.daemonEnv(h))
+	rep.daemon(pong, started, derr)
+	ends, err := l.Up(ctx, spawn.UpOptions{
+		Plans: plans, Ticker: true, By: string(self), Report: rep.progress, Setup: a.tmuxSetup(),
+	})
+	rep.close()
+	if err != nil {
+		return err
+	}
+	if derr == nil {
+		derr = daemon.Wake(ctx, h)
+	}
+	if err := a.sendObjective(ctx, l, ids[0], objective, self); err != nil {
+		return err
+	}
+	if err := rep.finish(h, pong, ends); err != nil {
+		return err
+	}
+	if derr != nil {
+		return exitError{exitPartly, fmt.Errorf("%w: the agents are up; outboxes and history wait for the daemon", derr)}
+	}
+	if failed := upFailed(ends); failed != nil {
+		return failed
+	}
+	if !whole || c.Bool("json") {
+		return nil
+	}
+	if why != nil {
+		if slices.ContainsFunc(ends, func(p spawn.Progress) bool { return p.Step == spawn.StepReady }) {
+			a.explainDemo(len(plans), why)
+		}
+		return nil
+	}
+	_, tty := terminal(a.out)
+	if tty && !c.Bool("no-attach") && a.getenv("TMUX") == "" && self == agent.Owner {
+		return a.attach(ctx, l.Tmux, agent.Root, false)
+	}
+	return nil
+}
+
+func upFailed(ends []spawn.Progress) error {
+	failed, slow := 0, 0
+	for _, e := range ends {
+		switch e.Step {
+		case spawn.StepFailed:
+			failed++
+		case spawn.StepSlow:
+			slow++
+		}
+	}
+	switch {
+	case failed == len(ends) && failed > 0:
+		return exitError{exitFailed, errTold}
+	case failed > 0 || slow > 0:
+		return exitError{exitPartly, errTold}
+	}
+	return nil
+}
+
+func onCodex(p spawn.Plan) bool { return p.Runtime.Name() == "codex" }
+
+// plans says of each agent what it runs on and where. Where demo was taken for
+// want of a model, why says what stands in the way of one.
+func (a *app) plans(ctx context.Context, l *spawn.Launcher, ids []agent.ID, runtime, dir string) (list []spawn.Plan, why error, err error) {
+	cfg, err := a.cfg()
+	if err != nil {
+		return nil, nil, err
+	}
+	all := runtimes(l)
+	for _, id := range ids {
+		before, _ := l.Home.LoadLaunch(id) // none is fine: it was never up
+		r, err := a.chooseRuntime(ctx, all, runtime, cfg, id, before.Runtime)
+		if err != nil {
+			return nil, nil, err
+		}
+		d, err := a.agentDir(l, cfg, id, dir, before.Dir)
+		if err != nil {
+			return nil, nil, err
+		}
+		extra, err := a.addenda(cfg, id)
+		if err != nil {
+			return nil, nil, err
+		}
+		if r.chosen && r.Name() == "demo" {
+			why = r.why
+			if why == nil {
+				why = errRanOnDemo
+			}
+		}
+		list = append(list, spawn.Plan{
+			Agent: id, Runtime: r.Runtime, Dir: d, Model: cfg.Agent[id].Model,
+			Prompt: prompts.Input{Owner: cfg.Owner.Name, Machine: machine(), Home: l.Home, Runtime: r.Name(), Addenda: extra},
+		})
+	}
+	return list, why, nil
+}
+
+var errRanOnDemo = errors.New("they ran on demo before; --type codex changes that")
+
+// machine is the machine's name, "" where it has none.
+func machine() string {
+	name, err := os.Hostname()
+	if err != nil {
+		return ""
+	}
+	return name
+}
+
+// agentDir is where an agent works: the flag, its own table, [agents], where it
+// worked before, where agent0 works, and for a first up the caller's directory.
+func (a *app) agentDir(l *spawn.Launcher, c config, id agent.ID, flag, before string) (string, error) {
+	root, _ := l.Home.LoadLaunch(agent.Root)
+	for _, d := range []string{flag, c.Agent[id].Dir, c.Agents.Dir, before, root.Dir} {
+		if d != "" {
+			return a.expand(d)
+		}
+	}
+	return os.Getwd()
+}
+
+// addenda reads the files that are appended to an agent's prompt. A relative
+// path is looked for in the home.
+func (a *app) addenda(c config, id agent.ID) ([]prompts.Layer, error) {
+	h, err := a.home()
+	if err != nil {
+		return nil, err
+	}
+	files := c.Agents.Addendum
+	if own := c.Agent[id].Addendum; own != nil {
+		files = own
+	}
+	var list []prompts.Layer
+	for _, f := range files {
+		path := f
+		if f == "" || (f[0] != '/' && f[0] != '~') {
+			path = h.Path(f)
+		}
+		path, err := a.expand(path)
+		if err != nil {
+			return nil, err
+		}
+		text, err := os.ReadFile(path)
+		if err != nil {
+			return nil, fmt.Errorf("addendum: %w", err)
+		}
+		list = append(list, prompts.Layer{Name: f, Text: string(text)})
+	}
+	return list, nil
+}
+
+// daemonEnv is the environment of a daemon that is to outlive this verb.
+func (a *app) daemonEnv(h agent.Home) []string {
+	return append(spawn.Inherited(a.environ), "NETSKY_HOME="+h.Dir())
+}
+
+// tmuxSetup are lines for the tmux server beside what every up sets.
+func (a *app) tmuxSetup() []string {
+	var lines []string
+	if v := a.getenv("NETSKY_TMUX_SOCKET"); v != "" {
+		lines = append(lines, "set-environment -g NETSKY_TMUX_SOCKET "+tmux.Quote(v))
+	}
+	c, err := a.cfg()
+	if err == nil && c.Tmux.Conf != "" {
+		if path, err := a.expand(c.Tmux.Conf); err == nil {
+			lines = append(lines, "source-file "+tmux.Quote(path))
+		}
+	}
+	return lines
+}
+
+func (a *app) sendObjective(ctx context.Context, l *spawn.Launcher, id agent.ID, text string, from agent.ID) error {
+	if text == "" {
+		return nil
+	}
+	_, err := l.Bus.Send(ctx, bus.Envelope{From: from, To: id, Text: text, Via: "cli", Time: time.Now()})
+	if err != nil {
+		return fmt.Errorf("objective: not sent: %w", err)
+	}
+	// On record also when the agent was up already and nothing of it was started.
+	l.Journal.Record(ctx, store.UpsertActor{ID: id, Role: id.Role(), Objective: text, Desired: store.DesiredUp})
+	return nil
+}
+
+// endForFresh ends an agent whose next start is to be a clean one.
+func (a *app) endForFresh(ctx context.Context, id agent.ID) error {
+	l, err := a.launcher()
+	if err != nil {
+		return err
+	}
+	list, err := l.Inspect(ctx)
+	if err != nil {
+		return err
+	}
+	if err := l.Home.Remove(codex.StateFile(id)); err != nil { // which names its conversation
+		return err
+	}
+	if st := list.Find(id); st.State == agent.Down || st.Pane() == "" {
+		return nil
+	}
+	self, err := a.self()
+	if err != nil {
+		return err
+	}
+	_, err = l.Down(ctx, spawn.DownOptions{Agents: []agent.ID{id}, By: string(self), Keep: a.keepRunning(l.Home)})
+	if err != nil {
+		return err
+	}
+	return l.Home.Remove(codex.StateFile(id)) // written again as it ended
+}
+
+func (a *app) explainDemo(n int, why error) {
+	fmt.Fprintf(a.err, `netsky: these %d run on demo (%s): programs without a model
+that show their mail, answer it and obey a few commands (/delegate, /busy, /crash …), at no cost.
+agent0 is the manager, agent1… are its workers, agentinfinity is there for repairs.
+  netsky ask agent0 "/delegate agent1 what is your name?"    hand work on and get the answer
+  netsky attach agent1                                      look at its pane; C-b d leaves
+  netsky status                                             how everything is
+`, n, bus.Plain(firstLine(why.Error())))
+}

@@ -1,0 +1,195 @@
+package cli
+
+import (
+	"encoding/json"
+	"fmt"
+	"io"
+	"sync"
+
+	"netsky/agent"
+	"netsky/bus"
+	"netsky/daemon"
+	"netsky/spawn"
+)
+
+// upReport tells how an up goes: on a terminal each agent's line changes in
+// place, elsewhere it is written once, when its end is known.
+type upReport struct {
+	a     *app
+	plans map[agent.ID]spawn.Plan
+	json  bool
+	board *board
+}
+
+func newUpReport(a *app, plans []spawn.Plan, asJSON bool) *upReport {
+	r := &upReport{a: a, plans: make(map[agent.ID]spawn.Plan), json: asJSON}
+	for _, p := range plans {
+		r.plans[p.Agent] = p
+	}
+	out := a.out
+	if asJSON {
+		out = io.Discard
+	}
+	r.board = &board{out: out, rows: make(map[string]int)}
+	_, r.board.live = terminal(a.out)
+	r.board.live = r.board.live && !asJSON
+	return r
+}
+
+func (r *upReport) daemon(p daemon.Pong, started bool, err error) {
+	switch {
+	case err != nil:
+		r.board.set("daemon", line("daemon", "failed", err.Error()), true)
+	case started:
+		r.board.set("daemon", line("daemon", "ready", fmt.Sprintf("started, pid %d", p.PID)), true)
+	default:
+		r.board.set("daemon", line("daemon", "ready", fmt.Sprintf("was up, pid %d", p.PID)), true)
+	}
+}
+
+func (r *upReport) progress(p spawn.Progress) {
+	if p.Step == spawn.StepBlocked {
+		r.a.warn("another `netsky up` or `netsky down` is at work; waiting for it (%v)", p.Err)
+		return
+	}
+	name, plan := string(p.Agent), r.plans[p.Agent]
+	what := plan.Runtime.Name() + "  " + tilde(r.a, plan.Dir)
+	if onCodex(plan) {
+		what += "  may " + r.a.config.Codex.modeWords()
+	}
+	switch p.Step {
+	case spawn.StepSpawned:
+		r.board.set(name, line(name, "spawned", what), false)
+	case spawn.StepReady:
+		r.board.set(name, line(name, readyWord(p.State), what+note(p.Note)), true)
+	case spawn.StepAlready:
+		r.board.set(name, line(name, string(p.State), "was up"+note(p.Note)), true)
+	case spawn.StepSlow:
+		r.board.set(name, line(name, "starting", what+note(p.Note)), true)
+	case spawn.StepFailed:
+		text := line(name, "failed", p.Err.Error())
+		for _, l := range p.Lines {
+			text += "\n  | " + l
+		}
+		r.board.set(name, text, true)
+	}
+}
+
+// readyWord is "ready" for an agent that can take work, else its state.
+func readyWord(s agent.State) string {
+	if s == agent.Idle || s == agent.Busy {
+		return "ready"
+	}
+	return string(s)
+}
+
+func note(s string) string {
+	if s == "" {
+		return ""
+	}
+	return "  " + s
+}
+
+func line(name, state, rest string) string { return fmt.Sprintf("%-14s %-9s %s", name, state, rest) }
+
+func (r *upReport) close() { r.board.close() }
+
+// finish prints the JSON object, if that was asked for.
+func (r *upReport) finish(h agent.Home, p daemon.Pong, ends []spawn.Progress) error {
+	if !r.json {
+		return nil
+	}
+	type row struct {
+		Agent   agent.ID    `json:"agent"`
+		Step    spawn.Step  `json:"step"`
+		State   agent.State `json:"state,omitempty"`
+		Runtime string      `json:"runtime"`
+		Dir     string      `json:"dir"`
+		Note    string      `json:"note,omitempty"`
+		Error   string      `json:"error,omitempty"`
+		Lines   []string    `json:"lines,omitempty"`
+	}
+	obj := struct {
+		Home   string      `json:"home"`
+		Daemon daemon.Pong `json:"daemon"`
+		Agents []row       `json:"agents"`
+	}{Home: h.Dir(), Daemon: p}
+	for _, e := range ends {
+		plan := r.plans[e.Agent]
+		o := row{Agent: e.Agent, Step: e.Step, State: e.State, Runtime: plan.Runtime.Name(), Dir: plan.Dir, Note: e.Note, Lines: e.Lines}
+		if e.Err != nil {
+			o.Error = e.Err.Error()
+		}
+		obj.Agents = append(obj.Agents, o)
+	}
+	return r.a.writeJSON(obj)
+}
+
+func (a *app) writeJSON(v any) error {
+	enc := json.NewEncoder(a.out)
+	enc.SetIndent("", "  ")
+	return enc.Encode(v)
+}
+
+// writeJSONLine writes one object on one line, for verbs that follow.
+func (a *app) writeJSONLine(v any) error { return json.NewEncoder(a.out).Encode(v) }
+
+// A board is a list of lines. On a terminal a line that is set again changes in
+// place; elsewhere only final lines are written.
+type board struct {
+	out  io.Writer
+	live bool
+
+	mu    sync.Mutex // guards what follows
+	rows  map[string]int
+	lines []string
+	drawn int
+}
+
+// set puts the text at the name's row. final text may have several lines.
+func (b *board) set(name, text string, final bool) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	text = bus.Plain(text)
+	if !b.live {
+		if final {
+			fmt.Fprintln(b.out, text)
+		}
+		return
+	}
+	i, ok := b.rows[name]
+	if !ok {
+		i = len(b.lines)
+		b.rows[name] = i
+		b.lines = append(b.lines, "")
+	}
+	b.lines[i] = text
+	if b.drawn > 0 {
+		fmt.Fprintf(b.out, "\x1b[%dA\r\x1b[J", b.drawn)
+	}
+	b.drawn = 0
+	for _, l := range b.lines {
+		n := 1
+		for _, c := range l {
+			if c == '\n' {
+				n++
+			}
+		}
+		fmt.Fprintln(b.out, clip(l, b.out, n))
+		b.drawn += n
+	}
+}
+
+// clip cuts a single line to the terminal's width, so that it takes one row.
+func clip(s string, out io.Writer, rows int) string {
+	w, ok := terminal(out)
+	if !ok || rows > 1 {
+		return s
+	}
+	if r := []rune(s); len(r) >= w {
+		return string(r[:w-1])
+	}
+	return s
+}
+
+func (b *board) close() {}

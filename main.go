@@ -1,0 +1,25 @@
+// Netsky starts AI coding agents on this machine, each in its own tmux session,
+// and carries messages between them. README.md says how to use it,
+// ARCHITECTURE.md how it is made.
+package main
+
+import (
+	"context"
+	"os"
+	"os/signal"
+	"syscall"
+
+	"netsky/cli"
+)
+
+func main() { os.Exit(run()) }
+
+func run() int {
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	defer stop()
+	// A reader that goes away (netsky up | head) must not end a verb half done:
+	// with a receiver for the signal, writing fails instead. The channel is never
+	// read. Ignoring the signal would pass that on to agents.
+	signal.Notify(make(chan os.Signal, 1), syscall.SIGPIPE)
+	return cli.Main(ctx, os.Args, os.Stdin, os.Stdout, os.Stderr)
+}
