@@ -7,6 +7,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 	"syscall"
 	"testing"
@@ -95,8 +96,8 @@ func TestCodexApproval(t *testing.T) {
 	for _, allow := range []bool{false, true} {
 		id := strings.TrimSpace(w.must(t, "netsky", "channel", "send", "agent1", "loop: ask touch "+file))
 		code := w.mustApproval(t, "touch "+file)
-		mustContain(t, "status", w.must(t, "netsky", "status"), "waiting", "touch "+file)
-		mustContain(t, "the mail", w.must(t, "netsky", "inbox"), "approval", "netsky approve "+code)
+		w.mustShow(t, "status", "waiting", "touch "+file)
+		w.mustShow(t, "inbox", "approval", "netsky approve "+code)
 		cmd := w.command(t.Context(), "netsky", "approve", code)
 		cmd.Env = append(cmd.Env, "AGENT_N=0")
 		if out, err := cmd.CombinedOutput(); err == nil {
@@ -113,6 +114,23 @@ func TestCodexApproval(t *testing.T) {
 		}
 		if out, err := w.command(t.Context(), "netsky", "approve", code).CombinedOutput(); err == nil {
 			t.Errorf("the code counted twice:\n%s", out)
+		}
+	}
+}
+
+// mustShow runs a verb until it has printed all of these.
+func (w *world) mustShow(t *testing.T, verb string, want ...string) {
+	t.Helper()
+	all := ""
+	for end := time.Now().Add(30 * time.Second); ; {
+		out := w.must(t, "netsky", verb)
+		all += out
+		if !slices.ContainsFunc(want, func(s string) bool { return !strings.Contains(all, s) }) {
+			return
+		}
+		if time.Now().After(end) {
+			mustContain(t, verb, out, want...)
+			return
 		}
 	}
 }

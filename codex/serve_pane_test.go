@@ -183,7 +183,8 @@ func TestServePane(t *testing.T) {
 	w.mustSend(bus.Envelope{From: agent.Root, Kind: bus.KindShutdown, Text: "x", Start: p.start})
 	w.mustAck()
 	p.mustSee("[agent1 exited: 0]")
-	w.mustGone("serve")
+	w.mustEnd("SERVE_DIR=" + w.dir)
+	w.mustNoSocket()
 	if after, err := os.ReadFile(config); err != nil || string(after) != string(before) {
 		t.Errorf("config.toml was changed (%v):\n%s", err, after)
 	}
@@ -236,7 +237,7 @@ func TestServeKilled(t *testing.T) {
 	}
 	syscall.Kill(k.PID, syscall.SIGKILL)
 	p.mustSee("killed: SIGKILL")
-	w.mustGone("serve")
+	w.mustEnd("SERVE_DIR=" + w.dir)
 	p.tmux("kill-server")
 	w.mustPane()
 	if e := w.mustAnswer(agent.Owner, id); !strings.Contains(e.Text, "broken off") {
@@ -276,7 +277,7 @@ func TestServeKills(t *testing.T) {
 				t.Fatal(err)
 			}
 			syscall.Kill(k.PID, syscall.SIGKILL)
-			w.mustGone("serve")
+			w.mustEnd("SERVE_DIR=" + w.dir)
 			p.tmux("kill-server")
 			p = w.mustPane()
 		default:

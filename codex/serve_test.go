@@ -2,8 +2,10 @@ package codex_test
 
 import (
 	"context"
+	"fmt"
 	"os"
 	"os/exec"
+	"path/filepath"
 	"strings"
 	"sync"
 	"testing"
@@ -51,7 +53,7 @@ func (w *world) until(what string, ok func() bool) {
 	for !ok() {
 		select {
 		case <-w.ctx.Done():
-			w.Fatalf("waited in vain: %s\npane: %s", what, &w.pane)
+			w.Fatalf("waited in vain: %s\n%spane: %s", what, w.left, &w.pane)
 		case <-tick.C:
 		}
 	}
@@ -119,22 +121,39 @@ func (w *world) mustAck() (e bus.Envelope) {
 	return e
 }
 
-// mustGone checks that no process is left, of those that have a role or else of
-// all, and no socket.
-func (w *world) mustGone(role ...string) {
+// mustEnd checks that no process is left whose environment has this in it.
+func (w *world) mustEnd(mark string) {
 	w.Helper()
-	mark := "NETSKY_HOME=" + w.home.Dir()
-	if len(role) > 0 {
-		mark = "SERVE_DIR=" + w.dir
-	}
 	w.until("the end of all processes", func() bool {
 		list, err := agent.Descendants(0, mark)
+		w.left = commands(list)
 		return err == nil && len(list) == 0
 	})
-	w.until("the end of the socket", func() bool {
-		_, err := os.Lstat(w.home.Path("run/cx-1.sock"))
-		return os.IsNotExist(err)
-	})
+	w.left = ""
+}
+
+// mustGone checks that neither a process is left nor the socket.
+func (w *world) mustGone() {
+	w.Helper()
+	w.mustEnd("NETSKY_HOME=" + w.home.Dir())
+	w.mustNoSocket()
+}
+
+func (w *world) mustNoSocket() {
+	w.Helper()
+	if _, err := os.Lstat(w.home.Path("run/cx-1.sock")); !os.IsNotExist(err) {
+		w.Errorf("the socket is left: %v", err)
+	}
+}
+
+// commands is what the processes run, for a person.
+func commands(list []agent.Process) string {
+	var b strings.Builder
+	for _, p := range list {
+		line, _ := os.ReadFile(filepath.Join("/proc", fmt.Sprint(p.PID), "cmdline"))
+		fmt.Fprintf(&b, "%d %s\n", p.PID, strings.ReplaceAll(string(line), "\x00", " "))
+	}
+	return b.String()
 }
 
 // mustOnly checks that an address got exactly one answer to each of these, and

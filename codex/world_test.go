@@ -57,6 +57,7 @@ type world struct {
 	out     bytes.Buffer // of the last once
 	err     bytes.Buffer // likewise
 	pane    screen       // of a sidecar
+	left    string       // what still runs, while it is waited for
 }
 
 func mustWorld(tb testing.TB) *world { tb.Helper(); return mustWorldOf(tb, "NETSKY_TEST_CODEX") }

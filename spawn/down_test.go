@@ -335,9 +335,12 @@ setsid sh -c 'trap "" TERM HUP; echo $$ >deaf; while :; do sleep 0.2; done' &
 	w.tmux("kill-session", "-t", "=agent1")
 	w.becomes("agent1", agent.Dead)
 	w.alive(left, "what is left")
-	if list, err := w.l.Remnants(w.ctx); err != nil || remnants(list) != fmt.Sprintf("process %d of agent1", left.PID) {
-		t.Errorf("remnants: %s, %v", remnants(list), err)
-	}
+	var list []spawn.Remnant
+	w.eventually(func() bool { // the others take a moment to end
+		var err error
+		list, err = w.l.Remnants(w.ctx)
+		return err == nil && remnants(list) == fmt.Sprintf("process %d of agent1", left.PID)
+	}, func() string { return "remnants: " + remnants(list) })
 	if got := w.down(spawn.DownOptions{}); got["agent1"] != "ended" {
 		t.Errorf("%v", got)
 	}
