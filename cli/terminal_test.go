@@ -18,15 +18,20 @@ func TestTerminal(t *testing.T) {
 	w := mustWorld(t)
 	s := w.mustScreen(t, "alone", "env -u TMUX -u TMUX_PANE sh")
 
-	// up draws each agent's line in place, and attaches when told what to run.
-	s.types("netsky up 1 --type demo", "Enter")
+	// up draws each agent's line in place.
+	s.types("netsky up 1 --type demo --no-attach; echo $?", "Enter")
+	s.shows(`(?m)^0 *$`)
+	if n := strings.Count(s.text(), "agent1         ready"); n != 1 {
+		t.Errorf("agent1's line stands there %d times:\n%s", n, s.text())
+	}
+
+	// It attaches when told what to run. (tmux throws away what the terminal has
+	// not read by then, so what stood there before is not looked at.)
+	s.types("clear; netsky up 1 --type demo", "Enter")
 	s.shows(`agent0, a demo agent of netsky`)
 	s.shows(`(?m)^ agent0 .* 0:idle 1:idle ∞:idle \| C-b d leaves *$`)
 	s.keys("C-b", "d")
 	s.shows(`\[detached \(from session agent0\)\]`)
-	if n := strings.Count(s.text(), "agent1         ready"); n != 1 {
-		t.Errorf("agent1's line stands there %d times:\n%s", n, s.text())
-	}
 
 	// attach goes to an agent's pane; what is typed there is for the agent.
 	s.types("clear; netsky attach agent1", "Enter")
