@@ -41,9 +41,10 @@ func fullScreen() {
 			keys <- b[0]
 		}
 	}()
+	last := "" // key; it stays on the screen, whatever makes us draw again
 	draw := func(what string) {
 		ws, _ := unix.IoctlGetWinsize(0, unix.TIOCGWINSZ)
-		fmt.Printf("\x1b[2J\x1b[Hsize %dx%d %s.", ws.Col, ws.Row, what)
+		fmt.Printf("\x1b[2J\x1b[Hsize %dx%d %s.%s", ws.Col, ws.Row, what, last)
 	}
 	enter()
 	draw("shown")
@@ -71,7 +72,8 @@ func fullScreen() {
 				fmt.Println("suspended")
 				unix.Kill(0, unix.SIGTSTP)
 			default:
-				draw(fmt.Sprint("key ", k))
+				last = fmt.Sprint(" key ", k)
+				draw("typed")
 			}
 		}
 	}
