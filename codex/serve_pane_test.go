@@ -250,6 +250,21 @@ func TestServeKilled(t *testing.T) {
 	w.mustOnly(agent.Owner, first, id, last)
 }
 
+// A command that Codex has running ends with the killed sidecar, too.
+func TestServeKilledInTool(t *testing.T) {
+	t.Parallel()
+	w := mustWorld(t)
+	w.mustPane()
+	w.mustSend(bus.Envelope{From: agent.Owner, Text: "loop: shell sleep 1000"})
+	w.program1("sleep")
+	k, err := w.home.LoadKeeper("agent1")
+	if err != nil {
+		t.Fatal(err)
+	}
+	syscall.Kill(k.PID, syscall.SIGKILL)
+	w.mustEnd("SERVE_DIR=" + w.dir)
+}
+
 // Whatever is killed, and whenever: no message is lost, and none is answered
 // twice.
 func TestServeKills(t *testing.T) {
