@@ -138,8 +138,8 @@ func (w *world) serverPID() (pid int) {
 // What an earlier start has left says nothing of this one.
 func TestInspectStale(t *testing.T) {
 	w := newWorld(t)
-	w.l.SetTimes(200*time.Millisecond, 0)
 	w.upReady(demo{}, "agent1")
+	w.l.SetTimes(200*time.Millisecond, 0)
 	old, err := w.home.LoadReport("agent1")
 	if err != nil {
 		t.Fatal(err)
