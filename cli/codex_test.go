@@ -123,13 +123,12 @@ func (w *world) mustShow(t *testing.T, verb string, want ...string) {
 	t.Helper()
 	all := ""
 	for end := time.Now().Add(30 * time.Second); ; {
-		out := w.must(t, "netsky", verb)
-		all += out
+		all += w.must(t, "netsky", verb)
 		if !slices.ContainsFunc(want, func(s string) bool { return !strings.Contains(all, s) }) {
 			return
 		}
 		if time.Now().After(end) {
-			mustContain(t, verb, out, want...)
+			mustContain(t, verb, all, want...)
 			return
 		}
 	}
