@@ -1,0 +1,236 @@
+package agent
+
+import (
+	"bufio"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"time"
+
+	"golang.org/x/sys/unix"
+)
+
+// An EventKind says what a process beside the agent's receiver saw.
+type EventKind string
+
+const (
+	EventSeen         EventKind = "seen"          // the runtime has the envelope ID
+	EventSessionStart EventKind = "session_start" // a conversation was begun or resumed: Session, Text is how
+	EventSessionEnd   EventKind = "session_end"   // Text is why
+	EventPrompt       EventKind = "prompt"        // a turn was given something: IDs are our envelopes in it
+	EventTool         EventKind = "tool"          // Tool is about to run: Text is what
+	EventToolDone     EventKind = "tool_done"     // Tool has run
+	EventPermission   EventKind = "permission"    // Tool waits for a yes: ID is the approval's code, Text what it wants
+	EventPermitted    EventKind = "permitted"     // what waited under ID has its answer: Text is it
+	EventNotification EventKind = "notification"  // the runtime wants attention: Text is what for
+	EventStop         EventKind = "stop"          // the turn has ended: Text is its last text
+	EventStopFailed   EventKind = "stop_failed"   // the turn was given up: Error is the kind, Text the words
+)
+
+// An Event is a line of state/events/<agent>.jsonl. Several processes append to
+// it, each line by one write; whoever reads passes over what it does not know.
+type Event struct {
+	MS      int64     `json:"ms"`
+	Event   EventKind `json:"event"`
+	Start   string    `json:"start,omitempty"` // the start id it belongs to
+	ID      string    `json:"id,omitempty"`
+	IDs     []string  `json:"ids,omitempty"`
+	Session string    `json:"session,omitempty"` // the conversation, by the runtime's own name
+	Tool    string    `json:"tool,omitempty"`
+	Text    string    `json:"text,omitempty"`
+	Error   string    `json:"error,omitempty"`
+	Usage   *Usage    `json:"usage,omitempty"` // with EventStop: what the turn took
+	// Transcript is the runtime's own file of the conversation.
+	Transcript string `json:"transcript,omitempty"`
+}
+
+// A Usage counts the tokens of one turn.
+type Usage struct {
+	Input       int64 `json:"input"` // without what came from a cache
+	CacheRead   int64 `json:"cache_read,omitempty"`
+	CacheWrite  int64 `json:"cache_write,omitempty"`
+	Output      int64 `json:"output"`
+	Requests    int64 `json:"requests,omitempty"`     // to the model
+	ContextNow  int64 `json:"context_now,omitempty"`  // tokens in the last request, all kinds together
+	ContextFull bool  `json:"context_full,omitempty"` // the model refused for want of room
+}
+
+// maxEvent is the longest line, in bytes: a text that a model wrote fits in.
+const maxEvent = 1 << 20
+
+// rotateEvents is the size at which RotateEvents begins a new file, in bytes.
+const rotateEvents = 4 << 20
+
+// AppendEvent appends to the agent's events. MS is filled if it is 0. The line
+// is not fsynced.
+func (h Home) AppendEvent(id ID, e Event) error {
+	if e.MS == 0 {
+		e.MS = time.Now().UnixMilli()
+	}
+	line, err := json.Marshal(e)
+	if err != nil {
+		return err
+	}
+	if len(line) >= maxEvent {
+		return fmt.Errorf("event of %s: %d bytes, at most %d", id, len(line), maxEvent)
+	}
+	f, err := h.OpenAppend(EventsFile(id))
+	if err != nil {
+		return err
+	}
+	defer f.Close()
+	if _, err := f.Write(append(line, '\n')); err != nil {
+		return fmt.Errorf("event of %s: %w", id, err)
+	}
+	return nil
+}
+
+// RotateEvents moves a file of events that has grown past 4 MiB aside, over the
+// one moved before. Only the holder of the agent's mailbox calls it. Whoever
+// reads the events by an EventTail misses none.
+func (h Home) RotateEvents(id ID) error {
+	dir, err := h.OpenDir(EventsDir, true)
+	if err != nil {
+		return err
+	}
+	defer dir.Close()
+	name := string(id) + ".jsonl"
+	var st unix.Stat_t
+	err = unix.Fstatat(int(dir.Fd()), name, &st, unix.AT_SYMLINK_NOFOLLOW)
+	if errors.Is(err, fs.ErrNotExist) || err == nil && st.Size < rotateEvents {
+		return nil
+	}
+	if err == nil {
+		err = unix.Renameat(int(dir.Fd()), name, int(dir.Fd()), name+".1")
+	}
+	if err != nil {
+		return fmt.Errorf("rotate the events of %s: %w", id, err)
+	}
+	return nil
+}
+
+// An EventTail reads an agent's events as they are appended. It is not safe for
+// concurrent use.
+type EventTail struct {
+	home Home
+	id   ID
+	file *os.File // kept open, so that what came before a rotation is not missed
+	at   int64
+}
+
+// Events reads the agent's events from the beginning of the present file.
+// The caller must call Close.
+func (h Home) Events(id ID) *EventTail { return &EventTail{home: h, id: id} }
+
+// Close closes the file. The tail may be read on and begins anew then.
+func (t *EventTail) Close() error {
+	if t.file == nil {
+		return nil
+	}
+	f := t.file
+	t.file, t.at = nil, 0
+	return f.Close()
+}
+
+// Read calls fn with each whole line that has come since the last call.
+func (t *EventTail) Read(fn func(Event)) error {
+	for range 3 { // the file that is there, and two rotations since
+		if t.file == nil {
+			f, err := t.home.openFile(EventsFile(t.id), unix.O_RDONLY, false)
+			if errors.Is(err, fs.ErrNotExist) {
+				return nil
+			}
+			if err != nil {
+				return err
+			}
+			t.file, t.at = f, 0
+		}
+		if err := t.lines(fn); err != nil {
+			return fmt.Errorf("events of %s: %w", t.id, err)
+		}
+		same, err := t.present()
+		if same || err != nil {
+			return err
+		}
+		if err := t.lines(fn); err != nil { // what came between
+			return fmt.Errorf("events of %s: %w", t.id, err)
+		}
+		t.Close()
+	}
+	return nil
+}
+
+// present reports whether the open file is still the one under its name.
+func (t *EventTail) present() (bool, error) {
+	open, err := t.file.Stat()
+	if err != nil {
+		return false, err
+	}
+	if open.Size() < t.at { // cut by hand
+		t.at = 0
+	}
+	named, err := os.Lstat(t.home.Path(EventsFile(t.id)))
+	if errors.Is(err, fs.ErrNotExist) {
+		return true, nil // moved aside, and no new one yet
+	}
+	return err == nil && os.SameFile(open, named), err
+}
+
+func (t *EventTail) lines(fn func(Event)) error {
+	in := bufio.NewReaderSize(io.NewSectionReader(t.file, t.at, 1<<62), 64<<10)
+	for {
+		line, err := readLine(in)
+		if errors.Is(err, io.EOF) {
+			return nil
+		}
+		if err != nil {
+			return err
+		}
+		t.at += int64(line.size)
+		var e Event
+		if line.data != nil && json.Unmarshal(line.data, &e) == nil && e.Event != "" {
+			fn(e)
+		}
+	}
+}
+
+// A rawLine is a whole line; data is nil if it was longer than any of ours.
+type rawLine struct {
+	data []byte
+	size int
+}
+
+func readLine(in *bufio.Reader) (l rawLine, err error) {
+	for {
+		part, err := in.ReadSlice('\n')
+		l.size += len(part)
+		if l.size <= maxEvent {
+			l.data = append(l.data, part...)
+		} else {
+			l.data = nil
+		}
+		if errors.Is(err, bufio.ErrBufferFull) {
+			continue
+		}
+		if err != nil {
+			return rawLine{}, err // a line without its end is not read yet
+		}
+		if l.size > maxEvent {
+			l.data = nil
+		}
+		return l, nil
+	}
+}
+
+// A Dialog is a question that an agent's pane shows and that is not the model's:
+// whether to trust a directory, to log in, to use a key.
+type Dialog struct {
+	Name string // in a word or two: "workspace trust", "login"
+	Text string // what it asks, in one line
+	// Keys answer it with the yes that the owner's own command or recorded
+	// consent implies; nil if only a person may answer.
+	Keys []string
+}
