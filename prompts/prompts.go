@@ -44,6 +44,10 @@ var (
 	clone string
 	//go:embed agentinfinity.md
 	agentinfinity string
+	//go:embed tools.md
+	tools string
+	//go:embed claude.md
+	claude string
 	//go:embed startup.md
 	startup string
 	//go:embed startup-agentinfinity.md
@@ -67,8 +71,8 @@ type Layer struct {
 	Text string `json:"text"`
 }
 
-// Layers renders the agent's prompt in its parts: the base, the stanza of its
-// role, the addenda in their order. Blank lines around a part are dropped, and
+// Layers renders the agent's prompt in its parts: the base, what its runtime adds,
+// the stanza of its role, the addenda in their order. Blank lines around a part are dropped, and
 // so is an addendum with nothing in it. An error that matches ErrPlaceholder or
 // ErrText is about what a layer says.
 func Layers(in Input) ([]Layer, error) {
@@ -76,7 +80,8 @@ func Layers(in Input) ([]Layer, error) {
 	if err != nil {
 		return nil, err
 	}
-	layers := append([]Layer{{"base.md", base}, in.stanza()}, in.Addenda...)
+	layers := append([]Layer{{"base.md", base}}, in.runtime()...)
+	layers = append(append(layers, in.stanza()), in.Addenda...)
 	rendered := layers[:0]
 	for _, l := range layers {
 		if l.Text, err = substitute(l, values); err != nil {
@@ -118,6 +123,17 @@ func Startup(in Input) (string, error) {
 		return "", err
 	}
 	return text + "\n", nil
+}
+
+// runtime are the layers about what the runtime has and others lack.
+func (in Input) runtime() []Layer {
+	switch in.Runtime {
+	case "claude":
+		return []Layer{{"claude.md", claude}, {"tools.md", tools}}
+	case "codex":
+		return []Layer{{"tools.md", tools}}
+	}
+	return nil
 }
 
 // stanza is the layer of the agent's role.

@@ -71,7 +71,7 @@ func TestLayersAreAppendedInOrder(t *testing.T) {
 	for _, l := range layers {
 		names, texts = append(names, l.Name), append(texts, l.Text)
 	}
-	if got, want := strings.Join(names, " "), "base.md clone.md 0.md 12.md"; got != want {
+	if got, want := strings.Join(names, " "), "base.md claude.md tools.md clone.md 0.md 12.md"; got != want {
 		t.Errorf("layers = %s, want %s", got, want)
 	}
 	prompt, err := prompts.Render(in)
@@ -270,4 +270,28 @@ func FuzzRender(f *testing.F) {
 			t.Errorf("Render with %q = %q, want %q", dir, got, want)
 		}
 	})
+}
+
+// What a runtime has of its own is told to those who run on it, and to no other.
+func TestLayersOfARuntime(t *testing.T) {
+	for runtime, want := range map[string]string{
+		"claude": "base.md claude.md tools.md agent0.md",
+		"codex":  "base.md tools.md agent0.md",
+		"demo":   "base.md agent0.md",
+		"gemini": "base.md agent0.md",
+	} {
+		in := input(agent.Root)
+		in.Runtime, in.Addenda = runtime, nil
+		layers, err := prompts.Layers(in)
+		if err != nil {
+			t.Fatal(err)
+		}
+		var names []string
+		for _, l := range layers {
+			names = append(names, l.Name)
+		}
+		if got := strings.Join(names, " "); got != want {
+			t.Errorf("layers on %s = %s, want %s", runtime, got, want)
+		}
+	}
 }
