@@ -12,7 +12,7 @@ type Request struct {
 	Session string   // the session's id
 	Model   string   // the model it wants
 	System  string   // the system prompt
-	Said    []string // what the user said, oldest first, without Claude Code's own context
+	Said    []string // what the user and peers said, oldest first, without what Claude Code puts around it
 	Fresh   int      // how many of Said came since the model last spoke
 	Outputs []string // what tools gave back since the user last said something
 	Tools   []string // names of the tools on offer
@@ -90,40 +90,26 @@ func readRequest(header http.Header, body []byte) (Request, error) {
 
 // hear adds one message of the conversation.
 func (q *Request) hear(m wireMessage) {
-	if m.Role == "assistant" {
+	switch m.Role {
+	case "assistant":
 		q.Fresh = 0
-	}
-	if m.Role != "user" {
-		return
-	}
-	for _, part := range m.Content {
-		switch part.Type {
-		case "text":
-			if text := spoken(part.Text); text != "" {
-				q.Said, q.Outputs = append(q.Said, text), nil
-				q.Fresh++
+	case "system": // holds what peers sent while a tool ran
+		q.say(surfaced(m.Content.text())...)
+	case "user":
+		for _, part := range m.Content {
+			switch part.Type {
+			case "text":
+				q.say(spoken(part.Text)...)
+			case "tool_result":
+				q.Outputs = append(q.Outputs, part.Content.text())
 			}
-		case "tool_result":
-			q.Outputs = append(q.Outputs, part.Content.text())
 		}
 	}
 }
 
-// spoken is what of a user's text the user said; "" if Claude Code wrote it.
-func spoken(text string) string {
-	text = strings.TrimSpace(text)
-	for {
-		rest, ok := strings.CutPrefix(text, "<system-reminder>")
-		if !ok {
-			break
-		}
-		_, rest, _ = strings.Cut(rest, "</system-reminder>")
-		text = strings.TrimSpace(rest)
+func (q *Request) say(texts ...string) {
+	for _, text := range texts {
+		q.Said, q.Outputs = append(q.Said, text), nil
+		q.Fresh++
 	}
-	for _, prefix := range []string{"[Request interrupted by user", "<local-command-", "<command-name>"} {
-		if strings.HasPrefix(text, prefix) {
-			return ""
-		}
-	}
-	return text
 }
