@@ -37,7 +37,8 @@ func environ(t *testing.T, pid int) map[string]string {
 // what says which terminal, session or agent that ran in.
 func TestEnvironment(t *testing.T) {
 	w := newWorld(t, "TMUX=/tmp/x,1,0", "TMUX_PANE=%9", "TMUX_TMPDIR=/nowhere", "STY=1.x", "CLAUDECODE=1", "CLAUDECODE_X=1",
-		"CLAUDE_CODE_ENTRYPOINT=cli", "CODEX_THREAD_ID=t", "AGENT_N=7", "NETSKY_START=other", "NETSKY_PROMPT_FILE=/other",
+		"CLAUDE_CODE_ENTRYPOINT=cli", "CLAUDE_CODE_SESSION_ID=s", "CLAUDE_CODE_MESSAGING_TOKEN=m", "CLAUDE_PID=1", "AI_AGENT=claude",
+		"CLAUDE_CODE_USE_BEDROCK=1", "CLAUDE_CONFIG_DIR=/mine", "CODEX_THREAD_ID=t", "AGENT_N=7", "NETSKY_START=other", "NETSKY_PROMPT_FILE=/other",
 		"NETSKY_HOME=/other", "MINE=yes")
 	if _, err := w.l.Up(w.ctx, spawn.UpOptions{Plans: w.plans(stays(), "agent3", "agentinfinity"), Ticker: true}); err != nil {
 		t.Fatal(err)
@@ -46,12 +47,13 @@ func TestEnvironment(t *testing.T) {
 		st := w.status(name)
 		env := environ(t, st.PID)
 		for v := range env {
-			if strings.HasPrefix(v, "TMUX") || strings.HasPrefix(v, "CLAUDE") || v == "STY" || v == "CODEX_THREAD_ID" {
+			configures := v == "CLAUDE_CODE_USE_BEDROCK" || v == "CLAUDE_CONFIG_DIR" // and so is the person's
+			if strings.HasPrefix(v, "TMUX") || strings.HasPrefix(v, "CLAUDE") && !configures || v == "STY" || v == "CODEX_THREAD_ID" || v == "AI_AGENT" {
 				t.Errorf("%s: inherits %s", name, v)
 			}
 		}
 		for v, want := range map[string]string{
-			"MINE": "yes", "AGENT_N": n, "NETSKY_START": st.Start, "NETSKY_HOME": w.home.Dir(),
+			"MINE": "yes", "CLAUDE_CODE_USE_BEDROCK": "1", "CLAUDE_CONFIG_DIR": "/mine", "AGENT_N": n, "NETSKY_START": st.Start, "NETSKY_HOME": w.home.Dir(),
 			"NETSKY_PROMPT_FILE": w.home.Path(agent.PromptFile(agent.ID(name))), "PWD": w.work(),
 			"PATH": filepath.Dir(netsky) + ":" + os.Getenv("PATH"), "TERM": "tmux-256color",
 		} {

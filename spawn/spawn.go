@@ -153,16 +153,23 @@ func paneNumber(id string) (n int) {
 
 // Inherited is what of an environment may be passed on to a process that is to
 // outlive its caller: all but what says which terminal, tmux, session or agent
-// the caller runs in.
+// the caller runs in. What a person has set to configure Claude Code
+// (CLAUDE_CODE_OAUTH_TOKEN, CLAUDE_CODE_USE_BEDROCK) stays; what it sets for its
+// own children, as seen with 2.1.329, goes.
 func Inherited(environ []string) []string {
 	return slices.DeleteFunc(slices.Clone(environ), func(v string) bool {
 		name, _, _ := strings.Cut(v, "=")
-		for _, p := range []string{"TMUX", "CLAUDECODE", "CLAUDE_CODE_"} {
+		for _, p := range []string{
+			"TMUX", "CLAUDECODE", "CLAUDE_CODE_SESSION_", "CLAUDE_CODE_CHILD_", "CLAUDE_CODE_MESSAGING_", "CLAUDE_CODE_RESUME_",
+		} {
 			if strings.HasPrefix(name, p) {
 				return true
 			}
 		}
 		switch name {
+		case "AI_AGENT", "CLAUDE_PID", "CLAUDE_EFFORT", "CLAUDE_PROJECT_DIR", "CLAUDE_ENV_FILE",
+			"CLAUDE_CODE_ENTRYPOINT", "CLAUDE_CODE_EXECPATH", "CLAUDE_CODE_SSE_PORT", "CLAUDE_CODE_TMUX_SESSION":
+			return true
 		case "STY", "WINDOW", "AGENT_N", "NETSKY_START", "NETSKY_PROMPT_FILE", "CODEX_THREAD_ID", "CODEX_CHANNEL_DIR",
 			"TERM_PROGRAM", "TERM_PROGRAM_VERSION", "COLUMNS", "LINES", "OLDPWD", "SHLVL", "_":
 			return true
