@@ -1,13 +1,10 @@
 package agent
 
 import (
-	"bufio"
 	"encoding/json"
 	"errors"
 	"fmt"
-	"io"
 	"io/fs"
-	"os"
 	"time"
 
 	"golang.org/x/sys/unix"
@@ -64,6 +61,9 @@ const maxEvent = 1 << 20
 // rotateEvents is the size at which RotateEvents begins a new file, in bytes.
 const rotateEvents = 4 << 20
 
+// asideSuffix is what the name of a file that was moved aside ends in.
+const asideSuffix = ".1"
+
 // AppendEvent appends to the agent's events. MS is filled if it is 0. The line
 // is not fsynced.
 func (h Home) AppendEvent(id ID, e Event) error {
@@ -104,125 +104,12 @@ func (h Home) RotateEvents(id ID) error {
 		return nil
 	}
 	if err == nil {
-		err = unix.Renameat(int(dir.Fd()), name, int(dir.Fd()), name+".1")
+		err = unix.Renameat(int(dir.Fd()), name, int(dir.Fd()), name+asideSuffix)
 	}
 	if err != nil {
 		return fmt.Errorf("rotate the events of %s: %w", id, err)
 	}
 	return nil
-}
-
-// An EventTail reads an agent's events as they are appended. It is not safe for
-// concurrent use.
-type EventTail struct {
-	home Home
-	id   ID
-	file *os.File // kept open, so that what came before a rotation is not missed
-	at   int64
-}
-
-// Events reads the agent's events from the beginning of the present file.
-// The caller must call Close.
-func (h Home) Events(id ID) *EventTail { return &EventTail{home: h, id: id} }
-
-// Close closes the file. The tail may be read on and begins anew then.
-func (t *EventTail) Close() error {
-	if t.file == nil {
-		return nil
-	}
-	f := t.file
-	t.file, t.at = nil, 0
-	return f.Close()
-}
-
-// Read calls fn with each whole line that has come since the last call.
-func (t *EventTail) Read(fn func(Event)) error {
-	for range 3 { // the file that is there, and two rotations since
-		if t.file == nil {
-			f, err := t.home.openFile(EventsFile(t.id), unix.O_RDONLY, false)
-			if errors.Is(err, fs.ErrNotExist) {
-				return nil
-			}
-			if err != nil {
-				return err
-			}
-			t.file, t.at = f, 0
-		}
-		if err := t.lines(fn); err != nil {
-			return fmt.Errorf("events of %s: %w", t.id, err)
-		}
-		same, err := t.present()
-		if same || err != nil {
-			return err
-		}
-		if err := t.lines(fn); err != nil { // what came between
-			return fmt.Errorf("events of %s: %w", t.id, err)
-		}
-		t.Close()
-	}
-	return nil
-}
-
-// present reports whether the open file is still the one under its name.
-func (t *EventTail) present() (bool, error) {
-	open, err := t.file.Stat()
-	if err != nil {
-		return false, err
-	}
-	if open.Size() < t.at { // cut by hand
-		t.at = 0
-	}
-	named, err := os.Lstat(t.home.Path(EventsFile(t.id)))
-	if errors.Is(err, fs.ErrNotExist) {
-		return true, nil // moved aside, and no new one yet
-	}
-	return err == nil && os.SameFile(open, named), err
-}
-
-func (t *EventTail) lines(fn func(Event)) error {
-	in := bufio.NewReaderSize(io.NewSectionReader(t.file, t.at, 1<<62), 64<<10)
-	for {
-		line, err := readLine(in)
-		if errors.Is(err, io.EOF) {
-			return nil
-		}
-		if err != nil {
-			return err
-		}
-		t.at += int64(line.size)
-		var e Event
-		if line.data != nil && json.Unmarshal(line.data, &e) == nil && e.Event != "" {
-			fn(e)
-		}
-	}
-}
-
-// A rawLine is a whole line; data is nil if it was longer than any of ours.
-type rawLine struct {
-	data []byte
-	size int
-}
-
-func readLine(in *bufio.Reader) (l rawLine, err error) {
-	for {
-		part, err := in.ReadSlice('\n')
-		l.size += len(part)
-		if l.size <= maxEvent {
-			l.data = append(l.data, part...)
-		} else {
-			l.data = nil
-		}
-		if errors.Is(err, bufio.ErrBufferFull) {
-			continue
-		}
-		if err != nil {
-			return rawLine{}, err // a line without its end is not read yet
-		}
-		if l.size > maxEvent {
-			l.data = nil
-		}
-		return l, nil
-	}
 }
 
 // A Dialog is a question that an agent's pane shows and that is not the model's:

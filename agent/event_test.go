@@ -1,0 +1,265 @@
+package agent_test
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"netsky/agent"
+)
+
+const worker = agent.ID("agent1")
+
+func mustAppend(tb testing.TB, h agent.Home, events ...agent.Event) {
+	tb.Helper()
+	for _, e := range events {
+		if err := h.AppendEvent(worker, e); err != nil {
+			tb.Fatal(err)
+		}
+	}
+}
+
+// mustRead reads what has come and says it in a word each: the ID, or the text.
+func mustRead(tb testing.TB, tail *agent.EventTail) string {
+	tb.Helper()
+	var got []string
+	if err := tail.Read(func(e agent.Event) { got = append(got, e.ID+e.Text) }); err != nil {
+		tb.Fatal(err)
+	}
+	return strings.Join(got, " ")
+}
+
+func mustTail(tb testing.TB, tail *agent.EventTail) *agent.EventTail {
+	tb.Cleanup(func() { tail.Close() })
+	return tail
+}
+
+// mustPut writes bytes at the end of the file of events.
+func mustPut(tb testing.TB, h agent.Home, bytes string) {
+	tb.Helper()
+	f, err := h.OpenAppend(agent.EventsFile(worker))
+	if err == nil {
+		_, err = f.WriteString(bytes)
+		err = errors.Join(err, f.Close())
+	}
+	if err != nil {
+		tb.Fatal(err)
+	}
+}
+
+func seen(id string) agent.Event { return agent.Event{Event: agent.EventSeen, ID: id} }
+
+func TestEvents(t *testing.T) {
+	h := mustHome(t)
+	tail := mustTail(t, h.Events(worker))
+	if got := mustRead(t, tail); got != "" {
+		t.Errorf("read %q before there was a file", got)
+	}
+	before := time.Now().UnixMilli()
+	mustAppend(t, h, seen("a"), agent.Event{MS: 7, Event: agent.EventStop, Text: "done", Usage: &agent.Usage{Input: 3, Output: 4}})
+	var list []agent.Event
+	if err := tail.Read(func(e agent.Event) { list = append(list, e) }); err != nil {
+		t.Fatal(err)
+	}
+	if len(list) != 2 || list[0].MS < before || list[1].MS != 7 || list[1].Text != "done" || list[1].Usage.Output != 4 {
+		t.Fatalf("read %+v", list)
+	}
+	mustAppend(t, h, seen("b"))
+	if got := mustRead(t, tail); got != "b" {
+		t.Errorf("read %q, want only what has come since", got)
+	}
+	if got := mustRead(t, mustTail(t, h.Events(worker))); got != "a done b" {
+		t.Errorf("a new tail read %q", got)
+	}
+}
+
+func TestEventsOddLines(t *testing.T) {
+	h := mustHome(t)
+	tail := mustTail(t, h.Events(worker))
+	huge := `{"ms":1,"event":"seen","id":"` + strings.Repeat("x", 1<<20) + `"}`
+	mustPut(t, h, "no JSON\n\n{}\nnull\n[1]\n{\"ms\":1,\"event\":\"\",\"id\":\"none\"}\n"+huge+"\n")
+	mustAppend(t, h, seen("a"))
+	mustPut(t, h, `{"ms":1,"event":"seen","id":"hal`)
+	if got := mustRead(t, tail); got != "a" {
+		t.Errorf("read %q, want a: half a line is not read yet", got)
+	}
+	mustPut(t, h, "f\"}\n")
+	if got := mustRead(t, tail); got != "half" {
+		t.Errorf("read %q, want the line that is whole now", got)
+	}
+	// A full disk cut a line short; the next one stands behind it.
+	mustPut(t, h, `{"ms":1,"event":"stop","text":"{\"ms\":1,\"event\":\"seen\",\"id\":\"forged\"}`)
+	mustAppend(t, h, seen("b"))
+	if got := mustRead(t, tail); got != "b" {
+		t.Errorf("read %q, want b", got)
+	}
+	long := agent.Event{MS: 1, Event: agent.EventStop, Text: strings.Repeat("y", 1<<20-100)}
+	mustAppend(t, h, long)
+	if got := mustRead(t, tail); got != long.Text {
+		t.Errorf("read %d bytes of a text of %d", len(got), len(long.Text))
+	}
+	long.Text += strings.Repeat("y", 100)
+	if err := h.AppendEvent(worker, long); err == nil {
+		t.Error("a line was appended that no reader takes")
+	}
+	if err := os.Truncate(h.Path(agent.EventsFile(worker)), 0); err != nil {
+		t.Fatal(err)
+	}
+	mustAppend(t, h, seen("after"))
+	if got := mustRead(t, tail); got != "after" {
+		t.Errorf("read %q after a cut by hand", got)
+	}
+}
+
+func TestEventsRotate(t *testing.T) {
+	h := mustHome(t)
+	if err := h.RotateEvents(worker); err != nil {
+		t.Fatalf("without a file: %v", err)
+	}
+	tail := mustTail(t, h.Events(worker))
+	mustAppend(t, h, seen("a"))
+	if got := mustRead(t, tail); got != "a" {
+		t.Fatalf("read %q", got)
+	}
+	rotate := func() {
+		t.Helper()
+		path := h.Path(agent.EventsFile(worker))
+		if err := h.RotateEvents(worker); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := os.Stat(path); err != nil {
+			t.Fatal("a small file was moved aside")
+		}
+		mustPut(t, h, strings.Repeat("x", 4<<20)+"\n") // a line that nobody takes
+		if err := h.RotateEvents(worker); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := os.Stat(path); !os.IsNotExist(err) {
+			t.Fatalf("a file of 4 MiB was not moved aside: %v", err)
+		}
+	}
+	mustAppend(t, h, seen("b"))
+	// Somebody has the file open already when it is moved aside.
+	f, err := h.OpenAppend(agent.EventsFile(worker))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer f.Close()
+	rotate()
+	if got := mustRead(t, tail); got != "b" {
+		t.Errorf("read %q, want what came before the rotation", got)
+	}
+	mustAppend(t, h, seen("c"))
+	if got := mustRead(t, tail); got != "c" {
+		t.Errorf("read %q, want what came after the rotation", got)
+	}
+	if _, err := fmt.Fprintln(f, `{"ms":1,"event":"seen","id":"late"}`); err != nil {
+		t.Fatal(err)
+	}
+	if got := mustRead(t, tail); got != "late" {
+		t.Errorf("read %q, want what was written to the file moved aside", got)
+	}
+	if got := mustRead(t, mustTail(t, h.Events(worker))); got != "c" {
+		t.Errorf("Events reads %q, want the present file", got)
+	}
+	all := mustTail(t, h.AllEvents(worker))
+	if got := mustRead(t, all); got != "a b late c" {
+		t.Errorf("AllEvents reads %q", got)
+	}
+	mustAppend(t, h, seen("d"))
+	if got := mustRead(t, all); got != "d" {
+		t.Errorf("AllEvents reads on with %q", got)
+	}
+}
+
+// TestEventsRotateUnderWriters: what several write while the file is moved aside
+// again and again is read once each, in each writer's order.
+func TestEventsRotateUnderWriters(t *testing.T) {
+	const writers, each = 4, 300
+	h := mustHome(t)
+	tail := mustTail(t, h.Events(worker))
+	mustPut(t, h, "\n") // there is a file to begin with
+	if got := mustRead(t, tail); got != "" {
+		t.Fatalf("read %q", got)
+	}
+	var wg sync.WaitGroup
+	for w := range writers {
+		wg.Go(func() {
+			for i := range each {
+				if err := h.AppendEvent(worker, seen(fmt.Sprintf("%d %d", w, i))); err != nil {
+					t.Error(err)
+				}
+			}
+		})
+	}
+	written := make(chan struct{})
+	go func() { wg.Wait(); close(written) }()
+	var next [writers]int
+	read := func() {
+		t.Helper()
+		err := tail.Read(func(e agent.Event) {
+			var w, i int
+			if _, err := fmt.Sscanf(e.ID, "%d %d", &w, &i); err != nil || i != next[w] {
+				t.Errorf("read %q, want %d of this writer", e.ID, next[w])
+				return
+			}
+			next[w]++
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	fill := strings.Repeat("x", 4<<20) + "\n"
+	rotated := 0
+	for done := false; !done && !t.Failed(); rotated++ {
+		select {
+		case <-written:
+			done = true
+		default:
+		}
+		mustPut(t, h, fill)
+		if err := h.RotateEvents(worker); err != nil {
+			t.Fatal(err)
+		}
+		read()
+	}
+	read()
+	for w, n := range next {
+		if n != each {
+			t.Errorf("%d of %d of writer %d read", n, each, w)
+		}
+	}
+	if rotated < 2 {
+		t.Errorf("%d rotations: the test tests nothing", rotated)
+	}
+}
+
+func TestEventsFollowNoLink(t *testing.T) {
+	h := mustHome(t)
+	tail := mustTail(t, h.Events(worker))
+	path := h.Path(agent.EventsFile(worker))
+	other := h.Path("other")
+	if err := os.WriteFile(other, []byte("{\"ms\":1,\"event\":\"seen\",\"id\":\"forged\"}\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.Symlink(other, path); err != nil {
+		t.Fatal(err)
+	}
+	if err := h.AppendEvent(worker, seen("a")); !errors.Is(err, agent.ErrLink) {
+		t.Errorf("AppendEvent through a link: %v", err)
+	}
+	if err := tail.Read(func(e agent.Event) { t.Errorf("read %+v", e) }); !errors.Is(err, agent.ErrLink) {
+		t.Errorf("Read through a link: %v", err)
+	}
+	if err := os.Remove(path); err != nil {
+		t.Fatal(err)
+	}
+	mustAppend(t, h, seen("b"))
+	if got := mustRead(t, tail); got != "b" {
+		t.Errorf("read %q when the link had gone", got)
+	}
+}
