@@ -46,6 +46,7 @@ type Launch struct {
 	PromptFile string   `json:"prompt_file"`
 	Model      string   `json:"model,omitempty"`
 	Resume     string   `json:"resume,omitempty"` // the conversation to go on with
+	Silent     bool     `json:"silent,omitempty"` // the program reports nothing and holds no mailbox
 	StartedMS  int64    `json:"started_ms"`
 }
 
