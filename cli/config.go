@@ -260,6 +260,9 @@ func place(err error) error {
 	return err
 }
 
+// permissionModes are Claude Code's own words.
+var permissionModes = []string{"bypassPermissions", "acceptEdits", "manual", "auto", "dontAsk", "plan"}
+
 func (c config) check() error {
 	switch {
 	case c.Agents.Clones < 0 || c.Agents.Clones > agent.MaxClones:
@@ -270,6 +273,8 @@ func (c config) check() error {
 		return fmt.Errorf("bus.max_bytes: %d is not 1024 to %d", c.Bus.MaxBytes, 64<<20)
 	case c.Claude.Delivery != "auto" && c.Claude.Delivery != "channel":
 		return fmt.Errorf("claude.delivery: %q is neither auto nor channel", c.Claude.Delivery)
+	case c.Claude.PermissionMode != "" && !slices.Contains(permissionModes, c.Claude.PermissionMode):
+		return fmt.Errorf("claude.permission_mode: %q is none of %s", c.Claude.PermissionMode, strings.Join(permissionModes, ", "))
 	}
 	for name, r := range c.Runtime {
 		if len(r.Command) == 0 {

@@ -2,6 +2,7 @@ package cli
 
 import (
 	"context"
+	"errors"
 	"maps"
 	"os"
 	"slices"
@@ -26,12 +27,16 @@ func (d demoRuntime) Prepare(_ context.Context, l *agent.Launch) error {
 }
 
 // runtimes are all that this netsky can start, by name.
-func runtimes(l *spawn.Launcher) map[string]spawn.Runtime {
+func (a *app) runtimes(l *spawn.Launcher, c config) map[string]spawn.Runtime {
 	return map[string]spawn.Runtime{
 		"codex": &codex.Runtime{Home: l.Home, Binary: l.Binary},
 		"demo":  demoRuntime{l.Binary},
 	}
 }
+
+// preferred are the runtimes with a model, in the order in which `auto` takes
+// the first that is installed and logged in.
+var preferred = []string{"codex"}
 
 // A choice is the runtime of one agent, and why it is that one.
 type choice struct {
@@ -41,8 +46,8 @@ type choice struct {
 }
 
 // chooseRuntime obeys the flag, then the agent's own table, then [agents], then
-// what the agent ran on before; else it takes Codex if it is installed and
-// logged in, and demo if not.
+// what the agent ran on before; else it takes what is preferred, and demo if
+// none of that can be had.
 func (a *app) chooseRuntime(ctx context.Context, all map[string]spawn.Runtime, flag string, c config, id agent.ID, before string) (choice, error) {
 	for _, name := range []string{flag, c.Agent[id].Runtime, c.Agents.Runtime, before} {
 		if name == "" || name == "auto" {
@@ -59,9 +64,13 @@ func (a *app) chooseRuntime(ctx context.Context, all map[string]spawn.Runtime, f
 	if err != nil {
 		dir = "/"
 	}
-	why := all["codex"].Check(ctx, agent.Launch{Agent: id, Dir: dir, Env: a.environ})
-	if why == nil {
-		return choice{Runtime: all["codex"], chosen: true}, nil
+	var why []string
+	for _, name := range preferred {
+		err := all[name].Check(ctx, agent.Launch{Agent: id, Dir: dir, Env: a.environ})
+		if err == nil {
+			return choice{Runtime: all[name], chosen: true}, nil
+		}
+		why = append(why, firstLine(err.Error()))
 	}
-	return choice{Runtime: all["demo"], chosen: true, why: why}, nil
+	return choice{Runtime: all["demo"], chosen: true, why: errors.New(strings.Join(why, "; "))}, nil
 }

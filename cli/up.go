@@ -23,7 +23,7 @@ import (
 
 func startFlags(more ...cli.Flag) []cli.Flag {
 	return append([]cli.Flag{
-		&cli.StringFlag{Name: "type", Usage: "run them on this `RUNTIME`: codex or demo"},
+		&cli.StringFlag{Name: "type", Usage: "run them on this `RUNTIME`: claude, codex, demo or one of netsky.toml"},
 		&cli.StringFlag{Name: "dir", Usage: "let them work in `DIR`"},
 		&cli.BoolFlag{Name: "json", Usage: "print one JSON object"},
 		&cli.BoolFlag{Name: "yes", Usage: "take full access for agents where nothing else was chosen"},
@@ -135,10 +135,17 @@ func (a *app) up(c *cli.Context, ids []agent.ID, objective string, whole bool) e
 	if err := l.Check(ctx, plans); err != nil {
 		return err
 	}
-	if slices.ContainsFunc(plans, onCodex) {
-		if err := a.consent(h, c.Bool("yes")); err != nil {
+	said, err := a.consents(h, plans, c.Bool("yes"))
+	if err != nil {
+		return err
+	}
+	if len(said) > 0 { // with the answer something else may stand in the way
+		if err := l.Check(ctx, plans); err != nil {
 			return err
 		}
+	}
+	if err := a.recordConsents(h, said); err != nil {
+		return err
 	}
 	rep := newUpReport(a, plans, c.Bool("json"))
 	if err := h.SetDesired(agent.DaemonName, true, string(self)); err != nil {
@@ -203,8 +210,6 @@ func upFailed(ends []spawn.Progress) error {
 	return nil
 }
 
-func onCodex(p spawn.Plan) bool { return p.Runtime.Name() == "codex" }
-
 // plans says of each agent what it runs on and where. Where demo was taken for
 // want of a model, why says what stands in the way of one.
 func (a *app) plans(ctx context.Context, l *spawn.Launcher, ids []agent.ID, runtime, dir string) (list []spawn.Plan, why error, err error) {
@@ -212,7 +217,7 @@ func (a *app) plans(ctx context.Context, l *spawn.Launcher, ids []agent.ID, runt
 	if err != nil {
 		return nil, nil, err
 	}
-	all := runtimes(l)
+	all := a.runtimes(l, cfg)
 	for _, id := range ids {
 		before, _ := l.Home.LoadLaunch(id) // none is fine: it was never up
 		r, err := a.chooseRuntime(ctx, all, runtime, cfg, id, before.Runtime)
@@ -241,7 +246,7 @@ func (a *app) plans(ctx context.Context, l *spawn.Launcher, ids []agent.ID, runt
 	return list, why, nil
 }
 
-var errRanOnDemo = errors.New("they ran on demo before; --type codex changes that")
+var errRanOnDemo = errors.New("they ran on demo before; --type claude or --type codex changes that")
 
 // machine is the machine's name, "" where it has none.
 func machine() string {

@@ -54,8 +54,8 @@ func (r *upReport) progress(p spawn.Progress) {
 	}
 	name, plan := string(p.Agent), r.plans[p.Agent]
 	what := plan.Runtime.Name() + "  " + tilde(r.a, plan.Dir)
-	if onCodex(plan) {
-		what += "  may " + r.a.config.Codex.modeWords()
+	if may := r.a.config.may(plan.Runtime.Name()); may != "" {
+		what += "  may " + may
 	}
 	switch p.Step {
 	case spawn.StepSpawned:
