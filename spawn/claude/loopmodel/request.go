@@ -16,7 +16,7 @@ type Request struct {
 	Fresh   int      // how many of Said came since the model last spoke
 	Outputs []string // what tools gave back since the user last said something
 	Tools   []string // names of the tools on offer
-	Title   bool     // a side request, such as for a title of the session
+	Title   bool     // a side request: for a title of the session, or a summary of it
 	Body    []byte   // the whole of it
 }
 
@@ -33,6 +33,9 @@ func (q Request) Last() string {
 func (q Request) News() []string {
 	return q.Said[len(q.Said)-min(max(q.Fresh, 1), len(q.Said)):]
 }
+
+// summarise begins the order to sum up a session that has grown too long.
+const summarise = "CRITICAL: Respond with TEXT ONLY."
 
 type wireMessage struct {
 	Role    string    `json:"role"`
@@ -84,7 +87,7 @@ func readRequest(header http.Header, body []byte) (Request, error) {
 	for _, m := range wire.Messages {
 		q.hear(m)
 	}
-	q.Title = len(wire.Tools) == 0
+	q.Title = len(wire.Tools) == 0 || strings.HasPrefix(q.Last(), summarise)
 	return q, nil
 }
 
@@ -99,12 +102,22 @@ func (q *Request) hear(m wireMessage) {
 		for _, part := range m.Content {
 			switch part.Type {
 			case "text":
-				q.say(spoken(part.Text)...)
+				q.hearText(part.Text)
 			case "tool_result":
 				q.Outputs = append(q.Outputs, part.Content.text())
 			}
 		}
 	}
+}
+
+// hearText adds one text of a user's message. What was said before an
+// interruption is not for this answer.
+func (q *Request) hearText(text string) {
+	if strings.HasPrefix(text, "[Request interrupted by user") {
+		q.Fresh, q.Outputs = 0, nil
+		return
+	}
+	q.say(spoken(text)...)
 }
 
 func (q *Request) say(texts ...string) {

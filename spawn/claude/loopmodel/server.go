@@ -16,6 +16,7 @@ import (
 	"net"
 	"net/http"
 	"strconv"
+	"strings"
 	"sync"
 	"time"
 )
@@ -82,7 +83,7 @@ func (s *Server) Handle(rule func(Request) *Reply) {
 	s.rules = append(s.rules, rule)
 }
 
-// Requests are all that came so far, without those for a title.
+// Requests are all that came so far, without side requests.
 func (s *Server) Requests() []Request {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -187,7 +188,7 @@ func (s *Server) decide(q Request) *Reply {
 	}
 	s.mu.Unlock()
 	if q.Title {
-		return &Reply{Text: `{"title":"A title"}`}
+		return aside(q)
 	}
 	for i := len(rules) - 1; i >= 0; i-- {
 		if reply := rules[i](q); reply != nil {
@@ -195,6 +196,14 @@ func (s *Server) decide(q Request) *Reply {
 		}
 	}
 	return Directives(q)
+}
+
+// aside answers a side request.
+func aside(q Request) *Reply {
+	if strings.HasPrefix(q.Last(), summarise) {
+		return &Reply{Text: "<analysis>none</analysis><summary>the user said " + strconv.Itoa(len(q.Said)-1) + " things</summary>"}
+	}
+	return &Reply{Text: `{"title":"A title"}`}
 }
 
 // account numbers an answer and says what it costs: what a session said before

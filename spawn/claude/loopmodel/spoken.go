@@ -14,7 +14,7 @@ var wraps = []struct{ open, end string }{
 // wrote it.
 func spoken(text string) []string {
 	text = unremind(text)
-	for _, prefix := range []string{"[Request interrupted by user", "<local-command-", "<command-name>"} {
+	for _, prefix := range []string{"<local-command-", "<command-name>"} {
 		if strings.HasPrefix(text, prefix) {
 			return nil
 		}
