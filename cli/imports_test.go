@@ -23,6 +23,7 @@ var imports = map[string]string{
 	"spawn/demo":      "agent bus",
 	"codex":           "agent bus store",
 	"codex/loopmodel": "",
+	"dashboard":       "agent bus store",
 	"daemon/observe":  "agent bus store",
 	"daemon":          "agent bus store spawn spawn/keeper daemon/observe",
 	"cli":             "agent tmux prompts bus store spawn spawn/keeper spawn/demo codex daemon",

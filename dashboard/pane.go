@@ -1,0 +1,63 @@
+package dashboard
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"netsky/agent"
+	"netsky/store"
+)
+
+// maxHistory is how many lines above a screen may be asked for.
+const maxHistory = 5000
+
+// A Pane is an agent's terminal for a browser: rows of runs, in which nothing
+// is left that a terminal would obey.
+type Pane struct {
+	Agent   agent.ID   `json:"agent"`
+	Time    store.Time `json:"time"`
+	Width   int        `json:"width"`
+	Height  int        `json:"height"`
+	History int        `json:"history"`  // how many of the rows are above the screen
+	CursorX int        `json:"cursor_x"` // with cursor_y -1: not shown
+	CursorY int        `json:"cursor_y"`
+	Rows    []Row      `json:"rows"`
+}
+
+// A Row is one line of a terminal.
+type Row []Run
+
+// A Run is text in one style. Class holds the names of its style, by CSS; FG
+// and BG hold its colours exactly, "#ff8800", where the palette's nearest, which
+// Class names, is not them.
+type Run struct {
+	Text  string `json:"text"`
+	Class string `json:"class,omitempty"`
+	FG    string `json:"fg,omitempty"`
+	BG    string `json:"bg,omitempty"`
+	Link  string `json:"link,omitempty"` // http or https
+}
+
+// errNoPane is what the error of a pane matches that can't be seen.
+var errNoPane = errors.New("no pane to be seen")
+
+// pane captures an agent's pane, with at most history lines from above it.
+func (s *Server) pane(ctx context.Context, id agent.ID, history int) (Pane, error) {
+	return capture(ctx, s.o, newRenderer(), id, history)
+}
+
+func capture(ctx context.Context, o Options, r *renderer, id agent.ID, history int) (Pane, error) {
+	if o.Panes == nil {
+		return Pane{}, fmt.Errorf("%s: %w", id, errNoPane)
+	}
+	sc, err := o.Panes.Screen(ctx, id, history)
+	if err != nil {
+		return Pane{}, fmt.Errorf("%s: %w: %w", id, errNoPane, err)
+	}
+	p := Pane{
+		Agent: id, Time: store.At(o.Now()), Width: sc.Width, Height: sc.Height, History: sc.History,
+		CursorX: sc.CursorX, CursorY: sc.CursorY, Rows: r.render(sc.Text),
+	}
+	return p, nil
+}

@@ -1,0 +1,80 @@
+package dashboard
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"html"
+	"net/http"
+	"strings"
+
+	"netsky/bus"
+	"netsky/store"
+)
+
+// A Problem is the answer to a request that gets none, as RFC 9457 has it.
+type Problem struct {
+	Type   string `json:"type"`
+	Title  string `json:"title"`
+	Status int    `json:"status"`
+	Detail string `json:"detail,omitempty"`
+}
+
+// refuse answers with a problem: to a person's browser as a page, else as JSON.
+func refuse(w http.ResponseWriter, r *http.Request, status int, detail string) {
+	if strings.Contains(r.Header.Get("Accept"), "text/html") && !strings.HasPrefix(r.URL.Path, "/api/") {
+		w.Header().Set("Content-Type", "text/html; charset=utf-8")
+		w.WriteHeader(status)
+		fmt.Fprintf(w, "<!doctype html><html lang=en><meta charset=utf-8><title>netsky: %s</title><h1>%s</h1><p>%s</p><p><a href=\"/\">overview</a></p></html>\n",
+			http.StatusText(status), http.StatusText(status), html.EscapeString(detail))
+		return
+	}
+	data, _ := json.Marshal(Problem{"about:blank", http.StatusText(status), status, detail})
+	w.Header().Set("Content-Type", "application/problem+json")
+	w.WriteHeader(status)
+	w.Write(append(data, '\n'))
+}
+
+// errBad is what the error of a wrong request matches.
+var errBad = errors.New("wrong request")
+
+func badf(format string, args ...any) error { return badError{fmt.Sprintf(format, args...)} }
+
+type badError struct{ text string }
+
+func (e badError) Error() string        { return e.text }
+func (e badError) Is(target error) bool { return target == errBad }
+
+// errNoRecords is what the error of records matches that can't be read.
+var errNoRecords = errors.New("no records at the moment")
+
+// fail answers with what an error is to the one who asked.
+func (s *Server) fail(w http.ResponseWriter, r *http.Request, err error) {
+	status := http.StatusInternalServerError
+	switch {
+	case errors.Is(err, context.Canceled):
+		return // nobody is there to be told
+	case errors.Is(err, errBad), strings.HasPrefix(err.Error(), "cursor: "):
+		status = http.StatusBadRequest
+	case errors.Is(err, store.ErrNotFound), errors.Is(err, errNoPane):
+		status = http.StatusNotFound
+	case errors.Is(err, store.ErrAmbiguous):
+		status = http.StatusConflict
+	case errors.Is(err, errNoRecords), errors.Is(err, context.DeadlineExceeded):
+		status = http.StatusServiceUnavailable
+	}
+	if status >= 500 {
+		s.o.Log.Warn("answer", "path", r.URL.Path, "error", err)
+	}
+	refuse(w, r, status, err.Error())
+}
+
+// quote shows a stranger's words in a refusal: printable and short.
+func quote(text string) string {
+	const most = 80
+	if len(text) > most {
+		text = strings.ToValidUTF8(text[:most], "") + "…"
+	}
+	return `"` + bus.Plain(text) + `"`
+}

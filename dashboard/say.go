@@ -1,0 +1,216 @@
+package dashboard
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"io"
+	"mime"
+	"net/http"
+	"slices"
+	"sync"
+	"unicode/utf8"
+
+	"netsky/agent"
+	"netsky/bus"
+	"netsky/store"
+)
+
+// maxBody is the largest body a request may have.
+const maxBody = 64 << 10
+
+// A Said is the answer to POST /api/user-message: under which id the message
+// waits, and where its story is told.
+type Said struct {
+	ID    string   `json:"id"`
+	To    agent.ID `json:"to"`
+	State string   `json:"state"` // "queued"
+	URL   string   `json:"url"`
+}
+
+// say sends the owner's message. With an id of the caller's own, the same
+// message said twice has one effect.
+func (s *Server) say(w http.ResponseWriter, r *http.Request) {
+	status, e, err := readMessage(r)
+	if err != nil {
+		refuse(w, r, status, err.Error())
+		return
+	}
+	id, err := s.sent.once(e, func() (string, error) {
+		if said, err := s.recorded(r.Context(), e); said || err != nil {
+			return e.ID, err
+		}
+		receipt, err := s.o.Send(r.Context(), e)
+		if err == nil {
+			s.o.Log.Info("say", "id", receipt.ID, "to", e.To)
+		}
+		return receipt.ID, err
+	})
+	if err != nil {
+		s.notSent(w, r, err)
+		return
+	}
+	url := "/api/messages/" + id
+	w.Header().Set("Location", url)
+	writeJSON(w, r, http.StatusAccepted, Said{ID: id, To: e.To, State: "queued", URL: url})
+}
+
+// recorded reports whether the message is on record, said by an earlier server
+// of this home. Without records nobody knows; the bus gives an id one effect.
+func (s *Server) recorded(ctx context.Context, e bus.Envelope) (bool, error) {
+	db, err := s.records()
+	if err != nil || e.ID == "" {
+		return false, nil
+	}
+	l, err := db.Messages(ctx, store.MessageFilter{ID: e.ID, From: e.From, Page: store.Page{Limit: 1}})
+	if err != nil || len(l.Items) == 0 {
+		return false, nil
+	}
+	if m := l.Items[0]; m.To != e.To || m.Text != e.Text {
+		return false, errReused
+	}
+	return true, nil
+}
+
+func (s *Server) notSent(w http.ResponseWriter, r *http.Request, err error) {
+	switch {
+	case errors.Is(err, errReused):
+		refuse(w, r, http.StatusConflict, "not sent: "+err.Error())
+	case errors.Is(err, bus.ErrInvalid), errors.Is(err, bus.ErrNotAllowed):
+		refuse(w, r, http.StatusBadRequest, "not sent: "+err.Error())
+	case errors.Is(err, bus.ErrNoMailbox):
+		refuse(w, r, http.StatusNotFound, "not sent: "+err.Error())
+	case errors.Is(err, bus.ErrBrake):
+		refuse(w, r, http.StatusTooManyRequests, "not sent: "+err.Error())
+	default:
+		s.o.Log.Warn("say", "error", err)
+		refuse(w, r, http.StatusInternalServerError, "perhaps not sent: "+err.Error())
+	}
+}
+
+// readMessage is the message of a request, or the status that refuses it.
+func readMessage(r *http.Request) (int, bus.Envelope, error) {
+	kind, params, err := mime.ParseMediaType(r.Header.Get("Content-Type"))
+	if charset := params["charset"]; err != nil || kind != "application/json" || charset != "" && charset != "utf-8" && charset != "UTF-8" {
+		return http.StatusUnsupportedMediaType, bus.Envelope{}, errors.New("the body must be application/json")
+	}
+	data, err := io.ReadAll(r.Body)
+	if tooLarge := new(http.MaxBytesError); errors.As(err, &tooLarge) {
+		return http.StatusRequestEntityTooLarge, bus.Envelope{}, errors.New("the body is larger than 65536 bytes")
+	}
+	if err != nil {
+		return http.StatusBadRequest, bus.Envelope{}, errors.New("the body ended too soon")
+	}
+	f, err := fields(data, "to", "text", "id")
+	if err != nil {
+		return http.StatusBadRequest, bus.Envelope{}, err
+	}
+	e := bus.Envelope{ID: f["id"], From: agent.Owner, Text: f["text"], Via: "web"}
+	if e.To, err = agent.Parse(f["to"]); err != nil || !e.To.IsAgent() {
+		return http.StatusBadRequest, e, errors.New("to: " + quote(f["to"]) + " is no agent")
+	}
+	if e.Text == "" {
+		return http.StatusBadRequest, e, errors.New("text: empty")
+	}
+	return 0, e, nil
+}
+
+// fields reads a JSON object of strings, each named at most once and as it is
+// written here. encoding/json would take the last of two, and TO for to.
+func fields(data []byte, names ...string) (map[string]string, error) {
+	if !utf8.Valid(data) {
+		return nil, errors.New("the body is not UTF-8")
+	}
+	dec := json.NewDecoder(bytes.NewReader(data))
+	if t, err := dec.Token(); err != nil || t != json.Delim('{') {
+		return nil, errors.New("the body is not a JSON object")
+	}
+	found := map[string]string{}
+	for dec.More() {
+		t, err := dec.Token()
+		name, ok := t.(string)
+		if err != nil || !ok {
+			return nil, errors.New("the body is not a JSON object")
+		}
+		if !slices.Contains(names, name) {
+			return nil, errors.New(quote(name) + ": no such field here")
+		}
+		if _, twice := found[name]; twice {
+			return nil, errors.New(name + ": given twice")
+		}
+		v, err := dec.Token()
+		text, ok := v.(string)
+		if err != nil || !ok {
+			return nil, errors.New(name + ": not a string")
+		}
+		found[name] = text
+	}
+	if t, err := dec.Token(); err != nil || t != json.Delim('}') {
+		return nil, errors.New("the body is not a JSON object")
+	}
+	if _, err := dec.Token(); !errors.Is(err, io.EOF) {
+		return nil, errors.New("the body goes on after the object")
+	}
+	return found, nil
+}
+
+// errReused is what a message's error matches whose id was another message's.
+var errReused = errors.New("id: another message had it")
+
+// maxSent is how many ids are remembered.
+const maxSent = 1024
+
+// sent remembers the last messages that had an id of their caller's, so that
+// one said again is not published again.
+type sent struct {
+	mu    sync.Mutex
+	ids   []string // oldest first
+	known map[string]*saying
+}
+
+type saying struct {
+	mu   sync.Mutex // held while it is being sent
+	done bool
+	to   agent.ID
+	text string
+}
+
+func newSent() *sent { return &sent{known: map[string]*saying{}} }
+
+// once sends the message, unless it has been. Two who say it at once wait for
+// each other. What has failed may be tried again.
+func (s *sent) once(e bus.Envelope, send func() (string, error)) (string, error) {
+	if e.ID == "" {
+		return send()
+	}
+	one := s.saying(e.ID)
+	one.mu.Lock()
+	defer one.mu.Unlock()
+	if one.done {
+		if one.to != e.To || one.text != e.Text {
+			return e.ID, errReused
+		}
+		return e.ID, nil
+	}
+	id, err := send()
+	if err == nil {
+		one.done, one.to, one.text = true, e.To, e.Text
+	}
+	return id, err
+}
+
+func (s *sent) saying(id string) *saying {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	one := s.known[id]
+	if one == nil {
+		if len(s.ids) == maxSent {
+			delete(s.known, s.ids[0])
+			s.ids = s.ids[1:]
+		}
+		one = &saying{}
+		s.ids, s.known[id] = append(s.ids, id), one
+	}
+	return one
+}

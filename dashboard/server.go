@@ -1,0 +1,280 @@
+package dashboard
+
+import (
+	"context"
+	"crypto/tls"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net"
+	"net/http"
+	"sync"
+	"syscall"
+	"time"
+
+	"netsky/agent"
+	"netsky/bus"
+	"netsky/store"
+)
+
+// Options are what a Server is made of. Home, Records, Agents, Send and Token
+// are required.
+type Options struct {
+	Home agent.Home
+	// Records is the database, or why there is none at the moment.
+	Records func() (Reader, error)
+	Agents  Agents
+	Panes   Panes // nil: there are no panes to be seen
+	// Send publishes the owner's message; (*bus.Bus).Send is one.
+	Send  func(context.Context, bus.Envelope) (bus.Receipt, error)
+	Token string // from Token
+
+	// Hosts are names, without port, under which a browser may call beside the
+	// loopback's own.
+	Hosts []string
+	// TLS, if set, is spoken on the listener. Wide is the owner's word that an
+	// address that is not the loopback's may be served without it.
+	TLS  *tls.Config
+	Wide bool
+
+	Version string
+	Log     *slog.Logger     // nil: nothing is logged
+	Now     func() time.Time // nil: time.Now
+
+	MaxConns   int           // connections at once; 0 is 256
+	MaxStreams int           // browsers that follow events at once; 0 is 64
+	Poll       time.Duration // how often records and agents are looked at while a browser follows; 0 is 250 ms
+}
+
+// Reader is what is read of the records. *store.DB is one.
+type Reader interface {
+	Snapshot(context.Context) (store.Snapshot, error)
+	Timeline(ctx context.Context, id string) (store.Timeline, error)
+
+	Actors(context.Context) ([]store.Actor, error)
+	Actor(context.Context, agent.ID) (store.Actor, error)
+	Sessions(context.Context, store.SessionFilter) (store.List[store.Session], error)
+	Session(ctx context.Context, start string) (store.Session, error)
+	Tasks(context.Context, store.TaskFilter) (store.List[store.Task], error)
+	Task(ctx context.Context, id string) (store.Task, error)
+	Dependencies(ctx context.Context, task string) ([]store.Dependency, error)
+	Messages(context.Context, store.MessageFilter) (store.List[store.Message], error)
+	Message(ctx context.Context, id string) (store.Message, error)
+	Deliveries(context.Context, store.DeliveryFilter) (store.List[store.Delivery], error)
+	Inputs(ctx context.Context, message string) ([]store.ActorInput, error)
+	Notes(context.Context, store.NoteFilter) (store.List[store.Note], error)
+	Logs(context.Context, store.LogFilter) (store.List[store.Log], error)
+
+	LastLog(context.Context) (int64, error)
+	DataVersion(context.Context) (int64, error)
+}
+
+// Agents tells how the agents are at this moment, in the order people list
+// them. It is asked while a browser looks, up to four times a second.
+type Agents interface {
+	Agents(context.Context) ([]Agent, error)
+}
+
+// An Agent is how one agent is. An Agent with another state, or with anything
+// else in it changed, is sent to the browsers.
+type Agent struct {
+	ID       agent.ID    `json:"id"`
+	State    agent.State `json:"state"`
+	Since    store.Time  `json:"since,omitzero"`
+	Evidence string      `json:"evidence"` // what the verdict rests on
+	Detail   string      `json:"detail,omitempty"`
+	Runtime  string      `json:"runtime,omitempty"`
+	Model    string      `json:"model,omitempty"`
+	Dir      string      `json:"dir,omitempty"`
+	Start    string      `json:"start,omitempty"` // names its session on record
+	PID      int         `json:"pid,omitempty"`
+	Wanted   bool        `json:"wanted"`
+	Inbox    int         `json:"inbox"` // envelopes; -1 if they can't be counted
+	Claimed  int         `json:"claimed"`
+	Outbox   int         `json:"outbox"`
+	Poison   int         `json:"poison"`
+}
+
+// Panes shows the agents' terminals. Its methods are called from several
+// goroutines, for a pane only while a browser looks at it.
+type Panes interface {
+	// Screen is the agent's pane as it is now, with at most history lines from
+	// above it. The error is for a person: no session, no tmux.
+	Screen(ctx context.Context, id agent.ID, history int) (Screen, error)
+	// Watch flags that the pane may look different, until ctx ends. A flag that
+	// nobody has taken stands for all that follow it. The channel is closed when
+	// ctx has ended or the pane is gone.
+	Watch(ctx context.Context, id agent.ID) (<-chan struct{}, error)
+}
+
+// A Screen is what `tmux capture-pane -e` gives of a pane.
+type Screen struct {
+	Text    string // lines, with SGR and OSC 8 sequences in them
+	History int    // how many of them are above the screen
+	Width   int    // in cells
+	Height  int
+	CursorX int // from 0, in the screen; with CursorY -1: not shown
+	CursorY int
+}
+
+const (
+	defaultConns   = 256
+	defaultStreams = 64
+	defaultPoll    = 250 * time.Millisecond
+	maxHeader      = 16 << 10
+)
+
+// A Server is the dashboard of one home.
+type Server struct {
+	o       Options
+	cookie  cookie
+	hub     *hub
+	sent    *sent
+	handler http.Handler
+}
+
+// New makes a Server. It starts nothing.
+func New(o Options) (*Server, error) {
+	switch {
+	case o.Home.Dir() == "":
+		return nil, errors.New("dashboard: Options.Home must be set")
+	case o.Records == nil, o.Agents == nil, o.Send == nil:
+		return nil, errors.New("dashboard: Options.Records, Agents and Send must be set")
+	case len(o.Token) < minToken:
+		return nil, fmt.Errorf("dashboard: Options.Token must have at least %d characters", minToken)
+	}
+	if o.Log == nil {
+		o.Log = slog.New(slog.DiscardHandler)
+	}
+	if o.Now == nil {
+		o.Now = time.Now
+	}
+	if o.MaxConns == 0 {
+		o.MaxConns = defaultConns
+	}
+	if o.MaxStreams == 0 {
+		o.MaxStreams = defaultStreams
+	}
+	if o.Poll == 0 {
+		o.Poll = defaultPoll
+	}
+	s := &Server{o: o, cookie: newCookie(o), sent: newSent()}
+	s.hub = newHub(o, s.approvals)
+	s.handler = s.guard(s.routes())
+	return s, nil
+}
+
+// Handler answers requests. The caller must call Close.
+func (s *Server) Handler() http.Handler { return s.handler }
+
+// Close ends what browsers follow, and returns when all that was started for
+// them has ended. The Server serves no more events then.
+func (s *Server) Close() error {
+	s.hub.close()
+	return nil
+}
+
+// ErrWide is what the error of an address matches that more than this machine
+// could reach.
+var ErrWide = errors.New("is not a loopback address")
+
+// Listen listens on an address, "127.0.0.1:7717". If another has the port of a
+// loopback address, it is any free one; the listener's Addr tells. The error
+// of an address that is not the loopback's matches ErrWide, unless TLS or Wide
+// is set.
+func (s *Server) Listen(ctx context.Context, addr string) (net.Listener, error) {
+	tcp, err := net.ResolveTCPAddr("tcp", addr)
+	if err != nil {
+		return nil, fmt.Errorf("dashboard: %w", err)
+	}
+	if err := s.mayServe(tcp); err != nil {
+		return nil, err
+	}
+	l, err := new(net.ListenConfig).Listen(ctx, "tcp", tcp.String())
+	if errors.Is(err, syscall.EADDRINUSE) && tcp.IP.IsLoopback() {
+		tcp.Port = 0
+		l, err = new(net.ListenConfig).Listen(ctx, "tcp", tcp.String())
+	}
+	if err != nil {
+		return nil, fmt.Errorf("dashboard: %w", err)
+	}
+	return l, nil
+}
+
+func (s *Server) mayServe(addr net.Addr) error {
+	tcp, ok := addr.(*net.TCPAddr)
+	if !ok || tcp.IP.IsLoopback() || s.o.TLS != nil || s.o.Wide {
+		return nil
+	}
+	return fmt.Errorf("dashboard: %s: %w, and neither TLS nor a word to do so is there", addr, ErrWide)
+}
+
+// Serve answers on the listener until ctx ends, and then closes the Server. It
+// closes the listener too. What is being answered is answered, within a second.
+func (s *Server) Serve(ctx context.Context, l net.Listener) error {
+	defer s.Close()
+	defer l.Close()
+	if err := s.mayServe(l.Addr()); err != nil {
+		return err
+	}
+	l = &limited{Listener: l, free: make(chan struct{}, s.o.MaxConns)}
+	if s.o.TLS != nil {
+		l = tls.NewListener(l, s.o.TLS)
+	}
+	srv := &http.Server{
+		Handler:           s.handler,
+		ReadHeaderTimeout: 5 * time.Second,
+		ReadTimeout:       15 * time.Second,
+		WriteTimeout:      30 * time.Second,
+		IdleTimeout:       60 * time.Second,
+		MaxHeaderBytes:    maxHeader,
+		ErrorLog:          slog.NewLogLogger(s.o.Log.Handler(), slog.LevelDebug),
+	}
+	ended := make(chan error, 1)
+	go func() { ended <- srv.Serve(l) }()
+	select {
+	case err := <-ended:
+		return fmt.Errorf("dashboard: %w", err)
+	case <-ctx.Done():
+	}
+	s.hub.close() // else the events would keep Shutdown waiting
+	end, cancel := context.WithTimeout(context.Background(), time.Second)
+	defer cancel()
+	if srv.Shutdown(end) != nil {
+		srv.Close()
+	}
+	<-ended
+	return nil
+}
+
+// A limited listener has so many connections at once; one more is closed at
+// once, so that they cannot pile up.
+type limited struct {
+	net.Listener
+	free chan struct{} // as many as may be open
+}
+
+func (l *limited) Accept() (net.Conn, error) {
+	for {
+		c, err := l.Listener.Accept()
+		if err != nil {
+			return nil, err
+		}
+		select {
+		case l.free <- struct{}{}:
+			return &limitedConn{Conn: c, release: sync.OnceFunc(func() { <-l.free })}, nil
+		default:
+			c.Close()
+		}
+	}
+}
+
+type limitedConn struct {
+	net.Conn
+	release func()
+}
+
+func (c *limitedConn) Close() error {
+	c.release()
+	return c.Conn.Close()
+}

@@ -1,0 +1,44 @@
+package dashboard
+
+import (
+	"crypto/rand"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"io/fs"
+	"net/url"
+	"strings"
+
+	"netsky/agent"
+)
+
+const (
+	tokenFile  = agent.RunDir + "/token"
+	tokenBytes = 32
+	minToken   = 32 // characters
+)
+
+// Token is the home's token, in the file run/token, which only its user can
+// read. If there is none, or one that is too short, it is made.
+func Token(home agent.Home) (string, error) {
+	data, err := home.ReadFile(tokenFile, 4096)
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return "", fmt.Errorf("dashboard: %w", err)
+	}
+	if t := strings.TrimSpace(string(data)); len(t) >= minToken {
+		return t, nil
+	}
+	var b [tokenBytes]byte
+	rand.Read(b[:]) // never fails: crypto/rand ends the program instead
+	t := hex.EncodeToString(b[:])
+	if err := home.WriteFile(tokenFile, []byte(t+"\n"), false); err != nil {
+		return "", fmt.Errorf("dashboard: %w", err)
+	}
+	return t, nil
+}
+
+// LoginURL is the link that gives a browser the token and leads it to the
+// overview. base is what the server is reached at: "http://127.0.0.1:7717".
+func LoginURL(base, token string) string {
+	return strings.TrimSuffix(base, "/") + loginPath + "?token=" + url.QueryEscape(token)
+}
