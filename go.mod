@@ -3,9 +3,11 @@ module netsky
 go 1.26.0
 
 require (
+	github.com/charmbracelet/x/ansi v0.11.9 // escape sequences and the width of characters in a captured pane; the tables follow Unicode
 	github.com/fsnotify/fsnotify v1.10.1 // watches directories; each system's own way would be ours to keep
 	github.com/gorilla/websocket v1.5.3 // app-server speaks WebSocket; framing is theirs to get right
 	github.com/mattn/go-sqlite3 v1.14.52 // SQLite, the records
+	github.com/modelcontextprotocol/go-sdk v1.8.0 // the model's tools; MCP changes every few months, and its own people follow it
 	github.com/pelletier/go-toml/v2 v2.4.3 // netsky.toml; its errors name the line, also of an unknown key
 	github.com/rogpeppe/go-internal v1.16.0 // tests: scripts of verbs against the real program
 	github.com/urfave/cli/v2 v2.27.7 // the command table: options, help, completion
@@ -15,8 +17,19 @@ require (
 )
 
 require (
+	github.com/clipperhouse/displaywidth v0.11.0 // indirect
+	github.com/clipperhouse/uax29/v2 v2.7.0 // indirect
 	github.com/cpuguy83/go-md2man/v2 v2.0.7 // indirect
+	github.com/google/jsonschema-go v0.4.3 // indirect
+	github.com/lucasb-eyer/go-colorful v1.4.1 // indirect
+	github.com/mattn/go-runewidth v0.0.27 // indirect
 	github.com/russross/blackfriday/v2 v2.1.0 // indirect
+	github.com/segmentio/asm v1.1.3 // indirect
+	github.com/segmentio/encoding v0.5.4 // indirect
 	github.com/xrash/smetrics v0.0.0-20240521201337-686a1a2994c1 // indirect
-	golang.org/x/tools v0.26.0 // indirect
+	github.com/yosida95/uritemplate/v3 v3.0.2 // indirect
+	golang.org/x/oauth2 v0.35.0 // indirect
+	golang.org/x/sync v0.20.0 // indirect
+	golang.org/x/time v0.15.0 // indirect
+	golang.org/x/tools v0.42.0 // indirect
 )

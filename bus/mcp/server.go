@@ -2,8 +2,14 @@ package mcp
 
 import (
 	"context"
+	"errors"
+	"fmt"
 	"io"
+	"strings"
 	"sync"
+	"time"
+
+	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
 
 	"netsky/agent"
 	"netsky/bus"
@@ -28,35 +34,155 @@ type Options struct {
 	Log func(what string, err error)
 }
 
+// grace is how long Serve waits for tools that run when the client has gone.
+const grace = 2 * time.Second
+
+// ErrNotReady is what Notify's error matches while there is no client to push to.
+var ErrNotReady = errors.New("no client is ready for notifications")
+
 // A Server speaks with one client.
 type Server struct {
-	o         Options
-	wire      *wire
-	ready     chan struct{} // closed when the client has said that it is ready
+	o    Options
+	wire *wire
+	sdk  *sdk.Server
+
+	answering sync.Mutex // makes looking for an answer and giving one a single step
+
+	ready     chan struct{} // closed when the client has finished the handshake
 	readyOnce sync.Once
 }
 
 // New makes a server. It reads nothing before Serve.
 func New(o Options) *Server {
-	return &Server{o: o, wire: &wire{}, ready: make(chan struct{})}
+	if o.Log == nil {
+		o.Log = func(string, error) {}
+	}
+	s := &Server{o: o, wire: newWire(o.In, o.Out, o.Log), ready: make(chan struct{})}
+	caps := &sdk.ServerCapabilities{Tools: &sdk.ToolCapabilities{}}
+	if o.Channel {
+		caps.Experimental = map[string]any{"claude/channel": struct{}{}}
+	}
+	s.sdk = sdk.NewServer(&sdk.Implementation{Name: "netsky", Version: o.Version}, &sdk.ServerOptions{
+		Instructions:              s.instructions(),
+		Capabilities:              caps,
+		SupportedProtocolVersions: pushing(),
+		InitializedHandler: func(context.Context, *sdk.InitializedRequest) {
+			s.readyOnce.Do(func() { close(s.ready) })
+		},
+	})
+	for _, t := range s.tools() {
+		s.add(t)
+	}
+	return s
+}
+
+// pushing lists the revisions of the protocol in which a server may send what
+// nobody asked for: those that begin with initialize.
+func pushing() (list []string) {
+	const last = "2025-11-25"
+	for _, v := range sdk.SupportedProtocolVersions() {
+		if v <= last {
+			list = append(list, v)
+		}
+	}
+	return list
 }
 
 // Serve is New(o).Serve.
 func Serve(ctx context.Context, o Options) error { return New(o).Serve(ctx) }
 
 // Serve answers the client until stdin ends, which is no error, ctx ends, or the
-// wire breaks. It may be called once.
+// wire breaks. It may be called once. Tools that still run then are cancelled
+// and waited for two seconds at most, and so is the reader where closing In does
+// not end a read.
 func (s *Server) Serve(ctx context.Context) error {
-	<-ctx.Done()
-	return ctx.Err()
+	session, err := s.sdk.Connect(ctx, s.wire, nil)
+	if err != nil {
+		return err
+	}
+	over := make(chan error, 1)
+	go func() { over <- session.Wait() }()
+	select {
+	case err = <-over:
+		s.wire.Close()
+		s.settle(s.wire.ended)
+		return s.ending(err)
+	case <-s.wire.ended:
+	case <-ctx.Done():
+		err = context.Cause(ctx)
+	}
+	s.wire.Close()
+	select {
+	case broke := <-over:
+		if err == nil {
+			err = s.ending(broke)
+		}
+	case <-time.After(grace):
+		s.o.Log("end", fmt.Errorf("a tool did not end within %v", grace))
+	}
+	s.settle(s.wire.ended)
+	return err
+}
+
+// settle waits for the reader.
+func (s *Server) settle(ended <-chan struct{}) {
+	select {
+	case <-ended:
+	case <-time.After(grace):
+	}
+}
+
+// ending is why the connection is over; the end of stdin is no error.
+func (s *Server) ending(err error) error {
+	if err == nil || errors.Is(err, io.EOF) {
+		return nil
+	}
+	return fmt.Errorf("wire: %w", err)
 }
 
 // Ready is closed when the client has finished its side of the handshake.
 func (s *Server) Ready() <-chan struct{} { return s.ready }
 
-// Notify pushes a text to the client as a channel notification. Its names in
-// meta are of letters, digits and _. nil says that the bytes are written, no
-// more.
+// Notify pushes a text to the client as a channel notification. Names in meta
+// are of letters, digits and _: the client drops others without a word.
+// nil says that the bytes are written, no more.
 func (s *Server) Notify(ctx context.Context, text string, meta map[string]string) error {
-	return nil
+	select {
+	case <-s.ready:
+	default:
+		return ErrNotReady
+	}
+	for name := range meta {
+		if !isName(name) {
+			return fmt.Errorf("notification: %q: not a name for the client", name)
+		}
+	}
+	return s.wire.notify(ctx, text, meta)
+}
+
+func isName(s string) bool {
+	for i := range len(s) {
+		c := s[i]
+		if c != '_' && (c < '0' || c > '9') && (c < 'a' || c > 'z') && (c < 'A' || c > 'Z') {
+			return false
+		}
+	}
+	return s != ""
+}
+
+// instructions are what the client tells the model about the server.
+func (s *Server) instructions() string {
+	var b strings.Builder
+	fmt.Fprintf(&b, "You are %s, an agent of netsky. These tools reach the other agents and the owner, a person.\n", s.o.Agent)
+	b.WriteString(`Mail comes as <channel source="agent" chat_id="FROM" from="FROM" ts="TIME" id="ID">TEXT</channel>. ` +
+		"Answer a message with reply and its id; write to somebody of your own accord with send. " +
+		"What you say in your own window reaches nobody but whoever looks there.\n")
+	if s.o.Mail != nil {
+		b.WriteString("Call inbox when you are told that messages wait.\n")
+	}
+	if s.o.Agent.IsClone() {
+		b.WriteString("Report to agent0; you write to the owner only in answer to a message of the owner's.\n")
+	}
+	b.WriteString("Keep the account of work with task_add, task_update, tasks and note.")
+	return b.String()
 }

@@ -1,0 +1,151 @@
+package mcp
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"reflect"
+	"strings"
+
+	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
+
+	"netsky/agent"
+)
+
+// A tool is one thing that the model can do.
+type tool struct {
+	name, description string
+	schema            string // of its arguments, as JSON Schema
+	hints             hints
+	raw               bool // its result is handed over byte for byte
+	run               func(ctx context.Context, args json.RawMessage) (string, error)
+}
+
+// hints tell a client what a call does: whether it may be made beside others,
+// and whether a person should be asked.
+type hints struct {
+	reads   bool // changes nothing
+	ends    bool // ends something that runs
+	repeats bool // a second call changes nothing more
+}
+
+// tools are what this agent has.
+func (s *Server) tools() []tool {
+	list := []tool{s.sendTool(), s.replyTool(), s.inboxTool(), s.agentsTool(), s.peekTool()}
+	list = append(list, s.recordTools()...)
+	if s.o.Agent == agent.Root {
+		list = append(list, s.startTool(), s.stopTool())
+	}
+	return list
+}
+
+// add offers a tool. Each is always loaded: a model that must search for its
+// mail first does not answer it.
+func (s *Server) add(t tool) {
+	no := false
+	def := &sdk.Tool{
+		Meta: sdk.Meta{"anthropic/alwaysLoad": true}, Name: t.name, Description: t.description,
+		InputSchema: json.RawMessage(t.schema),
+		Annotations: &sdk.ToolAnnotations{
+			ReadOnlyHint: t.hints.reads, DestructiveHint: &t.hints.ends, IdempotentHint: t.hints.repeats || t.hints.reads, OpenWorldHint: &no,
+		},
+	}
+	s.sdk.AddTool(def, func(ctx context.Context, req *sdk.CallToolRequest) (*sdk.CallToolResult, error) {
+		text, err := s.call(ctx, t, req.Params.Arguments)
+		if err != nil {
+			text = err.Error() + hint(err)
+		}
+		if !t.raw || err != nil {
+			text = shown(text)
+		}
+		return &sdk.CallToolResult{Content: []sdk.Content{&sdk.TextContent{Text: text}}, IsError: err != nil}, nil
+	})
+}
+
+// call runs a tool. One that panics is a mistake of ours, but the program does
+// not start a server again that died of it, so the agent would have no mail.
+func (s *Server) call(ctx context.Context, t tool, args json.RawMessage) (text string, err error) {
+	defer func() {
+		if p := recover(); p != nil {
+			err = fmt.Errorf("%s: broke inside: %v", t.name, p)
+			s.o.Log("tool", err)
+		}
+	}()
+	return t.run(ctx, args)
+}
+
+// errArgument is what the error of a wrong argument matches.
+var errArgument = errors.New("wrong argument")
+
+type argumentError string
+
+func (e argumentError) Error() string        { return string(e) }
+func (e argumentError) Is(target error) bool { return target == errArgument }
+
+func argumentf(format string, args ...any) error {
+	return argumentError(fmt.Sprintf(format, args...))
+}
+
+// with makes a tool's function of one that takes its arguments parsed.
+func with[T any](name string, run func(ctx context.Context, in T) (string, error)) func(context.Context, json.RawMessage) (string, error) {
+	return func(ctx context.Context, args json.RawMessage) (string, error) {
+		var in T
+		if err := parse(args, &in); err != nil {
+			return "", argumentf("%s: %v; it takes %s", name, err, fields[T]())
+		}
+		return run(ctx, in)
+	}
+}
+
+// parse reads arguments; left out altogether they are empty. An unknown name is
+// an error, since a model that misspells one would not learn that it was not heard.
+func parse(args json.RawMessage, in any) error {
+	if len(bytes.TrimSpace(args)) == 0 {
+		return nil
+	}
+	d := json.NewDecoder(bytes.NewReader(args))
+	d.DisallowUnknownFields()
+	err := d.Decode(in)
+	if _, more := d.Token(); err == nil && more != io.EOF {
+		return errors.New("more than one object")
+	}
+	var odd *json.UnmarshalTypeError
+	if errors.As(err, &odd) {
+		if odd.Field == "" {
+			return fmt.Errorf("a %s instead of an object", odd.Value)
+		}
+		return fmt.Errorf("%s: a %s, wants %s", odd.Field, odd.Value, kindOf(odd.Type))
+	}
+	if err != nil {
+		return errors.New(strings.TrimPrefix(err.Error(), "json: "))
+	}
+	return nil
+}
+
+func kindOf(t reflect.Type) string {
+	switch t.Kind() {
+	case reflect.String:
+		return "a string"
+	case reflect.Bool:
+		return "true or false"
+	case reflect.Slice:
+		return "a list"
+	}
+	return "a whole number"
+}
+
+// fields names the arguments that T holds.
+func fields[T any]() string {
+	t := reflect.TypeFor[T]()
+	if t.NumField() == 0 {
+		return "no arguments"
+	}
+	names := make([]string, t.NumField())
+	for i := range names {
+		names[i], _, _ = strings.Cut(t.Field(i).Tag.Get("json"), ",")
+	}
+	return strings.Join(names, ", ")
+}

@@ -1,0 +1,272 @@
+package mcp
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"slices"
+	"strings"
+	"time"
+
+	"netsky/agent"
+	"netsky/bus"
+)
+
+const sendSchema = `{
+	"type": "object",
+	"properties": {
+		"to": {"type": "string", "description": "who gets it: agent0, agent1, …, agentinfinity or owner; \"3\" is agent3"},
+		"text": {"type": "string", "description": "what you write, in full: the reader sees nothing else of yours"},
+		"kind": {"type": "string", "enum": ["message", "brief"], "description": "brief gives work to do and is always answered; message (the default) is anything else"},
+		"requires_ack": {"type": "boolean", "description": "you want an answer to this message"}
+	},
+	"required": ["to", "text"],
+	"additionalProperties": false
+}`
+
+type sendArgs struct {
+	To          string `json:"to"`
+	Text        string `json:"text"`
+	Kind        string `json:"kind"`
+	RequiresAck bool   `json:"requires_ack"`
+}
+
+func (s *Server) sendTool() tool {
+	return tool{
+		name: "send",
+		description: "Write to another agent or, where you may, to the owner. When it says sent, the message lies safely in the other's mailbox; " +
+			"an answer comes to you later as a message, so don't wait for it. To answer a message use reply.",
+		schema: sendSchema,
+		run:    with("send", s.send),
+	}
+}
+
+func (s *Server) send(ctx context.Context, in sendArgs) (string, error) {
+	to, err := s.address("send: to", in.To)
+	if err != nil {
+		return "", err
+	}
+	if to == s.o.Agent {
+		return "", argumentf("send: to: %s is you; to keep something in mind use note", to)
+	}
+	e := bus.Envelope{From: s.o.Agent, To: to, Text: in.Text, RequiresAck: in.RequiresAck, Via: "mcp"}
+	switch in.Kind {
+	case "", "message":
+	case "brief":
+		e.Kind = bus.KindBrief
+	default:
+		return "", argumentf("send: kind: %q: wants message or brief", in.Kind)
+	}
+	id, err := s.publish(ctx, e)
+	if err != nil {
+		return "", err
+	}
+	return fmt.Sprintf("sent to %s, id %s%s", to, id, s.absence(to)), nil
+}
+
+// address reads an address as a model writes it.
+func (s *Server) address(what, arg string) (agent.ID, error) {
+	arg = strings.TrimSpace(arg)
+	if arg == "" {
+		return "", argumentf("%s: missing", what)
+	}
+	id, err := agent.ParseArg(arg)
+	if err != nil {
+		return "", argumentf("%s: %v", what, err)
+	}
+	return id, nil
+}
+
+// publish sends an envelope; its error says what became of it.
+func (s *Server) publish(ctx context.Context, e bus.Envelope) (id string, err error) {
+	r, err := s.o.Bus.Send(ctx, e)
+	if err == nil {
+		return r.ID, nil
+	}
+	for _, refusal := range []error{bus.ErrInvalid, bus.ErrNotAllowed, bus.ErrNoMailbox, bus.ErrBrake} {
+		if errors.Is(err, refusal) {
+			return "", sendError{fmt.Errorf("not sent: %w", err), e}
+		}
+	}
+	return "", sendError{fmt.Errorf("not sent, as far as is known: %w", err), e}
+}
+
+// A sendError is a send that came to nothing.
+type sendError struct {
+	error
+	envelope bus.Envelope
+}
+
+func (e sendError) Unwrap() error { return e.error }
+
+// absence says that the recipient is an agent that does not run now.
+func (s *Server) absence(to agent.ID) string {
+	if to == agent.Owner {
+		return "; it lies in the owner's inbox"
+	}
+	k, err := s.o.Home.LoadKeeper(to)
+	if err == nil && k.EndedMS == 0 && k.Alive() {
+		return ""
+	}
+	return fmt.Sprintf("; %s is not running now and reads it when it is started", to)
+}
+
+const replySchema = `{
+	"type": "object",
+	"properties": {
+		"id": {"type": "string", "description": "the id of the message you answer; its first six characters or more will do"},
+		"text": {"type": "string", "description": "the answer, in full: the reader sees nothing else of yours"},
+		"error": {"type": "boolean", "description": "true: what was asked for could not be done; say why in text"}
+	},
+	"required": ["id", "text"],
+	"additionalProperties": false
+}`
+
+type replyArgs struct {
+	ID    string `json:"id"`
+	Text  string `json:"text"`
+	Error bool   `json:"error"`
+}
+
+func (s *Server) replyTool() tool {
+	return tool{
+		name: "reply",
+		description: "Answer a message that came to you. It goes to whoever sent that message, the owner too. " +
+			"Answer each message that wants an answer once, when you have the result; a second reply to the same message is a further message.",
+		schema: replySchema,
+		run:    with("reply", s.reply),
+	}
+}
+
+func (s *Server) reply(ctx context.Context, in replyArgs) (string, error) {
+	q, err := s.received(ctx, strings.TrimSpace(in.ID))
+	if err != nil {
+		return "", err
+	}
+	if in.Text == "" {
+		return "", argumentf("reply: text: missing")
+	}
+	e := bus.Envelope{
+		From: s.o.Agent, To: q.From, Kind: bus.KindReply, Text: in.Text, Via: "mcp",
+		InReplyTo: q.ID, Thread: q.Thread, Hops: q.Hops + 1,
+	}
+	if in.Error {
+		e.Kind = bus.KindError
+	}
+	// Two replies to one message at the same time would both be the first.
+	s.answering.Lock()
+	defer s.answering.Unlock()
+	again := s.answered(ctx, q)
+	if !again {
+		e.ID = bus.AnswerID(s.o.Agent, q.ID, bus.KindReply)
+	}
+	id, err := s.publish(ctx, e)
+	if err != nil {
+		return "", err
+	}
+	if s.o.Mail != nil {
+		s.o.Mail.Answered(q.ID)
+	}
+	if again {
+		return fmt.Sprintf("sent to %s as a further message, id %s: %s had its answer already%s", q.From, id, q.ID, s.absence(q.From)), nil
+	}
+	return fmt.Sprintf("answered %s of %s, id %s%s", q.ID, q.From, id, s.absence(q.From)), nil
+}
+
+// answered reports whether the message has had an answer of ours, by whichever
+// way. In doubt it has none: then the answer's ID keeps it from counting twice.
+func (s *Server) answered(ctx context.Context, q bus.Envelope) bool {
+	found, ok, err := s.o.Bus.FindAnswer(ctx, q.From, q.ID, q.Time.Add(-time.Second))
+	return err == nil && ok && found.Envelope.From == s.o.Agent
+}
+
+const (
+	shortID  = 6    // the fewest characters that may stand for an ID
+	mostBack = 5000 // how many of the newest files are looked through for a message
+)
+
+// received finds the message with that ID, or the one whose ID begins so, that
+// came to this agent.
+func (s *Server) received(ctx context.Context, id string) (bus.Envelope, error) {
+	if id == "" {
+		return bus.Envelope{}, argumentf("reply: id: missing%s", s.owed())
+	}
+	var begins []bus.Envelope
+	for _, p := range []bus.Place{bus.Claimed, bus.Inbox, bus.Delivered} {
+		names, err := s.o.Bus.Names(s.o.Agent, p)
+		if err != nil && !errors.Is(err, fs.ErrNotExist) {
+			return bus.Envelope{}, err
+		}
+		slices.Reverse(names) // the newest is the likeliest
+		for _, name := range names[:min(len(names), mostBack)] {
+			if err := ctx.Err(); err != nil {
+				return bus.Envelope{}, err
+			}
+			e, err := s.o.Bus.Read(s.o.Agent, p, name)
+			switch {
+			case err != nil || e.Err != nil || e.Envelope.Kind.Control(): // moved on meanwhile, or no message
+			case e.Envelope.ID == id:
+				return e.Envelope, nil
+			case len(id) >= shortID && strings.HasPrefix(e.Envelope.ID, id) && !holds(begins, e.Envelope.ID):
+				begins = append(begins, e.Envelope)
+			}
+		}
+	}
+	switch len(begins) {
+	case 1:
+		return begins[0], nil
+	case 0:
+		return bus.Envelope{}, argumentf("reply: id: %q: no message with that id has come to you%s", line(id, 60), s.owed())
+	}
+	return bus.Envelope{}, argumentf("reply: id: %q: %d messages begin so; give the whole id", line(id, 60), len(begins))
+}
+
+func holds(list []bus.Envelope, id string) bool {
+	return slices.ContainsFunc(list, func(e bus.Envelope) bool { return e.ID == id })
+}
+
+// owed says which messages wait for an answer.
+func (s *Server) owed() string {
+	if s.o.Mail == nil {
+		return ""
+	}
+	const most = 10
+	ids := s.o.Mail.Owed()
+	switch {
+	case len(ids) == 0:
+		return "; none waits for an answer"
+	case len(ids) > most:
+		return fmt.Sprintf("; these wait for an answer: %s and %d more", strings.Join(ids[:most], ", "), len(ids)-most)
+	}
+	return "; these wait for an answer: " + strings.Join(ids, ", ")
+}
+
+func (s *Server) inboxTool() tool {
+	return tool{
+		name: "inbox",
+		description: "Take the messages that wait for you. Call it when you are told that messages wait; " +
+			"otherwise they are brought to you and this finds none.",
+		schema: `{"type": "object", "properties": {}, "additionalProperties": false}`,
+		raw:    true,
+		run:    with("inbox", s.inbox),
+	}
+}
+
+func (s *Server) inbox(ctx context.Context, _ struct{}) (string, error) {
+	if s.o.Mail == nil {
+		return "messages are brought to you as turns: there is nothing to take here", nil
+	}
+	texts, left, err := s.o.Mail.Waiting(ctx)
+	switch {
+	case err != nil:
+		return "", fmt.Errorf("inbox: %w", err)
+	case texts == "" && left == 0:
+		return "no message waits", nil
+	case texts == "":
+		return fmt.Sprintf("%d messages wait and are being brought to you: there is nothing to do", left), nil
+	case left > 0:
+		return fmt.Sprintf("%s\n%d more messages wait: deal with these, then call inbox again", texts, left), nil
+	}
+	return texts, nil
+}

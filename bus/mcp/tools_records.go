@@ -1,0 +1,306 @@
+package mcp
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+
+	"netsky/agent"
+	"netsky/store"
+)
+
+const (
+	maxTitle = 200      // bytes
+	maxBody  = 64 << 10 // bytes, of a task's body, a proof or a note
+	tellAll  = 50       // tasks in one list
+)
+
+var errNoRecords = errors.New("the records cannot be read here")
+
+func (s *Server) recordTools() []tool {
+	return []tool{s.taskAddTool(), s.taskUpdateTool(), s.tasksTool(), s.noteTool()}
+}
+
+// record puts ops down. noted is what to add to the result if they are on their
+// way only.
+func (s *Server) record(ctx context.Context, what string, ops ...store.Op) (noted string, err error) {
+	if s.o.Records == nil {
+		return "", fmt.Errorf("%s: %w", what, errNoRecords)
+	}
+	err = s.o.Records.Record(ctx, ops...)
+	if errors.Is(err, store.ErrSpooled) {
+		s.o.Log(what, err)
+		return "; the database cannot be written just now, so it shows in tasks later", nil
+	}
+	if err != nil {
+		return "", fmt.Errorf("%s: %w", what, err)
+	}
+	return "", nil
+}
+
+// within refuses a text that is too long for the records.
+func within(what, text string, most int) error {
+	if len(text) > most {
+		return argumentf("%s: %d bytes, at most %d; put it into a file and name that", what, len(text), most)
+	}
+	return nil
+}
+
+// task finds a task by its ID or by the beginning of it.
+func (s *Server) task(ctx context.Context, what, id string) (store.Task, error) {
+	if s.o.Records == nil {
+		return store.Task{}, fmt.Errorf("%s: %w", what, errNoRecords)
+	}
+	if id = strings.TrimSpace(id); id == "" {
+		return store.Task{}, argumentf("%s: missing", what)
+	}
+	k, err := s.o.Records.Task(ctx, id)
+	if err == nil || !errors.Is(err, store.ErrNotFound) {
+		return k, wrap(what, err)
+	}
+	found, err := s.tasksThat(ctx, store.TaskFilter{}, func(k store.Task) bool { return len(id) >= shortID && strings.HasPrefix(k.ID, id) })
+	switch {
+	case err != nil:
+		return store.Task{}, wrap(what, err)
+	case len(found) == 0:
+		return store.Task{}, fmt.Errorf("%s: %q: %w", what, line(id, 60), store.ErrNotFound)
+	case len(found) > 1:
+		return store.Task{}, argumentf("%s: %q: %d tasks begin so; give the whole id", what, line(id, 60), len(found))
+	}
+	return found[0], nil
+}
+
+func wrap(what string, err error) error {
+	if err == nil {
+		return nil
+	}
+	return fmt.Errorf("%s: %w", what, err)
+}
+
+// tasksThat lists the tasks of a filter that want accepts, the newest first.
+func (s *Server) tasksThat(ctx context.Context, f store.TaskFilter, want func(store.Task) bool) (found []store.Task, err error) {
+	const pages = 20 // of a thousand
+	f.Page.Limit = 1000
+	for range pages {
+		list, err := s.o.Records.Tasks(ctx, f)
+		if err != nil {
+			return nil, err
+		}
+		for _, k := range list.Items {
+			if want(k) {
+				found = append(found, k)
+			}
+		}
+		if f.Page.Cursor = list.Cursor; f.Page.Cursor == "" {
+			break
+		}
+	}
+	return found, nil
+}
+
+const tasksSchema = `{
+	"type": "object",
+	"properties": {
+		"id": {"type": "string", "description": "show this one task in full; its first six characters or more will do"},
+		"state": {"type": "string", "enum": ["open", "in_progress", "blocked", "done", "cancelled"], "description": "only tasks in this state; if left out, all that are not ended"},
+		"assignee": {"type": "string", "description": "only tasks of this agent, as agent1; \"nobody\": only those that nobody has"}
+	},
+	"additionalProperties": false
+}`
+
+type tasksArgs struct {
+	ID       string `json:"id"`
+	State    string `json:"state"`
+	Assignee string `json:"assignee"`
+}
+
+func (s *Server) tasksTool() tool {
+	return tool{
+		name:        "tasks",
+		description: "List the tasks on record, the urgent first, or show one in full with its notes and what it waits for.",
+		schema:      tasksSchema,
+		hints:       hints{reads: true},
+		run:         with("tasks", s.tasks),
+	}
+}
+
+func (s *Server) tasks(ctx context.Context, in tasksArgs) (string, error) {
+	if in.ID != "" {
+		return s.showTask(ctx, in.ID)
+	}
+	if s.o.Records == nil {
+		return "", fmt.Errorf("tasks: %w", errNoRecords)
+	}
+	f, want, err := s.taskFilter(in)
+	if err != nil {
+		return "", err
+	}
+	var list []store.Task
+	for _, state := range want {
+		f.State = state
+		some, err := s.tasksThat(ctx, f, func(k store.Task) bool { return in.Assignee != nobody || k.Assignee == "" })
+		if err != nil {
+			return "", fmt.Errorf("tasks: %w", err)
+		}
+		list = append(list, sooner(some)...)
+	}
+	return taskList(list), nil
+}
+
+// nobody is whom a task without an assignee is given to.
+const nobody = "nobody"
+
+// taskFilter is what the arguments ask for, and in which states.
+func (s *Server) taskFilter(in tasksArgs) (f store.TaskFilter, states []string, err error) {
+	states = []string{store.TaskInProgress, store.TaskBlocked, store.TaskOpen}
+	if in.State != "" {
+		if err := taskState("tasks", in.State); err != nil {
+			return f, nil, err
+		}
+		states = []string{in.State}
+	}
+	if in.Assignee != "" && in.Assignee != nobody {
+		f.Assignee, err = s.address("tasks: assignee", in.Assignee)
+	}
+	return f, states, err
+}
+
+func taskState(what, state string) error {
+	switch state {
+	case store.TaskOpen, store.TaskInProgress, store.TaskBlocked, store.TaskDone, store.TaskCancelled:
+		return nil
+	}
+	return argumentf("%s: state: %q: wants open, in_progress, blocked, done or cancelled", what, state)
+}
+
+func taskList(list []store.Task) string {
+	if len(list) == 0 {
+		return "no such task is on record"
+	}
+	var b strings.Builder
+	for i, k := range list {
+		if i == tellAll || b.Len() > maxResult-1024 {
+			fmt.Fprintf(&b, "and %d more: ask for one state or one assignee\n", len(list)-i)
+			break
+		}
+		b.WriteString(taskLine(k) + "\n")
+	}
+	return strings.TrimSuffix(b.String(), "\n")
+}
+
+func taskLine(k store.Task) string {
+	who := string(k.Assignee)
+	if who == "" {
+		who = nobody
+	}
+	return fmt.Sprintf("%s  %s  priority %d  %s  %s", k.ID, k.State, k.Priority, who, line(k.Title, maxTitle))
+}
+
+// showTask is one task in full.
+func (s *Server) showTask(ctx context.Context, id string) (string, error) {
+	k, err := s.task(ctx, "tasks: id", id)
+	if err != nil {
+		return "", err
+	}
+	var b strings.Builder
+	fmt.Fprintf(&b, "%s\nasked by %s, added %s", taskLine(k), k.AskedBy, k.Created)
+	if k.EstimateMinutes > 0 {
+		fmt.Fprintf(&b, ", estimate %d min", k.EstimateMinutes)
+	}
+	if k.ActualMinutes > 0 {
+		fmt.Fprintf(&b, ", took %d min", k.ActualMinutes)
+	}
+	if needs := s.needs(ctx, k.ID); len(needs) > 0 {
+		b.WriteString("\nwaits for:\n  " + strings.Join(needs, "\n  "))
+	}
+	if k.Proof != "" {
+		b.WriteString("\nproof: " + k.Proof)
+	}
+	if k.Body != "" {
+		b.WriteString("\n\n" + clip(k.Body, maxResult/2))
+	}
+	b.WriteString(s.notes(ctx, k.ID))
+	return b.String(), nil
+}
+
+// notes are what was noted about something, the newest first.
+func (s *Server) notes(ctx context.Context, about string) string {
+	list, err := s.o.Records.Notes(ctx, store.NoteFilter{About: about, Page: store.Page{Limit: 20}})
+	if err != nil || len(list.Items) == 0 {
+		return ""
+	}
+	var b strings.Builder
+	b.WriteString("\n\nnotes, the newest first:")
+	for _, n := range list.Items {
+		fmt.Fprintf(&b, "\n%s %s: %s", n.Created, n.Author, clip(n.Text, 2000))
+	}
+	return b.String()
+}
+
+// needs are the tasks that one waits for and that are not done, a line each.
+func (s *Server) needs(ctx context.Context, id string) (list []string) {
+	deps, err := s.o.Records.Dependencies(ctx, id)
+	if err != nil {
+		return nil
+	}
+	for _, d := range deps {
+		if d.Task != id {
+			continue
+		}
+		if k, err := s.o.Records.Task(ctx, d.Needs); err == nil && k.State != store.TaskDone {
+			list = append(list, taskLine(k))
+		}
+	}
+	return list
+}
+
+const noteSchema = `{
+	"type": "object",
+	"properties": {
+		"about": {"type": "string", "description": "the id of a task or a message, or an agent's name"},
+		"text": {"type": "string", "description": "what should be remembered"}
+	},
+	"required": ["about", "text"],
+	"additionalProperties": false
+}`
+
+type noteArgs struct {
+	About string `json:"about"`
+	Text  string `json:"text"`
+}
+
+func (s *Server) noteTool() tool {
+	return tool{
+		name: "note",
+		description: "Put down what should be remembered about a task, a message or an agent. It is kept with it for the owner and the other agents; " +
+			"nobody is told.",
+		schema: noteSchema,
+		run:    with("note", s.note),
+	}
+}
+
+func (s *Server) note(ctx context.Context, in noteArgs) (string, error) {
+	about, text := strings.TrimSpace(in.About), strings.TrimSpace(in.Text)
+	switch {
+	case about == "":
+		return "", argumentf("note: about: missing")
+	case len(about) > 128 || strings.ContainsAny(about, "\n\t"):
+		return "", argumentf("note: about: wants an id or a name, not a text")
+	case text == "":
+		return "", argumentf("note: text: missing")
+	}
+	if err := within("note: text", text, maxBody); err != nil {
+		return "", err
+	}
+	if id, err := agent.ParseArg(about); err == nil {
+		about = string(id)
+	} else if k, err := s.task(ctx, "note", about); err == nil {
+		about = k.ID
+	}
+	noted, err := s.record(ctx, "note", store.AddNote{About: about, Author: string(s.o.Agent), Text: text})
+	if err != nil {
+		return "", err
+	}
+	return fmt.Sprintf("noted about %s%s", about, noted), nil
+}
