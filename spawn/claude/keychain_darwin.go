@@ -1,0 +1,4 @@
+package claude
+
+// inKeychain says that a login may be where we don't look.
+const inKeychain = true

@@ -1,0 +1,97 @@
+package claude
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net/url"
+	"os"
+	"path/filepath"
+	"strings"
+)
+
+// ErrLogin: Claude Code has nothing to show to a model's server.
+var ErrLogin = errors.New("claude: not logged in")
+
+// login reports whether a start would find a login: in the environment, in the
+// settings it is given, or else by Claude Code's own word.
+func login(ctx context.Context, program string, v Version, env []string, dir string, settings object) error {
+	if envLogin(env) || settingsLogin(settings) {
+		return nil
+	}
+	if v.Before(firstAuth) {
+		// It has no such question; the words would become a prompt.
+		return fileLogin(env)
+	}
+	out, err := ask(ctx, program, env, dir, "auth", "status", "--json")
+	var status struct {
+		LoggedIn *bool `json:"loggedIn"`
+	}
+	if json.Unmarshal(out, &status) == nil && status.LoggedIn != nil {
+		if *status.LoggedIn {
+			return nil
+		}
+		return fmt.Errorf("%w (%s)", ErrLogin, configDir(env))
+	}
+	if err == nil {
+		err = fmt.Errorf("claude auth status: %q says nothing of a login", firstLine(string(out)))
+	}
+	return err
+}
+
+// envLogin reports whether an environment holds what counts as a login: a key, a
+// token, another provider, or a base URL of the user's own, behind which a
+// gateway may ask for no key that we could see.
+func envLogin(env []string) bool {
+	for _, name := range []string{"ANTHROPIC_API_KEY", "ANTHROPIC_AUTH_TOKEN", "CLAUDE_CODE_OAUTH_TOKEN"} {
+		if getenv(env, name) != "" {
+			return true
+		}
+	}
+	for _, e := range env {
+		name, _, _ := strings.Cut(e, "=")
+		if strings.HasPrefix(name, "CLAUDE_CODE_USE_") && truthy(getenv(env, name)) {
+			return true // Bedrock, Vertex, Foundry and what may come
+		}
+	}
+	return ownBase(getenv(env, "ANTHROPIC_BASE_URL"))
+}
+
+func ownBase(s string) bool {
+	u, err := url.Parse(s)
+	if err != nil || u.Host == "" {
+		return false
+	}
+	host := strings.ToLower(u.Hostname())
+	return host != "anthropic.com" && !strings.HasSuffix(host, ".anthropic.com")
+}
+
+// settingsLogin is envLogin for a settings file.
+func settingsLogin(settings object) bool {
+	var s struct {
+		APIKeyHelper string         `json:"apiKeyHelper"`
+		Env          map[string]any `json:"env"`
+	}
+	for name, to := range map[string]any{"apiKeyHelper": &s.APIKeyHelper, "env": &s.Env} {
+		json.Unmarshal(settings[name], to) // what is of another type is no login
+	}
+	var env []string
+	for name, value := range s.Env {
+		env = append(env, fmt.Sprintf("%s=%v", name, value))
+	}
+	return s.APIKeyHelper != "" || envLogin(env)
+}
+
+// fileLogin looks for what an older Claude Code leaves when someone logs in. On
+// macOS that may be in the keychain alone, so there it says nothing.
+func fileLogin(env []string) error {
+	if _, err := os.Stat(filepath.Join(configDir(env), ".credentials.json")); err == nil || inKeychain {
+		return nil
+	}
+	global, err := readObject(globalConfig(env))
+	if err == nil && (global["primaryApiKey"] != nil || global["oauthAccount"] != nil) {
+		return nil
+	}
+	return fmt.Errorf("%w (%s)", ErrLogin, configDir(env))
+}

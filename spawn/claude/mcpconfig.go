@@ -1,0 +1,181 @@
+package claude
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io/fs"
+	"maps"
+	"path/filepath"
+	"slices"
+
+	"netsky/agent"
+)
+
+// The MCP servers of netsky's own, by the names under which models know them.
+const (
+	serverAgent    = "agent"
+	serverIMessage = "imessage"
+)
+
+// A mcpServer is one entry of mcp-config.json.
+type mcpServer struct {
+	Type    string            `json:"type"`
+	Command string            `json:"command"`
+	Args    []string          `json:"args"`
+	Env     map[string]string `json:"env"`
+}
+
+// mcpConfig is the agent's mcp-config.json: the bus for every agent, iMessage
+// for agent0 and agentinfinity where it is enabled, and what the person lets
+// through. Nobody else's servers are started: they would share the agent's
+// rights, and a project's wait for a yes in the pane.
+func (r *Runtime) mcpConfig(l agent.Launch, o Options) ([]byte, error) {
+	servers := make(map[string]any)
+	if len(o.MCP) > 0 {
+		theirs, err := knownServers(l)
+		if err != nil {
+			return nil, err
+		}
+		for _, name := range o.MCP {
+			if servers[name], err = letThrough(theirs, name, l); err != nil {
+				return nil, err
+			}
+		}
+	}
+	servers[serverAgent] = r.server(serverAgent, l)
+	if o.IMessage && !l.Agent.IsClone() {
+		servers[serverIMessage] = r.server(serverIMessage, l)
+	}
+	out, err := json.MarshalIndent(map[string]any{"mcpServers": servers}, "", "  ")
+	return append(out, '\n'), err
+}
+
+func letThrough(theirs object, name string, l agent.Launch) (json.RawMessage, error) {
+	if name == serverAgent || name == serverIMessage {
+		return nil, fmt.Errorf("mcp server %q: netsky has one of that name", name)
+	}
+	entry, ok := theirs[name]
+	if !ok {
+		return nil, fmt.Errorf("mcp server %q: not in %s, nor in %s", name, globalConfig(l.Env), filepath.Join(l.Dir, projectServers))
+	}
+	return entry, nil
+}
+
+// server is one of ours. Claude Code passes its environment on, unless it is
+// told to scrub it: what ours cannot do without is said here.
+func (r *Runtime) server(name string, l agent.Launch) mcpServer {
+	return mcpServer{
+		Type: "stdio", Command: r.Binary, Args: []string{"io", "serve", "-s", name},
+		Env: map[string]string{
+			"AGENT_N": l.Agent.N(), "NETSKY_HOME": r.Home.Dir(), "NETSKY_START": l.Start, "NETSKY_PROMPT_FILE": l.PromptFile,
+		},
+	}
+}
+
+// LeftOut names the person's MCP servers that an agent is not given, sorted.
+// What can't be read is said by Check.
+func (r *Runtime) LeftOut(l agent.Launch) []string {
+	known, err := knownServers(l)
+	if err != nil {
+		return nil
+	}
+	for _, name := range r.options(l.Agent).MCP {
+		delete(known, name)
+	}
+	return slices.Sorted(maps.Keys(known))
+}
+
+const projectServers = ".mcp.json"
+
+// knownServers are all that Claude Code would know in the directory, by name. Of
+// several the person's own counts: for this directory, then for all; what comes
+// with a repository comes last, since whoever let a name through has not said
+// that a repository may give it another meaning.
+func knownServers(l agent.Launch) (object, error) {
+	known := object{}
+	for _, dir := range upwards(l.Dir) {
+		list, err := fileServers(filepath.Join(dir, projectServers))
+		if err != nil {
+			return nil, err
+		}
+		for name, entry := range list {
+			if _, nearer := known[name]; !nearer {
+				known[name] = entry
+			}
+		}
+	}
+	global, err := readObject(globalConfig(l.Env))
+	if errors.Is(err, fs.ErrNotExist) {
+		return known, nil
+	}
+	if err != nil {
+		return nil, err
+	}
+	scopes, err := personServers(global, l.Dir)
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w", globalConfig(l.Env), err)
+	}
+	for _, s := range scopes {
+		maps.Copy(known, s)
+	}
+	return known, nil
+}
+
+// fileServers are those of a repository; none if there is no such file.
+func fileServers(file string) (object, error) {
+	all, err := readObject(file)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, err
+	}
+	list, err := member(all, "mcpServers")
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w", file, err)
+	}
+	return list, nil
+}
+
+// personServers are those of ~/.claude.json: for all directories, then for this
+// one.
+func personServers(global object, dir string) (scopes []object, err error) {
+	everywhere, err := member(global, "mcpServers")
+	if err != nil {
+		return nil, err
+	}
+	scopes = append(scopes, everywhere)
+	projects, err := member(global, "projects")
+	if err != nil {
+		return nil, err
+	}
+	for _, d := range slices.Backward(upwards(dir)) { // the nearest last
+		project, err := member(projects, d)
+		if err != nil {
+			return nil, fmt.Errorf("projects.%w", err)
+		}
+		local, err := member(project, "mcpServers")
+		if err != nil {
+			return nil, fmt.Errorf("projects.%s.%w", d, err)
+		}
+		scopes = append(scopes, local)
+	}
+	return scopes, nil
+}
+
+// upwards are a directory and those above it, by their real names, as Claude
+// Code writes them down.
+func upwards(dir string) (list []string) {
+	if real, err := filepath.EvalSymlinks(dir); err == nil {
+		dir = real
+	}
+	for {
+		list = append(list, dir)
+		up := filepath.Dir(dir)
+		if up == dir {
+			return list
+		}
+		dir = up
+	}
+}

@@ -1,0 +1,222 @@
+package claude
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+	"sync"
+
+	"netsky/agent"
+)
+
+// Options are how an agent's Claude Code is started.
+type Options struct {
+	Mode     string   // the permission mode; "" is manual, which asks
+	Model    string   // "" is Claude Code's own choice
+	Effort   string   // likewise
+	Delivery string   // "channel" opts in to channel notifications
+	MCP      []string // the person's MCP servers to let through, by name
+	Settings string   // a settings file to merge under ours, absolute
+	IMessage bool     // whether there is an iMessage server to offer
+}
+
+// The permission modes that mean something to us.
+const (
+	modeManual = "manual"
+	modeBypass = "bypassPermissions"
+	modeAuto   = "auto"
+	modePlan   = "plan"
+)
+
+var (
+	modes   = []string{"acceptEdits", modeAuto, modeBypass, modeManual, "dontAsk", modePlan}
+	efforts = []string{"low", "medium", "high", "xhigh", "max"}
+)
+
+// The releases with which things came, as their own words on unknown options say.
+var (
+	firstDriven     = Version{1, 0, 62}  // --settings (1.0.61), and the hook SessionStart
+	firstPromptFile = Version{2, 0, 33}  // --append-system-prompt-file
+	firstEffort     = Version{2, 1, 38}  // --effort
+	firstAuth       = Version{2, 1, 40}  // auth status
+	firstName       = Version{2, 1, 76}  // --name
+	firstChannel    = Version{2, 1, 80}  // --dangerously-load-development-channels
+	firstManual     = Version{2, 1, 200} // the mode "default" is called manual
+	firstSnapshot   = Version{2, 1, 257} // --system-prompt-snapshot
+)
+
+// A Runtime starts Claude Code agents. It is safe for concurrent use; its fields
+// are set before its first use.
+type Runtime struct {
+	Home    agent.Home
+	Binary  string                 // this netsky, absolute
+	Options func(agent.ID) Options // called from several goroutines; nil is all defaults
+
+	mu      sync.Mutex // guards what follows, also while Claude Code is asked
+	checked map[string]verdict
+}
+
+// Name is "claude".
+func (r *Runtime) Name() string { return "claude" }
+
+func (r *Runtime) options(id agent.ID) (o Options) {
+	if r.Options != nil {
+		o = r.Options(id)
+	}
+	if o.Mode == "" || o.Mode == "default" { // which it was called once
+		o.Mode = modeManual
+	}
+	return o
+}
+
+func (o Options) validate() error {
+	switch {
+	case !slices.Contains(modes, o.Mode):
+		return fmt.Errorf("permission mode %q: not one of %s", o.Mode, strings.Join(modes, ", "))
+	case o.Effort != "" && !slices.Contains(efforts, o.Effort):
+		return fmt.Errorf("effort %q: not one of %s", o.Effort, strings.Join(efforts, ", "))
+	case strings.HasPrefix(o.Model, "-"):
+		return fmt.Errorf("model %q: not a model's name", o.Model)
+	}
+	return nil
+}
+
+// known reports what a release does not know of what is asked for.
+func (o Options) known(v Version) error {
+	for _, ask := range []struct {
+		what  string
+		asked bool
+		since Version
+	}{
+		{"effort " + o.Effort, o.Effort != "", firstEffort},
+		{"permission mode auto", o.Mode == modeAuto, firstEffort},
+		{"delivery by channel", o.Delivery == deliveryChannel, firstChannel},
+	} {
+		if ask.asked && v.Before(ask.since) {
+			return fmt.Errorf("%s: Claude Code %v does not know it, %v does", ask.what, v, ask.since)
+		}
+	}
+	return nil
+}
+
+const deliveryChannel = "channel"
+
+// Prepare writes the agent's mcp-config.json and settings.json, decides which
+// conversation it has, puts that on record, and completes the launch: Argv, Env
+// and Resume. There is no prompt among the words: what waits for the agent comes
+// when its tools are there.
+func (r *Runtime) Prepare(ctx context.Context, l *agent.Launch) error {
+	o := r.options(l.Agent)
+	if o.Model == "" {
+		o.Model = l.Model
+	}
+	if err := o.validate(); err != nil {
+		return err
+	}
+	program, err := Find(getenv(l.Env, "PATH"))
+	if err != nil {
+		return err
+	}
+	v, err := r.version(ctx, program, l.Env)
+	if err != nil {
+		return err
+	}
+	prompt, err := r.promptWords(l.Agent, l.PromptFile, v)
+	if err != nil {
+		return err
+	}
+	if err := r.writeFiles(*l, o, v); err != nil {
+		return err
+	}
+	state, resume, err := next(r.Home, l)
+	if err != nil {
+		return err
+	}
+	if err := SaveState(r.Home, l.Agent, state); err != nil {
+		return err
+	}
+	l.Env = cleaned(l.Env)
+	l.Resume = ""
+	conversation := []string{"--session-id", state.Session}
+	if resume {
+		l.Resume = state.Session
+		conversation[0] = "--resume"
+	}
+	l.Argv = slices.Concat([]string{program}, r.fileWords(l.Agent), prompt, conversation, o.words(l.Agent, v))
+	return nil
+}
+
+func settingsFile(id agent.ID) string  { return agent.Mailbox(id) + "/settings.json" }
+func mcpConfigFile(id agent.ID) string { return agent.Mailbox(id) + "/mcp-config.json" }
+
+func (r *Runtime) writeFiles(l agent.Launch, o Options, v Version) error {
+	settings, err := r.settings(o, v)
+	if err != nil {
+		return err
+	}
+	servers, err := r.mcpConfig(l, o)
+	if err != nil {
+		return err
+	}
+	if err := r.Home.WriteFile(settingsFile(l.Agent), settings, false); err != nil {
+		return err
+	}
+	return r.Home.WriteFile(mcpConfigFile(l.Agent), servers, false)
+}
+
+// fileWords name the agent's files. --mcp-config takes all words up to the next
+// option, so one follows.
+func (r *Runtime) fileWords(id agent.ID) []string {
+	return []string{
+		"--mcp-config", r.Home.Path(mcpConfigFile(id)), "--strict-mcp-config",
+		"--settings", r.Home.Path(settingsFile(id)),
+	}
+}
+
+// maxWord is the longest argument that Linux takes, in bytes.
+const maxWord = 128<<10 - 1
+
+// promptWords hand the system prompt over: its file, or to a release that takes
+// none the text itself. A conversation that goes on gets the present prompt, not
+// the one it was begun with.
+func (r *Runtime) promptWords(id agent.ID, file string, v Version) ([]string, error) {
+	if v.Before(firstPromptFile) {
+		text, err := r.Home.ReadFile(agent.PromptFile(id), 1<<20)
+		if err != nil {
+			return nil, err
+		}
+		if len(text) > maxWord {
+			return nil, fmt.Errorf("prompt of %s: %d bytes; Claude Code %v takes it as an argument, of at most %d", id, len(text), v, maxWord)
+		}
+		return []string{"--append-system-prompt", string(text)}, nil
+	}
+	words := []string{"--append-system-prompt-file", file}
+	if !v.Before(firstSnapshot) {
+		words = append(words, "--system-prompt-snapshot", "off")
+	}
+	return words, nil
+}
+
+// words are what the options come to. The mode is always among them: without it
+// Claude Code falls back on one that a person may have set for themselves.
+func (o Options) words(id agent.ID, v Version) []string {
+	mode := o.Mode
+	if mode == modeManual && v.Before(firstManual) {
+		mode = "default"
+	}
+	words := []string{"--permission-mode", mode}
+	if o.Model != "" {
+		words = append(words, "--model", o.Model)
+	}
+	if o.Effort != "" {
+		words = append(words, "--effort", o.Effort)
+	}
+	if !v.Before(firstName) {
+		words = append(words, "--name", string(id))
+	}
+	if o.Delivery == deliveryChannel {
+		words = append(words, "--dangerously-load-development-channels", "server:"+serverAgent)
+	}
+	return words
+}

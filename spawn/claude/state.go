@@ -1,0 +1,148 @@
+package claude
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"path/filepath"
+
+	"golang.org/x/sys/unix"
+
+	"netsky/agent"
+)
+
+const stateDir = "state/claude"
+
+// StateFile names the conversation of an agent, below the home.
+func StateFile(id agent.ID) string { return stateDir + "/" + string(id) + ".json" }
+
+// A State is state/claude/<agent>.json: the conversation that the agent goes on
+// with when it is started again.
+type State struct {
+	Session    string `json:"session"`              // a UUID
+	Transcript string `json:"transcript,omitempty"` // the conversation's file, as a hook named it
+	Dir        string `json:"dir"`                  // where it was begun
+	Start      string `json:"start"`                // the start that has it last
+	// Used is set when the conversation has taken its first text. Before that
+	// Claude Code has no file of it, and it has not seen the startup text.
+	Used bool `json:"used"`
+}
+
+// errDamaged is what a state file that is none matches.
+var errDamaged = errors.New("not a conversation's state")
+
+// maxState is far above what a state needs, in bytes.
+const maxState = 64 << 10
+
+// LoadState reads the agent's state; the zero State if there is none.
+func LoadState(home agent.Home, id agent.ID) (State, error) {
+	file := StateFile(id)
+	data, err := home.ReadFile(file, maxState)
+	if errors.Is(err, fs.ErrNotExist) {
+		return State{}, nil
+	}
+	if err != nil {
+		return State{}, fmt.Errorf("%s: %w", id, err)
+	}
+	var s State
+	if err := json.Unmarshal(data, &s); err != nil || !isUUID(s.Session) {
+		return State{}, fmt.Errorf("%s: %s: %w", id, home.Path(file), errDamaged)
+	}
+	return s, nil
+}
+
+// SaveState replaces the agent's state so that it survives a loss of power:
+// without it the agent would wake without its memory.
+func SaveState(home agent.Home, id agent.ID, s State) error {
+	data, err := json.Marshal(s)
+	if err != nil {
+		return fmt.Errorf("%s: %w", id, err)
+	}
+	if err := home.WriteFile(StateFile(id), append(data, '\n'), true); err != nil {
+		return fmt.Errorf("%s: write down its conversation: %w", id, err)
+	}
+	return nil
+}
+
+// Forget lets the agent's next start be a fresh conversation. Claude Code keeps
+// its file of the old one.
+func Forget(home agent.Home, id agent.ID) error { return home.Remove(StateFile(id)) }
+
+// keepAside puts a damaged state beside where it was, for a person to look at.
+func keepAside(home agent.Home, id agent.ID) error {
+	data, err := home.ReadFile(StateFile(id), maxState)
+	if err != nil {
+		return fmt.Errorf("%s: %w", id, err)
+	}
+	return home.WriteFile(StateFile(id)+".bad", data, false)
+}
+
+// next decides which conversation a start has: the one on record if it is of the
+// same directory and Claude Code has a file of it, else a new one. A
+// conversation that never had a message has no file, and to resume it would end
+// Claude Code at once; so would a second start under a number that has one.
+func next(home agent.Home, l *agent.Launch) (s State, resume bool, err error) {
+	if l.Resume != "" {
+		if !isUUID(l.Resume) {
+			return State{}, false, fmt.Errorf("%s: %q is no conversation of Claude Code's", l.Agent, l.Resume)
+		}
+		if findTranscript(l.Env, l.Resume) == "" {
+			return State{}, false, fmt.Errorf("%s: no conversation %s in %s", l.Agent, l.Resume, configDir(l.Env))
+		}
+	}
+	s, err = LoadState(home, l.Agent)
+	if errors.Is(err, errDamaged) {
+		s, err = State{}, keepAside(home, l.Agent)
+	}
+	if err != nil {
+		return State{}, false, err
+	}
+	if l.Resume != "" && l.Resume != s.Session {
+		s = State{Session: l.Resume, Dir: l.Dir, Used: true}
+	}
+	if s.Session != "" && (s.Dir == l.Dir || l.Resume != "") {
+		if file := findTranscript(l.Env, s.Session); file != "" {
+			s.Transcript, s.Dir, s.Start, s.Used = file, l.Dir, l.Start, true
+			return s, true, nil
+		}
+	}
+	return State{Session: newUUID(), Dir: l.Dir, Start: l.Start}, false, nil
+}
+
+// findTranscript is Claude Code's file of a conversation, or "". The file that a
+// hook named is not asked after: it may lie below another configuration
+// directory, where this start would not find it.
+func findTranscript(env []string, session string) string {
+	projects := filepath.Join(configDir(env), "projects")
+	entries, err := os.ReadDir(projects)
+	if err != nil {
+		return ""
+	}
+	for _, e := range entries {
+		file := filepath.Join(projects, e.Name(), session+".jsonl")
+		if holdsTurn(file) {
+			return file
+		}
+	}
+	return ""
+}
+
+// holdsTurn reports whether a conversation's file has a message of a user in it.
+// Claude Code refuses to resume one that it did not come to write into.
+func holdsTurn(file string) bool {
+	const enough = 1 << 20 // what stands before the first message is a few lines
+	f, err := os.OpenFile(file, os.O_RDONLY|unix.O_NONBLOCK, 0)
+	if err != nil {
+		return false
+	}
+	defer f.Close()
+	if info, err := f.Stat(); err != nil || !info.Mode().IsRegular() {
+		return false
+	}
+	head, err := io.ReadAll(io.LimitReader(f, enough))
+	return err == nil && (bytes.Contains(head, []byte(`"type":"user"`)) || len(head) == enough)
+}
