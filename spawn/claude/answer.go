@@ -1,0 +1,225 @@
+package claude
+
+import (
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"netsky/agent"
+)
+
+// A yes is a dialog that the owner's own command may have answered already. All
+// of it is compared, from the rule above it to the last line of the screen, so
+// that words which this netsky does not know are never agreed to: a folder's
+// dialog that also warns of the commands which its settings run is another one.
+type yes struct {
+	name string
+	// text is what stands above the menu; in place of "…" anything may, which
+	// implied judges.
+	text    string
+	options []string // the first is the yes; none: there is no menu
+	footer  string
+	implied func(f frame, free string, l agent.Launch) bool
+}
+
+const confirmFooter = "Enter to confirm · Esc to cancel"
+
+var answers = []yes{
+	{
+		name: trustDialog,
+		text: `Accessing workspace: … Quick safety check: Is this a project you created or one you trust?
+			(Like your own code, a well-known open source project, or work from your team). If not, take a
+			moment to review what's in this folder first. Claude Code'll be able to read, edit, and execute
+			files here. Security guide`,
+		options: []string{"Yes, I trust this folder", "No, exit"},
+		footer:  confirmFooter,
+		implied: isLaunchDir,
+	}, {
+		name: bypassDialog,
+		text: `WARNING: Claude Code running in Bypass Permissions mode In Bypass Permissions mode, Claude Code
+			will not ask for your approval before running potentially dangerous commands. This mode should
+			only be used in a sandboxed container/VM that has restricted internet access and can easily be
+			restored if damaged. By proceeding, you accept all responsibility for actions taken while running
+			in Bypass Permissions mode. https://code.claude.com/docs/en/security`,
+		options: []string{"Yes, I accept", "No, exit"},
+		footer:  confirmFooter,
+		implied: func(_ frame, _ string, l agent.Launch) bool {
+			return modeOf(l.Argv) == "bypassPermissions" || slices.Contains(l.Argv, "--dangerously-skip-permissions")
+		},
+	}, {
+		// Not seen, as channels cannot be had without a login: made of the words
+		// in the program, as its other dialogs are.
+		name: channelsDialog,
+		text: `WARNING: Loading development channels --dangerously-load-development-channels is for local channel
+			development only. Do not use this option to run channels you have downloaded off the internet.
+			Please use --channels to run a list of approved channels. Channels: …`,
+		options: []string{"I am using this for local development", "Exit"},
+		footer:  confirmFooter,
+		implied: isLaunchChannels,
+	}, {
+		// It tells that the mode cannot do what it is for, and is closed without
+		// leaving the mode. Each action is asked for then.
+		name: autoDialog,
+		text: `Auto mode can't check actions in this session Auto mode's safety check runs on the server. … You can
+			stay in auto mode and approve each action that needs the check yourself. Or you can leave for
+			accept edits mode, which has no safety check, and auto mode stays off. These then run without
+			asking: file edits and commands such as rm and mv in your working folders, some tools, such as
+			subagents and scheduled tasks, and anything allowed by rules that auto mode set aside, such as
+			Bash(*). This turn stops, so its waiting actions don't run, but background tasks go on. Claude
+			goes on at your next message, or sooner. To get the check back, ask whoever runs your gateway to
+			pass it through: https://code.claude.com/docs/en/permission-modes#server-side-classifier-review`,
+		footer:  "Enter to stay in auto mode · shift+Tab to leave for accept edits mode and stop · Esc to cancel",
+		implied: func(_ frame, _ string, l agent.Launch) bool { return modeOf(l.Argv) == "auto" },
+	},
+}
+
+// Answer is the keys that say yes to the dialog on the screen, or nil if the
+// launch does not imply that yes, or if anything on the screen is otherwise than
+// is known. The last key is the one that answers, the ones before it move the
+// arrow; press each only when the screen asks for it and what follows:
+// when the arrow has moved, Answer gives what is left.
+//
+// What a model or a file has written cannot bring this about: see [Recognise].
+// What is left is a program that writes to the terminal past Claude, at the
+// moment in which it is looked at, all of a dialog that the launch implies; it
+// runs as the same user already, and all that it gains is an arrow and one Enter
+// in that pane. And a screen that changes between the look and the key: the key
+// meets what is there then.
+func Answer(screen string, l agent.Launch) []string {
+	look := readScreen(screen)
+	if look.composer || len(look.rules) == 0 {
+		return nil
+	}
+	f := look.frames()[0]
+	for _, a := range answers {
+		if keys, free, ok := a.match(f); ok {
+			if !a.implied(f, free, l) {
+				return nil
+			}
+			return keys
+		}
+	}
+	return nil
+}
+
+// match compares the frame with the dialog. free is what stands in the place
+// of the "…", without white space.
+func (a yes) match(f frame) (keys []string, free string, ok bool) {
+	body, footer := f.split(a.footer)
+	if footer == "" {
+		return nil, "", false
+	}
+	keys = []string{"Enter"}
+	if len(a.options) > 0 {
+		n := len(body) - len(a.options)
+		if n < 1 {
+			return nil, "", false
+		}
+		moves, ok := a.menu(body[n:])
+		if !ok {
+			return nil, "", false
+		}
+		body, keys = body[:n], append(moves, keys...)
+	}
+	before, after, _ := strings.Cut(squash(a.text), "…")
+	text := squash(strings.Join(body, ""))
+	if !strings.Contains(a.text, "…") {
+		return keys, "", text == before
+	}
+	if len(text) < len(before)+len(after) || !strings.HasPrefix(text, before) || !strings.HasSuffix(text, after) {
+		return nil, "", false
+	}
+	return keys, text[len(before) : len(text)-len(after)], true
+}
+
+// split takes the footer, which may be wrapped, off the frame's end.
+func (f frame) split(footer string) (body []string, last string) {
+	want := squash(footer)
+	for n := 1; n <= min(4, len(f.lines)); n++ {
+		at := len(f.lines) - n
+		if squash(strings.Join(f.lines[at:], "")) == want {
+			return f.lines[:at], want
+		}
+	}
+	return nil, ""
+}
+
+// menu reads a menu that has exactly the known options, in whatever order, and
+// is the way of its arrow to the yes.
+func (a yes) menu(lines []string) (moves []string, ok bool) {
+	at, to := -1, -1
+	var have []string
+	for i, line := range lines {
+		label := strings.TrimSpace(line)
+		if rest, selected := strings.CutPrefix(label, "❯ "); selected {
+			if at >= 0 {
+				return nil, false
+			}
+			at, label = i, strings.TrimSpace(rest)
+		}
+		if label == a.options[0] {
+			to = i
+		}
+		have = append(have, label)
+	}
+	want := slices.Clone(a.options)
+	slices.Sort(want)
+	slices.Sort(have)
+	if at < 0 || to < 0 || !slices.Equal(want, have) {
+		return nil, false
+	}
+	for range at - to {
+		moves = append(moves, "Up")
+	}
+	for range to - at {
+		moves = append(moves, "Down")
+	}
+	return moves, true
+}
+
+// isLaunchDir reports whether the directory asked about is the one that the
+// agent was started in. Claude shows it without links.
+func isLaunchDir(f frame, free string, l agent.Launch) bool {
+	dirs := []string{l.Dir}
+	if real, err := filepath.EvalSymlinks(l.Dir); err == nil {
+		dirs = append(dirs, real)
+	}
+	// Of a path that was wrapped nobody can tell where it has spaces.
+	shown := strings.TrimSpace(f.lines[1])
+	for _, dir := range dirs {
+		if dir != "" && squash(dir) == free && (shown == dir || squash(shown) != free) {
+			return true
+		}
+	}
+	return false
+}
+
+// isLaunchChannels reports whether the channels asked about are those that the
+// launch names.
+func isLaunchChannels(_ frame, free string, l agent.Launch) bool {
+	const flag = "--dangerously-load-development-channels"
+	at := slices.Index(l.Argv, flag)
+	if at < 0 {
+		return false
+	}
+	var list []string
+	for _, word := range l.Argv[at+1:] {
+		if strings.HasPrefix(word, "-") {
+			break
+		}
+		list = append(list, word)
+	}
+	return len(list) > 0 && squash(strings.Join(list, ",")) == free
+}
+
+// modeOf is the permission mode that a command line asks for, or "".
+func modeOf(argv []string) (m string) {
+	for i, word := range argv {
+		if v, ok := strings.CutPrefix(word, "--permission-mode="); ok {
+			m = v
+		} else if word == "--permission-mode" && i+1 < len(argv) {
+			m = argv[i+1]
+		}
+	}
+	return m
+}

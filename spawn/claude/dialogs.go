@@ -1,0 +1,193 @@
+package claude
+
+import (
+	"strings"
+
+	"netsky/agent"
+)
+
+// Names of dialogs, as status and up show them.
+const (
+	trustDialog    = "workspace trust"
+	bypassDialog   = "bypass warning"
+	channelsDialog = "development channels"
+	autoDialog     = "auto mode"
+	loginDialog    = "login"
+	permission     = "permission"
+	unknownDialog  = "unknown dialog"
+)
+
+// A kind is a dialog that is known by the beginning of its first line.
+type kind struct {
+	title string
+	name  string
+	text  func(f frame) string // what it asks; nil: its first line
+}
+
+var kinds = []kind{
+	{"Accessing workspace:", trustDialog, workspace},
+	{"WARNING: Claude Code running in Bypass Permissions mode", bypassDialog, nil},
+	// Not seen: channels cannot be had without a login. The words are those in
+	// the program.
+	{"WARNING: Loading development channels", channelsDialog, nil},
+	{"Auto mode can't check actions", autoDialog, nil},
+	{"Auto mode switched to its built-in", autoDialog, nil}, // not seen
+	{"We're changing auto mode", autoDialog, nil},           // not seen
+	{"Detected a custom API key in your environment", "custom API key", nil},
+	{"New MCP server found in this project", "project MCP servers", nil},
+	{"Login", loginDialog, question},
+	{"Select login method", loginDialog, nil},
+	{"Allow external CLAUDE.md file imports?", "external imports", nil},
+	{"Settings Error", "settings error", nil},
+	{"Resume session", "resume", nil},
+	{"This conversation has been inactive for", "resume", nil}, // not seen
+	{"Held message from another session", "held message", nil},
+	{"Exit plan mode?", "plan", nil},
+	{"Ready to code?", "plan", nil},
+	{"Bash command", permission, question},
+	{"Create file", permission, question},
+	{"Edit file", permission, question},
+	{"Overwrite file", permission, question}, // not seen
+	{"Read file", permission, second},
+	{"Fetch", permission, question},
+	{"Tool use", permission, second},
+	{"Select model", "model", nil},
+	{"What do you want to do?", "usage limit", nil}, // not seen
+	{"☐ ", "question", below},
+	{"← ", "question", below}, // several questions at once
+}
+
+// Recognise finds the dialog that waits on a screen: the text of Claude's pane,
+// captured without escapes, of any width. One that it does not know has the name
+// "unknown dialog" and its first line as the text. A composer at the bottom means
+// that there is none, except that a session which is not logged in says so above
+// its composer; that has the login dialog's name. Keys is nil: [Answer] has them.
+func Recognise(screen string) (agent.Dialog, bool) {
+	l := readScreen(screen)
+	if l.composer {
+		if above := l.rules[len(l.rules)-2] - 1; above >= 0 && strings.Contains(l.lines[above], "Not logged in · run /login") {
+			return agent.Dialog{Name: loginDialog, Text: "not logged in"}, true
+		}
+		return agent.Dialog{}, false
+	}
+	low := l.lines[max(len(l.lines)-lowest, 0):]
+	menu := selector(low)
+	if menu < 0 && !isFooter(low) {
+		return onboarding(l)
+	}
+	frames := l.frames()
+	for _, f := range frames {
+		if d, ok := f.known(); ok {
+			return d, true
+		}
+	}
+	if q := asked(low, menu); q != "" {
+		return agent.Dialog{Name: permission, Text: short(q)}, true
+	}
+	if name := byOptions(low); name != "" {
+		return agent.Dialog{Name: name, Text: "its pane is too small to show all of it"}, true
+	}
+	return agent.Dialog{Name: unknownDialog, Text: short(frames[0].title())}, true
+}
+
+// lowest is how far from the bottom of a screen a dialog's menu is looked for, in lines that are not empty.
+const lowest = 40
+
+// byOptions names the dialog, of those that can be answered, whose options
+// stand there although its title does not.
+func byOptions(lines []string) string {
+	text := squash(strings.Join(lines, "|"))
+	for _, a := range answers {
+		there := len(a.options) > 0
+		for _, o := range a.options {
+			there = there && strings.Contains(text, squash(o)+"|")
+		}
+		if there {
+			return a.name
+		}
+	}
+	return ""
+}
+
+// onboarding is the first screen of a Claude that was never set up: it has
+// neither rules nor, for a moment, a menu.
+func onboarding(l look) (agent.Dialog, bool) {
+	for _, line := range l.lines {
+		if strings.HasPrefix(line, "Welcome to Claude Code v") {
+			return agent.Dialog{Name: "onboarding", Text: short(line)}, true
+		}
+	}
+	return agent.Dialog{}, false
+}
+
+// known names the frame by its first line.
+func (f frame) known() (agent.Dialog, bool) {
+	title := f.title()
+	if strings.HasSuffix(title, "new MCP servers found in this project") {
+		return agent.Dialog{Name: "project MCP servers", Text: short(title)}, true
+	}
+	// In a narrow pane the title may go on in the next line.
+	head := strings.Join(f.words(2), " ")
+	for _, k := range kinds {
+		if strings.HasPrefix(title, k.title) || len(title) > 20 && strings.HasPrefix(head, k.title) {
+			d := agent.Dialog{Name: k.name, Text: title}
+			if k.text != nil {
+				d.Text = k.text(f)
+			}
+			d.Text = short(d.Text)
+			return d, true
+		}
+	}
+	return agent.Dialog{}, false
+}
+
+// workspace is the directory that the trust dialog asks about.
+func workspace(f frame) string {
+	for i := 1; i < len(f.lines); i++ {
+		if strings.HasPrefix(strings.TrimSpace(f.lines[i]), "Quick safety check:") {
+			return f.unwrap(f.lines[1:i])
+		}
+	}
+	return f.unwrap(f.lines[1:min(2, len(f.lines))])
+}
+
+// second is the frame's title with the words below it.
+func second(f frame) string {
+	return strings.Join(f.words(2), ": ")
+}
+
+// below is what stands below the frame's title.
+func below(f frame) string {
+	w := f.words(2)
+	return w[len(w)-1]
+}
+
+// question is what stands above the frame's menu, or else its title.
+func question(f frame) string {
+	q := asked(f.lines, selector(f.lines))
+	if q == "" || q == "Do you want to proceed?" {
+		return f.title()
+	}
+	return q
+}
+
+// asked is the line above a menu, if it is a question or an order.
+func asked(lines []string, menu int) string {
+	for i := menu - 1; i >= max(menu-4, 0); i-- {
+		q := strings.TrimSpace(lines[i])
+		if strings.HasPrefix(q, "Do you want to ") || strings.HasPrefix(q, "Select ") {
+			return strings.TrimSuffix(q, ":")
+		}
+	}
+	return ""
+}
+
+// maxText is the longest text of a dialog, in bytes.
+const maxText = 400
+
+func short(s string) string {
+	if len(s) <= maxText {
+		return s
+	}
+	return strings.ToValidUTF8(s[:maxText], "") + "…"
+}
