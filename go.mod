@@ -3,7 +3,7 @@ module netsky
 go 1.26.0
 
 require (
-	github.com/charmbracelet/x/ansi v0.11.9 // escape sequences and the width of characters in a captured pane; the tables follow Unicode
+	github.com/clipperhouse/displaywidth v0.11.0 // how many cells a character takes in a pane; the tables follow Unicode
 	github.com/fsnotify/fsnotify v1.10.1 // watches directories; each system's own way would be ours to keep
 	github.com/gorilla/websocket v1.5.3 // app-server speaks WebSocket; framing is theirs to get right
 	github.com/mattn/go-sqlite3 v1.14.52 // SQLite, the records
@@ -17,12 +17,9 @@ require (
 )
 
 require (
-	github.com/clipperhouse/displaywidth v0.11.0 // indirect
 	github.com/clipperhouse/uax29/v2 v2.7.0 // indirect
 	github.com/cpuguy83/go-md2man/v2 v2.0.7 // indirect
 	github.com/google/jsonschema-go v0.4.3 // indirect
-	github.com/lucasb-eyer/go-colorful v1.4.1 // indirect
-	github.com/mattn/go-runewidth v0.0.27 // indirect
 	github.com/russross/blackfriday/v2 v2.1.0 // indirect
 	github.com/segmentio/asm v1.1.3 // indirect
 	github.com/segmentio/encoding v0.5.4 // indirect

@@ -2,8 +2,11 @@ package dashboard
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
+	"html/template"
+	"strings"
 
 	"netsky/agent"
 	"netsky/store"
@@ -57,7 +60,52 @@ func capture(ctx context.Context, o Options, r *renderer, id agent.ID, history i
 	}
 	p := Pane{
 		Agent: id, Time: store.At(o.Now()), Width: sc.Width, Height: sc.Height, History: sc.History,
-		CursorX: sc.CursorX, CursorY: sc.CursorY, Rows: r.render(sc.Text),
+		CursorX: sc.CursorX, CursorY: sc.CursorY, Rows: []Row{},
+	}
+	for _, l := range r.render(sc.Text) {
+		p.Rows = append(p.Rows, l.row)
 	}
 	return p, nil
+}
+
+func (r Row) json() []byte {
+	data, err := json.Marshal(r)
+	if err != nil {
+		panic("dashboard: a row of strings: " + err.Error())
+	}
+	return data
+}
+
+// HTML is the row for a page that works without a script. The exact colours are
+// in data-fg and data-bg: the policy forbids a style in the page, so a script
+// sets them, and without one the nearest of the palette is shown.
+func (r Row) HTML() template.HTML {
+	var b strings.Builder
+	for _, run := range r {
+		run.html(&b)
+	}
+	return template.HTML(b.String())
+}
+
+func (r Run) html(b *strings.Builder) {
+	if r == (Run{Text: r.Text}) {
+		b.WriteString(template.HTMLEscapeString(r.Text))
+		return
+	}
+	tag := "span"
+	if r.Link != "" {
+		tag = "a"
+	}
+	b.WriteString("<" + tag)
+	for _, a := range [...]struct{ name, value string }{
+		{"class", r.Class}, {"data-fg", r.FG}, {"data-bg", r.BG}, {"href", r.Link},
+	} {
+		if a.value != "" {
+			b.WriteString(" " + a.name + `="` + template.HTMLEscapeString(a.value) + `"`)
+		}
+	}
+	if r.Link != "" {
+		b.WriteString(` target="_blank" rel="noopener noreferrer nofollow"`)
+	}
+	b.WriteString(">" + template.HTMLEscapeString(r.Text) + "</" + tag + ">")
 }
