@@ -53,7 +53,8 @@ type target struct {
 	id   agent.ID   // "" for the ticker
 	pane *tmux.Pane // nil: its session is gone, processes of it are not
 	kin  kin
-	dead bool // nothing in it can answer: not asked
+	dead bool  // nothing in it can answer: not asked
+	deaf error // why nobody would hear the request; nil: somebody may
 	req  string
 	step DownStep
 }
@@ -165,6 +166,7 @@ func (d *down) find(ctx context.Context) error {
 		}
 		d.wanted = append(d.wanted, st.Agent)
 		t := &target{name: string(st.Agent), id: st.Agent, dead: !st.Alive()}
+		t.deaf = d.l.deaf(st)
 		if s, ok := v.agents[st.Agent]; ok {
 			t.pane, t.kin = &s.Pane, kinOf(&s.Pane, s.start)
 			d.targets = append(d.targets, t)
@@ -215,6 +217,10 @@ func (d *down) ask(ctx context.Context) {
 	}
 	for _, t := range d.targets {
 		if t.dead || t.id == "" {
+			continue
+		}
+		if t.deaf != nil {
+			d.say(t, DownUnasked, t.deaf)
 			continue
 		}
 		e := bus.Envelope{
@@ -284,6 +290,25 @@ func (d *down) still(ctx context.Context, list []tmux.Pane) map[string]bool {
 		}
 	}
 	return there
+}
+
+// deaf is why the agent can't be asked to finish, or nil: its program knows of no
+// requests, or nobody holds its mailbox although it has had the time to take it.
+func (l *Launcher) deaf(st Status) error {
+	if !st.Alive() {
+		return nil
+	}
+	if st.Silent {
+		return errSilent(st.Runtime)
+	}
+	if _, held := l.Home.LockHolder("receiver-" + string(st.Agent)); held {
+		return nil
+	}
+	la, err := l.Home.LoadLaunch(st.Agent)
+	if err != nil || time.Since(time.UnixMilli(la.StartedMS)) < startGrace {
+		return nil
+	}
+	return errNobody
 }
 
 func stays(p agent.Process) error { return fmt.Errorf("process %d does not end", p.PID) }

@@ -1,9 +1,25 @@
 package spawn
 
-import "time"
+import (
+	"time"
+
+	"netsky/tmux"
+)
 
 // SetTimes shortens what takes long: up's wait for an agent to be ready, down's
 // for one to close. 0 is the default.
 func (l *Launcher) SetTimes(ready, down time.Duration) {
-	l.times = times{ready: ready, down: down}
+	l.times.ready, l.times.down = ready, down
+}
+
+// SetPointTimes shortens what Point waits for: a quiet pane, a person to be
+// gone, the time between two lines. 0 is the default.
+func (l *Launcher) SetPointTimes(quiet, person, point time.Duration) {
+	l.times.quiet, l.times.person, l.times.point = quiet, person, point
+}
+
+// Asks reports whether a screen of these rows, with the cursor on the last,
+// looks like a question.
+func Asks(rows ...string) bool {
+	return asks(tmux.Look{Screen: rows, Row: len(rows) - 1, Cursor: true})
 }

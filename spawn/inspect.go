@@ -30,7 +30,8 @@ type Status struct {
 	Dir     string
 	Start   string // the start id
 	Resume  string
-	PID     int // the program's
+	PID     int  // the program's
+	Silent  bool // its program says nothing of itself: the state is read off its pane
 	Wanted  bool
 	By      string // who wanted it so
 
@@ -121,6 +122,7 @@ func (l *Launcher) judge(id agent.ID, s *session, tmuxErr error) Status {
 	la, err := l.Home.LoadLaunch(id)
 	if err == nil {
 		st.Runtime, st.Model, st.Dir, st.Start, st.Resume = la.Runtime, la.Model, la.Dir, la.Start, la.Resume
+		st.Silent = la.Silent
 	}
 	if err != nil && s != nil {
 		la.Start = s.start // the session knows it too
@@ -153,7 +155,7 @@ func (l *Launcher) judge(id agent.ID, s *session, tmuxErr error) Status {
 		st.Evidence = fmt.Sprintf("process %d is gone", keeper.PID)
 	default:
 		st.PID = keeper.PID
-		l.judgeAlive(&st, started)
+		l.judgeRunning(&st, &s.Pane, keeper, started)
 	}
 	if st.State == agent.Dead && !st.Wanted {
 		st.State = agent.Down // it ended as was wanted, and its pane is still there
@@ -188,7 +190,7 @@ func (l *Launcher) judgeWithoutPane(st *Status, k agent.Keeper, kerr, tmuxErr er
 	switch {
 	case runs && tmuxErr != nil:
 		st.PID = k.PID
-		l.judgeAlive(st, time.UnixMilli(k.StartedMS))
+		l.judgeRunning(st, nil, k, time.UnixMilli(k.StartedMS))
 		st.Evidence += "; tmux does not answer"
 	case runs:
 		st.State, st.PID, st.Since = agent.Unknown, k.PID, time.Time{}
@@ -208,8 +210,17 @@ func (l *Launcher) judgeWithoutPane(st *Status, k agent.Keeper, kerr, tmuxErr er
 	}
 }
 
-// judgeAlive asks the runtime's own word about a program that runs.
-func (l *Launcher) judgeAlive(st *Status, started time.Time) {
+// judgeRunning says how a program is that runs. pane is nil if tmux does not answer.
+func (l *Launcher) judgeRunning(st *Status, pane *tmux.Pane, k agent.Keeper, started time.Time) {
+	if st.Silent {
+		l.judgeSilent(st, pane, k)
+		return
+	}
+	l.judgeReport(st, started)
+}
+
+// judgeReport asks the runtime's own word.
+func (l *Launcher) judgeReport(st *Status, started time.Time) {
 	r, err := l.Home.LoadReport(st.Agent)
 	switch {
 	case err == nil && r.Start == st.Start:

@@ -72,6 +72,10 @@ type Launcher struct {
 type times struct {
 	ready time.Duration // up, until an agent says that it is ready
 	down  time.Duration // down, until an agent acks or is gone
+
+	quiet  time.Duration // a pane, to count as idle
+	person time.Duration // after a person's last key
+	point  time.Duration // between two lines typed into a pane
 }
 
 // ErrForeign is what a session of a person's own matches that has an agent's

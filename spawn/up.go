@@ -290,6 +290,7 @@ func (l *Launcher) prepare(ctx context.Context, p Plan) (prepared, error) {
 		Agent: p.Agent, Start: agent.NewStart(), Runtime: p.Runtime.Name(), Dir: p.Dir, Model: p.Model,
 		Resume: p.Resume, PromptFile: l.Home.Path(rel), StartedMS: time.Now().UnixMilli(),
 	}
+	_, la.Silent = p.Runtime.(Silent)
 	la.Env = l.environment(la)
 	if err := p.Runtime.Prepare(ctx, &la); err != nil {
 		return prepared{}, err

@@ -102,6 +102,12 @@ func (w *watch) look(ctx context.Context, i int) bool {
 		// The keeper's word is waited for: without it nobody could tell, a
 		// moment later, which process the agent is, or how it ended.
 		return false
+	case la.Silent:
+		if !begun(k) {
+			return false
+		}
+		w.end(i, Progress{Step: StepReady, State: agent.Busy, Note: onlyPane})
+		return true
 	}
 	r, err := w.l.Home.LoadReport(la.Agent)
 	if err != nil || r.Start != la.Start || !r.State.Ready() {

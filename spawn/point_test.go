@@ -1,0 +1,337 @@
+package spawn_test
+
+import (
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"netsky/agent"
+	"netsky/spawn"
+	"netsky/tmux"
+)
+
+// quiet is a program that knows nothing of netsky.
+type quiet struct{ program }
+
+func (quiet) Silent() {}
+
+// repl reads lines and puts them into the file lines.
+const repl = `printf 'hello, I am a program\n> '; while read -r line; do echo "$line" >>lines; printf 'heard\n> '; done`
+
+func silent(script string) quiet { return quiet{sh(script)} }
+
+// newSilentWorld has a silent agent1 that has come up, and short times.
+func newSilentWorld(t *testing.T, script string) *world {
+	t.Helper()
+	t.Parallel()
+	w := newWorld(t)
+	w.l.SetPointTimes(2*time.Second, 5*time.Second, 4*time.Second)
+	w.upReady(silent(script), "agent1")
+	return w
+}
+
+// points points until ok, as the daemon would.
+func (w *world) points(what string, ok func(spawn.Pointed) bool) (p spawn.Pointed) {
+	w.Helper()
+	w.eventually(func() bool {
+		var err error
+		if p, err = w.l.Point(w.ctx, "agent1"); err != nil {
+			w.Fatal(err)
+		}
+		return ok(p)
+	}, func() string {
+		return "never " + what + ": " + p.Held + "\n" + w.tmux("capture-pane", "-p", "-t", "=agent1:")
+	})
+	return p
+}
+
+func (w *world) told() {
+	w.Helper()
+	w.points("told", func(p spawn.Pointed) bool { return p.Told > 0 })
+}
+
+func (w *world) held(why string) {
+	w.Helper()
+	w.points("held", func(p spawn.Pointed) bool {
+		if p.Told > 0 {
+			w.Fatalf("told, want held: %s", why)
+		}
+		return strings.Contains(p.Held, why)
+	})
+}
+
+// lines are what the program has read, once there are n of them.
+func (w *world) lines(n int) (list []string) {
+	w.Helper()
+	w.eventually(func() bool {
+		data, _ := os.ReadFile(filepath.Join(w.work(), "lines"))
+		list = strings.Split(strings.TrimSuffix(string(data), "\n"), "\n")
+		if len(data) == 0 {
+			list = nil
+		}
+		return len(list) >= n
+	}, func() string { return strings.Join(list, "|") })
+	return list
+}
+
+// person is somebody who has attached to agent1's session.
+type person struct {
+	w    *world
+	s    *tmux.Server
+	pane tmux.Pane
+}
+
+func (w *world) person() person {
+	w.Helper()
+	s := &tmux.Server{Socket: filepath.Join(w.dir, "p"), Env: w.l.Environ}
+	w.Cleanup(func() { s.Stop(w.ctx) })
+	words := []string{"exec env -u TMUX"}
+	for _, a := range w.l.Tmux.Argv("attach-session", "-t", "=agent1") {
+		words = append(words, "'"+a+"'")
+	}
+	panes, err := s.Start(w.ctx, nil, []tmux.Session{{Name: "person", Command: strings.Join(words, " ")}})
+	if err != nil {
+		w.Fatal(err)
+	}
+	w.eventually(func() bool { return w.tmux("list-clients", "-t", "=agent1") != "" }, func() string { return "nobody attached" })
+	return person{w, s, panes[0]}
+}
+
+func (p person) types(keys ...string) {
+	p.w.Helper()
+	if err := p.s.Keys(p.w.ctx, p.pane.ID, keys...); err != nil {
+		p.w.Fatal(err)
+	}
+}
+
+func (p person) leaves() {
+	p.w.Helper()
+	if err := p.s.Stop(p.w.ctx); err != nil {
+		p.w.Fatal(err)
+	}
+	p.w.eventually(func() bool { return p.w.tmux("list-clients", "-t", "=agent1") == "" }, func() string { return "somebody stays" })
+}
+
+// sees waits until the pane shows the text.
+func (w *world) sees(text string) {
+	w.Helper()
+	screen := ""
+	w.eventually(func() bool {
+		screen = w.tmux("capture-pane", "-p", "-t", "=agent1:")
+		return strings.Contains(screen, text)
+	}, func() string { return screen })
+}
+
+func TestPoint(t *testing.T) {
+	w := newSilentWorld(t, repl)
+	if p, err := w.l.Point(w.ctx, "agent1"); err != nil || p.Told != 0 || p.Again <= 0 {
+		t.Errorf("without mail: %+v, %v", p, err)
+	}
+	w.mail("agent1", "one")
+	w.mail("agent1", "two")
+	w.told()
+	told := time.Now()
+	want := "netsky: you are agent1, and 2 messages wait for you. First read " + w.home.Path(agent.PromptFile("agent1")) + ", then run: netsky channel drain"
+	if got := w.lines(1); got[0] != want {
+		t.Errorf("told %q, want %q", got[0], want)
+	}
+	if st := w.status("agent1"); !strings.HasPrefix(st.Detail, "told of its mail at ") {
+		t.Errorf("status: %+v", st)
+	}
+	if p, err := w.l.Point(w.ctx, "agent1"); err != nil || p.Told != 0 || p.Again <= 0 || p.Again > 4*time.Second {
+		t.Errorf("told again at once: %+v, %v", p, err)
+	}
+
+	// Told again while it takes nothing, and by a shorter line once it has taken some.
+	if err := w.l.Greet("agent1", w.status("agent1").Start); err != nil {
+		t.Fatal(err)
+	}
+	w.told()
+	if since := time.Since(told); since < 3*time.Second {
+		t.Errorf("told again after %v", since)
+	}
+	if got := w.lines(2); len(got) != 2 || got[1] != "netsky: 2 messages wait for you; run: netsky channel drain" {
+		t.Errorf("lines %q", got)
+	}
+	if _, err := w.l.Point(w.ctx, "agent2"); err == nil {
+		t.Error("no error for an agent that was never up")
+	}
+}
+
+func TestPointLeavesDrafts(t *testing.T) {
+	w := newSilentWorld(t, repl)
+	w.points("looked at", func(p spawn.Pointed) bool { // how an empty line looks is known by now
+		_, err := os.Stat(w.home.Path("state/pointer/agent1.json"))
+		return err == nil
+	})
+	p := w.person()
+	p.types("a draft")
+	w.sees("> a draft")
+	w.mail("agent1", "hello")
+	w.held("a person")
+	p.leaves()
+	w.held("draft")
+	if st := w.status("agent1"); !strings.Contains(st.Detail, "not told of its mail at ") || !strings.Contains(st.Detail, "draft") {
+		t.Errorf("status: %+v", st)
+	}
+	p = w.person()
+	p.types("C-u")
+	p.leaves()
+	w.told()
+	if got := w.lines(1); len(got) != 1 || !strings.HasPrefix(got[0], "netsky: ") {
+		t.Errorf("lines %q", got)
+	}
+}
+
+// What was known of the empty line may be lost: without it a line with words is
+// taken for a draft, and a bare prompt for none.
+func TestPointForgets(t *testing.T) {
+	w := newSilentWorld(t, repl)
+	p := w.person()
+	p.types("a draft")
+	w.sees("> a draft")
+	w.mail("agent1", "hello")
+	p.leaves()
+	w.held("draft")
+	p = w.person()
+	p.types("C-u")
+	p.leaves()
+	if err := w.home.Remove("state/pointer/agent1.json"); err != nil {
+		t.Fatal(err)
+	}
+	w.told()
+}
+
+// A program that hides the cursor has its input line somewhere else.
+func TestPointHiddenCursor(t *testing.T) {
+	w := newSilentWorld(t, `printf '\033[?25l> a draft\nfoot\n'; exec sleep 1000`)
+	p := w.person()
+	p.leaves()
+	w.mail("agent1", "hello")
+	w.held("draft")
+}
+
+func TestPointCopyMode(t *testing.T) {
+	w := newSilentWorld(t, repl)
+	w.tmux("copy-mode", "-t", "=agent1:")
+	w.mail("agent1", "hello")
+	w.held("copy mode")
+	w.tmux("send-keys", "-t", "=agent1:", "-X", "cancel")
+	w.told()
+	w.lines(1)
+}
+
+func TestPointWaitsForQuiet(t *testing.T) {
+	w := newSilentWorld(t, `while [ ! -e stop ]; do printf .; sleep 0.2; done; `+repl)
+	w.mail("agent1", "hello")
+	w.held("its pane changes")
+	if st := w.status("agent1"); st.State != agent.Busy {
+		t.Errorf("status %s (%s)", st.State, st.Evidence)
+	}
+	if err := os.WriteFile(filepath.Join(w.work(), "stop"), nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	w.told()
+	w.lines(1)
+}
+
+// An Enter that was missed is pressed, and the line is not typed twice.
+func TestPointFinishes(t *testing.T) {
+	w := newSilentWorld(t, repl)
+	w.mail("agent1", "hello")
+	w.tmux("send-keys", "-t", "=agent1:", "-l", "netsky: 1 message waits for you; run: netsky channel drain")
+	w.told()
+	if got := w.lines(1); got[0] != "netsky: 1 message waits for you; run: netsky channel drain" {
+		t.Errorf("lines %q", got)
+	}
+}
+
+func TestPointAnswersNothing(t *testing.T) {
+	w := newSilentWorld(t, `printf 'Do you trust this folder?\n\n❯ 1. Yes, proceed\n  2. No, exit\n'; exec cat >lines`)
+	w.mail("agent1", "hello")
+	w.held("question")
+	for _, c := range []struct {
+		rows string
+		want bool
+	}{
+		{"Overwrite? [y/N] ", true},
+		{"Go on (yes/no)?", true},
+		{"│ ● 1. Yes │\n│   2. No  │\n╰──╯", true},
+		{"  1) allow\n> 2) deny", true},
+		{"Enter your API key: ", true},
+		{"Password:", true},
+		{"Press Enter to continue", true},
+		{"(Use Enter to select)", true},
+		{"> ", false},
+		{"you: ", false},
+		{"> 1. do this\n\nDone.\n> ", false},
+		{"1. first\n2. second\n> ", false},
+		{"the code is in main.go\n> ", false},
+	} {
+		if got := spawn.Asks(strings.Split(c.rows, "\n")...); got != c.want {
+			t.Errorf("%q asks: %v, want %v", c.rows, got, c.want)
+		}
+	}
+}
+
+func TestSilentUp(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	began := time.Now()
+	p := w.up(silent(repl), "agent1")[0]
+	if p.Step != spawn.StepReady || p.Note != "runs; nothing is known of it but its pane" || time.Since(began) < time.Second {
+		t.Errorf("%+v after %v", p, time.Since(began))
+	}
+	st := w.status("agent1")
+	if !st.Silent || st.State != agent.Busy && st.State != agent.Idle || st.Detail != "" {
+		t.Errorf("status %+v", st)
+	}
+	if st = w.becomes("agent1", agent.Idle); !strings.Contains(st.Evidence, "quiet for ") {
+		t.Errorf("status %+v", st)
+	}
+	w.tmux("send-keys", "-t", "=agent1:", "x", "Enter")
+	w.becomes("agent1", agent.Busy)
+
+	p = w.up(silent("echo unknown flag; exit 2"), "agent2")[0]
+	if p.Step != spawn.StepFailed || p.Err.Error() != "exited 2" || !strings.HasPrefix(strings.Join(p.Lines, "|"), "unknown flag|") {
+		t.Errorf("%+v", p)
+	}
+	if st := w.status("agent2"); st.State != agent.Dead {
+		t.Errorf("status %+v", st)
+	}
+}
+
+// Nobody is waited for who can't answer.
+func TestDownUnheard(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	w.upReady(silent("trap '' TERM HUP; "+repl), "agent1")
+	began := time.Now()
+	log, err := w.l.Down(w.ctx, spawn.DownOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got := steps(log)["agent1"]; got != "unasked ended" {
+		t.Errorf("steps %q", got)
+	}
+	if log[0].Err == nil || log[0].Err.Error() != "its program (runtime test) takes no requests" {
+		t.Errorf("%+v", log[0])
+	}
+	if took := time.Since(began); took > 20*time.Second {
+		t.Errorf("down took %v", took)
+	}
+	w.upReady(stays(), "agent1")
+	la, err := w.home.LoadLaunch("agent1")
+	if err == nil {
+		la.StartedMS -= time.Minute.Milliseconds()
+		err = w.home.SaveLaunch(la)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	if log, err = w.l.Down(w.ctx, spawn.DownOptions{}); err != nil || steps(log)["agent1"] != "unasked ended" || log[0].Err.Error() != "nobody takes its mail" {
+		t.Errorf("%+v, %v", log, err)
+	}
+}

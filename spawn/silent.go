@@ -1,0 +1,122 @@
+package spawn
+
+import (
+	"cmp"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io/fs"
+	"time"
+
+	"netsky/agent"
+	"netsky/tmux"
+)
+
+// A Silent runtime's program knows nothing of netsky: it reports no state, takes
+// no mail by itself and acks nothing. It counts as ready once it has lived for a
+// moment, is told of its mail by a line typed into its pane (Point), and is
+// ended without being asked.
+type Silent interface {
+	Runtime
+	Silent()
+}
+
+const (
+	// livesFor is how long a silent program must have run to count as started:
+	// a wrong flag ends most within that.
+	livesFor = time.Second
+	// quietTime is how long a pane must not have changed to count as idle. tmux
+	// tells whole seconds, so one is added.
+	quietTime = 5*time.Second + time.Second
+)
+
+func (l *Launcher) quietFor() time.Duration { return cmp.Or(l.times.quiet, quietTime) }
+
+// onlyPane is what is known of a silent program that runs.
+const onlyPane = "runs; nothing is known of it but its pane"
+
+// begun reports whether a silent program has lived for long enough.
+func begun(k agent.Keeper) bool { return time.Since(time.UnixMilli(k.StartedMS)) >= livesFor }
+
+// judgeSilent tells a silent program's state by its pane, at this moment: there
+// is nobody whose word could grow old.
+func (l *Launcher) judgeSilent(st *Status, pane *tmux.Pane, k agent.Keeper) {
+	switch {
+	case pane == nil:
+		st.State, st.Evidence = agent.Unknown, fmt.Sprintf("process %d runs", k.PID)
+	case !begun(k):
+		st.State, st.Since = agent.Starting, time.UnixMilli(k.StartedMS)
+		st.Evidence = fmt.Sprintf("process %d runs since a moment ago", k.PID)
+	case time.Since(pane.Activity) < l.quietFor():
+		st.State, st.Since = agent.Busy, time.Time{}
+		st.Evidence = "its pane changes; no more is known"
+	default:
+		st.State, st.Since = agent.Idle, pane.Activity
+		st.Evidence = fmt.Sprintf("its pane has been quiet for %v; no more is known", time.Since(pane.Activity).Truncate(time.Second))
+	}
+	if st.Inbox+st.Claimed > 0 {
+		st.Detail = l.pointing(st.Agent, st.Start).words()
+	}
+}
+
+// greeting is state/own/<agent>.json: under which start the agent last took
+// mail. Whoever hands it the first writes the file.
+type greeting struct {
+	Start string `json:"start"`
+}
+
+func greetingFile(id agent.ID) string { return "state/own/" + string(id) + ".json" }
+
+// Greeted reports whether a silent agent has taken mail under this start
+// already: before it has, nothing has told it who it is.
+func (l *Launcher) Greeted(id agent.ID, start string) bool {
+	g, _ := load[greeting](l.Home, greetingFile(id)) // none: not greeted
+	return start != "" && g.Start == start
+}
+
+// Greet puts down that it has.
+func (l *Launcher) Greet(id agent.ID, start string) error {
+	return save(l.Home, greetingFile(id), greeting{start})
+}
+
+func load[T any](h agent.Home, rel string) (v T, err error) {
+	data, err := h.ReadFile(rel, 1<<20)
+	if err == nil {
+		if err = json.Unmarshal(data, &v); err != nil {
+			err = fmt.Errorf("%s: %w", h.Path(rel), err)
+		}
+	}
+	return v, err
+}
+
+func save(h agent.Home, rel string, v any) error {
+	data, err := json.Marshal(v)
+	if err != nil {
+		return fmt.Errorf("%s: %w", rel, err)
+	}
+	return h.WriteFile(rel, append(data, '\n'), false)
+}
+
+// SilentLaunch is the launch of a silent agent whose program runs now, by its
+// keeper's word; the error matches fs.ErrNotExist if there is none.
+func (l *Launcher) SilentLaunch(id agent.ID) (agent.Launch, error) {
+	la, err := l.Home.LoadLaunch(id)
+	if err != nil {
+		return la, err
+	}
+	k, err := l.keeperOf(id, la)
+	switch {
+	case err != nil:
+		return la, err
+	case !la.Silent || k.EndedMS != 0 || !k.Alive():
+		return la, fmt.Errorf("%s: no silent program runs: %w", id, fs.ErrNotExist)
+	}
+	return la, nil
+}
+
+// errSilent is why a silent agent is not asked to finish.
+func errSilent(runtime string) error {
+	return fmt.Errorf("its program (runtime %s) takes no requests", runtime)
+}
+
+var errNobody = errors.New("nobody takes its mail")
