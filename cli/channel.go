@@ -183,52 +183,6 @@ func (a *app) arrived(ctx context.Context, b *bus.Bus, self agent.ID, id, until 
 	return false, nil
 }
 
-func (a *app) drainCommand() *cli.Command {
-	return &cli.Command{
-		Name:      "drain",
-		Usage:     "take the waiting mail out of a mailbox and print it",
-		ArgsUsage: "[AGENT]",
-		Description: "Prints each message as a model gets it and files it as delivered. Without AGENT it is the mailbox of the agent\n" +
-			"in whose pane this runs. A mailbox whose agent is running is that agent's to read: it is refused.",
-		Flags:  []cli.Flag{&cli.IntFlag{Name: "max", Value: 100, Usage: "take at most this many"}},
-		Action: a.drain,
-	}
-}
-
-var errOwnMail = errors.New("is running, and takes its mail itself")
-
-func (a *app) drain(c *cli.Context) error {
-	id, err := a.mailboxArg(c)
-	if err != nil {
-		return err
-	}
-	self, err := a.self()
-	if err != nil {
-		return err
-	}
-	if self.IsClone() && id != self {
-		return usagef("channel drain: %s may take its own mail only", self)
-	}
-	b, err := a.bus()
-	if err != nil {
-		return err
-	}
-	n, err := b.Drain(c.Context, id, c.Int("max"), func(e bus.Envelope) error {
-		_, err := fmt.Fprintln(a.out, bus.Render(e, time.Now()))
-		return err
-	})
-	if errors.Is(err, agent.ErrLocked) {
-		return fmt.Errorf("%s: %w (%w)", id, errOwnMail, err)
-	}
-	if err != nil {
-		return err
-	}
-	if n == 0 {
-		a.warn("no mail for %s", id)
-	}
-	return nil
-}
-
 // mailboxArg is the address named, else one's own.
 func (a *app) mailboxArg(c *cli.Context) (agent.ID, error) {
 	if c.NArg() == 0 {

@@ -87,7 +87,7 @@ func (a *app) codexServe(c *cli.Context, l *spawn.Launcher, cfg config, id agent
 		Agent: id, Start: a.getenv("NETSKY_START"), Fresh: c.Bool("fresh"), Headless: c.Bool("headless"), Limit: c.Duration("limit"),
 		Model: c.String("model"), ConfigModel: cfg.Codex.Model, Sandbox: cfg.Codex.Sandbox, Approval: cfg.Codex.Approval,
 		Home: l.Home, Bus: l.Bus, Records: l.Journal, Env: a.environ, Out: a.out,
-		Approve: a.approver(l, id, a.getenv("NETSKY_START")),
+		Approve: a.approver(l, id, a.getenv("NETSKY_START")), Config: a.toolServer(l, id),
 	}
 	if own := cfg.Agent[id].Model; own != "" && o.Model == "" {
 		o.Model = own
@@ -97,6 +97,23 @@ func (a *app) codexServe(c *cli.Context, l *spawn.Launcher, cfg config, id agent
 		return err
 	}
 	return codex.Serve(c.Context, o)
+}
+
+// toolServer is the thread's configuration that gives the model netsky's tools.
+// They ask nobody: what they do, the agent may do by the verbs as well, and each
+// refuses what is not the agent's to do. Codex starts the server with an empty
+// environment.
+func (a *app) toolServer(l *spawn.Launcher, id agent.ID) map[string]any {
+	env := map[string]any{"AGENT_N": id.N(), "NETSKY_HOME": l.Home.Dir()}
+	for _, name := range []string{"NETSKY_START", "NETSKY_TMUX_SOCKET", "HOME", "PATH"} {
+		if v := a.getenv(name); v != "" {
+			env[name] = v
+		}
+	}
+	return map[string]any{"mcp_servers.agent": map[string]any{ // beside the person's own
+		"command": l.Binary, "args": []any{"io", "serve", "-s", "agent", "--tools-only"}, "env": env,
+		"default_tools_approval_mode": "approve",
+	}}
 }
 
 // codexTexts are where the agent works and what it is told.

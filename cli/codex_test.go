@@ -301,3 +301,23 @@ func (w *world) killOne(t *testing.T, random *rand.Rand, id agent.ID) string {
 	}
 	return name
 }
+
+// A model on Codex has netsky's tools, as its own agent and nobody else.
+func TestCodexTools(t *testing.T) {
+	t.Parallel()
+	w, model := mustCodex(t)
+	w.must(t, "netsky", "agent", "0", "--type", "demo")
+	w.must(t, "netsky", "agent", "1", "--type", "codex", "--yes")
+	out := w.must(t, "netsky", "ask", "agent1", `loop: call mcp__agent send {"to":"agent0","text":"by tool"}`)
+	mustContain(t, "the tool's result", out, "sent to agent0")
+	list := w.must(t, "netsky", "channel", "ls", "agent0")
+	mustContain(t, "agent0's mail", list, "agent1", "by tool")
+	out = w.must(t, "netsky", "ask", "agent1", `loop: call mcp__agent send {"to":"owner","text":"unasked"}`)
+	mustContain(t, "the refusal", out, "owner")
+	if mail := w.must(t, "netsky", "inbox", "--all"); strings.Contains(mail, "    unasked") {
+		t.Errorf("a clone wrote to the owner unasked:\n%s", mail)
+	}
+	if n := len(model.Requests()); n < 4 {
+		t.Errorf("%d requests, want one and another after each tool", n)
+	}
+}

@@ -11,6 +11,7 @@ import (
 	"netsky/agent"
 	"netsky/codex"
 	"netsky/spawn"
+	"netsky/spawn/claude"
 )
 
 // demoRuntime runs spawn/demo, a program without a model, as an agent. It is
@@ -27,16 +28,38 @@ func (d demoRuntime) Prepare(_ context.Context, l *agent.Launch) error {
 }
 
 // runtimes are all that this netsky can start, by name.
-func (a *app) runtimes(l *spawn.Launcher, c config) map[string]spawn.Runtime {
+func (a *app) runtimes(l *spawn.Launcher) map[string]spawn.Runtime {
 	return map[string]spawn.Runtime{
-		"codex": &codex.Runtime{Home: l.Home, Binary: l.Binary},
-		"demo":  demoRuntime{l.Binary},
+		"claude": &claude.Runtime{Home: l.Home, Binary: l.Binary, Options: a.claudeOptions},
+		"codex":  &codex.Runtime{Home: l.Home, Binary: l.Binary},
+		"demo":   demoRuntime{l.Binary},
 	}
+}
+
+// claudeOptions are what is configured for an agent on Claude Code by the time
+// they are asked for.
+func (a *app) claudeOptions(id agent.ID) claude.Options {
+	c := a.config.Claude
+	o := claude.Options{
+		Mode: c.PermissionMode, Model: c.Model, Effort: c.Effort, Delivery: c.Delivery, MCP: c.MCP,
+		IMessage: a.config.IMessage.Enabled,
+	}
+	if own := a.config.Agent[id].Model; own != "" {
+		o.Model = own
+	}
+	if c.Settings != "" {
+		// A path that can't be made absolute is left as it is, and refused as such.
+		o.Settings = c.Settings
+		if path, err := a.expand(c.Settings); err == nil {
+			o.Settings = path
+		}
+	}
+	return o
 }
 
 // preferred are the runtimes with a model, in the order in which `auto` takes
 // the first that is installed and logged in.
-var preferred = []string{"codex"}
+var preferred = []string{"claude", "codex"}
 
 // A choice is the runtime of one agent, and why it is that one.
 type choice struct {

@@ -122,6 +122,11 @@ func (a *app) up(c *cli.Context, ids []agent.ID, objective string, whole bool) e
 	if err != nil {
 		return err
 	}
+	if la, err := h.LoadLaunch(self); err == nil && self.IsAgent() && len(la.Env) > 0 {
+		// What an agent starts inherits what the agent did, and not what its
+		// runtime has put into the environment of its tools.
+		a.environ = la.Env
+	}
 	l, err := a.launcher()
 	if err != nil {
 		return err
@@ -217,7 +222,7 @@ func (a *app) plans(ctx context.Context, l *spawn.Launcher, ids []agent.ID, runt
 	if err != nil {
 		return nil, nil, err
 	}
-	all := a.runtimes(l, cfg)
+	all := a.runtimes(l)
 	for _, id := range ids {
 		before, _ := l.Home.LoadLaunch(id) // none is fine: it was never up
 		r, err := a.chooseRuntime(ctx, all, runtime, cfg, id, before.Runtime)

@@ -1,0 +1,129 @@
+package cli
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+
+	"golang.org/x/sys/unix"
+
+	"netsky/agent"
+	"netsky/spawn"
+)
+
+// ownRuntime runs a command of the user's: [runtime.NAME] in netsky.toml. It is
+// started without a shell, and nothing is known of it but its pane.
+type ownRuntime struct {
+	name    string
+	command []string
+}
+
+var _ spawn.Silent = ownRuntime{}
+
+func (r ownRuntime) Name() string { return r.name }
+
+// Silent says that such a program reports nothing and takes no mail by itself.
+func (ownRuntime) Silent() {}
+
+func (r ownRuntime) Check(_ context.Context, l agent.Launch) error {
+	_, err := r.program(l)
+	return err
+}
+
+func (r ownRuntime) Prepare(_ context.Context, l *agent.Launch) error {
+	program, err := r.program(*l)
+	if err != nil {
+		return err
+	}
+	l.Argv = append([]string{program}, r.command[1:]...)
+	return nil
+}
+
+// program is the command's first word as an absolute path: looked for in the
+// agent's PATH, or, if it has a slash, from its home or its directory.
+func (r ownRuntime) program(l agent.Launch) (string, error) {
+	if err := checkOwn(r.name, r.command); err != nil {
+		return "", err
+	}
+	word := r.command[0]
+	path := word
+	switch rest, home := strings.CutPrefix(word, "~/"); {
+	case home:
+		path = filepath.Join(envValue(l.Env, "HOME"), rest)
+	case !strings.Contains(word, "/"):
+		for _, dir := range filepath.SplitList(envValue(l.Env, "PATH")) {
+			if path := filepath.Join(dir, word); filepath.IsAbs(path) && executable(path) == nil {
+				return path, nil
+			}
+		}
+		return "", fmt.Errorf("runtime.%s: %q: no such program in PATH", r.name, word)
+	case !filepath.IsAbs(word):
+		path = filepath.Join(l.Dir, word)
+	}
+	if err := executable(path); err != nil {
+		return "", fmt.Errorf("runtime.%s: program %s: %v", r.name, path, err) // not wrapped: the advice for it is of other files
+	}
+	return path, nil
+}
+
+func executable(path string) error {
+	info, err := os.Stat(path)
+	switch {
+	case err != nil:
+		var p *os.PathError
+		if errors.As(err, &p) {
+			return p.Err
+		}
+		return err
+	case info.IsDir():
+		return unix.EISDIR
+	}
+	return unix.Access(path, unix.X_OK)
+}
+
+// envValue is the last value that the environment gives to name.
+func envValue(env []string, name string) string {
+	for _, v := range slices.Backward(env) {
+		if value, ok := strings.CutPrefix(v, name+"="); ok {
+			return value
+		}
+	}
+	return ""
+}
+
+// netskys are the names of runtimes that netsky.toml can't give to a command.
+var netskys = []string{"auto", "claude", "codex", "demo"}
+
+var ownName = regexp.MustCompile(`^[a-z0-9][a-z0-9_-]{0,31}$`)
+
+// checkOwn says what is wrong with a table [runtime.NAME].
+func checkOwn(name string, command []string) error {
+	switch {
+	case slices.Contains(netskys, name):
+		return fmt.Errorf("runtime.%s: netsky has a runtime of that name itself", name)
+	case !ownName.MatchString(name):
+		return fmt.Errorf("runtime.%s: a name is a-z, 0-9, - and _, at most 32 of them", name)
+	case len(command) == 0 || command[0] == "":
+		return fmt.Errorf("runtime.%s: no command", name)
+	}
+	for _, word := range command {
+		if strings.ContainsRune(word, 0) {
+			return fmt.Errorf("runtime.%s: command: %q holds a NUL", name, word)
+		}
+	}
+	return nil
+}
+
+// ownRuntimes are the commands of the configuration.
+func ownRuntimes(c config) map[string]spawn.Runtime {
+	list := make(map[string]spawn.Runtime)
+	for name, r := range c.Runtime {
+		list[name] = ownRuntime{name, r.Command}
+	}
+	return list
+}
