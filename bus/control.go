@@ -250,7 +250,7 @@ func (r *Receiver) readWitnesses() {
 	if !r.o.Witness || len(r.held) == 0 {
 		return
 	}
-	err := r.tail.read(func(id string) {
+	err := eachSeen(r.tail, func(id string) {
 		d := r.held[id]
 		if d == nil {
 			return

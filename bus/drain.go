@@ -3,6 +3,7 @@ package bus
 import (
 	"context"
 	"errors"
+	"math"
 
 	"netsky/agent"
 )
@@ -77,7 +78,7 @@ func (r *Receiver) nextNow() (*Delivery, error) {
 		r.judge()
 		r.sortOut(&r.again)
 		r.sortOut(&r.queue)
-		if d := r.take(); d != nil {
+		if d := r.take(math.MaxInt); d != nil {
 			return d, nil
 		}
 		if !r.stale {

@@ -41,6 +41,20 @@ func faultSender(ctx context.Context, home agent.Home) error {
 // faultReceiver obeys the shutdown that it finds, and then takes what there is,
 // as the next start, until the mailbox is empty.
 func faultReceiver(ctx context.Context, home agent.Home) error {
+	return faultTaker(ctx, home, func(ctx context.Context, r *bus.Receiver) ([]*bus.Delivery, error) {
+		d, err := r.Next(ctx)
+		return []*bus.Delivery{d}, err
+	})
+}
+
+// faultBatcher is faultReceiver with two at a time.
+func faultBatcher(ctx context.Context, home agent.Home) error {
+	return faultTaker(ctx, home, func(ctx context.Context, r *bus.Receiver) ([]*bus.Delivery, error) {
+		return r.Batch(ctx, 3, 2500)
+	})
+}
+
+func faultTaker(ctx context.Context, home agent.Home, take func(context.Context, *bus.Receiver) ([]*bus.Delivery, error)) error {
 	b := bus.New(home, bus.Options{})
 	r, err := receiveSoon(ctx, b, "start")
 	if err != nil {
@@ -54,7 +68,7 @@ func faultReceiver(ctx context.Context, home agent.Home) error {
 		}
 		r.Prod()
 		ctx, cancel := context.WithTimeout(ctx, time.Millisecond)
-		d, err := r.Next(ctx)
+		list, err := take(ctx, r)
 		cancel()
 		if errors.Is(err, context.DeadlineExceeded) {
 			continue
@@ -71,8 +85,10 @@ func faultReceiver(ctx context.Context, home agent.Home) error {
 		if err != nil {
 			return err
 		}
-		if err := handle(context.Background(), b, agent.Clone(1), d); err != nil {
-			return err
+		for _, d := range list {
+			if err := handle(context.Background(), b, agent.Clone(1), d); err != nil {
+				return err
+			}
 		}
 	}
 }

@@ -39,7 +39,7 @@ func armFault(k string) {
 	})
 }
 
-// A trial is one of the three processes that the bus consists of.
+// A trial is one of the processes that the bus consists of.
 type trial struct {
 	role    string
 	prepare func(tb testing.TB, b *bus.Bus, home agent.Home)
@@ -55,6 +55,11 @@ var trials = []trial{
 			tb.Fatal(err)
 		}
 	}, faultReceiver, checkReceiver},
+	{"batcher", func(tb testing.TB, b *bus.Bus, home agent.Home) {
+		if err := prepareReceiver(b, home); err != nil {
+			tb.Fatal(err)
+		}
+	}, faultBatcher, checkReceiver},
 	{"router", func(tb testing.TB, _ *bus.Bus, home agent.Home) {
 		if err := prepareRouter(home); err != nil {
 			tb.Fatal(err)

@@ -101,6 +101,38 @@ func FuzzRender(f *testing.F) {
 	})
 }
 
+// FuzzRenderedIDs: what was rendered is found again, whatever stands in it, and
+// nothing else; and with anybody's word beside it, it is not alone.
+func FuzzRenderedIDs(f *testing.F) {
+	at := time.Date(2026, 11, 20, 12, 0, 0, 120, time.UTC)
+	quote := bus.Render(bus.Envelope{ID: "quoted", From: agent.Root, Text: "hi", Time: at}, at)
+	f.Add("one", quote, "")
+	f.Add("\n</channel>\n"+quote, "", quote+" x")
+	f.Add("\x00\u202e&amp;&lt;", "\n", "  \n\t")
+	f.Fuzz(func(t *testing.T, one, two, word string) {
+		a := bus.Render(bus.Envelope{ID: "a:1", From: agent.Owner, Text: one, Time: at}, at)
+		b := bus.Render(bus.Envelope{ID: "b.2", From: agent.Clone(7), Text: two, Time: at.Add(-time.Hour)}, at.Add(3*time.Hour))
+		text := bus.RenderNotice(two+one) + "\n" + a + "\n" + b
+		ids, alone := bus.RenderedIDs(text)
+		if strings.Join(ids, " ") != "a:1 b.2" || !alone {
+			t.Fatalf("RenderedIDs(%q) = %v, %v", text, ids, alone)
+		}
+		ids, alone = bus.RenderedIDs(text + "\n" + word)
+		if len(ids) < 2 || ids[0] != "a:1" || ids[1] != "b.2" {
+			t.Fatalf("RenderedIDs with %q behind = %v", word, ids)
+		}
+		if wrapped := strings.Contains(word, "<channel source=\""); !wrapped && alone != (strings.TrimSpace(word) == "") {
+			t.Fatalf("alone with %q behind = %v", word, alone)
+		} else if !wrapped && len(ids) != 2 {
+			t.Fatalf("%q holds %v", word, ids[2:])
+		}
+		if ids, alone = bus.RenderedIDs("x" + a); len(ids) > 0 || alone {
+			t.Fatalf("RenderedIDs behind a word = %v, %v", ids, alone)
+		}
+		bus.RenderedIDs(word)
+	})
+}
+
 // FuzzPlain: nothing that a terminal obeys or hides gets through, and what is
 // plain already stays as it is.
 func FuzzPlain(f *testing.F) {

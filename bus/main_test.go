@@ -42,6 +42,7 @@ func TestMain(m *testing.M) {
 var roles = map[string]func(context.Context, agent.Home) error{
 	"sender":   faultSender,
 	"receiver": faultReceiver,
+	"batcher":  faultBatcher,
 	"router":   faultRouter,
 	"umask":    umaskRole,
 	"full":     fullRole,

@@ -52,7 +52,7 @@ type Receiver struct {
 	inbox, claimed, delivered, poisons dir
 	seen                               seen
 	buf                                []byte // for listing
-	tail                               *eventTail
+	tail                               *agent.EventTail
 	queue                              []*letter // what waits in inbox/, in order
 	known                              map[string]*letter
 	again                              []*letter // what a dead holder had claimed, in order
@@ -149,7 +149,8 @@ func (r *Receiver) recover() error {
 			witnessed[l.env.ID] = false
 		}
 	}
-	r.tail, err = r.bus.witnessed(r.id, func(id string) {
+	r.tail = r.bus.home.AllEvents(r.id)
+	err = eachSeen(r.tail, func(id string) {
 		if _, ours := witnessed[id]; ours {
 			witnessed[id] = true
 		}
@@ -199,6 +200,9 @@ func (r *Receiver) release() error {
 		d.close()
 	}
 	r.seen.close()
+	if r.tail != nil {
+		r.tail.Close()
+	}
 	r.wake()
 	return r.lock.Unlock()
 }

@@ -202,9 +202,51 @@ func TestWitness(t *testing.T) {
 		mustConfirm(t, d)
 	}
 	mustCount(t, b, a1, bus.Delivered, 3)
-	if err := b.Witness(a1, "../x"); !errors.Is(err, bus.ErrInvalid) {
+	mustDo(t, b.Witness(a1))
+	if err := b.Witness(a1, "x", "../x"); !errors.Is(err, bus.ErrInvalid) {
 		t.Errorf("Witness of no ID = %v", err)
 	}
+}
+
+// TestWitnessesAndRotation: several are witnessed in one write, and a receiver
+// that looks later misses none when the file is moved aside meanwhile.
+func TestWitnessesAndRotation(t *testing.T) {
+	b, home := mustBus(t, bus.Options{}, agent.Root, a1)
+	r := mustReceive(t, b, a1, bus.ReceiveOptions{Witness: true})
+	for round := range 3 {
+		var ids []string
+		for i := range 4 {
+			e := message(agent.Owner, a1, "hi")
+			e.ID = fmt.Sprintf("m-%d-%d", round, i)
+			ids = append(ids, mustSend(t, b, e).ID)
+		}
+		var held []*bus.Delivery
+		for range ids {
+			held = append(held, mustNext(t, r))
+		}
+		mustDo(t, b.Witness(a1, ids[:3]...))
+		f, err := home.OpenAppend(agent.EventsFile(a1))
+		mustDo(t, err)
+		fmt.Fprintln(f, strings.Repeat("x", 5<<20))
+		mustDo(t, f.Close())
+		mustDo(t, home.RotateEvents(a1))
+		mustDo(t, b.Witness(a1, ids[3]))
+		for _, d := range held {
+			select {
+			case <-d.Witnessed():
+			case <-time.After(patience):
+				t.Fatalf("%s not witnessed", d.Envelope().ID)
+			}
+		}
+		if round == 1 { // the next holder reads what was moved aside, too
+			mustDo(t, r.Close())
+			r = mustReceive(t, b, a1, bus.ReceiveOptions{Witness: true})
+			mustCount(t, b, a1, bus.Delivered, 8)
+			continue
+		}
+		mustConfirmAll(t, held)
+	}
+	mustNone(t, r)
 }
 
 func TestShutdownWaitsForTheTurn(t *testing.T) {

@@ -2,9 +2,7 @@ package bus
 
 import (
 	"context"
-	"errors"
-	"fmt"
-	"sync"
+	"math"
 
 	"netsky/agent"
 )
@@ -58,21 +56,27 @@ func (r *Receiver) tryNext() (d *Delivery, err error) {
 	case r.given != nil:
 		d, r.given = r.given, nil
 	default:
-		d = r.take()
+		d = r.take(math.MaxInt)
 	}
+	r.taken(d)
+	return d, nil
+}
+
+// taken sees to what is left behind d. The caller holds mu.
+func (r *Receiver) taken(d *Delivery) {
 	if d != nil && len(r.queue)+len(r.again) > 0 {
 		r.wake() // for another Next
 	}
 	if len(r.queue) == 0 && r.more {
 		r.prod()
 	}
-	return d, nil
 }
 
-// take claims the first letter that can be handed over, nil if there is none.
+// take claims the first letter that can be handed over, nil if there is none or
+// it would be rendered in more than room bytes.
 // A letter that is in trouble holds up its sender's later ones, so that they
 // stay in order, and nobody else's. The caller holds mu.
-func (r *Receiver) take() *Delivery {
+func (r *Receiver) take(room int) *Delivery {
 	troubled := make(map[agent.ID]bool)
 	for _, list := range []*[]*letter{&r.again, &r.queue} {
 		for i := 0; i < len(*list); {
@@ -81,7 +85,10 @@ func (r *Receiver) take() *Delivery {
 				i++
 				continue
 			}
-			d, fate := r.settle(l)
+			d, fate := r.settle(l, room)
+			if fate == tooLong {
+				return nil
+			}
 			troubled[l.from] = fate == inTrouble && l.from != ""
 			if fate == inTrouble && l.claimed && list == &r.queue {
 				r.again = append(r.again, l) // it lies in claimed/ now
@@ -111,11 +118,12 @@ const (
 	settled   fate = iota // it waits no longer in its list
 	waits                 // its turn has not come
 	inTrouble             // the system refused; tried again within a second
+	tooLong               // for the room there is
 )
 
 // settle claims a letter and decides what becomes of it; d is set if it is to
 // be handed over.
-func (r *Receiver) settle(l *letter) (d *Delivery, _ fate) {
+func (r *Receiver) settle(l *letter, room int) (d *Delivery, _ fate) {
 	if !r.readable(l) {
 		if l.sys != nil {
 			return nil, inTrouble
@@ -128,6 +136,10 @@ func (r *Receiver) settle(l *letter) (d *Delivery, _ fate) {
 	if _, busy := r.held[l.env.ID]; busy || l.kind.Control() {
 		return nil, waits
 	}
+	now := r.bus.now()
+	if room < math.MaxInt && !r.seen.has(*l.env) && len(Render(*l.env, now)) > room {
+		return nil, tooLong
+	}
 	if !l.claimed {
 		claimed, err := r.claim(l)
 		if err != nil {
@@ -138,7 +150,7 @@ func (r *Receiver) settle(l *letter) (d *Delivery, _ fate) {
 			return nil, settled
 		}
 	}
-	d, err := r.weigh(l)
+	d, err := r.weigh(l, now)
 	if err != nil {
 		r.trouble(l.name, "cannot settle "+l.name, err)
 		return nil, inTrouble
@@ -187,7 +199,7 @@ func (r *Receiver) grab(found *batch, inbox int) {
 		r.again = append(r.again, l)
 		return
 	}
-	if r.given, err = r.weigh(l); err != nil {
+	if r.given, err = r.weigh(l, r.bus.now()); err != nil {
 		r.trouble(l.name, "cannot settle "+l.name, err)
 		r.again = append(r.again, l)
 	}
@@ -257,75 +269,4 @@ func (r *Receiver) claim(l *letter) (bool, error) {
 	}
 	l.name, l.claimed, l.ours = name, true, true
 	return true, nil
-}
-
-// weigh decides about a letter in claimed/.
-func (r *Receiver) weigh(l *letter) (*Delivery, error) {
-	e, now := *l.env, r.bus.now()
-	switch {
-	case r.seen.has(e) && !l.expired:
-		why := ""
-		if l.ours {
-			why = "filed unread: an envelope of " + string(e.From) + " with this ID or idempotency key has been delivered before"
-		}
-		err := r.filed(l.name, why)
-		if err == nil {
-			r.o.Report("filed "+l.name+": delivered before", nil)
-		}
-		return nil, err
-	case !e.Expires.IsZero() && !now.Before(e.Expires):
-		l.expired = true
-		return nil, r.expire(l, e)
-	}
-	d := &Delivery{r: r, name: l.name, envelope: e, witnessed: make(chan struct{})}
-	d.rendered = sync.OnceValue(func() string { return Render(e, now) })
-	if r.o.MaxText > 0 {
-		if n := len(d.rendered()); n > r.o.MaxText {
-			return nil, r.refuse(l.name, e, fmt.Sprintf("too long for %s: %d bytes, at most %d", r.id, n, r.o.MaxText))
-		}
-	}
-	r.held[e.ID] = d
-	return d, nil
-}
-
-// expire files an envelope unread and tells its sender.
-func (r *Receiver) expire(l *letter, e Envelope) error {
-	why := "filed unread: it expired at " + stamp(e.Expires)
-	if err := r.tellSender(e, "not delivered to "+string(r.id)+": it expired at "+stamp(e.Expires)); err != nil {
-		return err
-	}
-	if err := r.seen.add(e, r.bus.now()); err != nil {
-		return err
-	}
-	if err := r.filed(l.name, why); err != nil {
-		return err
-	}
-	r.o.Report("filed "+l.name+": expired", nil)
-	return nil
-}
-
-// refuse poisons an envelope from claimed/ and tells its sender. The sender is
-// told first: told twice after a crash, he has one answer, for its ID is the same.
-func (r *Receiver) refuse(name string, e Envelope, reason string) error {
-	if err := r.tellSender(e, "not delivered to "+string(r.id)+": "+reason); err != nil {
-		return err
-	}
-	from, err := r.use(&r.claimed)
-	if err != nil {
-		return err
-	}
-	return r.poisonFrom(from, name, invalidf("%s", reason))
-}
-
-// tellSender answers with an error, unless the envelope is one that code does
-// not answer or its sender has no mailbox.
-func (r *Receiver) tellSender(e Envelope, text string) error {
-	if !e.Kind.answerable() || e.From == r.id {
-		return nil
-	}
-	err := r.bus.answer(r.id, e.From, KindError, e, text)
-	if errors.Is(err, ErrNoMailbox) {
-		return nil
-	}
-	return err
 }

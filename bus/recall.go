@@ -1,0 +1,179 @@
+package bus
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+
+	"golang.org/x/sys/unix"
+
+	"netsky/agent"
+)
+
+// Seen reports whether the mailbox remembers every one of the envelopes, from
+// whatever sender. It needs no lock, and is quick enough for a process that
+// lives only to ask. What is being confirmed at this moment may not count yet.
+func (b *Bus) Seen(id agent.ID, envelopeIDs ...string) (all bool, err error) {
+	list := make([]Envelope, len(envelopeIDs))
+	for i, e := range envelopeIDs {
+		if !isID(e) {
+			return false, invalidf("id: %s", clip(e))
+		}
+		list[i].ID = e
+	}
+	return b.recall(id, list)
+}
+
+// SeenText reports whether a text that a runtime was given is nothing but
+// renderings of envelopes that the mailbox remembers, each from its own sender,
+// so that nobody misses it. It is for the same callers as Seen, which can't tell
+// two senders' messages of one ID apart.
+func (b *Bus) SeenText(id agent.ID, text string) (again bool, err error) {
+	list, alone := unrender(text)
+	if !alone || len(list) == 0 {
+		return false, nil
+	}
+	return b.recall(id, list)
+}
+
+// recall looks for the lines of the envelopes in the file seen, from its end:
+// what is asked about twice has come lately. The file only grows, or is replaced.
+func (b *Bus) recall(id agent.ID, list []Envelope) (all bool, err error) {
+	if _, err := agent.Parse(string(id)); err != nil {
+		return false, err
+	}
+	dir, err := openExisting(b.home, agent.Mailbox(id))
+	if errors.Is(err, fs.ErrNotExist) {
+		return len(list) == 0, nil
+	}
+	if err != nil {
+		return false, err
+	}
+	defer unix.Close(dir)
+	fd, err := sysOpen(dir, seenFile, unix.O_RDONLY|unix.O_NOFOLLOW|unix.O_NONBLOCK)
+	if err == unix.ENOENT {
+		return len(list) == 0, nil
+	}
+	path := b.home.Path(agent.Mailbox(id), seenFile)
+	if err != nil {
+		return false, fmt.Errorf("open %s: %w", path, err)
+	}
+	defer unix.Close(fd)
+	st, err := sysFstat(fd)
+	if err == nil {
+		err = checkStat(st, os.Getuid())
+	}
+	if err != nil {
+		return false, fmt.Errorf("%s: %w", path, err)
+	}
+	if err := step("read"); err != nil {
+		return false, err
+	}
+	m := memory{fd: fd, size: st.Size, cutoff: b.now().Add(-b.keep).UnixMilli(), buf: make([]byte, recallChunk)}
+	for _, e := range list {
+		if ok, err := m.has(e); !ok || err != nil {
+			return false, err
+		}
+	}
+	return true, nil
+}
+
+const (
+	recallChunk = 256 << 10 // stays in the processor's cache
+	seenMost    = 1 << 10   // a line is shorter
+)
+
+// A memory is the file seen as it was at one moment.
+type memory struct {
+	fd     int
+	size   int64
+	cutoff int64 // what is older is forgotten
+	buf    []byte
+	at     int64 // where buf begins in the file
+	n      int   // how much of it is read
+}
+
+// has looks for an envelope, in the part that was read last first.
+func (m *memory) has(e Envelope) (bool, error) {
+	word := []byte(e.ID + "\t")
+	if m.n > 0 && m.search(e, word) {
+		return true, nil
+	}
+	for end := m.size; end > 0; {
+		at := max(0, end-recallChunk)
+		if err := m.read(at); err != nil {
+			return false, err
+		}
+		if m.search(e, word) {
+			return true, nil
+		}
+		if at == 0 {
+			break
+		}
+		end = at + seenMost // a line that lay across the border is whole here
+	}
+	return false, nil
+}
+
+func (m *memory) read(at int64) error {
+	if m.n > 0 && m.at == at {
+		return nil
+	}
+	m.n = 0
+	n, err := preader(m.fd).ReadAt(m.buf[:min(recallChunk, m.size-at)], at)
+	if n == 0 && err != nil {
+		return fmt.Errorf("read %s: %w", seenFile, err)
+	}
+	m.at, m.n = at, n
+	return nil
+}
+
+// search looks for an envelope's line in what is read. It takes lines apart only
+// as far as it must, for there may be very many.
+func (m *memory) search(e Envelope, word []byte) bool {
+	part := m.buf[:m.n]
+	if m.at > 0 { // it may begin within a line
+		part = part[bytes.IndexByte(part, '\n')+1:]
+	}
+	var from []byte // the sender of the last line, with its tabs
+	for len(part) > msDigits {
+		if !bytes.HasPrefix(part[msDigits:], from) || from == nil {
+			if from = senderField(part); from == nil {
+				return false
+			}
+		}
+		id := msDigits + len(from)
+		end := bytes.IndexByte(part[id:], '\n') + id + 1
+		if end == id {
+			return false // half a line
+		}
+		if bytes.HasPrefix(part[id:], word) {
+			ms, found, ok := parseSeen(part[:end])
+			if ok && ms >= m.cutoff && (e.From == "" || found.From == e.From) {
+				return true
+			}
+		}
+		part = part[end:]
+	}
+	return false
+}
+
+// msDigits is how many digits the milliseconds have, until the year 2286.
+const msDigits = 13
+
+// senderField is the second field of the line that part begins with, with the
+// tabs around it; nil if there is none. A line that is not like ours is passed
+// over together with the next.
+func senderField(part []byte) []byte {
+	from := bytes.IndexByte(part[msDigits:], '\t')
+	if from < 0 {
+		return nil
+	}
+	to := bytes.IndexByte(part[msDigits+from+1:], '\t')
+	if to < 0 {
+		return nil
+	}
+	return part[msDigits : msDigits+from+1+to+1]
+}

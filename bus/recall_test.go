@@ -1,0 +1,115 @@
+package bus_test
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"strings"
+	"testing"
+	"time"
+
+	"netsky/agent"
+	"netsky/bus"
+)
+
+// mustRemember lays down a file seen of n lines: m-0, m-1, … of agent0.
+func mustRemember(tb testing.TB, home agent.Home, n int) {
+	tb.Helper()
+	var b strings.Builder
+	now := time.Now().UnixMilli()
+	fmt.Fprintf(&b, "%d\tagent0\tforgotten\t0\t\n", now-8*24*3600*1000)
+	for i := range n {
+		fmt.Fprintf(&b, "%d\tagent0\tm-%020x\t1\t\n", now, i)
+	}
+	b.WriteString(fmt.Sprint(now) + "\tagent0\thalf\t0\t")
+	mustDo(tb, os.WriteFile(home.Path(agent.Mailbox(a1), "seen"), []byte(b.String()), 0o600))
+}
+
+func remembered(i int) string { return fmt.Sprintf("m-%020x", i) }
+
+func TestSeen(t *testing.T) {
+	const many = 20_000 // some chunks
+	b, home := mustBus(t, bus.Options{}, agent.Root, a1)
+	if all, err := b.Seen(a1, "x"); all || err != nil {
+		t.Errorf("Seen of an empty memory = %v, %v", all, err)
+	}
+	mustRemember(t, home, many)
+	ids := make([]string, many)
+	for i := range ids {
+		ids[i] = remembered(i)
+	}
+	if all, err := b.Seen(a1, ids...); !all || err != nil {
+		t.Errorf("Seen of all that is remembered = %v, %v", all, err)
+	}
+	for _, tt := range []struct {
+		ids  []string
+		want bool
+	}{
+		{nil, true},
+		{[]string{remembered(0)}, true},
+		{[]string{remembered(many - 1), remembered(1), remembered(many - 2)}, true},
+		{[]string{remembered(many)}, false},
+		{[]string{remembered(3), "never"}, false},
+		{[]string{"forgotten"}, false},
+		{[]string{"half"}, false},
+		{[]string{"agent0"}, false}, // a sender
+		{[]string{"1"}, false},      // hops
+	} {
+		if all, err := b.Seen(a1, tt.ids...); all != tt.want || err != nil {
+			t.Errorf("Seen(%v) = %v, %v, want %v", tt.ids, all, err, tt.want)
+		}
+	}
+	if _, err := b.Seen(a1, "a\tb"); !errors.Is(err, bus.ErrInvalid) {
+		t.Errorf("Seen of no ID = %v", err)
+	}
+	if _, err := b.Seen("../agent1", "a"); err == nil {
+		t.Error("Seen of no address is no error")
+	}
+}
+
+// TestSeenOfAReceiver: what a receiver confirmed is remembered at once, with the
+// mailbox still in its hands, and a text is known only with its sender.
+func TestSeenOfAReceiver(t *testing.T) {
+	b, _ := mustBus(t, bus.Options{}, agent.Root, agent.Clone(2), a1)
+	e := message(agent.Root, a1, "hi")
+	e.ID = "one"
+	mustSend(t, b, e)
+	r := mustReceive(t, b, a1, bus.ReceiveOptions{})
+	d := mustNext(t, r)
+	look := func(text string, want bool) {
+		t.Helper()
+		if again, err := b.SeenText(a1, text); again != want || err != nil {
+			t.Errorf("SeenText(%q) = %v, %v, want %v", text, again, err, want)
+		}
+	}
+	text := d.Rendered()
+	look(text, false)
+	mustConfirm(t, d)
+	look(text, true)
+	look(bus.RenderNotice("hi")+"\n"+text+"\n"+text, true)
+	look(text+"\nand a word", false)
+	look(strings.ReplaceAll(text, "agent0", "agent2"), false)
+	look(text+"\n"+strings.ReplaceAll(text, `"one"`, `"two"`), false)
+	look(bus.RenderNotice("hi"), false)
+	look("", false)
+	if all, err := b.Seen(a1, "one"); !all || err != nil {
+		t.Errorf("Seen = %v, %v", all, err)
+	}
+}
+
+func BenchmarkSeen(b *testing.B) {
+	w, home := mustBus(b, bus.Options{}, agent.Root, a1)
+	mustRemember(b, home, 100_000)
+	for _, tt := range []struct {
+		name string
+		id   string
+	}{{"new", "m-new"}, {"last", remembered(99_999)}, {"first", remembered(0)}} {
+		b.Run(tt.name, func(b *testing.B) {
+			for b.Loop() {
+				if _, err := w.Seen(a1, tt.id); err != nil {
+					b.Fatal(err)
+				}
+			}
+		})
+	}
+}

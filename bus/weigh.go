@@ -1,0 +1,79 @@
+package bus
+
+import (
+	"errors"
+	"fmt"
+	"sync"
+	"time"
+)
+
+// weigh decides about a letter in claimed/.
+func (r *Receiver) weigh(l *letter, now time.Time) (*Delivery, error) {
+	e := *l.env
+	switch {
+	case r.seen.has(e) && !l.expired:
+		why := ""
+		if l.ours {
+			why = "filed unread: an envelope of " + string(e.From) + " with this ID or idempotency key has been delivered before"
+		}
+		err := r.filed(l.name, why)
+		if err == nil {
+			r.o.Report("filed "+l.name+": delivered before", nil)
+		}
+		return nil, err
+	case !e.Expires.IsZero() && !now.Before(e.Expires):
+		l.expired = true
+		return nil, r.expire(l, e)
+	}
+	d := &Delivery{r: r, name: l.name, envelope: e, witnessed: make(chan struct{})}
+	d.rendered = sync.OnceValue(func() string { return Render(e, now) })
+	if r.o.MaxText > 0 {
+		if n := len(d.rendered()); n > r.o.MaxText {
+			return nil, r.refuse(l.name, e, fmt.Sprintf("too long for %s: %d bytes, at most %d", r.id, n, r.o.MaxText))
+		}
+	}
+	r.held[e.ID] = d
+	return d, nil
+}
+
+// expire files an envelope unread and tells its sender.
+func (r *Receiver) expire(l *letter, e Envelope) error {
+	why := "filed unread: it expired at " + stamp(e.Expires)
+	if err := r.tellSender(e, "not delivered to "+string(r.id)+": it expired at "+stamp(e.Expires)); err != nil {
+		return err
+	}
+	if err := r.seen.add(e, r.bus.now()); err != nil {
+		return err
+	}
+	if err := r.filed(l.name, why); err != nil {
+		return err
+	}
+	r.o.Report("filed "+l.name+": expired", nil)
+	return nil
+}
+
+// refuse poisons an envelope from claimed/ and tells its sender. The sender is
+// told first: told twice after a crash, he has one answer, for its ID is the same.
+func (r *Receiver) refuse(name string, e Envelope, reason string) error {
+	if err := r.tellSender(e, "not delivered to "+string(r.id)+": "+reason); err != nil {
+		return err
+	}
+	from, err := r.use(&r.claimed)
+	if err != nil {
+		return err
+	}
+	return r.poisonFrom(from, name, invalidf("%s", reason))
+}
+
+// tellSender answers with an error, unless the envelope is one that code does
+// not answer or its sender has no mailbox.
+func (r *Receiver) tellSender(e Envelope, text string) error {
+	if !e.Kind.answerable() || e.From == r.id {
+		return nil
+	}
+	err := r.bus.answer(r.id, e.From, KindError, e, text)
+	if errors.Is(err, ErrNoMailbox) {
+		return nil
+	}
+	return err
+}
