@@ -36,6 +36,7 @@ func (s *Server) routes() http.Handler {
 	r.get(loginPath, s.login)
 	r.get(eventsPath, s.events)
 	r.get(socketPath, s.socket)
+	r.get(palettePath, s.paletteCSS)
 	r.post("/api/user-message", s.say)
 	s.api(r)
 	s.pages(r)

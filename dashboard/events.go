@@ -1,11 +1,236 @@
 package dashboard
 
-import "net/http"
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net/http"
+	"slices"
+	"strings"
+	"sync/atomic"
+	"time"
+
+	"github.com/gorilla/websocket"
+
+	"netsky/agent"
+)
 
 const (
 	eventsPath = "/events"
 	socketPath = "/ws"
+
+	writeWait = 10 * time.Second // for one write to a browser; then it is given up
+	beatEvery = 20 * time.Second // so that a connection that is gone is found
+	pongWait  = 75 * time.Second
+	maxAsk    = 8 << 10 // bytes of what a browser says on a websocket
 )
 
-func (s *Server) events(w http.ResponseWriter, r *http.Request) {}
-func (s *Server) socket(w http.ResponseWriter, r *http.Request) {}
+// An asked is what a browser that follows asks for.
+type asked struct {
+	after int64
+	watch []agent.ID
+}
+
+func askedBy(r *http.Request) (a asked, err error) {
+	q := newQuery(r)
+	after, watch := q.text("after"), q.text("watch")
+	if id := r.Header.Get("Last-Event-ID"); id != "" {
+		after = id // it has seen more since
+	}
+	if a.after = -1; after != "" {
+		if a.after, err = parseLog(after); err != nil {
+			return a, err
+		}
+	}
+	if watch != "" {
+		if a.watch, err = parseWatch(strings.Split(watch, ",")); err != nil {
+			return a, err
+		}
+	}
+	return a, q.done()
+}
+
+// join makes the request one that follows, or refuses it.
+func (s *Server) join(w http.ResponseWriter, r *http.Request, cut func()) (*client, bool) {
+	a, err := askedBy(r)
+	if err != nil {
+		s.fail(w, r, err)
+		return nil, false
+	}
+	c, err := s.hub.join(a.after, cut)
+	if err != nil {
+		w.Header().Set("Retry-After", "5")
+		refuse(w, r, http.StatusServiceUnavailable, err.Error())
+		return nil, false
+	}
+	s.hub.mu.Lock()
+	defer s.hub.mu.Unlock()
+	s.hub.watch(c, a.watch)
+	return c, true
+}
+
+// parseWatch reads the names of panes.
+func parseWatch(list []string) ([]agent.ID, error) {
+	if len(list) > maxWatched {
+		return nil, badf("watch: %d panes, at most %d", len(list), maxWatched)
+	}
+	ids := []agent.ID{}
+	for _, text := range list {
+		id, err := agent.Parse(text)
+		if err != nil || !id.IsAgent() {
+			return nil, badf("watch: %s is no agent", quote(text))
+		}
+		if !slices.Contains(ids, id) {
+			ids = append(ids, id)
+		}
+	}
+	return ids, nil
+}
+
+// events carries the events by SSE.
+func (s *Server) events(w http.ResponseWriter, r *http.Request) {
+	w.Header().Set("Content-Type", "text/event-stream")
+	if r.Method == http.MethodHead {
+		return
+	}
+	rc := http.NewResponseController(w)
+	c, ok := s.join(w, r, func() { rc.SetWriteDeadline(time.Now()) })
+	if !ok {
+		return
+	}
+	defer s.hub.leave(c)
+	rc.SetReadDeadline(time.Time{}) // the request has been read; the answer goes on
+	send := func(text string) bool {
+		rc.SetWriteDeadline(time.Now().Add(writeWait))
+		if c.ended() {
+			return false
+		}
+		_, err := w.Write([]byte(text))
+		return err == nil && rc.Flush() == nil
+	}
+	beat := time.NewTicker(beatEvery)
+	defer beat.Stop()
+	for on := send("retry: 2000\n\n"); on; {
+		select {
+		case <-r.Context().Done():
+			return
+		case <-c.gone:
+			return
+		case <-beat.C:
+			on = send(": still here\n\n")
+		case <-c.wake:
+			for _, e := range s.hub.take(c) {
+				if on = send(fmt.Sprintf("id: %d\ndata: %s\n\n", e.id, e.json())); !on {
+					return
+				}
+			}
+		}
+	}
+}
+
+// socket carries the same events by a websocket, whose browser may say at any
+// time which panes it looks at: {"watch":["agent1"]}.
+func (s *Server) socket(w http.ResponseWriter, r *http.Request) {
+	if !websocket.IsWebSocketUpgrade(r) {
+		w.Header().Set("Upgrade", "websocket")
+		refuse(w, r, http.StatusUpgradeRequired, "only websockets here")
+		return
+	}
+	var conn atomic.Pointer[websocket.Conn]
+	c, ok := s.join(w, r, func() {
+		if conn := conn.Load(); conn != nil {
+			conn.NetConn().Close()
+		}
+	})
+	if !ok {
+		return
+	}
+	defer s.hub.leave(c)
+	up := websocket.Upgrader{
+		HandshakeTimeout: writeWait, ReadBufferSize: 1024, WriteBufferSize: 4096,
+		CheckOrigin: func(*http.Request) bool { return true }, // the guard has
+		Error: func(w http.ResponseWriter, r *http.Request, status int, reason error) {
+			refuse(w, r, status, reason.Error())
+		},
+	}
+	made, err := up.Upgrade(w, r, nil)
+	if err != nil {
+		return // it has been refused
+	}
+	conn.Store(made)
+	s.converse(made, c)
+}
+
+// converse ends when the browser or the server does, and waits for both ways.
+func (s *Server) converse(conn *websocket.Conn, c *client) {
+	heard := make(chan error, 1)
+	go func() { heard <- s.listen(conn, c) }()
+	code := s.speak(conn, c, heard)
+	end := websocket.FormatCloseMessage(code, "")
+	conn.WriteControl(websocket.CloseMessage, end, time.Now().Add(time.Second))
+	conn.Close()
+	if code != closeHeard {
+		<-heard
+	}
+}
+
+// closeHeard is the code when it was listen that ended.
+const closeHeard = websocket.ClosePolicyViolation
+
+// speak sends events until the browser or the server ends.
+func (s *Server) speak(conn *websocket.Conn, c *client, heard <-chan error) (code int) {
+	beat := time.NewTicker(beatEvery)
+	defer beat.Stop()
+	for {
+		select {
+		case <-heard:
+			return closeHeard
+		case <-c.gone:
+			return websocket.CloseGoingAway
+		case <-beat.C:
+			if conn.WriteControl(websocket.PingMessage, nil, time.Now().Add(writeWait)) != nil {
+				return websocket.CloseInternalServerErr
+			}
+		case <-c.wake:
+			for _, e := range s.hub.take(c) {
+				conn.SetWriteDeadline(time.Now().Add(writeWait))
+				if conn.WriteMessage(websocket.TextMessage, e.json()) != nil {
+					return websocket.CloseInternalServerErr
+				}
+			}
+		}
+	}
+}
+
+// listen hears what the browser says, until it is gone or says something wrong.
+func (s *Server) listen(conn *websocket.Conn, c *client) error {
+	conn.SetReadLimit(maxAsk)
+	alive := func(string) error { return conn.SetReadDeadline(time.Now().Add(pongWait)) }
+	conn.SetPongHandler(alive)
+	for alive("") == nil {
+		kind, data, err := conn.ReadMessage()
+		if err != nil {
+			return err
+		}
+		ids, err := parseAsk(kind, data)
+		if err != nil {
+			return err
+		}
+		s.hub.mu.Lock()
+		s.hub.watch(c, ids)
+		s.hub.mu.Unlock()
+	}
+	return errEnded
+}
+
+func parseAsk(kind int, data []byte) ([]agent.ID, error) {
+	var ask struct {
+		Watch []string `json:"watch"`
+	}
+	dec := json.NewDecoder(strings.NewReader(string(data)))
+	dec.DisallowUnknownFields()
+	if kind != websocket.TextMessage || dec.Decode(&ask) != nil || ask.Watch == nil {
+		return nil, errors.New(`not {"watch":[…]}`)
+	}
+	return parseWatch(ask.Watch)
+}

@@ -9,6 +9,7 @@ import (
 	"mime"
 	"net/http"
 	"slices"
+	"strings"
 	"sync"
 	"unicode/utf8"
 
@@ -110,7 +111,7 @@ func readMessage(r *http.Request) (int, bus.Envelope, error) {
 	if e.To, err = agent.Parse(f["to"]); err != nil || !e.To.IsAgent() {
 		return http.StatusBadRequest, e, errors.New("to: " + quote(f["to"]) + " is no agent")
 	}
-	if e.Text == "" {
+	if strings.TrimSpace(e.Text) == "" {
 		return http.StatusBadRequest, e, errors.New("text: empty")
 	}
 	return 0, e, nil

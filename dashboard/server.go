@@ -237,7 +237,7 @@ func (s *Server) Serve(ctx context.Context, l net.Listener) error {
 		return fmt.Errorf("dashboard: %w", err)
 	case <-ctx.Done():
 	}
-	s.hub.close() // else the events would keep Shutdown waiting
+	s.hub.end() // else the events would keep Shutdown waiting
 	end, cancel := context.WithTimeout(context.Background(), time.Second)
 	defer cancel()
 	if srv.Shutdown(end) != nil {
