@@ -1,0 +1,3 @@
+package mcp_test
+
+func serverProcess(home string) int { return 1 }

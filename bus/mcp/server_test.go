@@ -1,0 +1,378 @@
+package mcp_test
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+
+	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
+
+	"netsky/agent"
+	"netsky/bus"
+	"netsky/bus/mcp"
+)
+
+// Clients that know the newest revision and those that don't both come to the
+// one in which a server may push.
+func TestHandshake(t *testing.T) {
+	for _, tt := range []struct{ name, version, want string }{
+		{"newest", "", "2025-11-25"},
+		{"present", "2025-11-25", "2025-11-25"},
+		{"old", "2025-06-18", "2025-06-18"},
+		{"unknown", "2024-01-01", "2025-11-25"},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			var tap safeBuffer
+			s := mustStation(t, agent.Clone(1)).serve()
+			c := s.client(tt.version, &tap)
+			r := c.InitializeResult()
+			if r.ProtocolVersion != tt.want {
+				t.Errorf("version = %s, want %s", r.ProtocolVersion, tt.want)
+			}
+			if _, ok := r.Capabilities.Experimental["claude/channel"]; !ok || r.Capabilities.Tools == nil {
+				t.Errorf("capabilities = %+v", r.Capabilities)
+			}
+			if !strings.Contains(tap.String(), `"experimental":{"claude/channel":{}}`) {
+				t.Errorf("on the wire: %s", tap.String())
+			}
+			if tried := strings.Contains(tap.String(), "-32601"); tried != (tt.version == "") {
+				t.Errorf("discover refused = %v\n%s", tried, tap.String())
+			}
+			for _, word := range []string{"agent1", "reply", "send", "inbox"} {
+				if !strings.Contains(r.Instructions, word) {
+					t.Errorf("instructions do not speak of %s: %s", word, r.Instructions)
+				}
+			}
+			<-s.server.Ready()
+		})
+	}
+}
+
+// Without being asked for it, the channel is not declared.
+func TestNoChannel(t *testing.T) {
+	s := mustStation(t, agent.Clone(1))
+	s.options.Channel = false
+	if caps := s.serve().client("", nil).InitializeResult().Capabilities; caps.Experimental != nil {
+		t.Errorf("experimental = %v", caps.Experimental)
+	}
+}
+
+// A request of a revision without pushes is refused, whatever was shaken before.
+func TestModernRequestIsRefused(t *testing.T) {
+	r := mustStation(t, agent.Clone(1)).serve().raw()
+	r.say(`{"jsonrpc":"2.0","id":"a","method":"tools/list","params":{"_meta":{"io.modelcontextprotocol/protocolVersion":"2026-07-28","io.modelcontextprotocol/clientCapabilities":{}}}}`)
+	if line, m := r.hear(); m["error"] == nil {
+		t.Errorf("heard %s", line)
+	}
+}
+
+func TestToolsOnOffer(t *testing.T) {
+	common := []string{"agents", "inbox", "note", "peek", "reply", "send", "task_add", "task_update", "tasks"}
+	for id, want := range map[agent.ID][]string{
+		agent.Clone(1):  common,
+		agent.Infinity:  common,
+		agent.Root:      append([]string{"agent_start", "agent_stop"}, common...),
+		agent.Clone(42): common,
+	} {
+		s := mustStation(t, id).serve()
+		list, err := s.client("", nil).ListTools(s.ctx, nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		var names []string
+		for _, tool := range list.Tools {
+			names = append(names, tool.Name)
+			if tool.Meta["anthropic/alwaysLoad"] != true {
+				t.Errorf("%s: meta = %v", tool.Name, tool.Meta)
+			}
+			if len(tool.Description) < 20 || tool.Annotations == nil || tool.Annotations.DestructiveHint == nil {
+				t.Errorf("%s: described by %q and %+v", tool.Name, tool.Description, tool.Annotations)
+			}
+			checkSchema(t, tool)
+		}
+		slices.Sort(names)
+		slices.Sort(want)
+		if !slices.Equal(names, want) {
+			t.Errorf("%s has %v, want %v", id, names, want)
+		}
+	}
+}
+
+// checkSchema looks whether every argument is described and none else is taken.
+func checkSchema(t *testing.T, tool *sdk.Tool) {
+	t.Helper()
+	schema := tool.InputSchema.(map[string]any)
+	if schema["additionalProperties"] != false {
+		t.Errorf("%s: takes other arguments", tool.Name)
+	}
+	props := schema["properties"].(map[string]any)
+	for name, p := range props {
+		if s, _ := p.(map[string]any)["description"].(string); len(s) < 10 {
+			t.Errorf("%s: %s is described by %q", tool.Name, name, s)
+		}
+	}
+	required, _ := schema["required"].([]any)
+	for _, name := range required {
+		if props[name.(string)] == nil {
+			t.Errorf("%s: requires %v, which it does not describe", tool.Name, name)
+		}
+	}
+}
+
+// Every argument of a schema is understood by the tool, with the type that the
+// schema gives it, and no other is.
+func TestSchemasAreTrue(t *testing.T) {
+	s := mustStation(t, agent.Root).serve()
+	c := s.client("", nil)
+	list, err := c.ListTools(s.ctx, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	values := map[string]any{"string": "x", "integer": 1, "boolean": true, "array": []string{"x"}}
+	for _, tool := range list.Tools {
+		props := tool.InputSchema.(map[string]any)["properties"].(map[string]any)
+		for name, p := range props {
+			kind := p.(map[string]any)["type"].(string)
+			for other, value := range values {
+				text, _ := s.call(c, tool.Name, map[string]any{name: value})
+				if wrong := strings.Contains(text, name+": a "); wrong != (other != kind) {
+					t.Errorf("%s{%s: %v}: %s", tool.Name, name, value, text)
+				}
+			}
+		}
+		if text, failed := s.call(c, tool.Name, map[string]any{"from": "agent0"}); !failed || !strings.Contains(text, `"from"`) {
+			t.Errorf("%s{from}: %s", tool.Name, text)
+		}
+	}
+	if n := s.allMail(); n != 0 {
+		t.Errorf("%d messages were sent", n)
+	}
+}
+
+func TestNotificationOnTheWire(t *testing.T) {
+	var tap safeBuffer
+	s := mustStation(t, agent.Clone(1)).serve()
+	if err := s.server.Notify(s.ctx, "too early", nil); !errors.Is(err, mcp.ErrNotReady) {
+		t.Errorf("Notify before the handshake: %v", err)
+	}
+	c := s.client("", &tap)
+	<-s.server.Ready()
+	if err := s.server.Notify(s.ctx, "line 1\n\"2\" é", map[string]string{"chat_id": "owner", "from": "owner"}); err != nil {
+		t.Fatal(err)
+	}
+	if err := s.server.Notify(s.ctx, "x", map[string]string{"chat-id": "owner"}); err == nil {
+		t.Error("a name that the client drops was taken")
+	}
+	const want = `{"jsonrpc":"2.0","method":"notifications/claude/channel","params":{"content":"line 1\n\"2\" é","meta":{"chat_id":"owner","from":"owner"}}}` + "\n"
+	eventually(t, "the notification on the wire", func() bool { return strings.HasSuffix(tap.String(), want) })
+	if strings.Count(tap.String(), "claude/channel\"") != 2 { // the capability and this
+		t.Errorf("on the wire: %s", tap.String())
+	}
+	// The client minds what it does not know so little that it can still be used.
+	s.mustCall(c, "agents", nil)
+}
+
+// The end of stdin ends the server, and nothing of it stays.
+func TestEndOfStdin(t *testing.T) {
+	for _, tt := range []struct {
+		name string
+		hold bool // a tool runs
+	}{{"idle", false}, {"with a tool", true}} {
+		t.Run(tt.name, func(t *testing.T) {
+			s := mustStation(t, agent.Clone(1))
+			r := s.serve().raw()
+			r.hello()
+			if tt.hold {
+				s.team.hold, s.team.held = make(chan struct{}), make(chan struct{})
+				r.say(`{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"peek","arguments":{"agent":"agent2"}}}`)
+				<-s.team.held
+			}
+			s.toServer.Close()
+			if err := s.mustEnd(); err != nil {
+				t.Errorf("Serve = %v, want nil", err)
+			}
+			eventually(t, "no goroutine of ours", func() bool { return len(ours()) == 0 })
+		})
+	}
+}
+
+// A tool that nothing can stop does not keep the server.
+func TestEndWithAStuckTool(t *testing.T) {
+	s := mustStation(t, agent.Clone(1))
+	s.team.hold, s.team.held, s.team.stuck = make(chan struct{}), make(chan struct{}), true
+	r := s.serve().raw()
+	r.hello()
+	r.say(`{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"peek","arguments":{"agent":"agent2"}}}`)
+	<-s.team.held
+	s.toServer.Close()
+	if err := s.mustEnd(); err != nil {
+		t.Errorf("Serve = %v, want nil", err)
+	}
+	close(s.team.hold)
+	eventually(t, "no goroutine of ours", func() bool { return len(ours()) == 0 })
+	if !strings.Contains(s.log.String(), "did not end") {
+		t.Errorf("log = %q", s.log.String())
+	}
+}
+
+func TestEndOfContext(t *testing.T) {
+	s := mustStation(t, agent.Clone(1))
+	ctx, cancel := context.WithCancel(s.ctx)
+	s.ctx = ctx
+	s.serve().raw().hello()
+	cancel()
+	if err := s.mustEnd(); !errors.Is(err, context.Canceled) {
+		t.Errorf("Serve = %v", err)
+	}
+	eventually(t, "no goroutine of ours", func() bool { return len(ours()) == 0 })
+}
+
+// A client that no longer reads is a broken wire, but only the end of stdin or
+// the next message tells.
+func TestBrokenWire(t *testing.T) {
+	s := mustStation(t, agent.Clone(1))
+	r := s.serve().raw()
+	r.hello()
+	s.fromServer.(io.Closer).Close()
+	r.say(`{"jsonrpc":"2.0","id":1,"method":"ping"}`)
+	s.toServer.Close()
+	s.mustEnd()
+	eventually(t, "no goroutine of ours", func() bool { return len(ours()) == 0 })
+}
+
+// What is no message is passed over; what comes after it is dealt with.
+func TestGarbage(t *testing.T) {
+	s := mustStation(t, agent.Clone(1))
+	r := s.serve().raw()
+	r.hello()
+	for i, line := range []string{
+		"", "   ", "hello", "{", "[]", "null", "1", `"x"`, "{}", `{"jsonrpc":"2.0"}`, `{"jsonrpc":"1.0","id":1,"method":"ping"}`,
+		`{"jsonrpc":"2.0","id":{},"method":"ping"}`, `{"jsonrpc":"2.0","id":77,"result":{}}`, `{"jsonrpc":"2.0","id":78,"error":{"code":1,"message":"x"}}`,
+		`[{"jsonrpc":"2.0","id":1,"method":"ping"}]`, `{"jsonrpc":"2.0","method":"notifications/unheard"}`,
+		`{"jsonrpc":"2.0","method":"notifications/cancelled","params":{"requestId":12345}}`, "\xff\xfe\x00", strings.Repeat("[", 20000),
+		`{"jsonrpc":"2.0","method":"notifications/claude/channel/permission_request","params":{"x":1}}`,
+		`{"jsonrpc":"2.0","method":"server/discover"}`,
+	} {
+		r.say(line)
+		r.say(fmt.Sprintf(`{"jsonrpc":"2.0","id":%d,"method":"ping"}`, 1000+i))
+		if heard, m := r.hear(); m["id"] != float64(1000+i) {
+			t.Fatalf("after %.60q: heard %s", line, heard)
+		}
+	}
+	if !strings.Contains(s.log.String(), "permission request") {
+		t.Errorf("log = %s", s.log.String())
+	}
+}
+
+// Lines may be long: an envelope of the largest size, and longer ones than any.
+func TestLongLines(t *testing.T) {
+	s := mustStation(t, agent.Clone(1))
+	r := s.serve().raw()
+	r.hello()
+	ask := func(id int, text string) map[string]any {
+		args, err := json.Marshal(map[string]any{
+			"jsonrpc": "2.0", "id": id, "method": "tools/call",
+			"params": map[string]any{"name": "send", "arguments": map[string]string{"to": "agent2", "text": text}},
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+		r.say(string(args))
+		_, m := r.hear()
+		return m["result"].(map[string]any)
+	}
+	const million = 1 << 20
+	if got := ask(1, strings.Repeat("a", million-1000)); got["isError"] == true {
+		t.Errorf("1 MiB: %v", got)
+	}
+	if got := ask(2, strings.Repeat("a", 3*million)); got["isError"] != true || !strings.Contains(fmt.Sprint(got), "put it into a file") {
+		t.Errorf("3 MiB: %v", got)
+	}
+	r.say(`{"jsonrpc":"2.0","id":3,"x":"` + strings.Repeat("a", 17*million) + `"}`)
+	r.say(`{"jsonrpc":"2.0","id":4,"method":"ping"}`)
+	if line, m := r.hear(); m["id"] != float64(4) {
+		t.Errorf("heard %s", line)
+	}
+	if len(s.mail(agent.Clone(2))) != 1 || !strings.Contains(s.log.String(), "passed over") {
+		t.Errorf("mail = %d, log = %s", len(s.mail(agent.Clone(2))), s.log.String())
+	}
+}
+
+// The same number as an ID twice, and numbers and strings, are each client's own
+// affair: every request has its answer under its own.
+func TestIDs(t *testing.T) {
+	r := mustStation(t, agent.Clone(1)).serve().raw()
+	r.hello()
+	for _, id := range []string{`1`, `1`, `"1"`, `"a b"`, `9007199254740991`} {
+		r.say(`{"jsonrpc":"2.0","id":` + id + `,"method":"ping"}`)
+		if line, _ := r.hear(); !strings.Contains(line, `"id":`+id+`,`) {
+			t.Errorf("id %s: heard %s", id, line)
+		}
+	}
+}
+
+// Two agents' servers know nothing of each other: each sends as its own agent.
+func TestTwoServers(t *testing.T) {
+	one := mustStation(t, agent.Clone(1)).serve()
+	two := mustStation(t, agent.Clone(2))
+	two.options.Home, two.options.Bus = one.home, one.bus
+	two.serve()
+	a, b := one.client("", nil), two.client("", nil)
+	var wait sync.WaitGroup
+	for i := range 10 {
+		wait.Go(func() { one.call(a, "send", map[string]any{"to": "agent0", "text": fmt.Sprint(i)}) })
+		wait.Go(func() { two.call(b, "send", map[string]any{"to": "agent0", "text": fmt.Sprint(i)}) })
+	}
+	wait.Wait()
+	from, ids := map[agent.ID]int{}, map[string]bool{}
+	for _, e := range one.mail(agent.Root) {
+		from[e.From]++
+		ids[e.ID] = true
+	}
+	if from[agent.Clone(1)] != 10 || from[agent.Clone(2)] != 10 || len(ids) != 20 {
+		t.Errorf("from = %v, %d ids", from, len(ids))
+	}
+}
+
+// A tool that breaks inside breaks alone.
+func TestPanicInATool(t *testing.T) {
+	s := mustStation(t, agent.Clone(1))
+	s.options.Members = panicking{s.team}
+	c := s.serve().client("", nil)
+	if text, failed := s.call(c, "agents", nil); !failed || !strings.Contains(text, "broke inside") {
+		t.Errorf("agents: %s", text)
+	}
+	s.mustCall(c, "send", map[string]any{"to": "agent0", "text": "still here"})
+	if got := s.mail(agent.Root); len(got) != 1 || got[0].Kind != bus.KindMessage {
+		t.Errorf("mail = %v", got)
+	}
+}
+
+type panicking struct{ *team }
+
+func (panicking) List(context.Context) ([]mcp.Member, error) { panic("no list") }
+
+// safeBuffer is written by one goroutine and read by another.
+type safeBuffer struct {
+	mu  sync.Mutex
+	buf bytes.Buffer
+}
+
+func (b *safeBuffer) Write(p []byte) (int, error) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.buf.Write(p)
+}
+
+func (b *safeBuffer) String() string {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.buf.String()
+}

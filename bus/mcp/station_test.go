@@ -1,0 +1,338 @@
+package mcp_test
+
+import (
+	"bufio"
+	"context"
+	"encoding/json"
+	"errors"
+	"io"
+	"os"
+	"runtime"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
+
+	"netsky/agent"
+	"netsky/bus"
+	"netsky/bus/mcp"
+	"netsky/store"
+)
+
+// patience is how long a test waits for what must come.
+const patience = 60 * time.Second
+
+// A station is a home with mailboxes and records, and one agent's server in it.
+type station struct {
+	testing.TB
+	ctx     context.Context
+	home    agent.Home
+	bus     *bus.Bus
+	db      *store.DB
+	team    *team
+	post    *postbox
+	options mcp.Options
+	server  *mcp.Server
+
+	toServer   *io.PipeWriter
+	fromServer io.Reader
+	ended      chan error // what Serve returned
+	log        journal
+}
+
+// mustStation makes a station for the agent; nothing is served yet.
+func mustStation(tb testing.TB, self agent.ID) *station {
+	tb.Helper()
+	dir, err := os.MkdirTemp("", "mcp")
+	if err != nil {
+		tb.Fatal(err)
+	}
+	tb.Cleanup(func() { os.RemoveAll(dir) })
+	home, err := agent.HomeAt(dir)
+	if err != nil {
+		tb.Fatal(err)
+	}
+	if _, err := home.Make(); err != nil {
+		tb.Fatal(err)
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), 3*patience)
+	tb.Cleanup(cancel)
+	s := &station{TB: tb, ctx: ctx, home: home, bus: bus.New(home, bus.Options{}), team: &team{}, post: &postbox{}}
+	for _, id := range []agent.ID{agent.Root, agent.Clone(1), agent.Clone(2), agent.Infinity, agent.Owner} {
+		if err := s.bus.Make(id); err != nil {
+			tb.Fatal(err)
+		}
+	}
+	if s.db, err = store.Open(ctx, home); err != nil {
+		tb.Fatal(err)
+	}
+	tb.Cleanup(func() { s.db.Close() })
+	s.options = mcp.Options{
+		Agent: self, Start: "0123456789abcdef", Home: home, Bus: s.bus, Records: records{s.db},
+		Members: s.team, Mail: s.post, Channel: true, Version: "test", Log: s.log.note,
+	}
+	return s
+}
+
+// serve starts the server; the test ends it by the end of stdin.
+func (s *station) serve() *station {
+	s.Helper()
+	in, toServer := io.Pipe()
+	fromServer, out := io.Pipe()
+	s.options.In, s.options.Out = in, out
+	s.toServer, s.fromServer, s.ended = toServer, fromServer, make(chan error, 1)
+	s.server = mcp.New(s.options)
+	go func() {
+		s.ended <- s.server.Serve(s.ctx)
+		out.Close()
+	}()
+	s.Cleanup(func() {
+		toServer.Close()
+		fromServer.Close()
+		s.mustEnd()
+	})
+	return s
+}
+
+// mustEnd waits for the server's end and says how it was.
+func (s *station) mustEnd() error {
+	s.Helper()
+	select {
+	case err := <-s.ended:
+		s.ended <- err
+		return err
+	case <-time.After(patience):
+		s.Fatal("the server has not ended")
+	}
+	return nil
+}
+
+// client connects the official client, which sees every byte that comes in tap.
+func (s *station) client(version string, tap io.Writer) *sdk.ClientSession {
+	s.Helper()
+	if tap == nil {
+		tap = io.Discard
+	}
+	c := sdk.NewClient(&sdk.Implementation{Name: "client", Version: "1"}, nil)
+	t := &sdk.IOTransport{Reader: io.NopCloser(io.TeeReader(s.fromServer, tap)), Writer: s.toServer}
+	session, err := c.Connect(s.ctx, t, &sdk.ClientSessionOptions{ProtocolVersion: version})
+	if err != nil {
+		s.Fatalf("connect: %v", err)
+	}
+	return session
+}
+
+// call calls a tool.
+func (s *station) call(c *sdk.ClientSession, tool string, args any) (text string, failed bool) {
+	s.Helper()
+	r, err := c.CallTool(s.ctx, &sdk.CallToolParams{Name: tool, Arguments: args})
+	if err != nil {
+		s.Fatalf("%s %v: %v", tool, args, err)
+	}
+	var b strings.Builder
+	for _, c := range r.Content {
+		b.WriteString(c.(*sdk.TextContent).Text)
+	}
+	return b.String(), r.IsError
+}
+
+// mustCall is call of what succeeds.
+func (s *station) mustCall(c *sdk.ClientSession, tool string, args any) string {
+	s.Helper()
+	text, failed := s.call(c, tool, args)
+	if failed {
+		s.Fatalf("%s %v: %s", tool, args, text)
+	}
+	return text
+}
+
+// mail lists what lies in a mailbox's inbox.
+func (s *station) mail(id agent.ID) (list []bus.Envelope) {
+	s.Helper()
+	entries, err := s.bus.List(id, bus.Inbox, 0)
+	if err != nil {
+		s.Fatal(err)
+	}
+	for _, e := range entries {
+		if e.Err != nil {
+			s.Errorf("%s: %v", e.Name, e.Err)
+		}
+		list = append(list, e.Envelope)
+	}
+	return list
+}
+
+// allMail counts what lies in all inboxes.
+func (s *station) allMail() (n int) {
+	s.Helper()
+	ids, err := s.bus.Mailboxes()
+	if err != nil {
+		s.Fatal(err)
+	}
+	for _, id := range ids {
+		n += len(s.mail(id))
+	}
+	return n
+}
+
+// mustSend sends a message to the station's agent.
+func (s *station) mustSend(e bus.Envelope) string {
+	s.Helper()
+	if e.To == "" {
+		e.To = s.options.Agent
+	}
+	r, err := s.bus.Send(s.ctx, e)
+	if err != nil {
+		s.Fatal(err)
+	}
+	return r.ID
+}
+
+// A raw speaks the wire by hand.
+type raw struct {
+	*station
+	lines *bufio.Reader
+}
+
+func (s *station) raw() raw { return raw{s, bufio.NewReaderSize(s.fromServer, 1<<20)} }
+
+func (r raw) say(line string) {
+	r.Helper()
+	if _, err := io.WriteString(r.toServer, line+"\n"); err != nil {
+		r.Fatal(err)
+	}
+}
+
+func (r raw) hear() (line string, message map[string]any) {
+	r.Helper()
+	line, err := r.lines.ReadString('\n')
+	if err != nil {
+		r.Fatalf("heard %q: %v", line, err)
+	}
+	if err := json.Unmarshal([]byte(line), &message); err != nil {
+		r.Fatalf("heard %q: %v", line, err)
+	}
+	return strings.TrimSuffix(line, "\n"), message
+}
+
+// hello does the handshake as older clients do it.
+func (r raw) hello() {
+	r.Helper()
+	r.say(`{"jsonrpc":"2.0","id":0,"method":"initialize","params":{"protocolVersion":"2025-11-25","capabilities":{},"clientInfo":{"name":"raw","version":"1"}}}`)
+	r.hear()
+	r.say(`{"jsonrpc":"2.0","method":"notifications/initialized"}`)
+}
+
+// records is a database as the server wants it.
+type records struct{ *store.DB }
+
+func (r records) Record(ctx context.Context, ops ...store.Op) error { return r.Apply(ctx, ops...) }
+
+// team is a team by list.
+type team struct {
+	mu      sync.Mutex
+	list    []mcp.Member
+	screen  string
+	started []string
+	err     error
+	hold    chan struct{} // not nil: Peek waits for it or for ctx
+	held    chan struct{} // closed when Peek waits
+	stuck   bool          // and not for ctx
+}
+
+func (t *team) List(context.Context) ([]mcp.Member, error) { return t.list, t.err }
+
+func (t *team) Peek(ctx context.Context, id agent.ID, lines int) (string, error) {
+	if t.hold != nil {
+		close(t.held)
+		done := ctx.Done()
+		if t.stuck {
+			done = nil
+		}
+		select {
+		case <-t.hold:
+		case <-done:
+			return "", ctx.Err()
+		}
+	}
+	return t.screen, t.err
+}
+
+func (t *team) Start(_ context.Context, id agent.ID, objective string) (string, error) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.started = append(t.started, string(id)+" "+objective)
+	return string(id) + " ready", t.err
+}
+
+func (t *team) Stop(_ context.Context, id agent.ID) (string, error) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.started = append(t.started, "-"+string(id))
+	return string(id) + " down", t.err
+}
+
+// postbox is a mailbox in hand.
+type postbox struct {
+	mu       sync.Mutex
+	texts    string
+	left     int
+	err      error
+	owed     []string
+	answered []string
+}
+
+func (p *postbox) Waiting(context.Context) (string, int, error) { return p.texts, p.left, p.err }
+func (p *postbox) Owed() []string                               { return p.owed }
+
+func (p *postbox) Answered(id string) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.answered = append(p.answered, id)
+}
+
+// A journal is what the server logged.
+type journal struct {
+	mu   sync.Mutex
+	said []string
+}
+
+func (j *journal) note(what string, err error) {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	j.said = append(j.said, what+": "+err.Error())
+}
+
+func (j *journal) String() string {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	return strings.Join(j.said, "\n")
+}
+
+// eventually waits until a condition holds.
+func eventually(tb testing.TB, what string, ok func() bool) {
+	tb.Helper()
+	tick := time.NewTicker(5 * time.Millisecond)
+	defer tick.Stop()
+	for until := time.Now().Add(patience); !ok(); {
+		if time.Now().After(until) {
+			tb.Fatalf("never came about: %s", what)
+		}
+		<-tick.C
+	}
+}
+
+// ours lists the goroutines that run code of the server or the SDK.
+func ours() (list []string) {
+	buf := make([]byte, 4<<20)
+	for g := range strings.SplitSeq(string(buf[:runtime.Stack(buf, true)]), "\n\n") {
+		if strings.Contains(g, "netsky/bus/mcp.") || strings.Contains(g, "go-sdk/") {
+			list = append(list, g)
+		}
+	}
+	return list
+}
+
+var errBroken = errors.New("broken")
