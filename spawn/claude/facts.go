@@ -1,0 +1,135 @@
+package claude
+
+import (
+	"slices"
+	"strings"
+	"time"
+
+	"netsky/agent"
+)
+
+// facts is what the hooks of one start have told.
+type facts struct {
+	transcript string
+	began      int64   // of the session, 0 if it has not
+	prompted   int64   // the last prompt
+	ended      int64   // the last end of a turn
+	turns      int     // that ended well
+	tools      []since // that run
+	wants      since   // the last question for a permission
+	failed     failure // the last turn's, if it was given up
+}
+
+// since is what a tool does, and from when on.
+type since struct {
+	ms   int64
+	id   string // of the call
+	tool string
+	text string
+}
+
+func (t since) String() string { return strings.TrimSuffix(t.tool+": "+t.text, ": ") }
+
+// A failure is how a turn failed that tells something of the next one.
+type failure struct {
+	ms    int64
+	what  string // "login", "usage limit", "context full"
+	words string
+	until time.Time // it may have passed then
+}
+
+// known reads what the hooks have told since the last call.
+func (s *Session) known() facts {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.tail == nil {
+		s.tail = s.Home.Events(s.Agent)
+	}
+	_ = s.tail.Read(func(e agent.Event) { // what can't be read is not known
+		if e.Start == s.Start {
+			s.facts.take(e)
+		}
+	})
+	f := s.facts
+	f.tools = slices.Clone(f.tools)
+	return f
+}
+
+// take takes an event in.
+func (f *facts) take(e agent.Event) {
+	if e.Transcript != "" {
+		f.transcript = e.Transcript
+	}
+	switch e.Event {
+	case agent.EventSessionStart:
+		f.began, f.tools = e.MS, nil
+		f.failed = failure{} // resumed, cleared or compacted: it may go now
+	case agent.EventSessionEnd:
+		f.tools = nil
+	case agent.EventPrompt:
+		f.prompted, f.tools, f.wants = e.MS, nil, since{}
+	case agent.EventTool:
+		f.tools = append(f.tools, since{e.MS, e.ID, e.Tool, e.Text})
+	case agent.EventToolDone:
+		f.done(e)
+	case agent.EventPermission:
+		f.wants = since{e.MS, e.ID, e.Tool, e.Text}
+	case agent.EventStop:
+		f.ended, f.tools, f.wants, f.failed = e.MS, nil, since{}, failure{}
+		f.turns++
+	case agent.EventStopFailed:
+		f.ended, f.tools, f.wants, f.failed = e.MS, nil, since{}, failureOf(e)
+	}
+}
+
+// done takes a tool off those that run.
+func (f *facts) done(e agent.Event) {
+	i := slices.IndexFunc(f.tools, func(t since) bool { return t.id == e.ID && t.tool == e.Tool })
+	if i >= 0 {
+		f.tools = slices.Delete(f.tools, i, i+1)
+	}
+	if f.wants.tool == e.Tool && f.wants.text == e.Text {
+		f.wants = since{}
+	}
+}
+
+// How long a failure is believed to hold, unless Claude Code says until when. A
+// message that is tried then and fails costs nothing, while one that is held back
+// for good would wait for a turn that nobody begins.
+const (
+	loginHolds   = 10 * time.Minute
+	limitHolds   = 15 * time.Minute
+	rateHolds    = time.Minute
+	contextHolds = 10 * time.Minute
+)
+
+// failureOf judges a turn that was given up; the zero failure says that the next
+// one may well go: the service was down, the connection broke.
+func failureOf(e agent.Event) failure {
+	at := time.UnixMilli(e.MS)
+	f := failure{ms: e.MS, words: line(e.Text, 200)}
+	full := tooLong(e.Text) || e.Usage != nil && e.Usage.ContextFull
+	switch e.Error {
+	case "authentication_failed", "oauth_org_not_allowed", "cloud_credential_error", "account_on_hold", "verification_required":
+		f.what, f.until = "login", at.Add(loginHolds)
+	case "billing_error":
+		f.what, f.until = "usage limit", at.Add(limitHolds)
+	case "rate_limit":
+		f.what, f.until = "usage limit", at.Add(rateHolds)
+		if reset, words, ok := resetTime(e.Text, at); ok {
+			f.words, f.until = "resets "+words, reset
+		} else if strings.Contains(e.Text, "hit your ") || strings.Contains(e.Text, "limit reached") {
+			f.until = at.Add(limitHolds)
+		}
+	default:
+		if !full {
+			return failure{}
+		}
+		f.what, f.until = "context full", at.Add(contextHolds)
+	}
+	return f
+}
+
+func (f failure) holds(now time.Time) bool { return f.what != "" && now.Before(f.until) }
+
+func (f failure) String() string { return strings.TrimSuffix(f.what+": "+f.words, ": ") }

@@ -1,0 +1,248 @@
+package claude
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"strings"
+	"unicode"
+	"unicode/utf8"
+
+	"netsky/agent"
+)
+
+// A Hook is what Claude Code tells a hook on its standard input. Texts are as
+// they came, of any length and content; [Hook.Line] makes them fit.
+type Hook struct {
+	Event      string // Claude Code's own name, such as "PreToolUse"
+	Session    string
+	Transcript string // the conversation's file
+	Dir        string // the working directory at this moment
+	Turn       string // the same from a prompt to its stop; not in every event
+	Subagent   string // whose event it is; "" is the conversation itself
+	Prompt     string // UserPromptSubmit: what was sent, to the letter
+	Tool       string
+	ToolUse    string // names one call of a tool; not with PermissionRequest
+	Input      string // the tool's command, path or the like, in one line
+	About      string // the model's own words on a tool call
+	Source     string // SessionStart: startup, resume, clear or compact
+	Reason     string // SessionEnd: why
+	Message    string // Notification
+	Type       string // Notification: its kind
+	LastText   string // Stop and StopFailure: the last text of the turn
+	Error      string // StopFailure: its kind; PostToolUseFailure: the tool's words
+	Details    string // StopFailure: the service's answer
+	Interrupt  bool   // PostToolUseFailure: the person ended it
+}
+
+// hookInput is a hook's standard input. What has another type than these is
+// passed over by [flexible].
+type hookInput struct {
+	Event      flexible        `json:"hook_event_name"`
+	Session    flexible        `json:"session_id"`
+	Transcript flexible        `json:"transcript_path"`
+	Dir        flexible        `json:"cwd"`
+	Turn       flexible        `json:"prompt_id"`
+	Subagent   flexible        `json:"agent_id"`
+	Prompt     flexible        `json:"prompt"`
+	Tool       flexible        `json:"tool_name"`
+	ToolUse    flexible        `json:"tool_use_id"`
+	Input      json.RawMessage `json:"tool_input"`
+	Source     flexible        `json:"source"`
+	Reason     flexible        `json:"reason"`
+	Message    flexible        `json:"message"`
+	Type       flexible        `json:"notification_type"`
+	LastText   flexible        `json:"last_assistant_message"`
+	Error      flexible        `json:"error"`
+	Details    flexible        `json:"error_details"`
+	Interrupt  json.RawMessage `json:"is_interrupt"`
+}
+
+// flexible is a string, or the text of whatever stands in its place: a later
+// release may change a field's type, and the rest is worth having all the same.
+type flexible string
+
+func (f *flexible) UnmarshalJSON(data []byte) error {
+	var s string
+	switch err := json.Unmarshal(data, &s); {
+	case err == nil:
+		*f = flexible(s)
+	case data[0] != '{' && data[0] != '[':
+		*f = flexible(data)
+	}
+	return nil
+}
+
+// ParseHook reads what a hook was told. The event is what the hook was called
+// for; "" leaves that to the input. Fields and events that are not known are
+// fine. An error says that the input is no JSON object.
+func ParseHook(event string, stdin []byte) (Hook, error) {
+	var in hookInput
+	if err := json.Unmarshal(stdin, &in); err != nil {
+		return Hook{}, fmt.Errorf("hook %s: %w", event, err)
+	}
+	if !bytes.HasPrefix(bytes.TrimSpace(stdin), []byte("{")) {
+		return Hook{}, fmt.Errorf("hook %s: not a JSON object", event)
+	}
+	h := Hook{
+		Event: event, Session: string(in.Session), Transcript: string(in.Transcript), Dir: string(in.Dir),
+		Turn: string(in.Turn), Subagent: string(in.Subagent), Prompt: string(in.Prompt),
+		Tool: string(in.Tool), ToolUse: string(in.ToolUse),
+		Source: string(in.Source), Reason: string(in.Reason), Message: string(in.Message), Type: string(in.Type),
+		LastText: string(in.LastText), Error: string(in.Error), Details: string(in.Details),
+		Interrupt: string(in.Interrupt) == "true",
+	}
+	if h.Event == "" {
+		h.Event = string(in.Event)
+	}
+	h.Input, h.About = toolInput(in.Input)
+	return h, nil
+}
+
+// telling are the fields of tools' inputs that say best what a call does, the
+// best first.
+var telling = []string{"command", "file_path", "notebook_path", "path", "url", "query", "pattern", "skill", "subject", "prompt", "text", "description", "plan"}
+
+// maxInput is the longest text of a tool's input, in bytes.
+const maxInput = 1 << 10
+
+// toolInput says in one line what a tool was called with.
+func toolInput(data json.RawMessage) (text, about string) {
+	var fields map[string]json.RawMessage
+	if json.Unmarshal(data, &fields) != nil {
+		return "", ""
+	}
+	field := func(name string) string {
+		var s string
+		if json.Unmarshal(fields[name], &s) != nil {
+			return ""
+		}
+		return line(s, maxInput)
+	}
+	about = field("description")
+	for _, name := range telling {
+		if text = field(name); text != "" {
+			return text, about
+		}
+	}
+	if len(fields) == 0 {
+		return "", about
+	}
+	return line(string(data), maxInput), about
+}
+
+// line makes one line of at most max bytes of a text.
+func line(s string, max int) string {
+	s = cut(s, 4*max) // the rest would not be seen
+	s = strings.Join(strings.FieldsFunc(s, func(r rune) bool { return unicode.IsSpace(r) || unicode.IsControl(r) }), " ")
+	return cut(s, max)
+}
+
+// cut is the beginning of a text, at most max bytes and the mark of a cut.
+func cut(s string, max int) string {
+	if len(s) <= max {
+		return s
+	}
+	for max > 0 && !utf8.RuneStart(s[max]) {
+		max--
+	}
+	return s[:max] + "…"
+}
+
+// maxBody is the longest text of an event, in bytes.
+const maxBody = 256 << 10
+
+// body makes a text fit for an event: a character may take six bytes there.
+func body(s string) string {
+	s = strings.ToValidUTF8(cut(s, maxBody), "\uFFFD")
+	for {
+		data, err := json.Marshal(s)
+		if err != nil || len(data) <= 2*maxBody {
+			return s
+		}
+		s = cut(s, len(s)/2)
+	}
+}
+
+// maxName bounds what is a name or a path, in bytes.
+const maxName = 4 << 10
+
+// Line is what the hook leaves in the agent's events. Its Event is "" if that is
+// nothing: an event that is not known, the stop of a subagent. MS, Start, a
+// prompt's IDs and an approval's code are the caller's. For a turn's end the
+// conversation's file is read from its end: for the usage and, if Claude Code
+// did not tell it, for the last text.
+func (h Hook) Line() agent.Event {
+	e := agent.Event{Session: cut(h.Session, maxName), Transcript: cut(h.Transcript, maxName)}
+	switch h.Event {
+	case "SessionStart":
+		e.Event, e.Text = agent.EventSessionStart, line(h.Source, maxName)
+	case "SessionEnd":
+		e.Event, e.Text = agent.EventSessionEnd, line(h.Reason, maxName)
+	case "UserPromptSubmit":
+		e.Event, e.Text = agent.EventPrompt, line(h.Prompt, maxInput)
+	case "PreToolUse", "PostToolUse", "PostToolUseFailure", "PermissionRequest":
+		h.tool(&e)
+	case "Notification":
+		e.Event, e.Text = agent.EventNotification, line(strings.TrimPrefix(h.Type+": "+h.Message, ": "), maxInput)
+	case "Stop", "StopFailure":
+		if h.Subagent != "" {
+			return agent.Event{}
+		}
+		h.end(&e)
+	default:
+		return agent.Event{}
+	}
+	return e
+}
+
+// tool makes the line of a tool's call; what the tool gave is not kept.
+func (h Hook) tool(e *agent.Event) {
+	e.Tool, e.Text, e.ID = line(h.Tool, maxName), h.Input, line(h.ToolUse, maxName)
+	switch h.Event {
+	case "PreToolUse":
+		e.Event = agent.EventTool
+	case "PermissionRequest":
+		e.Event, e.ID = agent.EventPermission, ""
+	default:
+		e.Event = agent.EventToolDone
+		if h.Interrupt {
+			e.Error = "interrupted"
+		} else if h.Event == "PostToolUseFailure" {
+			e.Error = "failed"
+		}
+	}
+}
+
+// end makes the line of a turn's end.
+func (h Hook) end(e *agent.Event) {
+	turn, err := ReadTurn(h.Transcript, h.Turn)
+	if err == nil && turn.Usage.Requests > 0 {
+		e.Usage = &turn.Usage
+	}
+	e.Event, e.Text = agent.EventStop, h.LastText
+	if h.Event == "StopFailure" {
+		e.Event, e.Error = agent.EventStopFailed, line(h.Error, maxName)
+		if e.Text == "" {
+			e.Text = h.Details
+		}
+		if e.Error == "" {
+			e.Error = "unknown"
+		}
+		if tooLong(e.Text) || tooLong(h.Details) {
+			if e.Usage == nil {
+				e.Usage = &agent.Usage{}
+			}
+			e.Usage.ContextFull = true
+		}
+	}
+	if e.Text == "" && err == nil {
+		e.Text = turn.Text
+	}
+	e.Text = body(e.Text)
+}
+
+// tooLong reports whether the words say that the model has no room left.
+func tooLong(words string) bool {
+	return strings.Contains(strings.ToLower(cut(words, maxName)), "prompt is too long")
+}

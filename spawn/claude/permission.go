@@ -1,0 +1,154 @@
+package claude
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"io/fs"
+	"time"
+
+	"netsky/agent"
+)
+
+// A Permission is what a model wants to do and may not without a yes.
+type Permission struct {
+	Tool   string
+	Text   string // the command, the path, …
+	Reason string // the model's own words
+	Dir    string
+}
+
+// Permission is what the hook asks for; false if it asks for nothing.
+func (h Hook) Permission() (Permission, bool) {
+	if h.Event != "PermissionRequest" || h.Tool == "" {
+		return Permission{}, false
+	}
+	p := Permission{Tool: line(h.Tool, maxName), Text: h.Input, Reason: h.About, Dir: cut(h.Dir, maxName)}
+	if p.Reason == p.Text {
+		p.Reason = ""
+	}
+	return p, true
+}
+
+// Decision is what a PermissionRequest hook prints to answer: Claude Code closes
+// its dialog, and a model that is refused is told the message.
+func Decision(allow bool, message string) []byte {
+	decision := map[string]string{"behavior": "allow"}
+	if !allow {
+		decision = map[string]string{"behavior": "deny", "message": message}
+	}
+	data, err := json.Marshal(map[string]any{"hookSpecificOutput": map[string]any{
+		"hookEventName": "PermissionRequest", "decision": decision,
+	}})
+	if err != nil {
+		panic("claude: a map of strings is no JSON: " + err.Error())
+	}
+	return append(data, '\n')
+}
+
+// An Outcome is how a question ended.
+type Outcome int
+
+const (
+	Unanswered Outcome = iota // nobody has answered yet, and the wait was ended
+	Allowed
+	Denied
+	AtPane // the person answered in the pane, or the question is gone with its turn
+)
+
+// A PermissionWait waits with the hook process of a permission request for
+// whoever answers first. Claude Code doesn't end the hook when its dialog is
+// answered, so this one looks.
+type PermissionWait struct {
+	Home      agent.Home
+	Agent     agent.ID
+	Start     string
+	ConfigDir string
+	PID       int    // Claude Code's process
+	Session   string // the conversation that asks
+	Tool      string
+	Input     string // Hook.Input
+}
+
+const (
+	permissionTick = 200 * time.Millisecond
+	// dialogDelay is how long a dialog may take to show after its hook began.
+	dialogDelay = 5 * time.Second
+	// steady is for how many looks a session must not wait before that counts:
+	// of several dialogs the next shows a moment after the last is answered.
+	steady = 3
+)
+
+// Wait asks answered five times a second until it says ok, until the question
+// has its answer in the pane, or until ctx ends. What answered last says before
+// the question is found gone counts.
+func (w PermissionWait) Wait(ctx context.Context, answered func() (allow, ok bool)) Outcome {
+	tail := w.Home.Events(w.Agent)
+	defer tail.Close()
+	_ = tail.Read(func(agent.Event) {}) // what was before the question
+	tick := time.NewTicker(permissionTick)
+	defer tick.Stop()
+	watch := paneWatch{PermissionWait: w, tail: tail, until: time.Now().Add(dialogDelay)}
+	for {
+		gone := watch.gone()
+		if allow, ok := answered(); ok && allow {
+			return Allowed
+		} else if ok {
+			return Denied
+		}
+		if gone {
+			return AtPane
+		}
+		select {
+		case <-tick.C:
+		case <-ctx.Done():
+			return Unanswered
+		}
+	}
+}
+
+// A paneWatch sees whether a question still stands in the pane.
+type paneWatch struct {
+	PermissionWait
+	tail    *agent.EventTail
+	until   time.Time // a dialog that has not shown by then won't
+	waited  bool      // the session was seen to wait
+	resumed int       // looks in a row at which it did not
+}
+
+func (w *paneWatch) gone() bool {
+	return w.told() || w.looked()
+}
+
+// told reports whether an event says that the question is settled.
+func (w *paneWatch) told() (gone bool) {
+	_ = w.tail.Read(func(e agent.Event) {
+		if e.Start != w.Start && e.Start != "" {
+			return
+		}
+		switch e.Event {
+		case agent.EventStop, agent.EventStopFailed, agent.EventSessionEnd:
+			gone = gone || e.Session == w.Session
+		case agent.EventToolDone:
+			gone = gone || e.Session == w.Session && e.Tool == w.Tool && e.Text == w.Input
+		}
+	})
+	return gone
+}
+
+// looked reports whether the session's registry says so.
+func (w *paneWatch) looked() bool {
+	r, err := FindSession(w.ConfigDir, w.PID)
+	if err != nil {
+		// A process that is gone asks nothing any more. A registry that can't be
+		// read says nothing either way.
+		_, gone := agent.FindProcess(w.PID)
+		return errors.Is(gone, fs.ErrNotExist)
+	}
+	if r.Status == statusWaiting {
+		w.waited, w.resumed = true, 0
+		return false
+	}
+	w.resumed++
+	return w.resumed >= steady && (w.waited || time.Now().After(w.until))
+}

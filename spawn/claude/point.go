@@ -1,0 +1,152 @@
+package claude
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"regexp"
+	"strings"
+	"time"
+
+	"netsky/agent"
+)
+
+const (
+	// calm is for how long a composer must not change until it is held that
+	// nobody types there.
+	calm = 300 * time.Millisecond
+	// standPatience bounds the wait for a pasted line to stand in the composer.
+	standPatience = 3 * time.Second
+	// takenPatience bounds the wait for it to be taken, after each Enter.
+	takenPatience = 3 * time.Second
+)
+
+// pointer is the line that says that messages wait.
+func pointer(n int) string {
+	if n == 1 {
+		return "1 message waits for you: call the inbox tool"
+	}
+	return fmt.Sprintf("%d messages wait for you: call the inbox tool", n)
+}
+
+// isPointer matches a pointer line of ours without its white space.
+var isPointer = regexp.MustCompile(`^\d+messages?waits?foryou:calltheinboxtool$`)
+
+// Point types one line into the composer that says that n messages wait. It
+// does so only if nothing there would be disturbed: the session is idle, no
+// dialog is open, the composer is empty and nobody types. The error says what
+// stands in the way; after one that names the line itself it may stand in the
+// composer still. nil says that Claude Code has taken the line.
+func (s *Session) Point(ctx context.Context, n int) error {
+	s.hands.Lock()
+	defer s.hands.Unlock()
+	if s.Pane == nil {
+		return fmt.Errorf("%s: no pane", s.Agent)
+	}
+	box, err := s.undisturbed(ctx)
+	if err != nil {
+		return fmt.Errorf("%s: %w", s.Agent, err)
+	}
+	tail := s.Home.Events(s.Agent)
+	defer tail.Close()
+	if err := tail.Read(func(agent.Event) {}); err != nil {
+		return err
+	}
+	text := pointer(n)
+	if !box.empty { // a line of ours, which an Escape brought back
+		text = box.text
+	} else if err := s.Pane.Paste(ctx, text); err != nil {
+		return err
+	}
+	if !until(ctx, standPatience, func() bool { return s.stands(ctx, text) }) {
+		return fmt.Errorf("%s: the composer does not hold the line %q alone", s.Agent, text)
+	}
+	return s.enter(ctx, text, tail)
+}
+
+// undisturbed is the composer, if a line may be typed there.
+func (s *Session) undisturbed(ctx context.Context) (composer, error) {
+	before, err := s.free(ctx)
+	if err != nil {
+		return composer{}, err
+	}
+	select {
+	case <-time.After(calm):
+	case <-ctx.Done():
+		return composer{}, ctx.Err()
+	}
+	after, err := s.free(ctx)
+	if err == nil && before.shown != after.shown {
+		err = errors.New("somebody types in the pane")
+	}
+	return after, err
+}
+
+// free is the composer, if at this moment nothing forbids to type there.
+func (s *Session) free(ctx context.Context) (composer, error) {
+	r, err := FindSession(s.ConfigDir, s.PID)
+	if err != nil {
+		return composer{}, err
+	}
+	if r.Status != statusIdle && r.Status != statusShell {
+		return composer{}, fmt.Errorf("not idle: %s", strings.TrimSuffix(r.Status+", "+r.WaitingFor, ", "))
+	}
+	screen, err := s.Pane.Screen(ctx)
+	if err != nil {
+		return composer{}, err
+	}
+	lines := styledLines(screen)
+	if d, ok := Recognise(plainText(lines)); ok {
+		return composer{}, fmt.Errorf("a dialog is open: %s", d.Name)
+	}
+	box, ok := findComposer(lines)
+	switch {
+	case !ok:
+		return composer{}, errors.New("no composer on the screen")
+	case !box.empty && !isPointer.MatchString(squash(box.text)):
+		return composer{}, errors.New("a draft stands in the composer")
+	}
+	return box, nil
+}
+
+// stands reports whether the composer holds the line and nothing else.
+func (s *Session) stands(ctx context.Context, text string) bool {
+	screen, err := s.Pane.Screen(ctx)
+	if err != nil {
+		return false
+	}
+	box, ok := findComposer(styledLines(screen))
+	return ok && squash(box.text) == squash(text)
+}
+
+// enter submits the line that stands in the composer, with a second Enter at
+// most: one that comes too early is lost.
+func (s *Session) enter(ctx context.Context, text string, tail *agent.EventTail) error {
+	taken := false
+	looks := func() bool {
+		_ = tail.Read(func(e agent.Event) {
+			taken = taken || e.Event == agent.EventPrompt && squash(e.Text) == squash(text)
+		})
+		return taken
+	}
+	for range 2 {
+		// What another session has sent meanwhile may have led to a dialog, which
+		// the key would answer.
+		if r, err := FindSession(s.ConfigDir, s.PID); err != nil || r.Status != statusIdle && r.Status != statusShell {
+			break
+		}
+		if err := s.Pane.Keys(ctx, "Enter"); err != nil {
+			return err
+		}
+		if until(ctx, takenPatience, looks) {
+			return nil
+		}
+		if !s.stands(ctx, text) {
+			break
+		}
+	}
+	if r, err := FindSession(s.ConfigDir, s.PID); err == nil && r.Status == statusBusy && !s.stands(ctx, text) {
+		return nil // taken, and the hook is late
+	}
+	return fmt.Errorf("%s: the line %q was not seen to be taken", s.Agent, text)
+}

@@ -1,0 +1,111 @@
+package claude
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"runtime"
+	"strconv"
+	"time"
+
+	"netsky/agent"
+)
+
+// The words of Claude Code's session registry for how a session is.
+const (
+	statusIdle    = "idle"
+	statusBusy    = "busy"
+	statusWaiting = "waiting"
+	statusShell   = "shell" // idle, and a command of its runs in the background
+)
+
+// A Registered is what Claude Code says of one of its own sessions, in
+// sessions/<pid>.json below its configuration directory.
+type Registered struct {
+	PID        int    `json:"pid"`
+	Session    string `json:"sessionId"`
+	Dir        string `json:"cwd"`
+	Version    string `json:"version"`
+	Status     string `json:"status"` // "" until the session takes its first key
+	WaitingFor string `json:"waitingFor"`
+	StatusMS   int64  `json:"statusUpdatedAt"`
+	Socket     string `json:"messagingSocketPath"`
+	Birth      string `json:"procStart"`
+}
+
+// ConfigDir is Claude Code's configuration directory in an environment.
+func ConfigDir(getenv func(string) string) string {
+	if dir := getenv("CLAUDE_CONFIG_DIR"); dir != "" {
+		return dir
+	}
+	return filepath.Join(getenv("HOME"), ".claude")
+}
+
+const (
+	maxRegistered = 64 << 10
+	readTries     = 4
+	readAgain     = 5 * time.Millisecond
+)
+
+// FindSession looks a process up in the registry. The error matches
+// fs.ErrNotExist if it is not there, or if the process that was there is gone:
+// one that is killed leaves its entry behind.
+func FindSession(configDir string, pid int) (Registered, error) {
+	p, err := agent.FindProcess(pid)
+	if err != nil {
+		return Registered{}, fmt.Errorf("claude %d: %w", pid, err)
+	}
+	file := filepath.Join(configDir, "sessions", strconv.Itoa(pid)+".json")
+	r, err := readRegistered(file)
+	if err != nil {
+		return Registered{}, fmt.Errorf("claude %d: %w", pid, err)
+	}
+	if r.PID != pid || runtime.GOOS == "linux" && r.Birth != "" && r.Birth != strconv.FormatInt(p.Start, 10) {
+		return Registered{}, fmt.Errorf("claude %d: %s is of another process: %w", pid, file, fs.ErrNotExist)
+	}
+	return r, nil
+}
+
+// readRegistered reads an entry. Claude Code writes it in place, so it may be
+// seen half written; then it is read again.
+func readRegistered(file string) (r Registered, err error) {
+	for i := range readTries {
+		if i > 0 {
+			<-time.After(readAgain)
+		}
+		var data []byte
+		if data, err = readSmall(file, maxRegistered); err != nil {
+			return r, err
+		}
+		r = Registered{}
+		if err = json.Unmarshal(data, &r); err == nil {
+			return r, nil
+		}
+	}
+	return Registered{}, fmt.Errorf("%s: %w", file, err)
+}
+
+// readSmall reads a regular file of a bounded size.
+func readSmall(file string, limit int64) ([]byte, error) {
+	info, err := os.Stat(file)
+	if err != nil {
+		return nil, err
+	}
+	if !info.Mode().IsRegular() {
+		return nil, fmt.Errorf("%s: not a regular file", file)
+	}
+	f, err := os.Open(file)
+	if err != nil {
+		return nil, err
+	}
+	defer f.Close()
+	data, err := io.ReadAll(io.LimitReader(f, limit+1))
+	if err == nil && int64(len(data)) > limit {
+		err = errors.New(file + ": too large")
+	}
+	return data, err
+}

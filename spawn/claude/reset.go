@@ -1,0 +1,61 @@
+package claude
+
+import (
+	"regexp"
+	"strconv"
+	"strings"
+	"time"
+)
+
+// Claude Code tells when a limit ends as "3pm", "5:16pm (Europe/Berlin)",
+// "Nov 23 at 3pm" or "Aug 8", after "resets" or in brackets.
+var resetWords = regexp.MustCompile(`(?i)\bresets?(?: at| on)? (?:([A-Z][a-z]{2}) (\d{1,2})(?:,? (?:at )?)?)?(?:(\d{1,2})(?::(\d\d))? ?([ap]m))?(?: ?\(([A-Za-z0-9_+/-]{1,40})\))?`)
+
+// resetTime finds in a text when a limit ends, as a time and in its own words. A
+// time of day is the next one after now; without a zone it is this machine's.
+func resetTime(text string, now time.Time) (time.Time, string, bool) {
+	m := resetWords.FindStringSubmatch(cut(text, maxName))
+	if m == nil || m[1] == "" && m[5] == "" {
+		return time.Time{}, "", false
+	}
+	words := strings.TrimSpace(m[0][strings.IndexByte(m[0], ' ')+1:])
+	zone := time.Local
+	if m[6] != "" {
+		if z, err := time.LoadLocation(m[6]); err == nil {
+			zone = z
+		}
+	}
+	now = now.In(zone)
+	year, month, day := now.Date()
+	if m[1] != "" {
+		t, err := time.Parse("Jan", m[1])
+		if err != nil {
+			return time.Time{}, "", false
+		}
+		month = t.Month()
+		day, _ = strconv.Atoi(m[2])
+	}
+	hour, minute := clock(m[3], m[4], m[5])
+	at := time.Date(year, month, day, hour, minute, 0, 0, zone)
+	switch {
+	case m[1] == "" && !at.After(now):
+		at = at.AddDate(0, 0, 1)
+	case m[1] != "" && at.Before(now.AddDate(0, -6, 0)):
+		at = at.AddDate(1, 0, 0)
+	}
+	return at, words, true
+}
+
+// clock is a time of day of twelve hours as one of twenty-four.
+func clock(hour, minute, half string) (int, int) {
+	h, _ := strconv.Atoi(hour)
+	m, _ := strconv.Atoi(minute)
+	if half == "" {
+		return 0, 0
+	}
+	h %= 12
+	if strings.EqualFold(half, "pm") {
+		h += 12
+	}
+	return h, m
+}

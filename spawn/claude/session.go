@@ -1,0 +1,138 @@
+package claude
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"sync"
+	"time"
+
+	"netsky/agent"
+)
+
+// A Pane is the terminal that a session runs in.
+type Pane interface {
+	// Screen is what it shows, with the escape sequences of its colours and
+	// attributes.
+	Screen(ctx context.Context) (string, error)
+	// Keys presses keys, by tmux's names for them.
+	Keys(ctx context.Context, keys ...string) error
+	// Paste puts text in as if it had been pasted, without an Enter.
+	Paste(ctx context.Context, text string) error
+}
+
+// A Session reaches a Claude Code that runs, from a process beside it. What it
+// says of the session rests on Claude Code's own registry first, then on what the
+// hooks left in the agent's events, and on the screen where neither tells.
+//
+// Its methods may be called at the same time; of those that press keys one runs
+// at a time.
+type Session struct {
+	Home      agent.Home
+	Agent     agent.ID
+	Start     string // the start id; events of others are passed over
+	PID       int    // Claude Code's process
+	ConfigDir string
+	Pane      Pane // nil if there is none to reach
+
+	hands sync.Mutex // held by whoever presses keys
+
+	mu        sync.Mutex // guards what follows
+	tail      *agent.EventTail
+	facts     facts
+	glance    string     // the screen as it was last looked at,
+	glanced   time.Time  // when that was,
+	glancedAt Registered // and what the registry said then
+}
+
+// Close closes what is open. The session can be used on.
+func (s *Session) Close() error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.tail == nil {
+		return nil
+	}
+	tail := s.tail
+	s.tail, s.facts = nil, facts{}
+	return tail.Close()
+}
+
+// Push hands a text to the session as another session's message, whatever it
+// does at the moment: Claude Code takes it up when it can. nil says that the
+// bytes were taken, no more. An error with a method Refused says that this way is
+// closed.
+func (s *Session) Push(ctx context.Context, text string) error {
+	r, err := FindSession(s.ConfigDir, s.PID)
+	if errors.Is(err, fs.ErrNotExist) {
+		return closedError{err}
+	}
+	if err != nil {
+		return err
+	}
+	return push(ctx, r.Socket, s.PID, text)
+}
+
+// Holds reports whether the conversation holds the envelope already.
+func (s *Session) Holds(id string) bool {
+	return Holds(s.known().transcript, id)
+}
+
+// interruptPatience bounds the wait for a turn to end.
+const interruptPatience = 5 * time.Second
+
+// ErrIdle: there is no turn to end.
+var ErrIdle = errors.New("no turn runs")
+
+// Interrupt ends the running turn with one Escape, and waits until it has ended.
+// Unless Claude Code's registry says that a turn runs, no key is pressed: the
+// Escape would mean something else. A turn in which the model has not said
+// anything yet is undone: what the person had typed stands in the composer again.
+func (s *Session) Interrupt(ctx context.Context) error {
+	s.hands.Lock()
+	defer s.hands.Unlock()
+	r, err := FindSession(s.ConfigDir, s.PID)
+	if err != nil {
+		return err
+	}
+	switch {
+	case r.Status == statusWaiting:
+		return fmt.Errorf("%s: waits for an answer (%s)", s.Agent, r.WaitingFor)
+	case r.Status != statusBusy:
+		return fmt.Errorf("%s: %w", s.Agent, ErrIdle)
+	case s.Pane == nil:
+		return fmt.Errorf("%s: no pane", s.Agent)
+	}
+	if err := s.Pane.Keys(ctx, "Escape"); err != nil {
+		return err
+	}
+	ended := func() bool {
+		r, err := FindSession(s.ConfigDir, s.PID)
+		return err != nil || r.Status != statusBusy
+	}
+	if !until(ctx, interruptPatience, ended) {
+		return fmt.Errorf("%s: still busy %v after an Escape", s.Agent, interruptPatience)
+	}
+	return nil
+}
+
+// untilTick is how often until looks.
+const untilTick = 50 * time.Millisecond
+
+// until waits until ok says so, and reports whether it did in time.
+func until(ctx context.Context, patience time.Duration, ok func() bool) bool {
+	ctx, cancel := context.WithTimeout(ctx, patience)
+	defer cancel()
+	tick := time.NewTicker(untilTick)
+	defer tick.Stop()
+	for {
+		if ok() {
+			return true
+		}
+		select {
+		case <-tick.C:
+		case <-ctx.Done():
+			return ok()
+		}
+	}
+}

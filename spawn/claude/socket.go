@@ -1,0 +1,128 @@
+package claude
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"os"
+	"path/filepath"
+	"time"
+
+	"golang.org/x/sys/unix"
+)
+
+// pushPatience bounds how long Claude Code may take over a message.
+const pushPatience = 10 * time.Second
+
+// A closedError says that a way is closed now, and not that it was tried and
+// something went wrong on it.
+type closedError struct{ error }
+
+func (e closedError) Unwrap() error { return e.error }
+
+// Refused marks the error for those who branch on it without knowing us.
+func (e closedError) Refused() bool { return true }
+
+// push hands a text to the session that listens on a messaging socket, as
+// another session would. It is the process pid's, if that is not 0. Claude Code
+// answers nothing: nil says that the bytes were taken.
+func push(ctx context.Context, socket string, pid int, text string) error {
+	if socket == "" {
+		return closedError{fmt.Errorf("messaging socket: %w", os.ErrNotExist)}
+	}
+	message, err := pushLine(text)
+	if err != nil {
+		return err
+	}
+	if err := ownSocket(socket); err != nil {
+		return closedError{err}
+	}
+	ctx, cancel := context.WithTimeout(ctx, pushPatience)
+	defer cancel()
+	conn, err := new(net.Dialer).DialContext(ctx, "unix", socket)
+	if err != nil {
+		if ctx.Err() == nil {
+			err = closedError{err}
+		}
+		return fmt.Errorf("messaging socket: %w", err)
+	}
+	defer conn.Close()
+	stop := context.AfterFunc(ctx, func() { conn.SetDeadline(time.Unix(1, 0)) })
+	defer stop()
+	if err := ownPeer(conn.(*net.UnixConn), pid); err != nil {
+		return closedError{fmt.Errorf("%s: %w", socket, err)}
+	}
+	return hand(ctx, conn.(*net.UnixConn), message)
+}
+
+// hand writes the message and waits until the other end has read to its end.
+func hand(ctx context.Context, conn *net.UnixConn, message []byte) error {
+	_, err := conn.Write(message)
+	if err == nil {
+		err = conn.CloseWrite()
+	}
+	if err == nil {
+		_, err = io.Copy(io.Discard, io.LimitReader(conn, 64<<10))
+	}
+	if err != nil {
+		return fmt.Errorf("messaging socket: %w", errors.Join(context.Cause(ctx), err))
+	}
+	return nil
+}
+
+// pushLine is the one line of JSON that Claude Code takes.
+func pushLine(text string) ([]byte, error) {
+	var b bytes.Buffer
+	enc := json.NewEncoder(&b)
+	enc.SetEscapeHTML(false)
+	err := enc.Encode(map[string]any{
+		"type":    "user",
+		"message": map[string]string{"role": "user", "content": text},
+	})
+	return b.Bytes(), err
+}
+
+// ownSocket refuses what another user could have put there for us to tell our
+// messages to.
+func ownSocket(path string) error {
+	for _, name := range []string{path, filepath.Dir(path)} {
+		var st unix.Stat_t
+		if err := unix.Lstat(name, &st); err != nil {
+			return &os.PathError{Op: "stat", Path: name, Err: err}
+		}
+		socket := st.Mode&unix.S_IFMT == unix.S_IFSOCK
+		switch {
+		case name == path && !socket:
+			return fmt.Errorf("%s: not a socket", path)
+		case int(st.Uid) != os.Getuid():
+			return fmt.Errorf("%s: belongs to another user", name)
+		case name != path && st.Mode&0o022 != 0:
+			return fmt.Errorf("%s: others may write there", name)
+		}
+	}
+	return nil
+}
+
+// ownPeer checks who listens.
+func ownPeer(conn *net.UnixConn, pid int) error {
+	raw, err := conn.SyscallConn()
+	if err != nil {
+		return err
+	}
+	var got int
+	var perr error
+	if err := raw.Control(func(fd uintptr) { got, perr = peerProcess(int(fd)) }); err != nil {
+		return err
+	}
+	if perr != nil {
+		return perr
+	}
+	if pid != 0 && got != pid {
+		return fmt.Errorf("process %d listens, and not %d", got, pid)
+	}
+	return nil
+}

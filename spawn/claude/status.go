@@ -1,0 +1,189 @@
+package claude
+
+import (
+	"context"
+	"errors"
+	"io/fs"
+	"strings"
+	"time"
+
+	"netsky/agent"
+)
+
+// What a state rests on.
+const (
+	byRegistry = "claude's session registry"
+	byHook     = "hook"
+	byPane     = "pane"
+)
+
+const (
+	// lookAgain is how long a look at the screen does for another one, as long as
+	// the registry says the same.
+	lookAgain = time.Second
+	// lagging is how far the registry may be behind a hook.
+	lagging = 3 * time.Second
+	// silent is how long a turn may do nothing that is known until the screen is
+	// asked what it does.
+	silent = 5 * time.Second
+)
+
+// State is how the session is: State, Evidence and Detail of a report.
+func (s *Session) State(ctx context.Context) agent.Report {
+	r, err := FindSession(s.ConfigDir, s.PID)
+	f := s.known()
+	now := time.Now()
+	if err != nil {
+		return s.unregistered(ctx, r, f, err)
+	}
+	switch r.Status {
+	case statusIdle, statusShell:
+		return s.idle(ctx, r, f, now)
+	case statusBusy:
+		return s.busy(ctx, r, f, now)
+	case statusWaiting:
+		return s.waiting(ctx, r, f)
+	case "":
+		return s.unregistered(ctx, r, f, nil)
+	}
+	d := s.byScreen(ctx, r, f)
+	d.Detail = strings.TrimSuffix("status "+line(r.Status, 40)+": "+d.Detail, ": ")
+	return d
+}
+
+// idle judges a session of which the registry says that it does nothing.
+func (s *Session) idle(ctx context.Context, r Registered, f facts, now time.Time) agent.Report {
+	prompted := time.UnixMilli(f.prompted)
+	switch {
+	case f.prompted > r.StatusMS && f.prompted > f.ended && now.Sub(prompted) < lagging:
+		return agent.Report{State: agent.Busy, Evidence: byHook}
+	case f.failed.holds(now):
+		return agent.Report{State: agent.Blocked, Evidence: byHook, Detail: f.failed.String()}
+	}
+	if f.turns == 0 { // it may not be logged in, which no hook has told yet
+		if d, ok := Recognise(plain(s.look(ctx, r))); ok && d.Name == loginDialog {
+			return blockedBy(d)
+		}
+	}
+	report := agent.Report{State: agent.Idle, Evidence: byRegistry}
+	if r.Status == statusShell {
+		report.Detail = "a command runs in the background"
+	}
+	return report
+}
+
+// busy judges a session in which a turn runs.
+func (s *Session) busy(ctx context.Context, r Registered, f facts, now time.Time) agent.Report {
+	if n := len(f.tools); n > 0 {
+		return agent.Report{State: agent.Busy, Evidence: byRegistry + ", " + byHook, Detail: line(f.tools[n-1].String(), 200)}
+	}
+	report := agent.Report{State: agent.Busy, Evidence: byRegistry}
+	latest := time.UnixMilli(max(r.StatusMS, f.prompted))
+	if now.Sub(latest) < silent {
+		return report
+	}
+	if words := retrying(plain(s.look(ctx, r))); words != "" {
+		report.Detail, report.Evidence = words, byRegistry+", "+byPane
+		if strings.Contains(words, "limit reached") {
+			report.State, report.Detail = agent.Blocked, "usage limit: "+words
+		}
+	}
+	return report
+}
+
+// waiting judges a session that shows a dialog.
+func (s *Session) waiting(ctx context.Context, r Registered, f facts) agent.Report {
+	report := agent.Report{State: agent.Waiting, Evidence: byRegistry}
+	asks := r.WaitingFor == "permission prompt" || r.WaitingFor == ""
+	if asks && f.wants.tool != "" {
+		report.Evidence += ", " + byHook
+		report.Detail = "permission: " + line(f.wants.String(), 200)
+		return report
+	}
+	d, ok := Recognise(plain(s.look(ctx, r)))
+	switch {
+	case ok && (d.Name == loginDialog || d.Name == "usage limit"):
+		return blockedBy(d)
+	case ok:
+		report.Evidence += ", " + byPane
+		report.Detail = inWords(d)
+	default:
+		report.Detail = line(r.WaitingFor, 200)
+	}
+	return report
+}
+
+// unregistered judges a session that is not in the registry, or has no status
+// there yet.
+func (s *Session) unregistered(ctx context.Context, r Registered, f facts, err error) agent.Report {
+	if _, gone := agent.FindProcess(s.PID); errors.Is(gone, fs.ErrNotExist) {
+		return agent.Report{State: agent.Unknown, Evidence: "process", Detail: "claude is gone"}
+	}
+	d := s.byScreen(ctx, r, f)
+	if d.State == agent.Starting && err != nil && !errors.Is(err, fs.ErrNotExist) {
+		d.Detail = line(err.Error(), 200)
+	}
+	return d
+}
+
+// byScreen judges a session by what it shows.
+func (s *Session) byScreen(ctx context.Context, r Registered, f facts) agent.Report {
+	screen := plain(s.look(ctx, r))
+	d, ok := Recognise(screen)
+	_, box := findComposer(styledLines(screen))
+	switch {
+	case ok && d.Name == loginDialog:
+		return blockedBy(d)
+	case ok:
+		return agent.Report{State: agent.Waiting, Evidence: byPane, Detail: inWords(d)}
+	case box && strings.Contains(screen, "esc to interrupt"):
+		return agent.Report{State: agent.Busy, Evidence: byPane}
+	case box && f.began != 0:
+		return agent.Report{State: agent.Idle, Evidence: byPane}
+	case f.began == 0:
+		return agent.Report{State: agent.Starting, Evidence: byPane}
+	}
+	return agent.Report{State: agent.Unknown, Evidence: byPane}
+}
+
+func blockedBy(d agent.Dialog) agent.Report {
+	return agent.Report{State: agent.Blocked, Evidence: byPane, Detail: inWords(d)}
+}
+
+func inWords(d agent.Dialog) string { return strings.TrimSuffix(d.Name+": "+d.Text, ": ") }
+
+// look is the screen, perhaps of lookAgain ago; "" if there is none.
+func (s *Session) look(ctx context.Context, r Registered) string {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.Pane == nil {
+		return ""
+	}
+	if r == s.glancedAt && time.Since(s.glanced) < lookAgain {
+		return s.glance
+	}
+	screen, err := s.Pane.Screen(ctx)
+	if err != nil {
+		return ""
+	}
+	s.glance, s.glanced, s.glancedAt = screen, time.Now(), r
+	return screen
+}
+
+// plain is a screen without its escape sequences.
+func plain(screen string) string { return plainText(styledLines(screen)) }
+
+// retrying is what Claude Code shows in the first column, above its composer,
+// while it tries again to reach the service.
+func retrying(screen string) string {
+	lines := strings.Split(screen, "\n")
+	for i := len(lines) - 1; i >= 0; i-- {
+		if lines[i] == "" || strings.HasPrefix(lines[i], " ") || !strings.Contains(lines[i], "retrying in ") {
+			continue
+		}
+		if _, words, ok := strings.Cut(strings.TrimSpace(lines[i]), " "); ok {
+			return line(words, 200)
+		}
+	}
+	return ""
+}

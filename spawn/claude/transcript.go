@@ -1,0 +1,266 @@
+package claude
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"strings"
+
+	"netsky/agent"
+)
+
+// A Turn is what a conversation's file says of its last turn.
+type Turn struct {
+	Text  string // the last text of the model
+	Usage agent.Usage
+}
+
+// maxTurn is how far from its end a conversation's file is read for a turn, in
+// bytes. Of a longer turn the usage is that of its later part.
+const maxTurn = 64 << 20
+
+// ReadTurn reads the last turn from the end of a conversation's file. The turn's
+// number, as hooks tell it, keeps turns apart; "" takes what came since the last
+// prompt.
+func ReadTurn(transcript, number string) (Turn, error) {
+	w := turnWalk{number: number, counted: make(map[string]bool)}
+	if err := backwards(transcript, maxTurn, w.line); err != nil {
+		return Turn{}, err
+	}
+	w.commit()
+	return w.turn, nil
+}
+
+// Holds reports whether the model has been given the envelope: its rendering
+// stands in the conversation's file. What was only queued does not count.
+func Holds(transcript, envelopeID string) bool {
+	if envelopeID == "" {
+		return false
+	}
+	mark := []byte(` id=\"` + envelopeID + `\">`)
+	found := false
+	err := backwards(transcript, 1<<40, func(line []byte) bool {
+		if bytes.Contains(line, mark) {
+			var e struct{ Type string }
+			found = json.Unmarshal(line, &e) == nil && (e.Type == "user" || e.Type == "attachment")
+		}
+		return !found
+	})
+	return err == nil && found
+}
+
+// An entry is a line of a conversation's file, as far as it is of use.
+type entry struct {
+	Type      string `json:"type"`
+	Number    string `json:"promptId"`
+	Sidechain bool   `json:"isSidechain"`
+	Summary   bool   `json:"isCompactSummary"`
+	Repeat    bool   `json:"repeatsCompactSummary"`
+	Failure   bool   `json:"isApiErrorMessage"`
+	Origin    *struct {
+		Kind string `json:"kind"`
+	} `json:"origin"`
+	Meta    bool `json:"isMeta"`
+	Message struct {
+		ID      string          `json:"id"`
+		Content json.RawMessage `json:"content"`
+		Usage   *struct {
+			Input      int64 `json:"input_tokens"`
+			CacheRead  int64 `json:"cache_read_input_tokens"`
+			CacheWrite int64 `json:"cache_creation_input_tokens"`
+			Output     int64 `json:"output_tokens"`
+		} `json:"usage"`
+	} `json:"message"`
+}
+
+// A turnWalk goes back through a conversation. What the model said counts as
+// soon as a prompt of the turn is found before it.
+type turnWalk struct {
+	number  string
+	turn    Turn
+	pending agent.Usage
+	text    string // of pending
+	counted map[string]bool
+	own     bool // a prompt of the turn was found
+}
+
+var (
+	assistantMark  = []byte(`"type":"assistant"`)
+	userMark       = []byte(`"type":"user"`)
+	toolResultMark = []byte(`"type":"tool_result"`)
+)
+
+// line takes the line before the last one; false ends the walk.
+func (w *turnWalk) line(data []byte) bool {
+	assistant := bytes.Contains(data, assistantMark)
+	user := bytes.Contains(data, userMark) && !bytes.Contains(data, toolResultMark)
+	if !assistant && !user {
+		return true
+	}
+	var e entry
+	if json.Unmarshal(data, &e) != nil || e.Sidechain {
+		return true
+	}
+	switch {
+	case e.Type == "assistant":
+		w.said(e)
+	case e.Type == "user" && e.prompts():
+		if w.number != "" && e.Number == w.number {
+			w.commit()
+			w.own = true
+			return true
+		}
+		if !w.own { // a file without numbers, or prompts that were taken together
+			w.commit()
+		}
+		w.pending, w.text = agent.Usage{}, ""
+		return false
+	}
+	return true
+}
+
+// said counts what one request gave. It stands in a line for each of its blocks,
+// under one id.
+func (w *turnWalk) said(e entry) {
+	if text := blockText(e.Message.Content); text != "" && w.text == "" {
+		w.text = text
+	}
+	u := e.Message.Usage
+	if u == nil || e.Failure || w.counted[e.Message.ID] {
+		return
+	}
+	w.counted[e.Message.ID] = true
+	p := &w.pending
+	if p.Requests == 0 {
+		p.ContextNow = u.Input + u.CacheRead + u.CacheWrite + u.Output
+	}
+	p.Requests++
+	p.Input += u.Input
+	p.CacheRead += u.CacheRead
+	p.CacheWrite += u.CacheWrite
+	p.Output += u.Output
+}
+
+// commit counts what is pending.
+func (w *turnWalk) commit() {
+	t, p := &w.turn.Usage, w.pending
+	if t.Requests == 0 {
+		t.ContextNow = p.ContextNow
+	}
+	t.Requests += p.Requests
+	t.Input += p.Input
+	t.CacheRead += p.CacheRead
+	t.CacheWrite += p.CacheWrite
+	t.Output += p.Output
+	if w.turn.Text == "" {
+		w.turn.Text = w.text
+	}
+	w.pending, w.text = agent.Usage{}, ""
+}
+
+// prompts reports whether a user's entry gave the model something to do: typed,
+// or another session's message. Claude Code also writes down what it did itself.
+func (e entry) prompts() bool {
+	if e.Summary || e.Repeat || e.Meta && e.Origin == nil {
+		return false
+	}
+	text := blockText(e.Message.Content)
+	for _, own := range []string{"<local-command-", "<command-name>", "[Request interrupted"} {
+		if strings.HasPrefix(text, own) {
+			return false
+		}
+	}
+	return true
+}
+
+// blockText is the text of a message: a string, or the text blocks of a list.
+func blockText(content json.RawMessage) string {
+	var s string
+	if json.Unmarshal(content, &s) == nil {
+		return s
+	}
+	var blocks []struct{ Type, Text string }
+	if json.Unmarshal(content, &blocks) != nil {
+		return ""
+	}
+	var texts []string
+	for _, b := range blocks {
+		if b.Type == "text" && b.Text != "" {
+			texts = append(texts, b.Text)
+		}
+	}
+	return strings.Join(texts, "\n")
+}
+
+const (
+	chunk   = 256 << 10
+	maxLine = 32 << 20 // longer lines are passed over
+)
+
+// backwards calls fn with the whole lines of a file from its last one on, until
+// fn returns false or limit bytes have been read. The slice is fn's only for the
+// call.
+func backwards(file string, limit int64, fn func(line []byte) bool) error {
+	info, err := os.Stat(file)
+	if err != nil {
+		return err
+	}
+	if !info.Mode().IsRegular() {
+		return fmt.Errorf("%s: not a regular file", file)
+	}
+	f, err := os.Open(file)
+	if err != nil {
+		return err
+	}
+	defer f.Close()
+	at, err := f.Seek(0, io.SeekEnd)
+	if err != nil {
+		return err
+	}
+	first := max(at-limit, 0)
+	var parts [][]byte // of the line whose beginning is still to be read, the last part first
+	size := 0
+	flush := func(head []byte) bool {
+		whole := head
+		if len(parts) > 0 {
+			whole = make([]byte, 0, len(head)+size)
+			whole = append(whole, head...)
+			for i := len(parts) - 1; i >= 0; i-- {
+				whole = append(whole, parts[i]...)
+			}
+		}
+		skip := size > maxLine
+		parts, size = nil, 0
+		return skip || len(bytes.TrimSpace(whole)) == 0 || fn(whole)
+	}
+	for at > first {
+		n := min(chunk, at-first)
+		at -= n
+		buf := make([]byte, n)
+		if _, err := f.ReadAt(buf, at); err != nil && !errors.Is(err, io.EOF) {
+			return err
+		}
+		for {
+			i := bytes.LastIndexByte(buf, '\n')
+			if i < 0 {
+				break
+			}
+			if !flush(buf[i+1:]) {
+				return nil
+			}
+			buf = buf[:i]
+		}
+		if size += len(buf); size <= maxLine {
+			parts = append(parts, buf)
+		} else {
+			parts = nil
+		}
+	}
+	if first == 0 {
+		flush(nil)
+	}
+	return nil
+}
