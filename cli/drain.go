@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strings"
 	"time"
 
 	"github.com/urfave/cli/v2"
@@ -125,7 +126,7 @@ func (a *app) greeting(la agent.Launch) (string, error) {
 	text, err := prompts.Startup(prompts.Input{
 		Agent: la.Agent, Dir: la.Dir, Owner: cfg.Owner.Name, Machine: machine(), Home: h, Runtime: la.Runtime,
 	})
-	return bus.RenderNotice(text) + "\n", err
+	return bus.RenderNotice(strings.TrimSpace(text)) + "\n", err
 }
 
 // A taker prints, and knows as far as the system tells whether a reader took it:

@@ -77,6 +77,7 @@ func Run(ctx context.Context, o Options) error {
 		service{"owner", patient(o.Log, "owner", d.owner)},
 		service{"hub", patient(o.Log, "hub", d.hub)},
 		service{"deaths", patient(o.Log, "deaths", d.deaths)},
+		service{"pointer", patient(o.Log, "pointer", d.pointer)},
 		service{"home", d.home},
 	)
 	o.Log.Info("stop", "error", err)

@@ -18,7 +18,8 @@ const (
 	pointTime   = time.Minute      // at most one line in that time
 	personTime  = 30 * time.Second // since a person's last key
 	beforeEnter = 700 * time.Millisecond
-	lookAgain   = 2 * time.Second // when it can't be said when something will change
+	lookAgain   = 5 * time.Second // when it can't be said when something will change
+	nothing     = time.Minute     // when no mail waits
 )
 
 // A pointing is state/pointer/<agent>.json: what Point has done and seen under
@@ -61,7 +62,7 @@ type Pointed struct {
 	Told  int           // of so many messages the program was told just now
 	Held  string        // why it was not, though mail waits
 	New   bool          // Held is another reason than before
-	Again time.Duration // before that nothing can have changed
+	Again time.Duration // before that nothing can have changed but the mailbox
 }
 
 // Point tells a silent agent whose mail waits so, by one line typed into its
@@ -90,7 +91,7 @@ func (l *Launcher) Point(ctx context.Context, id agent.ID) (Pointed, error) {
 		return Pointed{Again: left}, nil
 	}
 	if n == 0 && p.Calm != nil {
-		return Pointed{Again: lookAgain}, nil
+		return Pointed{Again: nothing}, nil
 	}
 	v, err := l.view(ctx)
 	if err != nil {
@@ -113,8 +114,10 @@ func (l *Launcher) Point(ctx context.Context, id agent.ID) (Pointed, error) {
 		p.Calm = &line
 	}
 	switch {
+	case n == 0 && p.Calm == nil:
+		return Pointed{Again: max(again, lookAgain)}, nil
 	case n == 0:
-		return Pointed{Again: max(again, lookAgain)}, save(l.Home, pointingFile(id), p)
+		return Pointed{Again: nothing}, save(l.Home, pointingFile(id), p)
 	case why != "":
 		return l.hold(id, p, n, why, again)
 	}
@@ -214,7 +217,7 @@ func (l *Launcher) hindrance(look tmux.Look, p pointing) (why string, again time
 	case !look.Person.IsZero() && since < gone:
 		return "a person is at its pane", min(gone-since+time.Second, gone)
 	case asks(look):
-		return "its pane shows what may be a question", 2 * lookAgain
+		return "its pane shows what may be a question", lookAgain
 	}
 	if look.Person.IsZero() {
 		return "", 0
@@ -223,7 +226,7 @@ func (l *Launcher) hindrance(look tmux.Look, p pointing) (why string, again time
 	if p.Calm != nil && *p.Calm == line || bare(line) || unsent(line) {
 		return "", 0
 	}
-	return "there may be a draft in its pane", 2 * lookAgain
+	return "there may be a draft in its pane", lookAgain
 }
 
 // inputLine is the row in which a person would be writing.
