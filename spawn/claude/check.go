@@ -1,6 +1,7 @@
 package claude
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -70,6 +71,7 @@ func root(env []string, mode string) error {
 // looked at because it would ask in the pane what to do about a damaged one.
 func (r *Runtime) files(l agent.Launch, o Options, v Version) error {
 	for _, file := range []string{
+		managedSettings,
 		filepath.Join(configDir(l.Env), "settings.json"),
 		filepath.Join(l.Dir, ".claude", "settings.json"),
 		filepath.Join(l.Dir, ".claude", "settings.local.json"),
@@ -81,7 +83,7 @@ func (r *Runtime) files(l agent.Launch, o Options, v Version) error {
 		if err != nil {
 			return err
 		}
-		if err := hooksOn(file, all); err != nil {
+		if err := refuse(file, all, o.Mode); err != nil {
 			return err
 		}
 	}
@@ -123,7 +125,7 @@ func (r *Runtime) login(ctx context.Context, program string, v Version, l agent.
 	slices.Sort(about)
 	key := strings.Join(append([]string{"login", program, l.Dir, o.Settings}, about...), "\x00")
 	return r.remember(ctx, key, func() verdict {
-		return verdict{err: login(ctx, program, v, cleaned(l.Env), l.Dir, settings)}
+		return verdict{err: login(ctx, cmp.Or(r.patience, patience), program, v, cleaned(l.Env), l.Dir, settings)}
 	}).err
 }
 

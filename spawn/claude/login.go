@@ -9,6 +9,7 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"time"
 )
 
 // ErrLogin: Claude Code has nothing to show to a model's server.
@@ -16,7 +17,7 @@ var ErrLogin = errors.New("claude: not logged in")
 
 // login reports whether a start would find a login: in the environment, in the
 // settings it is given, or else by Claude Code's own word.
-func login(ctx context.Context, program string, v Version, env []string, dir string, settings object) error {
+func login(ctx context.Context, wait time.Duration, program string, v Version, env []string, dir string, settings object) error {
 	if envLogin(env) || settingsLogin(settings) {
 		return nil
 	}
@@ -24,7 +25,7 @@ func login(ctx context.Context, program string, v Version, env []string, dir str
 		// It has no such question; the words would become a prompt.
 		return fileLogin(env)
 	}
-	out, err := ask(ctx, program, env, dir, "auth", "status", "--json")
+	out, err := ask(ctx, wait, program, env, dir, "auth", "status", "--json")
 	var status struct {
 		LoggedIn *bool `json:"loggedIn"`
 	}

@@ -6,8 +6,10 @@ import (
 	"fmt"
 	"io/fs"
 	"maps"
+	"os"
 	"path/filepath"
 	"slices"
+	"strings"
 
 	"netsky/agent"
 )
@@ -138,8 +140,7 @@ func fileServers(file string) (object, error) {
 	return list, nil
 }
 
-// personServers are those of ~/.claude.json: for all directories, then for this
-// one.
+// personServers are those of ~/.claude.json: for all projects, then for this one.
 func personServers(global object, dir string) (scopes []object, err error) {
 	everywhere, err := member(global, "mcpServers")
 	if err != nil {
@@ -150,18 +151,40 @@ func personServers(global object, dir string) (scopes []object, err error) {
 	if err != nil {
 		return nil, err
 	}
-	for _, d := range slices.Backward(upwards(dir)) { // the nearest last
-		project, err := member(projects, d)
-		if err != nil {
-			return nil, fmt.Errorf("projects.%w", err)
-		}
-		local, err := member(project, "mcpServers")
-		if err != nil {
-			return nil, fmt.Errorf("projects.%s.%w", d, err)
-		}
-		scopes = append(scopes, local)
+	project, err := member(projects, projectRoot(dir))
+	if err != nil {
+		return nil, fmt.Errorf("projects: %w", err)
 	}
-	return scopes, nil
+	here, err := member(project, "mcpServers")
+	if err != nil {
+		return nil, fmt.Errorf("projects: %s: %w", projectRoot(dir), err)
+	}
+	return append(scopes, here), nil
+}
+
+// projectRoot is the directory under whose name Claude Code keeps what it knows
+// of a project: the repository's, of a worktree the one it belongs to, else the
+// directory itself.
+func projectRoot(dir string) string {
+	above := upwards(dir)
+	for _, d := range above {
+		git := filepath.Join(d, ".git")
+		if info, err := os.Stat(git); err != nil {
+			continue
+		} else if info.IsDir() {
+			return d
+		}
+		link, err := os.ReadFile(git)
+		if err != nil {
+			return d
+		}
+		words := strings.TrimSpace(strings.TrimPrefix(string(link), "gitdir:"))
+		if repository, _, ok := strings.Cut(words, "/.git/worktrees/"); ok && filepath.IsAbs(repository) {
+			return repository
+		}
+		return d
+	}
+	return above[0]
 }
 
 // upwards are a directory and those above it, by their real names, as Claude

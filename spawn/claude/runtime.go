@@ -3,9 +3,11 @@ package claude
 import (
 	"context"
 	"fmt"
+	"path/filepath"
 	"slices"
 	"strings"
 	"sync"
+	"time"
 
 	"netsky/agent"
 )
@@ -23,14 +25,15 @@ type Options struct {
 
 // The permission modes that mean something to us.
 const (
-	modeManual = "manual"
-	modeBypass = "bypassPermissions"
-	modeAuto   = "auto"
-	modePlan   = "plan"
+	modeManual  = "manual"
+	modeBypass  = "bypassPermissions"
+	modeAuto    = "auto"
+	modePlan    = "plan"
+	modeDontAsk = "dontAsk"
 )
 
 var (
-	modes   = []string{"acceptEdits", modeAuto, modeBypass, modeManual, "dontAsk", modePlan}
+	modes   = []string{"acceptEdits", modeAuto, modeBypass, modeManual, modeDontAsk, modePlan}
 	efforts = []string{"low", "medium", "high", "xhigh", "max"}
 )
 
@@ -38,8 +41,10 @@ var (
 var (
 	firstDriven     = Version{1, 0, 62}  // --settings (1.0.61), and the hook SessionStart
 	firstPromptFile = Version{2, 0, 33}  // --append-system-prompt-file
+	firstDontAsk    = Version{2, 0, 44}  // the mode dontAsk
 	firstEffort     = Version{2, 1, 38}  // --effort
 	firstAuth       = Version{2, 1, 40}  // auth status
+	firstAuto       = Version{2, 1, 71}  // the mode auto
 	firstName       = Version{2, 1, 76}  // --name
 	firstChannel    = Version{2, 1, 80}  // --dangerously-load-development-channels
 	firstManual     = Version{2, 1, 200} // the mode "default" is called manual
@@ -52,6 +57,8 @@ type Runtime struct {
 	Home    agent.Home
 	Binary  string                 // this netsky, absolute
 	Options func(agent.ID) Options // called from several goroutines; nil is all defaults
+
+	patience time.Duration // for a login; 0 is the default, only tests set it
 
 	mu      sync.Mutex // guards what follows, also while Claude Code is asked
 	checked map[string]verdict
@@ -78,6 +85,8 @@ func (o Options) validate() error {
 		return fmt.Errorf("effort %q: not one of %s", o.Effort, strings.Join(efforts, ", "))
 	case strings.HasPrefix(o.Model, "-"):
 		return fmt.Errorf("model %q: not a model's name", o.Model)
+	case o.Settings != "" && !filepath.IsAbs(o.Settings):
+		return fmt.Errorf("settings %q: not an absolute path", o.Settings)
 	}
 	return nil
 }
@@ -90,7 +99,8 @@ func (o Options) known(v Version) error {
 		since Version
 	}{
 		{"effort " + o.Effort, o.Effort != "", firstEffort},
-		{"permission mode auto", o.Mode == modeAuto, firstEffort},
+		{"permission mode auto", o.Mode == modeAuto, firstAuto},
+		{"permission mode dontAsk", o.Mode == modeDontAsk, firstDontAsk},
 		{"delivery by channel", o.Delivery == deliveryChannel, firstChannel},
 	} {
 		if ask.asked && v.Before(ask.since) {

@@ -1,71 +1,13 @@
 package claude
 
 import (
-	"bytes"
 	"encoding/json"
 	"errors"
 	"fmt"
-	"io"
 	"io/fs"
-	"os"
 	"slices"
 	"strings"
-
-	"golang.org/x/sys/unix"
 )
-
-// A member is one value of a JSON object, as it was written. Whatever a person
-// has written that is none of our business passes through unread.
-type object = map[string]json.RawMessage
-
-// maxSettings is the largest file of a person's that is read, in bytes.
-// ~/.claude.json grows with the projects that Claude Code has seen.
-const maxSettings = 64 << 20
-
-// readObject reads a file that holds one JSON object. What is wrong with it is
-// told with its name and the place.
-func readObject(file string) (object, error) {
-	f, err := os.OpenFile(file, os.O_RDONLY|unix.O_NONBLOCK, 0) // which no FIFO holds up
-	if err != nil {
-		return nil, err
-	}
-	defer f.Close()
-	if info, err := f.Stat(); err != nil || !info.Mode().IsRegular() {
-		return nil, errors.Join(err, fmt.Errorf("%s: not a regular file", file))
-	}
-	data, err := io.ReadAll(io.LimitReader(f, maxSettings+1))
-	if err != nil {
-		return nil, err
-	}
-	if len(data) > maxSettings {
-		return nil, fmt.Errorf("%s: larger than %d bytes", file, maxSettings)
-	}
-	return parseObject(file, data)
-}
-
-func parseObject(file string, data []byte) (object, error) {
-	data = bytes.TrimPrefix(data, []byte("\ufeff"))
-	if len(bytes.TrimSpace(data)) == 0 {
-		return object{}, nil
-	}
-	var o object
-	err := json.Unmarshal(data, &o)
-	var syntax *json.SyntaxError
-	switch {
-	case errors.As(err, &syntax):
-		line, column := position(data, syntax.Offset)
-		return nil, fmt.Errorf("%s:%d:%d: %w", file, line, column, err)
-	case err != nil || o == nil:
-		return nil, fmt.Errorf("%s:1:1: not a JSON object", file)
-	}
-	return o, nil
-}
-
-// position is the place of the byte that a JSON error complains of.
-func position(data []byte, offset int64) (line, column int) {
-	before := data[:max(min(int(offset), len(data))-1, 0)]
-	return bytes.Count(before, []byte("\n")) + 1, len(before) - bytes.LastIndexByte(before, '\n')
-}
 
 // A hookCommand is one command of a settings file's hooks.
 type hookCommand struct {
@@ -136,7 +78,7 @@ func (r *Runtime) settings(o Options, v Version) ([]byte, error) {
 			return nil, settingsError(err)
 		}
 	}
-	if err := hooksOn(o.Settings, all); err != nil {
+	if err := refuse(o.Settings, all, o.Mode); err != nil {
 		return nil, err
 	}
 	out, err := mergeSettings(all, r.Binary, o.Mode, v)
@@ -204,19 +146,6 @@ func deniedIn(mode string) []string {
 	return append(slices.Clone(denied), deniedUnlessPlan...)
 }
 
-// member is an object within an object; an empty one if it is missing.
-func member(o object, name string) (object, error) {
-	in := object{}
-	raw, ok := o[name]
-	if !ok {
-		return in, nil
-	}
-	if err := json.Unmarshal(raw, &in); err != nil || in == nil {
-		return nil, fmt.Errorf("%s: not an object", name)
-	}
-	return in, nil
-}
-
 // appendTo puts a value behind those of a list within an object.
 func appendTo(o object, where, name string, values ...any) error {
 	var list []json.RawMessage
@@ -252,16 +181,6 @@ func addRules(permissions object, name string, rules []string) error {
 		}
 	}
 	return appendTo(permissions, "permissions.", name, add...)
-}
-
-// hooksOn refuses settings under which no hook runs: no message to the agent
-// would ever be confirmed.
-func hooksOn(file string, o object) error {
-	var off bool
-	if json.Unmarshal(o["disableAllHooks"], &off) == nil && off {
-		return fmt.Errorf("%s: disableAllHooks: without hooks nobody learns that a message has come", file)
-	}
-	return nil
 }
 
 // shellWord quotes a word for the shell that runs hooks.

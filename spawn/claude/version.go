@@ -62,7 +62,7 @@ func Find(path string) (string, error) {
 
 // Probe asks a program which Claude Code it is.
 func Probe(ctx context.Context, program string, env []string) (Version, error) {
-	out, err := ask(ctx, program, env, "/", "--version")
+	out, err := ask(ctx, patience, program, env, "/", "--version")
 	if err != nil {
 		return Version{}, err
 	}
@@ -75,8 +75,8 @@ const patience = 20 * time.Second
 
 // ask runs the program for a word from it. With an error what it printed is
 // returned too.
-func ask(ctx context.Context, program string, env []string, dir string, args ...string) ([]byte, error) {
-	limited, cancel := context.WithTimeout(ctx, patience)
+func ask(ctx context.Context, wait time.Duration, program string, env []string, dir string, args ...string) ([]byte, error) {
+	limited, cancel := context.WithTimeout(ctx, wait)
 	defer cancel()
 	cmd := exec.CommandContext(limited, program, args...)
 	var stderr bytes.Buffer
@@ -89,7 +89,7 @@ func ask(ctx context.Context, program string, env []string, dir string, args ...
 	case ctx.Err() != nil:
 		return out, ctx.Err()
 	case limited.Err() != nil:
-		return out, fmt.Errorf("%s: no answer within %v", what, patience)
+		return out, fmt.Errorf("%s: no answer within %v", what, wait)
 	}
 	if words := firstLine(stderr.String()); words != "" {
 		return out, fmt.Errorf("%s: %w: %s", what, err, words)

@@ -1,0 +1,156 @@
+package claude_test
+
+import (
+	"errors"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"netsky/agent"
+	"netsky/spawn/claude"
+)
+
+const aSession = "0b5c2a34-6d1f-4a6b-9c33-0123456789ab"
+
+func TestState(t *testing.T) {
+	t.Parallel()
+	g := mustRig(t)
+	if s, err := claude.LoadState(g.home, "agent1"); err != nil || s != (claude.State{}) {
+		t.Errorf("LoadState of none = %v, %v", s, err)
+	}
+	want := claude.State{Session: aSession, Transcript: "/t", Dir: "/d", Start: "s", Used: true}
+	if err := claude.SaveState(g.home, "agent1", want); err != nil {
+		t.Fatal(err)
+	}
+	if s, err := claude.LoadState(g.home, "agent1"); err != nil || s != want {
+		t.Errorf("LoadState = %v, %v, want %v", s, err, want)
+	}
+	if info, err := os.Stat(g.home.Path(claude.StateFile("agent1"))); err != nil || info.Mode().Perm() != 0o600 {
+		t.Errorf("its file: %v, %v", info, err)
+	}
+	for range 2 {
+		if err := claude.Forget(g.home, "agent1"); err != nil {
+			t.Error(err)
+		}
+	}
+	if _, err := g.home.ReadFile(claude.StateFile("agent1"), 1); !errors.Is(err, fs.ErrNotExist) {
+		t.Errorf("after Forget: %v", err)
+	}
+	for _, text := range []string{"", "{", "{}", `{"session": "--help"}`, `{"session": "../../../0b5c2a34-6d1f-4a6b-9c33-012"}`, `{"session": "0b5c2a34-6d1f-4a6b-9c33-0123456789aZ"}`} {
+		if err := g.home.WriteFile(claude.StateFile("agent1"), []byte(text), false); err != nil {
+			t.Fatal(err)
+		}
+		if s, err := claude.LoadState(g.home, "agent1"); err == nil || s != (claude.State{}) {
+			t.Errorf("LoadState of %q = %v, %v", text, s, err)
+		}
+	}
+}
+
+// TestConversation decides which conversation a start has.
+func TestConversation(t *testing.T) {
+	t.Parallel()
+	const other = "1b5c2a34-6d1f-4a6b-9c33-0123456789ab"
+	for _, tt := range []struct {
+		name   string
+		before func(*rig)
+		resume string // asked for
+		want   string // the conversation that goes on; "" is a fresh one
+		err    string
+	}{
+		{name: "first"},
+		{name: "again", want: aSession, before: func(g *rig) { g.state(g.work); g.converse(aSession, aTurn) }},
+		{name: "unused", before: func(g *rig) { g.state(g.work) }},
+		{name: "empty", before: func(g *rig) { g.state(g.work); g.converse(aSession, "") }},
+		{name: "without a message", before: func(g *rig) { g.state(g.work); g.converse(aSession, `{"type":"mode"}`+"\n") }},
+		{name: "a directory", before: func(g *rig) {
+			g.state(g.work)
+			os.MkdirAll(filepath.Join(g.config, "projects/x", aSession+".jsonl"), 0o700)
+		}},
+		{name: "elsewhere", before: func(g *rig) { g.state("/elsewhere"); g.converse(aSession, aTurn) }},
+		{name: "of another login", before: func(g *rig) {
+			g.state(g.work)
+			g.mustWrite(filepath.Join(g.work, "projects/x", aSession+".jsonl"), aTurn)
+		}},
+		{name: "damaged", before: func(g *rig) {
+			g.converse(aSession, aTurn)
+			g.home.WriteFile(claude.StateFile("agent1"), []byte(`{"session"`), false)
+		}},
+		{name: "asked for", resume: other, want: other, before: func(g *rig) { g.state(g.work); g.converse(aSession, aTurn); g.converse(other, aTurn) }},
+		{name: "asked for, elsewhere", resume: aSession, want: aSession, before: func(g *rig) { g.state("/elsewhere"); g.converse(aSession, aTurn) }},
+		{name: "asked for, not there", resume: other, err: "no conversation " + other},
+		{name: "asked for, none", resume: "--help", err: `"--help" is no conversation`},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			t.Parallel()
+			g := mustRig(t)
+			g.mustFake("2.1.329", loggedIn)
+			if tt.before != nil {
+				tt.before(g)
+			}
+			l := g.launch("agent1")
+			l.Resume = tt.resume
+			err := g.runtime.Prepare(g.ctx, &l)
+			if tt.err != "" {
+				mustMention(t, "Prepare", err, tt.err)
+				return
+			}
+			if err != nil {
+				t.Fatal(err)
+			}
+			fresh := word(l.Argv, "--session-id")
+			if word(l.Argv, "--resume") != tt.want || l.Resume != tt.want || (fresh == "") != (tt.want != "") || fresh == aSession {
+				t.Errorf("resume %q, fresh %q, Resume %q; want %q", word(l.Argv, "--resume"), fresh, l.Resume, tt.want)
+			}
+			s, err := claude.LoadState(g.home, "agent1")
+			if err != nil || s.Session != fresh+tt.want || s.Dir != g.work || s.Start != l.Start || s.Used != (tt.want != "") {
+				t.Errorf("state = %+v, %v", s, err)
+			}
+		})
+	}
+}
+
+// state puts the conversation on record as begun in a directory.
+func (g *rig) state(dir string) {
+	g.Helper()
+	err := claude.SaveState(g.home, "agent1", claude.State{Session: aSession, Transcript: filepath.Join(g.work, "projects/x", aSession+".jsonl"), Dir: dir, Start: "old", Used: true})
+	if err != nil {
+		g.Fatal(err)
+	}
+}
+
+// TestDamagedKept keeps what it does not understand for a person to see.
+func TestDamagedKept(t *testing.T) {
+	t.Parallel()
+	g := mustRig(t)
+	g.mustFake("2.1.329", loggedIn)
+	if err := g.home.WriteFile(claude.StateFile("agent1"), []byte("my notes"), false); err != nil {
+		t.Fatal(err)
+	}
+	g.mustPrepare("agent1")
+	if data, err := g.home.ReadFile(claude.StateFile("agent1")+".bad", 1<<10); string(data) != "my notes" {
+		t.Errorf("kept %q, %v", data, err)
+	}
+}
+
+// TestNoLinks writes through no link below the home.
+func TestNoLinks(t *testing.T) {
+	t.Parallel()
+	g := mustRig(t)
+	g.mustFake("2.1.329", loggedIn)
+	outside := filepath.Join(g.work, "outside")
+	if err := os.Mkdir(outside, 0o700); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.Symlink(outside, g.home.Path(agent.Channels, "agent1")); err != nil {
+		t.Fatal(err)
+	}
+	l := g.launch("agent1")
+	if err := g.runtime.Prepare(g.ctx, &l); !errors.Is(err, agent.ErrLink) || !strings.Contains(err.Error(), "agent1") {
+		t.Errorf("Prepare = %v", err)
+	}
+	if list, _ := os.ReadDir(outside); len(list) > 0 {
+		t.Errorf("wrote %v outside", list)
+	}
+}
