@@ -336,3 +336,6 @@ func ours() (list []string) {
 }
 
 var errBroken = errors.New("broken")
+
+// rawArgs are arguments as they are written.
+func rawArgs(s string) any { return json.RawMessage(s) }

@@ -21,27 +21,31 @@ func shown(s string) string {
 
 // clip shortens a text to about max bytes and says by how much.
 func clip(s string, max int) string {
-	if len(s) <= max {
+	head := cut(s, max)
+	if len(head) == len(s) {
 		return s
 	}
-	cut := max
-	for cut > 0 && !utf8.RuneStart(s[cut]) {
-		cut--
-	}
-	return fmt.Sprintf("%s\n[%d bytes more]", s[:cut], len(s)-cut)
+	return fmt.Sprintf("%s\n[%d bytes more]", head, len(s)-len(head))
 }
 
-// line is a text in one line of at most max bytes.
+// line is a text in one line of about max bytes.
 func line(s string, max int) string {
 	s = strings.Join(strings.Fields(s), " ")
+	if head := cut(s, max); len(head) < len(s) {
+		return head + "…"
+	}
+	return s
+}
+
+// cut is the beginning of a text, at most max bytes and whole characters.
+func cut(s string, max int) string {
 	if len(s) <= max {
 		return s
 	}
-	cut := max
-	for cut > 0 && !utf8.RuneStart(s[cut]) {
-		cut--
+	for max > 0 && !utf8.RuneStart(s[max]) {
+		max--
 	}
-	return s[:cut] + "…"
+	return s[:max]
 }
 
 // safeText is the text without the "<" of a channel's wrapper, which no envelope

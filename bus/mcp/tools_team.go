@@ -122,11 +122,12 @@ func screen(id agent.ID, text string) string {
 	if text == "" {
 		return fmt.Sprintf("%s's screen is empty", id)
 	}
+	const widest = 2000 // bytes of a row: no screen is wider
 	room := maxResult - 512
 	rows := strings.Split(text, "\n")
 	first := len(rows)
 	for first > 0 {
-		rows[first-1] = "| " + shown(strings.TrimRight(rows[first-1], " \r"))
+		rows[first-1] = "| " + cut(shown(strings.TrimRight(rows[first-1], " \r")), widest)
 		if room -= len(rows[first-1]) + 1; room < 0 {
 			break
 		}
