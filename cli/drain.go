@@ -73,6 +73,9 @@ func (a *app) drain(c *cli.Context) error {
 			return err
 		}
 	}
+	if closed(a.out) {
+		return errNoStdout
+	}
 	out, printed := newTaker(a.out), 0
 	n, err := l.Bus.Drain(c.Context, id, max, func(e bus.Envelope) error {
 		text := bus.Render(e, time.Now()) + "\n"
@@ -144,6 +147,8 @@ const slowReader = time.Second
 func newTaker(out interface{ Write([]byte) (int, error) }) *taker {
 	return &taker{out: out, pipe: pipeOf(out)}
 }
+
+var errNoStdout = errors.New("stdout: closed; nothing is taken")
 
 var errNotTaken = errors.New("stdout: its reader has gone")
 

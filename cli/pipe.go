@@ -31,6 +31,21 @@ func pipeOf(stream any) *pipe {
 	return nil
 }
 
+// closed reports whether the stream is what Go puts in the place of one that was
+// closed when the program began: the null device, open for both reading and
+// writing. Whoever says >/dev/null gets it for writing, and means it.
+func closed(stream any) bool {
+	f, ok := stream.(*os.File)
+	if !ok {
+		return false
+	}
+	var st, null unix.Stat_t
+	flags, err := unix.FcntlInt(f.Fd(), unix.F_GETFL, 0)
+	return err == nil && flags&unix.O_ACCMODE == unix.O_RDWR &&
+		unix.Fstat(int(f.Fd()), &st) == nil && unix.Stat(os.DevNull, &null) == nil &&
+		st.Mode&unix.S_IFMT == unix.S_IFCHR && st.Rdev == null.Rdev
+}
+
 // state reports whether something written has not been read, and whether no
 // reader is left. Where the system does not count, nothing is unread.
 func (p *pipe) state() (unread, gone bool) {

@@ -1,0 +1,56 @@
+package cli_test
+
+import (
+	"bytes"
+	"os"
+	"strings"
+	"testing"
+)
+
+// A reader that begins when the drain has ended gets all of it, once.
+func TestDrainLateReader(t *testing.T) {
+	w, err := newWorld()
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := w.end(); err != nil {
+			t.Error(err)
+		}
+	})
+	run := func(args ...string) string {
+		t.Helper()
+		out, err := w.command(t.Context(), "netsky", args...).CombinedOutput()
+		if err != nil {
+			t.Fatalf("netsky %q: %v\n%s", args, err, out)
+		}
+		return string(out)
+	}
+	run("agent", "1", "--type", "demo")
+	run("down")
+	for _, text := range []string{"one", "two", "three"} {
+		run("channel", "send", "agent1", text)
+	}
+	r, wr, err := os.Pipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer r.Close()
+	cmd := w.command(t.Context(), "netsky", "channel", "drain", "agent1")
+	cmd.Stdout = wr
+	err = cmd.Run()
+	wr.Close()
+	if err != nil {
+		t.Fatal(err)
+	}
+	var got bytes.Buffer
+	if _, err := got.ReadFrom(r); err != nil {
+		t.Fatal(err)
+	}
+	if n := strings.Count(got.String(), "</channel>"); n != 3 {
+		t.Errorf("%d messages, want 3:\n%s", n, got.String())
+	}
+	if left := run("channel", "ls", "agent1"); strings.Contains(left, "inbox ") {
+		t.Errorf("left: %s", left)
+	}
+}
