@@ -18,6 +18,10 @@ func (l *Launcher) SetPointTimes(quiet, person, point time.Duration) {
 	l.times.quiet, l.times.person, l.times.point = quiet, person, point
 }
 
+// SetDialogTime shortens how long a dialog may stay after its answer. 0 is the
+// default.
+func (l *Launcher) SetDialogTime(goes time.Duration) { l.times.goes = goes }
+
 // Asks reports whether a screen of these rows, with the cursor on the last,
 // looks like a question.
 func Asks(rows ...string) bool {

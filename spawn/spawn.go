@@ -76,6 +76,8 @@ type times struct {
 	quiet  time.Duration // a pane, to count as idle
 	person time.Duration // after a person's last key
 	point  time.Duration // between two lines typed into a pane
+
+	goes time.Duration // a dialog, after its answer
 }
 
 // ErrForeign is what a session of a person's own matches that has an agent's

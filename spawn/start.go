@@ -54,7 +54,9 @@ func (l *Launcher) start(ctx context.Context, o UpOptions, tickerMissing bool, l
 	}
 	var recording sync.WaitGroup
 	recording.Go(func() { l.record(ctx, ops...) })
+	stop := l.lookouts(ctx, list, panes)
 	w.wait(ctx, cmp.Or(l.times.ready, ReadyWithin))
+	stop()
 	recording.Wait()
 	if ticker && !slices.ContainsFunc(panes, func(q tmux.Pane) bool {
 		return q.Session == TickerSession && q.Tags[TagHome] == l.Home.Dir()

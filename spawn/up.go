@@ -28,6 +28,7 @@ type Plan struct {
 	Resume    string        // the conversation to go on with; "" is a fresh one
 	Prompt    prompts.Input // Agent and Dir are filled in from the plan
 	Objective string
+	Start     string // for Restart: the start that it ends
 }
 
 // UpOptions says what up shall do beside the agents.

@@ -29,6 +29,9 @@ func run(m *testing.M) int {
 	if home := os.Getenv(downRole); home != "" {
 		return downAndDie(home)
 	}
+	if how := os.Getenv(askerRole); how != "" {
+		return ask(how)
+	}
 	if path := os.Getenv(refuserRole); path != "" {
 		return refuse(path)
 	}

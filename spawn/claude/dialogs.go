@@ -90,6 +90,16 @@ func Recognise(screen string) (agent.Dialog, bool) {
 	return agent.Dialog{Name: unknownDialog, Text: short(frames[0].title())}, true
 }
 
+// Dialog is what waits on the screen of a launch's program, with the keys that
+// say yes to it if the launch implies that: what [Recognise] and [Answer] say.
+func (r *Runtime) Dialog(screen string, l agent.Launch) (agent.Dialog, bool) {
+	d, ok := Recognise(screen)
+	if ok {
+		d.Keys = Answer(screen, l)
+	}
+	return d, ok
+}
+
 // lowest is how far from the bottom of a screen a dialog's menu is looked for, in lines that are not empty.
 const lowest = 40
 

@@ -1,0 +1,321 @@
+package spawn
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"netsky/agent"
+	"netsky/store"
+	"netsky/tmux"
+)
+
+// Screens is what a Runtime may be whose program can show dialogs before it says
+// anything of itself.
+type Screens interface {
+	Runtime
+	// Dialog is what waits on the screen of a pane in which the launch's
+	// program runs. Keys is set if the launch implies the yes: it says what is
+	// left to press, so it is asked again after each key but the last.
+	Dialog(screen string, l agent.Launch) (agent.Dialog, bool)
+}
+
+const (
+	dialogEvery = 250 * time.Millisecond // a starting agent's pane is looked at
+	// dialogAgain is the time between the two looks that must show the same.
+	dialogAgain = 200 * time.Millisecond
+	// dialogLooks is how many looks must show the same before a person is told:
+	// a screen may be half drawn.
+	dialogLooks = 3
+	// dialogGoes is how long a dialog may stay after its answer, and an arrow
+	// where it was after a key, on a machine that has much to do.
+	dialogGoes = 5 * time.Second
+	// dialogPerson is how long nobody must have been at a pane in which keys
+	// are pressed.
+	dialogPerson = 3 * time.Second
+)
+
+// itsPane is the evidence of a report that rests on what a pane shows.
+const itsPane = "its pane"
+
+// dialogDetail is a dialog in one line.
+func dialogDetail(d agent.Dialog) string {
+	if d.Text == "" {
+		return d.Name
+	}
+	return d.Name + ": " + d.Text
+}
+
+// An answered is state/dialogs/<agent>.json: the dialogs that were answered
+// under one start, by name, each written before its first key is pressed.
+type answered struct {
+	Start string   `json:"start"`
+	Names []string `json:"names"`
+	MS    int64    `json:"ms"` // the last one's time
+}
+
+func answeredFile(id agent.ID) string { return "state/dialogs/" + string(id) + ".json" }
+
+// answeredOf is what is on file of that start. What can't be read counts as an
+// error: nothing is answered then.
+func (l *Launcher) answeredOf(la agent.Launch) (answered, error) {
+	a, err := load[answered](l.Home, answeredFile(la.Agent))
+	if errors.Is(err, fs.ErrNotExist) {
+		err = nil
+	}
+	if a.Start != la.Start {
+		a = answered{Start: la.Start}
+	}
+	return a, err
+}
+
+func sameDialog(a, b agent.Dialog) bool {
+	return a.Name == b.Name && a.Text == b.Text && slices.Equal(a.Keys, b.Keys)
+}
+
+// A lookout looks at the pane of one agent.
+type lookout struct {
+	l      *Launcher
+	launch agent.Launch
+	pane   tmux.Pane
+	r      Screens
+}
+
+// look is the dialog that the pane shows. Its Keys are left out if it has been
+// answered under this start before.
+func (o lookout) look(ctx context.Context) (d agent.Dialog, shown bool, at tmux.Look, err error) {
+	if at, err = o.l.Tmux.Look(ctx, o.pane); err != nil {
+		return d, false, at, err
+	}
+	d, shown = o.r.Dialog(strings.Join(at.Screen, "\n"), o.launch)
+	if !shown || d.Keys == nil {
+		return d, shown, at, nil
+	}
+	a, err := o.l.answeredOf(o.launch)
+	if err != nil || slices.Contains(a.Names, d.Name) {
+		d.Keys = nil
+	}
+	return d, shown, at, err
+}
+
+// going reports whether the dialog was answered a moment ago, so that it may be
+// just about to go.
+func (o lookout) going(d agent.Dialog) bool {
+	a, err := o.l.answeredOf(o.launch)
+	since := time.Since(time.UnixMilli(a.MS))
+	return err == nil && slices.Contains(a.Names, d.Name) && since >= 0 && since < cmp.Or(o.l.times.goes, dialogGoes)
+}
+
+// free reports whether keys may be pressed: the program would get them, and no
+// person is at the pane.
+func free(at tmux.Look) bool {
+	return !at.InMode && !at.Dead && (at.Person.IsZero() || time.Since(at.Person) > dialogPerson)
+}
+
+// answer presses the dialog's keys, once under a start: the second caller, the
+// second time and another process are left out. A key is only pressed when the
+// screen shows what the ones before it should have done. It goes on when ctx
+// ends: half an answer is none.
+func (o lookout) answer(ctx context.Context, d agent.Dialog) (bool, error) {
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), 2*dialogGoes)
+	defer cancel()
+	lock, err := o.l.Home.Lock("dialog-" + string(o.launch.Agent))
+	if errors.Is(err, agent.ErrLocked) {
+		return false, nil
+	}
+	if err != nil {
+		return false, err
+	}
+	defer lock.Unlock()
+	// Once more, as another may have had the lock until now.
+	now, shown, at, err := o.look(ctx)
+	if err != nil || !shown || !sameDialog(now, d) || !free(at) {
+		return false, err
+	}
+	a, err := o.l.answeredOf(o.launch)
+	if err != nil {
+		return false, err
+	}
+	a.Names, a.MS = append(a.Names, d.Name), time.Now().UnixMilli()
+	if err := save(o.l.Home, answeredFile(o.launch.Agent), a); err != nil {
+		return false, err
+	}
+	for i, key := range d.Keys {
+		if i > 0 && !o.shows(ctx, d, d.Keys[i:]) {
+			return false, fmt.Errorf("%s: %s: not answered: its arrow did not move", o.launch.Agent, d.Name)
+		}
+		if err := o.l.Tmux.Keys(ctx, o.pane.ID, key); err != nil {
+			return false, err
+		}
+	}
+	o.l.record(ctx, store.AddLog{
+		Part: "dialog", Actor: o.launch.Agent, About: o.launch.Start,
+		Text: "answered with yes, as the launch implies it: " + dialogDetail(d),
+	})
+	return true, nil
+}
+
+// shows waits for the pane to show the dialog with these keys left to press.
+func (o lookout) shows(ctx context.Context, d agent.Dialog, keys []string) bool {
+	d.Keys = keys
+	for end := time.Now().Add(cmp.Or(o.l.times.goes, dialogGoes)); time.Now().Before(end); {
+		at, err := o.l.Tmux.Look(ctx, o.pane)
+		if err == nil {
+			now, shown := o.r.Dialog(strings.Join(at.Screen, "\n"), o.launch)
+			if shown && sameDialog(now, d) {
+				return free(at)
+			}
+		}
+		select {
+		case <-ctx.Done():
+			return false
+		case <-time.After(20 * time.Millisecond):
+		}
+	}
+	return false
+}
+
+// LookForDialog looks at the pane of an agent that can't say itself how it is:
+// its receiver is not there. With answer a dialog whose yes the launch implies
+// is answered, once under a start; pass it only while the agent starts. Every
+// other one is put down as the agent's state, waiting, until its receiver says
+// something else or a later look finds it gone. It returns the dialog, with Keys
+// if it has been answered just now or could be, and whether there is one.
+func (l *Launcher) LookForDialog(ctx context.Context, st Status, r Screens, answer bool) (agent.Dialog, bool, error) {
+	o, err := l.lookoutAt(st, r)
+	if err != nil {
+		return agent.Dialog{}, false, err
+	}
+	d, shown, _, err := o.look(ctx)
+	if err != nil {
+		return d, shown, err
+	}
+	if !shown {
+		return d, false, o.gone()
+	}
+	// A screen may be half drawn, so nothing rests on one look.
+	select {
+	case <-ctx.Done():
+		return agent.Dialog{}, false, ctx.Err()
+	case <-time.After(dialogAgain):
+	}
+	again, shown, at, err := o.look(ctx)
+	switch {
+	case err != nil:
+		return again, shown, err
+	case !shown || !sameDialog(d, again):
+		return agent.Dialog{}, false, nil // it changes: the next look tells
+	case d.Keys != nil && answer && free(at):
+		_, err = o.answer(ctx, d)
+		return d, true, err
+	case o.going(d):
+		return d, true, nil
+	}
+	return d, true, o.waits(d)
+}
+
+func (l *Launcher) lookoutAt(st Status, r Screens) (lookout, error) {
+	if st.pane == nil {
+		return lookout{}, fmt.Errorf("%s: no tmux session: %w", st.Agent, fs.ErrNotExist)
+	}
+	la, err := l.Home.LoadLaunch(st.Agent)
+	if err != nil {
+		return lookout{}, err
+	}
+	if la.Start != st.Start {
+		return lookout{}, fmt.Errorf("%s: %w", st.Agent, ErrOtherStart)
+	}
+	return lookout{l: l, launch: la, pane: *st.pane, r: r}, nil
+}
+
+// heard reports whether the agent's receiver is there: what it says of the
+// agent is not written over.
+func (o lookout) heard() bool {
+	_, held := o.l.Home.LockHolder("receiver-" + string(o.launch.Agent))
+	return held
+}
+
+// waits puts down that the agent waits for a person.
+func (o lookout) waits(d agent.Dialog) error {
+	if o.heard() {
+		return nil
+	}
+	r, err := o.l.Home.LoadReport(o.launch.Agent)
+	detail := dialogDetail(d)
+	if err == nil && r.Start == o.launch.Start && r.Evidence == itsPane && r.Detail == detail {
+		return nil // since when it waits stays
+	}
+	return o.l.Home.SaveReport(o.launch.Agent, agent.Report{
+		Start: o.launch.Start, State: agent.Waiting, SinceMS: time.Now().UnixMilli(), Evidence: itsPane, Detail: detail,
+	})
+}
+
+// gone takes back what a look had put down.
+func (o lookout) gone() error {
+	r, err := o.l.Home.LoadReport(o.launch.Agent)
+	if err != nil || r.Start != o.launch.Start || r.Evidence != itsPane || o.heard() {
+		return nil
+	}
+	return o.l.Home.Remove(agent.ReportDir + "/" + string(o.launch.Agent) + ".json")
+}
+
+// lookouts begins to look at the panes of the started agents whose programs can
+// show dialogs, until stop is called, which waits.
+func (l *Launcher) lookouts(ctx context.Context, list []prepared, panes []tmux.Pane) (stop func()) {
+	ctx, cancel := context.WithCancel(ctx)
+	var all sync.WaitGroup
+	for _, p := range list {
+		r, ok := p.plan.Runtime.(Screens)
+		at := slices.IndexFunc(panes, func(q tmux.Pane) bool { return q.Tags[TagStart] == p.launch.Start })
+		if !ok || p.err != nil || at < 0 {
+			continue
+		}
+		all.Go(func() { lookout{l: l, launch: p.launch, pane: panes[at], r: r}.run(ctx) })
+	}
+	return func() {
+		cancel()
+		all.Wait()
+	}
+}
+
+// run looks every 250 ms until the agent has said something itself or waits for
+// a person.
+func (o lookout) run(ctx context.Context) {
+	tick := time.NewTicker(dialogEvery)
+	defer tick.Stop()
+	var last agent.Dialog
+	for same := 0; ; {
+		select {
+		case <-ctx.Done():
+			return
+		case <-tick.C:
+		}
+		if r, err := o.l.Home.LoadReport(o.launch.Agent); err == nil && r.Start == o.launch.Start && r.State.Ready() {
+			return
+		}
+		d, shown, at, err := o.look(ctx)
+		if err != nil || !shown || o.going(d) {
+			same = 0
+			continue
+		}
+		if same > 0 && !sameDialog(d, last) {
+			same = 0
+		}
+		last = d
+		switch same++; {
+		case same < 2:
+		case d.Keys != nil && free(at):
+			if yes, _ := o.answer(ctx, d); yes { // what did not work out is shown as waiting
+				same = 0
+			}
+		case same >= dialogLooks && o.waits(d) == nil:
+			return
+		}
+	}
+}

@@ -1,0 +1,314 @@
+package spawn_test
+
+import (
+	"bufio"
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"netsky/agent"
+	"netsky/spawn"
+)
+
+// askerRole is a program that shows a question before it says that it is ready,
+// and puts every byte that it reads into a file in its directory.
+const askerRole = "SPAWN_TEST_ASKER"
+
+func ask(how string) int {
+	if out, err := askerStty(); err != nil {
+		fmt.Printf("stty: %v: %s\n", err, out)
+		return 1
+	}
+	dir, _ := os.Getwd()
+	log, err := os.OpenFile(filepath.Join(dir, "typed-"+os.Getenv("AGENT_N")), os.O_CREATE|os.O_WRONLY|os.O_APPEND, 0o600)
+	if err != nil {
+		fmt.Println(err)
+		return 1
+	}
+	question, yes := "Trust "+dir+"?", false
+	switch how {
+	case "elsewhere":
+		question = "Trust /elsewhere?"
+	case "moon":
+		question = "Buy a moon?"
+	}
+	draw := func() {
+		arrow := map[bool]string{true: "> ", false: "  "}
+		fmt.Printf("\x1b[2J\x1b[H%s\r\n%sNo\r\n%sYes\r\n", question, arrow[!yes], arrow[yes])
+	}
+	draw()
+	for in := bufio.NewReader(os.Stdin); ; {
+		c, err := in.ReadByte()
+		if err != nil {
+			return 0
+		}
+		if _, err := log.Write([]byte{c}); err != nil {
+			return 1
+		}
+		switch {
+		case c == 'B' && how != "stuck": // the end of Down
+			yes = !yes
+			draw()
+		case c == '\r' && how == "deaf":
+		case c == '\r' && !yes:
+			return 3
+		case c == '\r':
+			fmt.Print("\x1b[2J\x1b[H")
+			if how != "mute" {
+				sayReady()
+			}
+		}
+	}
+}
+
+func askerStty() ([]byte, error) {
+	cmd := exec.Command("stty", "raw", "-echo")
+	cmd.Stdin = os.Stdin
+	return cmd.CombinedOutput()
+}
+
+func sayReady() {
+	home, err := agent.HomeAt(os.Getenv("NETSKY_HOME"))
+	if err == nil {
+		err = home.SaveReport(agent.ID("agent"+os.Getenv("AGENT_N")), agent.Report{
+			Start: os.Getenv("NETSKY_START"), State: agent.Idle, SinceMS: 1, Evidence: "itself",
+		})
+	}
+	if err != nil {
+		fmt.Println(err)
+	}
+}
+
+// An asker is the runtime of agents that ask. The zero one shows its questions
+// to nobody.
+type asker struct{ how string }
+
+func (asker) Name() string                              { return "asker" }
+func (asker) Check(context.Context, agent.Launch) error { return nil }
+
+func (a asker) Prepare(_ context.Context, l *agent.Launch) error {
+	self, err := os.Executable()
+	l.Argv, l.Env = []string{self}, append(l.Env, askerRole+"="+a.how)
+	return err
+}
+
+// A seenAsker's questions are seen; the trust of the launch's own directory is
+// implied.
+type seenAsker struct{ asker }
+
+func (seenAsker) Dialog(screen string, l agent.Launch) (agent.Dialog, bool) {
+	lines := strings.Split(screen, "\n")
+	if len(lines) < 3 || !strings.HasSuffix(lines[0], "?") {
+		return agent.Dialog{}, false
+	}
+	dir, trust := strings.CutPrefix(strings.TrimSuffix(lines[0], "?"), "Trust ")
+	if !trust {
+		return agent.Dialog{Name: "unknown dialog", Text: lines[0]}, true
+	}
+	d := agent.Dialog{Name: "trust", Text: dir}
+	if dir == l.Dir {
+		d.Keys = []string{"Enter"}
+		if strings.HasPrefix(lines[1], ">") {
+			d.Keys = []string{"Down", "Enter"}
+		}
+	}
+	return d, true
+}
+
+// typed is what an asker has read.
+func (w *world) typed(name string) string {
+	w.Helper()
+	data, err := os.ReadFile(filepath.Join(w.work(), "typed-"+agent.ID(name).N()))
+	if err != nil && !errors.Is(err, os.ErrNotExist) {
+		w.Fatal(err)
+	}
+	return string(data)
+}
+
+const answer = "\x1b[B\r"
+
+func TestDialogAnswered(t *testing.T) {
+	w := newWorld(t)
+	for _, p := range w.up(seenAsker{asker{"plain"}}, "agent1", "agent2") {
+		if p.Step != spawn.StepReady || p.State != agent.Idle {
+			t.Errorf("%s: %s %s %v, want ready, idle", p.Agent, p.Step, p.State, p.Err)
+		}
+		if got := w.typed(string(p.Agent)); got != answer {
+			t.Errorf("%s was typed %q, want %q", p.Agent, got, answer)
+		}
+	}
+}
+
+func TestDialogForAPerson(t *testing.T) {
+	for _, tt := range []struct{ how, name, detail, typed string }{
+		{"elsewhere", "another directory", "trust: /elsewhere", ""},
+		{"moon", "unknown", "unknown dialog: Buy a moon?", ""},
+		{"stuck", "an arrow that does not move", "trust: ", "\x1b[B"},
+		{"deaf", "an answer that changes nothing", "trust: ", answer},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			w := newWorld(t)
+			w.l.SetDialogTime(time.Second)
+			r := seenAsker{asker{tt.how}}
+			p := w.up(r, "agent1")[0]
+			if p.Step != spawn.StepReady || p.State != agent.Waiting || !strings.HasPrefix(p.Note, tt.detail) {
+				t.Errorf("up: %s %s %q %v, want ready, waiting, %q", p.Step, p.State, p.Note, p.Err, tt.detail)
+			}
+			st := w.status("agent1")
+			if st.State != agent.Waiting || st.Evidence != "its pane" || !strings.HasPrefix(st.Detail, tt.detail) {
+				t.Errorf("status: %s (%s) %q", st.State, st.Evidence, st.Detail)
+			}
+			// Whoever looks again, it is not answered a second time.
+			for range 3 {
+				if d, ok, err := w.l.LookForDialog(w.ctx, st, r, true); err != nil || !ok || d.Keys != nil {
+					t.Errorf("LookForDialog = %q, %v, %v", d, ok, err)
+				}
+			}
+			if got := w.typed("agent1"); got != tt.typed {
+				t.Errorf("typed %q, want %q", got, tt.typed)
+			}
+		})
+	}
+}
+
+// What the agent says of itself later replaces what was read off its pane.
+func TestDialogAnsweredByAPerson(t *testing.T) {
+	w := newWorld(t)
+	w.up(seenAsker{asker{"moon"}}, "agent1")
+	w.tmux("send-keys", "-t", "=agent1:", "Down", "Enter")
+	if st := w.becomes("agent1", agent.Idle); st.Evidence != "itself" {
+		t.Errorf("idle by %s", st.Evidence)
+	}
+	if _, ok, err := w.l.LookForDialog(w.ctx, w.status("agent1"), seenAsker{}, true); ok || err != nil {
+		t.Errorf("LookForDialog = %v, %v", ok, err)
+	}
+	if st := w.status("agent1"); st.State != agent.Idle {
+		t.Errorf("after a look: %s", st.State)
+	}
+}
+
+// slowly brings an agent up whose runtime shows its dialogs to nobody.
+func (w *world) slowly(how string) spawn.Status {
+	w.Helper()
+	w.l.SetTimes(50*time.Millisecond, 0)
+	if p := w.up(asker{how}, "agent1")[0]; p.Step != spawn.StepSlow {
+		w.Fatalf("up: %s %v", p.Step, p.Err)
+	}
+	w.eventually(func() bool { return strings.Contains(w.tmux("capture-pane", "-p", "-t", "=agent1:"), "Yes") },
+		func() string { return "no dialog in the pane" })
+	return w.status("agent1")
+}
+
+func TestLookForDialog(t *testing.T) {
+	w := newWorld(t)
+	st, r := w.slowly("plain"), seenAsker{}
+	want := agent.Dialog{Name: "trust", Text: w.work()}
+	// Not asked to answer, it doesn't.
+	if d, ok, err := w.l.LookForDialog(w.ctx, st, r, false); err != nil || !ok || d.Name != want.Name || d.Text != want.Text {
+		t.Errorf("LookForDialog = %q, %v, %v, want %q", d, ok, err, want)
+	}
+	if now := w.status("agent1"); now.State != agent.Waiting || now.Detail != "trust: "+w.work() || w.typed("agent1") != "" {
+		t.Errorf("%s %q, typed %q", now.State, now.Detail, w.typed("agent1"))
+	}
+	// Nor in a pane in which somebody scrolls.
+	w.tmux("copy-mode", "-t", "=agent1:")
+	if _, ok, err := w.l.LookForDialog(w.ctx, st, r, true); err != nil || !ok || w.typed("agent1") != "" {
+		t.Errorf("in copy mode: %v, %v, typed %q", ok, err, w.typed("agent1"))
+	}
+	w.tmux("send-keys", "-t", "=agent1:", "-X", "cancel")
+	w.eventually(func() bool {
+		_, _, err := w.l.LookForDialog(w.ctx, st, r, true)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return w.status("agent1").State == agent.Idle
+	}, func() string { return "not answered" })
+	if got := w.typed("agent1"); got != answer {
+		t.Errorf("typed %q", got)
+	}
+}
+
+// A dialog that has gone is not waited for any more, though nobody says so.
+func TestLookForDialogGone(t *testing.T) {
+	w := newWorld(t)
+	st, r := w.slowly("mute"), seenAsker{}
+	if _, ok, err := w.l.LookForDialog(w.ctx, st, r, false); !ok || err != nil {
+		t.Fatalf("LookForDialog = %v, %v", ok, err)
+	}
+	since := w.becomes("agent1", agent.Waiting).Since
+	if _, _, err := w.l.LookForDialog(w.ctx, st, r, false); err != nil || !w.status("agent1").Since.Equal(since) {
+		t.Errorf("waits since %v, then since %v (%v)", since, w.status("agent1").Since, err)
+	}
+	w.tmux("send-keys", "-t", "=agent1:", "Down", "Enter")
+	w.eventually(func() bool {
+		_, ok, err := w.l.LookForDialog(w.ctx, st, r, false)
+		return err == nil && !ok
+	}, func() string { return "still seen" })
+	if now := w.status("agent1"); now.State != agent.Starting {
+		t.Errorf("%s (%s)", now.State, now.Evidence)
+	}
+}
+
+// Two that look at once answer once.
+func TestDialogOnce(t *testing.T) {
+	w := newWorld(t)
+	st := w.slowly("plain")
+	done := make(chan error)
+	for range 4 {
+		go func() {
+			l := launcherAt(w.home, w.socket, w.l.Environ)
+			defer l.Journal.Close()
+			_, _, err := l.LookForDialog(w.ctx, st, seenAsker{}, true)
+			done <- err
+		}()
+	}
+	for range 4 {
+		if err := <-done; err != nil {
+			t.Error(err)
+		}
+	}
+	w.becomes("agent1", agent.Idle)
+	if got := w.typed("agent1"); got != answer {
+		t.Errorf("typed %q", got)
+	}
+}
+
+// While its receiver is there, what it says of the agent stands.
+func TestDialogHeard(t *testing.T) {
+	w := newWorld(t)
+	st := w.slowly("moon")
+	lock, err := w.home.Lock("receiver-agent1")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer lock.Unlock()
+	if _, ok, err := w.l.LookForDialog(w.ctx, st, seenAsker{}, true); !ok || err != nil {
+		t.Fatalf("LookForDialog = %v, %v", ok, err)
+	}
+	if now := w.status("agent1"); now.State != agent.Starting {
+		t.Errorf("%s (%s)", now.State, now.Evidence)
+	}
+}
+
+func TestLookForDialogOtherStart(t *testing.T) {
+	w := newWorld(t)
+	st := w.slowly("plain")
+	old := st
+	old.Start = "0123456789abcdef"
+	if _, _, err := w.l.LookForDialog(w.ctx, old, seenAsker{}, true); !errors.Is(err, spawn.ErrOtherStart) {
+		t.Errorf("of another start: %v", err)
+	}
+	w.down(spawn.DownOptions{Agents: ids("agent1"), Force: true})
+	if _, _, err := w.l.LookForDialog(w.ctx, w.status("agent1"), seenAsker{}, true); err == nil {
+		t.Error("without a session: no error")
+	}
+	if got := w.typed("agent1"); got != "" {
+		t.Errorf("typed %q", got)
+	}
+}
