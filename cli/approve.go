@@ -85,23 +85,13 @@ const answerEvery = 200 * time.Millisecond
 // and as a message. Whoever answers first, here or at the pane, is obeyed.
 func (a *app) approver(l *spawn.Launcher, id agent.ID, start string) codex.Approver {
 	return func(ctx context.Context, q codex.Approval) codex.Decision {
-		p, err := l.Home.Ask(agent.Approval{
-			Agent: id, Start: start, Tool: q.Tool, Text: q.Text, Reason: q.Reason, Dir: q.Dir, AskedMS: time.Now().UnixMilli(),
+		p, err := a.askOwner(ctx, l.Home, l.Bus, agent.Approval{
+			Agent: id, Start: start, Tool: q.Tool, Text: q.Text, Reason: q.Reason, Dir: q.Dir,
 		})
 		if err != nil {
 			return codex.Leave // the pane can still answer
 		}
 		defer l.Home.Settle(p.Code)
-		text := fmt.Sprintf("%s asks whether it may use %s: %s\nnetsky approve %s lets it, once; netsky approve %s --deny says no.",
-			id, q.Tool, q.Text, p.Code, p.Code)
-		if q.Reason != "" {
-			text += "\nIts reason: " + q.Reason
-		}
-		// That the message can't be sent leaves status and the pane to tell.
-		_, _ = l.Bus.Send(ctx, bus.Envelope{
-			ID: "approval-" + p.Code + "-" + start, From: id, To: agent.Owner, Kind: bus.KindApproval,
-			Text: codex.SafeText(text), Via: "code", Time: time.Now(),
-		})
 		tick := time.NewTicker(answerEvery)
 		defer tick.Stop()
 		for {
@@ -118,6 +108,27 @@ func (a *app) approver(l *spawn.Launcher, id agent.ID, start string) codex.Appro
 			}
 		}
 	}
+}
+
+// askOwner puts a question before the owner: in `netsky approvals`, and as a
+// message. Whoever asks settles it.
+func (a *app) askOwner(ctx context.Context, h agent.Home, b *bus.Bus, q agent.Approval) (agent.Approval, error) {
+	q.AskedMS = time.Now().UnixMilli()
+	q, err := h.Ask(q)
+	if err != nil {
+		return q, err
+	}
+	text := fmt.Sprintf("%s asks whether it may use %s: %s\nnetsky approve %s lets it, once; netsky approve %s --deny says no.",
+		q.Agent, q.Tool, q.Text, q.Code, q.Code)
+	if q.Reason != "" {
+		text += "\nIts reason: " + q.Reason
+	}
+	// That the message can't be sent leaves status and the pane to tell.
+	_, _ = b.Send(ctx, bus.Envelope{
+		ID: "approval-" + q.Code + "-" + q.Start, From: q.Agent, To: agent.Owner, Kind: bus.KindApproval,
+		Text: codex.SafeText(text), Via: "code", Time: time.Now(),
+	})
+	return q, nil
 }
 
 func (a *app) interruptCommand() *cli.Command {

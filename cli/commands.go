@@ -31,7 +31,7 @@ func (a *app) cli() *cli.App {
 			a.channelCommand(), a.codexCommand(), a.promptCommand(), a.logCommand(),
 			a.daemonCommand(), a.demoCommand(), a.initCommand(), a.uninstallCommand(),
 			a.versionCommand(), a.completionCommand(), a.helpCommand(),
-			a.runCommand(), a.watchdogCommand(), a.ioCommand(),
+			a.runCommand(), a.watchdogCommand(), a.ioCommand(), a.hookCommand(),
 		},
 	}
 	table.OnUsageError = usageError("netsky")

@@ -1,0 +1,239 @@
+package cli
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"io"
+
+	"github.com/urfave/cli/v2"
+
+	"netsky/agent"
+	"netsky/bus"
+	"netsky/spawn/claude"
+)
+
+// maxHook bounds what a hook is told, in bytes: a prompt of any length, and what
+// a tool gave.
+const maxHook = 64 << 20
+
+// hookCommand is what Claude Code runs at each event of an agent's. Whatever goes
+// wrong in it, the agent goes on: it blocks nothing but a prompt that brings
+// again what has been delivered.
+func (a *app) hookCommand() *cli.Command {
+	return &cli.Command{
+		Name: "hook", Usage: "be told by Claude Code what an agent does", ArgsUsage: "EVENT", Hidden: true,
+		Action: func(c *cli.Context) error {
+			err := a.hook(c.Context, c.Args().First())
+			if errors.Is(err, errAgain) {
+				return exitError{exitUsage, err} // 2 is Claude Code's word for "block this"
+			}
+			if err != nil {
+				a.warn("hook: %v", err)
+			}
+			return nil
+		},
+	}
+}
+
+// errAgain blocks a prompt; Claude Code shows the words in its pane.
+var errAgain = errors.New("every message in this was delivered before; not given to the model again")
+
+func (a *app) hook(ctx context.Context, event string) error {
+	self, err := a.self()
+	if err != nil || !self.IsAgent() {
+		return err
+	}
+	data, err := io.ReadAll(io.LimitReader(a.in, maxHook))
+	if err != nil {
+		return err
+	}
+	h, err := claude.ParseHook(event, data)
+	if err != nil {
+		return err
+	}
+	home, err := a.home()
+	if err != nil {
+		return err
+	}
+	switch h.Event {
+	case "UserPromptSubmit":
+		return a.prompted(home, self, h)
+	case "PermissionRequest":
+		return a.permission(ctx, home, self, h)
+	case "SessionStart":
+		if err := a.sessionStarted(home, self, h); err != nil {
+			a.warn("hook: %v", err) // its line is worth having all the same
+		}
+	case "PostToolUse":
+		if h.Tool == inboxTool {
+			if err := a.handedOver(self, data); err != nil {
+				a.warn("hook: %v", err)
+			}
+		}
+	}
+	return a.note(home, self, h.Line())
+}
+
+// inboxTool is Claude Code's name for the tool that hands over mail.
+const inboxTool = "mcp__agent__inbox"
+
+// note leaves the event's line, if it has one.
+func (a *app) note(home agent.Home, self agent.ID, e agent.Event) error {
+	if e.Event == "" {
+		return nil
+	}
+	e.Start = a.getenv("NETSKY_START")
+	return home.AppendEvent(self, e)
+}
+
+// prompted is told of a text that is about to be given to the model.
+func (a *app) prompted(home agent.Home, self agent.ID, h claude.Hook) error {
+	ids, _ := bus.RenderedIDs(h.Prompt)
+	if len(ids) > 0 {
+		b, err := a.bus()
+		if err != nil {
+			return err
+		}
+		if again, err := b.SeenText(self, h.Prompt); err == nil && again {
+			// Said once more, for a receiver that has missed it.
+			if err := b.Witness(self, ids...); err != nil {
+				return err
+			}
+			return errAgain
+		}
+		if err := b.Witness(self, ids...); err != nil {
+			return err
+		}
+	}
+	e := h.Line()
+	e.IDs = ids
+	if err := a.note(home, self, e); err != nil {
+		return err
+	}
+	s, err := claude.LoadState(home, self)
+	if err != nil || s.Used && s.Session == h.Session {
+		return err
+	}
+	return a.saveSession(home, self, s, h, true)
+}
+
+// handedOver says of mail that the inbox tool has given that the model has it.
+func (a *app) handedOver(self agent.ID, data []byte) error {
+	var in struct {
+		Output any `json:"tool_response"`
+	}
+	if err := json.Unmarshal(data, &in); err != nil {
+		return err
+	}
+	var ids []string
+	each(in.Output, func(text string) {
+		found, _ := bus.RenderedIDs(text)
+		ids = append(ids, found...)
+	})
+	if len(ids) == 0 {
+		return nil
+	}
+	b, err := a.bus()
+	if err != nil {
+		return err
+	}
+	return b.Witness(self, ids...)
+}
+
+// each calls fn with the texts in a value of JSON's kinds.
+func each(v any, fn func(string)) {
+	switch v := v.(type) {
+	case string:
+		fn(v)
+	case []any:
+		for _, e := range v {
+			each(e, fn)
+		}
+	case map[string]any:
+		for _, e := range v {
+			each(e, fn)
+		}
+	}
+}
+
+// sessionStarted keeps which conversation the agent has: a person may begin
+// another in the pane.
+func (a *app) sessionStarted(home agent.Home, self agent.ID, h claude.Hook) error {
+	s, err := claude.LoadState(home, self)
+	if err != nil {
+		return err
+	}
+	return a.saveSession(home, self, s, h, s.Used && s.Session == h.Session)
+}
+
+func (a *app) saveSession(home agent.Home, self agent.ID, s claude.State, h claude.Hook, used bool) error {
+	if start := a.getenv("NETSKY_START"); s.Start != "" && s.Start != start {
+		return nil // of an earlier life, which has nothing to say any more
+	}
+	now := s
+	now.Session, now.Transcript, now.Used = h.Session, h.Transcript, used
+	if now == s {
+		return nil
+	}
+	return claude.SaveState(home, self, now)
+}
+
+// permission puts a question of the model's before the owner and gives Claude
+// Code the answer, unless it is given at the pane first. The dialog stands there
+// all the while.
+func (a *app) permission(ctx context.Context, home agent.Home, self agent.ID, h claude.Hook) error {
+	p, ok := h.Permission()
+	if !ok {
+		return nil
+	}
+	b, err := a.bus()
+	if err != nil {
+		return err // the pane can still answer
+	}
+	start := a.getenv("NETSKY_START")
+	q, err := a.askOwner(ctx, home, b, agent.Approval{
+		Agent: self, Start: start, Tool: p.Tool, Text: p.Text, Reason: p.Reason, Dir: p.Dir,
+	})
+	if err != nil {
+		return err
+	}
+	defer home.Settle(q.Code)
+	e := h.Line()
+	e.ID = q.Code
+	if err := a.note(home, self, e); err != nil {
+		a.warn("hook: %v", err)
+	}
+	k, err := home.LoadKeeper(self)
+	if err != nil {
+		return err
+	}
+	w := claude.PermissionWait{
+		Home: home, Agent: self, Start: start, ConfigDir: claude.ConfigDir(a.environ), PID: k.PID,
+		Session: h.Session, Tool: h.Tool, Input: h.Input,
+	}
+	end := w.Wait(ctx, func() (allow, ok bool) {
+		allow, ok, err := home.Answered(q.Code)
+		return allow, ok && err == nil
+	})
+	return a.permitted(home, self, q.Code, end)
+}
+
+// permitted tells Claude Code and the agent's events how a question ended.
+func (a *app) permitted(home agent.Home, self agent.ID, code string, end claude.Outcome) error {
+	word := "answered at the pane"
+	switch end {
+	case claude.Unanswered:
+		return nil // told to end: the pane has the question still
+	case claude.Allowed:
+		word = "allowed"
+	case claude.Denied:
+		word = "denied"
+	}
+	if end != claude.AtPane {
+		if _, err := a.out.Write(claude.Decision(end == claude.Allowed, "the owner said no")); err != nil {
+			return err
+		}
+	}
+	return a.note(home, self, agent.Event{Event: agent.EventPermitted, ID: code, Text: word})
+}
