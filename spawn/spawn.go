@@ -186,13 +186,13 @@ func Inherited(environ []string) []string {
 
 // environment is what an agent's program inherits: that of the up that started
 // it, cleaned, and who it is.
-func (l *Launcher) environment(la agent.Launch) []string {
-	env := slices.DeleteFunc(Inherited(l.Environ), func(v string) bool {
+func (l *Launcher) environment(la agent.Launch, environ []string) []string {
+	env := slices.DeleteFunc(Inherited(environ), func(v string) bool {
 		name, _, _ := strings.Cut(v, "=")
 		return name == "PATH" || name == "PWD" || name == "NETSKY_HOME"
 	})
 	return append(env,
-		"PATH="+l.path(),
+		"PATH="+l.path(environ),
 		"PWD="+la.Dir,
 		"NETSKY_HOME="+l.Home.Dir(),
 		"NETSKY_START="+la.Start,
@@ -202,10 +202,10 @@ func (l *Launcher) environment(la agent.Launch) []string {
 
 // path is PATH with netsky's own directory in front, so that an agent that
 // says "netsky" always means the one that started it.
-func (l *Launcher) path() string {
+func (l *Launcher) path(environ []string) string {
 	own := l.Binary[:max(strings.LastIndexByte(l.Binary, '/'), 1)]
 	rest := ""
-	for _, v := range l.Environ {
+	for _, v := range environ {
 		if p, ok := strings.CutPrefix(v, "PATH="); ok {
 			rest = p
 		}

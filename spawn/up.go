@@ -28,6 +28,9 @@ type Plan struct {
 	Resume    string        // the conversation to go on with; "" is a fresh one
 	Prompt    prompts.Input // Agent and Dir are filled in from the plan
 	Objective string
+	// Environ is what the agent inherits, before it is cleaned; nil is the
+	// launcher's. Who restarts an agent hands on what it had.
+	Environ []string
 	Start     string // for Restart: the start that it ends
 }
 
@@ -224,7 +227,7 @@ func (l *Launcher) check(ctx context.Context, plans []Plan, todo []int) error {
 	for _, i := range todo {
 		p := plans[i]
 		add(p.Agent, checkDir(p.Dir))
-		add(p.Agent, p.Runtime.Check(ctx, agent.Launch{Agent: p.Agent, Dir: p.Dir, Model: p.Model, Resume: p.Resume, Env: l.Environ}))
+		add(p.Agent, p.Runtime.Check(ctx, agent.Launch{Agent: p.Agent, Dir: p.Dir, Model: p.Model, Resume: p.Resume, Env: l.inherited(p)}))
 		_, err := prompts.Render(p.input())
 		add(p.Agent, err)
 	}
@@ -235,6 +238,13 @@ func (p Plan) input() prompts.Input {
 	in := p.Prompt
 	in.Agent, in.Dir = p.Agent, p.Dir
 	return in
+}
+
+func (l *Launcher) inherited(p Plan) []string {
+	if p.Environ != nil {
+		return p.Environ
+	}
+	return l.Environ
 }
 
 func checkDir(dir string) error {
@@ -292,7 +302,7 @@ func (l *Launcher) prepare(ctx context.Context, p Plan) (prepared, error) {
 		Resume: p.Resume, PromptFile: l.Home.Path(rel), StartedMS: time.Now().UnixMilli(),
 	}
 	_, la.Silent = p.Runtime.(Silent)
-	la.Env = l.environment(la)
+	la.Env = l.environment(la, l.inherited(p))
 	if err := p.Runtime.Prepare(ctx, &la); err != nil {
 		return prepared{}, err
 	}
