@@ -46,9 +46,9 @@ func unescape(s string) string {
 const ReplyTool = "mcp__agent__reply"
 
 // ReplyAll is a rule: each message that was just said is answered with the reply
-// tool, and the turn ends with a short text. An answer is what Directives makes
-// of the message; tools that it orders are called beside the reply. What holds no
-// message is left to older rules.
+// tool, and the turn ends with a short text. An answer is what the message orders
+// to say (see Directives), else its echo; tools that it orders are called before
+// the reply, in the same breath. What holds no message is left to older rules.
 func ReplyAll(q Request) *Reply {
 	var list []Message
 	for _, text := range q.News() {
@@ -62,13 +62,16 @@ func ReplyAll(q Request) *Reply {
 	}
 	all := &Reply{}
 	for _, m := range list {
-		one := Directives(Request{Said: []string{m.Text}, Fresh: 1, Model: q.Model})
-		if one.Status != 0 {
-			return one
+		o := obey(q, m.Text)
+		if o.reply.Status != 0 {
+			return &o.reply
 		}
-		all.Delay = max(all.Delay, one.Delay)
-		all.Calls = append(all.Calls, one.Calls...)
-		all.Calls = append(all.Calls, Call{Name: ReplyTool, Arguments: map[string]any{"id": m.ID, "text": one.Text}})
+		if o.text == "" {
+			o.text = echo(m.Text)
+		}
+		all.Delay = max(all.Delay, o.reply.Delay)
+		all.Calls = append(all.Calls, o.reply.Calls...)
+		all.Calls = append(all.Calls, Call{Name: ReplyTool, Arguments: map[string]any{"id": m.ID, "text": o.text}})
 	}
 	return all
 }

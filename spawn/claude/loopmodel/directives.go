@@ -23,27 +23,23 @@ import (
 // Without any it echoes: "echo: " and the last text, or the messages in it,
 // shortened.
 func Directives(q Request) *Reply {
-	o := order{q: q}
-	for _, text := range q.News() {
-		for line := range strings.Lines(text) {
-			o.read(line)
-		}
-	}
-	r := &o.reply
+	o := obey(q, q.News()...)
 	switch {
 	case q.Fresh == 0 && len(q.Outputs) > 0: // the tools have been called
-		r = &Reply{Text: o.text}
-		if r.Text == "" {
-			r.Text = "tool: " + short(strings.Join(q.Outputs, "\n"))
+		if o.text == "" {
+			o.text = "tool: " + short(strings.Join(q.Outputs, "\n"))
 		}
-	case r.Status != 0 || len(r.Calls) > 0:
+		return &Reply{Text: o.text}
+	case o.reply.Status != 0 || len(o.reply.Calls) > 0:
 	case o.text != "":
-		r.Text = o.text
+		o.reply.Text = o.text
 	default:
-		r.Text = "echo: " + short(gist(q.Last()))
+		o.reply.Text = echo(q.Last())
 	}
-	return r
+	return &o.reply
 }
+
+func echo(text string) string { return "echo: " + short(gist(text)) }
 
 // gist is a text without what stands around its messages.
 func gist(text string) string {
@@ -63,6 +59,16 @@ type order struct {
 	q     Request
 	reply Reply
 	text  string // to be said; "" if no line says what
+}
+
+func obey(q Request, texts ...string) order {
+	o := order{q: q}
+	for _, text := range texts {
+		for line := range strings.Lines(text) {
+			o.read(line)
+		}
+	}
+	return o
 }
 
 func (o *order) read(line string) {

@@ -58,7 +58,7 @@ func WriteHomeWithout(dir string, out Seed, workdirs ...string) error {
 }
 
 // Env is what the program needs in its environment to use that home and this
-// model, and nothing beyond the loopback.
+// model with an API key, and nothing beyond the loopback.
 func (s *Server) Env(dir string) []string {
 	return []string{
 		"CLAUDE_CONFIG_DIR=" + dir,
@@ -68,4 +68,10 @@ func (s *Server) Env(dir string) []string {
 		"CLAUDE_CODE_DISABLE_NONESSENTIAL_TRAFFIC=1",
 		"NO_PROXY=127.0.0.1",
 	}
+}
+
+// LoginEnv is Env with a login's token in place of the key, as a subscriber has
+// it: the program then says of a used up limit when it ends.
+func (s *Server) LoginEnv(dir string) []string {
+	return append(s.Env(dir), "ANTHROPIC_API_KEY=", "CLAUDE_CODE_OAUTH_TOKEN=sk-ant-oat01-loopmodel")
 }

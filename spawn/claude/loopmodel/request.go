@@ -104,7 +104,7 @@ func (q *Request) hear(m wireMessage) {
 			case "text":
 				q.hearText(part.Text)
 			case "tool_result":
-				q.Outputs = append(q.Outputs, part.Content.text())
+				q.Outputs = append(q.Outputs, output(part.Content.text()))
 			}
 		}
 	}

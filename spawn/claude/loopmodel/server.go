@@ -126,7 +126,7 @@ func (s *Server) messages(w http.ResponseWriter, r *http.Request) {
 	}
 	reply := s.decide(q)
 	if !s.pause(r, reply) {
-		return
+		panic(http.ErrAbortHandler) // or it would be an empty answer
 	}
 	if reply.Status != 0 {
 		refuse(w, reply)

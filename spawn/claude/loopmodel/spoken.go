@@ -14,7 +14,7 @@ var wraps = []struct{ open, end string }{
 // wrote it.
 func spoken(text string) []string {
 	text = unremind(text)
-	for _, prefix := range []string{"<local-command-", "<command-name>"} {
+	for _, prefix := range []string{"<local-command-", "<command-name>", "This session is being continued from a previous conversation"} {
 		if strings.HasPrefix(text, prefix) {
 			return nil
 		}
@@ -40,6 +40,17 @@ func unremind(text string) string {
 		}
 		_, rest, _ = strings.Cut(rest, "</system-reminder>")
 		text = strings.TrimSpace(rest)
+	}
+}
+
+// output is what a tool gave back, without the reminders behind it.
+func output(text string) string {
+	for {
+		at := strings.LastIndex(text, "<system-reminder>")
+		if at < 0 || !strings.HasSuffix(strings.TrimSpace(text), "</system-reminder>") {
+			return text
+		}
+		text = strings.TrimSpace(text[:at])
 	}
 }
 
