@@ -13,7 +13,7 @@ func (l *Launcher) tickerSession() tmux.Session {
 		Name:    TickerSession,
 		Dir:     l.Home.Dir(),
 		Command: "exec " + shellWord(l.Binary) + " watchdog ticker",
-		Env:     []string{"NETSKY_HOME=" + l.Home.Dir(), "PATH=" + l.path()},
+		Env:     []string{"NETSKY_HOME=" + l.Home.Dir(), "PATH=" + l.path(l.Environ)},
 		Tags:    map[string]string{TagHome: l.Home.Dir()},
 	}
 }
