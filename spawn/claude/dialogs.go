@@ -53,6 +53,8 @@ var kinds = []kind{
 	{"Tool use", permission, second},
 	{"Select model", "model", nil},
 	{"What do you want to do?", "usage limit", nil}, // not seen
+	// No dialog, but nothing can be typed there either.
+	{"Showing detailed transcript", "transcript", func(frame) string { return "it is open" }},
 	{"☐ ", "question", below},
 	{"← ", "question", below}, // several questions at once
 }
@@ -70,12 +72,15 @@ func Recognise(screen string) (agent.Dialog, bool) {
 		}
 		return agent.Dialog{}, false
 	}
+	frames := l.frames()
+	if d, ok := frames[0].known(); ok && frames[0].width > 0 {
+		return d, true
+	}
 	low := l.lines[max(len(l.lines)-lowest, 0):]
 	menu := selector(low)
 	if menu < 0 && !isFooter(low) {
 		return onboarding(l)
 	}
-	frames := l.frames()
 	for _, f := range frames {
 		if d, ok := f.known(); ok {
 			return d, true

@@ -95,7 +95,7 @@ func (l *look) find() {
 	if n := len(l.rules); n >= 2 {
 		top, bottom := l.rules[n-2], l.rules[n-1]
 		below := l.lines[bottom+1:]
-		l.composer = bottom > top+1 && isPrompt(l.lines[top+1]) && !isFooter(below) && selector(below) < 0
+		l.composer = bottom > top+1 && isPrompt(l.lines[top+1]) && selector(below) < 0 && !offersEnter(below)
 	}
 }
 
@@ -125,6 +125,12 @@ func isFooter(lines []string) bool {
 		}
 	}
 	return false
+}
+
+// offersEnter reports whether the lines say what Enter does. A composer's never
+// do, though they may say what Esc cancels.
+func offersEnter(lines []string) bool {
+	return strings.Contains(squash(strings.Join(lines, "")), "Enterto")
 }
 
 // selector is the line at which a menu's arrow stands, or -1. The last counts.
