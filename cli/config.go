@@ -277,8 +277,8 @@ func (c config) check() error {
 		return fmt.Errorf("claude.permission_mode: %q is none of %s", c.Claude.PermissionMode, strings.Join(permissionModes, ", "))
 	}
 	for name, r := range c.Runtime {
-		if len(r.Command) == 0 {
-			return fmt.Errorf("runtime.%s: no command", name)
+		if err := checkOwn(name, r.Command); err != nil {
+			return err
 		}
 	}
 	return nil

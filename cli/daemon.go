@@ -70,11 +70,33 @@ func (a *app) daemonRun(c *cli.Context) error {
 	file := &lumberjack.Logger{Filename: h.Path(agent.LogDir, "netsky.jsonl"), MaxSize: 10, MaxBackups: 5}
 	defer file.Close()
 	log := slog.New(slog.NewJSONHandler(io.Writer(file), nil))
-	err = daemon.Run(c.Context, daemon.Options{Home: h, Bus: l.Bus, Launcher: l, Version: Version, Log: log})
+	err = daemon.Run(c.Context, daemon.Options{
+		Home: h, Bus: l.Bus, Launcher: l, Runtimes: a.runtimes(l), Plan: a.planAgain, Version: Version, Log: log,
+	})
 	if errors.Is(err, agent.ErrLocked) {
 		return fmt.Errorf("%w: %w", errDaemonRuns, err)
 	}
 	return err
+}
+
+// planAgain is how an agent would be started now, with what it inherited when it
+// was started last.
+func (a *app) planAgain(ctx context.Context, id agent.ID) (spawn.Plan, error) {
+	fresh := &app{in: a.in, out: io.Discard, err: io.Discard, getenv: a.getenv, environ: a.environ} // reads netsky.toml anew
+	l, err := fresh.launcher()
+	if err != nil {
+		return spawn.Plan{}, err
+	}
+	before, err := l.Home.LoadLaunch(id)
+	if err != nil {
+		return spawn.Plan{}, err
+	}
+	plans, _, err := fresh.plans(ctx, l, []agent.ID{id}, before.Runtime, before.Dir)
+	if err != nil {
+		return spawn.Plan{}, err
+	}
+	plans[0].Environ = before.Env
+	return plans[0], nil
 }
 
 func (a *app) daemonStatus(c *cli.Context) error {

@@ -56,6 +56,7 @@ func (a *app) hook(ctx context.Context, event string) error {
 	if err != nil {
 		return err
 	}
+	a.forgive()
 	switch h.Event {
 	case "UserPromptSubmit":
 		return a.prompted(home, self, h)
@@ -209,7 +210,7 @@ func (a *app) permission(ctx context.Context, home agent.Home, self agent.ID, h 
 		return err
 	}
 	w := claude.PermissionWait{
-		Home: home, Agent: self, Start: start, ConfigDir: claude.ConfigDir(a.environ), PID: k.PID,
+		Home: home, Agent: self, Start: start, ConfigDir: claude.ConfigDir(a.getenv), PID: k.PID,
 		Session: h.Session, Tool: h.Tool, Input: h.Input,
 	}
 	end := w.Wait(ctx, func() (allow, ok bool) {

@@ -49,6 +49,7 @@ func (a *app) ioServe(c *cli.Context) error {
 	if !self.IsAgent() {
 		return usagef("io serve: %w", errNoAgent)
 	}
+	a.forgive()
 	l, err := a.launcher()
 	if err != nil {
 		return err

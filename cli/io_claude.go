@@ -2,12 +2,58 @@ package cli
 
 import (
 	"context"
+	"os"
 
+	"netsky/agent"
 	"netsky/bus/mcp"
+	"netsky/prompts"
 	"netsky/spawn"
+	"netsky/spawn/claude"
 )
 
 // serveClaude is the server of an agent on Claude Code, which holds its mailbox.
 func (a *app) serveClaude(ctx context.Context, l *spawn.Launcher, o mcp.Options) error {
-	return mcp.Serve(ctx, o)
+	s := &claude.Session{
+		Home: l.Home, Agent: o.Agent, Start: o.Start, PID: a.claudePID(l.Home, o), ConfigDir: claude.ConfigDir(a.getenv),
+		Pane: &agentPane{tmux: l.Tmux, id: o.Agent, start: o.Start},
+	}
+	defer s.Close()
+	state, err := claude.LoadState(l.Home, o.Agent)
+	if err != nil {
+		a.logIO("the conversation", err)
+	}
+	startup, err := a.startup(l.Home, o.Agent)
+	if err != nil {
+		a.logIO("the startup text", err)
+	}
+	o.Channel = a.config.Claude.Delivery == "channel"
+	return mcp.ServeMail(ctx, o, mcp.MailOptions{Runtime: s, Startup: startup, Fresh: !state.Used})
+}
+
+// claudePID is the agent's program, whose child this is.
+func (a *app) claudePID(h agent.Home, o mcp.Options) int {
+	if k, err := h.LoadKeeper(o.Agent); err == nil && k.Start == o.Start && k.PID > 0 {
+		return k.PID
+	}
+	return os.Getppid()
+}
+
+// startup is the text in front of a fresh conversation's first message.
+func (a *app) startup(h agent.Home, id agent.ID) (string, error) {
+	la, err := h.LoadLaunch(id)
+	if err != nil {
+		return "", err
+	}
+	return prompts.Startup(prompts.Input{
+		Agent: id, Dir: la.Dir, Owner: a.config.Owner.Name, Machine: machine(), Home: h, Runtime: la.Runtime,
+	})
+}
+
+// forgive goes on with the defaults where netsky.toml is broken: whoever edits it
+// is told by the next verb, and mail does not stop meanwhile.
+func (a *app) forgive() {
+	if _, err := a.cfg(); err != nil {
+		a.warn("%v; going on with the defaults", err)
+		a.config, a.cfgErr = defaults(), nil
+	}
 }

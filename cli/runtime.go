@@ -29,11 +29,13 @@ func (d demoRuntime) Prepare(_ context.Context, l *agent.Launch) error {
 
 // runtimes are all that this netsky can start, by name.
 func (a *app) runtimes(l *spawn.Launcher) map[string]spawn.Runtime {
-	return map[string]spawn.Runtime{
+	all := map[string]spawn.Runtime{
 		"claude": &claude.Runtime{Home: l.Home, Binary: l.Binary, Options: a.claudeOptions},
 		"codex":  &codex.Runtime{Home: l.Home, Binary: l.Binary},
 		"demo":   demoRuntime{l.Binary},
 	}
+	maps.Copy(all, ownRuntimes(a.config))
+	return all
 }
 
 // claudeOptions are what is configured for an agent on Claude Code by the time
