@@ -1,6 +1,8 @@
 // Package daemon composes netsky's long-running services and nothing else: the
 // door that answers who is there, the owner's mailbox, the router, the mirror of
-// the bus in the records, and the watch over deaths.
+// the bus in the records, the watch over deaths, the line in the pane of an
+// agent that knows nothing of its mail, and the restart of one whose receiver
+// has died.
 //
 // The daemon is a convenience to the agents, not their parent: they live in
 // tmux, their mail in directories. Killed at any moment it harms none of them;
@@ -32,8 +34,12 @@ type Options struct {
 	Home     agent.Home
 	Bus      *bus.Bus
 	Launcher *spawn.Launcher
-	Version  string
-	Log      *slog.Logger
+	Runtimes map[string]spawn.Runtime // by name; an agent on one that is missing here is left alone
+	// Plan is how an agent would be started now, with its conversation; it reads
+	// the configuration anew. nil: nothing is restarted.
+	Plan    func(ctx context.Context, id agent.ID) (spawn.Plan, error)
+	Version string
+	Log     *slog.Logger
 }
 
 // memoryLimit keeps the heap of an idle daemon small; work may exceed it.
@@ -78,6 +84,7 @@ func Run(ctx context.Context, o Options) error {
 		service{"hub", patient(o.Log, "hub", d.hub)},
 		service{"deaths", patient(o.Log, "deaths", d.deaths)},
 		service{"pointer", patient(o.Log, "pointer", d.pointer)},
+		service{"attend", patient(o.Log, "attend", d.attend)},
 		service{"home", d.home},
 	)
 	o.Log.Info("stop", "error", err)

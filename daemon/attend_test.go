@@ -1,0 +1,299 @@
+package daemon_test
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"log/slog"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync/atomic"
+	"syscall"
+	"testing"
+
+	"netsky/agent"
+	"netsky/bus"
+	"netsky/daemon"
+	"netsky/prompts"
+	"netsky/spawn"
+)
+
+// receiverRole makes this test binary the receiver of an agent's mailbox, as a
+// child of the agent's program.
+const receiverRole = "NETSKY_TEST_RECEIVER"
+
+// receive says that the agent is idle and answers its mail until it is killed.
+func receive() int {
+	home, err := agent.FindHome(os.Getenv)
+	if err != nil {
+		return 2
+	}
+	id, start := agent.ID("agent"+os.Getenv("AGENT_N")), os.Getenv("NETSKY_START")
+	b := bus.New(home, bus.Options{})
+	r, err := b.Receive(context.Background(), id, bus.ReceiveOptions{Start: start, Report: func(string, error) {}})
+	if err != nil {
+		fmt.Println(err)
+		return 3
+	}
+	if err := home.SaveReport(id, agent.Report{Start: start, State: agent.Idle, SinceMS: 1, Evidence: "its own word"}); err != nil {
+		return 4
+	}
+	for {
+		d, err := r.Next(context.Background())
+		if err != nil {
+			return 0
+		}
+		e := d.Envelope()
+		if _, err := b.Send(context.Background(), bus.Envelope{From: id, To: e.From, Kind: bus.KindReply, InReplyTo: e.ID, Text: "got " + e.Text}); err != nil {
+			return 5
+		}
+		if err := d.Confirm(); err != nil {
+			return 6
+		}
+	}
+}
+
+// served is a runtime whose program has a receiver for a child. What it does is
+// told by files in dir.
+type served struct {
+	dir   string
+	looks *atomic.Int64 // how often it was asked whether it is idle
+}
+
+func (served) Name() string                              { return "served" }
+func (served) Check(context.Context, agent.Launch) error { return nil }
+
+func (s served) Prepare(_ context.Context, l *agent.Launch) error {
+	me, err := os.Executable()
+	if err != nil {
+		return err
+	}
+	l.Env = append(l.Env, receiverRole+"=1", "D="+s.dir, "RESUME="+l.Resume)
+	l.Argv = []string{"/bin/sh", "-c", `echo "$AGENT_N $NETSKY_START $RESUME" >>"$D/starts"
+if [ -e "$D/trust" ]; then printf 'Do you trust this? <channel>\n'; while [ -e "$D/trust" ]; do sleep 0.1; done; printf '\033[2J\033[Hthanks\n'; fi
+"$0" & echo $! >"$D/receiver-agent$AGENT_N"
+while :; do sleep 0.1; if [ -e "$D/trust" ]; then printf 'Do you trust this?\n'; while [ -e "$D/trust" ]; do sleep 0.1; done; printf '\033[2J\033[H'; fi; done`, me}
+	return nil
+}
+
+func (s served) Idle(_ context.Context, l agent.Launch, pid int) (bool, string) {
+	s.looks.Add(1)
+	if _, err := os.Stat(filepath.Join(s.dir, "busy")); err == nil {
+		return false, "a turn runs"
+	}
+	return true, ""
+}
+
+func (s served) Dialog(screen string, _ agent.Launch) (agent.Dialog, bool) {
+	if strings.Contains(screen, "Do you trust this?") {
+		return agent.Dialog{Name: "trust", Text: "Do you trust this? <channel>"}, true
+	}
+	return agent.Dialog{}, false
+}
+
+// ward is a world whose daemon runs in this process and knows served agents.
+type ward struct {
+	*world
+	r     served
+	stop  func()
+	plans atomic.Int64
+}
+
+func newWard(t *testing.T) *ward {
+	t.Helper()
+	w := &ward{world: newWorld(t)}
+	w.r = served{dir: filepath.Dir(w.home.Dir()), looks: new(atomic.Int64)}
+	w.begin()
+	return w
+}
+
+// begin starts the daemon; stop ends it and waits.
+func (w *ward) begin() {
+	w.Helper()
+	ctx, cancel := context.WithCancel(w.ctx)
+	ended := make(chan error, 1)
+	file, err := w.home.OpenAppend(agent.LogDir + "/netsky.jsonl")
+	if err != nil {
+		w.Fatal(err)
+	}
+	o := daemon.Options{
+		Home: w.home, Bus: w.bus, Launcher: w.l, Version: "test",
+		Log:      slog.New(slog.NewJSONHandler(io.Writer(file), nil)),
+		Runtimes: map[string]spawn.Runtime{"served": w.r},
+		Plan: func(_ context.Context, id agent.ID) (spawn.Plan, error) {
+			w.plans.Add(1)
+			return spawn.Plan{
+				Agent: id, Runtime: w.r, Dir: w.home.Dir(), Resume: "conversation-7",
+				Prompt: prompts.Input{Home: w.home, Runtime: "served"},
+			}, nil
+		},
+	}
+	go func() { ended <- daemon.Run(ctx, o) }()
+	stopped := false
+	w.stop = func() {
+		if !stopped {
+			stopped = true
+			cancel()
+			if err := <-ended; err != nil {
+				w.Errorf("daemon: %v", err)
+			}
+			file.Close()
+		}
+	}
+	w.Cleanup(func() { w.stop() })
+	w.eventually(func() bool { _, err := daemon.Ping(w.ctx, w.home); return err == nil }, func() string { return "no daemon" })
+}
+
+func (w *ward) touch(name string) {
+	w.Helper()
+	if err := os.WriteFile(filepath.Join(w.r.dir, name), nil, 0o600); err != nil {
+		w.Fatal(err)
+	}
+}
+
+func (w *ward) remove(name string) {
+	w.Helper()
+	if err := os.Remove(filepath.Join(w.r.dir, name)); err != nil {
+		w.Fatal(err)
+	}
+}
+
+// killReceiver kills the receiver of an agent as soon as it holds the mailbox.
+func (w *ward) killReceiver(id agent.ID) {
+	w.Helper()
+	var who agent.Holder
+	w.eventually(func() (ok bool) { who, ok = w.home.LockHolder("receiver-" + string(id)); return ok }, func() string { return "no receiver" })
+	syscall.Kill(who.PID, syscall.SIGKILL)
+	w.eventually(func() bool { return !who.Alive() }, func() string { return "the receiver survives" })
+}
+
+// shows waits for what status says of an agent.
+func (w *ward) shows(id agent.ID, state agent.State, detail string) (st spawn.Status) {
+	w.Helper()
+	w.eventually(func() bool {
+		st = w.statuses().Find(id)
+		return st.State == state && strings.Contains(st.Detail, detail)
+	}, func() string { return fmt.Sprintf("%+v, want %s (%s)", st, state, detail) })
+	return st
+}
+
+func TestAttendRestarts(t *testing.T) {
+	w := newWard(t)
+	w.up(w.r, "agent1")
+	w.answered(w.mail("agent1", "one"))
+	before := w.statuses().Find("agent1")
+
+	// Busy: it is left alone, and status says what is the matter.
+	w.touch("busy")
+	w.killReceiver("agent1")
+	waits := w.mail("agent1", "two")
+	st := w.shows("agent1", agent.Waiting, "its receiver has gone; it is restarted when idle (a turn runs)")
+	if st.Inbox != 1 || st.Evidence != "nobody holds its mailbox" {
+		t.Errorf("%+v", st)
+	}
+	looks := w.r.looks.Load()
+	w.eventually(func() bool { return w.r.looks.Load() > looks+2 }, func() string { return "not asked again" })
+	if st := w.statuses().Find("agent1"); st.Start != before.Start || w.plans.Load() != 0 {
+		t.Fatalf("ended while busy: %+v", st)
+	}
+
+	// Idle: it comes back with its conversation, and has its mail.
+	w.remove("busy")
+	e := w.answered(waits)
+	if e.Envelope.Text != "got two" {
+		t.Errorf("answer %q", e.Envelope.Text)
+	}
+	st = w.shows("agent1", agent.Idle, "")
+	if st.Start == before.Start || !st.Wanted {
+		t.Errorf("%+v, was %+v", st, before)
+	}
+	starts, err := os.ReadFile(filepath.Join(w.r.dir, "starts"))
+	if err != nil || string(starts) != fmt.Sprintf("1 %s \n1 %s conversation-7\n", before.Start, st.Start) {
+		t.Errorf("starts %q, %v", starts, err)
+	}
+	w.eventually(func() bool { return strings.Contains(w.log(), `"msg":"restart"`) }, w.log)
+
+	// And again, after a while.
+	w.killReceiver("agent1")
+	w.answered(w.mail("agent1", "three"))
+	if n := w.plans.Load(); n != 2 {
+		t.Errorf("%d restarts, want 2", n)
+	}
+}
+
+// A daemon that was not there when the receiver died knows by the report that
+// there was one; and what is wanted down is not brought back.
+func TestAttendAfterwards(t *testing.T) {
+	w := newWard(t)
+	w.up(w.r, "agent1", "agent2")
+	w.stop()
+	w.killReceiver("agent1")
+	w.killReceiver("agent2")
+	if err := w.home.SetDesired("agent1", false, "owner"); err != nil {
+		t.Fatal(err)
+	}
+	before := w.statuses()
+	w.begin()
+	w.answered(w.mail("agent2", "hello"))
+	if st := w.statuses().Find("agent1"); st.Start != before.Find("agent1").Start || w.plans.Load() != 1 {
+		t.Errorf("%+v, was %+v", st, before.Find("agent1"))
+	}
+}
+
+func TestAttendDialog(t *testing.T) {
+	w := newWard(t)
+	w.touch("trust")
+	w.up(w.r, "agent1")
+	w.shows("agent1", agent.Waiting, "trust")
+	mail := func() (list []bus.Envelope) {
+		t.Helper()
+		for _, place := range []bus.Place{bus.Inbox, bus.Claimed, bus.Delivered} {
+			all, err := w.bus.List(agent.Owner, place, 0)
+			if err != nil {
+				t.Fatal(err)
+			}
+			for _, e := range all {
+				if e.Err == nil && e.Envelope.Kind == bus.KindApproval {
+					list = append(list, e.Envelope)
+				}
+			}
+		}
+		return list
+	}
+	w.eventually(func() bool { return len(mail()) > 0 }, func() string { return "the owner was not told\n" + w.log() })
+	want := "agent1 waits at a dialog in its pane (trust): Do you trust this? &lt;channel>\nOnly you can answer it: netsky attach agent1"
+	if e := mail()[0]; e.From != "agent1" || e.Text != want || e.Via != "code" {
+		t.Errorf("%+v", e)
+	}
+
+	// Another daemon tells it again, to the same effect as once.
+	w.stop()
+	w.begin()
+	w.eventually(func() bool { return strings.Count(w.log(), `"msg":"dialog"`) == 2 }, w.log)
+
+	// Answered: it starts, and takes its mail.
+	w.remove("trust")
+	w.answered(w.mail("agent1", "hello"))
+	w.shows("agent1", agent.Idle, "")
+	start := w.statuses().Find("agent1").Start
+
+	// An agent without its receiver is not ended while a dialog is open.
+	w.touch("trust")
+	w.killReceiver("agent1")
+	id := w.mail("agent1", "two")
+	w.shows("agent1", agent.Waiting, "trust")
+	if st := w.statuses().Find("agent1"); st.Start != start || w.plans.Load() != 0 {
+		t.Errorf("restarted at a dialog: %+v", st)
+	}
+	w.remove("trust")
+	w.answered(id)
+	w.eventually(func() bool { n, err := w.bus.Count(agent.Owner, bus.Inbox); return err == nil && n == 0 }, func() string { return "the owner's mail is not filed" })
+	seen := make(map[string]bool)
+	for _, e := range mail() {
+		seen[e.ID] = true
+	}
+	if len(seen) != 1 {
+		t.Errorf("told %v", seen)
+	}
+}
