@@ -41,6 +41,13 @@ func (b *Bus) Watch(ctx context.Context, spots ...Spot) (*Watch, error) {
 	return w, b.startWatch(ctx, w)
 }
 
+// WatchEvents is Watch of what witnesses and other processes beside the agents'
+// receivers note, of all agents.
+func (b *Bus) WatchEvents(ctx context.Context) (*Watch, error) {
+	w := &Watch{files: []string{agent.EventsDir}, arrivals: true}
+	return w, b.startWatch(ctx, w)
+}
+
 func (b *Bus) startWatch(ctx context.Context, w *Watch) error {
 	if err := ctx.Err(); err != nil {
 		return err

@@ -1,0 +1,144 @@
+package mcp
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"slices"
+	"time"
+
+	"netsky/agent"
+	"netsky/bus"
+)
+
+const (
+	wordReply = bus.KindReply
+	wordError = bus.KindError
+
+	brakedTries = 24 // for an answer that a brake holds up
+	brakedAgain = 5 * time.Second
+	shortened   = 100_000 // bytes of an answer that is too long for the bus
+)
+
+// An answer is what code says for the model.
+type answer struct {
+	owed
+	kind  bus.Kind
+	text  string
+	tries int
+	due   time.Time
+}
+
+// verdict is what a turn's end says to those who wait for an answer.
+func verdict(e agent.Event) (kind bus.Kind, text string) {
+	switch {
+	case e.Event == agent.EventStopFailed:
+		return wordError, "the turn failed: " + failure(e)
+	case e.Text == "":
+		return wordError, "the turn ended without a word"
+	}
+	return wordReply, e.Text
+}
+
+// close ends the turn: every message that it took has its answer or is let go.
+func (m *Mailman) close(ctx context.Context, ms int64, kind bus.Kind, text string) {
+	m.open, m.turnOf = false, ""
+	var done []owed
+	for _, o := range m.ledger.list(true) {
+		if m.isUnsent(o) {
+			continue
+		}
+		a := answer{owed: o, kind: kind, text: text}
+		if !o.Wants || m.give(ctx, &a) {
+			done = append(done, o)
+			continue
+		}
+		m.unsent = append(m.unsent, a)
+		m.tries = time.Time{}
+	}
+	m.trouble("settle what was owed", m.ledger.settle(ms, done...))
+}
+
+func (m *Mailman) isUnsent(o owed) bool {
+	return slices.ContainsFunc(m.unsent, func(a answer) bool { return a.ID == o.ID && a.From == o.From })
+}
+
+// retry does again what the system refused.
+func (m *Mailman) retry(ctx context.Context, now time.Time) {
+	if now.Before(m.tries) || len(m.unsent)+len(m.unfiled) == 0 {
+		return
+	}
+	m.tries = now.Add(m.pace(again))
+	unfiled := m.unfiled
+	m.unfiled = nil
+	for _, d := range unfiled {
+		m.file(d)
+	}
+	if len(m.unfiled) == 0 {
+		m.trouble("file what was seen", nil)
+	}
+	var done []owed
+	var left []answer
+	for _, a := range m.unsent {
+		if !now.Before(a.due) && m.give(ctx, &a) {
+			done = append(done, a.owed)
+		} else {
+			left = append(left, a)
+		}
+	}
+	m.unsent = left
+	m.trouble("settle what was owed", m.ledger.settle(0, done...))
+}
+
+// give sends an answer, unless the model has given one. It reports whether there
+// is nothing more to do about the message.
+func (m *Mailman) give(ctx context.Context, a *answer) (done bool) {
+	if m.answered(ctx, a.owed) {
+		return true
+	}
+	refused, err := m.send(ctx, a)
+	a.tries++
+	a.due = time.Now().Add(m.pace(again))
+	switch {
+	case refused != nil:
+		m.o.Log(fmt.Sprintf("%s of %s gets no answer", a.ID, a.From), refused)
+		return true
+	case errors.Is(err, bus.ErrBrake) && a.tries >= brakedTries:
+		m.o.Log(fmt.Sprintf("%s of %s gets no answer", a.ID, a.From), err)
+		return true
+	case errors.Is(err, bus.ErrBrake):
+		a.due = time.Now().Add(m.pace(brakedAgain))
+	}
+	m.trouble("answer "+a.ID, err)
+	return err == nil
+}
+
+// answered reports whether the message has had an answer of ours, by whichever
+// way.
+func (m *Mailman) answered(ctx context.Context, o owed) bool {
+	found, ok, err := m.o.Bus.FindAnswer(ctx, o.From, o.ID, time.UnixMilli(o.SentMS).Add(-time.Second))
+	return err == nil && ok && found.Envelope.From == m.o.Agent
+}
+
+// send sends an answer. refused is why that can never be.
+func (m *Mailman) send(ctx context.Context, a *answer) (refused, err error) {
+	e := bus.Envelope{
+		ID: bus.AnswerID(m.o.Agent, a.ID, bus.KindReply), From: m.o.Agent, To: a.From, Kind: a.kind, Text: safeText(a.text),
+		InReplyTo: a.ID, Thread: a.Thread, Hops: a.Hops + 1, Via: "code",
+	}
+	if a.kind == wordReply {
+		e.Extra = map[string]json.RawMessage{"implicit": json.RawMessage("true")}
+	}
+	_, err = m.o.Bus.Send(ctx, e)
+	if errors.Is(err, bus.ErrInvalid) && len(e.Text) > shortened {
+		e.Text = clip(e.Text, shortened)
+		_, err = m.o.Bus.Send(ctx, e)
+	}
+	for _, never := range []error{bus.ErrNotAllowed, bus.ErrNoMailbox, bus.ErrInvalid} {
+		if errors.Is(err, never) {
+			return err, nil
+		}
+	}
+	return nil, err
+}

@@ -1,0 +1,111 @@
+package mcp
+
+import (
+	"context"
+	"fmt"
+	"strings"
+	"time"
+
+	"netsky/agent"
+	"netsky/store"
+)
+
+// abandoned is how long the program may be idle with a turn whose end was not
+// told: no hook tells of a turn that a person breaks off.
+const abandonedAfter = 2 * time.Second
+
+// noticeMark is how a prompt's line begins that begins with a notice.
+const noticeMark = `<channel source="netsky">`
+
+// event takes in what a process beside us saw.
+func (m *Mailman) event(ctx context.Context, e agent.Event) {
+	if e.Event == agent.EventSeen {
+		m.heard, m.looks = time.Now(), time.Time{}
+		m.about(e.ID)
+		m.sight(e.ID)
+		return
+	}
+	if e.Start != "" && e.Start != m.o.Start {
+		return // another life's
+	}
+	m.heard, m.looks = time.Now(), time.Time{}
+	switch e.Event {
+	case agent.EventSessionStart:
+		m.began = true
+		if e.Text == "clear" { // nothing of before is known to it
+			m.startup = m.m.Startup != ""
+		}
+	case agent.EventPrompt:
+		m.prompted(e)
+	case agent.EventStop, agent.EventStopFailed:
+		m.ended(ctx, e)
+	}
+}
+
+// prompted is the beginning of a turn, or something more for it.
+func (m *Mailman) prompted(e agent.Event) {
+	m.open = true
+	for _, id := range e.IDs {
+		m.about(id)
+		m.sight(id)
+	}
+	if f := m.flight; f != nil && f.notice != "" && strings.HasPrefix(e.Text, noticeMark) {
+		m.arrived()
+	}
+}
+
+// about names the turn by its first message.
+func (m *Mailman) about(id string) {
+	if m.turnOf == "" {
+		m.turnOf = id
+	}
+}
+
+// ended is the end of a turn: what it took is settled.
+func (m *Mailman) ended(ctx context.Context, e agent.Event) {
+	if f := m.flight; f != nil && f.way == byHand {
+		m.arrived()
+	}
+	m.record(ctx, e)
+	kind, text := verdict(e)
+	m.close(ctx, e.MS, kind, text)
+}
+
+// abandoned settles a turn that has ended without a word of it.
+func (m *Mailman) abandoned(ctx context.Context, now time.Time) {
+	if m.open && m.idleFor(now) >= m.pace(abandonedAfter) {
+		m.close(ctx, 0, wordError, "interrupted: the turn ended, and no answer was given")
+	}
+}
+
+// record puts a turn's end on record, with what it took.
+func (m *Mailman) record(ctx context.Context, e agent.Event) {
+	about := m.turnOf
+	if m.o.Records == nil {
+		return
+	}
+	log := store.AddLog{
+		Key: fmt.Sprintf("turn-%s-%d", m.o.Agent, e.MS), Time: store.At(time.UnixMilli(e.MS)),
+		Part: "claude", Actor: m.o.Agent, About: about, Text: "turn completed",
+	}
+	if about == "" {
+		log.About = e.Session
+	}
+	if e.Event == agent.EventStopFailed {
+		log.Level, log.Text = store.LevelWarn, line("turn failed: "+failure(e), 200)
+	}
+	if u := e.Usage; u != nil {
+		log.Fields = map[string]any{
+			"input": u.Input, "output": u.Output, "cached": u.CacheRead, "cache_write": u.CacheWrite,
+			"requests": u.Requests, "context": u.ContextNow,
+		}
+	}
+	within, cancel := context.WithTimeout(ctx, grace)
+	defer cancel()
+	// What the database does not take waits in the spool, which others tell of.
+	m.o.Records.Record(within, log)
+}
+
+func failure(e agent.Event) string {
+	return strings.Trim(e.Error+": "+e.Text, ": ")
+}

@@ -1,0 +1,194 @@
+package mcp
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io/fs"
+	"slices"
+	"sync"
+	"time"
+
+	"netsky/agent"
+	"netsky/bus"
+)
+
+// An owed is a message that was offered to the model and whose turn has not
+// ended. It is written down before it is offered, so that the next server knows
+// what a dead one may have left unanswered, and what a conversation that was
+// killed may have forgotten.
+type owed struct {
+	ID        string   `json:"id"`
+	From      agent.ID `json:"from"`
+	Kind      bus.Kind `json:"kind,omitempty"`
+	Thread    string   `json:"thread,omitempty"`
+	Hops      int      `json:"hops,omitempty"`
+	SentMS    int64    `json:"sent_ms"`
+	OfferedMS int64    `json:"offered_ms"`
+	Wants     bool     `json:"wants,omitempty"` // an answer, and has none of the model's
+
+	seen bool // the model has it
+}
+
+func owedOf(e bus.Envelope) owed {
+	return owed{
+		ID: e.ID, From: e.From, Kind: e.Kind, Thread: e.Thread, Hops: e.Hops,
+		SentMS: e.Time.UnixMilli(), OfferedMS: time.Now().UnixMilli(), Wants: wantsAnswer(e),
+	}
+}
+
+// wantsAnswer says whether a message gets exactly one answer.
+func wantsAnswer(e bus.Envelope) bool {
+	switch e.Kind {
+	case bus.KindReply, bus.KindError, bus.KindAck, bus.KindApproval, bus.KindApprovalAnswer:
+		return false
+	case bus.KindBrief, bus.KindHandoff, bus.KindCron:
+		return true
+	}
+	return e.From == agent.Owner || e.RequiresAck
+}
+
+// A ledger is state/owed/<agent>.json. It is safe for concurrent use.
+type ledger struct {
+	home agent.Home
+	rel  string
+
+	mu   sync.Mutex // guards what follows, and the file
+	file ledgerFile
+}
+
+type ledgerFile struct {
+	Owed []owed `json:"owed"` // the oldest first
+	// RecordedMS is the end of the last turn that is on record.
+	RecordedMS int64 `json:"recorded_ms,omitempty"`
+}
+
+const (
+	owedDir   = "state/owed"
+	maxLedger = 4 << 20
+)
+
+func newLedger(home agent.Home, id agent.ID) *ledger {
+	return &ledger{home: home, rel: owedDir + "/" + string(id) + ".json"}
+}
+
+// load reads the ledger. One that can't be read is begun anew, and the error says
+// why.
+func (l *ledger) load() error {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.file = ledgerFile{}
+	data, err := l.home.ReadFile(l.rel, maxLedger)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil
+	}
+	if err == nil {
+		err = json.Unmarshal(data, &l.file)
+	}
+	if err != nil {
+		l.file = ledgerFile{}
+		return fmt.Errorf("%s: %w", l.home.Path(l.rel), err)
+	}
+	return nil
+}
+
+// save writes the ledger. The caller holds mu.
+func (l *ledger) save(sync bool) error {
+	data, err := json.Marshal(l.file)
+	if err != nil {
+		return err
+	}
+	return l.home.WriteFile(l.rel, append(data, '\n'), sync)
+}
+
+// offer puts down what is about to be offered. When it returns nil, that
+// survives a loss of power.
+func (l *ledger) offer(list []owed) error {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	before := l.file.Owed
+	next := slices.Clone(before)
+	fresh := false
+	for _, o := range list {
+		if l.index(o.ID, o.From) < 0 {
+			next, fresh = append(next, o), true
+		}
+	}
+	if !fresh {
+		return nil
+	}
+	l.file.Owed = next
+	err := l.save(true)
+	if err != nil {
+		l.file.Owed = before
+	}
+	return err
+}
+
+func (l *ledger) index(id string, from agent.ID) int {
+	return slices.IndexFunc(l.file.Owed, func(o owed) bool { return o.ID == id && (from == "" || o.From == from) })
+}
+
+// sight notes that the model has the message; true if that is news.
+func (l *ledger) sight(id string) bool {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	i := l.index(id, "")
+	if i < 0 || l.file.Owed[i].seen {
+		return false
+	}
+	l.file.Owed[i].seen = true
+	return true
+}
+
+// list is what stands in the ledger; of the seen alone, if that is asked.
+func (l *ledger) list(seen bool) (list []owed) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	for _, o := range l.file.Owed {
+		if o.seen || !seen {
+			list = append(list, o)
+		}
+	}
+	return list
+}
+
+// offered reports whether the message was offered before.
+func (l *ledger) offered(e bus.Envelope) bool {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.index(e.ID, e.From) >= 0
+}
+
+// answered notes that the model has answered by itself.
+func (l *ledger) answered(id string) error {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	i := l.index(id, "")
+	if i < 0 || !l.file.Owed[i].Wants {
+		return nil
+	}
+	l.file.Owed[i].Wants = false
+	return l.save(false)
+}
+
+// settle takes out what is done with. What a crash leaves in is settled again.
+func (l *ledger) settle(recorded int64, done ...owed) error {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	n := len(l.file.Owed)
+	l.file.Owed = slices.DeleteFunc(slices.Clone(l.file.Owed), func(o owed) bool {
+		return slices.ContainsFunc(done, func(d owed) bool { return d.ID == o.ID && d.From == o.From })
+	})
+	if len(l.file.Owed) == n && recorded <= l.file.RecordedMS {
+		return nil
+	}
+	l.file.RecordedMS = max(l.file.RecordedMS, recorded)
+	return l.save(false)
+}
+
+func (l *ledger) recorded() int64 {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.file.RecordedMS
+}

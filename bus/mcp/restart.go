@@ -1,0 +1,166 @@
+package mcp
+
+import (
+	"context"
+	"fmt"
+	"strings"
+	"time"
+
+	"netsky/agent"
+	"netsky/bus"
+)
+
+// A lost is a message that an earlier server had handed over and whose turn was
+// cut off by a death.
+type lost struct {
+	owed
+	text string // its rendering, if the conversation never had it
+}
+
+// beginsWithin is how long an idle program may be without its session's start
+// having been told, until what it holds is taken to be known.
+const beginsWithin = 10 * time.Second
+
+// A past is what the events say of a message that is still owed.
+type past struct {
+	seen bool
+	end  *agent.Event // of its turn
+}
+
+// remember reads the events that came before us.
+func (m *Mailman) remember(ctx context.Context) {
+	m.past = make(map[string]*past)
+	offered := make(map[string]int64)
+	for _, o := range m.ledger.list(false) {
+		m.past[o.ID], offered[o.ID] = &past{}, o.OfferedMS
+	}
+	recorded := m.ledger.recorded()
+	see := func(id string, ms int64) {
+		if p := m.past[id]; p != nil && ms >= offered[id] {
+			p.seen = true
+		}
+	}
+	err := m.tail.Read(func(e agent.Event) {
+		switch e.Event {
+		case agent.EventSeen:
+			see(e.ID, e.MS)
+		case agent.EventPrompt:
+			for _, id := range e.IDs {
+				see(id, e.MS)
+			}
+		case agent.EventSessionStart:
+			m.began = m.began || e.Start == m.o.Start
+		case agent.EventStop, agent.EventStopFailed:
+			for _, p := range m.past {
+				if p.seen && p.end == nil {
+					p.end = &e
+				}
+			}
+			if recorded > 0 && e.MS > recorded {
+				m.record(ctx, e)
+			}
+		}
+	})
+	m.trouble("events", err)
+	m.trouble("settle what was owed", m.ledger.settle(time.Now().UnixMilli()))
+}
+
+// restore settles what an earlier server left, as soon as it is known what the
+// conversation holds. It reports whether it is done.
+func (m *Mailman) restore(ctx context.Context, now time.Time) bool {
+	if m.restored {
+		return true
+	}
+	list := m.ledger.list(false)
+	if len(list) > 0 && !m.knows(now) {
+		return false
+	}
+	m.restored = true
+	var done []owed
+	for _, o := range list {
+		if m.restoreOne(ctx, o) {
+			done = append(done, o)
+		}
+	}
+	m.past = nil
+	m.trouble("settle what was owed", m.ledger.settle(0, done...))
+	return true
+}
+
+// knows reports whether Holds can be asked.
+func (m *Mailman) knows(now time.Time) bool {
+	switch m.state.State {
+	case agent.Busy, agent.Waiting:
+		return true
+	case agent.Idle:
+		return m.began || m.idleFor(now) >= m.pace(beginsWithin)
+	}
+	return false
+}
+
+// restoreOne settles one message; true if nothing more is owed about it.
+func (m *Mailman) restoreOne(ctx context.Context, o owed) (done bool) {
+	e, place, ok := m.find(ctx, o)
+	p := m.past[o.ID]
+	switch {
+	case !ok:
+		return true
+	case place != bus.Delivered:
+		return false // it is handed over again
+	case o.Wants && m.answered(ctx, o):
+		return true
+	case p != nil && p.end != nil:
+		if !o.Wants {
+			return true
+		}
+		kind, text := verdict(*p.end)
+		a := answer{owed: o, kind: kind, text: text}
+		if m.give(ctx, &a) {
+			return true
+		}
+		m.unsent = append(m.unsent, a)
+	case m.busy(): // the turn goes on
+		m.sight(o.ID)
+	case !m.m.Runtime.Holds(o.ID):
+		m.lost = append(m.lost, lost{o, bus.Render(e, time.Now())})
+	case o.Wants:
+		m.lost = append(m.lost, lost{owed: o})
+	default:
+		return true
+	}
+	return false
+}
+
+// loadLost puts what was lost into a text, as much as fits: what the conversation
+// holds is named, the rest handed over again. The words between keep the whole
+// from looking like a message that came twice.
+func (m *Mailman) loadLost(f *flight) {
+	var named, texts []string
+	size := 0
+	for _, l := range m.lost {
+		if size += len(l.text); len(f.lost) > 0 && (size > maxBytes || len(f.lost) == 2*maxBatch) {
+			break
+		}
+		f.lost = append(f.lost, l)
+		if l.text == "" {
+			named = append(named, fmt.Sprintf("%s from %s", l.ID, l.From))
+			continue
+		}
+		f.unseen[l.ID] = true
+		texts = append(texts, l.text)
+	}
+	words := "You were restarted."
+	if len(named) > 0 {
+		words = "You were restarted in the middle of a turn. Not answered yet: " + strings.Join(named, ", ") +
+			". Go on with that, and answer each with reply."
+	}
+	f.notice = bus.RenderNotice(words)
+	f.text = f.notice
+	if m.startup {
+		f.startup = true
+		f.text = bus.RenderNotice(m.m.Startup) + "\n" + f.text
+	}
+	if len(texts) > 0 {
+		f.text += "\nThese messages came just before the restart and were lost with it:\n" + strings.Join(texts, "\n")
+	}
+}

@@ -1,0 +1,72 @@
+package mcp
+
+import (
+	"context"
+	"time"
+
+	"netsky/agent"
+)
+
+const (
+	lookBusy = 250 * time.Millisecond // how often the state is asked for while something goes on
+	lookIdle = time.Second            // and while nothing does
+)
+
+// look asks how the program is, if it is time, and reports it if that is news.
+func (m *Mailman) look(ctx context.Context, now time.Time) {
+	if now.Before(m.looks) {
+		return
+	}
+	r := m.m.Runtime.State(ctx)
+	if ctx.Err() != nil {
+		return // what is said in the end is not to be believed
+	}
+	r.Start, r.Detail = m.o.Start, line(r.Detail, 300)
+	if r.State != m.state.State {
+		r.SinceMS = time.Now().UnixMilli()
+		m.since = now
+	} else {
+		r.SinceMS = m.state.SinceMS
+	}
+	switch {
+	case m.busy():
+		m.looks = now.Add(m.pace(lookBusy))
+	case r.State == agent.Idle && m.flight == nil && !m.open:
+		m.looks = now.Add(m.pace(lookIdle))
+	default:
+		m.looks = now.Add(m.pace(lookBusy))
+	}
+	if f := m.flight; f != nil && (r.State == agent.Busy || r.State == agent.Waiting) && m.heard.Before(f.pushed) {
+		f.stirred = true
+	}
+	if r == m.state && m.reported {
+		return
+	}
+	m.state = r
+	err := m.o.Home.SaveReport(m.o.Agent, r)
+	m.reported = err == nil
+	m.trouble("report the state", err)
+}
+
+// busy reports whether a turn runs, as far as the program itself says.
+func (m *Mailman) busy() bool { return m.state.State == agent.Busy || m.state.State == agent.Waiting }
+
+// idleFor is for how long nothing has gone on.
+func (m *Mailman) idleFor(now time.Time) time.Duration {
+	if m.state.State != agent.Idle {
+		return -1
+	}
+	since := m.since
+	if m.heard.After(since) {
+		since = m.heard
+	}
+	return now.Sub(since)
+}
+
+// resumeReport goes on with what an earlier server of the same start said.
+func (m *Mailman) resumeReport() {
+	r, err := m.o.Home.LoadReport(m.o.Agent)
+	if err == nil && r.Start == m.o.Start {
+		m.state = r
+	}
+}

@@ -1,0 +1,104 @@
+package mcp
+
+import (
+	"context"
+	"strings"
+	"time"
+
+	"netsky/bus"
+)
+
+// Waiting hands over what waits, if no other way is open.
+func (m *Mailman) Waiting(ctx context.Context) (texts string, left int, err error) {
+	deadline := time.NewTimer(m.pace(2 * time.Second))
+	defer deadline.Stop()
+	tick := time.NewTicker(m.pace(50 * time.Millisecond))
+	defer tick.Stop()
+	for {
+		var more bool
+		done := make(chan struct{})
+		ask := func() {
+			texts, left, more = m.hand()
+			close(done)
+		}
+		select {
+		case m.asks <- ask:
+			<-done
+			if texts != "" || !more {
+				return texts, left, nil
+			}
+		case <-ctx.Done():
+			return "", 0, ctx.Err()
+		case <-deadline.C:
+			return "", left, nil
+		}
+		select {
+		case <-tick.C:
+		case <-ctx.Done():
+			return "", 0, ctx.Err()
+		case <-deadline.C:
+			return "", left, nil
+		}
+	}
+}
+
+// hand makes a flight of what a tool's result can hold. more says that there may
+// be something in a moment.
+func (m *Mailman) hand() (text string, left int, more bool) {
+	if m.box == nil {
+		return "", m.waiting(), false
+	}
+	if m.flight != nil && m.flight.way == byHand {
+		m.arrived() // who asks again has read the last
+	}
+	flying := 0
+	if m.flight != nil {
+		flying = len(m.flight.list)
+	}
+	if m.flight != nil || !m.closed.is || len(m.pending) == 0 {
+		left = m.waiting() + len(m.pending) + flying
+		return "", left, m.closed.is && !m.over && m.flight == nil && left > 0
+	}
+	n, size := 0, 0
+	for n < len(m.pending) {
+		size += len(m.pending[n].Rendered()) + 1
+		if n > 0 && size > maxResult {
+			break
+		}
+		n++
+	}
+	f := &flight{unseen: make(map[string]bool)}
+	if !m.load(f, m.pending[:n]) {
+		return "", m.waiting() + len(m.pending), true
+	}
+	if err := m.writeDown(f); err != nil {
+		m.trouble("what is owed", err)
+		return "", m.waiting() + len(m.pending), false
+	}
+	for _, d := range f.list {
+		m.pending = without(m.pending, d)
+	}
+	f.way, f.pushed, f.times = byHand, time.Now(), 1
+	m.flight = f
+	return strings.TrimSpace(f.text), m.waiting() + len(m.pending), false
+}
+
+var _ Mail = (*Mailman)(nil)
+
+// found looks for a message that came to the agent, where one of that sender lies
+// now; ok is false if it is nowhere.
+func (m *Mailman) find(ctx context.Context, o owed) (e bus.Envelope, p bus.Place, ok bool) {
+	for _, p := range []bus.Place{bus.Claimed, bus.Inbox, bus.Delivered} {
+		names, err := m.o.Bus.Names(m.o.Agent, p)
+		if err != nil {
+			continue
+		}
+		for i := len(names) - 1; i >= max(0, len(names)-mostBack) && ctx.Err() == nil; i-- {
+			entry, err := m.o.Bus.Read(m.o.Agent, p, names[i])
+			if err == nil && entry.Err == nil && entry.Envelope.ID == o.ID && entry.Envelope.From == o.From {
+				return entry.Envelope, p, true
+			}
+		}
+	}
+	return e, "", false
+}
