@@ -1,3 +1,199 @@
 package mcp_test
 
-func serverProcess(home string) int { return 1 }
+import (
+	"bufio"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"os/exec"
+	"os/signal"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"syscall"
+	"testing"
+
+	"netsky/agent"
+	"netsky/bus"
+	"netsky/bus/mcp"
+	"netsky/spawn/claude/loopmodel"
+)
+
+// serverProcess is the server as Claude Code starts it. It puts down who it is,
+// and when it has ended, how, and what still ran of it.
+func serverProcess(home string) int {
+	h, err := agent.HomeAt(home)
+	if err != nil {
+		return 2
+	}
+	if err := h.WriteFile("run/began", fmt.Append(nil, os.Getpid()), false); err != nil {
+		return 2
+	}
+	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGINT, syscall.SIGTERM)
+	defer stop()
+	err = mcp.Serve(ctx, mcp.Options{
+		Agent: agent.Clone(1), Home: h, Bus: bus.New(h, bus.Options{}), Members: &team{screen: "$ make\nok"}, Mail: &postbox{},
+		Channel: true, In: os.Stdin, Out: os.Stdout, Version: "test",
+	})
+	if err := h.WriteFile("run/ended", fmt.Appendf(nil, "%v\n%s", err, strings.Join(ours(), "\n")), false); err != nil {
+		return 2
+	}
+	return 0
+}
+
+// A server whose stdin stays open ends by a signal, all of it.
+func TestSignal(t *testing.T) {
+	for _, tt := range []struct {
+		name string
+		end  func(c *exec.Cmd, in io.Closer) error
+		want string
+	}{
+		{"SIGINT", func(c *exec.Cmd, _ io.Closer) error { return c.Process.Signal(os.Interrupt) }, "interrupt signal received\n"},
+		{"SIGTERM", func(c *exec.Cmd, _ io.Closer) error { return c.Process.Signal(syscall.SIGTERM) }, "terminated signal received\n"},
+		{"end of stdin", func(_ *exec.Cmd, in io.Closer) error { return in.Close() }, "<nil>\n"},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			s := mustStation(t, agent.Clone(1))
+			exe, err := os.Executable()
+			if err != nil {
+				t.Fatal(err)
+			}
+			c := exec.CommandContext(s.ctx, exe)
+			c.Env = append(os.Environ(), "MCP_SERVER_HOME="+s.home.Dir())
+			in, err := c.StdinPipe()
+			if err != nil {
+				t.Fatal(err)
+			}
+			out, err := c.StdoutPipe()
+			if err != nil {
+				t.Fatal(err)
+			}
+			if err := c.Start(); err != nil {
+				t.Fatal(err)
+			}
+			if _, err := io.WriteString(in, `{"jsonrpc":"2.0","id":1,"method":"ping"}`+"\n"); err != nil {
+				t.Fatal(err)
+			}
+			if line, err := bufio.NewReader(out).ReadString('\n'); err != nil || !strings.Contains(line, `"id":1`) {
+				t.Fatalf("heard %q, %v", line, err)
+			}
+			if err := tt.end(c, in); err != nil {
+				t.Fatal(err)
+			}
+			if err := c.Wait(); err != nil {
+				t.Error(err)
+			}
+			if how, err := s.home.ReadFile("run/ended", 1<<20); err != nil || string(how) != tt.want {
+				t.Errorf("ended: %q, %v; want %q", how, err, tt.want)
+			}
+		})
+	}
+}
+
+// mustClaude runs the real Claude Code once with our server, and gives what the
+// model was asked and what was printed.
+func (s *station) mustClaude(prompt string, args ...string) (asked []loopmodel.Request, out string) {
+	s.Helper()
+	program := os.Getenv("NETSKY_TEST_CLAUDE")
+	if program == "" {
+		if os.Getenv("CI") != "" {
+			s.Fatal("NETSKY_TEST_CLAUDE is not set: scripts/test installs Claude Code and sets it")
+		}
+		s.Skip("NETSKY_TEST_CLAUDE is not set: scripts/test installs Claude Code and sets it")
+	}
+	model, err := loopmodel.Start()
+	if err != nil {
+		s.Fatal(err)
+	}
+	defer model.Close()
+	config, work := s.TempDir(), s.TempDir()
+	if err := loopmodel.WriteHome(config, work); err != nil {
+		s.Fatal(err)
+	}
+	exe, err := os.Executable()
+	if err != nil {
+		s.Fatal(err)
+	}
+	servers, err := json.Marshal(map[string]any{"mcpServers": map[string]any{
+		"agent": map[string]any{"command": exe, "env": map[string]string{"MCP_SERVER_HOME": s.home.Dir()}},
+	}})
+	if err != nil {
+		s.Fatal(err)
+	}
+	file := filepath.Join(config, "servers.json")
+	if err := os.WriteFile(file, servers, 0o600); err != nil {
+		s.Fatal(err)
+	}
+	args = append([]string{"-p", prompt, "--mcp-config", file, "--strict-mcp-config", "--dangerously-skip-permissions"}, args...)
+	c := exec.CommandContext(s.ctx, program, args...)
+	c.Dir = work
+	c.Env = append(append([]string{"PATH=" + os.Getenv("PATH"), "HOME=" + config}, model.Env(config)...), loopmodel.Sandbox)
+	printed, err := c.CombinedOutput()
+	if err != nil {
+		s.Fatalf("claude: %v\n%s", err, printed)
+	}
+	return model.Requests(), string(printed)
+}
+
+// The real Claude Code has all our tools before its first word, its model sends
+// by them, and when it ends the server does.
+func TestClaudeCode(t *testing.T) {
+	s := mustStation(t, agent.Clone(1))
+	id := s.mustSend(bus.Envelope{From: agent.Owner, Text: "what?"})
+	debug := filepath.Join(t.TempDir(), "debug.txt")
+	asked, out := s.mustClaude(strings.Join([]string{
+		`loop: call mcp__agent__send {"to":"agent2","text":"a \"b\" é","requires_ack":true}`,
+		`loop: call mcp__agent__send {"to":"owner","text":"refused"}`,
+		`loop: call mcp__agent__reply {"id":"` + id + `","text":"that"}`,
+		`loop: call mcp__agent__peek {"agent":"agent2"}`,
+		`loop: say over`,
+	}, "\n"), "--debug-file", debug, "--dangerously-load-development-channels", "server:agent")
+	if len(asked) < 2 {
+		t.Fatalf("%d requests: %s", len(asked), out)
+	}
+	for _, name := range []string{"send", "reply", "inbox", "agents", "peek", "task_add", "task_update", "tasks", "note"} {
+		if !slices.Contains(asked[0].Tools, "mcp__agent__"+name) {
+			t.Errorf("the first request lacks %s: %v", name, asked[0].Tools)
+		}
+	}
+	outputs := strings.Join(asked[len(asked)-1].Outputs, "\n")
+	for _, word := range []string{"sent to agent2, id ", "not sent: agent1: may not write to owner", "answered " + id, "| ok"} {
+		if !strings.Contains(outputs, word) {
+			t.Errorf("the model did not hear %q: %s", word, outputs)
+		}
+	}
+	got := s.mail("agent2")
+	if len(got) != 1 || got[0].From != "agent1" || got[0].Text != `a "b" é` || !got[0].RequiresAck {
+		t.Errorf("sent %+v", got)
+	}
+	if got := s.mail(agent.Owner); len(got) != 1 || got[0].InReplyTo != id {
+		t.Errorf("answered %+v", got)
+	}
+	eventually(t, "the server's end", func() bool { return s.serverGone() })
+	data, err := os.ReadFile(debug)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if !strings.Contains(string(data), `"protocolEra":"legacy"`) {
+		t.Error("in the era that Claude Code sees, a server cannot push")
+	}
+}
+
+// serverGone says whether the server has begun and is no more.
+func (s *station) serverGone() bool {
+	data, err := s.home.ReadFile("run/began", 100)
+	if err != nil {
+		return false
+	}
+	pid, err := strconv.Atoi(string(data))
+	if err != nil {
+		return false
+	}
+	_, err = agent.FindProcess(pid)
+	return errors.Is(err, fs.ErrNotExist)
+}

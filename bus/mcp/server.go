@@ -1,6 +1,7 @@
 package mcp
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -34,8 +35,12 @@ type Options struct {
 	Log func(what string, err error)
 }
 
-// grace is how long Serve waits for tools that run when the client has gone.
-const grace = 2 * time.Second
+const (
+	// grace is how long Serve waits for tools that run when the client has gone.
+	grace = 2 * time.Second
+	// linger is how long it waits for a read that closing In does not end.
+	linger = 100 * time.Millisecond
+)
 
 // ErrNotReady is what Notify's error matches while there is no client to push to.
 var ErrNotReady = errors.New("no client is ready for notifications")
@@ -92,9 +97,8 @@ func pushing() (list []string) {
 func Serve(ctx context.Context, o Options) error { return New(o).Serve(ctx) }
 
 // Serve answers the client until stdin ends, which is no error, ctx ends, or the
-// wire breaks. It may be called once. Tools that still run then are cancelled
-// and waited for two seconds at most, and so is the reader where closing In does
-// not end a read.
+// wire breaks. It may be called once. Tools that still run then are cancelled and
+// waited for, two seconds at most. In is closed.
 func (s *Server) Serve(ctx context.Context) error {
 	session, err := s.sdk.Connect(ctx, s.wire, nil)
 	if err != nil {
@@ -102,34 +106,28 @@ func (s *Server) Serve(ctx context.Context) error {
 	}
 	over := make(chan error, 1)
 	go func() { over <- session.Wait() }()
+	ended := false
 	select {
 	case err = <-over:
-		s.wire.Close()
-		s.settle(s.wire.ended)
-		return s.ending(err)
+		err, ended = s.ending(err), true
 	case <-s.wire.ended:
 	case <-ctx.Done():
 		err = context.Cause(ctx)
 	}
 	s.wire.Close()
-	select {
-	case broke := <-over:
-		if err == nil {
-			err = s.ending(broke)
+	if !ended {
+		select {
+		case broke := <-over:
+			err = cmp.Or(err, s.ending(broke))
+		case <-time.After(grace):
+			s.o.Log("end", fmt.Errorf("a tool did not end within %v", grace))
 		}
-	case <-time.After(grace):
-		s.o.Log("end", fmt.Errorf("a tool did not end within %v", grace))
 	}
-	s.settle(s.wire.ended)
-	return err
-}
-
-// settle waits for the reader.
-func (s *Server) settle(ended <-chan struct{}) {
 	select {
-	case <-ended:
-	case <-time.After(grace):
+	case <-s.wire.ended:
+	case <-time.After(linger):
 	}
+	return err
 }
 
 // ending is why the connection is over; the end of stdin is no error.

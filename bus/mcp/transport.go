@@ -50,7 +50,7 @@ type wire struct {
 
 func newWire(in io.ReadCloser, out io.Writer, log func(string, error)) *wire {
 	return &wire{
-		in: in, out: out, log: log,
+		in: endable(in), out: out, log: log,
 		lines: make(chan jsonrpc.Message), ended: make(chan struct{}), closed: make(chan struct{}),
 	}
 }
