@@ -5,6 +5,7 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"sync"
 	"testing"
 
 	"netsky/agent"
@@ -88,4 +89,70 @@ func TestClaudeAnswers(t *testing.T) {
 	mustContain(t, "the first thing said", first.Said[0], "just started by netsky", "hello 0")
 	w.mustShow(t, "status", "agent1", "idle", "claude")
 	mustContain(t, "down", w.must(t, "netsky", "down", "1"), "agent1: finished", "agent1: ended")
+}
+
+// A manager on Claude Code, a clone on each other runtime: what the owner asks
+// agent0 is handed to all of them, and comes back as one answer.
+func TestMixedConstellation(t *testing.T) {
+	t.Parallel()
+	w, _ := mustCodex(t)
+	model := w.addClaude(t)
+	model.Handle(manager("agent1", "agent2", "agent3"))
+	program := filepath.Join(w.dir, "own.sh")
+	script := "#!/bin/sh\necho ready\nwhile read -r line; do\n" +
+		"netsky channel drain | sed -n 's/^<channel .* id=\"\\([^\"]*\\)\".*/\\1/p' |\n" +
+		"while read -r id; do netsky reply \"$id\" \"own command: done\"; done\ndone\n"
+	if err := os.WriteFile(program, []byte(script), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	w.config(t, freely+"[codex]\nsandbox = \"danger-full-access\"\napproval = \"never\"\n"+
+		"[runtime.mine]\ncommand = [\""+program+"\"]\n"+
+		"[agents.0]\nruntime = \"claude\"\n[agents.1]\nruntime = \"codex\"\n[agents.2]\nruntime = \"demo\"\n"+
+		"[agents.3]\nruntime = \"mine\"\n[agents.infinity]\nruntime = \"demo\"\n")
+	out := w.must(t, "netsky", "up", "3", "--no-attach", "--dir", filepath.Join(w.dir, "src"))
+	mustContain(t, "up", out, "claude", "codex", "demo", "mine")
+	out = w.must(t, "netsky", "ask", "agent0", "what are your names?")
+	mustContain(t, "the first answer", out, "I have asked all of them")
+	w.mustShow(t, "inbox", "agent1: echo: ", "agent2: ", "My name is agent2", "agent3: own command: done")
+	w.must(t, "netsky", "down", "--all")
+}
+
+// manager is a rule by which a model hands what the owner says to the agents, and
+// answers when all of them have.
+func manager(agents ...string) func(claudemodel.Request) *claudemodel.Reply {
+	var mu sync.Mutex // guards what follows
+	asked := ""
+	answers := make(map[string]string)
+	return func(q claudemodel.Request) *claudemodel.Reply {
+		if !strings.Contains(q.System, "You are agent0,") || len(q.Outputs) > 0 {
+			return nil
+		}
+		mu.Lock()
+		defer mu.Unlock()
+		r := &claudemodel.Reply{Text: "I have asked all of them"}
+		for _, m := range claudemodel.Messages(strings.Join(q.News(), "\n")) {
+			if m.From != "owner" {
+				answers[m.From] = m.Text
+				continue
+			}
+			asked = m.ID
+			for _, a := range agents {
+				r.Calls = append(r.Calls, claudemodel.Call{Name: "mcp__agent__send", Arguments: map[string]any{
+					"to": a, "text": m.Text, "requires_ack": true,
+				}})
+			}
+		}
+		if len(answers) < len(agents) || asked == "" {
+			return r
+		}
+		var report []string
+		for _, a := range agents {
+			report = append(report, a+": "+answers[a])
+		}
+		r.Calls = append(r.Calls, claudemodel.Call{Name: claudemodel.ReplyTool, Arguments: map[string]any{
+			"id": asked, "text": strings.Join(report, "\n"),
+		}})
+		asked = ""
+		return r
+	}
 }
