@@ -51,7 +51,9 @@ var events = []event{
 }
 
 // Permission rules that hold for every agent, whatever its role and mode. What
-// the bus' server offers a role is its own business.
+// the bus' server offers a role is its own business. The mode plan asks for what
+// changes anything in spite of the first: there the PermissionRequest hook has to
+// say yes to it.
 var (
 	allowed = []string{"mcp__agent__*"}
 	// Nobody looks at the pane: a question there would wait for ever. An agent
