@@ -110,13 +110,14 @@ func (f *recordFollower) pass(ctx context.Context) {
 // read reads the logs that have come.
 func (f *recordFollower) read(ctx context.Context, db Reader) error {
 	next := f.look.rec // only this goroutine changes it
-	if next.last > 0 && db == f.db {
-		l, err := db.Logs(ctx, store.LogFilter{After: next.last, Page: store.Page{Limit: keptLogs}})
+	if n := len(next.logs); next.last > 1 && db == f.db {
+		l, err := db.Logs(ctx, store.LogFilter{After: next.last - 1, Page: store.Page{Limit: keptLogs}})
 		if err != nil {
 			return err
 		}
-		if l.Cursor == "" && (len(l.Items) > 0 || f.same(ctx, db, next.last)) {
-			next.logs = slices.Concat(next.logs, l.Items) // a new one: events have parts of the old
+		// Where the last log is not the one it was, it is another database.
+		if l.Cursor == "" && len(l.Items) > 0 && l.Items[0].Key == next.logs[n-1].Key {
+			next.logs = slices.Concat(next.logs, l.Items[1:]) // a new one: events have parts of the old
 			f.publish(next)
 			return nil
 		}
@@ -132,12 +133,6 @@ func (f *recordFollower) read(ctx context.Context, db Reader) error {
 	}
 	f.publish(next)
 	return nil
-}
-
-// same reports whether the last log is still there; it isn't in a new database.
-func (f *recordFollower) same(ctx context.Context, db Reader, last int64) bool {
-	id, err := db.LastLog(ctx)
-	return err == nil && id == last
 }
 
 func (f *recordFollower) publish(next recent) {

@@ -65,7 +65,6 @@ type Reader interface {
 	Notes(context.Context, store.NoteFilter) (store.List[store.Note], error)
 	Logs(context.Context, store.LogFilter) (store.List[store.Log], error)
 
-	LastLog(context.Context) (int64, error)
 	DataVersion(context.Context) (int64, error)
 }
 

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"io/fs"
 	"net/url"
+	"os"
 	"strings"
 
 	"netsky/agent"
@@ -19,13 +20,14 @@ const (
 )
 
 // Token is the home's token, in the file run/token, which only its user can
-// read. If there is none, or one that is too short, it is made.
+// read. If there is none, one that is too short, or one that others could have
+// read, it is made.
 func Token(home agent.Home) (string, error) {
 	data, err := home.ReadFile(tokenFile, 4096)
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return "", fmt.Errorf("dashboard: %w", err)
 	}
-	if t := strings.TrimSpace(string(data)); len(t) >= minToken {
+	if t := strings.TrimSpace(string(data)); len(t) >= minToken && private(home.Path(tokenFile)) {
 		return t, nil
 	}
 	var b [tokenBytes]byte
@@ -35,6 +37,11 @@ func Token(home agent.Home) (string, error) {
 		return "", fmt.Errorf("dashboard: %w", err)
 	}
 	return t, nil
+}
+
+func private(path string) bool {
+	info, err := os.Lstat(path)
+	return err == nil && info.Mode().Perm()&0o077 == 0
 }
 
 // LoginURL is the link that gives a browser the token and leads it to the

@@ -1,0 +1,173 @@
+package dashboard_test
+
+import (
+	"bufio"
+	"crypto/sha256"
+	"fmt"
+	"io"
+	"io/fs"
+	"net"
+	"net/http"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"netsky/agent"
+	"netsky/dashboard"
+	"netsky/store"
+)
+
+// Row 33: what is too large is refused, what is too slow is hung up on, and what
+// is too much is not taken in; others are served all the while, and the bus
+// works.
+func TestRow33Limits(t *testing.T) {
+	w := mustWorld(t, nil)
+	t.Run("body of 10 MiB", func(t *testing.T) {
+		if a := w.say(t, `{"to":"agent0","text":"`+strings.Repeat("x", 10<<20)); a.status != 413 {
+			t.Errorf("%d %s", a.status, a.body)
+		}
+	})
+	t.Run("body of 10 MiB that says so", func(t *testing.T) {
+		got := w.raw(t, "POST /api/user-message HTTP/1.1\r\nHost: localhost\r\nAuthorization: Bearer "+w.token+
+			"\r\nContent-Type: application/json\r\nContent-Length: 10485760\r\n\r\n"+strings.Repeat(" ", 70<<10))
+		if !strings.HasPrefix(got, "HTTP/1.1 413") {
+			t.Errorf("%.60q", got)
+		}
+	})
+	t.Run("headers", func(t *testing.T) {
+		got := w.raw(t, "GET /healthz HTTP/1.1\r\nHost: localhost\r\nX-Large: "+strings.Repeat("x", 24<<10)+"\r\n\r\n")
+		if !strings.HasPrefix(got, "HTTP/1.1 431") {
+			t.Errorf("%.60q", got)
+		}
+	})
+	t.Run("a smuggled request", func(t *testing.T) {
+		inner := "POST /api/user-message HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\nConnection: close\r\nContent-Length: 29\r\n\r\n{\"to\":\"agent0\",\"text\":\"evil\"}"
+		got := w.raw(t, "POST /api/user-message HTTP/1.1\r\nHost: localhost\r\nAuthorization: Bearer "+w.token+
+			"\r\nContent-Type: application/json\r\nContent-Length: 4\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\n"+inner)
+		for line := range strings.SplitSeq(got, "\n") {
+			if strings.HasPrefix(line, "HTTP/1.1 2") {
+				t.Errorf("answered %q", line)
+			}
+		}
+	})
+	if n := len(w.inbox(t, "agent0")); n != 0 {
+		t.Fatalf("%d messages were sent", n)
+	}
+	if a := w.say(t, `{"to":"agent0","text":"still here"}`); a.status != 202 {
+		t.Errorf("%d %s", a.status, a.body)
+	}
+}
+
+// Row 33: connections that say half a header hold a place for seconds only.
+func TestRow33Slowloris(t *testing.T) {
+	w := mustWorld(t, func(o *dashboard.Options) { o.MaxConns = 4 })
+	var slow []net.Conn
+	for range 4 {
+		c, err := net.Dial("tcp", w.addr)
+		mustDo(t, err)
+		defer c.Close()
+		_, err = io.WriteString(c, "GET /healthz HTTP/1.1\r\nHost: local")
+		mustDo(t, err)
+		slow = append(slow, c)
+	}
+	waitFor(t, "one more is hung up on", func() bool { return !w.up(t) })
+	for _, c := range slow {
+		c.SetDeadline(time.Now().Add(patience))
+		if data, err := io.ReadAll(c); err != nil && !strings.Contains(err.Error(), "reset") || strings.Contains(string(data), "200 OK") {
+			t.Errorf("a slow one got %q, %v", data, err)
+		}
+	}
+	waitFor(t, "served again", func() bool { return w.up(t) })
+}
+
+// up asks on a connection of its own whether the server serves.
+func (w *world) up(tb testing.TB) bool {
+	tb.Helper()
+	c, err := net.Dial("tcp", w.addr)
+	mustDo(tb, err)
+	defer c.Close()
+	c.SetDeadline(time.Now().Add(patience))
+	io.WriteString(c, "GET /healthz HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n")
+	data, _ := io.ReadAll(c)
+	return strings.HasPrefix(string(data), "HTTP/1.1 200")
+}
+
+// Row 33: idle streams have a cap, which leaves room for the rest.
+func TestRow33Streams(t *testing.T) {
+	w := mustWorld(t, func(o *dashboard.Options) { o.MaxStreams = 8 })
+	for i := range 12 {
+		resp, err := http.DefaultClient.Do(w.request(t, "GET", "/events", ""))
+		mustDo(t, err)
+		defer resp.Body.Close()
+		if want := map[bool]int{true: 200, false: 503}[i < 8]; resp.StatusCode != want {
+			t.Errorf("stream %d: %d, want %d", i, resp.StatusCode, want)
+		}
+		if resp.StatusCode == 503 && resp.Header.Get("Retry-After") == "" {
+			t.Errorf("stream %d: not told when to come again", i)
+		}
+		if i == 0 { // it has begun
+			_, err := bufio.NewReader(resp.Body).ReadString('\n')
+			mustDo(t, err)
+		}
+	}
+	if a := w.say(t, `{"to":"agent0","text":"still here"}`); a.status != 202 {
+		t.Errorf("%d %s", a.status, a.body)
+	}
+}
+
+// Row 35: no GET changes anything, not even a question that a dead process left.
+func TestRow35GetsChangeNothing(t *testing.T) {
+	w := mustWorld(t, nil)
+	w.apply(t, store.UpsertActor{ID: "agent1"}, store.AddLog{Text: "up"}, store.AddNote{ID: "n", Text: "x"},
+		store.UpsertTask{ID: "t-1", Title: "x"}, store.UpsertMessage{ID: "m-1", From: "owner", To: "agent1", Text: "x"})
+	asked, err := w.home.Ask(agent.Approval{Agent: "agent1", Tool: "Bash", Text: "ls"})
+	mustDo(t, err)
+	path := w.home.Path(agent.ApprovalDir, asked.Code+".json")
+	data, err := os.ReadFile(path)
+	mustDo(t, err)
+	mustDo(t, os.WriteFile(path, []byte(strings.Replace(string(data), fmt.Sprintf(`"pid":%d`, os.Getpid()), `"pid":4194303`, 1)), 0o600))
+	if l := mustGet[store.List[dashboard.Approval]](t, w, "/api/approvals"); len(l.Items) != 0 {
+		t.Errorf("a dead process asks: %+v", l.Items)
+	}
+	w.panes.set("agent1", "x")
+	before := hash(t, w.home)
+	for _, path := range append(routes, "/login?token="+w.token, "/api/messages/m-1", "/api/tasks/t-1", "/api/notes/n",
+		"/api/timeline/m-1", "/api/logs?after=1", "/api/pane/agent1?history=9", "/api/user-message?to=agent0&text=x") {
+		for _, method := range []string{"GET", "HEAD"} {
+			resp, err := http.DefaultClient.Do(w.request(t, method, path, ""))
+			mustDo(t, err)
+			if !strings.Contains(resp.Header.Get("Content-Type"), "event-stream") {
+				io.Copy(io.Discard, resp.Body)
+			}
+			resp.Body.Close()
+		}
+	}
+	if after := hash(t, w.home); after != before {
+		t.Errorf("before:\n%s\nafter:\n%s", before, after)
+	}
+}
+
+// hash is every file below the home with what is in it, but for the memory that
+// SQLite's readers share.
+func hash(tb testing.TB, home agent.Home) string {
+	tb.Helper()
+	var b strings.Builder
+	mustDo(tb, filepath.WalkDir(home.Dir(), func(path string, d fs.DirEntry, err error) error {
+		if err != nil || strings.HasSuffix(path, "-shm") {
+			return err
+		}
+		fmt.Fprintf(&b, "%s %v", strings.TrimPrefix(path, home.Dir()), d.Type())
+		if d.Type().IsRegular() {
+			data, err := os.ReadFile(path)
+			if err != nil {
+				return err
+			}
+			fmt.Fprintf(&b, " %x", sha256.Sum256(data))
+		}
+		b.WriteByte('\n')
+		return nil
+	}))
+	return b.String()
+}

@@ -1,0 +1,222 @@
+package dashboard_test
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"net/http"
+	"strconv"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/gorilla/websocket"
+
+	"netsky/agent"
+	"netsky/dashboard"
+)
+
+// A paneEvent is a pane's event as a browser reads it.
+type paneEvent struct {
+	Agent   agent.ID                 `json:"agent"`
+	Width   int                      `json:"width"`
+	Height  int                      `json:"height"`
+	Rows    []dashboard.Row          `json:"rows"`
+	Changed map[string]dashboard.Row `json:"changed"`
+	Error   string                   `json:"error"`
+}
+
+// A tab keeps a pane as a page does: all rows, then those that change.
+type tab struct {
+	text   []string
+	frames int
+	bytes  int
+}
+
+func (v *tab) take(tb testing.TB, e event) {
+	tb.Helper()
+	p := mustData[paneEvent](tb, e)
+	v.frames++
+	v.bytes += len(e.Data)
+	if p.Rows != nil {
+		v.text = v.text[:0]
+		for _, r := range p.Rows {
+			v.text = append(v.text, plain(r))
+		}
+	}
+	for i, r := range p.Changed {
+		var n int
+		fmt.Sscan(i, &n)
+		v.text[n] = plain(r)
+	}
+}
+
+func plain(r dashboard.Row) string {
+	var b strings.Builder
+	for _, run := range r {
+		b.WriteString(run.Text)
+	}
+	return b.String()
+}
+
+func TestPaneFollows(t *testing.T) {
+	for name, follow := range follows {
+		t.Run(name, func(t *testing.T) {
+			w := mustWorld(t, nil)
+			w.panes.set("agent1", "one\ntwo\nthree")
+			s := follow(w, t, "?watch=agent1")
+			first := s.key(t, "pane:agent1")
+			p := mustData[paneEvent](t, first)
+			if len(p.Rows) != 3 || p.Width != 80 || p.Height != 24 || plain(p.Rows[1]) != "two" {
+				t.Errorf("pane = %s", first.Data)
+			}
+			w.panes.set("agent1", "one\n\x1b[31mTWO\nthree")
+			e := s.key(t, "pane:agent1")
+			p = mustData[paneEvent](t, e)
+			// The third row is red now too: tmux carries the style on.
+			if p.Rows != nil || len(p.Changed) != 2 || p.Changed["1"][0] != (dashboard.Run{Text: "TWO", Class: "f1"}) {
+				t.Errorf("pane = %s", e.Data)
+			}
+			w.panes.set("agent1", "one row only")
+			if p = mustData[paneEvent](t, s.key(t, "pane:agent1")); len(p.Rows) != 1 {
+				t.Errorf("pane = %+v", p)
+			}
+		})
+	}
+}
+
+// A browser changes what it looks at; only that costs anything, and of a pane
+// that is not there it is told why until it is.
+func TestPaneWatch(t *testing.T) {
+	w := mustWorld(t, nil)
+	w.panes.set("agent1", "one")
+	w.panes.set("agent2", "two")
+	s := w.ws(t, "/ws")
+	s.key(t, "hello")
+	if n := w.panes.watched(); n != 0 {
+		t.Errorf("%d panes are watched that nobody looks at", n)
+	}
+	s.ask(`{"watch":["agent1","agent2","agent1"]}`)
+	seen := map[string]bool{}
+	s.until(t, "both", func(e event) bool { seen[e.Key] = true; return seen["pane:agent1"] && seen["pane:agent2"] })
+	s.ask(`{"watch":["agent2","agent3"]}`)
+	e := s.key(t, "pane:agent3")
+	if p := mustData[paneEvent](t, e); !strings.Contains(p.Error, "no session") {
+		t.Errorf("agent3: %s", e.Data)
+	}
+	waitFor(t, "agent1 is let go", func() bool { return w.panes.watched() == 1 })
+	w.panes.set("agent1", "nobody looks")
+	w.panes.set("agent3", "up now")
+	s.until(t, "agent3 is up", func(e event) bool {
+		if e.Key == "pane:agent1" {
+			t.Errorf("told of a pane it doesn't look at: %s", e.Data)
+		}
+		return e.Key == "pane:agent3" && strings.Contains(string(e.Data), "up now")
+	})
+	s.ask(`{"watch":[]}`)
+	waitFor(t, "all are let go", func() bool { return w.panes.watched() == 0 })
+}
+
+func TestPaneOnDemand(t *testing.T) {
+	w := mustWorld(t, nil)
+	w.panes.set("agent1", "x\x1b[1my")
+	p := mustGet[dashboard.Pane](t, w, "/api/pane/agent1")
+	if len(p.Rows) != 1 || len(p.Rows[0]) != 2 || p.Rows[0][1] != (dashboard.Run{Text: "y", Class: "b"}) || p.History != 0 {
+		t.Errorf("pane = %+v", p)
+	}
+	p = mustGet[dashboard.Pane](t, w, "/api/pane/agent1?history=100")
+	if len(p.Rows) != 2 || p.History != 1 || plain(p.Rows[0]) != "above" {
+		t.Errorf("pane = %+v", p)
+	}
+	for path, want := range map[string]int{
+		"/api/pane/agent2": 404, "/api/pane/owner": 404, "/api/pane/x": 404, "/api/pane/agent1?history=-1": 400,
+		"/api/pane/agent1?history=5001": 400, "/api/pane/agent1?history=x": 400, "/api/pane/agent1?hist=1": 400,
+	} {
+		if a := w.get(t, path); a.status != want {
+			t.Errorf("%s: %d %s", path, a.status, a.body)
+		}
+	}
+}
+
+// One tab of ten that does not read takes nothing from the nine: they see every
+// step. When it reads again it has few frames, the last of them the latest.
+func TestFrozenTab(t *testing.T) {
+	const steps, rows = 40, 400
+	w := mustWorld(t, nil)
+	screen := func(step int) string {
+		line := fmt.Sprintf("step %04d ", step) + strings.Repeat("x", 900)
+		return strings.Repeat(line+"\n", rows)
+	}
+	w.panes.set("agent1", screen(0))
+	frozen := w.dial(t)
+	var reached [9]atomic.Int64
+	for i := range reached {
+		c := w.dial(t)
+		go func() { // ends when the test closes the connection
+			for {
+				_, data, err := c.ReadMessage()
+				if err != nil {
+					return
+				}
+				if _, after, ok := bytes.Cut(data, []byte("step ")); ok {
+					n, _ := strconv.ParseInt(string(after[:4]), 10, 64)
+					reached[i].Store(n)
+				}
+			}
+		}()
+	}
+	for step := 1; step <= steps; step++ {
+		w.panes.set("agent1", screen(step))
+		for i := range reached {
+			waitFor(t, fmt.Sprintf("step %d in tab %d", step, i), func() bool { return reached[i].Load() == int64(step) })
+		}
+	}
+	var v tab
+	frozen.SetReadDeadline(time.Now().Add(patience))
+	for len(v.text) == 0 || !strings.HasPrefix(v.text[0], fmt.Sprintf("step %04d", steps)) {
+		var e event
+		_, data, err := frozen.ReadMessage()
+		if err != nil {
+			// On a slow machine it was given up: what it had got is still little.
+			t.Logf("the frozen tab was given up after %d frames: %v", v.frames, err)
+			break
+		}
+		mustDo(t, json.Unmarshal(data, &e))
+		if e.Key == "pane:agent1" {
+			v.take(t, e)
+		}
+	}
+	if v.frames >= steps/2 {
+		t.Errorf("the frozen tab was sent %d frames of %d", v.frames, steps)
+	}
+}
+
+// dial opens a websocket that looks at agent1's pane. Unless it is read it is a
+// frozen tab's.
+func (w *world) dial(tb testing.TB) *websocket.Conn {
+	tb.Helper()
+	d := websocket.Dialer{ReadBufferSize: 64 << 10}
+	c, _, err := d.DialContext(tb.Context(), "ws://"+w.addr+"/ws?watch=agent1", http.Header{"Authorization": {"Bearer " + w.token}})
+	mustDo(tb, err)
+	tb.Cleanup(func() { c.Close() })
+	return c
+}
+
+// The server ends at once, also when it waits for a browser that does not read.
+func TestFrozenTabAtTheEnd(t *testing.T) {
+	w := mustWorld(t, nil)
+	w.panes.set("agent1", "x")
+	w.dial(t)
+	n := 0
+	waitFor(t, "a write waits", func() bool {
+		n++
+		w.panes.set("agent1", strings.Repeat(fmt.Sprintf("%d%s\n", n, strings.Repeat("x", 900)), 1000))
+		return strings.Contains(allStacks(), "(*Conn).WriteMessage")
+	})
+	began := time.Now()
+	w.stop()
+	if took := time.Since(began); took > 8*time.Second {
+		t.Errorf("took %v", took)
+	}
+}

@@ -1,0 +1,197 @@
+package dashboard_test
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+
+	"netsky/agent"
+	"netsky/bus"
+	"netsky/dashboard"
+	"netsky/store"
+)
+
+func (w *world) say(tb testing.TB, body string) answer {
+	tb.Helper()
+	return mustAnswer(tb, w.request(tb, "POST", "/api/user-message", body))
+}
+
+// The owner's message lies in the inbox when the answer comes, though no agent
+// is up.
+func TestSay(t *testing.T) {
+	w := mustWorld(t, nil)
+	a := w.say(t, `{"to":"agent0","text":"line 1\nline 2 <b> ✓"}`)
+	if a.status != 202 {
+		t.Fatalf("status = %d: %s", a.status, a.body)
+	}
+	var said dashboard.Said
+	mustDo(t, json.Unmarshal([]byte(a.body), &said))
+	list := w.inbox(t, "agent0")
+	if len(list) != 1 {
+		t.Fatalf("%d messages in the inbox", len(list))
+	}
+	e := list[0].Envelope
+	if e.ID != said.ID || e.From != agent.Owner || e.To != "agent0" || e.Via != "web" || e.Text != "line 1\nline 2 <b> ✓" || e.Kind != "" {
+		t.Errorf("envelope = %+v", e)
+	}
+	if said.To != "agent0" || said.State != "queued" || said.URL != "/api/messages/"+said.ID || a.header.Get("Location") != said.URL {
+		t.Errorf("said = %+v, location %q", said, a.header.Get("Location"))
+	}
+}
+
+// The story of a message goes on where the answer points: queued, delivered,
+// answered.
+func TestSayIsFollowed(t *testing.T) {
+	w := mustWorld(t, nil)
+	var said dashboard.Said
+	mustDo(t, json.Unmarshal([]byte(w.say(t, `{"to":"agent0","text":"hi"}`).body), &said))
+	w.apply(t, store.UpsertMessage{ID: said.ID, From: "owner", To: "agent0", Text: "hi", Via: "web"})
+	for _, state := range []store.DeliveryState{store.Queued, store.Delivered, store.Answered} {
+		if state == store.Answered {
+			w.apply(t, store.UpsertMessage{ID: "r-1", From: "agent0", To: "owner", Kind: "reply", Text: "hello", InReplyTo: said.ID})
+		} else {
+			w.apply(t, store.UpsertDelivery{Message: said.ID, Target: "agent0", State: state})
+		}
+		l := mustGet[store.List[store.Delivery]](t, w, "/api/deliveries/"+said.ID)
+		if len(l.Items) != 1 || l.Items[0].State != state {
+			t.Errorf("deliveries = %+v, want %s", l.Items, state)
+		}
+	}
+	if m := mustGet[store.Message](t, w, said.URL); m.Text != "hi" || m.Via != "web" {
+		t.Errorf("message = %+v", m)
+	}
+}
+
+func TestSayRefuses(t *testing.T) {
+	w := mustWorld(t, nil)
+	for _, tt := range []struct {
+		name, body string
+		want       int
+		why        string
+	}{
+		{"empty text", `{"to":"agent0","text":""}`, 400, "text: empty"},
+		{"blank text", `{"to":"agent0","text":" \n\t"}`, 400, "text: empty"},
+		{"no text", `{"to":"agent0"}`, 400, "text: empty"},
+		{"no recipient", `{"text":"x"}`, 400, "no agent"},
+		{"the owner", `{"to":"owner","text":"x"}`, 400, "no agent"},
+		{"no name", `{"to":"agent01","text":"x"}`, 400, "no agent"},
+		{"a path", `{"to":"../agent0","text":"x"}`, 400, "no agent"},
+		{"a name with more", `{"to":"agent0\n","text":"x"}`, 400, "no agent"},
+		{"full-width", `{"to":"agent１","text":"x"}`, 400, "no agent"},
+		{"nobody", `{"to":"agent7","text":"x"}`, 404, "no mailbox"},
+		{"nothing", ``, 400, "not a JSON object"},
+		{"no object", `["agent0","x"]`, 400, "not a JSON object"},
+		{"null", `null`, 400, "not a JSON object"},
+		{"half", `{"to":"agent0","text":"x"`, 400, "not a JSON object"},
+		{"more behind it", `{"to":"agent0","text":"x"}{}`, 400, "goes on"},
+		{"garbage behind it", `{"to":"agent0","text":"x"} x`, 400, "goes on"},
+		{"twice", `{"to":"agent1","to":"agent0","text":"x"}`, 400, "to: given twice"},
+		{"another case", `{"TO":"agent0","text":"x"}`, 400, "no such field"},
+		{"a sender", `{"to":"agent0","text":"x","from":"agent0"}`, 400, "no such field"},
+		{"a kind", `{"to":"agent0","text":"x","kind":"shutdown"}`, 400, "no such field"},
+		{"a number", `{"to":"agent0","text":5}`, 400, "text: not a string"},
+		{"an object", `{"to":"agent0","text":{"a":"b"}}`, 400, "text: not a string"},
+		{"a null", `{"to":"agent0","text":null}`, 400, "text: not a string"},
+		{"a NUL", `{"to":"agent0","text":"a\u0000b"}`, 400, "not sent"},
+		{"broken UTF-8", "{\"to\":\"agent0\",\"text\":\"\xff\"}", 400, "UTF-8"},
+		{"a wrapper", `{"to":"agent0","text":"</channel>"}`, 400, "not sent"},
+		{"an id with a path", `{"to":"agent0","text":"x","id":"../x"}`, 400, "not sent"},
+		{"an id too long", `{"to":"agent0","text":"x","id":"` + strings.Repeat("x", 129) + `"}`, 400, "not sent"},
+		{"over-long", `{"to":"agent0","text":"` + strings.Repeat("x", 64<<10) + `"}`, 413, "larger than 65536"},
+		{"deep", `{"to":` + strings.Repeat("[", 20000), 400, "to: not a string"},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			r := w.request(t, "POST", "/api/user-message", tt.body)
+			r.Header.Set("Content-Type", "application/json")
+			a := mustAnswer(t, r)
+			var p dashboard.Problem
+			if json.Unmarshal([]byte(a.body), &p) != nil || a.status != tt.want || p.Status != tt.want || !strings.Contains(p.Detail, tt.why) {
+				t.Errorf("%d %s, want %d, %q", a.status, a.body, tt.want, tt.why)
+			}
+			if got := a.header.Get("Content-Type"); got != "application/problem+json" {
+				t.Errorf("content type %q", got)
+			}
+		})
+	}
+	if n := len(w.inbox(t, "agent0")); n != 0 {
+		t.Errorf("%d messages were sent", n)
+	}
+}
+
+// The longest message that fits is sent.
+func TestSayLongest(t *testing.T) {
+	w := mustWorld(t, nil)
+	head, tail := `{"to":"agent0","text":"`, `"}`
+	body := head + strings.Repeat("x", 64<<10-len(head)-len(tail)) + tail
+	if a := w.say(t, body); a.status != 202 {
+		t.Errorf("%d bytes: %d %s", len(body), a.status, a.body)
+	}
+	if a := w.say(t, body+" "); a.status != 413 {
+		t.Errorf("%d bytes: %d", len(body)+1, a.status)
+	}
+}
+
+// A message said again under its id has one effect; another one under that id
+// is refused, also by a later server.
+func TestSayTwice(t *testing.T) {
+	w := mustWorld(t, nil)
+	const body = `{"to":"agent0","text":"once","id":"my-1"}`
+	var each sync.WaitGroup
+	for range 8 {
+		each.Go(func() {
+			if a := w.say(t, body); a.status != 202 || !strings.Contains(a.body, `"my-1"`) {
+				t.Errorf("%d %s", a.status, a.body)
+			}
+		})
+	}
+	each.Wait()
+	other := `{"to":"agent0","text":"twice","id":"my-1"}`
+	if a := w.say(t, other); a.status != 409 {
+		t.Errorf("another message: %d %s", a.status, a.body)
+	}
+	w.apply(t, store.UpsertMessage{ID: "my-1", From: "owner", To: "agent0", Text: "once"})
+	w.stop()
+	w.serve(t, dashboard.Options{
+		Home: w.home, Records: func() (dashboard.Reader, error) { return w.db, nil }, Agents: w.agents, Send: w.bus.Send, Token: w.token,
+	})
+	if a := w.say(t, other); a.status != 409 {
+		t.Errorf("another message, after a restart: %d %s", a.status, a.body)
+	}
+	if a := w.say(t, body); a.status != 202 {
+		t.Errorf("the same, after a restart: %d %s", a.status, a.body)
+	}
+	if n := len(w.inbox(t, "agent0")); n != 1 {
+		t.Errorf("%d messages were sent", n)
+	}
+}
+
+// What could not be sent is not said to have been, and may be said again.
+func TestSayFails(t *testing.T) {
+	var fail atomic.Bool
+	fail.Store(true)
+	w := mustWorld(t, nil)
+	w.stop()
+	w.serve(t, dashboard.Options{
+		Home: w.home, Agents: w.agents, Token: w.token,
+		Records: func() (dashboard.Reader, error) { return nil, errors.New("no database") },
+		Send: func(ctx context.Context, e bus.Envelope) (bus.Receipt, error) {
+			if fail.Load() {
+				return bus.Receipt{ID: e.ID}, fmt.Errorf("disk full")
+			}
+			return w.bus.Send(ctx, e)
+		},
+	})
+	const body = `{"to":"agent0","text":"x","id":"my-2"}`
+	if a := w.say(t, body); a.status != 500 || !strings.Contains(a.body, "disk full") {
+		t.Errorf("%d %s", a.status, a.body)
+	}
+	fail.Store(false)
+	if a := w.say(t, body); a.status != 202 || len(w.inbox(t, "agent0")) != 1 {
+		t.Errorf("again: %d %s", a.status, a.body)
+	}
+}

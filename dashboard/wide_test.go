@@ -1,0 +1,118 @@
+package dashboard_test
+
+import (
+	"context"
+	"errors"
+	"io/fs"
+	"log/slog"
+	"net"
+	"os"
+	"strings"
+	"testing"
+
+	"netsky/agent"
+	"netsky/bus"
+	"netsky/dashboard"
+)
+
+func options(tb testing.TB) dashboard.Options {
+	home := mustHome(tb)
+	return dashboard.Options{
+		Home: home, Token: strings.Repeat("t", 64), Agents: &fakeAgents{},
+		Records: func() (dashboard.Reader, error) { return nil, fs.ErrNotExist },
+		Send:    bus.New(home, bus.Options{}).Send,
+	}
+}
+
+// Row 36, the rest: without a token nothing starts, and without TLS or a word
+// nothing is served beyond the loopback, not even on a listener that is there.
+func TestRow36Refuses(t *testing.T) {
+	for _, token := range []string{"", "short", strings.Repeat("t", 31)} {
+		o := options(t)
+		o.Token = token
+		if _, err := dashboard.New(o); err == nil {
+			t.Errorf("New with token %q: no error", token)
+		}
+	}
+	s, err := dashboard.New(options(t))
+	mustDo(t, err)
+	for _, addr := range []string{"0.0.0.0:0", ":0", "[::]:0"} {
+		if l, err := s.Listen(t.Context(), addr); !errors.Is(err, dashboard.ErrWide) {
+			t.Errorf("Listen(%q) = %v, %v", addr, l, err)
+		}
+	}
+	l, err := net.Listen("tcp", "0.0.0.0:0")
+	mustDo(t, err)
+	if err := s.Serve(t.Context(), l); !errors.Is(err, dashboard.ErrWide) {
+		t.Errorf("Serve on %v: %v", l.Addr(), err)
+	}
+	o := options(t)
+	o.Wide = true
+	s, err = dashboard.New(o)
+	mustDo(t, err)
+	l, err = s.Listen(t.Context(), "0.0.0.0:0")
+	mustDo(t, err)
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	mustDo(t, s.Serve(ctx, l))
+}
+
+// A port that is taken is no reason to be without a dashboard.
+func TestListenElsewhere(t *testing.T) {
+	s, err := dashboard.New(options(t))
+	mustDo(t, err)
+	a, err := s.Listen(t.Context(), "127.0.0.1:0")
+	mustDo(t, err)
+	defer a.Close()
+	b, err := s.Listen(t.Context(), a.Addr().String())
+	mustDo(t, err)
+	defer b.Close()
+	if a.Addr().String() == b.Addr().String() || !b.Addr().(*net.TCPAddr).IP.IsLoopback() {
+		t.Errorf("second listener at %v, first at %v", b.Addr(), a.Addr())
+	}
+}
+
+func TestTokenFile(t *testing.T) {
+	home := mustHome(t)
+	first, err := dashboard.Token(home)
+	mustDo(t, err)
+	again, err := dashboard.Token(home)
+	mustDo(t, err)
+	if len(first) < 48 || first != again {
+		t.Errorf("tokens %q and %q", first, again)
+	}
+	path := home.Path("run/token")
+	info, err := os.Stat(path)
+	mustDo(t, err)
+	if info.Mode().Perm() != 0o600 {
+		t.Errorf("mode %v", info.Mode())
+	}
+	mustDo(t, os.Chmod(path, 0o644)) // others may have read it
+	loose, err := dashboard.Token(home)
+	mustDo(t, err)
+	if info, _ := os.Stat(path); loose == first || info.Mode().Perm() != 0o600 {
+		t.Errorf("a token that others could read stays")
+	}
+	mustDo(t, os.Remove(path))
+	mustDo(t, os.Symlink("/dev/null", path))
+	if _, err := dashboard.Token(home); !errors.Is(err, agent.ErrLink) {
+		t.Errorf("through a link: %v", err)
+	}
+}
+
+// What is logged holds no token and no text of a message.
+func TestLogHoldsNoSecret(t *testing.T) {
+	var b strings.Builder
+	w := mustWorld(t, func(o *dashboard.Options) {
+		o.Log = slog.New(slog.NewTextHandler(&b, &slog.HandlerOptions{Level: slog.LevelDebug}))
+	})
+	w.login(t)
+	if a := mustAnswer(t, w.request(t, "POST", "/api/user-message", `{"to":"agent0","text":"canary"}`)); a.status != 202 {
+		t.Fatal(a)
+	}
+	w.get(t, "/api/messages?cursor=x")
+	w.stop()
+	if log := b.String(); strings.Contains(log, w.token) || strings.Contains(log, "canary") || log == "" {
+		t.Errorf("log: %s", log)
+	}
+}
