@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"regexp"
 	"strings"
 	"sync"
 	"testing"
@@ -155,4 +156,68 @@ func manager(agents ...string) func(claudemodel.Request) *claudemodel.Reply {
 		asked = ""
 		return r
 	}
+}
+
+// Two clones that are told to change the same file of one repository work in
+// worktrees of their own, where their prompts put them, and neither loses the
+// other's edit.
+func TestClonesShareARepository(t *testing.T) {
+	t.Parallel()
+	w, model := mustClaude(t)
+	src := filepath.Join(w.dir, "src")
+	git := func(args ...string) string {
+		t.Helper()
+		return w.must(t, "git", append([]string{"-C", src, "-c", "user.name=t", "-c", "user.email=t@example.com"}, args...)...)
+	}
+	git("init", "-q", "-b", "main")
+	if err := os.WriteFile(filepath.Join(src, "poem"), []byte("first\nsecond\nthird\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	git("add", "poem")
+	git("commit", "-q", "-m", "poem")
+	w.env = append(w.env, "GIT_AUTHOR_NAME=c", "GIT_AUTHOR_EMAIL=c@example.com", "GIT_COMMITTER_NAME=c", "GIT_COMMITTER_EMAIL=c@example.com")
+	model.Handle(editor)
+	w.config(t, freely)
+	for _, n := range []string{"1", "2"} {
+		w.must(t, "netsky", "agent", n, "--type", "claude", "--dir", src)
+	}
+	var ids []string
+	for n, line := range []string{"first", "third"} {
+		ids = append(ids, strings.TrimSpace(w.must(t, "netsky", "channel", "send", fmt.Sprintf("agent%d", n+1), "--kind", "brief",
+			"edit "+line+" of poem in "+src)))
+	}
+	w.mustAnswer(t, ids...)
+	if out := git("status", "--porcelain"); out != "" {
+		t.Errorf("the shared directory was changed:\n%s", out)
+	}
+	if out := git("worktree", "list"); strings.Count(out, "/workspaces/agent") != 2 {
+		t.Errorf("not a worktree for each clone, below its workspace:\n%s", out)
+	}
+	git("merge", "-q", "agent1/edit")
+	git("merge", "-q", "-m", "both", "agent2/edit")
+	poem, err := os.ReadFile(filepath.Join(src, "poem"))
+	if want := "agent1\nsecond\nagent2\n"; err != nil || string(poem) != want {
+		t.Errorf("merged, the poem is %q (%v), want %q", poem, err, want)
+	}
+}
+
+// editor is a rule by which a model does what its prompt says of git: a worktree
+// below its workspace, a branch with its name.
+func editor(q claudemodel.Request) *claudemodel.Reply {
+	name := regexp.MustCompile(`You are (agent[0-9]+),`).FindStringSubmatch(q.System)
+	space := regexp.MustCompile(`worktree add -b \S+/TOPIC "([^"]+)/TOPIC"`).FindStringSubmatch(q.System)
+	list := claudemodel.Messages(strings.Join(q.News(), "\n"))
+	if name == nil || space == nil || len(list) != 1 {
+		return nil
+	}
+	if len(q.Outputs) > 0 {
+		return &claudemodel.Reply{Text: "done on branch " + name[1] + "/edit"}
+	}
+	var line, dir string
+	if _, err := fmt.Sscanf(list[0].Text, "edit %s of poem in %s", &line, &dir); err != nil {
+		return nil
+	}
+	return &claudemodel.Reply{Calls: []claudemodel.Call{claudemodel.Shell(fmt.Sprintf(
+		`git -C %s worktree add -q -b %[2]s/edit "%s/edit" HEAD && cd "%[3]s/edit" && sed -i 's/^%s$/%[2]s/' poem && git commit -q -a -m edit`,
+		dir, name[1], space[1], line))}}
 }
