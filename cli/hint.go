@@ -11,6 +11,7 @@ import (
 	"netsky/daemon"
 	"netsky/prompts"
 	"netsky/spawn"
+	"netsky/spawn/claude"
 	"netsky/store"
 )
 
@@ -43,6 +44,14 @@ func (a *app) hints(err error) []string {
 		add("or `netsky up --type demo` starts agents without a model")
 	case errors.Is(err, codex.ErrMissing):
 		add("npm install -g @openai/codex installs it; `netsky up --type demo` starts agents without a model")
+	case errors.Is(err, claude.ErrLogin):
+		add("run `claude` and /login, or set ANTHROPIC_API_KEY; `netsky up --type demo` starts agents without a model")
+	case errors.Is(err, claude.ErrMissing):
+		add("npm install -g @anthropic-ai/claude-code installs it; `netsky up --type demo` starts agents without a model")
+	case errors.Is(err, claude.ErrOld):
+		add("`claude update` brings a newer one; `netsky up --type demo` starts agents without a model")
+	case errors.Is(err, claude.ErrRoot):
+		add("run netsky as another user; or set permission_mode = \"acceptEdits\" under [claude] in netsky.toml; or, if this machine is a\nsandbox with nothing to lose, IS_SANDBOX=1 in the environment, which netsky never sets by itself")
 	case errors.Is(err, store.ErrNewer):
 		add("this netsky is older than the database: run the newer one, or move meta.db away")
 	case errors.Is(err, store.ErrNotFound):

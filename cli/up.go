@@ -4,9 +4,11 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"os"
 	"slices"
 	"strconv"
+	"strings"
 	"time"
 
 	"github.com/urfave/cli/v2"
@@ -17,6 +19,7 @@ import (
 	"netsky/daemon"
 	"netsky/prompts"
 	"netsky/spawn"
+	"netsky/spawn/claude"
 	"netsky/store"
 	"netsky/tmux"
 )
@@ -152,6 +155,7 @@ func (a *app) up(c *cli.Context, ids []agent.ID, objective string, whole bool) e
 	if err := a.recordConsents(h, said); err != nil {
 		return err
 	}
+	a.tellLeftOut(l, plans)
 	rep := newUpReport(a, plans, c.Bool("json"))
 	if err := h.SetDesired(agent.DaemonName, true, string(self)); err != nil {
 		return err
@@ -347,7 +351,7 @@ func (a *app) endForFresh(ctx context.Context, id agent.ID) error {
 	if err != nil {
 		return err
 	}
-	if err := l.Home.Remove(codex.StateFile(id)); err != nil { // which names its conversation
+	if err := forget(l.Home, id); err != nil {
 		return err
 	}
 	if st := list.Find(id); st.State == agent.Down || st.Pane() == "" {
@@ -361,7 +365,39 @@ func (a *app) endForFresh(ctx context.Context, id agent.ID) error {
 	if err != nil {
 		return err
 	}
-	return l.Home.Remove(codex.StateFile(id)) // written again as it ended
+	return forget(l.Home, id) // written again as it ended
+}
+
+// forget removes what names the agent's conversation, whatever it ran on.
+func forget(h agent.Home, id agent.ID) error {
+	return errors.Join(h.Remove(codex.StateFile(id)), claude.Forget(h, id))
+}
+
+// leftOutFile holds what was last said of servers that are left out.
+const leftOutFile = "state/claude/left-out"
+
+// tellLeftOut names the person's MCP servers that agents on Claude Code do not
+// get, once, and again when that has changed.
+func (a *app) tellLeftOut(l *spawn.Launcher, plans []spawn.Plan) {
+	told := make(map[string]bool)
+	for _, p := range plans {
+		r, ok := p.Runtime.(*claude.Runtime)
+		if !ok {
+			continue
+		}
+		for _, name := range r.LeftOut(agent.Launch{Agent: p.Agent, Dir: p.Dir, Env: l.Environ}) {
+			told[name] = true
+		}
+	}
+	names := strings.Join(slices.Sorted(maps.Keys(told)), ", ")
+	said, err := l.Home.ReadFile(leftOutFile, 1<<20)
+	if names == "" || err == nil && string(said) == names {
+		return
+	}
+	a.warn("your MCP servers that agents on Claude Code do not get: %s (`mcp` under [claude] in netsky.toml lets them through)", names)
+	if err := l.Home.WriteFile(leftOutFile, []byte(names), false); err != nil {
+		a.warn("%v", err) // it will be said again
+	}
 }
 
 func (a *app) explainDemo(n int, why error) {
