@@ -31,7 +31,7 @@ type Plan struct {
 	// Environ is what the agent inherits, before it is cleaned; nil is the
 	// launcher's. Who restarts an agent hands on what it had.
 	Environ []string
-	Start     string // for Restart: the start that it ends
+	Start   string // for Restart: the start that it ends
 }
 
 // UpOptions says what up shall do beside the agents.

@@ -40,7 +40,7 @@ var kinds = []kind{
 	{"Allow external CLAUDE.md file imports?", "external imports", nil},
 	{"Settings Error", "settings error", nil},
 	{"Resume session", "resume", nil},
-	{"This conversation has been inactive for", "resume", nil}, // not seen
+	{"Resume this conversation?", "resume", nil}, // not seen
 	{"Held message from another session", "held message", nil},
 	{"Exit plan mode?", "plan", nil},
 	{"Ready to code?", "plan", nil},

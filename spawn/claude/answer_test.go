@@ -1,0 +1,126 @@
+package claude_test
+
+import (
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"netsky/agent"
+	"netsky/spawn/claude"
+)
+
+// consent is a launch that implies all that a launch can.
+func consent(tb testing.TB, dir string) agent.Launch {
+	tb.Helper()
+	return agent.Launch{Dir: dir, Argv: []string{
+		"/bin/claude", "--permission-mode", "bypassPermissions", "--dangerously-load-development-channels", "server:agent", "--strict-mcp-config",
+	}}
+}
+
+// channelsScreen is made of the words in the program and of the bypass warning's
+// form. The real one has not been seen.
+var channelsScreen = strings.Repeat("─", 70) + `
+  WARNING: Loading development channels
+
+  --dangerously-load-development-channels is for local channel
+  development only. Do not use this option to run channels you have
+  downloaded off the internet.
+
+  Please use --channels to run a list of approved channels.
+
+  Channels: server:agent
+
+  ❯ Exit
+    I am using this for local development
+
+  Enter to confirm · Esc to cancel
+`
+
+func TestAnswer(t *testing.T) {
+	trust, bypass := mustScreen(t, "trust.100.txt"), mustScreen(t, "bypass.60.txt")
+	at := func(dir string, argv ...string) agent.Launch {
+		return agent.Launch{Dir: dir, Argv: append([]string{"/bin/claude"}, argv...)}
+	}
+	yesSelected := strings.NewReplacer("❯ No, exit", "  No, exit", "  Yes, I trust", "❯ Yes, I trust").Replace(trust)
+	for _, tt := range []struct {
+		name, screen string
+		launch       agent.Launch
+		want         []string
+	}{
+		{"trust", trust, at("/srv/dev/w"), []string{"Down", "Enter"}},
+		{"trust, narrow", mustScreen(t, "trust.60.txt"), at("/srv/dev/w"), []string{"Down", "Enter"}},
+		{"trust, wide", mustScreen(t, "trust.200.txt"), at("/srv/dev/w"), []string{"Down", "Enter"}},
+		{"trust, arrow moved", yesSelected, at("/srv/dev/w"), []string{"Enter"}},
+		{"trust, other order", strings.NewReplacer("❯ No, exit", "  Yes, I trust this folder", "  Yes, I trust this folder", "❯ No, exit").Replace(trust),
+			at("/srv/dev/w"), []string{"Up", "Enter"}},
+		{"trust, long path", mustScreen(t, "trustlong.64.txt"), at(real["trustlong"].Text), []string{"Down", "Enter"}},
+		{"trust, long path, wide", mustScreen(t, "trustlong.180.txt"), at(real["trustlong"].Text), []string{"Down", "Enter"}},
+		{"trust of another directory", trust, at("/srv/dev"), nil},
+		{"trust of one below", trust, at("/srv/dev/w/x"), nil},
+		{"trust of one with a space", trust, at("/srv/dev/ w"), nil},
+		{"trust of none", trust, at(""), nil},
+		{"trust that warns of hooks", mustScreen(t, "trusthooks.180.txt"), at("/srv/dev/wh"), nil},
+		{"trust in other words", strings.Replace(trust, "edit, and execute", "edit, share, and execute", 1), at("/srv/dev/w"), nil},
+		{"trust with a third option", strings.Replace(trust, "   Yes, I trust", "   Yes, all of them\n   Yes, I trust", 1), at("/srv/dev/w"), nil},
+		{"trust without an arrow", strings.Replace(trust, "❯", " ", 1), at("/srv/dev/w"), nil},
+		{"trust with two arrows", strings.Replace(trust, "  Yes,", "❯ Yes,", 1), at("/srv/dev/w"), nil},
+		{"trust with more below", trust + "  Press 3 to buy\n", at("/srv/dev/w"), nil},
+		{"trust cut off above", trust[strings.Index(trust, " Accessing"):], at("/srv/dev/w"), nil},
+		{"trust in a transcript", trust + mustScreen(t, "idle.64.txt"), at("/srv/dev/w"), nil},
+		{"bypass", bypass, at("/x", "--permission-mode", "bypassPermissions"), []string{"Down", "Enter"}},
+		{"bypass, one word", mustScreen(t, "bypass.200.txt"), at("/x", "--permission-mode=bypassPermissions"), []string{"Down", "Enter"}},
+		{"bypass, old flag", bypass, at("/x", "--dangerously-skip-permissions"), []string{"Down", "Enter"}},
+		{"bypass not asked for", bypass, at("/x", "--permission-mode", "auto"), nil},
+		{"bypass taken back", bypass, at("/x", "--permission-mode", "bypassPermissions", "--permission-mode", "plan"), nil},
+		{"channels", channelsScreen, consent(t, "/x"), []string{"Down", "Enter"}},
+		{"other channels", strings.Replace(channelsScreen, "server:agent", "server:agent, plugin:x@y", 1), consent(t, "/x"), nil},
+		{"channels not asked for", channelsScreen, at("/x", "--channels", "server:agent"), nil},
+		{"auto mode", mustScreen(t, "autocheck.70.txt"), at("/x", "--permission-mode", "auto"), []string{"Enter"}},
+		{"auto mode not asked for", mustScreen(t, "autocheck.70.txt"), at("/x", "--permission-mode", "manual"), nil},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			if keys := claude.Answer(tt.screen, tt.launch); !slices.Equal(keys, tt.want) {
+				t.Errorf("Answer = %q, want %q", keys, tt.want)
+			}
+		})
+	}
+	if d, ok := claude.Recognise(channelsScreen); !ok || d.Name != "development channels" {
+		t.Errorf("Recognise(channels) = %q, %v", d, ok)
+	}
+}
+
+// Claude shows the directory without links.
+func TestAnswerLink(t *testing.T) {
+	dir, err := filepath.EvalSymlinks(t.TempDir())
+	if err != nil {
+		t.Fatal(err)
+	}
+	link := filepath.Join(t.TempDir(), "link")
+	if err := os.Symlink(dir, link); err != nil {
+		t.Fatal(err)
+	}
+	screen := strings.Replace(mustScreen(t, "trust.200.txt"), "/srv/dev/w", dir, 1)
+	if keys := claude.Answer(screen, agent.Launch{Dir: link}); len(keys) != 2 {
+		t.Errorf("Answer = %q, want two keys", keys)
+	}
+}
+
+// A launch that implies whatever one can implies none of these.
+func TestNotImplied(t *testing.T) {
+	files, err := os.ReadDir(screens)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, f := range files {
+		switch name, _, _ := strings.Cut(f.Name(), "."); name {
+		case "trust", "trustlong", "bypass", "autocheck":
+			continue
+		}
+		l := consent(t, "/srv/dev/wh")
+		if keys := claude.Answer(mustScreen(t, f.Name()), l); keys != nil {
+			t.Errorf("%s: Answer = %q", f.Name(), keys)
+		}
+	}
+}

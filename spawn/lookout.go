@@ -1,0 +1,152 @@
+package spawn
+
+import (
+	"context"
+	"fmt"
+	"io/fs"
+	"slices"
+	"sync"
+	"time"
+
+	"netsky/agent"
+	"netsky/tmux"
+)
+
+// LookForDialog looks at the pane of an agent that can't say itself how it is:
+// its receiver is not there. With answer a dialog whose yes the launch implies
+// is answered, once under a start; pass it only while the agent starts. Every
+// other one is put down as the agent's state, waiting, until its receiver says
+// something else or a later look finds it gone. It returns the dialog, with Keys
+// if it has been answered just now or could be, and whether there is one.
+func (l *Launcher) LookForDialog(ctx context.Context, st Status, r Screens, answer bool) (agent.Dialog, bool, error) {
+	o, err := l.lookoutAt(st, r)
+	if err != nil {
+		return agent.Dialog{}, false, err
+	}
+	d, shown, _, err := o.look(ctx)
+	if err != nil {
+		return d, shown, err
+	}
+	if !shown {
+		return d, false, o.gone()
+	}
+	// A screen may be half drawn, so nothing rests on one look.
+	select {
+	case <-ctx.Done():
+		return agent.Dialog{}, false, ctx.Err()
+	case <-time.After(dialogAgain):
+	}
+	again, shown, at, err := o.look(ctx)
+	switch {
+	case err != nil:
+		return again, shown, err
+	case !shown || !sameDialog(d, again):
+		return agent.Dialog{}, false, nil // it changes: the next look tells
+	case d.Keys != nil && answer && free(at):
+		_, err = o.answer(ctx, d)
+		return d, true, err
+	case o.going(d):
+		return d, true, nil
+	}
+	return d, true, o.waits(d)
+}
+
+func (l *Launcher) lookoutAt(st Status, r Screens) (lookout, error) {
+	if st.pane == nil {
+		return lookout{}, fmt.Errorf("%s: no tmux session: %w", st.Agent, fs.ErrNotExist)
+	}
+	la, err := l.Home.LoadLaunch(st.Agent)
+	if err != nil {
+		return lookout{}, err
+	}
+	if la.Start != st.Start {
+		return lookout{}, fmt.Errorf("%s: %w", st.Agent, ErrOtherStart)
+	}
+	return lookout{l: l, launch: la, pane: *st.pane, r: r}, nil
+}
+
+// heard reports whether the agent's receiver is there: what it says of the
+// agent is not written over.
+func (o lookout) heard() bool {
+	_, held := o.l.Home.LockHolder("receiver-" + string(o.launch.Agent))
+	return held
+}
+
+// waits puts down that the agent waits for a person.
+func (o lookout) waits(d agent.Dialog) error {
+	if o.heard() {
+		return nil
+	}
+	r, err := o.l.Home.LoadReport(o.launch.Agent)
+	detail := dialogDetail(d)
+	if err == nil && r.Start == o.launch.Start && r.Evidence == itsPane && r.Detail == detail {
+		return nil // since when it waits stays
+	}
+	return o.l.Home.SaveReport(o.launch.Agent, agent.Report{
+		Start: o.launch.Start, State: agent.Waiting, SinceMS: time.Now().UnixMilli(), Evidence: itsPane, Detail: detail,
+	})
+}
+
+// gone takes back what a look had put down.
+func (o lookout) gone() error {
+	r, err := o.l.Home.LoadReport(o.launch.Agent)
+	if err != nil || r.Start != o.launch.Start || r.Evidence != itsPane || o.heard() {
+		return nil
+	}
+	return o.l.Home.Remove(agent.ReportDir + "/" + string(o.launch.Agent) + ".json")
+}
+
+// lookouts begins to look at the panes of the started agents whose programs can
+// show dialogs, until stop is called, which waits.
+func (l *Launcher) lookouts(ctx context.Context, list []prepared, panes []tmux.Pane) (stop func()) {
+	ctx, cancel := context.WithCancel(ctx)
+	var all sync.WaitGroup
+	for _, p := range list {
+		r, ok := p.plan.Runtime.(Screens)
+		at := slices.IndexFunc(panes, func(q tmux.Pane) bool { return q.Tags[TagStart] == p.launch.Start })
+		if !ok || p.err != nil || at < 0 {
+			continue
+		}
+		all.Go(func() { lookout{l: l, launch: p.launch, pane: panes[at], r: r}.run(ctx) })
+	}
+	return func() {
+		cancel()
+		all.Wait()
+	}
+}
+
+// run looks every 250 ms until the agent has said something itself or waits for
+// a person.
+func (o lookout) run(ctx context.Context) {
+	tick := time.NewTicker(dialogEvery)
+	defer tick.Stop()
+	var last agent.Dialog
+	for same := 0; ; {
+		select {
+		case <-ctx.Done():
+			return
+		case <-tick.C:
+		}
+		if r, err := o.l.Home.LoadReport(o.launch.Agent); err == nil && r.Start == o.launch.Start && r.State.Ready() {
+			return
+		}
+		d, shown, at, err := o.look(ctx)
+		if err != nil || !shown || o.going(d) {
+			same = 0
+			continue
+		}
+		if same > 0 && !sameDialog(d, last) {
+			same = 0
+		}
+		last = d
+		switch same++; {
+		case same < 2:
+		case d.Keys != nil && free(at):
+			if yes, _ := o.answer(ctx, d); yes { // what did not work out is shown as waiting
+				same = 0
+			}
+		case same >= dialogLooks && o.waits(d) == nil:
+			return
+		}
+	}
+}
