@@ -9,19 +9,27 @@ import (
 	"time"
 
 	"netsky/agent"
+	"netsky/spawn"
 )
 
 // BenchmarkIdle tells what a daemon costs that looks after 50 agents which do
-// nothing: its memory, and its share of one core over ten seconds.
+// nothing: its memory, and its share of one core over ten seconds. Quiet ones
+// are programs that know nothing of netsky.
 func BenchmarkIdle(b *testing.B) {
+	for name, r := range map[string]spawn.Runtime{"demo": demo{}, "quiet": quiet{"exec cat"}} {
+		b.Run(name, func(b *testing.B) { idles(b, r) })
+	}
+}
+
+func idles(b *testing.B, r spawn.Runtime) {
 	w := newWorld(b)
 	p := w.start()
 	var ids []agent.ID
 	for i := range 50 {
 		ids = append(ids, agent.Clone(i+1))
 	}
-	w.up(demo{}, ids...)
-	<-time.After(5 * time.Second) // what the start has caused is over
+	w.up(r, ids...)
+	<-time.After(15 * time.Second) // what the start has caused is over
 	const span = 10 * time.Second
 	for b.Loop() {
 		before := w.cpu(p)

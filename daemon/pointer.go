@@ -16,7 +16,7 @@ import (
 
 const (
 	pointerEvery = time.Second
-	listAnyway   = 30 * time.Second
+	listAnyway   = 10 * time.Minute // each file is replaced, never written over
 )
 
 // pointer tells agents of their mail whose programs know nothing of netsky, by a

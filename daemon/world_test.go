@@ -140,6 +140,11 @@ func (s sh) Prepare(_ context.Context, l *agent.Launch) error {
 	return nil
 }
 
+// quiet is a script that says nothing of itself.
+type quiet struct{ sh }
+
+func (quiet) Silent() {}
+
 // ready is what a script does to say that it is ready.
 const ready = `printf '{"start":"%s","state":"idle","since_ms":1}' "$NETSKY_START" >"$NETSKY_HOME/state/agents/.x$$"
 mv "$NETSKY_HOME/state/agents/.x$$" "$NETSKY_HOME/state/agents/agent$AGENT_N.json"

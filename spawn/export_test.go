@@ -27,3 +27,6 @@ func (l *Launcher) SetDialogTime(goes time.Duration) { l.times.goes = goes }
 func Asks(rows ...string) bool {
 	return asks(tmux.Look{Screen: rows, Row: len(rows) - 1, Cursor: true})
 }
+
+// SameLine reports whether an input line is taken for what it was.
+func SameLine(line, calm string) bool { return sameLine(line, calm) }

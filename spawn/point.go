@@ -140,14 +140,18 @@ func (l *Launcher) Point(ctx context.Context, id agent.ID) (Pointed, error) {
 }
 
 // waiting counts what a silent agent has not taken: also what a drain had
-// claimed that died.
+// claimed that died, and not what a drain would only file.
 func (l *Launcher) waiting(id agent.ID) (n int, err error) {
 	for _, place := range []bus.Place{bus.Inbox, bus.Claimed} {
-		c, err := l.Bus.Count(id, place)
+		list, err := l.Bus.List(id, place, 0)
 		if err != nil {
 			return 0, err
 		}
-		n += c
+		for _, e := range list {
+			if e.Err == nil && !e.Envelope.Kind.Control() {
+				n++
+			}
+		}
 	}
 	return n, nil
 }
@@ -223,7 +227,7 @@ func (l *Launcher) hindrance(look tmux.Look, p pointing) (why string, again time
 		return "", 0
 	}
 	line := inputLine(look)
-	if p.Calm != nil && *p.Calm == line || bare(line) || unsent(line) {
+	if p.Calm != nil && sameLine(line, *p.Calm) || bare(line) || unsent(line) {
 		return "", 0
 	}
 	return "there may be a draft in its pane", lookAgain
@@ -251,6 +255,14 @@ var (
 	anyKey     = regexp.MustCompile(`(?i)\b(press|hit|use) (enter|return|any key)\b|\benter to (select|confirm|continue|submit)\b`)
 	secret     = regexp.MustCompile(`(?i)\b(password|passphrase|passcode|api key|token|secret|code)\b[^\pL]*$`)
 )
+
+// sameLine reports whether the input line is as it was: whoever attached may have
+// made the window narrower, which cuts a hint in it and moves its frame.
+func sameLine(line, calm string) bool {
+	words := func(s string) string { return strings.Join(strings.Fields(strings.Trim(s, " │┃|")), " ") }
+	now, before := words(line), words(calm)
+	return now == before || 2*len(now) >= len(before) && strings.HasPrefix(before, now)
+}
 
 // bare reports whether the line holds nothing that a person could have meant.
 func bare(line string) bool { return !letter.MatchString(line) }

@@ -248,6 +248,24 @@ func TestPointFinishes(t *testing.T) {
 	}
 }
 
+func TestSameLine(t *testing.T) {
+	const hint = "│ > Type your message or @path/to/file   │"
+	for line, want := range map[string]bool{
+		hint:                              true,
+		"│ > Type your message or @pa│":   true,
+		"│ > fix the bug               │": false,
+		"│ > Typ │":                       false,
+		"│ > Type your message or @path/to/file x │": false,
+	} {
+		if got := spawn.SameLine(line, hint); got != want {
+			t.Errorf("%q: %v, want %v", line, got, want)
+		}
+	}
+	if spawn.SameLine("> fix", "> ") || !spawn.SameLine(">", "> ") {
+		t.Error("a bare prompt")
+	}
+}
+
 func TestPointAnswersNothing(t *testing.T) {
 	w := newSilentWorld(t, `printf 'Do you trust this folder?\n\n❯ 1. Yes, proceed\n  2. No, exit\n'; exec cat >lines`)
 	w.mail("agent1", "hello")
