@@ -123,6 +123,9 @@ func TestUsage(t *testing.T) {
 	if got, want := second.Usage.CacheRead, first.Usage.CacheWrite; got != want {
 		t.Errorf("second turn read %d tokens from the cache, want the %d that the first wrote", got, want)
 	}
+	if got := second.Usage.CacheWrite; got == 0 || got > first.Usage.CacheWrite/2 {
+		t.Errorf("second turn wrote %d tokens to the cache, want what is new: the first wrote %d", got, first.Usage.CacheWrite)
+	}
 	w.model.Handle(func(loopmodel.Request) *loopmodel.Reply {
 		return &loopmodel.Reply{Text: "x", Usage: &loopmodel.Usage{Input: 11, Output: 22, CacheRead: 33, CacheWrite: 44}}
 	})
