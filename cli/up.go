@@ -4,11 +4,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"maps"
-	"os"
 	"slices"
 	"strconv"
-	"strings"
 	"time"
 
 	"github.com/urfave/cli/v2"
@@ -17,7 +14,6 @@ import (
 	"netsky/bus"
 	"netsky/codex"
 	"netsky/daemon"
-	"netsky/prompts"
 	"netsky/spawn"
 	"netsky/spawn/claude"
 	"netsky/store"
@@ -219,95 +215,6 @@ func upFailed(ends []spawn.Progress) error {
 	return nil
 }
 
-// plans says of each agent what it runs on and where. Where demo was taken for
-// want of a model, why says what stands in the way of one.
-func (a *app) plans(ctx context.Context, l *spawn.Launcher, ids []agent.ID, runtime, dir string) (list []spawn.Plan, why error, err error) {
-	cfg, err := a.cfg()
-	if err != nil {
-		return nil, nil, err
-	}
-	all := a.runtimes(l)
-	for _, id := range ids {
-		before, _ := l.Home.LoadLaunch(id) // none is fine: it was never up
-		r, err := a.chooseRuntime(ctx, all, runtime, cfg, id, before.Runtime)
-		if err != nil {
-			return nil, nil, err
-		}
-		d, err := a.agentDir(l, cfg, id, dir, before.Dir)
-		if err != nil {
-			return nil, nil, err
-		}
-		extra, err := a.addenda(cfg, id)
-		if err != nil {
-			return nil, nil, err
-		}
-		if r.chosen && r.Name() == "demo" {
-			why = r.why
-			if why == nil {
-				why = errRanOnDemo
-			}
-		}
-		list = append(list, spawn.Plan{
-			Agent: id, Runtime: r.Runtime, Dir: d, Model: cfg.Agent[id].Model,
-			Prompt: prompts.Input{Owner: cfg.Owner.Name, Machine: machine(), Home: l.Home, Runtime: r.Name(), Addenda: extra},
-		})
-	}
-	return list, why, nil
-}
-
-var errRanOnDemo = errors.New("they ran on demo before; --type claude or --type codex changes that")
-
-// machine is the machine's name, "" where it has none.
-func machine() string {
-	name, err := os.Hostname()
-	if err != nil {
-		return ""
-	}
-	return name
-}
-
-// agentDir is where an agent works: the flag, its own table, [agents], where it
-// worked before, where agent0 works, and for a first up the caller's directory.
-func (a *app) agentDir(l *spawn.Launcher, c config, id agent.ID, flag, before string) (string, error) {
-	root, _ := l.Home.LoadLaunch(agent.Root)
-	for _, d := range []string{flag, c.Agent[id].Dir, c.Agents.Dir, before, root.Dir} {
-		if d != "" {
-			return a.expand(d)
-		}
-	}
-	return os.Getwd()
-}
-
-// addenda reads the files that are appended to an agent's prompt. A relative
-// path is looked for in the home.
-func (a *app) addenda(c config, id agent.ID) ([]prompts.Layer, error) {
-	h, err := a.home()
-	if err != nil {
-		return nil, err
-	}
-	files := c.Agents.Addendum
-	if own := c.Agent[id].Addendum; own != nil {
-		files = own
-	}
-	var list []prompts.Layer
-	for _, f := range files {
-		path := f
-		if f == "" || (f[0] != '/' && f[0] != '~') {
-			path = h.Path(f)
-		}
-		path, err := a.expand(path)
-		if err != nil {
-			return nil, err
-		}
-		text, err := os.ReadFile(path)
-		if err != nil {
-			return nil, fmt.Errorf("addendum: %w", err)
-		}
-		list = append(list, prompts.Layer{Name: f, Text: string(text)})
-	}
-	return list, nil
-}
-
 // daemonEnv is the environment of a daemon that is to outlive this verb.
 func (a *app) daemonEnv(h agent.Home) []string {
 	return append(spawn.Inherited(a.environ), "NETSKY_HOME="+h.Dir())
@@ -371,33 +278,6 @@ func (a *app) endForFresh(ctx context.Context, id agent.ID) error {
 // forget removes what names the agent's conversation, whatever it ran on.
 func forget(h agent.Home, id agent.ID) error {
 	return errors.Join(h.Remove(codex.StateFile(id)), claude.Forget(h, id))
-}
-
-// leftOutFile holds what was last said of servers that are left out.
-const leftOutFile = "state/claude/left-out"
-
-// tellLeftOut names the person's MCP servers that agents on Claude Code do not
-// get, once, and again when that has changed.
-func (a *app) tellLeftOut(l *spawn.Launcher, plans []spawn.Plan) {
-	told := make(map[string]bool)
-	for _, p := range plans {
-		r, ok := p.Runtime.(*claude.Runtime)
-		if !ok {
-			continue
-		}
-		for _, name := range r.LeftOut(agent.Launch{Agent: p.Agent, Dir: p.Dir, Env: l.Environ}) {
-			told[name] = true
-		}
-	}
-	names := strings.Join(slices.Sorted(maps.Keys(told)), ", ")
-	said, err := l.Home.ReadFile(leftOutFile, 1<<20)
-	if names == "" || err == nil && string(said) == names {
-		return
-	}
-	a.warn("your MCP servers that agents on Claude Code do not get: %s (`mcp` under [claude] in netsky.toml lets them through)", names)
-	if err := l.Home.WriteFile(leftOutFile, []byte(names), false); err != nil {
-		a.warn("%v", err) // it will be said again
-	}
 }
 
 func (a *app) explainDemo(n int, why error) {
