@@ -36,4 +36,3 @@ func (a *app) tellLeftOut(l *spawn.Launcher, plans []spawn.Plan) {
 		a.warn("%v", err) // it will be said again
 	}
 }
-

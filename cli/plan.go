@@ -99,4 +99,3 @@ func (a *app) addenda(c config, id agent.ID) ([]prompts.Layer, error) {
 	}
 	return list, nil
 }
-
