@@ -255,6 +255,24 @@ func TestLookForDialogGone(t *testing.T) {
 	}
 }
 
+// An answer is given time before a person is told of the dialog.
+func TestDialogGoing(t *testing.T) {
+	w := newWorld(t)
+	w.l.SetDialogTime(time.Minute)
+	st := w.slowly("deaf")
+	if d, ok, err := w.l.LookForDialog(w.ctx, st, seenAsker{}, true); !ok || err != nil || d.Keys == nil {
+		t.Fatalf("LookForDialog = %q, %v, %v", d, ok, err)
+	}
+	for range 3 {
+		if d, ok, err := w.l.LookForDialog(w.ctx, st, seenAsker{}, true); ok || err != nil {
+			t.Errorf("again: %q, %v, %v", d, ok, err)
+		}
+	}
+	if now := w.status("agent1"); now.State != agent.Starting || w.typed("agent1") != answer {
+		t.Errorf("%s %q, typed %q", now.State, now.Detail, w.typed("agent1"))
+	}
+}
+
 // Two that look at once answer once.
 func TestDialogOnce(t *testing.T) {
 	w := newWorld(t)

@@ -17,7 +17,8 @@ import (
 // is answered, once under a start; pass it only while the agent starts. Every
 // other one is put down as the agent's state, waiting, until its receiver says
 // something else or a later look finds it gone. It returns the dialog, with Keys
-// if it has been answered just now or could be, and whether there is one.
+// if it has been answered just now or could be, and whether there is one; one
+// that was answered a moment ago, and that a later look finds gone, is none.
 func (l *Launcher) LookForDialog(ctx context.Context, st Status, r Screens, answer bool) (agent.Dialog, bool, error) {
 	o, err := l.lookoutAt(st, r)
 	if err != nil {
@@ -46,7 +47,7 @@ func (l *Launcher) LookForDialog(ctx context.Context, st Status, r Screens, answ
 		_, err = o.answer(ctx, d)
 		return d, true, err
 	case o.going(d):
-		return d, true, nil
+		return agent.Dialog{}, false, nil
 	}
 	return d, true, o.waits(d)
 }
