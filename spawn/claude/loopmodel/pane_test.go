@@ -102,6 +102,18 @@ func TestPaneInterrupt(t *testing.T) {
 	w.mustShow("echo: next")
 }
 
+// A failure is of one turn only.
+func TestPaneFail(t *testing.T) {
+	t.Parallel()
+	w := mustWorld(t)
+	w.mustReady()
+	w.mustSend("loop: fail 429")
+	w.mustShow("API Error: Request rejected (429)")
+	w.mustStatus("idle")
+	w.mustSend("next")
+	w.mustShow("echo: next")
+}
+
 // A session that has grown too long is summed up, and goes on.
 func TestPaneCompact(t *testing.T) {
 	t.Parallel()

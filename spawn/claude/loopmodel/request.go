@@ -13,7 +13,7 @@ type Request struct {
 	Model   string   // the model it wants
 	System  string   // the system prompt
 	Said    []string // what the user and peers said, oldest first, without what Claude Code puts around it
-	Fresh   int      // how many of Said came since the model last spoke
+	Fresh   int      // how many of Said came since the model last spoke or failed
 	Outputs []string // what tools gave back since the user last said something
 	Tools   []string // names of the tools on offer
 	Title   bool     // a side request: for a title of the session, or a summary of it
@@ -28,7 +28,7 @@ func (q Request) Last() string {
 	return q.Said[len(q.Said)-1]
 }
 
-// News is what the user said since the model last spoke; what began the turn, if
+// News is what the user said since the model last spoke or failed; what began the turn, if
 // only tools have answered since then.
 func (q Request) News() []string {
 	return q.Said[len(q.Said)-min(max(q.Fresh, 1), len(q.Said)):]

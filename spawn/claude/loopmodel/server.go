@@ -38,6 +38,7 @@ type Server struct {
 	strays  []string
 	news    chan struct{}  // closed and replaced at each request
 	cached  map[string]int // by session: tokens of its last request
+	failed  map[string]int // by session: how much had been said when it failed last
 	answers int
 }
 
@@ -50,7 +51,7 @@ func Start() (*Server, error) {
 	s := &Server{
 		url:  "http://" + l.Addr().String(),
 		stop: make(chan struct{}), done: make(chan struct{}),
-		news: make(chan struct{}), cached: make(map[string]int),
+		news: make(chan struct{}), cached: make(map[string]int), failed: make(map[string]int),
 	}
 	mux := http.NewServeMux()
 	mux.HandleFunc("POST /v1/messages", s.messages)
@@ -129,6 +130,7 @@ func (s *Server) messages(w http.ResponseWriter, r *http.Request) {
 		panic(http.ErrAbortHandler) // or it would be an empty answer
 	}
 	if reply.Status != 0 {
+		s.fail(q)
 		refuse(w, reply)
 		return
 	}
@@ -181,6 +183,9 @@ func (s *Server) pause(r *http.Request, reply *Reply) bool {
 func (s *Server) decide(q Request) *Reply {
 	s.mu.Lock()
 	rules := s.rules
+	if n := s.failed[q.Session]; n < len(q.Said) { // else it is tried again
+		q.Fresh = min(q.Fresh, len(q.Said)-n)
+	}
 	if !q.Title {
 		s.seen = append(s.seen, q)
 		close(s.news)
@@ -196,6 +201,16 @@ func (s *Server) decide(q Request) *Reply {
 		}
 	}
 	return Directives(q)
+}
+
+// fail notes that a request failed: what it asked is not for the next answer,
+// though the model has said nothing in between.
+func (s *Server) fail(q Request) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if !q.Title {
+		s.failed[q.Session] = len(q.Said)
+	}
 }
 
 // aside answers a side request.

@@ -9,6 +9,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"strings"
+	"syscall"
 	"testing"
 	"time"
 
@@ -64,7 +65,7 @@ func mustWorld(tb testing.TB) *world {
 	}
 	var cancel context.CancelFunc
 	w.ctx, cancel = context.WithTimeout(context.Background(), 2*patience)
-	tb.Cleanup(func() { w.tmux("kill-server"); cancel(); os.RemoveAll(top) })
+	tb.Cleanup(func() { w.end(); cancel(); os.RemoveAll(top) })
 	if err := os.Mkdir(w.dir, 0o700); err != nil {
 		tb.Fatal(err)
 	}
@@ -144,6 +145,23 @@ func (w *world) mustPane(args ...string) {
 		command = append(command, "-e", e)
 	}
 	w.mustTmux(append(append(command, "--", w.program), args...)...)
+}
+
+// end ends the program in the pane, and waits until it is gone: it writes to its
+// home to the last, and what is removed before would be there again.
+func (w *world) end() {
+	pane := func() (pid, dead int) {
+		out, err := w.tmux("list-panes", "-t", "pane", "-F", "#{pane_pid} #{pane_dead}")
+		if _, scan := fmt.Sscan(out, &pid, &dead); err != nil || scan != nil {
+			return 0, 1
+		}
+		return pid, dead
+	}
+	if pid, dead := pane(); dead == 0 {
+		syscall.Kill(pid, syscall.SIGTERM)
+		w.mustWait(func() bool { _, dead := pane(); return dead == 1 }, func() string { return "the program's end" })
+	}
+	w.tmux("kill-server")
 }
 
 // mustShow waits until the pane shows all of these.
