@@ -131,6 +131,15 @@ func (w *world) typed(name string) string {
 	return string(data)
 }
 
+// isTyped waits for an asker to have read what is wanted, and wants no more.
+func (w *world) isTyped(name, want string) {
+	w.Helper()
+	w.eventually(func() bool { return len(w.typed(name)) >= len(want) }, func() string { return name + ": too little typed" })
+	if got := w.typed(name); got != want {
+		w.Errorf("%s was typed %q, want %q", name, got, want)
+	}
+}
+
 const answer = "\x1b[B\r"
 
 func TestDialogAnswered(t *testing.T) {
@@ -139,9 +148,7 @@ func TestDialogAnswered(t *testing.T) {
 		if p.Step != spawn.StepReady || p.State != agent.Idle {
 			t.Errorf("%s: %s %s %v, want ready, idle", p.Agent, p.Step, p.State, p.Err)
 		}
-		if got := w.typed(string(p.Agent)); got != answer {
-			t.Errorf("%s was typed %q, want %q", p.Agent, got, answer)
-		}
+		w.isTyped(string(p.Agent), answer)
 	}
 }
 
@@ -154,7 +161,7 @@ func TestDialogForAPerson(t *testing.T) {
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			w := newWorld(t)
-			w.l.SetDialogTime(time.Second)
+			w.l.SetDialogTime(3 * time.Second)
 			r := seenAsker{asker{tt.how}}
 			p := w.up(r, "agent1")[0]
 			if p.Step != spawn.StepReady || p.State != agent.Waiting || !strings.HasPrefix(p.Note, tt.detail) {
@@ -170,9 +177,7 @@ func TestDialogForAPerson(t *testing.T) {
 					t.Errorf("LookForDialog = %q, %v, %v", d, ok, err)
 				}
 			}
-			if got := w.typed("agent1"); got != tt.typed {
-				t.Errorf("typed %q, want %q", got, tt.typed)
-			}
+			w.isTyped("agent1", tt.typed)
 		})
 	}
 }
@@ -229,9 +234,7 @@ func TestLookForDialog(t *testing.T) {
 		}
 		return w.status("agent1").State == agent.Idle
 	}, func() string { return "not answered" })
-	if got := w.typed("agent1"); got != answer {
-		t.Errorf("typed %q", got)
-	}
+	w.isTyped("agent1", answer)
 }
 
 // A dialog that has gone is not waited for any more, though nobody says so.
@@ -268,8 +271,9 @@ func TestDialogGoing(t *testing.T) {
 			t.Errorf("again: %q, %v, %v", d, ok, err)
 		}
 	}
-	if now := w.status("agent1"); now.State != agent.Starting || w.typed("agent1") != answer {
-		t.Errorf("%s %q, typed %q", now.State, now.Detail, w.typed("agent1"))
+	w.isTyped("agent1", answer)
+	if now := w.status("agent1"); now.State != agent.Starting {
+		t.Errorf("%s %q", now.State, now.Detail)
 	}
 }
 
@@ -292,9 +296,7 @@ func TestDialogOnce(t *testing.T) {
 		}
 	}
 	w.becomes("agent1", agent.Idle)
-	if got := w.typed("agent1"); got != answer {
-		t.Errorf("typed %q", got)
-	}
+	w.isTyped("agent1", answer)
 }
 
 // While its receiver is there, what it says of the agent stands.
