@@ -28,8 +28,8 @@ func (q Request) Last() string {
 	return q.Said[len(q.Said)-1]
 }
 
-// News is what the user said since the model last spoke or failed; what began the turn, if
-// only tools have answered since then.
+// News is what the user said since the model last spoke or failed; what began
+// the turn, if only tools have answered since then.
 func (q Request) News() []string {
 	return q.Said[len(q.Said)-min(max(q.Fresh, 1), len(q.Said)):]
 }
