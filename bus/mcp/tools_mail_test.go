@@ -161,18 +161,26 @@ func TestReplyAfterAnother(t *testing.T) {
 func TestRepliesTogether(t *testing.T) {
 	s := mustStation(t, agent.Clone(1)).serve()
 	c := s.client("", nil)
-	id := s.mustSend(bus.Envelope{From: agent.Root, Text: "what?"})
-	var wait sync.WaitGroup
-	for i := range 8 {
-		wait.Go(func() { s.call(c, "reply", map[string]any{"id": id, "text": fmt.Sprint(i)}) })
-	}
-	wait.Wait()
+	const questions, replies = 10, 5
 	ids := map[string]bool{}
-	for _, e := range s.mail(agent.Root) {
-		ids[e.ID] = true
-	}
-	if len(ids) != 8 || !ids[bus.AnswerID("agent1", id, bus.KindReply)] {
-		t.Errorf("ids = %v", ids)
+	for q := range questions {
+		id := s.mustSend(bus.Envelope{From: agent.Owner, Text: "what?"})
+		begin := make(chan struct{})
+		var wait sync.WaitGroup
+		for i := range replies {
+			wait.Go(func() {
+				<-begin
+				s.call(c, "reply", map[string]any{"id": id, "text": fmt.Sprint(q, i)})
+			})
+		}
+		close(begin)
+		wait.Wait()
+		for _, e := range s.mail(agent.Owner) {
+			ids[e.ID] = true
+		}
+		if len(ids) != (q+1)*replies || !ids[bus.AnswerID("agent1", id, bus.KindReply)] {
+			t.Fatalf("%d answers after %d questions, want %d", len(ids), q+1, (q+1)*replies)
+		}
 	}
 }
 
