@@ -34,6 +34,7 @@ func TestCheckLogin(t *testing.T) {
 		{"their base", []string{"ANTHROPIC_BASE_URL=https://api.anthropic.com"}, notLoggedIn, "", claude.ErrLogin, true},
 		{"no base", []string{"ANTHROPIC_BASE_URL=zzz"}, notLoggedIn, "", claude.ErrLogin, true},
 		{"bedrock", []string{"CLAUDE_CODE_USE_BEDROCK=1"}, notLoggedIn, "", nil, false},
+		{"another switch", []string{"CLAUDE_CODE_USE_POWERSHELL_TOOL=1"}, notLoggedIn, "", claude.ErrLogin, true},
 		{"no vertex", []string{"CLAUDE_CODE_USE_VERTEX=0"}, notLoggedIn, "", claude.ErrLogin, true},
 		{"helper", nil, notLoggedIn, `{"apiKeyHelper": "echo k"}`, nil, false},
 		{"key in settings", nil, notLoggedIn, `{"env": {"ANTHROPIC_API_KEY": "k"}}`, nil, false},

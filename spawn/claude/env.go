@@ -18,10 +18,7 @@ func getenv(env []string, name string) string {
 
 // configDir is where Claude Code keeps its conversations and its settings.
 func configDir(env []string) string {
-	if dir := getenv(env, "CLAUDE_CONFIG_DIR"); dir != "" {
-		return dir
-	}
-	return filepath.Join(getenv(env, "HOME"), ".claude")
+	return ConfigDir(func(name string) string { return getenv(env, name) })
 }
 
 // globalConfig is Claude Code's own file of what it knows of a person.

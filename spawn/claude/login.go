@@ -50,10 +50,9 @@ func envLogin(env []string) bool {
 			return true
 		}
 	}
-	for _, e := range env {
-		name, _, _ := strings.Cut(e, "=")
-		if strings.HasPrefix(name, "CLAUDE_CODE_USE_") && truthy(getenv(env, name)) {
-			return true // Bedrock, Vertex, Foundry and what may come
+	for _, provider := range []string{"BEDROCK", "VERTEX", "FOUNDRY", "MANTLE", "ANTHROPIC_AWS", "ANTHROPIC_GOOGLE_CLOUD"} {
+		if truthy(getenv(env, "CLAUDE_CODE_USE_"+provider)) {
+			return true
 		}
 	}
 	return ownBase(getenv(env, "ANTHROPIC_BASE_URL"))

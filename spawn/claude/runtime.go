@@ -115,7 +115,9 @@ const deliveryChannel = "channel"
 // Prepare writes the agent's mcp-config.json and settings.json, decides which
 // conversation it has, puts that on record, and completes the launch: Argv, Env
 // and Resume. There is no prompt among the words: what waits for the agent comes
-// when its tools are there.
+// when its tools are there. Nothing is set in Env, not even that Claude Code
+// shall not update itself: that is its user's choice, and an update leaves a
+// running one the program that it has.
 func (r *Runtime) Prepare(ctx context.Context, l *agent.Launch) error {
 	o := r.options(l.Agent)
 	if o.Model == "" {
