@@ -142,7 +142,7 @@ type taker struct {
 
 // slowReader is how long all of a drain waits for its reader: one that reads only
 // when we have ended counts as one that will.
-const slowReader = time.Second
+const slowReader = 2 * time.Second
 
 func newTaker(out interface{ Write([]byte) (int, error) }) *taker {
 	return &taker{out: out, pipe: pipeOf(out)}

@@ -5,10 +5,14 @@ import (
 	"os"
 	"strings"
 	"testing"
+	"time"
+
+	"golang.org/x/sys/unix"
 )
 
-// A reader that begins when the drain has ended gets all of it, once.
-func TestDrainLateReader(t *testing.T) {
+// drained is a world with three messages for an agent that is down.
+func drained(t *testing.T) (w *world, run func(args ...string) string) {
+	t.Helper()
 	w, err := newWorld()
 	if err != nil {
 		t.Fatal(err)
@@ -18,7 +22,7 @@ func TestDrainLateReader(t *testing.T) {
 			t.Error(err)
 		}
 	})
-	run := func(args ...string) string {
+	run = func(args ...string) string {
 		t.Helper()
 		out, err := w.command(t.Context(), "netsky", args...).CombinedOutput()
 		if err != nil {
@@ -31,6 +35,12 @@ func TestDrainLateReader(t *testing.T) {
 	for _, text := range []string{"one", "two", "three"} {
 		run("channel", "send", "agent1", text)
 	}
+	return w, run
+}
+
+// A reader that begins when the drain has ended gets all of it, once.
+func TestDrainLateReader(t *testing.T) {
+	w, run := drained(t)
 	r, wr, err := os.Pipe()
 	if err != nil {
 		t.Fatal(err)
@@ -51,6 +61,33 @@ func TestDrainLateReader(t *testing.T) {
 		t.Errorf("%d messages, want 3:\n%s", n, got.String())
 	}
 	if left := run("channel", "ls", "agent1"); strings.Contains(left, "inbox ") {
+		t.Errorf("left: %s", left)
+	}
+}
+
+// What lies in the pipe of a reader that goes was printed for nobody.
+func TestDrainLostReader(t *testing.T) {
+	w, run := drained(t)
+	r, wr, err := os.Pipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	list := []unix.PollFd{{Fd: int32(r.Fd()), Events: unix.POLLIN}}
+	cmd := w.command(t.Context(), "netsky", "channel", "drain", "agent1")
+	var errs bytes.Buffer
+	cmd.Stdout, cmd.Stderr = wr, &errs
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	wr.Close()
+	if n, err := unix.Poll(list, int((20 * time.Second).Milliseconds())); n != 1 || err != nil {
+		t.Fatalf("nothing printed: %d, %v", n, err)
+	}
+	r.Close()
+	if err := cmd.Wait(); err == nil || errs.String() != "netsky: stdout: its reader has gone\n" {
+		t.Errorf("%v: %s", err, errs.String())
+	}
+	if left := run("channel", "ls", "agent1"); strings.Count(left, "inbox ") != 3 {
 		t.Errorf("left: %s", left)
 	}
 }
