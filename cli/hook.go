@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"io"
+	"strings"
 
 	"github.com/urfave/cli/v2"
 
@@ -76,8 +77,11 @@ func (a *app) hook(ctx context.Context, event string) error {
 	return a.note(home, self, h.Line())
 }
 
-// inboxTool is Claude Code's name for the tool that hands over mail.
-const inboxTool = "mcp__agent__inbox"
+// Claude Code's names for netsky's tools, and for the one that hands over mail.
+const (
+	ownTools  = "mcp__agent__"
+	inboxTool = ownTools + "inbox"
+)
 
 // note leaves the event's line, if it has one.
 func (a *app) note(home agent.Home, self agent.ID, e agent.Event) error {
@@ -187,6 +191,12 @@ func (a *app) permission(ctx context.Context, home agent.Home, self agent.ID, h 
 	p, ok := h.Permission()
 	if !ok {
 		return nil
+	}
+	if strings.HasPrefix(p.Tool, ownTools) {
+		// The settings allow them, which plan mode does not hear. Each refuses by
+		// itself what is not the agent's to do.
+		_, err := a.out.Write(claude.Decision(true, ""))
+		return err
 	}
 	b, err := a.bus()
 	if err != nil {
