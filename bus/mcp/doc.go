@@ -1,5 +1,7 @@
 // Package mcp is the MCP server through which a model meets the bus: the tools
-// with which it writes, answers and keeps account of work.
+// with which it writes, answers and keeps account of work (Server), and the
+// receiver that brings it its mail (Mailman). ServeMail is both; Serve is for an
+// agent whose mail another process brings.
 //
 // A program such as Claude Code starts the server as a child of its own and
 // speaks with it over stdin and stdout, one JSON object a line. The server
