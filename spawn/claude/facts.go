@@ -74,6 +74,10 @@ func (f *facts) take(e agent.Event) {
 		f.done(e)
 	case agent.EventPermission:
 		f.wants = since{e.MS, e.ID, e.Tool, e.Text}
+	case agent.EventPermitted:
+		if f.wants.id == e.ID {
+			f.wants = since{}
+		}
 	case agent.EventStop:
 		f.ended, f.tools, f.wants, f.failed = e.MS, nil, since{}, failure{}
 		f.turns++

@@ -170,8 +170,10 @@ const maxName = 4 << 10
 // Line is what the hook leaves in the agent's events. Its Event is "" if that is
 // nothing: an event that is not known, the stop of a subagent. MS, Start, a
 // prompt's IDs and an approval's code are the caller's. For a turn's end the
-// conversation's file is read from its end: for the usage and, if Claude Code
-// did not tell it, for the last text.
+// conversation's file is read from its end: for the last text, if Claude Code did
+// not tell it, and for the usage. That file lags behind the hook; if it does not
+// hold the turn's end yet there is no usage, and [Session.Usage] has it later. An
+// end's ID is the turn's number.
 func (h Hook) Line() agent.Event {
 	e := agent.Event{Session: cut(h.Session, maxName), Transcript: cut(h.Transcript, maxName)}
 	switch h.Event {
@@ -217,10 +219,10 @@ func (h Hook) tool(e *agent.Event) {
 // end makes the line of a turn's end.
 func (h Hook) end(e *agent.Event) {
 	turn, err := ReadTurn(h.Transcript, h.Turn)
-	if err == nil && turn.Usage.Requests > 0 {
+	if err == nil && turn.endsWith(h.LastText) {
 		e.Usage = &turn.Usage
 	}
-	e.Event, e.Text = agent.EventStop, h.LastText
+	e.Event, e.ID, e.Text = agent.EventStop, line(h.Turn, maxName), h.LastText
 	if h.Event == "StopFailure" {
 		e.Event, e.Error = agent.EventStopFailed, line(h.Error, maxName)
 		if e.Text == "" {

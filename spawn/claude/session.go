@@ -78,6 +78,28 @@ func (s *Session) Holds(id string) bool {
 	return Holds(s.known().transcript, id)
 }
 
+// usagePatience bounds the wait for a conversation's file.
+const usagePatience = 5 * time.Second
+
+// Usage is what the turn took that ended with the event, an EventStop or
+// EventStopFailed. Claude Code writes the conversation's file a moment after its
+// hooks ran; Usage waits for it, and if it does not come gives what is there.
+func (s *Session) Usage(ctx context.Context, e agent.Event) agent.Usage {
+	if e.Usage != nil && e.Usage.Requests > 0 {
+		return *e.Usage
+	}
+	var u agent.Usage
+	until(ctx, usagePatience, func() bool {
+		turn, err := ReadTurn(e.Transcript, e.ID)
+		u = turn.Usage
+		return err != nil || turn.endsWith(e.Text)
+	})
+	if e.Usage != nil {
+		u.ContextFull = e.Usage.ContextFull
+	}
+	return u
+}
+
 // interruptPatience bounds the wait for a turn to end.
 const interruptPatience = 5 * time.Second
 

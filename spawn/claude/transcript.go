@@ -34,6 +34,12 @@ func ReadTurn(transcript, number string) (Turn, error) {
 	return w.turn, nil
 }
 
+// endsWith reports whether the file holds the turn to its end, which is said to
+// be this text.
+func (t Turn) endsWith(text string) bool {
+	return t.Usage.Requests > 0 && t.Text != "" && strings.HasSuffix(squash(text), squash(t.Text))
+}
+
 // Holds reports whether the model has been given the envelope: its rendering
 // stands in the conversation's file. What was only queued does not count.
 func Holds(transcript, envelopeID string) bool {

@@ -1,0 +1,352 @@
+package claude_test
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"os/signal"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"sync"
+	"syscall"
+	"testing"
+	"time"
+
+	"netsky/agent"
+	"netsky/spawn/claude"
+	"netsky/spawn/claude/loopmodel"
+)
+
+func TestMain(m *testing.M) {
+	if os.Getenv("LIVE_START") != "" && len(os.Args) == 3 && os.Args[1] == "hook" {
+		if err := liveHook(os.Args[2]); err != nil {
+			fmt.Fprintln(os.Stderr, err)
+		}
+		return // whatever goes wrong, no prompt is blocked
+	}
+	os.Exit(m.Run())
+}
+
+// liveHook is what a hook of netsky's does, as far as this package has a part
+// in it.
+func liveHook(event string) error {
+	data, err := io.ReadAll(os.Stdin)
+	if err != nil {
+		return err
+	}
+	h, err := claude.ParseHook(event, data)
+	if err != nil {
+		return err
+	}
+	home, err := agent.FindHome(os.Getenv)
+	if err != nil {
+		return err
+	}
+	if p, ok := h.Permission(); ok {
+		return livePermission(home, h, p)
+	}
+	return liveEvent(home, h.Line())
+}
+
+func liveEvent(home agent.Home, e agent.Event) error {
+	if e.Event == "" {
+		return nil
+	}
+	e.Start = os.Getenv("LIVE_START")
+	return home.AppendEvent("agent1", e)
+}
+
+func livePermission(home agent.Home, h claude.Hook, p claude.Permission) error {
+	start := os.Getenv("LIVE_START")
+	a, err := home.Ask(agent.Approval{Agent: "agent1", Start: start, Tool: p.Tool, Text: p.Text, Reason: p.Reason, Dir: p.Dir, AskedMS: time.Now().UnixMilli()})
+	if err != nil {
+		return err
+	}
+	defer home.Settle(a.Code)
+	e := h.Line()
+	e.ID = a.Code
+	if err := liveEvent(home, e); err != nil {
+		return err
+	}
+	keeper, err := home.LoadKeeper("agent1")
+	if err != nil {
+		return err
+	}
+	w := claude.PermissionWait{
+		Home: home, Agent: "agent1", Start: start, ConfigDir: claude.ConfigDir(os.Getenv), PID: keeper.PID,
+		Session: h.Session, Tool: h.Tool, Input: h.Input,
+	}
+	// An Escape in the dialog ends the turn and this process with it.
+	ctx, cancel := signal.NotifyContext(context.Background(), syscall.SIGTERM, syscall.SIGINT, syscall.SIGHUP)
+	defer cancel()
+	words := map[claude.Outcome]string{claude.Allowed: "allowed", claude.Denied: "denied", claude.AtPane: "at the pane", claude.Unanswered: "unanswered"}
+	outcome := w.Wait(ctx, func() (bool, bool) {
+		allow, ok, err := home.Answered(a.Code)
+		return allow, ok && err == nil
+	})
+	switch outcome {
+	case claude.Allowed:
+		os.Stdout.Write(claude.Decision(true, ""))
+	case claude.Denied:
+		os.Stdout.Write(claude.Decision(false, "the owner said no"))
+	}
+	return liveEvent(home, agent.Event{Event: agent.EventPermitted, ID: a.Code, Text: words[outcome]})
+}
+
+// A live is the real Claude Code in a pane of its own, with a model on the
+// loopback.
+type live struct {
+	testing.TB
+	*claude.Session
+	ctx    context.Context
+	model  *loopmodel.Server
+	top    string
+	work   string
+	config string
+}
+
+// liveEvents are those that the hooks are asked for.
+var liveEvents = []string{
+	"SessionStart", "UserPromptSubmit", "PreToolUse", "PostToolUse", "PostToolUseFailure", "PermissionRequest",
+	"Notification", "Stop", "StopFailure", "SessionEnd",
+}
+
+// mustLive starts Claude Code in a permission mode and waits until it is ready.
+func mustLive(tb testing.TB, mode string) *live {
+	tb.Helper()
+	program := os.Getenv("NETSKY_TEST_CLAUDE")
+	if program == "" {
+		tb.Fatal("NETSKY_TEST_CLAUDE is not set: run scripts/test, which installs the Claude Code that these tests use and says where it is")
+	}
+	top, err := os.MkdirTemp("", "cs") // short, for sockets
+	if err != nil {
+		tb.Fatal(err)
+	}
+	model, err := loopmodel.Start()
+	if err != nil {
+		tb.Fatal(err)
+	}
+	l := &live{TB: tb, model: model, top: top, work: filepath.Join(top, "work"), config: filepath.Join(top, "config")}
+	var cancel context.CancelFunc
+	l.ctx, cancel = context.WithTimeout(context.Background(), 3*ample)
+	home := l.mustHome()
+	l.Session = &claude.Session{Home: home, Agent: "agent1", Start: agent.NewStart(), ConfigDir: l.config, Pane: l}
+	tb.Cleanup(func() {
+		l.Close()
+		l.tmux("kill-server")
+		until(func() bool { _, err := agent.FindProcess(l.PID); return err != nil })
+		cancel()
+		model.Close()
+		os.RemoveAll(top)
+	})
+	l.mustStart(program, mode)
+	return l
+}
+
+func (l *live) mustHome() agent.Home {
+	l.Helper()
+	home, err := agent.HomeAt(filepath.Join(l.top, "home"))
+	if err != nil {
+		l.Fatal(err)
+	}
+	if _, err := home.Make(); err != nil {
+		l.Fatal(err)
+	}
+	if err := os.Mkdir(l.work, 0o700); err != nil {
+		l.Fatal(err)
+	}
+	if err := loopmodel.WriteHome(l.config, l.work); err != nil {
+		l.Fatal(err)
+	}
+	return home
+}
+
+func (l *live) mustStart(program, mode string) {
+	l.Helper()
+	self, err := os.Executable()
+	if err != nil {
+		l.Fatal(err)
+	}
+	hooks := map[string]any{}
+	for _, name := range liveEvents {
+		hooks[name] = []any{map[string]any{"hooks": []any{map[string]any{"type": "command", "command": "'" + self + "' hook " + name, "timeout": 600}}}}
+	}
+	settings, err := json.Marshal(map[string]any{"hooks": hooks, "skipDangerousModePermissionPrompt": true, "crossSessionInbound": "accept"})
+	if err != nil {
+		l.Fatal(err)
+	}
+	file := filepath.Join(l.top, "settings.json")
+	if err := os.WriteFile(file, settings, 0o600); err != nil {
+		l.Fatal(err)
+	}
+	env := append(l.model.Env(l.config), "PATH="+os.Getenv("PATH"), "HOME="+l.top, "TERM=xterm-256color", loopmodel.Sandbox,
+		"NETSKY_HOME="+l.Home.Dir(), "LIVE_START="+l.Start)
+	words := append([]string{"exec", "env", "-i"}, env...)
+	words = append(words, program, "--permission-mode", mode, "--settings", file, "--model", "opus")
+	out := l.mustTmux("-f", "/dev/null", "new-session", "-d", "-P", "-F", "#{pane_pid}", "-s", "claude", "-x", "110", "-y", "40", "-c", l.work, strings.Join(words, " "))
+	if l.PID, err = strconv.Atoi(out); err != nil {
+		l.Fatal(err)
+	}
+	p, err := agent.FindProcess(l.PID)
+	if err != nil {
+		l.Fatal(err)
+	}
+	if err := l.Home.SaveKeeper("agent1", agent.Keeper{Start: l.Start, Process: p, Program: program}); err != nil {
+		l.Fatal(err)
+	}
+	l.wait("it is idle", func() bool { return len(l.events(agent.EventSessionStart)) > 0 && l.State(l.ctx).State == agent.Idle })
+}
+
+func (l *live) tmux(args ...string) (string, error) {
+	cmd := exec.Command("tmux", append([]string{"-S", filepath.Join(l.top, "tmux")}, args...)...)
+	cmd.Env = []string{"PATH=" + os.Getenv("PATH"), "TERM=xterm-256color", "LC_ALL=C.UTF-8"}
+	out, err := cmd.CombinedOutput()
+	return strings.TrimSuffix(string(out), "\n"), err
+}
+
+func (l *live) mustTmux(args ...string) string {
+	l.Helper()
+	out, err := l.tmux(args...)
+	if err != nil {
+		l.Fatalf("tmux %v: %v: %s", args, err, out)
+	}
+	return out
+}
+
+// Screen, Keys and Paste make the session's pane.
+func (l *live) Screen(context.Context) (string, error) {
+	return l.tmux("capture-pane", "-p", "-e", "-t", "claude")
+}
+
+func (l *live) Keys(_ context.Context, keys ...string) error {
+	_, err := l.tmux(append([]string{"send-keys", "-t", "claude", "--"}, keys...)...)
+	return err
+}
+
+func (l *live) Paste(_ context.Context, text string) error {
+	if _, err := l.tmux("set-buffer", "-b", "paste", text); err != nil {
+		return err
+	}
+	_, err := l.tmux("paste-buffer", "-p", "-r", "-d", "-b", "paste", "-t", "claude")
+	return err
+}
+
+func (l *live) text() string {
+	out, _ := l.tmux("capture-pane", "-p", "-t", "claude")
+	return out
+}
+
+// mustKeys presses keys as a person would.
+func (l *live) mustKeys(keys ...string) {
+	l.Helper()
+	if err := l.Keys(l.ctx, keys...); err != nil {
+		l.Fatal(err)
+	}
+}
+
+// mustType types a line and submits it as a person would.
+func (l *live) mustType(text string) {
+	l.Helper()
+	l.mustKeys(text)
+	l.wait("the line stands", func() bool { return strings.Contains(l.text(), "❯\u00a0"+text) })
+	l.mustKeys("Enter")
+}
+
+// events are those of a kind that the hooks have left.
+func (l *live) events(kind agent.EventKind) (list []agent.Event) {
+	l.Helper()
+	tail := l.Home.Events("agent1")
+	defer tail.Close()
+	err := tail.Read(func(e agent.Event) {
+		if e.Event == kind {
+			list = append(list, e)
+		}
+	})
+	if err != nil {
+		l.Fatal(err)
+	}
+	return list
+}
+
+// until waits for a condition, and reports whether it came about.
+func until(ok func() bool) bool {
+	tick := time.NewTicker(20 * time.Millisecond)
+	defer tick.Stop()
+	for end := time.Now().Add(ample); time.Now().Before(end); <-tick.C {
+		if ok() {
+			return true
+		}
+	}
+	return false
+}
+
+func (l *live) wait(what string, ok func() bool) {
+	l.Helper()
+	if !until(ok) {
+		l.Fatalf("%s: not in %v; state %+v; screen:\n%s", what, ample, l.State(l.ctx), l.text())
+	}
+}
+
+// mustState waits until the session is in a state whose detail has these words.
+func (l *live) mustState(s agent.State, words string) agent.Report {
+	l.Helper()
+	var r agent.Report
+	l.wait(fmt.Sprintf("state %s %q", s, words), func() bool {
+		r = l.State(l.ctx)
+		return r.State == s && strings.Contains(r.Detail, words)
+	})
+	return r
+}
+
+func (l *live) mustPush(text string) {
+	l.Helper()
+	if err := l.Push(l.ctx, text); err != nil {
+		l.Fatalf("Push = %v", err)
+	}
+}
+
+// mustStop waits for the end of the n-th turn.
+func (l *live) mustStop(n int) agent.Event {
+	l.Helper()
+	l.wait(fmt.Sprintf("the end of turn %d", n), func() bool { return len(l.events(agent.EventStop)) >= n })
+	return l.events(agent.EventStop)[n-1]
+}
+
+// hold lets the model's answers to a text wait until release is called.
+func (l *live) hold(text string) (release func()) {
+	gate := make(chan struct{})
+	l.model.Handle(func(q loopmodel.Request) *loopmodel.Reply {
+		if q.Last() != text {
+			return nil
+		}
+		reply := *loopmodel.Directives(q)
+		reply.Delay, reply.Hold = 0, gate
+		return &reply
+	})
+	return sync.OnceFunc(func() { close(gate) })
+}
+
+// fail answers a text with an HTTP error.
+func (l *live) fail(text string, status int) {
+	l.model.Handle(func(q loopmodel.Request) *loopmodel.Reply {
+		if q.Last() != text {
+			return nil
+		}
+		return loopmodel.Fail(status)
+	})
+}
+
+// said reports how often the model was told a text in a request.
+func (l *live) said(text string) (n int) {
+	for _, q := range l.model.Requests() {
+		if slices.Contains(q.Said, text) {
+			n++
+		}
+	}
+	return n
+}

@@ -1,0 +1,119 @@
+package claude_test
+
+import (
+	"strings"
+	"testing"
+
+	"netsky/agent"
+	"netsky/spawn/claude"
+)
+
+func (l *live) mustPoint(n int) {
+	l.Helper()
+	if err := l.Point(l.ctx, n); err != nil {
+		l.Fatalf("Point(%d) = %v; screen:\n%s", n, err, l.text())
+	}
+}
+
+// mustNotPoint checks that nothing is typed, and why.
+func (l *live) mustNotPoint(why string) {
+	l.Helper()
+	before := len(l.events(agent.EventPrompt))
+	err := l.Point(l.ctx, 2)
+	if err == nil || !strings.Contains(err.Error(), why) {
+		l.Errorf("Point = %v, want it refused: %s", err, why)
+	}
+	if got := l.text(); strings.Contains(got, "call the inbox tool") {
+		l.Errorf("Point typed all the same:\n%s", got)
+	}
+	if n := len(l.events(agent.EventPrompt)); n != before {
+		l.Errorf("Point gave a prompt")
+	}
+}
+
+func TestPoint(t *testing.T) {
+	l := mustLive(t, "manual")
+	for _, draft := range []struct{ name, text, clear string }{
+		{"draft", "half a thought", "C-u"},
+		{"blank draft", " ", "BSpace"},
+		{"shell", "!", "BSpace"},
+		{"one letter, the cursor on it", "x", "C-u"},
+	} {
+		t.Run(draft.name, func(t *testing.T) {
+			before := l.text()
+			l.mustKeys(draft.text)
+			l.wait("it stands", func() bool { return l.text() != before || draft.text == " " })
+			why := "a draft stands in the composer"
+			switch draft.text {
+			case "!":
+				why = "no composer"
+			case "x":
+				l.mustKeys("Home")
+			case " ":
+				l.wait("the blank stands", func() bool { s, _ := l.Screen(l.ctx); return strings.Contains(s, "❯\u00a0 ") })
+			}
+			l.mustNotPoint(why)
+			if draft.text == "x" {
+				l.mustKeys("End")
+			}
+			l.mustKeys(draft.clear)
+			l.wait("it is gone", func() bool { return strings.Contains(l.text(), "❯\u00a0\n") })
+		})
+	}
+	t.Run("several lines", func(t *testing.T) {
+		l.mustKeys("C-j", "C-j")
+		l.wait("they stand", func() bool {
+			return strings.Contains(l.text(), "❯\u00a0\n\n") || strings.Contains(l.text(), "❯\u00a0\n  \n")
+		})
+		l.mustNotPoint("a draft stands in the composer")
+		l.mustKeys("BSpace", "BSpace")
+	})
+	t.Run("idle", func(t *testing.T) {
+		l.wait("the composer is empty", func() bool { return l.Point(l.ctx, 3) == nil })
+		want := "3 messages wait for you: call the inbox tool"
+		if got := l.mustStop(1).Text; got != "echo: "+want {
+			t.Errorf("the turn's text = %q, want the echo of %q", got, want)
+		}
+		if n := l.said(want); n != 1 {
+			t.Errorf("the model was told %d times", n)
+		}
+	})
+	t.Run("busy", func(t *testing.T) {
+		release := l.hold("wait")
+		l.mustPush("wait")
+		l.mustState(agent.Busy, "")
+		l.wait("the registry says so", func() bool { r, _ := claude.FindSession(l.config, l.PID); return r.Status == "busy" })
+		err := l.Point(l.ctx, 1)
+		if err == nil || !strings.Contains(err.Error(), "not idle: busy") {
+			t.Errorf("Point = %v, want it refused", err)
+		}
+		release()
+		l.mustStop(2)
+	})
+	t.Run("after a failure", func(t *testing.T) {
+		l.mustType("loop: fail 429")
+		l.mustState(agent.Blocked, "usage limit")
+		l.mustPoint(1)
+		if got := l.mustStop(3).Text; got != "echo: 1 message waits for you: call the inbox tool" {
+			t.Errorf("the turn's text = %q", got)
+		}
+	})
+	t.Run("dialog", func(t *testing.T) {
+		l.mustPush("loop: shell touch made")
+		l.mustState(agent.Waiting, "permission: Bash: touch made")
+		if err := l.Point(l.ctx, 1); err == nil || !strings.Contains(err.Error(), "not idle: waiting") {
+			t.Errorf("Point = %v, want it refused", err)
+		}
+		if !strings.Contains(l.text(), "Do you want to proceed?") {
+			t.Errorf("the dialog is gone:\n%s", l.text())
+		}
+		l.mustKeys("Escape")
+		l.mustState(agent.Idle, "")
+		l.mustType("/model")
+		l.mustState(agent.Waiting, "model")
+		if err := l.Point(l.ctx, 1); err == nil {
+			t.Error("Point into a dialog = nil")
+		}
+		l.mustKeys("Escape")
+	})
+}

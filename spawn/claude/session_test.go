@@ -1,0 +1,484 @@
+package claude_test
+
+import (
+	"bufio"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io/fs"
+	"net"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	"netsky/agent"
+	"netsky/spawn/claude"
+)
+
+// A still is a session made of files: its process is the test's own, and its
+// pane shows what it is told to.
+type still struct {
+	testing.TB
+	*claude.Session
+	top     string
+	screen  string
+	screens []string // shown first, one look each
+	mix     string   // what somebody types before a paste
+	keys    []string // that were pressed
+	typed   func(keys ...string)
+}
+
+func mustStill(tb testing.TB) *still {
+	tb.Helper()
+	top, err := os.MkdirTemp("", "cs")
+	if err != nil {
+		tb.Fatal(err)
+	}
+	tb.Cleanup(func() { os.RemoveAll(top) })
+	home, err := agent.HomeAt(filepath.Join(top, "home"))
+	if err != nil {
+		tb.Fatal(err)
+	}
+	if _, err := home.Make(); err != nil {
+		tb.Fatal(err)
+	}
+	s := &still{TB: tb, top: top, screen: emptyBox}
+	s.Session = &claude.Session{Home: home, Agent: "agent1", Start: "now", PID: os.Getpid(), ConfigDir: filepath.Join(top, "config"), Pane: s}
+	tb.Cleanup(func() { s.Close() })
+	return s
+}
+
+func (s *still) Screen(context.Context) (string, error) {
+	if len(s.screens) > 0 {
+		s.screen, s.screens = s.screens[0], s.screens[1:]
+	}
+	return s.screen, nil
+}
+
+func (s *still) Keys(_ context.Context, keys ...string) error {
+	s.keys = append(s.keys, keys...)
+	if s.typed != nil {
+		s.typed(keys...)
+	}
+	return nil
+}
+
+func (s *still) Paste(_ context.Context, text string) error {
+	s.keys = append(s.keys, text)
+	s.screen = strings.Replace(emptyBox, "❯\u00a0", "❯\u00a0"+s.mix+text, 1)
+	return nil
+}
+
+// register writes the process's entry in the registry.
+func (s *still) register(fields string) {
+	s.Helper()
+	self := agent.Self()
+	s.write(fmt.Sprintf(`{"pid":%d,"procStart":"%d","sessionId":"s-1","cwd":"/w"%s}`, self.PID, self.Start, fields))
+}
+
+func (s *still) write(entry string) {
+	s.Helper()
+	dir := filepath.Join(s.ConfigDir, "sessions")
+	if err := os.MkdirAll(dir, 0o700); err != nil {
+		s.Fatal(err)
+	}
+	if err := os.WriteFile(filepath.Join(dir, strconv.Itoa(s.PID)+".json"), []byte(entry), 0o600); err != nil {
+		s.Fatal(err)
+	}
+}
+
+func (s *still) happened(list ...agent.Event) {
+	s.Helper()
+	for _, e := range list {
+		if e.Start == "" {
+			e.Start = "now"
+		}
+		if err := s.Home.AppendEvent("agent1", e); err != nil {
+			s.Fatal(err)
+		}
+	}
+}
+
+const (
+	rule     = "────────────────────────────────────────"
+	emptyBox = "● hello\n\n" + rule + "\n❯\u00a0\x1b[7m \x1b[0m\n" + rule + "\n  ⏸ manual mode on\n"
+	dialog   = "● hello\n\n" + rule + "\n Bash command\n\n   touch x\n\n Do you want to proceed?\n ❯ 1. Yes\n   2. No\n\n Esc to cancel · Tab to amend\n"
+)
+
+func TestFindSession(t *testing.T) {
+	s := mustStill(t)
+	find := func() (claude.Registered, error) { return claude.FindSession(s.ConfigDir, s.PID) }
+	if _, err := find(); !errors.Is(err, fs.ErrNotExist) {
+		t.Errorf("without an entry: %v, want %v", err, fs.ErrNotExist)
+	}
+	s.register(`,"status":"busy","waitingFor":"x","statusUpdatedAt":7,"messagingSocketPath":"/s","new":[1]`)
+	r, err := find()
+	if err != nil || r.Status != "busy" || r.Session != "s-1" || r.Dir != "/w" || r.Socket != "/s" || r.StatusMS != 7 {
+		t.Errorf("FindSession = %+v, %v", r, err)
+	}
+	for name, entry := range map[string]string{
+		"another process": fmt.Sprintf(`{"pid":%d,"procStart":"1","status":"idle"}`, s.PID),
+		"another number":  `{"pid":1,"status":"idle"}`,
+	} {
+		s.write(entry)
+		if r, err := find(); !errors.Is(err, fs.ErrNotExist) {
+			t.Errorf("%s: FindSession = %+v, %v, want %v", name, r, err, fs.ErrNotExist)
+		}
+	}
+	for name, entry := range map[string]string{"half written": `{"pid":`, "empty": "", "too large": strings.Repeat(" ", 1<<20)} {
+		s.write(entry)
+		if r, err := find(); err == nil || errors.Is(err, fs.ErrNotExist) {
+			t.Errorf("%s: FindSession = %+v, %v, want another error", name, r, err)
+		}
+	}
+	if _, err := claude.FindSession(s.ConfigDir, 1<<30); !errors.Is(err, fs.ErrNotExist) {
+		t.Errorf("of no process: %v, want %v", err, fs.ErrNotExist)
+	}
+}
+
+func TestSessionState(t *testing.T) {
+	now := time.Now()
+	ago := func(d time.Duration) int64 { return now.Add(-d).UnixMilli() }
+	const registry, hook, pane = "claude's session registry", "hook", "pane"
+	limit := func(ms int64, text string) []agent.Event {
+		return []agent.Event{{MS: ms, Event: agent.EventStopFailed, Error: "rate_limit", Text: text}}
+	}
+	began := agent.Event{MS: ago(time.Hour), Event: agent.EventSessionStart}
+	for _, c := range []struct {
+		name   string
+		status string // "-" is no entry
+		events []agent.Event
+		screen string
+		want   agent.Report
+	}{
+		{"idle", `,"status":"idle"`, nil, emptyBox, agent.Report{State: agent.Idle, Evidence: registry}},
+		{"shell", `,"status":"shell"`, nil, emptyBox, agent.Report{State: agent.Idle, Evidence: registry, Detail: "a command runs in the background"}},
+		{"the hook is ahead", `,"status":"idle","statusUpdatedAt":1`, []agent.Event{{Event: agent.EventPrompt}}, emptyBox, agent.Report{State: agent.Busy, Evidence: hook}},
+		{"a prompt that was blocked", `,"status":"idle","statusUpdatedAt":1`, []agent.Event{{MS: ago(time.Minute), Event: agent.EventPrompt}}, emptyBox, agent.Report{State: agent.Idle, Evidence: registry}},
+		{"busy", `,"status":"busy"`, nil, emptyBox, agent.Report{State: agent.Busy, Evidence: registry}},
+		{"a tool", `,"status":"busy"`, []agent.Event{
+			{Event: agent.EventTool, ID: "1", Tool: "Read", Text: "/a"}, {Event: agent.EventTool, ID: "2", Tool: "Bash", Text: "go test ./…"},
+			{Event: agent.EventToolDone, ID: "1", Tool: "Read", Text: "/a"},
+		}, emptyBox, agent.Report{State: agent.Busy, Evidence: registry + ", " + hook, Detail: "Bash: go test ./…"}},
+		{"another start's tool", `,"status":"busy"`, []agent.Event{{Start: "before", Event: agent.EventTool, Tool: "Bash"}}, emptyBox, agent.Report{State: agent.Busy, Evidence: registry}},
+		{"an interrupted turn's tool", `,"status":"busy"`, []agent.Event{{Event: agent.EventTool, Tool: "Bash"}, {Event: agent.EventPrompt}}, emptyBox, agent.Report{State: agent.Busy, Evidence: registry}},
+		{"a permission", `,"status":"waiting","waitingFor":"permission prompt"`, []agent.Event{{Event: agent.EventPermission, Tool: "Bash", Text: "rm x", ID: "abcde"}}, dialog,
+			agent.Report{State: agent.Waiting, Evidence: registry + ", " + hook, Detail: "permission: Bash: rm x"}},
+		{"a permission without a hook", `,"status":"waiting","waitingFor":"permission prompt"`, nil, dialog,
+			agent.Report{State: agent.Waiting, Evidence: registry + ", " + pane, Detail: "permission: …"}},
+		{"something that nothing tells", `,"status":"waiting","waitingFor":"goal proposal"`, nil, emptyBox, agent.Report{State: agent.Waiting, Evidence: registry, Detail: "goal proposal"}},
+		{"not logged in", `,"status":"idle"`, []agent.Event{{Event: agent.EventStopFailed, Error: "authentication_failed", Text: "Invalid API key"}}, emptyBox,
+			agent.Report{State: agent.Blocked, Evidence: hook, Detail: "login: Invalid API key"}},
+		{"long not logged in", `,"status":"idle"`, []agent.Event{{MS: ago(time.Hour), Event: agent.EventStopFailed, Error: "authentication_failed"}}, emptyBox, agent.Report{State: agent.Idle, Evidence: registry}},
+		{"logged in again", `,"status":"idle"`, []agent.Event{{Event: agent.EventStopFailed, Error: "authentication_failed"}, {Event: agent.EventStop}}, emptyBox, agent.Report{State: agent.Idle, Evidence: registry}},
+		{"a limit", `,"status":"idle"`, limit(0, "You've hit your session limit · resets "+now.Add(2*time.Hour).UTC().Format("3:04pm")+" (UTC)"), emptyBox,
+			agent.Report{State: agent.Blocked, Evidence: hook, Detail: "usage limit: resets " + now.Add(2*time.Hour).UTC().Format("3:04pm") + " (UTC)"}},
+		{"a limit of days", `,"status":"idle"`, limit(ago(24*time.Hour), "You've hit your weekly limit · resets "+now.UTC().AddDate(0, 0, 2).Format("Jan 2")+" at 3pm (UTC)"), emptyBox,
+			agent.Report{State: agent.Blocked, Evidence: hook, Detail: "usage limit: resets " + now.UTC().AddDate(0, 0, 2).Format("Jan 2") + " at 3pm (UTC)"}},
+		{"a limit that is over", `,"status":"idle"`, limit(ago(26*time.Hour), "You've hit your session limit · resets 3pm"), emptyBox, agent.Report{State: agent.Idle, Evidence: registry}},
+		{"a burst", `,"status":"idle"`, limit(0, "API Error: Request rejected (429)"), emptyBox, agent.Report{State: agent.Blocked, Evidence: hook, Detail: "usage limit: API Error: Request rejected (429)"}},
+		{"a burst that is over", `,"status":"idle"`, limit(ago(2*time.Minute), "API Error: Request rejected (429)"), emptyBox, agent.Report{State: agent.Idle, Evidence: registry}},
+		{"context full", `,"status":"idle"`, []agent.Event{{Event: agent.EventStopFailed, Error: "invalid_request", Text: "Prompt is too long · x"}}, emptyBox,
+			agent.Report{State: agent.Blocked, Evidence: hook, Detail: "context full: Prompt is too long · x"}},
+		{"compacted", `,"status":"idle"`, []agent.Event{{Event: agent.EventStopFailed, Error: "invalid_request", Text: "Prompt is too long"}, {Event: agent.EventSessionStart, Text: "compact"}}, emptyBox, agent.Report{State: agent.Idle, Evidence: registry}},
+		{"the service is down", `,"status":"idle"`, []agent.Event{{Event: agent.EventStopFailed, Error: "server_error"}}, emptyBox, agent.Report{State: agent.Idle, Evidence: registry}},
+		{"tries again", `,"status":"busy","statusUpdatedAt":1`, nil, "✻ 5-hour limit reached · retrying in 4s (5:16pm) · attempt 4/10\n\n" + emptyBox,
+			agent.Report{State: agent.Blocked, Evidence: registry + ", " + pane, Detail: "usage limit: 5-hour limit reached · retrying in 4s (5:16pm) · attempt 4/10"}},
+		{"tries again, says the model", `,"status":"busy","statusUpdatedAt":1`, nil, "  ✻ 5-hour limit reached · retrying in 4s\n\n" + emptyBox, agent.Report{State: agent.Busy, Evidence: registry}},
+		{"starting", "-", nil, "", agent.Report{State: agent.Starting, Evidence: pane}},
+		{"its first moment", "", nil, emptyBox, agent.Report{State: agent.Starting, Evidence: pane}},
+		{"a dialog at the start", "-", nil, dialog, agent.Report{State: agent.Waiting, Evidence: pane, Detail: "permission: …"}},
+		{"an old release, idle", "-", []agent.Event{began}, emptyBox, agent.Report{State: agent.Idle, Evidence: pane}},
+		{"an old release, busy", "-", []agent.Event{began}, strings.Replace(emptyBox, "mode on", "mode on · esc to interrupt", 1), agent.Report{State: agent.Busy, Evidence: pane}},
+		{"a new word", `,"status":"dreaming"`, []agent.Event{began}, emptyBox, agent.Report{State: agent.Idle, Evidence: pane, Detail: "status dreaming"}},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			s := mustStill(t)
+			s.screen = c.screen
+			if c.status != "-" {
+				if !strings.Contains(c.status, "statusUpdatedAt") {
+					c.status += fmt.Sprintf(`,"statusUpdatedAt":%d`, time.Now().Add(time.Second).UnixMilli())
+				}
+				s.register(c.status)
+			}
+			s.happened(c.events...)
+			got := s.State(t.Context())
+			if words, ok := strings.CutSuffix(c.want.Detail, "…"); ok && words == "permission: " && strings.HasPrefix(got.Detail, words) {
+				c.want.Detail = got.Detail // the screen's words are another test's
+			}
+			if got != c.want {
+				t.Errorf("State = %+v, want %+v", got, c.want)
+			}
+		})
+	}
+}
+
+// A socket that is not Claude Code's own, or not there, is not talked to.
+func TestPushRefused(t *testing.T) {
+	s := mustStill(t)
+	listen := func(name string) string {
+		l, err := net.Listen("unix", filepath.Join(s.top, name))
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() { l.Close() })
+		return l.Addr().String()
+	}
+	file := filepath.Join(s.top, "file")
+	if err := os.WriteFile(file, nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	gone := filepath.Join(s.top, "gone")
+	l, err := net.ListenUnix("unix", &net.UnixAddr{Name: gone})
+	if err != nil {
+		t.Fatal(err)
+	}
+	l.SetUnlinkOnClose(false)
+	l.Close()
+	open := filepath.Join(s.top, "open")
+	if err := os.Mkdir(open, 0o700); err != nil {
+		t.Fatal(err)
+	}
+	inOpen := listen("open/s")
+	if err := os.Chmod(open, 0o777); err != nil {
+		t.Fatal(err)
+	}
+	link := filepath.Join(s.top, "link")
+	if err := os.Symlink(listen("s"), link); err != nil {
+		t.Fatal(err)
+	}
+	for name, socket := range map[string]string{
+		"none": "", "not there": s.top + "/none", "a file": file, "nobody listens": gone, "a link": link, "a directory of everybody's": inOpen,
+	} {
+		s.register(fmt.Sprintf(`,"status":"idle","messagingSocketPath":%q`, socket))
+		err := s.Push(t.Context(), "hello")
+		var r interface{ Refused() bool }
+		if !errors.As(err, &r) || !r.Refused() {
+			t.Errorf("%s: Push = %v, want it refused", name, err)
+		}
+	}
+}
+
+func TestPushWire(t *testing.T) {
+	s := mustStill(t)
+	l, err := net.Listen("unix", filepath.Join(s.top, "s"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer l.Close()
+	s.register(fmt.Sprintf(`,"status":"idle","messagingSocketPath":%q`, l.Addr().String()))
+	text := strings.Repeat("<&>\n\"", 40<<10)
+	lines := make(chan string, 1)
+	go func() {
+		conn, err := l.Accept()
+		if err != nil {
+			lines <- err.Error()
+			return
+		}
+		defer conn.Close()
+		line, _ := bufio.NewReader(conn).ReadString('\n')
+		lines <- line
+	}()
+	if err := s.Push(t.Context(), text); err != nil {
+		t.Fatalf("Push = %v", err)
+	}
+	var got struct {
+		Type    string
+		Message struct{ Role, Content string }
+	}
+	line := <-lines
+	if err := json.Unmarshal([]byte(line), &got); err != nil || got.Type != "user" || got.Message.Role != "user" || got.Message.Content != text {
+		t.Errorf("the line of %d bytes is not the message: %v", len(line), err)
+	}
+}
+
+// A session that takes nothing is not waited for beyond the context.
+func TestPushHangs(t *testing.T) {
+	s := mustStill(t)
+	l, err := net.Listen("unix", filepath.Join(s.top, "s"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer l.Close()
+	s.register(fmt.Sprintf(`,"status":"idle","messagingSocketPath":%q`, l.Addr().String()))
+	ctx, cancel := context.WithTimeout(t.Context(), 50*time.Millisecond)
+	defer cancel()
+	if err := s.Push(ctx, strings.Repeat("x", 8<<20)); !errors.Is(err, context.DeadlineExceeded) {
+		t.Errorf("Push = %v, want %v", err, context.DeadlineExceeded)
+	}
+}
+
+func TestInterruptRefused(t *testing.T) {
+	s := mustStill(t)
+	for _, status := range []string{`,"status":"idle"`, `,"status":"shell"`, `,"status":"waiting","waitingFor":"dialog open"`, ``} {
+		s.register(status)
+		if err := s.Interrupt(t.Context()); err == nil || len(s.keys) > 0 {
+			t.Errorf("Interrupt of a session %s = %v, keys %v, want none pressed", status, err, s.keys)
+		}
+	}
+	s.register(`,"status":"busy"`)
+	s.typed = func(...string) { s.register(`,"status":"idle"`) }
+	if err := s.Interrupt(t.Context()); err != nil || len(s.keys) != 1 || s.keys[0] != "Escape" {
+		t.Errorf("Interrupt = %v, keys %v, want one Escape", err, s.keys)
+	}
+}
+
+func TestPointRefused(t *testing.T) {
+	box := func(inside string) string { return "● x\n\n" + rule + "\n" + inside + "\n" + rule + "\n  footer\n" }
+	for name, c := range map[string]struct{ status, screen, why string }{
+		"busy":          {`,"status":"busy"`, emptyBox, "not idle: busy"},
+		"waiting":       {`,"status":"waiting","waitingFor":"dialog open"`, emptyBox, "not idle: waiting, dialog open"},
+		"no status":     {``, emptyBox, "not idle"},
+		"dialog":        {`,"status":"idle"`, dialog, "a dialog is open: permission"},
+		"blank screen":  {`,"status":"idle"`, "\n\n", "no composer"},
+		"shell":         {`,"status":"idle"`, box("!\u00a0ls"), "no composer"},
+		"draft":         {`,"status":"idle"`, box("❯\u00a0hello\x1b[7m \x1b[0m"), "a draft"},
+		"cursor on it":  {`,"status":"idle"`, box("❯\u00a0\x1b[7mh\x1b[0mello"), "a draft"},
+		"one letter":    {`,"status":"idle"`, box("❯\u00a0\x1b[7mh\x1b[0m"), "a draft"},
+		"a blank":       {`,"status":"idle"`, box("❯\u00a0 \x1b[7m \x1b[0m"), "a draft"},
+		"empty lines":   {`,"status":"idle"`, box("❯\u00a0\n  \x1b[7m \x1b[0m"), "a draft"},
+		"half a ghost":  {`,"status":"idle"`, box("❯\u00a0/cl\x1b[7me\x1b[0;2mar\x1b[0m"), "a draft"},
+		"coloured text": {`,"status":"idle"`, box("❯\u00a0\x1b[38;5;2mhello\x1b[0m\x1b[7m \x1b[0m"), "a draft"},
+		"its beginning": {`,"status":"idle"`, box("❯\u00a02 messages wait for you\x1b[7m \x1b[0m"), "a draft"},
+	} {
+		s := mustStill(t)
+		s.register(c.status)
+		s.screen = c.screen
+		if err := s.Point(t.Context(), 2); err == nil || !strings.Contains(err.Error(), c.why) || len(s.keys) > 0 {
+			t.Errorf("%s: Point = %v, keys %v, want refused: %s", name, err, s.keys, c.why)
+		}
+	}
+}
+
+// A line of ours that an Escape has brought back is submitted, not typed again.
+func TestPointResumes(t *testing.T) {
+	s := mustStill(t)
+	s.register(`,"status":"idle"`)
+	const text = "3 messages wait for you: call the inbox tool"
+	s.screen = strings.Replace(emptyBox, "❯\u00a0", "❯\u00a03 messages wait for you: call\n  the inbox tool", 1)
+	s.typed = func(...string) { s.happened(agent.Event{Event: agent.EventPrompt, Text: text}) }
+	if err := s.Point(t.Context(), 5); err != nil || len(s.keys) != 1 || s.keys[0] != "Enter" {
+		t.Errorf("Point = %v, keys %v, want one Enter", err, s.keys)
+	}
+}
+
+// What Claude suggests into an empty composer is no draft.
+func TestPointSuggestion(t *testing.T) {
+	for name, suggestion := range map[string]string{
+		"none":                 "\x1b[7m \x1b[0m",
+		"nothing at all":       "",
+		"faint":                "\x1b[7m\x1b[39mP\x1b[0;2m\x1b[39m\x1b[49mress up to edit queued messages\x1b[0m",
+		"faint, no cursor":     "\x1b[2mResend your message to try again\x1b[22m",
+		"faint by other words": "\x1b[7mR\x1b[27;2mesend\x1b[22m",
+	} {
+		s := mustStill(t)
+		s.register(`,"status":"idle"`)
+		s.screen = "● x\n\n" + rule + "\n❯\u00a0" + suggestion + "\n" + rule + "\n  footer\n"
+		const text = "1 message waits for you: call the inbox tool"
+		s.typed = func(...string) { s.happened(agent.Event{Event: agent.EventPrompt, Text: text}) }
+		if err := s.Point(t.Context(), 1); err != nil || len(s.keys) != 2 || s.keys[0] != text || s.keys[1] != "Enter" {
+			t.Errorf("%s: Point = %v, keys %q, want the line and Enter", name, err, s.keys)
+		}
+	}
+}
+
+// Who types while we look is not disturbed.
+func TestPointWhileTyping(t *testing.T) {
+	s := mustStill(t)
+	s.register(`,"status":"idle"`)
+	s.screens = []string{emptyBox, strings.Replace(emptyBox, "❯\u00a0", "❯\u00a0h", 1)}
+	if err := s.Point(t.Context(), 1); err == nil || len(s.keys) > 0 {
+		t.Errorf("Point = %v, keys %v, want refused", err, s.keys)
+	}
+}
+
+// What somebody typed between our look and our paste is not sent off.
+func TestPointMixed(t *testing.T) {
+	s := mustStill(t)
+	s.register(`,"status":"idle"`)
+	s.mix = "rm -rf "
+	ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+	defer cancel()
+	if err := s.Point(ctx, 1); err == nil || len(s.keys) != 1 {
+		t.Errorf("Point = %v, keys %q, want no Enter", err, s.keys)
+	}
+}
+
+// A lost Enter is pressed once more, and no third time.
+func TestPointEnterLost(t *testing.T) {
+	s := mustStill(t)
+	s.register(`,"status":"idle"`)
+	if err := s.Point(t.Context(), 1); err == nil || len(s.keys) != 3 {
+		t.Errorf("Point = %v, keys %q, want two Enters and an error", err, s.keys)
+	}
+}
+
+func TestPermissionWait(t *testing.T) {
+	never := func() (bool, bool) { return false, false }
+	for _, c := range []struct {
+		name   string
+		status string
+		after  []agent.Event
+		answer func() (bool, bool)
+		want   claude.Outcome
+	}{
+		{"allowed", `,"status":"waiting"`, nil, func() (bool, bool) { return true, true }, claude.Allowed},
+		{"denied", `,"status":"waiting"`, nil, func() (bool, bool) { return false, true }, claude.Denied},
+		{"the tool ran", `,"status":"waiting"`, []agent.Event{{Event: agent.EventToolDone, Session: "s-1", Tool: "Bash", Text: "rm x"}}, never, claude.AtPane},
+		{"the turn stopped", `,"status":"waiting"`, []agent.Event{{Event: agent.EventStop, Session: "s-1"}}, never, claude.AtPane},
+		{"the session ended", `,"status":"waiting"`, []agent.Event{{Event: agent.EventSessionEnd, Session: "s-1"}}, never, claude.AtPane},
+		{"another tool ran", `,"status":"waiting"`, []agent.Event{{Event: agent.EventToolDone, Session: "s-1", Tool: "Bash", Text: "rm y"}}, never, claude.Unanswered},
+		{"another session's tool", `,"status":"waiting"`, []agent.Event{{Event: agent.EventToolDone, Session: "s-2", Tool: "Bash", Text: "rm x"}}, never, claude.Unanswered},
+		{"another start's stop", `,"status":"waiting"`, []agent.Event{{Event: agent.EventStop, Session: "s-1", Start: "before"}}, never, claude.Unanswered},
+		{"nobody", `,"status":"waiting"`, nil, never, claude.Unanswered},
+		{"the dialog is not up yet", `,"status":"busy"`, nil, never, claude.Unanswered},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			t.Parallel()
+			s := mustStill(t)
+			s.register(c.status)
+			s.happened(agent.Event{Event: agent.EventStop, Session: "s-1"}) // before the question
+			w := claude.PermissionWait{Home: s.Home, Agent: "agent1", Start: "now", ConfigDir: s.ConfigDir, PID: s.PID, Session: "s-1", Tool: "Bash", Input: "rm x"}
+			ctx, cancel := context.WithTimeout(t.Context(), 2*time.Second)
+			if c.want != claude.Unanswered {
+				cancel()
+				ctx, cancel = context.WithTimeout(t.Context(), ample)
+			}
+			defer cancel()
+			looks := 0
+			got := w.Wait(ctx, func() (bool, bool) {
+				if looks++; looks == 1 {
+					s.happened(c.after...)
+				}
+				return c.answer()
+			})
+			if got != c.want {
+				t.Errorf("Wait = %v, want %v", got, c.want)
+			}
+		})
+	}
+}
+
+// A session that waited and goes on has its answer.
+func TestPermissionWaitLeaves(t *testing.T) {
+	s := mustStill(t)
+	s.register(`,"status":"waiting"`)
+	w := claude.PermissionWait{Home: s.Home, Agent: "agent1", Start: "now", ConfigDir: s.ConfigDir, PID: s.PID, Session: "s-1", Tool: "Bash", Input: "rm x"}
+	looks := 0
+	got := w.Wait(t.Context(), func() (bool, bool) {
+		switch looks++; looks {
+		case 1, 3: // between two dialogs it is busy for a moment
+			s.register(`,"status":"busy"`)
+		case 2:
+			s.register(`,"status":"waiting"`)
+		}
+		return false, false
+	})
+	if got != claude.AtPane || looks < 5 {
+		t.Errorf("Wait = %v after %d looks, want it to last beyond the moment between two dialogs", got, looks)
+	}
+}

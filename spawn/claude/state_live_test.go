@@ -1,0 +1,227 @@
+package claude_test
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"netsky/agent"
+	"netsky/spawn/claude"
+)
+
+func TestInterrupt(t *testing.T) {
+	l := mustLive(t, "manual")
+	if err := l.Interrupt(l.ctx); !errors.Is(err, claude.ErrIdle) {
+		t.Errorf("Interrupt of an idle session = %v, want %v", err, claude.ErrIdle)
+	}
+	for _, pushed := range []bool{true, false} {
+		text := map[bool]string{true: "pushed", false: "typed"}[pushed]
+		release := l.hold(text)
+		if pushed {
+			l.mustPush(text)
+		} else {
+			l.mustType(text)
+		}
+		l.wait("the model is asked", func() bool { return l.said(text) > 0 })
+		if err := l.Interrupt(l.ctx); err != nil {
+			t.Fatalf("Interrupt = %v", err)
+		}
+		l.mustState(agent.Idle, "")
+		release()
+		// What was typed is a draft again, what was pushed is not.
+		if draft := strings.Contains(l.text(), "❯\u00a0"+text+"\n"); draft == pushed {
+			t.Errorf("after the interruption of a %s prompt it is a draft: %v\n%s", text, draft, l.text())
+		}
+	}
+	l.mustNotPoint("a draft stands in the composer")
+	l.mustKeys("C-u")
+	l.mustPush("loop: shell touch made")
+	l.mustState(agent.Waiting, "permission: Bash: touch made")
+	if err := l.Interrupt(l.ctx); err == nil || !strings.Contains(err.Error(), "waits for an answer") {
+		t.Errorf("Interrupt at a dialog = %v, want it refused", err)
+	}
+	if !strings.Contains(l.text(), "Do you want to proceed?") {
+		t.Errorf("the dialog is gone:\n%s", l.text())
+	}
+	l.mustKeys("Escape")
+	l.mustState(agent.Idle, "")
+	l.mustPush("after it all")
+	if got := l.mustStop(1).Text; got != "echo: after it all" {
+		t.Errorf("the next turn's text = %q", got)
+	}
+}
+
+func TestInterruptTool(t *testing.T) {
+	l := mustLive(t, "bypassPermissions")
+	l.mustPush("loop: shell until test -e never; do sleep 0.05; done")
+	r := l.mustState(agent.Busy, "Bash: until test -e never")
+	if want := "claude's session registry, hook"; r.Evidence != want {
+		t.Errorf("Evidence = %q, want %q", r.Evidence, want)
+	}
+	if err := l.Interrupt(l.ctx); err != nil {
+		t.Fatalf("Interrupt = %v", err)
+	}
+	l.mustState(agent.Idle, "")
+	l.mustPush("next")
+	l.wait("the next turn's end", func() bool { return len(l.events(agent.EventStop)) == 1 })
+}
+
+// What a tool turn, failures and a dialog look like.
+func TestStates(t *testing.T) {
+	l := mustLive(t, "bypassPermissions")
+	gate := filepath.Join(l.work, "gate")
+	l.mustPush("loop: shell until test -e gate; do sleep 0.05; done")
+	l.mustState(agent.Busy, "Bash: until test -e gate")
+	if err := os.WriteFile(gate, nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	stop := l.mustStop(1)
+	l.mustState(agent.Idle, "")
+	if u := l.Usage(l.ctx, stop); u.Requests != 2 {
+		t.Errorf("usage of a turn with a tool = %+v, want 2 requests", u)
+	}
+	for _, fail := range []struct {
+		status int
+		kind   string
+		state  agent.State
+		detail string
+	}{
+		{401, "authentication_failed", agent.Blocked, "login: "},
+		{429, "rate_limit", agent.Blocked, "usage limit: "},
+		{529, "server_error", agent.Idle, ""},
+	} {
+		before := len(l.events(agent.EventStopFailed))
+		text := fmt.Sprintf("fail %d", fail.status)
+		l.fail(text, fail.status)
+		l.mustPush(text)
+		l.wait("the turn fails", func() bool { return len(l.events(agent.EventStopFailed)) > before })
+		got := l.events(agent.EventStopFailed)[before]
+		if got.Error != fail.kind || got.Text == "" {
+			t.Errorf("%s: stop_failed = %+v, want %s", text, got, fail.kind)
+		}
+		l.mustState(fail.state, fail.detail)
+		l.mustPush("well again after " + text)
+		l.mustStop(before + 2)
+		l.mustState(agent.Idle, "")
+	}
+}
+
+// A conversation that the model refuses for its length.
+func TestTooLong(t *testing.T) {
+	l := mustLive(t, "bypassPermissions")
+	l.fail("much", 400)
+	l.mustPush("much")
+	l.wait("the turn fails", func() bool { return len(l.events(agent.EventStopFailed)) > 0 })
+	e := l.events(agent.EventStopFailed)[0]
+	if e.Usage == nil || !e.Usage.ContextFull {
+		t.Errorf("stop_failed = %+v, want context_full", e)
+	}
+	l.mustState(agent.Blocked, "context full: Prompt is too long")
+	l.mustPush("short")
+	l.mustStop(1)
+	l.mustState(agent.Idle, "")
+}
+
+// A prompt that this process has been given is in the conversation's file.
+func TestHoldsLive(t *testing.T) {
+	l := mustLive(t, "manual")
+	text := `<channel source="agent" chat_id="agent0" from="agent0" ts="2026-11-20T12:00:00Z" id="m-1">` + "\nhello\n</channel>"
+	l.mustPush(text)
+	l.mustStop(1)
+	if !until(func() bool { return l.Holds("m-1") }) {
+		t.Error("Holds(m-1) = false after its turn")
+	}
+	if l.Holds("m-2") || l.Holds("m") {
+		t.Error("Holds of what was never sent = true")
+	}
+}
+
+func TestPermission(t *testing.T) {
+	l := mustLive(t, "manual")
+	asked := func(n int) agent.Approval {
+		t.Helper()
+		l.wait("the question", func() bool { return len(l.events(agent.EventPermission)) == n })
+		code := l.events(agent.EventPermission)[n-1].ID
+		list, err := l.Home.Approvals()
+		if err != nil {
+			t.Fatal(err)
+		}
+		i := slices.IndexFunc(list, func(a agent.Approval) bool { return a.Code == code })
+		if i < 0 {
+			t.Fatalf("approvals %+v, want %s", list, code)
+		}
+		return list[i]
+	}
+	settled := func(n int, want string) {
+		t.Helper()
+		l.wait("the answer", func() bool { return len(l.events(agent.EventPermitted)) == n })
+		if got := l.events(agent.EventPermitted)[n-1].Text; got != want {
+			t.Errorf("the question ended %q, want %q", got, want)
+		}
+		if list, err := l.Home.Approvals(); err != nil || len(list) > 0 {
+			t.Errorf("after the answer approvals = %v, %v", list, err)
+		}
+	}
+	made := func(name string) bool { _, err := os.Stat(filepath.Join(l.work, name)); return err == nil }
+	t.Run("allowed", func(t *testing.T) {
+		l.mustPush("loop: shell touch one")
+		a := asked(1)
+		if a.Tool != "Bash" || a.Text != "touch one" || a.Reason != "the test wants it" || a.Dir != l.work {
+			t.Errorf("the question is %+v", a)
+		}
+		l.mustState(agent.Waiting, "permission: Bash: touch one")
+		if _, err := l.Home.Answer(a.Code, true); err != nil {
+			t.Fatal(err)
+		}
+		l.mustStop(1)
+		settled(1, "allowed")
+		if !made("one") {
+			t.Error("the command did not run")
+		}
+	})
+	t.Run("denied", func(t *testing.T) {
+		l.mustPush("loop: shell touch two")
+		if _, err := l.Home.Answer(asked(2).Code, false); err != nil {
+			t.Fatal(err)
+		}
+		stop := l.mustStop(2)
+		settled(2, "denied")
+		if made("two") || !strings.Contains(stop.Text, "the owner said no") {
+			t.Errorf("made: %v; the model heard %q", made("two"), stop.Text)
+		}
+	})
+	t.Run("at the pane, yes", func(t *testing.T) {
+		l.mustPush("loop: shell touch three")
+		asked(3)
+		l.mustState(agent.Waiting, "")
+		l.wait("the dialog", func() bool { return strings.Contains(l.text(), "Do you want to proceed?") })
+		l.mustKeys("Enter")
+		l.mustStop(3)
+		settled(3, "at the pane")
+		if !made("three") {
+			t.Error("the command did not run")
+		}
+	})
+	t.Run("at the pane, no", func(t *testing.T) {
+		l.mustPush("loop: shell touch four")
+		asked(4)
+		l.mustState(agent.Waiting, "")
+		l.wait("the dialog", func() bool { return strings.Contains(l.text(), "Do you want to proceed?") })
+		l.mustKeys("Escape")
+		l.mustState(agent.Idle, "")
+		if made("four") {
+			t.Error("the command ran")
+		}
+		settled(4, "unanswered") // Claude Code ended the hook with its turn
+	})
+	t.Run("claude is gone", func(t *testing.T) {
+		l.mustPush("loop: shell touch five")
+		asked(5)
+		l.mustTmux("kill-server")
+		l.wait("no question is left", func() bool { list, err := l.Home.Approvals(); return err == nil && len(list) == 0 })
+	})
+}
