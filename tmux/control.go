@@ -38,6 +38,8 @@ type Client struct {
 	id      string        // ends the replies; no pane can guess it
 	turn    chan struct{} // holds a token while nobody writes to stdin
 	notices chan Notice
+	stirs   stirs
+	session string        // it is attached to
 	ready   chan struct{} // closed when attached
 	done    chan struct{} // closed when the process has ended; err is set then
 	err     error
@@ -90,6 +92,8 @@ func (s *Server) Control(ctx context.Context, session string) (*Client, error) {
 	c := &Client{
 		server: s, cmd: exec.Command(program, args...), stdin: w, id: "end-" + rand.Text() + "-",
 		turn:    make(chan struct{}, 1),
+		session: session,
+		stirs:   stirs{flag: make(chan struct{}, 1), panes: make(map[string]bool)},
 		notices: make(chan Notice, 64), // a burst of starts; what is older is dropped
 		ready:   make(chan struct{}), done: make(chan struct{}),
 	}

@@ -75,6 +75,9 @@ func (c *Client) take(b *block, line []byte, attached *bool) string {
 		switch text := string(line); {
 		case strings.HasPrefix(text, "%begin "):
 			*b = block{open: true, numbers: text[len("%begin "):], text: b.text[:0]}
+		case strings.HasPrefix(text, "%output "):
+			pane, _, _ := strings.Cut(text[len("%output "):], " ")
+			c.stirs.add(pane)
 		case strings.HasPrefix(text, "%"):
 			c.notice(text[1:])
 		default:

@@ -1,0 +1,132 @@
+package tmux_test
+
+import (
+	"slices"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"netsky/tmux"
+)
+
+// typist is a session whose program prints what is typed to it, in red.
+func typist(name string) tmux.Session {
+	return tmux.Session{Name: name, Command: `exec /bin/sh -c 'stty -echo; while read -r l; do printf "\033[31m%s\033[0m\n" "$l"; done'`}
+}
+
+// mustStir waits until the pane is told to have printed something.
+func mustStir(tb testing.TB, c *tmux.Client, pane string) {
+	tb.Helper()
+	limit := time.After(20 * time.Second)
+	for {
+		select {
+		case <-c.Stirred():
+			if slices.Contains(c.TakeStirred(), pane) {
+				return
+			}
+		case <-limit:
+			tb.Fatalf("%s was not told to have printed anything", pane)
+		}
+	}
+}
+
+func mustScreen(tb testing.TB, c *tmux.Client, pane string, lines int) tmux.Screen {
+	tb.Helper()
+	sc, err := c.Screen(tb.Context(), pane, lines)
+	if err != nil {
+		tb.Fatal(err)
+	}
+	return sc
+}
+
+// A followed window tells of what its panes print, and no other does; it stays a
+// window of its own session, with its size.
+func TestFollow(t *testing.T) {
+	s := newServer(t)
+	panes := mustStart(t, s, typist("agent1"), typist("agent2"))
+	one, two := find(t, panes, "agent1"), find(t, panes, "agent2")
+	c := mustHub(t, s)
+	if err := c.Follow(t.Context(), one.Window); err != nil {
+		t.Fatal(err)
+	}
+	for _, p := range []tmux.Pane{two, one} {
+		if err := s.Keys(t.Context(), p.ID, "hello", "Enter"); err != nil {
+			t.Fatal(err)
+		}
+	}
+	eventually(t, "the words", func() bool { return strings.Contains(mustScreen(t, c, two.ID, 0).Text, "hello") })
+	mustStir(t, c, one.ID)
+	if list := c.TakeStirred(); slices.Contains(list, two.ID) {
+		t.Errorf("told of %s, which nobody follows", two.ID)
+	}
+	sc := mustScreen(t, c, one.ID, 10)
+	if !strings.HasPrefix(sc.Text, "\x1b[31mhello") || sc.Width != 200 || sc.Height != 50 || sc.Row != 1 || sc.Column != 0 || !sc.Cursor || sc.History != 0 {
+		t.Errorf("Screen() = %+v", sc)
+	}
+	if got := names(mustPanes(t, s)); !slices.Equal(got, []string{"agent1", "agent2"}) {
+		t.Errorf("while one is followed, Panes() = %v", got)
+	}
+	if err := c.Unfollow(t.Context(), one.Window); err != nil {
+		t.Fatal(err)
+	}
+	if err := c.Unfollow(t.Context(), one.Window); err != nil {
+		t.Errorf("Unfollow() again = %v", err)
+	}
+	if err := c.Hush(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	if err := s.Keys(t.Context(), one.ID, "again", "Enter"); err != nil {
+		t.Fatal(err)
+	}
+	eventually(t, "the words", func() bool { return strings.Contains(mustScreen(t, c, one.ID, 0).Text, "again") })
+	if list := c.TakeStirred(); len(list) > 0 {
+		t.Errorf("told of %v after Unfollow", list)
+	}
+	if err := c.Follow(t.Context(), "agent1"); err == nil {
+		t.Error("Follow() took a name for an id")
+	}
+}
+
+// What is above the screen is there on demand.
+func TestScreenHistory(t *testing.T) {
+	s := newServer(t)
+	x := tmux.Session{Name: "agent1", Width: 20, Height: 5, Command: `exec /bin/sh -c 'seq 1 50; exec cat'`}
+	p := find(t, mustStart(t, s, x), "agent1")
+	c := mustHub(t, s)
+	eventually(t, "the numbers", func() bool { return strings.Contains(mustScreen(t, c, p.ID, 0).Text, "50\n") })
+	for lines, first := range map[int]string{0: "47", 10: "37", 1000: "1"} {
+		sc := mustScreen(t, c, p.ID, lines)
+		if !strings.HasPrefix(sc.Text, first+"\n") || sc.History != min(lines, 46) {
+			t.Errorf("Screen(%d) begins %.10q with history %d, want %q", lines, sc.Text, sc.History, first)
+		}
+	}
+}
+
+// A followed session that is ended takes its programs with it: at once by Kill,
+// and by Orphans when somebody else has ended it.
+func TestFollowedEnds(t *testing.T) {
+	s := newServer(t)
+	panes := mustStart(t, s, idle("agent1"), idle("agent2"), idle("agent3"))
+	c := mustHub(t, s)
+	for _, p := range panes {
+		if err := c.Follow(t.Context(), p.Window); err != nil {
+			t.Fatal(err)
+		}
+	}
+	one, two, three := find(t, panes, "agent1"), find(t, panes, "agent2"), find(t, panes, "agent3")
+	gone := func(p tmux.Pane) bool { return syscall.Kill(p.PID, 0) == syscall.ESRCH }
+	if err := s.Kill(t.Context(), one); err != nil {
+		t.Fatal(err)
+	}
+	eventually(t, "the end of agent1's program", func() bool { return gone(one) })
+	plain(t, s, "kill-session", "-t", "=agent2")
+	ended, err := c.Orphans(t.Context())
+	if err != nil || !slices.Equal(ended, []string{two.Window}) {
+		t.Errorf("Orphans() = %v, %v, want %s, whose session is gone", ended, err, two.Window)
+	}
+	eventually(t, "the end of agent2's program", func() bool { return gone(two) })
+	if gone(three) {
+		t.Error("agent3's program ended, too")
+	}
+}
