@@ -196,8 +196,13 @@ func TestFrozenTab(t *testing.T) {
 // frozen tab's.
 func (w *world) dial(tb testing.TB) *websocket.Conn {
 	tb.Helper()
+	return w.dialPath(tb, "/ws?watch=agent1")
+}
+
+func (w *world) dialPath(tb testing.TB, path string) *websocket.Conn {
+	tb.Helper()
 	d := websocket.Dialer{ReadBufferSize: 64 << 10}
-	c, _, err := d.DialContext(tb.Context(), "ws://"+w.addr+"/ws?watch=agent1", http.Header{"Authorization": {"Bearer " + w.token}})
+	c, _, err := d.DialContext(tb.Context(), "ws://"+w.addr+path, http.Header{"Authorization": {"Bearer " + w.token}})
 	mustDo(tb, err)
 	tb.Cleanup(func() { c.Close() })
 	return c
