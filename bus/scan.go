@@ -120,11 +120,57 @@ func (r *Receiver) scan() error {
 		return err
 	}
 	began := time.Now()
-	var found batch
+	found, later, err := r.list(inbox)
+	if err != nil {
+		return fmt.Errorf("list the inbox of %s: %w", r.id, err)
+	}
+	found.trim()
+	if r.stale, r.more = later, found.more; later {
+		r.prod()
+	}
+	r.grab(&found, inbox)
+	r.adopt(found, inbox)
+	r.scanned = time.Now()
+	r.took = r.scanned.Sub(began)
+	r.sweep(inbox, r.bus.now())
+	return nil
+}
+
+// list lists the inbox. What comes meanwhile may be listed or not, so of two
+// messages of one sender the later alone, where the system lists in parts. Then
+// what a first listing has found says how far a second can be believed; later
+// says that there is more behind that.
+func (r *Receiver) list(inbox int) (found batch, later bool, err error) {
+	parts, err := r.eachName(inbox, found.add)
+	if parts <= 1 || err != nil {
+		return found, false, err
+	}
+	newest := make(map[string]int64)
+	_, err = r.eachName(inbox, func(c candidate) {
+		if ns, from, ours := nameParts(c.name); ours {
+			newest[from] = max(newest[from], ns)
+		}
+	})
+	if err != nil {
+		return found, false, err
+	}
+	found = batch{}
+	_, err = r.eachName(inbox, func(c candidate) {
+		if ns, from, ours := nameParts(c.name); ours && ns > newest[from] {
+			later = true
+			return
+		}
+		found.add(c)
+	})
+	return found, later, err
+}
+
+// eachName calls fn for what may be an envelope in the inbox.
+func (r *Receiver) eachName(inbox int, fn func(candidate)) (parts int, err error) {
 	if r.buf == nil {
 		r.buf = make([]byte, 64<<10)
 	}
-	err = sysDirents(inbox, r.buf, func(raw []byte) bool {
+	return sysDirents(inbox, r.buf, func(raw []byte) bool {
 		if raw[0] == '.' { // most of them are envelopes in the making
 			return true
 		}
@@ -139,21 +185,10 @@ func (r *Receiver) scan() error {
 			ns, err = orderTime(inbox, name)
 		}
 		if err == nil { // else it has gone, or shows itself in the next scan
-			found.add(candidate{ns, name})
+			fn(candidate{ns, name})
 		}
 		return true
 	})
-	if err != nil {
-		return fmt.Errorf("list the inbox of %s: %w", r.id, err)
-	}
-	found.trim()
-	r.stale, r.more = false, found.more
-	r.grab(&found, inbox)
-	r.adopt(found, inbox)
-	r.scanned = time.Now()
-	r.took = r.scanned.Sub(began)
-	r.sweep(inbox, r.bus.now())
-	return nil
 }
 
 // adopt makes letters of what was found. Of the tail only control mail counts;

@@ -135,29 +135,31 @@ func sysMove(dir int, from string, toDir int, to string) error {
 // sysNames calls fn with the names in a directory, from its beginning, until
 // fn returns false.
 func sysNames(fd int, fn func(name string) bool) error {
-	return sysDirents(fd, make([]byte, 32<<10), func(name []byte) bool { return fn(string(name)) })
+	_, err := sysDirents(fd, make([]byte, 32<<10), func(name []byte) bool { return fn(string(name)) })
+	return err
 }
 
 // sysDirents is sysNames with the caller's buffer and names that are good only
-// during the call.
-func sysDirents(fd int, buf []byte, fn func(name []byte) bool) error {
+// during the call. parts says in how many parts the system gave them: only one
+// part is a picture of one moment.
+func sysDirents(fd int, buf []byte, fn func(name []byte) bool) (parts int, err error) {
 	if err := step("list"); err != nil {
-		return err
+		return 0, err
 	}
 	if _, err := unix.Seek(fd, 0, io.SeekStart); err != nil {
-		return err
+		return 0, err
 	}
-	for {
+	for ; ; parts++ {
 		var n int
 		err := retry(func() (err error) {
 			n, err = unix.ReadDirent(fd, buf)
 			return err
 		})
 		if err != nil || n <= 0 {
-			return err
+			return parts, err
 		}
 		if !eachDirent(buf[:n], fn) {
-			return nil
+			return parts + 1, nil
 		}
 	}
 }
