@@ -65,6 +65,7 @@ type Mailman struct {
 	since    time.Time // when the state was first seen
 	looks    time.Time // when it is looked at next
 	heard    time.Time // the last event of our program
+	hooked   bool      // there was one, so hooks work
 	open     bool      // a turn runs, by the events
 	turn     func()    // ends the turn for the receiver; nil: none runs
 	startup  bool      // the startup text is due
@@ -155,7 +156,7 @@ func (m *Mailman) Run(ctx context.Context) (err error) {
 func (m *Mailman) take(ctx context.Context) bool {
 	for {
 		box, err := m.o.Bus.Receive(ctx, m.o.Agent, bus.ReceiveOptions{
-			Start: m.o.Start, MaxText: maxText, Report: m.o.Log, Cancel: m.cancelled,
+			Start: m.o.Start, MaxText: maxText, Report: m.report, Cancel: m.cancelled,
 		})
 		if err == nil {
 			m.box = box
@@ -175,6 +176,15 @@ func (m *Mailman) take(ctx context.Context) bool {
 		}
 		timer.Stop()
 	}
+}
+
+// report logs what the receiver says.
+func (m *Mailman) report(what string, err error) {
+	if err == nil {
+		m.o.Log("the mailbox", errors.New(what))
+		return
+	}
+	m.o.Log(what, err)
 }
 
 // cancelled hands a cancel to the loop.

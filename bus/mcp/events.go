@@ -28,7 +28,7 @@ func (m *Mailman) event(ctx context.Context, e agent.Event) {
 	if e.Start != "" && e.Start != m.o.Start {
 		return // another life's
 	}
-	m.heard, m.looks = time.Now(), time.Time{}
+	m.heard, m.looks, m.hooked = time.Now(), time.Time{}, true
 	switch e.Event {
 	case agent.EventSessionStart:
 		m.began = true

@@ -33,7 +33,7 @@ type flight struct {
 	way     way       // by which it went
 	pushed  time.Time // last
 	times   int
-	stirred bool // the program has been busy since, and no hook has said a word
+	stirred bool // the program has been busy since, and no hook has ever said a word
 }
 
 type way int

@@ -41,6 +41,7 @@ func (m *Mailman) remember(ctx context.Context) {
 		}
 	}
 	err := m.tail.Read(func(e agent.Event) {
+		m.hooked = m.hooked || e.Start == m.o.Start
 		switch e.Event {
 		case agent.EventSeen:
 			see(e.ID, e.MS)

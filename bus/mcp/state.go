@@ -36,7 +36,7 @@ func (m *Mailman) look(ctx context.Context, now time.Time) {
 	default:
 		m.looks = now.Add(m.pace(lookBusy))
 	}
-	if f := m.flight; f != nil && (r.State == agent.Busy || r.State == agent.Waiting) && m.heard.Before(f.pushed) {
+	if f := m.flight; f != nil && r.State == agent.Busy && !m.hooked {
 		f.stirred = true
 	}
 	if r == m.state && m.reported {

@@ -1,0 +1,568 @@
+package mcp_test
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"netsky/agent"
+	"netsky/bus"
+	"netsky/bus/mcp"
+	"netsky/store"
+)
+
+const me = agent.ID("agent1")
+
+// A post is a home with mailboxes, a program and the mailman between them.
+type post struct {
+	testing.TB
+	home    agent.Home
+	bus     *bus.Bus
+	program *program
+	options mcp.Options
+	mail    mcp.MailOptions
+	man     *mcp.Mailman
+	log     journal
+	records logs
+	names   int
+}
+
+// mustPost makes a post; nothing runs yet.
+func mustPost(tb testing.TB) *post {
+	tb.Helper()
+	dir, err := os.MkdirTemp("", "mail")
+	if err == nil {
+		tb.Cleanup(func() { os.RemoveAll(dir) })
+	}
+	home, err := agent.HomeAt(filepath.Join(dir, "h"))
+	if err == nil {
+		_, err = home.Make()
+	}
+	if err != nil {
+		tb.Fatal(err)
+	}
+	p := &post{TB: tb, home: home, bus: bus.New(home, bus.Options{})}
+	for _, id := range []agent.ID{agent.Root, me, agent.Clone(2), agent.Infinity, agent.Owner} {
+		if err := p.bus.Make(id); err != nil {
+			tb.Fatal(err)
+		}
+	}
+	p.program = newProgram(p.bus, home, me)
+	p.options = mcp.Options{Agent: me, Start: p.program.start, Home: home, Bus: p.bus, Records: &p.records, Log: p.log.note}
+	p.mail = mcp.MailOptions{Runtime: p.program}
+	return p
+}
+
+// run starts a mailman; stop ends it and waits.
+func (p *post) run() (stop func()) {
+	p.Helper()
+	ctx, cancel := context.WithCancel(context.Background())
+	p.man = mcp.NewMailman(p.options, p.mail).Scale(faster)
+	man, over := p.man, make(chan error, 1)
+	go func() { over <- man.Run(ctx) }()
+	var once sync.Once
+	stop = func() {
+		once.Do(func() {
+			cancel()
+			if err := <-over; err != nil {
+				p.Errorf("Run = %v", err)
+			}
+		})
+	}
+	p.Cleanup(stop)
+	return stop
+}
+
+// drop puts an envelope into the agent's inbox, past all brakes.
+func (p *post) drop(e bus.Envelope) {
+	p.Helper()
+	if e.Time.IsZero() {
+		e.Time = time.Now()
+	}
+	data, err := e.MarshalJSON()
+	if err != nil {
+		p.Fatal(err)
+	}
+	p.names++
+	name := fmt.Sprintf("%020d-%010d-00000000-%010d-from-%s.json", time.Now().UnixNano(), os.Getpid(), p.names, e.From)
+	dir := p.home.Path(agent.Mailbox(me), string(bus.Inbox))
+	temp := filepath.Join(dir, "."+name+".tmp")
+	if err := os.WriteFile(temp, data, 0o600); err != nil {
+		p.Fatal(err)
+	}
+	if err := os.Rename(temp, filepath.Join(dir, name)); err != nil {
+		p.Fatal(err)
+	}
+}
+
+// wait waits until something holds.
+func (p *post) wait(what string, holds func() bool) {
+	p.Helper()
+	deadline := time.NewTimer(patience)
+	defer deadline.Stop()
+	tick := time.NewTicker(2 * time.Millisecond)
+	defer tick.Stop()
+	for !holds() {
+		select {
+		case <-tick.C:
+		case <-deadline.C:
+			p.Fatalf("waited in vain: %s\n%s", what, p.log.String())
+		}
+	}
+}
+
+func (p *post) count(id agent.ID, place bus.Place) int {
+	p.Helper()
+	n, err := p.bus.Count(id, place)
+	if err != nil {
+		p.Fatal(err)
+	}
+	return n
+}
+
+// answers lists what answers a message lies in a mailbox.
+func (p *post) answers(to agent.ID, about string) (list []bus.Envelope) {
+	p.Helper()
+	entries, err := p.bus.List(to, bus.Inbox, 0)
+	if err != nil {
+		p.Fatal(err)
+	}
+	for _, e := range entries {
+		if e.Envelope.InReplyTo == about && e.Envelope.From == me {
+			list = append(list, e.Envelope)
+		}
+	}
+	return list
+}
+
+func (p *post) owed() string {
+	data, err := os.ReadFile(p.home.Path("state/owed", string(me)+".json"))
+	if err != nil && !os.IsNotExist(err) {
+		p.Fatal(err)
+	}
+	var f struct{ Owed []struct{ ID string } }
+	if len(data) > 0 {
+		if err := json.Unmarshal(data, &f); err != nil {
+			p.Fatal(err)
+		}
+	}
+	var ids []string
+	for _, o := range f.Owed {
+		ids = append(ids, o.ID)
+	}
+	return strings.Join(ids, " ")
+}
+
+// logs is what is put on record.
+type logs struct {
+	mcp.Records
+	mu   sync.Mutex
+	list []store.AddLog
+}
+
+func (l *logs) Record(_ context.Context, ops ...store.Op) error {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	for _, op := range ops {
+		l.list = append(l.list, op.(store.AddLog))
+	}
+	return nil
+}
+
+func (l *logs) all() []store.AddLog {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return append([]store.AddLog(nil), l.list...)
+}
+
+func size(max int) string { return strings.Repeat("x ", 1+rand.IntN(max/2)) }
+
+// TestThousand: what comes in bursts of all sizes, while the program is idle,
+// busy or shows a dialog, has its effect once, each sender's in order, although
+// some texts are dropped on the way.
+func TestThousand(t *testing.T) {
+	const many = 1000
+	p := mustPost(t)
+	p.program.turn = func(string) (time.Duration, string, error) {
+		return scaled(time.Duration(rand.IntN(3000)) * time.Millisecond), "done", nil
+	}
+	p.program.mustStart(t)
+	p.run()
+	senders := []agent.ID{agent.Root, agent.Clone(2), agent.Infinity}
+	want := make(map[string]int)
+	for sent := 0; sent < many; {
+		for range min(1+rand.IntN(60), many-sent) {
+			from := senders[rand.IntN(len(senders))]
+			e := bus.Envelope{ID: fmt.Sprintf("%s-%d", from, want[string(from)]), From: from, To: me, Text: size(400)}
+			if rand.IntN(40) == 0 {
+				e.Text = size(200 << 10)
+			}
+			want[string(from)]++
+			p.drop(e)
+			sent++
+		}
+		p.program.set(func() {
+			p.program.dialog = rand.IntN(4) == 0
+			if rand.IntN(5) == 0 {
+				p.program.drop = 1
+			}
+		})
+		pause := time.NewTimer(scaled(time.Duration(rand.IntN(4000)) * time.Millisecond))
+		<-pause.C
+	}
+	p.program.set(func() { p.program.dialog = false })
+	p.wait("all of them filed", func() bool { return p.count(me, bus.Delivered) == many })
+	mustOnce(t, p.program.effects(), want)
+	p.wait("nothing owed", func() bool { return p.owed() == "" })
+	p.program.mu.Lock()
+	t.Logf("%d texts pushed, %d dropped, %d turns", p.program.pushes, p.program.dropped, len(p.program.texts))
+	p.program.mu.Unlock()
+	if n := p.count(agent.Root, bus.Inbox); n != 0 {
+		t.Errorf("%d answers to messages that want none", n)
+	}
+}
+
+func TestStartupText(t *testing.T) {
+	p := mustPost(t)
+	p.mail.Startup, p.mail.Fresh = "you are <agent1>", true
+	p.program.shut = true
+	p.program.mustStart(t)
+	p.run()
+	p.drop(bus.Envelope{ID: "one-0", From: agent.Root, To: me, Text: "hi"})
+	p.wait("refused", func() bool { return strings.Contains(p.log.String(), "connection refused") })
+	p.program.set(func() { p.program.shut, p.program.drop = false, 1 })
+	p.wait("taken", func() bool { return len(p.program.effects()) == 1 })
+	p.drop(bus.Envelope{ID: "one-1", From: agent.Root, To: me, Text: "and"})
+	p.wait("taken", func() bool { return len(p.program.effects()) == 2 })
+	p.program.mu.Lock()
+	defer p.program.mu.Unlock()
+	head := bus.RenderNotice("you are <agent1>") + "\n"
+	if !strings.HasPrefix(p.program.texts[0], head+`<channel source="agent"`) || strings.Contains(p.program.texts[1], "netsky") {
+		t.Errorf("texts: %q", p.program.texts)
+	}
+}
+
+func TestAnswers(t *testing.T) {
+	for _, tt := range []struct {
+		name   string
+		edit   func(*bus.Envelope)
+		words  string
+		failed error
+		reply  bool // the model answers by itself
+		kind   bus.Kind
+		want   string // "": no answer
+	}{
+		{name: "the owner's", edit: func(e *bus.Envelope) { e.From = agent.Owner }, words: "42", kind: bus.KindReply, want: "42"},
+		{name: "a brief", edit: func(e *bus.Envelope) { e.Kind = bus.KindBrief }, words: "done", kind: bus.KindReply, want: "done"},
+		{name: "asked for", edit: func(e *bus.Envelope) { e.RequiresAck, e.Thread = true, "th" }, words: "yes", kind: bus.KindReply, want: "yes"},
+		{name: "a message", edit: func(e *bus.Envelope) {}, words: "ok"},
+		{name: "a reply", edit: func(e *bus.Envelope) { e.Kind, e.RequiresAck = bus.KindReply, true }, words: "ok"},
+		{name: "an error", edit: func(e *bus.Envelope) { e.Kind, e.From = bus.KindError, agent.Owner }, words: "ok"},
+		{name: "an approval's answer", edit: func(e *bus.Envelope) { e.Kind, e.From = bus.KindApprovalAnswer, agent.Owner }, words: "ok"},
+		{name: "no words", edit: func(e *bus.Envelope) { e.From = agent.Owner }, kind: bus.KindError, want: "the turn ended without a word"},
+		{name: "failed", edit: func(e *bus.Envelope) { e.From = agent.Owner }, words: "You've hit your limit · resets 4pm", failed: errors.New("rate_limit"),
+			kind: bus.KindError, want: "the turn failed: rate_limit: You've hit your limit · resets 4pm"},
+		{name: "a tag", edit: func(e *bus.Envelope) { e.From = agent.Owner }, words: "</channel>", kind: bus.KindReply, want: "&lt;/channel>"},
+		{name: "too long", edit: func(e *bus.Envelope) { e.From = agent.Owner }, words: strings.Repeat("x", 1<<20-150), kind: bus.KindReply,
+			want: fmt.Sprintf("%s\n[%d bytes more]", strings.Repeat("x", 100_000), 1<<20-150-100_000)},
+		{name: "by itself", edit: func(e *bus.Envelope) { e.From = agent.Owner }, words: "told him", reply: true, kind: bus.KindReply, want: "by hand"},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			p := mustPost(t)
+			e := bus.Envelope{ID: "q-0", From: agent.Root, To: me, Text: "?"}
+			tt.edit(&e)
+			p.program.turn = func(string) (time.Duration, string, error) {
+				if tt.reply { // as `netsky reply` does
+					answer := bus.Envelope{ID: "mine", From: me, To: e.From, Kind: bus.KindReply, Text: "by hand", InReplyTo: e.ID}
+					if _, err := p.bus.Send(context.Background(), answer); err != nil {
+						t.Error(err)
+					}
+				}
+				return scaled(time.Second), tt.words, tt.failed
+			}
+			p.program.mustStart(t)
+			p.run()
+			p.drop(e)
+			p.wait("the turn on record", func() bool { return len(p.records.all()) == 1 })
+			p.wait("nothing owed", func() bool { return p.owed() == "" })
+			list := p.answers(e.From, "q-0")
+			switch {
+			case tt.want == "" && len(list) > 0 || tt.want != "" && len(list) != 1:
+				t.Fatalf("%d answers: %v", len(list), list)
+			case tt.want == "":
+				return
+			}
+			a := list[0]
+			if a.Kind != tt.kind || a.Text != tt.want {
+				t.Errorf("answer: %s %.200q, want %s %.200q", a.Kind, a.Text, tt.kind, tt.want)
+			}
+			if tt.reply {
+				return
+			}
+			if a.ID != bus.AnswerID(me, "q-0", bus.KindReply) || a.Hops != 1 || a.Thread != e.Thread || a.Via != "code" {
+				t.Errorf("answer: %+v", a)
+			}
+			if implicit := string(a.Extra["implicit"]) == "true"; implicit != (a.Kind == bus.KindReply) {
+				t.Errorf("implicit: %v, as a %s", implicit, a.Kind)
+			}
+		})
+	}
+}
+
+func TestAnsweredByTool(t *testing.T) {
+	p := mustPost(t)
+	ask := make(chan struct{})
+	p.program.turn = func(string) (time.Duration, string, error) { <-ask; return 0, "words", nil }
+	p.program.mustStart(t)
+	p.run()
+	for i := range 3 {
+		p.drop(bus.Envelope{ID: fmt.Sprintf("q-%d", i), From: agent.Owner, To: me, Text: "?"})
+	}
+	p.wait("owed", func() bool { return len(p.man.Owed()) > 0 })
+	if got := p.man.Owed(); got[0] != "q-0" {
+		t.Errorf("Owed = %v", got)
+	}
+	p.man.Answered("q-0")
+	p.man.Answered("nobody's")
+	close(ask)
+	p.wait("the rest answered", func() bool { return len(p.answers(agent.Owner, "q-2")) == 1 })
+	p.wait("nothing owed", func() bool { return p.owed() == "" })
+	if n := len(p.answers(agent.Owner, "q-0")); n != 0 {
+		t.Errorf("%d implicit answers to what the model answered", n)
+	}
+	if n := len(p.answers(agent.Owner, "q-1")); n != 1 {
+		t.Errorf("%d answers, want one", n)
+	}
+}
+
+func TestInterrupted(t *testing.T) {
+	p := mustPost(t)
+	p.program.turn = func(string) (time.Duration, string, error) { return time.Hour, "", nil }
+	p.program.mustStart(t)
+	p.run()
+	p.drop(bus.Envelope{ID: "q-0", From: agent.Owner, To: me, Text: "?"})
+	p.wait("owed", func() bool { return len(p.man.Owed()) == 1 })
+	if _, err := p.bus.Send(t.Context(), bus.Envelope{From: agent.Owner, To: me, Kind: bus.KindCancel, Text: "stop it"}); err != nil {
+		t.Fatal(err)
+	}
+	p.wait("an answer", func() bool { return len(p.answers(agent.Owner, "q-0")) == 1 })
+	if a := p.answers(agent.Owner, "q-0")[0]; a.Kind != bus.KindError || !strings.HasPrefix(a.Text, "interrupted") {
+		t.Errorf("answer: %s %q", a.Kind, a.Text)
+	}
+	p.program.set(func() { p.program.turn = func(string) (time.Duration, string, error) { return 0, "next", nil } })
+	p.drop(bus.Envelope{ID: "q-1", From: agent.Owner, To: me, Text: "?"})
+	p.wait("the next answer", func() bool { return len(p.answers(agent.Owner, "q-1")) == 1 })
+}
+
+func TestRefused(t *testing.T) {
+	p := mustPost(t)
+	p.program.shut = true
+	p.program.mustStart(t)
+	p.run()
+	for i := range 3 {
+		p.drop(bus.Envelope{ID: fmt.Sprintf("a-%d", i), From: agent.Root, To: me, Text: strings.Repeat("x", 9<<10)})
+	}
+	p.drop(bus.Envelope{ID: "a-3", From: agent.Root, To: me, Text: strings.Repeat("x", 50<<10)})
+	p.wait("pointed at", func() bool { p.program.mu.Lock(); defer p.program.mu.Unlock(); return len(p.program.points) > 0 })
+	var got []string
+	for range 3 {
+		text, _, err := p.man.Waiting(t.Context())
+		if err != nil {
+			t.Fatal(err)
+		}
+		ids, alone := bus.RenderedIDs(text)
+		if !alone || len(text) > 20<<10 && len(ids) > 1 {
+			t.Errorf("%d bytes: %v, %v", len(text), ids, alone)
+		}
+		got = append(got, ids...)
+		if len(got) < 4 { // the last one has no witness
+			if err := p.bus.Witness(me, ids...); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+	if strings.Join(got, " ") != "a-0 a-1 a-2 a-3" {
+		t.Errorf("handed over: %v", got)
+	}
+	p.wait("filed", func() bool { return p.count(me, bus.Delivered) == 4 })
+	if text, left, err := p.man.Waiting(t.Context()); text != "" || left != 0 || err != nil {
+		t.Errorf("Waiting = %q, %d, %v", text, left, err)
+	}
+	p.program.set(func() { p.program.shut = false })
+	p.drop(bus.Envelope{ID: "a-4", From: agent.Root, To: me, Text: "again by the socket"})
+	p.wait("taken", func() bool { return len(p.program.effects()) == 1 })
+}
+
+// TestInboxWhilePushing: where mail is brought, the tool hands over none.
+func TestInboxWhilePushing(t *testing.T) {
+	p := mustPost(t)
+	p.program.dialog = true
+	p.program.mustStart(t)
+	p.run()
+	p.drop(bus.Envelope{ID: "a-0", From: agent.Root, To: me, Text: "hi"})
+	p.wait("pushed", func() bool { p.program.mu.Lock(); defer p.program.mu.Unlock(); return p.program.pushes == 1 })
+	p.drop(bus.Envelope{ID: "a-1", From: agent.Root, To: me, Text: "hi"})
+	if text, left, err := p.man.Waiting(t.Context()); text != "" || left != 2 || err != nil {
+		t.Errorf("Waiting = %q, %d, %v", text, left, err)
+	}
+	p.program.set(func() { p.program.dialog = false })
+	p.wait("filed", func() bool { return p.count(me, bus.Delivered) == 2 })
+	mustOnce(t, p.program.effects(), map[string]int{"a": 2})
+}
+
+// TestSilentHooks: without hooks what the conversation holds is filed, and
+// what it does not is not handed over for ever.
+func TestSilentHooks(t *testing.T) {
+	p := mustPost(t)
+	p.program.silent = true // from the beginning: not even the session's start is told
+	p.program.mustRun(t)
+	p.run()
+	p.drop(bus.Envelope{ID: "a-0", From: agent.Owner, To: me, Text: "hi"})
+	p.wait("filed", func() bool { return p.count(me, bus.Delivered) == 1 })
+	p.wait("told that no answer came", func() bool { return len(p.answers(agent.Owner, "a-0")) == 1 })
+	mustOnce(t, p.program.effects(), map[string]int{"a": 1})
+}
+
+func TestChannel(t *testing.T) {
+	p := mustPost(t)
+	p.mail.Startup, p.mail.Fresh = "you are agent1", true
+	var mu sync.Mutex
+	var got []string
+	deaf := false
+	p.mail.Notify = func(_ context.Context, text string, meta map[string]string) error {
+		mu.Lock()
+		defer mu.Unlock()
+		got = append(got, meta["from"]+" "+meta["id"]+" "+text)
+		if !deaf {
+			return p.bus.Witness(me, meta["id"])
+		}
+		return nil
+	}
+	p.program.mustStart(t)
+	p.run()
+	p.drop(bus.Envelope{ID: "a-0", From: agent.Root, To: me, Text: "a < b"})
+	p.wait("filed", func() bool { return p.count(me, bus.Delivered) == 1 })
+	mu.Lock()
+	if strings.Join(got, "|") != "agent0 a-0 you are agent1\n\na &lt; b" {
+		t.Errorf("notified: %q", got)
+	}
+	deaf = true
+	mu.Unlock()
+	p.drop(bus.Envelope{ID: "a-1", From: agent.Root, To: me, Text: "c"})
+	p.wait("pushed", func() bool { return len(p.program.effects()) == 1 })
+	if !strings.Contains(p.log.String(), "messaging socket") {
+		t.Errorf("log: %s", p.log.String())
+	}
+}
+
+func TestShutdown(t *testing.T) {
+	p := mustPost(t)
+	over := make(chan struct{})
+	p.program.turn = func(string) (time.Duration, string, error) { <-over; return 0, "done", nil }
+	p.program.mustStart(t)
+	p.run()
+	p.drop(bus.Envelope{ID: "q-0", From: agent.Owner, To: me, Text: "?"})
+	p.wait("a turn", func() bool { return len(p.man.Owed()) == 1 })
+	ask := bus.Envelope{From: agent.Owner, To: me, Kind: bus.KindShutdown, Start: p.options.Start, Text: "the end"}
+	if _, err := p.bus.Send(t.Context(), ask); err != nil {
+		t.Fatal(err)
+	}
+	p.wait("claimed", func() bool { return p.count(me, bus.Claimed) == 1 })
+	p.drop(bus.Envelope{ID: "q-1", From: agent.Owner, To: me, Text: "too late"})
+	if n := p.count(agent.Root, bus.Inbox); n != 0 {
+		t.Errorf("acked during the turn")
+	}
+	close(over)
+	p.wait("acked", func() bool { return p.count(agent.Root, bus.Inbox) == 1 })
+	if n := len(p.answers(agent.Owner, "q-0")); n != 1 {
+		t.Errorf("%d answers before the ack", n)
+	}
+	if _, left, err := p.man.Waiting(t.Context()); left != 1 || err != nil {
+		t.Errorf("Waiting after the shutdown = %d, %v", left, err)
+	}
+	p.program.set(func() { p.program.state = agent.Busy }) // the state is told on
+	p.wait("busy", func() bool { r, err := p.home.LoadReport(me); return err == nil && r.State == agent.Busy })
+}
+
+func TestState(t *testing.T) {
+	p := mustPost(t)
+	p.program.state = agent.Starting
+	p.program.mustStart(t)
+	stop := p.run()
+	reported := func(want agent.State) (r agent.Report) {
+		t.Helper()
+		p.wait(string(want), func() bool {
+			var err error
+			r, err = p.home.LoadReport(me)
+			return err == nil && r.State == want
+		})
+		return r
+	}
+	if r := reported(agent.Starting); r.Start != p.options.Start || r.SinceMS == 0 || r.Evidence != "test" {
+		t.Errorf("report: %+v", r)
+	}
+	p.drop(bus.Envelope{ID: "a-0", From: agent.Root, To: me, Text: "hi"})
+	p.wait("claimed", func() bool { return p.count(me, bus.Inbox) == 0 || p.count(me, bus.Inbox) == 1 })
+	for _, s := range []agent.State{agent.Blocked, agent.Unknown} {
+		p.program.set(func() { p.program.state = s })
+		reported(s)
+	}
+	p.program.mu.Lock()
+	if p.program.pushes != 0 {
+		t.Errorf("pushed while it could not take anything")
+	}
+	p.program.mu.Unlock()
+	p.program.set(func() { p.program.state = agent.Idle })
+	p.wait("taken", func() bool { return len(p.program.effects()) == 1 })
+	since := reported(agent.Idle).SinceMS
+	stop()
+	p.run()
+	p.drop(bus.Envelope{ID: "a-1", From: agent.Root, To: me, Text: "hi"})
+	p.wait("taken", func() bool { return len(p.program.effects()) == 2 })
+	if r := reported(agent.Idle); r.SinceMS < since {
+		t.Errorf("since %d, was %d", r.SinceMS, since)
+	}
+}
+
+// TestAnotherHolds: the tools wait for a mailbox in another's hands, and say so.
+func TestAnotherHolds(t *testing.T) {
+	p := mustPost(t)
+	p.program.mustStart(t)
+	ctx, cancel := context.WithCancel(t.Context())
+	defer cancel()
+	r, err := p.bus.Receive(ctx, me, bus.ReceiveOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	p.run()
+	p.wait("said", func() bool { return strings.Contains(p.log.String(), "held by another") })
+	if text, _, err := p.man.Waiting(t.Context()); text != "" || err != nil {
+		t.Errorf("Waiting = %q, %v", text, err)
+	}
+	if err := r.Close(); err != nil {
+		t.Fatal(err)
+	}
+	p.drop(bus.Envelope{ID: "a-0", From: agent.Root, To: me, Text: "hi"})
+	p.wait("taken", func() bool { return len(p.program.effects()) == 1 })
+}
+
+func TestRecords(t *testing.T) {
+	p := mustPost(t)
+	p.program.mustStart(t)
+	p.run()
+	p.drop(bus.Envelope{ID: "a-0", From: agent.Root, To: me, Text: "hi"})
+	p.wait("on record", func() bool { return len(p.records.all()) == 1 })
+	got := p.records.all()[0]
+	if got.Part != "claude" || got.Actor != me || got.About != "a-0" || got.Text != "turn completed" || got.Key == "" ||
+		got.Fields["input"] != int64(3) || got.Fields["output"] != int64(4) || got.Fields["cached"] != int64(5) {
+		t.Errorf("on record: %+v", got)
+	}
+}

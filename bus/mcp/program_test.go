@@ -1,0 +1,302 @@
+package mcp_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"netsky/agent"
+	"netsky/bus"
+)
+
+// faster is by how much the tests' time runs.
+const faster = 50
+
+func scaled(d time.Duration) time.Duration { return d / faster }
+
+// A program plays Claude Code as it is met from outside: it takes 30 texts in a
+// row and then one in two seconds, drops the others without a word, swallows a
+// text that equals the last accepted one for half a minute, queues what comes
+// while it is busy, and its hooks tell of what it took later, from another
+// process.
+type program struct {
+	bus   *bus.Bus
+	home  agent.Home
+	id    agent.ID
+	start string
+	// turn says how long a turn takes and what the model says last; with an error
+	// the turn fails.
+	turn func(text string) (time.Duration, string, error)
+	hook time.Duration // that a hook takes
+
+	mu       sync.Mutex
+	state    agent.State
+	shut     bool // the messaging socket is closed
+	silent   bool // hooks say nothing
+	drop     int  // so many texts are dropped whatever the rate
+	dialog   bool
+	queue    []string
+	taken    []string        // IDs of messages that had their effect, in order
+	held     map[string]bool // by the conversation
+	texts    []string        // that had their effect
+	points   []int
+	pushes   int
+	dropped  int
+	bucket   float64
+	filled   time.Time
+	last     string
+	lastAt   time.Time
+	breakOff chan struct{} // not nil: a turn runs; closed: it is broken off
+	wake     chan struct{}
+}
+
+func newProgram(b *bus.Bus, home agent.Home, id agent.ID) *program {
+	return &program{
+		bus: b, home: home, id: id, start: "0123456789abcdef", state: agent.Idle,
+		held: make(map[string]bool), bucket: 30, filled: time.Now(), wake: make(chan struct{}, 1),
+		turn: func(text string) (time.Duration, string, error) { return scaled(500 * time.Millisecond), "done", nil },
+		hook: scaled(40 * time.Millisecond),
+	}
+}
+
+// mustStart begins the program's session; it ends with the test.
+func (p *program) mustStart(tb testing.TB) *program {
+	tb.Helper()
+	p.mustNote(tb, agent.Event{Event: agent.EventSessionStart, Text: "startup"})
+	return p.mustRun(tb)
+}
+
+// mustRun is mustStart without a word of it.
+func (p *program) mustRun(tb testing.TB) *program {
+	tb.Helper()
+	ctx, cancel := context.WithCancel(context.Background())
+	over := make(chan struct{})
+	go func() { defer close(over); p.run(ctx) }()
+	tb.Cleanup(func() { cancel(); <-over })
+	return p
+}
+
+func (p *program) mustNote(tb testing.TB, e agent.Event) {
+	tb.Helper()
+	if err := p.note(e); err != nil {
+		tb.Fatal(err)
+	}
+}
+
+// note is what a hook writes.
+func (p *program) note(e agent.Event) error {
+	e.Start = p.start
+	return p.home.AppendEvent(p.id, e)
+}
+
+var errClosed = refusedError("messaging socket: connection refused")
+
+type refusedError string
+
+func (e refusedError) Error() string { return string(e) }
+func (e refusedError) Refused() bool { return true }
+
+// Push is the messaging socket.
+func (p *program) Push(_ context.Context, text string) error {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.shut {
+		return errClosed
+	}
+	p.pushes++
+	now := time.Now()
+	p.bucket = min(30, p.bucket+float64(now.Sub(p.filled))/float64(scaled(2*time.Second)))
+	p.filled = now
+	switch {
+	case p.bucket < 1 || p.drop > 0:
+		p.drop = max(0, p.drop-1)
+		p.dropped++
+		return nil
+	case text == p.last && now.Sub(p.lastAt) < scaled(30*time.Second):
+		p.bucket--
+		return nil
+	}
+	p.bucket--
+	p.last, p.lastAt = text, now
+	p.queue = append(p.queue, text)
+	p.poke()
+	return nil
+}
+
+func (p *program) poke() {
+	select {
+	case p.wake <- struct{}{}:
+	default:
+	}
+}
+
+// Point is the line in the pane.
+func (p *program) Point(_ context.Context, n int) error {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.dialog {
+		return errors.New("a dialog is open")
+	}
+	p.points = append(p.points, n)
+	return nil
+}
+
+// Interrupt is an Escape.
+func (p *program) Interrupt(context.Context) error {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.breakOff == nil {
+		return errors.New("no turn runs")
+	}
+	close(p.breakOff)
+	p.breakOff = nil
+	return nil
+}
+
+func (p *program) State(context.Context) agent.Report {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.dialog {
+		return agent.Report{State: agent.Waiting, Evidence: "test"}
+	}
+	return agent.Report{State: p.state, Evidence: "test"}
+}
+
+func (p *program) Holds(id string) bool {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.held[id]
+}
+
+// set changes the program under the lock.
+func (p *program) set(change func()) {
+	p.mu.Lock()
+	change()
+	p.mu.Unlock()
+	p.poke()
+}
+
+func (p *program) run(ctx context.Context) {
+	for {
+		p.mu.Lock()
+		var texts []string
+		if !p.dialog && p.state == agent.Idle {
+			texts, p.queue = p.queue, nil
+		}
+		var broken chan struct{}
+		if len(texts) > 0 {
+			p.state = agent.Busy
+			broken = make(chan struct{})
+			p.breakOff = broken
+		}
+		p.mu.Unlock()
+		if len(texts) > 0 {
+			p.runTurn(ctx, texts, broken)
+			continue
+		}
+		select {
+		case <-ctx.Done():
+			return
+		case <-p.wake:
+		}
+	}
+}
+
+// runTurn is one turn, of all that was queued.
+func (p *program) runTurn(ctx context.Context, texts []string, broken chan struct{}) {
+	var took []string
+	for _, text := range texts {
+		if p.submit(text) {
+			took = append(took, text)
+		}
+	}
+	if len(took) > 0 {
+		length, words, failed := p.turn(strings.Join(took, "\n"))
+		timer := time.NewTimer(length)
+		select {
+		case <-timer.C:
+			p.end(words, failed)
+		case <-broken: // of which no hook tells
+		case <-ctx.Done():
+		}
+		timer.Stop()
+	}
+	p.set(func() { p.state, p.breakOff = agent.Idle, nil })
+}
+
+func (p *program) end(words string, failed error) {
+	p.mu.Lock()
+	silent := p.silent
+	p.mu.Unlock()
+	if silent {
+		return
+	}
+	e := agent.Event{Event: agent.EventStop, Text: words, Usage: &agent.Usage{Input: 3, Output: 4, CacheRead: 5}}
+	if failed != nil {
+		e.Event, e.Error = agent.EventStopFailed, failed.Error()
+	}
+	if err := p.note(e); err != nil {
+		panic(err)
+	}
+}
+
+// submit is the hook and what the program does then; false if the hook refused.
+func (p *program) submit(text string) bool {
+	timer := time.NewTimer(time.Duration(rand.Int64N(int64(p.hook) + 1)))
+	<-timer.C
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	ids, _ := bus.RenderedIDs(text)
+	if !p.silent {
+		again, err := p.bus.SeenText(p.id, text)
+		if err != nil {
+			panic(err)
+		}
+		if err := p.bus.Witness(p.id, ids...); err != nil {
+			panic(err)
+		}
+		if again {
+			return false
+		}
+		if err := p.note(agent.Event{Event: agent.EventPrompt, IDs: ids, Text: strings.Join(strings.Fields(text), " ")[:min(60, len(text)/2)]}); err != nil {
+			panic(err)
+		}
+	}
+	p.taken = append(p.taken, ids...)
+	p.texts = append(p.texts, text)
+	for _, id := range ids {
+		p.held[id] = true
+	}
+	return true
+}
+
+// effects are the messages that had their effect, in order.
+func (p *program) effects() []string {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return append([]string(nil), p.taken...)
+}
+
+// mustOnce checks that every message had its effect once, each sender's in order.
+// IDs are "SENDER-NUMBER".
+func mustOnce(tb testing.TB, effects []string, want map[string]int) {
+	tb.Helper()
+	next := make(map[string]int)
+	for i, id := range effects {
+		sender, number, _ := strings.Cut(id, "-")
+		if number != fmt.Sprint(next[sender]) {
+			tb.Fatalf("effect %d is %s, want %s-%d", i, id, sender, next[sender])
+		}
+		next[sender]++
+	}
+	for sender, n := range want {
+		if next[sender] != n {
+			tb.Errorf("%d of %d of %s had their effect", next[sender], n, sender)
+		}
+	}
+}
