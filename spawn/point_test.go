@@ -96,6 +96,10 @@ func (w *world) person() person {
 		w.Fatal(err)
 	}
 	w.eventually(func() bool { return w.tmux("list-clients", "-t", "=agent1") != "" }, func() string { return "nobody attached" })
+	w.eventually(func() bool { // what is typed before that may be lost
+		look, err := s.Look(w.ctx, panes[0])
+		return err == nil && strings.TrimSpace(strings.Join(look.Screen, "")) != ""
+	}, func() string { return "nothing to be seen" })
 	return person{w, s, panes[0]}
 }
 
@@ -104,6 +108,15 @@ func (p person) types(keys ...string) {
 	if err := p.s.Keys(p.w.ctx, p.pane.ID, keys...); err != nil {
 		p.w.Fatal(err)
 	}
+}
+
+// clears takes back a draft.
+func (p person) clears() {
+	p.w.Helper()
+	p.types("C-u")
+	p.w.eventually(func() bool {
+		return !strings.Contains(p.w.tmux("capture-pane", "-p", "-t", "=agent1:"), "> a draft")
+	}, func() string { return "the draft stays" })
 }
 
 func (p person) leaves() {
@@ -177,7 +190,7 @@ func TestPointLeavesDrafts(t *testing.T) {
 		t.Errorf("status: %+v", st)
 	}
 	p = w.person()
-	p.types("C-u")
+	p.clears()
 	p.leaves()
 	w.told()
 	if got := w.lines(1); len(got) != 1 || !strings.HasPrefix(got[0], "netsky: ") {
@@ -196,7 +209,7 @@ func TestPointForgets(t *testing.T) {
 	p.leaves()
 	w.held("draft")
 	p = w.person()
-	p.types("C-u")
+	p.clears()
 	p.leaves()
 	if err := w.home.Remove("state/pointer/agent1.json"); err != nil {
 		t.Fatal(err)
