@@ -1,0 +1,184 @@
+package mcp_test
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"os"
+	"strings"
+	"testing"
+	"time"
+
+	"netsky/agent"
+	"netsky/bus"
+)
+
+// mustLeave lays down what a dead server left of a message: in the place, in the
+// ledger, and in the events.
+func (p *post) mustLeave(e bus.Envelope, place bus.Place, events ...agent.Event) {
+	p.Helper()
+	p.drop(e)
+	switch place {
+	case bus.Delivered:
+		if _, err := p.bus.Drain(context.Background(), me, 0, func(bus.Envelope) error { return nil }); err != nil {
+			p.Fatal(err)
+		}
+	case bus.Claimed:
+		names, err := p.bus.Names(me, bus.Inbox)
+		if err != nil {
+			p.Fatal(err)
+		}
+		box := agent.Mailbox(me)
+		if err := os.Rename(p.home.Path(box, "inbox", names[0]), p.home.Path(box, "claimed", names[0])); err != nil {
+			p.Fatal(err)
+		}
+	}
+	wants := e.From == agent.Owner
+	left := fmt.Sprintf(`{"owed":[{"id":%q,"from":%q,"sent_ms":%d,"offered_ms":1000,"wants":%v}],"recorded_ms":1000}`,
+		e.ID, e.From, time.Now().Add(-time.Second).UnixMilli(), wants)
+	if err := p.home.WriteFile("state/owed/"+string(me)+".json", []byte(left), false); err != nil {
+		p.Fatal(err)
+	}
+	for _, e := range events {
+		if err := p.home.AppendEvent(me, e); err != nil {
+			p.Fatal(err)
+		}
+	}
+}
+
+// TestWhatADeadServerLeft: every message that a dead server or a killed
+// conversation left has its effect once and, if it wants one, its one answer.
+func TestWhatADeadServerLeft(t *testing.T) {
+	seen := agent.Event{MS: 2000, Event: agent.EventSeen, ID: "q-0"}
+	prompt := agent.Event{MS: 2001, Event: agent.EventPrompt, IDs: []string{"q-0"}, Start: "dead"}
+	stop := agent.Event{MS: 3000, Event: agent.EventStop, Text: "of the turn", Start: "dead"}
+	other := agent.Event{MS: 4000, Event: agent.EventStop, Text: "of another turn", Start: "dead"}
+	failed := agent.Event{MS: 3000, Event: agent.EventStopFailed, Error: "server_error", Text: "529", Start: "dead"}
+	for _, tt := range []struct {
+		name     string
+		from     agent.ID
+		place    bus.Place
+		events   []agent.Event
+		held     bool   // by the conversation
+		busy     bool   // the turn still runs
+		answered bool   // and only the ledger did not know it
+		effects  int    // of the message, now
+		words    string // in what is pushed
+		want     string // the answer
+	}{
+		{name: "its turn ended", from: agent.Owner, place: bus.Delivered, events: []agent.Event{seen, prompt, stop, other}, held: true, want: "of the turn"},
+		{name: "its turn failed", from: agent.Owner, place: bus.Delivered, events: []agent.Event{seen, failed}, held: true, want: "the turn failed: server_error: 529"},
+		{name: "answered before the death", from: agent.Owner, place: bus.Delivered, events: []agent.Event{seen, stop}, held: true, answered: true, want: "already"},
+		{name: "its turn was cut off", from: agent.Owner, place: bus.Delivered, events: []agent.Event{seen, prompt}, held: true,
+			words: "Not answered yet: q-0 from owner", want: "now"},
+		{name: "another's turn ended before", from: agent.Owner, place: bus.Delivered, events: []agent.Event{stop, seen}, held: true,
+			words: "Not answered yet: q-0 from owner", want: "now"},
+		{name: "forgotten by the conversation", from: agent.Owner, place: bus.Delivered, events: []agent.Event{seen, prompt}, effects: 1,
+			words: "were lost with it", want: "now"},
+		{name: "cut off, wants no answer", from: agent.Root, place: bus.Delivered, events: []agent.Event{seen, prompt}, held: true},
+		{name: "forgotten, wants no answer", from: agent.Root, place: bus.Delivered, events: []agent.Event{seen}, effects: 1, words: "were lost with it"},
+		{name: "ended, wants no answer", from: agent.Root, place: bus.Delivered, events: []agent.Event{seen, stop}, held: true},
+		{name: "the turn goes on", from: agent.Owner, place: bus.Delivered, events: []agent.Event{seen, prompt}, held: true, busy: true, want: "in the end"},
+		{name: "not seen", from: agent.Owner, place: bus.Claimed, effects: 1, words: `id="q-0"`, want: "now"},
+		{name: "seen and not filed", from: agent.Owner, place: bus.Claimed, events: []agent.Event{seen, stop}, held: true, want: "of the turn"},
+		{name: "held and not seen", from: agent.Root, place: bus.Claimed, held: true},
+		{name: "still in the inbox", from: agent.Owner, place: bus.Inbox, effects: 1, want: "now"},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			p := mustPost(t)
+			e := bus.Envelope{ID: "q-0", From: tt.from, To: me, Text: "?"}
+			p.mustLeave(e, tt.place, tt.events...)
+			if tt.answered {
+				a := bus.Envelope{ID: bus.AnswerID(me, "q-0", bus.KindReply), From: me, To: tt.from, Kind: bus.KindReply, Text: "already", InReplyTo: "q-0"}
+				if _, err := p.bus.Send(t.Context(), a); err != nil {
+					t.Fatal(err)
+				}
+			}
+			p.program.held["q-0"] = tt.held
+			p.program.turn = func(string) (time.Duration, string, error) { return 0, "now", nil }
+			p.program.mustStart(t)
+			if tt.busy {
+				p.program.set(func() { p.program.state = agent.Busy })
+			}
+			stop := p.run()
+			if tt.busy {
+				p.wait("owed", func() bool { return len(p.man.Owed()) == 1 })
+				p.program.mustNote(t, agent.Event{Event: agent.EventStop, Text: "in the end"})
+				p.program.set(func() { p.program.state = agent.Idle })
+			}
+			// What comes next is dealt with after all that was left.
+			p.drop(bus.Envelope{ID: "next", From: agent.Root, To: me, Text: "next"})
+			p.wait("the next filed", func() bool { return p.count(me, bus.Delivered) == 2 })
+			p.wait("nothing owed", func() bool { return p.owed() == "" })
+			stop()
+			effects := 0
+			for _, id := range p.program.effects() {
+				if id == "q-0" {
+					effects++
+				}
+			}
+			if effects != tt.effects {
+				t.Errorf("%d effects, want %d", effects, tt.effects)
+			}
+			pushed := strings.Join(p.program.texts, "\n")
+			if !strings.Contains(pushed, tt.words) || tt.words == "" && strings.Contains(pushed, "restarted") {
+				t.Errorf("pushed %q, want %q", pushed, tt.words)
+			}
+			list := p.answers(tt.from, "q-0")
+			if tt.want == "" && len(list) != 0 || tt.want != "" && (len(list) != 1 || list[0].Text != tt.want) {
+				t.Errorf("answers: %+v, want %q", list, tt.want)
+			}
+			// The next server finds nothing to do.
+			p.program.set(func() { p.program.taken, p.program.texts = nil, nil })
+			p.run()
+			p.drop(bus.Envelope{ID: "last", From: agent.Root, To: me, Text: "last"})
+			p.wait("the last filed", func() bool { return p.count(me, bus.Delivered) == 3 })
+			if got := p.program.effects(); len(got) != 1 {
+				t.Errorf("effects after another start: %v", got)
+			}
+			if n := len(p.answers(tt.from, "q-0")); n != len(list) {
+				t.Errorf("%d answers after another start", n)
+			}
+		})
+	}
+}
+
+func TestBrokenLedger(t *testing.T) {
+	p := mustPost(t)
+	if err := p.home.WriteFile("state/owed/"+string(me)+".json", []byte("not JSON"), false); err != nil {
+		t.Fatal(err)
+	}
+	p.program.mustStart(t)
+	p.run()
+	p.drop(bus.Envelope{ID: "q-0", From: agent.Owner, To: me, Text: "?"})
+	p.wait("an answer", func() bool { return len(p.answers(agent.Owner, "q-0")) == 1 })
+	p.wait("nothing owed", func() bool { return p.owed() == "" })
+	if !strings.Contains(p.log.String(), "what was owed") {
+		t.Errorf("log: %s", p.log.String())
+	}
+	var f map[string]json.RawMessage
+	if data, err := os.ReadFile(p.home.Path("state/owed", string(me)+".json")); err != nil || json.Unmarshal(data, &f) != nil {
+		t.Errorf("ledger: %s, %v", data, err)
+	}
+}
+
+// TestTurnsWhileNobodyLooked: what turns took while no server ran is put on
+// record by the next, once.
+func TestTurnsWhileNobodyLooked(t *testing.T) {
+	p := mustPost(t)
+	p.program.mustStart(t)
+	stop := p.run()
+	p.drop(bus.Envelope{ID: "a-0", From: agent.Root, To: me, Text: "hi"})
+	p.wait("on record", func() bool { return len(p.records.all()) == 1 })
+	p.wait("settled", func() bool { return p.owed() == "" })
+	stop()
+	p.program.mustNote(t, agent.Event{Event: agent.EventStop, Text: "typed", Usage: &agent.Usage{Input: 7}})
+	for range 2 {
+		stop := p.run()
+		p.wait("on record", func() bool { return len(p.records.all()) >= 2 })
+		stop()
+	}
+	if list := p.records.all(); len(list) != 2 || list[1].Fields["input"] != int64(7) {
+		t.Errorf("on record: %+v", list)
+	}
+}
