@@ -170,6 +170,8 @@ func (a *app) interrupt(ctx context.Context, l *spawn.Launcher, self, id agent.I
 	switch {
 	case !st.Alive():
 		return needUp{id, fmt.Errorf("%s: is %s: nothing to interrupt", id, st.State)}
+	case st.Silent:
+		return fmt.Errorf("%s: runs a command of your own, which netsky can't interrupt; its pane takes keys", id)
 	case st.Runtime == "demo":
 		return fmt.Errorf("%s: runs on demo, which has no turns to interrupt", id)
 	case st.State == agent.Idle:
