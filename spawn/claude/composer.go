@@ -159,7 +159,7 @@ func readComposer(box [][]cell) composer {
 	}
 	c.text = strings.Join(texts, "\n")
 	first := box[0][min(2, len(box[0])):]
-	c.empty = len(box) == 1 && c.text == "" && cursorAt(first) <= 0
+	c.empty = c.text == "" && cursorAt(first) <= 0
 	return c
 }
 

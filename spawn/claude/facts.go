@@ -33,7 +33,7 @@ func (t since) String() string { return strings.TrimSuffix(t.tool+": "+t.text, "
 // A failure is how a turn failed that tells something of the next one.
 type failure struct {
 	ms    int64
-	what  string // "login", "usage limit", "context full"
+	what  string // loginDialog, "usage limit" or "context full"
 	words string
 	until time.Time // it may have passed then
 }
@@ -115,7 +115,7 @@ func failureOf(e agent.Event) failure {
 	full := tooLong(e.Text) || e.Usage != nil && e.Usage.ContextFull
 	switch e.Error {
 	case "authentication_failed", "oauth_org_not_allowed", "cloud_credential_error", "account_on_hold", "verification_required":
-		f.what, f.until = "login", at.Add(loginHolds)
+		f.what, f.until = loginDialog, at.Add(loginHolds)
 	case "billing_error":
 		f.what, f.until = "usage limit", at.Add(limitHolds)
 	case "rate_limit":

@@ -95,7 +95,7 @@ func TestParseHookRefuses(t *testing.T) {
 // However long and odd a text is, its line can be appended and read.
 func TestHookLineFits(t *testing.T) {
 	for name, text := range map[string]string{
-		"long": strings.Repeat("x", 3<<20), "escapes": strings.Repeat("<", 1<<20), "controls": strings.Repeat("\x01", 1<<20), "wide": strings.Repeat("€", 1<<20),
+		"long": strings.Repeat("x", 600<<10), "escapes": strings.Repeat("<", 300<<10), "controls": strings.Repeat("\x01", 300<<10), "wide": strings.Repeat("€", 200<<10),
 	} {
 		quoted, err := json.Marshal(text)
 		if err != nil {

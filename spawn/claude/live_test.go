@@ -121,7 +121,11 @@ func mustLive(tb testing.TB, mode string) *live {
 	tb.Helper()
 	program := os.Getenv("NETSKY_TEST_CLAUDE")
 	if program == "" {
-		tb.Fatal("NETSKY_TEST_CLAUDE is not set: run scripts/test, which installs the Claude Code that these tests use and says where it is")
+		const why = "NETSKY_TEST_CLAUDE is not set: scripts/test installs the Claude Code that this test uses and says where it is"
+		if os.Getenv("CI") != "" {
+			tb.Fatal(why)
+		}
+		tb.Skip(why)
 	}
 	top, err := os.MkdirTemp("", "cs") // short, for sockets
 	if err != nil {

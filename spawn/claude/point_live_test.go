@@ -40,24 +40,26 @@ func TestPoint(t *testing.T) {
 		{"one letter, the cursor on it", "x", "C-u"},
 	} {
 		t.Run(draft.name, func(t *testing.T) {
-			before := l.text()
 			l.mustKeys(draft.text)
-			l.wait("it stands", func() bool { return l.text() != before || draft.text == " " })
 			why := "a draft stands in the composer"
 			switch draft.text {
 			case "!":
 				why = "no composer"
-			case "x":
-				l.mustKeys("Home")
+				l.wait("the shell's prompt stands", func() bool { return strings.Contains(l.text(), "\n!\u00a0") })
 			case " ":
 				l.wait("the blank stands", func() bool { s, _ := l.Screen(l.ctx); return strings.Contains(s, "❯\u00a0 ") })
+			default:
+				l.wait("it stands", func() bool { return strings.Contains(l.text(), "❯\u00a0"+draft.text) })
+			}
+			if draft.text == "x" {
+				l.mustKeys("Home")
 			}
 			l.mustNotPoint(why)
 			if draft.text == "x" {
 				l.mustKeys("End")
 			}
 			l.mustKeys(draft.clear)
-			l.wait("it is gone", func() bool { return strings.Contains(l.text(), "❯\u00a0\n") })
+			l.wait("it is gone", func() bool { s, _ := l.Screen(l.ctx); return strings.Contains(s, "❯\u00a0\x1b[7m") })
 		})
 	}
 	t.Run("several lines", func(t *testing.T) {

@@ -179,6 +179,8 @@ func TestSessionState(t *testing.T) {
 			agent.Report{State: agent.Blocked, Evidence: hook, Detail: "usage limit: resets " + now.Add(2*time.Hour).UTC().Format("3:04pm") + " (UTC)"}},
 		{"a limit of days", `,"status":"idle"`, limit(ago(24*time.Hour), "You've hit your weekly limit · resets "+now.UTC().AddDate(0, 0, 2).Format("Jan 2")+" at 3pm (UTC)"), emptyBox,
 			agent.Report{State: agent.Blocked, Evidence: hook, Detail: "usage limit: resets " + now.UTC().AddDate(0, 0, 2).Format("Jan 2") + " at 3pm (UTC)"}},
+		{"a limit until tomorrow", `,"status":"idle"`, limit(ago(time.Hour), "You've hit your session limit · resets "+now.Add(-2*time.Hour).UTC().Format("3:04pm")+" (UTC)"), emptyBox,
+			agent.Report{State: agent.Blocked, Evidence: hook, Detail: "usage limit: resets " + now.Add(-2*time.Hour).UTC().Format("3:04pm") + " (UTC)"}},
 		{"a limit that is over", `,"status":"idle"`, limit(ago(26*time.Hour), "You've hit your session limit · resets 3pm"), emptyBox, agent.Report{State: agent.Idle, Evidence: registry}},
 		{"a burst", `,"status":"idle"`, limit(0, "API Error: Request rejected (429)"), emptyBox, agent.Report{State: agent.Blocked, Evidence: hook, Detail: "usage limit: API Error: Request rejected (429)"}},
 		{"a burst that is over", `,"status":"idle"`, limit(ago(2*time.Minute), "API Error: Request rejected (429)"), emptyBox, agent.Report{State: agent.Idle, Evidence: registry}},
@@ -214,6 +216,22 @@ func TestSessionState(t *testing.T) {
 				t.Errorf("State = %+v, want %+v", got, c.want)
 			}
 		})
+	}
+}
+
+// A login since the failure lets mail through again.
+func TestStateLoggedIn(t *testing.T) {
+	s := mustStill(t)
+	s.register(`,"status":"idle"`)
+	s.happened(agent.Event{MS: time.Now().Add(-time.Minute).UnixMilli(), Event: agent.EventStopFailed, Error: "authentication_failed"})
+	if got := s.State(t.Context()).State; got != agent.Blocked {
+		t.Errorf("State = %s, want blocked", got)
+	}
+	if err := os.WriteFile(filepath.Join(s.ConfigDir, ".credentials.json"), []byte("{}"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if got := s.State(t.Context()).State; got != agent.Idle {
+		t.Errorf("after a login State = %s, want idle", got)
 	}
 }
 
@@ -339,6 +357,7 @@ func TestPointRefused(t *testing.T) {
 		"draft":         {`,"status":"idle"`, box("❯\u00a0hello\x1b[7m \x1b[0m"), "a draft"},
 		"cursor on it":  {`,"status":"idle"`, box("❯\u00a0\x1b[7mh\x1b[0mello"), "a draft"},
 		"one letter":    {`,"status":"idle"`, box("❯\u00a0\x1b[7mh\x1b[0m"), "a draft"},
+		"blanks after":  {`,"status":"idle"`, box("❯\u00a0\x1b[7mh\x1b[0m   "), "a draft"},
 		"a blank":       {`,"status":"idle"`, box("❯\u00a0 \x1b[7m \x1b[0m"), "a draft"},
 		"empty lines":   {`,"status":"idle"`, box("❯\u00a0\n  \x1b[7m \x1b[0m"), "a draft"},
 		"half a ghost":  {`,"status":"idle"`, box("❯\u00a0/cl\x1b[7me\x1b[0;2mar\x1b[0m"), "a draft"},

@@ -4,6 +4,8 @@ import (
 	"context"
 	"errors"
 	"io/fs"
+	"os"
+	"path/filepath"
 	"strings"
 	"time"
 
@@ -57,7 +59,7 @@ func (s *Session) idle(ctx context.Context, r Registered, f facts, now time.Time
 	switch {
 	case f.prompted > r.StatusMS && f.prompted > f.ended && now.Sub(prompted) < lagging:
 		return agent.Report{State: agent.Busy, Evidence: byHook}
-	case f.failed.holds(now):
+	case f.failed.holds(now) && !s.loggedIn(f.failed):
 		return agent.Report{State: agent.Blocked, Evidence: byHook, Detail: f.failed.String()}
 	}
 	if f.turns == 0 { // it may not be logged in, which no hook has told yet
@@ -70,6 +72,13 @@ func (s *Session) idle(ctx context.Context, r Registered, f facts, now time.Time
 		report.Detail = "a command runs in the background"
 	}
 	return report
+}
+
+// loggedIn reports whether somebody seems to have logged in since the failure.
+// Where the login is not in a file the failure holds until it is tried again.
+func (s *Session) loggedIn(f failure) bool {
+	info, err := os.Stat(filepath.Join(s.ConfigDir, ".credentials.json"))
+	return f.what == loginDialog && err == nil && info.ModTime().UnixMilli() > f.ms
 }
 
 // busy judges a session in which a turn runs.
