@@ -5,7 +5,9 @@ import (
 	"encoding/json"
 	"errors"
 	"io"
+	"os/signal"
 	"strings"
+	"syscall"
 
 	"github.com/urfave/cli/v2"
 
@@ -202,6 +204,9 @@ func (a *app) permission(ctx context.Context, home agent.Home, self agent.ID, h 
 	if err != nil {
 		return err // the pane can still answer
 	}
+	// Claude Code ends the hook with the dialog when somebody presses Escape there.
+	ctx, stop := signal.NotifyContext(ctx, syscall.SIGHUP)
+	defer stop()
 	start := a.getenv("NETSKY_START")
 	q, err := a.askOwner(ctx, home, b, agent.Approval{
 		Agent: self, Start: start, Tool: p.Tool, Text: p.Text, Reason: p.Reason, Dir: p.Dir,

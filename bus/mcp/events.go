@@ -94,16 +94,36 @@ func (m *Mailman) record(ctx context.Context, e agent.Event) {
 	if e.Event == agent.EventStopFailed {
 		log.Level, log.Text = store.LevelWarn, line("turn failed: "+failure(e), 200)
 	}
-	if u := e.Usage; u != nil {
-		log.Fields = map[string]any{
-			"input": u.Input, "output": u.Output, "cached": u.CacheRead, "cache_write": u.CacheWrite,
-			"requests": u.Requests, "context": u.ContextNow,
+	m.group.Go(func() {
+		if u := m.took(ctx, e); u.Requests > 0 {
+			log.Fields = map[string]any{
+				"input": u.Input, "output": u.Output, "cached": u.CacheRead, "cache_write": u.CacheWrite,
+				"requests": u.Requests, "context": u.ContextNow,
+			}
 		}
+		within, cancel := context.WithTimeout(context.WithoutCancel(ctx), recordWithin)
+		defer cancel()
+		// What the database does not take waits in the spool, which others tell of.
+		m.o.Records.Record(within, log)
+	})
+}
+
+// recordWithin is what a record may take: Claude Code kills a server that has not
+// ended half a second after it was told to.
+const recordWithin = 300 * time.Millisecond
+
+// took is what a turn took, in tokens. A program may have to be waited for until
+// it has written that down.
+func (m *Mailman) took(ctx context.Context, e agent.Event) agent.Usage {
+	if r, ok := m.m.Runtime.(interface {
+		Usage(context.Context, agent.Event) agent.Usage
+	}); ok {
+		return r.Usage(ctx, e)
 	}
-	within, cancel := context.WithTimeout(ctx, grace)
-	defer cancel()
-	// What the database does not take waits in the spool, which others tell of.
-	m.o.Records.Record(within, log)
+	if e.Usage != nil {
+		return *e.Usage
+	}
+	return agent.Usage{}
 }
 
 func failure(e agent.Event) string {
