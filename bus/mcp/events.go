@@ -95,7 +95,7 @@ func (m *Mailman) record(ctx context.Context, e agent.Event) {
 		log.Level, log.Text = store.LevelWarn, line("turn failed: "+failure(e), 200)
 	}
 	m.group.Go(func() {
-		if u := m.took(ctx, e); u.Requests > 0 {
+		if u := m.took(ctx, e); u != (agent.Usage{}) {
 			log.Fields = map[string]any{
 				"input": u.Input, "output": u.Output, "cached": u.CacheRead, "cache_write": u.CacheWrite,
 				"requests": u.Requests, "context": u.ContextNow,
