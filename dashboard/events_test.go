@@ -179,19 +179,36 @@ func TestFollowBrokenRecords(t *testing.T) {
 	s.until(t, "repaired", func(e event) bool { return strings.Contains(string(e.Data), "repaired") })
 }
 
-// A database that was replaced is another: who follows is told to read anew.
+// A database that was replaced is another, whether it has fewer logs or more: who
+// follows is told to read anew.
 func TestFollowReplacedRecords(t *testing.T) {
-	w := mustWorld(t, nil)
-	w.apply(t, store.AddLog{Text: "old 1"}, store.AddLog{Text: "old 2"})
-	s := w.ws(t, "/ws")
-	s.key(t, "records")
-	for _, name := range []string{"", "-wal", "-shm"} {
-		mustDo(t, os.Remove(w.home.Path(agent.DBFile)+name))
+	for _, tt := range []struct{ old, fresh int }{{2, 1}, {2, 2}, {2, 5}, {1, 1}, {1, 3}, {300, 301}} {
+		t.Run(fmt.Sprint(tt), func(t *testing.T) {
+			logs := func(n int, text string) (ops []store.Op) {
+				for range n {
+					ops = append(ops, store.AddLog{Text: text})
+				}
+				return ops
+			}
+			w := mustWorld(t, nil)
+			w.apply(t, logs(tt.old, "old")...)
+			s := w.ws(t, "/ws")
+			s.key(t, "records")
+			for _, name := range []string{"", "-wal", "-shm"} {
+				mustDo(t, os.Remove(w.home.Path(agent.DBFile)+name))
+			}
+			w.apply(t, logs(tt.fresh, "new")...)
+			anew := false
+			s.until(t, "the new records", func(e event) bool {
+				if e.Key != "records" {
+					return false
+				}
+				v := mustData[dashboard.Records](t, e)
+				anew = anew || v.Since == 0 && v.More
+				return anew && v.Last == int64(tt.fresh) && v.Logs[len(v.Logs)-1].Text == "new"
+			})
+		})
 	}
-	w.apply(t, store.AddLog{Text: "new"})
-	s.until(t, "the new records", func(e event) bool {
-		return e.Key == "records" && strings.Contains(string(e.Data), `"new"`) && mustData[dashboard.Records](t, e).More
-	})
 }
 
 // A browser that says anything but which panes it looks at is hung up on.

@@ -15,3 +15,13 @@ func (r Renderer) Render(text string) []Row {
 	}
 	return rows
 }
+
+// Due is how many keys wait for the browser that has the most of them.
+func (s *Server) Due() (n int) {
+	s.hub.mu.Lock()
+	defer s.hub.mu.Unlock()
+	for c := range s.hub.clients {
+		n = max(n, len(c.due))
+	}
+	return n
+}

@@ -55,6 +55,7 @@ type client struct {
 	gone  chan struct{} // closed when the server ends
 	cut   func()        // ends a write that waits; called after gone is closed
 	sent  int64         // the last log it knows of; -1: those that are there when it comes
+	book  int           // the database it knows them of
 	due   []string      // keys, in the order in which they changed
 	isDue map[string]bool
 	panes map[agent.ID]*frame // that it looks at, as it was sent them last
@@ -89,7 +90,7 @@ func (h *hub) join(after int64, cut func()) (*client, error) {
 	for key := range h.look.state {
 		c.mark(key)
 	}
-	if h.look.rec.known {
+	if c.book = h.look.rec.book; h.look.rec.known {
 		c.mark(keyRecords)
 	}
 	return c, nil
@@ -212,8 +213,8 @@ func (h *hub) take(c *client) []event {
 // holds mu.
 func (h *hub) eventFor(c *client, key string) (event, bool) {
 	if key == keyRecords {
-		rec := h.look.rec.since(c.sent)
-		c.sent = rec.Last
+		rec := h.look.rec.since(c.sent, c.book)
+		c.sent, c.book = rec.Last, h.look.rec.book
 		return event{rec: &rec}, true
 	}
 	if len(key) > len(keyPane) && key[:len(keyPane)] == keyPane {

@@ -146,7 +146,14 @@ func TestFrozenTab(t *testing.T) {
 	w := mustWorld(t, nil)
 	screen := func(step int) string {
 		line := fmt.Sprintf("step %04d ", step) + strings.Repeat("x", 900)
-		return strings.Repeat(line+"\n", rows)
+		marks := "" // each is made in one step, and must not be missed by who missed that
+		for i := range steps {
+			if i < step {
+				marks += "made"
+			}
+			marks += "\n"
+		}
+		return strings.Repeat(line+"\n", rows) + marks + "end"
 	}
 	w.panes.set("agent1", screen(0))
 	frozen := w.dial(t)
@@ -172,6 +179,9 @@ func TestFrozenTab(t *testing.T) {
 			waitFor(t, fmt.Sprintf("step %d in tab %d", step, i), func() bool { return reached[i].Load() == int64(step) })
 		}
 	}
+	if n := w.srv.Due(); n > 4 { // hello, records, approvals, the pane
+		t.Errorf("%d keys are due", n)
+	}
 	var v tab
 	frozen.SetReadDeadline(time.Now().Add(patience))
 	for len(v.text) == 0 || !strings.HasPrefix(v.text[0], fmt.Sprintf("step %04d", steps)) {
@@ -185,6 +195,11 @@ func TestFrozenTab(t *testing.T) {
 		mustDo(t, json.Unmarshal(data, &e))
 		if e.Key == "pane:agent1" {
 			v.take(t, e)
+		}
+	}
+	for i := 0; len(v.text) > rows && i < steps && strings.HasPrefix(v.text[0], fmt.Sprintf("step %04d", steps)); i++ {
+		if v.text[rows+i] != "made" {
+			t.Errorf("the frozen tab shows nothing of step %d", i+1)
 		}
 	}
 	if v.frames >= steps/2 {

@@ -11,7 +11,7 @@ import (
 
 const (
 	keptLogs  = 256             // in memory, for browsers that come back
-	sentLogs  = 50              // in one event
+	sentLogs  = 50              // in one event; fewer than are kept, so that an event knows whether it has all
 	readLimit = 5 * time.Second // for what is read of the records or the agents
 )
 
@@ -31,21 +31,19 @@ type Records struct {
 type recent struct {
 	known bool
 	logs  []store.Log // the newest, oldest first
-	from  int64       // every log with a greater id is among them
 	last  int64
+	book  int // counts the databases that they were read from, one after another
 	fault string
 }
 
-// since is the event for who knows the logs up to an id.
-func (r *recent) since(id int64) Records {
+// since is the event for who knows the logs of a book up to an id.
+func (r *recent) since(id int64, book int) Records {
 	e := Records{Since: id, Last: r.last, Error: r.fault}
 	switch {
 	case id < 0: // it has just come, and knows what is there
 		e.Since = r.last
-	case id > r.last: // these are other records than it knew
+	case id > r.last, book != r.book: // these are other records than it knew
 		e.Since, e.More = 0, true
-	default:
-		e.More = id < r.from
 	}
 	i := len(r.logs)
 	for i > 0 && r.logs[i-1].ID > e.Since {
@@ -109,17 +107,20 @@ func (f *recordFollower) pass(ctx context.Context) {
 
 // read reads the logs that have come.
 func (f *recordFollower) read(ctx context.Context, db Reader) error {
-	next := f.look.rec // only this goroutine changes it
-	if n := len(next.logs); next.last > 1 && db == f.db {
-		l, err := db.Logs(ctx, store.LogFilter{After: next.last - 1, Page: store.Page{Limit: keptLogs}})
+	known := f.look.rec // only this goroutine changes it
+	if known.last > 1 { // After 0 would be the newest
+		l, err := db.Logs(ctx, store.LogFilter{After: known.last - 1, Page: store.Page{Limit: keptLogs}})
 		if err != nil {
 			return err
 		}
-		// Where the last log is not the one it was, it is another database.
-		if l.Cursor == "" && len(l.Items) > 0 && l.Items[0].Key == next.logs[n-1].Key {
-			next.logs = slices.Concat(next.logs, l.Items[1:]) // a new one: events have parts of the old
+		if l.Cursor == "" && known.goesOn(l.Items) {
+			next := known
+			next.logs = slices.Concat(known.logs, l.Items[1:]) // a new one: events have parts of the old
 			f.publish(next)
 			return nil
+		}
+		if !known.goesOn(l.Items) {
+			known.book++
 		}
 	}
 	l, err := db.Logs(ctx, store.LogFilter{Page: store.Page{Limit: keptLogs}})
@@ -127,17 +128,21 @@ func (f *recordFollower) read(ctx context.Context, db Reader) error {
 		return err
 	}
 	slices.Reverse(l.Items)
-	next = recent{logs: l.Items}
-	if l.Cursor != "" {
-		next.from = l.Items[0].ID - 1
+	if known.last == 1 && !known.goesOn(l.Items) && (len(l.Items) == 0 || l.Items[0].ID == 1) {
+		known.book++
 	}
-	f.publish(next)
+	f.publish(recent{logs: l.Items, book: known.book})
 	return nil
+}
+
+// goesOn reports whether logs begin with the last that is known. Another
+// database may have another log under its id.
+func (r *recent) goesOn(logs []store.Log) bool {
+	return len(logs) > 0 && logs[0].ID == r.last && logs[0].Key == r.logs[len(r.logs)-1].Key
 }
 
 func (f *recordFollower) publish(next recent) {
 	if n := len(next.logs) - keptLogs; n > 0 {
-		next.from = next.logs[n].ID - 1
 		next.logs = slices.Clone(next.logs[n:])
 	}
 	if next.last = 0; len(next.logs) > 0 {
