@@ -28,5 +28,8 @@
 //
 // Mail that was sent, whole, or not at all. The first answer to a message has an
 // ID that depends on nothing but the two, so that one given again after a crash
-// has no second effect.
+// has no second effect. What was on its way to the model stands in
+// state/owed/<agent>.json from before it was handed over until its turn has ended:
+// the next server gives the answer that a dead one owed, hands over again what a
+// killed conversation has forgotten, and names what it was in the middle of.
 package mcp

@@ -165,3 +165,21 @@ func (m *Mailman) loadLost(f *flight) {
 		f.text += "\nThese messages came just before the restart and were lost with it:\n" + strings.Join(texts, "\n")
 	}
 }
+
+// find looks for a message that came to the agent and was not filed unread, and
+// says where it lies now; ok is false if it is nowhere.
+func (m *Mailman) find(ctx context.Context, o owed) (e bus.Envelope, p bus.Place, ok bool) {
+	for _, p := range []bus.Place{bus.Claimed, bus.Inbox, bus.Delivered} {
+		names, err := m.o.Bus.Names(m.o.Agent, p)
+		if err != nil {
+			continue
+		}
+		for i := len(names) - 1; i >= max(0, len(names)-mostBack) && ctx.Err() == nil; i-- {
+			entry, err := m.o.Bus.Read(m.o.Agent, p, names[i])
+			if err == nil && entry.Err == nil && entry.Why == "" && entry.Envelope.ID == o.ID && entry.Envelope.From == o.From {
+				return entry.Envelope, p, true
+			}
+		}
+	}
+	return e, "", false
+}

@@ -143,6 +143,24 @@ func TestWhatADeadServerLeft(t *testing.T) {
 	}
 }
 
+// TestExpiredMeanwhile: what was offered once and then filed unread is not what a
+// conversation has lost.
+func TestExpiredMeanwhile(t *testing.T) {
+	p := mustPost(t)
+	e := bus.Envelope{ID: "q-0", From: agent.Owner, To: me, Text: "?", Expires: time.Now().Add(-time.Second)}
+	p.mustLeave(e, bus.Claimed)
+	p.program.mustStart(t)
+	for i := range 2 { // the next start knows of it, too
+		stop := p.run()
+		p.drop(bus.Envelope{ID: fmt.Sprintf("next-%d", i), From: agent.Root, To: me, Text: "next"})
+		p.wait("the next filed", func() bool { return p.count(me, bus.Delivered) == 2+i })
+		stop()
+	}
+	mustOnce(t, p.program.effects(), map[string]int{"next": 2})
+	p.run()
+	p.wait("nothing owed", func() bool { return p.owed() == "" })
+}
+
 func TestBrokenLedger(t *testing.T) {
 	p := mustPost(t)
 	if err := p.home.WriteFile("state/owed/"+string(me)+".json", []byte("not JSON"), false); err != nil {

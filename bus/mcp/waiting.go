@@ -4,8 +4,6 @@ import (
 	"context"
 	"strings"
 	"time"
-
-	"netsky/bus"
 )
 
 // Waiting hands over what waits, if no other way is open.
@@ -84,21 +82,3 @@ func (m *Mailman) hand() (text string, left int, more bool) {
 }
 
 var _ Mail = (*Mailman)(nil)
-
-// found looks for a message that came to the agent, where one of that sender lies
-// now; ok is false if it is nowhere.
-func (m *Mailman) find(ctx context.Context, o owed) (e bus.Envelope, p bus.Place, ok bool) {
-	for _, p := range []bus.Place{bus.Claimed, bus.Inbox, bus.Delivered} {
-		names, err := m.o.Bus.Names(m.o.Agent, p)
-		if err != nil {
-			continue
-		}
-		for i := len(names) - 1; i >= max(0, len(names)-mostBack) && ctx.Err() == nil; i-- {
-			entry, err := m.o.Bus.Read(m.o.Agent, p, names[i])
-			if err == nil && entry.Err == nil && entry.Envelope.ID == o.ID && entry.Envelope.From == o.From {
-				return entry.Envelope, p, true
-			}
-		}
-	}
-	return e, "", false
-}

@@ -1,0 +1,274 @@
+package mcp_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"net"
+	"net/rpc"
+	"os"
+	"os/exec"
+	"strings"
+	"testing"
+	"time"
+
+	"netsky/agent"
+	"netsky/bus"
+	"netsky/bus/mcp"
+)
+
+// A Door is the program as a server in another process reaches it.
+type Door struct{ p *program }
+
+// A Word is what comes back through the door.
+type Word struct {
+	Err     string
+	Refused bool
+	Report  agent.Report
+	Holds   bool
+}
+
+func word(err error) (w Word) {
+	if err != nil {
+		w.Err, w.Refused = err.Error(), mcp.Refused(err)
+	}
+	return w
+}
+
+func (d Door) Push(text string, w *Word) error {
+	*w = word(d.p.Push(context.Background(), text))
+	return nil
+}
+
+func (d Door) Point(n int, w *Word) error {
+	*w = word(d.p.Point(context.Background(), n))
+	return nil
+}
+
+func (d Door) Interrupt(_ int, w *Word) error {
+	*w = word(d.p.Interrupt(context.Background()))
+	return nil
+}
+
+func (d Door) State(_ int, w *Word) error {
+	w.Report = d.p.State(context.Background())
+	return nil
+}
+
+func (d Door) Holds(id string, w *Word) error {
+	w.Holds = d.p.Holds(id)
+	return nil
+}
+
+// A caller is the other side of the door.
+type caller struct{ c *rpc.Client }
+
+func (c caller) call(method string, arg any) (w Word, err error) {
+	if err := c.c.Call("Door."+method, arg, &w); err != nil {
+		return w, err
+	}
+	if w.Refused {
+		return w, refusedError(w.Err)
+	}
+	if w.Err != "" {
+		return w, errors.New(w.Err)
+	}
+	return w, nil
+}
+
+func (c caller) Push(_ context.Context, text string) error {
+	_, err := c.call("Push", text)
+	return err
+}
+
+func (c caller) Point(_ context.Context, n int) error {
+	_, err := c.call("Point", n)
+	return err
+}
+
+func (c caller) Interrupt(context.Context) error {
+	_, err := c.call("Interrupt", 0)
+	return err
+}
+
+func (c caller) State(context.Context) agent.Report {
+	w, err := c.call("State", 0)
+	if err != nil {
+		return agent.Report{State: agent.Unknown}
+	}
+	return w.Report
+}
+
+func (c caller) Holds(id string) bool {
+	w, _ := c.call("Holds", id)
+	return w.Holds
+}
+
+// mailmanProcess is the server that the tests kill.
+func mailmanProcess(socket string) int {
+	err := func() error {
+		client, err := rpc.Dial("unix", socket)
+		if err != nil {
+			return err
+		}
+		home, err := agent.HomeAt(os.Getenv("NETSKY_HOME"))
+		if err != nil {
+			return err
+		}
+		o := mcp.Options{Agent: me, Start: os.Getenv("NETSKY_START"), Home: home, Bus: bus.New(home, bus.Options{})}
+		m := mcp.NewMailman(o, mcp.MailOptions{Runtime: caller{client}}).Scale(faster)
+		return m.Run(context.Background())
+	}()
+	fmt.Fprintln(os.Stderr, err)
+	return 1
+}
+
+// mustMailman starts a server in a process of its own.
+func (p *post) mustMailman(socket string) (kill func()) {
+	p.Helper()
+	cmd := exec.Command(os.Args[0])
+	cmd.Env = append(os.Environ(), "MCP_MAILMAN="+socket, "NETSKY_HOME="+p.home.Dir(), "NETSKY_START="+p.program.startID())
+	cmd.Stderr = os.Stderr
+	if err := cmd.Start(); err != nil {
+		p.Fatal(err)
+	}
+	return func() {
+		cmd.Process.Kill()
+		cmd.Wait()
+	}
+}
+
+func (p *program) startID() string {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.start
+}
+
+// die is a kill -9 of the program and its start with the old conversation: what
+// was queued is gone and, with luck, what its last hooks had told already.
+func (p *program) die(tb testing.TB) {
+	tb.Helper()
+	p.mu.Lock()
+	p.queue, p.last, p.bucket = nil, "", 30
+	if p.breakOff != nil {
+		close(p.breakOff)
+		p.breakOff = nil
+	}
+	if n := len(p.texts); n > 0 && p.state == agent.Busy && rand.IntN(2) == 0 {
+		ids, _ := bus.RenderedIDs(p.texts[n-1])
+		p.texts = p.texts[:n-1]
+		p.taken = p.taken[:len(p.taken)-len(ids)]
+		for _, id := range ids {
+			delete(p.held, id)
+		}
+	}
+	p.mu.Unlock()
+	p.settle(tb)
+}
+
+// settle waits until nothing goes on, as whoever restarts the program does, and
+// gives it another start.
+func (p *program) settle(tb testing.TB) {
+	tb.Helper()
+	eventually(tb, "the program is idle", func() bool {
+		p.mu.Lock()
+		defer p.mu.Unlock()
+		return p.state == agent.Idle && len(p.queue) == 0
+	})
+	p.mu.Lock()
+	p.start = agent.NewStart()
+	p.last = ""
+	p.mu.Unlock()
+	p.mustNote(tb, agent.Event{Event: agent.EventSessionStart, Text: "resume"})
+}
+
+// TestKilled: the server is killed at random moments, and half of the times the
+// program with it. Every message has its effect once,
+// and what wants an answer has one.
+func TestKilled(t *testing.T) {
+	const many, kills = 300, 25
+	p := mustPost(t)
+	p.program.turn = func(string) (time.Duration, string, error) {
+		return scaled(time.Duration(rand.IntN(10_000)) * time.Millisecond), "done", nil
+	}
+	p.program.mustStart(t)
+	socket := p.home.Path("run", "door")
+	listener, err := net.Listen("unix", socket)
+	if err != nil {
+		t.Fatal(err)
+	}
+	server := rpc.NewServer()
+	if err := server.RegisterName("Door", Door{p.program}); err != nil {
+		t.Fatal(err)
+	}
+	go func() {
+		for {
+			conn, err := listener.Accept()
+			if err != nil {
+				return
+			}
+			go server.ServeConn(conn)
+		}
+	}()
+	defer listener.Close()
+	want := make(map[string]int)
+	// A brake lets only 60 answers a minute pass from one to another.
+	senders := []agent.ID{agent.Root, agent.Clone(2), agent.Infinity, agent.Root, agent.Clone(2), agent.Infinity, agent.Owner}
+	send := func(n int) {
+		for range n {
+			from := senders[rand.IntN(len(senders))]
+			p.drop(bus.Envelope{ID: fmt.Sprintf("%s-%d", from, want[string(from)]), From: from, To: me, Text: size(4000)})
+			want[string(from)]++
+		}
+	}
+	for range kills {
+		kill := p.mustMailman(socket)
+		p.wait("the server works", func() bool {
+			r, err := p.home.LoadReport(me)
+			return err == nil && r.Start == p.program.startID()
+		})
+		for range 4 {
+			send(many / kills / 4)
+			pause := time.NewTimer(time.Duration(rand.IntN(120)) * time.Millisecond)
+			<-pause.C
+		}
+		if rand.IntN(2) == 0 {
+			kill()
+			p.program.settle(t)
+			continue
+		}
+		kill()
+		p.program.die(t)
+	}
+	defer p.mustMailman(socket)()
+	p.wait("all of them filed", func() bool { return p.count(me, bus.Delivered) == many })
+	p.wait("nothing owed", func() bool { return p.owed() == "" })
+	effects := p.program.effects()
+	once := make(map[string]bool)
+	for _, id := range effects {
+		if once[id] {
+			t.Errorf("%s had its effect twice", id)
+		}
+		once[id] = true
+	}
+	for sender, n := range want {
+		for i := range n {
+			id := fmt.Sprintf("%s-%d", sender, i)
+			if !once[id] {
+				t.Errorf("%s had no effect", id)
+			}
+			answers := p.answers(agent.ID(sender), id)
+			if wants := sender == string(agent.Owner); wants && len(answers) != 1 || !wants && len(answers) != 0 {
+				t.Errorf("%d answers to %s", len(answers), id)
+			}
+		}
+	}
+	restarts := 0
+	for _, text := range p.program.texts {
+		if strings.Contains(text, "restarted") {
+			restarts++
+		}
+	}
+	t.Logf("%d texts, %d of them about a restart", len(p.program.texts), restarts)
+}

@@ -1,0 +1,116 @@
+package mcp
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"netsky/agent"
+	"netsky/bus"
+)
+
+// pursue sees to a text that is on its way.
+func (m *Mailman) pursue(ctx context.Context, now time.Time) time.Time {
+	f := m.flight
+	if f.way == byHand {
+		if due := f.pushed.Add(m.pace(handed)); now.Before(due) {
+			return due
+		}
+		m.arrived()
+		return now
+	}
+	wait := m.pace(resends[min(f.times, len(resends))-1])
+	if f.way == byChannel {
+		wait = m.pace(channelWait)
+	}
+	idle := m.idleFor(now)
+	if now.Sub(f.pushed) < wait || idle < wait {
+		return now.Add(m.pace(lookBusy))
+	}
+	m.looks = time.Time{} // it may have begun a turn since
+	if m.look(ctx, now); m.state.State != agent.Idle {
+		return m.looks
+	}
+	switch {
+	case m.held(f):
+		m.arrived()
+	case f.stirred && f.times > 1:
+		m.o.Log("hand over mail", errors.New("a turn ran and no hook told of it: taken to have arrived"))
+		m.arrived()
+	case f.way == byChannel:
+		m.o.Log("channel", fmt.Errorf("a notification was not seen within %v: mail goes by the messaging socket", channelWait))
+		m.channel, f.way = false, byPush
+		m.push(ctx)
+	case m.token(now) > 0:
+		return now.Add(m.token(now))
+	default:
+		m.tokens--
+		m.push(ctx)
+	}
+	return now.Add(m.pace(lookBusy))
+}
+
+// held reports whether the conversation holds all messages of the flight.
+func (m *Mailman) held(f *flight) bool {
+	for id := range f.unseen {
+		if !m.m.Runtime.Holds(id) {
+			return false
+		}
+	}
+	return len(f.unseen) > 0
+}
+
+// sight takes note that the program has been seen with a message.
+func (m *Mailman) sight(id string) {
+	if m.ledger.sight(id) {
+		m.open = true // until the turn's end is told
+	}
+	f := m.flight
+	if f == nil || !f.unseen[id] {
+		return
+	}
+	delete(f.unseen, id)
+	for _, d := range f.list {
+		if d.Envelope().ID == id {
+			m.file(d)
+		}
+	}
+	if len(f.unseen) == 0 && f.notice == "" {
+		m.landed()
+	}
+}
+
+// arrived takes the whole flight to be seen.
+func (m *Mailman) arrived() {
+	f := m.flight
+	for id := range f.unseen {
+		m.sight(id)
+	}
+	if m.flight == f {
+		m.landed()
+	}
+}
+
+// landed ends the flight.
+func (m *Mailman) landed() {
+	f := m.flight
+	if f.startup {
+		m.startup = false
+	}
+	for _, l := range f.lost {
+		if m.ledger.sight(l.ID) {
+			m.open = true
+		}
+	}
+	m.flight = nil
+}
+
+// file confirms a delivery. What the system refuses is tried again.
+func (m *Mailman) file(d *bus.Delivery) {
+	if err := d.Confirm(); err != nil && !errors.Is(err, bus.ErrClosed) {
+		m.trouble("file what was seen", err)
+		m.unfiled = append(m.unfiled, d)
+		m.tries = time.Now().Add(m.pace(again))
+	}
+}
