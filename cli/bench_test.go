@@ -17,20 +17,8 @@ import (
 // program that prints a line, the two in turn.
 func BenchmarkColdStart(b *testing.B) {
 	dir := b.TempDir()
-	hello := filepath.Join(dir, "hello.go")
-	if err := os.WriteFile(hello, []byte("package main\n\nimport \"fmt\"\n\nfunc main() { fmt.Println(\"hello\") }\n"), 0o600); err != nil {
-		b.Fatal(err)
-	}
-	build := func(out string, args ...string) string {
-		out = filepath.Join(dir, out)
-		cmd := exec.Command("go", append([]string{"build", "-trimpath", "-ldflags=-s -w", "-o", out}, args...)...)
-		if text, err := cmd.CombinedOutput(); err != nil {
-			b.Fatalf("%v\n%s", err, text)
-		}
-		return out
-	}
-	bare := build("hello", hello)
-	ours := build("netsky", "-tags", "urfave_cli_no_docs", "netsky")
+	bare := mustHello(b, dir)
+	ours := mustBuild(b, filepath.Join(dir, "netsky"), "-tags", "urfave_cli_no_docs", "netsky")
 	run := func(argv ...string) time.Duration {
 		began := time.Now()
 		if err := exec.Command(argv[0], argv[1:]...).Run(); err != nil {
@@ -50,6 +38,26 @@ func BenchmarkColdStart(b *testing.B) {
 	b.ReportMetric(float64(f.Microseconds())/1e3, "bare-ms")
 	b.ReportMetric(float64(o)/float64(f), "ratio")
 	b.ReportMetric(0, "ns/op")
+}
+
+// mustBuild builds a program without its symbols.
+func mustBuild(b *testing.B, out string, args ...string) string {
+	b.Helper()
+	cmd := exec.Command("go", append([]string{"build", "-trimpath", "-ldflags=-s -w", "-o", out}, args...)...)
+	if text, err := cmd.CombinedOutput(); err != nil {
+		b.Fatalf("%v\n%s", err, text)
+	}
+	return out
+}
+
+// mustHello builds the Go program that prints a line.
+func mustHello(b *testing.B, dir string) string {
+	b.Helper()
+	file := filepath.Join(dir, "hello.go")
+	if err := os.WriteFile(file, []byte("package main\n\nimport \"fmt\"\n\nfunc main() { fmt.Println(\"hello\") }\n"), 0o600); err != nil {
+		b.Fatal(err)
+	}
+	return mustBuild(b, filepath.Join(dir, "hello"), file)
 }
 
 // BenchmarkCodexAgent measures a resident Codex agent against the model on the

@@ -1,0 +1,372 @@
+package cli_test
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"net"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"netsky/agent"
+	"netsky/bus"
+	"netsky/spawn/claude"
+	claudemodel "netsky/spawn/claude/loopmodel"
+)
+
+// A claudeRig is one agent on Claude Code that has had its first turn.
+type claudeRig struct {
+	*world
+	agent   agent.Home
+	config  string // Claude Code's directory
+	pid     int    // its process
+	model   *claudemodel.Server
+	events  *agent.EventTail
+	stops   int
+	bucket  float64 // texts that Claude Code takes now
+	filled  time.Time
+	mu      sync.Mutex // guards arrived
+	arrived map[string]time.Time
+}
+
+func mustClaudeRig(b *testing.B) *claudeRig {
+	b.Helper()
+	w, model := mustClaude(b)
+	w.config(b, freely)
+	h, err := agent.HomeAt(w.home)
+	if err != nil {
+		b.Fatal(err)
+	}
+	r := &claudeRig{
+		world: w, agent: h, config: filepath.Join(w.dir, "cc"), model: model, events: h.Events("agent1"),
+		bucket: bucketSize, filled: time.Now(), arrived: make(map[string]time.Time),
+	}
+	b.Cleanup(func() { r.events.Close() })
+	w.must(b, "netsky", "agent", "1", "--type", "claude", "--dir", filepath.Join(w.dir, "src"))
+	k, err := h.LoadKeeper("agent1")
+	if err != nil {
+		b.Fatal(err)
+	}
+	r.pid = k.PID
+	return r
+}
+
+// Claude Code takes 30 texts in a row and one more every 2 s. What is beyond it
+// drops, so the benchmark stays well below.
+const (
+	bucketSize  = 22
+	bucketEvery = 2200 * time.Millisecond
+)
+
+// rest waits until Claude Code may be told n texts.
+func (r *claudeRig) rest(n float64) {
+	now := time.Now()
+	r.bucket = min(bucketSize, r.bucket+float64(now.Sub(r.filled))/float64(bucketEvery))
+	if r.bucket < n {
+		wait := time.Duration((n - r.bucket) * float64(bucketEvery))
+		<-time.After(wait)
+		now, r.bucket = now.Add(wait), n
+	}
+	r.bucket, r.filled = r.bucket-n, now
+}
+
+// note is a rule that keeps when each message reached the model.
+func (r *claudeRig) note(q claudemodel.Request) *claudemodel.Reply {
+	now := time.Now()
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	for _, m := range claudemodel.Messages(strings.Join(q.News(), "\n")) {
+		if _, ok := r.arrived[m.ID]; !ok {
+			r.arrived[m.ID] = now
+		}
+	}
+	return nil
+}
+
+// mustArrive waits until a message has reached the model and its turn has ended.
+func (r *claudeRig) mustArrive(b *testing.B, id string) (at time.Time) {
+	b.Helper()
+	ok := false
+	stops := r.stops
+	r.until(b, "the turn of "+id, func() bool {
+		r.mu.Lock()
+		at, ok = r.arrived[id]
+		r.mu.Unlock()
+		return ok && r.countStops(b) > stops && r.idle(b)
+	})
+	return at
+}
+
+func (r *claudeRig) countStops(b *testing.B) int {
+	b.Helper()
+	err := r.events.Read(func(e agent.Event) {
+		if e.Event == agent.EventStop {
+			r.stops++
+		}
+	})
+	if err != nil {
+		b.Fatal(err)
+	}
+	return r.stops
+}
+
+// idle says that Claude Code does nothing, and that netsky knows.
+func (r *claudeRig) idle(b *testing.B) bool {
+	b.Helper()
+	s, err := claude.FindSession(r.config, r.pid)
+	if err != nil {
+		b.Fatal(err)
+	}
+	report, err := r.agent.LoadReport("agent1")
+	return err == nil && s.Status == "idle" && report.State == agent.Idle
+}
+
+func (r *claudeRig) until(b *testing.B, what string, ok func() bool) {
+	b.Helper()
+	tick := time.NewTicker(10 * time.Millisecond)
+	defer tick.Stop()
+	for end := time.Now().Add(30 * time.Second); !ok(); <-tick.C {
+		if time.Now().After(end) {
+			b.Fatalf("%s does not come\n%s", what, r.must(b, "netsky", "peek", "agent1"))
+		}
+	}
+}
+
+// bare writes a text to the messaging socket, as the shortest program would.
+func (r *claudeRig) bare(b *testing.B, text string) (began time.Time) {
+	b.Helper()
+	s, err := claude.FindSession(r.config, r.pid)
+	if err != nil {
+		b.Fatal(err)
+	}
+	var line bytes.Buffer
+	enc := json.NewEncoder(&line)
+	enc.SetEscapeHTML(false)
+	if err := enc.Encode(map[string]any{"type": "user", "message": map[string]string{"role": "user", "content": text}}); err != nil {
+		b.Fatal(err)
+	}
+	began = time.Now()
+	conn, err := net.Dial("unix", s.Socket)
+	if err != nil {
+		b.Fatal(err)
+	}
+	if _, err := conn.Write(line.Bytes()); err != nil {
+		b.Fatal(err)
+	}
+	if err := conn.Close(); err != nil {
+		b.Fatal(err)
+	}
+	return began
+}
+
+// BenchmarkClaudeDelivery is the way of an envelope, from the return of Send to
+// the request that holds it, beside the same text written to Claude Code's
+// messaging socket by hand. Both run the hook. They take turns, each of them when
+// the agent is idle.
+func BenchmarkClaudeDelivery(b *testing.B) {
+	r := mustClaudeRig(b)
+	mail := bus.New(r.agent, bus.Options{})
+	r.must(b, "netsky", "ask", "agent1", "hello")
+	r.model.Handle(r.note)
+	r.until(b, "the first turn's end", func() bool { return r.countStops(b) > 0 && r.idle(b) })
+	var ours, bare []time.Duration
+	n := 0
+	send := func() {
+		n++
+		e := bus.Envelope{From: agent.Owner, To: "agent1", Text: fmt.Sprintf("say something about number %d", n)}
+		receipt, err := mail.Send(b.Context(), e)
+		if err != nil {
+			b.Fatal(err)
+		}
+		began := time.Now()
+		ours = append(ours, r.mustArrive(b, receipt.ID).Sub(began))
+	}
+	write := func() {
+		n++
+		e := bus.Envelope{
+			ID: fmt.Sprintf("bare-%d", n), From: agent.Owner, To: "agent1", Time: time.Now(),
+			Text: fmt.Sprintf("say something about number %d", n),
+		}
+		began := r.bare(b, bus.Render(e, time.Now()))
+		bare = append(bare, r.mustArrive(b, e.ID).Sub(began))
+	}
+	for b.Loop() {
+		r.rest(2)
+		if n%4 == 0 { // neither is always the first
+			send()
+			write()
+		} else {
+			write()
+			send()
+		}
+	}
+	reportAgainst(b, ours, bare)
+}
+
+// reportAgainst tells medians and their ratio, and what one in twenty takes at
+// least.
+func reportAgainst(b *testing.B, ours, bare []time.Duration) {
+	slices.Sort(ours)
+	slices.Sort(bare)
+	ms := func(list []time.Duration, percent int) float64 {
+		return float64(list[len(list)*percent/100].Microseconds()) / 1e3
+	}
+	b.ReportMetric(ms(ours, 50), "ours-ms")
+	b.ReportMetric(ms(bare, 50), "bare-ms")
+	b.ReportMetric(ms(ours, 95), "ours-p95-ms")
+	b.ReportMetric(ms(bare, 95), "bare-p95-ms")
+	b.ReportMetric(ms(ours, 50)/ms(bare, 50), "ratio")
+	b.ReportMetric(0, "ns/op")
+}
+
+// BenchmarkClaudeAgent measures a Claude Code agent against the model on the
+// loopback: its first turn, a warm one, and the memory of all its processes.
+func BenchmarkClaudeAgent(b *testing.B) {
+	r := mustClaudeRig(b)
+	asked := len(r.model.Requests())
+	ask := func() time.Duration {
+		r.rest(1)
+		began := time.Now()
+		r.must(b, "netsky", "ask", "agent1", "hello")
+		return time.Since(began)
+	}
+	cold := ask()
+	var warm []time.Duration
+	for b.Loop() {
+		warm = append(warm, ask())
+	}
+	slices.Sort(warm)
+	r.until(b, "the last turn's end", func() bool { return r.idle(b) })
+	rss, pss := r.memory(b)
+	b.ReportMetric(float64(asked), "requests-by-up")
+	b.ReportMetric(float64(cold.Milliseconds()), "cold-ms")
+	b.ReportMetric(float64(warm[len(warm)/2].Milliseconds()), "warm-ms")
+	b.ReportMetric(rss, "rss-MB")
+	if pss > 0 {
+		b.ReportMetric(pss, "pss-MB")
+	}
+	b.ReportMetric(0, "ns/op")
+}
+
+// memory is what the agent's processes take, the keeper left out; pss counts what
+// they share once, and is 0 where the system does not tell.
+func (r *claudeRig) memory(b *testing.B) (rss, pss float64) {
+	b.Helper()
+	below, err := agent.Descendants(r.pid, "")
+	if err != nil {
+		b.Fatal(err)
+	}
+	for _, p := range append(below, agent.Process{PID: r.pid}) {
+		out, err := exec.Command("ps", "-o", "rss=", "-p", strconv.Itoa(p.PID)).Output()
+		if err != nil {
+			b.Fatal(err)
+		}
+		kib, err := strconv.Atoi(strings.TrimSpace(string(out)))
+		if err != nil {
+			b.Fatal(err)
+		}
+		rss += float64(kib) / 1024
+		pss += proportional(p.PID) / 1024
+	}
+	return rss, pss
+}
+
+// proportional is a process's share of memory in KiB, where the system tells.
+func proportional(pid int) (kib float64) {
+	data, err := os.ReadFile(fmt.Sprintf("/proc/%d/smaps_rollup", pid))
+	if err != nil {
+		return 0
+	}
+	_, rest, _ := bytes.Cut(data, []byte("\nPss:"))
+	fmt.Sscan(string(rest), &kib)
+	return kib
+}
+
+// BenchmarkClaudeUp brings three Claude Code agents up, to the last one ready,
+// and takes them down when they are idle. Doing so must not ask the model.
+func BenchmarkClaudeUp(b *testing.B) {
+	w, model := mustClaude(b)
+	w.config(b, freely+"[agents]\nruntime = \"claude\"\n[agents.infinity]\nruntime = \"demo\"\n")
+	var up, down []time.Duration
+	for b.Loop() {
+		began := time.Now()
+		out := w.must(b, "netsky", "up", "2", "--no-attach", "--dir", filepath.Join(w.dir, "src"))
+		up = append(up, time.Since(began))
+		if n := strings.Count(out, " ready     claude"); n != 3 {
+			b.Fatalf("%d of 3 are ready\n%s", n, out)
+		}
+		began = time.Now()
+		w.must(b, "netsky", "down")
+		down = append(down, time.Since(began))
+	}
+	slices.Sort(up)
+	slices.Sort(down)
+	b.ReportMetric(up[len(up)/2].Seconds(), "up3-s")
+	b.ReportMetric(down[len(down)/2].Seconds(), "down3-s")
+	b.ReportMetric(float64(len(model.Requests())), "requests-by-up")
+	b.ReportMetric(0, "ns/op")
+}
+
+// BenchmarkHook times `netsky hook EVENT` as a whole process, as Claude Code runs
+// it, against a Go program that prints a line, the two in turn.
+func BenchmarkHook(b *testing.B) {
+	common := `"session_id":"0b3cbb2c-3f9d-4a5e-8f6a-0d6b8d1f9a10","transcript_path":"/tmp/none.jsonl","cwd":"/tmp","permission_mode":"bypassPermissions"`
+	for event, data := range map[string]func(n int) string{
+		"PreToolUse": func(n int) string {
+			return fmt.Sprintf(`{%s,"hook_event_name":"PreToolUse","tool_name":"Bash","tool_use_id":"t-%d",`+
+				`"tool_input":{"command":"go test ./...","description":"run the tests"}}`, common, n)
+		},
+		"UserPromptSubmit": func(n int) string {
+			e := bus.Envelope{ID: fmt.Sprintf("m-%d", n), From: agent.Owner, To: "agent1", Time: time.Now(), Text: "do something"}
+			prompt, _ := json.Marshal(bus.Render(e, time.Now()))
+			return fmt.Sprintf(`{%s,"hook_event_name":"UserPromptSubmit","prompt":%s}`, common, prompt)
+		},
+	} {
+		b.Run(event, func(b *testing.B) { hooks(b, event, data) })
+	}
+}
+
+func hooks(b *testing.B, event string, data func(n int) string) {
+	w := mustWorld(b)
+	hello := mustHello(b, b.TempDir())
+	h, err := agent.HomeAt(w.home)
+	if err != nil {
+		b.Fatal(err)
+	}
+	if err := bus.New(h, bus.Options{}).Make("agent1"); err != nil {
+		b.Fatal(err)
+	}
+	w.env = append(w.env, "AGENT_N=1", "NETSKY_START=0123456789abcdef")
+	run := func(in string, name string, args ...string) time.Duration {
+		cmd := w.command(b.Context(), name, args...)
+		cmd.Stdin = strings.NewReader(in)
+		began := time.Now()
+		if out, err := cmd.CombinedOutput(); err != nil || name != hello && len(out) > 0 {
+			b.Fatalf("%s: %v\n%s", name, err, out)
+		}
+		return time.Since(began)
+	}
+	ours := filepath.Join(binDir(), "netsky")
+	var us, them []time.Duration
+	n := 0
+	for b.Loop() {
+		n++
+		in := data(n)
+		us = append(us, run(in, ours, "hook", event))
+		them = append(them, run(in, hello))
+	}
+	reportAgainst(b, us, them)
+	w.env = slices.DeleteFunc(w.env, func(v string) bool { return strings.HasPrefix(v, "AGENT_N=") })
+	tail, lines := h.Events("agent1"), 0
+	defer tail.Close()
+	if err := tail.Read(func(e agent.Event) { lines++ }); err != nil || lines < n {
+		b.Fatalf("%d hooks left %d events: %v", n, lines, err)
+	}
+}
