@@ -168,6 +168,10 @@ func (a *attendant) orphan(ctx context.Context, la agent.Launch, st spawn.Status
 	if c.failed != "" {
 		gone = "its receiver has gone, and it could not be restarted: " + c.failed
 	}
+	la, err := a.d.o.Home.LoadLaunch(la.Agent) // with the environment, which says where the runtime keeps its state
+	if err != nil || la.Start != st.Start {
+		return err
+	}
 	idle, why := r.Idle(ctx, la, st.PID)
 	if !idle {
 		c.idle = time.Time{}

@@ -7,6 +7,7 @@ import (
 	"log/slog"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"sync/atomic"
 	"syscall"
@@ -79,6 +80,9 @@ while :; do sleep 0.1; if [ -e "$D/trust" ]; then printf 'Do you trust this?\n';
 
 func (s served) Idle(_ context.Context, l agent.Launch, pid int) (bool, string) {
 	s.looks.Add(1)
+	if !slices.Contains(l.Env, "D="+s.dir) {
+		return false, "asked without the launch's environment"
+	}
 	if _, err := os.Stat(filepath.Join(s.dir, "busy")); err == nil {
 		return false, "a turn runs"
 	}
