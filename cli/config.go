@@ -91,6 +91,7 @@ type watchdogConfig struct {
 
 type dashboardConfig struct {
 	Listen string `toml:"listen"`
+	Wide   bool   `toml:"wide"`
 }
 
 type imessageConfig struct {

@@ -28,7 +28,7 @@ var imports = map[string]string{
 	"bus/mcp":                "agent bus store",
 	"dashboard":              "agent bus store",
 	"daemon/observe":         "agent bus store",
-	"daemon":                 "agent bus store spawn spawn/keeper daemon/observe",
+	"daemon":                 "agent tmux bus store spawn spawn/keeper dashboard daemon/observe",
 	"cli":                    "agent tmux prompts bus store spawn spawn/keeper spawn/demo spawn/claude bus/mcp codex dashboard daemon",
 	"":                       "cli",
 }

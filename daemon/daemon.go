@@ -37,7 +37,11 @@ type Options struct {
 	Runtimes map[string]spawn.Runtime // by name; an agent on one that is missing here is left alone
 	// Plan is how an agent would be started now, with its conversation; it reads
 	// the configuration anew. nil: nothing is restarted.
-	Plan    func(ctx context.Context, id agent.ID) (spawn.Plan, error)
+	Plan func(ctx context.Context, id agent.ID) (spawn.Plan, error)
+	// Listen is the dashboard's address, such as "127.0.0.1:7717"; "" is none.
+	// Wide is the owner's word that it may be one that others can reach.
+	Listen  string
+	Wide    bool
 	Version string
 	Log     *slog.Logger
 }
@@ -59,6 +63,9 @@ func Run(ctx context.Context, o Options) error {
 	ctx, stop := context.WithCancel(ctx)
 	defer stop()
 	d := &daemon{o: o, stop: stop, started: time.Now(), woken: make(chan struct{}, 1), panes: make(chan struct{}, 1)}
+	d.screens = &screens{tmux: o.Launcher.Tmux, home: o.Home, log: func(what string, err error) {
+		o.Log.Warn("screens", "what", what, "error", err)
+	}}
 	door, err := d.open()
 	if err != nil {
 		return err
@@ -74,19 +81,23 @@ func Run(ctx context.Context, o Options) error {
 		o.Log.Warn("pid file", "error", err)
 	}
 	o.Log.Info("start", "pid", os.Getpid(), "version", o.Version)
-	err = runAll(ctx, o.Log,
-		service{"door", func(ctx context.Context) error { return d.serve(ctx, door) }},
-		service{"router", patient(o.Log, "router", func(ctx context.Context) error {
+	services := []service{
+		{"door", func(ctx context.Context) error { return d.serve(ctx, door) }},
+		{"router", patient(o.Log, "router", func(ctx context.Context) error {
 			return o.Bus.RunRouter(ctx, func(err error) { o.Log.Warn("route", "error", err) })
 		})},
-		service{"records", patient(o.Log, "records", d.records)},
-		service{"owner", patient(o.Log, "owner", d.owner)},
-		service{"hub", patient(o.Log, "hub", d.hub)},
-		service{"deaths", patient(o.Log, "deaths", d.deaths)},
-		service{"pointer", patient(o.Log, "pointer", d.pointer)},
-		service{"attend", patient(o.Log, "attend", d.attend)},
-		service{"home", d.home},
-	)
+		{"records", patient(o.Log, "records", d.records)},
+		{"owner", patient(o.Log, "owner", d.owner)},
+		{"hub", patient(o.Log, "hub", d.hub)},
+		{"deaths", patient(o.Log, "deaths", d.deaths)},
+		{"pointer", patient(o.Log, "pointer", d.pointer)},
+		{"attend", patient(o.Log, "attend", d.attend)},
+		{"home", d.home},
+	}
+	if o.Listen != "" {
+		services = append(services, service{"dashboard", patient(o.Log, "dashboard", d.web)})
+	}
+	err = runAll(ctx, o.Log, services...)
 	o.Log.Info("stop", "error", err)
 	return err
 }
@@ -97,6 +108,7 @@ type daemon struct {
 	started time.Time
 	woken   chan struct{} // for deaths; one waiting wake is enough
 	panes   chan struct{} // for hub, likewise
+	screens *screens
 
 	mu sync.Mutex
 	db *store.DB // guarded by mu; nil while the database cannot be had

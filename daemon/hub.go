@@ -41,7 +41,9 @@ func (d *daemon) listen(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
+	detach := d.screens.attached(c)
 	defer func() {
+		detach()
 		c.Close()
 		// The daemon's end must not leave the hub behind.
 		end, cancel := context.WithTimeout(context.WithoutCancel(ctx), 2*time.Second)
@@ -62,6 +64,8 @@ func (d *daemon) listen(ctx context.Context) error {
 			if err := answers(ctx, c); err != nil {
 				return err
 			}
+		case <-c.Stirred():
+			d.screens.stirred(c.TakeStirred())
 		case n, ok := <-c.Notices():
 			if !ok {
 				return nil
@@ -74,6 +78,7 @@ func (d *daemon) listen(ctx context.Context) error {
 				return nil
 			}
 			d.wake()
+			d.screens.changed(ctx)
 			panes, err := server.Panes(ctx)
 			if err != nil || len(panes) == 0 {
 				return err

@@ -1,0 +1,225 @@
+package daemon
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"sync"
+	"time"
+
+	"netsky/agent"
+	"netsky/dashboard"
+	"netsky/spawn"
+	"netsky/tmux"
+)
+
+// screens shows the agents' panes to the dashboard by the control client of the
+// hub: a window is linked there as long as a browser looks at it.
+type screens struct {
+	tmux *tmux.Server
+	home agent.Home
+	log  func(what string, err error)
+
+	mu     sync.Mutex // guards what follows; held while windows are linked
+	client *tmux.Client
+	panes  map[agent.ID]tmux.Pane
+	asked  time.Time           // when panes were last listed
+	looks  map[agent.ID]*watch // by whom somebody looks at
+}
+
+// A watch is a pane that browsers look at.
+type watch struct {
+	pane  tmux.Pane
+	flags []chan struct{}
+}
+
+var errNoHub = errors.New("tmux is not watched at the moment")
+
+// listAgain is how old a list of panes may be that lacks an agent.
+const listAgain = time.Second
+
+// attached gives screens the client to look by, and takes it away again when it
+// has ended: who looks must begin anew.
+func (s *screens) attached(c *tmux.Client) (detach func()) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.client, s.panes = c, nil
+	return func() {
+		s.mu.Lock()
+		defer s.mu.Unlock()
+		s.client, s.panes = nil, nil
+		for id := range s.looks {
+			s.drop(id)
+		}
+	}
+}
+
+// drop ends all watches of an agent. The caller holds mu.
+func (s *screens) drop(id agent.ID) {
+	for _, f := range s.looks[id].flags {
+		close(f)
+	}
+	delete(s.looks, id)
+}
+
+// stirred flags the watches of panes that have printed something.
+func (s *screens) stirred(panes []string) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for _, w := range s.looks {
+		if slices.Contains(panes, w.pane.ID) {
+			w.flag()
+		}
+	}
+}
+
+func (w *watch) flag() {
+	for _, f := range w.flags {
+		select {
+		case f <- struct{}{}:
+		default: // one waits already
+		}
+	}
+}
+
+// changed is told that sessions have come or gone: a window that only the hub
+// still has ends, and what is known of panes may be old.
+func (s *screens) changed(ctx context.Context) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.panes = nil
+	if s.client == nil || len(s.looks) == 0 {
+		return
+	}
+	if _, err := s.client.Orphans(ctx); err != nil {
+		s.log("windows of ended sessions", err)
+	}
+	for id, w := range s.looks {
+		if now, err := s.find(ctx, id); err != nil || now.ID != w.pane.ID {
+			s.drop(id)
+		}
+	}
+}
+
+// find is the agent's pane. The caller holds mu.
+func (s *screens) find(ctx context.Context, id agent.ID) (tmux.Pane, error) {
+	if p, ok := s.panes[id]; ok {
+		return p, nil
+	}
+	if s.panes == nil || time.Since(s.asked) > listAgain {
+		list, err := s.tmux.Panes(ctx)
+		if err != nil {
+			return tmux.Pane{}, err
+		}
+		s.asked, s.panes = time.Now(), make(map[agent.ID]tmux.Pane)
+		for _, p := range list {
+			other, err := agent.Parse(p.Session)
+			if err != nil || !other.IsAgent() || p.Tags[spawn.TagHome] != s.home.Dir() {
+				continue
+			}
+			// Of a window that a person has split, the keeper's pane is the oldest.
+			if have, ok := s.panes[other]; !ok || older(p.ID, have.ID) {
+				s.panes[other] = p
+			}
+		}
+	}
+	p, ok := s.panes[id]
+	if !ok {
+		return tmux.Pane{}, fmt.Errorf("%s: has no pane", id)
+	}
+	return p, nil
+}
+
+// older compares two panes' ids, "%9" and "%10".
+func older(a, b string) bool { return len(a) < len(b) || len(a) == len(b) && a < b }
+
+// Screen is the agent's pane as it is now.
+func (s *screens) Screen(ctx context.Context, id agent.ID, history int) (dashboard.Screen, error) {
+	s.mu.Lock()
+	c := s.client
+	p, err := s.find(ctx, id)
+	s.mu.Unlock()
+	if err == nil && c == nil {
+		err = errNoHub
+	}
+	if err != nil {
+		return dashboard.Screen{}, err
+	}
+	sc, err := c.Screen(ctx, p.ID, history)
+	if errors.Is(err, tmux.ErrNotFound) {
+		s.mu.Lock()
+		delete(s.panes, id)
+		s.mu.Unlock()
+	}
+	if err != nil {
+		return dashboard.Screen{}, err
+	}
+	out := dashboard.Screen{
+		Text: sc.Text, History: sc.History, Width: sc.Width, Height: sc.Height, CursorX: sc.Column, CursorY: sc.Row,
+	}
+	if !sc.Cursor {
+		out.CursorY = -1
+	}
+	return out, nil
+}
+
+// Watch flags that the pane may look different, until ctx ends.
+func (s *screens) Watch(ctx context.Context, id agent.ID) (<-chan struct{}, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.client == nil {
+		return nil, errNoHub
+	}
+	p, err := s.find(ctx, id)
+	if err != nil {
+		return nil, err
+	}
+	w := s.looks[id]
+	if w == nil {
+		if err := s.client.Follow(ctx, p.Window); err != nil {
+			return nil, err
+		}
+		w = &watch{pane: p}
+		if s.looks == nil {
+			s.looks = make(map[agent.ID]*watch)
+		}
+		s.looks[id] = w
+	}
+	f := make(chan struct{}, 1)
+	w.flags = append(w.flags, f)
+	context.AfterFunc(ctx, func() { s.leave(id, f) })
+	return f, nil
+}
+
+// leave ends one watch; the last to look at a pane takes its window back.
+func (s *screens) leave(id agent.ID, f chan struct{}) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	w := s.looks[id]
+	if w == nil {
+		return
+	}
+	i := slices.Index(w.flags, f)
+	if i < 0 {
+		return
+	}
+	w.flags = slices.Delete(w.flags, i, i+1)
+	close(f)
+	if len(w.flags) > 0 {
+		return
+	}
+	delete(s.looks, id)
+	if s.client == nil {
+		return
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), HungAfter)
+	defer cancel()
+	err := s.client.Unfollow(ctx, w.pane.Window)
+	if err == nil && len(s.looks) == 0 {
+		err = s.client.Hush(ctx)
+	}
+	if err != nil && !errors.Is(err, tmux.ErrClosed) {
+		s.log("look away from "+string(id), err)
+	}
+}

@@ -1,0 +1,73 @@
+package daemon
+
+import (
+	"context"
+	"errors"
+
+	"netsky/agent"
+	"netsky/dashboard"
+	"netsky/store"
+)
+
+// URLFile holds where the dashboard is reached while the daemon runs.
+const URLFile = agent.RunDir + "/url"
+
+var errNoRecords = errors.New("the records cannot be opened")
+
+// web serves the dashboard until something fails.
+func (d *daemon) web(ctx context.Context) error {
+	token, err := dashboard.Token(d.o.Home)
+	if err != nil {
+		return err
+	}
+	s, err := dashboard.New(dashboard.Options{
+		Home: d.o.Home, Records: d.reader, Agents: agents{d}, Panes: d.screens, Send: d.o.Bus.Send, Token: token,
+		Wide: d.o.Wide, Version: d.o.Version, Log: d.o.Log.With("part", "dashboard"),
+	})
+	if err != nil {
+		return err
+	}
+	defer s.Close()
+	l, err := s.Listen(ctx, d.o.Listen)
+	if err != nil {
+		return err
+	}
+	if err := d.o.Home.WriteFile(URLFile, []byte("http://"+l.Addr().String()+"\n"), false); err != nil {
+		l.Close()
+		return err
+	}
+	defer func() {
+		if d.ours() {
+			d.o.Home.Remove(URLFile)
+		}
+	}()
+	return s.Serve(ctx, l)
+}
+
+// reader is the open database, as the dashboard reads it.
+func (d *daemon) reader() (dashboard.Reader, error) {
+	if db := d.database(); db != nil {
+		return db, nil
+	}
+	return nil, errNoRecords
+}
+
+// agents tells the dashboard how the agents are.
+type agents struct{ d *daemon }
+
+func (a agents) Agents(ctx context.Context) ([]dashboard.Agent, error) {
+	list, err := a.d.o.Launcher.Inspect(ctx)
+	out := make([]dashboard.Agent, 0, len(list))
+	for _, st := range list {
+		v := dashboard.Agent{
+			ID: st.Agent, State: st.State, Evidence: st.Evidence, Detail: st.Detail, Runtime: st.Runtime, Model: st.Model,
+			Dir: st.Dir, Start: st.Start, PID: st.PID, Wanted: st.Wanted,
+			Inbox: st.Inbox, Claimed: st.Claimed, Outbox: st.Outbox, Poison: st.Poison,
+		}
+		if !st.Since.IsZero() {
+			v.Since = store.At(st.Since)
+		}
+		out = append(out, v)
+	}
+	return out, err
+}
