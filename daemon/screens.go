@@ -215,11 +215,7 @@ func (s *screens) leave(id agent.ID, f chan struct{}) {
 	}
 	ctx, cancel := context.WithTimeout(context.Background(), HungAfter)
 	defer cancel()
-	err := s.client.Unfollow(ctx, w.pane.Window)
-	if err == nil && len(s.looks) == 0 {
-		err = s.client.Hush(ctx)
-	}
-	if err != nil && !errors.Is(err, tmux.ErrClosed) {
+	if err := s.client.Unfollow(ctx, w.pane.Window); err != nil && !errors.Is(err, tmux.ErrClosed) {
 		s.log("look away from "+string(id), err)
 	}
 }

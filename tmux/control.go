@@ -68,6 +68,13 @@ type request struct {
 // far as that is in his hands: tmux 3.3a tells clients of it that are not ready
 // to be told, and dies, in one of twenty such coincidences.
 func (s *Server) Control(ctx context.Context, session string) (*Client, error) {
+	return s.attach(ctx, session, "no-output,ignore-size")
+}
+
+// attach is Control with tmux's own flags for the client, which must not change
+// later: tmux 3.3a loses track of output that is under way when no-output is set
+// or lifted, and the client is never answered again.
+func (s *Server) attach(ctx context.Context, session, flags string) (*Client, error) {
 	if !nameOK(session) {
 		return nil, fmt.Errorf("tmux attach-session: session %q: want letters, digits, - or _", session)
 	}
@@ -88,7 +95,7 @@ func (s *Server) Control(ctx context.Context, session string) (*Client, error) {
 		return nil, err
 	}
 	// -N: attaching would start a server otherwise.
-	args := s.args("-u", "-N", "-C", "attach-session", "-t", "="+session, "-f", "no-output,ignore-size")
+	args := s.args("-u", "-N", "-C", "attach-session", "-t", "="+session, "-f", flags)
 	c := &Client{
 		server: s, cmd: exec.Command(program, args...), stdin: w, id: "end-" + rand.Text() + "-",
 		turn:    make(chan struct{}, 1),

@@ -54,7 +54,7 @@ func (c *Client) Follow(ctx context.Context, window string) error {
 	if err := windowOK(window); err != nil {
 		return err
 	}
-	_, err := c.Do(ctx, "link-window -d -s "+window+" -t ="+c.session+":", "refresh-client -f '!no-output'")
+	_, err := c.Do(ctx, "link-window -d -s "+window+" -t ="+c.session+":")
 	return err
 }
 
@@ -68,13 +68,6 @@ func (c *Client) Unfollow(ctx context.Context, window string) error {
 	if errors.Is(err, ErrNotFound) {
 		return nil
 	}
-	return err
-}
-
-// Hush stops the flow of what panes print, for a client that follows no window
-// any more: tmux sends it, unread, for a hub's own window too.
-func (c *Client) Hush(ctx context.Context) error {
-	_, err := c.Do(ctx, "refresh-client -f no-output")
 	return err
 }
 

@@ -1,6 +1,7 @@
 package tmux_test
 
 import (
+	"fmt"
 	"slices"
 	"strings"
 	"syscall"
@@ -73,9 +74,6 @@ func TestFollow(t *testing.T) {
 	if err := c.Unfollow(t.Context(), one.Window); err != nil {
 		t.Errorf("Unfollow() again = %v", err)
 	}
-	if err := c.Hush(t.Context()); err != nil {
-		t.Fatal(err)
-	}
 	if err := s.Keys(t.Context(), one.ID, "again", "Enter"); err != nil {
 		t.Fatal(err)
 	}
@@ -128,5 +126,31 @@ func TestFollowedEnds(t *testing.T) {
 	eventually(t, "the end of agent2's program", func() bool { return gone(two) })
 	if gone(three) {
 		t.Error("agent3's program ended, too")
+	}
+}
+
+// A client is answered however much flows from the windows that come and go.
+func TestFollowBusy(t *testing.T) {
+	s := newServer(t)
+	var list []tmux.Session
+	for i := range 8 {
+		list = append(list, tmux.Session{
+			Name: fmt.Sprintf("agent%d", i+1), Command: `exec /bin/sh -c 'while :; do printf "%0200d\n" 1 2 3 4 5 6 7 8 9; done'`,
+		})
+	}
+	panes := mustStart(t, s, list...)
+	c := mustHub(t, s)
+	for range 3 {
+		for _, p := range panes {
+			if err := c.Follow(t.Context(), p.Window); err != nil {
+				t.Fatal(err)
+			}
+		}
+		for _, p := range panes {
+			mustScreen(t, c, p.ID, 0)
+			if err := c.Unfollow(t.Context(), p.Window); err != nil {
+				t.Fatal(err)
+			}
+		}
 	}
 }

@@ -32,7 +32,7 @@ func (s *Server) OpenHub(ctx context.Context, name string) (*Client, error) {
 	}
 	for _, p := range panes {
 		if p.Session == name && p.hub {
-			return s.Control(ctx, name)
+			return s.attach(ctx, name, "ignore-size")
 		}
 	}
 	return nil, fmt.Errorf("tmux: hub %s: not there after it was made", name)
