@@ -80,11 +80,11 @@ func TestRow31Post(t *testing.T) {
 func TestMethods(t *testing.T) {
 	w := mustWorld(t, nil)
 	for _, path := range routes {
-		if path == "/" || strings.HasPrefix(path, "/nothing") {
+		if strings.HasPrefix(path, "/nothing") {
 			continue
 		}
 		for _, method := range []string{"POST", "PUT", "DELETE", "PATCH", "OPTIONS", "TRACE", "BREW"} {
-			if path == "/api/user-message" && method == "POST" {
+			if strings.HasSuffix(path, "/user-message") && method == "POST" {
 				method = "GET"
 			}
 			a := mustAnswer(t, w.request(t, method, path, ""))

@@ -1,5 +1,193 @@
 package dashboard
 
+import (
+	"bytes"
+	"context"
+	"crypto/sha256"
+	"embed"
+	"encoding/hex"
+	"errors"
+	"html/template"
+	"io/fs"
+	"mime"
+	"net/http"
+	"path"
+	"time"
+
+	"netsky/agent"
+	"netsky/store"
+)
+
+//go:embed templates static
+var files embed.FS
+
+const (
+	staticPath = "/static/"
+	onPage     = 50 // items of a list on one page
+)
+
+// pages are what a person sees: each is whole as it comes, and the script only
+// fetches it anew when something has changed.
+type pages struct {
+	*Server
+	set    map[string]*template.Template // by name
+	assets map[string]asset              // by file name
+}
+
+// An asset is a file that pages load. Its address holds the hash of what is in
+// it, so that a browser may keep it and still never has an old one.
+type asset struct {
+	data []byte
+	kind string
+	url  string
+}
+
 // pages adds the pages and their files. They read through s.records,
 // s.o.Agents, s.approvals and s.pane, as the API does.
-func (s *Server) pages(r *routes) {}
+func (s *Server) pages(r *routes) {
+	p := &pages{Server: s, set: map[string]*template.Template{}, assets: assets()}
+	base := template.Must(template.New("base").Funcs(p.funcs()).ParseFS(files, "templates/base.html", "templates/part_*.html"))
+	for _, name := range []string{
+		"overview", "agent", "panes", "tasks", "task", "messages", "message", "sessions", "session", "logs", "say", "error",
+	} {
+		p.set[name] = template.Must(template.Must(base.Clone()).ParseFS(files, "templates/"+name+".html"))
+	}
+	r.get("/{$}", p.show(p.overviewPage))
+	r.get("/agents/{id}", p.show(p.agentPage))
+	r.get("/panes", p.show(p.panesPage))
+	r.get("/tasks", p.show(p.tasksPage))
+	r.get("/tasks/{id}", p.show(p.taskPage))
+	r.get("/messages", p.show(p.messagesPage))
+	r.get("/messages/{id}", p.show(p.messagePage))
+	r.get("/sessions", p.show(p.sessionsPage))
+	r.get("/sessions/{id}", p.show(p.sessionPage))
+	r.get("/logs", p.show(p.logsPage))
+	r.get("/find", p.find)
+	r.post("/user-message", p.sayForm)
+	r.get(staticPath+"{name}", p.static)
+}
+
+func assets() map[string]asset {
+	found := map[string]asset{}
+	list, err := fs.ReadDir(files, "static")
+	if err != nil {
+		panic("dashboard: " + err.Error()) // it is in the binary
+	}
+	for _, f := range list {
+		data, err := files.ReadFile("static/" + f.Name())
+		if err != nil {
+			panic("dashboard: " + err.Error())
+		}
+		sum := sha256.Sum256(data)
+		found[f.Name()] = asset{data, mime.TypeByExtension(path.Ext(f.Name())), staticPath + f.Name() + "?v=" + hex.EncodeToString(sum[:6])}
+	}
+	return found
+}
+
+func (p *pages) static(w http.ResponseWriter, r *http.Request) {
+	a, ok := p.assets[r.PathValue("name")]
+	if !ok {
+		refuse(w, r, http.StatusNotFound, "nothing is here")
+		return
+	}
+	w.Header().Set("Content-Type", a.kind)
+	if r.URL.RequestURI() == a.url {
+		w.Header().Set("Cache-Control", "private, max-age=31536000, immutable")
+	}
+	http.ServeContent(w, r, "", time.Time{}, bytes.NewReader(a.data))
+}
+
+// A shell is what every page shows, around what is its own.
+type shell struct {
+	Title     string
+	Section   string // of the navigation
+	Version   string
+	Now       store.Time
+	Agents    []Agent
+	Approvals []Approval
+	Health    health
+	Errors    []string // what could not be found out; the rest is shown all the same
+	Draft     draft
+	Watch     bool // it shows panes
+	Body      any
+}
+
+// agent is how one is at this moment.
+func (sh *shell) agent(id agent.ID) (Agent, bool) {
+	for _, a := range sh.Agents {
+		if a.ID == id {
+			return a, true
+		}
+	}
+	return Agent{}, false
+}
+
+func (sh *shell) failed(err error) {
+	if err != nil {
+		sh.Errors = append(sh.Errors, err.Error())
+	}
+}
+
+// shell looks at what every page shows.
+func (p *pages) shell(ctx context.Context) *shell {
+	sh := &shell{Version: p.o.Version, Now: store.At(p.o.Now())}
+	var err error
+	if sh.Agents, err = p.o.Agents.Agents(ctx); err != nil {
+		sh.failed(err)
+	}
+	if sh.Approvals, err = p.approvals(); err != nil {
+		sh.failed(err)
+	}
+	sh.Health = healthOf(sh.Agents, sh.Approvals, len(sh.Errors) > 0)
+	sh.Draft = draft{ID: newDraft(), To: agent.Root}
+	return sh
+}
+
+// A drawer fills in a page and says which template it has.
+type drawer func(ctx context.Context, sh *shell, q *query) (name string, err error)
+
+func (p *pages) show(draw drawer) http.HandlerFunc {
+	return func(w http.ResponseWriter, r *http.Request) {
+		ctx, cancel := context.WithTimeout(r.Context(), readLimit)
+		defer cancel()
+		sh, q := p.shell(ctx), newQuery(r)
+		name, err := draw(ctx, sh, q)
+		if wrong := q.done(); wrong != nil { // before what came of misreading it
+			err = wrong
+		}
+		if err != nil {
+			p.wrong(w, r, sh, err)
+			return
+		}
+		p.render(w, r, http.StatusOK, name, sh)
+	}
+}
+
+// wrong shows why there is no page, in the manner of the others.
+func (p *pages) wrong(w http.ResponseWriter, r *http.Request, sh *shell, err error) {
+	if errors.Is(err, context.Canceled) {
+		return // nobody is there to be told
+	}
+	status := statusOf(err)
+	if status >= http.StatusInternalServerError {
+		p.o.Log.Warn("page", "path", r.URL.Path, "error", err)
+	}
+	sh.Title, sh.Body = http.StatusText(status), err.Error()
+	p.render(w, r, status, "error", sh)
+}
+
+// render writes a page whole or not at all.
+func (p *pages) render(w http.ResponseWriter, r *http.Request, status int, name string, sh *shell) {
+	var b bytes.Buffer
+	if err := p.set[name].ExecuteTemplate(&b, "page", sh); err != nil {
+		p.o.Log.Warn("page", "path", r.URL.Path, "error", err)
+		refuse(w, r, http.StatusInternalServerError, "the page cannot be drawn")
+		return
+	}
+	h := w.Header()
+	h.Set("Content-Type", "text/html; charset=utf-8")
+	// With no-referrer a browser would say "Origin: null" of a form's POST.
+	h.Set("Referrer-Policy", "same-origin")
+	w.WriteHeader(status)
+	w.Write(b.Bytes())
+}

@@ -51,23 +51,28 @@ var errNoRecords = errors.New("no records at the moment")
 
 // fail answers with what an error is to the one who asked.
 func (s *Server) fail(w http.ResponseWriter, r *http.Request, err error) {
-	status := http.StatusInternalServerError
-	switch {
-	case errors.Is(err, context.Canceled):
+	if errors.Is(err, context.Canceled) {
 		return // nobody is there to be told
-	case errors.Is(err, errBad), strings.HasPrefix(err.Error(), "cursor: "):
-		status = http.StatusBadRequest
-	case errors.Is(err, store.ErrNotFound), errors.Is(err, errNoPane):
-		status = http.StatusNotFound
-	case errors.Is(err, store.ErrAmbiguous):
-		status = http.StatusConflict
-	case errors.Is(err, errNoRecords), errors.Is(err, context.DeadlineExceeded):
-		status = http.StatusServiceUnavailable
 	}
+	status := statusOf(err)
 	if status >= 500 {
 		s.o.Log.Warn("answer", "path", r.URL.Path, "error", err)
 	}
 	refuse(w, r, status, err.Error())
+}
+
+func statusOf(err error) int {
+	switch {
+	case errors.Is(err, errBad), strings.HasPrefix(err.Error(), "cursor: "):
+		return http.StatusBadRequest
+	case errors.Is(err, store.ErrNotFound), errors.Is(err, errNoPane):
+		return http.StatusNotFound
+	case errors.Is(err, store.ErrAmbiguous):
+		return http.StatusConflict
+	case errors.Is(err, errNoRecords), errors.Is(err, context.DeadlineExceeded):
+		return http.StatusServiceUnavailable
+	}
+	return http.StatusInternalServerError
 }
 
 // quote shows a stranger's words in a refusal: printable and short.

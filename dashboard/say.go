@@ -11,6 +11,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"time"
 	"unicode/utf8"
 
 	"netsky/agent"
@@ -38,23 +39,32 @@ func (s *Server) say(w http.ResponseWriter, r *http.Request) {
 		refuse(w, r, status, err.Error())
 		return
 	}
-	id, err := s.sent.once(e, func() (string, error) {
-		if said, err := s.recorded(r.Context(), e); said || err != nil {
-			return e.ID, err
-		}
-		receipt, err := s.o.Send(r.Context(), e)
-		if err == nil {
-			s.o.Log.Info("say", "id", receipt.ID, "to", e.To)
-		}
-		return receipt.ID, err
-	})
+	id, err := s.post(r.Context(), e)
 	if err != nil {
-		s.notSent(w, r, err)
+		status, detail := notSent(err)
+		if status == http.StatusInternalServerError {
+			s.o.Log.Warn("say", "error", err)
+		}
+		refuse(w, r, status, detail)
 		return
 	}
 	url := "/api/messages/" + id
 	w.Header().Set("Location", url)
 	writeJSON(w, r, http.StatusAccepted, Said{ID: id, To: e.To, State: "queued", URL: url})
+}
+
+// post sends the message and returns its id.
+func (s *Server) post(ctx context.Context, e bus.Envelope) (string, error) {
+	return s.sent.once(e, func() (string, error) {
+		if said, err := s.recorded(ctx, e); said || err != nil {
+			return e.ID, err
+		}
+		receipt, err := s.o.Send(ctx, e)
+		if err == nil {
+			s.o.Log.Info("say", "id", receipt.ID, "to", e.To)
+		}
+		return receipt.ID, err
+	})
 }
 
 // recorded reports whether the message is on record, said by an earlier server
@@ -74,20 +84,21 @@ func (s *Server) recorded(ctx context.Context, e bus.Envelope) (bool, error) {
 	return true, nil
 }
 
-func (s *Server) notSent(w http.ResponseWriter, r *http.Request, err error) {
+// notSent is the answer to who wanted to send a message that could not be.
+func notSent(err error) (status int, detail string) {
 	switch {
 	case errors.Is(err, errReused):
-		refuse(w, r, http.StatusConflict, "not sent: "+err.Error())
+		status = http.StatusConflict
 	case errors.Is(err, bus.ErrInvalid), errors.Is(err, bus.ErrNotAllowed):
-		refuse(w, r, http.StatusBadRequest, "not sent: "+err.Error())
+		status = http.StatusBadRequest
 	case errors.Is(err, bus.ErrNoMailbox):
-		refuse(w, r, http.StatusNotFound, "not sent: "+err.Error())
+		status = http.StatusNotFound
 	case errors.Is(err, bus.ErrBrake):
-		refuse(w, r, http.StatusTooManyRequests, "not sent: "+err.Error())
+		status = http.StatusTooManyRequests
 	default:
-		s.o.Log.Warn("say", "error", err)
-		refuse(w, r, http.StatusInternalServerError, "perhaps not sent: "+err.Error())
+		return http.StatusInternalServerError, "perhaps not sent: " + err.Error()
 	}
+	return status, "not sent: " + err.Error()
 }
 
 // readMessage is the message of a request, or the status that refuses it.
@@ -107,14 +118,23 @@ func readMessage(r *http.Request) (int, bus.Envelope, error) {
 	if err != nil {
 		return http.StatusBadRequest, bus.Envelope{}, err
 	}
-	e := bus.Envelope{ID: f["id"], From: agent.Owner, Text: f["text"], Via: "web"}
-	if e.To, err = agent.Parse(f["to"]); err != nil || !e.To.IsAgent() {
-		return http.StatusBadRequest, e, errors.New("to: " + quote(f["to"]) + " is no agent")
-	}
-	if strings.TrimSpace(e.Text) == "" {
-		return http.StatusBadRequest, e, errors.New("text: empty")
+	e, err := ownersMessage(f["id"], f["to"], f["text"])
+	if err != nil {
+		return http.StatusBadRequest, e, err
 	}
 	return 0, e, nil
+}
+
+// ownersMessage is what the owner says to an agent, if it is anything.
+func ownersMessage(id, to, text string) (e bus.Envelope, err error) {
+	e = bus.Envelope{ID: id, From: agent.Owner, Text: text, Via: "web"}
+	if e.To, err = agent.Parse(to); err != nil || !e.To.IsAgent() {
+		return e, errors.New("to: " + quote(to) + " is no agent")
+	}
+	if strings.TrimSpace(text) == "" {
+		return e, errors.New("text: empty")
+	}
+	return e, nil
 }
 
 // fields reads a JSON object of strings, each named at most once and as it is
@@ -165,8 +185,9 @@ const maxSent = 1024
 // sent remembers the last messages that had an id of their caller's, so that
 // one said again is not published again.
 type sent struct {
-	mu    sync.Mutex
-	ids   []string // oldest first
+	now   func() time.Time
+	mu    sync.Mutex // guards what follows
+	ids   []string   // oldest first
 	known map[string]*saying
 }
 
@@ -175,9 +196,10 @@ type saying struct {
 	done bool
 	to   agent.ID
 	text string
+	at   time.Time
 }
 
-func newSent() *sent { return &sent{known: map[string]*saying{}} }
+func newSent(now func() time.Time) *sent { return &sent{now: now, known: map[string]*saying{}} }
 
 // once sends the message, unless it has been. Two who say it at once wait for
 // each other. What has failed may be tried again.
@@ -196,7 +218,7 @@ func (s *sent) once(e bus.Envelope, send func() (string, error)) (string, error)
 	}
 	id, err := send()
 	if err == nil {
-		one.done, one.to, one.text = true, e.To, e.Text
+		one.done, one.to, one.text, one.at = true, e.To, e.Text, s.now()
 	}
 	return id, err
 }
@@ -214,4 +236,29 @@ func (s *sent) saying(id string) *saying {
 		s.ids, s.known[id] = append(s.ids, id), one
 	}
 	return one
+}
+
+// last is the message that was sent last and had an id; its zero if there is none.
+func (s *sent) last() store.Message {
+	s.mu.Lock()
+	id := ""
+	if n := len(s.ids); n > 0 {
+		id = s.ids[n-1]
+	}
+	s.mu.Unlock()
+	m, _ := s.find(id)
+	return m
+}
+
+// find is the message with that id, if it was sent and is remembered.
+func (s *sent) find(id string) (store.Message, bool) {
+	s.mu.Lock()
+	one := s.known[id]
+	s.mu.Unlock()
+	if one == nil {
+		return store.Message{}, false
+	}
+	one.mu.Lock()
+	defer one.mu.Unlock()
+	return store.Message{ID: id, From: agent.Owner, To: one.to, Text: one.text, Via: "web", Time: store.At(one.at)}, one.done
 }

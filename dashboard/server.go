@@ -157,7 +157,7 @@ func New(o Options) (*Server, error) {
 	if o.Poll == 0 {
 		o.Poll = defaultPoll
 	}
-	s := &Server{o: o, cookie: newCookie(o), sent: newSent()}
+	s := &Server{o: o, cookie: newCookie(o), sent: newSent(o.Now)}
 	s.hub = newHub(o, s.approvals)
 	s.handler = s.guard(s.routes())
 	return s, nil

@@ -1,0 +1,187 @@
+package dashboard
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strconv"
+	"strings"
+
+	"netsky/agent"
+	"netsky/store"
+)
+
+// A paneBody is one terminal on a page.
+type paneBody struct {
+	Agent Agent
+	Pane  Pane
+	Why   string // it can't be seen
+	Above int    // lines above the screen that were asked for
+	Large bool
+}
+
+// Screen and History are the rows on the screen, and those above it.
+func (b paneBody) Screen() []Row  { return b.Pane.Rows[min(b.Pane.History, len(b.Pane.Rows)):] }
+func (b paneBody) History() []Row { return b.Pane.Rows[:min(b.Pane.History, len(b.Pane.Rows))] }
+
+// Columns is a class for the width of the pane, the next greater there is.
+func (b paneBody) Columns() string {
+	n := (b.Pane.Width + 19) / 20 * 20
+	return "c" + strconv.Itoa(min(max(n, 40), 240))
+}
+
+func (p *pages) paneBody(ctx context.Context, a Agent, above int) paneBody {
+	b := paneBody{Agent: a, Above: above}
+	var err error
+	if b.Pane, err = p.pane(ctx, a.ID, above); err != nil {
+		b.Why = strings.TrimPrefix(err.Error(), string(a.ID)+": ")
+		b.Pane = Pane{Agent: a.ID, Width: 80, CursorY: -1}
+	}
+	return b
+}
+
+// An agentBody is an agent with its terminal, its session and its work.
+type agentBody struct {
+	Agent    Agent
+	Card     card
+	Live     bool // somebody knows how it is now
+	Actor    store.Actor
+	Pane     paneBody
+	Session  *store.Session
+	Sessions []store.Session // the ones before
+	Tasks    []store.Task
+	Queue    []letter // waits in its inbox, or is taken
+	Mail     []letter
+	Logs     []store.Log
+}
+
+// scrollback is how many lines above the screen a page asks for.
+const scrollback = 1000
+
+func (p *pages) agentPage(ctx context.Context, sh *shell, q *query) (string, error) {
+	id, err := pathAgent(q.path("id"))
+	if err != nil || !id.IsAgent() {
+		return "", errors.Join(err, fmt.Errorf("%s: %w", quote(q.path("id")), store.ErrNotFound))
+	}
+	above := q.number("history", 0, maxHistory)
+	b := agentBody{Agent: Agent{ID: id, State: agent.Unknown}}
+	var live bool
+	if b.Agent, live = sh.agent(id); !live {
+		b.Agent = Agent{ID: id, State: agent.Unknown, Evidence: "nobody knows how it is"}
+	}
+	b.Live = live
+	db, err := p.records()
+	if err == nil {
+		err = p.agentRecords(ctx, db, id, &b)
+	}
+	if errors.Is(err, store.ErrNotFound) && !live {
+		return "", err
+	}
+	if !errors.Is(err, store.ErrNotFound) {
+		sh.failed(err)
+	}
+	b.Card = cardOf(b.Agent, b.Tasks)
+	b.Pane = p.paneBody(ctx, b.Agent, above)
+	b.Pane.Large = true
+	sh.Title, sh.Section, sh.Watch, sh.Draft.To, sh.Body = string(id), "overview", true, id, b
+	return "agent", nil
+}
+
+func (p *pages) agentRecords(ctx context.Context, db Reader, id agent.ID, b *agentBody) error {
+	var err error
+	if b.Actor, err = db.Actor(ctx, id); err != nil {
+		return err
+	}
+	sessions, err := db.Sessions(ctx, store.SessionFilter{Actor: id, Page: store.Page{Limit: 6}})
+	if err != nil {
+		return err
+	}
+	if b.Sessions = sessions.Items; len(b.Sessions) > 0 {
+		b.Session, b.Sessions = &b.Sessions[0], b.Sessions[1:]
+	}
+	for _, state := range []string{store.TaskInProgress, store.TaskBlocked, store.TaskOpen} {
+		l, err := db.Tasks(ctx, store.TaskFilter{Assignee: id, State: state, Page: store.Page{Limit: 10}})
+		if err != nil {
+			return err
+		}
+		b.Tasks = append(b.Tasks, l.Items...)
+	}
+	for _, state := range []store.DeliveryState{store.Claimed, store.Queued} {
+		l, err := p.inState(ctx, db, store.DeliveryFilter{Target: id, State: state, Page: store.Page{Limit: 5}})
+		if err != nil {
+			return err
+		}
+		b.Queue = append(b.Queue, l...)
+	}
+	if b.Mail, err = p.mail(ctx, db, store.MessageFilter{With: id, Page: store.Page{Limit: 8}}); err != nil {
+		return err
+	}
+	logs, err := db.Logs(ctx, store.LogFilter{Actor: id, Page: store.Page{Limit: 10}})
+	b.Logs = logs.Items
+	return err
+}
+
+// inState lists messages by what has become of them.
+func (p *pages) inState(ctx context.Context, db Reader, f store.DeliveryFilter) ([]letter, error) {
+	l, err := db.Deliveries(ctx, f)
+	if err != nil {
+		return nil, err
+	}
+	return messagesOf(ctx, db, l.Items)
+}
+
+func messagesOf(ctx context.Context, db Reader, list []store.Delivery) ([]letter, error) {
+	all := make([]letter, 0, len(list))
+	for _, d := range list {
+		m, err := db.Messages(ctx, store.MessageFilter{ID: d.Message, From: d.From, Page: store.Page{Limit: 1}})
+		if err != nil {
+			return nil, err
+		}
+		if len(m.Items) > 0 {
+			all = append(all, letter{m.Items[0], d.State, d.Reason})
+		}
+	}
+	return all, nil
+}
+
+// maxPanes is how many terminals a page shows at once.
+const maxPanes = 12
+
+// A panesBody is several terminals at once.
+type panesBody struct {
+	Panes  []paneBody
+	Chosen map[agent.ID]bool
+	All    bool // that are up, as far as they fit
+	Left   int  // that didn't
+}
+
+func (p *pages) panesPage(ctx context.Context, sh *shell, q *query) (string, error) {
+	sh.Title, sh.Section, sh.Watch = "Panes", "panes", true
+	b := panesBody{Chosen: map[agent.ID]bool{}}
+	q.known = append(q.known, "agent")
+	for _, text := range q.values["agent"] {
+		id, err := agent.Parse(text)
+		if err != nil || !id.IsAgent() {
+			return "", badf("agent: %s is no agent", quote(text))
+		}
+		b.Chosen[id] = true
+	}
+	b.All = len(b.Chosen) == 0
+	for _, a := range sh.Agents {
+		if !b.Chosen[a.ID] && !(b.All && a.State != agent.Down) {
+			continue
+		}
+		if len(b.Panes) == maxPanes {
+			b.Left++
+			continue
+		}
+		b.Panes = append(b.Panes, p.paneBody(ctx, a, 0))
+	}
+	sh.Body = b
+	return "panes", nil
+}
+
+// unixLines is a text as a person typed it into a form.
+func unixLines(s string) string {
+	return strings.ReplaceAll(strings.ReplaceAll(s, "\r\n", "\n"), "\r", "\n")
+}

@@ -1,0 +1,215 @@
+package dashboard
+
+import (
+	"context"
+	"errors"
+	"slices"
+
+	"netsky/agent"
+	"netsky/store"
+)
+
+// A messageBody is where a message came from and what became of it.
+type messageBody struct {
+	Message    store.Message
+	Recorded   bool // else it was sent a moment ago
+	Deliveries []store.Delivery
+	Steps      []stage // of the first of them
+	Question   *store.Message
+	Answers    []letter
+	Tasks      []store.Task
+	Others     []store.Message // of other senders under the same id
+	Story      story
+}
+
+// A stage is one of the three that a message takes.
+type stage struct {
+	Word  string
+	Done  bool
+	At    store.Time
+	After string // how long after the one before
+}
+
+func (p *pages) messagePage(ctx context.Context, sh *shell, q *query) (string, error) {
+	id := q.path("id")
+	sh.Section = "messages"
+	b := messageBody{}
+	db, err := p.records()
+	if err == nil {
+		b.Message, err = db.Message(ctx, id)
+	}
+	if b.Recorded = err == nil; err != nil {
+		m, ok := p.sent.find(id)
+		if !ok {
+			return "", err
+		}
+		if !errors.Is(err, store.ErrNotFound) {
+			sh.failed(err)
+		}
+		b.Message, b.Steps = m, stagesOf(store.Delivery{State: store.Queued, Queued: m.Time})
+	} else if err := p.messageRecords(ctx, db, &b); err != nil {
+		return "", err
+	}
+	sh.Title = "Message from " + who(b.Message.From)
+	if b.Message.To != "" {
+		sh.Title += " to " + who(b.Message.To)
+	}
+	if to := b.Message.To; to.IsAgent() {
+		sh.Draft.To = to
+	} else if b.Message.From.IsAgent() {
+		sh.Draft.To = b.Message.From
+	}
+	sh.Body = b
+	return "message", nil
+}
+
+func (p *pages) messageRecords(ctx context.Context, db Reader, b *messageBody) error {
+	m := b.Message
+	d, err := db.Deliveries(ctx, store.DeliveryFilter{Message: m.ID, From: m.From})
+	if err != nil {
+		return err
+	}
+	if b.Deliveries = d.Items; len(d.Items) > 0 {
+		b.Steps = stagesOf(d.Items[0])
+	}
+	if m.InReplyTo != "" {
+		switch question, err := db.Message(ctx, m.InReplyTo); {
+		case err == nil:
+			b.Question = &question
+		case !errors.Is(err, store.ErrNotFound):
+			return err
+		}
+	}
+	if b.Answers, err = p.mail(ctx, db, store.MessageFilter{InReplyTo: m.ID, Page: store.Page{Limit: 20}}); err != nil {
+		return err
+	}
+	slices.Reverse(b.Answers)
+	tasks, err := db.Tasks(ctx, store.TaskFilter{Message: m.ID})
+	if err != nil {
+		return err
+	}
+	b.Tasks = tasks.Items
+	same, err := db.Messages(ctx, store.MessageFilter{ID: m.ID})
+	if err != nil {
+		return err
+	}
+	b.Others = slices.DeleteFunc(same.Items, func(o store.Message) bool { return o.From == m.From })
+	t, err := db.Timeline(ctx, m.ID)
+	b.Story = storyOf(t)
+	return err
+}
+
+// stagesOf are queued, delivered and answered, or what it came to instead.
+func stagesOf(d store.Delivery) []stage {
+	list := []stage{
+		{Word: "queued", Done: d.Queued != 0 || d.State != "", At: d.Queued},
+		{Word: "delivered", Done: d.Delivered != 0 || d.State == store.Answered, At: d.Delivered, After: elapsed(d.Queued, d.Delivered)},
+		{Word: "answered", Done: d.State == store.Answered, At: d.Answered, After: elapsed(d.Delivered, d.Answered)},
+	}
+	switch d.State {
+	case store.Failed, store.Poisoned, store.Cancelled, store.Expired:
+		return []stage{list[0], {Word: string(d.State), Done: true, At: d.Ended, After: elapsed(d.Queued, d.Ended)}}
+	case store.Claimed:
+		list[1] = stage{Word: "claimed", Done: true, At: d.Claimed, After: elapsed(d.Queued, d.Claimed)}
+	}
+	return list
+}
+
+// A taskBody is who asked, which messages, who worked, what proves it.
+type taskBody struct {
+	Task     store.Task
+	Cause    *store.Message
+	Needs    []store.Task
+	NeededBy []store.Task
+	Sessions []store.Session // in which it was worked on
+	Story    story
+}
+
+func (p *pages) taskPage(ctx context.Context, sh *shell, q *query) (string, error) {
+	sh.Section = "tasks"
+	db, err := p.records()
+	if err != nil {
+		return "", err
+	}
+	var b taskBody
+	if b.Task, err = db.Task(ctx, q.path("id")); err != nil {
+		return "", err
+	}
+	k := b.Task
+	if k.Message != "" {
+		switch m, err := db.Message(ctx, k.Message); {
+		case err == nil:
+			b.Cause = &m
+		case !errors.Is(err, store.ErrNotFound):
+			return "", err
+		}
+	}
+	if err := b.dependencies(ctx, db); err != nil {
+		return "", err
+	}
+	if b.Sessions, err = worked(ctx, db, k); err != nil {
+		return "", err
+	}
+	t, err := db.Timeline(ctx, k.ID)
+	b.Story = storyOf(t)
+	sh.Title, sh.Body = excerpt(60, k.Title), b
+	return "task", err
+}
+
+func (b *taskBody) dependencies(ctx context.Context, db Reader) error {
+	list, err := db.Dependencies(ctx, b.Task.ID)
+	if err != nil {
+		return err
+	}
+	for _, d := range list {
+		id, to := d.Needs, &b.Needs
+		if d.Needs == b.Task.ID {
+			id, to = d.Task, &b.NeededBy
+		}
+		k, err := db.Task(ctx, id)
+		if err != nil {
+			return err
+		}
+		*to = append(*to, k)
+	}
+	return nil
+}
+
+// worked lists the sessions of who the task is assigned to in which it may have
+// been worked on.
+func worked(ctx context.Context, db Reader, k store.Task) ([]store.Session, error) {
+	if k.Assignee == "" || k.Started == 0 {
+		return nil, nil
+	}
+	l, err := db.Sessions(ctx, store.SessionFilter{Actor: k.Assignee, Page: store.Page{Limit: 20}})
+	return slices.DeleteFunc(l.Items, func(s store.Session) bool {
+		return s.Ended != 0 && s.Ended < k.Started || k.Ended != 0 && s.Started > k.Ended
+	}), err
+}
+
+// A sessionBody is one start of an agent, to its end.
+type sessionBody struct {
+	Session store.Session
+	Live    bool // it is the one that runs now
+	Agent   Agent
+	Story   story
+}
+
+func (p *pages) sessionPage(ctx context.Context, sh *shell, q *query) (string, error) {
+	sh.Section = "sessions"
+	db, err := p.records()
+	if err != nil {
+		return "", err
+	}
+	var b sessionBody
+	if b.Session, err = db.Session(ctx, q.path("id")); err != nil {
+		return "", err
+	}
+	if a, ok := sh.agent(b.Session.Actor); ok && a.Start == b.Session.Start && a.State != agent.Down {
+		b.Agent, b.Live = a, true
+	}
+	t, err := db.Timeline(ctx, b.Session.Start)
+	b.Story = storyOf(t)
+	sh.Title, sh.Body = "Session of "+who(b.Session.Actor), b
+	return "session", err
+}

@@ -1,0 +1,81 @@
+package dashboard
+
+import (
+	"crypto/rand"
+	"encoding/hex"
+	"errors"
+	"mime"
+	"net/http"
+
+	"netsky/agent"
+)
+
+// A draft is a message that has not been sent, as its form shows it. Its ID is
+// the message's, so that a form that is sent twice has one effect.
+type draft struct {
+	ID   string
+	To   agent.ID
+	Text string
+	Why  string // it was refused
+}
+
+func newDraft() string {
+	var b [12]byte
+	rand.Read(b[:]) // never fails: crypto/rand ends the program instead
+	return "web-" + hex.EncodeToString(b[:])
+}
+
+// sayForm is POST /api/user-message for a browser without the script: the same
+// message, told by a form and answered with the message's page. The guard asks
+// of it what it asks of every write.
+func (p *pages) sayForm(w http.ResponseWriter, r *http.Request) {
+	status, d, err := readForm(r)
+	if err == nil {
+		e, wrong := ownersMessage(d.ID, string(d.To), d.Text)
+		if status, err = http.StatusBadRequest, wrong; err == nil {
+			_, err = p.post(r.Context(), e)
+			if err == nil {
+				w.Header().Set("Location", href("messages", e.ID))
+				w.WriteHeader(http.StatusSeeOther)
+				return
+			}
+			var detail string
+			status, detail = notSent(err)
+			err = errors.New(detail)
+		}
+	}
+	if status == http.StatusInternalServerError {
+		p.o.Log.Warn("say", "error", err)
+	}
+	sh := p.shell(r.Context())
+	// After a 500 the message may have been sent: it keeps its id.
+	if sh.Title, d.Why = "Not sent", err.Error(); status != http.StatusInternalServerError || d.ID == "" {
+		d.ID = newDraft()
+	}
+	sh.Draft = d
+	p.render(w, r, status, "say", sh)
+}
+
+// readForm is what a form holds, as far as it could be read, or the status that
+// refuses it.
+func readForm(r *http.Request) (int, draft, error) {
+	d := draft{To: agent.Root}
+	kind, _, err := mime.ParseMediaType(r.Header.Get("Content-Type"))
+	if err != nil || kind != "application/x-www-form-urlencoded" {
+		return http.StatusUnsupportedMediaType, d, errors.New("the body must be a form's")
+	}
+	err = r.ParseForm()
+	if tooLarge := new(http.MaxBytesError); errors.As(err, &tooLarge) {
+		return http.StatusRequestEntityTooLarge, d, errors.New("the message is too long: with the form around it, it has more than 65536 bytes")
+	}
+	if err != nil {
+		return http.StatusBadRequest, d, errors.New("the form cannot be read")
+	}
+	for _, name := range []string{"id", "to", "text"} {
+		if len(r.PostForm[name]) != 1 {
+			return http.StatusBadRequest, d, errors.New(name + ": not given once")
+		}
+	}
+	// A browser sends each end of a line as CRLF.
+	return 0, draft{ID: r.PostForm.Get("id"), To: agent.ID(r.PostForm.Get("to")), Text: unixLines(r.PostForm.Get("text"))}, nil
+}

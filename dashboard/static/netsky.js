@@ -1,0 +1,358 @@
+// Keeps a page as it would be if it were loaded now. The page comes whole from
+// the server and works without this: the events only say that something has
+// changed, and then the page is fetched anew and what differs is put in place.
+// Terminals are drawn from the events themselves.
+"use strict";
+(() => {
+  const root = document.documentElement;
+  const $ = (sel, at = document) => at.querySelector(sel);
+  const $$ = (sel, at = document) => [...at.querySelectorAll(sel)];
+  root.classList.add("js");
+
+  // ---- what has changed ----
+
+  const keyOf = (n) => (n.nodeType === 1 ? n.dataset.key || n.id || "" : "");
+
+  // morph makes the element a like b. What has data-keep, and the same one, is
+  // the reader's or the script's, and stays.
+  function morph(a, b) {
+    if (a.isEqualNode(b)) return;
+    if (a.nodeType !== b.nodeType || a.nodeName !== b.nodeName || keyOf(a) !== keyOf(b)) return a.replaceWith(b);
+    if (a.nodeType !== 1) { a.data = b.data; return; }
+    if (a.dataset.keep !== undefined && a.dataset.keep === b.dataset.keep) return;
+    for (const { name } of [...a.attributes]) if (!b.hasAttribute(name) && name !== "open") a.removeAttribute(name);
+    for (const { name, value } of [...b.attributes]) if (a.getAttribute(name) !== value) a.setAttribute(name, value);
+    children(a, b);
+  }
+
+  function children(a, b) {
+    const keyed = new Map();
+    for (const n of a.childNodes) if (keyOf(n)) keyed.set(keyOf(n), n);
+    const hadSome = keyed.size > 0;
+    let at = a.firstChild;
+    for (const n of [...b.childNodes]) {
+      const key = keyOf(n);
+      const same = key ? keyed.get(key) : at && !keyOf(at) && at.nodeName === n.nodeName ? at : null;
+      if (!same) {
+        a.insertBefore(n, at);
+        if (key && hadSome) arrived(n);
+        continue;
+      }
+      keyed.delete(key);
+      if (same !== at) a.insertBefore(same, at); else at = at.nextSibling;
+      morph(same, n);
+    }
+    while (at) { const next = at.nextSibling; at.remove(); at = next; }
+  }
+
+  // arrived is called for what is new on a page; it is said to who can't see it.
+  function arrived(n) {
+    n.classList.add("fresh");
+    if (n.dataset.say) say(n.dataset.say);
+  }
+
+  let saying = [];
+  function say(text) {
+    saying.push(text);
+    if (saying.length === 1) setTimeout(() => { $("#said").textContent = saying.slice(0, 3).join(". "); saying = []; }, 400);
+  }
+
+  // ---- fetching the page anew ----
+
+  let wanted = 0, fetching = false, last = 0;
+  const most = 700; // ms between two fetches
+
+  function refresh() {
+    if (wanted || document.hidden) { missed = missed || document.hidden; return; }
+    wanted = setTimeout(fetchPage, Math.max(60, last + most - Date.now()));
+  }
+
+  async function fetchPage() {
+    if (fetching) { wanted = setTimeout(fetchPage, 200); return; }
+    wanted = 0; fetching = true; last = Date.now();
+    try {
+      const r = await fetch(location.href, { headers: { Accept: "text/html" }, cache: "no-store" });
+      if (r.status === 401) return signedOut();
+      if (r.headers.get("Content-Type")?.startsWith("text/html")) show(await r.text());
+    } catch {} finally { fetching = false; }
+  }
+
+  function show(html) {
+    const doc = new DOMParser().parseFromString(html, "text/html");
+    for (const a of $$("[data-live]")) {
+      const b = $(`[data-live="${a.dataset.live}"]`, doc);
+      if (b) morph(a, b);
+    }
+    document.title = doc.title;
+    adopt();
+  }
+
+  function signedOut() {
+    ended = true;
+    status("off", "signed out");
+    const p = document.createElement("p");
+    p.className = "error"; p.setAttribute("role", "alert");
+    p.textContent = "The token has changed: netsky dashboard prints a new link.";
+    $(".errors").replaceChildren(p);
+  }
+
+  // ---- what the page follows ----
+
+  let conn = null, fails = 0, lastEvent = "", ended = false, missed = false, greeted = false, slow = 0;
+
+  const looking = () => (document.hidden ? [] : [...new Set($$("[data-pane]").map((p) => p.dataset.pane))]);
+
+  function status(kind, text) {
+    const el = $("#link");
+    el.className = "link " + kind;
+    if (el.textContent !== text) el.textContent = text;
+  }
+
+  function connect() {
+    if (ended) return;
+    const q = new URLSearchParams();
+    if (lastEvent) q.set("after", lastEvent);
+    const panes = looking();
+    if (panes.length) q.set("watch", panes.join(","));
+    // Each third try goes by SSE, which passes where a websocket does not.
+    if (fails % 3 === 2 || !window.WebSocket) {
+      const es = new EventSource("/events?" + q);
+      conn = { close: () => es.close(), watch: null };
+      es.onopen = () => connected("live");
+      es.onmessage = (e) => heard(e.data);
+      es.onerror = () => { es.close(); lost(); };
+      return;
+    }
+    const ws = new WebSocket(location.origin.replace(/^http/, "ws") + "/ws?" + q);
+    conn = { close: () => ws.close(), watch: (ids) => ws.readyState === 1 && ws.send(JSON.stringify({ watch: ids })) };
+    ws.onopen = () => connected("live");
+    ws.onmessage = (e) => heard(e.data);
+    ws.onclose = lost;
+  }
+
+  function connected(text) {
+    clearTimeout(slow);
+    fails = 0;
+    status("on", text);
+    if (greeted) say("Connected again");
+    greeted = true;
+    refresh();
+  }
+
+  function lost() {
+    if (!conn) return;
+    conn = null;
+    fails++;
+    clearTimeout(slow);
+    slow = setTimeout(() => status("off", "reconnecting…"), fails > 1 ? 0 : 400);
+    setTimeout(connect, Math.min(5000, 250 * 2 ** Math.min(fails, 5)) * (0.75 + Math.random() / 2));
+  }
+
+  function heard(data) {
+    const e = JSON.parse(data);
+    if (e.key === "hello") return hello(e.data);
+    if (e.key.startsWith("pane:")) return terminal(e.key.slice(5), e.data);
+    if (e.key === "records") { lastEvent = String(e.data.last); followSaid(); }
+    refresh();
+  }
+
+  // A newer netsky may have other pages and another script.
+  function hello({ version }) {
+    if (version === document.body.dataset.version) return;
+    if ($("#text")?.value) status("on", "updated: reload"); else location.reload();
+  }
+
+  document.addEventListener("visibilitychange", () => {
+    if (conn?.watch) conn.watch(looking());
+    if (!document.hidden && missed) { missed = false; refresh(); }
+  });
+  addEventListener("pageshow", (e) => { if (e.persisted) { conn?.close(); refresh(); } });
+
+  // ---- terminals ----
+
+  const frames = new Map(); // agent → what has come and is not drawn yet
+  let drawing = 0;
+
+  function terminal(agent, data) {
+    const old = frames.get(agent);
+    if (data.changed && old) {
+      if (old.rows) for (const [i, row] of Object.entries(data.changed)) old.rows[i] = row;
+      else Object.assign(old.changed, data.changed);
+      old.cursor_x = data.cursor_x; old.cursor_y = data.cursor_y;
+    } else frames.set(agent, data);
+    drawing = drawing || requestAnimationFrame(draw);
+  }
+
+  function draw() {
+    drawing = 0;
+    for (const [agent, data] of frames)
+      for (const glass of $$(`[data-pane="${CSS.escape(agent)}"]`)) drawPane(glass, data);
+    frames.clear();
+  }
+
+  function drawPane(glass, data) {
+    const screen = $("[data-screen]", glass), unseen = $("[data-unseen]", glass);
+    unseen.hidden = !data.error;
+    unseen.textContent = data.error || "";
+    if (data.error) return;
+    const rows = screen.getElementsByClassName("r");
+    if (data.rows) {
+      const cells = Math.min(240, Math.max(40, Math.ceil(data.width / 20) * 20));
+      glass.className = "glass c" + cells;
+      while (rows.length > data.rows.length) rows[rows.length - 1].remove();
+      data.rows.forEach((row, i) => {
+        if (!rows[i]) { const r = document.createElement("span"); r.className = "r"; screen.append(r); }
+        drawRow(rows[i], row);
+      });
+    } else for (const [i, row] of Object.entries(data.changed || {})) if (rows[i]) drawRow(rows[i], row);
+    drawCursor(screen, rows, data);
+  }
+
+  function drawRow(el, row) {
+    el.replaceChildren(...row.map((run) => {
+      if (!run.class && !run.fg && !run.bg && !run.link) return run.text;
+      const n = document.createElement(run.link ? "a" : "span");
+      if (run.class) n.className = run.class;
+      if (run.fg) n.style.color = run.fg;
+      if (run.bg) n.style.backgroundColor = run.bg;
+      if (run.link && /^https?:\/\//.test(run.link)) { n.href = run.link; n.target = "_blank"; n.rel = "noopener noreferrer nofollow"; }
+      n.textContent = run.text;
+      return n;
+    }));
+  }
+
+  function drawCursor(screen, rows, { cursor_x: x, cursor_y: y }) {
+    let c = $(".cursor", screen);
+    if (y < 0 || !rows[y]) { c?.remove(); return; }
+    if (!c) { c = document.createElement("i"); c.className = "cursor"; c.setAttribute("aria-hidden", "true"); screen.append(c); }
+    c.style.top = rows[y].offsetTop + "px";
+    c.style.left = `calc(.7rem + ${x}ch)`;
+  }
+
+  // ---- what the owner says ----
+
+  let said = null; // the last message: its id, and what has become of it
+
+  async function send(form) {
+    const button = $("button", form), text = form.elements.text, answer = $("#answer");
+    if (!text.value.trim()) { text.focus(); return tell(answer, "bad", "A message needs words."); }
+    button.disabled = true;
+    const to = form.elements.to.value;
+    try {
+      const r = await fetch("/api/user-message", {
+        method: "POST", headers: { "Content-Type": "application/json" },
+        body: JSON.stringify({ to, text: text.value, id: form.elements.id.value }),
+      });
+      const a = await r.json();
+      if (!r.ok) {
+        if (r.status !== 500) form.elements.id.value = newId(); // after a 500 it may have been sent
+        return tell(answer, "bad", a.detail || a.title);
+      }
+      said = { id: a.id, to, state: "queued" };
+      text.value = "";
+      text.removeAttribute("aria-invalid");
+      form.elements.id.value = newId();
+      tellSaid();
+      refresh();
+    } catch {
+      tell(answer, "bad", "netsky does not answer. Your words are still here: send them again.");
+    } finally { button.disabled = false; }
+  }
+
+  function newId() {
+    const b = crypto.getRandomValues(new Uint8Array(12));
+    return "web-" + [...b].map((x) => x.toString(16).padStart(2, "0")).join("");
+  }
+
+  function tell(el, tone, ...words) {
+    el.className = "answer" + (tone ? " tone-" + tone : "");
+    el.replaceChildren(...words);
+  }
+
+  function tellSaid() {
+    const a = document.createElement("a");
+    a.href = "/messages/" + encodeURIComponent(said.id);
+    a.textContent = "Your message to " + said.to;
+    const words = { queued: " waits in its inbox.", claimed: " is being taken.", delivered: " has been delivered.", answered: " has been answered." };
+    tell($("#answer"), { queued: "", claimed: "busy", delivered: "good", answered: "good" }[said.state] ?? "bad", a, words[said.state] || ": " + said.state + ".");
+  }
+
+  async function followSaid() {
+    if (!said || ["answered", "failed", "poisoned", "cancelled", "expired"].includes(said.state)) return;
+    try {
+      const r = await fetch("/api/deliveries/" + encodeURIComponent(said.id));
+      const state = r.ok && (await r.json()).items[0].state;
+      if (state && state !== said.state) { said.state = state; tellSaid(); }
+    } catch {}
+  }
+
+  document.addEventListener("submit", (e) => {
+    if (!e.target.matches("form.say")) return;
+    e.preventDefault();
+    send(e.target);
+  });
+
+  // ---- small help ----
+
+  addEventListener("formdata", (e) => { // an empty filter is none
+    if (e.target.method !== "get") return;
+    for (const [k, v] of [...e.formData]) if (v === "") e.formData.delete(k);
+  });
+  document.addEventListener("change", (e) => { if (e.target.matches(".filters select")) e.target.form.requestSubmit(); });
+
+  document.addEventListener("click", async (e) => {
+    const button = e.target.closest("[data-copy]"), above = e.target.closest("[data-above]");
+    if (button) {
+      try { await navigator.clipboard.writeText(button.dataset.copy); button.textContent = "Copied"; } catch {
+        getSelection().selectAllChildren(button.previousElementSibling);
+      }
+      setTimeout(() => { button.textContent = "Copy"; }, 1500);
+    } else if (above && !e.metaKey && !e.ctrlKey && !e.shiftKey) {
+      e.preventDefault();
+      history.replaceState(null, "", above.href);
+      last = 0;
+      await fetchPage();
+      conn?.close(); // so that the new terminal is drawn whole
+    }
+  });
+
+  document.addEventListener("keydown", (e) => {
+    if (e.key === "Enter" && (e.ctrlKey || e.metaKey) && e.target.matches(".say textarea")) return e.target.form.requestSubmit();
+    if (e.ctrlKey || e.metaKey || e.altKey || e.target.matches("input, textarea, select")) return;
+    const to = { "/": "#text", f: "#find" }[e.key];
+    if (to && $(to)) { e.preventDefault(); $(to).focus(); }
+  });
+
+  // adopt does for new parts of the page what its policy forbids the server to.
+  function adopt() {
+    for (const n of $$("[data-fg], [data-bg]")) {
+      if (n.dataset.fg) n.style.color = n.dataset.fg;
+      if (n.dataset.bg) n.style.backgroundColor = n.dataset.bg;
+      n.removeAttribute("data-fg"); n.removeAttribute("data-bg");
+    }
+    for (const g of $$(".glass:not([data-seen])")) {
+      g.dataset.seen = "";
+      if ($(".history", g)) g.scrollTop = $("[data-screen]", g).offsetTop - 40;
+    }
+  }
+
+  function span(ms) {
+    const s = Math.floor(ms / 1000);
+    if (s < 1) return "now";
+    if (s < 60) return s + " s";
+    if (s < 3600) return Math.floor(s / 60) + " min";
+    return s < 172800 ? Math.floor(s / 3600) + " h" : Math.floor(s / 86400) + " d";
+  }
+
+  function ages() {
+    if (document.hidden) return;
+    for (const t of $$("time[data-ago]")) {
+      const text = span(Date.now() - Date.parse(t.dateTime));
+      if (t.textContent !== text) t.textContent = text;
+    }
+  }
+
+  adopt();
+  setInterval(ages, 1000);
+  connect();
+})();

@@ -1,0 +1,196 @@
+package dashboard
+
+import (
+	"encoding/json"
+	"fmt"
+	"html/template"
+	"maps"
+	"net/url"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+	"unicode/utf8"
+
+	"netsky/agent"
+	"netsky/bus"
+	"netsky/store"
+)
+
+// funcs are the words of the templates.
+func (p *pages) funcs() template.FuncMap {
+	return template.FuncMap{
+		"ago":     func(t store.Time) string { return span(p.o.Now().Sub(t.Time())) },
+		"asset":   func(name string) string { return p.assets[name].url },
+		"clock":   func(t store.Time) string { return t.Time().Local().Format("15:04:05") },
+		"day":     func(t store.Time) string { return t.Time().Local().Format("Monday, 2 January 2006") },
+		"full":    func(t store.Time) string { return t.Time().Local().Format("Mon 2 Jan 2006, 15:04:05 MST") },
+		"elapsed": elapsed,
+		"excerpt": excerpt,
+		"exit":    func(status *int) int { return *status },
+		"fields":  fieldsOf,
+		"glyph":   glyph,
+		"href":    href,
+		"json":    func(m json.RawMessage) string { return bus.Plain(string(m)) },
+		"key":     keyOf,
+		"list":    func(words ...string) []string { return words },
+		"plain":   func(v any) string { return bus.Plain(fmt.Sprint(v)) },
+		"plural":  plural,
+		"query":   withQuery,
+		"short":   short,
+		"tone":    tone,
+		"where":   where,
+		"who":     who,
+	}
+}
+
+// span is a length of time in one figure, as the script writes it too.
+func span(d time.Duration) string {
+	switch {
+	case d < time.Second:
+		return "now"
+	case d < time.Minute:
+		return fmt.Sprintf("%d s", d/time.Second)
+	case d < time.Hour:
+		return fmt.Sprintf("%d min", d/time.Minute)
+	case d < 48*time.Hour:
+		return fmt.Sprintf("%d h", d/time.Hour)
+	}
+	return fmt.Sprintf("%d d", d/(24*time.Hour))
+}
+
+// elapsed is the time from one moment to a later one, for a person.
+func elapsed(from, to store.Time) string {
+	d := to.Time().Sub(from.Time())
+	switch {
+	case from == 0 || to == 0 || d < 0:
+		return ""
+	case d < time.Second:
+		return fmt.Sprintf("%d ms", d.Milliseconds())
+	case d < 10*time.Second:
+		return fmt.Sprintf("%.1f s", d.Seconds())
+	}
+	return span(d)
+}
+
+// excerpt is the beginning of a text on one line.
+func excerpt(n int, text string) string {
+	if len(text) > 8*n {
+		text = strings.ToValidUTF8(text[:8*n], "") // not all of a megabyte
+	}
+	text = strings.Join(strings.Fields(bus.Plain(text)), " ")
+	if utf8.RuneCountInString(text) <= n {
+		return text
+	}
+	return strings.TrimSpace(string([]rune(text)[:n])) + "…"
+}
+
+// short is an id as far as a person can tell it from others.
+func short(id string) string {
+	const head, tail = 10, 4
+	id = bus.Plain(id)
+	if r := []rune(id); len(r) > head+tail+2 {
+		return string(r[:head]) + "…" + string(r[len(r)-tail:])
+	}
+	return id
+}
+
+// href is the page of a record.
+func href(kind string, id any) string { return "/" + kind + "/" + url.PathEscape(fmt.Sprint(id)) }
+
+// where is the page of whatever has the id.
+func where(id string) string { return "/find?" + url.Values{"q": {id}}.Encode() }
+
+// withQuery is a page with a query: withQuery "/tasks" "state" "open".
+func withQuery(page string, pairs ...any) string {
+	v := url.Values{}
+	for i := 0; i+1 < len(pairs); i += 2 {
+		if text := fmt.Sprint(pairs[i+1]); text != "" {
+			v.Set(fmt.Sprint(pairs[i]), text)
+		}
+	}
+	if len(v) == 0 {
+		return page
+	}
+	return page + "?" + v.Encode()
+}
+
+// who is an address as the page calls it.
+func who(id agent.ID) string {
+	if id == agent.Owner {
+		return "you"
+	}
+	return bus.Plain(string(id))
+}
+
+func plural(n int, one, many string) string {
+	if n == 1 {
+		return "1 " + one
+	}
+	return strconv.Itoa(n) + " " + many
+}
+
+// keyOf names an element of a page for the script; what it is made of may hold
+// anything.
+func keyOf(parts ...any) string {
+	words := make([]string, 0, len(parts))
+	for _, p := range parts {
+		words = append(words, url.QueryEscape(fmt.Sprint(p)))
+	}
+	return strings.Join(words, "-")
+}
+
+// fieldsOf are a log's fields by name.
+func fieldsOf(m map[string]any) []string {
+	list := make([]string, 0, len(m))
+	for _, name := range slices.Sorted(maps.Keys(m)) {
+		list = append(list, excerpt(200, fmt.Sprintf("%s %v", name, m[name])))
+	}
+	return list
+}
+
+// glyphs are the shapes that part_glyphs.html draws. Each state has a shape of
+// its own, so that nobody has to tell them by colour.
+var glyphs = []string{
+	"starting", "idle", "busy", "waiting", "blocked", "hung", "dead", "crash-looping", "down", "unknown",
+	"queued", "claimed", "delivered", "answered", "failed", "poisoned", "cancelled", "expired",
+	"open", "in_progress", "done", "well", "message", "session_start", "session_end", "note", "log",
+}
+
+// glyph is the shape for a word of the records.
+func glyph(word any) string {
+	w := fmt.Sprint(word)
+	switch w {
+	case "input_pending":
+		w = "queued"
+	case "input_consumed":
+		w = "delivered"
+	case "input_cancelled":
+		w = "cancelled"
+	case "task_created":
+		w = "open"
+	case "task_started":
+		w = "in_progress"
+	case "task_ended":
+		w = "done"
+	}
+	if slices.Contains(glyphs, w) {
+		return w
+	}
+	return "unknown"
+}
+
+// tone is the colour for a word of the records: good, busy, wait, bad, off.
+func tone(word any) string {
+	switch fmt.Sprint(word) {
+	case "busy", "in_progress", "starting", "claimed":
+		return "busy"
+	case "idle", "delivered", "answered", "done", "well":
+		return "good"
+	case "waiting", "queued", "open", store.LevelWarn:
+		return "wait"
+	case "blocked", "hung", "dead", "crash-looping", "failed", "poisoned", store.LevelError:
+		return "bad"
+	}
+	return "off"
+}
