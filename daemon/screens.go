@@ -98,6 +98,9 @@ func (s *screens) changed(ctx context.Context) {
 	for id, w := range s.looks {
 		if now, err := s.find(ctx, id); err != nil || now.ID != w.pane.ID {
 			s.drop(id)
+			if err := s.client.Unfollow(ctx, w.pane.Window); err != nil {
+				s.log("look away from "+string(id), err)
+			}
 		}
 	}
 }
