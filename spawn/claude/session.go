@@ -75,7 +75,13 @@ func (s *Session) Push(ctx context.Context, text string) error {
 
 // Holds reports whether the conversation holds the envelope already.
 func (s *Session) Holds(id string) bool {
-	return Holds(s.known().transcript, id)
+	file := s.known().transcript
+	if file == "" { // no hook of this start has told it; of a conversation that is gone on with it is known
+		if state, err := LoadState(s.Home, s.Agent); err == nil && state.Start == s.Start {
+			file = state.Transcript
+		}
+	}
+	return Holds(file, id)
 }
 
 // usagePatience bounds the wait for a conversation's file.

@@ -501,3 +501,23 @@ func TestPermissionWaitLeaves(t *testing.T) {
 		t.Errorf("Wait = %v after %d looks, want it to last beyond the moment between two dialogs", got, looks)
 	}
 }
+
+// A hook may have been killed before it told which conversation this is.
+func TestHoldsWithoutHooks(t *testing.T) {
+	s := mustStill(t)
+	file := filepath.Join(s.top, "conversation.jsonl")
+	line := `{"type":"user","message":{"content":"<channel source=\"agent\" id=\"m-1\">\nhello\n</channel>"}}` + "\n"
+	if err := os.WriteFile(file, []byte(line), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	state := claude.State{Session: "0b9a4b0e-6d0a-4b53-9d3e-5d8f1f6f3a11", Transcript: file, Start: s.Start, Used: true}
+	for _, start := range []string{s.Start, "before"} {
+		state.Start = start
+		if err := claude.SaveState(s.Home, s.Agent, state); err != nil {
+			t.Fatal(err)
+		}
+		if got, want := s.Holds("m-1"), start == s.Start; got != want {
+			t.Errorf("of the start %q: Holds = %v, want %v", start, got, want)
+		}
+	}
+}
