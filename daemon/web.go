@@ -6,7 +6,6 @@ import (
 
 	"netsky/agent"
 	"netsky/dashboard"
-	"netsky/store"
 )
 
 // URLFile holds where the dashboard is reached while the daemon runs.
@@ -21,7 +20,7 @@ func (d *daemon) web(ctx context.Context) error {
 		return err
 	}
 	s, err := dashboard.New(dashboard.Options{
-		Home: d.o.Home, Records: d.reader, Agents: agents{d}, Panes: d.screens, Send: d.o.Bus.Send, Token: token,
+		Home: d.o.Home, Records: d.reader, Agents: newAgents(d.o.Launcher), Panes: d.screens, Send: d.o.Bus.Send, Token: token,
 		Wide: d.o.Wide, Version: d.o.Version, Log: d.o.Log.With("part", "dashboard"),
 	})
 	if err != nil {
@@ -50,24 +49,4 @@ func (d *daemon) reader() (dashboard.Reader, error) {
 		return db, nil
 	}
 	return nil, errNoRecords
-}
-
-// agents tells the dashboard how the agents are.
-type agents struct{ d *daemon }
-
-func (a agents) Agents(ctx context.Context) ([]dashboard.Agent, error) {
-	list, err := a.d.o.Launcher.Inspect(ctx)
-	out := make([]dashboard.Agent, 0, len(list))
-	for _, st := range list {
-		v := dashboard.Agent{
-			ID: st.Agent, State: st.State, Evidence: st.Evidence, Detail: st.Detail, Runtime: st.Runtime, Model: st.Model,
-			Dir: st.Dir, Start: st.Start, PID: st.PID, Wanted: st.Wanted,
-			Inbox: st.Inbox, Claimed: st.Claimed, Outbox: st.Outbox, Poison: st.Poison,
-		}
-		if !st.Since.IsZero() {
-			v.Since = store.At(st.Since)
-		}
-		out = append(out, v)
-	}
-	return out, err
 }

@@ -2,6 +2,7 @@ package tmux
 
 import (
 	"bufio"
+	"bytes"
 	"errors"
 	"fmt"
 	"os"
@@ -13,6 +14,12 @@ type block struct {
 	open    bool
 	numbers string // "1795222815 273 1": time, number, flags
 	text    []byte
+}
+
+// endedBy reports whether the line is the word and the block's numbers. Most
+// lines are a pane's text, of which nothing is copied here.
+func (b *block) endedBy(line []byte, word string) bool {
+	return len(line) == len(word)+len(b.numbers) && string(line[:len(word)]) == word && string(line[len(word):]) == b.numbers
 }
 
 // await waits for the process and then ends what it wrote. The end of the file
@@ -72,23 +79,23 @@ func (c *Client) read(r *os.File) {
 // A pane's text can begin with %end: only the numbers of the open block end it.
 func (c *Client) take(b *block, line []byte, attached *bool) string {
 	if !b.open {
-		switch text := string(line); {
-		case strings.HasPrefix(text, "%begin "):
-			*b = block{open: true, numbers: text[len("%begin "):], text: b.text[:0]}
-		case strings.HasPrefix(text, "%output "):
-			pane, _, _ := strings.Cut(text[len("%output "):], " ")
-			c.stirs.add(pane)
-		case strings.HasPrefix(text, "%"):
-			c.notice(text[1:])
+		switch {
+		case bytes.HasPrefix(line, []byte("%begin ")):
+			*b = block{open: true, numbers: string(line[len("%begin "):]), text: b.text[:0]}
+		case bytes.HasPrefix(line, []byte("%output ")):
+			pane, _, _ := bytes.Cut(line[len("%output "):], []byte(" "))
+			c.stirs.add(string(pane))
+		case bytes.HasPrefix(line, []byte("%")):
+			c.notice(string(line[1:]))
 		default:
-			return text
+			return string(line)
 		}
 		return ""
 	}
 	failed := false
-	switch text := string(line); {
-	case text == "%end "+b.numbers:
-	case text == "%error "+b.numbers:
+	switch {
+	case b.endedBy(line, "%end "):
+	case b.endedBy(line, "%error "):
 		failed = true
 	default:
 		if len(b.text) < maxReply {

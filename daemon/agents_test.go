@@ -1,0 +1,66 @@
+package daemon_test
+
+import (
+	"encoding/json"
+	"fmt"
+	"net/http"
+	"testing"
+
+	"netsky/agent"
+)
+
+// What an agent says of itself is what the dashboard shows, each time, and so is
+// how much mail waits for it.
+func TestAgentsOnTheDashboard(t *testing.T) {
+	w := newWorld(t)
+	w.start()
+	w.up(sh(ready+"exec cat"), "agent1")
+	start := w.statuses().Find("agent1").Start
+	for i := range 10 {
+		detail := fmt.Sprintf("turn %d", i)
+		r := agent.Report{Start: start, State: agent.Busy, SinceMS: 1, Detail: detail}
+		if err := w.home.SaveReport("agent1", r); err != nil {
+			t.Fatal(err)
+		}
+		w.mail("agent1", detail)
+		var got shown
+		w.eventually(func() bool {
+			got = w.shown("agent1")
+			return got.Detail == detail && got.Inbox == i+1
+		}, func() string {
+			return fmt.Sprintf("agent1 is shown as %+v, after %d messages it is at %q", got, i+1, detail)
+		})
+	}
+}
+
+// shown is a part of what the dashboard says of an agent.
+type shown struct {
+	ID     agent.ID
+	Detail string
+	Inbox  int
+}
+
+func (w *world) shown(id agent.ID) shown {
+	w.Helper()
+	base, header := w.web()
+	r, err := http.NewRequestWithContext(w.ctx, "GET", base+"/api/snapshot", nil)
+	if err != nil {
+		w.Fatal(err)
+	}
+	r.Header = header
+	a, err := http.DefaultClient.Do(r)
+	if err != nil {
+		w.Fatal(err)
+	}
+	defer a.Body.Close()
+	var v struct{ Agents []shown }
+	if err := json.NewDecoder(a.Body).Decode(&v); err != nil {
+		w.Fatalf("%s: %v", a.Status, err)
+	}
+	for _, s := range v.Agents {
+		if s.ID == id {
+			return s
+		}
+	}
+	return shown{}
+}
