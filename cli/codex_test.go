@@ -53,7 +53,7 @@ func (w *world) refused(t *testing.T, name string, args ...string) string {
 	return string(out)
 }
 
-func mustContain(t *testing.T, what, text string, want ...string) {
+func mustContain(t testing.TB, what, text string, want ...string) {
 	t.Helper()
 	for _, s := range want {
 		if !strings.Contains(text, s) {

@@ -1,0 +1,139 @@
+package cli_test
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"os"
+	"os/exec"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/chromedp/chromedp"
+
+	"netsky/agent"
+)
+
+// A page is a real Chromium that shows one page.
+type page struct {
+	testing.TB
+	ctx context.Context
+}
+
+func mustPage(tb testing.TB) page {
+	tb.Helper()
+	program, err := exec.LookPath("chromium")
+	if err != nil {
+		tb.Fatal("chromium is not on the PATH: scripts/test installs it")
+	}
+	options := append(chromedp.DefaultExecAllocatorOptions[:], chromedp.ExecPath(program), chromedp.NoSandbox,
+		chromedp.UserDataDir(tb.TempDir()), chromedp.Flag("disable-dev-shm-usage", true), chromedp.WSURLReadTimeout(time.Minute))
+	ctx, end := chromedp.NewExecAllocator(context.Background(), options...)
+	tb.Cleanup(end)
+	ctx, cancel := chromedp.NewContext(ctx)
+	tb.Cleanup(func() {
+		chromedp.Cancel(ctx) // waits until its processes have ended
+		cancel()
+	})
+	p := page{tb, ctx}
+	p.must(chromedp.Do(ctx))
+	return p
+}
+
+func (p page) must(err error) {
+	p.Helper()
+	if err != nil {
+		p.Fatal(err)
+	}
+}
+
+func (p page) open(url string) {
+	p.Helper()
+	p.must(chromedp.Do(p.ctx, chromedp.Navigate(url)))
+}
+
+// eval is a JavaScript expression's value as text.
+func (p page) eval(js string) (text string) {
+	p.Helper()
+	var r struct {
+		Result struct{ Value json.RawMessage }
+	}
+	p.must(chromedp.Do(p.ctx, chromedp.Func(func(ctx context.Context, t *chromedp.Target) error {
+		return t.Call(ctx, "Runtime.evaluate", map[string]any{"expression": "String(" + js + ")", "returnByValue": true}, &r)
+	})))
+	if err := json.Unmarshal(r.Result.Value, &text); err != nil {
+		p.Fatalf("%s: %s: %v", js, r.Result.Value, err)
+	}
+	return text
+}
+
+// shows waits until the page shows all of these, without being loaded again.
+func (p page) shows(want ...string) {
+	p.Helper()
+	text := ""
+	for end := time.Now().Add(60 * time.Second); time.Now().Before(end); {
+		text = p.eval("document.body.innerText")
+		missing := false
+		for _, w := range want {
+			missing = missing || !strings.Contains(text, w)
+		}
+		if !missing {
+			return
+		}
+	}
+	mustContain(p, "the page "+p.eval("location.pathname"), text, want...)
+}
+
+// What the owner sees and says in a browser, with the real daemon and agents: the
+// page follows what happens by itself, also over the daemon's death.
+func TestDashboard(t *testing.T) {
+	t.Parallel()
+	w := mustWorld(t)
+	w.config(t, "[dashboard]\nlisten = \"127.0.0.1:0\"\n")
+	w.must(t, "netsky", "up", "1", "--type", "demo", "--no-attach")
+	link := strings.TrimSpace(w.must(t, "netsky", "dashboard"))
+	base, _, _ := strings.Cut(link, "/login")
+	p := mustPage(t)
+	p.open(base + "/")
+	p.shows("netsky dashboard") // without the token it says how to come in
+	if text := p.eval("document.body.innerText"); strings.Contains(text, "agent1") {
+		t.Errorf("without the token the page shows:\n%s", text)
+	}
+	p.open(link)
+	p.shows("agent0", "agent1", "agentinfinity", "idle", "live")
+	if url := p.eval("location.href"); strings.Contains(url, "token") {
+		t.Errorf("the token stays in the address: %s", url)
+	}
+
+	// The pane changes as the agent works, and the message said here is answered.
+	p.open(base + "/agents/agent1")
+	p.shows("agent1", "Say something")
+	p.eval(`(() => { const t = document.querySelector("#text"); t.value = "what is your name?"; t.form.requestSubmit(); })()`)
+	p.shows("what is your name?", "My name is agent1", "answered")
+
+	// The daemon dies; another serves the same page on, which comes back by itself.
+	h, err := agent.HomeAt(w.home)
+	if err != nil {
+		t.Fatal(err)
+	}
+	who, ok := h.LockHolder(agent.DaemonName)
+	if !ok {
+		t.Fatal("no daemon")
+	}
+	if err := os.WriteFile(h.Path(agent.ConfigFile), fmt.Appendf(nil, "[dashboard]\nlisten = %q\n", strings.TrimPrefix(base, "http://")), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if err := syscall.Kill(who.PID, syscall.SIGKILL); err != nil {
+		t.Fatal(err)
+	}
+	w.must(t, "netsky", "watchdog", "tick")
+	w.must(t, "netsky", "ask", "agent1", "are you still there?")
+	p.shows("are you still there?", "live")
+	cmd := w.command(t.Context(), "netsky", "dashboard")
+	cmd.Env = append(cmd.Env, "AGENT_N=1")
+	if out, err := cmd.CombinedOutput(); err == nil || strings.Contains(string(out), "token") {
+		t.Errorf("an agent was given the link: %s", out)
+	}
+}
