@@ -86,7 +86,10 @@ func (w *world) serve(tb testing.TB, o dashboard.Options) {
 	var err error
 	w.srv, err = dashboard.New(o)
 	mustDo(tb, err)
-	l, err := w.srv.Listen(tb.Context(), "127.0.0.1:0")
+	if w.addr == "" {
+		w.addr = "127.0.0.1:0"
+	}
+	l, err := w.srv.Listen(tb.Context(), w.addr) // the one after another is where that was
 	mustDo(tb, err)
 	w.addr = l.Addr().String()
 	ctx, cancel := context.WithCancel(context.Background())

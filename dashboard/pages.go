@@ -101,6 +101,7 @@ func (p *pages) static(w http.ResponseWriter, r *http.Request) {
 type shell struct {
 	Title     string
 	Section   string // of the navigation
+	Sub       bool   // it is a page of that section, not the section's own
 	Version   string
 	Now       store.Time
 	Agents    []Agent

@@ -55,9 +55,6 @@ type agentBody struct {
 	Logs     []store.Log
 }
 
-// scrollback is how many lines above the screen a page asks for.
-const scrollback = 1000
-
 func (p *pages) agentPage(ctx context.Context, sh *shell, q *query) (string, error) {
 	id, err := pathAgent(q.path("id"))
 	if err != nil || !id.IsAgent() {
@@ -83,7 +80,7 @@ func (p *pages) agentPage(ctx context.Context, sh *shell, q *query) (string, err
 	b.Card = cardOf(b.Agent, b.Tasks)
 	b.Pane = p.paneBody(ctx, b.Agent, above)
 	b.Pane.Large = true
-	sh.Title, sh.Section, sh.Watch, sh.Draft.To, sh.Body = string(id), "overview", true, id, b
+	sh.Title, sh.Section, sh.Sub, sh.Watch, sh.Draft.To, sh.Body = string(id), "overview", true, true, id, b
 	return "agent", nil
 }
 

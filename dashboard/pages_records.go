@@ -5,7 +5,6 @@ import (
 	"errors"
 	"slices"
 
-	"netsky/agent"
 	"netsky/store"
 )
 
@@ -17,6 +16,7 @@ type messageBody struct {
 	Steps      []stage // of the first of them
 	Question   *store.Message
 	Answers    []letter
+	Led        []letter // to other messages
 	Tasks      []store.Task
 	Others     []store.Message // of other senders under the same id
 	Story      story
@@ -26,13 +26,14 @@ type messageBody struct {
 type stage struct {
 	Word  string
 	Done  bool
+	Past  bool // and so is the next
 	At    store.Time
 	After string // how long after the one before
 }
 
 func (p *pages) messagePage(ctx context.Context, sh *shell, q *query) (string, error) {
 	id := q.path("id")
-	sh.Section = "messages"
+	sh.Section, sh.Sub = "messages", true
 	b := messageBody{}
 	db, err := p.records()
 	if err == nil {
@@ -80,10 +81,18 @@ func (p *pages) messageRecords(ctx context.Context, db Reader, b *messageBody) e
 			return err
 		}
 	}
-	if b.Answers, err = p.mail(ctx, db, store.MessageFilter{InReplyTo: m.ID, Page: store.Page{Limit: 20}}); err != nil {
+	led, err := p.mail(ctx, db, store.MessageFilter{InReplyTo: m.ID, Page: store.Page{Limit: 20}})
+	if err != nil {
 		return err
 	}
-	slices.Reverse(b.Answers)
+	slices.Reverse(led)
+	for _, l := range led {
+		if l.Kind == "reply" || l.Kind == "error" || l.From == m.To && l.To == m.From {
+			b.Answers = append(b.Answers, l)
+		} else {
+			b.Led = append(b.Led, l)
+		}
+	}
 	tasks, err := db.Tasks(ctx, store.TaskFilter{Message: m.ID})
 	if err != nil {
 		return err
@@ -108,9 +117,13 @@ func stagesOf(d store.Delivery) []stage {
 	}
 	switch d.State {
 	case store.Failed, store.Poisoned, store.Cancelled, store.Expired:
+		list[0].Past = true
 		return []stage{list[0], {Word: string(d.State), Done: true, At: d.Ended, After: elapsed(d.Queued, d.Ended)}}
 	case store.Claimed:
 		list[1] = stage{Word: "claimed", Done: true, At: d.Claimed, After: elapsed(d.Queued, d.Claimed)}
+	}
+	for i := range list[:2] {
+		list[i].Past = list[i+1].Done
 	}
 	return list
 }
@@ -126,7 +139,7 @@ type taskBody struct {
 }
 
 func (p *pages) taskPage(ctx context.Context, sh *shell, q *query) (string, error) {
-	sh.Section = "tasks"
+	sh.Section, sh.Sub = "tasks", true
 	db, err := p.records()
 	if err != nil {
 		return "", err
@@ -196,7 +209,7 @@ type sessionBody struct {
 }
 
 func (p *pages) sessionPage(ctx context.Context, sh *shell, q *query) (string, error) {
-	sh.Section = "sessions"
+	sh.Section, sh.Sub = "sessions", true
 	db, err := p.records()
 	if err != nil {
 		return "", err
@@ -205,7 +218,7 @@ func (p *pages) sessionPage(ctx context.Context, sh *shell, q *query) (string, e
 	if b.Session, err = db.Session(ctx, q.path("id")); err != nil {
 		return "", err
 	}
-	if a, ok := sh.agent(b.Session.Actor); ok && a.Start == b.Session.Start && a.State != agent.Down {
+	if a, ok := sh.agent(b.Session.Actor); ok && a.Start == b.Session.Start && b.Session.Ended == 0 {
 		b.Agent, b.Live = a, true
 	}
 	t, err := db.Timeline(ctx, b.Session.Start)

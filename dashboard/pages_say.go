@@ -33,9 +33,10 @@ func (p *pages) sayForm(w http.ResponseWriter, r *http.Request) {
 	if err == nil {
 		e, wrong := ownersMessage(d.ID, string(d.To), d.Text)
 		if status, err = http.StatusBadRequest, wrong; err == nil {
-			_, err = p.post(r.Context(), e)
+			var id string
+			id, err = p.post(r.Context(), e)
 			if err == nil {
-				w.Header().Set("Location", href("messages", e.ID))
+				w.Header().Set("Location", href("messages", id))
 				w.WriteHeader(http.StatusSeeOther)
 				return
 			}

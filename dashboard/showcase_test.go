@@ -27,7 +27,7 @@ func (w *world) showcase(tb testing.TB) {
 			store.StartSession{Start: start(i), Actor: id, Runtime: "claude", Tmux: string(id), PID: 41200 + i, Thread: fmt.Sprintf("0a1b2c3d-000%d", i), State: agent.Idle, Started: ago(3 * time.Hour)})
 	}
 	w.apply(tb, store.UpsertActor{ID: "agent0", Objective: "Ship tideline 1.4: offline tide tables, and no regressions.", Updated: ago(2 * time.Hour)})
-	w.apply(tb, store.EndSession{Start: start(3), State: agent.Dead, Status: new(int), Reason: "the program ended", LastLines: "panic: runtime error: index out of range [7]\n\ngoroutine 1 [running]:\nmain.main()", Time: ago(4 * min)})
+	w.apply(tb, store.EndSession{Start: start(3), State: agent.Dead, Status: new(2), Reason: "the program ended", LastLines: "panic: runtime error: index out of range [7]\n\ngoroutine 1 [running]:\nmain.main()", Time: ago(4 * min)})
 	w.tasksAndMail(tb, ago)
 	w.logsAndNotes(tb, ago)
 	w.showAgents(now)
@@ -56,6 +56,14 @@ func (w *world) showAgents(now time.Time) {
 	w.panes.set("agent0", bossScreen)
 	w.panes.set("agent1", workerScreen)
 	w.panes.set("agent2", askScreen)
+	defer func() {
+		w.panes.mu.Lock()
+		defer w.panes.mu.Unlock()
+		for id, sc := range w.panes.screens {
+			sc.CursorY = -1
+			w.panes.screens[id] = sc
+		}
+	}()
 	w.panes.set("agentinfinity", "\x1b[2m> \x1b[0m\n\n  Nothing to do. I am woken when something is wrong.\n"+strings.Repeat("\n", 20))
 }
 

@@ -30,10 +30,11 @@ func (p *pages) funcs() template.FuncMap {
 		"exit":    func(status *int) int { return *status },
 		"fields":  fieldsOf,
 		"glyph":   glyph,
+		"here":    here,
 		"href":    href,
 		"json":    func(m json.RawMessage) string { return bus.Plain(string(m)) },
 		"key":     keyOf,
-		"list":    func(words ...string) []string { return words },
+		"past":    func(t store.Time) string { return past(p.o.Now().Sub(t.Time())) },
 		"plain":   func(v any) string { return bus.Plain(fmt.Sprint(v)) },
 		"plural":  plural,
 		"query":   withQuery,
@@ -41,6 +42,7 @@ func (p *pages) funcs() template.FuncMap {
 		"tone":    tone,
 		"where":   where,
 		"who":     who,
+		"words":   func(v any) string { return strings.ReplaceAll(bus.Plain(fmt.Sprint(v)), "_", " ") },
 	}
 }
 
@@ -57,6 +59,14 @@ func span(d time.Duration) string {
 		return fmt.Sprintf("%d h", d/time.Hour)
 	}
 	return fmt.Sprintf("%d d", d/(24*time.Hour))
+}
+
+// past is how long ago something was.
+func past(d time.Duration) string {
+	if text := span(d); text != "now" {
+		return text + " ago"
+	}
+	return "now"
 }
 
 // elapsed is the time from one moment to a later one, for a person.
@@ -93,6 +103,17 @@ func short(id string) string {
 		return string(r[:head]) + "…" + string(r[len(r)-tail:])
 	}
 	return id
+}
+
+// here marks the section of the navigation that a page is, or belongs to.
+func here(section, link string, sub bool) template.HTMLAttr {
+	switch {
+	case section != link:
+		return ""
+	case sub:
+		return ` aria-current="true"`
+	}
+	return ` aria-current="page"`
 }
 
 // href is the page of a record.

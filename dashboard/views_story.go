@@ -17,21 +17,58 @@ type moment struct {
 	Link  string // to what it is about
 	Quote bool   // its text is someone's words
 	Step  bool   // it befell a message, at Actor
+	Of    string // the message's words
+	Hops  []hop  // what soon befell this message
 }
+
+// A hop is a step of a message that is told beside it.
+type hop struct{ Word, After, Link, Why string }
+
+// soon is how long after a message what befalls it is told beside it.
+const soon = store.Time(60_000)
 
 func storyOf(t store.Timeline) story {
 	s := story{More: t.More}
+	messages := map[string]int{} // where each stands
 	var last store.Time
 	for _, e := range t.Events {
-		m := moment{TimelineEvent: e, After: elapsed(last, e.Time)}
-		m.Day = last == 0 || last.Time().Local().YearDay() != e.Time.Time().Local().YearDay()
+		m := moment{TimelineEvent: e}
 		m.tell()
-		if m.Day {
-			m.After = ""
+		at, known := messages[e.Ref]
+		if m.Step && known {
+			of := &s.Events[at]
+			if e.Kind == string(store.Answered) || e.Time-of.Time <= soon {
+				of.hop(m)
+				continue
+			}
+			m.Of = of.Text
+		}
+		if e.Kind == "message" {
+			messages[e.Ref] = len(s.Events)
+		}
+		m.Day = last == 0 || last.Time().Local().YearDay() != e.Time.Time().Local().YearDay()
+		if !m.Day && e.Time-last >= 1000 {
+			m.After = elapsed(last, e.Time)
 		}
 		s.Events, last = append(s.Events, m), e.Time
 	}
 	return s
+}
+
+// hop tells a step beside its message. That it waited says nothing once it has
+// gone on.
+func (m *moment) hop(step moment) {
+	if n := len(m.Hops); n > 0 && m.Hops[n-1].Word == string(store.Queued) {
+		m.Hops = m.Hops[:n-1]
+	}
+	h := hop{Word: step.Kind, Link: step.Link}
+	if step.Time > m.Time {
+		h.After = elapsed(m.Time, step.Time)
+	}
+	if step.Kind != string(store.Answered) {
+		h.Why = step.Text
+	}
+	m.Hops = append(m.Hops, h)
 }
 
 // befalls is what befalls a message on its way; an agent's name goes on from each.

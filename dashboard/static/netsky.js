@@ -347,7 +347,8 @@
   function ages() {
     if (document.hidden) return;
     for (const t of $$("time[data-ago]")) {
-      const text = span(Date.now() - Date.parse(t.dateTime));
+      let text = span(Date.now() - Date.parse(t.dateTime));
+      if (t.dataset.ago === "past" && text !== "now") text += " ago";
       if (t.textContent !== text) t.textContent = text;
     }
   }

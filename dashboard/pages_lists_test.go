@@ -1,0 +1,226 @@
+package dashboard_test
+
+import (
+	"errors"
+	"fmt"
+	"html"
+	"regexp"
+	"strings"
+	"sync/atomic"
+	"testing"
+
+	"netsky/agent"
+	"netsky/dashboard"
+	"netsky/store"
+)
+
+var covers = regexp.MustCompile(`<a class="cover" href="([^"]*)"`)
+
+// listed are the records that a list's page shows.
+func listed(body string) (ids []string) {
+	for _, m := range covers.FindAllStringSubmatch(body, -1) {
+		ids = append(ids, m[1][strings.LastIndexByte(m[1], '/')+1:])
+	}
+	return ids
+}
+
+func link(body, words string) string {
+	m := regexp.MustCompile(`href="([^"]*)"[^>]*>` + words + `</a>`).FindStringSubmatch(body)
+	if m == nil {
+		return ""
+	}
+	return html.UnescapeString(m[1])
+}
+
+// A query narrows a list down, and each control shows what it is at.
+func TestFilters(t *testing.T) {
+	w := mustWorld(t, nil)
+	w.showcase(t)
+	for _, tt := range []struct {
+		path string
+		want string // ids, the first of the list first
+	}{
+		{"/tasks", "task-south task-notes task-release task-offline"},
+		{"/tasks?state=done", "task-offline"},
+		{"/tasks?assignee=agent1", "task-south task-offline"},
+		{"/tasks?assignee=agent1&state=in_progress", "task-south"},
+		{"/tasks?asked_by=owner", "task-notes"},
+		{"/tasks?text=tables", "task-south task-offline"},
+		{"/tasks?state=&assignee=&text=tables", "task-south task-offline"}, // a form's empty fields
+		{"/tasks?message=msg-plan-01", "task-offline"},
+		{"/tasks?state=cancelled", ""},
+		{"/messages?from=owner", "web-5d1f0c77a2b94e6180c3d2aa"},
+		{"/messages?to=owner", "msg-owner-01"},
+		{"/messages?with=owner", "msg-owner-01 web-5d1f0c77a2b94e6180c3d2aa"},
+		{"/messages?state=queued", "msg-more-02 msg-more-01"},
+		{"/messages?state=queued&from=agent0", "msg-more-01"},
+		{"/messages?state=queued&text=commit", "msg-more-02"},
+		{"/messages?state=queued&with=agent2", "msg-more-02"},
+		{"/messages?state=answered&kind=brief", "msg-plan-01"},
+		{"/messages?state=failed", "msg-bad-01"},
+		{"/messages?state=poisoned", ""},
+		{"/messages?kind=brief", "msg-plan-02 msg-plan-01"},
+		{"/messages?in_reply_to=msg-plan-01", "msg-done-01"},
+		{"/messages?thread=release-1.4&from=agent3", "msg-bad-01"},
+		{"/sessions?actor=agent3", start(3)},
+		{"/sessions?open=true&actor=agent3", ""},
+	} {
+		body := w.mustPage(t, tt.path)
+		if got := strings.Join(listed(body), " "); got != tt.want {
+			t.Errorf("%s: %q, want %q", tt.path, got, tt.want)
+		}
+		if tt.want == "" && !strings.Contains(body, "is like that") {
+			t.Errorf("%s: does not say that it is empty", tt.path)
+		}
+		if _, query, ok := strings.Cut(tt.path, "?"); ok && tt.path != "/tasks?state=&assignee=&text=tables" && link(body, "Clear") == "" {
+			t.Errorf("%s: %s can't be cleared", tt.path, query)
+		}
+	}
+	for path, want := range map[string]string{
+		"/logs?level=ERROR":  "agent3 exited 2",
+		"/logs?part=bus":     "not delivered",
+		"/logs?actor=agent2": "asks: Bash",
+		"/logs?text=began":   "began Offline",
+	} {
+		if body := w.mustPage(t, path); !strings.Contains(body, want) || strings.Count(body, `data-key="l-`) != 1 {
+			t.Errorf("%s: not only %q", path, want)
+		}
+	}
+	body := w.mustPage(t, "/messages?thread=release-1.4&state=queued")
+	if !strings.Contains(body, "<option selected>queued</option>") || !strings.Contains(body, `name="thread" value="release-1.4"`) {
+		t.Error("the filters do not show what they are at")
+	}
+	if got := link(body, `<span class="kind">thread</span>.*`); got != "/messages?state=queued" {
+		t.Errorf("without the thread: %q", got)
+	}
+}
+
+// A long list comes by parts, each record once, under any filter.
+func TestPaging(t *testing.T) {
+	w := mustWorld(t, nil)
+	for i := range 130 {
+		id, kind := fmt.Sprintf("m-%03d", i), ""
+		if i%2 == 0 {
+			kind = "brief"
+		}
+		w.apply(t, store.UpsertMessage{ID: id, From: "agent1", To: "agent0", Kind: kind, Text: "x", Time: store.Time(i + 1)},
+			store.UpsertDelivery{Message: id, Target: "agent0", State: store.Delivered, Time: store.Time(i + 1)},
+			store.AddLog{Key: id, Text: "x", Time: store.Time(i + 1)},
+			store.UpsertTask{ID: "t-" + id, Title: "x", State: store.TaskOpen, Created: store.Time(i + 1), Updated: store.Time(i + 1)})
+	}
+	for path, want := range map[string]int{"/messages": 130, "/messages?state=delivered": 130, "/messages?kind=brief&state=delivered": 65, "/messages?kind=brief": 65, "/tasks?state=open": 130} {
+		seen, parts := map[string]bool{}, 0
+		for at := path; at != ""; parts++ {
+			body := w.mustPage(t, at)
+			for _, id := range listed(body) {
+				if seen[id] {
+					t.Errorf("%s: %s twice", path, id)
+				}
+				seen[id] = true
+			}
+			if got := link(body, "Newest"); parts > 0 && got != path {
+				t.Errorf("%s: newest leads to %q", at, got)
+			}
+			at = link(body, "Older")
+		}
+		if len(seen) != want || parts < 2 || parts > 4 {
+			t.Errorf("%s: %d records in %d parts, want %d", path, len(seen), parts, want)
+		}
+	}
+	if body := w.mustPage(t, "/logs"); strings.Count(body, `data-key="l-`) != 50 || link(body, "Older") == "" {
+		t.Error("the logs do not come by parts")
+	}
+}
+
+// An id, or its beginning, leads to its page.
+func TestFind(t *testing.T) {
+	w := mustWorld(t, nil)
+	w.showcase(t)
+	for q, want := range map[string]string{
+		"agent1": "/agents/agent1", "1": "/agents/agent1", "infinity": "/agents/agentinfinity", "owner": "/messages?with=owner",
+		"task-offline": "/tasks/task-offline", "web-5d1f": "/messages/web-5d1f0c77a2b94e6180c3d2aa", start(2): "/sessions/" + start(2),
+		"release-1.4": "/messages?thread=release-1.4", "msg-plan-02": "/messages/msg-plan-02",
+	} {
+		if a := w.page(t, "/find?q="+q); a.status != 303 || a.header.Get("Location") != want {
+			t.Errorf("%s: %d %s, want %s", q, a.status, a.header.Get("Location"), want)
+		}
+	}
+	if a := w.page(t, "/find?q=msg-pl"); a.status != 409 || !strings.Contains(a.body, "several ids begin so") {
+		t.Errorf("an ambiguous id: %d", a.status)
+	}
+}
+
+// Where something can't be seen, the page says so and shows the rest.
+func TestPagesInPart(t *testing.T) {
+	var broken atomic.Bool
+	w := mustWorld(t, nil)
+	w.stop()
+	w.serve(t, dashboard.Options{Home: w.home, Agents: w.agents, Panes: w.panes, Send: w.bus.Send, Token: w.token,
+		Records: func() (dashboard.Reader, error) {
+			if broken.Load() {
+				return nil, errors.New("meta.db: schema 99 is newer")
+			}
+			return w.db, nil
+		}})
+	w.showcase(t)
+
+	broken.Store(true)
+	for path, want := range map[string]string{"/": "running go test", "/agents/agent1": "tideline/tides/ports"} {
+		if body := w.mustPage(t, path); !strings.Contains(body, want) || !strings.Contains(body, "Not everything can be seen") || !strings.Contains(body, "schema 99") {
+			t.Errorf("%s without records: no %q, or no word of why", path, want)
+		}
+	}
+	if body := w.mustPage(t, "/panes"); !strings.Contains(body, "Do you want") {
+		t.Error("/panes needs records")
+	}
+	for _, path := range []string{"/tasks", "/messages", "/logs", "/sessions", "/messages/msg-plan-01", "/tasks/task-offline", "/find?q=task-offline"} {
+		if a := w.page(t, path); a.status != 503 || !strings.Contains(a.body, "schema 99") || !strings.Contains(a.body, `aria-label="Pages"`) {
+			t.Errorf("%s without records: %d", path, a.status)
+		}
+	}
+	broken.Store(false)
+	w.agents.set(errors.New("tmux does not answer"))
+	if body := w.mustPage(t, "/"); !strings.Contains(body, "tmux does not answer") || !strings.Contains(body, "Rebase release") || !strings.Contains(body, "Not everything can be seen</h1>") {
+		t.Error("without agents the records are not shown, or no word of why")
+	}
+}
+
+// An empty home says what to do next.
+func TestPagesEmpty(t *testing.T) {
+	w := mustWorld(t, nil)
+	for path, want := range map[string]string{"/": "netsky up 2", "/panes": "netsky up 2", "/tasks": "netsky task add", "/messages": "netsky ask", "/sessions": "netsky up", "/logs": "Nothing has happened"} {
+		if body := w.mustPage(t, path); !strings.Contains(body, want) {
+			t.Errorf("%s: no %q", path, want)
+		}
+	}
+}
+
+// The first line weighs how the agents are.
+func TestHealth(t *testing.T) {
+	w := mustWorld(t, nil)
+	is := func(id agent.ID, s agent.State) dashboard.Agent {
+		return dashboard.Agent{ID: id, State: s, Wanted: true}
+	}
+	for _, tt := range []struct {
+		list []dashboard.Agent
+		want string
+	}{
+		{nil, "No agents yet"},
+		{[]dashboard.Agent{is("agent0", agent.Idle), is("agent1", agent.Busy)}, "All is well"},
+		{[]dashboard.Agent{is("agent0", agent.Idle), is("agent1", agent.Starting)}, "1 agent is starting"},
+		{[]dashboard.Agent{is("agent0", agent.Idle), is("agent1", agent.Waiting)}, "All is well, and 1 thing waits for you"},
+		{[]dashboard.Agent{is("agent0", agent.Waiting), is("agent1", agent.Dead)}, "agent1 is dead"},
+		{[]dashboard.Agent{is("agent0", agent.Hung), is("agent1", agent.CrashLooping)}, "2 agents are not well"},
+		{[]dashboard.Agent{is("agent0", agent.CrashLooping)}, "agent0 keeps crashing"},
+		{[]dashboard.Agent{is("agent0", agent.Blocked)}, "agent0 is blocked"},
+		{[]dashboard.Agent{is("agent0", agent.Down)}, "agent0 is down, and should be up"},
+		{[]dashboard.Agent{{ID: "agent0", State: agent.Down}}, "All agents are down"},
+		{[]dashboard.Agent{{ID: "agent0", State: agent.Down}, is("agentinfinity", agent.Idle)}, "All is well"},
+	} {
+		w.agents.set(nil, tt.list...)
+		body := w.mustPage(t, "/")
+		if !strings.Contains(body, "<h1>"+tt.want+"</h1>") {
+			t.Errorf("%v: not %q but %s", tt.list, tt.want, regexp.MustCompile("<h1>.*</h1>").FindString(body))
+		}
+	}
+}

@@ -1,0 +1,270 @@
+package dashboard_test
+
+import (
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"html"
+	"io/fs"
+	"net/url"
+	"os"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+	"unicode"
+
+	"netsky/agent"
+	"netsky/dashboard"
+	"netsky/store"
+)
+
+// page gets a page as a browser does.
+func (w *world) page(tb testing.TB, path string) answer {
+	tb.Helper()
+	r := w.request(tb, "GET", path, "")
+	r.Header.Set("Accept", "text/html")
+	return mustAnswer(tb, r)
+}
+
+// mustPage gets a page that must be there, and checks what holds of each.
+func (w *world) mustPage(tb testing.TB, path string) string {
+	tb.Helper()
+	a := w.page(tb, path)
+	if a.status != 200 {
+		tb.Fatalf("%s: %d %s", path, a.status, a.body)
+	}
+	checkPage(tb, path, a.body)
+	return a.body
+}
+
+var (
+	tags    = regexp.MustCompile(`<(/?)([a-zA-Z][^\s/>]*)((?:[^>"]|"[^"]*")*)>`)
+	attrs   = regexp.MustCompile(`\s([^\s=>"]+)(?:="([^"]*)")?`)
+	voids   = []string{"br", "input", "link", "meta"}
+	plainly = strings.Fields(`a body br button code dd details div dl dt footer form h1 h2 h3 head header html input kbd label li link main
+		meta nav ol option p pre q script section select span strong summary svg symbol textarea time title ul use path circle rect`)
+	// no style, no on…, no srcdoc, no formaction
+	attributes = strings.Fields(`action alt aria-current aria-describedby aria-hidden aria-invalid aria-label aria-labelledby aria-live
+		autocomplete charset checked class content cx cy d data-above data-ago data-bg data-copy data-fg data-keep data-key data-live
+		data-pane data-say data-screen data-unseen data-version datetime defer dir fill for height hidden href id lang media method name
+		opacity placeholder r rel required role rows rx ry selected spellcheck src stroke stroke-dasharray stroke-linecap
+		stroke-linejoin stroke-width tabindex target title type value viewBox width x y`)
+)
+
+// checkPage checks that a page is whole, and that nothing is in it but what
+// templates may write: whatever stands in a record is text.
+func checkPage(tb testing.TB, path, body string) {
+	tb.Helper()
+	if !strings.HasPrefix(body, "<!doctype html>") || !strings.HasSuffix(strings.TrimSpace(body), "</html>") {
+		tb.Errorf("%s: not a whole page", path)
+	}
+	var open []string
+	ids, scripts := map[string]bool{}, 0
+	rest := tags.ReplaceAllStringFunc(strings.TrimPrefix(body, "<!doctype html>"), func(tag string) string {
+		m := tags.FindStringSubmatch(tag)
+		name := m[2]
+		if m[1] == "/" {
+			if len(open) == 0 || open[len(open)-1] != name {
+				tb.Errorf("%s: </%s> closes %v", path, name, open)
+				return ""
+			}
+			open = open[:len(open)-1]
+			return ""
+		}
+		if !slices.Contains(plainly, name) {
+			tb.Errorf("%s: element %.200s", path, tag)
+		}
+		if name == "script" {
+			scripts++
+		}
+		if !slices.Contains(voids, name) && !strings.HasSuffix(m[3], "/") {
+			open = append(open, name)
+		}
+		checkAttributes(tb, path, tag, m[3], ids)
+		return ""
+	})
+	if strings.ContainsAny(rest, "<") || len(open) > 0 || scripts != 1 {
+		tb.Errorf("%s: open %v, %d scripts, or a stray <", path, open, scripts)
+	}
+	shown := regexp.MustCompile(`<input type="hidden"[^>]*>`).ReplaceAllString(body, "") // those hold a filter as it is
+	for _, r := range html.UnescapeString(shown) {
+		if unicode.IsControl(r) && r != '\n' && r != '\t' || unicode.Is(unicode.Bidi_Control, r) || r == '\u2028' {
+			tb.Errorf("%s: holds %U", path, r)
+		}
+	}
+}
+
+func checkAttributes(tb testing.TB, path, tag, text string, ids map[string]bool) {
+	tb.Helper()
+	for _, a := range attrs.FindAllStringSubmatch(strings.TrimSuffix(text, "/"), -1) {
+		name, value := a[1], html.UnescapeString(a[2])
+		if !slices.Contains(attributes, name) {
+			tb.Errorf("%s: attribute %s in %.200s", path, name, tag)
+		}
+		switch name {
+		case "id":
+			if ids[value] || value == "" {
+				tb.Errorf("%s: id %q twice", path, value)
+			}
+			ids[value] = true
+		case "href", "src", "action":
+			web := strings.HasPrefix(value, "http://") || strings.HasPrefix(value, "https://")
+			if !strings.HasPrefix(value, "/") && !strings.HasPrefix(value, "#") && !web || strings.HasPrefix(value, "//") {
+				tb.Errorf("%s: %s leads to %q", path, name, value)
+			}
+		}
+	}
+}
+
+// Each page is there, whole, and shows what it is for.
+func TestPages(t *testing.T) {
+	w := mustWorld(t, nil)
+	w.showcase(t)
+	for _, tt := range []struct {
+		path string
+		want []string // in this order
+	}{
+		{"/", []string{"<title>(2) Overview", "agent3 is dead", "Waits for you", "asks whether it may use Bash", "git push --force", "netsky approve ", "--deny",
+			"ended, and should be up", "netsky agent 3", "Who does what", "reading agent1&#39;s proof", "Check the tables", "2 waiting", "You and your agents", "Tide tables work offline", "Just happened", "agent3 exited 2", "Work", "Rebase release/1.4"}},
+		{"/agents/agent1", []string{"agent1", "worker", "busy", "running go test", "Terminal", "go test ./tides", "Work in hand", "Check the tables", "Waits in its inbox", "Which commit has", "Its messages", "hook: Bash began", "/sessions/" + start(1)}},
+		{"/agents/agent3", []string{"dead", "no session", "its keeper wrote", "exited 2"}},
+		{"/panes", []string{"agent0", "Planning the next step", "agent2", "Do you want to proceed"}},
+		{"/panes?agent=agent2", []string{"Do you want to proceed"}},
+		{"/tasks", []string{"Offline tide tables", "agent1", "works on it", "agent0"}},
+		{"/tasks/task-offline", []string{"Offline tide tables", "done", "Bundle harmonics", "Proof", "212 tests", "/messages/msg-plan-01", "asked for a task", "noted", "off by 4 minutes", "40 min, took 29 min", "/sessions/" + start(1)}},
+		{"/tasks/task-notes", []string{"blocked", "None yet", "It waits for", "Rebase release/1.4"}},
+		{"/tasks/task-release", []string{"These wait for it", "Write the release notes"}},
+		{"/messages", []string{"queued", "Which commit", "failed", "half a report", "answered", "Ship tideline"}},
+		{"/messages/web-5d1f0c77a2b94e6180c3d2aa", []string{"you", "agent0", "queued", "delivered", "answered", "Ship tideline 1.4", "Tide tables work offline now", "Messages that it led to", "Make the tide tables", "The whole story", "claimed", "after 1.2 s"}},
+		{"/messages/msg-owner-01", []string{"It answers", "Ship tideline"}},
+		{"/messages/msg-plan-01", []string{"Work that it caused", "/tasks/task-offline"}},
+		{"/sessions", []string{"exited 2", "still open"}},
+		{"/sessions/" + start(3), []string{"agent3", "What it said last", "index out of range", "exited 2"}},
+		{"/sessions/" + start(1), []string{"It runs", "/agents/agent1"}},
+		{"/logs", []string{"asks: Bash git push", "approvals", "/find?q=" + start(3), "records follow the bus"}},
+	} {
+		body := w.mustPage(t, tt.path)
+		at := 0
+		for _, want := range tt.want {
+			i := strings.Index(body[at:], want)
+			if i < 0 {
+				t.Errorf("%s: no %q, or not in this order", tt.path, want)
+				continue
+			}
+			at += i
+		}
+	}
+	for path, want := range map[string]int{
+		"/agents/agent9": 404, "/agents/owner": 404, "/agents/x": 404, "/agents/agent01": 404, "/tasks/x": 404, "/messages/x": 404, "/sessions/x": 404,
+		"/find?q=nothing-has-this": 404, "/find?q=": 404, "/tasks?colour=red": 400, "/tasks?state=happy": 400, "/messages?from=me": 400, "/logs?cursor=x": 400,
+		"/panes?agent=x": 400, "/agents/agent1?history=x": 400, "/?x=1": 400, "/static/nothing": 404,
+	} {
+		if a := w.page(t, path); a.status != want {
+			t.Errorf("%s: %d, want %d", path, a.status, want)
+		} else if strings.HasPrefix(a.body, "<!doctype html><html lang=en>") {
+			continue // of the guard or the routes
+		} else {
+			checkPage(t, path, a.body)
+		}
+	}
+}
+
+// Every link of every page leads somewhere, and looking changes nothing (row 35).
+func TestPagesCrawl(t *testing.T) {
+	w := mustWorld(t, nil)
+	w.showcase(t)
+	before := w.fingerprint(t)
+	seen := map[string]bool{"/": true}
+	for todo := []string{"/"}; len(todo) > 0; todo = todo[1:] {
+		path, _, _ := strings.Cut(todo[0], "#")
+		a := w.page(t, path)
+		switch {
+		case a.status == 303 && strings.HasPrefix(path, "/find?"):
+			if to := a.header.Get("Location"); !seen[to] {
+				seen[to] = true
+				todo = append(todo, to)
+			}
+			continue
+		case a.status != 200:
+			t.Errorf("%s: %d", path, a.status)
+		}
+		if !strings.HasPrefix(a.header.Get("Content-Type"), "text/html") {
+			continue
+		}
+		checkPage(t, path, a.body)
+		for _, m := range regexp.MustCompile(`href="(/[^"]*)"`).FindAllStringSubmatch(a.body, -1) {
+			if to := html.UnescapeString(m[1]); !seen[to] {
+				seen[to] = true
+				todo = append(todo, to)
+			}
+		}
+	}
+	if len(seen) < 60 {
+		t.Errorf("%d pages found", len(seen))
+	}
+	if after := w.fingerprint(t); after != before {
+		t.Error("looking has changed a file")
+	}
+	t.Logf("%d addresses", len(seen))
+}
+
+// fingerprint is what all files of the home hold, but for the database's own.
+func (w *world) fingerprint(tb testing.TB) string {
+	tb.Helper()
+	sum := sha256.New()
+	mustDo(tb, filepath.WalkDir(w.home.Dir(), func(path string, d fs.DirEntry, err error) error {
+		if err != nil || d.IsDir() || strings.HasSuffix(path, "-shm") {
+			return err
+		}
+		data, err := os.ReadFile(path)
+		fmt.Fprintf(sum, "%s %x\n", path, sha256.Sum256(data))
+		return err
+	}))
+	return hex.EncodeToString(sum.Sum(nil))
+}
+
+// Row 34: whatever stands in any field is text on every page.
+func TestRow34Pages(t *testing.T) {
+	for i, evil := range corpus {
+		w := mustWorld(t, nil)
+		text := strings.ReplaceAll(evil, "\x00", "")
+		task := fmt.Sprint("t-", i, text)
+		w.apply(t,
+			store.UpsertActor{ID: "agent1", Runtime: text, Dir: text, Objective: text},
+			store.StartSession{Start: "s-1" + text, Actor: "agent1", Runtime: text, Tmux: text, Thread: text},
+			store.EndSession{Start: "s-1" + text, Reason: text, LastLines: text, Signal: text},
+			store.UpsertMessage{ID: "m-1" + text, From: "agent1", To: "agent0", Text: text, Kind: text, Thread: text, Via: text, Start: text, InReplyTo: "m-2",
+				Attachments: []string{text}, Metadata: map[string]json.RawMessage{text: raw(t, map[string]string{text: text})}},
+			store.UpsertDelivery{Message: "m-1" + text, Target: "agent0", State: store.Poisoned, Reason: text},
+			store.UpsertMessage{ID: "m-2", From: "agent0", To: "owner", Text: text + strings.Repeat(" long", 400)},
+			store.UpsertTask{ID: task, Title: text, Body: text, AskedBy: "owner", Assignee: "agent1", Proof: text, Message: "m-1" + text, State: store.TaskInProgress, Started: 1},
+			store.AddNote{ID: "n-1", About: task, Author: text, Text: text},
+			store.AddLog{Text: text, Part: text, About: text, Level: text, Fields: map[string]any{text: text}},
+		)
+		_, err := w.home.Ask(agent.Approval{Agent: "agent1", Tool: text, Text: text, Reason: text, Dir: text})
+		mustDo(t, err)
+		w.agents.set(errors.New(text), dashboard.Agent{ID: "agent1", State: agent.State(text), Evidence: text, Detail: text, Runtime: text, Dir: text, Model: text, Poison: 1})
+		w.page(t, "/")
+		w.agents.set(nil, dashboard.Agent{ID: "agent1", State: agent.State(text), Evidence: text, Detail: text, Runtime: text, Dir: text, Model: text, Poison: 1})
+		w.panes.set("agent1", text+"\n\x1b]8;;"+text+"\x1b\\link\x1b]8;;\x1b\\ \x1b[38;2;1;2;3m"+text)
+		for _, path := range []string{
+			"/", "/agents/agent1", "/panes", "/tasks", "/tasks/" + url.PathEscape(task), "/messages", "/messages/" + url.PathEscape("m-1"+text), "/messages/m-2",
+			"/sessions", "/sessions/" + url.PathEscape("s-1"+text), "/logs", "/messages?text=" + url.QueryEscape(text), "/messages?thread=" + url.QueryEscape(text),
+			"/logs?part=" + url.QueryEscape(text) + "&about=" + url.QueryEscape(text), "/tasks?text=" + url.QueryEscape(text),
+		} {
+			w.mustPage(t, path)
+		}
+		for _, path := range []string{"/find?q=" + url.QueryEscape("x-"+text), "/tasks/" + url.PathEscape("x-"+text), "/messages?from=" + url.QueryEscape(text)} {
+			if a := w.page(t, path); a.status < 400 {
+				t.Errorf("%s: %d", path, a.status)
+			} else {
+				checkPage(t, path, a.body)
+			}
+		}
+		w.stop()
+	}
+}
