@@ -136,6 +136,9 @@ func (a *app) showAgent(ctx context.Context, l *spawn.Launcher, st spawn.Status)
 		}
 		a.print("  start     %s, %s%s", v.Start, v.Runtime, where)
 		a.print("  directory %s", tilde(a, v.Dir))
+		if talk := conversation(ctx, l.Home, v.Start); talk != "" {
+			a.print("  conversation %s", talk)
+		}
 	}
 	if v.State != agent.Dead {
 		return
@@ -148,6 +151,21 @@ func (a *app) showAgent(ctx context.Context, l *spawn.Launcher, st spawn.Status)
 	for _, line := range lines {
 		a.print("    %s", line)
 	}
+}
+
+// conversation is the runtime's own name of what a start goes on with, "" if it
+// is not on record.
+func conversation(ctx context.Context, h agent.Home, start string) string {
+	db, err := store.OpenRead(ctx, h)
+	if err != nil {
+		return ""
+	}
+	defer db.Close()
+	s, err := db.Session(ctx, start)
+	if err != nil {
+		return ""
+	}
+	return s.Thread
 }
 
 // showFromBus tells what the mailboxes hold of a message that is not on record.
@@ -203,6 +221,9 @@ func (a *app) drawTimeline(t store.Timeline) {
 		s := t.Session
 		a.print("session %s of %s on %s", s.Start, s.Actor, s.Runtime)
 		a.print("  started %s%s", stamp(s.Started), endWords(*s))
+		if s.Thread != "" {
+			a.print("  conversation %s", s.Thread)
+		}
 		for l := range strings.SplitSeq(strings.TrimRight(s.LastLines, "\n"), "\n") {
 			if l != "" {
 				a.print("  | %s", l)

@@ -217,6 +217,16 @@ func (b *board) log(about, text string, fields map[string]any) {
 	b.record(about, text, fields)
 }
 
+// conversation puts down which thread the start has.
+func (b *board) conversation(thread string) {
+	if b.s.Records == nil {
+		return
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), grace)
+	defer cancel()
+	b.s.Records.Record(ctx, store.SessionState{Start: b.s.Start, Actor: b.s.Agent, Thread: thread, Time: store.At(time.Now())})
+}
+
 func (b *board) record(about, text string, fields map[string]any) {
 	if b.s.Records == nil {
 		return

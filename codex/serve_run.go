@@ -86,7 +86,9 @@ func (s *sidecar) ready(ctx context.Context) error {
 		before := s.account()
 		thread, err := s.session.Open(ctx)
 		if err == nil {
-			s.thread.Store(thread)
+			if old := s.thread.Swap(thread); old == nil || old.ID() != thread.ID() {
+				s.board.conversation(thread.ID())
+			}
 			if s.tui != nil {
 				s.print.mute.Store(true)
 				s.tui.show(thread.ID())

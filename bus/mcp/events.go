@@ -32,6 +32,7 @@ func (m *Mailman) event(ctx context.Context, e agent.Event) {
 	switch e.Event {
 	case agent.EventSessionStart:
 		m.began = true
+		m.group.Go(func() { m.putDown(ctx, m.conversation(e)...) })
 		if e.Text == "clear" { // nothing of before is known to it
 			m.startup = m.m.Startup != ""
 		}
@@ -101,11 +102,26 @@ func (m *Mailman) record(ctx context.Context, e agent.Event) {
 				"requests": u.Requests, "context": u.ContextNow,
 			}
 		}
-		within, cancel := context.WithTimeout(context.WithoutCancel(ctx), recordWithin)
-		defer cancel()
-		// What the database does not take waits in the spool, which others tell of.
-		m.o.Records.Record(within, log)
+		m.putDown(ctx, append(m.conversation(e), log)...)
 	})
+}
+
+// conversation says which one a start has, as far as an event tells it.
+func (m *Mailman) conversation(e agent.Event) []store.Op {
+	if e.Start == "" || e.Session == "" {
+		return nil
+	}
+	return []store.Op{store.SessionState{Start: e.Start, Actor: m.o.Agent, Thread: e.Session, Time: store.At(time.UnixMilli(e.MS))}}
+}
+
+func (m *Mailman) putDown(ctx context.Context, ops ...store.Op) {
+	if m.o.Records == nil || len(ops) == 0 {
+		return
+	}
+	within, cancel := context.WithTimeout(context.WithoutCancel(ctx), recordWithin)
+	defer cancel()
+	// What the database does not take waits in the spool, which others tell of.
+	m.o.Records.Record(within, ops...)
 }
 
 // recordWithin is what a record may take: Claude Code kills a server that has not

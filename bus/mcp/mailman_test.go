@@ -166,15 +166,30 @@ type logs struct {
 	mcp.Records
 	mu   sync.Mutex
 	list []store.AddLog
+	has  map[string]string // a start's conversation
 }
 
 func (l *logs) Record(_ context.Context, ops ...store.Op) error {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	for _, op := range ops {
-		l.list = append(l.list, op.(store.AddLog))
+		switch op := op.(type) {
+		case store.AddLog:
+			l.list = append(l.list, op)
+		case store.SessionState:
+			if l.has == nil {
+				l.has = make(map[string]string)
+			}
+			l.has[op.Start] = op.Thread
+		}
 	}
 	return nil
+}
+
+func (l *logs) conversation(start string) string {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.has[start]
 }
 
 func (l *logs) all() []store.AddLog {
@@ -564,5 +579,8 @@ func TestRecords(t *testing.T) {
 	if got.Part != "claude" || got.Actor != me || got.About != "a-0" || got.Text != "turn completed" || got.Key == "" ||
 		got.Fields["input"] != int64(3) || got.Fields["output"] != int64(4) || got.Fields["cached"] != int64(5) {
 		t.Errorf("on record: %+v", got)
+	}
+	if got := p.records.conversation(p.program.start); got != "conversation-1" {
+		t.Errorf("the start has the conversation %q on record", got)
 	}
 }
