@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"slices"
 	"strings"
 	"time"
 
@@ -59,6 +60,7 @@ type view struct {
 	Agents  []agentView `json:"agents"`
 	Unread  int         `json:"unread"` // envelopes for the owner not shown yet
 	Spooled int         `json:"spooled"`
+	Asked   int         `json:"asked"` // questions that wait for a yes
 	Notes   []string    `json:"notes"` // what could not be found out, or is wrong
 	now     time.Time
 }
@@ -88,6 +90,8 @@ type agentView struct {
 	Claimed  int         `json:"claimed"`
 	Outbox   int         `json:"outbox"`
 	Poison   int         `json:"poison"`
+
+	asks bool // it waits for a person
 }
 
 func (a *app) view(ctx context.Context) (view, error) {
@@ -115,6 +119,14 @@ func (a *app) view(ctx context.Context) (view, error) {
 	} else {
 		v.Notes = append(v.Notes, "mail: "+err.Error())
 	}
+	if list, err := l.Home.Approvals(); err == nil {
+		v.Asked = len(list)
+		for i, s := range v.Agents { // such a question needs nobody at the pane
+			v.Agents[i].asks = s.asks && !slices.ContainsFunc(list, func(p agent.Approval) bool { return p.Agent == s.Agent })
+		}
+	} else {
+		v.Notes = append(v.Notes, "approvals: "+err.Error())
+	}
 	if s, err := store.SpoolSize(l.Home); err == nil && s.Files+s.Bad > 0 {
 		v.Spooled = s.Files
 		v.Notes = append(v.Notes, fmt.Sprintf("%d records wait in state/spool for the database, %d could not be read", s.Files, s.Bad))
@@ -126,7 +138,7 @@ func viewOf(s spawn.Status) agentView {
 	v := agentView{
 		Agent: s.Agent, State: s.State, Evidence: s.Evidence, Detail: s.Detail, Runtime: s.Runtime, Model: s.Model,
 		Dir: s.Dir, Start: s.Start, PID: s.PID, Pane: s.Pane(), Wanted: s.Wanted,
-		Inbox: s.Inbox, Claimed: s.Claimed, Outbox: s.Outbox, Poison: s.Poison,
+		Inbox: s.Inbox, Claimed: s.Claimed, Outbox: s.Outbox, Poison: s.Poison, asks: s.Asks(),
 	}
 	if !s.Since.IsZero() {
 		v.Since = store.At(s.Since)
@@ -208,9 +220,24 @@ func (a *app) drawStatus(w io.Writer, v view, verbose bool) {
 	if v.Unread > 0 {
 		fmt.Fprintf(w, "mail for you: %d (`netsky inbox`)\n", v.Unread)
 	}
+	if v.Asked > 0 {
+		fmt.Fprintf(w, "waiting for your yes: %d (`netsky approvals`)\n", v.Asked)
+	}
+	if id, ok := v.atPane(); ok {
+		fmt.Fprintf(w, "%s waits for you at its pane (`netsky attach %s`)\n", id, id)
+	}
 	for _, n := range v.Notes {
 		fmt.Fprintln(w, "!", n)
 	}
+}
+
+// atPane is an agent that waits for a person at its pane.
+func (v view) atPane() (agent.ID, bool) {
+	i := slices.IndexFunc(v.Agents, func(s agentView) bool { return s.asks })
+	if i < 0 {
+		return "", false
+	}
+	return v.Agents[i].Agent, true
 }
 
 func daemonWords(v view) string {
@@ -307,12 +334,17 @@ func (a *app) summary(c *cli.Context) error {
 	fmt.Fprintf(a.out, "agents up: %d   daemon: %s\n", up, v.Daemon.State)
 	fmt.Fprintf(a.out, "mail for you: %d\n", v.Unread)
 	fmt.Fprintf(a.out, "waiting for agents: %d\n", waiting)
+	at, asks := v.atPane()
 	next := "netsky ask agent0 \"…\" gives agent0 work; netsky help lists the verbs"
 	switch {
 	case len(dead) > 0:
 		next = fmt.Sprintf("netsky show %s says how it ended; netsky up starts it again", dead[0])
 	case up == 0:
 		next = "netsky up starts agents"
+	case v.Asked > 0:
+		next = "netsky approvals lists what agents ask for"
+	case asks:
+		next = fmt.Sprintf("netsky attach %s answers what it waits for; netsky status says what", at)
 	case v.Unread > 0:
 		next = "netsky inbox shows your mail"
 	}

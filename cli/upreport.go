@@ -61,6 +61,9 @@ func (r *upReport) progress(p spawn.Progress) {
 	case spawn.StepSpawned:
 		r.board.set(name, line(name, "spawned", what), false)
 	case spawn.StepReady:
+		if p.State == agent.Waiting {
+			p.Note += " (`netsky attach " + name + "`)"
+		}
 		r.board.set(name, line(name, readyWord(p.State), what+note(p.Note)), true)
 	case spawn.StepAlready:
 		r.board.set(name, line(name, string(p.State), "was up"+note(p.Note)), true)

@@ -8,7 +8,6 @@ import (
 	"time"
 
 	"netsky/agent"
-	"netsky/bus"
 	"netsky/spawn"
 )
 
@@ -55,6 +54,7 @@ type attended struct {
 	next   time.Time    // when to look again
 	idle   time.Time    // since when it was found idle
 	told   map[string]bool
+	stood  int64  // since when it stood at a dialog that the owner was told of
 	err    string // told once
 
 	failed string // why the last restart did not go
@@ -78,7 +78,13 @@ func (a *attendant) pass(ctx context.Context) {
 			continue
 		}
 		c := a.caseOf(la)
-		if a.held(la, c) || time.Now().Before(c.next) {
+		if a.held(la, c) {
+			if err := a.stands(ctx, la, c, &states); ctx.Err() == nil {
+				a.note(la, c, err)
+			}
+			continue
+		}
+		if time.Now().Before(c.next) {
 			continue
 		}
 		if states == nil {
@@ -221,36 +227,6 @@ func (a *attendant) restart(ctx context.Context, st spawn.Status, c *attended) e
 	a.d.o.Log.Info("restart", "agent", st.Agent, "start", st.Start, "resume", plan.Resume != "", "step", end.Step)
 	a.d.wake()
 	return nil
-}
-
-// tell tells the owner of a dialog, once under a start. The envelope has the
-// same id whenever it is sent, so a daemon that knows nothing of an earlier one
-// does not tell it twice.
-func (a *attendant) tell(ctx context.Context, st spawn.Status, dialog agent.Dialog, c *attended) error {
-	if c.told[dialog.Name] {
-		return nil
-	}
-	what := strings.ReplaceAll(cmp.Or(dialog.Text, dialog.Name), "<", "&lt;") // no text of a pane's looks like a message
-	_, err := a.d.o.Bus.Send(ctx, bus.Envelope{
-		ID: "dialog-" + st.Start + "-" + slug(dialog.Name), From: st.Agent, To: agent.Owner, Kind: bus.KindApproval, Via: "code",
-		Text: fmt.Sprintf("%s waits at a dialog in its pane (%s): %s\nOnly you can answer it: netsky attach %s", st.Agent, dialog.Name, what, st.Agent),
-		Time: time.Now(),
-	})
-	if err == nil {
-		c.told[dialog.Name] = true
-		a.d.o.Log.Info("dialog", "agent", st.Agent, "dialog", dialog.Name)
-	}
-	return err
-}
-
-// slug is a name as a part of an id.
-func slug(name string) string {
-	return strings.Map(func(r rune) rune {
-		if r >= 'a' && r <= 'z' || r >= '0' && r <= '9' || r >= 'A' && r <= 'Z' {
-			return r
-		}
-		return '-'
-	}, name[:min(len(name), 60)])
 }
 
 // note logs what went wrong with an agent, once.

@@ -12,6 +12,7 @@ import (
 	"sync/atomic"
 	"syscall"
 	"testing"
+	"time"
 
 	"netsky/agent"
 	"netsky/bus"
@@ -299,5 +300,47 @@ func TestAttendDialog(t *testing.T) {
 	}
 	if len(seen) != 1 {
 		t.Errorf("told %v", seen)
+	}
+}
+
+// A dialog that comes up while the receiver is there is told of after a while,
+// once; a question that was put before the owner is not told twice.
+func TestAttendLaterDialog(t *testing.T) {
+	w := newWard(t)
+	w.up(w.r, "agent1", "agent2")
+	told := func(id agent.ID) int {
+		t.Helper()
+		ids := make(map[string]bool) // what is sent again has the same one
+		for _, place := range []bus.Place{bus.Inbox, bus.Claimed, bus.Delivered} {
+			all, err := w.bus.List(agent.Owner, place, 0)
+			if err != nil {
+				t.Fatal(err)
+			}
+			for _, e := range all {
+				if e.Err == nil && e.Envelope.From == id && strings.Contains(e.Envelope.Text, id.N()+" waits at a dialog in its pane (limits): go on?") {
+					ids[e.Envelope.ID] = true
+				}
+			}
+		}
+		return len(ids)
+	}
+	since := time.Now().Add(-time.Minute).UnixMilli()
+	for _, id := range []agent.ID{"agent2", "agent1"} {
+		start := w.statuses().Find(id).Start
+		if id == "agent2" {
+			if _, err := w.home.Ask(agent.Approval{Agent: id, Start: start, Tool: "Bash", Text: "go on?"}); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if err := w.home.SaveReport(id, agent.Report{Start: start, State: agent.Waiting, SinceMS: since, Evidence: "its word", Detail: "limits: go on?"}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	w.eventually(func() bool { return told("agent1") > 0 }, func() string { return "the owner was not told\n" + w.log() })
+	w.stop()
+	w.begin()
+	w.eventually(func() bool { return strings.Count(w.log(), `"msg":"dialog"`) == 2 }, w.log)
+	if n, m := told("agent1"), told("agent2"); n != 1 || m != 0 {
+		t.Errorf("told of agent1 %d times, of agent2 %d, want 1 and 0", n, m)
 	}
 }

@@ -53,6 +53,13 @@ func (s Status) Pane() string {
 	return s.pane.ID
 }
 
+// Asks reports whether the agent waits for a person: at a dialog of its
+// program's, or with a question of its model's.
+func (s Status) Asks() bool { return s.State == agent.Waiting && s.Evidence != nobodys }
+
+// Watched reports whether somebody is attached to the agent's session.
+func (s Status) Watched() bool { return s.pane != nil && s.pane.Attached > 0 }
+
 // Statuses lists agents in the order people do.
 type Statuses []Status
 
