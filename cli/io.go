@@ -39,6 +39,9 @@ var errNoAgent = errors.New("AGENT_N is not set: this is for an agent's own prog
 
 // ioServe is the MCP server of one agent, a child of its program.
 func (a *app) ioServe(c *cli.Context) error {
+	if c.NArg() > 0 {
+		return usagef("io serve: takes no arguments; -s names the server")
+	}
 	if s := c.String("server"); s != "agent" {
 		return usagef("io serve: -s %q: wants agent", s)
 	}

@@ -56,7 +56,10 @@ var kinds = []kind{
 	// No dialog, but nothing can be typed there either.
 	{"Showing detailed transcript", "transcript", func(frame) string { return "it is open" }},
 	{"☐ ", "question", below},
-	{"← ", "question", below}, // several questions at once
+	// Several questions at once; the first may have its answer already.
+	{"←  ☐ ", "question", below},
+	{"←  ☒ ", "question", below},
+	{"←  ✔ ", "question", below},
 }
 
 // Recognise finds the dialog that waits on a screen: the text of Claude's pane,

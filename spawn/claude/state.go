@@ -58,6 +58,9 @@ func LoadState(home agent.Home, id agent.ID) (State, error) {
 // SaveState replaces the agent's state so that it survives a loss of power:
 // without it the agent would wake without its memory.
 func SaveState(home agent.Home, id agent.ID, s State) error {
+	if !isUUID(s.Session) { // which LoadState would not take
+		return fmt.Errorf("%s: %.80q is no conversation of Claude Code's", id, s.Session)
+	}
 	data, err := json.Marshal(s)
 	if err != nil {
 		return fmt.Errorf("%s: %w", id, err)

@@ -1,0 +1,339 @@
+package cli_test
+
+import (
+	"context"
+	"encoding/json"
+	"os"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"netsky/agent"
+	"netsky/spawn/claude"
+	claudemodel "netsky/spawn/claude/loopmodel"
+)
+
+// up1 brings agent1 up on Claude Code, in the world's directory src.
+func (w *world) up1(t testing.TB, more ...string) string {
+	t.Helper()
+	args := append([]string{"agent", "1", "--type", "claude", "--dir", filepath.Join(w.dir, "src")}, more...)
+	status, out := w.within(t, nil, "", "netsky", args...)
+	if status == 3 && strings.Contains(out, "agent1         starting") { // a machine that is busy with other things
+		mustBecome(t, "agent1 up", func() bool { return !strings.Contains(w.must(t, "netsky", "status"), "agent1         starting") })
+	} else if status != 0 {
+		t.Fatalf("netsky %q: exit status %d\n%s", args, status, out)
+	}
+	return out
+}
+
+func (w *world) mustHome(t testing.TB) agent.Home {
+	t.Helper()
+	h, err := agent.HomeAt(w.home)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return h
+}
+
+// mustSend leaves a message in an agent's mailbox and returns its id.
+func (w *world) mustSend(t testing.TB, args ...string) string {
+	t.Helper()
+	return strings.TrimSpace(w.must(t, "netsky", append([]string{"channel", "send"}, args...)...))
+}
+
+// mustAsk asks agent1 and returns what it says.
+func (w *world) mustAsk(t testing.TB, text string) string {
+	t.Helper()
+	return strings.TrimSpace(w.must(t, "netsky", "ask", "agent1", text))
+}
+
+// pane asks the tmux server on which the world's agents are.
+func (w *world) pane(t testing.TB, args ...string) string {
+	t.Helper()
+	return w.must(t, "tmux", append([]string{"-S", w.socket()}, args...)...)
+}
+
+// mustBecome waits until ok says so.
+func mustBecome(t testing.TB, what string, ok func() bool) {
+	t.Helper()
+	tick := time.NewTicker(50 * time.Millisecond)
+	defer tick.Stop()
+	for end := time.Now().Add(60 * time.Second); !ok(); <-tick.C {
+		if time.Now().After(end) {
+			t.Fatalf("never came to pass: %s", what)
+		}
+	}
+}
+
+// mustBe waits until status says that agent1 is so.
+func (w *world) mustBe(t testing.TB, state string) {
+	t.Helper()
+	mustBecome(t, "agent1 "+state, func() bool {
+		return strings.Contains(w.must(t, "netsky", "status"), "agent1         "+state)
+	})
+}
+
+// answers are the owner's letters about a message.
+func (w *world) answers(t testing.TB, id string) (list []letter) {
+	t.Helper()
+	var v struct{ Messages []letter }
+	if err := json.Unmarshal([]byte(w.must(t, "netsky", "inbox", "--all", "--json")), &v); err != nil {
+		t.Fatal(err)
+	}
+	for _, m := range v.Messages {
+		if m.InReplyTo == id {
+			list = append(list, m)
+		}
+	}
+	return list
+}
+
+type letter struct {
+	Kind      string
+	Text      string
+	InReplyTo string `json:"in_reply_to"`
+	Implicit  bool
+}
+
+// mustOne waits for a message's answer, which must be the only one.
+func (w *world) mustOne(t testing.TB, id string) (l letter) {
+	t.Helper()
+	mustBecome(t, "an answer to "+id, func() bool { return len(w.answers(t, id)) > 0 })
+	list := w.answers(t, id)
+	if len(list) != 1 {
+		t.Errorf("%s has %d answers, want one: %+v", id, len(list), list)
+	}
+	return list[0]
+}
+
+// A turn that took a message of the owner's gives one answer: what the model
+// said by its tool, else its last words, else what failed, and what was broken
+// off is told as that.
+func TestClaudeAnswerKinds(t *testing.T) {
+	t.Parallel()
+	w, model := mustClaude(t)
+	model.Handle(func(q claudemodel.Request) *claudemodel.Reply {
+		if strings.Contains(strings.Join(q.News(), ""), "by the tool") {
+			return claudemodel.ReplyAll(q)
+		}
+		return nil
+	})
+	w.config(t, freely)
+	w.up1(t)
+	if l := w.mustOne(t, w.mustSend(t, "agent1", "answer by the tool")); l.Kind != "reply" || l.Implicit || l.Text != "echo: answer by the tool" {
+		t.Errorf("the model's own answer is %+v", l)
+	}
+	w.mustBe(t, "idle")
+	id := w.mustSend(t, "agent1", "loop: say my last words")
+	if l := w.mustOne(t, id); l.Kind != "reply" || !l.Implicit || l.Text != "my last words" {
+		t.Errorf("an implicit answer is %+v", l)
+	}
+	recorded := ""
+	for end := time.Now().Add(30 * time.Second); !strings.Contains(recorded, "turn completed (") && time.Now().Before(end); {
+		recorded = w.must(t, "netsky", "show", id)
+	}
+	mustContain(t, "the turn on record", recorded, "turn completed (")
+	mustContain(t, "log", w.must(t, "netsky", "log", "--json"), `"requests": 1`)
+	if l := w.mustOne(t, w.mustSend(t, "agent1", "loop: fail 500")); l.Kind != "error" || !strings.Contains(l.Text, "server_error") {
+		t.Errorf("a failed turn's answer is %+v", l)
+	}
+
+	// One Escape ends a turn; the next message is answered as ever.
+	id = w.mustSend(t, "agent1", "loop: shell tail -f /dev/null")
+	w.mustShow(t, "status", "busy", "Bash: tail -f /dev/null")
+	mustContain(t, "interrupt", w.must(t, "netsky", "interrupt", "agent1"), "agent1: its turn has ended")
+	if l := w.mustOne(t, id); l.Kind != "error" || !strings.Contains(l.Text, "interrupted") {
+		t.Errorf("an interrupted turn's answer is %+v", l)
+	}
+	mustContain(t, "the next answer", w.mustAsk(t, "loop: say still here"), "still here")
+	w.mustBe(t, "idle")
+	mustContain(t, "interrupt", w.must(t, "netsky", "interrupt", "agent1"), "is idle: nothing to interrupt")
+	mustContain(t, "peek", w.must(t, "netsky", "peek", "agent1"), "still here")
+}
+
+// A question of the model's shows as what the agent waits for, and is answered
+// once: by its code, yes or no, or at the pane.
+func TestClaudeApproval(t *testing.T) {
+	t.Parallel()
+	w, _ := mustClaude(t)
+	w.config(t, "[claude]\npermission_mode = \"manual\"\n")
+	mustContain(t, "agent", w.up1(t), "may read; ask for all else")
+	for _, how := range []string{"allow", "deny", "pane"} {
+		file := filepath.Join(w.dir, "src", how)
+		id := w.mustSend(t, "agent1", "loop: shell touch "+file)
+		code := w.mustApproval(t, "touch "+file)
+		w.mustShow(t, "status", "waiting", "permission: Bash: touch "+file)
+		w.mustShow(t, "inbox", "approval", "netsky approve "+code)
+		switch how {
+		case "allow":
+			cmd := w.command(t.Context(), "netsky", "approve", code)
+			cmd.Env = append(cmd.Env, "AGENT_N=1")
+			if out, err := cmd.CombinedOutput(); err == nil {
+				t.Errorf("the agent answered for the owner:\n%s", out)
+			}
+			w.must(t, "netsky", "approve", code)
+		case "deny":
+			w.must(t, "netsky", "approve", code, "--deny")
+		case "pane":
+			w.pane(t, "send-keys", "-t", "=agent1:", "Enter")
+		}
+		w.mustOne(t, id)
+		if _, err := os.Stat(file); (err == nil) != (how != "deny") {
+			t.Errorf("%s: the command ran: %v", how, err == nil)
+		}
+		mustBecome(t, "nothing left to approve", func() bool {
+			return strings.Contains(w.must(t, "netsky", "approvals"), "nothing waits for your yes")
+		})
+	}
+}
+
+// A receiver that dies takes no mail with it: status says that it has gone, the
+// agent is started again when it is idle, and goes on with its conversation. So
+// it does when all of it has died; a person's /clear and --fresh begin another.
+func TestClaudeConversation(t *testing.T) {
+	t.Parallel()
+	w, _ := mustClaude(t)
+	h := w.mustHome(t)
+	session := func() claude.State {
+		s, err := claude.LoadState(h, "agent1")
+		if err != nil {
+			t.Fatal(err)
+		}
+		return s
+	}
+	users := func(want string) {
+		t.Helper()
+		if got := w.mustAsk(t, "loop: users"); got != "users: "+want {
+			t.Errorf("the conversation has %q, want %s", got, want)
+		}
+	}
+	w.config(t, freely)
+	w.up1(t)
+	users("1")
+	first := session()
+	mustBecome(t, "the conversation on record", func() bool {
+		return strings.Contains(w.must(t, "netsky", "show", first.Start), first.Session)
+	})
+
+	// Its receiver dies in a turn.
+	busy := w.mustSend(t, "agent1", "loop: shell sleep 4; echo slept")
+	w.mustShow(t, "status", "Bash: sleep 4")
+	holder, ok := h.LockHolder("receiver-agent1")
+	if !ok {
+		t.Fatal("nobody holds the mailbox")
+	}
+	if err := syscall.Kill(holder.PID, syscall.SIGKILL); err != nil {
+		t.Fatal(err)
+	}
+	later := w.mustSend(t, "agent1", "loop: users")
+	w.mustShow(t, "status", "its receiver has gone", "1 waiting")
+	if l := w.mustOne(t, busy); l.Text != "tool: slept" {
+		t.Errorf("the turn that went on alone answered %+v", l)
+	}
+	if l := w.mustOne(t, later); l.Text != "users: 3" {
+		t.Errorf("after the restart: %+v, want users: 3", l)
+	}
+	if s := session(); s.Session != first.Session || s.Start == first.Start {
+		t.Errorf("restarted, it has %+v, before it had %+v", s, first)
+	}
+
+	// All of it dies.
+	w.pane(t, "kill-server")
+	w.mustBe(t, "dead")
+	w.up1(t)
+	users("4")
+
+	// A person begins another conversation in the pane.
+	w.pane(t, "send-keys", "-t", "=agent1:", "-l", "/clear")
+	w.pane(t, "send-keys", "-t", "=agent1:", "Enter")
+	mustBecome(t, "another conversation", func() bool { return session().Session != first.Session })
+	second := session()
+	users("1")
+	if k, err := h.LoadKeeper("agent1"); err != nil {
+		t.Fatal(err)
+	} else if err := syscall.Kill(k.PID, syscall.SIGKILL); err != nil {
+		t.Fatal(err)
+	}
+	w.mustBe(t, "dead")
+	w.up1(t)
+	users("2")
+	if s := session(); s.Session != second.Session {
+		t.Errorf("it goes on with %s, want %s", s.Session, second.Session)
+	}
+	w.up1(t, "--fresh")
+	users("1")
+	w.must(t, "netsky", "down", "--all", "--force", "--verify")
+}
+
+// A person's hooks run beside netsky's, their settings hold, and of their MCP
+// servers those that are left out are named once.
+func TestClaudeOwnSettings(t *testing.T) {
+	t.Parallel()
+	w, _ := mustClaude(t)
+	global := filepath.Join(w.dir, "cc", ".claude.json")
+	var known map[string]any
+	data, err := os.ReadFile(global)
+	if err == nil {
+		err = json.Unmarshal(data, &known)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	known["mcpServers"] = map[string]any{
+		"github": map[string]any{"type": "stdio", "command": "/bin/false"},
+		"notes":  map[string]any{"type": "stdio", "command": "/bin/false"},
+	}
+	hook := func(file string) map[string]any {
+		return map[string]any{"hooks": map[string]any{"Stop": []any{map[string]any{
+			"hooks": []any{map[string]any{"type": "command", "command": "touch '" + filepath.Join(w.dir, file) + "'"}},
+		}}}}
+	}
+	for file, value := range map[string]any{
+		global: known, filepath.Join(w.dir, "cc", "settings.json"): hook("ran-theirs"), filepath.Join(w.dir, "mine.json"): hook("ran-named"),
+	} {
+		data, err := json.Marshal(value)
+		if err == nil {
+			err = os.WriteFile(file, data, 0o600)
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	w.config(t, freely+"settings = \""+filepath.Join(w.dir, "mine.json")+"\"\nmcp = [\"notes\"]\n")
+	out := w.up1(t)
+	mustContain(t, "agent", out, "your MCP servers that agents on Claude Code do not get: github (`mcp` under [claude]")
+	w.mustAsk(t, "hello")
+	for _, file := range []string{"ran-theirs", "ran-named"} {
+		mustBecome(t, "the hook "+file, func() bool {
+			_, err := os.Stat(filepath.Join(w.dir, file))
+			return err == nil
+		})
+	}
+	w.must(t, "netsky", "down", "1")
+	if out := w.up1(t); strings.Contains(out, "github") {
+		t.Errorf("said twice:\n%s", out)
+	}
+	servers, err := os.ReadFile(filepath.Join(w.home, agent.Mailbox("agent1"), "mcp-config.json"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	mustContain(t, "mcp-config.json", string(servers), `"agent"`, `"notes"`)
+	if strings.Contains(string(servers), "github") || strings.Contains(string(servers), "imessage") {
+		t.Errorf("too many servers:\n%s", servers)
+	}
+}
+
+// within runs a command in the world with an environment of its own and a limit,
+// and returns its exit status and what it said.
+func (w *world) within(t testing.TB, env []string, stdin string, name string, args ...string) (int, string) {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(t.Context(), 90*time.Second)
+	defer cancel()
+	cmd := w.command(ctx, name, args...)
+	cmd.Env = append(cmd.Env, env...)
+	cmd.Stdin = strings.NewReader(stdin)
+	out, _ := cmd.CombinedOutput()
+	return cmd.ProcessState.ExitCode(), string(out)
+}

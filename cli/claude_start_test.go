@@ -1,0 +1,128 @@
+package cli_test
+
+import (
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"netsky/agent"
+	claudemodel "netsky/spawn/claude/loopmodel"
+)
+
+// A yes to a dialog is given only where the owner's own command says it: the
+// directory that an up names is trusted, the key of the environment is not.
+func TestClaudeDialogs(t *testing.T) {
+	t.Parallel()
+	w, model := mustClaude(t)
+	config := filepath.Join(w.dir, "cc")
+	if err := claudemodel.WriteHomeWithout(config, claudemodel.APIKey); err != nil {
+		t.Fatal(err)
+	}
+	w.config(t, freely)
+	mustContain(t, "agent", w.up1(t), "agent1         waiting", "custom API key")
+	w.mustShow(t, "status", "waiting", "custom API key")
+	w.mustShow(t, "inbox", "agent1 waits at a dialog in its pane (custom API key)", "netsky attach agent1")
+	mustContain(t, "netsky", w.must(t, "netsky"), "next: netsky attach agent1")
+	id := w.mustSend(t, "agent1", "hello")
+	mustContain(t, "peek", w.must(t, "netsky", "peek", "agent1"), "Do you want to use this API key?", "❯ No")
+
+	// The owner says yes; what follows is what their own command has answered.
+	w.pane(t, "send-keys", "-t", "=agent1:", "Up", "Enter")
+	if l := w.mustOne(t, id); l.Text != "echo: hello" {
+		t.Errorf("the answer is %+v", l)
+	}
+	mustContain(t, "log", w.must(t, "netsky", "log"), "answered with yes, as the launch implies it: workspace trust: "+filepath.Join(w.dir, "src"))
+	known, err := os.ReadFile(filepath.Join(config, ".claude.json"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if n := strings.Count(string(known), `"hasTrustDialogAccepted": true`); n != 1 {
+		t.Errorf("%d directories are trusted, want one:\n%s", n, known)
+	}
+	if strays := model.Strays(); len(strays) > 0 {
+		t.Errorf("asked for what the model does not have: %q", strays)
+	}
+}
+
+// Nothing is typed into a pane that shows what nobody knows.
+func TestClaudeUnknownDialog(t *testing.T) {
+	t.Parallel()
+	w, _ := mustClaude(t)
+	fake, typed := filepath.Join(w.dir, "fake"), filepath.Join(w.dir, "typed")
+	if err := os.Mkdir(fake, 0o700); err != nil {
+		t.Fatal(err)
+	}
+	rule := strings.Repeat("─", 200)
+	script := "#!/bin/sh\n[ \"$1\" = --version ] && { echo '2.1.329 (Claude Code)'; exit; }\nstty -echo -icanon\n" +
+		"printf '\\033[2J\\033[H" + rule + "\\n  Something new has come up\\n\\n  ❯ 1. Yes, all of it\\n    2. No\\n\\n  Enter to confirm · Esc to cancel\\n'\n" +
+		"cat >'" + typed + "'\n"
+	if err := os.WriteFile(filepath.Join(fake, "claude"), []byte(script), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	w.prepend(fake)
+	w.config(t, freely)
+	mustContain(t, "agent", w.up1(t), "agent1         waiting", "unknown dialog: Something new has come up")
+	w.mustSend(t, "agent1", "hello")
+	w.mustShow(t, "inbox", "agent1 waits at a dialog in its pane (unknown dialog): Something new has come up")
+	w.mustShow(t, "status", "waiting", "unknown dialog", "1 waiting")
+	if data, err := os.ReadFile(typed); err != nil || len(data) > 0 {
+		t.Errorf("typed into it: %q (%v)", data, err)
+	}
+}
+
+// Nobody is put to work with more power than somebody has said, and what stands
+// in the way is named before anything is made.
+func TestClaudeConsent(t *testing.T) {
+	t.Parallel()
+	w, _ := mustClaude(t)
+	src := filepath.Join(w.dir, "src")
+	nothing := func(after string) {
+		t.Helper()
+		if out := w.must(t, "netsky", "status"); !strings.Contains(out, "no agents yet") || strings.Contains(out, "daemon running") {
+			t.Errorf("%s, and yet something was made:\n%s", after, out)
+		}
+	}
+	args := []string{"agent", "1", "--type", "claude", "--dir", src}
+	mustContain(t, "the refusal", w.refused(t, "netsky", args...), "permission_mode", "[claude]", "netsky.toml", "--yes")
+	nothing("without an answer")
+
+	status, out := w.within(t, []string{"ANTHROPIC_API_KEY=", "ANTHROPIC_BASE_URL="}, "", "netsky", append(args, "--yes")...)
+	if status == 0 {
+		t.Error("started without a login")
+	}
+	mustContain(t, "without a login", out, "not logged in", "/login", "ANTHROPIC_API_KEY")
+	nothing("without a login")
+
+	if os.Geteuid() == 0 {
+		status, out = w.within(t, []string{"IS_SANDBOX="}, "", "netsky", append(args, "--yes")...)
+		if status == 0 {
+			t.Error("as root outside of a sandbox it started")
+		}
+		mustContain(t, "as root", out, "bypassPermissions is refused to root", "IS_SANDBOX=1", "acceptEdits")
+		nothing("as root outside of a sandbox")
+		data, _ := os.ReadFile(filepath.Join(w.home, agent.ConfigFile))
+		if strings.Contains(string(data), "permission_mode = \"b") {
+			t.Errorf("an answer was put down with which nothing can start:\n%s", data)
+		}
+	}
+
+	// On a terminal it asks.
+	s := w.mustScreen(t, "asking", "env -u TMUX -u TMUX_PANE sh")
+	command := "clear; netsky agent 1 --type claude --dir " + src
+	s.types(command, "Enter")
+	s.shows(`What may Claude Code agents do on this machine without asking you\?`)
+	s.shows(`1  everything you can do, without asking\n +2  edit in its directory; ask for the rest\n +3  read; ask for all else`)
+	s.types("", "Enter")
+	s.shows(`nothing was chosen: nothing started`)
+	nothing("nothing chosen")
+	s.types(command, "Enter")
+	s.shows(`1, 2 or 3 \(anything else starts none\):`)
+	s.types("3", "Enter")
+	s.shows(`agent1 +ready +claude .* may read; ask for all else`)
+	data, err := os.ReadFile(filepath.Join(w.home, agent.ConfigFile))
+	if err != nil {
+		t.Fatal(err)
+	}
+	mustContain(t, "netsky.toml", string(data), "[claude]", `permission_mode = "manual"`)
+}
