@@ -4,12 +4,10 @@ import (
 	"context"
 	"hash/fnv"
 	"os"
-	"path"
 	"strconv"
 	"time"
 
 	"netsky/agent"
-	"netsky/bus"
 	"netsky/dashboard"
 	"netsky/spawn"
 	"netsky/store"
@@ -21,7 +19,8 @@ import (
 // share of it.
 type agents struct {
 	launcher *spawn.Launcher
-	turn     chan struct{} // room for one: who has put its token in owns what follows
+	mail     <-chan struct{} // hints that mail has come or gone
+	turn     chan struct{}   // room for one: who has put its token in owns what follows
 
 	known []dashboard.Agent
 	err   error
@@ -38,8 +37,8 @@ const (
 	justNow = 50 * time.Millisecond
 )
 
-func newAgents(l *spawn.Launcher) *agents {
-	return &agents{launcher: l, turn: make(chan struct{}, 1)}
+func newAgents(l *spawn.Launcher, mail <-chan struct{}) *agents {
+	return &agents{launcher: l, mail: mail, turn: make(chan struct{}, 1)}
 }
 
 // Agents is how they are, which the caller must not change.
@@ -49,6 +48,11 @@ func (a *agents) Agents(ctx context.Context) ([]dashboard.Agent, error) {
 		defer func() { <-a.turn }()
 	case <-ctx.Done():
 		return nil, ctx.Err()
+	}
+	select {
+	case <-a.mail:
+		a.mark = 0
+	default:
 	}
 	began := time.Now()
 	mark, settled := a.files(began)
@@ -86,11 +90,6 @@ func (a *agents) files(now time.Time) (mark uint64, settled bool) {
 	}
 	for _, dir := range []string{agent.ReportDir, agent.KeeperDir, agent.LaunchDir, agent.DesiredDir, agent.Channels} {
 		look(dir)
-	}
-	for _, v := range a.known {
-		for _, p := range []bus.Place{bus.Inbox, bus.Claimed, bus.Outbox, bus.Poison} {
-			look(path.Join(agent.Mailbox(v.ID), string(p)))
-		}
 	}
 	return sum.Sum64(), settled
 }

@@ -5,6 +5,7 @@ import (
 	"errors"
 
 	"netsky/agent"
+	"netsky/bus"
 	"netsky/dashboard"
 )
 
@@ -19,8 +20,13 @@ func (d *daemon) web(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
+	mail, err := d.o.Bus.Watch(ctx, bus.Spot{Place: bus.Inbox}, bus.Spot{Place: bus.Claimed}, bus.Spot{Place: bus.Outbox})
+	if err != nil {
+		return err
+	}
+	defer mail.Close()
 	s, err := dashboard.New(dashboard.Options{
-		Home: d.o.Home, Records: d.reader, Agents: newAgents(d.o.Launcher), Panes: d.screens, Send: d.o.Bus.Send, Token: token,
+		Home: d.o.Home, Records: d.reader, Agents: newAgents(d.o.Launcher, mail.C), Panes: d.screens, Send: d.o.Bus.Send, Token: token,
 		Wide: d.o.Wide, Version: d.o.Version, Log: d.o.Log.With("part", "dashboard"),
 	})
 	if err != nil {

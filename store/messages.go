@@ -135,7 +135,7 @@ func messages(ctx context.Context, q querier, f MessageFilter) (List[Message], e
 	w.is("sender = ?", string(f.From))
 	w.is("target = ?", string(f.To))
 	if f.With != "" {
-		w.add("(sender = ? OR target = ?)", f.With, f.With)
+		w.either, w.value = []string{"sender", "target"}, f.With
 	}
 	w.is("kind = ?", f.Kind)
 	w.is("thread = ?", f.Thread)

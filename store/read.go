@@ -5,6 +5,7 @@ import (
 	"database/sql"
 	"encoding/json"
 	"fmt"
+	"slices"
 	"strconv"
 	"strings"
 )
@@ -66,8 +67,10 @@ func first[T any](ctx context.Context, q querier, scan func(*sql.Rows) (T, error
 
 // where collects a filter's conditions; each is a literal of ours.
 type where struct {
-	conds []string
-	args  []any
+	conds  []string
+	args   []any
+	either []string // columns of which one must have this value
+	value  any
 }
 
 func (w *where) add(cond string, args ...any) {
@@ -80,6 +83,23 @@ func (w *where) is(cond, value string) {
 	if value != "" {
 		w.add(cond, value)
 	}
+}
+
+// narrow turns either into a condition, for the records that come first. Each
+// column is asked by its own index, in order: of both at once SQLite would fetch
+// all that match, and sort them.
+func (w *where) narrow(table, order string) {
+	if w.either == nil {
+		return
+	}
+	var parts []string
+	var args []any
+	for _, column := range w.either {
+		one := where{conds: slices.Concat([]string{column + " = ?"}, w.conds), args: slices.Concat([]any{w.value}, w.args)}
+		parts = append(parts, "SELECT seq FROM (SELECT seq FROM "+table+one.String()+order+")")
+		args = append(args, one.args...)
+	}
+	w.conds, w.args = []string{"seq IN (" + strings.Join(parts, " UNION ") + ")"}, args
 }
 
 func (w *where) String() string {
@@ -100,8 +120,9 @@ func paged[T any](ctx context.Context, q querier, w *where, p Page, scan func(*s
 		w.add("("+time+", seq) < (?, ?)", at, seq)
 	}
 	n := p.limit()
-	query := "SELECT " + columns + " FROM " + table + w.String() + " ORDER BY " + time + " DESC, seq DESC LIMIT " + strconv.Itoa(n+1)
-	items, err := list(ctx, q, scan, query, w.args...)
+	order := " ORDER BY " + time + " DESC, seq DESC LIMIT " + strconv.Itoa(n+1)
+	w.narrow(table, order)
+	items, err := list(ctx, q, scan, "SELECT "+columns+" FROM "+table+w.String()+order, w.args...)
 	if err != nil {
 		return List[T]{}, err
 	}

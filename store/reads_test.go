@@ -19,8 +19,12 @@ func TestPages(t *testing.T) {
 	for i := range 23 {
 		at := store.Time(1000 + i/5)
 		id := fmt.Sprintf("id-%02d", i)
-		ops = append(ops, store.UpsertMessage{ID: id, From: "owner", To: "agent1", Text: "x", Time: at},
-			store.UpsertDelivery{Message: id, Target: "agent1", State: store.Queued, Time: at},
+		from, to := agent.Owner, agent.ID("agent1")
+		if i%3 == 0 {
+			from, to = to, from
+		}
+		ops = append(ops, store.UpsertMessage{ID: id, From: from, To: to, Text: "x", Time: at},
+			store.UpsertDelivery{Message: id, Target: to, State: store.Queued, Time: at},
 			store.StartSession{Start: id, Actor: agent.Clone(i + 1), Started: at},
 			store.UpsertTask{ID: id, Title: id, Created: at, Updated: at},
 			store.AddNote{ID: id, Text: id, Created: at}, store.AddLog{Key: id, Text: id, Time: at},
@@ -31,6 +35,10 @@ func TestPages(t *testing.T) {
 	for name, page := range map[string]func(p store.Page) ([]string, string, error){
 		"messages": func(p store.Page) ([]string, string, error) {
 			l, err := db.Messages(ctx, store.MessageFilter{Page: p})
+			return ids(l.Items, func(m store.Message) string { return m.ID }), l.Cursor, err
+		},
+		"messages with one": func(p store.Page) ([]string, string, error) {
+			l, err := db.Messages(ctx, store.MessageFilter{With: agent.Owner, Page: p})
 			return ids(l.Items, func(m store.Message) string { return m.ID }), l.Cursor, err
 		},
 		"deliveries": func(p store.Page) ([]string, string, error) {
