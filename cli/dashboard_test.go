@@ -54,17 +54,20 @@ func (p page) open(url string) {
 	p.must(chromedp.Do(p.ctx, chromedp.Navigate(url)))
 }
 
-// eval is a JavaScript expression's value as text.
+// eval is a JavaScript expression's value as text, "" from a page that is about
+// to make room for another.
 func (p page) eval(js string) (text string) {
 	p.Helper()
 	var r struct {
-		Result struct{ Value json.RawMessage }
+		Result struct {
+			Value json.RawMessage `json:"value"`
+		} `json:"result"`
 	}
 	p.must(chromedp.Do(p.ctx, chromedp.Func(func(ctx context.Context, t *chromedp.Target) error {
 		return t.Call(ctx, "Runtime.evaluate", map[string]any{"expression": "String(" + js + ")", "returnByValue": true}, &r)
 	})))
-	if err := json.Unmarshal(r.Result.Value, &text); err != nil {
-		p.Fatalf("%s: %s: %v", js, r.Result.Value, err)
+	if len(r.Result.Value) > 0 {
+		p.must(json.Unmarshal(r.Result.Value, &text))
 	}
 	return text
 }
@@ -84,6 +87,7 @@ func (p page) shows(want ...string) {
 		}
 	}
 	mustContain(p, "the page "+p.eval("location.pathname"), text, want...)
+	p.FailNow()
 }
 
 // What the owner sees and says in a browser, with the real daemon and agents: the
