@@ -111,6 +111,8 @@ func (m *Mailman) deliver(ctx context.Context, now time.Time) (due time.Time) {
 			m.wants <- struct{}{}
 		}
 		return due
+	case m.doubtful(now):
+		return now.Add(m.pace(lookBusy))
 	case m.closed.is && now.Before(m.closed.next):
 		return m.closed.next
 	}

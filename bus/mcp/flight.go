@@ -81,7 +81,8 @@ func (m *Mailman) load(f *flight, list []*bus.Delivery) bool {
 	var fresh []*bus.Delivery
 	for _, d := range list {
 		e := d.Envelope()
-		if m.ledger.offered(e) && m.m.Runtime.Holds(e.ID) {
+		if m.doubts[e.ID] || m.ledger.offered(e) && m.m.Runtime.Holds(e.ID) {
+			delete(m.doubts, e.ID)
 			m.pending = without(m.pending, d)
 			m.file(d)
 			m.sight(e.ID)
@@ -121,7 +122,9 @@ func without(list []*bus.Delivery, d *bus.Delivery) (rest []*bus.Delivery) {
 func (m *Mailman) writeDown(f *flight) error {
 	list := make([]owed, 0, len(f.list))
 	for _, d := range f.list {
-		list = append(list, owedOf(d.Envelope()))
+		o := owedOf(d.Envelope())
+		o.Start = m.o.Start
+		list = append(list, o)
 	}
 	return m.ledger.offer(list)
 }

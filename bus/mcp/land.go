@@ -63,6 +63,9 @@ func (m *Mailman) held(f *flight) bool {
 
 // sight takes note that the program has been seen with a message.
 func (m *Mailman) sight(id string) {
+	if _, ok := m.doubts[id]; ok {
+		m.doubts[id] = true
+	}
 	if m.ledger.sight(id) {
 		m.open = true // until the turn's end is told
 	}

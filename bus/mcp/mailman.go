@@ -83,9 +83,10 @@ type Mailman struct {
 	unsent   []answer
 	tries    time.Time // when both are tried again
 	rotated  time.Time
-	restored bool   // what was left is settled
-	began    bool   // our program's session has
-	turnOf   string // the first message of the running turn
+	restored bool            // what was left is settled
+	doubts   map[string]bool // of what is not filed: whether it was seen, or may still wait in the program's queue
+	began    bool            // our program's session has
+	turnOf   string          // the first message of the running turn
 	past     map[string]*past
 }
 

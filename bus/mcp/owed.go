@@ -25,6 +25,7 @@ type owed struct {
 	Hops      int      `json:"hops,omitempty"`
 	SentMS    int64    `json:"sent_ms"`
 	OfferedMS int64    `json:"offered_ms"`
+	Start     string   `json:"start,omitempty"` // the start id of the program that it was offered to last
 	Wants     bool     `json:"wants,omitempty"` // an answer, and has none of the model's
 
 	seen bool // the model has it
@@ -110,8 +111,11 @@ func (l *ledger) offer(list []owed) error {
 	next := slices.Clone(before)
 	fresh := false
 	for _, o := range list {
-		if l.index(o.ID, o.From) < 0 {
+		switch i := l.index(o.ID, o.From); {
+		case i < 0:
 			next, fresh = append(next, o), true
+		case next[i].Start != o.Start:
+			next[i].Start, fresh = o.Start, true
 		}
 	}
 	if !fresh {

@@ -3,6 +3,7 @@ package mcp
 import (
 	"context"
 	"fmt"
+	"maps"
 	"strings"
 	"time"
 
@@ -76,7 +77,7 @@ func (m *Mailman) restore(ctx context.Context, now time.Time) bool {
 	if len(list) > 0 && !m.knows(now) {
 		return false
 	}
-	m.restored = true
+	m.restored, m.doubts = true, make(map[string]bool)
 	var done []owed
 	for _, o := range list {
 		if m.restoreOne(ctx, o) {
@@ -99,6 +100,33 @@ func (m *Mailman) knows(now time.Time) bool {
 	return false
 }
 
+// doubt reports whether a message that is not filed has been seen nevertheless,
+// since the mailbox was taken. If it has not, and was handed to this very program
+// by a server that has died since, it may still wait in the program's queue:
+// Claude Code starts a server that is gone again when the model calls a tool.
+func (m *Mailman) doubt(o owed) (seen bool) {
+	p := m.past[o.ID]
+	seen = p != nil && p.seen
+	if seen || o.Start == m.o.Start {
+		m.doubts[o.ID] = seen
+	}
+	return seen
+}
+
+// doubtful reports whether something may wait in the program's queue. What an
+// idle program does not hold is not there.
+func (m *Mailman) doubtful(now time.Time) bool {
+	open := false
+	for _, seen := range m.doubts {
+		open = open || !seen
+	}
+	if !open || m.idleFor(now) < m.pace(resends[0]) {
+		return open
+	}
+	maps.DeleteFunc(m.doubts, func(_ string, seen bool) bool { return !seen })
+	return false
+}
+
 // restoreOne settles one message; true if nothing more is owed about it.
 func (m *Mailman) restoreOne(ctx context.Context, o owed) (done bool) {
 	e, place, ok := m.find(ctx, o)
@@ -106,8 +134,8 @@ func (m *Mailman) restoreOne(ctx context.Context, o owed) (done bool) {
 	switch {
 	case !ok:
 		return true
-	case place != bus.Delivered:
-		return false // it is handed over again
+	case place != bus.Delivered && !m.doubt(o):
+		return false // it is handed over again, perhaps not at once
 	case o.Wants && m.answered(ctx, o):
 		return true
 	case p != nil && p.end != nil:

@@ -200,3 +200,36 @@ func TestTurnsWhileNobodyLooked(t *testing.T) {
 		t.Errorf("on record: %+v", list)
 	}
 }
+
+// TestServerStartedAgain: the program may start its server again while a turn
+// runs, behind which waits what the dead one handed over. It is not handed over
+// again, alone or with what came since.
+func TestServerStartedAgain(t *testing.T) {
+	p := mustPost(t)
+	p.program.turn = func(text string) (time.Duration, string, error) {
+		if strings.Contains(text, `id="a"`) {
+			return scaled(time.Minute), "long", nil
+		}
+		return 0, "short", nil
+	}
+	p.program.mustStart(t)
+	stop := p.run()
+	p.drop(bus.Envelope{ID: "a", From: agent.Owner, To: me, Text: "a"})
+	p.wait("the first filed", func() bool { return p.count(me, bus.Delivered) == 1 })
+	p.drop(bus.Envelope{ID: "b", From: agent.Owner, To: me, Text: "b"})
+	pushes := 0
+	p.wait("the second handed over", func() bool { p.program.set(func() { pushes = p.program.pushes }); return pushes == 2 })
+	stop()
+	p.drop(bus.Envelope{ID: "c", From: agent.Owner, To: me, Text: "c"})
+	p.run()
+	p.wait("all filed", func() bool { return p.count(me, bus.Delivered) == 3 })
+	if got := strings.Join(p.program.effects(), " "); got != "a b c" {
+		t.Errorf("effects %q, want each once", got)
+	}
+	for id, want := range map[string]string{"a": "long", "b": "short", "c": "short"} {
+		p.wait("the answer to "+id, func() bool { return len(p.answers(agent.Owner, id)) > 0 })
+		if list := p.answers(agent.Owner, id); len(list) != 1 || list[0].Text != want {
+			t.Errorf("answers to %s: %+v, want %q", id, list, want)
+		}
+	}
+}
