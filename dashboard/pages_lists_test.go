@@ -188,7 +188,7 @@ func TestPagesInPart(t *testing.T) {
 // An empty home says what to do next.
 func TestPagesEmpty(t *testing.T) {
 	w := mustWorld(t, nil)
-	for path, want := range map[string]string{"/": "netsky up 2", "/panes": "netsky up 2", "/tasks": "netsky task add", "/messages": "netsky ask", "/sessions": "netsky up", "/logs": "Nothing has happened"} {
+	for path, want := range map[string]string{"/": "netsky up 2", "/panes": "netsky up 2", "/tasks": "No task is on record", "/messages": "netsky ask", "/sessions": "netsky up", "/logs": "Nothing has happened"} {
 		if body := w.mustPage(t, path); !strings.Contains(body, want) {
 			t.Errorf("%s: no %q", path, want)
 		}
