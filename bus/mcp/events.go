@@ -68,6 +68,7 @@ func (m *Mailman) ended(ctx context.Context, e agent.Event) {
 		m.arrived()
 	}
 	m.record(ctx, e)
+	m.end = e
 	kind, text := verdict(e)
 	m.close(ctx, e.MS, kind, text)
 }

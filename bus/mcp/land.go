@@ -35,6 +35,11 @@ func (m *Mailman) pursue(ctx context.Context, now time.Time) time.Time {
 	switch {
 	case m.held(f):
 		m.arrived()
+		// Only the hook of the prompt was lost; that of the turn's end has told.
+		if e := m.end; m.open && e.MS >= f.pushed.UnixMilli() {
+			kind, text := verdict(e)
+			m.close(ctx, e.MS, kind, text)
+		}
 	case f.stirred && f.times > 1:
 		m.o.Log("hand over mail", errors.New("a turn ran and no hook told of it: taken to have arrived"))
 		m.arrived()

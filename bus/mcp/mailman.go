@@ -86,6 +86,7 @@ type Mailman struct {
 	restored bool            // what was left is settled
 	doubts   map[string]bool // of what is not filed: whether it was seen, or may still wait in the program's queue
 	began    bool            // our program's session has
+	end      agent.Event     // of the last turn
 	turnOf   string          // the first message of the running turn
 	past     map[string]*past
 }

@@ -584,3 +584,20 @@ func TestRecords(t *testing.T) {
 		t.Errorf("the start has the conversation %q on record", got)
 	}
 }
+
+// TestPromptHookLost: a prompt whose hook was killed, and that of its turn's end
+// was not, is answered by what the turn said.
+func TestPromptHookLost(t *testing.T) {
+	p := mustPost(t)
+	p.program.mustStart(t)
+	p.program.set(func() { p.program.silent = true })
+	p.run()
+	p.drop(bus.Envelope{ID: "q", From: agent.Owner, To: me, Text: "?"})
+	p.wait("the effect", func() bool { return len(p.program.effects()) == 1 })
+	p.program.mustNote(t, agent.Event{Event: agent.EventStop, Text: "said in the end"})
+	p.wait("the answer", func() bool { return len(p.answers(agent.Owner, "q")) > 0 })
+	if list := p.answers(agent.Owner, "q"); len(list) != 1 || list[0].Text != "said in the end" {
+		t.Errorf("answers: %+v", list)
+	}
+	p.wait("nothing owed", func() bool { return p.owed() == "" })
+}
