@@ -1,8 +1,10 @@
 package daemon
 
 import (
+	"bytes"
 	"cmp"
 	"context"
+	"encoding/json"
 	"fmt"
 	"strings"
 	"time"
@@ -145,7 +147,7 @@ func (a *attendant) see(ctx context.Context, la agent.Launch, st spawn.Status, r
 	if time.Since(c.since) > time.Minute {
 		c.next = time.Now().Add(attendLate)
 	}
-	c.heard = c.heard || a.d.o.Launcher.Heard(st)
+	c.heard = c.heard || a.d.o.Launcher.Heard(st) || a.hadReceiver(st)
 	if screens, ok := r.(spawn.Screens); ok {
 		answer := st.State == agent.Starting
 		dialog, shown, err := a.d.o.Launcher.LookForDialog(ctx, st, screens, answer)
@@ -165,6 +167,18 @@ func (a *attendant) see(ctx context.Context, la agent.Launch, st spawn.Status, r
 		return nil
 	}
 	return a.orphan(ctx, la, st, served, c)
+}
+
+// hadReceiver reports whether a receiver has held the mailbox since the agent's
+// program began: one may die before it is seen here and has reported anything.
+func (a *attendant) hadReceiver(st spawn.Status) bool {
+	data, err := a.d.o.Home.ReadFile(agent.LockDir+"/receiver-"+string(st.Agent), 4096)
+	if err != nil {
+		return false
+	}
+	var last agent.Holder
+	program, err := agent.FindProcess(st.PID)
+	return err == nil && json.NewDecoder(bytes.NewReader(data)).Decode(&last) == nil && last.Start >= program.Start && !strings.HasSuffix(last.Program, " channel")
 }
 
 // orphan brings an agent back whose receiver has died.
