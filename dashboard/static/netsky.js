@@ -11,7 +11,8 @@
 
   // ---- what has changed ----
 
-  const keyOf = (n) => (n.nodeType === 1 ? n.dataset.key || n.id || "" : "");
+  // By attribute: the id of a form with a field of that name is the field.
+  const keyOf = (n) => (n.nodeType === 1 ? n.getAttribute("data-key") || n.getAttribute("id") || "" : "");
 
   // morph makes the element a like b. What has data-keep, and the same one, is
   // the reader's or the script's, and stays.
@@ -26,23 +27,22 @@
   }
 
   function children(a, b) {
-    const keyed = new Map();
-    for (const n of a.childNodes) if (keyOf(n)) keyed.set(keyOf(n), n);
-    const hadSome = keyed.size > 0;
+    const keyed = new Map(), rest = new Set(a.childNodes);
+    for (const n of rest) if (keyOf(n)) keyed.set(keyOf(n), n);
     let at = a.firstChild;
     for (const n of [...b.childNodes]) {
       const key = keyOf(n);
-      const same = key ? keyed.get(key) : at && !keyOf(at) && at.nodeName === n.nodeName ? at : null;
-      if (!same) {
+      let same = key ? keyed.get(key) : at;
+      while (!key && same && (keyOf(same) || same.nodeName !== n.nodeName)) same = same.nextSibling;
+      if (!same || !rest.delete(same)) {
         a.insertBefore(n, at);
-        if (key && hadSome) arrived(n);
+        if (key && keyed.size) arrived(n);
         continue;
       }
-      keyed.delete(key);
-      if (same !== at) a.insertBefore(same, at); else at = at.nextSibling;
+      if (same === at) at = at.nextSibling; else a.insertBefore(same, at);
       morph(same, n);
     }
-    while (at) { const next = at.nextSibling; at.remove(); at = next; }
+    for (const n of rest) n.remove();
   }
 
   // arrived is called for what is new on a page; it is said to who can't see it.

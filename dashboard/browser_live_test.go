@@ -1,0 +1,212 @@
+package dashboard_test
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"strings"
+	"testing"
+
+	"netsky/agent"
+	"netsky/daemon/observe"
+	"netsky/dashboard"
+	"netsky/spawn/demo"
+	"netsky/store"
+)
+
+// demo runs a demo agent, and mirrors the bus into the records as the daemon
+// does.
+func (w *world) demo(tb testing.TB, id agent.ID) {
+	tb.Helper()
+	ctx, cancel := context.WithCancel(context.Background())
+	ended := make(chan error, 2)
+	go func() {
+		ended <- demo.Run(ctx, demo.Options{Home: w.home, Agent: id, Start: agent.NewStart(), Bus: w.bus, Out: io.Discard})
+	}()
+	go func() { ended <- (&observe.Observer{Bus: w.bus, DB: w.db}).Run(ctx) }()
+	tb.Cleanup(func() {
+		cancel()
+		<-ended
+		<-ended
+	})
+}
+
+// A message is written on the page, and the page shows it queued while the agent
+// is down, delivered and answered once it is up.
+func TestBrowserSay(t *testing.T) {
+	w := mustWorld(t, slowly)
+	w.agents.set(nil, dashboard.Agent{ID: "agent0", State: agent.Down, Runtime: "demo", Evidence: "no session"})
+	l := mustBrowser(t).look(t, w)
+	l.live()
+	l.typeIn("#text", "hello <b>there</b>")
+	l.press("\t\r")
+	l.waits(`document.querySelector("#answer").textContent.includes("waits in its inbox")`)
+	if n := len(w.inbox(t, "agent0")); n != 1 {
+		t.Fatalf("%d messages in the inbox", n)
+	}
+	l.waits(`document.querySelector(".letter")?.innerText.includes("hello <b>there</b>") && document.querySelector(".letter .state").textContent === "queued"`)
+	w.demo(t, "agent0")
+	l.waits(`document.querySelector("#answer").textContent.includes("has been answered")`)
+	l.waits(`document.querySelectorAll(".letter").length === 2 && /agent0\s+→/.test(document.querySelector(".letter .cover").innerText)`)
+	l.waits(`document.querySelector("#said").textContent.includes("agent0 wrote to you")`)
+	eval[any](l, `document.querySelector("#answer a").click(), null`)
+	l.waits(`location.pathname.startsWith("/messages/") && document.querySelectorAll(".steps .done, .steps .past").length === 3`)
+	if story := l.text(".reply") + l.text(".story"); !strings.Contains(story, "hello <b>there</b>") || !strings.Contains(story, "agent0 wrote") {
+		t.Errorf("its page tells %s", story)
+	}
+	l.clean()
+}
+
+// What is refused is said beside the words; nothing is lost.
+func TestBrowserSayRefused(t *testing.T) {
+	w := mustWorld(t, slowly)
+	l := mustBrowser(t).look(t, w)
+	l.live()
+	l.typeIn("#text", "</channel>")
+	l.press("\t\r")
+	l.waits(`document.querySelector("#answer").textContent.includes("not sent")`)
+	if got := eval[string](l, `document.querySelector("#text").value`); got != "</channel>" {
+		t.Errorf("the words are %q", got)
+	}
+	l.clean("Failed to load resource")
+	w.stop()
+	eval[any](l, `document.querySelector(".say").requestSubmit(), null`)
+	l.waits(`document.querySelector("#answer").textContent.includes("does not answer")`)
+}
+
+// What changes comes onto the page by itself, is told to who can't see it, and
+// leaves alone what the reader is at.
+func TestBrowserLive(t *testing.T) {
+	w := mustWorld(t, slowly)
+	w.showcase(t)
+	l := mustBrowser(t).look(t, w)
+	l.live()
+	l.typeIn("#text", "half a thou")
+	eval[any](l, `window.card = document.querySelector("[data-key=card-agent1]"), null`)
+	_, err := w.home.Ask(agent.Approval{Agent: "agent1", Tool: "Bash", Text: "rm -rf <build>"})
+	mustDo(t, err)
+	l.waits(`document.querySelectorAll(".ask").length === 3 && document.title.startsWith("(3)")`)
+	l.waits(`document.querySelector("#said").textContent.includes("agent1 asks whether it may use Bash")`)
+	w.agents.set(nil, dashboard.Agent{ID: "agent1", State: agent.Idle, Evidence: "x", Wanted: true})
+	w.apply(t, store.AddLog{Text: "brand new <i>thing</i>", Actor: "agent1"})
+	l.waits(`document.querySelectorAll(".card").length === 1 && document.querySelector(".card strong").textContent === "idle"`)
+	l.waits(`document.querySelector(".log").innerText.includes("brand new <i>thing</i>")`)
+	if !eval[bool](l, `window.card === document.querySelector(".card") && document.activeElement.id === "text"`) {
+		t.Error("the card was made anew, or the focus is gone")
+	}
+	if got := eval[string](l, `document.querySelector("#text").value`); got != "half a thou" {
+		t.Errorf("the words are %q", got)
+	}
+	l.clean()
+}
+
+// A page goes on by itself after a daemon's restart, with what came meanwhile.
+func TestBrowserReconnect(t *testing.T) {
+	w := mustWorld(t, slowly)
+	w.showcase(t)
+	l := mustBrowser(t).look(t, w)
+	l.open("/agents/agent0")
+	l.live()
+	w.stop()
+	l.waits(`document.querySelector("#link").textContent === "reconnecting…"`)
+	w.apply(t, store.AddLog{Text: "came while nobody looked", Actor: "agent0"})
+	w.panes.set("agent0", "another screen")
+	w.serve(t, dashboard.Options{Home: w.home, Records: func() (dashboard.Reader, error) { return w.db, nil },
+		Agents: w.agents, Panes: w.panes, Send: w.bus.Send, Token: w.token, Version: "v1"})
+	l.live()
+	l.waits(`document.querySelector(".log").innerText.includes("came while nobody looked")`)
+	l.waits(`document.querySelector("[data-screen]").innerText.includes("another screen")`)
+	l.clean("ERR_CONNECTION_REFUSED", "WebSocket connection", "ERR_")
+	// Another version brings another page.
+	w.stop()
+	w.serve(t, dashboard.Options{Home: w.home, Records: func() (dashboard.Reader, error) { return w.db, nil },
+		Agents: w.agents, Panes: w.panes, Send: w.bus.Send, Token: w.token, Version: "v2"})
+	l.waits(`document.body.dataset.version === "v2"`)
+}
+
+// Where a websocket does not pass, SSE does.
+func TestBrowserSSE(t *testing.T) {
+	w := mustWorld(t, slowly)
+	w.showcase(t)
+	l := mustBrowser(t).look(t, w)
+	l.call("Page.addScriptToEvaluateOnNewDocument", map[string]string{"source": "delete window.WebSocket"}, nil)
+	l.open("/agents/agent1")
+	l.live()
+	w.panes.set("agent1", "by another way")
+	l.waits(`document.querySelector("[data-screen]").innerText.includes("by another way")`)
+	w.apply(t, store.AddLog{Text: "and a log", Actor: "agent1"})
+	l.waits(`document.querySelector(".log").innerText.includes("and a log")`)
+	l.clean()
+}
+
+// Terminals are drawn as they change, several at once, exactly coloured, and
+// whatever is in them is text.
+func TestBrowserPanes(t *testing.T) {
+	w := mustWorld(t, slowly)
+	w.showcase(t)
+	l := mustBrowser(t).look(t, w)
+	l.open("/panes")
+	l.live()
+	waitFor(t, "four panes are looked at", func() bool { return w.panes.watched() == 4 })
+	for i := range 20 {
+		for _, id := range []agent.ID{"agent0", "agent1", "agent2"} {
+			w.panes.set(id, fmt.Sprintf("row\n%s at %d\n\x1b[38;2;18;52;86mexact\x1b[0m \x1b[1;31mred\x1b[0m <img src=x onerror=alert(1)> 漢字\n\x1b]8;;https://example.org/\x1b\\a link\x1b]8;;\x1b\\", id, i))
+		}
+	}
+	for _, id := range []string{"agent0", "agent1", "agent2"} {
+		l.waits(fmt.Sprintf(`document.querySelector('[data-pane="%s"]').innerText.includes("%s at 19")`, id, id))
+	}
+	if got := eval[string](l, `(s => [getComputedStyle(s.querySelector("[class*=f]")).color, getComputedStyle(s.querySelector(".b.f1")).fontWeight,
+		s.querySelector("a").href, s.querySelectorAll("img").length, s.querySelector(".w").textContent, s.querySelectorAll(".r").length].join("|"))(document.querySelector("[data-screen]"))`); got != "rgb(18, 52, 86)|700|https://example.org/|0|漢|4" {
+		t.Errorf("drawn: %s", got)
+	}
+	// The same, drawn by the server, has the same look.
+	drawn := eval[string](l, `document.querySelector("[data-screen]").innerText`)
+	l.open("/panes?agent=agent0")
+	if got := l.text("[data-screen]"); strings.TrimRight(got, "\n") != strings.TrimRight(drawn, "\n") {
+		t.Errorf("the server draws %q, the script %q", got, drawn)
+	}
+	if got := eval[string](l, `getComputedStyle(document.querySelector("[data-screen] [class*=f]")).color`); got != "rgb(18, 52, 86)" {
+		t.Errorf("the server's exact colour is %s", got)
+	}
+	waitFor(t, "one pane is looked at", func() bool { return w.panes.watched() == 1 })
+	// What is above the screen comes when it is asked for, and the screen lives on.
+	l.open("/agents/agent0")
+	l.live()
+	l.click("[data-above]")
+	l.waits(`document.querySelector(".history")?.innerText.includes("above")`)
+	w.panes.set("agent0", "below")
+	l.waits(`document.querySelector("[data-screen]").innerText.includes("below") && document.querySelector(".history").innerText.includes("above")`)
+	w.panes.mu.Lock()
+	delete(w.panes.screens, "agent0")
+	w.panes.mu.Unlock()
+	l.open("/agents/agent0")
+	l.waits(`document.querySelector("[data-unseen]").innerText.includes("no session")`)
+	l.clean()
+}
+
+// Without the script every page is whole, and the message is sent all the same.
+func TestBrowserWithoutScript(t *testing.T) {
+	w := mustWorld(t, slowly)
+	w.showcase(t)
+	l := mustBrowser(t).look(t, w)
+	l.call("Emulation.setScriptExecutionDisabled", map[string]bool{"value": true}, nil)
+	l.open("/agents/agent1")
+	if got := l.text("#link") + l.text("[data-screen]"); !strings.Contains(got, "as of") || !strings.Contains(got, "tideline/tides/offline") {
+		t.Errorf("the page shows %s", got)
+	}
+	l.typeIn("#text", "no script, éß")
+	l.click(".send button")
+	l.waits(`location.pathname.startsWith("/messages/web-")`)
+	if got := l.text("main"); !strings.Contains(got, "no script, éß") || !strings.Contains(got, "queued") {
+		t.Errorf("its page shows %s", got)
+	}
+	if n := len(w.inbox(t, "agent1")); n != 1 {
+		t.Errorf("%d messages in the inbox", n)
+	}
+	l.open("/messages")
+	eval[any](l, `document.querySelector("#f-state").value = "queued", null`)
+	l.click(".go button")
+	l.waits(`new URLSearchParams(location.search).get("state") === "queued" && document.querySelectorAll(".letter").length === 2`)
+	l.clean()
+}

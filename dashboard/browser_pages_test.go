@@ -1,0 +1,191 @@
+package dashboard_test
+
+import (
+	"encoding/json"
+	"os"
+	"strings"
+	"testing"
+	"time"
+
+	"netsky/agent"
+	"netsky/dashboard"
+	"netsky/store"
+)
+
+// mustAxe is the source of axe-core, the accessibility rules that most others
+// are measured by: NETSKY_TEST_AXE names its axe.min.js.
+func mustAxe(tb testing.TB) string {
+	tb.Helper()
+	path := os.Getenv("NETSKY_TEST_AXE")
+	if path == "" {
+		if os.Getenv("CI") != "" {
+			tb.Fatal("NETSKY_TEST_AXE is not set: scripts/test installs axe-core")
+		}
+		tb.Skip("NETSKY_TEST_AXE names no axe.min.js")
+	}
+	data, err := os.ReadFile(path)
+	mustDo(tb, err)
+	return string(data)
+}
+
+const axeRun = `axe.run({runOnly: ["wcag2a", "wcag2aa", "wcag21a", "wcag21aa", "wcag22aa", "best-practice"]}).then(r =>
+	r.violations.flatMap(v => v.nodes.map(n => v.id + ": " + n.target.join(" ") + ": " + n.any.concat(n.all, n.none).map(c => c.message).join("; "))))`
+
+// Every page, in both themes and on a phone: no rule of accessibility is broken,
+// nothing is wider than the window, the console stays empty.
+func TestBrowserPages(t *testing.T) {
+	axe := mustAxe(t)
+	w := mustWorld(t, slowly)
+	w.showcase(t)
+	l := mustBrowser(t).look(t, w)
+	for _, at := range []struct {
+		theme string
+		width int
+		rules bool // each rule depends on the theme or the width; these two have both
+	}{{"light", 1280, true}, {"dark", 390, true}, {"light", 320, false}, {"dark", 1920, false}} {
+		l.theme(at.theme, true)
+		l.size(at.width, 800)
+		for _, p := range allPages {
+			l.open(p.path)
+			l.live()
+			if wide := eval[int](l, "document.documentElement.scrollWidth"); wide > at.width {
+				t.Errorf("%s is %d wide at %d: %s", p.path, wide, at.width, eval[string](l, `[...document.querySelectorAll("main *")].filter(e => e.getBoundingClientRect().right > innerWidth && !e.closest(".glass, pre")).map(e => e.outerHTML.slice(0, 120)).slice(0, 3).join("\n")`))
+			}
+			if !at.rules {
+				continue
+			}
+			eval[any](l, axe+"; null")
+			for _, v := range eval[[]string](l, axeRun) {
+				t.Errorf("%s, %s, %d: %s", p.path, at.theme, at.width, v)
+			}
+		}
+	}
+	l.clean()
+}
+
+// slowly has a poll as the daemon has it: a page should be at rest while it is
+// examined.
+func slowly(o *dashboard.Options) { o.Poll = 100 * time.Millisecond }
+
+// The checks above can fail: a page that breaks what they ask for is found out.
+func TestBrowserChecksBite(t *testing.T) {
+	axe := mustAxe(t)
+	w := mustWorld(t, slowly)
+	w.showcase(t)
+	l := mustBrowser(t).look(t, w)
+	l.live()
+	l.clean()
+	eval[any](l, axe+"; null")
+	eval[any](l, `document.querySelector("h1").style.color = "#eee", document.querySelector("#text").labels[0].remove(), null`)
+	found := strings.Join(eval[[]string](l, axeRun), "\n")
+	if !strings.Contains(found, "color-contrast") {
+		t.Errorf("axe found only: %s", found)
+	}
+	eval[any](l, `document.body.insertAdjacentHTML("beforeend", "<p style='color:red'>x<img src=http://127.0.0.1:1/x onerror=alert(1)>"), null`)
+	waitFor(t, "the policy's reports", func() bool {
+		l.mu.Lock()
+		defer l.mu.Unlock()
+		all := strings.Join(l.wrong, "\n")
+		return strings.Contains(all, "style-src") && strings.Contains(all, "img-src") && strings.Contains(all, "script-src")
+	})
+}
+
+// A page is light, paints soon, and nothing on it moves by itself when news come.
+func TestBrowserWeight(t *testing.T) {
+	w := mustWorld(t, slowly)
+	w.showcase(t)
+	l := mustBrowser(t).look(t, w)
+	for _, p := range allPages {
+		l.call("Network.clearBrowserCache", nil, nil)
+		l.loaded()
+		l.open(p.path)
+		l.live()
+		l.waits(`performance.getEntriesByName("first-contentful-paint").length`)
+		n := l.loaded() / 1000
+		paint := eval[float64](l, `performance.getEntriesByName("first-contentful-paint")[0].startTime`)
+		t.Logf("%s: %.0f kB, first paint after %.0f ms", p.path, n, paint)
+		if n > 150 {
+			t.Errorf("%s: %.0f kB, want at most 150", p.path, n)
+		}
+	}
+	l.open("/")
+	l.live()
+	eval[any](l, `window.jumps = 0, new PerformanceObserver(list => { for (const e of list.getEntries()) jumps += e.value }).observe({type: "layout-shift", buffered: true}), null`)
+	list, _ := w.agents.Agents(t.Context())
+	for i, s := range []agent.State{agent.Idle, agent.Busy, agent.Starting, agent.Busy, agent.Idle} {
+		list[0].State, list[0].Detail, list[0].Since, list[0].Inbox = s, strings.Repeat("what it does ", i), 1, i
+		w.agents.set(nil, list...)
+		w.apply(t, store.AddLog{Text: "something happened", Actor: "agent0"})
+		l.waits(`document.querySelector(".card .is strong").textContent === "` + string(s) + `"`)
+	}
+	// A line of the log moves those under it, and no more.
+	if jumps := eval[float64](l, "jumps"); jumps > 0.1 {
+		t.Errorf("the page jumped by %.3f", jumps)
+	} else {
+		t.Logf("the page jumped by %.3f", jumps)
+	}
+	l.clean()
+}
+
+// All that a mouse can do, keys can: the way to the page, to the message, to the
+// search, and one sees where one is.
+func TestBrowserKeys(t *testing.T) {
+	w := mustWorld(t, slowly)
+	w.showcase(t)
+	l := mustBrowser(t).look(t, w)
+	l.live()
+	focused := func() string {
+		return eval[string](l, `(e => e.id || e.className || e.textContent)(document.activeElement)`)
+	}
+	l.press("\t")
+	if got := focused(); got != "skip" {
+		t.Errorf("first: %s", got)
+	}
+	l.press("\r")
+	l.waits(`location.hash === "#main"`)
+	key := func(name string) { // as one event, so that the page may keep it from the field it leads to
+		l.call("Input.dispatchKeyEvent", map[string]any{"type": "keyDown", "key": name, "text": name}, nil)
+		l.call("Input.dispatchKeyEvent", map[string]any{"type": "keyUp", "key": name}, nil)
+	}
+	key("/")
+	if got := focused(); got != "text" {
+		t.Errorf("/ leads to %s", got)
+	}
+	l.press("/f")
+	if got := eval[string](l, `document.querySelector("#text").value`); got != "/f" {
+		t.Errorf("typed: %q", got)
+	}
+	eval[any](l, `document.activeElement.blur(), null`)
+	key("f")
+	if got := focused(); got != "find" {
+		t.Errorf("f leads to %s", got)
+	}
+	// Each stop is seen: an outline, or its cover's.
+	eval[any](l, `document.activeElement.blur(), scrollTo(0, 0), null`)
+	stops := map[string]bool{}
+	for range 60 {
+		l.press("\t")
+		var s struct {
+			What    string
+			Visible bool
+		}
+		mustDo(t, json.Unmarshal([]byte(eval[string](l, `(e => JSON.stringify({What: e.outerHTML.slice(0, 90), Visible:
+			e === document.body || ["", "::after"].some(p => { const s = getComputedStyle(e, p || null); return s.outlineStyle !== "none" && parseFloat(s.outlineWidth) >= 2 })}))(document.activeElement)`)), &s))
+		if !s.Visible {
+			t.Errorf("focus is not seen on %s", s.What)
+		}
+		stops[s.What] = true
+	}
+	if len(stops) < 40 {
+		t.Errorf("%d stops", len(stops))
+	}
+	l.theme("light", true)
+	if n := eval[int](l, `document.getAnimations().filter(a => a.playState === "running").length`); n != 0 {
+		t.Errorf("%d movements for who wants none", n)
+	}
+	l.theme("light", false)
+	if n := eval[int](l, `document.getAnimations().filter(a => a.playState === "running").length`); n < 5 {
+		t.Errorf("%d movements", n)
+	}
+	l.clean()
+}
