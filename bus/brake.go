@@ -207,7 +207,7 @@ func (r *ring) set(slot int, t time.Time) error {
 
 // countMail counts the envelopes in an open directory and stops at limit.
 func countMail(dir, limit int) (n int, err error) {
-	_, err = sysDirents(dir, make([]byte, 16<<10), func(name []byte) bool {
+	_, err = sysDirents(dir, make([]byte, 4<<10), func(name []byte) bool {
 		if name[0] != '.' && bytes.HasSuffix(name, []byte(".json")) {
 			n++
 		}

@@ -52,7 +52,7 @@ func (h *hub) add(b *Bus, w *Watch) {
 		go h.run(h.watcher, h.stop, h.done)
 	}
 	h.watches[w] = true
-	h.subscribe(w)
+	h.subscribe(w, h.bus.Mailboxes)
 	h.look(time.Now())
 }
 
@@ -94,7 +94,7 @@ func (h *hub) polling(w *Watch) bool {
 
 // subscribe enters the watch at every directory that its spots mean now.
 // The caller holds mu.
-func (h *hub) subscribe(w *Watch) {
+func (h *hub) subscribe(w *Watch, boxes func() ([]agent.ID, error)) {
 	add := func(rel string) {
 		name := h.bus.home.Path(rel)
 		d := h.dirs[name]
@@ -113,7 +113,7 @@ func (h *hub) subscribe(w *Watch) {
 			continue
 		}
 		add(agent.Channels)
-		list, err := h.bus.Mailboxes()
+		list, err := boxes()
 		if err != nil {
 			continue // asked again within a second
 		}
@@ -212,8 +212,9 @@ func (h *hub) hintAll() {
 func (h *hub) tick(now time.Time) time.Duration {
 	h.mu.Lock()
 	defer h.mu.Unlock()
+	boxes := sync.OnceValues(h.bus.Mailboxes)
 	for w := range h.watches {
-		h.subscribe(w)
+		h.subscribe(w, boxes)
 	}
 	return h.look(now)
 }
