@@ -1,7 +1,6 @@
 package cli_test
 
 import (
-	"context"
 	"encoding/json"
 	"os"
 	"path/filepath"
@@ -14,99 +13,6 @@ import (
 	"netsky/spawn/claude"
 	claudemodel "netsky/spawn/claude/loopmodel"
 )
-
-// up1 brings agent1 up on Claude Code, in the world's directory src.
-func (w *world) up1(t testing.TB, more ...string) string {
-	t.Helper()
-	args := append([]string{"agent", "1", "--type", "claude", "--dir", filepath.Join(w.dir, "src")}, more...)
-	status, out := w.within(t, nil, "", "netsky", args...)
-	if status == 3 && strings.Contains(out, "agent1         starting") { // a machine that is busy with other things
-		mustBecome(t, "agent1 up", func() bool { return !strings.Contains(w.must(t, "netsky", "status"), "agent1         starting") })
-	} else if status != 0 {
-		t.Fatalf("netsky %q: exit status %d\n%s", args, status, out)
-	}
-	return out
-}
-
-func (w *world) mustHome(t testing.TB) agent.Home {
-	t.Helper()
-	h, err := agent.HomeAt(w.home)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return h
-}
-
-// mustSend leaves a message in an agent's mailbox and returns its id.
-func (w *world) mustSend(t testing.TB, args ...string) string {
-	t.Helper()
-	return strings.TrimSpace(w.must(t, "netsky", append([]string{"channel", "send"}, args...)...))
-}
-
-// mustAsk asks agent1 and returns what it says.
-func (w *world) mustAsk(t testing.TB, text string) string {
-	t.Helper()
-	return strings.TrimSpace(w.must(t, "netsky", "ask", "agent1", text))
-}
-
-// pane asks the tmux server on which the world's agents are.
-func (w *world) pane(t testing.TB, args ...string) string {
-	t.Helper()
-	return w.must(t, "tmux", append([]string{"-S", w.socket()}, args...)...)
-}
-
-// mustBecome waits until ok says so.
-func mustBecome(t testing.TB, what string, ok func() bool) {
-	t.Helper()
-	tick := time.NewTicker(50 * time.Millisecond)
-	defer tick.Stop()
-	for end := time.Now().Add(60 * time.Second); !ok(); <-tick.C {
-		if time.Now().After(end) {
-			t.Fatalf("never came to pass: %s", what)
-		}
-	}
-}
-
-// mustBe waits until status says that agent1 is so.
-func (w *world) mustBe(t testing.TB, state string) {
-	t.Helper()
-	mustBecome(t, "agent1 "+state, func() bool {
-		return strings.Contains(w.must(t, "netsky", "status"), "agent1         "+state)
-	})
-}
-
-// answers are the owner's letters about a message.
-func (w *world) answers(t testing.TB, id string) (list []letter) {
-	t.Helper()
-	var v struct{ Messages []letter }
-	if err := json.Unmarshal([]byte(w.must(t, "netsky", "inbox", "--all", "--json")), &v); err != nil {
-		t.Fatal(err)
-	}
-	for _, m := range v.Messages {
-		if m.InReplyTo == id {
-			list = append(list, m)
-		}
-	}
-	return list
-}
-
-type letter struct {
-	Kind      string
-	Text      string
-	InReplyTo string `json:"in_reply_to"`
-	Implicit  bool
-}
-
-// mustOne waits for a message's answer, which must be the only one.
-func (w *world) mustOne(t testing.TB, id string) (l letter) {
-	t.Helper()
-	mustBecome(t, "an answer to "+id, func() bool { return len(w.answers(t, id)) > 0 })
-	list := w.answers(t, id)
-	if len(list) != 1 {
-		t.Errorf("%s has %d answers, want one: %+v", id, len(list), list)
-	}
-	return list[0]
-}
 
 // A turn that took a message of the owner's gives one answer: what the model
 // said by its tool, else its last words, else what failed, and what was broken
@@ -323,17 +229,4 @@ func TestClaudeOwnSettings(t *testing.T) {
 	if strings.Contains(string(servers), "github") || strings.Contains(string(servers), "imessage") {
 		t.Errorf("too many servers:\n%s", servers)
 	}
-}
-
-// within runs a command in the world with an environment of its own and a limit,
-// and returns its exit status and what it said.
-func (w *world) within(t testing.TB, env []string, stdin string, name string, args ...string) (int, string) {
-	t.Helper()
-	ctx, cancel := context.WithTimeout(t.Context(), 90*time.Second)
-	defer cancel()
-	cmd := w.command(ctx, name, args...)
-	cmd.Env = append(cmd.Env, env...)
-	cmd.Stdin = strings.NewReader(stdin)
-	out, _ := cmd.CombinedOutput()
-	return cmd.ProcessState.ExitCode(), string(out)
 }
