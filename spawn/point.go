@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"regexp"
 	"strings"
+	"sync"
 	"time"
 
 	"netsky/agent"
@@ -239,7 +240,7 @@ func inputLine(look tmux.Look) string {
 		return look.CursorRow()
 	}
 	for i := len(look.Screen) - 1; i >= 0; i-- {
-		if promptSign.MatchString(look.Screen[i]) {
+		if promptSign().MatchString(look.Screen[i]) {
 			return look.Screen[i]
 		}
 	}
@@ -247,13 +248,13 @@ func inputLine(look tmux.Look) string {
 }
 
 var (
-	promptSign = regexp.MustCompile(`^[\s│┃|]*[>❯›»$%#](\s|$)`)
-	letter     = regexp.MustCompile(`[\pL\pN]`)
-	option     = regexp.MustCompile(`^[\s│┃|]*\(?\d+[.)]\s`)
-	chosen     = regexp.MustCompile(`^[\s│┃|]*[❯›●◉▶→>»*]\s*\(?\d+[.)]\s`)
-	yesNo      = regexp.MustCompile(`(?i)[[(]\s*y(es)?\s*/\s*n(o)?\s*[\])]`)
-	anyKey     = regexp.MustCompile(`(?i)\b(press|hit|use) (enter|return|any key)\b|\benter to (select|confirm|continue|submit)\b`)
-	secret     = regexp.MustCompile(`(?i)\b(password|passphrase|passcode|api key|token|secret|code)\b[^\pL]*$`)
+	promptSign = lazily(`^[\s│┃|]*[>❯›»$%#](\s|$)`)
+	letter     = lazily(`[\pL\pN]`)
+	option     = lazily(`^[\s│┃|]*\(?\d+[.)]\s`)
+	chosen     = lazily(`^[\s│┃|]*[❯›●◉▶→>»*]\s*\(?\d+[.)]\s`)
+	yesNo      = lazily(`(?i)[[(]\s*y(es)?\s*/\s*n(o)?\s*[\])]`)
+	anyKey     = lazily(`(?i)\b(press|hit|use) (enter|return|any key)\b|\benter to (select|confirm|continue|submit)\b`)
+	secret     = lazily(`(?i)\b(password|passphrase|passcode|api key|token|secret|code)\b[^\pL]*$`)
 )
 
 // sameLine reports whether the input line is as it was: whoever attached may have
@@ -265,7 +266,7 @@ func sameLine(line, calm string) bool {
 }
 
 // bare reports whether the line holds nothing that a person could have meant.
-func bare(line string) bool { return !letter.MatchString(line) }
+func bare(line string) bool { return !letter().MatchString(line) }
 
 // unsent reports whether the line ends as ours do: an Enter was missed.
 func unsent(line string) bool {
@@ -284,14 +285,20 @@ func asks(look tmux.Look) bool {
 		}
 	}
 	for i, r := range rows {
-		if chosen.MatchString(r) && (i > 0 && option.MatchString(rows[i-1]) || i+1 < len(rows) && option.MatchString(rows[i+1])) {
+		if chosen().MatchString(r) && (i > 0 && option().MatchString(rows[i-1]) || i+1 < len(rows) && option().MatchString(rows[i+1])) {
 			return true
 		}
 	}
 	for _, r := range rows[max(len(rows)-5, 0):] {
-		if yesNo.MatchString(r) || anyKey.MatchString(r) {
+		if yesNo().MatchString(r) || anyKey().MatchString(r) {
 			return true
 		}
 	}
-	return secret.MatchString(look.CursorRow())
+	return secret().MatchString(look.CursorRow())
+}
+
+// lazily compiles an expression when it is first used: few of netsky's processes
+// look at a pane, and all of them start.
+func lazily(expr string) func() *regexp.Regexp {
+	return sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(expr) })
 }

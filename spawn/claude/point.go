@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"regexp"
 	"strings"
+	"sync"
 	"time"
 
 	"netsky/agent"
@@ -30,7 +31,9 @@ func pointer(n int) string {
 }
 
 // isPointer matches a pointer line of ours without its white space.
-var isPointer = regexp.MustCompile(`^\d+messages?waits?foryou:calltheinboxtool$`)
+var isPointer = sync.OnceValue(func() *regexp.Regexp {
+	return regexp.MustCompile(`^\d+messages?waits?foryou:calltheinboxtool$`)
+})
 
 // Point types one line into the composer that says that n messages wait. It
 // does so only if nothing there would be disturbed: the session is idle, no
@@ -103,7 +106,7 @@ func (s *Session) free(ctx context.Context) (composer, error) {
 	switch {
 	case !ok:
 		return composer{}, errors.New("no composer on the screen")
-	case !box.empty && !isPointer.MatchString(squash(box.text)):
+	case !box.empty && !isPointer().MatchString(squash(box.text)):
 		return composer{}, errors.New("a draft stands in the composer")
 	}
 	return box, nil

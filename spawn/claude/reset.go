@@ -4,17 +4,20 @@ import (
 	"regexp"
 	"strconv"
 	"strings"
+	"sync"
 	"time"
 )
 
 // Claude Code tells when a limit ends as "3pm", "5:16pm (Europe/Berlin)",
 // "Nov 23 at 3pm" or "Aug 8", after "resets" or in brackets.
-var resetWords = regexp.MustCompile(`(?i)\bresets?(?: at| on)? (?:([A-Z][a-z]{2}) (\d{1,2})(?:,? (?:at )?)?)?(?:(\d{1,2})(?::(\d\d))? ?([ap]m))?(?: ?\(([A-Za-z0-9_+/-]{1,40})\))?`)
+var resetWords = sync.OnceValue(func() *regexp.Regexp {
+	return regexp.MustCompile(`(?i)\bresets?(?: at| on)? (?:([A-Z][a-z]{2}) (\d{1,2})(?:,? (?:at )?)?)?(?:(\d{1,2})(?::(\d\d))? ?([ap]m))?(?: ?\(([A-Za-z0-9_+/-]{1,40})\))?`)
+})
 
 // resetTime finds in a text when a limit ends, as a time and in its own words. A
 // time of day is the next one after now; without a zone it is this machine's.
 func resetTime(text string, now time.Time) (time.Time, string, bool) {
-	m := resetWords.FindStringSubmatch(cut(text, maxName))
+	m := resetWords().FindStringSubmatch(cut(text, maxName))
 	if m == nil || m[1] == "" && m[5] == "" {
 		return time.Time{}, "", false
 	}
