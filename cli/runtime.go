@@ -44,8 +44,7 @@ func (a *app) claudeOptions(id agent.ID) claude.Options {
 	c := a.config.Claude
 	o := claude.Options{
 		Mode: c.PermissionMode, Model: c.Model, Effort: c.Effort, Delivery: c.Delivery, MCP: c.MCP,
-		IMessage: a.config.IMessage.Enabled,
-	}
+	} // no iMessage server: there is none to start yet
 	if own := a.config.Agent[id].Model; own != "" {
 		o.Model = own
 	}
