@@ -160,6 +160,13 @@ func TestBrowserPanes(t *testing.T) {
 		s.querySelector("a").href, s.querySelectorAll("img").length, s.querySelector(".w").textContent, s.querySelectorAll(".r").length].join("|"))(document.querySelector("[data-screen]"))`); got != "rgb(18, 52, 86)|700|https://example.org/|0|漢|4" {
 		t.Errorf("drawn: %s", got)
 	}
+	// An agent that comes up comes onto the page, with its terminal.
+	list, _ := w.agents.Agents(t.Context())
+	w.panes.set("agent4", "I have just come")
+	w.agents.set(nil, append(list, dashboard.Agent{ID: "agent4", State: agent.Idle, Evidence: "x"})...)
+	l.waits(`document.querySelector('[data-pane="agent4"]')?.innerText.includes("I have just come")`)
+	w.agents.set(nil, list...)
+	waitFor(t, "it is not looked at any more", func() bool { return w.panes.watched() == 4 })
 	// The same, drawn by the server, has the same look.
 	drawn := eval[string](l, `document.querySelector("[data-screen]").innerText`)
 	l.open("/panes?agent=agent0")

@@ -15,6 +15,11 @@
 // /api/user-message: when it answers 202, the message is in the recipient's
 // inbox and survives a loss of power; with any other answer it was not sent,
 // but for 500, after which the same message may be sent again under its id.
+// POST /user-message is the same for the form of a page: its 303 is that 202.
+//
+// Pages come whole and work by reload alone. The script fetches the page anew
+// when an event says that something has changed, and puts in place what
+// differs; only terminals are drawn from the events themselves.
 //
 // SSE and websocket carry the same events. An event says the latest state of
 // its key, and a browser that does not read gets, when it reads again, the

@@ -24,6 +24,9 @@ var files embed.FS
 const (
 	staticPath = "/static/"
 	onPage     = 50 // items of a list on one page
+
+	// updateHeader comes with the script's request for a page that it shows already.
+	updateHeader = "Netsky-Update"
 )
 
 // pages are what a person sees: each is whole as it comes, and the script only
@@ -110,6 +113,7 @@ type shell struct {
 	Errors    []string // what could not be found out; the rest is shown all the same
 	Draft     draft
 	Watch     bool // it shows panes
+	Update    bool // for the script, which draws them itself
 	Body      any
 }
 
@@ -152,6 +156,7 @@ func (p *pages) show(draw drawer) http.HandlerFunc {
 		ctx, cancel := context.WithTimeout(r.Context(), readLimit)
 		defer cancel()
 		sh, q := p.shell(ctx), newQuery(r)
+		sh.Update = r.Header.Get(updateHeader) != ""
 		name, err := draw(ctx, sh, q)
 		if wrong := q.done(); wrong != nil { // before what came of misreading it
 			err = wrong

@@ -30,8 +30,11 @@ func (b paneBody) Columns() string {
 	return "c" + strconv.Itoa(min(max(n, 40), 240))
 }
 
-func (p *pages) paneBody(ctx context.Context, a Agent, above int) paneBody {
+func (p *pages) paneBody(ctx context.Context, sh *shell, a Agent, above int) paneBody {
 	b := paneBody{Agent: a, Above: above}
+	if sh.Update && above == 0 { // the terminals come as events
+		return b
+	}
 	var err error
 	if b.Pane, err = p.pane(ctx, a.ID, above); err != nil {
 		b.Why = strings.TrimPrefix(err.Error(), string(a.ID)+": ")
@@ -78,7 +81,7 @@ func (p *pages) agentPage(ctx context.Context, sh *shell, q *query) (string, err
 		sh.failed(err)
 	}
 	b.Card = cardOf(b.Agent, b.Tasks)
-	b.Pane = p.paneBody(ctx, b.Agent, above)
+	b.Pane = p.paneBody(ctx, sh, b.Agent, above)
 	b.Pane.Large = true
 	sh.Title, sh.Section, sh.Sub, sh.Watch, sh.Draft.To, sh.Body = string(id), "overview", true, true, id, b
 	return "agent", nil
@@ -172,7 +175,7 @@ func (p *pages) panesPage(ctx context.Context, sh *shell, q *query) (string, err
 			b.Left++
 			continue
 		}
-		b.Panes = append(b.Panes, p.paneBody(ctx, a, 0))
+		b.Panes = append(b.Panes, p.paneBody(ctx, sh, a, 0))
 	}
 	sh.Body = b
 	return "panes", nil

@@ -134,7 +134,7 @@ func TestPages(t *testing.T) {
 		{"/agents/agent3", []string{"dead", "no session", "its keeper wrote", "exited 2"}},
 		{"/panes", []string{"agent0", "Planning the next step", "agent2", "Do you want to proceed"}},
 		{"/panes?agent=agent2", []string{"Do you want to proceed"}},
-		{"/tasks", []string{"Offline tide tables", "agent1", "works on it", "agent0"}},
+		{"/tasks", []string{"Check the tables", "agent1", "works on it", "agent0", "Offline tide tables", "worked on it"}},
 		{"/tasks/task-offline", []string{"Offline tide tables", "done", "Bundle harmonics", "Proof", "212 tests", "/messages/msg-plan-01", "asked for a task", "noted", "off by 4 minutes", "40 min, took 29 min", "/sessions/" + start(1)}},
 		{"/tasks/task-notes", []string{"blocked", "None yet", "It waits for", "Rebase release/1.4"}},
 		{"/tasks/task-release", []string{"These wait for it", "Write the release notes"}},

@@ -7,6 +7,7 @@ import (
 	"testing"
 	"time"
 
+	"netsky/agent"
 	"netsky/dashboard"
 )
 
@@ -18,7 +19,7 @@ var allPages = []struct{ name, path string }{
 }
 
 // TestPictures takes a picture of every page into the directory that
-// NETSKY_PICTURES names, for people to look at.
+// NETSKY_PICTURES names, for people to look at, and the two of the documents.
 func TestPictures(t *testing.T) {
 	dir := os.Getenv("NETSKY_PICTURES")
 	if dir == "" {
@@ -26,17 +27,35 @@ func TestPictures(t *testing.T) {
 	}
 	w := mustWorld(t, func(o *dashboard.Options) { o.Version, o.Poll = "0.1.0", 100*time.Millisecond })
 	w.showcase(t)
-	tb := mustBrowser(t).look(t, w)
+	l := mustBrowser(t).look(t, w)
 	for _, theme := range []string{"light", "dark"} {
-		tb.theme(theme, true)
+		l.theme(theme, true)
 		for _, width := range []int{1280, 390} {
-			tb.size(width, 800)
+			l.size(width, 800)
 			for _, p := range allPages {
-				tb.open(p.path)
-				tb.live()
-				tb.picture(filepath.Join(dir, fmt.Sprintf("%s-%s-%d.png", p.name, theme, width)), true)
+				l.open(p.path)
+				l.live()
+				l.picture(filepath.Join(dir, fmt.Sprintf("%s-%s-%d.png", p.name, theme, width)), true)
 			}
 		}
 	}
-	tb.clean()
+	// A quieter moment, for the documents.
+	list, err := w.agents.Agents(t.Context())
+	mustDo(t, err)
+	list[3].State, list[3].Detail, list[3].Evidence = agent.Idle, "", "its own word: nothing to do"
+	w.agents.set(nil, list...)
+	l.theme("light", true)
+	l.size(1280, 960)
+	l.open("/")
+	l.live()
+	const noGutter = `document.documentElement.style.scrollbarGutter = "auto", null`
+	eval[any](l, noGutter)
+	l.picture(filepath.Join(dir, "dashboard-overview.png"), false)
+	l.theme("dark", true)
+	l.size(1280, 940)
+	l.open("/agents/agent1")
+	l.live()
+	eval[any](l, noGutter)
+	l.picture(filepath.Join(dir, "dashboard-agent.png"), false)
+	l.clean()
 }

@@ -71,7 +71,7 @@
     if (fetching) { wanted = setTimeout(fetchPage, 200); return; }
     wanted = 0; fetching = true; last = Date.now();
     try {
-      const r = await fetch(location.href, { headers: { Accept: "text/html" }, cache: "no-store" });
+      const r = await fetch(location.href, { headers: { Accept: "text/html", "Netsky-Update": "1" }, cache: "no-store" });
       if (r.status === 401) return signedOut();
       if (r.headers.get("Content-Type")?.startsWith("text/html")) show(await r.text());
     } catch {} finally { fetching = false; }
@@ -85,6 +85,7 @@
     }
     document.title = doc.title;
     adopt();
+    if (looking().join() !== watched) watch();
   }
 
   function signedOut() {
@@ -100,6 +101,14 @@
 
   let conn = null, fails = 0, lastEvent = "", ended = false, missed = false, greeted = false, slow = 0;
 
+  let watched = ""; // the terminals that were asked for last
+
+  // watch asks for the terminals that are on the page now.
+  function watch() {
+    watched = looking().join();
+    if (conn?.watch) conn.watch(looking()); else conn?.close();
+  }
+
   const looking = () => (document.hidden ? [] : [...new Set($$("[data-pane]").map((p) => p.dataset.pane))]);
 
   function status(kind, text) {
@@ -112,12 +121,12 @@
     if (ended) return;
     const q = new URLSearchParams();
     if (lastEvent) q.set("after", lastEvent);
-    const panes = looking();
-    if (panes.length) q.set("watch", panes.join(","));
+    watched = looking().join();
+    if (watched) q.set("watch", watched);
     // Each third try goes by SSE, which passes where a websocket does not.
     if (fails % 3 === 2 || !window.WebSocket) {
       const es = new EventSource("/events?" + q);
-      conn = { close: () => es.close(), watch: null };
+      conn = { close: () => { es.close(); lost(); }, watch: null };
       es.onopen = () => connected("live");
       es.onmessage = (e) => heard(e.data);
       es.onerror = () => { es.close(); lost(); };
@@ -163,7 +172,7 @@
   }
 
   document.addEventListener("visibilitychange", () => {
-    if (conn?.watch) conn.watch(looking());
+    if (looking().join() !== watched) watch();
     if (!document.hidden && missed) { missed = false; refresh(); }
   });
   addEventListener("pageshow", (e) => { if (e.persisted) { conn?.close(); refresh(); } });
