@@ -150,7 +150,7 @@ func TestBrowserPanes(t *testing.T) {
 	waitFor(t, "four panes are looked at", func() bool { return w.panes.watched() == 4 })
 	for i := range 20 {
 		for _, id := range []agent.ID{"agent0", "agent1", "agent2"} {
-			w.panes.set(id, fmt.Sprintf("row\n%s at %d\n\x1b[38;2;18;52;86mexact\x1b[0m \x1b[1;31mred\x1b[0m <img src=x onerror=alert(1)> 漢字\n\x1b]8;;https://example.org/\x1b\\a link\x1b]8;;\x1b\\", id, i))
+			w.panes.set(id, fmt.Sprintf("row\n%s at %d\n\x1b[38;2;18;52;86mexact\x1b[0m \x1b[1;31mred <img src=x onerror=alert(1)>\x1b[0m <img src=x> 漢字\n\x1b]8;;https://example.org/\x1b\\a link\x1b]8;;\x1b\\", id, i))
 		}
 	}
 	for _, id := range []string{"agent0", "agent1", "agent2"} {

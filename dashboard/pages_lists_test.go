@@ -110,7 +110,7 @@ func TestPaging(t *testing.T) {
 	}
 	for path, want := range map[string]int{"/messages": 130, "/messages?state=delivered": 130, "/messages?kind=brief&state=delivered": 65, "/messages?kind=brief": 65, "/tasks?state=open": 130} {
 		seen, parts := map[string]bool{}, 0
-		for at := path; at != ""; parts++ {
+		for at := path; at != "" && parts < 10; parts++ {
 			body := w.mustPage(t, at)
 			for _, id := range listed(body) {
 				if seen[id] {
