@@ -221,7 +221,7 @@ func (f *fakeAgents) Agents(context.Context) ([]dashboard.Agent, error) {
 func (f *fakeAgents) set(err error, list ...dashboard.Agent) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	f.list, f.err = list, err
+	f.list, f.err = append([]dashboard.Agent(nil), list...), err // the caller may go on changing its own
 }
 
 // fakePanes show what a test has put there.
