@@ -12,6 +12,13 @@ import (
 	"netsky/store"
 )
 
+// allPages are the pages of a showcase, by a name for a file.
+var allPages = []struct{ name, path string }{
+	{"overview", "/"}, {"agent", "/agents/agent0"}, {"panes", "/panes"}, {"tasks", "/tasks"}, {"task", "/tasks/task-offline"},
+	{"messages", "/messages"}, {"message", "/messages/web-5d1f0c77a2b94e6180c3d2aa"}, {"sessions", "/sessions"},
+	{"session", "/sessions/" + start(3)}, {"logs", "/logs"},
+}
+
 // mustAxe is the source of axe-core, the accessibility rules that most others
 // are measured by: NETSKY_TEST_AXE names its axe.min.js.
 func mustAxe(tb testing.TB) string {

@@ -248,14 +248,3 @@ func (t *looker) live() {
 	t.tb.Helper()
 	t.waits(`document.querySelector("#link").classList.contains("on")`)
 }
-
-func (t *looker) picture(file string, full bool) {
-	t.tb.Helper()
-	a := chromedp.CaptureScreenshot()
-	if full {
-		a = chromedp.FullScreenshot(100)
-	}
-	data, err := chromedp.Run(t.ctx, a)
-	mustDo(t.tb, err)
-	mustDo(t.tb, os.WriteFile(file, data, 0o644))
-}

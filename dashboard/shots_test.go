@@ -1,3 +1,5 @@
+//go:build pictures
+
 package dashboard_test
 
 import (
@@ -7,23 +9,19 @@ import (
 	"testing"
 	"time"
 
+	"github.com/chromedp/chromedp"
+
 	"netsky/agent"
 	"netsky/dashboard"
 )
 
-// allPages are the pages of a showcase, by a name for a file.
-var allPages = []struct{ name, path string }{
-	{"overview", "/"}, {"agent", "/agents/agent0"}, {"panes", "/panes"}, {"tasks", "/tasks"}, {"task", "/tasks/task-offline"},
-	{"messages", "/messages"}, {"message", "/messages/web-5d1f0c77a2b94e6180c3d2aa"}, {"sessions", "/sessions"},
-	{"session", "/sessions/" + start(3)}, {"logs", "/logs"},
-}
-
 // TestPictures takes a picture of every page into the directory that
-// NETSKY_PICTURES names, for people to look at, and the two of the documents.
+// NETSKY_PICTURES names, for people to look at, and the two of the documents:
+// go test -tags pictures -run Pictures ./dashboard
 func TestPictures(t *testing.T) {
 	dir := os.Getenv("NETSKY_PICTURES")
 	if dir == "" {
-		t.Skip("NETSKY_PICTURES names no directory")
+		t.Fatal("NETSKY_PICTURES names no directory")
 	}
 	w := mustWorld(t, func(o *dashboard.Options) { o.Version, o.Poll = "0.1.0", 100*time.Millisecond })
 	w.showcase(t)
@@ -58,4 +56,15 @@ func TestPictures(t *testing.T) {
 	eval[any](l, noGutter)
 	l.picture(filepath.Join(dir, "dashboard-agent.png"), false)
 	l.clean()
+}
+
+func (t *looker) picture(file string, full bool) {
+	t.tb.Helper()
+	a := chromedp.CaptureScreenshot()
+	if full {
+		a = chromedp.FullScreenshot(100)
+	}
+	data, err := chromedp.Run(t.ctx, a)
+	mustDo(t.tb, err)
+	mustDo(t.tb, os.WriteFile(file, data, 0o644))
 }
