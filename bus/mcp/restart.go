@@ -2,7 +2,9 @@ package mcp
 
 import (
 	"context"
+	"errors"
 	"fmt"
+	"io/fs"
 	"maps"
 	"strings"
 	"time"
@@ -74,7 +76,7 @@ func (m *Mailman) restore(ctx context.Context, now time.Time) bool {
 		return true
 	}
 	list := m.ledger.list(false)
-	if len(list) > 0 && !m.knows(now) {
+	if ctx.Err() != nil || len(list) > 0 && !m.knows(now) {
 		return false
 	}
 	m.restored, m.doubts = true, make(map[string]bool)
@@ -129,9 +131,12 @@ func (m *Mailman) doubtful(now time.Time) bool {
 
 // restoreOne settles one message; true if nothing more is owed about it.
 func (m *Mailman) restoreOne(ctx context.Context, o owed) (done bool) {
-	e, place, ok := m.find(ctx, o)
+	e, place, ok, err := m.find(ctx, o)
 	p := m.past[o.ID]
 	switch {
+	case err != nil: // nothing is known of it: we may be told to end
+		m.trouble("find "+o.ID, err)
+		return false
 	case !ok:
 		return true
 	case place != bus.Delivered && !m.doubt(o):
@@ -195,19 +200,23 @@ func (m *Mailman) loadLost(f *flight) {
 }
 
 // find looks for a message that came to the agent and was not filed unread, and
-// says where it lies now; ok is false if it is nowhere.
-func (m *Mailman) find(ctx context.Context, o owed) (e bus.Envelope, p bus.Place, ok bool) {
+// says where it lies now; ok is false if it is nowhere. With an error that is not
+// known.
+func (m *Mailman) find(ctx context.Context, o owed) (e bus.Envelope, p bus.Place, ok bool, err error) {
 	for _, p := range []bus.Place{bus.Claimed, bus.Inbox, bus.Delivered} {
 		names, err := m.o.Bus.Names(m.o.Agent, p)
-		if err != nil {
-			continue
+		if err != nil && !errors.Is(err, fs.ErrNotExist) {
+			return e, "", false, err
 		}
-		for i := len(names) - 1; i >= max(0, len(names)-mostBack) && ctx.Err() == nil; i-- {
+		for i := len(names) - 1; i >= max(0, len(names)-mostBack); i-- {
+			if err := ctx.Err(); err != nil {
+				return e, "", false, err
+			}
 			entry, err := m.o.Bus.Read(m.o.Agent, p, names[i])
 			if err == nil && entry.Err == nil && entry.Why == "" && entry.Envelope.ID == o.ID && entry.Envelope.From == o.From {
-				return entry.Envelope, p, true
+				return entry.Envelope, p, true, nil
 			}
 		}
 	}
-	return e, "", false
+	return e, "", false, nil
 }

@@ -233,3 +233,40 @@ func TestServerStartedAgain(t *testing.T) {
 		}
 	}
 }
+
+// TestEndedWhileSettling: a server that is told to end while it settles what
+// another left drops nothing of it.
+func TestEndedWhileSettling(t *testing.T) {
+	p := mustPost(t)
+	const n = 25
+	var left []string
+	for i := range n {
+		e := bus.Envelope{ID: fmt.Sprintf("q-%d", i), From: agent.Owner, To: me, Text: "?"}
+		p.mustLeave(e, bus.Delivered, agent.Event{MS: 2000, Event: agent.EventSeen, ID: e.ID})
+		left = append(left, fmt.Sprintf(`{"id":%q,"from":"owner","sent_ms":%d,"offered_ms":1000,"wants":true}`, e.ID, time.Now().Add(-time.Second).UnixMilli()))
+		p.program.held[e.ID] = true
+	}
+	ledger := `{"owed":[` + strings.Join(left, ",") + `],"recorded_ms":1000}`
+	if err := p.home.WriteFile("state/owed/"+string(me)+".json", []byte(ledger), false); err != nil {
+		t.Fatal(err)
+	}
+	p.program.mustNote(t, agent.Event{MS: 3000, Event: agent.EventStop, Text: "of the turn"})
+	p.program.mustStart(t)
+	given := func() (all int) {
+		for i := range n {
+			all += len(p.answers(agent.Owner, fmt.Sprintf("q-%d", i)))
+		}
+		return all
+	}
+	for before := 0; before < n; before = given() {
+		stop := p.run()
+		p.wait("one answer more", func() bool { return given() > before })
+		stop()
+	}
+	stop := p.run()
+	p.wait("nothing owed", func() bool { return p.owed() == "" })
+	stop()
+	if all := given(); all != n {
+		t.Errorf("%d answers, want %d", all, n)
+	}
+}
