@@ -104,6 +104,27 @@ func (w *world) mustPane(edit ...string) *pane {
 	return p
 }
 
+// mustKill kills the sidecar of this pane, once its keeper has put it on record.
+func (p *pane) mustKill() {
+	p.Helper()
+	var k agent.Keeper
+	p.until("the keeper's record", func() bool {
+		k, _ = p.home.LoadKeeper("agent1")
+		return k.Start == p.start && k.PID > 0
+	})
+	if err := syscall.Kill(k.PID, syscall.SIGKILL); err != nil {
+		p.Fatalf("kill %d: %v", k.PID, err)
+	}
+}
+
+// mustClose ends the pane, and waits for its keeper: one that still writes its
+// last record would write it over the next one's.
+func (p *pane) mustClose() {
+	p.Helper()
+	p.tmux("kill-server")
+	p.mustEnd("NETSKY_HOME=" + p.home.Dir())
+}
+
 func (p *pane) text() string { return p.tmux("capture-pane", "-p", "-t", "a1") }
 
 // mustSee waits until the pane shows a text.
@@ -231,14 +252,10 @@ func TestServeKilled(t *testing.T) {
 	asked := w.holding("hold on")
 	id := w.mustSend(bus.Envelope{From: agent.Owner, Text: "hold on"})
 	asked()
-	k, err := w.home.LoadKeeper("agent1")
-	if err != nil {
-		t.Fatal(err)
-	}
-	syscall.Kill(k.PID, syscall.SIGKILL)
+	p.mustKill()
 	p.mustSee("killed: SIGKILL")
 	w.mustEnd("SERVE_DIR=" + w.dir)
-	p.tmux("kill-server")
+	p.mustClose()
 	w.mustPane()
 	if e := w.mustAnswer(agent.Owner, id); !strings.Contains(e.Text, "broken off") {
 		t.Errorf("answer = %+v", e)
@@ -254,14 +271,10 @@ func TestServeKilled(t *testing.T) {
 func TestServeKilledInTool(t *testing.T) {
 	t.Parallel()
 	w := mustWorld(t)
-	w.mustPane()
+	p := w.mustPane()
 	w.mustSend(bus.Envelope{From: agent.Owner, Text: "loop: shell sleep 1000"})
 	w.program1("sleep")
-	k, err := w.home.LoadKeeper("agent1")
-	if err != nil {
-		t.Fatal(err)
-	}
-	syscall.Kill(k.PID, syscall.SIGKILL)
+	p.mustKill()
 	w.mustEnd("SERVE_DIR=" + w.dir)
 }
 
@@ -287,13 +300,9 @@ func TestServeKills(t *testing.T) {
 		})
 		switch word := []string{"resume", "app-server", "", "app-server", ""}[n/4]; word {
 		case "":
-			k, err := w.home.LoadKeeper("agent1")
-			if err != nil {
-				t.Fatal(err)
-			}
-			syscall.Kill(k.PID, syscall.SIGKILL)
+			p.mustKill()
 			w.mustEnd("SERVE_DIR=" + w.dir)
-			p.tmux("kill-server")
+			p.mustClose()
 			p = w.mustPane()
 		default:
 			syscall.Kill(w.program1(word).PID, syscall.SIGKILL)

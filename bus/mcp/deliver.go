@@ -74,8 +74,11 @@ func (m *Mailman) step(ctx context.Context) time.Duration {
 }
 
 // turning tells the receiver when a turn begins and ends: a shutdown waits for it.
+// A text begins one when it is handed over, not when it is seen, unless it is not
+// taken the first time.
 func (m *Mailman) turning() {
-	if running := m.open || m.busy(); running && m.turn == nil {
+	first := m.flight != nil && m.flight.times <= 1
+	if running := first || m.open || m.busy(); running && m.turn == nil {
 		m.turn = m.box.Turn()
 	} else if !running {
 		m.turnOver()

@@ -73,6 +73,7 @@ func (m *Mailman) launch(ctx context.Context) {
 	m.pending, m.lost = m.pending[len(f.list):], m.lost[len(f.lost):]
 	m.flight = f
 	m.tokens--
+	m.turning()
 	m.push(ctx)
 }
 

@@ -8,6 +8,7 @@ import (
 	"math/rand/v2"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -480,17 +481,20 @@ func TestChannel(t *testing.T) {
 
 func TestShutdown(t *testing.T) {
 	p := mustPost(t)
-	over := make(chan struct{})
-	p.program.turn = func(string) (time.Duration, string, error) { <-over; return 0, "done", nil }
+	begun, over := make(chan struct{}), make(chan struct{})
+	p.program.turn = func(string) (time.Duration, string, error) { close(begun); <-over; return 0, "done", nil }
 	p.program.mustStart(t)
 	p.run()
 	p.drop(bus.Envelope{ID: "q-0", From: agent.Owner, To: me, Text: "?"})
-	p.wait("a turn", func() bool { return len(p.man.Owed()) == 1 })
+	<-begun
 	ask := bus.Envelope{From: agent.Owner, To: me, Kind: bus.KindShutdown, Start: p.options.Start, Text: "the end"}
 	if _, err := p.bus.Send(t.Context(), ask); err != nil {
 		t.Fatal(err)
 	}
-	p.wait("claimed", func() bool { return p.count(me, bus.Claimed) == 1 })
+	p.wait("claimed", func() bool {
+		entries, err := p.bus.List(me, bus.Claimed, 0)
+		return err == nil && slices.ContainsFunc(entries, func(e bus.Entry) bool { return e.Envelope.Kind == bus.KindShutdown })
+	})
 	p.drop(bus.Envelope{ID: "q-1", From: agent.Owner, To: me, Text: "too late"})
 	if n := p.count(agent.Root, bus.Inbox); n != 0 {
 		t.Errorf("acked during the turn")
