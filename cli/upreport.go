@@ -2,6 +2,7 @@ package cli
 
 import (
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
 	"sync"
@@ -71,6 +72,9 @@ func (r *upReport) progress(p spawn.Progress) {
 		r.board.set(name, line(name, "starting", what+note(p.Note)), true)
 	case spawn.StepFailed:
 		text := line(name, "failed", p.Err.Error())
+		if errors.Is(p.Err, spawn.ErrUnseen) {
+			text += " (`netsky down " + name + "` ends it)"
+		}
 		for _, l := range p.Lines {
 			text += "\n  | " + l
 		}

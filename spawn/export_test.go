@@ -12,6 +12,10 @@ func (l *Launcher) SetTimes(ready, down time.Duration) {
 	l.times.ready, l.times.down = ready, down
 }
 
+// SetOrphanedTime shortens how long up waits for a program to end whose session
+// has gone. 0 is the default.
+func (l *Launcher) SetOrphanedTime(d time.Duration) { l.times.orphaned = d }
+
 // SetPointTimes shortens what Point waits for: a quiet pane, a person to be
 // gone, the time between two lines. 0 is the default.
 func (l *Launcher) SetPointTimes(quiet, person, point time.Duration) {

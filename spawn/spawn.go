@@ -73,6 +73,8 @@ type times struct {
 	ready time.Duration // up, until an agent says that it is ready
 	down  time.Duration // down, until an agent acks or is gone
 
+	orphaned time.Duration // up, until a program ends whose session has gone
+
 	quiet  time.Duration // a pane, to count as idle
 	person time.Duration // after a person's last key
 	point  time.Duration // between two lines typed into a pane

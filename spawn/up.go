@@ -89,11 +89,7 @@ func (l *Launcher) Up(ctx context.Context, o UpOptions) ([]Progress, error) {
 	}
 	defer lock.Unlock()
 
-	v, err := l.view(ctx)
-	if err != nil {
-		return nil, err
-	}
-	states, err := l.inspect(v, nil)
+	v, states, err := l.settled(ctx, o.Plans)
 	if err != nil {
 		return nil, err
 	}
@@ -117,8 +113,7 @@ func (l *Launcher) Up(ctx context.Context, o UpOptions) ([]Progress, error) {
 	result := make([]Progress, len(o.Plans))
 	for i, p := range o.Plans {
 		if !slices.Contains(todo, i) {
-			st := states.Find(p.Agent)
-			result[i] = Progress{Agent: p.Agent, Step: StepAlready, State: st.State, Note: st.Detail}
+			result[i] = wasUp(states.Find(p.Agent))
 		}
 	}
 	if err := l.check(ctx, o.Plans, todo); err != nil {
@@ -148,7 +143,7 @@ func (l *Launcher) Up(ctx context.Context, o UpOptions) ([]Progress, error) {
 		ready[n] = p
 	})
 	for i, p := range result {
-		if p.Step != StepAlready {
+		if p.Step == "" {
 			continue
 		}
 		// A down that died may have left its request: up is the later word.

@@ -1,0 +1,55 @@
+package spawn
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"time"
+
+	"netsky/agent"
+)
+
+// orphaned is how long a program may take to end whose session has gone: its
+// keeper kills it after 5 s.
+const orphaned = 7 * time.Second
+
+// ErrUnseen is what the failure of an agent matches that can't be started, since
+// its program still runs, and can't be used, since its session has gone.
+var ErrUnseen = errors.New("its tmux session is not to be seen")
+
+func (st Status) unseen() bool { return st.State == agent.Unknown && st.pane == nil }
+
+// settled is what the tmux server has and how the agents are. Programs of planned
+// agents that are ending because their sessions have gone are waited for.
+func (l *Launcher) settled(ctx context.Context, plans []Plan) (view, Statuses, error) {
+	for end := time.Now().Add(cmp.Or(l.times.orphaned, orphaned)); ; {
+		v, err := l.view(ctx)
+		if err != nil {
+			return v, nil, err
+		}
+		states, err := l.inspect(v, nil)
+		ending := slices.ContainsFunc(plans, func(p Plan) bool { return states.Find(p.Agent).unseen() })
+		if err != nil || !ending || time.Now().After(end) {
+			return v, states, err
+		}
+		select {
+		case <-ctx.Done():
+			return v, nil, ctx.Err()
+		case <-time.After(50 * time.Millisecond):
+		}
+	}
+}
+
+// wasUp is the end of an agent that is not started, as it runs.
+func wasUp(st Status) Progress {
+	p := Progress{Agent: st.Agent, Step: StepAlready, State: st.State, Note: st.Detail}
+	if st.State == agent.Unknown {
+		p.Note = st.Evidence
+	}
+	if st.unseen() {
+		p.Step, p.Err = StepFailed, fmt.Errorf("process %d lives, and %w", st.PID, ErrUnseen)
+	}
+	return p
+}

@@ -1,0 +1,52 @@
+package spawn_test
+
+import (
+	"errors"
+	"testing"
+	"time"
+
+	"netsky/agent"
+	"netsky/spawn"
+)
+
+// leavesSlowly is a ready agent that takes a second to end when its terminal goes.
+func leavesSlowly() program {
+	return sh("trap 'sleep 1; exit' HUP\n" + ready + "while :; do sleep 0.1; done")
+}
+
+// An up right after the server has been killed, whose programs are still ending,
+// waits for them and starts the agents again.
+func TestUpWaitsForOrphans(t *testing.T) {
+	w := newWorld(t)
+	w.upReady(leavesSlowly(), "agent1", "agent2")
+	before := w.statuses()
+	w.tmux("kill-server")
+	for _, p := range w.up(stays(), "agent1", "agent2") {
+		if p.Step != spawn.StepReady {
+			t.Errorf("%s: %s %v, want it started again", p.Agent, p.Step, p.Err)
+		}
+	}
+	for id, st := range w.statuses() {
+		if st.State != agent.Idle || st.Start == before[id].Start {
+			t.Errorf("%s: %s, start %s, was %s", id, st.State, st.Start, before[id].Start)
+		}
+	}
+}
+
+// An agent whose session a person has renamed runs on where nobody finds it: up
+// does not call that up, and ends nothing.
+func TestUpSaysUnseen(t *testing.T) {
+	w := newWorld(t)
+	w.upReady(stays(), "agent1")
+	p := processOf(w.status("agent1").PID)
+	w.tmux("rename-session", "-t", "=agent1", "mine")
+	w.l.SetOrphanedTime(time.Millisecond)
+	for _, end := range w.up(stays(), "agent1") {
+		if end.Step != spawn.StepFailed || !errors.Is(end.Err, spawn.ErrUnseen) {
+			t.Errorf("%s: %s %v, want failed as unseen", end.Agent, end.Step, end.Err)
+		}
+	}
+	w.alive(p, "its program")
+	w.down(spawn.DownOptions{Agents: ids("agent1")})
+	w.gone(p, "its program")
+}
