@@ -19,8 +19,8 @@ func (a *app) askCommand() *cli.Command {
 		Usage:     "send an agent a message and wait for its answer",
 		ArgsUsage: "ADDR TEXT",
 		Description: "The answer goes to stdout, what happens meanwhile to stderr. Without an answer in time the exit status is 3; the\n" +
-			"message is not lost, and the answer will be in `netsky inbox`. An agent that is not up is not asked, unless\n" +
-			"--queue says that the message may wait for its next start.",
+			"message is not lost, and the answer will be in `netsky inbox`. So it is when the agent ends meanwhile. An agent\n" +
+			"that is not up is not asked, unless --queue says that the message may wait for its next start.",
 		Flags: []cli.Flag{
 			&cli.DurationFlag{Name: "wait", Value: 10 * time.Minute, Usage: "wait this long"},
 			&cli.BoolFlag{Name: "queue", Usage: "send it even if the agent is not up"},
@@ -60,8 +60,9 @@ func (a *app) ask(c *cli.Context) error {
 	if err != nil {
 		a.warn("%v", err)
 	}
-	if st := list.Find(to); !st.Alive() && !c.Bool("queue") {
-		return needUp{to, fmt.Errorf("%s: is %s: not sent (--queue sends it anyway)", to, st.State)}
+	up := list.Find(to).Alive()
+	if !up && !c.Bool("queue") {
+		return needUp{to, fmt.Errorf("%s: is %s: not sent (--queue sends it anyway)", to, list.Find(to).State)}
 	}
 	// The watch stands before the message is sent, so no answer slips between.
 	w, err := l.Bus.Watch(ctx, mailSpots(self)...)
@@ -74,7 +75,7 @@ func (a *app) ask(c *cli.Context) error {
 	if err != nil {
 		return fmt.Errorf("not sent: %w", err)
 	}
-	p := asking{a: a, l: l, to: to, id: r.ID, sent: sent}
+	p := asking{a: a, l: l, to: to, id: r.ID, sent: sent, up: up}
 	p.say("sent %s to %s", r.ID, to)
 	return p.wait(ctx, self, w, c.Duration("wait"), c.Bool("json"))
 }
@@ -88,7 +89,13 @@ type asking struct {
 	sent  time.Time
 	state agent.State
 	taken bool
+	up    bool      // it has been seen alive
+	gone  time.Time // since when it is not, though it was; zero if it is
 }
+
+// mourning is how long an agent has to be gone before its answer is given up: one
+// that is being started again is back sooner.
+const mourning = 5 * time.Second
 
 func (p *asking) say(format string, args ...any) {
 	if _, ok := terminal(p.a.err); ok {
@@ -118,24 +125,44 @@ func (p *asking) wait(ctx context.Context, self agent.ID, w *bus.Watch, limit ti
 				p.to, limit, p.id, p.whereabouts(ctx))}
 		case <-w.C:
 		case <-look.C:
-			p.progress(ctx)
+			if err := p.progress(ctx); err != nil {
+				return err
+			}
 		}
 	}
 }
 
-func (p *asking) progress(ctx context.Context) {
+// progress tells what has changed. Its error says that the agent has ended, and
+// with it the hope for an answer.
+func (p *asking) progress(ctx context.Context) error {
 	if where := p.whereabouts(ctx); where == "delivered" && !p.taken {
 		p.taken = true
 		p.say("%s has it", p.to)
 	}
 	list, err := p.l.Inspect(ctx)
 	if err != nil {
-		return
+		return nil
 	}
-	if st := list.Find(p.to); st.State != p.state {
+	st := list.Find(p.to)
+	if st.State != p.state {
 		p.state = st.State
 		p.say("%s is %s%s", p.to, st.State, note(st.Detail))
 	}
+	switch {
+	case st.Alive():
+		p.up, p.gone = true, time.Time{}
+	case !p.up: // --queue: it may wait
+	case p.gone.IsZero():
+		p.gone = time.Now()
+	case time.Since(p.gone) >= mourning:
+		how := string(st.State)
+		if st.Detail != "" {
+			how += " (" + st.Detail + ")"
+		}
+		return exitError{exitPartly, needUp{p.to, fmt.Errorf("%s is %s and has not answered; the message %s is %s; what comes of it after its next start will be in `netsky inbox`",
+			p.to, how, p.id, p.whereabouts(ctx))}}
+	}
+	return nil
 }
 
 func (p *asking) whereabouts(ctx context.Context) string {

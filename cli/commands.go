@@ -111,7 +111,7 @@ func (a *app) helpCommand() *cli.Command {
 			table, line := a.cli(), []string{"netsky"}
 			list := table.Commands
 			for _, word := range c.Args().Slice() {
-				at := slices.IndexFunc(list, func(x *cli.Command) bool { return x.HasName(word) && !x.Hidden })
+				at := slices.IndexFunc(list, func(x *cli.Command) bool { return x.HasName(word) })
 				line = append(line, word)
 				if at < 0 {
 					return usagef("help: no verb %q; `netsky help` lists them", strings.Join(line[1:], " "))

@@ -154,6 +154,7 @@ func (a *app) daemonStop(c *cli.Context) error {
 func (a *app) runCommand() *cli.Command {
 	return &cli.Command{
 		Name: "run", Usage: "keep an agent's program in its pane", ArgsUsage: "AGENT", Hidden: true,
+		Description: "For netsky itself, which starts it in each agent's pane. By hand: `netsky agent N`.",
 		Action: func(c *cli.Context) error {
 			id, err := oneAgent(c, "one agent")
 			if err != nil {
@@ -176,6 +177,7 @@ func (a *app) runCommand() *cli.Command {
 func (a *app) watchdogCommand() *cli.Command {
 	return &cli.Command{
 		Name: "watchdog", Usage: "keep the daemon running", Hidden: true,
+		Description: "For netsky itself, which runs it in the session netsky-ticker.",
 		Subcommands: []*cli.Command{
 			{Name: "tick", Usage: "start the daemon if it is wanted and does not answer", Action: a.tick},
 			{Name: "ticker", Usage: "tick every minute", Action: a.ticker},

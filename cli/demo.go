@@ -21,6 +21,7 @@ func (a *app) demoCommand() *cli.Command {
 		Action: a.tour,
 		Subcommands: []*cli.Command{{
 			Name: "serve", Usage: "be a demo agent", ArgsUsage: "AGENT", Hidden: true, Action: a.demoServe,
+			Description: "For netsky itself, which runs it in a demo agent's pane. By hand: `netsky agent N --type demo`.",
 		}},
 	}
 }

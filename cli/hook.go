@@ -26,6 +26,8 @@ const maxHook = 64 << 20
 func (a *app) hookCommand() *cli.Command {
 	return &cli.Command{
 		Name: "hook", Usage: "be told by Claude Code what an agent does", ArgsUsage: "EVENT", Hidden: true,
+		Description: "For Claude Code, which runs it at each event of an agent's with JSON on stdin. The event is written to\n" +
+			"state/events/ in netsky's home, from where `netsky status` and the receiver read it.",
 		Action: func(c *cli.Context) error {
 			err := a.hook(c.Context, c.Args().First())
 			if errors.Is(err, errAgain) {

@@ -23,6 +23,8 @@ import (
 func (a *app) ioCommand() *cli.Command {
 	return &cli.Command{
 		Name: "io", Usage: "be an MCP server, for programs", Hidden: true,
+		Description: "For Claude Code and Codex, which start `netsky io serve` beside an agent. It gives the model its tools, and hands\n" +
+			"Claude Code the agent's mail.",
 		Subcommands: []*cli.Command{{
 			Name: "serve", Usage: "speak MCP on stdin and stdout",
 			Flags: []cli.Flag{
