@@ -83,6 +83,7 @@ func TestLists(t *testing.T) {
 		"/api/messages?id=m-1":                      "m-1",
 		"/api/messages?since=1970-01-01T00:00:02Z":  "m-3 m-2",
 		"/api/messages?from=agent9":                 "",
+		"/api/messages?state=queued":                "m-1",
 		"/api/deliveries?state=queued":              "m-1",
 		"/api/deliveries?target=agent1":             "m-2",
 		"/api/deliveries?message=m-1&from=owner":    "m-1",
@@ -172,7 +173,7 @@ func TestProblems(t *testing.T) {
 		"/api/timeline/nothing": 404, "/api/nothing": 404, "/api/": 404, "/api/messages/": 404, "/api/messages/m-1/x": 404,
 		"/api/messages?cursor=x": 400, "/api/logs?cursor=x": 400, "/api/messages?limit=0": 400, "/api/messages?limit=1001": 400,
 		"/api/messages?limit=x": 400, "/api/messages?from=x": 400, "/api/messages?form=agent0": 400, "/api/messages?since=yesterday": 400,
-		"/api/messages?from=agent0&from=agent1": 400, "/api/tasks?state=x": 400, "/api/deliveries?state=x": 400, "/api/logs?level=info": 400,
+		"/api/messages?from=agent0&from=agent1": 400, "/api/messages?state=x": 400, "/api/tasks?state=x": 400, "/api/deliveries?state=x": 400, "/api/logs?level=info": 400,
 		"/api/logs?after=x": 400, "/api/sessions?open=yes": 400, "/api/messages?%zz": 400, "/api/messages?a;b": 400, "/api/actors?x=y": 400,
 		"/api/snapshot?x=y": 400, "/api/messages/m-1?x=y": 400,
 	} {

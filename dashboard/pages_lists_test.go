@@ -132,6 +132,33 @@ func TestPaging(t *testing.T) {
 	}
 }
 
+// A filter that few match shows them all at once, however far they lie apart.
+func TestFewOfMany(t *testing.T) {
+	w := mustWorld(t, nil)
+	var want []string
+	for i := range 1300 {
+		id, state, kind := fmt.Sprintf("m-%04d", i), store.Delivered, ""
+		switch {
+		case i%300 == 0:
+			state = store.Failed
+			want = append([]string{id}, want...)
+		case i%300 == 1:
+			kind = "brief"
+		}
+		w.apply(t, store.UpsertMessage{ID: id, From: "agent1", To: "agent0", Kind: kind, Text: "x", Time: store.Time(i + 1)},
+			store.UpsertDelivery{Message: id, Target: "agent0", State: state, Time: store.Time(5000 - i)})
+	}
+	for path, want := range map[string]string{
+		"/messages?state=failed":               strings.Join(want, " "),
+		"/messages?state=delivered&kind=brief": "m-1201 m-0901 m-0601 m-0301 m-0001",
+	} {
+		body := w.mustPage(t, path)
+		if got := strings.Join(listed(body), " "); got != want || link(body, "Older") != "" {
+			t.Errorf("%s: %q and then %q, want %q", path, got, link(body, "Older"), want)
+		}
+	}
+}
+
 // An id, or its beginning, leads to its page.
 func TestFind(t *testing.T) {
 	w := mustWorld(t, nil)

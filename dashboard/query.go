@@ -86,6 +86,15 @@ func (q *query) word(name string, words ...string) string {
 	return s
 }
 
+var deliveryStates = []string{
+	string(store.Queued), string(store.Claimed), string(store.Delivered), string(store.Answered),
+	string(store.Failed), string(store.Poisoned), string(store.Cancelled), string(store.Expired),
+}
+
+func (q *query) delivery(name string) store.DeliveryState {
+	return store.DeliveryState(q.word(name, deliveryStates...))
+}
+
 func (q *query) time(name string) store.Time {
 	s := q.text(name)
 	if s == "" {
@@ -129,16 +138,14 @@ func (q *query) tasks() store.TaskFilter {
 func (q *query) messages() store.MessageFilter {
 	return store.MessageFilter{
 		ID: q.text("id"), From: q.agent("from"), To: q.agent("to"), With: q.agent("with"), Kind: q.text("kind"),
-		Thread: q.text("thread"), InReplyTo: q.text("in_reply_to"), Text: q.text("text"), Since: q.time("since"), Page: q.page(),
+		Thread: q.text("thread"), InReplyTo: q.text("in_reply_to"), Text: q.text("text"), Since: q.time("since"), State: q.delivery("state"), Page: q.page(),
 	}
 }
 
 func (q *query) deliveries() store.DeliveryFilter {
-	state := q.word("state", string(store.Queued), string(store.Claimed), string(store.Delivered), string(store.Answered),
-		string(store.Failed), string(store.Poisoned), string(store.Cancelled), string(store.Expired))
 	return store.DeliveryFilter{
 		Message: q.text("message"), From: q.agent("from"), Target: q.agent("target"),
-		State: store.DeliveryState(state), Page: q.page(),
+		State: q.delivery("state"), Page: q.page(),
 	}
 }
 

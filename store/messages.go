@@ -121,7 +121,22 @@ type MessageFilter struct {
 	InReplyTo string
 	Text      string // contained in the text
 	Since     Time
+	State     DeliveryState // what became of it
 	Page
+}
+
+// inState adds the condition that the message has a delivery in that state. Most
+// messages have been delivered, so each of the newest is asked; in the other
+// states are few, and they are found by their index.
+func (w *where) inState(s DeliveryState) {
+	switch s {
+	case "":
+	case Delivered, Answered:
+		w.add("EXISTS (SELECT 1 FROM deliveries d WHERE d.message = messages.id AND d.sender = messages.sender AND d.state = ?)", s)
+	default:
+		w.add(`seq IN (SELECT m.seq FROM deliveries d CROSS JOIN messages m ON m.id = d.message AND m.sender = d.sender
+			WHERE d.state = ?)`, s)
+	}
 }
 
 // Messages lists messages, the newest first.
@@ -144,6 +159,7 @@ func messages(ctx context.Context, q querier, f MessageFilter) (List[Message], e
 	if f.Since > 0 {
 		w.add("time >= ?", f.Since)
 	}
+	w.inState(f.State)
 	return paged(ctx, q, &w, f.Page, scanMessage, messageColumns, "messages", "time",
 		func(m Message) (Time, int64) { return m.Time, m.seq })
 }

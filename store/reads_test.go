@@ -41,6 +41,10 @@ func TestPages(t *testing.T) {
 			l, err := db.Messages(ctx, store.MessageFilter{With: agent.Owner, Page: p})
 			return ids(l.Items, func(m store.Message) string { return m.ID }), l.Cursor, err
 		},
+		"messages in a state": func(p store.Page) ([]string, string, error) {
+			l, err := db.Messages(ctx, store.MessageFilter{With: agent.Owner, State: store.Queued, Page: p})
+			return ids(l.Items, func(m store.Message) string { return m.ID }), l.Cursor, err
+		},
 		"deliveries": func(p store.Page) ([]string, string, error) {
 			l, err := db.Deliveries(ctx, store.DeliveryFilter{Page: p})
 			return ids(l.Items, func(d store.Delivery) string { return d.Message }), l.Cursor, err
@@ -97,7 +101,8 @@ func ids[T any](items []T, id func(T) string) []string {
 func TestFilters(t *testing.T) {
 	db := mustOpen(t, mustHome(t))
 	mustApply(t, db, story()...)
-	mustApply(t, db, store.UpsertMessage{ID: "m-other", From: "agent1", To: "agent2", Text: "100%", Time: 2000, Thread: "th-9"})
+	mustApply(t, db, store.UpsertMessage{ID: "m-other", From: "agent1", To: "agent2", Text: "100%", Time: 2000, Thread: "th-9"},
+		store.UpsertDelivery{Message: "m-other", Target: "agent2", State: store.Queued, Time: 2000})
 	for _, tt := range []struct {
 		name string
 		f    store.MessageFilter
@@ -113,6 +118,11 @@ func TestFilters(t *testing.T) {
 		{"text", store.MessageFilter{Text: "0%"}, "m-other"},
 		{"since", store.MessageFilter{Since: 1014}, "m-other m-answer"},
 		{"none", store.MessageFilter{From: "owner", To: "owner"}, ""},
+		{"answered", store.MessageFilter{State: store.Answered}, "m-question"},
+		{"delivered", store.MessageFilter{State: store.Delivered}, "m-answer"},
+		{"queued", store.MessageFilter{State: store.Queued}, "m-other"},
+		{"queued, of another", store.MessageFilter{State: store.Queued, With: "owner"}, ""},
+		{"answered, of both", store.MessageFilter{State: store.Answered, With: "owner"}, "m-question"},
 	} {
 		l, err := db.Messages(t.Context(), tt.f)
 		mustDo(t, err)
