@@ -104,23 +104,19 @@ func allowed(e Envelope) error {
 		return refuse("a clone shuts nobody down")
 	}
 	switch {
-	case e.To == agent.Root:
-		return nil
-	case e.To == agent.Infinity:
-		return refuse("clones write to agent0 and to each other")
 	case e.To == e.From:
 		return refuse("it is the sender itself")
-	case e.To.IsClone():
+	case e.To == agent.Root, e.To.IsClone():
 		return nil
-	}
-	switch e.Kind {
-	case KindApproval:
-		return nil
-	case KindReply, KindError:
+	case e.Kind == KindReply, e.Kind == KindError:
 		if e.InReplyTo != "" {
 			return nil
 		}
-		return refuse("a clone's " + string(e.Kind) + " to the owner needs in_reply_to")
+		return refuse("a clone's " + string(e.Kind) + " needs in_reply_to")
+	case e.To == agent.Infinity:
+		return refuse("clones send agentinfinity only reply and error")
+	case e.Kind == KindApproval:
+		return nil
 	}
 	return refuse("clones send the owner only reply, error and approval")
 }

@@ -29,7 +29,7 @@ func (a *app) hints(err error) []string {
 	case errors.Is(err, bus.ErrBrake):
 		add("it waits until the brake lets go; `netsky channel ls` shows what is queued")
 	case errors.Is(err, bus.ErrNotAllowed):
-		add("clones write to agent0 and to each other; to the owner they only answer")
+		add("clones write to agent0 and to each other; the owner and agentinfinity they only answer")
 	case errors.Is(err, exec.ErrNotFound):
 		add("on Debian: apt-get install tmux; on macOS: brew install tmux")
 	case errors.Is(err, spawn.ErrForeign):

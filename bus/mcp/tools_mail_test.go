@@ -222,16 +222,23 @@ func TestReplyFinds(t *testing.T) {
 	}
 }
 
-// A clone's answer to agentinfinity is against the rules of the bus, and what was
-// asked from an address without a mailbox has nowhere to go.
+// A clone answers agentinfinity, to which it may not write of its own accord. What
+// was asked from an address without a mailbox has nowhere to go.
 func TestReplyRefused(t *testing.T) {
 	s := mustStation(t, agent.Clone(1)).serve()
 	c := s.client("", nil)
 	id := s.mustSend(bus.Envelope{From: agent.Infinity, Text: "well?"})
+	if text, failed := s.call(c, "send", map[string]any{"to": "agentinfinity", "text": "well!"}); !failed || !strings.Contains(text, "may not write") {
+		t.Errorf("unasked: %s", text)
+	}
+	if text, failed := s.call(c, "reply", map[string]any{"id": id, "text": "fine"}); failed {
+		t.Errorf("asked: %s", text)
+	}
+	s.post.answered = nil
 	far := s.mustSend(bus.Envelope{From: agent.Clone(9), Text: "well?"})
 	deep := s.mustSend(bus.Envelope{From: agent.Owner, Text: "well?", Hops: 16})
 	before := s.allMail()
-	for id, says := range map[string]string{id: "may not write", far: "no mailbox", deep: "17 hops"} {
+	for id, says := range map[string]string{far: "no mailbox", deep: "17 hops"} {
 		if text, failed := s.call(c, "reply", map[string]any{"id": id, "text": "fine"}); !failed || !strings.Contains(text, says) {
 			t.Errorf("%s: %s", says, text)
 		}
