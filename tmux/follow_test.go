@@ -11,15 +11,16 @@ import (
 	"netsky/tmux"
 )
 
-// typist is a session whose program prints what is typed to it, in red.
+// typist is a session whose program prints what is typed to it, in red, once it
+// has the title ready.
 func typist(name string) tmux.Session {
-	return tmux.Session{Name: name, Command: `exec /bin/sh -c 'stty -echo; while read -r l; do printf "\033[31m%s\033[0m\n" "$l"; done'`}
+	return tmux.Session{Name: name, Command: `exec /bin/sh -c 'stty -echo; printf "\033]2;ready\033\\\\"; while read -r l; do printf "\033[31m%s\033[0m\n" "$l"; done'`}
 }
 
 // mustStir waits until the pane is told to have printed something.
 func mustStir(tb testing.TB, c *tmux.Client, pane string) {
 	tb.Helper()
-	limit := time.After(20 * time.Second)
+	limit := time.After(time.Minute)
 	for {
 		select {
 		case <-c.Stirred():
@@ -47,6 +48,9 @@ func TestFollow(t *testing.T) {
 	s := newServer(t)
 	panes := mustStart(t, s, typist("agent1"), typist("agent2"))
 	one, two := find(t, panes, "agent1"), find(t, panes, "agent2")
+	eventually(t, "typists", func() bool {
+		return !slices.ContainsFunc(mustPanes(t, s), func(p tmux.Pane) bool { return p.Title != "ready" })
+	})
 	c := mustHub(t, s)
 	if err := c.Follow(t.Context(), one.Window); err != nil {
 		t.Fatal(err)
@@ -74,6 +78,7 @@ func TestFollow(t *testing.T) {
 	if err := c.Unfollow(t.Context(), one.Window); err != nil {
 		t.Errorf("Unfollow() again = %v", err)
 	}
+	c.TakeStirred() // of before
 	if err := s.Keys(t.Context(), one.ID, "again", "Enter"); err != nil {
 		t.Fatal(err)
 	}

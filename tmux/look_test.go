@@ -23,7 +23,7 @@ func lookUntil(tb testing.TB, s *tmux.Server, p tmux.Pane, what string, ok func(
 	tb.Helper()
 	tick := time.NewTicker(20 * time.Millisecond)
 	defer tick.Stop()
-	for end := time.Now().Add(20 * time.Second); ; {
+	for end := time.Now().Add(time.Minute); ; {
 		l := mustLook(tb, s, p)
 		if ok(l) {
 			return l
