@@ -156,10 +156,14 @@ func TestDownCloses(t *testing.T) {
 			w := newWorld(t)
 			w.upReady(stays(), "agent1", "agent2")
 			st := w.status("agent1")
-			w.l.SetTimes(0, 2*time.Second)
-			log, err := w.l.Down(w.ctx, spawn.DownOptions{Report: func(p spawn.DownProgress) {
-				if p.Step == spawn.DownAsked && p.Agent == "agent2" {
+			ctx, cancel := context.WithCancel(w.ctx)
+			defer cancel()
+			log, err := w.l.Down(ctx, spawn.DownOptions{Report: func(p spawn.DownProgress) {
+				switch {
+				case p.Step == spawn.DownAsked && p.Agent == "agent2":
 					end(w, st)
+				case p.Step == spawn.DownClosed: // agent2 would be waited for for a minute
+					cancel()
 				}
 			}})
 			if err != nil {
@@ -190,7 +194,7 @@ func TestDownDead(t *testing.T) {
 func TestDownBusy(t *testing.T) {
 	w := newWorld(t)
 	w.upReady(demo{}, "agent0", "agent1")
-	id := w.mail("agent1", "/busy 1500ms")
+	id := w.mail("agent1", "/busy 5s")
 	w.becomes("agent1", agent.Busy)
 	if got := w.down(spawn.DownOptions{}); got["agent1"] != "asked acked ended" {
 		t.Errorf("%v", got)

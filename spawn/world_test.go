@@ -255,7 +255,7 @@ func (w *world) becomes(name string, state agent.State) (st spawn.Status) {
 	return st
 }
 
-// eventually looks every few milliseconds, for 20 s at most.
+// eventually looks every few milliseconds, for a minute at most.
 func (w *world) eventually(ok func() bool, why func() string) {
 	w.Helper()
 	eventually(w, ok, why)
@@ -265,7 +265,7 @@ func eventually(tb testing.TB, ok func() bool, why func() string) {
 	tb.Helper()
 	tick := time.NewTicker(5 * time.Millisecond)
 	defer tick.Stop()
-	for end := time.Now().Add(20 * time.Second); !ok(); <-tick.C {
+	for end := time.Now().Add(time.Minute); !ok(); <-tick.C {
 		if time.Now().After(end) {
 			tb.Fatal(why())
 		}
