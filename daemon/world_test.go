@@ -230,12 +230,12 @@ func (w *world) db() (db *store.DB) {
 	return db
 }
 
-// eventually looks every few milliseconds, for 30 s at most.
+// eventually looks every few milliseconds, for a minute at most.
 func (w *world) eventually(ok func() bool, why func() string) {
 	w.Helper()
 	tick := time.NewTicker(5 * time.Millisecond)
 	defer tick.Stop()
-	for end := time.Now().Add(30 * time.Second); !ok(); <-tick.C {
+	for end := time.Now().Add(time.Minute); !ok(); <-tick.C {
 		if time.Now().After(end) {
 			w.Fatal(why())
 		}
