@@ -18,8 +18,8 @@ import (
 	"netsky/store"
 )
 
-// enough is how long a test waits for what must come.
-const enough = 30 * time.Second
+// enough is how long a test waits for what must come, all of it together.
+const enough = 3 * time.Minute
 
 func TestMain(m *testing.M) {
 	switch {
@@ -117,7 +117,7 @@ func mustHome(tb testing.TB) *world {
 func (w *world) options() codex.OnceOptions {
 	return codex.OnceOptions{
 		Agent: "agent1", Drain: true, Sandbox: "danger-full-access", Approval: "never",
-		Dir: w.dir, Limit: 30 * time.Second, Home: w.home, Bus: w.bus, Records: w.journal,
+		Dir: w.dir, Limit: time.Minute, Home: w.home, Bus: w.bus, Records: w.journal,
 		Program: w.program, Env: w.env, Out: &w.out, Err: &w.err,
 	}
 }
