@@ -90,7 +90,7 @@ func mustReceive(tb testing.TB, b *bus.Bus, id agent.ID, o bus.ReceiveOptions) *
 
 // patience is how long a test waits for what must come; only a failing test
 // waits that long.
-const patience = 20 * time.Second
+const patience = time.Minute
 
 func mustNext(tb testing.TB, r *bus.Receiver) *bus.Delivery {
 	tb.Helper()

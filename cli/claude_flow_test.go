@@ -37,7 +37,7 @@ func TestClaudeAnswerKinds(t *testing.T) {
 		t.Errorf("an implicit answer is %+v", l)
 	}
 	recorded := ""
-	for end := time.Now().Add(30 * time.Second); !strings.Contains(recorded, "turn completed (") && time.Now().Before(end); {
+	for end := time.Now().Add(time.Minute); !strings.Contains(recorded, "turn completed (") && time.Now().Before(end); {
 		recorded = w.must(t, "netsky", "show", id)
 	}
 	mustContain(t, "the turn on record", recorded, "turn completed (")

@@ -122,7 +122,7 @@ func TestCodexApproval(t *testing.T) {
 func (w *world) mustShow(t *testing.T, verb string, want ...string) {
 	t.Helper()
 	all := ""
-	for end := time.Now().Add(30 * time.Second); ; {
+	for end := time.Now().Add(time.Minute); ; {
 		all += w.must(t, "netsky", verb)
 		if !slices.ContainsFunc(want, func(s string) bool { return !strings.Contains(all, s) }) {
 			return
@@ -136,7 +136,7 @@ func (w *world) mustShow(t *testing.T, verb string, want ...string) {
 
 func (w *world) mustApproval(t *testing.T, text string) (code string) {
 	t.Helper()
-	for end := time.Now().Add(30 * time.Second); time.Now().Before(end); {
+	for end := time.Now().Add(time.Minute); time.Now().Before(end); {
 		var v struct{ Approvals []agent.Approval }
 		if err := json.Unmarshal([]byte(w.must(t, "netsky", "approvals", "--json")), &v); err != nil {
 			t.Fatal(err)
@@ -217,7 +217,7 @@ func waitState(t *testing.T, w *world, id agent.ID, want agent.State) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for end := time.Now().Add(20 * time.Second); time.Now().Before(end); {
+	for end := time.Now().Add(time.Minute); time.Now().Before(end); {
 		if r, err := h.LoadReport(id); err == nil && r.State == want {
 			return
 		}
@@ -294,7 +294,7 @@ func (w *world) killOne(t *testing.T, random *rand.Rand, id agent.ID) string {
 		}
 	}
 	syscall.Kill(p.PID, syscall.SIGKILL) // gone already: killed all the same
-	for end := time.Now().Add(10 * time.Second); p.Alive(); {
+	for end := time.Now().Add(time.Minute); p.Alive(); {
 		if time.Now().After(end) {
 			t.Fatalf("%s, process %d, lives after SIGKILL", name, p.PID)
 		}

@@ -80,7 +80,7 @@ func TestDrainLostReader(t *testing.T) {
 		t.Fatal(err)
 	}
 	wr.Close()
-	if n, err := unix.Poll(list, int((20 * time.Second).Milliseconds())); n != 1 || err != nil {
+	if n, err := unix.Poll(list, int(time.Minute.Milliseconds())); n != 1 || err != nil {
 		t.Fatalf("nothing printed: %d, %v", n, err)
 	}
 	r.Close()

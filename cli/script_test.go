@@ -128,7 +128,7 @@ func (w *world) command(ctx context.Context, name string, args ...string) *exec.
 
 // end ends all that runs in the world and reports what does not.
 func (w *world) end() error {
-	ctx, cancel := context.WithTimeout(context.Background(), 20*time.Second)
+	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
 	defer cancel()
 	var errs []error
 	if out, err := w.command(ctx, "netsky", "down", "--all", "--force").CombinedOutput(); err != nil {

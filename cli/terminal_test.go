@@ -153,7 +153,7 @@ func mustWorld(t testing.TB) *world {
 // must runs a command in the world and returns what it says.
 func (w *world) must(t testing.TB, name string, args ...string) string {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(t.Context(), 60*time.Second)
+	ctx, cancel := context.WithTimeout(t.Context(), 2*time.Minute)
 	defer cancel()
 	out, err := w.command(ctx, name, args...).CombinedOutput()
 	if err != nil {
@@ -211,7 +211,7 @@ func (s *screen) lacks(pattern string) { s.t.Helper(); s.wait(pattern, false) }
 func (s *screen) wait(pattern string, want bool) {
 	s.t.Helper()
 	re := regexp.MustCompile(pattern)
-	limit := time.After(20 * time.Second)
+	limit := time.After(time.Minute)
 	tick := time.NewTicker(20 * time.Millisecond)
 	defer tick.Stop()
 	for {

@@ -186,6 +186,7 @@ func TestReaps(t *testing.T) {
 		err := exec.Command("ps", "-o", "pid=", "--ppid", strconv.Itoa(p.keeper.PID)).Run()
 		return err != nil // none
 	}, func() string { return "the keeper has children" })
+	r.shows(p, "[agent1 exited: 2]")
 	r.afterEnd(p)
 }
 
