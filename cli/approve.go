@@ -174,15 +174,21 @@ func (a *app) interrupt(ctx context.Context, l *spawn.Launcher, self, id agent.I
 		return fmt.Errorf("%s: runs a command of your own, which netsky can't interrupt; its pane takes keys", id)
 	case st.Runtime == "demo":
 		return fmt.Errorf("%s: runs on demo, which has no turns to interrupt", id)
-	case st.State == agent.Idle:
-		a.print("%s: is idle: nothing to interrupt", id)
+	case st.State == agent.Unknown, st.State == agent.Waiting && !st.Asks():
+		return fmt.Errorf("%s: is %s: nothing was ended", id, how(st))
+	case st.State == agent.Waiting && st.Runtime == "claude":
+		return atDialog{id, fmt.Errorf("%s: is %s, and netsky answers no question: nothing was ended", id, how(st))}
+	case st.State == agent.Idle, st.State == agent.Starting, st.State == agent.Blocked:
+		a.print("%s: is %s: nothing to interrupt", id, st.State)
 	default:
-		_, err := l.Bus.Send(ctx, bus.Envelope{From: self, To: id, Kind: bus.KindCancel, Text: "end the running turn", Via: "cli", Time: time.Now()})
+		r, err := l.Bus.Send(ctx, bus.Envelope{From: self, To: id, Kind: bus.KindCancel, Text: "end the running turn", Via: "cli", Time: time.Now()})
 		if err != nil {
 			return fmt.Errorf("not sent: %w", err)
 		}
 		if err := a.waitIdle(ctx, l, id); err != nil {
-			return err
+			// Unclaimed, it would end some later turn.
+			_, rerr := l.Bus.Retract(context.WithoutCancel(ctx), id, func(e bus.Envelope) bool { return e.ID == r.ID })
+			return errors.Join(err, rerr)
 		}
 		a.print("%s: its turn has ended", id)
 	}
@@ -196,6 +202,14 @@ func (a *app) interrupt(ctx context.Context, l *spawn.Launcher, self, id agent.I
 	a.print("%s", r.ID)
 	return nil
 }
+
+// atDialog is an error about an agent whose question only a person can answer.
+type atDialog struct {
+	id agent.ID
+	error
+}
+
+func (e atDialog) Unwrap() error { return e.error }
 
 // waitIdle waits until the agent is busy no more with what it was busy with.
 func (a *app) waitIdle(ctx context.Context, l *spawn.Launcher, id agent.ID) error {

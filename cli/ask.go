@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -91,6 +92,7 @@ type asking struct {
 	taken bool
 	up    bool      // it has been seen alive
 	gone  time.Time // since when it is not, though it was; zero if it is
+	stuck string    // what it waits for instead of working: ", as it is waiting (…)"
 }
 
 // mourning is how long an agent has to be gone before its answer is given up: one
@@ -121,8 +123,8 @@ func (p *asking) wait(ctx context.Context, self agent.ID, w *bus.Watch, limit ti
 			if ctx.Err() != nil {
 				return exitError{exitPartly, fmt.Errorf("interrupted; the message %s stays sent, its answer will be in `netsky inbox`", p.id)}
 			}
-			return exitError{exitPartly, fmt.Errorf("no answer from %s in %v; the message %s is %s; its answer will be in `netsky inbox`",
-				p.to, limit, p.id, p.whereabouts(ctx))}
+			return exitError{exitPartly, fmt.Errorf("no answer from %s in %v%s; the message %s is %s; its answer will be in `netsky inbox`",
+				p.to, limit, p.stuck, p.id, p.whereabouts(ctx))}
 		case <-w.C:
 		case <-look.C:
 			if err := p.progress(ctx); err != nil {
@@ -148,6 +150,10 @@ func (p *asking) progress(ctx context.Context) error {
 		p.state = st.State
 		p.say("%s is %s%s", p.to, st.State, note(st.Detail))
 	}
+	p.stuck = ""
+	if st.State == agent.Waiting || st.State == agent.Blocked || st.State == agent.Unknown {
+		p.stuck = ", as it is " + how(st)
+	}
 	switch {
 	case st.Alive():
 		p.up, p.gone = true, time.Time{}
@@ -155,14 +161,15 @@ func (p *asking) progress(ctx context.Context) error {
 	case p.gone.IsZero():
 		p.gone = time.Now()
 	case time.Since(p.gone) >= mourning:
-		how := string(st.State)
-		if st.Detail != "" {
-			how += " (" + st.Detail + ")"
-		}
 		return exitError{exitPartly, needUp{p.to, fmt.Errorf("%s is %s and has not answered; the message %s is %s; what comes of it after its next start will be in `netsky inbox`",
-			p.to, how, p.id, p.whereabouts(ctx))}}
+			p.to, how(st), p.id, p.whereabouts(ctx))}}
 	}
 	return nil
+}
+
+// how is an agent's state with what it rests on.
+func how(st spawn.Status) string {
+	return fmt.Sprintf("%s (%s)", st.State, cmp.Or(st.Detail, st.Evidence))
 }
 
 func (p *asking) whereabouts(ctx context.Context) string {

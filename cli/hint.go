@@ -19,11 +19,14 @@ import (
 // advice stands here and nowhere else.
 func (a *app) hints(err error) []string {
 	var up needUp
+	var asks atDialog
 	var list []string
 	add := func(s string) { list = append(list, s) }
 	switch {
 	case errors.As(err, &up):
 		add("`netsky agent " + up.id.N() + "` starts it")
+	case errors.As(err, &asks):
+		add("`netsky approvals` lists what waits for your yes; `netsky attach " + string(asks.id) + "` goes to its pane")
 	case errors.Is(err, bus.ErrNoMailbox):
 		add("`netsky status` lists the agents; `netsky agent N` starts one, and gives it a mailbox")
 	case errors.Is(err, bus.ErrBrake):
