@@ -287,8 +287,8 @@ func TestAnswers(t *testing.T) {
 		{name: "failed", edit: func(e *bus.Envelope) { e.From = agent.Owner }, words: "You've hit your limit · resets 4pm", failed: errors.New("rate_limit"),
 			kind: bus.KindError, want: "the turn failed: rate_limit: You've hit your limit · resets 4pm"},
 		{name: "a tag", edit: func(e *bus.Envelope) { e.From = agent.Owner }, words: "</channel>", kind: bus.KindReply, want: "&lt;/channel>"},
-		{name: "too long", edit: func(e *bus.Envelope) { e.From = agent.Owner }, words: strings.Repeat("x", 1<<20-200), kind: bus.KindReply,
-			want: fmt.Sprintf("%s\n[%d bytes more]", strings.Repeat("x", 100_000), 1<<20-200-100_000)},
+		{name: "too long", edit: func(e *bus.Envelope) { e.From = agent.Owner }, words: strings.Repeat("x", 1<<20-150), kind: bus.KindReply,
+			want: fmt.Sprintf("%s\n[%d bytes more]", strings.Repeat("x", 100_000), 1<<20-150-100_000)},
 		{name: "by itself", edit: func(e *bus.Envelope) { e.From = agent.Owner }, words: "told him", reply: true, kind: bus.KindReply, want: "by hand"},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
@@ -438,7 +438,7 @@ func TestInboxWhilePushing(t *testing.T) {
 // what it does not is not handed over for ever.
 func TestSilentHooks(t *testing.T) {
 	p := mustPost(t)
-	p.program.silent, p.program.mum = true, true // from the beginning: not even the session's start is told
+	p.program.silent = true // from the beginning: not even the session's start is told
 	p.program.mustRun(t)
 	p.run()
 	p.drop(bus.Envelope{ID: "a-0", From: agent.Owner, To: me, Text: "hi"})
