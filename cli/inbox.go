@@ -126,7 +126,7 @@ func (a *app) showMail(ctx context.Context, l *spawn.Launcher, all bool, show fu
 			return n, err
 		}
 		n++
-		if err := a.markRead(ctx, l, e); err != nil {
+		if err := a.markRead(context.WithoutCancel(ctx), l, e); err != nil { // it is on the screen, whatever comes now
 			return n, err
 		}
 	}
