@@ -180,13 +180,20 @@ func (a *app) up(c *cli.Context, ids []agent.ID, objective string, whole bool) e
 	if failed := upFailed(ends); failed != nil {
 		return failed
 	}
-	if !whole || c.Bool("json") {
+	if c.Bool("json") {
 		return nil
 	}
 	if why != nil {
-		if slices.ContainsFunc(ends, func(p spawn.Progress) bool { return p.Step == spawn.StepReady }) {
+		started := slices.ContainsFunc(ends, func(p spawn.Progress) bool { return p.Step == spawn.StepReady })
+		switch {
+		case started && whole:
 			a.explainDemo(len(plans), why)
+		case started && why != errRanOnDemo:
+			a.warn("%s runs on demo, a program without a model: %s", ids[0], firstLine(why.Error()))
 		}
+		return nil
+	}
+	if !whole {
 		return nil
 	}
 	_, tty := terminal(a.out)

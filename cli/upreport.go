@@ -72,7 +72,7 @@ func (r *upReport) progress(p spawn.Progress) {
 		r.board.set(name, line(name, "starting", what+note(p.Note)), true)
 	case spawn.StepFailed:
 		text := line(name, "failed", p.Err.Error())
-		if errors.Is(p.Err, spawn.ErrUnseen) {
+		if errors.Is(p.Err, spawn.ErrUnknown) {
 			text += " (`netsky down " + name + "` ends it)"
 		}
 		for _, l := range p.Lines {

@@ -3,6 +3,7 @@ package spawn_test
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -79,8 +80,9 @@ func TestInspectWithoutSession(t *testing.T) {
 	if st.State != agent.Unknown || st.PID != pid || !strings.Contains(st.Evidence, fmt.Sprintf("process %d lives", pid)) || !st.Alive() {
 		t.Errorf("%+v", st)
 	}
-	// Nothing is started beside it.
-	if p := w.up(demo{}, "agent1")[0]; p.Step != spawn.StepAlready || p.State != agent.Unknown {
+	// Nothing is started beside it, and it is not called up.
+	w.l.SetOrphanedTime(time.Millisecond)
+	if p := w.up(demo{}, "agent1")[0]; p.Step != spawn.StepFailed || !errors.Is(p.Err, spawn.ErrUnknown) {
 		t.Errorf("up: %+v", p)
 	}
 	// Down ends it, though there is no session.

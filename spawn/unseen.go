@@ -15,11 +15,9 @@ import (
 // keeper kills it after 5 s.
 const orphaned = 7 * time.Second
 
-// ErrUnseen is what the failure of an agent matches that can't be started, since
-// its program still runs, and can't be used, since its session has gone.
-var ErrUnseen = errors.New("its tmux session is not to be seen")
-
-func (st Status) unseen() bool { return st.State == agent.Unknown && st.pane == nil }
+// ErrUnknown is what the failure of an agent matches that can't be started, since
+// something of it runs, and can't be called up.
+var ErrUnknown = errors.New("neither up nor down")
 
 // settled is what the tmux server has and how the agents are. Programs of planned
 // agents that are ending because their sessions have gone are waited for.
@@ -30,7 +28,10 @@ func (l *Launcher) settled(ctx context.Context, plans []Plan) (view, Statuses, e
 			return v, nil, err
 		}
 		states, err := l.inspect(v, nil)
-		ending := slices.ContainsFunc(plans, func(p Plan) bool { return states.Find(p.Agent).unseen() })
+		ending := slices.ContainsFunc(plans, func(p Plan) bool {
+			st := states.Find(p.Agent)
+			return st.State == agent.Unknown && st.pane == nil
+		})
 		if err != nil || !ending || time.Now().After(end) {
 			return v, states, err
 		}
@@ -44,12 +45,8 @@ func (l *Launcher) settled(ctx context.Context, plans []Plan) (view, Statuses, e
 
 // wasUp is the end of an agent that is not started, as it runs.
 func wasUp(st Status) Progress {
-	p := Progress{Agent: st.Agent, Step: StepAlready, State: st.State, Note: st.Detail}
 	if st.State == agent.Unknown {
-		p.Note = st.Evidence
+		return Progress{Agent: st.Agent, Step: StepFailed, Err: fmt.Errorf("%w: %s", ErrUnknown, st.Evidence)}
 	}
-	if st.unseen() {
-		p.Step, p.Err = StepFailed, fmt.Errorf("process %d lives, and %w", st.PID, ErrUnseen)
-	}
-	return p
+	return Progress{Agent: st.Agent, Step: StepAlready, State: st.State, Note: st.Detail}
 }

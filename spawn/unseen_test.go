@@ -2,6 +2,7 @@ package spawn_test
 
 import (
 	"errors"
+	"os"
 	"testing"
 	"time"
 
@@ -35,18 +36,39 @@ func TestUpWaitsForOrphans(t *testing.T) {
 
 // An agent whose session a person has renamed runs on where nobody finds it: up
 // does not call that up, and ends nothing.
-func TestUpSaysUnseen(t *testing.T) {
+func TestUpSaysUnknown(t *testing.T) {
 	w := newWorld(t)
 	w.upReady(stays(), "agent1")
 	p := processOf(w.status("agent1").PID)
 	w.tmux("rename-session", "-t", "=agent1", "mine")
 	w.l.SetOrphanedTime(time.Millisecond)
 	for _, end := range w.up(stays(), "agent1") {
-		if end.Step != spawn.StepFailed || !errors.Is(end.Err, spawn.ErrUnseen) {
-			t.Errorf("%s: %s %v, want failed as unseen", end.Agent, end.Step, end.Err)
+		if end.Step != spawn.StepFailed || !errors.Is(end.Err, spawn.ErrUnknown) {
+			t.Errorf("%s: %s %v, want failed as unknown", end.Agent, end.Step, end.Err)
 		}
 	}
 	w.alive(p, "its program")
 	w.down(spawn.DownOptions{Agents: ids("agent1")})
 	w.gone(p, "its program")
+}
+
+// Nor is one whose home was removed below it.
+func TestUpWithoutItsHome(t *testing.T) {
+	w := newWorld(t)
+	w.upReady(stays(), "agent1")
+	p := processOf(w.status("agent1").PID)
+	if err := os.RemoveAll(w.home.Dir()); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := w.home.Make(); err != nil {
+		t.Fatal(err)
+	}
+	for _, end := range w.up(stays(), "agent1") {
+		if end.Step != spawn.StepFailed || !errors.Is(end.Err, spawn.ErrUnknown) {
+			t.Errorf("%s: %s %v, want failed as unknown", end.Agent, end.Step, end.Err)
+		}
+	}
+	w.down(spawn.DownOptions{Agents: ids("agent1"), Force: true})
+	w.gone(p, "its program")
+	w.upReady(stays(), "agent1")
 }

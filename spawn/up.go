@@ -143,14 +143,16 @@ func (l *Launcher) Up(ctx context.Context, o UpOptions) ([]Progress, error) {
 		ready[n] = p
 	})
 	for i, p := range result {
-		if p.Step == "" {
-			continue
+		switch p.Step {
+		case StepAlready:
+			// A down that died may have left its request: up is the later word.
+			if _, err := l.Bus.Retract(ctx, o.Plans[i].Agent, isShutdown); err != nil {
+				return nil, fmt.Errorf("%s: %w", p.Agent, err)
+			}
+			tell(p)
+		case StepFailed:
+			tell(p)
 		}
-		// A down that died may have left its request: up is the later word.
-		if _, err := l.Bus.Retract(ctx, o.Plans[i].Agent, isShutdown); err != nil {
-			return nil, fmt.Errorf("%s: %w", p.Agent, err)
-		}
-		tell(p)
 	}
 	ends, err := l.start(ctx, o, v.ticker == nil, ready, tell)
 	for n, i := range todo[:len(ends)] {
