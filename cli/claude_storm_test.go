@@ -391,7 +391,7 @@ func (s *storm) approve(file func(agent.ID) string, deny agent.ID) {
 func TestClaudeStorm(t *testing.T) {
 	t.Parallel()
 	s := mustStorm(t, "[claude]\npermission_mode = \"manual\"\n", "agent0", "agent1", "agent2")
-	s.w.must(t, "netsky", "up", "2", "--no-attach")
+	s.w.mustUp(t, "up", "2", "--no-attach")
 	file := func(what string) func(agent.ID) string {
 		return func(id agent.ID) string { return filepath.Join(s.w.dir, what+"-"+string(id)) }
 	}

@@ -76,7 +76,7 @@ func TestClaudeAnswers(t *testing.T) {
 	t.Parallel()
 	w, model := mustClaude(t)
 	w.config(t, freely)
-	out := w.must(t, "netsky", "agent", "1", "--type", "claude", "--dir", filepath.Join(w.dir, "src"))
+	out := w.mustUp(t, "agent", "1", "--type", "claude", "--dir", filepath.Join(w.dir, "src"))
 	mustContain(t, "agent", out, "agent1", "ready", "claude", "may everything you can do, without asking")
 	if n := len(model.Requests()); n != 0 {
 		t.Errorf("bringing an agent up sent %d requests to the model, want none", n)
@@ -110,7 +110,7 @@ func TestMixedConstellation(t *testing.T) {
 		"[runtime.mine]\ncommand = [\""+program+"\"]\n"+
 		"[agents.0]\nruntime = \"claude\"\n[agents.1]\nruntime = \"codex\"\n[agents.2]\nruntime = \"demo\"\n"+
 		"[agents.3]\nruntime = \"mine\"\n[agents.infinity]\nruntime = \"demo\"\n")
-	out := w.must(t, "netsky", "up", "3", "--no-attach", "--dir", filepath.Join(w.dir, "src"))
+	out := w.mustUp(t, "up", "3", "--no-attach", "--dir", filepath.Join(w.dir, "src"))
 	mustContain(t, "up", out, "claude", "codex", "demo", "mine")
 	out = w.must(t, "netsky", "ask", "agent0", "what are your names?")
 	mustContain(t, "the first answer", out, "I have asked all of them")
@@ -179,7 +179,7 @@ func TestClonesShareARepository(t *testing.T) {
 	model.Handle(editor)
 	w.config(t, freely)
 	for _, n := range []string{"1", "2"} {
-		w.must(t, "netsky", "agent", n, "--type", "claude", "--dir", src)
+		w.mustUp(t, "agent", n, "--type", "claude", "--dir", src)
 	}
 	var ids []string
 	for n, line := range []string{"first", "third"} {

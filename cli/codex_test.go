@@ -72,7 +72,7 @@ func TestCodexConsent(t *testing.T) {
 	if out := w.must(t, "netsky", "status"); !strings.Contains(out, "no agents yet") {
 		t.Errorf("refused, and yet there are agents:\n%s", out)
 	}
-	out = w.must(t, "netsky", "up", "0", "--type", "codex", "--yes")
+	out = w.mustUp(t, "up", "0", "--type", "codex", "--yes")
 	mustContain(t, "up", out, "agent0         ready     codex", "may everything you can do, without asking")
 	data, err := os.ReadFile(filepath.Join(w.home, agent.ConfigFile))
 	if err != nil {
@@ -90,7 +90,7 @@ func TestCodexApproval(t *testing.T) {
 	if err := os.WriteFile(filepath.Join(w.home, agent.ConfigFile), []byte(config), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	out := w.must(t, "netsky", "agent", "1", "--type", "codex")
+	out := w.mustUp(t, "agent", "1", "--type", "codex")
 	mustContain(t, "agent", out, "may edit in its directory; ask for the rest")
 	file := filepath.Join(w.dir, "asked")
 	for _, allow := range []bool{false, true} {
@@ -191,7 +191,7 @@ func (w *world) mustAnswer(t *testing.T, ids ...string) map[string][]string {
 func TestCodexConstellation(t *testing.T) {
 	t.Parallel()
 	w, model := mustCodex(t)
-	out := w.must(t, "netsky", "up", "2", "--type", "codex", "--yes")
+	out := w.mustUp(t, "up", "2", "--type", "codex", "--yes")
 	for _, id := range []string{"agent0", "agent1", "agent2", "agentinfinity"} {
 		mustContain(t, "up", out, fmt.Sprintf("%-14s ready     codex", id))
 	}
@@ -231,7 +231,7 @@ func waitState(t *testing.T, w *world, id agent.ID, want agent.State) {
 func TestCodexKilled(t *testing.T) {
 	t.Parallel()
 	w, _ := mustCodex(t)
-	w.must(t, "netsky", "up", "2", "--type", "codex", "--yes")
+	w.mustUp(t, "up", "2", "--type", "codex", "--yes")
 	const each = 50
 	var ids []string
 	for i := range each {
@@ -246,7 +246,7 @@ func TestCodexKilled(t *testing.T) {
 	for range 12 {
 		id := []agent.ID{"agent1", "agent2"}[random.IntN(2)]
 		killed[w.killOne(t, random, id)]++
-		w.must(t, "netsky", "agent", id.N(), "--type", "codex") // starts it again if it is dead
+		w.mustUp(t, "agent", id.N(), "--type", "codex") // starts it again if it is dead
 	}
 	got := w.mustAnswer(t, ids...)
 	for _, id := range ids {
@@ -306,8 +306,8 @@ func (w *world) killOne(t *testing.T, random *rand.Rand, id agent.ID) string {
 func TestCodexTools(t *testing.T) {
 	t.Parallel()
 	w, model := mustCodex(t)
-	w.must(t, "netsky", "agent", "0", "--type", "demo")
-	w.must(t, "netsky", "agent", "1", "--type", "codex", "--yes")
+	w.mustUp(t, "agent", "0", "--type", "demo")
+	w.mustUp(t, "agent", "1", "--type", "codex", "--yes")
 	out := w.must(t, "netsky", "ask", "agent1", `loop: call mcp__agent send {"to":"agent0","text":"by tool"}`)
 	mustContain(t, "the tool's result", out, "sent to agent0")
 	list := w.must(t, "netsky", "channel", "ls", "agent0")

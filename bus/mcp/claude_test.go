@@ -12,11 +12,13 @@ import (
 	"os/exec"
 	"os/signal"
 	"path/filepath"
+	"runtime"
 	"slices"
 	"strconv"
 	"strings"
 	"syscall"
 	"testing"
+	"time"
 
 	"netsky/agent"
 	"netsky/bus"
@@ -40,6 +42,10 @@ func serverProcess(home string) int {
 		Agent: agent.Clone(1), Home: h, Bus: bus.New(h, bus.Options{}), Members: &team{screen: "$ make\nok"}, Mail: &postbox{},
 		Channel: true, In: os.Stdin, Out: os.Stdout, Version: "test",
 	})
+	// A goroutine that has been waited for may be just on its way out.
+	for end := time.Now().Add(patience); len(ours()) > 0 && time.Now().Before(end); {
+		runtime.Gosched()
+	}
 	if err := h.WriteFile("run/ended", fmt.Appendf(nil, "%v\n%s", err, strings.Join(ours(), "\n")), false); err != nil {
 		return 2
 	}
