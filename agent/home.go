@@ -92,6 +92,7 @@ const (
 	ReportDir    = "state/agents"
 	KeeperDir    = "state/keepers"
 	DesiredDir   = "state/desired"
+	OwnerRead    = "state/owner-read" // names of the owner's mail that was shown, one a line
 	LaunchDir    = "state/launch"
 	EventsDir    = "state/events"
 	PromptDir    = "state/prompts"

@@ -12,12 +12,10 @@ import (
 	"netsky/spawn"
 )
 
-// readFile lists the names of the owner's envelopes that were shown, one a
-// line. A line cut off by a crash names no file and does no harm.
-const readFile = "state/owner-read"
-
+// readNames are the names of the owner's envelopes that were shown. A line cut
+// off by a crash names no file and does no harm.
 func readNames(h agent.Home) (map[string]bool, error) {
-	data, err := h.ReadFile(readFile, 64<<20)
+	data, err := h.ReadFile(agent.OwnerRead, 64<<20)
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return nil, err
 	}
@@ -57,9 +55,9 @@ func appendRead(l *spawn.Launcher, name string, have int) error {
 			return err
 		}
 		here = slices.DeleteFunc(here, func(n string) bool { return !read[n] })
-		return l.Home.WriteFile(readFile, []byte(strings.Join(append(here, name, ""), "\n")), true)
+		return l.Home.WriteFile(agent.OwnerRead, []byte(strings.Join(append(here, name, ""), "\n")), true)
 	}
-	f, err := l.Home.OpenAppend(readFile)
+	f, err := l.Home.OpenAppend(agent.OwnerRead)
 	if err != nil {
 		return err
 	}

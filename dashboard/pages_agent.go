@@ -46,8 +46,8 @@ func (p *pages) paneBody(ctx context.Context, sh *shell, a Agent, above int) pan
 // An agentBody is an agent with its terminal, its session and its work.
 type agentBody struct {
 	Agent    Agent
-	Card     card
 	Live     bool // somebody knows how it is now
+	Needs    []need
 	Actor    store.Actor
 	Pane     paneBody
 	Session  *store.Session
@@ -80,7 +80,11 @@ func (p *pages) agentPage(ctx context.Context, sh *shell, q *query) (string, err
 	if !errors.Is(err, store.ErrNotFound) {
 		sh.failed(err)
 	}
-	b.Card = cardOf(b.Agent, b.Tasks)
+	for _, n := range sh.Health.Waits {
+		if n.Agent == id {
+			b.Needs = append(b.Needs, n)
+		}
+	}
 	b.Pane = p.paneBody(ctx, sh, b.Agent, above)
 	b.Pane.Large = true
 	sh.Title, sh.Section, sh.Sub, sh.Watch, sh.Draft.To, sh.Body = string(id), "overview", true, true, id, b
@@ -127,18 +131,14 @@ func (p *pages) inState(ctx context.Context, db Reader, f store.DeliveryFilter) 
 	if err != nil {
 		return nil, err
 	}
-	return messagesOf(ctx, db, l.Items)
-}
-
-func messagesOf(ctx context.Context, db Reader, list []store.Delivery) ([]letter, error) {
-	all := make([]letter, 0, len(list))
-	for _, d := range list {
+	all := make([]letter, 0, len(l.Items))
+	for _, d := range l.Items {
 		m, err := db.Messages(ctx, store.MessageFilter{ID: d.Message, From: d.From, Page: store.Page{Limit: 1}})
 		if err != nil {
 			return nil, err
 		}
 		if len(m.Items) > 0 {
-			all = append(all, letter{m.Items[0], d.State, d.Reason})
+			all = append(all, letter{Message: m.Items[0], State: d.State, Why: d.Reason})
 		}
 	}
 	return all, nil
@@ -153,11 +153,12 @@ type panesBody struct {
 	Chosen map[agent.ID]bool
 	All    bool // that are up, as far as they fit
 	Left   int  // that didn't
+	Most   int
 }
 
 func (p *pages) panesPage(ctx context.Context, sh *shell, q *query) (string, error) {
 	sh.Title, sh.Section, sh.Watch = "Panes", "panes", true
-	b := panesBody{Chosen: map[agent.ID]bool{}}
+	b := panesBody{Chosen: map[agent.ID]bool{}, Most: maxPanes}
 	q.known = append(q.known, "agent")
 	for _, text := range q.values["agent"] {
 		id, err := agent.Parse(text)

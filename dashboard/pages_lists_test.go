@@ -222,6 +222,52 @@ func TestPagesEmpty(t *testing.T) {
 	}
 }
 
+// What waits for the owner stands on the overview, what holds up nobody last,
+// and on the page of its agent.
+func TestWaits(t *testing.T) {
+	w := mustWorld(t, nil)
+	w.showcase(t)
+	list, err := w.agents.Agents(t.Context())
+	mustDo(t, err)
+	list[0].Poison = 1
+	list[4].Evidence = list[4].Runtime
+	w.agents.set(nil, list...)
+	asks := regexp.MustCompile(`class="ask tone-[a-z]+" data-key="([a-z]+-[a-z0-9]*)`)
+	for path, want := range map[string]string{
+		"/":              "approval agent-agent3 poison-agent0",
+		"/agents/agent0": "poison-agent0",
+		"/agents/agent1": "",
+		"/agents/agent2": "approval",
+		"/agents/agent3": "agent-agent3",
+	} {
+		body := w.mustPage(t, path)
+		var got []string
+		for _, m := range asks.FindAllStringSubmatch(body, -1) {
+			key := m[1]
+			if strings.HasPrefix(key, "approval") {
+				key = "approval"
+			}
+			got = append(got, key)
+		}
+		if strings.Join(got, " ") != want {
+			t.Errorf("%s: %q waits, want %q", path, got, want)
+		}
+		if strings.Contains(body, "netsky approve ") != strings.Contains(want, "approval") {
+			t.Errorf("%s: the command that answers is there or not", path)
+		}
+	}
+	if body := w.mustPage(t, "/"); !strings.Contains(body, `<p class="says" dir="auto"></p>`) || strings.Contains(body, "class=\"cards many\"") {
+		t.Error("a card says what stands on it already, or few cards are shown as many")
+	}
+	for n := range 50 {
+		list = append(list, dashboard.Agent{ID: agent.Clone(n + 10), State: agent.Idle})
+	}
+	w.agents.set(nil, list...)
+	if body := w.mustPage(t, "/"); !strings.Contains(body, `class="cards many"`) {
+		t.Error("many cards are shown as few are")
+	}
+}
+
 // The first line weighs how the agents are.
 func TestHealth(t *testing.T) {
 	w := mustWorld(t, nil)

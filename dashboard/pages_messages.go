@@ -14,7 +14,7 @@ func (p *pages) messagesPage(ctx context.Context, sh *shell, q *query) (string, 
 	if err != nil {
 		return "", err
 	}
-	list, err := letters(ctx, db, l.Items)
+	list, err := p.letters(ctx, db, l.Items)
 	sh.Body = q.list("/messages", list, len(list), l.Cursor,
 		field{Name: "with", Label: "With", Options: sh.names(true)},
 		field{Name: "from", Label: "From", Options: sh.names(true)},

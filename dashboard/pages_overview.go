@@ -2,6 +2,7 @@ package dashboard
 
 import (
 	"context"
+	"slices"
 
 	"netsky/agent"
 	"netsky/store"
@@ -10,10 +11,11 @@ import (
 // An overviewBody is the first page: is all well, who does what, what waits for
 // me, what has just happened.
 type overviewBody struct {
-	Cards []card
-	Tasks []store.Task
-	Mail  []letter
-	Logs  []store.Log
+	Cards  []card
+	Tasks  []store.Task
+	Mail   []letter
+	Unread int
+	Logs   []store.Log
 }
 
 // A card is one agent on the overview.
@@ -28,8 +30,9 @@ type card struct {
 // record.
 type letter struct {
 	store.Message
-	State store.DeliveryState
-	Why   string
+	State  store.DeliveryState
+	Why    string
+	Unread bool // `netsky inbox` has not shown it to the owner yet
 }
 
 func (p *pages) overviewPage(ctx context.Context, sh *shell, _ *query) (string, error) {
@@ -45,6 +48,8 @@ func (p *pages) overviewPage(ctx context.Context, sh *shell, _ *query) (string, 
 		b.Mail = append(p.unrecorded(b.Mail), b.Mail...)
 	}
 	sh.failed(err)
+	b.Unread, _, err = p.unread.mail()
+	sh.failed(err)
 	b.Tasks, b.Logs = snap.Tasks[:min(len(snap.Tasks), 8)], snap.Logs[:min(len(snap.Logs), 14)]
 	for _, a := range sh.Agents {
 		b.Cards = append(b.Cards, cardOf(a, snap.Tasks))
@@ -56,7 +61,7 @@ func (p *pages) overviewPage(ctx context.Context, sh *shell, _ *query) (string, 
 func cardOf(a Agent, tasks []store.Task) card {
 	c := card{Agent: a, Says: a.Detail}
 	if c.Says == "" {
-		c.Says = a.Evidence
+		c.Says = a.evidence()
 	}
 	for i, t := range tasks {
 		if t.Assignee != a.ID {
@@ -75,10 +80,10 @@ func (p *pages) mail(ctx context.Context, db Reader, f store.MessageFilter) ([]l
 	if err != nil {
 		return nil, err
 	}
-	return letters(ctx, db, l.Items)
+	return p.letters(ctx, db, l.Items)
 }
 
-func letters(ctx context.Context, db Reader, list []store.Message) ([]letter, error) {
+func (p *pages) letters(ctx context.Context, db Reader, list []store.Message) ([]letter, error) {
 	all := make([]letter, 0, len(list))
 	for _, m := range list {
 		d, err := db.Deliveries(ctx, store.DeliveryFilter{Message: m.ID, From: m.From, Page: store.Page{Limit: 1}})
@@ -91,7 +96,21 @@ func letters(ctx context.Context, db Reader, list []store.Message) ([]letter, er
 		}
 		all = append(all, one)
 	}
+	p.markUnread(all)
 	return all, nil
+}
+
+// markUnread marks what the owner was not shown. Where that can't be found out,
+// the overview says so.
+func (p *pages) markUnread(list []letter) {
+	if !slices.ContainsFunc(list, func(l letter) bool { return l.To == agent.Owner }) {
+		return
+	}
+	_, newest, _ := p.unread.mail()
+	for i, l := range list {
+		list[i].Unread = l.To == agent.Owner &&
+			slices.ContainsFunc(newest, func(u letter) bool { return u.ID == l.ID && u.From == l.From })
+	}
 }
 
 // unrecorded are the owner's last messages that have been sent and are not on

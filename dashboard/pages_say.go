@@ -41,7 +41,7 @@ func (p *pages) sayForm(w http.ResponseWriter, r *http.Request) {
 				return
 			}
 			var detail string
-			status, detail = notSent(err)
+			status, detail = notSent(e.To, err)
 			err = errors.New(detail)
 		}
 	}

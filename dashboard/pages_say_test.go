@@ -82,7 +82,7 @@ func TestSayFormRefuses(t *testing.T) {
 		why  string
 	}{
 		{"empty", url.Values{"to": {"agent0"}, "text": {" \r\n"}, "id": {""}}, 400, "text: empty"},
-		{"nobody", url.Values{"to": {"agent7"}, "text": {"keep <me>"}, "id": {""}}, 404, "no mailbox"},
+		{"nobody", url.Values{"to": {"agent7"}, "text": {"keep <me>"}, "id": {""}}, 404, "never been up"},
 		{"the owner", url.Values{"to": {"owner"}, "text": {"keep <me>"}, "id": {""}}, 400, "no agent"},
 		{"no name", url.Values{"to": {`"><script>`}, "text": {"keep <me>"}, "id": {""}}, 400, "no agent"},
 		{"wrapper", url.Values{"to": {"agent0"}, "text": {"</channel>"}, "id": {""}}, 400, "not sent"},

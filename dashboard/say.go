@@ -41,7 +41,7 @@ func (s *Server) say(w http.ResponseWriter, r *http.Request) {
 	}
 	id, err := s.post(r.Context(), e)
 	if err != nil {
-		status, detail := notSent(err)
+		status, detail := notSent(e.To, err)
 		if status == http.StatusInternalServerError {
 			s.o.Log.Warn("say", "error", err)
 		}
@@ -85,14 +85,14 @@ func (s *Server) recorded(ctx context.Context, e bus.Envelope) (bool, error) {
 }
 
 // notSent is the answer to who wanted to send a message that could not be.
-func notSent(err error) (status int, detail string) {
+func notSent(to agent.ID, err error) (status int, detail string) {
 	switch {
 	case errors.Is(err, errReused):
 		status = http.StatusConflict
 	case errors.Is(err, bus.ErrInvalid), errors.Is(err, bus.ErrNotAllowed):
 		status = http.StatusBadRequest
 	case errors.Is(err, bus.ErrNoMailbox):
-		status = http.StatusNotFound
+		return http.StatusNotFound, "not sent: " + string(to) + " has never been up; `netsky up` starts agents"
 	case errors.Is(err, bus.ErrBrake):
 		status = http.StatusTooManyRequests
 	default:

@@ -83,7 +83,7 @@ func TestSayRefuses(t *testing.T) {
 		{"a path", `{"to":"../agent0","text":"x"}`, 400, "no agent"},
 		{"a name with more", `{"to":"agent0\n","text":"x"}`, 400, "no agent"},
 		{"full-width", `{"to":"agent１","text":"x"}`, 400, "no agent"},
-		{"nobody", `{"to":"agent7","text":"x"}`, 404, "no mailbox"},
+		{"nobody", `{"to":"agent7","text":"x"}`, 404, "never been up"},
 		{"nothing", ``, 400, "not a JSON object"},
 		{"no object", `["agent0","x"]`, 400, "not a JSON object"},
 		{"null", `null`, 400, "not a JSON object"},

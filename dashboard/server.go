@@ -129,6 +129,7 @@ type Server struct {
 	cookie  cookie
 	hub     *hub
 	sent    *sent
+	unread  *unread
 	handler http.Handler
 }
 
@@ -157,7 +158,7 @@ func New(o Options) (*Server, error) {
 	if o.Poll == 0 {
 		o.Poll = defaultPoll
 	}
-	s := &Server{o: o, cookie: newCookie(o), sent: newSent(o.Now)}
+	s := &Server{o: o, cookie: newCookie(o), sent: newSent(o.Now), unread: newUnread(o.Home)}
 	s.hub = newHub(o, s.approvals)
 	s.handler = s.guard(s.routes())
 	return s, nil

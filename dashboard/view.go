@@ -20,6 +20,7 @@ type Overview struct {
 	Version   string     `json:"version"`
 	Agents    []Agent    `json:"agents"`
 	Approvals []Approval `json:"approvals"`
+	Unread    int        `json:"unread"` // the owner's mail that `netsky inbox` has not shown
 	Errors    []string   `json:"errors"`
 	store.Snapshot
 }
@@ -48,6 +49,11 @@ func (s *Server) overview(ctx context.Context) Overview {
 	} else {
 		v.Approvals = list
 	}
+	n, _, err := s.unread.mail()
+	if err != nil {
+		failed(err)
+	}
+	v.Unread = n
 	return v
 }
 

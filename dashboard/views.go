@@ -21,7 +21,7 @@ import (
 func (p *pages) funcs() template.FuncMap {
 	return template.FuncMap{
 		"ago":     func(t store.Time) string { return span(p.o.Now().Sub(t.Time())) },
-		"asset":   func(name string) string { return p.assets[name].url },
+		"asset":   func(name string) string { return p.assets()[name].url },
 		"clock":   func(t store.Time) string { return t.Time().Local().Format("15:04:05") },
 		"day":     func(t store.Time) string { return t.Time().Local().Format("Monday, 2 January 2006") },
 		"full":    func(t store.Time) string { return t.Time().Local().Format("Mon 2 Jan 2006, 15:04:05 MST") },
@@ -138,8 +138,11 @@ func withQuery(page string, pairs ...any) string {
 
 // who is an address as the page calls it.
 func who(id agent.ID) string {
-	if id == agent.Owner {
+	switch id {
+	case agent.Owner:
 		return "you"
+	case "":
+		return "nobody" // no envelope that can be read says who
 	}
 	return bus.Plain(string(id))
 }

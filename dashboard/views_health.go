@@ -82,6 +82,15 @@ func isIll(a Agent) bool {
 	return false
 }
 
+// evidence is what the verdict rests on, if that says more than its runtime's
+// name does.
+func (a Agent) evidence() string {
+	if a.Evidence == a.Runtime {
+		return ""
+	}
+	return a.Evidence
+}
+
 func illness(a Agent) string {
 	switch a.State {
 	case agent.CrashLooping:
@@ -125,6 +134,8 @@ func needsOf(list []Agent, asked []Approval) []need {
 		if w, ok := needOf(a); ok && !(a.State == agent.Waiting && asks[a.ID]) {
 			all = append(all, w)
 		}
+	}
+	for _, a := range list { // what holds up nobody comes last
 		if a.Poison > 0 {
 			all = append(all, need{
 				Key: keyOf("poison", a.ID), Agent: a.ID, Word: "poisoned",
@@ -138,7 +149,7 @@ func needsOf(list []Agent, asked []Approval) []need {
 
 // needOf is what an agent needs of the owner, if anything.
 func needOf(a Agent) (need, bool) {
-	w := need{Key: keyOf("agent", a.ID), Agent: a.ID, Word: string(a.State), Text: a.Detail, Why: a.Evidence, Since: a.Since}
+	w := need{Key: keyOf("agent", a.ID), Agent: a.ID, Word: string(a.State), Text: a.Detail, Why: a.evidence(), Since: a.Since}
 	attach := command{"Go there", "netsky attach " + string(a.ID)}
 	switch {
 	case a.State == agent.Waiting:

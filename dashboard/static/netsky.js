@@ -175,6 +175,7 @@
     if (looking().join() !== watched) watch();
     if (!document.hidden && missed) { missed = false; refresh(); }
   });
+  addEventListener("focus", refresh); // the reader may come from a terminal, where mail was read
   addEventListener("pageshow", (e) => { if (e.persisted) { conn?.close(); refresh(); } });
 
   // ---- terminals ----

@@ -1,0 +1,90 @@
+package dashboard_test
+
+import (
+	"os"
+	"strings"
+	"testing"
+
+	"netsky/agent"
+	"netsky/bus"
+	"netsky/dashboard"
+	"netsky/store"
+)
+
+// shows remembers mail as `netsky inbox` does that has shown it.
+func (w *world) shows(tb testing.TB, names ...string) {
+	tb.Helper()
+	f, err := w.home.OpenAppend(agent.OwnerRead)
+	mustDo(tb, err)
+	defer f.Close()
+	_, err = f.WriteString(strings.Join(names, "\n") + "\n")
+	mustDo(tb, err)
+}
+
+// Mail of the owner's is unread until `netsky inbox` has shown it; that a page
+// has shown it changes nothing.
+func TestUnread(t *testing.T) {
+	w := mustWorld(t, nil)
+	send := func(id string, kind bus.Kind) {
+		t.Helper()
+		e := bus.Envelope{ID: id, From: "agent0", To: agent.Owner, Kind: kind, Text: "words of " + id, InReplyTo: "q"}
+		_, err := w.bus.Send(t.Context(), e)
+		mustDo(t, err)
+		w.apply(t, store.UpsertMessage{ID: id, From: "agent0", To: agent.Owner, Text: e.Text, Time: store.Time(len(id))})
+	}
+	is := func(step string, n int, ids ...string) {
+		t.Helper()
+		for range 2 { // looking at it does not read it
+			if got := mustGet[dashboard.Overview](t, w, "/api/snapshot").Unread; got != n {
+				t.Errorf("%s: %d are unread, want %d", step, got, n)
+			}
+		}
+		for _, path := range []string{"/", "/messages", "/messages?to=owner"} {
+			var got []string
+			for _, part := range strings.Split(w.mustPage(t, path), `<li class="row letter`)[1:] {
+				if strings.HasPrefix(part, " unread") {
+					got = append(got, covers.FindStringSubmatch(part)[1])
+				}
+			}
+			if strings.Join(got, " ") != strings.Join(ids, " ") {
+				t.Errorf("%s: %s marks %v, want %v", step, path, got, ids)
+			}
+		}
+		if body := w.mustPage(t, "/"); strings.Contains(body, " unread</span> <code>netsky inbox</code>") != (n > 0) {
+			t.Errorf("%s: the overview does not say how many", step)
+		}
+	}
+	is("nothing came", 0)
+	send("a1", "")
+	send("b22", bus.KindReply)
+	is("two came", 2, "/messages/b22", "/messages/a1")
+	_, err := w.bus.Send(t.Context(), bus.Envelope{ID: "c", From: "agent0", To: agent.Owner, Kind: bus.KindAck, InReplyTo: "q"})
+	mustDo(t, err)
+	mustDo(t, os.WriteFile(w.home.Path(agent.Mailbox(agent.Owner), "inbox", "x.json"), []byte("nothing"), 0o600))
+	is("what is no message came", 2, "/messages/b22", "/messages/a1")
+	list := w.inbox(t, agent.Owner)
+	w.shows(t, list[0].Name)
+	is("one was shown", 1, "/messages/b22")
+	if n, err := w.bus.Drain(t.Context(), agent.Owner, 0, func(bus.Envelope) error { return nil }); err != nil || n == 0 {
+		t.Fatal(n, err)
+	}
+	is("all were filed", 1, "/messages/b22")
+	w.shows(t, list[1].Name)
+	is("both were shown", 0)
+	mustDo(t, w.home.WriteFile(agent.OwnerRead, []byte(list[1].Name+"\n"), false))
+	is("the list was cut", 1, "/messages/a1")
+}
+
+// A bad file of what was read is told, and the rest of the page is there.
+func TestUnreadUnknown(t *testing.T) {
+	w := mustWorld(t, nil)
+	w.showcase(t)
+	mustDo(t, os.Symlink("/dev/zero", w.home.Path(agent.OwnerRead)))
+	body := w.mustPage(t, "/")
+	if !strings.Contains(body, "owner-read") || !strings.Contains(body, "Tide tables work offline now") {
+		t.Error("no word of it, or no page")
+	}
+	if v := mustGet[dashboard.Overview](t, w, "/api/snapshot"); len(v.Errors) != 1 || v.Unread != 0 || len(v.Messages) == 0 {
+		t.Errorf("snapshot: %v, %d unread", v.Errors, v.Unread)
+	}
+}
