@@ -2,6 +2,7 @@ package bus
 
 import (
 	"io"
+	"sync"
 
 	"golang.org/x/sys/unix"
 )
@@ -135,9 +136,14 @@ func sysMove(dir int, from string, toDir int, to string) error {
 // sysNames calls fn with the names in a directory, from its beginning, until
 // fn returns false.
 func sysNames(fd int, fn func(name string) bool) error {
-	_, err := sysDirents(fd, make([]byte, 32<<10), func(name []byte) bool { return fn(string(name)) })
+	buf := listings.Get().(*[32 << 10]byte)
+	defer listings.Put(buf)
+	_, err := sysDirents(fd, buf[:], func(name []byte) bool { return fn(string(name)) })
 	return err
 }
+
+// listings are buffers for sysNames: the daemon lists directories all day.
+var listings = sync.Pool{New: func() any { return new([32 << 10]byte) }}
 
 // sysDirents is sysNames with the caller's buffer and names that are good only
 // during the call. parts says in how many parts the system gave them: only one

@@ -9,9 +9,9 @@ import (
 	"errors"
 	"html/template"
 	"io/fs"
-	"mime"
 	"net/http"
 	"path"
+	"sync"
 	"time"
 
 	"netsky/agent"
@@ -33,8 +33,8 @@ const (
 // fetches it anew when something has changed.
 type pages struct {
 	*Server
-	set    map[string]*template.Template // by name
-	assets map[string]asset              // by file name
+	set    map[string]func() *template.Template // by name; parsed when first shown
+	assets func() map[string]asset              // by file name
 }
 
 // An asset is a file that pages load. Its address holds the hash of what is in
@@ -48,12 +48,14 @@ type asset struct {
 // pages adds the pages and their files. They read through s.records,
 // s.o.Agents, s.approvals and s.pane, as the API does.
 func (s *Server) pages(r *routes) {
-	p := &pages{Server: s, set: map[string]*template.Template{}, assets: assets()}
-	base := template.Must(template.New("base").Funcs(p.funcs()).ParseFS(files, "templates/base.html", "templates/part_*.html"))
+	p := &pages{Server: s, set: map[string]func() *template.Template{}, assets: sync.OnceValue(assets)}
 	for _, name := range []string{
 		"overview", "agent", "panes", "tasks", "task", "messages", "message", "sessions", "session", "logs", "say", "error",
 	} {
-		p.set[name] = template.Must(template.Must(base.Clone()).ParseFS(files, "templates/"+name+".html"))
+		p.set[name] = sync.OnceValue(func() *template.Template {
+			t := template.New("base").Funcs(p.funcs())
+			return template.Must(t.ParseFS(files, "templates/base.html", "templates/part_*.html", "templates/"+name+".html"))
+		})
 	}
 	r.get("/{$}", p.show(p.overviewPage))
 	r.get("/agents/{id}", p.show(p.agentPage))
@@ -70,6 +72,20 @@ func (s *Server) pages(r *routes) {
 	r.get(staticPath+"{name}", p.static)
 }
 
+// kindOf is the type of an asset. Package mime would go by the machine's own
+// list, and keep all of it in memory.
+func kindOf(name string) string {
+	switch path.Ext(name) {
+	case ".css":
+		return "text/css; charset=utf-8"
+	case ".js":
+		return "text/javascript; charset=utf-8"
+	case ".svg":
+		return "image/svg+xml"
+	}
+	panic("dashboard: " + name + ": what kind of file is it?") // it is in the binary
+}
+
 func assets() map[string]asset {
 	found := map[string]asset{}
 	list, err := fs.ReadDir(files, "static")
@@ -82,13 +98,13 @@ func assets() map[string]asset {
 			panic("dashboard: " + err.Error())
 		}
 		sum := sha256.Sum256(data)
-		found[f.Name()] = asset{data, mime.TypeByExtension(path.Ext(f.Name())), staticPath + f.Name() + "?v=" + hex.EncodeToString(sum[:6])}
+		found[f.Name()] = asset{data, kindOf(f.Name()), staticPath + f.Name() + "?v=" + hex.EncodeToString(sum[:6])}
 	}
 	return found
 }
 
 func (p *pages) static(w http.ResponseWriter, r *http.Request) {
-	a, ok := p.assets[r.PathValue("name")]
+	a, ok := p.assets()[r.PathValue("name")]
 	if !ok {
 		refuse(w, r, http.StatusNotFound, "nothing is here")
 		return
@@ -185,7 +201,7 @@ func (p *pages) wrong(w http.ResponseWriter, r *http.Request, sh *shell, err err
 // render writes a page whole or not at all.
 func (p *pages) render(w http.ResponseWriter, r *http.Request, status int, name string, sh *shell) {
 	var b bytes.Buffer
-	if err := p.set[name].ExecuteTemplate(&b, "page", sh); err != nil {
+	if err := p.set[name]().ExecuteTemplate(&b, "page", sh); err != nil {
 		p.o.Log.Warn("page", "path", r.URL.Path, "error", err)
 		refuse(w, r, http.StatusInternalServerError, "the page cannot be drawn")
 		return
