@@ -32,6 +32,9 @@ func TestParseConfig(t *testing.T) {
 			c.Agents.Clones = 1
 			c.Agent[agent.Clone(1)] = agentConfig{Dir: "/y"}
 		}},
+		{"a program whose name is as long as may be", "[runtime.0_-" + strings.Repeat("z", 29) + "]\ncommand = [\"x\"]\n", func(c *config) {
+			c.Runtime = map[string]runtimeConfig{"0_-" + strings.Repeat("z", 29): {Command: []string{"x"}}}
+		}},
 		{"a program of one's own", "[runtime.gemini]\ncommand = [\"gemini\", \"--yolo\"]\n", func(c *config) {
 			c.Runtime = map[string]runtimeConfig{"gemini": {Command: []string{"gemini", "--yolo"}}}
 		}},
@@ -78,6 +81,11 @@ func TestParseConfigRefuses(t *testing.T) {
 		{"tiny envelopes", "[bus]\nmax_bytes = 10\n", "bus.max_bytes: 10 is not 1024 to "},
 		{"huge envelopes", "[bus]\nmax_bytes = 1000000000\n", "bus.max_bytes: "},
 		{"a way of delivery that is none", "[claude]\ndelivery = \"pigeon\"\n", `claude.delivery: "pigeon" is neither auto nor channel`},
+		{"a runtime's name in upper case", "[runtime.Mine]\ncommand = [\"x\"]\n", "runtime.Mine: a name is a-z, 0-9, - and _"},
+		{"a runtime's name with a point in it", "[runtime.\"a.b\"]\ncommand = [\"x\"]\n", "runtime.a.b: a name is a-z"},
+		{"a runtime's name with a dash in front", "[runtime.-a]\ncommand = [\"x\"]\n", "runtime.-a: a name is a-z"},
+		{"a runtime without a name", "[runtime.\"\"]\ncommand = [\"x\"]\n", "runtime.: a name is a-z"},
+		{"a runtime's name of 33 letters", "[runtime." + strings.Repeat("a", 33) + "]\ncommand = [\"x\"]\n", "runtime." + strings.Repeat("a", 33) + ": a name is"},
 		{"a runtime without a command", "[runtime.mine]\ncommand = []\n", "runtime.mine: no command"},
 		{"bytes that are no text", "[owner]\nname = \"\xff\"\n", "line 2: "},
 	} {

@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
-	"regexp"
 	"slices"
 	"strings"
 
@@ -99,14 +98,19 @@ func envValue(env []string, name string) string {
 // netskys are the names of runtimes that netsky.toml can't give to a command.
 var netskys = []string{"auto", "claude", "codex", "demo"}
 
-var ownName = regexp.MustCompile(`^[a-z0-9][a-z0-9_-]{0,31}$`)
+// isOwnName is whether a name is ^[a-z0-9][a-z0-9_-]{0,31}$; compiling that
+// would cost every process.
+func isOwnName(name string) bool {
+	const first = "abcdefghijklmnopqrstuvwxyz0123456789"
+	return name != "" && len(name) <= 32 && strings.Contains(first, name[:1]) && strings.Trim(name, first+"-_") == ""
+}
 
 // checkOwn says what is wrong with a table [runtime.NAME].
 func checkOwn(name string, command []string) error {
 	switch {
 	case slices.Contains(netskys, name):
 		return fmt.Errorf("runtime.%s: netsky has a runtime of that name itself", name)
-	case !ownName.MatchString(name):
+	case !isOwnName(name):
 		return fmt.Errorf("runtime.%s: a name is a-z, 0-9, - and _, at most 32 of them", name)
 	case len(command) == 0 || command[0] == "":
 		return fmt.Errorf("runtime.%s: no command", name)
