@@ -285,7 +285,20 @@ func (c config) check() error {
 	return nil
 }
 
-// expand makes a path of the configuration absolute: ~/ is the user's home.
+// placed makes a path that stands in netsky.toml absolute: a relative one lies
+// beside the file, wherever netsky is called.
+func (a *app) placed(path string) (string, error) {
+	h, err := a.home()
+	if err != nil {
+		return "", err
+	}
+	if path == "" || path[0] != '/' && path[0] != '~' {
+		path = h.Path(path)
+	}
+	return a.expand(path)
+}
+
+// expand makes a person's path absolute: ~/ is the user's home.
 func (a *app) expand(path string) (string, error) {
 	if rest, ok := strings.CutPrefix(path, "~"); ok && (rest == "" || rest[0] == '/') {
 		path = a.getenv("HOME") + rest

@@ -61,33 +61,27 @@ func machine() string {
 // agentDir is where an agent works: the flag, its own table, [agents], where it
 // worked before, where agent0 works, and for a first up the caller's directory.
 func (a *app) agentDir(l *spawn.Launcher, c config, id agent.ID, flag, before string) (string, error) {
+	if flag != "" {
+		return a.expand(flag)
+	}
 	root, _ := l.Home.LoadLaunch(agent.Root)
-	for _, d := range []string{flag, c.Agent[id].Dir, c.Agents.Dir, before, root.Dir} {
+	for _, d := range []string{c.Agent[id].Dir, c.Agents.Dir, before, root.Dir} {
 		if d != "" {
-			return a.expand(d)
+			return a.placed(d)
 		}
 	}
 	return os.Getwd()
 }
 
-// addenda reads the files that are appended to an agent's prompt. A relative
-// path is looked for in the home.
+// addenda reads the files that are appended to an agent's prompt.
 func (a *app) addenda(c config, id agent.ID) ([]prompts.Layer, error) {
-	h, err := a.home()
-	if err != nil {
-		return nil, err
-	}
 	files := c.Agents.Addendum
 	if own := c.Agent[id].Addendum; own != nil {
 		files = own
 	}
 	var list []prompts.Layer
 	for _, f := range files {
-		path := f
-		if f == "" || (f[0] != '/' && f[0] != '~') {
-			path = h.Path(f)
-		}
-		path, err := a.expand(path)
+		path, err := a.placed(f)
 		if err != nil {
 			return nil, err
 		}

@@ -51,7 +51,7 @@ func (a *app) claudeOptions(id agent.ID) claude.Options {
 	if c.Settings != "" {
 		// A path that can't be made absolute is left as it is, and refused as such.
 		o.Settings = c.Settings
-		if path, err := a.expand(c.Settings); err == nil {
+		if path, err := a.placed(c.Settings); err == nil {
 			o.Settings = path
 		}
 	}

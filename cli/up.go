@@ -235,7 +235,7 @@ func (a *app) tmuxSetup() []string {
 	}
 	c, err := a.cfg()
 	if err == nil && c.Tmux.Conf != "" {
-		if path, err := a.expand(c.Tmux.Conf); err == nil {
+		if path, err := a.placed(c.Tmux.Conf); err == nil {
 			lines = append(lines, "source-file "+tmux.Quote(path))
 		}
 	}
