@@ -256,9 +256,33 @@ func place(err error) error {
 	var bad *toml.DecodeError
 	if errors.As(err, &bad) {
 		line, _ := bad.Position()
-		return fmt.Errorf("line %d: %s", line, strings.TrimPrefix(bad.Error(), "toml: "))
+		return fmt.Errorf("line %d: %s", line, mismatch(strings.TrimPrefix(bad.Error(), "toml: "), bad.Key()))
 	}
 	return err
+}
+
+// mismatch says in words of the file, not of the program, that a value is of the
+// wrong type. Other texts it leaves as they are.
+func mismatch(text string, key toml.Key) string {
+	rest, ok := strings.CutPrefix(text, "cannot decode TOML ")
+	has, _, found := strings.Cut(rest, " into ")
+	if !ok || !found {
+		return text
+	}
+	if len(key) > 0 {
+		has = strings.Join(key, ".") + ": " + has
+	}
+	switch {
+	case strings.HasSuffix(text, " []string"):
+		return has + ", wants a list of texts, as [\"a\", \"b\"]"
+	case strings.HasSuffix(text, " string"):
+		return has + ", wants a text in quotes"
+	case strings.HasSuffix(text, " bool"):
+		return has + ", wants true or false"
+	case strings.HasSuffix(text, " int"), strings.HasSuffix(text, " int64"):
+		return has + ", wants a whole number"
+	}
+	return has + " does not belong there"
 }
 
 // permissionModes are Claude Code's own words.
