@@ -26,7 +26,11 @@ type shutdown struct {
 func (r *Receiver) Turn() (done func()) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	r.turns++
+	if r.o.Running {
+		r.o.Running = false // it is counted
+	} else {
+		r.turns++
+	}
 	var once sync.Once
 	return func() {
 		once.Do(func() {

@@ -25,6 +25,7 @@ type ReceiveOptions struct {
 	Start   string // the agent's own start id; "" obeys no shutdown
 	MaxText int    // longest rendered text the runtime takes, in bytes; 0: any
 	Witness bool   // other processes witness: Delivery.Witnessed is of use
+	Running bool   // a turn may run already; it is the one that the first call of Turn is about
 
 	// Report is told what the receiver did beside handing over, and what went
 	// wrong (err is nil if nothing did). It must be quick and must not call the
@@ -121,6 +122,9 @@ func (b *Bus) hold(id agent.ID, o ReceiveOptions) (*Receiver, error) {
 		seen:  seen{bus: b, box: agent.Mailbox(id), fd: -1},
 		known: make(map[string]*letter), held: make(map[string]*Delivery), reported: make(map[string]bool),
 		stale: true,
+	}
+	if o.Running {
+		r.turns = 1
 	}
 	if err := r.recover(); err != nil {
 		r.release()

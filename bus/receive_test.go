@@ -297,6 +297,25 @@ func TestShutdownWaitsForTheTurn(t *testing.T) {
 	}
 }
 
+// TestShutdownBeforeTheTurn: who may be in the middle of a turn when it takes the
+// mailbox is not shut down before it has said so.
+func TestShutdownBeforeTheTurn(t *testing.T) {
+	b, _ := mustBus(t, bus.Options{}, agent.Root, a1)
+	e := message(agent.Owner, a1, "the end")
+	e.Kind, e.Start = bus.KindShutdown, "s"
+	mustSend(t, b, e)
+	r := mustReceive(t, b, a1, bus.ReceiveOptions{Start: "s", Running: true})
+	waitFor(t, "claimed", func() bool { n, _ := b.Count(a1, bus.Claimed); return n == 1 })
+	mustNone(t, r)
+	if n, _ := b.Count(agent.Root, bus.Inbox); n != 0 {
+		t.Error("acked before a turn was told of")
+	}
+	r.Turn()()
+	if _, err := r.Next(t.Context()); !errors.Is(err, bus.ErrShutdown) {
+		t.Errorf("Next = %v, want ErrShutdown", err)
+	}
+}
+
 func TestShutdownWhileUnconfirmed(t *testing.T) {
 	b, _ := mustBus(t, bus.Options{}, agent.Root, a1)
 	r := mustReceive(t, b, a1, bus.ReceiveOptions{Start: "s"})

@@ -30,9 +30,14 @@ type answer struct {
 	due   time.Time
 }
 
+// interrupted is the end of a turn of which nothing more is known.
+var interrupted = agent.Event{Event: agent.EventStopFailed, Error: "interrupted"}
+
 // verdict is what a turn's end says to those who wait for an answer.
 func verdict(e agent.Event) (kind bus.Kind, text string) {
 	switch {
+	case e.Event == agent.EventStopFailed && e.Error == interrupted.Error:
+		return wordError, "interrupted: the turn ended, and no answer was given"
 	case e.Event == agent.EventStopFailed:
 		return wordError, "the turn failed: " + failure(e)
 	case e.Text == "":
@@ -42,14 +47,22 @@ func verdict(e agent.Event) (kind bus.Kind, text string) {
 }
 
 // close ends the turn: every message that it took has its answer or is let go.
-func (m *Mailman) close(ctx context.Context, ms int64, kind bus.Kind, text string) {
+func (m *Mailman) close(ctx context.Context, e agent.Event) {
 	m.open, m.turnOf = false, ""
+	asked := m.ends()
 	var done []owed
 	for _, o := range m.ledger.list(true) {
 		if m.isUnsent(o) {
 			continue
 		}
-		a := answer{owed: o, kind: kind, text: text}
+		end, ok := endOf(o, e, asked)
+		if !ok {
+			m.ledger.late(o.ID)
+			m.open = true
+			continue
+		}
+		a := answer{owed: o}
+		a.kind, a.text = verdict(end)
 		if !o.Wants || m.give(ctx, &a) {
 			done = append(done, o)
 			continue
@@ -57,7 +70,25 @@ func (m *Mailman) close(ctx context.Context, ms int64, kind bus.Kind, text strin
 		m.unsent = append(m.unsent, a)
 		m.tries = time.Time{}
 	}
-	m.trouble("settle what was owed", m.ledger.settle(ms, done...))
+	m.trouble("settle what was owed", m.ledger.settle(e.MS, done...))
+}
+
+// endOf is the end of the turn that took the message, where e is that of the last.
+// They differ if what should have told of the former was killed: then the
+// conversation is asked, once more at the next occasion, for it is written a
+// moment later.
+func endOf(o owed, e agent.Event, asked func(owed) (agent.Event, bool)) (end agent.Event, ok bool) {
+	if !o.Wants || o.turn != "" && o.turn == e.ID {
+		return e, true
+	}
+	own, ok := asked(o)
+	switch {
+	case ok:
+		return own, true
+	case own.ID == "" || e.ID == "" || own.ID == e.ID: // nobody counts turns, or it is the same
+		return e, true
+	}
+	return interrupted, o.late
 }
 
 func (m *Mailman) isUnsent(o owed) bool {

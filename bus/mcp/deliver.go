@@ -9,9 +9,9 @@ import (
 	"netsky/bus"
 )
 
-// loop is the mailman at work, until ctx ends.
+// loop is the mailman at work, until ctx ends. A turn that runs then is not over: a
+// shutdown that waits for it gets its ack from the next server.
 func (m *Mailman) loop(ctx context.Context, watch *bus.Watch) {
-	defer m.turnOver()
 	timer := time.NewTimer(0)
 	defer timer.Stop()
 	for {
@@ -59,9 +59,9 @@ func (m *Mailman) step(ctx context.Context) time.Duration {
 	now := time.Now()
 	m.look(ctx, now)
 	m.restore(ctx, now)
-	m.turning()
 	m.abandoned(ctx, now)
 	m.retry(ctx, now)
+	m.turning(now)
 	next := m.looks
 	if due := m.deliver(ctx, now); !due.IsZero() && due.Before(next) {
 		next = due
@@ -73,17 +73,31 @@ func (m *Mailman) step(ctx context.Context) time.Duration {
 	return time.Until(next)
 }
 
-// turning tells the receiver when a turn begins and ends: a shutdown waits for it.
-// A text begins one when it is handed over, not when it is seen, unless it is not
-// taken the first time.
-func (m *Mailman) turning() {
-	first := m.flight != nil && m.flight.times <= 1
-	if running := first || m.open || m.busy(); running && m.turn == nil {
+// turning tells the receiver when a turn begins and ends: a shutdown waits for it,
+// and for the answers to what it took.
+func (m *Mailman) turning(now time.Time) {
+	if running := m.open || m.busy() || m.handing(now) || m.owing(); running && m.turn == nil {
 		m.turn = m.box.Turn()
 	} else if !running {
 		m.turnOver()
 	}
 }
+
+// handing reports whether a text may be taken at any moment. One that was not
+// taken the first time is not waited for, but a moment each time.
+func (m *Mailman) handing(now time.Time) bool {
+	f := m.flight
+	return f != nil && (f.times <= 1 || now.Sub(f.pushed) < m.pace(abandonedAfter))
+}
+
+// owing reports whether answers are owed to what was taken before, which the
+// program can still give.
+func (m *Mailman) owing() bool {
+	return len(m.unsent) > 0 || m.able() && (len(m.lost) > 0 || !m.restored && len(m.ledger.list(false)) > 0)
+}
+
+// able reports whether the program can be given something.
+func (m *Mailman) able() bool { return m.state.State == agent.Idle || m.busy() }
 
 func (m *Mailman) turnOver() {
 	if m.turn != nil {
@@ -101,7 +115,7 @@ func (m *Mailman) deliver(ctx context.Context, now time.Time) (due time.Time) {
 	if !m.restored || m.over {
 		return due
 	}
-	if s := m.state.State; s != agent.Idle && s != agent.Busy && s != agent.Waiting {
+	if !m.able() {
 		return due
 	}
 	if wait := m.token(now); wait > 0 {

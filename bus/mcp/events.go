@@ -10,9 +10,13 @@ import (
 	"netsky/store"
 )
 
-// abandoned is how long the program may be idle with a turn whose end was not
-// told: no hook tells of a turn that a person breaks off.
-const abandonedAfter = 2 * time.Second
+// How long the program may be idle with a turn whose end was not told: no hook
+// tells of a turn that a person breaks off, nor does one that was killed. The
+// conversation may, which is written a moment later.
+const (
+	abandonedAfter  = 2 * time.Second
+	abandonedSilent = 6 * time.Second // it does not tell either
+)
 
 // noticeMark is how a prompt's line begins that begins with a notice.
 const noticeMark = `<channel source="netsky">`
@@ -49,9 +53,13 @@ func (m *Mailman) prompted(e agent.Event) {
 	for _, id := range e.IDs {
 		m.about(id)
 		m.sight(id)
+		m.ledger.took(id, e.ID)
 	}
 	if f := m.flight; f != nil && f.notice != "" && strings.HasPrefix(e.Text, noticeMark) {
 		m.arrived()
+		for _, l := range f.lost {
+			m.ledger.took(l.ID, e.ID)
+		}
 	}
 }
 
@@ -69,14 +77,48 @@ func (m *Mailman) ended(ctx context.Context, e agent.Event) {
 	}
 	m.record(ctx, e)
 	m.end = e
-	kind, text := verdict(e)
-	m.close(ctx, e.MS, kind, text)
+	m.close(ctx, e)
 }
 
 // abandoned settles a turn that has ended without a word of it.
 func (m *Mailman) abandoned(ctx context.Context, now time.Time) {
-	if m.open && m.idleFor(now) >= m.pace(abandonedAfter) {
-		m.close(ctx, 0, wordError, "interrupted: the turn ended, and no answer was given")
+	idle := m.idleFor(now)
+	if m.open && idle >= m.pace(abandonedAfter) && (idle >= m.pace(abandonedSilent) || m.allEnded()) {
+		m.close(ctx, interrupted)
+	}
+}
+
+// allEnded reports whether the conversation tells how the turn ended of each
+// message that wants an answer.
+func (m *Mailman) allEnded() bool {
+	asked := m.ends()
+	for _, o := range m.ledger.list(true) {
+		if _, ok := asked(o); o.Wants && !ok {
+			return false
+		}
+	}
+	return true
+}
+
+// ends makes a function that asks the conversation how the turn ended that took a
+// message, once for each turn.
+func (m *Mailman) ends() func(owed) (agent.Event, bool) {
+	type answer struct {
+		e  agent.Event
+		ok bool
+	}
+	known := make(map[string]answer)
+	return func(o owed) (agent.Event, bool) {
+		key := o.turn
+		if key == "" {
+			key = "of " + o.ID
+		}
+		a, found := known[key]
+		if !found {
+			a.e, a.ok = m.m.Runtime.Ended(o.ID, o.turn)
+			known[key] = a
+		}
+		return a.e, a.ok
 	}
 }
 

@@ -62,7 +62,7 @@ func (m *Mailman) launch(ctx context.Context) {
 	f := &flight{unseen: make(map[string]bool)}
 	if len(m.lost) > 0 {
 		m.loadLost(f)
-	} else if !m.load(f, m.pending) {
+	} else if !m.load(ctx, f, m.pending) {
 		return
 	}
 	if err := m.writeDown(f); err != nil {
@@ -73,23 +73,29 @@ func (m *Mailman) launch(ctx context.Context) {
 	m.pending, m.lost = m.pending[len(f.list):], m.lost[len(f.lost):]
 	m.flight = f
 	m.tokens--
-	m.turning()
+	m.turning(time.Now())
 	m.push(ctx)
 }
 
 // load puts messages into a text; false if the conversation holds them already.
-func (m *Mailman) load(f *flight, list []*bus.Delivery) bool {
+func (m *Mailman) load(ctx context.Context, f *flight, list []*bus.Delivery) bool {
 	var fresh []*bus.Delivery
 	for _, d := range list {
 		e := d.Envelope()
-		if m.doubts[e.ID] || m.ledger.offered(e) && m.m.Runtime.Holds(e.ID) {
-			delete(m.doubts, e.ID)
-			m.pending = without(m.pending, d)
-			m.file(d)
-			m.sight(e.ID)
+		o, offered := m.ledger.offered(e)
+		if !m.doubts[e.ID] && !(offered && m.m.Runtime.Holds(e.ID)) {
+			fresh = append(fresh, d)
 			continue
 		}
-		fresh = append(fresh, d)
+		known := m.doubts[e.ID]
+		delete(m.doubts, e.ID)
+		m.pending = without(m.pending, d)
+		m.file(d)
+		if known || o.Start == m.o.Start {
+			m.sight(e.ID)
+		} else if m.resume(ctx, o, e) { // taken by a program that has died since
+			m.trouble("settle what was owed", m.ledger.settle(0, o))
+		}
 	}
 	if len(fresh) == 0 {
 		return false

@@ -26,7 +26,8 @@ type Word struct {
 	Err     string
 	Refused bool
 	Report  agent.Report
-	Holds   bool
+	Holds   bool // or Ended
+	End     agent.Event
 }
 
 func word(err error) (w Word) {
@@ -58,6 +59,11 @@ func (d Door) State(_ int, w *Word) error {
 
 func (d Door) Holds(id string, w *Word) error {
 	w.Holds = d.p.Holds(id)
+	return nil
+}
+
+func (d Door) Ended(of [2]string, w *Word) error {
+	w.End, w.Holds = d.p.Ended(of[0], of[1])
 	return nil
 }
 
@@ -103,6 +109,11 @@ func (c caller) State(context.Context) agent.Report {
 func (c caller) Holds(id string) bool {
 	w, _ := c.call("Holds", id)
 	return w.Holds
+}
+
+func (c caller) Ended(id, turn string) (agent.Event, bool) {
+	w, _ := c.call("Ended", [2]string{id, turn})
+	return w.End, w.Holds
 }
 
 // mailmanProcess is the server that the tests kill.
@@ -161,6 +172,7 @@ func (p *program) die(tb testing.TB) {
 		p.taken = p.taken[:len(p.taken)-len(ids)]
 		for _, id := range ids {
 			delete(p.held, id)
+			delete(p.took, id)
 		}
 	}
 	p.mu.Unlock()

@@ -4,6 +4,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
+	"slices"
 	"time"
 
 	"netsky/agent"
@@ -37,8 +39,7 @@ func (m *Mailman) pursue(ctx context.Context, now time.Time) time.Time {
 		m.arrived()
 		// Only the hook of the prompt was lost; that of the turn's end has told.
 		if e := m.end; m.open && e.MS >= f.pushed.UnixMilli() {
-			kind, text := verdict(e)
-			m.close(ctx, e.MS, kind, text)
+			m.close(ctx, e)
 		}
 	case f.stirred && f.times > 1:
 		m.o.Log("hand over mail", errors.New("a turn ran and no hook told of it: taken to have arrived"))
@@ -58,12 +59,13 @@ func (m *Mailman) pursue(ctx context.Context, now time.Time) time.Time {
 
 // held reports whether the conversation holds all messages of the flight.
 func (m *Mailman) held(f *flight) bool {
-	for id := range f.unseen {
-		if !m.m.Runtime.Holds(id) {
-			return false
+	ids := slices.Collect(maps.Keys(f.unseen))
+	for _, l := range f.lost {
+		if l.text != "" { // witnessed perhaps, without a word of the prompt
+			ids = append(ids, l.ID)
 		}
 	}
-	return len(f.unseen) > 0
+	return len(ids) > 0 && !slices.ContainsFunc(ids, func(id string) bool { return !m.m.Runtime.Holds(id) })
 }
 
 // sight takes note that the program has been seen with a message.

@@ -158,10 +158,10 @@ func (m *Mailman) Run(ctx context.Context) (err error) {
 func (m *Mailman) take(ctx context.Context) bool {
 	for {
 		box, err := m.o.Bus.Receive(ctx, m.o.Agent, bus.ReceiveOptions{
-			Start: m.o.Start, MaxText: maxText, Report: m.report, Cancel: m.cancelled,
+			Start: m.o.Start, MaxText: maxText, Running: true, Report: m.report, Cancel: m.cancelled,
 		})
 		if err == nil {
-			m.box = box
+			m.box, m.turn = box, box.Turn() // until it is known whether one runs
 			m.trouble("the mailbox", nil)
 			return true
 		}

@@ -287,8 +287,8 @@ func TestAnswers(t *testing.T) {
 		{name: "failed", edit: func(e *bus.Envelope) { e.From = agent.Owner }, words: "You've hit your limit · resets 4pm", failed: errors.New("rate_limit"),
 			kind: bus.KindError, want: "the turn failed: rate_limit: You've hit your limit · resets 4pm"},
 		{name: "a tag", edit: func(e *bus.Envelope) { e.From = agent.Owner }, words: "</channel>", kind: bus.KindReply, want: "&lt;/channel>"},
-		{name: "too long", edit: func(e *bus.Envelope) { e.From = agent.Owner }, words: strings.Repeat("x", 1<<20-150), kind: bus.KindReply,
-			want: fmt.Sprintf("%s\n[%d bytes more]", strings.Repeat("x", 100_000), 1<<20-150-100_000)},
+		{name: "too long", edit: func(e *bus.Envelope) { e.From = agent.Owner }, words: strings.Repeat("x", 1<<20-160), kind: bus.KindReply,
+			want: fmt.Sprintf("%s\n[%d bytes more]", strings.Repeat("x", 100_000), 1<<20-160-100_000)},
 		{name: "by itself", edit: func(e *bus.Envelope) { e.From = agent.Owner }, words: "told him", reply: true, kind: bus.KindReply, want: "by hand"},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
@@ -438,7 +438,7 @@ func TestInboxWhilePushing(t *testing.T) {
 // what it does not is not handed over for ever.
 func TestSilentHooks(t *testing.T) {
 	p := mustPost(t)
-	p.program.silent = true // from the beginning: not even the session's start is told
+	p.program.silent, p.program.mum = true, true // from the beginning: not even the session's start is told
 	p.program.mustRun(t)
 	p.run()
 	p.drop(bus.Envelope{ID: "a-0", From: agent.Owner, To: me, Text: "hi"})
@@ -479,6 +479,30 @@ func TestChannel(t *testing.T) {
 	}
 }
 
+// mustShut asks a start to shut down.
+func (p *post) mustShut(start string) {
+	p.Helper()
+	e := bus.Envelope{From: agent.Owner, To: me, Kind: bus.KindShutdown, Start: start, Text: "the end"}
+	if _, err := p.bus.Send(context.Background(), e); err != nil {
+		p.Fatal(err)
+	}
+}
+
+// shutting waits until a shutdown that was asked for would have been acked, if
+// nothing held that up: two that are for nobody have been settled after it.
+func (p *post) shutting() {
+	p.Helper()
+	p.wait("claimed", func() bool {
+		entries, err := p.bus.List(me, bus.Claimed, 0)
+		return err == nil && slices.ContainsFunc(entries, func(e bus.Entry) bool { return e.Envelope.Kind == bus.KindShutdown })
+	})
+	for range 2 {
+		before := p.count(me, bus.Delivered)
+		p.mustShut("another")
+		p.wait("settled", func() bool { return p.count(me, bus.Delivered) > before })
+	}
+}
+
 func TestShutdown(t *testing.T) {
 	p := mustPost(t)
 	begun, over := make(chan struct{}), make(chan struct{})
@@ -487,14 +511,8 @@ func TestShutdown(t *testing.T) {
 	p.run()
 	p.drop(bus.Envelope{ID: "q-0", From: agent.Owner, To: me, Text: "?"})
 	<-begun
-	ask := bus.Envelope{From: agent.Owner, To: me, Kind: bus.KindShutdown, Start: p.options.Start, Text: "the end"}
-	if _, err := p.bus.Send(t.Context(), ask); err != nil {
-		t.Fatal(err)
-	}
-	p.wait("claimed", func() bool {
-		entries, err := p.bus.List(me, bus.Claimed, 0)
-		return err == nil && slices.ContainsFunc(entries, func(e bus.Entry) bool { return e.Envelope.Kind == bus.KindShutdown })
-	})
+	p.mustShut(p.options.Start)
+	p.shutting()
 	p.drop(bus.Envelope{ID: "q-1", From: agent.Owner, To: me, Text: "too late"})
 	if n := p.count(agent.Root, bus.Inbox); n != 0 {
 		t.Errorf("acked during the turn")
@@ -509,6 +527,65 @@ func TestShutdown(t *testing.T) {
 	}
 	p.program.set(func() { p.program.state = agent.Busy }) // the state is told on
 	p.wait("busy", func() bool { r, err := p.home.LoadReport(me); return err == nil && r.State == agent.Busy })
+}
+
+// TestShutdownAndAnswers: no shutdown is acked before the answer to what a turn
+// took has been given.
+func TestShutdownAndAnswers(t *testing.T) {
+	for _, tt := range []struct {
+		name string
+		set  func(p *post) (undo func()) // while the turn runs
+	}{
+		{"the answer can't be written", func(p *post) func() {
+			inbox := p.home.Path(agent.Mailbox(agent.Owner), "inbox")
+			if err := errors.Join(os.Rename(inbox, inbox+"-away"), os.Symlink(inbox+"-away", inbox)); err != nil {
+				p.Fatal(err)
+			}
+			return func() {
+				if err := errors.Join(os.Remove(inbox), os.Rename(inbox+"-away", inbox)); err != nil {
+					p.Fatal(err)
+				}
+			}
+		}},
+		{"the server ends", func(p *post) func() {
+			p.program.set(func() { p.program.muted[agent.EventStop] = true })
+			return nil
+		}},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			p := mustPost(t)
+			begun, over := make(chan struct{}), make(chan struct{})
+			p.program.turn = func(string) (time.Duration, string, error) { close(begun); <-over; return 0, "done", nil }
+			p.program.mustStart(t)
+			stop := p.run()
+			p.drop(bus.Envelope{ID: "q-0", From: agent.Owner, To: me, Text: "?"})
+			<-begun
+			p.wait("filed", func() bool { return p.count(me, bus.Delivered) == 1 })
+			undo := tt.set(p)
+			if undo != nil {
+				close(over)
+				p.wait("refused", func() bool { return strings.Contains(p.log.String(), "answer q-0") })
+			}
+			p.mustShut(p.options.Start)
+			p.shutting()
+			if undo == nil {
+				stop()
+				close(over)
+			}
+			if n := p.count(agent.Root, bus.Inbox); n != 0 {
+				t.Errorf("acked before the answer")
+			}
+			if undo != nil {
+				undo()
+			} else {
+				p.run()
+			}
+			p.wait("acked", func() bool { return p.count(agent.Root, bus.Inbox) == 1 })
+			if n := len(p.answers(agent.Owner, "q-0")); n != 1 {
+				t.Errorf("%d answers before the ack", n)
+			}
+		})
+	}
 }
 
 func TestState(t *testing.T) {
@@ -593,7 +670,7 @@ func TestRecords(t *testing.T) {
 func TestPromptHookLost(t *testing.T) {
 	p := mustPost(t)
 	p.program.mustStart(t)
-	p.program.set(func() { p.program.silent = true })
+	p.program.set(func() { p.program.silent, p.program.mum = true, true })
 	p.run()
 	p.drop(bus.Envelope{ID: "q", From: agent.Owner, To: me, Text: "?"})
 	p.wait("the effect", func() bool { return len(p.program.effects()) == 1 })
@@ -603,4 +680,75 @@ func TestPromptHookLost(t *testing.T) {
 		t.Errorf("answers: %+v", list)
 	}
 	p.wait("nothing owed", func() bool { return p.owed() == "" })
+}
+
+// TestEndNotTold: where the hook of a turn's end was killed, the conversation is
+// asked; nobody gets what another turn said.
+func TestEndNotTold(t *testing.T) {
+	all := []agent.EventKind{agent.EventSeen, agent.EventPrompt, agent.EventStop}
+	for _, tt := range []struct {
+		name  string
+		muted []agent.EventKind
+		mum   bool
+		fails error
+		next  bool // another turn begins at once, and its end is told
+		kind  bus.Kind
+		want  string
+	}{
+		{name: "the conversation tells", muted: []agent.EventKind{agent.EventStop}, kind: bus.KindReply, want: "said q-0"},
+		{name: "nor was the prompt told", muted: all[1:], kind: bus.KindReply, want: "said q-0"},
+		{name: "nor was anything", muted: all, kind: bus.KindReply, want: "said q-0"},
+		{name: "it failed", muted: []agent.EventKind{agent.EventStopFailed}, fails: errors.New("server_error"), kind: bus.KindError,
+			want: "the turn failed: server_error: said q-0"},
+		{name: "nobody tells", muted: []agent.EventKind{agent.EventStop}, mum: true, kind: bus.KindError,
+			want: "interrupted: the turn ended, and no answer was given"},
+		{name: "and the next begins", muted: []agent.EventKind{agent.EventStop}, next: true, kind: bus.KindReply, want: "said q-0"},
+		{name: "nor was the prompt, and the next begins", muted: all[1:], next: true, kind: bus.KindReply, want: "said q-0"},
+		{name: "nobody tells, and the next begins", muted: []agent.EventKind{agent.EventStop}, mum: true, next: true, kind: bus.KindError,
+			want: "interrupted: the turn ended, and no answer was given"},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			p := mustPost(t)
+			p.program.mum = tt.mum
+			begun, over := make(chan struct{}, 1), make(chan struct{})
+			p.program.turn = func(text string) (time.Duration, string, error) {
+				ids, _ := bus.RenderedIDs(text)
+				if ids[0] != "q-0" {
+					p.program.set(func() { clear(p.program.muted) })
+					return 0, "said " + ids[0], nil
+				}
+				begun <- struct{}{}
+				<-over
+				return 0, "said q-0", tt.fails
+			}
+			p.program.mustStart(t)
+			p.program.set(func() {
+				for _, kind := range tt.muted {
+					p.program.muted[kind] = true
+				}
+			})
+			p.run()
+			p.drop(bus.Envelope{ID: "q-0", From: agent.Owner, To: me, Text: "?"})
+			<-begun
+			if tt.next {
+				p.drop(bus.Envelope{ID: "q-1", From: agent.Owner, To: me, Text: "?"})
+				p.wait("the next handed over", func() (handed bool) {
+					p.program.set(func() { handed = p.program.pushes == 2 })
+					return handed
+				})
+			}
+			close(over)
+			p.wait("an answer", func() bool { return len(p.answers(agent.Owner, "q-0")) > 0 })
+			if tt.next {
+				p.wait("the next answer", func() bool { return len(p.answers(agent.Owner, "q-1")) > 0 })
+			}
+			p.wait("nothing owed", func() bool { return p.owed() == "" })
+			if list := p.answers(agent.Owner, "q-0"); len(list) != 1 || list[0].Kind != tt.kind || list[0].Text != tt.want {
+				t.Errorf("answers: %+v, want a %s %q", list, tt.kind, tt.want)
+			}
+			if list := p.answers(agent.Owner, "q-1"); tt.next && (len(list) != 1 || list[0].Text != "said q-1") {
+				t.Errorf("answers to the next: %+v", list)
+			}
+		})
+	}
 }

@@ -28,7 +28,9 @@ type owed struct {
 	Start     string   `json:"start,omitempty"` // the start id of the program that it was offered to last
 	Wants     bool     `json:"wants,omitempty"` // an answer, and has none of the model's
 
-	seen bool // the model has it
+	seen bool   // the model has it
+	turn string // the number of the turn that took it, if a hook has told
+	late bool   // a later turn has ended, and how its own did is not known yet
 }
 
 func owedOf(e bus.Envelope) owed {
@@ -145,6 +147,24 @@ func (l *ledger) sight(id string) bool {
 	return true
 }
 
+// late notes that the end of the message's turn was missed.
+func (l *ledger) late(id string) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if i := l.index(id, ""); i >= 0 {
+		l.file.Owed[i].late = true
+	}
+}
+
+// took notes which turn took a message.
+func (l *ledger) took(id, turn string) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if i := l.index(id, ""); i >= 0 && turn != "" {
+		l.file.Owed[i].turn = turn
+	}
+}
+
 // list is what stands in the ledger; of the seen alone, if that is asked.
 func (l *ledger) list(seen bool) (list []owed) {
 	l.mu.Lock()
@@ -157,11 +177,15 @@ func (l *ledger) list(seen bool) (list []owed) {
 	return list
 }
 
-// offered reports whether the message was offered before.
-func (l *ledger) offered(e bus.Envelope) bool {
+// offered finds the message if it was offered before.
+func (l *ledger) offered(e bus.Envelope) (o owed, ok bool) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	return l.index(e.ID, e.From) >= 0
+	i := l.index(e.ID, e.From)
+	if i < 0 {
+		return o, false
+	}
+	return l.file.Owed[i], true
 }
 
 // answered notes that the model has answered by itself.

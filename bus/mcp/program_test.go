@@ -36,9 +36,14 @@ type program struct {
 
 	mu       sync.Mutex
 	state    agent.State
-	shut     bool // the messaging socket is closed
-	silent   bool // hooks say nothing
-	drop     int  // so many texts are dropped whatever the rate
+	shut     bool                     // the messaging socket is closed
+	silent   bool                     // hooks say nothing
+	muted    map[agent.EventKind]bool // these hooks are killed before they do
+	mum      bool                     // the conversation does not tell how turns ended
+	turns    int
+	took     map[string]string      // the number of the turn that took a message
+	ends     map[string]agent.Event // by the turn's number
+	drop     int                    // so many texts are dropped whatever the rate
 	dialog   bool
 	queue    []string
 	taken    []string        // IDs of messages that had their effect, in order
@@ -58,7 +63,8 @@ type program struct {
 func newProgram(b *bus.Bus, home agent.Home, id agent.ID) *program {
 	return &program{
 		bus: b, home: home, id: id, start: "0123456789abcdef", state: agent.Idle,
-		held: make(map[string]bool), bucket: 30, filled: time.Now(), wake: make(chan struct{}, 1),
+		held: make(map[string]bool), took: make(map[string]string), ends: make(map[string]agent.Event),
+		muted: make(map[agent.EventKind]bool), bucket: 30, filled: time.Now(), wake: make(chan struct{}, 1),
 		turn: func(text string) (time.Duration, string, error) { return scaled(500 * time.Millisecond), "done", nil },
 		hook: scaled(40 * time.Millisecond),
 	}
@@ -173,6 +179,17 @@ func (p *program) Holds(id string) bool {
 	return p.held[id]
 }
 
+func (p *program) Ended(id, turn string) (e agent.Event, ok bool) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if turn == "" {
+		turn = p.took[id]
+	}
+	e, ok = p.ends[turn]
+	e.ID = turn
+	return e, ok && !p.mum
+}
+
 // set changes the program under the lock.
 func (p *program) set(change func()) {
 	p.mu.Lock()
@@ -209,9 +226,13 @@ func (p *program) run(ctx context.Context) {
 
 // runTurn is one turn, of all that was queued.
 func (p *program) runTurn(ctx context.Context, texts []string, broken chan struct{}) {
+	p.mu.Lock()
+	p.turns++
+	number := fmt.Sprintf("turn-%d", p.turns)
+	p.mu.Unlock()
 	var took []string
 	for _, text := range texts {
-		if p.submit(text) {
+		if p.submit(text, number) {
 			took = append(took, text)
 		}
 	}
@@ -220,8 +241,9 @@ func (p *program) runTurn(ctx context.Context, texts []string, broken chan struc
 		timer := time.NewTimer(length)
 		select {
 		case <-timer.C:
-			p.end(words, failed)
+			p.end(number, words, failed)
 		case <-broken: // of which no hook tells
+			p.set(func() { p.ends[number] = agent.Event{Event: agent.EventStopFailed, Error: "interrupted"} })
 		case <-ctx.Done():
 		}
 		timer.Stop()
@@ -229,16 +251,17 @@ func (p *program) runTurn(ctx context.Context, texts []string, broken chan struc
 	p.set(func() { p.state, p.breakOff = agent.Idle, nil })
 }
 
-func (p *program) end(words string, failed error) {
+func (p *program) end(number, words string, failed error) {
+	e := agent.Event{Event: agent.EventStop, ID: number, Text: words, Usage: &agent.Usage{Input: 3, Output: 4, CacheRead: 5}}
+	if failed != nil {
+		e.Event, e.Error = agent.EventStopFailed, failed.Error()
+	}
 	p.mu.Lock()
-	silent := p.silent
+	p.ends[number] = e
+	silent := p.silent || p.muted[e.Event]
 	p.mu.Unlock()
 	if silent {
 		return
-	}
-	e := agent.Event{Event: agent.EventStop, Text: words, Usage: &agent.Usage{Input: 3, Output: 4, CacheRead: 5}}
-	if failed != nil {
-		e.Event, e.Error = agent.EventStopFailed, failed.Error()
 	}
 	if err := p.note(e); err != nil {
 		panic(err)
@@ -246,13 +269,13 @@ func (p *program) end(words string, failed error) {
 }
 
 // submit is the hook and what the program does then; false if the hook refused.
-func (p *program) submit(text string) bool {
+func (p *program) submit(text, number string) bool {
 	timer := time.NewTimer(time.Duration(rand.Int64N(int64(p.hook) + 1)))
 	<-timer.C
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	ids, _ := bus.RenderedIDs(text)
-	if !p.silent {
+	if !p.silent && !p.muted[agent.EventSeen] {
 		again, err := p.bus.SeenText(p.id, text)
 		if err != nil {
 			panic(err)
@@ -263,14 +286,18 @@ func (p *program) submit(text string) bool {
 		if again {
 			return false
 		}
-		if err := p.note(agent.Event{Event: agent.EventPrompt, IDs: ids, Text: strings.Join(strings.Fields(text), " ")[:min(60, len(text)/2)]}); err != nil {
-			panic(err)
+		e := agent.Event{Event: agent.EventPrompt, ID: number, IDs: ids, Text: strings.Join(strings.Fields(text), " ")}
+		e.Text = e.Text[:min(1000, len(e.Text))]
+		if !p.muted[e.Event] {
+			if err := p.note(e); err != nil {
+				panic(err)
+			}
 		}
 	}
 	p.taken = append(p.taken, ids...)
 	p.texts = append(p.texts, text)
 	for _, id := range ids {
-		p.held[id] = true
+		p.held[id], p.took[id] = true, number
 	}
 	return true
 }

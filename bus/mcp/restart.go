@@ -3,7 +3,6 @@ package mcp
 import (
 	"context"
 	"errors"
-	"fmt"
 	"io/fs"
 	"maps"
 	"strings"
@@ -27,7 +26,15 @@ const beginsWithin = 10 * time.Second
 // A past is what the events say of a message that is still owed.
 type past struct {
 	seen bool
+	turn string       // the number of the turn that took it
 	end  *agent.Event // of its turn
+}
+
+// ends takes in the end of a turn.
+func (p *past) ends(e agent.Event) {
+	if p.seen && p.end == nil && (p.turn == "" || e.ID == "" || p.turn == e.ID) {
+		p.end = &e
+	}
 }
 
 // remember reads the events that came before us.
@@ -38,27 +45,33 @@ func (m *Mailman) remember(ctx context.Context) {
 		m.past[o.ID], offered[o.ID] = &past{}, o.OfferedMS
 	}
 	recorded := m.ledger.recorded()
-	see := func(id string, ms int64) {
+	see := func(id string, ms int64, turn string) {
 		if p := m.past[id]; p != nil && ms >= offered[id] {
 			p.seen = true
+			if turn != "" && p.end == nil {
+				p.turn = turn
+			}
 		}
 	}
 	err := m.tail.Read(func(e agent.Event) {
 		m.hooked = m.hooked || e.Start == m.o.Start
 		switch e.Event {
 		case agent.EventSeen:
-			see(e.ID, e.MS)
+			see(e.ID, e.MS, "")
 		case agent.EventPrompt:
 			for _, id := range e.IDs {
-				see(id, e.MS)
+				see(id, e.MS, e.ID)
+			}
+			for id, p := range m.past {
+				if p.seen && p.end == nil && strings.HasPrefix(e.Text, noticeMark) && strings.Contains(e.Text, naming(id, "")) {
+					p.turn = e.ID
+				}
 			}
 		case agent.EventSessionStart:
 			m.began = m.began || e.Start == m.o.Start
 		case agent.EventStop, agent.EventStopFailed:
 			for _, p := range m.past {
-				if p.seen && p.end == nil {
-					p.end = &e
-				}
+				p.ends(e)
 			}
 			if recorded > 0 && e.MS > recorded {
 				m.record(ctx, e)
@@ -132,7 +145,6 @@ func (m *Mailman) doubtful(now time.Time) bool {
 // restoreOne settles one message; true if nothing more is owed about it.
 func (m *Mailman) restoreOne(ctx context.Context, o owed) (done bool) {
 	e, place, ok, err := m.find(ctx, o)
-	p := m.past[o.ID]
 	switch {
 	case err != nil: // nothing is known of it: we may be told to end
 		m.trouble("find "+o.ID, err)
@@ -141,20 +153,37 @@ func (m *Mailman) restoreOne(ctx context.Context, o owed) (done bool) {
 		return true
 	case place != bus.Delivered && !m.doubt(o):
 		return false // it is handed over again, perhaps not at once
-	case o.Wants && m.answered(ctx, o):
+	}
+	return m.resume(ctx, o, e)
+}
+
+// resume goes on with a message that an earlier server had handed over and that
+// was taken; true if nothing more is owed about it.
+func (m *Mailman) resume(ctx context.Context, o owed, e bus.Envelope) (done bool) {
+	var p past
+	if known := m.past[o.ID]; known != nil {
+		p = *known
+	}
+	o.turn = p.turn
+	if o.Wants && m.answered(ctx, o) {
 		return true
-	case p != nil && p.end != nil:
+	}
+	if end, ok := m.pastEnd(o, p); ok {
 		if !o.Wants {
 			return true
 		}
-		kind, text := verdict(*p.end)
-		a := answer{owed: o, kind: kind, text: text}
+		a := answer{owed: o}
+		a.kind, a.text = verdict(end)
 		if m.give(ctx, &a) {
 			return true
 		}
 		m.unsent = append(m.unsent, a)
+		return false
+	}
+	switch {
 	case m.busy(): // the turn goes on
 		m.sight(o.ID)
+		m.ledger.took(o.ID, o.turn)
 	case !m.m.Runtime.Holds(o.ID):
 		m.lost = append(m.lost, lost{o, bus.Render(e, time.Now())})
 	case o.Wants:
@@ -164,6 +193,28 @@ func (m *Mailman) restoreOne(ctx context.Context, o owed) (done bool) {
 	}
 	return false
 }
+
+// pastEnd is the end of the turn that took the message: an event's, or where none
+// was written the conversation's.
+func (m *Mailman) pastEnd(o owed, p past) (e agent.Event, ok bool) {
+	exact := p.end != nil && p.turn != "" && p.end.ID == p.turn
+	if !exact && (p.end != nil || !m.busy()) {
+		own, ok := m.m.Runtime.Ended(o.ID, o.turn)
+		switch {
+		case ok && own.Error != interrupted.Error: // or it is gone on with
+			return own, true
+		case p.end != nil && own.ID != "" && p.end.ID != "" && own.ID != p.end.ID:
+			return e, false // it is another's
+		}
+	}
+	if p.end != nil {
+		return *p.end, true
+	}
+	return e, false
+}
+
+// naming is how a notice names a message, or how that begins.
+func naming(id string, from agent.ID) string { return id + " from " + string(from) }
 
 // loadLost puts what was lost into a text, as much as fits: what the conversation
 // holds is named, the rest handed over again. The words between keep the whole
@@ -177,7 +228,7 @@ func (m *Mailman) loadLost(f *flight) {
 		}
 		f.lost = append(f.lost, l)
 		if l.text == "" {
-			named = append(named, fmt.Sprintf("%s from %s", l.ID, l.From))
+			named = append(named, naming(l.ID, l.From))
 			continue
 		}
 		f.unseen[l.ID] = true

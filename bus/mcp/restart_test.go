@@ -53,18 +53,25 @@ func TestWhatADeadServerLeft(t *testing.T) {
 	prompt := agent.Event{MS: 2001, Event: agent.EventPrompt, IDs: []string{"q-0"}, Start: "dead"}
 	stop := agent.Event{MS: 3000, Event: agent.EventStop, Text: "of the turn", Start: "dead"}
 	other := agent.Event{MS: 4000, Event: agent.EventStop, Text: "of another turn", Start: "dead"}
+	numbered := agent.Event{MS: 2001, Event: agent.EventPrompt, ID: "its", IDs: []string{"q-0"}, Start: "dead"}
+	named := agent.Event{MS: 2500, Event: agent.EventPrompt, ID: "next", Start: "dead",
+		Text: `<channel source="netsky"> You were restarted in the middle of a turn. Not answered yet: q-0 from owner. Go on`}
+	next := agent.Event{MS: 3000, Event: agent.EventStop, ID: "next", Text: "of the next turn", Start: "dead"}
+	said := map[string]agent.Event{"its": {Event: agent.EventStop, Text: "of its own"}}
+	cut := map[string]agent.Event{"its": {Event: agent.EventStopFailed, Error: "interrupted"}}
 	failed := agent.Event{MS: 3000, Event: agent.EventStopFailed, Error: "server_error", Text: "529", Start: "dead"}
 	for _, tt := range []struct {
 		name     string
 		from     agent.ID
 		place    bus.Place
 		events   []agent.Event
-		held     bool   // by the conversation
-		busy     bool   // the turn still runs
-		answered bool   // and only the ledger did not know it
-		effects  int    // of the message, now
-		words    string // in what is pushed
-		want     string // the answer
+		ends     map[string]agent.Event // in the conversation
+		held     bool                   // by the conversation
+		busy     bool                   // the turn still runs
+		answered bool                   // and only the ledger did not know it
+		effects  int                    // of the message, now
+		words    string                 // in what is pushed
+		want     string                 // the answer
 	}{
 		{name: "its turn ended", from: agent.Owner, place: bus.Delivered, events: []agent.Event{seen, prompt, stop, other}, held: true, want: "of the turn"},
 		{name: "its turn failed", from: agent.Owner, place: bus.Delivered, events: []agent.Event{seen, failed}, held: true, want: "the turn failed: server_error: 529"},
@@ -82,6 +89,19 @@ func TestWhatADeadServerLeft(t *testing.T) {
 		{name: "not seen", from: agent.Owner, place: bus.Claimed, effects: 1, words: `id="q-0"`, want: "now"},
 		{name: "seen and not filed", from: agent.Owner, place: bus.Claimed, events: []agent.Event{seen, stop}, held: true, want: "of the turn"},
 		{name: "held and not seen", from: agent.Root, place: bus.Claimed, held: true},
+		{name: "only the conversation tells of its end", from: agent.Owner, place: bus.Delivered, events: []agent.Event{seen, numbered}, ends: said,
+			held: true, want: "of its own"},
+		{name: "and that of another was told", from: agent.Owner, place: bus.Delivered, events: []agent.Event{seen, numbered, next}, ends: said,
+			held: true, want: "of its own"},
+		{name: "its prompt was told by half", from: agent.Owner, place: bus.Delivered, events: []agent.Event{seen, next}, ends: said,
+			held: true, want: "of its own"},
+		{name: "cut off, and another's end was told", from: agent.Owner, place: bus.Delivered, events: []agent.Event{seen, numbered, next}, ends: cut,
+			held: true, words: "Not answered yet: q-0 from owner", want: "now"},
+		{name: "named to another turn, which ended", from: agent.Owner, place: bus.Delivered, events: []agent.Event{seen, numbered, named, next}, ends: cut,
+			held: true, want: "of the next turn"},
+		{name: "held, not seen, and ended", from: agent.Owner, place: bus.Claimed, ends: said, held: true, want: "of its own"},
+		{name: "held, not seen, and cut off", from: agent.Owner, place: bus.Claimed, ends: cut, held: true,
+			words: "Not answered yet: q-0 from owner", want: "now"},
 		{name: "still in the inbox", from: agent.Owner, place: bus.Inbox, effects: 1, want: "now"},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
@@ -95,6 +115,9 @@ func TestWhatADeadServerLeft(t *testing.T) {
 				}
 			}
 			p.program.held["q-0"] = tt.held
+			if tt.ends != nil {
+				p.program.took["q-0"], p.program.ends = "its", tt.ends
+			}
 			p.program.turn = func(string) (time.Duration, string, error) { return 0, "now", nil }
 			p.program.mustStart(t)
 			if tt.busy {
@@ -268,5 +291,37 @@ func TestEndedWhileSettling(t *testing.T) {
 	stop()
 	if all := given(); all != n {
 		t.Errorf("%d answers, want %d", all, n)
+	}
+}
+
+// TestShutdownWaitsForWhatIsOwed: what an earlier server left without an answer
+// has it before a shutdown is acked.
+func TestShutdownWaitsForWhatIsOwed(t *testing.T) {
+	seen := agent.Event{MS: 2000, Event: agent.EventSeen, ID: "q-0"}
+	stop := agent.Event{MS: 3000, Event: agent.EventStop, Text: "in the end"}
+	for _, tt := range []struct {
+		name   string
+		events []agent.Event
+		told   bool // that the program's session has begun
+	}{
+		{name: "the answer", events: []agent.Event{seen, stop}},
+		{name: "a turn that was cut off", events: []agent.Event{seen}, told: true},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			p := mustPost(t)
+			p.mustLeave(bus.Envelope{ID: "q-0", From: agent.Owner, To: me, Text: "?"}, bus.Delivered, tt.events...)
+			p.program.held["q-0"] = true
+			if tt.told {
+				p.program.mustStart(t)
+			} else {
+				p.program.mustRun(t)
+			}
+			p.mustShut(p.options.Start)
+			p.run()
+			p.wait("acked", func() bool { return p.count(agent.Root, bus.Inbox) == 1 })
+			if n := len(p.answers(agent.Owner, "q-0")); n != 1 {
+				t.Errorf("%d answers before the ack", n)
+			}
+		})
 	}
 }

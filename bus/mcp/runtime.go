@@ -25,6 +25,12 @@ type Runtime interface {
 	State(ctx context.Context) agent.Report
 	// Holds reports whether the conversation holds the envelope already.
 	Holds(id string) bool
+	// Ended is how a turn ended, as the conversation tells it: that of the number,
+	// or without one that which took the envelope. It is an EventStop with the
+	// model's last text, or an EventStopFailed, with the Error "interrupted" if it
+	// was broken off. ok is false if the conversation does not tell; the ID is the
+	// turn's number even then, if it tells that.
+	Ended(id, turn string) (e agent.Event, ok bool)
 }
 
 // Refused reports whether a way to the program is closed, rather than that it

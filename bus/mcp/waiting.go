@@ -16,7 +16,7 @@ func (m *Mailman) Waiting(ctx context.Context) (texts string, left int, err erro
 		var more bool
 		done := make(chan struct{})
 		ask := func() {
-			texts, left, more = m.hand()
+			texts, left, more = m.hand(ctx)
 			close(done)
 		}
 		select {
@@ -42,7 +42,7 @@ func (m *Mailman) Waiting(ctx context.Context) (texts string, left int, err erro
 
 // hand makes a flight of what a tool's result can hold. more says that there may
 // be something in a moment.
-func (m *Mailman) hand() (text string, left int, more bool) {
+func (m *Mailman) hand(ctx context.Context) (text string, left int, more bool) {
 	if m.box == nil {
 		return "", m.waiting(), false
 	}
@@ -66,7 +66,7 @@ func (m *Mailman) hand() (text string, left int, more bool) {
 		n++
 	}
 	f := &flight{unseen: make(map[string]bool)}
-	if !m.load(f, m.pending[:n]) {
+	if !m.load(ctx, f, m.pending[:n]) {
 		return "", m.waiting() + len(m.pending), true
 	}
 	if err := m.writeDown(f); err != nil {

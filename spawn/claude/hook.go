@@ -172,8 +172,8 @@ const maxName = 4 << 10
 // prompt's IDs and an approval's code are the caller's. For a turn's end the
 // conversation's file is read from its end: for the last text, if Claude Code did
 // not tell it, and for the usage. That file lags behind the hook; if it does not
-// hold the turn's end yet there is no usage, and [Session.Usage] has it later. An
-// end's ID is the turn's number.
+// hold the turn's end yet there is no usage, and [Session.Usage] has it later. The
+// ID of a prompt and of an end is the turn's number.
 func (h Hook) Line() agent.Event {
 	e := agent.Event{Session: cut(h.Session, maxName), Transcript: cut(h.Transcript, maxName)}
 	switch h.Event {
@@ -182,7 +182,7 @@ func (h Hook) Line() agent.Event {
 	case "SessionEnd":
 		e.Event, e.Text = agent.EventSessionEnd, line(h.Reason, maxName)
 	case "UserPromptSubmit":
-		e.Event, e.Text = agent.EventPrompt, line(h.Prompt, maxInput)
+		e.Event, e.ID, e.Text = agent.EventPrompt, line(h.Turn, maxName), line(h.Prompt, maxInput)
 	case "PreToolUse", "PostToolUse", "PostToolUseFailure", "PermissionRequest":
 		h.tool(&e)
 	case "Notification":

@@ -26,7 +26,7 @@ func TestHookLine(t *testing.T) {
 	}{
 		{"start", "SessionStart", `,"source":"startup"`, agent.Event{Event: agent.EventSessionStart, Text: "startup"}},
 		{"end", "SessionEnd", `,"reason":"clear"`, agent.Event{Event: agent.EventSessionEnd, Text: "clear"}},
-		{"prompt", "UserPromptSubmit", `,"prompt":"do\n this"`, agent.Event{Event: agent.EventPrompt, Text: "do this"}},
+		{"prompt", "UserPromptSubmit", `,"prompt":"do\n this"`, agent.Event{Event: agent.EventPrompt, ID: "p-1", Text: "do this"}},
 		{"command", "PreToolUse", `,"tool_name":"Bash","tool_use_id":"t-1","tool_input":{"description":"why","command":"go test ./…\ngo vet"}`,
 			agent.Event{Event: agent.EventTool, Tool: "Bash", ID: "t-1", Text: "go test ./… go vet"}},
 		{"path", "PreToolUse", `,"tool_name":"Edit","tool_use_id":"t-2","tool_input":{"file_path":"/w/a.go","old_string":"x"}`,

@@ -74,14 +74,19 @@ func (s *Session) Push(ctx context.Context, text string) error {
 }
 
 // Holds reports whether the conversation holds the envelope already.
-func (s *Session) Holds(id string) bool {
-	file := s.known().transcript
-	if file == "" { // no hook of this start has told it; of a conversation that is gone on with it is known
-		if state, err := LoadState(s.Home, s.Agent); err == nil && state.Start == s.Start {
-			file = state.Transcript
-		}
+func (s *Session) Holds(id string) bool { return Holds(s.transcript(), id) }
+
+// transcript is the conversation's file, "" if it is not known yet.
+func (s *Session) transcript() string {
+	if file := s.known().transcript; file != "" {
+		return file
 	}
-	return Holds(file, id)
+	// No hook of this start has told it; of a conversation that is gone on with it
+	// is known.
+	if state, err := LoadState(s.Home, s.Agent); err == nil && state.Start == s.Start {
+		return state.Transcript
+	}
+	return ""
 }
 
 // usagePatience bounds the wait for a conversation's file.

@@ -46,7 +46,7 @@ func Holds(transcript, envelopeID string) bool {
 	if envelopeID == "" {
 		return false
 	}
-	mark := []byte(` id=\"` + envelopeID + `\">`)
+	mark := envelopeMark(envelopeID)
 	found := false
 	err := backwards(transcript, 1<<40, func(line []byte) bool {
 		if bytes.Contains(line, mark) {
@@ -58,20 +58,27 @@ func Holds(transcript, envelopeID string) bool {
 	return err == nil && found
 }
 
+// envelopeMark is what stands in a line that holds the rendering of an envelope.
+func envelopeMark(id string) []byte { return []byte(` id=\"` + id + `\">`) }
+
 // An entry is a line of a conversation's file, as far as it is of use.
 type entry struct {
-	Type      string `json:"type"`
-	Number    string `json:"promptId"`
-	Sidechain bool   `json:"isSidechain"`
-	Summary   bool   `json:"isCompactSummary"`
-	Repeat    bool   `json:"repeatsCompactSummary"`
-	Failure   bool   `json:"isApiErrorMessage"`
+	Type      string   `json:"type"`
+	Subtype   string   `json:"subtype"`
+	Number    string   `json:"promptId"`
+	Sidechain bool     `json:"isSidechain"`
+	Summary   bool     `json:"isCompactSummary"`
+	Repeat    bool     `json:"repeatsCompactSummary"`
+	Failure   bool     `json:"isApiErrorMessage"`
+	Error     flexible `json:"error"`
 	Origin    *struct {
 		Kind string `json:"kind"`
 	} `json:"origin"`
 	Meta    bool `json:"isMeta"`
 	Message struct {
 		ID      string          `json:"id"`
+		Model   string          `json:"model"`
+		Stop    string          `json:"stop_reason"`
 		Content json.RawMessage `json:"content"`
 		Usage   *struct {
 			Input      int64 `json:"input_tokens"`
@@ -96,6 +103,7 @@ type turnWalk struct {
 var (
 	assistantMark  = []byte(`"type":"assistant"`)
 	userMark       = []byte(`"type":"user"`)
+	systemMark     = []byte(`"type":"system"`)
 	toolResultMark = []byte(`"type":"tool_result"`)
 )
 

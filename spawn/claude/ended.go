@@ -1,0 +1,150 @@
+package claude
+
+import (
+	"bytes"
+	"encoding/json"
+	"strings"
+
+	"netsky/agent"
+)
+
+// Ended is how a turn ended whose end no hook has told of: the turn of that
+// number or, if the number is "", the one that took the envelope. One that was
+// broken off is an EventStopFailed with the Error "interrupted". ok is false
+// unless the conversation's file tells; the ID is the turn's number even then, if
+// it stands there.
+func (s *Session) Ended(envelopeID, number string) (e agent.Event, ok bool) {
+	return TurnEnd(s.transcript(), envelopeID, number)
+}
+
+// maxEnd is how far from its end a conversation's file is read for a turn's end,
+// in bytes.
+const maxEnd = 16 << 20
+
+// TurnEnd looks for the end of a turn in a conversation's file, as [Session.Ended]
+// does. Only the last words of a turn that Claude Code has let go count as its
+// text. Without a number it never says that a turn was broken off: the envelope
+// may have been named to another turn since.
+func TurnEnd(transcript, envelopeID, number string) (e agent.Event, ok bool) {
+	w := endWalk{number: number}
+	if number == "" && envelopeID != "" {
+		w.mark = envelopeMark(envelopeID)
+	}
+	if err := backwards(transcript, maxEnd, w.line); err != nil || !w.found {
+		return e, false
+	}
+	e.ID = w.turn
+	switch {
+	case w.how == endedWell:
+		e.Event, e.Text = agent.EventStop, body(w.text)
+	case w.how == endedBadly:
+		e.Event, e.Text, e.Error = agent.EventStopFailed, body(w.text), w.err
+	case w.how == brokenOff && number != "":
+		e.Event, e.Error = agent.EventStopFailed, "interrupted"
+	}
+	return e, e.Event != ""
+}
+
+// A turnEnd is what the last line of a turn that means something says.
+type turnEnd int
+
+const (
+	noEnd      turnEnd = iota // none was found yet
+	unfinished                // the model was to say more
+	endedWell
+	endedBadly
+	brokenOff
+)
+
+// An endWalk goes back through a conversation, and keeps how the turn ended
+// whose beginning is still to be found.
+type endWalk struct {
+	number string
+	mark   []byte // of an envelope, instead
+	found  bool
+	turn   string // the number of what was found
+
+	how       turnEnd
+	text, err string
+	over      bool // Claude Code says so in a line of its own
+}
+
+// synthetic is the model of what Claude Code says itself in the model's place,
+// such as when it goes on with a conversation that was cut off.
+const synthetic = "<synthetic>"
+
+// line takes the line before the last one; false ends the walk.
+func (w *endWalk) line(data []byte) bool {
+	given := w.mark != nil && bytes.Contains(data, w.mark)
+	if !given && !bytes.Contains(data, assistantMark) && !bytes.Contains(data, userMark) && !bytes.Contains(data, systemMark) {
+		return true
+	}
+	var e entry
+	if json.Unmarshal(data, &e) != nil || e.Sidechain {
+		return true
+	}
+	switch e.Type {
+	case "system":
+		w.system(e)
+	case "assistant":
+		w.said(e)
+	case "user":
+		if bytes.Contains(data, toolResultMark) || !e.prompts() {
+			w.heard(e)
+			break
+		}
+		if given || w.number != "" && e.Number == w.number {
+			w.found, w.turn = true, e.Number
+			return false
+		}
+		*w = endWalk{number: w.number, mark: w.mark} // the beginning of a later turn
+	}
+	if given && (e.Type == "user" || e.Type == "attachment") {
+		w.found, w.turn = true, e.Number
+	}
+	return !w.found
+}
+
+func (w *endWalk) system(e entry) {
+	switch {
+	case e.Subtype == "turn_duration": // what came after it was no part of the turn
+		*w = endWalk{number: w.number, mark: w.mark, over: true}
+	case e.Subtype == "stop_hook_summary" && w.how == noEnd:
+		w.over = true
+	}
+}
+
+// said takes what stands in the model's place.
+func (w *endWalk) said(e entry) {
+	if w.how != noEnd {
+		return
+	}
+	w.text = blockText(e.Message.Content)
+	switch stop := e.Message.Stop; {
+	case e.Failure:
+		w.how, w.err = endedBadly, line(string(e.Error), maxName)
+		if w.err == "" {
+			w.err = "unknown"
+		}
+	case e.Message.Model == synthetic:
+		w.how = brokenOff
+	case w.text != "" && (stop == "end_turn" || stop == "stop_sequence" || stop == "" && w.over):
+		w.how = endedWell
+	default:
+		w.how = unfinished
+	}
+}
+
+// heard takes a user's line that is no prompt: a tool's result, or Claude Code's
+// own words, of which some mean nothing to the model.
+func (w *endWalk) heard(e entry) {
+	text := blockText(e.Message.Content)
+	switch {
+	case w.how != noEnd || e.Summary || e.Repeat:
+	case strings.HasPrefix(text, "<local-command-") || strings.HasPrefix(text, "<command-name>"):
+	case strings.HasPrefix(text, "[Request interrupted"):
+		w.how = brokenOff
+	default:
+		w.how = unfinished
+	}
+}
