@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"net"
 	"net/url"
 	"strings"
 	"time"
@@ -78,7 +79,7 @@ func (a *app) dashboardBase(c *cli.Context, h agent.Home) (string, error) {
 	for end := time.Now().Add(5 * time.Second); ; {
 		data, err := h.ReadFile(daemon.URLFile, 4096)
 		if base := strings.TrimSpace(string(data)); err == nil && base != "" {
-			return base, nil
+			return here(base), nil
 		}
 		if err != nil && !errors.Is(err, fs.ErrNotExist) {
 			return "", err
@@ -94,13 +95,24 @@ func (a *app) dashboardBase(c *cli.Context, h agent.Home) (string, error) {
 	}
 }
 
+// here is an address for a browser on this machine: one that stands for all of
+// them can be listened on, and not called.
+func here(base string) string {
+	u, err := url.Parse(base)
+	if err == nil && net.ParseIP(u.Hostname()).IsUnspecified() {
+		u.Host = net.JoinHostPort("127.0.0.1", u.Port())
+		return u.String()
+	}
+	return base
+}
+
 // tunnel is the command that brings the dashboard to the machine from which a
-// person has come here by ssh, "" if they haven't.
+// person has come here by ssh, "" if they haven't or need none.
 func (a *app) tunnel(base string) string {
 	// SSH_CONNECTION is: client address, client port, our address, our port.
 	f := strings.Fields(a.getenv("SSH_CONNECTION"))
 	u, err := url.Parse(base)
-	if len(f) != 4 || err != nil {
+	if len(f) != 4 || err != nil || !net.ParseIP(u.Hostname()).IsLoopback() {
 		return ""
 	}
 	host := f[2]

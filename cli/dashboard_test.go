@@ -4,6 +4,8 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"net/http"
+	"net/url"
 	"os"
 	"os/exec"
 	"strings"
@@ -139,5 +141,48 @@ func TestDashboard(t *testing.T) {
 	cmd.Env = append(cmd.Env, "AGENT_N=1")
 	if out, err := cmd.CombinedOutput(); err == nil || strings.Contains(string(out), "token") {
 		t.Errorf("an agent was given the link: %s", out)
+	}
+}
+
+// The link that is printed can be followed on this machine, wherever the
+// dashboard listens; the tunnel is offered to who came by ssh and can't reach it
+// otherwise.
+func TestDashboardLink(t *testing.T) {
+	t.Parallel()
+	for name, tt := range map[string]struct {
+		config, link, tunnel string
+	}{
+		"loopback": {`listen = "127.0.0.1:0"`, "http://127.0.0.1:", "ssh -N -L PORT:127.0.0.1:PORT -p 2222 me@10.0.0.9"},
+		"all":      {"listen = \"0.0.0.0:0\"\nwide = true", "http://127.0.0.1:", "ssh -N -L PORT:127.0.0.1:PORT -p 2222 me@10.0.0.9"},
+		"all six":  {"listen = \":0\"\nwide = true", "http://127.0.0.1:", "ssh -N -L PORT:127.0.0.1:PORT -p 2222 me@10.0.0.9"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			w := mustWorld(t)
+			w.config(t, "[dashboard]\n"+tt.config+"\n")
+			cmd := w.command(t.Context(), "netsky", "dashboard", "--json")
+			cmd.Env = append(cmd.Env, "SSH_CONNECTION=1.2.3.4 5 10.0.0.9 2222", "USER=me")
+			out, err := cmd.Output()
+			if err != nil {
+				t.Fatal(err)
+			}
+			var said struct{ URL, SSH string }
+			if err := json.Unmarshal(out, &said); err != nil {
+				t.Fatal(err)
+			}
+			u, err := url.Parse(said.URL)
+			if err != nil || !strings.HasPrefix(said.URL, tt.link) || said.SSH != strings.ReplaceAll(tt.tunnel, "PORT", u.Port()) {
+				t.Fatalf("link %q, tunnel %q, %v", said.URL, said.SSH, err)
+			}
+			client := http.Client{CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }}
+			resp, err := client.Get(said.URL)
+			if err != nil {
+				t.Fatal(err)
+			}
+			resp.Body.Close()
+			if resp.StatusCode != http.StatusSeeOther {
+				t.Errorf("the link leads to %s", resp.Status)
+			}
+		})
 	}
 }

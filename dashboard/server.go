@@ -32,7 +32,7 @@ type Options struct {
 	// Hosts are names, without port, under which a browser may call beside the
 	// loopback's own.
 	Hosts []string
-	// TLS, if set, is spoken on the listener. Wide is the owner's word that an
+	// TLS, if set, is spoken on the listener: Certificate makes it. Wide is the owner's word that an
 	// address that is not the loopback's may be served without it.
 	TLS  *tls.Config
 	Wide bool
@@ -190,10 +190,14 @@ func (s *Server) Listen(ctx context.Context, addr string) (net.Listener, error) 
 	if err := s.mayServe(tcp); err != nil {
 		return nil, err
 	}
-	l, err := new(net.ListenConfig).Listen(ctx, "tcp", tcp.String())
+	network := "tcp"
+	if tcp.IP.To4() != nil {
+		network = "tcp4" // else 0.0.0.0 would be all of IPv6 too
+	}
+	l, err := new(net.ListenConfig).Listen(ctx, network, tcp.String())
 	if errors.Is(err, syscall.EADDRINUSE) && tcp.IP.IsLoopback() {
 		tcp.Port = 0
-		l, err = new(net.ListenConfig).Listen(ctx, "tcp", tcp.String())
+		l, err = new(net.ListenConfig).Listen(ctx, network, tcp.String())
 	}
 	if err != nil {
 		return nil, fmt.Errorf("dashboard: %w", err)

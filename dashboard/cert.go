@@ -1,0 +1,104 @@
+package dashboard
+
+import (
+	"crypto/tls"
+	"crypto/x509"
+	"fmt"
+	"net"
+	"os"
+	"strings"
+	"sync"
+	"time"
+)
+
+// Certificate is what TLS is spoken with: a certificate and its key, each in a
+// file as PEM. A renewed certificate is taken up by itself. The names in it
+// are names of the server's.
+func Certificate(cert, key string) (*tls.Config, error) {
+	c := &certificate{cert: cert, key: key}
+	if _, err := c.current(); err != nil {
+		return nil, fmt.Errorf("dashboard: %w", err)
+	}
+	return &tls.Config{
+		GetCertificate: func(*tls.ClientHelloInfo) (*tls.Certificate, error) { return c.current() },
+		MinVersion:     tls.VersionTLS12,
+	}, nil
+}
+
+type certificate struct {
+	cert, key string // files
+
+	mu      sync.Mutex // guards what follows
+	pair    *tls.Certificate
+	changed time.Time // of the file that it was read from
+}
+
+// current is the certificate in the file. One that can't be read, as while it is
+// being renewed, is no reason to be without the one before.
+func (c *certificate) current() (*tls.Certificate, error) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	info, err := os.Stat(c.cert)
+	if err == nil && c.pair != nil && info.ModTime().Equal(c.changed) {
+		return c.pair, nil
+	}
+	pair := tls.Certificate{}
+	if err == nil {
+		pair, err = tls.LoadX509KeyPair(c.cert, c.key)
+	}
+	switch {
+	case err == nil:
+		c.pair, c.changed = &pair, info.ModTime()
+	case c.pair == nil:
+		return nil, err
+	}
+	return c.pair, nil
+}
+
+// leaf is the certificate that TLS is spoken with, nil if there is none.
+func leaf(c *tls.Config) *x509.Certificate {
+	if c == nil {
+		return nil
+	}
+	var pair *tls.Certificate
+	if c.GetCertificate != nil {
+		pair, _ = c.GetCertificate(&tls.ClientHelloInfo{})
+	} else if len(c.Certificates) > 0 {
+		pair = &c.Certificates[0]
+	}
+	if pair == nil {
+		return nil
+	}
+	return pair.Leaf
+}
+
+// certified reports whether the certificate is for the name. A browser that
+// called by a name of another's would not have come so far.
+func (s *Server) certified(name string) bool {
+	c := leaf(s.o.TLS)
+	return c != nil && c.VerifyHostname(strings.Trim(name, "[]")) == nil
+}
+
+// URL is where a browser reaches what is served on the address: by the name in
+// the certificate, else on this machine if that is one of all its addresses.
+func (s *Server) URL(addr net.Addr) string {
+	host, port, err := net.SplitHostPort(addr.String())
+	if err != nil {
+		return ""
+	}
+	if ip := net.ParseIP(host); ip.IsUnspecified() {
+		host = "127.0.0.1"
+	}
+	if s.o.TLS == nil {
+		return "http://" + net.JoinHostPort(host, port)
+	}
+	if c := leaf(s.o.TLS); c != nil && c.VerifyHostname(host) != nil {
+		for _, name := range c.DNSNames {
+			if !strings.HasPrefix(name, "*.") {
+				host = name
+				break
+			}
+		}
+	}
+	return "https://" + net.JoinHostPort(host, port)
+}

@@ -1,0 +1,223 @@
+package dashboard_test
+
+import (
+	"bufio"
+	"crypto/ecdsa"
+	"crypto/elliptic"
+	"crypto/rand"
+	"crypto/tls"
+	"crypto/x509"
+	"crypto/x509/pkix"
+	"encoding/pem"
+	"math/big"
+	"net"
+	"net/http"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/gorilla/websocket"
+
+	"netsky/agent"
+	"netsky/dashboard"
+)
+
+// A pair is a certificate and its key, in files.
+type pair struct{ cert, key string }
+
+// write makes a new certificate of its own for the names and addresses.
+func (p pair) write(tb testing.TB, serial int64, names ...string) {
+	tb.Helper()
+	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
+	mustDo(tb, err)
+	c := &x509.Certificate{
+		SerialNumber: big.NewInt(serial), Subject: pkix.Name{CommonName: "netsky"},
+		NotBefore: time.Now().Add(-time.Hour), NotAfter: time.Now().Add(time.Hour),
+	}
+	for _, name := range names {
+		if ip := net.ParseIP(name); ip != nil {
+			c.IPAddresses = append(c.IPAddresses, ip)
+		} else {
+			c.DNSNames = append(c.DNSNames, name)
+		}
+	}
+	der, err := x509.CreateCertificate(rand.Reader, c, c, &key.PublicKey, key)
+	mustDo(tb, err)
+	secret, err := x509.MarshalPKCS8PrivateKey(key)
+	mustDo(tb, err)
+	mustDo(tb, os.WriteFile(p.key, pem.EncodeToMemory(&pem.Block{Type: "PRIVATE KEY", Bytes: secret}), 0o600))
+	mustDo(tb, os.WriteFile(p.cert, pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: der}), 0o600))
+	at := time.Unix(1_700_000_000+serial, 0) // files that follow each other closely differ all the same
+	mustDo(tb, os.Chtimes(p.cert, at, at))
+}
+
+func mustPair(tb testing.TB, names ...string) pair {
+	tb.Helper()
+	dir := tb.TempDir()
+	p := pair{filepath.Join(dir, "cert.pem"), filepath.Join(dir, "key.pem")}
+	p.write(tb, 1, names...)
+	return p
+}
+
+// With a certificate the dashboard is served on every address of the machine,
+// encrypted, and all that holds on the loopback holds there.
+func TestTLS(t *testing.T) {
+	p := mustPair(t, "box.example", "*.wild.example")
+	config, err := dashboard.Certificate(p.cert, p.key)
+	mustDo(t, err)
+	w := mustWorld(t, nil)
+	w.stop()
+	w.addr = "0.0.0.0:0"
+	w.serve(t, dashboard.Options{
+		Home: w.home, Agents: w.agents, Send: w.bus.Send, Token: w.token, TLS: config, Version: "v1",
+		Records: func() (dashboard.Reader, error) { return w.db, nil },
+	})
+	from := w.addr
+	w.agents.set(nil, dashboard.Agent{ID: "agent0", State: agent.Idle})
+	_, port, err := net.SplitHostPort(from)
+	mustDo(t, err)
+	if !strings.HasPrefix(from, "0.0.0.0:") {
+		t.Errorf("it listens on %s", from)
+	}
+	to := "127.0.0.1:" + port
+	if u := w.srv.URL(addr(t, from)); u != "https://box.example:"+port {
+		t.Errorf("URL = %s", u)
+	}
+	insecure := &tls.Config{InsecureSkipVerify: true}
+	transport := &http.Transport{TLSClientConfig: insecure, ForceAttemptHTTP2: true}
+	defer transport.CloseIdleConnections()
+	client := http.Client{Transport: transport, CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }}
+	ask := func(method, path, host, body string, edit func(*http.Request)) *http.Response {
+		t.Helper()
+		r, err := http.NewRequestWithContext(t.Context(), method, "https://"+to+path, strings.NewReader(body))
+		mustDo(t, err)
+		r.Host = host
+		r.Header.Set("Content-Type", "application/json")
+		edit(r)
+		resp, err := client.Do(r)
+		mustDo(t, err)
+		t.Cleanup(func() { resp.Body.Close() })
+		return resp
+	}
+	bearer := func(r *http.Request) { r.Header.Set("Authorization", "Bearer "+w.token) }
+	for host, want := range map[string]int{
+		to: 200, "localhost:" + port: 200, "box.example:" + port: 200, "BOX.example": 200, "a.wild.example:" + port: 200,
+		"a.b.wild.example": 403, "wild.example": 403, "netsky": 403, "evil.example:" + port: 403, "0.0.0.0:" + port: 403, "[::]:" + port: 403,
+	} {
+		if resp := ask("GET", "/api/agents", host, "", bearer); resp.StatusCode != want {
+			t.Errorf("Host %s: %d, want %d", host, resp.StatusCode, want)
+		}
+	}
+	if resp := ask("GET", "/", to, "", func(*http.Request) {}); resp.StatusCode != 401 {
+		t.Errorf("without a token: %d", resp.StatusCode)
+	}
+	resp := ask("GET", "/login?token="+w.token, "box.example:"+port, "", func(*http.Request) {})
+	if resp.StatusCode != 303 || len(resp.Cookies()) != 1 || !resp.Cookies()[0].Secure {
+		t.Fatalf("login: %d, cookies %v", resp.StatusCode, resp.Cookies())
+	}
+	cookie := resp.Cookies()[0]
+	for origin, want := range map[string]int{"https://box.example:" + port: 202, "http://box.example:" + port: 403, "https://evil.example": 403, "": 403} {
+		resp := ask("POST", "/api/user-message", "box.example:"+port, `{"to":"agent0","text":"x"}`, func(r *http.Request) {
+			r.AddCookie(cookie)
+			if origin != "" {
+				r.Header.Set("Origin", origin)
+			}
+		})
+		if resp.StatusCode != want {
+			t.Errorf("POST with Origin %q: %d, want %d", origin, resp.StatusCode, want)
+		}
+	}
+	dialer := websocket.Dialer{TLSClientConfig: insecure}
+	for origin, want := range map[string]int{"https://" + to: 101, "http://" + to: 403, "https://evil.example": 403} {
+		c, resp, err := dialer.DialContext(t.Context(), "wss://"+to+"/ws", http.Header{"Cookie": {cookie.String()}, "Origin": {origin}})
+		if resp == nil || resp.StatusCode != want {
+			t.Fatalf("websocket with Origin %s: %v, %v", origin, resp, err)
+		}
+		if err == nil {
+			if _, data, err := c.ReadMessage(); err != nil || !strings.Contains(string(data), `"hello"`) {
+				t.Errorf("websocket: %s, %v", data, err)
+			}
+			c.Close()
+		}
+	}
+	resp = ask("GET", "/events", to, "", bearer)
+	if line, err := bufio.NewReader(resp.Body).ReadString('\n'); err != nil || resp.StatusCode != 200 || resp.Proto != "HTTP/1.1" {
+		t.Errorf("SSE: %s %s %q, %v", resp.Proto, resp.Status, line, err)
+	}
+	resp.Body.Close()
+
+	// Without encryption nothing is told.
+	plain, err := http.Get("http://" + to + "/healthz")
+	mustDo(t, err)
+	plain.Body.Close()
+	if plain.StatusCode != 400 {
+		t.Errorf("without TLS: %d", plain.StatusCode)
+	}
+}
+
+// A renewed certificate is taken up by a server that runs; a broken one is not.
+func TestTLSRenewed(t *testing.T) {
+	p := mustPair(t, "box.example")
+	config, err := dashboard.Certificate(p.cert, p.key)
+	mustDo(t, err)
+	serial := func() int64 {
+		c, err := config.GetCertificate(nil)
+		mustDo(t, err)
+		return c.Leaf.SerialNumber.Int64()
+	}
+	if n := serial(); n != 1 {
+		t.Fatalf("the certificate has number %d", n)
+	}
+	mustDo(t, os.WriteFile(p.cert, []byte("half"), 0o600))
+	if n := serial(); n != 1 {
+		t.Errorf("number %d out of half a file", n)
+	}
+	p.write(t, 2, "box.example")
+	if n := serial(); n != 2 {
+		t.Errorf("the renewed one is not taken up, number %d is", n)
+	}
+	for name, p := range map[string]pair{"no file": {p.cert, "/nonexistent"}, "swapped": {p.key, p.cert}} {
+		if _, err := dashboard.Certificate(p.cert, p.key); err == nil || !strings.Contains(err.Error(), "dashboard: ") {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+}
+
+func TestURL(t *testing.T) {
+	named, numbered := mustPair(t, "*.example", "box.example"), mustPair(t, "10.1.2.3")
+	for _, tt := range []struct {
+		pair       pair
+		addr, want string
+	}{
+		{pair{}, "127.0.0.1:1", "http://127.0.0.1:1"},
+		{pair{}, "[::1]:1", "http://[::1]:1"},
+		{pair{}, "0.0.0.0:1", "http://127.0.0.1:1"},
+		{pair{}, "[::]:1", "http://127.0.0.1:1"},
+		{pair{}, "10.1.2.3:1", "http://10.1.2.3:1"},
+		{named, "127.0.0.1:1", "https://box.example:1"},
+		{named, "[::]:1", "https://box.example:1"},
+		{numbered, "10.1.2.3:1", "https://10.1.2.3:1"},
+		{numbered, "127.0.0.1:1", "https://127.0.0.1:1"},
+	} {
+		o := options(t)
+		if tt.pair.cert != "" {
+			var err error
+			o.TLS, err = dashboard.Certificate(tt.pair.cert, tt.pair.key)
+			mustDo(t, err)
+		}
+		s, err := dashboard.New(o)
+		mustDo(t, err)
+		if got := s.URL(addr(t, tt.addr)); got != tt.want {
+			t.Errorf("URL(%s) = %s, want %s", tt.addr, got, tt.want)
+		}
+	}
+}
+
+func addr(tb testing.TB, text string) net.Addr {
+	tb.Helper()
+	a, err := net.ResolveTCPAddr("tcp", text)
+	mustDo(tb, err)
+	return a
+}
