@@ -94,9 +94,9 @@ type consent struct {
 }
 
 // consents makes sure that somebody has said what the planned agents may do: in
-// netsky.toml, now on the terminal, or by --yes. What was said now holds for
-// this process; recordConsents puts it on file.
-func (a *app) consents(h agent.Home, plans []spawn.Plan, yes bool) (list []consent, err error) {
+// netsky.toml, now on the terminal, or by --yes. An agent can say nothing of it.
+// What was said now holds for this process; recordConsents puts it on file.
+func (a *app) consents(h agent.Home, plans []spawn.Plan, self agent.ID, yes bool) (list []consent, err error) {
 	cfg, err := a.cfg()
 	if err != nil {
 		return nil, err
@@ -106,6 +106,10 @@ func (a *app) consents(h agent.Home, plans []spawn.Plan, yes bool) (list []conse
 		needed := slices.ContainsFunc(plans, func(p spawn.Plan) bool { return p.Runtime.Name() == w.runtime })
 		if !needed || !slices.Contains(w.said(cfg), "") {
 			continue
+		}
+		if self.IsAgent() {
+			return nil, usagef("what %s agents may do was never said, and it is the owner's to say: by the owner's next `netsky up`, or as `%s` under [%s] in %s",
+				w.name, strings.Join(w.keys, "` and `"), w.runtime, h.Path(agent.ConfigFile))
 		}
 		m, err := a.consent(h, w, in, yes)
 		if err != nil {

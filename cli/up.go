@@ -139,7 +139,7 @@ func (a *app) up(c *cli.Context, ids []agent.ID, objective string, whole bool) e
 	if err := l.Check(ctx, plans); err != nil {
 		return err
 	}
-	said, err := a.consents(h, plans, c.Bool("yes"))
+	said, err := a.consents(h, plans, self, c.Bool("yes"))
 	if err != nil {
 		return err
 	}

@@ -1,0 +1,28 @@
+package cli_test
+
+import (
+	"os"
+	"path/filepath"
+	"testing"
+
+	"netsky/agent"
+)
+
+// An agent gives nobody more power: what agents of a runtime may do is the owner's
+// to say, and an agent's --yes says nothing.
+func TestConsentIsTheOwners(t *testing.T) {
+	t.Parallel()
+	w, _ := mustClaude(t)
+	w.must(t, "netsky", "agent", "0", "--type", "demo")
+	for _, n := range []string{"0", "infinity"} {
+		status, out := w.within(t, []string{"AGENT_N=" + n}, "", "netsky", "agent", "1", "--type", "claude", "--yes")
+		if status != 2 {
+			t.Errorf("agent%s: exit status %d, want 2", n, status)
+		}
+		mustContain(t, "the refusal", out, "never said", "the owner's to say", "permission_mode")
+	}
+	if _, err := os.Stat(filepath.Join(w.home, agent.ConfigFile)); err == nil {
+		t.Error("netsky.toml has been written")
+	}
+	mustContain(t, "the owner's", w.must(t, "netsky", "agent", "1", "--type", "claude", "--yes"), "may everything you can do")
+}
