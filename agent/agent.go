@@ -54,11 +54,11 @@ func Parse(s string) (ID, error) {
 	}
 	digits, ok := strings.CutPrefix(s, "agent")
 	if !ok || len(digits) == 0 || len(digits) > 4 || digits[0] == '0' {
-		return "", nameError(s)
+		return "", nameError(s, ", owner")
 	}
 	for i := range len(digits) {
 		if digits[i] < '0' || digits[i] > '9' {
-			return "", nameError(s)
+			return "", nameError(s, ", owner")
 		}
 	}
 	return ID(s), nil
@@ -73,23 +73,24 @@ func ParseArg(s string) (ID, error) {
 	if id, err := Parse("agent" + s); err == nil {
 		return id, nil
 	}
-	return "", nameError(s)
+	return "", nameError(s, ", owner")
 }
 
 // ParseAgent is ParseArg for places where the owner's address is no answer.
 func ParseAgent(s string) (ID, error) {
 	id, err := ParseArg(s)
-	if err == nil && !id.IsAgent() {
-		return "", nameError(s)
+	if err != nil || !id.IsAgent() {
+		return "", nameError(s, "")
 	}
-	return id, err
+	return id, nil
 }
 
-func nameError(s string) error {
+// nameError names the names there are, and others.
+func nameError(s, others string) error {
 	if len(s) > 40 {
 		s = s[:40] + "…"
 	}
-	return fmt.Errorf("%q: %w: agent0, agent1 to agent9999, agentinfinity", s, ErrName)
+	return fmt.Errorf("%q: %w: agent0, agent1 to agent9999, agentinfinity%s", s, ErrName, others)
 }
 
 // IsAgent reports whether the address is an agent's, and not the owner's.

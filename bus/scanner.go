@@ -1,6 +1,9 @@
 package bus
 
-import "encoding/json"
+import (
+	"bytes"
+	"encoding/json"
+)
 
 // A scanner checks JSON as it walks over it, once, and builds nothing. It is as
 // strict as json.Valid, which a fuzz test holds it to, and stops at maxDepth.
@@ -58,6 +61,9 @@ func (s *scanner) syntax() error {
 	}
 	if s.at >= len(s.data) {
 		return invalidf("not JSON: it ends too early")
+	}
+	if s.at == 0 && bytes.HasPrefix(s.data, []byte("\ufeff")) {
+		return invalidf("not JSON: it begins with a byte order mark: save it as UTF-8 without one")
 	}
 	return invalidf("not JSON: %s at byte %d", clip(string(rune(s.data[s.at]))), s.at)
 }

@@ -44,6 +44,9 @@ func flagsFirst(a *cli.App, args []string) []string {
 			rest = rest[1:]
 		}
 	}
+	if len(commands) > 0 && len(words) > 0 { // a verb that is none: there is no help about it
+		options = slices.DeleteFunc(options, func(w string) bool { return w == "--help" || w == "-h" })
+	}
 	head = append(head, options...)
 	if slices.ContainsFunc(words, func(w string) bool { return strings.HasPrefix(w, "-") }) {
 		head = append(head, "--")

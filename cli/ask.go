@@ -23,7 +23,7 @@ func (a *app) askCommand() *cli.Command {
 			"message is not lost, and the answer will be in `netsky inbox`. So it is when the agent ends meanwhile. An agent\n" +
 			"that is not up is not asked, unless --queue says that the message may wait for its next start.",
 		Flags: []cli.Flag{
-			&cli.DurationFlag{Name: "wait", Value: 10 * time.Minute, Usage: "wait this long"},
+			&cli.DurationFlag{Name: "wait", Value: 10 * time.Minute, Usage: "wait for `TIME`, such as 90s or 1h"},
 			&cli.BoolFlag{Name: "queue", Usage: "send it even if the agent is not up"},
 			&cli.BoolFlag{Name: "json", Usage: "print the answer's envelope"},
 		},
@@ -187,17 +187,19 @@ func (p *asking) whereabouts(ctx context.Context) string {
 }
 
 func (p *asking) print(ctx context.Context, self agent.ID, e bus.Entry, asJSON bool) error {
-	if self == agent.Owner {
-		if err := p.a.markRead(ctx, p.l, e); err != nil {
-			p.a.warn("%v", err)
-		}
-	}
 	if asJSON {
 		if err := p.a.writeJSON(e.Envelope); err != nil {
 			return err
 		}
 	} else if e.Envelope.Kind != bus.KindError {
-		p.a.print("%s", e.Envelope.Text)
+		if p.a.print("%s", e.Envelope.Text); p.a.broken != nil {
+			return p.a.broken // it stays new
+		}
+	}
+	if self == agent.Owner {
+		if err := p.a.markRead(ctx, p.l, e); err != nil {
+			p.a.warn("%v", err)
+		}
 	}
 	if e.Envelope.Kind == bus.KindError {
 		return fmt.Errorf("%s answered with an error: %w", p.to, errors.New(e.Envelope.Text))

@@ -16,6 +16,7 @@ import (
 	"path/filepath"
 	"strings"
 	"sync"
+	"syscall"
 
 	"github.com/urfave/cli/v2"
 	"golang.org/x/term"
@@ -42,6 +43,9 @@ func Main(ctx context.Context, args []string, in io.Reader, out, errs io.Writer)
 	a := &app{in: in, out: out, err: errs, getenv: os.Getenv, environ: os.Environ()}
 	table := a.cli()
 	err := table.RunContext(ctx, flagsFirst(table, args))
+	if err == nil && !errors.Is(a.broken, syscall.EPIPE) && !errors.Is(a.broken, syscall.EBADF) { // whoever reads no more, or never would, has what they want
+		err = a.broken
+	}
 	if err == nil {
 		return 0
 	}
@@ -58,7 +62,7 @@ type app struct {
 	getenv  func(string) string
 	environ []string
 
-	broken error // of a write to out: whoever read it has gone
+	broken error // of a write to out
 
 	once   sync.Once
 	config config
@@ -94,7 +98,8 @@ func status(err error) int {
 
 // complain tells what went wrong and what to do next.
 func (a *app) complain(err error) {
-	if errors.Is(err, errTold) {
+	gone := errors.Is(a.broken, syscall.EPIPE) && errors.Is(err, syscall.EPIPE) // there is nobody to tell
+	if gone || errors.Is(err, errTold) {
 		return
 	}
 	for line := range strings.SplitSeq(bus.Plain(err.Error()), "\n") {
@@ -117,6 +122,19 @@ func (a *app) print(format string, args ...any) {
 	if _, err := fmt.Fprintln(a.out, bus.Plain(fmt.Sprintf(format, args...))); err != nil {
 		a.broken = err
 	}
+}
+
+// stdout is out, for what is not printed line by line.
+func (a *app) stdout() io.Writer { return stdout{a} }
+
+type stdout struct{ a *app }
+
+func (s stdout) Write(p []byte) (int, error) {
+	n, err := s.a.out.Write(p)
+	if err != nil {
+		s.a.broken = err
+	}
+	return n, err
 }
 
 // terminal reports whether the stream is one, and its width.

@@ -28,7 +28,7 @@ func (a *app) codexCommand() *cli.Command {
 			&cli.BoolFlag{Name: "headless", Usage: "with --serve: print a transcript instead of Codex's screen"},
 			&cli.StringFlag{Name: "model", Usage: "run on this `MODEL`"},
 			&cli.BoolFlag{Name: "fresh", Usage: "forget the thread and begin another"},
-			&cli.DurationFlag{Name: "limit", Usage: "interrupt a turn that runs longer than this"},
+			&cli.DurationFlag{Name: "limit", Usage: "interrupt a turn that runs longer than `TIME`, such as 90s or 1h"},
 		},
 		Action: a.codexOnce,
 	}

@@ -65,7 +65,7 @@ func usageError(verb string) cli.OnUsageErrorFunc {
 		if name, ok := strings.CutPrefix(text, "flag provided but not defined: -"); ok {
 			text = "no option " + dashes(name)
 		} else if value, name, ok := badValue(text); ok {
-			text = dashes(name) + " " + value + ": no such value"
+			text = dashes(name) + " " + value + ": " + wanted(c.Command, name)
 		} else if name, ok := strings.CutPrefix(text, "flag needs an argument: -"); ok {
 			text = dashes(name) + ": wants a value"
 		}
@@ -88,6 +88,22 @@ func badValue(text string) (value, name string, ok bool) {
 	}
 	name, _, ok = strings.Cut(rest, ": ")
 	return value, name, ok
+}
+
+// wanted says what an option's value looks like.
+func wanted(c *cli.Command, name string) string {
+	for _, f := range c.Flags {
+		if !slices.Contains(f.Names(), name) {
+			continue
+		}
+		switch f.(type) {
+		case *cli.DurationFlag:
+			return "wants a time span, such as 90s, 10m or 2h"
+		case *cli.IntFlag:
+			return "wants a number"
+		}
+	}
+	return "no such value"
 }
 
 // dashes writes an option as people do.

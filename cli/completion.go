@@ -22,15 +22,15 @@ func (a *app) completionCommand() *cli.Command {
 			}
 			switch shell {
 			case "bash":
-				fmt.Fprint(a.out, bashCompletion)
+				fmt.Fprint(a.stdout(), bashCompletion)
 			case "zsh":
-				fmt.Fprint(a.out, zshCompletion)
+				fmt.Fprint(a.stdout(), zshCompletion)
 			case "fish":
 				text, err := c.App.ToFishCompletion()
 				if err != nil {
 					return err
 				}
-				fmt.Fprintln(a.out, text)
+				fmt.Fprintln(a.stdout(), text)
 			default:
 				return usagef("completion: %q: wants bash, zsh or fish", shell)
 			}
@@ -75,7 +75,7 @@ func (a *app) unknownVerb(word string) error {
 	best, at := "", 3 // further away it is no slip of the fingers
 	for _, c := range a.cli().Commands {
 		d := distance(word, c.Name)
-		if strings.HasPrefix(c.Name, word) || strings.HasPrefix(word, c.Name) {
+		if word != "" && strings.HasPrefix(c.Name, word) || strings.HasPrefix(word, c.Name) {
 			d = 0
 		}
 		if !c.Hidden && d < min(at, len(c.Name)) {

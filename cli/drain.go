@@ -22,7 +22,7 @@ func (a *app) drainCommand() *cli.Command {
 		Description: "Prints each message as a model gets it, and files as delivered what stdout took; the rest stays. Without AGENT it\n" +
 			"is the mailbox of the agent in whose pane this runs. A mailbox whose agent is running is that agent's to read: it\n" +
 			"is refused. An agent that drains its own gets 30 messages or 200 KiB at once, unless --max says otherwise.",
-		Flags:  []cli.Flag{&cli.IntFlag{Name: "max", Value: 100, Usage: "take at most this many"}},
+		Flags:  []cli.Flag{&cli.IntFlag{Name: "max", Value: 100, Usage: "take at most `N`"}},
 		Action: a.drain,
 	}
 }

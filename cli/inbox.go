@@ -181,7 +181,7 @@ func (a *app) printEnvelope(e bus.Entry) error {
 	for l := range strings.SplitSeq(v.Text, "\n") {
 		fmt.Fprintf(&b, "    %s\n", l)
 	}
-	_, err := fmt.Fprint(a.out, bus.Plain(b.String()))
+	_, err := fmt.Fprint(a.stdout(), bus.Plain(b.String()))
 	return err
 }
 

@@ -77,7 +77,7 @@ func (a *app) poisonLs(c *cli.Context) error {
 
 func (a *app) poisonShow(c *cli.Context) error {
 	if c.NArg() != 2 {
-		return usagef("channel poison show: wants an address and a file's name")
+		return usagef("channel poison show: wants an address and a file's name; `netsky channel poison ls` shows both")
 	}
 	id, err := agent.ParseArg(c.Args().Get(0))
 	if err != nil {

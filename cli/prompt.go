@@ -41,7 +41,7 @@ func (a *app) promptCommand() *cli.Command {
 				if err != nil {
 					return err
 				}
-				fmt.Fprintln(a.out, strings.TrimSuffix(text, "\n"))
+				fmt.Fprintln(a.stdout(), strings.TrimSuffix(text, "\n"))
 				return nil
 			}
 			if !c.Bool("layers") {
@@ -49,7 +49,7 @@ func (a *app) promptCommand() *cli.Command {
 				if err != nil {
 					return err
 				}
-				fmt.Fprintln(a.out, strings.TrimSuffix(text, "\n"))
+				fmt.Fprintln(a.stdout(), strings.TrimSuffix(text, "\n"))
 				return nil
 			}
 			layers, err := prompts.Layers(in)
@@ -57,7 +57,7 @@ func (a *app) promptCommand() *cli.Command {
 				return err
 			}
 			for i, layer := range layers {
-				fmt.Fprintf(a.out, "=== layer %d: %s (%d bytes)\n%s\n", i+1, layer.Name, len(layer.Text), layer.Text)
+				fmt.Fprintf(a.stdout(), "=== layer %d: %s (%d bytes)\n%s\n", i+1, layer.Name, len(layer.Text), layer.Text)
 			}
 			return nil
 		},

@@ -62,7 +62,7 @@ func (a *app) versionCommand() *cli.Command {
 }
 
 func (a *app) version() error {
-	fmt.Fprintf(a.out, "netsky %s %s %s/%s\n", Version, runtime.Version(), runtime.GOOS, runtime.GOARCH)
+	fmt.Fprintf(a.stdout(), "netsky %s %s %s/%s\n", Version, runtime.Version(), runtime.GOOS, runtime.GOARCH)
 	return nil
 }
 

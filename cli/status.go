@@ -46,7 +46,7 @@ func (a *app) statusCommand() *cli.Command {
 			if c.Bool("json") {
 				return a.writeJSON(v)
 			}
-			a.drawStatus(a.out, v, c.Bool("verbose"))
+			a.drawStatus(a.stdout(), v, c.Bool("verbose"))
 			return nil
 		},
 	}
@@ -216,6 +216,13 @@ func (a *app) drawStatus(w io.Writer, v view, verbose bool) {
 		if verbose {
 			fmt.Fprintf(w, "    %s; start %s, pid %d, pane %s\n    %s\n", s.Evidence, orDash(s.Start), s.PID, orDash(s.Pane), orDash(s.Dir))
 		}
+	}
+	poisoned := 0
+	for _, s := range v.Agents {
+		poisoned += max(s.Poison, 0)
+	}
+	if poisoned > 0 {
+		fmt.Fprintf(w, "no right messages: %d (`netsky channel poison ls`)\n", poisoned)
 	}
 	if v.Unread > 0 {
 		fmt.Fprintf(w, "mail for you: %d (`netsky inbox`)\n", v.Unread)

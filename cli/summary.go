@@ -15,12 +15,12 @@ import (
 func (a *app) statusLine(ctx context.Context) error {
 	l, err := a.launcher()
 	if err != nil {
-		fmt.Fprintln(a.out, "netsky: "+firstLine(err.Error()))
+		fmt.Fprintln(a.stdout(), "netsky: "+firstLine(err.Error()))
 		return nil
 	}
 	list, err := l.Inspect(ctx)
 	if err != nil && len(list) == 0 {
-		fmt.Fprintln(a.out, "netsky: tmux does not answer")
+		fmt.Fprintln(a.stdout(), "netsky: tmux does not answer")
 		return nil
 	}
 	var words []string
@@ -40,7 +40,7 @@ func (a *app) statusLine(ctx context.Context) error {
 	if n, err := a.unread(l); err == nil && n > 0 {
 		words = append(words, fmt.Sprintf("mail:%d", n))
 	}
-	fmt.Fprintln(a.out, strings.Join(words, " "))
+	fmt.Fprintln(a.stdout(), strings.Join(words, " "))
 	return nil
 }
 
@@ -67,9 +67,9 @@ func (a *app) summary(c *cli.Context) error {
 		}
 		waiting += s.Inbox + s.Claimed
 	}
-	fmt.Fprintf(a.out, "agents up: %d   daemon: %s\n", up, v.Daemon.State)
-	fmt.Fprintf(a.out, "mail for you: %d\n", v.Unread)
-	fmt.Fprintf(a.out, "waiting for agents: %d\n", waiting)
+	fmt.Fprintf(a.stdout(), "agents up: %d   daemon: %s\n", up, v.Daemon.State)
+	fmt.Fprintf(a.stdout(), "mail for you: %d\n", v.Unread)
+	fmt.Fprintf(a.stdout(), "waiting for agents: %d\n", waiting)
 	at, asks := v.atPane()
 	next := "netsky ask agent0 \"…\" gives agent0 work; netsky help lists the verbs"
 	switch {
@@ -84,6 +84,6 @@ func (a *app) summary(c *cli.Context) error {
 	case v.Unread > 0:
 		next = "netsky inbox shows your mail"
 	}
-	fmt.Fprintln(a.out, "next:", next)
+	fmt.Fprintln(a.stdout(), "next:", next)
 	return nil
 }

@@ -168,7 +168,7 @@ func (a *app) up(c *cli.Context, ids []agent.ID, objective string, whole bool) e
 	if derr == nil {
 		derr = daemon.Wake(ctx, h)
 	}
-	if err := a.sendObjective(ctx, l, ids[0], objective, self); err != nil {
+	if err := a.sendObjective(c, l, ids[0], objective, self); err != nil {
 		return err
 	}
 	if err := rep.finish(h, pong, ends); err != nil {
@@ -242,16 +242,19 @@ func (a *app) tmuxSetup() []string {
 	return lines
 }
 
-func (a *app) sendObjective(ctx context.Context, l *spawn.Launcher, id agent.ID, text string, from agent.ID) error {
+func (a *app) sendObjective(c *cli.Context, l *spawn.Launcher, id agent.ID, text string, from agent.ID) error {
 	if text == "" {
 		return nil
 	}
-	_, err := l.Bus.Send(ctx, bus.Envelope{From: from, To: id, Text: text, Via: "cli", Time: time.Now()})
+	r, err := l.Bus.Send(c.Context, bus.Envelope{From: from, To: id, Text: text, Via: "cli", Time: time.Now()})
 	if err != nil {
 		return fmt.Errorf("objective: not sent: %w", err)
 	}
+	if !c.Bool("json") { // a word too many may have been meant otherwise
+		a.warn("sent %s to %s: %s", r.ID, id, firstLine(text))
+	}
 	// On record also when the agent was up already and nothing of it was started.
-	l.Journal.Record(ctx, store.UpsertActor{ID: id, Role: id.Role(), Objective: text, Desired: store.DesiredUp})
+	l.Journal.Record(c.Context, store.UpsertActor{ID: id, Role: id.Role(), Objective: text, Desired: store.DesiredUp})
 	return nil
 }
 
