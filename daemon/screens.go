@@ -167,6 +167,17 @@ func (s *screens) Screen(ctx context.Context, id agent.ID, history int) (dashboa
 	return out, nil
 }
 
+// Screens are several panes as they are now.
+func (s *screens) Screens(ctx context.Context, ids []agent.ID) []dashboard.Shot {
+	list := make([]dashboard.Shot, len(ids))
+	var all sync.WaitGroup
+	for i, id := range ids {
+		all.Go(func() { list[i].Screen, list[i].Err = s.Screen(ctx, id, 0) })
+	}
+	all.Wait()
+	return list
+}
+
 // Watch flags that the pane may look different, until ctx ends.
 func (s *screens) Watch(ctx context.Context, id agent.ID) (<-chan struct{}, error) {
 	s.mu.Lock()

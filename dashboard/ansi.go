@@ -16,59 +16,71 @@ const (
 	maxCluster = 64       // bytes of a character with all its marks
 )
 
-// A renderer turns the captures of one pane into rows. A line that was there in
-// the capture before is not parsed again, wherever it stands now.
+// A renderer turns the captures of one pane into rows. A line that was near there
+// in the capture before is not parsed again.
 type renderer struct {
-	last map[lineKey]*line
+	last []*line
 }
 
-// A lineKey is all that a line's look depends on: tmux carries the style on from
-// one line to the next.
-type lineKey struct {
-	text  string
-	start pen
-}
-
-// A line is a row with what follows from it. It is not changed once it is made,
-// so the same line of two captures is the same pointer.
+// A line is a row with what it was made of and what follows from it. It is not
+// changed once it is made, so the same line of two captures is the same pointer.
 type line struct {
-	row  Row
-	end  pen
-	json []byte // of row
+	raw        string
+	start, end pen // tmux carries the style on from one line to the next
+	row        Row
+	json       []byte // of row
 }
 
 func newRenderer() *renderer { return &renderer{} }
 
 func (r *renderer) render(text string) []*line {
 	text = strings.TrimSuffix(text, "\n")
-	next := make(map[lineKey]*line, len(r.last))
-	var lines []*line
+	lines := make([]*line, 0, min(strings.Count(text, "\n")+1, maxRows))
 	var p pen
+	scrolled := 0
 	for raw := range strings.SplitSeq(text, "\n") {
 		if len(lines) == maxRows {
 			break
 		}
-		key := lineKey{raw, p}
-		l := next[key]
-		if l == nil {
-			l = r.last[key]
+		var l *line
+		if l, scrolled = r.find(raw, p, len(lines), scrolled); l == nil {
+			l = newLine(strings.Clone(raw), p) // not the whole capture with it
 		}
-		if l == nil {
-			key.text = strings.Clone(raw) // not the whole capture with it
-			l = newLine(raw, p)
-		}
-		next[key] = l
 		lines = append(lines, l)
 		p = l.end
 	}
-	r.last = next
+	r.last = lines
 	return lines
+}
+
+// maxScroll is how many lines around its place a line is looked for.
+const maxScroll = 64
+
+// find is the line as it was in the capture before, or nil, and by how many lines
+// it has scrolled, which is where the next is looked for first.
+func (r *renderer) find(raw string, p pen, at, scrolled int) (*line, int) {
+	was := func(i int) bool {
+		return i >= 0 && i < len(r.last) && r.last[i].raw == raw && r.last[i].start == p
+	}
+	if was(at + scrolled) {
+		return r.last[at+scrolled], scrolled
+	}
+	for d := range maxScroll {
+		if was(at + d) {
+			return r.last[at+d], d
+		}
+		if was(at - d) {
+			return r.last[at-d], -d
+		}
+	}
+	return nil, scrolled
 }
 
 func newLine(raw string, p pen) *line {
 	w := rowWriter{pen: p}
 	w.write(raw[:min(len(raw), maxLine)])
-	return &line{row: w.done(), end: w.pen, json: w.row.json()}
+	row := w.done()
+	return &line{raw: raw, start: p, end: w.pen, row: row, json: row.json()}
 }
 
 // A pen is the style that the next character will have.

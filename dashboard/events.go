@@ -1,9 +1,9 @@
 package dashboard
 
 import (
+	"encoding/binary"
 	"encoding/json"
 	"errors"
-	"fmt"
 	"net/http"
 	"slices"
 	"strings"
@@ -23,6 +23,10 @@ const (
 	beatEvery = 20 * time.Second // so that a connection that is gone is found
 	pongWait  = 75 * time.Second
 	maxAsk    = 8 << 10 // bytes of what a browser says on a websocket
+
+	// Events that are due together go in writes of about so many bytes, which is
+	// what a browser's own memory for them is kept to.
+	writeSize = 32 << 10
 )
 
 // An asked is what a browser that follows asks for.
@@ -100,32 +104,62 @@ func (s *Server) events(w http.ResponseWriter, r *http.Request) {
 	}
 	defer s.hub.leave(c)
 	rc.SetReadDeadline(time.Time{}) // the request has been read; the answer goes on
-	send := func(text string) bool {
+	send := func(b []byte) error {
 		rc.SetWriteDeadline(time.Now().Add(writeWait))
 		if c.ended() {
-			return false
+			return errEnded
 		}
-		_, err := w.Write([]byte(text))
-		return err == nil && rc.Flush() == nil
+		if _, err := w.Write(b); err != nil {
+			return err
+		}
+		return rc.Flush()
 	}
 	beat := time.NewTicker(beatEvery)
 	defer beat.Stop()
-	for on := send("retry: 2000\n\n"); on; {
+	out := outbox{write: send, wrap: sseEvent}
+	for err := send([]byte("retry: 2000\n\n")); err == nil; {
 		select {
 		case <-r.Context().Done():
 			return
 		case <-c.gone:
 			return
 		case <-beat.C:
-			on = send(": still here\n\n")
+			err = send([]byte(": still here\n\n"))
 		case <-c.wake:
-			for _, e := range s.hub.take(c) {
-				if on = send(fmt.Sprintf("id: %d\ndata: %s\n\n", e.id, e.json())); !on {
-					return
-				}
-			}
+			err = out.send(s.hub.take(c))
 		}
 	}
+}
+
+// An outbox writes events that are due together together.
+type outbox struct {
+	write func([]byte) error
+	wrap  func(b []byte, id int64, event []byte) []byte // adds the event
+
+	event, buf []byte // their memory is used again
+}
+
+func (o *outbox) send(events []event) error {
+	for i, e := range events {
+		o.event = e.append(o.event[:0])
+		o.buf = o.wrap(o.buf, e.id, o.event)
+		if len(o.buf) < writeSize && i < len(events)-1 {
+			continue
+		}
+		if err := o.write(o.buf); err != nil {
+			return err
+		}
+		if o.buf = o.buf[:0]; cap(o.buf) > 2*writeSize {
+			o.event, o.buf = nil, nil
+		}
+	}
+	return nil
+}
+
+func sseEvent(b []byte, id int64, event []byte) []byte {
+	b = appendInt(append(b, "id: "...), id)
+	b = append(append(b, "\ndata: "...), event...)
+	return append(b, "\n\n"...)
 }
 
 // socket carries the same events by a websocket, whose browser may say at any
@@ -163,9 +197,18 @@ func (s *Server) socket(w http.ResponseWriter, r *http.Request) {
 
 // converse ends when the browser or the server does, and waits for both ways.
 func (s *Server) converse(conn *websocket.Conn, c *client) {
+	pings := make(chan string, 1) // what is asked back; all but the last may be left out
+	conn.SetPingHandler(func(data string) error {
+		select {
+		case <-pings:
+		default:
+		}
+		pings <- data
+		return nil
+	})
 	heard := make(chan error, 1)
 	go func() { heard <- s.listen(conn, c) }()
-	code := s.speak(conn, c, heard)
+	code := s.speak(conn, c, heard, pings)
 	end := websocket.FormatCloseMessage(code, "")
 	conn.WriteControl(websocket.CloseMessage, end, time.Now().Add(time.Second))
 	conn.Close()
@@ -177,29 +220,49 @@ func (s *Server) converse(conn *websocket.Conn, c *client) {
 // closeHeard is the code when it was listen that ended.
 const closeHeard = websocket.ClosePolicyViolation
 
-// speak sends events until the browser or the server ends.
-func (s *Server) speak(conn *websocket.Conn, c *client, heard <-chan error) (code int) {
+// speak sends events until the browser or the server ends. It alone writes, but
+// for the echo of a close: the frames of several events go to the connection in
+// one write, of which the websocket package knows nothing.
+func (s *Server) speak(conn *websocket.Conn, c *client, heard <-chan error, pings <-chan string) (code int) {
 	beat := time.NewTicker(beatEvery)
 	defer beat.Stop()
+	out := outbox{wrap: textFrame, write: func(b []byte) error {
+		conn.NetConn().SetWriteDeadline(time.Now().Add(writeWait))
+		_, err := conn.NetConn().Write(b)
+		return err
+	}}
 	for {
+		var err error
 		select {
 		case <-heard:
 			return closeHeard
 		case <-c.gone:
 			return websocket.CloseGoingAway
 		case <-beat.C:
-			if conn.WriteControl(websocket.PingMessage, nil, time.Now().Add(writeWait)) != nil {
-				return websocket.CloseInternalServerErr
-			}
+			err = conn.WriteControl(websocket.PingMessage, nil, time.Now().Add(writeWait))
+		case data := <-pings:
+			err = conn.WriteControl(websocket.PongMessage, []byte(data), time.Now().Add(writeWait))
 		case <-c.wake:
-			for _, e := range s.hub.take(c) {
-				conn.SetWriteDeadline(time.Now().Add(writeWait))
-				if conn.WriteMessage(websocket.TextMessage, e.json()) != nil {
-					return websocket.CloseInternalServerErr
-				}
-			}
+			err = out.send(s.hub.take(c))
+		}
+		if err != nil {
+			return websocket.CloseInternalServerErr
 		}
 	}
+}
+
+// textFrame is a text message in one frame, as a server sends it (RFC 6455, 5.2).
+func textFrame(b []byte, _ int64, event []byte) []byte {
+	b = append(b, 0x80|websocket.TextMessage)
+	switch n := len(event); {
+	case n < 126:
+		b = append(b, byte(n))
+	case n < 1<<16:
+		b = binary.BigEndian.AppendUint16(append(b, 126), uint16(n))
+	default:
+		b = binary.BigEndian.AppendUint64(append(b, 127), uint64(n))
+	}
+	return append(b, event...)
 }
 
 // listen hears what the browser says, until it is gone or says something wrong.

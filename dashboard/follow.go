@@ -13,23 +13,39 @@ import (
 	"netsky/agent"
 )
 
-// How fast panes are followed. The time between two captures of a pane grows
-// with the number of panes that are looked at, so that all of them together are
-// captured 800 times a second at most. 50 panes that change ten times a second,
-// as those of busy agents do, are captured at each change.
+// How fast panes are followed. They are captured in rounds: the first change
+// begins one at once, what changes until the next is captured together there, and
+// each browser is sent what a round has brought in one write. Rounds are a part of
+// a screen's frame apart, more of it the more panes are looked at.
+//
+// The time between two captures of a pane grows with their number too, so that
+// all of them together are captured 800 times a second at most. 50 panes that
+// change ten times a second, as those of busy agents do, are captured at each
+// change. A pane that was quiet may be captured twice in a row: what a program
+// prints at once can arrive in two pieces.
 const (
-	paneShare   = 1250 * time.Microsecond // of each pane, between two captures of one
-	paneFastest = 25 * time.Millisecond
-	paneSlowest = 250 * time.Millisecond
-	paneRetry   = time.Second // of one that can't be seen
-	maxWatched  = 64          // by one browser
+	roundShare   = 320 * time.Microsecond // of each pane, between two rounds
+	roundSlowest = 16 * time.Millisecond
+	paneShare    = 1250 * time.Microsecond // of each pane, between two captures of one
+	paneFastest  = 25 * time.Millisecond
+	paneSlowest  = 250 * time.Millisecond
+	paneRetry    = time.Second // of one that can't be seen
+	maxWatched   = 64          // by one browser
 )
 
 // A watched pane is one that at least one browser looks at.
 type watched struct {
-	end   context.CancelFunc
-	eyes  int    // browsers
-	frame *frame // the latest; nil before the first
+	id     agent.ID
+	key    string
+	end    context.CancelFunc
+	failed chan error // room for one: why it could not be captured
+
+	eyes    int    // browsers
+	stirred bool   // it may look different than it does in frame
+	frame   *frame // the latest; nil before the first
+
+	r    *renderer // of the rounds alone, as what follows
+	next time.Time // when it may be captured
 }
 
 // watch says which panes the browser looks at now. The caller holds mu.
@@ -55,27 +71,28 @@ func (h *hub) watch(c *client, ids []agent.ID) {
 			w = h.open(id)
 		}
 		w.eyes++
-		c.mark(keyPane + string(id))
+		c.mark(w.key)
 	}
 }
 
 func (h *hub) open(id agent.ID) *watched {
 	ctx, end := context.WithCancel(context.Background())
-	w := &watched{end: end}
-	h.look.panes[id] = w
-	h.running.Go(func() { h.followPane(ctx, id, w) })
+	w := &watched{id: id, key: keyPane + string(id), end: end, failed: make(chan error, 1), r: newRenderer()}
+	l := h.look
+	l.panes[id] = w
+	h.running.Go(func() { h.followPane(ctx, l, w) })
 	return w
 }
 
-// followPane publishes the pane as it changes, until ctx ends. One that can't be
-// seen is tried again: its agent may come up.
-func (h *hub) followPane(ctx context.Context, id agent.ID, w *watched) {
-	f := paneFollower{hub: h, id: id, w: w, r: newRenderer()}
-	for ctx.Err() == nil {
-		if err := f.follow(ctx); err != nil && ctx.Err() == nil {
-			f.r = newRenderer()
-			f.publish(&frame{head: paneHead{Agent: id, CursorY: -1, Error: err.Error()}})
+// followPane has the pane captured whenever it changes, until ctx ends. One that
+// can't be seen is tried again: its agent may come up.
+func (h *hub) followPane(ctx context.Context, l *look, w *watched) {
+	for {
+		err := h.stirs(ctx, l, w)
+		if ctx.Err() != nil {
+			return
 		}
+		h.publish(l, []*watched{w}, []*frame{failure(w.id, err)})
 		select {
 		case <-ctx.Done():
 		case <-time.After(paneRetry):
@@ -83,100 +100,142 @@ func (h *hub) followPane(ctx context.Context, id agent.ID, w *watched) {
 	}
 }
 
-type paneFollower struct {
-	hub *hub
-	id  agent.ID
-	w   *watched
-	r   *renderer
-}
-
-func (f *paneFollower) follow(ctx context.Context) error {
-	if f.hub.o.Panes == nil {
+// stirs passes on that the pane may look different, until it can't be seen.
+func (h *hub) stirs(ctx context.Context, l *look, w *watched) error {
+	if h.o.Panes == nil {
 		return errNoPane
 	}
-	changed, err := f.hub.o.Panes.Watch(ctx, f.id) // before the first capture, so that no change is missed
+	ctx, end := context.WithCancel(ctx)
+	defer end()
+	select {
+	case <-w.failed: // of before
+	default:
+	}
+	changed, err := h.o.Panes.Watch(ctx, w.id) // before the first capture, so that no change is missed
 	if err != nil {
 		return err
 	}
 	for {
-		if err := f.capture(ctx); err != nil {
+		h.stir(l, w)
+		select {
+		case err := <-w.failed:
 			return err
-		}
-		rest := time.NewTimer(f.hub.pace())
-		there, err := wait(ctx, changed, rest)
-		rest.Stop()
-		if err != nil {
-			return err
-		}
-		if !there {
-			return errors.New("the pane is gone")
+		case _, there := <-changed:
+			if !there {
+				return errors.New("the pane is gone")
+			}
 		}
 	}
 }
 
-// wait waits for a change and for the rest's end. What changes until then will
-// be in the capture.
-func wait(ctx context.Context, changed <-chan struct{}, rest *time.Timer) (there bool, err error) {
+func (h *hub) stir(l *look, w *watched) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	w.stirred = true
 	select {
-	case _, there = <-changed:
-	case <-ctx.Done():
-		return false, ctx.Err()
-	}
-	if !there {
-		return false, nil
-	}
-	select {
-	case <-rest.C:
-	case <-ctx.Done():
-		return false, ctx.Err()
-	}
-	select {
-	case _, there = <-changed:
+	case l.stirred <- struct{}{}:
 	default:
 	}
-	return there, nil
 }
 
-func (h *hub) pace() time.Duration {
+// followPanes captures panes in rounds until ctx ends.
+func (h *hub) followPanes(ctx context.Context, l *look) {
+	for {
+		panes, rest := h.due(l, time.Now())
+		var stirred <-chan struct{}
+		if len(panes) > 0 {
+			h.round(ctx, l, panes)
+		} else {
+			stirred = l.stirred
+		}
+		var rested <-chan time.Time
+		if rest > 0 {
+			rested = time.After(rest)
+		}
+		select {
+		case <-ctx.Done():
+			return
+		case <-stirred:
+		case <-rested:
+		}
+	}
+}
+
+// due is what a round captures now, and how long to rest then. If there is none,
+// it is how long until there is; 0 is until one stirs.
+func (h *hub) due(l *look, now time.Time) (panes []*watched, rest time.Duration) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	if h.look == nil {
-		return paneFastest
+	n := time.Duration(len(l.panes))
+	pace := min(max(n*paneShare, paneFastest), paneSlowest)
+	for _, w := range l.panes {
+		if !w.stirred {
+			continue
+		}
+		if early := w.next.Sub(now); early > 0 {
+			if rest == 0 || early < rest {
+				rest = early
+			}
+			continue
+		}
+		w.stirred = false // what changes from here on is not in the capture
+		if since := now.Add(-pace); w.next.Before(since) {
+			w.next = since // one is saved up, not more
+		}
+		w.next = w.next.Add(pace)
+		panes = append(panes, w)
 	}
-	return min(max(time.Duration(len(h.look.panes))*paneShare, paneFastest), paneSlowest)
+	if len(panes) > 0 {
+		rest = min(n*roundShare, roundSlowest)
+	}
+	return panes, rest
 }
 
-func (f *paneFollower) capture(ctx context.Context) error {
-	ctx, cancel := context.WithTimeout(ctx, readLimit)
+// round captures the panes and publishes those that have changed.
+func (h *hub) round(ctx context.Context, l *look, panes []*watched) {
+	limited, cancel := context.WithTimeout(ctx, readLimit)
 	defer cancel()
-	sc, err := f.hub.o.Panes.Screen(ctx, f.id, 0)
-	if err != nil {
-		return err
+	ids := make([]agent.ID, len(panes))
+	for i, w := range panes {
+		ids[i] = w.id
 	}
-	f.publish(&frame{
-		head:  paneHead{Agent: f.id, Width: sc.Width, Height: sc.Height, CursorX: sc.CursorX, CursorY: sc.CursorY},
-		lines: f.r.render(sc.Text),
-	})
-	return nil
-}
-
-// publish makes the frame the pane's latest, unless it shows nothing new.
-func (f *paneFollower) publish(next *frame) {
-	last := f.w.frame // only this goroutine changes it
-	if last != nil {
-		if next.head == last.head && slices.Equal(next.lines, last.lines) {
+	frames := make([]*frame, len(panes))
+	for i, sc := range h.o.Panes.Screens(limited, ids) {
+		w := panes[i]
+		if sc.Err == nil {
+			frames[i] = &frame{
+				head:  paneHead{Agent: w.id, Width: sc.Width, Height: sc.Height, CursorX: sc.CursorX, CursorY: sc.CursorY},
+				lines: w.r.render(sc.Text),
+			}
+			continue
+		}
+		if ctx.Err() != nil {
 			return
 		}
-		next.number = last.number + 1
-		next.delta = next.changes(last)
+		w.r = newRenderer()
+		frames[i] = failure(w.id, sc.Err)
+		select {
+		case w.failed <- sc.Err:
+		default:
+		}
 	}
-	h := f.hub
+	h.publish(l, panes, frames)
+}
+
+// publish makes each frame its pane's latest, unless it shows nothing new.
+func (h *hub) publish(l *look, panes []*watched, frames []*frame) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	f.w.frame = next
-	for c := range h.clients {
-		if _, looks := c.panes[f.id]; looks {
-			c.mark(keyPane + string(f.id))
+	for i, w := range panes {
+		next := frames[i]
+		if l.panes[w.id] != w || !next.follow(w.frame) {
+			continue
+		}
+		w.frame = next
+		for c := range h.clients {
+			if _, looks := c.panes[w.id]; looks {
+				c.mark(w.key)
+			}
 		}
 	}
 }
@@ -186,9 +245,25 @@ type frame struct {
 	number int // among those of one watched pane
 	head   paneHead
 	lines  []*line
-	delta  []byte // from the frame before; nil if there is no sense in it
-	once   sync.Once
-	full   []byte
+
+	onceDelta, onceFull sync.Once
+	delta               []byte // from the frame before; nil if there is no sense in it
+	full                []byte
+}
+
+// failure is the frame that shows why there is none.
+func failure(id agent.ID, err error) *frame {
+	return &frame{head: paneHead{Agent: id, CursorY: -1, Error: err.Error()}}
+}
+
+// follow gives the frame its number, and reports whether it differs from the
+// last.
+func (f *frame) follow(last *frame) bool {
+	if last == nil {
+		return true
+	}
+	f.number = last.number + 1
+	return f.head != last.head || !slices.Equal(f.lines, last.lines)
 }
 
 // A paneHead is a pane's event, but for its rows: all of them as "rows", or
@@ -203,18 +278,22 @@ type paneHead struct {
 	Error   string   `json:"error,omitempty"`
 }
 
-// data is the frame for a browser that has base; nil is none.
+// data is the frame for a browser that has base; nil is none. It is made once for
+// all browsers that have none, and once for those that have the frame before.
 func (f *frame) data(base *frame) []byte {
-	if base != nil {
-		delta := f.delta
-		if base.number != f.number-1 {
-			delta = f.changes(base)
-		}
-		if delta != nil {
-			return delta
-		}
+	var delta []byte
+	switch {
+	case base == nil:
+	case base.number == f.number-1:
+		f.onceDelta.Do(func() { f.delta = f.changes(base) })
+		delta = f.delta
+	default:
+		delta = f.changes(base)
 	}
-	f.once.Do(func() { f.full = f.whole() })
+	if delta != nil {
+		return delta
+	}
+	f.onceFull.Do(func() { f.full = f.whole() })
 	return f.full
 }
 

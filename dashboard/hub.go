@@ -47,6 +47,8 @@ type look struct {
 	state map[string]json.RawMessage // but for records and panes
 	rec   recent
 	panes map[agent.ID]*watched
+	// stirred has room for one: panes may have changed.
+	stirred chan struct{}
 }
 
 // A client is one browser that follows.
@@ -112,10 +114,14 @@ func (h *hub) leave(c *client) {
 func (h *hub) start() {
 	ctx, end := context.WithCancel(context.Background())
 	hello, _ := json.Marshal(map[string]string{"version": h.o.Version})
-	h.look = &look{end: end, state: map[string]json.RawMessage{keyHello: hello}, panes: map[agent.ID]*watched{}}
+	h.look = &look{
+		end: end, state: map[string]json.RawMessage{keyHello: hello},
+		panes: map[agent.ID]*watched{}, stirred: make(chan struct{}, 1),
+	}
 	l := h.look
 	h.running.Go(func() { h.followRecords(ctx, l) })
 	h.running.Go(func() { h.followAgents(ctx, l) })
+	h.running.Go(func() { h.followPanes(ctx, l) })
 }
 
 // close ends all that browsers follow and waits for it.
@@ -234,8 +240,8 @@ func (h *hub) eventFor(c *client, key string) (event, bool) {
 	return event{data: data}, true
 }
 
-// json is the event as both SSE and websocket carry it.
-func (e event) json() []byte {
+// append adds the event as both SSE and websocket carry it.
+func (e event) append(b []byte) []byte {
 	switch {
 	case e.rec != nil:
 		data, err := json.Marshal(e.rec)
@@ -246,7 +252,6 @@ func (e event) json() []byte {
 	case e.frame != nil:
 		e.data = e.frame.data(e.base)
 	}
-	b := make([]byte, 0, len(e.data)+64)
 	b = append(b, `{"id":`...)
 	b = appendInt(b, e.id)
 	b = append(b, `,"key":"`...) // of letters, digits and a colon

@@ -230,6 +230,7 @@ type fakePanes struct {
 	screens map[agent.ID]dashboard.Screen
 	watches map[agent.ID]map[chan struct{}]bool
 	shots   int
+	during  func(agent.ID) // if set, happens while a screen is being captured
 }
 
 func newFakePanes() *fakePanes {
@@ -260,6 +261,17 @@ func (f *fakePanes) Screen(_ context.Context, id agent.ID, history int) (dashboa
 		sc.Text = "above\n" + sc.Text
 	}
 	return sc, nil
+}
+
+func (f *fakePanes) Screens(ctx context.Context, ids []agent.ID) (list []dashboard.Shot) {
+	for _, id := range ids {
+		sc, err := f.Screen(ctx, id, 0)
+		list = append(list, dashboard.Shot{Screen: sc, Err: err})
+		if f.during != nil {
+			f.during(id)
+		}
+	}
+	return list
 }
 
 func (f *fakePanes) Watch(ctx context.Context, id agent.ID) (<-chan struct{}, error) {

@@ -3,8 +3,10 @@ package dashboard_test
 import (
 	"bytes"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"net/http"
+	"slices"
 	"strconv"
 	"strings"
 	"sync/atomic"
@@ -207,6 +209,71 @@ func TestFrozenTab(t *testing.T) {
 	}
 }
 
+// However fast panes change, also while they are being captured, each tab that
+// reads comes to show how each is at last; one that does not read keeps nobody
+// from it.
+func TestLastState(t *testing.T) {
+	const panes, steps = 20, 50
+	w := mustWorld(t, nil)
+	var ids []string
+	var at [panes]int // the step of each; only of the one goroutine that captures
+	screen := func(n, step int) string {
+		return strings.Repeat("x", 2000) + fmt.Sprintf("\n%d at step %d", n, step)
+	}
+	for n := range panes {
+		ids = append(ids, fmt.Sprint("agent", n+1))
+		w.panes.set(agent.Clone(n+1), screen(n, 0))
+	}
+	w.panes.during = func(id agent.ID) {
+		n := slices.Index(ids, string(id))
+		if at[n] < steps {
+			at[n]++
+			w.panes.set(id, screen(n, at[n]))
+		}
+	}
+	query := "?watch=" + strings.Join(ids, ",")
+	w.dialPath(t, "/ws"+query) // frozen
+	var tabs []*stream
+	for _, follow := range follows {
+		tabs = append(tabs, follow(w, t, query), follow(w, t, query))
+	}
+	for _, s := range tabs {
+		views := map[string]*tab{}
+		for _, id := range ids {
+			views[id] = &tab{}
+		}
+		left := panes
+		s.until(t, "the last step of each", func(e event) bool {
+			v := views[strings.TrimPrefix(e.Key, "pane:")]
+			if v == nil {
+				return false
+			}
+			v.take(t, e)
+			if v.text[1] == fmt.Sprintf("%d at step %d", slices.Index(ids, strings.TrimPrefix(e.Key, "pane:")), steps) {
+				left--
+			}
+			return left == 0
+		})
+	}
+}
+
+func TestSocketAnswersPing(t *testing.T) {
+	w := mustWorld(t, nil)
+	c := w.dialPath(t, "/ws")
+	pong := ""
+	c.SetPongHandler(func(data string) error { pong = data; return errors.New("heard") })
+	mustDo(t, c.WriteControl(websocket.PingMessage, []byte("there?"), time.Now().Add(patience)))
+	c.SetReadDeadline(time.Now().Add(patience))
+	for pong == "" {
+		if _, _, err := c.ReadMessage(); err != nil && pong == "" {
+			t.Fatal(err)
+		}
+	}
+	if pong != "there?" {
+		t.Errorf("pong = %q", pong)
+	}
+}
+
 // dial opens a websocket that looks at agent1's pane. Unless it is read it is a
 // frozen tab's.
 func (w *world) dial(tb testing.TB) *websocket.Conn {
@@ -232,7 +299,7 @@ func TestFrozenTabAtTheEnd(t *testing.T) {
 	waitFor(t, "a write waits", func() bool {
 		n++
 		w.panes.set("agent1", strings.Repeat(fmt.Sprintf("%d%s\n", n, strings.Repeat("x", 900)), 1000))
-		return strings.Contains(allStacks(), "(*Conn).WriteMessage")
+		return strings.Contains(allStacks(), "(*outbox).send")
 	})
 	began := time.Now()
 	w.stop()

@@ -100,6 +100,8 @@ type Panes interface {
 	// Screen is the agent's pane as it is now, with at most history lines from
 	// above it. The error is for a person: no session, no tmux.
 	Screen(ctx context.Context, id agent.ID, history int) (Screen, error)
+	// Screens are several panes as they are now, in the order of their names.
+	Screens(ctx context.Context, ids []agent.ID) []Shot
 	// Watch flags that the pane may look different, until ctx ends. A flag that
 	// nobody has taken stands for all that follow it. The channel is closed when
 	// ctx has ended or the pane is gone.
@@ -114,6 +116,12 @@ type Screen struct {
 	Height  int
 	CursorX int // from 0, in the screen; with CursorY -1: not shown
 	CursorY int
+}
+
+// A Shot is a Screen, or why it can't be seen.
+type Shot struct {
+	Screen
+	Err error
 }
 
 const (
@@ -183,11 +191,8 @@ var ErrWide = errors.New("is not a loopback address")
 // of an address that is not the loopback's matches ErrWide, unless TLS or Wide
 // is set.
 func (s *Server) Listen(ctx context.Context, addr string) (net.Listener, error) {
-	tcp, err := net.ResolveTCPAddr("tcp", addr)
+	tcp, err := CheckListen(addr, s.o.TLS != nil, s.o.Wide)
 	if err != nil {
-		return nil, fmt.Errorf("dashboard: %w", err)
-	}
-	if err := s.mayServe(tcp); err != nil {
 		return nil, err
 	}
 	network := "tcp"
@@ -205,9 +210,18 @@ func (s *Server) Listen(ctx context.Context, addr string) (net.Listener, error) 
 	return l, nil
 }
 
-func (s *Server) mayServe(addr net.Addr) error {
+// CheckListen reads an address and says why Listen would refuse it.
+func CheckListen(addr string, encrypted, wide bool) (*net.TCPAddr, error) {
+	tcp, err := net.ResolveTCPAddr("tcp", addr)
+	if err != nil {
+		return nil, fmt.Errorf("dashboard: %w", err)
+	}
+	return tcp, mayServe(tcp, encrypted, wide)
+}
+
+func mayServe(addr net.Addr, encrypted, wide bool) error {
 	tcp, ok := addr.(*net.TCPAddr)
-	if !ok || tcp.IP.IsLoopback() || s.o.TLS != nil || s.o.Wide {
+	if !ok || tcp.IP.IsLoopback() || encrypted || wide {
 		return nil
 	}
 	return fmt.Errorf("dashboard: %s: %w, and neither TLS nor a word to do so is there", addr, ErrWide)
@@ -218,7 +232,7 @@ func (s *Server) mayServe(addr net.Addr) error {
 func (s *Server) Serve(ctx context.Context, l net.Listener) error {
 	defer s.Close()
 	defer l.Close()
-	if err := s.mayServe(l.Addr()); err != nil {
+	if err := mayServe(l.Addr(), s.o.TLS != nil, s.o.Wide); err != nil {
 		return err
 	}
 	l = &limited{Listener: l, free: make(chan struct{}, s.o.MaxConns)}
