@@ -40,6 +40,9 @@ func (a *app) dashboard(c *cli.Context) error {
 	if cfg.Dashboard.Listen == "" {
 		return fmt.Errorf("%w: `listen` under [dashboard] in netsky.toml is empty", errNoDashboard)
 	}
+	if _, err := dashboard.CheckListen(cfg.Dashboard.Listen, false, cfg.Dashboard.Wide); err != nil {
+		return err
+	}
 	h, err := a.madeHome()
 	if err != nil {
 		return err

@@ -8,6 +8,7 @@ import (
 	"net/url"
 	"os"
 	"os/exec"
+	"path/filepath"
 	"strings"
 	"syscall"
 	"testing"
@@ -141,6 +142,24 @@ func TestDashboard(t *testing.T) {
 	cmd.Env = append(cmd.Env, "AGENT_N=1")
 	if out, err := cmd.CombinedOutput(); err == nil || strings.Contains(string(out), "token") {
 		t.Errorf("an agent was given the link: %s", out)
+	}
+}
+
+// An address that can't be listened on is told at once, and nothing is started.
+func TestDashboardRefuses(t *testing.T) {
+	t.Parallel()
+	for listen, want := range map[string]string{
+		"0.0.0.0:0": "is not a loopback address", ":0": "is not a loopback address", "nonsense": "missing port",
+	} {
+		w := mustWorld(t)
+		w.config(t, fmt.Sprintf("[dashboard]\nlisten = %q\n", listen))
+		out, err := w.command(t.Context(), "netsky", "dashboard").CombinedOutput()
+		if err == nil || !strings.Contains(string(out), want) || strings.Contains(string(out), "wide = true") != strings.Contains(want, "loopback") {
+			t.Errorf("%s: %v, %s", listen, err, out)
+		}
+		if _, err := os.Stat(filepath.Join(w.home, "run", "daemon.pid")); err == nil {
+			t.Errorf("%s: a daemon was started", listen)
+		}
 	}
 }
 

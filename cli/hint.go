@@ -9,6 +9,7 @@ import (
 	"netsky/bus"
 	"netsky/codex"
 	"netsky/daemon"
+	"netsky/dashboard"
 	"netsky/prompts"
 	"netsky/spawn"
 	"netsky/spawn/claude"
@@ -43,6 +44,8 @@ func (a *app) hints(err error) []string {
 		add("`netsky up` starts it")
 	case errors.Is(err, daemon.ErrHung):
 		add("`netsky daemon stop` ends it; `netsky up` starts another")
+	case errors.Is(err, dashboard.ErrWide):
+		add("`listen` under [dashboard] in netsky.toml says that address; `wide = true` beside it lets others reach it, unencrypted")
 	case errors.Is(err, codex.ErrLogin):
 		add("or `netsky up --type demo` starts agents without a model")
 	case errors.Is(err, codex.ErrMissing):
