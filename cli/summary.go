@@ -56,33 +56,38 @@ func (a *app) summary(c *cli.Context) error {
 	if err != nil {
 		return err
 	}
-	up, waiting, dead := 0, 0, []string{}
+	waiting := 0
+	var up, dead []agent.ID // in the order people do: agent0 first
 	for _, s := range v.Agents {
 		switch s.State {
 		case agent.Down:
 		case agent.Dead, agent.Hung, agent.CrashLooping:
-			dead = append(dead, string(s.Agent))
+			dead = append(dead, s.Agent)
 		default:
-			up++
+			up = append(up, s.Agent)
 		}
 		waiting += s.Inbox + s.Claimed
 	}
-	fmt.Fprintf(a.stdout(), "agents up: %d   daemon: %s\n", up, v.Daemon.State)
+	fmt.Fprintf(a.stdout(), "agents up: %d   daemon: %s\n", len(up), v.Daemon.State)
 	fmt.Fprintf(a.stdout(), "mail for you: %d\n", v.Unread)
 	fmt.Fprintf(a.stdout(), "waiting for agents: %d\n", waiting)
 	at, asks := v.atPane()
-	next := "netsky ask agent0 \"…\" gives agent0 work; netsky help lists the verbs"
+	next := ""
 	switch {
 	case len(dead) > 0:
-		next = fmt.Sprintf("netsky show %s says how it ended; netsky up starts it again", dead[0])
-	case up == 0:
+		next = fmt.Sprintf("netsky show %s says how it ended; netsky agent %s starts it again", dead[0], dead[0].N())
+	case len(up) == 0:
 		next = "netsky up starts agents"
+	case v.Daemon.Wanted && v.Daemon.State != "running":
+		next = "netsky up starts the daemon again"
 	case v.Asked > 0:
 		next = "netsky approvals lists what agents ask for"
 	case asks:
 		next = fmt.Sprintf("netsky attach %s answers what it waits for; netsky status says what", at)
 	case v.Unread > 0:
 		next = "netsky inbox shows your mail"
+	default:
+		next = fmt.Sprintf("netsky ask %s \"…\" gives %[1]s work; netsky help lists the verbs", up[0])
 	}
 	fmt.Fprintln(a.stdout(), "next:", next)
 	return nil
