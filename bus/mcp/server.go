@@ -14,6 +14,7 @@ import (
 
 	"netsky/agent"
 	"netsky/bus"
+	_ "netsky/bus/mcp/sdkenv"
 )
 
 // Options say for whom a server works, and with what. Agent, Home, Bus, In and
