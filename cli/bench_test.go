@@ -18,7 +18,7 @@ import (
 func BenchmarkColdStart(b *testing.B) {
 	dir := b.TempDir()
 	bare := mustHello(b, dir)
-	ours := mustBuild(b, filepath.Join(dir, "netsky"), "-tags", "urfave_cli_no_docs", "netsky")
+	ours := mustBuild(b, filepath.Join(dir, "netsky"), "-tags", "urfave_cli_no_docs,nethttpomithttp2", "netsky")
 	run := func(argv ...string) time.Duration {
 		began := time.Now()
 		if err := exec.Command(argv[0], argv[1:]...).Run(); err != nil {

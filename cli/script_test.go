@@ -39,7 +39,7 @@ func runTests(m *testing.M) (status int, err error) {
 		return 0, err
 	}
 	defer func() { err = errors.Join(err, os.RemoveAll(dir)) }()
-	cmd := exec.Command("go", "build", "-tags", "urfave_cli_no_docs", "-o", filepath.Join(dir, "netsky"), "netsky")
+	cmd := exec.Command("go", "build", "-tags", "urfave_cli_no_docs,nethttpomithttp2", "-o", filepath.Join(dir, "netsky"), "netsky")
 	if out, err := cmd.CombinedOutput(); err != nil {
 		return 0, fmt.Errorf("building netsky: %w\n%s", err, out)
 	}

@@ -38,7 +38,7 @@ func run(m *testing.M) int {
 	}
 	defer os.RemoveAll(dir)
 	netsky = filepath.Join(dir, "netsky")
-	out, err := exec.Command("go", "build", "-tags", "urfave_cli_no_docs", "-o", netsky, "netsky").CombinedOutput()
+	out, err := exec.Command("go", "build", "-tags", "urfave_cli_no_docs,nethttpomithttp2", "-o", netsky, "netsky").CombinedOutput()
 	if err != nil {
 		panic(fmt.Sprintf("go build: %v\n%s", err, out))
 	}
