@@ -62,6 +62,7 @@ type Mailman struct {
 	tail     *agent.EventTail
 	state    agent.Report
 	reported bool      // state is on disk
+	finished bool      // with the word that a shutdown was obeyed
 	since    time.Time // when the state was first seen
 	looks    time.Time // when it is looked at next
 	heard    time.Time // the last event of our program

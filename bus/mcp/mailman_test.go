@@ -525,6 +525,7 @@ func TestShutdown(t *testing.T) {
 	if _, left, err := p.man.Waiting(t.Context()); left != 1 || err != nil {
 		t.Errorf("Waiting after the shutdown = %d, %v", left, err)
 	}
+	p.wait("reported as finished", func() bool { r, err := p.home.LoadReport(me); return err == nil && r.State == agent.Down })
 	p.program.set(func() { p.program.state = agent.Busy }) // the state is told on
 	p.wait("busy", func() bool { r, err := p.home.LoadReport(me); return err == nil && r.State == agent.Busy })
 }

@@ -39,10 +39,16 @@ func (m *Mailman) look(ctx context.Context, now time.Time) {
 	if f := m.flight; f != nil && r.State == agent.Busy && !m.hooked {
 		f.stirred = true
 	}
-	if r == m.state && m.reported {
+	finished := m.box != nil && m.box.Obeyed()
+	if r == m.state && finished == m.finished && m.reported {
 		return
 	}
-	m.state = r
+	m.state, m.finished = r, finished
+	if finished && r.State == agent.Idle {
+		// Who asked for it may have died over it: nobody is to think that this one
+		// can be given work, and an up is to start it again.
+		r.State, r.SinceMS, r.Evidence, r.Detail = agent.Down, time.Now().UnixMilli(), "it acked a shutdown", "has finished as it was asked to"
+	}
 	err := m.o.Home.SaveReport(m.o.Agent, r)
 	m.reported = err == nil
 	m.trouble("report the state", err)

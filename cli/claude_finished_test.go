@@ -1,0 +1,42 @@
+package cli_test
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+	"testing"
+	"time"
+
+	"netsky/agent"
+)
+
+// A down that dies after its agents have obeyed leaves agents that take no mail:
+// they do not pass for idle, and the next up starts them again, with their
+// conversation and what had come meanwhile.
+func TestClaudeFinishedForADeadDown(t *testing.T) {
+	t.Parallel()
+	w, _ := mustClaude(t)
+	w.config(t, freely)
+	w.up1(t)
+	if got := w.mustAsk(t, "loop: users"); got != "users: 1" {
+		t.Errorf("before: %q", got)
+	}
+	w.mustBe(t, "idle")
+	la, err := w.mustHome(t).LoadLaunch("agent1")
+	if err != nil {
+		t.Fatal(err)
+	}
+	request := fmt.Sprintf(`{"from":"owner","kind":"shutdown","start":%q,"text":"the end","ts":%q}`, la.Start, time.Now().UTC().Format(time.RFC3339))
+	if err := os.WriteFile(filepath.Join(w.home, agent.Mailbox("agent1"), "inbox", "end.json"), []byte(request), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	w.mustShow(t, "status", "agent1         down", "has finished as it was asked to")
+	if status, out := w.within(t, nil, "", "netsky", "ask", "agent1", "hello"); status != 1 {
+		t.Errorf("asked, it gave status %d:\n%s", status, out)
+	}
+	id := w.mustSend(t, "agent1", "loop: users")
+	mustContain(t, "agent", w.up1(t), "agent1         ready")
+	if l := w.mustOne(t, id); l.Text != "users: 2" {
+		t.Errorf("started again: %+v, want users: 2", l)
+	}
+}
