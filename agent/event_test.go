@@ -4,8 +4,10 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"runtime"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -179,7 +181,7 @@ func TestEventsRotate(t *testing.T) {
 // TestEventsRotateUnderWriters: what several write while the file is moved aside
 // again and again is read once each, in each writer's order.
 func TestEventsRotateUnderWriters(t *testing.T) {
-	const writers, each = 4, 300
+	const writers, rotations, each = 4, 12, 60 // lines of each, for every rotation
 	h := mustHome(t)
 	tail := mustTail(t, h.Events(worker))
 	mustPut(t, h, "\n") // there is a file to begin with
@@ -187,17 +189,26 @@ func TestEventsRotateUnderWriters(t *testing.T) {
 		t.Fatalf("read %q", got)
 	}
 	var wg sync.WaitGroup
+	var stop atomic.Bool
+	var may atomic.Int64
+	var wrote [writers]atomic.Int64
 	for w := range writers {
 		wg.Go(func() {
-			for i := range each {
+			for i := 0; !stop.Load(); {
+				if int64(i) >= may.Load() {
+					runtime.Gosched()
+					continue
+				}
 				if err := h.AppendEvent(worker, seen(fmt.Sprintf("%d %d", w, i))); err != nil {
 					t.Error(err)
 				}
+				i++
+				wrote[w].Store(int64(i))
 			}
 		})
 	}
-	written := make(chan struct{})
-	go func() { wg.Wait(); close(written) }()
+	defer wg.Wait()
+	defer stop.Store(true)
 	var next [writers]int
 	read := func() {
 		t.Helper()
@@ -205,36 +216,80 @@ func TestEventsRotateUnderWriters(t *testing.T) {
 			var w, i int
 			if _, err := fmt.Sscanf(e.ID, "%d %d", &w, &i); err != nil || i != next[w] {
 				t.Errorf("read %q, want %d of this writer", e.ID, next[w])
+				stop.Store(true)
 				return
 			}
 			next[w]++
 		})
 		if err != nil {
-			t.Fatal(err)
+			t.Error(err)
 		}
 	}
 	fill := strings.Repeat("x", 4<<20) + "\n"
-	rotated := 0
-	for done := false; !done && !t.Failed(); rotated++ {
-		select {
-		case <-written:
-			done = true
-		default:
-		}
+	var before [writers]int64
+	for n := 0; n < rotations && !t.Failed(); n++ {
 		mustPut(t, h, fill)
+		may.Add(each)
+		for w := range writers { // no line is under way over two rotations
+			for wrote[w].Load() < before[w]+2 && !t.Failed() {
+				runtime.Gosched()
+			}
+			before[w] = wrote[w].Load()
+		}
 		if err := h.RotateEvents(worker); err != nil {
-			t.Fatal(err)
+			t.Error(err)
 		}
 		read()
 	}
+	stop.Store(true)
+	wg.Wait()
 	read()
 	for w, n := range next {
-		if n != each {
-			t.Errorf("%d of %d of writer %d read", n, each, w)
+		if int64(n) != wrote[w].Load() {
+			t.Errorf("%d of %d of writer %d read", n, wrote[w].Load(), w)
 		}
 	}
-	if rotated < 2 {
-		t.Errorf("%d rotations: the test tests nothing", rotated)
+}
+
+// TestEventsRotateTwice: a file that comes and is moved aside between two looks,
+// of which the first found none under the name, is read all the same.
+func TestEventsRotateTwice(t *testing.T) {
+	h := mustHome(t)
+	full := strings.Repeat("x", 4<<20) + "\n"
+	rotate := func() {
+		t.Helper()
+		mustPut(t, h, full)
+		if err := h.RotateEvents(worker); err != nil {
+			t.Fatal(err)
+		}
+	}
+	mustAppend(t, h, seen("long ago"))
+	rotate()
+	mustAppend(t, h, seen("a"))
+	tail := mustTail(t, h.Events(worker))
+	if got := mustRead(t, tail); got != "a" {
+		t.Errorf("read %q", got)
+	}
+	rotate()
+	if got := mustRead(t, tail); got != "" {
+		t.Errorf("read %q when nothing had come", got)
+	}
+	for _, id := range []string{"b", "d"} {
+		mustAppend(t, h, seen(id))
+		rotate()
+		mustAppend(t, h, seen(id+" next"))
+		if got := mustRead(t, tail); got != id+" "+id+" next" {
+			t.Errorf("read %q, want what was moved aside meanwhile, too", got)
+		}
+		rotate()
+		if got := mustRead(t, tail); got != "" {
+			t.Errorf("read %q when nothing had come", got)
+		}
+	}
+	mustAppend(t, h, seen("e"))
+	rotate()
+	if got := mustRead(t, tail); got != "e" {
+		t.Errorf("read %q while there is none under the name", got)
 	}
 }
 

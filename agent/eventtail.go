@@ -57,17 +57,25 @@ func (t *EventTail) Read(fn func(Event)) error {
 func (t *EventTail) read(fn func(Event)) error {
 	for range 3 { // the file that is there, and two rotations since
 		if t.present.f == nil {
+			if err := t.olderLines(fn); err != nil {
+				return err
+			}
 			if err := t.open(); err != nil {
 				return err
 			}
 		}
-		if err := t.lines(&t.older, fn); err != nil {
+		// Who wrote to the older file and then to this one is read in that order.
+		size, err := t.present.size()
+		if err != nil {
+			return err
+		}
+		if err := t.olderLines(fn); err != nil {
 			return err
 		}
 		if t.present.f == nil {
 			return nil
 		}
-		if err := t.lines(&t.present, fn); err != nil {
+		if err := t.lines(&t.present, size, fn); err != nil {
 			return err
 		}
 		if same, err := t.named(); same || err != nil {
@@ -80,17 +88,36 @@ func (t *EventTail) read(fn func(Event)) error {
 }
 
 // open opens the present file, if there is one, and only then the one that was
-// moved aside: it may be the same, but none between them slips by.
+// moved aside, so that none between them slips by. That one may have come and
+// gone since the last look, while there was none under the name; or it is known.
 func (t *EventTail) open() error {
-	err := t.present.open(t.home, EventsFile(t.id))
-	if err == nil && t.aside {
-		t.aside = false
-		err = t.older.open(t.home, EventsFile(t.id)+asideSuffix)
+	first := t.older.f == nil
+	if err := t.present.open(t.home, EventsFile(t.id)); err != nil {
+		return err
 	}
-	return err
+	var aside eventFile
+	if err := aside.open(t.home, EventsFile(t.id)+asideSuffix); err != nil || aside.f == nil {
+		return err
+	}
+	for _, known := range []eventFile{t.older, t.present} {
+		if same, err := known.is(aside); same || err != nil {
+			return errors.Join(err, aside.close())
+		}
+	}
+	if first && !t.aside { // kept open to be known again: numbers of files are given out anew
+		var err error
+		if aside.at, err = aside.size(); err != nil {
+			return errors.Join(err, aside.close())
+		}
+	}
+	t.aside = false
+	t.older.close()
+	t.older = aside
+	return nil
 }
 
-// named reports whether the open file is still the one under its name.
+// named reports whether the open file is still the one under its name, or the
+// last that was moved aside and has no follower yet.
 func (t *EventTail) named() (bool, error) {
 	open, err := t.present.f.Stat()
 	if err != nil {
@@ -98,9 +125,30 @@ func (t *EventTail) named() (bool, error) {
 	}
 	named, err := os.Lstat(t.home.Path(EventsFile(t.id)))
 	if errors.Is(err, fs.ErrNotExist) {
-		return true, nil // moved aside, and no new one yet
+		named, err = os.Lstat(t.home.Path(EventsFile(t.id) + asideSuffix))
+		if errors.Is(err, fs.ErrNotExist) {
+			return true, nil
+		}
+		if older := t.older.f; err == nil && older != nil {
+			if info, err := older.Stat(); err != nil || os.SameFile(info, named) {
+				return true, err // the present one was removed by hand
+			}
+		}
 	}
 	return err == nil && os.SameFile(open, named), err
+}
+
+// is reports whether both are one file.
+func (e eventFile) is(other eventFile) (bool, error) {
+	if e.f == nil || other.f == nil {
+		return false, nil
+	}
+	a, err := e.f.Stat()
+	if err != nil {
+		return false, err
+	}
+	b, err := other.f.Stat()
+	return err == nil && os.SameFile(a, b), err
 }
 
 func (e *eventFile) open(h Home, rel string) error {
@@ -124,21 +172,35 @@ func (e *eventFile) close() error {
 	return f.Close()
 }
 
-func (t *EventTail) lines(e *eventFile, fn func(Event)) error {
+// size is how much there is of a file; 0 of one that is not open.
+func (e *eventFile) size() (int64, error) {
 	if e.f == nil {
-		return nil
+		return 0, nil
 	}
 	info, err := e.f.Stat()
 	if err != nil {
+		return 0, err
+	}
+	return info.Size(), nil
+}
+
+func (t *EventTail) olderLines(fn func(Event)) error {
+	size, err := t.older.size()
+	if err != nil {
 		return err
 	}
-	if info.Size() < e.at { // cut by hand
+	return t.lines(&t.older, size, fn)
+}
+
+// lines reads on in a file that has that size.
+func (t *EventTail) lines(e *eventFile, size int64, fn func(Event)) error {
+	if size < e.at { // cut by hand
 		e.at = 0
 	}
-	if info.Size() == e.at {
+	if size == e.at {
 		return nil
 	}
-	part := io.NewSectionReader(e.f, e.at, info.Size()-e.at)
+	part := io.NewSectionReader(e.f, e.at, size-e.at)
 	if t.in == nil {
 		t.in = bufio.NewReaderSize(part, 64<<10)
 	}
