@@ -77,7 +77,7 @@ func (c config) may(runtime string) string {
 	said := w.said(c)
 	for _, m := range w.modes {
 		if slices.Equal(m.values, said) {
-			return m.words
+			return "may " + m.words
 		}
 	}
 	var parts []string

@@ -26,3 +26,11 @@ func TestConsentIsTheOwners(t *testing.T) {
 	}
 	mustContain(t, "the owner's", w.must(t, "netsky", "agent", "1", "--type", "claude", "--yes"), "may everything you can do")
 }
+
+// An up line says in Claude Code's words what netsky has none for.
+func TestConsentInOtherWords(t *testing.T) {
+	t.Parallel()
+	w, _ := mustClaude(t)
+	w.config(t, "[claude]\npermission_mode = \"dontAsk\"\n")
+	mustContain(t, "agent", w.up1(t), "/src  permission mode dontAsk")
+}

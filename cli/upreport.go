@@ -56,7 +56,7 @@ func (r *upReport) progress(p spawn.Progress) {
 	name, plan := string(p.Agent), r.plans[p.Agent]
 	what := plan.Runtime.Name() + "  " + tilde(r.a, plan.Dir)
 	if may := r.a.config.may(plan.Runtime.Name()); may != "" {
-		what += "  may " + may
+		what += "  " + may
 	}
 	switch p.Step {
 	case spawn.StepSpawned:
