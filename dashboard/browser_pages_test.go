@@ -70,6 +70,49 @@ func TestBrowserPages(t *testing.T) {
 	l.clean()
 }
 
+// Names, words and figures as long as can be make no page wider than the window.
+func TestBrowserLongWords(t *testing.T) {
+	axe := mustAxe(t)
+	w := mustWorld(t, slowly)
+	w.showcase(t)
+	word, now := strings.Repeat("Donaudampfschifffahrtsgesellschaft", 12), store.At(time.Now())
+	id := strings.Repeat("x", 128)
+	list, err := w.agents.Agents(t.Context())
+	mustDo(t, err)
+	for i := range list {
+		list[i].Detail, list[i].Evidence, list[i].Dir, list[i].Model, list[i].Runtime = word, word, word, word, word[:32]
+	}
+	list[0].ID, list[0].Inbox, list[0].Claimed, list[0].Poison = "agent9999", 99_999, 99_999, 99_999
+	w.agents.set(nil, list...)
+	w.apply(t,
+		store.UpsertTask{ID: id, Title: word, Body: strings.Repeat(word+" ", 30), Proof: word, State: store.TaskInProgress, Priority: 1 << 40, AskedBy: "agentinfinity", Assignee: "agent1", Created: 1, Updated: 1, Started: 1},
+		store.UpsertMessage{ID: id, From: "agentinfinity", To: "agentinfinity", Kind: word[:32], Text: strings.Repeat(word+"\n", 200), Thread: id, Via: word, Time: now, Attachments: []string{word}},
+		store.UpsertDelivery{Message: id, Target: "agentinfinity", State: store.Failed, Reason: word, Time: now},
+		store.EndSession{Start: start(1), State: agent.Dead, Reason: word, LastLines: word, Time: now},
+		store.AddNote{ID: "n", About: id, Author: "agentinfinity", Text: word, Created: now},
+		store.AddLog{Key: "long", Part: word, Actor: "agentinfinity", About: id, Text: word, Level: store.LevelError, Time: now, Fields: map[string]any{word: word}})
+	_, err = w.home.Ask(agent.Approval{Agent: "agent1", Start: start(1), Tool: word, Text: strings.Repeat(word, 20), Reason: word, Dir: word, AskedMS: int64(now)})
+	mustDo(t, err)
+	l := mustBrowser(t).look(t, w)
+	for _, width := range []int{1280, 390} {
+		l.size(width, 800)
+		for _, path := range []string{"/", "/agents/agent1", "/panes", "/tasks", "/tasks/" + id, "/messages", "/messages/" + id, "/messages?thread=" + id, "/sessions", "/sessions/" + start(1), "/logs", "/find?q=" + word} {
+			l.open(path)
+			if wide := eval[int](l, "document.documentElement.scrollWidth"); wide > width {
+				t.Errorf("%.30s is %d wide at %d: %s", path, wide, width, eval[string](l, `[...document.querySelectorAll("body *")].filter(e => e.getBoundingClientRect().right > innerWidth && !e.closest(".glass")).map(e => e.outerHTML.slice(0, 120)).slice(0, 3).join("\n")`))
+			}
+			if width > 1000 {
+				continue
+			}
+			eval[any](l, axe+"; null")
+			for _, v := range eval[[]string](l, axeRun) {
+				t.Errorf("%.30s: %s", path, v)
+			}
+		}
+	}
+	l.clean("404")
+}
+
 // slowly has a poll as the daemon has it: a page should be at rest while it is
 // examined.
 func slowly(o *dashboard.Options) { o.Poll = 100 * time.Millisecond }

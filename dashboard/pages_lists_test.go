@@ -268,6 +268,39 @@ func TestWaits(t *testing.T) {
 	}
 }
 
+// However long messages are, a page is not: it shows how each begins, and leads
+// to the rest.
+func TestLongMessages(t *testing.T) {
+	w := mustWorld(t, nil)
+	text := strings.Repeat("a long story; ", 50_000)
+	for i := range 8 {
+		from, to, reply := agent.Owner, agent.ID("agent0"), ""
+		if i > 0 {
+			from, to, reply = to, from, "m-0"
+		}
+		w.apply(t, store.UpsertMessage{ID: fmt.Sprintf("m-%d", i), From: from, To: to, Kind: "reply", Text: text, InReplyTo: reply, Time: store.Time(i + 1)})
+	}
+	w.apply(t, store.UpsertMessage{ID: "bad", To: "agent0", Time: 1}, store.UpsertDelivery{Message: "bad", Target: "agent0", State: store.Poisoned, Reason: "not JSON", Time: 2})
+	body := w.mustPage(t, "/messages/m-0")
+	if n := len(body); n > 8*70_000 {
+		t.Errorf("the page has %d bytes", n)
+	}
+	for _, want := range []string{`href="/api/messages/m-0">all 700000 bytes`, `href="/messages/m-1">all of it`, `tabindex="0">a long story;`} {
+		if !strings.Contains(body, want) {
+			t.Errorf("no %s", want)
+		}
+	}
+	// What an agent asks leave for is shown to its end.
+	_, err := w.home.Ask(agent.Approval{Agent: "agent0", Tool: "Bash", Text: strings.Repeat("ls; ", 1000) + "rm -rf ~", AskedMS: 1})
+	mustDo(t, err)
+	if body := w.mustPage(t, "/"); !strings.Contains(body, "ls; rm -rf ~</pre>") {
+		t.Error("the end of what is asked for is not shown")
+	}
+	if body := w.mustPage(t, "/messages/bad"); !strings.Contains(body, "netsky channel poison ls") || !strings.Contains(body, "<h1>unknown ") || strings.Contains(body, "no words") {
+		t.Error("what can't be read is shown as without words, or as from nobody")
+	}
+}
+
 // The first line weighs how the agents are.
 func TestHealth(t *testing.T) {
 	w := mustWorld(t, nil)

@@ -12,6 +12,7 @@ import (
 type messageBody struct {
 	Message    store.Message
 	Recorded   bool // else it was sent a moment ago
+	Poisoned   bool
 	Deliveries []store.Delivery
 	Steps      []stage // of the first of them
 	Question   *store.Message
@@ -71,7 +72,7 @@ func (p *pages) messageRecords(ctx context.Context, db Reader, b *messageBody) e
 		return err
 	}
 	if b.Deliveries = d.Items; len(d.Items) > 0 {
-		b.Steps = stagesOf(d.Items[0])
+		b.Steps, b.Poisoned = stagesOf(d.Items[0]), d.Items[0].State == store.Poisoned
 	}
 	if m.InReplyTo != "" {
 		switch question, err := db.Message(ctx, m.InReplyTo); {

@@ -30,15 +30,18 @@ func (p *pages) funcs() template.FuncMap {
 		"exit":    func(status *int) int { return *status },
 		"fields":  fieldsOf,
 		"glyph":   glyph,
+		"head":    head,
 		"here":    here,
 		"href":    href,
 		"json":    func(m json.RawMessage) string { return bus.Plain(string(m)) },
 		"key":     keyOf,
+		"long":    func(text string) bool { return len(text) > onPageText },
 		"past":    func(t store.Time) string { return past(p.o.Now().Sub(t.Time())) },
 		"plain":   func(v any) string { return bus.Plain(fmt.Sprint(v)) },
 		"plural":  plural,
 		"query":   withQuery,
 		"short":   short,
+		"tall":    func(lines int, text string) bool { return len(text) > 40*lines || strings.Count(text, "\n") >= lines },
 		"tone":    tone,
 		"where":   where,
 		"who":     who,
@@ -95,6 +98,17 @@ func excerpt(n int, text string) string {
 	return strings.TrimSpace(string([]rune(text)[:n])) + "…"
 }
 
+// onPageText is how many bytes of a text a page shows; the API has all of it.
+const onPageText = 64 << 10
+
+// head is the beginning of a text, as it stands there.
+func head(text string) string {
+	if len(text) > onPageText {
+		text = strings.ToValidUTF8(text[:onPageText], "")
+	}
+	return bus.Plain(text)
+}
+
 // short is an id as far as a person can tell it from others.
 func short(id string) string {
 	const head, tail = 10, 4
@@ -142,7 +156,7 @@ func who(id agent.ID) string {
 	case agent.Owner:
 		return "you"
 	case "":
-		return "nobody" // no envelope that can be read says who
+		return "unknown" // no envelope that can be read says who
 	}
 	return bus.Plain(string(id))
 }
