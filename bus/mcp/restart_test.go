@@ -97,6 +97,8 @@ func TestWhatADeadServerLeft(t *testing.T) {
 			held: true, want: "of its own"},
 		{name: "cut off, and another's end was told", from: agent.Owner, place: bus.Delivered, events: []agent.Event{seen, numbered, next}, ends: cut,
 			held: true, words: "Not answered yet: q-0 from owner", want: "now"},
+		{name: "told by half, cut off, and another's end was told", from: agent.Owner, place: bus.Delivered, events: []agent.Event{seen, next}, ends: cut,
+			held: true, words: "Not answered yet: q-0 from owner", want: "now"},
 		{name: "named to another turn, which ended", from: agent.Owner, place: bus.Delivered, events: []agent.Event{seen, numbered, named, next}, ends: cut,
 			held: true, want: "of the next turn"},
 		{name: "held, not seen, and ended", from: agent.Owner, place: bus.Claimed, ends: said, held: true, want: "of its own"},
@@ -323,5 +325,26 @@ func TestShutdownWaitsForWhatIsOwed(t *testing.T) {
 				t.Errorf("%d answers before the ack", n)
 			}
 		})
+	}
+}
+
+// TestNoticeToldByHalf: what was lost and is handed over again with a notice is
+// not handed over once more when the hook of that prompt was killed in the middle.
+func TestNoticeToldByHalf(t *testing.T) {
+	p := mustPost(t)
+	seen := agent.Event{MS: 2000, Event: agent.EventSeen, ID: "q-0"}
+	p.mustLeave(bus.Envelope{ID: "q-0", From: agent.Owner, To: me, Text: "?"}, bus.Delivered, seen)
+	p.program.mustStart(t)
+	p.program.muted[agent.EventPrompt] = true
+	p.run()
+	p.wait("an answer", func() bool { return len(p.answers(agent.Owner, "q-0")) > 0 })
+	p.program.set(func() { clear(p.program.muted) })
+	p.drop(bus.Envelope{ID: "next", From: agent.Root, To: me, Text: "next"})
+	p.wait("the next filed", func() bool { return p.count(me, bus.Delivered) == 2 })
+	if got := strings.Join(p.program.effects(), " "); got != "q-0 next" {
+		t.Errorf("effects: %s", got)
+	}
+	if list := p.answers(agent.Owner, "q-0"); len(list) != 1 || list[0].Text != "done" {
+		t.Errorf("answers: %+v", list)
 	}
 }
