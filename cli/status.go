@@ -233,9 +233,25 @@ func (a *app) drawStatus(w io.Writer, v view, verbose bool) {
 	if id, ok := v.atPane(); ok {
 		fmt.Fprintf(w, "%s waits for you at its pane (`netsky attach %s`)\n", id, id)
 	}
+	if id, what, ok := v.blocked(); ok {
+		fmt.Fprintf(w, "%s is blocked: %s\n", id, what)
+	}
 	for _, n := range v.Notes {
 		fmt.Fprintln(w, "!", n)
 	}
+}
+
+// blocked is an agent that can't work, and what there is to do about it.
+func (v view) blocked() (id agent.ID, what string, ok bool) {
+	i := slices.IndexFunc(v.Agents, func(s agentView) bool { return s.State == agent.Blocked })
+	if i < 0 {
+		return "", "", false
+	}
+	id = v.Agents[i].Agent
+	if strings.HasPrefix(v.Agents[i].Detail, "context full") {
+		return id, fmt.Sprintf("`netsky attach %s`, then /compact; or `netsky agent %s --fresh` begins a clean conversation", id, id.N()), true
+	}
+	return id, fmt.Sprintf("`netsky attach %s` goes to its pane; its mail waits", id), true
 }
 
 // atPane is an agent that waits for a person at its pane.

@@ -72,6 +72,7 @@ func (a *app) summary(c *cli.Context) error {
 	fmt.Fprintf(a.stdout(), "mail for you: %d\n", v.Unread)
 	fmt.Fprintf(a.stdout(), "waiting for agents: %d\n", waiting)
 	at, asks := v.atPane()
+	_, what, blocked := v.blocked()
 	next := ""
 	switch {
 	case len(dead) > 0:
@@ -86,6 +87,8 @@ func (a *app) summary(c *cli.Context) error {
 		next = fmt.Sprintf("netsky attach %s answers what it waits for; netsky status says what", at)
 	case v.Unread > 0:
 		next = "netsky inbox shows your mail"
+	case blocked:
+		next = strings.ReplaceAll(what, "`", "")
 	default:
 		next = fmt.Sprintf("netsky ask %s \"…\" gives %[1]s work; netsky help lists the verbs", up[0])
 	}
