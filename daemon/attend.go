@@ -238,7 +238,7 @@ func (a *attendant) restart(ctx context.Context, st spawn.Status, c *attended) e
 		c.failed = err.Error()
 		return fmt.Errorf("restart: %w", err)
 	}
-	a.d.o.Log.Info("restart", "agent", st.Agent, "start", st.Start, "resume", plan.Resume != "", "step", end.Step)
+	a.d.o.Log.Info("restart", "agent", st.Agent, "start", st.Start, "step", end.Step)
 	a.d.wake()
 	return nil
 }
