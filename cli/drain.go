@@ -27,6 +27,8 @@ func (a *app) drainCommand() *cli.Command {
 	}
 }
 
+var errOwnersMail = errors.New("its mail is taken by the daemon")
+
 var errOwnMail = errors.New("is running, and takes its mail itself")
 
 // What an agent's own drain prints at once: a tool's longer output might be cut
@@ -95,6 +97,8 @@ func (a *app) drain(c *cli.Context) error {
 		return nil
 	})
 	switch {
+	case errors.Is(err, agent.ErrLocked) && id == agent.Owner:
+		return fmt.Errorf("%s: %w", id, errOwnersMail)
 	case errors.Is(err, agent.ErrLocked):
 		return fmt.Errorf("%s: %w (%w)", id, errOwnMail, err)
 	case errors.Is(err, errEnough):

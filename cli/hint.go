@@ -31,7 +31,7 @@ func (a *app) hints(err error) []string {
 	case errors.Is(err, bus.ErrNoMailbox):
 		add("`netsky status` lists the agents; `netsky agent N` starts one, and gives it a mailbox")
 	case errors.Is(err, bus.ErrBrake):
-		add("it waits until the brake lets go; `netsky channel ls` shows what is queued")
+		add("so many messages mean a loop, or a reader who does not keep up: send it again in a minute, or go on without it")
 	case errors.Is(err, bus.ErrNotAllowed):
 		add("clones write to agent0 and to each other; the owner and agentinfinity they only answer")
 	case errors.Is(err, exec.ErrNotFound):
@@ -66,6 +66,8 @@ func (a *app) hints(err error) []string {
 		add("`netsky inbox --all` shows your mail with its ids")
 	case errors.Is(err, errDaemonRuns):
 		add("`netsky daemon status` shows it, `netsky daemon stop` ends it")
+	case errors.Is(err, errOwnersMail):
+		add("`netsky inbox` shows it")
 	case errors.Is(err, errOwnMail):
 		add("`netsky channel ls AGENT` lists it, and takes nothing")
 	case errors.Is(err, agent.ErrLocked):
