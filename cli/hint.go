@@ -46,6 +46,8 @@ func (a *app) hints(err error) []string {
 		add("`netsky daemon stop` ends it; `netsky up` starts another")
 	case errors.Is(err, dashboard.ErrWide):
 		add("`listen` under [dashboard] in netsky.toml says that address; `wide = true` beside it lets others reach it, unencrypted")
+	case errors.Is(err, agent.ErrNoApproval):
+		add("`netsky approvals` lists what waits for your yes; `netsky status` says who waits at its pane")
 	case errors.Is(err, codex.ErrLogin):
 		add("or `netsky up --type demo` starts agents without a model")
 	case errors.Is(err, codex.ErrMissing):
