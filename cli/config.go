@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"io/fs"
 	"maps"
-	"os"
 	"path/filepath"
 	"reflect"
 	"slices"
@@ -130,16 +129,18 @@ func (a *app) cfg() (config, error) {
 			a.cfgErr = err
 			return
 		}
-		data, err := os.ReadFile(h.Path(agent.ConfigFile))
+		data, err := h.ReadFile(agent.ConfigFile, 1<<20)
 		if errors.Is(err, fs.ErrNotExist) {
 			a.config = defaults()
 			return
 		}
 		if err == nil {
-			a.config, err = parseConfig(data)
+			if a.config, err = parseConfig(data); err != nil {
+				err = fmt.Errorf("%s: %w", h.Path(agent.ConfigFile), err)
+			}
 		}
 		if err != nil {
-			a.cfgErr = exitError{exitUsage, fmt.Errorf("%s: %w", h.Path(agent.ConfigFile), err)}
+			a.cfgErr = exitError{exitUsage, err}
 		}
 	})
 	return a.config, a.cfgErr
