@@ -15,22 +15,15 @@ import (
 
 // How fast panes are followed. They are captured in rounds: the first change
 // begins one at once, what changes until the next is captured together there, and
-// each browser is sent what a round has brought in one write. Rounds are a part of
-// a screen's frame apart, more of it the more panes are looked at.
-//
-// The time between two captures of a pane grows with their number too, so that
-// all of them together are captured 800 times a second at most. 50 panes that
-// change ten times a second, as those of busy agents do, are captured at each
-// change. A pane that was quiet may be captured twice in a row: what a program
-// prints at once can arrive in two pieces.
+// each browser is sent what a round has brought in one write. No browser shows
+// more than 60 of them in a second; and a round of many panes is followed by more
+// rest, so that at most 800 captures are made in a second, however much the panes
+// print.
 const (
-	roundShare   = 320 * time.Microsecond // of each pane, between two rounds
-	roundSlowest = 16 * time.Millisecond
-	paneShare    = 1250 * time.Microsecond // of each pane, between two captures of one
-	paneFastest  = 25 * time.Millisecond
-	paneSlowest  = 250 * time.Millisecond
-	paneRetry    = time.Second // of one that can't be seen
-	maxWatched   = 64          // by one browser
+	roundRest  = 16 * time.Millisecond
+	paneRest   = 1250 * time.Microsecond // for each pane in the round
+	paneRetry  = time.Second             // of one that can't be seen
+	maxWatched = 64                      // by one browser
 )
 
 // A watched pane is one that at least one browser looks at.
@@ -44,8 +37,7 @@ type watched struct {
 	stirred bool   // it may look different than it does in frame
 	frame   *frame // the latest; nil before the first
 
-	r    *renderer // of the rounds alone, as what follows
-	next time.Time // when it may be captured
+	r *renderer // of the rounds alone
 }
 
 // watch says which panes the browser looks at now. The caller holds mu.
@@ -141,54 +133,39 @@ func (h *hub) stir(l *look, w *watched) {
 // followPanes captures panes in rounds until ctx ends.
 func (h *hub) followPanes(ctx context.Context, l *look) {
 	for {
-		panes, rest := h.due(l, time.Now())
-		var stirred <-chan struct{}
-		if len(panes) > 0 {
-			h.round(ctx, l, panes)
-		} else {
-			stirred = l.stirred
-		}
-		var rested <-chan time.Time
-		if rest > 0 {
-			rested = time.After(rest)
-		}
 		select {
 		case <-ctx.Done():
 			return
-		case <-stirred:
-		case <-rested:
+		case <-l.stirred:
+		}
+		panes := h.due(l)
+		if len(panes) == 0 {
+			continue
+		}
+		h.round(ctx, l, panes)
+		select {
+		case <-ctx.Done():
+			return
+		case <-time.After(max(roundRest, time.Duration(len(panes))*paneRest)):
 		}
 	}
 }
 
-// due is what a round captures now, and how long to rest then. If there is none,
-// it is how long until there is; 0 is until one stirs.
-func (h *hub) due(l *look, now time.Time) (panes []*watched, rest time.Duration) {
+// due is what the next round captures: what changes from here on is not in it.
+func (h *hub) due(l *look) (panes []*watched) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	n := time.Duration(len(l.panes))
-	pace := min(max(n*paneShare, paneFastest), paneSlowest)
+	select {
+	case <-l.stirred: // by one of those
+	default:
+	}
 	for _, w := range l.panes {
-		if !w.stirred {
-			continue
+		if w.stirred {
+			w.stirred = false
+			panes = append(panes, w)
 		}
-		if early := w.next.Sub(now); early > 0 {
-			if rest == 0 || early < rest {
-				rest = early
-			}
-			continue
-		}
-		w.stirred = false // what changes from here on is not in the capture
-		if since := now.Add(-pace); w.next.Before(since) {
-			w.next = since // one is saved up, not more
-		}
-		w.next = w.next.Add(pace)
-		panes = append(panes, w)
 	}
-	if len(panes) > 0 {
-		rest = min(n*roundShare, roundSlowest)
-	}
-	return panes, rest
+	return panes
 }
 
 // round captures the panes and publishes those that have changed.

@@ -175,11 +175,19 @@ func TestFrozenTab(t *testing.T) {
 			}
 		}()
 	}
+	unheld := false // the nine have seen a step while a write to the tenth waited
 	for step := 1; step <= steps; step++ {
+		waits := waitingWrites()
 		w.panes.set("agent1", screen(step))
 		for i := range reached {
 			waitFor(t, fmt.Sprintf("step %d in tab %d", step, i), func() bool { return reached[i].Load() == int64(step) })
 		}
+		for id := range waitingWrites() {
+			unheld = unheld || waits[id]
+		}
+	}
+	if !unheld {
+		t.Error("the nine see no step while a write to the frozen tab waits")
 	}
 	if n := w.srv.Due(); n > 4 { // hello, records, approvals, the pane
 		t.Errorf("%d keys are due", n)
@@ -274,6 +282,18 @@ func TestSocketAnswersPing(t *testing.T) {
 	}
 }
 
+// waitingWrites are the goroutines that wait for a browser to read.
+func waitingWrites() map[string]bool {
+	waits := map[string]bool{}
+	for g := range strings.SplitSeq(allStacks(), "\n\n") {
+		id, _, _ := strings.Cut(g, " [IO wait")
+		if id != g && strings.Contains(g, "(*outbox).send") {
+			waits[id] = true
+		}
+	}
+	return waits
+}
+
 // dial opens a websocket that looks at agent1's pane. Unless it is read it is a
 // frozen tab's.
 func (w *world) dial(tb testing.TB) *websocket.Conn {
@@ -299,7 +319,7 @@ func TestFrozenTabAtTheEnd(t *testing.T) {
 	waitFor(t, "a write waits", func() bool {
 		n++
 		w.panes.set("agent1", strings.Repeat(fmt.Sprintf("%d%s\n", n, strings.Repeat("x", 900)), 1000))
-		return strings.Contains(allStacks(), "(*outbox).send")
+		return len(waitingWrites()) > 0
 	})
 	began := time.Now()
 	w.stop()

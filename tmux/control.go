@@ -54,7 +54,7 @@ type Client struct {
 type request struct {
 	single bool   // the reply is one block
 	end    string // if not: the text of the block that ends the reply
-	text   []byte
+	text   strings.Builder
 	err    error
 	verb   string
 	done   chan struct{}
@@ -197,7 +197,7 @@ func (c *Client) Do(ctx context.Context, line ...string) (string, error) {
 	case <-ctx.Done():
 		return "", c.server.silent(req.verb, begun, ctx.Err())
 	}
-	return strings.TrimSuffix(string(req.text), "\n"), req.err
+	return strings.TrimSuffix(req.text.String(), "\n"), req.err
 }
 
 // send writes the lines and the one that ends their reply.

@@ -89,32 +89,29 @@ func (c *Client) Capture(ctx context.Context, pane string, o Capture) (string, e
 // unvis undoes what tmux does to text for a control client: \\ for a backslash,
 // \$ for a dollar, \ooo and C's letters for control characters.
 func unvis(s string) (string, error) {
-	if !strings.Contains(s, `\`) {
+	i := strings.IndexByte(s, '\\')
+	if i < 0 {
 		return s, nil
 	}
 	var b strings.Builder
 	b.Grow(len(s))
-	for i := 0; i < len(s); i++ {
-		if s[i] != '\\' {
-			b.WriteByte(s[i])
-			continue
-		}
-		i++
-		if i == len(s) {
+	for ; i >= 0; i = strings.IndexByte(s, '\\') {
+		b.WriteString(s[:i])
+		if s = s[i+1:]; s == "" {
 			return "", errors.New("a backslash at the end")
 		}
-		if i+2 < len(s) && s[i] <= '3' && octal(s[i]) && octal(s[i+1]) && octal(s[i+2]) {
-			b.WriteByte((s[i]-'0')<<6 | (s[i+1]-'0')<<3 | (s[i+2] - '0'))
-			i += 2
-			continue
+		took := 1
+		if len(s) >= 3 && s[0] <= '3' && octal(s[0]) && octal(s[1]) && octal(s[2]) {
+			b.WriteByte((s[0]-'0')<<6 | (s[1]-'0')<<3 | (s[2] - '0'))
+			took = 3
+		} else if at := strings.IndexByte("abtnvfrsE0", s[0]); at >= 0 {
+			b.WriteByte("\a\b\t\n\v\f\r \x1b\x00"[at])
+		} else {
+			b.WriteByte(s[0])
 		}
-		at := strings.IndexByte("abtnvfrsE0", s[i])
-		if at < 0 {
-			b.WriteByte(s[i])
-			continue
-		}
-		b.WriteByte("\a\b\t\n\v\f\r \x1b\x00"[at])
+		s = s[took:]
 	}
+	b.WriteString(s)
 	return b.String(), nil
 }
 

@@ -131,10 +131,10 @@ func (c *Client) reply(text []byte, failed bool) {
 		if req.err == nil {
 			req.err = c.server.refusal(req.verb, string(text))
 		}
-	case len(req.text)+len(text) > maxReply:
+	case req.text.Len()+len(text) > maxReply:
 		req.err = fmt.Errorf("tmux %s: a reply of more than %d bytes", req.verb, maxReply)
 	default:
-		req.text = append(req.text, text...)
+		req.text.Write(text)
 	}
 	if last {
 		c.pending[0] = nil
