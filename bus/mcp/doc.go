@@ -31,5 +31,7 @@
 // has no second effect. What was on its way to the model stands in
 // state/owed/<agent>.json from before it was handed over until its turn has ended:
 // the next server gives the answer that a dead one owed, hands over again what a
-// killed conversation has forgotten, and names what it was in the middle of.
+// killed conversation has forgotten, and names what it was in the middle of. How a
+// turn ended is told by a hook's line; where that was never written, by the
+// conversation, which is asked turn by turn.
 package mcp

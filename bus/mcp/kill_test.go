@@ -9,6 +9,7 @@ import (
 	"net/rpc"
 	"os"
 	"os/exec"
+	"regexp"
 	"strings"
 	"testing"
 	"time"
@@ -196,13 +197,18 @@ func (p *program) settle(tb testing.TB) {
 }
 
 // TestKilled: the server is killed at random moments, and half of the times the
-// program with it. Every message has its effect once,
-// and what wants an answer has one.
+// program with it; some of its hooks are killed, too. Every message has its effect
+// once, and what wants an answer has one, which was said to it.
 func TestKilled(t *testing.T) {
 	const many, kills = 300, 25
 	p := mustPost(t)
-	p.program.turn = func(string) (time.Duration, string, error) {
-		return scaled(time.Duration(rand.IntN(10_000)) * time.Millisecond), "done", nil
+	p.program.turn = func(text string) (time.Duration, string, error) {
+		ids, _ := bus.RenderedIDs(text)
+		words := strings.Join(ids, ", ")
+		if strings.Contains(text, "Not answered yet") {
+			words += text
+		}
+		return scaled(time.Duration(rand.IntN(10_000)) * time.Millisecond), "to " + words + ".", nil
 	}
 	p.program.mustStart(t)
 	socket := p.home.Path("run", "door")
@@ -242,6 +248,11 @@ func TestKilled(t *testing.T) {
 		})
 		for range 4 {
 			send(many / kills / 4)
+			p.program.set(func() {
+				for _, kind := range []agent.EventKind{agent.EventSeen, agent.EventPrompt, agent.EventStop} {
+					p.program.muted[kind] = rand.IntN(4) == 0
+				}
+			})
 			pause := time.NewTimer(time.Duration(rand.IntN(120)) * time.Millisecond)
 			<-pause.C
 		}
@@ -253,6 +264,7 @@ func TestKilled(t *testing.T) {
 		kill()
 		p.program.die(t)
 	}
+	p.program.set(func() { clear(p.program.muted) })
 	defer p.mustMailman(socket)()
 	p.wait("all of them filed", func() bool { return p.count(me, bus.Delivered) == many })
 	p.wait("nothing owed", func() bool { return p.owed() == "" })
@@ -273,6 +285,8 @@ func TestKilled(t *testing.T) {
 			answers := p.answers(agent.ID(sender), id)
 			if wants := sender == string(agent.Owner); wants && len(answers) != 1 || !wants && len(answers) != 0 {
 				t.Errorf("%d answers to %s", len(answers), id)
+			} else if wants && (answers[0].Kind != bus.KindReply || !regexp.MustCompile(`\b`+id+`\b`).MatchString(answers[0].Text)) {
+				t.Errorf("%s: answered by a %s %.300q", id, answers[0].Kind, answers[0].Text)
 			}
 		}
 	}
