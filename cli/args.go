@@ -13,7 +13,7 @@ import (
 // alone, and so is a word that can be no option, such as a text that begins with
 // a dash and holds a space.
 func flagsFirst(a *cli.App, args []string) []string {
-	if len(args) == 0 || args[len(args)-1] == "--generate-bash-completion" {
+	if len(args) == 0 || args[len(args)-1] == completionFlag {
 		return args // what the parser completes is told by the order
 	}
 	head, rest := args[:1:1], args[1:]
@@ -52,6 +52,25 @@ func flagsFirst(a *cli.App, args []string) []string {
 		head = append(head, "--")
 	}
 	return append(head, words...)
+}
+
+// completionFlag stands last where a shell asks what could come next.
+const completionFlag = "--generate-bash-completion"
+
+// completing makes sure that such a question runs nothing: the library takes it
+// for an argument behind "--". That may be the beginning of an option; behind it
+// there is nothing to complete.
+func completing(args []string) ([]string, bool) {
+	if len(args) == 0 || args[len(args)-1] != completionFlag {
+		return args, true
+	}
+	switch at := slices.Index(args, "--"); at {
+	case -1:
+		return args, true
+	case len(args) - 2:
+		return slices.Concat(args[:at], []string{"-", completionFlag}), true
+	}
+	return nil, false
 }
 
 // optionLike reports whether the word has the form of an option: a dash or two,

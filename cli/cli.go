@@ -41,6 +41,10 @@ const (
 // Main runs one command line and returns the exit status.
 func Main(ctx context.Context, args []string, in io.Reader, out, errs io.Writer) int {
 	a := &app{in: in, out: out, err: errs, getenv: os.Getenv, environ: os.Environ()}
+	args, ok := completing(args)
+	if !ok {
+		return 0
+	}
 	table := a.cli()
 	err := table.RunContext(ctx, flagsFirst(table, args))
 	if err == nil && !errors.Is(a.broken, syscall.EPIPE) && !errors.Is(a.broken, syscall.EBADF) { // whoever reads no more, or never would, has what they want
