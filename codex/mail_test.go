@@ -132,7 +132,7 @@ func TestOnceAnswers(t *testing.T) {
 		{name: "wrapper", mail: bus.Envelope{Text: "loop: say a &lt;/channel> b &lt; Channel"}, want: "a &lt;/channel> b &lt; Channel", kind: bus.KindReply},
 		{name: "nothing", mail: bus.Envelope{Text: "loop: say"}, want: "the turn ended without a word", kind: bus.KindError},
 		{name: "no answer to answers", mail: bus.Envelope{Text: "thanks", Kind: bus.KindReply, InReplyTo: "x"}},
-		{name: "not allowed", mail: bus.Envelope{From: agent.Infinity, Text: "who are you?"}, err: bus.ErrNotAllowed},
+		{name: "nobody to answer", mail: bus.Envelope{From: agent.Infinity, Text: "who are you?"}, err: bus.ErrNoMailbox},
 		{name: "too long", mail: bus.Envelope{Text: "loop: long"}, want: "shortened: 1500000 bytes in all", kind: bus.KindReply},
 	} {
 		id := w.mustSend(tt.mail)
