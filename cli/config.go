@@ -90,6 +90,8 @@ type watchdogConfig struct {
 
 type dashboardConfig struct {
 	Listen string `toml:"listen"`
+	Cert   string `toml:"cert"`
+	Key    string `toml:"key"`
 	Wide   bool   `toml:"wide"`
 }
 
@@ -301,6 +303,8 @@ func (c config) check() error {
 		return fmt.Errorf("claude.delivery: %q is neither auto nor channel", c.Claude.Delivery)
 	case c.Claude.PermissionMode != "" && !slices.Contains(permissionModes, c.Claude.PermissionMode):
 		return fmt.Errorf("claude.permission_mode: %q is none of %s", c.Claude.PermissionMode, strings.Join(permissionModes, ", "))
+	case (c.Dashboard.Cert == "") != (c.Dashboard.Key == ""):
+		return errors.New("dashboard: cert and key are given together")
 	}
 	for name, r := range c.Runtime {
 		if err := checkOwn(name, r.Command); err != nil {

@@ -74,6 +74,7 @@ func TestParseConfigRefuses(t *testing.T) {
 		{"a text for a list", "[claude]\nmcp = \"x\"\n", "line 2: claude.mcp: string, wants a list of texts"},
 		{"a text for a command", "[runtime.x]\ncommand = \"x\"\n", "line 2: runtime.x.command: string, wants a list of texts"},
 		{"a text for a yes", "[dashboard]\nwide = \"no\"\n", "line 2: dashboard.wide: string, wants true or false"},
+		{"a certificate without its key", "[dashboard]\ncert = \"x\"\n", "dashboard: cert and key are given together"},
 		{"a text for a table", "claude = \"x\"\n", "line 1: claude: string does not belong there"},
 		{"no time span", "[bus]\nkeep = \"soon\"\n", "line 2: "},
 		{"a number for a time span", "[bus]\nkeep = 3\n", `line 2: "3" is no time span above 0`},

@@ -72,7 +72,7 @@ func (a *app) daemonRun(c *cli.Context) error {
 	log := slog.New(slog.NewJSONHandler(io.Writer(file), nil))
 	err = daemon.Run(c.Context, daemon.Options{
 		Home: h, Bus: l.Bus, Launcher: l, Runtimes: a.runtimes(l), Plan: a.planAgain,
-		Listen: a.config.Dashboard.Listen, Wide: a.config.Dashboard.Wide, Version: Version, Log: log,
+		Listen: a.config.Dashboard.Listen, TLS: a.dashboardTLS, Wide: a.config.Dashboard.Wide, Version: Version, Log: log,
 	})
 	if errors.Is(err, agent.ErrLocked) {
 		return fmt.Errorf("%w: %w", errDaemonRuns, err)

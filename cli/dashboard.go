@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"crypto/tls"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -40,7 +41,11 @@ func (a *app) dashboard(c *cli.Context) error {
 	if cfg.Dashboard.Listen == "" {
 		return fmt.Errorf("%w: `listen` under [dashboard] in netsky.toml is empty", errNoDashboard)
 	}
-	if _, err := dashboard.CheckListen(cfg.Dashboard.Listen, false, cfg.Dashboard.Wide); err != nil {
+	encrypt, err := a.dashboardTLS()
+	if err != nil {
+		return err
+	}
+	if _, err := dashboard.CheckListen(cfg.Dashboard.Listen, encrypt != nil, cfg.Dashboard.Wide); err != nil {
 		return err
 	}
 	h, err := a.madeHome()
@@ -76,13 +81,30 @@ func (a *app) dashboard(c *cli.Context) error {
 	return nil
 }
 
+// dashboardTLS is what the dashboard is served with, nil without a certificate.
+func (a *app) dashboardTLS() (*tls.Config, error) {
+	cfg, err := a.cfg()
+	if err != nil || cfg.Dashboard.Cert == "" {
+		return nil, err
+	}
+	cert, err := a.placed(cfg.Dashboard.Cert)
+	if err != nil {
+		return nil, err
+	}
+	key, err := a.placed(cfg.Dashboard.Key)
+	if err != nil {
+		return nil, err
+	}
+	return dashboard.Certificate(cert, key)
+}
+
 // dashboardBase is where the daemon serves it; one that has just started needs a
 // moment to say so.
 func (a *app) dashboardBase(c *cli.Context, h agent.Home) (string, error) {
 	for end := time.Now().Add(5 * time.Second); ; {
 		data, err := h.ReadFile(daemon.URLFile, 4096)
 		if base := strings.TrimSpace(string(data)); err == nil && base != "" {
-			return here(base), nil
+			return base, nil
 		}
 		if err != nil && !errors.Is(err, fs.ErrNotExist) {
 			return "", err
@@ -96,17 +118,6 @@ func (a *app) dashboardBase(c *cli.Context, h agent.Home) (string, error) {
 		case <-time.After(50 * time.Millisecond):
 		}
 	}
-}
-
-// here is an address for a browser on this machine: one that stands for all of
-// them can be listened on, and not called.
-func here(base string) string {
-	u, err := url.Parse(base)
-	if err == nil && net.ParseIP(u.Hostname()).IsUnspecified() {
-		u.Host = net.JoinHostPort("127.0.0.1", u.Port())
-		return u.String()
-	}
-	return base
 }
 
 // tunnel is the command that brings the dashboard to the machine from which a

@@ -2,8 +2,16 @@ package cli_test
 
 import (
 	"context"
+	"crypto/ecdsa"
+	"crypto/elliptic"
+	"crypto/rand"
+	"crypto/tls"
+	"crypto/x509"
 	"encoding/json"
+	"encoding/pem"
 	"fmt"
+	"math/big"
+	"net"
 	"net/http"
 	"net/url"
 	"os"
@@ -203,5 +211,53 @@ func TestDashboardLink(t *testing.T) {
 				t.Errorf("the link leads to %s", resp.Status)
 			}
 		})
+	}
+}
+
+// With a certificate it is served encrypted, under the certificate's names, at an
+// address that others can reach.
+func TestDashboardTLS(t *testing.T) {
+	t.Parallel()
+	w := mustWorld(t)
+	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
+	if err != nil {
+		t.Fatal(err)
+	}
+	c := &x509.Certificate{SerialNumber: big.NewInt(1), NotAfter: time.Now().Add(time.Hour), DNSNames: []string{"box.example"}, IPAddresses: []net.IP{net.IPv4(127, 0, 0, 1)}}
+	der, err := x509.CreateCertificate(rand.Reader, c, c, &key.PublicKey, key)
+	if err != nil {
+		t.Fatal(err)
+	}
+	secret, err := x509.MarshalPKCS8PrivateKey(key)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for name, block := range map[string]*pem.Block{"cert.pem": {Type: "CERTIFICATE", Bytes: der}, "key.pem": {Type: "PRIVATE KEY", Bytes: secret}} {
+		if err := os.WriteFile(filepath.Join(w.home, name), pem.EncodeToMemory(block), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	w.config(t, "[dashboard]\nlisten = \"0.0.0.0:0\"\ncert = \"cert.pem\"\nkey = \"gone.pem\"\n")
+	if out, err := w.command(t.Context(), "netsky", "dashboard").CombinedOutput(); err == nil || !strings.Contains(string(out), "gone.pem") {
+		t.Errorf("without the key: %v, %s", err, out)
+	}
+	// The dashboard's trouble is not the daemon's, nor the agents'.
+	w.must(t, "netsky", "up", "0", "--type", "demo", "--no-attach")
+	w.must(t, "netsky", "daemon", "stop")
+	w.config(t, "[dashboard]\nlisten = \"0.0.0.0:0\"\ncert = \"cert.pem\"\nkey = \"key.pem\"\n")
+	link := strings.TrimSpace(w.must(t, "netsky", "dashboard"))
+	trust := x509.NewCertPool()
+	trust.AppendCertsFromPEM(pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: der}))
+	client := http.Client{
+		Transport:     &http.Transport{TLSClientConfig: &tls.Config{RootCAs: trust}, DisableKeepAlives: true},
+		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
+	}
+	resp, err := client.Get(link)
+	if err != nil {
+		t.Fatal(err)
+	}
+	resp.Body.Close()
+	if !strings.HasPrefix(link, "https://127.0.0.1:") || resp.StatusCode != http.StatusSeeOther || len(resp.Cookies()) != 1 || !resp.Cookies()[0].Secure {
+		t.Errorf("%s: %s, cookies %v", link, resp.Status, resp.Cookies())
 	}
 }

@@ -45,7 +45,7 @@ func (a *app) hints(err error) []string {
 	case errors.Is(err, daemon.ErrHung):
 		add("`netsky daemon stop` ends it; `netsky up` starts another")
 	case errors.Is(err, dashboard.ErrWide):
-		add("`listen` under [dashboard] in netsky.toml says that address; `wide = true` beside it lets others reach it, unencrypted")
+		add("`listen` under [dashboard] in netsky.toml says that address; `cert` and `key` beside it (a certificate) or `wide = true`\n(unencrypted) let others reach it")
 	case errors.Is(err, agent.ErrNoApproval):
 		add("`netsky approvals` lists what waits for your yes; `netsky status` says who waits at its pane")
 	case errors.Is(err, codex.ErrLogin):

@@ -12,6 +12,7 @@ package daemon
 
 import (
 	"context"
+	"crypto/tls"
 	"errors"
 	"fmt"
 	"log/slog"
@@ -39,8 +40,10 @@ type Options struct {
 	// the configuration anew. nil: nothing is restarted.
 	Plan func(ctx context.Context, id agent.ID) (spawn.Plan, error)
 	// Listen is the dashboard's address, such as "127.0.0.1:7717"; "" is none.
-	// Wide is the owner's word that it may be one that others can reach.
+	// TLS, if set, tells what it is served with, nil if with nothing; Wide is the
+	// owner's word that it may be an address that others can reach without that.
 	Listen  string
+	TLS     func() (*tls.Config, error)
 	Wide    bool
 	Version string
 	Log     *slog.Logger

@@ -2,6 +2,7 @@ package daemon
 
 import (
 	"context"
+	"crypto/tls"
 	"errors"
 
 	"netsky/agent"
@@ -25,9 +26,15 @@ func (d *daemon) web(ctx context.Context) error {
 		return err
 	}
 	defer mail.Close()
+	var encrypt *tls.Config
+	if d.o.TLS != nil {
+		if encrypt, err = d.o.TLS(); err != nil {
+			return err
+		}
+	}
 	s, err := dashboard.New(dashboard.Options{
 		Home: d.o.Home, Records: d.reader, Agents: newAgents(d.o.Launcher, mail.C), Panes: d.screens, Send: d.o.Bus.Send, Token: token,
-		Wide: d.o.Wide, Version: d.o.Version, Log: d.o.Log.With("part", "dashboard"),
+		TLS: encrypt, Wide: d.o.Wide, Version: d.o.Version, Log: d.o.Log.With("part", "dashboard"),
 	})
 	if err != nil {
 		return err
@@ -37,7 +44,7 @@ func (d *daemon) web(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	if err := d.o.Home.WriteFile(URLFile, []byte("http://"+l.Addr().String()+"\n"), false); err != nil {
+	if err := d.o.Home.WriteFile(URLFile, []byte(s.URL(l.Addr())+"\n"), false); err != nil {
 		l.Close()
 		return err
 	}
