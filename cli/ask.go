@@ -158,13 +158,19 @@ func (p *asking) progress(ctx context.Context) error {
 	case st.Alive():
 		p.up, p.gone = true, time.Time{}
 	case !p.up: // --queue: it may wait
-	case p.gone.IsZero():
+	case p.gone.IsZero() || p.handled():
 		p.gone = time.Now()
 	case time.Since(p.gone) >= mourning:
 		return exitError{exitPartly, needUp{p.to, fmt.Errorf("%s is %s and has not answered; the message %s is %s; what comes of it after its next start will be in `netsky inbox`",
 			p.to, how(st), p.id, p.whereabouts(ctx))}}
 	}
 	return nil
+}
+
+// handled reports whether somebody is ending or starting agents just now.
+func (p *asking) handled() bool {
+	_, ok := p.l.Home.LockHolder("up")
+	return ok
 }
 
 // how is an agent's state with what it rests on.
