@@ -112,7 +112,7 @@ func (a *app) view(ctx context.Context) (view, error) {
 	}
 	v.Daemon = a.daemonView(ctx, l.Home)
 	if v.Daemon.Wanted && v.Daemon.State != "running" {
-		v.Notes = append(v.Notes, "the daemon is wanted and "+v.Daemon.State+": outboxes and history wait")
+		v.Notes = append(v.Notes, "the daemon is wanted and "+v.Daemon.State+": outboxes and history wait (`netsky up` starts it)")
 	}
 	if n, err := a.unread(l); err == nil {
 		v.Unread = n
