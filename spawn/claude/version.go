@@ -41,7 +41,7 @@ func ParseVersion(s string) (Version, error) {
 	if len(s) > 80 {
 		s = s[:80]
 	}
-	return Version{}, fmt.Errorf("claude: %q is no version", s)
+	return Version{}, fmt.Errorf("%q is no version of Claude Code", s)
 }
 
 // Find is the program that "claude" is on a PATH. Links are not resolved: what
@@ -66,7 +66,11 @@ func Probe(ctx context.Context, program string, env []string) (Version, error) {
 	if err != nil {
 		return Version{}, err
 	}
-	return ParseVersion(string(out))
+	v, err := ParseVersion(string(out))
+	if err != nil {
+		err = fmt.Errorf("%s --version: %w", program, err)
+	}
+	return v, err
 }
 
 // patience is how long Claude Code may take to answer a question. It takes
@@ -82,7 +86,7 @@ func ask(ctx context.Context, wait time.Duration, program string, env []string, 
 	var stderr bytes.Buffer
 	cmd.Env, cmd.Dir, cmd.Stderr, cmd.WaitDelay = env, dir, &stderr, time.Second
 	out, err := cmd.Output()
-	what := "claude " + strings.Join(args, " ")
+	what := program + " " + strings.Join(args, " ") // there may be several
 	switch {
 	case err == nil:
 		return out, nil

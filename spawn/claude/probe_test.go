@@ -1,0 +1,23 @@
+package claude_test
+
+import (
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"netsky/spawn/claude"
+)
+
+// There may be several programs of that name: an error names the one it is about.
+func TestProbeNamesTheProgram(t *testing.T) {
+	for _, script := range []string{"echo hello", "exit 3"} {
+		program := filepath.Join(t.TempDir(), "claude")
+		if err := os.WriteFile(program, []byte("#!/bin/sh\n"+script+"\n"), 0o700); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := claude.Probe(t.Context(), program, nil); err == nil || !strings.HasPrefix(err.Error(), program+" --version: ") {
+			t.Errorf("%s: %v", script, err)
+		}
+	}
+}
