@@ -45,19 +45,24 @@ func (b *browser) run(ctx context.Context, watch []string) {
 
 // follow reads events until the connection ends.
 func (b *browser) follow(ctx context.Context, watch []string) {
-	base, err := b.w.home.ReadFile(daemon.URLFile, 4096)
-	if err != nil {
+	serves := func() (by agent.Holder, base string) {
+		by, _ = b.w.home.LockHolder(agent.DaemonName)
+		data, _ := b.w.home.ReadFile(daemon.URLFile, 4096)
+		return by, string(data)
+	}
+	by, base := serves()
+	if by.PID == 0 || base == "" {
 		return
 	}
 	token, err := dashboard.Token(b.w.home)
 	if err != nil {
 		return
 	}
-	u := strings.TrimSpace(string(base))
+	u := strings.TrimSpace(base)
 	h := http.Header{"Authorization": {"Bearer " + token}, "Origin": {u}}
 	c, r, err := websocket.DefaultDialer.DialContext(ctx, strings.Replace(u, "http", "ws", 1)+"/ws", h)
 	if err != nil {
-		if r != nil {
+		if by2, base2 := serves(); r != nil && by2 == by && base2 == base { // or it was another's, on a dead one's port
 			b.w.Errorf("the dashboard answers %s", r.Status)
 		}
 		return

@@ -85,6 +85,11 @@ func Run(ctx context.Context, o Options) error {
 			o.Home.Remove(agent.DaemonSocket)
 		}
 	}()
+	// Where a dead daemon served, anybody may be by now: nobody is to be sent there
+	// with our token.
+	if err := o.Home.Remove(URLFile); err != nil {
+		o.Log.Warn("url file", "error", err)
+	}
 	pid := strconv.Itoa(os.Getpid()) + "\n"
 	if err := o.Home.WriteFile(agent.DaemonPID, []byte(pid), false); err != nil {
 		o.Log.Warn("pid file", "error", err)

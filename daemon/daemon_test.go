@@ -294,3 +294,22 @@ func TestHub(t *testing.T) {
 	},
 		func() string { return "the server lives on: " + list() })
 }
+
+// Where a daemon that was killed has served, another program may listen by the
+// time the next one is up: nobody is sent there with our token.
+func TestAddressOfTheDead(t *testing.T) {
+	w := newWorld(t)
+	w.kill(w.start())
+	for rel, text := range map[string]string{
+		agent.ConfigFile: "[dashboard]\nlisten = \"\"\n", // so that no other address is put there
+		daemon.URLFile:   "http://127.0.0.1:1\n",
+	} {
+		if err := w.home.WriteFile(rel, []byte(text), false); err != nil {
+			t.Fatal(err)
+		}
+	}
+	w.start()
+	if data, err := w.home.ReadFile(daemon.URLFile, 4096); err == nil {
+		t.Errorf("the daemon is up, and says to be at %s", data)
+	}
+}

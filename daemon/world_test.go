@@ -66,6 +66,9 @@ func newWorld(tb testing.TB) *world {
 	if err == nil {
 		_, err = home.Make()
 	}
+	if err == nil {
+		err = home.WriteFile(agent.ConfigFile, []byte("[dashboard]\nlisten = \"127.0.0.1:0\"\n"), false)
+	}
 	if err != nil {
 		tb.Fatal(err)
 	}
