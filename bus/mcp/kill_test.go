@@ -158,7 +158,7 @@ func (p *program) startID() string {
 }
 
 // die is a kill -9 of the program and its start with the old conversation: what
-// was queued is gone and, with luck, what its last hooks had told already.
+// was queued is gone and, with luck, the last text of the turn that runs.
 func (p *program) die(tb testing.TB) {
 	tb.Helper()
 	p.mu.Lock()
@@ -167,7 +167,7 @@ func (p *program) die(tb testing.TB) {
 		close(p.breakOff)
 		p.breakOff = nil
 	}
-	if n := len(p.texts); n > 0 && p.state == agent.Busy && rand.IntN(2) == 0 {
+	if n := len(p.texts); p.fresh > 0 && rand.IntN(2) == 0 {
 		ids, _ := bus.RenderedIDs(p.texts[n-1])
 		p.texts = p.texts[:n-1]
 		p.taken = p.taken[:len(p.taken)-len(ids)]

@@ -57,6 +57,7 @@ type program struct {
 	last     string
 	lastAt   time.Time
 	breakOff chan struct{} // not nil: a turn runs; closed: it is broken off
+	fresh    int           // texts that the running turn has taken
 	wake     chan struct{}
 }
 
@@ -209,7 +210,7 @@ func (p *program) run(ctx context.Context) {
 		if len(texts) > 0 {
 			p.state = agent.Busy
 			broken = make(chan struct{})
-			p.breakOff = broken
+			p.breakOff, p.fresh = broken, 0
 		}
 		p.mu.Unlock()
 		if len(texts) > 0 {
@@ -241,10 +242,19 @@ func (p *program) runTurn(ctx context.Context, texts []string, broken chan struc
 		timer := time.NewTimer(length)
 		select {
 		case <-timer.C:
-			p.end(number, words, failed)
-		case <-broken: // of which no hook tells
-			p.set(func() { p.ends[number] = agent.Event{Event: agent.EventStopFailed, Error: "interrupted"} })
+		case <-broken:
 		case <-ctx.Done():
+		}
+		p.mu.Lock()
+		whole := p.breakOff != nil
+		p.breakOff, p.fresh = nil, 0
+		p.mu.Unlock()
+		switch {
+		case ctx.Err() != nil:
+		case whole:
+			p.end(number, words, failed)
+		default: // of which no hook tells
+			p.set(func() { p.ends[number] = agent.Event{Event: agent.EventStopFailed, Error: "interrupted"} })
 		}
 		timer.Stop()
 	}
@@ -296,6 +306,7 @@ func (p *program) submit(text, number string) bool {
 	}
 	p.taken = append(p.taken, ids...)
 	p.texts = append(p.texts, text)
+	p.fresh++
 	for _, id := range ids {
 		p.held[id], p.took[id] = true, number
 	}
