@@ -50,11 +50,12 @@ type Options struct {
 }
 
 // The daemon lives for weeks and does little: a small heap is worth more to it
-// than the time of collecting it. What it holds is under 2 MB; work may take it
-// over the limit.
+// than the time of collecting it, unless somebody looks at panes. What it holds is
+// under 2 MB; work may take it over the limit.
 const (
 	memoryLimit = 24 << 20
-	heapGrowth  = 50 // percent, between collections
+	heapGrowth  = 50  // percent, between collections
+	heapLooking = 200 // the same while panes are captured all the time
 )
 
 // Run runs the daemon until ctx ends, it is told to stop, or the door or a

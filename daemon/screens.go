@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"runtime/debug"
 	"slices"
 	"sync"
 	"time"
@@ -26,6 +27,7 @@ type screens struct {
 	panes  map[agent.ID]tmux.Pane
 	asked  time.Time           // when panes were last listed
 	looks  map[agent.ID]*watch // by whom somebody looks at
+	growth int                 // of the heap, as it was said last
 }
 
 // A watch is a pane that browsers look at.
@@ -61,6 +63,20 @@ func (s *screens) drop(id agent.ID) {
 		close(f)
 	}
 	delete(s.looks, id)
+	s.collect()
+}
+
+// collect says how eagerly memory is collected now that somebody has begun to
+// look, or nobody looks any more. The caller holds mu.
+func (s *screens) collect() {
+	growth := heapGrowth
+	if len(s.looks) > 0 {
+		growth = heapLooking
+	}
+	if growth != s.growth {
+		s.growth = growth
+		debug.SetGCPercent(growth)
+	}
 }
 
 // stirred flags the watches of panes that have printed something.
@@ -199,6 +215,7 @@ func (s *screens) Watch(ctx context.Context, id agent.ID) (<-chan struct{}, erro
 			s.looks = make(map[agent.ID]*watch)
 		}
 		s.looks[id] = w
+		s.collect()
 	}
 	f := make(chan struct{}, 1)
 	w.flags = append(w.flags, f)
@@ -224,6 +241,7 @@ func (s *screens) leave(id agent.ID, f chan struct{}) {
 		return
 	}
 	delete(s.looks, id)
+	s.collect()
 	if s.client == nil {
 		return
 	}

@@ -15,15 +15,14 @@ import (
 
 // How fast panes are followed. They are captured in rounds: the first change
 // begins one at once, what changes until the next is captured together there, and
-// each browser is sent what a round has brought in one write. No browser shows
-// more than 60 of them in a second; and a round of many panes is followed by more
-// rest, so that at most 800 captures are made in a second, however much the panes
-// print.
+// each browser is sent what a round has brought in one write. Rounds rest longer
+// the more panes are looked at, so that those who look at many cost little more
+// than those who look at one.
 const (
-	roundRest  = 16 * time.Millisecond
-	paneRest   = 1250 * time.Microsecond // for each pane in the round
-	paneRetry  = time.Second             // of one that can't be seen
-	maxWatched = 64                      // by one browser
+	roundRest  = 5 * time.Millisecond
+	paneRest   = 400 * time.Microsecond // for each pane that is looked at, if that is longer
+	paneRetry  = time.Second            // of one that can't be seen
+	maxWatched = 64                     // by one browser
 )
 
 // A watched pane is one that at least one browser looks at.
@@ -138,7 +137,7 @@ func (h *hub) followPanes(ctx context.Context, l *look) {
 			return
 		case <-l.stirred:
 		}
-		panes := h.due(l)
+		panes, looked := h.due(l)
 		if len(panes) == 0 {
 			continue
 		}
@@ -146,13 +145,14 @@ func (h *hub) followPanes(ctx context.Context, l *look) {
 		select {
 		case <-ctx.Done():
 			return
-		case <-time.After(max(roundRest, time.Duration(len(panes))*paneRest)):
+		case <-time.After(max(roundRest, time.Duration(looked)*paneRest)):
 		}
 	}
 }
 
-// due is what the next round captures: what changes from here on is not in it.
-func (h *hub) due(l *look) (panes []*watched) {
+// due is what the next round captures, of how many that are looked at. What changes
+// from here on is not in it.
+func (h *hub) due(l *look) (panes []*watched, looked int) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	select {
@@ -165,7 +165,7 @@ func (h *hub) due(l *look) (panes []*watched) {
 			panes = append(panes, w)
 		}
 	}
-	return panes
+	return panes, len(l.panes)
 }
 
 // round captures the panes and publishes those that have changed.
