@@ -64,9 +64,10 @@ func (a *app) down(c *cli.Context) error {
 		}
 	}
 	ctx := c.Context
+	var unwritten error // that the daemon shall stay down; it is ended all the same
 	if all {
 		if err := l.Home.SetDesired(agent.DaemonName, false, string(self)); err != nil {
-			a.warn("%v", err)
+			unwritten = fmt.Errorf("not written down that the daemon shall stay down: %w", err)
 		}
 	}
 	rep := &downReport{a: a, json: c.Bool("json")}
@@ -74,7 +75,7 @@ func (a *app) down(c *cli.Context) error {
 		Agents: ids, Force: force, All: all, By: string(self), Keep: a.keepRunning(l.Home), Report: rep.progress,
 	})
 	if all {
-		err = errors.Join(err, a.endDaemon(ctx, l.Home, rep))
+		err = errors.Join(err, unwritten, a.endDaemon(ctx, l.Home, rep))
 	} else if werr := daemon.Wake(ctx, l.Home); werr != nil {
 		a.warn("%v", werr)
 	}

@@ -204,9 +204,12 @@ func (d *down) addLost(lost []*target) error {
 }
 
 // want writes down that they shall be down. A home that cannot be written, or
-// is full, is told and stops nothing: the owner said down.
+// is full, stops nothing: the owner said down. But it is no success: they are
+// still wanted up.
 func (d *down) want() {
-	d.warn("", d.l.Home.SetAllDesired(d.wanted, false, d.o.By))
+	if err := d.l.Home.SetAllDesired(d.wanted, false, d.o.By); err != nil {
+		d.errs = append(d.errs, fmt.Errorf("not written down that they shall stay down: %w", err))
+	}
 }
 
 // ask sends every request before anything is ended.
