@@ -33,7 +33,7 @@ func TestReap(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer os.RemoveAll(dir)
+	t.Cleanup(func() { os.RemoveAll(dir) }) // after the server has gone by its socket
 	s := &tmux.Server{Socket: filepath.Join(dir, "s")}
 	if err := s.Reap(t.Context()); err != nil {
 		t.Errorf("without a server: %v", err)
