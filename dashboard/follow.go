@@ -20,7 +20,7 @@ import (
 // than those who look at one.
 const (
 	roundRest  = 5 * time.Millisecond
-	paneRest   = 400 * time.Microsecond // for each pane that is looked at, if that is longer
+	paneRest   = 320 * time.Microsecond // for each pane that is looked at, if that is longer
 	paneRetry  = time.Second            // of one that can't be seen
 	maxWatched = 64                     // by one browser
 )
