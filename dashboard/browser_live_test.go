@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"io"
+	"slices"
 	"strings"
 	"testing"
 
@@ -165,7 +166,11 @@ func TestBrowserPanes(t *testing.T) {
 	w.panes.set("agent4", "I have just come")
 	w.agents.set(nil, append(list, dashboard.Agent{ID: "agent4", State: agent.Idle, Evidence: "x"})...)
 	l.waits(`document.querySelector('[data-pane="agent4"]')?.innerText.includes("I have just come")`)
-	w.agents.set(nil, list...)
+	// Another thing has changed, too: what has come and gone between two looks at
+	// the agents is no news to a page that was fetched meanwhile.
+	left := slices.Clone(list)
+	left[1].Detail += " and so on"
+	w.agents.set(nil, left...)
 	waitFor(t, "it is not looked at any more", func() bool { return w.panes.watched() == 4 })
 	// The same, drawn by the server, has the same look.
 	drawn := eval[string](l, `document.querySelector("[data-screen]").innerText`)
