@@ -206,24 +206,22 @@ func (s *Server) converse(conn *websocket.Conn, c *client) {
 		pings <- data
 		return nil
 	})
+	conn.SetCloseHandler(func(int, string) error { return nil }) // or events would follow its echo
 	heard := make(chan error, 1)
 	go func() { heard <- s.listen(conn, c) }()
-	code := s.speak(conn, c, heard, pings)
+	code, over := s.speak(conn, c, heard, pings)
 	end := websocket.FormatCloseMessage(code, "")
 	conn.WriteControl(websocket.CloseMessage, end, time.Now().Add(time.Second))
 	conn.Close()
-	if code != closeHeard {
+	if !over {
 		<-heard
 	}
 }
 
-// closeHeard is the code when it was listen that ended.
-const closeHeard = websocket.ClosePolicyViolation
-
-// speak sends events until the browser or the server ends. It alone writes, but
-// for the echo of a close: the frames of several events go to the connection in
-// one write, of which the websocket package knows nothing.
-func (s *Server) speak(conn *websocket.Conn, c *client, heard <-chan error, pings <-chan string) (code int) {
+// speak sends events until the browser or the server ends, and says with which
+// code; over says that listen is. It alone writes: the frames of several events go
+// to the connection in one write, of which the websocket package knows nothing.
+func (s *Server) speak(conn *websocket.Conn, c *client, heard <-chan error, pings <-chan string) (code int, over bool) {
 	beat := time.NewTicker(beatEvery)
 	defer beat.Stop()
 	out := outbox{wrap: textFrame, write: func(b []byte) error {
@@ -234,10 +232,14 @@ func (s *Server) speak(conn *websocket.Conn, c *client, heard <-chan error, ping
 	for {
 		var err error
 		select {
-		case <-heard:
-			return closeHeard
+		case err := <-heard:
+			var closed *websocket.CloseError
+			if errors.As(err, &closed) {
+				return closed.Code, true
+			}
+			return websocket.ClosePolicyViolation, true
 		case <-c.gone:
-			return websocket.CloseGoingAway
+			return websocket.CloseGoingAway, false
 		case <-beat.C:
 			err = conn.WriteControl(websocket.PingMessage, nil, time.Now().Add(writeWait))
 		case data := <-pings:
@@ -246,7 +248,7 @@ func (s *Server) speak(conn *websocket.Conn, c *client, heard <-chan error, ping
 			err = out.send(s.hub.take(c))
 		}
 		if err != nil {
-			return websocket.CloseInternalServerErr
+			return websocket.CloseInternalServerErr, false
 		}
 	}
 }

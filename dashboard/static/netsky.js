@@ -123,6 +123,7 @@
     if (lastEvent) q.set("after", lastEvent);
     watched = looking().join();
     if (watched) q.set("watch", watched);
+    const asked = watched;
     // Each third try goes by SSE, which passes where a websocket does not.
     if (fails % 3 === 2 || !window.WebSocket) {
       const es = new EventSource("/events?" + q);
@@ -134,7 +135,7 @@
     }
     const ws = new WebSocket(location.origin.replace(/^http/, "ws") + "/ws?" + q);
     conn = { close: () => ws.close(), watch: (ids) => ws.readyState === 1 && ws.send(JSON.stringify({ watch: ids })) };
-    ws.onopen = () => connected("live");
+    ws.onopen = () => { connected("live"); if (watched !== asked) watch(); }; // the page may have changed since
     ws.onmessage = (e) => heard(e.data);
     ws.onclose = lost;
   }
