@@ -35,17 +35,25 @@ func mustBrowser(tb testing.TB) browser {
 		}
 		tb.Skip("no Chromium on PATH, and NETSKY_TEST_CHROMIUM names none")
 	}
-	options := append(chromedp.DefaultExecAllocatorOptions[:], chromedp.ExecPath(path), chromedp.NoSandbox, chromedp.UserDataDir(tb.TempDir()),
-		chromedp.Flag("disable-dev-shm-usage", true), chromedp.WSURLReadTimeout(patience))
-	ctx, end := chromedp.NewExecAllocator(context.Background(), options...)
-	tb.Cleanup(end)
-	ctx, cancel := chromedp.NewContext(ctx)
-	tb.Cleanup(func() {
-		chromedp.Cancel(ctx) // waits until its processes have ended
+	var failed error
+	for range 3 { // on a busy machine Chromium itself crashes now and then as it starts
+		options := append(chromedp.DefaultExecAllocatorOptions[:], chromedp.ExecPath(path), chromedp.NoSandbox, chromedp.UserDataDir(tb.TempDir()),
+			chromedp.Flag("disable-dev-shm-usage", true), chromedp.WSURLReadTimeout(patience))
+		allocated, end := chromedp.NewExecAllocator(context.Background(), options...)
+		ctx, cancel := chromedp.NewContext(allocated)
+		if failed = chromedp.Do(ctx); failed == nil {
+			tb.Cleanup(end)
+			tb.Cleanup(func() {
+				chromedp.Cancel(ctx) // waits until its processes have ended
+				cancel()
+			})
+			return browser{ctx}
+		}
 		cancel()
-	})
-	mustDo(tb, chromedp.Do(ctx))
-	return browser{ctx}
+		end()
+	}
+	tb.Fatal(failed)
+	return browser{}
 }
 
 // A looker is one page of the browser, and what went wrong in it.
