@@ -21,11 +21,17 @@ var ErrLink = errors.New("is a symbolic link")
 // no symbolic link. With create it makes what is missing, mode 0700 whatever
 // the umask. The caller closes the file; its descriptor is for the *at calls.
 func (h Home) OpenDir(rel string, create bool) (*os.File, error) {
-	fd, err := open(h.dir, unix.O_DIRECTORY|unix.O_RDONLY)
+	fd, err := open(h.dir, unix.O_DIRECTORY|unix.O_NOFOLLOW|unix.O_RDONLY)
+	if err == unix.ENOTDIR || err == unix.ELOOP {
+		var st unix.Stat_t
+		if unix.Lstat(h.dir, &st) == nil && st.Mode&unix.S_IFMT == unix.S_IFLNK {
+			err = ErrLink
+		}
+	}
 	if err != nil {
 		return nil, &fs.PathError{Op: "open", Path: h.dir, Err: err}
 	}
-	done := h.dir
+	done, top := h.dir, true
 	for part := range strings.SplitSeq(path.Clean(rel), "/") {
 		if part == "." {
 			continue
@@ -35,38 +41,54 @@ func (h Home) OpenDir(rel string, create bool) (*os.File, error) {
 			return nil, fmt.Errorf("%s: not a path below the home", rel)
 		}
 		done += "/" + part
-		next, err := openatDir(fd, part, create)
+		next, made, err := openatDir(fd, part, create)
 		unix.Close(fd)
 		if err != nil {
 			return nil, &fs.PathError{Op: "open", Path: done, Err: err}
 		}
-		fd = next
+		if fd = next; made && top { // whatever netsky makes in a directory makes that its home
+			if err := h.mark(false); err != nil {
+				unix.Close(fd)
+				return nil, err
+			}
+		}
+		top = false
 	}
 	return os.NewFile(uintptr(fd), done), nil
 }
 
-func openatDir(dir int, name string, create bool) (int, error) {
+func openatDir(dir int, name string, create bool) (fd int, made bool, err error) {
 	const flags = unix.O_DIRECTORY | unix.O_NOFOLLOW | unix.O_RDONLY
-	fd, err := openat(dir, name, flags, 0)
+	fd, err = openat(dir, name, flags, 0)
 	if err == unix.ENOENT && create {
-		made := unix.Mkdirat(dir, name, 0o700)
-		if made != nil && made != unix.EEXIST {
-			return -1, made
+		err := unix.Mkdirat(dir, name, 0o700)
+		if err != nil && err != unix.EEXIST {
+			return -1, false, err
 		}
-		if fd, err = openat(dir, name, flags, 0); err == nil && made == nil {
-			err = unix.Fchmod(fd, 0o700)
-			if err != nil {
+		made = err == nil
+		fd, err = openat(dir, name, flags, 0)
+		if err == unix.EACCES && made { // the umask left nothing to open it by
+			if err = unix.Fchmodat(dir, name, 0o700, 0); err == nil {
+				fd, err = openat(dir, name, flags, 0)
+			}
+		}
+		if err == nil && made {
+			if err = unix.Fchmod(fd, 0o700); err != nil {
 				unix.Close(fd)
 			}
 		}
+		if err != nil {
+			return -1, made, err
+		}
+		return fd, made, nil
 	}
 	if err == unix.ENOTDIR || err == unix.ELOOP {
 		var st unix.Stat_t
 		if unix.Fstatat(dir, name, &st, unix.AT_SYMLINK_NOFOLLOW) == nil && st.Mode&unix.S_IFMT == unix.S_IFLNK {
-			return -1, ErrLink
+			return -1, false, ErrLink
 		}
 	}
-	return fd, err
+	return fd, false, err
 }
 
 func open(name string, flags int) (fd int, err error) {

@@ -6,8 +6,11 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"os/user"
 	"path/filepath"
 	"strings"
+	"sync"
+	"unicode/utf8"
 )
 
 // MaxHome is the longest home directory's path in bytes: a unix socket's path
@@ -16,19 +19,20 @@ const MaxHome = 80
 
 // A Home is the directory that holds all of one netsky: $NETSKY_HOME, else
 // ~/.netsky. Paths below it are written relative to it, with slashes, and are
-// opened without following a symbolic link; the home itself may be one.
+// opened without following a symbolic link; the home itself is none either.
+// Check says which directories can be one.
 type Home struct {
-	dir     string
-	regular bool // it is ~/.netsky
+	dir  string
+	user string // $HOME, "" where it is not set
 }
 
 // FindHome resolves the home directory from the environment.
 // It makes nothing.
 func FindHome(getenv func(string) string) (Home, error) {
-	user := getenv("HOME")
+	home := getenv("HOME")
 	usual := ""
-	if filepath.IsAbs(user) {
-		usual = filepath.Join(user, ".netsky")
+	if filepath.IsAbs(home) {
+		usual = filepath.Join(home, ".netsky")
 	}
 	dir := getenv("NETSKY_HOME")
 	switch {
@@ -40,13 +44,16 @@ func FindHome(getenv func(string) string) (Home, error) {
 		return Home{}, fmt.Errorf("NETSKY_HOME: %q is not an absolute path", dir)
 	}
 	dir = filepath.Clean(dir)
+	if !utf8.ValidString(dir) { // launch files and records are JSON, which has no other text
+		return Home{}, fmt.Errorf("NETSKY_HOME: %q is not valid UTF-8", dir)
+	}
 	if len(dir) > MaxHome {
 		return Home{}, fmt.Errorf("NETSKY_HOME: %q has %d bytes; unix sockets below it allow %d", dir, len(dir), MaxHome)
 	}
 	if strings.ContainsAny(dir, "\x00\n\r") {
 		return Home{}, fmt.Errorf("NETSKY_HOME: %q holds a control character", dir)
 	}
-	return Home{dir: dir, regular: dir == usual}, nil
+	return Home{dir: dir, user: home}, nil
 }
 
 // HomeAt is the home at an absolute path, for tests and for tours.
@@ -71,18 +78,30 @@ func (h Home) Path(rel ...string) string {
 }
 
 // TmuxSocket is the name of the tmux server that belongs to this home: "netsky"
-// for ~/.netsky, and one with a hash of the path for any other, so that two
-// homes on one machine never share a server.
+// for .netsky below the user's login directory, and one with a hash of the path
+// for any other. tmux has one directory of sockets per user, whatever HOME says:
+// so two homes of one user never share a server.
 func (h Home) TmuxSocket() string {
-	if h.regular {
+	if filepath.Base(h.dir) == ".netsky" && filepath.Dir(h.dir) == loginDir() {
 		return "netsky"
 	}
 	sum := sha256.Sum256([]byte(h.dir))
 	return "netsky-" + hex.EncodeToString(sum[:4])
 }
 
+// loginDir is the user's directory in the user database, "" without one. HOME
+// may name any other.
+var loginDir = sync.OnceValue(func() string {
+	u, err := user.Current()
+	if err != nil || !filepath.IsAbs(u.HomeDir) {
+		return ""
+	}
+	return filepath.Clean(u.HomeDir)
+})
+
 // The files below a home. Each name stands once, here.
 const (
+	MarkerFile   = ".netsky-home"
 	ConfigFile   = "netsky.toml"
 	TmuxConfFile = "tmux.conf"
 	DBFile       = "meta.db"
@@ -99,6 +118,7 @@ const (
 	LockDir      = "run/lock"
 	RunDir       = "run"
 	LogDir       = "logs"
+	WorkDir      = "workspaces"
 	DaemonPID    = "run/daemon.pid"
 	DaemonSocket = "run/daemon.sock"
 )
@@ -113,7 +133,7 @@ func PromptFile(id ID) string { return PromptDir + "/" + string(id) + ".md" }
 func EventsFile(id ID) string { return EventsDir + "/" + string(id) + ".jsonl" }
 
 // Workspace is where a clone puts its git worktrees.
-func Workspace(id ID) string { return "workspaces/" + string(id) }
+func Workspace(id ID) string { return WorkDir + "/" + string(id) }
 
 func launchFile(id ID) string     { return LaunchDir + "/" + string(id) + ".json" }
 func keeperFile(id ID) string     { return KeeperDir + "/" + string(id) + ".json" }
@@ -123,33 +143,5 @@ func desiredFile(n string) string { return DesiredDir + "/" + n }
 // homeDirs are made with the home; mailboxes are made by whoever needs one.
 var homeDirs = []string{
 	Channels, PromptDir, LaunchDir, KeeperDir, ReportDir, EventsDir, DesiredDir,
-	SpoolDir, DemoDir, "state/codex", "state/approvals", LockDir, "workspaces", LogDir,
-}
-
-// Make creates the home and its directories with mode 0700 and repairs the
-// home's own mode. It says in repaired what it had to repair.
-func (h Home) Make() (repaired []string, err error) {
-	if err := os.MkdirAll(h.dir, 0o700); err != nil {
-		return nil, err
-	}
-	info, err := os.Stat(h.dir)
-	if err != nil {
-		return nil, err
-	}
-	if perm := info.Mode().Perm(); perm != 0o700 {
-		if err := os.Chmod(h.dir, 0o700); err != nil {
-			return nil, err
-		}
-		if perm&0o077 != 0 {
-			repaired = append(repaired, fmt.Sprintf("%s: was open to others (mode %04o), is 0700 now", h.dir, perm))
-		}
-	}
-	for _, rel := range homeDirs {
-		d, err := h.OpenDir(rel, true)
-		if err != nil {
-			return repaired, err
-		}
-		d.Close()
-	}
-	return repaired, nil
+	SpoolDir, DemoDir, "state/codex", "state/approvals", LockDir, WorkDir, LogDir,
 }

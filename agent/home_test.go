@@ -7,6 +7,7 @@ import (
 	"io/fs"
 	"os"
 	"os/exec"
+	"os/user"
 	"path/filepath"
 	"strings"
 	"syscall"
@@ -36,19 +37,27 @@ func mustHome(tb testing.TB) agent.Home {
 }
 
 func TestFindHome(t *testing.T) {
+	login, err := user.Current()
+	if err != nil {
+		t.Fatal(err)
+	}
 	for _, tt := range []struct {
 		name, home, netsky string
 		want, socket       string // want "" means refused
 	}{
-		{"usual", "/home/ann", "", "/home/ann/.netsky", "netsky"},
+		{"usual", login.HomeDir, "", login.HomeDir + "/.netsky", "netsky"},
+		{"named, and HOME elsewhere", "/home/ann", login.HomeDir + "/.netsky", login.HomeDir + "/.netsky", "netsky"},
+		{"HOME elsewhere", "/home/ann", "", "/home/ann/.netsky", ""},
 		{"named", "/home/ann", "/srv/n", "/srv/n", ""},
-		{"named as usual", "/home/ann", "/home/ann/.netsky/", "/home/ann/.netsky", "netsky"},
+		{"named as usual", login.HomeDir, login.HomeDir + "/.netsky/", login.HomeDir + "/.netsky", "netsky"},
 		{"no HOME", "", "/srv/n", "/srv/n", ""},
 		{"nothing", "", "", "", ""},
 		{"relative", "/home/ann", "n", "", ""},
 		{"too long", "/home/ann", "/" + strings.Repeat("x", 80), "", ""},
 		{"longest", "/home/ann", "/" + strings.Repeat("x", 79), "/" + strings.Repeat("x", 79), ""},
 		{"newline", "/home/ann", "/srv/a\nb", "", ""},
+		{"not UTF-8", "/home/ann", "/srv/a\xff", "", ""},
+		{"HOME not UTF-8", "/home/ann\xff", "", "", ""},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			h, err := agent.FindHome(func(k string) string {

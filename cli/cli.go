@@ -154,8 +154,13 @@ func terminal(stream any) (width int, ok bool) {
 	return w, true
 }
 
+// home is where this netsky keeps everything: a directory that is its own, or
+// can become that. No verb does anything in another.
 func (a *app) home() (agent.Home, error) {
 	h, err := agent.FindHome(a.getenv)
+	if err == nil {
+		err = h.Check()
+	}
 	if err != nil {
 		return h, exitError{exitUsage, err}
 	}

@@ -4,6 +4,8 @@ import (
 	"errors"
 	"io/fs"
 	"os/exec"
+	"strings"
+	"unicode"
 
 	"netsky/agent"
 	"netsky/bus"
@@ -36,6 +38,15 @@ func (a *app) hints(err error) []string {
 		add("clones write to agent0 and to each other; the owner and agentinfinity they only answer")
 	case errors.Is(err, exec.ErrNotFound):
 		add("on Debian: apt-get install tmux; on macOS: brew install tmux")
+	case errors.Is(err, agent.ErrNotHome):
+		add("set NETSKY_HOME to a directory that is empty or does not exist yet; without NETSKY_HOME, netsky uses ~/.netsky")
+		if h, found := agent.FindHome(a.getenv); found == nil && errors.Is(err, agent.ErrOccupied) {
+			add("to let netsky use this one beside your own files: touch " + shellWord(h.Path(agent.MarkerFile)))
+		}
+	case errors.Is(err, agent.ErrHomeOpen):
+		if h, found := agent.FindHome(a.getenv); found == nil {
+			add("netsky did not make it and leaves its mode alone; to close it: chmod 700 " + shellWord(h.Dir()))
+		}
 	case errors.Is(err, spawn.ErrForeign):
 		add("end or rename that session, or give netsky a server of its own: `socket = \"netsky\"` under [tmux] in netsky.toml")
 	case errors.Is(err, prompts.ErrPlaceholder):
@@ -78,4 +89,15 @@ func (a *app) hints(err error) []string {
 		add("the home and all below it must be yours: " + a.getenv("HOME") + "/.netsky, or NETSKY_HOME")
 	}
 	return list
+}
+
+// shellWord writes a path so that a shell takes it as one word.
+func shellWord(path string) string {
+	plain := func(r rune) bool {
+		return r > unicode.MaxASCII || unicode.IsLetter(r) || unicode.IsDigit(r) || strings.ContainsRune("/._-+:@%,=", r)
+	}
+	if path != "" && strings.IndexFunc(path, func(r rune) bool { return !plain(r) }) < 0 {
+		return path
+	}
+	return "'" + strings.ReplaceAll(path, "'", `'\''`) + "'"
 }

@@ -70,6 +70,7 @@ func TestScripts(t *testing.T) {
 			e.Setenv("LONG", strings.Repeat("a", 300))
 			e.Setenv("NL", "\n")
 			e.Setenv("ESC", "\x1b")
+			e.Setenv("BADUTF", "\xff")
 			e.Setenv("EVIL", "\x1b[31mred\u202e")
 			e.Setenv("DIR", w.dir)
 			e.Setenv("BOX", filepath.Join(w.home, agent.Channels))

@@ -13,6 +13,10 @@ import (
 // statusLine prints the state in one short line, for tmux. It never fails
 // loudly: a status line shows what it can.
 func (a *app) statusLine(ctx context.Context) error {
+	if _, err := a.home(); err != nil {
+		fmt.Fprintln(a.stdout(), "netsky: "+firstLine(err.Error()))
+		return exitError{status(err), errTold}
+	}
 	l, err := a.launcher()
 	if err != nil {
 		fmt.Fprintln(a.stdout(), "netsky: "+firstLine(err.Error()))
