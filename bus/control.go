@@ -85,6 +85,7 @@ func (r *Receiver) pass() (wait time.Duration) {
 
 func (r *Receiver) due() (wait time.Duration) {
 	wait = passEvery
+	r.takeMended()
 	if r.stale || len(r.queue) == 0 && r.more {
 		due := r.scanned.Add(scanShare * r.took)
 		if left := time.Until(due); left > 0 && len(r.queue) > 0 {
@@ -96,7 +97,10 @@ func (r *Receiver) due() (wait time.Duration) {
 			r.passed("inbox")
 		}
 	}
-	if r.judge() || len(r.again)+len(r.reported) > 0 {
+	if left := r.judge(); left > 0 {
+		wait = min(wait, max(left, 10*time.Millisecond))
+	}
+	if len(r.again)+len(r.reported) > 0 {
 		wait = min(wait, lookAgain)
 	}
 	r.sortOut(&r.again)

@@ -4,8 +4,9 @@
 // anyone who can write a file can write to it: an envelope is a JSON object in
 // inbox/. The one process that holds the mailbox's lock, its Receiver, takes
 // them out: inbox/ → claimed/ → (the runtime has it, confirmed) → the ID goes
-// to the file seen → delivered/. What is no right envelope goes to poison/,
-// byte for byte, with its reason beside it, and the queue goes on.
+// to the file seen → delivered/. An invalid file goes to poison/, byte for byte,
+// with its reason beside it, and the queue goes on. It is left alone while it
+// is being written, and moves back by itself if it becomes valid in poison/.
 //
 // # What it promises
 //

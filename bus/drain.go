@@ -69,6 +69,7 @@ func (b *Bus) Drain(ctx context.Context, id agent.ID, max int, take func(Envelop
 func (r *Receiver) nextNow() (*Delivery, error) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
+	r.takeMended()
 	for {
 		if len(r.queue) == 0 && (r.stale || r.more) {
 			if err := r.scan(); err != nil {

@@ -106,42 +106,54 @@ func digest(parts ...string) string {
 // Validate reports what is wrong with the envelope; the error matches
 // ErrInvalid. A missing ID or To is not wrong: the bus fills them.
 func (e Envelope) Validate() error {
+	if list := e.faults(); len(list) > 0 {
+		return list[0]
+	}
+	return nil
+}
+
+// faults is everything that Validate would object to.
+func (e Envelope) faults() (list []error) {
+	add := func(format string, args ...any) { list = append(list, invalidf(format, args...)) }
 	if _, err := agent.Parse(string(e.From)); err != nil {
-		return invalidf("from: %v", err)
+		add("from: %v", err)
 	}
 	if e.To != "" {
 		if _, err := agent.Parse(string(e.To)); err != nil {
-			return invalidf("to: %v", err)
+			add("to: %v", err)
 		}
 	}
 	if e.Kind != "" && !isWord(string(e.Kind)) {
-		return invalidf("kind: %s: want 1 to 32 of a-z and _", clip(string(e.Kind)))
+		add("kind: %s: want 1 to 32 of a-z and _", clip(string(e.Kind)))
 	}
 	if e.Via != "" && !isWord(e.Via) {
-		return invalidf("via: %s: want 1 to 32 of a-z and _", clip(e.Via))
+		add("via: %s: want 1 to 32 of a-z and _", clip(e.Via))
 	}
 	if e.ID != "" && !isID(e.ID) {
-		return invalidf("id: %s: want 1 to 128 of A-Z a-z 0-9 . _ : - without a leading dot", clip(e.ID))
+		add("id: %s: want 1 to 128 of A-Z a-z 0-9 . _ : - without a leading dot", clip(e.ID))
 	}
 	if e.InReplyTo != "" && !isID(e.InReplyTo) {
-		return invalidf("in_reply_to: %s: want 1 to 128 of A-Z a-z 0-9 . _ : - without a leading dot", clip(e.InReplyTo))
+		add("in_reply_to: %s: want 1 to 128 of A-Z a-z 0-9 . _ : - without a leading dot", clip(e.InReplyTo))
 	}
-	if err := e.validateTimes(); err != nil {
-		return err
+	for _, err := range []error{e.timeFault(), e.expiresFault(), e.textFault()} {
+		if err != nil {
+			list = append(list, err)
+		}
 	}
-	if err := e.validateText(); err != nil {
-		return err
-	}
-	return e.validateRest()
+	return append(list, e.otherFaults()...)
 }
 
-func (e Envelope) validateTimes() error {
+func (e Envelope) timeFault() error {
 	if e.Time.IsZero() {
 		return invalidf("ts: missing")
 	}
 	if !inRange(e.Time) {
 		return invalidf("ts: year %d: want 1 to 9999", e.Time.UTC().Year())
 	}
+	return nil
+}
+
+func (e Envelope) expiresFault() error {
 	if !e.Expires.IsZero() && !inRange(e.Expires) {
 		return invalidf("expires: year %d: want 1 to 9999", e.Expires.UTC().Year())
 	}
@@ -153,7 +165,7 @@ func inRange(t time.Time) bool {
 	return year >= 1 && year <= 9999
 }
 
-func (e Envelope) validateText() error {
+func (e Envelope) textFault() error {
 	switch {
 	case e.Text == "" && !e.Kind.mayBeEmpty():
 		return invalidf("text: empty")
@@ -168,34 +180,34 @@ func (e Envelope) validateText() error {
 	return nil
 }
 
-func (e Envelope) validateRest() error {
+func (e Envelope) otherFaults() (list []error) {
+	add := func(format string, args ...any) { list = append(list, invalidf(format, args...)) }
 	if e.Hops < 0 || e.Hops > maxHopsField {
-		return invalidf("hops: %d: want 0 to %d", e.Hops, maxHopsField)
+		add("hops: %d: want 0 to %d", e.Hops, maxHopsField)
 	}
 	if len(e.Attachments) > maxAttachments {
-		return invalidf("attachments: %d: at most %d", len(e.Attachments), maxAttachments)
+		add("attachments: %d: at most %d", len(e.Attachments), maxAttachments)
 	}
-	for _, a := range e.Attachments {
+	for _, a := range e.Attachments[:min(len(e.Attachments), maxAttachments)] {
 		if a == "" || !isLine(a, 1024) {
-			return invalidf("attachments: %s: want one line of at most 1024 bytes", clip(a))
+			add("attachments: %s: want one line of at most 1024 bytes", clip(a))
 		}
 	}
 	for _, f := range []struct{ name, value string }{
 		{"thread", e.Thread}, {"idempotency_key", e.IdempotencyKey}, {"start", e.Start},
 	} {
 		if !isLine(f.value, 256) {
-			return invalidf("%s: %s: want one line of at most 256 bytes", f.name, clip(f.value))
+			add("%s: %s: want one line of at most 256 bytes", f.name, clip(f.value))
 		}
 	}
 	for key, value := range e.Extra {
 		if _, known := fieldOf(foldKey(key)); known {
-			return invalidf("%s: a known field among the unknown ones", clip(key))
-		}
-		if !utf8.ValidString(key) || !json.Valid(value) || !utf8.Valid(value) {
-			return invalidf("%s: not JSON", clip(key))
+			add("%s: a known field among the unknown ones", clip(key))
+		} else if !utf8.ValidString(key) || !json.Valid(value) || !utf8.Valid(value) {
+			add("%s: not JSON", clip(key))
 		}
 	}
-	return nil
+	return list
 }
 
 const (

@@ -65,7 +65,7 @@ func (b *Bus) claimedHops(id agent.ID, inReplyTo string) (hops int, ok bool) {
 		return len(names) < maxInHand
 	})
 	for _, name := range names {
-		if e, _, err := b.readEnvelope(fd, name, Parse); err == nil && e.ID == inReplyTo {
+		if e, _, err := b.readEnvelope(fd, name, form{}); err == nil && e.ID == inReplyTo {
 			return e.Hops, true
 		}
 	}

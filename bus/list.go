@@ -76,11 +76,7 @@ func (b *Bus) entry(fd int, id agent.ID, p Place, name string) (Entry, error) {
 	if !isMailName(name) {
 		return e, fmt.Errorf("%s: not the name of an envelope", Plain(name))
 	}
-	parse := Parse
-	if p == Outbox {
-		parse = b.parseOutbox(id)
-	}
-	env, m, err := b.readEnvelope(fd, name, parse)
+	env, m, err := b.readEnvelope(fd, name, form{b, id, p})
 	if gone(err) {
 		return e, fmt.Errorf("%s in %s of %s: %w", Plain(name), p, id, err)
 	}
@@ -96,7 +92,8 @@ func (b *Bus) entry(fd int, id agent.ID, p Place, name string) (Entry, error) {
 	if p == Poison || p == Delivered {
 		why, _, err := readFile(fd, whyName(name), 64<<10)
 		if err == nil {
-			e.Why = strings.TrimSpace(string(why))
+			rest, _ := cutOrigin(why)
+			e.Why = strings.TrimSpace(string(rest))
 		}
 	}
 	return e, nil

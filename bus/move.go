@@ -60,10 +60,10 @@ func (b *Bus) explain(dir int, name, why string) error {
 }
 
 // poisonText is the .why of a file in poison/.
-func poisonText(reason string) string {
+func poisonText(reason string, o origin) string {
 	return "not delivered: " + Plain(reason) + `
 
-A right envelope is one JSON object, alone in a file whose name ends in .json:
+A valid envelope is one JSON object, alone in a file whose name ends in .json:
 
 {"from":"agent0","text":"hi","ts":"2026-11-20T12:00:00Z"}
 
@@ -72,17 +72,19 @@ text   valid UTF-8 without channel tags, and not empty
 ts     a time as in RFC 3339
 
 It may also have: id, to, kind, in_reply_to, thread, hops, idempotency_key,
-requires_ack, expires, attachments. No key stands twice.
-`
+requires_ack, expires, attachments. No key occurs twice.
+
+Once this file is a valid envelope, netsky moves it back where it was found.
+` + o.line() + "\n"
 }
 
 // poison moves a file out of the way, byte for byte, with its reason beside it.
-func (b *Bus) poison(from int, name string, to int, reason error) (newName string, err error) {
+func (b *Bus) poison(from int, name string, to int, reason error, o origin) (newName string, err error) {
 	newName, err = move(from, name, to)
 	if err != nil {
 		return "", err
 	}
-	return newName, b.explain(to, newName, poisonText(reason.Error()))
+	return newName, b.explain(to, newName, poisonText(reason.Error(), o))
 }
 
 // gone reports whether the file had been taken away by someone else.

@@ -58,19 +58,13 @@ const maxDepth = 64
 // text in silence: whoever reads the file must read the same message as we do.
 // The error matches ErrInvalid.
 func Parse(data []byte) (Envelope, error) {
-	e, err := decode(data)
-	if err != nil {
-		return Envelope{}, err
-	}
-	if err := e.Validate(); err != nil {
-		return Envelope{}, err
-	}
-	return e, nil
+	return form{}.parse(data)
 }
 
 // decode reads an envelope's fields and checks their types and nothing else,
-// except that a required text cannot be left out.
-func decode(data []byte) (Envelope, error) {
+// except that a required text cannot be left out. It asks fault about what is
+// wrong with a field, and continues if that returns nil.
+func decode(data []byte, fault func(error) error) (Envelope, error) {
 	var e Envelope
 	switch {
 	case len(bytes.TrimSpace(data)) == 0:
@@ -84,15 +78,15 @@ func decode(data []byte) (Envelope, error) {
 	err := eachField(data, func(rawKey, value []byte) error {
 		key, err := unquote(rawKey)
 		if err != nil {
-			return invalidf("key %s: %v", clip(string(rawKey)), err)
+			return fault(invalidf("key %s: %v", clip(string(rawKey)), err))
 		}
 		folded := foldKey(key)
 		f, ours := fieldOf(folded)
 		switch {
 		case ours && key != folded:
-			return invalidf("%s: a spelling of %s", clip(key), folded)
+			return fault(invalidf("%s: a spelling of %s", clip(key), folded))
 		case ours && known[f] || unknown[folded]:
-			return invalidf("%s: duplicate key", clip(key))
+			return fault(invalidf("%s: duplicate key", clip(key)))
 		case !ours:
 			if e.Extra == nil {
 				e.Extra, unknown = make(map[string]json.RawMessage), make(map[string]bool)
@@ -106,10 +100,13 @@ func decode(data []byte) (Envelope, error) {
 			return nil
 		}
 		text = text || f == fieldText
-		return e.set(f, value)
+		if err := e.set(f, value); err != nil {
+			return fault(err)
+		}
+		return nil
 	})
 	if err == nil && !text {
-		err = invalidf("text: missing")
+		err = fault(invalidf("text: missing"))
 	}
 	return e, err
 }

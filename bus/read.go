@@ -85,14 +85,24 @@ func checkStat(st unix.Stat_t, uid int) error {
 	return nil
 }
 
-// readEnvelope reads and parses one file and gives the envelope its ID.
-func (b *Bus) readEnvelope(dir int, name string, parse func([]byte) (Envelope, error)) (Envelope, mark, error) {
+// An unfinishedError is about a file that is the beginning of an envelope.
+type unfinishedError struct{ error }
+
+func (e unfinishedError) Unwrap() error { return e.error }
+
+// readEnvelope reads and parses one file and gives the envelope its ID. What is
+// wrong with it is named in full.
+func (b *Bus) readEnvelope(dir int, name string, f form) (Envelope, mark, error) {
 	data, m, err := readFile(dir, name, b.maxBytes)
 	if err != nil {
 		return Envelope{}, m, err
 	}
-	e, err := parse(data)
+	e, err := f.parse(data)
 	if err != nil {
+		err = joined(f.faults(data))
+		if unfinished(data) {
+			err = unfinishedError{err}
+		}
 		return Envelope{}, m, err
 	}
 	if e.ID == "" {

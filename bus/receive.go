@@ -69,6 +69,7 @@ type Receiver struct {
 	more                               bool          // the inbox holds more than the queue
 	swept                              time.Time
 	reported                           map[string]bool // troubles told, until they have passed
+	mend                               mending
 }
 
 // Receive takes the mailbox of an address: the lock run/lock/receiver-<address>
@@ -123,6 +124,7 @@ func (b *Bus) hold(id agent.ID, o ReceiveOptions) (*Receiver, error) {
 		known: make(map[string]*letter), held: make(map[string]*Delivery), reported: make(map[string]bool),
 		stale: true,
 	}
+	r.mend = mending{bus: b, box: id, place: Inbox}
 	if o.Running {
 		r.turns = 1
 	}

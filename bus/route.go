@@ -28,18 +28,19 @@ func (b *Bus) Route(ctx context.Context) error {
 		return err
 	}
 	defer lock.Unlock()
-	rt := router{b: b, rest: make(map[string]rest)}
+	rt := newRouter(b, func(string, error) {})
 	_, err = rt.pass(ctx)
 	return err
 }
 
 // RunRouter routes until ctx ends, whenever an outbox changes. report is told
-// what went wrong, at most once for each file; it may be nil.
-func (b *Bus) RunRouter(ctx context.Context, report func(error)) error {
+// what it did beside routing (err is nil then) and what went wrong, at most once
+// for each file; it may be nil.
+func (b *Bus) RunRouter(ctx context.Context, report func(what string, err error)) error {
 	if report == nil {
-		report = func(error) {}
+		report = func(string, error) {}
 	}
-	lock, err := b.home.WaitLock(ctx, routerLock, report)
+	lock, err := b.home.WaitLock(ctx, routerLock, func(err error) { report("lock", err) })
 	if err != nil {
 		return err
 	}
@@ -49,7 +50,7 @@ func (b *Bus) RunRouter(ctx context.Context, report func(error)) error {
 		return err
 	}
 	defer w.Close()
-	rt := router{b: b, rest: make(map[string]rest)}
+	rt := newRouter(b, report)
 	told := ""
 	for {
 		later, err := rt.pass(ctx)
@@ -58,11 +59,14 @@ func (b *Bus) RunRouter(ctx context.Context, report func(error)) error {
 		}
 		if err != nil && err.Error() != told {
 			told = err.Error()
-			report(err)
+			report("route", err)
 		}
 		var again <-chan time.Time
-		if later || err != nil {
+		switch {
+		case later || err != nil:
 			again = time.After(lookAgain)
+		case rt.mending():
+			again = time.After(passEvery)
 		}
 		select {
 		case <-ctx.Done():
@@ -75,8 +79,24 @@ func (b *Bus) RunRouter(ctx context.Context, report func(error)) error {
 
 // A router makes passes over the outboxes.
 type router struct {
-	b    *Bus
-	rest map[string]rest // files that are no envelopes yet
+	b      *Bus
+	report func(what string, err error)
+	rest   map[string]rest // files that are no envelopes yet
+	mend   map[agent.ID]*mending
+}
+
+func newRouter(b *Bus, report func(string, error)) *router {
+	return &router{b: b, report: report, rest: make(map[string]rest), mend: make(map[agent.ID]*mending)}
+}
+
+// mending reports whether poisoned files of any outbox are watched.
+func (rt *router) mending() bool {
+	for _, m := range rt.mend {
+		if len(m.files) > 0 {
+			return true
+		}
+	}
+	return false
 }
 
 // A rest says since when a bad file has not changed.
@@ -115,6 +135,7 @@ func (rt *router) outbox(ctx context.Context, id agent.ID, bad map[string]rest) 
 		return false, err
 	}
 	defer unix.Close(out)
+	rt.takeMended(id, out)
 	list, err := candidates(out, 0)
 	if err != nil {
 		return false, err
@@ -125,7 +146,7 @@ func (rt *router) outbox(ctx context.Context, id agent.ID, bad map[string]rest) 
 		if err := ctx.Err(); err != nil {
 			return later, err
 		}
-		e, m, err := rt.b.readEnvelope(out, c.name, rt.b.parseOutbox(id))
+		e, m, err := rt.b.readEnvelope(out, c.name, form{rt.b, id, Outbox})
 		if err == nil && held[e.To] {
 			later = true
 			continue
@@ -138,9 +159,9 @@ func (rt *router) outbox(ctx context.Context, id agent.ID, bad map[string]rest) 
 		case isPassing(err):
 			held[e.To] = true
 			later = true
-		case errors.Is(err, ErrInvalid) && e.ID == "" && !rt.atRest(id, c.name, m, err, bad):
+		case errors.Is(err, ErrInvalid) && e.ID == "" && !rt.atRest(id, out, c.name, m, err, bad):
 		case isRefusal(err):
-			err = rt.poison(id, out, c.name, err)
+			err = rt.poison(id, out, c.name, m, err)
 			if err != nil && !gone(err) {
 				errs = append(errs, err)
 			}
@@ -167,13 +188,13 @@ func isRefusal(err error) bool {
 	return errors.Is(err, ErrInvalid) || errors.Is(err, ErrNotAllowed) || errors.Is(err, ErrNoMailbox) || errors.Is(err, ErrBrake)
 }
 
-func (rt *router) atRest(id agent.ID, name string, m mark, err error, bad map[string]rest) bool {
-	l := letter{mark: m, bad: err, since: rt.b.now()}
+func (rt *router) atRest(id agent.ID, out int, name string, m mark, err error, bad map[string]rest) bool {
+	l := letter{name: name, mark: m, bad: err, since: rt.b.now()}
 	key := string(id) + "/" + name
 	if r, ok := rt.rest[key]; ok && r.mark == m {
 		l.since = r.since
 	}
-	if l.atRest(rt.b.now()) {
+	if l.early(out, rt.b.now()) <= 0 {
 		return true
 	}
 	bad[key] = rest{m, l.since}
@@ -194,34 +215,31 @@ func (rt *router) send(ctx context.Context, out int, name string, e Envelope) er
 	return err
 }
 
-func (rt *router) poison(id agent.ID, out int, name string, reason error) error {
+func (rt *router) poison(id agent.ID, out int, name string, m mark, reason error) error {
 	to, err := openDir(rt.b.home, placePath(id, Poison), true)
 	if err != nil {
 		return err
 	}
 	defer unix.Close(to)
-	_, err = rt.b.poison(out, name, to, reason)
+	now, err := rt.b.poison(out, name, to, reason, origin{Outbox, m})
+	if now != "" {
+		rt.mend[id].add(now, m)
+	}
 	return err
 }
 
-// parseOutbox reads what an agent wrote into its outbox. The sender and the
-// time may be missing there: the router knows them.
-func (b *Bus) parseOutbox(id agent.ID) func([]byte) (Envelope, error) {
-	return func(data []byte) (Envelope, error) {
-		e, err := decode(data)
-		if err != nil {
-			return Envelope{}, err
-		}
-		if e.From != "" && e.From != id {
-			return Envelope{}, invalidf("from: %s, but this is the outbox of %s", e.From, id)
-		}
-		e.From, e.Via = id, ""
-		if e.Time.IsZero() {
-			e.Time = b.now()
-		}
-		if e.To == "" {
-			return Envelope{}, invalidf("to: missing")
-		}
-		return e, e.Validate()
+// takeMended puts back into an open outbox what was found there, was poisoned,
+// and is a valid envelope now.
+func (rt *router) takeMended(id agent.ID, out int) {
+	m := rt.mend[id]
+	if m == nil {
+		m = &mending{bus: rt.b, box: id, place: Outbox}
+		rt.mend[id] = m
 	}
+	poison, err := rt.b.openPlace(id, Poison)
+	if err != nil {
+		return
+	}
+	defer unix.Close(poison)
+	m.take(poison, out, rt.report)
 }

@@ -79,7 +79,7 @@ func row08Growing(t *testing.T) {
 		t.Errorf("half delivered: %q", e.Text)
 	}
 	mustConfirm(t, d)
-	mustDrop(t, home, a1, bus.Inbox, "never.json", whole[:50])
+	age(t, mustDrop(t, home, a1, bus.Inbox, "never.json", whole[:50]))
 	waitFor(t, "poison", func() bool { n, _ := b.Count(a1, bus.Poison); return n == 1 })
 }
 

@@ -16,8 +16,7 @@ const (
 	tailSize  = 64              // the newest are looked at too: a shutdown overtakes the batch
 	cacheText = 64 << 10        // a longer text is read again when its turn comes
 	cacheAll  = 4 << 20         // and so are all when there is this much
-	restTime  = time.Second     // a file that has not changed for this long is whole
-	lookAgain = restTime        // after this the unfinished and the unreadable are looked at again
+	lookAgain = time.Second     // after this the unreadable are looked at again, and what somebody writes
 	scanShare = 10              // at most a tenth of the time goes into listing a long inbox
 	passEvery = 5 * time.Second // in case all hints are lost
 )
@@ -227,7 +226,7 @@ func (r *Receiver) adopt(found batch, inbox int) {
 // look reads a letter, if that is worth while.
 func (r *Receiver) look(l *letter, dir int) {
 	now := r.bus.now()
-	e, m, err := r.bus.readEnvelope(dir, l.name, Parse)
+	e, m, err := r.bus.readEnvelope(dir, l.name, form{r.bus, r.id, Inbox})
 	if l.since.IsZero() || m != l.mark || errors.Is(err, errGrowing) {
 		l.since = now
 	}
@@ -243,64 +242,71 @@ func (r *Receiver) look(l *letter, dir int) {
 	}
 }
 
-// atRest reports whether a bad letter has been left alone long enough to be
-// judged. The file's time is asked first; where the clock makes no sense of it,
-// our own watching counts.
-func (l *letter) atRest(now time.Time) bool {
-	var odd oddError
-	if errors.As(l.bad, &odd) {
-		return true
-	}
-	if errors.Is(l.bad, errGrowing) {
-		return false
-	}
-	age := now.UnixNano() - l.mark.mtime
-	return l.mark.mtime != 0 && age >= int64(restTime) || now.Sub(l.since) >= restTime
-}
-
 // judge looks again at what could not be read as an envelope and poisons what
-// will not become one. It reports whether some must be looked at once more.
-// The caller holds mu.
-func (r *Receiver) judge() (later bool) {
+// will not become one. It says after what time some must be looked at once
+// more; 0 means never. The caller holds mu.
+func (r *Receiver) judge() (wait time.Duration) {
 	keep := r.queue[:0]
 	for _, l := range r.queue {
 		if l.bad == nil && l.sys == nil {
 			keep = append(keep, l)
 			continue
 		}
-		inbox, err := r.use(&r.inbox)
-		if err == nil {
-			r.look(l, inbox)
-		}
-		switch {
-		case err != nil:
-		case gone(l.sys):
+		left, settled := r.judgeOne(l)
+		if settled {
 			delete(r.known, l.name)
 			continue
-		case l.sys != nil:
-			r.trouble(l.name, "cannot read "+l.name, l.sys)
-		case l.bad == nil:
-		case l.atRest(r.bus.now()):
-			if r.poisonFrom(inbox, l.name, l.bad) == nil {
-				delete(r.known, l.name)
-				continue
-			}
 		}
-		later = later || l.bad != nil || l.sys != nil
+		if left > 0 && (wait == 0 || left < wait) {
+			wait = left
+		}
 		keep = append(keep, l)
 	}
 	clear(r.queue[len(keep):])
 	r.queue = keep
-	return later
+	return wait
 }
 
-func (r *Receiver) poisonFrom(from int, name string, reason error) error {
+// judgeOne says for how long a bad letter is left alone, or that it has gone.
+func (r *Receiver) judgeOne(l *letter) (left time.Duration, settled bool) {
+	inbox, err := r.use(&r.inbox)
+	if err != nil {
+		return lookAgain, false
+	}
+	now := r.bus.now()
+	st, err := sysLstat(inbox, l.name)
+	if err == nil && l.sys == nil && markOf(st) == l.mark {
+		if left = l.early(inbox, now); left > 0 {
+			return left, false
+		}
+	}
+	r.look(l, inbox)
+	switch {
+	case gone(l.sys):
+		return 0, true
+	case l.sys != nil:
+		r.trouble(l.name, "cannot read "+l.name, l.sys)
+		return lookAgain, false
+	case l.bad == nil:
+		return 0, false
+	}
+	if left = l.early(inbox, now); left > 0 {
+		return left, false
+	}
+	if r.poisonFrom(inbox, l.name, l.mark, l.bad) == nil {
+		return 0, true
+	}
+	return lookAgain, false
+}
+
+func (r *Receiver) poisonFrom(from int, name string, m mark, reason error) error {
 	to, err := r.use(&r.poisons)
 	if err == nil {
 		var now string
-		now, err = r.bus.poison(from, name, to, reason)
+		now, err = r.bus.poison(from, name, to, reason, origin{Inbox, m})
 		if now != "" {
 			r.passed(name)
+			r.mend.add(now, m)
 			r.o.Report("poisoned "+name+": "+Plain(reason.Error()), err)
 			return nil
 		}

@@ -3,6 +3,8 @@ package bus
 import (
 	"bytes"
 	"encoding/json"
+	"strings"
+	"unicode/utf8"
 )
 
 // A scanner checks JSON as it walks over it, once, and builds nothing. It is as
@@ -68,6 +70,27 @@ func (s *scanner) syntax() error {
 	return invalidf("not JSON: %s at byte %d", clip(string(rune(s.data[s.at]))), s.at)
 }
 
+// unfinished reports whether data may be the beginning of an object whose rest
+// is still to be written.
+func unfinished(data []byte) bool {
+	if len(bytes.TrimSpace(data)) == 0 {
+		return true
+	}
+	for cut := 1; cut < utf8.UTFMax && cut <= len(data); cut++ { // half a character
+		if rest := data[len(data)-cut:]; utf8.RuneStart(rest[0]) {
+			if !utf8.FullRune(rest) {
+				data = data[:len(data)-cut]
+			}
+			break
+		}
+	}
+	s := scanner{data: data}
+	if s.space() != '{' {
+		return s.at >= len(data)
+	}
+	return !s.value() && s.at >= len(data) && s.depth <= maxDepth
+}
+
 // space skips white space and returns the byte after it, 0 at the end.
 func (s *scanner) space() byte {
 	for ; s.at < len(s.data); s.at++ {
@@ -110,7 +133,13 @@ func (s *scanner) value() bool {
 	case c == '-' || '0' <= c && c <= '9':
 		return s.number()
 	}
-	return s.word("true") || s.word("false") || s.word("null")
+	switch s.data[s.at] {
+	case 't':
+		return s.word("true")
+	case 'f':
+		return s.word("false")
+	}
+	return s.word("null")
 }
 
 // list scans what stands between two brackets.
@@ -208,7 +237,12 @@ func (s *scanner) digits() bool {
 }
 
 func (s *scanner) word(w string) bool {
-	if len(s.data)-s.at < len(w) || string(s.data[s.at:s.at+len(w)]) != w {
+	rest := s.data[s.at:]
+	if len(rest) < len(w) && strings.HasPrefix(w, string(rest)) {
+		s.at = len(s.data) // the end cuts it off
+		return false
+	}
+	if !bytes.HasPrefix(rest, []byte(w)) {
 		return false
 	}
 	s.at += len(w)

@@ -187,7 +187,7 @@ func TestRoute(t *testing.T) {
 	// A router that runs, for an agent that is made while it does.
 	ctx, cancel := context.WithCancel(t.Context())
 	done := make(chan error)
-	go func() { done <- b.RunRouter(ctx, func(err error) { t.Log(err) }) }()
+	go func() { done <- b.RunRouter(ctx, func(what string, err error) { t.Log(what, err) }) }()
 	mustDo(t, b.Make(agent.Clone(3)))
 	mustDrop(t, home, agent.Clone(3), bus.Outbox, "x.json", `{"to":"agent2","text":"new here"}`)
 	waitFor(t, "routed", func() bool { n, _ := b.Count(agent.Clone(2), bus.Inbox); return n == 2 })

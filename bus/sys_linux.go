@@ -65,3 +65,21 @@ func eachDirent(buf []byte, fn func(name []byte) bool) (all bool) {
 	}
 	return true
 }
+
+// sysHasWriter reports whether the file is open for writing anywhere. The kernel
+// refuses a read lease on such a file; it gives none either on a file of
+// another user's, or where the file system knows no leases, and then nobody
+// can tell. A lease is given back at once.
+func sysHasWriter(fd int) bool {
+	if step("lease") != nil {
+		return false
+	}
+	err := retry(func() error {
+		_, err := unix.FcntlInt(uintptr(fd), unix.F_SETLEASE, unix.F_RDLCK)
+		return err
+	})
+	if err == nil {
+		unix.FcntlInt(uintptr(fd), unix.F_SETLEASE, unix.F_UNLCK)
+	}
+	return err == unix.EAGAIN
+}

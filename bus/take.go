@@ -230,7 +230,7 @@ func (r *Receiver) readable(l *letter) bool {
 		r.trouble(l.name, "cannot read "+l.name, l.sys)
 		return false
 	case l.bad != nil:
-		return l.claimed && r.poisonFrom(fd, l.name, l.bad) == nil
+		return l.claimed && r.poisonFrom(fd, l.name, l.mark, l.bad) == nil
 	}
 	return true
 }

@@ -33,7 +33,7 @@ func (b *Bus) Retract(ctx context.Context, id agent.ID, match func(Envelope) boo
 		if err := ctx.Err(); err != nil {
 			return n, err
 		}
-		e, _, err := b.readEnvelope(inbox, c.name, Parse)
+		e, _, err := b.readEnvelope(inbox, c.name, form{})
 		if err != nil || !e.Kind.Control() || !match(e) {
 			continue
 		}
@@ -135,9 +135,9 @@ func (b *Bus) prunePlace(ctx context.Context, id agent.ID, p Place, recorded fun
 	if err != nil {
 		return 0, err
 	}
-	parse := Parse
+	f := form{b, id, p}
 	if p == Sent {
-		parse = b.parseOutbox(id)
+		f.place = Outbox
 	}
 	for _, name := range old {
 		if err := ctx.Err(); err != nil {
@@ -148,7 +148,7 @@ func (b *Bus) prunePlace(ctx context.Context, id agent.ID, p Place, recorded fun
 		if err != nil || st.Ctim.Nano() >= cutoff {
 			continue
 		}
-		e, _, err := b.readEnvelope(fd, name, parse)
+		e, _, err := b.readEnvelope(fd, name, f)
 		if err != nil || !recorded(e.ID) {
 			continue
 		}

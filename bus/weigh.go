@@ -62,7 +62,11 @@ func (r *Receiver) refuse(name string, e Envelope, reason string) error {
 	if err != nil {
 		return err
 	}
-	return r.poisonFrom(from, name, invalidf("%s", reason))
+	st, err := sysLstat(from, name)
+	if err != nil && !gone(err) {
+		return err
+	}
+	return r.poisonFrom(from, name, markOf(st), invalidf("%s", reason))
 }
 
 // tellSender answers with an error, unless the envelope is one that code does

@@ -99,7 +99,13 @@ func Run(ctx context.Context, o Options) error {
 	services := []service{
 		{"door", func(ctx context.Context) error { return d.serve(ctx, door) }},
 		{"router", patient(o.Log, "router", func(ctx context.Context) error {
-			return o.Bus.RunRouter(ctx, func(err error) { o.Log.Warn("route", "error", err) })
+			return o.Bus.RunRouter(ctx, func(what string, err error) {
+				if err != nil {
+					o.Log.Warn("route", "what", what, "error", err)
+				} else {
+					o.Log.Info("route", "what", what)
+				}
+			})
 		})},
 		{"records", patient(o.Log, "records", d.records)},
 		{"owner", patient(o.Log, "owner", d.owner)},

@@ -1,0 +1,167 @@
+package bus
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+
+	"golang.org/x/sys/unix"
+
+	"netsky/agent"
+)
+
+// An origin is where a file in poison/ was found, and as what. It is the last
+// line of the file's .why; one that netsky wrote before it had that line tells
+// no origin.
+type origin struct {
+	place Place // Inbox or Outbox; "" is not known
+	mark  mark  // what was judged; the device has no place in it
+}
+
+const originWord = "netsky-origin: "
+
+type originLine struct {
+	Place Place  `json:"place"`
+	Inode uint64 `json:"inode"`
+	Size  int64  `json:"size"`
+	Mtime int64  `json:"mtime_ns"`
+}
+
+func (o origin) line() string {
+	data, err := json.Marshal(originLine{o.place, o.mark.ino, o.mark.size, o.mark.mtime})
+	if err != nil {
+		panic(err) // strings and numbers
+	}
+	return originWord + string(data)
+}
+
+// cutOrigin takes the origin off a .why.
+func cutOrigin(why []byte) (rest []byte, o origin) {
+	i := bytes.LastIndex(why, []byte(originWord))
+	if i < 0 || i > 0 && why[i-1] != '\n' {
+		return why, origin{}
+	}
+	var l originLine
+	if json.Unmarshal(why[i+len(originWord):], &l) != nil || l.Place != Inbox && l.Place != Outbox {
+		return why, origin{}
+	}
+	return why[:i], origin{l.Place, mark{ino: l.Inode, size: l.Size, mtime: l.Mtime}}
+}
+
+// same reports whether two marks are of one state of one file, whatever device
+// the system calls it on.
+func (m mark) same(n mark) bool {
+	m.dev, n.dev = 0, 0
+	return m == n
+}
+
+// maxMending is how many files of one poison/ are watched for a change; any
+// others go back by `channel poison retry` alone.
+const maxMending = 1000
+
+// A mending watches what has been poisoned: a file that changes afterwards,
+// under the hands of a slow writer or of a person, and is valid then, goes back
+// to where it was found. It is not safe for concurrent use.
+type mending struct {
+	bus    *Bus
+	box    agent.ID
+	place  Place // only what was found there
+	listed bool
+	files  map[string]mark // by name in poison/: the state that was judged last
+}
+
+func (m *mending) add(name string, judged mark) {
+	if m.files == nil {
+		m.files = make(map[string]mark)
+	}
+	if len(m.files) < maxMending {
+		m.files[name] = judged
+	}
+}
+
+// list finds what others have poisoned before us.
+func (m *mending) list(poison int) {
+	m.listed = true
+	var names []string
+	err := sysNames(poison, func(name string) bool {
+		if isMail(name) {
+			names = append(names, name)
+		}
+		return len(names) < maxMending
+	})
+	if err != nil {
+		m.listed = false
+	}
+	for _, name := range names {
+		if _, known := m.files[name]; known {
+			continue
+		}
+		if why, _, err := readFile(poison, whyName(name), 64<<10); err == nil {
+			if _, o := cutOrigin(why); o.place == m.place {
+				m.add(name, o.mark)
+			}
+		}
+	}
+}
+
+// take moves the mended files from poison/ to the open directory to, and reports
+// each. It returns how many.
+func (m *mending) take(poison, to int, report func(string, error)) (n int) {
+	if !m.listed {
+		m.list(poison)
+	}
+	for name, judged := range m.files {
+		st, err := sysLstat(poison, name)
+		if gone(err) {
+			delete(m.files, name)
+			continue
+		}
+		if err != nil || markOf(st).same(judged) {
+			continue
+		}
+		_, now, err := m.bus.readEnvelope(poison, name, form{m.bus, m.box, m.place})
+		switch {
+		case errors.Is(err, ErrInvalid):
+			m.files[name] = now
+			continue
+		case err != nil:
+			continue // read once more the next time
+		}
+		back, err := move(poison, name, to)
+		delete(m.files, name)
+		if gone(err) {
+			continue
+		}
+		if err != nil {
+			report(fmt.Sprintf("cannot move %s back to the %s of %s", name, m.place, m.box), err)
+			continue
+		}
+		n++
+		err = sysUnlink(poison, whyName(name))
+		if err == unix.ENOENT {
+			err = nil
+		}
+		report(fmt.Sprintf("%s is a valid envelope now: moved back to the %s of %s", back, m.place, m.box), err)
+	}
+	return n
+}
+
+// takeMended puts back into the inbox what was found there, was poisoned, and
+// is a valid envelope now. The caller holds mu.
+func (r *Receiver) takeMended() {
+	if r.mend.listed && len(r.mend.files) == 0 {
+		return
+	}
+	poison, err := r.use(&r.poisons)
+	if err != nil {
+		return
+	}
+	inbox, err := r.use(&r.inbox)
+	if err != nil {
+		return
+	}
+	if r.mend.take(poison, inbox, r.o.Report) > 0 {
+		r.stale = true
+	}
+}

@@ -1,0 +1,52 @@
+package bus
+
+import (
+	"errors"
+	"time"
+
+	"golang.org/x/sys/unix"
+)
+
+const (
+	restTime       = time.Second      // an invalid file that has not changed for this long is judged
+	unfinishedRest = 10 * time.Second // the same for one whose rest may be still to come
+)
+
+// early is for how long yet a bad letter is left alone, 0 if it may be judged.
+// The file's time is asked first; where the clock makes no sense of it, our own
+// watching counts. A file that somebody has open for writing is never judged.
+func (l *letter) early(dir int, now time.Time) time.Duration {
+	rest := restTime
+	var odd oddError
+	var part unfinishedError
+	switch {
+	case errors.As(l.bad, &odd):
+		return 0
+	case errors.Is(l.bad, errGrowing):
+		return restTime
+	case errors.As(l.bad, &part):
+		rest = unfinishedRest
+	}
+	since := now.Sub(l.since)
+	if l.mark.mtime != 0 {
+		since = max(since, time.Duration(now.UnixNano()-l.mark.mtime))
+	}
+	if since < rest {
+		return rest - since
+	}
+	if beingWritten(dir, l.name) {
+		return lookAgain
+	}
+	return 0
+}
+
+// beingWritten reports whether a process has the file open for writing, as far
+// as the system tells.
+func beingWritten(dir int, name string) bool {
+	fd, err := sysOpen(dir, name, unix.O_RDONLY|unix.O_NOFOLLOW|unix.O_NONBLOCK|unix.O_NOCTTY|noAtime)
+	if err != nil {
+		return false
+	}
+	defer unix.Close(fd)
+	return sysHasWriter(fd)
+}
