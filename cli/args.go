@@ -7,51 +7,110 @@ import (
 	"github.com/urfave/cli/v2"
 )
 
-// flagsFirst lets options stand behind arguments, as people write them
-// (`netsky up 2 --type demo`): the parser below stops at the first argument and
-// would take what follows for more of them. What stands behind "--" is argument
-// alone, and so is a word that can be no option, such as a text that begins with
-// a dash and holds a space.
-func flagsFirst(a *cli.App, args []string) []string {
-	if len(args) == 0 || args[len(args)-1] == completionFlag {
-		return args // what the parser completes is told by the order
-	}
-	head, rest := args[:1:1], args[1:]
+// A commandLine is what was typed, taken apart: options may stand before the verb,
+// behind it and behind its arguments, as people write them (`netsky up 2 --type
+// demo`). The library's parser stops at the first argument and would take what
+// follows for more of them.
+type commandLine struct {
+	verbs   []string     // the path of the verb
+	command *cli.Command // nil above all verbs
+	options []string     // each followed by its value
+	words   []string     // the arguments
+	open    string       // the last option, if its value is missing
+	literal bool         // "--" was among them
+	help    bool         // help is asked for: nothing runs, wherever that stands
+	version bool         // likewise, before the verb
+}
+
+// parseLine takes the words behind the program's name apart. What stands behind
+// "--" is argument alone, and so is a word that can be no option, such as a text
+// that begins with a dash and holds a space.
+func parseLine(a *cli.App, rest []string) commandLine {
+	var l commandLine
 	flags, commands := a.Flags, a.Commands
-	for len(rest) > 0 {
-		i := slices.IndexFunc(commands, func(c *cli.Command) bool { return c.HasName(rest[0]) })
-		if i < 0 {
-			break
-		}
-		head = append(head, rest[0])
-		flags, commands, rest = commands[i].Flags, commands[i].Subcommands, rest[1:]
-	}
-	var options, words []string
+	descending := true
 	for len(rest) > 0 {
 		word := rest[0]
 		rest = rest[1:]
-		if word == "--" {
-			words = append(words, rest...)
-			break
-		}
-		if !optionLike(word) {
-			words = append(words, word)
-			continue
-		}
-		options = append(options, word)
-		if wantsValue(flags, word) && len(rest) > 0 {
-			options = append(options, rest[0])
-			rest = rest[1:]
+		switch i := slices.IndexFunc(commands, func(c *cli.Command) bool { return c.HasName(word) }); {
+		case word == "--":
+			l.literal = true
+			l.words = append(l.words, rest...)
+			return l
+		case asksHelp(flags, word):
+			l.help = true
+		case l.command == nil && optionIn(a.Flags[:1], word):
+			l.version = true
+		case !optionLike(word) && i >= 0 && descending:
+			l.verbs, l.command = append(l.verbs, word), commands[i]
+			flags, commands = commands[i].Flags, commands[i].Subcommands
+		case !optionLike(word):
+			descending = false
+			l.words = append(l.words, word)
+		default:
+			descending = false
+			l.options = append(l.options, word)
+			switch {
+			case !wantsValue(flags, word):
+			case len(rest) == 0:
+				l.open = word
+			case asksHelp(flags, rest[0]): // no value that anybody means
+			default:
+				l.options = append(l.options, rest[0])
+				rest = rest[1:]
+			}
 		}
 	}
-	if len(commands) > 0 && len(words) > 0 { // a verb that is none: there is no help about it
-		options = slices.DeleteFunc(options, func(w string) bool { return w == "--help" || w == "-h" })
+	return l
+}
+
+// flagsFirst puts a command line in the order that the library wants. Where help
+// or the version is asked for, nothing else is left of it.
+func flagsFirst(a *cli.App, args []string) []string {
+	if len(args) == 0 {
+		return args
 	}
-	head = append(head, options...)
-	if slices.ContainsFunc(words, func(w string) bool { return strings.HasPrefix(w, "-") }) {
+	l := parseLine(a, args[1:])
+	if l.unknown(a) { // there is no help about it
+		l.help, l.version = false, false
+	}
+	head := append(args[:1:1], l.verbs...)
+	switch {
+	case l.help:
+		return append(head, "--help")
+	case l.version:
+		return append(args[:1:1], "--version")
+	}
+	head = append(head, l.options...)
+	if slices.ContainsFunc(l.words, func(w string) bool { return strings.HasPrefix(w, "-") }) {
 		head = append(head, "--")
 	}
-	return append(head, words...)
+	return append(head, l.words...)
+}
+
+// unknown reports whether the first argument stands where a verb should, and is
+// none.
+func (l commandLine) unknown(a *cli.App) bool {
+	list := a.Commands
+	if l.command != nil {
+		list = l.command.Subcommands
+	}
+	return len(list) > 0 && len(l.words) > 0 && !slices.ContainsFunc(list, func(c *cli.Command) bool { return c.HasName(l.words[0]) })
+}
+
+// asksHelp reports whether the word asks for help, and is no option of the verb's
+// own.
+func asksHelp(flags []cli.Flag, word string) bool {
+	return !optionIn(flags, word) && optionIn([]cli.Flag{cli.HelpFlag}, word)
+}
+
+// optionIn reports whether the word is one of these options.
+func optionIn(flags []cli.Flag, word string) bool {
+	if !optionLike(word) {
+		return false
+	}
+	name, _, _ := strings.Cut(strings.TrimLeft(word, "-"), "=")
+	return slices.ContainsFunc(flags, func(f cli.Flag) bool { return slices.Contains(f.Names(), name) })
 }
 
 // completionFlag stands last where a shell asks what could come next.

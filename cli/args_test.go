@@ -1,8 +1,11 @@
 package cli
 
 import (
+	"bytes"
 	"strings"
 	"testing"
+
+	"github.com/urfave/cli/v2"
 )
 
 func TestFlagsFirst(t *testing.T) {
@@ -21,6 +24,23 @@ func TestFlagsFirst(t *testing.T) {
 		{"netsky demo --quick", "netsky demo --quick"},
 		{"netsky demo serve agent1", "netsky demo serve agent1"},
 		{"netsky nosuch up --json", "netsky --json nosuch up"},
+
+		// Help and version are all that is left where they are asked for.
+		{"netsky --help down agent5", "netsky down --help"},
+		{"netsky -h down agent5 --force", "netsky down --help"},
+		{"netsky --version down agent5", "netsky --version"},
+		{"netsky -v", "netsky --version"},
+		{"netsky status -v", "netsky status -v"},
+		{"netsky down agent5 --help", "netsky down --help"},
+		{"netsky agent 1 --objective --help", "netsky agent --help"},
+		{"netsky --help channel poison drop 1 2", "netsky channel poison drop --help"},
+		{"netsky channel --help send agent1 hi", "netsky channel send --help"},
+		{"netsky channel nosuch --help", "netsky channel nosuch"},
+		{"netsky --help nosuch", "netsky nosuch"},
+		{"netsky --help -- down agent5", "netsky --help"},
+		{"netsky --json down --help", "netsky --help"},
+		{"netsky ask agent1 -- --help", "netsky ask -- agent1 --help"},
+		{"netsky ask agent1 -- -h hi", "netsky ask -- agent1 -h hi"},
 	} {
 		got := strings.Join(flagsFirst((&app{}).cli(), strings.Fields(tt.in)), " ")
 		if got != tt.want {
@@ -31,5 +51,60 @@ func TestFlagsFirst(t *testing.T) {
 	got := flagsFirst((&app{}).cli(), []string{"netsky", "ask", "agent0", text, "--json"})
 	if want := []string{"netsky", "ask", "--json", "--", "agent0", text}; strings.Join(got, "|") != strings.Join(want, "|") {
 		t.Errorf("a text with a dash: %q, want %q", got, want)
+	}
+}
+
+// TestHelpNeverRuns asks for help about each verb, and for the version, in every
+// place that people put it.
+func TestHelpNeverRuns(t *testing.T) {
+	t.Setenv("NETSKY_HOME", t.TempDir()+"/none")
+	run := func(args ...string) (ran, out string, err error) {
+		var b bytes.Buffer
+		a := &app{out: &b, err: &b, getenv: func(string) string { return "" }}
+		table := a.cli()
+		var watch func(path string, list []*cli.Command)
+		watch = func(path string, list []*cli.Command) {
+			for _, c := range list {
+				if c.Name != "help" {
+					c.Action = func(c *cli.Context) error { ran = path + c.Command.Name; return nil }
+				}
+				watch(path+c.Name+" ", c.Subcommands)
+			}
+		}
+		watch("", table.Commands)
+		err = table.RunContext(t.Context(), flagsFirst(table, append([]string{"netsky"}, args...)))
+		return ran, b.String(), err
+	}
+	var each func(path []string, list []*cli.Command)
+	each = func(path []string, list []*cli.Command) {
+		for _, c := range list {
+			verb := append(path[:len(path):len(path)], c.Name)
+			each(verb, c.Subcommands)
+			for _, how := range []string{"--help V", "-h V", "V --help", "V -h", "--help V agent5", "-h V agent5", "V --help agent5", "V agent5 --help", "V agent5 -h", "--help V agent5 --json", "--version V", "-v V agent5", "help V agent5"} {
+				if len(c.Subcommands) > 0 && strings.Contains(how, "agent5") {
+					continue // agent5 is no verb below it
+				}
+				var args []string
+				for _, word := range strings.Fields(how) {
+					if word == "V" {
+						args = append(args, verb...)
+					} else {
+						args = append(args, word)
+					}
+				}
+				ran, out, err := run(args...)
+				want := c.Usage
+				if args[0] == "--version" || args[0] == "-v" {
+					want, ran = "netsky "+Version, strings.TrimPrefix(ran, "version")
+				}
+				if ran != "" || err != nil || !strings.Contains(out, want) {
+					t.Errorf("%q ran %q, error %v, and printed no %q:\n%s", args, ran, err, want, out)
+				}
+			}
+		}
+	}
+	each(nil, (&app{}).cli().Commands)
+	if ran, _, _ := run("down", "--version"); ran != "" {
+		t.Error("down --version ran", ran)
 	}
 }

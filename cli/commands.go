@@ -127,6 +127,9 @@ func (a *app) helpCommand() *cli.Command {
 			table, line := a.cli(), []string{"netsky"}
 			list := table.Commands
 			for _, word := range c.Args().Slice() {
+				if len(line) > 1 && len(list) == 0 {
+					break // `help down agent1` is about down
+				}
 				at := slices.IndexFunc(list, func(x *cli.Command) bool { return x.HasName(word) })
 				line = append(line, word)
 				if at < 0 {
