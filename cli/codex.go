@@ -39,7 +39,7 @@ func (a *app) codexOnce(c *cli.Context) error {
 	if err != nil {
 		return err
 	}
-	id, err := oneAgent(c, "a clone's number")
+	id, err := oneAgent(c, "one clone's number; a text for it goes behind --prompt")
 	if err != nil {
 		return err
 	}

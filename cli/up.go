@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"slices"
 	"strconv"
+	"strings"
 	"time"
 
 	"github.com/urfave/cli/v2"
@@ -32,27 +33,33 @@ func startFlags(more ...cli.Flag) []cli.Flag {
 func (a *app) upCommand() *cli.Command {
 	return &cli.Command{
 		Name:      "up",
-		Usage:     "start the daemon, agent0, N clones, agentinfinity and the ticker",
-		ArgsUsage: "[N] [OBJECTIVE]",
-		Description: "N is the number of clones, agent1 to agentN; without it, `clones` of netsky.toml (2). What is up stays as it is,\n" +
-			"a dead agent is replaced, and nothing is ever stopped. OBJECTIVE becomes agent0's first message.\n" +
-			"One line an agent tells how far it has come: ready, or failed with what its pane shows.",
+		Usage:     "start agents: agent0, N clones and agentinfinity, or those you name",
+		ArgsUsage: "[N|AGENT…] [OBJECTIVE]",
+		Description: "N is the number of clones, agent1 to agentN; without it, `clones` of netsky.toml (2). With names, only those agents\n" +
+			"are started. What is up stays as it is, a dead agent is replaced, and nothing is ever stopped. The daemon and the\n" +
+			"ticker, which starts it again, come with them. An OBJECTIVE is a text in quotes with a space in it, or that of\n" +
+			"--objective; it becomes the first message of agent0, or of the one agent that is named.\n" +
+			"One line an agent reports how far it has come: ready, or failed with what its pane shows.",
 		Flags: startFlags(
 			&cli.BoolFlag{Name: "no-attach", Usage: "stay here instead of going to agent0's pane"},
+			&cli.StringFlag{Name: "objective", Usage: "`TEXT` is the first message"},
 		),
 		Action: func(c *cli.Context) error {
 			if err := a.notForClones("up"); err != nil {
 				return err
 			}
-			n, objective, err := a.upArgs(c)
+			u, err := a.upArgs(c)
 			if err != nil {
 				return err
 			}
+			if u.named {
+				return a.up(c, u.agents, u.objective, false)
+			}
 			ids := []agent.ID{agent.Root}
-			for i := 1; i <= n; i++ {
+			for i := 1; i <= u.clones; i++ {
 				ids = append(ids, agent.Clone(i))
 			}
-			return a.up(c, append(ids, agent.Infinity), objective, true)
+			return a.up(c, append(ids, agent.Infinity), u.objective, true)
 		},
 	}
 }
@@ -72,7 +79,11 @@ func (a *app) agentCommand() *cli.Command {
 			if err := a.notForClones("agent"); err != nil {
 				return err
 			}
-			id, err := oneAgent(c, "one agent: 3, agent3 or infinity")
+			id, err := oneAgent(c, "one agent: 3, agent3 or infinity; a text for it goes behind --objective")
+			if err != nil {
+				return err
+			}
+			objective, err := objectiveFlag(c)
 			if err != nil {
 				return err
 			}
@@ -81,33 +92,71 @@ func (a *app) agentCommand() *cli.Command {
 					return err
 				}
 			}
-			return a.up(c, []agent.ID{id}, c.String("objective"), false)
+			return a.up(c, []agent.ID{id}, objective, false)
 		},
 	}
 }
 
-func (a *app) upArgs(c *cli.Context) (n int, objective string, err error) {
+// upWish is what the words behind `up` ask for: agents by name, or a number of
+// clones with those that go with them.
+type upWish struct {
+	named     bool
+	agents    []agent.ID
+	clones    int
+	objective string
+}
+
+// upArgs reads the words. What is neither a number nor a name is an objective
+// only if it can't be a slip of the fingers: an objective costs a turn.
+func (a *app) upArgs(c *cli.Context) (u upWish, err error) {
 	cfg, err := a.cfg()
 	if err != nil {
-		return 0, "", err
+		return u, err
 	}
-	n = cfg.Agents.Clones
-	args := c.Args().Slice()
-	if len(args) > 0 {
-		if v, err := strconv.Atoi(args[0]); err == nil {
-			if v < 0 || v > agent.MaxClones {
-				return 0, "", usagef("up: %d clones: wants 0 to %d", v, agent.MaxClones)
+	if u.objective, err = objectiveFlag(c); err != nil {
+		return u, err
+	}
+	u.clones = cfg.Agents.Clones
+	counted := false
+	for _, word := range c.Args().Slice() {
+		id, notAgent := agent.ParseAgent(word)
+		n, notNumber := strconv.Atoi(word)
+		switch {
+		case notNumber == nil && (counted || u.named):
+			return u, usagef("up: %q: wants one number of clones, or agents by their names: netsky up agent1 agent2", word)
+		case notNumber == nil:
+			if n < 0 || n > agent.MaxClones {
+				return u, usagef("up: %d clones: wants 0 to %d", n, agent.MaxClones)
 			}
-			n, args = v, args[1:]
+			u.clones, counted = n, true
+		case notAgent == nil && counted:
+			return u, usagef("up: %d and %s: wants a number of clones or agents by their names, not both", u.clones, id)
+		case notAgent == nil:
+			u.named = true
+			if !slices.Contains(u.agents, id) {
+				u.agents = append(u.agents, id)
+			}
+		case len(strings.Fields(word)) < 2:
+			return u, usagef("up: %q: is no number of clones and no agent; put the objective in quotes, one of a single word behind --objective", word)
+		case u.objective != "":
+			return u, usagef("up: %q: wants one objective", brief(word, 40))
+		default:
+			u.objective = word
 		}
 	}
-	if len(args) > 1 {
-		return 0, "", usagef("up: %q: one word too many; put the objective in quotes: netsky up 2 \"build it\"", args[1])
+	if u.objective != "" && len(u.agents) > 1 {
+		return u, usagef("up: one objective for %d agents: wants one agent; `netsky ask AGENT TEXT` writes to each", len(u.agents))
 	}
-	if len(args) == 1 {
-		objective = args[0]
+	return u, nil
+}
+
+// objectiveFlag is the text of --objective.
+func objectiveFlag(c *cli.Context) (string, error) {
+	text := c.String("objective")
+	if c.IsSet("objective") && strings.TrimSpace(text) == "" {
+		return "", usagef("%s: --objective: the text is empty", c.Command.Name)
 	}
-	return n, objective, nil
+	return text, nil
 }
 
 // up brings the agents up and tells of it; whole also attaches and explains.
@@ -189,7 +238,9 @@ func (a *app) up(c *cli.Context, ids []agent.ID, objective string, whole bool) e
 		case started && whole:
 			a.explainDemo(len(plans), why)
 		case started && why != errRanOnDemo:
-			a.warn("%s runs on demo, a program without a model: %s", ids[0], firstLine(why.Error()))
+			for _, id := range ids {
+				a.warn("%s runs on demo, a program without a model: %s", id, firstLine(why.Error()))
+			}
 		}
 		return nil
 	}
@@ -250,7 +301,7 @@ func (a *app) sendObjective(c *cli.Context, l *spawn.Launcher, id agent.ID, text
 	if err != nil {
 		return fmt.Errorf("objective: not sent: %w", err)
 	}
-	if !c.Bool("json") { // a word too many may have been meant otherwise
+	if !c.Bool("json") {
 		a.warn("sent %s to %s: %s", r.ID, id, firstLine(text))
 	}
 	// On record also when the agent was up already and nothing of it was started.
