@@ -23,11 +23,14 @@ import (
 func (a *app) hints(err error) []string {
 	var up needUp
 	var asks atDialog
+	var other onOtherRuntime
 	var list []string
 	add := func(s string) { list = append(list, s) }
 	switch {
 	case errors.As(err, &up):
 		add("`netsky agent " + up.id.N() + "` starts it")
+	case errors.As(err, &other):
+		add("`netsky down " + other.names() + " && netsky up " + other.names() + " " + other.again + "` ends them and starts them so")
 	case errors.As(err, &asks):
 		add("`netsky approvals` lists what waits for your yes; `netsky attach " + string(asks.id) + "` goes to its pane")
 	case errors.Is(err, bus.ErrNoMailbox):

@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -185,28 +186,41 @@ func (a *app) up(c *cli.Context, ids []agent.ID, objective string, whole bool) e
 	}
 	plans[0].Objective = objective
 	// Named before anything runs: the daemon is not started for an up that can't be.
-	if err := l.Check(ctx, plans); err != nil {
+	states, err := l.Check(ctx, plans)
+	if err != nil {
 		return err
 	}
-	said, err := a.consents(h, plans, self, c.Bool("yes"))
+	rep := newUpReport(a, plans, c.Bool("json"))
+	plans, misplaced := runningElsewhere(plans, states, c.String("type"))
+	disobeyed := disobeyedType(misplaced, c.String("type"), c.String("dir"))
+	unsent := objective != "" && len(misplaced) > 0 && misplaced[0].Agent == ids[0]
+	if len(plans) == 0 {
+		stayed := rep.stayed(misplaced)
+		if unsent {
+			a.warn("the objective was not sent")
+		}
+		pong, _ := daemon.Ping(ctx, h) // none if it does not answer
+		return cmp.Or(rep.finish(h, pong, stayed), disobeyed)
+	}
+	said, err := a.consents(h, toStart(plans, states), self, c.Bool("yes"))
 	if err != nil {
 		return err
 	}
 	if len(said) > 0 { // with the answer something else may stand in the way
-		if err := l.Check(ctx, plans); err != nil {
+		if _, err := l.Check(ctx, plans); err != nil {
 			return err
 		}
 	}
 	if err := a.recordConsents(h, said); err != nil {
 		return err
 	}
-	a.tellLeftOut(l, plans)
-	rep := newUpReport(a, plans, c.Bool("json"))
+	a.tellLeftOut(l, toStart(plans, states))
 	if err := h.SetDesired(agent.DaemonName, true, string(self)); err != nil {
 		return err
 	}
 	pong, started, derr := daemon.Start(ctx, h, []string{l.Binary, "daemon", "run"}, a.daemonEnv(h))
 	rep.daemon(pong, started, derr)
+	stayed := rep.stayed(misplaced)
 	ends, err := l.Up(ctx, spawn.UpOptions{
 		Plans: plans, Ticker: true, By: string(self), Report: rep.progress, Setup: a.tmuxSetup(),
 	})
@@ -217,20 +231,27 @@ func (a *app) up(c *cli.Context, ids []agent.ID, objective string, whole bool) e
 	if derr == nil {
 		derr = daemon.Wake(ctx, h)
 	}
-	if err := a.sendObjective(c, l, ids[0], objective, self); err != nil {
-		return err
+	if unsent { // it would be a turn on what it was not meant for
+		a.warn("the objective was not sent")
+	} else {
+		if err := a.sendObjective(c, l, ids[0], objective, self); err != nil {
+			return err
+		}
 	}
-	if err := rep.finish(h, pong, ends); err != nil {
+	if err := rep.finish(h, pong, append(stayed, ends...)); err != nil {
 		return err
 	}
 	if derr != nil {
 		return exitError{exitPartly, fmt.Errorf("%w: the agents are up; outboxes and history wait for the daemon", derr)}
 	}
 	if failed := upFailed(ends); failed != nil {
+		if disobeyed != nil {
+			a.complain(disobeyed)
+		}
 		return failed
 	}
-	if c.Bool("json") {
-		return nil
+	if disobeyed != nil || c.Bool("json") {
+		return disobeyed
 	}
 	if why != nil {
 		started := slices.ContainsFunc(ends, func(p spawn.Progress) bool { return p.Step == spawn.StepReady })
@@ -252,6 +273,71 @@ func (a *app) up(c *cli.Context, ids []agent.ID, objective string, whole bool) e
 		return a.attach(ctx, l.Tmux, agent.Root, false)
 	}
 	return nil
+}
+
+// runningElsewhere takes out of the plans those of agents that are up on another
+// runtime than --type names, and returns how they are. Up ends no agent.
+func runningElsewhere(plans []spawn.Plan, states spawn.Statuses, runtime string) (rest []spawn.Plan, up []spawn.Status) {
+	for _, p := range plans {
+		if st := states.Find(p.Agent); runtime != "" && runtime != "auto" && st.Alive() && st.Runtime != p.Runtime.Name() {
+			up = append(up, st)
+		} else {
+			rest = append(rest, p)
+		}
+	}
+	return rest, up
+}
+
+// toStart are the plans of agents that are not up: only they need somebody's word.
+func toStart(plans []spawn.Plan, states spawn.Statuses) []spawn.Plan {
+	return slices.DeleteFunc(slices.Clone(plans), func(p spawn.Plan) bool { return states.Find(p.Agent).Alive() })
+}
+
+// onOtherRuntime is the error of a --type that agents which are up can't obey.
+type onOtherRuntime struct {
+	agents []spawn.Status
+	again  string // the options that bring them up as was wanted
+}
+
+func disobeyedType(up []spawn.Status, runtime, dir string) error {
+	if len(up) == 0 {
+		return nil
+	}
+	e := onOtherRuntime{agents: up, again: "--type " + runtime}
+	if dir != "" {
+		e.again += " --dir " + shellWord(dir)
+	}
+	return exitError{exitPartly, e}
+}
+
+func (e onOtherRuntime) Error() string {
+	var on []string // the runtimes, in the order of the agents
+	who := make(map[string][]string)
+	for _, st := range e.agents {
+		r := cmp.Or(st.Runtime, "an unknown runtime")
+		if who[r] == nil {
+			on = append(on, r)
+		}
+		who[r] = append(who[r], string(st.Agent))
+	}
+	var parts []string
+	for _, r := range on {
+		verb := "runs"
+		if len(who[r]) > 1 {
+			verb = "run"
+		}
+		parts = append(parts, fmt.Sprintf("%s %s on %s", strings.Join(who[r], ", "), verb, r))
+	}
+	return strings.Join(parts, "; ") + ": left so, as up ends no agent"
+}
+
+// names are the agents as arguments.
+func (e onOtherRuntime) names() string {
+	var list []string
+	for _, st := range e.agents {
+		list = append(list, string(st.Agent))
+	}
+	return strings.Join(list, " ")
 }
 
 func upFailed(ends []spawn.Progress) error {

@@ -67,7 +67,7 @@ func (r *upReport) progress(p spawn.Progress) {
 		}
 		r.board.set(name, line(name, readyWord(p.State), what+note(p.Note)), true)
 	case spawn.StepAlready:
-		r.board.set(name, line(name, string(p.State), "was up"+note(p.Note)), true)
+		r.board.set(name, line(name, string(p.State), "was up"+on(p.Runtime)+note(p.Note)), true)
 	case spawn.StepSlow:
 		r.board.set(name, line(name, "starting", what+note(p.Note)), true)
 	case spawn.StepFailed:
@@ -80,6 +80,24 @@ func (r *upReport) progress(p spawn.Progress) {
 		}
 		r.board.set(name, text, true)
 	}
+}
+
+// stayed reports agents that are up and not as they were wanted now.
+func (r *upReport) stayed(list []spawn.Status) (ends []spawn.Progress) {
+	for _, st := range list {
+		p := spawn.Progress{Agent: st.Agent, Step: spawn.StepAlready, State: st.State, Note: st.Detail, Runtime: st.Runtime, Dir: st.Dir}
+		r.progress(p)
+		p.Err = fmt.Errorf("runs on %s, not on %s", orDash(st.Runtime), r.plans[st.Agent].Runtime.Name())
+		ends = append(ends, p)
+	}
+	return ends
+}
+
+func on(runtime string) string {
+	if runtime == "" {
+		return ""
+	}
+	return " on " + runtime
 }
 
 // readyWord is "ready" for an agent that can take work, else its state.
@@ -124,6 +142,9 @@ func (r *upReport) finish(h agent.Home, p daemon.Pong, ends []spawn.Progress) er
 	for _, e := range ends {
 		plan := r.plans[e.Agent]
 		o := row{Agent: e.Agent, Step: e.Step, State: e.State, Runtime: plan.Runtime.Name(), Dir: plan.Dir, Note: e.Note, Lines: e.Lines}
+		if e.Step == spawn.StepAlready {
+			o.Runtime, o.Dir = e.Runtime, e.Dir
+		}
 		if e.Err != nil {
 			o.Error = e.Err.Error()
 		}

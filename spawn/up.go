@@ -61,8 +61,11 @@ type Progress struct {
 	Step  Step
 	State agent.State // with StepReady and StepAlready
 	Note  string      // what the state rests on or waits for
-	Err   error
-	Lines []string // with StepFailed: the pane's first lines
+	// Runtime and Dir are, with StepAlready, what the agent runs on and where,
+	// whatever was planned.
+	Runtime, Dir string
+	Err          error
+	Lines        []string // with StepFailed: the pane's first lines
 }
 
 // prepared is a plan whose files are written, or err why they are not.
@@ -181,20 +184,21 @@ func each(n int, do func(int)) {
 }
 
 // Check finds what stands in the way of an up, as Up does, and changes nothing.
-func (l *Launcher) Check(ctx context.Context, plans []Plan) error {
+// It returns how the agents are: those that are up already stay as they are.
+func (l *Launcher) Check(ctx context.Context, plans []Plan) (Statuses, error) {
 	v, err := l.view(ctx)
 	if err != nil {
-		return err
+		return nil, err
 	}
 	states, err := l.inspect(v, nil)
 	if err != nil {
-		return err
+		return nil, err
 	}
 	todo, err := l.todo(v, states, plans)
 	if err != nil {
-		return err
+		return nil, err
 	}
-	return l.check(ctx, plans, todo)
+	return states, l.check(ctx, plans, todo)
 }
 
 // todo are the plans of agents that are not up. A name that is taken by a

@@ -212,7 +212,7 @@ func TestUpRefuses(t *testing.T) {
 	plans[3].Prompt.Addenda = []prompts.Layer{{Name: "0.md", Text: "You are {{ .whatever }}."}}
 	for name, call := range map[string]func() error{
 		"up":    func() error { _, err := w.l.Up(w.ctx, spawn.UpOptions{Plans: plans, Ticker: true}); return err },
-		"check": func() error { return w.l.Check(w.ctx, plans) },
+		"check": func() error { _, err := w.l.Check(w.ctx, plans); return err },
 	} {
 		err := call()
 		if err == nil {
