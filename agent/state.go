@@ -74,6 +74,14 @@ func (k Keeper) Ending() string {
 	return k.Signal
 }
 
+// How says it in a sentence: "exited 3", "killed by SIGKILL".
+func (k Keeper) How() string {
+	if k.Status != nil {
+		return fmt.Sprintf("exited %d", *k.Status)
+	}
+	return "killed by " + k.Signal
+}
+
 // Desired is state/desired/<agent> or state/desired/daemon: what the owner last
 // wanted. Nothing restarts what is wanted down.
 type Desired struct {

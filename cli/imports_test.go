@@ -30,7 +30,7 @@ var imports = map[string]string{
 	"dashboard":              "agent bus store",
 	"daemon/observe":         "agent bus store",
 	"daemon":                 "agent tmux bus store spawn spawn/keeper dashboard daemon/observe",
-	"cli":                    "agent tmux prompts bus store spawn spawn/keeper spawn/demo spawn/claude bus/mcp codex dashboard daemon",
+	"cli":                    "agent tmux prompts bus store spawn spawn/keeper spawn/demo spawn/claude bus/mcp codex dashboard daemon daemon/observe",
 	"":                       "cli",
 }
 

@@ -52,9 +52,9 @@ func (a *app) log(c *cli.Context) error {
 		a.warn("%d records wait in %s for the database; they are not shown", s.Files, tilde(a, h.Path(agent.SpoolDir)))
 	}
 	ctx := c.Context
-	db, err := store.OpenRead(ctx, h)
+	db, err := a.records(ctx, h)
 	if errors.Is(err, fs.ErrNotExist) {
-		a.warn("nothing is on record yet: no up has been here")
+		a.warn("nothing is on record yet: no agent was ever started here")
 		return nil
 	}
 	if err != nil {

@@ -112,7 +112,7 @@ func (a *app) timelineSoon(ctx context.Context, h agent.Home, id string) (store.
 }
 
 func (a *app) timeline(ctx context.Context, h agent.Home, id string) (store.Timeline, error) {
-	db, err := store.OpenRead(ctx, h)
+	db, err := a.records(ctx, h)
 	if err != nil {
 		return store.Timeline{}, err
 	}

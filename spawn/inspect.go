@@ -155,7 +155,7 @@ func (l *Launcher) judge(id agent.ID, s *session, tmuxErr error) Status {
 		st.State, st.Evidence = agent.Unknown, "no word of the keeper: "+kerr.Error()
 	case keeper.EndedMS != 0:
 		st.State, st.Since = agent.Dead, time.UnixMilli(keeper.EndedMS)
-		st.Detail, st.Evidence = ending(keeper), "the keeper's word"
+		st.Detail, st.Evidence = keeper.How(), "the keeper's word"
 		st.PID, st.told = keeper.PID, true
 	case !keeper.Alive():
 		st.State, st.PID, st.Since = agent.Dead, keeper.PID, time.Time{}
@@ -207,7 +207,7 @@ func (l *Launcher) judgeWithoutPane(st *Status, k agent.Keeper, kerr, tmuxErr er
 	case st.Wanted:
 		st.State, st.Evidence, st.Since = agent.Dead, "no tmux session", time.Time{}
 		if kerr == nil && k.EndedMS != 0 {
-			st.Since, st.Detail = time.UnixMilli(k.EndedMS), ending(k)
+			st.Since, st.Detail = time.UnixMilli(k.EndedMS), k.How()
 		}
 	default:
 		st.Evidence = "as wanted"
@@ -239,13 +239,6 @@ func (l *Launcher) judgeReport(st *Status, started time.Time) {
 	default:
 		st.State, st.Evidence = agent.Unknown, err.Error()
 	}
-}
-
-func ending(k agent.Keeper) string {
-	if k.Status != nil {
-		return fmt.Sprintf("exited %d", *k.Status)
-	}
-	return "killed by " + k.Signal
 }
 
 func (l *Launcher) count(st *Status) {
@@ -325,10 +318,7 @@ func (l *Launcher) Death(ctx context.Context, st Status) (store.EndSession, stor
 	if lines, err := l.LastLines(ctx, st, tailLines); err == nil {
 		end.LastLines = strings.Join(lines, "\n")
 	}
-	return end, store.AddLog{
-		Key: "died-" + st.Start, Level: store.LevelWarn, Part: "spawn", Actor: st.Agent, About: st.Start,
-		Text: "died: " + cmp.Or(st.Detail, st.Evidence), Time: end.Time,
-	}
+	return end, store.DiedLog(st.Agent, st.Start, cmp.Or(st.Detail, st.Evidence), end.Time)
 }
 
 // tailLines is how many of a dead agent's pane go on record.

@@ -134,6 +134,6 @@ func started(p prepared, pane tmux.Pane) []store.Op {
 			Start: p.launch.Start, Actor: p.launch.Agent, Runtime: p.launch.Runtime, Tmux: pane.Session,
 			PID: pane.PID, State: agent.Starting, Started: store.Time(p.launch.StartedMS),
 		},
-		store.AddLog{Part: "up", Actor: p.launch.Agent, About: p.launch.Start, Text: "started on " + p.launch.Runtime + " in " + p.launch.Dir},
+		store.StartedLog(p.launch),
 	}
 }

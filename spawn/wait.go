@@ -93,7 +93,7 @@ func (w *watch) look(ctx context.Context, i int) bool {
 	k, err := w.l.keeperOf(la.Agent, la)
 	switch {
 	case err == nil && k.EndedMS != 0:
-		w.fail(ctx, i, errors.New(ending(k)))
+		w.fail(ctx, i, errors.New(k.How()))
 		return true
 	case !alive:
 		w.fail(ctx, i, errors.New("its pane ended at once, with the keeper in it"))

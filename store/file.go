@@ -54,10 +54,22 @@ func checkFile(home agent.Home) (info unix.Stat_t, ok bool, err error) {
 	return info, true, nil
 }
 
-// create makes the database under a name of its own, with all its tables, and
-// then links it to its place: whoever sees meta.db sees a whole one. It is no
-// error if another process was faster.
-func create(ctx context.Context, home agent.Home) error {
+// createLock is the lock of who makes the database.
+const createLock = "records"
+
+// create makes the database under a name of its own, with all its tables and
+// what the home's files report about the agents, and then links it to its place:
+// whoever sees meta.db sees a whole one. It is no error if another process was
+// faster. With lost there was another before.
+func create(ctx context.Context, home agent.Home, lost bool) error {
+	lock, err := home.WaitLock(ctx, createLock, nil)
+	if err != nil {
+		return fmt.Errorf("create: %w", err)
+	}
+	defer lock.Unlock()
+	if _, ok, err := checkFile(home); ok || err != nil {
+		return err
+	}
 	dir, err := home.OpenDir(".", false)
 	if err != nil {
 		return err
@@ -86,6 +98,9 @@ func create(ctx context.Context, home agent.Home) error {
 	conn, err := db.Conn(ctx)
 	if err == nil {
 		err = migrate(ctx, conn)
+		if err == nil {
+			err = (&tx{conn}).rebuild(withNotice(rebuilt(home), lost))
+		}
 		conn.Close()
 	}
 	if closed := db.Close(); err == nil { // moves the log into the file and fsyncs it
@@ -93,6 +108,13 @@ func create(ctx context.Context, home agent.Home) error {
 	}
 	if err != nil {
 		return fmt.Errorf("create: %w", err)
+	}
+	// The log of a file that was removed: SQLite would play it into the new one. A
+	// process that has the old file open keeps its own, which has no name any more.
+	for _, suffix := range []string{"-wal", "-shm"} {
+		if err := unix.Unlinkat(d, agent.DBFile+suffix, 0); err != nil && err != unix.ENOENT {
+			return &fs.PathError{Op: "remove", Path: home.Path(agent.DBFile + suffix), Err: err}
+		}
 	}
 	if err := unix.Linkat(d, temp, d, agent.DBFile, 0); err != nil && err != unix.EEXIST {
 		return &fs.PathError{Op: "create", Path: home.Path(agent.DBFile), Err: err}

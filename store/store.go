@@ -17,7 +17,8 @@
 // The package does not know what a mailbox looks like, which process is alive,
 // or what any of the words in its columns lead to. It is no queue: the bus is
 // the truth of what was delivered, and all of messages and deliveries can be
-// made anew from the directories.
+// made anew from the directories. A database that is made anew begins with the
+// last start of each agent, as the files of the home report it.
 //
 // A crash of the process at any point leaves whole transactions. A loss of
 // power may take the last ones with it, never half of one (WAL, synchronous
@@ -67,14 +68,15 @@ type DB struct {
 // netsky wrote matches ErrNewer. The caller must call Close, which waits for
 // the writer to stop.
 //
-// If the file is removed or replaced while it is open, the next Apply opens, or
-// makes, the one that has its name then; Replaced tells.
+// If the file is removed or replaced while it is open, the next Apply or Refresh
+// opens, or makes, the one that has its name then; Replaced tells. One that is
+// made begins with what the home's files report about the agents.
 func Open(ctx context.Context, home agent.Home) (*DB, error) {
 	return open(ctx, home, busyMS)
 }
 
 func open(ctx context.Context, home agent.Home, busyMS int) (*DB, error) {
-	w, err := openWriter(ctx, home, busyMS)
+	w, err := openWriter(ctx, home, busyMS, false)
 	if err != nil {
 		return nil, fileError(home, err)
 	}

@@ -5,6 +5,7 @@ import (
 	"database/sql"
 	"errors"
 	"fmt"
+	"slices"
 	"time"
 )
 
@@ -29,11 +30,15 @@ type request struct {
 // or may not be on record; to apply them again is right either way. An op
 // without a time gets the present one.
 func (db *DB) Apply(ctx context.Context, ops ...Op) error {
+	if len(ops) == 0 && db.reqs != nil {
+		return nil
+	}
+	return db.apply(ctx, ops)
+}
+
+func (db *DB) apply(ctx context.Context, ops []Op) error {
 	if db.reqs == nil {
 		return fileError(db.home, errReadOnly)
-	}
-	if len(ops) == 0 {
-		return nil
 	}
 	if err := ctx.Err(); err != nil {
 		return err
@@ -106,8 +111,13 @@ func (db *DB) run(w *writer) {
 func (db *DB) reopen(w *writer) error {
 	ctx, cancel := context.WithTimeout(context.Background(), busyMS*time.Millisecond)
 	defer cancel()
-	next, err := openWriter(ctx, db.home, w.busyMS)
+	next, err := openWriter(ctx, db.home, w.busyMS, true)
 	if err != nil {
+		return err
+	}
+	// It may be a copy that was put back, which knows nothing of the present agents.
+	if err := next.tx.rebuild(rebuilt(db.home)); err != nil {
+		next.close()
 		return err
 	}
 	read, err := openReaders(db.home)
@@ -140,6 +150,9 @@ func (t *tx) one(query string, args []any, to ...any) error {
 // commit runs the group in one transaction. A request that fails is undone
 // alone, its error is in it; the error returned is for all the others.
 func (t *tx) commit(group []*request) (err error) {
+	if !slices.ContainsFunc(group, func(r *request) bool { return len(r.ops) > 0 }) {
+		return nil
+	}
 	if err := t.exec("BEGIN IMMEDIATE"); err != nil {
 		return err
 	}

@@ -18,10 +18,11 @@ type writer struct {
 	dev, ino uint64
 }
 
-func openWriter(ctx context.Context, home agent.Home, busyMS int) (*writer, error) {
+// openWriter opens the database, or makes it; with lost there was another before.
+func openWriter(ctx context.Context, home agent.Home, busyMS int, lost bool) (*writer, error) {
 	_, ok, err := checkFile(home)
 	if err == nil && !ok {
-		err = create(ctx, home)
+		err = create(ctx, home, lost)
 	}
 	if err != nil {
 		return nil, err

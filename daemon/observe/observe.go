@@ -36,6 +36,7 @@ const (
 	lookAgain = time.Second           // when something could not be settled
 	retryMin  = time.Second           // after a failure, doubled each time
 	retryMax  = 30 * time.Second
+	fileEvery = time.Second // how often the database's file is looked at while nothing else happens
 )
 
 // An Observer mirrors all mailboxes of a bus into a database. The fields must
@@ -86,8 +87,34 @@ func (o *Observer) Run(ctx context.Context) error {
 		case later:
 			again = lookAgain
 		}
-		if !pause(ctx, max(restMin, restShare*took), nil) || !pause(ctx, again, hint) {
+		if !pause(ctx, max(restMin, restShare*took), nil) || !o.rest(ctx, again, hint) {
 			return ctx.Err()
+		}
+	}
+}
+
+// rest waits for a hint, for d if that is not 0, or until the database's file
+// has been removed or replaced: a quiet bus gives no hint of that. It reports
+// whether there is reason to go on.
+func (o *Observer) rest(ctx context.Context, d time.Duration, hint <-chan struct{}) bool {
+	if d > 0 {
+		return pause(ctx, d, hint)
+	}
+	o.mu.Lock()
+	was := o.fresh
+	o.mu.Unlock()
+	tick := time.NewTicker(fileEvery)
+	defer tick.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			return false
+		case <-hint:
+			return true
+		case <-tick.C:
+			if err := o.DB.Refresh(ctx); err != nil || o.DB.Replaced() != was {
+				return ctx.Err() == nil // the next pass meets the error too
+			}
 		}
 	}
 }
@@ -128,7 +155,10 @@ func (o *Observer) Sync(ctx context.Context) error {
 func (o *Observer) sync(ctx context.Context) (later bool, err error) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
-	if o.boxes == nil {
+	if err := o.DB.Refresh(ctx); err != nil {
+		return false, err
+	}
+	if o.boxes == nil || o.DB.Replaced() != o.fresh {
 		o.boxes, o.fresh, o.seed = make(map[agent.ID]*box), o.DB.Replaced(), maphash.MakeSeed()
 	}
 	o.later = false

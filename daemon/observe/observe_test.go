@@ -337,6 +337,19 @@ func TestDeletedDatabase(t *testing.T) {
 	})
 }
 
+// The database is deleted while nothing happens on the bus.
+func TestDeletedWhileQuiet(t *testing.T) {
+	r := newRig(t, "agent1")
+	r.drop("agent1", bus.Delivered, "old.json", envelope("m-old", "owner", ""))
+	r.run()
+	r.eventually("the first", func() bool { return r.state("m-old", "agent1").State == store.Delivered })
+	r.must(os.Remove(r.home.Path(agent.DBFile)))
+	r.eventually("the same in a new file", func() bool {
+		_, err := os.Stat(r.home.Path(agent.DBFile))
+		return err == nil && r.state("m-old", "agent1").State == store.Delivered
+	})
+}
+
 // The .why comes a moment after its file: what it would change is not settled
 // before.
 func TestWhyComesLater(t *testing.T) {

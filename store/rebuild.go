@@ -1,0 +1,154 @@
+package store
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"netsky/agent"
+)
+
+// began is when this process started, near enough: an agent that was launched
+// before it, of which a new database knows nothing, was on record in another.
+var began = time.Now()
+
+// rebuilt is what the files of the home report about the agents, for a database
+// that was made anew or put back from a copy. Each element is about one agent,
+// so that one unreadable set of files costs the others nothing. What is in the
+// mailboxes is recorded by package observe.
+func rebuilt(home agent.Home) (all [][]Op) {
+	for _, id := range launched(home) {
+		la, err := home.LoadLaunch(id)
+		if err == nil && la.Agent == id && la.Start != "" {
+			all = append(all, rebuiltAgent(home, la))
+		}
+	}
+	return all
+}
+
+// withNotice adds a log that says that there was a database before: with lost it
+// is known, else an agent that is older than this process proves it.
+func withNotice(all [][]Op, lost bool) [][]Op {
+	var names []string
+	for _, ops := range all {
+		a := ops[0].(UpsertActor)
+		names = append(names, string(a.ID))
+		lost = lost || a.Created.Time().Before(began)
+	}
+	if !lost || len(names) == 0 {
+		return all
+	}
+	return append(all, []Op{AddLog{
+		Level: LevelWarn, Part: "records",
+		Text: fmt.Sprintf("%s was missing: rebuilt from the files of %s; older log entries and sessions are lost",
+			agent.DBFile, strings.Join(names, ", ")),
+	}})
+}
+
+// launched lists the agents that have a launch file.
+func launched(home agent.Home) []agent.ID {
+	dir, err := home.OpenDir(agent.LaunchDir, false)
+	if err != nil {
+		return nil // no agent has been started
+	}
+	defer dir.Close()
+	names, err := dir.Readdirnames(-1)
+	if err != nil {
+		return nil
+	}
+	var ids []agent.ID
+	for _, name := range names {
+		base, ok := strings.CutSuffix(name, ".json")
+		if id, err := agent.Parse(base); ok && err == nil && id.IsAgent() {
+			ids = append(ids, id)
+		}
+	}
+	slices.SortFunc(ids, agent.Compare)
+	return ids
+}
+
+// Launched reports whether agents have been started in this home, so that a
+// database that is missing was lost and is not merely not made yet.
+func Launched(home agent.Home) bool { return len(launched(home)) > 0 }
+
+// rebuiltAgent is the last start of one agent: how it was launched, what is
+// wanted of it, what it reported, and how it ended.
+func rebuiltAgent(home agent.Home, la agent.Launch) []Op {
+	started := Time(la.StartedMS)
+	actor := UpsertActor{ID: la.Agent, Role: la.Agent.Role(), Runtime: la.Runtime, Dir: la.Dir, Created: started, Updated: started}
+	desired, err := home.LoadDesired(string(la.Agent))
+	wanted := err == nil && desired.Up
+	if err == nil {
+		actor.Desired = DesiredDown
+		if wanted {
+			actor.Desired = DesiredUp
+		}
+		actor.Updated = max(started, Time(desired.AtMS))
+	}
+	ops := []Op{
+		actor,
+		StartSession{Start: la.Start, Actor: la.Agent, Runtime: la.Runtime, Tmux: string(la.Agent), Thread: la.Resume, Started: started},
+		StartedLog(la),
+	}
+	if r, err := home.LoadReport(la.Agent); err == nil && r.Start == la.Start {
+		ops = append(ops, SessionState{Start: la.Start, State: r.State, Time: max(started, Time(r.SinceMS))})
+	}
+	k, err := home.LoadKeeper(la.Agent)
+	known := err == nil && k.Start == la.Start
+	if known {
+		ops = append(ops, SessionState{Start: la.Start, PID: k.PID, PIDStart: k.Process.Start, Time: started})
+	}
+	switch {
+	case known && k.EndedMS != 0:
+		end := EndSession{Start: la.Start, State: agent.Dead, Status: k.Status, Signal: k.Signal, Reason: "died", Time: Time(k.EndedMS)}
+		if !wanted {
+			end.State, end.Reason = agent.Down, "down"
+		}
+		ops = append(ops, end)
+		if wanted {
+			ops = append(ops, DiedLog(la.Agent, la.Start, k.How(), end.Time))
+		}
+	case !wanted && !(known && k.Alive()):
+		ops = append(ops, EndSession{Start: la.Start, State: agent.Down, Reason: "down", Time: Time(cmp.Or(desired.AtMS, la.StartedMS))})
+	}
+	return ops
+}
+
+// StartedLog is the log of a start, the same each time it is made.
+func StartedLog(la agent.Launch) AddLog {
+	return AddLog{
+		Key: "started-" + la.Start, Part: "up", Actor: la.Agent, About: la.Start, Time: Time(la.StartedMS),
+		Text: "started on " + la.Runtime + " in " + la.Dir,
+	}
+}
+
+// DiedLog is the log of a death, the same each time it is made.
+func DiedLog(id agent.ID, start, how string, at Time) AddLog {
+	return AddLog{
+		Key: "died-" + start, Level: LevelWarn, Part: "spawn", Actor: id, About: start, Time: at,
+		Text: "died: " + how,
+	}
+}
+
+// rebuild records them. What is wrong in one agent's files is left out; an error
+// is the database's own.
+func (t *tx) rebuild(all [][]Op) error {
+	now := time.Now()
+	for _, ops := range all {
+		err := t.commit([]*request{{ops: stampAll(ops, now)}})
+		if err != nil && !errors.Is(err, errOp) {
+			return fmt.Errorf("rebuild: %w", err)
+		}
+	}
+	return nil
+}
+
+// Refresh goes over to the file that has the database's name now, if the one
+// that is open was removed or replaced; Replaced tells. It costs nothing else.
+func (db *DB) Refresh(ctx context.Context) error {
+	return db.apply(ctx, nil)
+}

@@ -1,0 +1,152 @@
+package store_test
+
+import (
+	"os"
+	"strings"
+	"testing"
+	"time"
+
+	"netsky/agent"
+	"netsky/store"
+)
+
+// launch puts down what a start of an agent leaves in the home.
+func launch(tb testing.TB, home agent.Home, id agent.ID, at time.Time) agent.Launch {
+	tb.Helper()
+	la := agent.Launch{Agent: id, Start: "start-of-" + string(id), Runtime: "codex", Dir: "/src/" + string(id),
+		Argv: []string{"/bin/true"}, Resume: "thread-" + string(id), StartedMS: at.UnixMilli()}
+	mustDo(tb, home.SaveLaunch(la))
+	mustDo(tb, home.SetDesired(string(id), true, "owner"))
+	return la
+}
+
+// A database that was removed is made anew with what the home's files report.
+func TestRebuilt(t *testing.T) {
+	home := mustHome(t)
+	hour := time.Now().Add(-time.Hour).Truncate(time.Millisecond)
+	three := 3
+	root := launch(t, home, agent.Root, hour)
+	mustDo(t, home.SaveReport(agent.Root, agent.Report{Start: root.Start, State: agent.Idle, SinceMS: hour.Add(time.Minute).UnixMilli()}))
+	mustDo(t, home.SaveKeeper(agent.Root, agent.Keeper{Start: root.Start, Process: agent.Self(), StartedMS: root.StartedMS}))
+	dead := launch(t, home, "agent1", hour)
+	mustDo(t, home.SaveKeeper("agent1", agent.Keeper{Start: dead.Start, Process: agent.Process{PID: 1 << 22}, StartedMS: dead.StartedMS,
+		EndedMS: hour.Add(time.Second).UnixMilli(), Status: &three}))
+	launch(t, home, "agent2", hour)
+	mustDo(t, home.SetDesired("agent2", false, "owner"))
+	mustDo(t, os.WriteFile(home.Path(agent.LaunchDir, "agent3.json"), []byte("{"), 0o600)) // costs the others nothing
+
+	db := mustOpen(t, home)
+	actors, err := db.Actors(t.Context())
+	mustDo(t, err)
+	var got []string
+	for _, a := range actors {
+		got = append(got, strings.Join([]string{string(a.ID), a.Runtime, a.Dir, a.Desired}, " "))
+	}
+	want := "agent0 codex /src/agent0 up, agent1 codex /src/agent1 up, agent2 codex /src/agent2 down"
+	if s := strings.Join(got, ", "); s != want {
+		t.Errorf("actors %s, want %s", s, want)
+	}
+	session := func(start string) store.Session {
+		t.Helper()
+		s, err := db.Session(t.Context(), start)
+		mustDo(t, err)
+		return s
+	}
+	if s := session(root.Start); s.State != agent.Idle || s.Ended != 0 || s.Started != store.At(hour) || s.PID != os.Getpid() || s.Thread != root.Resume {
+		t.Errorf("running session %+v", s)
+	}
+	if s := session(dead.Start); s.State != agent.Dead || s.Status == nil || *s.Status != 3 || s.Ended != store.At(hour.Add(time.Second)) {
+		t.Errorf("dead session %+v", s)
+	}
+	if s := session("start-of-agent2"); s.State != agent.Down || s.Ended == 0 {
+		t.Errorf("session that was ended %+v", s)
+	}
+	logs, err := db.Logs(t.Context(), store.LogFilter{})
+	mustDo(t, err)
+	var texts []string
+	for _, l := range logs.Items {
+		texts = append(texts, l.Level+" "+l.Text)
+	}
+	for _, want := range []string{"INFO started on codex in /src/agent0", "WARN died: exited 3",
+		"WARN meta.db was missing: rebuilt from the files of agent0, agent1, agent2; older log entries and sessions are lost"} {
+		if !strings.Contains(strings.Join(texts, "\n"), want) {
+			t.Errorf("log has no %q:\n%s", want, strings.Join(texts, "\n"))
+		}
+	}
+}
+
+// The first database of a home, made while its first agents start, was not lost.
+func TestNotRebuilt(t *testing.T) {
+	home := mustHome(t)
+	launch(t, home, agent.Root, time.Now().Add(time.Second))
+	db := mustOpen(t, home)
+	logs, err := db.Logs(t.Context(), store.LogFilter{Level: store.LevelWarn})
+	mustDo(t, err)
+	if len(logs.Items) != 0 {
+		t.Errorf("log %v", logs.Items)
+	}
+}
+
+// A process that has the removed file open finds out without writing.
+func TestRefresh(t *testing.T) {
+	home := mustHome(t)
+	db := mustOpen(t, home)
+	mustApply(t, db, store.AddLog{Text: "old"})
+	launch(t, home, agent.Root, time.Now().Add(-time.Hour))
+	mustDo(t, db.Refresh(t.Context()))
+	if n := db.Replaced(); n != 0 {
+		t.Fatalf("replaced %d times", n)
+	}
+	mustDo(t, os.Remove(home.Path(agent.DBFile)))
+	mustDo(t, db.Refresh(t.Context()))
+	if _, err := db.Session(t.Context(), "start-of-agent0"); err != nil || db.Replaced() != 1 {
+		t.Errorf("session: %v, replaced %d", err, db.Replaced())
+	}
+	// Put back from a copy that is older than the agent.
+	mustDo(t, os.Remove(home.Path(agent.DBFile)))
+	old := mustHome(t)
+	mustDo(t, mustOpen(t, old).Close())
+	mustDo(t, os.Rename(old.Path(agent.DBFile), home.Path(agent.DBFile)))
+	mustDo(t, db.Refresh(t.Context()))
+	if _, err := db.Session(t.Context(), "start-of-agent0"); err != nil || db.Replaced() != 2 {
+		t.Errorf("session: %v, replaced %d", err, db.Replaced())
+	}
+}
+
+// Only meta.db is removed: SQLite must not play the log beside it into the new
+// file, neither while a process has the old one open nor after a kill.
+func TestRemovedWithoutItsLog(t *testing.T) {
+	for _, tt := range []struct {
+		name string
+		open bool
+	}{{"open", true}, {"killed", false}} {
+		t.Run(tt.name, func(t *testing.T) {
+			home := mustHome(t)
+			db := mustOpen(t, home)
+			for range 3000 { // past the first checkpoint: the log alone is no whole database
+				mustApply(t, db, store.AddLog{Text: strings.Repeat("x", 500)})
+			}
+			wal, err := os.ReadFile(home.Path(agent.DBFile + "-wal"))
+			mustDo(t, err)
+			if !tt.open {
+				mustDo(t, db.Close())
+				mustDo(t, os.WriteFile(home.Path(agent.DBFile+"-wal"), wal, 0o600))
+			}
+			mustDo(t, os.Remove(home.Path(agent.DBFile)))
+			next := mustOpen(t, home)
+			mustApply(t, next, store.AddLog{Text: "new"})
+			if tt.open {
+				mustApply(t, db, store.AddLog{Text: "new too"})
+				mustDo(t, db.Check(t.Context()))
+			}
+			mustDo(t, next.Check(t.Context()))
+			logs, err := next.Logs(t.Context(), store.LogFilter{})
+			mustDo(t, err)
+			for _, l := range logs.Items {
+				if !strings.HasPrefix(l.Text, "new") {
+					t.Fatalf("log %.20q came back", l.Text)
+				}
+			}
+		})
+	}
+}
