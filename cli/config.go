@@ -133,8 +133,7 @@ func (a *app) cfg() (config, error) {
 		}
 		data, err := h.ReadFile(agent.ConfigFile, 1<<20)
 		if errors.Is(err, fs.ErrNotExist) {
-			a.config = defaults()
-			return
+			data, err = nil, nil
 		}
 		if err == nil {
 			if a.config, err = parseConfig(data); err != nil {
@@ -143,6 +142,9 @@ func (a *app) cfg() (config, error) {
 		}
 		if err != nil {
 			a.cfgErr = exitError{exitUsage, err}
+		}
+		if listen := a.getenv("NETSKY_LISTEN"); listen != "" {
+			a.config.Dashboard.Listen = listen
 		}
 	})
 	return a.config, a.cfgErr

@@ -4,7 +4,6 @@ import (
 	"crypto/tls"
 	"errors"
 	"fmt"
-	"io/fs"
 	"net"
 	"net/url"
 	"strings"
@@ -28,7 +27,10 @@ func (a *app) dashboardCommand() *cli.Command {
 	}
 }
 
-var errNoDashboard = errors.New("dashboard: not served")
+var (
+	errNoDashboard = errors.New("dashboard: not served")
+	errPort        = errors.New("dashboard: not served")
+)
 
 func (a *app) dashboard(c *cli.Context) error {
 	if id, err := a.self(); err != nil || id != agent.Owner {
@@ -102,14 +104,17 @@ func (a *app) dashboardTLS() (*tls.Config, error) {
 // moment to say so.
 func (a *app) dashboardBase(c *cli.Context, h agent.Home) (string, error) {
 	for end := time.Now().Add(5 * time.Second); ; {
-		data, err := h.ReadFile(daemon.URLFile, 4096)
-		if base := strings.TrimSpace(string(data)); err == nil && base != "" {
-			return base, nil
-		}
-		if err != nil && !errors.Is(err, fs.ErrNotExist) {
+		p, err := daemon.Ping(c.Context, h)
+		switch {
+		case err != nil:
 			return "", err
-		}
-		if time.Now().After(end) {
+		case p.Web.URL != "":
+			return p.Web.URL, nil
+		case p.Web.Taken:
+			return "", fmt.Errorf("%w: %s", errPort, p.Web.Error)
+		case time.Now().After(end) && p.Web.Error != "":
+			return "", fmt.Errorf("%w: %s", errNoDashboard, p.Web.Error)
+		case time.Now().After(end):
 			return "", fmt.Errorf("%w by the daemon that runs; %s says why", errNoDashboard, h.Path(agent.LogDir, "netsky.jsonl"))
 		}
 		select {

@@ -9,6 +9,7 @@ import (
 	"crypto/x509"
 	"encoding/json"
 	"encoding/pem"
+	"errors"
 	"fmt"
 	"math/big"
 	"net"
@@ -17,6 +18,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"runtime"
 	"strings"
 	"syscall"
 	"testing"
@@ -106,7 +108,6 @@ func (p page) shows(want ...string) {
 func TestDashboard(t *testing.T) {
 	t.Parallel()
 	w := mustWorld(t)
-	w.config(t, "[dashboard]\nlisten = \"127.0.0.1:0\"\n")
 	w.must(t, "netsky", "up", "1", "--type", "demo", "--no-attach")
 	link := strings.TrimSpace(w.must(t, "netsky", "dashboard"))
 	base, _, _ := strings.Cut(link, "/login")
@@ -129,15 +130,8 @@ func TestDashboard(t *testing.T) {
 	p.shows("what is your name?", "My name is agent1", "answered")
 
 	// The daemon dies; another serves the same page on, which comes back by itself.
-	h, err := agent.HomeAt(w.home)
+	who, err := w.holder()
 	if err != nil {
-		t.Fatal(err)
-	}
-	who, ok := h.LockHolder(agent.DaemonName)
-	if !ok {
-		t.Fatal("no daemon")
-	}
-	if err := os.WriteFile(h.Path(agent.ConfigFile), fmt.Appendf(nil, "[dashboard]\nlisten = %q\n", strings.TrimPrefix(base, "http://")), 0o600); err != nil {
 		t.Fatal(err)
 	}
 	if err := syscall.Kill(who.PID, syscall.SIGKILL); err != nil {
@@ -160,6 +154,7 @@ func TestDashboardRefuses(t *testing.T) {
 		"0.0.0.0:0": "is not a loopback address", ":0": "is not a loopback address", "nonsense": "missing port",
 	} {
 		w := mustWorld(t)
+		w.env = append(w.env, "NETSKY_LISTEN=") // the file says it
 		w.config(t, fmt.Sprintf("[dashboard]\nlisten = %q\n", listen))
 		out, err := w.command(t.Context(), "netsky", "dashboard").CombinedOutput()
 		if err == nil || !strings.Contains(string(out), want) || strings.Contains(string(out), "wide = true") != strings.Contains(want, "loopback") {
@@ -169,6 +164,63 @@ func TestDashboardRefuses(t *testing.T) {
 			t.Errorf("%s: a daemon was started", listen)
 		}
 	}
+}
+
+// Another program on the dashboard's port gets no visitor: the dashboard is
+// served nowhere else, status and dashboard name the program, and once it is gone
+// the dashboard is there. A second home learns that the first has the port.
+func TestDashboardPortTaken(t *testing.T) {
+	t.Parallel()
+	first := mustWorld(t)
+	base, _, _ := strings.Cut(first.must(t, "netsky", "dashboard"), "/login")
+	second := mustWorld(t)
+	second.env = append(second.env, "NETSKY_LISTEN="+strings.TrimPrefix(base, "http://"))
+	who, err := first.holder()
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := fmt.Sprintf("is taken by the netsky of %s (pid %d)", first.home, who.PID)
+	if runtime.GOOS != "linux" {
+		want = "is taken by another program"
+	}
+	for range 2 { // the first starts the daemon
+		out, err := second.command(t.Context(), "netsky", "dashboard").CombinedOutput()
+		if exit := new(exec.ExitError); !errors.As(err, &exit) || exit.ExitCode() != 1 {
+			t.Fatalf("%v: %s", err, out)
+		}
+		mustContain(t, "dashboard", string(out), want, `listen = "127.0.0.1:0"`)
+		if strings.Contains(string(out), "http") {
+			t.Errorf("a link was printed: %s", out)
+		}
+	}
+	mustContain(t, "status", second.must(t, "netsky", "status"), "! the dashboard is not served: ", want)
+	first.must(t, "netsky", "daemon", "stop")
+	for end := time.Now().Add(time.Minute); ; {
+		out, err := second.command(t.Context(), "netsky", "dashboard").CombinedOutput()
+		if err == nil {
+			mustContain(t, "dashboard", string(out), base+"/login")
+			break
+		}
+		if time.Now().After(end) {
+			t.Fatalf("the port is free, and: %s", out)
+		}
+	}
+	if out := second.must(t, "netsky", "status"); strings.Contains(out, "dashboard") {
+		t.Errorf("status: %s", out)
+	}
+}
+
+// holder is the world's daemon.
+func (w *world) holder() (agent.Holder, error) {
+	h, err := agent.HomeAt(w.home)
+	if err != nil {
+		return agent.Holder{}, err
+	}
+	who, ok := h.LockHolder(agent.DaemonName)
+	if !ok {
+		return who, errors.New("no daemon runs")
+	}
+	return who, nil
 }
 
 // The link that is printed can be followed on this machine, wherever the
@@ -186,6 +238,7 @@ func TestDashboardLink(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			w := mustWorld(t)
+			w.env = append(w.env, "NETSKY_LISTEN=") // the file says it
 			w.config(t, "[dashboard]\n"+tt.config+"\n")
 			cmd := w.command(t.Context(), "netsky", "dashboard", "--json")
 			cmd.Env = append(cmd.Env, "SSH_CONNECTION=1.2.3.4 5 10.0.0.9 2222", "USER=me")
@@ -219,6 +272,7 @@ func TestDashboardLink(t *testing.T) {
 func TestDashboardTLS(t *testing.T) {
 	t.Parallel()
 	w := mustWorld(t)
+	w.env = append(w.env, "NETSKY_LISTEN=") // the file says it
 	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
 	if err != nil {
 		t.Fatal(err)

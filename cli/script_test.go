@@ -115,6 +115,7 @@ func newWorld() (*world, error) {
 		"TMPDIR=" + filepath.Join(dir, "t"),
 		"TMUX_TMPDIR=" + filepath.Join(dir, "s"),
 		"TERM=xterm-256color", "LANG=C.UTF-8", "TZ=UTC",
+		"NETSKY_LISTEN=127.0.0.1:0", // many worlds run at once
 	}
 	return w, nil
 }

@@ -71,6 +71,7 @@ type daemonView struct {
 	Since   store.Time `json:"since,omitzero"`
 	Version string     `json:"version,omitempty"`
 	Wanted  bool       `json:"wanted"`
+	Web     daemon.Web `json:"dashboard,omitzero"`
 }
 
 type agentView struct {
@@ -114,6 +115,9 @@ func (a *app) view(ctx context.Context) (view, error) {
 	if v.Daemon.Wanted && v.Daemon.State != "running" {
 		v.Notes = append(v.Notes, "the daemon is wanted and "+v.Daemon.State+": outboxes and history wait (`netsky up` starts it)")
 	}
+	if why := v.Daemon.Web.Error; why != "" {
+		v.Notes = append(v.Notes, "the dashboard is not served: "+why)
+	}
 	if n, err := a.unread(l); err == nil {
 		v.Unread = n
 	} else {
@@ -152,6 +156,7 @@ func (a *app) daemonView(ctx context.Context, h agent.Home) daemonView {
 	switch p, err := daemon.Ping(ctx, h); {
 	case err == nil:
 		v.State, v.PID, v.Version, v.Since = "running", p.PID, p.Version, store.Time(p.StartMS)
+		v.Web = p.Web
 	case errors.Is(err, daemon.ErrHung):
 		v.State = "hung"
 	}

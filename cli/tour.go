@@ -52,8 +52,8 @@ func (a *app) tour(c *cli.Context) (err error) {
 	if c.Bool("quick") {
 		t.pause = 0
 	}
-	t.environ = append(without(spawn.Inherited(a.environ), "NETSKY_HOME", "NETSKY_TMUX_SOCKET"),
-		"NETSKY_HOME="+h.Dir(), "NETSKY_TMUX_SOCKET="+filepath.Join(dir, "tmux"))
+	t.environ = append(without(spawn.Inherited(a.environ), "NETSKY_HOME", "NETSKY_TMUX_SOCKET", "NETSKY_LISTEN"),
+		"NETSKY_HOME="+h.Dir(), "NETSKY_TMUX_SOCKET="+filepath.Join(dir, "tmux"), "NETSKY_LISTEN=127.0.0.1:0")
 	// Whatever happens, nothing of it stays: also when Ctrl-C ends the tour.
 	defer func() {
 		out, cerr := t.netsky(context.WithoutCancel(c.Context), "down", "--all", "--force", "--verify")

@@ -26,6 +26,7 @@ import (
 	"netsky/agent"
 	"netsky/bus"
 	"netsky/daemon/observe"
+	"netsky/dashboard"
 	"netsky/spawn"
 	"netsky/store"
 )
@@ -131,8 +132,10 @@ type daemon struct {
 	panes   chan struct{} // for hub, likewise
 	screens *screens
 
-	mu sync.Mutex
-	db *store.DB // guarded by mu; nil while the database cannot be had
+	mu     sync.Mutex        // guards what follows
+	db     *store.DB         // nil while the database cannot be had
+	server *dashboard.Server // nil while it does not serve
+	served Web
 }
 
 func (d *daemon) wake() {

@@ -26,6 +26,7 @@ type Pong struct {
 	StartMS int64  `json:"start_ms"`
 	Version string `json:"version"`
 	Schema  int    `json:"schema"` // of meta.db, as this daemon knows it
+	Web     Web    `json:"web,omitzero"`
 }
 
 // ErrNotRunning means that no daemon is there; ErrHung, that one is and does
@@ -59,7 +60,8 @@ func (d *daemon) serve(ctx context.Context, l net.Listener) error {
 	mux := http.NewServeMux()
 	mux.HandleFunc("GET /ping", func(w http.ResponseWriter, _ *http.Request) {
 		w.Header().Set("Content-Type", "application/json")
-		json.NewEncoder(w).Encode(Pong{os.Getpid(), d.started.UnixMilli(), d.o.Version, store.Schema()})
+		_, web := d.webNow()
+		json.NewEncoder(w).Encode(Pong{os.Getpid(), d.started.UnixMilli(), d.o.Version, store.Schema(), web})
 	})
 	mux.HandleFunc("POST /wake", func(w http.ResponseWriter, _ *http.Request) {
 		d.wake()

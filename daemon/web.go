@@ -4,6 +4,9 @@ import (
 	"context"
 	"crypto/tls"
 	"errors"
+	"net"
+	"strings"
+	"time"
 
 	"netsky/agent"
 	"netsky/bus"
@@ -13,10 +16,71 @@ import (
 // URLFile holds where the dashboard is reached while the daemon runs.
 const URLFile = agent.RunDir + "/url"
 
+// portEvery is how often a port that another program has is tried again.
+const portEvery = time.Second
+
+// A Web is how the dashboard is served.
+type Web struct {
+	URL   string `json:"url,omitempty"`   // "": it is not, at the moment
+	Error string `json:"error,omitempty"` // why
+	Taken bool   `json:"taken,omitempty"` // another program has its port
+}
+
 var errNoRecords = errors.New("the records cannot be opened")
 
-// web serves the dashboard until something fails.
+// web serves the dashboard until something fails, and keeps what that was for
+// who asks.
 func (d *daemon) web(ctx context.Context) error {
+	err := d.serveWeb(ctx)
+	if ctx.Err() == nil {
+		d.setWeb(nil, Web{Error: reasonOf(err)})
+	}
+	return err
+}
+
+func reasonOf(err error) string {
+	if err == nil {
+		return "it has ended by itself"
+	}
+	return strings.TrimPrefix(err.Error(), "dashboard: ")
+}
+
+func (d *daemon) setWeb(s *dashboard.Server, w Web) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	d.server, d.served = s, w
+}
+
+func (d *daemon) webNow() (*dashboard.Server, Web) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	return d.server, d.served
+}
+
+// webListen takes the configured address. While another program has it, nobody
+// is served elsewhere: it waits until the address is free.
+func (d *daemon) webListen(ctx context.Context, s *dashboard.Server) (net.Listener, error) {
+	tick := time.NewTicker(portEvery)
+	defer tick.Stop()
+	for said := ""; ; {
+		l, err := s.Listen(ctx, d.o.Listen)
+		if !errors.Is(err, dashboard.ErrTaken) {
+			return l, err
+		}
+		if why := reasonOf(err); why != said {
+			d.o.Log.Warn("dashboard", "error", why)
+			d.setWeb(nil, Web{Error: why, Taken: true})
+			said = why
+		}
+		select {
+		case <-ctx.Done():
+			return nil, ctx.Err()
+		case <-tick.C:
+		}
+	}
+}
+
+func (d *daemon) serveWeb(ctx context.Context) error {
 	token, err := dashboard.Token(d.o.Home)
 	if err != nil {
 		return err
@@ -40,14 +104,17 @@ func (d *daemon) web(ctx context.Context) error {
 		return err
 	}
 	defer s.Close()
-	l, err := s.Listen(ctx, d.o.Listen)
+	l, err := d.webListen(ctx, s)
 	if err != nil {
 		return err
 	}
-	if err := d.o.Home.WriteFile(URLFile, []byte(s.URL(l.Addr())+"\n"), false); err != nil {
+	url := s.URL(l.Addr())
+	if err := d.o.Home.WriteFile(URLFile, []byte(url+"\n"), false); err != nil {
 		l.Close()
 		return err
 	}
+	d.setWeb(s, Web{URL: url})
+	defer d.setWeb(nil, Web{Error: "the daemon ends"})
 	defer func() {
 		if d.ours() {
 			d.o.Home.Remove(URLFile)

@@ -135,6 +135,7 @@ const (
 type Server struct {
 	o       Options
 	cookie  cookie
+	state   *state
 	hub     *hub
 	sent    *sent
 	unread  *unread
@@ -166,7 +167,7 @@ func New(o Options) (*Server, error) {
 	if o.Poll == 0 {
 		o.Poll = defaultPoll
 	}
-	s := &Server{o: o, cookie: newCookie(o), sent: newSent(o.Now), unread: newUnread(o.Home)}
+	s := &Server{o: o, cookie: newCookie(o), state: loadState(o.Home), sent: newSent(o.Now), unread: newUnread(o.Home)}
 	s.hub = newHub(o, s.approvals)
 	s.handler = s.guard(s.routes())
 	return s, nil
@@ -186,25 +187,53 @@ func (s *Server) Close() error {
 // could reach.
 var ErrWide = errors.New("is not a loopback address")
 
-// Listen listens on an address, "127.0.0.1:7717". If another has the port of a
-// loopback address, it is any free one; the listener's Addr tells. The error
-// of an address that is not the loopback's matches ErrWide, unless TLS or Wide
-// is set.
+// ErrTaken is what the error of an address matches that another program listens
+// on.
+var ErrTaken = errors.New("is taken")
+
+// Listen listens on an address, "127.0.0.1:7717". An address that is taken is
+// refused with an error that matches ErrTaken and names the holder: a browser
+// that comes back to it must never find another server there. For port 0 it is
+// the port that the home had last, so that open pages come back, or a free one if
+// that is taken; the listener's Addr tells. The error of an address that is not
+// the loopback's matches ErrWide, unless TLS or Wide is set.
 func (s *Server) Listen(ctx context.Context, addr string) (net.Listener, error) {
 	tcp, err := CheckListen(addr, s.o.TLS != nil, s.o.Wide)
 	if err != nil {
 		return nil, err
 	}
+	if tcp.Port != 0 {
+		return listen(ctx, tcp)
+	}
+	if last := s.state.lastPort(); last != 0 {
+		again := *tcp
+		again.Port = last
+		l, err := listen(ctx, &again)
+		if err == nil {
+			return l, nil
+		}
+		s.o.Log.Warn("last port", "error", err)
+	}
+	l, err := listen(ctx, tcp)
+	if err != nil {
+		return nil, err
+	}
+	if err := s.state.keepPort(l.Addr().(*net.TCPAddr).Port); err != nil {
+		s.o.Log.Warn("port is not kept", "error", err)
+	}
+	return l, nil
+}
+
+func listen(ctx context.Context, tcp *net.TCPAddr) (net.Listener, error) {
 	network := "tcp"
 	if tcp.IP.To4() != nil {
 		network = "tcp4" // else 0.0.0.0 would be all of IPv6 too
 	}
 	l, err := new(net.ListenConfig).Listen(ctx, network, tcp.String())
-	if errors.Is(err, syscall.EADDRINUSE) && tcp.IP.IsLoopback() {
-		tcp.Port = 0
-		l, err = new(net.ListenConfig).Listen(ctx, network, tcp.String())
-	}
-	if err != nil {
+	switch {
+	case errors.Is(err, syscall.EADDRINUSE):
+		return nil, fmt.Errorf("dashboard: %s %w by %s", tcp, ErrTaken, portHolder(tcp.AddrPort()))
+	case err != nil:
 		return nil, fmt.Errorf("dashboard: %w", err)
 	}
 	return l, nil

@@ -3,10 +3,12 @@ package dashboard_test
 import (
 	"context"
 	"errors"
+	"fmt"
 	"io/fs"
 	"log/slog"
 	"net"
 	"os"
+	"runtime"
 	"strings"
 	"testing"
 
@@ -57,19 +59,51 @@ func TestRow36Refuses(t *testing.T) {
 	mustDo(t, s.Serve(ctx, l))
 }
 
-// A port that is taken is no reason to be without a dashboard.
-func TestListenElsewhere(t *testing.T) {
+// A port that is taken is not exchanged for another, and whoever has it is named.
+func TestListenTaken(t *testing.T) {
 	s, err := dashboard.New(options(t))
 	mustDo(t, err)
 	a, err := s.Listen(t.Context(), "127.0.0.1:0")
 	mustDo(t, err)
 	defer a.Close()
-	b, err := s.Listen(t.Context(), a.Addr().String())
-	mustDo(t, err)
-	defer b.Close()
-	if a.Addr().String() == b.Addr().String() || !b.Addr().(*net.TCPAddr).IP.IsLoopback() {
-		t.Errorf("second listener at %v, first at %v", b.Addr(), a.Addr())
+	l, err := s.Listen(t.Context(), a.Addr().String())
+	if !errors.Is(err, dashboard.ErrTaken) {
+		t.Fatalf("Listen = %v, %v, want ErrTaken", l, err)
 	}
+	want := "another program"
+	if runtime.GOOS == "linux" {
+		want = fmt.Sprintf("dashboard.test (pid %d)", os.Getpid())
+	}
+	if !strings.Contains(err.Error(), a.Addr().String()+" is taken by "+want) {
+		t.Errorf("Listen: %v, want it to name %s", err, want)
+	}
+}
+
+// Port 0 is the port that the home had last, as long as that is free.
+func TestListenKeepsPort(t *testing.T) {
+	o := options(t)
+	listen := func() net.Listener {
+		t.Helper()
+		s, err := dashboard.New(o)
+		mustDo(t, err)
+		l, err := s.Listen(t.Context(), "127.0.0.1:0")
+		mustDo(t, err)
+		return l
+	}
+	a := listen()
+	b := listen() // while the first is there
+	a.Close()
+	b.Close()
+	if a.Addr().String() == b.Addr().String() {
+		t.Fatalf("two listen on %v", a.Addr())
+	}
+	c := listen()
+	c.Close()
+	if c.Addr().String() != b.Addr().String() {
+		t.Errorf("the next is at %v, the last was at %v", c.Addr(), b.Addr())
+	}
+	mustDo(t, os.WriteFile(o.Home.Path("state/dashboard.json"), []byte(`{"port":99999`), 0o600))
+	listen().Close()
 }
 
 func TestTokenFile(t *testing.T) {
