@@ -4,8 +4,6 @@ import (
 	"errors"
 	"io/fs"
 	"os/exec"
-	"strings"
-	"unicode"
 
 	"netsky/agent"
 	"netsky/bus"
@@ -94,15 +92,4 @@ func (a *app) hints(err error) []string {
 		add("the home and all below it must be yours: " + a.getenv("HOME") + "/.netsky, or NETSKY_HOME")
 	}
 	return list
-}
-
-// shellWord writes a path so that a shell takes it as one word.
-func shellWord(path string) string {
-	plain := func(r rune) bool {
-		return r > unicode.MaxASCII || unicode.IsLetter(r) || unicode.IsDigit(r) || strings.ContainsRune("/._-+:@%,=", r)
-	}
-	if path != "" && strings.IndexFunc(path, func(r rune) bool { return !plain(r) }) < 0 {
-		return path
-	}
-	return "'" + strings.ReplaceAll(path, "'", `'\''`) + "'"
 }
