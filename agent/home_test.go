@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"errors"
+	"fmt"
 	"io/fs"
 	"os"
 	"os/exec"
@@ -299,6 +300,74 @@ func TestLock(t *testing.T) {
 	}
 }
 
+// Who removes run/ while a lock is held does not get a second holder in, and the
+// holder can name itself again.
+func TestLockOutlivesRunDir(t *testing.T) {
+	for _, name := range []string{agent.DaemonName, "receiver-agent1", "router", "up"} {
+		t.Run(name, func(t *testing.T) {
+			h := mustHome(t)
+			box, err := h.OpenDir(agent.Mailbox("agent1"), true)
+			if err != nil {
+				t.Fatal(err)
+			}
+			box.Close()
+			l, err := h.Lock(name)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if err := os.RemoveAll(h.Path(agent.RunDir)); err != nil {
+				t.Fatal(err)
+			}
+			if _, err := h.Lock(name); !errors.Is(err, agent.ErrLocked) {
+				t.Errorf("a second holder: %v, want %v", err, agent.ErrLocked)
+			}
+			if who, held := h.LockHolder(name); !held || who.Named() && who.PID != os.Getpid() {
+				t.Errorf("the holder is %+v, held %v", who, held)
+			}
+			if removed, err := l.Keep(); !removed || err != nil {
+				t.Fatalf("Keep() = %v, %v; want it made again", removed, err)
+			}
+			if removed, err := l.Keep(); removed || err != nil {
+				t.Errorf("Keep() = %v, %v; want nothing to do", removed, err)
+			}
+			if who, held := h.LockHolder(name); !held || who.PID != os.Getpid() {
+				t.Errorf("the holder is %+v, held %v", who, held)
+			}
+			if held, err := h.Locked(name); !held || err != nil {
+				t.Errorf("Locked() = %v, %v", held, err)
+			}
+			if !l.Here() {
+				t.Error("the home counts as gone")
+			}
+			if err := l.Unlock(); err != nil {
+				t.Error(err)
+			}
+			if held, err := h.Locked(name); held || err != nil {
+				t.Errorf("after Unlock: Locked() = %v, %v", held, err)
+			}
+			if l, err = h.Lock(name); err != nil {
+				t.Fatal(err)
+			}
+			l.Unlock()
+		})
+	}
+}
+
+// A lock's file says who holds it only by a whole identity: a number alone may
+// be anybody's.
+func TestLockHolderWithoutBirth(t *testing.T) {
+	h := mustHome(t)
+	line := fmt.Sprintf(`{"pid":%d,"pid_start":0,"program":"netsky daemon"}`, os.Getpid())
+	for _, name := range []string{agent.DaemonName, "up", "tmux"} {
+		if err := h.WriteFile(agent.LockDir+"/"+name, []byte(line), false); err != nil {
+			t.Fatal(err)
+		}
+		if who, held := h.LockHolder(name); held {
+			t.Errorf("%s: held by %+v", name, who)
+		}
+	}
+}
+
 func TestProcesses(t *testing.T) {
 	me := agent.Self()
 	if !me.Alive() || me.PID != os.Getpid() || me.Start == 0 {
@@ -306,6 +375,16 @@ func TestProcesses(t *testing.T) {
 	}
 	if (agent.Process{PID: me.PID, Start: me.Start + 1}).Alive() {
 		t.Error("another process with our number counts as alive")
+	}
+	nobody := agent.Process{PID: me.PID}
+	if nobody.Alive() || nobody.Gone() {
+		t.Error("a number without a birth counts as a process")
+	}
+	if err := nobody.Signal(0); !errors.Is(err, fs.ErrNotExist) {
+		t.Errorf("signalling a number without a birth: %v, want nobody", err)
+	}
+	if err := me.Signal(0); err != nil {
+		t.Error(err)
 	}
 	cmd := exec.Command("sh", "-c", "setsid sleep 60 & read x")
 	in, err := cmd.StdinPipe()

@@ -6,8 +6,11 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io/fs"
 	"os"
 	"path/filepath"
+	"strings"
+	"sync"
 	"time"
 
 	"golang.org/x/sys/unix"
@@ -16,11 +19,19 @@ import (
 // ErrLocked is what Lock returns when another process holds the lock.
 var ErrLocked = errors.New("held by another process")
 
-// A Lock is an flock on a file in run/lock. The kernel drops it with the
-// process, so a crash leaves none behind; the file stays and names the last
-// holder. It is taken on the open file: a second Lock in the same process is
-// refused like one in another.
-type Lock struct{ f *os.File }
+// A Lock is an flock on a file in run/lock and, for those that must not be held
+// twice even when run/ is removed meanwhile, on the directory that it is about.
+// The kernel drops both with the process, so a crash leaves none behind; the
+// file stays and names the last holder. It is taken on the open file: a second
+// Lock in the same process is refused like one in another.
+type Lock struct {
+	home  Home
+	name  string
+	about *os.File // the directory; nil if the lock is on the file alone
+
+	mu sync.Mutex
+	f  *os.File // guarded by mu
+}
 
 // A Holder is who took a lock, as written inside its file.
 type Holder struct {
@@ -28,30 +39,100 @@ type Holder struct {
 	Program string `json:"program"`
 }
 
+// daemonFile names the daemon once more, where removing run/ does not reach it.
+const daemonFile = "state/daemon.json"
+
+// lockAbout is the directory that a lock is about: whoever can't remove it can't
+// come to hold the lock beside another. "" is none.
+func lockAbout(name string) string {
+	switch address, ok := strings.CutPrefix(name, "receiver-"); {
+	case ok:
+		return Mailbox(ID(address))
+	case name == DaemonName:
+		return "."
+	case name == "router":
+		return Channels
+	case name == "up":
+		return LaunchDir
+	}
+	return ""
+}
+
 // Lock takes the lock name without waiting. When another holds it, the error
 // matches ErrLocked and names the holder as far as it is known.
 func (h Home) Lock(name string) (*Lock, error) {
-	f, err := h.openFile(LockDir+"/"+name, unix.O_RDWR|unix.O_CREAT, true)
+	l := &Lock{home: h, name: name}
+	var err error
+	if l.about, err = h.lockDir(lockAbout(name)); err == nil {
+		l.f, err = h.lockFile(name)
+	}
+	switch {
+	case err == nil:
+		return l, nil
+	case !errors.Is(err, ErrLocked):
+		err = fmt.Errorf("lock %s: %w", name, err)
+	default:
+		err = fmt.Errorf("%s: %w", name, ErrLocked)
+		if who, ok := h.LockHolder(name); ok && who.Named() {
+			err = fmt.Errorf("%w: %s, pid %d", err, who.Program, who.PID)
+		}
+	}
+	if l.about != nil {
+		l.about.Close()
+	}
+	return nil, err
+}
+
+// lockDir locks a directory of the home; nil without an error if there is none,
+// or if its file system locks no directories.
+func (h Home) lockDir(rel string) (*os.File, error) {
+	if rel == "" {
+		return nil, nil
+	}
+	d, err := h.OpenDir(rel, false)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, nil
+	}
 	if err != nil {
 		return nil, err
 	}
-	err = unix.Flock(int(f.Fd()), unix.LOCK_EX|unix.LOCK_NB)
-	if err == unix.EWOULDBLOCK {
-		f.Close()
-		if who, ok := h.LockHolder(name); ok {
-			return nil, fmt.Errorf("%s: %w: %s, pid %d", name, ErrLocked, who.Program, who.PID)
+	// Who only asks whether it is held holds it for a moment.
+	for range 5 {
+		if err = flock(d, unix.LOCK_EX); !errors.Is(err, ErrLocked) {
+			break
 		}
-		return nil, fmt.Errorf("%s: %w", name, ErrLocked)
+		time.Sleep(time.Millisecond)
 	}
+	if err == nil {
+		return d, nil
+	}
+	d.Close()
+	return nil, ignoreUnlockable(err)
+}
+
+// ignoreUnlockable drops the error of a file system that locks no directories,
+// such as NFS: there the lock's file alone has to do.
+func ignoreUnlockable(err error) error {
+	if errors.Is(err, unix.EBADF) || errors.Is(err, unix.EINVAL) || errors.Is(err, unix.EOPNOTSUPP) || errors.Is(err, unix.ENOSYS) {
+		return nil
+	}
+	return err
+}
+
+// lockFile makes and locks the lock's file and writes into it who we are.
+func (h Home) lockFile(name string) (*os.File, error) {
+	f, err := h.openFile(LockDir+"/"+name, unix.O_RDWR|unix.O_CREAT, true)
 	if err != nil {
-		f.Close()
-		return nil, fmt.Errorf("lock %s: %w", name, err)
+		return nil, err
 	}
 	me := Holder{Process: Self(), Program: filepath.Base(os.Args[0])}
 	if len(os.Args) > 1 {
 		me.Program += " " + os.Args[1]
 	}
-	line, err := json.Marshal(me)
+	var line []byte
+	if err = flock(f, unix.LOCK_EX); err == nil {
+		line, err = json.Marshal(me)
+	}
 	if err == nil {
 		// Written over in place, then cut: a reader that comes between sees
 		// JSON with a tail, takes the first value, and is right either way.
@@ -60,11 +141,67 @@ func (h Home) Lock(name string) (*Lock, error) {
 	if err == nil {
 		err = f.Truncate(int64(len(line) + 1))
 	}
+	if err == nil && name == DaemonName {
+		err = h.save(daemonFile, me, false)
+	}
 	if err != nil {
 		f.Close()
-		return nil, fmt.Errorf("lock %s: %w", name, err)
+		return nil, err
 	}
-	return &Lock{f}, nil
+	return f, nil
+}
+
+// flock takes a lock without waiting; one that another holds is ErrLocked.
+func flock(f *os.File, how int) error {
+	for {
+		switch err := unix.Flock(int(f.Fd()), how|unix.LOCK_NB); err {
+		case unix.EINTR:
+		case unix.EWOULDBLOCK:
+			return ErrLocked
+		default:
+			return err
+		}
+	}
+}
+
+// Keep makes the lock's file anew if it has been removed, and reports whether it
+// was: the lock is still ours, but nobody could read whose it is. It is for
+// locks that are about a directory, which is what keeps others out meanwhile.
+func (l *Lock) Keep() (removed bool, err error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.about == nil || l.f == nil {
+		return false, nil
+	}
+	there, err := os.Lstat(l.home.Path(LockDir, l.name))
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return false, err
+	}
+	if ours, ferr := l.f.Stat(); err == nil && (ferr != nil || os.SameFile(there, ours)) {
+		return false, ferr
+	}
+	f, err := l.home.lockFile(l.name)
+	if err != nil {
+		return true, fmt.Errorf("lock %s: %w", l.name, err)
+	}
+	l.f.Close()
+	l.f = f
+	return true, nil
+}
+
+// Here reports whether the directory that the lock is about is still the one at
+// its path.
+func (l *Lock) Here() bool {
+	if l.about == nil {
+		who, ok := l.home.LockHolder(l.name)
+		return ok && who.PID == os.Getpid()
+	}
+	ours, err := l.about.Stat()
+	if err != nil {
+		return false
+	}
+	there, err := os.Stat(l.home.Path(lockAbout(l.name)))
+	return err == nil && os.SameFile(ours, there)
 }
 
 // WaitLock takes the lock, waiting for it until ctx ends. blocked, if not nil,
@@ -88,18 +225,85 @@ func (h Home) WaitLock(ctx context.Context, name string, blocked func(error)) (*
 }
 
 // Unlock gives the lock back. The file stays.
-func (l *Lock) Unlock() error { return l.f.Close() }
+func (l *Lock) Unlock() error {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.f == nil {
+		return fs.ErrClosed
+	}
+	err := l.f.Close()
+	l.f = nil
+	if l.about != nil {
+		err = errors.Join(err, l.about.Close())
+	}
+	return err
+}
 
-// LockHolder says which living process was the last to take the lock.
-// It takes no lock itself, so looking never makes another's attempt fail.
+// LockHolder says which living process was the last to take the lock. Where its
+// file does not tell, as somebody has removed or damaged it, and the lock is
+// held all the same, the holder is one without a number. Looking takes no lock
+// otherwise, so it never makes another's attempt fail.
 func (h Home) LockHolder(name string) (Holder, bool) {
-	data, err := h.ReadFile(LockDir+"/"+name, 4096)
+	who, err := h.readHolder(LockDir + "/" + name)
+	if err == nil && who.Named() {
+		return who, who.Alive()
+	}
+	if held, err := h.dirLocked(lockAbout(name)); err != nil || !held {
+		return Holder{}, false
+	}
+	if name == DaemonName {
+		if who, err := h.readHolder(daemonFile); err == nil && who.Alive() {
+			return who, true
+		}
+	}
+	return Holder{Program: "a process that is not named"}, true
+}
+
+func (h Home) readHolder(rel string) (who Holder, err error) {
+	data, err := h.ReadFile(rel, 4096)
+	if err == nil {
+		err = json.NewDecoder(bytes.NewReader(data)).Decode(&who)
+	}
+	return who, err
+}
+
+// Locked reports whether a process holds the lock now, whatever its file says.
+// For a moment it holds it itself, so it is for whoever is about to act on it.
+func (h Home) Locked(name string) (bool, error) {
+	held, err := h.dirLocked(lockAbout(name))
+	if held || err != nil {
+		return held, err
+	}
+	f, err := h.openFile(LockDir+"/"+name, unix.O_RDONLY, false)
+	if errors.Is(err, fs.ErrNotExist) {
+		return false, nil
+	}
 	if err != nil {
-		return Holder{}, false
+		return false, err
 	}
-	var who Holder
-	if json.NewDecoder(bytes.NewReader(data)).Decode(&who) != nil || !who.Alive() {
-		return Holder{}, false
+	defer f.Close()
+	return probe(f)
+}
+
+// dirLocked reports whether somebody holds the lock of a directory of the home.
+func (h Home) dirLocked(rel string) (bool, error) {
+	if rel == "" {
+		return false, nil
 	}
-	return who, true
+	d, err := h.OpenDir(rel, false)
+	if errors.Is(err, fs.ErrNotExist) {
+		return false, nil
+	}
+	if err != nil {
+		return false, err
+	}
+	defer d.Close()
+	return probe(d)
+}
+
+func probe(f *os.File) (held bool, err error) {
+	if err = flock(f, unix.LOCK_SH); errors.Is(err, ErrLocked) {
+		return true, nil
+	}
+	return false, ignoreUnlockable(err)
 }

@@ -1,9 +1,14 @@
 package agent
 
-import "os"
+import (
+	"errors"
+	"io/fs"
+	"os"
+)
 
 // A Process names one process for good: its number and when it was born.
-// A number alone is given out again.
+// A number alone is given out again, so one without a birth is nobody: it never
+// counts as alive and is never signalled.
 type Process struct {
 	PID   int   `json:"pid"`
 	Start int64 `json:"pid_start"` // clock ticks since boot (Linux), microseconds since 1970 (macOS)
@@ -25,14 +30,29 @@ func FindProcess(pid int) (Process, error) {
 	return Process{PID: pid, Start: s.start}, err
 }
 
-// Alive reports whether the process still runs. One whose birth is unknown
-// (Start 0) is judged by its number alone.
+// Named reports whether p says which process it is: a number and a birth.
+func (p Process) Named() bool { return p.PID > 0 && p.Start != 0 }
+
+// Alive reports whether the process is known to run.
 func (p Process) Alive() bool {
-	if p.PID <= 0 {
+	if !p.Named() {
 		return false
 	}
 	now, err := FindProcess(p.PID)
-	return err == nil && (p.Start == 0 || now.Start == p.Start)
+	return err == nil && now.Start == p.Start
+}
+
+// Gone reports whether the process is known not to run any more. One that can't
+// be looked at, or has no birth, is neither alive nor gone.
+func (p Process) Gone() bool {
+	if !p.Named() {
+		return false
+	}
+	now, err := FindProcess(p.PID)
+	if err != nil {
+		return errors.Is(err, fs.ErrNotExist)
+	}
+	return now.Start != p.Start
 }
 
 // A Family is where a family of processes begins. PID 0 and Mark "" are none.
@@ -66,6 +86,9 @@ func Families(list []Family, keep ...int) ([][]Process, error) {
 		f.children[e.parent] = append(f.children[e.parent], e)
 	}
 	for _, k := range keep {
+		if k <= 0 { // nobody; and all hang below the number 0
+			continue
+		}
 		f.seen[k] = true
 		f.below(k)
 	}

@@ -7,6 +7,22 @@ import (
 	"golang.org/x/sys/unix"
 )
 
+// Signal signals the process if its number still means it. The error matches
+// fs.ErrNotExist if it is gone, or has no birth.
+func (p Process) Signal(sig unix.Signal) error {
+	err := error(unix.ESRCH)
+	if p.Alive() {
+		err = unix.Kill(p.PID, sig)
+	}
+	if err == unix.ESRCH {
+		err = fs.ErrNotExist
+	}
+	if err != nil {
+		return fmt.Errorf("process %d: %w", p.PID, err)
+	}
+	return nil
+}
+
 func procStat(pid int) (procEntry, error) {
 	k, err := unix.SysctlKinfoProc("kern.proc.pid", pid)
 	if err == unix.EIO { // an answer of no bytes: no process has the number

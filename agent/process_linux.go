@@ -6,7 +6,34 @@ import (
 	"io/fs"
 	"os"
 	"strconv"
+
+	"golang.org/x/sys/unix"
 )
+
+// Signal signals the process through a pidfd, behind which no other process can
+// come. The error matches fs.ErrNotExist if it is gone, or has no birth.
+func (p Process) Signal(sig unix.Signal) error {
+	if !p.Named() {
+		return fmt.Errorf("process %d: not named by its birth: %w", p.PID, fs.ErrNotExist)
+	}
+	fd, err := unix.PidfdOpen(p.PID, 0)
+	if err == nil {
+		defer unix.Close(fd)
+		// Only now that the number is held fast does its birth say whose it is.
+		if !p.Alive() {
+			err = unix.ESRCH
+		} else {
+			err = unix.PidfdSendSignal(fd, sig, nil, 0)
+		}
+	}
+	if err == unix.ESRCH {
+		err = fs.ErrNotExist
+	}
+	if err != nil {
+		return fmt.Errorf("process %d: %w", p.PID, err)
+	}
+	return nil
+}
 
 // procStat reads /proc/PID/stat: fields 3 (state), 4 (parent), 20 (threads) and
 // 22 (start) of proc(5), counted after the last ')' because a program's name may

@@ -109,6 +109,14 @@ func (r *Receiver) due() (wait time.Duration) {
 	if left := r.answerShutdown(); left > 0 {
 		wait = min(wait, left)
 	}
+	if time.Since(r.kept) >= passEvery {
+		r.kept = time.Now()
+		if removed, err := r.lock.Keep(); err != nil {
+			r.trouble("lock", "cannot name the holder of "+string(r.id)+"'s mailbox again", err)
+		} else if removed {
+			r.o.Report("run/lock was removed; the mailbox of "+string(r.id)+" is still held by this process", nil)
+		}
+	}
 	if now := r.bus.now(); now.Sub(r.seen.loaded) > time.Hour {
 		if err := r.seen.load(now); err != nil {
 			r.trouble("seen", "cannot read what is remembered", err)

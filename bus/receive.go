@@ -68,11 +68,12 @@ type Receiver struct {
 	stale                              bool          // something has changed since
 	more                               bool          // the inbox holds more than the queue
 	swept                              time.Time
+	kept                               time.Time       // when the lock's file was last looked for
 	reported                           map[string]bool // troubles told, until they have passed
 	mend                               mending
 }
 
-// Receive takes the mailbox of an address: the lock run/lock/receiver-<address>
+// Receive takes the mailbox of an address: the lock receiver-<address>
 // (the error matches agent.ErrLocked if another holds it), what a dead holder
 // had claimed, and then what comes. What had been confirmed or witnessed is
 // filed; the rest will be offered again before anything new. The error matches

@@ -138,11 +138,11 @@ func (a *app) daemonStop(c *cli.Context) error {
 	if err := h.SetDesired(agent.DaemonName, false, string(self)); err != nil {
 		a.warn("%v", err)
 	}
-	_, running := h.LockHolder(agent.DaemonName)
-	if err := daemon.Stop(c.Context, h); err != nil {
+	ended, err := daemon.Stop(c.Context, h)
+	if err != nil {
 		return err
 	}
-	if running {
+	if ended {
 		a.print("daemon ended; `netsky up` starts it again")
 	} else {
 		a.print("daemon was not running")

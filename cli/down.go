@@ -140,18 +140,18 @@ func (a *app) launcherWithout(why error, allowed bool) (*spawn.Launcher, error) 
 // keepRunning are processes that no ending of an agent may touch, even when an
 // agent started them: the daemon.
 func (a *app) keepRunning(h agent.Home) []int {
-	if who, ok := h.LockHolder(agent.DaemonName); ok {
+	if who, ok := h.LockHolder(agent.DaemonName); ok && who.Named() {
 		return []int{who.PID}
 	}
 	return nil
 }
 
 func (a *app) endDaemon(ctx context.Context, h agent.Home, rep *downReport) error {
-	_, running := h.LockHolder(agent.DaemonName)
-	if err := daemon.Stop(ctx, h); err != nil {
+	ended, err := daemon.Stop(ctx, h)
+	if err != nil {
 		return err
 	}
-	if running {
+	if ended {
 		rep.say("daemon: ended")
 		rep.ended++
 	}

@@ -112,7 +112,10 @@ func (a *app) view(ctx context.Context) (view, error) {
 		v.Ticker = on
 	}
 	v.Daemon = a.daemonView(ctx, l.Home)
-	if v.Daemon.Wanted && v.Daemon.State != "running" {
+	switch {
+	case v.Daemon.State == "hung":
+		v.Notes = append(v.Notes, "the daemon does not answer; if that lasts, `netsky daemon stop`, then `netsky up`")
+	case v.Daemon.Wanted && v.Daemon.State != "running":
 		v.Notes = append(v.Notes, "the daemon is wanted and "+v.Daemon.State+": outboxes and history wait (`netsky up` starts it)")
 	}
 	if why := v.Daemon.Web.Error; why != "" {
@@ -159,6 +162,10 @@ func (a *app) daemonView(ctx context.Context, h agent.Home) daemonView {
 		v.Web = p.Web
 	case errors.Is(err, daemon.ErrHung):
 		v.State = "hung"
+	default: // without its socket it routes all the same
+		if who, ok := h.LockHolder(agent.DaemonName); ok {
+			v.State, v.PID = "hung", who.PID
+		}
 	}
 	return v
 }

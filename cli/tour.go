@@ -187,27 +187,23 @@ func (t *tour) send(ctx context.Context, i int) error {
 // kill ends agent1 and the daemon as a crash would, while they are at work, and
 // starts them again.
 func (t *tour) kill(ctx context.Context) error {
-	list, err := t.l.Inspect(ctx)
-	if err != nil {
-		return err
-	}
 	who, running := t.home.LockHolder(agent.DaemonName)
 	if !running {
 		return fmt.Errorf("daemon: %w", daemon.ErrNotRunning)
 	}
-	victim := list.Find(agent.Clone(1))
+	k, err := t.home.LoadKeeper(agent.Clone(1))
+	if err != nil {
+		return fmt.Errorf("agent1: %w", err)
+	}
 	for _, v := range []struct {
 		what string
-		pid  int
-	}{{"agent1", victim.PID}, {"the daemon", who.PID}} {
-		if v.pid <= 1 {
-			return fmt.Errorf("%s: has no process", v.what)
-		}
-		if err := syscall.Kill(v.pid, syscall.SIGKILL); err != nil {
+		agent.Process
+	}{{"agent1", k.Process}, {"the daemon", who.Process}} {
+		if err := v.Signal(syscall.SIGKILL); err != nil {
 			return fmt.Errorf("%s: %w", v.what, err)
 		}
 		t.killed++
-		t.say("\n$ kill -9 %d      # %s, with work in hand", v.pid, v.what)
+		t.say("\n$ kill -9 %d      # %s, with work in hand", v.PID, v.what)
 	}
 	if err := t.rest(ctx); err != nil {
 		return err

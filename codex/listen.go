@@ -98,10 +98,9 @@ func clearSocket(home agent.Home, id agent.ID) {
 // endProcess ends a process that is not our child.
 func endProcess(p agent.Process) {
 	for _, sig := range []syscall.Signal{syscall.SIGTERM, syscall.SIGKILL} {
-		if p.PID <= 1 || p.Start == 0 || !p.Alive() {
+		if p.PID <= 1 || p.Signal(sig) != nil {
 			return
 		}
-		syscall.Kill(p.PID, sig)
 		for until := time.Now().Add(patience); p.Alive() && time.Now().Before(until); {
 			time.Sleep(10 * time.Millisecond)
 		}

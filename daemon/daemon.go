@@ -19,7 +19,6 @@ import (
 	"net"
 	"os"
 	"runtime/debug"
-	"strconv"
 	"sync"
 	"time"
 
@@ -73,16 +72,18 @@ func Run(ctx context.Context, o Options) error {
 
 	ctx, stop := context.WithCancel(ctx)
 	defer stop()
-	d := &daemon{o: o, stop: stop, started: time.Now(), woken: make(chan struct{}, 1), panes: make(chan struct{}, 1)}
+	d := &daemon{
+		o: o, lock: lock, stop: stop, started: time.Now(),
+		woken: make(chan struct{}, 1), panes: make(chan struct{}, 1), doors: make(chan net.Listener, 1),
+	}
 	d.screens = &screens{tmux: o.Launcher.Tmux, home: o.Home, log: func(what string, err error) {
 		o.Log.Warn("screens", "what", what, "error", err)
 	}}
-	door, err := d.open()
-	if err != nil {
+	if err := d.open(); err != nil {
 		return err
 	}
 	defer func() {
-		if d.ours() {
+		if lock.Here() {
 			o.Home.Remove(agent.DaemonPID)
 			o.Home.Remove(agent.DaemonSocket)
 		}
@@ -92,13 +93,10 @@ func Run(ctx context.Context, o Options) error {
 	if err := o.Home.Remove(URLFile); err != nil {
 		o.Log.Warn("url file", "error", err)
 	}
-	pid := strconv.Itoa(os.Getpid()) + "\n"
-	if err := o.Home.WriteFile(agent.DaemonPID, []byte(pid), false); err != nil {
-		o.Log.Warn("pid file", "error", err)
-	}
+	d.writePID()
 	o.Log.Info("start", "pid", os.Getpid(), "version", o.Version)
 	services := []service{
-		{"door", func(ctx context.Context) error { return d.serve(ctx, door) }},
+		{"door", d.serve},
 		{"router", patient(o.Log, "router", func(ctx context.Context) error {
 			return o.Bus.RunRouter(ctx, func(what string, err error) {
 				if err != nil {
@@ -126,11 +124,15 @@ func Run(ctx context.Context, o Options) error {
 
 type daemon struct {
 	o       Options
+	lock    *agent.Lock
 	stop    context.CancelFunc
 	started time.Time
 	woken   chan struct{} // for deaths; one waiting wake is enough
 	panes   chan struct{} // for hub, likewise
 	screens *screens
+
+	doors chan net.Listener // to serve's goroutine: what to answer on from now on
+	door  os.FileInfo       // the socket's file; home's alone, once it runs
 
 	mu     sync.Mutex        // guards what follows
 	db     *store.DB         // nil while the database cannot be had

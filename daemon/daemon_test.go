@@ -30,7 +30,7 @@ func TestOne(t *testing.T) {
 	if err := daemon.Wake(w.ctx, w.home); err != nil {
 		t.Errorf("wake of none: %v", err)
 	}
-	if err := daemon.Stop(w.ctx, w.home); err != nil {
+	if _, err := daemon.Stop(w.ctx, w.home); err != nil {
 		t.Errorf("stop of none: %v", err)
 	}
 	first := w.start()
@@ -55,7 +55,7 @@ func TestOne(t *testing.T) {
 	if err != nil || info.Mode().Perm() != 0o600 {
 		t.Errorf("socket %v %v", info, err)
 	}
-	if err := daemon.Stop(w.ctx, w.home); err != nil {
+	if _, err := daemon.Stop(w.ctx, w.home); err != nil {
 		t.Error(err)
 	}
 	if first.Alive() {
@@ -103,7 +103,7 @@ func TestTakeOver(t *testing.T) {
 	if _, err := daemon.Ping(w.ctx, w.home); !errors.Is(err, daemon.ErrNotRunning) {
 		t.Errorf("ping of a dead one: %v", err)
 	}
-	if err := daemon.Stop(w.ctx, w.home); err != nil {
+	if _, err := daemon.Stop(w.ctx, w.home); err != nil {
 		t.Errorf("stop of a dead one: %v", err)
 	}
 	if second := w.start(); second.PID == first.PID {
@@ -127,7 +127,7 @@ func TestHung(t *testing.T) {
 				t.Errorf("took %v to be known as hung", took)
 			}
 			if how == "stop" {
-				if err := daemon.Stop(w.ctx, w.home); err != nil {
+				if _, err := daemon.Stop(w.ctx, w.home); err != nil {
 					t.Error(err)
 				}
 			} else if second := w.start(); second.PID == first.PID {
@@ -311,5 +311,71 @@ func TestAddressOfTheDead(t *testing.T) {
 	w.start()
 	if data, err := w.home.ReadFile(daemon.URLFile, 4096); err == nil {
 		t.Errorf("the daemon is up, and says to be at %s", data)
+	}
+}
+
+// Who removes run/ beneath a daemon that runs gets no second one, and the first
+// can be asked again a moment later, and ended.
+func TestRunDirRemoved(t *testing.T) {
+	w := newWorld(t)
+	p := w.start()
+	if err := os.RemoveAll(w.home.Path(agent.RunDir)); err != nil {
+		t.Fatal(err)
+	}
+	if who, running := w.home.LockHolder(agent.DaemonName); !running || who.Process != p {
+		t.Errorf("the daemon is %+v, %v; want %+v", who, running, p)
+	}
+	second := exec.Command(netsky, "daemon", "run")
+	second.Env = w.env
+	if out, err := second.CombinedOutput(); err == nil || !strings.Contains(string(out), "held by another process") {
+		t.Errorf("a second daemon: %v, %s", err, out)
+	}
+	w.eventually(func() bool { pong, err := daemon.Ping(w.ctx, w.home); return err == nil && pong.PID == p.PID },
+		func() string { return "no answer\n" + w.log() })
+	if again := w.start(); again != p {
+		t.Errorf("started %+v beside %+v", again, p)
+	}
+	w.eventually(func() bool { _, err := os.Stat(w.home.Path(agent.DaemonPID)); return err == nil },
+		func() string { return "no pid file" })
+	if err := os.RemoveAll(w.home.Path(agent.RunDir)); err != nil {
+		t.Fatal(err)
+	}
+	if ended, err := daemon.Stop(w.ctx, w.home); !ended || err != nil || p.Alive() {
+		t.Errorf("Stop() = %v, %v; alive %v", ended, err, p.Alive())
+	}
+}
+
+// A file that names a process is no proof that it is the daemon: without the
+// lock, or without a birth, nobody is ended.
+func TestStopEndsOnlyTheDaemon(t *testing.T) {
+	w := newWorld(t)
+	other := exec.Command("sleep", "600")
+	if err := other.Start(); err != nil {
+		t.Fatal(err)
+	}
+	defer func() { other.Process.Kill(); other.Wait() }()
+	p := processOf(other.Process.Pid)
+	for _, running := range []bool{false, true} {
+		if running {
+			w.start()
+		}
+		for _, birth := range []int64{0, p.Start} {
+			line := fmt.Sprintf(`{"pid":%d,"pid_start":%d,"program":"netsky daemon"}`, p.PID, birth)
+			if running && birth != 0 {
+				continue // that is the owner's own lie: who may write there may kill
+			}
+			if err := os.WriteFile(w.home.Path(agent.LockDir, agent.DaemonName), []byte(line), 0o600); err != nil {
+				t.Fatal(err)
+			}
+			if ended, err := daemon.Stop(w.ctx, w.home); ended != running || err != nil {
+				t.Errorf("running %v, birth %d: Stop() = %v, %v", running, birth, ended, err)
+			}
+			if !p.Alive() {
+				t.Fatalf("running %v, birth %d: a process was ended that is not the daemon", running, birth)
+			}
+			if _, err := daemon.Ping(w.ctx, w.home); !errors.Is(err, daemon.ErrNotRunning) {
+				t.Errorf("the daemon is there: %v", err)
+			}
+		}
 	}
 }

@@ -17,6 +17,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"netsky/agent"
+	"netsky/spawn/keeper"
 	"netsky/store"
 )
 
@@ -39,24 +40,42 @@ var (
 // HungAfter is how long the daemon may take to answer.
 const HungAfter = 2 * time.Second
 
-// open takes the door's socket. The lock is ours, so a socket file that lies
-// there belongs to a daemon that has died.
-func (d *daemon) open() (net.Listener, error) {
+// open takes the door's socket and hands it to serve. The lock is ours, so a
+// socket file that lies there belongs to a daemon that has died.
+func (d *daemon) open() error {
 	if err := d.o.Home.Remove(agent.DaemonSocket); err != nil {
-		return nil, err
+		return err
 	}
-	old := unix.Umask(0o177) // the socket is made 0600; no other file is being made yet
+	old := unix.Umask(0o177) // the socket is made 0600; another file that is being made now has its mode set
 	l, err := net.Listen("unix", d.o.Home.Path(agent.DaemonSocket))
 	unix.Umask(old)
 	if err != nil {
-		return nil, err
+		return err
 	}
 	// Removed by Run, if it is still ours then.
 	l.(*net.UnixListener).SetUnlinkOnClose(false)
-	return l, nil
+	d.door, err = os.Lstat(d.o.Home.Path(agent.DaemonSocket))
+	if err != nil {
+		l.Close()
+		return err
+	}
+	d.doors <- l
+	return nil
 }
 
-func (d *daemon) serve(ctx context.Context, l net.Listener) error {
+// reopen opens the door anew if its socket's file is not there any more.
+func (d *daemon) reopen() error {
+	there, err := os.Lstat(d.o.Home.Path(agent.DaemonSocket))
+	if err == nil && os.SameFile(there, d.door) {
+		return nil
+	}
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return err
+	}
+	return d.open()
+}
+
+func (d *daemon) serve(ctx context.Context) error {
 	mux := http.NewServeMux()
 	mux.HandleFunc("GET /ping", func(w http.ResponseWriter, _ *http.Request) {
 		w.Header().Set("Content-Type", "application/json")
@@ -72,12 +91,21 @@ func (d *daemon) serve(ctx context.Context, l net.Listener) error {
 		d.stop()
 	})
 	srv := &http.Server{Handler: mux, ReadHeaderTimeout: 5 * time.Second, IdleTimeout: 30 * time.Second, MaxHeaderBytes: 16 << 10}
-	ended := make(chan error, 1)
-	go func() { ended <- srv.Serve(l) }()
-	select {
-	case err := <-ended:
-		return err
-	case <-ctx.Done():
+	ended := make(chan error, 1) // of the one listener
+	var door net.Listener
+	for ctx.Err() == nil {
+		select {
+		case err := <-ended:
+			return err
+		case next := <-d.doors:
+			if door != nil { // nobody finds its file any more
+				door.Close()
+				<-ended
+			}
+			door = next
+			go func() { ended <- srv.Serve(next) }()
+		case <-ctx.Done():
+		}
 	}
 	// What is being answered is answered; a client that stays on is cut off.
 	sctx, cancel := context.WithTimeout(context.Background(), time.Second)
@@ -85,7 +113,14 @@ func (d *daemon) serve(ctx context.Context, l net.Listener) error {
 	if srv.Shutdown(sctx) != nil {
 		srv.Close()
 	}
-	<-ended
+	if door != nil {
+		<-ended
+	}
+	select {
+	case l := <-d.doors:
+		l.Close()
+	default:
+	}
 	return nil
 }
 
@@ -154,7 +189,7 @@ func Start(ctx context.Context, home agent.Home, argv, env []string) (Pong, bool
 	case err == nil:
 		return p, false, nil
 	case errors.Is(err, ErrHung):
-		if err := Stop(ctx, home); err != nil {
+		if _, err := Stop(ctx, home); err != nil {
 			return p, false, err
 		}
 	}
@@ -204,31 +239,47 @@ func Start(ctx context.Context, home agent.Home, argv, env []string) (Pong, bool
 }
 
 // Stop ends the daemon and returns when it is gone: asked by the door, then by
-// TERM, then by KILL. No daemon is no error.
-func Stop(ctx context.Context, home agent.Home) error {
-	who, running := home.LockHolder(agent.DaemonName)
-	err := call(ctx, home, http.MethodPost, "/stop", nil)
-	if !running {
-		if errors.Is(err, ErrNotRunning) {
-			return nil
+// TERM, then by KILL. That there is none is no error; Stop reports whether there
+// was one. A process is signalled only if the daemon's lock is held and names
+// that process by number and birth.
+func Stop(ctx context.Context, home agent.Home) (ended bool, err error) {
+	asked := call(ctx, home, http.MethodPost, "/stop", nil)
+	for end := time.Now().Add(unnamed); ; time.Sleep(5 * time.Millisecond) {
+		held, err := home.Locked(agent.DaemonName)
+		if err != nil {
+			return false, fmt.Errorf("daemon: %w", err)
 		}
-		return err
+		if !held {
+			if asked != nil && !errors.Is(asked, ErrNotRunning) {
+				return false, asked
+			}
+			return asked == nil, nil
+		}
+		who, ok := home.LockHolder(agent.DaemonName)
+		if ok && who.Named() {
+			return true, stop(ctx, who.Process, asked == nil)
+		}
+		// It names itself again within a second, if run/ has been removed.
+		if time.Now().After(end) || ctx.Err() != nil {
+			return false, fmt.Errorf("daemon: a process holds its lock, and no file says which; see which one has %s open, and end it", home.Dir())
+		}
+		if errors.Is(asked, ErrNotRunning) {
+			asked = call(ctx, home, http.MethodPost, "/stop", nil)
+		}
 	}
-	if err == nil && waitGone(ctx, who.Process, 5*time.Second) {
+}
+
+// unnamed is how long a daemon may take to say again who it is.
+const unnamed = 3 * time.Second
+
+func stop(ctx context.Context, p agent.Process, asked bool) error {
+	if asked && waitGone(ctx, p, 5*time.Second) {
 		return nil
 	}
-	for _, sig := range []syscall.Signal{syscall.SIGTERM, syscall.SIGKILL} {
-		if !who.Alive() {
-			return nil
-		}
-		if err := syscall.Kill(who.PID, sig); err != nil && err != syscall.ESRCH {
-			return fmt.Errorf("daemon: process %d: %w", who.PID, err)
-		}
-		if waitGone(ctx, who.Process, 2*time.Second) {
-			return nil
-		}
+	if len(keeper.End(ctx, []agent.Process{p}, 2*time.Second)) > 0 {
+		return fmt.Errorf("daemon: process %d does not end", p.PID)
 	}
-	return fmt.Errorf("daemon: process %d does not end", who.PID)
+	return nil
 }
 
 func waitGone(ctx context.Context, p agent.Process, d time.Duration) bool {

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"strconv"
 	"time"
 
 	"netsky/agent"
@@ -14,26 +15,52 @@ import (
 // again: what it does there would be nobody's, and keep another from its work.
 var errHomeGone = errors.New("the home is gone")
 
-// ours reports whether the home is the one that we hold the lock of.
-func (d *daemon) ours() bool {
-	who, ok := d.o.Home.LockHolder(agent.DaemonName)
-	return ok && who.PID == os.Getpid()
-}
+// homeEvery is how often the daemon looks whether its home and its files are
+// there.
+const homeEvery = time.Second
 
-// home returns when the home is not ours any more.
+// home returns when the home is not ours any more. What somebody removes of
+// run/ it makes again: without its socket the daemon would work on, and nobody
+// could ask it, or end it.
 func (d *daemon) home(ctx context.Context) error {
-	tick := time.NewTicker(2 * time.Second)
+	tick := time.NewTicker(homeEvery)
 	defer tick.Stop()
-	for missing := 0; missing < 2; { // a full descriptor table passes
+	var url []byte // what the dashboard has written into its file
+	for missing := 0; missing < 3; {
 		select {
 		case <-ctx.Done():
 			return nil
 		case <-tick.C:
 		}
-		missing++
-		if d.ours() {
-			missing = 0
+		missing++ // a full descriptor table passes
+		if !d.lock.Here() {
+			continue
+		}
+		missing = 0
+		removed, err := d.lock.Keep()
+		if err != nil {
+			d.o.Log.Warn("lock", "error", err)
+		}
+		if removed {
+			d.o.Log.Warn("run/ was removed: its files are made again")
+			if len(url) > 0 {
+				if err := d.o.Home.WriteFile(URLFile, url, false); err != nil {
+					d.o.Log.Warn("url file", "error", err)
+				}
+			}
+			d.writePID()
+		} else {
+			url, _ = d.o.Home.ReadFile(URLFile, 4096) // none: there is no dashboard
+		}
+		if err := d.reopen(); err != nil {
+			d.o.Log.Warn("door", "error", err)
 		}
 	}
 	return fmt.Errorf("%s: %w", d.o.Home.Dir(), errHomeGone)
+}
+
+func (d *daemon) writePID() {
+	if err := d.o.Home.WriteFile(agent.DaemonPID, []byte(strconv.Itoa(os.Getpid())+"\n"), false); err != nil {
+		d.o.Log.Warn("pid file", "error", err)
+	}
 }

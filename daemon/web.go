@@ -116,7 +116,7 @@ func (d *daemon) serveWeb(ctx context.Context) error {
 	d.setWeb(s, Web{URL: url})
 	defer d.setWeb(nil, Web{Error: "the daemon ends"})
 	defer func() {
-		if d.ours() {
+		if d.lock.Here() {
 			d.o.Home.Remove(URLFile)
 		}
 	}()

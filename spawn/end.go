@@ -51,7 +51,7 @@ func families(list []kin) []agent.Family {
 // them: this one, the daemon, even when an agent started it, and keep.
 func (l *Launcher) spared(keep []int) []int {
 	keep = append([]int{os.Getpid()}, keep...)
-	if who, ok := l.Home.LockHolder(agent.DaemonName); ok {
+	if who, ok := l.Home.LockHolder(agent.DaemonName); ok && who.Named() {
 		keep = append(keep, who.PID)
 	}
 	return keep

@@ -157,6 +157,9 @@ func (l *Launcher) judge(id agent.ID, s *session, tmuxErr error) Status {
 		st.State, st.Since = agent.Dead, time.UnixMilli(keeper.EndedMS)
 		st.Detail, st.Evidence = keeper.How(), "the keeper's word"
 		st.PID, st.told = keeper.PID, true
+	case !keeper.Alive() && !keeper.Gone():
+		st.State, st.PID, st.Since = agent.Unknown, keeper.PID, time.Time{}
+		st.Evidence = fmt.Sprintf("it can't be told whether process %d is its program", keeper.PID)
 	case !keeper.Alive():
 		st.State, st.PID, st.Since = agent.Dead, keeper.PID, time.Time{}
 		st.Evidence = fmt.Sprintf("process %d is gone", keeper.PID)

@@ -44,10 +44,7 @@ func (l *Launcher) start(ctx context.Context, o UpOptions, tickerMissing bool, l
 		case at < 0:
 			w.end(i, Progress{Step: StepFailed, Err: errors.Join(errors.New("tmux made no session for it"), err)})
 		default:
-			list[i].keeper = agent.Process{PID: panes[at].PID}
-			if k, err := agent.FindProcess(panes[at].PID); err == nil {
-				list[i].keeper = k
-			}
+			list[i].keeper, _ = agent.FindProcess(panes[at].PID) // gone already: nobody
 			ops = append(ops, started(p, panes[at])...)
 			tell(Progress{Agent: p.launch.Agent, Step: StepSpawned})
 		}

@@ -27,18 +27,33 @@ func (s *Server) Reap(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	defer conn.Close() // while it is open the number is this server's
+	defer conn.Close()
 	pid, err := peer(conn.(*net.UnixConn))
 	if err != nil {
 		return fmt.Errorf("tmux: server %s: %w", s.label(), err)
 	}
+	server, err := hold(pid)
+	if err != nil {
+		return fmt.Errorf("tmux: server %s, process %d: %w", s.label(), pid, err)
+	}
+	defer server.release()
+	// What listens now is of the same number, so that is what we hold: a server
+	// that had died before would have left nobody to take the call.
+	again, err := (&net.Dialer{}).DialContext(ctx, "unix", s.path())
+	if err != nil {
+		return err
+	}
+	defer again.Close()
+	if now, err := peer(again.(*net.UnixConn)); err != nil || now != pid {
+		return errors.Join(fmt.Errorf("tmux: server %s: is another one by now", s.label()), err)
+	}
 	if _, err := s.run(ctx, nil, "list-sessions"); !errors.Is(err, ErrNoServer) {
 		return errors.Join(fmt.Errorf("tmux: server %s answers", s.label()), err)
 	}
-	if err := syscall.Kill(pid, syscall.SIGKILL); err != nil && !errors.Is(err, syscall.ESRCH) {
+	if err := server.kill(); err != nil && !errors.Is(err, syscall.ESRCH) {
 		return fmt.Errorf("tmux: server %s, process %d: %w", s.label(), pid, err)
 	}
-	_ = conn.Close()
+	_, _ = conn.Close(), again.Close()
 	return s.unlink(ctx)
 }
 

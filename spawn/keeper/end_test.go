@@ -91,7 +91,11 @@ func TestEndKills(t *testing.T) {
 }
 
 func TestEndSparesInitAndItself(t *testing.T) {
-	self, first := agent.Self(), agent.Process{PID: 1}
+	self := agent.Self()
+	first, err := agent.FindProcess(1)
+	if err != nil {
+		t.Fatal(err)
+	}
 	left := keeper.End(context.Background(), []agent.Process{self, first, {}, {PID: -1}}, 0)
 	if len(left) != 2 || left[0] != self || left[1] != first {
 		t.Errorf("left %v, want %v and %v", left, self, first)

@@ -163,10 +163,7 @@ func (k *keeper) start() (pid, status int) {
 		k.out.print(fmt.Sprintf("%s: %v\r\n", k.id, err))
 		return 0, status
 	}
-	k.rec.Process = agent.Process{PID: pid}
-	if p, err := agent.FindProcess(pid); err == nil {
-		k.rec.Process = p
-	}
+	k.rec.Process, _ = agent.FindProcess(pid) // ended already: its number, without a birth
 	return pid, 0
 }
 

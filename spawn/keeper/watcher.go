@@ -62,9 +62,9 @@ func NewWatcher() (*Watcher, error) {
 	return w, nil
 }
 
-// Add has the process's death told under key. One that is dead already, or
-// whose number belongs to another by now, is told at once; a birth that is
-// unknown (Start 0) is not compared. A watch that had the key is dropped.
+// Add has the process's death told under key. One that is dead already, whose
+// number belongs to another by now, or whose birth is not known (Start 0: it is
+// nobody) is told at once. A watch that had the key is dropped.
 // It never blocks, also while nobody takes deaths.
 func (w *Watcher) Add(key string, p agent.Process) error {
 	w.mu.Lock()
@@ -80,7 +80,7 @@ func (w *Watcher) Add(key string, p agent.Process) error {
 		// Only now that the number is held fast does its birth say whose it is.
 		var now agent.Process
 		now, err = agent.FindProcess(p.PID)
-		if err == nil && p.Start != 0 && now.Start != p.Start {
+		if err == nil && (!p.Named() || now.Start != p.Start) {
 			err = fs.ErrNotExist
 		}
 		if err != nil {

@@ -140,6 +140,10 @@ func TestWatcherAdd(t *testing.T) {
 		t.Errorf("told %+v, want %+v", d, other)
 	}
 	mustAdd(t, w, "birth unknown", agent.Process{PID: list[1].PID})
+	if d := next(t, w); d.Key != "birth unknown" {
+		t.Errorf("told %+v, want the one that is nobody", d)
+	}
+	mustAdd(t, w, "one process", list[1])
 	mustAdd(t, w, "same process", list[1])
 	mustAdd(t, w, "removed", list[1])
 	w.Remove("removed")
@@ -149,7 +153,7 @@ func TestWatcherAdd(t *testing.T) {
 	quiet(t, w)
 	unix.Kill(list[1].PID, unix.SIGKILL)
 	keys := map[string]bool{next(t, w).Key: true, next(t, w).Key: true}
-	if !keys["birth unknown"] || !keys["same process"] {
+	if !keys["one process"] || !keys["same process"] {
 		t.Errorf("told %v", keys)
 	}
 	quiet(t, w)
