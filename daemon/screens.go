@@ -198,6 +198,9 @@ func (s *screens) Screens(ctx context.Context, ids []agent.ID) []dashboard.Shot 
 func (s *screens) Watch(ctx context.Context, id agent.ID) (<-chan struct{}, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	if err := ctx.Err(); err != nil { // gone while others were served
+		return nil, err
+	}
 	if s.client == nil {
 		return nil, errNoHub
 	}
@@ -219,7 +222,7 @@ func (s *screens) Watch(ctx context.Context, id agent.ID) (<-chan struct{}, erro
 	}
 	f := make(chan struct{}, 1)
 	w.flags = append(w.flags, f)
-	context.AfterFunc(ctx, func() { s.leave(id, f) })
+	context.AfterFunc(ctx, func() { s.leave(id, f) }) // at once, if ctx has ended while the window was linked
 	return f, nil
 }
 

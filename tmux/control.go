@@ -11,6 +11,7 @@ import (
 	"strconv"
 	"strings"
 	"sync"
+	"syscall"
 	"time"
 )
 
@@ -82,7 +83,12 @@ func (s *Server) attach(ctx context.Context, session, flags string) (*Client, er
 	if err != nil {
 		return nil, err
 	}
-	ctx, cancel := withPatience(ctx)
+	// One that is given up while it attaches is what tmux 3.3a dies of.
+	gone := ctx.Err
+	ctx, cancel, err := settled(ctx, "attach-session")
+	if err != nil {
+		return nil, err
+	}
 	defer cancel()
 	stdin, w, err := os.Pipe()
 	if err != nil {
@@ -118,6 +124,10 @@ func (s *Server) attach(ctx context.Context, session, flags string) (*Client, er
 	select {
 	case <-c.ready:
 		c.turn <- struct{}{}
+		if err := gone(); err != nil {
+			_ = c.Close()
+			return nil, fmt.Errorf("tmux attach-session: %w", err)
+		}
 		return c, nil
 	case <-c.done:
 		w.Close()
@@ -142,16 +152,20 @@ func startFresh(cmd *exec.Cmd) error {
 func (c *Client) Notices() <-chan Notice { return c.notices }
 
 // Close ends the client's process and waits for it: a second for it to go by
-// itself, then by force. Calls of Do that wait return [ErrClosed].
+// itself, another when asked, then by force. Calls of Do that wait return
+// [ErrClosed].
 func (c *Client) Close() error {
 	c.stop.Do(func() {
 		_ = c.stdin.Close()
-		t := time.NewTimer(time.Second)
-		defer t.Stop()
-		select {
-		case <-c.done:
-		case <-t.C:
-			_ = c.cmd.Process.Kill()
+		for _, sig := range []os.Signal{syscall.SIGTERM, syscall.SIGKILL} {
+			t := time.NewTimer(time.Second)
+			select {
+			case <-c.done:
+				t.Stop()
+				return
+			case <-t.C:
+				_ = c.cmd.Process.Signal(sig)
+			}
 		}
 	})
 	<-c.done

@@ -47,15 +47,18 @@ func (c *Client) TakeStirred() []string {
 
 // Follow links a window of another session into the client's own, which must be
 // a hub's, so that Stirred tells of it. Its size stays, and so does everything
-// that a person sees of it. The caller follows no window twice. A session that
-// is ended by other means than [Server.Kill] while a window of it is followed
-// leaves that window, with its programs, to the hub: see [Client.Orphans].
+// that a person sees of it. A window that is followed already stays linked once.
+// After nil it is followed, also if ctx was cancelled meanwhile: the caller must
+// Unfollow. A session that is ended by other means than [Server.Kill] while a
+// window of it is followed leaves that window, with its programs, to the hub: see
+// [Client.Orphans].
 func (c *Client) Follow(ctx context.Context, window string) error {
 	if err := windowOK(window); err != nil {
 		return err
 	}
-	_, err := c.Do(ctx, "link-window -d -s "+window+" -t ="+c.session+":")
-	return err
+	hub := "=" + c.session + ":"
+	// Whether it is linked there tmux itself is asked, in the same breath.
+	return c.relink(ctx, "link-window", "if-shell -F -t "+hub+" '#{W:#{?#{==:#{window_id},"+window+"},1,}}' {} { link-window -d -s "+window+" -t "+hub+" }")
 }
 
 // Unfollow undoes Follow. A window that is gone, or that only the hub still has,
@@ -64,9 +67,24 @@ func (c *Client) Unfollow(ctx context.Context, window string) error {
 	if err := windowOK(window); err != nil {
 		return err
 	}
-	_, err := c.Do(ctx, "unlink-window -k -t ="+c.session+":"+window)
+	err := c.relink(ctx, "unlink-window", "unlink-window -k -t ="+c.session+":"+window)
 	if errors.Is(err, ErrNotFound) {
 		return nil
+	}
+	return err
+}
+
+// relink carries out a line that links or unlinks a window. One that was sent
+// and not answered may be carried out at any time later: then nobody knows any
+// more what the hub has, so the client ends, and its owner makes the hub anew.
+func (c *Client) relink(ctx context.Context, verb, line string) error {
+	ctx, cancel, err := settled(ctx, verb)
+	if err != nil {
+		return err
+	}
+	defer cancel()
+	if _, err = c.Do(ctx, line); err != nil && ctx.Err() != nil {
+		_ = c.cmd.Process.Kill()
 	}
 	return err
 }

@@ -1,7 +1,10 @@
 package tmux_test
 
 import (
+	"context"
+	"errors"
 	"fmt"
+	"runtime"
 	"slices"
 	"strings"
 	"syscall"
@@ -157,5 +160,147 @@ func TestFollowBusy(t *testing.T) {
 				t.Fatal(err)
 			}
 		}
+	}
+}
+
+// windows are those that the hub has beside its own.
+func windows(tb testing.TB, s *tmux.Server) []string {
+	tb.Helper()
+	return strings.Fields(plain(tb, s, "list-windows", "-t", "=hub:", "-F", "#{window_id}"))[1:]
+}
+
+// A window is linked once however often it is followed, and what Follow returns
+// is what became of it, whenever the caller has gone.
+func TestFollowOnce(t *testing.T) {
+	s := newServer(t)
+	p := find(t, mustStart(t, s, idle("agent1")), "agent1")
+	c := mustHub(t, s)
+	for range 3 {
+		if err := c.Follow(t.Context(), p.Window); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if got := windows(t, s); !slices.Equal(got, []string{p.Window}) {
+		t.Errorf("followed three times, the hub has %v", got)
+	}
+	if err := c.Unfollow(t.Context(), p.Window); err != nil || len(windows(t, s)) > 0 {
+		t.Fatalf("Unfollow() = %v, the hub has %v", err, windows(t, s))
+	}
+	cut := 0
+	for range 2000 {
+		ctx, cancel := context.WithCancel(t.Context())
+		go cancel()
+		err := c.Follow(ctx, p.Window)
+		if err == nil {
+			err = c.Unfollow(t.Context(), p.Window)
+		} else if errors.Is(err, context.Canceled) {
+			cut++
+			err = nil
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+		<-ctx.Done()
+	}
+	if got := windows(t, s); len(got) > 0 {
+		t.Errorf("after %d of 2000 were cut, the hub has %v", cut, got)
+	}
+}
+
+// A client whose link was never answered ends: nobody knows what its hub has.
+func TestFollowUnanswered(t *testing.T) {
+	s := newServer(t)
+	p := find(t, mustStart(t, s, idle("agent1")), "agent1")
+	c := mustHub(t, s)
+	pid := serverPID(t, s)
+	if err := syscall.Kill(pid, syscall.SIGSTOP); err != nil {
+		t.Fatal(err)
+	}
+	resume := func() { _ = syscall.Kill(pid, syscall.SIGCONT) }
+	t.Cleanup(resume)
+	ctx, cancel := context.WithTimeout(t.Context(), 30*time.Millisecond)
+	defer cancel()
+	if err := c.Follow(ctx, p.Window); !errors.Is(err, context.DeadlineExceeded) {
+		t.Errorf("Follow() = %v, want a deadline error", err)
+	}
+	if _, err := c.Do(t.Context(), "list-sessions"); !errors.Is(err, tmux.ErrClosed) {
+		t.Errorf("Do() afterwards = %v, want ErrClosed", err)
+	}
+	resume()
+	mustHub(t, s)
+	if got := windows(t, s); len(got) > 0 {
+		t.Errorf("the next hub has %v", got)
+	}
+}
+
+// A hub with thousands of links costs no list of panes anything, and gives way
+// to the next.
+func TestOvergrownHub(t *testing.T) {
+	s := newServer(t)
+	panes := mustStart(t, s, idle("agent1"), idle("agent2"))
+	if err := mustHub(t, s).Close(); err != nil {
+		t.Fatal(err)
+	}
+	overgrow := func() {
+		cmd := plainCommand(s, "source-file", "-")
+		cmd.Stdin = strings.NewReader(strings.Repeat("link-window -d -s =agent1:0 -t =hub:\nlink-window -d -s =agent2:0 -t =hub:\n", 2500))
+		if out, err := cmd.CombinedOutput(); err != nil {
+			t.Fatalf("%v: %s", err, out)
+		}
+		if n := len(windows(t, s)); n < 5000 {
+			t.Fatalf("the hub has %d windows", n)
+		}
+	}
+	overgrow()
+	var before, after runtime.MemStats
+	runtime.ReadMemStats(&before)
+	if got := names(mustPanes(t, s)); !slices.Equal(got, []string{"agent1", "agent2"}) {
+		t.Errorf("Panes() = %v", got)
+	}
+	if err := s.Kill(t.Context(), find(t, panes, "agent2")); err != nil {
+		t.Error(err)
+	}
+	mustHub(t, s)
+	if got := windows(t, s); len(got) > 0 {
+		t.Errorf("the next hub has %v", got)
+	}
+	runtime.ReadMemStats(&after)
+	if used := after.TotalAlloc - before.TotalAlloc; used > 4<<20 {
+		t.Errorf("used %d bytes", used)
+	}
+	if got := names(mustPanes(t, s)); !slices.Equal(got, []string{"agent1"}) {
+		t.Errorf("Panes() = %v", got)
+	}
+}
+
+// However early its caller goes, OpenHub leaves no hub that nobody knows of, and
+// Start says what was started.
+func TestCancelled(t *testing.T) {
+	s := newServer(t)
+	mustStart(t, s, idle("agent0"))
+	for i := range 60 {
+		ctx, cancel := context.WithCancel(t.Context())
+		moment := time.AfterFunc(time.Duration(i)*200*time.Microsecond, cancel)
+		c, err := s.OpenHub(ctx, "hub")
+		if err == nil {
+			err = errors.Join(c.Close(), s.CloseHub(t.Context(), "hub"))
+		} else if errors.Is(err, context.Canceled) {
+			err = nil
+		}
+		if got := plain(t, s, "list-sessions", "-F", "#{session_name}"); got != "agent0" || err != nil {
+			t.Fatalf("after %d: sessions %q, %v", i, got, err)
+		}
+		panes, err := s.Start(ctx, nil, []tmux.Session{idle("agent1")})
+		if there := strings.Contains(plain(t, s, "list-sessions", "-F", "#{session_name}"), "agent1"); there != (err == nil) {
+			t.Fatalf("after %d: Start() = %v, session there: %v", i, err, there)
+		}
+		if err == nil {
+			err = s.Kill(t.Context(), find(t, panes, "agent1"))
+		}
+		if err != nil && !errors.Is(err, context.Canceled) {
+			t.Fatal(err)
+		}
+		moment.Stop()
+		cancel()
 	}
 }

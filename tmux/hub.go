@@ -17,25 +17,46 @@ func (s *Server) OpenHub(ctx context.Context, name string) (*Client, error) {
 	if !nameOK(name) {
 		return nil, fmt.Errorf("tmux: hub %q: want letters, digits, - or _", name)
 	}
-	ctx, cancel := withPatience(ctx)
+	gone := ctx.Err
+	ctx, cancel, err := settled(ctx, "new-session")
+	if err != nil {
+		return nil, err
+	}
 	defer cancel()
 	at := " -t =" + name + ":"
+	// What an earlier process left is not listed: it may have thousands of links.
 	// Its own program is cat, of which nothing is asked but to be there. The
 	// hub must never have destroy-unattached: with that option and two control
 	// clients, tmux 3.3a dies when their parent is killed.
-	panes, err := s.batch(ctx, []string{
-		"if-shell -F" + at + ` "#{` + hubTag + `}" { kill-session -t =` + name + " }",
+	out, err := s.run(ctx, strings.NewReader(strings.Join([]string{
+		endHub(name),
 		"new-session -d -s " + name + " -n hub -x 200 -y 50 -- /bin/sh -c \"exec cat\" ; set-option" + at + " " + hubTag + " 1",
-	})
+		"display-message -p" + at + ` "#{?` + hubTag + `,` + mark + `,}"`, "",
+	}, "\n")), "start-server", ";", "source-file", "-")
+	if err == nil && !strings.Contains(out, mark+"\n") {
+		err = errors.New("not there after it was made")
+	}
 	if err != nil {
-		return nil, fmt.Errorf("hub %s: %w", name, err)
+		return nil, fmt.Errorf("tmux: hub %s: %w", name, err)
 	}
-	for _, p := range panes {
-		if p.Session == name && p.hub {
-			return s.attach(ctx, name, "ignore-size")
-		}
+	c, err := s.attach(ctx, name, "ignore-size")
+	if err == nil && gone() != nil {
+		_ = c.Close()
+		err = fmt.Errorf("tmux attach-session: %w", gone())
 	}
-	return nil, fmt.Errorf("tmux: hub %s: not there after it was made", name)
+	if err != nil {
+		// Nobody knows of it who could end it later.
+		undo, cancel := context.WithTimeout(context.WithoutCancel(ctx), patience)
+		defer cancel()
+		return nil, errors.Join(err, s.CloseHub(undo, name))
+	}
+	return c, nil
+}
+
+// endHub is the line that ends the session of that name if it is a hub: tmux
+// itself is asked in the same breath.
+func endHub(name string) string {
+	return "if-shell -F -t =" + name + `: "#{` + hubTag + `}" { kill-session -t =` + name + " }"
 }
 
 // CloseHub ends the hub session of that name, with the windows that only it
@@ -44,25 +65,14 @@ func (s *Server) CloseHub(ctx context.Context, name string) error {
 	if !nameOK(name) {
 		return fmt.Errorf("tmux: hub %q: want letters, digits, - or _", name)
 	}
-	ctx, cancel := withPatience(ctx)
-	defer cancel()
-	list, err := s.list(ctx)
-	if errors.Is(err, ErrNoServer) {
-		return nil
-	}
+	ctx, cancel, err := settled(ctx, "kill-session")
 	if err != nil {
-		return fmt.Errorf("hub %s: %w", name, err)
+		return err
 	}
-	for _, p := range list {
-		if p.hub && p.Session == name {
-			// Asked again by tmux itself, in the same call as the end.
-			at := " -t =" + name + ":"
-			_, err := s.afterwards(ctx, []string{"if-shell -F" + at + ` "#{` + hubTag + `}" { kill-session -t =` + name + " }"})
-			if errors.Is(err, ErrNoServer) {
-				return nil // it was the last session
-			}
-			return err
-		}
+	defer cancel()
+	_, err = s.run(ctx, strings.NewReader(endHub(name)+"\n"), "source-file", "-")
+	if err = ignoreNoServer(err); err != nil { // without a server there is none, or it was the last session
+		return fmt.Errorf("hub %s: %w", name, err)
 	}
 	return nil
 }

@@ -30,9 +30,14 @@ func (s *Server) Kill(ctx context.Context, list ...Pane) error {
 	if len(d.sessions) == 0 {
 		return nil
 	}
-	after, err := s.afterwards(ctx, d.lines(before[0].Server))
+	after, still, err := s.afterwards(ctx, d.lines(before[0].Server))
 	if err != nil {
 		return ignoreNoServer(err)
+	}
+	for w := range d.linked {
+		if strings.Contains(still, stillThere+w+"\n") {
+			return fmt.Errorf("tmux kill-window: %s is still there", w)
+		}
 	}
 	for _, p := range after {
 		if p.Server == before[0].Server && (d.sessions[p.SessionID] || d.windows[p.Window]) {
@@ -53,7 +58,7 @@ func ignoreNoServer(err error) error {
 type doomed struct {
 	sessions map[string]bool
 	windows  map[string]bool // of those sessions
-	linked   map[string]bool // those that other sessions have too
+	linked   map[string]bool // those that have another place too
 }
 
 func doomedOf(list []Pane, all []listed) doomed {
@@ -66,11 +71,9 @@ func doomedOf(list []Pane, all []listed) doomed {
 	for _, p := range all {
 		if wanted[key{p.Server, p.SessionID}] {
 			d.sessions[p.SessionID], d.windows[p.Window] = true, true
-		}
-	}
-	for _, p := range all {
-		if d.windows[p.Window] && !d.sessions[p.SessionID] {
-			d.linked[p.Window] = true
+			if p.linked {
+				d.linked[p.Window] = true
+			}
 		}
 	}
 	return d
@@ -90,24 +93,37 @@ func (d doomed) lines(server string) []string {
 	for id := range d.sessions {
 		lines = append(lines, guard+" { kill-session -t "+Quote(id)+" }")
 	}
+	// A window that only a hub still has is in no list of panes.
+	for w := range d.linked {
+		lines = append(lines, "if-shell -F -t "+w+" "+Quote("#{==:#{pid}-#{start_time} #{window_id},"+server+" "+w+"}")+
+			" { display-message -p "+Quote(stillThere+w)+" }")
+	}
 	return lines
 }
 
+const stillThere = "still there: "
+
 // afterwards carries out lines and lists the panes that are there then. What
-// the lines met with is not reported.
-func (s *Server) afterwards(ctx context.Context, lines []string) ([]listed, error) {
+// the lines met with is not reported, only what they printed.
+func (s *Server) afterwards(ctx context.Context, lines []string) (panes []listed, printed string, err error) {
 	q, err := s.question()
 	if err != nil {
-		return nil, err
+		return nil, "", err
 	}
-	lines = append(lines, "display-message -p "+mark, "list-panes -a -F "+Quote(q.format), "")
+	ctx, cancel, err := settled(ctx, "source-file")
+	if err != nil {
+		return nil, "", err
+	}
+	defer cancel()
+	lines = append(lines, "display-message -p "+mark, q.line(), "")
 	out, err := s.run(ctx, strings.NewReader(strings.Join(lines, "\n")), "source-file", "-")
-	_, answer, ok := strings.Cut(out, mark+"\n")
+	printed, answer, ok := strings.Cut(out, mark+"\n")
 	if !ok {
 		if err == nil {
 			err = errors.New("tmux source-file: nothing was carried out")
 		}
-		return nil, err
+		return nil, "", err
 	}
-	return q.parse(answer)
+	panes, err = q.parse(answer)
+	return panes, printed, err
 }

@@ -33,10 +33,14 @@ type Pane struct {
 // hubTag marks a hub's session, whose windows are other sessions' windows.
 const hubTag = "@linked-hub"
 
+// outsideHubs lets tmux leave hubs out of a list by itself: a hub has each window
+// once more, and one that was left behind can have thousands.
+const outsideHubs = "#{?" + hubTag + ",0,1}"
+
 // fixed are the fields of a line that can hold neither blank nor line feed.
 const fixed = "#{pid}-#{start_time} #{session_id} #{window_id} #{pane_id} #{pane_pid} " +
 	"#{pane_width} #{pane_height} #{session_attached} #{pane_in_mode} #{pane_dead} " +
-	"#{window_activity} #{?" + hubTag + ",1,0}"
+	"#{window_activity} #{window_linked}"
 
 // Panes lists the panes of all sessions but hubs. Without a server there are
 // none, which is no error.
@@ -45,34 +49,32 @@ func (s *Server) Panes(ctx context.Context) ([]Pane, error) {
 	if errors.Is(err, ErrNoServer) {
 		return nil, nil
 	}
-	return visible(all), err
+	return panesOf(all), err
 }
 
-// list is Panes with the hubs and with the error of a server that is not there.
+// list is Panes with the error of a server that is not there.
 func (s *Server) list(ctx context.Context) ([]listed, error) {
 	q, err := s.question()
 	if err != nil {
 		return nil, err
 	}
-	out, err := s.run(ctx, nil, "list-panes", "-a", "-F", q.format)
+	out, err := s.run(ctx, nil, "list-panes", "-a", "-f", outsideHubs, "-F", q.format)
 	if err != nil {
 		return nil, err
 	}
 	return q.parse(out)
 }
 
-// A listed pane is one that may belong to a hub.
+// A listed pane is one whose window may have other places too.
 type listed struct {
 	Pane
-	hub bool
+	linked bool // its window is linked a second time, into another session or a hub
 }
 
-func visible(all []listed) []Pane {
+func panesOf(all []listed) []Pane {
 	var panes []Pane
 	for _, p := range all {
-		if !p.hub {
-			panes = append(panes, p.Pane)
-		}
+		panes = append(panes, p.Pane)
 	}
 	return panes
 }
@@ -111,6 +113,11 @@ func tagOK(tag string) error {
 	return nil
 }
 
+// line asks it in a source file.
+func (q question) line() string {
+	return "list-panes -a -f " + Quote(outsideHubs) + " -F " + Quote(q.format)
+}
+
 func (q question) parse(text string) ([]listed, error) {
 	var all []listed
 	for {
@@ -119,7 +126,11 @@ func (q question) parse(text string) ([]listed, error) {
 		if !ok {
 			return all, nil
 		}
-		p, rest, err := q.parseOne(next)
+		one, rest, ok := strings.Cut(next, " "+q.bound+"\n")
+		if !ok {
+			return nil, fmt.Errorf("tmux list-panes: answer %d: no end", len(all)+1)
+		}
+		p, err := q.parseOne(strings.Clone(one)) // what is kept of it must not keep the whole answer
 		if err != nil {
 			return nil, fmt.Errorf("tmux list-panes: answer %d: %w", len(all)+1, err)
 		}
@@ -127,52 +138,49 @@ func (q question) parse(text string) ([]listed, error) {
 	}
 }
 
-func (q question) parseOne(text string) (listed, string, error) {
+// parseOne reads the description of one pane.
+func (q question) parseOne(text string) (listed, error) {
 	field := strings.SplitN(text, " ", 13)
 	if len(field) != 13 {
-		return listed{}, "", errors.New("too short")
+		return listed{}, errors.New("too short")
 	}
 	var number [7]int64
 	for i := range number {
 		n, err := strconv.ParseInt(field[4+i], 10, 64)
 		if err != nil && field[4+i] != "" {
-			return listed{}, "", err
+			return listed{}, err
 		}
 		number[i] = n
 	}
-	p := listed{hub: field[11] == "1", Pane: Pane{
+	p := listed{linked: field[11] == "1", Pane: Pane{
 		Server: field[0], SessionID: field[1], Window: field[2], ID: field[3],
 		PID: int(number[0]), Width: int(number[1]), Height: int(number[2]), Attached: int(number[3]),
 		InMode: number[4] != 0, Dead: number[5] != 0, Activity: time.Unix(number[6], 0),
 		Tags: make(map[string]string, len(q.tags)),
 	}}
-	rest := " " + field[12]
+	rest := field[12]
 	var free [2]string
 	var err error
 	for i := range free {
 		if free[i], rest, err = counted(rest); err != nil {
-			return listed{}, "", err
+			return listed{}, err
 		}
 	}
 	p.Session, p.Title = free[0], free[1]
 	for _, tag := range q.tags {
 		var v string
 		if v, rest, err = counted(rest); err != nil {
-			return listed{}, "", err
+			return listed{}, err
 		}
 		if v != "" {
 			p.Tags[tag] = v
 		}
 	}
-	command, rest, ok := strings.Cut(rest, " "+q.bound+"\n")
-	if !ok {
-		return listed{}, "", errors.New("no end")
-	}
-	p.Command = strings.TrimPrefix(command, " ")
-	return p, rest, nil
+	p.Command = strings.TrimPrefix(rest, " ")
+	return p, nil
 }
 
-// counted takes " 3:abc" off the front of text.
+// counted takes "3:abc", or " 3:abc", off the front of text.
 func counted(text string) (string, string, error) {
 	head, rest, ok := strings.Cut(text, ":")
 	n, err := strconv.Atoi(strings.TrimPrefix(head, " "))

@@ -8,8 +8,10 @@
 //
 // A caller that dies leaves its sessions running, which is what tmux is for.
 // A control client dies with it; a hub session (see [Server.OpenHub]) stays and
-// is replaced by the next OpenHub. A call that ran into its deadline may still
-// be carried out once the server wakes up.
+// is replaced by the next OpenHub. A call that changes something is waited for
+// once it has begun, although its context is cancelled meanwhile: what it returns
+// is what happened. Only a deadline ends it early, and then the change may still
+// be made once the server wakes up.
 //
 // It needs tmux 3.2 or newer and was seen to work with 3.3a.
 package tmux
@@ -25,6 +27,7 @@ import (
 	"path/filepath"
 	"strconv"
 	"strings"
+	"syscall"
 	"time"
 )
 
@@ -40,6 +43,10 @@ var (
 
 // patience is how long a call waits whose context has no deadline.
 const patience = 10 * time.Second
+
+// maxAnswer is the largest answer that is taken of a tmux program. It is far
+// above a pane's whole history and keeps a mistake from filling the memory.
+const maxAnswer = 64 << 20
 
 // A Server is one tmux server. The zero Server is the person's own. Its fields
 // must not change once it is in use; its methods may be called concurrently.
@@ -163,20 +170,40 @@ func (s *Server) run(ctx context.Context, stdin io.Reader, args ...string) (stri
 	// -u: tmux replaces what is not ASCII by underscores otherwise, if the
 	// locale says so.
 	cmd := exec.CommandContext(ctx, program, append([]string{"-u"}, s.args(args...)...)...)
-	var out, errs bytes.Buffer
+	out, errs := answer{over: cancel}, answer{over: cancel}
 	cmd.Env, cmd.Stdin, cmd.Stdout, cmd.Stderr = s.Environ(), stdin, &out, &errs
+	// A person's Ctrl-C is for us, not for a call that is half done.
+	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
 	// The server is handed the program's output: one that hangs keeps it open.
 	cmd.WaitDelay = 250 * time.Millisecond
 	err = cmd.Run()
 	switch {
-	case err == nil && errs.Len() == 0:
-		return out.String(), nil
+	case out.full || errs.full:
+		return "", fmt.Errorf("tmux %s: server %s: an answer of more than %d bytes", verb, s.label(), maxAnswer)
+	case err == nil && errs.text.Len() == 0:
+		return out.text.String(), nil
 	case ctx.Err() != nil && (cmd.ProcessState == nil || !cmd.ProcessState.Exited()):
-		return out.String(), s.silent(verb, begun, ctx.Err())
-	case errs.Len() == 0:
-		return out.String(), fmt.Errorf("tmux %s: %w", verb, err)
+		return out.text.String(), s.silent(verb, begun, ctx.Err())
+	case errs.text.Len() == 0:
+		return out.text.String(), fmt.Errorf("tmux %s: %w", verb, err)
 	}
-	return out.String(), s.refusal(verb, errs.String())
+	return out.text.String(), s.refusal(verb, errs.text.String())
+}
+
+// An answer keeps what a tmux program writes, up to maxAnswer bytes.
+type answer struct {
+	text bytes.Buffer
+	over func() // ends the program
+	full bool
+}
+
+func (a *answer) Write(b []byte) (int, error) {
+	if a.text.Len()+len(b) > maxAnswer {
+		a.full = true
+		a.over()
+		return 0, io.ErrShortWrite
+	}
+	return a.text.Write(b)
 }
 
 // silent is the error of a server that did not answer in time.
@@ -208,6 +235,21 @@ func withPatience(ctx context.Context) (context.Context, context.CancelFunc) {
 		return ctx, func() {}
 	}
 	return context.WithTimeout(ctx, patience)
+}
+
+// settled gives a call that changes something a context that its caller can't
+// cancel any more, with ctx's deadline or patience. The error is that of a caller
+// who has gone before it began.
+func settled(ctx context.Context, verb string) (context.Context, context.CancelFunc, error) {
+	if err := ctx.Err(); err != nil {
+		return nil, nil, fmt.Errorf("tmux %s: %w", verb, err)
+	}
+	deadline, ok := ctx.Deadline()
+	if !ok {
+		deadline = time.Now().Add(patience)
+	}
+	ctx, cancel := context.WithDeadline(context.WithoutCancel(ctx), deadline)
+	return ctx, cancel, nil
 }
 
 // verbOf is the word for a call in errors. Arguments can hold secrets and are

@@ -63,7 +63,7 @@ func (s *Server) Start(ctx context.Context, setup []string, list []Session) ([]P
 		lines = append(lines, line)
 	}
 	panes, err := s.batch(ctx, lines)
-	return visible(panes), missing(list, panes, s.Tags, err)
+	return panesOf(panes), missing(list, panes, s.Tags, err)
 }
 
 // batch carries out lines, starting a server if there is none, and lists the
@@ -73,7 +73,12 @@ func (s *Server) batch(ctx context.Context, lines []string) ([]listed, error) {
 	if err != nil {
 		return nil, err
 	}
-	lines = append(lines, "display-message -p "+mark, "list-panes -a -F "+Quote(q.format), "")
+	ctx, cancel, err := settled(ctx, "source-file")
+	if err != nil {
+		return nil, err
+	}
+	defer cancel()
+	lines = append(lines, "display-message -p "+mark, q.line(), "")
 	// A server's argument list is that of the call that started it, for
 	// everyone to read as long as it lives. So it shows nothing but this.
 	out, err := s.run(ctx, strings.NewReader(strings.Join(lines, "\n")), "start-server", ";", "source-file", "-")

@@ -20,9 +20,12 @@ func (s *Server) Stop(ctx context.Context) error {
 	if s.label() == "default" {
 		return errors.New("tmux kill-server: the default server is not ours to stop")
 	}
-	ctx, cancel := withPatience(ctx)
+	ctx, cancel, err := settled(ctx, "kill-server")
+	if err != nil {
+		return err
+	}
 	defer cancel()
-	err := s.dismiss(ctx)
+	err = s.dismiss(ctx)
 	if err == nil {
 		_, err = s.run(ctx, nil, "kill-server")
 	}

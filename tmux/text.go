@@ -32,6 +32,11 @@ func (s *Server) Keys(ctx context.Context, pane string, keys ...string) error {
 	if len(keys) == 0 {
 		return nil
 	}
+	ctx, cancel, err := settled(ctx, "send-keys")
+	if err != nil {
+		return err
+	}
+	defer cancel()
 	out, err := s.run(ctx, strings.NewReader(unlessDeaf(target, send, "")+"\n"), "source-file", "-")
 	return heard(pane, out, err)
 }
@@ -40,7 +45,7 @@ func (s *Server) Keys(ctx context.Context, pane string, keys ...string) error {
 // program asked for that, without an Enter at the end. Text of any size is
 // fine; control characters other than line feed and tab are refused, as is text
 // that is not UTF-8. Errors are as for [Server.Keys]. After an error nothing was
-// pasted, unless ctx ended.
+// pasted, unless ctx's deadline passed meanwhile.
 func (s *Server) Paste(ctx context.Context, pane, text string) error {
 	target, err := exact(pane)
 	if err != nil {
@@ -52,13 +57,18 @@ func (s *Server) Paste(ctx context.Context, pane, text string) error {
 	if text == "" {
 		return nil
 	}
+	ctx, cancel, err := settled(ctx, "paste-buffer")
+	if err != nil {
+		return err
+	}
+	defer cancel()
 	buffer := "paste-" + rand.Text()
 	forget := "delete-buffer -b " + buffer
 	paste := "paste-buffer -p -r -d -b " + buffer + " -t " + Quote(target)
 	out, err := s.run(ctx, strings.NewReader(text),
 		"load-buffer", "-b", buffer, "-", ";",
 		"if-shell", "-F", "-t", target, deaf, forget+"; "+whyDeaf(target), paste)
-	if errors.Is(err, ErrNotFound) {
+	if err != nil {
 		_, _ = s.run(ctx, nil, "delete-buffer", "-b", buffer)
 	}
 	return heard(pane, out, err)
