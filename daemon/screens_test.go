@@ -7,11 +7,13 @@ import (
 	"math/rand/v2"
 	"os/exec"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
 	"github.com/gorilla/websocket"
 
+	"netsky/agent"
 	"netsky/spawn"
 )
 
@@ -106,4 +108,58 @@ func TestDownOvergrownHub(t *testing.T) {
 	if out, err := w.tmux("", "list-sessions"); err == nil {
 		t.Errorf("sessions are left: %s", out)
 	}
+}
+
+// A browser that flips its panes as fast as it can costs the daemon no memory, and
+// is shown what it asked for last.
+func TestFlippedPanes(t *testing.T) {
+	w := newWorld(t)
+	var ids []agent.ID
+	var names []string
+	for i := range 8 {
+		ids = append(ids, agent.ID(fmt.Sprintf("agent%d", i+1)))
+		names = append(names, `"`+string(ids[i])+`"`)
+	}
+	w.up(painter{paints}, ids...)
+	p := w.start()
+	base, header := w.web()
+	w.eventually(func() bool { return len(w.hubWindows()) == 1 }, w.log)
+	c, _, err := websocket.DefaultDialer.DialContext(w.ctx, "ws"+strings.TrimPrefix(base, "http")+"/ws", header)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer c.Close()
+	var last atomic.Pointer[string]
+	go func() {
+		for {
+			var e struct{ Key string }
+			if c.ReadJSON(&e) != nil {
+				return
+			}
+			last.Store(&e.Key)
+		}
+	}()
+	half := len(names) / 2
+	most := 0.0
+	for i := range 40_000 {
+		ask := `{"watch":[` + strings.Join(names[i%2*half:][:half], ",") + `]}`
+		if err := c.WriteMessage(websocket.TextMessage, []byte(ask)); err != nil {
+			t.Fatal(err)
+		}
+		if i%1000 == 0 {
+			most = max(most, w.rss(p))
+		}
+	}
+	if err := c.WriteMessage(websocket.TextMessage, []byte(`{"watch":["agent8"]}`)); err != nil {
+		t.Fatal(err)
+	}
+	w.eventually(func() bool { return len(w.hubWindows()) == 2 }, func() string {
+		return fmt.Sprintf("%d windows in the hub\n%s", len(w.hubWindows()), w.log())
+	})
+	last.Store(nil)
+	w.eventually(func() bool { k := last.Load(); return k != nil && *k == "pane:agent8" }, func() string { return "agent8 is not shown" })
+	if most = max(most, w.rss(p)); most > 64 {
+		t.Errorf("the daemon had %.0f MB", most)
+	}
+	t.Logf("%.0f MB", most)
 }

@@ -22,7 +22,8 @@ const (
 	writeWait = 10 * time.Second // for one write to a browser; then it is given up
 	beatEvery = 20 * time.Second // so that a connection that is gone is found
 	pongWait  = 75 * time.Second
-	maxAsk    = 8 << 10 // bytes of what a browser says on a websocket
+	maxAsk    = 8 << 10               // bytes of what a browser says on a websocket
+	watchRest = 50 * time.Millisecond // between two changes of what a browser watches
 
 	// Events that are due together go in writes of about so many bytes, which is
 	// what a browser's own memory for them is kept to.
@@ -163,7 +164,8 @@ func sseEvent(b []byte, id int64, event []byte) []byte {
 }
 
 // socket carries the same events by a websocket, whose browser may say at any
-// time which panes it looks at: {"watch":["agent1"]}.
+// time which panes it looks at: {"watch":["agent1"]}. Of what it says faster than
+// every watchRest only the last counts.
 func (s *Server) socket(w http.ResponseWriter, r *http.Request) {
 	if !websocket.IsWebSocketUpgrade(r) {
 		w.Header().Set("Upgrade", "websocket")
@@ -229,9 +231,18 @@ func (s *Server) speak(conn *websocket.Conn, c *client, heard <-chan error, ping
 		_, err := conn.NetConn().Write(b)
 		return err
 	}}
+	asks := c.asks
+	var rested <-chan time.Time
 	for {
 		var err error
 		select {
+		case ids := <-asks:
+			s.hub.mu.Lock()
+			s.hub.watch(c, ids)
+			s.hub.mu.Unlock()
+			asks, rested = nil, time.After(watchRest)
+		case <-rested:
+			asks, rested = c.asks, nil
 		case err := <-heard:
 			var closed *websocket.CloseError
 			if errors.As(err, &closed) {
@@ -281,9 +292,11 @@ func (s *Server) listen(conn *websocket.Conn, c *client) error {
 		if err != nil {
 			return err
 		}
-		s.hub.mu.Lock()
-		s.hub.watch(c, ids)
-		s.hub.mu.Unlock()
+		select {
+		case <-c.asks: // it counts no more
+		default:
+		}
+		c.asks <- ids
 	}
 	return errEnded
 }

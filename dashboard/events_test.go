@@ -274,3 +274,26 @@ func TestFollowEnds(t *testing.T) {
 		}
 	}
 }
+
+// Of what a browser asks for faster than it can be shown only the last counts.
+func TestFlips(t *testing.T) {
+	w := mustWorld(t, nil)
+	ids := []agent.ID{"agent1", "agent2", "agent3"}
+	for _, id := range ids {
+		w.panes.set(id, string(id))
+	}
+	s := w.ws(t, "/ws")
+	began := time.Now()
+	for i := range 5000 {
+		s.ask(`{"watch":["` + string(ids[i%2]) + `"]}`)
+	}
+	s.ask(`{"watch":["agent3"]}`)
+	s.key(t, "pane:agent3")
+	w.panes.mu.Lock()
+	looks := w.panes.looks
+	w.panes.mu.Unlock()
+	if most := int(time.Since(began)/(50*time.Millisecond)) + 2; looks > most {
+		t.Errorf("panes were looked at %d times, want %d at most", looks, most)
+	}
+	waitFor(t, "only the last is watched", func() bool { return w.panes.watched() == 1 })
+}

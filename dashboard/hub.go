@@ -61,6 +61,7 @@ type client struct {
 	due   []string      // keys, in the order in which they changed
 	isDue map[string]bool
 	panes map[agent.ID]*frame // that it looks at, as it was sent them last
+	asks  chan []agent.ID     // room for one: what it wants to look at from now on
 }
 
 var (
@@ -81,7 +82,7 @@ func (h *hub) join(after int64, cut func()) (*client, error) {
 	}
 	c := &client{
 		wake: make(chan struct{}, 1), gone: make(chan struct{}), cut: cut, sent: after,
-		isDue: map[string]bool{}, panes: map[agent.ID]*frame{},
+		isDue: map[string]bool{}, panes: map[agent.ID]*frame{}, asks: make(chan []agent.ID, 1),
 	}
 	h.clients[c] = struct{}{}
 	h.running.Add(1)

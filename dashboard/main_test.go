@@ -230,6 +230,7 @@ type fakePanes struct {
 	screens map[agent.ID]dashboard.Screen
 	watches map[agent.ID]map[chan struct{}]bool
 	shots   int
+	looks   int            // calls of Watch
 	during  func(agent.ID) // if set, happens while a screen is being captured
 }
 
@@ -277,6 +278,7 @@ func (f *fakePanes) Screens(ctx context.Context, ids []agent.ID) (list []dashboa
 func (f *fakePanes) Watch(ctx context.Context, id agent.ID) (<-chan struct{}, error) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
+	f.looks++
 	if _, ok := f.screens[id]; !ok {
 		return nil, errors.New("no session")
 	}
