@@ -80,7 +80,7 @@ func (s *Server) knownHost(r *http.Request) bool {
 	if slices.ContainsFunc(s.o.Hosts, func(h string) bool { return strings.EqualFold(h, name) }) {
 		return true
 	}
-	return (s.o.Wide || s.o.TLS != nil) && isLocal(r, name) || s.certified(name)
+	return isLocal(r, name) || s.certified(name)
 }
 
 // isLocal reports whether the name is the very address that was called. A name

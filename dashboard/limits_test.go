@@ -8,13 +8,16 @@ import (
 	"io/fs"
 	"net"
 	"net/http"
+	"net/http/httptrace"
 	"os"
 	"path/filepath"
+	"runtime"
 	"strings"
 	"testing"
 	"time"
 
 	"netsky/agent"
+	"netsky/bus"
 	"netsky/dashboard"
 	"netsky/store"
 )
@@ -37,7 +40,7 @@ func TestRow33Limits(t *testing.T) {
 		}
 	})
 	t.Run("headers", func(t *testing.T) {
-		got := w.raw(t, "GET /healthz HTTP/1.1\r\nHost: localhost\r\nX-Large: "+strings.Repeat("x", 24<<10)+"\r\n\r\n")
+		got := w.raw(t, "GET /healthz HTTP/1.1\r\nHost: localhost\r\nX-Large: "+strings.Repeat("x", 2<<20)+"\r\n\r\n")
 		if !strings.HasPrefix(got, "HTTP/1.1 431") {
 			t.Errorf("%.60q", got)
 		}
@@ -60,26 +63,139 @@ func TestRow33Limits(t *testing.T) {
 	}
 }
 
-// Row 33: connections that say half a header hold a place for seconds only.
+// Row 33: connections that say half a header keep nobody out, and hold a place
+// for seconds only.
 func TestRow33Slowloris(t *testing.T) {
 	w := mustWorld(t, func(o *dashboard.Options) { o.MaxConns = 4 })
 	var slow []net.Conn
-	for range 4 {
-		c, err := net.Dial("tcp", w.addr)
-		mustDo(t, err)
-		defer c.Close()
-		_, err = io.WriteString(c, "GET /healthz HTTP/1.1\r\nHost: local")
-		mustDo(t, err)
-		slow = append(slow, c)
+	for range 9 {
+		slow = append(slow, w.half(t, "GET /healthz HTTP/1.1\r\nHost: local"))
 	}
-	waitFor(t, "one more is hung up on", func() bool { return !w.up(t) })
+	for range 9 {
+		if !w.up(t) {
+			t.Error("one more is not served")
+		}
+	}
 	for _, c := range slow {
 		c.SetDeadline(time.Now().Add(patience))
 		if data, err := io.ReadAll(c); err != nil && !strings.Contains(err.Error(), "reset") || strings.Contains(string(data), "200 OK") {
 			t.Errorf("a slow one got %q, %v", data, err)
 		}
 	}
-	waitFor(t, "served again", func() bool { return w.up(t) })
+}
+
+// half begins a request.
+func (w *world) half(tb testing.TB, begin string) net.Conn {
+	tb.Helper()
+	c, err := net.Dial("tcp", w.addr)
+	mustDo(tb, err)
+	tb.Cleanup(func() { c.Close() })
+	if _, err = io.WriteString(c, begin); err != nil && !strings.Contains(err.Error(), "reset") && !strings.Contains(err.Error(), "broken pipe") {
+		tb.Fatal(err)
+	}
+	return c
+}
+
+// Row 33: whoever has shown the token keeps the connection, and gets another,
+// however many strangers come and say nothing.
+func TestRow33Reserve(t *testing.T) {
+	w := mustWorld(t, nil)
+	owner := func() *http.Client {
+		tr := &http.Transport{MaxConnsPerHost: 1}
+		t.Cleanup(tr.CloseIdleConnections)
+		return &http.Client{Transport: tr}
+	}
+	ask := func(c *http.Client, when string) {
+		t.Helper()
+		resp, err := c.Do(w.request(t, "GET", "/api/agents", ""))
+		if err != nil {
+			t.Errorf("%s: %v", when, err)
+			return
+		}
+		io.Copy(io.Discard, resp.Body)
+		resp.Body.Close()
+	}
+	first, conns := owner(), 0
+	ask(first, "before")
+	trace := &httptrace.ClientTrace{GotConn: func(i httptrace.GotConnInfo) {
+		if !i.Reused {
+			conns++
+		}
+	}}
+	for i := range 600 {
+		w.half(t, "GET / HT")
+		if i%100 == 99 {
+			ask(owner(), "on a new connection")
+			resp, err := first.Do(w.request(t, "GET", "/api/agents", "").WithContext(httptrace.WithClientTrace(t.Context(), trace)))
+			mustDo(t, err)
+			io.Copy(io.Discard, resp.Body)
+			resp.Body.Close()
+		}
+	}
+	if conns > 0 {
+		t.Errorf("the owner's connection was cut %d times", conns)
+	}
+}
+
+// Row 33: cookies that other servers of this machine have set are no trouble, and
+// strangers can't fill the memory with what would be.
+func TestRow33Cookies(t *testing.T) {
+	w := mustWorld(t, nil)
+	own := w.login(t)
+	for _, size := range []int{430, 4000} { // 180 of them: 78 KB and 720 KB
+		var all []string
+		for i := range 180 {
+			all = append(all, fmt.Sprintf("other%d=%s", i, strings.Repeat("x", size)))
+		}
+		all = append(all, own.Name+"="+own.Value)
+		for path, want := range map[string]int{"/login?token=" + w.token: 303, "/": 200, "/api/agents": 200, "/palette.css": 200} {
+			r := w.request(t, "GET", path, "")
+			r.Header.Del("Authorization")
+			r.Header.Set("Cookie", strings.Join(all, "; "))
+			if a := mustAnswer(t, r); a.status != want {
+				t.Errorf("%s with cookies of %d bytes: %d", path, size*180, a.status)
+			}
+		}
+	}
+	var before, after runtime.MemStats
+	runtime.ReadMemStats(&before)
+	half := "GET / HTTP/1.1\r\nHost: localhost\r\nCookie: " + strings.Repeat("x", 1<<20-100)
+	for range 300 {
+		w.half(t, half)
+	}
+	runtime.GC()
+	runtime.ReadMemStats(&after)
+	mb := (int64(after.HeapAlloc) - int64(before.HeapAlloc)) >> 20
+	t.Logf("%d MB held by 300 strangers", mb)
+	if mb > 100 {
+		t.Errorf("300 strangers hold %d MB", mb)
+	}
+	if !w.up(t) {
+		t.Error("not served any more")
+	}
+}
+
+// Any address of the loopback's can be listened on, and is known then; another is
+// not, nor is a name that was pointed there.
+func TestOtherLoopback(t *testing.T) {
+	w := &world{home: mustHome(t), agents: &fakeAgents{}, panes: newFakePanes(), addr: "127.0.0.2:0"}
+	var err error
+	w.db, err = store.Open(t.Context(), w.home)
+	mustDo(t, err)
+	t.Cleanup(func() { w.db.Close() })
+	w.bus = bus.New(w.home, bus.Options{})
+	w.token, err = dashboard.Token(w.home)
+	mustDo(t, err)
+	w.serve(t, dashboard.Options{
+		Home: w.home, Records: func() (dashboard.Reader, error) { return w.db, nil }, Agents: w.agents, Send: w.bus.Send, Token: w.token,
+	})
+	for host, want := range map[string]int{w.addr: 200, "127.0.0.3:1": 403, "evil.example": 403} {
+		r := w.request(t, "GET", "/api/agents", "")
+		r.Host = host
+		if a := mustAnswer(t, r); a.status != want {
+			t.Errorf("as %s: %d, want %d", host, a.status, want)
+		}
+	}
 }
 
 // up asks on a connection of its own whether the server serves.

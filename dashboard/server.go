@@ -8,7 +8,6 @@ import (
 	"log/slog"
 	"net"
 	"net/http"
-	"sync"
 	"syscall"
 	"time"
 
@@ -41,7 +40,7 @@ type Options struct {
 	Log     *slog.Logger     // nil: nothing is logged
 	Now     func() time.Time // nil: time.Now
 
-	MaxConns   int           // connections at once; 0 is 256
+	MaxConns   int           // connections at once, a quarter of them for who has shown the token; 0 is 256
 	MaxStreams int           // browsers that follow events at once; 0 is 64
 	Poll       time.Duration // how often records and agents are looked at while a browser follows; 0 is 250 ms
 }
@@ -128,7 +127,9 @@ const (
 	defaultConns   = 256
 	defaultStreams = 64
 	defaultPoll    = 250 * time.Millisecond
-	maxHeader      = 16 << 10
+	// Cookies know no port: what other servers on this machine have given the
+	// browser comes along. It keeps 180 of 4 KiB at most for one name.
+	maxHeader = 1 << 20
 )
 
 // A Server is the dashboard of one home.
@@ -169,7 +170,7 @@ func New(o Options) (*Server, error) {
 	}
 	s := &Server{o: o, cookie: newCookie(o), state: loadState(o.Home), sent: newSent(o.Now), unread: newUnread(o.Home)}
 	s.hub = newHub(o, s.approvals)
-	s.handler = s.guard(s.routes())
+	s.handler = s.guard(vouched(s.routes()))
 	return s, nil
 }
 
@@ -264,7 +265,7 @@ func (s *Server) Serve(ctx context.Context, l net.Listener) error {
 	if err := mayServe(l.Addr(), s.o.TLS != nil, s.o.Wide); err != nil {
 		return err
 	}
-	l = &limited{Listener: l, free: make(chan struct{}, s.o.MaxConns)}
+	l = limit(l, s.o.MaxConns)
 	if s.o.TLS != nil {
 		l = tls.NewListener(l, s.o.TLS)
 	}
@@ -275,6 +276,8 @@ func (s *Server) Serve(ctx context.Context, l net.Listener) error {
 		WriteTimeout:      30 * time.Second,
 		IdleTimeout:       60 * time.Second,
 		MaxHeaderBytes:    maxHeader,
+		ConnContext:       withConn,
+		ConnState:         rested,
 		ErrorLog:          slog.NewLogLogger(s.o.Log.Handler(), slog.LevelDebug),
 	}
 	ended := make(chan error, 1)
@@ -292,36 +295,4 @@ func (s *Server) Serve(ctx context.Context, l net.Listener) error {
 	}
 	<-ended
 	return nil
-}
-
-// A limited listener has so many connections at once; one more is closed at
-// once, so that they cannot pile up.
-type limited struct {
-	net.Listener
-	free chan struct{} // as many as may be open
-}
-
-func (l *limited) Accept() (net.Conn, error) {
-	for {
-		c, err := l.Listener.Accept()
-		if err != nil {
-			return nil, err
-		}
-		select {
-		case l.free <- struct{}{}:
-			return &limitedConn{Conn: c, release: sync.OnceFunc(func() { <-l.free })}, nil
-		default:
-			c.Close()
-		}
-	}
-}
-
-type limitedConn struct {
-	net.Conn
-	release func()
-}
-
-func (c *limitedConn) Close() error {
-	c.release()
-	return c.Conn.Close()
 }
