@@ -197,6 +197,26 @@ func TestBrowserPanes(t *testing.T) {
 	l.clean()
 }
 
+// A page that has just come is not fetched again until something changes, and then
+// once.
+func TestBrowserFetchesOnce(t *testing.T) {
+	w := mustWorld(t, slowly)
+	w.showcase(t)
+	l := mustBrowser(t).look(t, w)
+	for _, path := range []string{"/", "/logs", "/agents/agent1"} {
+		l.open(path)
+		l.live()
+		l.waits("performance.now() > 1500") // all that is told to a page which has just come has been told
+		text := "news for " + path
+		w.apply(t, store.AddLog{Text: text, Actor: "agent1"})
+		l.waits(fmt.Sprintf("document.body.innerText.includes(%q)", text))
+		if n := eval[int](l, `performance.getEntriesByType("resource").filter((e) => e.initiatorType === "fetch").length`); n != 1 {
+			t.Errorf("%s was fetched %d times for one change", path, n)
+		}
+	}
+	l.clean()
+}
+
 // Without the script every page is whole, and the message is sent all the same.
 func TestBrowserWithoutScript(t *testing.T) {
 	w := mustWorld(t, slowly)

@@ -19,7 +19,8 @@
 //
 // Pages come whole and work by reload alone. The script fetches the page anew
 // when an event says that something has changed, and puts in place what
-// differs; only terminals are drawn from the events themselves.
+// differs; only terminals are drawn from the events themselves. A page names the
+// versions of what it shows, so an event that brings one of those is no news.
 //
 // SSE and websocket carry the same events. An event says the latest state of
 // its key, and a browser that does not read gets, when it reads again, the

@@ -2,6 +2,8 @@ package dashboard
 
 import (
 	"context"
+	"crypto/sha256"
+	"encoding/hex"
 	"encoding/json"
 	"errors"
 	"sync"
@@ -241,6 +243,24 @@ func (h *hub) eventFor(c *client, key string) (event, bool) {
 	return event{data: data}, true
 }
 
+// version names the state, as [pages.known] does for the page that shows it; ""
+// for what is no part of a page.
+func (e event) version() string {
+	switch {
+	case e.rec != nil:
+		return e.rec.version
+	case e.frame != nil, e.key == keyHello:
+		return ""
+	}
+	return versionOf(e.data)
+}
+
+// versionOf is short: a page has one for each agent.
+func versionOf(data []byte) string {
+	sum := sha256.Sum256(data)
+	return hex.EncodeToString(sum[:6])
+}
+
 // append adds the event as both SSE and websocket carry it.
 func (e event) append(b []byte) []byte {
 	switch {
@@ -257,6 +277,9 @@ func (e event) append(b []byte) []byte {
 	b = appendInt(b, e.id)
 	b = append(b, `,"key":"`...) // of letters, digits and a colon
 	b = append(b, e.key...)
+	if v := e.version(); v != "" {
+		b = append(append(b, `","v":"`...), v...)
+	}
 	b = append(b, `","data":`...)
 	b = append(b, e.data...)
 	return append(b, '}')

@@ -6,11 +6,13 @@ import (
 	"crypto/sha256"
 	"embed"
 	"encoding/hex"
+	"encoding/json"
 	"errors"
 	"html/template"
 	"io/fs"
 	"net/http"
 	"path"
+	"strings"
 	"sync"
 	"time"
 
@@ -128,8 +130,9 @@ type shell struct {
 	Health    health
 	Errors    []string // what could not be found out; the rest is shown all the same
 	Draft     draft
-	Watch     bool // it shows panes
-	Update    bool // for the script, which draws them itself
+	Known     string // the versions of what it shows: events that bring them are no news to it
+	Watch     bool   // it shows panes
+	Update    bool   // for the script, which draws them itself
 	Body      any
 }
 
@@ -164,6 +167,34 @@ func (p *pages) shell(ctx context.Context) *shell {
 	return sh
 }
 
+// recordsKnown is the version of the records, "" if they can't be read.
+func (p *pages) recordsKnown(ctx context.Context) string {
+	db, err := p.o.Records()
+	if err != nil {
+		return ""
+	}
+	v, err := db.DataVersion(ctx)
+	if err != nil {
+		return ""
+	}
+	return recordsVersion(db, v)
+}
+
+// known is "agent:agent1=0123456789ab approvals=… records=…", as events name them.
+func (sh *shell) known(records string) string {
+	var b strings.Builder
+	add := func(key string, v any) {
+		if data, err := json.Marshal(v); err == nil {
+			b.WriteString(key + "=" + versionOf(data) + " ")
+		}
+	}
+	for _, a := range sh.Agents {
+		add(keyAgent+string(a.ID), a)
+	}
+	add(keyApprovals, sh.Approvals)
+	return b.String() + keyRecords + "=" + records
+}
+
 // A drawer fills in a page and says which template it has.
 type drawer func(ctx context.Context, sh *shell, q *query) (name string, err error)
 
@@ -171,7 +202,9 @@ func (p *pages) show(draw drawer) http.HandlerFunc {
 	return func(w http.ResponseWriter, r *http.Request) {
 		ctx, cancel := context.WithTimeout(r.Context(), readLimit)
 		defer cancel()
+		records := p.recordsKnown(ctx) // before they are read, so that what changes meanwhile is news
 		sh, q := p.shell(ctx), newQuery(r)
+		sh.Known = sh.known(records)
 		sh.Update = r.Header.Get(updateHeader) != ""
 		name, err := draw(ctx, sh, q)
 		if wrong := q.done(); wrong != nil { // before what came of misreading it

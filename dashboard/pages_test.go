@@ -50,7 +50,7 @@ var (
 	// no style, no on…, no srcdoc, no formaction
 	attributes = strings.Fields(`action alt aria-current aria-describedby aria-hidden aria-invalid aria-label aria-labelledby aria-live
 		autocomplete charset checked class content cx cy d data-above data-ago data-bg data-copy data-fg data-keep data-key data-live
-		data-pane data-say data-screen data-unseen data-version datetime defer dir fill for height hidden href id lang media method name
+		data-known data-pane data-say data-screen data-unseen data-version datetime defer dir fill for height hidden href id lang media method name
 		opacity placeholder r rel required role rows rx ry selected spellcheck src stroke stroke-dasharray stroke-linecap
 		stroke-linejoin stroke-width tabindex target title type value viewBox width x y`)
 )

@@ -2,6 +2,7 @@ package dashboard
 
 import (
 	"context"
+	"fmt"
 	"slices"
 	"strconv"
 	"time"
@@ -25,7 +26,12 @@ type Records struct {
 	Logs  []store.Log `json:"logs"`
 	More  bool        `json:"more,omitempty"`
 	Error string      `json:"error,omitempty"` // why they can't be read
+
+	version string // the event's
 }
+
+// recordsVersion names what a database holds while it has this data version.
+func recordsVersion(db Reader, v int64) string { return versionOf(fmt.Appendf(nil, "%p %d", db, v)) }
 
 // recent is what is known of the records.
 type recent struct {
@@ -34,11 +40,13 @@ type recent struct {
 	last  int64
 	book  int // counts the databases that they were read from, one after another
 	fault string
+
+	version string // of what was read
 }
 
 // since is the event for who knows the logs of a book up to an id.
 func (r *recent) since(id int64, book int) Records {
-	e := Records{Since: id, Last: r.last, Error: r.fault}
+	e := Records{Since: id, Last: r.last, Error: r.fault, version: r.version}
 	switch {
 	case id < 0: // it has just come, and knows what is there
 		e.Since = r.last
@@ -94,7 +102,7 @@ func (f *recordFollower) pass(ctx context.Context) {
 		return
 	}
 	if err == nil {
-		err = f.read(ctx, db)
+		err = f.read(ctx, db, recordsVersion(db, v))
 	}
 	if err != nil {
 		if f.db = nil; ctx.Err() == nil {
@@ -106,7 +114,7 @@ func (f *recordFollower) pass(ctx context.Context) {
 }
 
 // read reads the logs that have come.
-func (f *recordFollower) read(ctx context.Context, db Reader) error {
+func (f *recordFollower) read(ctx context.Context, db Reader, version string) error {
 	known := f.look.rec // only this goroutine changes it
 	if known.last > 1 { // After 0 would be the newest
 		l, err := db.Logs(ctx, store.LogFilter{After: known.last - 1, Page: store.Page{Limit: keptLogs}})
@@ -116,6 +124,7 @@ func (f *recordFollower) read(ctx context.Context, db Reader) error {
 		if l.Cursor == "" && known.goesOn(l.Items) {
 			next := known
 			next.logs = slices.Concat(known.logs, l.Items[1:]) // a new one: events have parts of the old
+			next.version = version
 			f.publish(next)
 			return nil
 		}
@@ -131,7 +140,7 @@ func (f *recordFollower) read(ctx context.Context, db Reader) error {
 	if known.last == 1 && !known.goesOn(l.Items) && (len(l.Items) == 0 || l.Items[0].ID == 1) {
 		known.book++
 	}
-	f.publish(recent{logs: l.Items, book: known.book})
+	f.publish(recent{logs: l.Items, book: known.book, version: version})
 	return nil
 }
 
@@ -159,7 +168,7 @@ func (f *recordFollower) failed(err error) {
 		return
 	}
 	f.hub.o.Log.Warn("follow records", "error", err)
-	next.known, next.fault = true, err.Error()
+	next.known, next.fault, next.version = true, err.Error(), ""
 	f.set(next)
 }
 

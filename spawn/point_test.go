@@ -319,8 +319,15 @@ func TestSilentUp(t *testing.T) {
 	if !st.Silent || st.State != agent.Busy && st.State != agent.Idle || st.Detail != "" {
 		t.Errorf("status %+v", st)
 	}
-	if st = w.becomes("agent1", agent.Idle); !strings.Contains(st.Evidence, "quiet for ") {
+	st = w.becomes("agent1", agent.Idle)
+	if !strings.Contains(st.Evidence, "is quiet") || st.Since.IsZero() {
 		t.Errorf("status %+v", st)
+	}
+	// That time passes is no change: who follows would be told each second.
+	next := time.NewTimer(1100 * time.Millisecond)
+	<-next.C
+	if now := w.status("agent1"); now.Evidence != st.Evidence || now.Detail != st.Detail || !now.Since.Equal(st.Since) {
+		t.Errorf("a second later %+v, was %+v", now, st)
 	}
 	w.tmux("send-keys", "-t", "=agent1:", "x", "Enter")
 	w.becomes("agent1", agent.Busy)

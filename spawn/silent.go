@@ -52,7 +52,7 @@ func (l *Launcher) judgeSilent(st *Status, pane *tmux.Pane, k agent.Keeper) {
 		st.Evidence = "its pane changes; no more is known"
 	default:
 		st.State, st.Since = agent.Idle, pane.Activity
-		st.Evidence = fmt.Sprintf("its pane has been quiet for %v; no more is known", time.Since(pane.Activity).Truncate(time.Second))
+		st.Evidence = "its pane is quiet; no more is known" // since when is Since: what counts time would be news each second
 	}
 	if st.Inbox+st.Claimed > 0 {
 		st.Detail = l.pointing(st.Agent, st.Start).words()

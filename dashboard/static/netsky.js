@@ -84,6 +84,7 @@
       if (b) morph(a, b);
     }
     document.title = doc.title;
+    document.body.dataset.known = doc.body.dataset.known || "";
     adopt();
     if (looking().join() !== watched) watch();
   }
@@ -144,9 +145,8 @@
     clearTimeout(slow);
     fails = 0;
     status("on", text);
-    if (greeted) say("Connected again");
+    if (greeted) { say("Connected again"); refresh(); }
     greeted = true;
-    refresh();
   }
 
   function lost() {
@@ -163,7 +163,7 @@
     if (e.key === "hello") return hello(e.data);
     if (e.key.startsWith("pane:")) return terminal(e.key.slice(5), e.data);
     if (e.key === "records") { lastEvent = String(e.data.last); followSaid(); }
-    refresh();
+    if (!e.v || !document.body.dataset.known?.split(" ").includes(e.key + "=" + e.v)) refresh(); // else the page shows it already
   }
 
   // A newer netsky may have other pages and another script.
