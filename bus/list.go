@@ -24,6 +24,7 @@ type Entry struct {
 	Envelope Envelope  // zero if Err is set
 	Err      error     // why it cannot be read as an envelope
 	Why      string    // what lies beside it as .why: why it is here
+	Origin   Place     // of one in poison: where it was found, if that is known
 }
 
 // Names lists the files of a place in order, oldest first. It opens none of
@@ -92,7 +93,8 @@ func (b *Bus) entry(fd int, id agent.ID, p Place, name string) (Entry, error) {
 	if p == Poison || p == Delivered {
 		why, _, err := readFile(fd, whyName(name), 64<<10)
 		if err == nil {
-			rest, _ := cutOrigin(why)
+			rest, o := cutOrigin(why)
+			e.Origin = o.place
 			e.Why = strings.TrimSpace(string(rest))
 		}
 	}

@@ -77,7 +77,7 @@ func TestPoisonRetryAndDrop(t *testing.T) {
 	}
 	mustCount(t, b, a1, bus.Poison, 2)
 	mustDo(t, os.WriteFile(box(home, bus.Poison, "x.json"), []byte(handmade), 0o600)) // mended
-	mustDo(t, b.PoisonRetry(a1, "x.json"))
+	mustRetry(t, b, a1, "x.json", bus.Inbox)
 	mustDo(t, b.PoisonDrop(a1, "y.json"))
 	if list, err := os.ReadDir(box(home, bus.Poison, "")); err != nil || len(list) != 0 {
 		t.Errorf("left in poison: %v, %v", list, err)
@@ -86,7 +86,7 @@ func TestPoisonRetryAndDrop(t *testing.T) {
 	if err != nil || n != 1 {
 		t.Errorf("Drain = %d, %v, want the mended one", n, err)
 	}
-	if err := b.PoisonRetry(a1, "x.json"); !errors.Is(err, os.ErrNotExist) {
+	if _, err := b.PoisonRetry(a1, "x.json"); !errors.Is(err, os.ErrNotExist) {
 		t.Errorf("PoisonRetry of nothing = %v", err)
 	}
 }
@@ -106,7 +106,7 @@ func TestDeliveryPoison(t *testing.T) {
 	if err != nil || len(list) != 1 || list[0].Envelope.ID != sent.ID || !strings.Contains(list[0].Why, "the runtime refused it") {
 		t.Fatalf("List = %+v, %v", list, err)
 	}
-	mustDo(t, b.PoisonRetry(a1, list[0].Name))
+	mustRetry(t, b, a1, list[0].Name, bus.Inbox)
 	d = mustNext(t, r) // offered again, for it was never delivered
 	if d.Envelope().ID != sent.ID {
 		t.Errorf("got %+v", d.Envelope())

@@ -226,7 +226,7 @@ func row13Names(t *testing.T) {
 			t.Errorf("Receive(%q) = nil", name)
 		}
 		for _, file := range []string{name, name + ".json"} {
-			if b.PoisonRetry(a1, file) == nil || b.PoisonDrop(a1, file) == nil {
+			if _, err := b.PoisonRetry(a1, file); err == nil || b.PoisonDrop(a1, file) == nil {
 				t.Errorf("took %q out of poison", file)
 			}
 			if _, err := b.Read(a1, bus.Inbox, file); err == nil {

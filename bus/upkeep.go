@@ -1,9 +1,11 @@
 package bus
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 
 	"golang.org/x/sys/unix"
 
@@ -52,10 +54,15 @@ func (b *Bus) Retract(ctx context.Context, id agent.ID, match func(Envelope) boo
 	return n, nil
 }
 
-// PoisonRetry puts a file from poison/ back into the inbox, as it is.
-func (b *Bus) PoisonRetry(id agent.ID, name string) error {
-	return b.fromPoison(id, name, func(from int) error {
-		to, err := openDir(b.home, placePath(id, Inbox), true)
+// PoisonRetry puts a file from poison/ back where it was found, its mailbox's
+// inbox or outbox, and returns which. One that would be poisoned again stays,
+// and the error names everything that is wrong with it.
+func (b *Bus) PoisonRetry(id agent.ID, name string) (place Place, err error) {
+	err = b.fromPoison(id, name, func(from int) (err error) {
+		if place, err = b.retriable(from, id, name); err != nil {
+			return err
+		}
+		to, err := openDir(b.home, placePath(id, place), true)
 		if err != nil {
 			return err
 		}
@@ -63,6 +70,60 @@ func (b *Bus) PoisonRetry(id agent.ID, name string) error {
 		_, err = move(from, name, to)
 		return err
 	})
+	return place, err
+}
+
+// retriable says where a file in poison/ belongs, or why it would not stay
+// there.
+func (b *Bus) retriable(poison int, id agent.ID, name string) (Place, error) {
+	data, _, err := readFile(poison, name, b.maxBytes)
+	if err != nil {
+		return "", fmt.Errorf("%s: %w", Plain(name), err)
+	}
+	why, _, _ := readFile(poison, whyName(name), 64<<10)
+	_, o := cutOrigin(why)
+	if o.place == "" {
+		o.place = b.guessOrigin(id, why, data)
+	}
+	f := form{b, id, o.place}
+	list := f.faults(data)
+	if len(list) == 0 && o.place == Outbox {
+		if e, err := f.parse(data); err == nil {
+			list = b.unsendable(e)
+		}
+	}
+	for i, err := range list {
+		list[i] = fmt.Errorf("%s: %w", Plain(name), err)
+	}
+	return o.place, errors.Join(list...)
+}
+
+// guessOrigin is for what was poisoned before the .why said where it was found.
+func (b *Bus) guessOrigin(id agent.ID, why, data []byte) Place {
+	if bytes.Contains(why, []byte("but this is the outbox of")) {
+		return Outbox
+	}
+	e, _ := decode(data, func(error) error { return nil })
+	if e.To != "" && e.To != id {
+		return Outbox
+	}
+	return Inbox
+}
+
+// unsendable is why the router would never send an envelope.
+func (b *Bus) unsendable(e Envelope) (list []error) {
+	if err := allowed(e); err != nil {
+		list = append(list, err)
+	}
+	if inbox, err := b.openPlace(e.To, Inbox); err != nil {
+		list = append(list, err)
+	} else {
+		unix.Close(inbox)
+	}
+	if e.Hops > maxHops {
+		list = append(list, invalidf("hops: %d, at most %d", e.Hops, maxHops))
+	}
+	return list
 }
 
 // PoisonDrop removes a file from poison/ for good.
@@ -89,7 +150,7 @@ func (b *Bus) fromPoison(id agent.ID, name string, do func(from int) error) erro
 	}
 	defer unix.Close(from)
 	if err := do(from); err != nil {
-		return fmt.Errorf("poison of %s: %w", id, err)
+		return eachf("poison of "+string(id), err)
 	}
 	if err := sysUnlink(from, whyName(name)); err != nil && err != unix.ENOENT {
 		return fmt.Errorf("remove the reason of %s: %w", Plain(name), err)
@@ -97,17 +158,36 @@ func (b *Bus) fromPoison(id agent.ID, name string, do func(from int) error) erro
 	return nil
 }
 
+// eachf puts what it is about before each of joined errors.
+func eachf(about string, err error) error {
+	list := []error{err}
+	if joined, ok := err.(interface{ Unwrap() []error }); ok {
+		list = slices.Clone(joined.Unwrap())
+	}
+	for i, err := range list {
+		list[i] = fmt.Errorf("%s: %w", about, err)
+	}
+	return errors.Join(list...)
+}
+
 // Prune removes from delivered/ and sent/ what has lain there longer than keep
-// and is on record. Only the daemon calls it. It returns how many files it
-// removed; a crash leaves the rest for the next time.
+// and is on record; of the owner's mail only what the owner has been shown.
+// Only the daemon calls it. It returns how many files it removed; a crash leaves
+// the rest for the next time.
 func (b *Bus) Prune(ctx context.Context, recorded func(envelopeID string) bool) (n int, err error) {
+	shown, err := b.home.ShownMail()
+	if err != nil {
+		return 0, err
+	}
 	boxes, err := b.Mailboxes()
 	if err != nil {
 		return 0, err
 	}
 	for _, id := range boxes {
 		for _, p := range []Place{Delivered, Sent} {
-			removed, err := b.prunePlace(ctx, id, p, recorded)
+			removed, err := b.prunePlace(ctx, id, p, func(name, envelopeID string) bool {
+				return (id != agent.Owner || p != Delivered || shown[name]) && recorded(envelopeID)
+			})
 			n += removed
 			if err != nil && !errors.Is(err, ErrNoMailbox) {
 				return n, fmt.Errorf("prune %s of %s: %w", p, id, err)
@@ -117,7 +197,7 @@ func (b *Bus) Prune(ctx context.Context, recorded func(envelopeID string) bool) 
 	return n, nil
 }
 
-func (b *Bus) prunePlace(ctx context.Context, id agent.ID, p Place, recorded func(string) bool) (n int, err error) {
+func (b *Bus) prunePlace(ctx context.Context, id agent.ID, p Place, may func(name, envelopeID string) bool) (n int, err error) {
 	fd, err := b.openPlace(id, p)
 	if err != nil {
 		return 0, err
@@ -149,7 +229,7 @@ func (b *Bus) prunePlace(ctx context.Context, id agent.ID, p Place, recorded fun
 			continue
 		}
 		e, _, err := b.readEnvelope(fd, name, f)
-		if err != nil || !recorded(e.ID) {
+		if err != nil || !may(name, e.ID) {
 			continue
 		}
 		if err := sysUnlink(fd, name); err != nil && err != unix.ENOENT {

@@ -139,7 +139,7 @@ func (a *app) newMail(l *spawn.Launcher, all bool) ([]bus.Entry, error) {
 	if err != nil || all {
 		return list, err
 	}
-	read, err := readNames(l.Home)
+	read, err := l.Home.ShownMail()
 	if err != nil {
 		return nil, err
 	}

@@ -1,7 +1,9 @@
 package cli
 
 import (
+	"errors"
 	"fmt"
+	"io/fs"
 	"path/filepath"
 	"slices"
 
@@ -12,7 +14,7 @@ import (
 )
 
 func (a *app) poisonCommand() *cli.Command {
-	act := func(do func(*bus.Bus, agent.ID, string) error, word string) cli.ActionFunc {
+	act := func(do func(*bus.Bus, agent.ID, string) (word string, err error)) cli.ActionFunc {
 		return func(c *cli.Context) error {
 			if c.NArg() != 2 {
 				return usagef("channel poison %s: wants an address and a file's name; `netsky channel poison ls` shows both", c.Command.Name)
@@ -28,7 +30,8 @@ func (a *app) poisonCommand() *cli.Command {
 			if err != nil {
 				return err
 			}
-			if err := do(b, id, c.Args().Get(1)); err != nil {
+			word, err := do(b, id, c.Args().Get(1))
+			if err != nil {
 				return err
 			}
 			a.print("%s: %s: %s", id, c.Args().Get(1), word)
@@ -36,15 +39,32 @@ func (a *app) poisonCommand() *cli.Command {
 		}
 	}
 	return &cli.Command{
-		Name: "poison", Usage: "files that were no right envelopes",
+		Name: "poison", Usage: "inspect and repair messages netsky could not read",
 		Subcommands: []*cli.Command{
 			{Name: "ls", Usage: "list them, with the reason", ArgsUsage: "[ADDR]", Action: a.poisonLs},
 			{Name: "show", Usage: "print one, and what is wrong with it", ArgsUsage: "ADDR FILE", Action: a.poisonShow},
-			{Name: "retry", Usage: "put one back into the inbox, after you mended it", ArgsUsage: "ADDR FILE", Action: act((*bus.Bus).PoisonRetry, "back in the inbox")},
-			{Name: "drop", Usage: "delete one", ArgsUsage: "ADDR FILE", Action: act((*bus.Bus).PoisonDrop, "deleted")},
+			{Name: "retry", Usage: "put one back into the inbox or outbox where it was found, if it is valid now", ArgsUsage: "ADDR FILE", Action: act(poisonRetry)},
+			{Name: "drop", Usage: "delete one", ArgsUsage: "ADDR FILE", Action: act(poisonDrop)},
 		},
 		Action: a.needsSub,
 	}
+}
+
+func poisonRetry(b *bus.Bus, id agent.ID, name string) (string, error) {
+	place, err := b.PoisonRetry(id, name)
+	if !errors.Is(err, fs.ErrNotExist) {
+		return "back in the " + string(place), err
+	}
+	for _, p := range append(filing(), bus.Outbox, bus.Sent) {
+		if _, elsewhere := b.Read(id, p, name); elsewhere == nil {
+			return "", fmt.Errorf("%w; a file of that name is in %s (once it is valid, a poisoned file moves back by itself)", err, p)
+		}
+	}
+	return "", err
+}
+
+func poisonDrop(b *bus.Bus, id agent.ID, name string) (string, error) {
+	return "deleted", b.PoisonDrop(id, name)
 }
 
 func (a *app) poisonLs(c *cli.Context) error {
@@ -104,6 +124,9 @@ func (a *app) poisonShow(c *cli.Context) error {
 		return err
 	}
 	a.print("%s", list[i].Why)
+	if place := list[i].Origin; place != "" {
+		a.print("It was found in the %s of %s.", place, id)
+	}
 	a.print("%s", data)
 	return nil
 }

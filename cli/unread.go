@@ -12,23 +12,9 @@ import (
 	"netsky/spawn"
 )
 
-// readNames are the names of the owner's envelopes that were shown. A line cut
-// off by a crash names no file and does no harm.
-func readNames(h agent.Home) (map[string]bool, error) {
-	data, err := h.ReadFile(agent.OwnerRead, 64<<20)
-	if err != nil && !errors.Is(err, fs.ErrNotExist) {
-		return nil, err
-	}
-	read := make(map[string]bool)
-	for name := range strings.SplitSeq(string(data), "\n") {
-		read[name] = true
-	}
-	return read, nil
-}
-
 // markRead remembers an envelope as shown.
 func (a *app) markRead(ctx context.Context, l *spawn.Launcher, e bus.Entry) error {
-	read, err := readNames(l.Home)
+	read, err := l.Home.ShownMail()
 	if err != nil {
 		return err
 	}
@@ -50,7 +36,7 @@ func appendRead(l *spawn.Launcher, name string, have int) error {
 		if err != nil {
 			return err
 		}
-		read, err := readNames(l.Home)
+		read, err := l.Home.ShownMail()
 		if err != nil {
 			return err
 		}
@@ -89,7 +75,7 @@ func filing() []bus.Place { return []bus.Place{bus.Inbox, bus.Claimed, bus.Deliv
 
 // unread counts the owner's envelopes that were not shown yet, by name alone.
 func (a *app) unread(l *spawn.Launcher) (int, error) {
-	read, err := readNames(l.Home)
+	read, err := l.Home.ShownMail()
 	if err != nil {
 		return 0, err
 	}

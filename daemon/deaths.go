@@ -3,6 +3,7 @@ package daemon
 import (
 	"cmp"
 	"context"
+	"fmt"
 	"os"
 	"strings"
 	"time"
@@ -246,8 +247,11 @@ func (d *daemon) upkeep(ctx context.Context, db *store.DB) {
 			n, err := d.o.Bus.Prune(ctx, func(id string) bool { return db.Recorded(ctx, id) })
 			if err != nil {
 				d.o.Log.Warn("prune", "error", err)
-			} else if n > 0 {
+			}
+			if n > 0 {
 				d.o.Log.Info("prune", "files", n)
+				d.record(ctx, store.AddLog{Part: "daemon", Text: fmt.Sprintf(
+					"removed the files of %s past [bus] keep, delivered or sent and on record; unread mail of the owner's stays", messages(n))})
 			}
 		}
 		select {
@@ -256,4 +260,11 @@ func (d *daemon) upkeep(ctx context.Context, db *store.DB) {
 		case <-tick.C:
 		}
 	}
+}
+
+func messages(n int) string {
+	if n == 1 {
+		return "1 message"
+	}
+	return fmt.Sprintf("%d messages", n)
 }

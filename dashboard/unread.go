@@ -96,13 +96,9 @@ func (u *unread) readShown() error {
 	if u.file != nil && os.SameFile(info, u.file) && info.Size() == u.file.Size() {
 		return nil // it is only added to, or another takes its place
 	}
-	data, err := u.home.ReadFile(agent.OwnerRead, 64<<20)
+	shown, err := u.home.ShownMail()
 	if err != nil {
 		return err
-	}
-	shown := map[string]bool{}
-	for name := range strings.SplitSeq(string(data), "\n") {
-		shown[name] = true
 	}
 	u.file, u.shown = info, shown
 	return nil

@@ -193,7 +193,8 @@ func TestMoves(t *testing.T) {
 	}
 	names, err := r.bus.Names("agent1", bus.Poison)
 	r.must(err)
-	r.must(r.bus.PoisonRetry("agent1", names[0]))
+	_, err = r.bus.PoisonRetry("agent1", names[0])
+	r.must(err)
 	check("2-bad", store.Queued, 1)
 	_, err = r.bus.Drain(t.Context(), "agent1", 2, func(e bus.Envelope) error {
 		check(e.ID, store.Claimed, map[string]int{"2-bad": 1}[e.ID])
