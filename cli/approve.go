@@ -28,13 +28,22 @@ func (a *app) approvalsCommand() *cli.Command {
 			if err != nil {
 				return err
 			}
+			dialogs, err := a.dialogsNow(c.Context, list)
+			if err != nil { // what agents ask is known all the same
+				a.warn("%v", err)
+			}
 			if c.Bool("json") {
-				return a.writeJSON(map[string]any{"approvals": append([]agent.Approval{}, list...)})
+				return a.writeJSON(map[string]any{
+					"approvals": append([]agent.Approval{}, list...), "dialogs": append([]dialog{}, dialogs...),
+				})
 			}
 			for _, p := range list {
 				a.print("%s  %s  %s: %s%s", p.Code, p.Agent, p.Tool, p.Text, note(p.Reason))
 			}
-			if len(list) == 0 {
+			for _, d := range dialogs {
+				a.print("%s", d.words())
+			}
+			if len(list)+len(dialogs) == 0 {
 				a.print("nothing waits for your yes")
 			}
 			return nil
@@ -44,18 +53,29 @@ func (a *app) approvalsCommand() *cli.Command {
 
 func (a *app) approveCommand() *cli.Command {
 	return &cli.Command{
-		Name:        "approve",
-		Usage:       "let an agent do what it asks for, once",
-		ArgsUsage:   "CODE",
-		Description: "CODE is the word of five letters that `netsky approvals` and the message to you name. It counts once, for that\none question. An agent can't answer.",
-		Flags:       []cli.Flag{&cli.BoolFlag{Name: "deny", Usage: "say no instead"}},
+		Name:      "approve",
+		Usage:     "let an agent do what it asks for, once",
+		ArgsUsage: "CODE|AGENT",
+		Description: "CODE is the word of five letters that `netsky approvals` and the message to you name. It counts once, for that\n" +
+			"one question. With AGENT it answers the dialog at which that agent waits in its pane, if netsky knows every word\n" +
+			"of it; with --all-same, that of all agents that wait at the same one. An agent can't answer.",
+		Flags: []cli.Flag{
+			&cli.BoolFlag{Name: "deny", Usage: "say no instead"},
+			&cli.BoolFlag{Name: "all-same", Usage: "answer all agents that wait at the same dialog"},
+		},
 		Action: func(c *cli.Context) error {
 			if id, err := a.self(); err != nil || id != agent.Owner {
 				return usagef("approve: only the owner answers, from a terminal of their own")
 			}
-			code, err := one(c, "one code; `netsky approvals` lists what waits")
+			code, err := one(c, "one code or agent; `netsky approvals` lists what waits")
 			if err != nil {
 				return err
+			}
+			if id, err := agent.ParseAgent(code); err == nil {
+				return a.decide(c.Context, id, !c.Bool("deny"), c.Bool("all-same"))
+			}
+			if c.Bool("all-same") {
+				return usagef("approve: --all-same: is for dialogs, and wants one of the agents that wait there; a code answers one question")
 			}
 			h, err := a.home()
 			if err != nil {

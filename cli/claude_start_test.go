@@ -45,6 +45,80 @@ func TestClaudeDialogs(t *testing.T) {
 	}
 }
 
+// One answer of the owner's to the dialog that several agents show: nobody has to
+// go to each pane, and no agent can say it.
+func TestClaudeSameDialog(t *testing.T) {
+	t.Parallel()
+	w, _ := mustClaude(t)
+	if err := claudemodel.WriteHomeWithout(filepath.Join(w.dir, "cc"), claudemodel.APIKey); err != nil {
+		t.Fatal(err)
+	}
+	w.config(t, freely)
+	out := w.mustUp(t, "up", "agent1", "agent2", "agent3", "--type", "claude", "--dir", filepath.Join(w.dir, "src"))
+	mustContain(t, "up", out, "agent1, agent2, agent3 wait for you at the same dialog, custom API key", "`netsky approve agent1 --all-same` answers all with yes")
+	mustContain(t, "status", w.must(t, "netsky", "status"), "agent1, agent2, agent3 wait for you at the same dialog")
+	mustContain(t, "approvals", w.must(t, "netsky", "approvals"), "`netsky approve agent1 --all-same`")
+	w.mustShow(t, "inbox", "or netsky approve agent", "--all-same")
+	if status, out := w.within(t, []string{"AGENT_N=0"}, "", "netsky", "approve", "agent1", "--all-same"); status != 2 {
+		t.Errorf("agent0 answers with exit status %d\n%s", status, out)
+	}
+
+	// One first: the others are named.
+	out = w.must(t, "netsky", "approve", "agent2")
+	mustContain(t, "approve", out, "allowed: agent2: custom API key: Detected a custom API key in your environment sk-ant-", "agent1, agent3: the same dialog waits; `netsky approve agent1 --all-same`")
+	if l := w.mustOne(t, w.mustSend(t, "agent2", "hello")); l.Text != "echo: hello" {
+		t.Errorf("the answer is %+v", l)
+	}
+	out = w.must(t, "netsky", "approve", "agent3", "--all-same")
+	mustContain(t, "approve", out, "allowed: agent1: custom API key", "allowed: agent3: custom API key")
+	for _, to := range []string{"agent1", "agent3"} {
+		if l := w.mustOne(t, w.mustSend(t, to, "hello")); l.Text != "echo: hello" {
+			t.Errorf("%s: the answer is %+v", to, l)
+		}
+	}
+	mustContain(t, "log", w.must(t, "netsky", "log"), "answered with yes, on the owner's word: custom API key")
+	status, out := w.within(t, nil, "", "netsky", "approve", "agent1")
+	if status != 1 {
+		t.Errorf("an answer to nothing: exit status %d", status)
+	}
+	mustContain(t, "an answer to nothing", out, "agent1: is idle", "nothing was pressed")
+}
+
+// Of a Claude Code that does not start, up prints why and not its pictures, and of
+// several that fail alike once.
+func TestClaudeFailedStart(t *testing.T) {
+	t.Parallel()
+	w, _ := mustClaude(t)
+	fake := filepath.Join(w.dir, "fake")
+	if err := os.Mkdir(fake, 0o700); err != nil {
+		t.Fatal(err)
+	}
+	screen, err := os.ReadFile("../spawn/claude/testdata/screens/offline.70.txt")
+	if err != nil {
+		t.Fatal(err)
+	}
+	script := "#!/bin/sh\n[ \"$1\" = --version ] && { echo '2.1.329 (Claude Code)'; exit; }\ncat <<'END'\n" + string(screen) + "END\nexit 1\n"
+	if err := os.WriteFile(filepath.Join(fake, "claude"), []byte(script), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	w.prepend(fake)
+	w.config(t, freely)
+	status, out := w.within(t, nil, "", "netsky", "up", "agent1", "agent2", "--type", "claude", "--dir", filepath.Join(w.dir, "src"))
+	if status != 1 {
+		t.Errorf("exit status %d, want 1", status)
+	}
+	if strings.Contains(out, "█") || strings.Contains(out, "░") || strings.Contains(out, "Welcome") {
+		t.Errorf("it prints pictures:\n%s", out)
+	}
+	for line, n := range map[string]int{
+		"  | Unable to connect to Anthropic services": 1, "  | Failed to connect to api.anthropic.com: ENOTFOUND": 1, "failed    exited 1": 2, "failed    exited 1, as agent": 1,
+	} {
+		if got := strings.Count(out, line); got != n {
+			t.Errorf("%q stands there %d times, want %d:\n%s", line, got, n, out)
+		}
+	}
+}
+
 // Nothing is typed into a pane that shows what nobody knows.
 func TestClaudeUnknownDialog(t *testing.T) {
 	t.Parallel()

@@ -128,9 +128,7 @@ func (a *app) view(ctx context.Context) (view, error) {
 	}
 	if list, err := l.Home.Approvals(); err == nil {
 		v.Asked = len(list)
-		for i, s := range v.Agents { // such a question needs nobody at the pane
-			v.Agents[i].asks = s.asks && !slices.ContainsFunc(list, func(p agent.Approval) bool { return p.Agent == s.Agent })
-		}
+		needNobodyThere(v.Agents, list)
 	} else {
 		v.Notes = append(v.Notes, "approvals: "+err.Error())
 	}
@@ -242,8 +240,8 @@ func (a *app) drawStatus(w io.Writer, v view, verbose bool) {
 	if v.Asked > 0 {
 		fmt.Fprintf(w, "waiting for your yes: %d (`netsky approvals`)\n", v.Asked)
 	}
-	if id, ok := v.atPane(); ok {
-		fmt.Fprintf(w, "%s waits for you at its pane (`netsky attach %s`)\n", id, id)
+	for _, d := range a.dialogs(v.Agents) {
+		fmt.Fprintln(w, d.words())
 	}
 	if id, what, ok := v.blocked(); ok {
 		fmt.Fprintf(w, "%s is blocked: %s\n", id, what)

@@ -241,6 +241,13 @@ func (a *app) up(c *cli.Context, ids []agent.ID, objective string, whole bool) e
 	if err := rep.finish(h, pong, append(stayed, ends...)); err != nil {
 		return err
 	}
+	if !c.Bool("json") {
+		for _, d := range rep.dialogs(append(stayed, ends...)) {
+			if d.Decidable || len(d.Agents) > 1 {
+				a.warn("%s", d.words())
+			}
+		}
+	}
 	if derr != nil {
 		return exitError{exitPartly, fmt.Errorf("%w: the agents are up; outboxes and history wait for the daemon", derr)}
 	}

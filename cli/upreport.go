@@ -1,11 +1,15 @@
 package cli
 
 import (
+	"cmp"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
+	"slices"
+	"strings"
 	"sync"
+	"unicode"
 
 	"netsky/agent"
 	"netsky/bus"
@@ -20,10 +24,12 @@ type upReport struct {
 	plans map[agent.ID]spawn.Plan
 	json  bool
 	board *board
+
+	failed map[string]agent.ID // who has failed so first
 }
 
 func newUpReport(a *app, plans []spawn.Plan, asJSON bool) *upReport {
-	r := &upReport{a: a, plans: make(map[agent.ID]spawn.Plan), json: asJSON}
+	r := &upReport{a: a, plans: make(map[agent.ID]spawn.Plan), json: asJSON, failed: make(map[string]agent.ID)}
 	for _, p := range plans {
 		r.plans[p.Agent] = p
 	}
@@ -75,7 +81,15 @@ func (r *upReport) progress(p spawn.Progress) {
 		if errors.Is(p.Err, spawn.ErrUnknown) {
 			text += " (`netsky down " + name + "` ends it)"
 		}
-		for _, l := range p.Lines {
+		lines := tellingLines(p.Lines)
+		same := p.Err.Error() + "\n" + strings.Join(lines, "\n")
+		if first, told := r.failed[same]; told && len(lines) > 0 {
+			text += ", as " + string(first)
+			lines = nil
+		} else {
+			r.failed[same] = p.Agent
+		}
+		for _, l := range lines {
 			text += "\n  | " + l
 		}
 		r.board.set(name, text, true)
@@ -98,6 +112,62 @@ func on(runtime string) string {
 		return ""
 	}
 	return " on " + runtime
+}
+
+// tellingLines are, of what the pane of a program shows that has ended, the lines
+// that say why, three at most: neither pictures nor what came before the trouble.
+func tellingLines(lines []string) []string {
+	const most = 3
+	var words []string
+	trouble := -1
+	for _, l := range lines {
+		l = strings.TrimSpace(l)
+		if !wordy(l) || strings.HasPrefix(l, "[agent") && strings.HasSuffix(l, "]") { // the keeper's own: the error says it
+			continue
+		}
+		if trouble < 0 && troubled(l) {
+			trouble = len(words)
+		}
+		words = append(words, l)
+	}
+	if trouble < 0 {
+		trouble = max(len(words)-most, 0)
+	}
+	return words[trouble:min(trouble+most, len(words))]
+}
+
+// troubled reports whether the line speaks of something that went wrong.
+func troubled(line string) bool {
+	line = strings.ToLower(line)
+	return slices.ContainsFunc([]string{
+		"error", "fail", "unable", "cannot", "can't", "could not", "not found", "denied", "refused", "invalid", "unknown",
+		"no such", "missing", "unsupported", "required", "fatal", "panic", "expired",
+	}, func(word string) bool { return strings.Contains(line, word) })
+}
+
+// wordy reports whether most of a line is letters and digits.
+func wordy(s string) bool {
+	letters, all := 0, 0
+	for _, r := range s {
+		switch {
+		case unicode.IsLetter(r), unicode.IsDigit(r):
+			letters, all = letters+1, all+1
+		case !unicode.IsSpace(r):
+			all++
+		}
+	}
+	return letters > 0 && 2*letters >= all
+}
+
+// dialogs are the dialogs at which agents that have started wait.
+func (r *upReport) dialogs(ends []spawn.Progress) (list []dialog) {
+	for _, e := range ends {
+		if e.State == agent.Waiting && (e.Step == spawn.StepReady || e.Step == spawn.StepAlready) {
+			plan := r.plans[e.Agent]
+			list = addDialog(list, e.Agent, e.Note, r.a.decidable(cmp.Or(e.Runtime, plan.Runtime.Name()), e.Note))
+		}
+	}
+	return list
 }
 
 // readyWord is "ready" for an agent that can take work, else its state.

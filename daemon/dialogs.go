@@ -66,9 +66,12 @@ func (a *attendant) tell(ctx context.Context, st spawn.Status, d agent.Dialog, c
 // sent, so a daemon that knows nothing of an earlier one does not tell it twice.
 func (a *attendant) say(ctx context.Context, st spawn.Status, d agent.Dialog, id string) error {
 	what := strings.ReplaceAll(cmp.Or(d.Text, d.Name), "<", "&lt;") // no text of a pane's looks like a message
+	text := fmt.Sprintf("%s waits at a dialog in its pane (%s): %s\nOnly you can answer it: netsky attach %s", st.Agent, d.Name, what, st.Agent)
+	if r, ok := a.d.o.Runtimes[st.Runtime].(spawn.Deciding); ok && r.Decidable(d.Name) {
+		text += fmt.Sprintf(", or netsky approve %s (--deny says no, --all-same answers all agents at the same dialog)", st.Agent)
+	}
 	_, err := a.d.o.Bus.Send(ctx, bus.Envelope{
-		ID: id, From: st.Agent, To: agent.Owner, Kind: bus.KindApproval, Via: "code",
-		Text: fmt.Sprintf("%s waits at a dialog in its pane (%s): %s\nOnly you can answer it: netsky attach %s", st.Agent, d.Name, what, st.Agent),
+		ID: id, From: st.Agent, To: agent.Owner, Kind: bus.KindApproval, Via: "code", Text: text,
 		Time: time.Now(),
 	})
 	if err == nil {

@@ -25,6 +25,17 @@ type Screens interface {
 	Dialog(screen string, l agent.Launch) (agent.Dialog, bool)
 }
 
+// Deciding is what a Screens may be of whose dialogs the owner can answer some
+// without going to the pane.
+type Deciding interface {
+	Screens
+	// Decidable reports whether dialogs of that name can be.
+	Decidable(name string) bool
+	// Decide is the dialog on the screen, if it can be, with the Keys that are
+	// left to press for that answer.
+	Decide(screen string, allow bool) (agent.Dialog, bool)
+}
+
 const (
 	dialogEvery = 250 * time.Millisecond // a starting agent's pane is looked at
 	// dialogAgain is the time between the two looks that must show the same.
@@ -84,6 +95,8 @@ type lookout struct {
 	launch agent.Launch
 	pane   tmux.Pane
 	r      Screens
+
+	answers string // how, for the record; "" is by what the launch implies
 }
 
 // look is the dialog that the pane shows. Its Keys are left out if it has been
@@ -155,7 +168,7 @@ func (o lookout) answer(ctx context.Context, d agent.Dialog) (bool, error) {
 	}
 	o.l.record(ctx, store.AddLog{
 		Part: "dialog", Actor: o.launch.Agent, About: o.launch.Start,
-		Text: "answered with yes, as the launch implies it: " + dialogDetail(d),
+		Text: "answered with " + cmp.Or(o.answers, "yes, as the launch implies it") + ": " + dialogDetail(d),
 	})
 	return true, nil
 }

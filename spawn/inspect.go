@@ -267,9 +267,14 @@ func (l *Launcher) LastLines(ctx context.Context, st Status, n int) ([]string, e
 	return lines[max(len(lines)-n, 0):], err
 }
 
-func (l *Launcher) firstLines(ctx context.Context, st Status, n int) ([]string, error) {
+// edgeLines are all that a pane shows, or of more than n lines the first and the
+// last: some programs say first what is wrong, some last.
+func (l *Launcher) edgeLines(ctx context.Context, st Status, n int) ([]string, error) {
 	lines, err := l.lines(ctx, st, 2000)
-	return lines[:min(len(lines), n)], err
+	if len(lines) > n {
+		lines = slices.Concat(lines[:n/2], []string{"…"}, lines[len(lines)-n/2:])
+	}
+	return lines, err
 }
 
 // settled is how long a pane may take to show what the keeper has printed. It

@@ -121,7 +121,7 @@ func (w *watch) fail(ctx context.Context, i int, err error) {
 	p := Progress{Step: StepFailed, Err: err}
 	list, ierr := w.l.Inspect(ctx)
 	if st, ok := list.find(w.list[i].launch.Agent); ierr == nil && ok && st.pane != nil {
-		p.Lines, _ = w.l.firstLines(ctx, st, 20) // the verdict stands without them
+		p.Lines, _ = w.l.edgeLines(ctx, st, 20) // the verdict stands without them
 	}
 	w.end(i, p)
 }

@@ -22,6 +22,59 @@ type yes struct {
 	implied func(f frame, free string, l agent.Launch) bool
 }
 
+// decidable are dialogs that no launch implies an answer to, and that the owner
+// can answer without going to the pane, for several agents at once. What stands in
+// place of the "…" belongs to what is asked: another key is another question.
+var decidable = []struct {
+	yes
+	no []string // the options, the no first
+}{
+	{
+		yes: yes{
+			name:    keyDialog,
+			text:    "Detected a custom API key in your environment ANTHROPIC_API_KEY: … Do you want to use this API key?",
+			options: []string{"Yes", "No (recommended)"},
+			footer:  confirmFooter,
+		},
+		no: []string{"No (recommended)", "Yes"},
+	}, {
+		yes: yes{
+			name: importsDialog,
+			text: `Allow external CLAUDE.md file imports? This project's CLAUDE.md or .claude/rules imports files outside
+				the current working directory. Never allow this for third-party repositories. External imports: …
+				Important: Only use Claude Code with files you trust. Accessing untrusted files may pose security
+				risks https://code.claude.com/docs/en/security`,
+			options: []string{"Yes, allow external imports", "No, disable external imports"},
+			footer:  confirmFooter,
+		},
+		no: []string{"No, disable external imports", "Yes, allow external imports"},
+	},
+}
+
+// Decidable reports whether dialogs of that name can be answered by [Runtime.Decide].
+func (r *Runtime) Decidable(name string) bool {
+	return name == keyDialog || name == importsDialog
+}
+
+// Decide is the dialog on the screen, if the owner can answer it from elsewhere,
+// with the keys that do it; as with [Answer], only if every word is as it is known.
+func (r *Runtime) Decide(screen string, allow bool) (agent.Dialog, bool) {
+	look := readScreen(screen)
+	if look.composer || len(look.rules) == 0 {
+		return agent.Dialog{}, false
+	}
+	f := look.frames()[0]
+	for _, d := range decidable {
+		if !allow {
+			d.options = d.no
+		}
+		if keys, free, ok := d.match(f); ok {
+			return agent.Dialog{Name: d.name, Text: short(f.title() + " " + free), Keys: keys}, true
+		}
+	}
+	return agent.Dialog{}, false
+}
+
 const confirmFooter = "Enter to confirm · Esc to cancel"
 
 var answers = []yes{

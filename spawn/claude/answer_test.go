@@ -124,3 +124,35 @@ func TestNotImplied(t *testing.T) {
 		}
 	}
 }
+
+// What the owner can answer from elsewhere is known by all its words, and what it
+// is about is part of it.
+func TestDecide(t *testing.T) {
+	r := &claude.Runtime{}
+	key := mustScreen(t, "key.100.txt")
+	for _, tt := range []struct {
+		name, screen string
+		yes, no      []string
+		text         string
+	}{
+		{"key", key, []string{"Up", "Enter"}, []string{"Enter"}, "Detected a custom API key in your environment sk-ant-...abcdefghij0123456789"},
+		{"key, narrow", mustScreen(t, "key.60.txt"), []string{"Up", "Enter"}, []string{"Enter"}, "Detected a custom API key in your environment sk-ant-...abcdefghij0123456789"},
+		{"key, arrow moved", strings.NewReplacer("❯ No", "  No", "  Yes", "❯ Yes").Replace(key), []string{"Enter"}, []string{"Down", "Enter"}, "Detected a custom API key in your environment sk-ant-...abcdefghij0123456789"},
+		{"imports", mustScreen(t, "imports.64.txt"), []string{"Down", "Enter"}, []string{"Enter"}, "Allow external CLAUDE.md file imports? /srv/dev/out/ext.md"},
+		{"key with a third option", strings.Replace(key, "    Yes\n", "    Yes, and all to come\n    Yes\n", 1), nil, nil, ""},
+		{"key in other words", strings.Replace(key, "use this API key", "share this API key", 1), nil, nil, ""},
+		{"key without an arrow", strings.Replace(key, "❯", " ", 1), nil, nil, ""},
+		{"key in a transcript", key + mustScreen(t, "idle.64.txt"), nil, nil, ""},
+		{"trust", mustScreen(t, "trust.100.txt"), nil, nil, ""},
+		{"bypass", mustScreen(t, "bypass.100.txt"), nil, nil, ""},
+		{"login", mustScreen(t, "login.70.txt"), nil, nil, ""},
+		{"permission", mustScreen(t, "bash.64.txt"), nil, nil, ""},
+	} {
+		for allow, want := range map[bool][]string{true: tt.yes, false: tt.no} {
+			d, ok := r.Decide(tt.screen, allow)
+			if ok != (tt.text != "") || d.Text != tt.text || !slices.Equal(d.Keys, want) || ok && !r.Decidable(d.Name) {
+				t.Errorf("%s: Decide(%v) = %q, %v, want %q with %q", tt.name, allow, d, ok, want, tt.text)
+			}
+		}
+	}
+}

@@ -13,6 +13,8 @@ const (
 	channelsDialog = "development channels"
 	autoDialog     = "auto mode"
 	loginDialog    = "login"
+	keyDialog      = "custom API key"
+	importsDialog  = "external imports"
 	permission     = "permission"
 	unknownDialog  = "unknown dialog"
 )
@@ -33,11 +35,11 @@ var kinds = []kind{
 	{"Auto mode can't check actions", autoDialog, nil},
 	{"Auto mode switched to its built-in", autoDialog, nil}, // not seen
 	{"We're changing auto mode", autoDialog, nil},           // not seen
-	{"Detected a custom API key in your environment", "custom API key", nil},
+	{"Detected a custom API key in your environment", keyDialog, nil},
 	{"New MCP server found in this project", "project MCP servers", nil},
 	{"Login", loginDialog, question},
 	{"Select login method", loginDialog, nil},
-	{"Allow external CLAUDE.md file imports?", "external imports", nil},
+	{"Allow external CLAUDE.md file imports?", importsDialog, nil},
 	{"Settings Error", "settings error", nil},
 	{"Resume session", "resume", nil},
 	{"Resume this conversation?", "resume", nil}, // not seen
