@@ -75,6 +75,9 @@ func flagsFirst(a *cli.App, args []string) []string {
 		l.help, l.version = false, false
 	}
 	head := append(args[:1:1], l.verbs...)
+	if l.command == nil && l.unknown(a) {
+		l.options = nil // of which verb, nobody can tell
+	}
 	switch {
 	case l.help:
 		return append(head, "--help")
@@ -111,25 +114,6 @@ func optionIn(flags []cli.Flag, word string) bool {
 	}
 	name, _, _ := strings.Cut(strings.TrimLeft(word, "-"), "=")
 	return slices.ContainsFunc(flags, func(f cli.Flag) bool { return slices.Contains(f.Names(), name) })
-}
-
-// completionFlag stands last where a shell asks what could come next.
-const completionFlag = "--generate-bash-completion"
-
-// completing makes sure that such a question runs nothing: the library takes it
-// for an argument behind "--". That may be the beginning of an option; behind it
-// there is nothing to complete.
-func completing(args []string) ([]string, bool) {
-	if len(args) == 0 || args[len(args)-1] != completionFlag {
-		return args, true
-	}
-	switch at := slices.Index(args, "--"); at {
-	case -1:
-		return args, true
-	case len(args) - 2:
-		return slices.Concat(args[:at], []string{"-", completionFlag}), true
-	}
-	return nil, false
 }
 
 // optionLike reports whether the word has the form of an option: a dash or two,

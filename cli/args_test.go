@@ -23,7 +23,7 @@ func TestFlagsFirst(t *testing.T) {
 		{"netsky ask agent0 - --json", "netsky ask --json -- agent0 -"},
 		{"netsky demo --quick", "netsky demo --quick"},
 		{"netsky demo serve agent1", "netsky demo serve agent1"},
-		{"netsky nosuch up --json", "netsky --json nosuch up"},
+		{"netsky nosuch up --json", "netsky nosuch up"},
 
 		// Help and version are all that is left where they are asked for.
 		{"netsky --help down agent5", "netsky down --help"},

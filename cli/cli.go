@@ -41,8 +41,7 @@ const (
 // Main runs one command line and returns the exit status.
 func Main(ctx context.Context, args []string, in io.Reader, out, errs io.Writer) int {
 	a := &app{in: in, out: out, err: errs, getenv: os.Getenv, environ: os.Environ()}
-	args, ok := completing(args)
-	if !ok {
+	if a.completing(args) {
 		return 0
 	}
 	table := a.cli()

@@ -12,17 +12,16 @@ import (
 // cli is the command table. docs/cli.md is generated from it.
 func (a *app) cli() *cli.App {
 	table := &cli.App{
-		Name:                 "netsky",
-		Usage:                "start AI coding agents in tmux and carry messages between them",
-		HideVersion:          true,
-		HideHelpCommand:      true,
-		Reader:               a.in,
-		Writer:               a.out,
-		ErrWriter:            a.err,
-		ExitErrHandler:       func(*cli.Context, error) {}, // Main tells errors, once
-		Action:               a.summary,
-		EnableBashCompletion: true,
-		Flags:                []cli.Flag{&cli.BoolFlag{Name: "version", Aliases: []string{"v"}, Usage: "say which netsky this is"}},
+		Name:            "netsky",
+		Usage:           "start AI coding agents in tmux and carry messages between them",
+		HideVersion:     true,
+		HideHelpCommand: true,
+		Reader:          a.in,
+		Writer:          a.out,
+		ErrWriter:       a.err,
+		ExitErrHandler:  func(*cli.Context, error) {}, // Main tells errors, once
+		Action:          a.summary,
+		Flags:           []cli.Flag{&cli.BoolFlag{Name: "version", Aliases: []string{"v"}, Usage: "say which netsky this is"}},
 		Commands: []*cli.Command{
 			a.upCommand(), a.downCommand(), a.agentCommand(), a.attachCommand(),
 			a.statusCommand(), a.peekCommand(), a.showCommand(),

@@ -19,10 +19,11 @@ import (
 
 func (a *app) statusCommand() *cli.Command {
 	return &cli.Command{
-		Name:  "status",
-		Usage: "how the agents are, and what waits",
+		Name:    "status",
+		Aliases: []string{"ps", "ls", "list"},
+		Usage:   "how the agents are, and what waits",
 		Description: "Each agent with its state, since when, and what the verdict rests on. It needs neither the daemon nor the\n" +
-			"database. --line prints it in short for a tmux status-right of your own.",
+			"database. --line prints it in short for a tmux status-right of your own. `ps`, `ls` and `list` are the same verb.",
 		Flags: []cli.Flag{
 			&cli.BoolFlag{Name: "json", Usage: "print one JSON object"},
 			&cli.BoolFlag{Name: "watch", Aliases: []string{"w"}, Usage: "draw it again every second, until Ctrl-C"},

@@ -54,7 +54,7 @@ func (a *app) summary(c *cli.Context) error {
 		return a.version()
 	}
 	if c.NArg() > 0 {
-		return a.unknownVerb(c.Args().First())
+		return a.unknownVerb(c.Args().First(), c.Args().Tail())
 	}
 	v, err := a.view(c.Context)
 	if err != nil {

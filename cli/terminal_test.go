@@ -2,6 +2,7 @@ package cli_test
 
 import (
 	"context"
+	"os"
 	"os/exec"
 	"path/filepath"
 	"regexp"
@@ -134,6 +135,33 @@ func TestTerminalInTmux(t *testing.T) {
 	s.shows(`1:dead`)
 	s.keys("C-b", "d")
 	s.shows(`opened agent1 in a new window`)
+}
+
+// TestCompletionZsh types at a zsh, as it asks in its own way.
+func TestCompletionZsh(t *testing.T) {
+	t.Parallel()
+	w := mustWorld(t)
+	w.must(t, "netsky", "agent", "1", "--type", "demo")
+	if err := os.WriteFile(filepath.Join(w.dir, "_netsky"), []byte(w.must(t, "netsky", "completion", "zsh")), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	s := w.mustScreen(t, "zsh", "env -u TMUX -u TMUX_PANE zsh -f")
+	s.types("fpath=("+w.dir+" $fpath); autoload -Uz compinit; compinit -u -d "+w.dir+"/dump; echo comp''leted", "Enter")
+	s.shows(`(?m)^completed`)
+	s.types("clear; netsky peek ag", "Tab")
+	s.shows(`(?m)netsky peek agent1 *$`)
+	s.keys("C-u")
+	s.types("netsky up 1 --no", "Tab")
+	s.shows(`(?m)netsky up 1 --no-attach *$`)
+	s.keys("C-u")
+	s.types("netsky channel p", "Tab")
+	s.shows(`(?m)netsky channel poison *$`)
+	s.keys("C-u")
+	s.types("netsky agent 1 --type de", "Tab")
+	s.shows(`(?m)netsky agent 1 --type demo *$`)
+	s.keys("C-u")
+	s.types("netsky in", "Tab")
+	s.shows(`inbox +-- your mail`)
 }
 
 func mustWorld(t testing.TB) *world {
