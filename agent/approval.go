@@ -25,7 +25,18 @@ type Approval struct {
 	Reason  string  `json:"reason,omitempty"`
 	Dir     string  `json:"dir,omitempty"`
 	AskedMS int64   `json:"asked_ms"`
-	Asker   Process `json:"asker"` // who waits for the answer
+	Asker   Process `json:"asker"`             // who waits for the answer
+	Message string  `json:"message,omitempty"` // id of the message in whose turn it is asked, if that is known
+	Mail    string  `json:"mail,omitempty"`    // file name of the envelope that told the owner, in the owner's mailbox
+}
+
+// MailID is the id of the envelope that tells the owner of it.
+func (a Approval) MailID() string { return "approval-" + a.Code + "-" + a.Start }
+
+// An Answer is what the owner said to an Approval, and by which surface.
+type Answer struct {
+	Allow bool   `json:"allow"`
+	By    string `json:"by,omitempty"` // "netsky approve"
 }
 
 // ErrNoApproval is what the error of an answer matches that nobody waits for.
@@ -44,6 +55,9 @@ func (h Home) Ask(a Approval) (Approval, error) {
 	a.Code, a.Asker = string(b[:]), Self()
 	return a, h.save(approvalFile(a.Code), a, false)
 }
+
+// Mailed notes which envelope told the owner of the question.
+func (h Home) Mailed(a Approval) error { return h.save(approvalFile(a.Code), a, false) }
 
 func approvalFile(code string) string { return ApprovalDir + "/" + code + ".json" }
 func answerFile(code string) string   { return ApprovalDir + "/" + code + ".answer" }
@@ -90,7 +104,7 @@ func codeLike(code string) bool {
 
 // Answer answers what waits under the code, once. The error matches
 // ErrNoApproval if nothing does.
-func (h Home) Answer(code string, allow bool) (Approval, error) {
+func (h Home) Answer(code string, answer Answer) (Approval, error) {
 	list, err := h.Approvals()
 	if err != nil {
 		return Approval{}, err
@@ -102,20 +116,23 @@ func (h Home) Answer(code string, allow bool) (Approval, error) {
 	if _, _, err := h.Answered(code); err == nil {
 		return list[i], ErrNoApproval // it has its answer
 	}
-	return list[i], h.save(answerFile(code), map[string]bool{"allow": allow}, false)
+	return list[i], h.save(answerFile(code), answer, false)
 }
 
 // Answered is the answer, if it has been given; ok says whether it has.
-func (h Home) Answered(code string) (allow, ok bool, err error) {
+func (h Home) Answered(code string) (answer Answer, ok bool, err error) {
 	data, err := h.ReadFile(answerFile(code), 4096)
 	if err != nil {
-		return false, false, err
+		return Answer{}, false, err
 	}
-	var v struct{ Allow *bool }
+	var v struct {
+		Allow *bool
+		By    string
+	}
 	if err := json.Unmarshal(data, &v); err != nil || v.Allow == nil {
-		return false, false, errors.New(h.Path(answerFile(code)) + ": no answer in it")
+		return Answer{}, false, errors.New(h.Path(answerFile(code)) + ": no answer in it")
 	}
-	return *v.Allow, true, nil
+	return Answer{*v.Allow, v.By}, true, nil
 }
 
 // Settle takes the question and its answer away.

@@ -18,23 +18,23 @@ func TestApprovals(t *testing.T) {
 		t.Fatalf("asked %+v, %v", p, err)
 	}
 	for _, code := range []string{"", "aaaa", "../../x", p.Code + "x", "AAAAA"} {
-		if _, err := h.Answer(code, true); !errors.Is(err, agent.ErrNoApproval) {
+		if _, err := h.Answer(code, agent.Answer{Allow: true}); !errors.Is(err, agent.ErrNoApproval) {
 			t.Errorf("Answer(%q): %v", code, err)
 		}
 	}
 	if _, ok, err := h.Answered(p.Code); ok || !errors.Is(err, fs.ErrNotExist) {
 		t.Errorf("before any answer: %v, %v", ok, err)
 	}
-	if got, err := h.Answer(p.Code, false); err != nil || got.Text != "rm x" {
+	if got, err := h.Answer(p.Code, agent.Answer{By: "a test"}); err != nil || got.Text != "rm x" {
 		t.Errorf("Answer: %+v, %v", got, err)
 	}
-	if allow, ok, err := h.Answered(p.Code); allow || !ok || err != nil {
-		t.Errorf("Answered: %v, %v, %v", allow, ok, err)
+	if got, ok, err := h.Answered(p.Code); got != (agent.Answer{By: "a test"}) || !ok || err != nil {
+		t.Errorf("Answered: %+v, %v, %v", got, ok, err)
 	}
-	if _, err := h.Answer(p.Code, true); !errors.Is(err, agent.ErrNoApproval) {
+	if _, err := h.Answer(p.Code, agent.Answer{Allow: true}); !errors.Is(err, agent.ErrNoApproval) {
 		t.Errorf("answered twice: %v", err)
 	}
-	if allow, _, _ := h.Answered(p.Code); allow {
+	if got, _, _ := h.Answered(p.Code); got.Allow {
 		t.Error("a second answer turned the first")
 	}
 	if err := h.Settle(p.Code); err != nil {

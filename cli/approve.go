@@ -81,18 +81,16 @@ func (a *app) approveCommand() *cli.Command {
 			if err != nil {
 				return err
 			}
-			p, err := h.Answer(code, !c.Bool("deny"))
+			answer := agent.Answer{Allow: !c.Bool("deny"), By: "netsky approve"}
+			p, err := h.Answer(code, answer)
 			if errors.Is(err, agent.ErrNoApproval) {
 				return fmt.Errorf("%s: %w: it may have been answered, or given up", code, err)
 			}
 			if err != nil {
 				return err
 			}
-			word := "allowed"
-			if c.Bool("deny") {
-				word = "denied"
-			}
-			a.print("%s: %s: %s: %s", word, p.Agent, p.Tool, p.Text)
+			a.print("%s: %s: %s: %s", verdict(answer.Allow), p.Agent, p.Tool, p.Text)
+			a.decided(c.Context, h, p, answered(answer))
 			return nil
 		},
 	}
@@ -106,7 +104,7 @@ const answerEvery = 200 * time.Millisecond
 func (a *app) approver(l *spawn.Launcher, id agent.ID, start string) codex.Approver {
 	return func(ctx context.Context, q codex.Approval) codex.Decision {
 		p, err := a.askOwner(ctx, l.Home, l.Bus, agent.Approval{
-			Agent: id, Start: start, Tool: q.Tool, Text: q.Text, Reason: q.Reason, Dir: q.Dir,
+			Agent: id, Start: start, Tool: q.Tool, Text: q.Text, Reason: q.Reason, Dir: q.Dir, Message: q.Message,
 		})
 		if err != nil {
 			return codex.Leave // the pane can still answer
@@ -117,38 +115,19 @@ func (a *app) approver(l *spawn.Launcher, id agent.ID, start string) codex.Appro
 		for {
 			select {
 			case <-ctx.Done():
+				a.decided(ctx, l.Home, p, elsewhere)
 				return codex.Leave
 			case <-tick.C:
 			}
-			if allow, ok, _ := l.Home.Answered(p.Code); ok {
-				if allow {
+			if answer, ok, _ := l.Home.Answered(p.Code); ok {
+				a.decided(ctx, l.Home, p, answered(answer))
+				if answer.Allow {
 					return codex.Accept
 				}
 				return codex.Decline
 			}
 		}
 	}
-}
-
-// askOwner puts a question before the owner: in `netsky approvals`, and as a
-// message. Whoever asks settles it.
-func (a *app) askOwner(ctx context.Context, h agent.Home, b *bus.Bus, q agent.Approval) (agent.Approval, error) {
-	q.AskedMS = time.Now().UnixMilli()
-	q, err := h.Ask(q)
-	if err != nil {
-		return q, err
-	}
-	text := fmt.Sprintf("%s asks whether it may use %s: %s\nnetsky approve %s lets it, once; netsky approve %s --deny says no.",
-		q.Agent, q.Tool, q.Text, q.Code, q.Code)
-	if q.Reason != "" {
-		text += "\nIts reason: " + q.Reason
-	}
-	// That the message can't be sent leaves status and the pane to tell.
-	_, _ = b.Send(ctx, bus.Envelope{
-		ID: "approval-" + q.Code + "-" + q.Start, From: q.Agent, To: agent.Owner, Kind: bus.KindApproval,
-		Text: codex.SafeText(text), Via: "code", Time: time.Now(),
-	})
-	return q, nil
 }
 
 func (a *app) interruptCommand() *cli.Command {
@@ -201,6 +180,7 @@ func (a *app) interrupt(ctx context.Context, l *spawn.Launcher, self, id agent.I
 	case st.State == agent.Idle, st.State == agent.Starting, st.State == agent.Blocked:
 		a.print("%s: is %s: nothing to interrupt", id, st.State)
 	default:
+		about := inHand(l, st)
 		r, err := l.Bus.Send(ctx, bus.Envelope{From: self, To: id, Kind: bus.KindCancel, Text: "end the running turn", Via: "cli", Time: time.Now()})
 		if err != nil {
 			return fmt.Errorf("not sent: %w", err)
@@ -211,6 +191,7 @@ func (a *app) interrupt(ctx context.Context, l *spawn.Launcher, self, id agent.I
 			return errors.Join(err, rerr)
 		}
 		a.print("%s: its turn has ended", id)
+		a.interrupted(ctx, l, self, id, about)
 	}
 	if text == "" {
 		return nil

@@ -53,6 +53,9 @@ func TestClaudeAnswerKinds(t *testing.T) {
 	if l := w.mustOne(t, id); l.Kind != "error" || !strings.Contains(l.Text, "interrupted") {
 		t.Errorf("an interrupted turn's answer is %+v", l)
 	}
+	for _, verb := range [][]string{{"log", "--actor", "agent1"}, {"show", id}, {"show", "agent1"}} {
+		mustContain(t, strings.Join(verb, " "), w.must(t, "netsky", verb...), "turn ended by owner, with netsky interrupt")
+	}
 	mustContain(t, "the next answer", w.mustAsk(t, "loop: say still here"), "still here")
 	w.mustBe(t, "idle")
 	mustContain(t, "interrupt", w.must(t, "netsky", "interrupt", "agent1"), "is idle: nothing to interrupt")
@@ -66,13 +69,17 @@ func TestClaudeApproval(t *testing.T) {
 	w, _ := mustClaude(t)
 	w.config(t, "[claude]\npermission_mode = \"manual\"\n")
 	mustContain(t, "agent", w.up1(t), "may read; ask for all else")
-	for _, how := range []string{"allow", "deny", "pane"} {
+	for _, how := range []string{"allow", "deny", "pane", "unread"} {
 		file := filepath.Join(w.dir, "src", how)
 		id := w.mustSend(t, "agent1", "loop: shell touch "+file)
 		code := w.mustApproval(t, "touch "+file)
 		w.mustShow(t, "status", "waiting", "permission: Bash: touch "+file)
-		w.mustShow(t, "inbox", "approval", "netsky approve "+code)
+		if how != "unread" {
+			w.mustShow(t, "inbox", "approval", "netsky approve "+code)
+		}
 		switch how {
+		case "unread":
+			w.must(t, "netsky", "approve", code)
 		case "allow":
 			cmd := w.command(t.Context(), "netsky", "approve", code)
 			cmd.Env = append(cmd.Env, "AGENT_N=1")
@@ -92,6 +99,24 @@ func TestClaudeApproval(t *testing.T) {
 		mustBecome(t, "nothing left to approve", func() bool {
 			return strings.Contains(w.must(t, "netsky", "approvals"), "nothing waits for your yes")
 		})
+		// Who decided what is on record: in the log, in the story of the message
+		// and in that of the agent. The mail that asked is not left unread.
+		decision := map[string]string{
+			"allow": "allowed by the owner, with netsky approve: Bash: touch ",
+			"deny":  "denied by the owner, with netsky approve: Bash: touch ",
+			"pane":  "answered at the pane, or withdrawn: Bash: touch ",
+		}[strings.Replace(how, "unread", "allow", 1)]
+		for _, verb := range [][]string{{"log", "--actor", "agent1"}, {"show", id}, {"show", "approval-" + code}, {"show", "agent1"}} {
+			mustBecome(t, how+" in "+strings.Join(verb, " "), func() bool {
+				return strings.Contains(w.must(t, "netsky", verb...), decision)
+			})
+		}
+		if out := w.must(t, "netsky", "inbox"); strings.Contains(out, code) {
+			t.Errorf("%s: the decided question is unread:\n%s", how, out)
+		}
+	}
+	if n := strings.Count(w.must(t, "netsky", "log"), " by the owner, with netsky approve: "); n != 3 {
+		t.Errorf("%d decisions in the log, want 3", n)
 	}
 }
 

@@ -115,6 +115,12 @@ func TestCodexApproval(t *testing.T) {
 		if out, err := w.command(t.Context(), "netsky", "approve", code).CombinedOutput(); err == nil {
 			t.Errorf("the code counted twice:\n%s", out)
 		}
+		decision := map[bool]string{true: "allowed", false: "denied"}[allow] + " by the owner, with netsky approve: shell: "
+		for _, verb := range [][]string{{"log"}, {"show", id}, {"show", "agent1"}} {
+			mustBecome(t, decision+" in "+strings.Join(verb, " "), func() bool {
+				return strings.Contains(w.must(t, "netsky", verb...), decision)
+			})
+		}
 	}
 }
 
@@ -205,6 +211,9 @@ func TestCodexConstellation(t *testing.T) {
 	id := strings.TrimSpace(w.must(t, "netsky", "channel", "send", "agent1", "loop: sleep 60s"))
 	waitState(t, w, "agent1", agent.Busy)
 	w.must(t, "netsky", "interrupt", "agent1")
+	for _, verb := range [][]string{{"log", "--actor", "agent1"}, {"show", id}} {
+		mustContain(t, strings.Join(verb, " "), w.must(t, "netsky", verb...), "turn ended by owner, with netsky interrupt")
+	}
 	if got := w.mustAnswer(t, id)[id]; len(got) != 1 || !strings.Contains(got[0], "interrupted") {
 		t.Errorf("an interrupted turn was answered by %q", got)
 	}

@@ -212,6 +212,7 @@ func (a *app) permission(ctx context.Context, home agent.Home, self agent.ID, h 
 	start := a.getenv("NETSKY_START")
 	q, err := a.askOwner(ctx, home, b, agent.Approval{
 		Agent: self, Start: start, Tool: p.Tool, Text: p.Text, Reason: p.Reason, Dir: p.Dir,
+		Message: prompting(home, self, start),
 	})
 	if err != nil {
 		return err
@@ -230,11 +231,20 @@ func (a *app) permission(ctx context.Context, home agent.Home, self agent.ID, h 
 		Home: home, Agent: self, Start: start, ConfigDir: claude.ConfigDir(a.getenv), PID: k.PID,
 		Session: h.Session, Tool: h.Tool, Input: h.Input,
 	}
+	var answer agent.Answer
 	end := w.Wait(ctx, func() (allow, ok bool) {
-		allow, ok, err := home.Answered(q.Code)
-		return allow, ok && err == nil
+		answer, ok, err = home.Answered(q.Code)
+		return answer.Allow, ok && err == nil
 	})
-	return a.permitted(home, self, q.Code, end)
+	err = a.permitted(home, self, q.Code, end)
+	// Claude Code has its answer; how it was settled comes on record afterwards.
+	switch end {
+	case claude.Allowed, claude.Denied:
+		a.decided(ctx, home, q, answered(answer))
+	default:
+		a.decided(ctx, home, q, elsewhere)
+	}
+	return err
 }
 
 // permitted tells Claude Code and the agent's events how a question ended.

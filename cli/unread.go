@@ -14,16 +14,19 @@ import (
 
 // markRead remembers an envelope as shown.
 func (a *app) markRead(ctx context.Context, l *spawn.Launcher, e bus.Entry) error {
-	read, err := l.Home.ShownMail()
-	if err != nil {
+	if err := markName(l, e.Name); err != nil {
 		return err
 	}
-	if !read[e.Name] {
-		if err := appendRead(l, e.Name, len(read)); err != nil {
-			return err
-		}
-	}
 	return fileOwn(ctx, l.Bus, e.Envelope.ID)
+}
+
+// markName is markRead of an envelope that somebody else files.
+func markName(l *spawn.Launcher, name string) error {
+	read, err := l.Home.ShownMail()
+	if err != nil || read[name] {
+		return err
+	}
+	return appendRead(l, name, len(read))
 }
 
 // maxRead is from how many names on the list is cut to the mail that is still

@@ -13,6 +13,7 @@ type Approval struct {
 	Text         string // the command, or what it is about
 	Reason       string // why it asks, in the model's words
 	Dir          string // where a command would run
+	Message      string // id of the message in hand, if the sidecar knows one
 }
 
 // A Decision answers an Approval.

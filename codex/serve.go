@@ -212,12 +212,14 @@ func (s *sidecar) connect(ctx context.Context) (*Server, error) {
 
 // decide answers what Codex asks, or leaves it to whoever is at the TUI.
 func (s *sidecar) decide(ctx context.Context, a Approval) Decision {
+	a.Message = s.board.inHand()
 	if s.Approve != nil {
 		return s.Approve(ctx, a)
 	}
 	if s.tui != nil {
 		return Leave
 	}
+	s.board.log(a.Message, "declined, as nobody can answer: "+strings.TrimSpace(a.Tool+" "+a.Text), nil)
 	s.print.say("declined: " + strings.TrimSpace(a.Tool+" "+a.Text))
 	return Decline
 }

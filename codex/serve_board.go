@@ -102,6 +102,16 @@ func (b *board) began(message string) {
 	b.message = message
 }
 
+// inHand is the message of the running turn, "" if a person began that.
+func (b *board) inHand() string {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if b.about != b.message {
+		return ""
+	}
+	return b.message
+}
+
 // event takes in what has happened in the thread.
 func (b *board) event(e Event) {
 	b.mu.Lock()

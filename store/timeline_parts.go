@@ -82,6 +82,10 @@ func (t *Timeline) oneMessage(ctx context.Context, q querier, id string) error {
 	if err := t.tasks(ctx, q, "message = ?", id); err != nil {
 		return err
 	}
+	// What was decided about a question has the id of the mail that asked as its key.
+	if err := t.logs(ctx, q, "key = ?", id); err != nil {
+		return err
+	}
 	return t.about(ctx, q, id)
 }
 
