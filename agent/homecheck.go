@@ -197,10 +197,10 @@ func (h Home) mayMark() error {
 	return nil
 }
 
-// ownNames are what netsky makes at the top of a home.
+// ownNames are what netsky makes at the top of a home; true is a directory.
 var ownNames = map[string]bool{
-	MarkerFile: true, ConfigFile: true, TmuxConfFile: true,
-	DBFile: true, DBFile + "-wal": true, DBFile + "-shm": true, DBFile + "-journal": true,
+	MarkerFile: false, ConfigFile: false, TmuxConfFile: false,
+	DBFile: false, DBFile + "-wal": false, DBFile + "-shm": false, DBFile + "-journal": false,
 	"channels": true, "state": true, RunDir: true, LogDir: true, WorkDir: true,
 }
 
@@ -215,7 +215,8 @@ func likeOurs(name string) bool {
 			return true
 		}
 	}
-	return ownNames[name] || isTemp(name) || name == ".DS_Store"
+	_, own := ownNames[name]
+	return own || isTemp(name) || name == ".DS_Store"
 }
 
 // Make creates the home and its directories with mode 0700, after Check, and

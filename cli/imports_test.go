@@ -25,12 +25,13 @@ var imports = map[string]string{
 	"codex/loopmodel":        "",
 	"spawn/claude":           "agent",
 	"spawn/claude/loopmodel": "",
+	"spawn/worktree":         "",
 	"bus/mcp":                "agent bus store bus/mcp/sdkenv",
 	"bus/mcp/sdkenv":         "",
 	"dashboard":              "agent bus store",
 	"daemon/observe":         "agent bus store",
 	"daemon":                 "agent tmux bus store spawn spawn/keeper dashboard daemon/observe",
-	"cli":                    "agent tmux prompts bus store spawn spawn/keeper spawn/demo spawn/claude bus/mcp codex dashboard daemon daemon/observe",
+	"cli":                    "agent tmux prompts bus store spawn spawn/keeper spawn/demo spawn/claude spawn/worktree bus/mcp codex dashboard daemon daemon/observe",
 	"":                       "cli",
 }
 

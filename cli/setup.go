@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"context"
 	_ "embed"
 	"errors"
 	"fmt"
@@ -8,11 +9,14 @@ import (
 	"os"
 	"path/filepath"
 	"runtime"
+	"strings"
+	"time"
 
 	"github.com/urfave/cli/v2"
 
 	"netsky/agent"
 	"netsky/spawn"
+	"netsky/spawn/worktree"
 )
 
 //go:embed netsky.toml
@@ -71,8 +75,10 @@ func (a *app) uninstallCommand() *cli.Command {
 		Name:  "uninstall",
 		Usage: "end everything and take netsky off this machine",
 		Description: "Ends all agents, the ticker and the daemon, and removes the link or binary that scripts/up put on PATH. Your mail,\n" +
-			"records, configuration and the clones' workspaces stay in the home directory. With --purge they go too, except\n" +
-			"when a workspace holds anything: work that is not pushed is never deleted.",
+			"records, configuration and the clones' workspaces stay in the home directory. With --purge what netsky made there\n" +
+			"is removed, too; your own files in it stay, and are named. A git repository below it with changes that are not\n" +
+			"committed, stashes, or commits that are on no remote stops a purge before anything is ended, as does any other\n" +
+			"file in a workspace.",
 		Flags: []cli.Flag{
 			&cli.BoolFlag{Name: "purge", Usage: "remove the home directory as well"},
 			&cli.BoolFlag{Name: "yes", Usage: "do not ask"},
@@ -90,6 +96,13 @@ func (a *app) uninstall(c *cli.Context) error {
 		return err
 	}
 	purge := c.Bool("purge")
+	_, err = os.Lstat(h.Dir())
+	there := err == nil
+	if purge && there {
+		if err := a.unsaved(c.Context, h, "nothing was ended or removed"); err != nil {
+			return err
+		}
+	}
 	if !c.Bool("yes") {
 		if ok, err := a.confirm(uninstallQuestion(a, h, purge)); err != nil || !ok {
 			return err
@@ -101,12 +114,7 @@ func (a *app) uninstall(c *cli.Context) error {
 			return err
 		}
 	}
-	if purge {
-		if err := a.workIn(h); err != nil {
-			return err
-		}
-	}
-	if _, err := os.Stat(h.Dir()); err == nil {
+	if there {
 		if err := h.SetDesired(agent.DaemonName, false, "owner"); err != nil {
 			a.warn("%v", err)
 		}
@@ -116,23 +124,106 @@ func (a *app) uninstall(c *cli.Context) error {
 			return fmt.Errorf("uninstall: stopped, as something does not end: %w", err)
 		}
 	}
-	if err := a.removeLinks(); err != nil {
-		return err
-	}
-	if purge {
-		if err := os.RemoveAll(h.Dir()); err != nil {
+	switch {
+	case !there:
+		a.print("%s: is not there", tilde(a, h.Dir()))
+	case purge:
+		if err := a.purge(c.Context, h, l); err != nil {
 			return err
 		}
+	default:
+		a.print("kept %s: mail, records, configuration (`netsky uninstall --purge` removes them)", tilde(a, h.Dir()))
+	}
+	return a.removeLinks()
+}
+
+// purge removes what netsky made in the home, after all has been ended. Nothing
+// can be started there meanwhile.
+func (a *app) purge(ctx context.Context, h agent.Home, l *spawn.Launcher) error {
+	wait, cancel := context.WithTimeout(ctx, 5*time.Second)
+	defer cancel()
+	for _, name := range []string{"up", agent.DaemonName} {
+		lock, err := h.WaitLock(wait, name, nil)
+		if err != nil {
+			return fmt.Errorf("uninstall: nothing was removed, as something is being started: %w", err)
+		}
+		defer lock.Unlock()
+	}
+	left, err := l.Remnants(ctx)
+	if err == nil && len(left) > 0 {
+		err = fmt.Errorf("%s still runs", left[0].What)
+	}
+	if err != nil {
+		return fmt.Errorf("uninstall: nothing was removed: %w", err)
+	}
+	// Once more: agents were at work until now.
+	if err := a.unsaved(ctx, h, "everything is ended, nothing was removed"); err != nil {
+		return err
+	}
+	own, err := h.Purge()
+	if err != nil {
+		return fmt.Errorf("uninstall: %s: not all was removed: %w", h.Dir(), err)
+	}
+	if len(own) == 0 {
 		a.print("removed %s", tilde(a, h.Dir()))
 		return nil
 	}
-	a.print("kept %s: mail, records, configuration (`rm -r` it if you want)", tilde(a, h.Dir()))
+	a.print("removed what netsky made in %s", tilde(a, h.Dir()))
+	const most = 20
+	for _, name := range own[:min(len(own), most)] {
+		a.print("left %s: not netsky's", tilde(a, h.Path(name)))
+	}
+	if len(own) > most {
+		a.print("left %d more that are not netsky's", len(own)-most)
+	}
 	return nil
+}
+
+// unsaved refuses a purge that would lose work: in git repositories anywhere
+// below the home, and in agents' directories there.
+func (a *app) unsaved(ctx context.Context, h agent.Home, state string) error {
+	var loose []string
+	for _, dir := range []string{agent.WorkDir, agent.LaunchDir} {
+		list, err := os.ReadDir(h.Path(dir))
+		if err != nil && !errors.Is(err, fs.ErrNotExist) {
+			return err
+		}
+		for _, e := range list {
+			if dir == agent.WorkDir {
+				loose = append(loose, h.Path(dir, e.Name()))
+				continue
+			}
+			id, err := agent.Parse(strings.TrimSuffix(e.Name(), ".json"))
+			if err != nil {
+				continue
+			}
+			la, err := h.LoadLaunch(id)
+			if err == nil && la.Dir != "" && h.Purged(la.Dir) {
+				loose = append(loose, la.Dir)
+			}
+		}
+	}
+	found, err := worktree.Find(ctx, h.Dir(), loose...)
+	if err != nil {
+		return fmt.Errorf("uninstall: %s: looking for work that is nowhere else: %w; %s", h.Dir(), err, state)
+	}
+	if len(found) == 0 {
+		return nil
+	}
+	const most = 20
+	var lines []string
+	for _, f := range found[:min(len(found), most)] {
+		lines = append(lines, f.String())
+	}
+	if len(found) > most {
+		lines = append(lines, fmt.Sprintf("and %d more", len(found)-most))
+	}
+	return fmt.Errorf("%s\nuninstall: that may be work that is nowhere else: push it or move it away first; %s", strings.Join(lines, "\n"), state)
 }
 
 func uninstallQuestion(a *app, h agent.Home, purge bool) string {
 	if purge {
-		return fmt.Sprintf("End all agents and remove netsky and %s with all mail and records?", tilde(a, h.Dir()))
+		return fmt.Sprintf("End all agents and remove netsky and all that it made in %s, mail and records too?", tilde(a, h.Dir()))
 	}
 	return fmt.Sprintf("End all agents and remove netsky? (%s stays)", tilde(a, h.Dir()))
 }
@@ -150,25 +241,6 @@ func (a *app) confirm(question string) (bool, error) {
 		return false, nil
 	}
 	return true, nil
-}
-
-// workIn refuses to go on when clones' workspaces hold anything.
-func (a *app) workIn(h agent.Home) error {
-	agents, err := os.ReadDir(h.Path("workspaces"))
-	if err != nil && !errors.Is(err, fs.ErrNotExist) {
-		return err
-	}
-	for _, e := range agents {
-		inside, err := os.ReadDir(h.Path("workspaces", e.Name()))
-		if err != nil {
-			return err
-		}
-		if len(inside) > 0 {
-			return fmt.Errorf("%s: holds %s: it may be work that is nowhere else; move it away first, nothing was removed",
-				h.Path("workspaces", e.Name()), inside[0].Name())
-		}
-	}
-	return nil
 }
 
 // removeLinks removes what scripts/up put on PATH: links named netsky that lead

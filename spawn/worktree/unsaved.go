@@ -1,0 +1,361 @@
+// Package worktree reports work in git repositories that is nowhere else. It
+// changes nothing, and runs no program of a repository's own choosing but git's
+// filters.
+package worktree
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strings"
+	"syscall"
+	"time"
+)
+
+// maxEntries bounds a walk. What is larger is not judged.
+const maxEntries = 5_000_000
+
+// gitTime bounds one call of git.
+const gitTime = time.Minute
+
+// An Unsaved is a directory whose removal would lose work.
+type Unsaved struct {
+	Dir string
+	Why string // completes "it …"
+}
+
+func (u Unsaved) String() string { return u.Dir + ": " + u.Why }
+
+// Find looks below root, on root's own file system and behind no link, for git
+// repositories with work that is nowhere else: changes and new files that are not
+// committed, stashes, and commits that are on no remote. Of a linked worktree
+// whose repository lies elsewhere, commits count if no other branch has them.
+//
+// Below each directory of loose, anything that is in no repository is such work
+// as well; an empty directory of loose is none.
+//
+// A repository that git can't read, and a walk that does not come to its end, are
+// reported as well: only an empty list and no error say that nothing is lost.
+func Find(ctx context.Context, root string, loose ...string) ([]Unsaved, error) {
+	root = filepath.Clean(root)
+	info, err := os.Lstat(root)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, err
+	}
+	w := walk{ctx: ctx, root: root, dev: device(info)}
+	if real, err := filepath.EvalSymlinks(root); err == nil {
+		w.real = real
+	}
+	for _, dir := range loose {
+		w.loose = append(w.loose, filepath.Clean(dir))
+	}
+	if err := w.dir(root, area{}); err != nil {
+		return w.found, err
+	}
+	return w.found, nil
+}
+
+type walk struct {
+	ctx   context.Context // of this one call
+	root  string
+	real  string // root without links
+	dev   uint64
+	loose []string
+	seen  int
+	found []Unsaved
+}
+
+// An area is where in the tree a directory lies.
+type area struct {
+	loose string // the directory of loose that it is in, "" if in none
+	repo  bool   // in a repository
+}
+
+func device(info fs.FileInfo) uint64 {
+	if st, ok := info.Sys().(*syscall.Stat_t); ok {
+		return uint64(st.Dev)
+	}
+	return 0
+}
+
+func (w *walk) add(dir, format string, args ...any) {
+	w.found = append(w.found, Unsaved{dir, fmt.Sprintf(format, args...)})
+}
+
+// dir looks at one directory and all below it.
+func (w *walk) dir(dir string, in area) error {
+	if err := w.ctx.Err(); err != nil {
+		return err
+	}
+	if slices.Contains(w.loose, dir) {
+		in.loose = dir
+	}
+	var subs []string
+	file, git, head, objects, refs := "", false, false, false, false
+	err := each(dir, func(e fs.DirEntry) error {
+		if w.seen++; w.seen > maxEntries {
+			return fmt.Errorf("%s: more than %d files, too many to look at", w.root, maxEntries)
+		}
+		name := e.Name()
+		switch name {
+		case ".git":
+			git = true
+			return nil
+		case "HEAD":
+			head = !e.IsDir()
+		case "objects":
+			objects = e.IsDir()
+		case "refs":
+			refs = e.IsDir()
+		}
+		if e.IsDir() {
+			subs = append(subs, name)
+		} else if file == "" {
+			file = name
+		}
+		return nil
+	})
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil // gone meanwhile
+	}
+	if err != nil {
+		return err
+	}
+	bare := !git && head && objects && refs
+	if git || bare {
+		in.repo = true
+		if err := w.repository(dir, bare); err != nil {
+			return err
+		}
+		if bare {
+			return nil
+		}
+	}
+	if in.loose != "" && !in.repo {
+		switch {
+		case file != "":
+			w.add(in.loose, "holds %s, which is in no git repository", filepath.Join(dir, file)[len(in.loose)+1:])
+			return nil // one of them is enough
+		case len(subs) == 0 && dir != in.loose:
+			w.add(in.loose, "holds %s, which is in no git repository", dir[len(in.loose)+1:])
+		}
+	}
+	for _, name := range subs {
+		sub := filepath.Join(dir, name)
+		info, err := os.Lstat(sub)
+		if err != nil || !info.IsDir() || device(info) != w.dev {
+			continue // gone, replaced, or another file system, which stays
+		}
+		if err := w.dir(sub, in); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// each calls f for the entries of a directory, some at a time.
+func each(dir string, f func(fs.DirEntry) error) error {
+	d, err := os.OpenFile(dir, os.O_RDONLY|syscall.O_NOFOLLOW|syscall.O_DIRECTORY, 0)
+	if err != nil {
+		return err
+	}
+	defer d.Close()
+	for {
+		list, err := d.ReadDir(512)
+		for _, e := range list {
+			if err := f(e); err != nil {
+				return err
+			}
+		}
+		if err == io.EOF {
+			return nil
+		}
+		if err != nil {
+			return err
+		}
+	}
+}
+
+// repository asks git about the repository or worktree in dir.
+func (w *walk) repository(dir string, bare bool) error {
+	g := git{w.ctx, dir}
+	common, err := g.path("--git-common-dir")
+	if err != nil {
+		return w.unread(dir, err)
+	}
+	own, err := g.path("--git-dir")
+	if err != nil {
+		return w.unread(dir, err)
+	}
+	if !bare {
+		changed, err := g.first("status", "--porcelain", "-z", "--untracked-files=normal", "--ignore-submodules=none")
+		if err != nil {
+			return w.unread(dir, err)
+		}
+		if changed != "" {
+			w.add(dir, "holds work that is not committed: %s", strings.TrimSpace(changed))
+			return nil
+		}
+	}
+	if !w.inside(common) {
+		return w.linked(g, own != common)
+	}
+	if stash, err := g.first("for-each-ref", "--count=1", "--format=%(refname)", "refs/stash"); err != nil {
+		return w.unread(dir, err)
+	} else if stash != "" {
+		w.add(dir, "holds stashed work (git stash list)")
+		return nil
+	}
+	commit, err := g.first("rev-list", "--max-count=1", "--exclude=refs/prefetch/*", "--all", "--not", "--remotes")
+	if err != nil {
+		return w.unread(dir, err)
+	}
+	if commit != "" {
+		w.add(dir, "holds commits that are on no remote, such as %.12s", commit)
+		return nil
+	}
+	return w.worktrees(g)
+}
+
+// linked looks at a worktree whose repository stays where it is. Its commits
+// stay, too; that nobody else has them is a sign that they were not taken over.
+func (w *walk) linked(g git, worktree bool) error {
+	if !worktree {
+		return nil
+	}
+	if _, err := g.first("rev-parse", "--verify", "--quiet", "HEAD^{commit}"); err != nil {
+		return nil // no commit yet
+	}
+	args := []string{"rev-list", "--max-count=1", "HEAD", "--not", "--remotes"}
+	if branch, err := g.first("symbolic-ref", "--quiet", "--short", "HEAD"); err == nil && branch != "" {
+		args = append(args, "--exclude="+branch)
+	}
+	commit, err := g.first(append(args, "--branches")...)
+	if err != nil {
+		return w.unread(g.dir, err)
+	}
+	if commit != "" {
+		w.add(g.dir, "holds commits that are on no remote and no other branch, such as %.12s", commit)
+	}
+	return nil
+}
+
+// worktrees looks for worktrees elsewhere that live from this repository.
+func (w *walk) worktrees(g git) error {
+	list, err := g.run(64<<10, "worktree", "list", "--porcelain")
+	if err != nil {
+		return w.unread(g.dir, err)
+	}
+	for line := range strings.Lines(list) {
+		path, ok := strings.CutPrefix(strings.TrimRight(line, "\n"), "worktree ")
+		if !ok || w.inside(path) {
+			continue
+		}
+		if _, err := os.Lstat(path); err == nil {
+			w.add(g.dir, "is the repository of the worktree %s", path)
+			return nil
+		}
+	}
+	return nil
+}
+
+// unread reports a repository that git can't tell about.
+func (w *walk) unread(dir string, err error) error {
+	if w.ctx.Err() != nil {
+		return w.ctx.Err()
+	}
+	w.add(dir, "is a git repository that git can't read (%v)", err)
+	return nil
+}
+
+// inside reports whether a path, which git gives without links, lies in root.
+func (w *walk) inside(path string) bool {
+	if real, err := filepath.EvalSymlinks(path); err == nil {
+		path = real
+	}
+	for _, root := range []string{w.root, w.real} {
+		if root != "" && (path == root || strings.HasPrefix(path, root+"/")) {
+			return true
+		}
+	}
+	return false
+}
+
+// git runs git in a directory. It never looks above that directory for a
+// repository, starts no monitor or hook that the repository names, writes nothing,
+// and asks nothing.
+type git struct {
+	ctx context.Context
+	dir string
+}
+
+// path is a path that git has, absolute.
+func (g git) path(what string) (string, error) {
+	path, err := g.first("rev-parse", what)
+	if err == nil && !filepath.IsAbs(path) {
+		path = filepath.Join(g.dir, path)
+	}
+	if real, err := filepath.EvalSymlinks(path); err == nil {
+		path = real
+	}
+	return path, err
+}
+
+// first is the first line, or field, of what git prints.
+func (g git) first(args ...string) (string, error) {
+	out, err := g.run(4096, args...)
+	out, _, _ = strings.Cut(out, "\x00")
+	out, _, _ = strings.Cut(out, "\n")
+	return out, err
+}
+
+func (g git) run(limit int, args ...string) (string, error) {
+	ctx, cancel := context.WithTimeout(g.ctx, gitTime)
+	defer cancel()
+	cmd := exec.CommandContext(ctx, "git", append([]string{"-c", "core.fsmonitor=false", "-c", "core.hooksPath=/dev/null", "-C", g.dir}, args...)...)
+	for _, v := range os.Environ() {
+		if !strings.HasPrefix(v, "GIT_") {
+			cmd.Env = append(cmd.Env, v)
+		}
+	}
+	above := filepath.Dir(g.dir)
+	if real, err := filepath.EvalSymlinks(above); err == nil {
+		above = real
+	}
+	cmd.Env = append(cmd.Env, "GIT_CEILING_DIRECTORIES="+above, "GIT_OPTIONAL_LOCKS=0", "GIT_TERMINAL_PROMPT=0", "LC_ALL=C")
+	out, errs := &head{limit: limit}, &head{limit: 4096}
+	cmd.Stdout, cmd.Stderr = out, errs
+	cmd.WaitDelay = time.Second
+	err := cmd.Run()
+	if ctx.Err() != nil {
+		return "", fmt.Errorf("git %s: no answer in %s", args[0], gitTime)
+	}
+	if err != nil {
+		if said, _, _ := strings.Cut(strings.TrimSpace(errs.String()), "\n"); said != "" {
+			err = errors.New(said)
+		}
+		return "", err
+	}
+	return out.String(), nil
+}
+
+// head keeps the beginning of what is written to it.
+type head struct {
+	bytes.Buffer
+	limit int
+}
+
+func (h *head) Write(p []byte) (int, error) {
+	h.Buffer.Write(p[:min(len(p), max(0, h.limit-h.Len()))])
+	return len(p), nil
+}
