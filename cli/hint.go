@@ -21,6 +21,7 @@ import (
 func (a *app) hints(err error) []string {
 	var up needUp
 	var asks atDialog
+	var foreign *spawn.ForeignError
 	var other onOtherRuntime
 	var list []string
 	add := func(s string) { list = append(list, s) }
@@ -48,6 +49,8 @@ func (a *app) hints(err error) []string {
 		if h, found := agent.FindHome(a.getenv); found == nil {
 			add("netsky did not make it and leaves its mode alone; to close it: chmod 700 " + shellWord(h.Dir()))
 		}
+	case errors.As(err, &foreign) && foreign.Home != "":
+		add("`NETSKY_HOME=" + shellWord(foreign.Home) + " netsky status` shows it; without [tmux] socket and NETSKY_TMUX_SOCKET each home has a tmux server of its own")
 	case errors.Is(err, spawn.ErrForeign):
 		add("end or rename that session, or give netsky a server of its own: `socket = \"netsky\"` under [tmux] in netsky.toml")
 	case errors.Is(err, prompts.ErrPlaceholder):

@@ -155,8 +155,8 @@ func (d *down) find(ctx context.Context) error {
 		return id != agent.Infinity || d.o.All
 	}
 	for _, id := range d.o.Agents {
-		if v.foreign[string(id)] {
-			d.errs = append(d.errs, fmt.Errorf("%s: %w: left alone", id, ErrForeign))
+		if other := v.foreign[string(id)]; other != nil {
+			d.errs = append(d.errs, fmt.Errorf("%w: left alone", other))
 		}
 	}
 	var lost []*target // without a session; processes may be left

@@ -70,8 +70,8 @@ func (l *Launcher) restartable(ctx context.Context, p Plan) (Status, error) {
 	if err != nil {
 		return Status{}, err
 	}
-	if v.foreign[string(p.Agent)] {
-		return Status{}, l.refuse(string(p.Agent))
+	if other := v.foreign[string(p.Agent)]; other != nil {
+		return Status{}, other
 	}
 	states, err := l.inspect(v, nil)
 	if err != nil {

@@ -100,8 +100,8 @@ func TestTwoHomes(t *testing.T) {
 			a.upReady(demo{}, "agent0", "agent1")
 			b.upReady(demo{}, "agent2")
 			if shared {
-				if _, err := b.l.Up(b.ctx, spawn.UpOptions{Plans: b.plans(demo{}, "agent1")}); !errors.Is(err, spawn.ErrForeign) {
-					t.Errorf("up of the other home's agent1: %v", err)
+				if _, err := b.l.Up(b.ctx, spawn.UpOptions{Plans: b.plans(demo{}, "agent1")}); !errors.Is(err, spawn.ErrForeign) || !strings.Contains(err.Error(), " "+a.home.Dir()+" ") {
+					t.Errorf("up of the other home's agent1: %v; want it to name %s", err, a.home.Dir())
 				}
 			} else {
 				b.upReady(demo{}, "agent1")

@@ -82,9 +82,26 @@ type times struct {
 	goes time.Duration // a dialog, after its answer
 }
 
-// ErrForeign is what a session of a person's own matches that has an agent's
-// name: netsky neither uses nor ends it.
-var ErrForeign = errors.New("a session of that name is not netsky's")
+// ErrForeign reports a session that has an agent's name and is not of this home:
+// netsky neither uses nor ends it.
+var ErrForeign = errors.New("the session of that name is not this netsky's")
+
+// A ForeignError is the ErrForeign of one session.
+type ForeignError struct {
+	Session string
+	Socket  string // the tmux server's
+	Home    string // the netsky home that it belongs to, "" if it is a person's own
+}
+
+func (e *ForeignError) Error() string {
+	if e.Home != "" {
+		return fmt.Sprintf("%s: the session of that name belongs to the netsky home %s (tmux socket %s)", e.Session, e.Home, e.Socket)
+	}
+	return fmt.Sprintf("%s: %v (tmux socket %s)", e.Session, ErrForeign, e.Socket)
+}
+
+// Is makes it an ErrForeign.
+func (e *ForeignError) Is(target error) bool { return target == ErrForeign }
 
 // record puts down what happened. Records never fail a verb: what could not be
 // written now waits in the spool, and the daemon or doctor tell of it.
@@ -105,7 +122,7 @@ type session struct {
 type view struct {
 	agents  map[agent.ID]session
 	ticker  *tmux.Pane
-	foreign map[string]bool
+	foreign map[string]*ForeignError
 }
 
 func (l *Launcher) view(ctx context.Context) (view, error) {
@@ -113,7 +130,7 @@ func (l *Launcher) view(ctx context.Context) (view, error) {
 	if err != nil {
 		return view{}, err
 	}
-	v := view{agents: make(map[agent.ID]session), foreign: make(map[string]bool)}
+	v := view{agents: make(map[agent.ID]session), foreign: make(map[string]*ForeignError)}
 	for _, p := range panes {
 		id, err := agent.Parse(p.Session)
 		ours := p.Tags[TagHome] == l.Home.Dir()
@@ -122,7 +139,7 @@ func (l *Launcher) view(ctx context.Context) (view, error) {
 			v.ticker = &p
 		case p.Session != TickerSession && (err != nil || !id.IsAgent()):
 		case !ours:
-			v.foreign[p.Session] = true
+			v.foreign[p.Session] = &ForeignError{Session: p.Session, Socket: l.Tmux.Socket, Home: p.Tags[TagHome]}
 		case p.Tags[TagStart] != "":
 			// A person may split the window: the keeper's pane is the one with
 			// the lowest number, as it came first.
@@ -147,11 +164,6 @@ func (l *Launcher) Quiet(ctx context.Context) (release func()) {
 		return func() {}
 	}
 	return func() { lock.Unlock() }
-}
-
-// refuse is the error of a name that somebody else's session has.
-func (l *Launcher) refuse(name string) error {
-	return fmt.Errorf("%s: %w (tmux socket %s)", name, ErrForeign, l.Tmux.Socket)
 }
 
 func paneNumber(id string) (n int) {

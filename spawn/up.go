@@ -106,8 +106,8 @@ func (l *Launcher) Up(ctx context.Context, o UpOptions) ([]Progress, error) {
 			return nil, err
 		}
 	}
-	if o.Ticker && v.foreign[TickerSession] {
-		return nil, l.refuse(TickerSession)
+	if other := v.foreign[TickerSession]; o.Ticker && other != nil {
+		return nil, other
 	}
 	todo, err := l.todo(v, states, o.Plans)
 	if err != nil {
@@ -205,8 +205,8 @@ func (l *Launcher) Check(ctx context.Context, plans []Plan) (Statuses, error) {
 // session that is not ours is an error.
 func (l *Launcher) todo(v view, states Statuses, plans []Plan) (list []int, err error) {
 	for i, p := range plans {
-		if v.foreign[string(p.Agent)] {
-			return nil, l.refuse(string(p.Agent))
+		if other := v.foreign[string(p.Agent)]; other != nil {
+			return nil, other
 		}
 		if st, known := states.find(p.Agent); !known || !st.Alive() {
 			list = append(list, i)
