@@ -206,12 +206,36 @@ func (h Home) ReadFile(rel string, limit int64) ([]byte, error) {
 		return nil, err
 	}
 	defer f.Close()
+	return readAll(f, limit)
+}
+
+// ReadOwn reads a file that a person has named, which lies anywhere and may be
+// reached through links. Like ReadFile it reads only a regular file of at most
+// limit bytes, and never waits for one that is none.
+func ReadOwn(file string, limit int64) ([]byte, error) {
+	fd, err := open(file, unix.O_RDONLY|unix.O_NONBLOCK)
+	if err != nil {
+		return nil, &fs.PathError{Op: "open", Path: file, Err: err}
+	}
+	f := os.NewFile(uintptr(fd), file)
+	defer f.Close()
+	info, err := f.Stat()
+	if err != nil {
+		return nil, err
+	}
+	if !info.Mode().IsRegular() {
+		return nil, fmt.Errorf("%s: not a regular file", file)
+	}
+	return readAll(f, limit)
+}
+
+func readAll(f *os.File, limit int64) ([]byte, error) {
 	data, err := io.ReadAll(io.LimitReader(f, limit+1))
 	if err != nil {
 		return nil, err
 	}
 	if int64(len(data)) > limit {
-		return nil, fmt.Errorf("%s: larger than %d bytes", h.Path(rel), limit)
+		return nil, fmt.Errorf("%s: larger than %d bytes", f.Name(), limit)
 	}
 	return data, nil
 }

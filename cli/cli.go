@@ -234,6 +234,12 @@ func (a *app) serverFor(h agent.Home, c config) *tmux.Server {
 	if v := a.getenv("NETSKY_TMUX_SOCKET"); v != "" {
 		s.Socket = v
 	}
+	// A path means the same wherever netsky is called.
+	if strings.Contains(s.Socket, "/") {
+		if path, err := a.placed(s.Socket); err == nil {
+			s.Socket = path
+		}
+	}
 	return s
 }
 

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"unicode/utf8"
 
 	"netsky/agent"
 	"netsky/prompts"
@@ -73,6 +74,9 @@ func (a *app) agentDir(l *spawn.Launcher, c config, id agent.ID, flag, before st
 	return os.Getwd()
 }
 
+// maxAddendum bounds a file of the owner's that goes into a prompt, in bytes.
+const maxAddendum = 1 << 20
+
 // addenda reads the files that are appended to an agent's prompt.
 func (a *app) addenda(c config, id agent.ID) ([]prompts.Layer, error) {
 	files := c.Agents.Addendum
@@ -85,7 +89,10 @@ func (a *app) addenda(c config, id agent.ID) ([]prompts.Layer, error) {
 		if err != nil {
 			return nil, err
 		}
-		text, err := os.ReadFile(path)
+		text, err := agent.ReadOwn(path, maxAddendum)
+		if err == nil && !utf8.Valid(text) {
+			err = fmt.Errorf("%s: not valid UTF-8", path)
+		}
 		if err != nil {
 			return nil, fmt.Errorf("addendum: %w", err)
 		}

@@ -190,6 +190,10 @@ func (a *app) up(c *cli.Context, ids []agent.ID, objective string, whole bool) e
 	if err != nil {
 		return err
 	}
+	setup, err := a.tmuxSetup()
+	if err != nil {
+		a.warn("%v; tmux is started without it", err)
+	}
 	rep := newUpReport(a, plans, c.Bool("json"))
 	plans, misplaced := runningElsewhere(plans, states, c.String("type"))
 	disobeyed := disobeyedType(misplaced, c.String("type"), c.String("dir"))
@@ -222,7 +226,7 @@ func (a *app) up(c *cli.Context, ids []agent.ID, objective string, whole bool) e
 	rep.daemon(pong, started, derr)
 	stayed := rep.stayed(misplaced)
 	ends, err := l.Up(ctx, spawn.UpOptions{
-		Plans: plans, Ticker: true, By: string(self), Report: rep.progress, Setup: a.tmuxSetup(),
+		Plans: plans, Ticker: true, By: string(self), Report: rep.progress, Setup: setup,
 	})
 	rep.close()
 	if err != nil {
@@ -371,19 +375,28 @@ func (a *app) daemonEnv(h agent.Home) []string {
 	return append(spawn.Inherited(a.environ), "NETSKY_HOME="+h.Dir())
 }
 
-// tmuxSetup are lines for the tmux server beside what every up sets.
-func (a *app) tmuxSetup() []string {
-	var lines []string
-	if v := a.getenv("NETSKY_TMUX_SOCKET"); v != "" {
-		lines = append(lines, "set-environment -g NETSKY_TMUX_SOCKET "+tmux.Quote(v))
+// tmuxSetup are lines for the tmux server beside what every up sets. An error
+// is about the owner's tmux.conf: the lines are right without it.
+func (a *app) tmuxSetup() (lines []string, err error) {
+	if a.getenv("NETSKY_TMUX_SOCKET") != "" {
+		h, err := a.home()
+		if err != nil {
+			return nil, err
+		}
+		lines = append(lines, "set-environment -g NETSKY_TMUX_SOCKET "+tmux.Quote(a.serverFor(h, defaults()).Socket))
 	}
 	c, err := a.cfg()
-	if err == nil && c.Tmux.Conf != "" {
-		if path, err := a.placed(c.Tmux.Conf); err == nil {
-			lines = append(lines, "source-file "+tmux.Quote(path))
-		}
+	if err != nil || c.Tmux.Conf == "" {
+		return lines, err
 	}
-	return lines
+	path, err := a.placed(c.Tmux.Conf)
+	if err == nil {
+		_, err = agent.ReadOwn(path, 1<<20)
+	}
+	if err != nil {
+		return lines, fmt.Errorf("conf under [tmux]: %w", err)
+	}
+	return append(lines, "source-file "+tmux.Quote(path)), nil
 }
 
 func (a *app) sendObjective(c *cli.Context, l *spawn.Launcher, id agent.ID, text string, from agent.ID) error {

@@ -9,6 +9,8 @@ import (
 	"strings"
 	"sync"
 	"time"
+
+	"netsky/agent"
 )
 
 // Certificate is what TLS is spoken with: a certificate and its key, each in a
@@ -44,7 +46,7 @@ func (c *certificate) current() (*tls.Certificate, error) {
 	}
 	pair := tls.Certificate{}
 	if err == nil {
-		pair, err = tls.LoadX509KeyPair(c.cert, c.key)
+		pair, err = c.load()
 	}
 	switch {
 	case err == nil:
@@ -53,6 +55,19 @@ func (c *certificate) current() (*tls.Certificate, error) {
 		return nil, err
 	}
 	return c.pair, nil
+}
+
+func (c *certificate) load() (pair tls.Certificate, err error) {
+	const limit = 1 << 20
+	cert, err := agent.ReadOwn(c.cert, limit)
+	if err != nil {
+		return pair, err
+	}
+	key, err := agent.ReadOwn(c.key, limit)
+	if err != nil {
+		return pair, err
+	}
+	return tls.X509KeyPair(cert, key)
 }
 
 // leaf is the certificate that TLS is spoken with, nil if there is none.

@@ -5,10 +5,8 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"io"
-	"os"
 
-	"golang.org/x/sys/unix"
+	"netsky/agent"
 )
 
 // An object is the values of a JSON object as they were written: what a person
@@ -22,20 +20,9 @@ const maxSettings = 64 << 20
 // readObject reads a file that holds one JSON object. What is wrong with it is
 // told with its name and the place.
 func readObject(file string) (object, error) {
-	f, err := os.OpenFile(file, os.O_RDONLY|unix.O_NONBLOCK, 0) // which no FIFO holds up
+	data, err := agent.ReadOwn(file, maxSettings)
 	if err != nil {
 		return nil, err
-	}
-	defer f.Close()
-	if info, err := f.Stat(); err != nil || !info.Mode().IsRegular() {
-		return nil, errors.Join(err, fmt.Errorf("%s: not a regular file", file))
-	}
-	data, err := io.ReadAll(io.LimitReader(f, maxSettings+1))
-	if err != nil {
-		return nil, err
-	}
-	if len(data) > maxSettings {
-		return nil, fmt.Errorf("%s: larger than %d bytes", file, maxSettings)
 	}
 	return parseObject(file, data)
 }

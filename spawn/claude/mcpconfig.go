@@ -174,7 +174,7 @@ func projectRoot(dir string) string {
 		} else if info.IsDir() {
 			return d
 		}
-		link, err := os.ReadFile(git)
+		link, err := agent.ReadOwn(git, 4096)
 		if err != nil {
 			return d
 		}

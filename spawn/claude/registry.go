@@ -2,11 +2,8 @@ package claude
 
 import (
 	"encoding/json"
-	"errors"
 	"fmt"
-	"io"
 	"io/fs"
-	"os"
 	"path/filepath"
 	"runtime"
 	"strconv"
@@ -78,7 +75,7 @@ func readRegistered(file string) (r Registered, err error) {
 			<-time.After(readAgain)
 		}
 		var data []byte
-		if data, err = readSmall(file, maxRegistered); err != nil {
+		if data, err = agent.ReadOwn(file, maxRegistered); err != nil {
 			return r, err
 		}
 		r = Registered{}
@@ -87,25 +84,4 @@ func readRegistered(file string) (r Registered, err error) {
 		}
 	}
 	return Registered{}, fmt.Errorf("%s: %w", file, err)
-}
-
-// readSmall reads a regular file of a bounded size.
-func readSmall(file string, limit int64) ([]byte, error) {
-	info, err := os.Stat(file)
-	if err != nil {
-		return nil, err
-	}
-	if !info.Mode().IsRegular() {
-		return nil, fmt.Errorf("%s: not a regular file", file)
-	}
-	f, err := os.Open(file)
-	if err != nil {
-		return nil, err
-	}
-	defer f.Close()
-	data, err := io.ReadAll(io.LimitReader(f, limit+1))
-	if err == nil && int64(len(data)) > limit {
-		err = errors.New(file + ": too large")
-	}
-	return data, err
 }
