@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -18,6 +19,22 @@ type paneBody struct {
 	Why   string // it can't be seen
 	Above int    // lines above the screen that were asked for
 	Large bool
+	Ended *ending // its program does not run
+}
+
+// An ending is what is left of an agent that does not run.
+type ending struct {
+	Session *store.Session // its last, if that is on record
+	Start   command        // brings it back
+}
+
+// endingOf tells how an agent ended, if it has. The records may be out of reach:
+// then only the command is shown.
+func endingOf(a Agent, last *store.Session) *ending {
+	if a.State != agent.Dead && a.State != agent.Down {
+		return nil
+	}
+	return &ending{Session: last, Start: startAgain(a.ID)}
 }
 
 // Screen and History are the rows on the screen, and those above it.
@@ -46,7 +63,9 @@ func (p *pages) paneBody(ctx context.Context, sh *shell, a Agent, above int) pan
 // An agentBody is an agent with its terminal, its session and its work.
 type agentBody struct {
 	Agent    Agent
-	Live     bool // somebody knows how it is now
+	Live     bool     // somebody knows how it is now
+	Before   agent.ID // its neighbours in the list, the first after the last
+	After    agent.ID
 	Needs    []need
 	Actor    store.Actor
 	Pane     paneBody
@@ -70,6 +89,7 @@ func (p *pages) agentPage(ctx context.Context, sh *shell, q *query) (string, err
 		b.Agent = Agent{ID: id, State: agent.Unknown, Evidence: "nobody knows how it is"}
 	}
 	b.Live = live
+	b.Before, b.After = sh.neighbours(id)
 	db, err := p.records()
 	if err == nil {
 		err = p.agentRecords(ctx, db, id, &b)
@@ -86,9 +106,19 @@ func (p *pages) agentPage(ctx context.Context, sh *shell, q *query) (string, err
 		}
 	}
 	b.Pane = p.paneBody(ctx, sh, b.Agent, above)
-	b.Pane.Large = true
+	b.Pane.Large, b.Pane.Ended = true, endingOf(b.Agent, b.Session)
 	sh.Title, sh.Section, sh.Sub, sh.Watch, sh.Draft.To, sh.Body = string(id), "overview", true, true, id, b
 	return "agent", nil
+}
+
+// neighbours are the agents before and after one in the list, around its ends.
+func (sh *shell) neighbours(id agent.ID) (before, after agent.ID) {
+	n := len(sh.Agents)
+	i := slices.IndexFunc(sh.Agents, func(a Agent) bool { return a.ID == id })
+	if n < 2 || i < 0 {
+		return "", ""
+	}
+	return sh.Agents[(i+n-1)%n].ID, sh.Agents[(i+1)%n].ID
 }
 
 func (p *pages) agentRecords(ctx context.Context, db Reader, id agent.ID, b *agentBody) error {
@@ -176,10 +206,25 @@ func (p *pages) panesPage(ctx context.Context, sh *shell, q *query) (string, err
 			b.Left++
 			continue
 		}
-		b.Panes = append(b.Panes, p.paneBody(ctx, sh, a, 0))
+		one := p.paneBody(ctx, sh, a, 0)
+		one.Ended = endingOf(a, p.lastSession(ctx, a.ID))
+		b.Panes = append(b.Panes, one)
 	}
 	sh.Body = b
 	return "panes", nil
+}
+
+// lastSession is an agent's last, or nil if it is not on record.
+func (p *pages) lastSession(ctx context.Context, id agent.ID) *store.Session {
+	db, err := p.records()
+	if err != nil {
+		return nil
+	}
+	l, err := db.Sessions(ctx, store.SessionFilter{Actor: id, Page: store.Page{Limit: 1}})
+	if err != nil || len(l.Items) == 0 {
+		return nil
+	}
+	return &l.Items[0]
 }
 
 // unixLines is a text as a person typed it into a form.

@@ -49,8 +49,8 @@ var (
 		meta nav ol option p pre q script section select span strong summary svg symbol textarea time title ul use path circle rect`)
 	// no style, no on…, no srcdoc, no formaction
 	attributes = strings.Fields(`action alt aria-current aria-describedby aria-hidden aria-invalid aria-label aria-labelledby aria-live
-		autocomplete charset checked class content cx cy d data-above data-ago data-bg data-copy data-fg data-keep data-key data-live
-		data-known data-pane data-say data-screen data-unseen data-version datetime defer dir fill for height hidden href id lang media method name
+		autocomplete charset checked class content cx cy d data-above data-ago data-at data-bg data-copy data-fg data-keep data-key data-live
+		data-known data-now data-pane data-say data-screen data-unseen data-version datetime defer dir fill for height hidden href id lang media method name
 		opacity placeholder r rel required role rows rx ry selected spellcheck src stroke stroke-dasharray stroke-linecap
 		stroke-linejoin stroke-width tabindex target title type value viewBox width x y`)
 )
@@ -131,7 +131,7 @@ func TestPages(t *testing.T) {
 		{"/", []string{"<title>(2) Overview", "agent3 is dead", "Waits for you", "asks whether it may use Bash", "git push --force", "netsky approve ", "--deny",
 			"ended, and should be up", "netsky agent 3", "Who does what", "reading agent1&#39;s proof", "Check the tables", "2 waiting", "You and your agents", "Tide tables work offline", "Just happened", "agent3 exited 2", "Work", "Rebase release/1.4"}},
 		{"/agents/agent1", []string{"agent1", "worker", "busy", "running go test", "Terminal", "go test ./tides", "Work in hand", "Check the tables", "Waits in its inbox", "Which commit has", "Its messages", "hook: Bash began", "/sessions/" + start(1)}},
-		{"/agents/agent3", []string{"dead", "no session", "its keeper wrote", "exited 2"}},
+		{"/agents/agent3", []string{"dead", "Ended", "exit status 2", "index out of range", "netsky agent 3", "its keeper wrote", "exited 2"}},
 		{"/panes", []string{"agent0", "Planning the next step", "agent2", "Do you want to proceed"}},
 		{"/panes?agent=agent2", []string{"Do you want to proceed"}},
 		{"/tasks", []string{"Check the tables", "agent1", "works on it", "agent0", "Offline tide tables", "worked on it"}},

@@ -36,6 +36,7 @@ func (p *pages) funcs() template.FuncMap {
 		"json":    func(m json.RawMessage) string { return bus.Plain(string(m)) },
 		"key":     keyOf,
 		"long":    func(text string) bool { return len(text) > onPageText },
+		"millis":  func(t store.Time) int64 { return int64(t) },
 		"past":    func(t store.Time) string { return past(p.o.Now().Sub(t.Time())) },
 		"plain":   func(v any) string { return bus.Plain(fmt.Sprint(v)) },
 		"plural":  plural,

@@ -161,9 +161,14 @@ func needOf(a Agent) (need, bool) {
 	case a.State == agent.CrashLooping:
 		w.Title, w.Commands = "keeps crashing", []command{{"Its story", "netsky show " + string(a.ID)}}
 	case a.State == agent.Dead, a.State == agent.Down && a.Wanted:
-		w.Title, w.Commands = "ended, and should be up", []command{{"Start it again", "netsky agent " + a.ID.N()}}
+		w.Title, w.Commands = "ended, and should be up", []command{startAgain(a.ID)}
 	default:
 		return need{}, false
 	}
 	return w, true
+}
+
+// startAgain is the command that brings an agent back.
+func startAgain(id agent.ID) command {
+	return command{"Start it again", "netsky agent " + id.N()}
 }

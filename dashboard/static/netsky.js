@@ -256,11 +256,12 @@
       });
       const a = await r.json();
       if (!r.ok) {
-        if (r.status !== 500) form.elements.id.value = newId(); // after a 500 it may have been sent
+        if (r.status !== 500) { form.elements.id.value = newId(); keepDraft(form); } // after a 500 it may have been sent
         return tell(answer, "bad", a.detail || a.title);
       }
       said = { id: a.id, to, state: "queued" };
       text.value = "";
+      keepDraft(form);
       text.removeAttribute("aria-invalid");
       form.elements.id.value = newId();
       tellSaid();
@@ -303,6 +304,77 @@
     send(e.target);
   });
 
+  // ---- drafts ----
+
+  // What is written and not sent yet is kept in the tab, for each agent apart. It
+  // keeps its message's id, so that words sent again after a reload have one effect.
+  const draftOf = (form) => "netsky-draft " + form.elements.to.value + " " + (form.elements.in_reply_to?.value || "");
+
+  function keepDraft(form) {
+    const text = form.elements.text.value;
+    try {
+      if (text.trim()) sessionStorage.setItem(draftOf(form), JSON.stringify({ text, id: form.elements.id.value }));
+      else sessionStorage.removeItem(draftOf(form));
+    } catch {} // the browser keeps nothing: then a reload forgets
+  }
+
+  function restoreDraft(form) {
+    if (form.elements.text.value) return;
+    try {
+      const { text, id } = JSON.parse(sessionStorage.getItem(draftOf(form))) || {};
+      if (!text) return;
+      form.elements.text.value = text;
+      form.elements.id.value = id;
+    } catch {}
+  }
+
+  document.addEventListener("input", (e) => { if (e.target.matches(".say textarea")) keepDraft(e.target.form); });
+  document.addEventListener("focusin", (e) => { if (e.target.matches(".say select")) e.target.dataset.was = draftOf(e.target.form); });
+  document.addEventListener("change", (e) => {
+    if (!e.target.matches(".say select")) return;
+    const form = e.target.form;
+    if (form.elements.text.value.trim()) { // the words go along
+      try { sessionStorage.removeItem(e.target.dataset.was); } catch {}
+      keepDraft(form);
+    } else restoreDraft(form);
+    e.target.dataset.was = draftOf(form);
+  });
+
+  // ---- the reader's place ----
+
+  // A tall terminal shows its cursor, or the last line that is not blank, until
+  // the reader scrolls away from it, and again once he is back.
+  const put = new WeakMap(), held = new WeakSet();
+  const changed = new MutationObserver((list) => new Set(list.map((m) => m.target.nodeType === 1 && m.target.closest(".glass"))).forEach((g) => g && toCursor(g)));
+
+  function toCursor(glass) {
+    const screen = $("[data-screen]", glass);
+    if (!screen || held.has(glass) || $(".history", glass)) return;
+    const at = $(".cursor", screen) || [...$$(".r", screen)].reverse().find((r) => r.textContent.trim());
+    if (!at) return;
+    const box = at.getBoundingClientRect(), top = box.top - glass.getBoundingClientRect().top + glass.scrollTop;
+    glass.scrollTop = Math.max(0, top + 6 * box.height - glass.clientHeight);
+    put.set(glass, glass.scrollTop);
+  }
+
+  for (const kind of ["wheel", "touchmove", "pointerdown", "keydown"])
+    document.addEventListener(kind, (e) => { const g = e.target.closest?.(".glass"); if (g && g.scrollHeight > g.clientHeight) held.add(g); }, { passive: true });
+  document.addEventListener("scroll", (e) => {
+    if (e.target.matches?.(".glass") && Math.abs(e.target.scrollTop - put.get(e.target)) < 4) held.delete(e.target);
+  }, { capture: true, passive: true });
+  addEventListener("resize", () => $$(".large .glass").forEach(toCursor));
+
+  // Back from a terminal's history leads to its screen.
+  let at = location.pathname + location.search;
+  async function elsewhere() {
+    if (at === location.pathname + location.search) return; // another place on the same page
+    at = location.pathname + location.search;
+    last = 0;
+    await fetchPage();
+    conn?.close(); // so that the new terminal is drawn whole
+  }
+  addEventListener("popstate", elsewhere);
+
   // ---- small help ----
 
   addEventListener("formdata", (e) => { // an empty filter is none
@@ -320,10 +392,8 @@
       setTimeout(() => { button.textContent = "Copy"; }, 1500);
     } else if (above && !e.metaKey && !e.ctrlKey && !e.shiftKey) {
       e.preventDefault();
-      history.replaceState(null, "", above.href);
-      last = 0;
-      await fetchPage();
-      conn?.close(); // so that the new terminal is drawn whole
+      history.pushState(null, "", above.href);
+      await elsewhere();
     }
   });
 
@@ -332,10 +402,13 @@
     if (e.ctrlKey || e.metaKey || e.altKey || e.target.matches("input, textarea, select")) return;
     const to = { "/": "#text", f: "#find" }[e.key];
     if (to && $(to)) { e.preventDefault(); $(to).focus(); }
+    const link = { j: "main a[rel=next]", k: "main a[rel=prev]" }[e.key];
+    if (link && !e.target.closest(".glass")) $(link)?.click();
   });
 
   // adopt does for new parts of the page what its policy forbids the server to.
   function adopt() {
+    localTimes();
     for (const n of $$("[data-fg], [data-bg]")) {
       if (n.dataset.fg) n.style.color = n.dataset.fg;
       if (n.dataset.bg) n.style.backgroundColor = n.dataset.bg;
@@ -343,9 +416,41 @@
     }
     for (const g of $$(".glass:not([data-seen])")) {
       g.dataset.seen = "";
+      if (g.closest(".large")) changed.observe(g, { childList: true, subtree: true, attributes: true, attributeFilter: ["style"] });
+      toCursor(g);
       if ($(".history", g)) g.scrollTop = $("[data-screen]", g).offsetTop - 40;
     }
   }
+
+  // localTimes writes moments as the browser's zone has them.
+  const clock = { hour: "2-digit", minute: "2-digit", second: "2-digit", hourCycle: "h23" };
+  const zoned = Object.fromEntries(Object.entries({
+    clock, day: { weekday: "long", day: "numeric", month: "long", year: "numeric" },
+    full: { weekday: "short", day: "numeric", month: "short", year: "numeric", ...clock, timeZoneName: "short" },
+  }).map(([k, o]) => [k, new Intl.DateTimeFormat("en-GB", o)]));
+
+  function localTimes() {
+    let day = "";
+    for (const t of $$("time")) {
+      const d = new Date(t.dateTime), kind = t.dataset.at;
+      if (isNaN(d)) continue;
+      if (t.title) t.title = zoned.full.format(d);
+      if (!kind) continue;
+      let text = zoned[kind].format(d);
+      if (kind === "day") {
+        t.closest(".day").hidden = text === day;
+        day = text;
+      } else if (kind === "clock" && day && zoned.day.format(d) !== day) text = zoned.day.format(d).slice(0, 3) + " " + text; // after midnight here
+      if (t.textContent !== text) t.textContent = text;
+    }
+  }
+
+  // Ages are the server's: skew is how far its clock is ahead of this one.
+  let skew = 0;
+  const pulse = $("[data-now]");
+  const setClock = () => { skew = Number(pulse.dataset.now) - Date.now(); };
+  new MutationObserver(setClock).observe(pulse, { attributes: true, attributeFilter: ["data-now"] });
+  setClock();
 
   function span(ms) {
     const s = Math.floor(ms / 1000);
@@ -358,13 +463,14 @@
   function ages() {
     if (document.hidden) return;
     for (const t of $$("time[data-ago]")) {
-      let text = span(Date.now() - Date.parse(t.dateTime));
+      let text = span(Date.now() + skew - Date.parse(t.dateTime));
       if (t.dataset.ago === "past" && text !== "now") text += " ago";
       if (t.textContent !== text) t.textContent = text;
     }
   }
 
   adopt();
+  $$("form.say").forEach(restoreDraft);
   setInterval(ages, 1000);
   connect();
 })();

@@ -1,0 +1,151 @@
+package dashboard_test
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+
+	"netsky/agent"
+	"netsky/dashboard"
+)
+
+// tall shows a terminal of 60 rows whose cursor is in one of them.
+func (w *world) tall(id agent.ID, cursor int) {
+	var b strings.Builder
+	for i := range 60 {
+		fmt.Fprintf(&b, "row %d\n", i)
+	}
+	w.panes.set(id, b.String())
+	w.panes.mu.Lock()
+	defer w.panes.mu.Unlock()
+	w.panes.screens[id] = dashboard.Screen{Text: b.String(), Width: 80, Height: 60, CursorY: cursor}
+}
+
+// In a small window an agent's page shows its terminal's cursor and the message
+// box, also while a question waits.
+func TestBrowserAgentInSight(t *testing.T) {
+	w := mustWorld(t, slowly)
+	w.showcase(t)
+	l := mustBrowser(t).look(t, w)
+	l.size(1280, 720)
+	for _, id := range []agent.ID{"agent1", "agent2"} { // agent2 asks
+		w.tall(id, 40)
+		l.open("/agents/" + string(id))
+		l.live()
+		const cursor = `(g => { const c = g.querySelector(".cursor")?.getBoundingClientRect(), b = g.getBoundingClientRect(); return c && b.height > 100 && c.top >= b.top && c.bottom <= b.bottom && b.bottom < innerHeight })(document.querySelector(".glass"))`
+		l.waits(cursor)
+		if !eval[bool](l, `(r => r.height > 30 && r.bottom <= innerHeight)(document.querySelector("#text").getBoundingClientRect())`) {
+			t.Errorf("%s: the message box is out of sight", id)
+		}
+		// Whoever scrolls away is left alone.
+		eval[any](l, `(g => { g.dispatchEvent(new WheelEvent("wheel", {bubbles: true})); g.scrollTop = 0 })(document.querySelector(".glass")), null`)
+		w.tall(id, 41)
+		l.waits(`parseFloat(document.querySelector(".cursor").style.top) > parseFloat(document.querySelectorAll("[data-screen] .r")[40].offsetTop)`)
+		if at := eval[float64](l, `new Promise(done => requestAnimationFrame(() => setTimeout(() => done(document.querySelector(".glass").scrollTop))))`); at != 0 {
+			t.Errorf("%s: the terminal moved to %v under the reader", id, at)
+		}
+	}
+	l.clean()
+}
+
+// Keys and links lead from one agent to the next, around the list's end.
+func TestBrowserAgentNeighbours(t *testing.T) {
+	w := mustWorld(t, slowly)
+	w.showcase(t)
+	l := mustBrowser(t).look(t, w)
+	l.open("/agents/agent0")
+	l.live()
+	for _, step := range []struct{ key, want string }{{"j", "agent1"}, {"j", "agent2"}, {"k", "agent1"}, {"k", "agent0"}, {"k", "agentinfinity"}, {"j", "agent0"}} {
+		l.press(step.key)
+		l.waits(`location.pathname === "/agents/` + step.want + `" && document.querySelector("#link").classList.contains("on")`)
+	}
+	l.click(".turn [rel=next]")
+	l.waits(`location.pathname === "/agents/agent1"`)
+	l.clean()
+}
+
+// A dead agent's page shows what it wrote last and how to start it again.
+func TestBrowserAgentEnded(t *testing.T) {
+	w := mustWorld(t, slowly)
+	w.showcase(t)
+	l := mustBrowser(t).look(t, w)
+	l.open("/agents/agent3")
+	l.live()
+	l.waits(`!document.querySelector("[data-unseen]").hidden`)
+	got := l.text(".pane")
+	if strings.Contains(got, "no session") || !strings.Contains(got, "index out of range [7]") || !strings.Contains(got, "netsky agent 3") {
+		t.Errorf("its terminal shows %s", got)
+	}
+	// One that ends while it is looked at.
+	l.open("/agents/agent1")
+	l.live()
+	list, _ := w.agents.Agents(t.Context())
+	list[1].State = agent.Dead
+	w.agents.set(nil, list...)
+	l.waits(`document.querySelector(".ended")?.innerText.includes("netsky agent 1")`)
+	l.clean()
+}
+
+// What is written and not sent survives a reload, for each agent apart, and is
+// forgotten once it is sent.
+func TestBrowserDraft(t *testing.T) {
+	w := mustWorld(t, slowly)
+	w.showcase(t)
+	l := mustBrowser(t).look(t, w)
+	l.open("/agents/agent1")
+	l.live()
+	l.typeIn("#text", "half a thought")
+	id := eval[string](l, `document.querySelector(".say").elements.id.value`)
+	l.open("/agents/agent0")
+	if got := eval[string](l, `document.querySelector("#text").value`); got != "" {
+		t.Errorf("another agent's box holds %q", got)
+	}
+	l.open("/agents/agent1")
+	l.waits(`document.querySelector("#text").value === "half a thought"`)
+	if got := eval[string](l, `document.querySelector(".say").elements.id.value`); got != id {
+		t.Errorf("after a reload its id is %s, was %s", got, id)
+	}
+	l.live()
+	eval[any](l, `document.querySelector(".say").requestSubmit(), null`)
+	l.waits(`document.querySelector("#answer").textContent.includes("inbox")`)
+	l.open("/agents/agent1")
+	l.live()
+	if got := eval[string](l, `document.querySelector("#text").value`); got != "" || len(w.inbox(t, "agent1")) != 1 {
+		t.Errorf("after it was sent the box holds %q", got)
+	}
+	l.clean()
+}
+
+// Back leads from what is above the screen to the screen, on the same page.
+func TestBrowserHistoryBack(t *testing.T) {
+	w := mustWorld(t, slowly)
+	w.showcase(t)
+	l := mustBrowser(t).look(t, w)
+	l.open("/agents/agent0")
+	l.live()
+	l.click("[data-above]")
+	l.waits(`location.search === "?history=1000" && document.querySelector(".history")?.innerText.includes("above")`)
+	eval[any](l, `history.back(), null`)
+	l.waits(`location.pathname === "/agents/agent0" && !location.search && !document.querySelector(".history")`)
+	l.waits(`document.querySelector("[data-screen]").innerText.includes("Planning the next step")`)
+	eval[any](l, `history.forward(), null`)
+	l.waits(`document.querySelector(".history")?.innerText.includes("above")`)
+	l.clean()
+}
+
+// Moments are shown in the browser's zone, ages by the server's clock.
+func TestBrowserTimes(t *testing.T) {
+	w := mustWorld(t, slowly)
+	w.showcase(t)
+	l := mustBrowser(t).look(t, w)
+	l.call("Emulation.setTimezoneOverride", map[string]string{"timezoneId": "Asia/Tokyo"}, nil)
+	l.call("Page.addScriptToEvaluateOnNewDocument", map[string]string{"source": "{ const now = Date.now; Date.now = () => now() + 7_200_000 }"}, nil)
+	l.open("/messages/web-5d1f0c77a2b94e6180c3d2aa")
+	l.live()
+	l.waits(`(t => t.textContent.includes(new Date(t.dateTime).toLocaleTimeString("en-GB", {timeZone: "Asia/Tokyo"})))(document.querySelector(".story .clock time"))`)
+	l.waits(`document.querySelector("[data-at=full]").textContent.includes("GMT+9") && document.querySelector(".clock time").title.includes("GMT+9")`)
+	if got := eval[string](l, `new Promise(done => { const t = document.querySelector("[data-ago]"); t.textContent = "?"; new MutationObserver(() => done(t.textContent)).observe(t, {childList: true, characterData: true, subtree: true}) })`); !strings.HasPrefix(got, "3") || !strings.Contains(got, "min") {
+		t.Errorf("two hours ahead, 38 minutes are %q", got)
+	}
+	l.clean()
+}
