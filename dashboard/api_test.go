@@ -208,7 +208,7 @@ func TestApprovals(t *testing.T) {
 	if v := mustGet[dashboard.Overview](t, w, "/api/snapshot"); len(v.Approvals) != 2 {
 		t.Errorf("snapshot has %d approvals", len(v.Approvals))
 	}
-	_, err = w.home.Answer(a.Code, true)
+	_, err = w.home.Answer(a.Code, agent.Answer{Allow: true})
 	mustDo(t, err)
 	if l := mustGet[store.List[dashboard.Approval]](t, w, "/api/approvals"); len(l.Items) != 1 || l.Items[0].Agent != "agent2" {
 		t.Errorf("approvals = %+v", l.Items)

@@ -86,8 +86,8 @@ func livePermission(home agent.Home, h claude.Hook, p claude.Permission) error {
 	defer cancel()
 	words := map[claude.Outcome]string{claude.Allowed: "allowed", claude.Denied: "denied", claude.AtPane: "at the pane", claude.Unanswered: "unanswered"}
 	outcome := w.Wait(ctx, func() (bool, bool) {
-		allow, ok, err := home.Answered(a.Code)
-		return allow, ok && err == nil
+		answer, ok, err := home.Answered(a.Code)
+		return answer.Allow, ok && err == nil
 	})
 	switch outcome {
 	case claude.Allowed:
