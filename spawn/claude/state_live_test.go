@@ -173,7 +173,7 @@ func TestPermission(t *testing.T) {
 			t.Errorf("the question is %+v", a)
 		}
 		l.mustState(agent.Waiting, "permission: Bash: touch one")
-		if _, err := l.Home.Answer(a.Code, true); err != nil {
+		if _, err := l.Home.Answer(a.Code, agent.Answer{Allow: true}); err != nil {
 			t.Fatal(err)
 		}
 		l.mustStop(1)
@@ -184,7 +184,7 @@ func TestPermission(t *testing.T) {
 	})
 	t.Run("denied", func(t *testing.T) {
 		l.mustPush("loop: shell touch two")
-		if _, err := l.Home.Answer(asked(2).Code, false); err != nil {
+		if _, err := l.Home.Answer(asked(2).Code, agent.Answer{}); err != nil {
 			t.Fatal(err)
 		}
 		stop := l.mustStop(2)
