@@ -67,6 +67,8 @@ type app struct {
 
 	broken error // of a write to out
 
+	chosenDir string // where agents work, as the owner has just said
+
 	once   sync.Once
 	config config
 	cfgErr error
@@ -111,7 +113,7 @@ func (a *app) complain(err error) {
 		}
 	}
 	for _, h := range a.hints(err) {
-		fmt.Fprintln(a.err, h)
+		fmt.Fprintln(a.err, a.called(h))
 	}
 }
 

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"io/fs"
 	"os/exec"
+	"strings"
 
 	"netsky/agent"
 	"netsky/bus"
@@ -22,6 +23,8 @@ func (a *app) hints(err error) []string {
 	var up needUp
 	var asks atDialog
 	var foreign *spawn.ForeignError
+	var own errOwnCheckout
+	var dir inOtherDir
 	var other onOtherRuntime
 	var list []string
 	add := func(s string) { list = append(list, s) }
@@ -30,6 +33,9 @@ func (a *app) hints(err error) []string {
 		add("`netsky agent " + up.id.N() + "` starts it")
 	case errors.As(err, &other):
 		add("`netsky down " + other.names() + " && netsky up " + other.names() + " " + other.again + "` ends them and starts them so")
+	case errors.As(err, &dir):
+		names := strings.Join(dir.agents, " ")
+		add("`netsky down " + names + " && netsky up " + names + " --dir " + shellWord(dir.wanted) + "` ends them and starts them there")
 	case errors.As(err, &asks):
 		add("`netsky approvals` lists what waits for your yes; `netsky attach " + string(asks.id) + "` goes to its pane")
 	case errors.Is(err, bus.ErrNoMailbox):
@@ -49,6 +55,8 @@ func (a *app) hints(err error) []string {
 		if h, found := agent.FindHome(a.getenv); found == nil {
 			add("netsky did not make it and leaves its mode alone; to close it: chmod 700 " + shellWord(h.Dir()))
 		}
+	case errors.As(err, &own):
+		add("name your project's directory: cd DIR first, or --dir DIR (--dir . is this one)")
 	case errors.As(err, &foreign) && foreign.Home != "":
 		add("`NETSKY_HOME=" + shellWord(foreign.Home) + " netsky status` shows it; without [tmux] socket and NETSKY_TMUX_SOCKET each home has a tmux server of its own")
 	case errors.Is(err, spawn.ErrForeign):

@@ -59,21 +59,6 @@ func machine() string {
 	return name
 }
 
-// agentDir is where an agent works: the flag, its own table, [agents], where it
-// worked before, where agent0 works, and for a first up the caller's directory.
-func (a *app) agentDir(l *spawn.Launcher, c config, id agent.ID, flag, before string) (string, error) {
-	if flag != "" {
-		return a.expand(flag)
-	}
-	root, _ := l.Home.LoadLaunch(agent.Root)
-	for _, d := range []string{c.Agent[id].Dir, c.Agents.Dir, before, root.Dir} {
-		if d != "" {
-			return a.placed(d)
-		}
-	}
-	return os.Getwd()
-}
-
 // maxAddendum bounds a file of the owner's that goes into a prompt, in bytes.
 const maxAddendum = 1 << 20
 

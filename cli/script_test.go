@@ -67,6 +67,11 @@ func TestScripts(t *testing.T) {
 				e.Setenv(name, value)
 			}
 			e.Setenv("BIN", binDir())
+			scripts, err := filepath.Abs("../scripts")
+			if err != nil {
+				return err
+			}
+			e.Setenv("SCRIPTS", scripts)
 			e.Setenv("LONG", strings.Repeat("a", 300))
 			e.Setenv("NL", "\n")
 			e.Setenv("ESC", "\x1b")

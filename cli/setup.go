@@ -254,7 +254,7 @@ func (a *app) removeLinks() error {
 	if own, err = filepath.EvalSymlinks(own); err != nil {
 		return err
 	}
-	for _, dir := range filepath.SplitList(a.getenv("PATH")) {
+	for _, dir := range append(filepath.SplitList(a.getenv("PATH")), a.linkDirs()...) {
 		link := filepath.Join(dir, "netsky")
 		info, err := os.Lstat(link)
 		if err != nil || info.Mode()&fs.ModeSymlink == 0 {

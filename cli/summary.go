@@ -96,6 +96,6 @@ func (a *app) summary(c *cli.Context) error {
 	default:
 		next = fmt.Sprintf("netsky ask %s \"…\" gives %[1]s work; netsky help lists the verbs", up[0])
 	}
-	fmt.Fprintln(a.stdout(), "next:", next)
+	fmt.Fprintln(a.stdout(), "next:", a.called(next))
 	return nil
 }

@@ -25,7 +25,7 @@ import (
 func startFlags(more ...cli.Flag) []cli.Flag {
 	return append([]cli.Flag{
 		&cli.StringFlag{Name: "type", Usage: "run them on this `RUNTIME`: claude, codex, demo or one of netsky.toml"},
-		&cli.StringFlag{Name: "dir", Usage: "let them work in `DIR`"},
+		&cli.StringFlag{Name: "dir", Usage: "let them work in `DIR`; else where they worked before, at first in this git repository"},
 		&cli.BoolFlag{Name: "json", Usage: "print one JSON object"},
 		&cli.BoolFlag{Name: "yes", Usage: "take full access for agents where nothing else was chosen"},
 	}, more...)
@@ -180,10 +180,14 @@ func (a *app) up(c *cli.Context, ids []agent.ID, objective string, whole bool) e
 	if err != nil {
 		return err
 	}
+	if err := a.chooseDir(l, ids, c.String("dir")); err != nil {
+		return err
+	}
 	plans, why, err := a.plans(ctx, l, ids, c.String("type"), c.String("dir"))
 	if err != nil {
 		return err
 	}
+	a.tellWhere(l, plans, c.String("dir"))
 	plans[0].Objective = objective
 	// Named before anything runs: the daemon is not started for an up that can't be.
 	states, err := l.Check(ctx, plans)
@@ -196,7 +200,7 @@ func (a *app) up(c *cli.Context, ids []agent.ID, objective string, whole bool) e
 	}
 	rep := newUpReport(a, plans, c.Bool("json"))
 	plans, misplaced := runningElsewhere(plans, states, c.String("type"))
-	disobeyed := disobeyedType(misplaced, c.String("type"), c.String("dir"))
+	disobeyed := cmp.Or(disobeyedType(misplaced, c.String("type"), c.String("dir")), disobeyedDir(plans, states, c.String("dir")))
 	unsent := objective != "" && len(misplaced) > 0 && misplaced[0].Agent == ids[0]
 	if len(plans) == 0 {
 		stayed := rep.stayed(misplaced)
@@ -448,11 +452,11 @@ func forget(h agent.Home, id agent.ID) error {
 }
 
 func (a *app) explainDemo(n int, why error) {
-	fmt.Fprintf(a.err, `netsky: these %d run on demo (%s): programs without a model
+	fmt.Fprint(a.err, "netsky: ", a.called(fmt.Sprintf(`these %d run on demo (%s): programs without a model
 that show their mail, answer it and obey a few commands (/delegate, /busy, /crash …), at no cost.
 agent0 is the manager, agent1… are its workers, agentinfinity is there for repairs.
   netsky ask agent0 "/delegate agent1 what is your name?"    hand work on and get the answer
   netsky attach agent1                                      look at its pane; C-b d leaves
   netsky status                                             how everything is
-`, n, bus.Plain(firstLine(why.Error())))
+`, n, bus.Plain(firstLine(why.Error())))))
 }
