@@ -3,9 +3,23 @@ package agent
 import (
 	"fmt"
 	"io/fs"
+	"time"
 
 	"golang.org/x/sys/unix"
 )
+
+// Reaps reports whether all that a keeper's program starts stays below the keeper
+// while that lives.
+const Reaps = false
+
+// Booted is when the machine was started.
+func Booted() (time.Time, error) {
+	t, err := unix.SysctlTimeval("kern.boottime")
+	if err != nil {
+		return time.Time{}, err
+	}
+	return time.Unix(t.Sec, int64(t.Usec)*1000), nil
+}
 
 // Signal signals the process if its number still means it. The error matches
 // fs.ErrNotExist if it is gone, or has no birth.

@@ -6,6 +6,7 @@ import (
 	"io/fs"
 	"os"
 	"strconv"
+	"time"
 
 	"golang.org/x/sys/unix"
 )
@@ -33,6 +34,19 @@ func (p Process) Signal(sig unix.Signal) error {
 		return fmt.Errorf("process %d: %w", p.PID, err)
 	}
 	return nil
+}
+
+// Reaps reports whether all that a keeper's program starts stays below the keeper
+// while that lives.
+const Reaps = true
+
+// Booted is when the machine was started.
+func Booted() (time.Time, error) {
+	var since unix.Timespec
+	if err := unix.ClockGettime(unix.CLOCK_BOOTTIME, &since); err != nil {
+		return time.Time{}, err
+	}
+	return time.Now().Add(-time.Duration(since.Nano())), nil
 }
 
 // procStat reads /proc/PID/stat: fields 3 (state), 4 (parent), 20 (threads) and

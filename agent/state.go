@@ -47,6 +47,7 @@ type Launch struct {
 	Model      string   `json:"model,omitempty"`
 	Resume     string   `json:"resume,omitempty"` // the conversation to go on with
 	Silent     bool     `json:"silent,omitempty"` // the program reports nothing and holds no mailbox
+	Socket     string   `json:"socket,omitempty"` // of the tmux server that its session was made on
 	StartedMS  int64    `json:"started_ms"`
 }
 
@@ -54,14 +55,37 @@ type Launch struct {
 // ended, written by the keeper. EndedMS is 0 while the program runs; after it
 // exactly one of Status and Signal is set.
 type Keeper struct {
-	Start     string `json:"start"`
-	Process          // the program
-	Program   string `json:"program"`
-	StartedMS int64  `json:"started_ms"`
-	EndedMS   int64  `json:"ended_ms,omitempty"`
-	Status    *int   `json:"status,omitempty"` // 0 to 255
-	Signal    string `json:"signal,omitempty"` // "SIGKILL"
+	Start   string `json:"start"`
+	Process        // the program
+	Program string `json:"program"`
+	// Own is the keeper's process, which all that the program starts hangs below
+	// while it lives (Linux).
+	Own       Process `json:"keeper,omitzero"`
+	StartedMS int64   `json:"started_ms"`
+	EndedMS   int64   `json:"ended_ms,omitempty"`
+	Status    *int    `json:"status,omitempty"` // 0 to 255
+	Signal    string  `json:"signal,omitempty"` // "SIGKILL"
+	// ClearedMS is when nothing was left below the keeper, as it ended: the proof
+	// that nothing of this start runs. 0: nobody has seen that.
+	ClearedMS int64 `json:"cleared_ms,omitempty"`
 }
+
+// A Ticker is state/ticker.json: the process that starts the daemon again, and
+// how its last try went. It is written by that process.
+type Ticker struct {
+	Process
+	Binary string `json:"binary"`
+	Socket string `json:"socket,omitempty"` // of the tmux server that its session is on
+	TickMS int64  `json:"tick_ms,omitempty"`
+	Error  string `json:"error,omitempty"` // "" if the daemon runs or is not wanted
+}
+
+const tickerFile = "state/ticker.json"
+
+// SaveTicker replaces the ticker's file; LoadTicker reads it, and its error
+// matches fs.ErrNotExist if there has been none.
+func (h Home) SaveTicker(t Ticker) error   { return h.save(tickerFile, t, false) }
+func (h Home) LoadTicker() (Ticker, error) { return load[Ticker](h, tickerFile) }
 
 // Ending says in words how the program ended: "3", "SIGKILL"; "" while it runs.
 func (k Keeper) Ending() string {

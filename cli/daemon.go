@@ -218,6 +218,15 @@ func (a *app) ticker(c *cli.Context) error {
 	if err != nil {
 		return err
 	}
+	h, err := a.home()
+	if err != nil {
+		return err
+	}
+	// Who knows the ticker by this file ends it without tmux too.
+	me := agent.Ticker{Process: agent.Self(), Binary: bin, Socket: a.getenv(spawn.TickerSocket)}
+	if err := h.SaveTicker(me); err != nil {
+		a.warn("%v", err)
+	}
 	every := time.Minute
 	if cfg, err := a.cfg(); err == nil {
 		every = cfg.Watchdog.Tick.Duration

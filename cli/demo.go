@@ -28,8 +28,10 @@ func (a *app) demoCommand() *cli.Command {
 
 // endedBy is the signal that has ended the context: main names it as the cause.
 func endedBy(ctx context.Context) syscall.Signal {
-	if strings.HasPrefix(context.Cause(ctx).Error(), syscall.SIGTERM.String()) {
-		return syscall.SIGTERM
+	for _, sig := range []syscall.Signal{syscall.SIGTERM, syscall.SIGHUP} {
+		if strings.HasPrefix(context.Cause(ctx).Error(), sig.String()) {
+			return sig
+		}
 	}
 	return syscall.SIGINT
 }

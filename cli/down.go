@@ -26,7 +26,7 @@ func (a *app) downCommand() *cli.Command {
 		Flags: []cli.Flag{
 			&cli.BoolFlag{Name: "force", Usage: "end them at once, without asking"},
 			&cli.BoolFlag{Name: "all", Usage: "agentinfinity, the ticker and the daemon too"},
-			&cli.BoolFlag{Name: "verify", Usage: "prove afterwards that nothing of them runs"},
+			&cli.BoolFlag{Name: "verify", Usage: "prove afterwards that nothing of them runs; 3 if that can't be proved"},
 			&cli.BoolFlag{Name: "json", Usage: "print one JSON object"},
 		},
 		Action: a.down,
@@ -80,28 +80,16 @@ func (a *app) down(c *cli.Context) error {
 		a.warn("%v", werr)
 	}
 	for _, id := range ids {
-		if !rep.tried(id) {
+		if !rep.tried(id) && err == nil { // with an error nobody knows
 			rep.say(string(id) + ": was not running")
 		}
 	}
+	rep.failed = err != nil
 	if rep.ended == 0 && err == nil && len(ids) == 0 {
 		rep.say("nothing was running")
 	}
-	var left []spawn.Remnant
 	if c.Bool("verify") {
-		var verr error
-		if left, verr = l.Remnants(ctx, a.keepRunning(l.Home)...); verr != nil {
-			err = errors.Join(err, fmt.Errorf("verify: %w", verr))
-		}
-		left = remnantsOf(left, ids, all)
-		for _, r := range left {
-			rep.say("still there: " + r.What)
-		}
-		if len(left) == 0 && verr == nil {
-			rep.say("verified: nothing of them is left")
-		} else {
-			err = errors.Join(err, fmt.Errorf("verify: %d still there", len(left)))
-		}
+		err = errors.Join(err, a.verifyDown(ctx, l, rep, ids, all))
 	}
 	if len(ids) == 0 && !all {
 		a.stillUp(ctx, l, rep)
@@ -109,8 +97,41 @@ func (a *app) down(c *cli.Context) error {
 	if jerr := rep.finish(); jerr != nil {
 		return jerr
 	}
-	if err != nil && rep.ended > 0 {
+	if err != nil && (rep.ended > 0 || errors.Is(err, errUnproved) && !rep.failed) {
 		return exitError{exitPartly, err}
+	}
+	return err
+}
+
+// errUnproved is the end of a down that has ended all it knows of, and can't
+// know whether that is all.
+var errUnproved = errors.New("verify: not proved")
+
+// verifyDown says what is left, or that nothing is, if that can be proved.
+func (a *app) verifyDown(ctx context.Context, l *spawn.Launcher, rep *downReport, ids []agent.ID, all bool) error {
+	left, err := l.Remnants(ctx, a.keepRunning(l.Home)...)
+	if err != nil {
+		err = fmt.Errorf("verify: %w", err)
+	}
+	left = remnantsOf(left, ids, all)
+	for _, r := range left {
+		rep.say("still there: " + r.What)
+	}
+	unproved := remnantsOf(l.Unproved(), ids, all)
+	for _, r := range unproved {
+		rep.say("not proved: " + r.What)
+	}
+	switch {
+	case len(left) > 0:
+		rep.failed = true
+		err = errors.Join(err, fmt.Errorf("verify: %d still there", len(left)))
+	case len(unproved) > 0:
+		err = errors.Join(err, errUnproved)
+	case err != nil:
+		rep.failed = true
+		err = errors.Join(err, errUnproved)
+	default:
+		rep.say("verified: nothing of them is left")
 	}
 	return err
 }
@@ -200,6 +221,8 @@ type downReport struct {
 	ended int
 	rows  []downRow
 	notes []string
+
+	failed bool // not all is known to be ended
 }
 
 type downRow struct {

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"os"
 	"os/exec"
+	"os/signal"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -54,16 +55,42 @@ func (a *app) tour(c *cli.Context) (err error) {
 	}
 	t.environ = append(without(spawn.Inherited(a.environ), "NETSKY_HOME", "NETSKY_TMUX_SOCKET", "NETSKY_LISTEN"),
 		"NETSKY_HOME="+h.Dir(), "NETSKY_TMUX_SOCKET="+filepath.Join(dir, "tmux"), "NETSKY_LISTEN=127.0.0.1:0")
-	// Whatever happens, nothing of it stays: also when Ctrl-C ends the tour.
+	// A terminal that is closed ends the tour like Ctrl-C, unless it was started
+	// so that it does not mind.
+	ctx := c.Context
+	if !signal.Ignored(syscall.SIGHUP) {
+		var stop context.CancelFunc
+		ctx, stop = signal.NotifyContext(ctx, syscall.SIGHUP)
+		defer stop()
+	}
+	// Whatever happens, nothing of it stays.
 	defer func() {
-		out, cerr := t.netsky(context.WithoutCancel(c.Context), "down", "--all", "--force", "--verify")
+		if err != nil && ctx.Err() != nil {
+			err = exitError{128 + int(endedBy(ctx)), errInterrupted}
+		}
+		out, cerr := t.clear(ctx)
 		if cerr != nil {
 			err = errors.Join(err, fmt.Errorf("clearing up: %w: %s", cerr, out))
 		} else if err == nil {
 			t.say("Everything is ended, and %s is removed.", h.Dir())
 		}
 	}()
-	return t.run(c.Context)
+	return t.run(ctx)
+}
+
+var errInterrupted = errors.New("the tour was interrupted; all of it is ended")
+
+// clear ends all that the tour has started. The signals that end the tour, and
+// come again with a second Ctrl-C or from a terminal that goes, must not end this.
+func (t *tour) clear(ctx context.Context) (string, error) {
+	cmd := t.command(context.WithoutCancel(ctx), "down", "--all", "--force", "--verify")
+	cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true}
+	out, err := cmd.CombinedOutput()
+	var exit *exec.ExitError
+	if !agent.Reaps && errors.As(err, &exit) && exit.ExitCode() == exitPartly {
+		err = nil // that nothing is left can't be proved there
+	}
+	return strings.TrimRight(string(out), "\n"), err
 }
 
 type tour struct {
@@ -98,11 +125,18 @@ func (t *tour) rest(ctx context.Context) error {
 
 // netsky runs a verb in the tour's home, as a person would.
 func (t *tour) netsky(ctx context.Context, words ...string) (string, error) {
+	out, err := t.command(ctx, words...).CombinedOutput()
+	return strings.TrimRight(string(out), "\n"), err
+}
+
+func (t *tour) command(ctx context.Context, words ...string) *exec.Cmd {
 	cmd := exec.CommandContext(ctx, t.bin, words...)
 	cmd.Env = t.environ
 	cmd.Dir = t.home.Dir()
-	out, err := cmd.CombinedOutput()
-	return strings.TrimRight(string(out), "\n"), err
+	// Asked to end, not killed: an up undoes what it has half done.
+	cmd.Cancel = func() error { return cmd.Process.Signal(syscall.SIGTERM) }
+	cmd.WaitDelay = 15 * time.Second
+	return cmd
 }
 
 func (t *tour) run(ctx context.Context) error {
@@ -274,8 +308,8 @@ func pad(s string, width int) string {
 
 // collect waits until every job is answered, or the time is up, and then a
 // moment more, as a second answer would come late.
-func (t *tour) collect(ctx context.Context) error {
-	ctx, cancel := context.WithTimeout(ctx, tourLimit)
+func (t *tour) collect(whole context.Context) error {
+	ctx, cancel := context.WithTimeout(whole, tourLimit)
 	defer cancel()
 	for {
 		if err := t.gather(); err != nil {
@@ -292,13 +326,16 @@ func (t *tour) collect(ctx context.Context) error {
 		}
 		select {
 		case <-ctx.Done():
-			return nil // what is missing is counted
+			return whole.Err() // without one, the time is up and what is missing is counted
 		case <-time.After(100 * time.Millisecond):
 		}
 	}
 	select {
 	case <-ctx.Done():
 	case <-time.After(time.Second):
+	}
+	if whole.Err() != nil {
+		return whole.Err()
 	}
 	return t.gather()
 }

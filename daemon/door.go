@@ -221,6 +221,10 @@ func Start(ctx context.Context, home agent.Home, argv, env []string) (Pong, bool
 		}
 		select {
 		case <-ctx.Done():
+			if exited != nil { // ours, and nobody waits for it any more
+				cmd.Process.Signal(syscall.SIGTERM)
+				<-exited
+			}
 			return p, false, ctx.Err()
 		case <-deadline:
 			if end != nil {

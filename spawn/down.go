@@ -102,9 +102,7 @@ func (l *Launcher) Down(ctx context.Context, o DownOptions) ([]DownProgress, err
 	d.retract(ctx)
 	if o.All {
 		// A daemon that was killed leaves its hub, which keeps the server alive.
-		release := l.Quiet(ctx)
-		d.errs = append(d.errs, l.Tmux.CloseHub(context.WithoutCancel(ctx), HubSession))
-		release()
+		d.closeHubs(context.WithoutCancel(ctx))
 	}
 	return d.log, errors.Join(d.errs...)
 }
@@ -119,6 +117,20 @@ type down struct {
 	errs    []error
 	acks    *acks
 	asked   time.Time
+	hidden  bool // tmux does not tell what is there
+}
+
+// closeHubs ends the hub's session, on the servers that agents were started on
+// before another one was configured too. A tmux that has just not answered is not
+// asked again.
+func (d *down) closeHubs(ctx context.Context) {
+	if d.hidden {
+		return
+	}
+	defer d.l.Quiet(ctx)()
+	for _, server := range d.l.servers() {
+		d.errs = append(d.errs, server.CloseHub(ctx, HubSession))
+	}
 }
 
 func (d *down) say(t *target, step DownStep, err error) {
@@ -139,15 +151,23 @@ func (d *down) warn(id agent.ID, err error) {
 	}
 }
 
-// find lists what to end, in the order in which people list agents.
+// find lists what to end, in the order in which people list agents. What tmux
+// can't show is not gone: then keepers and programs are known by their records,
+// and ended by their processes. The error of tmux stays one.
 func (d *down) find(ctx context.Context) error {
 	v, err := d.l.view(ctx)
-	if err != nil {
+	if ctx.Err() != nil {
 		return err
 	}
+	if err != nil {
+		d.hidden = true
+		d.errs = append(d.errs, fmt.Errorf("the sessions can't be looked at: %w", err))
+	}
 	// Mailboxes that can't be listed must not keep agents running.
-	states, err := d.l.inspect(v, nil)
-	d.warn("", err)
+	states, ierr := d.l.inspect(v, err)
+	if ierr != nil && err == nil {
+		d.warn("", ierr)
+	}
 	pick := func(id agent.ID) bool {
 		if len(d.o.Agents) > 0 {
 			return slices.Contains(d.o.Agents, id)
@@ -168,34 +188,70 @@ func (d *down) find(ctx context.Context) error {
 		t := &target{name: string(st.Agent), id: st.Agent, dead: !st.Alive()}
 		t.deaf = d.l.deaf(st)
 		if s, ok := v.agents[st.Agent]; ok {
-			t.pane, t.kin = &s.Pane, kinOf(&s.Pane, s.start)
+			t.pane, t.kin = &s.Pane, d.l.kinOf(st.Agent, &s.Pane, s.start)
 			d.targets = append(d.targets, t)
 		} else if st.Start != "" {
-			t.kin, t.dead = kinOf(nil, st.Start), true
+			t.kin = d.l.kinOf(st.Agent, nil, st.Start)
+			// A program whose session has gone is on its way out.
+			t.dead = err == nil && !d.l.elsewhere(st.socket) || !t.kin.program.Alive()
 			lost = append(lost, t)
 		}
 	}
 	if err := d.addLost(lost); err != nil {
 		return err
 	}
-	if d.o.All && v.ticker != nil {
-		d.targets = append(d.targets, &target{name: TickerSession, pane: v.ticker, kin: kinOf(v.ticker, ""), dead: true})
+	if d.o.All {
+		d.findTicker(ctx, v)
 	}
 	return nil
 }
 
-// addLost takes in those of which processes have outlived their session.
+// findTicker takes in the ticker: that of the session, the one that its file
+// names where that is another, and those on servers that were configured before.
+func (d *down) findTicker(ctx context.Context, v view) {
+	var known []agent.Process
+	add := func(p agent.Process, pane *tmux.Pane) {
+		if pane == nil && (!p.Alive() || slices.Contains(known, p)) {
+			return
+		}
+		known = append(known, p)
+		d.targets = append(d.targets, &target{name: TickerSession, pane: pane, kin: kin{keeper: p}, dead: true})
+	}
+	if v.ticker != nil {
+		p, _ := agent.FindProcess(v.ticker.PID)
+		add(p, v.ticker)
+	}
+	if t, err := d.l.Home.LoadTicker(); err == nil {
+		add(t.Process, nil)
+	}
+	if d.hidden {
+		return
+	}
+	for _, server := range d.l.servers()[1:] {
+		panes, err := server.Panes(ctx)
+		d.warn("", err)
+		for _, q := range panes {
+			if q.Session == TickerSession && q.Tags[TagHome] == d.l.Home.Dir() {
+				p, _ := agent.FindProcess(q.PID)
+				add(p, nil)
+			}
+		}
+	}
+}
+
+// addLost takes in those of which processes have outlived their session, or whose
+// session can't be seen.
 func (d *down) addLost(lost []*target) error {
 	var list []kin
 	for _, t := range lost {
 		list = append(list, t.kin)
 	}
-	left, err := agent.Families(families(list), d.l.spared(d.o.Keep)...)
+	left, err := below(list, d.l.spared(d.o.Keep))
 	if err != nil {
 		return err
 	}
 	for i, t := range lost {
-		if len(left[i]) > 0 {
+		if len(left[i]) > 0 || t.kin.keeper.Alive() {
 			d.targets = append(d.targets, t)
 		}
 	}

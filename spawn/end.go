@@ -7,6 +7,8 @@ import (
 	"slices"
 	"time"
 
+	"golang.org/x/sys/unix"
+
 	"netsky/agent"
 	"netsky/spawn/keeper"
 	"netsky/store"
@@ -16,35 +18,59 @@ import (
 // endGrace is the time from TERM to KILL.
 const endGrace = 2 * time.Second
 
-// kin are the processes of one start: the pane's own, all below it, and those
-// that carry the start's mark wherever they hang.
+// kin are the processes of one start: the keeper in its pane, all below it, and
+// those that carry the start's mark wherever they hang.
 type kin struct {
-	pane  agent.Process // zero if there is none
-	start string        // "" if it has no start
+	id      agent.ID      // "" for the ticker, which has no keeper
+	keeper  agent.Process // the pane's own; zero if it is not known
+	program agent.Process // by the keeper's record
+	start   string        // "" if it has no start
 }
 
-// kinOf names the kin of a start whose session is there, or nil.
-func kinOf(pane *tmux.Pane, start string) kin {
-	k := kin{start: start}
+// kinOf names the kin of a start. pane is its session's, or nil if there is none
+// or it can't be seen: then the keeper's record says which process the keeper is.
+func (l *Launcher) kinOf(id agent.ID, pane *tmux.Pane, start string) kin {
+	k := kin{id: id, start: start}
+	if rec, err := l.Home.LoadKeeper(id); id != "" && err == nil && rec.Start == start && start != "" {
+		k.keeper, k.program = rec.Own, rec.Process
+	}
 	if pane != nil {
-		k.pane, _ = agent.FindProcess(pane.PID) // gone already: no kin below it
+		k.keeper, _ = agent.FindProcess(pane.PID) // gone already: no kin below it
 	}
 	return k
 }
 
-// families is what to look for. A pane's process that has died meanwhile is not
-// looked for by its number, which may be another's by now.
+// families is what to look for. A keeper that has died meanwhile is not looked
+// for by its number, which may be another's by now.
 func families(list []kin) []agent.Family {
 	f := make([]agent.Family, len(list))
 	for i, k := range list {
-		if k.pane.Alive() {
-			f[i].PID = k.pane.PID
+		switch {
+		case k.keeper.Alive():
+			f[i].PID = k.keeper.PID
+		case k.program.Alive():
+			f[i].PID = k.program.PID
 		}
 		if k.start != "" {
 			f[i].Mark = mark(k.start)
 		}
 	}
 	return f
+}
+
+// below lists what lives of each kin but for the keepers.
+func below(list []kin, keep []int) ([][]agent.Process, error) {
+	kept, err := agent.Families(families(list), keep...)
+	if err != nil {
+		return make([][]agent.Process, len(list)), err
+	}
+	for i, k := range list {
+		// A program whose keeper has died is the first of its family.
+		if k.program.Alive() && !slices.Contains(kept[i], k.program) && !slices.Contains(keep, k.program.PID) {
+			kept[i] = append([]agent.Process{k.program}, kept[i]...)
+		}
+	}
+	return kept, nil
 }
 
 // spared are the processes that no ending of an agent touches, with all below
@@ -59,43 +85,80 @@ func (l *Launcher) spared(keep []int) []int {
 
 // end ends sessions and kin. It returns those of each kin that live on; the
 // error is tmux's or that of listing processes, and stopped nothing else.
+//
+// The keepers go last. As long as one lives, whatever its program has started
+// is found below it, wherever it has gone: so when nothing is, nothing is left.
 func (l *Launcher) end(ctx context.Context, panes []tmux.Pane, list []kin, keep []int) (left [][]agent.Process, err error) {
 	keep = l.spared(keep)
-	kept, err := agent.Families(families(list), keep...)
-	if err != nil {
-		kept = make([][]agent.Process, len(list))
-	}
-	for i, k := range list {
-		// The keeper too: what it writes last must not meet the next start.
-		if k.pane.Alive() && !slices.Contains(keep, k.pane.PID) {
-			kept[i] = append([]agent.Process{k.pane}, kept[i]...)
-		}
-	}
-	err = errors.Join(err, l.kill(ctx, panes))
 	left = make([][]agent.Process, len(list))
-	// Twice more for what was started while the list was made.
+	err = l.endBelow(ctx, list, left, keep)
+	err = errors.Join(err, l.kill(ctx, panes))
+	keepers := make([]agent.Process, 0, len(list))
+	for _, k := range list {
+		if k.keeper.Alive() && !slices.Contains(keep, k.keeper.PID) {
+			keepers = append(keepers, k.keeper)
+		}
+	}
+	living := keeper.End(ctx, keepers, endGrace)
+	for i, k := range list {
+		if slices.Contains(living, k.keeper) {
+			left[i] = append(left[i], k.keeper)
+		}
+	}
+	// Those that a keeper had not below it, and what was started meanwhile.
+	return left, errors.Join(err, l.endBelow(ctx, list, left, keep))
+}
+
+// endBelow ends what lives below the keepers and what carries the starts' marks,
+// in up to three rounds: what one starts while the list is made is on the next.
+// What does not end is added to left. Of a keeper that lives, and has nothing
+// below it then, that is put down.
+func (l *Launcher) endBelow(ctx context.Context, list []kin, left [][]agent.Process, keep []int) error {
 	for range 3 {
-		all := slices.Concat(kept...)
-		if len(all) == 0 {
-			break
-		}
-		living := keeper.End(ctx, all, endGrace)
-		for i := range kept {
-			for _, p := range kept[i] {
-				if slices.Contains(living, p) && !slices.Contains(left[i], p) {
-					left[i] = append(left[i], p)
-				}
-			}
-		}
-		var lerr error
-		if kept, lerr = agent.Families(families(list), keep...); lerr != nil {
-			return left, errors.Join(err, lerr)
+		kept, err := below(list, keep)
+		if err != nil {
+			return err
 		}
 		for i := range kept { // what does not end was waited for once
 			kept[i] = slices.DeleteFunc(kept[i], func(p agent.Process) bool { return slices.Contains(left[i], p) })
 		}
+		all := slices.Concat(kept...)
+		if len(all) == 0 {
+			for i, k := range list {
+				if len(left[i]) == 0 {
+					l.cleared(k)
+				}
+			}
+			return nil
+		}
+		for i, k := range list {
+			if k.program.Named() && slices.Contains(kept[i], k.program) {
+				// As its terminal's end would: a shell minds nothing else.
+				_ = k.program.Signal(unix.SIGHUP)
+			}
+		}
+		living := keeper.End(ctx, all, endGrace)
+		for i := range kept {
+			for _, p := range kept[i] {
+				if slices.Contains(living, p) {
+					left[i] = append(left[i], p)
+				}
+			}
+		}
 	}
-	return left, err
+	return nil
+}
+
+// cleared puts down that nothing of a start is left but its keeper.
+func (l *Launcher) cleared(k kin) {
+	if !agent.Reaps || k.id == "" || !k.keeper.Alive() {
+		return
+	}
+	rec, err := l.Home.LoadKeeper(k.id)
+	if err == nil && rec.Start == k.start && rec.EndedMS != 0 {
+		rec.ClearedMS = time.Now().UnixMilli()
+		_ = l.Home.SaveKeeper(k.id, rec) // the keeper says it too
+	}
 }
 
 func (l *Launcher) kill(ctx context.Context, panes []tmux.Pane) error {
@@ -119,7 +182,7 @@ func (l *Launcher) clear(ctx context.Context, list Statuses) error {
 		if st.Start == "" && st.pane == nil {
 			continue // never started
 		}
-		gone = append(gone, kinOf(st.pane, st.Start))
+		gone = append(gone, l.kinOf(st.Agent, st.pane, st.Start))
 		if st.State == agent.Dead {
 			end, log := l.Death(ctx, st)
 			ops := []store.Op{end}

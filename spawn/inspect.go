@@ -37,8 +37,9 @@ type Status struct {
 
 	Inbox, Claimed, Outbox, Poison int // envelopes; -1 if they can't be counted
 
-	pane *tmux.Pane
-	told bool // the keeper has told how it ended, on its pane too
+	pane   *tmux.Pane
+	socket string // of the tmux server that it was started on, by its launch
+	told   bool   // the keeper has told how it ended, on its pane too
 }
 
 // Alive reports whether the agent's program may still run: everything but dead
@@ -97,6 +98,7 @@ func (l *Launcher) inspect(v view, tmuxErr error) (Statuses, error) {
 	boxes, berr := l.Bus.Mailboxes()
 	if berr != nil && !errors.Is(berr, fs.ErrNotExist) {
 		err = errors.Join(err, berr)
+		boxes = l.kept()
 	}
 	for _, id := range boxes {
 		if id.IsAgent() {
@@ -129,7 +131,7 @@ func (l *Launcher) judge(id agent.ID, s *session, tmuxErr error) Status {
 	la, err := l.Home.LoadLaunch(id)
 	if err == nil {
 		st.Runtime, st.Model, st.Dir, st.Start, st.Resume = la.Runtime, la.Model, la.Dir, la.Start, la.Resume
-		st.Silent = la.Silent
+		st.Silent, st.socket = la.Silent, la.Socket
 	}
 	if err != nil && s != nil {
 		la.Start = s.start // the session knows it too
@@ -205,6 +207,9 @@ func (l *Launcher) judgeWithoutPane(st *Status, k agent.Keeper, kerr, tmuxErr er
 	case runs:
 		st.State, st.PID, st.Since = agent.Unknown, k.PID, time.Time{}
 		st.Evidence = fmt.Sprintf("process %d lives, its tmux session is not to be seen", k.PID)
+		if l.elsewhere(st.socket) {
+			st.Evidence = fmt.Sprintf("process %d runs on tmux socket %s, where it was started; %s is configured now", k.PID, st.socket, l.socket())
+		}
 	case tmuxErr != nil:
 		st.State, st.Evidence, st.Since = agent.Unknown, "tmux does not answer", time.Time{}
 	case st.Wanted:

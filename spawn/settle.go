@@ -123,6 +123,9 @@ func (d *down) over(ctx context.Context, open []*target) map[*target]gone {
 			list[t] = programGone
 		}
 	}
+	if d.hidden || !slices.ContainsFunc(open, func(t *target) bool { return t.pane != nil }) {
+		return list
+	}
 	panes, err := d.l.Tmux.Panes(ctx)
 	if err != nil {
 		return list // not known to be gone

@@ -5,8 +5,12 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"slices"
+	"strings"
+	"time"
 
 	"netsky/agent"
+	"netsky/tmux"
 )
 
 // A Remnant is something of this home that still runs.
@@ -17,36 +21,141 @@ type Remnant struct {
 }
 
 // Remnants lists the sessions of this home and the processes that any start on
-// file left behind. An empty list proves that nothing of it runs, as far as the
-// system tells environments (macOS does not).
-func (l *Launcher) Remnants(ctx context.Context, keep ...int) ([]Remnant, error) {
-	var list []Remnant
-	panes, err := l.Tmux.Panes(ctx)
-	if err != nil {
-		return nil, err
+// file left behind: keepers and programs by their records, others by what they
+// hang below or carry in their environment. With an error there may be more. That
+// nothing is left is proved by an empty list if Unproved is empty too.
+func (l *Launcher) Remnants(ctx context.Context, keep ...int) (list []Remnant, err error) {
+	seen := make(map[int]bool)
+	for _, pid := range keep {
+		seen[pid] = true
 	}
-	for _, p := range panes {
-		if p.Tags[TagHome] == l.Home.Dir() {
-			id, _ := agent.Parse(p.Session) // "" for the ticker
-			list = append(list, Remnant{What: "tmux session " + p.Session, Agent: id, PID: p.PID})
+	add := func(what string, id agent.ID, pid int) {
+		if !seen[pid] {
+			seen[pid] = true
+			list = append(list, Remnant{what, id, pid})
 		}
 	}
-	ids, err := l.Bus.Mailboxes()
-	if err != nil && !errors.Is(err, fs.ErrNotExist) {
-		return list, err
+	for _, server := range l.servers() {
+		panes, perr := server.Panes(ctx)
+		if perr != nil {
+			err = errors.Join(err, fmt.Errorf("the sessions on tmux socket %s can't be looked at: %w", server.Socket, perr))
+		}
+		for _, p := range panes {
+			if p.Tags[TagHome] == l.Home.Dir() {
+				id, _ := agent.Parse(p.Session) // "" for the ticker
+				add("tmux session "+p.Session, id, p.PID)
+			}
+		}
+	}
+	if t, terr := l.Home.LoadTicker(); terr == nil && t.Alive() {
+		add(fmt.Sprintf("process %d, the ticker", t.PID), "", t.PID)
+	}
+	ids, merr := l.Bus.Mailboxes()
+	if merr != nil && !errors.Is(merr, fs.ErrNotExist) {
+		err = errors.Join(err, merr)
+	}
+	for _, id := range l.kept() {
+		if !slices.Contains(ids, id) {
+			ids = append(ids, id)
+		}
 	}
 	for _, id := range ids {
-		la, err := l.Home.LoadLaunch(id)
-		if err != nil {
-			continue // never started
+		k := kin{id: id}
+		rec, rerr := l.Home.LoadKeeper(id)
+		if rerr == nil {
+			k.keeper, k.program, k.start = rec.Own, rec.Process, rec.Start
 		}
-		procs, err := agent.Descendants(0, mark(la.Start), keep...)
-		if err != nil {
-			return list, err
+		if la, lerr := l.Home.LoadLaunch(id); lerr == nil {
+			k.start = la.Start
 		}
-		for _, p := range procs {
-			list = append(list, Remnant{What: fmt.Sprintf("process %d of %s", p.PID, id), Agent: id, PID: p.PID})
+		if k.keeper.Alive() {
+			add(fmt.Sprintf("process %d, the keeper of %s", k.keeper.PID, id), id, k.keeper.PID)
+		}
+		procs, perr := below([]kin{k}, keep)
+		if perr != nil {
+			return list, errors.Join(err, perr)
+		}
+		for _, p := range procs[0] {
+			add(fmt.Sprintf("process %d of %s", p.PID, id), id, p.PID)
 		}
 	}
-	return list, nil
+	return list, err
+}
+
+// Unproved lists the agents of which nobody can say that nothing runs any more:
+// their keepers ended without having seen that nothing was left below them, as
+// one does that is killed. What left its session and its environment before that
+// can't be told from any other process.
+func (l *Launcher) Unproved() (list []Remnant) {
+	booted, err := agent.Booted()
+	if err != nil {
+		booted = time.Time{}
+	}
+	for _, id := range l.kept() {
+		rec, err := l.Home.LoadKeeper(id)
+		switch {
+		case errors.Is(err, fs.ErrNotExist):
+		case err != nil:
+			list = append(list, Remnant{What: fmt.Sprintf("%s: its keeper's record can't be read (%v)", id, err), Agent: id})
+		case rec.ClearedMS != 0 || rec.Own.Alive() || time.UnixMilli(rec.StartedMS).Before(booted):
+		case !rec.Own.Named() && rec.EndedMS != 0: // written by an older netsky
+		default:
+			list = append(list, Remnant{What: string(id) + ": its keeper was gone first; a process that had left its session and its environment can't be excluded", Agent: id})
+		}
+	}
+	return list
+}
+
+// kept are the agents that have a keeper's record or a launch on file.
+func (l *Launcher) kept() (ids []agent.ID) {
+	for _, rel := range []string{agent.KeeperDir, agent.LaunchDir} {
+		d, err := l.Home.OpenDir(rel, false)
+		if err != nil {
+			continue
+		}
+		names, _ := d.Readdirnames(-1)
+		d.Close()
+		for _, name := range names {
+			base, ok := strings.CutSuffix(name, ".json")
+			if id, err := agent.Parse(base); ok && err == nil && id.IsAgent() && !slices.Contains(ids, id) {
+				ids = append(ids, id)
+			}
+		}
+	}
+	slices.SortFunc(ids, agent.Compare)
+	return ids
+}
+
+// socket names the tmux server that is configured.
+func (l *Launcher) socket() string {
+	if l.Tmux.Socket == "" {
+		return "default"
+	}
+	return l.Tmux.Socket
+}
+
+// elsewhere reports whether a socket, by a launch, is not the configured one.
+func (l *Launcher) elsewhere(socket string) bool { return socket != "" && socket != l.socket() }
+
+// servers are the tmux servers that may hold something of this home: the
+// configured one, then those that agents and the ticker were started on before.
+func (l *Launcher) servers() []*tmux.Server {
+	list := []*tmux.Server{l.Tmux}
+	seen := []string{l.socket()}
+	add := func(socket string) {
+		if socket == "" || slices.Contains(seen, socket) {
+			return
+		}
+		seen = append(seen, socket)
+		list = append(list, &tmux.Server{Socket: socket, Conf: l.Tmux.Conf, Env: l.Tmux.Env, Tags: l.Tmux.Tags})
+	}
+	for _, id := range l.kept() {
+		if la, err := l.Home.LoadLaunch(id); err == nil {
+			add(la.Socket)
+		}
+	}
+	if t, err := l.Home.LoadTicker(); err == nil {
+		add(t.Socket)
+	}
+	return list
 }

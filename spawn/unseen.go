@@ -30,7 +30,7 @@ func (l *Launcher) settled(ctx context.Context, plans []Plan) (view, Statuses, e
 		states, err := l.inspect(v, nil)
 		ending := slices.ContainsFunc(plans, func(p Plan) bool {
 			st := states.Find(p.Agent)
-			return st.State == agent.Unknown && st.pane == nil
+			return st.State == agent.Unknown && st.pane == nil && !l.elsewhere(st.socket)
 		})
 		if err != nil || !ending || time.Now().After(end) {
 			return v, states, err

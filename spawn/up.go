@@ -157,7 +157,7 @@ func (l *Launcher) Up(ctx context.Context, o UpOptions) ([]Progress, error) {
 			tell(p)
 		}
 	}
-	ends, err := l.start(ctx, o, v.ticker == nil, ready, tell)
+	ends, err := l.start(ctx, o, v.ticker == nil && !l.tickerLives(), ready, tell)
 	for n, i := range todo[:len(ends)] {
 		result[i] = ends[n]
 	}
@@ -300,7 +300,7 @@ func (l *Launcher) prepare(ctx context.Context, p Plan) (prepared, error) {
 	}
 	la := agent.Launch{
 		Agent: p.Agent, Start: agent.NewStart(), Runtime: p.Runtime.Name(), Dir: p.Dir, Model: p.Model,
-		Resume: p.Resume, PromptFile: l.Home.Path(rel), StartedMS: time.Now().UnixMilli(),
+		Resume: p.Resume, PromptFile: l.Home.Path(rel), StartedMS: time.Now().UnixMilli(), Socket: l.socket(),
 	}
 	_, la.Silent = p.Runtime.(Silent)
 	la.Env = l.environment(la, l.inherited(p))

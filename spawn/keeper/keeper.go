@@ -110,8 +110,41 @@ func Run(home agent.Home, id agent.ID) int {
 			k.reap(0)
 		}
 	}
+	if agent.Reaps && k.alone() {
+		k.cleared()
+	}
 	k.tty.restore()
 	return end.code()
+}
+
+// lingering is how long what the program has started may take to end after it,
+// when the keeper has been told to go.
+const lingering = 500 * time.Millisecond
+
+// alone reports whether nothing is left below us: what the program has started
+// hangs below it or, when its parent has died, below us, so without a child
+// there is none of it.
+func (k *keeper) alone() bool {
+	for late := time.After(lingering); ; {
+		k.reap(0)
+		if _, err := unix.Wait4(-1, nil, unix.WNOHANG, nil); err == unix.ECHILD {
+			return true
+		}
+		select {
+		case <-k.child:
+		case <-late:
+			return false
+		}
+	}
+}
+
+// cleared puts down that nothing is left, unless the record is a later start's.
+func (k *keeper) cleared() {
+	if now, err := k.home.LoadKeeper(k.id); err != nil || now.Start != k.rec.Start || now.Own != k.rec.Own {
+		return
+	}
+	k.rec.ClearedMS = time.Now().UnixMilli()
+	k.save()
 }
 
 // program runs the program to its end, and reports whether we were told to go
@@ -147,7 +180,7 @@ func (k *keeper) start() (pid, status int) {
 	if err == nil {
 		err = check(l, k.id)
 	}
-	k.rec = agent.Keeper{Start: l.Start, StartedMS: time.Now().UnixMilli()}
+	k.rec = agent.Keeper{Start: l.Start, Own: agent.Self(), StartedMS: time.Now().UnixMilli()}
 	if len(l.Argv) > 0 {
 		k.rec.Program = l.Argv[0]
 	}

@@ -1,0 +1,219 @@
+package spawn_test
+
+import (
+	"errors"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"syscall"
+	"testing"
+
+	"netsky/agent"
+	"netsky/spawn"
+	"netsky/tmux"
+)
+
+// leaver is a ready agent that has started a process which has left its session
+// and its environment, and whose parent has died.
+func (w *world) leaver() (program, func() agent.Process) {
+	file := filepath.Join(w.dir, "left")
+	script := `env -i /usr/bin/setsid /bin/sh -c 'echo $$ >` + file + `; exec sleep 7777' &
+` + ready + "while :; do sleep 60; done"
+	return sh("(" + strings.Replace(script, "&\n", "&)\n", 1)), func() agent.Process {
+		p := w.process(file)
+		w.Cleanup(func() { _ = p.Signal(syscall.SIGKILL) })
+		return p
+	}
+}
+
+func (w *world) unproved() (names []string) {
+	for _, r := range w.l.Unproved() {
+		names = append(names, string(r.Agent))
+	}
+	return names
+}
+
+// What has left its session, its environment and its parent is found while the
+// keeper lives, and ended with the agent: that nothing is left is proved.
+func TestDownEndsWhatHasLeft(t *testing.T) {
+	for _, name := range []string{"asked", "dead", "person"} {
+		t.Run(name, func(t *testing.T) {
+			w := newWorld(t)
+			r, left := w.leaver()
+			w.upReady(r, "agent1")
+			p := left()
+			switch name {
+			case "dead":
+				_ = processOf(w.status("agent1").PID).Signal(syscall.SIGKILL)
+				w.becomes("agent1", agent.Dead)
+				w.alive(p, "what has left")
+			case "person":
+				// Nobody has looked below the keeper then, and it says so.
+				w.tmux("kill-session", "-t", "=agent1:")
+				w.eventually(func() bool { return len(w.unproved()) == 1 }, func() string { return "nothing is unproved" })
+				w.alive(p, "what has left")
+				return
+			}
+			w.down(spawn.DownOptions{Force: true})
+			w.gone(p, "what has left")
+			if list, err := w.l.Remnants(w.ctx); err != nil || len(list) != 0 {
+				t.Errorf("remnants: %s, %v", remnants(list), err)
+			}
+			if list := w.unproved(); len(list) != 0 {
+				t.Errorf("unproved: %v", list)
+			}
+		})
+	}
+}
+
+// A session that a person ends leaves a proof, if nothing was left.
+func TestKillSessionProves(t *testing.T) {
+	w := newWorld(t)
+	w.upReady(demo{}, "agent1")
+	k, err := w.home.LoadKeeper("agent1")
+	if err != nil {
+		t.Fatal(err)
+	}
+	w.tmux("kill-session", "-t", "=agent1:")
+	w.eventually(k.Own.Gone, func() string { return "the keeper stays" })
+	if list := w.unproved(); len(list) != 0 {
+		t.Errorf("unproved: %v", list)
+	}
+}
+
+// With the keeper killed nobody can know what had left it: that is said, until
+// the agent is started again.
+func TestDownAfterKeeperKilled(t *testing.T) {
+	w := newWorld(t)
+	r, left := w.leaver()
+	w.upReady(r, "agent1")
+	w.upReady(demo{}, "agent2")
+	p := left()
+	k, err := w.home.LoadKeeper("agent1")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := k.Own.Signal(syscall.SIGKILL); err != nil {
+		t.Fatal(err)
+	}
+	w.eventually(func() bool { return k.Own.Gone() && w.status("agent1").Pane() == "" }, func() string { return "the keeper lives" })
+	w.down(spawn.DownOptions{Force: true})
+	if list := w.unproved(); !slices.Equal(list, []string{"agent1"}) {
+		t.Errorf("unproved: %v, want agent1", list)
+	}
+	w.alive(p, "what has left")
+}
+
+// Without tmux agents are ended by their processes, and that tmux could not be
+// asked stays an error.
+func TestDownWithoutTmux(t *testing.T) {
+	w := newWorld(t)
+	plans := w.plans(stays(), "agent0", "agent1", "agentinfinity")
+	if _, err := w.l.Up(w.ctx, spawn.UpOptions{Plans: plans, Ticker: true}); err != nil {
+		t.Fatal(err)
+	}
+	ticker := w.ticker()
+	keepers := w.keepers("agent0", "agent1", "agentinfinity")
+	blind := launcherAt(w.home, w.socket, []string{"PATH=/nowhere"})
+	if list, err := blind.Remnants(w.ctx); err == nil || len(list) < 7 {
+		t.Errorf("remnants: %s, %v; want three keepers, their programs, the ticker, and an error", remnants(list), err)
+	}
+	log, err := blind.Down(w.ctx, spawn.DownOptions{All: true, Force: true})
+	if err == nil {
+		t.Error("no word of tmux")
+	}
+	for _, name := range []string{"agent0", "agent1", "agentinfinity", "netsky-ticker"} {
+		if got := steps(log)[name]; got != "ended" {
+			t.Errorf("%s: %q, want ended", name, got)
+		}
+	}
+	for _, k := range keepers {
+		w.gone(k.Own, "a keeper")
+		w.gone(k.Process, "a program")
+	}
+	w.gone(ticker, "the ticker")
+	if list, err := blind.Remnants(w.ctx); err == nil || len(list) != 0 {
+		t.Errorf("remnants: %s, %v; want none, and an error", remnants(list), err)
+	}
+	w.eventually(func() bool { return w.sessions() == "" }, func() string { return "sessions: " + w.sessions() })
+}
+
+// After another socket has been configured, what runs on the old server is found
+// and ended, and nothing starts beside it.
+func TestDownAfterSocketChanged(t *testing.T) {
+	w := newWorld(t)
+	plans := w.plans(demo{}, "agent0", "agent1")
+	if _, err := w.l.Up(w.ctx, spawn.UpOptions{Plans: plans, Ticker: true}); err != nil {
+		t.Fatal(err)
+	}
+	ticker := w.ticker()
+	keepers := w.keepers("agent0", "agent1")
+	moved := launcherAt(w.home, w.socket+"2", w.l.Environ)
+	t.Cleanup(func() { _ = moved.Tmux.Stop(w.ctx) })
+	list, err := moved.Inspect(w.ctx)
+	if st := list.Find("agent1"); err != nil || st.State != agent.Unknown || !strings.Contains(st.Evidence, w.socket) {
+		t.Errorf("agent1: %+v, %v; want where it runs", st, err)
+	}
+	if left, err := moved.Remnants(w.ctx); err != nil || !strings.HasPrefix(remnants(left), "tmux session agent0, tmux session agent1, tmux session netsky-ticker") {
+		t.Errorf("remnants: %s, %v", remnants(left), err)
+	}
+	log, err := moved.Down(w.ctx, spawn.DownOptions{All: true})
+	if err != nil {
+		t.Error(err)
+	}
+	if got := steps(log); got["agent1"] != "asked acked ended" || got["netsky-ticker"] != "ended" {
+		t.Errorf("down: %v", got)
+	}
+	for _, k := range keepers {
+		w.gone(k.Own, "a keeper")
+	}
+	w.gone(ticker, "the ticker")
+	if left, err := moved.Remnants(w.ctx); err != nil || len(left) != 0 {
+		t.Errorf("remnants: %s, %v", remnants(left), err)
+	}
+	if list := moved.Unproved(); len(list) != 0 {
+		t.Errorf("unproved: %v", list)
+	}
+	if _, err := w.l.Tmux.Panes(w.ctx); err != nil && !errors.Is(err, tmux.ErrNoServer) {
+		t.Error(err)
+	}
+}
+
+// ticker waits until the ticker has said who it is.
+func (w *world) ticker() (p agent.Process) {
+	w.Helper()
+	w.eventually(func() bool { t, err := w.home.LoadTicker(); p = t.Process; return err == nil && p.Alive() },
+		func() string { return "no ticker" })
+	return p
+}
+
+func (w *world) keepers(names ...string) (list []agent.Keeper) {
+	w.Helper()
+	for _, name := range names {
+		var k agent.Keeper
+		w.eventually(func() bool {
+			var err error
+			k, err = w.home.LoadKeeper(agent.ID(name))
+			return err == nil && k.Own.Alive() && k.Alive()
+		}, func() string { return name + ": no keeper" })
+		list = append(list, k)
+	}
+	return list
+}
+
+// A record that nobody can read proves nothing.
+func TestUnprovedByDamage(t *testing.T) {
+	w := newWorld(t)
+	w.upReady(demo{}, "agent1")
+	w.down(spawn.DownOptions{Force: true})
+	if list := w.unproved(); len(list) != 0 {
+		t.Fatalf("unproved: %v", list)
+	}
+	if err := os.WriteFile(w.home.Path(agent.KeeperDir, "agent1.json"), []byte(`{"start":`), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if list := w.unproved(); !slices.Equal(list, []string{"agent1"}) {
+		t.Errorf("unproved: %v, want agent1", list)
+	}
+}
