@@ -1,7 +1,6 @@
 package cli
 
 import (
-	"fmt"
 	"strings"
 	"time"
 
@@ -80,7 +79,7 @@ func (a *app) followPane(c *cli.Context, l *spawn.Launcher, id agent.ID, n int) 
 		}
 		if now := strings.Join(lines, "\n"); now != before && c.Context.Err() == nil {
 			before = now
-			fmt.Fprint(a.out, "\x1b[H\x1b[J")
+			a.clear()
 			a.print("%s", now)
 		}
 		select {

@@ -3,31 +3,45 @@ package cli
 import (
 	"context"
 	"fmt"
+	"slices"
 	"strings"
+	"unicode/utf8"
 
 	"github.com/urfave/cli/v2"
 
 	"netsky/agent"
+	"netsky/spawn"
 )
 
 // statusLine prints the state in one short line, for tmux. It never fails
-// loudly: a status line shows what it can.
-func (a *app) statusLine(ctx context.Context) error {
-	if _, err := a.home(); err != nil {
-		fmt.Fprintln(a.stdout(), "netsky: "+firstLine(err.Error()))
-		return exitError{status(err), errTold}
+// loudly: a status line shows what it can. width is the room there is, 0 without end.
+func (a *app) statusLine(ctx context.Context, width int) error {
+	text := func(s string) error {
+		fmt.Fprintln(a.stdout(), cut(s, width))
+		return nil
 	}
 	l, err := a.launcher()
 	if err != nil {
-		fmt.Fprintln(a.stdout(), "netsky: "+firstLine(err.Error()))
-		return nil
+		return text("netsky: " + firstLine(err.Error()))
 	}
 	list, err := l.Inspect(ctx)
 	if err != nil && len(list) == 0 {
-		fmt.Fprintln(a.stdout(), "netsky: tmux does not answer")
-		return nil
+		return text("netsky: tmux does not answer")
 	}
-	var words []string
+	unread, err := a.unread(l)
+	if err != nil {
+		unread = 0
+	}
+	fmt.Fprintln(a.stdout(), shortLine(list, unread, width))
+	return nil
+}
+
+// shortLine is the state in at most width columns. A state is written whole or
+// not at all: with less room agents give way to counts, those that need nobody
+// first.
+func shortLine(list spawn.Statuses, unread, width int) string {
+	var all, urgent, urgentCounts, calmCounts []string
+	counts := make(map[agent.State]int)
 	for _, s := range list {
 		if s.State == agent.Down {
 			continue
@@ -36,16 +50,49 @@ func (a *app) statusLine(ctx context.Context) error {
 		if s.Agent == agent.Infinity {
 			name = "∞"
 		}
-		words = append(words, name+":"+string(s.State))
+		all = append(all, name+":"+string(s.State))
+		counts[s.State]++
 	}
-	if len(words) == 0 {
-		words = append(words, "no agents")
+	needed := 0
+	for i, state := range urgency {
+		switch n := counts[state]; {
+		case n == 0:
+		case i < calm:
+			needed += n
+			urgentCounts = append(urgentCounts, fmt.Sprintf("%d %s", n, state))
+			for _, word := range all {
+				if strings.HasSuffix(word, ":"+string(state)) {
+					urgent = append(urgent, word)
+				}
+			}
+		default:
+			calmCounts = append(calmCounts, fmt.Sprintf("%d %s", n, state))
+		}
 	}
-	if n, err := a.unread(l); err == nil && n > 0 {
-		words = append(words, fmt.Sprintf("mail:%d", n))
+	var mail []string
+	if unread > 0 {
+		mail = []string{fmt.Sprintf("mail:%d", unread)}
 	}
-	fmt.Fprintln(a.stdout(), strings.Join(words, " "))
-	return nil
+	if len(all) == 0 {
+		all = []string{"no agents"}
+	}
+	up := []string{fmt.Sprintf("%d up", len(all)-needed)}
+	if len(all) == needed {
+		up = nil
+	}
+	few := []string{fmt.Sprintf("!%d", needed)}
+	if needed == 0 {
+		few = []string{"ok"}
+	}
+	for _, words := range [][][]string{
+		{all, mail}, {urgent, mail, calmCounts}, {urgent, mail, up}, {urgentCounts, mail, calmCounts}, {urgentCounts, mail, up}, {urgentCounts, mail}, {few, mail},
+	} {
+		line := strings.Join(slices.Concat(words...), " ")
+		if line != "" && (width == 0 || utf8.RuneCountInString(line) <= width) {
+			return line
+		}
+	}
+	return cut(few[0], width)
 }
 
 // summary is `netsky` alone: the state in three lines and the next step.

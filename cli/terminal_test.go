@@ -49,6 +49,18 @@ func TestTerminal(t *testing.T) {
 	s.keys("C-b", "1")
 	s.shows(`(?m)^ agent1 .*C-b d leaves *$`)
 
+	// The prefix and s lists the agents' sessions, and not netsky's own.
+	s.keys("C-b", "s")
+	s.shows(`(?s)agent0: 1 windows.*agent1: 1 windows.*agentinfinity: 1 windows`)
+	s.lacks(`netsky-`)
+	s.keys("q")
+
+	// In a narrow terminal no state is cut.
+	s.tmux("resize-window", "-t", "=alone:", "-x", "50", "-y", "40")
+	s.shows(`(?m)^ agent1 +3 idle \| C-b d leaves *$`)
+	s.tmux("resize-window", "-t", "=alone:", "-x", "140", "-y", "40")
+	s.shows(`(?m)^ agent1 .* 0:idle 1:idle ∞:idle \| C-b d leaves *$`)
+
 	// The prefix and i shows the mail; the status line counts it. Enter closes.
 	w.must(t, "netsky", "channel", "send", "agent0", "a letter", "--wait", "answered")
 	s.shows(`1:idle ∞:idle mail:1 \|`)
@@ -87,7 +99,17 @@ func (s *screen) watches(t *testing.T) {
 	s.shows(`(?s)● agent1 +idle.*\(every second; Ctrl-C ends\)`)
 	s.world.must(t, "netsky", "channel", "send", "agent1", "/busy 1h")
 	s.shows(`● agent1 +busy`)
+	s.tmux("resize-window", "-t", "=alone:", "-x", "70", "-y", "4")
+	s.shows(`(?s)netsky .*● agent1 +busy.*… 1 more: 1 idle  \(every second`)
+	s.tmux("resize-window", "-t", "=alone:", "-x", "140", "-y", "40")
 	s.keys("C-c")
+	for _, env := range []string{"TERM=dumb", "NO_COLOR=1"} {
+		s.types("clear; "+env+" netsky status; echo do''ne", "Enter")
+		s.shows(`(?s)● agent1 +busy.*done`)
+		if out := s.tmux("capture-pane", "-pe", "-t", "=alone:"); strings.Contains(out, "\x1b[3") {
+			t.Errorf("with %s there are colours:\n%q", env, out)
+		}
+	}
 	s.types("clear; netsky peek agent1 --follow", "Enter")
 	s.shows(`busy for 1h0m0s`)
 	s.keys("C-c")

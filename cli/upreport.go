@@ -39,7 +39,7 @@ func newUpReport(a *app, plans []spawn.Plan, asJSON bool) *upReport {
 	}
 	r.board = &board{out: out, rows: make(map[string]int)}
 	_, r.board.live = terminal(a.out)
-	r.board.live = r.board.live && !asJSON
+	r.board.live = r.board.live && !asJSON && !a.dumb()
 	return r
 }
 

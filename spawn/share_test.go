@@ -189,6 +189,35 @@ set-hook -g after-new-session 'kill-server'
 	}
 }
 
+// A tmux.conf that netsky wrote earlier and nobody has changed gives way to the
+// present one; one that a person has changed stays.
+func TestTmuxConfIsTheirs(t *testing.T) {
+	earlier, err := os.ReadFile("testdata/tmux.conf.1")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for name, tt := range map[string]struct {
+		conf string
+		kept bool
+	}{
+		"as netsky wrote it": {string(earlier), false},
+		"changed":            {string(earlier) + "set -g mouse on\n", true},
+		"empty":              {"", true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			w := newWorld(t)
+			if err := w.home.WriteFile(agent.TmuxConfFile, []byte(tt.conf), false); err != nil {
+				t.Fatal(err)
+			}
+			w.upReady(demo{}, "agent1")
+			now, err := w.home.ReadFile(agent.TmuxConfFile, 1<<20)
+			if err != nil || (string(now) == tt.conf) != tt.kept || !tt.kept && !strings.Contains(string(now), "--width") {
+				t.Errorf("kept %v, want %v (%v):\n%s", string(now) == tt.conf, tt.kept, err, now)
+			}
+		})
+	}
+}
+
 // attachAndLeave attaches a client in control mode and has it gone again.
 func (w *world) attachAndLeave(name string) {
 	w.Helper()

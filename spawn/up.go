@@ -2,6 +2,7 @@ package spawn
 
 import (
 	"context"
+	"crypto/sha256"
 	_ "embed"
 	"errors"
 	"fmt"
@@ -269,10 +270,17 @@ func checkDir(dir string) error {
 //go:embed tmux.conf
 var tmuxConf []byte
 
-// writeConf writes our server's tmux.conf if there is none.
+// earlierConfs are the SHA-256 sums of what netsky wrote as tmux.conf earlier: a
+// file that has one is nobody's work yet.
+var earlierConfs = []string{
+	"52dff7ee88cb34e30f71fc0ce93509f485d56f161541889007848c2dbc685a45",
+}
+
+// writeConf writes our server's tmux.conf if there is none, or one of an earlier
+// netsky's that nobody has changed.
 func (l *Launcher) writeConf() error {
-	_, err := l.Home.ReadFile(agent.TmuxConfFile, 1<<20)
-	if errors.Is(err, fs.ErrNotExist) {
+	have, err := l.Home.ReadFile(agent.TmuxConfFile, 1<<20)
+	if errors.Is(err, fs.ErrNotExist) || err == nil && slices.Contains(earlierConfs, fmt.Sprintf("%x", sha256.Sum256(have))) {
 		return l.Home.WriteFile(agent.TmuxConfFile, tmuxConf, false)
 	}
 	return err
