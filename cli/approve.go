@@ -140,6 +140,9 @@ func (a *app) interruptCommand() *cli.Command {
 			if c.NArg() < 1 || c.NArg() > 2 {
 				return usagef("interrupt: wants an agent, and at most one text in quotes")
 			}
+			if c.NArg() == 2 && blank(c.Args().Get(1)) {
+				return usagef("interrupt: the text is empty")
+			}
 			id, err := agent.ParseAgent(c.Args().First())
 			if err != nil {
 				return err

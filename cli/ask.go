@@ -39,6 +39,9 @@ func (a *app) ask(c *cli.Context) error {
 	if err != nil {
 		return err
 	}
+	if blank(c.Args().Get(1)) {
+		return usagef("ask: the text is empty")
+	}
 	if c.Duration("wait") <= 0 {
 		return usagef("ask: --wait %v: wants a time span above 0", c.Duration("wait"))
 	}

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"strings"
 	"time"
 
 	"github.com/urfave/cli/v2"
@@ -55,7 +56,11 @@ func (a *app) textArg(c *cli.Context, i int, usage string) (string, error) {
 	file := c.String("file")
 	switch {
 	case file == "" && c.NArg() == i+1:
-		return c.Args().Get(i), nil
+		text := c.Args().Get(i)
+		if text != "" && blank(text) { // whether none will do is for the kind to say
+			return "", usagef("%s: the text is empty", strings.TrimPrefix(c.Command.HelpName, "netsky "))
+		}
+		return text, nil
 	case file == "" || c.NArg() != i:
 		return "", usagef("%s; or --file instead of the text", usage)
 	}

@@ -40,12 +40,22 @@ func (a *app) cli() *cli.App {
 }
 
 // settle gives every command what the library gives to none by itself: an error
-// instead of a page of help for a wrong option, and no verb "help" below it.
+// instead of a page of help for a wrong option or for arguments where there are
+// none, and no verb "help" below it. With Args set, a command that takes none
+// says itself what to write instead.
 func settle(path string, list []*cli.Command) {
 	for _, c := range list {
 		full := path + " " + c.Name
 		c.HideHelpCommand = true
 		c.OnUsageError = usageError(full)
+		if act := c.Action; c.ArgsUsage == "" && len(c.Subcommands) == 0 && !c.Args {
+			c.Action = func(c *cli.Context) error {
+				if c.NArg() > 0 {
+					return usagef("%s: takes no arguments", strings.TrimPrefix(full, "netsky "))
+				}
+				return act(c)
+			}
+		}
 		for _, f := range c.Flags {
 			if b, ok := f.(*cli.BoolFlag); ok {
 				b.DisableDefaultText = true

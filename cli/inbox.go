@@ -21,6 +21,7 @@ import (
 func (a *app) inboxCommand() *cli.Command {
 	return &cli.Command{
 		Name:  "inbox",
+		Args:  true,
 		Usage: "your mail",
 		Description: "Prints what you have not been shown yet, the oldest first. What was printed is remembered; it stays on file for\n" +
 			"a week, and --all shows it again.",

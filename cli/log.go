@@ -16,6 +16,7 @@ import (
 func (a *app) logCommand() *cli.Command {
 	return &cli.Command{
 		Name:        "log",
+		Args:        true,
 		Usage:       "what has happened, from the records",
 		Description: "The newest entries, the oldest of them first: ups and downs, deaths, and what services had to say.",
 		Flags: []cli.Flag{

@@ -20,6 +20,7 @@ import (
 func (a *app) statusCommand() *cli.Command {
 	return &cli.Command{
 		Name:    "status",
+		Args:    true,
 		Aliases: []string{"ps", "ls", "list"},
 		Usage:   "how the agents are, and what waits",
 		Description: "Each agent with its state, since when, and what the verdict rests on. It needs neither the daemon nor the\n" +

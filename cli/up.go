@@ -154,7 +154,7 @@ func (a *app) upArgs(c *cli.Context) (u upWish, err error) {
 // objectiveFlag is the text of --objective.
 func objectiveFlag(c *cli.Context) (string, error) {
 	text := c.String("objective")
-	if c.IsSet("objective") && strings.TrimSpace(text) == "" {
+	if c.IsSet("objective") && blank(text) {
 		return "", usagef("%s: --objective: the text is empty", c.Command.Name)
 	}
 	return text, nil

@@ -50,3 +50,6 @@ func shellWord(s string) string {
 	}
 	return "'" + strings.ReplaceAll(s, "'", `'\''`) + "'"
 }
+
+// blank reports whether a text says nothing.
+func blank(text string) bool { return strings.TrimSpace(text) == "" }
