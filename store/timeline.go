@@ -157,8 +157,28 @@ func rankOf(kind string) int {
 	return len(order)
 }
 
+// writtenFirst sees to it that a message is written before anything befalls it:
+// its time is its sender's word, and its sender's clock may be another.
+func (t *Timeline) writtenFirst() {
+	befell := make(map[string]Time) // first, by message
+	for _, e := range t.Events {
+		if rank := rankOf(e.Kind); rank < rankOf("queued") || rank == rankOf("task_started") || rank > rankOf("answered") {
+			continue
+		}
+		if at, ok := befell[e.Ref]; !ok || e.Time < at {
+			befell[e.Ref] = e.Time
+		}
+	}
+	for i, e := range t.Events {
+		if at, ok := befell[e.Ref]; ok && e.Kind == "message" && at < e.Time {
+			t.Events[i].Time = at
+		}
+	}
+}
+
 // sort puts the events in order, each once, and keeps the newest.
 func (t *Timeline) sort() {
+	t.writtenFirst()
 	slices.SortStableFunc(t.Events, func(a, b TimelineEvent) int {
 		return cmp.Or(cmp.Compare(a.Time, b.Time), cmp.Compare(rankOf(a.Kind), rankOf(b.Kind)),
 			cmp.Compare(a.Ref, b.Ref), cmp.Compare(a.Kind, b.Kind), cmp.Compare(a.Text, b.Text))

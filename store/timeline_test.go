@@ -57,6 +57,26 @@ func TestTimeline(t *testing.T) {
 	}
 }
 
+// A message was written before it was taken, whatever its sender's clock said.
+func TestTimelineWrittenFirst(t *testing.T) {
+	db := mustOpen(t, mustHome(t))
+	mustApply(t, db,
+		store.UpsertMessage{ID: "m-fast-clock", From: "owner", To: "agent1", Text: "x", Time: 5000},
+		store.UpsertDelivery{Message: "m-fast-clock", Target: "agent1", State: store.Claimed, Queued: 3000, Time: 3000},
+		store.UpsertDelivery{Message: "m-fast-clock", Target: "agent1", State: store.Delivered, Time: 4000},
+	)
+	tl, err := db.Timeline(t.Context(), "m-fast-clock")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got, want := kinds(tl), "message:m-fast-clock queued:m-fast-clock claimed:m-fast-clock delivered:m-fast-clock"; got != want || tl.Events[0].Time != 3000 {
+		t.Errorf("%s, written at %d, want %s, at 3000", got, tl.Events[0].Time, want)
+	}
+	if tl.Message.Time != 5000 {
+		t.Errorf("the message's own time is %d", tl.Message.Time)
+	}
+}
+
 func TestTimelineNames(t *testing.T) {
 	db := mustOpen(t, mustHome(t))
 	mustApply(t, db, store.UpsertMessage{ID: "f-aaaa1111", From: "owner", Text: "x", Thread: "thread-x"},
