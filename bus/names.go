@@ -68,6 +68,15 @@ func nameParts(name string) (ns int64, from string, ok bool) {
 	return ns, strings.TrimSuffix(firstName(rest), ".json"), true
 }
 
+// GivenName is the name that a person or another program gave an envelope's file,
+// also where it was taken and the file got another; "" if the bus has made it.
+func GivenName(file string) string {
+	if _, _, ok := nameParts(file); ok {
+		return ""
+	}
+	return firstName(file)
+}
+
 // firstName takes the ~2 away that a file got where its name was taken.
 func firstName(name string) string {
 	stem, ok := strings.CutSuffix(name, ".json")

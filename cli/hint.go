@@ -88,7 +88,7 @@ func (a *app) hints(err error) []string {
 	case errors.Is(err, store.ErrNewer):
 		add("this netsky is older than the database: run the newer one, or move meta.db away")
 	case errors.Is(err, store.ErrNotFound):
-		add("`netsky log` and `netsky channel ls AGENT` show ids")
+		add("`netsky find TEXT` searches texts, file names and ids; `netsky log` and `netsky channel ls AGENT` list ids")
 	case errors.Is(err, errNoMessage):
 		add("`netsky inbox --all` shows your mail with its ids")
 	case errors.Is(err, errDaemonRuns):

@@ -28,6 +28,8 @@ func (a *app) inboxCommand() *cli.Command {
 		Flags: []cli.Flag{
 			&cli.BoolFlag{Name: "follow", Aliases: []string{"f"}, Usage: "go on printing what comes, until Ctrl-C"},
 			&cli.BoolFlag{Name: "all", Usage: "what was shown already, too"},
+			&cli.BoolFlag{Name: "sent", Usage: "what you sent, and what became of it; takes --json and --cursor alone"},
+			&cli.StringFlag{Name: "cursor", Usage: "with --sent the page that the `CURSOR` of an earlier --json names: what is older"},
 			&cli.BoolFlag{Name: "json", Usage: "print one JSON object; with --follow one a message"},
 			&cli.BoolFlag{Name: "pause", Usage: "wait for a key before ending", Hidden: true},
 		},
@@ -41,6 +43,14 @@ func (a *app) inbox(c *cli.Context) error {
 	}
 	if id, err := a.self(); err != nil || id != agent.Owner {
 		return usagef("inbox: is the owner's; an agent reads its mail by `netsky channel drain`")
+	}
+	switch {
+	case c.Bool("sent") && (c.Bool("follow") || c.Bool("all")):
+		return usagef("inbox: --sent takes neither --follow nor --all")
+	case c.Bool("sent"):
+		return a.inboxSent(c)
+	case c.IsSet("cursor"):
+		return usagef("inbox: --cursor is for --sent")
 	}
 	if _, err := a.madeHome(); err != nil {
 		return err

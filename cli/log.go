@@ -15,10 +15,11 @@ import (
 
 func (a *app) logCommand() *cli.Command {
 	return &cli.Command{
-		Name:        "log",
-		Args:        true,
-		Usage:       "what has happened, from the records",
-		Description: "The newest entries, the oldest of them first: ups and downs, deaths, and what services had to say.",
+		Name:  "log",
+		Args:  true,
+		Usage: "what has happened, from the records",
+		Description: "The newest entries, the oldest of them first: ups and downs, deaths, decisions, and what services had to say.\n" +
+			"The id in parentheses is a start, a message or another record that `netsky show ID` tells the story of.",
 		Flags: []cli.Flag{
 			&cli.IntFlag{Name: "n", Value: 40, Usage: "the last `N`, at most 1000"},
 			&cli.StringFlag{Name: "actor", Usage: "about this `AGENT` only"},
@@ -111,7 +112,7 @@ func (a *app) printLogs(list []store.Log, last int64, asJSON bool) (int64, error
 		if e.Level != store.LevelInfo {
 			level = strings.ToUpper(e.Level) + " "
 		}
-		a.print("%s  %-8s %-14s %s%s", stamp(e.Time), e.Part, e.Actor, level, e.Text)
+		a.print("%s  %-8s %-14s %s%s%s", stamp(e.Time), e.Part, e.Actor, level, e.Text, refWords(e.About, ""))
 	}
 	return last, a.broken
 }

@@ -18,9 +18,10 @@ import (
 func (a *app) showCommand() *cli.Command {
 	return &cli.Command{
 		Name:      "show",
-		Usage:     "the story of a message, an agent, a session or a thread",
+		Usage:     "the story of a message, an agent, a session, a thread or the owner",
 		ArgsUsage: "ID",
-		Description: "ID is a message's id, a start id, a thread's name or an agent; the first characters of an id do, six at least.\n" +
+		Description: "ID is a message's id, a start id, a thread's name, an agent or owner; the first characters of an id do, six at\n" +
+			"least. The name of a file that you dropped into an inbox stands for the message in it.\n" +
 			"Without the database it shows what the mailboxes still hold.",
 		Flags: []cli.Flag{&cli.BoolFlag{Name: "json", Usage: "print one JSON object"}},
 		Action: func(c *cli.Context) error {
@@ -74,7 +75,7 @@ func (a *app) showAddress(c *cli.Context, h agent.Home, id agent.ID) error {
 	case errors.Is(err, store.ErrNotFound), errors.Is(err, fs.ErrNotExist):
 		t = store.Timeline{Subject: store.Subject{Kind: "actor", ID: string(id)}, Events: []store.TimelineEvent{}}
 		if now == nil {
-			a.warn("nothing is on record about %s; `netsky inbox --all` shows your mail", id)
+			a.warn("nothing is on record about %s: no mail was sent or received yet", id)
 		}
 	case err != nil:
 		a.warn("the records can't be read: %v", err)

@@ -3,6 +3,7 @@ package store_test
 import (
 	"fmt"
 	"slices"
+	"strings"
 	"testing"
 	"time"
 
@@ -99,5 +100,25 @@ func BenchmarkJournal(b *testing.B) {
 		j := store.NewJournal(home)
 		mustDo(b, j.Record(b.Context(), store.AddLog{Text: "x"}))
 		mustDo(b, j.Close())
+	}
+}
+
+// A search that finds nothing reads all: 10,000 messages of 1 KB.
+func BenchmarkFindNothing(b *testing.B) {
+	home := mustHome(b)
+	db := mustOpen(b, home)
+	text := strings.Repeat("some words that are not it ", 40)
+	for i := range 100 {
+		ops := make([]store.Op, 100)
+		for j := range ops {
+			n := 100*i + j
+			ops[j] = store.UpsertMessage{ID: fmt.Sprint("m-", n), From: "owner", To: "agent1", Text: text, Time: store.Time(1000 + n)}
+		}
+		mustApply(b, db, ops...)
+	}
+	for b.Loop() {
+		if l, err := db.Find(b.Context(), "needle", store.Page{}); err != nil || len(l.Items) != 0 {
+			b.Fatal(l, err)
+		}
 	}
 }

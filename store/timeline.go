@@ -62,8 +62,10 @@ type Timeline struct {
 
 // Timeline tells the story of a message (with its whole thread: what it answered
 // and what answered it), of a session by its start id, of a task, of a thread or
-// of an actor. At least six characters of an id do where no other begins so;
-// else the error matches ErrAmbiguous, or ErrNotFound.
+// of an actor, the owner among them. At least six characters of an id do where no
+// other begins so, and the name of a file that a person dropped into an inbox
+// stands for the newest message that came by it; else the error matches
+// ErrAmbiguous, or ErrNotFound.
 func (db *DB) Timeline(ctx context.Context, id string) (Timeline, error) {
 	tx, err := db.read.Load().BeginTx(ctx, &sql.TxOptions{ReadOnly: true})
 	if err != nil {
@@ -116,6 +118,15 @@ func resolve(ctx context.Context, q querier, id string) (Subject, error) {
 	if len(found) > 0 {
 		return found[0], nil
 	}
+	if who, err := agent.Parse(id); err == nil {
+		return correspondent(ctx, q, who)
+	}
+	if found, err = byFile(ctx, q, id); err != nil {
+		return Subject{}, err
+	}
+	if len(found) > 0 {
+		return found[0], nil
+	}
 	if len(id) < minPrefix {
 		return Subject{}, fmt.Errorf("%q: %w", id, ErrNotFound)
 	}
@@ -139,6 +150,20 @@ func resolve(ctx context.Context, q querier, id string) (Subject, error) {
 		names = append(names, s.Kind+" "+s.ID)
 	}
 	return Subject{}, fmt.Errorf("%q: %w: %s", id, ErrAmbiguous, strings.Join(names, ", "))
+}
+
+// correspondent finds an address that was never started, by its mail: the owner's,
+// for one.
+func correspondent(ctx context.Context, q querier, id agent.ID) (Subject, error) {
+	found, err := list(ctx, q, scanSubject, `SELECT 'actor', ?1 WHERE EXISTS (SELECT 1 FROM messages WHERE sender = ?1)
+		OR EXISTS (SELECT 1 FROM messages WHERE target = ?1)`, id)
+	if err == nil && len(found) == 0 {
+		err = fmt.Errorf("%q: %w", id, ErrNotFound)
+	}
+	if err != nil {
+		return Subject{}, err
+	}
+	return found[0], nil
 }
 
 func (t *Timeline) add(at Time, kind string, who, to agent.ID, text, ref string) {

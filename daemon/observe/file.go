@@ -7,6 +7,7 @@ import (
 	"encoding/json"
 	"errors"
 	"io/fs"
+	"maps"
 	"strings"
 	"time"
 
@@ -126,9 +127,17 @@ func message(e bus.Entry) store.UpsertMessage {
 	if e.Err != nil {
 		sum := sha256.Sum256([]byte(string(e.Mailbox) + "/" + e.Name))
 		return store.UpsertMessage{ID: "x-" + hex.EncodeToString(sum[:16]), To: e.Mailbox, Time: store.At(e.Time),
-			Metadata: map[string]json.RawMessage{"file": quoted(e.Name), "error": quoted(e.Err.Error())}}
+			Metadata: map[string]json.RawMessage{store.MetaFile: quoted(e.Name), "error": quoted(e.Err.Error())}}
 	}
 	v := e.Envelope
+	if name := bus.GivenName(e.Name); name != "" {
+		// A person knows the message by the name they gave its file.
+		v.Extra = maps.Clone(v.Extra)
+		if v.Extra == nil {
+			v.Extra = make(map[string]json.RawMessage)
+		}
+		v.Extra[store.MetaFile] = quoted(name)
+	}
 	return store.UpsertMessage{
 		ID: v.ID, From: v.From, To: v.To, Kind: string(v.Kind), Text: v.Text, Time: store.At(v.Time),
 		InReplyTo: v.InReplyTo, Thread: v.Thread, Hops: v.Hops, Via: v.Via, IdempotencyKey: v.IdempotencyKey,

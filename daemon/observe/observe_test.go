@@ -338,6 +338,26 @@ func TestDeletedDatabase(t *testing.T) {
 	})
 }
 
+// The name that a person gave a file stays with the message; ours don't.
+func TestGivenName(t *testing.T) {
+	r := newRig(t, "agent1")
+	r.drop("agent1", bus.Inbox, "hello.json", envelope("m-first", "owner", ""))
+	r.drop("agent1", bus.Delivered, "hello~2.json", envelope("m-second", "owner", `,"more":1`))
+	_, err := r.bus.Send(r.Context(), bus.Envelope{ID: "m-sent", From: agent.Owner, To: "agent1", Text: "hi"})
+	r.must(err)
+	r.sync()
+	for id, want := range map[string]string{"m-first": `"hello.json"`, "m-second": `"hello.json"`, "m-sent": ""} {
+		m, err := r.db.Message(r.Context(), id)
+		r.must(err)
+		if got := string(m.Metadata[store.MetaFile]); got != want {
+			t.Errorf("%s came in %s, want %s", id, got, want)
+		}
+	}
+	if m, _ := r.db.Message(r.Context(), "m-second"); string(m.Metadata["more"]) != "1" {
+		t.Errorf("metadata %v", m.Metadata)
+	}
+}
+
 // The database is deleted while nothing happens on the bus.
 func TestDeletedWhileQuiet(t *testing.T) {
 	r := newRig(t, "agent1")

@@ -1,0 +1,114 @@
+package cli
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"io/fs"
+	"strings"
+
+	"github.com/urfave/cli/v2"
+
+	"netsky/agent"
+	"netsky/daemon/observe"
+	"netsky/store"
+)
+
+func (a *app) findCommand() *cli.Command {
+	return &cli.Command{
+		Name:      "find",
+		Usage:     "search messages, tasks and notes",
+		ArgsUsage: "TEXT",
+		Description: "Lists the messages, tasks and notes that contain every word of TEXT in their text, their id or the name of the\n" +
+			"file they came in, the newest first. Upper and lower case of A to Z are alike. Finding nothing is exit status 1. `netsky show ID` shows\n" +
+			"the whole of a message or a task.",
+		Flags: []cli.Flag{
+			&cli.IntFlag{Name: "n", Value: 20, Usage: "at most `N`, up to 1000"},
+			&cli.StringFlag{Name: "cursor", Usage: "the page that the `CURSOR` of an earlier --json names: what is older"},
+			&cli.BoolFlag{Name: "json", Usage: "print one JSON object"},
+		},
+		Action: a.find,
+	}
+}
+
+func (a *app) find(c *cli.Context) error {
+	text := strings.Join(c.Args().Slice(), " ")
+	if strings.TrimSpace(text) == "" {
+		return usagef("find: wants the words to search for: netsky find \"release notes\"")
+	}
+	n := c.Int("n")
+	if n < 1 || n > 1000 {
+		return usagef("find: -n %d: wants 1 to 1000", n)
+	}
+	h, err := a.home()
+	if err != nil {
+		return err
+	}
+	db, err := a.freshRecords(c.Context, h)
+	if errors.Is(err, fs.ErrNotExist) {
+		a.warn("nothing is on record yet: no agent was ever started here")
+		return exitError{exitFailed, errTold}
+	}
+	if err != nil {
+		return err
+	}
+	defer db.Close()
+	list, err := db.Find(c.Context, text, store.Page{Limit: n, Cursor: c.String("cursor")})
+	if errors.Is(err, store.ErrSearch) {
+		return usagef("find: %v", err)
+	}
+	if err != nil {
+		return err
+	}
+	if c.Bool("json") {
+		return a.writeJSON(map[string]any{"found": list.Items, "cursor": list.Cursor})
+	}
+	for _, f := range list.Items {
+		a.printFound(f)
+	}
+	switch {
+	case len(list.Items) == 0:
+		a.warn("nothing on record contains %q", brief(text, 60))
+		return exitError{exitFailed, errTold}
+	case list.Cursor != "":
+		a.warn("there is more: -n %d shows up to %d", min(10*n, 1000), min(10*n, 1000))
+	}
+	return nil
+}
+
+func (a *app) printFound(f store.Found) {
+	who := string(f.From)
+	if f.To != "" {
+		who += " → " + string(f.To)
+	}
+	file := ""
+	if f.File != "" {
+		file = "  in " + f.File
+	}
+	a.print("%s  %-7s  %s  (%s)%s", stamp(f.Time), f.Kind, who, cmp.Or(f.About, f.ID), file)
+	a.print("    %s", brief(strings.Join(strings.Fields(f.Text), " "), 160))
+}
+
+// freshRecords opens the records. Where no daemon mirrors the mailboxes into them,
+// that is done first.
+func (a *app) freshRecords(ctx context.Context, h agent.Home) (*store.DB, error) {
+	db, err := a.records(ctx, h)
+	if err != nil {
+		return nil, err
+	}
+	if _, running := h.LockHolder(agent.DaemonName); running {
+		return db, nil
+	}
+	b, err := a.bus()
+	if err != nil {
+		return nil, errors.Join(err, db.Close())
+	}
+	w, err := store.Open(ctx, h)
+	if err == nil {
+		err = errors.Join((&observe.Observer{Bus: b, DB: w}).Sync(ctx), w.Close())
+	}
+	if err != nil {
+		a.warn("no daemon runs, and what came since it did is not in the records: %v", err)
+	}
+	return db, nil
+}

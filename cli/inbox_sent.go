@@ -1,0 +1,90 @@
+package cli
+
+import (
+	"errors"
+	"io/fs"
+	"slices"
+	"strings"
+
+	"github.com/urfave/cli/v2"
+
+	"netsky/agent"
+	"netsky/bus"
+	"netsky/store"
+)
+
+// maxSent is how many messages `inbox --sent` lists at once.
+const maxSent = 40
+
+// A sentView is a message of the owner's with what became of it.
+type sentView struct {
+	store.Message
+	Deliveries []store.Delivery `json:"deliveries"`
+}
+
+// inboxSent lists what the owner sent, the oldest of the newest first, with what
+// became of each.
+func (a *app) inboxSent(c *cli.Context) error {
+	ctx := c.Context
+	h, err := a.home()
+	if err != nil {
+		return err
+	}
+	db, err := a.freshRecords(ctx, h)
+	if errors.Is(err, fs.ErrNotExist) {
+		a.warn("nothing is on record yet: no agent was ever started here")
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	defer db.Close()
+	f := store.MessageFilter{From: agent.Owner, Page: store.Page{Limit: maxSent, Cursor: c.String("cursor")}}
+	list, err := db.Messages(ctx, f)
+	if err != nil {
+		return err
+	}
+	views := make([]sentView, 0, len(list.Items))
+	for _, m := range list.Items {
+		if bus.Kind(m.Kind).Control() {
+			continue // an interrupt or a down: log has it
+		}
+		d, err := db.Deliveries(ctx, store.DeliveryFilter{Message: m.ID, From: agent.Owner})
+		if err != nil {
+			return err
+		}
+		views = append(views, sentView{m, d.Items})
+	}
+	if c.Bool("json") {
+		return a.writeJSON(map[string]any{"messages": views, "cursor": list.Cursor})
+	}
+	slices.Reverse(views)
+	if list.Cursor != "" {
+		a.warn("older ones are not listed; `netsky find WORD` finds them")
+	}
+	for _, v := range views {
+		a.print("%s  to %s  %s  (%s)", stamp(v.Time), v.To, becameOf(v.Deliveries), v.ID)
+		a.print("    %s", brief(strings.Join(strings.Fields(v.Text), " "), 160))
+	}
+	if len(views) == 0 {
+		a.print("you have sent nothing yet; `netsky ask AGENT TEXT` sends a message")
+	}
+	return nil
+}
+
+// becameOf says in words what became of a message.
+func becameOf(list []store.Delivery) string {
+	if len(list) == 0 {
+		return "not delivered yet"
+	}
+	d := list[0]
+	switch d.State {
+	case store.Queued:
+		return "waits in the inbox"
+	case store.Claimed:
+		return "taken"
+	case store.Answered:
+		return "answered by " + d.Answer
+	}
+	return string(d.State) + note(firstLine(d.Reason))
+}
