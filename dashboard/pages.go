@@ -52,7 +52,7 @@ type asset struct {
 func (s *Server) pages(r *routes) {
 	p := &pages{Server: s, set: map[string]func() *template.Template{}, assets: sync.OnceValue(assets)}
 	for _, name := range []string{
-		"overview", "agent", "panes", "tasks", "task", "messages", "message", "sessions", "session", "logs", "say", "error",
+		"overview", "agent", "panes", "tasks", "task", "messages", "message", "sessions", "session", "logs", "find", "say", "error",
 	} {
 		p.set[name] = sync.OnceValue(func() *template.Template {
 			t := template.New("base").Funcs(p.funcs())

@@ -2,7 +2,6 @@ package dashboard
 
 import (
 	"context"
-	"net/http"
 	"net/url"
 	"slices"
 
@@ -140,25 +139,6 @@ func onPageOr(limit int) int {
 		return onPage
 	}
 	return limit
-}
-
-// find leads from an id, or its first six characters, to its page.
-func (p *pages) find(w http.ResponseWriter, r *http.Request) {
-	ctx, cancel := context.WithTimeout(r.Context(), readLimit)
-	defer cancel()
-	q := newQuery(r)
-	text := q.text("q")
-	err := q.done()
-	var to string
-	if err == nil {
-		to, err = p.pageOf(ctx, text)
-	}
-	if err != nil {
-		p.wrong(w, r, p.shell(ctx), err)
-		return
-	}
-	w.Header().Set("Location", to)
-	w.WriteHeader(http.StatusSeeOther)
 }
 
 func (p *pages) pageOf(ctx context.Context, text string) (string, error) {

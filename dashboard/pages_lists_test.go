@@ -179,6 +179,36 @@ func TestFind(t *testing.T) {
 	}
 }
 
+// Any other text is searched for, page by page; what is found leads to its page.
+func TestFindText(t *testing.T) {
+	w := mustWorld(t, nil)
+	w.showcase(t)
+	for path, want := range map[string][]string{
+		"/find":                      {"Messages, tasks and notes are searched"},
+		"/find?q=":                   {"Messages, tasks and notes are searched"},
+		"/find?q=nothing-has-this":   {"Nothing on record contains these words", `value="nothing-has-this"`},
+		"/find?q=OFFLINE&limit=50":   {`href="/tasks/task-offline"`, "task", `href="/messages/`},
+		"/find?q=%3Cscript%3E+there": {"&lt;script&gt; there"},
+	} {
+		body := w.mustPage(t, path)
+		for _, s := range want {
+			if !strings.Contains(body, s) {
+				t.Errorf("%s: no %q", path, s)
+			}
+		}
+		checkPage(t, path, body)
+	}
+	first := w.mustPage(t, "/find?q=the&limit=1")
+	_, rest, ok := strings.Cut(first, `href="/find?cursor=`)
+	next, _, _ := strings.Cut(rest, `"`)
+	if !ok || !strings.Contains(next, "q=the") {
+		t.Fatalf("no second page in %s", first)
+	}
+	if second := w.mustPage(t, "/find?cursor="+strings.ReplaceAll(next, "&amp;", "&")); strings.Count(second, `class="row found"`) != 1 || second == first {
+		t.Errorf("second page:\n%s", second)
+	}
+}
+
 // Where something can't be seen, the page says so and shows the rest.
 func TestPagesInPart(t *testing.T) {
 	var broken atomic.Bool

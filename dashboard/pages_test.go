@@ -160,7 +160,7 @@ func TestPages(t *testing.T) {
 	}
 	for path, want := range map[string]int{
 		"/agents/agent9": 404, "/agents/owner": 404, "/agents/x": 404, "/agents/agent01": 404, "/tasks/x": 404, "/messages/x": 404, "/sessions/x": 404,
-		"/find?q=nothing-has-this": 404, "/find?q=": 404, "/tasks?colour=red": 400, "/tasks?state=happy": 400, "/messages?from=me": 400, "/logs?cursor=x": 400,
+		"/find?q=nothing-has-this&cursor=x": 400, "/find?q=a+b+c+d+e+f+g+h+i": 400, "/find?colour=red": 400, "/tasks?colour=red": 400, "/tasks?state=happy": 400, "/messages?from=me": 400, "/logs?cursor=x": 400,
 		"/panes?agent=x": 400, "/agents/agent1?history=x": 400, "/?x=1": 400, "/static/nothing": 404,
 	} {
 		if a := w.page(t, path); a.status != want {
@@ -258,7 +258,9 @@ func TestRow34Pages(t *testing.T) {
 		} {
 			w.mustPage(t, path)
 		}
-		for _, path := range []string{"/find?q=" + url.QueryEscape("x-"+text), "/tasks/" + url.PathEscape("x-"+text), "/messages?from=" + url.QueryEscape(text)} {
+		find := "/find?q=" + url.QueryEscape("x-"+text)
+		checkPage(t, find, w.page(t, find).body)
+		for _, path := range []string{"/tasks/" + url.PathEscape("x-"+text), "/messages?from=" + url.QueryEscape(text)} {
 			if a := w.page(t, path); a.status < 400 {
 				t.Errorf("%s: %d", path, a.status)
 			} else {

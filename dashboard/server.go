@@ -49,6 +49,7 @@ type Options struct {
 type Reader interface {
 	Snapshot(context.Context) (store.Snapshot, error)
 	Timeline(ctx context.Context, id string) (store.Timeline, error)
+	Find(ctx context.Context, text string, p store.Page) (store.List[store.Found], error)
 
 	Actors(context.Context) ([]store.Actor, error)
 	Actor(context.Context, agent.ID) (store.Actor, error)
