@@ -6,7 +6,9 @@ import (
 	"testing"
 
 	"netsky/agent"
+	"netsky/bus"
 	"netsky/dashboard"
+	"netsky/store"
 )
 
 // tall shows a terminal of 60 rows whose cursor is in one of them.
@@ -146,6 +148,91 @@ func TestBrowserTimes(t *testing.T) {
 	l.waits(`document.querySelector("[data-at=full]").textContent.includes("GMT+9") && document.querySelector(".clock time").title.includes("GMT+9")`)
 	if got := eval[string](l, `new Promise(done => { const t = document.querySelector("[data-ago]"); t.textContent = "?"; new MutationObserver(() => done(t.textContent)).observe(t, {childList: true, characterData: true, subtree: true}) })`); !strings.HasPrefix(got, "3") || !strings.Contains(got, "min") {
 		t.Errorf("two hours ahead, 38 minutes are %q", got)
+	}
+	l.clean()
+}
+
+// On a phone the filters are behind a button, the message box is a line at the
+// bottom that grows, and neither needs the script.
+func TestBrowserPhone(t *testing.T) {
+	w := mustWorld(t, slowly)
+	w.showcase(t)
+	l := mustBrowser(t).look(t, w)
+	l.size(390, 844)
+	for _, script := range []bool{true, false} {
+		l.call("Emulation.setScriptExecutionDisabled", map[string]bool{"value": !script}, nil)
+		l.open("/messages")
+		shown := `(f => f && getComputedStyle(f).display !== "none" && f.getBoundingClientRect().height > 50)(document.querySelector("#filters"))`
+		if eval[bool](l, shown) {
+			t.Error("the filters take the page")
+		}
+		l.click(".open-filters")
+		l.waits(shown)
+		l.open("/")
+		const box = `(r => [Math.round(innerHeight - r.bottom), Math.round(r.height)])(document.querySelector(".say").getBoundingClientRect())`
+		low := eval[[]int](l, box)
+		if low[0] != 0 || low[1] > 80 {
+			t.Errorf("the message box ends %d above the window's end and is %d high", low[0], low[1])
+		}
+		l.click("#text")
+		l.waits(`document.querySelector(".say").getBoundingClientRect().height > 120 && document.querySelector("#to").checkVisibility()`)
+	}
+	l.size(1280, 800)
+	l.open("/messages")
+	if !eval[bool](l, `document.querySelector("#filters").checkVisibility() && !document.querySelector(".open-filters").checkVisibility()`) {
+		t.Error("on a desk the filters are behind a button")
+	}
+	l.clean()
+}
+
+// A reply is written on the page of what it answers; mail is marked as read there.
+func TestBrowserReply(t *testing.T) {
+	w := mustWorld(t, slowly)
+	w.showcase(t)
+	_, err := w.bus.Send(t.Context(), bus.Envelope{ID: "ask-1", From: "agent0", To: agent.Owner, Text: "Which port?"})
+	mustDo(t, err)
+	w.apply(t, store.UpsertMessage{ID: "ask-1", From: "agent0", To: "owner", Text: "Which port?"})
+	l := mustBrowser(t).look(t, w)
+	l.open("/messages/ask-1")
+	l.live()
+	l.click(".read button")
+	l.waits(`!document.querySelector(".new")`)
+	l.typeIn("#text", "7717")
+	l.press("\t\r")
+	l.waits(`document.querySelector("#answer").textContent.includes("waits in its inbox")`)
+	list := w.inbox(t, "agent0")
+	if e := list[len(list)-1].Envelope; e.InReplyTo != "ask-1" || e.Kind != bus.KindReply || e.Text != "7717" {
+		t.Errorf("sent %+v", e)
+	}
+	l.clean()
+}
+
+// The browser is asked for notices when the reader wants them and not before; a
+// tab that nobody looks at says what is new in its title, its icon and a notice,
+// which holds nothing that an agent wrote.
+func TestBrowserNotices(t *testing.T) {
+	w := mustWorld(t, slowly)
+	w.agents.set(nil, dashboard.Agent{ID: "agent1", State: agent.Idle, Wanted: true})
+	l := mustBrowser(t).look(t, w)
+	l.call("Page.addScriptToEvaluateOnNewDocument", map[string]string{"source": `
+		window.asked = 0; window.notices = [];
+		window.Notification = class { constructor(title, o) { notices.push(title + ": " + o.body) } close() {} };
+		Notification.permission = "default";
+		Notification.requestPermission = async () => { asked++; Notification.permission = "granted"; return "granted" };
+		Object.defineProperty(document, "hidden", { get: () => !!window.away }); document.hasFocus = () => !window.away;`}, nil)
+	l.open("/")
+	l.live()
+	if eval[int](l, "asked") != 0 {
+		t.Error("the browser was asked without a click")
+	}
+	l.click("#notify button")
+	l.waits(`asked === 1 && document.querySelector("#notify button").getAttribute("aria-pressed") === "true"`)
+	eval[any](l, `window.away = true, null`)
+	_, err := w.home.Ask(agent.Approval{Agent: "agent1", Tool: "Bash", Text: "rm -rf secret", AskedMS: 1})
+	mustDo(t, err)
+	l.waits(`notices.length === 1 && document.title.startsWith("(1) ") && document.querySelector("#icon").getAttribute("href").includes("icon-needs")`)
+	if got := eval[string](l, `notices.join()`); got != "netsky: agent1 asks for permission" {
+		t.Errorf("the notice says %q", got)
 	}
 	l.clean()
 }

@@ -87,7 +87,7 @@ func TestBrowserLive(t *testing.T) {
 	_, err := w.home.Ask(agent.Approval{Agent: "agent1", Tool: "Bash", Text: "rm -rf <build>"})
 	mustDo(t, err)
 	l.waits(`document.querySelectorAll(".ask").length === 3 && document.title.startsWith("(3)")`)
-	l.waits(`document.querySelector("#said").textContent.includes("agent1 asks whether it may use Bash")`)
+	l.waits(`document.querySelector("#said").textContent.includes("agent1 asks for permission to use Bash")`)
 	w.agents.set(nil, dashboard.Agent{ID: "agent1", State: agent.Idle, Evidence: "x", Wanted: true})
 	w.apply(t, store.AddLog{Text: "brand new <i>thing</i>", Actor: "agent1"})
 	l.waits(`document.querySelectorAll(".card").length === 1 && document.querySelector(".card strong").textContent === "idle"`)

@@ -190,7 +190,7 @@ func TestBrowserWeight(t *testing.T) {
 		list[0].State, list[0].Detail, list[0].Since, list[0].Inbox = s, strings.Repeat("what it does ", i), 1, i
 		w.agents.set(nil, list...)
 		w.apply(t, store.AddLog{Text: "something happened", Actor: "agent0"})
-		l.waits(`document.querySelector(".card .is strong").textContent === "` + string(s) + `"`)
+		l.waits(`document.querySelector("[data-key=card-agent0] .is strong").textContent === "` + string(s) + `"`)
 	}
 	// A line of the log moves those under it, and no more.
 	if jumps := eval[float64](l, "jumps"); jumps > 0.1 {

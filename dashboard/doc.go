@@ -1,5 +1,6 @@
 // Package dashboard shows the records and the panes in a browser, as they
-// change, and takes one thing from it: a message of the owner's.
+// change, and takes two things from it: a message of the owner's, and which of
+// his mail he has read.
 //
 // Which thing is wanted:
 //   - New makes a Server of its Options, and Listen and Serve run it;
@@ -11,7 +12,8 @@
 // Every request is refused unless its Host is one of ours and it carries the
 // token, as the cookie that /login gave or as a bearer; /healthz alone needs
 // no token and tells nothing. What another site's page could cause is refused
-// by Origin and Sec-Fetch-Site. No GET changes anything. The one write is POST
+// by Origin and Sec-Fetch-Site. No GET changes anything. POST /read marks mail as
+// read, as `netsky inbox` does that has shown it. The other write is POST
 // /api/user-message: when it answers 202, the message is in the recipient's
 // inbox and survives a loss of power; with any other answer it was not sent,
 // but for 500, after which the same message may be sent again under its id.

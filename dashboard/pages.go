@@ -71,6 +71,8 @@ func (s *Server) pages(r *routes) {
 	r.get("/logs", p.show(p.logsPage))
 	r.get("/find", p.find)
 	r.post("/user-message", p.sayForm)
+	r.post("/read", p.readForm)
+	r.get("/api/needs", answer(p.Server, p.needs))
 	r.get(staticPath+"{name}", p.static)
 }
 

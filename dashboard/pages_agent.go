@@ -86,7 +86,7 @@ func (p *pages) agentPage(ctx context.Context, sh *shell, q *query) (string, err
 	b := agentBody{Agent: Agent{ID: id, State: agent.Unknown}}
 	var live bool
 	if b.Agent, live = sh.agent(id); !live {
-		b.Agent = Agent{ID: id, State: agent.Unknown, Evidence: "nobody knows how it is"}
+		b.Agent = Agent{ID: id, State: agent.Unknown, Evidence: "status unknown"}
 	}
 	b.Live = live
 	b.Before, b.After = sh.neighbours(id)
@@ -177,41 +177,75 @@ func (p *pages) inState(ctx context.Context, db Reader, f store.DeliveryFilter) 
 // maxPanes is how many terminals a page shows at once.
 const maxPanes = 12
 
-// A panesBody is several terminals at once.
+// A panesBody is several terminals at once: those that a filter leaves, by parts.
 type panesBody struct {
 	Panes  []paneBody
-	Chosen map[agent.ID]bool
-	All    bool // that are up, as far as they fit
-	Left   int  // that didn't
-	Most   int
+	Text   string // a part of their names
+	State  string
+	States []string // that there are
+	First  int      // the first that is shown, from 1
+	Last   int
+	Of     int // how many there are
+	Any    bool
+	Next   string // the next part's address; "" at the end
+	Prev   string
 }
 
 func (p *pages) panesPage(ctx context.Context, sh *shell, q *query) (string, error) {
 	sh.Title, sh.Section, sh.Watch = "Panes", "panes", true
-	b := panesBody{Chosen: map[agent.ID]bool{}, Most: maxPanes}
+	b := panesBody{Text: q.text("name"), State: q.text("state")}
+	from := q.number("from", 0, 1<<20)
 	q.known = append(q.known, "agent")
+	chosen := map[agent.ID]bool{}
 	for _, text := range q.values["agent"] {
 		id, err := agent.Parse(text)
 		if err != nil || !id.IsAgent() {
 			return "", badf("agent: %s is no agent", quote(text))
 		}
-		b.Chosen[id] = true
+		chosen[id] = true
 	}
-	b.All = len(b.Chosen) == 0
+	b.Any = len(chosen) > 0 || b.Text != "" || b.State != ""
+	var fit []Agent
+	for _, s := range agentStates {
+		if slices.ContainsFunc(sh.Agents, func(a Agent) bool { return a.State == s }) {
+			b.States = append(b.States, string(s))
+		}
+	}
 	for _, a := range sh.Agents {
-		if !b.Chosen[a.ID] && !(b.All && a.State != agent.Down) {
-			continue
+		switch {
+		case len(chosen) > 0 && !chosen[a.ID], b.State != "" && string(a.State) != b.State, !named(a.ID, b.Text), !b.Any && a.State == agent.Down:
+		default:
+			fit = append(fit, a)
 		}
-		if len(b.Panes) == maxPanes {
-			b.Left++
-			continue
-		}
+	}
+	from = min(from, max(len(fit)-1, 0)) / maxPanes * maxPanes
+	to := min(from+maxPanes, len(fit))
+	b.Of, b.First, b.Last = len(fit), from+1, to
+	for _, a := range fit[from:to] {
 		one := p.paneBody(ctx, sh, a, 0)
 		one.Ended = endingOf(a, p.lastSession(ctx, a.ID))
 		b.Panes = append(b.Panes, one)
 	}
+	if to < len(fit) {
+		b.Next = q.with("/panes", "from", strconv.Itoa(to))
+	}
+	if from > 0 {
+		b.Prev = q.with("/panes", "from", strings.TrimPrefix(strconv.Itoa(from-maxPanes), "0"))
+	}
 	sh.Body = b
 	return "panes", nil
+}
+
+// named reports whether a filter leaves the agent: one of its words is its
+// number, or a part of its name that begins with a letter.
+func named(id agent.ID, filter string) bool {
+	words := strings.FieldsFunc(filter, func(r rune) bool { return r == ' ' || r == ',' })
+	return len(words) == 0 || slices.ContainsFunc(words, func(w string) bool {
+		if strings.Trim(w, "0123456789") == "" {
+			return id.N() == w
+		}
+		return strings.Contains(string(id), strings.ToLower(w))
+	})
 }
 
 // lastSession is an agent's last, or nil if it is not on record.

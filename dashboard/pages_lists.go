@@ -2,8 +2,11 @@ package dashboard
 
 import (
 	"context"
+	"errors"
 	"net/url"
 	"slices"
+	"strconv"
+	"strings"
 
 	"netsky/agent"
 	"netsky/store"
@@ -13,12 +16,86 @@ import (
 type listBody struct {
 	Path   string
 	Fields []field
+	Set    []chip // controls that are not at "any"
 	Chips  []chip
-	Items  any
+	Name   string // of the items' template
+	Groups []listGroup
+	Items  any // where there are no groups
 	Count  int
 	Older  string // the next page's address; "" at the end
 	Newest string // the first page's, unless this is it
 	Any    bool   // something is filtered
+}
+
+// A listGroup is the items of a list's page that are in one state, or in states
+// that come to the same.
+type listGroup struct {
+	Title string
+	Tone  string // a state's word
+	Items []any
+	All   string // how many there are, on this page and others: "12", "100+"
+	Only  string // the list of these alone; "" if it is
+}
+
+// countTo is how far a group's records are counted.
+const countTo = 100
+
+// A grouper parts a list.
+type grouper struct {
+	title  string
+	states []string
+	count  func(state string) (n int, more bool, err error) // nil: nobody counts these, who are most
+}
+
+// group parts the items of a page by state, in the order of the groups. A state
+// that no group has is the last one's.
+func (b *listBody) group(q *query, param string, groups []grouper, items []any, stateOf func(any) string) error {
+	asked := q.values.Get(param)
+	b.Name = map[string]string{"/tasks": "task", "/messages": "letter", "/sessions": "session"}[b.Path]
+	for i, g := range groups {
+		out := listGroup{Title: g.title, Tone: g.states[0]}
+		for _, it := range items {
+			state := stateOf(it)
+			at := slices.IndexFunc(groups, func(o grouper) bool { return slices.Contains(o.states, state) })
+			if at == i || at < 0 && i == len(groups)-1 {
+				out.Items = append(out.Items, it)
+			}
+		}
+		if len(out.Items) == 0 {
+			continue
+		}
+		if len(g.states) == 1 && asked == "" {
+			out.Only = q.with(b.Path, param, g.states[0])
+		}
+		out.All = strconv.Itoa(len(out.Items))
+		if more := b.Older != "" || b.Newest != ""; more {
+			out.All += " on this page"
+			if g.count != nil && !b.Any {
+				n, over, err := 0, false, error(nil)
+				for _, s := range g.states {
+					m, o, e := g.count(s)
+					n, over, err = n+m, over || o, errors.Join(err, e)
+				}
+				if err != nil {
+					return err
+				}
+				if out.All = strconv.Itoa(n); over {
+					out.All += "+"
+				}
+			}
+		}
+		b.Groups = append(b.Groups, out)
+	}
+	return nil
+}
+
+// anys are items of any kind.
+func anys[T any](list []T) []any {
+	all := make([]any, len(list))
+	for i := range list {
+		all[i] = list[i]
+	}
+	return all
 }
 
 // A field is one control of a filter; one without options is typed.
@@ -36,7 +113,9 @@ func (q *query) list(path string, items any, count int, cursor string, fields ..
 	for _, f := range fields {
 		f.Value = q.values.Get(f.Name)
 		b.Fields = append(b.Fields, f)
-		b.Any = b.Any || f.Value != ""
+		if f.Value != "" {
+			b.Set, b.Any = append(b.Set, chip{strings.ToLower(f.Label), f.Value, q.with(path, f.Name, "")}), true
+		}
 	}
 	for _, name := range q.known {
 		control := slices.ContainsFunc(fields, func(f field) bool { return f.Name == name })
@@ -102,12 +181,34 @@ func (p *pages) tasksPage(ctx context.Context, sh *shell, q *query) (string, err
 	f := q.tasks()
 	f.Limit = onPageOr(f.Limit)
 	l, err := readList(ctx, p, q, f, Reader.Tasks)
-	sh.Body = q.list("/tasks", l.Items, len(l.Items), l.Cursor,
+	b := q.list("/tasks", nil, len(l.Items), l.Cursor,
 		field{Name: "state", Label: "State", Options: taskStates},
-		field{Name: "assignee", Label: "Worked on by", Options: sh.names(false)},
+		field{Name: "assignee", Label: "Assigned to", Options: sh.names(false)},
 		field{Name: "asked_by", Label: "Asked by", Options: sh.names(true)},
 		field{Name: "text", Label: "Title contains"})
+	if err == nil {
+		count := func(state string) (int, bool, error) {
+			db, err := p.records()
+			if err != nil {
+				return 0, false, err
+			}
+			l, err := db.Tasks(ctx, store.TaskFilter{State: state, Page: store.Page{Limit: countTo}})
+			return len(l.Items), l.Cursor != "", err
+		}
+		var groups []grouper
+		for _, s := range []string{store.TaskInProgress, store.TaskBlocked, store.TaskOpen, store.TaskDone, store.TaskCancelled} {
+			groups = append(groups, grouper{stateTitle(s), []string{s}, count})
+		}
+		err = b.group(q, "state", groups, anys(l.Items), func(t any) string { return t.(store.Task).State })
+	}
+	sh.Body = b
 	return "tasks", err
+}
+
+// stateTitle is a state's word as a heading.
+func stateTitle(state string) string {
+	s := strings.ReplaceAll(state, "_", " ")
+	return strings.ToUpper(s[:1]) + s[1:]
 }
 
 func (p *pages) sessionsPage(ctx context.Context, sh *shell, q *query) (string, error) {
@@ -115,9 +216,18 @@ func (p *pages) sessionsPage(ctx context.Context, sh *shell, q *query) (string, 
 	f := q.sessions()
 	f.Limit = onPageOr(f.Limit)
 	l, err := readList(ctx, p, q, f, Reader.Sessions)
-	sh.Body = q.list("/sessions", l.Items, len(l.Items), l.Cursor,
+	b := q.list("/sessions", nil, len(l.Items), l.Cursor,
 		field{Name: "actor", Label: "Agent", Options: sh.names(false)},
-		field{Name: "open", Label: "Still open", Options: []string{"true"}})
+		field{Name: "open", Label: "Open only", Options: []string{"true"}})
+	if err == nil {
+		err = b.group(q, "open", []grouper{{"Open", []string{"true"}, nil}, {"Ended", []string{"ended", "false"}, nil}}, anys(l.Items), func(s any) string {
+			if s.(store.Session).Ended == 0 {
+				return "true"
+			}
+			return "ended"
+		})
+	}
+	sh.Body = b
 	return "sessions", err
 }
 

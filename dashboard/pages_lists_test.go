@@ -40,7 +40,7 @@ func TestFilters(t *testing.T) {
 		path string
 		want string // ids, the first of the list first
 	}{
-		{"/tasks", "task-south task-notes task-release task-offline"},
+		{"/tasks", "task-south task-release task-notes task-offline"},
 		{"/tasks?state=done", "task-offline"},
 		{"/tasks?assignee=agent1", "task-south task-offline"},
 		{"/tasks?assignee=agent1&state=in_progress", "task-south"},
@@ -69,7 +69,7 @@ func TestFilters(t *testing.T) {
 		if got := strings.Join(listed(body), " "); got != tt.want {
 			t.Errorf("%s: %q, want %q", tt.path, got, tt.want)
 		}
-		if tt.want == "" && !strings.Contains(body, "is like that") {
+		if tt.want == "" && !strings.Contains(body, "matches.") {
 			t.Errorf("%s: does not say that it is empty", tt.path)
 		}
 		if _, query, ok := strings.Cut(tt.path, "?"); ok && tt.path != "/tasks?state=&assignee=&text=tables" && link(body, "Clear") == "" {
@@ -225,7 +225,7 @@ func TestPagesInPart(t *testing.T) {
 
 	broken.Store(true)
 	for path, want := range map[string]string{"/": "running go test", "/agents/agent1": "tideline/tides/ports"} {
-		if body := w.mustPage(t, path); !strings.Contains(body, want) || !strings.Contains(body, "Not everything can be seen") || !strings.Contains(body, "schema 99") {
+		if body := w.mustPage(t, path); !strings.Contains(body, want) || !strings.Contains(body, "Status incomplete") || !strings.Contains(body, "schema 99") {
 			t.Errorf("%s without records: no %q, or no word of why", path, want)
 		}
 	}
@@ -239,7 +239,7 @@ func TestPagesInPart(t *testing.T) {
 	}
 	broken.Store(false)
 	w.agents.set(errors.New("tmux does not answer"))
-	if body := w.mustPage(t, "/"); !strings.Contains(body, "tmux does not answer") || !strings.Contains(body, "Rebase release") || !strings.Contains(body, "Not everything can be seen</h1>") {
+	if body := w.mustPage(t, "/"); !strings.Contains(body, "tmux does not answer") || !strings.Contains(body, "Rebase release") || !strings.Contains(body, "Status incomplete") || !strings.Contains(body, "agent2 asks for permission</h1>") {
 		t.Error("without agents the records are not shown, or no word of why")
 	}
 }
@@ -247,7 +247,7 @@ func TestPagesInPart(t *testing.T) {
 // An empty home says what to do next.
 func TestPagesEmpty(t *testing.T) {
 	w := mustWorld(t, nil)
-	for path, want := range map[string]string{"/": "netsky up 2", "/panes": "netsky up 2", "/tasks": "No task is on record", "/messages": "netsky ask", "/sessions": "netsky up", "/logs": "Nothing has happened"} {
+	for path, want := range map[string]string{"/": "netsky up 2", "/panes": "netsky up 2", "/tasks": "No tasks yet", "/messages": "netsky ask", "/sessions": "netsky up", "/logs": "Nothing has happened"} {
 		if body := w.mustPage(t, path); !strings.Contains(body, want) {
 			t.Errorf("%s: no %q", path, want)
 		}
@@ -288,15 +288,15 @@ func TestWaits(t *testing.T) {
 			t.Errorf("%s: the command that answers is there or not", path)
 		}
 	}
-	if body := w.mustPage(t, "/"); !strings.Contains(body, `<p class="says" dir="auto"></p>`) || strings.Contains(body, "class=\"cards many\"") {
-		t.Error("a card says what stands on it already, or few cards are shown as many")
+	if body := w.mustPage(t, "/"); !strings.Contains(body, `class="card `) || strings.Contains(body, `class="roster`) {
+		t.Error("few agents are shown as many are")
 	}
 	for n := range 50 {
 		list = append(list, dashboard.Agent{ID: agent.Clone(n + 10), State: agent.Idle})
 	}
 	w.agents.set(nil, list...)
-	if body := w.mustPage(t, "/"); !strings.Contains(body, `class="cards many"`) {
-		t.Error("many cards are shown as few are")
+	if body := w.mustPage(t, "/"); strings.Contains(body, `class="card `) || !strings.Contains(body, `class="roster`) || strings.Count(body, `data-key="card-`) != len(list) {
+		t.Error("many agents are shown as few are, or not all of them")
 	}
 }
 
@@ -344,21 +344,141 @@ func TestHealth(t *testing.T) {
 		want string
 	}{
 		{nil, "No agents yet"},
-		{[]dashboard.Agent{is("agent0", agent.Idle), is("agent1", agent.Busy)}, "All is well"},
+		{[]dashboard.Agent{is("agent0", agent.Idle), is("agent1", agent.Busy)}, "All healthy"},
 		{[]dashboard.Agent{is("agent0", agent.Idle), is("agent1", agent.Starting)}, "1 agent is starting"},
-		{[]dashboard.Agent{is("agent0", agent.Idle), is("agent1", agent.Waiting)}, "All is well, and 1 thing waits for you"},
-		{[]dashboard.Agent{is("agent0", agent.Waiting), is("agent1", agent.Dead)}, "agent1 is dead"},
-		{[]dashboard.Agent{is("agent0", agent.Hung), is("agent1", agent.CrashLooping)}, "2 agents are not well"},
+		{[]dashboard.Agent{is("agent0", agent.Idle), is("agent1", agent.Waiting)}, "agent1 waits at a dialog"},
+		{[]dashboard.Agent{is("agent0", agent.Waiting), is("agent1", agent.Dead)}, "agent0 waits at a dialog"},
+		{[]dashboard.Agent{is("agent0", agent.Idle), is("agent1", agent.Dead)}, "agent1 is dead"},
+		{[]dashboard.Agent{is("agent0", agent.Dead), is("agent1", agent.Dead), is("agent2", agent.Blocked)}, "agent2 is blocked"},
+		{[]dashboard.Agent{is("agent0", agent.Dead), is("agent1", agent.Dead)}, "2 agents are dead"},
+		{[]dashboard.Agent{{ID: "agent0", State: agent.Idle, Poison: 2}}, "All healthy · 1 item needs you"},
+		{[]dashboard.Agent{is("agent0", agent.Hung), is("agent1", agent.CrashLooping)}, "agent0 is hung"},
 		{[]dashboard.Agent{is("agent0", agent.CrashLooping)}, "agent0 keeps crashing"},
 		{[]dashboard.Agent{is("agent0", agent.Blocked)}, "agent0 is blocked"},
-		{[]dashboard.Agent{is("agent0", agent.Down)}, "agent0 is down, and should be up"},
+		{[]dashboard.Agent{is("agent0", agent.Down)}, "agent0 is down and should be up"},
 		{[]dashboard.Agent{{ID: "agent0", State: agent.Down}}, "All agents are down"},
-		{[]dashboard.Agent{{ID: "agent0", State: agent.Down}, is("agentinfinity", agent.Idle)}, "All is well"},
+		{[]dashboard.Agent{{ID: "agent0", State: agent.Down}, is("agentinfinity", agent.Idle)}, "All healthy"},
 	} {
 		w.agents.set(nil, tt.list...)
 		body := w.mustPage(t, "/")
 		if !strings.Contains(body, "<h1>"+tt.want+"</h1>") {
 			t.Errorf("%v: not %q but %s", tt.list, tt.want, regexp.MustCompile("<h1>.*</h1>").FindString(body))
 		}
+	}
+}
+
+// Panes are filtered by name and state, and come by parts.
+func TestPanesFilter(t *testing.T) {
+	w := mustWorld(t, nil)
+	w.showcase(t)
+	list, err := w.agents.Agents(t.Context())
+	mustDo(t, err)
+	for n := 4; n < 99; n++ {
+		list = append(list, dashboard.Agent{ID: agent.Clone(n), State: agent.Idle, Wanted: true})
+	}
+	w.agents.set(nil, list...)
+	pane := regexp.MustCompile(`data-pane="([^"]*)"`)
+	for path, want := range map[string]string{
+		"/panes?name=1":                     "agent1",
+		"/panes?name=1,+44+INFINITY":        "agent1 agentinfinity agent44",
+		"/panes?state=dead":                 "agent3",
+		"/panes?state=busy&name=1":          "agent1",
+		"/panes?name=nobody":                "",
+		"/panes?agent=agent2&agent=agent50": "agent2 agent50",
+	} {
+		body := w.mustPage(t, path)
+		var got []string
+		for _, m := range pane.FindAllStringSubmatch(body, -1) {
+			got = append(got, m[1])
+		}
+		if strings.Join(got, " ") != want || strings.Contains(body, `type="checkbox"`) {
+			t.Errorf("%s: %v, want %s", path, got, want)
+		}
+	}
+	seen := 0
+	for at, parts := "/panes", 0; at != "" && parts < 20; parts++ {
+		body := w.mustPage(t, at)
+		seen += len(pane.FindAllString(body, -1))
+		if parts > 0 && link(body, "Previous") == "" {
+			t.Errorf("%s: no way back", at)
+		}
+		at = link(body, "Next")
+	}
+	if seen != len(list) {
+		t.Errorf("%d panes in all parts, want %d", seen, len(list))
+	}
+}
+
+// Lists say how many are in each state, also where a page has only some of them.
+func TestListGroups(t *testing.T) {
+	w := mustWorld(t, nil)
+	for i := range 140 {
+		state := store.TaskDone
+		if i < 7 {
+			state = store.TaskBlocked // the oldest
+		}
+		at := store.Time(i + 1)
+		w.apply(t, store.UpsertTask{ID: fmt.Sprint("t-", i), Title: "x", State: state, Created: at, Updated: at})
+	}
+	w.apply(t, store.UpsertTask{ID: "t-open", Title: "x", State: store.TaskOpen, Created: 500, Updated: 500})
+	body := w.mustPage(t, "/tasks")
+	for _, want := range []string{`Open</a> <span class="count">1</span>`, `Done</a> <span class="count">100&#43;</span>`} {
+		if !strings.Contains(body, want) {
+			t.Errorf("no %s: %q", want, regexp.MustCompile(`class="count">[^<]*`).FindAllString(body, -1))
+		}
+	}
+	if to := link(body, "Open"); to != "/tasks?state=open" {
+		t.Errorf("the group's heading leads to %q", to)
+	}
+}
+
+// With a hundred agents the overview begins with what needs the owner, a few of
+// each kind, and folds away the rest and who is down as wanted.
+func TestOverviewOfMany(t *testing.T) {
+	w := mustWorld(t, nil)
+	var list []dashboard.Agent
+	for n := range 100 {
+		a := dashboard.Agent{ID: agent.Clone(n + 1), State: agent.Idle, Wanted: true}
+		switch {
+		case n%4 == 1:
+			a.State, a.Detail = agent.Busy, "does this"
+		case n >= 60 && n < 70:
+			a.State = agent.Dead
+		case n >= 90:
+			a.State, a.Wanted = agent.Down, false
+		}
+		list = append(list, a)
+	}
+	w.agents.set(nil, list...)
+	body := w.mustPage(t, "/")
+	if !strings.Contains(body, "<h1>7 agents are dead</h1>") || !strings.Contains(body, "<summary>4 more: agent") || !strings.Contains(body, "agents down as wanted</summary>") {
+		t.Error("the overview of many does not begin with what needs the owner, or folds nothing")
+	}
+	if i := strings.Index(body, "<details"); strings.Count(body[:i], `<li class="ask`) != 3 {
+		t.Errorf("%d needs are shown unfolded", strings.Count(body[:i], `<li class="ask`))
+	}
+	if at := strings.Index(body, `class="ask`); at < 0 || at > strings.Index(body, "does this") {
+		t.Error("what needs the owner does not come first")
+	}
+}
+
+// A story has each text once; what befell it is folded below it.
+func TestStoryOnce(t *testing.T) {
+	w := mustWorld(t, nil)
+	w.showcase(t)
+	body := w.mustPage(t, "/messages/web-5d1f0c77a2b94e6180c3d2aa")
+	main := body[strings.Index(body, "<main"):strings.Index(body, "</main>")]
+	shown := regexp.MustCompile(`<[^>]*>`).ReplaceAllString(main, "") // attributes are not read
+	for _, text := range []string{"Ship tideline 1.4 today", "Make the tide tables work offline", "212 tests pass", "Tide tables work offline now", "Offline tide tables"} {
+		n := strings.Count(shown, text)
+		if text == "Offline tide tables" {
+			n -= strings.Count(shown, "today. Offline tide tables") // words of the message
+		}
+		if n != 1 {
+			t.Errorf("%q stands %d times on the page", text, n)
+		}
+	}
+	if n := strings.Count(main, `<details class="hops"`); n < 8 {
+		t.Errorf("%d events can be unfolded", n)
 	}
 }

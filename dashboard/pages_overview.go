@@ -2,29 +2,46 @@ package dashboard
 
 import (
 	"context"
+	"errors"
 	"slices"
+	"strings"
 
 	"netsky/agent"
+	"netsky/bus"
 	"netsky/store"
 )
 
-// An overviewBody is the first page: is all well, who does what, what waits for
-// me, what has just happened.
+// An overviewBody is the first page: is all well, who does what, what needs me,
+// what has just happened.
 type overviewBody struct {
-	Cards  []card
+	Cards  []card   // with many agents, only those that need a hand
+	Roster []roster // with many agents, the others
+	Down   []Agent  // as wanted
 	Tasks  []store.Task
 	Mail   []letter
 	Unread int
+	UpTo   string // the newest of what is unread
 	Logs   []store.Log
 }
 
 // A card is one agent on the overview.
 type card struct {
 	Agent
-	Task  *store.Task // at hand
-	Tasks int         // assigned to it and not ended
-	Says  string      // what it does
+	Task  *store.Task    // at hand
+	Tasks int            // assigned to it and not ended
+	Says  string         // what it does
+	Last  *store.Message // what it wrote last, if Says is ""
 }
+
+// A roster is the agents of one state, a line each.
+type roster struct {
+	State agent.State
+	Cards []card
+	Chips bool // nothing but their names
+}
+
+// manyAgents is from how many agents on most of them have a line instead of a card.
+const manyAgents = 13
 
 // A letter is a message with what became of it. State is "" if that is not on
 // record.
@@ -32,7 +49,8 @@ type letter struct {
 	store.Message
 	State  store.DeliveryState
 	Why    string
-	Unread bool // `netsky inbox` has not shown it to the owner yet
+	Unread bool // the owner has not read it yet
+	File   string
 }
 
 func (p *pages) overviewPage(ctx context.Context, sh *shell, _ *query) (string, error) {
@@ -48,30 +66,100 @@ func (p *pages) overviewPage(ctx context.Context, sh *shell, _ *query) (string, 
 		b.Mail = append(p.unrecorded(b.Mail), b.Mail...)
 	}
 	sh.failed(err)
-	b.Unread, _, err = p.unread.mail()
-	sh.failed(err)
-	b.Tasks, b.Logs = snap.Tasks[:min(len(snap.Tasks), 8)], snap.Logs[:min(len(snap.Logs), 14)]
-	for _, a := range sh.Agents {
-		b.Cards = append(b.Cards, cardOf(a, snap.Tasks))
+	var newest []letter
+	if b.Unread, newest, err = p.unread.mail(); len(newest) > 0 {
+		b.UpTo = newest[0].File
 	}
+	sh.failed(err)
+	b.Tasks, b.Logs = snap.Tasks[:min(len(snap.Tasks), 8)], snap.Logs[:min(len(snap.Logs), 12)]
+	sh.failed(p.crew(ctx, db, sh.Agents, snap, &b))
 	sh.Body = b
 	return "overview", nil
 }
 
-func cardOf(a Agent, tasks []store.Task) card {
-	c := card{Agent: a, Says: a.Detail}
-	if c.Says == "" {
-		c.Says = a.evidence()
+// crew shows the agents: those that need a hand first, the others in the order in
+// which people list them, so that a card stays where it is while its agent works.
+func (p *pages) crew(ctx context.Context, db Reader, list []Agent, snap store.Snapshot, b *overviewBody) error {
+	var ill, well []card
+	for _, a := range list {
+		switch c := cardOf(a, snap); {
+		case a.State == agent.Down && !a.Wanted:
+			b.Down = append(b.Down, a)
+		case isIll(a) || a.State == agent.Waiting:
+			ill = append(ill, c)
+		default:
+			well = append(well, c)
+		}
 	}
-	for i, t := range tasks {
+	slices.SortStableFunc(ill, func(x, y card) int { return illRank(x.State) - illRank(y.State) })
+	b.Cards = slices.Concat(ill, well)
+	if len(b.Cards) < manyAgents {
+		return p.lastWords(ctx, db, b.Cards)
+	}
+	b.Cards = nil
+	for i, group := range [][]card{ill, well} {
+		for _, s := range agentStates {
+			r := roster{State: s, Chips: i == 0 || s == agent.Idle} // what ails the ill stands above
+			for _, c := range group {
+				if c.State == s || s == agent.Unknown && !slices.Contains(agentStates, c.State) {
+					r.Cards = append(r.Cards, c)
+				}
+			}
+			if len(r.Cards) > 0 {
+				b.Roster = append(b.Roster, r)
+			}
+		}
+	}
+	return nil
+}
+
+// agentStates are the states in the order in which a person wants to see them.
+var agentStates = []agent.State{
+	agent.Waiting, agent.Blocked, agent.Hung, agent.CrashLooping, agent.Dead, agent.Down, agent.Unknown, agent.Starting, agent.Busy, agent.Idle,
+}
+
+func illRank(s agent.State) int { return slices.Index(agentStates, s) }
+
+func cardOf(a Agent, snap store.Snapshot) card {
+	c := card{Agent: a, Says: a.Detail}
+	for i, t := range snap.Tasks {
 		if t.Assignee != a.ID {
 			continue
 		}
 		if c.Tasks++; c.Task == nil && t.State == store.TaskInProgress {
-			c.Task = &tasks[i]
+			c.Task = &snap.Tasks[i]
 		}
 	}
+	if c.Says == "" {
+		c.Last = lastOf(a.ID, snap.Messages)
+	}
 	return c
+}
+
+// lastOf is the newest of the messages, the newest of which is the first, that
+// the agent wrote with words in it.
+func lastOf(id agent.ID, list []store.Message) *store.Message {
+	for i, m := range list {
+		if m.From == id && m.Text != "" && !bus.Kind(m.Kind).Control() {
+			return &list[i]
+		}
+	}
+	return nil
+}
+
+// lastWords looks further back for what agents wrote last.
+func (p *pages) lastWords(ctx context.Context, db Reader, cards []card) error {
+	for i, c := range cards {
+		if c.Says != "" || c.Last != nil || db == nil {
+			continue
+		}
+		l, err := db.Messages(ctx, store.MessageFilter{From: c.ID, Page: store.Page{Limit: 5}})
+		if err != nil {
+			return err
+		}
+		cards[i].Last = lastOf(c.ID, l.Items)
+	}
+	return nil
 }
 
 // mail lists messages with what became of each.
@@ -129,4 +217,38 @@ func (p *pages) unrecorded(known []letter) []letter {
 		return nil // it has been on record, and others came
 	}
 	return []letter{{Message: last, State: store.Queued}}
+}
+
+// Needs is the answer to GET /api/needs: what needs the owner, in words that say
+// who and what, and nothing of what agents wrote.
+type Needs struct {
+	Headline string `json:"headline"`
+	Items    []Need `json:"items"`
+	Unread   []Need `json:"unread"` // the newest of the owner's mail that is not read
+}
+
+// A Need is one item. Its key is the same as long as it is the same item.
+type Need struct {
+	Key   string     `json:"key"`
+	Kind  string     `json:"kind"`
+	Agent agent.ID   `json:"agent"`
+	Title string     `json:"title"`
+	Since store.Time `json:"since,omitzero"`
+}
+
+func (p *pages) needs(ctx context.Context, _ *query) (any, error) {
+	sh := p.shell(ctx)
+	if len(sh.Errors) > 0 {
+		return nil, errors.New(sh.Errors[0])
+	}
+	v := Needs{Headline: sh.Health.Line, Items: []Need{}, Unread: []Need{}}
+	for _, n := range sh.Health.Waits {
+		k := needKinds[n.Kind]
+		v.Items = append(v.Items, Need{n.Key, strings.ToLower(k.title), n.Agent, string(n.Agent) + " " + k.one, n.Since})
+	}
+	_, newest, err := p.unread.mail()
+	for _, l := range newest[:min(len(newest), 20)] {
+		v.Unread = append(v.Unread, Need{"mail-" + l.File, "mail", l.From, who(l.From) + " wrote to you", 0})
+	}
+	return v, err
 }

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"slices"
 
+	"netsky/bus"
 	"netsky/store"
 )
 
@@ -13,11 +14,11 @@ type messageBody struct {
 	Message    store.Message
 	Recorded   bool // else it was sent a moment ago
 	Poisoned   bool
+	Unread     bool // by the owner
 	Deliveries []store.Delivery
 	Steps      []stage // of the first of them
 	Question   *store.Message
-	Answers    []letter
-	Led        []letter // to other messages
+	Led        []letter // to other messages, that are not in the story
 	Tasks      []store.Task
 	Others     []store.Message // of other senders under the same id
 	Story      story
@@ -60,6 +61,12 @@ func (p *pages) messagePage(ctx context.Context, sh *shell, q *query) (string, e
 		sh.Draft.To = to
 	} else if b.Message.From.IsAgent() {
 		sh.Draft.To = b.Message.From
+		if b.Recorded && b.Message.Kind != string(bus.KindApproval) { // that is answered in a terminal
+			sh.Draft.InReplyTo = b.Message.ID
+		}
+		one := []letter{{Message: b.Message}}
+		p.markUnread(one)
+		b.Unread = one[0].Unread
 	}
 	sh.Body = b
 	return "message", nil
@@ -87,13 +94,6 @@ func (p *pages) messageRecords(ctx context.Context, db Reader, b *messageBody) e
 		return err
 	}
 	slices.Reverse(led)
-	for _, l := range led {
-		if l.Kind == "reply" || l.Kind == "error" || l.From == m.To && l.To == m.From {
-			b.Answers = append(b.Answers, l)
-		} else {
-			b.Led = append(b.Led, l)
-		}
-	}
 	tasks, err := db.Tasks(ctx, store.TaskFilter{Message: m.ID})
 	if err != nil {
 		return err
@@ -105,7 +105,11 @@ func (p *pages) messageRecords(ctx context.Context, db Reader, b *messageBody) e
 	}
 	b.Others = slices.DeleteFunc(same.Items, func(o store.Message) bool { return o.From == m.From })
 	t, err := db.Timeline(ctx, m.ID)
-	b.Story = storyOf(t)
+	b.Story = storyOf(t, m.ID)
+	b.Led = slices.DeleteFunc(led, func(l letter) bool { return b.Story.Has(l.ID) })
+	if b.Question != nil && b.Story.Has(b.Question.ID) {
+		b.Question = nil
+	}
 	return err
 }
 
@@ -165,7 +169,7 @@ func (p *pages) taskPage(ctx context.Context, sh *shell, q *query) (string, erro
 		return "", err
 	}
 	t, err := db.Timeline(ctx, k.ID)
-	b.Story = storyOf(t)
+	b.Story = storyOf(t, "")
 	sh.Title, sh.Body = excerpt(60, k.Title), b
 	return "task", err
 }
@@ -223,7 +227,7 @@ func (p *pages) sessionPage(ctx context.Context, sh *shell, q *query) (string, e
 		b.Agent, b.Live = a, true
 	}
 	t, err := db.Timeline(ctx, b.Session.Start)
-	b.Story = storyOf(t)
+	b.Story = storyOf(t, "")
 	sh.Title, sh.Body = "Session of "+who(b.Session.Actor), b
 	return "session", err
 }

@@ -8,6 +8,7 @@ import (
 	"net/http"
 
 	"netsky/agent"
+	"netsky/bus"
 )
 
 // A draft is a message that has not been sent, as its form shows it. Its ID is
@@ -17,6 +18,8 @@ type draft struct {
 	To   agent.ID
 	Text string
 	Why  string // it was refused
+
+	InReplyTo string // the message that it answers
 }
 
 func newDraft() string {
@@ -29,10 +32,10 @@ func newDraft() string {
 // message, told by a form and answered with the message's page. The guard asks
 // of it what it asks of every write.
 func (p *pages) sayForm(w http.ResponseWriter, r *http.Request) {
-	status, d, err := readForm(r)
+	status, d, err := readDraft(r)
 	if err == nil {
-		e, wrong := ownersMessage(d.ID, string(d.To), d.Text)
-		if status, err = http.StatusBadRequest, wrong; err == nil {
+		var e bus.Envelope
+		if status, e, err = p.ownersMessage(r.Context(), said{d.ID, string(d.To), d.Text, d.InReplyTo}); err == nil {
 			var id string
 			id, err = p.post(r.Context(), e)
 			if err == nil {
@@ -57,20 +60,13 @@ func (p *pages) sayForm(w http.ResponseWriter, r *http.Request) {
 	p.render(w, r, status, "say", sh)
 }
 
-// readForm is what a form holds, as far as it could be read, or the status that
+// readDraft is what a form holds, as far as it could be read, or the status that
 // refuses it.
-func readForm(r *http.Request) (int, draft, error) {
+func readDraft(r *http.Request) (int, draft, error) {
 	d := draft{To: agent.Root}
-	kind, _, err := mime.ParseMediaType(r.Header.Get("Content-Type"))
-	if err != nil || kind != "application/x-www-form-urlencoded" {
-		return http.StatusUnsupportedMediaType, d, errors.New("the body must be a form's")
-	}
-	err = r.ParseForm()
-	if tooLarge := new(http.MaxBytesError); errors.As(err, &tooLarge) {
-		return http.StatusRequestEntityTooLarge, d, errors.New("the message is too long: with the form around it, it has more than 65536 bytes")
-	}
+	f, status, err := formOf(r, "in_reply_to")
 	if err != nil {
-		return http.StatusBadRequest, d, errors.New("the form cannot be read")
+		return status, d, err
 	}
 	for _, name := range []string{"id", "to", "text"} {
 		if len(r.PostForm[name]) != 1 {
@@ -78,5 +74,30 @@ func readForm(r *http.Request) (int, draft, error) {
 		}
 	}
 	// A browser sends each end of a line as CRLF.
-	return 0, draft{ID: r.PostForm.Get("id"), To: agent.ID(r.PostForm.Get("to")), Text: unixLines(r.PostForm.Get("text"))}, nil
+	return 0, draft{
+		ID: r.PostForm.Get("id"), To: agent.ID(r.PostForm.Get("to")), Text: unixLines(r.PostForm.Get("text")), InReplyTo: f["in_reply_to"],
+	}, nil
+}
+
+// formOf reads a form, and what it holds under names that may be left out.
+func formOf(r *http.Request, names ...string) (map[string]string, int, error) {
+	kind, _, err := mime.ParseMediaType(r.Header.Get("Content-Type"))
+	if err != nil || kind != "application/x-www-form-urlencoded" {
+		return nil, http.StatusUnsupportedMediaType, errors.New("the body must be a form's")
+	}
+	err = r.ParseForm()
+	if tooLarge := new(http.MaxBytesError); errors.As(err, &tooLarge) {
+		return nil, http.StatusRequestEntityTooLarge, errors.New("the message is too long: with the form around it, it has more than 65536 bytes")
+	}
+	if err != nil {
+		return nil, http.StatusBadRequest, errors.New("the form cannot be read")
+	}
+	found := map[string]string{}
+	for _, name := range names {
+		if len(r.PostForm[name]) > 1 {
+			return nil, http.StatusBadRequest, errors.New(name + ": given more than once")
+		}
+		found[name] = r.PostForm.Get(name)
+	}
+	return found, 0, nil
 }

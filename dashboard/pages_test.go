@@ -48,10 +48,10 @@ var (
 	plainly = strings.Fields(`a body br button code dd details div dl dt footer form h1 h2 h3 head header html input kbd label li link main
 		meta nav ol option p pre q script section select span strong summary svg symbol textarea time title ul use path circle rect`)
 	// no style, no on…, no srcdoc, no formaction
-	attributes = strings.Fields(`action alt aria-current aria-describedby aria-hidden aria-invalid aria-label aria-labelledby aria-live
-		autocomplete charset checked class content cx cy d data-above data-ago data-at data-bg data-copy data-fg data-keep data-key data-live
-		data-known data-now data-pane data-say data-screen data-unseen data-version datetime defer dir fill for height hidden href id lang media method name
-		opacity placeholder r rel required role rows rx ry selected spellcheck src stroke stroke-dasharray stroke-linecap
+	attributes = strings.Fields(`action alt aria-current aria-describedby aria-hidden aria-invalid aria-label aria-labelledby aria-live aria-pressed
+		autocomplete charset checked class content cx cy d data-above data-ago data-at data-bg data-calm data-copy data-fg data-keep data-key data-live data-needs data-now
+		data-known data-pane data-say data-screen data-unseen data-version datetime defer dir fill for height hidden href id lang media method name
+		opacity placeholder popover popovertarget r rel required role rows rx ry selected spellcheck src stroke stroke-dasharray stroke-linecap
 		stroke-linejoin stroke-width tabindex target title type value viewBox width x y`)
 )
 
@@ -128,24 +128,24 @@ func TestPages(t *testing.T) {
 		path string
 		want []string // in this order
 	}{
-		{"/", []string{"<title>(2) Overview", "agent3 is dead", "Waits for you", "asks whether it may use Bash", "git push --force", "netsky approve ", "--deny",
-			"ended, and should be up", "netsky agent 3", "Who does what", "reading agent1&#39;s proof", "Check the tables", "2 waiting", "You and your agents", "Tide tables work offline", "Just happened", "agent3 exited 2", "Work", "Rebase release/1.4"}},
-		{"/agents/agent1", []string{"agent1", "worker", "busy", "running go test", "Terminal", "go test ./tides", "Work in hand", "Check the tables", "Waits in its inbox", "Which commit has", "Its messages", "hook: Bash began", "/sessions/" + start(1)}},
+		{"/", []string{"<title>(2) Overview", "agent2 asks for permission</h1>", "2 items need you · 2 busy", "Permission", "asks for permission to use Bash", "git push --force", "netsky approve ", "--deny",
+			"Dead", "is dead", "netsky agent 3", "Agents", "card-agent2", "card-agent3", "card-agent0", "reading agent1&#39;s proof", "Check the tables", "2 waiting", "Your messages", "Tide tables work offline", "Recent events", "agent3 exited 2", "Tasks", "Rebase release/1.4"}},
+		{"/agents/agent1", []string{"agent1", "worker", "busy", "running go test", `rel="prev" href="/agents/agent0"`, `rel="next" href="/agents/agent2"`, "Terminal", "go test ./tides", `name="text"`, "Current tasks", "Check the tables", "Waiting in its inbox", "Which commit has", "Messages", "hook: Bash began", "/sessions/" + start(1)}},
 		{"/agents/agent3", []string{"dead", "Ended", "exit status 2", "index out of range", "netsky agent 3", "its keeper wrote", "exited 2"}},
-		{"/panes", []string{"agent0", "Planning the next step", "agent2", "Do you want to proceed"}},
+		{"/panes", []string{"agent0", "Planning the next step", "agent2", "Do you want to proceed", "agent3", "index out of range"}},
 		{"/panes?agent=agent2", []string{"Do you want to proceed"}},
-		{"/tasks", []string{"Check the tables", "agent1", "works on it", "agent0", "Offline tide tables", "worked on it"}},
-		{"/tasks/task-offline", []string{"Offline tide tables", "done", "Bundle harmonics", "Proof", "212 tests", "/messages/msg-plan-01", "asked for a task", "noted", "off by 4 minutes", "40 min, took 29 min", "/sessions/" + start(1)}},
-		{"/tasks/task-notes", []string{"blocked", "None yet", "It waits for", "Rebase release/1.4"}},
-		{"/tasks/task-release", []string{"These wait for it", "Write the release notes"}},
-		{"/messages", []string{"queued", "Which commit", "failed", "half a report", "answered", "Ship tideline"}},
-		{"/messages/web-5d1f0c77a2b94e6180c3d2aa", []string{"you", "agent0", "queued", "delivered", "answered", "Ship tideline 1.4", "Tide tables work offline now", "Messages that it led to", "Make the tide tables", "The whole story", "claimed", "after 1.2 s"}},
-		{"/messages/msg-owner-01", []string{"It answers", "Ship tideline"}},
-		{"/messages/msg-plan-01", []string{"Work that it caused", "/tasks/task-offline"}},
-		{"/sessions", []string{"exited 2", "still open"}},
-		{"/sessions/" + start(3), []string{"agent3", "What it said last", "index out of range", "exited 2"}},
-		{"/sessions/" + start(1), []string{"It runs", "/agents/agent1"}},
-		{"/logs", []string{"asks: Bash git push", "approvals", "/find?q=" + start(3), "records follow the bus"}},
+		{"/tasks", []string{"In progress", "Check the tables", "agent1", "Blocked", "Write the release notes", "Done", "Offline tide tables"}},
+		{"/tasks/task-offline", []string{"Offline tide tables", "done", "Bundle harmonics", "Proof", "212 tests", "/messages/msg-plan-01", "asked for a task", "started", "noted", "off by 4 minutes", "40 min, took 29 min", "/sessions/" + start(1)}},
+		{"/tasks/task-notes", []string{"blocked", "None yet", "Waits for", "Rebase release/1.4"}},
+		{"/tasks/task-release", []string{"Needed by", "Write the release notes"}},
+		{"/messages", []string{"Not delivered", "half a report", "failed", "Waiting", "Which commit", "queued", "Delivered", "Ship tideline", "answered"}},
+		{"/messages/web-5d1f0c77a2b94e6180c3d2aa", []string{"you", "agent0", "queued", "delivered", "answered", "Timeline", "Ship tideline 1.4", "claimed", "after 1.2 s", "Make the tide tables", "Tide tables work offline now"}},
+		{"/messages/msg-owner-01", []string{"Ship tideline", "Tide tables work", "Reply to agent0", `name="in_reply_to" value="msg-owner-01"`}},
+		{"/messages/msg-plan-01", []string{"Tasks from it", "/tasks/task-offline"}},
+		{"/sessions", []string{"Open", "Ended", "exited 2"}},
+		{"/sessions/" + start(3), []string{"agent3", "Last lines", "index out of range", "exited 2"}},
+		{"/sessions/" + start(1), []string{"Running", "/agents/agent1"}},
+		{"/logs", []string{"agent2", "asks: Bash git push", "approvals", "/find?q=" + start(3), "records follow the bus"}},
 	} {
 		body := w.mustPage(t, tt.path)
 		at := 0

@@ -5,6 +5,7 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"io"
 	"mime"
 	"net/http"
@@ -34,7 +35,7 @@ type Said struct {
 // say sends the owner's message. With an id of the caller's own, the same
 // message said twice has one effect.
 func (s *Server) say(w http.ResponseWriter, r *http.Request) {
-	status, e, err := readMessage(r)
+	status, e, err := s.readMessage(r)
 	if err != nil {
 		refuse(w, r, status, err.Error())
 		return
@@ -102,7 +103,7 @@ func notSent(to agent.ID, err error) (status int, detail string) {
 }
 
 // readMessage is the message of a request, or the status that refuses it.
-func readMessage(r *http.Request) (int, bus.Envelope, error) {
+func (s *Server) readMessage(r *http.Request) (int, bus.Envelope, error) {
 	kind, params, err := mime.ParseMediaType(r.Header.Get("Content-Type"))
 	if charset := params["charset"]; err != nil || kind != "application/json" || charset != "" && charset != "utf-8" && charset != "UTF-8" {
 		return http.StatusUnsupportedMediaType, bus.Envelope{}, errors.New("the body must be application/json")
@@ -114,27 +115,49 @@ func readMessage(r *http.Request) (int, bus.Envelope, error) {
 	if err != nil {
 		return http.StatusBadRequest, bus.Envelope{}, errors.New("the body ended too soon")
 	}
-	f, err := fields(data, "to", "text", "id")
+	f, err := fields(data, "to", "text", "id", "in_reply_to")
 	if err != nil {
 		return http.StatusBadRequest, bus.Envelope{}, err
 	}
-	e, err := ownersMessage(f["id"], f["to"], f["text"])
-	if err != nil {
-		return http.StatusBadRequest, e, err
-	}
-	return 0, e, nil
+	return s.ownersMessage(r.Context(), said{f["id"], f["to"], f["text"], f["in_reply_to"]})
 }
 
-// ownersMessage is what the owner says to an agent, if it is anything.
-func ownersMessage(id, to, text string) (e bus.Envelope, err error) {
-	e = bus.Envelope{ID: id, From: agent.Owner, Text: text, Via: "web"}
-	if e.To, err = agent.Parse(to); err != nil || !e.To.IsAgent() {
-		return e, errors.New("to: " + quote(to) + " is no agent")
+// said is what the owner says, as it was given.
+type said struct{ id, to, text, inReplyTo string }
+
+// ownersMessage is what the owner says to an agent, or the status that refuses
+// it. What answers an agent's message is a reply, as `netsky reply` sends it, and
+// what answers an agent's own reply is the next message of that thread: agents
+// don't answer replies.
+func (s *Server) ownersMessage(ctx context.Context, m said) (int, bus.Envelope, error) {
+	e := bus.Envelope{ID: m.id, From: agent.Owner, Text: m.text, Via: "web", InReplyTo: m.inReplyTo}
+	var err error
+	if e.To, err = agent.Parse(m.to); err != nil || !e.To.IsAgent() {
+		return http.StatusBadRequest, e, errors.New("to: " + quote(m.to) + " is no agent")
 	}
-	if strings.TrimSpace(text) == "" {
-		return e, errors.New("text: empty")
+	if strings.TrimSpace(m.text) == "" {
+		return http.StatusBadRequest, e, errors.New("text: empty")
 	}
-	return e, nil
+	if m.inReplyTo == "" {
+		return 0, e, nil
+	}
+	db, err := s.records()
+	if err != nil {
+		return http.StatusServiceUnavailable, e, fmt.Errorf("not sent: %w", err)
+	}
+	l, err := db.Messages(ctx, store.MessageFilter{ID: m.inReplyTo, From: e.To, To: agent.Owner, Page: store.Page{Limit: 1}})
+	if err != nil {
+		return http.StatusServiceUnavailable, e, fmt.Errorf("not sent: %w", err)
+	}
+	if len(l.Items) == 0 {
+		return http.StatusBadRequest, e, fmt.Errorf("in_reply_to: %s sent you no message %s", e.To, quote(m.inReplyTo))
+	}
+	q := l.Items[0]
+	e.Thread = q.Thread
+	if k := bus.Kind(q.Kind); k != bus.KindReply && k != bus.KindError {
+		e.Kind, e.Hops = bus.KindReply, q.Hops+1
+	}
+	return 0, e, nil
 }
 
 // fields reads a JSON object of strings, each named at most once and as it is

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"net/url"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -193,5 +194,67 @@ func TestSayFails(t *testing.T) {
 	fail.Store(false)
 	if a := w.say(t, body); a.status != 202 || len(w.inbox(t, "agent0")) != 1 {
 		t.Errorf("again: %d %s", a.status, a.body)
+	}
+}
+
+// A reply goes into the thread of what it answers: as a reply, or, where that was
+// an agent's own reply, as the next message. Only mail of that agent's to the
+// owner can be answered.
+func TestSayReply(t *testing.T) {
+	w := mustWorld(t, nil)
+	w.apply(t,
+		store.UpsertMessage{ID: "q", From: "agent0", To: "owner", Text: "which port?", Thread: "th", Hops: 2},
+		store.UpsertMessage{ID: "r", From: "agent0", To: "owner", Kind: "reply", Text: "done", Thread: "th", Hops: 3},
+		store.UpsertMessage{ID: "x", From: "agent0", To: "agent1", Text: "not yours"})
+	for _, tt := range []struct {
+		to, about string
+		want      int
+		kind      bus.Kind
+	}{
+		{"agent0", "q", 202, bus.KindReply}, {"agent0", "r", 202, ""},
+		{"agent0", "x", 400, ""}, {"agent1", "q", 400, ""}, {"agent0", "nothing", 400, ""}, {"agent0", "../x", 400, ""},
+	} {
+		before := len(w.inbox(t, "agent0"))
+		a := mustAnswer(t, w.request(t, "POST", "/api/user-message", `{"to":"`+tt.to+`","text":"7717","in_reply_to":"`+tt.about+`"}`))
+		list := w.inbox(t, "agent0")
+		if a.status != tt.want || (len(list) > before) != (tt.want == 202) {
+			t.Errorf("%s to %s: %d %s", tt.about, tt.to, a.status, a.body)
+			continue
+		}
+		if tt.want != 202 {
+			continue
+		}
+		if e := list[len(list)-1].Envelope; e.InReplyTo != tt.about || e.Thread != "th" || e.Kind != tt.kind || e.From != agent.Owner {
+			t.Errorf("%s: sent %+v", tt.about, e)
+		}
+	}
+	// The same by a form.
+	f := url.Values{"to": {"agent0"}, "text": {"by a form"}, "id": {"web-9"}, "in_reply_to": {"q"}}
+	if a := w.form(t, f, nil); a.status != 303 {
+		t.Errorf("form: %d", a.status)
+	}
+	list := w.inbox(t, "agent0")
+	if e := list[len(list)-1].Envelope; e.InReplyTo != "q" || e.Kind != bus.KindReply || e.ID != "web-9" {
+		t.Errorf("the form sent %+v", e)
+	}
+	f.Set("in_reply_to", "x")
+	if a := w.form(t, f, nil); a.status != 400 || !strings.Contains(a.body, "by a form</textarea>") || !strings.Contains(a.body, `name="in_reply_to" value="x"`) {
+		t.Errorf("a wrong one: %d, or the words are gone", a.status)
+	}
+}
+
+// What needs the owner is told in words that hold nothing of what agents wrote.
+func TestNeeds(t *testing.T) {
+	w := mustWorld(t, nil)
+	w.showcase(t)
+	_, err := w.bus.Send(t.Context(), bus.Envelope{From: "agent0", To: agent.Owner, Text: "a secret"})
+	mustDo(t, err)
+	a := w.get(t, "/api/needs")
+	v := mustGet[dashboard.Needs](t, w, "/api/needs")
+	if v.Headline != "agent2 asks for permission" || len(v.Items) != 2 || v.Items[1].Title != "agent3 is dead" || v.Items[0].Kind != "permission" || len(v.Unread) != 1 || v.Unread[0].Title != "agent0 wrote to you" {
+		t.Errorf("needs: %+v", v)
+	}
+	if strings.Contains(a.body, "secret") || strings.Contains(a.body, "git push") || strings.Contains(a.body, "index out of range") {
+		t.Errorf("they hold what agents wrote: %s", a.body)
 	}
 }

@@ -16,8 +16,8 @@ import (
 // maxUnread is how many letters are looked into; any before those only count.
 const maxUnread = 100
 
-// An unread knows which of the owner's mail `netsky inbox` has not shown yet. A
-// page does not count as having shown it: looking changes nothing.
+// An unread knows which of the owner's mail is not marked as read: `netsky inbox`
+// marks what it has shown, a page only what it is told to.
 type unread struct {
 	home agent.Home
 	bus  *bus.Bus
@@ -32,47 +32,53 @@ func newUnread(home agent.Home) *unread {
 	return &unread{home: home, bus: bus.New(home, bus.Options{})}
 }
 
+// A mailFile is a letter of the owner's that is not marked as read.
+type mailFile struct {
+	place bus.Place
+	name  string
+}
+
+// files lists what is not marked as read, the newest first. The caller holds mu.
+func (u *unread) files() ([]mailFile, error) {
+	if err := u.readShown(); err != nil {
+		return nil, err
+	}
+	var files []mailFile
+	seen := map[string]bool{}
+	for _, p := range []bus.Place{bus.Inbox, bus.Claimed, bus.Delivered} { // as a letter moves: none slips by
+		names, err := u.bus.Names(agent.Owner, p)
+		if err != nil && !errors.Is(err, fs.ErrNotExist) && !errors.Is(err, bus.ErrNoMailbox) {
+			return nil, err
+		}
+		for _, name := range names {
+			if !u.shown[name] && !seen[name] {
+				seen[name] = true
+				files = append(files, mailFile{p, name})
+			}
+		}
+	}
+	slices.SortFunc(files, func(x, y mailFile) int { return strings.Compare(y.name, x.name) })
+	return files, nil
+}
+
 // mail is how many letters there are, and the newest of them: their senders and
 // ids.
 func (u *unread) mail() (n int, newest []letter, err error) {
 	u.mu.Lock()
 	defer u.mu.Unlock()
-	if err := u.readShown(); err != nil {
+	files, err := u.files()
+	if err != nil {
 		return 0, nil, err
 	}
-	type file struct {
-		place bus.Place
-		name  string
-	}
-	var files []file
-	seen := map[string]bool{}
-	for _, p := range []bus.Place{bus.Inbox, bus.Claimed, bus.Delivered} { // as a letter moves: none slips by
-		names, err := u.bus.Names(agent.Owner, p)
-		if err != nil && !errors.Is(err, fs.ErrNotExist) && !errors.Is(err, bus.ErrNoMailbox) {
-			return 0, nil, err
-		}
-		for _, name := range names {
-			if !u.shown[name] && !seen[name] {
-				seen[name] = true
-				files = append(files, file{p, name})
-			}
-		}
-	}
-	slices.SortFunc(files, func(x, y file) int { return strings.Compare(y.name, x.name) })
 	known := map[string]letter{}
 	for i, f := range files {
 		if i == maxUnread {
 			n += len(files) - i
 			break
 		}
-		l, ok := u.known[f.name]
+		l, ok := u.letter(f)
 		if !ok {
-			e, err := u.bus.Read(agent.Owner, f.place, f.name)
-			if err != nil {
-				continue // it was just moved on, and is seen at the next look
-			}
-			// What is no message is not shown as one.
-			l = letter{Message: store.Message{ID: e.Envelope.ID, From: e.Envelope.From}, Unread: e.Err == nil && !e.Envelope.Kind.Control()}
+			continue // it was just moved on, and is seen at the next look
 		}
 		if known[f.name] = l; l.Unread {
 			n++
@@ -81,6 +87,52 @@ func (u *unread) mail() (n int, newest []letter, err error) {
 	}
 	u.known = known
 	return n, newest, nil
+}
+
+// letter is what a file holds. What is no message is not shown as one.
+func (u *unread) letter(f mailFile) (letter, bool) {
+	if l, ok := u.known[f.name]; ok {
+		return l, true
+	}
+	e, err := u.bus.Read(agent.Owner, f.place, f.name)
+	if err != nil {
+		return letter{}, false
+	}
+	return letter{
+		Message: store.Message{ID: e.Envelope.ID, From: e.Envelope.From},
+		Unread:  e.Err == nil && !e.Envelope.Kind.Control(), File: f.name,
+	}, true
+}
+
+// markRead marks the letter of that id and sender as read, as `netsky inbox`
+// does that has shown it, or with upTo the files to that one. What is marked
+// already is no mistake.
+func (u *unread) markRead(id string, from agent.ID, upTo string) error {
+	u.mu.Lock()
+	defer u.mu.Unlock()
+	files, err := u.files()
+	if err != nil {
+		return err
+	}
+	var names []string
+	for _, f := range files {
+		if upTo != "" && f.name <= upTo {
+			names = append(names, f.name)
+		} else if upTo == "" {
+			if l, ok := u.letter(f); ok && l.ID == id && l.From == from {
+				names = append(names, f.name)
+			}
+		}
+	}
+	if len(names) == 0 {
+		return nil
+	}
+	f, err := u.home.OpenAppend(agent.OwnerRead)
+	if err != nil {
+		return err
+	}
+	_, err = f.WriteString(strings.Join(names, "\n") + "\n")
+	return errors.Join(err, f.Close())
 }
 
 // readShown reads what was shown, if that has changed.

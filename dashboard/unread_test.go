@@ -1,7 +1,10 @@
 package dashboard_test
 
 import (
+	"net/http"
+	"net/url"
 	"os"
+	"regexp"
 	"strings"
 	"testing"
 
@@ -50,7 +53,7 @@ func TestUnread(t *testing.T) {
 				t.Errorf("%s: %s marks %v, want %v", step, path, got, ids)
 			}
 		}
-		if body := w.mustPage(t, "/"); strings.Contains(body, " unread</span> <code>netsky inbox</code>") != (n > 0) {
+		if body := w.mustPage(t, "/"); strings.Contains(body, "Mark all read") != (n > 0) {
 			t.Errorf("%s: the overview does not say how many", step)
 		}
 	}
@@ -86,5 +89,76 @@ func TestUnreadUnknown(t *testing.T) {
 	}
 	if v := mustGet[dashboard.Overview](t, w, "/api/snapshot"); len(v.Errors) != 1 || v.Unread != 0 || len(v.Messages) == 0 {
 		t.Errorf("snapshot: %v, %d unread", v.Errors, v.Unread)
+	}
+}
+
+// A page marks mail as read when it is told to, as `netsky inbox` would, and
+// nothing that came after it was drawn.
+func TestMarkRead(t *testing.T) {
+	w := mustWorld(t, nil)
+	send := func(from agent.ID, id string) {
+		t.Helper()
+		_, err := w.bus.Send(t.Context(), bus.Envelope{ID: id, From: from, To: agent.Owner, Kind: bus.KindReply, InReplyTo: "q", Text: "words of " + id})
+		mustDo(t, err)
+		w.apply(t, store.UpsertMessage{ID: id, From: from, To: agent.Owner, Text: "words of " + id})
+	}
+	unread := func() int { return mustGet[dashboard.Overview](t, w, "/api/snapshot").Unread }
+	read := func(f url.Values, edit func(*http.Request)) answer {
+		t.Helper()
+		r := w.request(t, "POST", "/read", f.Encode())
+		r.Header.Set("Content-Type", "application/x-www-form-urlencoded")
+		if edit != nil {
+			edit(r)
+		}
+		return mustAnswer(t, r)
+	}
+	send("agent0", "a")
+	send("agent1", "a") // another's under the same id
+	send("agent0", "b")
+	body := w.mustPage(t, "/messages/a")
+	if !strings.Contains(body, "Mark read") {
+		t.Error("the message's page does not offer it")
+	}
+	from := func(r *http.Request) { r.Header.Set("Referer", "http://"+w.addr+"/messages?to=owner") }
+	if a := read(url.Values{"id": {"a"}, "from": {"agent0"}}, from); a.status != 303 || a.header.Get("Location") != "/messages?to=owner" || unread() != 2 {
+		t.Errorf("one: %d to %s, %d unread", a.status, a.header.Get("Location"), unread())
+	}
+	if a := read(url.Values{"id": {"a"}, "from": {"agent0"}}, func(r *http.Request) { r.Header.Set("Referer", "http://evil.example/x") }); a.status != 303 || a.header.Get("Location") != "/" || unread() != 2 {
+		t.Errorf("again: %d to %s", a.status, a.header.Get("Location"))
+	}
+	upto := regexp.MustCompile(`name="upto" value="([^"]+)"`).FindStringSubmatch(w.mustPage(t, "/"))
+	if upto == nil {
+		t.Fatal("the overview does not offer to mark all")
+	}
+	send("agent0", "later")
+	if a := read(url.Values{"upto": {upto[1]}}, nil); a.status != 303 || unread() != 1 {
+		t.Errorf("all: %d, %d unread", a.status, unread())
+	}
+	// The same guards as for every write.
+	last := url.Values{"id": {"later"}, "from": {"agent0"}}
+	cookie := w.login(t)
+	for name, tt := range map[string]struct {
+		f    url.Values
+		edit func(*http.Request)
+		want int
+	}{
+		"no token":     {last, func(r *http.Request) { r.Header.Del("Authorization") }, 401},
+		"another site": {last, func(r *http.Request) { r.Header.Set("Origin", "http://evil.example") }, 403},
+		"no origin":    {last, func(r *http.Request) { r.Header.Del("Authorization"); r.AddCookie(cookie) }, 403},
+		"GET":          {last, func(r *http.Request) { r.Method = "GET" }, 405},
+		"JSON":         {last, func(r *http.Request) { r.Header.Set("Content-Type", "application/json") }, 415},
+		"nothing":      {url.Values{}, nil, 400},
+		"twice":        {url.Values{"id": {"later", "b"}, "from": {"agent0"}}, nil, 400},
+		"the owner":    {url.Values{"id": {"later"}, "from": {"owner"}}, nil, 400},
+	} {
+		if a := read(tt.f, tt.edit); a.status != tt.want {
+			t.Errorf("%s: %d, want %d", name, a.status, tt.want)
+		}
+	}
+	if unread() != 1 {
+		t.Error("a refused request marked it")
+	}
+	if data, err := w.home.ReadFile(agent.OwnerRead, 1<<20); err != nil || strings.Count(string(data), "\n") != 3 {
+		t.Errorf("on file: %q, %v", data, err)
 	}
 }

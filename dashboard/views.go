@@ -209,7 +209,7 @@ func glyph(word any) string {
 		w = "cancelled"
 	case "task_created":
 		w = "open"
-	case "task_started":
+	case "task_started", "started":
 		w = "in_progress"
 	case "task_ended":
 		w = "done"
@@ -223,7 +223,7 @@ func glyph(word any) string {
 // tone is the colour for a word of the records: good, busy, wait, bad, off.
 func tone(word any) string {
 	switch fmt.Sprint(word) {
-	case "busy", "in_progress", "starting", "claimed":
+	case "busy", "in_progress", "starting", "started", "claimed":
 		return "busy"
 	case "idle", "delivered", "answered", "done", "well":
 		return "good"

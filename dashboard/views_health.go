@@ -2,23 +2,26 @@ package dashboard
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 
 	"netsky/agent"
 	"netsky/store"
 )
 
-// A health is the answer to: is everything all right?
+// A health is the answer to: is everything all right, and what needs me?
 type health struct {
 	Word   string // a state's, or "well"
-	Line   string // one sentence
-	Counts string // how many are how
+	Line   string // one sentence: what needs the owner first
+	Counts string // how many items need him, how many agents are how
 	Waits  []need
+	Groups []needGroup // the same, by kind
 }
 
 // A need is something that goes on only when the owner has done something.
 type need struct {
 	Key      string
+	Kind     needKind
 	Agent    agent.ID
 	Word     string // a state's
 	Title    string
@@ -29,45 +32,124 @@ type need struct {
 	Commands []command
 }
 
+// A needKind is what sort of need it is; those that come first are shown first.
+type needKind int
+
+const (
+	needPermission needKind = iota
+	needDialog
+	needBlocked
+	needHung
+	needCrashing
+	needDead
+	needDown
+	needUnreadable
+)
+
+// needKinds word the kinds: a heading, and what one agent and several do.
+var needKinds = [...]struct{ title, one, many string }{
+	needPermission: {"Permission", "asks for permission", "agents ask for permission"},
+	needDialog:     {"Dialogs", "waits at a dialog", "agents wait at a dialog"},
+	needBlocked:    {"Blocked", "is blocked", "agents are blocked"},
+	needHung:       {"Hung", "is hung", "agents are hung"},
+	needCrashing:   {"Crashing", "keeps crashing", "agents keep crashing"},
+	needDead:       {"Dead", "is dead", "agents are dead"},
+	needDown:       {"Down", "is down and should be up", "agents are down and should be up"},
+	needUnreadable: {"Unreadable messages", "received what cannot be read", "agents received what cannot be read"},
+}
+
+// A needGroup is the needs of one kind: the first few, and the rest.
+type needGroup struct {
+	Title string
+	First []need
+	Rest  []need
+}
+
+// shownNeeds is how many needs of a kind are shown before the rest is folded.
+const shownNeeds = 3
+
+// groupNeeds parts needs, which are in the order of their kinds, by kind.
+func groupNeeds(all []need) (groups []needGroup) {
+	for len(all) > 0 {
+		n := 1
+		for n < len(all) && all[n].Kind == all[0].Kind {
+			n++
+		}
+		few := min(n, shownNeeds)
+		if n == shownNeeds+1 {
+			few = n // one more line would say only that there is one more
+		}
+		groups = append(groups, needGroup{needKinds[all[0].Kind].title, all[:few], all[few:n]})
+		all = all[n:]
+	}
+	return groups
+}
+
+// Count is how many needs there are of the kind.
+func (g needGroup) Count() int { return len(g.First) + len(g.Rest) }
+
+// Names lists the agents of the rest.
+func (g needGroup) Names() string {
+	var names []string
+	for _, n := range g.Rest {
+		if name := string(n.Agent); !slices.Contains(names, name) {
+			names = append(names, name)
+		}
+	}
+	return strings.Join(names, ", ")
+}
+
 // A command is typed in a terminal; the page only shows it.
 type command struct{ Does, Line string }
 
 // healthOf weighs how the agents are. Unsure is set if that could not be found
 // out.
 func healthOf(list []Agent, asked []Approval, unsure bool) health {
-	h := health{Word: "well", Counts: counts(list), Waits: needsOf(list, asked)}
-	var ill []Agent
+	h := health{Word: "well", Line: "All healthy", Waits: needsOf(list, asked)}
+	h.Groups = groupNeeds(h.Waits)
 	up, starting := 0, 0
 	for _, a := range list {
-		switch {
-		case isIll(a):
-			ill = append(ill, a)
-		case a.State == agent.Starting:
+		if a.State == agent.Starting {
 			starting++
-			up++
-		case a.State != agent.Down:
+		}
+		if a.State != agent.Down {
 			up++
 		}
 	}
+	items := plural(len(h.Waits), "item needs you", "items need you")
+	h.Counts = counts(list)
+	urgent := len(h.Waits) > 0 && h.Waits[0].Kind != needUnreadable
 	switch {
-	case len(ill) == 1:
-		h.Word, h.Line = string(ill[0].State), illness(ill[0])
-	case len(ill) > 1:
-		h.Word, h.Line = string(ill[0].State), fmt.Sprintf("%d agents are not well", len(ill))
+	case urgent:
+		h.Word, h.Line = h.Waits[0].Word, headline(h.Waits)
+		h.Counts = items + " · " + h.Counts
 	case unsure:
-		h.Word, h.Line = "unknown", "Not everything can be seen"
+		h.Word, h.Line = "unknown", "Status unknown"
 	case len(list) == 0:
 		h.Word, h.Line = "down", "No agents yet"
 	case up == 0:
 		h.Word, h.Line = "down", "All agents are down"
 	case len(h.Waits) > 0:
-		h.Word, h.Line = "waiting", "All is well, and "+plural(len(h.Waits), "thing waits", "things wait")+" for you"
+		h.Word, h.Line = "poisoned", "All healthy · "+items
 	case starting > 0:
 		h.Word, h.Line = "starting", plural(starting, "agent is", "agents are")+" starting"
-	default:
-		h.Line = "All is well"
 	}
 	return h
+}
+
+// headline names the first need, or how many agents have one of its kind.
+func headline(all []need) string {
+	of := map[agent.ID]bool{}
+	for _, n := range all {
+		if n.Kind == all[0].Kind {
+			of[n.Agent] = true
+		}
+	}
+	if k := needKinds[all[0].Kind]; len(of) > 1 {
+		return fmt.Sprintf("%d %s", len(of), k.many)
+	} else {
+		return string(all[0].Agent) + " " + k.one
+	}
 }
 
 // isIll reports whether the agent is not as it should be. One that is down
@@ -80,25 +162,6 @@ func isIll(a Agent) bool {
 		return a.Wanted
 	}
 	return false
-}
-
-// evidence is what the verdict rests on, if that says more than its runtime's
-// name does.
-func (a Agent) evidence() string {
-	if a.Evidence == a.Runtime {
-		return ""
-	}
-	return a.Evidence
-}
-
-func illness(a Agent) string {
-	switch a.State {
-	case agent.CrashLooping:
-		return string(a.ID) + " keeps crashing"
-	case agent.Down:
-		return string(a.ID) + " is down, and should be up"
-	}
-	return string(a.ID) + " is " + string(a.State)
 }
 
 // counts says how many agents are how, the usual states first.
@@ -118,50 +181,52 @@ func counts(list []Agent) string {
 	return strings.Join(words, " · ")
 }
 
-// needsOf lists what waits for the owner: questions, the oldest first, then
-// agents that need a hand.
+// needsOf lists what needs the owner, kind by kind: questions, the oldest first,
+// then agents that need a hand.
 func needsOf(list []Agent, asked []Approval) []need {
 	all := []need{}
 	asks := map[agent.ID]bool{}
 	for _, a := range asked {
 		asks[a.Agent] = true
 		all = append(all, need{
-			Key: "approval-" + a.Code, Agent: a.Agent, Word: "waiting", Title: "asks whether it may use " + a.Tool, Text: a.Text, Why: a.Reason,
-			Dir: a.Dir, Since: a.Asked, Commands: []command{{"Yes", a.Allow}, {"No", a.Deny}},
+			Key: "approval-" + a.Code, Kind: needPermission, Agent: a.Agent, Word: "waiting", Title: "asks for permission to use " + a.Tool, Text: a.Text, Why: a.Reason,
+			Dir: a.Dir, Since: a.Asked, Commands: []command{{"Allow", a.Allow}, {"Deny", a.Deny}},
 		})
 	}
 	for _, a := range list {
 		if w, ok := needOf(a); ok && !(a.State == agent.Waiting && asks[a.ID]) {
 			all = append(all, w)
 		}
-	}
-	for _, a := range list { // what holds up nobody comes last
 		if a.Poison > 0 {
 			all = append(all, need{
-				Key: keyOf("poison", a.ID), Agent: a.ID, Word: "poisoned",
-				Title:    "got " + plural(a.Poison, "message", "messages") + " that can't be read",
-				Commands: []command{{"Show", "netsky channel poison ls"}},
+				Key: keyOf("poison", a.ID), Kind: needUnreadable, Agent: a.ID, Word: "poisoned",
+				Title:    "received " + plural(a.Poison, "message that cannot be read", "messages that cannot be read"),
+				Commands: []command{{"List them", "netsky channel poison ls"}},
 			})
 		}
 	}
+	slices.SortStableFunc(all, func(x, y need) int { return int(x.Kind - y.Kind) })
 	return all
 }
 
 // needOf is what an agent needs of the owner, if anything.
 func needOf(a Agent) (need, bool) {
-	w := need{Key: keyOf("agent", a.ID), Agent: a.ID, Word: string(a.State), Text: a.Detail, Why: a.evidence(), Since: a.Since}
+	w := need{Key: keyOf("agent", a.ID), Agent: a.ID, Word: string(a.State), Text: a.Detail, Since: a.Since}
 	attach := command{"Go there", "netsky attach " + string(a.ID)}
 	switch {
 	case a.State == agent.Waiting:
-		w.Title, w.Commands = "stands at a question in its terminal", []command{attach}
+		w.Kind, w.Title, w.Commands = needDialog, "waits at a dialog in its terminal", []command{attach}
 	case a.State == agent.Blocked:
-		w.Title, w.Commands = "can't go on", []command{attach}
+		w.Kind, w.Title, w.Commands = needBlocked, "is blocked", []command{attach}
 	case a.State == agent.Hung:
-		w.Title, w.Commands = "has work and shows no sign of life", []command{attach, {"Stop its turn", "netsky interrupt " + string(a.ID)}}
+		w.Kind, w.Title = needHung, "has work and shows no activity"
+		w.Commands = []command{attach, {"Interrupt it", "netsky interrupt " + string(a.ID)}}
 	case a.State == agent.CrashLooping:
-		w.Title, w.Commands = "keeps crashing", []command{{"Its story", "netsky show " + string(a.ID)}}
-	case a.State == agent.Dead, a.State == agent.Down && a.Wanted:
-		w.Title, w.Commands = "ended, and should be up", []command{startAgain(a.ID)}
+		w.Kind, w.Title, w.Commands = needCrashing, "keeps crashing", []command{{"See why", "netsky show " + string(a.ID)}}
+	case a.State == agent.Dead:
+		w.Kind, w.Title, w.Commands = needDead, "is dead", []command{startAgain(a.ID)}
+	case a.State == agent.Down && a.Wanted:
+		w.Kind, w.Title, w.Commands = needDown, "is down and should be up", []command{startAgain(a.ID)}
 	default:
 		return need{}, false
 	}

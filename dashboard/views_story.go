@@ -1,6 +1,12 @@
 package dashboard
 
-import "netsky/store"
+import (
+	"slices"
+	"strings"
+
+	"netsky/agent"
+	"netsky/store"
+)
 
 // A story is a timeline for a page.
 type story struct {
@@ -16,35 +22,40 @@ type moment struct {
 	Says  string
 	Link  string // to what it is about
 	Quote bool   // its text is someone's words
-	Step  bool   // it befell a message, at Actor
-	Of    string // the message's words
-	Hops  []hop  // what soon befell this message
+	Step  bool   // it befell what Ref names, at Actor
+	Focus bool   // it is what the page is about
+	Hops  []hop  // what befell it
 }
 
-// A hop is a step of a message that is told beside it.
-type hop struct{ Word, After, Link, Why string }
+// A hop is a step of a message or a task that is told beside it.
+type hop struct {
+	Word, After, Link, Why string
+	Actor                  agent.ID
+	Time                   store.Time
+}
 
-// soon is how long after a message what befalls it is told beside it.
-const soon = store.Time(60_000)
+// ID is what the event is about, as the templates of records call it.
+func (m moment) ID() string { return m.Ref }
 
-func storyOf(t store.Timeline) story {
+// Came is the hop that says what it has come to.
+func (m moment) Came() hop { return m.Hops[len(m.Hops)-1] }
+
+// storyOf parts a timeline into what happened, each with what befell it, so that
+// a text stands in it once. Focus is what the page is about.
+func storyOf(t store.Timeline, focus string) story {
 	s := story{More: t.More}
-	messages := map[string]int{} // where each stands
+	known := map[string]int{} // where each message and task stands
 	var last store.Time
 	for _, e := range t.Events {
-		m := moment{TimelineEvent: e}
+		m := moment{TimelineEvent: e, Focus: e.Kind == "message" && e.Ref == focus}
 		m.tell()
-		at, known := messages[e.Ref]
-		if m.Step && known {
-			of := &s.Events[at]
-			if e.Kind == string(store.Answered) || e.Time-of.Time <= soon {
-				of.hop(m)
-				continue
-			}
-			m.Of = of.Text
+		key := kindOfRef(e.Kind) + e.Ref
+		if at, there := known[key]; m.Step && there {
+			s.Events[at].hop(m)
+			continue
 		}
-		if e.Kind == "message" {
-			messages[e.Ref] = len(s.Events)
+		if e.Kind == "message" || e.Kind == "task_created" {
+			known[key] = len(s.Events)
 		}
 		m.Day = last == 0 || last.Time().Local().YearDay() != e.Time.Time().Local().YearDay()
 		if !m.Day && e.Time-last >= 1000 {
@@ -55,17 +66,34 @@ func storyOf(t store.Timeline) story {
 	return s
 }
 
-// hop tells a step beside its message. That it waited says nothing once it has
-// gone on.
-func (m *moment) hop(step moment) {
-	if n := len(m.Hops); n > 0 && m.Hops[n-1].Word == string(store.Queued) {
-		m.Hops = m.Hops[:n-1]
+// Has reports whether the story tells of the message.
+func (s story) Has(id string) bool {
+	return slices.ContainsFunc(s.Events, func(m moment) bool { return m.Kind == "message" && m.Ref == id })
+}
+
+func kindOfRef(kind string) string {
+	if strings.HasPrefix(kind, "task_") {
+		return "task "
 	}
-	h := hop{Word: step.Kind, Link: step.Link}
+	return "message "
+}
+
+// hop tells a step beside its message or task.
+func (m *moment) hop(step moment) {
+	h := hop{Word: step.Kind, Link: step.Link, Actor: step.Actor, Time: step.Time}
 	if step.Time > m.Time {
 		h.After = elapsed(m.Time, step.Time)
 	}
-	if step.Kind != string(store.Answered) {
+	switch step.Kind {
+	case string(store.Answered):
+	case "task_started":
+		h.Word = "started"
+	case "task_ended":
+		h.Word, h.Why = "ended", ""
+		if word := strings.TrimSpace(step.Text); word != "" {
+			h.Word = excerpt(40, word)
+		}
+	default:
 		h.Why = step.Text
 	}
 	m.Hops = append(m.Hops, h)
@@ -89,11 +117,11 @@ func (m *moment) tell() {
 	case "session_end":
 		m.Says, m.Link = "ended", href("sessions", m.Ref)
 	case "task_created":
-		m.Says, m.Link, m.Quote = "asked for a task", href("tasks", m.Ref), true
+		m.Says, m.Link = "asked for a task", href("tasks", m.Ref)
 	case "task_started":
-		m.Says, m.Link = "began the task", href("tasks", m.Ref)
+		m.Says, m.Link, m.Step = "started the task", href("tasks", m.Ref), true
 	case "task_ended":
-		m.Says, m.Link = "ended the task", href("tasks", m.Ref)
+		m.Says, m.Link, m.Step = "ended the task", href("tasks", m.Ref), true
 	case "note":
 		m.Says, m.Link, m.Quote = "noted", "", true
 	case "log":

@@ -162,6 +162,7 @@
     const e = JSON.parse(data);
     if (e.key === "hello") return hello(e.data);
     if (e.key.startsWith("pane:")) return terminal(e.key.slice(5), e.data);
+    noticed(e.key);
     if (e.key === "records") { lastEvent = String(e.data.last); followSaid(); }
     if (!e.v || !document.body.dataset.known?.split(" ").includes(e.key + "=" + e.v)) refresh(); // else the page shows it already
   }
@@ -252,7 +253,7 @@
     try {
       const r = await fetch("/api/user-message", {
         method: "POST", headers: { "Content-Type": "application/json" },
-        body: JSON.stringify({ to, text: text.value, id: form.elements.id.value }),
+        body: JSON.stringify({ to, text: text.value, id: form.elements.id.value, ...(form.elements.in_reply_to && { in_reply_to: form.elements.in_reply_to.value }) }),
       });
       const a = await r.json();
       if (!r.ok) {
@@ -299,10 +300,21 @@
   }
 
   document.addEventListener("submit", (e) => {
+    if (e.target.matches("form.read")) { e.preventDefault(); return markRead(e.target); }
     if (!e.target.matches("form.say")) return;
     e.preventDefault();
     send(e.target);
   });
+
+  async function markRead(form) {
+    const button = $("button", form);
+    button.disabled = true;
+    try {
+      const r = await fetch(form.action, { method: "POST", body: new URLSearchParams(new FormData(form)), redirect: "manual" });
+      if (r.type === "opaqueredirect") return refresh();
+      say("Not marked as read");
+    } catch {} finally { button.disabled = false; }
+  }
 
   // ---- drafts ----
 
@@ -374,6 +386,58 @@
     conn?.close(); // so that the new terminal is drawn whole
   }
   addEventListener("popstate", elsewhere);
+
+  // ---- notices ----
+
+  // A tab that nobody looks at asks now and then what needs its reader: the title
+  // and the icon say how much, and a notice of the browser's what is new, if he has
+  // asked for those. They name the agent and the need, and nothing that was written.
+  const bell = $("#notify"), noticeRest = 5000;
+  let asking = 0, knownNeeds = null;
+  const wantsNotices = () => { try { return localStorage.getItem("netsky-notices") === "on" && Notification.permission === "granted"; } catch { return false; } };
+
+  function badge(n) {
+    const icon = $("#icon"), url = n ? bell.dataset.needs : bell.dataset.calm;
+    if (icon.getAttribute("href") !== url) icon.setAttribute("href", url);
+    document.title = (n ? "(" + n + ") " : "") + document.title.replace(/^\(\d+\) /, "");
+  }
+
+  function noticed(key) {
+    if (asking || !(key === "approvals" || key === "records" || key.startsWith("agent:"))) return;
+    if (document.hidden || wantsNotices()) asking = setTimeout(askNeeds, noticeRest);
+  }
+
+  async function askNeeds() {
+    asking = 0;
+    try {
+      const r = await fetch("/api/needs", { cache: "no-store" });
+      if (!r.ok) return;
+      const { items, unread } = await r.json(), all = [...items, ...unread];
+      badge(items.length);
+      const before = knownNeeds;
+      knownNeeds = new Set(all.map((i) => i.key));
+      if (!before || !wantsNotices() || document.hasFocus()) return;
+      for (const i of all.filter((i) => !before.has(i.key)).slice(0, 5)) {
+        const n = new Notification("netsky", { body: i.title, tag: i.key });
+        n.onclick = () => { focus(); n.close(); if (location.pathname !== "/") location.href = "/"; };
+      }
+    } catch {}
+  }
+
+  function showBell() {
+    bell.hidden = !window.Notification || !isSecureContext || Notification.permission === "denied";
+    $("button", bell).setAttribute("aria-pressed", String(wantsNotices()));
+  }
+
+  $("button", bell).addEventListener("click", async () => {
+    const on = !wantsNotices();
+    if (on && Notification.permission !== "granted") await Notification.requestPermission();
+    try { localStorage.setItem("netsky-notices", on ? "on" : "off"); } catch {}
+    showBell();
+    if (wantsNotices()) { say("You will be notified"); askNeeds(); }
+  });
+  showBell();
+  if (wantsNotices()) askNeeds();
 
   // ---- small help ----
 
@@ -448,7 +512,7 @@
   // Ages are the server's: skew is how far its clock is ahead of this one.
   let skew = 0;
   const pulse = $("[data-now]");
-  const setClock = () => { skew = Number(pulse.dataset.now) - Date.now(); };
+  const setClock = () => { skew = Number(pulse.dataset.now) - Date.now(); badge(Number(pulse.dataset.needs)); };
   new MutationObserver(setClock).observe(pulse, { attributes: true, attributeFilter: ["data-now"] });
   setClock();
 
