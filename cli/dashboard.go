@@ -1,11 +1,13 @@
 package cli
 
 import (
+	"context"
 	"crypto/tls"
 	"errors"
 	"fmt"
 	"net"
 	"net/url"
+	"strconv"
 	"strings"
 	"time"
 
@@ -20,17 +22,19 @@ func (a *app) dashboardCommand() *cli.Command {
 	return &cli.Command{
 		Name:  "dashboard",
 		Usage: "the link to the web page that shows it all",
-		Description: "Prints a link that opens the dashboard in a browser on this machine, and starts the daemon, which serves it, if it\n" +
-			"does not run. The link holds a secret: who has it can read everything, and write to agents in your name.",
-		Flags:  []cli.Flag{&cli.BoolFlag{Name: "json", Usage: "print one JSON object"}},
+		Description: "Prints a link that signs one browser in to the dashboard, once, within five minutes, and starts the daemon, which\n" +
+			"serves it, if it does not run. Who is signed in can read everything, and write to agents in your name.",
+		Flags: []cli.Flag{
+			&cli.BoolFlag{Name: "browsers", Usage: "list the browsers that are signed in"},
+			&cli.StringFlag{Name: "sign-out", Usage: "sign out the browser with this `ID`, or all of them"},
+			&cli.BoolFlag{Name: "rotate", Usage: "replace the token that scripts send, and sign all browsers out"},
+			&cli.BoolFlag{Name: "json", Usage: "print one JSON object"},
+		},
 		Action: a.dashboard,
 	}
 }
 
-var (
-	errNoDashboard = errors.New("dashboard: not served")
-	errPort        = errors.New("dashboard: not served")
-)
+var errNoDashboard = errors.New("dashboard: not served")
 
 func (a *app) dashboard(c *cli.Context) error {
 	if id, err := a.self(); err != nil || id != agent.Owner {
@@ -64,21 +68,128 @@ func (a *app) dashboard(c *cli.Context) error {
 	if _, _, err := daemon.Start(c.Context, h, []string{l.Binary, "daemon", "run"}, a.daemonEnv(h)); err != nil {
 		return err
 	}
-	base, err := a.dashboardBase(c, h)
+	switch {
+	case c.Bool("rotate"):
+		if err := served(c.Context, func() error { return daemon.Rotate(c.Context, h) }); err != nil {
+			return err
+		}
+		if !c.Bool("json") {
+			fmt.Fprintln(a.err, "netsky: there is a new token, and all browsers are signed out")
+		}
+	case c.Bool("browsers"):
+		return a.dashboardBrowsers(c, h)
+	case c.IsSet("sign-out"):
+		return a.dashboardSignOut(c, h, c.String("sign-out"))
+	}
+	var link dashboard.Link
+	err = served(c.Context, func() (err error) { link, err = daemon.Link(c.Context, h); return err })
 	if err != nil {
 		return err
 	}
-	token, err := dashboard.Token(h)
-	if err != nil {
-		return err
-	}
-	link, tunnel := dashboard.LoginURL(base, token), a.tunnel(base)
+	tunnel := a.tunnel(link.URL)
 	if c.Bool("json") {
-		return a.writeJSON(map[string]any{"url": link, "ssh": tunnel})
+		return a.writeJSON(map[string]any{"url": link.URL, "until": link.End, "ssh": tunnel})
 	}
-	a.print("%s", link)
+	if link.Renewed && !c.Bool("rotate") {
+		a.warn("run/token was gone or could be read by others: there is a new one, and all browsers are signed out")
+	}
+	a.print("%s", link.URL)
+	if _, person := terminal(a.out); person {
+		fmt.Fprintln(a.err, "netsky: it signs one browser in, once, within five minutes")
+	}
 	if tunnel != "" {
 		fmt.Fprintf(a.err, "netsky: you are here by ssh: run this where your browser is, then open the link there\n%s\n", tunnel)
+	}
+	return nil
+}
+
+// dashboardWait is how long a daemon that has just started may take until it
+// serves the dashboard.
+const dashboardWait = 5 * time.Second
+
+// served asks the daemon for something of the dashboard's, again while it does
+// not serve that yet.
+func served(ctx context.Context, ask func() error) error {
+	for end := time.Now().Add(dashboardWait); ; {
+		err := ask()
+		var not *daemon.NotServed
+		if !errors.As(err, &not) || not.Web.Taken || time.Now().After(end) {
+			return err
+		}
+		select {
+		case <-ctx.Done():
+			return ctx.Err()
+		case <-time.After(50 * time.Millisecond):
+		}
+	}
+}
+
+func (a *app) dashboardBrowsers(c *cli.Context, h agent.Home) error {
+	var list []dashboard.Browser
+	err := served(c.Context, func() (err error) { list, err = daemon.Browsers(c.Context, h); return err })
+	if err != nil {
+		return err
+	}
+	if c.Bool("json") {
+		return a.writeJSON(map[string]any{"browsers": append([]dashboard.Browser{}, list...)})
+	}
+	if len(list) == 0 {
+		a.print("no browser is signed in")
+	}
+	for _, b := range list {
+		how := ""
+		if b.Plain {
+			how = "  (without JavaScript)"
+		}
+		a.print("%s  seen %s ago, signed in %s ago  %s%s", b.ID, ago(time.Since(b.Seen.Time())), ago(time.Since(b.Since.Time())), browserName(b.Name), how)
+	}
+	return nil
+}
+
+// browserName is a User-Agent in two words, if it is one that is known.
+func browserName(agent string) string {
+	system := "unknown system"
+	for _, s := range [][2]string{{"Android", "Android"}, {"iPhone", "iPhone"}, {"iPad", "iPad"}, {"Mac OS X", "macOS"}, {"Windows", "Windows"}, {"CrOS", "ChromeOS"}, {"Linux", "Linux"}} {
+		if strings.Contains(agent, s[0]) {
+			system = s[1]
+			break
+		}
+	}
+	for _, b := range [][2]string{{"Edg/", "Edge"}, {"OPR/", "Opera"}, {"Firefox/", "Firefox"}, {"Chrome/", "Chrome"}, {"Version/", "Safari"}} {
+		if strings.Contains(agent, b[0]) {
+			return b[1] + ", " + system
+		}
+	}
+	if agent == "" {
+		return "a browser without a name"
+	}
+	return strconv.Quote(agent)
+}
+
+func (a *app) dashboardSignOut(c *cli.Context, h agent.Home, id string) error {
+	all := id == "all" || id == "--all"
+	if !all && id == "" {
+		return usagef("dashboard --sign-out: wants an id of `netsky dashboard --browsers`, or all")
+	}
+	ask := id
+	if all {
+		ask = ""
+	}
+	n := 0
+	err := served(c.Context, func() (err error) { n, err = daemon.SignOut(c.Context, h, ask); return err })
+	if err != nil {
+		return err
+	}
+	if c.Bool("json") {
+		return a.writeJSON(map[string]any{"signed_out": n})
+	}
+	switch {
+	case all:
+		a.print("signed out: %d", n)
+	case n == 0:
+		return fmt.Errorf("dashboard: %q: no browser with that id is signed in; `netsky dashboard --browsers` lists them", id)
+	default:
+		a.print("signed out: %s", id)
 	}
 	return nil
 }
@@ -98,31 +209,6 @@ func (a *app) dashboardTLS() (*tls.Config, error) {
 		return nil, err
 	}
 	return dashboard.Certificate(cert, key)
-}
-
-// dashboardBase is where the daemon serves it; one that has just started needs a
-// moment to say so.
-func (a *app) dashboardBase(c *cli.Context, h agent.Home) (string, error) {
-	for end := time.Now().Add(5 * time.Second); ; {
-		p, err := daemon.Ping(c.Context, h)
-		switch {
-		case err != nil:
-			return "", err
-		case p.Web.URL != "":
-			return p.Web.URL, nil
-		case p.Web.Taken:
-			return "", fmt.Errorf("%w: %s", errPort, p.Web.Error)
-		case time.Now().After(end) && p.Web.Error != "":
-			return "", fmt.Errorf("%w: %s", errNoDashboard, p.Web.Error)
-		case time.Now().After(end):
-			return "", fmt.Errorf("%w by the daemon that runs; %s says why", errNoDashboard, h.Path(agent.LogDir, "netsky.jsonl"))
-		}
-		select {
-		case <-c.Context.Done():
-			return "", c.Context.Err()
-		case <-time.After(50 * time.Millisecond):
-		}
-	}
 }
 
 // tunnel is the command that brings the dashboard to the machine from which a

@@ -119,8 +119,8 @@ func TestDashboard(t *testing.T) {
 	}
 	p.open(link)
 	p.shows("agent0", "agent1", "agentinfinity", "idle", "live")
-	if url := p.eval("location.href"); strings.Contains(url, "token") {
-		t.Errorf("the token stays in the address: %s", url)
+	if url := p.eval("location.href"); strings.Contains(url, "code") {
+		t.Errorf("the code stays in the address: %s", url)
 	}
 
 	// The pane changes as the agent works, and the message said here is answered.
@@ -142,7 +142,7 @@ func TestDashboard(t *testing.T) {
 	p.shows("are you still there?", "live")
 	cmd := w.command(t.Context(), "netsky", "dashboard")
 	cmd.Env = append(cmd.Env, "AGENT_N=1")
-	if out, err := cmd.CombinedOutput(); err == nil || strings.Contains(string(out), "token") {
+	if out, err := cmd.CombinedOutput(); err == nil || strings.Contains(string(out), "code") {
 		t.Errorf("an agent was given the link: %s", out)
 	}
 }
@@ -260,7 +260,7 @@ func TestDashboardLink(t *testing.T) {
 				t.Fatal(err)
 			}
 			resp.Body.Close()
-			if resp.StatusCode != http.StatusSeeOther {
+			if resp.StatusCode != http.StatusOK {
 				t.Errorf("the link leads to %s", resp.Status)
 			}
 		})
@@ -306,7 +306,14 @@ func TestDashboardTLS(t *testing.T) {
 		Transport:     &http.Transport{TLSClientConfig: &tls.Config{RootCAs: trust}, DisableKeepAlives: true},
 		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
 	}
-	resp, err := client.Get(link)
+	base, query, _ := strings.Cut(link, "?")
+	r, err := http.NewRequestWithContext(t.Context(), "POST", base, strings.NewReader(query))
+	if err != nil {
+		t.Fatal(err)
+	}
+	r.Header.Set("Content-Type", "application/x-www-form-urlencoded")
+	r.Header.Set("Origin", strings.TrimSuffix(base, "/login"))
+	resp, err := client.Do(r)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -314,4 +321,57 @@ func TestDashboardTLS(t *testing.T) {
 	if !strings.HasPrefix(link, "https://127.0.0.1:") || resp.StatusCode != http.StatusSeeOther || len(resp.Cookies()) != 1 || !resp.Cookies()[0].Secure {
 		t.Errorf("%s: %s, cookies %v", link, resp.Status, resp.Cookies())
 	}
+}
+
+// Who is signed in is listed and signed out, and a token that is gone or was open
+// to others is replaced, with the word for it, before a link is printed.
+func TestDashboardBrowsers(t *testing.T) {
+	t.Parallel()
+	w := mustWorld(t)
+	w.must(t, "netsky", "up", "0", "--type", "demo", "--no-attach")
+	link := func(args ...string) string {
+		t.Helper()
+		out, err := w.command(t.Context(), "netsky", append([]string{"dashboard"}, args...)...).Output()
+		if err != nil {
+			t.Fatal(err)
+		}
+		return strings.TrimSpace(string(out))
+	}
+	mustContain(t, "browsers", w.must(t, "netsky", "dashboard", "--browsers"), "no browser is signed in")
+	p := mustPage(t)
+	p.open(link())
+	p.shows("agent0", "live")
+	list := w.must(t, "netsky", "dashboard", "--browsers")
+	mustContain(t, "browsers", list, "seen 0s ago, signed in", "Chrome, Linux")
+	id, _, _ := strings.Cut(list, " ")
+	if out, err := w.command(t.Context(), "netsky", "dashboard", "--sign-out", "0000").CombinedOutput(); err == nil {
+		t.Errorf("signing nobody out: %s", out)
+	}
+	mustContain(t, "sign-out", w.must(t, "netsky", "dashboard", "--sign-out", id), "signed out: "+id)
+	p.shows("You are signed out")
+
+	p.open(link())
+	p.shows("agent0", "live")
+	token := filepath.Join(w.home, "run", "token")
+	before, err := os.ReadFile(token)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := os.Remove(token); err != nil {
+		t.Fatal(err)
+	}
+	out := w.must(t, "netsky", "dashboard") // with what goes to stderr
+	mustContain(t, "dashboard", out, "run/token was gone or could be read by others", "/login?code=")
+	after, err := os.ReadFile(token)
+	if err != nil || string(after) == string(before) {
+		t.Errorf("the token was %s, is %s, %v", before, after, err)
+	}
+	p.open(out[strings.Index(out, "http"):])
+	p.shows("agent0", "live")
+	mustContain(t, "rotate", w.must(t, "netsky", "dashboard", "--rotate"), "all browsers are signed out", "/login?code=")
+	p.shows("not the netsky that this tab was signed in to")
+	mustContain(t, "browsers", w.must(t, "netsky", "dashboard", "--browsers"), "no browser is signed in")
+	p.open(link())
+	p.shows("agent0", "live")
+	mustContain(t, "sign-out", w.must(t, "netsky", "dashboard", "--sign-out", "all"), "signed out: 1")
 }

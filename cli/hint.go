@@ -26,6 +26,7 @@ func (a *app) hints(err error) []string {
 	var own errOwnCheckout
 	var dir inOtherDir
 	var other onOtherRuntime
+	var web *daemon.NotServed
 	var list []string
 	add := func(s string) { list = append(list, s) }
 	switch {
@@ -69,7 +70,7 @@ func (a *app) hints(err error) []string {
 		add("`netsky daemon stop` ends it; `netsky up` starts another")
 	case errors.Is(err, dashboard.ErrWide):
 		add("`listen` under [dashboard] in netsky.toml says that address; `cert` and `key` beside it (a certificate) or `wide = true`\n(unencrypted) let others reach it")
-	case errors.Is(err, errPort):
+	case errors.As(err, &web) && web.Web.Taken:
 		add("end that program, and the dashboard is back within a second; or set `listen = \"127.0.0.1:0\"` under [dashboard] in\nnetsky.toml, which takes a free port and keeps it, then `netsky daemon stop` and `netsky dashboard`")
 	case errors.Is(err, agent.ErrNoApproval):
 		add("`netsky approvals` lists what waits for your yes; `netsky status` says who waits at its pane")

@@ -90,6 +90,7 @@ func (d *daemon) serve(ctx context.Context) error {
 		w.WriteHeader(http.StatusNoContent)
 		d.stop()
 	})
+	d.webRoutes(mux)
 	srv := &http.Server{Handler: mux, ReadHeaderTimeout: 5 * time.Second, IdleTimeout: 30 * time.Second, MaxHeaderBytes: 16 << 10}
 	ended := make(chan error, 1) // of the one listener
 	var door net.Listener

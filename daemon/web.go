@@ -3,8 +3,11 @@ package daemon
 import (
 	"context"
 	"crypto/tls"
+	"encoding/json"
 	"errors"
 	"net"
+	"net/http"
+	"net/url"
 	"strings"
 	"time"
 
@@ -108,12 +111,12 @@ func (d *daemon) serveWeb(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	url := s.URL(l.Addr())
-	if err := d.o.Home.WriteFile(URLFile, []byte(url+"\n"), false); err != nil {
+	base := s.URL(l.Addr())
+	if err := d.o.Home.WriteFile(URLFile, []byte(base+"\n"), false); err != nil {
 		l.Close()
 		return err
 	}
-	d.setWeb(s, Web{URL: url})
+	d.setWeb(s, Web{URL: base})
 	defer d.setWeb(nil, Web{Error: "the daemon ends"})
 	defer func() {
 		if d.lock.Here() {
@@ -129,4 +132,83 @@ func (d *daemon) reader() (dashboard.Reader, error) {
 		return db, nil
 	}
 	return nil, errNoRecords
+}
+
+// webRoutes are the door's ways to who may look at the dashboard. Whoever can
+// open the door is the owner, or as good as.
+func (d *daemon) webRoutes(mux *http.ServeMux) {
+	handle := func(path string, do func(s *dashboard.Server, url string, r *http.Request) (any, error)) {
+		mux.HandleFunc(path, func(w http.ResponseWriter, r *http.Request) {
+			var a webAnswer
+			if s, web := d.webNow(); s == nil {
+				a.Web = web
+				if a.Web.Error == "" {
+					a.Web.Error = "not yet"
+				}
+			} else if v, err := do(s, web.URL, r); err != nil {
+				a.Failed = reasonOf(err)
+			} else {
+				a.Web = web
+				a.Value, _ = json.Marshal(v) // words and numbers
+			}
+			w.Header().Set("Content-Type", "application/json")
+			json.NewEncoder(w).Encode(a)
+		})
+	}
+	handle("POST /dashboard/link", func(s *dashboard.Server, url string, _ *http.Request) (any, error) { return s.Link(url) })
+	handle("POST /dashboard/rotate", func(s *dashboard.Server, _ string, _ *http.Request) (any, error) { return nil, s.Rotate() })
+	handle("POST /dashboard/sign-out", func(s *dashboard.Server, _ string, r *http.Request) (any, error) {
+		return s.SignOut(r.URL.Query().Get("browser"))
+	})
+	handle("GET /dashboard/browsers", func(s *dashboard.Server, _ string, _ *http.Request) (any, error) { return s.Browsers(), nil })
+}
+
+type webAnswer struct {
+	Web    Web
+	Failed string          // what was asked for could not be done
+	Value  json.RawMessage // the answer
+}
+
+// A NotServed is the error of what wants the dashboard while it is not served.
+type NotServed struct{ Web Web }
+
+func (e *NotServed) Error() string { return "dashboard: not served: " + e.Web.Error }
+
+func askWeb(ctx context.Context, home agent.Home, method, path string, answer any) error {
+	var a webAnswer
+	switch err := call(ctx, home, method, path, &a); {
+	case err != nil:
+		return err
+	case a.Failed != "":
+		return errors.New("dashboard: " + a.Failed)
+	case a.Web.URL == "":
+		return &NotServed{a.Web}
+	case answer == nil:
+		return nil
+	}
+	return json.Unmarshal(a.Value, answer)
+}
+
+// Link is a link that signs one browser in.
+func Link(ctx context.Context, home agent.Home) (l dashboard.Link, err error) {
+	err = askWeb(ctx, home, http.MethodPost, "/dashboard/link", &l)
+	return l, err
+}
+
+// Rotate replaces the dashboard's token and signs everybody out.
+func Rotate(ctx context.Context, home agent.Home) error {
+	return askWeb(ctx, home, http.MethodPost, "/dashboard/rotate", nil)
+}
+
+// Browsers are those that are signed in to the dashboard.
+func Browsers(ctx context.Context, home agent.Home) (list []dashboard.Browser, err error) {
+	err = askWeb(ctx, home, http.MethodGet, "/dashboard/browsers", &list)
+	return list, err
+}
+
+// SignOut signs a browser out of the dashboard, all with "", and says how many
+// they were.
+func SignOut(ctx context.Context, home agent.Home, id string) (n int, err error) {
+	err = askWeb(ctx, home, http.MethodPost, "/dashboard/sign-out?browser="+url.QueryEscape(id), &n)
+	return n, err
 }

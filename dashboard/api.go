@@ -16,16 +16,27 @@ type routes struct{ mux *http.ServeMux }
 func (r *routes) get(path string, h http.HandlerFunc)  { r.add(http.MethodGet, path, h) }
 func (r *routes) post(path string, h http.HandlerFunc) { r.add(http.MethodPost, path, h) }
 
+// both answers GET and POST.
+func (r *routes) both(path string, get, post http.HandlerFunc) {
+	r.mux.HandleFunc("GET "+path, get)
+	r.mux.HandleFunc("POST "+path, post)
+	r.mux.HandleFunc(path, notAllowed("GET, HEAD, POST"))
+}
+
 func (r *routes) add(method, path string, h http.HandlerFunc) {
 	r.mux.HandleFunc(method+" "+path, h)
 	allow := method
 	if method == http.MethodGet {
 		allow = "GET, HEAD"
 	}
-	r.mux.HandleFunc(path, func(w http.ResponseWriter, req *http.Request) {
+	r.mux.HandleFunc(path, notAllowed(allow))
+}
+
+func notAllowed(allow string) http.HandlerFunc {
+	return func(w http.ResponseWriter, req *http.Request) {
 		w.Header().Set("Allow", allow)
 		refuse(w, req, http.StatusMethodNotAllowed, "only "+allow)
-	})
+	}
 }
 
 func (s *Server) routes() http.Handler {
@@ -33,7 +44,9 @@ func (s *Server) routes() http.Handler {
 	r.get(healthPath, func(w http.ResponseWriter, req *http.Request) {
 		writeJSON(w, req, http.StatusOK, map[string]string{"status": "ok"})
 	})
-	r.get(loginPath, s.login)
+	r.both(loginPath, s.login, s.signIn)
+	r.post(sessionPath, s.session)
+	r.post(signOutPath, s.signOut)
 	r.get(eventsPath, s.events)
 	r.get(socketPath, s.socket)
 	r.get(palettePath, s.paletteCSS)

@@ -109,7 +109,7 @@ func TestBrowserReconnect(t *testing.T) {
 	l.open("/agents/agent0")
 	l.live()
 	w.stop()
-	l.waits(`document.querySelector("#link").textContent === "reconnecting…"`)
+	l.waits(`document.querySelector("#link").textContent.startsWith("as of ")`)
 	w.apply(t, store.AddLog{Text: "came while nobody looked", Actor: "agent0"})
 	w.panes.set("agent0", "another screen")
 	w.serve(t, dashboard.Options{Home: w.home, Records: func() (dashboard.Reader, error) { return w.db, nil },
@@ -210,7 +210,7 @@ func TestBrowserFetchesOnce(t *testing.T) {
 		text := "news for " + path
 		w.apply(t, store.AddLog{Text: text, Actor: "agent1"})
 		l.waits(fmt.Sprintf("document.body.innerText.includes(%q)", text))
-		if n := eval[int](l, `performance.getEntriesByType("resource").filter((e) => e.initiatorType === "fetch").length`); n != 1 {
+		if n := eval[int](l, `performance.getEntriesByType("resource").filter((e) => e.initiatorType === "fetch" && !e.name.endsWith("/session")).length`); n != 1 {
 			t.Errorf("%s was fetched %d times for one change", path, n)
 		}
 	}
@@ -221,8 +221,11 @@ func TestBrowserFetchesOnce(t *testing.T) {
 func TestBrowserWithoutScript(t *testing.T) {
 	w := mustWorld(t, slowly)
 	w.showcase(t)
-	l := mustBrowser(t).look(t, w)
+	l := mustBrowser(t).open(t, w)
 	l.call("Emulation.setScriptExecutionDisabled", map[string]bool{"value": true}, nil)
+	l.goTo(w.link(t))
+	l.click("#login button")
+	l.waits(`location.pathname === "/"`)
 	l.open("/agents/agent1")
 	if got := l.text("#link") + l.text("[data-screen]"); !strings.Contains(got, "as of") || !strings.Contains(got, "tideline/tides/offline") {
 		t.Errorf("the page shows %s", got)

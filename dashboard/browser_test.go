@@ -13,8 +13,6 @@ import (
 	"testing"
 
 	"github.com/chromedp/chromedp"
-
-	"netsky/dashboard"
 )
 
 // A browser is one Chromium for all parts of a test.
@@ -67,8 +65,24 @@ type looker struct {
 	bytes float64 // what was loaded, with headers
 }
 
-// look opens a page that has the cookie.
+// look opens a page that is signed in.
 func (b browser) look(tb testing.TB, w *world) *looker {
+	tb.Helper()
+	t := b.open(tb, w)
+	t.goTo(w.link(tb))
+	t.waits(`location.pathname === "/" && document.querySelector("#link")`)
+	return t
+}
+
+func (w *world) link(tb testing.TB) string {
+	tb.Helper()
+	l, err := w.srv.Link("http://" + w.addr)
+	mustDo(tb, err)
+	return l.URL
+}
+
+// open opens an empty page.
+func (b browser) open(tb testing.TB, w *world) *looker {
 	tb.Helper()
 	ctx, cancel := chromedp.NewContext(b.ctx)
 	ctx, end := context.WithTimeout(ctx, 5*patience)
@@ -82,7 +96,6 @@ func (b browser) look(tb testing.TB, w *world) *looker {
 		t.call(domain, nil, nil)
 	}
 	t.size(1280, 800)
-	t.goTo(dashboard.LoginURL("http://"+w.addr, w.token))
 	return t
 }
 

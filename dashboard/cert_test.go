@@ -113,8 +113,11 @@ func TestTLS(t *testing.T) {
 	if resp := ask("GET", "/", to, "", func(*http.Request) {}); resp.StatusCode != 401 {
 		t.Errorf("without a token: %d", resp.StatusCode)
 	}
-	resp := ask("GET", "/login?token="+w.token, "box.example:"+port, "", func(*http.Request) {})
-	if resp.StatusCode != 303 || len(resp.Cookies()) != 1 || !resp.Cookies()[0].Secure {
+	resp := ask("POST", "/login", "box.example:"+port, "code="+w.code(t), func(r *http.Request) {
+		r.Header.Set("Content-Type", "application/x-www-form-urlencoded")
+		r.Header.Set("Origin", "https://box.example:"+port)
+	})
+	if resp.StatusCode != 303 || len(resp.Cookies()) != 1 || !resp.Cookies()[0].Secure || !strings.HasPrefix(resp.Cookies()[0].Name, "__Host-") {
 		t.Fatalf("login: %d, cookies %v", resp.StatusCode, resp.Cookies())
 	}
 	cookie := resp.Cookies()[0]

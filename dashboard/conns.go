@@ -170,7 +170,7 @@ func rested(c net.Conn, state http.ConnState) {
 // on, unless what it asked for is everybody's.
 func vouched(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		if c, _ := r.Context().Value(connKey{}).(*limitedConn); c != nil && r.URL.Path != healthPath && r.URL.Path != loginPath {
+		if c, _ := r.Context().Value(connKey{}).(*limitedConn); c != nil && r.URL.Path != healthPath && !isOpen(r.URL.Path) {
 			c.of.mu.Lock()
 			c.of.known(c)
 			c.of.mu.Unlock()

@@ -1,6 +1,7 @@
 package dashboard
 
 import (
+	"context"
 	"encoding/binary"
 	"encoding/json"
 	"errors"
@@ -184,7 +185,8 @@ func (s *Server) socket(w http.ResponseWriter, r *http.Request) {
 	defer s.hub.leave(c)
 	up := websocket.Upgrader{
 		HandshakeTimeout: writeWait, ReadBufferSize: 1024, WriteBufferSize: 4096,
-		CheckOrigin: func(*http.Request) bool { return true }, // the guard has
+		CheckOrigin:  func(*http.Request) bool { return true }, // the guard has
+		Subprotocols: []string{socketProtocol},
 		Error: func(w http.ResponseWriter, r *http.Request, status int, reason error) {
 			refuse(w, r, status, reason.Error())
 		},
@@ -194,6 +196,15 @@ func (s *Server) socket(w http.ResponseWriter, r *http.Request) {
 		return // it has been refused
 	}
 	conn.Store(made)
+	defer context.AfterFunc(r.Context(), func() { made.NetConn().Close() })() // signed out
+	if proof, ok := r.Context().Value(proofKey{}).(string); ok {
+		made.SetWriteDeadline(time.Now().Add(writeWait))
+		if made.WriteMessage(websocket.TextMessage, []byte(`{"proof":"`+proof+`"}`)) != nil {
+			made.Close()
+			return
+		}
+		made.SetWriteDeadline(time.Time{})
+	}
 	s.converse(made, c)
 }
 

@@ -1,6 +1,8 @@
 package dashboard
 
 import (
+	"bytes"
+	"context"
 	"crypto/hmac"
 	"crypto/sha256"
 	"encoding/hex"
@@ -8,13 +10,24 @@ import (
 	"net/http"
 	"net/netip"
 	"slices"
+	"strconv"
 	"strings"
+
+	"github.com/gorilla/websocket"
 )
 
 const (
 	loginPath  = "/login"
 	healthPath = "/healthz"
-	cookieDays = 30
+	cookieDays = browserDays
+
+	passHeader  = "Netsky-Tab"   // by what this server knows the tab
+	nonceHeader = "Netsky-Nonce" // what the tab wants the answer to be bound to
+	proofHeader = "Netsky-Proof" // that the answer is
+
+	socketProtocol = "netsky" // a browser can send these two as names of protocols only
+	passProtocol   = "netsky-tab."
+	nonceProtocol  = "netsky-nonce."
 )
 
 // policy lets a page load what this server serves and nothing else, and run no
@@ -34,25 +47,98 @@ func (s *Server) guard(next http.Handler) http.Handler {
 			refuse(w, r, http.StatusForbidden, "this server is not called "+quote(r.Host))
 		case foreign(r):
 			refuse(w, r, http.StatusForbidden, "the request comes from another site")
-		case r.URL.Path == healthPath, r.URL.Path == loginPath:
-			next.ServeHTTP(w, r)
+		case r.URL.Path == healthPath:
+			s.prove(w, r, next)
 		default:
-			switch s.shown(r) {
-			case nothing:
-				w.Header().Set("WWW-Authenticate", `Bearer realm="netsky"`)
-				refuse(w, r, http.StatusUnauthorized, "the token is missing or wrong; `netsky dashboard` prints a link that has it")
-			case byCookie:
-				if needsOrigin(r) && r.Header.Get("Origin") == "" {
-					refuse(w, r, http.StatusForbidden, "the request does not say from which site it comes")
-					return
-				}
-				fallthrough
-			case byBearer:
-				next.ServeHTTP(w, r)
-			}
+			s.admit(w, r, next)
 		}
 	})
 }
+
+// admit lets a request through that has shown enough for what it asks.
+func (s *Server) admit(w http.ResponseWriter, r *http.Request, next http.Handler) {
+	if why := peerOf(r).stranger(); why != "" {
+		s.wrong(r, "another user")
+		refuse(w, r, http.StatusForbidden, why)
+		return
+	}
+	if isOpen(r.URL.Path) {
+		next.ServeHTTP(w, r)
+		return
+	}
+	by, id := s.shown(r)
+	if by == nothing {
+		s.refuseLogin(w, r)
+		return
+	}
+	if by == byCookie {
+		b, _ := s.state.find(id)
+		switch {
+		case needsOrigin(r) && r.Header.Get("Origin") == "":
+			refuse(w, r, http.StatusForbidden, "the request does not say from which site it comes")
+			return
+		case !needsPass(r):
+		case b.Plain && !s.trusts(r):
+			refuse(w, r, http.StatusForbidden, "a browser that signed in without JavaScript can only look: on this system nothing says whose connection it is")
+			return
+		case !b.Plain && s.tab(r) == "":
+			refuse(w, r, http.StatusForbidden, "this tab can only look: it has not shown the key that the browser was given when it signed in; `netsky dashboard` prints a link that gives it one")
+			return
+		}
+	}
+	if isStream(r) {
+		ctx, cancel := context.WithCancel(r.Context())
+		defer cancel()
+		defer s.state.hold(id, cancel)()
+		r = r.WithContext(ctx)
+		// It may have been signed out before it was held.
+		if _, still := s.state.find(id); by == byCookie && !still {
+			s.refuseLogin(w, r)
+			return
+		}
+	}
+	s.prove(w, r, next)
+}
+
+// isOpen reports whether a path is there for who has shown nothing yet.
+func isOpen(path string) bool {
+	switch path {
+	case loginPath, sessionPath, staticPath + sessionScript, staticPath + "icon.svg":
+		return true
+	}
+	return false
+}
+
+func (s *Server) refuseLogin(w http.ResponseWriter, r *http.Request) {
+	w.Header().Set("WWW-Authenticate", `Bearer realm="netsky"`)
+	status := http.StatusUnauthorized
+	if _, given := r.Header["Authorization"]; given && s.wrong(r, "token") {
+		status = http.StatusTooManyRequests
+		w.Header().Set("Retry-After", "60")
+	}
+	refuse(w, r, status, notSignedIn)
+}
+
+const notSignedIn = "you are not signed in here; `netsky dashboard` prints a link that signs you in"
+
+// wrong counts and logs a secret that is none, or a caller who has no business
+// here, and reports whether there were too many.
+func (s *Server) wrong(r *http.Request, what string) (over bool) {
+	n, over := s.access.count()
+	if n > 0 {
+		args := []any{"wrong", what, "times", n, "from", r.RemoteAddr, "path", r.URL.Path}
+		if p := peerOf(r); p.known && p.err == nil {
+			args = append(args, "uid", p.uid)
+		}
+		s.o.Log.Warn("refused", args...)
+	}
+	return over
+}
+
+// trusts reports whether the cookie alone is enough to act on a request: the
+// kernel says that the owner has sent it, or the owner has opened the dashboard
+// to others by a certificate or a word of theirs.
+func (s *Server) trusts(r *http.Request) bool { return peerOf(r).known || r.TLS != nil || s.o.Wide }
 
 func secure(h http.Header) {
 	h.Set("Content-Security-Policy", policy)
@@ -141,7 +227,13 @@ func needsOrigin(r *http.Request) bool {
 	return r.Method != http.MethodGet && r.Method != http.MethodHead || r.URL.Path == socketPath
 }
 
-// proof is how a request has shown the token.
+// needsPass reports whether a cookie is too little for it. Cookies know no ports:
+// every server on this machine that the browser calls is sent ours.
+func needsPass(r *http.Request) bool {
+	return r.Method != http.MethodGet && r.Method != http.MethodHead && r.URL.Path != signOutPath || isStream(r)
+}
+
+// proof is how a request has shown that it may be answered.
 type proof int
 
 const (
@@ -150,51 +242,100 @@ const (
 	byBearer
 )
 
-func (s *Server) shown(r *http.Request) proof {
+// shown is how, and for a cookie which browser it is.
+func (s *Server) shown(r *http.Request) (by proof, id string) {
 	if given, ok := r.Header["Authorization"]; ok {
 		token, bearer := strings.CutPrefix(strings.Join(given, ","), "Bearer ")
-		if bearer && same(token, s.o.Token) {
-			return byBearer
+		if bearer && s.access.isToken(token) {
+			return byBearer, ""
 		}
-		return nothing
+		return nothing, ""
 	}
-	for _, c := range r.CookiesNamed(s.cookie.name) {
-		if same(c.Value, s.cookie.value) {
-			return byCookie
+	for _, c := range r.CookiesNamed(s.access.cookie) {
+		if id, ok := s.access.passed("cookie", c.Value); ok {
+			if _, ok := s.state.find(id); ok {
+				return byCookie, id
+			}
 		}
 	}
-	return nothing
+	return nothing, ""
 }
+
+// tab is the id of the browser that the request comes from, if the tab has shown
+// to this server that it has the browser's key, else "".
+func (s *Server) tab(r *http.Request) string {
+	pass := r.Header.Get(passHeader)
+	if pass == "" && r.URL.Path == socketPath {
+		pass = protocol(r, passProtocol)
+	}
+	id, ok := s.access.passed("tab", pass)
+	if !ok {
+		return ""
+	}
+	if _, ok := s.state.find(id); !ok {
+		return ""
+	}
+	return id
+}
+
+// protocol is what follows the prefix in one of the protocols that a websocket
+// is asked for.
+func protocol(r *http.Request, prefix string) string {
+	for _, p := range websocket.Subprotocols(r) {
+		if v, ok := strings.CutPrefix(p, prefix); ok {
+			return v
+		}
+	}
+	return ""
+}
+
+type proofKey struct{}
+
+// prove has the answer prove to the tab that this server gave it, if the tab
+// wants that: another program may have this port by now. A stream says so at its
+// beginning, a websocket by its first message.
+func (s *Server) prove(w http.ResponseWriter, r *http.Request, next http.Handler) {
+	nonce := r.Header.Get(nonceHeader)
+	if nonce == "" && r.URL.Path == socketPath {
+		nonce = protocol(r, nonceProtocol)
+	}
+	id := ""
+	if isHex(nonce) && len(nonce) <= 64 {
+		id = s.tab(r)
+	}
+	switch {
+	case id == "":
+		next.ServeHTTP(w, r)
+	case isStream(r):
+		proof := hex.EncodeToString(mac(s.access.key(id, r), "stream", nonce))
+		w.Header().Set(proofHeader, proof)
+		next.ServeHTTP(w, r.WithContext(context.WithValue(r.Context(), proofKey{}, proof)))
+	default:
+		whole := &wholeAnswer{ResponseWriter: w, status: http.StatusOK}
+		next.ServeHTTP(whole, r)
+		if whole.status == http.StatusSeeOther { // a script can't read the proof of that
+			whole.status = http.StatusNoContent
+			w.Header().Del("Location")
+		}
+		sum := sha256.Sum256(whole.body.Bytes())
+		w.Header().Set(proofHeader, hex.EncodeToString(mac(s.access.key(id, r), "answer", nonce, strconv.Itoa(whole.status), hex.EncodeToString(sum[:]))))
+		w.WriteHeader(whole.status)
+		w.Write(whole.body.Bytes())
+	}
+}
+
+// A wholeAnswer is an answer that is not sent yet.
+type wholeAnswer struct {
+	http.ResponseWriter
+	status int
+	body   bytes.Buffer
+}
+
+func (a *wholeAnswer) WriteHeader(status int)      { a.status = status }
+func (a *wholeAnswer) Write(b []byte) (int, error) { return a.body.Write(b) }
 
 // same compares two secrets in a time that tells nothing, not even a length.
 func same(a, b string) bool {
 	x, y := sha256.Sum256([]byte(a)), sha256.Sum256([]byte(b))
 	return hmac.Equal(x[:], y[:])
-}
-
-// A cookie stands for the token in a browser. Cookies know no ports: every
-// server on this machine that the browser calls is sent it, so it is not the
-// token itself, and its name is the home's, so that two homes don't share one.
-type cookie struct{ name, value string }
-
-func newCookie(o Options) cookie {
-	home := sha256.Sum256([]byte(o.Home.Dir()))
-	mac := hmac.New(sha256.New, []byte(o.Token))
-	mac.Write([]byte("netsky dashboard cookie"))
-	return cookie{"netsky-" + hex.EncodeToString(home[:4]), hex.EncodeToString(mac.Sum(nil))}
-}
-
-// login gives the cookie to who has the token, and leads on to an address
-// without it.
-func (s *Server) login(w http.ResponseWriter, r *http.Request) {
-	if !same(r.URL.Query().Get("token"), s.o.Token) {
-		refuse(w, r, http.StatusUnauthorized, "the token is missing or wrong; `netsky dashboard` prints a link that has it")
-		return
-	}
-	http.SetCookie(w, &http.Cookie{
-		Name: s.cookie.name, Value: s.cookie.value, Path: "/", MaxAge: cookieDays * 24 * 3600,
-		HttpOnly: true, Secure: r.TLS != nil, SameSite: http.SameSiteStrictMode,
-	})
-	w.Header().Set("Location", "/")
-	w.WriteHeader(http.StatusSeeOther)
 }

@@ -148,7 +148,7 @@ func TestRow33Cookies(t *testing.T) {
 			all = append(all, fmt.Sprintf("other%d=%s", i, strings.Repeat("x", size)))
 		}
 		all = append(all, own.Name+"="+own.Value)
-		for path, want := range map[string]int{"/login?token=" + w.token: 303, "/": 200, "/api/agents": 200, "/palette.css": 200} {
+		for path, want := range map[string]int{"/login?code=" + w.code(t): 200, "/": 200, "/api/agents": 200, "/palette.css": 200} {
 			r := w.request(t, "GET", path, "")
 			r.Header.Del("Authorization")
 			r.Header.Set("Cookie", strings.Join(all, "; "))
@@ -249,7 +249,7 @@ func TestRow35GetsChangeNothing(t *testing.T) {
 	}
 	w.panes.set("agent1", "x")
 	before := hash(t, w.home)
-	for _, path := range append(routes, "/login?token="+w.token, "/api/messages/m-1", "/api/tasks/t-1", "/api/notes/n",
+	for _, path := range append(routes, "/login?code="+w.code(t), "/api/messages/m-1", "/api/tasks/t-1", "/api/notes/n",
 		"/api/timeline/m-1", "/api/logs?after=1", "/api/pane/agent1?history=9", "/api/user-message?to=agent0&text=x") {
 		for _, method := range []string{"GET", "HEAD"} {
 			resp, err := http.DefaultClient.Do(w.request(t, method, path, ""))

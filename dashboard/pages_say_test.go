@@ -122,12 +122,11 @@ func TestSayFormReused(t *testing.T) {
 // Row 31: the form is guarded as the API is.
 func TestRow31Form(t *testing.T) {
 	w := mustWorld(t, nil)
-	cookie := w.login(t)
+	tab := w.signIn(t)
 	own := "http://" + w.addr
 	set := func(pairs ...string) func(*http.Request) {
 		return func(r *http.Request) {
-			r.Header.Del("Authorization")
-			r.AddCookie(cookie)
+			tab.as(r)
 			for i := 0; i < len(pairs); i += 2 {
 				r.Header.Set(pairs[i], pairs[i+1])
 			}

@@ -26,8 +26,12 @@ func refuse(w http.ResponseWriter, r *http.Request, status int, detail string) {
 	if strings.Contains(r.Header.Get("Accept"), "text/html") && !strings.HasPrefix(r.URL.Path, "/api/") {
 		w.Header().Set("Content-Type", "text/html; charset=utf-8")
 		w.WriteHeader(status)
-		fmt.Fprintf(w, "<!doctype html><html lang=en><meta charset=utf-8><meta name=viewport content=\"width=device-width\"><meta name=color-scheme content=\"light dark\"><title>netsky: %s</title><h1>%s</h1><p>%s</p><p><a href=\"/\">overview</a></p></html>\n",
-			http.StatusText(status), http.StatusText(status), html.EscapeString(detail))
+		resume := ""
+		if status == http.StatusUnauthorized { // perhaps by the cookie of a server that has ended, and the tab has a key
+			resume = `<script src="` + staticPath + sessionScript + `" data-resume></script>`
+		}
+		fmt.Fprintf(w, "<!doctype html><html lang=en><meta charset=utf-8><meta name=viewport content=\"width=device-width\"><meta name=color-scheme content=\"light dark\"><title>netsky: %s</title><h1>%s</h1><p>%s</p><p><a href=\"/\">overview</a></p>%s</html>\n",
+			http.StatusText(status), http.StatusText(status), html.EscapeString(detail), resume)
 		return
 	}
 	data, _ := json.Marshal(Problem{"about:blank", http.StatusText(status), status, detail})

@@ -8,6 +8,7 @@ import (
 	"log/slog"
 	"net"
 	"net/http"
+	"net/netip"
 	"syscall"
 	"time"
 
@@ -35,6 +36,10 @@ type Options struct {
 	// address that is not the loopback's may be served without it.
 	TLS  *tls.Config
 	Wide bool
+
+	// Peer tells which user's process has the other end of a connection within this
+	// machine, if ok; nil: the kernel does.
+	Peer func(remote, local netip.AddrPort) (uid int, ok bool, err error)
 
 	Version string
 	Log     *slog.Logger     // nil: nothing is logged
@@ -136,12 +141,14 @@ const (
 // A Server is the dashboard of one home.
 type Server struct {
 	o       Options
-	cookie  cookie
+	access  *access
 	state   *state
 	hub     *hub
 	sent    *sent
 	unread  *unread
 	handler http.Handler
+
+	loopback bool // it is served to this machine alone; set before it is served
 }
 
 // New makes a Server. It starts nothing.
@@ -169,7 +176,10 @@ func New(o Options) (*Server, error) {
 	if o.Poll == 0 {
 		o.Poll = defaultPoll
 	}
-	s := &Server{o: o, cookie: newCookie(o), state: loadState(o.Home), sent: newSent(o.Now), unread: newUnread(o.Home)}
+	if o.Peer == nil {
+		o.Peer = peerUser
+	}
+	s := &Server{o: o, access: newAccess(o), state: loadState(o.Home, o.Now, o.Token), sent: newSent(o.Now), unread: newUnread(o.Home)}
 	s.hub = newHub(o, s.approvals)
 	s.handler = s.guard(vouched(s.routes()))
 	return s, nil
@@ -266,6 +276,8 @@ func (s *Server) Serve(ctx context.Context, l net.Listener) error {
 	if err := mayServe(l.Addr(), s.o.TLS != nil, s.o.Wide); err != nil {
 		return err
 	}
+	tcp, ok := l.Addr().(*net.TCPAddr)
+	s.loopback = ok && tcp.IP.IsLoopback()
 	l = limit(l, s.o.MaxConns)
 	if s.o.TLS != nil {
 		l = tls.NewListener(l, s.o.TLS)
@@ -277,7 +289,7 @@ func (s *Server) Serve(ctx context.Context, l net.Listener) error {
 		WriteTimeout:      30 * time.Second,
 		IdleTimeout:       60 * time.Second,
 		MaxHeaderBytes:    maxHeader,
-		ConnContext:       withConn,
+		ConnContext:       func(ctx context.Context, c net.Conn) context.Context { return s.withPeer(withConn(ctx, c), c) },
 		ConnState:         rested,
 		ErrorLog:          slog.NewLogLogger(s.o.Log.Handler(), slog.LevelDebug),
 	}

@@ -1,35 +1,75 @@
 package dashboard
 
 import (
+	"cmp"
+	"crypto/sha256"
+	"encoding/hex"
 	"encoding/json"
 	"fmt"
+	"slices"
 	"sync"
+	"time"
 
 	"netsky/agent"
+	"netsky/store"
 )
 
-// stateFile holds what outlives a server. It holds no secret.
+// stateFile holds what outlives a server. It holds no secret: a browser's key is
+// made of its id and the token.
 const stateFile = "state/dashboard.json"
 
-// state is what is in that file. One that is missing or broken is as none: a
+const (
+	browserDays = 30  // since it was last there
+	maxBrowsers = 100 // the one that was not there for longest gives way
+)
+
+// A Browser is one that is signed in.
+type Browser struct {
+	ID    string     `json:"id"`
+	Since store.Time `json:"since"`
+	Seen  store.Time `json:"seen"`            // when it last showed that it has its key
+	Name  string     `json:"name,omitempty"`  // what it calls itself
+	Plain bool       `json:"plain,omitempty"` // it signed in without the script, and has no key
+}
+
+// state is what is in the file. One that is missing or broken is as none: a
 // browser must sign in again, and a page finds no server at its old address.
 type state struct {
 	home agent.Home
+	now  func() time.Time
 
 	mu   sync.Mutex // guards what follows
 	kept kept
+	held map[*hold]struct{}
 }
 
 type kept struct {
-	Port int `json:"port,omitempty"` // the last that was taken for port 0
+	Port     int       `json:"port,omitempty"`  // the last that was taken for port 0
+	Token    string    `json:"token,omitempty"` // a fingerprint: the browsers signed in under this one
+	Browsers []Browser `json:"browsers,omitempty"`
 }
 
-func loadState(home agent.Home) *state {
-	s := &state{home: home}
+// A hold is an answer that goes on, and how it is ended.
+type hold struct {
+	id  string // of the browser; "" has shown the token
+	end func()
+}
+
+func loadState(home agent.Home, now func() time.Time, token string) *state {
+	s := &state{home: home, now: now, held: map[*hold]struct{}{}}
 	if data, err := home.ReadFile(stateFile, 1<<20); err == nil && json.Unmarshal(data, &s.kept) != nil {
 		s.kept = kept{}
 	}
+	if s.kept.Token != fingerprint(token) {
+		s.kept.Token, s.kept.Browsers = fingerprint(token), nil
+	}
 	return s
+}
+
+// fingerprint says which token it was, and nothing about it.
+func fingerprint(token string) string {
+	sum := sha256.Sum256([]byte("netsky dashboard fingerprint\n" + token))
+	return hex.EncodeToString(sum[:8])
 }
 
 // save writes the file. The caller holds mu.
@@ -58,4 +98,111 @@ func (s *state) keepPort(port int) error {
 	defer s.mu.Unlock()
 	s.kept.Port = port
 	return s.save()
+}
+
+// find is the browser with the id, if it is signed in.
+func (s *state) find(id string) (Browser, bool) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if i := s.index(id); i >= 0 {
+		return s.kept.Browsers[i], true
+	}
+	return Browser{}, false
+}
+
+func (s *state) index(id string) int {
+	oldest := store.At(s.now().AddDate(0, 0, -browserDays))
+	return slices.IndexFunc(s.kept.Browsers, func(b Browser) bool { return b.ID == id && b.Seen >= oldest })
+}
+
+// add signs a browser in.
+func (s *state) add(b Browser) error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.kept.Browsers = slices.DeleteFunc(s.kept.Browsers, func(b Browser) bool { return s.index(b.ID) < 0 })
+	slices.SortStableFunc(s.kept.Browsers, func(a, b Browser) int { return cmp.Compare(b.Seen, a.Seen) })
+	if len(s.kept.Browsers) >= maxBrowsers {
+		for _, old := range s.kept.Browsers[maxBrowsers-1:] {
+			s.endHeld(old.ID)
+		}
+		s.kept.Browsers = s.kept.Browsers[:maxBrowsers-1]
+	}
+	s.kept.Browsers = append(s.kept.Browsers, b)
+	return s.save()
+}
+
+// seen notes that the browser is there.
+func (s *state) seen(id string) error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	i := s.index(id)
+	if i < 0 {
+		return nil
+	}
+	now := store.At(s.now())
+	if now-s.kept.Browsers[i].Seen < store.Time(time.Minute.Milliseconds()) {
+		return nil // it is not that important
+	}
+	s.kept.Browsers[i].Seen = now
+	return s.save()
+}
+
+// browsers are those that are signed in, the last seen first.
+func (s *state) browsers() []Browser {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	list := slices.DeleteFunc(slices.Clone(s.kept.Browsers), func(b Browser) bool { return s.index(b.ID) < 0 })
+	slices.SortStableFunc(list, func(a, b Browser) int { return cmp.Compare(b.Seen, a.Seen) })
+	return list
+}
+
+// remove signs browsers out, all of them with "", and says how many they were.
+func (s *state) remove(id string) (n int, err error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	before := len(s.kept.Browsers)
+	s.kept.Browsers = slices.DeleteFunc(s.kept.Browsers, func(b Browser) bool {
+		if id != "" && b.ID != id {
+			return false
+		}
+		s.endHeld(b.ID)
+		return true
+	})
+	if n = before - len(s.kept.Browsers); n == 0 {
+		return 0, nil
+	}
+	return n, s.save()
+}
+
+// renew signs everybody out: there is another token.
+func (s *state) renew(token string) error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for h := range s.held {
+		h.end()
+	}
+	s.kept.Token, s.kept.Browsers = fingerprint(token), nil
+	return s.save()
+}
+
+func (s *state) endHeld(id string) {
+	for h := range s.held {
+		if h.id == id {
+			h.end()
+		}
+	}
+}
+
+// hold keeps what ends an answer that goes on, for when its browser is signed
+// out. The caller must call the function that it returns.
+func (s *state) hold(id string, end func()) func() {
+	h := &hold{id, end}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.held[h] = struct{}{}
+	return func() {
+		s.mu.Lock()
+		defer s.mu.Unlock()
+		delete(s.held, h)
+	}
 }

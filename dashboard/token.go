@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
-	"net/url"
 	"os"
 	"strings"
 
@@ -44,8 +43,10 @@ func private(path string) bool {
 	return err == nil && info.Mode().Perm()&0o077 == 0
 }
 
-// LoginURL is the link that gives a browser the token and leads it to the
-// overview. base is what the server is reached at: "http://127.0.0.1:7717".
-func LoginURL(base, token string) string {
-	return strings.TrimSuffix(base, "/") + loginPath + "?token=" + url.QueryEscape(token)
+// newToken replaces the home's token.
+func newToken(home agent.Home) (string, error) {
+	if err := home.Remove(tokenFile); err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return "", fmt.Errorf("dashboard: %w", err)
+	}
+	return Token(home)
 }

@@ -71,9 +71,8 @@
     if (fetching) { wanted = setTimeout(fetchPage, 200); return; }
     wanted = 0; fetching = true; last = Date.now();
     try {
-      const r = await fetch(location.href, { headers: { Accept: "text/html", "Netsky-Update": "1" }, cache: "no-store" });
-      if (r.status === 401) return signedOut();
-      if (r.headers.get("Content-Type")?.startsWith("text/html")) show(await r.text());
+      const r = await netsky.ask(location.href, { headers: { Accept: "text/html", "Netsky-Update": "1" } });
+      if (r.type.startsWith("text/html") && r.status !== 401) show(r.text());
     } catch {} finally { fetching = false; }
   }
 
@@ -89,18 +88,28 @@
     if (looking().join() !== watched) watch();
   }
 
-  function signedOut() {
-    ended = true;
-    status("off", "signed out");
+  // Why the page does not follow, where trying again does not help by itself.
+  const reasons = {
+    out: "You are signed out: netsky dashboard, in a terminal, prints a link that signs you in.",
+    keyless: "This tab can only look, by reload: netsky dashboard, in a terminal, prints a link that lets it follow and write.",
+    stranger: "What answers here is not the netsky that this tab was signed in to. If it does not come back by itself, netsky dashboard, in a terminal, prints a new link.",
+  };
+
+  function explain(kind) {
+    const text = reasons[kind] || "", old = $("#why-away");
+    if ((old?.textContent || "") === text) return;
+    old?.remove();
+    if (!text) return;
     const p = document.createElement("p");
-    p.className = "error"; p.setAttribute("role", "alert");
-    p.textContent = "The token has changed: netsky dashboard prints a new link.";
-    $(".errors").replaceChildren(p);
+    p.className = "error"; p.id = "why-away"; p.setAttribute("role", "alert");
+    p.textContent = text;
+    $(".errors").append(p);
   }
 
   // ---- what the page follows ----
 
-  let conn = null, fails = 0, lastEvent = "", ended = false, missed = false, greeted = false, slow = 0;
+  let conn = null, fails = 0, lastEvent = "", missed = false, greeted = false;
+  let heardAt = Date.now(), away = false; // when the server was there last; it is not now
 
   let watched = ""; // the terminals that were asked for last
 
@@ -118,47 +127,103 @@
     if (el.textContent !== text) el.textContent = text;
   }
 
-  function connect() {
-    if (ended) return;
+  async function connect() {
+    let how;
+    try { how = await netsky.stream(); } catch (e) {
+      explain(e.kind);
+      return lost(e.kind);
+    }
     const q = new URLSearchParams();
     if (lastEvent) q.set("after", lastEvent);
     watched = looking().join();
     if (watched) q.set("watch", watched);
-    const asked = watched;
     // Each third try goes by SSE, which passes where a websocket does not.
-    if (fails % 3 === 2 || !window.WebSocket) {
-      const es = new EventSource("/events?" + q);
-      conn = { close: () => { es.close(); lost(); }, watch: null };
-      es.onopen = () => connected("live");
-      es.onmessage = (e) => heard(e.data);
-      es.onerror = () => { es.close(); lost(); };
-      return;
-    }
-    const ws = new WebSocket(location.origin.replace(/^http/, "ws") + "/ws?" + q);
+    if (fails % 3 === 2 || !window.WebSocket) return follow(q, how);
+    const ws = new WebSocket(location.origin.replace(/^http/, "ws") + "/ws?" + q, how.protocols);
+    const asked = watched;
+    let proved = !how.proof;
+    const started = () => { connected("live"); if (watched !== asked) watch(); }; // the page may have changed since
     conn = { close: () => ws.close(), watch: (ids) => ws.readyState === 1 && ws.send(JSON.stringify({ watch: ids })) };
-    ws.onopen = () => { connected("live"); if (watched !== asked) watch(); }; // the page may have changed since
-    ws.onmessage = (e) => heard(e.data);
-    ws.onclose = lost;
+    const late = setTimeout(() => { if (!proved || ws.readyState !== 1) ws.close(); }, 5000);
+    ws.onopen = () => { if (proved) started(); };
+    ws.onmessage = (e) => {
+      if (proved) return heard(e.data);
+      if (e.data !== JSON.stringify({ proof: how.proof })) return ws.close();
+      proved = true;
+      started();
+    };
+    ws.onclose = () => { clearTimeout(late); lost(); };
+  }
+
+  // follow is the same by SSE. EventSource could not say who asks.
+  async function follow(q, how) {
+    const end = new AbortController();
+    const late = setTimeout(() => end.abort(), 5000);
+    conn = { close: () => end.abort(), watch: null };
+    try {
+      const r = await fetch("/events?" + q, { headers: how.headers, cache: "no-store", redirect: "error", signal: end.signal });
+      if (!r.ok || how.proof && r.headers.get("Netsky-Proof") !== how.proof) throw new Error("not the server");
+      clearTimeout(late);
+      connected("live");
+      const from = r.body.pipeThrough(new TextDecoderStream()).getReader();
+      for (let left = ""; ;) {
+        const { done, value } = await from.read();
+        if (done) break;
+        heardAt = Date.now();
+        const lines = (left + value).split("\n");
+        left = lines.pop();
+        for (const line of lines) if (line.startsWith("data: ")) heard(line.slice(6));
+      }
+    } catch {}
+    clearTimeout(late);
+    end.abort();
+    lost();
   }
 
   function connected(text) {
-    clearTimeout(slow);
     fails = 0;
+    heardAt = Date.now();
+    explain("");
+    leave(false);
     status("on", text);
     if (greeted) { say("Connected again"); refresh(); }
     greeted = true;
   }
 
-  function lost() {
-    if (!conn) return;
+  function lost(kind) {
+    if (!conn && !kind) return;
     conn = null;
     fails++;
-    clearTimeout(slow);
-    slow = setTimeout(() => status("off", "reconnecting…"), fails > 1 ? 0 : 400);
-    setTimeout(connect, Math.min(5000, 250 * 2 ** Math.min(fails, 5)) * (0.75 + Math.random() / 2));
+    setTimeout(() => { if (!conn || away) leave(true); }, fails > 1 || kind ? 0 : 400);
+    const rest = kind && kind !== "away" ? 3000 : 250 * 2 ** Math.min(fails, 5);
+    setTimeout(connect, Math.min(5000, rest) * (0.75 + Math.random() / 2));
+  }
+
+  // leave greys the page while the server is away: all that is on it was so then.
+  function leave(is) {
+    away = is;
+    root.classList.toggle("away-server", is);
+    stale();
+  }
+
+  function stale() {
+    if (!away) return;
+    const since = span(Date.now() - heardAt);
+    status("off", "as of " + since + (since === "now" ? "" : " ago"));
+  }
+
+  // A server that hangs keeps its connections open.
+  async function beat() {
+    if (away || !conn || document.hidden || Date.now() - heardAt < 10000) return;
+    const asked = conn;
+    try {
+      await netsky.ask("/healthz", { signal: AbortSignal.timeout(5000) });
+      heardAt = Date.now();
+    } catch { if (conn === asked) { leave(true); asked.close(); } }
   }
 
   function heard(data) {
+    heardAt = Date.now();
     const e = JSON.parse(data);
     if (e.key === "hello") return hello(e.data);
     if (e.key.startsWith("pane:")) return terminal(e.key.slice(5), e.data);
@@ -251,11 +316,12 @@
     button.disabled = true;
     const to = form.elements.to.value;
     try {
-      const r = await fetch("/api/user-message", {
+      await netsky.prove(); // the words go to nobody else
+      const r = await netsky.ask("/api/user-message", {
         method: "POST", headers: { "Content-Type": "application/json" },
         body: JSON.stringify({ to, text: text.value, id: form.elements.id.value, ...(form.elements.in_reply_to && { in_reply_to: form.elements.in_reply_to.value }) }),
       });
-      const a = await r.json();
+      const a = r.json();
       if (!r.ok) {
         if (r.status !== 500) { form.elements.id.value = newId(); keepDraft(form); } // after a 500 it may have been sent
         return tell(answer, "bad", a.detail || a.title);
@@ -267,8 +333,8 @@
       form.elements.id.value = newId();
       tellSaid();
       refresh();
-    } catch {
-      tell(answer, "bad", "netsky does not answer. Your words are still here: send them again.");
+    } catch (e) {
+      tell(answer, "bad", reasons[e.kind] || "netsky does not answer. Your words are still here: send them again.");
     } finally { button.disabled = false; }
   }
 
@@ -293,8 +359,8 @@
   async function followSaid() {
     if (!said || ["answered", "failed", "poisoned", "cancelled", "expired"].includes(said.state)) return;
     try {
-      const r = await fetch("/api/deliveries/" + encodeURIComponent(said.id));
-      const state = r.ok && (await r.json()).items[0].state;
+      const r = await netsky.ask("/api/deliveries/" + encodeURIComponent(said.id));
+      const state = r.ok && r.json().items[0].state;
       if (state && state !== said.state) { said.state = state; tellSaid(); }
     } catch {}
   }
@@ -310,8 +376,9 @@
     const button = $("button", form);
     button.disabled = true;
     try {
-      const r = await fetch(form.action, { method: "POST", body: new URLSearchParams(new FormData(form)), redirect: "manual" });
-      if (r.type === "opaqueredirect") return refresh();
+      await netsky.prove();
+      const r = await netsky.ask(form.action, { method: "POST", body: new URLSearchParams(new FormData(form)), redirect: "manual" });
+      if (r.ok) return refresh();
       say("Not marked as read");
     } catch {} finally { button.disabled = false; }
   }
@@ -410,9 +477,9 @@
   async function askNeeds() {
     asking = 0;
     try {
-      const r = await fetch("/api/needs", { cache: "no-store" });
+      const r = await netsky.ask("/api/needs");
       if (!r.ok) return;
-      const { items, unread } = await r.json(), all = [...items, ...unread];
+      const { items, unread } = r.json(), all = [...items, ...unread];
       badge(items.length);
       const before = knownNeeds;
       knownNeeds = new Set(all.map((i) => i.key));
@@ -525,7 +592,7 @@
   }
 
   function ages() {
-    if (document.hidden) return;
+    if (document.hidden || away) return;
     for (const t of $$("time[data-ago]")) {
       let text = span(Date.now() + skew - Date.parse(t.dateTime));
       if (t.dataset.ago === "past" && text !== "now") text += " ago";
@@ -535,6 +602,6 @@
 
   adopt();
   $$("form.say").forEach(restoreDraft);
-  setInterval(ages, 1000);
+  setInterval(() => { ages(); stale(); beat(); }, 1000);
   connect();
 })();

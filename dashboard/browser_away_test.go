@@ -1,0 +1,238 @@
+package dashboard_test
+
+import (
+	"bufio"
+	"crypto/sha1"
+	"encoding/base64"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"net/url"
+	"strings"
+	"sync"
+	"testing"
+
+	"netsky/agent"
+	"netsky/dashboard"
+)
+
+// A squatter listens where a server was. It answers all that a page asks for as
+// well as it can, and keeps every word.
+type squatter struct {
+	mu    sync.Mutex
+	heard []*http.Request
+	words strings.Builder
+}
+
+func squat(tb testing.TB, addr string) (*squatter, *http.Server) {
+	tb.Helper()
+	s := &squatter{}
+	l, err := net.Listen("tcp4", addr)
+	mustDo(tb, err)
+	srv := &http.Server{Handler: s}
+	go srv.Serve(l)
+	tb.Cleanup(func() { srv.Close() })
+	return s, srv
+}
+
+const planted = `<!doctype html><title>planted</title><div class="errors" data-live="errors"></div><main data-live="main" id="main">planted</main>`
+
+func (s *squatter) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	body, _ := io.ReadAll(r.Body)
+	s.mu.Lock()
+	s.heard = append(s.heard, r)
+	s.words.Write(body)
+	for k, v := range r.Header {
+		fmt.Fprintln(&s.words, k, v)
+	}
+	fmt.Fprintln(&s.words, r.URL)
+	s.mu.Unlock()
+	w.Header().Set("Netsky-Proof", strings.Repeat("0", 64))
+	switch {
+	case r.URL.Path == "/ws":
+		c, buf, err := w.(http.Hijacker).Hijack()
+		if err != nil {
+			return
+		}
+		defer c.Close()
+		key := r.Header.Get("Sec-WebSocket-Key")
+		fmt.Fprintf(buf, "HTTP/1.1 101 Switching Protocols\r\nUpgrade: websocket\r\nConnection: Upgrade\r\nSec-WebSocket-Protocol: netsky\r\nSec-WebSocket-Accept: %s\r\n\r\n", acceptKey(key))
+		event := `{"key":"hello","data":{"version":"planted"}}`
+		buf.Write(append([]byte{0x81, byte(len(event))}, event...))
+		buf.Flush()
+		io.Copy(io.Discard, bufio.NewReader(c))
+	case r.URL.Path == "/session":
+		w.Header().Set("Content-Type", "application/json")
+		io.WriteString(w, `{"state":"known","challenge":"1.0","proof":"`+strings.Repeat("0", 64)+`","tab":"0.0"}`)
+	case r.Method == "POST":
+		w.Header().Set("Content-Type", "application/json")
+		w.WriteHeader(202)
+		io.WriteString(w, `{"id":"web-1","to":"agent0","state":"queued"}`)
+	default:
+		w.Header().Set("Content-Type", "text/html")
+		io.WriteString(w, planted)
+	}
+}
+
+func (s *squatter) requests() []*http.Request {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return append([]*http.Request(nil), s.heard...)
+}
+
+// Whoever takes the port of a server that has ended gets nothing from an open
+// page that the next server would accept, and shows nothing on it; the page is
+// grey meanwhile, and goes on with the next server by itself.
+func TestBrowserSquatter(t *testing.T) {
+	w := mustWorld(t, slowly)
+	w.showcase(t)
+	l := mustBrowser(t).look(t, w)
+	l.live()
+	key := eval[string](l, `JSON.parse(sessionStorage.getItem("netsky")).key`)
+	first := w.addr
+	w.stop()
+	s, squatting := squat(t, first)
+	// The page asks again and again; each way of its is tried: what follows, what
+	// fetches the page, what sends.
+	waitFor(t, "the page asks", func() bool { return len(s.requests()) > 1 })
+	l.waits(`document.querySelector("#link").textContent.startsWith("as of ") && document.documentElement.classList.contains("away-server")`)
+	l.waits(`document.querySelector(".errors").innerText.includes("not the netsky that this tab was signed in to")`)
+	l.typeIn("#text", "canary")
+	eval[any](l, `document.querySelector(".say").requestSubmit(), dispatchEvent(new Event("focus")), null`)
+	l.waits(`document.querySelector("#answer").textContent.includes("not the netsky")`)
+	before := len(s.requests())
+	waitFor(t, "the page asks on", func() bool { return len(s.requests()) > before+2 })
+	if got := l.text("body"); strings.Contains(got, "planted") || !strings.Contains(got, "agent1") {
+		t.Errorf("the page shows %s", got)
+	}
+	s.mu.Lock()
+	heard := s.words.String()
+	s.mu.Unlock()
+	for what, secret := range map[string]string{"the key": key, "the token": w.token, "the owner's words": "canary"} {
+		if strings.Contains(heard, secret) {
+			t.Errorf("%s was sent to the squatter", what)
+		}
+	}
+	squatting.Close()
+	http.DefaultTransport.(*http.Transport).CloseIdleConnections()
+	w.again(t)
+	if w.addr != first {
+		t.Fatalf("the next server is at %s", w.addr)
+	}
+	l.live()
+	l.waits(`!document.documentElement.classList.contains("away-server") && !document.querySelector("#why-away")`)
+
+	// Each request that the squatter has, and each of its parts with each path.
+	said := s.requests()
+	for _, old := range said {
+		for _, path := range []string{old.URL.RequestURI(), "/", "/api/snapshot", "/events", "/api/user-message"} {
+			for _, method := range []string{"GET", "POST"} {
+				r := w.request(t, method, path, "")
+				if method == "POST" {
+					r = w.request(t, method, path, `{"to":"agent0","text":"stolen"}`)
+				}
+				r.Header = old.Header.Clone()
+				r.Header.Set("Origin", "http://"+w.addr)
+				r.Header.Set("Content-Type", "application/json")
+				if a := mustAnswer(t, r); a.status < 400 || a.header.Get("Set-Cookie") != "" {
+					t.Errorf("%s %s with what the squatter has: %d", method, path, a.status)
+				}
+			}
+		}
+	}
+	if n := len(w.inbox(t, "agent0")); n != 0 {
+		t.Errorf("%d messages were queued", n)
+	}
+	// And it works on.
+	eval[any](l, `document.querySelector(".say").requestSubmit(), null`)
+	l.waits(`document.querySelector("#answer").textContent.includes("waits in its inbox")`)
+}
+
+// A tab that was opened by hand has the cookie alone: it is given the key by
+// another tab of the browser, else it can look and says so.
+func TestBrowserSecondTab(t *testing.T) {
+	w := mustWorld(t, slowly)
+	b := mustBrowser(t)
+	one := b.look(t, w)
+	one.live()
+	two := b.open(t, w)
+	two.open("/messages")
+	two.live()
+	if got := eval[string](two, `sessionStorage.getItem("netsky")`); !strings.Contains(got, `"key"`) {
+		t.Errorf("the second tab has %s", got)
+	}
+	one.goTo("about:blank")
+	two.goTo("about:blank")
+	three := b.open(t, w)
+	three.open("/messages")
+	three.waits(`document.querySelector("#why-away")?.textContent.includes("can only look")`)
+	three.open("/")
+	three.typeIn("#text", "from where?")
+	eval[any](three, `document.querySelector(".say").requestSubmit(), null`)
+	three.waits(`document.querySelector("#answer").textContent.includes("can only look")`)
+	if n := len(w.inbox(t, "agent0")); n != 0 {
+		t.Errorf("%d messages were queued", n)
+	}
+	three.clean("Failed to load resource")
+}
+
+// A page that is opened when the daemon has been started anew is signed in again
+// by its tab; the button signs out all tabs.
+func TestBrowserSignOut(t *testing.T) {
+	w := mustWorld(t, slowly)
+	b := mustBrowser(t)
+	one := b.look(t, w)
+	one.live()
+	two := b.open(t, w)
+	two.open("/messages")
+	two.live()
+	w.again(t)
+	one.open("/logs") // with a cookie of the last server's
+	one.live()
+	two.live()
+	one.click(".sign-out button")
+	one.waits(`location.pathname === "/login"`)
+	two.waits(`document.querySelector("#why-away")?.textContent.includes("signed out")`)
+	if got := eval[string](two, `String(sessionStorage.getItem("netsky"))`); got != "null" {
+		t.Errorf("the other tab has %s", got)
+	}
+	two.open("/")
+	two.waits(`document.body.innerText.includes("not signed in")`)
+	// A used link, opened again from the history, says so.
+	u, err := url.Parse(w.link(t))
+	mustDo(t, err)
+	one.goTo(u.String())
+	one.waits(`location.pathname === "/"`)
+	one.live()
+	two.goTo(u.String())
+	two.waits(`document.querySelector("#why").textContent.includes("has been used")`)
+}
+
+// A server that hangs is away, though its connections are open: the page is grey
+// and its ages stand still.
+func TestBrowserAway(t *testing.T) {
+	w := mustWorld(t, slowly)
+	w.agents.set(nil, dashboard.Agent{ID: "agent0", State: agent.Idle, Evidence: "x"})
+	l := mustBrowser(t).look(t, w)
+	l.live()
+	w.stop()
+	hung, err := net.Listen("tcp4", w.addr) // connections open, and nobody answers
+	mustDo(t, err)
+	defer hung.Close()
+	l.waits(`/^as of \d+ s ago$/.test(document.querySelector("#link").textContent)`)
+	if got := eval[string](l, `getComputedStyle(document.querySelector("main")).filter`); got != "grayscale(1)" {
+		t.Errorf("the page's filter is %s", got)
+	}
+	eval[any](l, `window.ages = [...document.querySelectorAll("time[data-ago]")].map((t) => t.textContent).join(),
+		window.then = document.querySelector("#link").textContent, null`)
+	l.waits(`document.querySelector("#link").textContent !== window.then`)
+	if !eval[bool](l, `window.ages === [...document.querySelectorAll("time[data-ago]")].map((t) => t.textContent).join()`) {
+		t.Error("ages count on while the server is away")
+	}
+}
+
+func acceptKey(key string) string {
+	sum := sha1.Sum([]byte(key + "258EAFA5-E914-47DA-95CA-C5AB0DC85B11"))
+	return base64.StdEncoding.EncodeToString(sum[:])
+}

@@ -1,0 +1,163 @@
+// Signs this tab in, and keeps apart the netsky that it was signed in to and
+// whatever else may listen at the same address: after the daemon's death any
+// user of the machine can take its port, and gets all that the page asks for
+// and the cookie with it.
+//
+// At the login the browser is given a key. It is in sessionStorage, which is of
+// this origin alone, and is never sent again: the server proves that it knows
+// the key, then the tab does, and is given a cookie and a pass that are good
+// until that server ends. What the server answers is proved again, each time.
+"use strict";
+window.netsky = (() => {
+  const me = document.currentScript.dataset;
+  const plain = !window.crypto?.subtle; // an unencrypted address that is not this machine's: the cookie must do
+  const text = new TextEncoder();
+  const hex = (b) => [...new Uint8Array(b)].map((x) => x.toString(16).padStart(2, "0")).join("");
+  const random = () => hex(crypto.getRandomValues(new Uint8Array(16)));
+
+  // Why there is no answer: "away" (nobody, or an error), "stranger" (somebody
+  // who does not know the key), "out" (signed out), "keyless" (this tab has none).
+  class Away extends Error {
+    constructor(kind) { super(kind); this.kind = kind; }
+  }
+
+  let held = null, imported = null, pass = "", proving = null, out = false;
+
+  function hold(h) {
+    if (!/^[0-9a-f]{16}$/.test(h?.id) || !/^[0-9a-f]{64}$/.test(h?.key)) return;
+    held = { id: h.id, key: h.key }; imported = null; pass = ""; out = false;
+    try { sessionStorage.setItem("netsky", JSON.stringify(held)); } catch {}
+  }
+
+  function forget() {
+    held = imported = null; pass = "";
+    try { sessionStorage.removeItem("netsky"); } catch {}
+  }
+
+  try { hold(JSON.parse(sessionStorage.getItem("netsky"))); } catch {}
+
+  // A tab that was opened by hand asks the others of this origin.
+  const others = plain || !window.BroadcastChannel ? null : new BroadcastChannel("netsky");
+  let borrowed = null;
+  if (others) others.onmessage = ({ data }) => {
+    if (data.want && held && pass) others.postMessage({ held });
+    if (data.held && !held) { hold(data.held); borrowed?.(); }
+  };
+
+  const borrow = () => new Promise((done) => {
+    if (!others) return done();
+    borrowed = done;
+    others.postMessage({ want: true });
+    setTimeout(done, 500);
+  });
+
+  async function mac(...words) {
+    imported ||= crypto.subtle.importKey("raw", Uint8Array.from(held.key.match(/../g), (x) => parseInt(x, 16)),
+      { name: "HMAC", hash: "SHA-256" }, false, ["sign"]);
+    return hex(await crypto.subtle.sign("HMAC", await imported, text.encode(words.join("\n"))));
+  }
+
+  async function post(path, body, credentials) {
+    try {
+      const r = await fetch(path, {
+        method: "POST", headers: { "Content-Type": "application/json" }, body: JSON.stringify(body),
+        credentials, cache: "no-store", redirect: "error", signal: AbortSignal.timeout(5000),
+      });
+      return { status: r.status, body: await r.json() };
+    } catch { throw new Away("away"); }
+  }
+
+  // prove has both sides prove themselves; those who ask meanwhile wait for it.
+  const prove = () => (proving ||= greet().finally(() => { proving = null; }));
+
+  async function greet() {
+    if (plain) return;
+    pass = "";
+    if (!held) await borrow();
+    if (!held) throw new Away(out ? "out" : "keyless");
+    const { id } = held, nonce = random();
+    const first = await post("/session", { id, nonce }, "omit"); // without the cookie: it is not known yet who that is
+    const { state, challenge, proof } = first.body;
+    if (proof !== await mac("server", nonce, challenge, state)) throw new Away(first.status < 500 ? "stranger" : "away");
+    if (state !== "known") { forget(); out = true; throw new Away("out"); }
+    const second = await post("/session", { id, nonce, challenge, proof: await mac("tab", nonce, challenge) }, "same-origin");
+    if (second.status !== 200) throw new Away("away");
+    pass = second.body.tab;
+  }
+
+  // ask is fetch, whose answer is the server's. One that does not prove it is as
+  // none; after a restart of the daemon the second try does.
+  async function ask(path, options = {}) {
+    for (let last = plain; ; last = true) {
+      if (!pass) await prove();
+      const nonce = random();
+      let r, body;
+      try {
+        r = await fetch(path, {
+          cache: "no-store", redirect: "error", signal: AbortSignal.timeout(options.method ? 30000 : 15000), ...options,
+          headers: { ...options.headers, ...(plain ? {} : { "Netsky-Tab": pass, "Netsky-Nonce": nonce }) },
+        });
+        body = await r.arrayBuffer();
+      } catch { pass = ""; throw new Away("away"); }
+      const answer = {
+        ok: r.ok || r.type === "opaqueredirect", status: r.status, type: r.headers.get("Content-Type") || "",
+        text: () => new TextDecoder().decode(body), json: () => JSON.parse(new TextDecoder().decode(body)),
+      };
+      if (plain && r.status === 401) throw new Away("out");
+      if (plain) return answer;
+      const sum = hex(await crypto.subtle.digest("SHA-256", body));
+      if (r.headers.get("Netsky-Proof") === await mac("answer", nonce, r.status, sum)) return answer;
+      pass = "";
+      if (last) throw new Away("stranger");
+    }
+  }
+
+  // stream is how a stream is asked for, after both have proved themselves, and
+  // what it says first if it is the server's.
+  async function stream() {
+    await prove();
+    if (plain) return { protocols: [], headers: {}, proof: "" };
+    const nonce = random();
+    return {
+      protocols: ["netsky", "netsky-tab." + pass, "netsky-nonce." + nonce],
+      headers: { "Netsky-Tab": pass, "Netsky-Nonce": nonce }, proof: await mac("stream", nonce),
+    };
+  }
+
+  // ---- the login page ----
+
+  async function signIn(form) {
+    const code = form.elements.code.value.trim(), why = document.querySelector("#why");
+    if (plain) return form.submit();
+    try {
+      const { status, body } = await post("/login", { code }, "same-origin");
+      if (status !== 200) { why.textContent = body.detail || body.title; return; }
+      hold(body);
+      location.replace("/");
+    } catch { why.textContent = "netsky does not answer."; }
+  }
+
+  if (me.login !== undefined) {
+    const form = document.querySelector("#login");
+    form.addEventListener("submit", (e) => { e.preventDefault(); signIn(form); });
+    history.replaceState(null, "", "/login");
+    if (form.elements.code.value) signIn(form);
+  }
+
+  // ---- a page that was refused: the daemon has been started anew since ----
+
+  if (me.resume !== undefined) {
+    const last = Number(sessionStorage.getItem("netsky-resumed"));
+    if (!(Date.now() - last < 10000)) {
+      prove().then(() => {
+        if (plain) return;
+        sessionStorage.setItem("netsky-resumed", Date.now());
+        location.reload();
+      }, () => {});
+    }
+  }
+
+  document.addEventListener("submit", (e) => { if (e.target.matches(".sign-out")) forget(); });
+
+  return { ask, prove, stream, get keyless() { return !plain && !held; } };
+})();
