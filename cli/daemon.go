@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/urfave/cli/v2"
+	"golang.org/x/sys/unix"
 	"gopkg.in/natefinch/lumberjack.v2"
 
 	"netsky/agent"
@@ -67,6 +68,9 @@ func (a *app) daemonRun(c *cli.Context) error {
 	if err != nil {
 		return err
 	}
+	// The logs are made, and made anew, by a library that leaves their mode to
+	// the umask. What agents inherit comes from tmux, not from here.
+	unix.Umask(0o077)
 	file := &lumberjack.Logger{Filename: h.Path(agent.LogDir, "netsky.jsonl"), MaxSize: 10, MaxBackups: 5}
 	defer file.Close()
 	log := slog.New(slog.NewJSONHandler(io.Writer(file), nil))
