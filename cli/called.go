@@ -47,10 +47,18 @@ func (a *app) command() string {
 	}
 	for _, dir := range a.linkDirs() {
 		if path := filepath.Join(dir, "netsky"); is(path) {
-			return shellWord(path)
+			return a.typed(path)
 		}
 	}
-	return shellWord(file)
+	return a.typed(file)
+}
+
+// typed is a path as a person types it.
+func (a *app) typed(path string) string {
+	if short := tilde(a, path); shellWord(short[1:]) == short[1:] {
+		return short
+	}
+	return shellWord(path)
 }
 
 // linkDirs are where scripts/up links netsky, whether or not PATH has them.
