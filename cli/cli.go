@@ -112,6 +112,11 @@ func (a *app) complain(err error) {
 			fmt.Fprintln(a.err, "netsky:", line)
 		}
 	}
+	a.advise(err)
+}
+
+// advise says what to do next about an error.
+func (a *app) advise(err error) {
 	for _, h := range a.hints(err) {
 		fmt.Fprintln(a.err, a.called(h))
 	}

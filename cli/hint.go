@@ -88,6 +88,10 @@ func (a *app) hints(err error) []string {
 		add("run netsky as another user; or set permission_mode = \"acceptEdits\" under [claude] in netsky.toml; or, if this machine is a\nsandbox with nothing to lose, IS_SANDBOX=1 in the environment, which netsky never sets by itself")
 	case errors.Is(err, store.ErrNewer):
 		add("this netsky is older than the database: run the newer one, or move meta.db away")
+	case store.Damaged(err):
+		if h, found := agent.FindHome(a.getenv); found == nil {
+			add(repairRecords(h))
+		}
 	case errors.Is(err, store.ErrNotFound):
 		add("`netsky find TEXT` searches texts, file names and ids; `netsky log` and `netsky channel ls AGENT` list ids")
 	case errors.Is(err, errNoMessage):
@@ -104,4 +108,11 @@ func (a *app) hints(err error) []string {
 		add("the home and all below it must be yours: " + a.getenv("HOME") + "/.netsky, or NETSKY_HOME")
 	}
 	return list
+}
+
+// repairRecords is what makes the records whole again.
+func repairRecords(h agent.Home) string {
+	file := h.Path(agent.DBFile)
+	return "mv " + shellWord(file) + " " + shellWord(file+".damaged") +
+		" repairs it: what agents' files and mailboxes hold is put on record anew"
 }

@@ -79,6 +79,7 @@ func (a *app) showAddress(c *cli.Context, h agent.Home, id agent.ID) error {
 		}
 	case err != nil:
 		a.warn("the records can't be read: %v", err)
+		a.advise(err)
 	}
 	if c.Bool("json") {
 		return a.writeJSON(struct {
@@ -190,6 +191,7 @@ func (a *app) showFromBus(c *cli.Context, id string, why error) error {
 	}
 	if isNoDatabase(why) && !errors.Is(why, fs.ErrNotExist) {
 		a.warn("the records can't be read (%v); this is what the mailboxes hold", why)
+		a.advise(why)
 	} else {
 		a.warn("not on record yet; this is what the mailboxes hold")
 	}

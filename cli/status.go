@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"slices"
 	"strings"
 	"time"
@@ -143,7 +144,30 @@ func (a *app) view(ctx context.Context) (view, error) {
 		v.Spooled = s.Files
 		v.Notes = append(v.Notes, fmt.Sprintf("%d records wait in state/spool for the database, %d could not be read", s.Files, s.Bad))
 	}
+	if err := readable(ctx, l.Home); err != nil {
+		note := "the records can't be read: " + err.Error()
+		if store.Damaged(err) {
+			note += "; " + repairRecords(l.Home)
+		}
+		v.Notes = append(v.Notes, note)
+	}
 	return v, nil
+}
+
+// readable reports what is wrong with the records, nil if there are none yet.
+func readable(ctx context.Context, h agent.Home) error {
+	ctx, cancel := context.WithTimeout(ctx, 2*time.Second)
+	defer cancel()
+	db, err := store.OpenRead(ctx, h)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	defer db.Close()
+	_, err = db.Logs(ctx, store.LogFilter{Page: store.Page{Limit: 1}})
+	return err
 }
 
 func viewOf(s spawn.Status) agentView {

@@ -122,6 +122,18 @@ func create(ctx context.Context, home agent.Home, lost bool) error {
 	return nil
 }
 
+// Damaged reports whether an error says that the file is no database, or no
+// whole one. Opening a home without the file makes a new one from the bus.
+func Damaged(err error) bool {
+	if err == nil {
+		return false
+	}
+	// SQLite's own words: its error type is there only in a build with cgo.
+	text := err.Error()
+	return strings.Contains(text, "file is not a database") || strings.Contains(text, "database disk image is malformed") ||
+		strings.Contains(text, "malformed database schema")
+}
+
 // fileError puts the file in front of what SQLite said of it.
 func fileError(home agent.Home, err error) error {
 	file := home.Path(agent.DBFile)
