@@ -2,6 +2,7 @@ package cli
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -19,6 +20,9 @@ func (a *app) statusLine(ctx context.Context, width int) error {
 	text := func(s string) error {
 		fmt.Fprintln(a.stdout(), cut(s, width))
 		return nil
+	}
+	if _, err := a.home(); err != nil {
+		return errors.Join(text("netsky: "+firstLine(err.Error())), exitError{status(err), errTold})
 	}
 	l, err := a.launcher()
 	if err != nil {
