@@ -242,7 +242,7 @@ func (r *Receiver) passed(name string) { delete(r.reported, name) }
 
 // file remembers an envelope's ID and moves it from claimed/ to delivered/.
 func (r *Receiver) file(name string, e Envelope) error {
-	if err := r.seen.add(e, r.bus.now()); err != nil {
+	if err := r.seen.add(r.bus.now(), e); err != nil {
 		return err
 	}
 	return r.filed(name, "")

@@ -165,25 +165,30 @@ func (s *seen) countLines() (n int, err error) {
 	return n, err
 }
 
-// add remembers an envelope so that it survives a loss of power.
-func (s *seen) add(e Envelope, now time.Time) error {
+// add remembers envelopes so that it survives a loss of power.
+func (s *seen) add(now time.Time, list ...Envelope) error {
 	if s.gone() || s.lines > maxSeen+maxSeen/4 {
 		if err := s.load(now); err != nil {
 			return err
 		}
 	}
-	line := seenLine(e, now)
-	if s.doubt || s.append(line) != nil {
+	var lines []byte
+	for _, e := range list {
+		lines = append(lines, seenLine(e, now)...)
+	}
+	if s.doubt || s.append(lines) != nil {
 		// What the kernel could not write it may have thrown away, so a fresh
 		// copy of all that is known to be good takes the file's place.
 		s.doubt = true
-		if err := s.rewrite(now, line); err != nil {
-			return fmt.Errorf("remember %s: %w", e.ID, err)
+		if err := s.rewrite(now, lines); err != nil {
+			return fmt.Errorf("remember %s: %w", list[0].ID, err)
 		}
 	}
-	s.lines++
-	for _, k := range keysOf(e) {
-		s.keys[k] = struct{}{}
+	s.lines += len(list)
+	for _, e := range list {
+		for _, k := range keysOf(e) {
+			s.keys[k] = struct{}{}
+		}
 	}
 	return nil
 }

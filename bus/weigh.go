@@ -14,7 +14,7 @@ func (r *Receiver) weigh(l *letter, now time.Time) (*Delivery, error) {
 	case r.seen.has(e) && !l.expired:
 		why := ""
 		if l.ours {
-			why = "filed unread: an envelope of " + string(e.From) + " with this ID or idempotency key has been delivered before"
+			why = deliveredBefore(e)
 		}
 		err := r.filed(l.name, why)
 		if err == nil {
@@ -36,13 +36,17 @@ func (r *Receiver) weigh(l *letter, now time.Time) (*Delivery, error) {
 	return d, nil
 }
 
+func deliveredBefore(e Envelope) string {
+	return "filed unread: an envelope of " + string(e.From) + " with this ID or idempotency key has been delivered before"
+}
+
 // expire files an envelope unread and tells its sender.
 func (r *Receiver) expire(l *letter, e Envelope) error {
 	why := "filed unread: it expired at " + stamp(e.Expires)
 	if err := r.tellSender(e, "not delivered to "+string(r.id)+": it expired at "+stamp(e.Expires)); err != nil {
 		return err
 	}
-	if err := r.seen.add(e, r.bus.now()); err != nil {
+	if err := r.seen.add(r.bus.now(), e); err != nil {
 		return err
 	}
 	if err := r.filed(l.name, why); err != nil {

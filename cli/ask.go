@@ -206,7 +206,7 @@ func (p *asking) print(ctx context.Context, self agent.ID, e bus.Entry, asJSON b
 		}
 	}
 	if self == agent.Owner {
-		if err := p.a.markRead(ctx, p.l, e); err != nil {
+		if err := p.a.markRead(p.l, e); err != nil {
 			p.a.warn("%v", err)
 		}
 	}

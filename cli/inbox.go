@@ -5,9 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io/fs"
 	"os"
-	"slices"
 	"strings"
 
 	"github.com/urfave/cli/v2"
@@ -60,7 +58,7 @@ func (a *app) inbox(c *cli.Context) error {
 		return err
 	}
 	if c.Bool("json") && !c.Bool("follow") {
-		return a.inboxJSON(c.Context, l, c.Bool("all"))
+		return a.inboxJSON(l, c.Bool("all"))
 	}
 	ctx := c.Context
 	w, err := l.Bus.Watch(ctx, mailSpots(agent.Owner)...)
@@ -103,78 +101,56 @@ func (a *app) inbox(c *cli.Context) error {
 }
 
 // inboxJSON writes the mail as one object, and remembers it as read only then.
-func (a *app) inboxJSON(ctx context.Context, l *spawn.Launcher, all bool) error {
-	list, err := a.newMail(l, all)
+func (a *app) inboxJSON(l *spawn.Launcher, all bool) error {
+	list, names, err := a.letters(l, all)
 	if err != nil {
 		return err
 	}
 	messages := make([]bus.Envelope, len(list))
-	for i, e := range list {
-		messages[i] = e.Envelope
+	for i, m := range list {
+		messages[i] = m.Envelope
+		names = append(names, m.names()...)
 	}
 	if err := a.writeJSON(map[string]any{"messages": messages}); err != nil {
 		return err
 	}
-	for _, e := range list {
-		if err := a.markRead(ctx, l, e); err != nil {
-			return err
-		}
+	r, err := newShowing(l)
+	if err != nil {
+		return err
 	}
-	return nil
+	if err := r.mark(names...); err != nil {
+		return err
+	}
+	return r.file()
 }
 
 // showMail shows the mail one by one; what show took is remembered as read.
 func (a *app) showMail(ctx context.Context, l *spawn.Launcher, all bool, show func(bus.Entry) error) (n int, err error) {
-	list, err := a.newMail(l, all)
+	list, copies, err := a.letters(l, all)
+	if err != nil || len(list)+len(copies) == 0 {
+		return 0, err
+	}
+	r, err := newShowing(l)
 	if err != nil {
 		return 0, err
 	}
-	for _, e := range list {
+	defer func() { err = errors.Join(err, r.file()) }()
+	if err := r.mark(copies...); err != nil {
+		return 0, err
+	}
+	for _, m := range list {
 		if ctx.Err() != nil {
 			return n, nil
 		}
-		if err := show(e); err != nil {
+		if err := show(m.Entry); err != nil {
 			return n, err
 		}
 		n++
-		if err := a.markRead(context.WithoutCancel(ctx), l, e); err != nil { // it is on the screen, whatever comes now
+		if err := r.mark(m.names()...); err != nil { // it is on the screen, whatever comes now
 			return n, err
 		}
 	}
 	return n, nil
-}
-
-// newMail lists what was not shown yet, or all.
-func (a *app) newMail(l *spawn.Launcher, all bool) ([]bus.Entry, error) {
-	list, err := a.mail(l)
-	if err != nil || all {
-		return list, err
-	}
-	read, err := l.Home.ShownMail()
-	if err != nil {
-		return nil, err
-	}
-	return slices.DeleteFunc(list, func(e bus.Entry) bool { return read[e.Name] }), nil
-}
-
-// mail lists the owner's readable envelopes, the oldest first.
-func (a *app) mail(l *spawn.Launcher) ([]bus.Entry, error) {
-	var all []bus.Entry
-	seen := make(map[string]bool)
-	for _, p := range filing() {
-		list, err := l.Bus.List(agent.Owner, p, 0)
-		if err != nil && !errors.Is(err, fs.ErrNotExist) && !errors.Is(err, bus.ErrNoMailbox) {
-			return nil, err
-		}
-		for _, e := range list {
-			if e.Err == nil && !e.Envelope.Kind.Control() && !seen[e.Name] {
-				seen[e.Name] = true
-				all = append(all, e)
-			}
-		}
-	}
-	slices.SortStableFunc(all, func(x, y bus.Entry) int { return x.Time.Compare(y.Time) })
-	return all, nil
 }
 
 func (a *app) printEnvelope(e bus.Entry) error {
@@ -191,6 +167,9 @@ func (a *app) printEnvelope(e bus.Entry) error {
 	fmt.Fprintf(&b, "%s  %s%s%s  (%s)\n", v.Time.Local().Format("2006-01-02 15:04:05"), v.From, kind, about, v.ID)
 	for l := range strings.SplitSeq(v.Text, "\n") {
 		fmt.Fprintf(&b, "    %s\n", l)
+	}
+	if e.Why != "" {
+		fmt.Fprintf(&b, "    (%s)\n", e.Why)
 	}
 	_, err := fmt.Fprint(a.stdout(), bus.Plain(b.String()))
 	return err

@@ -343,7 +343,7 @@ func (t *tour) collect(whole context.Context) error {
 // gather counts answers in the owner's mailbox as it lies on disk: what the
 // agents did, not what anyone remembers.
 func (t *tour) gather() error {
-	list, err := t.a.mail(t.l)
+	list, _, err := t.a.letters(t.l, true)
 	if err != nil {
 		return err
 	}
@@ -352,7 +352,7 @@ func (t *tour) gather() error {
 	}
 	for _, e := range list {
 		if j, ok := t.jobs[e.Envelope.InReplyTo]; ok && e.Why == "" {
-			j.answers = append(j.answers, e)
+			j.answers = append(j.answers, e.Entry)
 		}
 	}
 	return nil

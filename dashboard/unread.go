@@ -32,33 +32,19 @@ func newUnread(home agent.Home) *unread {
 	return &unread{home: home, bus: bus.New(home, bus.Options{})}
 }
 
-// A mailFile is a letter of the owner's that is not marked as read.
-type mailFile struct {
-	place bus.Place
-	name  string
-}
-
-// files lists what is not marked as read, the newest first. The caller holds mu.
-func (u *unread) files() ([]mailFile, error) {
+// files names what is not marked as read, the newest first; what was filed
+// unread, a copy or an expired letter, is not among it. The caller holds mu.
+func (u *unread) files() ([]string, error) {
 	if err := u.readShown(); err != nil {
 		return nil, err
 	}
-	var files []mailFile
-	seen := map[string]bool{}
-	for _, p := range []bus.Place{bus.Inbox, bus.Claimed, bus.Delivered} { // as a letter moves: none slips by
-		names, err := u.bus.Names(agent.Owner, p)
-		if err != nil && !errors.Is(err, fs.ErrNotExist) && !errors.Is(err, bus.ErrNoMailbox) {
-			return nil, err
-		}
-		for _, name := range names {
-			if !u.shown[name] && !seen[name] {
-				seen[name] = true
-				files = append(files, mailFile{p, name})
-			}
-		}
+	names, err := u.bus.Mail(agent.Owner, false)
+	if err != nil && !errors.Is(err, fs.ErrNotExist) && !errors.Is(err, bus.ErrNoMailbox) {
+		return nil, err
 	}
-	slices.SortFunc(files, func(x, y mailFile) int { return strings.Compare(y.name, x.name) })
-	return files, nil
+	names = slices.DeleteFunc(names, func(name string) bool { return u.shown[name] })
+	slices.SortFunc(names, func(x, y string) int { return strings.Compare(y, x) })
+	return names, nil
 }
 
 // mail is how many letters there are, and the newest of them: their senders and
@@ -80,7 +66,7 @@ func (u *unread) mail() (n int, newest []letter, err error) {
 		if !ok {
 			continue // it was just moved on, and is seen at the next look
 		}
-		if known[f.name] = l; l.Unread {
+		if known[f] = l; l.Unread {
 			n++
 			newest = append(newest, l)
 		}
@@ -90,17 +76,17 @@ func (u *unread) mail() (n int, newest []letter, err error) {
 }
 
 // letter is what a file holds. What is no message is not shown as one.
-func (u *unread) letter(f mailFile) (letter, bool) {
-	if l, ok := u.known[f.name]; ok {
+func (u *unread) letter(name string) (letter, bool) {
+	if l, ok := u.known[name]; ok {
 		return l, true
 	}
-	e, err := u.bus.Read(agent.Owner, f.place, f.name)
+	e, err := u.bus.Find(agent.Owner, name)
 	if err != nil {
 		return letter{}, false
 	}
 	return letter{
 		Message: store.Message{ID: e.Envelope.ID, From: e.Envelope.From},
-		Unread:  e.Err == nil && !e.Envelope.Kind.Control(), File: f.name,
+		Unread:  e.Err == nil && !e.Envelope.Kind.Control(), File: name,
 	}, true
 }
 
@@ -116,11 +102,11 @@ func (u *unread) markRead(id string, from agent.ID, upTo string) error {
 	}
 	var names []string
 	for _, f := range files {
-		if upTo != "" && f.name <= upTo {
-			names = append(names, f.name)
+		if upTo != "" && f <= upTo {
+			names = append(names, f)
 		} else if upTo == "" {
 			if l, ok := u.letter(f); ok && l.ID == id && l.From == from {
-				names = append(names, f.name)
+				names = append(names, f)
 			}
 		}
 	}

@@ -1,0 +1,243 @@
+package bus
+
+import (
+	"bufio"
+	"errors"
+	"fmt"
+	"io"
+	"slices"
+
+	"golang.org/x/sys/unix"
+
+	"netsky/agent"
+)
+
+// Mail names what has come to an address, oldest first: what waits, is in hand
+// or was delivered, each file once. What was filed unread, a second copy or an
+// expired one, is among it only if unread is set. It opens no envelope.
+func (b *Bus) Mail(id agent.ID, unread bool) (names []string, err error) {
+	var list []candidate
+	had := make(map[string]bool)
+	// In the order in which a receiver moves files, so that none slips by.
+	for _, p := range []Place{Inbox, Claimed, Delivered} {
+		fd, err := b.openPlace(id, p)
+		if err != nil {
+			return nil, err
+		}
+		found, whys, err := mailIn(fd)
+		unix.Close(fd)
+		if err != nil {
+			return nil, fmt.Errorf("list %s of %s: %w", p, id, err)
+		}
+		for _, c := range found {
+			if !had[c.name] && (unread || p != Delivered || !whys[whyName(c.name)]) {
+				list = append(list, c)
+			}
+			had[c.name] = true
+		}
+	}
+	slices.SortFunc(list, earlier)
+	names = make([]string, len(list))
+	for i, c := range list {
+		names[i] = c.name
+	}
+	return names, nil
+}
+
+// mailIn lists the envelopes of a directory, and the reasons beside them.
+func mailIn(fd int) (list []candidate, whys map[string]bool, err error) {
+	whys = make(map[string]bool)
+	err = sysNames(fd, func(name string) bool {
+		switch {
+		case isMail(name):
+			if ns, err := orderTime(fd, name); err == nil {
+				list = append(list, candidate{ns, name})
+			}
+		case len(name) > len(whySuffix) && name[len(name)-len(whySuffix):] == whySuffix:
+			whys[name] = true
+		}
+		return true
+	})
+	return list, whys, err
+}
+
+// Find reads the file of that name in a mailbox, wherever its receiver has put
+// it; the error is ErrNotExist's if it is in no place.
+func (b *Bus) Find(id agent.ID, name string) (Entry, error) {
+	list, err := b.FindAll(id, []string{name})
+	if err != nil {
+		return Entry{}, err
+	}
+	if len(list) == 0 {
+		return Entry{}, fmt.Errorf("%s: not in the mailbox of %s: %w", Plain(name), id, unix.ENOENT)
+	}
+	return list[0], nil
+}
+
+// FindAll is Find of many; those that are in no place are left out.
+func (b *Bus) FindAll(id agent.ID, names []string) (list []Entry, err error) {
+	type open struct {
+		place Place
+		fd    int
+	}
+	var dirs []open
+	defer func() {
+		for _, d := range dirs {
+			unix.Close(d.fd)
+		}
+	}()
+	for _, p := range []Place{Inbox, Claimed, Delivered, Poison} {
+		fd, err := b.openPlace(id, p)
+		if err != nil {
+			return nil, err
+		}
+		dirs = append(dirs, open{p, fd})
+	}
+	for _, name := range names {
+		if !isMailName(name) {
+			return list, fmt.Errorf("%s: not the name of an envelope", Plain(name))
+		}
+		found := false
+		for try := 0; try < 3 && !found; try++ { // it may be put back while we look
+			for _, d := range dirs {
+				if e, err := b.entry(d.fd, id, d.place, name); err == nil {
+					list, found = append(list, e), true
+					break
+				}
+			}
+		}
+	}
+	return list, nil
+}
+
+// Remembered reports of each envelope whether the mailbox remembers its ID or
+// idempotency key from its sender, so that a copy of it will be filed unread. It
+// reads what is remembered once, and needs no lock.
+func (b *Bus) Remembered(id agent.ID, list []Envelope) ([]bool, error) {
+	known := make([]bool, len(list))
+	if len(list) == 0 {
+		return known, nil
+	}
+	wanted := make(map[seenKey][]int)
+	for i, e := range list {
+		for _, k := range keysOf(e) {
+			wanted[k] = append(wanted[k], i)
+		}
+	}
+	box, err := openExisting(b.home, agent.Mailbox(id))
+	if err != nil {
+		return nil, err
+	}
+	defer unix.Close(box)
+	fd, err := sysOpen(box, seenFile, unix.O_RDONLY|unix.O_NOFOLLOW|unix.O_NONBLOCK)
+	if gone(err) {
+		return known, nil
+	}
+	if err != nil {
+		return nil, fmt.Errorf("open what %s remembers: %w", id, err)
+	}
+	defer unix.Close(fd)
+	cutoff := b.now().Add(-b.keep).UnixMilli()
+	in := bufio.NewReaderSize(io.NewSectionReader(preader(fd), 0, 1<<62), 64<<10)
+	for {
+		line, err := in.ReadSlice('\n')
+		switch {
+		case err == io.EOF:
+			return known, nil
+		case errors.Is(err, bufio.ErrBufferFull):
+			continue
+		case err != nil:
+			return nil, fmt.Errorf("read what %s remembers: %w", id, err)
+		}
+		if ms, e, ok := parseSeen(line); ok && ms >= cutoff {
+			for _, k := range keysOf(e) {
+				for _, i := range wanted[k] {
+					known[i] = true
+				}
+			}
+		}
+	}
+}
+
+// File files envelopes of an inbox as delivered, by the names of their files,
+// for somebody who has read them there. It takes the mailbox's lock for that
+// moment; the error matches agent.ErrLocked if a receiver has it, which will
+// file them itself. What is no longer in the inbox is passed over. It returns how
+// many it filed; a crash leaves the others to the next receiver.
+func (b *Bus) File(id agent.ID, names []string) (n int, err error) {
+	r, err := b.hold(id, ReceiveOptions{})
+	if err != nil {
+		return 0, err
+	}
+	defer func() { err = errors.Join(err, r.release()) }()
+	close(r.done) // no goroutine runs
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	list, err := r.claimNamed(names)
+	if len(list) == 0 {
+		return 0, err
+	}
+	var fresh []Envelope
+	whys := make([]string, len(list))
+	now, batch := r.bus.now(), make(map[seenKey]bool)
+	for i, l := range list {
+		known := r.seen.has(*l.env)
+		for _, k := range keysOf(*l.env) {
+			known = known || batch[k]
+			batch[k] = true
+		}
+		if known && l.ours {
+			whys[i] = deliveredBefore(*l.env)
+		} else if !known {
+			fresh = append(fresh, *l.env)
+		}
+	}
+	if len(fresh) > 0 {
+		if err := r.seen.add(now, fresh...); err != nil {
+			return 0, err
+		}
+	}
+	for i, l := range list {
+		if failed := r.filed(l.name, whys[i]); failed != nil {
+			err = errors.Join(err, failed)
+			continue
+		}
+		n++
+	}
+	return n, err
+}
+
+// claimNamed claims the named files of the inbox, and finds those that a dead
+// holder had claimed. The caller holds mu.
+func (r *Receiver) claimNamed(names []string) (list []*letter, err error) {
+	dead := make(map[string]*letter)
+	for _, l := range r.again {
+		if l.env != nil {
+			dead[l.name] = l
+		}
+	}
+	for _, name := range names {
+		if !isMailName(name) {
+			continue
+		}
+		if l := dead[name]; l != nil {
+			list = append(list, l)
+			continue
+		}
+		inbox, failed := r.use(&r.inbox)
+		if failed != nil {
+			return list, errors.Join(err, failed)
+		}
+		l := &letter{name: name}
+		if r.look(l, inbox); l.env == nil || l.kind.Control() {
+			continue
+		}
+		switch claimed, failed := r.claim(l); {
+		case failed != nil:
+			err = errors.Join(err, failed)
+		case claimed:
+			list = append(list, l)
+		}
+	}
+	return list, err
+}

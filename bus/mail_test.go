@@ -1,0 +1,82 @@
+package bus_test
+
+import (
+	"errors"
+	"io/fs"
+	"strings"
+	"testing"
+	"time"
+
+	"netsky/agent"
+	"netsky/bus"
+)
+
+// TestFile: what a reader has read in the inbox is filed in one go, copies with
+// their reason, and nothing else is touched.
+func TestFile(t *testing.T) {
+	b, home := mustBus(t, bus.Options{}, agent.Root, agent.Owner)
+	var names []string
+	for _, id := range []string{"a", "b", "b", "c"} {
+		e := message(agent.Root, agent.Owner, id)
+		e.ID = id
+		names = append(names, mustSend(t, b, e).File)
+	}
+	left := mustSend(t, b, message(agent.Root, agent.Owner, "not read"))
+	mustDrop(t, home, agent.Owner, bus.Inbox, "bad.json", "{")
+	n, err := b.File(agent.Owner, append(names, "bad.json", "gone.json", "../x.json"))
+	if err != nil || n != 4 {
+		t.Fatalf("File = %d, %v, want 4", n, err)
+	}
+	mustCount(t, b, agent.Owner, bus.Inbox, 2)
+	mustCount(t, b, agent.Owner, bus.Claimed, 0)
+	mustCount(t, b, agent.Owner, bus.Delivered, 4)
+	if fresh, err := b.Mail(agent.Owner, false); err != nil || len(fresh) != 5 {
+		t.Errorf("Mail = %q, %v, want all but the copy", fresh, err)
+	}
+	if all, err := b.Mail(agent.Owner, true); err != nil || len(all) != 6 {
+		t.Errorf("Mail of all = %q, %v", all, err)
+	}
+	for name, place := range map[string]bus.Place{names[0]: bus.Delivered, left.File: bus.Inbox, "bad.json": bus.Inbox} {
+		if e, err := b.Find(agent.Owner, name); err != nil || e.Place != place {
+			t.Errorf("Find(%s) = %s, %v, want %s", name, e.Place, err, place)
+		}
+	}
+	if e, err := b.Find(agent.Owner, names[2]); err != nil || !strings.Contains(e.Why, "delivered before") {
+		t.Errorf("the copy: %+v, %v", e, err)
+	}
+	if _, err := b.Find(agent.Owner, "gone.json"); !errors.Is(err, fs.ErrNotExist) {
+		t.Errorf("Find of nothing = %v", err)
+	}
+	// What is filed is remembered, by whoever comes next.
+	list := []bus.Envelope{{From: agent.Root, ID: "a"}, {From: a1, ID: "a"}, {From: agent.Root, ID: left.ID}, {From: agent.Root, ID: "c"}}
+	known, err := b.Remembered(agent.Owner, list)
+	if err != nil || !known[0] || known[1] || known[2] || !known[3] {
+		t.Errorf("Remembered = %v, %v", known, err)
+	}
+	if n, err := b.Drain(t.Context(), agent.Owner, 0, func(bus.Envelope) error { return nil }); err != nil || n != 1 {
+		t.Errorf("Drain = %d, %v, want what was left", n, err)
+	}
+	// A receiver has the mailbox: it files them itself.
+	mustReceive(t, b, agent.Owner, bus.ReceiveOptions{})
+	if _, err := b.File(agent.Owner, names); !errors.Is(err, agent.ErrLocked) {
+		t.Errorf("File beside a receiver = %v", err)
+	}
+}
+
+// TestFileAfterACrash: what a dead holder had claimed is filed too.
+func TestFileAfterACrash(t *testing.T) {
+	b, _ := mustBus(t, bus.Options{}, agent.Root, agent.Owner)
+	sent := mustSend(t, b, message(agent.Root, agent.Owner, "hi"))
+	r := mustReceive(t, b, agent.Owner, bus.ReceiveOptions{})
+	mustNext(t, r)
+	mustDo(t, r.Close())
+	mustCount(t, b, agent.Owner, bus.Claimed, 1)
+	if n, err := b.File(agent.Owner, []string{sent.File}); err != nil || n != 1 {
+		t.Fatalf("File = %d, %v", n, err)
+	}
+	mustCount(t, b, agent.Owner, bus.Delivered, 1)
+	e, ok, err := b.FindAnswer(t.Context(), agent.Owner, "none", time.Time{})
+	if ok || err != nil {
+		t.Errorf("FindAnswer = %+v, %v", e, err)
+	}
+}
