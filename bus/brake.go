@@ -3,6 +3,7 @@ package bus
 import (
 	"bytes"
 	"context"
+	"crypto/sha256"
 	"encoding/binary"
 	"fmt"
 	"io"
@@ -50,12 +51,18 @@ type ring struct {
 	bus   *Bus
 	file  *cached
 	times [int(brakeKinds) + maxRate]int64
+
+	bounded bool // what is sent now is the first answer to a message
 }
 
 // brake refuses an agent's envelope that is one too many. If it does not, the
 // caller counts the envelope once it is sent, so that the counting is not part
 // of what is fsynced for it, and releases the ring.
-func (b *Bus) brake(ctx context.Context, e Envelope, inbox *cached) (*ring, error) {
+//
+// The first answer to a message that has come to the sender is bounded by that
+// message: neither how many there were lately nor how many wait stops it, only
+// the hops. A refused one is told to whoever waits for it.
+func (b *Bus) brake(ctx context.Context, e *Envelope, inbox *cached) (*ring, error) {
 	r, err := b.openRing(ctx, e.From, e.To)
 	if err != nil {
 		return nil, fmt.Errorf("count the sends of %s to %s: %w", e.From, e.To, err)
@@ -67,24 +74,97 @@ func (b *Bus) brake(ctx context.Context, e Envelope, inbox *cached) (*ring, erro
 	return r, nil
 }
 
-func (b *Bus) check(r *ring, e Envelope, inbox *cached) error {
-	now := b.now()
-	if e.Hops > maxHops {
-		return b.refuse(r, e, brakeHops, fmt.Sprintf("%d hops, at most %d", e.Hops, maxHops), now)
+func (b *Bus) check(r *ring, e *Envelope, inbox *cached) error {
+	kind, fact, err := b.excess(r, *e, inbox)
+	if fact == "" || err != nil {
+		return err
 	}
-	if recent, _ := r.recent(now); recent >= maxRate {
-		return b.refuse(r, e, brakeRate, fmt.Sprintf("%d messages in the last minute, at most %d", recent, maxRate), now)
+	hops, first := 0, false
+	if e.InReplyTo != "" {
+		hops, first = b.answers(r, *e)
+	}
+	if first && kind != brakeHops {
+		if e.Hops = max(e.Hops, hops); e.Hops <= maxHops {
+			r.bounded = true
+			return nil
+		}
+		kind, fact = brakeHops, hopsFact(*e)
+	}
+	err = b.refuse(r, *e, kind, fact, b.now())
+	// An agent that answers the error is refused again, and then nobody waits.
+	if first && (e.To == agent.Owner || e.Hops <= maxHops+1) {
+		cause := Envelope{ID: e.InReplyTo, Thread: e.Thread, Hops: e.Hops - 1}
+		told := b.answer(e.From, e.To, KindError, cause, fmt.Sprintf("netsky refused the answer of %s: %s", e.From, fact))
+		if told != nil {
+			return fmt.Errorf("%w; and %s was not told: %w", err, e.To, told)
+		}
+		r.answered(e.InReplyTo)
+	}
+	return err
+}
+
+// excess says which brake an envelope meets; the fact is "" if none.
+func (b *Bus) excess(r *ring, e Envelope, inbox *cached) (kind brakeKind, fact string, err error) {
+	if e.Hops > maxHops {
+		return brakeHops, hopsFact(e), nil
+	}
+	if recent, _ := r.recent(b.now()); recent >= maxRate {
+		return brakeRate, fmt.Sprintf("%d messages in the last minute, at most %d", recent, maxRate), nil
 	}
 	inbox.Lock()
 	waiting, err := countMail(inbox.fd, maxWaiting)
 	inbox.Unlock()
 	if err != nil {
-		return fmt.Errorf("count what waits for %s: %w", e.To, err)
+		return 0, "", fmt.Errorf("count what waits for %s: %w", e.To, err)
 	}
 	if waiting >= maxWaiting {
-		return b.refuse(r, e, brakeWaiting, fmt.Sprintf("%d messages wait there, at most %d", waiting, maxWaiting), now)
+		return brakeWaiting, fmt.Sprintf("%d messages wait there, at most %d", waiting, maxWaiting), nil
 	}
-	return nil
+	return 0, "", nil
+}
+
+func hopsFact(e Envelope) string { return fmt.Sprintf("%d hops, at most %d", e.Hops, maxHops) }
+
+// answers reports whether the envelope is the first answer to a message that its
+// sender got from whom it goes to, and how many hops it has then.
+func (b *Bus) answers(r *ring, e Envelope) (hops int, first bool) {
+	if r.hasAnswered(e.InReplyTo) {
+		return 0, false
+	}
+	cause, ok := b.cause(e.From, e.To, e.InReplyTo)
+	return cause.Hops + 1, ok
+}
+
+// The ring's file holds, behind the times, which messages have been answered: a
+// table of words of their IDs' digests, in which a later one may take the place
+// of an earlier, so that at worst another answer to that passes.
+const answerSlots = 4096
+
+func (r *ring) answerAt(id string) (offset int64, word [8]byte) {
+	sum := sha256.Sum256([]byte(id))
+	slot := binary.LittleEndian.Uint64(sum[8:]) % answerSlots
+	copy(word[:], sum[:8])
+	word[0] |= 1 // never the zero of a slot that is free
+	return int64(8*len(r.times)) + 8*int64(slot), word
+}
+
+func (r *ring) hasAnswered(id string) bool {
+	at, word := r.answerAt(id)
+	var have [8]byte
+	n, _ := preader(r.file.fd).ReadAt(have[:], at)
+	return n == len(have) && have == word
+}
+
+// answered enters an answer that was sent; if that fails, another may pass.
+func (r *ring) answered(id string) {
+	if step("pwrite") != nil {
+		return
+	}
+	at, word := r.answerAt(id)
+	retry(func() error {
+		_, err := unix.Pwrite(r.file.fd, word[:], at)
+		return err
+	})
 }
 
 // recent counts the sends of the last minute and names a slot for one more.
@@ -101,8 +181,11 @@ func (r *ring) recent(now time.Time) (n, slot int) {
 	return n, slot
 }
 
-// count enters one send.
+// count enters one send, but no answer that is bounded by what it answers.
 func (r *ring) count(now time.Time) {
+	if r.bounded {
+		return
+	}
 	_, slot := r.recent(now)
 	r.set(slot, now) // if this fails, one send is not counted
 }

@@ -13,8 +13,8 @@ import (
 // agent has in hand and in the end of its seen file; an older one counts as
 // none, and then the answer is the first of a new chain.
 func (b *Bus) hopsAfter(id agent.ID, inReplyTo string) int {
-	if hops, ok := b.claimedHops(id, inReplyTo); ok {
-		return hops + 1
+	if e, ok := b.inHand(id, "", inReplyTo); ok {
+		return e.Hops + 1
 	}
 	box, err := openExisting(b.home, agent.Mailbox(id))
 	if err != nil {
@@ -51,10 +51,11 @@ func (b *Bus) hopsAfter(id agent.ID, inReplyTo string) int {
 // maxInHand bounds the search among claimed files; a receiver claims 30 at most.
 const maxInHand = 64
 
-func (b *Bus) claimedHops(id agent.ID, inReplyTo string) (hops int, ok bool) {
+// inHand finds a message among claimed files, by any sender if from is "".
+func (b *Bus) inHand(id, from agent.ID, envelopeID string) (Envelope, bool) {
 	fd, err := b.openPlace(id, Claimed)
 	if err != nil {
-		return 0, false
+		return Envelope{}, false
 	}
 	defer unix.Close(fd)
 	var names []string
@@ -65,9 +66,25 @@ func (b *Bus) claimedHops(id agent.ID, inReplyTo string) (hops int, ok bool) {
 		return len(names) < maxInHand
 	})
 	for _, name := range names {
-		if e, _, err := b.readEnvelope(fd, name, form{}); err == nil && e.ID == inReplyTo {
-			return e.Hops, true
+		e, _, err := b.readEnvelope(fd, name, form{})
+		if err == nil && e.ID == envelopeID && (from == "" || e.From == from) {
+			return e, true
 		}
 	}
-	return 0, false
+	return Envelope{}, false
+}
+
+// cause finds a message that has come to the agent from that sender: one in
+// hand, or one that is remembered.
+func (b *Bus) cause(id, from agent.ID, envelopeID string) (Envelope, bool) {
+	if e, ok := b.inHand(id, from, envelopeID); ok {
+		return e, true
+	}
+	m, err := b.openMemory(id)
+	if err != nil {
+		return Envelope{}, false
+	}
+	defer m.close()
+	e, ok, err := m.find(Envelope{ID: envelopeID, From: from})
+	return e, ok && err == nil
 }

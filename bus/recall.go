@@ -41,43 +41,60 @@ func (b *Bus) SeenText(id agent.ID, text string) (again bool, err error) {
 // recall looks for the lines of the envelopes in the file seen, from its end:
 // what is asked about twice has come lately. The file only grows, or is replaced.
 func (b *Bus) recall(id agent.ID, list []Envelope) (all bool, err error) {
-	if _, err := agent.Parse(string(id)); err != nil {
+	m, err := b.openMemory(id)
+	if err != nil {
 		return false, err
+	}
+	defer m.close()
+	for _, e := range list {
+		if _, ok, err := m.find(e); !ok || err != nil {
+			return false, err
+		}
+	}
+	return true, nil
+}
+
+// openMemory opens what a mailbox remembers; the caller closes it. No mailbox,
+// or one that has remembered nothing yet, is an empty memory.
+func (b *Bus) openMemory(id agent.ID) (*memory, error) {
+	if _, err := agent.Parse(string(id)); err != nil {
+		return nil, err
 	}
 	dir, err := openExisting(b.home, agent.Mailbox(id))
 	if errors.Is(err, fs.ErrNotExist) {
-		return len(list) == 0, nil
+		return &memory{fd: -1}, nil
 	}
 	if err != nil {
-		return false, err
+		return nil, err
 	}
 	defer unix.Close(dir)
 	fd, err := sysOpen(dir, seenFile, unix.O_RDONLY|unix.O_NOFOLLOW|unix.O_NONBLOCK)
 	if err == unix.ENOENT {
-		return len(list) == 0, nil
+		return &memory{fd: -1}, nil
 	}
 	path := b.home.Path(agent.Mailbox(id), seenFile)
 	if err != nil {
-		return false, fmt.Errorf("open %s: %w", path, err)
+		return nil, fmt.Errorf("open %s: %w", path, err)
 	}
-	defer unix.Close(fd)
 	st, err := sysFstat(fd)
 	if err == nil {
 		err = checkStat(st, os.Getuid())
 	}
 	if err != nil {
-		return false, fmt.Errorf("%s: %w", path, err)
+		unix.Close(fd)
+		return nil, fmt.Errorf("%s: %w", path, err)
 	}
 	if err := step("read"); err != nil {
-		return false, err
+		unix.Close(fd)
+		return nil, err
 	}
-	m := memory{fd: fd, size: st.Size, cutoff: b.now().Add(-b.keep).UnixMilli(), buf: make([]byte, recallChunk)}
-	for _, e := range list {
-		if ok, err := m.has(e); !ok || err != nil {
-			return false, err
-		}
+	return &memory{fd: fd, size: st.Size, cutoff: b.now().Add(-b.keep).UnixMilli(), buf: make([]byte, recallChunk)}, nil
+}
+
+func (m *memory) close() {
+	if m.fd >= 0 {
+		unix.Close(m.fd)
 	}
-	return true, nil
 }
 
 const (
@@ -95,26 +112,29 @@ type memory struct {
 	n      int   // how much of it is read
 }
 
-// has looks for an envelope, in the part that was read last first.
-func (m *memory) has(e Envelope) (bool, error) {
+// find looks for an envelope, in the part that was read last first. What it
+// finds has no more than a line of the file tells.
+func (m *memory) find(e Envelope) (found Envelope, ok bool, err error) {
 	word := []byte(e.ID + "\t")
-	if m.n > 0 && m.search(e, word) {
-		return true, nil
+	if m.n > 0 {
+		if found, ok = m.search(e, word); ok {
+			return found, true, nil
+		}
 	}
 	for end := m.size; end > 0; {
 		at := max(0, end-recallChunk)
 		if err := m.read(at); err != nil {
-			return false, err
+			return Envelope{}, false, err
 		}
-		if m.search(e, word) {
-			return true, nil
+		if found, ok = m.search(e, word); ok {
+			return found, true, nil
 		}
 		if at == 0 {
 			break
 		}
 		end = at + seenMost // a line that lay across the border is whole here
 	}
-	return false, nil
+	return Envelope{}, false, nil
 }
 
 func (m *memory) read(at int64) error {
@@ -132,7 +152,7 @@ func (m *memory) read(at int64) error {
 
 // search looks for an envelope's line in what is read. It takes lines apart only
 // as far as it must, for there may be very many.
-func (m *memory) search(e Envelope, word []byte) bool {
+func (m *memory) search(e Envelope, word []byte) (found Envelope, ok bool) {
 	part := m.buf[:m.n]
 	if m.at > 0 { // it may begin within a line
 		part = part[bytes.IndexByte(part, '\n')+1:]
@@ -141,23 +161,23 @@ func (m *memory) search(e Envelope, word []byte) bool {
 	for len(part) > msDigits {
 		if !bytes.HasPrefix(part[msDigits:], from) || from == nil {
 			if from = senderField(part); from == nil {
-				return false
+				return Envelope{}, false
 			}
 		}
 		id := msDigits + len(from)
 		end := bytes.IndexByte(part[id:], '\n') + id + 1
 		if end == id {
-			return false // half a line
+			return Envelope{}, false // half a line
 		}
 		if bytes.HasPrefix(part[id:], word) {
 			ms, found, ok := parseSeen(part[:end])
 			if ok && ms >= m.cutoff && (e.From == "" || found.From == e.From) {
-				return true
+				return found, true
 			}
 		}
 		part = part[end:]
 	}
-	return false
+	return Envelope{}, false
 }
 
 // msDigits is how many digits the milliseconds have, until the year 2286.

@@ -22,11 +22,11 @@ type Receipt struct {
 // case: the same message sent again under it has one effect, so that is what to
 // do when in doubt. A crash of the sender leaves the message whole or not at
 // all, and at most a hidden file that the receiver sweeps away.
-func (b *Bus) Send(ctx context.Context, e Envelope) (Receipt, error) {
+func (b *Bus) Send(ctx context.Context, e Envelope) (receipt Receipt, err error) {
 	if e.ID == "" {
 		e.ID = newID()
 	}
-	receipt := Receipt{ID: e.ID}
+	receipt.ID = e.ID
 	if err := ctx.Err(); err != nil {
 		return receipt, err
 	}
@@ -51,12 +51,19 @@ func (b *Bus) Send(ctx context.Context, e Envelope) (Receipt, error) {
 		if e.InReplyTo != "" && e.Hops == 0 {
 			e.Hops = b.hopsAfter(e.From, e.InReplyTo)
 		}
-		r, err := b.brake(ctx, e, inbox)
+		r, err := b.brake(ctx, &e, inbox)
 		if err != nil {
 			return receipt, err
 		}
 		defer r.release()
 		defer r.count(b.now())
+		if e.InReplyTo != "" {
+			defer func() {
+				if receipt.File != "" {
+					r.answered(e.InReplyTo)
+				}
+			}()
+		}
 	}
 	receipt.File, err = b.put(inbox.fd, e)
 	return receipt, err

@@ -1,0 +1,144 @@
+package bus_test
+
+import (
+	"errors"
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	"netsky/agent"
+	"netsky/bus"
+)
+
+// TestAnswersPassTheBrake: each message that has come to an agent has one answer
+// that neither the rate nor a full mailbox stops.
+func TestAnswersPassTheBrake(t *testing.T) {
+	b, home := mustBus(t, bus.Options{}, agent.Root, a1, agent.Owner)
+	const asked = 150
+	take := func() {
+		t.Helper()
+		if _, err := b.Drain(t.Context(), a1, 0, func(bus.Envelope) error { return nil }); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for i := range asked {
+		e := message(agent.Owner, a1, "?")
+		e.ID = fmt.Sprint("q", i)
+		mustSend(t, b, e)
+	}
+	take()
+	answer := func(b *bus.Bus, id string) error {
+		e := message(a1, agent.Owner, "!")
+		e.Kind, e.InReplyTo, e.Hops = bus.KindReply, id, 1
+		_, err := b.Send(t.Context(), e)
+		return err
+	}
+	for i := range asked {
+		if err := answer(bus.New(home, bus.Options{}), fmt.Sprint("q", i)); err != nil { // a process each
+			t.Fatalf("answer %d: %v", i, err)
+		}
+	}
+	for what, id := range map[string]string{"a second answer": "q149", "an answer to nothing": "invented"} {
+		if err := answer(b, id); !errors.Is(err, bus.ErrBrake) {
+			t.Errorf("%s = %v, want ErrBrake", what, err)
+		}
+	}
+	flood := message(a1, agent.Owner, "may I?")
+	flood.Kind = bus.KindApproval
+	if _, err := b.Send(t.Context(), flood); !errors.Is(err, bus.ErrBrake) {
+		t.Errorf("a message that answers none = %v, want ErrBrake", err)
+	}
+	if n, err := b.Count(agent.Owner, bus.Inbox); err != nil || n != asked+1 {
+		t.Errorf("the owner has %d messages, %v, want the answers and one notice", n, err)
+	}
+	// Another's message of that ID is no excuse.
+	e := message(agent.Root, a1, "?")
+	e.ID = "roots"
+	mustSend(t, b, e)
+	take()
+	if err := answer(b, "roots"); !errors.Is(err, bus.ErrBrake) {
+		t.Errorf("an answer to somebody else's = %v, want ErrBrake", err)
+	}
+	// A full mailbox.
+	for i := range 1000 {
+		mustDrop(t, home, agent.Root, bus.Inbox, fmt.Sprintf("%d.json", i), handmade)
+	}
+	full := message(a1, agent.Root, "!")
+	full.InReplyTo = "roots"
+	mustSend(t, b, full)
+}
+
+// TestAnswersAreBoundedByHops: two agents that answer every word of each other,
+// and pretend that each is the first, come to an end when the brake of the rate
+// lets answers pass.
+func TestAnswersAreBoundedByHops(t *testing.T) {
+	b, _ := mustBus(t, bus.Options{}, agent.Root, a1, agent.Owner)
+	for i := range 60 {
+		if i > 0 {
+			mustSend(t, b, message(agent.Root, a1, fmt.Sprint(i)))
+		}
+		mustSend(t, b, message(a1, agent.Root, fmt.Sprint(i)))
+	}
+	last := mustSend(t, b, message(agent.Root, a1, "begin")).ID
+	from, to := a1, agent.Root
+	for n := 1; ; n++ {
+		if _, err := b.Drain(t.Context(), from, 0, func(bus.Envelope) error { return nil }); err != nil {
+			t.Fatal(err)
+		}
+		e := message(from, to, "!")
+		e.Kind, e.InReplyTo, e.Hops = bus.KindReply, last, 1
+		r, err := b.Send(t.Context(), e)
+		if errors.Is(err, bus.ErrBrake) {
+			if n != 17 || !strings.Contains(err.Error(), "17 hops") {
+				t.Errorf("stopped at answer %d: %v", n, err)
+			}
+			return
+		}
+		mustDo(t, err)
+		from, to, last = to, from, r.ID
+	}
+}
+
+// TestRefusedAnswerIsTold: whoever waits for an answer that the hops stop gets an
+// error in its place, once, and an answer to that error is not told again.
+func TestRefusedAnswerIsTold(t *testing.T) {
+	b, _ := mustBus(t, bus.Options{}, agent.Root, a1, agent.Owner)
+	for _, from := range []agent.ID{agent.Root, agent.Owner} {
+		q := message(from, a1, "the last hop")
+		q.ID, q.Hops, q.RequiresAck = "q-"+string(from), 16, true
+		mustSend(t, b, q)
+		if _, err := b.Drain(t.Context(), a1, 0, func(bus.Envelope) error { return nil }); err != nil {
+			t.Fatal(err)
+		}
+		for range 3 {
+			e := message(a1, from, "!")
+			e.Kind, e.InReplyTo = bus.KindReply, q.ID
+			if _, err := b.Send(t.Context(), e); !errors.Is(err, bus.ErrBrake) {
+				t.Fatalf("Send = %v, want ErrBrake", err)
+			}
+		}
+		got, ok, err := b.FindAnswer(t.Context(), from, q.ID, time.Time{})
+		if err != nil || !ok || got.Envelope.Kind != bus.KindError || !strings.Contains(got.Envelope.Text, "17 hops") {
+			t.Errorf("%s: FindAnswer = %+v, %v, %v, want the refusal", from, got.Envelope, ok, err)
+		}
+		want := 1
+		if from == agent.Owner {
+			want = 2 // and the notice of the brake for agent0, from before
+		}
+		list, err := b.List(from, bus.Inbox, 0)
+		if err != nil || len(list) < want || len(list) > want+1 {
+			t.Errorf("%s was told %d times: %v", from, len(list), err)
+		}
+	}
+	// agent0 answers the error.
+	if _, err := b.Drain(t.Context(), agent.Root, 0, func(bus.Envelope) error { return nil }); err != nil {
+		t.Fatal(err)
+	}
+	reply := message(agent.Root, a1, "!")
+	reply.InReplyTo = bus.AnswerID(a1, "q-agent0", bus.KindError)
+	if _, err := b.Send(t.Context(), reply); !errors.Is(err, bus.ErrBrake) {
+		t.Errorf("Send = %v, want ErrBrake", err)
+	}
+	mustCount(t, b, a1, bus.Inbox, 0)
+}
