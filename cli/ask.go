@@ -79,7 +79,7 @@ func (a *app) ask(c *cli.Context) error {
 	if err != nil {
 		return fmt.Errorf("not sent: %w", err)
 	}
-	p := asking{a: a, l: l, to: to, id: r.ID, sent: sent, up: up}
+	p := asking{a: a, l: l, to: to, id: r.ID, file: r.File, sent: sent, up: up}
 	p.say("sent %s to %s", r.ID, to)
 	return p.wait(ctx, self, w, c.Duration("wait"), c.Bool("json"))
 }
@@ -90,6 +90,7 @@ type asking struct {
 	l     *spawn.Launcher
 	to    agent.ID
 	id    string
+	file  string // its name in the agent's mailbox
 	sent  time.Time
 	state agent.State
 	taken bool
@@ -111,24 +112,31 @@ func (p *asking) say(format string, args ...any) {
 func (p *asking) wait(ctx context.Context, self agent.ID, w *bus.Watch, limit time.Duration, asJSON bool) error {
 	wctx, cancel := context.WithTimeout(ctx, limit)
 	defer cancel()
+	there, err := p.l.Bus.Watch(wctx, mailSpots(p.to)...) // where the message goes
+	if err != nil {
+		return err
+	}
+	defer there.Close()
 	look := time.NewTicker(time.Second)
 	defer look.Stop()
 	for {
-		e, ok, err := p.l.Bus.FindAnswer(wctx, self, p.id, p.sent.Add(-time.Second))
-		switch {
-		case ok && err == nil:
-			return p.print(ctx, self, e, asJSON)
-		case err != nil && wctx.Err() == nil:
-			return err
-		}
 		select {
 		case <-wctx.Done():
 			if ctx.Err() != nil {
 				return exitError{exitPartly, fmt.Errorf("interrupted; the message %s stays sent, its answer will be in `netsky inbox`", p.id)}
 			}
 			return exitError{exitPartly, fmt.Errorf("no answer from %s in %v%s; the message %s is %s; its answer will be in `netsky inbox`",
-				p.to, limit, p.stuck, p.id, p.whereabouts(ctx))}
+				p.to, limit, p.stuck, p.id, p.whereabouts())}
 		case <-w.C:
+			e, ok, err := p.l.Bus.FindAnswer(wctx, self, p.id, p.sent.Add(-time.Second))
+			switch {
+			case ok && err == nil:
+				return p.print(ctx, self, e, asJSON)
+			case err != nil && wctx.Err() == nil:
+				return err
+			}
+		case <-there.C:
+			p.arrived()
 		case <-look.C:
 			if err := p.progress(ctx); err != nil {
 				return err
@@ -140,10 +148,7 @@ func (p *asking) wait(ctx context.Context, self agent.ID, w *bus.Watch, limit ti
 // progress tells what has changed. Its error says that the agent has ended, and
 // with it the hope for an answer.
 func (p *asking) progress(ctx context.Context) error {
-	if where := p.whereabouts(ctx); where == "delivered" && !p.taken {
-		p.taken = true
-		p.say("%s has it", p.to)
-	}
+	p.arrived()
 	list, err := p.l.Inspect(ctx)
 	if err != nil {
 		return nil
@@ -165,9 +170,17 @@ func (p *asking) progress(ctx context.Context) error {
 		p.gone = time.Now()
 	case time.Since(p.gone) >= mourning:
 		return exitError{exitPartly, needUp{p.to, fmt.Errorf("%s is %s and has not answered; the message %s is %s; what comes of it after its next start will be in `netsky inbox`",
-			p.to, how(st), p.id, p.whereabouts(ctx))}}
+			p.to, how(st), p.id, p.whereabouts())}}
 	}
 	return nil
+}
+
+// arrived says once that the agent has taken the message.
+func (p *asking) arrived() {
+	if !p.taken && p.whereabouts() == string(bus.Delivered) {
+		p.taken = true
+		p.say("%s has it", p.to)
+	}
 }
 
 // handled reports whether somebody is ending or starting agents just now.
@@ -181,18 +194,18 @@ func how(st spawn.Status) string {
 	return fmt.Sprintf("%s (%s)", st.State, cmp.Or(st.Detail, st.Evidence))
 }
 
-func (p *asking) whereabouts(ctx context.Context) string {
-	list, err := p.l.Bus.Locate(ctx, p.id)
-	if err != nil || len(list) == 0 {
-		return "not to be found"
+func (p *asking) whereabouts() string {
+	e, err := p.l.Bus.Find(p.to, p.file)
+	if err != nil {
+		return "not in its mailbox any more"
 	}
-	switch list[0].Place {
+	switch e.Place {
 	case bus.Inbox:
 		return "waiting in its inbox"
 	case bus.Claimed:
 		return "in its hands"
 	}
-	return string(list[0].Place)
+	return string(e.Place)
 }
 
 func (p *asking) print(ctx context.Context, self agent.ID, e bus.Entry, asJSON bool) error {

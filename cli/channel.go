@@ -109,7 +109,11 @@ func (a *app) send(c *cli.Context) error {
 		ID: c.String("id"), From: self, To: to, Kind: bus.Kind(c.String("kind")), Text: text, Via: "cli", Time: time.Now(),
 		InReplyTo: c.String("in-reply-to"), Thread: c.String("thread"), RequiresAck: c.Bool("requires-ack"),
 	}
-	if d := c.Duration("expires"); d > 0 {
+	if c.IsSet("expires") {
+		d := c.Duration("expires")
+		if d <= 0 {
+			return usagef("channel send: --expires %v: wants a time span above 0", d)
+		}
 		e.Expires = e.Time.Add(d)
 	}
 	if e.Kind.Control() && self != agent.Owner {
@@ -136,54 +140,54 @@ func (a *app) send(c *cli.Context) error {
 	if err != nil || until == "" {
 		return err
 	}
-	return a.waitFor(ctx, b, self, to, r.ID, until, e.Time, c.Duration("timeout"))
+	return a.waitFor(ctx, b, self, to, r, until, e.Time, c.Duration("timeout"))
 }
 
 // waitFor waits until the message is delivered, or answered.
-func (a *app) waitFor(ctx context.Context, b *bus.Bus, self, to agent.ID, id, until string, sent time.Time, limit time.Duration) error {
+func (a *app) waitFor(ctx context.Context, b *bus.Bus, self, to agent.ID, r bus.Receipt, until string, sent time.Time, limit time.Duration) error {
 	ctx, cancel := context.WithTimeout(ctx, limit)
 	defer cancel()
-	w, err := b.Watch(ctx, append(mailSpots(to), mailSpots(self)...)...)
+	where, arrived := to, a.delivered
+	if until == "answered" {
+		where, arrived = self, a.answered
+	}
+	w, err := b.Watch(ctx, mailSpots(where)...)
 	if err != nil {
 		return err
 	}
 	defer w.Close()
 	for {
-		done, err := a.arrived(ctx, b, self, id, until, sent)
-		if done || err != nil {
-			return err
-		}
 		select {
 		case <-ctx.Done():
-			return exitError{exitPartly, fmt.Errorf("%s: not %s within %v; it stays sent", id, until, limit)}
+			return exitError{exitPartly, fmt.Errorf("%s: not %s within %v; it stays sent", r.ID, until, limit)}
 		case <-w.C:
+		}
+		if done, err := arrived(ctx, b, where, r, sent); done || err != nil && ctx.Err() == nil {
+			return err
 		}
 	}
 }
 
-func (a *app) arrived(ctx context.Context, b *bus.Bus, self agent.ID, id, until string, sent time.Time) (bool, error) {
-	if until == "answered" {
-		e, ok, err := b.FindAnswer(ctx, self, id, sent.Add(-time.Second))
-		if ok {
-			a.print("answered by %s: %s", e.Envelope.From, e.Envelope.ID)
-		}
-		return ok, err
+func (a *app) answered(ctx context.Context, b *bus.Bus, self agent.ID, r bus.Receipt, sent time.Time) (bool, error) {
+	e, ok, err := b.FindAnswer(ctx, self, r.ID, sent.Add(-time.Second))
+	if ok {
+		a.print("answered by %s: %s", e.Envelope.From, e.Envelope.ID)
 	}
-	list, err := b.Locate(ctx, id)
-	if err != nil {
+	return ok, err
+}
+
+func (a *app) delivered(_ context.Context, b *bus.Bus, to agent.ID, r bus.Receipt, _ time.Time) (bool, error) {
+	e, err := b.Find(to, r.File)
+	switch {
+	case err != nil:
 		return false, err
-	}
-	for _, e := range list {
-		switch e.Place {
-		case bus.Poison:
-			return true, fmt.Errorf("%s: poisoned: %s", id, e.Why)
-		case bus.Delivered:
-			if e.Why != "" {
-				return true, fmt.Errorf("%s: filed unread: %s", id, e.Why)
-			}
-			a.print("delivered")
-			return true, nil
-		}
+	case e.Place == bus.Poison:
+		return true, fmt.Errorf("%s: poisoned: %s", r.ID, e.Why)
+	case e.Place == bus.Delivered && e.Why != "":
+		return true, fmt.Errorf("%s: filed unread: %s", r.ID, e.Why)
+	case e.Place == bus.Delivered:
+		a.print("delivered")
+		return true, nil
 	}
 	return false, nil
 }
