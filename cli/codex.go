@@ -118,7 +118,10 @@ func (a *app) toolServer(l *spawn.Launcher, id agent.ID) map[string]any {
 
 // codexTexts are where the agent works and what it is told.
 func (a *app) codexTexts(l *spawn.Launcher, cfg config, id agent.ID) (dir, instructions, startup string, err error) {
-	before, _ := l.Home.LoadLaunch(id) // none is fine: it was never up
+	before, err := launchBefore(l.Home, id)
+	if err != nil && !named(cfg.Agent[id].Dir, cfg.Agents.Dir) {
+		return "", "", "", err
+	}
 	if dir, err = a.agentDir(l, cfg, id, "", before.Dir); err != nil {
 		return "", "", "", err
 	}

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"log/slog"
 	"os"
 	"os/exec"
@@ -195,7 +196,10 @@ func (a *app) tick(c *cli.Context) error {
 	if err != nil {
 		return err
 	}
-	if d, err := h.LoadDesired(agent.DaemonName); err != nil || !d.Up {
+	switch d, err := h.LoadDesired(agent.DaemonName); {
+	case err != nil && !errors.Is(err, fs.ErrNotExist):
+		return fmt.Errorf("whether the daemon is wanted can't be read: %w", err)
+	case !d.Up:
 		a.print("the daemon is not wanted")
 		return nil
 	}

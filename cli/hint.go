@@ -64,6 +64,8 @@ func (a *app) hints(err error) []string {
 		add("end or rename that session, or give netsky a server of its own: `socket = \"netsky\"` under [tmux] in netsky.toml")
 	case errors.Is(err, prompts.ErrPlaceholder):
 		add("`netsky prompt AGENT --layers` shows what the text is made of")
+	case errors.Is(err, errLaunch):
+		add("`netsky agent N --fresh --type RUNTIME --dir DIR` says both anew, and starts it with a clean conversation")
 	case errors.Is(err, daemon.ErrNotRunning):
 		add("`netsky up` starts it")
 	case errors.Is(err, daemon.ErrHung):

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io/fs"
 	"os"
 	"unicode/utf8"
 
@@ -20,8 +21,13 @@ func (a *app) plans(ctx context.Context, l *spawn.Launcher, ids []agent.ID, runt
 		return nil, nil, err
 	}
 	all := a.runtimes(l)
+	var lost []error
 	for _, id := range ids {
-		before, _ := l.Home.LoadLaunch(id) // none is fine: it was never up
+		before, err := launchBefore(l.Home, id)
+		if err != nil && !(named(runtime, cfg.Agent[id].Runtime, cfg.Agents.Runtime) && named(dir, cfg.Agent[id].Dir, cfg.Agents.Dir)) {
+			lost = append(lost, err)
+			continue
+		}
 		r, err := a.chooseRuntime(ctx, all, runtime, cfg, id, before.Runtime)
 		if err != nil {
 			return nil, nil, err
@@ -45,7 +51,40 @@ func (a *app) plans(ctx context.Context, l *spawn.Launcher, ids []agent.ID, runt
 			Prompt: prompts.Input{Owner: cfg.Owner.Name, Machine: machine(), Home: l.Home, Runtime: r.Name(), Addenda: extra},
 		})
 	}
+	if len(lost) > 0 {
+		return nil, nil, errors.Join(lost...)
+	}
 	return list, why, nil
+}
+
+// errLaunch is matched when an agent's launch is on file and does not tell what
+// the agent ran on or where. What is not known is not guessed: the guess could be
+// a runtime that may do more, in a directory that nobody chose.
+var errLaunch = errors.New("can't be read, so it is not known what it ran on, and where")
+
+// launchBefore is how the agent was started last; the zero launch if it never was.
+func launchBefore(h agent.Home, id agent.ID) (agent.Launch, error) {
+	la, err := h.LoadLaunch(id)
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
+		return agent.Launch{}, nil
+	case err == nil && (la.Agent != id || la.Runtime == "" || la.Dir == ""):
+		err = errors.New("it is not complete")
+	}
+	if err != nil {
+		return agent.Launch{}, fmt.Errorf("%s: its launch file %w (%w)", id, errLaunch, err)
+	}
+	return la, nil
+}
+
+// named reports whether one of the words names something.
+func named(words ...string) bool {
+	for _, w := range words {
+		if w != "" && w != "auto" {
+			return true
+		}
+	}
+	return false
 }
 
 var errRanOnDemo = errors.New("they ran on demo before; --type claude or --type codex changes that")

@@ -171,7 +171,11 @@ func (a *app) up(c *cli.Context, ids []agent.ID, objective string, whole bool) e
 	if err != nil {
 		return err
 	}
-	if la, err := h.LoadLaunch(self); err == nil && self.IsAgent() && len(la.Env) > 0 {
+	la, err := launchBefore(h, self)
+	if err != nil {
+		return err
+	}
+	if self.IsAgent() && len(la.Env) > 0 {
 		// What an agent starts inherits what the agent did, and not what its
 		// runtime has put into the environment of its tools.
 		a.environ = la.Env

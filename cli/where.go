@@ -23,6 +23,11 @@ func (a *app) agentDir(l *spawn.Launcher, c config, id agent.ID, flag, before st
 	case said != "":
 		dir, err = a.placed(said)
 	default:
+		if before == "" {
+			if _, err := launchBefore(l.Home, agent.Root); err != nil {
+				return "", err // where agent0 works, this one would too
+			}
+		}
 		if dir = recordedDir(l, id, before); dir == "" {
 			dir, err = a.here()
 		}
@@ -96,7 +101,10 @@ func (a *app) chooseDir(l *spawn.Launcher, ids []agent.ID, flag string) error {
 	}
 	open := false // whether somebody has to say it
 	for _, id := range ids {
-		before, _ := l.Home.LoadLaunch(id)
+		before, err := launchBefore(l.Home, id)
+		if err != nil {
+			continue // it is refused, or both are named
+		}
 		open = open || configuredDir(cfg, id, flag) == "" && recordedDir(l, id, before.Dir) == ""
 	}
 	if !open {

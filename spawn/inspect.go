@@ -122,8 +122,8 @@ func (l *Launcher) inspect(v view, tmuxErr error) (Statuses, error) {
 const startGrace = 15 * time.Second
 
 // judge weighs the evidence for one agent. s is its session, or nil.
-func (l *Launcher) judge(id agent.ID, s *session, tmuxErr error) Status {
-	st := Status{Agent: id, State: agent.Down}
+func (l *Launcher) judge(id agent.ID, s *session, tmuxErr error) (st Status) {
+	st = Status{Agent: id, State: agent.Down}
 	if d, err := l.Home.LoadDesired(string(id)); err == nil {
 		st.Wanted, st.By = d.Up, d.By
 		st.Since = time.UnixMilli(d.AtMS)
@@ -136,7 +136,16 @@ func (l *Launcher) judge(id agent.ID, s *session, tmuxErr error) Status {
 	if err != nil && s != nil {
 		la.Start = s.start // the session knows it too
 		st.Start = s.start
+	} else if err != nil && !errors.Is(err, fs.ErrNotExist) {
+		if k, err := l.Home.LoadKeeper(id); err == nil { // and so does the keeper
+			la.Start, st.Start = k.Start, k.Start
+		}
 	}
+	defer func() {
+		if err != nil && !errors.Is(err, fs.ErrNotExist) && !st.Alive() && st.Detail == "" {
+			st.Detail = "its launch file can't be read"
+		}
+	}()
 	l.count(&st)
 	keeper, kerr := l.keeperOf(id, la)
 	if s == nil {
