@@ -81,6 +81,9 @@ func (r *upReport) progress(p spawn.Progress) {
 		if errors.Is(p.Err, spawn.ErrUnknown) {
 			text += " (`netsky down " + name + "` ends it)"
 		}
+		if errors.Is(p.Err, spawn.ErrPerson) {
+			text += " (close that pane: `netsky attach " + name + "`; or `netsky down " + name + "` ends the whole session)"
+		}
 		lines := tellingLines(p.Lines)
 		same := p.Err.Error() + "\n" + strings.Join(lines, "\n")
 		if first, told := r.failed[same]; told && len(lines) > 0 {

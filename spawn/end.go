@@ -34,7 +34,8 @@ func (l *Launcher) kinOf(id agent.ID, pane *tmux.Pane, start string) kin {
 	if rec, err := l.Home.LoadKeeper(id); id != "" && err == nil && rec.Start == start && start != "" {
 		k.keeper, k.program = rec.Own, rec.Process
 	}
-	if pane != nil {
+	// Where the keeper's pane has gone, the one that is left is a person's.
+	if pane != nil && !k.keeper.Named() {
 		k.keeper, _ = agent.FindProcess(pane.PID) // gone already: no kin below it
 	}
 	return k

@@ -345,3 +345,37 @@ func TestInspectOrder(t *testing.T) {
 		t.Error("looking has started a tmux server")
 	}
 }
+
+// What a person runs in an agent's session is not ended by an up: the agent is
+// not replaced, and that is said.
+func TestUpKeepsPersonsPane(t *testing.T) {
+	for _, killed := range []string{"program", "keeper"} {
+		t.Run(killed, func(t *testing.T) {
+			w := newWorld(t)
+			w.upReady(demo{}, "agent1", "agent2")
+			w.tmux("split-window", "-d", "-t", "=agent1:", "echo $$ >"+w.work()+"/person; exec sleep 1000")
+			person := w.process(w.work() + "/person")
+			k, err := w.home.LoadKeeper("agent1")
+			if err != nil {
+				t.Fatal(err)
+			}
+			victim := k.Process
+			if killed == "keeper" {
+				victim = k.Own
+			}
+			if err := victim.Signal(syscall.SIGKILL); err != nil {
+				t.Fatal(err)
+			}
+			w.becomes("agent1", agent.Dead)
+			p := w.up(demo{}, "agent1", "agent2")
+			if p[0].Step != spawn.StepFailed || !errors.Is(p[0].Err, spawn.ErrPerson) || p[1].Step != spawn.StepAlready {
+				t.Errorf("up: %+v", p)
+			}
+			w.alive(person, "what a person runs")
+			if err := person.Signal(syscall.SIGKILL); err != nil {
+				t.Fatal(err)
+			}
+			w.eventually(func() bool { return w.up(demo{}, "agent1")[0].Step == spawn.StepReady }, func() string { return "not replaced" })
+		})
+	}
+}

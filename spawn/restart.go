@@ -88,6 +88,10 @@ func (l *Launcher) restartable(ctx context.Context, p Plan) (Status, error) {
 		err = ErrEnded
 	case heard:
 		err = ErrHeard
+	default:
+		if s, ok := v.agents[p.Agent]; ok {
+			err = l.keepPerson(p.Agent, s)
+		}
 	}
 	if err != nil {
 		return Status{}, fmt.Errorf("%s: not restarted: %w", p.Agent, err)

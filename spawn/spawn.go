@@ -114,7 +114,8 @@ func (l *Launcher) record(ctx context.Context, ops ...store.Op) {
 // A session is one tmux session of ours.
 type session struct {
 	tmux.Pane
-	start string
+	start  string
+	others []tmux.Pane // a person's
 }
 
 // A view is what the tmux server has of this home, and which of our names are
@@ -143,12 +144,39 @@ func (l *Launcher) view(ctx context.Context) (view, error) {
 		case p.Tags[TagStart] != "":
 			// A person may split the window: the keeper's pane is the one with
 			// the lowest number, as it came first.
-			if have, ok := v.agents[id]; !ok || paneNumber(p.ID) < paneNumber(have.ID) {
-				v.agents[id] = session{Pane: p, start: p.Tags[TagStart]}
+			have, ok := v.agents[id]
+			switch {
+			case !ok:
+				have = session{Pane: p, start: p.Tags[TagStart]}
+			case paneNumber(p.ID) < paneNumber(have.ID):
+				have.others = append(have.others, have.Pane)
+				have.Pane = p
+			default:
+				have.others = append(have.others, p)
 			}
+			v.agents[id] = have
 		}
 	}
 	return v, nil
+}
+
+// ErrPerson is what the failure of an agent matches that would have to be
+// replaced together with a pane of a person's in its session.
+var ErrPerson = errors.New("a pane in its session is not netsky's")
+
+// keepPerson is the error of an agent that can't be replaced without ending what
+// a person runs in its session: panes that were split off, or the one that is
+// left where the keeper's has gone. nil if there is none.
+func (l *Launcher) keepPerson(id agent.ID, s session) error {
+	person := s.others
+	k, err := l.Home.LoadKeeper(id)
+	if err == nil && k.Start == s.start && k.Own.Gone() {
+		person = append([]tmux.Pane{s.Pane}, person...)
+	}
+	if len(person) == 0 {
+		return nil
+	}
+	return fmt.Errorf("%w: %s runs %s; it was not ended", ErrPerson, person[0].ID, person[0].Command)
 }
 
 // Quiet keeps sessions from being made and ended by other processes of this home

@@ -120,6 +120,17 @@ func (l *Launcher) Up(ctx context.Context, o UpOptions) ([]Progress, error) {
 			result[i] = wasUp(states.Find(p.Agent))
 		}
 	}
+	todo = slices.DeleteFunc(todo, func(i int) bool {
+		id := o.Plans[i].Agent
+		s, ok := v.agents[id]
+		if !ok {
+			return false
+		}
+		if err := l.keepPerson(id, s); err != nil {
+			result[i] = Progress{Agent: id, Step: StepFailed, Err: err}
+		}
+		return result[i].Err != nil
+	})
 	if err := l.check(ctx, o.Plans, todo); err != nil {
 		return nil, err
 	}
