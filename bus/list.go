@@ -126,6 +126,28 @@ func (b *Bus) List(id agent.ID, p Place, newest int) ([]Entry, error) {
 	return list, nil
 }
 
+// Strays counts what lies in an inbox and is no envelope by its name: nobody
+// reads it. example is one of them. Hidden files are somebody's business.
+func (b *Bus) Strays(id agent.ID) (n int, example string, err error) {
+	fd, err := b.openPlace(id, Inbox)
+	if err != nil {
+		return 0, "", err
+	}
+	defer unix.Close(fd)
+	err = sysNames(fd, func(name string) bool {
+		if name[0] != '.' && !isMail(name) && !strings.HasSuffix(name, whySuffix) {
+			if n++; example == "" || name < example {
+				example = name
+			}
+		}
+		return true
+	})
+	if err != nil {
+		return 0, "", fmt.Errorf("list %s of %s: %w", Inbox, id, err)
+	}
+	return n, example, nil
+}
+
 // Count counts the files of a place.
 func (b *Bus) Count(id agent.ID, p Place) (int, error) {
 	fd, err := b.openPlace(id, p)

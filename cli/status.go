@@ -99,8 +99,10 @@ type agentView struct {
 	Claimed  int         `json:"claimed"`
 	Outbox   int         `json:"outbox"`
 	Poison   int         `json:"poison"`
+	Strays   int         `json:"strays"` // files in its inbox that nobody reads
 
-	asks bool // it waits for a person
+	stray string // one of them
+	asks  bool   // it waits for a person
 }
 
 func (a *app) view(ctx context.Context) (view, error) {
@@ -114,7 +116,9 @@ func (a *app) view(ctx context.Context) (view, error) {
 		v.Notes = append(v.Notes, "tmux: "+err.Error())
 	}
 	for _, s := range list {
-		v.Agents = append(v.Agents, viewOf(s))
+		row := viewOf(s)
+		row.Strays, row.stray, _ = l.Bus.Strays(s.Agent) // what can't be read is told by its counts
+		v.Agents = append(v.Agents, row)
 	}
 	if on, err := l.TickerUp(ctx); err == nil {
 		v.Ticker = on
@@ -279,6 +283,11 @@ func (a *app) screenOf(v view, verbose bool) (s statusScreen) {
 	}
 	if poisoned > 0 {
 		need("no right messages: %d (`netsky channel poison ls`)", poisoned)
+	}
+	for _, s := range v.Agents {
+		if s.Strays > 0 {
+			need("%s's inbox: %d not read, as only names in .json are (%s)", s.Agent, s.Strays, s.stray)
+		}
 	}
 	if v.Unread > 0 {
 		need("mail for you: %d (`netsky inbox`)", v.Unread)
