@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/urfave/cli/v2"
@@ -96,6 +97,7 @@ type asking struct {
 	taken bool
 	up    bool      // it has been seen alive
 	gone  time.Time // since when it is not, though it was; zero if it is
+	code  string    // of its question that was told
 	stuck string    // what it waits for instead of working: ", as it is waiting (…)"
 }
 
@@ -160,7 +162,7 @@ func (p *asking) progress(ctx context.Context) error {
 	}
 	p.stuck = ""
 	if st.State == agent.Waiting || st.State == agent.Blocked || st.State == agent.Unknown {
-		p.stuck = ", as it is " + how(st)
+		p.stuck = ", as it is " + how(st) + p.permission()
 	}
 	switch {
 	case st.Alive():
@@ -181,6 +183,25 @@ func (p *asking) arrived() {
 		p.taken = true
 		p.say("%s has it", p.to)
 	}
+}
+
+// permission names the command that answers the agent's question, once said as
+// soon as it is asked.
+func (p *asking) permission() string {
+	if self, err := p.a.self(); err != nil || self != agent.Owner {
+		return "" // an agent can't answer
+	}
+	list, err := p.l.Home.Approvals()
+	i := slices.IndexFunc(list, func(q agent.Approval) bool { return q.Agent == p.to })
+	if err != nil || i < 0 {
+		return ""
+	}
+	q := list[i]
+	if p.code != q.Code {
+		p.code = q.Code
+		p.a.warn("%s asks whether it may use %s: %s; `netsky approve %s` lets it, once, with --deny not", p.to, q.Tool, brief(q.Text, 200), q.Code)
+	}
+	return "; `netsky approve " + q.Code + "` lets it, with --deny not"
 }
 
 // handled reports whether somebody is ending or starting agents just now.

@@ -98,6 +98,9 @@ func (a *app) send(c *cli.Context) error {
 	if until != "" && until != "delivered" && until != "answered" {
 		return usagef("channel send: --wait %q: wants delivered or answered", until)
 	}
+	if until != "" && c.Duration("timeout") <= 0 {
+		return usagef("channel send: --timeout %v: wants a time span above 0", c.Duration("timeout"))
+	}
 	if _, err := a.madeHome(); err != nil {
 		return err
 	}

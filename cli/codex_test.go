@@ -124,6 +124,30 @@ func TestCodexApproval(t *testing.T) {
 	}
 }
 
+// Who waits for an answer is told how to let the agent go on.
+func TestAskNamesTheApproval(t *testing.T) {
+	t.Parallel()
+	w, _ := mustCodex(t)
+	config := "[codex]\nsandbox = \"workspace-write\"\napproval = \"on-request\"\n"
+	if err := os.WriteFile(filepath.Join(w.home, agent.ConfigFile), []byte(config), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	w.mustUp(t, "agent", "1", "--type", "codex")
+	file := filepath.Join(w.dir, "asked")
+	id := strings.TrimSpace(w.must(t, "netsky", "channel", "send", "agent1", "loop: ask touch "+file))
+	code := w.mustApproval(t, "touch "+file)
+	status, out := w.within(t, nil, "", "netsky", "ask", "agent1", "and then?", "--wait", "3s")
+	if status != 3 {
+		t.Errorf("exit status %d, want 3", status)
+	}
+	mustContain(t, "ask", out, "agent1 asks whether it may use shell: ", "`netsky approve "+code+"` lets it, once, with --deny not")
+	if n := strings.Count(out, "asks whether it may"); n != 1 {
+		t.Errorf("said %d times:\n%s", n, out)
+	}
+	w.must(t, "netsky", "approve", code)
+	w.mustAnswer(t, id)
+}
+
 // mustShow runs a verb until it has printed all of these.
 func (w *world) mustShow(t *testing.T, verb string, want ...string) {
 	t.Helper()

@@ -8,6 +8,7 @@ import (
 	"os"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/urfave/cli/v2"
 
@@ -266,6 +267,10 @@ func (r *downReport) progress(p spawn.DownProgress) {
 	case spawn.DownAcked:
 		r.a.print("%s: finished", p.What)
 	case spawn.DownTimeout:
+		if p.After < time.Second { // interrupted
+			r.a.print("%s: not waited for; ending it", p.What)
+			break
+		}
 		r.a.print("%s: no answer within %v; ending it", p.What, p.After)
 	case spawn.DownEnded:
 		r.a.print("%s: ended", p.What)
