@@ -112,6 +112,9 @@ type Desired struct {
 	Up   bool   `json:"up"`
 	AtMS int64  `json:"at_ms"`
 	By   string `json:"by"`
+	// Forgotten, unless it is nil, says that the owner wants to see no more of an
+	// agent that is down, and how many messages waited for it then.
+	Forgotten *int `json:"forgotten,omitempty"`
 }
 
 // DaemonName is the daemon's name among the desired states and the locks.
@@ -152,6 +155,12 @@ func (h Home) LoadKeeper(id ID) (Keeper, error) { return load[Keeper](h, keeperF
 // survives a loss of power.
 func (h Home) SetDesired(name string, up bool, by string) error {
 	return h.save(desiredFile(name), Desired{Up: up, AtMS: time.Now().UnixMilli(), By: by}, true)
+}
+
+// Forget puts down that an agent is to stay down and to be shown no more, until it
+// is wanted again or more than so many messages wait for it.
+func (h Home) Forget(id ID, by string, waiting int) error {
+	return h.save(desiredFile(string(id)), Desired{AtMS: time.Now().UnixMilli(), By: by, Forgotten: &waiting}, true)
 }
 
 // SetAllDesired is SetDesired of several agents in one go.

@@ -23,7 +23,7 @@ func (a *app) cli() *cli.App {
 		Action:          a.summary,
 		Flags:           []cli.Flag{&cli.BoolFlag{Name: "version", Aliases: []string{"v"}, Usage: "say which netsky this is"}},
 		Commands: []*cli.Command{
-			a.upCommand(), a.downCommand(), a.agentCommand(), a.attachCommand(),
+			a.upCommand(), a.downCommand(), a.agentCommand(), a.forgetCommand(), a.attachCommand(),
 			a.statusCommand(), a.peekCommand(), a.showCommand(),
 			a.askCommand(), a.inboxCommand(), a.replyCommand(),
 			a.interruptCommand(), a.approvalsCommand(), a.approveCommand(),

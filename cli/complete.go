@@ -138,7 +138,7 @@ func (a *app) wordsOf(table *cli.App, l commandLine) (list []candidate) {
 		if _, ok := numberOf(l.words); !ok {
 			return agents(agent.Root, agent.Infinity)
 		}
-	case "down":
+	case "down", "forget":
 		return agents()
 	case "agent":
 		if n == 0 {

@@ -116,6 +116,9 @@ func (a *app) view(ctx context.Context) (view, error) {
 		v.Notes = append(v.Notes, "tmux: "+err.Error())
 	}
 	for _, s := range list {
+		if s.Forgotten {
+			continue
+		}
 		row := viewOf(s)
 		row.Strays, row.stray, _ = l.Bus.Strays(s.Agent) // what can't be read is told by its counts
 		v.Agents = append(v.Agents, row)

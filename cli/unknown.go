@@ -55,7 +55,7 @@ var habits = []habit{
 		if len(agents) == 0 {
 			return "`netsky down AGENT` ends an agent; `netsky uninstall` takes netsky off this machine"
 		}
-		return cmd("netsky down", agents) + " ends it"
+		return cmd("netsky down", agents) + " ends it; then " + cmd("netsky forget", agents) + " takes it off status"
 	}},
 	{[]string{"connect", "enter", "open", "join", "switch"}, func(agents, _ []string) string {
 		return cmd("netsky attach", agents[:min(len(agents), 1)]) + " goes to its pane"

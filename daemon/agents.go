@@ -97,6 +97,9 @@ func (a *agents) files(now time.Time) (mark uint64, settled bool) {
 func views(list spawn.Statuses) []dashboard.Agent {
 	out := make([]dashboard.Agent, 0, len(list))
 	for _, st := range list {
+		if st.Forgotten {
+			continue
+		}
 		v := dashboard.Agent{
 			ID: st.Agent, State: st.State, Evidence: st.Evidence, Detail: st.Detail, Runtime: st.Runtime, Model: st.Model,
 			Dir: st.Dir, Start: st.Start, PID: st.PID, Wanted: st.Wanted,

@@ -184,7 +184,9 @@ func (d *down) find(ctx context.Context) error {
 		if !pick(st.Agent) {
 			continue
 		}
-		d.wanted = append(d.wanted, st.Agent)
+		if !st.Forgotten { // which says down already
+			d.wanted = append(d.wanted, st.Agent)
+		}
 		t := &target{name: string(st.Agent), id: st.Agent, dead: !st.Alive()}
 		t.deaf = d.l.deaf(st)
 		if s, ok := v.agents[st.Agent]; ok {

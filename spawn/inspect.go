@@ -37,6 +37,10 @@ type Status struct {
 
 	Inbox, Claimed, Outbox, Poison int // envelopes; -1 if they can't be counted
 
+	// Forgotten says that the owner wants to see no more of it: it is down, and no
+	// message has come for it since.
+	Forgotten bool
+
 	pane   *tmux.Pane
 	socket string // of the tmux server that it was started on, by its launch
 	told   bool   // the keeper has told how it ended, on its pane too
@@ -111,10 +115,26 @@ func (l *Launcher) inspect(v view, tmuxErr error) (Statuses, error) {
 		if o, ok := v.agents[id]; ok {
 			s = &o
 		}
-		list = append(list, l.judge(id, s, tmuxErr))
+		st := l.judge(id, s, tmuxErr)
+		st.Forgotten = l.forgotten(st)
+		list = append(list, st)
 	}
 	slices.SortFunc(list, func(a, b Status) int { return agent.Compare(a.Agent, b.Agent) })
 	return list, err
+}
+
+// Waiting is how many messages wait for the agent, are in its hands or unread, or
+// wait to be carried.
+func (s Status) Waiting() int {
+	return max(s.Inbox, 0) + max(s.Claimed, 0) + max(s.Outbox, 0) + max(s.Poison, 0)
+}
+
+func (l *Launcher) forgotten(st Status) bool {
+	if st.State != agent.Down || st.pane != nil {
+		return false
+	}
+	d, err := l.Home.LoadDesired(string(st.Agent))
+	return err == nil && !d.Up && d.Forgotten != nil && st.Waiting() <= *d.Forgotten
 }
 
 // startGrace is how long after a start the keeper's word may be missing before
