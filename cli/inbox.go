@@ -1,15 +1,12 @@
 package cli
 
 import (
-	"bufio"
 	"context"
 	"errors"
 	"fmt"
-	"os"
 	"strings"
 
 	"github.com/urfave/cli/v2"
-	"golang.org/x/term"
 
 	"netsky/agent"
 	"netsky/bus"
@@ -74,12 +71,17 @@ func (a *app) inbox(c *cli.Context) error {
 		if c.Bool("json") {
 			return a.writeJSONLine(e.Envelope)
 		}
-		pages.room(2 + strings.Count(e.Envelope.Text, "\n"))
+		if !pages.room(2 + strings.Count(e.Envelope.Text, "\n")) {
+			return errClosed
+		}
 		return a.printEnvelope(e)
 	}
 	shown := 0
 	for all := c.Bool("all"); ; all = false {
 		n, err := a.showMail(ctx, l, all, show)
+		if errors.Is(err, errClosed) {
+			return nil // what was not shown stays new
+		}
 		if err != nil {
 			return err
 		}
@@ -96,7 +98,7 @@ func (a *app) inbox(c *cli.Context) error {
 	if shown == 0 {
 		a.print("no new mail; `netsky inbox --all` shows the old")
 	}
-	pages.wait("(Enter closes)")
+	pages.wait("(Enter, Esc or q closes)")
 	return nil
 }
 
@@ -173,44 +175,6 @@ func (a *app) printEnvelope(e bus.Entry) error {
 	}
 	_, err := fmt.Fprint(a.stdout(), bus.Plain(b.String()))
 	return err
-}
-
-// A pager stops before a full screen scrolls away: a popup has no scrollback.
-// The nil pager never does.
-type pager struct {
-	a     *app
-	keys  *bufio.Reader
-	lines int // of the screen
-	used  int
-}
-
-func newPager(a *app) *pager {
-	p := &pager{a: a, keys: bufio.NewReader(a.in), lines: 24}
-	if f, ok := a.out.(*os.File); ok {
-		if _, h, err := term.GetSize(int(f.Fd())); err == nil && h > 2 {
-			p.lines = h
-		}
-	}
-	return p
-}
-
-// room makes sure that so many lines fit, or begins a new screen.
-func (p *pager) room(lines int) {
-	if p == nil {
-		return
-	}
-	if p.used > 0 && p.used+lines >= p.lines {
-		p.wait("(Enter shows more)")
-		p.used = 0
-	}
-	p.used += lines
-}
-
-func (p *pager) wait(text string) {
-	if p != nil {
-		fmt.Fprint(p.a.out, text)
-		p.keys.ReadString('\n') // its end closes too
-	}
 }
 
 // mailSpots are the directories in which a change announces mail coming into a

@@ -65,9 +65,15 @@ func TestTerminal(t *testing.T) {
 	w.must(t, "netsky", "channel", "send", "agent0", "a letter", "--wait", "answered")
 	s.shows(`1:idle ∞:idle mail:1 \|`)
 	s.keys("C-b", "i")
-	s.shows(`(?s)agent0 \(demo\) heard: a letter.*\(Enter closes\)`)
+	s.shows(`(?s)agent0 \(demo\) heard: a letter.*\(Enter, Esc or q closes\)`)
 	s.keys("Enter")
-	s.lacks(`Enter closes`)
+	s.lacks(`q closes`)
+	for _, key := range []string{"q", "Escape"} {
+		s.keys("C-b", "i")
+		s.shows(`(?s)no new mail.*\(Enter, Esc or q closes\)`)
+		s.keys(key)
+		s.lacks(`q closes`)
+	}
 	s.shows(`1:idle ∞:idle \| C-b d leaves`)
 
 	// In netsky's own tmux attach switches; a window that a person opens there
