@@ -384,11 +384,12 @@ func (t *tour) account(ctx context.Context) error {
 	return nil
 }
 
-// showLine is what `netsky show` says of the message, in one line.
+// showLine is what is on record of the message, in one line. No command is named
+// that would show it: the tour's home goes with its end.
 func (t *tour) showLine(ctx context.Context, id string) string {
 	tl, err := t.a.timeline(ctx, t.home, id)
 	if err != nil {
-		return "netsky show " + id + ": " + err.Error()
+		return "on record: " + err.Error()
 	}
 	var steps []string
 	for _, e := range tl.Events {
@@ -396,5 +397,5 @@ func (t *tour) showLine(ctx context.Context, id string) string {
 			steps = append(steps, e.Kind)
 		}
 	}
-	return "netsky show " + id + ": " + strings.Join(steps, ", ")
+	return "on record: " + strings.Join(steps, ", ")
 }
