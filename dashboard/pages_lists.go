@@ -1,6 +1,7 @@
 package dashboard
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"net/url"
@@ -45,6 +46,7 @@ type grouper struct {
 	title  string
 	states []string
 	count  func(state string) (n int, more bool, err error) // nil: nobody counts these, who are most
+	tone   string                                           // a word with a glyph, if no state is one
 }
 
 // group parts the items of a page by state, in the order of the groups. A state
@@ -53,7 +55,7 @@ func (b *listBody) group(q *query, param string, groups []grouper, items []any, 
 	asked := q.values.Get(param)
 	b.Name = map[string]string{"/tasks": "task", "/messages": "letter", "/sessions": "session"}[b.Path]
 	for i, g := range groups {
-		out := listGroup{Title: g.title, Tone: g.states[0]}
+		out := listGroup{Title: g.title, Tone: cmp.Or(g.tone, g.states[0])}
 		for _, it := range items {
 			state := stateOf(it)
 			at := slices.IndexFunc(groups, func(o grouper) bool { return slices.Contains(o.states, state) })
@@ -64,7 +66,7 @@ func (b *listBody) group(q *query, param string, groups []grouper, items []any, 
 		if len(out.Items) == 0 {
 			continue
 		}
-		if len(g.states) == 1 && asked == "" {
+		if len(g.states) == 1 && g.states[0] != "ended" && asked == "" {
 			out.Only = q.with(b.Path, param, g.states[0])
 		}
 		out.All = strconv.Itoa(len(out.Items))
@@ -197,7 +199,7 @@ func (p *pages) tasksPage(ctx context.Context, sh *shell, q *query) (string, err
 		}
 		var groups []grouper
 		for _, s := range []string{store.TaskInProgress, store.TaskBlocked, store.TaskOpen, store.TaskDone, store.TaskCancelled} {
-			groups = append(groups, grouper{stateTitle(s), []string{s}, count})
+			groups = append(groups, grouper{stateTitle(s), []string{s}, count, ""})
 		}
 		err = b.group(q, "state", groups, anys(l.Items), func(t any) string { return t.(store.Task).State })
 	}
@@ -220,7 +222,7 @@ func (p *pages) sessionsPage(ctx context.Context, sh *shell, q *query) (string, 
 		field{Name: "actor", Label: "Agent", Options: sh.names(false)},
 		field{Name: "open", Label: "Open only", Options: []string{"true"}})
 	if err == nil {
-		err = b.group(q, "open", []grouper{{"Open", []string{"true"}, nil}, {"Ended", []string{"ended", "false"}, nil}}, anys(l.Items), func(s any) string {
+		err = b.group(q, "open", []grouper{{"Open", []string{"true"}, nil, "session_start"}, {"Ended", []string{"ended"}, nil, "session_end"}}, anys(l.Items), func(s any) string {
 			if s.(store.Session).Ended == 0 {
 				return "true"
 			}

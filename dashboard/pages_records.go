@@ -169,7 +169,9 @@ func (p *pages) taskPage(ctx context.Context, sh *shell, q *query) (string, erro
 		return "", err
 	}
 	t, err := db.Timeline(ctx, k.ID)
-	b.Story = storyOf(t, "")
+	if b.Story = storyOf(t, ""); b.Story.Has(k.Message) {
+		b.Cause = nil
+	}
 	sh.Title, sh.Body = excerpt(60, k.Title), b
 	return "task", err
 }

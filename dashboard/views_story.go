@@ -37,8 +37,16 @@ type hop struct {
 // ID is what the event is about, as the templates of records call it.
 func (m moment) ID() string { return m.Ref }
 
-// Came is the hop that says what it has come to.
-func (m moment) Came() hop { return m.Hops[len(m.Hops)-1] }
+// Came is the hop that says what it has come to. An agent may answer before its
+// message is filed as delivered.
+func (m moment) Came() hop {
+	for _, h := range m.Hops {
+		if h.Word == string(store.Answered) {
+			return h
+		}
+	}
+	return m.Hops[len(m.Hops)-1]
+}
 
 // storyOf parts a timeline into what happened, each with what befell it, so that
 // a text stands in it once. Focus is what the page is about.
