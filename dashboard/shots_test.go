@@ -3,26 +3,35 @@
 package dashboard_test
 
 import (
+	"bytes"
 	"fmt"
+	"image"
+	"image/color"
+	"image/png"
 	"os"
 	"path/filepath"
+	"slices"
+	"strings"
 	"testing"
 	"time"
 
 	"github.com/chromedp/chromedp"
 
-	"netsky/agent"
 	"netsky/dashboard"
 )
 
-// TestPictures takes a picture of every page into the directory that
-// NETSKY_PICTURES names, for people to look at, and the two of the documents:
-// go test -tags pictures -run Pictures ./dashboard
-func TestPictures(t *testing.T) {
+func mustDir(tb testing.TB) string {
 	dir := os.Getenv("NETSKY_PICTURES")
 	if dir == "" {
-		t.Fatal("NETSKY_PICTURES names no directory")
+		tb.Fatal("NETSKY_PICTURES names no directory")
 	}
+	return dir
+}
+
+// TestPictures takes a picture of every page, of sample data, for people to look
+// at, into the directory that NETSKY_PICTURES names.
+func TestPictures(t *testing.T) {
+	dir := mustDir(t)
 	w := mustWorld(t, func(o *dashboard.Options) { o.Version, o.Poll = "0.1.0", 100*time.Millisecond })
 	w.showcase(t)
 	l := mustBrowser(t).look(t, w)
@@ -37,25 +46,38 @@ func TestPictures(t *testing.T) {
 			}
 		}
 	}
-	// A quieter moment, for the documents.
-	list, err := w.agents.Agents(t.Context())
-	mustDo(t, err)
-	list[3].State, list[3].Detail, list[3].Evidence = agent.Idle, "", "its own word: nothing to do"
-	w.agents.set(nil, list...)
-	l.theme("light", true)
-	l.size(1280, 960)
-	l.open("/")
-	l.live()
-	const noGutter = `document.documentElement.style.scrollbarGutter = "auto", null`
-	eval[any](l, noGutter)
-	l.picture(filepath.Join(dir, "dashboard-overview.png"), false)
-	l.theme("dark", true)
-	l.size(1280, 940)
-	l.open("/agents/agent1")
-	l.live()
-	eval[any](l, noGutter)
-	l.picture(filepath.Join(dir, "dashboard-agent.png"), false)
 	l.clean()
+}
+
+// TestDocPictures takes the pictures of the documents, of a daemon that runs:
+// NETSKY_PICTURES_LINK is what its `netsky dashboard` prints. scripts/pictures
+// starts one, gives its agents work, and calls this.
+func TestDocPictures(t *testing.T) {
+	dir, link := mustDir(t), os.Getenv("NETSKY_PICTURES_LINK")
+	if link == "" {
+		t.Fatal("NETSKY_PICTURES_LINK is no link to a dashboard")
+	}
+	ctx, cancel := chromedp.NewContext(mustBrowser(t).ctx)
+	defer cancel()
+	l := &looker{tb: t, ctx: ctx}
+	site := strings.Join(strings.SplitAfterN(link, "/", 4)[:3], "")
+	l.size(1280, 800)
+	l.theme("light", true)
+	l.goTo(link)
+	for _, p := range []struct {
+		name, theme, path string
+		width, height     int
+	}{
+		{"overview", "light", "", 1280, 860}, {"agent", "dark", "agents/agent0", 1280, 720},
+		{"phone", "dark", "", 390, 844},
+	} {
+		l.theme(p.theme, true)
+		l.size(p.width, p.height)
+		l.goTo(site + p.path)
+		l.live()
+		eval[any](l, `document.documentElement.style.scrollbarGutter = "auto", null`)
+		l.picture(filepath.Join(dir, "dashboard-"+p.name+".png"), false)
+	}
 }
 
 func (t *looker) picture(file string, full bool) {
@@ -66,5 +88,44 @@ func (t *looker) picture(file string, full bool) {
 	}
 	data, err := chromedp.Run(t.ctx, a)
 	mustDo(t.tb, err)
-	mustDo(t.tb, os.WriteFile(file, data, 0o644))
+	mustDo(t.tb, os.WriteFile(file, small(t.tb, data), 0o644))
+}
+
+// small is a picture in its 256 most frequent colours, and what is nearest them.
+func small(tb testing.TB, data []byte) []byte {
+	tb.Helper()
+	img, err := png.Decode(bytes.NewReader(data))
+	mustDo(tb, err)
+	b := img.Bounds()
+	count := map[color.RGBA]int{}
+	at := func(x, y int) color.RGBA { return color.RGBAModel.Convert(img.At(x, y)).(color.RGBA) }
+	for y := b.Min.Y; y < b.Max.Y; y++ {
+		for x := b.Min.X; x < b.Max.X; x++ {
+			count[at(x, y)]++
+		}
+	}
+	all := make([]color.RGBA, 0, len(count))
+	for c := range count {
+		all = append(all, c)
+	}
+	slices.SortFunc(all, func(x, y color.RGBA) int { return count[y] - count[x] })
+	var palette color.Palette
+	for _, c := range all[:min(len(all), 256)] {
+		palette = append(palette, c)
+	}
+	out, index := image.NewPaletted(b, palette), map[color.RGBA]uint8{}
+	for y := b.Min.Y; y < b.Max.Y; y++ {
+		for x := b.Min.X; x < b.Max.X; x++ {
+			c := at(x, y)
+			i, known := index[c]
+			if !known {
+				i = uint8(palette.Index(c))
+				index[c] = i
+			}
+			out.SetColorIndex(x, y, i)
+		}
+	}
+	var buf bytes.Buffer
+	mustDo(tb, (&png.Encoder{CompressionLevel: png.BestCompression}).Encode(&buf, out))
+	return buf.Bytes()
 }
