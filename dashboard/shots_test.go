@@ -91,7 +91,8 @@ func (t *looker) picture(file string, full bool) {
 	mustDo(t.tb, os.WriteFile(file, small(t.tb, data), 0o644))
 }
 
-// small is a picture in its 256 most frequent colours, and what is nearest them.
+// small is a picture in 256 colours: the most frequent of each part of the cube,
+// so that a small green dot stays green, then the most frequent of all.
 func small(tb testing.TB, data []byte) []byte {
 	tb.Helper()
 	img, err := png.Decode(bytes.NewReader(data))
@@ -110,7 +111,18 @@ func small(tb testing.TB, data []byte) []byte {
 	}
 	slices.SortFunc(all, func(x, y color.RGBA) int { return count[y] - count[x] })
 	var palette color.Palette
-	for _, c := range all[:min(len(all), 256)] {
+	var rest []color.RGBA
+	part := map[[3]uint8]bool{}
+	for _, c := range all {
+		if k := [3]uint8{c.R >> 5, c.G >> 5, c.B >> 5}; part[k] {
+			rest = append(rest, c)
+		} else {
+			part[k] = true
+			palette = append(palette, c)
+		}
+	}
+	palette = palette[:min(len(palette), 192)]
+	for _, c := range rest[:min(len(rest), 256-len(palette))] {
 		palette = append(palette, c)
 	}
 	out, index := image.NewPaletted(b, palette), map[color.RGBA]uint8{}
