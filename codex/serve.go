@@ -61,7 +61,9 @@ type sidecar struct {
 	session *Session
 	thread  atomic.Pointer[Thread] // for interrupting, from any goroutine
 	board   *board
-	tui     *tui // nil: headless
+	tui     *tui     // nil: headless
+	seen    []string // what Codex's screen need not announce, by the server seenBy
+	seenBy  *Server
 	print   *transcript
 	gate    time.Time // no message is tried before; after a quota was used up
 	group   sync.WaitGroup

@@ -317,3 +317,45 @@ func TestServeKills(t *testing.T) {
 		t.Errorf("%d messages in poison (%v)", n, err)
 	}
 }
+
+// Codex announces a newer model in a dialog over the thread, where one Enter
+// changes the model: none shows, whatever model is configured, though the
+// person's own Codex has recorded nothing about it.
+func TestServeNoAnnouncement(t *testing.T) {
+	t.Parallel()
+	for _, model := range []string{"gpt-5.5", "gpt-5.6-luna"} {
+		t.Run(model, func(t *testing.T) {
+			t.Parallel()
+			w := mustWorld(t)
+			config := filepath.Join(w.home.Dir()+".codex", "config.toml")
+			data, err := os.ReadFile(config)
+			if err != nil {
+				t.Fatal(err)
+			}
+			before, rest, found := strings.Cut(string(data), "[notice.model_migrations]")
+			_, after, more := strings.Cut(rest, "[tui]")
+			if !found || !more {
+				t.Fatal("the config has no notices to take away")
+			}
+			_, before, _ = strings.Cut(before, "\n")
+			text := fmt.Sprintf("model = %q\n%s[tui]%s", model, before, after)
+			if err := os.WriteFile(config, []byte(text), 0o600); err != nil {
+				t.Fatal(err)
+			}
+			p := w.mustPane()
+			w.mustState(agent.Idle, "")
+			id := w.mustSend(bus.Envelope{From: agent.Owner, Text: "loop: say the thread"})
+			w.mustAnswer(agent.Owner, id)
+			p.until("the thread", func() bool {
+				screen := p.text()
+				if strings.Contains(screen, "Try new model") {
+					t.Fatalf("a dialog of Codex's:\n%s", screen)
+				}
+				return strings.Contains(screen, composer) && strings.Contains(screen, "the thread")
+			})
+			if after, err := os.ReadFile(config); err != nil || string(after) != text {
+				t.Errorf("config.toml was changed (%v):\n%s", err, after)
+			}
+		})
+	}
+}

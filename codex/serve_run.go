@@ -91,7 +91,10 @@ func (s *sidecar) ready(ctx context.Context) error {
 			}
 			if s.tui != nil {
 				s.print.mute.Store(true)
-				s.tui.show(thread.ID())
+				if s.seenBy != s.session.server {
+					s.seenBy, s.seen = s.session.server, s.session.server.announced(ctx)
+				}
+				s.tui.show(thread.ID(), s.seen)
 			}
 			err = s.session.server.Account(ctx)
 		}

@@ -29,6 +29,7 @@ type tui struct {
 
 	mu     sync.Mutex // guards what follows
 	thread string     // to be shown; "" none yet
+	seen   []string   // overrides that say which announcements need not be made
 	shown  string     // by the program that runs
 	pid    int        // 0: none runs
 	closed bool
@@ -39,8 +40,6 @@ type tui struct {
 func uiHome(id agent.ID) string { return "state/codex-ui/" + string(id) }
 
 const uiConfig = `check_for_update_on_startup = false
-[notice.model_migrations]
-"gpt-5.5" = "gpt-6-sol"
 [tui]
 animations = false
 show_tooltips = false
@@ -74,10 +73,12 @@ func newTUI(s *sidecar) (*tui, error) {
 	return t, nil
 }
 
-// show says which thread is to be seen from now on.
-func (t *tui) show(thread string) {
+// show says which thread is to be seen from now on. seen are overrides of Codex's
+// configuration that keep its announcements off the screen.
+func (t *tui) show(thread string, seen []string) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
+	t.seen = seen
 	if t.thread == thread {
 		return
 	}
@@ -162,7 +163,11 @@ func (t *tui) start() error {
 		Sys: &syscall.SysProcAttr{Setpgid: true, Foreground: true, Ctty: 0},
 	}
 	dieWithUs(attr.Sys)
-	pid, err := syscall.ForkExec(t.program, []string{"codex", "resume", t.thread, "--remote", t.remote}, attr)
+	argv := []string{"codex", "resume", t.thread, "--remote", t.remote}
+	for _, o := range t.seen {
+		argv = append(argv, "-c", o)
+	}
+	pid, err := syscall.ForkExec(t.program, argv, attr)
 	if err != nil {
 		t.tty.take() // the child that could not start had the terminal
 		return fmt.Errorf("start it: %w", err)

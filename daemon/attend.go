@@ -56,8 +56,10 @@ type attended struct {
 	next   time.Time    // when to look again
 	idle   time.Time    // since when it was found idle
 	told   map[string]bool
-	stood  int64  // since when it stood at a dialog that the owner was told of
-	err    string // told once
+	stood  int64     // since when it stood at a dialog that the owner was told of
+	over   time.Time // when its screen was looked at last
+	dialog bool      // one stood there then
+	err    string    // told once
 
 	failed string // why the last restart did not go
 
@@ -81,7 +83,11 @@ func (a *attendant) pass(ctx context.Context) {
 		}
 		c := a.caseOf(la)
 		if a.held(la, c) {
-			if err := a.stands(ctx, la, c, &states); ctx.Err() == nil {
+			err := a.stands(ctx, la, c, &states)
+			if over, ok := r.(spawn.Overlaid); ok && err == nil {
+				err = a.overlaid(ctx, la, c, over, &states)
+			}
+			if ctx.Err() == nil {
 				a.note(la, c, err)
 			}
 			continue

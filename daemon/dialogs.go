@@ -50,6 +50,45 @@ func (a *attendant) stands(ctx context.Context, la agent.Launch, c *attended, st
 	return nil
 }
 
+// overlaidEvery is how often the screen is looked at of an agent that works on
+// behind a dialog of its program's.
+const overlaidEvery = 5 * time.Second
+
+// overlaid looks for a dialog on the screen of such an agent, if that may have
+// changed since the last look, and tells the owner of one that stays while nobody
+// is at the pane.
+func (a *attendant) overlaid(ctx context.Context, la agent.Launch, c *attended, r spawn.Overlaid, states *spawn.Statuses) (err error) {
+	last := c.over
+	if time.Since(last) < overlaidEvery {
+		return nil
+	}
+	if *states == nil {
+		if *states, err = a.d.o.Launcher.Inspect(ctx); err != nil {
+			return nil // it can't be told who runs; the vigil says so
+		}
+	}
+	c.over = time.Now()
+	st := states.Find(la.Agent)
+	if st.Start != la.Start || !st.Alive() || st.Pane() == "" {
+		return nil
+	}
+	// tmux tells whole seconds.
+	if !c.dialog && st.Changed().Before(last.Add(-2*time.Second)) {
+		return nil
+	}
+	d, since, err := a.d.o.Launcher.LookOver(ctx, st, r)
+	if err != nil {
+		return err
+	}
+	c.dialog = !since.IsZero()
+	// Where the agent itself waits, it has said so, and stands tells of it.
+	report, err := a.d.o.Home.LoadReport(la.Agent)
+	if err != nil || !c.dialog || st.Watched() || time.Since(since) < unattended || report.State == agent.Waiting {
+		return err
+	}
+	return a.tell(ctx, st, d, c)
+}
+
 // tell tells the owner of a dialog, once under a start.
 func (a *attendant) tell(ctx context.Context, st spawn.Status, d agent.Dialog, c *attended) error {
 	if c.told[d.Name] {

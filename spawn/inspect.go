@@ -270,6 +270,7 @@ func (l *Launcher) judgeReport(st *Status, started time.Time) {
 	case err == nil && r.Start == st.Start:
 		st.State, st.Since = r.State, time.UnixMilli(r.SinceMS)
 		st.Evidence, st.Detail = r.Evidence, r.Detail
+		l.judgeOverlay(st)
 	case err == nil || errors.Is(err, fs.ErrNotExist):
 		st.State, st.Since = agent.Starting, started
 		st.Evidence = fmt.Sprintf("process %d runs, no report yet", st.PID)

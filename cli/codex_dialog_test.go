@@ -1,0 +1,37 @@
+package cli_test
+
+import (
+	"strings"
+	"testing"
+
+	"netsky/agent"
+)
+
+// A dialog on Codex's screen is a state, though the agent works on behind it: it
+// is named in status, told to the owner while nobody is at the pane, and answered
+// by nobody else.
+func TestCodexDialog(t *testing.T) {
+	t.Parallel()
+	w, _ := mustCodex(t)
+	w.mustUp(t, "up", "1", "--type", "codex", "--yes")
+	mustBecome(t, "Codex's screen", func() bool {
+		return strings.Contains(w.must(t, "netsky", "peek", "agent1"), "Ask Codex to do anything")
+	})
+	w.pane(t, "send-keys", "-t", "=agent1:", "-l", "/model")
+	mustBecome(t, "the command on it", func() bool { return strings.Contains(w.must(t, "netsky", "peek", "agent1"), "/model") })
+	w.pane(t, "send-keys", "-t", "=agent1:", "Enter")
+	mustBecome(t, "the list of models", func() bool { return strings.Contains(w.must(t, "netsky", "peek", "agent1"), "Select Model") })
+	w.mustShow(t, "status", "agent1", "waiting", "model: Select Model")
+	w.mustShow(t, "inbox", "agent1 waits at a dialog in its pane (model): Select Model", "netsky attach agent1")
+
+	// Mail goes on behind it, and the dialog stays a person's.
+	if got := w.must(t, "netsky", "ask", "agent1", "loop: say behind it"); !strings.Contains(got, "behind it") {
+		t.Errorf("answer %q", got)
+	}
+	if screen := w.must(t, "netsky", "peek", "agent1"); !strings.Contains(screen, "Select Model") {
+		t.Errorf("the dialog was answered:\n%s", screen)
+	}
+	w.pane(t, "send-keys", "-t", "=agent1:", "Escape")
+	waitState(t, w, "agent1", agent.Idle)
+	mustBecome(t, "no dialog in status", func() bool { return !strings.Contains(w.must(t, "netsky", "status"), "model: ") })
+}

@@ -1,0 +1,39 @@
+package codex
+
+import "context"
+
+// announced are overrides of Codex's configuration that say of every model which
+// has a successor that the person has been told so. Without them Codex's screen
+// begins with a dialog in which one Enter changes the model. If the models can't
+// be listed there are none: the dialog, if it comes, is a state of the agent's.
+func (s *Server) announced(ctx context.Context) []string {
+	ctx, cancel := context.WithTimeout(ctx, grace)
+	defer cancel()
+	told := make(map[string]string)
+	cursor := any(nil)
+	for range 10 { // pages
+		var got struct {
+			Data []struct {
+				Model   string `json:"model"`
+				Upgrade string `json:"upgrade"`
+			} `json:"data"`
+			Next string `json:"nextCursor"`
+		}
+		if err := s.peer.call(ctx, "model/list", map[string]any{"cursor": cursor, "limit": 100, "includeHidden": true}, &got); err != nil {
+			return nil
+		}
+		for _, m := range got.Data {
+			if m.Model != "" && m.Upgrade != "" {
+				told[m.Model] = m.Upgrade
+			}
+		}
+		if got.Next == "" {
+			break
+		}
+		cursor = got.Next
+	}
+	if len(told) == 0 {
+		return nil
+	}
+	return overrides(map[string]any{"notice.model_migrations": told})
+}

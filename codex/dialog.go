@@ -1,0 +1,137 @@
+package codex
+
+import (
+	"regexp"
+	"strconv"
+	"strings"
+
+	"netsky/agent"
+)
+
+// A dialog of Codex's is known by its structure, whatever it says: a list of
+// numbered choices, one with the cursor, where else the composer stands at the
+// bottom of the screen. All text of a conversation is above the composer, whose
+// line is then the last that begins with the cursor.
+var (
+	cursorLine = regexp.MustCompile(`^\s*[›❯>]\s`)
+	choiceLine = regexp.MustCompile(`^\s*[›❯>]?\s*(\d{1,2})\. +\S`)
+)
+
+const (
+	maxDialogScreen = 256 << 10 // bytes that are looked at, from the end
+	maxDialogLines  = 24        // between a dialog's title and its choices
+	maxDialogText   = 200       // bytes
+)
+
+// dialogNames are words that name a dialog; of any other its first line tells.
+var dialogNames = []struct{ words, name string }{
+	{"Try new model", "new model"},
+	{"Would you like to", "approval"},
+	{"Trust this folder?", "workspace trust"},
+	{"Hooks need review", "hooks"},
+	{"Sign in with", "login"},
+	{"Update available", "update"},
+	{"Select Model", "model"},
+	{"Select Reasoning", "model"},
+}
+
+const unknownDialog = "unknown dialog"
+
+// Dialog is the dialog that stands on Codex's screen. It never has Keys: an
+// answer is a person's to give.
+func (r *Runtime) Dialog(screen string, l agent.Launch) (agent.Dialog, bool) {
+	return Recognise(screen, l.Agent)
+}
+
+// Overlaid says that the agent works on behind a dialog, and knows nothing of it.
+func (r *Runtime) Overlaid() {}
+
+// Recognise finds the dialog on a screen, the text of the pane of that agent.
+func Recognise(screen string, id agent.ID) (agent.Dialog, bool) {
+	if over := len(screen) - maxDialogScreen; over > 0 {
+		screen = screen[over:]
+	}
+	lines := strings.Split(strings.ReplaceAll(screen, "\u00a0", " "), "\n")
+	at := -1
+	for i, line := range lines {
+		lines[i] = strings.TrimRight(line, " \r")
+		if cursorLine.MatchString(line) {
+			at = i
+		}
+	}
+	if at < 0 || choice(lines[at]) == 0 {
+		return agent.Dialog{}, false
+	}
+	first, last := choices(lines, at)
+	if first == last || composed(lines[last+1:], id) { // a long list shows a part of itself
+		return agent.Dialog{}, false
+	}
+	return named(lines, first, last), true
+}
+
+// choice is the number of the choice in a line, 0 if there is none.
+func choice(line string) int {
+	m := choiceLine.FindStringSubmatch(line)
+	if m == nil {
+		return 0
+	}
+	n, _ := strconv.Atoi(m[1])
+	return n
+}
+
+// choices finds the first and the last line of the list with the cursor's line
+// in it: their numbers count up by one, and a choice may take several lines.
+func choices(lines []string, at int) (first, last int) {
+	const apart = 4 // lines of one choice
+	first, last = at, at
+	for i, seen := at-1, at; i >= 0 && seen-i <= apart; i-- {
+		if n := choice(lines[i]); n != 0 && n == choice(lines[first])-1 {
+			first, seen = i, i
+		}
+	}
+	for i, seen := at+1, at; i < len(lines) && i-seen <= apart; i++ {
+		if n := choice(lines[i]); n != 0 && n == choice(lines[last])+1 {
+			last, seen = i, i
+		}
+	}
+	return first, last
+}
+
+// composed reports whether what stands below is the composer's foot: then the
+// list is a draft. It names the thread, which has the agent's name.
+func composed(below []string, id agent.ID) bool {
+	for _, line := range below {
+		if strings.HasSuffix(line, "for shortcuts") || strings.Contains(line+" ", "· "+string(id)+" ") {
+			return true
+		}
+	}
+	return false
+}
+
+// named names the dialog whose choices stand there.
+func named(lines []string, first, last int) agent.Dialog {
+	// Its text begins behind two empty lines, or at the top.
+	top := first
+	for i, empty := first-1, 0; i >= 0 && empty < 2 && first-i <= maxDialogLines; i-- {
+		if strings.TrimSpace(lines[i]) == "" {
+			empty++
+			continue
+		}
+		top, empty = i, 0
+	}
+	title := cutWords(strings.TrimSpace(lines[top]))
+	all := strings.Join(lines[top:last+1], "\n")
+	for _, d := range dialogNames {
+		if strings.Contains(all, d.words) {
+			return agent.Dialog{Name: d.name, Text: title}
+		}
+	}
+	return agent.Dialog{Name: unknownDialog, Text: title}
+}
+
+func cutWords(s string) string {
+	if len(s) > maxDialogText {
+		s = cut(s, maxDialogText-len("…")) + "…"
+	}
+	return SafeText(s)
+}
