@@ -97,8 +97,23 @@ type rowWriter struct {
 	row  Row
 	text strings.Builder // what the run at hand has so far
 	of   pen             // its style
+	kind kind            // its cells
 	cell int
 }
+
+// A kind is how the cells of a run are: ASCII that follows on itself, or
+// characters each of which the page puts in a box as wide as its cells, because a
+// font may have it wider or narrower.
+type kind string
+
+const (
+	flowing kind = ""
+	narrow  kind = "c"  // one character, in one cell
+	wide    kind = "w"  // one character, in two
+	narrows kind = "cs" // several code points, each in one cell
+	wides   kind = "ws" // each in two
+	mark    kind = "z"  // in none: it stands for what must not be hidden
+)
 
 func (w *rowWriter) write(s string) {
 	for len(s) > 0 && w.cell < maxColumns {
@@ -112,19 +127,20 @@ func (w *rowWriter) write(s string) {
 			for n < len(s) && s[n] >= ' ' && s[n] < 0x7f {
 				n++
 			}
-			n = min(n, maxColumns-w.cell)
+			if n < len(s) && s[n] >= utf8.RuneSelf && joinsCell(s[n:]) {
+				n-- // the last is a cell together with what follows
+			}
+			if n = min(n, maxColumns-w.cell); n == 0 {
+				s = s[w.character(s):]
+				continue
+			}
 			w.ascii(s[:n])
 			s = s[n:]
 		case c < utf8.RuneSelf:
 			w.control(c)
 			s = s[1:]
 		default:
-			n := 1
-			for n < len(s) && s[n] >= utf8.RuneSelf {
-				n++
-			}
-			w.wide(s[:n])
-			s = s[n:]
+			s = s[w.character(s):]
 		}
 	}
 	// The style goes on in the next line, also from behind the last cell.
@@ -137,15 +153,22 @@ func (w *rowWriter) write(s string) {
 
 // ascii writes printable ASCII.
 func (w *rowWriter) ascii(s string) {
-	w.begin()
-	if w.pen.lines {
-		for i := range len(s) {
-			w.text.WriteRune(drawn(s[i]))
-		}
-	} else {
+	if !w.pen.lines {
+		w.begin(flowing)
 		w.text.WriteString(s)
+		w.cell += len(s)
+		return
 	}
-	w.cell += len(s)
+	for i := range len(s) {
+		if r := drawn(s[i]); r < utf8.RuneSelf {
+			w.begin(flowing)
+			w.text.WriteRune(r)
+		} else {
+			w.begin(narrows)
+			w.text.WriteRune(r)
+		}
+		w.cell++
+	}
 }
 
 // control obeys the three controls that a capture may hold.
@@ -153,7 +176,7 @@ func (w *rowWriter) control(c byte) {
 	switch c {
 	case '\t':
 		n := min(8-w.cell%8, maxColumns-w.cell)
-		w.begin()
+		w.begin(flowing)
 		w.text.WriteString(strings.Repeat(" ", n))
 		w.cell += n
 	case 0x0e: // SO
@@ -163,70 +186,129 @@ func (w *rowWriter) control(c byte) {
 	}
 }
 
-// wide writes what is not ASCII, by what a person sees as one character. One
-// that takes two cells is a run of its own, which the page makes as wide.
-func (w *rowWriter) wide(s string) {
-	g := displaywidth.StringGraphemes(s)
-	for g.Next() && w.cell < maxColumns {
-		text, width := visible(g.Value()), g.Width()
-		if text == "" {
-			continue
+// character writes the character that s begins with and tells its length. Cells
+// are as tmux 3.3a makes them: by code points, of which one without a width
+// belongs to the cell before it, as does what follows a joiner. A selector makes
+// nothing wider, and a skin tone has cells of its own.
+func (w *rowWriter) character(s string) int {
+	r, n := utf8.DecodeRuneInString(s)
+	switch width := cellsOf(r); {
+	case hostile(r):
+		w.box(string(utf8.RuneError), min(width, 1))
+		return n
+	case width == 0:
+		return n // there is no cell that it belongs to
+	default:
+		end := n
+		for joined := false; end < len(s) && s[end] >= utf8.RuneSelf; {
+			next, m := utf8.DecodeRuneInString(s[end:])
+			if hostile(next) || cellsOf(next) > 0 && !joined {
+				break
+			}
+			joined = next == joiner
+			end += m
 		}
-		w.begin()
-		if width < 2 {
-			w.text.WriteString(text)
-			w.cell += width
-			continue
-		}
-		w.flush()
-		w.of = w.pen
-		w.text.WriteString(text)
-		w.flush()
-		w.row[len(w.row)-1].Class = join(w.row[len(w.row)-1].Class, classWide)
-		w.cell += width
+		w.box(visible(s[:end]), width)
+		return end
 	}
 }
 
-// visible is the character without what could turn a line around or hide in it.
+const joiner = '\u200d'
+
+// joinsCell reports whether the code point that s begins with belongs to the cell
+// before it.
+func joinsCell(s string) bool {
+	r, _ := utf8.DecodeRuneInString(s)
+	return cellsOf(r) == 0 && !hostile(r)
+}
+
+// cellsOf is how many cells tmux gives a code point: as many as the C library says.
+func cellsOf(r rune) int {
+	switch {
+	case r >= 0x1f1e6 && r <= 0x1f1ff, r == '\u00ad', unicode.Is(unicode.Co, r): // halves of flags, soft hyphen, private use
+		return 1
+	case r >= 0x80 && r < 0xa0, r >= 0x1160 && r <= 0x11ff, r >= 0xd7b0 && r <= 0xd7ff: // the latter make syllables
+		return 0
+	}
+	return displaywidth.Rune(r)
+}
+
+// hostile is what could turn a line around.
+func hostile(r rune) bool {
+	return r == utf8.RuneError || unicode.Is(unicode.Bidi_Control, r) || r == '\u2028' || r == '\u2029'
+}
+
+// visible is the character without what shows nothing, and with an end.
 func visible(s string) string {
-	if len(s) > maxCluster {
-		s = s[:maxCluster]
+	if len(s) <= utf8.UTFMax && utf8.RuneCountInString(s) == 1 {
+		return s
 	}
 	var b strings.Builder
-	shown := false
-	for i, r := range s {
-		switch {
-		case r == utf8.RuneError, unicode.Is(unicode.Bidi_Control, r), r == '\u2028', r == '\u2029':
-			if r == utf8.RuneError && i > 0 && len(s) == maxCluster {
-				continue // cut in the middle
-			}
-			r = utf8.RuneError
-		case unicode.IsControl(r):
-			continue
+	for _, r := range s {
+		if b.Len()+utf8.RuneLen(r) > maxCluster {
+			break
 		}
-		// A joiner, a selector or a mark shows in what it belongs to.
-		shown = shown || unicode.IsGraphic(r)
-		b.WriteRune(r)
-	}
-	if !shown {
-		return ""
+		if r == joiner || !unicode.Is(unicode.Cf, r) && !unicode.IsControl(r) {
+			b.WriteRune(r)
+		}
 	}
 	return b.String()
 }
 
-// begin makes the run at hand one of the pen's style.
-func (w *rowWriter) begin() {
-	if w.of != w.pen {
+// box writes one character that is so many cells wide.
+func (w *rowWriter) box(text string, width int) {
+	one, many := narrow, narrows
+	switch width {
+	case 0:
+		one, many = mark, mark
+	case 2:
+		one, many = wide, wides
+	}
+	if text == "" {
+		text = strings.Repeat(" ", width)
+	}
+	switch {
+	case len(text) == width: // ASCII, of which nothing else is visible
+		w.begin(flowing)
+		w.text.WriteString(text)
+	case width > 0 && utf8.RuneCountInString(text) == 1:
+		w.begin(many)
+		w.text.WriteString(text)
+	default:
 		w.flush()
-		w.of = w.pen
+		w.of, w.kind = w.pen, one
+		w.text.WriteString(text)
+		w.flush()
+	}
+	w.cell += width
+}
+
+// begin makes the run at hand one of the pen's style and of that kind.
+func (w *rowWriter) begin(k kind) {
+	if w.of != w.pen || w.kind != k {
+		w.flush()
+		w.of, w.kind = w.pen, k
 	}
 }
 
 func (w *rowWriter) flush() {
-	if w.text.Len() > 0 {
-		w.row = append(w.row, w.of.run(w.text.String()))
-		w.text.Reset()
+	if w.text.Len() == 0 {
+		return
 	}
+	run := w.of.run(w.text.String())
+	if k := w.kind; k != flowing {
+		if k == narrows && utf8.RuneCountInString(run.Text) == 1 {
+			k = narrow
+		} else if k == wides && utf8.RuneCountInString(run.Text) == 1 {
+			k = wide
+		}
+		if r, _ := utf8.DecodeRuneInString(run.Text); k == narrow {
+			run.Class = join(run.Class, drawnClass(r))
+		}
+		run.Class = join(run.Class, string(k))
+	}
+	w.row = append(w.row, run)
+	w.text.Reset()
 }
 
 // done is the row, without blanks at its end that show nothing.

@@ -42,11 +42,13 @@ func TestRender(t *testing.T) {
 		{"reverse", "\x1b[7ma", row(run{Text: "a", Class: "fx gx"})},
 		{"reverse of a colour", "\x1b[7;31ma", row(run{Text: "a", Class: "fx g1"})},
 		{"reverse of two", "\x1b[7;31;48;2;255;136;0ma", row(run{Text: "a", Class: "f208 g1", FG: "#ff8800"})},
-		{"wide", "a漢字b", row(run{Text: "a"}, run{Text: "漢", Class: "w"}, run{Text: "字", Class: "w"}, run{Text: "b"})},
+		{"wide", "a漢字b", row(run{Text: "a"}, run{Text: "漢字", Class: "ws"}, run{Text: "b"})},
 		{"wide in colour", "\x1b[31m漢", row(run{Text: "漢", Class: "f1 w"})},
 		{"joined", "👨‍👩‍👧", row(run{Text: "👨‍👩‍👧", Class: "w"})},
-		{"accents", "e\u0301x", row(run{Text: "e\u0301x"})},
-		{"line drawing", "\x0elqk\x0fq", row(run{Text: "┌─┐"}, run{Text: "q"})},
+		{"accents", "e\u0301x", row(run{Text: "e\u0301", Class: "c"}, run{Text: "x"})},
+		{"line drawing", "\x0elqk\x0fq", row(run{Text: "┌─┐", Class: "cs"}, run{Text: "q"})},
+		{"one in colour", "\x1b[31m⏺\x1b[39m x", row(run{Text: "⏺", Class: "f1 c"}, run{Text: " x"})},
+		{"private use", "a\ue0b0\uf121b", row(run{Text: "a"}, run{Text: "\ue0b0\uf121", Class: "cs"}, run{Text: "b"})},
 		{"tab", "a\tb", row(run{Text: "a       b"})},
 		{"link", "\x1b]8;;https://a.example/x?y=1&z\x1b\\here\x1b]8;;\x1b\\!", row(run{Text: "here", Link: "https://a.example/x?y=1&z"}, run{Text: "!"})},
 		{"link with an id, by BEL", "\x1b]8;id=1;http://a.example\ahere", row(run{Text: "here", Link: "http://a.example"})},
@@ -67,10 +69,10 @@ func TestRender(t *testing.T) {
 		{"character set", "\x1b(0x", row(run{Text: "x"})},
 		{"controls", "a\x00\x07\x08\r\x7fb", row(run{Text: "ab"})},
 		{"C1", "a\u009b31mb\u0085", row(run{Text: "a31mb"})},
-		{"bidi", "a\u202eb\u2066c", row(run{Text: "a\ufffdb\ufffdc"})},
-		{"line separators", "a\u2028b", row(run{Text: "a\ufffdb"})},
+		{"bidi", "a\u202eb\u2066c", row(run{Text: "a"}, run{Text: "\ufffd", Class: "z"}, run{Text: "b"}, run{Text: "\ufffd", Class: "z"}, run{Text: "c"})},
+		{"line separators", "a\u2028b", row(run{Text: "a"}, run{Text: "\ufffd", Class: "z"}, run{Text: "b"})},
 		{"invisible", "a\u200b\u2060\ufeff\U000e0041b", row(run{Text: "ab"})},
-		{"broken UTF-8", "a\xffb\xc3", row(run{Text: "a\ufffdb\ufffd"})},
+		{"broken UTF-8", "a\xffb\xc3", row(run{Text: "a"}, run{Text: "\ufffd", Class: "c"}, run{Text: "b"}, run{Text: "\ufffd", Class: "c"})},
 		{"numbers without sense", "\x1b[38;5;256;38;2;1;2;300;999;99999999999mx", row(run{Text: "x"})},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
@@ -78,6 +80,24 @@ func TestRender(t *testing.T) {
 				t.Errorf("Render(%q) = %q, want %q", tt.in, got, tt.want)
 			}
 		})
+	}
+}
+
+// Each character has as many cells as tmux 3.3a was seen to give it.
+func TestRenderCells(t *testing.T) {
+	for text, want := range map[string]int{
+		"✻": 1, "⏺": 1, "⎿": 1, "⠋": 1, "·": 1, "…": 1, "①": 1, "★": 1, "ﾊ": 1, "☑": 1, "✅": 2, "😀": 2, "㊙": 2, "🅰": 1, "漢": 2, "\u3000": 2,
+		"👨\u200d👩\u200d👧": 2, "👩\u200d🌾": 2, "🏳\ufe0f\u200d🌈": 1, "👍🏽": 4, "🫱🏻\u200d🫲🏿": 6, "🇩🇪": 2, "❤": 1, "❤\ufe0f": 1, "⚠\ufe0f": 1,
+		"▶\ufe0f": 1, "⏺\ufe0e": 1, "1\ufe0f\u20e3": 1, "a\u0301\u0302": 1, "a\ufe0f": 1, "a\u200cb": 2, "\ue0b0": 1, "\uf8ff": 1, "\U000f0001": 1,
+		"\u00ad": 1, "\u00a0": 1, "\u1112\u1161\u11ab": 2, "กำ": 2, "क्षि": 3, "لا": 2, "─│╭╮": 4, "█▌░": 3, "\u200d": 0, "\u200b": 0,
+	} {
+		got := -1
+		for _, run := range dashboard.Render(text + "|")[0] {
+			got += dashboard.Cells(run)
+		}
+		if got != want {
+			t.Errorf("%q has %d cells, want %d: %q", text, got, want, dashboard.Render(text))
+		}
 	}
 }
 

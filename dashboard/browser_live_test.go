@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"io"
+	"math"
 	"slices"
 	"strings"
 	"testing"
@@ -158,7 +159,7 @@ func TestBrowserPanes(t *testing.T) {
 		l.waits(fmt.Sprintf(`document.querySelector('[data-pane="%s"]').innerText.includes("%s at 19")`, id, id))
 	}
 	if got := eval[string](l, `(s => [getComputedStyle(s.querySelector("[class*=f]")).color, getComputedStyle(s.querySelector(".b.f1")).fontWeight,
-		s.querySelector("a").href, s.querySelectorAll("img").length, s.querySelector(".w").textContent, s.querySelectorAll(".r").length].join("|"))(document.querySelector("[data-screen]"))`); got != "rgb(18, 52, 86)|700|https://example.org/|0|漢|4" {
+		s.querySelector("a").href, s.querySelectorAll("img").length, s.querySelector(".ws").firstChild.textContent, s.querySelectorAll(".r").length].join("|"))(document.querySelector("[data-screen]"))`); got != "rgb(18, 52, 86)|700|https://example.org/|0|漢|4" {
 		t.Errorf("drawn: %s", got)
 	}
 	// An agent that comes up comes onto the page, with its terminal.
@@ -194,6 +195,62 @@ func TestBrowserPanes(t *testing.T) {
 	w.panes.mu.Unlock()
 	l.open("/agents/agent0")
 	l.waits(`document.querySelector("[data-unseen]").innerText.includes("no session")`)
+	l.clean()
+}
+
+// Each character has its cells on the page too, whatever the font, drawn by the
+// script or by the server; lines and grounds meet.
+func TestBrowserCells(t *testing.T) {
+	w := mustWorld(t, slowly)
+	w.showcase(t)
+	rows := []struct {
+		text string
+		at   int // the cell of the bar
+	}{
+		{"0123456789|", 10}, {"✻ ⏺ ⎿ x ⠋⠙|", 10}, {"👨\u200d👩\u200d👧👩\u200d🌾漢字|", 8}, {"❤\ufe0f⚠\ufe0f▶\ufe0f1\ufe0f\u20e3\ue0b0\uf121|", 6}, {"👍🏽🇩🇪✅|", 8},
+		{"e\u0301a\u0302\x1b[4m漢✻\x1b[24m|", 5}, {"╭──┬━━╮▐▛█▌░|", 12}, {"\x1b[48;5;22m+ ✻ x \x1b[1m漢  \x1b[22m|", 10}, {"\x1b[48;5;22m- x     |\x1b[49m", 8},
+	}
+	var text strings.Builder
+	for _, r := range rows {
+		text.WriteString(r.text + "\n")
+	}
+	w.panes.set("agent1", text.String())
+	l := mustBrowser(t).look(t, w)
+	for _, script := range []bool{true, false} {
+		l.call("Emulation.setScriptExecutionDisabled", map[string]bool{"value": !script}, nil)
+		l.open("/agents/agent1")
+		if script {
+			l.live()
+		}
+		l.waits(`document.querySelectorAll("[data-screen] .r").length >= 9`)
+		places := eval[[][3]float64](l, `(() => {
+			const rows = [...document.querySelectorAll("[data-screen] .r")], one = document.createRange();
+			one.setStart(rows[0].firstChild, 0); one.setEnd(rows[0].firstChild, 10);
+			const left = one.getBoundingClientRect().left, cell = one.getBoundingClientRect().width / 10;
+			return rows.map((r) => {
+				const walk = document.createTreeWalker(r, NodeFilter.SHOW_TEXT);
+				let n, bar = 0;
+				while ((n = walk.nextNode())) if (n.data.includes("|")) {
+					const at = document.createRange();
+					at.setStart(n, n.data.indexOf("|")); at.setEnd(n, n.data.indexOf("|") + 1);
+					bar = (at.getBoundingClientRect().left - left) / cell;
+				}
+				const box = r.getBoundingClientRect(), seams = [...r.querySelectorAll(":scope > [class*=g]")].map((x) => x.getBoundingClientRect());
+				return [bar, box.top, seams.some((x) => Math.abs(x.top - box.top) > .1 || Math.abs(x.bottom - box.bottom) > .1) ? -1 : box.bottom];
+			});
+		})()`)
+		for i, r := range rows {
+			if got := places[i][0]; math.Abs(got-float64(r.at)) > .2 {
+				t.Errorf("script %v: %q has its bar in cell %.2f, want %d", script, r.text, got, r.at)
+			}
+			if i > 0 && math.Abs(places[i][1]-places[i-1][2]) > .1 {
+				t.Errorf("script %v: a seam above %q: %v", script, r.text, places[i-1:i+1])
+			}
+		}
+		if got := eval[int](l, `[...document.querySelectorAll("[data-screen] [class^=x]")].filter((x) => getComputedStyle(x).backgroundImage !== "none").length`); got != 12 {
+			t.Errorf("script %v: %d lines and blocks are drawn, want 12", script, got)
+		}
+	}
 	l.clean()
 }
 

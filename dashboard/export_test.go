@@ -1,5 +1,10 @@
 package dashboard
 
+import (
+	"strings"
+	"unicode/utf8"
+)
+
 // Render is a captured screen as rows.
 func Render(text string) []Row { return NewRenderer().Render(text) }
 
@@ -22,6 +27,22 @@ func (s *Server) Due() (n int) {
 	defer s.hub.mu.Unlock()
 	for c := range s.hub.clients {
 		n = max(n, len(c.due))
+	}
+	return n
+}
+
+// Cells is how wide a page makes a run.
+func Cells(run Run) int {
+	n, each := utf8.RuneCountInString(run.Text), strings.Fields(run.Class)
+	switch kind(append([]string{""}, each...)[len(each)]) {
+	case narrow:
+		return 1
+	case wide:
+		return 2
+	case wides:
+		return 2 * n
+	case mark:
+		return 0
 	}
 	return n
 }

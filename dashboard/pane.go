@@ -31,7 +31,9 @@ type Pane struct {
 // A Row is one line of a terminal.
 type Row []Run
 
-// A Run is text in one style. Class holds the names of its style, by CSS; FG
+// A Run is text in one style. Class holds the names of its style, by CSS, the
+// last of which may say of which cells it is: "c" is one character in one cell,
+// "w" one in two; in "cs" and "ws" each code point is a character. FG
 // and BG hold its colours exactly, "#ff8800", where the palette's nearest, which
 // Class names, is not them.
 type Run struct {
@@ -107,5 +109,17 @@ func (r Run) html(b *strings.Builder) {
 	if r.Link != "" {
 		b.WriteString(` target="_blank" rel="noopener noreferrer nofollow"`)
 	}
-	b.WriteString(">" + template.HTMLEscapeString(r.Text) + "</" + tag + ">")
+	b.WriteString(">")
+	if strings.HasSuffix(r.Class, string(narrows)) || strings.HasSuffix(r.Class, string(wides)) {
+		for _, c := range r.Text { // each in a box of its own; none of them is ASCII
+			b.WriteString("<span")
+			if class := drawnClass(c); class != "" {
+				b.WriteString(` class="` + class + `"`)
+			}
+			b.WriteString(">" + string(c) + "</span>")
+		}
+	} else {
+		b.WriteString(template.HTMLEscapeString(r.Text))
+	}
+	b.WriteString("</" + tag + ">")
 }

@@ -32,8 +32,6 @@ const (
 
 // The classes of a run. A colour's is f or g (ground) and its number in the
 // palette; fx and gx are the pane's own two, changed for each other.
-const classWide = "w"
-
 var attrClasses = []struct {
 	attr  attr
 	class string

@@ -293,9 +293,17 @@
       if (run.fg) n.style.color = run.fg;
       if (run.bg) n.style.backgroundColor = run.bg;
       if (run.link && /^https?:\/\//.test(run.link)) { n.href = run.link; n.target = "_blank"; n.rel = "noopener noreferrer nofollow"; }
-      n.textContent = run.text;
+      if (/(?:^| )[cw]s$/.test(run.class)) n.append(...[...run.text].map(boxed)); else n.textContent = run.text;
       return n;
     }));
+  }
+
+  // boxed is a character in its cell; lines and blocks are drawn by a class.
+  function boxed(c) {
+    const n = document.createElement("span"), code = c.codePointAt(0);
+    if (code >= 0x2500 && code <= 0x259f) n.className = "x" + code.toString(16);
+    n.textContent = c;
+    return n;
   }
 
   function drawCursor(screen, rows, { cursor_x: x, cursor_y: y }) {
