@@ -46,7 +46,7 @@ func Main(ctx context.Context, args []string, in io.Reader, out, errs io.Writer)
 	}
 	table := a.cli()
 	err := table.RunContext(ctx, flagsFirst(table, args))
-	if err == nil && !errors.Is(a.broken, syscall.EPIPE) && !errors.Is(a.broken, syscall.EBADF) { // whoever reads no more, or never would, has what they want
+	if err == nil && !left(a.broken) {
 		err = a.broken
 	}
 	if err == nil {
@@ -66,6 +66,7 @@ type app struct {
 	environ []string
 
 	broken error // of a write to out
+	deed   bool  // the verb does something and prints what: printed or not, that is done
 
 	chosenDir string // where agents work, as the owner has just said
 
@@ -129,23 +130,34 @@ func (a *app) warn(format string, args ...any) {
 
 // print writes one fact to stdout, safe for a terminal.
 func (a *app) print(format string, args ...any) {
-	if _, err := fmt.Fprintln(a.out, bus.Plain(fmt.Sprintf(format, args...))); err != nil {
-		a.broken = err
-	}
+	fmt.Fprintln(a.stdout(), bus.Plain(fmt.Sprintf(format, args...)))
 }
 
-// stdout is out, for what is not printed line by line.
+// stdout is out, for what is not printed line by line. What it does not take of
+// a verb that has done something goes to stderr, unless whoever read it has left:
+// the verb's exit status is that of its deed.
 func (a *app) stdout() io.Writer { return stdout{a} }
 
 type stdout struct{ a *app }
 
 func (s stdout) Write(p []byte) (int, error) {
 	n, err := s.a.out.Write(p)
-	if err != nil {
-		s.a.broken = err
+	switch {
+	case err == nil:
+		return n, nil
+	case s.a.deed:
+		if !left(err) {
+			fmt.Fprintf(s.a.err, "netsky: %v; not printed:\n%s", err, p[n:])
+		}
+		return len(p), nil
 	}
+	s.a.broken = err
 	return n, err
 }
+
+// left reports whether a write failed as nobody reads stdout any more, or ever
+// did: whoever that is has what they want.
+func left(err error) bool { return errors.Is(err, syscall.EPIPE) || errors.Is(err, syscall.EBADF) }
 
 // terminal reports whether the stream is one, and its width.
 func terminal(stream any) (width int, ok bool) {

@@ -36,7 +36,31 @@ func (a *app) cli() *cli.App {
 	table.OnUsageError = usageError("netsky")
 	table.CustomAppHelpTemplate = helpTemplate
 	settle("netsky", table.Commands)
+	a.markDeeds("", table.Commands)
 	return table
+}
+
+// isDeed names the verbs that change something and then print what they did. What
+// ask, inbox and drain print is their result, and so are they not among them.
+func isDeed(verb string) bool {
+	switch verb {
+	case "up", "down", "agent", "reply", "interrupt", "approve", "init", "uninstall",
+		"channel send", "channel route", "channel poison retry", "channel poison drop", "daemon stop", "watchdog tick":
+		return true
+	}
+	return false
+}
+
+func (a *app) markDeeds(path string, list []*cli.Command) {
+	for _, c := range list {
+		if act := c.Action; isDeed(path + c.Name) {
+			c.Action = func(c *cli.Context) error {
+				a.deed = true
+				return act(c)
+			}
+		}
+		a.markDeeds(path+c.Name+" ", c.Subcommands)
+	}
 }
 
 // settle gives every command what the library gives to none by itself: an error

@@ -33,7 +33,7 @@ func newUpReport(a *app, plans []spawn.Plan, asJSON bool) *upReport {
 	for _, p := range plans {
 		r.plans[p.Agent] = p
 	}
-	out := a.out
+	out := a.stdout()
 	if asJSON {
 		out = io.Discard
 	}
@@ -227,13 +227,13 @@ func (r *upReport) finish(h agent.Home, p daemon.Pong, ends []spawn.Progress) er
 }
 
 func (a *app) writeJSON(v any) error {
-	enc := json.NewEncoder(a.out)
+	enc := json.NewEncoder(a.stdout())
 	enc.SetIndent("", "  ")
 	return enc.Encode(v)
 }
 
 // writeJSONLine writes one object on one line, for verbs that follow.
-func (a *app) writeJSONLine(v any) error { return json.NewEncoder(a.out).Encode(v) }
+func (a *app) writeJSONLine(v any) error { return json.NewEncoder(a.stdout()).Encode(v) }
 
 // A board is a list of lines. On a terminal a line that is set again changes in
 // place; elsewhere only final lines are written.
