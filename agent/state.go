@@ -2,7 +2,10 @@ package agent
 
 import (
 	"encoding/json"
+	"errors"
 	"fmt"
+	"io/fs"
+	"os"
 	"time"
 )
 
@@ -78,6 +81,16 @@ type Ticker struct {
 	Socket string `json:"socket,omitempty"` // of the tmux server that its session is on
 	TickMS int64  `json:"tick_ms,omitempty"`
 	Error  string `json:"error,omitempty"` // "" if the daemon runs or is not wanted
+}
+
+// Removed reports whether a program that was at an absolute path is not there any
+// more.
+func Removed(path string) bool {
+	if path == "" {
+		return false
+	}
+	_, err := os.Stat(path)
+	return errors.Is(err, fs.ErrNotExist)
 }
 
 const tickerFile = "state/ticker.json"

@@ -1,13 +1,13 @@
 package cli
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
 	"io"
 	"io/fs"
 	"log/slog"
-	"os"
 	"os/exec"
 	"strings"
 	"time"
@@ -17,6 +17,7 @@ import (
 	"gopkg.in/natefinch/lumberjack.v2"
 
 	"netsky/agent"
+	"netsky/bus"
 	"netsky/daemon"
 	"netsky/spawn"
 	"netsky/spawn/keeper"
@@ -245,7 +246,11 @@ func (a *app) ticker(c *cli.Context) error {
 	tick := time.NewTicker(every)
 	defer tick.Stop()
 	for {
-		a.oneTick(c.Context, bin)
+		why := a.oneTick(c.Context, bin)
+		me.TickMS, me.Error = time.Now().UnixMilli(), why
+		if err := h.SaveTicker(me); err != nil {
+			a.warn("%v", err)
+		}
 		select {
 		case <-c.Context.Done():
 			return nil
@@ -254,15 +259,25 @@ func (a *app) ticker(c *cli.Context) error {
 	}
 }
 
-func (a *app) oneTick(ctx context.Context, bin string) {
-	ctx, cancel := context.WithTimeout(ctx, 30*time.Second)
+// oneTick says why the daemon could not be started, or "".
+func (a *app) oneTick(ctx context.Context, bin string) (why string) {
+	within, cancel := context.WithTimeout(ctx, 30*time.Second)
 	defer cancel()
-	cmd := exec.CommandContext(ctx, bin, "watchdog", "tick")
+	cmd := exec.CommandContext(within, bin, "watchdog", "tick")
 	cmd.Env = spawn.Inherited(a.environ)
 	cmd.WaitDelay = time.Second // a daemon it started may hold its pipe
 	out, err := cmd.CombinedOutput()
 	fmt.Fprintf(a.out, "[watchdog-tick %s] %s", time.Now().UTC().Format(time.RFC3339), out)
-	if err != nil && ctx.Err() == nil && !errors.Is(err, os.ErrProcessDone) {
-		a.warn("tick: %v", err)
+	switch {
+	case err == nil || ctx.Err() != nil:
+		return ""
+	case within.Err() != nil:
+		why = "it takes longer than 30 s"
+	case len(bytes.TrimSpace(out)) > 0:
+		why = strings.TrimPrefix(firstLine(strings.TrimSpace(bus.Plain(string(out)))), "netsky: ")
+	default:
+		why = err.Error() // "fork/exec /x/netsky: no such file or directory"
 	}
+	a.warn("tick: %v", err)
+	return why
 }

@@ -78,6 +78,7 @@ type daemonView struct {
 	PID     int        `json:"pid,omitempty"`
 	Since   store.Time `json:"since,omitzero"`
 	Version string     `json:"version,omitempty"`
+	Binary  string     `json:"binary,omitempty"`
 	Wanted  bool       `json:"wanted"`
 	Web     daemon.Web `json:"dashboard,omitzero"`
 }
@@ -132,6 +133,15 @@ func (a *app) view(ctx context.Context) (view, error) {
 		v.Notes = append(v.Notes, "the daemon does not answer; if that lasts, `netsky daemon stop`, then `netsky up`")
 	case v.Daemon.Wanted && v.Daemon.State != "running":
 		v.Notes = append(v.Notes, "the daemon is wanted and "+v.Daemon.State+": outboxes and history wait (`netsky up` starts it)")
+	}
+	v.Notes = append(v.Notes, versionNotes(v.Daemon)...)
+	if t, err := l.Home.LoadTicker(); err == nil && t.Alive() {
+		switch {
+		case agent.Removed(t.Binary):
+			v.Notes = append(v.Notes, "the ticker can't start the daemon: its program "+t.Binary+" is gone (`netsky up` starts another ticker)")
+		case t.Error != "":
+			v.Notes = append(v.Notes, fmt.Sprintf("the ticker could not start the daemon %s ago: %s", ago(v.now.Sub(time.UnixMilli(t.TickMS))), t.Error))
+		}
 	}
 	if why := v.Daemon.Web.Error; why != "" {
 		v.Notes = append(v.Notes, "the dashboard is not served: "+why)
@@ -195,7 +205,7 @@ func (a *app) daemonView(ctx context.Context, h agent.Home) daemonView {
 	switch p, err := daemon.Ping(ctx, h); {
 	case err == nil:
 		v.State, v.PID, v.Version, v.Since = "running", p.PID, p.Version, store.Time(p.StartMS)
-		v.Web = p.Web
+		v.Web, v.Binary = p.Web, p.Binary
 	case errors.Is(err, daemon.ErrHung):
 		v.State = "hung"
 	default: // without its socket it routes all the same
@@ -204,6 +214,19 @@ func (a *app) daemonView(ctx context.Context, h agent.Home) daemonView {
 		}
 	}
 	return v
+}
+
+// versionNotes say that the running daemon is of another program than this one.
+func versionNotes(d daemonView) (notes []string) {
+	const how = "`netsky daemon stop`, then `netsky up`; agents and their mail go on meanwhile"
+	switch {
+	case d.State != "running":
+	case agent.Removed(d.Binary):
+		notes = append(notes, "the daemon's program "+d.Binary+" is gone: `netsky up` starts another")
+	case d.Version != Version:
+		notes = append(notes, fmt.Sprintf("the daemon is version %s, this netsky %s: %s", d.Version, Version, how))
+	}
+	return notes
 }
 
 func (a *app) watchStatus(c *cli.Context) error {

@@ -51,6 +51,9 @@ func (r *upReport) daemon(p daemon.Pong, started bool, err error) {
 		r.board.set("daemon", line("daemon", "ready", fmt.Sprintf("started, pid %d", p.PID)), true)
 	default:
 		r.board.set("daemon", line("daemon", "ready", fmt.Sprintf("was up, pid %d", p.PID)), true)
+		for _, n := range versionNotes(daemonView{State: "running", Version: p.Version, Binary: p.Binary}) {
+			r.a.warn("%s", n)
+		}
 	}
 }
 

@@ -27,6 +27,7 @@ type Pong struct {
 	StartMS int64  `json:"start_ms"`
 	Version string `json:"version"`
 	Schema  int    `json:"schema"` // of meta.db, as this daemon knows it
+	Binary  string `json:"binary"` // the path of its program; that may be gone by now
 	Web     Web    `json:"web,omitzero"`
 }
 
@@ -80,7 +81,10 @@ func (d *daemon) serve(ctx context.Context) error {
 	mux.HandleFunc("GET /ping", func(w http.ResponseWriter, _ *http.Request) {
 		w.Header().Set("Content-Type", "application/json")
 		_, web := d.webNow()
-		json.NewEncoder(w).Encode(Pong{os.Getpid(), d.started.UnixMilli(), d.o.Version, store.Schema(), web})
+		json.NewEncoder(w).Encode(Pong{
+			PID: os.Getpid(), StartMS: d.started.UnixMilli(), Version: d.o.Version, Schema: store.Schema(), Web: web,
+			Binary: d.o.Launcher.Binary,
+		})
 	})
 	mux.HandleFunc("POST /wake", func(w http.ResponseWriter, _ *http.Request) {
 		d.wake()
@@ -183,13 +187,14 @@ func Wake(ctx context.Context, home agent.Home) error {
 
 // Start starts the daemon if none answers, as a process of its own session that
 // outlives the caller, and waits until it answers. It reports whether it started
-// one. A daemon that hangs is ended first. argv[0] is the binary.
+// one. A daemon that hangs, or the program of which has been removed, is ended
+// first. argv[0] is the binary.
 func Start(ctx context.Context, home agent.Home, argv, env []string) (Pong, bool, error) {
 	p, err := Ping(ctx, home)
 	switch {
-	case err == nil:
+	case err == nil && (p.Binary == argv[0] || !agent.Removed(p.Binary)):
 		return p, false, nil
-	case errors.Is(err, ErrHung):
+	case err == nil || errors.Is(err, ErrHung):
 		if _, err := Stop(ctx, home); err != nil {
 			return p, false, err
 		}

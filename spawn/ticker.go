@@ -2,7 +2,10 @@ package spawn
 
 import (
 	"context"
+	"errors"
+	"slices"
 
+	"netsky/agent"
 	"netsky/tmux"
 )
 
@@ -32,6 +35,24 @@ func (l *Launcher) TickerUp(ctx context.Context) (bool, error) {
 		return true, nil
 	}
 	return false, err
+}
+
+// replaceTicker ends a ticker the program of which has been removed: it can start
+// no daemon any more. It reports whether it did.
+func (l *Launcher) replaceTicker(ctx context.Context, v view) (bool, error) {
+	t, err := l.Home.LoadTicker()
+	if err != nil || !t.Alive() || t.Binary == l.Binary || !agent.Removed(t.Binary) {
+		return false, nil // without a record nobody knows
+	}
+	var panes []tmux.Pane
+	if v.ticker != nil && v.ticker.PID == t.PID {
+		panes = append(panes, *v.ticker)
+	}
+	left, err := l.end(ctx, panes, []kin{{keeper: t.Process}}, nil)
+	for _, p := range slices.Concat(left...) {
+		err = errors.Join(err, stays(p))
+	}
+	return true, err
 }
 
 // tickerLives reports whether the process lives that says it is the ticker,

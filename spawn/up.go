@@ -169,7 +169,15 @@ func (l *Launcher) Up(ctx context.Context, o UpOptions) ([]Progress, error) {
 			tell(p)
 		}
 	}
-	ends, err := l.start(ctx, o, v.ticker == nil && !l.tickerLives(), ready, tell)
+	tickerMissing := v.ticker == nil && !l.tickerLives()
+	if o.Ticker {
+		replaced, err := l.replaceTicker(ctx, v)
+		if err != nil {
+			return nil, fmt.Errorf("%s: %w", TickerSession, err)
+		}
+		tickerMissing = tickerMissing || replaced
+	}
+	ends, err := l.start(ctx, o, tickerMissing, ready, tell)
 	for n, i := range todo[:len(ends)] {
 		result[i] = ends[n]
 	}
