@@ -174,8 +174,6 @@ func (a *app) interrupt(ctx context.Context, l *spawn.Launcher, self, id agent.I
 		return needUp{id, fmt.Errorf("%s: is %s: nothing to interrupt", id, st.State)}
 	case st.Silent:
 		return fmt.Errorf("%s: runs a command of your own, which netsky can't interrupt; its pane takes keys", id)
-	case st.Runtime == "demo":
-		return fmt.Errorf("%s: runs on demo, which has no turns to interrupt", id)
 	case st.State == agent.Unknown, st.State == agent.Waiting && !st.Asks():
 		return fmt.Errorf("%s: is %s: nothing was ended", id, how(st))
 	case st.State == agent.Waiting && st.Runtime == "claude":
@@ -184,11 +182,12 @@ func (a *app) interrupt(ctx context.Context, l *spawn.Launcher, self, id agent.I
 		a.print("%s: is %s: nothing to interrupt", id, st.State)
 	default:
 		about := inHand(l, st)
+		before, _ := l.Home.LoadReport(id) // none: any word of it is news
 		r, err := l.Bus.Send(ctx, bus.Envelope{From: self, To: id, Kind: bus.KindCancel, Text: "end the running turn", Via: "cli", Time: time.Now()})
 		if err != nil {
 			return fmt.Errorf("not sent: %w", err)
 		}
-		if err := a.waitIdle(ctx, l, id); err != nil {
+		if err := a.waitIdle(ctx, l, st, before); err != nil {
 			// Unclaimed, it would end some later turn.
 			_, rerr := l.Bus.Retract(context.WithoutCancel(ctx), id, func(e bus.Envelope) bool { return e.ID == r.ID })
 			return errors.Join(err, rerr)
@@ -215,13 +214,17 @@ type atDialog struct {
 
 func (e atDialog) Unwrap() error { return e.error }
 
-// waitIdle waits until the agent is busy no more with what it was busy with.
-func (a *app) waitIdle(ctx context.Context, l *spawn.Launcher, id agent.ID) error {
+// waitIdle waits until the agent is busy no more with what it was busy with by
+// its report before. A demo may be at its next message by then; it is busy once
+// in a turn.
+func (a *app) waitIdle(ctx context.Context, l *spawn.Launcher, st spawn.Status, before agent.Report) error {
+	id := st.Agent
 	const limit = 10 * time.Second
 	began := time.Now()
 	for time.Since(began) < limit {
 		r, err := l.Home.LoadReport(id)
-		if err == nil && r.State != agent.Busy && r.State != agent.Waiting {
+		if err == nil && (r.State != agent.Busy && r.State != agent.Waiting ||
+			st.Runtime == "demo" && before.State == r.State && before.SinceMS != r.SinceMS) {
 			return nil
 		}
 		select {

@@ -11,7 +11,7 @@ import (
 )
 
 const help = `/delegate ADDRESS TEXT  hand TEXT to an agent as a brief, report its answer
-/busy 3s                be busy that long, then answer
+/busy 3s                be busy that long, then answer; an interrupt ends it
 /dialog [QUESTION]      wait for a y or an n typed at this pane
 /pingpong ADDRESS       play with another demo until the bus's brakes end it
 /crash [STATUS]         end with that exit status
@@ -59,9 +59,11 @@ func (d *demo) busy(ctx context.Context, arg string) (outcome, error) {
 		return outcome{}, err
 	}
 	d.pane.note("busy for " + span.String())
-	timer := time.NewTimer(span)
+	timer, began := time.NewTimer(span), time.Now()
 	defer timer.Stop()
 	select {
+	case who := <-d.interrupts():
+		return outcome{failed: true, text: fmt.Sprintf("%s (demo) was interrupted by %s after %s of being busy", d.Agent, who, time.Since(began).Round(100*time.Millisecond))}, nil
 	case <-timer.C:
 		return outcome{text: fmt.Sprintf("%s (demo) was busy for %s and is through", d.Agent, span)}, nil
 	case <-ctx.Done():
@@ -90,6 +92,8 @@ func (d *demo) dialog(ctx context.Context, question string) (outcome, error) {
 			}
 		}
 		select {
+		case who := <-d.interrupts():
+			return outcome{failed: true, text: fmt.Sprintf("%q was not answered: interrupted by %s", question, who)}, nil
 		case chunk, open := <-d.keys.C:
 			d.keys.add(chunk, open)
 		case <-ctx.Done():

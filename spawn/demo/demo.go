@@ -55,6 +55,41 @@ type demo struct {
 	since  time.Time
 	detail string
 	step   func(name string) // called between two durable steps, so that a test can end us there
+
+	mu     sync.Mutex
+	ending chan agent.ID // guarded by mu: who interrupts the running turn; nil between turns
+}
+
+// turn begins a turn, which an interrupt may end until done is called. One that
+// comes between two turns is about none.
+func (d *demo) turn() (done func()) {
+	ends := d.mail.Turn()
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	d.ending = make(chan agent.ID, 1) // the first word is enough
+	return func() {
+		d.mu.Lock()
+		d.ending = nil
+		d.mu.Unlock()
+		ends()
+	}
+}
+
+// interrupt is told of a cancel that has come.
+func (d *demo) interrupt(e bus.Envelope) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	select {
+	case d.ending <- e.From:
+	default: // no turn, or one that is ending
+	}
+}
+
+// interrupts is where the running turn hears that it shall end.
+func (d *demo) interrupts() <-chan agent.ID {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	return d.ending
 }
 
 // Run takes the agent's mail and the lines typed at its pane until it is asked
@@ -66,7 +101,7 @@ func Run(ctx context.Context, o Options) error { return run(ctx, o, func(string)
 
 func run(ctx context.Context, o Options, step func(string)) error {
 	d := &demo{Options: o, pane: newPane(o.Out, o.Agent), step: step}
-	r, err := o.Bus.Receive(ctx, o.Agent, bus.ReceiveOptions{Start: o.Start, Report: d.trouble})
+	r, err := o.Bus.Receive(ctx, o.Agent, bus.ReceiveOptions{Start: o.Start, Report: d.trouble, Cancel: d.interrupt})
 	if err != nil {
 		return err
 	}

@@ -27,7 +27,7 @@ type outcome struct {
 // receive deals with one message to its end: the answer is on disk before the
 // message is filed. A shutdown that comes meanwhile is obeyed after that.
 func (d *demo) receive(ctx context.Context, delivery *bus.Delivery) error {
-	turnEnds := d.mail.Turn()
+	turnEnds := d.turn()
 	defer turnEnds()
 	e := delivery.Envelope()
 	d.pane.message(e)
@@ -74,7 +74,7 @@ func (d *demo) typed(ctx context.Context, line string) error {
 	if line == "" {
 		return nil
 	}
-	turnEnds := d.mail.Turn()
+	turnEnds := d.turn()
 	defer turnEnds()
 	out, err := d.do(ctx, request{text: line})
 	if err != nil {
