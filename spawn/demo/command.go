@@ -55,7 +55,7 @@ func (d *demo) busy(ctx context.Context, arg string) (outcome, error) {
 	if err != nil || span < 0 || span > longest {
 		return outcome{failed: true, text: fmt.Sprintf("/busy %s: not a time from 0s to %s", shorten(arg, 40), longest)}, nil
 	}
-	if err := d.report(agent.Busy, "/busy "+span.String()); err != nil {
+	if err := d.report(ctx, agent.Busy, "/busy "+span.String()); err != nil {
 		return outcome{}, err
 	}
 	d.pane.note("busy for " + span.String())
@@ -77,7 +77,7 @@ func (d *demo) dialog(ctx context.Context, question string) (outcome, error) {
 	if question = shorten(question, 200); question == "" {
 		question = "Shall I go on?"
 	}
-	if err := d.report(agent.Waiting, question); err != nil {
+	if err := d.report(ctx, agent.Waiting, question); err != nil {
 		return outcome{}, err
 	}
 	defer d.keys.single()()
@@ -121,7 +121,7 @@ func crash(arg string) outcome {
 // hang shows no sign of life any more, not even to a request to shut down, until
 // ctx ends. The message that asked for it has been filed: the next start is well.
 func (d *demo) hang(ctx context.Context) error {
-	if err := d.report(agent.Busy, "/hang"); err != nil {
+	if err := d.report(ctx, agent.Busy, "/hang"); err != nil {
 		return err
 	}
 	d.pane.note("hanging from now on")

@@ -41,7 +41,7 @@ func (d *demo) start(ctx context.Context, q request, e bus.Envelope) (outcome, e
 		return outcome{failed: true, text: fmt.Sprintf("%d answers are waited for already; no more is delegated", maxJobs)}, nil
 	}
 	o := job{To: e.To, Asker: q.mail.From, Message: q.mail.ID, Thread: q.mail.Thread, Hops: q.mail.Hops}
-	if err := d.jobs.add(e.ID, o); err != nil {
+	if err := d.durable(ctx, func() error { return d.jobs.add(e.ID, o) }); err != nil {
 		return outcome{}, err
 	}
 	d.step("recorded")
@@ -68,7 +68,7 @@ func (d *demo) giveUp(ctx context.Context, q request, sent, text string) (outcom
 		d.step("answered")
 		out.silent = true
 	}
-	return out, d.jobs.drop(sent)
+	return out, d.durable(ctx, func() error { return d.jobs.drop(sent) })
 }
 
 // passOn looks whether a reply or an error answers something delegated, and
@@ -99,7 +99,7 @@ func (d *demo) finish(ctx context.Context, sent, text string, failed bool, hops 
 		return err
 	}
 	d.step("reported")
-	if err := d.jobs.drop(sent); err != nil {
+	if err := d.durable(ctx, func() error { return d.jobs.drop(sent) }); err != nil {
 		return err
 	}
 	d.step("forgotten")

@@ -107,7 +107,7 @@ func run(ctx context.Context, o Options, step func(string)) error {
 	}
 	defer r.Close()
 	d.mail = r
-	if err := d.report(agent.Idle, ""); err != nil {
+	if err := d.report(ctx, agent.Idle, ""); err != nil {
 		return err
 	}
 	d.pane.banner()
@@ -168,7 +168,7 @@ func fetch(ctx context.Context, r *bus.Receiver, mail chan<- taken, resume <-cha
 
 func (d *demo) serve(ctx context.Context, mail <-chan taken, resume chan<- struct{}) error {
 	for {
-		if err := d.rest(); err != nil {
+		if err := d.rest(ctx); err != nil {
 			return err
 		}
 		select {
@@ -198,12 +198,12 @@ func (d *demo) serve(ctx context.Context, mail <-chan taken, resume chan<- struc
 }
 
 // rest says that nothing is going on, and what is waited for.
-func (d *demo) rest() error {
+func (d *demo) rest(ctx context.Context) error {
 	detail := ""
 	if who := d.jobs.waiting(); who != "" {
 		detail = "waits for an answer of " + who
 	}
-	if err := d.report(agent.Idle, detail); err != nil {
+	if err := d.report(ctx, agent.Idle, detail); err != nil {
 		return err
 	}
 	d.pane.prompt()
@@ -211,7 +211,7 @@ func (d *demo) rest() error {
 }
 
 // report writes the state file if there is news.
-func (d *demo) report(state agent.State, detail string) error {
+func (d *demo) report(ctx context.Context, state agent.State, detail string) error {
 	if d.state == state && d.detail == detail {
 		return nil
 	}
@@ -219,8 +219,10 @@ func (d *demo) report(state agent.State, detail string) error {
 		d.since = time.Now()
 	}
 	d.state, d.detail = state, detail
-	err := d.Home.SaveReport(d.Agent, agent.Report{
-		Start: d.Start, State: state, SinceMS: d.since.UnixMilli(), Evidence: "demo", Detail: detail,
+	err := d.durable(ctx, func() error {
+		return d.Home.SaveReport(d.Agent, agent.Report{
+			Start: d.Start, State: state, SinceMS: d.since.UnixMilli(), Evidence: "demo", Detail: detail,
+		})
 	})
 	if err != nil {
 		return fmt.Errorf("report the state: %w", err)

@@ -72,15 +72,24 @@ func (j *jobs) add(sent string, o job) error {
 	}
 	o.AtMS = time.Now().UnixMilli()
 	j.open[sent] = o
-	return j.save()
+	err := j.save()
+	if err != nil {
+		delete(j.open, sent) // it is not on file
+	}
+	return err
 }
 
 func (j *jobs) drop(sent string) error {
-	if _, known := j.open[sent]; !known {
+	o, known := j.open[sent]
+	if !known {
 		return nil
 	}
 	delete(j.open, sent)
-	return j.save()
+	err := j.save()
+	if err != nil {
+		j.open[sent] = o
+	}
+	return err
 }
 
 func (j *jobs) full() bool { return len(j.open) >= maxJobs }

@@ -5,6 +5,7 @@ import (
 	"io"
 	"os"
 	"os/exec"
+	"os/signal"
 	"strings"
 	"syscall"
 	"testing"
@@ -30,6 +31,7 @@ func TestMain(m *testing.M) {
 }
 
 func serve(dir, last string) int {
+	signal.Ignore(syscall.SIGXFSZ) // what is too large is refused, like what has no room
 	home, err := agent.HomeAt(dir)
 	if err != nil {
 		return 1
@@ -49,7 +51,9 @@ func serve(dir, last string) int {
 
 // mustServe starts agent1 as a process. It dies at the step, or at the test's
 // end.
-func (w *world) mustServe(step string) *exec.Cmd {
+func (w *world) mustServe(step string) *exec.Cmd { w.Helper(); return w.mustServeOn(step, nil) }
+
+func (w *world) mustServeOn(step string, pane io.Writer) *exec.Cmd {
 	w.Helper()
 	self, err := os.Executable()
 	if err != nil {
@@ -57,7 +61,7 @@ func (w *world) mustServe(step string) *exec.Cmd {
 	}
 	c := exec.CommandContext(w.ctx, self)
 	c.Env = append(os.Environ(), serveEnv+"="+w.home.Dir(), killEnv+"="+step)
-	c.Stderr = os.Stderr
+	c.Stdout, c.Stderr = pane, os.Stderr
 	if err := c.Start(); err != nil {
 		w.Fatal(err)
 	}

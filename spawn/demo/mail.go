@@ -41,7 +41,7 @@ func (d *demo) receive(ctx context.Context, delivery *bus.Delivery) error {
 		}
 		d.step("answered")
 	}
-	if err := delivery.Confirm(); err != nil {
+	if err := d.durable(ctx, delivery.Confirm); err != nil {
 		return fmt.Errorf("file message %s: %w", e.ID, err)
 	}
 	if out.after != nil {
@@ -58,7 +58,7 @@ func (d *demo) deal(ctx context.Context, e bus.Envelope) (outcome, error) {
 	case bus.KindAck, bus.KindShutdown, bus.KindShutdownAck, bus.KindCancel, bus.KindApproval, bus.KindApprovalAnswer:
 		return outcome{silent: true}, nil
 	}
-	if err := d.report(agent.Busy, "answers "+string(e.From)); err != nil {
+	if err := d.report(ctx, agent.Busy, "answers "+string(e.From)); err != nil {
 		return outcome{}, err
 	}
 	if ball, ok := parseBall(e); ok {
@@ -123,7 +123,10 @@ func (d *demo) answer(ctx context.Context, e bus.Envelope, text string, failed b
 // envelope may not go out; err is anything else, after which we cannot go on.
 func (d *demo) send(ctx context.Context, e bus.Envelope) (refusal, err error) {
 	e.From, e.Via = d.Agent, "code"
-	_, err = d.Bus.Send(ctx, e)
+	err = d.durable(ctx, func() error {
+		_, err := d.Bus.Send(ctx, e)
+		return err
+	})
 	for _, sentinel := range []error{bus.ErrNoMailbox, bus.ErrNotAllowed, bus.ErrBrake, bus.ErrInvalid} {
 		if errors.Is(err, sentinel) {
 			return err, nil

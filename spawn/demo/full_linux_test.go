@@ -1,0 +1,54 @@
+package demo_test
+
+import (
+	"testing"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"netsky/agent"
+	"netsky/bus"
+)
+
+// A demo with mail in hand waits while nothing can be written, and goes on.
+func TestWaitsForRoom(t *testing.T) {
+	for _, text := range []string{"hello", "/delegate agent2 hello"} {
+		t.Run(text, func(t *testing.T) {
+			w := mustWorld(t, "agent1", "agent2")
+			pane := newScreen()
+			c := w.mustServeOn("", pane)
+			w.eventually("the demo is ready", func() bool { r, err := w.home.LoadReport("agent1"); return err == nil && r.State == agent.Idle })
+			full := unix.Rlimit{Cur: 0, Max: unix.RLIM_INFINITY}
+			if err := unix.Prlimit(c.Process.Pid, unix.RLIMIT_FSIZE, &full, nil); err != nil {
+				t.Fatal(err)
+			}
+			id := w.tell("agent1", text)
+			p := &player{world: w, id: "agent1", pane: pane}
+			p.shows("waiting for some")
+			full.Cur = unix.RLIM_INFINITY
+			if err := unix.Prlimit(c.Process.Pid, unix.RLIMIT_FSIZE, &full, nil); err != nil {
+				t.Fatal(err)
+			}
+			p.shows("there is room again")
+			if text == "hello" {
+				w.answered(id, bus.KindReply, "heard: hello")
+				return
+			}
+			w.play("agent2")
+			w.answered(id, bus.KindReply, "heard: hello")
+		})
+	}
+}
+
+func (w *world) eventually(what string, ok func() bool) {
+	w.Helper()
+	often := time.NewTicker(5 * time.Millisecond)
+	defer often.Stop()
+	for !ok() {
+		select {
+		case <-often.C:
+		case <-w.ctx.Done():
+			w.Fatalf("waited in vain: %s", what)
+		}
+	}
+}
