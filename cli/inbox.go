@@ -23,6 +23,7 @@ func (a *app) inboxCommand() *cli.Command {
 		Flags: []cli.Flag{
 			&cli.BoolFlag{Name: "follow", Aliases: []string{"f"}, Usage: "go on printing what comes, until Ctrl-C"},
 			&cli.BoolFlag{Name: "all", Usage: "what was shown already, too"},
+			&cli.IntFlag{Name: "n", Usage: "only the newest `N`; what is older stays new", DefaultText: "all"},
 			&cli.BoolFlag{Name: "sent", Usage: "what you sent, and what became of it; takes --json and --cursor alone"},
 			&cli.StringFlag{Name: "cursor", Usage: "with --sent the page that the `CURSOR` of an earlier --json names: what is older"},
 			&cli.BoolFlag{Name: "json", Usage: "print one JSON object; with --follow one a message"},
@@ -47,6 +48,13 @@ func (a *app) inbox(c *cli.Context) error {
 	case c.IsSet("cursor"):
 		return usagef("inbox: --cursor is for --sent")
 	}
+	newest := c.Int("n")
+	switch {
+	case c.IsSet("n") && newest < 1:
+		return usagef("inbox: -n %d: wants 1 or more", newest)
+	case newest > 0 && c.Bool("follow"):
+		return usagef("inbox: -n goes without --follow, which prints all that is new")
+	}
 	if _, err := a.madeHome(); err != nil {
 		return err
 	}
@@ -55,7 +63,7 @@ func (a *app) inbox(c *cli.Context) error {
 		return err
 	}
 	if c.Bool("json") && !c.Bool("follow") {
-		return a.inboxJSON(l, c.Bool("all"))
+		return a.inboxJSON(l, c.Bool("all"), newest)
 	}
 	ctx := c.Context
 	w, err := l.Bus.Watch(ctx, mailSpots(agent.Owner)...)
@@ -78,7 +86,7 @@ func (a *app) inbox(c *cli.Context) error {
 	}
 	shown := 0
 	for all := c.Bool("all"); ; all = false {
-		n, err := a.showMail(ctx, l, all, show)
+		n, err := a.showMail(ctx, l, all, newest, show)
 		if errors.Is(err, errClosed) {
 			return nil // what was not shown stays new
 		}
@@ -103,11 +111,12 @@ func (a *app) inbox(c *cli.Context) error {
 }
 
 // inboxJSON writes the mail as one object, and remembers it as read only then.
-func (a *app) inboxJSON(l *spawn.Launcher, all bool) error {
+func (a *app) inboxJSON(l *spawn.Launcher, all bool, newest int) error {
 	list, names, err := a.letters(l, all)
 	if err != nil {
 		return err
 	}
+	list = a.newest(list, newest)
 	messages := make([]bus.Envelope, len(list))
 	for i, m := range list {
 		messages[i] = m.Envelope
@@ -126,8 +135,18 @@ func (a *app) inboxJSON(l *spawn.Launcher, all bool) error {
 	return r.file()
 }
 
+// newest are the last n messages, all if n is 0; the others are counted.
+func (a *app) newest(list []mailed, n int) []mailed {
+	older := len(list) - n
+	if n == 0 || older <= 0 {
+		return list
+	}
+	a.warn("older ones not shown: %d", older)
+	return list[older:]
+}
+
 // showMail shows the mail one by one; what show took is remembered as read.
-func (a *app) showMail(ctx context.Context, l *spawn.Launcher, all bool, show func(bus.Entry) error) (n int, err error) {
+func (a *app) showMail(ctx context.Context, l *spawn.Launcher, all bool, newest int, show func(bus.Entry) error) (n int, err error) {
 	list, copies, err := a.letters(l, all)
 	if err != nil || len(list)+len(copies) == 0 {
 		return 0, err
@@ -140,7 +159,7 @@ func (a *app) showMail(ctx context.Context, l *spawn.Launcher, all bool, show fu
 	if err := r.mark(copies...); err != nil {
 		return 0, err
 	}
-	for _, m := range list {
+	for _, m := range a.newest(list, newest) {
 		if ctx.Err() != nil {
 			return n, nil
 		}

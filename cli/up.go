@@ -196,6 +196,9 @@ func (a *app) up(c *cli.Context, ids []agent.ID, objective string, whole bool) e
 	// Named before anything runs: the daemon is not started for an up that can't be.
 	states, err := l.Check(ctx, plans)
 	if err != nil {
+		if _, up := runningElsewhere(plans, states, c.String("type")); len(up) > 0 {
+			a.warn("%v", disobeyedType(up, c.String("type"), c.String("dir")))
+		}
 		return err
 	}
 	setup, err := a.tmuxSetup()
