@@ -137,6 +137,7 @@ func FuzzRenderedIDs(f *testing.F) {
 // plain already stays as it is.
 func FuzzPlain(f *testing.F) {
 	f.Add("a\x1b]52;c;aGk=\x07\rb\u009b\x7f\u202e\u200b\n\t")
+	f.Add("👨\u200d👩\u200d👧 a\u200db ❤\ufe0f\u200d🔥 👩\u200d")
 	f.Add("❤\ufe0f a\ufe0f \U000e0041 \xff\ufffd")
 	f.Fuzz(func(t *testing.T, s string) {
 		got := bus.Plain(s)
@@ -144,10 +145,14 @@ func FuzzPlain(f *testing.F) {
 			t.Fatalf("Plain(%q) = %q: not valid UTF-8", s, got)
 		}
 		before := rune(0)
-		for _, r := range got {
+		for i, r := range got {
 			bad := r != '\n' && r != '\t' && (unicode.IsControl(r) || unicode.Is(unicode.Cf, r) || r == 0x2028 || r == 0x2029)
 			if r == 0xfe0f {
 				bad = before < 0x80
+			}
+			if r == 0x200d { // only between two pictures
+				next, _ := utf8.DecodeRuneInString(got[i+3:])
+				bad = before < 0x2190 || next < 0x2190
 			}
 			if bad {
 				t.Fatalf("Plain(%q) = %q: holds %U", s, got, r)
@@ -168,6 +173,8 @@ func TestPlain(t *testing.T) {
 		"\xff\ufffd":                `\xff` + "\ufffd",
 		`C:\new`:                    `C:\new`,
 		"":                          "",
+		"👨\u200d👩\u200d👧 👩🏽\u200d🚀 ❤\ufe0f\u200d🔥 🏳\ufe0f\u200d🌈": "👨\u200d👩\u200d👧 👩🏽\u200d🚀 ❤\ufe0f\u200d🔥 🏳\ufe0f\u200d🌈",
+		"a\u200db 👩\u200d \u200d👩 👩\u200d\u202e👩 👩\u200d\u200d👩":  `a\u200db 👩\u200d \u200d👩 👩\u200d\u202e👩 👩\u200d\u200d👩`,
 	} {
 		if got := bus.Plain(in); got != want {
 			t.Errorf("Plain(%q) = %q, want %q", in, got, want)

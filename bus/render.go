@@ -73,7 +73,8 @@ var rendered = func() (list [utf8.RuneSelf]string) {
 // Plain is s for a terminal: every control but newline and tab, every bidi
 // mark, every character that shows nothing and every broken byte is written as
 // an escape like \x1b or \u202e. A sign that picks the emoji form of the
-// character before it passes.
+// character before it passes, and a joiner between two pictures, which makes them
+// one.
 func Plain(s string) string {
 	clean := true
 	for i, r := range s {
@@ -86,7 +87,7 @@ func Plain(s string) string {
 		return s
 	}
 	var b strings.Builder
-	before := rune(0)
+	before, drawn := rune(0), false // drawn: a picture is before it, in whatever form
 	for i := 0; i < len(s); {
 		r, n := utf8.DecodeRuneInString(s[i:])
 		after := rune(0) // an escape takes no emoji form
@@ -96,6 +97,8 @@ func Plain(s string) string {
 		case r == emojiForm && before >= 0xa9, !hidden(r):
 			b.WriteString(s[i : i+n])
 			after = r
+		case r == joiner && drawn && picture(firstRune(s[i+n:])):
+			b.WriteString(s[i : i+n])
 		case r <= 0xff:
 			writeEscape(&b, 'x', r, 2)
 		case r <= 0xffff:
@@ -103,12 +106,25 @@ func Plain(s string) string {
 		default:
 			writeEscape(&b, 'U', r, 8)
 		}
+		drawn = picture(after) || drawn && after == emojiForm
 		if before = after; r == emojiForm {
 			before = 0
 		}
 		i += n
 	}
 	return b.String()
+}
+
+const joiner = '\u200d'
+
+// picture reports whether an emoji can be made of r by joining it to another.
+func picture(r rune) bool {
+	return r >= 0x2190 && r <= 0x2bff || r >= 0x1f000 && r <= 0x1faff
+}
+
+func firstRune(s string) rune {
+	r, _ := utf8.DecodeRuneInString(s)
+	return r
 }
 
 func writeEscape(b *strings.Builder, letter byte, r rune, digits int) {
