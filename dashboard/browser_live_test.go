@@ -198,6 +198,32 @@ func TestBrowserPanes(t *testing.T) {
 	l.clean()
 }
 
+// A pane that scrolls shows the same as one that has just come.
+func TestBrowserScrolls(t *testing.T) {
+	w := mustWorld(t, slowly)
+	w.showcase(t)
+	screen := func(first int) string {
+		rows := []string{"head"}
+		for i := range 20 {
+			rows = append(rows, fmt.Sprintf("\x1b[3%dmline %d ✻\x1b[m", (first+i)%8, first+i))
+		}
+		return strings.Join(append(rows, "foot"), "\n")
+	}
+	w.panes.set("agent1", screen(0))
+	l := mustBrowser(t).look(t, w)
+	l.open("/agents/agent1")
+	l.live()
+	for _, first := range []int{1, 4, 3, 19, 60, 61} {
+		w.panes.set("agent1", screen(first))
+		var want []string
+		for _, r := range dashboard.Render(screen(first)) {
+			want = append(want, plain(r))
+		}
+		l.waits(fmt.Sprintf(`[...document.querySelectorAll("[data-screen] .r")].map((r) => r.textContent).join("\n") === %q`, strings.Join(want, "\n")))
+	}
+	l.clean()
+}
+
 // Each character has its cells on the page too, whatever the font, drawn by the
 // script or by the server; lines and grounds meet.
 func TestBrowserCells(t *testing.T) {

@@ -244,8 +244,9 @@ func (f *frame) follow(last *frame) bool {
 }
 
 // A paneHead is a pane's event, but for its rows: all of them as "rows", or
-// those that differ from the event before as "changed", by their number. With
-// an error there are none.
+// how they differ from the event before: "moved" are [to, from, how many], for
+// rows that were elsewhere then, and "changed" are those that were not there, by
+// their number. With an error there are none.
 type paneHead struct {
 	Agent   agent.ID `json:"agent"`
 	Width   int      `json:"width"`
@@ -301,10 +302,24 @@ func (f *frame) changes(base *frame) []byte {
 		f.head.Error != base.head.Error {
 		return nil
 	}
+	moved := f.moved(base)
 	b := f.begin("changed")
+	if len(moved) > 0 {
+		b = f.begin("moved")
+		list, _ := json.Marshal(moved)
+		b.Write(list)
+		b.WriteString(`,"changed":`)
+	}
 	b.WriteByte('{')
 	for i, l := range f.lines {
 		if l == base.lines[i] {
+			continue
+		}
+		if len(moved) > 0 && moved[0][0] == i {
+			moved[0][0]++
+			if moved[0][2]--; moved[0][2] == 0 {
+				moved = moved[1:]
+			}
 			continue
 		}
 		if b.Bytes()[b.Len()-1] != '{' {
@@ -315,4 +330,27 @@ func (f *frame) changes(base *frame) []byte {
 	}
 	b.WriteString("}}")
 	return b.Bytes()
+}
+
+// moved are the rows that base has elsewhere, as [to, from, how many].
+func (f *frame) moved(base *frame) (list [][3]int) {
+	var from map[*line]int
+	for i, l := range f.lines {
+		if l == base.lines[i] {
+			continue
+		}
+		if from == nil {
+			from = make(map[*line]int, len(base.lines))
+			for j, l := range base.lines {
+				from[l] = j
+			}
+		}
+		j, ok := from[l]
+		if n := len(list) - 1; ok && n >= 0 && list[n][0]+list[n][2] == i && list[n][1]+list[n][2] == j {
+			list[n][2]++
+		} else if ok {
+			list = append(list, [3]int{i, j, 1})
+		}
+	}
+	return list
 }

@@ -25,6 +25,7 @@ type paneEvent struct {
 	Width   int                      `json:"width"`
 	Height  int                      `json:"height"`
 	Rows    []dashboard.Row          `json:"rows"`
+	Moved   [][3]int                 `json:"moved"`
 	Changed map[string]dashboard.Row `json:"changed"`
 	Error   string                   `json:"error"`
 }
@@ -46,6 +47,10 @@ func (v *tab) take(tb testing.TB, e event) {
 		for _, r := range p.Rows {
 			v.text = append(v.text, plain(r))
 		}
+	}
+	before := slices.Clone(v.text)
+	for _, m := range p.Moved {
+		copy(v.text[m[0]:m[0]+m[2]], before[m[1]:])
 	}
 	for i, r := range p.Changed {
 		var n int
@@ -85,6 +90,34 @@ func TestPaneFollows(t *testing.T) {
 				t.Errorf("pane = %+v", p)
 			}
 		})
+	}
+}
+
+// Of a pane that scrolls, whole or in a part, a browser is sent what is new.
+func TestPaneScrolls(t *testing.T) {
+	w := mustWorld(t, nil)
+	line := func(n int) string { return fmt.Sprintf("line %d %s", n, strings.Repeat("x", 100)) }
+	screen := func(first int) string {
+		rows := []string{"head"}
+		for i := range 40 {
+			rows = append(rows, line(first+i))
+		}
+		return strings.Join(append(rows, "", "foot", ""), "\n")
+	}
+	w.panes.set("agent1", screen(0))
+	s := w.sse(t, "/events?watch=agent1", "")
+	var v tab
+	v.take(t, s.key(t, "pane:agent1"))
+	for _, first := range []int{1, 2, 5, 4, 40, 0} {
+		w.panes.set("agent1", screen(first))
+		before := v.bytes
+		v.take(t, s.key(t, "pane:agent1"))
+		if got := strings.Join(v.text, "\n"); got != strings.TrimSuffix(screen(first), "\n") {
+			t.Errorf("at %d the tab shows %.300q", first, got)
+		}
+		if n := v.bytes - before; first <= 5 && first > 0 && n > 800 {
+			t.Errorf("at %d %d bytes were sent", first, n)
+		}
 	}
 }
 

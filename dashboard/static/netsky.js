@@ -252,18 +252,18 @@
 
   function terminal(agent, data) {
     const old = frames.get(agent);
-    if (data.changed && old) {
-      if (old.rows) for (const [i, row] of Object.entries(data.changed)) old.rows[i] = row;
-      else Object.assign(old.changed, data.changed);
-      old.cursor_x = data.cursor_x; old.cursor_y = data.cursor_y;
-    } else frames.set(agent, data);
+    if (data.changed && old) { // what is moved depends on what was there
+      old.later.push(data);
+      if (old.later.length > 100) return draw();
+    } else { data.later = []; frames.set(agent, data); }
     drawing = drawing || requestAnimationFrame(draw);
   }
 
   function draw() {
+    cancelAnimationFrame(drawing);
     drawing = 0;
     for (const [agent, data] of frames)
-      for (const glass of $$(`[data-pane="${CSS.escape(agent)}"]`)) drawPane(glass, data);
+      for (const glass of $$(`[data-pane="${CSS.escape(agent)}"]`)) for (const d of [data, ...data.later]) drawPane(glass, d);
     frames.clear();
   }
 
@@ -281,8 +281,29 @@
         if (!rows[i]) { const r = document.createElement("span"); r.className = "r"; screen.append(r); }
         drawRow(rows[i], row);
       });
-    } else for (const [i, row] of Object.entries(data.changed || {})) if (rows[i]) drawRow(rows[i], row);
+    } else {
+      if (data.moved) moveRows(screen, [...rows], data);
+      for (const [i, row] of Object.entries(data.changed || {})) if (rows[i]) drawRow(rows[i], row);
+    }
     drawCursor(screen, rows, data);
+  }
+
+  // moveRows puts rows where they are now. Those that are nowhere any more take the
+  // places of changed ones, which are drawn then.
+  function moveRows(screen, rows, { moved, changed }) {
+    const now = [...rows], places = new Set(), used = new Set();
+    for (const [to, , n] of moved) for (let i = 0; i < n; i++) places.add(to + i);
+    rows.forEach((r, i) => { if (!places.has(i) && !(i in changed)) used.add(r); });
+    for (const [to, from, n] of moved) for (let i = 0; i < n; i++) {
+      const r = rows[from + i];
+      now[to + i] = used.has(r) ? r.cloneNode(true) : r;
+      used.add(r);
+    }
+    const left = rows.filter((r) => !used.has(r));
+    for (const r of left) r.remove();
+    for (const i of Object.keys(changed)) now[i] = left.shift() || rows[i].cloneNode();
+    let at = screen.firstElementChild;
+    for (const r of now) if (r === at) at = at.nextElementSibling; else screen.insertBefore(r, at);
   }
 
   function drawRow(el, row) {
