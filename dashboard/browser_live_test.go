@@ -224,6 +224,39 @@ func TestBrowserScrolls(t *testing.T) {
 	l.clean()
 }
 
+// Above the screen stands what has left it since, or a mark where rows may be
+// missing.
+func TestBrowserScrollBack(t *testing.T) {
+	w := mustWorld(t, slowly)
+	w.showcase(t)
+	screen := func(first int) string {
+		var rows []string
+		for i := range 20 {
+			rows = append(rows, fmt.Sprintf("line %d", first+i))
+		}
+		return strings.Join(rows, "\n")
+	}
+	w.panes.set("agent1", screen(0))
+	l := mustBrowser(t).look(t, w)
+	l.open("/agents/agent1?history=1000")
+	l.live()
+	shows := func(last int, above string) {
+		t.Helper()
+		l.waits(fmt.Sprintf(`document.querySelector("[data-screen] .r:nth-of-type(20)")?.textContent === "line %d"`, last))
+		if got := eval[string](l, `[...document.querySelectorAll(".history .r")].map((r) => r.textContent).join("|")`); got != above {
+			t.Errorf("above line %d there is %q, want %q", last-19, got, above)
+		}
+	}
+	shows(19, "above")
+	w.panes.set("agent1", screen(2))
+	shows(21, "above|line 0|line 1")
+	w.panes.set("agent1", screen(3))
+	shows(22, "above|line 0|line 1|line 2")
+	w.panes.set("agent1", screen(500))
+	shows(519, "above|line 0|line 1|line 2|⋯ rows may be missing here: reload to see them")
+	l.clean()
+}
+
 // Each character has its cells on the page too, whatever the font, drawn by the
 // script or by the server; lines and grounds meet.
 func TestBrowserCells(t *testing.T) {

@@ -273,6 +273,7 @@
     unseen.textContent = data.error || "";
     if (data.error) return;
     const rows = screen.getElementsByClassName("r");
+    keepAbove($(".history", glass), [...rows], data);
     if (data.rows) {
       const cells = Math.min(240, Math.max(40, Math.ceil(data.width / 20) * 20));
       glass.className = "glass c" + cells;
@@ -286,6 +287,26 @@
       for (const [i, row] of Object.entries(data.changed || {})) if (rows[i]) drawRow(rows[i], row);
     }
     drawCursor(screen, rows, data);
+  }
+
+  // keepAbove keeps what is above the screen whole: rows that leave it at its top go
+  // there, and where it can't be told which have gone there is a mark.
+  function keepAbove(above, rows, { rows: all, moved, changed }) {
+    if (!above) return;
+    const text = (row) => row.map((run) => run.text).join("");
+    let gone = 0;
+    if (moved) gone = moved[0][0] === 0 && moved[0][1] > 0 ? moved[0][1] : 0;
+    else if (all && all.length) {
+      gone = rows.findIndex((r, i) => all.slice(0, 3).every((row, n) => rows[i + n]?.textContent === text(row)));
+    } else if (Object.keys(changed || {}).length > rows.length / 2) gone = -1;
+    if (gone > 0) above.append(...rows.slice(0, gone).map((r) => r.cloneNode(true)));
+    if (gone < 0 && !above.lastElementChild?.matches(".gap")) {
+      const mark = document.createElement("span");
+      mark.className = "r gap";
+      mark.textContent = "⋯ rows may be missing here: reload to see them";
+      above.append(mark);
+    }
+    while (above.childElementCount > 6000) above.firstElementChild.remove();
   }
 
   // moveRows puts rows where they are now. Those that are nowhere any more take the
