@@ -87,18 +87,19 @@ func (a *app) ask(c *cli.Context) error {
 
 // asking follows one question to its answer.
 type asking struct {
-	a     *app
-	l     *spawn.Launcher
-	to    agent.ID
-	id    string
-	file  string // its name in the agent's mailbox
-	sent  time.Time
-	state agent.State
-	taken bool
-	up    bool      // it has been seen alive
-	gone  time.Time // since when it is not, though it was; zero if it is
-	code  string    // of its question that was told
-	stuck string    // what it waits for instead of working: ", as it is waiting (…)"
+	a      *app
+	l      *spawn.Launcher
+	to     agent.ID
+	id     string
+	file   string // its name in the agent's mailbox
+	sent   time.Time
+	state  agent.State
+	detail string
+	taken  bool
+	up     bool      // it has been seen alive
+	gone   time.Time // since when it is not, though it was; zero if it is
+	code   string    // of its question that was told
+	stuck  string    // what it waits for instead of working: ", as it is waiting (…)"
 }
 
 // mourning is how long an agent has to be gone before its answer is given up: one
@@ -156,12 +157,13 @@ func (p *asking) progress(ctx context.Context) error {
 		return nil
 	}
 	st := list.Find(p.to)
-	if st.State != p.state {
-		p.state = st.State
+	untaken := st.Silent && !p.taken && st.Detail != "" && st.Alive()
+	if st.State != p.state || untaken && st.Detail != p.detail {
+		p.state, p.detail = st.State, st.Detail
 		p.say("%s is %s%s", p.to, st.State, note(st.Detail))
 	}
 	p.stuck = ""
-	if st.State == agent.Waiting || st.State == agent.Blocked || st.State == agent.Unknown {
+	if untaken || st.State == agent.Waiting || st.State == agent.Blocked || st.State == agent.Unknown {
 		p.stuck = ", as it is " + how(st) + p.permission()
 	}
 	switch {

@@ -2,6 +2,7 @@ package cli
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"strings"
@@ -22,7 +23,10 @@ func (a *app) drainCommand() *cli.Command {
 		Description: "Prints each message as a model gets it, and files as delivered what stdout took; the rest stays. Without AGENT it\n" +
 			"is the mailbox of the agent in whose pane this runs. A mailbox whose agent is running is that agent's to read: it\n" +
 			"is refused. An agent that drains its own gets 30 messages or 200 KiB at once, unless --max says otherwise.",
-		Flags:  []cli.Flag{&cli.IntFlag{Name: "max", Value: 100, Usage: "take at most `N`"}},
+		Flags: []cli.Flag{
+			&cli.IntFlag{Name: "max", Value: 100, Usage: "take at most `N`"},
+			&cli.BoolFlag{Name: "json", Usage: "print one JSON object a message, each on a line; the text for a fresh start is in \"notice\""},
+		},
 		Action: a.drain,
 	}
 }
@@ -71,7 +75,7 @@ func (a *app) drain(c *cli.Context) error {
 	case self != id:
 		return fmt.Errorf("%s: %w", id, errOwnMail)
 	case la.Start == a.getenv("NETSKY_START") && !l.Greeted(id, la.Start):
-		if first, err = a.greeting(la); err != nil {
+		if first, err = a.greeting(la, c.Bool("json")); err != nil {
 			return err
 		}
 	}
@@ -80,7 +84,10 @@ func (a *app) drain(c *cli.Context) error {
 	}
 	out, printed := newTaker(a.out), 0
 	n, err := l.Bus.Drain(c.Context, id, max, func(e bus.Envelope) error {
-		text := bus.Render(e, time.Now()) + "\n"
+		text, err := drained(e, c.Bool("json"))
+		if err != nil {
+			return err
+		}
 		if bytes > 0 && printed > 0 && printed+len(text) > bytes {
 			return errEnough
 		}
@@ -121,7 +128,7 @@ func (a *app) tellMore(b *bus.Bus, id agent.ID, taken int) {
 }
 
 // greeting is the startup text for an agent that has been told nothing yet.
-func (a *app) greeting(la agent.Launch) (string, error) {
+func (a *app) greeting(la agent.Launch, asJSON bool) (string, error) {
 	cfg, err := a.cfg()
 	if err != nil {
 		return "", err
@@ -133,7 +140,23 @@ func (a *app) greeting(la agent.Launch) (string, error) {
 	text, err := prompts.Startup(prompts.Input{
 		Agent: la.Agent, Dir: la.Dir, Owner: cfg.Owner.Name, Machine: machine(), Home: h, Runtime: la.Runtime,
 	})
-	return bus.RenderNotice(strings.TrimSpace(text)) + "\n", err
+	if err != nil {
+		return "", err
+	}
+	if asJSON {
+		line, err := json.Marshal(map[string]string{"notice": strings.TrimSpace(text)})
+		return string(line) + "\n", err
+	}
+	return bus.RenderNotice(strings.TrimSpace(text)) + "\n", nil
+}
+
+// drained is a message as a drain prints it.
+func drained(e bus.Envelope, asJSON bool) (string, error) {
+	if !asJSON {
+		return bus.Render(e, time.Now()) + "\n", nil
+	}
+	line, err := json.Marshal(e)
+	return string(line) + "\n", err
 }
 
 // A taker prints, and knows as far as the system tells whether a reader took it:

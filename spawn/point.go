@@ -16,7 +16,7 @@ import (
 )
 
 const (
-	pointTime   = time.Minute      // at most one line in that time
+	pointTime   = time.Minute      // at most one line in that time about the same mail
 	personTime  = 30 * time.Second // since a person's last key
 	beforeEnter = 700 * time.Millisecond
 	lookAgain   = 5 * time.Second // when it can't be said when something will change
@@ -67,7 +67,8 @@ type Pointed struct {
 }
 
 // Point tells a silent agent whose mail waits so, by one line typed into its
-// pane and Enter: at most once a minute, and only if nothing is disturbed. The
+// pane and Enter: at most once a minute while any of the mail lies there that it
+// was told of, and only if nothing is disturbed. The
 // pane must have been quiet for 5 s, its program must get what is typed, no
 // person may have been at it for 30 s or have left a draft, and it must not show
 // what looks like a question. With no mail it only notes how the empty input
@@ -82,13 +83,15 @@ func (l *Launcher) Point(ctx context.Context, id agent.ID) (Pointed, error) {
 	if err != nil {
 		return Pointed{Again: lookAgain}, err
 	}
-	n, err := l.waiting(id)
+	n, oldest, err := l.waiting(id)
 	if err != nil {
 		return Pointed{Again: lookAgain}, err
 	}
 	p := l.pointing(id, la.Start)
 	every := cmp.Or(l.times.point, pointTime)
-	if left := time.Until(time.UnixMilli(p.ToldMS).Add(every)); n > 0 && left > 0 && left <= every {
+	last := time.UnixMilli(p.ToldMS)
+	// While nothing is left of what it was told of, there is something new to tell.
+	if left := time.Until(last.Add(every)); n > 0 && !oldest.After(last) && left > 0 && left <= every {
 		return Pointed{Again: left}, nil
 	}
 	if n == 0 && p.Calm != nil {
@@ -140,21 +143,24 @@ func (l *Launcher) Point(ctx context.Context, id agent.ID) (Pointed, error) {
 	return Pointed{Told: n, Again: every}, nil
 }
 
-// waiting counts what a silent agent has not taken: also what a drain had
-// claimed that died, and not what a drain would only file.
-func (l *Launcher) waiting(id agent.ID) (n int, err error) {
+// waiting counts what a silent agent has not taken, and says since when the oldest
+// of it lies there: also what a drain had claimed that died, and not what a drain
+// would only file.
+func (l *Launcher) waiting(id agent.ID) (n int, oldest time.Time, err error) {
 	for _, place := range []bus.Place{bus.Inbox, bus.Claimed} {
 		list, err := l.Bus.List(id, place, 0)
 		if err != nil {
-			return 0, err
+			return 0, oldest, err
 		}
 		for _, e := range list {
 			if e.Err == nil && !e.Envelope.Kind.Control() {
-				n++
+				if n++; n == 1 || e.Time.Before(oldest) {
+					oldest = e.Time
+				}
 			}
 		}
 	}
-	return n, nil
+	return n, oldest, nil
 }
 
 // hold puts down why mail waits on, once for each reason.

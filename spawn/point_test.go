@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"netsky/agent"
+	"netsky/bus"
 	"netsky/spawn"
 	"netsky/tmux"
 )
@@ -170,6 +171,29 @@ func TestPoint(t *testing.T) {
 	}
 	if _, err := w.l.Point(w.ctx, "agent2"); err == nil {
 		t.Error("no error for an agent that was never up")
+	}
+}
+
+// The pause holds only while mail lies there that the program was told of: one
+// that takes its mail hears of the next at once.
+func TestPointAfterADrain(t *testing.T) {
+	w := newSilentWorld(t, repl)
+	w.l.SetPointTimes(2*time.Second, 5*time.Second, time.Hour)
+	for n := 1; n <= 3; n++ {
+		w.mail("agent1", "hello")
+		w.told()
+		w.lines(n)
+		w.mail("agent1", "while the first lies there")
+		if p, err := w.l.Point(w.ctx, "agent1"); err != nil || p.Told != 0 || p.Again < 50*time.Minute {
+			t.Errorf("told again before it has drained: %+v, %v", p, err)
+		}
+		if _, err := w.bus.Drain(w.ctx, "agent1", 0, func(bus.Envelope) error { return nil }); err != nil {
+			t.Fatal(err)
+		}
+		// A drain is a process that ends; this one lives on.
+		if err := w.home.Remove(agent.LockDir + "/receiver-agent1"); err != nil {
+			t.Fatal(err)
+		}
 	}
 }
 
