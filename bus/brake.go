@@ -290,7 +290,9 @@ func (r *ring) set(slot int, t time.Time) error {
 
 // countMail counts the envelopes in an open directory and stops at limit.
 func countMail(dir, limit int) (n int, err error) {
-	_, err = sysDirents(dir, make([]byte, 4<<10), func(name []byte) bool {
+	buf := listings.Get().(*[32 << 10]byte)
+	defer listings.Put(buf)
+	_, err = sysDirents(dir, buf[:], func(name []byte) bool {
 		if name[0] != '.' && bytes.HasSuffix(name, []byte(".json")) {
 			n++
 		}
