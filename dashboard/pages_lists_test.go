@@ -482,3 +482,17 @@ func TestStoryOnce(t *testing.T) {
 		t.Errorf("%d events can be unfolded", n)
 	}
 }
+
+// What a message came to is that it was answered, also where it was filed as
+// delivered after its answer.
+func TestStoryAnsweredFirst(t *testing.T) {
+	w := mustWorld(t, nil)
+	w.apply(t, store.UpsertMessage{ID: "question", From: "owner", To: "agent0", Text: "well?", Time: 1000},
+		store.UpsertMessage{ID: "answer", From: "agent0", To: "owner", Kind: "reply", Text: "yes", InReplyTo: "question", Time: 2000},
+		store.UpsertDelivery{Message: "question", Target: "agent0", State: store.Delivered, Queued: 1000, Time: 3000})
+	body := w.mustPage(t, "/messages/question")
+	summary := regexp.MustCompile(`<summary><span class="tone-good">.*?</svg>([a-z]+)</span>`).FindStringSubmatch(body)
+	if summary == nil || summary[1] != "answered" || !strings.Contains(body, "delivered</a>") {
+		t.Errorf("it came to %q", summary)
+	}
+}
