@@ -122,7 +122,7 @@ func TestBrowserLongWords(t *testing.T) {
 	l := mustBrowser(t).look(t, w)
 	for _, width := range []int{1280, 390, 360} {
 		l.size(width, 800)
-		for _, path := range []string{"/", "/agents/agent1", "/panes", "/tasks", "/tasks/" + id, "/messages", "/messages/" + id, "/messages?thread=" + id, "/sessions", "/sessions/" + start(1), "/logs", "/find?q=" + word} {
+		for _, path := range []string{"/", "/agents/agent1", "/panes", "/tasks", "/tasks/" + id, "/messages", "/messages/" + id, "/messages?thread=" + id, "/sessions", "/sessions/" + start(1), "/logs", "/find?q=" + word[:34]} {
 			l.open(path)
 			l.fits(width)
 			if width != 390 {
