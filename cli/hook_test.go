@@ -69,6 +69,7 @@ func TestHookNeverBlocks(t *testing.T) {
 			t.Parallel()
 			w := mustWorld(t)
 			if c.spoil != nil {
+				mustFile(t, filepath.Join(w.home, agent.MarkerFile)) // else what is spoiled is no home
 				c.spoil(t, w)
 			}
 			cmd := w.command(t.Context(), "netsky", "hook")
