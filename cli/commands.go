@@ -80,6 +80,7 @@ func settle(path string, list []*cli.Command) {
 				return act(c)
 			}
 		}
+		c.Args = false // else its help shows arguments
 		for _, f := range c.Flags {
 			if b, ok := f.(*cli.BoolFlag); ok {
 				b.DisableDefaultText = true

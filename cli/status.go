@@ -308,11 +308,11 @@ func (a *app) screenOf(v view, verbose bool) (s statusScreen) {
 		poisoned += max(s.Poison, 0)
 	}
 	if poisoned > 0 {
-		need("no right messages: %d (`netsky channel poison ls`)", poisoned)
+		need("unreadable messages: %d (`netsky channel poison ls`)", poisoned)
 	}
 	for _, s := range v.Agents {
 		if s.Strays > 0 {
-			need("%s's inbox: %d not read, as only names in .json are (%s)", s.Agent, s.Strays, s.stray)
+			need("%s's inbox: %d ignored, as only files named *.json are read (%s)", s.Agent, s.Strays, s.stray)
 		}
 	}
 	if v.Unread > 0 {

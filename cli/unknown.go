@@ -24,7 +24,7 @@ var habits = []habit{
 		if len(agents) == 0 {
 			return "`netsky down` asks agent0 and the clones to finish, and ends them; --all everything"
 		}
-		return cmd("netsky down", agents) + " asks for the end of the running turn, and ends what is named"
+		return cmd("netsky down", agents) + " lets the running turn finish, then ends the agent"
 	}},
 	{[]string{"kill", "killall"}, func(agents, _ []string) string {
 		if len(agents) == 0 {
@@ -60,8 +60,13 @@ var habits = []habit{
 	{[]string{"connect", "enter", "open", "join", "switch"}, func(agents, _ []string) string {
 		return cmd("netsky attach", agents[:min(len(agents), 1)]) + " goes to its pane"
 	}},
+	{[]string{"search", "grep", "query", "lookup"}, func([]string, []string) string {
+		return "`netsky find TEXT` searches messages, tasks and notes"
+	}},
 	{[]string{"logs", "history", "events"}, func([]string, []string) string { return "`netsky log`" }},
-	{[]string{"mail", "messages", "read"}, func([]string, []string) string { return "`netsky inbox`" }},
+	{[]string{"mail", "messages", "read", "from"}, func([]string, []string) string {
+		return "`netsky inbox` shows what agents wrote to you, `netsky inbox --all` what you have read as well"
+	}},
 	{[]string{"cancel", "abort"}, func(agents, _ []string) string {
 		if len(agents) == 0 {
 			agents = []string{"AGENT"}

@@ -138,7 +138,7 @@ func (a *app) upArgs(c *cli.Context) (u upWish, err error) {
 				u.agents = append(u.agents, id)
 			}
 		case len(strings.Fields(word)) < 2:
-			return u, usagef("up: %q: is no number of clones and no agent; put the objective in quotes, one of a single word behind --objective", word)
+			return u, usagef("up: %q: is neither a number nor an agent; an objective goes in quotes, a one-word objective after --objective", word)
 		case u.objective != "":
 			return u, usagef("up: %q: wants one objective", brief(word, 40))
 		default:
@@ -463,7 +463,7 @@ func (a *app) explainDemo(n int, why error) {
 that show their mail, answer it and obey a few commands (/delegate, /busy, /crash …), at no cost.
 agent0 is the manager, agent1… are its workers, agentinfinity is there for repairs.
   netsky ask agent0 "/delegate agent1 what is your name?"    hand work on and get the answer
-  netsky attach agent1                                      look at its pane; C-b d leaves
-  netsky status                                             how everything is
+  netsky attach agent1                                       look at its pane; C-b d leaves
+  netsky status                                              how everything is
 `, n, bus.Plain(firstLine(why.Error())))))
 }

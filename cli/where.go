@@ -176,15 +176,23 @@ func (a *app) tellWhere(l *spawn.Launcher, plans []spawn.Plan, flag string) {
 	if err != nil {
 		return
 	}
+	var elsewhere []string
+	dir := "" // where the first of them works
 	for _, p := range plans {
 		before, _ := l.Home.LoadLaunch(p.Agent)
 		if configuredDir(cfg, p.Agent, flag) != "" || recordedDir(l, p.Agent, before.Dir) == "" || holds(p.Dir, here) {
 			continue
 		}
-		a.warn("%s works in %s, as at its first start; you are in %s", p.Agent, tilde(a, p.Dir), tilde(a, here))
-		fmt.Fprintln(a.err, a.called("to let agents work here: netsky down, then netsky up --dir "+shellWord(here)+"; `dir` under [agents] in netsky.toml says it for good"))
+		if elsewhere = append(elsewhere, string(p.Agent)); len(elsewhere) == 1 {
+			dir = p.Dir
+		}
+	}
+	if len(elsewhere) == 0 {
 		return
 	}
+	a.warn("%s works in %s, as before; you are in %s", elsewhere[0], tilde(a, dir), tilde(a, here))
+	which := strings.Join(elsewhere, " ")
+	fmt.Fprintln(a.err, a.called("to have "+which+" work here: netsky down "+which+", then netsky up "+which+" --dir "+shellWord(here)+"; `dir` under [agents] in netsky.toml sets it for good"))
 }
 
 // inOtherDir is the error of a --dir that agents which are up can't obey.

@@ -91,7 +91,7 @@
   // Why the page does not follow, where trying again does not help by itself.
   const reasons = {
     out: "You are signed out: netsky dashboard, in a terminal, prints a link that signs you in.",
-    keyless: "This tab can only look, by reload: netsky dashboard, in a terminal, prints a link that lets it follow and write.",
+    keyless: "This tab is read-only and shows changes only when you reload it. Run netsky dashboard in a terminal for a link that signs it in fully.",
     stranger: "What answers here is not the netsky that this tab was signed in to. If it does not come back by itself, netsky dashboard, in a terminal, prints a new link.",
   };
 
