@@ -63,7 +63,17 @@ func (a *app) inboxSent(c *cli.Context) error {
 		a.warn("older ones are not listed; `netsky find WORD` finds them")
 	}
 	for _, v := range views {
-		a.print("%s  to %s  %s  (%s)", stamp(v.Time), v.To, becameOf(v.Deliveries), v.ID)
+		became := becameOf(v.Deliveries)
+		if len(v.Deliveries) > 0 && v.Deliveries[0].State == store.Answered {
+			m, err := db.Message(ctx, v.Deliveries[0].Answer)
+			if err != nil && !errors.Is(err, store.ErrNotFound) {
+				return err
+			}
+			if bus.Kind(m.Kind) == bus.KindError {
+				became = "answered with an error: " + brief(firstLine(m.Text), 100)
+			}
+		}
+		a.print("%s  to %s  %s  (%s)", stamp(v.Time), v.To, became, v.ID)
 		a.print("    %s", brief(strings.Join(strings.Fields(v.Text), " "), 160))
 	}
 	if len(views) == 0 {

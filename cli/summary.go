@@ -111,17 +111,21 @@ func (a *app) summary(c *cli.Context) error {
 	if err != nil {
 		return err
 	}
-	waiting := 0
-	var up, dead []agent.ID // in the order people do: agent0 first
+	waiting, poisoned := 0, 0
+	var up, dead, owed []agent.ID // in the order people do: agent0 first; owed are down, and mail waits for them
 	for _, s := range v.Agents {
 		switch s.State {
 		case agent.Down:
+			if s.Inbox+s.Claimed > 0 {
+				owed = append(owed, s.Agent)
+			}
 		case agent.Dead, agent.Hung, agent.CrashLooping:
 			dead = append(dead, s.Agent)
 		default:
 			up = append(up, s.Agent)
 		}
 		waiting += s.Inbox + s.Claimed
+		poisoned += max(s.Poison, 0)
 	}
 	fmt.Fprintf(a.stdout(), "agents up: %d   daemon: %s\n", len(up), v.Daemon.State)
 	fmt.Fprintf(a.stdout(), "mail for you: %d\n", v.Unread)
@@ -130,6 +134,8 @@ func (a *app) summary(c *cli.Context) error {
 	_, what, blocked := v.blocked()
 	next := ""
 	switch {
+	case len(dead) > 1 && len(up) == 0:
+		next = "netsky status says how they ended; netsky up starts them again"
 	case len(dead) > 0:
 		next = fmt.Sprintf("netsky show %s says how it ended; netsky agent %s starts it again", dead[0], dead[0].N())
 	case len(up) == 0:
@@ -144,6 +150,10 @@ func (a *app) summary(c *cli.Context) error {
 		next = "netsky inbox shows your mail"
 	case blocked:
 		next = strings.ReplaceAll(what, "`", "")
+	case poisoned > 0:
+		next = "netsky channel poison ls lists what could not be read"
+	case len(owed) > 0:
+		next = fmt.Sprintf("netsky up %s starts it, and it takes the mail that waits for it", owed[0])
 	default:
 		next = fmt.Sprintf("netsky ask %s \"…\" gives %[1]s work; netsky help lists the verbs", up[0])
 	}

@@ -93,6 +93,7 @@ func Run(ctx context.Context, o Options) error {
 	if err := o.Home.Remove(URLFile); err != nil {
 		o.Log.Warn("url file", "error", err)
 	}
+	d.before = d.predecessor()
 	d.writePID()
 	o.Log.Info("start", "pid", os.Getpid(), "version", o.Version)
 	services := []service{
@@ -130,6 +131,8 @@ type daemon struct {
 	woken   chan struct{} // for deaths; one waiting wake is enough
 	panes   chan struct{} // for hub, likewise
 	screens *screens
+
+	before string // pid of a daemon that did not end by itself, until that is on record; records' alone, once it runs
 
 	doors chan net.Listener // to serve's goroutine: what to answer on from now on
 	door  os.FileInfo       // the socket's file; home's alone, once it runs
@@ -218,6 +221,16 @@ func (d *daemon) records(ctx context.Context) error {
 	defer db.Close()
 	d.setDB(db)
 	defer d.setDB(nil)
+	if d.before != "" {
+		err := db.Apply(ctx, store.AddLog{
+			Key: fmt.Sprintf("daemon-%d", d.started.UnixMilli()), Level: store.LevelWarn, Part: "daemon",
+			Text: fmt.Sprintf("started, pid %d; the daemon before it, pid %s, was killed or crashed", os.Getpid(), d.before),
+		})
+		if err != nil {
+			return err
+		}
+		d.before = ""
+	}
 	ctx, cancel := context.WithCancel(ctx)
 	var upkeep sync.WaitGroup
 	upkeep.Go(func() { d.upkeep(ctx, db) })

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"os"
 	"strconv"
+	"strings"
 	"time"
 
 	"netsky/agent"
@@ -57,6 +58,20 @@ func (d *daemon) home(ctx context.Context) error {
 		}
 	}
 	return fmt.Errorf("%s: %w", d.o.Home.Dir(), errHomeGone)
+}
+
+// predecessor is the pid of the daemon before this one, if it left its pid file:
+// one that ends by itself removes it.
+func (d *daemon) predecessor() string {
+	data, err := d.o.Home.ReadFile(agent.DaemonPID, 32)
+	if err != nil {
+		return ""
+	}
+	pid, err := strconv.Atoi(strings.TrimSpace(string(data)))
+	if err != nil || pid <= 0 || pid == os.Getpid() {
+		return ""
+	}
+	return strconv.Itoa(pid)
 }
 
 func (d *daemon) writePID() {

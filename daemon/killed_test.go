@@ -13,6 +13,7 @@ import (
 	"netsky/agent"
 	"netsky/bus"
 	"netsky/spawn"
+	"netsky/store"
 	"netsky/tmux"
 )
 
@@ -148,11 +149,16 @@ func TestKilledTellsNothingTwice(t *testing.T) {
 	w := newWorld(t)
 	w.up(demo{}, "agent0", "agent1")
 	db := w.db()
-	for range 3 {
+	for killed := range 3 { // each daemon after a killed one says so once
 		p := w.start()
 		w.eventually(func() bool {
-			s, err := db.Session(w.ctx, w.statuses().Find("agent1").Start)
-			return err == nil && s.State == agent.Idle
+			for _, st := range w.statuses() {
+				if s, err := db.Session(w.ctx, st.Start); err != nil || s.State != agent.Idle {
+					return false
+				}
+			}
+			logs, err := db.Logs(w.ctx, store.LogFilter{Part: "daemon"})
+			return err == nil && len(logs.Items) == killed
 		}, func() string { return "not on record" })
 		w.kill(p)
 	}
