@@ -6,8 +6,10 @@ import (
 	"fmt"
 	"io"
 	"io/fs"
+	"maps"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"syscall"
 
@@ -46,6 +48,7 @@ type find struct {
 	absent bool
 	marked bool
 	made   bool // by netsky, as its marker says
+	byHand bool // its marker is not what netsky writes
 	mode   fs.FileMode
 }
 
@@ -75,7 +78,7 @@ func (h Home) look() (find, error) {
 		return find{}, h.refuse(fmt.Sprintf("belongs to user id %d, and this is user id %d", st.Uid, os.Geteuid()))
 	}
 	f := find{mode: info.Mode().Perm()}
-	if f.marked, f.made, err = h.readMarker(); err != nil {
+	if err = h.readMarker(&f); err != nil {
 		return f, err
 	}
 	if err := h.notAbove(h.user, f.marked); err != nil {
@@ -89,7 +92,12 @@ func (h Home) look() (find, error) {
 			return f, err
 		}
 		// Another process may have made it a home meanwhile.
-		if f.marked, f.made, err = h.readMarker(); err != nil {
+		if err = h.readMarker(&f); err != nil {
+			return f, err
+		}
+	}
+	if f.byHand {
+		if err := h.notTaken(); err != nil {
 			return f, err
 		}
 	}
@@ -139,18 +147,47 @@ func (h Home) notAbove(user string, marked bool) error {
 	return nil
 }
 
-// readMarker reads MarkerFile. What it holds decides only whether netsky made
-// the directory: that there is one is enough.
-func (h Home) readMarker() (marked, made bool, err error) {
+// readMarker reads MarkerFile. That there is one is enough for a home.
+func (h Home) readMarker(f *find) error {
 	data, err := h.ReadFile(MarkerFile, 4096)
 	if errors.Is(err, fs.ErrNotExist) {
-		return false, false, nil
+		return nil
 	}
 	if err != nil {
-		return false, false, fmt.Errorf("%w: %w", ErrNotHome, err)
+		return fmt.Errorf("%w: %w", ErrNotHome, err)
 	}
 	var m marker
-	return true, json.Unmarshal(data, &m) == nil && m.Made, nil
+	ours := json.Unmarshal(data, &m) == nil && m.Netsky != 0
+	f.marked, f.made, f.byHand = true, ours && m.Made, !ours
+	return nil
+}
+
+// notTaken refuses a directory that a person has marked and in which netsky has
+// not been yet, if it holds a name of netsky's: what is there is the person's.
+// Make begins with Channels.
+func (h Home) notTaken() error {
+	names := slices.Sorted(maps.Keys(ownNames))
+	taken := ""
+	for _, name := range names {
+		if name == MarkerFile || name == ConfigFile || name == "channels" {
+			continue
+		}
+		if _, err := os.Lstat(h.Path(name)); err == nil {
+			taken = name
+			break
+		}
+	}
+	if taken == "" {
+		return nil
+	}
+	if _, err := os.Lstat(h.Path(Channels)); err == nil {
+		return nil
+	}
+	var f find
+	if err := h.readMarker(&f); err != nil || !f.byHand {
+		return err // another process has begun meanwhile
+	}
+	return h.refuse("holds " + taken + ", a name that netsky keeps its own under: move it away, or take another directory")
 }
 
 // mayMark refuses a directory without a marker that can't become a home.
@@ -289,12 +326,17 @@ func (h Home) chmod() error {
 	return dir.Chmod(0o700)
 }
 
-// mark writes the marker if there is none.
+// mark writes the marker if there is none, or one that a person made: from now
+// on it says that netsky has been here.
 func (h Home) mark(made bool) error {
-	if _, err := os.Lstat(h.Path(MarkerFile)); !errors.Is(err, fs.ErrNotExist) {
+	info, err := os.Lstat(h.Path(MarkerFile))
+	if err == nil && (!info.Mode().IsRegular() || info.Size() > 0) {
+		return nil
+	}
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return err
 	}
-	data, err := json.Marshal(marker{1, made})
+	data, err := json.Marshal(marker{1, made && info == nil})
 	if err != nil {
 		return err
 	}

@@ -49,6 +49,10 @@ func TestWhatCanBeAHome(t *testing.T) {
 		{"with a configuration", all(dirs("h"), files("h/netsky.toml")), "h", nil},
 		{"with a marker", all(dirs("h", "h/photos"), files("h/.netsky-home", "h/0.md")), "h", nil},
 		{"marked, and open to others", all(dirs("h"), files("h/.netsky-home"), mode("h", 0o750)), "h", agent.ErrHomeOpen},
+		{"marked by hand, with a configuration", all(dirs("h"), files("h/.netsky-home", "h/netsky.toml")), "h", nil},
+		{"marked by hand, with a log directory of a person's", all(dirs("h", "h/logs"), files("h/.netsky-home")), "h", agent.ErrNotHome},
+		{"marked by hand, with a database of a person's", all(dirs("h"), files("h/.netsky-home", "h/meta.db")), "h", agent.ErrNotHome},
+		{"marked by hand, used by an earlier netsky", all(dirs("h", "h/channels/agent", "h/state", "h/run/lock"), files("h/.netsky-home", "h/meta.db")), "h", nil},
 		{"the marker is a link", all(dirs("h"), files("m"), link("m", "h/.netsky-home")), "h", agent.ErrNotHome},
 		{"the marker is a directory", dirs("h", "h/.netsky-home"), "h", agent.ErrNotHome},
 		{"of an earlier netsky", all(dirs("h", "h/channels/agent", "h/state/launch", "h/run/lock", "h/logs", "h/workspaces"),
@@ -142,11 +146,14 @@ func TestFirstWriteMarks(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if err := write(h); err != nil {
-			t.Errorf("%s: %v", name, err)
-		}
-		if err := h.Check(); err != nil {
-			t.Errorf("after %s: %v", name, err)
+		byHand := markedByHand(t)
+		for _, h := range []agent.Home{h, byHand} {
+			if err := write(h); err != nil {
+				t.Errorf("%s: %v", name, err)
+			}
+			if err := h.Check(); err != nil {
+				t.Errorf("after %s: %v", name, err)
+			}
 		}
 	}
 }

@@ -1,26 +1,28 @@
 package agent
 
 import (
+	"bytes"
 	"errors"
 	"fmt"
 	"io"
 	"io/fs"
 	"os"
-	"path/filepath"
+	"regexp"
 	"slices"
 	"strings"
 
 	"golang.org/x/sys/unix"
 )
 
-// Purge removes what netsky made in the home, and the home itself if nothing
-// else is in it. It follows no link and leaves other file systems alone. left
+// Purge removes what netsky makes in a home, by the names it gives, and the home
+// itself if nothing else is in it. It follows no link and leaves other file systems alone. left
 // names what it did not remove as it is not netsky's. The marker goes last: after
 // an error, or a crash, what is there is still a home and can be purged again.
 //
 // The caller has ended all that runs in the home.
 func (h Home) Purge() (left []string, err error) {
-	if err := h.Check(); err != nil {
+	f, err := h.look()
+	if err != nil {
 		return nil, err
 	}
 	dir, err := h.OpenDir(".", false)
@@ -28,12 +30,13 @@ func (h Home) Purge() (left []string, err error) {
 		return nil, err
 	}
 	defer dir.Close()
-	p := purge{}
+	p := purge{fd: int(dir.Fd()), made: f.made}
 	var st unix.Stat_t
 	if err := unix.Fstat(int(dir.Fd()), &st); err != nil {
 		return nil, &fs.PathError{Op: "stat", Path: h.dir, Err: err}
 	}
 	p.dev = uint64(st.Dev)
+	p.records = f.made || p.isRecords()
 	names, err := dir.Readdirnames(0)
 	if err != nil {
 		return nil, err
@@ -65,18 +68,74 @@ func late(name string) int {
 	return 0
 }
 
-// Purged reports whether Purge would remove what lies in a directory: it is
-// below one of those that netsky makes, mailboxes apart.
-func (h Home) Purged(dir string) bool {
-	rel, ok := strings.CutPrefix(filepath.Clean(dir), h.dir+"/")
-	top, _, _ := strings.Cut(rel, "/")
-	return ok && ownNames[top] && top != "channels"
-}
-
 type purge struct {
+	fd   int  // of the home
+	made bool // netsky made the home: what has our name in it is ours
 	dev  uint64
+
+	records bool // DBFile is netsky's
+
 	left []string // what is not netsky's, relative to the home
 	err  error    // all that could not be removed
+}
+
+// A shape is what netsky makes in a directory: nothing else there is removed,
+// however it came to be there.
+type shape struct {
+	files string           // a pattern of the whole name of what is no directory
+	dirs  map[string]shape // the directories
+	boxes *shape           // of the directories named by an address
+	tree  bool             // all below is netsky's, or was looked at before
+}
+
+const (
+	addressName = `(owner|agent(infinity|0|[1-9][0-9]{0,3}))`
+	agentJSON   = addressName + `\.json`
+)
+
+// shapes are those of the directories in ownNames. Old names stay here, as homes
+// keep their files.
+var shapes = map[string]shape{
+	"channels": {dirs: map[string]shape{"agent": {boxes: &shape{
+		files: `(seen|settings\.json|mcp-config\.json)`,
+		// A message may have any name.
+		dirs: map[string]shape{
+			"inbox": {files: `.*`}, "claimed": {files: `.*`}, "delivered": {files: `.*`},
+			"poison": {files: `.*`}, "outbox": {files: `.*`}, "sent": {files: `.*`},
+			"attach": {tree: true},
+		},
+	}}}},
+	"state": {
+		files: `(owner-read|(ticker|daemon|dashboard)\.json)`,
+		dirs: map[string]shape{
+			"prompts":   {files: addressName + `\.md`},
+			"launch":    {files: agentJSON},
+			"keepers":   {files: agentJSON},
+			"agents":    {files: agentJSON},
+			"dialogs":   {files: agentJSON},
+			"pointer":   {files: agentJSON},
+			"screens":   {files: agentJSON},
+			"own":       {files: agentJSON},
+			"owed":      {files: agentJSON},
+			"events":    {files: addressName + `\.jsonl(\.1)?`},
+			"desired":   {files: `(daemon|` + addressName + `)`},
+			"spool":     {files: `[0-9]{20}-[0-9]{10}-[0-9a-zA-Z]+\.(json|bad|why)`},
+			"demo":      {files: agentJSON + `(\.bad)?`},
+			"claude":    {files: `(left-out|` + agentJSON + `(\.bad)?)`},
+			"codex":     {files: agentJSON + `(\.bad-[0-9]+)?`},
+			"codex-ui":  {boxes: &shape{tree: true}}, // Codex writes there what it likes
+			"approvals": {files: `[0-9a-zA-Z]+\.(json|answer)`},
+		},
+	},
+	RunDir: {
+		files: `(daemon\.(pid|sock)|url|token|cx-(infinity|[0-9]+)\.(sock|json|sock\.lock))`,
+		dirs: map[string]shape{
+			"brakes": {files: addressName + `-` + addressName},
+			"lock":   {files: `(up|tick|daemon|router|tmux|records|(receiver|codex|dialog)-` + addressName + `)`},
+		},
+	},
+	LogDir:  {files: `(daemon\.log|netsky(-[0-9]{4}-[0-9]{2}-[0-9]{2}T[0-9.-]+)?\.jsonl)`},
+	WorkDir: {boxes: &shape{tree: true}},
 }
 
 // top removes one entry at the top of the home if it is netsky's.
@@ -85,39 +144,87 @@ func (p *purge) top(home *os.File, name string) {
 	dir, own := ownNames[name]
 	switch {
 	case mode == 0, name == MarkerFile:
-	case mode == unix.S_IFREG && (own && !dir || isTemp(name)):
+	case mode == unix.S_IFREG && (own && !dir || tempName.MatchString(name)):
+		if !p.proved(name) {
+			p.left = append(p.left, name)
+			return
+		}
 		p.unlink(home, name, name, 0)
 	case mode != unix.S_IFDIR || !dir:
 		p.left = append(p.left, name)
-	case name == "channels":
-		p.only(home, name, name, func(boxes *os.File, box string) {
-			if box != "agent" {
-				p.left = append(p.left, name+"/"+box)
-				return
-			}
-			p.only(boxes, box, Channels, p.addressed(Channels))
-		})
-	case name == WorkDir:
-		p.only(home, name, name, p.addressed(WorkDir))
 	default:
-		p.tree(home, name, name)
+		p.shaped(home, name, name, shapes[name])
 	}
 }
 
-// addressed removes the directory of an address, with all that is in it.
-func (p *purge) addressed(rel string) func(*os.File, string) {
-	return func(dir *os.File, name string) {
-		_, err := Parse(name)
-		switch mode := kind(dir, name); {
-		case mode == 0:
-		case err == nil && mode == unix.S_IFDIR:
-			p.tree(dir, name, rel+"/"+name)
-		case mode == unix.S_IFREG && isTemp(name):
-			p.unlink(dir, name, rel+"/"+name, 0)
-		default:
-			p.left = append(p.left, rel+"/"+name)
+// tempName is what writeTemp gives.
+var tempName = regexp.MustCompile(`^\.tmp-[0-9]+-[0-9]+$`)
+
+// proved reports whether a file at the top is netsky's. Where netsky made the
+// directory, the name says so; in one that a person had before, what it holds.
+func (p *purge) proved(name string) bool {
+	switch {
+	case p.made:
+		return true
+	case name == TmuxConfFile:
+		return bytes.HasPrefix(p.head(name), []byte("# The tmux server that netsky's agents live in."))
+	case strings.HasPrefix(name, DBFile):
+		return p.records
+	}
+	return true
+}
+
+// isRecords reports whether DBFile is an SQLite database with netsky's tables. It
+// may be that only its journal has them yet.
+func (p *purge) isRecords() bool {
+	db := p.head(DBFile)
+	if !bytes.HasPrefix(db, []byte("SQLite format 3\x00")) {
+		return false
+	}
+	for _, data := range [][]byte{db, p.head(DBFile + "-wal")} {
+		if bytes.Contains(data, []byte("CREATE TABLE actors (")) && bytes.Contains(data, []byte("CREATE TABLE sessions (")) {
+			return true
 		}
 	}
+	return false
+}
+
+// head is the beginning of a file at the top, nil if it can't be read.
+func (p *purge) head(name string) []byte {
+	fd, err := openat(p.fd, name, unix.O_RDONLY|unix.O_NOFOLLOW|unix.O_NONBLOCK, 0)
+	if err != nil {
+		return nil
+	}
+	f := os.NewFile(uintptr(fd), name)
+	defer f.Close()
+	data, _ := io.ReadAll(io.LimitReader(f, 1<<20))
+	return data
+}
+
+// shaped removes from a directory what its shape has, and the directory if
+// nothing is left in it.
+func (p *purge) shaped(parent *os.File, name, rel string, s shape) {
+	if s.tree {
+		p.tree(parent, name, rel)
+		return
+	}
+	files := regexp.MustCompile(`^(?s:` + s.files + `)$`) // of a constant
+	p.only(parent, name, rel, func(dir *os.File, name string) {
+		rel := rel + "/" + name
+		_, notAddress := Parse(name)
+		below, known := s.dirs[name]
+		switch mode := kind(dir, name); {
+		case mode == 0:
+		case mode == unix.S_IFDIR && known:
+			p.shaped(dir, name, rel, below)
+		case mode == unix.S_IFDIR && s.boxes != nil && notAddress == nil:
+			p.shaped(dir, name, rel, *s.boxes)
+		case (mode == unix.S_IFREG || mode == unix.S_IFSOCK) && (files.MatchString(name) || tempName.MatchString(name)):
+			p.unlink(dir, name, rel, 0)
+		default:
+			p.left = append(p.left, rel)
+		}
+	})
 }
 
 // only gives the entries of a directory to each, and removes the directory if

@@ -15,23 +15,23 @@ func TestPurgeStaysOnItsFileSystem(t *testing.T) {
 		"bind":  func(at, from string) error { return unix.Mount(from, at, "", unix.MS_BIND, "") },
 	} {
 		h := mustHome(t)
-		dirs("state/m", "../outside")(t, h.Dir())
-		if err := mount(h.Path("state/m"), h.Path("../outside")); err != nil {
+		dirs("state/codex-ui/agent1", "../outside")(t, h.Dir())
+		if err := mount(h.Path("state/codex-ui/agent1"), h.Path("../outside")); err != nil {
 			t.Logf("%s: no mounts here: %v", name, err)
 			return
 		}
-		t.Cleanup(func() { unix.Unmount(h.Path("state/m"), unix.MNT_DETACH) })
-		files("state/m/x")(t, h.Dir())
+		t.Cleanup(func() { unix.Unmount(h.Path("state/codex-ui/agent1"), unix.MNT_DETACH) })
+		files("state/codex-ui/agent1/x")(t, h.Dir())
 		if _, err := h.Purge(); err == nil {
 			t.Errorf("%s in the home: no error", name)
 		}
-		if _, err := os.Stat(h.Path("state/m/x")); err != nil {
+		if _, err := os.Stat(h.Path("state/codex-ui/agent1/x")); err != nil {
 			t.Errorf("%s: its file: %v", name, err)
 		}
 		if err := h.Check(); err != nil {
 			t.Errorf("%s: after a purge that failed: %v", name, err)
 		}
-		if err := unix.Unmount(h.Path("state/m"), 0); err != nil {
+		if err := unix.Unmount(h.Path("state/codex-ui/agent1"), 0); err != nil {
 			t.Fatal(err)
 		}
 		if left, err := h.Purge(); err != nil || len(left) > 0 {

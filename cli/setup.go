@@ -76,7 +76,7 @@ func (a *app) uninstallCommand() *cli.Command {
 		Usage: "end everything and take netsky off this machine",
 		Description: "Ends all agents, the ticker and the daemon, and removes the link or binary that scripts/up put on PATH. Your mail,\n" +
 			"records, configuration and the clones' workspaces stay in the home directory. With --purge what netsky made there\n" +
-			"is removed, too; your own files in it stay, and are named. A git repository below it with changes that are not\n" +
+			"is removed, too; your own files in it stay, also among netsky's, and are named. A git repository below it with changes that are not\n" +
 			"committed, stashes, or commits that are on no remote stops a purge before anything is ended, as does any other\n" +
 			"file in a workspace.",
 		Flags: []cli.Flag{
@@ -179,29 +179,16 @@ func (a *app) purge(ctx context.Context, h agent.Home, l *spawn.Launcher) error 
 	return nil
 }
 
-// unsaved refuses a purge that would lose work: in git repositories anywhere
-// below the home, and in agents' directories there.
+// unsaved refuses a purge while there is work that is nowhere else: in git
+// repositories anywhere below the home, and in the workspaces.
 func (a *app) unsaved(ctx context.Context, h agent.Home, state string) error {
 	var loose []string
-	for _, dir := range []string{agent.WorkDir, agent.LaunchDir} {
-		list, err := os.ReadDir(h.Path(dir))
-		if err != nil && !errors.Is(err, fs.ErrNotExist) {
-			return err
-		}
-		for _, e := range list {
-			if dir == agent.WorkDir {
-				loose = append(loose, h.Path(dir, e.Name()))
-				continue
-			}
-			id, err := agent.Parse(strings.TrimSuffix(e.Name(), ".json"))
-			if err != nil {
-				continue
-			}
-			la, err := h.LoadLaunch(id)
-			if err == nil && la.Dir != "" && h.Purged(la.Dir) {
-				loose = append(loose, la.Dir)
-			}
-		}
+	list, err := os.ReadDir(h.Path(agent.WorkDir))
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return err
+	}
+	for _, e := range list {
+		loose = append(loose, h.Path(agent.WorkDir, e.Name()))
 	}
 	found, err := worktree.Find(ctx, h.Dir(), loose...)
 	if err != nil {
