@@ -9,6 +9,7 @@ import (
 	"os"
 	"path/filepath"
 	"runtime"
+	"slices"
 	"strings"
 	"time"
 
@@ -76,9 +77,10 @@ func (a *app) uninstallCommand() *cli.Command {
 		Usage: "end everything and take netsky off this machine",
 		Description: "Ends all agents, the ticker and the daemon, and removes the link or binary that scripts/up put on PATH. Your mail,\n" +
 			"records, configuration and the clones' workspaces stay in the home directory. With --purge what netsky made there\n" +
-			"is removed, too; your own files in it stay, also among netsky's, and are named. A git repository below it with changes that are not\n" +
-			"committed, stashes, or commits that are on no remote stops a purge before anything is ended, as does any other\n" +
-			"file in a workspace.",
+			"is removed, too; your own files in it stay, also among netsky's, and are named. A git\n" +
+			"repository below it with changes that are not committed, files that git ignores, stashes, or commits that are on\n" +
+			"no remote stops a purge before anything is ended, as does any other file in a workspace. Ignored directories go\n" +
+			"with their repository, and are named first.",
 		Flags: []cli.Flag{
 			&cli.BoolFlag{Name: "purge", Usage: "remove the home directory as well"},
 			&cli.BoolFlag{Name: "yes", Usage: "do not ask"},
@@ -98,10 +100,14 @@ func (a *app) uninstall(c *cli.Context) error {
 	purge := c.Bool("purge")
 	_, err = os.Lstat(h.Dir())
 	there := err == nil
+	var ignored []string
 	if purge && there {
-		if err := a.unsaved(c.Context, h, "nothing was ended or removed"); err != nil {
+		if ignored, err = a.unsaved(c.Context, h, "nothing was ended or removed"); err != nil {
 			return err
 		}
+	}
+	for _, line := range firstOf(ignored) {
+		a.warn("a purge removes what git ignores, too: %s", tilde(a, line))
 	}
 	if !c.Bool("yes") {
 		if ok, err := a.confirm(uninstallQuestion(a, h, purge)); err != nil || !ok {
@@ -157,7 +163,7 @@ func (a *app) purge(ctx context.Context, h agent.Home, l *spawn.Launcher) error 
 		return fmt.Errorf("uninstall: nothing was removed: %w", err)
 	}
 	// Once more: agents were at work until now.
-	if err := a.unsaved(ctx, h, "everything is ended, nothing was removed"); err != nil {
+	if _, err := a.unsaved(ctx, h, "everything is ended, nothing was removed"); err != nil {
 		return err
 	}
 	own, err := h.Purge()
@@ -180,32 +186,38 @@ func (a *app) purge(ctx context.Context, h agent.Home, l *spawn.Launcher) error 
 }
 
 // unsaved refuses a purge while there is work that is nowhere else: in git
-// repositories anywhere below the home, and in the workspaces.
-func (a *app) unsaved(ctx context.Context, h agent.Home, state string) error {
+// repositories anywhere below the home, and in the workspaces. ignored are the directories that would go
+// though no repository has them.
+func (a *app) unsaved(ctx context.Context, h agent.Home, state string) (ignored []string, err error) {
 	var loose []string
 	list, err := os.ReadDir(h.Path(agent.WorkDir))
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
-		return err
+		return nil, err
 	}
 	for _, e := range list {
 		loose = append(loose, h.Path(agent.WorkDir, e.Name()))
 	}
-	found, err := worktree.Find(ctx, h.Dir(), loose...)
+	found, dirs, err := worktree.Find(ctx, h.Dir(), loose...)
 	if err != nil {
-		return fmt.Errorf("uninstall: %s: looking for work that is nowhere else: %w; %s", h.Dir(), err, state)
+		return nil, fmt.Errorf("uninstall: %s: looking for work that is nowhere else: %w; %s", h.Dir(), err, state)
 	}
 	if len(found) == 0 {
-		return nil
+		return slices.DeleteFunc(dirs, func(d string) bool { return !strings.HasPrefix(d, h.Path(agent.WorkDir)+"/") }), nil
 	}
-	const most = 20
 	var lines []string
-	for _, f := range found[:min(len(found), most)] {
+	for _, f := range found {
 		lines = append(lines, f.String())
 	}
-	if len(found) > most {
-		lines = append(lines, fmt.Sprintf("and %d more", len(found)-most))
+	return nil, fmt.Errorf("%s\nuninstall: that may be work that is nowhere else: push it or move it away first; %s", strings.Join(firstOf(lines), "\n"), state)
+}
+
+// firstOf is the beginning of a list that is too long to print.
+func firstOf(lines []string) []string {
+	const most = 20
+	if len(lines) <= most {
+		return lines
 	}
-	return fmt.Errorf("%s\nuninstall: that may be work that is nowhere else: push it or move it away first; %s", strings.Join(lines, "\n"), state)
+	return append(slices.Clone(lines[:most]), fmt.Sprintf("%d more", len(lines)-most))
 }
 
 func uninstallQuestion(a *app, h agent.Home, purge bool) string {

@@ -43,14 +43,18 @@ func (u Unsaved) String() string { return u.Dir + ": " + u.Why }
 //
 // A repository that git can't read, and a walk that does not come to its end, are
 // reported as well: only an empty list and no error say that nothing is lost.
-func Find(ctx context.Context, root string, loose ...string) ([]Unsaved, error) {
+//
+// A file that a repository ignores is work as well, as is one that git was told
+// not to look at; the directories that repositories ignore are not, and are
+// listed, with a slash at the end.
+func Find(ctx context.Context, root string, loose ...string) (found []Unsaved, ignored []string, err error) {
 	root = filepath.Clean(root)
 	info, err := os.Lstat(root)
 	if errors.Is(err, fs.ErrNotExist) {
-		return nil, nil
+		return nil, nil, nil
 	}
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
 	w := walk{ctx: ctx, root: root, dev: device(info)}
 	if real, err := filepath.EvalSymlinks(root); err == nil {
@@ -59,10 +63,8 @@ func Find(ctx context.Context, root string, loose ...string) ([]Unsaved, error) 
 	for _, dir := range loose {
 		w.loose = append(w.loose, filepath.Clean(dir))
 	}
-	if err := w.dir(root, area{}); err != nil {
-		return w.found, err
-	}
-	return w.found, nil
+	err = w.dir(root, area{})
+	return w.found, w.ignoredDirs, err
 }
 
 type walk struct {
@@ -73,6 +75,8 @@ type walk struct {
 	loose []string
 	seen  int
 	found []Unsaved
+
+	ignoredDirs []string
 }
 
 // An area is where in the tree a directory lies.
@@ -206,6 +210,21 @@ func (w *walk) repository(dir string, bare bool) error {
 			w.add(dir, "holds work that is not committed: %s", strings.TrimSpace(changed))
 			return nil
 		}
+		file, err := w.ignored(g)
+		if err != nil {
+			return w.unread(dir, err)
+		}
+		if file != "" {
+			w.add(dir, "holds %s, which git ignores: it is nowhere else", file)
+			return nil
+		}
+		if file, err = g.hidden(); err != nil {
+			return w.unread(dir, err)
+		}
+		if file != "" {
+			w.add(dir, "holds %s, which is changed and which git was told not to look at", file)
+			return nil
+		}
 	}
 	if !w.inside(common) {
 		return w.linked(g, own != common)
@@ -225,6 +244,71 @@ func (w *walk) repository(dir string, bare bool) error {
 		return nil
 	}
 	return w.worktrees(g)
+}
+
+// maxList bounds what git may list, in bytes.
+const maxList = 32 << 20
+
+// ignored is a file that git ignores, "" if there is none. Ignored directories,
+// which are mostly what a build or an installation has made, are noted.
+func (w *walk) ignored(g git) (file string, err error) {
+	list, err := g.list("status", "--porcelain", "-z", "--untracked-files=normal", "--ignored=matching", "--ignore-submodules=all")
+	if err != nil {
+		return "", err
+	}
+	for entry := range strings.SplitSeq(list, "\x00") {
+		name, ok := strings.CutPrefix(entry, "!! ")
+		if !ok {
+			continue
+		}
+		if !strings.HasSuffix(name, "/") {
+			return name, nil
+		}
+		w.ignoredDirs = append(w.ignoredDirs, filepath.Join(g.dir, name)+"/")
+	}
+	return "", nil
+}
+
+// maxHidden bounds the files that are compared one by one.
+const maxHidden = 100
+
+// hidden is a file that differs from what was added, and that git was told to
+// take as unchanged, or as not wanted in the worktree; "" if there is none.
+func (g git) hidden() (string, error) {
+	list, err := g.list("ls-files", "-v", "-z")
+	if err != nil {
+		return "", err
+	}
+	compared := 0
+	for entry := range strings.SplitSeq(list, "\x00") {
+		if len(entry) < 3 || entry[0] != 'S' && (entry[0] < 'a' || entry[0] > 'z') {
+			continue
+		}
+		name := entry[2:]
+		if _, err := os.Lstat(filepath.Join(g.dir, name)); errors.Is(err, fs.ErrNotExist) {
+			continue // as in a sparse checkout
+		}
+		if compared++; compared > maxHidden {
+			return "", fmt.Errorf("more than %d files that it was told not to look at", maxHidden)
+		}
+		added, err := g.first("rev-parse", "--verify", "--quiet", ":"+name)
+		if err != nil {
+			return "", fmt.Errorf("%s: %w", name, err)
+		}
+		if now, err := g.first("hash-object", "--", name); err != nil || now != added {
+			return name, nil
+		}
+	}
+	return "", nil
+}
+
+// list is all that git prints, which must not be too long.
+func (g git) list(args ...string) (string, error) {
+	out, err := g.run(maxList, args...)
+	if err == nil && len(out) >= maxList {
+		err = errors.New("its list of files is too long")
+	}
+	return out, err
 }
 
 // linked looks at a worktree whose repository stays where it is. Its commits

@@ -74,6 +74,30 @@ func TestFind(t *testing.T) {
 		{"ignored files", func(g ground) {
 			g.git(work, "clone", "-q", "../../../remote.git", "p")
 			g.write(work+"/p/x.log", "noise")
+		}, []string{work + "/p: holds x.log, which git ignores"}},
+		{"an ignored file in a directory", func(g ground) {
+			g.git(work, "clone", "-q", "../../../remote.git", "p")
+			g.mkdir(work + "/p/conf")
+			g.write(work+"/p/conf/x.log", "noise")
+		}, []string{work + "/p: holds conf/x.log, which git ignores"}},
+		{"a file taken as unchanged", func(g ground) {
+			g.git(work, "clone", "-q", "../../../remote.git", "p")
+			g.git(work+"/p", "update-index", "--assume-unchanged", "a.txt")
+			g.write(work+"/p/a.txt", "two")
+		}, []string{work + "/p: holds a.txt, which is changed"}},
+		{"a file that is skipped", func(g ground) {
+			g.git(work, "clone", "-q", "../../../remote.git", "p")
+			g.git(work+"/p", "update-index", "--skip-worktree", "a.txt")
+			g.write(work+"/p/a.txt", "two")
+		}, []string{work + "/p: holds a.txt, which is changed"}},
+		{"a file that is skipped, and the same", func(g ground) {
+			g.git(work, "clone", "-q", "../../../remote.git", "p")
+			g.git(work+"/p", "update-index", "--skip-worktree", "a.txt")
+		}, nil},
+		{"a file that is skipped, and not there", func(g ground) {
+			g.git(work, "clone", "-q", "../../../remote.git", "p")
+			g.git(work+"/p", "update-index", "--skip-worktree", "a.txt")
+			os.Remove(filepath.Join(g.dir, work, "p/a.txt"))
 		}, nil},
 		{"a changed file", func(g ground) {
 			g.git(work, "clone", "-q", "../../../remote.git", "p")
@@ -194,7 +218,7 @@ func TestFind(t *testing.T) {
 			t.Parallel()
 			g := newGround(t)
 			tt.setup(g)
-			found, err := worktree.Find(t.Context(), g.root, filepath.Join(g.dir, work))
+			found, _, err := worktree.Find(t.Context(), g.root, filepath.Join(g.dir, work))
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -216,10 +240,25 @@ func TestFindEnds(t *testing.T) {
 	g := newGround(t)
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
-	if _, err := worktree.Find(ctx, g.root); err == nil {
+	if _, _, err := worktree.Find(ctx, g.root); err == nil {
 		t.Error("a walk that was cut short found nothing, and no error")
 	}
-	if found, err := worktree.Find(t.Context(), filepath.Join(g.dir, "absent")); len(found) > 0 || err != nil {
+	if found, _, err := worktree.Find(t.Context(), filepath.Join(g.dir, "absent")); len(found) > 0 || err != nil {
 		t.Errorf("Find(absent) = %v, %v", found, err)
+	}
+}
+
+func TestFindNamesIgnoredDirectories(t *testing.T) {
+	g := newGround(t)
+	g.write("seed/.gitignore", "node_modules/\n")
+	g.git("seed", "commit", "-qam", "ignore")
+	g.git("seed", "push", "-q", "origin", "HEAD:main")
+	g.git(work, "clone", "-q", "../../../remote.git", "p")
+	g.mkdir(work + "/p/node_modules/x")
+	g.write(work+"/p/node_modules/x/index.js", "")
+	found, ignored, err := worktree.Find(t.Context(), g.root, filepath.Join(g.dir, work))
+	want := filepath.Join(g.dir, work, "p/node_modules") + "/"
+	if err != nil || len(found) > 0 || len(ignored) != 1 || ignored[0] != want {
+		t.Errorf("Find() = %q, %q, %v; want the ignored %s", found, ignored, err, want)
 	}
 }
