@@ -191,6 +191,11 @@ func (a *app) up(c *cli.Context, ids []agent.ID, objective string, whole bool) e
 	if err != nil {
 		return err
 	}
+	if c.String("dir") != "" { // also for agents that are up: no hint ends them for a directory that can't be worked in
+		if err := spawn.CheckDir(plans[0].Dir); err != nil {
+			return exitError{exitUsage, fmt.Errorf("--dir: %w; nothing was started or ended", err)}
+		}
+	}
 	a.tellWhere(l, plans, c.String("dir"))
 	plans[0].Objective = objective
 	// Named before anything runs: the daemon is not started for an up that can't be.

@@ -247,7 +247,7 @@ func (l *Launcher) check(ctx context.Context, plans []Plan, todo []int) error {
 	}
 	for _, i := range todo {
 		p := plans[i]
-		add(p.Agent, checkDir(p.Dir))
+		add(p.Agent, CheckDir(p.Dir))
 		add(p.Agent, p.Runtime.Check(ctx, agent.Launch{Agent: p.Agent, Dir: p.Dir, Model: p.Model, Resume: p.Resume, Env: l.inherited(p)}))
 		_, err := prompts.Render(p.input())
 		add(p.Agent, err)
@@ -268,7 +268,8 @@ func (l *Launcher) inherited(p Plan) []string {
 	return l.Environ
 }
 
-func checkDir(dir string) error {
+// CheckDir reports why an agent can't work in a directory.
+func CheckDir(dir string) error {
 	info, err := os.Stat(dir)
 	switch {
 	case err != nil:
