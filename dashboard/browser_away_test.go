@@ -166,11 +166,11 @@ func TestBrowserSecondTab(t *testing.T) {
 	two.goTo("about:blank")
 	three := b.open(t, w)
 	three.open("/messages")
-	three.waits(`document.querySelector("#why-away")?.textContent.includes("can only look")`)
+	three.waits(`document.querySelector("#why-away")?.textContent.includes("read-only")`)
 	three.open("/")
 	three.typeIn("#text", "from where?")
 	eval[any](three, `document.querySelector(".say").requestSubmit(), null`)
-	three.waits(`document.querySelector("#answer").textContent.includes("can only look")`)
+	three.waits(`document.querySelector("#answer").textContent.includes("read-only")`)
 	if n := len(w.inbox(t, "agent0")); n != 0 {
 		t.Errorf("%d messages were queued", n)
 	}
@@ -207,6 +207,50 @@ func TestBrowserSignOut(t *testing.T) {
 	one.live()
 	two.goTo(u.String())
 	two.waits(`document.querySelector("#why").textContent.includes("has been used")`)
+}
+
+// A sign-out that nobody has answered is none: it says so and the tab keeps its
+// key, by which the next daemon signs it out.
+func TestBrowserSignOutAway(t *testing.T) {
+	w := mustWorld(t, slowly)
+	l := mustBrowser(t).look(t, w)
+	l.live()
+	w.stop()
+	l.click(".sign-out button")
+	l.waits(`document.querySelector(".sign-out .why-not")?.innerText.includes("Not signed out: netsky does not answer")`)
+	if got := eval[string](l, `String(sessionStorage.getItem("netsky"))`); !strings.Contains(got, `"key"`) {
+		t.Errorf("the tab has %s", got)
+	}
+	http.DefaultTransport.(*http.Transport).CloseIdleConnections()
+	w.again(t)
+	l.waits(`!document.querySelector(".sign-out button").disabled`)
+	l.click(".sign-out button")
+	l.waits(`location.pathname === "/login"`)
+	if got := eval[string](l, `String(sessionStorage.getItem("netsky"))`); got != "null" || len(w.srv.Browsers()) != 0 {
+		t.Errorf("signed out, the tab has %s and %d browsers are signed in", got, len(w.srv.Browsers()))
+	}
+}
+
+// A tab that all browsers were signed out of says that this may be so, and goes on
+// by itself when another tab has been signed in anew.
+func TestBrowserRotate(t *testing.T) {
+	w := mustWorld(t, slowly)
+	b := mustBrowser(t)
+	one := b.look(t, w)
+	one.live()
+	old := eval[string](one, `sessionStorage.getItem("netsky")`)
+	mustDo(t, w.srv.Rotate())
+	one.waits(`document.querySelector("#why-away")?.textContent.includes("signed out with --rotate")`)
+	if got := eval[string](one, `sessionStorage.getItem("netsky")`); got != old {
+		t.Errorf("the tab has %s", got)
+	}
+	two := b.look(t, w)
+	two.live()
+	one.live()
+	one.waits(`!document.querySelector("#why-away")`)
+	if a, b := eval[string](one, `sessionStorage.getItem("netsky")`), eval[string](two, `sessionStorage.getItem("netsky")`); a != b || a == old {
+		t.Errorf("the tabs have %s and %s", a, b)
+	}
 }
 
 // A server that hangs is away, though its connections are open: the page is grey

@@ -242,7 +242,8 @@ const (
 	byBearer
 )
 
-// shown is how, and for a cookie which browser it is.
+// shown is how, and for a cookie, or the pass of a tab that signs out, which
+// browser it is.
 func (s *Server) shown(r *http.Request) (by proof, id string) {
 	if given, ok := r.Header["Authorization"]; ok {
 		token, bearer := strings.CutPrefix(strings.Join(given, ","), "Bearer ")
@@ -256,6 +257,11 @@ func (s *Server) shown(r *http.Request) (by proof, id string) {
 			if _, ok := s.state.find(id); ok {
 				return byCookie, id
 			}
+		}
+	}
+	if r.URL.Path == signOutPath { // the cookie may be the last server's, and the tab has proved itself to this one
+		if id := s.tab(r); id != "" {
+			return byCookie, id
 		}
 	}
 	return nothing, ""

@@ -261,14 +261,20 @@ func (s *Server) sessionFields(w http.ResponseWriter, r *http.Request, names ...
 	return nil, false
 }
 
-// signOut signs out the browser that asks, with all its tabs.
+// signOut signs out the browser that asks, with all its tabs: the one of the
+// cookie and the one of the tab, should they differ.
 func (s *Server) signOut(w http.ResponseWriter, r *http.Request) {
 	by, id := s.shown(r)
 	if by != byCookie {
 		refuse(w, r, http.StatusBadRequest, "only a browser signs out")
 		return
 	}
-	if _, err := s.SignOut(id); err != nil {
+	_, err := s.SignOut(id)
+	if tab := s.tab(r); tab != "" {
+		_, more := s.SignOut(tab)
+		err = errors.Join(err, more)
+	}
+	if err != nil {
 		s.o.Log.Warn("sign out", "error", err)
 		refuse(w, r, http.StatusInternalServerError, "signed out, until the daemon is started again: "+err.Error())
 		return

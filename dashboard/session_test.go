@@ -131,3 +131,34 @@ func (w *world) again(tb testing.TB) {
 	w.serve(tb, dashboard.Options{Home: w.home, Records: func() (dashboard.Reader, error) { return w.db, nil },
 		Agents: w.agents, Panes: w.panes, Send: w.bus.Send, Token: w.token, Version: "v1"})
 }
+
+// A tab that has proved itself signs its browser out whatever became of the
+// cookie; without a cookie and without a pass nobody is signed out.
+func TestSignOutByPass(t *testing.T) {
+	w := mustWorld(t, nil)
+	old := w.signIn(t).cookie
+	w.again(t)
+	v := w.signIn(t)
+	n := len(w.srv.Browsers())
+	for _, tt := range []struct {
+		name, pass, origin string
+		status, left       int
+	}{
+		{"no pass", "", "http://" + w.addr, 401, n},
+		{"a pass of nobody's", v.ID + ".00", "http://" + w.addr, 401, n},
+		{"no origin", v.pass, "", 403, n},
+		{"the pass", v.pass, "http://" + w.addr, 303, n - 1},
+		{"once more", v.pass, "http://" + w.addr, 401, n - 1},
+	} {
+		r := w.request(t, "POST", "/sign-out", "")
+		r.Header.Del("Authorization")
+		r.AddCookie(old)
+		r.Header.Set("Netsky-Tab", tt.pass)
+		if tt.origin != "" {
+			r.Header.Set("Origin", tt.origin)
+		}
+		if got := mustAnswer(t, r).status; got != tt.status || len(w.srv.Browsers()) != tt.left {
+			t.Errorf("%s: %d and %d browsers, want %d and %d", tt.name, got, len(w.srv.Browsers()), tt.status, tt.left)
+		}
+	}
+}

@@ -92,7 +92,7 @@
   const reasons = {
     out: "You are signed out: netsky dashboard, in a terminal, prints a link that signs you in.",
     keyless: "This tab is read-only and shows changes only when you reload it. Run netsky dashboard in a terminal for a link that signs it in fully.",
-    stranger: "What answers here is not the netsky that this tab was signed in to. If it does not come back by itself, netsky dashboard, in a terminal, prints a new link.",
+    stranger: "What answers here is not the netsky that this tab was signed in to, or all browsers were signed out with --rotate. If it does not come back by itself, netsky dashboard, in a terminal, prints a new link.",
   };
 
   function explain(kind) {
@@ -416,6 +416,7 @@
   }
 
   document.addEventListener("submit", (e) => {
+    if (e.target.matches("form.sign-out")) { e.preventDefault(); return signOut(e.target); }
     if (e.target.matches("form.read")) { e.preventDefault(); return markRead(e.target); }
     if (!e.target.matches("form.say")) return;
     e.preventDefault();
@@ -431,6 +432,25 @@
       if (r.ok) return refresh();
       say("Not marked as read");
     } catch {} finally { button.disabled = false; }
+  }
+
+  async function signOut(form) {
+    const button = $("button", form);
+    button.disabled = true;
+    complain(form, "");
+    try { await netsky.signOut(form); } catch (e) { complain(form, "Not signed out: " + whyNot(e)); } finally { button.disabled = false; }
+  }
+
+  const whyNot = (e) => reasons[e.kind] || (e.kind || !e.message ? "netsky does not answer. Try again when it does." : e.message);
+
+  // complain shows at what was asked for why it was not done, "" that nothing is wrong.
+  function complain(at, text) {
+    $(":scope > .why-not", at)?.remove();
+    if (!text) return;
+    const p = document.createElement("p");
+    p.className = "why-not tone-bad"; p.setAttribute("role", "alert");
+    p.textContent = text;
+    at.append(p);
   }
 
   // ---- drafts ----

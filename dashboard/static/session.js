@@ -38,18 +38,20 @@ window.netsky = (() => {
 
   // A tab that was opened by hand asks the others of this origin.
   const others = plain || !window.BroadcastChannel ? null : new BroadcastChannel("netsky");
-  let borrowed = null;
+  let offered = null; // what takes a key, while this tab asks for one
   if (others) others.onmessage = ({ data }) => {
     if (data.want && held && pass) others.postMessage({ held });
-    if (data.held && !held) { hold(data.held); borrowed?.(); }
+    if (data.held && data.held.key !== held?.key) offered?.(data.held);
   };
 
+  // borrow is the key of another tab that the server has proved itself to, if
+  // there is one and it is not this tab's own.
   const borrow = () => new Promise((done) => {
-    if (!others) return done();
-    borrowed = done;
+    if (!others) return done(null);
+    offered = done;
     others.postMessage({ want: true });
-    setTimeout(done, 500);
-  });
+    setTimeout(done, 500, null);
+  }).finally(() => { offered = null; });
 
   async function mac(...words) {
     imported ||= crypto.subtle.importKey("raw", Uint8Array.from(held.key.match(/../g), (x) => parseInt(x, 16)),
@@ -70,11 +72,27 @@ window.netsky = (() => {
   // prove has both sides prove themselves; those who ask meanwhile wait for it.
   const prove = () => (proving ||= greet().finally(() => { proving = null; }));
 
+  // greet proves with this tab's key. To a server that does not know that one,
+  // another tab may have been signed in since: its key is tried before this tab
+  // complains, and kept only if the server proves that it knows it.
   async function greet() {
     if (plain) return;
     pass = "";
-    if (!held) await borrow();
+    if (!held) hold(await borrow());
     if (!held) throw new Away(out ? "out" : "keyless");
+    try { await shake(); } catch (e) {
+      if (e.kind !== "stranger") throw e;
+      const own = held, other = await borrow();
+      if (!other) throw e;
+      hold(other);
+      try { await shake(); } catch (e) {
+        if (e.kind !== "out") hold(own);
+        throw e;
+      }
+    }
+  }
+
+  async function shake() {
     const { id } = held, nonce = random();
     const first = await post("/session", { id, nonce }, "omit"); // without the cookie: it is not known yet who that is
     const { state, challenge, proof } = first.body;
@@ -157,7 +175,20 @@ window.netsky = (() => {
     }
   }
 
-  document.addEventListener("submit", (e) => { if (e.target.matches(".sign-out")) forget(); });
+  // signOut signs out this browser with all its tabs. The key goes when the server
+  // has said that it did: without an answer there is still something to sign out.
+  async function signOut(form) {
+    if (plain) return form.submit();
+    try {
+      const r = await ask(form.action, { method: "POST", redirect: "manual" });
+      if (!r.ok) throw new Error(r.json().detail);
+    } catch (e) {
+      if (e.kind === "keyless") return form.submit(); // by the cookie, which is all it has
+      if (!out) throw e;
+    }
+    forget();
+    location.replace("/login");
+  }
 
-  return { ask, prove, stream, get keyless() { return !plain && !held; } };
+  return { ask, prove, stream, signOut, get keyless() { return !plain && !held; } };
 })();
