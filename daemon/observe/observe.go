@@ -58,7 +58,8 @@ type Observer struct {
 // database or directory is told once to the log and tried again; Run returns
 // only with ctx's error, or if there can be no watch at all.
 func (o *Observer) Run(ctx context.Context) error {
-	w, err := o.Bus.Watch(ctx, bus.Spot{Place: bus.Inbox}, bus.Spot{Place: bus.Claimed}, bus.Spot{Place: bus.Outbox})
+	w, err := o.Bus.Watch(ctx, bus.Spot{Place: bus.Inbox}, bus.Spot{Place: bus.Claimed}, bus.Spot{Place: bus.Outbox},
+		bus.Spot{Place: bus.Poison}) // where people mend and remove files by hand
 	if err != nil {
 		return err
 	}

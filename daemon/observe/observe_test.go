@@ -410,3 +410,50 @@ func TestSameMoment(t *testing.T) {
 		}
 	}
 }
+
+// A record of what could not be read ends when the file has left poison/: mended
+// there, moved by hand or removed, in the mailbox it came to and in its sender's.
+func TestPoisonThatLeft(t *testing.T) {
+	r := newRig(t, "agent0", "agent1")
+	for _, name := range []string{"mended.json", "removed.json", "stays.json"} {
+		r.drop("agent1", bus.Poison, name, "not json")
+		r.must(os.WriteFile(r.path("agent1", bus.Poison, name+".why"), []byte("not delivered: not JSON\n"), 0o600))
+	}
+	r.drop("agent1", bus.Outbox, "b.json", `{"id":"m-b","to":"agent7","text":"hi","from":"agent1","ts":"2026-11-20T12:00:00Z"}`)
+	r.must(r.bus.Route(t.Context()))
+	poisoned := func() int {
+		l, err := r.db.Deliveries(t.Context(), store.DeliveryFilter{State: store.Poisoned})
+		r.must(err)
+		return len(l.Items)
+	}
+	r.sync()
+	if n := poisoned(); n != 4 {
+		t.Fatalf("%d poisoned, want 4", n)
+	}
+	r.must(os.Remove(r.path("agent1", bus.Poison, "mended.json")))
+	r.drop("agent1", bus.Inbox, "mended.json", envelope("m-mended", "owner", ""))
+	r.must(os.Remove(r.path("agent1", bus.Poison, "removed.json")))
+	names, err := r.bus.Names("agent1", bus.Poison)
+	r.must(err)
+	for _, name := range names {
+		if strings.Contains(name, "b.json") {
+			r.must(r.bus.PoisonDrop("agent1", name))
+		}
+	}
+	r.eventually("one is left", func() bool { r.sync(); return poisoned() == 1 })
+	for range 3 {
+		r.sync()
+	}
+	if n := poisoned(); n != 1 {
+		t.Errorf("%d poisoned, want that which lies there yet", n)
+	}
+	if d := r.state("m-mended", "agent1"); d.State != store.Queued {
+		t.Errorf("m-mended: %+v, want queued", d)
+	}
+	r.drop("agent1", bus.Poison, "removed.json", "not json")
+	r.must(os.WriteFile(r.path("agent1", bus.Poison, "removed.json.why"), []byte("not delivered: not JSON\n"), 0o600))
+	r.sync()
+	if n := poisoned(); n != 2 {
+		t.Errorf("%d poisoned, want the one that came again too", n)
+	}
+}

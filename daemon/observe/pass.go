@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"time"
 
+	"netsky/agent"
 	"netsky/bus"
 	"netsky/store"
 )
@@ -95,7 +96,7 @@ func (o *Observer) forget(b *box, at bus.Place, p *place, names []string) {
 			known[h] = whose
 		}
 	}
-	if at == bus.Inbox || at == bus.Claimed {
+	if at == bus.Inbox || at == bus.Claimed || at == bus.Poison {
 		for h, whose := range p.known {
 			if _, ok := known[h]; !ok {
 				b.gone[whose] = true
@@ -148,7 +149,7 @@ func (w *writer) flush(ctx context.Context) error {
 }
 
 // settleMissing cancels what the records have waiting although no file of it is
-// in inbox/ or claimed/. It takes two passes that say so, for a file that is put
+// in inbox/ or claimed/, and poisoned although none is in poison/. It takes two passes that say so, for a file that is put
 // back from claimed/ to inbox/ between the two listings is in neither once; and
 // some time, for what is recorded by its sender may be there before its file.
 func (o *Observer) settleMissing(ctx context.Context, b *box) error {
@@ -182,9 +183,62 @@ func (o *Observer) settleMissing(ctx context.Context, b *box) error {
 				State: store.Cancelled, Attempts: d.Attempts, Reason: "taken out of the mailbox"})
 		}
 	}
+	poisoned, err := o.poisoned(ctx, b)
+	if err != nil {
+		return err
+	}
+	lies := o.inPoison(poisoned)
+	for _, d := range poisoned {
+		whose := o.hash(d.Message, string(d.From))
+		switch {
+		case lies[whose] || b.arrived[whose]:
+		case !b.missing[whose] || time.Since(d.Changed.Time()) < settleTime:
+			missing[whose] = true
+			o.later = true
+		default: // a new attempt, for within one what was poisoned stays so
+			ops = append(ops, store.UpsertDelivery{Message: d.Message, From: d.From, Target: d.Target,
+				State: store.Cancelled, Attempts: d.Attempts + 1, Reason: "taken out of poison/"})
+		}
+	}
 	if err := o.DB.Apply(ctx, ops...); err != nil {
 		return err
 	}
 	b.missing, b.checked = missing, time.Now()
 	return nil
+}
+
+// poisoned are the deliveries that the records have as poisoned and that the
+// mailbox may hold the file of: those to it, and those out of its outbox.
+func (o *Observer) poisoned(ctx context.Context, b *box) (all []store.Delivery, err error) {
+	for _, f := range []store.DeliveryFilter{{Target: b.id, State: store.Poisoned}, {From: b.id, State: store.Poisoned}} {
+		for {
+			l, err := o.DB.Deliveries(ctx, f)
+			if err != nil {
+				return nil, err
+			}
+			all = append(all, l.Items...)
+			if l.Cursor == "" {
+				break
+			}
+			f.Cursor = l.Cursor
+		}
+	}
+	return all, nil
+}
+
+// inPoison are the messages of which a file lies in the poison/ of one of the
+// mailboxes.
+func (o *Observer) inPoison(all []store.Delivery) map[uint64]bool {
+	there, asked := make(map[uint64]bool), make(map[agent.ID]bool)
+	for _, d := range all {
+		for _, id := range []agent.ID{d.Target, d.From} {
+			if b := o.boxes[id]; b != nil && !asked[id] {
+				for _, whose := range b.places[bus.Poison].known {
+					there[whose] = true
+				}
+			}
+			asked[id] = true
+		}
+	}
+	return there
 }
