@@ -115,7 +115,7 @@ func (p *pages) crew(ctx context.Context, db Reader, list []Agent, snap store.Sn
 
 // agentStates are the states in the order in which a person wants to see them.
 var agentStates = []agent.State{
-	agent.Waiting, agent.Blocked, agent.Hung, agent.CrashLooping, agent.Dead, agent.Down, agent.Unknown, agent.Starting, agent.Busy, agent.Idle,
+	agent.Dead, agent.CrashLooping, agent.Hung, agent.Blocked, agent.Down, agent.Waiting, agent.Unknown, agent.Starting, agent.Busy, agent.Idle,
 }
 
 func illRank(s agent.State) int { return slices.Index(agentStates, s) }

@@ -251,7 +251,7 @@ func TestNeeds(t *testing.T) {
 	mustDo(t, err)
 	a := w.get(t, "/api/needs")
 	v := mustGet[dashboard.Needs](t, w, "/api/needs")
-	if v.Headline != "agent2 asks for permission" || len(v.Items) != 2 || v.Items[1].Title != "agent3 is dead" || v.Items[0].Kind != "permission" || len(v.Unread) != 1 || v.Unread[0].Title != "agent0 wrote to you" {
+	if v.Headline != "agent2 asks for permission, agent3 is dead" || len(v.Items) != 2 || v.Items[1].Title != "agent3 is dead" || v.Items[0].Kind != "permission" || len(v.Unread) != 1 || v.Unread[0].Title != "agent0 wrote to you" {
 		t.Errorf("needs: %+v", v)
 	}
 	if strings.Contains(a.body, "secret") || strings.Contains(a.body, "git push") || strings.Contains(a.body, "index out of range") {

@@ -137,19 +137,36 @@ func healthOf(list []Agent, asked []Approval, unsure bool) health {
 	return h
 }
 
-// headline names the first need, or how many agents have one of its kind.
+// headline names the first need, or how many agents have one of its kind; beside
+// questions also the worst of what ails agents, which no answer of the owner's ends.
 func headline(all []need) string {
-	of := map[agent.ID]bool{}
-	for _, n := range all {
-		if n.Kind == all[0].Kind {
-			of[n.Agent] = true
+	line := kindLine(all, all[0].Kind)
+	if all[0].Kind > needDialog {
+		return line
+	}
+	for _, k := range []needKind{needDead, needCrashing, needHung, needBlocked, needDown} {
+		if more := kindLine(all, k); more != "" {
+			return line + ", " + more
 		}
 	}
-	if k := needKinds[all[0].Kind]; len(of) > 1 {
-		return fmt.Sprintf("%d %s", len(of), k.many)
-	} else {
-		return string(all[0].Agent) + " " + k.one
+	return line
+}
+
+// kindLine says which agent has a need of the kind, or how many have; "" is none.
+func kindLine(all []need, kind needKind) string {
+	of, one := map[agent.ID]bool{}, agent.ID("")
+	for _, n := range all {
+		if n.Kind == kind {
+			of[n.Agent], one = true, n.Agent
+		}
 	}
+	switch len(of) {
+	case 0:
+		return ""
+	case 1:
+		return string(one) + " " + needKinds[kind].one
+	}
+	return fmt.Sprintf("%d %s", len(of), needKinds[kind].many)
 }
 
 // isIll reports whether the agent is not as it should be. One that is down
