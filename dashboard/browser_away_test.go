@@ -12,9 +12,12 @@ import (
 	"strings"
 	"sync"
 	"testing"
+	"time"
 
 	"netsky/agent"
+	"netsky/bus"
 	"netsky/dashboard"
+	"netsky/store"
 )
 
 // A squatter listens where a server was. It answers all that a page asks for as
@@ -250,6 +253,48 @@ func TestBrowserRotate(t *testing.T) {
 	one.waits(`!document.querySelector("#why-away")`)
 	if a, b := eval[string](one, `sessionStorage.getItem("netsky")`), eval[string](two, `sessionStorage.getItem("netsky")`); a != b || a == old {
 		t.Errorf("the tabs have %s and %s", a, b)
+	}
+}
+
+// A row that is not read is one row with its button in it; and a tab that can't
+// mark it as read says so where it was asked to.
+func TestBrowserMarkReadKeyless(t *testing.T) {
+	w := mustWorld(t, slowly)
+	_, err := w.bus.Send(t.Context(), bus.Envelope{ID: "m-new", From: "agent0", To: "owner", Text: "look here"})
+	mustDo(t, err)
+	w.apply(t, store.UpsertMessage{ID: "m-new", From: "agent0", To: "owner", Text: "look here", Time: store.At(time.Now())})
+	b := mustBrowser(t)
+	l := b.look(t, w)
+	l.waits(`document.querySelector("li.letter.unread > .right > form.read button")`)
+	if !eval[bool](l, `Boolean(document.querySelector("li.letter.unread > .right > time")) && !document.querySelector("li.letter.unread > time, li.letter.unread > p:empty")`) {
+		t.Errorf("the row is torn: %s", eval[string](l, `document.querySelector("li.letter.unread").outerHTML`))
+	}
+	l.goTo("about:blank")
+	l = b.open(t, w)
+	for _, path := range []string{"/", "/messages/m-new"} {
+		l.open(path)
+		l.click(".inbox button")
+		l.waits(`document.querySelector(".inbox .why-not")?.innerText.includes("Not marked as read: This tab is read-only")`)
+	}
+}
+
+// On a phone the open message box has its words over the whole width, and Send
+// below them at the right.
+func TestBrowserPhoneSheet(t *testing.T) {
+	w := mustWorld(t, slowly)
+	w.agents.set(nil, dashboard.Agent{ID: "agent0", State: agent.Idle, Evidence: "x"})
+	l := mustBrowser(t).look(t, w)
+	l.size(390, 800)
+	for _, path := range []string{"/", "/agents/agent0"} {
+		l.open(path)
+		l.live()
+		eval[any](l, `document.querySelector("#text").focus(), null`)
+		if got := eval[string](l, `(() => { const box = (s) => document.querySelector(s).getBoundingClientRect(),
+			form = box(".say"), text = box("#text"), send = box(".say .send button");
+			return text.width < 350 ? "the words are " + text.width + " wide" : send.top < text.bottom ? "Send is beside the words" :
+				form.right - send.right > 20 ? "Send is not at the right" : form.bottom > innerHeight ? "the box is cut off" : ""; })()`); got != "" {
+			t.Errorf("%s: %s", path, got)
+		}
 	}
 }
 

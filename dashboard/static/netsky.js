@@ -425,13 +425,15 @@
 
   async function markRead(form) {
     const button = $("button", form);
+    const at = form.closest(".row, .inbox") || form;
     button.disabled = true;
+    complain(at, "");
     try {
       await netsky.prove();
       const r = await netsky.ask(form.action, { method: "POST", body: new URLSearchParams(new FormData(form)), redirect: "manual" });
       if (r.ok) return refresh();
-      say("Not marked as read");
-    } catch {} finally { button.disabled = false; }
+      throw new Error(r.json().detail);
+    } catch (e) { complain(at, "Not marked as read: " + whyNot(e)); } finally { button.disabled = false; }
   }
 
   async function signOut(form) {
