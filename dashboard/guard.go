@@ -103,7 +103,7 @@ func (s *Server) admit(w http.ResponseWriter, r *http.Request, next http.Handler
 // isOpen reports whether a path is there for who has shown nothing yet.
 func isOpen(path string) bool {
 	switch path {
-	case loginPath, sessionPath, staticPath + sessionScript, staticPath + "icon.svg":
+	case loginPath, sessionPath, staticPath + sessionScript, staticPath + "icon.svg", staticPath + plainStyle:
 		return true
 	}
 	return false

@@ -12,7 +12,7 @@ import (
 // "every route" means these.
 var routes = []string{
 	"/", "/agents/agent1", "/panes", "/tasks", "/tasks/x", "/messages", "/messages/x", "/sessions", "/sessions/x", "/logs", "/find?q=agent1",
-	"/user-message", "/static/netsky.css", "/static/netsky.js", "/static/session.js", "/static/icon.svg", "/healthz", "/login", "/session", "/sign-out", "/events", "/ws", "/palette.css", "/nothing/here",
+	"/user-message", "/static/netsky.css", "/static/netsky.js", "/static/session.js", "/static/icon.svg", "/static/plain.css", "/healthz", "/login", "/session", "/sign-out", "/events", "/ws", "/palette.css", "/nothing/here",
 	"/api/snapshot", "/api/agents", "/api/approvals", "/api/pane/agent1", "/api/actors", "/api/actors/agent1",
 	"/api/sessions", "/api/sessions/x", "/api/tasks", "/api/tasks/x", "/api/messages", "/api/messages/x",
 	"/api/deliveries", "/api/deliveries/x", "/api/notes", "/api/notes/x", "/api/logs", "/api/logs/1", "/api/timeline/agent1",
@@ -118,7 +118,7 @@ func TestToken(t *testing.T) {
 			if a.body != "{\"status\":\"ok\"}\n" {
 				t.Errorf("%s tells %q", path, a.body)
 			}
-		} else if want := map[string]int{"/login": 200, "/static/session.js": 200, "/static/icon.svg": 200, "/session": 405}[path]; a.status != max(want, 401) && a.status != want {
+		} else if want := map[string]int{"/login": 200, "/static/session.js": 200, "/static/icon.svg": 200, "/static/plain.css": 200, "/session": 405}[path]; a.status != max(want, 401) && a.status != want {
 			t.Errorf("%s without a token: %d", path, a.status)
 		}
 		if strings.Contains(a.body, w.token) {

@@ -21,17 +21,35 @@ type Problem struct {
 	Detail string `json:"detail,omitempty"`
 }
 
+// plainStyle is the style sheet of the pages that are there without a sign-in.
+const plainStyle = "plain.css"
+
+// plainPage is such a page: its title, and what stands on it.
+const plainPage = `<!doctype html><html lang=en><meta charset=utf-8><meta name=viewport content="width=device-width, initial-scale=1">
+<meta name=color-scheme content="light dark"><link rel=icon href="/static/icon.svg" type="image/svg+xml"><link rel=stylesheet href="/static/` + plainStyle + `">
+<title>netsky: %[1]s</title><main><h1>%[1]s</h1>
+%[2]s</main></html>
+`
+
+// coded is a text as HTML, with what stands between backticks as code.
+func coded(text string) string {
+	parts := strings.Split(html.EscapeString(text), "`")
+	for i := 1; i+1 < len(parts); i += 2 {
+		parts[i] = "<code>" + parts[i] + "</code>"
+	}
+	return strings.Join(parts, "")
+}
+
 // refuse answers with a problem: to a person's browser as a page, else as JSON.
 func refuse(w http.ResponseWriter, r *http.Request, status int, detail string) {
 	if strings.Contains(r.Header.Get("Accept"), "text/html") && !strings.HasPrefix(r.URL.Path, "/api/") {
 		w.Header().Set("Content-Type", "text/html; charset=utf-8")
 		w.WriteHeader(status)
-		resume := ""
+		title, more := http.StatusText(status), `<p><a href="/">Overview</a></p>`
 		if status == http.StatusUnauthorized { // perhaps by the cookie of a server that has ended, and the tab has a key
-			resume = `<script src="` + staticPath + sessionScript + `" data-resume></script>`
+			title, more = "You are signed out", `<script src="`+staticPath+sessionScript+`" data-resume></script>`
 		}
-		fmt.Fprintf(w, "<!doctype html><html lang=en><meta charset=utf-8><meta name=viewport content=\"width=device-width\"><meta name=color-scheme content=\"light dark\"><title>netsky: %s</title><h1>%s</h1><p>%s</p><p><a href=\"/\">overview</a></p>%s</html>\n",
-			http.StatusText(status), http.StatusText(status), html.EscapeString(detail), resume)
+		fmt.Fprintf(w, plainPage, html.EscapeString(title), "<p>"+coded(detail)+"</p>"+more)
 		return
 	}
 	data, _ := json.Marshal(Problem{"about:blank", http.StatusText(status), status, detail})

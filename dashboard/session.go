@@ -86,12 +86,10 @@ func loginPage(w http.ResponseWriter, status int, code, why string) {
 	h.Set("Content-Type", "text/html; charset=utf-8")
 	h.Set("Referrer-Policy", "same-origin") // with no-referrer a form's POST has no origin
 	w.WriteHeader(status)
-	fmt.Fprintf(w, `<!doctype html><html lang=en><meta charset=utf-8><meta name=viewport content="width=device-width">
-<meta name=color-scheme content="light dark"><link rel=icon href="/static/icon.svg"><title>netsky: sign in</title><h1>Sign in to netsky</h1>
-<form method=post action=%s id=login><p><label>Code <input name=code value="%s" autocomplete=off spellcheck=false required></label> <button>Sign in</button></p></form>
-<p id=why role=alert>%s</p><p>netsky dashboard, in a terminal, prints a link that holds a code.</p>
-<script src="%s%s" data-login></script></html>
-`, loginPath, html.EscapeString(code), html.EscapeString(why), staticPath, sessionScript)
+	fmt.Fprintf(w, plainPage, "Sign in to netsky", fmt.Sprintf(`<form method=post action=%s id=login><label for=code>Code</label>
+<p><input id=code name=code value="%s" autocomplete=off spellcheck=false autofocus required> <button>Sign in</button></p></form>
+<p id=why role=alert>%s</p><p><code>netsky dashboard</code>, in a terminal, prints a link that holds a code.</p>
+<script src="%s%s" data-login></script>`, loginPath, html.EscapeString(code), coded(why), staticPath, sessionScript))
 }
 
 const badCode = "the code is wrong, has been used, or is older than five minutes; `netsky dashboard` prints another"

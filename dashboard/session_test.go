@@ -162,3 +162,23 @@ func TestSignOutByPass(t *testing.T) {
 		}
 	}
 }
+
+// The pages for who is not signed in have their own style, say what to type, and
+// lead to no page that would be refused too.
+func TestPlainPages(t *testing.T) {
+	w := mustWorld(t, nil)
+	for path, want := range map[string]string{"/": "<h1>You are signed out</h1>", "/login": "<h1>Sign in to netsky</h1>"} {
+		r := w.request(t, "GET", path, "")
+		r.Header.Del("Authorization")
+		r.Header.Set("Accept", "text/html")
+		body := mustAnswer(t, r).body
+		for _, want := range []string{want, `href="/static/plain.css"`, `href="/static/icon.svg"`, "<code>netsky dashboard</code>"} {
+			if !strings.Contains(body, want) {
+				t.Errorf("%s: no %s in %s", path, want, body)
+			}
+		}
+		if strings.ContainsAny(body, "`") || strings.Contains(body, `href="/"`) {
+			t.Errorf("%s: %s", path, body)
+		}
+	}
+}
