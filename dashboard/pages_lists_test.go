@@ -497,3 +497,16 @@ func TestStoryAnsweredFirst(t *testing.T) {
 		t.Errorf("it came to %q", summary)
 	}
 }
+
+// An agent's answer to the owner is complete when it has come; his own message
+// waits for an answer.
+func TestStepsOfAnAnswer(t *testing.T) {
+	w := mustWorld(t, nil)
+	for id, m := range map[string]store.UpsertMessage{"m-asked": {From: "owner", To: "agent0"}, "m-reply": {From: "agent0", To: "owner", InReplyTo: "m-asked"}} {
+		m.ID, m.Text, m.Time = id, "words", 1
+		w.apply(t, m, store.UpsertDelivery{Message: id, Target: m.To, State: store.Delivered, Time: 2})
+	}
+	if body := w.mustPage(t, "/messages/m-reply"); strings.Contains(body, "answered<span") || !strings.Contains(body, "Your mailbox") || strings.Contains(body, "Mailbox of") {
+		t.Errorf("the answer: %s", body)
+	}
+}

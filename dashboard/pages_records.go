@@ -5,6 +5,7 @@ import (
 	"errors"
 	"slices"
 
+	"netsky/agent"
 	"netsky/bus"
 	"netsky/store"
 )
@@ -49,7 +50,7 @@ func (p *pages) messagePage(ctx context.Context, sh *shell, q *query) (string, e
 		if !errors.Is(err, store.ErrNotFound) {
 			sh.failed(err)
 		}
-		b.Message, b.Steps = m, stagesOf(store.Delivery{State: store.Queued, Queued: m.Time})
+		b.Message, b.Steps = m, stagesOf(store.Delivery{State: store.Queued, Queued: m.Time}, false)
 	} else if err := p.messageRecords(ctx, db, &b); err != nil {
 		return "", err
 	}
@@ -79,7 +80,7 @@ func (p *pages) messageRecords(ctx context.Context, db Reader, b *messageBody) e
 		return err
 	}
 	if b.Deliveries = d.Items; len(d.Items) > 0 {
-		b.Steps, b.Poisoned = stagesOf(d.Items[0]), d.Items[0].State == store.Poisoned
+		b.Steps, b.Poisoned = stagesOf(d.Items[0], b.Message.InReplyTo != ""), d.Items[0].State == store.Poisoned
 	}
 	if m.InReplyTo != "" {
 		switch question, err := db.Message(ctx, m.InReplyTo); {
@@ -113,8 +114,9 @@ func (p *pages) messageRecords(ctx context.Context, db Reader, b *messageBody) e
 	return err
 }
 
-// stagesOf are queued, delivered and answered, or what it came to instead.
-func stagesOf(d store.Delivery) []stage {
+// stagesOf are queued, delivered and answered, or what it came to instead. An
+// answer to the owner waits for none of his.
+func stagesOf(d store.Delivery, answer bool) []stage {
 	list := []stage{
 		{Word: "queued", Done: d.Queued != 0 || d.State != "", At: d.Queued},
 		{Word: "delivered", Done: d.Delivered != 0 || d.State == store.Answered, At: d.Delivered, After: elapsed(d.Queued, d.Delivered)},
@@ -129,6 +131,9 @@ func stagesOf(d store.Delivery) []stage {
 	}
 	for i := range list[:2] {
 		list[i].Past = list[i+1].Done
+	}
+	if answer && d.Target == agent.Owner && !list[2].Done {
+		return list[:2]
 	}
 	return list
 }
