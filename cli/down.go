@@ -65,20 +65,18 @@ func (a *app) down(c *cli.Context) error {
 		}
 	}
 	ctx := c.Context
-	var unwritten error // that the daemon shall stay down; it is ended all the same
-	if all {
-		if err := l.Home.SetDesired(agent.DaemonName, false, string(self)); err != nil {
-			unwritten = fmt.Errorf("not written down that the daemon shall stay down: %w", err)
-		}
-	}
 	rep := &downReport{a: a, json: c.Bool("json")}
-	_, err = l.Down(ctx, spawn.DownOptions{
+	o := spawn.DownOptions{
 		Agents: ids, Force: force, All: all, By: string(self), Keep: a.keepRunning(l.Home), Report: rep.progress,
-	})
+	}
 	if all {
-		err = errors.Join(err, unwritten, a.endDaemon(ctx, l.Home, rep))
-	} else if werr := daemon.Wake(ctx, l.Home); werr != nil {
-		a.warn("%v", werr)
+		o.Within = a.withDaemon(ctx, l.Home, self, rep)
+	}
+	_, err = l.Down(ctx, o)
+	if !all {
+		if werr := daemon.Wake(ctx, l.Home); werr != nil {
+			a.warn("%v", werr)
+		}
 	}
 	for _, id := range ids {
 		if !rep.tried(id) && err == nil { // with an error nobody knows
@@ -166,6 +164,18 @@ func (a *app) keepRunning(h agent.Home) []int {
 		return []int{who.PID}
 	}
 	return nil
+}
+
+// withDaemon is how a down ends the daemon too, and keeps it ended: while no up
+// can start or find it.
+func (a *app) withDaemon(ctx context.Context, h agent.Home, by agent.ID, rep *downReport) func(end func() error) error {
+	return func(end func() error) error {
+		unwritten := h.SetDesired(agent.DaemonName, false, string(by))
+		if unwritten != nil { // it is ended all the same
+			unwritten = fmt.Errorf("not written down that the daemon shall stay down: %w", unwritten)
+		}
+		return errors.Join(end(), unwritten, a.endDaemon(ctx, h, rep))
+	}
 }
 
 func (a *app) endDaemon(ctx context.Context, h agent.Home, rep *downReport) error {

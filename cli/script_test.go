@@ -12,6 +12,7 @@ import (
 	"runtime"
 	"strconv"
 	"strings"
+	"sync"
 	"syscall"
 	"testing"
 	"time"
@@ -88,6 +89,7 @@ func TestScripts(t *testing.T) {
 		},
 		Cmds: map[string]func(*testscript.TestScript, bool, []string){
 			"exits": exits, "waitfor": waitFor, "json": checkJSON, "get": get, "signal": sendSignal, "fill": fill,
+			"hold": hold, "release": release,
 		},
 	})
 }
@@ -209,3 +211,31 @@ func binDir() string {
 	dir, _, _ := strings.Cut(os.Getenv("PATH"), ":")
 	return dir
 }
+
+// hold takes a lock of the home as another process would, until `release` or the
+// script's end.
+func hold(ts *testscript.TestScript, neg bool, args []string) {
+	if neg || len(args) != 1 {
+		ts.Fatalf("usage: hold LOCK")
+	}
+	h, err := agent.HomeAt(ts.Getenv("NETSKY_HOME"))
+	ts.Check(err)
+	l, err := h.Lock(args[0])
+	ts.Check(err)
+	held.Store(ts.Getenv("NETSKY_HOME")+" "+args[0], l)
+	ts.Defer(func() { _ = l.Unlock() })
+}
+
+func release(ts *testscript.TestScript, neg bool, args []string) {
+	if neg || len(args) != 1 {
+		ts.Fatalf("usage: release LOCK")
+	}
+	l, ok := held.LoadAndDelete(ts.Getenv("NETSKY_HOME") + " " + args[0])
+	if !ok {
+		ts.Fatalf("%s is not held", args[0])
+	}
+	ts.Check(l.(*agent.Lock).Unlock())
+}
+
+// held are the locks that scripts hold, by home and name.
+var held sync.Map

@@ -121,12 +121,12 @@ func (a *app) uninstall(c *cli.Context) error {
 		}
 	}
 	if there {
-		if err := h.SetDesired(agent.DaemonName, false, "owner"); err != nil {
-			a.warn("%v", err)
-		}
 		rep := &downReport{a: a}
-		_, err := l.Down(c.Context, spawn.DownOptions{Force: true, All: true, By: "owner", Keep: a.keepRunning(h), Report: rep.progress})
-		if err := errors.Join(err, a.endDaemon(c.Context, h, rep)); err != nil {
+		_, err := l.Down(c.Context, spawn.DownOptions{
+			Force: true, All: true, By: string(agent.Owner), Keep: a.keepRunning(h), Report: rep.progress,
+			Within: a.withDaemon(c.Context, h, agent.Owner, rep),
+		})
+		if err != nil {
 			return fmt.Errorf("uninstall: stopped, as something does not end: %w", err)
 		}
 	}

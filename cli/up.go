@@ -235,18 +235,30 @@ func (a *app) up(c *cli.Context, ids []agent.ID, objective string, whole bool) e
 		return err
 	}
 	a.tellLeftOut(l, toStart(plans, states))
-	if err := h.SetDesired(agent.DaemonName, true, string(self)); err != nil {
-		return err
+	var (
+		pong   daemon.Pong
+		derr   error // of the daemon
+		stayed []spawn.Progress
+	)
+	begin := func() error { // as long as no `down --all` can end it
+		if err := h.SetDesired(agent.DaemonName, true, string(self)); err != nil {
+			return err
+		}
+		var started bool
+		pong, started, derr = daemon.Start(ctx, h, []string{l.Binary, "daemon", "run"}, a.daemonEnv(h))
+		rep.daemon(pong, started, derr)
+		stayed = rep.stayed(misplaced)
+		return nil
 	}
-	pong, started, derr := daemon.Start(ctx, h, []string{l.Binary, "daemon", "run"}, a.daemonEnv(h))
-	rep.daemon(pong, started, derr)
-	stayed := rep.stayed(misplaced)
 	ends, err := l.Up(ctx, spawn.UpOptions{
-		Plans: plans, Ticker: true, By: string(self), Report: rep.progress, Setup: setup,
+		Plans: plans, Ticker: true, By: string(self), Report: rep.progress, Setup: setup, Begin: begin,
 	})
 	rep.close()
 	if err != nil {
 		return err
+	}
+	if derr == nil {
+		derr = stillWanted(h)
 	}
 	if derr == nil {
 		derr = daemon.Wake(ctx, h)
@@ -384,6 +396,18 @@ func upFailed(ends []spawn.Progress) error {
 		return exitError{exitPartly, errTold}
 	}
 	return nil
+}
+
+// errEndedMeanwhile is the end of an up beside a verb that has not waited for it.
+var errEndedMeanwhile = errors.New("daemon: a `netsky down --all --force` or `netsky daemon stop` at the same time has ended it; `netsky up` starts it again, `netsky down --all` ends the rest")
+
+// stillWanted reports whether the daemon that an up has found or started was to
+// be ended meanwhile.
+func stillWanted(h agent.Home) error {
+	if d, err := h.LoadDesired(agent.DaemonName); err != nil || d.Up {
+		return err
+	}
+	return errEndedMeanwhile
 }
 
 // daemonEnv is the environment of a daemon that is to outlive this verb.

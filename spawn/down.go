@@ -21,6 +21,10 @@ type DownOptions struct {
 	By     string
 	Keep   []int // processes that are never ended, with all below them: the daemon
 	Report func(DownProgress)
+	// Within is called to end the agents by end, and may end more before or after
+	// it: no up is at work until it returns, unless Force has not waited for that
+	// up. Its error is Down's. It may be nil.
+	Within func(end func() error) error
 }
 
 // A DownStep is how far the ending of an agent has come.
@@ -90,21 +94,31 @@ func (l *Launcher) Down(ctx context.Context, o DownOptions) ([]DownProgress, err
 	default:
 		return nil, err
 	}
+	if o.Within == nil {
+		err = d.run(ctx)
+	} else {
+		err = o.Within(func() error { return d.run(ctx) })
+	}
+	return d.log, err
+}
+
+// run ends the agents.
+func (d *down) run(ctx context.Context) error {
 	if err := d.find(ctx); err != nil {
-		return nil, err
+		return err
 	}
 	d.want()
 	d.asked = time.Now()
-	if !o.Force {
+	if !d.o.Force {
 		d.ask(ctx)
 	}
 	d.settle(ctx)
 	d.retract(ctx)
-	if o.All {
+	if d.o.All {
 		// A daemon that was killed leaves its hub, which keeps the server alive.
 		d.closeHubs(context.WithoutCancel(ctx))
 	}
-	return d.log, errors.Join(d.errs...)
+	return errors.Join(d.errs...)
 }
 
 type down struct {

@@ -296,11 +296,46 @@ func TestDownWaits(t *testing.T) {
 	defer lock.Unlock()
 	ctx, cancel := context.WithTimeout(w.ctx, 100*time.Millisecond)
 	defer cancel()
-	if _, err := w.l.Down(ctx, spawn.DownOptions{}); !errors.Is(err, agent.ErrLocked) {
-		t.Errorf("%v", err)
+	began := false
+	o := spawn.DownOptions{Within: func(end func() error) error { began = true; return end() }}
+	if _, err := w.l.Down(ctx, o); !errors.Is(err, agent.ErrLocked) || began {
+		t.Errorf("%v, begun: %v", err, began)
 	}
 	if log := w.down(spawn.DownOptions{Force: true}); log["agent1"] != "ended" || log[""] != "warning" {
 		t.Errorf("with force: %v", log)
+	}
+}
+
+// What is begun with an up, and ended with a down, can't come between the two:
+// they have the lock meanwhile.
+func TestUpAndDownWithin(t *testing.T) {
+	w := newWorld(t)
+	locked := func(when string) {
+		t.Helper()
+		if lock, err := w.home.Lock("up"); !errors.Is(err, agent.ErrLocked) {
+			lock.Unlock()
+			t.Errorf("%s: %v, want the lock to be held", when, err)
+		}
+	}
+	refused := errors.New("refused")
+	plans := w.plans(demo{}, "agent1")
+	if _, err := w.l.Up(w.ctx, spawn.UpOptions{Plans: plans, Begin: func() error { return refused }}); !errors.Is(err, refused) || w.sessions() != "" {
+		t.Errorf("%v, sessions %q; want none after an error", err, w.sessions())
+	}
+	begun := false
+	if _, err := w.l.Up(w.ctx, spawn.UpOptions{Plans: plans, Begin: func() error { begun = true; locked("up"); return nil }}); err != nil || !begun {
+		t.Errorf("%v, begun: %v", err, begun)
+	}
+	_, err := w.l.Down(w.ctx, spawn.DownOptions{Within: func(end func() error) error {
+		locked("before the end")
+		if err := end(); err != nil || w.sessions() != "" {
+			t.Errorf("%v, sessions %q", err, w.sessions())
+		}
+		locked("after the end")
+		return refused
+	}})
+	if !errors.Is(err, refused) {
+		t.Error(err)
 	}
 }
 

@@ -42,6 +42,10 @@ type UpOptions struct {
 	By     string         // who wants it, for the record
 	Report func(Progress) // each step as it happens; may be nil
 	Setup  []string       // lines for the tmux server, before the sessions
+	// Begin is called once nothing stands in the way, before anything is started:
+	// no down and no other up is at work until Up returns. With its error nothing
+	// is. It may be nil.
+	Begin func() error
 }
 
 // A Step is how far an agent has come.
@@ -133,6 +137,11 @@ func (l *Launcher) Up(ctx context.Context, o UpOptions) ([]Progress, error) {
 	})
 	if err := l.check(ctx, o.Plans, todo); err != nil {
 		return nil, err
+	}
+	if o.Begin != nil {
+		if err := o.Begin(); err != nil {
+			return nil, err
+		}
 	}
 	if err := l.writeConf(); err != nil {
 		return nil, err
