@@ -120,6 +120,9 @@ func (a *app) verifyDown(ctx context.Context, l *spawn.Launcher, rep *downReport
 	for _, r := range unproved {
 		rep.say("not proved: " + r.What)
 	}
+	if len(unproved) > 0 {
+		rep.say(unprovedHint(unproved))
+	}
 	switch {
 	case len(left) > 0:
 		rep.failed = true
@@ -133,6 +136,18 @@ func (a *app) verifyDown(ctx context.Context, l *spawn.Launcher, rep *downReport
 		rep.say("verified: nothing of them is left")
 	}
 	return err
+}
+
+// unprovedHint is what can be done about starts that are not proved.
+func unprovedHint(list []spawn.Remnant) string {
+	since := list[0].Since
+	for _, r := range list {
+		if r.Since.Before(since) {
+			since = r.Since
+		}
+	}
+	return fmt.Sprintf("look for processes that were started since %s (`ps -eo pid,lstart,args`) and end what is the agent's, or restart the machine: then it is proved",
+		since.Format(time.DateTime))
 }
 
 func agentArgs(c *cli.Context) ([]agent.ID, error) {

@@ -257,6 +257,11 @@ func (a *app) up(c *cli.Context, ids []agent.ID, objective string, whole bool) e
 	if err != nil {
 		return err
 	}
+	for _, r := range l.Unproved() {
+		if agent.Reaps && slices.ContainsFunc(ends, func(p spawn.Progress) bool { return p.Agent == r.Agent && p.Step != spawn.StepAlready }) {
+			a.warn("not proved: %s", r.What)
+		}
+	}
 	if derr == nil {
 		derr = stillWanted(h)
 	}

@@ -82,8 +82,8 @@ func TestKillSessionProves(t *testing.T) {
 	}
 }
 
-// With the keeper killed nobody can know what had left it: that is said, until
-// the agent is started again.
+// With the keeper killed nobody can know what had left it: that is said, also
+// after the agent has been started again.
 func TestDownAfterKeeperKilled(t *testing.T) {
 	w := newWorld(t)
 	r, left := w.leaver()
@@ -103,6 +103,43 @@ func TestDownAfterKeeperKilled(t *testing.T) {
 		t.Errorf("unproved: %v, want agent1", list)
 	}
 	w.alive(p, "what has left")
+	for range 2 {
+		w.upReady(demo{}, "agent1")
+		w.down(spawn.DownOptions{Force: true})
+		if list := w.l.Unproved(); len(list) != 1 || list[0].Agent != "agent1" || list[0].Since.UnixMilli() != k.StartedMS {
+			t.Errorf("after another start: %+v, want the start of the killed keeper", list)
+		}
+	}
+	w.alive(p, "what has left")
+}
+
+// A launch without a keeper's record proves nothing, unless tmux has made no
+// session for it.
+func TestUnprovedWithoutRecord(t *testing.T) {
+	w := newWorld(t)
+	w.upReady(demo{}, "agent1")
+	w.down(spawn.DownOptions{Force: true})
+	if list := w.unproved(); len(list) != 0 {
+		t.Fatalf("unproved: %v", list)
+	}
+	if err := os.Remove(w.home.Path(agent.KeeperDir, "agent1.json")); err != nil {
+		t.Fatal(err)
+	}
+	if list := w.unproved(); !slices.Equal(list, []string{"agent1"}) {
+		t.Errorf("unproved: %v, want agent1", list)
+	}
+	w.upReady(demo{}, "agent1")
+	w.down(spawn.DownOptions{Force: true})
+	if list := w.unproved(); !slices.Equal(list, []string{"agent1"}) {
+		t.Errorf("after another start: %v, want agent1", list)
+	}
+	blind := launcherAt(w.home, w.socket, []string{"PATH=/nowhere"})
+	if _, err := blind.Up(w.ctx, spawn.UpOptions{Plans: w.plans(demo{}, "agent2")}); err == nil {
+		t.Fatal("up without tmux")
+	}
+	if list := w.unproved(); !slices.Equal(list, []string{"agent1"}) {
+		t.Errorf("with one that never ran: %v, want agent1", list)
+	}
 }
 
 // Without tmux agents are ended by their processes, and that tmux could not be

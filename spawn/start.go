@@ -33,7 +33,13 @@ func (l *Launcher) start(ctx context.Context, o UpOptions, tickerMissing bool, l
 		return w.ends, nil
 	}
 	panes, err := l.open(ctx, l.setup(o.Setup), sessions)
+	answered := !errors.Is(err, context.DeadlineExceeded) && !errors.Is(err, context.Canceled)
 	if err != nil && len(panes) == 0 {
+		for _, p := range list {
+			if p.err == nil && answered {
+				l.neverRan(p.launch)
+			}
+		}
 		return nil, err
 	}
 	var ops []store.Op
@@ -42,6 +48,9 @@ func (l *Launcher) start(ctx context.Context, o UpOptions, tickerMissing bool, l
 		switch {
 		case p.err != nil:
 		case at < 0:
+			if answered {
+				l.neverRan(p.launch)
+			}
 			w.end(i, Progress{Step: StepFailed, Err: errors.Join(errors.New("tmux made no session for it"), err)})
 		default:
 			list[i].keeper, _ = agent.FindProcess(panes[at].PID) // gone already: nobody

@@ -2,6 +2,7 @@ package spawn
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -18,6 +19,7 @@ type Remnant struct {
 	What  string   // "tmux session agent1", "process 4711 of agent1"
 	Agent agent.ID // "" for what belongs to none: the ticker, the hub
 	PID   int
+	Since time.Time // of what is not proved: when it may have begun
 }
 
 // Remnants lists the sessions of this home and the processes that any start on
@@ -32,7 +34,7 @@ func (l *Launcher) Remnants(ctx context.Context, keep ...int) (list []Remnant, e
 	add := func(what string, id agent.ID, pid int) {
 		if !seen[pid] {
 			seen[pid] = true
-			list = append(list, Remnant{what, id, pid})
+			list = append(list, Remnant{What: what, Agent: id, PID: pid})
 		}
 	}
 	for _, server := range l.servers() {
@@ -82,33 +84,134 @@ func (l *Launcher) Remnants(ctx context.Context, keep ...int) (list []Remnant, e
 	return list, err
 }
 
-// Unproved lists the agents of which nobody can say that nothing runs any more:
-// their keepers ended without having seen that nothing was left below them, as
-// one does that is killed. What left its session and its environment before that
-// can't be told from any other process.
+// Unproved lists the agents, and the starts of them, of which nobody can say that
+// nothing runs any more: their keepers ended without having seen that nothing was
+// left below them, as one does that is killed, or their records are gone. What
+// left its session and its environment before that can't be told from any other
+// process. Only the machine's next start ends that.
 func (l *Launcher) Unproved() (list []Remnant) {
-	booted, err := agent.Booted()
-	if err != nil {
-		booted = time.Time{}
-	}
+	booted := booted()
 	for _, id := range l.kept() {
-		rec, err := l.Home.LoadKeeper(id)
-		switch {
-		case errors.Is(err, fs.ErrNotExist):
-		case err != nil:
-			list = append(list, Remnant{What: fmt.Sprintf("%s: its keeper's record can't be read (%v)", id, err), Agent: id})
-		case rec.ClearedMS != 0 || rec.Own.Alive() || time.UnixMilli(rec.StartedMS).Before(booted):
-		case !rec.Own.Named() && rec.EndedMS != 0: // written by an older netsky
-		default:
-			list = append(list, Remnant{What: string(id) + ": its keeper was gone first; a process that had left its session and its environment can't be excluded", Agent: id})
+		starts, err := l.carried(id)
+		if err != nil {
+			list = append(list, Remnant{What: fmt.Sprintf("%s: which of its starts are not proved can't be read (%v)", id, err), Agent: id, Since: booted})
+		}
+		last, ok := l.unprovedLast(id)
+		if ok && !slices.ContainsFunc(starts, func(s unprovedStart) bool { return s.Start == last.Start }) {
+			starts = append(starts, last)
+		}
+		for _, s := range starts {
+			since := time.UnixMilli(s.StartedMS)
+			if since.Before(booted) {
+				continue
+			}
+			list = append(list, Remnant{
+				What: fmt.Sprintf("%s: %s; a process of its start at %s that had left its session and its environment can't be excluded",
+					id, s.Why, since.Format(time.DateTime)),
+				Agent: id, Since: since,
+			})
 		}
 	}
 	return list
 }
 
-// kept are the agents that have a keeper's record or a launch on file.
+// An unproved start is one of an agent's of which something may run. Those that
+// other starts have followed are in state/unproved/<agent>.json.
+type unprovedStart struct {
+	Start     string `json:"start"`
+	StartedMS int64  `json:"started_ms"`
+	Why       string `json:"why"`
+}
+
+const unprovedDir = "state/unproved"
+
+func unprovedFile(id agent.ID) string { return unprovedDir + "/" + string(id) + ".json" }
+
+// maxUnproved is how many starts of an agent are named; what a later one may have
+// left has begun after the last of them.
+const maxUnproved = 20
+
+// carried are the starts before the last one that were never proved.
+func (l *Launcher) carried(id agent.ID) ([]unprovedStart, error) {
+	list, err := load[[]unprovedStart](l.Home, unprovedFile(id))
+	if errors.Is(err, fs.ErrNotExist) {
+		err = nil
+	}
+	return list, err
+}
+
+// unprovedLast is the agent's last start, if something of it may run.
+func (l *Launcher) unprovedLast(id agent.ID) (s unprovedStart, ok bool) {
+	la, lerr := l.Home.LoadLaunch(id)
+	rec, err := l.Home.LoadKeeper(id)
+	s = unprovedStart{Start: rec.Start, StartedMS: rec.StartedMS, Why: "its keeper was gone first"}
+	if err != nil {
+		s = unprovedStart{Start: la.Start, StartedMS: la.StartedMS, Why: "its keeper's record is gone"}
+		if lerr != nil {
+			s.StartedMS = booted().UnixMilli()
+		}
+	}
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
+		ok = !errors.Is(lerr, fs.ErrNotExist)
+	case err != nil:
+		s.Why = fmt.Sprintf("its keeper's record can't be read (%v)", err)
+		ok = true
+	case rec.ClearedMS != 0 || rec.Own.Alive():
+	case !rec.Own.Named() && rec.EndedMS != 0: // written by an older netsky
+	default:
+		ok = true
+	}
+	return s, ok && !time.UnixMilli(s.StartedMS).Before(booted())
+}
+
+// carry puts down that something of the agent's last start may run, before the
+// records of a new start take the place of that one's.
+func (l *Launcher) carry(id agent.ID) error {
+	last, ok := l.unprovedLast(id)
+	if !ok {
+		return nil
+	}
+	list, err := l.carried(id)
+	if err != nil { // damaged: that something was there is what is left of it
+		list = []unprovedStart{{StartedMS: booted().UnixMilli(), Why: "the list of its starts was damaged"}}
+	}
+	list = slices.DeleteFunc(list, func(s unprovedStart) bool {
+		return s.Start == last.Start && s.Start != "" || time.UnixMilli(s.StartedMS).Before(booted())
+	})
+	if list = append(list, last); len(list) > maxUnproved {
+		list = list[:maxUnproved]
+	}
+	data, err := json.Marshal(list)
+	if err != nil {
+		return err
+	}
+	return l.Home.WriteFile(unprovedFile(id), append(data, '\n'), true)
+}
+
+// neverRan puts down that nothing of a start runs, as tmux has made no session for
+// it. A keeper's own word stands.
+func (l *Launcher) neverRan(la agent.Launch) {
+	if _, err := l.Home.LoadKeeper(la.Agent); !errors.Is(err, fs.ErrNotExist) {
+		return
+	}
+	// Not written, the start is not proved.
+	_ = l.Home.SaveKeeper(la.Agent, agent.Keeper{Start: la.Start, StartedMS: la.StartedMS, ClearedMS: time.Now().UnixMilli()})
+}
+
+// booted is when the machine was started; zero if that can't be told.
+func booted() time.Time {
+	t, err := agent.Booted()
+	if err != nil {
+		return time.Time{}
+	}
+	return t
+}
+
+// kept are the agents that have a keeper's record, a launch or unproved starts on
+// file.
 func (l *Launcher) kept() (ids []agent.ID) {
-	for _, rel := range []string{agent.KeeperDir, agent.LaunchDir} {
+	for _, rel := range []string{agent.KeeperDir, agent.LaunchDir, unprovedDir} {
 		d, err := l.Home.OpenDir(rel, false)
 		if err != nil {
 			continue

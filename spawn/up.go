@@ -329,9 +329,6 @@ func (l *Launcher) prepare(ctx context.Context, p Plan) (prepared, error) {
 	if err := l.Home.WriteFile(rel, []byte(text), false); err != nil {
 		return prepared{}, err
 	}
-	if err := l.Home.ClearReports(p.Agent); err != nil {
-		return prepared{}, err
-	}
 	if _, err := l.Bus.Retract(ctx, p.Agent, isShutdown); err != nil {
 		return prepared{}, err
 	}
@@ -347,7 +344,14 @@ func (l *Launcher) prepare(ctx context.Context, p Plan) (prepared, error) {
 	if len(la.Argv) == 0 || !filepath.IsAbs(la.Argv[0]) {
 		return prepared{}, fmt.Errorf("runtime %s: no absolute program in %q", la.Runtime, la.Argv)
 	}
-	return prepared{launch: la}, l.Home.SaveLaunch(la)
+	// In this order: what breaks it off never hides that something may run.
+	if err := l.carry(p.Agent); err != nil {
+		return prepared{}, err
+	}
+	if err := l.Home.SaveLaunch(la); err != nil {
+		return prepared{}, err
+	}
+	return prepared{launch: la}, l.Home.ClearReports(p.Agent)
 }
 
 func isShutdown(e bus.Envelope) bool { return e.Kind == bus.KindShutdown }
