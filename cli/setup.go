@@ -80,7 +80,8 @@ func (a *app) uninstallCommand() *cli.Command {
 			"is removed, too; your own files in it stay, also among netsky's, and are named. A git\n" +
 			"repository below it with changes that are not committed, files that git ignores, stashes, or commits that are on\n" +
 			"no remote stops a purge before anything is ended, as does any other file in a workspace. Ignored directories go\n" +
-			"with their repository, and are named first.",
+			"with their repository, and are named first. A purge ends with 3 and removes nothing while something of a killed\n" +
+			"agent may still run.",
 		Flags: []cli.Flag{
 			&cli.BoolFlag{Name: "purge", Usage: "remove the home directory as well"},
 			&cli.BoolFlag{Name: "yes", Usage: "do not ask"},
@@ -138,6 +139,7 @@ func (a *app) uninstall(c *cli.Context) error {
 			return err
 		}
 	default:
+		a.tellUnproved(l.Unproved())
 		a.print("kept %s: mail, records, configuration (`netsky uninstall --purge` removes them)", tilde(a, h.Dir()))
 	}
 	return a.removeLinks()
@@ -162,6 +164,13 @@ func (a *app) purge(ctx context.Context, h agent.Home, l *spawn.Launcher) error 
 	if err != nil {
 		return fmt.Errorf("uninstall: nothing was removed: %w", err)
 	}
+	// Their records go with the home; without them nobody could tell any more.
+	if list := l.Unproved(); len(list) > 0 {
+		a.tellUnproved(list)
+		if agent.Reaps { // elsewhere nothing ever is
+			return exitError{exitPartly, errors.New("uninstall: what is known is ended, nothing was removed: it is not proved that nothing else runs; after a restart of the machine `netsky uninstall --purge` goes through")}
+		}
+	}
 	// Once more: agents were at work until now.
 	if _, err := a.unsaved(ctx, h, "everything is ended, nothing was removed"); err != nil {
 		return err
@@ -185,9 +194,19 @@ func (a *app) purge(ctx context.Context, h agent.Home, l *spawn.Launcher) error 
 	return nil
 }
 
+// tellUnproved warns of starts of which something may run.
+func (a *app) tellUnproved(list []spawn.Remnant) {
+	for _, r := range list {
+		a.warn("not proved: %s", r.What)
+	}
+	if len(list) > 0 {
+		a.warn("%s", unprovedHint(list))
+	}
+}
+
 // unsaved refuses a purge while there is work that is nowhere else: in git
-// repositories anywhere below the home, and in the workspaces. ignored are the directories that would go
-// though no repository has them.
+// repositories anywhere below the home, and in the workspaces. ignored are the
+// directories that would go though no repository has them.
 func (a *app) unsaved(ctx context.Context, h agent.Home, state string) (ignored []string, err error) {
 	var loose []string
 	list, err := os.ReadDir(h.Path(agent.WorkDir))
