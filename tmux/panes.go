@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"strconv"
 	"strings"
+	"sync"
 	"time"
 )
 
@@ -42,10 +43,24 @@ const fixed = "#{pid}-#{start_time} #{session_id} #{window_id} #{pane_id} #{pane
 	"#{pane_width} #{pane_height} #{session_attached} #{pane_in_mode} #{pane_dead} " +
 	"#{window_activity} #{window_linked}"
 
+// silent are the servers, by their sockets, for which Panes has waited in vain
+// with all of its patience, and when that was.
+var silent sync.Map
+
 // Panes lists the panes of all sessions but hubs. Without a server there are
-// none, which is no error.
+// none, which is no error. A server that has just not answered in all the time
+// that a call without a deadline waits is not asked again for as long.
 func (s *Server) Panes(ctx context.Context) ([]Pane, error) {
+	if at, ok := silent.Load(s.path()); ok && time.Since(at.(time.Time)) < patience {
+		since := time.Since(at.(time.Time))
+		return nil, fmt.Errorf("tmux list-panes: server %s: no answer %v ago, not asked again yet: %w",
+			s.label(), since.Round(100*time.Millisecond), context.DeadlineExceeded)
+	}
+	_, bounded := ctx.Deadline()
 	all, err := s.list(ctx)
+	if !bounded && ctx.Err() == nil && errors.Is(err, context.DeadlineExceeded) {
+		silent.Store(s.path(), time.Now())
+	}
 	if errors.Is(err, ErrNoServer) {
 		return nil, nil
 	}
