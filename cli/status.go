@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"io/fs"
+	"os"
 	"slices"
 	"strings"
 	"time"
@@ -81,6 +82,8 @@ type daemonView struct {
 	Binary  string     `json:"binary,omitempty"`
 	Wanted  bool       `json:"wanted"`
 	Web     daemon.Web `json:"dashboard,omitzero"`
+
+	socketless bool // it holds the home's lock, and its socket is not there
 }
 
 type agentView struct {
@@ -129,6 +132,8 @@ func (a *app) view(ctx context.Context) (view, error) {
 	}
 	v.Daemon = a.daemonView(ctx, l.Home)
 	switch {
+	case v.Daemon.socketless:
+		v.Notes = append(v.Notes, "the daemon runs without its socket: it is starting, or run/ was removed and it is making it anew (within a second or two); if that lasts, `netsky daemon stop`, then `netsky up`")
 	case v.Daemon.State == "hung":
 		v.Notes = append(v.Notes, "the daemon does not answer; if that lasts, `netsky daemon stop`, then `netsky up`")
 	case v.Daemon.Wanted && v.Daemon.State != "running":
@@ -211,6 +216,8 @@ func (a *app) daemonView(ctx context.Context, h agent.Home) daemonView {
 	default: // without its socket it routes all the same
 		if who, ok := h.LockHolder(agent.DaemonName); ok {
 			v.State, v.PID = "hung", who.PID
+			_, err := os.Lstat(h.Path(agent.DaemonSocket))
+			v.socketless = errors.Is(err, fs.ErrNotExist)
 		}
 	}
 	return v
@@ -448,10 +455,13 @@ func (v view) atPane() (agent.ID, bool) {
 
 func daemonWords(v view) string {
 	switch v.Daemon.State {
+	case "hung":
+		if v.Daemon.socketless {
+			return "without its socket"
+		}
+		return "hung"
 	case "running":
 		return fmt.Sprintf("running, pid %d, for %s", v.Daemon.PID, ago(v.now.Sub(v.Daemon.Since.Time())))
-	case "hung":
-		return "hung"
 	}
 	if v.Daemon.Wanted {
 		return "NOT RUNNING"
