@@ -69,7 +69,11 @@ func TestHookNeverBlocks(t *testing.T) {
 			t.Parallel()
 			w := mustWorld(t)
 			if c.spoil != nil {
-				mustFile(t, filepath.Join(w.home, agent.MarkerFile)) // else what is spoiled is no home
+				mustMkdir(t, w.home)
+				marker := filepath.Join(w.home, agent.MarkerFile) // else what is spoiled is no home
+				if err := os.WriteFile(marker, []byte(`{"netsky_home":1,"made":true}`), 0o600); err != nil {
+					t.Fatal(err)
+				}
 				c.spoil(t, w)
 			}
 			cmd := w.command(t.Context(), "netsky", "hook")
