@@ -2,7 +2,6 @@ package cli
 
 import (
 	"cmp"
-	"context"
 	"errors"
 	"fmt"
 	"slices"
@@ -14,10 +13,8 @@ import (
 
 	"netsky/agent"
 	"netsky/bus"
-	"netsky/codex"
 	"netsky/daemon"
 	"netsky/spawn"
-	"netsky/spawn/claude"
 	"netsky/store"
 	"netsky/tmux"
 )
@@ -319,69 +316,9 @@ func (a *app) up(c *cli.Context, ids []agent.ID, objective string, whole bool) e
 	return nil
 }
 
-// runningElsewhere takes out of the plans those of agents that are up on another
-// runtime than --type names, and returns how they are. Up ends no agent.
-func runningElsewhere(plans []spawn.Plan, states spawn.Statuses, runtime string) (rest []spawn.Plan, up []spawn.Status) {
-	for _, p := range plans {
-		if st := states.Find(p.Agent); runtime != "" && runtime != "auto" && st.Alive() && st.Runtime != p.Runtime.Name() {
-			up = append(up, st)
-		} else {
-			rest = append(rest, p)
-		}
-	}
-	return rest, up
-}
-
 // toStart are the plans of agents that are not up: only they need somebody's word.
 func toStart(plans []spawn.Plan, states spawn.Statuses) []spawn.Plan {
 	return slices.DeleteFunc(slices.Clone(plans), func(p spawn.Plan) bool { return states.Find(p.Agent).Alive() })
-}
-
-// onOtherRuntime is the error of a --type that agents which are up can't obey.
-type onOtherRuntime struct {
-	agents []spawn.Status
-	again  string // the options that bring them up as was wanted
-}
-
-func disobeyedType(up []spawn.Status, runtime, dir string) error {
-	if len(up) == 0 {
-		return nil
-	}
-	e := onOtherRuntime{agents: up, again: "--type " + runtime}
-	if dir != "" {
-		e.again += " --dir " + shellWord(dir)
-	}
-	return exitError{exitPartly, e}
-}
-
-func (e onOtherRuntime) Error() string {
-	var on []string // the runtimes, in the order of the agents
-	who := make(map[string][]string)
-	for _, st := range e.agents {
-		r := cmp.Or(st.Runtime, "an unknown runtime")
-		if who[r] == nil {
-			on = append(on, r)
-		}
-		who[r] = append(who[r], string(st.Agent))
-	}
-	var parts []string
-	for _, r := range on {
-		verb := "runs"
-		if len(who[r]) > 1 {
-			verb = "run"
-		}
-		parts = append(parts, fmt.Sprintf("%s %s on %s", strings.Join(who[r], ", "), verb, r))
-	}
-	return strings.Join(parts, "; ") + ": left so, as up ends no agent"
-}
-
-// names are the agents as arguments.
-func (e onOtherRuntime) names() string {
-	var list []string
-	for _, st := range e.agents {
-		list = append(list, string(st.Agent))
-	}
-	return strings.Join(list, " ")
 }
 
 func upFailed(ends []spawn.Progress) error {
@@ -458,38 +395,6 @@ func (a *app) sendObjective(c *cli.Context, l *spawn.Launcher, id agent.ID, text
 	// On record also when the agent was up already and nothing of it was started.
 	l.Journal.Record(c.Context, store.UpsertActor{ID: id, Role: id.Role(), Objective: text, Desired: store.DesiredUp})
 	return nil
-}
-
-// endForFresh ends an agent whose next start is to be a clean one.
-func (a *app) endForFresh(ctx context.Context, id agent.ID) error {
-	l, err := a.launcher()
-	if err != nil {
-		return err
-	}
-	list, err := l.Inspect(ctx)
-	if err != nil {
-		return err
-	}
-	if err := forget(l.Home, id); err != nil {
-		return err
-	}
-	if st := list.Find(id); st.State == agent.Down || st.Pane() == "" {
-		return nil
-	}
-	self, err := a.self()
-	if err != nil {
-		return err
-	}
-	_, err = l.Down(ctx, spawn.DownOptions{Agents: []agent.ID{id}, By: string(self), Keep: a.keepRunning(l.Home)})
-	if err != nil {
-		return err
-	}
-	return forget(l.Home, id) // written again as it ended
-}
-
-// forget removes what names the agent's conversation, whatever it ran on.
-func forget(h agent.Home, id agent.ID) error {
-	return errors.Join(h.Remove(codex.StateFile(id)), claude.Forget(h, id))
 }
 
 func (a *app) explainDemo(n int, why error) {
