@@ -162,6 +162,9 @@ func TestBrowserPhone(t *testing.T) {
 	for _, script := range []bool{true, false} {
 		l.call("Emulation.setScriptExecutionDisabled", map[string]bool{"value": !script}, nil)
 		l.open("/messages")
+		if script {
+			l.live()
+		}
 		shown := `(f => f && getComputedStyle(f).display !== "none" && f.getBoundingClientRect().height > 50)(document.querySelector("#filters"))`
 		if eval[bool](l, shown) {
 			t.Error("the filters take the page")
@@ -181,6 +184,31 @@ func TestBrowserPhone(t *testing.T) {
 	l.open("/messages")
 	if !eval[bool](l, `document.querySelector("#filters").checkVisibility() && !document.querySelector(".open-filters").checkVisibility()`) {
 		t.Error("on a desk the filters are behind a button")
+	}
+	l.clean()
+}
+
+// A page that begins to follow what happens moves nothing that is about to be
+// touched.
+func TestBrowserStandsStill(t *testing.T) {
+	w := mustWorld(t, slowly)
+	w.showcase(t)
+	l := mustBrowser(t).look(t, w)
+	for _, width := range []int{1280, 900, 700, 560, 390, 360, 320} {
+		l.size(width, 844)
+		l.open("/messages")
+		l.live()
+		const high = `((kind, text) => {
+			const link = document.querySelector("#link"), [c, t] = [link.className, link.textContent];
+			link.className = "link " + kind; link.textContent = text;
+			const h = document.querySelector("main").getBoundingClientRect().top;
+			link.className = c; link.textContent = t;
+			return h;
+		})`
+		loaded, follows := eval[float64](l, high+`("", "as of 23:59:59")`), eval[float64](l, high+`("on", "live")`)
+		if loaded != follows {
+			t.Errorf("%d px wide, the page begins %.1f px down, and %.1f px once it follows", width, loaded, follows)
+		}
 	}
 	l.clean()
 }

@@ -235,7 +235,7 @@
   // A newer netsky may have other pages and another script.
   function hello({ version }) {
     if (version === document.body.dataset.version) return;
-    if ($("#text")?.value) status("on", "updated: reload"); else location.reload();
+    if ($("#text")?.value) status("on stale", "updated: reload"); else location.reload();
   }
 
   document.addEventListener("visibilitychange", () => {
