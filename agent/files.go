@@ -118,9 +118,10 @@ func (h Home) WriteFile(rel string, data []byte, sync bool) error {
 	return h.writeFiles(path.Dir(rel), []string{path.Base(rel)}, data, sync)
 }
 
-// writeFiles is WriteFile of the same data to several files of a directory. With
-// an error some may have been replaced. All are written before the first is
-// flushed, so that the flushes are nearly one.
+// writeFiles is WriteFile of the same data to several files of a directory, each
+// named once. They are names of one file, which is written and flushed once: that
+// is safe as nothing here writes into a file that has its name. With an error some
+// may have been replaced, but none for want of space.
 func (h Home) writeFiles(rel string, names []string, data []byte, sync bool) (err error) {
 	dir, err := h.OpenDir(rel, true)
 	if err != nil {
@@ -128,35 +129,41 @@ func (h Home) writeFiles(rel string, names []string, data []byte, sync bool) (er
 	}
 	defer dir.Close()
 	d := int(dir.Fd())
-	temps := make([]*os.File, 0, len(names))
+	failed := func(op, name string, err error) error {
+		return &fs.PathError{Op: op, Path: h.Path(rel, name), Err: reason(err)}
+	}
+	temps := make([]string, 0, len(names))
 	defer func() {
-		for _, f := range temps {
-			f.Close()
-			if err != nil {
-				unix.Unlinkat(d, f.Name(), 0) // but for those that have their name
+		if err != nil {
+			for _, temp := range temps { // but for those that have their name
+				unix.Unlinkat(d, temp, 0)
 			}
 		}
 	}()
-	for _, name := range names {
-		f, err := writeTemp(d, data)
-		if err != nil {
-			return &fs.PathError{Op: "write", Path: h.Path(rel, name), Err: err}
-		}
-		temps = append(temps, f)
+	f, err := writeTemp(d, data)
+	if err != nil {
+		return failed("write", names[0], err)
 	}
+	temps = append(temps, f.Name())
 	if sync {
-		for i, f := range temps {
-			if err := f.Sync(); err != nil {
-				return &fs.PathError{Op: "write", Path: h.Path(rel, names[i]), Err: reason(err)}
-			}
-		}
+		err = f.Sync()
 	}
-	for i, f := range temps {
-		if err := f.Close(); err != nil {
-			return &fs.PathError{Op: "write", Path: h.Path(rel, names[i]), Err: reason(err)}
+	if cerr := f.Close(); err == nil {
+		err = cerr
+	}
+	if err != nil {
+		return failed("write", names[0], err)
+	}
+	for _, name := range names[1:] {
+		temp, err := newTemp(d, func(temp string) error { return unix.Linkat(d, temps[0], d, temp, 0) })
+		if err != nil {
+			return failed("write", name, err)
 		}
-		if err := unix.Renameat(d, f.Name(), d, names[i]); err != nil {
-			return &fs.PathError{Op: "rename", Path: h.Path(rel, names[i]), Err: err}
+		temps = append(temps, temp)
+	}
+	for i, name := range names {
+		if err := unix.Renameat(d, temps[i], d, name); err != nil {
+			return failed("rename", name, err)
 		}
 	}
 	if sync {
@@ -165,14 +172,23 @@ func (h Home) writeFiles(rel string, names []string, data []byte, sync bool) (er
 	return nil
 }
 
+// newTemp has a dot-file made under a name that no other writer takes.
+func newTemp(dir int, make func(name string) error) (name string, err error) {
+	name = ".tmp-" + strconv.Itoa(os.Getpid()) + "-" + strconv.FormatUint(tempCount.Add(1), 10)
+	if err = make(name); err == unix.EEXIST { // left by a dead process that had our number
+		unix.Unlinkat(dir, name, 0)
+		err = make(name)
+	}
+	return name, err
+}
+
 // writeTemp makes a dot-file with the data; its Name is that in the directory.
 func writeTemp(dir int, data []byte) (*os.File, error) {
-	temp := ".tmp-" + strconv.Itoa(os.Getpid()) + "-" + strconv.FormatUint(tempCount.Add(1), 10)
-	fd, err := openat(dir, temp, unix.O_WRONLY|unix.O_CREAT|unix.O_EXCL|unix.O_NOFOLLOW, 0o600)
-	if err == unix.EEXIST { // left by a dead process that had our number
-		unix.Unlinkat(dir, temp, 0)
-		fd, err = openat(dir, temp, unix.O_WRONLY|unix.O_CREAT|unix.O_EXCL|unix.O_NOFOLLOW, 0o600)
-	}
+	fd := -1
+	temp, err := newTemp(dir, func(name string) (err error) {
+		fd, err = openat(dir, name, unix.O_WRONLY|unix.O_CREAT|unix.O_EXCL|unix.O_NOFOLLOW, 0o600)
+		return err
+	})
 	if err != nil {
 		return nil, err
 	}

@@ -250,6 +250,57 @@ func TestStateFiles(t *testing.T) {
 	}
 }
 
+// What is wanted of several agents is written as one file, of which nothing shows:
+// each is replaced by itself later, and what could not be written leaves no rest.
+func TestDesiredOfSeveral(t *testing.T) {
+	h := mustHome(t)
+	desired := func() (s string) {
+		names, err := os.ReadDir(h.Path(agent.DesiredDir))
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, e := range names {
+			d, err := h.LoadDesired(e.Name())
+			info, ierr := e.Info()
+			if ierr != nil || info.Mode() != 0o600 && !info.IsDir() {
+				t.Errorf("%s: %v, %v", e.Name(), info.Mode(), ierr)
+			}
+			s += fmt.Sprintf(" %s:%v:%s:%v", e.Name(), d.Up, d.By, err == nil)
+		}
+		return s
+	}
+	set := func(up bool, by string, ids ...agent.ID) error { return h.SetAllDesired(ids, up, by) }
+	for _, c := range []struct {
+		name string
+		do   func() error
+		want string
+	}{
+		{"none", func() error { return set(true, "a") }, ""},
+		{"one twice", func() error { return set(true, "a", "agent3", "agent2", "agent3", "agent1") },
+			" agent1:true:a:true agent2:true:a:true agent3:true:a:true"},
+		{"one of them", func() error { return h.SetDesired("agent2", false, "b") },
+			" agent1:true:a:true agent2:false:b:true agent3:true:a:true"},
+		{"again", func() error { return set(false, "c", "agent1", "agent2", "agent4") },
+			" agent1:false:c:true agent2:false:c:true agent3:true:a:true agent4:false:c:true"},
+	} {
+		if err := c.do(); err != nil {
+			t.Fatalf("%s: %v", c.name, err)
+		}
+		if got := desired(); got != c.want {
+			t.Errorf("%s:%s, want%s", c.name, got, c.want)
+		}
+	}
+	if err := os.Mkdir(h.Path(agent.DesiredDir, "agent0"), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	if err := set(true, "d", "agent1", "agent0"); err == nil {
+		t.Error("a directory in the place of a file is no error")
+	}
+	if got, want := desired(), " agent0:false::false agent1:false:c:true agent2:false:c:true agent3:true:a:true agent4:false:c:true"; got != want {
+		t.Errorf("after a failure:%s, want%s", got, want)
+	}
+}
+
 func TestLock(t *testing.T) {
 	h := mustHome(t)
 	cmd := exec.Command(os.Args[0])

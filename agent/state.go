@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io/fs"
 	"os"
+	"slices"
 	"time"
 )
 
@@ -186,6 +187,8 @@ func (h Home) SetAllDesired(ids []ID, up bool, by string) error {
 	for i, id := range ids {
 		names[i] = string(id)
 	}
+	slices.Sort(names)
+	names = slices.Compact(names)
 	return h.writeFiles(DesiredDir, names, append(data, '\n'), true)
 }
 
