@@ -442,7 +442,7 @@ func TestProcesses(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	cmd.Env = append(os.Environ(), "NETSKY_START=abc")
+	cmd.Env = append(os.Environ(), "LONG="+strings.Repeat("x", 100_000), "NETSKY_START=abc")
 	if err := cmd.Start(); err != nil {
 		t.Fatal(err)
 	}

@@ -105,11 +105,12 @@ func Families(list []Family, keep ...int) ([][]Process, error) {
 	for _, family := range list {
 		f.seen[family.PID] = true // the first of a family is not listed
 	}
+	var reader markReader
 	for _, e := range all {
 		if f.seen[e.pid] {
 			continue
 		}
-		if i, ok := procMark(e.pid, marks); ok {
+		if i, ok := reader.find(e.pid, marks); ok {
 			f.seen[e.pid] = true
 			lists[i] = append(append(lists[i], Process{PID: e.pid, Start: e.start}), f.below(e.pid)...)
 		}

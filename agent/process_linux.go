@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"io/fs"
 	"os"
+	"slices"
 	"strconv"
 	"time"
 
@@ -49,17 +50,54 @@ func Booted() (time.Time, error) {
 	return time.Now().Add(-time.Duration(since.Nano())), nil
 }
 
+// procRead reads a file of a process's into buf, or a larger one. The error matches
+// fs.ErrNotExist if the process is gone. (A look at all processes reads hundreds of
+// these: os.ReadFile makes twice the system calls.)
+func procRead(pid int, name string, buf []byte) ([]byte, error) {
+	path := "/proc/" + strconv.Itoa(pid) + "/" + name
+	fd, err := open(path, unix.O_RDONLY)
+	if err != nil {
+		return nil, &fs.PathError{Op: "open", Path: path, Err: err}
+	}
+	defer unix.Close(fd)
+	for buf = buf[:0]; ; {
+		if len(buf) == cap(buf) {
+			buf = slices.Grow(buf, max(cap(buf), 512))
+		}
+		n, err := unix.Read(fd, buf[len(buf):cap(buf)])
+		switch {
+		case err == unix.EINTR:
+		case err == unix.ESRCH:
+			return nil, fmt.Errorf("process %d: %w", pid, fs.ErrNotExist)
+		case err != nil:
+			return nil, &fs.PathError{Op: "read", Path: path, Err: err}
+		case n == 0:
+			return buf, nil
+		default:
+			buf = buf[:len(buf)+n]
+		}
+	}
+}
+
 // procStat reads /proc/PID/stat: fields 3 (state), 4 (parent), 20 (threads) and
 // 22 (start) of proc(5), counted after the last ')' because a program's name may
 // hold anything.
 func procStat(pid int) (procEntry, error) {
-	data, err := os.ReadFile("/proc/" + strconv.Itoa(pid) + "/stat")
+	var room [1024]byte
+	data, err := procRead(pid, "stat", room[:])
 	if err != nil {
 		return procEntry{}, err
 	}
 	_, rest, ok := bytes.Cut(data[max(bytes.LastIndexByte(data, ')'), 0):], []byte(") "))
-	f := bytes.Fields(rest)
-	if !ok || len(f) < 20 {
+	var f [20][]byte
+	n := 0
+	for word := range bytes.FieldsSeq(rest) {
+		if f[n] = word; n == len(f)-1 {
+			break
+		}
+		n++
+	}
+	if !ok || f[len(f)-1] == nil {
 		return procEntry{}, fmt.Errorf("/proc/%d/stat: not understood", pid)
 	}
 	// The first thread of a process is a zombie, and its descriptors and locks
@@ -98,16 +136,23 @@ func procTable() ([]procEntry, error) {
 	return list, nil
 }
 
-// procMark finds which of the words the environment holds that a process was
-// started with. Another user's is not told, and so never matches.
-func procMark(pid int, words map[string]int) (int, bool) {
+// A markReader reads environments, each into the room of the last.
+type markReader struct{ room []byte }
+
+// find finds which of the words the environment holds that a process was started
+// with. Another user's is not told, and so never matches.
+func (r *markReader) find(pid int, words map[string]int) (int, bool) {
 	if len(words) == 0 {
 		return 0, false
 	}
-	env, err := os.ReadFile("/proc/" + strconv.Itoa(pid) + "/environ")
+	if r.room == nil {
+		r.room = make([]byte, 8<<10)
+	}
+	env, err := procRead(pid, "environ", r.room)
 	if err != nil {
 		return 0, false
 	}
+	r.room = env[:cap(env)]
 	for v := range bytes.SplitSeq(env, []byte{0}) {
 		if i, ok := words[string(v)]; ok {
 			return i, true
