@@ -176,6 +176,7 @@ func (l *Launcher) kill(ctx context.Context, panes []tmux.Pane) error {
 func (l *Launcher) clear(ctx context.Context, list Statuses) error {
 	var panes []tmux.Pane
 	var gone []kin
+	var ops []store.Op
 	for _, st := range list {
 		if st.pane != nil {
 			panes = append(panes, *st.pane)
@@ -186,15 +187,17 @@ func (l *Launcher) clear(ctx context.Context, list Statuses) error {
 		gone = append(gone, l.kinOf(st.Agent, st.pane, st.Start))
 		if st.State == agent.Dead {
 			end, log := l.Death(ctx, st)
-			ops := []store.Op{end}
+			ops = append(ops, end)
 			if st.pane != nil { // else all sessions may have gone at once, which is one event
 				ops = append(ops, log)
 			}
-			l.record(ctx, ops...)
 		}
 	}
 	if len(gone) == 0 {
 		return nil
+	}
+	if len(ops) > 0 {
+		l.record(ctx, ops...)
 	}
 	left, err := l.end(ctx, panes, gone, nil)
 	for _, p := range slices.Concat(left...) {

@@ -111,15 +111,17 @@ func (l *Launcher) inspect(v view, tmuxErr error) (Statuses, error) {
 	}
 	list := make(Statuses, 0, len(ids))
 	for id := range ids {
-		var s *session
-		if o, ok := v.agents[id]; ok {
-			s = &o
-		}
-		st := l.judge(id, s, tmuxErr)
-		st.Forgotten = l.forgotten(st)
-		list = append(list, st)
+		list = append(list, Status{Agent: id})
 	}
 	slices.SortFunc(list, func(a, b Status) int { return agent.Compare(a.Agent, b.Agent) })
+	each(len(list), func(i int) {
+		var s *session
+		if o, ok := v.agents[list[i].Agent]; ok {
+			s = &o
+		}
+		list[i] = l.judge(list[i].Agent, s, tmuxErr)
+		list[i].Forgotten = l.forgotten(list[i])
+	})
 	return list, err
 }
 

@@ -9,6 +9,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"runtime"
 	"slices"
 	"sync"
 	"time"
@@ -193,12 +194,13 @@ func (l *Launcher) Up(ctx context.Context, o UpOptions) ([]Progress, error) {
 	return result, err
 }
 
-// each calls do with 0 to n-1, eight at a time, and returns when all have
-// returned.
+// each calls do with 0 to n-1, a few at a time, and returns when all have
+// returned. What does files waits for others in the same directories, and costs
+// twice as much where more do so than there are processors.
 func each(n int, do func(int)) {
 	var wg sync.WaitGroup
 	next := make(chan int)
-	for range min(n, 8) {
+	for range min(n, 8, max(2, runtime.GOMAXPROCS(0))) {
 		wg.Go(func() {
 			for i := range next {
 				do(i)
@@ -326,8 +328,11 @@ func (l *Launcher) prepare(ctx context.Context, p Plan) (prepared, error) {
 		return prepared{}, err
 	}
 	rel := agent.PromptFile(p.Agent)
-	if err := l.Home.WriteFile(rel, []byte(text), false); err != nil {
-		return prepared{}, err
+	// To replace a file makes the disk write; most starts have the prompt of the last.
+	if have, err := l.Home.ReadFile(rel, int64(len(text))); err != nil || string(have) != text {
+		if err := l.Home.WriteFile(rel, []byte(text), false); err != nil {
+			return prepared{}, err
+		}
 	}
 	if _, err := l.Bus.Retract(ctx, p.Agent, isShutdown); err != nil {
 		return prepared{}, err
