@@ -30,7 +30,10 @@ func (a *app) daemonCommand() *cli.Command {
 		Description: "Agents and their mail do not need it: without it the history, the outboxes of agents that only write files,\n" +
 			"and the filing of your mail wait.",
 		Subcommands: []*cli.Command{
-			{Name: "run", Usage: "be the daemon, in the foreground", Action: a.daemonRun},
+			{
+				Name: "run", Usage: "be the daemon, in the foreground", Action: a.daemonRun,
+				Flags: []cli.Flag{&cli.BoolFlag{Name: "wanted", Usage: "end at once if the daemon is to be down; for the verbs that start it"}},
+			},
 			{
 				Name: "status", Usage: "whether it runs and answers",
 				Flags:  []cli.Flag{&cli.BoolFlag{Name: "json", Usage: "print one JSON object"}},
@@ -79,6 +82,7 @@ func (a *app) daemonRun(c *cli.Context) error {
 	err = daemon.Run(c.Context, daemon.Options{
 		Home: h, Bus: l.Bus, Launcher: l, Runtimes: a.runtimes(l), Plan: a.planAgain,
 		Listen: a.config.Dashboard.Listen, TLS: a.dashboardTLS, Wide: a.config.Dashboard.Wide, Version: Version, Log: log,
+		Wanted: c.Bool("wanted"),
 	})
 	if errors.Is(err, agent.ErrLocked) {
 		return fmt.Errorf("%w: %w", errDaemonRuns, err)
@@ -141,8 +145,9 @@ func (a *app) daemonStop(c *cli.Context) error {
 	if err != nil {
 		return err
 	}
-	if err := h.SetDesired(agent.DaemonName, false, string(self)); err != nil {
-		a.warn("%v", err)
+	unwritten := h.SetDesired(agent.DaemonName, false, string(self))
+	if unwritten != nil {
+		a.warn("%v", unwritten)
 	}
 	ended, err := daemon.Stop(c.Context, h)
 	if err != nil {
@@ -152,6 +157,17 @@ func (a *app) daemonStop(c *cli.Context) error {
 		a.print("daemon ended; `netsky up` starts it again")
 	} else {
 		a.print("daemon was not running")
+	}
+	if unwritten != nil {
+		return nil
+	}
+	return notWantedAgain(h)
+}
+
+// notWantedAgain is nil as long as the daemon that was ended is to stay so.
+func notWantedAgain(h agent.Home) error {
+	if d, err := h.LoadDesired(agent.DaemonName); err == nil && d.Up {
+		return exitError{exitPartly, errors.New("daemon: a `netsky up` or `netsky dashboard` at the same time starts it again")}
 	}
 	return nil
 }
@@ -208,8 +224,10 @@ func (a *app) tick(c *cli.Context) error {
 	if err != nil {
 		return err
 	}
-	p, started, err := daemon.Start(c.Context, h, []string{bin, "daemon", "run"}, a.daemonEnv(h))
+	p, started, err := a.startDaemon(c.Context, h, bin)
 	switch {
+	case errors.Is(err, daemon.ErrUnwanted):
+		a.print("the daemon is not wanted any more")
 	case err != nil:
 		return err
 	case started:

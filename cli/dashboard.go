@@ -62,12 +62,18 @@ func (a *app) dashboard(c *cli.Context) error {
 	if err != nil {
 		return err
 	}
-	if err := h.SetDesired(agent.DaemonName, true, string(agent.Owner)); err != nil {
+	if err := a.wantDaemon(c.Context, l); err != nil {
 		return err
 	}
-	if _, _, err := daemon.Start(c.Context, h, []string{l.Binary, "daemon", "run"}, a.daemonEnv(h)); err != nil {
-		return err
+	err = a.dashboardOf(c, h)
+	if ended := stillWanted(h); ended != nil {
+		return errors.Join(ended, err)
 	}
+	return err
+}
+
+// dashboardOf does what was asked for, with a daemon that runs.
+func (a *app) dashboardOf(c *cli.Context, h agent.Home) error {
 	switch {
 	case c.Bool("rotate"):
 		if err := served(c.Context, func() error { return daemon.Rotate(c.Context, h) }); err != nil {
@@ -82,7 +88,7 @@ func (a *app) dashboard(c *cli.Context) error {
 		return a.dashboardSignOut(c, h, c.String("sign-out"))
 	}
 	var link dashboard.Link
-	err = served(c.Context, func() (err error) { link, err = daemon.Link(c.Context, h); return err })
+	err := served(c.Context, func() (err error) { link, err = daemon.Link(c.Context, h); return err })
 	if err != nil {
 		return err
 	}

@@ -109,7 +109,7 @@ func TestDashboard(t *testing.T) {
 	t.Parallel()
 	w := mustWorld(t)
 	w.must(t, "netsky", "up", "1", "--type", "demo", "--no-attach")
-	link := strings.TrimSpace(w.must(t, "netsky", "dashboard"))
+	link := w.link(t)
 	base, _, _ := strings.Cut(link, "/login")
 	p := mustPage(t)
 	p.open(base + "/")
@@ -172,7 +172,7 @@ func TestDashboardRefuses(t *testing.T) {
 func TestDashboardPortTaken(t *testing.T) {
 	t.Parallel()
 	first := mustWorld(t)
-	base, _, _ := strings.Cut(first.must(t, "netsky", "dashboard"), "/login")
+	base, _, _ := strings.Cut(first.link(t), "/login")
 	second := mustWorld(t)
 	second.env = append(second.env, "NETSKY_LISTEN="+strings.TrimPrefix(base, "http://"))
 	who, err := first.holder()
@@ -208,6 +208,17 @@ func TestDashboardPortTaken(t *testing.T) {
 	if out := second.must(t, "netsky", "status"); strings.Contains(out, "dashboard") {
 		t.Errorf("status: %s", out)
 	}
+}
+
+// link is what `netsky dashboard` prints. On stderr it says whether it has started
+// the daemon.
+func (w *world) link(tb testing.TB) string {
+	tb.Helper()
+	out, err := w.command(tb.Context(), "netsky", "dashboard").Output()
+	if err != nil {
+		tb.Fatalf("netsky dashboard: %v", err)
+	}
+	return strings.TrimSpace(string(out))
 }
 
 // holder is the world's daemon.
@@ -299,7 +310,7 @@ func TestDashboardTLS(t *testing.T) {
 	w.must(t, "netsky", "up", "0", "--type", "demo", "--no-attach")
 	w.must(t, "netsky", "daemon", "stop")
 	w.config(t, "[dashboard]\nlisten = \"0.0.0.0:0\"\ncert = \"../cert.pem\"\nkey = \"../key.pem\"\n")
-	link := strings.TrimSpace(w.must(t, "netsky", "dashboard"))
+	link := w.link(t)
 	trust := x509.NewCertPool()
 	trust.AppendCertsFromPEM(pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: der}))
 	client := http.Client{

@@ -189,7 +189,11 @@ func (a *app) withDaemon(ctx context.Context, h agent.Home, by agent.ID, rep *do
 		if unwritten != nil { // it is ended all the same
 			unwritten = fmt.Errorf("not written down that the daemon shall stay down: %w", unwritten)
 		}
-		return errors.Join(end(), unwritten, a.endDaemon(ctx, h, rep))
+		err := errors.Join(end(), unwritten, a.endDaemon(ctx, h, rep))
+		if unwritten == nil {
+			err = errors.Join(err, notWantedAgain(h))
+		}
+		return err
 	}
 }
 

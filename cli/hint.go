@@ -66,6 +66,8 @@ func (a *app) hints(err error) []string {
 		add("`netsky prompt AGENT --layers` shows what the text is made of")
 	case errors.Is(err, errLaunch):
 		add("`netsky agent N --fresh --type RUNTIME --dir DIR` says both anew, and starts it with a clean conversation")
+	case errors.Is(err, daemon.ErrUnwanted):
+		add("`netsky up` starts it again; `netsky down --all` ends all that runs")
 	case errors.Is(err, daemon.ErrNotRunning):
 		add("`netsky up` starts it")
 	case errors.Is(err, daemon.ErrHung):

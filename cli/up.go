@@ -2,7 +2,7 @@ package cli
 
 import (
 	"cmp"
-	"errors"
+	"context"
 	"fmt"
 	"slices"
 	"strconv"
@@ -242,7 +242,7 @@ func (a *app) up(c *cli.Context, ids []agent.ID, objective string, whole bool) e
 			return err
 		}
 		var started bool
-		pong, started, derr = daemon.Start(ctx, h, []string{l.Binary, "daemon", "run"}, a.daemonEnv(h))
+		pong, started, derr = a.startDaemon(ctx, h, l.Binary)
 		rep.daemon(pong, started, derr)
 		stayed = rep.stayed(misplaced)
 		return nil
@@ -340,16 +340,43 @@ func upFailed(ends []spawn.Progress) error {
 	return nil
 }
 
-// errEndedMeanwhile is the end of an up beside a verb that has not waited for it.
-var errEndedMeanwhile = errors.New("daemon: a `netsky down --all --force` or `netsky daemon stop` at the same time has ended it; `netsky up` starts it again, `netsky down --all` ends the rest")
-
-// stillWanted reports whether the daemon that an up has found or started was to
+// stillWanted reports whether the daemon that a verb has found or started was to
 // be ended meanwhile.
 func stillWanted(h agent.Home) error {
 	if d, err := h.LoadDesired(agent.DaemonName); err != nil || d.Up {
 		return err
 	}
-	return errEndedMeanwhile
+	return fmt.Errorf("daemon: %w", daemon.ErrUnwanted)
+}
+
+// startDaemon starts the daemon if none answers. It ends by itself if it is to be
+// down by then.
+func (a *app) startDaemon(ctx context.Context, h agent.Home, bin string) (daemon.Pong, bool, error) {
+	return daemon.Start(ctx, h, []string{bin, "daemon", "run", "--wanted"}, a.daemonEnv(h))
+}
+
+// tellBlocked says that a verb waits for another one.
+func (a *app) tellBlocked(err error) {
+	a.warn("another `netsky up` or `netsky down` is at work; waiting for it (%v)", err)
+}
+
+// wantDaemon has the daemon run, and says so if it did not: like an up, not while
+// a down ends all.
+func (a *app) wantDaemon(ctx context.Context, l *spawn.Launcher) error {
+	p, err := daemon.Ping(ctx, l.Home)
+	if err == nil && !agent.Removed(p.Binary) && stillWanted(l.Home) == nil {
+		return nil
+	}
+	return l.Alone(ctx, a.tellBlocked, func() error {
+		if err := l.Home.SetDesired(agent.DaemonName, true, string(agent.Owner)); err != nil {
+			return err
+		}
+		p, started, err := a.startDaemon(ctx, l.Home, l.Binary)
+		if started {
+			a.warn("the daemon was not running: started it, pid %d; `netsky daemon stop` ends it", p.PID)
+		}
+		return err
+	})
 }
 
 // daemonEnv is the environment of a daemon that is to outlive this verb.

@@ -59,7 +59,7 @@ func (r *upReport) daemon(p daemon.Pong, started bool, err error) {
 
 func (r *upReport) progress(p spawn.Progress) {
 	if p.Step == spawn.StepBlocked {
-		r.a.warn("another `netsky up` or `netsky down` is at work; waiting for it (%v)", p.Err)
+		r.a.tellBlocked(p.Err)
 		return
 	}
 	name, plan := string(p.Agent), r.plans[p.Agent]

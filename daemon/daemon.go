@@ -47,6 +47,10 @@ type Options struct {
 	Wide    bool
 	Version string
 	Log     *slog.Logger
+	// Wanted ends Run with ErrUnwanted once it holds the lock, if it is on file that
+	// the daemon is to be down: whoever wrote that and then looked for a daemon to
+	// end may not have seen this one yet.
+	Wanted bool
 }
 
 // The daemon lives for weeks and does little: a small heap is worth more to it
@@ -67,6 +71,11 @@ func Run(ctx context.Context, o Options) error {
 		return err
 	}
 	defer lock.Unlock()
+	if o.Wanted {
+		if err := unwanted(o.Home); err != nil {
+			return err
+		}
+	}
 	debug.SetMemoryLimit(memoryLimit)
 	debug.SetGCPercent(heapGrowth)
 

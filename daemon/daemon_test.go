@@ -168,6 +168,28 @@ func TestStartFails(t *testing.T) {
 	}
 }
 
+// A daemon that comes to its lock after all was said to be down ends, and whoever
+// has started it hears why.
+func TestStartUnwanted(t *testing.T) {
+	w := newWorld(t)
+	if err := w.home.SetDesired(agent.DaemonName, false, "owner"); err != nil {
+		t.Fatal(err)
+	}
+	argv := []string{netsky, "daemon", "run", "--wanted"}
+	if _, started, err := daemon.Start(w.ctx, w.home, argv, w.env); !errors.Is(err, daemon.ErrUnwanted) || started {
+		t.Errorf("%v %v", started, err)
+	}
+	if held, err := w.home.Locked(agent.DaemonName); held || err != nil {
+		t.Errorf("held %v %v", held, err)
+	}
+	if err := w.home.SetDesired(agent.DaemonName, true, "owner"); err != nil {
+		t.Fatal(err)
+	}
+	if _, started, err := daemon.Start(w.ctx, w.home, argv, w.env); err != nil || !started {
+		t.Errorf("wanted: %v %v", started, err)
+	}
+}
+
 // Without a database that can be read the daemon runs and mail goes on. What is
 // to be recorded waits, and comes in when the database can be had.
 func TestBrokenDatabase(t *testing.T) {

@@ -32,11 +32,25 @@ type Pong struct {
 }
 
 // ErrNotRunning means that no daemon is there; ErrHung, that one is and does
-// not answer within HungAfter.
+// not answer within HungAfter; ErrUnwanted, that it was ended or kept from
+// starting because it is to be down.
 var (
 	ErrNotRunning = errors.New("not running")
 	ErrHung       = errors.New("does not answer")
+	ErrUnwanted   = errors.New("a `netsky down --all` or `netsky daemon stop` at the same time has ended it")
 )
+
+// unwanted is ErrUnwanted if it is on file that the daemon is to be down.
+func unwanted(home agent.Home) error {
+	d, err := home.LoadDesired(agent.DaemonName)
+	switch {
+	case errors.Is(err, fs.ErrNotExist), err == nil && d.Up:
+		return nil
+	case err != nil:
+		return fmt.Errorf("daemon: whether it is wanted can't be read: %w", err)
+	}
+	return fmt.Errorf("daemon: %w", ErrUnwanted)
+}
 
 // HungAfter is how long the daemon may take to answer.
 const HungAfter = 2 * time.Second
@@ -238,6 +252,9 @@ func Start(ctx context.Context, home agent.Home, argv, env []string) (Pong, bool
 			}
 			return p, false, fmt.Errorf("daemon: started, but %w; see %s", err, out.Name())
 		case end = <-exited:
+			if err := unwanted(home); errors.Is(err, ErrUnwanted) {
+				return p, false, err
+			}
 			// Another's may have the lock, and then answers in a moment.
 			if _, other := home.LockHolder(agent.DaemonName); !other {
 				deadline = time.After(time.Second) // it has not even said that it has it

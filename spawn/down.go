@@ -94,12 +94,34 @@ func (l *Launcher) Down(ctx context.Context, o DownOptions) ([]DownProgress, err
 	default:
 		return nil, err
 	}
-	if o.Within == nil {
-		err = d.run(ctx)
-	} else {
-		err = o.Within(func() error { return d.run(ctx) })
+	beside := lock == nil && errors.Is(err, agent.ErrLocked)
+	err = d.within(ctx)
+	if beside {
+		err = errors.Join(err, d.again(ctx, wait))
 	}
 	return d.log, err
+}
+
+// within ends the agents, and with them what else the caller ends.
+func (d *down) within(ctx context.Context) error {
+	if d.o.Within == nil {
+		return d.run(ctx)
+	}
+	return d.o.Within(func() error { return d.run(ctx) })
+}
+
+// again ends, once more, what an up has started that was not waited for. One that
+// is still at work may start more.
+func (d *down) again(ctx context.Context, wait time.Duration) error {
+	lctx, cancel := context.WithTimeout(ctx, wait)
+	defer cancel()
+	lock, err := d.l.Home.WaitLock(lctx, "up", nil)
+	if err != nil {
+		return fmt.Errorf("not known to be all: %w, and may start more", err)
+	}
+	defer lock.Unlock()
+	next := down{l: d.l, o: d.o, tell: d.tell}
+	return next.within(ctx)
 }
 
 // run ends the agents.

@@ -301,8 +301,36 @@ func TestDownWaits(t *testing.T) {
 	if _, err := w.l.Down(ctx, o); !errors.Is(err, agent.ErrLocked) || began {
 		t.Errorf("%v, begun: %v", err, began)
 	}
-	if log := w.down(spawn.DownOptions{Force: true}); log["agent1"] != "ended" || log[""] != "warning" {
-		t.Errorf("with force: %v", log)
+	log, err := w.l.Down(w.ctx, spawn.DownOptions{Force: true})
+	if got := steps(log); !strings.HasSuffix(got["agent1"], "ended") || got[""] != "warning" || !errors.Is(err, agent.ErrLocked) {
+		t.Errorf("with force: %v, %v; want agent1 ended, and an error as the other may start more", got, err)
+	}
+}
+
+// A down with force that has not waited for an up ends, once that up is through,
+// what it has started meanwhile.
+func TestDownAgain(t *testing.T) {
+	w := newWorld(t)
+	w.upReady(stays(), "agent1")
+	lock, err := w.home.Lock("up")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer lock.Unlock()
+	passes := 0
+	_, err = w.l.Down(w.ctx, spawn.DownOptions{Force: true, Within: func(end func() error) error {
+		err := end()
+		if passes++; passes > 1 {
+			return err
+		}
+		if err := lock.Unlock(); err != nil {
+			t.Error(err)
+		}
+		w.upReady(stays(), "agent2")
+		return err
+	}})
+	if s := w.sessions(); err != nil || passes != 2 || s != "" {
+		t.Errorf("%v, %d passes, left: %q", err, passes, s)
 	}
 }
 

@@ -194,6 +194,17 @@ func (l *Launcher) Up(ctx context.Context, o UpOptions) ([]Progress, error) {
 	return result, err
 }
 
+// Alone calls do while no up, no down and no Restart is at work. blocked, if not
+// nil, is called once with the refusal if it has to wait.
+func (l *Launcher) Alone(ctx context.Context, blocked func(error), do func() error) error {
+	lock, err := l.Home.WaitLock(ctx, "up", blocked)
+	if err != nil {
+		return err
+	}
+	defer lock.Unlock()
+	return do()
+}
+
 // each calls do with 0 to n-1, a few at a time, and returns when all have
 // returned. What does files waits for others in the same directories, and costs
 // twice as much where more do so than there are processors.
