@@ -6,6 +6,19 @@ import (
 	"strings"
 )
 
+// MarkShown remembers files of the owner's mail as shown.
+func (h Home) MarkShown(names ...string) error {
+	if len(names) == 0 {
+		return nil
+	}
+	f, err := h.OpenAppend(OwnerRead)
+	if err != nil {
+		return err
+	}
+	_, err = f.WriteString(strings.Join(names, "\n") + "\n")
+	return errors.Join(err, f.Close())
+}
+
 // ShownMail are the names of the owner's envelopes that were shown. A line cut
 // off by a crash names no file and does no harm.
 func (h Home) ShownMail() (map[string]bool, error) {

@@ -104,7 +104,7 @@ func TestClaudeApproval(t *testing.T) {
 		decision := map[string]string{
 			"allow": "allowed by the owner, with netsky approve: Bash: touch ",
 			"deny":  "denied by the owner, with netsky approve: Bash: touch ",
-			"pane":  "answered at the pane, or withdrawn: Bash: touch ",
+			"pane":  " in the pane: Bash: touch ", // answered, or allowed if the command is done by then
 		}[strings.Replace(how, "unread", "allow", 1)]
 		for _, verb := range [][]string{{"log", "--actor", "agent1"}, {"show", id}, {"show", "approval-" + code}, {"show", "agent1"}} {
 			mustBecome(t, how+" in "+strings.Join(verb, " "), func() bool {

@@ -57,8 +57,13 @@ func answered(v agent.Answer) string {
 	return text
 }
 
-// elsewhere is a question that netsky was not asked to answer any more.
-const elsewhere = "answered at the pane, or withdrawn"
+// How a question ended that netsky was not asked to answer any more. Whether it
+// was a yes is known only if what it was about has been done since.
+const (
+	inPane        = "answered in the pane"
+	allowedInPane = "allowed in the pane"
+	elsewhere     = inPane + ", or withdrawn"
+)
 
 // decided puts on record how a question was settled, and marks the owner's mail
 // about it as read. Who asked and who answered both call it: the first counts.

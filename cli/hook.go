@@ -241,6 +241,10 @@ func (a *app) permission(ctx context.Context, home agent.Home, self agent.ID, h 
 	switch end {
 	case claude.Allowed, claude.Denied:
 		a.decided(ctx, home, q, answered(answer))
+	case claude.AllowedAtPane:
+		a.decided(ctx, home, q, allowedInPane)
+	case claude.AtPane:
+		a.decided(ctx, home, q, inPane)
 	default:
 		a.decided(ctx, home, q, elsewhere)
 	}
@@ -249,7 +253,7 @@ func (a *app) permission(ctx context.Context, home agent.Home, self agent.ID, h 
 
 // permitted tells Claude Code and the agent's events how a question ended.
 func (a *app) permitted(home agent.Home, self agent.ID, code string, end claude.Outcome) error {
-	word := "answered at the pane"
+	word := inPane
 	switch end {
 	case claude.Unanswered:
 		return nil // told to end: the pane has the question still
@@ -257,8 +261,10 @@ func (a *app) permitted(home agent.Home, self agent.ID, code string, end claude.
 		word = "allowed"
 	case claude.Denied:
 		word = "denied"
+	case claude.AllowedAtPane:
+		word = allowedInPane
 	}
-	if end != claude.AtPane {
+	if end == claude.Allowed || end == claude.Denied {
 		if _, err := a.out.Write(claude.Decision(end == claude.Allowed, "the owner said no")); err != nil {
 			return err
 		}

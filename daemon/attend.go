@@ -27,7 +27,7 @@ const (
 // told. One whose receiver has died is restarted as soon as it is idle, with its
 // conversation; until then its mail waits, and status says so.
 func (d *daemon) attend(ctx context.Context) error {
-	a := attendant{d: d, launches: launches{home: d.o.Home}, cases: make(map[agent.ID]*attended)}
+	a := attendant{d: d, launches: launches{home: d.o.Home}, cases: make(map[agent.ID]*attended), open: make(map[string]*dialogMail)}
 	tick := time.NewTicker(attendEvery)
 	defer tick.Stop()
 	for {
@@ -45,21 +45,22 @@ type attendant struct {
 	d        *daemon
 	launches launches
 	cases    map[agent.ID]*attended
+	open     map[string]*dialogMail // by id: the owner's mail about dialogs, until they are gone
+	opened   bool                   // what earlier daemons have sent is among it
 }
 
 // A attended is what is known of one agent; restarts outlive a start.
 type attended struct {
 	start  string
-	holder agent.Holder // of its mailbox, when last seen
-	heard  bool         // a receiver has held it under this start
-	since  time.Time    // when it was first seen without one; zero: it has one
-	next   time.Time    // when to look again
-	idle   time.Time    // since when it was found idle
-	told   map[string]bool
-	stood  int64     // since when it stood at a dialog that the owner was told of
-	over   time.Time // when its screen was looked at last
-	dialog bool      // one stood there then
-	err    string    // told once
+	holder agent.Holder    // of its mailbox, when last seen
+	heard  bool            // a receiver has held it under this start
+	since  time.Time       // when it was first seen without one; zero: it has one
+	next   time.Time       // when to look again
+	idle   time.Time       // since when it was found idle
+	told   map[string]bool // ids of the mail about dialogs
+	over   time.Time       // when its screen was looked at last
+	dialog time.Time       // since when one has stood there then; zero: none did
+	err    string          // told once
 
 	failed string // why the last restart did not go
 
@@ -74,6 +75,7 @@ func (a *attendant) pass(ctx context.Context) {
 		return
 	}
 	var states spawn.Statuses
+	standing, unknown := make(map[string]bool), make(map[agent.ID]bool)
 	for _, la := range list {
 		r := a.d.o.Runtimes[la.Runtime]
 		_, served := r.(spawn.Served)
@@ -90,9 +92,11 @@ func (a *attendant) pass(ctx context.Context) {
 			if ctx.Err() == nil {
 				a.note(la, c, err)
 			}
+			unknown[la.Agent] = err != nil || !a.stand(la, c, standing)
 			continue
 		}
 		if time.Now().Before(c.next) {
+			unknown[la.Agent] = true
 			continue
 		}
 		if states == nil {
@@ -103,11 +107,17 @@ func (a *attendant) pass(ctx context.Context) {
 		st := states.Find(la.Agent)
 		if st.Start != la.Start || !st.Alive() || !st.Wanted || st.Pane() == "" || st.State == agent.Unknown {
 			c.since, c.idle = time.Time{}, time.Time{}
+			unknown[la.Agent] = st.State == agent.Unknown || st.Start == la.Start && st.Alive()
 			continue
 		}
-		if err := a.see(ctx, la, st, r, c); ctx.Err() == nil {
+		err := a.see(ctx, la, st, r, c)
+		if ctx.Err() == nil {
 			a.note(la, c, err)
 		}
+		unknown[la.Agent] = err != nil || !a.stand(la, c, standing)
+	}
+	if ctx.Err() == nil {
+		a.settle(ctx, standing, unknown)
 	}
 }
 
@@ -165,7 +175,7 @@ func (a *attendant) see(ctx context.Context, la agent.Launch, st spawn.Status, r
 			if answer && dialog.Keys != nil {
 				return nil
 			}
-			return a.tell(ctx, st, dialog, c)
+			return a.shown(ctx, st, dialog, c)
 		}
 	}
 	served, ok := r.(spawn.Served)

@@ -2,6 +2,7 @@ package daemon_test
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"log/slog"
@@ -19,6 +20,7 @@ import (
 	"netsky/daemon"
 	"netsky/prompts"
 	"netsky/spawn"
+	"netsky/store"
 )
 
 // receiverRole makes this test binary the receiver of an agent's mailbox, as a
@@ -283,6 +285,9 @@ func TestAttendDialog(t *testing.T) {
 	w.shows("agent1", agent.Idle, "")
 	start := w.statuses().Find("agent1").Start
 
+	// The mail about it needs nothing of the owner any more.
+	w.read(mail()[0].ID, "answered in the pane: trust: Do you trust this?")
+
 	// An agent without its receiver is not ended while a dialog is open.
 	w.touch("trust")
 	w.killReceiver("agent1")
@@ -293,14 +298,36 @@ func TestAttendDialog(t *testing.T) {
 	}
 	w.remove("trust")
 	w.answered(id)
+	w.read(mail()[len(mail())-1].ID, "answered in the pane: trust: Do you trust this?")
 	w.eventually(func() bool { n, err := w.bus.Count(agent.Owner, bus.Inbox); return err == nil && n == 0 }, func() string { return "the owner's mail is not filed" })
 	seen := make(map[string]bool)
 	for _, e := range mail() {
 		seen[e.ID] = true
 	}
-	if len(seen) != 1 {
-		t.Errorf("told %v", seen)
+	if len(seen) != 2 {
+		t.Errorf("told %v, want each of two dialogs once", seen)
 	}
+}
+
+// read waits until all mail of that id counts as read, and what became of it is on
+// record.
+func (w *ward) read(id, how string) {
+	w.Helper()
+	w.eventually(func() bool {
+		shown, err := w.home.ShownMail()
+		names, err2 := w.bus.Mail(agent.Owner, false)
+		list, err3 := w.bus.FindAll(agent.Owner, names)
+		for _, e := range list {
+			if e.Envelope.ID == id && !shown[e.Name] {
+				return false
+			}
+		}
+		return errors.Join(err, err2, err3) == nil
+	}, func() string { return id + " is not read\n" + w.log() })
+	w.eventually(func() bool {
+		logs, err := w.db().Logs(w.ctx, store.LogFilter{About: id})
+		return err == nil && len(logs.Items) == 1 && strings.HasPrefix(logs.Items[0].Text, how)
+	}, func() string { return how + " is not on record\n" + w.log() })
 }
 
 // A dialog that comes up while the receiver is there is told of after a while,
@@ -343,4 +370,13 @@ func TestAttendLaterDialog(t *testing.T) {
 	if n, m := told("agent1"), told("agent2"); n != 1 || m != 0 {
 		t.Errorf("told of agent1 %d times, of agent2 %d, want 1 and 0", n, m)
 	}
+
+	// The daemon that finds it gone is another one than has told it.
+	start := w.statuses().Find("agent1").Start
+	w.stop()
+	if err := w.home.SaveReport("agent1", agent.Report{Start: start, State: agent.Idle, SinceMS: time.Now().UnixMilli()}); err != nil {
+		t.Fatal(err)
+	}
+	w.begin()
+	w.read(fmt.Sprintf("dialog-%s-%d", start, since), "answered in the pane: limits: go on?")
 }

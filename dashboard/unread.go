@@ -110,15 +110,7 @@ func (u *unread) markRead(id string, from agent.ID, upTo string) error {
 			}
 		}
 	}
-	if len(names) == 0 {
-		return nil
-	}
-	f, err := u.home.OpenAppend(agent.OwnerRead)
-	if err != nil {
-		return err
-	}
-	_, err = f.WriteString(strings.Join(names, "\n") + "\n")
-	return errors.Join(err, f.Close())
+	return u.home.MarkShown(names...)
 }
 
 // readShown reads what was shown, if that has changed.

@@ -173,6 +173,14 @@ func (o lookout) answer(ctx context.Context, d agent.Dialog) (bool, error) {
 	return true, nil
 }
 
+// Pressed reports whether netsky has answered, under that start, the dialog of
+// which text begins with the name.
+func (l *Launcher) Pressed(id agent.ID, start, text string) bool {
+	name, _, _ := strings.Cut(text, ": ")
+	a, err := l.answeredOf(agent.Launch{Agent: id, Start: start})
+	return err == nil && slices.Contains(a.Names, name)
+}
+
 // shows waits for the pane to show the dialog with these keys left to press.
 func (o lookout) shows(ctx context.Context, d agent.Dialog, keys []string) bool {
 	d.Keys = keys

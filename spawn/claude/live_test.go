@@ -84,7 +84,7 @@ func livePermission(home agent.Home, h claude.Hook, p claude.Permission) error {
 	// An Escape in the dialog ends the turn and this process with it.
 	ctx, cancel := signal.NotifyContext(context.Background(), syscall.SIGTERM, syscall.SIGINT, syscall.SIGHUP)
 	defer cancel()
-	words := map[claude.Outcome]string{claude.Allowed: "allowed", claude.Denied: "denied", claude.AtPane: "at the pane", claude.Unanswered: "unanswered"}
+	words := map[claude.Outcome]string{claude.Allowed: "allowed", claude.Denied: "denied", claude.AtPane: "at the pane", claude.AllowedAtPane: "at the pane", claude.Unanswered: "unanswered"}
 	outcome := w.Wait(ctx, func() (bool, bool) {
 		answer, ok, err := home.Answered(a.Code)
 		return answer.Allow, ok && err == nil

@@ -53,7 +53,8 @@ const (
 	Unanswered Outcome = iota // nobody has answered yet, and the wait was ended
 	Allowed
 	Denied
-	AtPane // the person answered in the pane, or the question is gone with its turn
+	AtPane        // the person answered in the pane, or the question is gone with its turn
+	AllowedAtPane // the person said yes there: what was asked for has been done
 )
 
 // A PermissionWait waits with the hook process of a permission request for
@@ -96,7 +97,9 @@ func (w PermissionWait) Wait(ctx context.Context, answered func() (allow, ok boo
 		} else if ok {
 			return Denied
 		}
-		if gone {
+		if gone && watch.done {
+			return AllowedAtPane
+		} else if gone {
 			return AtPane
 		}
 		select {
@@ -114,6 +117,7 @@ type paneWatch struct {
 	until   time.Time // a dialog that has not shown by then won't
 	waited  bool      // the session was seen to wait
 	resumed int       // looks in a row at which it did not
+	done    bool      // the tool has done what was asked for
 }
 
 func (w *paneWatch) gone() bool {
@@ -130,7 +134,8 @@ func (w *paneWatch) told() (gone bool) {
 		case agent.EventStop, agent.EventStopFailed, agent.EventSessionEnd:
 			gone = gone || e.Session == w.Session
 		case agent.EventToolDone:
-			gone = gone || e.Session == w.Session && e.Tool == w.Tool && e.Text == w.Input
+			w.done = w.done || e.Session == w.Session && e.Tool == w.Tool && e.Text == w.Input
+			gone = gone || w.done
 		}
 	})
 	return gone

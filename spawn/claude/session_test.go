@@ -447,7 +447,7 @@ func TestPermissionWait(t *testing.T) {
 	}{
 		{"allowed", `,"status":"waiting"`, nil, func() (bool, bool) { return true, true }, claude.Allowed},
 		{"denied", `,"status":"waiting"`, nil, func() (bool, bool) { return false, true }, claude.Denied},
-		{"the tool ran", `,"status":"waiting"`, []agent.Event{{Event: agent.EventToolDone, Session: "s-1", Tool: "Bash", Text: "rm x"}}, never, claude.AtPane},
+		{"the tool ran", `,"status":"waiting"`, []agent.Event{{Event: agent.EventToolDone, Session: "s-1", Tool: "Bash", Text: "rm x"}}, never, claude.AllowedAtPane},
 		{"the turn stopped", `,"status":"waiting"`, []agent.Event{{Event: agent.EventStop, Session: "s-1"}}, never, claude.AtPane},
 		{"the session ended", `,"status":"waiting"`, []agent.Event{{Event: agent.EventSessionEnd, Session: "s-1"}}, never, claude.AtPane},
 		{"another tool ran", `,"status":"waiting"`, []agent.Event{{Event: agent.EventToolDone, Session: "s-1", Tool: "Bash", Text: "rm y"}}, never, claude.Unanswered},
