@@ -123,11 +123,15 @@ func (a *app) send(c *cli.Context) error {
 		return usagef("channel send: kind %q is for receivers, not for agents", e.Kind)
 	}
 	if e.InReplyTo != "" {
-		if q, err := a.received(c.Context, b, self, e.InReplyTo); err == nil {
+		q, err := a.received(c.Context, b, self, e.InReplyTo)
+		switch {
+		case err == nil:
 			e.InReplyTo, e.Hops = q.ID, q.Hops+1
 			if e.Thread == "" {
 				e.Thread = q.Thread
 			}
+		case !errors.Is(err, errNoMessage): // which may have come to another
+			return fmt.Errorf("not sent: --in-reply-to: %w", err)
 		}
 	}
 	ctx := c.Context

@@ -4,9 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io/fs"
-	"slices"
-	"strings"
 	"time"
 
 	"github.com/urfave/cli/v2"
@@ -64,30 +61,18 @@ var errNoMessage = errors.New("no message with that id has come to")
 
 // received finds the message with that id in one's own mailbox.
 func (a *app) received(ctx context.Context, b *bus.Bus, self agent.ID, id string) (bus.Envelope, error) {
-	var found []bus.Envelope
-	for _, p := range filing() {
-		list, err := b.List(self, p, 0)
-		if err != nil && !errors.Is(err, fs.ErrNotExist) {
-			return bus.Envelope{}, err
-		}
-		for _, e := range list {
-			if e.Err != nil {
-				continue
-			}
-			if e.Envelope.ID == id {
-				return e.Envelope, nil
-			}
-			if len(id) >= 6 && strings.HasPrefix(e.Envelope.ID, id) &&
-				!slices.ContainsFunc(found, func(f bus.Envelope) bool { return f.ID == e.Envelope.ID }) {
-				found = append(found, e.Envelope)
-			}
-		}
-	}
-	switch len(found) {
-	case 1:
-		return found[0], nil
-	case 0:
+	list, err := b.Received(ctx, self, id)
+	switch {
+	case err != nil:
+		return bus.Envelope{}, err
+	case len(list) == 1:
+		return list[0].Envelope, nil
+	case len(list) == 0:
 		return bus.Envelope{}, fmt.Errorf("%s: %w %s", id, errNoMessage, self)
 	}
-	return bus.Envelope{}, usagef("%s: %d messages begin so; give more of the id", id, len(found))
+	more := ""
+	if len(list) == bus.MostReceived {
+		more = " or more"
+	}
+	return bus.Envelope{}, usagef("%s: %d%s messages begin so; give more of the id", id, len(list), more)
 }

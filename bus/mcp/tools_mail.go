@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io/fs"
 	"slices"
 	"strings"
 	"time"
@@ -181,10 +180,8 @@ func (s *Server) answered(ctx context.Context, q bus.Envelope) bool {
 	return err == nil && ok && found.Envelope.From == s.o.Agent
 }
 
-const (
-	shortID  = 6    // the fewest characters that may stand for an ID
-	mostBack = 5000 // how many of the newest files are looked through for a message
-)
+// mostBack is how many of the newest files are looked through for a message.
+const mostBack = 5000
 
 // received finds the message with that ID, or the one whose ID begins so, that
 // came to this agent.
@@ -192,38 +189,18 @@ func (s *Server) received(ctx context.Context, id string) (bus.Envelope, error) 
 	if id == "" {
 		return bus.Envelope{}, argumentf("reply: id: missing%s", s.owed())
 	}
-	var begins []bus.Envelope
-	for _, p := range []bus.Place{bus.Claimed, bus.Inbox, bus.Delivered} {
-		names, err := s.o.Bus.Names(s.o.Agent, p)
-		if err != nil && !errors.Is(err, fs.ErrNotExist) {
-			return bus.Envelope{}, err
-		}
-		slices.Reverse(names) // the newest is the likeliest
-		for _, name := range names[:min(len(names), mostBack)] {
-			if err := ctx.Err(); err != nil {
-				return bus.Envelope{}, err
-			}
-			e, err := s.o.Bus.Read(s.o.Agent, p, name)
-			switch {
-			case err != nil || e.Err != nil || e.Envelope.Kind.Control(): // moved on meanwhile, or no message
-			case e.Envelope.ID == id:
-				return e.Envelope, nil
-			case len(id) >= shortID && strings.HasPrefix(e.Envelope.ID, id) && !holds(begins, e.Envelope.ID):
-				begins = append(begins, e.Envelope)
-			}
-		}
+	list, err := s.o.Bus.Received(ctx, s.o.Agent, id)
+	if err != nil {
+		return bus.Envelope{}, err
 	}
-	switch len(begins) {
+	list = slices.DeleteFunc(list, func(e bus.Entry) bool { return e.Envelope.Kind.Control() })
+	switch len(list) {
 	case 1:
-		return begins[0], nil
+		return list[0].Envelope, nil
 	case 0:
 		return bus.Envelope{}, argumentf("reply: id: %q: no message with that id has come to you%s", line(id, 60), s.owed())
 	}
-	return bus.Envelope{}, argumentf("reply: id: %q: %d messages begin so; give the whole id", line(id, 60), len(begins))
-}
-
-func holds(list []bus.Envelope, id string) bool {
-	return slices.ContainsFunc(list, func(e bus.Envelope) bool { return e.ID == id })
+	return bus.Envelope{}, argumentf("reply: id: %q: %d messages begin so; give the whole id", line(id, 60), len(list))
 }
 
 // owed says which messages wait for an answer.

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"strings"
 
+	"netsky/bus"
 	"netsky/store"
 )
 
@@ -58,7 +59,7 @@ func (s *Server) task(ctx context.Context, what, id string) (store.Task, error) 
 	if err == nil || !errors.Is(err, store.ErrNotFound) {
 		return k, wrap(what, err)
 	}
-	found, err := s.tasksThat(ctx, store.TaskFilter{}, func(k store.Task) bool { return len(id) >= shortID && strings.HasPrefix(k.ID, id) })
+	found, err := s.tasksThat(ctx, store.TaskFilter{}, func(k store.Task) bool { return len(id) >= bus.ShortID && strings.HasPrefix(k.ID, id) })
 	switch {
 	case err != nil:
 		return store.Task{}, wrap(what, err)

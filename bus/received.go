@@ -1,0 +1,215 @@
+package bus
+
+import (
+	"bufio"
+	"bytes"
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"math"
+	"slices"
+	"strings"
+
+	"golang.org/x/sys/unix"
+
+	"netsky/agent"
+)
+
+// ShortID is the fewest characters that may stand for an ID.
+const ShortID = 6
+
+// MostReceived bounds what Received returns: enough to say that they are many.
+const MostReceived = 10
+
+// Received finds the message with that ID that came to an address; without one,
+// those whose IDs begin so, if that is ShortID characters at least. It returns
+// each once, and no more than MostReceived.
+// Of what was delivered it opens the files that can be meant: what the mailbox
+// remembers tells their IDs and senders. It takes nothing and needs no lock.
+func (b *Bus) Received(ctx context.Context, box agent.ID, id string) ([]Entry, error) {
+	s := &search{b: b, ctx: ctx, box: box, id: id}
+	// In the order in which a receiver moves files, so that none slips by.
+	for _, p := range []Place{Inbox, Claimed, Delivered} {
+		err := s.place(p)
+		if err != nil && !errors.Is(err, ErrNoMailbox) {
+			return nil, err
+		}
+		if len(s.exact) > 0 {
+			return s.exact, nil
+		}
+	}
+	return s.begin, nil
+}
+
+type search struct {
+	b     *Bus
+	ctx   context.Context
+	box   agent.ID
+	id    string
+	exact []Entry // of the ID itself; one
+	begin []Entry
+}
+
+func (s *search) place(p Place) error {
+	fd, err := s.b.openPlace(s.box, p)
+	if err != nil {
+		return err
+	}
+	defer unix.Close(fd)
+	list, err := candidates(fd, 0)
+	if err != nil {
+		return fmt.Errorf("list %s of %s: %w", p, s.box, err)
+	}
+	if p != Delivered {
+		for _, c := range list {
+			if _, err := s.look(fd, p, c.name, s.id, s.meant); err != nil {
+				return err
+			}
+		}
+		return nil
+	}
+	known, since, err := s.remembered()
+	if err != nil {
+		return err
+	}
+	for _, k := range known { // the ID itself first
+		if len(s.exact) > 0 || len(s.begin) >= MostReceived {
+			return nil
+		}
+		if err := s.locate(fd, list, k); err != nil {
+			return err
+		}
+	}
+	// What has been on file for longer than it is remembered.
+	for _, c := range list {
+		if c.ns/1e6 >= since || len(s.exact) > 0 || len(s.begin) >= MostReceived {
+			break
+		}
+		if _, err := s.look(fd, p, c.name, s.id, s.meant); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// meant reports whether the ID of an envelope is the one, or begins so.
+func (s *search) meant(e Envelope) bool {
+	return e.ID == s.id || len(s.id) >= ShortID && strings.HasPrefix(e.ID, s.id)
+}
+
+// look reads a file that has the word in it, and reports whether it is the message.
+func (s *search) look(fd int, p Place, name, word string, is func(Envelope) bool) (bool, error) {
+	if err := s.ctx.Err(); err != nil {
+		return false, err
+	}
+	// An ID that begins with f- may be made from the file's name.
+	if !strings.HasPrefix("f-", word[:min(len(word), 2)]) && !holds(fd, name, word, s.b.maxBytes) {
+		return false, nil
+	}
+	e, err := s.b.entry(fd, s.box, p, name)
+	if err != nil || e.Err != nil || !is(e.Envelope) {
+		return false, nil // moved on, or no message; the next place has it
+	}
+	switch have := e.Envelope.ID; {
+	case have != s.id:
+		if len(s.begin) < MostReceived && !slices.ContainsFunc(s.begin, func(b Entry) bool { return b.Envelope.ID == have }) {
+			s.begin = append(s.begin, e)
+		}
+	case len(s.exact) == 0:
+		s.exact = []Entry{e}
+	}
+	return true, nil
+}
+
+// A remembered is a line of what a mailbox remembers.
+type remembered struct {
+	ms   int64 // when it was delivered
+	from string
+	id   string
+}
+
+// remembered are the messages that can be meant, the ID itself first, and from
+// when on all is remembered, in milliseconds.
+func (s *search) remembered() (list []remembered, since int64, err error) {
+	since = math.MaxInt64
+	box, err := openExisting(s.b.home, agent.Mailbox(s.box))
+	if err != nil {
+		return nil, since, err
+	}
+	defer unix.Close(box)
+	fd, err := sysOpen(box, seenFile, unix.O_RDONLY|unix.O_NOFOLLOW|unix.O_NONBLOCK)
+	if gone(err) {
+		return nil, since, nil
+	}
+	if err != nil {
+		return nil, since, fmt.Errorf("open what %s remembers: %w", s.box, err)
+	}
+	defer unix.Close(fd)
+	in := bufio.NewReaderSize(io.NewSectionReader(preader(fd), 0, 1<<62), 64<<10)
+	had := make(map[remembered]bool)
+	for {
+		line, err := in.ReadSlice('\n')
+		switch {
+		case err == io.EOF:
+			slices.SortStableFunc(list, func(x, y remembered) int { return len(x.id) - len(y.id) })
+			return list, since, nil
+		case errors.Is(err, bufio.ErrBufferFull):
+			continue
+		case err != nil:
+			return nil, since, fmt.Errorf("read what %s remembers: %w", s.box, err)
+		}
+		if since != math.MaxInt64 && !bytes.Contains(line, []byte(s.id)) {
+			continue
+		}
+		ms, e, ok := parseSeen(line)
+		if ok && since == math.MaxInt64 { // they are in order of time
+			since = ms
+		}
+		k := remembered{from: string(e.From), id: e.ID}
+		if ok && !had[k] && s.meant(e) {
+			had[k] = true
+			k.ms = ms
+			list = append(list, k)
+		}
+	}
+}
+
+// mostWaiting is more than a mailbox lets wait: one sender's messages are
+// delivered in order, so of those sent before one was delivered no more can have
+// come after it.
+const mostWaiting = 2000
+
+// locate finds the file of a remembered message: it was sent before it was
+// delivered, mostly shortly before, and names its sender if the bus has made it.
+func (s *search) locate(fd int, list []candidate, k remembered) error {
+	at, _ := slices.BinarySearchFunc(list, k.ms+1, func(c candidate, ms int64) int {
+		return cmp.Compare(c.ns/1e6, ms)
+	})
+	tried := 0
+	try := func(c candidate) (bool, error) {
+		if _, from, ours := nameParts(c.name); ours && from != k.from {
+			return false, nil
+		}
+		tried++
+		return s.look(fd, Delivered, c.name, k.id, func(e Envelope) bool {
+			return e.ID == k.id && string(e.From) == k.from
+		})
+	}
+	pruned := k.ms < s.b.now().Add(-s.b.keep).UnixMilli() // most likely
+	for _, c := range slices.Backward(list[:at]) {
+		if found, err := try(c); found || err != nil || pruned && tried == mostWaiting {
+			return err
+		}
+	}
+	if pruned {
+		return nil
+	}
+	for _, c := range list[at:] { // a clock was set back, or the file's time is made up
+		if found, err := try(c); found || err != nil {
+			return err
+		}
+	}
+	return nil
+}
