@@ -46,7 +46,7 @@ func TestAnswersPassTheBrake(t *testing.T) {
 	}
 	flood := message(a1, agent.Owner, "may I?")
 	flood.Kind = bus.KindApproval
-	if _, err := b.Send(t.Context(), flood); !errors.Is(err, bus.ErrBrake) {
+	if _, err := b.Send(t.Context(), flood); !errors.Is(err, bus.ErrBrake) || errors.Is(err, bus.ErrHops) {
 		t.Errorf("a message that answers none = %v, want ErrBrake", err)
 	}
 	if n, err := b.Count(agent.Owner, bus.Inbox); err != nil || n != asked+1 {
@@ -114,8 +114,8 @@ func TestRefusedAnswerIsTold(t *testing.T) {
 		for range 3 {
 			e := message(a1, from, "!")
 			e.Kind, e.InReplyTo = bus.KindReply, q.ID
-			if _, err := b.Send(t.Context(), e); !errors.Is(err, bus.ErrBrake) {
-				t.Fatalf("Send = %v, want ErrBrake", err)
+			if _, err := b.Send(t.Context(), e); !errors.Is(err, bus.ErrBrake) || !errors.Is(err, bus.ErrHops) {
+				t.Fatalf("Send = %v, want ErrBrake and ErrHops", err)
 			}
 		}
 		got, ok, err := b.FindAnswer(t.Context(), from, q.ID, time.Time{})

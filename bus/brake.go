@@ -40,8 +40,10 @@ type brakeError struct {
 	text string
 }
 
-func (e brakeError) Error() string        { return e.text }
-func (e brakeError) Is(target error) bool { return target == ErrBrake }
+func (e brakeError) Error() string { return e.text }
+func (e brakeError) Is(target error) bool {
+	return target == ErrBrake || target == ErrHops && e.kind == brakeHops
+}
 
 // A ring is the file run/brakes/<sender>-<mailbox>, held under its flock:
 // when the owner was last told of each brake, then when the last sends were

@@ -47,6 +47,7 @@ var (
 	ErrNoMailbox  = errors.New("no mailbox")
 	ErrNotAllowed = errors.New("may not write to")
 	ErrBrake      = errors.New("brake")
+	ErrHops       = errors.New("too many hops") // a brake that no waiting loosens; matches ErrBrake too
 )
 
 // New is the bus of a home. It touches nothing on disk.

@@ -158,7 +158,7 @@ func sendAnswer(ctx context.Context, b *bus.Bus, from agent.ID, q bus.Envelope, 
 		e.Text = fmt.Sprintf("%s\n[shortened: %d bytes in all, the rest is in Codex thread %s]", cut(e.Text, shortened), len(e.Text), thread)
 		_, err = b.Send(ctx, e)
 	}
-	for _, never := range []error{bus.ErrNotAllowed, bus.ErrNoMailbox, bus.ErrInvalid} {
+	for _, never := range []error{bus.ErrNotAllowed, bus.ErrNoMailbox, bus.ErrInvalid, bus.ErrHops} {
 		if errors.Is(err, never) {
 			return err, nil
 		}

@@ -255,6 +255,26 @@ func TestServeAnswers(t *testing.T) {
 			t.Errorf("answered: %+v", e.Envelope)
 		}
 	}
+	// One that the hops stop is given up at once, and whoever waits for it hears why,
+	// once: the next is not held up.
+	deep := w.mustSend(bus.Envelope{From: "agent2", RequiresAck: true, Hops: 16, Text: "loop: say deep"})
+	next := w.mustSend(bus.Envelope{From: agent.Owner, Text: "loop: say next"})
+	if e := w.mustAnswer("agent2", deep); e.Kind != bus.KindError || !strings.Contains(e.Text, "17 hops") {
+		t.Errorf("too many hops: %s %q", e.Kind, e.Text)
+	}
+	began := time.Now()
+	if e := w.mustAnswer(agent.Owner, next); e.Text != "next" || time.Since(began) > 20*time.Second {
+		t.Errorf("next: %q after %v", e.Text, time.Since(began))
+	}
+	told := 0
+	for _, e := range w.inbox("agent2") {
+		if e.InReplyTo == deep {
+			told++
+		}
+	}
+	if told != 1 {
+		t.Errorf("agent2 was told %d times", told)
+	}
 	id := w.mustSend(bus.Envelope{From: agent.Owner, Text: "loop: fail 429"})
 	if e := w.mustAnswer(agent.Owner, id); e.Kind != bus.KindError || !strings.Contains(e.Text, "resets 2") {
 		t.Errorf("used up: %s %q", e.Kind, e.Text)

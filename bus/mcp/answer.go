@@ -166,7 +166,7 @@ func (m *Mailman) send(ctx context.Context, a *answer) (refused, err error) {
 		e.Text = clip(e.Text, shortened)
 		_, err = m.o.Bus.Send(ctx, e)
 	}
-	for _, never := range []error{bus.ErrNotAllowed, bus.ErrNoMailbox, bus.ErrInvalid} {
+	for _, never := range []error{bus.ErrNotAllowed, bus.ErrNoMailbox, bus.ErrInvalid, bus.ErrHops} {
 		if errors.Is(err, never) {
 			return err, nil
 		}
