@@ -165,6 +165,9 @@ type taker struct {
 	out  interface{ Write([]byte) (int, error) }
 	pipe *pipe     // nil: written is taken
 	till time.Time // how long a slow reader is waited for, all in all; zero before it begins
+
+	person bool // who reads is at a terminal, and waited for without end
+	slow   bool // the reader was waited for in vain, and has taken nothing since
 }
 
 // slowReader is how long all of a drain waits for its reader: one that reads only
@@ -179,27 +182,54 @@ var errNoStdout = errors.New("stdout: closed; nothing is taken")
 
 var errNotTaken = errors.New("stdout: its reader has gone")
 
+// print prints, and waits for the reader. Once it has been slow, what it has not
+// taken counts as what it will.
 func (t *taker) print(ctx context.Context, text string) error {
+	if t.till.IsZero() {
+		t.till = time.Now().Add(slowReader)
+	}
 	if _, err := t.out.Write([]byte(text)); err != nil {
 		return err
 	}
-	if t.pipe == nil {
-		return nil
+	_, err := t.wait(ctx, t.till)
+	return err
+}
+
+// show is print for what has to be known to be taken: it waits for each anew, and
+// reports whether the reader has taken all that was printed.
+func (t *taker) show(ctx context.Context, text string) (taken bool, err error) {
+	if _, err := t.out.Write([]byte(text)); err != nil {
+		return false, err
 	}
-	if t.till.IsZero() {
-		t.till = time.Now().Add(slowReader)
+	till := time.Now()
+	if !t.slow {
+		till = till.Add(slowReader)
+	}
+	if !t.person { // it is in the pipe already, whatever comes
+		ctx = context.WithoutCancel(ctx)
+	}
+	taken, err = t.wait(ctx, till)
+	t.slow = err == nil && !taken
+	return taken, err
+}
+
+func (t *taker) wait(ctx context.Context, till time.Time) (taken bool, err error) {
+	if t.pipe == nil {
+		return true, nil
 	}
 	for wait := 50 * time.Microsecond; ; wait = min(2*wait, 10*time.Millisecond) {
 		unread, gone := t.pipe.state()
 		switch {
 		case unread && gone:
-			return errNotTaken
-		case !unread, time.Now().After(t.till):
-			return nil
+			return false, errNotTaken
+		case !unread:
+			return true, nil
+		case !t.person && time.Now().After(till):
+			return false, nil
 		}
 		select {
 		case <-ctx.Done():
-			return ctx.Err()
+			return false, ctx.Err()
 		case <-time.After(wait):
 		}
 	}

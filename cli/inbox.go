@@ -1,7 +1,9 @@
 package cli
 
 import (
+	"cmp"
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"strings"
@@ -63,7 +65,7 @@ func (a *app) inbox(c *cli.Context) error {
 		return err
 	}
 	if c.Bool("json") && !c.Bool("follow") {
-		return a.inboxJSON(l, c.Bool("all"), newest)
+		return a.inboxJSON(c.Context, l, c.Bool("all"), newest)
 	}
 	ctx := c.Context
 	w, err := l.Bus.Watch(ctx, mailSpots(agent.Owner)...)
@@ -75,14 +77,19 @@ func (a *app) inbox(c *cli.Context) error {
 	if c.Bool("pause") {
 		pages = newPager(a)
 	}
-	show := func(e bus.Entry) error {
+	out := a.reader()
+	show := func(e bus.Entry) (taken bool, err error) {
+		text := mailText(e)
 		if c.Bool("json") {
-			return a.writeJSONLine(e.Envelope)
+			line, err := json.Marshal(e.Envelope)
+			if err != nil {
+				return false, err
+			}
+			text = string(line) + "\n"
+		} else if !pages.room(2 + strings.Count(e.Envelope.Text, "\n")) {
+			return false, errClosed
 		}
-		if !pages.room(2 + strings.Count(e.Envelope.Text, "\n")) {
-			return errClosed
-		}
-		return a.printEnvelope(e)
+		return out.show(ctx, text)
 	}
 	shown := 0
 	for all := c.Bool("all"); ; all = false {
@@ -111,7 +118,7 @@ func (a *app) inbox(c *cli.Context) error {
 }
 
 // inboxJSON writes the mail as one object, and remembers it as read only then.
-func (a *app) inboxJSON(l *spawn.Launcher, all bool, newest int) error {
+func (a *app) inboxJSON(ctx context.Context, l *spawn.Launcher, all bool, newest int) error {
 	list, names, err := a.letters(l, all)
 	if err != nil {
 		return err
@@ -122,8 +129,19 @@ func (a *app) inboxJSON(l *spawn.Launcher, all bool, newest int) error {
 		messages[i] = m.Envelope
 		names = append(names, m.names()...)
 	}
-	if err := a.writeJSON(map[string]any{"messages": messages}); err != nil {
+	text, err := json.MarshalIndent(map[string]any{"messages": messages}, "", "  ")
+	if err != nil {
 		return err
+	}
+	switch taken, err := a.reader().show(ctx, string(text)+"\n"); {
+	case left(err), errors.Is(err, errNotTaken):
+		a.notShown("has gone", len(messages), all)
+		return nil
+	case err != nil:
+		return err
+	case !taken:
+		a.notShown("has not taken all", len(messages), all)
+		return nil
 	}
 	r, err := newShowing(l)
 	if err != nil {
@@ -145,8 +163,9 @@ func (a *app) newest(list []mailed, n int) []mailed {
 	return list[older:]
 }
 
-// showMail shows the mail one by one; what show took is remembered as read.
-func (a *app) showMail(ctx context.Context, l *spawn.Launcher, all bool, newest int, show func(bus.Entry) error) (n int, err error) {
+// showMail shows the mail one by one; what was taken is remembered as read. The
+// error is errClosed if the reader has gone.
+func (a *app) showMail(ctx context.Context, l *spawn.Launcher, all bool, newest int, show func(bus.Entry) (taken bool, err error)) (n int, err error) {
 	list, copies, err := a.letters(l, all)
 	if err != nil || len(list)+len(copies) == 0 {
 		return 0, err
@@ -155,26 +174,68 @@ func (a *app) showMail(ctx context.Context, l *spawn.Launcher, all bool, newest 
 	if err != nil {
 		return 0, err
 	}
-	defer func() { err = errors.Join(err, r.file()) }()
+	defer func() {
+		if ferr := r.file(); errors.Is(err, errClosed) {
+			err = cmp.Or(ferr, err)
+		} else {
+			err = errors.Join(err, ferr)
+		}
+	}()
 	if err := r.mark(copies...); err != nil {
 		return 0, err
 	}
-	for _, m := range a.newest(list, newest) {
+	list = a.newest(list, newest)
+	var written []string // and not known to be taken
+	first := 0           // of the messages that are not
+	defer func() {
+		if len(list) > first && (left(err) || errors.Is(err, errNotTaken)) {
+			a.notShown("has gone", len(list)-first, all)
+			err = errClosed
+		} else if err == nil && first < n {
+			a.notShown("has not taken all", n-first, all)
+		}
+	}()
+	for i, m := range list {
 		if ctx.Err() != nil {
 			return n, nil
 		}
-		if err := show(m.Entry); err != nil {
+		taken, err := show(m.Entry)
+		if err != nil {
+			if ctx.Err() != nil {
+				err = nil
+			}
 			return n, err
 		}
 		n++
-		if err := r.mark(m.names()...); err != nil { // it is on the screen, whatever comes now
+		written = append(written, m.names()...)
+		if !taken {
+			continue
+		}
+		first = i + 1
+		if err := r.mark(written...); err != nil { // it is on the screen, whatever comes now
 			return n, err
 		}
+		written = nil
 	}
 	return n, nil
 }
 
-func (a *app) printEnvelope(e bus.Entry) error {
+// notShown says what the reader of stdout has not read.
+func (a *app) notShown(why string, n int, all bool) {
+	stay := "; they stay new"
+	if all {
+		stay = ""
+	}
+	a.warn("stdout: its reader %s; messages not read: %d%s", why, n, stay)
+}
+
+// reader is who reads stdout, if that can be known.
+func (a *app) reader() *taker {
+	_, person := terminal(a.err)
+	return &taker{out: a.stdout(), pipe: pipeOf(a.out), person: person}
+}
+
+func mailText(e bus.Entry) string {
 	v := e.Envelope
 	kind := ""
 	if v.Kind != bus.KindMessage {
@@ -192,8 +253,7 @@ func (a *app) printEnvelope(e bus.Entry) error {
 	if e.Why != "" {
 		fmt.Fprintf(&b, "    (%s)\n", e.Why)
 	}
-	_, err := fmt.Fprint(a.stdout(), bus.Plain(b.String()))
-	return err
+	return bus.Plain(b.String())
 }
 
 // mailSpots are the directories in which a change announces mail coming into a
