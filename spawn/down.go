@@ -306,6 +306,18 @@ func (d *down) want() {
 	}
 }
 
+// by says who wants them down. The requests are agent0's, whoever that is: so is
+// their format, and the acks are counted in agent0's mailbox.
+func (d *down) by() string {
+	switch d.o.By {
+	case "":
+		return ""
+	case string(agent.Owner):
+		return " (asked by the owner, with netsky down)"
+	}
+	return " (asked by " + d.o.By + ", with netsky down)"
+}
+
 // ask sends every request before anything is ended.
 func (d *down) ask(ctx context.Context) {
 	var err error
@@ -323,7 +335,7 @@ func (d *down) ask(ctx context.Context) {
 		e := bus.Envelope{
 			ID:   fmt.Sprintf("shutdown-%s-%d", t.id, time.Now().UnixNano()),
 			From: agent.Root, To: t.id, Kind: bus.KindShutdown, Start: t.kin.start, RequiresAck: true, Via: "cli",
-			Text: "shutdown: finish the running turn and say so",
+			Text: "shutdown: finish the running turn and say so" + d.by(),
 			Time: time.Now(),
 		}
 		if _, err := d.l.Bus.Send(ctx, e); err != nil {
@@ -421,7 +433,7 @@ func (d *down) recordEnd(ctx context.Context, t *target, how DownStep) {
 	d.l.record(ctx,
 		store.EndSession{Start: t.kin.start, Actor: t.id, State: agent.Down, Reason: reason},
 		store.UpsertActor{ID: t.id, Role: t.id.Role(), Desired: store.DesiredDown},
-		store.AddLog{Part: "down", Actor: t.id, About: t.kin.start, Text: reason},
+		store.AddLog{Part: "down", Actor: t.id, About: t.kin.start, Text: reason + d.by()},
 	)
 }
 
