@@ -1,10 +1,14 @@
 package cli_test
 
 import (
+	"encoding/json"
+	"net/http"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"netsky/agent"
 	claudemodel "netsky/spawn/claude/loopmodel"
@@ -69,19 +73,77 @@ func TestClaudeSameDialog(t *testing.T) {
 	if l := w.mustOne(t, w.mustSend(t, "agent2", "hello")); l.Text != "echo: hello" {
 		t.Errorf("the answer is %+v", l)
 	}
+	// The page is told which dialogs can be answered so. One that waits at something
+	// else is not answered, and named.
+	w.mustDecidable(t, "agent1", "agent3")
+	w.mustUp(t, "up", "agent4", "--type", "demo", "--dir", filepath.Join(w.dir, "src"))
+	w.mustSend(t, "agent4", "/dialog Go on?")
+	w.mustShow(t, "status", "Go on?")
 	out = w.must(t, "netsky", "approve", "agent3", "--all-same")
-	mustContain(t, "approve", out, "allowed: agent1: custom API key", "allowed: agent3: custom API key")
+	mustContain(t, "approve", out, "allowed: agent1: custom API key", "allowed: agent3: custom API key", "agent4: waits, but not at that dialog: nothing was pressed there")
+	w.mustDecidable(t)
 	for _, to := range []string{"agent1", "agent3"} {
 		if l := w.mustOne(t, w.mustSend(t, to, "hello")); l.Text != "echo: hello" {
 			t.Errorf("%s: the answer is %+v", to, l)
 		}
 	}
-	mustContain(t, "log", w.must(t, "netsky", "log"), "answered with yes, on the owner's word: custom API key")
+	for _, id := range []string{"agent1", "agent2", "agent3"} {
+		log := w.must(t, "netsky", "log", "--actor", id)
+		mustContain(t, "log", log, "answered with yes, on the owner's word: custom API key")
+	}
 	status, out := w.within(t, nil, "", "netsky", "approve", "agent1")
 	if status != 1 {
 		t.Errorf("an answer to nothing: exit status %d", status)
 	}
 	mustContain(t, "an answer to nothing", out, "agent1: is idle", "nothing was pressed")
+}
+
+// mustDecidable waits until the dashboard is told that these agents, and no others,
+// wait at a dialog that `netsky approve` answers.
+func (w *world) mustDecidable(t *testing.T, want ...agent.ID) {
+	t.Helper()
+	h := w.mustHome(t)
+	url, err := h.ReadFile("run/url", 1<<10)
+	if err != nil {
+		t.Fatal(err)
+	}
+	token, err := h.ReadFile("run/token", 1<<10)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var got []agent.ID
+	for end := time.Now().Add(time.Minute); time.Now().Before(end); {
+		r, err := http.NewRequestWithContext(t.Context(), "GET", strings.TrimSpace(string(url))+"/api/agents", nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		r.Header.Set("Authorization", "Bearer "+strings.TrimSpace(string(token)))
+		resp, err := http.DefaultClient.Do(r)
+		if err != nil {
+			t.Fatal(err)
+		}
+		var v struct {
+			Items []struct {
+				ID        agent.ID
+				Decidable bool
+			}
+		}
+		err = json.NewDecoder(resp.Body).Decode(&v)
+		resp.Body.Close()
+		if err != nil {
+			t.Fatal(err)
+		}
+		got = nil
+		for _, a := range v.Items {
+			if a.Decidable {
+				got = append(got, a.ID)
+			}
+		}
+		if slices.Equal(got, want) {
+			return
+		}
+	}
+	t.Fatalf("the dashboard is told that %v can be answered, want %v", got, want)
 }
 
 // Of a Claude Code that does not start, up prints why and not its pictures, and of

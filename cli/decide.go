@@ -68,9 +68,7 @@ func (a *app) decidable(runtime, detail string) bool {
 	if err != nil {
 		return false
 	}
-	r, ok := a.runtimes(l)[runtime].(spawn.Deciding)
-	name, _, _ := strings.Cut(detail, ": ")
-	return ok && r.Decidable(name)
+	return spawn.Decidable(a.runtimes(l)[runtime], detail)
 }
 
 // words says who waits, and what the owner can do about it.
@@ -145,6 +143,9 @@ func (a *app) decide(ctx context.Context, id agent.ID, allow, all bool) error {
 			errs = append(errs, fmt.Errorf("%s: %w", st.Agent, err))
 			continue
 		case !ok || d.Name != want.Name || d.Text != want.Text:
+			if all && st.Asks() {
+				a.warn("%s: waits, but not at that dialog: nothing was pressed there", st.Agent)
+			}
 			continue
 		case st.Agent != id && !all:
 			others = append(others, st.Agent)

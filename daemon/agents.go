@@ -19,6 +19,7 @@ import (
 // share of it.
 type agents struct {
 	launcher *spawn.Launcher
+	runtimes map[string]spawn.Runtime
 	mail     <-chan struct{} // hints that mail has come or gone
 	turn     chan struct{}   // room for one: who has put its token in owns what follows
 
@@ -37,8 +38,8 @@ const (
 	justNow = 50 * time.Millisecond
 )
 
-func newAgents(l *spawn.Launcher, mail <-chan struct{}) *agents {
-	return &agents{launcher: l, mail: mail, turn: make(chan struct{}, 1)}
+func newAgents(l *spawn.Launcher, runtimes map[string]spawn.Runtime, mail <-chan struct{}) *agents {
+	return &agents{launcher: l, runtimes: runtimes, mail: mail, turn: make(chan struct{}, 1)}
 }
 
 // Agents is how they are, which the caller must not change.
@@ -65,7 +66,7 @@ func (a *agents) Agents(ctx context.Context) ([]dashboard.Agent, error) {
 	if ctx.Err() != nil {
 		return nil, ctx.Err()
 	}
-	a.known, a.err = views(list), err
+	a.known, a.err = a.views(list), err
 	a.at = time.Now()
 	a.cost = a.at.Sub(began)
 	if a.mark = mark; !settled {
@@ -94,7 +95,7 @@ func (a *agents) files(now time.Time) (mark uint64, settled bool) {
 	return sum.Sum64(), settled
 }
 
-func views(list spawn.Statuses) []dashboard.Agent {
+func (a *agents) views(list spawn.Statuses) []dashboard.Agent {
 	out := make([]dashboard.Agent, 0, len(list))
 	for _, st := range list {
 		if st.Forgotten {
@@ -104,6 +105,7 @@ func views(list spawn.Statuses) []dashboard.Agent {
 			ID: st.Agent, State: st.State, Evidence: st.Evidence, Detail: st.Detail, Runtime: st.Runtime, Model: st.Model,
 			Dir: st.Dir, Start: st.Start, PID: st.PID, Wanted: st.Wanted,
 			Inbox: st.Inbox, Claimed: st.Claimed, Outbox: st.Outbox, Poison: st.Poison,
+			Decidable: st.Asks() && spawn.Decidable(a.runtimes[st.Runtime], st.Detail),
 		}
 		if !st.Since.IsZero() {
 			v.Since = store.At(st.Since)

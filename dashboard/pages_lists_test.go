@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"html"
 	"regexp"
+	"slices"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -297,6 +298,52 @@ func TestWaits(t *testing.T) {
 	w.agents.set(nil, list...)
 	if body := w.mustPage(t, "/"); strings.Contains(body, `class="card `) || !strings.Contains(body, `class="roster`) || strings.Count(body, `data-key="card-`) != len(list) {
 		t.Error("many agents are shown as few are, or not all of them")
+	}
+}
+
+// Agents that wait at the same dialog are one item: one command answers it for all
+// of them, and each can be answered alone. Of dialogs that netsky can't answer,
+// there is the way to each pane.
+func TestSameDialogs(t *testing.T) {
+	w := mustWorld(t, nil)
+	at := func(n int, detail string, decidable bool) dashboard.Agent {
+		return dashboard.Agent{ID: agent.Clone(n), State: agent.Waiting, Runtime: "claude", Detail: detail, Decidable: decidable, Wanted: true, Since: store.Time(n)}
+	}
+	const key, trust, login = "custom API key: sk-ant-1", "workspace trust: /src", "login: choose how"
+	w.agents.set(nil, at(1, key, true), at(2, trust, true), at(3, key, true), at(4, login, false), at(5, key, true), at(6, login, false),
+		at(7, "", false), at(8, "", false))
+	body := w.mustPage(t, "/")
+	item := regexp.MustCompile(`(?s)<li class="ask .*?(<li class="ask|</section>)`)
+	copies := regexp.MustCompile(`data-copy="([^"]*)"`)
+	var got []string
+	for rest := body; ; {
+		at := item.FindStringIndex(rest)
+		if at == nil {
+			break
+		}
+		end := at[1] - len("<li class=\"ask")
+		var lines []string
+		for _, m := range copies.FindAllStringSubmatch(rest[at[0]:end], -1) {
+			lines = append(lines, strings.TrimPrefix(m[1], "netsky "))
+		}
+		got = append(got, strings.Join(lines, ", "))
+		rest = rest[end:]
+	}
+	want := []string{
+		"approve agent1 --all-same, approve agent1 --all-same --deny, approve agent1, approve agent1 --deny, attach agent1, " +
+			"approve agent3, approve agent3 --deny, attach agent3, approve agent5, approve agent5 --deny, attach agent5",
+		"approve agent2, approve agent2 --deny, attach agent2",
+		"attach agent4, attach agent6",
+		"attach agent7", "attach agent8", // what they wait at is not known
+	}
+	if !slices.Equal(got, want) {
+		t.Errorf("the items offer\n%s\nwant\n%s", strings.Join(got, "\n"), strings.Join(want, "\n"))
+	}
+	if !strings.Contains(body, `>Dialogs <span class="count">8</span>`) || !strings.Contains(body, "8 agents wait at a dialog") {
+		t.Error("not all agents are counted")
+	}
+	if one := w.mustPage(t, "/agents/agent3"); strings.Contains(one, "--all-same") || !strings.Contains(one, `data-copy="netsky approve agent3"`) {
+		t.Error("an agent's page has another agent's answer, or not its own")
 	}
 }
 

@@ -97,6 +97,8 @@ type Agent struct {
 	Claimed  int         `json:"claimed"`
 	Outbox   int         `json:"outbox"`
 	Poison   int         `json:"poison"`
+	// Decidable is that `netsky approve` answers the dialog at which it waits.
+	Decidable bool `json:"decidable,omitempty"`
 }
 
 // Panes shows the agents' terminals. Its methods are called from several

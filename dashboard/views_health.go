@@ -25,11 +25,54 @@ type need struct {
 	Agent    agent.ID
 	Word     string // a state's
 	Title    string
+	Runtime  string
 	Text     string // the command it would run, the dialog it stands at
 	Why      string
 	Dir      string
 	Since    store.Time
 	Commands []command
+	Dialog   bool   // Text is the dialog that the agent's pane shows
+	Answer   bool   // Commands begin with two that answer it
+	Alone    []need // this is one dialog that they all wait at
+}
+
+// Agents are those that have the need.
+func (n need) Agents() []agent.ID {
+	if len(n.Alone) == 0 {
+		return []agent.ID{n.Agent}
+	}
+	var ids []agent.ID
+	for _, one := range n.Alone {
+		ids = append(ids, one.Agent)
+	}
+	return ids
+}
+
+// sameDialogs makes one need of several agents that wait at the same dialog, in
+// the place of the first. One command answers it for all of them.
+func sameDialogs(all []need) (list []need) {
+	for _, n := range all {
+		i := slices.IndexFunc(list, func(m need) bool {
+			return n.Dialog && m.Dialog && n.Text != "" && n.Text == m.Text && n.Runtime == m.Runtime && n.Answer == m.Answer
+		})
+		if i < 0 {
+			list = append(list, n)
+			continue
+		}
+		m := &list[i]
+		if len(m.Alone) == 0 {
+			all := "netsky approve " + string(m.Agent) + " --all-same"
+			m.Alone = []need{*m}
+			m.Key, m.Title = keyOf("same", n.Runtime, n.Text), "wait at the same dialog"
+			if m.Commands = goTo(m.Agent); m.Answer {
+				m.Commands = []command{{"Allow all", all}, {"Deny all", all + " --deny"}}
+			}
+		}
+		if m.Alone, m.Since = append(m.Alone, n), min(m.Since, n.Since); !m.Answer {
+			m.Commands = append(m.Commands, goTo(n.Agent)...)
+		}
+	}
+	return list
 }
 
 // A needKind is what sort of need it is; those that come first are shown first.
@@ -70,6 +113,7 @@ const shownNeeds = 3
 
 // groupNeeds parts needs, which are in the order of their kinds, by kind.
 func groupNeeds(all []need) (groups []needGroup) {
+	all = sameDialogs(all)
 	for len(all) > 0 {
 		n := 1
 		for n < len(all) && all[n].Kind == all[0].Kind {
@@ -86,14 +130,24 @@ func groupNeeds(all []need) (groups []needGroup) {
 }
 
 // Count is how many needs there are of the kind.
-func (g needGroup) Count() int { return len(g.First) + len(g.Rest) }
+func (g needGroup) Count() (n int) {
+	for _, one := range slices.Concat(g.First, g.Rest) {
+		n += len(one.Agents())
+	}
+	return n
+}
+
+// More is how many of them are in the rest.
+func (g needGroup) More() int { return g.Count() - needGroup{First: g.First}.Count() }
 
 // Names lists the agents of the rest.
 func (g needGroup) Names() string {
 	var names []string
 	for _, n := range g.Rest {
-		if name := string(n.Agent); !slices.Contains(names, name) {
-			names = append(names, name)
+		for _, id := range n.Agents() {
+			if name := string(id); !slices.Contains(names, name) {
+				names = append(names, name)
+			}
 		}
 	}
 	return strings.Join(names, ", ")
@@ -228,11 +282,16 @@ func needsOf(list []Agent, asked []Approval) []need {
 
 // needOf is what an agent needs of the owner, if anything.
 func needOf(a Agent) (need, bool) {
-	w := need{Key: keyOf("agent", a.ID), Agent: a.ID, Word: string(a.State), Text: a.Detail, Since: a.Since}
+	w := need{Key: keyOf("agent", a.ID), Agent: a.ID, Runtime: a.Runtime, Word: string(a.State), Text: a.Detail, Since: a.Since}
 	attach := command{"Go there", "netsky attach " + string(a.ID)}
 	switch {
 	case a.State == agent.Waiting:
-		w.Kind, w.Title, w.Commands = needDialog, "waits at a dialog in its terminal", []command{attach}
+		w.Kind, w.Title, w.Dialog, w.Answer = needDialog, "waits at a dialog in its terminal", true, a.Decidable
+		if a.Decidable {
+			yes := "netsky approve " + string(a.ID)
+			w.Commands = []command{{"Allow", yes}, {"Deny", yes + " --deny"}}
+		}
+		w.Commands = append(w.Commands, attach)
 	case a.State == agent.Blocked:
 		w.Kind, w.Title, w.Commands = needBlocked, "is blocked", []command{attach}
 	case a.State == agent.Hung:
@@ -248,6 +307,11 @@ func needOf(a Agent) (need, bool) {
 		return need{}, false
 	}
 	return w, true
+}
+
+// goTo is the command that shows one of several agents' panes.
+func goTo(id agent.ID) []command {
+	return []command{{"Go to " + string(id), "netsky attach " + string(id)}}
 }
 
 // startAgain is the command that brings an agent back.

@@ -36,6 +36,14 @@ type Deciding interface {
 	Decide(screen string, allow bool) (agent.Dialog, bool)
 }
 
+// Decidable reports whether the owner can answer a dialog without going to the
+// pane, by the words in which a status names it.
+func Decidable(r Runtime, detail string) bool {
+	d, ok := r.(Deciding)
+	name, _, _ := strings.Cut(detail, ": ")
+	return ok && d.Decidable(name)
+}
+
 const (
 	dialogEvery = 250 * time.Millisecond // a starting agent's pane is looked at
 	// dialogAgain is the time between the two looks that must show the same.
