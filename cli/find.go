@@ -1,7 +1,6 @@
 package cli
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"io/fs"
@@ -20,8 +19,8 @@ func (a *app) findCommand() *cli.Command {
 		Usage:     "search messages, tasks and notes",
 		ArgsUsage: "TEXT",
 		Description: "Lists the messages, tasks and notes that contain every word of TEXT in their text, their id or the name of the\n" +
-			"file they came in, the newest first. Upper and lower case of A to Z are alike. Finding nothing is exit status 1. `netsky show ID` shows\n" +
-			"the whole of a message or a task.",
+			"file they came in, the newest first. Upper and lower case of A to Z are alike. Finding nothing is exit status 1. `netsky show ID`\n" +
+			"prints one of them in full.",
 		Flags: []cli.Flag{
 			&cli.IntFlag{Name: "n", Value: 20, Usage: "at most `N`, up to 1000"},
 			&cli.StringFlag{Name: "cursor", Usage: "the page that the `CURSOR` of an earlier --json names: what is older"},
@@ -85,7 +84,11 @@ func (a *app) printFound(f store.Found) {
 	if f.File != "" {
 		file = "  in " + f.File
 	}
-	a.print("%s  %-7s  %s  (%s)%s", stamp(f.Time), f.Kind, who, cmp.Or(f.About, f.ID), file)
+	about := ""
+	if f.About != "" {
+		about = "  about " + brief(f.About, 60)
+	}
+	a.print("%s  %-7s  %s  (%s)%s%s", stamp(f.Time), f.Kind, who, f.ID, about, file)
 	a.print("    %s", brief(strings.Join(strings.Fields(f.Text), " "), 160))
 }
 

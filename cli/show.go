@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -18,9 +19,9 @@ import (
 func (a *app) showCommand() *cli.Command {
 	return &cli.Command{
 		Name:      "show",
-		Usage:     "the story of a message, an agent, a session, a thread or the owner",
+		Usage:     "the story of a message, an agent, a session, a thread, a note or the owner",
 		ArgsUsage: "ID",
-		Description: "ID is a message's id, a start id, a thread's name, an agent or owner; the first characters of an id do, six at\n" +
+		Description: "ID is the id of a message or a note, a start id, a thread's name, an agent or owner; the first characters of an id do, six at\n" +
 			"least. The name of a file that you dropped into an inbox stands for the message in it.\n" +
 			"Without the database it shows what the mailboxes still hold.",
 		Flags: []cli.Flag{&cli.BoolFlag{Name: "json", Usage: "print one JSON object"}},
@@ -232,6 +233,8 @@ func (a *app) drawTimeline(t store.Timeline) {
 				a.print("  | %s", l)
 			}
 		}
+	case t.Note != nil:
+		a.drawNote(*t.Note)
 	case t.Task != nil:
 		a.print("task %s: %s (%s)", t.Task.ID, t.Task.Title, t.Task.State)
 	case t.Actor != nil:
@@ -257,6 +260,18 @@ func (a *app) drawTimeline(t store.Timeline) {
 			who += " → " + string(e.To)
 		}
 		a.print("  %s  %-10s %-20s %s%s", at.Format("15:04:05.000"), strings.ReplaceAll(e.Kind, "_", " "), who, brief(e.Text, 90), refWords(e.Ref, t.Subject.ID))
+	}
+}
+
+func (a *app) drawNote(n store.Note) {
+	about := ""
+	if n.About != "" {
+		about = " about " + n.About
+	}
+	a.print("note %s", n.ID)
+	a.print("  by %s%s, written %s", cmp.Or(n.Author, "nobody"), about, stamp(n.Created))
+	for l := range strings.SplitSeq(n.Text, "\n") {
+		a.print("  | %s", l)
 	}
 }
 

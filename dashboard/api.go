@@ -82,7 +82,7 @@ func (s *Server) api(r *routes) {
 	r.get("/api/deliveries", listed(s, (*query).deliveries, Reader.Deliveries))
 	r.get("/api/deliveries/{id}", one(s, deliveriesOf))
 	r.get("/api/notes", listed(s, (*query).notes, Reader.Notes))
-	r.get("/api/notes/{id}", one(s, note))
+	r.get("/api/notes/{id}", one(s, Reader.Note))
 	r.get("/api/logs", listed(s, (*query).logs, Reader.Logs))
 	r.get("/api/logs/{id}", one(s, oneLog))
 	r.get("/api/timeline/{id}", one(s, Reader.Timeline))
@@ -181,26 +181,6 @@ func oneLog(db Reader, ctx context.Context, text string) (store.Log, error) {
 		return store.Log{}, err
 	}
 	return l.Items[0], nil
-}
-
-// note looks through the notes, which are few: no index leads to one.
-func note(db Reader, ctx context.Context, id string) (store.Note, error) {
-	f := store.NoteFilter{Page: store.Page{Limit: 1000}}
-	for range 100 {
-		l, err := db.Notes(ctx, f)
-		if err != nil {
-			return store.Note{}, err
-		}
-		for _, n := range l.Items {
-			if n.ID == id {
-				return n, nil
-			}
-		}
-		if f.Cursor = l.Cursor; f.Cursor == "" {
-			break
-		}
-	}
-	return store.Note{}, fmt.Errorf("note %s: %w", quote(id), store.ErrNotFound)
 }
 
 func (s *Server) apiPane(ctx context.Context, q *query) (any, error) {

@@ -17,7 +17,7 @@ import (
 var allPages = []struct{ name, path string }{
 	{"overview", "/"}, {"agent", "/agents/agent0"}, {"panes", "/panes"}, {"tasks", "/tasks"}, {"task", "/tasks/task-offline"},
 	{"messages", "/messages"}, {"message", "/messages/web-5d1f0c77a2b94e6180c3d2aa"}, {"sessions", "/sessions"},
-	{"session", "/sessions/" + start(3)}, {"logs", "/logs"}, {"find", "/find?q=tables"},
+	{"session", "/sessions/" + start(3)}, {"logs", "/logs"}, {"find", "/find?q=tables"}, {"note", "/notes/note-1"},
 }
 
 // mustAxe is the source of axe-core, the accessibility rules that most others
@@ -115,14 +115,14 @@ func TestBrowserLongWords(t *testing.T) {
 		store.UpsertMessage{ID: id, From: "agentinfinity", To: "agentinfinity", Kind: word[:32], Text: strings.Repeat(word+"\n", 200), Thread: id, Via: word, Time: now, Attachments: []string{word}},
 		store.UpsertDelivery{Message: id, Target: "agentinfinity", State: store.Failed, Reason: word, Time: now},
 		store.EndSession{Start: start(1), State: agent.Dead, Reason: word, LastLines: word, Time: now},
-		store.AddNote{ID: "n", About: id, Author: "agentinfinity", Text: word, Created: now},
+		store.AddNote{ID: "n", About: id, Author: "agentinfinity", Text: strings.Repeat(word+"\n", 200), Created: now},
 		store.AddLog{Key: "long", Part: word, Actor: "agentinfinity", About: id, Text: word, Level: store.LevelError, Time: now, Fields: map[string]any{word: word}})
 	_, err = w.home.Ask(agent.Approval{Agent: "agent1", Start: start(1), Tool: word, Text: strings.Repeat(word, 20), Reason: word, Dir: word, AskedMS: int64(now)})
 	mustDo(t, err)
 	l := mustBrowser(t).look(t, w)
-	for _, width := range []int{1280, 390, 360} {
+	for _, width := range []int{1280, 390, 360, 320} {
 		l.size(width, 800)
-		for _, path := range []string{"/", "/agents/agent1", "/panes", "/tasks", "/tasks/" + id, "/messages", "/messages/" + id, "/messages?thread=" + id, "/sessions", "/sessions/" + start(1), "/logs", "/find?q=" + word[:34]} {
+		for _, path := range []string{"/", "/agents/agent1", "/panes", "/tasks", "/tasks/" + id, "/messages", "/messages/" + id, "/messages?thread=" + id, "/sessions", "/sessions/" + start(1), "/logs", "/find?q=" + word[:34], "/notes/n"} {
 			l.open(path)
 			l.fits(width)
 			if width != 390 {

@@ -52,7 +52,7 @@ type asset struct {
 func (s *Server) pages(r *routes) {
 	p := &pages{Server: s, set: map[string]func() *template.Template{}, assets: sync.OnceValue(assets)}
 	for _, name := range []string{
-		"overview", "agent", "panes", "tasks", "task", "messages", "message", "sessions", "session", "logs", "find", "say", "error",
+		"overview", "agent", "panes", "tasks", "task", "messages", "message", "sessions", "session", "logs", "note", "find", "say", "error",
 	} {
 		p.set[name] = sync.OnceValue(func() *template.Template {
 			t := template.New("base").Funcs(p.funcs())
@@ -69,6 +69,7 @@ func (s *Server) pages(r *routes) {
 	r.get("/sessions", p.show(p.sessionsPage))
 	r.get("/sessions/{id}", p.show(p.sessionPage))
 	r.get("/logs", p.show(p.logsPage))
+	r.get("/notes/{id}", p.show(p.notePage))
 	r.get("/find", p.find)
 	r.post("/user-message", p.sayForm)
 	r.post("/read", p.readForm)

@@ -67,8 +67,5 @@ func foundPage(f store.Found) string {
 	case store.SubjectTask:
 		return href("tasks", f.ID)
 	}
-	if f.About == "" {
-		return ""
-	}
-	return where(f.About)
+	return href("notes", f.ID)
 }

@@ -278,6 +278,8 @@ func (p *pages) pageOf(ctx context.Context, text string) (string, error) {
 		return href("sessions", id), nil
 	case store.SubjectTask:
 		return href("tasks", id), nil
+	case store.SubjectNote:
+		return href("notes", id), nil
 	case store.SubjectActor:
 		return href("agents", id), nil
 	default:

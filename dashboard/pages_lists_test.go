@@ -170,6 +170,7 @@ func TestFind(t *testing.T) {
 		"agent1": "/agents/agent1", "1": "/agents/agent1", "infinity": "/agents/agentinfinity", "owner": "/messages?with=owner",
 		"task-offline": "/tasks/task-offline", "web-5d1f": "/messages/web-5d1f0c77a2b94e6180c3d2aa", start(2): "/sessions/" + start(2),
 		"release-1.4": "/messages?thread=release-1.4", "msg-plan-02": "/messages/msg-plan-02",
+		"note-1": "/notes/note-1",
 	} {
 		if a := w.page(t, "/find?q="+q); a.status != 303 || a.header.Get("Location") != want {
 			t.Errorf("%s: %d %s, want %s", q, a.status, a.header.Get("Location"), want)
@@ -184,12 +185,20 @@ func TestFind(t *testing.T) {
 func TestFindText(t *testing.T) {
 	w := mustWorld(t, nil)
 	w.showcase(t)
+	w.apply(t, store.AddNote{ID: "note-2", Text: "mind the gap", Created: 1}, store.AddNote{ID: "note-3", About: "no record", Text: "mind the gap", Created: 2})
+	if a := w.page(t, "/notes/note-4"); a.status != 404 {
+		t.Errorf("no such note: %d", a.status)
+	}
 	for path, want := range map[string][]string{
 		"/find":                      {"Messages, tasks and notes are searched"},
 		"/find?q=":                   {"Messages, tasks and notes are searched"},
 		"/find?q=nothing-has-this":   {"Nothing on record contains these words", `value="nothing-has-this"`},
 		"/find?q=OFFLINE&limit=50":   {`href="/tasks/task-offline"`, "task", `href="/messages/`},
 		"/find?q=%3Cscript%3E+there": {"&lt;script&gt; there"},
+		"/find?q=harmonics+come":     {`href="/notes/note-1"`},
+		"/find?q=mind+the+gap":       {`href="/notes/note-2"`, `href="/notes/note-3"`},
+		"/notes/note-1":              {"Note by agent1", "older ones are off", `href="/find?q=task-offline"`},
+		"/notes/note-2":              {"<h1>Note</h1>", "mind the gap", "nothing in particular"},
 	} {
 		body := w.mustPage(t, path)
 		for _, s := range want {

@@ -220,6 +220,24 @@ type sessionBody struct {
 	Story   story
 }
 
+// notePage shows a note. What it is about may be on no record, or nothing.
+func (p *pages) notePage(ctx context.Context, sh *shell, q *query) (string, error) {
+	sh.Section, sh.Sub = "find", true
+	db, err := p.records()
+	if err != nil {
+		return "", err
+	}
+	n, err := db.Note(ctx, q.path("id"))
+	if err != nil {
+		return "", err
+	}
+	sh.Title, sh.Body = "Note", n
+	if n.Author != "" {
+		sh.Title += " by " + who(agent.ID(n.Author))
+	}
+	return "note", nil
+}
+
 func (p *pages) sessionPage(ctx context.Context, sh *shell, q *query) (string, error) {
 	sh.Section, sh.Sub = "sessions", true
 	db, err := p.records()

@@ -68,6 +68,7 @@ type Reader interface {
 	Deliveries(context.Context, store.DeliveryFilter) (store.List[store.Delivery], error)
 	Inputs(ctx context.Context, message string) ([]store.ActorInput, error)
 	Notes(context.Context, store.NoteFilter) (store.List[store.Note], error)
+	Note(ctx context.Context, id string) (store.Note, error)
 	Logs(context.Context, store.LogFilter) (store.List[store.Log], error)
 
 	DataVersion(context.Context) (int64, error)

@@ -43,9 +43,6 @@ type Found struct {
 	seq int64
 }
 
-// SubjectNote is the kind of a note that was found.
-const SubjectNote = "note"
-
 // Find lists the messages, tasks and notes whose text, file name or id contains
 // all the words, the newest first. Upper and lower case of A to Z are alike. What
 // is searched is not indexed: the time it takes grows with what is on record, and

@@ -44,6 +44,11 @@ func scanNote(r *sql.Rows) (n Note, err error) {
 	return n, err
 }
 
+// Note is the one with that id.
+func (db *DB) Note(ctx context.Context, id string) (Note, error) {
+	return first(ctx, db.read.Load(), scanNote, id, "SELECT "+noteColumns+" FROM notes WHERE id = ?", id)
+}
+
 // A NoteFilter says which notes are wanted; empty fields want all.
 type NoteFilter struct {
 	About, Author string

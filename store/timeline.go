@@ -28,6 +28,7 @@ const (
 	SubjectTask    = "task"
 	SubjectActor   = "actor"
 	SubjectThread  = "thread"
+	SubjectNote    = "note"
 )
 
 // A Subject is what an id turned out to name.
@@ -56,13 +57,14 @@ type Timeline struct {
 	Session *Session        `json:"session,omitempty"`
 	Task    *Task           `json:"task,omitempty"`
 	Message *Message        `json:"message,omitempty"`
+	Note    *Note           `json:"note,omitempty"`
 	Events  []TimelineEvent `json:"events"`
 	More    bool            `json:"more,omitempty"`
 }
 
 // Timeline tells the story of a message (with its whole thread: what it answered
-// and what answered it), of a session by its start id, of a task, of a thread or
-// of an actor, the owner among them. At least six characters of an id do where no
+// and what answered it), of a session by its start id, of a task, of a note, of a
+// thread or of an actor, the owner among them. At least six characters of an id do where no
 // other begins so, and the name of a file that a person dropped into an inbox
 // stands for the newest message that came by it; else the error matches
 // ErrAmbiguous, or ErrNotFound.
@@ -88,6 +90,8 @@ func (db *DB) Timeline(ctx context.Context, id string) (Timeline, error) {
 		err = t.thread(ctx, tx)
 	case SubjectActor:
 		err = t.actor(ctx, tx)
+	case SubjectNote:
+		err = t.note(ctx, tx)
 	}
 	if err != nil {
 		return Timeline{}, fileError(db.home, err)
@@ -110,6 +114,7 @@ func resolve(ctx context.Context, q querier, id string) (Subject, error) {
 		UNION ALL SELECT 'task', id FROM tasks WHERE id = ?1
 		UNION ALL SELECT 'session', start FROM sessions WHERE start = ?1
 		UNION ALL SELECT DISTINCT 'message', id FROM messages WHERE id = ?1
+		UNION ALL SELECT 'note', id FROM notes WHERE id = ?1
 		UNION ALL SELECT 'thread', ?1 WHERE EXISTS (SELECT 1 FROM messages WHERE thread <> '' AND thread = ?1)
 			OR EXISTS (SELECT 1 FROM sessions WHERE thread <> '' AND thread = ?1)`, id)
 	if err != nil {
@@ -134,6 +139,7 @@ func resolve(ctx context.Context, q querier, id string) (Subject, error) {
 	found, err = list(ctx, q, scanSubject, `SELECT * FROM (SELECT 'task', id FROM tasks WHERE id > ?1 AND id < ?1 || '~' LIMIT 4)
 		UNION ALL SELECT * FROM (SELECT 'session', start FROM sessions WHERE start > ?1 AND start < ?1 || '~' LIMIT 4)
 		UNION ALL SELECT * FROM (SELECT DISTINCT 'message', id FROM messages WHERE id > ?1 AND id < ?1 || '~' LIMIT 4)
+		UNION ALL SELECT * FROM (SELECT 'note', id FROM notes WHERE id > ?1 AND id < ?1 || '~' LIMIT 4)
 		UNION ALL SELECT * FROM (SELECT 'thread', thread FROM messages WHERE thread <> '' AND thread > ?1 AND thread < ?1 || '~'
 			UNION SELECT 'thread', thread FROM sessions WHERE thread <> '' AND thread > ?1 AND thread < ?1 || '~' LIMIT 4)`, id)
 	if err != nil {

@@ -238,6 +238,17 @@ func (t *Timeline) task(ctx context.Context, q querier) error {
 	return t.about(ctx, q, k.ID)
 }
 
+// note tells of a note, and what is about it in turn.
+func (t *Timeline) note(ctx context.Context, q querier) error {
+	n, err := first(ctx, q, scanNote, t.Subject.ID, "SELECT "+noteColumns+" FROM notes WHERE id = ?", t.Subject.ID)
+	if err != nil {
+		return err
+	}
+	t.Note = &n
+	t.add(n.Created, "note", agent.ID(n.Author), "", n.Text, n.ID)
+	return t.about(ctx, q, n.ID)
+}
+
 // actor tells of all starts of an actor and of its newest traffic.
 func (t *Timeline) actor(ctx context.Context, q querier) error {
 	found, err := actors(ctx, q)

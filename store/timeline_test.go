@@ -32,6 +32,7 @@ func TestTimeline(t *testing.T) {
 		{"t-first", store.SubjectTask, "t-first", conversation + " note:n-1"},
 		{"00000000000000aa", store.SubjectSession, "00000000000000aa", "session_start:00000000000000aa message:m-question queued:m-question " +
 			"claimed:m-question delivered:m-question message:m-answer answered:m-question log: session_end:00000000000000aa"},
+		{"n-1", store.SubjectNote, "n-1", "note:n-1"},
 		{"th-1", store.SubjectThread, "th-1", "session_start:00000000000000aa session_end:00000000000000aa"},
 		{"agent0", store.SubjectActor, "agent0", "session_start:00000000000000aa message:m-question queued:m-question claimed:m-question " +
 			"delivered:m-question task_created:t-first task_started:t-first task_ended:t-first message:m-answer answered:m-question log: session_end:00000000000000aa"},
