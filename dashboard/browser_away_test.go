@@ -2,8 +2,12 @@ package dashboard_test
 
 import (
 	"bufio"
+	"crypto/hmac"
 	"crypto/sha1"
+	"crypto/sha256"
 	"encoding/base64"
+	"encoding/hex"
+	"encoding/json"
 	"fmt"
 	"io"
 	"net"
@@ -11,6 +15,7 @@ import (
 	"net/url"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -234,8 +239,9 @@ func TestBrowserSignOutAway(t *testing.T) {
 	}
 }
 
-// A tab that all browsers were signed out of says that this may be so, and goes on
-// by itself when another tab has been signed in anew.
+// A tab that all browsers were signed out of says that this may be so. It takes the
+// key of a tab that has been signed in anew only as its page is loaded: later it
+// can't be known whose key that is.
 func TestBrowserRotate(t *testing.T) {
 	w := mustWorld(t, slowly)
 	b := mustBrowser(t)
@@ -249,11 +255,81 @@ func TestBrowserRotate(t *testing.T) {
 	}
 	two := b.look(t, w)
 	two.live()
+	one.open("/logs")
 	one.live()
 	one.waits(`!document.querySelector("#why-away")`)
 	if a, b := eval[string](one, `sessionStorage.getItem("netsky")`), eval[string](two, `sessionStorage.getItem("netsky")`); a != b || a == old {
 		t.Errorf("the tabs have %s and %s", a, b)
 	}
+}
+
+// A tab asks the server to prove itself before it gives another one the key: a page
+// of its origin may be that of a program which had the port meanwhile.
+func TestBrowserKeepsKey(t *testing.T) {
+	w := mustWorld(t, slowly)
+	b := mustBrowser(t)
+	one := b.look(t, w)
+	one.live()
+	two := b.open(t, w)
+	two.open("/static/icon.svg") // of this origin, and none of our pages
+	ask := `(() => { window.got ||= []; window.c ||= new BroadcastChannel("netsky"); c.onmessage = ({ data }) => got.push(data); c.postMessage({ want: true }) })()`
+	eval[any](two, ask)
+	two.waits(`got.some((d) => d.held?.key)`) // while the server is there
+	eval[any](two, `got.length = 0, null`)
+	eval[any](one, `window.asked = 0, new BroadcastChannel("netsky").onmessage = ({ data }) => { if (data.want) asked++; }, null`)
+	one.call("Network.emulateNetworkConditions", map[string]any{"offline": true, "latency": 0, "downloadThroughput": -1, "uploadThroughput": -1}, nil)
+	eval[any](two, ask)
+	one.waits(`asked > 0`)
+	if kind := eval[string](one, `netsky.prove().then(() => "proved", (e) => e.kind)`); kind != "away" {
+		t.Errorf("without the server: %s", kind)
+	}
+	if eval[bool](two, `got.some((d) => d.held)`) {
+		t.Error("the key was given away while the server was not there")
+	}
+}
+
+// Whoever has the port and a page in the browser has a key that the two agree on.
+// No open tab takes it for the netsky that it was signed in to.
+func TestBrowserStrangeKey(t *testing.T) {
+	w := mustWorld(t, slowly)
+	w.showcase(t)
+	b := mustBrowser(t)
+	one := b.look(t, w)
+	one.live()
+	held := `sessionStorage.getItem("netsky")`
+	own, first := eval[string](one, held), w.addr
+	w.stop()
+	id, key := strings.Repeat("a", 16), strings.Repeat("b", 64)
+	var asked, taken atomic.Int64
+	l, err := net.Listen("tcp4", first)
+	mustDo(t, err)
+	srv := &http.Server{Handler: http.HandlerFunc(func(rw http.ResponseWriter, r *http.Request) {
+		var said struct{ ID, Nonce string }
+		if r.URL.Path != "/session" || json.NewDecoder(r.Body).Decode(&said) != nil {
+			rw.Header().Set("Content-Type", "text/html")
+			fmt.Fprintf(rw, `<title>theirs</title><script>const c = new BroadcastChannel("netsky"); c.onmessage = () => c.postMessage({ held: { id: %q, key: %q } })</script>`, id, key)
+			return
+		}
+		if asked.Add(1); said.ID == id {
+			taken.Add(1)
+		}
+		k, _ := hex.DecodeString(key)
+		m := hmac.New(sha256.New, k)
+		fmt.Fprintf(m, "server\n%s\nc\nknown", said.Nonce)
+		rw.Header().Set("Content-Type", "application/json")
+		fmt.Fprintf(rw, `{"state":"known","challenge":"c","proof":"%x","tab":"t"}`, m.Sum(nil))
+	})}
+	go srv.Serve(l)
+	t.Cleanup(func() { srv.Close() })
+	two := b.open(t, w)
+	two.open("/")
+	two.waits(`document.title === "theirs"`)
+	before := asked.Load()
+	waitFor(t, "the tab asks on", func() bool { return asked.Load() > before+3 })
+	if got := eval[string](one, held); got != own || taken.Load() > 0 {
+		t.Errorf("the tab has %s, and greeted %d times with the stranger's key", got, taken.Load())
+	}
+	one.waits(`document.querySelector(".errors").innerText.includes("not the netsky that this tab was signed in to")`)
 }
 
 // A row that is not read is one row with its button in it; and a tab that can't

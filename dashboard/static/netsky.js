@@ -92,7 +92,7 @@
   const reasons = {
     out: "You are signed out: netsky dashboard, in a terminal, prints a link that signs you in.",
     keyless: "This tab is read-only and shows changes only when you reload it. Run netsky dashboard in a terminal for a link that signs it in fully.",
-    stranger: "What answers here is not the netsky that this tab was signed in to, or all browsers were signed out with --rotate. If it does not come back by itself, netsky dashboard, in a terminal, prints a new link.",
+    stranger: "What answers here is not the netsky that this tab was signed in to, or all browsers were signed out with --rotate. If it does not come back by itself, close this tab: netsky dashboard, in a terminal, prints a new link. Don't reload it: another program may have the port.",
   };
 
   function explain(kind) {

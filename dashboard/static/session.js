@@ -23,9 +23,11 @@ window.netsky = (() => {
 
   let held = null, imported = null, pass = "", proving = null, out = false;
 
-  function hold(h) {
-    if (!/^[0-9a-f]{16}$/.test(h?.id) || !/^[0-9a-f]{64}$/.test(h?.key)) return;
-    held = { id: h.id, key: h.key }; imported = null; pass = ""; out = false;
+  const isKey = (h) => /^[0-9a-f]{16}$/.test(h?.id) && /^[0-9a-f]{64}$/.test(h?.key);
+
+  function hold(h, given = "") {
+    if (!isKey(h)) return;
+    held = { id: h.id, key: h.key }; imported = null; pass = given; out = false;
     try { sessionStorage.setItem("netsky", JSON.stringify(held)); } catch {}
   }
 
@@ -36,22 +38,29 @@ window.netsky = (() => {
 
   try { hold(JSON.parse(sessionStorage.getItem("netsky"))); } catch {}
 
-  // A tab that was opened by hand asks the others of this origin.
+  // A tab that was opened by hand asks the others of this origin. A page that
+  // whoever had the port meanwhile has served is of this origin, too: while that
+  // one is there, and while nobody is, no tab gives its key away.
   const others = plain || !window.BroadcastChannel ? null : new BroadcastChannel("netsky");
-  let offered = null; // what takes a key, while this tab asks for one
+  let offered = null, waits = null; // what takes a key, and what waits longer, while this tab asks for one
   if (others) others.onmessage = ({ data }) => {
-    if (data.want && held && pass) others.postMessage({ held });
+    if (data.want && held && pass) {
+      others.postMessage({ soon: true });
+      prove().then(() => others.postMessage({ held }), () => {});
+    }
+    if (data.soon) waits?.();
     if (data.held && data.held.key !== held?.key) offered?.(data.held);
   };
 
-  // borrow is the key of another tab that the server has proved itself to, if
-  // there is one and it is not this tab's own.
+  // borrow is the key of another tab that the server has proved itself to just
+  // now, if there is one and it is not this tab's own.
   const borrow = () => new Promise((done) => {
     if (!others) return done(null);
-    offered = done;
+    let late = setTimeout(done, 500, null);
+    offered = (key) => { clearTimeout(late); done(key); };
+    waits = () => { clearTimeout(late); late = setTimeout(done, 5000, null); waits = null; };
     others.postMessage({ want: true });
-    setTimeout(done, 500, null);
-  }).finally(() => { offered = null; });
+  }).finally(() => { offered = waits = null; });
 
   async function mac(...words) {
     imported ||= crypto.subtle.importKey("raw", Uint8Array.from(held.key.match(/../g), (x) => parseInt(x, 16)),
@@ -72,24 +81,31 @@ window.netsky = (() => {
   // prove has both sides prove themselves; those who ask meanwhile wait for it.
   const prove = () => (proving ||= greet().finally(() => { proving = null; }));
 
-  // greet proves with this tab's key. To a server that does not know that one,
-  // another tab may have been signed in since: its key is tried before this tab
-  // complains, and kept only if the server proves that it knows it.
+  let loaded = true; // and no greeting since
+
+  // greet proves with this tab's key. Another tab's is tried where this one has
+  // none, or one that the server does not know, and kept only if the server proves
+  // that it knows it; and only once, when the page has just come from that server.
+  // Later somebody else may answer, and a page of theirs offer a key of theirs.
   async function greet() {
     if (plain) return;
     pass = "";
-    if (!held) hold(await borrow());
-    if (!held) throw new Away(out ? "out" : "keyless");
-    try { await shake(); } catch (e) {
-      if (e.kind !== "stranger") throw e;
-      const own = held, other = await borrow();
-      if (!other) throw e;
-      hold(other);
-      try { await shake(); } catch (e) {
-        if (e.kind !== "out") hold(own);
-        throw e;
-      }
+    const may = loaded, own = held;
+    loaded = false;
+    let why = new Away(out ? "out" : "keyless");
+    if (own) {
+      try { return await shake(); } catch (e) { why = e; }
+      if (why.kind !== "stranger") throw why;
     }
+    const other = may ? await borrow() : null;
+    if (!isKey(other)) throw why;
+    held = other; imported = null;
+    try { await shake(); } catch (e) {
+      if (e.kind === "out") throw e;
+      held = own; imported = null;
+      throw why;
+    }
+    hold(other, pass);
   }
 
   async function shake() {
