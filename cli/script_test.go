@@ -197,7 +197,7 @@ func (w *world) left() []remnant {
 	return list
 }
 
-// socket is that of the world's tmux server. tmux leaves the file behind.
+// socket is that of the world's tmux server.
 func (w *world) socket() string {
 	h, err := agent.HomeAt(w.home)
 	if err != nil {

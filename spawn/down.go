@@ -139,6 +139,7 @@ func (d *down) run(ctx context.Context) error {
 	if d.o.All {
 		// A daemon that was killed leaves its hub, which keeps the server alive.
 		d.closeHubs(context.WithoutCancel(ctx))
+		d.removeSocket(context.WithoutCancel(ctx))
 	}
 	return errors.Join(d.errs...)
 }
@@ -166,6 +167,19 @@ func (d *down) closeHubs(ctx context.Context) {
 	defer d.l.Quiet(ctx)()
 	for _, server := range d.l.servers() {
 		d.errs = append(d.errs, server.CloseHub(ctx, HubSession))
+	}
+}
+
+// removeSocket removes the socket that this home's own tmux server leaves when its last
+// session has ended. One that the configuration names may be anybody's, and stays.
+func (d *down) removeSocket(ctx context.Context) {
+	if d.hidden {
+		return
+	}
+	for _, server := range d.l.servers() {
+		if server.Socket == d.l.Home.TmuxSocket() {
+			d.warn("", server.Sweep(ctx))
+		}
 	}
 }
 

@@ -76,6 +76,40 @@ func (s *Server) unlink(ctx context.Context) error {
 	}
 }
 
+// Sweep removes the socket that a server has left: tmux does not when its last
+// session ends, nor does one that was killed. A server that still exits is waited
+// for, for a second; one that answers keeps its socket, and what is no socket of
+// this user's stays, both without an error.
+func (s *Server) Sweep(ctx context.Context) error {
+	if s.label() == "default" {
+		return errors.New("tmux: the default server's socket is not ours to remove")
+	}
+	ctx, cancel := context.WithTimeout(ctx, time.Second)
+	defer cancel()
+	for pause := time.Millisecond; ; pause = min(2*pause, 100*time.Millisecond) {
+		info, err := os.Lstat(s.path())
+		if err != nil || info.Mode().Type() != fs.ModeSocket || !mine(info) {
+			return nil
+		}
+		gone, err := s.tryUnlink()
+		if gone || err != nil {
+			return err
+		}
+		if _, err := s.run(ctx, nil, "list-sessions"); !errors.Is(err, ErrNoServer) {
+			return nil
+		}
+		if wait(ctx, pause) != nil {
+			return nil
+		}
+	}
+}
+
+// mine reports whether the file is this user's.
+func mine(info fs.FileInfo) bool {
+	st, ok := info.Sys().(*syscall.Stat_t)
+	return ok && int(st.Uid) == os.Getuid()
+}
+
 func (s *Server) tryUnlink() (bool, error) {
 	if _, err := os.Lstat(s.path()); errors.Is(err, fs.ErrNotExist) {
 		return true, nil
