@@ -51,16 +51,22 @@ func (a *app) sendCommand() *cli.Command {
 	}
 }
 
-// textArg is the verb's text: its argument i, or the file.
+// textArg is the verb's text: its argument i, or the file. A blank one is refused:
+// an answer without words would settle a question that nobody has answered.
 func (a *app) textArg(c *cli.Context, i int, usage string) (string, error) {
+	text, err := a.givenText(c, i, usage)
+	if err == nil && blank(text) {
+		return "", usagef("%s: the text is empty", strings.TrimPrefix(c.Command.HelpName, "netsky "))
+	}
+	return text, err
+}
+
+// givenText is the verb's text as it was given, blank or not.
+func (a *app) givenText(c *cli.Context, i int, usage string) (string, error) {
 	file := c.String("file")
 	switch {
 	case file == "" && c.NArg() == i+1:
-		text := c.Args().Get(i)
-		if text != "" && blank(text) { // whether none will do is for the kind to say
-			return "", usagef("%s: the text is empty", strings.TrimPrefix(c.Command.HelpName, "netsky "))
-		}
-		return text, nil
+		return c.Args().Get(i), nil
 	case file == "" || c.NArg() != i:
 		return "", usagef("%s; or --file instead of the text", usage)
 	}
@@ -82,7 +88,12 @@ func (a *app) textArg(c *cli.Context, i int, usage string) (string, error) {
 }
 
 func (a *app) send(c *cli.Context) error {
-	text, err := a.textArg(c, 1, "channel send: wants an address and one text, in quotes")
+	const usage = "channel send: wants an address and one text, in quotes"
+	kind, take := bus.Kind(c.String("kind")), a.textArg
+	if kind.Control() {
+		take = a.givenText // some of them need no text
+	}
+	text, err := take(c, 1, usage)
 	if err != nil {
 		return err
 	}
@@ -109,7 +120,7 @@ func (a *app) send(c *cli.Context) error {
 		return err
 	}
 	e := bus.Envelope{
-		ID: c.String("id"), From: self, To: to, Kind: bus.Kind(c.String("kind")), Text: text, Via: "cli", Time: time.Now(),
+		ID: c.String("id"), From: self, To: to, Kind: kind, Text: text, Via: "cli", Time: time.Now(),
 		InReplyTo: c.String("in-reply-to"), Thread: c.String("thread"), RequiresAck: c.Bool("requires-ack"),
 	}
 	if c.IsSet("expires") {

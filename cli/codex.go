@@ -68,6 +68,9 @@ func (a *app) codexOnce(c *cli.Context) error {
 	}
 	if c.IsSet("prompt") {
 		text := c.String("prompt")
+		if blank(text) {
+			return usagef("codex: the text of --prompt is empty")
+		}
 		o.Prompt = &text
 	}
 	_, o.Terminal = terminal(a.out)

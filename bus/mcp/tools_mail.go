@@ -49,6 +49,9 @@ func (s *Server) send(ctx context.Context, in sendArgs) (string, error) {
 	if to == s.o.Agent {
 		return "", argumentf("send: to: %s is you; to keep something in mind use note", to)
 	}
+	if strings.TrimSpace(in.Text) == "" {
+		return "", argumentf("not sent: text: empty")
+	}
 	e := bus.Envelope{From: s.o.Agent, To: to, Text: in.Text, RequiresAck: in.RequiresAck, Via: "mcp"}
 	switch in.Kind {
 	case "", "message":
@@ -143,7 +146,7 @@ func (s *Server) reply(ctx context.Context, in replyArgs) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	if in.Text == "" {
+	if strings.TrimSpace(in.Text) == "" {
 		return "", argumentf("reply: text: missing")
 	}
 	e := bus.Envelope{
