@@ -2,6 +2,7 @@ package cli
 
 import (
 	"errors"
+	"fmt"
 
 	"github.com/urfave/cli/v2"
 
@@ -61,6 +62,9 @@ func (a *app) codexOnce(c *cli.Context) error {
 	if c.Bool("serve") {
 		return a.codexServe(c, l, cfg, id)
 	}
+	if err := beside(l, id, c.Bool("drain")); err != nil {
+		return err
+	}
 	o := codex.OnceOptions{
 		Agent: id, Drain: c.Bool("drain"), Fresh: c.Bool("fresh"), Limit: c.Duration("limit"),
 		Model: c.String("model"), ConfigModel: cfg.Codex.Model, Sandbox: cfg.Codex.Sandbox, Approval: cfg.Codex.Approval,
@@ -78,10 +82,39 @@ func (a *app) codexOnce(c *cli.Context) error {
 		return err
 	}
 	err = codex.Once(c.Context, o)
-	if errors.Is(err, codex.ErrUsage) {
+	switch {
+	case errors.Is(err, codex.ErrUsage):
 		return exitError{exitUsage, err}
+	case errors.Is(err, agent.ErrLocked):
+		return receiving(l, id)
 	}
 	return err
+}
+
+// A notCodex is the error of a Codex turn asked of an agent that is running on
+// another runtime: the turn would be taken by that one, or speak for two.
+type notCodex struct {
+	id      agent.ID
+	runtime string
+}
+
+func (e notCodex) Error() string {
+	return fmt.Sprintf("%s: is running on %s, not on Codex", e.id, e.runtime)
+}
+
+// beside refuses what a running agent leaves no room for. A prompt for one that
+// runs on Codex is sent to it.
+func beside(l *spawn.Launcher, id agent.ID, drain bool) error {
+	la, err := l.RunningLaunch(id)
+	switch {
+	case err != nil:
+		return nil // whoever has its mailbox or its thread says so
+	case la.Runtime != (&codex.Runtime{}).Name():
+		return exitError{exitUsage, notCodex{id, la.Runtime}}
+	case drain:
+		return receiving(l, id)
+	}
+	return nil
 }
 
 // codexServe is the program in a resident Codex agent's pane.

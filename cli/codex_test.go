@@ -153,7 +153,7 @@ func (w *world) mustShow(t *testing.T, verb string, want ...string) {
 	t.Helper()
 	all := ""
 	for end := time.Now().Add(time.Minute); ; {
-		all += w.must(t, "netsky", verb)
+		all += w.must(t, "netsky", strings.Fields(verb)...)
 		if !slices.ContainsFunc(want, func(s string) bool { return !strings.Contains(all, s) }) {
 			return
 		}
@@ -350,6 +350,15 @@ func TestCodexTools(t *testing.T) {
 	if mail := w.must(t, "netsky", "inbox", "--all"); strings.Contains(mail, "    unasked") {
 		t.Errorf("a clone wrote to the owner unasked:\n%s", mail)
 	}
+	// What is handed to it by hand beside its own Codex.
+	out = w.must(t, "netsky", "codex", "1", "--prompt", "loop: say asked beside it")
+	mustContain(t, "a prompt beside it", out, "sent by the bus as prompt-", "its own Codex is running and takes it; the answer goes to agent0's inbox")
+	w.mustShow(t, "channel ls agent0", "asked beside it")
+	drained, err := w.command(t.Context(), "netsky", "codex", "1", "--drain").CombinedOutput()
+	if err == nil {
+		t.Error("a drain beside it: exit status 0")
+	}
+	mustContain(t, "a drain beside it", string(drained), "netsky: agent1: is running, and takes its mail itself (it runs on codex)")
 	if n := len(model.Requests()); n < 4 {
 		t.Errorf("%d requests, want one and another after each tool", n)
 	}

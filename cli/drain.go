@@ -13,6 +13,7 @@ import (
 	"netsky/agent"
 	"netsky/bus"
 	"netsky/prompts"
+	"netsky/spawn"
 )
 
 func (a *app) drainCommand() *cli.Command {
@@ -34,6 +35,8 @@ func (a *app) drainCommand() *cli.Command {
 var errOwnersMail = errors.New("its mail is taken by the daemon")
 
 var errOwnMail = errors.New("is running, and takes its mail itself")
+
+var errTakenMail = errors.New("another process is taking its mail")
 
 // What an agent's own drain prints at once: a tool's longer output might be cut
 // before the model sees it, and what is cut was filed.
@@ -73,7 +76,7 @@ func (a *app) drain(c *cli.Context) error {
 	switch {
 	case err != nil: // whoever holds the mailbox says whether it may be taken
 	case self != id:
-		return fmt.Errorf("%s: %w", id, errOwnMail)
+		return receiving(l, id)
 	case la.Start == a.getenv("NETSKY_START") && !l.Greeted(id, la.Start):
 		if first, err = a.greeting(la, c.Bool("json")); err != nil {
 			return err
@@ -107,7 +110,7 @@ func (a *app) drain(c *cli.Context) error {
 	case errors.Is(err, agent.ErrLocked) && id == agent.Owner:
 		return fmt.Errorf("%s: %w", id, errOwnersMail)
 	case errors.Is(err, agent.ErrLocked):
-		return fmt.Errorf("%s: %w (%w)", id, errOwnMail, err)
+		return receiving(l, id)
 	case errors.Is(err, errEnough):
 	case err != nil && n > 0:
 		return exitError{exitPartly, fmt.Errorf("%d printed and filed, the others stay: %w", n, err)}
@@ -118,6 +121,17 @@ func (a *app) drain(c *cli.Context) error {
 	}
 	a.tellMore(l.Bus, id, n)
 	return nil
+}
+
+// receiving says who takes an agent's mail, so that nobody else can.
+func receiving(l *spawn.Launcher, id agent.ID) error {
+	if la, err := l.RunningLaunch(id); err == nil {
+		return fmt.Errorf("%s: %w (it runs on %s)", id, errOwnMail, la.Runtime)
+	}
+	if who, ok := l.Home.LockHolder("receiver-" + string(id)); ok && who.Named() {
+		return fmt.Errorf("%s: %w: %s, pid %d", id, errTakenMail, who.Program, who.PID)
+	}
+	return fmt.Errorf("%s: %w", id, errTakenMail)
 }
 
 // tellMore says that mail is left when a bound has ended the drain.

@@ -26,6 +26,7 @@ func (a *app) hints(err error) []string {
 	var own errOwnCheckout
 	var dir inOtherDir
 	var other onOtherRuntime
+	var runs notCodex
 	var web *daemon.NotServed
 	var list []string
 	add := func(s string) { list = append(list, s) }
@@ -104,8 +105,12 @@ func (a *app) hints(err error) []string {
 		add("`netsky daemon status` shows it, `netsky daemon stop` ends it")
 	case errors.Is(err, errOwnersMail):
 		add("`netsky inbox` shows it")
+	case errors.As(err, &runs):
+		add("`netsky ask " + string(runs.id) + " \"…\"` asks it as it is; `netsky down " + string(runs.id) + "` ends it")
 	case errors.Is(err, errOwnMail):
 		add("`netsky channel ls AGENT` lists it, and takes nothing")
+	case errors.Is(err, errTakenMail):
+		add("run it again when that has ended")
 	case errors.Is(err, agent.ErrLocked):
 		add("wait for it to finish, or see `netsky status`")
 	case errors.Is(err, fs.ErrPermission):

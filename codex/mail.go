@@ -38,7 +38,7 @@ func (w *once) prompt(ctx context.Context) error {
 	lock, err := w.Home.Lock(name)
 	if errors.Is(err, agent.ErrLocked) {
 		if w.resident() {
-			return w.byBus(ctx, err)
+			return w.byBus(ctx, "its own Codex is running and takes it; the answer goes to agent0's inbox")
 		}
 		lock, err = w.Home.WaitLock(ctx, name, func(held error) { w.say(held.Error() + "; waiting for it") })
 	}
@@ -49,7 +49,7 @@ func (w *once) prompt(ctx context.Context) error {
 	if err := w.turn(ctx); !errors.Is(err, ErrHeld) {
 		return err
 	}
-	return w.byBus(ctx, ErrHeld)
+	return w.byBus(ctx, ErrHeld.Error()+", so it waits in "+string(w.Agent)+"'s inbox; the answer will go to agent0's")
 }
 
 // resident says whether whoever holds the mailbox will deal with its mail: the
@@ -62,13 +62,15 @@ func (w *once) resident() bool {
 	return err == nil && k.EndedMS == 0 && k.Alive()
 }
 
-// byBus leaves the message to whoever has the agent's thread.
-func (w *once) byBus(ctx context.Context, why error) error {
+// byBus leaves the message to whoever has the agent's thread. what says what
+// becomes of it: there is no answer yet.
+func (w *once) byBus(ctx context.Context, what string) error {
+	w.envelope.RequiresAck = true // as a turn of ours would have answered
 	receipt, err := w.Bus.Send(ctx, w.envelope)
 	if err != nil {
 		return err
 	}
-	fmt.Fprintf(w.Out, "[codex] %s: sent by the bus as %s: %v\n", w.Agent, receipt.ID, why)
+	fmt.Fprintf(w.Out, "[codex] %s: sent by the bus as %s: %s (`netsky show %[2]s`)\n", w.Agent, receipt.ID, what)
 	return nil
 }
 

@@ -25,6 +25,9 @@ func TestOnceThreadHeld(t *testing.T) {
 	if !strings.HasPrefix(w.out.String(), "[codex] agent1: sent by the bus as ") {
 		t.Errorf("stdout = %q", &w.out)
 	}
+	if !strings.Contains(w.out.String(), "another process has the thread open, so it waits in agent1's inbox; the answer will go to agent0's") {
+		t.Errorf("stdout = %q", &w.out)
+	}
 	list := w.inbox("agent1")
 	if len(list) != 1 || list[0].Text != "are you there?" || list[0].From != agent.Root {
 		t.Fatalf("agent1 has %v", list)
@@ -54,8 +57,11 @@ func TestOnceResident(t *testing.T) {
 	}
 	defer lock.Unlock()
 	w.mustOnce(prompting("are you there?"))
+	if out := w.out.String(); !strings.Contains(out, "its own Codex is running and takes it; the answer goes to agent0's inbox") {
+		t.Errorf("stdout = %q", out)
+	}
 	d, err := r.Next(w.ctx)
-	if err != nil || d.Envelope().Text != "are you there?" {
+	if err != nil || d.Envelope().Text != "are you there?" || !d.Envelope().RequiresAck {
 		t.Errorf("%v, %v", d, err)
 	}
 	if err := w.once(nil); !errors.Is(err, agent.ErrLocked) {

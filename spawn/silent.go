@@ -97,21 +97,27 @@ func save(h agent.Home, rel string, v any) error {
 	return h.WriteFile(rel, append(data, '\n'), false)
 }
 
-// SilentLaunch is the launch of a silent agent whose program runs now, by its
+// RunningLaunch is the launch of an agent whose program is running now, by its
 // keeper's word; the error matches fs.ErrNotExist if there is none.
-func (l *Launcher) SilentLaunch(id agent.ID) (agent.Launch, error) {
+func (l *Launcher) RunningLaunch(id agent.ID) (agent.Launch, error) {
 	la, err := l.Home.LoadLaunch(id)
 	if err != nil {
 		return la, err
 	}
 	k, err := l.keeperOf(id, la)
-	switch {
-	case err != nil:
-		return la, err
-	case !la.Silent || k.EndedMS != 0 || !k.Alive():
-		return la, fmt.Errorf("%s: no silent program runs: %w", id, fs.ErrNotExist)
+	if err == nil && (k.EndedMS != 0 || !k.Alive()) {
+		err = fmt.Errorf("%s: its program is not running: %w", id, fs.ErrNotExist)
 	}
-	return la, nil
+	return la, err
+}
+
+// SilentLaunch is the RunningLaunch of a silent agent.
+func (l *Launcher) SilentLaunch(id agent.ID) (agent.Launch, error) {
+	la, err := l.RunningLaunch(id)
+	if err == nil && !la.Silent {
+		err = fmt.Errorf("%s: no silent program is running: %w", id, fs.ErrNotExist)
+	}
+	return la, err
 }
 
 // errSilent is why a silent agent is not asked to finish.
