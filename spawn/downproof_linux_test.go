@@ -254,3 +254,84 @@ func TestUnprovedByDamage(t *testing.T) {
 		t.Errorf("unproved: %v, want agent1", list)
 	}
 }
+
+// State that has gone, or can't be read, proves nothing: mailboxes and meta.db
+// still say who was started. What was never started needs no proof.
+func TestUnprovedWithoutState(t *testing.T) {
+	w := newWorld(t)
+	w.upReady(demo{}, "agent1", "agent3")
+	if err := w.bus.Make("agent7"); err != nil { // never started
+		t.Fatal(err)
+	}
+	k, err := w.home.LoadKeeper("agent3")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := k.Own.Signal(syscall.SIGKILL); err != nil {
+		t.Fatal(err)
+	}
+	w.eventually(k.Own.Gone, func() string { return "the keeper lives" })
+	w.down(spawn.DownOptions{Force: true})
+	if list := w.unproved(); !slices.Equal(list, []string{"agent3"}) {
+		t.Fatalf("unproved: %v, want agent3", list)
+	}
+	want := func(how string, names ...string) {
+		t.Helper()
+		list := w.unproved()
+		for _, name := range names {
+			if !slices.Contains(list, name) {
+				t.Errorf("%s: unproved: %v, want %s", how, list, name)
+			}
+		}
+	}
+	state, away := w.home.Path("state"), filepath.Join(w.dir, "away")
+	move := func(from, to string) {
+		t.Helper()
+		if err := os.Rename(from, to); err != nil {
+			t.Fatal(err)
+		}
+	}
+	move(state, away)
+	want("without state", "agent1", "agent3")
+	if err := os.WriteFile(state, nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	want("with state unreadable", "", "agent1", "agent3")
+	if _, err := w.l.Remnants(w.ctx); err == nil {
+		t.Error("with state unreadable: no word of it among the remnants")
+	}
+	if err := os.Remove(state); err != nil {
+		t.Fatal(err)
+	}
+	// Made again it is empty; meta.db knows.
+	if _, err := w.home.Make(); err != nil {
+		t.Fatal(err)
+	}
+	if list := w.unproved(); !slices.Equal(list, []string{"agent1", "agent3"}) {
+		t.Errorf("with new state: unproved: %v, want agent1 and agent3", list)
+	}
+	boxes := w.home.Path("channels")
+	move(boxes, boxes+".away")
+	want("without mailboxes", "agent1", "agent3")
+	move(boxes+".away", boxes)
+	w.upReady(demo{}, "agent3")
+	w.down(spawn.DownOptions{Force: true})
+	want("after another start", "agent1", "agent3")
+}
+
+// A home where nothing was started is clean, whatever it has for mailboxes.
+func TestNothingStartedIsProved(t *testing.T) {
+	w := newWorld(t)
+	for _, id := range ids("agent0", "agent1", "owner") {
+		if err := w.bus.Make(id); err != nil {
+			t.Fatal(err)
+		}
+	}
+	w.down(spawn.DownOptions{All: true, Force: true})
+	if list := w.l.Unproved(); len(list) != 0 {
+		t.Errorf("unproved: %s", remnants(list))
+	}
+	if list, err := w.l.Remnants(w.ctx); err != nil || len(list) != 0 {
+		t.Errorf("remnants: %s, %v", remnants(list), err)
+	}
+}

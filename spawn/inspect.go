@@ -102,7 +102,9 @@ func (l *Launcher) inspect(v view, tmuxErr error) (Statuses, error) {
 	boxes, berr := l.Bus.Mailboxes()
 	if berr != nil && !errors.Is(berr, fs.ErrNotExist) {
 		err = errors.Join(err, berr)
-		boxes = l.kept()
+		var kerr error
+		boxes, kerr = l.kept()
+		err = errors.Join(err, kerr)
 	}
 	for _, id := range boxes {
 		if id.IsAgent() {

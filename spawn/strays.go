@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"netsky/agent"
+	"netsky/store"
 	"netsky/tmux"
 )
 
@@ -56,7 +57,9 @@ func (l *Launcher) Remnants(ctx context.Context, keep ...int) (list []Remnant, e
 	if merr != nil && !errors.Is(merr, fs.ErrNotExist) {
 		err = errors.Join(err, merr)
 	}
-	for _, id := range l.kept() {
+	kept, kerr := l.kept()
+	err = errors.Join(err, kerr)
+	for _, id := range kept {
 		if !slices.Contains(ids, id) {
 			ids = append(ids, id)
 		}
@@ -91,7 +94,28 @@ func (l *Launcher) Remnants(ctx context.Context, keep ...int) (list []Remnant, e
 // process. Only the machine's next start ends that.
 func (l *Launcher) Unproved() (list []Remnant) {
 	booted := booted()
-	for _, id := range l.kept() {
+	ids, err := l.kept()
+	if err != nil {
+		list = append(list, Remnant{What: fmt.Sprintf("which agents were started here can't be read (%v)", err), Since: booted})
+	}
+	// Records can go; an agent's mailbox still says that there is one.
+	boxes, berr := l.Bus.Mailboxes()
+	for _, id := range boxes {
+		if id.IsAgent() && !slices.Contains(ids, id) {
+			ids = append(ids, id)
+		}
+	}
+	if berr != nil && !errors.Is(berr, fs.ErrNotExist) {
+		list = append(list, Remnant{What: fmt.Sprintf("which agents there are can't be read (%v)", berr), Since: booted})
+	}
+	started, _ := l.startedSince(booted) // the error is said of each mailbox without records
+	for id := range started {
+		if !slices.Contains(ids, id) {
+			ids = append(ids, id)
+		}
+	}
+	slices.SortFunc(ids, agent.Compare)
+	for _, id := range ids {
 		starts, err := l.carried(id)
 		if err != nil {
 			list = append(list, Remnant{What: fmt.Sprintf("%s: which of its starts are not proved can't be read (%v)", id, err), Agent: id, Since: booted})
@@ -102,12 +126,16 @@ func (l *Launcher) Unproved() (list []Remnant) {
 		}
 		for _, s := range starts {
 			since := time.UnixMilli(s.StartedMS)
-			if since.Before(booted) {
+			if beforeBoot(since) {
 				continue
 			}
+			of := "its start at"
+			if s.Start == "" {
+				of = "a start since"
+			}
 			list = append(list, Remnant{
-				What: fmt.Sprintf("%s: %s; a process of its start at %s that had left its session and its environment can't be excluded",
-					id, s.Why, since.Format(time.DateTime)),
+				What: fmt.Sprintf("%s: %s; a process of %s %s that had left its session and its environment can't be excluded",
+					id, s.Why, of, since.Format(time.DateTime)),
 				Agent: id, Since: since,
 			})
 		}
@@ -121,6 +149,8 @@ type unprovedStart struct {
 	Start     string `json:"start"`
 	StartedMS int64  `json:"started_ms"`
 	Why       string `json:"why"`
+
+	doubt bool // nothing says that there was such a start, and nothing that there was none
 }
 
 const unprovedDir = "state/unproved"
@@ -152,8 +182,15 @@ func (l *Launcher) unprovedLast(id agent.ID) (s unprovedStart, ok bool) {
 		}
 	}
 	switch {
+	case errors.Is(err, fs.ErrNotExist) && errors.Is(lerr, fs.ErrNotExist):
+		var lerr error
+		s.Why = "its records are gone"
+		if ok, lerr = l.lost(id); lerr != nil {
+			s.Why = fmt.Sprintf("it has no record of a start, and whether there was one can't be read (%v)", lerr)
+			ok, s.doubt = true, true
+		}
 	case errors.Is(err, fs.ErrNotExist):
-		ok = !errors.Is(lerr, fs.ErrNotExist)
+		ok = true
 	case err != nil:
 		s.Why = fmt.Sprintf("its keeper's record can't be read (%v)", err)
 		ok = true
@@ -162,14 +199,48 @@ func (l *Launcher) unprovedLast(id agent.ID) (s unprovedStart, ok bool) {
 	default:
 		ok = true
 	}
-	return s, ok && !time.UnixMilli(s.StartedMS).Before(booted())
+	return s, ok && !beforeBoot(time.UnixMilli(s.StartedMS))
+}
+
+// lost reports whether the agent was started although nothing in state tells of
+// it: what makes a home makes the directories of the records, and meta.db has its
+// starts. With an error nobody knows.
+func (l *Launcher) lost(id agent.ID) (bool, error) {
+	for _, rel := range []string{agent.KeeperDir, agent.LaunchDir} {
+		d, err := l.Home.OpenDir(rel, false)
+		if errors.Is(err, fs.ErrNotExist) {
+			return true, nil
+		}
+		if err != nil {
+			return false, err
+		}
+		d.Close()
+	}
+	started, err := l.startedSince(booted())
+	return started[id], err
+}
+
+// startedSince are the agents that meta.db has starts of since then: none without
+// one.
+func (l *Launcher) startedSince(since time.Time) (map[agent.ID]bool, error) {
+	ctx, cancel := context.WithTimeout(context.Background(), 2*time.Second)
+	defer cancel()
+	db, err := store.OpenRead(ctx, l.Home)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, err
+	}
+	defer db.Close()
+	return db.StartedSince(ctx, since)
 }
 
 // carry puts down that something of the agent's last start may run, before the
 // records of a new start take the place of that one's.
 func (l *Launcher) carry(id agent.ID) error {
 	last, ok := l.unprovedLast(id)
-	if !ok {
+	if !ok || last.doubt {
 		return nil
 	}
 	list, err := l.carried(id)
@@ -177,7 +248,7 @@ func (l *Launcher) carry(id agent.ID) error {
 		list = []unprovedStart{{StartedMS: booted().UnixMilli(), Why: "the list of its starts was damaged"}}
 	}
 	list = slices.DeleteFunc(list, func(s unprovedStart) bool {
-		return s.Start == last.Start && s.Start != "" || time.UnixMilli(s.StartedMS).Before(booted())
+		return s.Start == last.Start && s.Start != "" || beforeBoot(time.UnixMilli(s.StartedMS))
 	})
 	if list = append(list, last); len(list) > maxUnproved {
 		list = list[:maxUnproved]
@@ -208,15 +279,23 @@ func booted() time.Time {
 	return t
 }
 
+// beforeBoot reports whether a time is before the machine's start, which is known
+// by two clocks: it is a little off each time.
+func beforeBoot(t time.Time) bool { return t.Before(booted().Add(-2 * time.Second)) }
+
 // kept are the agents that have a keeper's record, a launch or unproved starts on
-// file.
-func (l *Launcher) kept() (ids []agent.ID) {
+// file. With an error there may be more.
+func (l *Launcher) kept() (ids []agent.ID, err error) {
 	for _, rel := range []string{agent.KeeperDir, agent.LaunchDir, unprovedDir} {
-		d, err := l.Home.OpenDir(rel, false)
-		if err != nil {
+		d, derr := l.Home.OpenDir(rel, false)
+		if derr != nil {
+			if !errors.Is(derr, fs.ErrNotExist) {
+				err = errors.Join(err, derr)
+			}
 			continue
 		}
-		names, _ := d.Readdirnames(-1)
+		names, derr := d.Readdirnames(-1)
+		err = errors.Join(err, derr)
 		d.Close()
 		for _, name := range names {
 			base, ok := strings.CutSuffix(name, ".json")
@@ -226,7 +305,7 @@ func (l *Launcher) kept() (ids []agent.ID) {
 		}
 	}
 	slices.SortFunc(ids, agent.Compare)
-	return ids
+	return ids, err
 }
 
 // socket names the tmux server that is configured.
@@ -252,7 +331,8 @@ func (l *Launcher) servers() []*tmux.Server {
 		seen = append(seen, socket)
 		list = append(list, &tmux.Server{Socket: socket, Conf: l.Tmux.Conf, Env: l.Tmux.Env, Tags: l.Tmux.Tags})
 	}
-	for _, id := range l.kept() {
+	kept, _ := l.kept() // who has to know asks for the error
+	for _, id := range kept {
 		if la, err := l.Home.LoadLaunch(id); err == nil {
 			add(la.Socket)
 		}

@@ -4,6 +4,7 @@ import (
 	"context"
 	"database/sql"
 	"fmt"
+	"time"
 
 	"netsky/agent"
 )
@@ -210,4 +211,20 @@ func (db *DB) Sessions(ctx context.Context, f SessionFilter) (List[Session], err
 // Session is the one with that start id.
 func (db *DB) Session(ctx context.Context, start string) (Session, error) {
 	return first(ctx, db.read.Load(), scanSession, start, "SELECT "+sessionColumns+" FROM sessions WHERE start = ?", start)
+}
+
+// StartedSince are the actors that have a session which was started then or later.
+func (db *DB) StartedSince(ctx context.Context, since time.Time) (map[agent.ID]bool, error) {
+	ids, err := list(ctx, db.read.Load(), func(r *sql.Rows) (id agent.ID, err error) {
+		err = r.Scan(&id)
+		return id, err
+	}, "SELECT DISTINCT actor FROM sessions WHERE started >= ?", At(since))
+	if err != nil {
+		return nil, fileError(db.home, err)
+	}
+	started := make(map[agent.ID]bool, len(ids))
+	for _, id := range ids {
+		started[id] = true
+	}
+	return started, nil
 }
