@@ -262,13 +262,23 @@ func (r *Receiver) fileFrom(from int, name, why string) error {
 	if err != nil {
 		return err
 	}
-	name, err = move(from, name, to)
+	early := false // the reason lies there before the file, which would be new mail until it does
+	if _, there := sysLstat(to, name); why != "" && there == unix.ENOENT {
+		early = r.bus.explain(to, name, why+"\n") == nil
+	}
+	moved, err := move(from, name, to)
+	if early && (err != nil || moved != name) {
+		if err := sysUnlink(to, whyName(name)); err != nil && err != unix.ENOENT {
+			r.o.Report("a reason without its file: "+name, err)
+		}
+		early = false
+	}
 	if gone(err) {
 		return nil // somebody tidied up by hand; it is remembered
 	}
-	if err == nil && why != "" {
-		if err := r.bus.explain(to, name, why+"\n"); err != nil {
-			r.o.Report("no reason beside "+name, err)
+	if err == nil && why != "" && !early {
+		if err := r.bus.explain(to, moved, why+"\n"); err != nil {
+			r.o.Report("no reason beside "+moved, err)
 		}
 	}
 	return err

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"os"
 	"os/exec"
+	"path/filepath"
 	"regexp"
 	"strconv"
 	"strings"
@@ -164,9 +165,29 @@ func sendSignal(ts *testscript.TestScript, neg bool, args []string) {
 		ts.Fatalf("pid %d", pid)
 	}
 	ts.Check(syscall.Kill(pid, signals[args[0]]))
-	if args[0] == "STOP" { // its threads stop one after another
+	if args[0] == "STOP" { // its threads stop one after another, and one that runs still answers
 		waitFor(ts, false, []string{"^T", "ps", "-o", "state=", "-p", args[1]})
+		tick := time.NewTicker(time.Millisecond)
+		defer tick.Stop()
+		for end := time.Now().Add(time.Minute); !stopped(args[1]); <-tick.C {
+			if time.Now().After(end) {
+				ts.Fatalf("threads of %s do not stop", args[1])
+			}
+		}
 	}
+}
+
+// stopped reports whether all threads of a process have stopped, where the system
+// tells.
+func stopped(pid string) bool {
+	tasks, _ := filepath.Glob("/proc/" + pid + "/task/*/stat")
+	for _, path := range tasks {
+		stat, err := os.ReadFile(path)
+		if err == nil && !strings.Contains(string(stat), ") T ") {
+			return false
+		}
+	}
+	return true
 }
 
 // fill FILE SIZE writes a file of that many letters; fill FILE HEX… one of those
