@@ -23,7 +23,8 @@ func (a *app) downCommand() *cli.Command {
 		Usage:     "stop agent0 and the clones",
 		ArgsUsage: "[AGENT…]",
 		Description: "Asks each agent to finish its running turn, waits up to 60 s, and ends what is left with all its processes.\n" +
-			"agentinfinity, the ticker and the daemon stay up unless --all is given.",
+			"agentinfinity, the ticker and the daemon stay up unless --all is given. With names it ends those agents alone:\n" +
+			"`netsky down 2` ends agent2, while `netsky up 2` starts two clones.",
 		Flags: []cli.Flag{
 			&cli.BoolFlag{Name: "force", Usage: "end them at once, without asking"},
 			&cli.BoolFlag{Name: "all", Usage: "agentinfinity, the ticker and the daemon too"},

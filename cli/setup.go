@@ -83,7 +83,7 @@ func (a *app) uninstallCommand() *cli.Command {
 			"with their repository, and are named first. A purge ends with 3 and removes nothing while something of a killed\n" +
 			"agent may still run.",
 		Flags: []cli.Flag{
-			&cli.BoolFlag{Name: "purge", Usage: "remove the home directory as well"},
+			&cli.BoolFlag{Name: "purge", Usage: "also remove what netsky made in the home directory"},
 			&cli.BoolFlag{Name: "yes", Usage: "do not ask"},
 		},
 		Action: a.uninstall,

@@ -191,7 +191,7 @@ func TestDownIsNoDeath(t *testing.T) {
 	}
 	for _, id := range []agent.ID{"agent0", "agent1", "agent2"} {
 		w.ended(db, list.Find(id).Start)
-		if s, err := db.Session(w.ctx, list.Find(id).Start); err != nil || s.State != agent.Down || s.Reason != "down: acked" {
+		if s, err := db.Session(w.ctx, list.Find(id).Start); err != nil || s.State != agent.Down || s.Reason != "down: finished" {
 			t.Errorf("%s: %+v %v", id, s, err)
 		}
 	}

@@ -44,7 +44,7 @@ func (s *Server) guard(next http.Handler) http.Handler {
 		r.Body = http.MaxBytesReader(w, r.Body, maxBody)
 		switch {
 		case !s.knownHost(r):
-			refuse(w, r, http.StatusForbidden, "this server is not called "+quote(r.Host))
+			refuse(w, r, http.StatusForbidden, "unknown host "+quote(r.Host)+": open the address that `netsky dashboard` prints")
 		case foreign(r):
 			refuse(w, r, http.StatusForbidden, "the request comes from another site")
 		case r.URL.Path == healthPath:
@@ -75,14 +75,14 @@ func (s *Server) admit(w http.ResponseWriter, r *http.Request, next http.Handler
 		b, _ := s.state.find(id)
 		switch {
 		case needsOrigin(r) && r.Header.Get("Origin") == "":
-			refuse(w, r, http.StatusForbidden, "the request does not say from which site it comes")
+			refuse(w, r, http.StatusForbidden, "the request has no Origin header")
 			return
 		case !needsPass(r):
 		case b.Plain && !s.trusts(r):
-			refuse(w, r, http.StatusForbidden, "a browser that signed in without JavaScript can only look: on this system nothing says whose connection it is")
+			refuse(w, r, http.StatusForbidden, "this browser signed in without JavaScript and is read-only: this system does not report whose connection it is")
 			return
 		case !b.Plain && s.tab(r) == "":
-			refuse(w, r, http.StatusForbidden, "this tab can only look: it has not shown the key that the browser was given when it signed in; `netsky dashboard` prints a link that gives it one")
+			refuse(w, r, http.StatusForbidden, "this tab is read-only: it does not have the key of a signed-in tab; run `netsky dashboard` in a terminal for a link that signs it in")
 			return
 		}
 	}

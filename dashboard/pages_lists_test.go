@@ -490,7 +490,7 @@ func TestListGroups(t *testing.T) {
 }
 
 // With a hundred agents the overview begins with what needs the owner, a few of
-// each kind, and folds away the rest and who is down as wanted.
+// each kind, and folds away the rest and who was stopped on request.
 func TestOverviewOfMany(t *testing.T) {
 	w := mustWorld(t, nil)
 	var list []dashboard.Agent
@@ -508,7 +508,7 @@ func TestOverviewOfMany(t *testing.T) {
 	}
 	w.agents.set(nil, list...)
 	body := w.mustPage(t, "/")
-	if !strings.Contains(body, "<h1>7 agents are dead</h1>") || !strings.Contains(body, "<summary>4 more: agent") || !strings.Contains(body, "agents down as wanted</summary>") {
+	if !strings.Contains(body, "<h1>7 agents are dead</h1>") || !strings.Contains(body, "<summary>4 more: agent") || !strings.Contains(body, "agents stopped on request</summary>") {
 		t.Error("the overview of many does not begin with what needs the owner, or folds nothing")
 	}
 	if i := strings.Index(body, "<details"); strings.Count(body[:i], `<li class="ask`) != 3 {

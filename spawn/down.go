@@ -1,6 +1,7 @@
 package spawn
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -436,13 +437,22 @@ func (l *Launcher) deaf(st Status) error {
 
 func stays(p agent.Process) error { return fmt.Errorf("process %d does not end", p.PID) }
 
+// downReasons say on record how an agent came to be ended.
+var downReasons = map[DownStep]string{
+	DownAsked:   "asked to finish",
+	DownUnasked: "could not be asked to finish",
+	DownClosed:  "closed by itself",
+	DownAcked:   "finished",
+	DownTimeout: "no answer in time",
+}
+
 func (d *down) recordEnd(ctx context.Context, t *target, how DownStep) {
 	reason := "down: forced"
 	switch {
 	case t.dead:
 		reason = "down: was dead"
 	case how != "":
-		reason = "down: " + string(how)
+		reason = "down: " + cmp.Or(downReasons[how], string(how))
 	}
 	d.l.record(ctx,
 		store.EndSession{Start: t.kin.start, Actor: t.id, State: agent.Down, Reason: reason},

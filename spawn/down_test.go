@@ -65,7 +65,7 @@ func TestDown(t *testing.T) {
 	defer db.Close()
 	for _, id := range ids("agent0", "agent1") {
 		s, err := db.Session(w.ctx, starts[id].Start)
-		if err != nil || s.State != agent.Down || s.Reason != "down: acked" || s.Ended == 0 {
+		if err != nil || s.State != agent.Down || s.Reason != "down: finished" || s.Ended == 0 {
 			t.Errorf("%s on record: %+v %v", id, s, err)
 		}
 	}

@@ -251,7 +251,7 @@ func (l *Launcher) judgeWithoutPane(st *Status, k agent.Keeper, kerr, tmuxErr er
 			st.Since, st.Detail = time.UnixMilli(k.EndedMS), k.How()
 		}
 	default:
-		st.Evidence = "as wanted"
+		st.Evidence = "stopped on request"
 		if st.Start == "" {
 			st.Evidence = "never started"
 		}

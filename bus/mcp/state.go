@@ -47,7 +47,7 @@ func (m *Mailman) look(ctx context.Context, now time.Time) {
 	if finished && r.State == agent.Idle {
 		// Who asked for it may have died over it: nobody is to think that this one
 		// can be given work, and an up is to start it again.
-		r.State, r.SinceMS, r.Evidence, r.Detail = agent.Down, time.Now().UnixMilli(), "it acked a shutdown", "has finished as it was asked to"
+		r.State, r.SinceMS, r.Evidence, r.Detail = agent.Down, time.Now().UnixMilli(), "it acknowledged a shutdown", "has finished as it was asked to"
 	}
 	err := m.o.Home.SaveReport(m.o.Agent, r)
 	m.reported = err == nil
