@@ -70,6 +70,8 @@ type app struct {
 
 	chosenDir string // where agents work, as the owner has just said
 
+	lenient bool // what is wrong in netsky.toml and can't matter is no error
+
 	once   sync.Once
 	config config
 	cfgErr error

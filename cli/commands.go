@@ -36,7 +36,7 @@ func (a *app) cli() *cli.App {
 	table.OnUsageError = usageError("netsky")
 	table.CustomAppHelpTemplate = helpTemplate
 	settle("netsky", table.Commands)
-	a.markDeeds("", table.Commands)
+	a.mark("", table.Commands)
 	return table
 }
 
@@ -51,15 +51,30 @@ func isDeed(verb string) bool {
 	return false
 }
 
-func (a *app) markDeeds(path string, list []*cli.Command) {
+// startsNothing names the verbs that go on where something is wrong in
+// netsky.toml that can't matter to them. Those that start something, and so obey
+// all of it, are not among them.
+func startsNothing(verb string) bool {
+	switch verb {
+	case "status", "peek", "show", "log", "find", "attach", "approvals", "inbox", "ask", "reply",
+		"interrupt", "approve", "down", "uninstall",
+		"channel send", "channel drain", "channel ls", "channel route", "channel poison ls", "channel poison show",
+		"channel poison retry", "channel poison drop":
+		return true
+	}
+	return false
+}
+
+func (a *app) mark(path string, list []*cli.Command) {
 	for _, c := range list {
-		if act := c.Action; isDeed(path + c.Name) {
+		act, deed, lenient := c.Action, isDeed(path+c.Name), startsNothing(path+c.Name)
+		if deed || lenient {
 			c.Action = func(c *cli.Context) error {
-				a.deed = true
+				a.deed, a.lenient = deed, lenient
 				return act(c)
 			}
 		}
-		a.markDeeds(path+c.Name+" ", c.Subcommands)
+		a.mark(path+c.Name+" ", c.Subcommands)
 	}
 }
 

@@ -138,6 +138,10 @@ func (a *app) cfg() (config, error) {
 		if err == nil {
 			if a.config, err = parseConfig(data); err != nil {
 				err = fmt.Errorf("%s: %w", h.Path(agent.ConfigFile), err)
+				if c, unknown := bearing(data); a.lenient && unknown == nil {
+					a.warn("%v; ignored here, but correct it before the next `netsky up`", err)
+					a.config, err = c, nil
+				}
 			}
 		}
 		if err != nil {
@@ -256,7 +260,7 @@ func place(err error) error {
 	if errors.As(err, &strict) && len(strict.Errors) > 0 {
 		e := strict.Errors[0]
 		line, _ := e.Position()
-		return fmt.Errorf("line %d: unknown key %q", line, strings.Join(e.Key(), "."))
+		return fmt.Errorf("line %d: unknown key %q%s", line, strings.Join(e.Key(), "."), meant(e.Key()))
 	}
 	var bad *toml.DecodeError
 	if errors.As(err, &bad) {
@@ -299,8 +303,6 @@ func (c config) check() error {
 		return fmt.Errorf("agents.clones: %d is not 0 to %d", c.Agents.Clones, agent.MaxClones)
 	case c.Agents.TurnsPerHour < 0:
 		return fmt.Errorf("agents.turns_per_hour: %d is below 0", c.Agents.TurnsPerHour)
-	case c.Bus.MaxBytes < 1024 || c.Bus.MaxBytes > 64<<20:
-		return fmt.Errorf("bus.max_bytes: %d is not 1024 to %d", c.Bus.MaxBytes, 64<<20)
 	case c.Claude.Delivery != "auto" && c.Claude.Delivery != "channel":
 		return fmt.Errorf("claude.delivery: %q is neither auto nor channel", c.Claude.Delivery)
 	case c.Claude.PermissionMode != "" && !slices.Contains(permissionModes, c.Claude.PermissionMode):
@@ -312,6 +314,13 @@ func (c config) check() error {
 		if err := checkOwn(name, r.Command); err != nil {
 			return err
 		}
+	}
+	return c.checkBus()
+}
+
+func (c config) checkBus() error {
+	if c.Bus.MaxBytes < 1024 || c.Bus.MaxBytes > 64<<20 {
+		return fmt.Errorf("bus.max_bytes: %d is not 1024 to %d", c.Bus.MaxBytes, 64<<20)
 	}
 	return nil
 }

@@ -49,9 +49,11 @@ func (a *app) startup(h agent.Home, id agent.ID) (string, error) {
 	})
 }
 
-// forgive goes on with the defaults where netsky.toml is broken: whoever edits it
-// is told by the next verb, and mail does not stop meanwhile.
+// forgive goes on with the defaults where netsky.toml is broken, but for what of
+// it can be read and matters: whoever edits it is told by the next verb, and mail
+// does not stop meanwhile.
 func (a *app) forgive() {
+	a.lenient = true
 	if _, err := a.cfg(); err != nil {
 		a.warn("%v; going on with the defaults", err)
 		a.config, a.cfgErr = defaults(), nil

@@ -26,7 +26,7 @@ var sampleConfig []byte
 func (a *app) initCommand() *cli.Command {
 	return &cli.Command{
 		Name:        "init",
-		Usage:       "write netsky.toml with every key commented",
+		Usage:       "write netsky.toml with its keys commented",
 		Description: "Makes the home directory and writes a netsky.toml in which every key stands with its default, commented out. A\nnetsky.toml that is there is left alone.",
 		Action: func(c *cli.Context) error {
 			if err := a.notForClones("init"); err != nil {

@@ -107,6 +107,7 @@ func (a *app) summary(c *cli.Context) error {
 	if c.NArg() > 0 {
 		return a.unknownVerb(c.Args().First(), c.Args().Tail())
 	}
+	a.lenient = true
 	v, err := a.view(c.Context)
 	if err != nil {
 		return err

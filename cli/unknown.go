@@ -92,20 +92,32 @@ func (a *app) unknownVerb(word string, rest []string) error {
 		}
 		return usagef("no verb %q: %s", word, habits[i].say(agents, rest))
 	}
-	best, at := "", 3 // further away it is no slip of the fingers
+	var names []string
 	for _, c := range a.cli().Commands {
-		d := distance(word, c.Name)
-		if word != "" && strings.HasPrefix(c.Name, word) || strings.HasPrefix(word, c.Name) {
-			d = 0
-		}
-		if !c.Hidden && d < min(at, len(c.Name)) {
-			best, at = c.Name, d
+		if !c.Hidden {
+			names = append(names, c.Name)
 		}
 	}
-	if best != "" {
+	if best := nearest(word, names); best != "" {
 		return usagef("no verb %q; did you mean %q? `netsky help` lists them", word, best)
 	}
 	return usagef("no verb %q; `netsky help` lists them", word)
+}
+
+// nearest is the name that the word was probably meant to be: one that it begins,
+// or that is a slip of the fingers away, one in a short word. "" is none.
+func nearest(word string, names []string) string {
+	best, at := "", max(1, len(word)/3)+1
+	for _, name := range names {
+		d := distance(word, name)
+		if word != "" && strings.HasPrefix(name, word) || len(name) > 3 && strings.HasPrefix(word, name) {
+			d = 0
+		}
+		if d < min(at, len(name)) {
+			best, at = name, d
+		}
+	}
+	return best
 }
 
 // distance is how many letters must be put in, taken out, changed or swapped
