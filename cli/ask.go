@@ -25,6 +25,7 @@ func (a *app) askCommand() *cli.Command {
 			"that is not up is not asked, unless --queue says that the message may wait for its next start.",
 		Flags: []cli.Flag{
 			&cli.DurationFlag{Name: "wait", Value: 10 * time.Minute, Usage: "wait for `TIME`, such as 90s or 1h"},
+			&cli.StringFlag{Name: "file", Usage: "take the text from `FILE`; - is stdin"},
 			&cli.BoolFlag{Name: "queue", Usage: "send it even if the agent is not up"},
 			&cli.BoolFlag{Name: "json", Usage: "print the answer's envelope"},
 		},
@@ -33,15 +34,13 @@ func (a *app) askCommand() *cli.Command {
 }
 
 func (a *app) ask(c *cli.Context) error {
-	if c.NArg() != 2 {
-		return usagef("ask: wants an agent and one text, in quotes: netsky ask agent0 \"how is it going?\"")
+	text, err := a.textArg(c, 1, "ask: wants an agent and one text, in quotes: netsky ask agent0 \"how is it going?\"")
+	if err != nil {
+		return err
 	}
 	to, err := agent.ParseAgent(c.Args().Get(0))
 	if err != nil {
 		return err
-	}
-	if blank(c.Args().Get(1)) {
-		return usagef("ask: the text is empty")
 	}
 	if c.Duration("wait") <= 0 {
 		return usagef("ask: --wait %v: wants a time span above 0", c.Duration("wait"))
@@ -76,7 +75,7 @@ func (a *app) ask(c *cli.Context) error {
 	}
 	defer w.Close()
 	sent := time.Now()
-	r, err := l.Bus.Send(ctx, bus.Envelope{From: self, To: to, Text: c.Args().Get(1), Via: "cli", RequiresAck: true, Time: sent})
+	r, err := l.Bus.Send(ctx, bus.Envelope{From: self, To: to, Text: text, Via: "cli", RequiresAck: true, Time: sent})
 	if err != nil {
 		return fmt.Errorf("not sent: %w", err)
 	}

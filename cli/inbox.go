@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"strings"
+	"time"
 
 	"github.com/urfave/cli/v2"
 
@@ -34,6 +35,10 @@ func (a *app) inboxCommand() *cli.Command {
 		Action: a.inbox,
 	}
 }
+
+// askFirst is how long --follow lets a waiting `ask` print its answer, which is
+// then no new mail any more.
+const askFirst = 500 * time.Millisecond
 
 func (a *app) inbox(c *cli.Context) error {
 	if c.NArg() > 0 {
@@ -108,6 +113,11 @@ func (a *app) inbox(c *cli.Context) error {
 		case <-ctx.Done():
 			return nil
 		case <-w.C:
+		}
+		select { // an answer that `ask` waits for is its to print
+		case <-ctx.Done():
+			return nil
+		case <-time.After(askFirst):
 		}
 	}
 	if shown == 0 {

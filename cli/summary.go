@@ -130,7 +130,7 @@ func (a *app) summary(c *cli.Context) error {
 	}
 	fmt.Fprintf(a.stdout(), "agents up: %d   daemon: %s\n", len(up), v.Daemon.State)
 	fmt.Fprintf(a.stdout(), "mail for you: %d\n", v.Unread)
-	fmt.Fprintf(a.stdout(), "waiting for agents: %d\n", waiting)
+	fmt.Fprintf(a.stdout(), "not yet read by agents: %d\n", waiting)
 	at, asks := v.atPane()
 	_, what, blocked := v.blocked()
 	next := ""
@@ -155,6 +155,8 @@ func (a *app) summary(c *cli.Context) error {
 		next = "netsky channel poison ls lists what could not be read"
 	case len(owed) > 0:
 		next = fmt.Sprintf("netsky up %s starts it, and it takes the mail that waits for it", owed[0])
+	case len(up) == 1 && up[0] == agent.Infinity: // it repairs; work is for the others
+		next = "netsky up starts agent0 and the clones"
 	default:
 		next = fmt.Sprintf("netsky ask %s \"…\" gives %[1]s work; netsky help lists the verbs", up[0])
 	}

@@ -283,7 +283,7 @@ func (t *tour) tile(ctx context.Context) error {
 		}
 		panes = append(panes, append([]string{"[" + string(id) + "]"}, lines...))
 	}
-	t.say("\nTheir panes (`netsky attach agent1` goes to one):")
+	t.say("\nTheir panes:")
 	for row := range rows + 1 {
 		var line strings.Builder
 		for _, p := range panes {
