@@ -1,15 +1,18 @@
 package agent
 
 import (
+	"bytes"
 	"errors"
 	"fmt"
 	"io"
 	"io/fs"
 	"os"
 	"path"
+	"slices"
 	"strconv"
 	"strings"
 	"sync/atomic"
+	"syscall"
 
 	"golang.org/x/sys/unix"
 )
@@ -120,7 +123,7 @@ func (h Home) WriteFile(rel string, data []byte, sync bool) error {
 
 // writeFiles is WriteFile of the same data to several files of a directory, each
 // named once. They are names of one file, which is written and flushed once: that
-// is safe as nothing here writes into a file that has its name. With an error some
+// is safe as nothing here writes into a file that has several names. With an error some
 // may have been replaced, but none for want of space.
 func (h Home) writeFiles(rel string, names []string, data []byte, sync bool) (err error) {
 	dir, err := h.OpenDir(rel, true)
@@ -180,6 +183,32 @@ func newTemp(dir int, make func(name string) error) (name string, err error) {
 		err = make(name)
 	}
 	return name, err
+}
+
+// rewrite is WriteFile for a full disk: it writes over the file that is there,
+// which takes no room. A reader, or a loss of power, may meet half of it.
+func (h Home) rewrite(rel string, data []byte) error {
+	f, err := h.openFile(rel, unix.O_RDWR, false)
+	if err != nil {
+		return err
+	}
+	defer f.Close()
+	info, err := f.Stat()
+	if err != nil {
+		return err
+	}
+	const block = 4096 // what is within the first has its place on the disk
+	st, ok := info.Sys().(*syscall.Stat_t)
+	if len(data) > block || info.Size() > block || info.Size() == 0 || !ok || st.Nlink != 1 {
+		return &fs.PathError{Op: "write", Path: h.Path(rel), Err: unix.ENOSPC}
+	}
+	if old := int(info.Size()); old > len(data) { // JSON may end with blanks
+		data = append(slices.Clone(data), bytes.Repeat([]byte(" "), old-len(data))...)
+	}
+	if _, err := f.WriteAt(data, 0); err != nil {
+		return err
+	}
+	return f.Sync()
 }
 
 // writeTemp makes a dot-file with the data; its Name is that in the directory.

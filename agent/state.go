@@ -8,6 +8,8 @@ import (
 	"os"
 	"slices"
 	"time"
+
+	"golang.org/x/sys/unix"
 )
 
 // A State is how an agent is, in one word.
@@ -159,7 +161,18 @@ func load[T any](h Home, rel string) (v T, err error) {
 // functions read it, and their error matches fs.ErrNotExist if there is none.
 func (h Home) SaveReport(id ID, r Report) error { return h.save(reportFile(id), r, false) }
 func (h Home) SaveLaunch(l Launch) error        { return h.save(launchFile(l.Agent), l, false) }
-func (h Home) SaveKeeper(id ID, k Keeper) error { return h.save(keeperFile(id), k, false) }
+
+// SaveKeeper replaces the keeper's record, also on a disk that is full if there
+// is one: what ended there must not look unproved for that.
+func (h Home) SaveKeeper(id ID, k Keeper) error {
+	err := h.save(keeperFile(id), k, false)
+	if errors.Is(err, unix.ENOSPC) || errors.Is(err, unix.EDQUOT) {
+		if data, merr := json.Marshal(k); merr == nil && h.rewrite(keeperFile(id), append(data, '\n')) == nil {
+			return nil
+		}
+	}
+	return err
+}
 
 func (h Home) LoadReport(id ID) (Report, error) { return load[Report](h, reportFile(id)) }
 func (h Home) LoadLaunch(id ID) (Launch, error) { return load[Launch](h, launchFile(id)) }

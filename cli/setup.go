@@ -11,6 +11,7 @@ import (
 	"runtime"
 	"slices"
 	"strings"
+	"syscall"
 	"time"
 
 	"github.com/urfave/cli/v2"
@@ -127,8 +128,12 @@ func (a *app) uninstall(c *cli.Context) error {
 			Force: true, All: true, By: string(agent.Owner), Keep: a.keepRunning(h), Report: rep.progress,
 			Within: a.withDaemon(c.Context, h, agent.Owner, rep),
 		})
-		if err != nil {
-			return fmt.Errorf("uninstall: stopped, as something does not end: %w", err)
+		full := errors.Is(err, syscall.ENOSPC) || errors.Is(err, syscall.EDQUOT)
+		switch {
+		case err != nil && purge && full && c.Context.Err() == nil:
+			a.warn("%v", err) // the purge makes room, and looks itself whether all has ended
+		case err != nil:
+			return fmt.Errorf("uninstall: stopped: %w", err)
 		}
 	}
 	switch {

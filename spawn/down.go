@@ -375,7 +375,7 @@ func (d *down) end(ctx context.Context, list []*target) {
 		}
 		all = append(all, t.kin)
 	}
-	left, err := d.l.end(ctx, panes, all, d.o.Keep)
+	left, unfiled, err := d.l.end(ctx, panes, all, d.o.Keep)
 	still := make(map[string]bool) // sessions, by id
 	if err != nil {
 		still = d.still(ctx, panes)
@@ -394,6 +394,9 @@ func (d *down) end(ctx context.Context, list []*target) {
 		}
 		how := t.step
 		d.say(t, DownEnded, nil)
+		if unfiled[i] != nil {
+			d.errs = append(d.errs, fmt.Errorf("%s: ended, and nothing of it is left, but that could not be recorded: a later --verify can't know it: %w", t.name, unfiled[i]))
+		}
 		if t.id != "" {
 			d.recordEnd(ctx, t, how)
 		}

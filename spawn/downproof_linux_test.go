@@ -9,6 +9,8 @@ import (
 	"syscall"
 	"testing"
 
+	"golang.org/x/sys/unix"
+
 	"netsky/agent"
 	"netsky/spawn"
 	"netsky/tmux"
@@ -333,5 +335,74 @@ func TestNothingStartedIsProved(t *testing.T) {
 	}
 	if list, err := w.l.Remnants(w.ctx); err != nil || len(list) != 0 {
 		t.Errorf("remnants: %s, %v", remnants(list), err)
+	}
+}
+
+// A full disk takes no proof away: the record that is there is written over.
+func TestDownOnFullDiskIsProved(t *testing.T) {
+	dir := t.TempDir()
+	if err := unix.Mount("none", dir, "tmpfs", 0, "size=4m,mode=700"); err != nil {
+		t.Logf("no mounts here: %v", err)
+		return
+	}
+	t.Cleanup(func() { unix.Unmount(dir, unix.MNT_DETACH) })
+	short, err := os.MkdirTemp("", "n")
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { os.RemoveAll(short) })
+	w := newWorldAt(t, filepath.Join(dir, "h"), filepath.Join(short, "s"))
+	w.upReady(demo{}, "agent1", "agent2")
+	w.l.Journal.Close()
+	f, err := os.Create(filepath.Join(dir, "fill"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer f.Close()
+	for size := 1 << 16; size > 0; {
+		if _, err := f.Write(make([]byte, size)); errors.Is(err, unix.ENOSPC) {
+			size /= 2
+		} else if err != nil {
+			t.Fatal(err)
+		}
+	}
+	log, err := w.l.Down(w.ctx, spawn.DownOptions{Force: true})
+	if got := steps(log); got["agent1"] != "ended" || got["agent2"] != "ended" {
+		t.Errorf("down: %v", got)
+	}
+	if !errors.Is(err, unix.ENOSPC) { // they are still wanted up
+		t.Errorf("down: %v, want what could not be written", err)
+	}
+	later := launcherAt(w.home, w.socket, w.l.Environ)
+	if list := later.Unproved(); len(list) != 0 {
+		t.Errorf("unproved in a later run: %s", remnants(list))
+	}
+}
+
+// What is proved and can't be recorded counts in this run, and is said: a later
+// one can't know it.
+func TestDownUnrecorded(t *testing.T) {
+	w := newWorld(t)
+	w.upReady(demo{}, "agent1")
+	dir := w.home.Path(agent.KeeperDir)
+	err := unix.Mount(dir, dir, "", unix.MS_BIND, "")
+	if err == nil {
+		t.Cleanup(func() { unix.Unmount(dir, unix.MNT_DETACH) })
+		err = unix.Mount("none", dir, "", unix.MS_BIND|unix.MS_REMOUNT|unix.MS_RDONLY, "")
+	}
+	if err != nil {
+		t.Logf("no mounts here: %v", err)
+		return
+	}
+	_, err = w.l.Down(w.ctx, spawn.DownOptions{Force: true})
+	if !errors.Is(err, unix.EROFS) || !strings.Contains(err.Error(), "agent1: ended, and nothing of it is left") {
+		t.Errorf("down: %v", err)
+	}
+	if list := w.unproved(); len(list) != 0 {
+		t.Errorf("unproved in this run: %v", list)
+	}
+	later := launcherAt(w.home, w.socket, w.l.Environ)
+	if list := later.Unproved(); len(list) != 1 || !strings.Contains(list[0].What, "could not record") {
+		t.Errorf("in a later run: %s", remnants(list))
 	}
 }

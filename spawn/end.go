@@ -86,10 +86,11 @@ func (l *Launcher) spared(keep []int) []int {
 
 // end ends sessions and kin. It returns those of each kin that live on; the
 // error is tmux's or that of listing processes, and stopped nothing else.
+// unfiled is, for each, why its proof that nothing is left could not be recorded.
 //
 // The keepers go last. As long as one lives, whatever its program has started
 // is found below it, wherever it has gone: so when nothing is, nothing is left.
-func (l *Launcher) end(ctx context.Context, panes []tmux.Pane, list []kin, keep []int) (left [][]agent.Process, err error) {
+func (l *Launcher) end(ctx context.Context, panes []tmux.Pane, list []kin, keep []int) (left [][]agent.Process, unfiled []error, err error) {
 	keep = l.spared(keep)
 	left = make([][]agent.Process, len(list))
 	err = l.endBelow(ctx, list, left, keep)
@@ -107,7 +108,14 @@ func (l *Launcher) end(ctx context.Context, panes []tmux.Pane, list []kin, keep 
 		}
 	}
 	// Those that a keeper had not below it, and what was started meanwhile.
-	return left, errors.Join(err, l.endBelow(ctx, list, left, keep))
+	err = errors.Join(err, l.endBelow(ctx, list, left, keep))
+	unfiled = make([]error, len(list))
+	for i, k := range list {
+		if len(left[i]) == 0 {
+			unfiled[i] = l.file(k)
+		}
+	}
+	return left, unfiled, err
 }
 
 // endBelow ends what lives below the keepers and what carries the starts' marks,
@@ -150,16 +158,37 @@ func (l *Launcher) endBelow(ctx context.Context, list []kin, left [][]agent.Proc
 	return nil
 }
 
-// cleared puts down that nothing of a start is left but its keeper.
+// cleared notes that nothing of a start is left but its keeper. A keeper whose
+// program has not been started may start it yet.
 func (l *Launcher) cleared(k kin) {
 	if !agent.Reaps || k.id == "" || !k.keeper.Alive() {
 		return
 	}
+	ended := func(p agent.Process) bool { return p.Named() && !p.Alive() }
 	rec, err := l.Home.LoadKeeper(k.id)
-	if err == nil && rec.Start == k.start && rec.EndedMS != 0 {
-		rec.ClearedMS = time.Now().UnixMilli()
-		_ = l.Home.SaveKeeper(k.id, rec) // the keeper says it too
+	known := err == nil && rec.Start == k.start
+	if !ended(k.program) && !(known && (rec.EndedMS != 0 || ended(rec.Process))) {
+		return
 	}
+	l.proofs.Store(k.start, true)
+	if known && rec.EndedMS != 0 { // else the keeper is about to write
+		rec.ClearedMS = time.Now().UnixMilli()
+		_ = l.Home.SaveKeeper(k.id, rec) // the keeper says it too, and file looks
+	}
+}
+
+// file records what cleared has noted of a start, if its keeper, which has ended,
+// did not.
+func (l *Launcher) file(k kin) error {
+	if _, ok := l.proofs.Load(k.start); !ok {
+		return nil
+	}
+	rec, err := l.Home.LoadKeeper(k.id)
+	if err != nil || rec.Start != k.start || rec.ClearedMS != 0 || rec.Own.Alive() {
+		return err
+	}
+	rec.ClearedMS = time.Now().UnixMilli()
+	return l.Home.SaveKeeper(k.id, rec)
 }
 
 func (l *Launcher) kill(ctx context.Context, panes []tmux.Pane) error {
@@ -199,7 +228,8 @@ func (l *Launcher) clear(ctx context.Context, list Statuses) error {
 	if len(ops) > 0 {
 		l.record(ctx, ops...)
 	}
-	left, err := l.end(ctx, panes, gone, nil)
+	// What is proved needs no record here: a new start's takes its place.
+	left, _, err := l.end(ctx, panes, gone, nil)
 	for _, p := range slices.Concat(left...) {
 		err = errors.Join(err, stays(p))
 	}

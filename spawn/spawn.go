@@ -20,6 +20,7 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"sync"
 	"time"
 
 	"netsky/agent"
@@ -66,6 +67,8 @@ type Launcher struct {
 	Environ []string // what agents inherit, before it is cleaned
 
 	times times
+
+	proofs sync.Map // of a start id: nothing of that start is left, as this Launcher has seen
 }
 
 // times are how long things may take; 0 is the default. Only tests set them.

@@ -174,7 +174,7 @@ func (l *Launcher) carried(id agent.ID) ([]unprovedStart, error) {
 func (l *Launcher) unprovedLast(id agent.ID) (s unprovedStart, ok bool) {
 	la, lerr := l.Home.LoadLaunch(id)
 	rec, err := l.Home.LoadKeeper(id)
-	s = unprovedStart{Start: rec.Start, StartedMS: rec.StartedMS, Why: "its keeper was gone first"}
+	s = unprovedStart{Start: rec.Start, StartedMS: rec.StartedMS, Why: "its keeper was gone first, or could not record that nothing was left"}
 	if err != nil {
 		s = unprovedStart{Start: la.Start, StartedMS: la.StartedMS, Why: "its keeper's record is gone"}
 		if lerr != nil {
@@ -194,7 +194,7 @@ func (l *Launcher) unprovedLast(id agent.ID) (s unprovedStart, ok bool) {
 	case err != nil:
 		s.Why = fmt.Sprintf("its keeper's record can't be read (%v)", err)
 		ok = true
-	case rec.ClearedMS != 0 || rec.Own.Alive():
+	case rec.ClearedMS != 0 || rec.Own.Alive() || l.proved(rec.Start):
 	case !rec.Own.Named() && rec.EndedMS != 0: // written by an older netsky
 	default:
 		ok = true
@@ -234,6 +234,12 @@ func (l *Launcher) startedSince(since time.Time) (map[agent.ID]bool, error) {
 	}
 	defer db.Close()
 	return db.StartedSince(ctx, since)
+}
+
+// proved reports whether this Launcher has seen that nothing of a start is left.
+func (l *Launcher) proved(start string) bool {
+	_, ok := l.proofs.Load(start)
+	return ok && start != ""
 }
 
 // carry puts down that something of the agent's last start may run, before the

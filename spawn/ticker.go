@@ -48,7 +48,7 @@ func (l *Launcher) replaceTicker(ctx context.Context, v view) (bool, error) {
 	if v.ticker != nil && v.ticker.PID == t.PID {
 		panes = append(panes, *v.ticker)
 	}
-	left, err := l.end(ctx, panes, []kin{{keeper: t.Process}}, nil)
+	left, _, err := l.end(ctx, panes, []kin{{keeper: t.Process}}, nil)
 	for _, p := range slices.Concat(left...) {
 		err = errors.Join(err, stays(p))
 	}
