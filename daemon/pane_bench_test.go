@@ -68,8 +68,9 @@ type tab struct {
 	conn *websocket.Conn
 	last map[string]int64 // by pane: the newest change that has come
 
-	mu   sync.Mutex // guards took
-	took []time.Duration
+	mu    sync.Mutex // guards what follows
+	took  []time.Duration
+	bytes int
 }
 
 // web is where the daemon serves the dashboard, and what a script must show it.
@@ -107,6 +108,9 @@ func (t *tab) read() {
 		if err != nil {
 			return
 		}
+		t.mu.Lock()
+		t.bytes += len(data)
+		t.mu.Unlock()
 		t.note(data, time.Now())
 	}
 }
@@ -140,12 +144,12 @@ func (t *tab) note(data []byte, now time.Time) {
 }
 
 // forget begins anew and returns what there was.
-func (t *tab) forget() []time.Duration {
+func (t *tab) forget() (took []time.Duration, bytes int) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	took := t.took
-	t.took = nil
-	return took
+	took, bytes = t.took, t.bytes
+	t.took, t.bytes = nil, 0
+	return took, bytes
 }
 
 // BenchmarkPane is the way from what a program prints in its pane to a browser's
@@ -154,7 +158,7 @@ func (t *tab) forget() []time.Duration {
 func BenchmarkPane(b *testing.B) {
 	program := mustPrinter(b)
 	for _, how := range []string{"rows", "lines"} {
-		for _, panes := range []int{1, 50} { // that each browser looks at
+		for _, panes := range []int{1, 5, 50} { // that each browser looks at
 			b.Run(fmt.Sprintf("%s/%d", how, panes), func(b *testing.B) { watches(b, program+" "+how, panes) })
 		}
 	}
@@ -168,14 +172,9 @@ func watches(b *testing.B, program string, panes int) {
 		ids = append(ids, agent.Clone(i+1))
 	}
 	w.up(sh(ready+"exec "+program), ids...)
-	server, err := w.l.Tmux.Control(w.ctx, string(ids[0]))
+	pid, err := w.tmux("", "display-message", "-p", "#{pid}") // by no control client, of which tmux dies if the hub is made meanwhile
 	if err != nil {
-		b.Fatal(err)
-	}
-	pid, err := server.Do(w.ctx, "display-message -p '#{pid}'")
-	server.Close()
-	if err != nil {
-		b.Fatal(err)
+		b.Fatal(pid, err)
 	}
 	number, err := strconv.Atoi(pid)
 	if err != nil {
@@ -207,8 +206,11 @@ func watches(b *testing.B, program string, panes int) {
 		b.ReportMetric(float64(w.cpu(p)-ours)/float64(span)*100, "cpu-%")
 		b.ReportMetric(float64(w.cpu(agent.Process{PID: number})-theirs)/float64(span)*100, "tmux-cpu-%")
 		var took []time.Duration
+		bytes := 0
 		for _, t := range tabs {
-			took = append(took, t.forget()...)
+			one, n := t.forget()
+			took = append(took, one...)
+			bytes += n
 		}
 		if len(took) == 0 {
 			b.Fatalf("no change came in %v\n%s", span, w.log())
@@ -217,6 +219,7 @@ func watches(b *testing.B, program string, panes int) {
 		b.ReportMetric(float64(took[len(took)/2].Microseconds())/1e3, "p50-ms")
 		b.ReportMetric(float64(took[len(took)*95/100].Microseconds())/1e3, "p95-ms")
 		b.ReportMetric(float64(len(took))/span.Seconds(), "changes/s")
+		b.ReportMetric(float64(bytes)/float64(len(tabs))/span.Seconds()/1e3, "kB/s/browser")
 	}
 	b.ReportMetric(w.rss(p), "rss-MB")
 	b.ReportMetric(0, "ns/op")
