@@ -15,8 +15,8 @@ import (
 
 // agents tells the dashboard how the agents are. It is asked often, by each
 // browser. What is known does until a file has changed that it rests on, for a
-// second at most; and while files change all the time, looking takes a small
-// share of it.
+// second at most, or for two if there are so many agents that a look takes long;
+// and while files change all the time, looking takes a small share of it.
 type agents struct {
 	launcher *spawn.Launcher
 	runtimes map[string]spawn.Runtime
@@ -33,6 +33,7 @@ type agents struct {
 const (
 	agentsAge   = time.Second // of what is known, at most
 	agentsShare = 25          // a look may take one of so many parts of the time
+	calmShare   = 100         // the same while no file changes
 	// justNow is how near a file's time may be to ours for a later change to get
 	// the same.
 	justNow = 50 * time.Millisecond
@@ -59,7 +60,7 @@ func (a *agents) Agents(ctx context.Context) ([]dashboard.Agent, error) {
 	mark, settled := a.files(began)
 	age := began.Sub(a.at)
 	switch {
-	case age < min(a.cost*agentsShare, agentsAge), age < agentsAge && mark == a.mark:
+	case age < min(a.cost*agentsShare, agentsAge), mark == a.mark && age < min(max(a.cost*calmShare, agentsAge), 2*agentsAge):
 		return a.known, a.err
 	}
 	list, err := a.launcher.Inspect(ctx)

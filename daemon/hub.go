@@ -64,8 +64,6 @@ func (d *daemon) listen(ctx context.Context) error {
 			if err := answers(ctx, c); err != nil {
 				return err
 			}
-		case <-c.Stirred():
-			d.screens.stirred(c.TakeStirred())
 		case n, ok := <-c.Notices():
 			if !ok {
 				return nil

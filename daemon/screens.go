@@ -28,12 +28,22 @@ type screens struct {
 	asked  time.Time           // when panes were last listed
 	looks  map[agent.ID]*watch // by whom somebody looks at
 	growth int                 // of the heap, as it was said last
+
+	// Whoever prints is heard while mu is held and an answer of tmux's waited for.
+	hear  sync.Mutex        // guards heard
+	heard map[string][]*eye // by pane
 }
 
 // A watch is a pane that browsers look at.
 type watch struct {
-	pane  tmux.Pane
-	flags []chan struct{}
+	pane tmux.Pane
+	eyes []*eye
+}
+
+// An eye is one call of Watch.
+type eye struct {
+	stirred func()
+	gone    chan struct{}
 }
 
 var errNoHub = errors.New("tmux is not watched at the moment")
@@ -47,6 +57,7 @@ func (s *screens) attached(c *tmux.Client) (detach func()) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.client, s.panes = c, nil
+	c.Hear(s.stirred)
 	return func() {
 		s.mu.Lock()
 		defer s.mu.Unlock()
@@ -59,9 +70,12 @@ func (s *screens) attached(c *tmux.Client) (detach func()) {
 
 // drop ends all watches of an agent. The caller holds mu.
 func (s *screens) drop(id agent.ID) {
-	for _, f := range s.looks[id].flags {
-		close(f)
+	w := s.looks[id]
+	for _, e := range w.eyes {
+		close(e.gone)
 	}
+	w.eyes = nil
+	s.listen(w)
 	delete(s.looks, id)
 	s.collect()
 }
@@ -79,23 +93,26 @@ func (s *screens) collect() {
 	}
 }
 
-// stirred flags the watches of panes that have printed something.
-func (s *screens) stirred(panes []string) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	for _, w := range s.looks {
-		if slices.Contains(panes, w.pane.ID) {
-			w.flag()
-		}
+// listen has the watch's eyes, and no others, told that its pane has printed
+// something. The caller holds mu.
+func (s *screens) listen(w *watch) {
+	s.hear.Lock()
+	defer s.hear.Unlock()
+	if s.heard == nil {
+		s.heard = make(map[string][]*eye)
+	}
+	if s.heard[w.pane.ID] = slices.Clone(w.eyes); len(w.eyes) == 0 {
+		delete(s.heard, w.pane.ID)
 	}
 }
 
-func (w *watch) flag() {
-	for _, f := range w.flags {
-		select {
-		case f <- struct{}{}:
-		default: // one waits already
-		}
+// stirred tells who looks at a pane that it has printed something.
+func (s *screens) stirred(pane []byte) {
+	s.hear.Lock()
+	eyes := s.heard[string(pane)]
+	s.hear.Unlock()
+	for _, e := range eyes {
+		e.stirred()
 	}
 }
 
@@ -155,47 +172,52 @@ func older(a, b string) bool { return len(a) < len(b) || len(a) == len(b) && a <
 
 // Screen is the agent's pane as it is now.
 func (s *screens) Screen(ctx context.Context, id agent.ID, history int) (dashboard.Screen, error) {
-	s.mu.Lock()
-	c := s.client
-	p, err := s.find(ctx, id)
-	s.mu.Unlock()
-	if err == nil && c == nil {
-		err = errNoHub
-	}
-	if err != nil {
-		return dashboard.Screen{}, err
-	}
-	sc, err := c.Screen(ctx, p.ID, history)
-	if errors.Is(err, tmux.ErrNotFound) {
-		s.mu.Lock()
-		delete(s.panes, id)
-		s.mu.Unlock()
-	}
-	if err != nil {
-		return dashboard.Screen{}, err
-	}
-	out := dashboard.Screen{
-		Text: sc.Text, History: sc.History, Width: sc.Width, Height: sc.Height, CursorX: sc.Column, CursorY: sc.Row,
-	}
-	if !sc.Cursor {
-		out.CursorY = -1
-	}
-	return out, nil
+	shot := s.shots(ctx, []agent.ID{id}, history)[0]
+	return shot.Screen, shot.Err
 }
 
 // Screens are several panes as they are now.
 func (s *screens) Screens(ctx context.Context, ids []agent.ID) []dashboard.Shot {
+	return s.shots(ctx, ids, 0)
+}
+
+func (s *screens) shots(ctx context.Context, ids []agent.ID, history int) []dashboard.Shot {
 	list := make([]dashboard.Shot, len(ids))
-	var all sync.WaitGroup
+	panes, at := make([]string, 0, len(ids)), make([]int, 0, len(ids)) // those that are there, and where in list each belongs
+	s.mu.Lock()
+	c := s.client
 	for i, id := range ids {
-		all.Go(func() { list[i].Screen, list[i].Err = s.Screen(ctx, id, 0) })
+		p, err := s.find(ctx, id)
+		if err == nil && c == nil {
+			err = errNoHub
+		}
+		if list[i].Err = err; err == nil {
+			panes, at = append(panes, p.ID), append(at, i)
+		}
 	}
-	all.Wait()
+	s.mu.Unlock()
+	if len(panes) == 0 {
+		return list
+	}
+	for n, sc := range c.Screens(ctx, panes, history) {
+		i := at[n]
+		if list[i].Err = sc.Err; errors.Is(sc.Err, tmux.ErrNotFound) {
+			s.mu.Lock()
+			delete(s.panes, ids[i])
+			s.mu.Unlock()
+		}
+		list[i].Screen = dashboard.Screen{
+			Text: sc.Text, History: sc.History, Width: sc.Width, Height: sc.Height, CursorX: sc.Column, CursorY: sc.Row,
+		}
+		if !sc.Cursor {
+			list[i].CursorY = -1
+		}
+	}
 	return list
 }
 
-// Watch flags that the pane may look different, until ctx ends.
-func (s *screens) Watch(ctx context.Context, id agent.ID) (<-chan struct{}, error) {
+// Watch calls stirred whenever the pane may look different, until ctx ends.
+func (s *screens) Watch(ctx context.Context, id agent.ID, stirred func()) (gone <-chan struct{}, err error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if err := ctx.Err(); err != nil { // gone while others were served
@@ -220,27 +242,29 @@ func (s *screens) Watch(ctx context.Context, id agent.ID) (<-chan struct{}, erro
 		s.looks[id] = w
 		s.collect()
 	}
-	f := make(chan struct{}, 1)
-	w.flags = append(w.flags, f)
-	context.AfterFunc(ctx, func() { s.leave(id, f) }) // at once, if ctx has ended while the window was linked
-	return f, nil
+	e := &eye{stirred: stirred, gone: make(chan struct{})}
+	w.eyes = append(w.eyes, e)
+	s.listen(w)
+	context.AfterFunc(ctx, func() { s.leave(id, e) }) // at once, if ctx has ended while the window was linked
+	return e.gone, nil
 }
 
 // leave ends one watch; the last to look at a pane takes its window back.
-func (s *screens) leave(id agent.ID, f chan struct{}) {
+func (s *screens) leave(id agent.ID, e *eye) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	w := s.looks[id]
 	if w == nil {
 		return
 	}
-	i := slices.Index(w.flags, f)
+	i := slices.Index(w.eyes, e)
 	if i < 0 {
 		return
 	}
-	w.flags = slices.Delete(w.flags, i, i+1)
-	close(f)
-	if len(w.flags) > 0 {
+	w.eyes = slices.Delete(w.eyes, i, i+1)
+	s.listen(w)
+	close(e.gone)
+	if len(w.eyes) > 0 {
 		return
 	}
 	delete(s.looks, id)

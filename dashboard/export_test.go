@@ -21,6 +21,9 @@ func (r Renderer) Render(text string) []Row {
 	return rows
 }
 
+// JSON is the row as a browser is sent it.
+func (r Row) JSON() string { return string(r.json()) }
+
 // Due is how many keys wait for the browser that has the most of them.
 func (s *Server) Due() (n int) {
 	s.hub.mu.Lock()

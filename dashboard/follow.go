@@ -19,8 +19,8 @@ import (
 // the more panes are looked at, so that those who look at many cost little more
 // than those who look at one.
 const (
-	roundRest  = 5 * time.Millisecond
-	paneRest   = 320 * time.Microsecond // for each pane that is looked at, if that is longer
+	roundRest  = 8 * time.Millisecond
+	paneRest   = 420 * time.Microsecond // for each pane that is looked at, if that is longer
 	paneRetry  = time.Second            // of one that can't be seen
 	maxWatched = 64                     // by one browser
 )
@@ -102,20 +102,17 @@ func (h *hub) stirs(ctx context.Context, l *look, w *watched) error {
 	case <-w.failed: // of before
 	default:
 	}
-	changed, err := h.o.Panes.Watch(ctx, w.id) // before the first capture, so that no change is missed
+	stir := func() { h.stir(l, w) }
+	gone, err := h.o.Panes.Watch(ctx, w.id, stir) // before the first capture, so that no change is missed
 	if err != nil {
 		return err
 	}
-	for {
-		h.stir(l, w)
-		select {
-		case err := <-w.failed:
-			return err
-		case _, there := <-changed:
-			if !there {
-				return errors.New("the pane is gone")
-			}
-		}
+	stir()
+	select {
+	case err := <-w.failed:
+		return err
+	case <-gone:
+		return errors.New("the pane is gone")
 	}
 }
 
@@ -131,22 +128,26 @@ func (h *hub) stir(l *look, w *watched) {
 
 // followPanes captures panes in rounds until ctx ends.
 func (h *hub) followPanes(ctx context.Context, l *look) {
+	var rested time.Time // when the next may begin
 	for {
 		select {
 		case <-ctx.Done():
 			return
 		case <-l.stirred:
 		}
+		if rest := time.Until(rested); rest > 0 {
+			select {
+			case <-ctx.Done():
+				return
+			case <-time.After(rest):
+			}
+		}
 		panes, looked := h.due(l)
 		if len(panes) == 0 {
 			continue
 		}
 		h.round(ctx, l, panes)
-		select {
-		case <-ctx.Done():
-			return
-		case <-time.After(max(roundRest, time.Duration(looked)*paneRest)):
-		}
+		rested = time.Now().Add(max(roundRest, time.Duration(looked)*paneRest))
 	}
 }
 
@@ -335,17 +336,25 @@ func (f *frame) changes(base *frame) []byte {
 // moved are the rows that base has elsewhere, as [to, from, how many].
 func (f *frame) moved(base *frame) (list [][3]int) {
 	var from map[*line]int
+	looked := 0
 	for i, l := range f.lines {
 		if l == base.lines[i] {
 			continue
 		}
-		if from == nil {
-			from = make(map[*line]int, len(base.lines))
-			for j, l := range base.lines {
-				from[l] = j
+		var j int
+		var ok bool
+		if looked++; looked <= 8 { // most often few have changed, and are new
+			j = slices.Index(base.lines, l)
+			ok = j >= 0
+		} else {
+			if from == nil {
+				from = make(map[*line]int, len(base.lines))
+				for j, l := range base.lines {
+					from[l] = j
+				}
 			}
+			j, ok = from[l]
 		}
-		j, ok := from[l]
 		if n := len(list) - 1; ok && n >= 0 && list[n][0]+list[n][2] == i && list[n][1]+list[n][2] == j {
 			list[n][2]++
 		} else if ok {

@@ -228,25 +228,22 @@ func (f *fakeAgents) set(err error, list ...dashboard.Agent) {
 type fakePanes struct {
 	mu      sync.Mutex
 	screens map[agent.ID]dashboard.Screen
-	watches map[agent.ID]map[chan struct{}]bool
+	watches map[agent.ID]map[chan struct{}]func()
 	shots   int
 	looks   int            // calls of Watch
 	during  func(agent.ID) // if set, happens while a screen is being captured
 }
 
 func newFakePanes() *fakePanes {
-	return &fakePanes{screens: map[agent.ID]dashboard.Screen{}, watches: map[agent.ID]map[chan struct{}]bool{}}
+	return &fakePanes{screens: map[agent.ID]dashboard.Screen{}, watches: map[agent.ID]map[chan struct{}]func(){}}
 }
 
 func (f *fakePanes) set(id agent.ID, text string) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	f.screens[id] = dashboard.Screen{Text: text, Width: 80, Height: 24}
-	for c := range f.watches[id] {
-		select {
-		case c <- struct{}{}:
-		default:
-		}
+	for _, stirred := range f.watches[id] {
+		stirred()
 	}
 }
 
@@ -275,18 +272,18 @@ func (f *fakePanes) Screens(ctx context.Context, ids []agent.ID) (list []dashboa
 	return list
 }
 
-func (f *fakePanes) Watch(ctx context.Context, id agent.ID) (<-chan struct{}, error) {
+func (f *fakePanes) Watch(ctx context.Context, id agent.ID, stirred func()) (<-chan struct{}, error) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	f.looks++
 	if _, ok := f.screens[id]; !ok {
 		return nil, errors.New("no session")
 	}
-	c := make(chan struct{}, 1)
+	c := make(chan struct{})
 	if f.watches[id] == nil {
-		f.watches[id] = map[chan struct{}]bool{}
+		f.watches[id] = map[chan struct{}]func(){}
 	}
-	f.watches[id][c] = true
+	f.watches[id][c] = stirred
 	context.AfterFunc(ctx, func() {
 		f.mu.Lock()
 		defer f.mu.Unlock()

@@ -7,6 +7,7 @@ import (
 	"strconv"
 	"time"
 
+	"netsky/agent"
 	"netsky/store"
 )
 
@@ -185,7 +186,7 @@ func (f *recordFollower) set(next recent) {
 func (h *hub) followAgents(ctx context.Context, l *look) {
 	tick := time.NewTicker(h.o.Poll)
 	defer tick.Stop()
-	known := map[string]bool{}
+	known := map[agent.ID]Agent{}
 	for {
 		known = h.agentsPass(ctx, l, known)
 		select {
@@ -196,7 +197,8 @@ func (h *hub) followAgents(ctx context.Context, l *look) {
 	}
 }
 
-func (h *hub) agentsPass(ctx context.Context, l *look, known map[string]bool) map[string]bool {
+// agentsPass publishes the agents that are not as they are known.
+func (h *hub) agentsPass(ctx context.Context, l *look, known map[agent.ID]Agent) map[agent.ID]Agent {
 	ctx, cancel := context.WithTimeout(ctx, readLimit)
 	defer cancel()
 	list, err := h.o.Agents.Agents(ctx)
@@ -207,15 +209,16 @@ func (h *hub) agentsPass(ctx context.Context, l *look, known map[string]bool) ma
 		h.put(l, keyAgents, map[string]string{"error": err.Error()})
 	default:
 		h.put(l, keyAgents, nil)
-		now := make(map[string]bool, len(list))
+		now := make(map[agent.ID]Agent, len(list))
 		for _, a := range list {
-			key := keyAgent + string(a.ID)
-			now[key] = true
-			h.put(l, key, a)
+			if was, ok := known[a.ID]; !ok || was != a {
+				h.put(l, keyAgent+string(a.ID), a)
+			}
+			now[a.ID] = a
 		}
-		for key := range known {
-			if !now[key] {
-				h.put(l, key, nil)
+		for id := range known {
+			if _, ok := now[id]; !ok {
+				h.put(l, keyAgent+string(id), nil)
 			}
 		}
 		known = now

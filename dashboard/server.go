@@ -110,10 +110,10 @@ type Panes interface {
 	Screen(ctx context.Context, id agent.ID, history int) (Screen, error)
 	// Screens are several panes as they are now, in the order of their names.
 	Screens(ctx context.Context, ids []agent.ID) []Shot
-	// Watch flags that the pane may look different, until ctx ends. A flag that
-	// nobody has taken stands for all that follow it. The channel is closed when
-	// ctx has ended or the pane is gone.
-	Watch(ctx context.Context, id agent.ID) (<-chan struct{}, error)
+	// Watch calls stirred, which waits for nothing, whenever the pane may look
+	// different, until ctx ends. The channel is closed when ctx has ended or the
+	// pane is gone.
+	Watch(ctx context.Context, id agent.ID, stirred func()) (gone <-chan struct{}, err error)
 }
 
 // A Screen is what `tmux capture-pane -e` gives of a pane.

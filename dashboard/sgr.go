@@ -42,24 +42,31 @@ var attrClasses = []struct {
 
 // run is text in the pen's style.
 func (p pen) run(text string) Run {
-	fg, bg := p.fg, p.bg
 	r := Run{Text: text, Link: p.link}
+	if p == (pen{link: p.link, lines: p.lines}) {
+		return r
+	}
+	fg, bg := p.fg, p.bg
+	var room [64]byte
+	class := room[:0]
 	for _, a := range attrClasses {
 		if p.attr&a.attr != 0 {
-			r.Class = join(r.Class, a.class)
+			class = append(append(class, ' '), a.class...)
 		}
 	}
 	if p.attr&reverse != 0 {
 		fg, bg = bg, fg
 		if fg == 0 {
-			r.Class = join(r.Class, "fx")
+			class = append(class, " fx"...)
 		}
 		if bg == 0 {
-			r.Class = join(r.Class, "gx")
+			class = append(class, " gx"...)
 		}
 	}
-	r.Class = join(r.Class, fg.class("f"))
-	r.Class = join(r.Class, bg.class("g"))
+	class = bg.class(fg.class(class, 'f'), 'g')
+	if len(class) > 0 {
+		r.Class = string(class[1:])
+	}
 	r.FG, r.BG = fg.hex(), bg.hex()
 	return r
 }
@@ -71,15 +78,18 @@ func join(a, b string) string {
 	return a + " " + b
 }
 
-// class is the palette's colour that is nearest.
-func (c color) class(prefix string) string {
+// class adds that of the palette's colour that is nearest.
+func (c color) class(b []byte, prefix byte) []byte {
+	n := 0
 	switch c & kinds {
 	case palette:
-		return prefix + strconv.Itoa(int(c&0xff))
+		n = int(c & 0xff)
 	case exact:
-		return prefix + strconv.Itoa(nearest(c))
+		n = nearest(c)
+	default:
+		return b
 	}
-	return ""
+	return strconv.AppendInt(append(b, ' ', prefix), int64(n), 10)
 }
 
 // hex is the colour where the class is only near it.

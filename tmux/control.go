@@ -5,12 +5,12 @@ import (
 	"crypto/rand"
 	"errors"
 	"fmt"
-	"io"
 	"os"
 	"os/exec"
 	"strconv"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"syscall"
 	"time"
 )
@@ -39,10 +39,10 @@ type Client struct {
 	id      string        // ends the replies; no pane can guess it
 	turn    chan struct{} // holds a token while nobody writes to stdin
 	notices chan Notice
-	stirs   stirs
-	session string        // it is attached to
-	ready   chan struct{} // closed when attached
-	done    chan struct{} // closed when the process has ended; err is set then
+	stirred atomic.Pointer[func(pane []byte)] // nil: nobody hears
+	session string                            // it is attached to
+	ready   chan struct{}                     // closed when attached
+	done    chan struct{}                     // closed when the process has ended; err is set then
 	err     error
 	stop    sync.Once
 
@@ -51,14 +51,16 @@ type Client struct {
 	pending []*request // in the order written
 }
 
-// A request is what one Do waits for.
+// A request is lines and what they are answered.
 type request struct {
+	lines  []string
+	verb   string
 	single bool   // the reply is one block
+	vis    bool   // it is text as show-buffer writes it; what is kept is the text itself
 	end    string // if not: the text of the block that ends the reply
 	text   strings.Builder
 	err    error
-	verb   string
-	done   chan struct{}
+	done   chan struct{} // closed when it has been answered; nil of those that another is asked with, behind them
 }
 
 // Control attaches a control client to the session of exactly that name. It
@@ -106,7 +108,6 @@ func (s *Server) attach(ctx context.Context, session, flags string) (*Client, er
 		server: s, cmd: exec.Command(program, args...), stdin: w, id: "end-" + rand.Text() + "-",
 		turn:    make(chan struct{}, 1),
 		session: session,
-		stirs:   stirs{flag: make(chan struct{}, 1), panes: make(map[string]bool)},
 		notices: make(chan Notice, 64), // a burst of starts; what is older is dropped
 		ready:   make(chan struct{}), done: make(chan struct{}),
 	}
@@ -179,7 +180,6 @@ func (c *Client) Close() error {
 // goroutines are pipelined. When ctx ends first, the lines may still be carried
 // out.
 func (c *Client) Do(ctx context.Context, line ...string) (string, error) {
-	var b strings.Builder
 	for _, l := range line {
 		if err := oneLine(l); err != nil {
 			return "", err
@@ -187,76 +187,95 @@ func (c *Client) Do(ctx context.Context, line ...string) (string, error) {
 		if l == "" {
 			return "", errors.New("tmux: an empty command line, which would detach the client")
 		}
-		b.WriteString(l)
-		b.WriteByte('\n')
 	}
 	if len(line) == 0 {
 		return "", nil
 	}
-	ctx, cancel := withPatience(ctx)
-	defer cancel()
-	begun := time.Now()
-	req := &request{verb: firstWord(line[0]), single: len(line) == 1 && single(line[0]), done: make(chan struct{})}
-	if err := c.send(ctx, &b, req); err != nil {
+	req := newRequest(line...)
+	if err := c.ask(ctx, req); err != nil {
 		return "", err
-	}
-	select {
-	case <-req.done:
-	case <-c.done:
-		select {
-		case <-req.done:
-		default:
-			return "", c.err
-		}
-	case <-ctx.Done():
-		return "", c.server.silent(req.verb, begun, ctx.Err())
 	}
 	return strings.TrimSuffix(req.text.String(), "\n"), req.err
 }
 
-// send writes the lines and the one that ends their reply.
-func (c *Client) send(ctx context.Context, b *strings.Builder, req *request) error {
+// newRequest is one for lines that are such.
+func newRequest(lines ...string) *request {
+	return &request{lines: lines, verb: firstWord(lines[0]), single: len(lines) == 1 && single(lines[0])}
+}
+
+// ask writes the requests, at least one, in one piece and waits until all have
+// been answered.
+func (c *Client) ask(ctx context.Context, reqs ...*request) error {
+	ctx, cancel := withPatience(ctx)
+	defer cancel()
 	begun := time.Now()
+	last := reqs[len(reqs)-1]
+	last.done = make(chan struct{})
+	if err := c.send(ctx, reqs); err != nil {
+		return err
+	}
+	select {
+	case <-last.done:
+	case <-c.done:
+		select {
+		case <-last.done:
+		default:
+			return c.err
+		}
+	case <-ctx.Done():
+		return c.server.silent(last.verb, begun, ctx.Err())
+	}
+	return nil
+}
+
+// send writes the requests' lines, and after each the one that ends its reply.
+func (c *Client) send(ctx context.Context, reqs []*request) error {
+	begun := time.Now()
+	verb := reqs[0].verb
 	select {
 	case <-c.turn:
 		defer func() { c.turn <- struct{}{} }()
 	case <-c.done:
 		return c.err
 	case <-ctx.Done():
-		return c.server.silent(req.verb, begun, ctx.Err())
+		return c.server.silent(verb, begun, ctx.Err())
 	}
+	var b []byte
 	c.mu.Lock()
-	c.count++
-	req.end = c.id + strconv.Itoa(c.count)
-	c.pending = append(c.pending, req)
-	c.mu.Unlock()
-	if !req.single {
-		b.WriteString("display-message -p ")
-		b.WriteString(req.end)
-		b.WriteByte('\n')
+	for _, req := range reqs {
+		for _, l := range req.lines {
+			b = append(append(b, l...), '\n')
+		}
+		if !req.single {
+			c.count++
+			req.end = c.id + strconv.Itoa(c.count)
+			b = append(append(append(b, "display-message -p "...), req.end...), '\n')
+		}
+		c.pending = append(c.pending, req)
 	}
+	c.mu.Unlock()
 	deadline, _ := ctx.Deadline()
 	_ = c.stdin.SetWriteDeadline(deadline)
-	n, err := io.WriteString(c.stdin, b.String())
+	n, err := c.stdin.Write(b)
 	switch {
 	case err == nil:
 		return nil
 	case !errors.Is(err, os.ErrDeadlineExceeded):
-		return fmt.Errorf("tmux %s: server %s: %w", req.verb, c.server.label(), ErrClosed)
+		return fmt.Errorf("tmux %s: server %s: %w", verb, c.server.label(), ErrClosed)
 	case n == 0:
-		c.forget(req)
+		c.forget(reqs)
 	default:
 		// Half a line can't be taken back: the client is of no use any more.
 		_ = c.cmd.Process.Kill()
 	}
-	return c.server.silent(req.verb, begun, context.DeadlineExceeded)
+	return c.server.silent(verb, begun, context.DeadlineExceeded)
 }
 
-// forget drops a request of which nothing was written; it is the last.
-func (c *Client) forget(req *request) {
+// forget drops requests of which nothing was written; they are the last.
+func (c *Client) forget(reqs []*request) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if n := len(c.pending); n > 0 && c.pending[n-1] == req {
-		c.pending = c.pending[:n-1]
+	if n := len(c.pending) - len(reqs); n >= 0 && c.pending[n] == reqs[0] {
+		c.pending = c.pending[:n]
 	}
 }

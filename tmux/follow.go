@@ -6,47 +6,16 @@ import (
 	"fmt"
 	"strconv"
 	"strings"
-	"sync"
 )
 
-// stirs are the panes that have printed something since they were last asked
-// about. What they printed is not kept: a capture says how a pane looks.
-type stirs struct {
-	flag chan struct{} // one that nobody has taken says enough
-
-	mu    sync.Mutex // guards what follows
-	panes map[string]bool
-}
-
-func (s *stirs) add(pane string) {
-	s.mu.Lock()
-	s.panes[pane] = true
-	s.mu.Unlock()
-	select {
-	case s.flag <- struct{}{}:
-	default:
-	}
-}
-
-// Stirred flags that panes of followed windows have printed something, which
-// TakeStirred then names. A flag that nobody has taken stands for all after it.
-func (c *Client) Stirred() <-chan struct{} { return c.stirs.flag }
-
-// TakeStirred names the panes that have printed something since it was last
-// called.
-func (c *Client) TakeStirred() []string {
-	c.stirs.mu.Lock()
-	defer c.stirs.mu.Unlock()
-	list := make([]string, 0, len(c.stirs.panes))
-	for p := range c.stirs.panes {
-		list = append(list, p)
-	}
-	clear(c.stirs.panes)
-	return list
-}
+// Hear has stirred called with the id of a pane of a followed window whenever it
+// has printed something; how it looks then, Screen tells. It is called by the
+// goroutine that reads all answers, so it must be quick and wait for none of
+// them, and it must not keep the id's bytes.
+func (c *Client) Hear(stirred func(pane []byte)) { c.stirred.Store(&stirred) }
 
 // Follow links a window of another session into the client's own, which must be
-// a hub's, so that Stirred tells of it. Its size stays, and so does everything
+// a hub's, so that who hears is told of it. Its size stays, and so does everything
 // that a person sees of it. A window that is followed already stays linked once.
 // After nil it is followed, also if ctx was cancelled meanwhile: the caller must
 // Unfollow. A session that is ended by other means than [Server.Kill] while a
@@ -137,32 +106,76 @@ type Screen struct {
 
 const screenFields = "#{pane_width} #{pane_height} #{cursor_y} #{cursor_x} #{cursor_flag} #{history_size}"
 
+// A Shot is a pane's Screen, or why there is none.
+type Shot struct {
+	Screen
+	Err error
+}
+
 // Screen is how the pane looks, with at most lines of its history.
 func (c *Client) Screen(ctx context.Context, pane string, lines int) (Screen, error) {
-	target, err := exact(pane)
-	if err != nil {
-		return Screen{}, err
+	s := c.Screens(ctx, []string{pane}, lines)[0]
+	return s.Screen, s.Err
+}
+
+// Screens are how several panes look, each with at most lines of its history, in
+// the order of their names. They are asked for together.
+func (c *Client) Screens(ctx context.Context, panes []string, lines int) []Shot {
+	list := make([]Shot, len(panes))
+	reqs := make([]*request, 0, len(panes))
+	b := " -b " + c.id + "capture"
+	take := "' ; capture-pane" + Capture{Lines: lines, Escapes: true}.flags() + b
+	rest := " ; show-buffer" + b + " ; delete-buffer" + b
+	for i, pane := range panes {
+		target, err := exact(pane)
+		if err == nil {
+			t := " -t " + Quote(target)
+			req := newRequest("display-message -p" + t + " '" + screenFields + take + t + rest)
+			req.vis = true // the fields are numbers
+			reqs = append(reqs, req)
+		}
+		list[i].Err = err
 	}
-	t, b := " -t "+Quote(target), " -b "+c.id+"capture"
-	out, err := c.Do(ctx, "display-message -p"+t+" '"+screenFields+"' ; capture-pane"+Capture{Lines: lines, Escapes: true}.flags()+t+b+
-		" ; show-buffer"+b+" ; delete-buffer"+b)
-	if err != nil {
-		return Screen{}, err
+	if len(reqs) == 0 {
+		return list
 	}
-	head, rest, _ := strings.Cut(out, "\n")
+	err := c.ask(ctx, reqs...)
+	for i, pane := range panes {
+		s := &list[i]
+		if s.Err != nil {
+			continue
+		}
+		req := reqs[0]
+		reqs = reqs[1:]
+		switch {
+		case err != nil:
+			s.Err = err
+		case req.err != nil:
+			s.Err = req.err
+		default:
+			if s.Screen, err = screen(req.text.String(), lines); err != nil {
+				s.Err, err = fmt.Errorf("tmux display-message: %s: %w", pane, err), nil
+			}
+		}
+	}
+	return list
+}
+
+// screen reads the fields and the capture.
+func screen(reply string, lines int) (Screen, error) {
+	head, text, _ := strings.Cut(strings.TrimSuffix(reply, "\n"), "\n")
 	var n [6]int
 	fields := strings.Fields(head)
 	if len(fields) != len(n) {
-		return Screen{}, fmt.Errorf("tmux display-message: %s: %q is no screen", pane, head)
+		return Screen{}, fmt.Errorf("%q is no screen", head)
 	}
 	for i, f := range fields {
+		var err error
 		if n[i], err = strconv.Atoi(f); err != nil {
-			return Screen{}, fmt.Errorf("tmux display-message: %s: %w", pane, err)
+			return Screen{}, err
 		}
 	}
-	s := Screen{Width: n[0], Height: n[1], Row: n[2], Column: n[3], Cursor: n[4] != 0, History: min(max(lines, 0), n[5])}
-	if s.Text, err = unvis(rest); err != nil {
-		return Screen{}, fmt.Errorf("tmux show-buffer: %s: %w", pane, err)
-	}
-	return s, nil
+	return Screen{
+		Text: text, Width: n[0], Height: n[1], Row: n[2], Column: n[3], Cursor: n[4] != 0, History: min(max(lines, 0), n[5]),
+	}, nil
 }

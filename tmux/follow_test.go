@@ -7,6 +7,7 @@ import (
 	"runtime"
 	"slices"
 	"strings"
+	"sync"
 	"syscall"
 	"testing"
 	"time"
@@ -20,20 +21,29 @@ func typist(name string) tmux.Session {
 	return tmux.Session{Name: name, Command: `exec /bin/sh -c 'stty -echo; printf "\033]2;ready\033\\\\"; while read -r l; do printf "\033[31m%s\033[0m\n" "$l"; done'`}
 }
 
-// mustStir waits until the pane is told to have printed something.
-func mustStir(tb testing.TB, c *tmux.Client, pane string) {
-	tb.Helper()
-	limit := time.After(time.Minute)
-	for {
-		select {
-		case <-c.Stirred():
-			if slices.Contains(c.TakeStirred(), pane) {
-				return
-			}
-		case <-limit:
-			tb.Fatalf("%s was not told to have printed anything", pane)
-		}
-	}
+// An ear hears which panes have printed something.
+type ear struct {
+	mu    sync.Mutex
+	panes []string
+}
+
+func hear(c *tmux.Client) *ear {
+	e := &ear{}
+	c.Hear(func(pane []byte) {
+		e.mu.Lock()
+		defer e.mu.Unlock()
+		e.panes = append(e.panes, string(pane))
+	})
+	return e
+}
+
+// heard are the panes since it was last called.
+func (e *ear) heard() []string {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	list := e.panes
+	e.panes = nil
+	return list
 }
 
 func mustScreen(tb testing.TB, c *tmux.Client, pane string, lines int) tmux.Screen {
@@ -55,6 +65,7 @@ func TestFollow(t *testing.T) {
 		return !slices.ContainsFunc(mustPanes(t, s), func(p tmux.Pane) bool { return p.Title != "ready" })
 	})
 	c := mustHub(t, s)
+	ear := hear(c)
 	if err := c.Follow(t.Context(), one.Window); err != nil {
 		t.Fatal(err)
 	}
@@ -64,8 +75,9 @@ func TestFollow(t *testing.T) {
 		}
 	}
 	eventually(t, "the words", func() bool { return strings.Contains(mustScreen(t, c, two.ID, 0).Text, "hello") })
-	mustStir(t, c, one.ID)
-	if list := c.TakeStirred(); slices.Contains(list, two.ID) {
+	var list []string
+	eventually(t, "word of "+one.ID, func() bool { list = append(list, ear.heard()...); return slices.Contains(list, one.ID) })
+	if slices.Contains(list, two.ID) {
 		t.Errorf("told of %s, which nobody follows", two.ID)
 	}
 	sc := mustScreen(t, c, one.ID, 10)
@@ -81,12 +93,12 @@ func TestFollow(t *testing.T) {
 	if err := c.Unfollow(t.Context(), one.Window); err != nil {
 		t.Errorf("Unfollow() again = %v", err)
 	}
-	c.TakeStirred() // of before
+	ear.heard() // of before
 	if err := s.Keys(t.Context(), one.ID, "again", "Enter"); err != nil {
 		t.Fatal(err)
 	}
 	eventually(t, "the words", func() bool { return strings.Contains(mustScreen(t, c, one.ID, 0).Text, "again") })
-	if list := c.TakeStirred(); len(list) > 0 {
+	if list := ear.heard(); len(list) > 0 {
 		t.Errorf("told of %v after Unfollow", list)
 	}
 	if err := c.Follow(t.Context(), "agent1"); err == nil {
@@ -105,6 +117,47 @@ func TestScreenHistory(t *testing.T) {
 		sc := mustScreen(t, c, p.ID, lines)
 		if !strings.HasPrefix(sc.Text, first+"\n") || sc.History != min(lines, 46) {
 			t.Errorf("Screen(%d) begins %.10q with history %d, want %q", lines, sc.Text, sc.History, first)
+		}
+	}
+}
+
+// Several panes are captured together, each as it is alone; one that is not there
+// takes nothing from the others.
+func TestScreens(t *testing.T) {
+	s := newServer(t)
+	show := func(name, text string) tmux.Session {
+		return tmux.Session{Name: name, Width: 40, Height: 5, Command: "exec /bin/sh -c 'printf %s \"" + text + "\"; exec cat'"}
+	}
+	panes := mustStart(t, s, show("agent1", "one"), show("agent2", "two $ %%end 1 1 1"), show("agent3", "three"))
+	c := mustHub(t, s)
+	want := map[string]string{}
+	for name, text := range map[string]string{"agent1": "one", "agent2": "two $ %%end 1 1 1", "agent3": "three"} {
+		id := find(t, panes, name).ID
+		eventually(t, text, func() bool { return strings.HasPrefix(mustScreen(t, c, id, 0).Text, text+"\n") })
+		want[id] = mustScreen(t, c, id, 0).Text
+	}
+	ids := []string{find(t, panes, "agent3").ID, "%999", "agent1; kill-server", find(t, panes, "agent1").ID, find(t, panes, "agent2").ID}
+	for range 3 {
+		list := c.Screens(t.Context(), ids, 0)
+		for i, id := range ids {
+			got := list[i]
+			switch text, there := want[id]; {
+			case there && (got.Err != nil || got.Text != text || got.Width != 40 || got.Height != 5):
+				t.Errorf("%s: %+v, want %q", id, got, text)
+			case id == "%999" && !errors.Is(got.Err, tmux.ErrNotFound), !there && got.Err == nil:
+				t.Errorf("%s: %v", id, got.Err)
+			}
+		}
+	}
+	if list := c.Screens(t.Context(), nil, 0); len(list) != 0 {
+		t.Errorf("Screens() of none = %v", list)
+	}
+	if err := c.Close(); err != nil {
+		t.Fatal(err)
+	}
+	for _, got := range c.Screens(t.Context(), ids, 0) {
+		if got.Err == nil {
+			t.Errorf("an ended client shows %+v", got)
 		}
 	}
 }

@@ -1,6 +1,7 @@
 package tmux
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -85,44 +86,42 @@ func (c *Client) Capture(ctx context.Context, pane string, o Capture) (string, e
 		return "", err
 	}
 	b := " -b " + c.id + "capture"
-	out, err := c.Do(ctx, "capture-pane"+o.flags()+" -t "+Quote(target)+b+" ; show-buffer"+b+" ; delete-buffer"+b)
+	req := newRequest("capture-pane" + o.flags() + " -t " + Quote(target) + b + " ; show-buffer" + b + " ; delete-buffer" + b)
+	req.vis = true
+	if err = c.ask(ctx, req); err == nil {
+		err = req.err
+	}
 	if err != nil {
 		return "", err
 	}
-	text, err := unvis(out)
-	if err != nil {
-		return "", fmt.Errorf("tmux show-buffer: %s: %w", pane, err)
-	}
-	return text, nil
+	return strings.TrimSuffix(req.text.String(), "\n"), nil
 }
 
-// unvis undoes what tmux does to text for a control client: \\ for a backslash,
-// \$ for a dollar, \ooo and C's letters for control characters.
-func unvis(s string) (string, error) {
-	i := strings.IndexByte(s, '\\')
-	if i < 0 {
-		return s, nil
-	}
-	var b strings.Builder
-	b.Grow(len(s))
-	for ; i >= 0; i = strings.IndexByte(s, '\\') {
-		b.WriteString(s[:i])
-		if s = s[i+1:]; s == "" {
-			return "", errors.New("a backslash at the end")
+// unvis adds text to b without what tmux does to it for a control client: \\ for
+// a backslash, \$ for a dollar, \ooo and C's letters for control characters.
+func unvis(b *strings.Builder, text []byte) error {
+	b.Grow(len(text))
+	for {
+		i := bytes.IndexByte(text, '\\')
+		if i < 0 {
+			b.Write(text)
+			return nil
+		}
+		b.Write(text[:i])
+		if text = text[i+1:]; len(text) == 0 {
+			return errors.New("a backslash at the end")
 		}
 		took := 1
-		if len(s) >= 3 && s[0] <= '3' && octal(s[0]) && octal(s[1]) && octal(s[2]) {
-			b.WriteByte((s[0]-'0')<<6 | (s[1]-'0')<<3 | (s[2] - '0'))
+		if len(text) >= 3 && text[0] <= '3' && octal(text[0]) && octal(text[1]) && octal(text[2]) {
+			b.WriteByte((text[0]-'0')<<6 | (text[1]-'0')<<3 | (text[2] - '0'))
 			took = 3
-		} else if at := strings.IndexByte("abtnvfrsE0", s[0]); at >= 0 {
+		} else if at := strings.IndexByte("abtnvfrsE0", text[0]); at >= 0 {
 			b.WriteByte("\a\b\t\n\v\f\r \x1b\x00"[at])
 		} else {
-			b.WriteByte(s[0])
+			b.WriteByte(text[0])
 		}
-		s = s[took:]
+		text = text[took:]
 	}
-	b.WriteString(s)
-	return b.String(), nil
 }
 
 func octal(c byte) bool { return c >= '0' && c <= '7' }

@@ -12,14 +12,14 @@ import (
 // A block is one command's output, between %begin and %end or %error.
 type block struct {
 	open    bool
-	numbers string // "1795222815 273 1": time, number, flags
+	numbers []byte // "1795222815 273 1": time, number, flags
 	text    []byte
 }
 
 // endedBy reports whether the line is the word and the block's numbers. Most
 // lines are a pane's text, of which nothing is copied here.
 func (b *block) endedBy(line []byte, word string) bool {
-	return len(line) == len(word)+len(b.numbers) && string(line[:len(word)]) == word && string(line[len(word):]) == b.numbers
+	return len(line) == len(word)+len(b.numbers) && string(line[:len(word)]) == word && bytes.Equal(line[len(word):], b.numbers)
 }
 
 // await waits for the process and then ends what it wrote. The end of the file
@@ -37,13 +37,17 @@ func (c *Client) read(r *os.File) {
 	defer r.Close()
 	lines := bufio.NewReaderSize(r, 64<<10)
 	var b block
-	var line []byte
+	var long []byte // a line that does not fit the reader, as far as it has come
 	reason := ""
 	attached := false
 	for {
 		part, err := lines.ReadSlice('\n')
-		if len(line) < maxReply {
-			line = append(line, part...)
+		whole := part // most are: they are not copied
+		if len(long) > 0 || err != nil {
+			if len(long) < maxReply {
+				long = append(long, part...)
+			}
+			whole = long
 		}
 		if errors.Is(err, bufio.ErrBufferFull) {
 			continue
@@ -51,18 +55,18 @@ func (c *Client) read(r *os.File) {
 		if err != nil {
 			break
 		}
-		line = line[:len(line)-1]
-		if string(line) == c.id {
+		whole = whole[:len(whole)-1]
+		if string(whole) == c.id {
 			break
 		}
-		said := c.take(&b, line, &attached)
+		said := c.take(&b, whole, &attached)
 		if said != "" && !attached {
 			reason = said
 		}
-		if cap(line) > 1<<20 {
-			line = nil
+		if cap(long) > 1<<20 {
+			long = nil
 		}
-		line = line[:0]
+		long = long[:0]
 	}
 	if attached {
 		c.err = fmt.Errorf("tmux: server %s: %w", c.server.label(), ErrClosed)
@@ -81,10 +85,12 @@ func (c *Client) take(b *block, line []byte, attached *bool) string {
 	if !b.open {
 		switch {
 		case bytes.HasPrefix(line, []byte("%begin ")):
-			*b = block{open: true, numbers: string(line[len("%begin "):]), text: b.text[:0]}
+			*b = block{open: true, numbers: append(b.numbers[:0], line[len("%begin "):]...), text: b.text[:0]}
 		case bytes.HasPrefix(line, []byte("%output ")):
 			pane, _, _ := bytes.Cut(line[len("%output "):], []byte(" "))
-			c.stirs.add(string(pane))
+			if stirred := c.stirred.Load(); stirred != nil {
+				(*stirred)(pane)
+			}
 		case bytes.HasPrefix(line, []byte("%")):
 			c.notice(string(line[1:]))
 		default:
@@ -110,7 +116,7 @@ func (c *Client) take(b *block, line []byte, attached *bool) string {
 	case !*attached:
 		*attached = true
 		close(c.ready)
-	case strings.HasSuffix(b.numbers, " 1"): // a command of ours
+	case bytes.HasSuffix(b.numbers, []byte(" 1")): // a command of ours
 		c.reply(b.text, failed)
 	}
 	return ""
@@ -133,13 +139,19 @@ func (c *Client) reply(text []byte, failed bool) {
 		}
 	case req.text.Len()+len(text) > maxReply:
 		req.err = fmt.Errorf("tmux %s: a reply of more than %d bytes", req.verb, maxReply)
+	case req.vis:
+		if err := unvis(&req.text, text); err != nil && req.err == nil {
+			req.err = fmt.Errorf("tmux %s: %w", req.verb, err)
+		}
 	default:
 		req.text.Write(text)
 	}
 	if last {
 		c.pending[0] = nil
 		c.pending = c.pending[1:]
-		close(req.done)
+		if req.done != nil {
+			close(req.done)
+		}
 	}
 }
 
