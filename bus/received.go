@@ -23,9 +23,10 @@ const ShortID = 6
 // MostReceived bounds what Received returns: enough to say that they are many.
 const MostReceived = 10
 
-// Received finds the message with that ID that came to an address; without one,
-// those whose IDs begin so, if that is ShortID characters at least. It returns
-// each once, and no more than MostReceived.
+// Received finds the message with that ID that came to an address: one of each
+// sender that gave it that ID. Without any it finds those whose IDs begin so, if
+// that is ShortID characters at least. It returns each once, and no more than
+// MostReceived.
 // Of what was delivered it opens the files that can be meant: what the mailbox
 // remembers tells their IDs and senders. It takes nothing and needs no lock.
 func (b *Bus) Received(ctx context.Context, box agent.ID, id string) ([]Entry, error) {
@@ -36,9 +37,9 @@ func (b *Bus) Received(ctx context.Context, box agent.ID, id string) ([]Entry, e
 		if err != nil && !errors.Is(err, ErrNoMailbox) {
 			return nil, err
 		}
-		if len(s.exact) > 0 {
-			return s.exact, nil
-		}
+	}
+	if len(s.exact) > 0 {
+		return s.exact, nil
 	}
 	return s.begin, nil
 }
@@ -48,7 +49,7 @@ type search struct {
 	ctx   context.Context
 	box   agent.ID
 	id    string
-	exact []Entry // of the ID itself; one
+	exact []Entry // of the ID itself, each of another sender
 	begin []Entry
 }
 
@@ -75,8 +76,11 @@ func (s *search) place(p Place) error {
 		return err
 	}
 	for _, k := range known { // the ID itself first
-		if len(s.exact) > 0 || len(s.begin) >= MostReceived {
+		if len(s.exact) > 0 && k.id != s.id || len(s.exact)+len(s.begin) >= MostReceived {
 			return nil
+		}
+		if s.has(k.id, k.from) {
+			continue
 		}
 		if err := s.locate(fd, list, k); err != nil {
 			return err
@@ -112,15 +116,20 @@ func (s *search) look(fd int, p Place, name, word string, is func(Envelope) bool
 	if err != nil || e.Err != nil || !is(e.Envelope) {
 		return false, nil // moved on, or no message; the next place has it
 	}
-	switch have := e.Envelope.ID; {
-	case have != s.id:
-		if len(s.begin) < MostReceived && !slices.ContainsFunc(s.begin, func(b Entry) bool { return b.Envelope.ID == have }) {
-			s.begin = append(s.begin, e)
-		}
-	case len(s.exact) == 0:
-		s.exact = []Entry{e}
+	switch {
+	case s.has(e.Envelope.ID, string(e.Envelope.From)):
+	case e.Envelope.ID == s.id && len(s.exact) < MostReceived:
+		s.exact = append(s.exact, e)
+	case e.Envelope.ID != s.id && len(s.begin) < MostReceived:
+		s.begin = append(s.begin, e)
 	}
 	return true, nil
+}
+
+// has reports whether that message is found already.
+func (s *search) has(id, from string) bool {
+	is := func(e Entry) bool { return e.Envelope.ID == id && string(e.Envelope.From) == from }
+	return slices.ContainsFunc(s.exact, is) || slices.ContainsFunc(s.begin, is)
 }
 
 // A remembered is a line of what a mailbox remembers.

@@ -190,6 +190,9 @@ func (a *app) interrupt(ctx context.Context, l *spawn.Launcher, self, id agent.I
 		if err := a.waitIdle(ctx, l, st, before); err != nil {
 			// Unclaimed, it would end some later turn.
 			_, rerr := l.Bus.Retract(context.WithoutCancel(ctx), id, func(e bus.Envelope) bool { return e.ID == r.ID })
+			if text != "" {
+				err = exitError{exitPartly, fmt.Errorf("%w; the text was not sent", err)}
+			}
 			return errors.Join(err, rerr)
 		}
 		a.print("%s: its turn has ended", id)

@@ -134,7 +134,7 @@ func (a *app) send(c *cli.Context) error {
 		return usagef("channel send: kind %q is for receivers, not for agents", e.Kind)
 	}
 	if e.InReplyTo != "" {
-		q, err := a.received(c.Context, b, self, e.InReplyTo)
+		q, err := a.received(c.Context, b, self, e.InReplyTo, to)
 		switch {
 		case err == nil:
 			e.InReplyTo, e.Hops = q.ID, q.Hops+1

@@ -203,6 +203,9 @@ func (s *Server) received(ctx context.Context, id string) (bus.Envelope, error) 
 	case 0:
 		return bus.Envelope{}, argumentf("reply: id: %q: no message with that id has come to you%s", line(id, 60), s.owed())
 	}
+	if list[0].Envelope.ID == id {
+		return bus.Envelope{}, argumentf("reply: id: %q: %d agents sent you a message with that id; use send to answer one", line(id, 60), len(list))
+	}
 	return bus.Envelope{}, argumentf("reply: id: %q: %d messages begin so; give the whole id", line(id, 60), len(list))
 }
 
