@@ -143,6 +143,31 @@ func (id ID) rank() int {
 	return MaxClones + 2
 }
 
+// Span lists agents in few words, those with numbers in a row as one: "agent0 to
+// agent50, agentinfinity". It takes them in the order in which people list them.
+func Span(list []ID) string {
+	var parts []string
+	for i := 0; i < len(list); {
+		n, ok := list[i].Number()
+		end := i + 1
+		for ok && end < len(list) {
+			if m, numbered := list[end].Number(); !numbered || m != n+end-i {
+				break
+			}
+			end++
+		}
+		if end-i > 2 {
+			parts = append(parts, string(list[i])+" to "+string(list[end-1]))
+		} else {
+			for _, id := range list[i:end] {
+				parts = append(parts, string(id))
+			}
+		}
+		i = end
+	}
+	return strings.Join(parts, ", ")
+}
+
 // NewStart makes a start id: 16 hex digits that name one start of one agent.
 func NewStart() string {
 	var b [8]byte

@@ -127,3 +127,20 @@ func TestStartIDs(t *testing.T) {
 		seen[id] = true
 	}
 }
+
+func TestSpan(t *testing.T) {
+	for _, tt := range []struct {
+		in   []agent.ID
+		want string
+	}{
+		{nil, ""},
+		{[]agent.ID{"agent3"}, "agent3"},
+		{[]agent.ID{"agent0", "agent1"}, "agent0, agent1"},
+		{[]agent.ID{"agent0", "agent1", "agent2", "agentinfinity"}, "agent0 to agent2, agentinfinity"},
+		{[]agent.ID{"agent1", "agent3", "agent4", "agent5", "agent7", "netsky-ticker"}, "agent1, agent3 to agent5, agent7, netsky-ticker"},
+	} {
+		if got := agent.Span(tt.in); got != tt.want {
+			t.Errorf("Span(%v) = %q, want %q", tt.in, got, tt.want)
+		}
+	}
+}

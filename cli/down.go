@@ -231,10 +231,15 @@ func remnantsOf(list []spawn.Remnant, ids []agent.ID, all bool) (rest []spawn.Re
 func (a *app) stillUp(ctx context.Context, l *spawn.Launcher, rep *downReport) {
 	var up []string
 	list, err := l.Inspect(ctx)
-	if err == nil && list.Find(agent.Infinity).Alive() {
-		up = append(up, string(agent.Infinity))
+	switch st := list.Find(agent.Infinity); {
+	case st.State == agent.Unknown && err != nil:
+		if st.Start != "" {
+			up = append(up, fmt.Sprintf("perhaps %s (%s)", st.Agent, st.Evidence))
+		}
+	case st.Alive(): // by its process, where tmux does not answer
+		up = append(up, string(st.Agent))
 	}
-	if on, err := l.TickerUp(ctx); err == nil && on {
+	if on, _ := l.TickerUp(ctx); on {
 		up = append(up, spawn.TickerSession)
 	}
 	if _, err := daemon.Ping(ctx, l.Home); err == nil {
@@ -253,7 +258,8 @@ type downReport struct {
 	rows  []downRow
 	notes []string
 
-	failed bool // not all is known to be ended
+	failed bool           // not all is known to be ended
+	why    map[string]int // how many were not ended, by the reason
 }
 
 type downRow struct {
@@ -305,7 +311,12 @@ func (r *downReport) progress(p spawn.DownProgress) {
 	case spawn.DownEnded:
 		r.a.print("%s: ended", p.What)
 	case spawn.DownFailed:
-		r.a.print("%s: not ended: %v", p.What, p.Err)
+		if r.why == nil {
+			r.why = make(map[string]int)
+		}
+		if r.why[row.Error]++; r.why[row.Error] <= 3 { // the error at the end names all
+			r.a.print("%s: not ended: %v", p.What, p.Err)
+		}
 	case spawn.DownWarning:
 		r.a.warn("%s: %v", orAll(p.What), p.Err)
 	}

@@ -15,6 +15,7 @@ import (
 	"netsky/spawn"
 	"netsky/spawn/claude"
 	"netsky/store"
+	"netsky/tmux"
 )
 
 // hints says what to do next about an error. The packages below state facts;
@@ -40,6 +41,8 @@ func (a *app) hints(err error) []string {
 		add("`netsky down " + names + " && netsky up " + names + " --dir " + shellWord(dir.wanted) + "` ends them and starts them there")
 	case errors.As(err, &asks):
 		add("`netsky approvals` lists what waits for your yes; `netsky attach " + string(asks.id) + "` goes to its pane")
+	case errors.Is(err, tmux.ErrUnanswered):
+		add("once tmux answers, `netsky status` shows what was started, and `netsky up` starts what is missing; `netsky down --force`\nends agents without tmux")
 	case errors.Is(err, bus.ErrNoMailbox):
 		add("`netsky status` lists the agents; `netsky agent N` starts one, and gives it a mailbox")
 	case errors.Is(err, bus.ErrBrake):

@@ -24,7 +24,7 @@ func startFlags(more ...cli.Flag) []cli.Flag {
 		&cli.StringFlag{Name: "type", Usage: "run them on this `RUNTIME`: claude, codex, demo or one of netsky.toml"},
 		&cli.StringFlag{Name: "dir", Usage: "let them work in `DIR`; else where they worked before, at first in this git repository"},
 		&cli.BoolFlag{Name: "json", Usage: "print one JSON object"},
-		&cli.BoolFlag{Name: "yes", Usage: "take full access for agents where nothing else was chosen"},
+		&cli.BoolFlag{Name: "yes", Usage: "grant agents full access if no permission mode is set; start more than 50 clones at once"},
 	}, more...)
 }
 
@@ -37,7 +37,8 @@ func (a *app) upCommand() *cli.Command {
 			"are started. What is up stays as it is, a dead agent is replaced, and nothing is ever stopped. The daemon and the\n" +
 			"ticker, which starts it again, come with them. An OBJECTIVE is a text in quotes with a space in it, or that of\n" +
 			"--objective; it becomes the first message of agent0, or of the one agent that is named.\n" +
-			"One line an agent reports how far it has come: ready, or failed with what its pane shows.",
+			"One line an agent reports how far it has come: ready, or failed with what its pane shows.\n" +
+			"More than 50 clones are started only after a question, or with --yes, and 60 agents at a time.",
 		Flags: startFlags(
 			&cli.BoolFlag{Name: "no-attach", Usage: "stay here instead of going to agent0's pane"},
 			&cli.StringFlag{Name: "objective", Usage: "`TEXT` is the first message"},
@@ -228,6 +229,9 @@ func (a *app) up(c *cli.Context, ids []agent.ID, objective string, whole bool) e
 			return err
 		}
 	}
+	if err := a.agreeToMany(toStart(plans, states), c.Bool("yes")); err != nil {
+		return err
+	}
 	if err := a.recordConsents(h, said); err != nil {
 		return err
 	}
@@ -252,7 +256,13 @@ func (a *app) up(c *cli.Context, ids []agent.ID, objective string, whole bool) e
 	})
 	rep.close()
 	if err != nil {
-		return err
+		if !slices.ContainsFunc(ends, func(p spawn.Progress) bool { return p.Step == spawn.StepReady || p.Step == spawn.StepSlow }) {
+			if len(ends) > 0 {
+				err = cmp.Or(rep.finish(h, pong, append(stayed, ends...)), err)
+			}
+			return err
+		}
+		a.complain(err) // some of them were started
 	}
 	for _, r := range l.Unproved() {
 		if agent.Reaps && slices.ContainsFunc(ends, func(p spawn.Progress) bool { return p.Agent == r.Agent && p.Step != spawn.StepAlready }) {
@@ -327,7 +337,7 @@ func upFailed(ends []spawn.Progress) error {
 		switch e.Step {
 		case spawn.StepFailed:
 			failed++
-		case spawn.StepSlow:
+		case spawn.StepSlow, spawn.StepUnknown:
 			slow++
 		}
 	}

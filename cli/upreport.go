@@ -62,6 +62,10 @@ func (r *upReport) progress(p spawn.Progress) {
 		r.a.tellBlocked(p.Err)
 		return
 	}
+	if p.Step == spawn.StepSilent {
+		r.a.warn("tmux has not answered yet; waiting up to half a minute for it")
+		return
+	}
 	name, plan := string(p.Agent), r.plans[p.Agent]
 	what := plan.Runtime.Name() + "  " + tilde(r.a, plan.Dir)
 	if may := r.a.config.may(plan.Runtime.Name()); may != "" {

@@ -142,7 +142,22 @@ func (d *down) run(ctx context.Context) error {
 		d.closeHubs(context.WithoutCancel(ctx))
 		d.removeSocket(context.WithoutCancel(ctx))
 	}
-	return errors.Join(d.errs...)
+	return errors.Join(append(d.errs, d.failures()...)...)
+}
+
+// failures are the errors of those that were not ended, one for each reason.
+func (d *down) failures() (errs []error) {
+	who := make(map[string][]agent.ID)
+	for _, f := range d.failed {
+		who[f.Err.Error()] = append(who[f.Err.Error()], agent.ID(f.What))
+	}
+	for _, f := range d.failed {
+		if names := who[f.Err.Error()]; names != nil {
+			errs = append(errs, fmt.Errorf("%s: %w", agent.Span(names), f.Err))
+			delete(who, f.Err.Error())
+		}
+	}
+	return errs
 }
 
 type down struct {
@@ -153,6 +168,7 @@ type down struct {
 	wanted  []agent.ID // whose desired state becomes down
 	log     []DownProgress
 	errs    []error
+	failed  []DownProgress // with DownFailed
 	acks    *acks
 	asked   time.Time
 	hidden  bool // tmux does not tell what is there
@@ -186,10 +202,10 @@ func (d *down) removeSocket(ctx context.Context) {
 
 func (d *down) say(t *target, step DownStep, err error) {
 	t.step = step
-	if step == DownFailed {
-		d.errs = append(d.errs, fmt.Errorf("%s: %w", t.name, err))
-	}
 	p := DownProgress{Agent: t.id, What: t.name, Step: step, Err: err}
+	if step == DownFailed {
+		d.failed = append(d.failed, p)
+	}
 	if step == DownTimeout {
 		p.After = time.Since(d.asked).Round(100 * time.Millisecond)
 	}
@@ -362,15 +378,19 @@ func (d *down) ask(ctx context.Context) {
 	}
 }
 
-// end ends sessions and all processes that belong to them.
+// end ends sessions and all processes that belong to them, in batches, as each agent
+// takes descriptors and time of tmux's.
 func (d *down) end(ctx context.Context, list []*target) {
-	if len(list) == 0 {
-		return
+	for batch := range slices.Chunk(list, d.l.atOnce()) {
+		d.endBatch(ctx, batch)
 	}
+}
+
+func (d *down) endBatch(ctx context.Context, list []*target) {
 	var panes []tmux.Pane
 	var all []kin
 	for _, t := range list {
-		if t.pane != nil {
+		if t.pane != nil && !d.hidden {
 			panes = append(panes, *t.pane)
 		}
 		all = append(all, t.kin)
@@ -378,7 +398,17 @@ func (d *down) end(ctx context.Context, list []*target) {
 	left, unfiled, err := d.l.end(ctx, panes, all, d.o.Keep)
 	still := make(map[string]bool) // sessions, by id
 	if err != nil {
-		still = d.still(ctx, panes)
+		serr := err
+		if !errors.Is(err, tmux.ErrUnanswered) {
+			still, serr = d.still(ctx, panes)
+		}
+		if serr != nil {
+			// A session ends by itself once the processes in it have. Whoever has
+			// not answered now is not asked about the others.
+			d.hidden = true
+			d.errs = append(d.errs, fmt.Errorf("whether the sessions have ended is not known: %w", err))
+			err = nil
+		}
 	}
 	for i, t := range list {
 		var errs []error
@@ -406,17 +436,23 @@ func (d *down) end(ctx context.Context, list []*target) {
 	}
 }
 
-// still tells which of the sessions are there after an end that met an error;
-// all, if tmux does not answer.
-func (d *down) still(ctx context.Context, list []tmux.Pane) map[string]bool {
+// still tells which of the sessions are there after an end that met an error.
+func (d *down) still(ctx context.Context, list []tmux.Pane) (map[string]bool, error) {
 	there := make(map[string]bool)
 	panes, err := d.l.Tmux.Panes(ctx)
+	if err != nil {
+		return nil, err
+	}
+	now := make(map[string]bool, len(panes))
+	for _, p := range panes {
+		now[p.Server+" "+p.SessionID] = true
+	}
 	for _, t := range list {
-		if err != nil || slices.ContainsFunc(panes, func(p tmux.Pane) bool { return p.SessionID == t.SessionID && p.Server == t.Server }) {
+		if now[t.Server+" "+t.SessionID] {
 			there[t.SessionID] = true
 		}
 	}
-	return there
+	return there, nil
 }
 
 // deaf is why the agent can't be asked to finish, or nil: its program knows of no

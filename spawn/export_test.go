@@ -26,6 +26,9 @@ func (l *Launcher) SetPointTimes(quiet, person, point time.Duration) {
 // default.
 func (l *Launcher) SetDialogTime(goes time.Duration) { l.times.goes = goes }
 
+// SetAtOnce sets how many agents are started together. 0 is the default.
+func (l *Launcher) SetAtOnce(n int) { l.times.atOnce = n }
+
 // Asks reports whether a screen of these rows, with the cursor on the last,
 // looks like a question.
 func Asks(rows ...string) bool {

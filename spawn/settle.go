@@ -11,10 +11,10 @@ import (
 	"netsky/tmux"
 )
 
-// downTimeout is how long an agent may take to ack or to go. A receiver acks at
+// DownWithin is how long an agent may take to ack or to go. A receiver acks at
 // the latest 45 s after the request, so the wait is longer than that; nothing
 // waits longer.
-const downTimeout = 60 * time.Second
+const DownWithin = 60 * time.Second
 
 const (
 	downPoll = 100 * time.Millisecond // for what closes; acks announce themselves
@@ -25,7 +25,7 @@ const (
 // settle waits for each request's outcome and ends the agents as they come, in
 // the order of the requests. It sweeps once at least.
 func (d *down) settle(ctx context.Context) {
-	deadline := time.Now().Add(cmp.Or(d.l.times.down, downTimeout))
+	deadline := time.Now().Add(cmp.Or(d.l.times.down, DownWithin))
 	open := d.targets
 	var mail <-chan struct{}
 	if d.acks != nil {

@@ -83,6 +83,8 @@ type times struct {
 	point  time.Duration // between two lines typed into a pane
 
 	goes time.Duration // a dialog, after its answer
+
+	atOnce int // agents that are started together; not a time
 }
 
 // ErrForeign reports a session that has an agent's name and is not of this home:

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"errors"
+	"fmt"
 	"slices"
 	"sync"
 	"time"
@@ -32,15 +33,21 @@ func (l *Launcher) start(ctx context.Context, o UpOptions, tickerMissing bool, l
 	if len(sessions) == 0 {
 		return w.ends, nil
 	}
-	panes, err := l.open(ctx, l.setup(o.Setup), sessions)
-	answered := !errors.Is(err, context.DeadlineExceeded) && !errors.Is(err, context.Canceled)
+	panes, err := l.open(ctx, l.setup(o.Setup), sessions, tell)
+	if errors.Is(err, tmux.ErrUnanswered) {
+		return w.ends, w.unknown(err)
+	}
 	if err != nil && len(panes) == 0 {
 		for _, p := range list {
-			if p.err == nil && answered {
+			if p.err == nil {
 				l.neverRan(p.launch)
 			}
 		}
-		return nil, err
+		return w.ends, err
+	}
+	cause := err
+	if none := (*tmux.NotStarted)(nil); errors.As(err, &none) {
+		cause = none.Cause // each says of itself that it was not
 	}
 	var ops []store.Op
 	for i, p := range list {
@@ -48,10 +55,8 @@ func (l *Launcher) start(ctx context.Context, o UpOptions, tickerMissing bool, l
 		switch {
 		case p.err != nil:
 		case at < 0:
-			if answered {
-				l.neverRan(p.launch)
-			}
-			w.end(i, Progress{Step: StepFailed, Err: errors.Join(errors.New("tmux made no session for it"), err)})
+			l.neverRan(p.launch)
+			w.end(i, Progress{Step: StepFailed, Err: errors.Join(errors.New("tmux made no session for it"), cause)})
 		default:
 			list[i].keeper, _ = agent.FindProcess(panes[at].PID) // gone already: nobody
 			ops = append(ops, started(p, panes[at])...)
@@ -72,14 +77,33 @@ func (l *Launcher) start(ctx context.Context, o UpOptions, tickerMissing bool, l
 	return w.ends, nil
 }
 
+// unknown puts down of all that tmux was told to start that nobody knows whether it
+// was, and returns the error that says so. What is on file about these starts stays:
+// once tmux answers again, what was started is found by its start id, and else seen
+// not to be there.
+func (w *watch) unknown(err error) error {
+	var ids []agent.ID
+	for i, p := range w.list {
+		if p.err == nil {
+			ids = append(ids, p.launch.Agent)
+			w.ends[i] = Progress{Agent: p.launch.Agent, Step: StepUnknown, Err: tmux.ErrUnanswered}
+		}
+	}
+	if len(ids) == 0 {
+		ids = append(ids, TickerSession)
+	}
+	return fmt.Errorf("%s: it is not known whether tmux has started them: %w", agent.Span(ids), err)
+}
+
 // dying is how long a tmux server that has been ended may take to be gone; it
 // waits for its clients. Until then it refuses, and no new one can be started.
 const dying = 3 * time.Second
 
 // open makes the sessions. A server that is just ending is waited for; one of
 // our own that hangs in it is put out of its misery.
-func (l *Launcher) open(ctx context.Context, setup []string, list []tmux.Session) ([]tmux.Pane, error) {
+func (l *Launcher) open(ctx context.Context, setup []string, list []tmux.Session, tell func(Progress)) ([]tmux.Pane, error) {
 	defer l.Quiet(ctx)()
+	defer late(func() { tell(Progress{Step: StepSilent}) })()
 	for end := time.Now().Add(dying); ; {
 		panes, err := l.Tmux.Start(ctx, setup, list)
 		if len(panes) > 0 || !errors.Is(err, tmux.ErrNoServer) {
@@ -99,6 +123,28 @@ func (l *Launcher) open(ctx context.Context, setup []string, list []tmux.Session
 			return nil, err
 		case <-time.After(50 * time.Millisecond):
 		}
+	}
+}
+
+// tellAfter is how long tmux may take to start agents before somebody is told that it
+// is waited for.
+const tellAfter = 5 * time.Second
+
+// late calls tell if stop is not called within tellAfter. It is not called any more
+// once stop has returned.
+func late(tell func()) (stop func()) {
+	done, told := make(chan struct{}), make(chan struct{})
+	go func() {
+		defer close(told)
+		select {
+		case <-done:
+		case <-time.After(tellAfter):
+			tell()
+		}
+	}()
+	return func() {
+		close(done)
+		<-told
 	}
 }
 
@@ -131,15 +177,21 @@ func (l *Launcher) session(la agent.Launch) tmux.Session {
 }
 
 func started(p prepared, pane tmux.Pane) []store.Op {
+	return Started(p.launch, p.plan.Objective, pane.Session, pane.PID)
+}
+
+// Started is what there is to record about a start. To record it twice is as well as
+// once.
+func Started(la agent.Launch, objective, session string, pid int) []store.Op {
 	return []store.Op{
 		store.UpsertActor{
-			ID: p.launch.Agent, Role: p.launch.Agent.Role(), Runtime: p.launch.Runtime,
-			Dir: p.launch.Dir, Objective: p.plan.Objective, Desired: store.DesiredUp,
+			ID: la.Agent, Role: la.Agent.Role(), Runtime: la.Runtime,
+			Dir: la.Dir, Objective: objective, Desired: store.DesiredUp,
 		},
 		store.StartSession{
-			Start: p.launch.Start, Actor: p.launch.Agent, Runtime: p.launch.Runtime, Tmux: pane.Session,
-			PID: pane.PID, State: agent.Starting, Started: store.Time(p.launch.StartedMS),
+			Start: la.Start, Actor: la.Agent, Runtime: la.Runtime, Tmux: session,
+			PID: pid, State: agent.Starting, Started: store.Time(la.StartedMS),
 		},
-		store.StartedLog(p.launch),
+		store.StartedLog(la),
 	}
 }

@@ -59,6 +59,8 @@ const (
 	StepReady   Step = "ready"    // it says so itself
 	StepFailed  Step = "failed"   // Err says why, Lines what its pane shows
 	StepSlow    Step = "starting" // not ready within ReadyWithin, not dead either
+	StepSilent  Step = "silent"   // of no agent: tmux does not answer yet, and is waited for
+	StepUnknown Step = "unknown"  // tmux did not answer: whether it was started is not known; never reported, only returned
 )
 
 // Progress is one line of what up tells.
@@ -86,7 +88,9 @@ type prepared struct {
 // stands in the way first and starts none if anything does; the error then
 // joins one for each hindrance. After that one agent's failure does not stop the
 // others: the returned list, in the order of the plans, has each one's last
-// step. Two ups at once: the second waits for the first.
+// step. Many agents are started in batches; the list is returned beside an error
+// too, once a batch was begun, and says of each agent what became of it. A batch of
+// which none has come up is the last. Two ups at once: the second waits for the first.
 func (l *Launcher) Up(ctx context.Context, o UpOptions) ([]Progress, error) {
 	tell := o.Report
 	if tell == nil {
@@ -147,26 +151,9 @@ func (l *Launcher) Up(ctx context.Context, o UpOptions) ([]Progress, error) {
 	if err := l.writeConf(); err != nil {
 		return nil, err
 	}
-	wanted := make([]agent.ID, len(o.Plans))
-	for i, p := range o.Plans {
-		wanted[i] = p.Agent
-	}
-	if err := l.Home.SetAllDesired(wanted, true, o.By); err != nil {
+	if err := l.Home.SetAllDesired(l.wantedFirst(o.Plans, todo), true, o.By); err != nil {
 		return nil, err
 	}
-	var before Statuses
-	for _, i := range todo {
-		before = append(before, states.Find(o.Plans[i].Agent))
-	}
-	if err := l.clear(ctx, before); err != nil {
-		return nil, err
-	}
-	ready := make([]prepared, len(todo))
-	each(len(todo), func(n int) {
-		p, err := l.prepare(ctx, o.Plans[todo[n]])
-		p.plan, p.launch.Agent, p.err = o.Plans[todo[n]], o.Plans[todo[n]].Agent, err
-		ready[n] = p
-	})
 	for i, p := range result {
 		switch p.Step {
 		case StepAlready:
@@ -187,11 +174,7 @@ func (l *Launcher) Up(ctx context.Context, o UpOptions) ([]Progress, error) {
 		}
 		tickerMissing = tickerMissing || replaced
 	}
-	ends, err := l.start(ctx, o, tickerMissing, ready, tell)
-	for n, i := range todo[:len(ends)] {
-		result[i] = ends[n]
-	}
-	return result, err
+	return result, l.batches(ctx, o, states, todo, tickerMissing, result, tell)
 }
 
 // Alone calls do while no up, no down and no Restart is at work. blocked, if not
@@ -226,8 +209,9 @@ func each(n int, do func(int)) {
 }
 
 // Check finds what stands in the way of an up, as Up does, and changes nothing.
-// It returns how the agents are: those that are up already stay as they are.
-func (l *Launcher) Check(ctx context.Context, plans []Plan) (Statuses, error) {
+// It returns how the agents are: those that are up already stay as they are. Agents
+// that the caller will have ended before the up are judged as if they were down.
+func (l *Launcher) Check(ctx context.Context, plans []Plan, ended ...agent.ID) (Statuses, error) {
 	v, err := l.view(ctx)
 	if err != nil {
 		return nil, err
@@ -235,6 +219,11 @@ func (l *Launcher) Check(ctx context.Context, plans []Plan) (Statuses, error) {
 	states, err := l.inspect(v, nil)
 	if err != nil {
 		return nil, err
+	}
+	for i := range states {
+		if slices.Contains(ended, states[i].Agent) {
+			states[i].State = agent.Down
+		}
 	}
 	todo, err := l.todo(v, states, plans)
 	if err != nil {

@@ -1,10 +1,12 @@
 package tmux
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
 	"strings"
+	"time"
 )
 
 // Kill ends the sessions of the given panes, which must come from
@@ -30,7 +32,12 @@ func (s *Server) Kill(ctx context.Context, list ...Pane) error {
 	if len(d.sessions) == 0 {
 		return nil
 	}
-	after, still, err := s.afterwards(ctx, d.lines(before[0].Server))
+	after, still, err := s.carryOut(ctx, d.lines(before[0].Server))
+	var lost unheard
+	if errors.As(err, &lost) && !errors.Is(err, ErrUnanswered) {
+		// It answers by now. What is gone is gone, so this ends the rest.
+		after, still, err = s.carryOut(context.WithoutCancel(ctx), d.lines(before[0].Server))
+	}
 	if err != nil {
 		return ignoreNoServer(err)
 	}
@@ -103,20 +110,28 @@ func (d doomed) lines(server string) []string {
 
 const stillThere = "still there: "
 
-// afterwards carries out lines and lists the panes that are there then. What
-// the lines met with is not reported, only what they printed.
-func (s *Server) afterwards(ctx context.Context, lines []string) (panes []listed, printed string, err error) {
+// carryOut carries out lines and lists the panes that are there then. What
+// the lines met with is not reported, only what they printed. A server that does
+// not answer in time is waited for once more; then the error is unheard, and what
+// it has done is not known.
+func (s *Server) carryOut(ctx context.Context, lines []string) (panes []listed, printed string, err error) {
 	q, err := s.question()
 	if err != nil {
 		return nil, "", err
 	}
-	ctx, cancel, err := settled(ctx, "source-file")
+	whole, cancel, err := settled(ctx, "source-file")
 	if err != nil {
 		return nil, "", err
 	}
 	defer cancel()
+	begun := time.Now()
 	lines = append(lines, "display-message -p "+mark, q.line(), "")
-	out, err := s.run(ctx, strings.NewReader(strings.Join(lines, "\n")), "source-file", "-")
+	out, err := s.run(whole, strings.NewReader(strings.Join(lines, "\n")), "source-file", "-")
+	var lost unheard
+	if errors.As(err, &lost) {
+		_, lerr := s.afterwards(ctx, begun, err)
+		return nil, "", cmp.Or(lerr, err)
+	}
 	printed, answer, ok := strings.Cut(out, mark+"\n")
 	if !ok {
 		if err == nil {

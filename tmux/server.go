@@ -10,8 +10,9 @@
 // A control client dies with it; a hub session (see [Server.OpenHub]) stays and
 // is replaced by the next OpenHub. A call that changes something is waited for
 // once it has begun, although its context is cancelled meanwhile: what it returns
-// is what happened. Only a deadline ends it early, and then the change may still
-// be made once the server wakes up.
+// is what happened. Only a deadline ends it early. Then Start and Kill ask what is
+// there now, as tmux answers after all that it was told before is done; if that is
+// not answered either, the change may still be made once the server wakes up.
 //
 // It needs tmux 3.2 or newer and was seen to work with 3.3a.
 package tmux
@@ -36,13 +37,22 @@ var (
 	ErrNoServer = errors.New("no tmux server")
 	// ErrNotFound is matched when the pane or session is not there.
 	ErrNotFound = errors.New("no such pane or session")
+	// ErrUnanswered is matched when tmux answered neither what it was told nor the
+	// question what is there now: whether it was carried out, or will be once the
+	// server wakes up, is not known.
+	ErrUnanswered = errors.New("nor an answer to what is there now")
 	// ErrInMode is matched when a pane is in copy mode, or another mode that
 	// would take keys and text in the program's place.
 	ErrInMode = errors.New("in copy mode")
 )
 
-// patience is how long a call waits whose context has no deadline.
-const patience = 10 * time.Second
+const (
+	// patience is how long a call waits whose context has no deadline.
+	patience = 10 * time.Second
+	// startPatience is how long Start waits: it makes many sessions in one call,
+	// and has only begun because the server had answered before.
+	startPatience = 20 * time.Second
+)
 
 // maxAnswer is the largest answer that is taken of a tmux program. It is far
 // above a pane's whole history and keeps a mistake from filling the memory.
@@ -179,15 +189,44 @@ func (s *Server) run(ctx context.Context, stdin io.Reader, args ...string) (stri
 	err = cmd.Run()
 	switch {
 	case out.full || errs.full:
-		return "", fmt.Errorf("tmux %s: server %s: an answer of more than %d bytes", verb, s.label(), maxAnswer)
+		return "", unheard{fmt.Errorf("tmux %s: server %s: an answer of more than %d bytes", verb, s.label(), maxAnswer)}
 	case err == nil && errs.text.Len() == 0:
 		return out.text.String(), nil
 	case ctx.Err() != nil && (cmd.ProcessState == nil || !cmd.ProcessState.Exited()):
-		return out.text.String(), s.silent(verb, begun, ctx.Err())
+		return out.text.String(), unheard{s.silent(verb, begun, ctx.Err())}
+	case errs.text.Len() == 0 && cmd.ProcessState != nil && !cmd.ProcessState.Exited():
+		return out.text.String(), unheard{fmt.Errorf("tmux %s: %w", verb, err)}
 	case errs.text.Len() == 0:
 		return out.text.String(), fmt.Errorf("tmux %s: %w", verb, err)
 	}
 	return out.text.String(), s.refusal(verb, errs.text.String())
+}
+
+// unheard is the error of a call whose tmux program was ended before it had the
+// whole answer: the server may have done what it was told, and may yet do it.
+type unheard struct{ error }
+
+func (e unheard) Unwrap() error { return e.error }
+
+// afterwards lists what is there after a call that ended with err, which is
+// unheard. Whatever the server had received of it is done by the time it answers
+// another: tmux is a single thread, and a batch is carried out in one go. It
+// waits as long again as the call did, patience at most. Without an answer the
+// error matches ErrUnanswered.
+func (s *Server) afterwards(ctx context.Context, begun time.Time, err error) (panes []listed, lerr error) {
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), min(time.Since(begun), patience))
+	defer cancel()
+	// Asked twice, for the first answer may be given in the very round in which
+	// the server takes the end of the call from its socket.
+	for range 2 {
+		if panes, lerr = s.list(ctx); lerr != nil {
+			break
+		}
+	}
+	if lerr != nil && !errors.Is(lerr, ErrNoServer) {
+		return nil, fmt.Errorf("%w, %w", err, ErrUnanswered)
+	}
+	return panes, lerr
 }
 
 // An answer keeps what a tmux program writes, up to maxAnswer bytes.
@@ -241,6 +280,11 @@ func withPatience(ctx context.Context) (context.Context, context.CancelFunc) {
 // cancel any more, with ctx's deadline or patience. The error is that of a caller
 // who has gone before it began.
 func settled(ctx context.Context, verb string) (context.Context, context.CancelFunc, error) {
+	return settledWithin(ctx, verb, patience)
+}
+
+// settledWithin is settled with another patience.
+func settledWithin(ctx context.Context, verb string, patience time.Duration) (context.Context, context.CancelFunc, error) {
 	if err := ctx.Err(); err != nil {
 		return nil, nil, fmt.Errorf("tmux %s: %w", verb, err)
 	}

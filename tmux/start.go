@@ -1,6 +1,7 @@
 package tmux
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -11,6 +12,7 @@ import (
 	"strconv"
 	"strings"
 	"syscall"
+	"time"
 )
 
 // A Session is what [Server.Start] shall start: one detached session of one
@@ -43,9 +45,12 @@ const mark = "sessions-are-in-place"
 // out first. Neither they nor the sessions can be seen in an argument list.
 //
 // It returns the panes that are there afterwards, of all sessions but hubs, also
-// beside an error, which says what tmux did not accept and which sessions are
-// not there. A session that is there already under a name is left as it was,
-// with its own tags. Whether a program runs is not known here.
+// beside an error, which says what tmux did not accept and is a [NotStarted] where
+// sessions are not there. A session that is there already under a name is left as
+// it was, with its own tags. Whether a program runs is not known here.
+//
+// A server that does not answer in time is asked once more what is there. If that
+// is not answered either, the error matches [ErrUnanswered] and there are no panes.
 func (s *Server) Start(ctx context.Context, setup []string, list []Session) ([]Pane, error) {
 	lines := make([]string, 0, len(setup)+len(list))
 	for _, line := range setup {
@@ -63,8 +68,31 @@ func (s *Server) Start(ctx context.Context, setup []string, list []Session) ([]P
 		lines = append(lines, line)
 	}
 	panes, err := s.batch(ctx, lines)
+	if errors.Is(err, ErrUnanswered) {
+		return nil, err
+	}
 	return panesOf(panes), missing(list, panes, s.Tags, err)
 }
+
+// NotStarted is the error of sessions that are not there after a Start.
+type NotStarted struct {
+	Names []string
+	Cause error // what tmux said; may be nil
+}
+
+func (e *NotStarted) Error() string {
+	const shown = 10
+	text := "tmux: not started: " + strings.Join(e.Names[:min(len(e.Names), shown)], ", ")
+	if n := len(e.Names) - shown; n > 0 {
+		text += fmt.Sprintf(" and %d more", n)
+	}
+	if e.Cause != nil {
+		text += "\n" + e.Cause.Error()
+	}
+	return text
+}
+
+func (e *NotStarted) Unwrap() error { return e.Cause }
 
 // batch carries out lines, starting a server if there is none, and lists the
 // panes of all sessions in the same call.
@@ -73,15 +101,21 @@ func (s *Server) batch(ctx context.Context, lines []string) ([]listed, error) {
 	if err != nil {
 		return nil, err
 	}
-	ctx, cancel, err := settled(ctx, "source-file")
+	whole, cancel, err := settledWithin(ctx, "source-file", startPatience)
 	if err != nil {
 		return nil, err
 	}
 	defer cancel()
+	begun := time.Now()
 	lines = append(lines, "display-message -p "+mark, q.line(), "")
 	// A server's argument list is that of the call that started it, for
 	// everyone to read as long as it lives. So it shows nothing but this.
-	out, err := s.run(ctx, strings.NewReader(strings.Join(lines, "\n")), "start-server", ";", "source-file", "-")
+	out, err := s.run(whole, strings.NewReader(strings.Join(lines, "\n")), "start-server", ";", "source-file", "-")
+	var lost unheard
+	if errors.As(err, &lost) {
+		panes, lerr := s.afterwards(ctx, begun, err)
+		return panes, cmp.Or(lerr, err)
+	}
 	_, answer, ok := strings.Cut(out, mark+"\n")
 	if !ok {
 		return nil, errors.Join(err, errors.New("tmux source-file: nothing was carried out"))
@@ -90,7 +124,8 @@ func (s *Server) batch(ctx context.Context, lines []string) ([]listed, error) {
 	return panes, errors.Join(err, bad)
 }
 
-// missing adds to err the sessions that are not among panes with their tags.
+// missing adds to err the sessions that are not among panes with their tags. If
+// all are, an answer that was late is no error.
 func missing(list []Session, panes []listed, tags []string, err error) error {
 	there := make(map[string]Pane, len(panes))
 	for _, p := range panes {
@@ -106,10 +141,14 @@ func missing(list []Session, panes []listed, tags []string, err error) error {
 			names = append(names, session.Name)
 		}
 	}
-	if len(names) == 0 {
-		return err
+	var lost unheard
+	switch {
+	case len(names) > 0:
+		return &NotStarted{Names: names, Cause: err}
+	case errors.As(err, &lost) && len(list) > 0:
+		return nil
 	}
-	return errors.Join(fmt.Errorf("tmux: not started: %s", strings.Join(names, ", ")), err)
+	return err
 }
 
 // line is the command line that makes the session. An error in it ends the line,

@@ -1,0 +1,100 @@
+package spawn
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+
+	"netsky/agent"
+)
+
+// atOnce is how many agents one call of tmux starts. No more are started until
+// these are ready, or were given up. 50 clones, agent0 and agentinfinity fit.
+const atOnce = 60
+
+func (l *Launcher) atOnce() int { return cmp.Or(l.times.atOnce, atOnce) }
+
+// ErrUntried is returned by Up for agents that it did not try to start because the
+// start of those before them failed.
+var ErrUntried = errors.New("not tried, as the start of others failed")
+
+// wantedFirst are the agents whose desired state is saved before the first batch: all
+// but those of later batches, so that an interrupted up leaves none wanted that it has
+// never begun with.
+func (l *Launcher) wantedFirst(plans []Plan, todo []int) (ids []agent.ID) {
+	later := make(map[int]bool)
+	for _, i := range todo[min(len(todo), l.atOnce()):] {
+		later[i] = true
+	}
+	for i, p := range plans {
+		if !later[i] {
+			ids = append(ids, p.Agent)
+		}
+	}
+	return ids
+}
+
+// batches starts the planned agents, and the ticker with the first of them, and puts
+// into result how each ended. A batch with an error, or in which no agent started, is
+// the last one.
+func (l *Launcher) batches(ctx context.Context, o UpOptions, states Statuses, todo []int, tickerMissing bool, result []Progress, tell func(Progress)) error {
+	for first := true; first || len(todo) > 0; first = false {
+		batch := todo[:min(len(todo), l.atOnce())]
+		todo = todo[len(batch):]
+		ends, err := l.batch(ctx, o, states, batch, first, tickerMissing, tell)
+		failed := 0
+		for n, i := range batch {
+			if n < len(ends) && ends[n].Step != "" {
+				result[i] = ends[n]
+			} else {
+				result[i] = Progress{Agent: o.Plans[i].Agent, Step: StepFailed, Err: err}
+			}
+			if result[i].Step == StepFailed {
+				failed++
+			}
+		}
+		if len(todo) == 0 {
+			return err
+		}
+		if err == nil {
+			err = ctx.Err()
+		}
+		if err == nil && failed < len(batch) {
+			continue
+		}
+		var ids []agent.ID
+		for _, i := range todo {
+			result[i] = Progress{Agent: o.Plans[i].Agent, Step: StepFailed, Err: ErrUntried}
+			ids = append(ids, o.Plans[i].Agent)
+		}
+		return errors.Join(err, fmt.Errorf("%s: %w", agent.Span(ids), ErrUntried))
+	}
+	return nil
+}
+
+// batch starts agents together. The desired state of the first batch is saved already.
+func (l *Launcher) batch(ctx context.Context, o UpOptions, states Statuses, batch []int, first, tickerMissing bool, tell func(Progress)) ([]Progress, error) {
+	ids := make([]agent.ID, len(batch))
+	before := make(Statuses, len(batch))
+	for n, i := range batch {
+		ids[n] = o.Plans[i].Agent
+		before[n] = states.Find(ids[n])
+	}
+	if !first {
+		if err := l.Home.SetAllDesired(ids, true, o.By); err != nil {
+			return nil, err
+		}
+	}
+	if err := l.clear(ctx, before); err != nil {
+		return nil, err
+	}
+	ready := make([]prepared, len(batch))
+	each(len(batch), func(n int) {
+		plan := o.Plans[batch[n]]
+		p, err := l.prepare(ctx, plan)
+		p.plan, p.launch.Agent, p.err = plan, plan.Agent, err
+		ready[n] = p
+	})
+	return l.start(ctx, o, first && tickerMissing, ready, tell)
+}
