@@ -3,6 +3,7 @@ package daemon
 import (
 	"cmp"
 	"context"
+	"errors"
 	"fmt"
 	"os"
 	"strings"
@@ -96,6 +97,7 @@ type watched struct {
 	watched bool        // its death will be told
 	settled bool        // it has died, and its keeper had the time to say how
 	again   bool        // its session is gone too, and was looked for once more
+	started bool        // its start is on record
 }
 
 // look reports whether another look is worth taking soon.
@@ -182,7 +184,13 @@ func (v *vigil) follow(ctx context.Context, st spawn.Status, gone bool) (unsettl
 		}
 		v.known[st.Start] = w
 	}
+	if w.watched && !w.started {
+		w.started = v.recordStart(ctx, st)
+	}
 	if w.state == st.State {
+		return false, nil
+	}
+	if st.State == agent.Down && !v.recordEnd(ctx, st) {
 		return false, nil
 	}
 	if st.State == agent.Dead && st.Detail == "" && !w.settled {
@@ -202,11 +210,69 @@ func (v *vigil) follow(ctx context.Context, st spawn.Status, gone bool) (unsettl
 			ops = append(ops, log)
 		}
 		v.d.record(ctx, ops...)
-	case agent.Down: // the down that ended it has put it down itself
+	case agent.Down:
 	default:
 		v.d.record(ctx, store.SessionState{Start: st.Start, Actor: st.Agent, State: st.State, PID: st.PID})
 	}
 	return false, nil
+}
+
+// atWork reports whether an up or a down is under way, which records what it starts
+// and ends. It is asked only when something is not on record.
+func (v *vigil) atWork() bool {
+	held, err := v.d.o.Home.Locked("up")
+	return err != nil || held
+}
+
+// recordStart records a start that the up which made it did not live to record, or
+// did not get to know of, as tmux answered too late. It reports whether the start is
+// on record.
+func (v *vigil) recordStart(ctx context.Context, st spawn.Status) bool {
+	db := v.d.database()
+	if db == nil {
+		return false
+	}
+	if s, err := db.Session(ctx, st.Start); err == nil && s.Runtime != "" {
+		return true
+	} else if err != nil && !errors.Is(err, store.ErrNotFound) {
+		return false
+	}
+	if v.atWork() {
+		return false
+	}
+	la, err := v.d.o.Home.LoadLaunch(st.Agent)
+	if err != nil || la.Start != st.Start {
+		return true // nothing more is known of it
+	}
+	v.d.record(ctx, spawn.Started(la, "", string(st.Agent), st.PID)...)
+	return true
+}
+
+// recordEnd records the end of an agent that is down as was wanted, where the down
+// that ended it did not. It reports whether the end is on record.
+func (v *vigil) recordEnd(ctx context.Context, st spawn.Status) bool {
+	db := v.d.database()
+	if db == nil {
+		return false
+	}
+	switch s, err := db.Session(ctx, st.Start); {
+	case errors.Is(err, store.ErrNotFound), err == nil && s.Ended != 0:
+		return true
+	case err != nil:
+		return false
+	}
+	if v.atWork() {
+		return false
+	}
+	end := store.EndSession{Start: st.Start, Actor: st.Agent, State: agent.Down, Reason: "down"}
+	if k, err := v.d.o.Home.LoadKeeper(st.Agent); err == nil && k.Start == st.Start && k.EndedMS != 0 {
+		end.Time, end.Status, end.Signal = store.Time(k.EndedMS), k.Status, k.Signal
+	}
+	v.d.record(ctx, end, store.AddLog{
+		Key: "ended-" + st.Start, Part: "down", Actor: st.Agent, About: st.Start,
+		Text: "down: seen to have ended; the down that ended it did not record it",
+	})
+	return true
 }
 
 // settle waits a moment for the keeper's word on a program that has died: it

@@ -149,6 +149,21 @@ func (sh *shell) agent(id agent.ID) (Agent, bool) {
 	return Agent{}, false
 }
 
+// asLive gives open sessions the state that their agents have now: what is on record
+// may be older than what the same page says of the agent.
+func (sh *shell) asLive(list []store.Session) {
+	for i, s := range list {
+		if s.Ended != 0 {
+			continue
+		}
+		if a, live := sh.agent(s.Actor); live && a.Start == s.Start {
+			list[i].State = a.State
+		} else {
+			list[i].State = agent.Unknown
+		}
+	}
+}
+
 func (sh *shell) failed(err error) {
 	if err != nil {
 		sh.Errors = append(sh.Errors, err.Error())

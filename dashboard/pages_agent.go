@@ -92,7 +92,7 @@ func (p *pages) agentPage(ctx context.Context, sh *shell, q *query) (string, err
 	b.Before, b.After = sh.neighbours(id)
 	db, err := p.records()
 	if err == nil {
-		err = p.agentRecords(ctx, db, id, &b)
+		err = p.agentRecords(ctx, sh, db, id, &b)
 	}
 	if errors.Is(err, store.ErrNotFound) && !live {
 		return "", err
@@ -121,7 +121,7 @@ func (sh *shell) neighbours(id agent.ID) (before, after agent.ID) {
 	return sh.Agents[(i+n-1)%n].ID, sh.Agents[(i+1)%n].ID
 }
 
-func (p *pages) agentRecords(ctx context.Context, db Reader, id agent.ID, b *agentBody) error {
+func (p *pages) agentRecords(ctx context.Context, sh *shell, db Reader, id agent.ID, b *agentBody) error {
 	var err error
 	if b.Actor, err = db.Actor(ctx, id); err != nil {
 		return err
@@ -130,6 +130,7 @@ func (p *pages) agentRecords(ctx context.Context, db Reader, id agent.ID, b *age
 	if err != nil {
 		return err
 	}
+	sh.asLive(sessions.Items)
 	if b.Sessions = sessions.Items; len(b.Sessions) > 0 {
 		b.Session, b.Sessions = &b.Sessions[0], b.Sessions[1:]
 	}

@@ -218,6 +218,7 @@ func (p *pages) sessionsPage(ctx context.Context, sh *shell, q *query) (string, 
 	f := q.sessions()
 	f.Limit = onPageOr(f.Limit)
 	l, err := readList(ctx, p, q, f, Reader.Sessions)
+	sh.asLive(l.Items)
 	b := q.list("/sessions", nil, len(l.Items), l.Cursor,
 		field{Name: "actor", Label: "Agent", Options: sh.names(false)},
 		field{Name: "open", Label: "Open only", Options: []string{"true"}})

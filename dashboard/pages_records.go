@@ -215,7 +215,8 @@ func worked(ctx context.Context, db Reader, k store.Task) ([]store.Session, erro
 // A sessionBody is one start of an agent, to its end.
 type sessionBody struct {
 	Session store.Session
-	Live    bool // it is the one that runs now
+	Live    bool // it is the last of its agent, and has not ended on record
+	Running bool // and it runs now
 	Agent   Agent
 	Story   story
 }
@@ -249,7 +250,7 @@ func (p *pages) sessionPage(ctx context.Context, sh *shell, q *query) (string, e
 		return "", err
 	}
 	if a, ok := sh.agent(b.Session.Actor); ok && a.Start == b.Session.Start && b.Session.Ended == 0 {
-		b.Agent, b.Live = a, true
+		b.Agent, b.Live, b.Running = a, true, a.State != agent.Dead && a.State != agent.Down
 	}
 	t, err := db.Timeline(ctx, b.Session.Start)
 	b.Story = storyOf(t, "")
