@@ -69,7 +69,7 @@ func (a *app) agentCommand() *cli.Command {
 		Usage:     "start one agent",
 		ArgsUsage: "N|infinity",
 		Description: "Starts agentN if it is not up. With --fresh one that is up is ended first, and the new one starts with a clean\n" +
-			"conversation.",
+			"conversation. Nothing is ended unless the new one can be started; a running turn is waited for, up to 60 s.",
 		Flags: startFlags(
 			&cli.BoolFlag{Name: "fresh", Usage: "end it first if it is up, and forget its conversation"},
 			&cli.StringFlag{Name: "objective", Usage: "`TEXT` is its first message"},
@@ -85,11 +85,6 @@ func (a *app) agentCommand() *cli.Command {
 			objective, err := objectiveFlag(c)
 			if err != nil {
 				return err
-			}
-			if c.Bool("fresh") {
-				if err := a.endForFresh(c.Context, id); err != nil {
-					return err
-				}
 			}
 			return a.up(c, []agent.ID{id}, objective, false)
 		},
@@ -197,7 +192,11 @@ func (a *app) up(c *cli.Context, ids []agent.ID, objective string, whole bool) e
 	a.tellWhere(l, plans, c.String("dir"))
 	plans[0].Objective = objective
 	// Named before anything runs: the daemon is not started for an up that can't be.
-	states, err := l.Check(ctx, plans)
+	var ended []agent.ID // before it is started
+	if c.Bool("fresh") {
+		ended = ids
+	}
+	states, err := l.Check(ctx, plans, ended...)
 	if err != nil {
 		if _, up := runningElsewhere(plans, states, c.String("type")); len(up) > 0 {
 			a.warn("%v", disobeyedType(up, c.String("type"), c.String("dir")))
@@ -225,7 +224,7 @@ func (a *app) up(c *cli.Context, ids []agent.ID, objective string, whole bool) e
 		return err
 	}
 	if len(said) > 0 { // with the answer something else may stand in the way
-		if _, err := l.Check(ctx, plans); err != nil {
+		if _, err := l.Check(ctx, plans, ended...); err != nil {
 			return err
 		}
 	}
@@ -236,6 +235,11 @@ func (a *app) up(c *cli.Context, ids []agent.ID, objective string, whole bool) e
 		return err
 	}
 	a.tellLeftOut(l, toStart(plans, states))
+	for _, id := range ended {
+		if err := a.endForFresh(ctx, l, id, self); err != nil {
+			return err
+		}
+	}
 	var (
 		pong   daemon.Pong
 		derr   error // of the daemon
