@@ -116,6 +116,15 @@ const (
 	RoleOwner    = "owner"
 )
 
+// RoleWord is a role as people read it: what the records name watchdog is the
+// agent for repairs.
+func RoleWord(role string) string {
+	if role == RoleWatchdog {
+		return "repairs"
+	}
+	return role
+}
+
 // Role is what the address is for.
 func (id ID) Role() string {
 	switch id {

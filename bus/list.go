@@ -126,26 +126,30 @@ func (b *Bus) List(id agent.ID, p Place, newest int) ([]Entry, error) {
 	return list, nil
 }
 
+// maxStrays is how many files that nobody reads are named.
+const maxStrays = 3
+
 // Strays counts what lies in an inbox and is no envelope by its name: nobody
-// reads it. example is one of them. Hidden files are somebody's business.
-func (b *Bus) Strays(id agent.ID) (n int, example string, err error) {
+// reads it. first are a few of their names, in order. Hidden files are somebody's business.
+func (b *Bus) Strays(id agent.ID) (n int, first []string, err error) {
 	fd, err := b.openPlace(id, Inbox)
 	if err != nil {
-		return 0, "", err
+		return 0, nil, err
 	}
 	defer unix.Close(fd)
 	err = sysNames(fd, func(name string) bool {
 		if name[0] != '.' && !isMail(name) && !strings.HasSuffix(name, whySuffix) {
-			if n++; example == "" || name < example {
-				example = name
-			}
+			n++
+			at, _ := slices.BinarySearch(first, name)
+			first = slices.Insert(first, at, name)
+			first = first[:min(len(first), maxStrays)]
 		}
 		return true
 	})
 	if err != nil {
-		return 0, "", fmt.Errorf("list %s of %s: %w", Inbox, id, err)
+		return 0, nil, fmt.Errorf("list %s of %s: %w", Inbox, id, err)
 	}
-	return n, example, nil
+	return n, first, nil
 }
 
 // Count counts the files of a place.

@@ -97,8 +97,13 @@ func settle(path string, list []*cli.Command) {
 		}
 		c.Args = false // else its help shows arguments
 		for _, f := range c.Flags {
-			if b, ok := f.(*cli.BoolFlag); ok {
-				b.DisableDefaultText = true
+			switch f := f.(type) {
+			case *cli.BoolFlag:
+				f.DisableDefaultText = true
+			case *cli.DurationFlag:
+				if f.Value == 0 && f.DefaultText == "" {
+					f.DefaultText = "none"
+				}
 			}
 		}
 		settle(full, c.Subcommands)

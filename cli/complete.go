@@ -251,7 +251,7 @@ func (a *app) agentCandidates(more ...agent.ID) (list []candidate) {
 	slices.SortFunc(ids, agent.Compare)
 	for _, id := range ids {
 		la, _ := h.LoadLaunch(id) // none is fine: it was never up
-		list = append(list, candidate{string(id), cmp.Or(la.Runtime, id.Role())})
+		list = append(list, candidate{string(id), cmp.Or(la.Runtime, agent.RoleWord(id.Role()))})
 	}
 	return list
 }

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strconv"
 	"strings"
 
 	"netsky/agent"
@@ -75,7 +76,7 @@ func (a *app) decidable(runtime, detail string) bool {
 func (d dialog) words() string {
 	first, text := d.Agents[0], ""
 	if d.Text != "" {
-		text = ", " + d.Text
+		text = ": " + strconv.Quote(d.Text)
 	}
 	if len(d.Agents) == 1 {
 		how := ""

@@ -77,7 +77,7 @@ func (a *app) hints(err error) []string {
 	case errors.Is(err, daemon.ErrHung):
 		add("`netsky daemon stop` ends it; `netsky up` starts another")
 	case errors.Is(err, dashboard.ErrWide):
-		add("`listen` under [dashboard] in netsky.toml says that address; `cert` and `key` beside it (a certificate) or `wide = true`\n(unencrypted) let others reach it")
+		add("under [dashboard] in netsky.toml, set `cert` and `key` to serve it encrypted, or `wide = true` to allow it unencrypted")
 	case errors.As(err, &web) && web.Web.Taken:
 		add("end that program, and the dashboard is back within a second; or set `listen = \"127.0.0.1:0\"` under [dashboard] in\nnetsky.toml, which takes a free port and keeps it, then `netsky daemon stop` and `netsky dashboard`")
 	case errors.Is(err, agent.ErrNoApproval):

@@ -238,7 +238,7 @@ func (a *app) drawTimeline(t store.Timeline) {
 	case t.Task != nil:
 		a.print("task %s: %s (%s)", t.Task.ID, t.Task.Title, t.Task.State)
 	case t.Actor != nil:
-		a.print("on record: %s%s", t.Actor.ID, note(t.Actor.Role))
+		a.print("on record: %s%s", t.Actor.ID, note(agent.RoleWord(t.Actor.Role)))
 		if t.Actor.Objective != "" {
 			a.print("  objective %s", t.Actor.Objective)
 		}

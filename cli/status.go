@@ -104,8 +104,8 @@ type agentView struct {
 	Poison   int         `json:"poison"`
 	Strays   int         `json:"strays"` // files in its inbox that nobody reads
 
-	stray string // one of them
-	asks  bool   // it waits for a person
+	stray []string // the first of them
+	asks  bool     // it waits for a person
 }
 
 func (a *app) view(ctx context.Context) (view, error) {
@@ -136,7 +136,7 @@ func (a *app) view(ctx context.Context) (view, error) {
 	case v.Daemon.State == "hung":
 		v.Notes = append(v.Notes, "the daemon does not answer; if that lasts, `netsky daemon stop`, then `netsky up`")
 	case v.Daemon.Wanted && v.Daemon.State != "running":
-		v.Notes = append(v.Notes, "the daemon is wanted and "+v.Daemon.State+": outboxes and history wait (`netsky up` starts it)")
+		v.Notes = append(v.Notes, "the daemon is not running, though it should be: outboxes and history wait (`netsky up` starts it)")
 	}
 	v.Notes = append(v.Notes, versionNotes(v.Daemon)...)
 	if t, err := l.Home.LoadTicker(); err == nil && t.Alive() {

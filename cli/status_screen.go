@@ -55,7 +55,7 @@ func (a *app) screenOf(v view, verbose bool) (s statusScreen) {
 	}
 	for _, s := range v.Agents {
 		if s.Strays > 0 {
-			need("%s's inbox: %d ignored, as only files named *.json are read (%s)", s.Agent, s.Strays, s.stray)
+			need("%s's inbox: %d ignored, as only files named *.json are read (%s)", s.Agent, s.Strays, someOf(s.stray, s.Strays))
 		}
 	}
 	if v.Unread > 0 {

@@ -53,3 +53,12 @@ func shellWord(s string) string {
 
 // blank reports whether a text says nothing.
 func blank(text string) bool { return strings.TrimSpace(text) == "" }
+
+// someOf lists the first names of n.
+func someOf(first []string, n int) string {
+	text := strings.Join(first, ", ")
+	if n > len(first) {
+		text += ", …"
+	}
+	return text
+}

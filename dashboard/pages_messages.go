@@ -39,7 +39,7 @@ func (p *pages) messagesPage(ctx context.Context, sh *shell, q *query) (string, 
 		err = b.group(q, "state", []grouper{
 			{"Not delivered", words(store.Failed, store.Poisoned, store.Expired), count, ""},
 			{"Waiting", words(store.Queued, store.Claimed), count, ""},
-			{"Delivered", words(store.Delivered, store.Answered, store.Cancelled), nil, ""},
+			{"Delivered and answered", words(store.Delivered, store.Answered, store.Cancelled), nil, ""},
 		}, anys(list), func(l any) string { return string(l.(letter).State) })
 	}
 	sh.Body = b

@@ -268,7 +268,7 @@ func mayServe(addr net.Addr, encrypted, wide bool) error {
 	if !ok || tcp.IP.IsLoopback() || encrypted || wide {
 		return nil
 	}
-	return fmt.Errorf("dashboard: %s: %w, and neither TLS nor a word to do so is there", addr, ErrWide)
+	return fmt.Errorf("dashboard: refusing to listen on %s without TLS: it %w", addr, ErrWide)
 }
 
 // Serve answers on the listener until ctx ends, and then closes the Server. It

@@ -39,6 +39,7 @@ func (p *pages) funcs() template.FuncMap {
 		"long":      func(text string) bool { return len(text) > onPageText },
 		"millis":    func(t store.Time) int64 { return int64(t) },
 		"past":      func(t store.Time) string { return past(p.o.Now().Sub(t.Time())) },
+		"role":      func(id agent.ID) string { return agent.RoleWord(id.Role()) },
 		"plain":     func(v any) string { return bus.Plain(fmt.Sprint(v)) },
 		"plural":    plural,
 		"query":     withQuery,
