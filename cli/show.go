@@ -298,6 +298,9 @@ func endWords(s store.Session) string {
 	case s.Signal != "":
 		return fmt.Sprintf(", ended %s by %s%s", stamp(s.Ended), s.Signal, note(s.Reason))
 	}
+	if s.Reason == store.EndedUnseen {
+		return fmt.Sprintf(", ended before %s; when and how is not known", stamp(s.Ended))
+	}
 	return fmt.Sprintf(", ended %s%s", stamp(s.Ended), note(s.Reason))
 }
 

@@ -30,12 +30,15 @@ func (t *Timeline) thread(ctx context.Context, q querier) error {
 }
 
 // conversation adds the messages that are linked to the one, back and forth,
-// and those of the thread, each with all that became of it.
+// and those of their threads, each with all that became of it. A thread may be
+// named for the message that began it.
 func (t *Timeline) conversation(ctx context.Context, q querier, id, thread string) error {
 	ids, err := list(ctx, q, scanText, `WITH RECURSIVE chain (id) AS (
-			SELECT id FROM messages WHERE id = ?1 OR (thread <> '' AND thread = ?2)
+			SELECT id FROM messages WHERE id = ?1 OR (thread <> '' AND thread = ?2) OR (?2 <> '' AND id = ?2)
 			UNION SELECT m.in_reply_to FROM chain c JOIN messages m ON m.id = c.id WHERE m.in_reply_to <> ''
 			UNION SELECT m.id FROM chain c JOIN messages m ON m.in_reply_to = c.id AND m.in_reply_to <> ''
+			UNION SELECT m.thread FROM chain c JOIN messages m ON m.id = c.id WHERE m.thread <> ''
+			UNION SELECT m.id FROM chain c JOIN messages m ON m.thread = c.id AND m.thread <> ''
 			LIMIT ?3)
 		SELECT id FROM chain`, id, thread, maxTimeline+1)
 	if err != nil {
@@ -140,6 +143,9 @@ func (t *Timeline) sessions(ctx context.Context, q querier, cond string, args ..
 	for _, s := range found {
 		t.add(s.Started, "session_start", s.Actor, "", s.Runtime, s.Start)
 		how := s.Reason
+		if how == EndedUnseen {
+			how = "how is not known: netsky was not watching"
+		}
 		if s.Status != nil {
 			how = "exited " + strconv.Itoa(*s.Status)
 		} else if s.Signal != "" {

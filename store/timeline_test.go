@@ -18,6 +18,32 @@ func kinds(tl store.Timeline) string {
 	return strings.Join(out, " ")
 }
 
+// A brief that a message has caused answers nothing; its thread is named for that
+// message. Whichever of them is looked at, the whole story is told.
+func TestTimelineThread(t *testing.T) {
+	db := mustOpen(t, mustHome(t))
+	for i, m := range []store.UpsertMessage{
+		{ID: "m-asked", From: "owner", To: "agent0", Text: "/delegate owner shall I go on?"},
+		{ID: "m-brief", From: "agent0", To: "owner", Kind: "brief", Text: "shall I go on?", Thread: "m-asked"},
+		{ID: "m-yes", From: "owner", To: "agent0", Kind: "reply", Text: "yes, go on", Thread: "m-asked", InReplyTo: "m-brief"},
+		{ID: "m-report", From: "agent0", To: "owner", Kind: "reply", Text: "owner answers: yes, go on", InReplyTo: "m-asked"},
+		{ID: "m-else", From: "owner", To: "agent0", Text: "something else"},
+	} {
+		m.Time = store.Time(1000 + i)
+		mustApply(t, db, m)
+	}
+	want := "message:m-asked message:m-brief message:m-yes message:m-report"
+	for _, id := range []string{"m-asked", "m-brief", "m-yes", "m-report"} {
+		tl, err := db.Timeline(t.Context(), id)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got := kinds(tl); got != want {
+			t.Errorf("Timeline(%s) = %s, want %s", id, got, want)
+		}
+	}
+}
+
 func TestTimeline(t *testing.T) {
 	db := mustOpen(t, mustHome(t))
 	mustApply(t, db, story()...)

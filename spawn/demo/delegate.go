@@ -1,6 +1,7 @@
 package demo
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"strconv"
@@ -18,7 +19,7 @@ func (d *demo) delegate(ctx context.Context, q request, arg string) (outcome, er
 	if err != nil || text == "" {
 		return outcome{failed: true, text: "/delegate ADDRESS TEXT: no such address or no text"}, nil
 	}
-	e := bus.Envelope{ID: d.causedID(q, bus.KindBrief), To: to, Kind: bus.KindBrief, Text: text, Thread: q.mail.Thread, Hops: q.hops()}
+	e := bus.Envelope{ID: d.causedID(q, bus.KindBrief), To: to, Kind: bus.KindBrief, Text: text, Thread: cmp.Or(q.mail.Thread, q.mail.ID), Hops: q.hops()}
 	return d.start(ctx, q, e)
 }
 
