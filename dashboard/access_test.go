@@ -252,8 +252,19 @@ func TestCode(t *testing.T) {
 		}
 	}
 	body := `{"code":"` + code + `"}`
-	if a := w.postLogin(t, body, "application/json"); a.status != 200 {
-		t.Fatalf("%d %s", a.status, a.body)
+	in := w.postLogin(t, body, "application/json")
+	if in.status != 200 {
+		t.Fatalf("%d %s", in.status, in.body)
+	}
+	cookie, _, _ := strings.Cut(in.header.Get("Set-Cookie"), ";")
+	for _, given := range []string{cookie, "", cookie + "0"} { // the link once more: it leads on who is signed in, and nobody else
+		r := w.request(t, "GET", "/login?code="+code, "")
+		r.Header.Del("Authorization")
+		r.Header.Set("Cookie", given)
+		a := mustAnswer(t, r)
+		if on := strings.Contains(a.body, `This browser is signed in already: <a href="/">`); a.status != 200 || on != (given == cookie) {
+			t.Errorf("the used link with cookie %q: %d, leads on: %v", given, a.status, on)
+		}
 	}
 	late := w.code(t)
 	mu.Lock()

@@ -177,6 +177,15 @@ func TestBrowserPhone(t *testing.T) {
 		if low[0] != 0 || low[1] > 80 {
 			t.Errorf("the message box ends %d above the window's end and is %d high", low[0], low[1])
 		}
+		if named := eval[string](l, `document.querySelector("#text").placeholder`); named != "Message to agent0" {
+			t.Errorf("the closed message box says %q", named)
+		}
+		if script {
+			const other = `(s => { s.value = "agent1"; s.dispatchEvent(new Event("change", { bubbles: true })); return document.querySelector("#text").placeholder; })(document.querySelector("#to"))`
+			if named := eval[string](l, other); named != "Message to agent1" {
+				t.Errorf("with another chosen, it says %q", named)
+			}
+		}
 		l.click("#text")
 		l.waits(`document.querySelector(".say").getBoundingClientRect().height > 120 && document.querySelector("#to").checkVisibility()`)
 	}
@@ -223,6 +232,9 @@ func TestBrowserReply(t *testing.T) {
 	l := mustBrowser(t).look(t, w)
 	l.open("/messages/ask-1")
 	l.live()
+	if named := eval[string](l, `document.querySelector("#text").placeholder`); named != "Reply to agent0" {
+		t.Errorf("the box for a reply says %q", named)
+	}
 	l.click(".read button")
 	l.waits(`!document.querySelector(".new")`)
 	l.typeIn("#text", "7717")

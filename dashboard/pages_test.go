@@ -138,7 +138,7 @@ func TestPages(t *testing.T) {
 		{"/tasks/task-offline", []string{"Offline tide tables", "done", "Bundle harmonics", "Proof", "212 tests", "/messages/msg-plan-01", "asked for a task", "started", "noted", "off by 4 minutes", "40 min, took 29 min", "/sessions/" + start(1)}},
 		{"/tasks/task-notes", []string{"blocked", "None yet", "Waits for", "Rebase release/1.4"}},
 		{"/tasks/task-release", []string{"Needed by", "Write the release notes"}},
-		{"/messages", []string{"Not delivered", "half a report", "failed", "Waiting", "Which commit", "queued", "Delivered", "Ship tideline", "answered"}},
+		{"/messages", []string{"Not delivered", "half a report", "failed", "Waiting", "Which commit", "queued", "Delivered and answered", "Ship tideline", "answered"}},
 		{"/messages/web-5d1f0c77a2b94e6180c3d2aa", []string{"you", "agent0", "queued", "delivered", "answered", "Timeline", "Ship tideline 1.4", "claimed", "after 1.2 s", "Make the tide tables", "Tide tables work offline now"}},
 		{"/messages/msg-owner-01", []string{"Ship tideline", "Tide tables work", "Reply to agent0", `name="in_reply_to" value="msg-owner-01"`}},
 		{"/messages/msg-plan-01", []string{"Tasks from it", "/tasks/task-offline"}},

@@ -78,18 +78,23 @@ func (s *Server) SignOut(id string) (int, error) {
 // login shows the page that a link leads to. It uses no code up: whoever looks
 // at the link to show what is behind it must not.
 func (s *Server) login(w http.ResponseWriter, r *http.Request) {
-	loginPage(w, http.StatusOK, r.URL.Query().Get("code"), "")
+	s.loginPage(w, r, http.StatusOK, r.URL.Query().Get("code"), "")
 }
 
-func loginPage(w http.ResponseWriter, status int, code, why string) {
+// loginPage has a way on for a browser that is signed in: it needs no code.
+func (s *Server) loginPage(w http.ResponseWriter, r *http.Request, status int, code, why string) {
+	on := ""
+	if by, _ := s.shown(r); by == byCookie {
+		on = `<p id=on>This browser is signed in already: <a href="/">open netsky</a></p>`
+	}
 	h := w.Header()
 	h.Set("Content-Type", "text/html; charset=utf-8")
 	h.Set("Referrer-Policy", "same-origin") // with no-referrer a form's POST has no origin
 	w.WriteHeader(status)
 	fmt.Fprintf(w, plainPage, "Sign in to netsky", fmt.Sprintf(`<form method=post action=%s id=login><label for=code>Code</label>
 <p><input id=code name=code value="%s" autocomplete=off spellcheck=false autofocus required> <button>Sign in</button></p></form>
-<p id=why role=alert>%s</p><p><code>netsky dashboard</code>, in a terminal, prints a link that holds a code.</p>
-<script src="%s%s" data-login></script>`, loginPath, html.EscapeString(code), coded(why), staticPath, sessionScript))
+<p id=why role=alert>%s</p>%s<p><code>netsky dashboard</code>, in a terminal, prints a link that holds a code.</p>
+<script src="%s%s" data-login></script>`, loginPath, html.EscapeString(code), coded(why), on, staticPath, sessionScript))
 }
 
 const badCode = "the code is wrong, has been used, or is older than five minutes; `netsky dashboard` prints another"
@@ -130,7 +135,7 @@ func (s *Server) signIn(w http.ResponseWriter, r *http.Request) {
 			w.Header().Set("Retry-After", "60")
 		}
 		if plain {
-			loginPage(w, status, "", badCode)
+			s.loginPage(w, r, status, "", badCode)
 			return
 		}
 		refuse(w, r, status, badCode)

@@ -469,7 +469,14 @@
     } catch {} // the browser keeps nothing: then a reload forgets
   }
 
+  // A box that is closed shows nothing but its placeholder, so that names the reader.
+  function nameReader(form) {
+    const { to, text } = form.elements;
+    if (to.matches("select")) text.placeholder = "Message to " + to.value;
+  }
+
   function restoreDraft(form) {
+    nameReader(form);
     if (form.elements.text.value) return;
     try {
       const { text, id } = JSON.parse(sessionStorage.getItem(draftOf(form))) || {};
@@ -484,6 +491,7 @@
   document.addEventListener("change", (e) => {
     if (!e.target.matches(".say select")) return;
     const form = e.target.form;
+    nameReader(form);
     if (form.elements.text.value.trim()) { // the words go along
       try { sessionStorage.removeItem(e.target.dataset.was); } catch {}
       keepDraft(form);
