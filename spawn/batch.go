@@ -57,10 +57,13 @@ func (l *Launcher) batches(ctx context.Context, o UpOptions, states Statuses, to
 		if len(todo) == 0 {
 			return err
 		}
-		if err == nil {
+		switch {
+		case err != nil:
+		case ctx.Err() != nil:
 			err = ctx.Err()
-		}
-		if err == nil && failed < len(batch) {
+		case l.unwanted(o.Plans, batch):
+			err = errBesideDown
+		case failed < len(batch):
 			continue
 		}
 		var ids []agent.ID
@@ -71,6 +74,19 @@ func (l *Launcher) batches(ctx context.Context, o UpOptions, states Statuses, to
 		return errors.Join(err, fmt.Errorf("%s: %w", agent.Span(ids), ErrUntried))
 	}
 	return nil
+}
+
+// errBesideDown is the end of an up that a down --force has not waited for.
+var errBesideDown = errors.New("a `netsky down` at the same time has ended the agents started so far")
+
+// unwanted reports whether all of a batch that was started are wanted down again.
+func (l *Launcher) unwanted(plans []Plan, batch []int) bool {
+	for _, i := range batch {
+		if d, err := l.Home.LoadDesired(string(plans[i].Agent)); err != nil || d.Up {
+			return false
+		}
+	}
+	return true
 }
 
 // batch starts agents together. The desired state of the first batch is saved already.

@@ -134,6 +134,39 @@ func TestUpBatches(t *testing.T) {
 	}
 }
 
+// A down that does not wait for an up of many stops it: what is not started yet stays
+// so.
+func TestUpBatchesBesideDown(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	w.l.SetAtOnce(2)
+	ready := 0
+	ends, err := w.l.Up(w.ctx, spawn.UpOptions{
+		Plans: w.plans(stays(), ids("agent1", "agent2", "agent3", "agent4")...), By: "owner",
+		Report: func(p spawn.Progress) {
+			if p.Step != spawn.StepReady {
+				return
+			}
+			if ready++; ready == 2 {
+				if _, err := w.l.Down(w.ctx, spawn.DownOptions{Force: true}); err == nil {
+					t.Error("Down() beside an up = nil, want that more may be started")
+				}
+			}
+		},
+	})
+	if !errors.Is(err, spawn.ErrUntried) || !strings.Contains(err.Error(), "agent3, agent4: ") {
+		t.Errorf("Up() = %v, want the second batch untried", err)
+	}
+	for i, p := range ends {
+		if errors.Is(p.Err, spawn.ErrUntried) != (i >= 2) {
+			t.Errorf("%s: %s %v", p.Agent, p.Step, p.Err)
+		}
+	}
+	if got := w.sessions(); got != "" {
+		t.Errorf("sessions %s", got)
+	}
+}
+
 // A down whose tmux does not answer ends the agents by their processes and says so,
 // with one error for all.
 func TestDownUnanswered(t *testing.T) {
