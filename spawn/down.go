@@ -395,7 +395,9 @@ func (d *down) endBatch(ctx context.Context, list []*target) {
 		}
 		all = append(all, t.kin)
 	}
+	stop := late(func() { d.warn("", errors.New("not ended yet, still waiting for tmux or for processes to end")) })
 	left, unfiled, err := d.l.end(ctx, panes, all, d.o.Keep)
+	stop()
 	still := make(map[string]bool) // sessions, by id
 	if err != nil {
 		serr := err

@@ -56,7 +56,7 @@ func (l *Launcher) start(ctx context.Context, o UpOptions, tickerMissing bool, l
 		case p.err != nil:
 		case at < 0:
 			l.neverRan(p.launch)
-			w.end(i, Progress{Step: StepFailed, Err: errors.Join(errors.New("tmux made no session for it"), cause)})
+			w.end(i, Progress{Step: StepFailed, Err: noSession(cause)})
 		default:
 			list[i].keeper, _ = agent.FindProcess(panes[at].PID) // gone already: nobody
 			ops = append(ops, started(p, panes[at])...)
@@ -75,6 +75,14 @@ func (l *Launcher) start(ctx context.Context, o UpOptions, tickerMissing bool, l
 		return w.ends, err // of all that may be said in it, this stopped no agent
 	}
 	return w.ends, nil
+}
+
+func noSession(cause error) error {
+	const text = "tmux made no session for it"
+	if cause == nil {
+		return errors.New(text)
+	}
+	return fmt.Errorf(text+": %w", cause)
 }
 
 // unknown puts down of all that tmux was told to start that nobody knows whether it
