@@ -1,6 +1,7 @@
 package agent
 
 import (
+	"errors"
 	"fmt"
 	"io/fs"
 	"time"
@@ -78,3 +79,27 @@ func entry(k *unix.KinfoProc) procEntry {
 type markReader struct{}
 
 func (*markReader) find(int, map[string]int) (int, bool) { return 0, false }
+
+// procSpace: macOS has no reaper but launchd, whose children are everybody's, so
+// what has left its parent can't be told apart.
+func procSpace() (string, error) {
+	return "", errors.New("macOS does not tell what a process has left behind")
+}
+
+func procBegan(start int64) (time.Time, error) { return time.UnixMicro(start), nil }
+
+func procUser(pid int) (uid int, ok bool) {
+	k, err := unix.SysctlKinfoProc("kern.proc.pid", pid)
+	if err != nil {
+		return 0, false
+	}
+	return int(k.Eproc.Ucred.Uid), true
+}
+
+func procCommand(pid int) string {
+	k, err := unix.SysctlKinfoProc("kern.proc.pid", pid)
+	if err != nil {
+		return ""
+	}
+	return unix.ByteSliceToString(k.Proc.P_comm[:])
+}

@@ -7,6 +7,8 @@ import (
 	"os"
 	"slices"
 	"strconv"
+	"strings"
+	"syscall"
 	"time"
 
 	"golang.org/x/sys/unix"
@@ -159,4 +161,66 @@ func (r *markReader) find(pid int, words map[string]int) (int, bool) {
 		}
 	}
 	return 0, false
+}
+
+// procSpace names the process namespace that this process is in. It is an error
+// if /proc hides processes from it.
+func procSpace() (string, error) {
+	mounts, err := os.ReadFile("/proc/self/mountinfo")
+	if err != nil {
+		return "", err
+	}
+	for line := range strings.Lines(string(mounts)) {
+		f := strings.Fields(line)
+		if len(f) < 5 || f[4] != "/proc" {
+			continue
+		}
+		for option := range strings.FieldsFuncSeq(line, func(r rune) bool { return r == ' ' || r == ',' || r == '\n' }) {
+			how, ok := strings.CutPrefix(option, "hidepid=")
+			if ok && how != "0" && how != "off" || option == "subset=pid" {
+				return "", fmt.Errorf("/proc: mounted with %s", option)
+			}
+		}
+	}
+	return os.Readlink("/proc/self/ns/pid")
+}
+
+// tick is the unit of a process's birth: the kernel tells programs of 100 a
+// second whatever its own clock does.
+const tick = time.Second / 100
+
+func procBegan(start int64) (time.Time, error) {
+	booted, err := Booted()
+	return booted.Add(time.Duration(start) * tick), err
+}
+
+func procUser(pid int) (uid int, ok bool) {
+	info, err := os.Stat("/proc/" + strconv.Itoa(pid))
+	if err != nil {
+		return 0, false
+	}
+	st, ok := info.Sys().(*syscall.Stat_t)
+	if !ok {
+		return 0, false
+	}
+	return int(st.Uid), true
+}
+
+// procCommand reads the beginning of the command line; a program without one has
+// a name still.
+func procCommand(pid int) string {
+	dir := "/proc/" + strconv.Itoa(pid)
+	buf := make([]byte, 4096)
+	if f, err := os.Open(dir + "/cmdline"); err == nil {
+		n, _ := f.Read(buf)
+		f.Close()
+		if text := strings.TrimSpace(strings.ReplaceAll(string(buf[:n]), "\x00", " ")); text != "" {
+			return text
+		}
+	}
+	name, err := os.ReadFile(dir + "/comm")
+	if err != nil {
+		return ""
+	}
+	return "[" + strings.TrimSpace(string(name)) + "]"
 }

@@ -114,6 +114,7 @@ var shapes = map[string]shape{
 			"agents":    {files: agentJSON},
 			"dialogs":   {files: agentJSON},
 			"pointer":   {files: agentJSON},
+			"unproved":  {files: agentJSON},
 			"screens":   {files: agentJSON},
 			"own":       {files: agentJSON},
 			"owed":      {files: agentJSON},

@@ -19,12 +19,12 @@ func TestPurge(t *testing.T) {
 		left  []string
 	}{
 		{"a home as it was made", nil, nil},
-		{"in use", all(dirs("channels/agent/agent1/inbox", "channels/agent/owner/poison", "workspaces/agent1/p/.git", "run/brakes", "state/codex-ui/agent1/log", "channels/agent/agent1/attach"),
+		{"in use", all(dirs("channels/agent/agent1/inbox", "channels/agent/owner/poison", "workspaces/agent1/p/.git", "run/brakes", "state/codex-ui/agent1/log", "state/unproved", "channels/agent/agent1/attach"),
 			files("netsky.toml", "tmux.conf", "meta.db", "meta.db-wal", "meta.db-shm", ".tmp-1-1", "channels/agent/agent1/seen",
 				"channels/agent/agent1/inbox/x.json", "workspaces/agent1/p/.git/HEAD", "channels/agent/agent1/attach/a.png",
 				"logs/netsky.jsonl", "logs/netsky-2026-11-22T07-23-29.123.jsonl", "logs/daemon.log", "run/url", "run/token", "run/daemon.pid", "run/cx-1.json",
 				"run/brakes/agent1-owner", "run/lock/up", "run/lock/receiver-owner", "run/lock/codex-agentinfinity", "state/owner-read", "state/daemon.json",
-				"state/events/agent1.jsonl", "state/events/agent1.jsonl.1", "state/launch/agent1.json", "state/launch/.tmp-12-3", "state/prompts/agent0.md",
+				"state/unproved/agent1.json", "state/events/agent1.jsonl", "state/events/agent1.jsonl.1", "state/launch/agent1.json", "state/launch/.tmp-12-3", "state/prompts/agent0.md",
 				"state/desired/daemon", "state/desired/agent9999", "state/spool/00000000000000000001-0000000001-ab12.json", "state/codex/agent1.json.bad-17",
 				"state/codex-ui/agent1/config.toml", "state/codex-ui/agent1/log/x", "state/approvals/ab12cd.answer")), nil},
 		{"directories and files of a person's among ours", all(dirs("state/mydir", "run/lock/agent1", "channels/agent/agent1/inbox/mine", "state/launch/agent1.json.d", "state/codex-ui/mine"),

@@ -59,7 +59,7 @@ type Launch struct {
 
 // A Keeper is state/keepers/<agent>.json: the program in the pane and how it
 // ended, written by the keeper. EndedMS is 0 while the program runs; after it
-// exactly one of Status and Signal is set.
+// exactly one of Status, Signal and Lost is set.
 type Keeper struct {
 	Start   string `json:"start"`
 	Process        // the program
@@ -67,13 +67,19 @@ type Keeper struct {
 	// Own is the keeper's process, which all that the program starts hangs below
 	// while it lives (Linux).
 	Own       Process `json:"keeper,omitzero"`
+	Above     Lineage `json:"above,omitzero"`    // the keeper's
+	Version   string  `json:"version,omitempty"` // of the netsky that the keeper runs
 	StartedMS int64   `json:"started_ms"`
 	EndedMS   int64   `json:"ended_ms,omitempty"`
 	Status    *int    `json:"status,omitempty"` // 0 to 255
 	Signal    string  `json:"signal,omitempty"` // "SIGKILL"
+	// Lost is why the keeper could not record the end, in words; another process
+	// did then, and EndedMS is when it noticed. Status and Signal are not known.
+	Lost string `json:"lost,omitempty"`
 	// ClearedMS is when nothing was left below the keeper, as it ended: the proof
 	// that nothing of this start runs. 0: nobody has seen that.
 	ClearedMS int64 `json:"cleared_ms,omitempty"`
+	ClearedBy ID    `json:"cleared_by,omitempty"` // whose word ClearedMS is, where it is no proof
 }
 
 // A Ticker is state/ticker.json: the process that starts the daemon again, and
@@ -110,14 +116,19 @@ func (k Keeper) Ending() string {
 		return ""
 	case k.Status != nil:
 		return fmt.Sprint(*k.Status)
+	case k.Lost != "":
+		return k.Lost
 	}
 	return k.Signal
 }
 
 // How says it in a sentence: "exited 3", "killed by SIGKILL".
 func (k Keeper) How() string {
-	if k.Status != nil {
+	switch {
+	case k.Status != nil:
 		return fmt.Sprintf("exited %d", *k.Status)
+	case k.Lost != "":
+		return k.Lost
 	}
 	return "killed by " + k.Signal
 }

@@ -186,7 +186,7 @@ func (a *app) runCommand() *cli.Command {
 			if err != nil {
 				return err
 			}
-			if code := keeper.Run(h, id); code != 0 {
+			if code := keeper.Run(h, id, Version); code != 0 {
 				return exitError{code, errTold}
 			}
 			return nil

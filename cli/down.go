@@ -24,7 +24,10 @@ func (a *app) downCommand() *cli.Command {
 		ArgsUsage: "[AGENT…]",
 		Description: "Asks each agent to finish its running turn, waits up to 60 s, and ends what is left with all its processes.\n" +
 			"agentinfinity, the ticker and the daemon stay up unless --all is given. With names it ends those agents alone:\n" +
-			"`netsky down 2` ends agent2, while `netsky up 2` starts two clones.",
+			"`netsky down 2` ends agent2, while `netsky up 2` starts two clones.\n\n" +
+			"It ends processes and removes no file: mail, records, conversations, prompts and workspaces stay, and `netsky up`\n" +
+			"goes on from there. What an agent was at in the running turn is lost if it does not finish within the 60 s, or\n" +
+			"with --force.",
 		Flags: []cli.Flag{
 			&cli.BoolFlag{Name: "force", Usage: "end them at once, without asking"},
 			&cli.BoolFlag{Name: "all", Usage: "agentinfinity, the ticker and the daemon too"},
@@ -124,6 +127,9 @@ func (a *app) verifyDown(ctx context.Context, l *spawn.Launcher, rep *downReport
 	if len(unproved) > 0 {
 		rep.say(unprovedHint(unproved))
 	}
+	if now := func(r spawn.Remnant) bool { return !r.Earlier }; err == nil && len(left) == 0 && len(unproved) > 0 && !slices.ContainsFunc(unproved, now) {
+		rep.say("their last starts are proved to have ended: that is about earlier ones")
+	}
 	switch {
 	case len(left) > 0:
 		rep.failed = true
@@ -141,14 +147,11 @@ func (a *app) verifyDown(ctx context.Context, l *spawn.Launcher, rep *downReport
 
 // unprovedHint is what can be done about starts that are not proved.
 func unprovedHint(list []spawn.Remnant) string {
-	since := list[0].Since
-	for _, r := range list {
-		if r.Since.Before(since) {
-			since = r.Since
-		}
+	command := "netsky forget --unproved"
+	for _, id := range agentsOf(list) {
+		command += " " + string(id)
 	}
-	return fmt.Sprintf("look for processes that were started since %s (`ps -eo pid,lstart,args`) and end what is the agent's, or restart the machine: then it is proved",
-		since.Format(time.DateTime))
+	return "`" + command + "` lists the processes that could be left of it, and takes your word when you have looked; a restart of the machine proves it"
 }
 
 func agentArgs(c *cli.Context) ([]agent.ID, error) {

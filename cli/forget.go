@@ -1,22 +1,35 @@
 package cli
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"os"
+	"slices"
+	"time"
 
 	"github.com/urfave/cli/v2"
 
 	"netsky/agent"
+	"netsky/spawn"
 )
 
 func (a *app) forgetCommand() *cli.Command {
 	return &cli.Command{
 		Name:      "forget",
 		Usage:     "take an agent that is down off status",
-		ArgsUsage: "AGENT…",
-		Description: "Nothing is deleted: its mail, records, prompt and workspace stay where they are, and what still waits for it is\n" +
-			"named. It shows again when it is started, or when a new message waits for it.",
+		ArgsUsage: "[AGENT…]",
+		Description: "It removes the agent's line from `netsky status`, and nothing else: its mail, records, prompt and workspace stay\n" +
+			"where they are, and what still waits for it is named. The line comes back when the agent is started, or when a new\n" +
+			"message waits for it.\n\n" +
+			"An agent whose keeper was killed may have left a process that netsky can't find: `down --verify` and `uninstall\n" +
+			"--purge` then say \"not proved\" until the machine is restarted. For such an agent forget also lists the processes\n" +
+			"that could be its own, asks whether you have looked, and removes that note on your yes, which is logged. It ends\n" +
+			"no process. With --unproved it does only that; without names, for all agents that have such a note.",
+		Flags: []cli.Flag{
+			&cli.BoolFlag{Name: "unproved", Usage: "only remove the notes that something of a killed agent may still run"},
+			&cli.BoolFlag{Name: "yes", Usage: "do not ask: you have looked, and nothing of it is left"},
+		},
 		Action: a.forget,
 	}
 }
@@ -29,18 +42,69 @@ func (a *app) forget(c *cli.Context) error {
 	if err != nil {
 		return err
 	}
-	if len(ids) == 0 {
+	only := c.Bool("unproved")
+	if len(ids) == 0 && !only {
 		return usagef("forget: wants an agent that is down; `netsky status` lists them")
 	}
 	self, err := a.self()
 	if err != nil {
 		return err
 	}
+	if only && self != agent.Owner {
+		return usagef("forget: whether anything of a killed agent is left only the owner can say, from a terminal of their own")
+	}
 	l, err := a.launcher()
 	if err != nil {
 		return err
 	}
-	list, err := l.Inspect(c.Context)
+	notes, err := a.unproved(c.Context, l, ids)
+	if err != nil {
+		return err
+	}
+	if !agent.Reaps && !only { // every agent that has ended has such a note there
+		notes = nil
+	}
+	switch {
+	case len(notes) > 0 && self == agent.Owner:
+		if err := a.takeWord(c.Context, l, notes, c.Bool("yes")); err != nil {
+			return err
+		}
+	case len(notes) > 0:
+		for _, r := range notes {
+			a.warn("not proved: %s", r.What)
+		}
+		a.warn("that note stays: only the owner can remove it")
+	case only:
+		a.print("nothing to forget: no end of an agent is unproved")
+	}
+	if only {
+		return nil
+	}
+	return a.offStatus(c.Context, l, ids, self, notes)
+}
+
+// unproved are the notes about these agents, all without names, after one more
+// look whether they are needed still.
+func (a *app) unproved(ctx context.Context, l *spawn.Launcher, ids []agent.ID) ([]spawn.Remnant, error) {
+	of := func() []spawn.Remnant { return remnantsOf(l.Unproved(), ids, len(ids) == 0) }
+	before := of()
+	if len(before) == 0 { // nothing is made in a home that is not there
+		return nil, nil
+	}
+	if err := l.Prove(ctx); err != nil {
+		return nil, err
+	}
+	rest := of()
+	if len(rest) < len(before) {
+		a.print("%d of %d unproved ends are proved now: no process is there that could be of them", len(before)-len(rest), len(before))
+	}
+	return rest, nil
+}
+
+// offStatus takes the agents off status that are down. For one that is not, and of
+// which a note was removed, that is not an error.
+func (a *app) offStatus(ctx context.Context, l *spawn.Launcher, ids []agent.ID, self agent.ID, removed []spawn.Remnant) error {
+	list, err := l.Inspect(ctx)
 	if err != nil { // what can't be seen may run
 		return err
 	}
@@ -53,6 +117,11 @@ func (a *app) forget(c *cli.Context) error {
 			errs = append(errs, fmt.Errorf("%s: was never started", id))
 			continue
 		case st.State != agent.Down || st.Wanted:
+			if self == agent.Owner && slices.ContainsFunc(removed, func(r spawn.Remnant) bool { return r.Agent == id }) {
+				a.print("%s: stays on status, as it is %s; `netsky down %s` ends it", id, st.State, id)
+				done++
+				continue
+			}
 			errs = append(errs, fmt.Errorf("%s: is %s; `netsky down %s` ends it", id, st.State, id))
 			continue
 		}
@@ -75,6 +144,61 @@ func (a *app) forget(c *cli.Context) error {
 		return exitError{exitPartly, err}
 	}
 	return err
+}
+
+// takeWord shows what is not proved, with the processes that it may be about, and
+// removes the notes if the owner says that nothing is left.
+func (a *app) takeWord(ctx context.Context, l *spawn.Launcher, notes []spawn.Remnant, yes bool) error {
+	for _, r := range notes {
+		a.print("not proved: %s", r.What)
+	}
+	list, err := l.Suspects(notes)
+	switch {
+	case err != nil:
+		a.warn("which processes that may be can't be listed: %v", err)
+	case len(list) == 0:
+		a.print("no process is there that could be of it")
+	default:
+		a.print("these processes began since then and could be of it:")
+		var lines []string
+		for _, p := range list {
+			began, err := p.Began()
+			command := p.Command()
+			if err != nil || command == "" { // gone meanwhile
+				continue
+			}
+			lines = append(lines, fmt.Sprintf("  %7d  %s  %s", p.PID, began.Format(time.DateTime), brief(command, 100)))
+		}
+		for _, line := range firstOf(lines) {
+			a.print("%s", line)
+		}
+	}
+	if !yes {
+		ok, err := a.confirm("forget", "Have you looked, and is nothing of it left?")
+		if err != nil {
+			return err
+		}
+		if !ok {
+			return exitError{exitFailed, errTold}
+		}
+	}
+	if err := l.TakeWord(ctx, notes, agent.Owner); err != nil {
+		return err
+	}
+	for _, id := range agentsOf(notes) {
+		a.print("%s: on your word, nothing of it is left; that is in `netsky log`", id)
+	}
+	return nil
+}
+
+// agentsOf are the agents that the list is about, each once.
+func agentsOf(list []spawn.Remnant) (ids []agent.ID) {
+	for _, r := range list {
+		if r.Agent != "" && !slices.Contains(ids, r.Agent) {
+			ids = append(ids, r.Agent)
+		}
+	}
+	return ids
 }
 
 func exists(path string) bool {

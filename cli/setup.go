@@ -76,15 +76,17 @@ func (a *app) uninstallCommand() *cli.Command {
 	return &cli.Command{
 		Name:  "uninstall",
 		Usage: "end everything and take netsky off this machine",
-		Description: "Ends all agents, the ticker and the daemon, and removes the link or binary that scripts/up put on PATH. Your mail,\n" +
-			"records, configuration and the clones' workspaces stay in the home directory. With --purge what netsky made there\n" +
-			"is removed, too; your own files in it stay, also among netsky's, and are named. A git\n" +
-			"repository below it with changes that are not committed, files that git ignores, stashes, or commits that are on\n" +
-			"no remote stops a purge before anything is ended, as does any other file in a workspace. Ignored directories go\n" +
-			"with their repository, and are named first. A purge ends with 3 and removes nothing while something of a killed\n" +
-			"agent may still run.",
+		Description: "Ends all agents, the ticker and the daemon, and removes the links named netsky on PATH that lead to this binary.\n" +
+			"That is all: your mail, records, configuration and the clones' workspaces stay in the home directory, and the\n" +
+			"binary stays in its checkout.\n\n" +
+			"With --purge it also removes what netsky made in the home directory: all mail and records, netsky.toml, tmux.conf,\n" +
+			"prompts, logs, and the workspaces with all that is in them. Your own files there stay, also among netsky's, and\n" +
+			"are named. A git repository below the home with changes that are not committed, files that git ignores, stashes,\n" +
+			"or commits that are on no remote stops a purge before anything is ended, as does any other file in a workspace.\n" +
+			"Ignored directories (node_modules/) are removed with their repository, and are named first. A purge ends with 3\n" +
+			"and removes nothing while something of a killed agent may still run; `netsky forget --unproved` settles that.",
 		Flags: []cli.Flag{
-			&cli.BoolFlag{Name: "purge", Usage: "also remove what netsky made in the home directory"},
+			&cli.BoolFlag{Name: "purge", Usage: "also remove what netsky made in the home directory: mail, records, workspaces"},
 			&cli.BoolFlag{Name: "yes", Usage: "do not ask"},
 		},
 		Action: a.uninstall,
@@ -112,7 +114,7 @@ func (a *app) uninstall(c *cli.Context) error {
 		a.warn("a purge removes what git ignores, too: %s", tilde(a, line))
 	}
 	if !c.Bool("yes") {
-		if ok, err := a.confirm(uninstallQuestion(a, h, purge)); err != nil || !ok {
+		if ok, err := a.confirm("uninstall", uninstallQuestion(a, h, purge)); err != nil || !ok {
 			return err
 		}
 	}
@@ -173,7 +175,7 @@ func (a *app) purge(ctx context.Context, h agent.Home, l *spawn.Launcher) error 
 	if list := l.Unproved(); len(list) > 0 {
 		a.tellUnproved(list)
 		if agent.Reaps { // elsewhere nothing ever is
-			return exitError{exitPartly, errors.New("uninstall: what is known is ended, nothing was removed: it is not proved that nothing else runs; after a restart of the machine `netsky uninstall --purge` goes through")}
+			return exitError{exitPartly, errors.New("uninstall: what is known is ended, nothing was removed: it is not proved that nothing else runs")}
 		}
 	}
 	// Once more: agents were at work until now.
@@ -207,6 +209,24 @@ func (a *app) tellUnproved(list []spawn.Remnant) {
 	if len(list) > 0 {
 		a.warn("%s", unprovedHint(list))
 	}
+}
+
+// tellCarried warns of the starts of which something may run and that an up has
+// replaced just now: those that were the last ones before. It is said once.
+func (a *app) tellCarried(now, before []spawn.Remnant) {
+	if !agent.Reaps {
+		return
+	}
+	var list []spawn.Remnant
+	for _, r := range now {
+		told := slices.ContainsFunc(before, func(b spawn.Remnant) bool {
+			return b.Earlier && b.Agent == r.Agent && b.Start == r.Start && b.Since.Equal(r.Since)
+		})
+		if r.Earlier && !told {
+			list = append(list, r)
+		}
+	}
+	a.tellUnproved(list)
 }
 
 // unsaved refuses a purge while there is work that is nowhere else: in git
@@ -252,9 +272,9 @@ func uninstallQuestion(a *app, h agent.Home, purge bool) string {
 }
 
 // confirm asks on a terminal; without one the answer has to be --yes.
-func (a *app) confirm(question string) (bool, error) {
+func (a *app) confirm(verb, question string) (bool, error) {
 	if _, ok := terminal(a.in); !ok {
-		return false, usagef("uninstall: this is no terminal to ask on; --yes says yes")
+		return false, usagef("%s: this is no terminal to ask on; --yes says yes", verb)
 	}
 	fmt.Fprintf(a.err, "%s [y/N] ", question)
 	var answer string

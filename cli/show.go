@@ -147,8 +147,11 @@ func (a *app) showAgent(ctx context.Context, l *spawn.Launcher, st spawn.Status)
 		return
 	}
 	lines, err := l.LastLines(ctx, st, 20)
-	if err != nil {
-		return // the pane is gone; the record below may have them
+	if err != nil { // the pane is gone; the record below may have them
+		if k, err := l.Home.LoadKeeper(st.Agent); err == nil && k.Start == st.Start && k.Lost != "" {
+			a.print("  last lines none: the pane closed with its keeper")
+		}
+		return
 	}
 	a.print("  last lines of its pane:")
 	for _, line := range lines {

@@ -41,7 +41,7 @@ func (a *app) screenOf(v view, verbose bool) (s statusScreen) {
 		row := fmt.Sprintf("%s %-14s %-8s %5s  %-7s %s", marks[v2.State].sign, v2.Agent, v2.State, since, v2.Runtime, agentWords(v2))
 		r := statusRow{v2.State, []string{strings.TrimRight(row, " ")}}
 		if verbose {
-			r.lines = append(r.lines, fmt.Sprintf("    %s; start %s, pid %d, pane %s", v2.Evidence, orDash(v2.Start), v2.PID, orDash(v2.Pane)), "    "+orDash(v2.Dir))
+			r.lines = append(r.lines, "    "+v2.Evidence+"; "+v2.where(), "    "+orDash(v2.Dir))
 		}
 		s.agents = append(s.agents, r)
 	}
@@ -74,6 +74,25 @@ func (a *app) screenOf(v view, verbose bool) (s statusScreen) {
 		need("! %s", n)
 	}
 	return s
+}
+
+// where names the agent's start, its program and its pane, each if there is one.
+func (s agentView) where() string {
+	if s.Start == "" {
+		return "no start on record"
+	}
+	words := "start " + s.Start
+	gone := s.State == agent.Dead || s.State == agent.Down
+	switch {
+	case s.PID != 0 && gone:
+		words += fmt.Sprintf(", was pid %d", s.PID)
+	case s.PID != 0:
+		words += fmt.Sprintf(", pid %d", s.PID)
+	}
+	if s.Pane == "" {
+		return words + ", no pane"
+	}
+	return words + ", pane " + s.Pane
 }
 
 // fit is the screen in so many columns and rows; 0 is without end. What has to

@@ -255,6 +255,7 @@ func (a *app) up(c *cli.Context, ids []agent.ID, objective string, whole bool) e
 		stayed = rep.stayed(misplaced)
 		return nil
 	}
+	before := l.Unproved()
 	ends, err := l.Up(ctx, spawn.UpOptions{
 		Plans: plans, Ticker: true, By: string(self), Report: rep.progress, Setup: setup, Begin: begin,
 	})
@@ -268,11 +269,7 @@ func (a *app) up(c *cli.Context, ids []agent.ID, objective string, whole bool) e
 		}
 		a.complain(err) // some of them were started
 	}
-	for _, r := range l.Unproved() {
-		if agent.Reaps && slices.ContainsFunc(ends, func(p spawn.Progress) bool { return p.Agent == r.Agent && p.Step != spawn.StepAlready }) {
-			a.warn("not proved: %s", r.What)
-		}
-	}
+	a.tellCarried(l.Unproved(), before)
 	if derr == nil {
 		derr = stillWanted(h)
 	}

@@ -27,7 +27,7 @@ func serveProcess(role string) int {
 		panic(err)
 	}
 	if role == "keeper" {
-		return keeper.Run(home, "agent1")
+		return keeper.Run(home, "agent1", "test")
 	}
 	journal := store.NewJournal(home)
 	defer journal.Close()

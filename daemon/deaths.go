@@ -187,6 +187,15 @@ func (v *vigil) follow(ctx context.Context, st spawn.Status, gone bool) (unsettl
 	if w.watched && !w.started {
 		w.started = v.recordStart(ctx, st)
 	}
+	if st.Lost && st.State == agent.Dead {
+		noted, err := v.d.o.Launcher.NoteLost(st.Agent, st.Start)
+		if noted || errors.Is(err, agent.ErrLocked) {
+			return true, nil // the next look shows it
+		}
+		if err != nil { // on record it comes all the same
+			v.d.o.Log.Warn("its keeper was killed", "agent", st.Agent, "error", err)
+		}
+	}
 	if w.state == st.State {
 		return false, nil
 	}

@@ -75,6 +75,37 @@ func TestDeaths(t *testing.T) {
 	t.Logf("%d deaths on record, the last of ten at once after %v, the median after %v", len(took), took[len(took)-1], took[len(took)/2])
 }
 
+// The death of an agent whose keeper was killed is on record with its time, and
+// status shows that.
+func TestDeathOfKeeper(t *testing.T) {
+	w := newWorld(t)
+	w.start()
+	w.up(sh(ready+"read line"), "agent1", "agent2")
+	st := w.statuses().Find("agent1")
+	db := w.db()
+	w.eventually(func() bool { s, err := db.Session(w.ctx, st.Start); return err == nil && s.State == agent.Idle },
+		func() string { return "not on record as idle\n" + w.log() })
+	k, err := w.home.LoadKeeper("agent1")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := k.Own.Signal(syscall.SIGKILL); err != nil {
+		t.Fatal(err)
+	}
+	w.eventually(func() bool {
+		s, err := db.Session(w.ctx, st.Start)
+		logs, lerr := db.Logs(w.ctx, store.LogFilter{Page: store.Page{Limit: 1}})
+		return err == nil && s.State == agent.Dead && s.Reason == "died: its keeper was killed" && s.Ended != 0 &&
+			lerr == nil && len(logs.Items) == 1 && logs.Items[0].Text == "died: its keeper was killed" && logs.Items[0].About == st.Start
+	}, func() string { return "its death is not on record\n" + w.log() })
+	if now := w.statuses().Find("agent1"); now.State != agent.Dead || now.Since.IsZero() || now.Detail != "its keeper was killed" {
+		t.Errorf("status: %+v", now)
+	}
+	if now := w.statuses().Find("agent2"); now.State != agent.Idle {
+		t.Errorf("the other: %+v", now)
+	}
+}
+
 // end1 has one program end.
 func (w *world) end1(st spawn.Status, k killing) {
 	w.Helper()

@@ -90,6 +90,7 @@ func (l *Launcher) Down(ctx context.Context, o DownOptions) ([]DownProgress, err
 	switch {
 	case err == nil:
 		defer lock.Unlock()
+		d.locked = true
 	case o.Force:
 		d.tell(DownProgress{Step: DownWarning, Err: err})
 	default:
@@ -121,7 +122,7 @@ func (d *down) again(ctx context.Context, wait time.Duration) error {
 		return fmt.Errorf("not known to be all: %w, and may start more", err)
 	}
 	defer lock.Unlock()
-	next := down{l: d.l, o: d.o, tell: d.tell}
+	next := down{l: d.l, o: d.o, tell: d.tell, locked: true}
 	return next.within(ctx)
 }
 
@@ -137,6 +138,10 @@ func (d *down) run(ctx context.Context) error {
 	}
 	d.settle(ctx)
 	d.retract(ctx)
+	if d.locked {
+		kept, _ := d.l.kept() // what can't be read stays unproved
+		d.l.prove(kept...)
+	}
 	if d.o.All {
 		// A daemon that was killed leaves its hub, which keeps the server alive.
 		d.closeHubs(context.WithoutCancel(ctx))
@@ -172,6 +177,7 @@ type down struct {
 	acks    *acks
 	asked   time.Time
 	hidden  bool // tmux does not tell what is there
+	locked  bool // no up is at work
 }
 
 // closeHubs ends the hub's session, on the servers that agents were started on

@@ -115,6 +115,137 @@ func TestDownAfterKeeperKilled(t *testing.T) {
 	w.alive(p, "what has left")
 }
 
+// What could be of a killed keeper's start is named, until somebody's word ends
+// the doubt, also after later starts; a start that runs is none of it.
+func TestTakeWord(t *testing.T) {
+	w := newWorld(t)
+	r, left := w.leaver()
+	w.upReady(r, "agent1")
+	p := left()
+	k, err := w.home.LoadKeeper("agent1")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := k.Own.Signal(syscall.SIGKILL); err != nil {
+		t.Fatal(err)
+	}
+	w.eventually(func() bool { return k.Own.Gone() && w.status("agent1").Pane() == "" }, func() string { return "the keeper lives" })
+	w.upReady(demo{}, "agent1")
+	list := w.l.Unproved()
+	if len(list) != 1 || !list[0].Earlier || list[0].Start != k.Start {
+		t.Fatalf("unproved: %+v, want the start %s as an earlier one", list, k.Start)
+	}
+	if err := w.l.Prove(w.ctx); err != nil || len(w.unproved()) != 1 {
+		t.Errorf("proved with a process that has left: %v, %v", w.unproved(), err)
+	}
+	suspects, err := w.l.Suspects(list)
+	if err != nil || !slices.Contains(suspects, p) {
+		t.Errorf("suspects %v, %v; want %v among them", suspects, err, p)
+	}
+	if now, err := w.home.LoadKeeper("agent1"); err != nil || slices.Contains(suspects, now.Own) || slices.Contains(suspects, now.Process) {
+		t.Errorf("suspects %v name the agent that runs (%v)", suspects, err)
+	}
+	running := list[0]
+	running.Start, running.Earlier = w.status("agent1").Start, false
+	if err := w.l.TakeWord(w.ctx, []spawn.Remnant{running}, agent.Owner); err != nil || len(w.unproved()) != 1 {
+		t.Errorf("the word about another start: %v, %v", w.unproved(), err)
+	}
+	if err := w.l.TakeWord(w.ctx, list, agent.Owner); err != nil || len(w.unproved()) != 0 {
+		t.Errorf("after the word: %v, %v", w.unproved(), err)
+	}
+	w.alive(p, "what has left")
+	w.down(spawn.DownOptions{Force: true})
+	if list := w.unproved(); len(list) != 0 {
+		t.Errorf("after a later down: %v", list)
+	}
+
+	// Of the last start, whether its record is there or not.
+	for _, gone := range []bool{false, true} {
+		w.upReady(demo{}, "agent1")
+		if k, err = w.home.LoadKeeper("agent1"); err != nil {
+			t.Fatal(err)
+		}
+		if gone {
+			w.down(spawn.DownOptions{Force: true})
+			err = os.Remove(w.home.Path(agent.KeeperDir, "agent1.json"))
+		} else {
+			k.Above = agent.Lineage{} // as if nothing could be told
+			if err = w.home.SaveKeeper("agent1", k); err == nil {
+				err = k.Own.Signal(syscall.SIGKILL)
+			}
+			w.eventually(func() bool { return k.Own.Gone() && w.status("agent1").Pane() == "" }, func() string { return "the keeper lives" })
+			w.down(spawn.DownOptions{Force: true})
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+		list := w.l.Unproved()
+		if len(list) != 1 || list[0].Earlier {
+			t.Fatalf("unproved: %+v, want the last start", list)
+		}
+		if suspects, err := w.l.Suspects(list); err != nil || !slices.Contains(suspects, p) {
+			t.Errorf("suspects %v, %v; want all that is young enough", suspects, err)
+		}
+		if err := w.l.TakeWord(w.ctx, list, agent.Owner); err != nil || len(w.unproved()) != 0 {
+			t.Errorf("after the word: %v, %v", w.unproved(), err)
+		}
+	}
+	w.upReady(demo{}, "agent1")
+	if list := w.unproved(); len(list) != 0 {
+		t.Errorf("after a later up: %v", list)
+	}
+}
+
+// How an agent ended whose keeper was killed is noted, once, and of its last start
+// alone.
+func TestNoteLost(t *testing.T) {
+	w := newWorld(t)
+	w.upReady(demo{}, "agent1")
+	k, err := w.home.LoadKeeper("agent1")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if k.Above.Space == "" || len(k.Above.Ancestors) == 0 {
+		t.Errorf("the keeper's record names no lineage: %+v", k)
+	}
+	if noted, err := w.l.NoteLost("agent1", k.Start); noted || err != nil {
+		t.Errorf("of one that runs: %v, %v", noted, err)
+	}
+	if err := k.Own.Signal(syscall.SIGKILL); err != nil {
+		t.Fatal(err)
+	}
+	st := w.becomes("agent1", agent.Dead)
+	if !st.Lost || st.PID != k.PID || !strings.HasSuffix(st.Evidence, ", and its keeper was killed") || !st.Since.IsZero() {
+		t.Errorf("before it is noted: %+v", st)
+	}
+	if noted, err := w.l.NoteLost("agent1", "another"); noted || err != nil {
+		t.Errorf("of another start: %v, %v", noted, err)
+	}
+	lock, err := w.home.Lock("up")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if noted, err := w.l.NoteLost("agent1", k.Start); noted || !errors.Is(err, agent.ErrLocked) {
+		t.Errorf("while an up is at work: %v, %v", noted, err)
+	}
+	if err := lock.Unlock(); err != nil {
+		t.Fatal(err)
+	}
+	if noted, err := w.l.NoteLost("agent1", k.Start); !noted || err != nil {
+		t.Errorf("not noted: %v", err)
+	}
+	st = w.status("agent1")
+	if st.State != agent.Dead || st.Lost || st.Detail != "its keeper was killed" || st.Since.IsZero() || st.PID != k.PID {
+		t.Errorf("after it is noted: %+v", st)
+	}
+	if end, log := w.l.Death(w.ctx, st); end.Reason != "died: its keeper was killed" || log.Text != "died: its keeper was killed" || end.Time == 0 {
+		t.Errorf("death: %+v, %+v", end, log)
+	}
+	if noted, err := w.l.NoteLost("agent1", k.Start); noted || err != nil {
+		t.Errorf("a second time: %v, %v", noted, err)
+	}
+}
+
 // A launch without a keeper's record proves nothing, unless tmux has made no
 // session for it.
 func TestUnprovedWithoutRecord(t *testing.T) {
@@ -261,7 +392,10 @@ func TestUnprovedByDamage(t *testing.T) {
 // still say who was started. What was never started needs no proof.
 func TestUnprovedWithoutState(t *testing.T) {
 	w := newWorld(t)
-	w.upReady(demo{}, "agent1", "agent3")
+	w.upReady(demo{}, "agent1")
+	r, left := w.leaver() // else it may be proved
+	w.upReady(r, "agent3")
+	left()
 	if err := w.bus.Make("agent7"); err != nil { // never started
 		t.Fatal(err)
 	}

@@ -41,6 +41,9 @@ type Status struct {
 	// message has come for it since.
 	Forgotten bool
 
+	// Lost says that its keeper was killed, which could not record the end.
+	Lost bool
+
 	pane   *tmux.Pane
 	socket string // of the tmux server that it was started on, by its launch
 	told   bool   // the keeper has told how it ended, on its pane too
@@ -191,13 +194,17 @@ func (l *Launcher) judge(id agent.ID, s *session, tmuxErr error) (st Status) {
 	case keeper.EndedMS != 0:
 		st.State, st.Since = agent.Dead, time.UnixMilli(keeper.EndedMS)
 		st.Detail, st.Evidence = keeper.How(), "the keeper's word"
-		st.PID, st.told = keeper.PID, true
+		st.PID, st.told = keeper.PID, keeper.Lost == ""
+		if keeper.Lost != "" {
+			st.Evidence = fmt.Sprintf("process %d is gone", keeper.PID)
+		}
 	case !keeper.Alive() && !keeper.Gone():
 		st.State, st.PID, st.Since = agent.Unknown, keeper.PID, time.Time{}
 		st.Evidence = fmt.Sprintf("it can't be told whether process %d is its program", keeper.PID)
 	case !keeper.Alive():
 		st.State, st.PID, st.Since = agent.Dead, keeper.PID, time.Time{}
 		st.Evidence = fmt.Sprintf("process %d is gone", keeper.PID)
+		l.judgeLost(&st, keeper)
 	default:
 		st.PID = keeper.PID
 		l.judgeRunning(&st, &s.Pane, keeper, started)
@@ -247,15 +254,61 @@ func (l *Launcher) judgeWithoutPane(st *Status, k agent.Keeper, kerr, tmuxErr er
 		st.State, st.Evidence, st.Since = agent.Unknown, "tmux does not answer", time.Time{}
 	case st.Wanted:
 		st.State, st.Evidence, st.Since = agent.Dead, "no tmux session", time.Time{}
-		if kerr == nil && k.EndedMS != 0 {
-			st.Since, st.Detail = time.UnixMilli(k.EndedMS), k.How()
+		if kerr != nil {
+			return
 		}
+		st.PID = k.PID
+		if k.EndedMS != 0 {
+			st.Since, st.Detail = time.UnixMilli(k.EndedMS), k.How()
+			return
+		}
+		l.judgeLost(st, k)
 	default:
 		st.Evidence = "stopped on request"
 		if st.Start == "" {
 			st.Evidence = "never started"
 		}
 	}
+}
+
+// judgeLost says of an agent that is dead, and of which no end is on record, that
+// its keeper was killed, if that is so.
+func (l *Launcher) judgeLost(st *Status, k agent.Keeper) {
+	if !k.Own.Gone() {
+		return
+	}
+	// What it had to say it has said before it went.
+	if now, err := l.Home.LoadKeeper(st.Agent); err == nil && now.Start == k.Start && now.EndedMS == 0 {
+		st.Lost = true
+		st.Evidence += ", and " + keeperKilled
+	}
+}
+
+const keeperKilled = "its keeper was killed"
+
+// NoteLost records how a start ended of which the keeper was killed: when that was
+// noticed, and whether something of it may still run. The error
+// matches agent.ErrLocked while an up or a down is at work; nothing is noted of
+// another start than the agent's last, nor of one of which an end is on record.
+func (l *Launcher) NoteLost(id agent.ID, start string) (noted bool, err error) {
+	lock, err := l.Home.Lock("up")
+	if err != nil {
+		return false, err
+	}
+	defer lock.Unlock()
+	rec, err := l.Home.LoadKeeper(id)
+	if err != nil || rec.Start != start || rec.EndedMS != 0 || !rec.Own.Gone() || rec.Process.Alive() {
+		return false, err
+	}
+	rec.EndedMS, rec.Lost = time.Now().UnixMilli(), keeperKilled
+	if beforeBoot(time.UnixMilli(rec.StartedMS)) {
+		rec.EndedMS, rec.Lost = booted().UnixMilli(), "the machine was restarted"
+	}
+	if err := l.Home.SaveKeeper(id, rec); err != nil {
+		return false, err
+	}
+	l.prove(id)
+	return true, nil
 }
 
 // judgeRunning says how a program is that runs. pane is nil if tmux does not answer.
@@ -361,6 +414,9 @@ func (l *Launcher) Death(ctx context.Context, st Status) (store.EndSession, stor
 	end := store.EndSession{Start: st.Start, Actor: st.Agent, State: agent.Dead, Reason: "died: " + st.Evidence, Time: store.At(st.Since)}
 	if k, err := l.keeperOf(st.Agent, agent.Launch{Start: st.Start}); err == nil && k.EndedMS != 0 {
 		end.Status, end.Signal, end.Reason = k.Status, k.Signal, "died"
+		if k.Lost != "" {
+			end.Reason += ": " + k.Lost
+		}
 	}
 	if lines, err := l.LastLines(ctx, st, tailLines); err == nil {
 		end.LastLines = strings.Join(lines, "\n")

@@ -2,7 +2,6 @@ package spawn
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -11,7 +10,6 @@ import (
 	"time"
 
 	"netsky/agent"
-	"netsky/store"
 	"netsky/tmux"
 )
 
@@ -20,7 +18,11 @@ type Remnant struct {
 	What  string   // "tmux session agent1", "process 4711 of agent1"
 	Agent agent.ID // "" for what belongs to none: the ticker, the hub
 	PID   int
-	Since time.Time // of what is not proved: when it may have begun
+
+	// Of what is not proved:
+	Since   time.Time // when it may have begun
+	Start   string    // the start id, "" if that is not known
+	Earlier bool      // the agent has been started again since then
 }
 
 // Remnants lists the sessions of this home and the processes that any start on
@@ -85,195 +87,6 @@ func (l *Launcher) Remnants(ctx context.Context, keep ...int) (list []Remnant, e
 		}
 	}
 	return list, err
-}
-
-// Unproved lists the agents, and the starts of them, of which nobody can say that
-// nothing runs any more: their keepers ended without having seen that nothing was
-// left below them, as one does that is killed, or their records are gone. What
-// left its session and its environment before that can't be told from any other
-// process. Only the machine's next start ends that.
-func (l *Launcher) Unproved() (list []Remnant) {
-	booted := booted()
-	ids, err := l.kept()
-	if err != nil {
-		list = append(list, Remnant{What: fmt.Sprintf("which agents were started here can't be read (%v)", err), Since: booted})
-	}
-	// Records can go; an agent's mailbox still says that there is one.
-	boxes, berr := l.Bus.Mailboxes()
-	for _, id := range boxes {
-		if id.IsAgent() && !slices.Contains(ids, id) {
-			ids = append(ids, id)
-		}
-	}
-	if berr != nil && !errors.Is(berr, fs.ErrNotExist) {
-		list = append(list, Remnant{What: fmt.Sprintf("which agents there are can't be read (%v)", berr), Since: booted})
-	}
-	started, _ := l.startedSince(booted) // the error is said of each mailbox without records
-	for id := range started {
-		if !slices.Contains(ids, id) {
-			ids = append(ids, id)
-		}
-	}
-	slices.SortFunc(ids, agent.Compare)
-	for _, id := range ids {
-		starts, err := l.carried(id)
-		if err != nil {
-			list = append(list, Remnant{What: fmt.Sprintf("%s: which of its starts are not proved can't be read (%v)", id, err), Agent: id, Since: booted})
-		}
-		last, ok := l.unprovedLast(id)
-		if ok && !slices.ContainsFunc(starts, func(s unprovedStart) bool { return s.Start == last.Start }) {
-			starts = append(starts, last)
-		}
-		for _, s := range starts {
-			since := time.UnixMilli(s.StartedMS)
-			if beforeBoot(since) {
-				continue
-			}
-			of := "its start at"
-			if s.Start == "" {
-				of = "a start since"
-			}
-			list = append(list, Remnant{
-				What: fmt.Sprintf("%s: %s; a process of %s %s that had left its session and its environment can't be excluded",
-					id, s.Why, of, since.Format(time.DateTime)),
-				Agent: id, Since: since,
-			})
-		}
-	}
-	return list
-}
-
-// An unproved start is one of an agent's of which something may run. Those that
-// other starts have followed are in state/unproved/<agent>.json.
-type unprovedStart struct {
-	Start     string `json:"start"`
-	StartedMS int64  `json:"started_ms"`
-	Why       string `json:"why"`
-
-	doubt bool // nothing says that there was such a start, and nothing that there was none
-}
-
-const unprovedDir = "state/unproved"
-
-func unprovedFile(id agent.ID) string { return unprovedDir + "/" + string(id) + ".json" }
-
-// maxUnproved is how many starts of an agent are named; what a later one may have
-// left has begun after the last of them.
-const maxUnproved = 20
-
-// carried are the starts before the last one that were never proved.
-func (l *Launcher) carried(id agent.ID) ([]unprovedStart, error) {
-	list, err := load[[]unprovedStart](l.Home, unprovedFile(id))
-	if errors.Is(err, fs.ErrNotExist) {
-		err = nil
-	}
-	return list, err
-}
-
-// unprovedLast is the agent's last start, if something of it may run.
-func (l *Launcher) unprovedLast(id agent.ID) (s unprovedStart, ok bool) {
-	la, lerr := l.Home.LoadLaunch(id)
-	rec, err := l.Home.LoadKeeper(id)
-	s = unprovedStart{Start: rec.Start, StartedMS: rec.StartedMS, Why: "its keeper was gone first, or could not record that nothing was left"}
-	if err != nil {
-		s = unprovedStart{Start: la.Start, StartedMS: la.StartedMS, Why: "its keeper's record is gone"}
-		if lerr != nil {
-			s.StartedMS = booted().UnixMilli()
-		}
-	}
-	switch {
-	case errors.Is(err, fs.ErrNotExist) && errors.Is(lerr, fs.ErrNotExist):
-		var lerr error
-		s.Why = "its records are gone"
-		if ok, lerr = l.lost(id); lerr != nil {
-			s.Why = fmt.Sprintf("it has no record of a start, and whether there was one can't be read (%v)", lerr)
-			ok, s.doubt = true, true
-		}
-	case errors.Is(err, fs.ErrNotExist):
-		ok = true
-	case err != nil:
-		s.Why = fmt.Sprintf("its keeper's record can't be read (%v)", err)
-		ok = true
-	case rec.ClearedMS != 0 || rec.Own.Alive() || l.proved(rec.Start):
-	case !rec.Own.Named() && rec.EndedMS != 0: // written by an older netsky
-	default:
-		ok = true
-	}
-	return s, ok && !beforeBoot(time.UnixMilli(s.StartedMS))
-}
-
-// lost reports whether the agent was started although nothing in state tells of
-// it: what makes a home makes the directories of the records, and meta.db has its
-// starts. With an error nobody knows.
-func (l *Launcher) lost(id agent.ID) (bool, error) {
-	for _, rel := range []string{agent.KeeperDir, agent.LaunchDir} {
-		d, err := l.Home.OpenDir(rel, false)
-		if errors.Is(err, fs.ErrNotExist) {
-			return true, nil
-		}
-		if err != nil {
-			return false, err
-		}
-		d.Close()
-	}
-	started, err := l.startedSince(booted())
-	return started[id], err
-}
-
-// startedSince are the agents that meta.db has starts of since then: none without
-// one.
-func (l *Launcher) startedSince(since time.Time) (map[agent.ID]bool, error) {
-	ctx, cancel := context.WithTimeout(context.Background(), 2*time.Second)
-	defer cancel()
-	db, err := store.OpenRead(ctx, l.Home)
-	if errors.Is(err, fs.ErrNotExist) {
-		return nil, nil
-	}
-	if err != nil {
-		return nil, err
-	}
-	defer db.Close()
-	return db.StartedSince(ctx, since)
-}
-
-// proved reports whether this Launcher has seen that nothing of a start is left.
-func (l *Launcher) proved(start string) bool {
-	_, ok := l.proofs.Load(start)
-	return ok && start != ""
-}
-
-// carry puts down that something of the agent's last start may run, before the
-// records of a new start take the place of that one's.
-func (l *Launcher) carry(id agent.ID) error {
-	last, ok := l.unprovedLast(id)
-	if !ok || last.doubt {
-		return nil
-	}
-	list, err := l.carried(id)
-	if err != nil { // damaged: that something was there is what is left of it
-		list = []unprovedStart{{StartedMS: booted().UnixMilli(), Why: "the list of its starts was damaged"}}
-	}
-	list = slices.DeleteFunc(list, func(s unprovedStart) bool {
-		return s.Start == last.Start && s.Start != "" || beforeBoot(time.UnixMilli(s.StartedMS))
-	})
-	if list = append(list, last); len(list) > maxUnproved {
-		list = list[:maxUnproved]
-	}
-	data, err := json.Marshal(list)
-	if err != nil {
-		return err
-	}
-	return l.Home.WriteFile(unprovedFile(id), append(data, '\n'), true)
-}
-
-// neverRan puts down that nothing of a start runs, as tmux has made no session for
-// it. A keeper's own word stands.
-func (l *Launcher) neverRan(la agent.Launch) {
-	if _, err := l.Home.LoadKeeper(la.Agent); !errors.Is(err, fs.ErrNotExist) {
-		return
-	}
-	// Not written, the start is not proved.
-	_ = l.Home.SaveKeeper(la.Agent, agent.Keeper{Start: la.Start, StartedMS: la.StartedMS, ClearedMS: time.Now().UnixMilli()})
 }
 
 // booted is when the machine was started; zero if that can't be told.

@@ -350,6 +350,7 @@ func (l *Launcher) prepare(ctx context.Context, p Plan) (prepared, error) {
 		return prepared{}, fmt.Errorf("runtime %s: no absolute program in %q", la.Runtime, la.Argv)
 	}
 	// In this order: what breaks it off never hides that something may run.
+	l.prove(p.Agent)
 	if err := l.carry(p.Agent); err != nil {
 		return prepared{}, err
 	}

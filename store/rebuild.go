@@ -105,6 +105,9 @@ func rebuiltAgent(home agent.Home, la agent.Launch) []Op {
 	switch {
 	case known && k.EndedMS != 0:
 		end := EndSession{Start: la.Start, State: agent.Dead, Status: k.Status, Signal: k.Signal, Reason: "died", Time: Time(k.EndedMS)}
+		if k.Lost != "" {
+			end.Reason += ": " + k.Lost
+		}
 		if !wanted {
 			end.State, end.Reason = agent.Down, "down"
 		}

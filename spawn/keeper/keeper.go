@@ -63,6 +63,8 @@ type keeper struct {
 	out  console
 	rec  agent.Keeper
 
+	version string // of this netsky
+
 	stop  chan os.Signal // SIGTERM, SIGHUP: we are told to go
 	child chan os.Signal // SIGCHLD
 }
@@ -82,13 +84,14 @@ type keeper struct {
 // Run uses the whole process: it reaps every child, on Linux it becomes the
 // reaper of all orphans below it, and it changes how signals are taken. It
 // returns the exit status for the process: the program's, or 128 and the signal.
-func Run(home agent.Home, id agent.ID) int {
+// version goes on record as that of the keeper.
+func Run(home agent.Home, id agent.ID, version string) int {
 	// A parent-death signal is sent when the thread that started the child
 	// ends, so this one has to stay.
 	runtime.LockOSThread()
 	defer runtime.UnlockOSThread()
 	k := &keeper{
-		home: home, id: id, tty: openTerminal(0),
+		home: home, id: id, version: version, tty: openTerminal(0),
 		stop:  make(chan os.Signal, 2), // one of each; more say nothing new
 		child: make(chan os.Signal, 1), // one means: look
 	}
@@ -180,7 +183,7 @@ func (k *keeper) start() (pid, status int) {
 	if err == nil {
 		err = check(l, k.id)
 	}
-	k.rec = agent.Keeper{Start: l.Start, Own: agent.Self(), StartedMS: time.Now().UnixMilli()}
+	k.rec = agent.Keeper{Start: l.Start, Own: agent.Self(), Version: k.version, StartedMS: time.Now().UnixMilli()}
 	if len(l.Argv) > 0 {
 		k.rec.Program = l.Argv[0]
 	}
@@ -196,6 +199,7 @@ func (k *keeper) start() (pid, status int) {
 		k.out.print(fmt.Sprintf("%s: %v\r\n", k.id, err))
 		return 0, status
 	}
+	k.rec.Above = agent.OwnLineage()
 	k.rec.Process, _ = agent.FindProcess(pid) // ended already: its number, without a birth
 	return pid, 0
 }

@@ -24,7 +24,7 @@ func TestMain(m *testing.M) {
 		if err != nil {
 			panic(err)
 		}
-		os.Exit(keeper.Run(home, agent.ID(os.Args[1])))
+		os.Exit(keeper.Run(home, agent.ID(os.Args[1]), "test"))
 	case "screen":
 		fullScreen()
 		os.Exit(0)
