@@ -147,9 +147,24 @@ func (a *app) uninstall(c *cli.Context) error {
 		}
 	default:
 		a.tellUnproved(l.Unproved())
-		a.print("kept %s: mail, records, configuration (`netsky uninstall --purge` removes them)", tilde(a, h.Dir()))
+		a.print("kept %s: mail, records, configuration (`%s` removes them)", tilde(a, h.Dir()), a.purgeCommand(h))
 	}
 	return a.removeLinks()
+}
+
+// purgeCommand is a command line that purges the home once netsky is off PATH.
+func (a *app) purgeCommand(h agent.Home) string {
+	command := "netsky"
+	if own, err := os.Executable(); err == nil {
+		if real, err := filepath.EvalSymlinks(own); err == nil {
+			own = real // the link goes
+		}
+		command = shellWord(own)
+	}
+	if a.getenv("NETSKY_HOME") != "" {
+		command = "NETSKY_HOME=" + shellWord(h.Dir()) + " " + command
+	}
+	return command + " uninstall --purge"
 }
 
 // purge removes what netsky made in the home, after all has been ended. Nothing
