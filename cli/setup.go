@@ -78,7 +78,8 @@ func (a *app) uninstallCommand() *cli.Command {
 		Usage: "end everything and take netsky off this machine",
 		Description: "Ends all agents, the ticker and the daemon, and removes the links named netsky on PATH that lead to this binary.\n" +
 			"That is all: your mail, records, configuration and the clones' workspaces stay in the home directory, and the\n" +
-			"binary stays in its checkout.\n\n" +
+			"binary stays in its checkout. What Claude Code and Codex have written in directories of their own (~/.claude,\n" +
+			"~/.codex) is theirs and stays, also with --purge.\n\n" +
 			"With --purge it also removes what netsky made in the home directory: all mail and records, netsky.toml, tmux.conf,\n" +
 			"prompts, logs, and the workspaces with all that is in them. Your own files there stay, also among netsky's, and\n" +
 			"are named. A git repository below the home with changes that are not committed, files that git ignores, stashes,\n" +

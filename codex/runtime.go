@@ -4,6 +4,9 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
 	"strings"
 	"sync"
 	"time"
@@ -72,6 +75,9 @@ func check(ctx context.Context, l agent.Launch) error {
 	if getenv(l.Env, "OPENAI_API_KEY") != "" || getenv(l.Env, "CODEX_API_KEY") != "" {
 		return nil
 	}
+	if neverUsed(l) {
+		return ErrLogin
+	}
 	ctx, cancel := context.WithTimeout(ctx, 2*grace)
 	defer cancel()
 	s, err := StartServer(ctx, ServerOptions{Program: program, Env: l.Env, Dir: l.Dir})
@@ -79,6 +85,22 @@ func check(ctx context.Context, l agent.Launch) error {
 		return err
 	}
 	return errors.Join(s.Account(ctx), s.Close())
+}
+
+// neverUsed reports whether Codex can have neither a login nor a provider that
+// needs none, as there is no directory of its own and no configuration. Asked, it
+// would make that directory.
+func neverUsed(l agent.Launch) bool {
+	home := getenv(l.Env, "HOME")
+	if home == "" || getenv(l.Env, "CODEX_HOME") != "" {
+		return false // it makes no directory that was named to it
+	}
+	for _, file := range []string{filepath.Join(home, ".codex"), "/etc/codex", filepath.Join(l.Dir, ".codex")} {
+		if _, err := os.Lstat(file); !errors.Is(err, fs.ErrNotExist) {
+			return false
+		}
+	}
+	return true
 }
 
 // Prepare completes the launch: the sidecar, and where its mailbox is.

@@ -51,3 +51,44 @@ func TestRuntime(t *testing.T) {
 		t.Errorf("Env lacks %s", want)
 	}
 }
+
+// A check leaves nothing behind where nobody has ever used Codex.
+func TestCheckNeverUsed(t *testing.T) {
+	t.Parallel()
+	w := mustWorld(t)
+	home, bin := filepath.Join(w.dir, "nobody"), filepath.Join(w.dir, "bin")
+	for _, dir := range []string{home, bin} {
+		if err := os.Mkdir(dir, 0o700); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := os.Symlink(w.program, filepath.Join(bin, "codex")); err != nil {
+		t.Fatal(err)
+	}
+	// Below the directory for temporary files Codex makes less.
+	l := agent.Launch{Agent: "agent1", Dir: w.dir, Env: []string{"HOME=" + home, "PATH=" + bin, "TMPDIR=/nowhere"}}
+	left := func() (names []string) {
+		list, err := os.ReadDir(home)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, e := range list {
+			names = append(names, e.Name())
+		}
+		return names
+	}
+	r := &codex.Runtime{Home: w.home, Binary: "/x/netsky"}
+	if err := r.Check(w.ctx, l); !errors.Is(err, codex.ErrLogin) {
+		t.Errorf("Check = %v, want %v", err, codex.ErrLogin)
+	}
+	if got := left(); len(got) != 0 {
+		t.Errorf("left behind: %v", got)
+	}
+	if err := os.Mkdir(filepath.Join(home, ".codex"), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	r = &codex.Runtime{Home: w.home, Binary: "/x/netsky"}
+	if err := r.Check(w.ctx, l); !errors.Is(err, codex.ErrLogin) {
+		t.Errorf("Check with a directory = %v, want %v by its own word", err, codex.ErrLogin)
+	}
+}

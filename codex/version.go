@@ -9,6 +9,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 	"time"
 )
@@ -45,13 +46,15 @@ func ParseVersion(s string) (Version, error) {
 	return Version{}, fmt.Errorf("codex: %q is no version", s)
 }
 
-// Probe asks a program which Codex it is.
+// Probe asks a program which Codex it is. It names no CODEX_HOME that exists:
+// Codex would make it, and files there, before it says its version.
 func Probe(ctx context.Context, program string, env []string) (Version, error) {
 	ctx, cancel := context.WithTimeout(ctx, 10*time.Second)
 	defer cancel()
 	cmd := exec.CommandContext(ctx, program, "--version")
 	var stderr tail
-	cmd.Env, cmd.Stderr, cmd.WaitDelay = env, &stderr, time.Second
+	cmd.Env = append(slices.Clone(env), "CODEX_HOME=/dev/null/none")
+	cmd.Stderr, cmd.WaitDelay = &stderr, time.Second
 	out, err := cmd.Output()
 	if err != nil {
 		if words := stderr.String(); words != "" {

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"os"
 	"path/filepath"
+	"runtime"
 	"strings"
 	"testing"
 	"time"
@@ -51,6 +52,46 @@ func TestCheckLogin(t *testing.T) {
 			}
 			if err := g.runtime.Check(g.ctx, g.launch("agent1")); !errors.Is(err, tt.want) || tt.want == nil && err != nil {
 				t.Errorf("Check = %v, want %v", err, tt.want)
+			}
+			if got := strings.Contains(g.runs(), "auth status"); got != tt.asks {
+				t.Errorf("runs = %q, want asked %v", g.runs(), tt.asks)
+			}
+		})
+	}
+}
+
+// TestCheckNeverUsed asks no Claude Code that nobody has ever used for its login: it
+// would make files of its own for the answer.
+func TestCheckNeverUsed(t *testing.T) {
+	t.Parallel()
+	for _, tt := range []struct {
+		name string
+		env  []string
+		file string // in the person's home
+		asks bool
+	}{
+		{"never", nil, "", runtime.GOOS == "darwin"}, // whose keychain may know
+		{"with its file", nil, ".claude.json", true},
+		{"with its directory", nil, ".claude/x", true},
+		{"with the work's settings", nil, "work/.claude/settings.json", true},
+		{"with a profile", nil, ".config/anthropic/x", true},
+		{"with something in the environment", []string{"CLAUDE_CODE_X=1"}, "", true},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			t.Parallel()
+			g := mustRig(t)
+			g.mustFake("2.1.329", notLoggedIn)
+			root := filepath.Dir(g.work)
+			g.env = append([]string{"PATH=" + g.bin + ":/usr/bin:/bin", "HOME=" + root}, tt.env...)
+			if tt.file != "" {
+				file := filepath.Join(root, tt.file)
+				if err := os.MkdirAll(filepath.Dir(file), 0o700); err != nil {
+					t.Fatal(err)
+				}
+				g.mustWrite(file, "{}")
+			}
+			if err := g.runtime.Check(g.ctx, g.launch("agent1")); !errors.Is(err, claude.ErrLogin) {
+				t.Errorf("Check = %v, want %v", err, claude.ErrLogin)
 			}
 			if got := strings.Contains(g.runs(), "auth status"); got != tt.asks {
 				t.Errorf("runs = %q, want asked %v", g.runs(), tt.asks)

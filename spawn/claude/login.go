@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io/fs"
 	"net/url"
 	"os"
 	"path/filepath"
@@ -24,6 +25,10 @@ func login(ctx context.Context, wait time.Duration, program string, v Version, e
 	if v.Before(firstAuth) {
 		// It has no such question; the words would become a prompt.
 		return fileLogin(env)
+	}
+	if len(settings) == 0 && neverUsed(env, dir) {
+		// Asked, it would make ~/.claude.json and ~/.claude for its answer.
+		return fmt.Errorf("%w (%s)", ErrLogin, configDir(env))
 	}
 	out, err := ask(ctx, wait, program, env, dir, "auth", "status", "--json")
 	var status struct {
@@ -56,6 +61,32 @@ func envLogin(env []string) bool {
 		}
 	}
 	return ownBase(getenv(env, "ANTHROPIC_BASE_URL"))
+}
+
+// neverUsed reports whether Claude Code can't be logged in, as there is none of the
+// places that it could have a login from. What is there and says nothing of a
+// login counts as well: then Claude Code itself is asked.
+func neverUsed(env []string, dir string) bool {
+	if inKeychain || getenv(env, "HOME") == "" {
+		return false
+	}
+	for _, e := range env {
+		name, _, _ := strings.Cut(e, "=")
+		if name != "CLAUDE_CONFIG_DIR" && (strings.HasPrefix(name, "ANTHROPIC_") || strings.HasPrefix(name, "CLAUDE_")) {
+			return false
+		}
+	}
+	home := getenv(env, "HOME")
+	for _, file := range []string{
+		globalConfig(env), configDir(env), filepath.Join(home, ".claude.json"), filepath.Join(home, ".claude"),
+		filepath.Join(home, ".config", "anthropic"), filepath.Join(home, ".config", "claude"),
+		filepath.Dir(managedSettings), filepath.Join(dir, ".claude"),
+	} {
+		if _, err := os.Lstat(file); !errors.Is(err, fs.ErrNotExist) {
+			return false
+		}
+	}
+	return true
 }
 
 func ownBase(s string) bool {
