@@ -165,6 +165,37 @@ func TestTerminalInTmux(t *testing.T) {
 	s.shows(`opened agent1 in a new window`)
 }
 
+// TestTerminalNested sits at a tmux of a person's own, and presses keys there: what
+// the status line says leaves the agent's pane, and not that tmux.
+func TestTerminalNested(t *testing.T) {
+	t.Parallel()
+	w := mustWorld(t)
+	w.must(t, "netsky", "up", "1", "--type", "demo", "--no-attach")
+	s := w.mustScreen(t, "terminal", "env -u TMUX -u TMUX_PANE sh")
+	person := filepath.Join(w.dir, "p")
+	t.Cleanup(func() { exec.Command("tmux", "-S", person, "kill-server").Run() })
+	s.types("tmux -S "+person+" -f /dev/null new-session -s mine sh", "Enter")
+	s.shows(`(?m)^\[mine\] 0:sh`)
+	s.types("netsky attach agent1", "Enter")
+	s.shows(`(?m)^ agent1 .*\| C-b C-b d leaves *$`)
+	s.keys("C-b", "C-b", "d")
+	s.shows(`opened agent1 in a new window of your tmux: C-b C-b d leaves it, C-b d leaves your tmux`)
+	s.shows(`(?m)^\[mine\] 0:sh`)
+
+	// With another prefix of theirs one is enough; and in a plain terminal.
+	s.types("clear; tmux set -g prefix C-a; netsky attach agent1", "Enter")
+	s.shows(`(?m)^ agent1 .*\| C-b d leaves *$`)
+	s.keys("C-b", "d")
+	s.shows(`opened agent1 in a new window of your tmux: C-b d leaves it`)
+	s.shows(`(?m)^\[mine\] 0:sh`)
+	s.types("clear; exit", "Enter")
+	s.shows(`\[exited\]`)
+	s.types("clear; netsky attach agent1", "Enter")
+	s.shows(`(?m)^ agent1 .*\| C-b d leaves *$`)
+	s.keys("C-b", "d")
+	s.shows(`\[detached`)
+}
+
 // TestCompletionZsh types at a zsh, as it asks in its own way.
 func TestCompletionZsh(t *testing.T) {
 	t.Parallel()

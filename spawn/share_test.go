@@ -196,11 +196,16 @@ func TestTmuxConfIsTheirs(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
+	later, err := os.ReadFile("testdata/tmux.conf.2")
+	if err != nil {
+		t.Fatal(err)
+	}
 	for name, tt := range map[string]struct {
 		conf string
 		kept bool
 	}{
 		"as netsky wrote it": {string(earlier), false},
+		"as it did later":    {string(later), false},
 		"changed":            {string(earlier) + "set -g mouse on\n", true},
 		"empty":              {"", true},
 	} {
@@ -211,7 +216,7 @@ func TestTmuxConfIsTheirs(t *testing.T) {
 			}
 			w.upReady(demo{}, "agent1")
 			now, err := w.home.ReadFile(agent.TmuxConfFile, 1<<20)
-			if err != nil || (string(now) == tt.conf) != tt.kept || !tt.kept && !strings.Contains(string(now), "--width") {
+			if err != nil || (string(now) == tt.conf) != tt.kept || !tt.kept && !strings.Contains(string(now), "@netsky-nested") {
 				t.Errorf("kept %v, want %v (%v):\n%s", string(now) == tt.conf, tt.kept, err, now)
 			}
 		})

@@ -305,6 +305,7 @@ var tmuxConf []byte
 // file that has one is nobody's work yet.
 var earlierConfs = []string{
 	"52dff7ee88cb34e30f71fc0ce93509f485d56f161541889007848c2dbc685a45",
+	"a963d5f1b89aa21d45ff9e9decdda8e3265a65511b79ec4791acca5d4d53e41f",
 }
 
 // writeConf writes our server's tmux.conf if there is none, or one of an earlier
