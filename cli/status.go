@@ -97,6 +97,7 @@ type agentView struct {
 	Start    string      `json:"start,omitempty"`
 	PID      int         `json:"pid,omitempty"`
 	Pane     string      `json:"pane,omitempty"`
+	Version  string      `json:"version,omitempty"` // of the netsky that its keeper runs
 	Wanted   bool        `json:"wanted"`
 	Inbox    int         `json:"inbox"`
 	Claimed  int         `json:"claimed"`
@@ -139,6 +140,7 @@ func (a *app) view(ctx context.Context) (view, error) {
 		v.Notes = append(v.Notes, "the daemon is not running, though it should be: outboxes and history wait (`netsky up` starts it)")
 	}
 	v.Notes = append(v.Notes, versionNotes(v.Daemon)...)
+	v.Notes = append(v.Notes, buildNotes(list)...)
 	if t, err := l.Home.LoadTicker(); err == nil && t.Alive() {
 		switch {
 		case agent.Removed(t.Binary):
@@ -194,7 +196,7 @@ func readable(ctx context.Context, h agent.Home) error {
 func viewOf(s spawn.Status) agentView {
 	v := agentView{
 		Agent: s.Agent, State: s.State, Evidence: s.Evidence, Detail: s.Detail, Runtime: s.Runtime, Model: s.Model,
-		Dir: s.Dir, Start: s.Start, PID: s.PID, Pane: s.Pane(), Wanted: s.Wanted,
+		Dir: s.Dir, Start: s.Start, PID: s.PID, Pane: s.Pane(), Version: s.Build, Wanted: s.Wanted,
 		Inbox: s.Inbox, Claimed: s.Claimed, Outbox: s.Outbox, Poison: s.Poison, asks: s.Asks(),
 	}
 	if !s.Since.IsZero() {
@@ -233,6 +235,37 @@ func versionNotes(d daemonView) (notes []string) {
 		notes = append(notes, fmt.Sprintf("the daemon is version %s, this netsky %s: %s", d.Version, Version, how))
 	}
 	return notes
+}
+
+// buildNotes say, in one line at most, which agents run on another netsky than this
+// one: what is in their panes stays what it was when they were started.
+func buildNotes(list spawn.Statuses) []string {
+	var names, versions []string
+	for _, st := range list {
+		if st.Build == "" || st.Build == Version {
+			continue
+		}
+		names = append(names, string(st.Agent))
+		if !slices.Contains(versions, st.Build) {
+			versions = append(versions, st.Build)
+		}
+	}
+	if len(names) == 0 {
+		return nil
+	}
+	who, verb := names[0], "runs"
+	if len(names) > 1 {
+		who, verb = strings.Join(names[:len(names)-1], ", ")+" and "+names[len(names)-1], "run"
+	}
+	words := strings.Join(names, " ")
+	if len(names) > 6 {
+		who, words = fmt.Sprintf("%d agents", len(names)), "--all"
+	}
+	how := "`netsky down " + words + " && netsky up " + words + "` starts them anew, with their conversations"
+	if words == "--all" {
+		how = "`netsky down --all`, then `netsky up N`, starts them anew, with their conversations"
+	}
+	return []string{fmt.Sprintf("%s still %s netsky %s, and this is %s: %s", who, verb, strings.Join(versions, " and "), Version, how)}
 }
 
 func (a *app) watchStatus(c *cli.Context) error {

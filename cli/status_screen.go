@@ -90,9 +90,14 @@ func (s agentView) where() string {
 		words += fmt.Sprintf(", pid %d", s.PID)
 	}
 	if s.Pane == "" {
-		return words + ", no pane"
+		words += ", no pane"
+	} else {
+		words += ", pane " + s.Pane
 	}
-	return words + ", pane " + s.Pane
+	if s.Version != "" && s.Version != Version {
+		words += ", netsky " + s.Version
+	}
+	return words
 }
 
 // fit is the screen in so many columns and rows; 0 is without end. What has to

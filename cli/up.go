@@ -144,6 +144,16 @@ func (a *app) upArgs(c *cli.Context) (u upWish, err error) {
 	return u, nil
 }
 
+// stayedUp are those of the agents that an up has found up, and left as they were.
+func stayedUp(states spawn.Statuses, ends []spawn.Progress) (list spawn.Statuses) {
+	for _, p := range ends {
+		if p.Step == spawn.StepAlready {
+			list = append(list, states.Find(p.Agent))
+		}
+	}
+	return list
+}
+
 // objectiveFlag is the text of --objective.
 func objectiveFlag(c *cli.Context) (string, error) {
 	text := c.String("objective")
@@ -270,6 +280,9 @@ func (a *app) up(c *cli.Context, ids []agent.ID, objective string, whole bool) e
 		a.complain(err) // some of them were started
 	}
 	a.tellCarried(l.Unproved(), before)
+	for _, n := range buildNotes(stayedUp(states, ends)) {
+		a.warn("%s", n)
+	}
 	if derr == nil {
 		derr = stillWanted(h)
 	}

@@ -35,3 +35,44 @@ func TestStatusNamesOtherVersion(t *testing.T) {
 		t.Errorf("status says:\n%s", out)
 	}
 }
+
+// Agents whose keepers run another netsky are named by status and by the up that
+// leaves them as they are, with what to do, in one line; a new start ends that.
+func TestNamesAgentsOfOtherVersion(t *testing.T) {
+	t.Parallel()
+	w := mustWorld(t)
+	w.must(t, "netsky", "up", "1", "--type", "demo", "--no-attach")
+	if out := w.must(t, "netsky", "status", "-v"); strings.Contains(out, "still run") {
+		t.Errorf("status -v of one version says:\n%s", out)
+	}
+	h, err := agent.HomeAt(w.home)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, id := range []agent.ID{"agent0", "agent1"} {
+		k, err := h.LoadKeeper(id)
+		if err != nil {
+			t.Fatal(err)
+		}
+		k.Version = "0.0.9"
+		if err := h.SaveKeeper(id, k); err != nil {
+			t.Fatal(err)
+		}
+	}
+	const want = "agent0 and agent1 still run netsky 0.0.9, and this is "
+	const how = "`netsky down agent0 agent1 && netsky up agent0 agent1` starts them anew"
+	for _, args := range [][]string{{"status"}, {"status", "-v"}, {"up", "1", "--no-attach"}} {
+		out, err := w.command(t.Context(), "netsky", args...).CombinedOutput()
+		if err != nil || strings.Count(string(out), want) != 1 || strings.Count(string(out), how) != 1 {
+			t.Errorf("%v says (%v):\n%s", args, err, out)
+		}
+		if n := strings.Count(string(out), ", netsky 0.0.9\n"); n != 0 != (len(args) == 2) {
+			t.Errorf("%v names it with %d agents:\n%s", args, n, out)
+		}
+	}
+	w.must(t, "netsky", "down", "agent0", "agent1")
+	w.must(t, "netsky", "up", "agent0", "agent1")
+	if out := w.must(t, "netsky", "status", "-v"); strings.Contains(out, "0.0.9") {
+		t.Errorf("after a new start:\n%s", out)
+	}
+}

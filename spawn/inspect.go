@@ -30,8 +30,9 @@ type Status struct {
 	Dir     string
 	Start   string // the start id
 	Resume  string
-	PID     int  // the program's
-	Silent  bool // its program says nothing of itself: the state is read off its pane
+	PID     int    // the program's
+	Build   string // the version of netsky that its keeper runs, "" if it is down or that is not on record
+	Silent  bool   // its program says nothing of itself: the state is read off its pane
 	Wanted  bool
 	By      string // who wanted it so
 
@@ -175,6 +176,11 @@ func (l *Launcher) judge(id agent.ID, s *session, tmuxErr error) (st Status) {
 	}()
 	l.count(&st)
 	keeper, kerr := l.keeperOf(id, la)
+	defer func() {
+		if kerr == nil && st.Alive() {
+			st.Build = keeper.Version
+		}
+	}()
 	if s == nil {
 		l.judgeWithoutPane(&st, keeper, kerr, tmuxErr)
 		if st.State == agent.Dead && kerr != nil && l.beingStarted(la) {
