@@ -33,7 +33,7 @@ func TestInspectDead(t *testing.T) {
 			"killed by SIGHUP", "no tmux session"},
 		{"keeper killed", "exec sleep 1000", func(w *world, _ spawn.Status) {
 			syscall.Kill(w.paneProcess("agent1").PID, syscall.SIGKILL)
-		}, "", "no tmux session"},
+		}, "", "no tmux session, and its keeper was killed"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			t.Parallel()
