@@ -8,7 +8,6 @@ import (
 	"os"
 	"slices"
 	"strings"
-	"time"
 
 	"github.com/urfave/cli/v2"
 
@@ -24,7 +23,8 @@ func (a *app) downCommand() *cli.Command {
 		ArgsUsage: "[AGENT…]",
 		Description: "Asks each agent to finish its running turn, waits up to 60 s, and ends what is left with all its processes.\n" +
 			"agentinfinity, the ticker and the daemon stay up unless --all is given. With names it ends those agents alone:\n" +
-			"`netsky down 2` ends agent2, while `netsky up 2` starts two clones.\n\n" +
+			"`netsky down 2` ends agent2, while `netsky up 2` starts two clones.\n" +
+			"Ctrl-C stops the waiting and ends nobody: who was asked ends when its turn does, unless `netsky up` takes it back.\n\n" +
 			"It ends processes and removes no file: mail, records, conversations, prompts and workspaces stay, and `netsky up`\n" +
 			"goes on from there. What an agent was at in the running turn is lost if it does not finish within the 60 s, or\n" +
 			"with --force.",
@@ -77,6 +77,14 @@ func (a *app) down(c *cli.Context) error {
 		o.Within = a.withDaemon(ctx, l.Home, self, rep)
 	}
 	_, err = l.Down(ctx, o)
+	if stopped := new(spawn.InterruptedError); errors.As(err, &stopped) {
+		rep.failed = true
+		if jerr := rep.finish(); jerr != nil {
+			return jerr
+		}
+		return exitError{128 + int(endedBy(ctx)), err}
+	}
+	ctx = context.WithoutCancel(ctx) // what is ended is told and looked at to the end
 	if !all {
 		if werr := daemon.Wake(ctx, l.Home); werr != nil {
 			a.warn("%v", werr)
@@ -193,7 +201,15 @@ func (a *app) withDaemon(ctx context.Context, h agent.Home, by agent.ID, rep *do
 		if unwritten != nil { // it is ended all the same
 			unwritten = fmt.Errorf("not written down that the daemon shall stay down: %w", unwritten)
 		}
-		err := errors.Join(end(), unwritten, a.endDaemon(ctx, h, rep))
+		err := end()
+		if stopped := new(spawn.InterruptedError); errors.As(err, &stopped) {
+			if werr := h.SetDesired(agent.DaemonName, true, string(by)); werr != nil {
+				return errors.Join(err, werr)
+			}
+			rep.say("daemon: still up, as agents are still at work")
+			return err
+		}
+		err = errors.Join(err, unwritten, a.endDaemon(context.WithoutCancel(ctx), h, rep))
 		if unwritten == nil {
 			err = errors.Join(err, notWantedAgain(h))
 		}
@@ -305,11 +321,9 @@ func (r *downReport) progress(p spawn.DownProgress) {
 		r.a.print("%s: closed by itself", p.What)
 	case spawn.DownAcked:
 		r.a.print("%s: finished", p.What)
+	case spawn.DownLeft:
+		r.a.print("%s: asked to finish, and has not yet", p.What)
 	case spawn.DownTimeout:
-		if p.After < time.Second { // interrupted
-			r.a.print("%s: not waited for; ending it", p.What)
-			break
-		}
 		r.a.print("%s: no answer within %v; ending it", p.What, p.After)
 	case spawn.DownEnded:
 		r.a.print("%s: ended", p.What)

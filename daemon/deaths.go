@@ -23,7 +23,8 @@ const (
 )
 
 // deaths watches every agent's program and puts down how each ended, with its
-// last lines, and follows the states that agents report. It restarts nothing.
+// last lines, and follows the states that agents report. It restarts nothing, and
+// ends nothing but what a down that was interrupted has left of an agent.
 func (d *daemon) deaths(ctx context.Context) error {
 	w, err := keeper.NewWatcher()
 	if err != nil {
@@ -98,6 +99,8 @@ type watched struct {
 	settled bool        // it has died, and its keeper had the time to say how
 	again   bool        // its session is gone too, and was looked for once more
 	started bool        // its start is on record
+
+	finished bool // what was left of it, after a down that was interrupted, was ended once
 }
 
 // look reports whether another look is worth taking soon.
@@ -123,6 +126,12 @@ func (v *vigil) look(ctx context.Context) (soon bool, err error) {
 		unsettled, err := v.follow(ctx, st, gone)
 		if err != nil {
 			v.d.o.Log.Warn("follow", "agent", st.Agent, "error", err)
+		}
+		if w := v.known[st.Start]; w != nil && st.Finished() && !w.finished {
+			if w.finished, err = v.d.o.Launcher.Finish(ctx, st); err != nil {
+				v.d.o.Log.Warn("finish", "agent", st.Agent, "error", err)
+			}
+			unsettled = unsettled || !w.finished
 		}
 		soon = soon || unsettled
 	}

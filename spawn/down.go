@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strings"
 	"time"
 
 	"netsky/agent"
@@ -36,7 +37,8 @@ const (
 	DownUnasked DownStep = "unasked" // it could not be asked: Err
 	DownClosed  DownStep = "closed"  // its session or its program was gone before it was ended
 	DownAcked   DownStep = "acked"   // it acked; its session is being ended
-	DownTimeout DownStep = "timeout" // neither within the time, or down was interrupted; being ended
+	DownTimeout DownStep = "timeout" // neither within the time; being ended
+	DownLeft    DownStep = "left"    // neither yet, and down was interrupted: it runs on until it has finished
 	DownEnded   DownStep = "ended"   // session and processes are gone
 	DownFailed  DownStep = "failed"  // it could not be ended: Err
 	DownWarning DownStep = "warning" // Err, which stopped nothing
@@ -50,6 +52,25 @@ type DownProgress struct {
 	Step  DownStep
 	After time.Duration // with DownTimeout
 	Err   error
+}
+
+// An InterruptedError is that of a down whose context ended while agents that it
+// had asked were still at work. They are wanted down and the requests stand: each
+// goes when its turn ends, and Finish ends what is left of it then.
+type InterruptedError struct{ Agents []agent.ID }
+
+func (e *InterruptedError) Error() string {
+	names := make([]string, len(e.Agents))
+	for i, id := range e.Agents {
+		names[i] = string(id)
+	}
+	they := "was asked to finish and has not yet; it ends when its turn does"
+	if len(names) > 1 {
+		they = "were asked to finish and have not yet; each ends when its turn does"
+	}
+	list := strings.Join(names, " ")
+	return fmt.Sprintf("interrupted: %s %s; `netsky down %s --force` ends that now, `netsky up %s` takes it back",
+		strings.Join(names, ", "), they, list, list)
 }
 
 // target is one agent that is being ended, or the ticker.
@@ -69,7 +90,8 @@ type target struct {
 // one that acks, or has gone, or does not answer in time, is ended with every
 // process that it started. One failure does not stop the rest: the error joins
 // them all. Requests that nobody claimed are taken back, so that a later start
-// finds none.
+// finds none. When ctx ends nobody is ended for that: the error of who is still
+// at work then is an InterruptedError.
 func (l *Launcher) Down(ctx context.Context, o DownOptions) ([]DownProgress, error) {
 	d := down{l: l, o: o}
 	d.tell = func(p DownProgress) {
@@ -138,11 +160,13 @@ func (d *down) run(ctx context.Context) error {
 	}
 	d.settle(ctx)
 	d.retract(ctx)
-	if d.locked {
+	if d.locked && len(d.left) == 0 {
 		kept, _ := d.l.kept() // what can't be read stays unproved
 		d.l.prove(kept...)
 	}
-	if d.o.All {
+	if len(d.left) > 0 {
+		d.errs = append(d.errs, &InterruptedError{d.left})
+	} else if d.o.All {
 		// A daemon that was killed leaves its hub, which keeps the server alive.
 		d.closeHubs(context.WithoutCancel(ctx))
 		d.removeSocket(context.WithoutCancel(ctx))
@@ -176,8 +200,9 @@ type down struct {
 	failed  []DownProgress // with DownFailed
 	acks    *acks
 	asked   time.Time
-	hidden  bool // tmux does not tell what is there
-	locked  bool // no up is at work
+	hidden  bool       // tmux does not tell what is there
+	locked  bool       // no up is at work
+	left    []agent.ID // still at work when down was interrupted
 }
 
 // closeHubs ends the hub's session, on the servers that agents were started on
@@ -355,7 +380,8 @@ func (d *down) by() string {
 	return " (asked by " + d.o.By + ", with netsky down)"
 }
 
-// ask sends every request before anything is ended.
+// ask sends every request before anything is ended, also when ctx ends meanwhile:
+// who was not asked would be ended.
 func (d *down) ask(ctx context.Context) {
 	var err error
 	if d.acks, err = newAcks(d.l.Bus); err != nil {
@@ -375,7 +401,7 @@ func (d *down) ask(ctx context.Context) {
 			Text: "shutdown: finish the running turn and say so" + d.by(),
 			Time: time.Now(),
 		}
-		if _, err := d.l.Bus.Send(ctx, e); err != nil {
+		if _, err := d.l.Bus.Send(context.WithoutCancel(ctx), e); err != nil {
 			d.say(t, DownUnasked, err)
 			continue
 		}
@@ -514,7 +540,7 @@ func (d *down) retract(ctx context.Context) {
 	ctx = context.WithoutCancel(ctx)
 	asked := make(map[string]bool)
 	for _, t := range d.targets {
-		if t.req == "" {
+		if t.req == "" || t.step == DownLeft {
 			continue
 		}
 		asked[t.req] = true

@@ -166,10 +166,10 @@ func TestDownCloses(t *testing.T) {
 					cancel()
 				}
 			}})
-			if err != nil {
+			if stopped := new(spawn.InterruptedError); !errors.As(err, &stopped) {
 				t.Fatal(err)
 			}
-			if got := steps(log); got["agent1"] != "asked closed ended" || got["agent2"] != "asked timeout ended" {
+			if got := steps(log); got["agent1"] != "asked closed ended" || got["agent2"] != "asked left" {
 				t.Errorf("%v", got)
 			}
 		})
@@ -205,22 +205,55 @@ func TestDownBusy(t *testing.T) {
 	}
 }
 
-// Interrupted, down ends what it has asked, and does not say that it waited.
+// Interrupted, down ends nobody that is still at work: who was asked goes when its
+// turn ends, and Finish ends what is left of it then.
 func TestDownInterrupted(t *testing.T) {
 	w := newWorld(t)
-	w.upReady(stays(), "agent1")
-	ctx, cancel := context.WithCancel(w.ctx)
-	defer cancel()
-	log, err := w.l.Down(ctx, spawn.DownOptions{Report: func(p spawn.DownProgress) {
-		if p.Step == spawn.DownAsked {
-			cancel()
+	w.upReady(demo{}, "agent0", "agent1")
+	interrupted := func() map[string]string {
+		t.Helper()
+		w.mail("agent1", "/busy 5s")
+		w.becomes("agent1", agent.Busy)
+		ctx, cancel := context.WithCancel(w.ctx)
+		defer cancel()
+		log, err := w.l.Down(ctx, spawn.DownOptions{Agents: ids("agent1"), Report: func(p spawn.DownProgress) {
+			if p.Step == spawn.DownAsked {
+				cancel()
+			}
+		}})
+		var stopped *spawn.InterruptedError
+		if !errors.As(err, &stopped) || !slices.Equal(stopped.Agents, ids("agent1")) {
+			t.Errorf("down: %v", err)
 		}
-		if p.Step == spawn.DownTimeout && p.After > 10*time.Second {
-			t.Errorf("says that it waited %v", p.After)
+		return steps(log)
+	}
+	if got := interrupted(); got["agent1"] != "asked left" {
+		t.Errorf("down: %v", got)
+	}
+	st := w.status("agent1")
+	if !st.Alive() || st.Wanted || st.Finished() {
+		t.Errorf("after the interrupt: %+v", st)
+	}
+	if done, err := w.l.Finish(w.ctx, st); !done || err != nil || !w.status("agent1").Alive() {
+		t.Errorf("Finish of what is at work: %v, %v", done, err)
+	}
+	// Taken back, it stays.
+	for _, p := range w.up(demo{}, "agent1") {
+		if p.Step != spawn.StepAlready {
+			t.Errorf("up: %s %v", p.Step, p.Err)
 		}
-	}})
-	if got := steps(log); err != nil || got["agent1"] != "asked timeout ended" || w.sessions() != "" {
-		t.Errorf("%v %v, sessions %s", got, err, w.sessions())
+	}
+	w.answers("agent1")
+	if now := w.status("agent1"); now.Start != st.Start || w.asked("agent1") {
+		t.Errorf("after an up: %+v", now)
+	}
+	interrupted()
+	w.eventually(func() bool { st = w.status("agent1"); return st.Finished() }, func() string { return "it does not finish" })
+	if done, err := w.l.Finish(w.ctx, st); !done || err != nil || w.status("agent1").Pane() != "" {
+		t.Errorf("Finish: %v, %v, %+v", done, err, w.status("agent1"))
+	}
+	if list := w.l.Unproved(); len(list) != 0 {
+		t.Errorf("unproved: %s", remnants(list))
 	}
 }
 

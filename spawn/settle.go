@@ -38,7 +38,7 @@ func (d *down) settle(ctx context.Context) {
 	poll := time.NewTicker(downPoll)
 	defer poll.Stop()
 	for looked := time.Now(); ; {
-		open = d.sweep(ctx, open, time.Now().After(deadline) || ctx.Err() != nil)
+		open = d.sweep(ctx, open, time.Now().After(deadline))
 		if len(open) == 0 {
 			return
 		}
@@ -57,11 +57,13 @@ func (d *down) settle(ctx context.Context) {
 }
 
 // sweep looks at each open target once, ends those with an outcome together,
-// and returns the others.
+// and returns the others. Once ctx has ended those are left at work.
 func (d *down) sweep(ctx context.Context, open []*target, last bool) (rest []*target) {
 	var done []*target
+	interrupted := ctx.Err() != nil
+	ctx = context.WithoutCancel(ctx) // half an agent is worse than none
 	over := d.over(ctx, open)
-	if last && d.acks != nil {
+	if (last || interrupted) && d.acks != nil {
 		d.acks.look()
 	}
 	for _, t := range open {
@@ -80,6 +82,10 @@ func (d *down) sweep(ctx context.Context, open []*target, last bool) (rest []*ta
 			}
 		case last:
 			d.say(t, DownTimeout, nil)
+		case interrupted:
+			d.say(t, DownLeft, nil)
+			d.left = append(d.left, t.id)
+			continue
 		default:
 			rest = append(rest, t)
 			continue
@@ -87,9 +93,7 @@ func (d *down) sweep(ctx context.Context, open []*target, last bool) (rest []*ta
 		done = append(done, t)
 	}
 	d.filed(done)
-	// Ended even when ctx is done: an interrupted down has said what it does,
-	// and half an agent is worse than none.
-	d.end(context.WithoutCancel(ctx), done)
+	d.end(ctx, done)
 	return rest
 }
 

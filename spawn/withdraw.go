@@ -13,15 +13,19 @@ import (
 // end after all.
 const withdrawWithin = 5 * time.Second
 
-// withdraw takes back shutdowns that a down which died had asked of agents that
-// are wanted up now, and that their receivers have claimed and not yet obeyed.
+// withdraw takes back shutdowns that a down which died, or was interrupted, had
+// asked of agents that are wanted up now, and that their receivers have not yet
+// obeyed.
 // One that was obeyed in that moment ends its agent; withdraw waits for it, so
 // that the up starts it again. It reports whether anything was taken back.
 func (l *Launcher) withdraw(ctx context.Context, states Statuses, plans []Plan) (changed bool, err error) {
 	for _, p := range plans {
 		st, known := states.find(p.Agent)
-		if !known || !st.Alive() || st.Claimed == 0 {
+		if !known || !st.Alive() || st.Claimed == 0 && st.Inbox == 0 {
 			continue
+		}
+		if _, err := l.Bus.Retract(ctx, p.Agent, func(e bus.Envelope) bool { return isShutdown(e) && e.Start == st.Start }); err != nil {
+			return changed, fmt.Errorf("%s: %w", p.Agent, err)
 		}
 		list, err := l.Bus.List(p.Agent, bus.Claimed, 0)
 		if err != nil {

@@ -1,0 +1,57 @@
+package spawn
+
+import (
+	"context"
+	"errors"
+
+	"netsky/agent"
+	"netsky/store"
+	"netsky/tmux"
+)
+
+// Finished reports whether the agent has finished as it was asked to, and its
+// session is still there: the down that asked has died, or was interrupted, or is
+// about to end it.
+func (s Status) Finished() bool {
+	return s.State == agent.Down && !s.Wanted && s.Start != "" && s.pane != nil
+}
+
+// Finish ends what is left of an agent that is Finished, as the down that asked it
+// would have. While agents are brought up or down it does nothing, and done is
+// false: whoever does that ends it, or wants it up.
+func (l *Launcher) Finish(ctx context.Context, st Status) (done bool, err error) {
+	lock, err := l.Home.Lock("up")
+	if errors.Is(err, agent.ErrLocked) {
+		return false, nil
+	}
+	if err != nil {
+		return false, err
+	}
+	defer lock.Unlock()
+	v, err := l.view(ctx)
+	if err != nil {
+		return false, err
+	}
+	s, ok := v.agents[st.Agent]
+	if !ok {
+		return true, nil
+	}
+	if now := l.judge(st.Agent, &s, nil); now.Start != st.Start || !now.Finished() {
+		return true, nil
+	}
+	if err := l.keepPerson(st.Agent, s); err != nil {
+		return true, err
+	}
+	ctx = context.WithoutCancel(ctx)
+	left, unfiled, err := l.end(ctx, []tmux.Pane{s.Pane}, []kin{l.kinOf(st.Agent, &s.Pane, st.Start)}, nil)
+	err = errors.Join(err, unfiled[0])
+	for _, p := range left[0] {
+		err = errors.Join(err, stays(p))
+	}
+	const reason = "down: finished by itself"
+	l.record(ctx,
+		store.EndSession{Start: st.Start, Actor: st.Agent, State: agent.Down, Reason: reason},
+		store.AddLog{Part: "down", Actor: st.Agent, About: st.Start, Text: reason},
+	)
+	return true, err
+}
