@@ -16,12 +16,15 @@ func (a *app) demoCommand() *cli.Command {
 		Name:  "demo",
 		Usage: "a tour of a minute, in a home of its own that is removed again",
 		Description: "Starts three demo agents, hands out ten jobs over the bus, kills an agent and the daemon on the way, and counts\n" +
-			"what came of it. It costs nothing and leaves nothing behind.",
+			"what came of it. It costs nothing and leaves nothing behind, also when it is killed.",
 		Flags:  []cli.Flag{&cli.BoolFlag{Name: "quick", Usage: "without the pauses for reading along"}},
 		Action: a.tour,
 		Subcommands: []*cli.Command{{
 			Name: "serve", Usage: "be a demo agent", ArgsUsage: "AGENT", Hidden: true, Action: a.demoServe,
 			Description: "For netsky itself, which runs it in a demo agent's pane. By hand: `netsky agent N --type demo`.",
+		}, {
+			Name: "mind", Usage: "clear up after a tour that was killed", Hidden: true, Action: a.mindTour,
+			Description: "For netsky itself, which runs it beside a tour.",
 		}},
 	}
 }

@@ -1,6 +1,7 @@
 package cli_test
 
 import (
+	"bytes"
 	"context"
 	"os"
 	"path/filepath"
@@ -54,6 +55,60 @@ func TestTourInterrupted(t *testing.T) {
 				}
 			}
 			t.Errorf("still running: %v", list)
+		})
+	}
+}
+
+// A tour that is killed, at whatever moment, leaves nothing: another process clears
+// up, and says so.
+func TestTourKilled(t *testing.T) {
+	t.Parallel()
+	for name, least := range map[string]int{"at its start": 2, "while agents start": 4, "at work": 9} {
+		t.Run(name, func(t *testing.T) {
+			w := mustWorld(t)
+			dir := filepath.Join(w.dir, "tour")
+			if err := os.Mkdir(dir, 0o700); err != nil {
+				t.Fatal(err)
+			}
+			t.Cleanup(func() {
+				list, _ := agent.Descendants(0, "TMPDIR="+dir)
+				keeper.End(context.Background(), list, 0)
+			})
+			cmd := w.command(t.Context(), "netsky", "demo")
+			cmd.Env = append(cmd.Env, "TMPDIR="+dir)
+			var said bytes.Buffer
+			cmd.Stdout, cmd.Stderr = &said, &said
+			if err := cmd.Start(); err != nil {
+				t.Fatal(err)
+			}
+			var list []agent.Process
+			until := func(ok func() bool) {
+				t.Helper()
+				tick := time.NewTicker(5 * time.Millisecond)
+				defer tick.Stop()
+				for end := time.Now().Add(time.Minute); ; <-tick.C {
+					var err error
+					if list, err = agent.Descendants(0, "TMPDIR="+dir); err == nil && ok() {
+						return
+					}
+					if time.Now().After(end) {
+						left, _ := os.ReadDir(dir)
+						t.Fatalf("running: %v, left: %v, %v\n%s", list, left, err, said.String())
+					}
+				}
+			}
+			until(func() bool { return len(list) >= least })
+			if err := cmd.Process.Kill(); err != nil {
+				t.Fatal(err)
+			}
+			until(func() bool {
+				left, err := os.ReadDir(dir)
+				return err == nil && len(list) == 0 && len(left) == 0
+			})
+			_ = cmd.Wait() // it was killed
+			if !strings.Contains(said.String(), "the tour was killed; all of it is ended and removed") {
+				t.Errorf("it says:\n%s", said.String())
+			}
 		})
 	}
 }
