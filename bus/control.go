@@ -103,6 +103,7 @@ func (r *Receiver) due() (wait time.Duration) {
 	if len(r.again)+len(r.reported) > 0 {
 		wait = min(wait, lookAgain)
 	}
+	r.fileAstray()
 	r.sortOut(&r.again)
 	r.sortOut(&r.queue)
 	r.readWitnesses()
@@ -212,7 +213,7 @@ func (r *Receiver) withdrawn(e Envelope) bool {
 
 func (r *Receiver) fileControl(l *letter, known bool) error {
 	if known {
-		return r.filed(l.name, "")
+		return r.filed(l.name, "", *l.env)
 	}
 	return r.file(l.name, *l.env)
 }

@@ -44,7 +44,7 @@ func (d *Delivery) Confirm() error {
 		}
 		d.remembered = true
 	}
-	if err := r.filed(d.name, ""); err != nil {
+	if err := r.filed(d.name, "", d.envelope); err != nil {
 		return err
 	}
 	d.finish()

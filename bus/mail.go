@@ -198,7 +198,7 @@ func (b *Bus) File(id agent.ID, names []string) (n int, err error) {
 		}
 	}
 	for i, l := range list {
-		if failed := r.filed(l.name, whys[i]); failed != nil {
+		if failed := r.filed(l.name, whys[i], *l.env); failed != nil {
 			err = errors.Join(err, failed)
 			continue
 		}

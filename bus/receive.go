@@ -71,6 +71,7 @@ type Receiver struct {
 	kept                               time.Time       // when the lock's file was last looked for
 	reported                           map[string]bool // troubles told, until they have passed
 	mend                               mending
+	astray                             map[string]Envelope // confirmed, by the names they had in claimed/ and were not found under
 }
 
 // Receive takes the mailbox of an address: the lock receiver-<address>
@@ -245,19 +246,19 @@ func (r *Receiver) file(name string, e Envelope) error {
 	if err := r.seen.add(r.bus.now(), e); err != nil {
 		return err
 	}
-	return r.filed(name, "")
+	return r.filed(name, "", e)
 }
 
 // filed moves what is remembered already; a reason is laid beside it.
-func (r *Receiver) filed(name, why string) error {
+func (r *Receiver) filed(name, why string, e Envelope) error {
 	from, err := r.use(&r.claimed)
 	if err != nil {
 		return err
 	}
-	return r.fileFrom(from, name, why)
+	return r.fileFrom(from, name, why, e)
 }
 
-func (r *Receiver) fileFrom(from int, name, why string) error {
+func (r *Receiver) fileFrom(from int, name, why string, e Envelope) error {
 	to, err := r.use(&r.delivered)
 	if err != nil {
 		return err
@@ -274,7 +275,8 @@ func (r *Receiver) fileFrom(from int, name, why string) error {
 		early = false
 	}
 	if gone(err) {
-		return nil // somebody tidied up by hand; it is remembered
+		r.strays(name, e) // somebody tidied up by hand, and it is remembered; or all of the mailbox is away
+		return nil
 	}
 	if err == nil && why != "" && !early {
 		if err := r.bus.explain(to, moved, why+"\n"); err != nil {
@@ -282,6 +284,66 @@ func (r *Receiver) fileFrom(from int, name, why string) error {
 		}
 	}
 	return err
+}
+
+// maxAstray is how many are looked for: more are offered again at the next start.
+const maxAstray = 1000
+
+func (r *Receiver) strays(name string, e Envelope) {
+	if r.astray == nil {
+		r.astray = make(map[string]Envelope)
+	}
+	if len(r.astray) < maxAstray {
+		e.Text = ""
+		r.astray[name] = e
+	}
+}
+
+// fileAstray files what was confirmed while its mailbox was away, once that is
+// back: seen has come back with it, and does not know. The caller holds mu.
+func (r *Receiver) fileAstray() {
+	if len(r.astray) == 0 {
+		return
+	}
+	fd, err := r.use(&r.claimed)
+	if err != nil {
+		return // said where mail is claimed
+	}
+	for name, e := range r.astray {
+		l := &letter{name: name, claimed: true}
+		if r.look(l, fd); l.sys != nil {
+			continue // not there yet
+		}
+		if l.env == nil || l.env.ID != e.ID || l.env.From != e.From || r.held[e.ID] != nil {
+			delete(r.astray, name) // another one
+			continue
+		}
+		delete(r.astray, name)
+		err := r.rememberAgain(e)
+		if err == nil {
+			err = r.fileFrom(fd, name, "", e)
+		}
+		if err != nil {
+			r.strays(name, e)
+			r.trouble(name, "cannot file "+name, err)
+			continue
+		}
+		r.o.Report("filed "+name+": its mailbox was away when it was confirmed", nil)
+	}
+}
+
+// rememberAgain adds to seen what it does not know, if it is another file by now.
+func (r *Receiver) rememberAgain(e Envelope) error {
+	now := r.bus.now()
+	if r.seen.gone() {
+		if err := r.seen.load(now); err != nil {
+			return err
+		}
+	}
+	if r.seen.has(e) {
+		return nil
+	}
+	return r.seen.add(now, e)
 }
 
 // sweep removes what dead senders left half written, once an hour.

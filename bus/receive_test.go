@@ -381,3 +381,29 @@ func TestSweep(t *testing.T) {
 		t.Errorf("left: %v, %v", list, err)
 	}
 }
+
+// What was confirmed while its mailbox was away is filed when that is back, and
+// not offered again.
+func TestConfirmWhileMailboxIsAway(t *testing.T) {
+	b, home := mustBus(t, bus.Options{}, agent.Root, a1)
+	r := mustReceive(t, b, a1, bus.ReceiveOptions{})
+	mustSend(t, b, message(agent.Owner, a1, "hi"))
+	d, err := r.Next(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	box, away := home.Path(agent.Mailbox(a1)), home.Path("away")
+	mustDo(t, os.Rename(box, away))
+	waitFor(t, "the receiver makes it anew", func() bool { return b.Exists(a1) })
+	mustConfirm(t, d)
+	mustDo(t, os.RemoveAll(box))
+	mustDo(t, os.Rename(away, box))
+	waitFor(t, "it is filed", func() bool {
+		claimed, cerr := b.Count(a1, bus.Claimed)
+		names, derr := b.Names(a1, bus.Delivered)
+		return cerr == nil && derr == nil && claimed == 0 && len(names) == 1
+	})
+	if ok, err := b.Seen(a1, d.Envelope().ID); err != nil || !ok {
+		t.Errorf("Seen = %v, %v", ok, err)
+	}
+}

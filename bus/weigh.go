@@ -16,7 +16,7 @@ func (r *Receiver) weigh(l *letter, now time.Time) (*Delivery, error) {
 		if l.ours {
 			why = deliveredBefore(e)
 		}
-		err := r.filed(l.name, why)
+		err := r.filed(l.name, why, e)
 		if err == nil {
 			r.o.Report("filed "+l.name+": delivered before", nil)
 		}
@@ -49,7 +49,7 @@ func (r *Receiver) expire(l *letter, e Envelope) error {
 	if err := r.seen.add(r.bus.now(), e); err != nil {
 		return err
 	}
-	if err := r.filed(l.name, why); err != nil {
+	if err := r.filed(l.name, why, e); err != nil {
 		return err
 	}
 	r.o.Report("filed "+l.name+": expired", nil)
