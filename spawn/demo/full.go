@@ -4,9 +4,13 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"time"
 
 	"golang.org/x/sys/unix"
+
+	"netsky/agent"
+	"netsky/bus"
 )
 
 // How long a step waits for room before it is tried again.
@@ -15,23 +19,30 @@ const (
 	longestWait = 5 * time.Second
 )
 
-// durable takes a step that must be on disk before the next one. While there is
-// no room it waits, and says so once: with mail in hand there is nobody who could
-// go on better. A step that is tried again must do no harm.
+// durable takes a step that must be on disk before the next one. While the system
+// refuses it, as there is no room or a directory can't be used, it waits, and says
+// so once: with mail in hand there is nobody who could go on better. A step that is
+// tried again must do no harm.
 func (d *demo) durable(ctx context.Context, step func() error) error {
-	waited := false
+	said := "" // what there is to say when it is over
 	for wait := firstWait; ; wait = min(2*wait, longestWait) {
 		err := step()
-		if !noRoom(err) {
-			if waited {
-				d.pane.note("there is room again")
+		full := isOneOf(err, noRoom)
+		if !full && !(isOneOf(err, refusals) && !isOneOf(err, verdicts)) {
+			if said != "" {
+				d.pane.note(said)
 			}
 			return err
 		}
-		if !waited {
+		switch {
+		case said != "":
+		case full:
 			d.pane.note(fmt.Sprintf("no room: %v; waiting for some", err))
+			said = "there is room again"
+		default:
+			d.pane.note(fmt.Sprintf("can't go on: %v; waiting until that is repaired", err))
+			said = "it is repaired"
 		}
-		waited = true
 		select {
 		case <-ctx.Done():
 			return ctx.Err()
@@ -40,13 +51,16 @@ func (d *demo) durable(ctx context.Context, step func() error) error {
 	}
 }
 
-// noRoom reports whether an error passes when there is room again: on the disk,
-// within a quota or a limit of sizes, or among open files.
-func noRoom(err error) bool {
-	for _, full := range []error{unix.ENOSPC, unix.EDQUOT, unix.EFBIG, unix.EMFILE, unix.ENFILE} {
-		if errors.Is(err, full) {
-			return true
-		}
-	}
-	return false
+var (
+	// noRoom passes when there is room again: on the disk, within a quota or a limit
+	// of sizes, or among open files.
+	noRoom = []error{unix.ENOSPC, unix.EDQUOT, unix.EFBIG, unix.EMFILE, unix.ENFILE}
+	// refusals pass when somebody has repaired what is there.
+	refusals = []error{unix.EACCES, unix.EPERM, unix.EROFS, unix.EIO, unix.ENOTDIR, unix.EISDIR, agent.ErrLink}
+	// verdicts are the bus's word on an envelope.
+	verdicts = []error{bus.ErrNoMailbox, bus.ErrNotAllowed, bus.ErrBrake, bus.ErrInvalid}
+)
+
+func isOneOf(err error, list []error) bool {
+	return slices.ContainsFunc(list, func(one error) bool { return errors.Is(err, one) })
 }

@@ -1,6 +1,7 @@
 package demo_test
 
 import (
+	"os"
 	"testing"
 	"time"
 
@@ -38,6 +39,32 @@ func TestWaitsForRoom(t *testing.T) {
 			w.answered(id, bus.KindReply, "heard: hello")
 		})
 	}
+}
+
+// A demo whose mailbox can't be used waits until it can, and says so.
+func TestWaitsForRepair(t *testing.T) {
+	w := mustWorld(t, "agent1")
+	pane := newScreen()
+	w.mustServeOn("", pane)
+	w.eventually("the demo is ready", func() bool { r, err := w.home.LoadReport("agent1"); return err == nil && r.State == agent.Idle })
+	delivered := w.home.Path(agent.Mailbox("agent1"), "delivered")
+	if err := os.Rename(delivered, delivered+".away"); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(delivered, nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	id := w.tell("agent1", "hello")
+	p := &player{world: w, id: "agent1", pane: pane}
+	p.shows("waiting until that is repaired")
+	if err := os.Remove(delivered); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.Rename(delivered+".away", delivered); err != nil {
+		t.Fatal(err)
+	}
+	p.shows("it is repaired")
+	w.answered(id, bus.KindReply, "heard: hello")
 }
 
 func (w *world) eventually(what string, ok func() bool) {

@@ -2,7 +2,6 @@ package demo
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"strings"
 
@@ -127,10 +126,8 @@ func (d *demo) send(ctx context.Context, e bus.Envelope) (refusal, err error) {
 		_, err := d.Bus.Send(ctx, e)
 		return err
 	})
-	for _, sentinel := range []error{bus.ErrNoMailbox, bus.ErrNotAllowed, bus.ErrBrake, bus.ErrInvalid} {
-		if errors.Is(err, sentinel) {
-			return err, nil
-		}
+	if isOneOf(err, verdicts) {
+		return err, nil
 	}
 	if err != nil {
 		return nil, fmt.Errorf("send to %s: %w", e.To, err)
