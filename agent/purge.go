@@ -132,7 +132,7 @@ var shapes = map[string]shape{
 		files: `(daemon\.(pid|sock)|url|token|cx-(infinity|[0-9]+)\.(sock|json|sock\.lock))`,
 		dirs: map[string]shape{
 			"brakes": {files: addressName + `-` + addressName},
-			"lock":   {files: `(up|tick|daemon|router|tmux|records|(receiver|codex|dialog)-` + addressName + `)`},
+			"lock":   {files: `(up|uninstall|tick|daemon|router|tmux|records|(receiver|codex|dialog)-` + addressName + `)`},
 		},
 	},
 	LogDir:  {files: `(daemon\.log|netsky(-[0-9]{4}-[0-9]{2}-[0-9]{2}T[0-9.-]+)?\.jsonl)`},

@@ -126,8 +126,15 @@ func (a *app) uninstall(c *cli.Context) error {
 		}
 	}
 	if there {
+		lock, err := h.Lock("uninstall")
+		switch {
+		case errors.Is(err, agent.ErrLocked):
+			return fmt.Errorf("another uninstall is at work: %w; nothing was done here", err)
+		case err == nil: // else the disk may be full
+			defer lock.Unlock()
+		}
 		rep := &downReport{a: a}
-		_, err := l.Down(c.Context, spawn.DownOptions{
+		_, err = l.Down(c.Context, spawn.DownOptions{
 			Force: true, All: true, By: string(agent.Owner), Keep: a.keepRunning(h), Report: rep.progress,
 			Within: a.withDaemon(c.Context, h, agent.Owner, rep),
 		})
@@ -135,6 +142,8 @@ func (a *app) uninstall(c *cli.Context) error {
 		switch {
 		case err != nil && purge && full && c.Context.Err() == nil:
 			a.warn("%v", err) // the purge makes room, and looks itself whether all has ended
+		case err != nil && !exists(h.Dir()):
+			return fmt.Errorf("uninstall: another uninstall has removed %s meanwhile", tilde(a, h.Dir()))
 		case err != nil:
 			return fmt.Errorf("uninstall: stopped: %w", err)
 		}
