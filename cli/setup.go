@@ -184,8 +184,11 @@ func (a *app) purge(ctx context.Context, h agent.Home, l *spawn.Launcher) error 
 	defer cancel()
 	for _, name := range []string{"up", agent.DaemonName} {
 		lock, err := h.WaitLock(wait, name, nil)
-		if err != nil {
+		if errors.Is(err, agent.ErrLocked) {
 			return fmt.Errorf("uninstall: nothing was removed, as something is being started: %w", err)
+		}
+		if err != nil {
+			return fmt.Errorf("uninstall: nothing was removed: %w", err)
 		}
 		defer lock.Unlock()
 	}
