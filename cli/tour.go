@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io"
 	"os"
 	"os/exec"
 	"os/signal"
@@ -20,7 +19,6 @@ import (
 	"netsky/bus"
 	"netsky/daemon"
 	"netsky/spawn"
-	"netsky/spawn/keeper"
 )
 
 // tourJobs is how many jobs the tour hands out, and tourLimit what each waits
@@ -88,88 +86,6 @@ func (a *app) tour(c *cli.Context) (err error) {
 }
 
 var errInterrupted = errors.New("the tour was interrupted; all of it is ended")
-
-// mind starts the process that clears up if this one is killed, and gives what
-// ends it. It knows by a pipe, the other end of which only this process has.
-func (t *tour) mind() (dismiss func(), err error) {
-	r, w, err := os.Pipe()
-	if err != nil {
-		return func() {}, err
-	}
-	defer r.Close()
-	cmd := exec.Command(t.bin, "demo", "mind")
-	cmd.Env, cmd.Dir, cmd.Stdin, cmd.Stderr = t.environ, "/", r, t.a.err
-	cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true}
-	if err := cmd.Start(); err != nil {
-		w.Close()
-		return func() {}, err
-	}
-	return func() {
-		w.Close()
-		_ = cmd.Wait()
-	}, nil
-}
-
-// mindTour waits until the tour in whose home it runs has gone, and clears up if
-// that one has not.
-func (a *app) mindTour(c *cli.Context) error {
-	h, err := a.home()
-	if err != nil {
-		return err
-	}
-	dir := filepath.Dir(h.Dir())
-	if filepath.Base(h.Dir()) != "home" || !strings.HasPrefix(filepath.Base(dir), tourPrefix) {
-		return usagef("demo mind: for netsky itself, which runs it beside a tour")
-	}
-	_, _ = io.Copy(io.Discard, a.in)
-	if !exists(dir) {
-		return nil
-	}
-	bin, err := binary()
-	if err != nil {
-		return err
-	}
-	t := &tour{a: a, home: h, bin: bin, environ: a.environ}
-	ctx := context.WithoutCancel(c.Context) // it ends with the tour, or when it has cleared up
-	for try := 1; exists(h.Dir()); try++ {
-		out, err := t.clear(ctx)
-		// A verb of the tour's that it did not outlive may still be starting something.
-		rest, lerr := agent.Descendants(0, "NETSKY_HOME="+h.Dir(), os.Getpid())
-		var exit *exec.ExitError
-		if errors.As(err, &exit) && exit.ExitCode() == exitPartly {
-			err = nil // an up that was cut off can't prove it, and the tour's agents leave nothing
-		}
-		if err = errors.Join(err, lerr); err == nil && len(rest) == 0 {
-			break
-		}
-		if try == 10 {
-			return fmt.Errorf("the tour was killed, and what it has started in %s does not end: %w: %s", h.Dir(), err, out)
-		}
-		if try >= 3 {
-			keeper.End(ctx, rest, 2*time.Second)
-			continue
-		}
-		time.Sleep(time.Second)
-	}
-	if err := os.RemoveAll(dir); err != nil {
-		return err
-	}
-	a.warn("the tour was killed; all of it is ended and removed")
-	return nil
-}
-
-// clear ends all that the tour has started. The signals that end the tour, and
-// come again with a second Ctrl-C or from a terminal that goes, must not end this.
-func (t *tour) clear(ctx context.Context) (string, error) {
-	cmd := t.command(context.WithoutCancel(ctx), "down", "--all", "--force", "--verify")
-	cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true}
-	out, err := cmd.CombinedOutput()
-	var exit *exec.ExitError
-	if !agent.Reaps && errors.As(err, &exit) && exit.ExitCode() == exitPartly {
-		err = nil // that nothing is left can't be proved there
-	}
-	return strings.TrimRight(string(out), "\n"), err
-}
 
 type tour struct {
 	a       *app

@@ -2,11 +2,8 @@ package cli
 
 import (
 	"cmp"
-	"context"
 	"fmt"
 	"slices"
-	"strconv"
-	"strings"
 	"time"
 
 	"github.com/urfave/cli/v2"
@@ -16,17 +13,7 @@ import (
 	"netsky/daemon"
 	"netsky/spawn"
 	"netsky/store"
-	"netsky/tmux"
 )
-
-func startFlags(more ...cli.Flag) []cli.Flag {
-	return append([]cli.Flag{
-		&cli.StringFlag{Name: "type", Usage: "run them on this `RUNTIME`: claude, codex, demo or one of netsky.toml"},
-		&cli.StringFlag{Name: "dir", Usage: "let them work in `DIR`; else where they worked before, at first in this git repository"},
-		&cli.BoolFlag{Name: "json", Usage: "print one JSON object"},
-		&cli.BoolFlag{Name: "yes", Usage: "grant agents full access if no permission mode is set; start more than 50 clones at once"},
-	}, more...)
-}
 
 func (a *app) upCommand() *cli.Command {
 	return &cli.Command{
@@ -91,59 +78,6 @@ func (a *app) agentCommand() *cli.Command {
 	}
 }
 
-// upWish is what the words behind `up` ask for: agents by name, or a number of
-// clones with those that go with them.
-type upWish struct {
-	named     bool
-	agents    []agent.ID
-	clones    int
-	objective string
-}
-
-// upArgs reads the words. What is neither a number nor a name is an objective
-// only if it can't be a slip of the fingers: an objective costs a turn.
-func (a *app) upArgs(c *cli.Context) (u upWish, err error) {
-	cfg, err := a.cfg()
-	if err != nil {
-		return u, err
-	}
-	if u.objective, err = objectiveFlag(c); err != nil {
-		return u, err
-	}
-	u.clones = cfg.Agents.Clones
-	counted := false
-	for _, word := range c.Args().Slice() {
-		id, notAgent := agent.ParseAgent(word)
-		n, notNumber := strconv.Atoi(word)
-		switch {
-		case notNumber == nil && (counted || u.named):
-			return u, usagef("up: %q: wants one number of clones, or agents by their names: netsky up agent1 agent2", word)
-		case notNumber == nil:
-			if n < 0 || n > agent.MaxClones {
-				return u, usagef("up: %d clones: wants 0 to %d", n, agent.MaxClones)
-			}
-			u.clones, counted = n, true
-		case notAgent == nil && counted:
-			return u, usagef("up: %d and %s: wants a number of clones or agents by their names, not both", u.clones, id)
-		case notAgent == nil:
-			u.named = true
-			if !slices.Contains(u.agents, id) {
-				u.agents = append(u.agents, id)
-			}
-		case len(strings.Fields(word)) < 2:
-			return u, usagef("up: %q: is neither a number nor an agent; an objective goes in quotes, a one-word objective after --objective", word)
-		case u.objective != "":
-			return u, usagef("up: %q: wants one objective", brief(word, 40))
-		default:
-			u.objective = word
-		}
-	}
-	if u.objective != "" && len(u.agents) > 1 {
-		return u, usagef("up: one objective for %d agents: wants one agent; `netsky ask AGENT TEXT` writes to each", len(u.agents))
-	}
-	return u, nil
-}
-
 // stayedUp are those of the agents that an up has found up, and left as they were.
 func stayedUp(states spawn.Statuses, ends []spawn.Progress) (list spawn.Statuses) {
 	for _, p := range ends {
@@ -152,15 +86,6 @@ func stayedUp(states spawn.Statuses, ends []spawn.Progress) (list spawn.Statuses
 		}
 	}
 	return list
-}
-
-// objectiveFlag is the text of --objective.
-func objectiveFlag(c *cli.Context) (string, error) {
-	text := c.String("objective")
-	if c.IsSet("objective") && blank(text) {
-		return "", usagef("%s: --objective: the text is empty", c.Command.Name)
-	}
-	return text, nil
 }
 
 // up brings the agents up and tells of it; whole also attaches and explains.
@@ -362,74 +287,6 @@ func upFailed(ends []spawn.Progress) error {
 		return exitError{exitPartly, errTold}
 	}
 	return nil
-}
-
-// stillWanted reports whether the daemon that a verb has found or started was to
-// be ended meanwhile.
-func stillWanted(h agent.Home) error {
-	if d, err := h.LoadDesired(agent.DaemonName); err != nil || d.Up {
-		return err
-	}
-	return fmt.Errorf("daemon: %w", daemon.ErrUnwanted)
-}
-
-// startDaemon starts the daemon if none answers. It ends by itself if it is to be
-// down by then.
-func (a *app) startDaemon(ctx context.Context, h agent.Home, bin string) (daemon.Pong, bool, error) {
-	return daemon.Start(ctx, h, []string{bin, "daemon", "run", "--wanted"}, a.daemonEnv(h))
-}
-
-// tellBlocked says that a verb waits for another one.
-func (a *app) tellBlocked(err error) {
-	a.warn("another `netsky up` or `netsky down` is at work; waiting for it (%v)", err)
-}
-
-// wantDaemon has the daemon run, and says so if it did not: like an up, not while
-// a down ends all.
-func (a *app) wantDaemon(ctx context.Context, l *spawn.Launcher) error {
-	p, err := daemon.Ping(ctx, l.Home)
-	if err == nil && !agent.Removed(p.Binary) && stillWanted(l.Home) == nil {
-		return nil
-	}
-	return l.Alone(ctx, a.tellBlocked, func() error {
-		if err := l.Home.SetDesired(agent.DaemonName, true, string(agent.Owner)); err != nil {
-			return err
-		}
-		p, started, err := a.startDaemon(ctx, l.Home, l.Binary)
-		if started {
-			a.warn("the daemon was not running: started it, pid %d; `netsky daemon stop` ends it", p.PID)
-		}
-		return err
-	})
-}
-
-// daemonEnv is the environment of a daemon that is to outlive this verb.
-func (a *app) daemonEnv(h agent.Home) []string {
-	return append(spawn.Inherited(a.environ), "NETSKY_HOME="+h.Dir())
-}
-
-// tmuxSetup are lines for the tmux server beside what every up sets. An error
-// is about the owner's tmux.conf: the lines are right without it.
-func (a *app) tmuxSetup() (lines []string, err error) {
-	if a.getenv("NETSKY_TMUX_SOCKET") != "" {
-		h, err := a.home()
-		if err != nil {
-			return nil, err
-		}
-		lines = append(lines, "set-environment -g NETSKY_TMUX_SOCKET "+tmux.Quote(a.serverFor(h, defaults()).Socket))
-	}
-	c, err := a.cfg()
-	if err != nil || c.Tmux.Conf == "" {
-		return lines, err
-	}
-	path, err := a.placed(c.Tmux.Conf)
-	if err == nil {
-		_, err = agent.ReadOwn(path, 1<<20)
-	}
-	if err != nil {
-		return lines, fmt.Errorf("conf under [tmux]: %w", err)
-	}
-	return append(lines, "source-file "+tmux.Quote(path)), nil
 }
 
 func (a *app) sendObjective(c *cli.Context, l *spawn.Launcher, id agent.ID, text string, from agent.ID) error {

@@ -1,18 +1,14 @@
 package spawn
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
-	"slices"
 	"strings"
 	"time"
 
 	"netsky/agent"
 	"netsky/bus"
-	"netsky/store"
-	"netsky/tmux"
 )
 
 // DownOptions says which agents to end, and how.
@@ -71,18 +67,6 @@ func (e *InterruptedError) Error() string {
 	list := strings.Join(names, " ")
 	return fmt.Sprintf("interrupted: %s %s; `netsky down %s --force` ends that now, `netsky up %s` takes it back",
 		strings.Join(names, ", "), they, list, list)
-}
-
-// target is one agent that is being ended, or the ticker.
-type target struct {
-	name string
-	id   agent.ID   // "" for the ticker
-	pane *tmux.Pane // nil: its session is gone, processes of it are not
-	kin  kin
-	dead bool  // nothing in it can answer: not asked
-	deaf error // why nobody would hear the request; nil: somebody may
-	req  string
-	step DownStep
 }
 
 // Down ends agents: by default agent0 and the clones. What is wanted is written
@@ -205,32 +189,6 @@ type down struct {
 	left    []agent.ID // still at work when down was interrupted
 }
 
-// closeHubs ends the hub's session, on the servers that agents were started on
-// before another one was configured too. A tmux that has just not answered is not
-// asked again.
-func (d *down) closeHubs(ctx context.Context) {
-	if d.hidden {
-		return
-	}
-	defer d.l.Quiet(ctx)()
-	for _, server := range d.l.servers() {
-		d.errs = append(d.errs, server.CloseHub(ctx, HubSession))
-	}
-}
-
-// removeSocket removes the socket that this home's own tmux server leaves when its last
-// session has ended. One that the configuration names may be anybody's, and stays.
-func (d *down) removeSocket(ctx context.Context) {
-	if d.hidden {
-		return
-	}
-	for _, server := range d.l.servers() {
-		if server.Socket == d.l.Home.TmuxSocket() {
-			d.warn("", server.Sweep(ctx))
-		}
-	}
-}
-
 func (d *down) say(t *target, step DownStep, err error) {
 	t.step = step
 	p := DownProgress{Agent: t.id, What: t.name, Step: step, Err: err}
@@ -247,116 +205,6 @@ func (d *down) warn(id agent.ID, err error) {
 	if err != nil {
 		d.tell(DownProgress{Agent: id, What: string(id), Step: DownWarning, Err: err})
 	}
-}
-
-// find lists what to end, in the order in which people list agents. What tmux
-// can't show is not gone: then keepers and programs are known by their records,
-// and ended by their processes. The error of tmux stays one.
-func (d *down) find(ctx context.Context) error {
-	v, err := d.l.view(ctx)
-	if ctx.Err() != nil {
-		return err
-	}
-	if err != nil {
-		d.hidden = true
-		d.errs = append(d.errs, fmt.Errorf("the sessions can't be looked at: %w", err))
-	}
-	// Mailboxes that can't be listed must not keep agents running.
-	states, ierr := d.l.inspect(v, err)
-	if ierr != nil && err == nil {
-		d.warn("", ierr)
-	}
-	pick := func(id agent.ID) bool {
-		if len(d.o.Agents) > 0 {
-			return slices.Contains(d.o.Agents, id)
-		}
-		return id != agent.Infinity || d.o.All
-	}
-	for _, id := range d.o.Agents {
-		if other := v.foreign[string(id)]; other != nil {
-			d.errs = append(d.errs, fmt.Errorf("%w: left alone", other))
-		}
-	}
-	var lost []*target // without a session; processes may be left
-	for _, st := range states {
-		if !pick(st.Agent) {
-			continue
-		}
-		if !st.Forgotten { // which says down already
-			d.wanted = append(d.wanted, st.Agent)
-		}
-		t := &target{name: string(st.Agent), id: st.Agent, dead: !st.Alive()}
-		t.deaf = d.l.deaf(st)
-		if s, ok := v.agents[st.Agent]; ok {
-			t.pane, t.kin = &s.Pane, d.l.kinOf(st.Agent, &s.Pane, s.start)
-			d.targets = append(d.targets, t)
-		} else if st.Start != "" {
-			t.kin = d.l.kinOf(st.Agent, nil, st.Start)
-			// A program whose session has gone is on its way out.
-			t.dead = err == nil && !d.l.elsewhere(st.socket) || !t.kin.program.Alive()
-			lost = append(lost, t)
-		}
-	}
-	if err := d.addLost(lost); err != nil {
-		return err
-	}
-	if d.o.All {
-		d.findTicker(ctx, v)
-	}
-	return nil
-}
-
-// findTicker takes in the ticker: that of the session, the one that its file
-// names where that is another, and those on servers that were configured before.
-func (d *down) findTicker(ctx context.Context, v view) {
-	var known []agent.Process
-	add := func(p agent.Process, pane *tmux.Pane) {
-		if pane == nil && (!p.Alive() || slices.Contains(known, p)) {
-			return
-		}
-		known = append(known, p)
-		d.targets = append(d.targets, &target{name: TickerSession, pane: pane, kin: kin{keeper: p}, dead: true})
-	}
-	if v.ticker != nil {
-		p, _ := agent.FindProcess(v.ticker.PID)
-		add(p, v.ticker)
-	}
-	if t, err := d.l.Home.LoadTicker(); err == nil {
-		add(t.Process, nil)
-	}
-	if d.hidden {
-		return
-	}
-	for _, server := range d.l.servers()[1:] {
-		panes, err := server.Panes(ctx)
-		d.warn("", err)
-		for _, q := range panes {
-			if q.Session == TickerSession && q.Tags[TagHome] == d.l.Home.Dir() {
-				p, _ := agent.FindProcess(q.PID)
-				add(p, nil)
-			}
-		}
-	}
-}
-
-// addLost takes in those of which processes have outlived their session, or whose
-// session can't be seen.
-func (d *down) addLost(lost []*target) error {
-	var list []kin
-	for _, t := range lost {
-		list = append(list, t.kin)
-	}
-	left, err := below(list, d.l.spared(d.o.Keep))
-	if err != nil {
-		return err
-	}
-	for i, t := range lost {
-		if len(left[i]) > 0 || t.kin.keeper.Alive() {
-			d.targets = append(d.targets, t)
-		}
-	}
-	slices.SortFunc(d.targets, func(a, b *target) int { return agent.Compare(a.id, b.id) })
-	return nil
 }
 
 // want writes down that they shall be down. A home that cannot be written, or
@@ -410,106 +258,6 @@ func (d *down) ask(ctx context.Context) {
 	}
 }
 
-// end ends sessions and all processes that belong to them, in batches, as each agent
-// takes descriptors and time of tmux's.
-func (d *down) end(ctx context.Context, list []*target) {
-	for batch := range slices.Chunk(list, d.l.atOnce()) {
-		d.endBatch(ctx, batch)
-	}
-}
-
-func (d *down) endBatch(ctx context.Context, list []*target) {
-	var panes []tmux.Pane
-	var all []kin
-	for _, t := range list {
-		if t.pane != nil && !d.hidden {
-			panes = append(panes, *t.pane)
-		}
-		all = append(all, t.kin)
-	}
-	stop := late(func() { d.warn("", errors.New("not ended yet, still waiting for tmux or for processes to end")) })
-	left, unfiled, err := d.l.end(ctx, panes, all, d.o.Keep)
-	stop()
-	still := make(map[string]bool) // sessions, by id
-	if err != nil {
-		serr := err
-		if !errors.Is(err, tmux.ErrUnanswered) {
-			still, serr = d.still(ctx, panes)
-		}
-		if serr != nil {
-			// A session ends by itself once the processes in it have. Whoever has
-			// not answered now is not asked about the others.
-			d.hidden = true
-			d.errs = append(d.errs, fmt.Errorf("whether the sessions have ended is not known: %w", err))
-			err = nil
-		}
-	}
-	for i, t := range list {
-		var errs []error
-		if t.pane != nil && still[t.pane.SessionID] {
-			errs = append(errs, err)
-		}
-		for _, p := range left[i] {
-			errs = append(errs, stays(p))
-		}
-		if len(errs) > 0 {
-			d.say(t, DownFailed, errors.Join(errs...))
-			continue
-		}
-		how := t.step
-		d.say(t, DownEnded, nil)
-		if unfiled[i] != nil {
-			d.errs = append(d.errs, fmt.Errorf("%s: ended, and nothing of it is left, but that could not be recorded: a later --verify can't know it: %w", t.name, unfiled[i]))
-		}
-		if t.id != "" {
-			d.recordEnd(ctx, t, how)
-		}
-	}
-	if err != nil && len(still) == 0 {
-		d.warn("", err)
-	}
-}
-
-// still tells which of the sessions are there after an end that met an error.
-func (d *down) still(ctx context.Context, list []tmux.Pane) (map[string]bool, error) {
-	there := make(map[string]bool)
-	panes, err := d.l.Tmux.Panes(ctx)
-	if err != nil {
-		return nil, err
-	}
-	now := make(map[string]bool, len(panes))
-	for _, p := range panes {
-		now[p.Server+" "+p.SessionID] = true
-	}
-	for _, t := range list {
-		if now[t.Server+" "+t.SessionID] {
-			there[t.SessionID] = true
-		}
-	}
-	return there, nil
-}
-
-// deaf is why the agent can't be asked to finish, or nil: its program knows of no
-// requests, or nobody holds its mailbox although it has had the time to take it.
-func (l *Launcher) deaf(st Status) error {
-	if !st.Alive() {
-		return nil
-	}
-	if st.Silent {
-		return errSilent(st.Runtime)
-	}
-	if _, held := l.Home.LockHolder("receiver-" + string(st.Agent)); held {
-		return nil
-	}
-	la, err := l.Home.LoadLaunch(st.Agent)
-	if err != nil || time.Since(time.UnixMilli(la.StartedMS)) < startGrace {
-		return nil
-	}
-	return errNobody
-}
-
-func stays(p agent.Process) error { return fmt.Errorf("process %d does not end", p.PID) }
-
 // downReasons say on record how an agent came to be ended.
 var downReasons = map[DownStep]string{
 	DownAsked:   "asked to finish",
@@ -517,21 +265,6 @@ var downReasons = map[DownStep]string{
 	DownClosed:  "closed by itself",
 	DownAcked:   "finished",
 	DownTimeout: "no answer in time",
-}
-
-func (d *down) recordEnd(ctx context.Context, t *target, how DownStep) {
-	reason := "down: forced"
-	switch {
-	case t.dead:
-		reason = "down: was dead"
-	case how != "":
-		reason = "down: " + cmp.Or(downReasons[how], string(how))
-	}
-	d.l.record(ctx,
-		store.EndSession{Start: t.kin.start, Actor: t.id, State: agent.Down, Reason: reason},
-		store.UpsertActor{ID: t.id, Role: t.id.Role(), Desired: store.DesiredDown},
-		store.AddLog{Part: "down", Actor: t.id, About: t.kin.start, Text: reason + d.by()},
-	)
 }
 
 // retract takes back the requests that nobody claimed, and files the acks that

@@ -1,0 +1,79 @@
+package cli
+
+import (
+	"context"
+	"fmt"
+
+	"netsky/agent"
+	"netsky/daemon"
+	"netsky/spawn"
+	"netsky/tmux"
+)
+
+// stillWanted reports whether the daemon that a verb has found or started was to
+// be ended meanwhile.
+func stillWanted(h agent.Home) error {
+	if d, err := h.LoadDesired(agent.DaemonName); err != nil || d.Up {
+		return err
+	}
+	return fmt.Errorf("daemon: %w", daemon.ErrUnwanted)
+}
+
+// startDaemon starts the daemon if none answers. It ends by itself if it is to be
+// down by then.
+func (a *app) startDaemon(ctx context.Context, h agent.Home, bin string) (daemon.Pong, bool, error) {
+	return daemon.Start(ctx, h, []string{bin, "daemon", "run", "--wanted"}, a.daemonEnv(h))
+}
+
+// tellBlocked says that a verb waits for another one.
+func (a *app) tellBlocked(err error) {
+	a.warn("another `netsky up` or `netsky down` is at work; waiting for it (%v)", err)
+}
+
+// wantDaemon has the daemon run, and says so if it did not: like an up, not while
+// a down ends all.
+func (a *app) wantDaemon(ctx context.Context, l *spawn.Launcher) error {
+	p, err := daemon.Ping(ctx, l.Home)
+	if err == nil && !agent.Removed(p.Binary) && stillWanted(l.Home) == nil {
+		return nil
+	}
+	return l.Alone(ctx, a.tellBlocked, func() error {
+		if err := l.Home.SetDesired(agent.DaemonName, true, string(agent.Owner)); err != nil {
+			return err
+		}
+		p, started, err := a.startDaemon(ctx, l.Home, l.Binary)
+		if started {
+			a.warn("the daemon was not running: started it, pid %d; `netsky daemon stop` ends it", p.PID)
+		}
+		return err
+	})
+}
+
+// daemonEnv is the environment of a daemon that is to outlive this verb.
+func (a *app) daemonEnv(h agent.Home) []string {
+	return append(spawn.Inherited(a.environ), "NETSKY_HOME="+h.Dir())
+}
+
+// tmuxSetup are lines for the tmux server beside what every up sets. An error
+// is about the owner's tmux.conf: the lines are right without it.
+func (a *app) tmuxSetup() (lines []string, err error) {
+	if a.getenv("NETSKY_TMUX_SOCKET") != "" {
+		h, err := a.home()
+		if err != nil {
+			return nil, err
+		}
+		lines = append(lines, "set-environment -g NETSKY_TMUX_SOCKET "+tmux.Quote(a.serverFor(h, defaults()).Socket))
+	}
+	c, err := a.cfg()
+	if err != nil || c.Tmux.Conf == "" {
+		return lines, err
+	}
+	path, err := a.placed(c.Tmux.Conf)
+	if err == nil {
+		_, err = agent.ReadOwn(path, 1<<20)
+	}
+	if err != nil {
+		return lines, fmt.Errorf("conf under [tmux]: %w", err)
+	}
+	return append(lines, "source-file "+tmux.Quote(path)), nil
+}

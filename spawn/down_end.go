@@ -1,0 +1,155 @@
+package spawn
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"time"
+
+	"netsky/agent"
+	"netsky/store"
+	"netsky/tmux"
+)
+
+// closeHubs ends the hub's session, on the servers that agents were started on
+// before another one was configured too. A tmux that has just not answered is not
+// asked again.
+func (d *down) closeHubs(ctx context.Context) {
+	if d.hidden {
+		return
+	}
+	defer d.l.Quiet(ctx)()
+	for _, server := range d.l.servers() {
+		d.errs = append(d.errs, server.CloseHub(ctx, HubSession))
+	}
+}
+
+// removeSocket removes the socket that this home's own tmux server leaves when its last
+// session has ended. One that the configuration names may be anybody's, and stays.
+func (d *down) removeSocket(ctx context.Context) {
+	if d.hidden {
+		return
+	}
+	for _, server := range d.l.servers() {
+		if server.Socket == d.l.Home.TmuxSocket() {
+			d.warn("", server.Sweep(ctx))
+		}
+	}
+}
+
+// end ends sessions and all processes that belong to them, in batches, as each agent
+// takes descriptors and time of tmux's.
+func (d *down) end(ctx context.Context, list []*target) {
+	for batch := range slices.Chunk(list, d.l.atOnce()) {
+		d.endBatch(ctx, batch)
+	}
+}
+
+func (d *down) endBatch(ctx context.Context, list []*target) {
+	var panes []tmux.Pane
+	var all []kin
+	for _, t := range list {
+		if t.pane != nil && !d.hidden {
+			panes = append(panes, *t.pane)
+		}
+		all = append(all, t.kin)
+	}
+	stop := late(func() { d.warn("", errors.New("not ended yet, still waiting for tmux or for processes to end")) })
+	left, unfiled, err := d.l.end(ctx, panes, all, d.o.Keep)
+	stop()
+	still := make(map[string]bool) // sessions, by id
+	if err != nil {
+		serr := err
+		if !errors.Is(err, tmux.ErrUnanswered) {
+			still, serr = d.still(ctx, panes)
+		}
+		if serr != nil {
+			// A session ends by itself once the processes in it have. Whoever has
+			// not answered now is not asked about the others.
+			d.hidden = true
+			d.errs = append(d.errs, fmt.Errorf("whether the sessions have ended is not known: %w", err))
+			err = nil
+		}
+	}
+	for i, t := range list {
+		var errs []error
+		if t.pane != nil && still[t.pane.SessionID] {
+			errs = append(errs, err)
+		}
+		for _, p := range left[i] {
+			errs = append(errs, stays(p))
+		}
+		if len(errs) > 0 {
+			d.say(t, DownFailed, errors.Join(errs...))
+			continue
+		}
+		how := t.step
+		d.say(t, DownEnded, nil)
+		if unfiled[i] != nil {
+			d.errs = append(d.errs, fmt.Errorf("%s: ended, and nothing of it is left, but that could not be recorded: a later --verify can't know it: %w", t.name, unfiled[i]))
+		}
+		if t.id != "" {
+			d.recordEnd(ctx, t, how)
+		}
+	}
+	if err != nil && len(still) == 0 {
+		d.warn("", err)
+	}
+}
+
+// still tells which of the sessions are there after an end that met an error.
+func (d *down) still(ctx context.Context, list []tmux.Pane) (map[string]bool, error) {
+	there := make(map[string]bool)
+	panes, err := d.l.Tmux.Panes(ctx)
+	if err != nil {
+		return nil, err
+	}
+	now := make(map[string]bool, len(panes))
+	for _, p := range panes {
+		now[p.Server+" "+p.SessionID] = true
+	}
+	for _, t := range list {
+		if now[t.Server+" "+t.SessionID] {
+			there[t.SessionID] = true
+		}
+	}
+	return there, nil
+}
+
+// deaf is why the agent can't be asked to finish, or nil: its program knows of no
+// requests, or nobody holds its mailbox although it has had the time to take it.
+func (l *Launcher) deaf(st Status) error {
+	if !st.Alive() {
+		return nil
+	}
+	if st.Silent {
+		return errSilent(st.Runtime)
+	}
+	if _, held := l.Home.LockHolder("receiver-" + string(st.Agent)); held {
+		return nil
+	}
+	la, err := l.Home.LoadLaunch(st.Agent)
+	if err != nil || time.Since(time.UnixMilli(la.StartedMS)) < startGrace {
+		return nil
+	}
+	return errNobody
+}
+
+func stays(p agent.Process) error { return fmt.Errorf("process %d does not end", p.PID) }
+
+func (d *down) recordEnd(ctx context.Context, t *target, how DownStep) {
+	reason := "down: forced"
+	switch {
+	case t.dead:
+		reason = "down: was dead"
+	case how != "":
+		reason = "down: " + cmp.Or(downReasons[how], string(how))
+	}
+	d.l.record(ctx,
+		store.EndSession{Start: t.kin.start, Actor: t.id, State: agent.Down, Reason: reason},
+		store.UpsertActor{ID: t.id, Role: t.id.Role(), Desired: store.DesiredDown},
+		store.AddLog{Part: "down", Actor: t.id, About: t.kin.start, Text: reason + d.by()},
+	)
+}

@@ -1,0 +1,132 @@
+package spawn
+
+import (
+	"context"
+	"fmt"
+	"slices"
+
+	"netsky/agent"
+	"netsky/tmux"
+)
+
+// target is one agent that is being ended, or the ticker.
+type target struct {
+	name string
+	id   agent.ID   // "" for the ticker
+	pane *tmux.Pane // nil: its session is gone, processes of it are not
+	kin  kin
+	dead bool  // nothing in it can answer: not asked
+	deaf error // why nobody would hear the request; nil: somebody may
+	req  string
+	step DownStep
+}
+
+// find lists what to end, in the order in which people list agents. What tmux
+// can't show is not gone: then keepers and programs are known by their records,
+// and ended by their processes. The error of tmux stays one.
+func (d *down) find(ctx context.Context) error {
+	v, err := d.l.view(ctx)
+	if ctx.Err() != nil {
+		return err
+	}
+	if err != nil {
+		d.hidden = true
+		d.errs = append(d.errs, fmt.Errorf("the sessions can't be looked at: %w", err))
+	}
+	// Mailboxes that can't be listed must not keep agents running.
+	states, ierr := d.l.inspect(v, err)
+	if ierr != nil && err == nil {
+		d.warn("", ierr)
+	}
+	pick := func(id agent.ID) bool {
+		if len(d.o.Agents) > 0 {
+			return slices.Contains(d.o.Agents, id)
+		}
+		return id != agent.Infinity || d.o.All
+	}
+	for _, id := range d.o.Agents {
+		if other := v.foreign[string(id)]; other != nil {
+			d.errs = append(d.errs, fmt.Errorf("%w: left alone", other))
+		}
+	}
+	var lost []*target // without a session; processes may be left
+	for _, st := range states {
+		if !pick(st.Agent) {
+			continue
+		}
+		if !st.Forgotten { // which says down already
+			d.wanted = append(d.wanted, st.Agent)
+		}
+		t := &target{name: string(st.Agent), id: st.Agent, dead: !st.Alive()}
+		t.deaf = d.l.deaf(st)
+		if s, ok := v.agents[st.Agent]; ok {
+			t.pane, t.kin = &s.Pane, d.l.kinOf(st.Agent, &s.Pane, s.start)
+			d.targets = append(d.targets, t)
+		} else if st.Start != "" {
+			t.kin = d.l.kinOf(st.Agent, nil, st.Start)
+			// A program whose session has gone is on its way out.
+			t.dead = err == nil && !d.l.elsewhere(st.socket) || !t.kin.program.Alive()
+			lost = append(lost, t)
+		}
+	}
+	if err := d.addLost(lost); err != nil {
+		return err
+	}
+	if d.o.All {
+		d.findTicker(ctx, v)
+	}
+	return nil
+}
+
+// findTicker takes in the ticker: that of the session, the one that its file
+// names where that is another, and those on servers that were configured before.
+func (d *down) findTicker(ctx context.Context, v view) {
+	var known []agent.Process
+	add := func(p agent.Process, pane *tmux.Pane) {
+		if pane == nil && (!p.Alive() || slices.Contains(known, p)) {
+			return
+		}
+		known = append(known, p)
+		d.targets = append(d.targets, &target{name: TickerSession, pane: pane, kin: kin{keeper: p}, dead: true})
+	}
+	if v.ticker != nil {
+		p, _ := agent.FindProcess(v.ticker.PID)
+		add(p, v.ticker)
+	}
+	if t, err := d.l.Home.LoadTicker(); err == nil {
+		add(t.Process, nil)
+	}
+	if d.hidden {
+		return
+	}
+	for _, server := range d.l.servers()[1:] {
+		panes, err := server.Panes(ctx)
+		d.warn("", err)
+		for _, q := range panes {
+			if q.Session == TickerSession && q.Tags[TagHome] == d.l.Home.Dir() {
+				p, _ := agent.FindProcess(q.PID)
+				add(p, nil)
+			}
+		}
+	}
+}
+
+// addLost takes in those of which processes have outlived their session, or whose
+// session can't be seen.
+func (d *down) addLost(lost []*target) error {
+	var list []kin
+	for _, t := range lost {
+		list = append(list, t.kin)
+	}
+	left, err := below(list, d.l.spared(d.o.Keep))
+	if err != nil {
+		return err
+	}
+	for i, t := range lost {
+		if len(left[i]) > 0 || t.kin.keeper.Alive() {
+			d.targets = append(d.targets, t)
+		}
+	}
+	slices.SortFunc(d.targets, func(a, b *target) int { return agent.Compare(a.id, b.id) })
+	return nil
+}

@@ -1,0 +1,222 @@
+package spawn
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"time"
+
+	"netsky/agent"
+	"netsky/store"
+)
+
+// provePause is how long what starts and ends within a moment, such as a program
+// of tmux's status line, is given.
+const provePause = 50 * time.Millisecond
+
+// prove looks for processes that could be of the agents' unproved starts, and
+// removes the notes of those that none can be of. The lock up is held.
+func (l *Launcher) prove(ids ...agent.ID) {
+	type note struct {
+		id    agent.ID
+		last  bool
+		start unprovedStart
+	}
+	var open []note
+	for _, id := range ids {
+		list, err := l.carried(id)
+		if err != nil {
+			continue
+		}
+		for _, s := range list {
+			open = append(open, note{id, false, s})
+		}
+		if s, ok := l.unprovedLast(id); ok {
+			open = append(open, note{id, true, s})
+		}
+	}
+	open = slices.DeleteFunc(open, func(n note) bool { return !agent.Reaps || n.start.Above.Space == "" || !n.start.Keeper.Gone() })
+	for try := 0; try < 3 && len(open) > 0; try++ {
+		if try > 0 {
+			time.Sleep(provePause)
+		}
+		var list []agent.Descent
+		for _, n := range open {
+			list = append(list, n.start.descent())
+		}
+		// Twice: a process that starts another and ends, while the table is read,
+		// may hide both once, and not from a second reading.
+		first, err := agent.Survivors(list, l.ours()...)
+		if err != nil {
+			return
+		}
+		second, err := agent.Survivors(list, l.ours()...)
+		if err != nil {
+			return
+		}
+		var rest []note
+		for i, n := range open {
+			switch {
+			case len(first[i])+len(second[i]) > 0:
+				rest = append(rest, n)
+			case n.last:
+				_ = l.settleLast(n.id, n.start, "")
+			default:
+				_ = l.settleCarried(n.id, n.start)
+			}
+		}
+		open = rest
+	}
+}
+
+// Prove looks once more whether something of the unproved starts can run, and
+// removes the notes of those of which nothing can.
+func (l *Launcher) Prove(ctx context.Context) error {
+	lock, err := l.waitUp(ctx)
+	if err != nil {
+		return err
+	}
+	defer lock.Unlock()
+	kept, err := l.kept()
+	l.prove(kept...)
+	return err
+}
+
+// waitUp waits a while for an up or a down that is at work.
+func (l *Launcher) waitUp(ctx context.Context) (*agent.Lock, error) {
+	ctx, cancel := context.WithTimeout(ctx, 20*time.Second)
+	defer cancel()
+	return l.Home.WaitLock(ctx, "up", nil)
+}
+
+// ours are the processes that are netsky's own and no agent's: the daemon, the
+// ticker and the keepers that live. What hangs below them is of no other start.
+func (l *Launcher) ours() (list []agent.Process) {
+	if who, ok := l.Home.LockHolder(agent.DaemonName); ok && who.Named() {
+		list = append(list, who.Process)
+	}
+	if t, err := l.Home.LoadTicker(); err == nil && t.Named() {
+		list = append(list, t.Process)
+	}
+	kept, _ := l.kept() // one that is left out here is a suspect at most
+	for _, id := range kept {
+		if rec, err := l.Home.LoadKeeper(id); err == nil && rec.Own.Alive() {
+			list = append(list, rec.Own)
+		}
+	}
+	return list
+}
+
+// settleLast puts down that nothing of the last start runs; by is whose word that
+// is, "" if it is proved.
+func (l *Launcher) settleLast(id agent.ID, s unprovedStart, by agent.ID) error {
+	rec, err := l.Home.LoadKeeper(id)
+	switch {
+	case err != nil:
+		rec = agent.Keeper{Start: s.Start, StartedMS: s.StartedMS}
+	case rec.Start != s.Start:
+		return nil
+	}
+	rec.ClearedMS, rec.ClearedBy = time.Now().UnixMilli(), by
+	return l.Home.SaveKeeper(id, rec)
+}
+
+func (l *Launcher) settleCarried(id agent.ID, s unprovedStart) error {
+	list, err := l.carried(id)
+	if err != nil {
+		return err
+	}
+	return l.saveCarried(id, slices.DeleteFunc(list, func(o unprovedStart) bool {
+		return o.Start == s.Start && o.StartedMS == s.StartedMS
+	}))
+}
+
+// Suspects lists the processes that could be of the listed unproved starts, as
+// Unproved has listed them, parents before their children. Where the system does
+// not tell that, they are all of this user's that are young enough and not known
+// to be netsky's.
+func (l *Launcher) Suspects(list []Remnant) ([]agent.Process, error) {
+	var found []agent.Process
+	add := func(more []agent.Process) {
+		for _, p := range more {
+			if !slices.Contains(found, p) {
+				found = append(found, p)
+			}
+		}
+	}
+	ours := l.ours()
+	for _, r := range list {
+		starts, _ := l.carried(r.Agent)
+		if last, ok := l.unprovedLast(r.Agent); ok {
+			starts = append(starts, last)
+		}
+		i := slices.IndexFunc(starts, func(s unprovedStart) bool { return s.Start == r.Start && r.Start != "" })
+		if i >= 0 {
+			if left, err := agent.Survivors([]agent.Descent{starts[i].descent()}, ours...); err == nil {
+				add(left[0])
+				continue
+			}
+		}
+		young, err := agent.Since(r.Since, ours...)
+		if err != nil {
+			return found, err
+		}
+		add(young)
+	}
+	return found, nil
+}
+
+// TakeWord removes the listed notes, as somebody has looked and says that nothing
+// of those starts runs, and records whose word that is. Nothing is ended. A note
+// that is not on the list stays, and so does one of a start that runs.
+func (l *Launcher) TakeWord(ctx context.Context, list []Remnant, by agent.ID) error {
+	lock, err := l.waitUp(ctx)
+	if err != nil {
+		return err
+	}
+	defer lock.Unlock()
+	states, err := l.Inspect(ctx)
+	if err != nil { // what can't be seen may run
+		return err
+	}
+	var errs []error
+	for _, r := range list {
+		if r.Agent == "" {
+			errs = append(errs, fmt.Errorf("%s: no word settles that", r.What))
+			continue
+		}
+		if err := l.takeWord(states, r, by); err != nil {
+			errs = append(errs, fmt.Errorf("%s: %w", r.Agent, err))
+			continue
+		}
+		l.record(ctx, store.AddLog{
+			Level: store.LevelWarn, Part: "forget", Actor: r.Agent, About: r.Start,
+			Text: fmt.Sprintf("%s says that nothing of it runs, which was not proved: %s", by, r.What),
+		})
+	}
+	return errors.Join(errs...)
+}
+
+func (l *Launcher) takeWord(states Statuses, r Remnant, by agent.ID) error {
+	starts, err := l.carried(r.Agent)
+	if err != nil && r.Earlier {
+		return l.Home.Remove(unprovedFile(r.Agent))
+	}
+	same := func(s unprovedStart) bool {
+		return s.Start == r.Start && time.UnixMilli(s.StartedMS).Equal(r.Since)
+	}
+	if i := slices.IndexFunc(starts, same); i >= 0 {
+		if err := l.settleCarried(r.Agent, starts[i]); err != nil {
+			return err
+		}
+	}
+	last, ok := l.unprovedLast(r.Agent)
+	if !ok || !same(last) {
+		return nil
+	}
+	if st := states.Find(r.Agent); st.Alive() || st.pane != nil {
+		return fmt.Errorf("is %s under that start", st.State)
+	}
+	return l.settleLast(r.Agent, last, by)
+}
