@@ -118,6 +118,7 @@ func (v *vigil) look(ctx context.Context) (soon bool, err error) {
 	}
 	here := make(map[string]bool)
 	gone := v.gone(ctx, list)
+	soon = gone && !v.alone
 	for _, st := range list {
 		if st.Start == "" {
 			continue
@@ -164,6 +165,9 @@ func (v *vigil) gone(ctx context.Context, list spawn.Statuses) bool {
 	}
 	if len(names) < 2 {
 		return false
+	}
+	if v.atWork() {
+		return true // an up that brings them back has not come to that yet; else it is told afterwards
 	}
 	if !v.alone {
 		v.alone = true

@@ -271,3 +271,38 @@ func TestServerGone(t *testing.T) {
 		})
 	}
 }
+
+// An up that brings back agents which are down is not taken for the loss of
+// their sessions, though none has one yet.
+func TestUpIsNoLoss(t *testing.T) {
+	w := newWorld(t)
+	ids := []agent.ID{"agent0", "agent1", "agent2"}
+	w.up(demo{}, ids...)
+	if _, err := w.l.Down(w.ctx, spawn.DownOptions{Force: true}); err != nil {
+		t.Fatal(err)
+	}
+	lock, err := w.home.Lock("up")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := w.home.SetAllDesired(ids, true, "up"); err != nil {
+		t.Fatal(err)
+	}
+	w.start()
+	db := w.db()
+	var start string
+	for _, st := range w.statuses() {
+		start = st.Start
+	}
+	w.eventually(func() bool { // it has looked
+		s, err := db.Session(w.ctx, start)
+		return err == nil && s.State == agent.Dead || err == nil && s.Ended != 0
+	}, func() string { return "the daemon has not looked\n" + w.log() })
+	if err := lock.Unlock(); err != nil {
+		t.Fatal(err)
+	}
+	w.up(demo{}, ids...)
+	if got := w.deathLogs(db); len(got) != 0 {
+		t.Errorf("on record: %q", got)
+	}
+}

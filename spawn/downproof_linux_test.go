@@ -138,9 +138,21 @@ func TestTakeWord(t *testing.T) {
 	if err := w.l.Prove(w.ctx); err != nil || len(w.unproved()) != 1 {
 		t.Errorf("proved with a process that has left: %v, %v", w.unproved(), err)
 	}
+	hub, err := w.l.Tmux.OpenHub(w.ctx, spawn.HubSession)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer hub.Close()
+	own, err := w.l.Tmux.HubProcess(w.ctx, spawn.HubSession)
+	if err != nil {
+		t.Fatal(err)
+	}
 	suspects, err := w.l.Suspects(list)
 	if err != nil || !slices.Contains(suspects, p) {
 		t.Errorf("suspects %v, %v; want %v among them", suspects, err, p)
+	}
+	if slices.ContainsFunc(suspects, func(p agent.Process) bool { return p.PID == own }) {
+		t.Errorf("suspects %v name the hub's own process %d", suspects, own)
 	}
 	if now, err := w.home.LoadKeeper("agent1"); err != nil || slices.Contains(suspects, now.Own) || slices.Contains(suspects, now.Process) {
 		t.Errorf("suspects %v name the agent that runs (%v)", suspects, err)

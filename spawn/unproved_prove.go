@@ -90,8 +90,12 @@ func (l *Launcher) waitUp(ctx context.Context) (*agent.Lock, error) {
 	return l.Home.WaitLock(ctx, "up", nil)
 }
 
+// hubWithin is how long tmux may take to name the hubs' processes.
+const hubWithin = time.Second
+
 // ours are the processes that are netsky's own and no agent's: the daemon, the
-// ticker and the keepers that live. What hangs below them is of no other start.
+// ticker, the hubs' own and the keepers that live. What hangs below them is of no
+// other start.
 func (l *Launcher) ours() (list []agent.Process) {
 	if who, ok := l.Home.LockHolder(agent.DaemonName); ok && who.Named() {
 		list = append(list, who.Process)
@@ -99,7 +103,17 @@ func (l *Launcher) ours() (list []agent.Process) {
 	if t, err := l.Home.LoadTicker(); err == nil && t.Named() {
 		list = append(list, t.Process)
 	}
-	kept, _ := l.kept() // one that is left out here is a suspect at most
+	// One that is left out here is a suspect at most.
+	within, cancel := context.WithTimeout(context.Background(), hubWithin)
+	defer cancel()
+	for _, server := range l.servers() {
+		if pid, err := server.HubProcess(within, HubSession); err == nil {
+			if p, err := agent.FindProcess(pid); err == nil {
+				list = append(list, p)
+			}
+		}
+	}
+	kept, _ := l.kept()
 	for _, id := range kept {
 		if rec, err := l.Home.LoadKeeper(id); err == nil && rec.Own.Alive() {
 			list = append(list, rec.Own)

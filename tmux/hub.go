@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strconv"
 	"strings"
 )
 
@@ -76,6 +77,23 @@ func (s *Server) CloseHub(ctx context.Context, name string) error {
 		return fmt.Errorf("hub %s: %w", name, err)
 	}
 	return nil
+}
+
+// HubProcess is the number of the process that tmux has started in the hub's own
+// window. The error matches ErrNoServer or ErrNotFound if there is no such hub.
+func (s *Server) HubProcess(ctx context.Context, name string) (int, error) {
+	if !nameOK(name) {
+		return 0, fmt.Errorf("tmux: hub %q: want letters, digits, - or _", name)
+	}
+	out, err := s.run(ctx, nil, "display-message", "-p", "-t", "="+name+":=hub", "#{?"+hubTag+",#{pane_pid},}")
+	if err != nil {
+		return 0, fmt.Errorf("hub %s: %w", name, err)
+	}
+	pid, err := strconv.Atoi(strings.TrimSpace(out))
+	if err != nil || pid <= 0 {
+		return 0, fmt.Errorf("tmux: hub %s: %w", name, ErrNotFound)
+	}
+	return pid, nil
 }
 
 // Capture is [Server.Capture] by the control client. It goes through a buffer
