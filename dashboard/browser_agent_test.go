@@ -17,10 +17,7 @@ func (w *world) tall(id agent.ID, cursor int) {
 	for i := range 60 {
 		fmt.Fprintf(&b, "row %d\n", i)
 	}
-	w.panes.set(id, b.String())
-	w.panes.mu.Lock()
-	defer w.panes.mu.Unlock()
-	w.panes.screens[id] = dashboard.Screen{Text: b.String(), Width: 80, Height: 60, CursorY: cursor}
+	w.panes.show(id, dashboard.Screen{Text: b.String(), Width: 80, Height: 60, CursorY: cursor})
 }
 
 // In a small window an agent's page shows its terminal's cursor and the message

@@ -239,9 +239,13 @@ func newFakePanes() *fakePanes {
 }
 
 func (f *fakePanes) set(id agent.ID, text string) {
+	f.show(id, dashboard.Screen{Text: text, Width: 80, Height: 24})
+}
+
+func (f *fakePanes) show(id agent.ID, sc dashboard.Screen) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	f.screens[id] = dashboard.Screen{Text: text, Width: 80, Height: 24}
+	f.screens[id] = sc
 	for _, stirred := range f.watches[id] {
 		stirred()
 	}
