@@ -115,7 +115,7 @@ func Families(list []Family, keep ...int) ([][]Process, error) {
 			lists[i] = append(append(lists[i], Process{PID: e.pid, Start: e.start}), f.below(e.pid)...)
 		}
 	}
-	return lists, nil
+	return lists, reader.err
 }
 
 // A forest is all processes, and which of them have been listed or left out.

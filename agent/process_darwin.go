@@ -76,7 +76,7 @@ func entry(k *unix.KinfoProc) procEntry {
 
 // A markReader finds nothing: macOS tells no environment of another process
 // without privilege.
-type markReader struct{}
+type markReader struct{ err error }
 
 func (*markReader) find(int, map[string]int) (int, bool) { return 0, false }
 

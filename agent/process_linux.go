@@ -2,6 +2,7 @@ package agent
 
 import (
 	"bytes"
+	"errors"
 	"fmt"
 	"io/fs"
 	"os"
@@ -131,15 +132,27 @@ func procTable() ([]procEntry, error) {
 		if err != nil {
 			continue
 		}
-		if e, err := procStat(pid); err == nil { // gone meanwhile: none
+		switch e, err := procStat(pid); {
+		case err == nil:
 			list = append(list, e)
+		case wanting(err):
+			return nil, err
 		}
 	}
 	return list, nil
 }
 
+// wanting reports whether it was for want of descriptors or memory that a process
+// was not seen, and not because it is gone: what is not seen must not count as gone.
+func wanting(err error) bool {
+	return errors.Is(err, unix.EMFILE) || errors.Is(err, unix.ENFILE) || errors.Is(err, unix.ENOMEM)
+}
+
 // A markReader reads environments, each into the room of the last.
-type markReader struct{ room []byte }
+type markReader struct {
+	room []byte
+	err  error // why one could not be read of a process that may have it
+}
 
 // find finds which of the words the environment holds that a process was started
 // with. Another user's is not told, and so never matches.
@@ -152,6 +165,9 @@ func (r *markReader) find(pid int, words map[string]int) (int, bool) {
 	}
 	env, err := procRead(pid, "environ", r.room)
 	if err != nil {
+		if wanting(err) {
+			r.err = err
+		}
 		return 0, false
 	}
 	r.room = env[:cap(env)]
