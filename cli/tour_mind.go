@@ -13,14 +13,21 @@ import (
 	"time"
 
 	"github.com/urfave/cli/v2"
+	"golang.org/x/sys/unix"
 
 	"netsky/agent"
 	"netsky/spawn/keeper"
 )
 
 // mind starts the process that clears up if this one is killed, and gives what
-// ends it. It knows by a pipe, the other end of which only this process has.
+// ends it. It knows by a pipe, the other end of which only this process has, and is
+// handed the directory that this one has made: it removes no other.
 func (t *tour) mind() (dismiss func(), err error) {
+	dir, err := os.Open(filepath.Dir(t.home.Dir()))
+	if err != nil {
+		return func() {}, err
+	}
+	defer dir.Close()
 	r, w, err := os.Pipe()
 	if err != nil {
 		return func() {}, err
@@ -28,6 +35,7 @@ func (t *tour) mind() (dismiss func(), err error) {
 	defer r.Close()
 	cmd := exec.Command(t.bin, "demo", "mind")
 	cmd.Env, cmd.Dir, cmd.Stdin, cmd.Stderr = t.environ, "/", r, t.a.err
+	cmd.ExtraFiles = []*os.File{dir} // tourFD
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true}
 	if err := cmd.Start(); err != nil {
 		w.Close()
@@ -39,6 +47,17 @@ func (t *tour) mind() (dismiss func(), err error) {
 	}, nil
 }
 
+// tourFD is the descriptor by which the directory of a tour is handed on.
+const tourFD = 3
+
+// madeByTour reports whether the directory is the one that a tour has handed on.
+func madeByTour(dir string) bool {
+	var handed, there unix.Stat_t
+	return strings.HasPrefix(filepath.Base(dir), tourPrefix) &&
+		unix.Fstat(tourFD, &handed) == nil && unix.Lstat(dir, &there) == nil &&
+		handed.Mode&unix.S_IFMT == unix.S_IFDIR && handed.Dev == there.Dev && handed.Ino == there.Ino
+}
+
 // mindTour waits until the tour in whose home it runs has gone, and clears up if
 // that one has not.
 func (a *app) mindTour(c *cli.Context) error {
@@ -47,7 +66,7 @@ func (a *app) mindTour(c *cli.Context) error {
 		return err
 	}
 	dir := filepath.Dir(h.Dir())
-	if filepath.Base(h.Dir()) != "home" || !strings.HasPrefix(filepath.Base(dir), tourPrefix) {
+	if filepath.Base(h.Dir()) != "home" || !madeByTour(dir) {
 		return usagef("demo mind: for netsky itself, which runs it beside a tour")
 	}
 	_, _ = io.Copy(io.Discard, a.in)
@@ -79,6 +98,9 @@ func (a *app) mindTour(c *cli.Context) error {
 			continue
 		}
 		time.Sleep(time.Second)
+	}
+	if !madeByTour(dir) {
+		return fmt.Errorf("%s: is another directory now than the tour's: not removed", dir)
 	}
 	if err := os.RemoveAll(dir); err != nil {
 		return err
