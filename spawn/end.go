@@ -164,10 +164,9 @@ func (l *Launcher) cleared(k kin) {
 	if !agent.Reaps || k.id == "" || !k.keeper.Alive() {
 		return
 	}
-	ended := func(p agent.Process) bool { return p.Named() && !p.Alive() }
 	rec, err := l.Home.LoadKeeper(k.id)
 	known := err == nil && rec.Start == k.start
-	if !ended(k.program) && !(known && (rec.EndedMS != 0 || ended(rec.Process))) {
+	if !k.program.Gone() && !(known && (rec.EndedMS != 0 || rec.Process.Gone())) {
 		return
 	}
 	l.proofs.Store(k.start, true)
