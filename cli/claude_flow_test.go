@@ -140,6 +140,15 @@ func TestClaudeConversation(t *testing.T) {
 			t.Errorf("the conversation has %q, want %s", got, want)
 		}
 	}
+	// Claude Code writes its conversation's file a moment after the turn. What
+	// ends in that moment has lost the turn, whoever ended it.
+	written := func(text string) {
+		t.Helper()
+		mustBecome(t, "a conversation's file with "+text, func() bool {
+			data, err := os.ReadFile(session().Transcript)
+			return err == nil && strings.Contains(string(data), text)
+		})
+	}
 	w.config(t, freely)
 	w.up1(t)
 	users("1")
@@ -171,6 +180,7 @@ func TestClaudeConversation(t *testing.T) {
 	}
 
 	// All of it dies.
+	written("users: 3")
 	w.pane(t, "kill-server")
 	w.mustBe(t, "dead")
 	w.up1(t)
@@ -182,6 +192,7 @@ func TestClaudeConversation(t *testing.T) {
 	mustBecome(t, "another conversation", func() bool { return session().Session != first.Session })
 	second := session()
 	users("1")
+	written("users: 1")
 	if k, err := h.LoadKeeper("agent1"); err != nil {
 		t.Fatal(err)
 	} else if err := syscall.Kill(k.PID, syscall.SIGKILL); err != nil {
