@@ -105,7 +105,8 @@ func TestDownOvergrownHub(t *testing.T) {
 	if _, err := w.l.Down(ctx, spawn.DownOptions{All: true, Force: true}); err != nil {
 		t.Fatal(err)
 	}
-	if out, err := w.tmux("", "list-sessions"); err == nil {
+	// A server whose last session has ended answers for a moment yet.
+	if out, err := w.tmux("", "list-sessions"); err == nil && out != "" {
 		t.Errorf("sessions are left: %s", out)
 	}
 }
