@@ -54,6 +54,12 @@ const (
 	// dialogGoes is how long a dialog may stay after its answer, and an arrow
 	// where it was after a key, on a machine that has much to do.
 	dialogGoes = 5 * time.Second
+	// dialogStill is how long a dialog must have shown the same before each key.
+	// Claude Code refuses keys in a menu's first 150 to 250 ms, by timers of its
+	// own, which are late where there is much to do.
+	dialogStill = 500 * time.Millisecond
+	// dialogJumps is how often an arrow may jump back.
+	dialogJumps = 4
 	// dialogPerson is how long nobody must have been at a pane in which keys
 	// are pressed.
 	dialogPerson = 3 * time.Second
@@ -143,7 +149,7 @@ func free(at tmux.Look) bool {
 // screen shows what the ones before it should have done. It goes on when ctx
 // ends: half an answer is none.
 func (o lookout) answer(ctx context.Context, d agent.Dialog) (bool, error) {
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), 2*dialogGoes)
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), 4*dialogGoes)
 	defer cancel()
 	lock, err := o.l.Home.Lock("dialog-" + string(o.launch.Agent))
 	if errors.Is(err, agent.ErrLocked) {
@@ -166,13 +172,8 @@ func (o lookout) answer(ctx context.Context, d agent.Dialog) (bool, error) {
 	if err := save(o.l.Home, answeredFile(o.launch.Agent), a); err != nil {
 		return false, err
 	}
-	for i, key := range d.Keys {
-		if i > 0 && !o.shows(ctx, d, d.Keys[i:]) {
-			return false, fmt.Errorf("%s: %s: not answered: its arrow did not move", o.launch.Agent, d.Name)
-		}
-		if err := o.l.Tmux.Keys(ctx, o.pane.ID, key); err != nil {
-			return false, err
-		}
+	if err := o.press(ctx, d); err != nil {
+		return false, err
 	}
 	o.l.record(ctx, store.AddLog{
 		Part: "dialog", Actor: o.launch.Agent, About: o.launch.Start,
@@ -189,22 +190,52 @@ func (l *Launcher) Pressed(id agent.ID, start, text string) bool {
 	return err == nil && slices.Contains(a.Names, name)
 }
 
-// shows waits for the pane to show the dialog with these keys left to press.
-func (o lookout) shows(ctx context.Context, d agent.Dialog, keys []string) bool {
-	d.Keys = keys
+// press presses the dialog's keys, each when the screen has stood still with the
+// ones before it done. An arrow that has jumped back is moved once more: Claude
+// Code 2.1.329 lays out its menu anew, with the arrow on the first option, which
+// is the no, 150 ms after it came up and after each key that came too early.
+func (o lookout) press(ctx context.Context, d agent.Dialog) error {
+	var last []string
+	for range len(d.Keys) + dialogJumps {
+		keys, ok := o.settled(ctx, d, last)
+		if !ok {
+			break
+		}
+		if err := o.l.Tmux.Keys(ctx, o.pane.ID, keys[0]); err != nil {
+			return err
+		}
+		if len(keys) == 1 {
+			return nil
+		}
+		last = keys
+	}
+	return fmt.Errorf("%s: %s: not answered: its arrow did not move", o.launch.Agent, d.Name)
+}
+
+// settled waits until the pane has shown the dialog for dialogStill with the same
+// keys left to press, which are others than those of which the first was pressed
+// last; ok is false if that did not come about in time, or a person came.
+func (o lookout) settled(ctx context.Context, d agent.Dialog, pressed []string) (keys []string, ok bool) {
+	var since time.Time
 	for end := time.Now().Add(cmp.Or(o.l.times.goes, dialogGoes)); time.Now().Before(end); {
 		at, err := o.l.Tmux.Look(ctx, o.pane)
-		if err == nil {
-			now, shown := o.r.Dialog(strings.Join(at.Screen, "\n"), o.launch)
-			if shown && sameDialog(now, d) {
-				return free(at)
-			}
+		if err == nil && !free(at) {
+			return nil, false
+		}
+		now, shown := o.r.Dialog(strings.Join(at.Screen, "\n"), o.launch)
+		switch {
+		case err != nil || !shown || now.Name != d.Name || now.Text != d.Text || len(now.Keys) == 0 || slices.Equal(now.Keys, pressed):
+			since = time.Time{}
+		case since.IsZero() || !slices.Equal(now.Keys, keys):
+			keys, since, pressed = now.Keys, time.Now(), nil
+		case time.Since(since) >= dialogStill:
+			return keys, true
 		}
 		select {
 		case <-ctx.Done():
-			return false
+			return nil, false
 		case <-time.After(20 * time.Millisecond):
 		}
 	}
-	return false
+	return nil, false
 }

@@ -43,10 +43,28 @@ func ask(how string) int {
 		fmt.Printf("\x1b[2J\x1b[H%s\r\n%sNo\r\n%sYes\r\n", question, arrow[!yes], arrow[yes])
 	}
 	draw()
-	for in := bufio.NewReader(os.Stdin); ; {
-		c, err := in.ReadByte()
-		if err != nil {
-			return 0
+	typed := make(chan byte)
+	go func() {
+		for in := bufio.NewReader(os.Stdin); ; {
+			c, err := in.ReadByte()
+			if err != nil {
+				os.Exit(0)
+			}
+			typed <- c
+		}
+	}()
+	var anew <-chan time.Time // the menu is laid out anew, as Claude Code's is
+	if how == "jumps" {
+		anew = make(chan time.Time)
+	}
+	for {
+		var c byte
+		select {
+		case <-anew:
+			yes, anew = false, nil
+			draw()
+			continue
+		case c = <-typed:
 		}
 		if _, err := log.Write([]byte{c}); err != nil {
 			return 1
@@ -55,6 +73,9 @@ func ask(how string) int {
 		case c == 'B' && how != "stuck": // the end of Down
 			yes = !yes
 			draw()
+			if anew != nil {
+				anew = time.After(200 * time.Millisecond)
+			}
 		case c == '\r' && how == "deaf":
 		case c == '\r' && !yes:
 			return 3
@@ -150,6 +171,16 @@ func TestDialogAnswered(t *testing.T) {
 		}
 		w.isTyped(string(p.Agent), answer)
 	}
+}
+
+// An arrow that jumps back to the no has the Enter wait, not meet the no.
+func TestDialogArrowJumps(t *testing.T) {
+	w := newWorld(t)
+	p := w.up(seenAsker{asker{"jumps"}}, "agent1")[0]
+	if p.Step != spawn.StepReady || p.State != agent.Idle {
+		t.Errorf("%s %s %v, want ready, idle", p.Step, p.State, p.Err)
+	}
+	w.isTyped("agent1", "\x1b[B"+answer)
 }
 
 func TestDialogForAPerson(t *testing.T) {
