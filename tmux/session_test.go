@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io/fs"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -270,5 +271,24 @@ func TestStop(t *testing.T) {
 	}
 	if err := s.Stop(t.Context()); err != nil {
 		t.Errorf("Stop() again = %v", err)
+	}
+}
+
+// A server whose last session has ended may answer for a while yet: its socket is
+// removed all the same, once it is gone.
+func TestSweepEmptyServer(t *testing.T) {
+	s := newServer(t)
+	mustStart(t, s, idle("agent1"))
+	path := strings.Split(plain(t, s, "display-message", "-p", "#{socket_path}"), "\n")[0]
+	plain(t, s, "set-option", "-s", "exit-empty", "off", ";", "kill-session", "-t", "=agent1")
+	swept := make(chan error, 1)
+	go func() { swept <- s.Sweep(t.Context()) }()
+	eventually(t, "a look at the socket", func() bool { _, err := os.Stat(path + ".lock"); return err == nil })
+	plain(t, s, "set-option", "-s", "exit-empty", "on")
+	if err := <-swept; err != nil {
+		t.Error(err)
+	}
+	if _, err := os.Lstat(path); !errors.Is(err, fs.ErrNotExist) {
+		t.Errorf("the socket is still there: %v", err)
 	}
 }

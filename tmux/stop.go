@@ -77,14 +77,15 @@ func (s *Server) unlink(ctx context.Context) error {
 }
 
 // Sweep removes the socket that a server has left: tmux does not when its last
-// session ends, nor does one that was killed. A server that still exits is waited
-// for, for a second; one that answers keeps its socket, and what is no socket of
-// this user's stays, both without an error.
+// session ends, nor does one that was killed. A server that still exits, and may
+// answer until it has, is waited for, for three seconds; one that has a session
+// keeps its socket, and what is no socket of this user's stays, both without an
+// error.
 func (s *Server) Sweep(ctx context.Context) error {
 	if s.label() == "default" {
 		return errors.New("tmux: the default server's socket is not ours to remove")
 	}
-	ctx, cancel := context.WithTimeout(ctx, time.Second)
+	ctx, cancel := context.WithTimeout(ctx, 3*time.Second)
 	defer cancel()
 	for pause := time.Millisecond; ; pause = min(2*pause, 100*time.Millisecond) {
 		info, err := os.Lstat(s.path())
@@ -95,7 +96,7 @@ func (s *Server) Sweep(ctx context.Context) error {
 		if gone || err != nil {
 			return err
 		}
-		if _, err := s.run(ctx, nil, "list-sessions"); !errors.Is(err, ErrNoServer) {
+		if out, _ := s.run(ctx, nil, "list-sessions"); out != "" {
 			return nil
 		}
 		if wait(ctx, pause) != nil {
