@@ -22,7 +22,7 @@ var ErrLocked = errors.New("held by another process")
 // A Lock is an flock on a file in run/lock and, for those that must not be held
 // twice even when run/ is removed meanwhile, on the directory that it is about.
 // The kernel drops both with the process, so a crash leaves none behind; the
-// file stays and names the last holder. It is taken on the open file: a second
+// file stays, and names the holder until Unlock. It is taken on the open file: a second
 // Lock in the same process is refused like one in another.
 type Lock struct {
 	home  Home
@@ -224,13 +224,15 @@ func (h Home) WaitLock(ctx context.Context, name string, blocked func(error)) (*
 	}
 }
 
-// Unlock gives the lock back. The file stays.
+// Unlock gives the lock back. The file stays, and names nobody any more: its holder
+// may live on for long.
 func (l *Lock) Unlock() error {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if l.f == nil {
 		return fs.ErrClosed
 	}
+	_ = l.f.Truncate(0) // at worst the lock looks held, as if we had been killed
 	err := l.f.Close()
 	l.f = nil
 	if l.about != nil {
@@ -239,7 +241,7 @@ func (l *Lock) Unlock() error {
 	return err
 }
 
-// LockHolder says which living process was the last to take the lock. Where its
+// LockHolder says which living process has taken the lock. Where its
 // file does not tell, as somebody has removed or damaged it, and the lock is
 // held all the same, the holder is one without a number. Looking takes no lock
 // otherwise, so it never makes another's attempt fail.
