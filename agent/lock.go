@@ -22,8 +22,9 @@ var ErrLocked = errors.New("held by another process")
 // A Lock is an flock on a file in run/lock and, for those that must not be held
 // twice even when run/ is removed meanwhile, on the directory that it is about.
 // The kernel drops both with the process, so a crash leaves none behind; the
-// file stays, and names the holder until Unlock. It is taken on the open file: a second
-// Lock in the same process is refused like one in another.
+// file stays and names the last holder, and whether that has given it back. It is
+// taken on the open file: a second Lock in the same process is refused like one in
+// another.
 type Lock struct {
 	home  Home
 	name  string
@@ -36,7 +37,31 @@ type Lock struct {
 // A Holder is who took a lock, as written inside its file.
 type Holder struct {
 	Process
-	Program string `json:"program"`
+	Program  string `json:"program"`
+	Released bool   `json:"released,omitempty"` // it has given the lock back
+}
+
+// ownHolder is this process as the holder of a lock.
+func ownHolder() Holder {
+	me := Holder{Process: Self(), Program: filepath.Base(os.Args[0])}
+	if len(os.Args) > 1 {
+		me.Program += " " + os.Args[1]
+	}
+	return me
+}
+
+// write writes the holder over what the lock's file holds.
+func (who Holder) write(f *os.File) error {
+	line, err := json.Marshal(who)
+	if err != nil {
+		return err
+	}
+	// In place, then cut: a reader that comes between sees JSON with a tail, takes
+	// the first value, and is right either way.
+	if _, err := f.WriteAt(append(line, '\n'), 0); err != nil {
+		return err
+	}
+	return f.Truncate(int64(len(line) + 1))
 }
 
 // daemonFile names the daemon once more, where removing run/ does not reach it.
@@ -125,21 +150,9 @@ func (h Home) lockFile(name string) (*os.File, error) {
 	if err != nil {
 		return nil, err
 	}
-	me := Holder{Process: Self(), Program: filepath.Base(os.Args[0])}
-	if len(os.Args) > 1 {
-		me.Program += " " + os.Args[1]
-	}
-	var line []byte
+	me := ownHolder()
 	if err = flock(f, unix.LOCK_EX); err == nil {
-		line, err = json.Marshal(me)
-	}
-	if err == nil {
-		// Written over in place, then cut: a reader that comes between sees
-		// JSON with a tail, takes the first value, and is right either way.
-		_, err = f.WriteAt(append(line, '\n'), 0)
-	}
-	if err == nil {
-		err = f.Truncate(int64(len(line) + 1))
+		err = me.write(f)
 	}
 	if err == nil && name == DaemonName {
 		err = h.save(daemonFile, me, false)
@@ -224,15 +237,17 @@ func (h Home) WaitLock(ctx context.Context, name string, blocked func(error)) (*
 	}
 }
 
-// Unlock gives the lock back. The file stays, and names nobody any more: its holder
-// may live on for long.
+// Unlock gives the lock back. The file stays and says so, as its last holder may
+// live on for long.
 func (l *Lock) Unlock() error {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if l.f == nil {
 		return fs.ErrClosed
 	}
-	_ = l.f.Truncate(0) // at worst the lock looks held, as if we had been killed
+	who := ownHolder()
+	who.Released = true
+	_ = who.write(l.f) // at worst the lock looks held for as long as we live
 	err := l.f.Close()
 	l.f = nil
 	if l.about != nil {
@@ -241,14 +256,13 @@ func (l *Lock) Unlock() error {
 	return err
 }
 
-// LockHolder says which living process has taken the lock. Where its
-// file does not tell, as somebody has removed or damaged it, and the lock is
+// LockHolder says which living process has the lock. Where its file does not tell, as somebody has removed or damaged it, and the lock is
 // held all the same, the holder is one without a number. Looking takes no lock
 // otherwise, so it never makes another's attempt fail.
 func (h Home) LockHolder(name string) (Holder, bool) {
 	who, err := h.readHolder(LockDir + "/" + name)
 	if err == nil && who.Named() {
-		return who, who.Alive()
+		return who, !who.Released && who.Alive()
 	}
 	if held, err := h.dirLocked(lockAbout(name)); err != nil || !held {
 		return Holder{}, false
