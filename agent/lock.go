@@ -256,9 +256,10 @@ func (l *Lock) Unlock() error {
 	return err
 }
 
-// LockHolder says which living process has the lock. Where its file does not tell, as somebody has removed or damaged it, and the lock is
-// held all the same, the holder is one without a number. Looking takes no lock
-// otherwise, so it never makes another's attempt fail.
+// LockHolder says which living process has the lock. Where its file does not tell,
+// as somebody has removed or damaged it, and the lock is held all the same, the
+// holder is one without a number. Looking takes no lock otherwise, so it never
+// makes another's attempt fail.
 func (h Home) LockHolder(name string) (Holder, bool) {
 	who, err := h.readHolder(LockDir + "/" + name)
 	if err == nil && who.Named() {
