@@ -145,6 +145,14 @@ func TestMain(m *testing.M) {
 		if _, err := h.Lock("up"); err != nil {
 			panic(err)
 		}
+		if os.Getenv("AGENT_TEST_CHILD") != "" {
+			for fd := 3; fd < 32; fd++ {
+				unix.FcntlInt(uintptr(fd), unix.F_SETFD, 0)
+			}
+			if err := exec.Command("sleep", "0.3").Start(); err != nil {
+				panic(err)
+			}
+		}
 		os.Stdout.WriteString("held\n")
 		select {}
 	}
@@ -348,6 +356,34 @@ func TestLock(t *testing.T) {
 	if who, ok := h.LockHolder("up"); ok {
 		t.Errorf("held by %+v, and nobody holds it", who)
 	}
+}
+
+// A holder that is killed while it starts a program leaves the lock to that for a
+// moment: it is waited for.
+func TestLockOutlivesHolder(t *testing.T) {
+	h := mustHome(t)
+	cmd := exec.Command(os.Args[0])
+	cmd.Env = append(os.Environ(), "AGENT_TEST_HOLD="+h.Dir(), "AGENT_TEST_CHILD=1")
+	out, err := cmd.StdoutPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := out.Read(make([]byte, 5)); err != nil {
+		t.Error(err)
+	}
+	cmd.Process.Kill()
+	cmd.Wait()
+	if held, err := h.Locked("up"); err != nil || !held {
+		t.Errorf("the child has not got the lock: %v, %v", held, err)
+	}
+	l, err := h.Lock("up")
+	if err != nil {
+		t.Fatal(err)
+	}
+	l.Unlock()
 }
 
 // Who removes run/ while a lock is held does not get a second holder in, and the

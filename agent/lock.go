@@ -83,29 +83,44 @@ func lockAbout(name string) string {
 	return ""
 }
 
-// Lock takes the lock name without waiting. When another holds it, the error
-// matches ErrLocked and names the holder as far as it is known.
+// leftTime is how long a lock may outlive its last holder. One that was killed
+// while it started a program leaves it to the child until that is there, and who
+// only asks whether a lock is held holds it for a moment.
+const leftTime = time.Second
+
+// Lock takes the lock name without waiting for its holder. When another holds it,
+// the error matches ErrLocked and names the holder as far as it is known.
 func (h Home) Lock(name string) (*Lock, error) {
-	l := &Lock{home: h, name: name}
-	var err error
-	if l.about, err = h.lockDir(lockAbout(name)); err == nil {
-		l.f, err = h.lockFile(name)
-	}
-	switch {
-	case err == nil:
-		return l, nil
-	case !errors.Is(err, ErrLocked):
-		err = fmt.Errorf("lock %s: %w", name, err)
-	default:
-		err = fmt.Errorf("%s: %w", name, ErrLocked)
-		if who, ok := h.LockHolder(name); ok && who.Named() {
-			err = fmt.Errorf("%w: %s, pid %d", err, who.Program, who.PID)
+	for end := time.Now().Add(leftTime); ; time.Sleep(5 * time.Millisecond) {
+		l, err := h.tryLock(name)
+		if !errors.Is(err, ErrLocked) {
+			return l, err
+		}
+		who, held := h.LockHolder(name)
+		switch {
+		case held && who.Named():
+			return nil, fmt.Errorf("%w: %s, pid %d", err, who.Program, who.PID)
+		case held || !who.Named() || time.Now().After(end):
+			return nil, err
 		}
 	}
-	if l.about != nil {
-		l.about.Close()
+}
+
+func (h Home) tryLock(name string) (*Lock, error) {
+	about, err := h.lockDir(lockAbout(name))
+	if err == nil {
+		var f *os.File
+		if f, err = h.lockFile(name); err == nil {
+			return &Lock{home: h, name: name, about: about, f: f}, nil
+		}
 	}
-	return nil, err
+	if about != nil {
+		about.Close()
+	}
+	if errors.Is(err, ErrLocked) {
+		return nil, fmt.Errorf("%s: %w", name, ErrLocked)
+	}
+	return nil, fmt.Errorf("lock %s: %w", name, err)
 }
 
 // lockDir locks a directory of the home; nil without an error if there is none,

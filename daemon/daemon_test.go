@@ -341,9 +341,8 @@ func TestAddressOfTheDead(t *testing.T) {
 func TestRunDirRemoved(t *testing.T) {
 	w := newWorld(t)
 	p := w.start()
-	if err := os.RemoveAll(w.home.Path(agent.RunDir)); err != nil {
-		t.Fatal(err)
-	}
+	// The daemon takes and makes locks there meanwhile.
+	w.eventually(func() bool { return os.RemoveAll(w.home.Path(agent.RunDir)) == nil }, w.log)
 	if who, running := w.home.LockHolder(agent.DaemonName); !running || who.Process != p {
 		t.Errorf("the daemon is %+v, %v; want %+v", who, running, p)
 	}

@@ -28,7 +28,12 @@ func slowly(tb testing.TB, s *tmux.Server, told, asked string) *tmux.Server {
 	dir := tb.TempDir()
 	script := fmt.Sprintf("#!/bin/sh\nREAL=%s PID=%d\ncase $* in\n*source-file*) %s ;;\n*list-panes*) %s ;;\nesac\nexec $REAL \"$@\"\n",
 		real, serverPID(tb, s), told, asked)
-	if err := os.WriteFile(filepath.Join(dir, "tmux"), []byte(script), 0o700); err != nil {
+	// A program that another test starts meanwhile would have the file open to write
+	// for a moment, in which it can't be executed.
+	syscall.ForkLock.Lock()
+	err = os.WriteFile(filepath.Join(dir, "tmux"), []byte(script), 0o700)
+	syscall.ForkLock.Unlock()
+	if err != nil {
 		tb.Fatal(err)
 	}
 	return &tmux.Server{Socket: s.Socket, Tags: s.Tags, Env: append(os.Environ(), "PATH="+dir+":"+os.Getenv("PATH"))}
