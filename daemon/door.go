@@ -270,6 +270,7 @@ func Start(ctx context.Context, home agent.Home, argv, env []string) (Pong, bool
 // was one. A process is signalled only if the daemon's lock is held and names
 // that process by number and birth.
 func Stop(ctx context.Context, home agent.Home) (ended bool, err error) {
+	first, running := home.LockHolder(agent.DaemonName)
 	asked := call(ctx, home, http.MethodPost, "/stop", nil)
 	for end := time.Now().Add(unnamed); ; time.Sleep(5 * time.Millisecond) {
 		held, err := home.Locked(agent.DaemonName)
@@ -279,6 +280,9 @@ func Stop(ctx context.Context, home agent.Home) (ended bool, err error) {
 		if !held {
 			if asked != nil && !errors.Is(asked, ErrNotRunning) {
 				return false, asked
+			}
+			if asked == nil && running && first.Named() { // it gives its lock back before it exits
+				return true, stop(ctx, first.Process, true)
 			}
 			return asked == nil, nil
 		}
