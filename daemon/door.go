@@ -267,8 +267,8 @@ func Start(ctx context.Context, home agent.Home, argv, env []string) (Pong, bool
 
 // Stop ends the daemon and returns when it is gone: asked by the door, then by
 // TERM, then by KILL. That there is none is no error; Stop reports whether there
-// was one. A process is signalled only if the daemon's lock is held and names
-// that process by number and birth.
+// was one. A process is signalled only if the daemon's lock is held, or was when the
+// process took the order, and names it by number and birth.
 func Stop(ctx context.Context, home agent.Home) (ended bool, err error) {
 	first, running := home.LockHolder(agent.DaemonName)
 	asked := call(ctx, home, http.MethodPost, "/stop", nil)

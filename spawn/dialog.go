@@ -145,9 +145,8 @@ func free(at tmux.Look) bool {
 }
 
 // answer presses the dialog's keys, once under a start: the second caller, the
-// second time and another process are left out. A key is only pressed when the
-// screen shows what the ones before it should have done. It goes on when ctx
-// ends: half an answer is none.
+// second time and another process are left out. It goes on when ctx ends: half an
+// answer is none.
 func (o lookout) answer(ctx context.Context, d agent.Dialog) (bool, error) {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), 4*dialogGoes)
 	defer cancel()
