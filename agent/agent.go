@@ -1,12 +1,7 @@
-// Package agent says what an agent is: its name, the files it owns below the
-// home directory, how it was launched, which process it is, and the state it
-// reports. Every other package speaks these types; agent knows none of them.
-//
-// Files are small JSON objects, replaced atomically, so a reader sees the old
-// one or the new one and never half of either. A crash leaves at most a dot-file
-// named ".tmp-…" beside them, which no reader looks at. What must survive a loss
-// of power (desired state, mail) is fsynced; what is rendered anew at each spawn
-// is not.
+// Package agent says what an agent is: its name and role, how it was launched,
+// the states it reports, the events of its life and the questions it asks. Every
+// other package speaks these types. agent/proc names its processes, agent/home
+// keeps its files.
 package agent
 
 import (

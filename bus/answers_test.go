@@ -9,6 +9,7 @@ import (
 
 	"netsky/agent"
 	"netsky/bus"
+	"netsky/bus/envelope"
 )
 
 // TestAnswersPassTheBrake: each message that has come to an agent has one answer
@@ -18,7 +19,7 @@ func TestAnswersPassTheBrake(t *testing.T) {
 	const asked = 150
 	take := func() {
 		t.Helper()
-		if _, err := b.Drain(t.Context(), a1, 0, func(bus.Envelope) error { return nil }); err != nil {
+		if _, err := b.Drain(t.Context(), a1, 0, func(envelope.Envelope) error { return nil }); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -30,7 +31,7 @@ func TestAnswersPassTheBrake(t *testing.T) {
 	take()
 	answer := func(b *bus.Bus, id string) error {
 		e := message(a1, agent.Owner, "!")
-		e.Kind, e.InReplyTo, e.Hops = bus.KindReply, id, 1
+		e.Kind, e.InReplyTo, e.Hops = envelope.KindReply, id, 1
 		_, err := b.Send(t.Context(), e)
 		return err
 	}
@@ -45,7 +46,7 @@ func TestAnswersPassTheBrake(t *testing.T) {
 		}
 	}
 	flood := message(a1, agent.Owner, "may I?")
-	flood.Kind = bus.KindApproval
+	flood.Kind = envelope.KindApproval
 	if _, err := b.Send(t.Context(), flood); !errors.Is(err, bus.ErrBrake) || errors.Is(err, bus.ErrHops) {
 		t.Errorf("a message that answers none = %v, want ErrBrake", err)
 	}
@@ -83,11 +84,11 @@ func TestAnswersAreBoundedByHops(t *testing.T) {
 	last := mustSend(t, b, message(agent.Root, a1, "begin")).ID
 	from, to := a1, agent.Root
 	for n := 1; ; n++ {
-		if _, err := b.Drain(t.Context(), from, 0, func(bus.Envelope) error { return nil }); err != nil {
+		if _, err := b.Drain(t.Context(), from, 0, func(envelope.Envelope) error { return nil }); err != nil {
 			t.Fatal(err)
 		}
 		e := message(from, to, "!")
-		e.Kind, e.InReplyTo, e.Hops = bus.KindReply, last, 1
+		e.Kind, e.InReplyTo, e.Hops = envelope.KindReply, last, 1
 		r, err := b.Send(t.Context(), e)
 		if errors.Is(err, bus.ErrBrake) {
 			if n != 17 || !strings.Contains(err.Error(), "17 hops") {
@@ -108,18 +109,18 @@ func TestRefusedAnswerIsTold(t *testing.T) {
 		q := message(from, a1, "the last hop")
 		q.ID, q.Hops, q.RequiresAck = "q-"+string(from), 16, true
 		mustSend(t, b, q)
-		if _, err := b.Drain(t.Context(), a1, 0, func(bus.Envelope) error { return nil }); err != nil {
+		if _, err := b.Drain(t.Context(), a1, 0, func(envelope.Envelope) error { return nil }); err != nil {
 			t.Fatal(err)
 		}
 		for range 3 {
 			e := message(a1, from, "!")
-			e.Kind, e.InReplyTo = bus.KindReply, q.ID
+			e.Kind, e.InReplyTo = envelope.KindReply, q.ID
 			if _, err := b.Send(t.Context(), e); !errors.Is(err, bus.ErrBrake) || !errors.Is(err, bus.ErrHops) {
 				t.Fatalf("Send = %v, want ErrBrake and ErrHops", err)
 			}
 		}
 		got, ok, err := b.FindAnswer(t.Context(), from, q.ID, time.Time{})
-		if err != nil || !ok || got.Envelope.Kind != bus.KindError || !strings.Contains(got.Envelope.Text, "17 hops") {
+		if err != nil || !ok || got.Envelope.Kind != envelope.KindError || !strings.Contains(got.Envelope.Text, "17 hops") {
 			t.Errorf("%s: FindAnswer = %+v, %v, %v, want the refusal", from, got.Envelope, ok, err)
 		}
 		want := 1
@@ -132,11 +133,11 @@ func TestRefusedAnswerIsTold(t *testing.T) {
 		}
 	}
 	// agent0 answers the error.
-	if _, err := b.Drain(t.Context(), agent.Root, 0, func(bus.Envelope) error { return nil }); err != nil {
+	if _, err := b.Drain(t.Context(), agent.Root, 0, func(envelope.Envelope) error { return nil }); err != nil {
 		t.Fatal(err)
 	}
 	reply := message(agent.Root, a1, "!")
-	reply.InReplyTo = bus.AnswerID(a1, "q-agent0", bus.KindError)
+	reply.InReplyTo = envelope.AnswerID(a1, "q-agent0", envelope.KindError)
 	if _, err := b.Send(t.Context(), reply); !errors.Is(err, bus.ErrBrake) {
 		t.Errorf("Send = %v, want ErrBrake", err)
 	}

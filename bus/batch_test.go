@@ -12,6 +12,7 @@ import (
 
 	"netsky/agent"
 	"netsky/bus"
+	"netsky/bus/envelope"
 )
 
 // mustBatch takes a batch and says what stands in it, a word each.
@@ -143,7 +144,7 @@ func TestBatchEnds(t *testing.T) {
 		t.Errorf("Batch after the end of ctx = %v", err)
 	}
 	e := message(agent.Owner, a1, "the end")
-	e.Kind, e.Start = bus.KindShutdown, "s"
+	e.Kind, e.Start = envelope.KindShutdown, "s"
 	mustSend(t, b, e)
 	if _, err := r.Batch(t.Context(), 9, 1000); !errors.Is(err, bus.ErrShutdown) {
 		t.Errorf("Batch after a shutdown = %v", err)

@@ -13,6 +13,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"netsky/agent"
+	"netsky/agent/home"
 	"netsky/bus"
 )
 
@@ -112,8 +113,8 @@ func BenchmarkSend(b *testing.B) {
 			// An agent's sends are counted; a clock that runs keeps it below its brake.
 			now := time.Now()
 			clock := func() time.Time { now = now.Add(2 * time.Second); return now }
-			s, home := mustBus(b, bus.Options{Now: clock}, agent.Clone(1))
-			floor := mustBare(b, home.Path("channels/agent/bare/inbox"))
+			s, h := mustBus(b, bus.Options{Now: clock}, agent.Clone(1))
+			floor := mustBare(b, h.Path("channels/agent/bare/inbox"))
 			e := message(from, agent.Clone(1), kilobyte)
 			data, _ := e.MarshalJSON()
 			ours, bares := make([]time.Duration, 0, b.N), make([]time.Duration, 0, b.N)
@@ -132,8 +133,8 @@ func BenchmarkSend(b *testing.B) {
 					bares = append(bares, time.Since(t0))
 				}
 				if i%16 == 15 {
-					mustEmpty(b, home.Path(agent.Mailbox(agent.Clone(1)), "inbox"))
-					mustEmpty(b, home.Path("channels/agent/bare/inbox"))
+					mustEmpty(b, h.Path(home.Mailbox(agent.Clone(1)), "inbox"))
+					mustEmpty(b, h.Path("channels/agent/bare/inbox"))
 				}
 			}
 			report(b, ours, bares)
@@ -156,14 +157,14 @@ func mustEmpty(tb testing.TB, dir string) {
 // of the bare calls.
 func BenchmarkWriters(b *testing.B) {
 	const writers, boxes = 8, 32
-	s, home := mustBus(b, bus.Options{})
+	s, h := mustBus(b, bus.Options{})
 	var floors [writers][boxes]*bare
 	for i := range boxes {
 		if err := s.Make(agent.Clone(i + 1)); err != nil {
 			b.Fatal(err)
 		}
 		for w := range writers {
-			floors[w][i] = mustBare(b, home.Path(fmt.Sprintf("bare/%d", i)))
+			floors[w][i] = mustBare(b, h.Path(fmt.Sprintf("bare/%d", i)))
 		}
 	}
 	e := message(agent.Owner, agent.Clone(1), kilobyte)
@@ -190,8 +191,8 @@ func BenchmarkWriters(b *testing.B) {
 		}))
 		bares = append(bares, round(func(w, i int) { floors[w][i].send(fmt.Sprintf("%03d-%04d", w, n), data) }))
 		for i := range boxes {
-			mustEmpty(b, home.Path(agent.Mailbox(agent.Clone(i+1)), "inbox"))
-			mustEmpty(b, home.Path(fmt.Sprintf("bare/%d", i)))
+			mustEmpty(b, h.Path(home.Mailbox(agent.Clone(i+1)), "inbox"))
+			mustEmpty(b, h.Path(fmt.Sprintf("bare/%d", i)))
 		}
 	}
 	o, f := median(ours), median(bares)
@@ -204,8 +205,8 @@ func BenchmarkWriters(b *testing.B) {
 // BenchmarkClaimFull: a claim beside 100,000 files in delivered/, at most 1.1
 // of one beside none.
 func BenchmarkClaimFull(b *testing.B) {
-	s, home := mustBus(b, bus.Options{}, agent.Clone(1), agent.Clone(2))
-	full := home.Path(agent.Mailbox(agent.Clone(1)), "delivered")
+	s, h := mustBus(b, bus.Options{}, agent.Clone(1), agent.Clone(2))
+	full := h.Path(home.Mailbox(agent.Clone(1)), "delivered")
 	for i := range 100_000 {
 		name := fmt.Sprintf("%020d-%010d-%08x-%010d-from-agent0.json", i, 1, 0, i)
 		if err := os.WriteFile(filepath.Join(full, name), nil, 0o600); err != nil {

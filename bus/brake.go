@@ -12,6 +12,8 @@ import (
 	"golang.org/x/sys/unix"
 
 	"netsky/agent"
+	"netsky/agent/home"
+	"netsky/bus/envelope"
 )
 
 // The brakes on agents' sends. The owner has none, and control mail knows none.
@@ -21,7 +23,7 @@ const (
 	rateWindow = time.Minute
 	maxWaiting = 1000
 	tellAgain  = time.Hour // the owner is told once in this time, per sender, mailbox and brake
-	brakeDir   = agent.RunDir + "/brakes"
+	brakeDir   = home.RunDir + "/brakes"
 )
 
 // A brakeKind is one of the brakes.
@@ -64,7 +66,7 @@ type ring struct {
 // The first answer to a message that has come to the sender is bounded by that
 // message: neither how many there were lately nor how many wait stops it, only
 // the hops. A refused one is told to whoever waits for it.
-func (b *Bus) brake(ctx context.Context, e *Envelope, inbox *cached) (*ring, error) {
+func (b *Bus) brake(ctx context.Context, e *envelope.Envelope, inbox *cached) (*ring, error) {
 	r, err := b.openRing(ctx, e.From, e.To)
 	if err != nil {
 		return nil, fmt.Errorf("count the sends of %s to %s: %w", e.From, e.To, err)
@@ -76,7 +78,7 @@ func (b *Bus) brake(ctx context.Context, e *Envelope, inbox *cached) (*ring, err
 	return r, nil
 }
 
-func (b *Bus) check(r *ring, e *Envelope, inbox *cached) error {
+func (b *Bus) check(r *ring, e *envelope.Envelope, inbox *cached) error {
 	kind, fact, err := b.excess(r, *e, inbox)
 	if fact == "" || err != nil {
 		return err
@@ -95,8 +97,8 @@ func (b *Bus) check(r *ring, e *Envelope, inbox *cached) error {
 	err = b.refuse(r, *e, kind, fact, b.now())
 	// An agent that answers the error is refused again, and then nobody waits.
 	if first && (e.To == agent.Owner || e.Hops <= maxHops+1) {
-		cause := Envelope{ID: e.InReplyTo, Thread: e.Thread, Hops: e.Hops - 1}
-		told := b.answer(e.From, e.To, KindError, cause, fmt.Sprintf("netsky refused the answer of %s: %s", e.From, fact))
+		cause := envelope.Envelope{ID: e.InReplyTo, Thread: e.Thread, Hops: e.Hops - 1}
+		told := b.answer(e.From, e.To, envelope.KindError, cause, fmt.Sprintf("netsky refused the answer of %s: %s", e.From, fact))
 		if told != nil {
 			return fmt.Errorf("%w; and %s was not told: %w", err, e.To, told)
 		}
@@ -106,7 +108,7 @@ func (b *Bus) check(r *ring, e *Envelope, inbox *cached) error {
 }
 
 // excess says which brake an envelope meets; the fact is "" if none.
-func (b *Bus) excess(r *ring, e Envelope, inbox *cached) (kind brakeKind, fact string, err error) {
+func (b *Bus) excess(r *ring, e envelope.Envelope, inbox *cached) (kind brakeKind, fact string, err error) {
 	if e.Hops > maxHops {
 		return brakeHops, hopsFact(e), nil
 	}
@@ -125,11 +127,11 @@ func (b *Bus) excess(r *ring, e Envelope, inbox *cached) (kind brakeKind, fact s
 	return 0, "", nil
 }
 
-func hopsFact(e Envelope) string { return fmt.Sprintf("%d hops, at most %d", e.Hops, maxHops) }
+func hopsFact(e envelope.Envelope) string { return fmt.Sprintf("%d hops, at most %d", e.Hops, maxHops) }
 
 // answers reports whether the envelope is the first answer to a message that its
 // sender got from whom it goes to, and how many hops it has then.
-func (b *Bus) answers(r *ring, e Envelope) (hops int, first bool) {
+func (b *Bus) answers(r *ring, e envelope.Envelope) (hops int, first bool) {
 	if r.hasAnswered(e.InReplyTo) {
 		return 0, false
 	}
@@ -200,7 +202,7 @@ func (r *ring) release() {
 }
 
 // refuse makes the refusal and tells the owner, if that was not done lately.
-func (b *Bus) refuse(r *ring, e Envelope, kind brakeKind, fact string, now time.Time) error {
+func (b *Bus) refuse(r *ring, e envelope.Envelope, kind brakeKind, fact string, now time.Time) error {
 	var err error = brakeError{kind, fmt.Sprintf("%s to %s: %v: %s", e.From, e.To, ErrBrake, fact)}
 	if age := now.UnixNano() - r.times[kind]; age >= 0 && age < int64(tellAgain) {
 		return err
@@ -210,8 +212,8 @@ func (b *Bus) refuse(r *ring, e Envelope, kind brakeKind, fact string, now time.
 		return err // nobody to tell yet
 	}
 	defer b.cache.put(inbox)
-	_, told := b.put(inbox.fd, Envelope{
-		ID: newID(), From: e.From, To: agent.Owner, Kind: KindError, Time: now, Via: "code", Thread: e.Thread,
+	_, told := b.put(inbox.fd, envelope.Envelope{
+		ID: newID(), From: e.From, To: agent.Owner, Kind: envelope.KindError, Time: now, Via: "code", Thread: e.Thread,
 		Text: fmt.Sprintf("netsky refused a message of %s to %s: %s. More refusals like it are not reported for an hour.", e.From, e.To, fact),
 	})
 	if told != nil {

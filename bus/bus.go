@@ -14,6 +14,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"netsky/agent"
+	"netsky/agent/home"
 )
 
 // Defaults of Options.
@@ -32,7 +33,7 @@ type Options struct {
 // A Bus is the mailboxes of one home. It holds no connection and no lock and
 // needs no closing; it is safe for concurrent use.
 type Bus struct {
-	home     agent.Home
+	home     home.Dir
 	maxBytes int64
 	keep     time.Duration
 	now      func() time.Time
@@ -51,7 +52,7 @@ var (
 )
 
 // New is the bus of a home. It touches nothing on disk.
-func New(home agent.Home, o Options) *Bus {
+func New(home home.Dir, o Options) *Bus {
 	b := &Bus{home: home, maxBytes: o.MaxBytes, keep: o.Keep, now: o.Now}
 	if b.maxBytes <= 0 {
 		b.maxBytes = DefaultMaxBytes
@@ -81,7 +82,7 @@ const (
 
 var places = []Place{Inbox, Claimed, Delivered, Poison, Outbox, Sent}
 
-func placePath(id agent.ID, p Place) string { return agent.Mailbox(id) + "/" + string(p) }
+func placePath(id agent.ID, p Place) string { return home.Mailbox(id) + "/" + string(p) }
 
 // Make makes the mailbox of an address, or what is missing of it. When it
 // returns, the mailbox survives a loss of power.
@@ -117,7 +118,7 @@ func (b *Bus) openPlace(id agent.ID, p Place) (int, error) {
 	}
 	fd, err := openExisting(b.home, placePath(id, p))
 	if errors.Is(err, fs.ErrNotExist) {
-		return -1, fmt.Errorf("%s: %w at %s", id, ErrNoMailbox, b.home.Path(agent.Mailbox(id)))
+		return -1, fmt.Errorf("%s: %w at %s", id, ErrNoMailbox, b.home.Path(home.Mailbox(id)))
 	}
 	return fd, err
 }
@@ -129,7 +130,7 @@ func (b *Bus) inbox(id agent.ID) (*cached, error) {
 
 // Mailboxes lists the addresses that have a mailbox, agents first.
 func (b *Bus) Mailboxes() ([]agent.ID, error) {
-	fd, err := openExisting(b.home, agent.Channels)
+	fd, err := openExisting(b.home, home.Channels)
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil, nil
 	}
@@ -154,7 +155,7 @@ func (b *Bus) Mailboxes() ([]agent.ID, error) {
 		case err == nil:
 			unix.Close(box)
 			whole = append(whole, id)
-		case errors.Is(err, ErrNoMailbox) || errors.Is(err, agent.ErrLink) || errors.Is(err, unix.ENOTDIR):
+		case errors.Is(err, ErrNoMailbox) || errors.Is(err, home.ErrLink) || errors.Is(err, unix.ENOTDIR):
 		default:
 			return nil, fmt.Errorf("list the mailboxes: %w", err)
 		}

@@ -9,18 +9,20 @@ import (
 	"time"
 
 	"netsky/agent"
+	"netsky/agent/home"
 	"netsky/bus"
+	"netsky/bus/envelope"
 )
 
 // mustHome makes a home of its own for the test.
-func mustHome(tb testing.TB) agent.Home {
+func mustHome(tb testing.TB) home.Dir {
 	tb.Helper()
 	return mustHomeIn(tb, "")
 }
 
 // mustFastHome makes one in memory, where there is such a place: for tests that
 // kill processes and not the machine.
-func mustFastHome(tb testing.TB) agent.Home {
+func mustFastHome(tb testing.TB) home.Dir {
 	tb.Helper()
 	if info, err := os.Stat("/dev/shm"); err == nil && info.IsDir() {
 		return mustHomeIn(tb, "/dev/shm")
@@ -28,14 +30,14 @@ func mustFastHome(tb testing.TB) agent.Home {
 	return mustHomeIn(tb, "")
 }
 
-func mustHomeIn(tb testing.TB, parent string) agent.Home {
+func mustHomeIn(tb testing.TB, parent string) home.Dir {
 	tb.Helper()
 	dir, err := os.MkdirTemp(parent, "n")
 	if err != nil {
 		tb.Fatal(err)
 	}
 	tb.Cleanup(func() { os.RemoveAll(dir) })
-	home, err := agent.HomeAt(filepath.Join(dir, "home"))
+	home, err := home.At(filepath.Join(dir, "home"))
 	if err != nil {
 		tb.Fatal(err)
 	}
@@ -46,7 +48,7 @@ func mustHomeIn(tb testing.TB, parent string) agent.Home {
 }
 
 // mustBus makes a bus with mailboxes; a benchmark's is on a real disk.
-func mustBus(tb testing.TB, o bus.Options, boxes ...agent.ID) (*bus.Bus, agent.Home) {
+func mustBus(tb testing.TB, o bus.Options, boxes ...agent.ID) (*bus.Bus, home.Dir) {
 	tb.Helper()
 	if _, ok := tb.(*testing.B); ok {
 		return mustBusIn(tb, mustHome(tb), o, boxes...)
@@ -54,7 +56,7 @@ func mustBus(tb testing.TB, o bus.Options, boxes ...agent.ID) (*bus.Bus, agent.H
 	return mustBusIn(tb, mustFastHome(tb), o, boxes...)
 }
 
-func mustBusIn(tb testing.TB, home agent.Home, o bus.Options, boxes ...agent.ID) (*bus.Bus, agent.Home) {
+func mustBusIn(tb testing.TB, home home.Dir, o bus.Options, boxes ...agent.ID) (*bus.Bus, home.Dir) {
 	tb.Helper()
 	b := bus.New(home, o)
 	for _, id := range boxes {
@@ -65,7 +67,7 @@ func mustBusIn(tb testing.TB, home agent.Home, o bus.Options, boxes ...agent.ID)
 	return b, home
 }
 
-func mustSend(tb testing.TB, b *bus.Bus, e bus.Envelope) bus.Receipt {
+func mustSend(tb testing.TB, b *bus.Bus, e envelope.Envelope) bus.Receipt {
 	tb.Helper()
 	r, err := b.Send(tb.Context(), e)
 	if err != nil {
@@ -132,9 +134,9 @@ func mustCount(tb testing.TB, b *bus.Bus, id agent.ID, p bus.Place, want int) {
 }
 
 // mustDrop writes a file into a mailbox as an editor would.
-func mustDrop(tb testing.TB, home agent.Home, id agent.ID, p bus.Place, name, text string) string {
+func mustDrop(tb testing.TB, h home.Dir, id agent.ID, p bus.Place, name, text string) string {
 	tb.Helper()
-	file := home.Path(agent.Mailbox(id), string(p), name)
+	file := h.Path(home.Mailbox(id), string(p), name)
 	if err := os.WriteFile(file, []byte(text), 0o644); err != nil {
 		tb.Fatal(err)
 	}
@@ -156,14 +158,14 @@ func waitFor(tb testing.TB, what string, holds func() bool) {
 
 const handmade = `{"from":"agent0","text":"hi","ts":"2026-11-20T12:00:00Z"}`
 
-func message(from, to agent.ID, text string) bus.Envelope {
-	return bus.Envelope{From: from, To: to, Text: text}
+func message(from, to agent.ID, text string) envelope.Envelope {
+	return envelope.Envelope{From: from, To: to, Text: text}
 }
 
 func TestSendReceiveConfirm(t *testing.T) {
-	b, home := mustBus(t, bus.Options{}, agent.Root, agent.Clone(1), agent.Owner)
+	b, h := mustBus(t, bus.Options{}, agent.Root, agent.Clone(1), agent.Owner)
 	sent := mustSend(t, b, message(agent.Owner, agent.Clone(1), "hello <there>"))
-	mustDrop(t, home, agent.Clone(1), bus.Inbox, "x.json", handmade)
+	mustDrop(t, h, agent.Clone(1), bus.Inbox, "x.json", handmade)
 	r := mustReceive(t, b, agent.Clone(1), bus.ReceiveOptions{})
 	d := mustNext(t, r)
 	if d.Envelope().ID != sent.ID || d.Envelope().Text != "hello <there>" || d.Envelope().To != agent.Clone(1) {
@@ -175,7 +177,7 @@ func TestSendReceiveConfirm(t *testing.T) {
 	mustNone(t, r)
 	mustCount(t, b, agent.Clone(1), bus.Delivered, 2)
 	mustCount(t, b, agent.Clone(1), bus.Claimed, 0)
-	if _, err := b.Receive(t.Context(), agent.Clone(1), bus.ReceiveOptions{}); !errors.Is(err, agent.ErrLocked) {
+	if _, err := b.Receive(t.Context(), agent.Clone(1), bus.ReceiveOptions{}); !errors.Is(err, home.ErrLocked) {
 		t.Fatalf("a second Receive = %v, want ErrLocked", err)
 	}
 }
@@ -184,7 +186,7 @@ func TestShutdown(t *testing.T) {
 	b, _ := mustBus(t, bus.Options{}, agent.Root, agent.Clone(1))
 	r := mustReceive(t, b, agent.Clone(1), bus.ReceiveOptions{Start: "s1"})
 	ask := message(agent.Owner, agent.Clone(1), "the owner shuts down")
-	ask.Kind, ask.Start = bus.KindShutdown, "another"
+	ask.Kind, ask.Start = envelope.KindShutdown, "another"
 	mustSend(t, b, ask)
 	waitFor(t, "filed", func() bool { n, _ := b.Count(agent.Clone(1), bus.Delivered); return n == 1 })
 	mustCount(t, b, agent.Root, bus.Inbox, 0)
@@ -194,7 +196,7 @@ func TestShutdown(t *testing.T) {
 		t.Fatalf("Next() = %v, want ErrShutdown", err)
 	}
 	e, ok, err := b.FindAnswer(t.Context(), agent.Root, sent.ID, time.Time{})
-	if err != nil || !ok || e.Envelope.Kind != bus.KindShutdownAck || e.Envelope.From != agent.Clone(1) {
+	if err != nil || !ok || e.Envelope.Kind != envelope.KindShutdownAck || e.Envelope.From != agent.Clone(1) {
 		t.Fatalf("FindAnswer = %+v, %v, %v, want the ack", e, ok, err)
 	}
 	mustCount(t, b, agent.Clone(1), bus.Delivered, 2)
@@ -210,8 +212,8 @@ func TestDrainAndRoute(t *testing.T) {
 	mustCount(t, b, agent.Clone(1), bus.Outbox, 0)
 	mustCount(t, b, agent.Clone(1), bus.Sent, 1)
 	mustCount(t, b, agent.Clone(1), bus.Poison, 1)
-	var got []bus.Envelope
-	n, err := b.Drain(t.Context(), agent.Root, 0, func(e bus.Envelope) error {
+	var got []envelope.Envelope
+	n, err := b.Drain(t.Context(), agent.Root, 0, func(e envelope.Envelope) error {
 		got = append(got, e)
 		return nil
 	})

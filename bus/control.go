@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"netsky/agent"
+	"netsky/bus/envelope"
 )
 
 const (
@@ -142,7 +143,7 @@ func (r *Receiver) sortOut(list *[]*letter) {
 
 // control obeys or files one letter; false leaves it for the next pass.
 func (r *Receiver) control(l *letter) (settled bool) {
-	if r.passing && l.kind == KindShutdown {
+	if r.passing && l.kind == envelope.KindShutdown {
 		return false
 	}
 	if !r.readable(l) {
@@ -164,7 +165,7 @@ func (r *Receiver) control(l *letter) (settled bool) {
 	}
 	e, now := *l.env, r.bus.now()
 	known := r.seen.has(e)
-	if !known && e.Kind == KindShutdown && r.obeys(e, now) {
+	if !known && e.Kind == envelope.KindShutdown && r.obeys(e, now) {
 		if r.shut == nil {
 			r.shut = &shutdown{since: now}
 		}
@@ -179,10 +180,10 @@ func (r *Receiver) control(l *letter) (settled bool) {
 		return fresh
 	}
 	r.passed(l.name)
-	if e.Kind == KindShutdown {
+	if e.Kind == envelope.KindShutdown {
 		r.o.Report("filed "+l.name+": a shutdown that is not for this start", nil)
 	}
-	if e.Kind == KindCancel && !known && !r.withdrawn(e) && r.o.Cancel != nil {
+	if e.Kind == envelope.KindCancel && !known && !r.withdrawn(e) && r.o.Cancel != nil {
 		r.o.Cancel(e)
 	}
 	return true
@@ -190,7 +191,7 @@ func (r *Receiver) control(l *letter) (settled bool) {
 
 // withdrawn reports whether the cancel takes a shutdown back, by its ID, that
 // was asked and has not been obeyed yet. The caller holds mu.
-func (r *Receiver) withdrawn(e Envelope) bool {
+func (r *Receiver) withdrawn(e envelope.Envelope) bool {
 	if r.shut == nil || r.shut.obeyed || e.From.IsClone() {
 		return false
 	}
@@ -220,7 +221,7 @@ func (r *Receiver) fileControl(l *letter, known bool) error {
 
 // obeys reports whether a shutdown is for this start and from somebody who
 // may ask for it.
-func (r *Receiver) obeys(e Envelope, now time.Time) bool {
+func (r *Receiver) obeys(e envelope.Envelope, now time.Time) bool {
 	expired := !e.Expires.IsZero() && !now.Before(e.Expires)
 	return r.o.Start != "" && e.Start == r.o.Start && !e.From.IsClone() && !expired
 }
@@ -242,7 +243,7 @@ func (r *Receiver) answerShutdown() time.Duration {
 	}
 	var left []*letter
 	for _, l := range r.shut.requests {
-		err := r.bus.answer(r.id, agent.Root, KindShutdownAck, *l.env, "")
+		err := r.bus.answer(r.id, agent.Root, envelope.KindShutdownAck, *l.env, "")
 		if err == nil {
 			err = r.file(l.name, *l.env)
 		}

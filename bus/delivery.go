@@ -1,13 +1,17 @@
 package bus
 
-import "time"
+import (
+	"time"
+
+	"netsky/bus/envelope"
+)
 
 // A Delivery is an envelope that has been taken and not yet confirmed. It lies
 // in claimed/, and if the holder dies, the next one gets it again.
 type Delivery struct {
 	r          *Receiver
 	name       string
-	envelope   Envelope
+	envelope   envelope.Envelope
 	rendered   func() string
 	witnessed  chan struct{}
 	remembered bool // guarded by r.mu, as is what follows
@@ -15,7 +19,7 @@ type Delivery struct {
 }
 
 // Envelope is what was sent, with ID and To filled.
-func (d *Delivery) Envelope() Envelope { return d.envelope }
+func (d *Delivery) Envelope() envelope.Envelope { return d.envelope }
 
 // Rendered is the envelope for a model: the same bytes at every call.
 func (d *Delivery) Rendered() string { return d.rendered() }

@@ -9,11 +9,11 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"netsky/agent"
+	"netsky/agent/home"
 )
 
 // openDir opens a directory below the home without following a link below it.
-func openDir(home agent.Home, rel string, create bool) (int, error) {
+func openDir(home home.Dir, rel string, create bool) (int, error) {
 	fd, err := openExisting(home, rel)
 	if err == nil || !create || !errors.Is(err, fs.ErrNotExist) {
 		return fd, err
@@ -24,23 +24,23 @@ func openDir(home agent.Home, rel string, create bool) (int, error) {
 	return openExisting(home, rel)
 }
 
-func openExisting(home agent.Home, rel string) (int, error) {
-	root, err := sysOpen(unix.AT_FDCWD, home.Dir(), unix.O_DIRECTORY|unix.O_RDONLY)
+func openExisting(h home.Dir, rel string) (int, error) {
+	root, err := sysOpen(unix.AT_FDCWD, h.Root(), unix.O_DIRECTORY|unix.O_RDONLY)
 	if err != nil {
-		return -1, &fs.PathError{Op: "open", Path: home.Dir(), Err: err}
+		return -1, &fs.PathError{Op: "open", Path: h.Root(), Err: err}
 	}
 	defer unix.Close(root)
 	fd, err, ok := openBeneath(root, rel)
 	if ok {
 		if err == unix.ELOOP {
-			err = agent.ErrLink
+			err = home.ErrLink
 		}
 		if err != nil {
-			return -1, &fs.PathError{Op: "open", Path: home.Path(rel), Err: err}
+			return -1, &fs.PathError{Op: "open", Path: h.Path(rel), Err: err}
 		}
 		return fd, nil
 	}
-	f, err := home.OpenDir(rel, false)
+	f, err := h.OpenDir(rel, false)
 	if err != nil {
 		return -1, err
 	}
@@ -54,7 +54,7 @@ func openExisting(home agent.Home, rel string) (int, error) {
 
 // makeDir makes a directory below the home, mode 0700, and sees to it that it
 // and its parents survive a loss of power.
-func makeDir(home agent.Home, rel string) error {
+func makeDir(home home.Dir, rel string) error {
 	if err := step("mkdir"); err != nil {
 		return &fs.PathError{Op: "mkdir", Path: home.Path(rel), Err: err}
 	}
@@ -84,7 +84,7 @@ func makeDir(home agent.Home, rel string) error {
 // at any place of its path, is opened anew (or refused). It is not safe for
 // concurrent use.
 type dir struct {
-	home    agent.Home
+	home    home.Dir
 	rel     string
 	open    bool
 	fd      int

@@ -6,6 +6,7 @@ import (
 	"math"
 
 	"netsky/agent"
+	"netsky/bus/envelope"
 )
 
 // ErrLeave is what a Drain's taker returns for an envelope that is to stay in
@@ -20,7 +21,7 @@ var ErrLeave = errors.New("left in the inbox")
 // confirmed. Shutdowns are left alone: a passer-by obeys none.
 //
 // A crash between take and the confirmation offers the envelope again.
-func (b *Bus) Drain(ctx context.Context, id agent.ID, max int, take func(Envelope) error) (n int, err error) {
+func (b *Bus) Drain(ctx context.Context, id agent.ID, max int, take func(envelope.Envelope) error) (n int, err error) {
 	r, err := b.hold(id, ReceiveOptions{})
 	if err != nil {
 		return 0, err

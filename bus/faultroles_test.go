@@ -8,7 +8,9 @@ import (
 	"time"
 
 	"netsky/agent"
+	"netsky/agent/home"
 	"netsky/bus"
+	"netsky/bus/envelope"
 )
 
 // The processes that the fault tests kill, or fail, at every step.
@@ -18,14 +20,14 @@ const faultMessages = 3
 func faultID(i int) string { return fmt.Sprintf("msg-%d", i) }
 
 // faultEnvelope is the i-th message, from an agent, so that brakes are passed.
-func faultEnvelope(i int) bus.Envelope {
+func faultEnvelope(i int) envelope.Envelope {
 	e := message(agent.Clone(2), agent.Clone(1), text("message "+faultID(i)))
 	e.ID = faultID(i)
 	return e
 }
 
 // faultSender sends the messages and says of each that it is acknowledged.
-func faultSender(ctx context.Context, home agent.Home) error {
+func faultSender(ctx context.Context, home home.Dir) error {
 	b := bus.New(home, bus.Options{})
 	for i := range faultMessages {
 		if _, err := b.Send(ctx, faultEnvelope(i)); err != nil {
@@ -40,7 +42,7 @@ func faultSender(ctx context.Context, home agent.Home) error {
 
 // faultReceiver obeys the shutdown that it finds, and then takes what there is,
 // as the next start, until the mailbox is empty.
-func faultReceiver(ctx context.Context, home agent.Home) error {
+func faultReceiver(ctx context.Context, home home.Dir) error {
 	return faultTaker(ctx, home, func(ctx context.Context, r *bus.Receiver) ([]*bus.Delivery, error) {
 		d, err := r.Next(ctx)
 		return []*bus.Delivery{d}, err
@@ -48,13 +50,13 @@ func faultReceiver(ctx context.Context, home agent.Home) error {
 }
 
 // faultBatcher is faultReceiver with two at a time.
-func faultBatcher(ctx context.Context, home agent.Home) error {
+func faultBatcher(ctx context.Context, home home.Dir) error {
 	return faultTaker(ctx, home, func(ctx context.Context, r *bus.Receiver) ([]*bus.Delivery, error) {
 		return r.Batch(ctx, 3, 2500)
 	})
 }
 
-func faultTaker(ctx context.Context, home agent.Home, take func(context.Context, *bus.Receiver) ([]*bus.Delivery, error)) error {
+func faultTaker(ctx context.Context, home home.Dir, take func(context.Context, *bus.Receiver) ([]*bus.Delivery, error)) error {
 	b := bus.New(home, bus.Options{})
 	r, err := receiveSoon(ctx, b, "start")
 	if err != nil {
@@ -98,7 +100,7 @@ func faultTaker(ctx context.Context, home agent.Home, take func(context.Context,
 func receiveSoon(ctx context.Context, b *bus.Bus, start string) (*bus.Receiver, error) {
 	for tries := 0; ; tries++ {
 		r, err := b.Receive(ctx, agent.Clone(1), bus.ReceiveOptions{Start: start})
-		if !errors.Is(err, agent.ErrLocked) || tries > 1000 {
+		if !errors.Is(err, home.ErrLocked) || tries > 1000 {
 			return r, err
 		}
 		<-time.After(time.Millisecond)
@@ -115,32 +117,32 @@ func emptiness(b *bus.Bus) (int, error) {
 	return in + claimed, err
 }
 
-func faultRouter(ctx context.Context, home agent.Home) error {
+func faultRouter(ctx context.Context, home home.Dir) error {
 	return bus.New(home, bus.Options{}).Route(ctx)
 }
 
 // prepareReceiver fills a mailbox with all that a receiver may meet.
-func prepareReceiver(b *bus.Bus, home agent.Home) error {
+func prepareReceiver(b *bus.Bus, h home.Dir) error {
 	ctx := context.Background()
 	twice := faultEnvelope(0)
 	expired := faultEnvelope(8)
 	expired.Expires = time.Now().Add(-time.Minute)
 	cancel := faultEnvelope(9)
-	cancel.Kind = bus.KindCancel
+	cancel.Kind = envelope.KindCancel
 	shutdown := faultEnvelope(10)
-	shutdown.From, shutdown.Kind, shutdown.Start = agent.Owner, bus.KindShutdown, "start"
-	for _, e := range []bus.Envelope{faultEnvelope(0), faultEnvelope(1), twice, expired, cancel, faultEnvelope(2), shutdown} {
+	shutdown.From, shutdown.Kind, shutdown.Start = agent.Owner, envelope.KindShutdown, "start"
+	for _, e := range []envelope.Envelope{faultEnvelope(0), faultEnvelope(1), twice, expired, cancel, faultEnvelope(2), shutdown} {
 		if _, err := b.Send(ctx, e); err != nil {
 			return err
 		}
 	}
 	// What a dead holder had claimed, and what was never an envelope.
 	left := `{"id":"left","from":"agent2","text":` + quoted(text("left")) + `,"ts":"2026-11-20T12:00:00Z"}`
-	box := agent.Mailbox(agent.Clone(1))
-	if err := os.WriteFile(home.Path(box, "claimed", "left.json"), []byte(left), 0o600); err != nil {
+	box := home.Mailbox(agent.Clone(1))
+	if err := os.WriteFile(h.Path(box, "claimed", "left.json"), []byte(left), 0o600); err != nil {
 		return err
 	}
-	bad := home.Path(box, "inbox", "bad.json")
+	bad := h.Path(box, "inbox", "bad.json")
 	if err := os.WriteFile(bad, []byte("not JSON"), 0o600); err != nil {
 		return err
 	}
@@ -149,8 +151,8 @@ func prepareReceiver(b *bus.Bus, home agent.Home) error {
 }
 
 // prepareRouter fills an outbox.
-func prepareRouter(home agent.Home) error {
-	out := home.Path(agent.Mailbox(agent.Clone(1)), "outbox")
+func prepareRouter(h home.Dir) error {
+	out := h.Path(home.Mailbox(agent.Clone(1)), "outbox")
 	old := time.Now().Add(-time.Hour)
 	for i, e := range []string{
 		`{"to":"agent0","text":` + quoted(text("routed 0")) + `}`,

@@ -20,7 +20,9 @@ import (
 	"golang.org/x/sys/unix"
 
 	"netsky/agent"
+	"netsky/agent/home"
 	"netsky/bus"
+	"netsky/bus/envelope"
 )
 
 // armFault makes this process kill itself at its k-th step.
@@ -42,32 +44,32 @@ func armFault(k string) {
 // A trial is one of the processes that the bus consists of.
 type trial struct {
 	role    string
-	prepare func(tb testing.TB, b *bus.Bus, home agent.Home)
-	run     func(context.Context, agent.Home) error
+	prepare func(tb testing.TB, b *bus.Bus, home home.Dir)
+	run     func(context.Context, home.Dir) error
 	// check lets the world settle and looks at it. out is what the process said.
-	check func(tb testing.TB, b *bus.Bus, home agent.Home, out string) (checks int)
+	check func(tb testing.TB, b *bus.Bus, home home.Dir, out string) (checks int)
 }
 
 var trials = []trial{
-	{"sender", func(testing.TB, *bus.Bus, agent.Home) {}, faultSender, checkSender},
-	{"receiver", func(tb testing.TB, b *bus.Bus, home agent.Home) {
+	{"sender", func(testing.TB, *bus.Bus, home.Dir) {}, faultSender, checkSender},
+	{"receiver", func(tb testing.TB, b *bus.Bus, home home.Dir) {
 		if err := prepareReceiver(b, home); err != nil {
 			tb.Fatal(err)
 		}
 	}, faultReceiver, checkReceiver},
-	{"batcher", func(tb testing.TB, b *bus.Bus, home agent.Home) {
+	{"batcher", func(tb testing.TB, b *bus.Bus, home home.Dir) {
 		if err := prepareReceiver(b, home); err != nil {
 			tb.Fatal(err)
 		}
 	}, faultBatcher, checkReceiver},
-	{"router", func(tb testing.TB, _ *bus.Bus, home agent.Home) {
+	{"router", func(tb testing.TB, _ *bus.Bus, home home.Dir) {
 		if err := prepareRouter(home); err != nil {
 			tb.Fatal(err)
 		}
 	}, faultRouter, checkRouter},
 }
 
-func mustTrial(tb testing.TB, tr trial) (*bus.Bus, agent.Home) {
+func mustTrial(tb testing.TB, tr trial) (*bus.Bus, home.Dir) {
 	b, home := mustBus(tb, bus.Options{}, agent.Root, agent.Clone(1), agent.Clone(2), agent.Owner)
 	tr.prepare(tb, b, home)
 	return b, home
@@ -110,9 +112,9 @@ func TestKillAtEveryStep(t *testing.T) {
 // checks what it leaves.
 func killAt(t *testing.T, tr trial, k int) (lived bool, checks int) {
 	b, home := mustTrial(t, tr)
-	defer os.RemoveAll(filepath.Dir(home.Dir()))
+	defer os.RemoveAll(filepath.Dir(home.Root()))
 	cmd := exec.Command(os.Args[0])
-	cmd.Env = append(os.Environ(), "NETSKY_TEST_ROLE="+tr.role, "NETSKY_TEST_FAULT="+strconv.Itoa(k), "NETSKY_HOME="+home.Dir())
+	cmd.Env = append(os.Environ(), "NETSKY_TEST_ROLE="+tr.role, "NETSKY_TEST_FAULT="+strconv.Itoa(k), "NETSKY_HOME="+home.Root())
 	var out, errs bytes.Buffer
 	cmd.Stdout, cmd.Stderr = &out, &errs
 	err := cmd.Run()
@@ -156,7 +158,7 @@ func TestFailAtEveryStep(t *testing.T) {
 				if t.Failed() {
 					t.Fatalf("%s, %s at step %d", tr.role, mode.name, k)
 				}
-				os.RemoveAll(filepath.Dir(home.Dir()))
+				os.RemoveAll(filepath.Dir(home.Root()))
 				if at.Load() < k {
 					steps = int(k - 1)
 					break
@@ -178,7 +180,7 @@ func writes(op string) bool {
 
 // untilDone runs the process again for as long as an error ends it, as whoever
 // started it would.
-func untilDone(t *testing.T, tr trial, home agent.Home) (err error) {
+func untilDone(t *testing.T, tr trial, home home.Dir) (err error) {
 	for range 60 {
 		ctx, cancel := context.WithTimeout(t.Context(), patience)
 		err = tr.run(ctx, home)
@@ -190,7 +192,7 @@ func untilDone(t *testing.T, tr trial, home agent.Home) (err error) {
 	return err
 }
 
-func checkSender(tb testing.TB, b *bus.Bus, home agent.Home, out string) (checks int) {
+func checkSender(tb testing.TB, b *bus.Bus, home home.Dir, out string) (checks int) {
 	checks += mustWhole(tb, b, agent.Clone(1), bus.Inbox)
 	acked := strings.Count(out, "acked ")
 	// In doubt, everything is sent again under the same IDs.
@@ -214,14 +216,14 @@ func checkSender(tb testing.TB, b *bus.Bus, home agent.Home, out string) (checks
 func mustTakeAll(tb testing.TB, b *bus.Bus, id agent.ID) (ids []string) {
 	tb.Helper()
 	waitFor(tb, "the lock", func() bool { // see receiveSoon
-		_, err := b.Drain(tb.Context(), id, 0, func(e bus.Envelope) error {
+		_, err := b.Drain(tb.Context(), id, 0, func(e envelope.Envelope) error {
 			if e.Via != "code" && !intact(e) {
 				tb.Errorf("%s: not the text that was sent: %q", e.ID, e.Text)
 			}
 			ids = append(ids, e.ID)
 			return nil
 		})
-		if err != nil && !errors.Is(err, agent.ErrLocked) {
+		if err != nil && !errors.Is(err, home.ErrLocked) {
 			tb.Fatal(err)
 		}
 		return err == nil
@@ -229,7 +231,7 @@ func mustTakeAll(tb testing.TB, b *bus.Bus, id agent.ID) (ids []string) {
 	return ids
 }
 
-func checkReceiver(tb testing.TB, b *bus.Bus, home agent.Home, _ string) (checks int) {
+func checkReceiver(tb testing.TB, b *bus.Bus, home home.Dir, _ string) (checks int) {
 	me := agent.Clone(1)
 	if err := faultReceiver(tb.Context(), home); err != nil {
 		tb.Fatal(err)
@@ -262,11 +264,11 @@ func checkReceiver(tb testing.TB, b *bus.Bus, home agent.Home, _ string) (checks
 	return checks + len(effects) + len(answers) + acks
 }
 
-func checkRouter(tb testing.TB, b *bus.Bus, home agent.Home, _ string) (checks int) {
+func checkRouter(tb testing.TB, b *bus.Bus, h home.Dir, _ string) (checks int) {
 	checks += mustWhole(tb, b, agent.Root, bus.Inbox)
 	waitFor(tb, "the lock", func() bool {
-		err := faultRouter(tb.Context(), home)
-		if err != nil && !errors.Is(err, agent.ErrLocked) {
+		err := faultRouter(tb.Context(), h)
+		if err != nil && !errors.Is(err, home.ErrLocked) {
 			tb.Fatal(err)
 		}
 		return err == nil
@@ -284,7 +286,7 @@ func checkRouter(tb testing.TB, b *bus.Bus, home agent.Home, _ string) (checks i
 // TestFsyncFails, row 20: what could not be fsynced is not acknowledged and never
 // fsynced a second time; a fresh file is.
 func TestFsyncFails(t *testing.T) {
-	b, home := mustBus(t, bus.Options{}, agent.Root, agent.Clone(1))
+	b, h := mustBus(t, bus.Options{}, agent.Root, agent.Clone(1))
 	var mu sync.Mutex
 	var ops []string
 	fail := 1
@@ -345,7 +347,7 @@ func TestFsyncFails(t *testing.T) {
 	if got := strings.Join(ops, " "); !strings.Contains(got, "rename fsync") {
 		t.Errorf("steps: %s, want a fresh file renamed over seen", got)
 	}
-	seen, err := os.ReadFile(home.Path(agent.Mailbox(agent.Clone(1)), "seen"))
+	seen, err := os.ReadFile(h.Path(home.Mailbox(agent.Clone(1)), "seen"))
 	if err != nil || bytes.Count(seen, []byte("\n")) != 1 {
 		t.Errorf("seen: %q, %v, want one line", seen, err)
 	}

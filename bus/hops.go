@@ -6,6 +6,8 @@ import (
 	"golang.org/x/sys/unix"
 
 	"netsky/agent"
+	"netsky/agent/home"
+	"netsky/bus/envelope"
 )
 
 // hopsAfter is the hop count of an answer that the agent gives to a message it
@@ -16,7 +18,7 @@ func (b *Bus) hopsAfter(id agent.ID, inReplyTo string) int {
 	if e, ok := b.inHand(id, "", inReplyTo); ok {
 		return e.Hops + 1
 	}
-	box, err := openExisting(b.home, agent.Mailbox(id))
+	box, err := openExisting(b.home, home.Mailbox(id))
 	if err != nil {
 		return 0
 	}
@@ -52,10 +54,10 @@ func (b *Bus) hopsAfter(id agent.ID, inReplyTo string) int {
 const maxInHand = 64
 
 // inHand finds a message among claimed files, by any sender if from is "".
-func (b *Bus) inHand(id, from agent.ID, envelopeID string) (Envelope, bool) {
+func (b *Bus) inHand(id, from agent.ID, envelopeID string) (envelope.Envelope, bool) {
 	fd, err := b.openPlace(id, Claimed)
 	if err != nil {
-		return Envelope{}, false
+		return envelope.Envelope{}, false
 	}
 	defer unix.Close(fd)
 	var names []string
@@ -71,20 +73,20 @@ func (b *Bus) inHand(id, from agent.ID, envelopeID string) (Envelope, bool) {
 			return e, true
 		}
 	}
-	return Envelope{}, false
+	return envelope.Envelope{}, false
 }
 
 // cause finds a message that has come to the agent from that sender: one in
 // hand, or one that is remembered.
-func (b *Bus) cause(id, from agent.ID, envelopeID string) (Envelope, bool) {
+func (b *Bus) cause(id, from agent.ID, envelopeID string) (envelope.Envelope, bool) {
 	if e, ok := b.inHand(id, from, envelopeID); ok {
 		return e, true
 	}
 	m, err := b.openMemory(id)
 	if err != nil {
-		return Envelope{}, false
+		return envelope.Envelope{}, false
 	}
 	defer m.close()
-	e, ok, err := m.find(Envelope{ID: envelopeID, From: from})
+	e, ok, err := m.find(envelope.Envelope{ID: envelopeID, From: from})
 	return e, ok && err == nil
 }

@@ -9,6 +9,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"netsky/agent"
+	"netsky/agent/home"
 )
 
 const (
@@ -112,7 +113,7 @@ func (h *hub) subscribe(w *Watch, boxes func() ([]agent.ID, error)) {
 			add(placePath(s.Mailbox, s.Place))
 			continue
 		}
-		add(agent.Channels)
+		add(home.Channels)
 		list, err := boxes()
 		if err != nil {
 			continue // asked again within a second

@@ -12,6 +12,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"netsky/agent"
+	"netsky/bus/envelope"
 )
 
 // An Entry is one file of a mailbox.
@@ -20,11 +21,11 @@ type Entry struct {
 	Place    Place
 	Name     string
 	Size     int64
-	Time     time.Time // when it was made, by its name if that tells
-	Envelope Envelope  // zero if Err is set
-	Err      error     // why it cannot be read as an envelope
-	Why      string    // what lies beside it as .why: why it is here
-	Origin   Place     // of one in poison: where it was found, if that is known
+	Time     time.Time         // when it was made, by its name if that tells
+	Envelope envelope.Envelope // zero if Err is set
+	Err      error             // why it cannot be read as an envelope
+	Why      string            // what lies beside it as .why: why it is here
+	Origin   Place             // of one in poison: where it was found, if that is known
 }
 
 // Names lists the files of a place in order, oldest first. It opens none of
@@ -75,11 +76,11 @@ func (b *Bus) Read(id agent.ID, p Place, name string) (Entry, error) {
 func (b *Bus) entry(fd int, id agent.ID, p Place, name string) (Entry, error) {
 	e := Entry{Mailbox: id, Place: p, Name: name}
 	if !isMailName(name) {
-		return e, fmt.Errorf("%s: not the name of an envelope", Plain(name))
+		return e, fmt.Errorf("%s: not the name of an envelope", envelope.Plain(name))
 	}
 	env, m, err := b.readEnvelope(fd, name, form{b, id, p})
 	if gone(err) {
-		return e, fmt.Errorf("%s in %s of %s: %w", Plain(name), p, id, err)
+		return e, fmt.Errorf("%s in %s of %s: %w", envelope.Plain(name), p, id, err)
 	}
 	e.Envelope, e.Err, e.Size = env, err, m.size
 	if err == nil && (p == Inbox || p == Claimed || p == Delivered) {
@@ -207,7 +208,7 @@ func (b *Bus) findAnswerIn(ctx context.Context, fd int, id agent.ID, p Place, in
 			continue
 		}
 		switch e.Envelope.Kind {
-		case KindAck, KindCancel, KindApproval, KindApprovalAnswer:
+		case envelope.KindAck, envelope.KindCancel, envelope.KindApproval, envelope.KindApprovalAnswer:
 			continue
 		}
 		return e, true, nil
@@ -218,8 +219,8 @@ func (b *Bus) findAnswerIn(ctx context.Context, fd int, id agent.ID, p Place, in
 // Locate finds every file that carries an envelope's ID, in all places of all
 // mailboxes. It reads every file, so it is for a person's question.
 func (b *Bus) Locate(ctx context.Context, id string) ([]Entry, error) {
-	if !isID(id) {
-		return nil, invalidf("id: %s", clip(id))
+	if !envelope.IsID(id) {
+		return nil, envelope.Invalidf("id: %s", envelope.Clip(id))
 	}
 	boxes, err := b.Mailboxes()
 	if err != nil {

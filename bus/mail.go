@@ -10,6 +10,8 @@ import (
 	"golang.org/x/sys/unix"
 
 	"netsky/agent"
+	"netsky/agent/home"
+	"netsky/bus/envelope"
 )
 
 // Mail names what has come to an address, oldest first: what waits, is in hand
@@ -69,7 +71,7 @@ func (b *Bus) Find(id agent.ID, name string) (Entry, error) {
 		return Entry{}, err
 	}
 	if len(list) == 0 {
-		return Entry{}, fmt.Errorf("%s: not in the mailbox of %s: %w", Plain(name), id, unix.ENOENT)
+		return Entry{}, fmt.Errorf("%s: not in the mailbox of %s: %w", envelope.Plain(name), id, unix.ENOENT)
 	}
 	return list[0], nil
 }
@@ -95,7 +97,7 @@ func (b *Bus) FindAll(id agent.ID, names []string) (list []Entry, err error) {
 	}
 	for _, name := range names {
 		if !isMailName(name) {
-			return list, fmt.Errorf("%s: not the name of an envelope", Plain(name))
+			return list, fmt.Errorf("%s: not the name of an envelope", envelope.Plain(name))
 		}
 		found := false
 		for try := 0; try < 3 && !found; try++ { // it may be put back while we look
@@ -113,7 +115,7 @@ func (b *Bus) FindAll(id agent.ID, names []string) (list []Entry, err error) {
 // Remembered reports of each envelope whether the mailbox remembers its ID or
 // idempotency key from its sender, so that a copy of it will be filed unread. It
 // reads what is remembered once, and needs no lock.
-func (b *Bus) Remembered(id agent.ID, list []Envelope) ([]bool, error) {
+func (b *Bus) Remembered(id agent.ID, list []envelope.Envelope) ([]bool, error) {
 	known := make([]bool, len(list))
 	if len(list) == 0 {
 		return known, nil
@@ -124,7 +126,7 @@ func (b *Bus) Remembered(id agent.ID, list []Envelope) ([]bool, error) {
 			wanted[k] = append(wanted[k], i)
 		}
 	}
-	box, err := openExisting(b.home, agent.Mailbox(id))
+	box, err := openExisting(b.home, home.Mailbox(id))
 	if err != nil {
 		return nil, err
 	}
@@ -177,7 +179,7 @@ func (b *Bus) File(id agent.ID, names []string) (n int, err error) {
 	if len(list) == 0 {
 		return 0, err
 	}
-	var fresh []Envelope
+	var fresh []envelope.Envelope
 	whys := make([]string, len(list))
 	now, batch := r.bus.now(), make(map[seenKey]bool)
 	for i, l := range list {

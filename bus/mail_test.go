@@ -8,13 +8,15 @@ import (
 	"time"
 
 	"netsky/agent"
+	"netsky/agent/home"
 	"netsky/bus"
+	"netsky/bus/envelope"
 )
 
 // TestFile: what a reader has read in the inbox is filed in one go, copies with
 // their reason, and nothing else is touched.
 func TestFile(t *testing.T) {
-	b, home := mustBus(t, bus.Options{}, agent.Root, agent.Owner)
+	b, h := mustBus(t, bus.Options{}, agent.Root, agent.Owner)
 	var names []string
 	for _, id := range []string{"a", "b", "b", "c"} {
 		e := message(agent.Root, agent.Owner, id)
@@ -22,7 +24,7 @@ func TestFile(t *testing.T) {
 		names = append(names, mustSend(t, b, e).File)
 	}
 	left := mustSend(t, b, message(agent.Root, agent.Owner, "not read"))
-	mustDrop(t, home, agent.Owner, bus.Inbox, "bad.json", "{")
+	mustDrop(t, h, agent.Owner, bus.Inbox, "bad.json", "{")
 	n, err := b.File(agent.Owner, append(names, "bad.json", "gone.json", "../x.json"))
 	if err != nil || n != 4 {
 		t.Fatalf("File = %d, %v, want 4", n, err)
@@ -48,17 +50,17 @@ func TestFile(t *testing.T) {
 		t.Errorf("Find of nothing = %v", err)
 	}
 	// What is filed is remembered, by whoever comes next.
-	list := []bus.Envelope{{From: agent.Root, ID: "a"}, {From: a1, ID: "a"}, {From: agent.Root, ID: left.ID}, {From: agent.Root, ID: "c"}}
+	list := []envelope.Envelope{{From: agent.Root, ID: "a"}, {From: a1, ID: "a"}, {From: agent.Root, ID: left.ID}, {From: agent.Root, ID: "c"}}
 	known, err := b.Remembered(agent.Owner, list)
 	if err != nil || !known[0] || known[1] || known[2] || !known[3] {
 		t.Errorf("Remembered = %v, %v", known, err)
 	}
-	if n, err := b.Drain(t.Context(), agent.Owner, 0, func(bus.Envelope) error { return nil }); err != nil || n != 1 {
+	if n, err := b.Drain(t.Context(), agent.Owner, 0, func(envelope.Envelope) error { return nil }); err != nil || n != 1 {
 		t.Errorf("Drain = %d, %v, want what was left", n, err)
 	}
 	// A receiver has the mailbox: it files them itself.
 	mustReceive(t, b, agent.Owner, bus.ReceiveOptions{})
-	if _, err := b.File(agent.Owner, names); !errors.Is(err, agent.ErrLocked) {
+	if _, err := b.File(agent.Owner, names); !errors.Is(err, home.ErrLocked) {
 		t.Errorf("File beside a receiver = %v", err)
 	}
 }

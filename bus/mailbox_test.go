@@ -10,6 +10,7 @@ import (
 
 	"netsky/agent"
 	"netsky/bus"
+	"netsky/bus/envelope"
 )
 
 func TestDrainLeaves(t *testing.T) {
@@ -18,11 +19,11 @@ func TestDrainLeaves(t *testing.T) {
 		mustSend(t, b, message(agent.Root, agent.Owner, text))
 	}
 	end := message(agent.Root, agent.Owner, "the end")
-	end.Kind = bus.KindShutdown
+	end.Kind = envelope.KindShutdown
 	mustSend(t, b, end)
 	var got []string
-	take := func(leave string, err error) func(bus.Envelope) error {
-		return func(e bus.Envelope) error {
+	take := func(leave string, err error) func(envelope.Envelope) error {
+		return func(e envelope.Envelope) error {
 			if strings.Contains(leave, e.Text) {
 				return err
 			}
@@ -54,10 +55,10 @@ func TestDrainLeaves(t *testing.T) {
 func TestRetract(t *testing.T) {
 	b, _ := mustBus(t, bus.Options{}, agent.Root, a1)
 	e := message(agent.Owner, a1, "the end")
-	e.Kind, e.Start = bus.KindShutdown, "s"
+	e.Kind, e.Start = envelope.KindShutdown, "s"
 	asked := mustSend(t, b, e)
 	mustSend(t, b, message(agent.Owner, a1, "no control mail"))
-	n, err := b.Retract(t.Context(), a1, func(e bus.Envelope) bool { return e.Start == "s" || e.Start == "" })
+	n, err := b.Retract(t.Context(), a1, func(e envelope.Envelope) bool { return e.Start == "s" || e.Start == "" })
 	if err != nil || n != 1 {
 		t.Fatalf("Retract = %d, %v, want 1", n, err)
 	}
@@ -82,7 +83,7 @@ func TestPoisonRetryAndDrop(t *testing.T) {
 	if list, err := os.ReadDir(box(home, bus.Poison, "")); err != nil || len(list) != 0 {
 		t.Errorf("left in poison: %v, %v", list, err)
 	}
-	n, err := b.Drain(t.Context(), a1, 0, func(bus.Envelope) error { return nil })
+	n, err := b.Drain(t.Context(), a1, 0, func(envelope.Envelope) error { return nil })
 	if err != nil || n != 1 {
 		t.Errorf("Drain = %d, %v, want the mended one", n, err)
 	}
@@ -99,7 +100,7 @@ func TestDeliveryPoison(t *testing.T) {
 	mustDo(t, d.Poison("the runtime refused it"))
 	mustDo(t, d.Confirm()) // over is over
 	e, ok, err := b.FindAnswer(t.Context(), agent.Root, sent.ID, time.Time{})
-	if err != nil || !ok || e.Envelope.Kind != bus.KindError || !strings.Contains(e.Envelope.Text, "the runtime refused it") {
+	if err != nil || !ok || e.Envelope.Kind != envelope.KindError || !strings.Contains(e.Envelope.Text, "the runtime refused it") {
 		t.Errorf("FindAnswer = %+v, %v, %v", e, ok, err)
 	}
 	list, err := b.List(a1, bus.Poison, 1)
@@ -117,24 +118,24 @@ func TestDeliveryPoison(t *testing.T) {
 func TestFindAnswer(t *testing.T) {
 	b, _ := mustBus(t, bus.Options{}, agent.Root, a1, agent.Owner)
 	began := time.Now()
-	answer := func(kind bus.Kind, text string) {
+	answer := func(kind envelope.Kind, text string) {
 		e := message(a1, agent.Root, text)
 		e.Kind, e.InReplyTo = kind, "q"
 		mustSend(t, b, e)
 	}
-	answer(bus.KindAck, "got it")
-	answer(bus.KindApproval, "may I")
+	answer(envelope.KindAck, "got it")
+	answer(envelope.KindApproval, "may I")
 	if _, ok, err := b.FindAnswer(t.Context(), agent.Root, "q", began); ok || err != nil {
 		t.Errorf("an ack or a question counts as an answer: %v", err)
 	}
-	answer(bus.KindReply, "first")
-	answer(bus.KindMessage, "second")
+	answer(envelope.KindReply, "first")
+	answer(envelope.KindMessage, "second")
 	for range 3 { // in the inbox, claimed, delivered
 		e, ok, err := b.FindAnswer(t.Context(), agent.Root, "q", began)
 		if err != nil || !ok || e.Envelope.Text != "second" {
 			t.Errorf("FindAnswer = %+v, %v, %v", e, ok, err)
 		}
-		if _, err := b.Drain(t.Context(), agent.Root, 3, func(bus.Envelope) error { return nil }); err != nil {
+		if _, err := b.Drain(t.Context(), agent.Root, 3, func(envelope.Envelope) error { return nil }); err != nil {
 			t.Fatal(err)
 		}
 	}

@@ -13,7 +13,9 @@ import (
 	"time"
 
 	"netsky/agent"
+	"netsky/agent/home"
 	"netsky/bus"
+	"netsky/bus/envelope"
 )
 
 // TestMain lets the test binary stand in for the processes that the tests kill.
@@ -23,7 +25,7 @@ func TestMain(m *testing.M) {
 		os.Exit(m.Run())
 	}
 	armFault(os.Getenv("NETSKY_TEST_FAULT"))
-	home, err := agent.HomeAt(os.Getenv("NETSKY_HOME"))
+	home, err := home.At(os.Getenv("NETSKY_HOME"))
 	if err == nil {
 		run, ok := roles[role]
 		if !ok {
@@ -39,7 +41,7 @@ func TestMain(m *testing.M) {
 }
 
 // roles are the processes that tests start and kill.
-var roles = map[string]func(context.Context, agent.Home) error{
+var roles = map[string]func(context.Context, home.Dir) error{
 	"sender":   faultSender,
 	"receiver": faultReceiver,
 	"batcher":  faultBatcher,
@@ -62,9 +64,9 @@ func handle(ctx context.Context, b *bus.Bus, me agent.ID, d *bus.Delivery) error
 	if !intact(e) {
 		return fmt.Errorf("%s: not the text that was sent: %q", e.ID, e.Text)
 	}
-	if e.Kind == bus.KindMessage {
-		answer := bus.Envelope{
-			ID: bus.AnswerID(me, e.ID, bus.KindReply), From: me, To: e.From, Kind: bus.KindReply,
+	if e.Kind == envelope.KindMessage {
+		answer := envelope.Envelope{
+			ID: envelope.AnswerID(me, e.ID, envelope.KindReply), From: me, To: e.From, Kind: envelope.KindReply,
 			Text: text("answer to " + e.ID), InReplyTo: e.ID,
 		}
 		_, err := b.Send(ctx, answer)
@@ -87,15 +89,15 @@ func text(what string) string {
 	return what + "\n" + strings.Repeat("x", 1000) + "\n" + what
 }
 
-func intact(e bus.Envelope) bool {
+func intact(e envelope.Envelope) bool {
 	what, _, _ := strings.Cut(e.Text, "\n")
 	return e.Text == text(what)
 }
 
 // mustEffects reads what an agent's runtime has had, in order.
-func mustEffects(tb testing.TB, home agent.Home, id agent.ID) (ids []string) {
+func mustEffects(tb testing.TB, h home.Dir, id agent.ID) (ids []string) {
 	tb.Helper()
-	data, err := os.ReadFile(home.Path(agent.EventsFile(id)))
+	data, err := os.ReadFile(h.Path(home.EventsFile(id)))
 	if err != nil && !os.IsNotExist(err) {
 		tb.Fatal(err)
 	}

@@ -9,6 +9,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"netsky/agent"
+	"netsky/bus/envelope"
 )
 
 // An origin is where a file in poison/ was found, and as what. It is the last
@@ -122,7 +123,7 @@ func (m *mending) take(poison, to int, report func(string, error)) (n int) {
 		}
 		_, now, err := m.bus.readEnvelope(poison, name, form{m.bus, m.box, m.place})
 		switch {
-		case errors.Is(err, ErrInvalid):
+		case errors.Is(err, envelope.ErrInvalid):
 			m.files[name] = now
 			continue
 		case err != nil:

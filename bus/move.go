@@ -5,6 +5,8 @@ import (
 	"fmt"
 	"time"
 
+	"netsky/bus/envelope"
+
 	"golang.org/x/sys/unix"
 )
 
@@ -61,7 +63,7 @@ func (b *Bus) explain(dir int, name, why string) error {
 
 // poisonText is the .why of a file in poison/.
 func poisonText(reason string, o origin) string {
-	return "not delivered: " + Plain(reason) + `
+	return "not delivered: " + envelope.Plain(reason) + `
 
 A valid envelope is one JSON object, alone in a file whose name ends in .json:
 

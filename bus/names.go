@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"netsky/agent"
+	"netsky/bus/envelope"
 )
 
 // A namer makes the names of new files. The nanoseconds never go back, whatever
@@ -108,5 +109,5 @@ func nextName(name string, n int64) string {
 // fileID is the ID of an envelope that has none: the same for as long as the
 // file is not written to, wherever it is moved, and another for every file.
 func fileID(name string, mtime int64, inode uint64) string {
-	return "f-" + digest(firstName(name), strconv.FormatInt(mtime, 10), strconv.FormatUint(inode, 10))
+	return "f-" + envelope.Digest(firstName(name), strconv.FormatInt(mtime, 10), strconv.FormatUint(inode, 10))
 }

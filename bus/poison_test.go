@@ -8,6 +8,7 @@ import (
 
 	"netsky/agent"
 	"netsky/bus"
+	"netsky/bus/envelope"
 )
 
 func mustRetry(tb testing.TB, b *bus.Bus, id agent.ID, name string, want bus.Place) {
@@ -99,7 +100,7 @@ func TestPoisonRetryOld(t *testing.T) {
 			}
 			place, err := b.PoisonRetry(a1, "x.json")
 			switch {
-			case tt.want == "" && !errors.Is(err, bus.ErrInvalid):
+			case tt.want == "" && !errors.Is(err, envelope.ErrInvalid):
 				t.Errorf("PoisonRetry = %s, %v, want ErrInvalid", place, err)
 			case tt.want != "" && (err != nil || place != tt.want):
 				t.Errorf("PoisonRetry = %s, %v, want %s", place, err, tt.want)
@@ -111,8 +112,8 @@ func TestPoisonRetryOld(t *testing.T) {
 // TestForSomebodyElse: a file dropped into the wrong mailbox is not delivered.
 func TestForSomebodyElse(t *testing.T) {
 	b, home := mustBus(t, bus.Options{}, agent.Root, a1)
-	age(t, mustDrop(t, home, a1, bus.Inbox, "x.json", envelope(`"to":"agent0","text":"secret"`)))
-	mustDrop(t, home, a1, bus.Inbox, "y.json", envelope(`"to":"agent1","text":"right"`))
+	age(t, mustDrop(t, home, a1, bus.Inbox, "x.json", newEnvelope(`"to":"agent0","text":"secret"`)))
+	mustDrop(t, home, a1, bus.Inbox, "y.json", newEnvelope(`"to":"agent1","text":"right"`))
 	r := mustReceive(t, b, a1, bus.ReceiveOptions{})
 	if d := mustNext(t, r); d.Envelope().Text != "right" {
 		t.Errorf("handed over: %q", d.Envelope().Text)

@@ -6,6 +6,8 @@ import (
 	"os"
 	"time"
 
+	"netsky/bus/envelope"
+
 	"golang.org/x/sys/unix"
 )
 
@@ -28,7 +30,7 @@ type oddError struct{ error }
 
 func (e oddError) Unwrap() error { return e.error }
 
-func oddf(format string, args ...any) error { return oddError{invalidf(format, args...)} }
+func oddf(format string, args ...any) error { return oddError{envelope.Invalidf(format, args...)} }
 
 // readFile reads a small file by descriptor. It follows no link, never blocks,
 // and reads nothing but a regular file of ours that others can't write to, and
@@ -43,7 +45,7 @@ func readFile(dir int, name string, limit int64) ([]byte, mark, error) {
 	case unix.ENXIO, unix.EOPNOTSUPP:
 		return nil, mark{}, oddf("not a regular file")
 	case unix.EACCES:
-		return nil, mark{}, invalidf("not readable by us")
+		return nil, mark{}, envelope.Invalidf("not readable by us")
 	default:
 		return nil, mark{}, fmt.Errorf("open %s: %w", name, err)
 	}
@@ -57,7 +59,7 @@ func readFile(dir int, name string, limit int64) ([]byte, mark, error) {
 		return nil, m, err
 	}
 	if st.Size > limit {
-		return nil, m, invalidf("%d bytes: at most %d", st.Size, limit)
+		return nil, m, envelope.Invalidf("%d bytes: at most %d", st.Size, limit)
 	}
 	data := make([]byte, st.Size+1) // one more, to see it grow
 	n, err := sysRead(fd, data, int(st.Size))
@@ -92,18 +94,18 @@ func (e unfinishedError) Unwrap() error { return e.error }
 
 // readEnvelope reads and parses one file and gives the envelope its ID. What is
 // wrong with it is named in full.
-func (b *Bus) readEnvelope(dir int, name string, f form) (Envelope, mark, error) {
+func (b *Bus) readEnvelope(dir int, name string, f form) (envelope.Envelope, mark, error) {
 	data, m, err := readFile(dir, name, b.maxBytes)
 	if err != nil {
-		return Envelope{}, m, err
+		return envelope.Envelope{}, m, err
 	}
 	e, err := f.parse(data)
 	if err != nil {
-		err = joined(f.faults(data))
-		if unfinished(data) {
+		err = envelope.Join(f.faults(data))
+		if envelope.Unfinished(data) {
 			err = unfinishedError{err}
 		}
-		return Envelope{}, m, err
+		return envelope.Envelope{}, m, err
 	}
 	if e.ID == "" {
 		e.ID = fileID(name, m.mtime, m.ino)

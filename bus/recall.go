@@ -10,16 +10,18 @@ import (
 	"golang.org/x/sys/unix"
 
 	"netsky/agent"
+	"netsky/agent/home"
+	"netsky/bus/envelope"
 )
 
 // Seen reports whether the mailbox remembers every one of the envelopes, from
 // whatever sender. It needs no lock, and is quick enough for a process that
 // lives only to ask. What is being confirmed at this moment may not count yet.
 func (b *Bus) Seen(id agent.ID, envelopeIDs ...string) (all bool, err error) {
-	list := make([]Envelope, len(envelopeIDs))
+	list := make([]envelope.Envelope, len(envelopeIDs))
 	for i, e := range envelopeIDs {
-		if !isID(e) {
-			return false, invalidf("id: %s", clip(e))
+		if !envelope.IsID(e) {
+			return false, envelope.Invalidf("id: %s", envelope.Clip(e))
 		}
 		list[i].ID = e
 	}
@@ -31,7 +33,7 @@ func (b *Bus) Seen(id agent.ID, envelopeIDs ...string) (all bool, err error) {
 // so that nobody misses it. It is for the same callers as Seen, which can't tell
 // two senders' messages of one ID apart.
 func (b *Bus) SeenText(id agent.ID, text string) (again bool, err error) {
-	list, alone := unrender(text)
+	list, alone := envelope.Unrender(text)
 	if !alone || len(list) == 0 {
 		return false, nil
 	}
@@ -40,7 +42,7 @@ func (b *Bus) SeenText(id agent.ID, text string) (again bool, err error) {
 
 // recall looks for the lines of the envelopes in the file seen, from its end:
 // what is asked about twice has come lately. The file only grows, or is replaced.
-func (b *Bus) recall(id agent.ID, list []Envelope) (all bool, err error) {
+func (b *Bus) recall(id agent.ID, list []envelope.Envelope) (all bool, err error) {
 	m, err := b.openMemory(id)
 	if err != nil {
 		return false, err
@@ -60,7 +62,7 @@ func (b *Bus) openMemory(id agent.ID) (*memory, error) {
 	if _, err := agent.Parse(string(id)); err != nil {
 		return nil, err
 	}
-	dir, err := openExisting(b.home, agent.Mailbox(id))
+	dir, err := openExisting(b.home, home.Mailbox(id))
 	if errors.Is(err, fs.ErrNotExist) {
 		return &memory{fd: -1}, nil
 	}
@@ -72,7 +74,7 @@ func (b *Bus) openMemory(id agent.ID) (*memory, error) {
 	if err == unix.ENOENT {
 		return &memory{fd: -1}, nil
 	}
-	path := b.home.Path(agent.Mailbox(id), seenFile)
+	path := b.home.Path(home.Mailbox(id), seenFile)
 	if err != nil {
 		return nil, fmt.Errorf("open %s: %w", path, err)
 	}
@@ -114,7 +116,7 @@ type memory struct {
 
 // find looks for an envelope, in the part that was read last first. What it
 // finds has no more than a line of the file tells.
-func (m *memory) find(e Envelope) (found Envelope, ok bool, err error) {
+func (m *memory) find(e envelope.Envelope) (found envelope.Envelope, ok bool, err error) {
 	word := []byte(e.ID + "\t")
 	if m.n > 0 {
 		if found, ok = m.search(e, word); ok {
@@ -124,7 +126,7 @@ func (m *memory) find(e Envelope) (found Envelope, ok bool, err error) {
 	for end := m.size; end > 0; {
 		at := max(0, end-recallChunk)
 		if err := m.read(at); err != nil {
-			return Envelope{}, false, err
+			return envelope.Envelope{}, false, err
 		}
 		if found, ok = m.search(e, word); ok {
 			return found, true, nil
@@ -134,7 +136,7 @@ func (m *memory) find(e Envelope) (found Envelope, ok bool, err error) {
 		}
 		end = at + seenMost // a line that lay across the border is whole here
 	}
-	return Envelope{}, false, nil
+	return envelope.Envelope{}, false, nil
 }
 
 func (m *memory) read(at int64) error {
@@ -152,7 +154,7 @@ func (m *memory) read(at int64) error {
 
 // search looks for an envelope's line in what is read. It takes lines apart only
 // as far as it must, for there may be very many.
-func (m *memory) search(e Envelope, word []byte) (found Envelope, ok bool) {
+func (m *memory) search(e envelope.Envelope, word []byte) (found envelope.Envelope, ok bool) {
 	part := m.buf[:m.n]
 	if m.at > 0 { // it may begin within a line
 		part = part[bytes.IndexByte(part, '\n')+1:]
@@ -161,13 +163,13 @@ func (m *memory) search(e Envelope, word []byte) (found Envelope, ok bool) {
 	for len(part) > msDigits {
 		if !bytes.HasPrefix(part[msDigits:], from) || from == nil {
 			if from = senderField(part); from == nil {
-				return Envelope{}, false
+				return envelope.Envelope{}, false
 			}
 		}
 		id := msDigits + len(from)
 		end := bytes.IndexByte(part[id:], '\n') + id + 1
 		if end == id {
-			return Envelope{}, false // half a line
+			return envelope.Envelope{}, false // half a line
 		}
 		if bytes.HasPrefix(part[id:], word) {
 			ms, found, ok := parseSeen(part[:end])
@@ -177,7 +179,7 @@ func (m *memory) search(e Envelope, word []byte) (found Envelope, ok bool) {
 		}
 		part = part[end:]
 	}
-	return Envelope{}, false
+	return envelope.Envelope{}, false
 }
 
 // msDigits is how many digits the milliseconds have, until the year 2286.

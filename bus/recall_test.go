@@ -9,11 +9,13 @@ import (
 	"time"
 
 	"netsky/agent"
+	"netsky/agent/home"
 	"netsky/bus"
+	"netsky/bus/envelope"
 )
 
 // mustRemember lays down a file seen of n lines: m-0, m-1, … of agent0.
-func mustRemember(tb testing.TB, home agent.Home, n int) {
+func mustRemember(tb testing.TB, h home.Dir, n int) {
 	tb.Helper()
 	var b strings.Builder
 	now := time.Now().UnixMilli()
@@ -22,7 +24,7 @@ func mustRemember(tb testing.TB, home agent.Home, n int) {
 		fmt.Fprintf(&b, "%d\tagent0\tm-%020x\t1\t\n", now, i)
 	}
 	b.WriteString(fmt.Sprint(now) + "\tagent0\thalf\t0\t")
-	mustDo(tb, os.WriteFile(home.Path(agent.Mailbox(a1), "seen"), []byte(b.String()), 0o600))
+	mustDo(tb, os.WriteFile(h.Path(home.Mailbox(a1), "seen"), []byte(b.String()), 0o600))
 }
 
 func remembered(i int) string { return fmt.Sprintf("m-%020x", i) }
@@ -59,7 +61,7 @@ func TestSeen(t *testing.T) {
 			t.Errorf("Seen(%v) = %v, %v, want %v", tt.ids, all, err, tt.want)
 		}
 	}
-	if _, err := b.Seen(a1, "a\tb"); !errors.Is(err, bus.ErrInvalid) {
+	if _, err := b.Seen(a1, "a\tb"); !errors.Is(err, envelope.ErrInvalid) {
 		t.Errorf("Seen of no ID = %v", err)
 	}
 	if _, err := b.Seen("../agent1", "a"); err == nil {
@@ -86,11 +88,11 @@ func TestSeenOfAReceiver(t *testing.T) {
 	look(text, false)
 	mustConfirm(t, d)
 	look(text, true)
-	look(bus.RenderNotice("hi")+"\n"+text+"\n"+text, true)
+	look(envelope.RenderNotice("hi")+"\n"+text+"\n"+text, true)
 	look(text+"\nand a word", false)
 	look(strings.ReplaceAll(text, "agent0", "agent2"), false)
 	look(text+"\n"+strings.ReplaceAll(text, `"one"`, `"two"`), false)
-	look(bus.RenderNotice("hi"), false)
+	look(envelope.RenderNotice("hi"), false)
 	look("", false)
 	if all, err := b.Seen(a1, "one"); !all || err != nil {
 		t.Errorf("Seen = %v, %v", all, err)

@@ -11,6 +11,8 @@ import (
 	"golang.org/x/sys/unix"
 
 	"netsky/agent"
+	"netsky/agent/home"
+	"netsky/bus/envelope"
 )
 
 // ErrShutdown is what Next returns after the receiver has obeyed a shutdown.
@@ -32,7 +34,7 @@ type ReceiveOptions struct {
 	// receiver. It names files and IDs and holds no message's text.
 	Report func(what string, err error)
 	// Cancel is told of a cancel that has come; it must be quick.
-	Cancel func(Envelope)
+	Cancel func(envelope.Envelope)
 }
 
 // A Receiver is the one process that takes envelopes out of a mailbox. Its
@@ -41,7 +43,7 @@ type Receiver struct {
 	bus     *Bus
 	id      agent.ID
 	o       ReceiveOptions
-	lock    *agent.Lock
+	lock    *home.Lock
 	passing bool // leaves shutdowns where they are: who only passes by answers none
 	cancel  context.CancelFunc
 	done    chan struct{} // closed when run has ended
@@ -53,7 +55,7 @@ type Receiver struct {
 	inbox, claimed, delivered, poisons dir
 	seen                               seen
 	buf                                []byte // for listing
-	tail                               *agent.EventTail
+	tail                               *home.EventTail
 	queue                              []*letter // what waits in inbox/, in order
 	known                              map[string]*letter
 	again                              []*letter // what a dead holder had claimed, in order
@@ -71,7 +73,7 @@ type Receiver struct {
 	kept                               time.Time       // when the lock's file was last looked for
 	reported                           map[string]bool // troubles told, until they have passed
 	mend                               mending
-	astray                             map[string]Envelope // confirmed, by the names they had in claimed/ and were not found under
+	astray                             map[string]envelope.Envelope // confirmed, by the names they had in claimed/ and were not found under
 }
 
 // Receive takes the mailbox of an address: the lock receiver-<address>
@@ -87,7 +89,7 @@ func (b *Bus) Receive(ctx context.Context, id agent.ID, o ReceiveOptions) (*Rece
 	ctx, r.cancel = context.WithCancel(ctx)
 	w := &Watch{spots: []Spot{{id, Inbox}}, arrivals: true}
 	if o.Witness {
-		w.files = []string{agent.EventsDir}
+		w.files = []string{home.EventsDir}
 	}
 	if err := b.startWatch(ctx, w); err != nil {
 		r.cancel()
@@ -122,7 +124,7 @@ func (b *Bus) hold(id agent.ID, o ReceiveOptions) (*Receiver, error) {
 		bus: b, id: id, o: o, lock: lock,
 		cancel: func() {}, done: make(chan struct{}), poke: make(chan struct{}, 1), ready: make(chan struct{}, 1),
 		inbox: place(Inbox), claimed: place(Claimed), delivered: place(Delivered), poisons: place(Poison),
-		seen:  seen{bus: b, box: agent.Mailbox(id), fd: -1},
+		seen:  seen{bus: b, box: home.Mailbox(id), fd: -1},
 		known: make(map[string]*letter), held: make(map[string]*Delivery), reported: make(map[string]bool),
 		stale: true,
 	}
@@ -242,7 +244,7 @@ func (r *Receiver) trouble(name, what string, err error) {
 func (r *Receiver) passed(name string) { delete(r.reported, name) }
 
 // file remembers an envelope's ID and moves it from claimed/ to delivered/.
-func (r *Receiver) file(name string, e Envelope) error {
+func (r *Receiver) file(name string, e envelope.Envelope) error {
 	if err := r.seen.add(r.bus.now(), e); err != nil {
 		return err
 	}
@@ -250,7 +252,7 @@ func (r *Receiver) file(name string, e Envelope) error {
 }
 
 // filed moves what is remembered already; a reason is laid beside it.
-func (r *Receiver) filed(name, why string, e Envelope) error {
+func (r *Receiver) filed(name, why string, e envelope.Envelope) error {
 	from, err := r.use(&r.claimed)
 	if err != nil {
 		return err
@@ -258,7 +260,7 @@ func (r *Receiver) filed(name, why string, e Envelope) error {
 	return r.fileFrom(from, name, why, e)
 }
 
-func (r *Receiver) fileFrom(from int, name, why string, e Envelope) error {
+func (r *Receiver) fileFrom(from int, name, why string, e envelope.Envelope) error {
 	to, err := r.use(&r.delivered)
 	if err != nil {
 		return err
@@ -289,9 +291,9 @@ func (r *Receiver) fileFrom(from int, name, why string, e Envelope) error {
 // maxAstray is how many are looked for: more are offered again at the next start.
 const maxAstray = 1000
 
-func (r *Receiver) strays(name string, e Envelope) {
+func (r *Receiver) strays(name string, e envelope.Envelope) {
 	if r.astray == nil {
-		r.astray = make(map[string]Envelope)
+		r.astray = make(map[string]envelope.Envelope)
 	}
 	if len(r.astray) < maxAstray {
 		e.Text = ""
@@ -333,7 +335,7 @@ func (r *Receiver) fileAstray() {
 }
 
 // rememberAgain adds to seen what it does not know, if it is another file by now.
-func (r *Receiver) rememberAgain(e Envelope) error {
+func (r *Receiver) rememberAgain(e envelope.Envelope) error {
 	now := r.bus.now()
 	if r.seen.gone() {
 		if err := r.seen.load(now); err != nil {

@@ -10,13 +10,15 @@ import (
 	"time"
 
 	"netsky/agent"
+	"netsky/agent/home"
 	"netsky/bus"
+	"netsky/bus/envelope"
 )
 
 func TestOrder(t *testing.T) {
 	b, home := mustBus(t, bus.Options{}, agent.Root, a1)
 	first := mustSend(t, b, message(agent.Root, a1, "2"))
-	hand := mustDrop(t, home, a1, bus.Inbox, "zz.json", envelope(`"text":"1"`))
+	hand := mustDrop(t, home, a1, bus.Inbox, "zz.json", newEnvelope(`"text":"1"`))
 	age(t, hand)
 	mustSend(t, b, message(agent.Root, a1, "3"))
 	mustDrop(t, home, a1, bus.Inbox, "owner.json", `{"from":"owner","text":"0b","ts":"2026-11-20T12:00:00Z"}`)
@@ -105,12 +107,12 @@ func TestOnce(t *testing.T) {
 func TestForgetting(t *testing.T) {
 	var now atomic.Int64
 	now.Store(time.Now().UnixNano())
-	b, home := mustBus(t, bus.Options{Keep: time.Hour, Now: func() time.Time { return time.Unix(0, now.Load()) }}, agent.Root, a1)
+	b, h := mustBus(t, bus.Options{Keep: time.Hour, Now: func() time.Time { return time.Unix(0, now.Load()) }}, agent.Root, a1)
 	e := message(agent.Owner, a1, "hi")
 	e.ID = "once"
 	for _, want := range []int{1, 0} {
 		mustSend(t, b, e)
-		n, err := b.Drain(t.Context(), a1, 0, func(bus.Envelope) error { return nil })
+		n, err := b.Drain(t.Context(), a1, 0, func(envelope.Envelope) error { return nil })
 		if err != nil || n != want {
 			t.Fatalf("Drain = %d, %v, want %d", n, err, want)
 		}
@@ -122,17 +124,17 @@ func TestForgetting(t *testing.T) {
 		t.Errorf("Prune of what is not on record = %d, %v", n, err)
 	}
 	mustSend(t, b, fresh)
-	if n, err := b.Drain(t.Context(), a1, 0, func(bus.Envelope) error { return nil }); err != nil || n != 1 {
+	if n, err := b.Drain(t.Context(), a1, 0, func(envelope.Envelope) error { return nil }); err != nil || n != 1 {
 		t.Fatalf("Drain = %d, %v", n, err)
 	}
 	if n, err := b.Prune(t.Context(), func(string) bool { return true }); err != nil || n < 2 {
 		t.Errorf("Prune = %d, %v, want the two old ones", n, err)
 	}
 	mustSend(t, b, e) // after keep an ID is new again
-	if n, err := b.Drain(t.Context(), a1, 0, func(bus.Envelope) error { return nil }); err != nil || n != 1 {
+	if n, err := b.Drain(t.Context(), a1, 0, func(envelope.Envelope) error { return nil }); err != nil || n != 1 {
 		t.Errorf("Drain after keep = %d, %v, want 1", n, err)
 	}
-	if whys, _ := os.ReadDir(home.Path(agent.Mailbox(a1), "delivered")); len(whys) > 2 {
+	if whys, _ := os.ReadDir(h.Path(home.Mailbox(a1), "delivered")); len(whys) > 2 {
 		t.Errorf("left in delivered: %v", whys)
 	}
 }
@@ -146,7 +148,7 @@ func TestExpiryAndLength(t *testing.T) {
 	long.ID = "long"
 	mustSend(t, b, long)
 	longReply := long
-	longReply.ID, longReply.Kind = "long-reply", bus.KindReply
+	longReply.ID, longReply.Kind = "long-reply", envelope.KindReply
 	mustSend(t, b, longReply)
 	mustDrop(t, home, a1, bus.Inbox, "old.json", handmade)
 	r := mustReceive(t, b, a1, bus.ReceiveOptions{MaxText: 1000})
@@ -162,7 +164,7 @@ func TestExpiryAndLength(t *testing.T) {
 		want bool
 	}{{agent.Owner, "late", true}, {agent.Clone(2), "long", true}, {agent.Clone(2), "long-reply", false}} {
 		e, ok, err := b.FindAnswer(t.Context(), tt.to, tt.id, time.Time{})
-		if err != nil || ok != tt.want || ok && (e.Envelope.Kind != bus.KindError || e.Envelope.ID != bus.AnswerID(a1, tt.id, bus.KindError)) {
+		if err != nil || ok != tt.want || ok && (e.Envelope.Kind != envelope.KindError || e.Envelope.ID != envelope.AnswerID(a1, tt.id, envelope.KindError)) {
 			t.Errorf("answer to %s: %+v, %v, %v", tt.id, e.Envelope, ok, err)
 		}
 	}
@@ -171,7 +173,7 @@ func TestExpiryAndLength(t *testing.T) {
 }
 
 func TestWitness(t *testing.T) {
-	b, home := mustBus(t, bus.Options{}, agent.Root, a1)
+	b, h := mustBus(t, bus.Options{}, agent.Root, a1)
 	seen, unseen := mustSend(t, b, message(agent.Owner, a1, "seen")), mustSend(t, b, message(agent.Owner, a1, "unseen"))
 	r := mustReceive(t, b, a1, bus.ReceiveOptions{Witness: true})
 	d := mustNext(t, r)
@@ -188,7 +190,7 @@ func TestWitness(t *testing.T) {
 		t.Errorf("Confirm after Close = %v", err)
 	}
 	// A hook's half line at a crash, and other programs' lines.
-	f, err := home.OpenAppend(agent.EventsFile(a1))
+	f, err := h.OpenAppend(home.EventsFile(a1))
 	mustDo(t, err)
 	fmt.Fprintf(f, "not JSON\n{\"ms\":1,\"event\":\"stop\",\"id\":%q}\n{\"ms\":1,\"event\":\"seen\",\"id\":%q", unseen.ID, unseen.ID)
 	mustDo(t, f.Close())
@@ -203,7 +205,7 @@ func TestWitness(t *testing.T) {
 	}
 	mustCount(t, b, a1, bus.Delivered, 3)
 	mustDo(t, b.Witness(a1))
-	if err := b.Witness(a1, "x", "../x"); !errors.Is(err, bus.ErrInvalid) {
+	if err := b.Witness(a1, "x", "../x"); !errors.Is(err, envelope.ErrInvalid) {
 		t.Errorf("Witness of no ID = %v", err)
 	}
 }
@@ -211,7 +213,7 @@ func TestWitness(t *testing.T) {
 // TestWitnessesAndRotation: several are witnessed in one write, and a receiver
 // that looks later misses none when the file is moved aside meanwhile.
 func TestWitnessesAndRotation(t *testing.T) {
-	b, home := mustBus(t, bus.Options{}, agent.Root, a1)
+	b, h := mustBus(t, bus.Options{}, agent.Root, a1)
 	r := mustReceive(t, b, a1, bus.ReceiveOptions{Witness: true})
 	for round := range 3 {
 		var ids []string
@@ -225,11 +227,11 @@ func TestWitnessesAndRotation(t *testing.T) {
 			held = append(held, mustNext(t, r))
 		}
 		mustDo(t, b.Witness(a1, ids[:3]...))
-		f, err := home.OpenAppend(agent.EventsFile(a1))
+		f, err := h.OpenAppend(home.EventsFile(a1))
 		mustDo(t, err)
 		fmt.Fprintln(f, strings.Repeat("x", 5<<20))
 		mustDo(t, f.Close())
-		mustDo(t, home.RotateEvents(a1))
+		mustDo(t, h.RotateEvents(a1))
 		mustDo(t, b.Witness(a1, ids[3]))
 		for _, d := range held {
 			select {
@@ -255,7 +257,7 @@ func TestShutdownWaitsForTheTurn(t *testing.T) {
 	acks := func() int { n, _ := b.Count(agent.Root, bus.Inbox); return n }
 	ask := func(start string) {
 		e := message(agent.Owner, a1, "the end")
-		e.Kind, e.Start = bus.KindShutdown, start
+		e.Kind, e.Start = envelope.KindShutdown, start
 		mustSend(t, b, e)
 	}
 	for _, end := range []string{"turn ends", "45 s"} {
@@ -290,7 +292,7 @@ func TestShutdownWaitsForTheTurn(t *testing.T) {
 		}
 		mustConfirm(t, d) // what the turn was about can still be confirmed
 		mustDo(t, r.Close())
-		n, err := b.Drain(t.Context(), a1, 0, func(bus.Envelope) error { return nil })
+		n, err := b.Drain(t.Context(), a1, 0, func(envelope.Envelope) error { return nil })
 		if err != nil || n != 1 {
 			t.Errorf("%s: Drain = %d, %v, want the work that was left", end, n, err)
 		}
@@ -302,7 +304,7 @@ func TestShutdownWaitsForTheTurn(t *testing.T) {
 func TestShutdownBeforeTheTurn(t *testing.T) {
 	b, _ := mustBus(t, bus.Options{}, agent.Root, a1)
 	e := message(agent.Owner, a1, "the end")
-	e.Kind, e.Start = bus.KindShutdown, "s"
+	e.Kind, e.Start = envelope.KindShutdown, "s"
 	mustSend(t, b, e)
 	r := mustReceive(t, b, a1, bus.ReceiveOptions{Start: "s", Running: true})
 	waitFor(t, "claimed", func() bool { n, _ := b.Count(a1, bus.Claimed); return n == 1 })
@@ -322,7 +324,7 @@ func TestShutdownWhileUnconfirmed(t *testing.T) {
 	mustSend(t, b, message(agent.Owner, a1, "work"))
 	d := mustNext(t, r)
 	e := message(agent.Owner, a1, "the end")
-	e.Kind, e.Start = bus.KindShutdown, "s"
+	e.Kind, e.Start = envelope.KindShutdown, "s"
 	mustSend(t, b, e)
 	waitFor(t, "acked", func() bool { n, _ := b.Count(agent.Root, bus.Inbox); return n == 1 })
 	mustConfirm(t, d)
@@ -331,8 +333,8 @@ func TestShutdownWhileUnconfirmed(t *testing.T) {
 func TestControlMail(t *testing.T) {
 	b, _ := mustBus(t, bus.Options{}, agent.Root, a1)
 	cancelled := make(chan string, 1)
-	r := mustReceive(t, b, a1, bus.ReceiveOptions{Cancel: func(e bus.Envelope) { cancelled <- e.InReplyTo }})
-	for _, kind := range []bus.Kind{bus.KindAck, bus.KindShutdownAck, bus.KindShutdown, bus.KindCancel} {
+	r := mustReceive(t, b, a1, bus.ReceiveOptions{Cancel: func(e envelope.Envelope) { cancelled <- e.InReplyTo }})
+	for _, kind := range []envelope.Kind{envelope.KindAck, envelope.KindShutdownAck, envelope.KindShutdown, envelope.KindCancel} {
 		e := message(agent.Root, a1, "control")
 		e.Kind, e.InReplyTo = kind, "it"
 		mustSend(t, b, e)
@@ -350,13 +352,13 @@ func TestShutdownTakenBack(t *testing.T) {
 	r := mustReceive(t, b, a1, bus.ReceiveOptions{Start: "s"})
 	done := r.Turn()
 	ask := message(agent.Owner, a1, "the end")
-	ask.Kind, ask.Start = bus.KindShutdown, "s"
+	ask.Kind, ask.Start = envelope.KindShutdown, "s"
 	asked := mustSend(t, b, ask)
 	waitFor(t, "claimed", func() bool { n, _ := b.Count(a1, bus.Claimed); return n == 1 })
 	for _, from := range []agent.ID{agent.Clone(2), agent.Owner} { // a clone has no say in it
 		mustCount(t, b, a1, bus.Claimed, 1)
 		back := message(from, a1, "go on")
-		back.Kind, back.InReplyTo = bus.KindCancel, asked.ID
+		back.Kind, back.InReplyTo = envelope.KindCancel, asked.ID
 		before, _ := b.Count(a1, bus.Delivered)
 		mustSend(t, b, back)
 		waitFor(t, "filed", func() bool { n, _ := b.Count(a1, bus.Delivered); return n > before })
@@ -385,14 +387,14 @@ func TestSweep(t *testing.T) {
 // What was confirmed while its mailbox was away is filed when that is back, and
 // not offered again.
 func TestConfirmWhileMailboxIsAway(t *testing.T) {
-	b, home := mustBus(t, bus.Options{}, agent.Root, a1)
+	b, h := mustBus(t, bus.Options{}, agent.Root, a1)
 	r := mustReceive(t, b, a1, bus.ReceiveOptions{})
 	mustSend(t, b, message(agent.Owner, a1, "hi"))
 	d, err := r.Next(t.Context())
 	if err != nil {
 		t.Fatal(err)
 	}
-	box, away := home.Path(agent.Mailbox(a1)), home.Path("away")
+	box, away := h.Path(home.Mailbox(a1)), h.Path("away")
 	mustDo(t, os.Rename(box, away))
 	waitFor(t, "the receiver makes it anew", func() bool { return b.Exists(a1) })
 	mustConfirm(t, d)

@@ -15,6 +15,8 @@ import (
 	"golang.org/x/sys/unix"
 
 	"netsky/agent"
+	"netsky/agent/home"
+	"netsky/bus/envelope"
 )
 
 // ShortID is the fewest characters that may stand for an ID.
@@ -99,12 +101,12 @@ func (s *search) place(p Place) error {
 }
 
 // meant reports whether the ID of an envelope is the one, or begins so.
-func (s *search) meant(e Envelope) bool {
+func (s *search) meant(e envelope.Envelope) bool {
 	return e.ID == s.id || len(s.id) >= ShortID && strings.HasPrefix(e.ID, s.id)
 }
 
 // look reads a file that has the word in it, and reports whether it is the message.
-func (s *search) look(fd int, p Place, name, word string, is func(Envelope) bool) (bool, error) {
+func (s *search) look(fd int, p Place, name, word string, is func(envelope.Envelope) bool) (bool, error) {
 	if err := s.ctx.Err(); err != nil {
 		return false, err
 	}
@@ -143,7 +145,7 @@ type remembered struct {
 // when on all is remembered, in milliseconds.
 func (s *search) remembered() (list []remembered, since int64, err error) {
 	since = math.MaxInt64
-	box, err := openExisting(s.b.home, agent.Mailbox(s.box))
+	box, err := openExisting(s.b.home, home.Mailbox(s.box))
 	if err != nil {
 		return nil, since, err
 	}
@@ -202,7 +204,7 @@ func (s *search) locate(fd int, list []candidate, k remembered) error {
 			return false, nil
 		}
 		tried++
-		return s.look(fd, Delivered, c.name, k.id, func(e Envelope) bool {
+		return s.look(fd, Delivered, c.name, k.id, func(e envelope.Envelope) bool {
 			return e.ID == k.id && string(e.From) == k.from
 		})
 	}

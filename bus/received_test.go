@@ -9,7 +9,9 @@ import (
 	"time"
 
 	"netsky/agent"
+	"netsky/agent/home"
 	"netsky/bus"
+	"netsky/bus/envelope"
 )
 
 // What came to a mailbox is found by its id or the beginning of one, wherever it
@@ -18,8 +20,8 @@ func TestReceived(t *testing.T) {
 	var ms atomic.Int64
 	ms.Store(time.Now().UnixMilli())
 	now := func() time.Time { return time.UnixMilli(ms.Load()) }
-	b, home := mustBus(t, bus.Options{Now: now}, agent.Root, agent.Owner, a1)
-	send := func(id string, from agent.ID, edit ...func(*bus.Envelope)) {
+	b, h := mustBus(t, bus.Options{Now: now}, agent.Root, agent.Owner, a1)
+	send := func(id string, from agent.ID, edit ...func(*envelope.Envelope)) {
 		t.Helper()
 		e := message(from, a1, "text of "+id)
 		e.ID, e.Time = id, now()
@@ -45,12 +47,12 @@ func TestReceived(t *testing.T) {
 	send("m-aaaa1", agent.Root)
 	send("m-aaaa2", agent.Owner)
 	send("m-aaaa", agent.Root)
-	send("m-bbbb1", agent.Root, func(e *bus.Envelope) { e.InReplyTo, e.Text = "m-cccc1", `names "id":"m-cccc1"` })
-	send("m-dddd1", agent.Root, func(e *bus.Envelope) { e.Expires = now().Add(time.Hour) })
+	send("m-bbbb1", agent.Root, func(e *envelope.Envelope) { e.InReplyTo, e.Text = "m-cccc1", `names "id":"m-cccc1"` })
+	send("m-dddd1", agent.Root, func(e *envelope.Envelope) { e.Expires = now().Add(time.Hour) })
 	take(16)
 	ms.Add((2 * time.Hour).Milliseconds())
-	mustDrop(t, home, a1, bus.Inbox, "by-hand.json", `{"from":"owner","text":"by hand","ts":"2026-11-20T12:00:00Z","id":"h-hand1"}`)
-	mustDrop(t, home, a1, bus.Inbox, "nameless.json", `{"from":"owner","text":"nameless","ts":"2026-11-20T12:00:00Z"}`)
+	mustDrop(t, h, a1, bus.Inbox, "by-hand.json", `{"from":"owner","text":"by hand","ts":"2026-11-20T12:00:00Z","id":"h-hand1"}`)
+	mustDrop(t, h, a1, bus.Inbox, "nameless.json", `{"from":"owner","text":"nameless","ts":"2026-11-20T12:00:00Z"}`)
 	take(2)
 	nameless := ""
 	all, err := b.List(a1, bus.Delivered, 0)
@@ -105,7 +107,7 @@ func TestReceived(t *testing.T) {
 	}
 	// Without what is remembered all is looked through.
 	r.Close()
-	if err := os.Remove(home.Path(agent.Mailbox(a1), "seen")); err != nil {
+	if err := os.Remove(h.Path(home.Mailbox(a1), "seen")); err != nil {
 		t.Fatal(err)
 	}
 	if list, err := b.Received(t.Context(), a1, "m-aaaa2"); err != nil || len(list) != 1 || list[0].Envelope.From != agent.Owner {

@@ -12,6 +12,7 @@ import (
 
 	"netsky/agent"
 	"netsky/bus"
+	"netsky/bus/envelope"
 )
 
 // skewed is a clock that a test sets ahead.
@@ -105,7 +106,7 @@ func TestHeldOpen(t *testing.T) {
 					mustDo(t, b.Route(t.Context()))
 					return
 				}
-				_, err := b.Drain(t.Context(), a1, 0, func(bus.Envelope) error { return nil })
+				_, err := b.Drain(t.Context(), a1, 0, func(envelope.Envelope) error { return nil })
 				mustDo(t, err)
 			}
 			f, err := os.Create(box(home, place, "hello.json"))
@@ -165,7 +166,7 @@ func TestMended(t *testing.T) {
 				}
 				// The writer had it open all the time, as far as the system knew.
 				mustDo(t, os.WriteFile(box(home, bus.Poison, "never.json"), []byte(`{"from":`), 0o600))
-				mustDo(t, os.WriteFile(box(home, bus.Poison, "late.json"), []byte(envelope(`"text":"at last","to":"` + map[bus.Place]string{
+				mustDo(t, os.WriteFile(box(home, bus.Poison, "late.json"), []byte(newEnvelope(`"text":"at last","to":"` + map[bus.Place]string{
 					bus.Inbox: "agent1", bus.Outbox: "agent0"}[place] + `"`)[:]), 0o600))
 				if place == bus.Outbox {
 					mustDo(t, os.WriteFile(box(home, bus.Poison, "late.json"), []byte(`{"to":"agent0","text":"at last"}`), 0o600))

@@ -9,6 +9,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"netsky/agent"
+	"netsky/bus/envelope"
 )
 
 const routerLock = "router"
@@ -159,7 +160,7 @@ func (rt *router) outbox(ctx context.Context, id agent.ID, bad map[string]rest) 
 		case isPassing(err):
 			held[e.To] = true
 			later = true
-		case errors.Is(err, ErrInvalid) && e.ID == "" && !rt.atRest(id, out, c.name, m, err, bad):
+		case errors.Is(err, envelope.ErrInvalid) && e.ID == "" && !rt.atRest(id, out, c.name, m, err, bad):
 		case isRefusal(err):
 			err = rt.poison(id, out, c.name, m, err)
 			if err != nil && !gone(err) {
@@ -185,7 +186,7 @@ func isPassing(err error) bool {
 
 // isRefusal reports whether no later attempt can have another end.
 func isRefusal(err error) bool {
-	return errors.Is(err, ErrInvalid) || errors.Is(err, ErrNotAllowed) || errors.Is(err, ErrNoMailbox) || errors.Is(err, ErrBrake)
+	return errors.Is(err, envelope.ErrInvalid) || errors.Is(err, ErrNotAllowed) || errors.Is(err, ErrNoMailbox) || errors.Is(err, ErrBrake)
 }
 
 func (rt *router) atRest(id agent.ID, out int, name string, m mark, err error, bad map[string]rest) bool {
@@ -202,7 +203,7 @@ func (rt *router) atRest(id agent.ID, out int, name string, m mark, err error, b
 }
 
 // send publishes one outbox file and moves it to sent/.
-func (rt *router) send(ctx context.Context, out int, name string, e Envelope) error {
+func (rt *router) send(ctx context.Context, out int, name string, e envelope.Envelope) error {
 	if _, err := rt.b.Send(ctx, e); err != nil {
 		return err
 	}

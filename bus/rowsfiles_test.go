@@ -17,11 +17,13 @@ import (
 	"golang.org/x/sys/unix"
 
 	"netsky/agent"
+	"netsky/agent/home"
 	"netsky/bus"
+	"netsky/bus/envelope"
 )
 
-func box(home agent.Home, p bus.Place, name string) string {
-	return home.Path(agent.Mailbox(a1), string(p), name)
+func box(h home.Dir, p bus.Place, name string) string {
+	return h.Path(home.Mailbox(a1), string(p), name)
 }
 
 func mustDo(tb testing.TB, err error) {
@@ -58,7 +60,7 @@ func row07Huge(t *testing.T) {
 	if grown := after.TotalAlloc - before.TotalAlloc; grown > 64<<20 {
 		t.Errorf("%d bytes were allocated", grown)
 	}
-	if _, err := b.Send(t.Context(), message(agent.Owner, a1, strings.Repeat("x", bus.DefaultMaxBytes))); !errors.Is(err, bus.ErrInvalid) {
+	if _, err := b.Send(t.Context(), message(agent.Owner, a1, strings.Repeat("x", bus.DefaultMaxBytes))); !errors.Is(err, envelope.ErrInvalid) {
 		t.Errorf("Send of a text too long = %v", err)
 	}
 }
@@ -68,7 +70,7 @@ func row08Growing(t *testing.T) {
 	r := mustReceive(t, b, a1, bus.ReceiveOptions{})
 	f, err := os.Create(box(home, bus.Inbox, "slow.json"))
 	mustDo(t, err)
-	whole := envelope(`"text":"` + strings.Repeat("slowly ", 40) + `"`)
+	whole := newEnvelope(`"text":"` + strings.Repeat("slowly ", 40) + `"`)
 	for i := 0; i < len(whole); i += 10 { // a person's typing, within the second
 		_, err := f.WriteString(whole[i:min(i+10, len(whole))])
 		mustDo(t, err)
@@ -191,7 +193,7 @@ func row16OwnersAndModes(t *testing.T) {
 		want++
 	}
 	mustDo(t, os.Chmod(box(home, bus.Inbox, ""), 0o777))
-	mustDo(t, os.Chmod(home.Dir(), 0o755))
+	mustDo(t, os.Chmod(home.Root(), 0o755))
 	if repaired, err := home.Make(); err != nil || len(repaired) != 1 {
 		t.Errorf("Make = %q, %v", repaired, err)
 	}
@@ -229,19 +231,19 @@ func TestRowsOfDirectories(t *testing.T) {
 
 func row11LinksOnTheWay(t *testing.T) {
 	for _, rel := range []string{"channels", "channels/agent", "channels/agent/agent1", "channels/agent/agent1/inbox"} {
-		b, home := mustBus(t, bus.Options{}, agent.Root, a1)
-		outside := mustFastHome(t).Dir()
+		b, h := mustBus(t, bus.Options{}, agent.Root, a1)
+		outside := mustFastHome(t).Root()
 		mustSend(t, b, message(agent.Owner, a1, "while all is well")) // what is kept open is no way out either
-		mustDo(t, os.Rename(home.Path(rel), filepath.Join(outside, "moved")))
-		mustDo(t, os.Symlink(filepath.Join(outside, "moved"), home.Path(rel)))
+		mustDo(t, os.Rename(h.Path(rel), filepath.Join(outside, "moved")))
+		mustDo(t, os.Symlink(filepath.Join(outside, "moved"), h.Path(rel)))
 		before := mustTree(t, outside)
-		if _, err := b.Send(t.Context(), message(agent.Owner, a1, "hi")); !errors.Is(err, agent.ErrLink) {
+		if _, err := b.Send(t.Context(), message(agent.Owner, a1, "hi")); !errors.Is(err, home.ErrLink) {
 			t.Errorf("%s: Send = %v, want ErrLink", rel, err)
 		}
-		if _, err := b.Receive(t.Context(), a1, bus.ReceiveOptions{}); !errors.Is(err, agent.ErrLink) {
+		if _, err := b.Receive(t.Context(), a1, bus.ReceiveOptions{}); !errors.Is(err, home.ErrLink) {
 			t.Errorf("%s: Receive = %v, want ErrLink", rel, err)
 		}
-		if err := b.Make(a1); !errors.Is(err, agent.ErrLink) {
+		if err := b.Make(a1); !errors.Is(err, home.ErrLink) {
 			t.Errorf("%s: Make = %v, want ErrLink", rel, err)
 		}
 		b.Route(t.Context())
@@ -253,7 +255,7 @@ func row11LinksOnTheWay(t *testing.T) {
 
 func row11SwappedInALoop(t *testing.T) {
 	b, home := mustBus(t, bus.Options{}, agent.Root, a1)
-	outside := mustFastHome(t).Dir()
+	outside := mustFastHome(t).Root()
 	mustDo(t, os.Mkdir(filepath.Join(outside, "inbox"), 0o700))
 	bait := filepath.Join(outside, "inbox", "bait.json")
 	mustDo(t, os.WriteFile(bait, []byte(handmade), 0o600))

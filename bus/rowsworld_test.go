@@ -18,14 +18,16 @@ import (
 	"golang.org/x/sys/unix"
 
 	"netsky/agent"
+	"netsky/agent/home"
 	"netsky/bus"
+	"netsky/bus/envelope"
 )
 
 // mustRole runs a role in a process of its own and returns what it said.
-func mustRole(tb testing.TB, home agent.Home, role string) string {
+func mustRole(tb testing.TB, home home.Dir, role string) string {
 	tb.Helper()
 	cmd := exec.Command(os.Args[0])
-	cmd.Env = append(os.Environ(), "NETSKY_TEST_ROLE="+role, "NETSKY_HOME="+home.Dir())
+	cmd.Env = append(os.Environ(), "NETSKY_TEST_ROLE="+role, "NETSKY_HOME="+home.Root())
 	out, err := cmd.CombinedOutput()
 	if err != nil {
 		tb.Fatalf("%s: %v: %s", role, err, out)
@@ -34,7 +36,7 @@ func mustRole(tb testing.TB, home agent.Home, role string) string {
 }
 
 // umaskRole works under two umasks, one that takes nothing and one that takes all.
-func umaskRole(ctx context.Context, home agent.Home) error {
+func umaskRole(ctx context.Context, home home.Dir) error {
 	for i, mask := range []int{0, 0o777} {
 		unix.Umask(mask)
 		b := bus.New(home, bus.Options{})
@@ -45,7 +47,7 @@ func umaskRole(ctx context.Context, home agent.Home) error {
 		if _, err := b.Send(ctx, message(agent.Root, id, "hi")); err != nil {
 			return err
 		}
-		if _, err := b.Drain(ctx, id, 0, func(bus.Envelope) error { return nil }); err != nil {
+		if _, err := b.Drain(ctx, id, 0, func(envelope.Envelope) error { return nil }); err != nil {
 			return err
 		}
 	}
@@ -54,7 +56,7 @@ func umaskRole(ctx context.Context, home agent.Home) error {
 
 // fullRole sends where no file may grow beyond some bytes, and then without
 // that limit.
-func fullRole(ctx context.Context, home agent.Home) error {
+func fullRole(ctx context.Context, home home.Dir) error {
 	signal.Ignore(syscall.SIGXFSZ)
 	b := bus.New(home, bus.Options{})
 	limit := unix.Rlimit{Cur: 100, Max: unix.RLIM_INFINITY}
@@ -77,7 +79,7 @@ func fullRole(ctx context.Context, home agent.Home) error {
 }
 
 // holdRole takes a mailbox and claims what there is, for ever.
-func holdRole(ctx context.Context, home agent.Home) error {
+func holdRole(ctx context.Context, home home.Dir) error {
 	r, err := bus.New(home, bus.Options{}).Receive(ctx, a1, bus.ReceiveOptions{})
 	if err != nil {
 		return err
@@ -204,17 +206,17 @@ func row23Clock(t *testing.T) {
 }
 
 func row24TwoHolders(t *testing.T) {
-	b, home := mustBus(t, bus.Options{}, agent.Root, a1)
+	b, h := mustBus(t, bus.Options{}, agent.Root, a1)
 	sent := mustSend(t, b, message(agent.Owner, a1, "hi"))
 	cmd := exec.Command(os.Args[0])
-	cmd.Env = append(os.Environ(), "NETSKY_TEST_ROLE=hold", "NETSKY_HOME="+home.Dir())
+	cmd.Env = append(os.Environ(), "NETSKY_TEST_ROLE=hold", "NETSKY_HOME="+h.Root())
 	mustDo(t, cmd.Start())
 	waitFor(t, "claimed", func() bool { n, _ := b.Count(a1, bus.Claimed); return n == 1 })
 	_, err := b.Receive(t.Context(), a1, bus.ReceiveOptions{})
-	if !errors.Is(err, agent.ErrLocked) || !strings.Contains(err.Error(), fmt.Sprint(cmd.Process.Pid)) {
+	if !errors.Is(err, home.ErrLocked) || !strings.Contains(err.Error(), fmt.Sprint(cmd.Process.Pid)) {
 		t.Errorf("a second Receive = %v, want ErrLocked with the holder's pid", err)
 	}
-	if _, err := b.Drain(t.Context(), a1, 0, nil); !errors.Is(err, agent.ErrLocked) {
+	if _, err := b.Drain(t.Context(), a1, 0, nil); !errors.Is(err, home.ErrLocked) {
 		t.Errorf("Drain = %v, want ErrLocked", err)
 	}
 	mustDo(t, cmd.Process.Kill())

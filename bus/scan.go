@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"netsky/agent"
+	"netsky/bus/envelope"
 )
 
 const (
@@ -31,9 +32,9 @@ type letter struct {
 
 	looked bool
 	mark   mark
-	env    *Envelope // nil if bad, unreadable, or dropped to save memory
+	env    *envelope.Envelope // nil if bad, unreadable, or dropped to save memory
 	from   agent.ID
-	kind   Kind
+	kind   envelope.Kind
 	bad    error     // why it is no envelope
 	sys    error     // why it could not be read at all
 	since  time.Time // it has been bad like this since
@@ -235,7 +236,7 @@ func (r *Receiver) look(l *letter, dir int) {
 	case err == nil:
 		e.To = r.id
 		l.env, l.from, l.kind = &e, e.From, e.Kind
-	case errors.Is(err, ErrInvalid), errors.Is(err, errGrowing):
+	case errors.Is(err, envelope.ErrInvalid), errors.Is(err, errGrowing):
 		l.bad = err
 	default:
 		l.sys = err
@@ -307,7 +308,7 @@ func (r *Receiver) poisonFrom(from int, name string, m mark, reason error) error
 		if now != "" {
 			r.passed(name)
 			r.mend.add(now, m)
-			r.o.Report("poisoned "+name+": "+Plain(reason.Error()), err)
+			r.o.Report("poisoned "+name+": "+envelope.Plain(reason.Error()), err)
 			return nil
 		}
 	}

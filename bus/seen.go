@@ -14,6 +14,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"netsky/agent"
+	"netsky/bus/envelope"
 )
 
 const (
@@ -42,7 +43,7 @@ type seenKey [16]byte
 
 // keysOf are the keys under which an envelope is remembered. An ID is its
 // sender's: two agents that both count their messages from 1 lose none.
-func keysOf(e Envelope) []seenKey {
+func keysOf(e envelope.Envelope) []seenKey {
 	list := []seenKey{makeKey("id", e.From, e.ID)}
 	if e.IdempotencyKey != "" {
 		list = append(list, makeKey("key", e.From, e.IdempotencyKey))
@@ -55,7 +56,7 @@ func makeKey(what string, from agent.ID, value string) seenKey {
 	return seenKey(sum[:16])
 }
 
-func (s *seen) has(e Envelope) bool {
+func (s *seen) has(e envelope.Envelope) bool {
 	for _, k := range keysOf(e) {
 		if _, ok := s.keys[k]; ok {
 			return true
@@ -166,7 +167,7 @@ func (s *seen) countLines() (n int, err error) {
 }
 
 // add remembers envelopes so that it survives a loss of power.
-func (s *seen) add(now time.Time, list ...Envelope) error {
+func (s *seen) add(now time.Time, list ...envelope.Envelope) error {
 	if s.gone() || s.lines > maxSeen+maxSeen/4 {
 		if err := s.load(now); err != nil {
 			return err
@@ -257,11 +258,11 @@ func (s *seen) rewrite(now time.Time, more []byte) error {
 	return s.reopen()
 }
 
-func seenLine(e Envelope, now time.Time) []byte {
+func seenLine(e envelope.Envelope, now time.Time) []byte {
 	return fmt.Appendf(nil, "%d\t%s\t%s\t%d\t%s\n", now.UnixMilli(), e.From, e.ID, e.Hops, e.IdempotencyKey)
 }
 
-func parseSeen(line []byte) (ms int64, e Envelope, ok bool) {
+func parseSeen(line []byte) (ms int64, e envelope.Envelope, ok bool) {
 	f := strings.Split(strings.TrimSuffix(string(line), "\n"), "\t")
 	if len(f) != 5 {
 		return 0, e, false
@@ -274,7 +275,7 @@ func parseSeen(line []byte) (ms int64, e Envelope, ok bool) {
 	if err != nil {
 		return 0, e, false
 	}
-	return ms, Envelope{From: agent.ID(f[1]), ID: f[2], Hops: hops, IdempotencyKey: f[4]}, true
+	return ms, envelope.Envelope{From: agent.ID(f[1]), ID: f[2], Hops: hops, IdempotencyKey: f[4]}, true
 }
 
 // A preader reads a descriptor at any offset.

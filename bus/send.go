@@ -5,6 +5,7 @@ import (
 	"fmt"
 
 	"netsky/agent"
+	"netsky/bus/envelope"
 )
 
 // A Receipt names what was sent.
@@ -22,7 +23,7 @@ type Receipt struct {
 // case: the same message sent again under it has one effect, so that is what to
 // do when in doubt. A crash of the sender leaves the message whole or not at
 // all, and at most a hidden file that the receiver sweeps away.
-func (b *Bus) Send(ctx context.Context, e Envelope) (receipt Receipt, err error) {
+func (b *Bus) Send(ctx context.Context, e envelope.Envelope) (receipt Receipt, err error) {
 	if e.ID == "" {
 		e.ID = newID()
 	}
@@ -31,7 +32,7 @@ func (b *Bus) Send(ctx context.Context, e Envelope) (receipt Receipt, err error)
 		return receipt, err
 	}
 	if e.To == "" {
-		return receipt, invalidf("to: missing")
+		return receipt, envelope.Invalidf("to: missing")
 	}
 	if e.Time.IsZero() {
 		e.Time = b.now()
@@ -70,13 +71,13 @@ func (b *Bus) Send(ctx context.Context, e Envelope) (receipt Receipt, err error)
 }
 
 // put publishes an envelope into an open inbox and asks nobody.
-func (b *Bus) put(inbox int, e Envelope) (file string, err error) {
+func (b *Bus) put(inbox int, e envelope.Envelope) (file string, err error) {
 	data, err := e.MarshalJSON()
 	if err != nil {
 		return "", err
 	}
 	if int64(len(data)) > b.maxBytes {
-		return "", invalidf("%d bytes as a file: at most %d", len(data), b.maxBytes)
+		return "", envelope.Invalidf("%d bytes as a file: at most %d", len(data), b.maxBytes)
 	}
 	file, err = b.publish(inbox, e.From, data)
 	if err != nil {
@@ -88,26 +89,26 @@ func (b *Bus) put(inbox int, e Envelope) (file string, err error) {
 // answer sends what code has to say about an envelope of somebody's mailbox.
 // Its ID depends on nothing but the three, so saying it again changes nothing.
 // The bus's own answers know no brake: there is one for each message at most.
-func (b *Bus) answer(from, to agent.ID, kind Kind, cause Envelope, text string) error {
+func (b *Bus) answer(from, to agent.ID, kind envelope.Kind, cause envelope.Envelope, text string) error {
 	inbox, err := b.inbox(to)
 	if err != nil {
 		return err
 	}
 	defer b.cache.put(inbox)
-	_, err = b.put(inbox.fd, Envelope{
-		ID: AnswerID(from, cause.ID, kind), From: from, To: to, Kind: kind, Text: text, Time: b.now(),
-		InReplyTo: cause.ID, Thread: cause.Thread, Hops: min(cause.Hops+1, maxHopsField), Via: "code",
+	_, err = b.put(inbox.fd, envelope.Envelope{
+		ID: envelope.AnswerID(from, cause.ID, kind), From: from, To: to, Kind: kind, Text: text, Time: b.now(),
+		InReplyTo: cause.ID, Thread: cause.Thread, Hops: min(cause.Hops+1, envelope.MaxHops), Via: "code",
 	})
 	return err
 }
 
 // allowed says who may write to whom.
-func allowed(e Envelope) error {
+func allowed(e envelope.Envelope) error {
 	refuse := func(why string) error { return fmt.Errorf("%s: %w %s: %s", e.From, ErrNotAllowed, e.To, why) }
 	if !e.From.IsClone() {
 		return nil
 	}
-	if e.Kind == KindShutdown {
+	if e.Kind == envelope.KindShutdown {
 		return refuse("a clone shuts nobody down")
 	}
 	switch {
@@ -115,14 +116,14 @@ func allowed(e Envelope) error {
 		return refuse("it is the sender itself")
 	case e.To == agent.Root, e.To.IsClone():
 		return nil
-	case e.Kind == KindReply, e.Kind == KindError:
+	case e.Kind == envelope.KindReply, e.Kind == envelope.KindError:
 		if e.InReplyTo != "" {
 			return nil
 		}
 		return refuse("a clone's " + string(e.Kind) + " needs in_reply_to")
 	case e.To == agent.Infinity:
 		return refuse("clones send agentinfinity only reply and error")
-	case e.Kind == KindApproval:
+	case e.Kind == envelope.KindApproval:
 		return nil
 	}
 	return refuse("clones send the owner only reply, error and approval")

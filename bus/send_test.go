@@ -10,7 +10,9 @@ import (
 	"time"
 
 	"netsky/agent"
+	"netsky/agent/home"
 	"netsky/bus"
+	"netsky/bus/envelope"
 )
 
 func TestWhoMayWrite(t *testing.T) {
@@ -18,7 +20,7 @@ func TestWhoMayWrite(t *testing.T) {
 	b, _ := mustBus(t, bus.Options{}, agent.Root, agent.Infinity, clone, other, agent.Owner)
 	for _, tt := range []struct {
 		from, to agent.ID
-		kind     bus.Kind
+		kind     envelope.Kind
 		answers  string
 		want     error
 	}{
@@ -46,9 +48,9 @@ func TestWhoMayWrite(t *testing.T) {
 		{clone, other, "shutdown", "", bus.ErrNotAllowed},
 		{agent.Root, other, "shutdown", "", nil},
 		{agent.Root, agent.Clone(9), "", "", bus.ErrNoMailbox},
-		{agent.Root, "agent", "", "", bus.ErrInvalid},
-		{agent.Root, "", "", "", bus.ErrInvalid},
-		{agent.Root, clone, "No", "", bus.ErrInvalid},
+		{agent.Root, "agent", "", "", envelope.ErrInvalid},
+		{agent.Root, "", "", "", envelope.ErrInvalid},
+		{agent.Root, clone, "No", "", envelope.ErrInvalid},
 		{agent.Root, clone, "unheard_of", "", nil},
 	} {
 		e := message(tt.from, tt.to, "hi")
@@ -72,7 +74,7 @@ func mustNotices(t *testing.T, b *bus.Bus, want int) {
 		t.Fatalf("%d notices to the owner, want %d, %v", len(list), want, err)
 	}
 	for _, e := range list {
-		if e.Envelope.Kind != bus.KindError || e.Envelope.Via != "code" {
+		if e.Envelope.Kind != envelope.KindError || e.Envelope.Via != "code" {
 			t.Errorf("notice: %+v", e.Envelope)
 		}
 	}
@@ -96,7 +98,7 @@ func TestBrakes(t *testing.T) {
 		mustSend(t, b, message(agent.Root, agent.Owner, "another mailbox"))
 		mustSend(t, b, message(agent.Owner, a1, "the owner has no brake"))
 		shutdown := message(agent.Root, a1, "the end")
-		shutdown.Kind = bus.KindShutdown
+		shutdown.Kind = envelope.KindShutdown
 		mustSend(t, b, shutdown)
 		now.Add(int64(time.Minute))
 		mustSend(t, b, message(agent.Root, a1, "a minute later"))
@@ -116,7 +118,7 @@ func TestBrakes(t *testing.T) {
 			}
 			mustDo(t, err)
 			if n%2 == 0 { // in claimed/ or remembered: both are looked at
-				if _, err := b.Drain(t.Context(), to, 0, func(bus.Envelope) error { return nil }); err != nil {
+				if _, err := b.Drain(t.Context(), to, 0, func(envelope.Envelope) error { return nil }); err != nil {
 					t.Fatal(err)
 				}
 			} else {
@@ -146,7 +148,7 @@ func TestBrakes(t *testing.T) {
 
 func TestExtraFieldsAreKept(t *testing.T) {
 	const odd = `{"z":{"b" : [1.50, "<\u003c"]},"from":"agent0","to":null,"id":null,"hops":null,"text":"hi","ts":"2026-11-20T12:00:00Z","a":"\ud83d\ude00"}`
-	e, err := bus.Parse([]byte(odd))
+	e, err := envelope.Parse([]byte(odd))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -166,16 +168,16 @@ func TestExtraFieldsAreKept(t *testing.T) {
 }
 
 func TestRoute(t *testing.T) {
-	b, home := mustBus(t, bus.Options{}, agent.Root, a1, agent.Clone(2), agent.Owner)
-	out := func(name, text string) { age(t, mustDrop(t, home, a1, bus.Outbox, name, text)) }
+	b, h := mustBus(t, bus.Options{}, agent.Root, a1, agent.Clone(2), agent.Owner)
+	out := func(name, text string) { age(t, mustDrop(t, h, a1, bus.Outbox, name, text)) }
 	out("forged.json", `{"from":"agent0","to":"agent2","text":"hi"}`)
 	out("nobody.json", `{"to":"agent9","text":"hi"}`)
 	out("none.json", `{"text":"hi"}`)
 	out("owner.json", `{"to":"owner","text":"hi"}`)
 	out("bad.json", `{"to":"agent2",`)
 	out("good.json", `{"to":"agent2","text":"hi","via":"cli","id":"mine"}`)
-	mustDrop(t, home, a1, bus.Outbox, "4913", "vim")
-	mustDrop(t, home, a1, bus.Outbox, "half.json", `{"to":`) // still being written
+	mustDrop(t, h, a1, bus.Outbox, "4913", "vim")
+	mustDrop(t, h, a1, bus.Outbox, "half.json", `{"to":`) // still being written
 	mustDo(t, b.Route(t.Context()))
 	mustCount(t, b, a1, bus.Poison, 5)
 	mustCount(t, b, a1, bus.Sent, 1)
@@ -189,11 +191,11 @@ func TestRoute(t *testing.T) {
 	done := make(chan error)
 	go func() { done <- b.RunRouter(ctx, func(what string, err error) { t.Log(what, err) }) }()
 	mustDo(t, b.Make(agent.Clone(3)))
-	mustDrop(t, home, agent.Clone(3), bus.Outbox, "x.json", `{"to":"agent2","text":"new here"}`)
+	mustDrop(t, h, agent.Clone(3), bus.Outbox, "x.json", `{"to":"agent2","text":"new here"}`)
 	waitFor(t, "routed", func() bool { n, _ := b.Count(agent.Clone(2), bus.Inbox); return n == 2 })
-	mustDrop(t, home, a1, bus.Outbox, "half.json", `{"to":"agent2","text":"whole"}`)
+	mustDrop(t, h, a1, bus.Outbox, "half.json", `{"to":"agent2","text":"whole"}`)
 	waitFor(t, "routed", func() bool { n, _ := b.Count(agent.Clone(2), bus.Inbox); return n == 3 })
-	waitFor(t, "locked", func() bool { return errors.Is(b.Route(t.Context()), agent.ErrLocked) })
+	waitFor(t, "locked", func() bool { return errors.Is(b.Route(t.Context()), home.ErrLocked) })
 	cancel()
 	if err := <-done; !errors.Is(err, context.Canceled) {
 		t.Errorf("RunRouter = %v", err)

@@ -16,6 +16,7 @@ import (
 	"time"
 
 	"netsky/agent"
+	"netsky/agent/home"
 	"netsky/bus"
 )
 
@@ -25,7 +26,7 @@ var soakTakers = []agent.ID{agent.Clone(1), agent.Clone(2), agent.Clone(3), agen
 
 // soakBus has a clock that runs 2000 times as fast, so that the agents' answers
 // don't meet the brake of 60 a minute.
-func soakBus(home agent.Home) *bus.Bus {
+func soakBus(home home.Dir) *bus.Bus {
 	base, _ := strconv.ParseInt(os.Getenv("NETSKY_TEST_BASE"), 10, 64)
 	began := time.Unix(0, base)
 	return bus.New(home, bus.Options{
@@ -36,7 +37,7 @@ func soakBus(home agent.Home) *bus.Bus {
 
 // soakWriter sends numbered messages for as long as it lives and writes down
 // those that were acknowledged.
-func soakWriter(ctx context.Context, home agent.Home) error {
+func soakWriter(ctx context.Context, home home.Dir) error {
 	b := soakBus(home)
 	name := os.Getenv("NETSKY_TEST_NAME")
 	acks, err := home.OpenAppend("state/acks-" + name)
@@ -71,7 +72,7 @@ func soakWriter(ctx context.Context, home agent.Home) error {
 	}
 }
 
-func soakTaker(ctx context.Context, home agent.Home) error {
+func soakTaker(ctx context.Context, home home.Dir) error {
 	b := soakBus(home)
 	me, err := agent.Parse(os.Getenv("NETSKY_TEST_NAME"))
 	if err != nil {
@@ -101,11 +102,11 @@ type soaked struct {
 	errs       strings.Builder
 }
 
-func (p *soaked) start(tb testing.TB, home agent.Home, base int64) {
+func (p *soaked) start(tb testing.TB, home home.Dir, base int64) {
 	tb.Helper()
 	p.cmd = exec.Command(os.Args[0])
 	p.cmd.Env = append(os.Environ(),
-		"NETSKY_TEST_ROLE="+p.role, "NETSKY_TEST_NAME="+p.name, "NETSKY_HOME="+home.Dir(),
+		"NETSKY_TEST_ROLE="+p.role, "NETSKY_TEST_NAME="+p.name, "NETSKY_HOME="+home.Root(),
 		"NETSKY_TEST_FROM="+strconv.Itoa(p.from), "NETSKY_TEST_BASE="+strconv.FormatInt(base, 10))
 	p.cmd.Stderr = &p.errs
 	if err := p.cmd.Start(); err != nil {
@@ -171,7 +172,7 @@ func TestSoak(t *testing.T) {
 }
 
 // settleSoak lets receivers that nobody kills take what is left.
-func settleSoak(t *testing.T, home agent.Home) {
+func settleSoak(t *testing.T, home home.Dir) {
 	b := soakBus(home)
 	var agents, owner sync.WaitGroup
 	done := make(chan struct{}) // the agents have given all their answers
@@ -227,7 +228,7 @@ func settleOne(ctx context.Context, b *bus.Bus, r *bus.Receiver, id agent.ID, do
 	}
 }
 
-func checkSoak(t *testing.T, b *bus.Bus, home agent.Home, kills int, seed uint64) {
+func checkSoak(t *testing.T, b *bus.Bus, home home.Dir, kills int, seed uint64) {
 	had := make(map[string]bool)
 	last := make(map[string]string)
 	for _, id := range soakTakers[:3] {

@@ -5,6 +5,7 @@ import (
 	"math"
 
 	"netsky/agent"
+	"netsky/bus/envelope"
 )
 
 // Next waits for the next envelope, claims it and hands it over: first what a
@@ -137,7 +138,7 @@ func (r *Receiver) settle(l *letter, room int) (d *Delivery, _ fate) {
 		return nil, waits
 	}
 	now := r.bus.now()
-	if room < math.MaxInt && !r.seen.has(*l.env) && len(Render(*l.env, now)) > room {
+	if room < math.MaxInt && !r.seen.has(*l.env) && len(envelope.Render(*l.env, now)) > room {
 		return nil, tooLong
 	}
 	if !l.claimed {

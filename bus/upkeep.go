@@ -10,13 +10,14 @@ import (
 	"golang.org/x/sys/unix"
 
 	"netsky/agent"
+	"netsky/bus/envelope"
 )
 
 // Retract takes control mail back out of an inbox that nobody has claimed, for
 // a `down` that has ended: what match accepts goes to delivered/ with a .why
 // that says so. It returns how many it took back. A receiver that claims one
 // at the same moment has it; it is never in both places.
-func (b *Bus) Retract(ctx context.Context, id agent.ID, match func(Envelope) bool) (n int, err error) {
+func (b *Bus) Retract(ctx context.Context, id agent.ID, match func(envelope.Envelope) bool) (n int, err error) {
 	inbox, err := b.openPlace(id, Inbox)
 	if err != nil {
 		return 0, err
@@ -78,7 +79,7 @@ func (b *Bus) PoisonRetry(id agent.ID, name string) (place Place, err error) {
 func (b *Bus) retriable(poison int, id agent.ID, name string) (Place, error) {
 	data, _, err := readFile(poison, name, b.maxBytes)
 	if err != nil {
-		return "", fmt.Errorf("%s: %w", Plain(name), err)
+		return "", fmt.Errorf("%s: %w", envelope.Plain(name), err)
 	}
 	why, _, _ := readFile(poison, whyName(name), 64<<10)
 	_, o := cutOrigin(why)
@@ -93,7 +94,7 @@ func (b *Bus) retriable(poison int, id agent.ID, name string) (Place, error) {
 		}
 	}
 	for i, err := range list {
-		list[i] = fmt.Errorf("%s: %w", Plain(name), err)
+		list[i] = fmt.Errorf("%s: %w", envelope.Plain(name), err)
 	}
 	return o.place, errors.Join(list...)
 }
@@ -103,7 +104,7 @@ func (b *Bus) guessOrigin(id agent.ID, why, data []byte) Place {
 	if bytes.Contains(why, []byte("but this is the outbox of")) {
 		return Outbox
 	}
-	e, _ := decode(data, func(error) error { return nil })
+	e, _ := envelope.Decode(data, func(error) error { return nil })
 	if e.To != "" && e.To != id {
 		return Outbox
 	}
@@ -111,7 +112,7 @@ func (b *Bus) guessOrigin(id agent.ID, why, data []byte) Place {
 }
 
 // unsendable is why the router would never send an envelope.
-func (b *Bus) unsendable(e Envelope) (list []error) {
+func (b *Bus) unsendable(e envelope.Envelope) (list []error) {
 	if err := allowed(e); err != nil {
 		list = append(list, err)
 	}
@@ -121,7 +122,7 @@ func (b *Bus) unsendable(e Envelope) (list []error) {
 		unix.Close(inbox)
 	}
 	if e.Hops > maxHops {
-		list = append(list, invalidf("hops: %d, at most %d", e.Hops, maxHops))
+		list = append(list, envelope.Invalidf("hops: %d, at most %d", e.Hops, maxHops))
 	}
 	return list
 }
@@ -134,7 +135,7 @@ func (b *Bus) PoisonDrop(id agent.ID, name string) error {
 			err = unix.Unlinkat(from, name, unix.AT_REMOVEDIR)
 		}
 		if err != nil {
-			return fmt.Errorf("remove %s: %w", Plain(name), err)
+			return fmt.Errorf("remove %s: %w", envelope.Plain(name), err)
 		}
 		return nil
 	})
@@ -142,7 +143,7 @@ func (b *Bus) PoisonDrop(id agent.ID, name string) error {
 
 func (b *Bus) fromPoison(id agent.ID, name string, do func(from int) error) error {
 	if !isMailName(name) {
-		return fmt.Errorf("%s: not the name of an envelope", Plain(name))
+		return fmt.Errorf("%s: not the name of an envelope", envelope.Plain(name))
 	}
 	from, err := b.openPlace(id, Poison)
 	if err != nil {
@@ -153,7 +154,7 @@ func (b *Bus) fromPoison(id agent.ID, name string, do func(from int) error) erro
 		return eachf("poison of "+string(id), err)
 	}
 	if err := sysUnlink(from, whyName(name)); err != nil && err != unix.ENOENT {
-		return fmt.Errorf("remove the reason of %s: %w", Plain(name), err)
+		return fmt.Errorf("remove the reason of %s: %w", envelope.Plain(name), err)
 	}
 	return nil
 }

@@ -5,6 +5,7 @@ import (
 	"sync"
 
 	"netsky/agent"
+	"netsky/agent/home"
 )
 
 // A Spot is a directory to watch. Without a Mailbox it means all mailboxes,
@@ -44,7 +45,7 @@ func (b *Bus) Watch(ctx context.Context, spots ...Spot) (*Watch, error) {
 // WatchEvents is Watch of what witnesses and other processes beside the agents'
 // receivers note, of all agents.
 func (b *Bus) WatchEvents(ctx context.Context) (*Watch, error) {
-	w := &Watch{files: []string{agent.EventsDir}, arrivals: true}
+	w := &Watch{files: []string{home.EventsDir}, arrivals: true}
 	return w, b.startWatch(ctx, w)
 }
 

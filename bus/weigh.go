@@ -5,6 +5,8 @@ import (
 	"fmt"
 	"sync"
 	"time"
+
+	"netsky/bus/envelope"
 )
 
 // weigh decides about a letter in claimed/.
@@ -26,7 +28,7 @@ func (r *Receiver) weigh(l *letter, now time.Time) (*Delivery, error) {
 		return nil, r.expire(l, e)
 	}
 	d := &Delivery{r: r, name: l.name, envelope: e, witnessed: make(chan struct{})}
-	d.rendered = sync.OnceValue(func() string { return Render(e, now) })
+	d.rendered = sync.OnceValue(func() string { return envelope.Render(e, now) })
 	if r.o.MaxText > 0 {
 		if n := len(d.rendered()); n > r.o.MaxText {
 			return nil, r.refuse(l.name, e, fmt.Sprintf("too long for %s: %d bytes, at most %d", r.id, n, r.o.MaxText))
@@ -36,14 +38,14 @@ func (r *Receiver) weigh(l *letter, now time.Time) (*Delivery, error) {
 	return d, nil
 }
 
-func deliveredBefore(e Envelope) string {
+func deliveredBefore(e envelope.Envelope) string {
 	return "filed unread: an envelope of " + string(e.From) + " with this ID or idempotency key has been delivered before"
 }
 
 // expire files an envelope unread and tells its sender.
-func (r *Receiver) expire(l *letter, e Envelope) error {
-	why := "filed unread: it expired at " + stamp(e.Expires)
-	if err := r.tellSender(e, "not delivered to "+string(r.id)+": it expired at "+stamp(e.Expires)); err != nil {
+func (r *Receiver) expire(l *letter, e envelope.Envelope) error {
+	why := "filed unread: it expired at " + envelope.Stamp(e.Expires)
+	if err := r.tellSender(e, "not delivered to "+string(r.id)+": it expired at "+envelope.Stamp(e.Expires)); err != nil {
 		return err
 	}
 	if err := r.seen.add(r.bus.now(), e); err != nil {
@@ -58,7 +60,7 @@ func (r *Receiver) expire(l *letter, e Envelope) error {
 
 // refuse poisons an envelope from claimed/ and tells its sender. The sender is
 // told first: told twice after a crash, he has one answer, for its ID is the same.
-func (r *Receiver) refuse(name string, e Envelope, reason string) error {
+func (r *Receiver) refuse(name string, e envelope.Envelope, reason string) error {
 	if err := r.tellSender(e, "not delivered to "+string(r.id)+": "+reason); err != nil {
 		return err
 	}
@@ -70,16 +72,16 @@ func (r *Receiver) refuse(name string, e Envelope, reason string) error {
 	if err != nil && !gone(err) {
 		return err
 	}
-	return r.poisonFrom(from, name, markOf(st), invalidf("%s", reason))
+	return r.poisonFrom(from, name, markOf(st), envelope.Invalidf("%s", reason))
 }
 
 // tellSender answers with an error, unless the envelope is one that code does
 // not answer or its sender has no mailbox.
-func (r *Receiver) tellSender(e Envelope, text string) error {
-	if !e.Kind.answerable() || e.From == r.id {
+func (r *Receiver) tellSender(e envelope.Envelope, text string) error {
+	if !e.Kind.Answerable() || e.From == r.id {
 		return nil
 	}
-	err := r.bus.answer(r.id, e.From, KindError, e, text)
+	err := r.bus.answer(r.id, e.From, envelope.KindError, e, text)
 	if errors.Is(err, ErrNoMailbox) {
 		return nil
 	}

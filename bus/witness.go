@@ -5,6 +5,8 @@ import (
 	"fmt"
 
 	"netsky/agent"
+	"netsky/agent/home"
+	"netsky/bus/envelope"
 )
 
 // Witness notes that the agent's runtime has been seen with the envelopes, for
@@ -14,8 +16,8 @@ import (
 func (b *Bus) Witness(id agent.ID, envelopeIDs ...string) error {
 	var lines []byte
 	for _, e := range envelopeIDs {
-		if !isID(e) {
-			return invalidf("id: %s", clip(e))
+		if !envelope.IsID(e) {
+			return envelope.Invalidf("id: %s", envelope.Clip(e))
 		}
 		line, err := json.Marshal(agent.Event{MS: b.now().UnixMilli(), Event: agent.EventSeen, ID: e})
 		if err != nil {
@@ -26,7 +28,7 @@ func (b *Bus) Witness(id agent.ID, envelopeIDs ...string) error {
 	if len(lines) == 0 {
 		return nil
 	}
-	f, err := b.home.OpenAppend(agent.EventsFile(id))
+	f, err := b.home.OpenAppend(home.EventsFile(id))
 	if err != nil {
 		return err
 	}
@@ -39,7 +41,7 @@ func (b *Bus) Witness(id agent.ID, envelopeIDs ...string) error {
 
 // eachSeen calls fn with the ID of every envelope that was seen since the last
 // call. One told twice does no harm.
-func eachSeen(tail *agent.EventTail, fn func(id string)) error {
+func eachSeen(tail *home.EventTail, fn func(id string)) error {
 	if err := step("read"); err != nil {
 		return err
 	}

@@ -9,7 +9,7 @@ import (
 	"github.com/urfave/cli/v2"
 
 	"netsky/agent"
-	"netsky/bus"
+	"netsky/bus/envelope"
 	"netsky/codex"
 	"netsky/spawn"
 )
@@ -183,13 +183,13 @@ func (a *app) interrupt(ctx context.Context, l *spawn.Launcher, self, id agent.I
 	default:
 		about := inHand(l, st)
 		before, _ := l.Home.LoadReport(id) // none: any word of it is news
-		r, err := l.Bus.Send(ctx, bus.Envelope{From: self, To: id, Kind: bus.KindCancel, Text: "end the running turn", Via: "cli", Time: time.Now()})
+		r, err := l.Bus.Send(ctx, envelope.Envelope{From: self, To: id, Kind: envelope.KindCancel, Text: "end the running turn", Via: "cli", Time: time.Now()})
 		if err != nil {
 			return fmt.Errorf("not sent: %w", err)
 		}
 		if err := a.waitIdle(ctx, l, st, before); err != nil {
 			// Unclaimed, it would end some later turn.
-			_, rerr := l.Bus.Retract(context.WithoutCancel(ctx), id, func(e bus.Envelope) bool { return e.ID == r.ID })
+			_, rerr := l.Bus.Retract(context.WithoutCancel(ctx), id, func(e envelope.Envelope) bool { return e.ID == r.ID })
 			if text != "" {
 				err = exitError{exitPartly, fmt.Errorf("%w; the text was not sent", err)}
 			}
@@ -201,7 +201,7 @@ func (a *app) interrupt(ctx context.Context, l *spawn.Launcher, self, id agent.I
 	if text == "" {
 		return nil
 	}
-	r, err := l.Bus.Send(ctx, bus.Envelope{From: self, To: id, Text: text, Via: "cli", Time: time.Now()})
+	r, err := l.Bus.Send(ctx, envelope.Envelope{From: self, To: id, Text: text, Via: "cli", Time: time.Now()})
 	if err != nil {
 		return fmt.Errorf("interrupted, but the text was not sent: %w", err)
 	}

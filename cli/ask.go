@@ -12,6 +12,7 @@ import (
 
 	"netsky/agent"
 	"netsky/bus"
+	"netsky/bus/envelope"
 	"netsky/spawn"
 )
 
@@ -75,7 +76,7 @@ func (a *app) ask(c *cli.Context) error {
 	}
 	defer w.Close()
 	sent := time.Now()
-	r, err := l.Bus.Send(ctx, bus.Envelope{From: self, To: to, Text: text, Via: "cli", RequiresAck: true, Time: sent})
+	r, err := l.Bus.Send(ctx, envelope.Envelope{From: self, To: to, Text: text, Via: "cli", RequiresAck: true, Time: sent})
 	if err != nil {
 		return fmt.Errorf("not sent: %w", err)
 	}
@@ -235,7 +236,7 @@ func (p *asking) print(ctx context.Context, self agent.ID, e bus.Entry, asJSON b
 		if err := p.a.writeJSON(e.Envelope); err != nil {
 			return err
 		}
-	} else if e.Envelope.Kind != bus.KindError {
+	} else if e.Envelope.Kind != envelope.KindError {
 		if p.a.print("%s", e.Envelope.Text); p.a.broken != nil {
 			return p.a.broken // it stays new
 		}
@@ -245,7 +246,7 @@ func (p *asking) print(ctx context.Context, self agent.ID, e bus.Entry, asJSON b
 			p.a.warn("%v", err)
 		}
 	}
-	if e.Envelope.Kind == bus.KindError {
+	if e.Envelope.Kind == envelope.KindError {
 		return fmt.Errorf("%s answered with an error: %w", p.to, errors.New(e.Envelope.Text))
 	}
 	return nil

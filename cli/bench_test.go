@@ -10,7 +10,8 @@ import (
 	"testing"
 	"time"
 
-	"netsky/agent"
+	"netsky/agent/home"
+	"netsky/agent/proc"
 )
 
 // BenchmarkColdStart times `netsky version` as a whole process against a Go
@@ -77,7 +78,7 @@ func BenchmarkCodexAgent(b *testing.B) {
 		warm = append(warm, ask())
 	}
 	slices.Sort(warm)
-	h, err := agent.HomeAt(w.home)
+	h, err := home.At(w.home)
 	if err != nil {
 		b.Fatal(err)
 	}
@@ -85,7 +86,7 @@ func BenchmarkCodexAgent(b *testing.B) {
 	if err != nil {
 		b.Fatal(err)
 	}
-	below, err := agent.Descendants(k.PID, "")
+	below, err := proc.Descendants(k.PID, "")
 	if err != nil {
 		b.Fatal(err)
 	}

@@ -12,7 +12,9 @@ import (
 	"github.com/urfave/cli/v2"
 
 	"netsky/agent"
+	"netsky/agent/home"
 	"netsky/bus"
+	"netsky/bus/envelope"
 )
 
 func (a *app) channelCommand() *cli.Command {
@@ -89,7 +91,7 @@ func (a *app) givenText(c *cli.Context, i int, usage string) (string, error) {
 
 func (a *app) send(c *cli.Context) error {
 	const usage = "channel send: wants an address and one text, in quotes"
-	kind, take := bus.Kind(c.String("kind")), a.textArg
+	kind, take := envelope.Kind(c.String("kind")), a.textArg
 	if kind.Control() {
 		take = a.givenText // some of them need no text
 	}
@@ -119,7 +121,7 @@ func (a *app) send(c *cli.Context) error {
 	if err != nil {
 		return err
 	}
-	e := bus.Envelope{
+	e := envelope.Envelope{
 		ID: c.String("id"), From: self, To: to, Kind: kind, Text: text, Via: "cli", Time: time.Now(),
 		InReplyTo: c.String("in-reply-to"), Thread: c.String("thread"), RequiresAck: c.Bool("requires-ack"),
 	}
@@ -231,7 +233,7 @@ func (a *app) route(c *cli.Context) error {
 		return err
 	}
 	err = b.Route(c.Context)
-	if errors.Is(err, agent.ErrLocked) {
+	if errors.Is(err, home.ErrLocked) {
 		return fmt.Errorf("the daemon routes already: %w", err)
 	}
 	return err

@@ -16,19 +16,22 @@ import (
 	"time"
 
 	"netsky/agent"
+	"netsky/agent/home"
+	"netsky/agent/proc"
 	"netsky/bus"
+	"netsky/bus/envelope"
+	"netsky/internal/loopmodel/anthropic"
 	"netsky/spawn/claude"
-	claudemodel "netsky/spawn/claude/loopmodel"
 )
 
 // A claudeRig is one agent on Claude Code that has had its first turn.
 type claudeRig struct {
 	*world
-	agent   agent.Home
+	agent   home.Dir
 	config  string // Claude Code's directory
 	pid     int    // its process
-	model   *claudemodel.Server
-	events  *agent.EventTail
+	model   *anthropic.Server
+	events  *home.EventTail
 	stops   int
 	bucket  float64 // texts that Claude Code takes now
 	filled  time.Time
@@ -40,7 +43,7 @@ func mustClaudeRig(b *testing.B) *claudeRig {
 	b.Helper()
 	w, model := mustClaude(b)
 	w.config(b, freely)
-	h, err := agent.HomeAt(w.home)
+	h, err := home.At(w.home)
 	if err != nil {
 		b.Fatal(err)
 	}
@@ -78,11 +81,11 @@ func (r *claudeRig) rest(n float64) {
 }
 
 // note is a rule that keeps when each message reached the model.
-func (r *claudeRig) note(q claudemodel.Request) *claudemodel.Reply {
+func (r *claudeRig) note(q anthropic.Request) *anthropic.Reply {
 	now := time.Now()
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	for _, m := range claudemodel.Messages(strings.Join(q.News(), "\n")) {
+	for _, m := range anthropic.Messages(strings.Join(q.News(), "\n")) {
 		if _, ok := r.arrived[m.ID]; !ok {
 			r.arrived[m.ID] = now
 		}
@@ -180,7 +183,7 @@ func BenchmarkClaudeDelivery(b *testing.B) {
 	n := 0
 	send := func() {
 		n++
-		e := bus.Envelope{From: agent.Owner, To: "agent1", Text: fmt.Sprintf("say something about number %d", n)}
+		e := envelope.Envelope{From: agent.Owner, To: "agent1", Text: fmt.Sprintf("say something about number %d", n)}
 		receipt, err := mail.Send(b.Context(), e)
 		if err != nil {
 			b.Fatal(err)
@@ -190,11 +193,11 @@ func BenchmarkClaudeDelivery(b *testing.B) {
 	}
 	write := func() {
 		n++
-		e := bus.Envelope{
+		e := envelope.Envelope{
 			ID: fmt.Sprintf("bare-%d", n), From: agent.Owner, To: "agent1", Time: time.Now(),
 			Text: fmt.Sprintf("say something about number %d", n),
 		}
-		began := r.bare(b, bus.Render(e, time.Now()))
+		began := r.bare(b, envelope.Render(e, time.Now()))
 		bare = append(bare, r.mustArrive(b, e.ID).Sub(began))
 	}
 	for b.Loop() {
@@ -259,11 +262,11 @@ func BenchmarkClaudeAgent(b *testing.B) {
 // they share once, and is 0 where the system does not tell.
 func (r *claudeRig) memory(b *testing.B) (rss, pss float64) {
 	b.Helper()
-	below, err := agent.Descendants(r.pid, "")
+	below, err := proc.Descendants(r.pid, "")
 	if err != nil {
 		b.Fatal(err)
 	}
-	for _, p := range append(below, agent.Process{PID: r.pid}) {
+	for _, p := range append(below, proc.Process{PID: r.pid}) {
 		out, err := exec.Command("ps", "-o", "rss=", "-p", strconv.Itoa(p.PID)).Output()
 		if err != nil {
 			b.Fatal(err)
@@ -324,8 +327,8 @@ func BenchmarkHook(b *testing.B) {
 				`"tool_input":{"command":"go test ./...","description":"run the tests"}}`, common, n)
 		},
 		"UserPromptSubmit": func(n int) string {
-			e := bus.Envelope{ID: fmt.Sprintf("m-%d", n), From: agent.Owner, To: "agent1", Time: time.Now(), Text: "do something"}
-			prompt, _ := json.Marshal(bus.Render(e, time.Now()))
+			e := envelope.Envelope{ID: fmt.Sprintf("m-%d", n), From: agent.Owner, To: "agent1", Time: time.Now(), Text: "do something"}
+			prompt, _ := json.Marshal(envelope.Render(e, time.Now()))
 			return fmt.Sprintf(`{%s,"hook_event_name":"UserPromptSubmit","prompt":%s}`, common, prompt)
 		},
 	} {
@@ -336,7 +339,7 @@ func BenchmarkHook(b *testing.B) {
 func hooks(b *testing.B, event string, data func(n int) string) {
 	w := mustWorld(b)
 	hello := mustHello(b, b.TempDir())
-	h, err := agent.HomeAt(w.home)
+	h, err := home.At(w.home)
 	if err != nil {
 		b.Fatal(err)
 	}

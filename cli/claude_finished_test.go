@@ -7,7 +7,7 @@ import (
 	"testing"
 	"time"
 
-	"netsky/agent"
+	"netsky/agent/home"
 )
 
 // A down that dies after its agents have obeyed leaves agents that take no mail:
@@ -27,7 +27,7 @@ func TestClaudeFinishedForADeadDown(t *testing.T) {
 		t.Fatal(err)
 	}
 	request := fmt.Sprintf(`{"from":"owner","kind":"shutdown","start":%q,"text":"the end","ts":%q}`, la.Start, time.Now().UTC().Format(time.RFC3339))
-	if err := os.WriteFile(filepath.Join(w.home, agent.Mailbox("agent1"), "inbox", "end.json"), []byte(request), 0o600); err != nil {
+	if err := os.WriteFile(filepath.Join(w.home, home.Mailbox("agent1"), "inbox", "end.json"), []byte(request), 0o600); err != nil {
 		t.Fatal(err)
 	}
 	w.mustShow(t, "status", "agent1         down", "has finished as it was asked to")

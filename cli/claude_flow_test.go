@@ -9,9 +9,9 @@ import (
 	"testing"
 	"time"
 
-	"netsky/agent"
+	"netsky/agent/home"
+	"netsky/internal/loopmodel/anthropic"
 	"netsky/spawn/claude"
-	claudemodel "netsky/spawn/claude/loopmodel"
 )
 
 // A turn that took a message of the owner's gives one answer: what the model
@@ -20,9 +20,9 @@ import (
 func TestClaudeAnswerKinds(t *testing.T) {
 	t.Parallel()
 	w, model := mustClaude(t)
-	model.Handle(func(q claudemodel.Request) *claudemodel.Reply {
+	model.Handle(func(q anthropic.Request) *anthropic.Reply {
 		if strings.Contains(strings.Join(q.News(), ""), "by the tool") {
-			return claudemodel.ReplyAll(q)
+			return anthropic.ReplyAll(q)
 		}
 		return nil
 	})
@@ -257,7 +257,7 @@ func TestClaudeOwnSettings(t *testing.T) {
 	if out := w.up1(t); strings.Contains(out, "github") {
 		t.Errorf("said twice:\n%s", out)
 	}
-	servers, err := os.ReadFile(filepath.Join(w.home, agent.Mailbox("agent1"), "mcp-config.json"))
+	servers, err := os.ReadFile(filepath.Join(w.home, home.Mailbox("agent1"), "mcp-config.json"))
 	if err != nil {
 		t.Fatal(err)
 	}

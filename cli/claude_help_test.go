@@ -8,7 +8,7 @@ import (
 	"testing"
 	"time"
 
-	"netsky/agent"
+	"netsky/agent/home"
 )
 
 // up1 brings agent1 up on Claude Code, in the world's directory src.
@@ -32,9 +32,9 @@ func (w *world) mustUp(t testing.TB, args ...string) string {
 	return strings.ReplaceAll(out, " starting ", " ready    ")
 }
 
-func (w *world) mustHome(t testing.TB) agent.Home {
+func (w *world) mustHome(t testing.TB) home.Dir {
 	t.Helper()
-	h, err := agent.HomeAt(w.home)
+	h, err := home.At(w.home)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -16,8 +16,10 @@ import (
 	"time"
 
 	"netsky/agent"
-	"netsky/bus"
-	claudemodel "netsky/spawn/claude/loopmodel"
+	"netsky/agent/home"
+	"netsky/agent/proc"
+	"netsky/bus/envelope"
+	"netsky/internal/loopmodel/anthropic"
 )
 
 // Fifty messages to each of two clones while their MCP servers, Claude Code
@@ -31,7 +33,7 @@ func TestClaudeKilled(t *testing.T) {
 	}
 	var mu sync.Mutex // guards what follows
 	about := make(map[string]string)
-	s.model.Handle(func(q claudemodel.Request) *claudemodel.Reply { // turns that are worth killing
+	s.model.Handle(func(q anthropic.Request) *anthropic.Reply { // turns that are worth killing
 		r := s.answer(q)
 		r.Delay = rand.N(500 * time.Millisecond)
 		mu.Lock()
@@ -69,8 +71,8 @@ func TestClaudeKilled(t *testing.T) {
 	s.settled("killed")
 	mu.Lock()
 	defer mu.Unlock()
-	s.ended(func(e, answer bus.Envelope) {
-		if answer.Kind != bus.KindReply {
+	s.ended(func(e, answer envelope.Envelope) {
+		if answer.Kind != envelope.KindReply {
 			t.Errorf("%s: %s: %.200s", e.ID, answer.Kind, answer.Text)
 		}
 		// By its ID in a message, or by that in a notice.
@@ -92,7 +94,7 @@ func TestClaudeEndNotTold(t *testing.T) {
 	s := mustStorm(t, freely, id)
 	// The hook's command does nothing the first time.
 	script := fmt.Sprintf("#!/bin/sh\nsed -i \"s#'[^']*/netsky' hook Stop[^A-Za-z]#mkdir %s/first 2>/dev/null || &#\" %s 2>/dev/null\nexec %s \"$@\"\n",
-		s.w.dir, s.home.Path(agent.Mailbox(id), "settings.json"), os.Getenv("NETSKY_TEST_CLAUDE"))
+		s.w.dir, s.home.Path(home.Mailbox(id), "settings.json"), os.Getenv("NETSKY_TEST_CLAUDE"))
 	program := filepath.Join(s.w.dir, "b", "claude")
 	if err := errors.Join(os.Remove(program), os.WriteFile(program, []byte(script), 0o700)); err != nil {
 		t.Fatal(err)
@@ -107,8 +109,8 @@ func TestClaudeEndNotTold(t *testing.T) {
 	if _, err := os.Stat(filepath.Join(s.w.dir, "first")); err != nil {
 		t.Errorf("the first end was told: %v", err)
 	}
-	s.ended(func(e, answer bus.Envelope) {
-		if want := "echo: " + e.Text; answer.Kind != bus.KindReply || answer.Text != want || !isImplicit(answer) {
+	s.ended(func(e, answer envelope.Envelope) {
+		if want := "echo: " + e.Text; answer.Kind != envelope.KindReply || answer.Text != want || !isImplicit(answer) {
 			t.Errorf("%s: %s %q, want %q", e.ID, answer.Kind, answer.Text, want)
 		}
 	})
@@ -202,7 +204,7 @@ func (s *storm) kill(kind string, id agent.ID, after time.Duration) int {
 }
 
 // find finds a process of an agent's, or the daemon.
-func (s *storm) find(kind string, id agent.ID) (p agent.Process, ok bool) {
+func (s *storm) find(kind string, id agent.ID) (p proc.Process, ok bool) {
 	s.Helper()
 	if kind == "daemon" {
 		h, ok := s.home.LockHolder(agent.DaemonName)
@@ -228,7 +230,7 @@ func (s *storm) find(kind string, id agent.ID) (p agent.Process, ok bool) {
 
 // below finds a process below another by what stands in its command line. It must
 // be quick: hooks live for some hundredths of a second.
-func below(pid int, call string) (p agent.Process, ok bool) {
+func below(pid int, call string) (p proc.Process, ok bool) {
 	lists, _ := filepath.Glob(fmt.Sprintf("/proc/%d/task/*/children", pid)) // the pattern is right
 	for _, list := range lists {
 		data, _ := os.ReadFile(list) // gone: no child
@@ -239,7 +241,7 @@ func below(pid int, call string) (p agent.Process, ok bool) {
 			}
 			line, _ := os.ReadFile("/proc/" + number + "/cmdline")
 			if strings.Contains(string(line), call) {
-				p, err = agent.FindProcess(n)
+				p, err = proc.Find(n)
 				ok = err == nil
 			} else {
 				p, ok = below(n, call)

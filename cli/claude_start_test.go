@@ -11,7 +11,8 @@ import (
 	"time"
 
 	"netsky/agent"
-	claudemodel "netsky/spawn/claude/loopmodel"
+	"netsky/agent/home"
+	"netsky/internal/loopmodel/anthropic"
 )
 
 // A yes to a dialog is given only where the owner's own command says it: the
@@ -20,7 +21,7 @@ func TestClaudeDialogs(t *testing.T) {
 	t.Parallel()
 	w, model := mustClaude(t)
 	config := filepath.Join(w.dir, "cc")
-	if err := claudemodel.WriteHomeWithout(config, claudemodel.APIKey); err != nil {
+	if err := anthropic.WriteHomeWithout(config, anthropic.APIKey); err != nil {
 		t.Fatal(err)
 	}
 	w.config(t, freely)
@@ -54,7 +55,7 @@ func TestClaudeDialogs(t *testing.T) {
 func TestClaudeSameDialog(t *testing.T) {
 	t.Parallel()
 	w, _ := mustClaude(t)
-	if err := claudemodel.WriteHomeWithout(filepath.Join(w.dir, "cc"), claudemodel.APIKey); err != nil {
+	if err := anthropic.WriteHomeWithout(filepath.Join(w.dir, "cc"), anthropic.APIKey); err != nil {
 		t.Fatal(err)
 	}
 	w.config(t, freely)
@@ -237,7 +238,7 @@ func TestClaudeConsent(t *testing.T) {
 		}
 		mustContain(t, "as root", out, "bypassPermissions is refused to root", "IS_SANDBOX=1", "acceptEdits")
 		nothing("as root outside of a sandbox")
-		data, _ := os.ReadFile(filepath.Join(w.home, agent.ConfigFile))
+		data, _ := os.ReadFile(filepath.Join(w.home, home.ConfigFile))
 		if strings.Contains(string(data), "permission_mode = \"b") {
 			t.Errorf("an answer was put down with which nothing can start:\n%s", data)
 		}
@@ -256,7 +257,7 @@ func TestClaudeConsent(t *testing.T) {
 	s.shows(`1, 2 or 3 \(anything else starts none\):`)
 	s.types("3", "Enter")
 	s.shows(`agent1 +ready +claude .* may read; ask for all else`)
-	data, err := os.ReadFile(filepath.Join(w.home, agent.ConfigFile))
+	data, err := os.ReadFile(filepath.Join(w.home, home.ConfigFile))
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -13,8 +13,10 @@ import (
 	"time"
 
 	"netsky/agent"
+	"netsky/agent/home"
 	"netsky/bus"
-	claudemodel "netsky/spawn/claude/loopmodel"
+	"netsky/bus/envelope"
+	"netsky/internal/loopmodel/anthropic"
 )
 
 // A storm is many messages to agents on the real Claude Code, and what must have
@@ -22,13 +24,13 @@ import (
 type storm struct {
 	*testing.T
 	w      *world
-	model  *claudemodel.Server
-	home   agent.Home
+	model  *anthropic.Server
+	home   home.Dir
 	bus    *bus.Bus
 	random *rand.Rand
 	agents []agent.ID
-	sent   map[agent.ID][]bus.Envelope // by who gets it, in order
-	held   chan struct{}               // the model's turns that begin with "hold" end when it is closed
+	sent   map[agent.ID][]envelope.Envelope // by who gets it, in order
+	held   chan struct{}                    // the model's turns that begin with "hold" end when it is closed
 }
 
 // other writes to them beside the owner. It is a mailbox, and nobody's.
@@ -41,7 +43,7 @@ func mustStorm(t *testing.T, config string, agents ...agent.ID) *storm {
 	t.Helper()
 	w, model := mustClaude(t)
 	w.config(t, config+"[agents]\nruntime = \"claude\"\ndir = \""+filepath.Join(w.dir, "src")+"\"\n[agents.infinity]\nruntime = \"demo\"\n")
-	home, err := agent.HomeAt(w.home)
+	home, err := home.At(w.home)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -49,7 +51,7 @@ func mustStorm(t *testing.T, config string, agents ...agent.ID) *storm {
 	t.Logf("seed %d", seed)
 	s := &storm{
 		T: t, w: w, model: model, home: home, bus: bus.New(home, bus.Options{}), random: rand.New(rand.NewPCG(seed, 1)),
-		agents: agents, sent: make(map[agent.ID][]bus.Envelope), held: make(chan struct{}),
+		agents: agents, sent: make(map[agent.ID][]envelope.Envelope), held: make(chan struct{}),
 	}
 	if err := s.bus.Make(other); err != nil {
 		t.Fatal(err)
@@ -60,16 +62,16 @@ func mustStorm(t *testing.T, config string, agents ...agent.ID) *storm {
 
 // answer is the model: its echo as a reply or in plain text. It costs next to
 // nothing, so that no conversation is ever compacted.
-func (s *storm) answer(q claudemodel.Request) *claudemodel.Reply {
-	var r *claudemodel.Reply
+func (s *storm) answer(q anthropic.Request) *anthropic.Reply {
+	var r *anthropic.Reply
 	if agentOf(q) == byTool {
-		r = claudemodel.ReplyAll(q)
+		r = anthropic.ReplyAll(q)
 	}
 	if r == nil {
-		r = claudemodel.Directives(q)
+		r = anthropic.Directives(q)
 	}
-	r.Usage = &claudemodel.Usage{Input: 10, Output: 10}
-	for _, m := range claudemodel.Messages(strings.Join(q.News(), "\n")) {
+	r.Usage = &anthropic.Usage{Input: 10, Output: 10}
+	for _, m := range anthropic.Messages(strings.Join(q.News(), "\n")) {
 		if strings.HasPrefix(m.Text, "hold") {
 			r.Hold = s.held
 		}
@@ -79,7 +81,7 @@ func (s *storm) answer(q claudemodel.Request) *claudemodel.Reply {
 
 var itsName = regexp.MustCompile(`You are (agent[0-9]+),`)
 
-func agentOf(q claudemodel.Request) agent.ID {
+func agentOf(q anthropic.Request) agent.ID {
 	if m := itsName.FindStringSubmatch(q.System); m != nil {
 		return agent.ID(m[1])
 	}
@@ -126,7 +128,7 @@ func (s *storm) pane(id agent.ID) string {
 // send sends a text; what is none of the owner's asks for an answer.
 func (s *storm) send(from, to agent.ID, text string) {
 	s.Helper()
-	e := bus.Envelope{
+	e := envelope.Envelope{
 		ID: fmt.Sprintf("m-%s-%03d", to, len(s.sent[to])), From: from, To: to, Text: text, RequiresAck: from != agent.Owner,
 	}
 	if _, err := s.bus.Send(s.Context(), e); err != nil {
@@ -139,7 +141,7 @@ func (s *storm) send(from, to agent.ID, text string) {
 func (s *storm) order(text func(id agent.ID) string) {
 	s.Helper()
 	for _, id := range s.agents {
-		e := bus.Envelope{From: agent.Owner, To: id, Text: text(id)}
+		e := envelope.Envelope{From: agent.Owner, To: id, Text: text(id)}
 		e.ID = strings.TrimSpace(s.w.must(s.T, "netsky", "channel", "send", string(id), e.Text))
 		s.sent[id] = append(s.sent[id], e)
 	}
@@ -183,9 +185,9 @@ func (s *storm) text(size int) string {
 
 // answers are all answers of an agent to one of those who write to it, by what
 // they answer.
-func (s *storm) answers(id, to agent.ID) map[string][]bus.Envelope {
+func (s *storm) answers(id, to agent.ID) map[string][]envelope.Envelope {
 	s.Helper()
-	got := make(map[string][]bus.Envelope)
+	got := make(map[string][]envelope.Envelope)
 	seen := make(map[string]bool) // an answer that is moved on meanwhile is listed twice
 	for _, p := range []bus.Place{bus.Inbox, bus.Claimed, bus.Delivered} {
 		list, err := s.bus.List(to, p, 5000)
@@ -204,7 +206,7 @@ func (s *storm) answers(id, to agent.ID) map[string][]bus.Envelope {
 
 func (s *storm) unanswered(id agent.ID) (list []string) {
 	s.Helper()
-	got := map[agent.ID]map[string][]bus.Envelope{}
+	got := map[agent.ID]map[string][]envelope.Envelope{}
 	for _, e := range s.sent[id] {
 		if got[e.From] == nil {
 			got[e.From] = s.answers(id, e.From)
@@ -232,7 +234,7 @@ func (s *storm) onItsWay(last int) {
 		return !slices.ContainsFunc(s.agents, func(id agent.ID) bool {
 			data, err := os.ReadFile(s.home.Path("state/owed", string(id)+".json"))
 			n := len(s.sent[id])
-			return err != nil || !slices.ContainsFunc(s.sent[id][n-last:], func(e bus.Envelope) bool {
+			return err != nil || !slices.ContainsFunc(s.sent[id][n-last:], func(e envelope.Envelope) bool {
 				return strings.Contains(string(data), `"`+e.ID+`"`)
 			})
 		})
@@ -245,7 +247,7 @@ func (s *storm) asked() {
 	for _, id := range s.agents {
 		last := s.sent[id][len(s.sent[id])-1]
 		s.until(string(id)+" is asked about "+last.ID, func() bool {
-			return slices.ContainsFunc(s.model.Requests(), func(q claudemodel.Request) bool {
+			return slices.ContainsFunc(s.model.Requests(), func(q anthropic.Request) bool {
 				return agentOf(q) == id && count(q, last.ID) > 0
 			})
 		})
@@ -253,12 +255,12 @@ func (s *storm) asked() {
 }
 
 // count is how often a message stands in what the model was told.
-func count(q claudemodel.Request, id string) int {
+func count(q anthropic.Request, id string) int {
 	return strings.Count(string(q.Body), `id=\"`+id+`\">`)
 }
 
 // ended is how each message ended: filed, answered once, and nothing left.
-func (s *storm) ended(check func(e, answer bus.Envelope)) {
+func (s *storm) ended(check func(e, answer envelope.Envelope)) {
 	s.Helper()
 	for _, id := range s.agents {
 		s.until(string(id)+": nothing waits", func() bool {
@@ -277,7 +279,7 @@ func (s *storm) ended(check func(e, answer bus.Envelope)) {
 		for _, e := range list {
 			filed[e.Envelope.ID]++
 		}
-		got := map[agent.ID]map[string][]bus.Envelope{agent.Owner: s.answers(id, agent.Owner), other: s.answers(id, other)}
+		got := map[agent.ID]map[string][]envelope.Envelope{agent.Owner: s.answers(id, agent.Owner), other: s.answers(id, other)}
 		for _, e := range s.sent[id] {
 			if filed[e.ID] != 1 {
 				s.Errorf("%s lies in %s's delivered/ %d times", e.ID, id, filed[e.ID])
@@ -292,7 +294,7 @@ func (s *storm) ended(check func(e, answer bus.Envelope)) {
 }
 
 // told is what the agent's model was told in the end.
-func (s *storm) told(id agent.ID) (last claudemodel.Request) {
+func (s *storm) told(id agent.ID) (last anthropic.Request) {
 	for _, q := range s.model.Requests() {
 		if agentOf(q) == id {
 			last = q
@@ -309,7 +311,7 @@ func (s *storm) inOrder(id agent.ID) {
 	told := make(map[string]string)
 	var order []string
 	for _, said := range q.Said {
-		for _, m := range claudemodel.Messages(said) {
+		for _, m := range anthropic.Messages(said) {
 			told[m.ID] = m.Text
 			order = append(order, m.ID)
 		}
@@ -339,7 +341,7 @@ func (s *storm) inOrder(id agent.ID) {
 	}
 }
 
-func isImplicit(e bus.Envelope) bool { return string(e.Extra["implicit"]) == "true" }
+func isImplicit(e envelope.Envelope) bool { return string(e.Extra["implicit"]) == "true" }
 
 const draft = "a thought that is not sent yet"
 
@@ -464,8 +466,8 @@ func TestClaudeStorm(t *testing.T) {
 	s.burst(13, 4096)
 	s.settled("beside a draft")
 
-	s.ended(func(e, answer bus.Envelope) {
-		if answer.Kind != bus.KindReply || isImplicit(answer) != (e.To != byTool) {
+	s.ended(func(e, answer envelope.Envelope) {
+		if answer.Kind != envelope.KindReply || isImplicit(answer) != (e.To != byTool) {
 			t.Errorf("%s of %s: answered by %s, implicit %v: %.200q", e.ID, e.To, answer.Kind, isImplicit(answer), answer.Text)
 		}
 	})

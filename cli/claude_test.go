@@ -9,25 +9,25 @@ import (
 	"sync"
 	"testing"
 
-	"netsky/agent"
-	claudemodel "netsky/spawn/claude/loopmodel"
+	"netsky/agent/home"
+	"netsky/internal/loopmodel/anthropic"
 )
 
 // mustClaude is a world in which the real Claude Code is installed, and speaks
 // to a model on the loopback. Agents work in the directory src of the world.
-func mustClaude(t testing.TB) (*world, *claudemodel.Server) {
+func mustClaude(t testing.TB) (*world, *anthropic.Server) {
 	t.Helper()
 	w := mustWorld(t)
 	return w, w.addClaude(t)
 }
 
-func (w *world) addClaude(t testing.TB) *claudemodel.Server {
+func (w *world) addClaude(t testing.TB) *anthropic.Server {
 	t.Helper()
 	program := os.Getenv("NETSKY_TEST_CLAUDE")
 	if program == "" {
 		t.Fatal("NETSKY_TEST_CLAUDE is not set: scripts/test installs Claude Code and sets it")
 	}
-	model, err := claudemodel.Start()
+	model, err := anthropic.Start()
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -41,11 +41,11 @@ func (w *world) addClaude(t testing.TB) *claudemodel.Server {
 	if err := os.Symlink(program, filepath.Join(bin, "claude")); err != nil {
 		t.Fatal(err)
 	}
-	if err := claudemodel.WriteHome(config, w.dir); err != nil {
+	if err := anthropic.WriteHome(config, w.dir); err != nil {
 		t.Fatal(err)
 	}
 	w.prepend(bin)
-	w.env = append(append(w.env, model.Env(config)...), claudemodel.Sandbox)
+	w.env = append(append(w.env, model.Env(config)...), anthropic.Sandbox)
 	return model
 }
 
@@ -63,7 +63,7 @@ func (w *world) prepend(dir string) {
 // config writes the world's netsky.toml.
 func (w *world) config(t testing.TB, text string) {
 	t.Helper()
-	if err := os.WriteFile(filepath.Join(w.home, agent.ConfigFile), []byte(text), 0o600); err != nil {
+	if err := os.WriteFile(filepath.Join(w.home, home.ConfigFile), []byte(text), 0o600); err != nil {
 		t.Fatal(err)
 	}
 }
@@ -85,7 +85,7 @@ func TestClaudeAnswers(t *testing.T) {
 		out = w.must(t, "netsky", "ask", "agent1", fmt.Sprintf("hello %d", i))
 		mustContain(t, "the answer", out, "echo: ", fmt.Sprintf("hello %d", i))
 	}
-	first, _ := model.Wait(t.Context().Done(), func(q claudemodel.Request) bool { return true })
+	first, _ := model.Wait(t.Context().Done(), func(q anthropic.Request) bool { return true })
 	mustContain(t, "the system prompt", first.System, "You are agent1, one of several AI agents")
 	mustContain(t, "the first thing said", first.Said[0], "just started by netsky", "hello 0")
 	w.mustShow(t, "status", "agent1", "idle", "claude")
@@ -120,25 +120,25 @@ func TestMixedConstellation(t *testing.T) {
 
 // manager is a rule by which a model hands what the owner says to the agents, and
 // answers when all of them have.
-func manager(agents ...string) func(claudemodel.Request) *claudemodel.Reply {
+func manager(agents ...string) func(anthropic.Request) *anthropic.Reply {
 	var mu sync.Mutex // guards what follows
 	asked := ""
 	answers := make(map[string]string)
-	return func(q claudemodel.Request) *claudemodel.Reply {
+	return func(q anthropic.Request) *anthropic.Reply {
 		if !strings.Contains(q.System, "You are agent0,") || len(q.Outputs) > 0 {
 			return nil
 		}
 		mu.Lock()
 		defer mu.Unlock()
-		r := &claudemodel.Reply{Text: "I have asked all of them"}
-		for _, m := range claudemodel.Messages(strings.Join(q.News(), "\n")) {
+		r := &anthropic.Reply{Text: "I have asked all of them"}
+		for _, m := range anthropic.Messages(strings.Join(q.News(), "\n")) {
 			if m.From != "owner" {
 				answers[m.From] = m.Text
 				continue
 			}
 			asked = m.ID
 			for _, a := range agents {
-				r.Calls = append(r.Calls, claudemodel.Call{Name: "mcp__agent__send", Arguments: map[string]any{
+				r.Calls = append(r.Calls, anthropic.Call{Name: "mcp__agent__send", Arguments: map[string]any{
 					"to": a, "text": m.Text, "requires_ack": true,
 				}})
 			}
@@ -150,7 +150,7 @@ func manager(agents ...string) func(claudemodel.Request) *claudemodel.Reply {
 		for _, a := range agents {
 			report = append(report, a+": "+answers[a])
 		}
-		r.Calls = append(r.Calls, claudemodel.Call{Name: claudemodel.ReplyTool, Arguments: map[string]any{
+		r.Calls = append(r.Calls, anthropic.Call{Name: anthropic.ReplyTool, Arguments: map[string]any{
 			"id": asked, "text": strings.Join(report, "\n"),
 		}})
 		asked = ""
@@ -203,21 +203,21 @@ func TestClonesShareARepository(t *testing.T) {
 
 // editor is a rule by which a model does what its prompt says of git: a worktree
 // below its workspace, a branch with its name.
-func editor(q claudemodel.Request) *claudemodel.Reply {
+func editor(q anthropic.Request) *anthropic.Reply {
 	name := regexp.MustCompile(`You are (agent[0-9]+),`).FindStringSubmatch(q.System)
 	space := regexp.MustCompile(`worktree add -b \S+/TOPIC "([^"]+)/TOPIC"`).FindStringSubmatch(q.System)
-	list := claudemodel.Messages(strings.Join(q.News(), "\n"))
+	list := anthropic.Messages(strings.Join(q.News(), "\n"))
 	if name == nil || space == nil || len(list) != 1 {
 		return nil
 	}
 	if len(q.Outputs) > 0 {
-		return &claudemodel.Reply{Text: "done on branch " + name[1] + "/edit"}
+		return &anthropic.Reply{Text: "done on branch " + name[1] + "/edit"}
 	}
 	var line, dir string
 	if _, err := fmt.Sscanf(list[0].Text, "edit %s of poem in %s", &line, &dir); err != nil {
 		return nil
 	}
-	return &claudemodel.Reply{Calls: []claudemodel.Call{claudemodel.Shell(fmt.Sprintf(
+	return &anthropic.Reply{Calls: []anthropic.Call{anthropic.Shell(fmt.Sprintf(
 		`git -C %s worktree add -q -b %[2]s/edit "%s/edit" HEAD && cd "%[3]s/edit" && sed -i 's/^%s$/%[2]s/' poem && git commit -q -a -m edit`,
 		dir, name[1], space[1], line))}}
 }

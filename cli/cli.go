@@ -22,7 +22,9 @@ import (
 	"golang.org/x/term"
 
 	"netsky/agent"
+	"netsky/agent/home"
 	"netsky/bus"
+	"netsky/bus/envelope"
 	"netsky/spawn"
 	"netsky/store"
 	"netsky/tmux"
@@ -98,7 +100,7 @@ func status(err error) int {
 	switch {
 	case errors.As(err, &e):
 		return e.code
-	case errors.Is(err, agent.ErrName), errors.Is(err, bus.ErrInvalid), errors.Is(err, bus.ErrNotAllowed):
+	case errors.Is(err, agent.ErrName), errors.Is(err, envelope.ErrInvalid), errors.Is(err, bus.ErrNotAllowed):
 		return exitUsage
 	}
 	return exitFailed
@@ -110,7 +112,7 @@ func (a *app) complain(err error) {
 	if gone || errors.Is(err, errTold) {
 		return
 	}
-	for line := range strings.SplitSeq(bus.Plain(err.Error()), "\n") {
+	for line := range strings.SplitSeq(envelope.Plain(err.Error()), "\n") {
 		if line != "" {
 			fmt.Fprintln(a.err, "netsky:", line)
 		}
@@ -127,12 +129,12 @@ func (a *app) advise(err error) {
 
 // warn tells of something that stopped nothing.
 func (a *app) warn(format string, args ...any) {
-	fmt.Fprintln(a.err, "netsky:", bus.Plain(fmt.Sprintf(format, args...)))
+	fmt.Fprintln(a.err, "netsky:", envelope.Plain(fmt.Sprintf(format, args...)))
 }
 
 // print writes one fact to stdout, safe for a terminal.
 func (a *app) print(format string, args ...any) {
-	fmt.Fprintln(a.stdout(), bus.Plain(fmt.Sprintf(format, args...)))
+	fmt.Fprintln(a.stdout(), envelope.Plain(fmt.Sprintf(format, args...)))
 }
 
 // stdout is out, for what is not printed line by line. What it does not take of
@@ -176,8 +178,8 @@ func terminal(stream any) (width int, ok bool) {
 
 // home is where this netsky keeps everything: a directory that is its own, or
 // can become that. No verb does anything in another.
-func (a *app) home() (agent.Home, error) {
-	h, err := agent.FindHome(a.getenv)
+func (a *app) home() (home.Dir, error) {
+	h, err := home.Find(a.getenv)
 	if err == nil {
 		err = h.Check()
 	}
@@ -189,7 +191,7 @@ func (a *app) home() (agent.Home, error) {
 
 // madeHome is the home with its directories made and its mode in order. The
 // owner's mailbox comes with it: an agent may write to the owner at any time.
-func (a *app) madeHome() (agent.Home, error) {
+func (a *app) madeHome() (home.Dir, error) {
 	h, err := a.home()
 	if err != nil {
 		return h, err
@@ -246,8 +248,8 @@ func (a *app) bus() (*bus.Bus, error) {
 	return bus.New(h, bus.Options{MaxBytes: c.Bus.MaxBytes, Keep: c.Bus.Keep.Duration}), nil
 }
 
-func (a *app) serverFor(h agent.Home, c config) *tmux.Server {
-	s := &tmux.Server{Socket: h.TmuxSocket(), Conf: h.Path(agent.TmuxConfFile), Tags: []string{spawn.TagHome, spawn.TagStart}}
+func (a *app) serverFor(h home.Dir, c config) *tmux.Server {
+	s := &tmux.Server{Socket: h.TmuxSocket(), Conf: h.Path(home.TmuxConfFile), Tags: []string{spawn.TagHome, spawn.TagStart}}
 	s.Env = spawn.Inherited(a.environ)
 	if c.Tmux.Socket != "" && c.Tmux.Socket != "netsky" {
 		s.Socket = c.Tmux.Socket
@@ -277,7 +279,7 @@ func (a *app) launcher() (*spawn.Launcher, error) {
 	return a.launcherFor(h, c)
 }
 
-func (a *app) launcherFor(h agent.Home, c config) (*spawn.Launcher, error) {
+func (a *app) launcherFor(h home.Dir, c config) (*spawn.Launcher, error) {
 	bin, err := binary()
 	if err != nil {
 		return nil, err

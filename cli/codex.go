@@ -7,6 +7,7 @@ import (
 	"github.com/urfave/cli/v2"
 
 	"netsky/agent"
+	"netsky/agent/home"
 	"netsky/codex"
 	"netsky/prompts"
 	"netsky/spawn"
@@ -85,7 +86,7 @@ func (a *app) codexOnce(c *cli.Context) error {
 	switch {
 	case errors.Is(err, codex.ErrUsage):
 		return exitError{exitUsage, err}
-	case errors.Is(err, agent.ErrLocked):
+	case errors.Is(err, home.ErrLocked):
 		return receiving(l, id)
 	}
 	return err
@@ -140,7 +141,7 @@ func (a *app) codexServe(c *cli.Context, l *spawn.Launcher, cfg config, id agent
 // refuses what is not the agent's to do. Codex starts the server with an empty
 // environment.
 func (a *app) toolServer(l *spawn.Launcher, id agent.ID) map[string]any {
-	env := map[string]any{"AGENT_N": id.N(), "NETSKY_HOME": l.Home.Dir()}
+	env := map[string]any{"AGENT_N": id.N(), "NETSKY_HOME": l.Home.Root()}
 	for _, name := range []string{"NETSKY_START", "NETSKY_TMUX_SOCKET", "HOME", "PATH"} {
 		if v := a.getenv(name); v != "" {
 			env[name] = v

@@ -14,18 +14,20 @@ import (
 	"time"
 
 	"netsky/agent"
-	"netsky/codex/loopmodel"
+	"netsky/agent/home"
+	"netsky/agent/proc"
+	"netsky/internal/loopmodel/openai"
 )
 
 // mustCodex is a world in which the real Codex is installed, and speaks to a
 // model on the loopback.
-func mustCodex(t testing.TB) (*world, *loopmodel.Server) {
+func mustCodex(t testing.TB) (*world, *openai.Server) {
 	t.Helper()
 	program := os.Getenv("NETSKY_TEST_CODEX")
 	if program == "" {
 		t.Fatal("NETSKY_TEST_CODEX is not set: scripts/test installs Codex and sets it")
 	}
-	model, err := loopmodel.Start()
+	model, err := openai.Start()
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -38,7 +40,7 @@ func mustCodex(t testing.TB) (*world, *loopmodel.Server) {
 	if err := model.WriteHome(home); err != nil {
 		t.Fatal(err)
 	}
-	w.env = append(append(w.env, loopmodel.Env(home)...), "PATH="+filepath.Dir(program)+":"+os.Getenv("PATH"))
+	w.env = append(append(w.env, openai.Env(home)...), "PATH="+filepath.Dir(program)+":"+os.Getenv("PATH"))
 	return w, model
 }
 
@@ -74,7 +76,7 @@ func TestCodexConsent(t *testing.T) {
 	}
 	out = w.mustUp(t, "up", "0", "--type", "codex", "--yes")
 	mustContain(t, "up", out, "agent0         ready     codex", "may everything you can do, without asking")
-	data, err := os.ReadFile(filepath.Join(w.home, agent.ConfigFile))
+	data, err := os.ReadFile(filepath.Join(w.home, home.ConfigFile))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -87,7 +89,7 @@ func TestCodexApproval(t *testing.T) {
 	t.Parallel()
 	w, _ := mustCodex(t)
 	config := "[codex]\nsandbox = \"workspace-write\"\napproval = \"on-request\"\n"
-	if err := os.WriteFile(filepath.Join(w.home, agent.ConfigFile), []byte(config), 0o600); err != nil {
+	if err := os.WriteFile(filepath.Join(w.home, home.ConfigFile), []byte(config), 0o600); err != nil {
 		t.Fatal(err)
 	}
 	out := w.mustUp(t, "agent", "1", "--type", "codex")
@@ -129,7 +131,7 @@ func TestAskNamesTheApproval(t *testing.T) {
 	t.Parallel()
 	w, _ := mustCodex(t)
 	config := "[codex]\nsandbox = \"workspace-write\"\napproval = \"on-request\"\n"
-	if err := os.WriteFile(filepath.Join(w.home, agent.ConfigFile), []byte(config), 0o600); err != nil {
+	if err := os.WriteFile(filepath.Join(w.home, home.ConfigFile), []byte(config), 0o600); err != nil {
 		t.Fatal(err)
 	}
 	w.mustUp(t, "agent", "1", "--type", "codex")
@@ -246,7 +248,7 @@ func TestCodexConstellation(t *testing.T) {
 
 func waitState(t *testing.T, w *world, id agent.ID, want agent.State) {
 	t.Helper()
-	h, err := agent.HomeAt(w.home)
+	h, err := home.At(w.home)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -301,7 +303,7 @@ func TestCodexKilled(t *testing.T) {
 // which it was.
 func (w *world) killOne(t *testing.T, random *rand.Rand, id agent.ID) string {
 	t.Helper()
-	h, err := agent.HomeAt(w.home)
+	h, err := home.At(w.home)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -309,11 +311,11 @@ func (w *world) killOne(t *testing.T, random *rand.Rand, id agent.ID) string {
 	if err != nil {
 		t.Fatal(err)
 	}
-	list, err := agent.Descendants(k.PID, "")
+	list, err := proc.Descendants(k.PID, "")
 	if err != nil {
 		t.Fatal(err)
 	}
-	list = append([]agent.Process{k.Process}, list...)
+	list = append([]proc.Process{k.Process}, list...)
 	p := list[random.IntN(len(list))]
 	name := "a process below"
 	if args, err := exec.Command("ps", "-o", "args=", "-p", fmt.Sprint(p.PID)).Output(); err == nil {

@@ -11,6 +11,7 @@ import (
 	"github.com/urfave/cli/v2"
 
 	"netsky/agent"
+	"netsky/agent/home"
 	"netsky/bus"
 )
 
@@ -227,7 +228,7 @@ func verbCandidates(commands []*cli.Command) (list []candidate) {
 }
 
 // looking is the bus for looking only: it needs no configuration.
-func (a *app) looking() (agent.Home, *bus.Bus, error) {
+func (a *app) looking() (home.Dir, *bus.Bus, error) {
 	h, err := a.home()
 	if err != nil {
 		return h, nil, err

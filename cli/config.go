@@ -15,6 +15,7 @@ import (
 	"github.com/pelletier/go-toml/v2"
 
 	"netsky/agent"
+	"netsky/agent/home"
 )
 
 // config is netsky.toml. Keys whose features come with a runtime or a bridge
@@ -131,13 +132,13 @@ func (a *app) cfg() (config, error) {
 			a.cfgErr = err
 			return
 		}
-		data, err := h.ReadFile(agent.ConfigFile, 1<<20)
+		data, err := h.ReadFile(home.ConfigFile, 1<<20)
 		if errors.Is(err, fs.ErrNotExist) {
 			data, err = nil, nil
 		}
 		if err == nil {
 			if a.config, err = parseConfig(data); err != nil {
-				err = fmt.Errorf("%s: %w", h.Path(agent.ConfigFile), err)
+				err = fmt.Errorf("%s: %w", h.Path(home.ConfigFile), err)
 				if c, unknown := bearing(data); a.lenient && unknown == nil {
 					a.warn("%v; ignored here, but correct it before the next `netsky up`", err)
 					a.config, err = c, nil

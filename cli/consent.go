@@ -10,6 +10,7 @@ import (
 	"strings"
 
 	"netsky/agent"
+	"netsky/agent/home"
 	"netsky/spawn"
 )
 
@@ -96,7 +97,7 @@ type consent struct {
 // consents makes sure that somebody has said what the planned agents may do: in
 // netsky.toml, now on the terminal, or by --yes. An agent can say nothing of it.
 // What was said now holds for this process; recordConsents puts it on file.
-func (a *app) consents(h agent.Home, plans []spawn.Plan, self agent.ID, yes bool) (list []consent, err error) {
+func (a *app) consents(h home.Dir, plans []spawn.Plan, self agent.ID, yes bool) (list []consent, err error) {
 	cfg, err := a.cfg()
 	if err != nil {
 		return nil, err
@@ -109,7 +110,7 @@ func (a *app) consents(h agent.Home, plans []spawn.Plan, self agent.ID, yes bool
 		}
 		if self.IsAgent() {
 			return nil, usagef("what %s agents may do was never said, and it is the owner's to say: by the owner's next `netsky up`, or as `%s` under [%s] in %s",
-				w.name, strings.Join(w.keys, "` and `"), w.runtime, h.Path(agent.ConfigFile))
+				w.name, strings.Join(w.keys, "` and `"), w.runtime, h.Path(home.ConfigFile))
 		}
 		m, err := a.consent(h, w, in, yes)
 		if err != nil {
@@ -121,7 +122,7 @@ func (a *app) consents(h agent.Home, plans []spawn.Plan, self agent.ID, yes bool
 	return list, nil
 }
 
-func (a *app) consent(h agent.Home, w warrant, in *bufio.Reader, yes bool) (mode, error) {
+func (a *app) consent(h home.Dir, w warrant, in *bufio.Reader, yes bool) (mode, error) {
 	if yes {
 		return w.modes[0], nil
 	}
@@ -130,7 +131,7 @@ func (a *app) consent(h agent.Home, w warrant, in *bufio.Reader, yes bool) (mode
 		return a.askMode(w, in)
 	}
 	return mode{}, usagef("what %s agents may do was never said: set `%s` under [%s] in %s, or give --yes for full access",
-		w.name, strings.Join(w.keys, "` and `"), w.runtime, h.Path(agent.ConfigFile))
+		w.name, strings.Join(w.keys, "` and `"), w.runtime, h.Path(home.ConfigFile))
 }
 
 func (a *app) askMode(w warrant, in *bufio.Reader) (mode, error) {
@@ -156,19 +157,19 @@ func (a *app) askMode(w warrant, in *bufio.Reader) (mode, error) {
 
 // recordConsents writes the answers to netsky.toml, where they can be read and
 // changed.
-func (a *app) recordConsents(h agent.Home, list []consent) error {
+func (a *app) recordConsents(h home.Dir, list []consent) error {
 	for _, c := range list {
 		if err := writeMode(h, c.w, c.m); err != nil {
 			return err
 		}
-		a.warn("%s agents may: %s (written to %s)", c.w.name, c.m.words, tilde(a, h.Path(agent.ConfigFile)))
+		a.warn("%s agents may: %s (written to %s)", c.w.name, c.m.words, tilde(a, h.Path(home.ConfigFile)))
 	}
 	return nil
 }
 
 // writeMode puts the mode into netsky.toml and leaves the rest of it as it is.
-func writeMode(h agent.Home, w warrant, m mode) error {
-	data, err := h.ReadFile(agent.ConfigFile, 1<<20)
+func writeMode(h home.Dir, w warrant, m mode) error {
+	data, err := h.ReadFile(home.ConfigFile, 1<<20)
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return err
 	}
@@ -204,9 +205,9 @@ func writeMode(h agent.Home, w warrant, m mode) error {
 	}
 	if _, err := parseConfig(out.Bytes()); err != nil {
 		return fmt.Errorf("%s: the answer could not be put in (%w): set it by hand under [%s]: %s",
-			h.Path(agent.ConfigFile), err, w.runtime, strings.ReplaceAll(strings.TrimSpace(keys), "\n", ", "))
+			h.Path(home.ConfigFile), err, w.runtime, strings.ReplaceAll(strings.TrimSpace(keys), "\n", ", "))
 	}
-	return h.WriteFile(agent.ConfigFile, out.Bytes(), true)
+	return h.WriteFile(home.ConfigFile, out.Bytes(), true)
 }
 
 // emptyValue reports whether the line sets one of the keys to "".

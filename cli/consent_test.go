@@ -5,7 +5,7 @@ import (
 	"path/filepath"
 	"testing"
 
-	"netsky/agent"
+	"netsky/agent/home"
 )
 
 // An agent gives nobody more power: what agents of a runtime may do is the owner's
@@ -21,7 +21,7 @@ func TestConsentIsTheOwners(t *testing.T) {
 		}
 		mustContain(t, "the refusal", out, "never said", "the owner's to say", "permission_mode")
 	}
-	if _, err := os.Stat(filepath.Join(w.home, agent.ConfigFile)); err == nil {
+	if _, err := os.Stat(filepath.Join(w.home, home.ConfigFile)); err == nil {
 		t.Error("netsky.toml has been written")
 	}
 	mustContain(t, "the owner's", w.must(t, "netsky", "agent", "1", "--type", "claude", "--yes"), "may everything you can do")

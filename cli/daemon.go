@@ -17,7 +17,9 @@ import (
 	"gopkg.in/natefinch/lumberjack.v2"
 
 	"netsky/agent"
-	"netsky/bus"
+	"netsky/agent/home"
+	"netsky/agent/proc"
+	"netsky/bus/envelope"
 	"netsky/daemon"
 	"netsky/spawn"
 	"netsky/spawn/keeper"
@@ -76,7 +78,7 @@ func (a *app) daemonRun(c *cli.Context) error {
 	// The logs are made, and made anew, by a library that leaves their mode to
 	// the umask. What agents inherit comes from tmux, not from here.
 	unix.Umask(0o077)
-	file := &lumberjack.Logger{Filename: h.Path(agent.LogDir, "netsky.jsonl"), MaxSize: 10, MaxBackups: 5}
+	file := &lumberjack.Logger{Filename: h.Path(home.LogDir, "netsky.jsonl"), MaxSize: 10, MaxBackups: 5}
 	defer file.Close()
 	log := slog.New(slog.NewJSONHandler(io.Writer(file), nil))
 	err = daemon.Run(c.Context, daemon.Options{
@@ -84,7 +86,7 @@ func (a *app) daemonRun(c *cli.Context) error {
 		Listen: a.config.Dashboard.Listen, TLS: a.dashboardTLS, Wide: a.config.Dashboard.Wide, Version: Version, Log: log,
 		Wanted: c.Bool("wanted"),
 	})
-	if errors.Is(err, agent.ErrLocked) {
+	if errors.Is(err, home.ErrLocked) {
 		return fmt.Errorf("%w: %w", errDaemonRuns, err)
 	}
 	return err
@@ -165,7 +167,7 @@ func (a *app) daemonStop(c *cli.Context) error {
 }
 
 // notWantedAgain is nil as long as the daemon that was ended is to stay so.
-func notWantedAgain(h agent.Home) error {
+func notWantedAgain(h home.Dir) error {
 	if d, err := h.LoadDesired(agent.DaemonName); err == nil && d.Up {
 		return exitError{exitPartly, errors.New("daemon: a `netsky up` or `netsky dashboard` at the same time starts it again")}
 	}
@@ -250,7 +252,7 @@ func (a *app) ticker(c *cli.Context) error {
 		return err
 	}
 	// Who knows the ticker by this file ends it without tmux too.
-	me := agent.Ticker{Process: agent.Self(), Binary: bin, Socket: a.getenv(spawn.TickerSocket)}
+	me := agent.Ticker{Process: proc.Self(), Binary: bin, Socket: a.getenv(spawn.TickerSocket)}
 	if err := h.SaveTicker(me); err != nil {
 		a.warn("%v", err)
 	}
@@ -292,7 +294,7 @@ func (a *app) oneTick(ctx context.Context, bin string) (why string) {
 	case within.Err() != nil:
 		why = "it takes longer than 30 s"
 	case len(bytes.TrimSpace(out)) > 0:
-		why = strings.TrimPrefix(firstLine(strings.TrimSpace(bus.Plain(string(out)))), "netsky: ")
+		why = strings.TrimPrefix(firstLine(strings.TrimSpace(envelope.Plain(string(out)))), "netsky: ")
 	default:
 		why = err.Error() // "fork/exec /x/netsky: no such file or directory"
 	}

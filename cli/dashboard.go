@@ -14,6 +14,7 @@ import (
 	"github.com/urfave/cli/v2"
 
 	"netsky/agent"
+	"netsky/agent/home"
 	"netsky/daemon"
 	"netsky/dashboard"
 )
@@ -73,7 +74,7 @@ func (a *app) dashboard(c *cli.Context) error {
 }
 
 // dashboardOf does what was asked for, with a daemon that runs.
-func (a *app) dashboardOf(c *cli.Context, h agent.Home) error {
+func (a *app) dashboardOf(c *cli.Context, h home.Dir) error {
 	switch {
 	case c.Bool("rotate"):
 		if err := served(c.Context, func() error { return daemon.Rotate(c.Context, h) }); err != nil {
@@ -130,7 +131,7 @@ func served(ctx context.Context, ask func() error) error {
 	}
 }
 
-func (a *app) dashboardBrowsers(c *cli.Context, h agent.Home) error {
+func (a *app) dashboardBrowsers(c *cli.Context, h home.Dir) error {
 	var list []dashboard.Browser
 	err := served(c.Context, func() (err error) { list, err = daemon.Browsers(c.Context, h); return err })
 	if err != nil {
@@ -172,7 +173,7 @@ func browserName(agent string) string {
 	return strconv.Quote(agent)
 }
 
-func (a *app) dashboardSignOut(c *cli.Context, h agent.Home, id string) error {
+func (a *app) dashboardSignOut(c *cli.Context, h home.Dir, id string) error {
 	all := id == "all" || id == "--all"
 	if !all && id == "" {
 		return usagef("dashboard --sign-out: wants an id of `netsky dashboard --browsers`, or all")

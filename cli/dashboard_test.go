@@ -27,6 +27,7 @@ import (
 	"github.com/chromedp/chromedp"
 
 	"netsky/agent"
+	"netsky/agent/home"
 )
 
 // A page is a real Chromium that shows one page.
@@ -222,10 +223,10 @@ func (w *world) link(tb testing.TB) string {
 }
 
 // holder is the world's daemon.
-func (w *world) holder() (agent.Holder, error) {
-	h, err := agent.HomeAt(w.home)
+func (w *world) holder() (home.Holder, error) {
+	h, err := home.At(w.home)
 	if err != nil {
-		return agent.Holder{}, err
+		return home.Holder{}, err
 	}
 	who, ok := h.LockHolder(agent.DaemonName)
 	if !ok {

@@ -7,7 +7,9 @@ import (
 	"time"
 
 	"netsky/agent"
+	"netsky/agent/home"
 	"netsky/bus"
+	"netsky/bus/envelope"
 	"netsky/codex"
 	"netsky/spawn"
 	"netsky/store"
@@ -15,7 +17,7 @@ import (
 
 // askOwner puts a question before the owner: in `netsky approvals`, and as a
 // message. Whoever asks settles it.
-func (a *app) askOwner(ctx context.Context, h agent.Home, b *bus.Bus, q agent.Approval) (agent.Approval, error) {
+func (a *app) askOwner(ctx context.Context, h home.Dir, b *bus.Bus, q agent.Approval) (agent.Approval, error) {
 	q.AskedMS = time.Now().UnixMilli()
 	q, err := h.Ask(q)
 	if err != nil {
@@ -27,9 +29,9 @@ func (a *app) askOwner(ctx context.Context, h agent.Home, b *bus.Bus, q agent.Ap
 		text += "\nIts reason: " + q.Reason
 	}
 	// That the message can't be sent leaves status and the pane to tell.
-	r, err := b.Send(ctx, bus.Envelope{
-		ID: q.MailID(), From: q.Agent, To: agent.Owner, Kind: bus.KindApproval,
-		Text: codex.SafeText(text), Via: "code", Time: time.Now(),
+	r, err := b.Send(ctx, envelope.Envelope{
+		ID: q.MailID(), From: q.Agent, To: agent.Owner, Kind: envelope.KindApproval,
+		Text: envelope.SafeText(text), Via: "code", Time: time.Now(),
 	})
 	if err == nil {
 		q.Mail = r.File
@@ -69,7 +71,7 @@ const (
 // about it as read. Who asked and who answered both call it: the first counts.
 // The log is about the message in whose turn it was asked; its key ties it to the
 // mail as well.
-func (a *app) decided(ctx context.Context, h agent.Home, q agent.Approval, how string) {
+func (a *app) decided(ctx context.Context, h home.Dir, q agent.Approval, how string) {
 	ctx = context.WithoutCancel(ctx)
 	j := store.NewJournal(h)
 	defer j.Close()
@@ -118,7 +120,7 @@ func inHand(l *spawn.Launcher, st spawn.Status) string {
 }
 
 // prompting is the id of the first message in the turn that Claude Code is at.
-func prompting(h agent.Home, id agent.ID, start string) (message string) {
+func prompting(h home.Dir, id agent.ID, start string) (message string) {
 	tail := h.Events(id)
 	defer tail.Close()
 	_ = tail.Read(func(e agent.Event) { // what can't be read is not known

@@ -12,6 +12,7 @@ import (
 	"github.com/urfave/cli/v2"
 
 	"netsky/agent"
+	"netsky/agent/home"
 	"netsky/daemon"
 	"netsky/spawn"
 )
@@ -52,8 +53,8 @@ func (a *app) down(c *cli.Context) error {
 	}
 	force, all := c.Bool("force"), c.Bool("all")
 	if h, err := a.home(); err == nil {
-		if _, err := os.Stat(h.Dir()); errors.Is(err, fs.ErrNotExist) {
-			a.print("nothing was running: there is no %s", tilde(a, h.Dir()))
+		if _, err := os.Stat(h.Root()); errors.Is(err, fs.ErrNotExist) {
+			a.print("nothing was running: there is no %s", tilde(a, h.Root()))
 			return nil
 		}
 	}
@@ -186,7 +187,7 @@ func (a *app) launcherWithout(why error, allowed bool) (*spawn.Launcher, error) 
 
 // keepRunning are processes that no ending of an agent may touch, even when an
 // agent started them: the daemon.
-func (a *app) keepRunning(h agent.Home) []int {
+func (a *app) keepRunning(h home.Dir) []int {
 	if who, ok := h.LockHolder(agent.DaemonName); ok && who.Named() {
 		return []int{who.PID}
 	}
@@ -195,7 +196,7 @@ func (a *app) keepRunning(h agent.Home) []int {
 
 // withDaemon is how a down ends the daemon too, and keeps it ended: while no up
 // can start or find it.
-func (a *app) withDaemon(ctx context.Context, h agent.Home, by agent.ID, rep *downReport) func(end func() error) error {
+func (a *app) withDaemon(ctx context.Context, h home.Dir, by agent.ID, rep *downReport) func(end func() error) error {
 	return func(end func() error) error {
 		unwritten := h.SetDesired(agent.DaemonName, false, string(by))
 		if unwritten != nil { // it is ended all the same
@@ -217,7 +218,7 @@ func (a *app) withDaemon(ctx context.Context, h agent.Home, by agent.ID, rep *do
 	}
 }
 
-func (a *app) endDaemon(ctx context.Context, h agent.Home, rep *downReport) error {
+func (a *app) endDaemon(ctx context.Context, h home.Dir, rep *downReport) error {
 	ended, err := daemon.Stop(ctx, h)
 	if err != nil {
 		return err

@@ -11,7 +11,9 @@ import (
 	"github.com/urfave/cli/v2"
 
 	"netsky/agent"
+	"netsky/agent/home"
 	"netsky/bus"
+	"netsky/bus/envelope"
 	"netsky/prompts"
 	"netsky/spawn"
 )
@@ -86,7 +88,7 @@ func (a *app) drain(c *cli.Context) error {
 		return errNoStdout
 	}
 	out, printed := newTaker(a.out), 0
-	n, err := l.Bus.Drain(c.Context, id, max, func(e bus.Envelope) error {
+	n, err := l.Bus.Drain(c.Context, id, max, func(e envelope.Envelope) error {
 		text, err := drained(e, c.Bool("json"))
 		if err != nil {
 			return err
@@ -107,9 +109,9 @@ func (a *app) drain(c *cli.Context) error {
 		return nil
 	})
 	switch {
-	case errors.Is(err, agent.ErrLocked) && id == agent.Owner:
+	case errors.Is(err, home.ErrLocked) && id == agent.Owner:
 		return fmt.Errorf("%s: %w", id, errOwnersMail)
-	case errors.Is(err, agent.ErrLocked):
+	case errors.Is(err, home.ErrLocked):
 		return receiving(l, id)
 	case errors.Is(err, errEnough):
 	case err != nil && n > 0:
@@ -161,13 +163,13 @@ func (a *app) greeting(la agent.Launch, asJSON bool) (string, error) {
 		line, err := json.Marshal(map[string]string{"notice": strings.TrimSpace(text)})
 		return string(line) + "\n", err
 	}
-	return bus.RenderNotice(strings.TrimSpace(text)) + "\n", nil
+	return envelope.RenderNotice(strings.TrimSpace(text)) + "\n", nil
 }
 
 // drained is a message as a drain prints it.
-func drained(e bus.Envelope, asJSON bool) (string, error) {
+func drained(e envelope.Envelope, asJSON bool) (string, error) {
 	if !asJSON {
-		return bus.Render(e, time.Now()) + "\n", nil
+		return envelope.Render(e, time.Now()) + "\n", nil
 	}
 	line, err := json.Marshal(e)
 	return string(line) + "\n", err

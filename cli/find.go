@@ -9,6 +9,7 @@ import (
 	"github.com/urfave/cli/v2"
 
 	"netsky/agent"
+	"netsky/agent/home"
 	"netsky/daemon/observe"
 	"netsky/store"
 )
@@ -94,7 +95,7 @@ func (a *app) printFound(f store.Found) {
 
 // freshRecords opens the records. Where no daemon mirrors the mailboxes into them,
 // that is done first.
-func (a *app) freshRecords(ctx context.Context, h agent.Home) (*store.DB, error) {
+func (a *app) freshRecords(ctx context.Context, h home.Dir) (*store.DB, error) {
 	db, err := a.records(ctx, h)
 	if err != nil {
 		return nil, err

@@ -11,6 +11,8 @@ import (
 	"github.com/urfave/cli/v2"
 
 	"netsky/agent"
+	"netsky/agent/home"
+	"netsky/agent/proc"
 	"netsky/spawn"
 )
 
@@ -61,7 +63,7 @@ func (a *app) forget(c *cli.Context) error {
 	if err != nil {
 		return err
 	}
-	if !agent.Reaps && !only { // every agent that has ended has such a note there
+	if !proc.Reaps && !only { // every agent that has ended has such a note there
 		notes = nil
 	}
 	switch {
@@ -130,11 +132,11 @@ func (a *app) offStatus(ctx context.Context, l *spawn.Launcher, ids []agent.ID, 
 			continue
 		}
 		done++
-		kept := "its mail stays in " + tilde(a, l.Home.Path(agent.Mailbox(id)))
+		kept := "its mail stays in " + tilde(a, l.Home.Path(home.Mailbox(id)))
 		if n := st.Waiting(); n > 0 {
 			kept += fmt.Sprintf(" (%d not read)", n)
 		}
-		if work := l.Home.Path(agent.Workspace(id)); exists(work) {
+		if work := l.Home.Path(home.Workspace(id)); exists(work) {
 			kept += ", its work in " + tilde(a, work)
 		}
 		a.print("%s: forgotten; %s; `netsky up %s` brings it back", id, kept, id)

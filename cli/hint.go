@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"netsky/agent"
+	"netsky/agent/home"
 	"netsky/bus"
 	"netsky/codex"
 	"netsky/daemon"
@@ -51,14 +52,14 @@ func (a *app) hints(err error) []string {
 		add("clones write to agent0 and to each other; the owner and agentinfinity they only answer")
 	case errors.Is(err, exec.ErrNotFound):
 		add("on Debian: apt-get install tmux; on macOS: brew install tmux")
-	case errors.Is(err, agent.ErrNotHome):
+	case errors.Is(err, home.ErrNotHome):
 		add("set NETSKY_HOME to a directory that is empty or does not exist yet; without NETSKY_HOME, netsky uses ~/.netsky")
-		if h, found := agent.FindHome(a.getenv); found == nil && errors.Is(err, agent.ErrOccupied) {
-			add("to let netsky use this one beside your own files: touch " + shellWord(h.Path(agent.MarkerFile)))
+		if h, found := home.Find(a.getenv); found == nil && errors.Is(err, home.ErrOccupied) {
+			add("to let netsky use this one beside your own files: touch " + shellWord(h.Path(home.MarkerFile)))
 		}
-	case errors.Is(err, agent.ErrHomeOpen):
-		if h, found := agent.FindHome(a.getenv); found == nil {
-			add("netsky did not make it and leaves its mode alone; to close it: chmod 700 " + shellWord(h.Dir()))
+	case errors.Is(err, home.ErrHomeOpen):
+		if h, found := home.Find(a.getenv); found == nil {
+			add("netsky did not make it and leaves its mode alone; to close it: chmod 700 " + shellWord(h.Root()))
 		}
 	case errors.As(err, &own):
 		add("name your project's directory: cd DIR first, or --dir DIR (--dir . is this one)")
@@ -97,7 +98,7 @@ func (a *app) hints(err error) []string {
 	case errors.Is(err, store.ErrNewer):
 		add("this netsky is older than the database: run the newer one, or move meta.db away")
 	case store.Damaged(err):
-		if h, found := agent.FindHome(a.getenv); found == nil {
+		if h, found := home.Find(a.getenv); found == nil {
 			add(repairRecords(h))
 		}
 	case errors.Is(err, store.ErrNotFound):
@@ -114,7 +115,7 @@ func (a *app) hints(err error) []string {
 		add("`netsky channel ls AGENT` lists it, and takes nothing")
 	case errors.Is(err, errTakenMail):
 		add("run it again when that has ended")
-	case errors.Is(err, agent.ErrLocked):
+	case errors.Is(err, home.ErrLocked):
 		add("wait for it to finish, or see `netsky status`")
 	case errors.Is(err, fs.ErrPermission):
 		add("the home and all below it must be yours: " + a.getenv("HOME") + "/.netsky, or NETSKY_HOME")
@@ -123,8 +124,8 @@ func (a *app) hints(err error) []string {
 }
 
 // repairRecords is what makes the records whole again.
-func repairRecords(h agent.Home) string {
-	file := h.Path(agent.DBFile)
+func repairRecords(h home.Dir) string {
+	file := h.Path(home.DBFile)
 	return "mv " + shellWord(file) + " " + shellWord(file+".damaged") +
 		" repairs it: what agents' files and mailboxes hold is put on record anew"
 }

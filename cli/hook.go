@@ -12,7 +12,8 @@ import (
 	"github.com/urfave/cli/v2"
 
 	"netsky/agent"
-	"netsky/bus"
+	"netsky/agent/home"
+	"netsky/bus/envelope"
 	"netsky/spawn/claude"
 )
 
@@ -88,7 +89,7 @@ const (
 )
 
 // note leaves the event's line, if it has one.
-func (a *app) note(home agent.Home, self agent.ID, e agent.Event) error {
+func (a *app) note(home home.Dir, self agent.ID, e agent.Event) error {
 	if e.Event == "" {
 		return nil
 	}
@@ -97,8 +98,8 @@ func (a *app) note(home agent.Home, self agent.ID, e agent.Event) error {
 }
 
 // prompted is told of a text that is about to be given to the model.
-func (a *app) prompted(home agent.Home, self agent.ID, h claude.Hook) error {
-	ids, _ := bus.RenderedIDs(h.Prompt)
+func (a *app) prompted(home home.Dir, self agent.ID, h claude.Hook) error {
+	ids, _ := envelope.RenderedIDs(h.Prompt)
 	if len(ids) > 0 {
 		b, err := a.bus()
 		if err != nil {
@@ -137,7 +138,7 @@ func (a *app) handedOver(self agent.ID, data []byte) error {
 	}
 	var ids []string
 	each(in.Output, func(text string) {
-		found, _ := bus.RenderedIDs(text)
+		found, _ := envelope.RenderedIDs(text)
 		ids = append(ids, found...)
 	})
 	if len(ids) == 0 {
@@ -168,7 +169,7 @@ func each(v any, fn func(string)) {
 
 // sessionStarted keeps which conversation the agent has: a person may begin
 // another in the pane.
-func (a *app) sessionStarted(home agent.Home, self agent.ID, h claude.Hook) error {
+func (a *app) sessionStarted(home home.Dir, self agent.ID, h claude.Hook) error {
 	s, err := claude.LoadState(home, self)
 	if err != nil {
 		return err
@@ -176,7 +177,7 @@ func (a *app) sessionStarted(home agent.Home, self agent.ID, h claude.Hook) erro
 	return a.saveSession(home, self, s, h, s.Used && s.Session == h.Session)
 }
 
-func (a *app) saveSession(home agent.Home, self agent.ID, s claude.State, h claude.Hook, used bool) error {
+func (a *app) saveSession(home home.Dir, self agent.ID, s claude.State, h claude.Hook, used bool) error {
 	if start := a.getenv("NETSKY_START"); s.Start != "" && s.Start != start {
 		return nil // of an earlier life, which has nothing to say any more
 	}
@@ -191,7 +192,7 @@ func (a *app) saveSession(home agent.Home, self agent.ID, s claude.State, h clau
 // permission puts a question of the model's before the owner and gives Claude
 // Code the answer, unless it is given at the pane first. The dialog stands there
 // all the while.
-func (a *app) permission(ctx context.Context, home agent.Home, self agent.ID, h claude.Hook) error {
+func (a *app) permission(ctx context.Context, home home.Dir, self agent.ID, h claude.Hook) error {
 	p, ok := h.Permission()
 	if !ok {
 		return nil
@@ -252,7 +253,7 @@ func (a *app) permission(ctx context.Context, home agent.Home, self agent.ID, h 
 }
 
 // permitted tells Claude Code and the agent's events how a question ended.
-func (a *app) permitted(home agent.Home, self agent.ID, code string, end claude.Outcome) error {
+func (a *app) permitted(home home.Dir, self agent.ID, code string, end claude.Outcome) error {
 	word := inPane
 	switch end {
 	case claude.Unanswered:

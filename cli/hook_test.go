@@ -11,7 +11,8 @@ import (
 	"time"
 
 	"netsky/agent"
-	"netsky/bus"
+	"netsky/agent/home"
+	"netsky/bus/envelope"
 )
 
 // Whatever is wrong, a hook lets Claude Code go on: exit status 0, nothing on
@@ -21,7 +22,7 @@ func TestHookNeverBlocks(t *testing.T) {
 	t.Parallel()
 	prompt := `{"hook_event_name":"UserPromptSubmit","session_id":"s","prompt":"hello"}`
 	ours := func(id string) string {
-		text := bus.Render(bus.Envelope{ID: id, From: agent.Root, To: "agent1", Text: "do it", Time: time.Unix(0, 0)}, time.Unix(0, 0))
+		text := envelope.Render(envelope.Envelope{ID: id, From: agent.Root, To: "agent1", Text: "do it", Time: time.Unix(0, 0)}, time.Unix(0, 0))
 		data, err := json.Marshal(map[string]string{"session_id": "s", "prompt": text})
 		if err != nil {
 			t.Fatal(err)
@@ -70,7 +71,7 @@ func TestHookNeverBlocks(t *testing.T) {
 			w := mustWorld(t)
 			if c.spoil != nil {
 				mustMkdir(t, w.home)
-				marker := filepath.Join(w.home, agent.MarkerFile) // else what is spoiled is no home
+				marker := filepath.Join(w.home, home.MarkerFile) // else what is spoiled is no home
 				if err := os.WriteFile(marker, []byte(`{"netsky_home":1,"made":true}`), 0o600); err != nil {
 					t.Fatal(err)
 				}
@@ -103,7 +104,7 @@ func TestHookBlocksWhatComesTwice(t *testing.T) {
 		t.Fatalf("the drain printed %q", given)
 	}
 	one, two := given[0], strings.TrimSpace(given[1])
-	fresh := bus.Render(bus.Envelope{ID: "m-3", From: agent.Root, To: "agent1", Text: "do it", Time: time.Unix(0, 0)}, time.Unix(0, 0))
+	fresh := envelope.Render(envelope.Envelope{ID: "m-3", From: agent.Root, To: "agent1", Text: "do it", Time: time.Unix(0, 0)}, time.Unix(0, 0))
 	for i, c := range []struct {
 		prompt string
 		status int

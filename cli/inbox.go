@@ -13,6 +13,7 @@ import (
 
 	"netsky/agent"
 	"netsky/bus"
+	"netsky/bus/envelope"
 	"netsky/spawn"
 )
 
@@ -134,7 +135,7 @@ func (a *app) inboxJSON(ctx context.Context, l *spawn.Launcher, all bool, newest
 		return err
 	}
 	list = a.newest(list, newest)
-	messages := make([]bus.Envelope, len(list))
+	messages := make([]envelope.Envelope, len(list))
 	for i, m := range list {
 		messages[i] = m.Envelope
 		names = append(names, m.names()...)
@@ -248,7 +249,7 @@ func (a *app) reader() *taker {
 func mailText(e bus.Entry) string {
 	v := e.Envelope
 	kind := ""
-	if v.Kind != bus.KindMessage {
+	if v.Kind != envelope.KindMessage {
 		kind = "  " + string(v.Kind)
 	}
 	about := ""
@@ -263,7 +264,7 @@ func mailText(e bus.Entry) string {
 	if e.Why != "" {
 		fmt.Fprintf(&b, "    (%s)\n", e.Why)
 	}
-	return bus.Plain(b.String())
+	return envelope.Plain(b.String())
 }
 
 // mailSpots are the directories in which a change announces mail coming into a

@@ -9,7 +9,7 @@ import (
 	"github.com/urfave/cli/v2"
 
 	"netsky/agent"
-	"netsky/bus"
+	"netsky/bus/envelope"
 	"netsky/store"
 )
 
@@ -46,7 +46,7 @@ func (a *app) inboxSent(c *cli.Context) error {
 	}
 	views := make([]sentView, 0, len(list.Items))
 	for _, m := range list.Items {
-		if bus.Kind(m.Kind).Control() {
+		if envelope.Kind(m.Kind).Control() {
 			continue // an interrupt or a down: log has it
 		}
 		d, err := db.Deliveries(ctx, store.DeliveryFilter{Message: m.ID, From: agent.Owner})
@@ -69,7 +69,7 @@ func (a *app) inboxSent(c *cli.Context) error {
 			if err != nil && !errors.Is(err, store.ErrNotFound) {
 				return err
 			}
-			if bus.Kind(m.Kind) == bus.KindError {
+			if envelope.Kind(m.Kind) == envelope.KindError {
 				became = "answered with an error: " + brief(firstLine(m.Text), 100)
 			}
 		}

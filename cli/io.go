@@ -15,6 +15,7 @@ import (
 	"github.com/urfave/cli/v2"
 
 	"netsky/agent"
+	"netsky/agent/home"
 	"netsky/bus/mcp"
 	"netsky/spawn"
 	"netsky/store"
@@ -195,7 +196,7 @@ func (t team) verb(ctx context.Context, args ...string) (string, error) {
 // the journal, which never fails for want of the database.
 type shelf struct {
 	*store.Journal
-	home agent.Home
+	home home.Dir
 }
 
 func reading[T any](ctx context.Context, s shelf, read func(*store.DB) (T, error)) (T, error) {

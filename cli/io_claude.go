@@ -5,6 +5,7 @@ import (
 	"os"
 
 	"netsky/agent"
+	"netsky/agent/home"
 	"netsky/bus/mcp"
 	"netsky/prompts"
 	"netsky/spawn"
@@ -31,7 +32,7 @@ func (a *app) serveClaude(ctx context.Context, l *spawn.Launcher, o mcp.Options)
 }
 
 // claudePID is the agent's program, whose child this is.
-func (a *app) claudePID(h agent.Home, o mcp.Options) int {
+func (a *app) claudePID(h home.Dir, o mcp.Options) int {
 	if k, err := h.LoadKeeper(o.Agent); err == nil && k.Start == o.Start && k.PID > 0 {
 		return k.PID
 	}
@@ -39,7 +40,7 @@ func (a *app) claudePID(h agent.Home, o mcp.Options) int {
 }
 
 // startup is the text in front of a fresh conversation's first message.
-func (a *app) startup(h agent.Home, id agent.ID) (string, error) {
+func (a *app) startup(h home.Dir, id agent.ID) (string, error) {
 	la, err := h.LoadLaunch(id)
 	if err != nil {
 		return "", err

@@ -10,6 +10,7 @@ import (
 	"github.com/urfave/cli/v2"
 
 	"netsky/agent"
+	"netsky/agent/home"
 	"netsky/store"
 )
 
@@ -51,7 +52,7 @@ func (a *app) log(c *cli.Context) error {
 		return err
 	}
 	if s, err := store.SpoolSize(h); err == nil && s.Files > 0 {
-		a.warn("%d records wait in %s for the database; they are not shown", s.Files, tilde(a, h.Path(agent.SpoolDir)))
+		a.warn("%d records wait in %s for the database; they are not shown", s.Files, tilde(a, h.Path(home.SpoolDir)))
 	}
 	ctx := c.Context
 	db, err := a.records(ctx, h)

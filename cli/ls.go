@@ -8,6 +8,7 @@ import (
 
 	"netsky/agent"
 	"netsky/bus"
+	"netsky/bus/envelope"
 )
 
 func (a *app) lsCommand() *cli.Command {
@@ -30,11 +31,11 @@ type boxView struct {
 }
 
 type entryView struct {
-	Place    bus.Place     `json:"place"`
-	File     string        `json:"file"`
-	Why      string        `json:"why,omitempty"`
-	Error    string        `json:"error,omitempty"`
-	Envelope *bus.Envelope `json:"envelope,omitempty"`
+	Place    bus.Place          `json:"place"`
+	File     string             `json:"file"`
+	Why      string             `json:"why,omitempty"`
+	Error    string             `json:"error,omitempty"`
+	Envelope *envelope.Envelope `json:"envelope,omitempty"`
 }
 
 var places = []bus.Place{bus.Inbox, bus.Claimed, bus.Delivered, bus.Poison, bus.Outbox, bus.Sent}

@@ -9,6 +9,7 @@ import (
 	"unicode/utf8"
 
 	"netsky/agent"
+	"netsky/agent/home"
 	"netsky/prompts"
 	"netsky/spawn"
 )
@@ -63,7 +64,7 @@ func (a *app) plans(ctx context.Context, l *spawn.Launcher, ids []agent.ID, runt
 var errLaunch = errors.New("can't be read, so it is not known what it ran on, and where")
 
 // launchBefore is how the agent was started last; the zero launch if it never was.
-func launchBefore(h agent.Home, id agent.ID) (agent.Launch, error) {
+func launchBefore(h home.Dir, id agent.ID) (agent.Launch, error) {
 	la, err := h.LoadLaunch(id)
 	switch {
 	case errors.Is(err, fs.ErrNotExist):
@@ -113,7 +114,7 @@ func (a *app) addenda(c config, id agent.ID) ([]prompts.Layer, error) {
 		if err != nil {
 			return nil, err
 		}
-		text, err := agent.ReadOwn(path, maxAddendum)
+		text, err := home.ReadOwn(path, maxAddendum)
 		if err == nil && !utf8.Valid(text) {
 			err = fmt.Errorf("%s: not valid UTF-8", path)
 		}

@@ -10,6 +10,7 @@ import (
 	"github.com/urfave/cli/v2"
 
 	"netsky/agent"
+	"netsky/agent/home"
 	"netsky/bus"
 )
 
@@ -119,7 +120,7 @@ func (a *app) poisonShow(c *cli.Context) error {
 	if err != nil {
 		return err
 	}
-	data, err := h.ReadFile(agent.Mailbox(id)+"/"+string(bus.Poison)+"/"+list[i].Name, 1<<20)
+	data, err := h.ReadFile(home.Mailbox(id)+"/"+string(bus.Poison)+"/"+list[i].Name, 1<<20)
 	if err != nil {
 		return err
 	}

@@ -6,7 +6,7 @@ import (
 	"fmt"
 	"io/fs"
 
-	"netsky/agent"
+	"netsky/agent/home"
 	"netsky/daemon/observe"
 	"netsky/store"
 )
@@ -14,7 +14,7 @@ import (
 // records opens the database for reading. If it was lost, it is made anew from
 // the agents' files and the mailboxes, and that is said. The error matches
 // fs.ErrNotExist in a home in which no agent was ever started.
-func (a *app) records(ctx context.Context, h agent.Home) (*store.DB, error) {
+func (a *app) records(ctx context.Context, h home.Dir) (*store.DB, error) {
 	db, err := store.OpenRead(ctx, h)
 	if !errors.Is(err, fs.ErrNotExist) || !store.Launched(h) {
 		return db, err
@@ -23,11 +23,11 @@ func (a *app) records(ctx context.Context, h agent.Home) (*store.DB, error) {
 		return nil, fmt.Errorf("the records are missing and could not be rebuilt: %w", err)
 	}
 	a.warn("%s was missing; rebuilt it from the agents' files and mailboxes; older log entries and sessions are lost",
-		tilde(a, h.Path(agent.DBFile)))
+		tilde(a, h.Path(home.DBFile)))
 	return db, nil
 }
 
-func (a *app) rebuiltRecords(ctx context.Context, h agent.Home) (*store.DB, error) {
+func (a *app) rebuiltRecords(ctx context.Context, h home.Dir) (*store.DB, error) {
 	b, err := a.bus()
 	if err != nil {
 		return nil, err

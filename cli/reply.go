@@ -12,6 +12,7 @@ import (
 
 	"netsky/agent"
 	"netsky/bus"
+	"netsky/bus/envelope"
 )
 
 func (a *app) replyCommand() *cli.Command {
@@ -42,11 +43,11 @@ func (a *app) replyCommand() *cli.Command {
 			if err != nil {
 				return err
 			}
-			kind := bus.KindReply
+			kind := envelope.KindReply
 			if c.Bool("error") {
-				kind = bus.KindError
+				kind = envelope.KindError
 			}
-			r, err := b.Send(c.Context, bus.Envelope{
+			r, err := b.Send(c.Context, envelope.Envelope{
 				From: self, To: e.From, Kind: kind, Text: text, InReplyTo: e.ID, Thread: e.Thread,
 				Hops: e.Hops + 1, Via: "cli", Time: time.Now(),
 			})
@@ -63,10 +64,10 @@ var errNoMessage = errors.New("no message with that id has come to")
 
 // received finds the message with that id in one's own mailbox. Two senders may
 // have given theirs the same: then it is that of from, if there is such.
-func (a *app) received(ctx context.Context, b *bus.Bus, self agent.ID, id string, from agent.ID) (bus.Envelope, error) {
+func (a *app) received(ctx context.Context, b *bus.Bus, self agent.ID, id string, from agent.ID) (envelope.Envelope, error) {
 	list, err := b.Received(ctx, self, id)
 	if err != nil {
-		return bus.Envelope{}, err
+		return envelope.Envelope{}, err
 	}
 	if i := slices.IndexFunc(list, func(e bus.Entry) bool { return e.Envelope.ID == id && e.Envelope.From == from }); i >= 0 {
 		list = list[i : i+1]
@@ -75,18 +76,18 @@ func (a *app) received(ctx context.Context, b *bus.Bus, self agent.ID, id string
 	case len(list) == 1:
 		return list[0].Envelope, nil
 	case len(list) == 0:
-		return bus.Envelope{}, fmt.Errorf("%s: %w %s", id, errNoMessage, self)
+		return envelope.Envelope{}, fmt.Errorf("%s: %w %s", id, errNoMessage, self)
 	case list[0].Envelope.ID == id:
 		var senders []string
 		for _, e := range list {
 			senders = append(senders, string(e.Envelope.From))
 		}
-		return bus.Envelope{}, usagef("%s: %s each sent a message with that id; netsky channel send AGENT TEXT --kind reply --in-reply-to %s answers one of them",
+		return envelope.Envelope{}, usagef("%s: %s each sent a message with that id; netsky channel send AGENT TEXT --kind reply --in-reply-to %s answers one of them",
 			id, strings.Join(senders, " and "), id)
 	}
 	more := ""
 	if len(list) == bus.MostReceived {
 		more = " or more"
 	}
-	return bus.Envelope{}, usagef("%s: %d%s messages begin so; give more of the id", id, len(list), more)
+	return envelope.Envelope{}, usagef("%s: %d%s messages begin so; give more of the id", id, len(list), more)
 }

@@ -19,7 +19,7 @@ import (
 
 	"github.com/rogpeppe/go-internal/testscript"
 
-	"netsky/agent"
+	"netsky/agent/home"
 )
 
 // TestMain builds the program that the scripts run. It is the real one, not
@@ -79,7 +79,7 @@ func TestScripts(t *testing.T) {
 			e.Setenv("BADUTF", "\xff")
 			e.Setenv("EVIL", "\x1b[31mred\u202e")
 			e.Setenv("DIR", w.dir)
-			e.Setenv("BOX", filepath.Join(w.home, agent.Channels))
+			e.Setenv("BOX", filepath.Join(w.home, home.Channels))
 			e.Defer(func() {
 				if err := w.end(); err != nil {
 					e.T().Fatal(err)
@@ -199,7 +199,7 @@ func (w *world) left() []remnant {
 
 // socket is that of the world's tmux server.
 func (w *world) socket() string {
-	h, err := agent.HomeAt(w.home)
+	h, err := home.At(w.home)
 	if err != nil {
 		panic(err) // newWorld made it
 	}
@@ -218,7 +218,7 @@ func hold(ts *testscript.TestScript, neg bool, args []string) {
 	if neg || len(args) != 1 {
 		ts.Fatalf("usage: hold LOCK")
 	}
-	h, err := agent.HomeAt(ts.Getenv("NETSKY_HOME"))
+	h, err := home.At(ts.Getenv("NETSKY_HOME"))
 	ts.Check(err)
 	l, err := h.Lock(args[0])
 	ts.Check(err)
@@ -234,7 +234,7 @@ func release(ts *testscript.TestScript, neg bool, args []string) {
 	if !ok {
 		ts.Fatalf("%s is not held", args[0])
 	}
-	ts.Check(l.(*agent.Lock).Unlock())
+	ts.Check(l.(*home.Lock).Unlock())
 }
 
 // held are the locks that scripts hold, by home and name.

@@ -17,6 +17,8 @@ import (
 	"github.com/urfave/cli/v2"
 
 	"netsky/agent"
+	"netsky/agent/home"
+	"netsky/agent/proc"
 	"netsky/spawn"
 	"netsky/spawn/worktree"
 )
@@ -43,18 +45,18 @@ func (a *app) initCommand() *cli.Command {
 			if _, err := h.Make(); err != nil {
 				return err
 			}
-			_, err = h.ReadFile(agent.ConfigFile, 1<<20)
+			_, err = h.ReadFile(home.ConfigFile, 1<<20)
 			switch {
 			case err == nil:
-				a.print("%s: is there already, left as it is", h.Path(agent.ConfigFile))
+				a.print("%s: is there already, left as it is", h.Path(home.ConfigFile))
 				return nil
 			case !errors.Is(err, fs.ErrNotExist):
 				return err
 			}
-			if err := h.WriteFile(agent.ConfigFile, sampleConfig, true); err != nil {
+			if err := h.WriteFile(home.ConfigFile, sampleConfig, true); err != nil {
 				return err
 			}
-			a.print("%s: written", h.Path(agent.ConfigFile))
+			a.print("%s: written", h.Path(home.ConfigFile))
 			return nil
 		},
 	}
@@ -103,7 +105,7 @@ func (a *app) uninstall(c *cli.Context) error {
 		return err
 	}
 	purge := c.Bool("purge")
-	_, err = os.Lstat(h.Dir())
+	_, err = os.Lstat(h.Root())
 	there := err == nil
 	var ignored []string
 	if purge && there {
@@ -128,7 +130,7 @@ func (a *app) uninstall(c *cli.Context) error {
 	if there {
 		lock, err := h.Lock("uninstall")
 		switch {
-		case errors.Is(err, agent.ErrLocked):
+		case errors.Is(err, home.ErrLocked):
 			return fmt.Errorf("another uninstall is at work: %w; nothing was done here", err)
 		case err == nil: // else the disk may be full
 			defer lock.Unlock()
@@ -142,28 +144,28 @@ func (a *app) uninstall(c *cli.Context) error {
 		switch {
 		case err != nil && purge && full && c.Context.Err() == nil:
 			a.warn("%v", err) // the purge makes room, and looks itself whether all has ended
-		case err != nil && !exists(h.Dir()):
-			return fmt.Errorf("uninstall: another uninstall has removed %s meanwhile", tilde(a, h.Dir()))
+		case err != nil && !exists(h.Root()):
+			return fmt.Errorf("uninstall: another uninstall has removed %s meanwhile", tilde(a, h.Root()))
 		case err != nil:
 			return fmt.Errorf("uninstall: stopped: %w", err)
 		}
 	}
 	switch {
 	case !there:
-		a.print("%s: is not there", tilde(a, h.Dir()))
+		a.print("%s: is not there", tilde(a, h.Root()))
 	case purge:
 		if err := a.purge(c.Context, h, l); err != nil {
 			return err
 		}
 	default:
 		a.tellUnproved(l.Unproved())
-		a.print("kept %s: mail, records, configuration (`%s` removes them)", tilde(a, h.Dir()), a.purgeCommand(h))
+		a.print("kept %s: mail, records, configuration (`%s` removes them)", tilde(a, h.Root()), a.purgeCommand(h))
 	}
 	return a.removeLinks()
 }
 
 // purgeCommand is a command line that purges the home once netsky is off PATH.
-func (a *app) purgeCommand(h agent.Home) string {
+func (a *app) purgeCommand(h home.Dir) string {
 	command := "netsky"
 	if own, err := os.Executable(); err == nil {
 		if real, err := filepath.EvalSymlinks(own); err == nil {
@@ -172,19 +174,19 @@ func (a *app) purgeCommand(h agent.Home) string {
 		command = shellWord(own)
 	}
 	if a.getenv("NETSKY_HOME") != "" {
-		command = "NETSKY_HOME=" + shellWord(h.Dir()) + " " + command
+		command = "NETSKY_HOME=" + shellWord(h.Root()) + " " + command
 	}
 	return command + " uninstall --purge"
 }
 
 // purge removes what netsky made in the home, after all has been ended. Nothing
 // can be started there meanwhile.
-func (a *app) purge(ctx context.Context, h agent.Home, l *spawn.Launcher) error {
+func (a *app) purge(ctx context.Context, h home.Dir, l *spawn.Launcher) error {
 	wait, cancel := context.WithTimeout(ctx, 5*time.Second)
 	defer cancel()
 	for _, name := range []string{"up", agent.DaemonName} {
 		lock, err := h.WaitLock(wait, name, nil)
-		if errors.Is(err, agent.ErrLocked) {
+		if errors.Is(err, home.ErrLocked) {
 			return fmt.Errorf("uninstall: nothing was removed, as something is being started: %w", err)
 		}
 		if err != nil {
@@ -202,7 +204,7 @@ func (a *app) purge(ctx context.Context, h agent.Home, l *spawn.Launcher) error 
 	// Their records go with the home; without them nobody could tell any more.
 	if list := l.Unproved(); len(list) > 0 {
 		a.tellUnproved(list)
-		if agent.Reaps { // elsewhere nothing ever is
+		if proc.Reaps { // elsewhere nothing ever is
 			return exitError{exitPartly, errors.New("uninstall: what is known is ended, nothing was removed: it is not proved that nothing else runs")}
 		}
 	}
@@ -212,13 +214,13 @@ func (a *app) purge(ctx context.Context, h agent.Home, l *spawn.Launcher) error 
 	}
 	own, err := h.Purge()
 	if err != nil {
-		return fmt.Errorf("uninstall: %s: not all was removed: %w", h.Dir(), err)
+		return fmt.Errorf("uninstall: %s: not all was removed: %w", h.Root(), err)
 	}
 	if len(own) == 0 {
-		a.print("removed %s", tilde(a, h.Dir()))
+		a.print("removed %s", tilde(a, h.Root()))
 		return nil
 	}
-	a.print("removed what netsky made in %s", tilde(a, h.Dir()))
+	a.print("removed what netsky made in %s", tilde(a, h.Root()))
 	const most = 20
 	for _, name := range own[:min(len(own), most)] {
 		a.print("left %s: not netsky's", tilde(a, h.Path(name)))
@@ -242,7 +244,7 @@ func (a *app) tellUnproved(list []spawn.Remnant) {
 // tellCarried warns of the starts of which something may run and that an up has
 // replaced just now: those that were the last ones before. It is said once.
 func (a *app) tellCarried(now, before []spawn.Remnant) {
-	if !agent.Reaps {
+	if !proc.Reaps {
 		return
 	}
 	var list []spawn.Remnant
@@ -260,21 +262,21 @@ func (a *app) tellCarried(now, before []spawn.Remnant) {
 // unsaved refuses a purge while there is work that is nowhere else: in git
 // repositories anywhere below the home, and in the workspaces. ignored are the
 // directories that would go though no repository has them.
-func (a *app) unsaved(ctx context.Context, h agent.Home, state string) (ignored []string, err error) {
+func (a *app) unsaved(ctx context.Context, h home.Dir, state string) (ignored []string, err error) {
 	var loose []string
-	list, err := os.ReadDir(h.Path(agent.WorkDir))
+	list, err := os.ReadDir(h.Path(home.WorkDir))
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return nil, err
 	}
 	for _, e := range list {
-		loose = append(loose, h.Path(agent.WorkDir, e.Name()))
+		loose = append(loose, h.Path(home.WorkDir, e.Name()))
 	}
-	found, dirs, err := worktree.Find(ctx, h.Dir(), loose...)
+	found, dirs, err := worktree.Find(ctx, h.Root(), loose...)
 	if err != nil {
-		return nil, fmt.Errorf("uninstall: %s: looking for work that is nowhere else: %w; %s", h.Dir(), err, state)
+		return nil, fmt.Errorf("uninstall: %s: looking for work that is nowhere else: %w; %s", h.Root(), err, state)
 	}
 	if len(found) == 0 {
-		return slices.DeleteFunc(dirs, func(d string) bool { return !strings.HasPrefix(d, h.Path(agent.WorkDir)+"/") }), nil
+		return slices.DeleteFunc(dirs, func(d string) bool { return !strings.HasPrefix(d, h.Path(home.WorkDir)+"/") }), nil
 	}
 	var lines []string
 	for _, f := range found {
@@ -292,11 +294,11 @@ func firstOf(lines []string) []string {
 	return append(slices.Clone(lines[:most]), fmt.Sprintf("%d more", len(lines)-most))
 }
 
-func uninstallQuestion(a *app, h agent.Home, purge bool) string {
+func uninstallQuestion(a *app, h home.Dir, purge bool) string {
 	if purge {
-		return fmt.Sprintf("End all agents and remove netsky and all that it made in %s, mail and records too?", tilde(a, h.Dir()))
+		return fmt.Sprintf("End all agents and remove netsky and all that it made in %s, mail and records too?", tilde(a, h.Root()))
 	}
-	return fmt.Sprintf("End all agents and remove netsky? (%s stays)", tilde(a, h.Dir()))
+	return fmt.Sprintf("End all agents and remove netsky? (%s stays)", tilde(a, h.Root()))
 }
 
 // confirm asks on a terminal; without one the answer has to be --yes.

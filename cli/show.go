@@ -12,6 +12,7 @@ import (
 	"github.com/urfave/cli/v2"
 
 	"netsky/agent"
+	"netsky/agent/home"
 	"netsky/spawn"
 	"netsky/store"
 )
@@ -54,7 +55,7 @@ func (a *app) showCommand() *cli.Command {
 }
 
 // showAddress tells how an agent is, then what is on record about it.
-func (a *app) showAddress(c *cli.Context, h agent.Home, id agent.ID) error {
+func (a *app) showAddress(c *cli.Context, h home.Dir, id agent.ID) error {
 	l, err := a.launcher()
 	if err != nil {
 		return err
@@ -100,7 +101,7 @@ func isNoDatabase(err error) bool {
 
 // timelineSoon gives the daemon, where it runs, a moment to put on record what
 // has only just happened.
-func (a *app) timelineSoon(ctx context.Context, h agent.Home, id string) (store.Timeline, error) {
+func (a *app) timelineSoon(ctx context.Context, h home.Dir, id string) (store.Timeline, error) {
 	for i := 0; ; i++ {
 		t, err := a.timeline(ctx, h, id)
 		if _, running := h.LockHolder(agent.DaemonName); !errors.Is(err, store.ErrNotFound) || !running || i == 5 {
@@ -114,7 +115,7 @@ func (a *app) timelineSoon(ctx context.Context, h agent.Home, id string) (store.
 	}
 }
 
-func (a *app) timeline(ctx context.Context, h agent.Home, id string) (store.Timeline, error) {
+func (a *app) timeline(ctx context.Context, h home.Dir, id string) (store.Timeline, error) {
 	db, err := a.records(ctx, h)
 	if err != nil {
 		return store.Timeline{}, err
@@ -161,7 +162,7 @@ func (a *app) showAgent(ctx context.Context, l *spawn.Launcher, st spawn.Status)
 
 // conversation is the runtime's own name of what a start goes on with, "" if it
 // is not on record.
-func conversation(ctx context.Context, h agent.Home, start string) string {
+func conversation(ctx context.Context, h home.Dir, start string) string {
 	db, err := store.OpenRead(ctx, h)
 	if err != nil {
 		return ""

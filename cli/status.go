@@ -13,6 +13,7 @@ import (
 	"github.com/urfave/cli/v2"
 
 	"netsky/agent"
+	"netsky/agent/home"
 	"netsky/daemon"
 	"netsky/spawn"
 	"netsky/store"
@@ -114,7 +115,7 @@ func (a *app) view(ctx context.Context) (view, error) {
 	if err != nil {
 		return view{}, err
 	}
-	v := view{Home: l.Home.Dir(), Agents: []agentView{}, Notes: []string{}, now: time.Now()}
+	v := view{Home: l.Home.Root(), Agents: []agentView{}, Notes: []string{}, now: time.Now()}
 	list, err := l.Inspect(ctx)
 	if err != nil {
 		v.Notes = append(v.Notes, "tmux: "+err.Error())
@@ -143,7 +144,7 @@ func (a *app) view(ctx context.Context) (view, error) {
 	v.Notes = append(v.Notes, buildNotes(list)...)
 	if t, err := l.Home.LoadTicker(); err == nil && t.Alive() {
 		switch {
-		case agent.Removed(t.Binary):
+		case home.Removed(t.Binary):
 			v.Notes = append(v.Notes, "the ticker can't start the daemon: its program "+t.Binary+" is gone (`netsky up` starts another ticker)")
 		case t.Error != "":
 			v.Notes = append(v.Notes, fmt.Sprintf("the ticker could not start the daemon %s ago: %s", ago(v.now.Sub(time.UnixMilli(t.TickMS))), t.Error))
@@ -178,7 +179,7 @@ func (a *app) view(ctx context.Context) (view, error) {
 }
 
 // readable reports what is wrong with the records, nil if there are none yet.
-func readable(ctx context.Context, h agent.Home) error {
+func readable(ctx context.Context, h home.Dir) error {
 	ctx, cancel := context.WithTimeout(ctx, 2*time.Second)
 	defer cancel()
 	db, err := store.OpenRead(ctx, h)
@@ -205,7 +206,7 @@ func viewOf(s spawn.Status) agentView {
 	return v
 }
 
-func (a *app) daemonView(ctx context.Context, h agent.Home) daemonView {
+func (a *app) daemonView(ctx context.Context, h home.Dir) daemonView {
 	d, _ := h.LoadDesired(agent.DaemonName)
 	v := daemonView{State: "stopped", Wanted: d.Up}
 	switch p, err := daemon.Ping(ctx, h); {
@@ -217,7 +218,7 @@ func (a *app) daemonView(ctx context.Context, h agent.Home) daemonView {
 	default: // without its socket it routes all the same
 		if who, ok := h.LockHolder(agent.DaemonName); ok {
 			v.State, v.PID = "hung", who.PID
-			_, err := os.Lstat(h.Path(agent.DaemonSocket))
+			_, err := os.Lstat(h.Path(home.DaemonSocket))
 			v.socketless = errors.Is(err, fs.ErrNotExist)
 		}
 	}
@@ -229,7 +230,7 @@ func versionNotes(d daemonView) (notes []string) {
 	const how = "`netsky daemon stop`, then `netsky up`; agents and their mail go on meanwhile"
 	switch {
 	case d.State != "running":
-	case agent.Removed(d.Binary):
+	case home.Removed(d.Binary):
 		notes = append(notes, "the daemon's program "+d.Binary+" is gone: `netsky up` starts another")
 	case d.Version != Version:
 		notes = append(notes, fmt.Sprintf("the daemon is version %s, this netsky %s: %s", d.Version, Version, how))

@@ -16,7 +16,10 @@ import (
 	"github.com/urfave/cli/v2"
 
 	"netsky/agent"
+	"netsky/agent/home"
+	"netsky/agent/proc"
 	"netsky/bus"
+	"netsky/bus/envelope"
 	"netsky/daemon"
 	"netsky/spawn"
 )
@@ -49,7 +52,7 @@ func (a *app) tour(c *cli.Context) (err error) {
 	dismiss := func() {}
 	defer func() { dismiss() }()
 	defer os.RemoveAll(dir)
-	h, err := agent.HomeAt(filepath.Join(dir, "home"))
+	h, err := home.At(filepath.Join(dir, "home"))
 	if err != nil {
 		return err
 	}
@@ -58,7 +61,7 @@ func (a *app) tour(c *cli.Context) (err error) {
 		t.pause = 0
 	}
 	t.environ = append(without(spawn.Inherited(a.environ), "NETSKY_HOME", "NETSKY_TMUX_SOCKET", "NETSKY_LISTEN"),
-		"NETSKY_HOME="+h.Dir(), "NETSKY_TMUX_SOCKET="+filepath.Join(dir, "tmux"), "NETSKY_LISTEN=127.0.0.1:0")
+		"NETSKY_HOME="+h.Root(), "NETSKY_TMUX_SOCKET="+filepath.Join(dir, "tmux"), "NETSKY_LISTEN=127.0.0.1:0")
 	if dismiss, err = t.mind(); err != nil {
 		return err
 	}
@@ -79,7 +82,7 @@ func (a *app) tour(c *cli.Context) (err error) {
 		if cerr != nil {
 			err = errors.Join(err, fmt.Errorf("clearing up: %w: %s", cerr, out))
 		} else if err == nil {
-			t.say("Everything is ended, and %s is removed.", h.Dir())
+			t.say("Everything is ended, and %s is removed.", h.Root())
 		}
 	}()
 	return t.run(ctx)
@@ -89,7 +92,7 @@ var errInterrupted = errors.New("the tour was interrupted; all of it is ended")
 
 type tour struct {
 	a       *app
-	home    agent.Home
+	home    home.Dir
 	bin     string
 	environ []string
 	pause   time.Duration
@@ -126,7 +129,7 @@ func (t *tour) netsky(ctx context.Context, words ...string) (string, error) {
 func (t *tour) command(ctx context.Context, words ...string) *exec.Cmd {
 	cmd := exec.CommandContext(ctx, t.bin, words...)
 	cmd.Env = t.environ
-	cmd.Dir = t.home.Dir()
+	cmd.Dir = t.home.Root()
 	// Asked to end, not killed: an up undoes what it has half done.
 	cmd.Cancel = func() error { return cmd.Process.Signal(syscall.SIGTERM) }
 	cmd.WaitDelay = 15 * time.Second
@@ -134,7 +137,7 @@ func (t *tour) command(ctx context.Context, words ...string) *exec.Cmd {
 }
 
 func (t *tour) run(ctx context.Context) error {
-	if err := os.MkdirAll(t.home.Dir(), 0o700); err != nil {
+	if err := os.MkdirAll(t.home.Root(), 0o700); err != nil {
 		return err
 	}
 	inner := &app{in: t.a.in, out: t.a.out, err: t.a.err, environ: t.environ, getenv: lookup(t.environ)}
@@ -142,8 +145,8 @@ func (t *tour) run(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	if l.Home.Dir() != t.home.Dir() {
-		return fmt.Errorf("the tour would run in %s", l.Home.Dir())
+	if l.Home.Root() != t.home.Root() {
+		return fmt.Errorf("the tour would run in %s", l.Home.Root())
 	}
 	t.l = l
 	t.say("A tour of netsky, in a home of its own. Nothing of yours is touched.\n")
@@ -202,7 +205,7 @@ func (t *tour) send(ctx context.Context, i int) error {
 		{to: agent.Root, text: "/delegate agent2 /busy 1s"},
 	}
 	j := jobs[i%len(jobs)]
-	r, err := t.l.Bus.Send(ctx, bus.Envelope{From: agent.Owner, To: j.to, Kind: bus.KindBrief, Text: j.text, Via: "cli", Time: time.Now()})
+	r, err := t.l.Bus.Send(ctx, envelope.Envelope{From: agent.Owner, To: j.to, Kind: envelope.KindBrief, Text: j.text, Via: "cli", Time: time.Now()})
 	if err != nil {
 		return fmt.Errorf("job %d: not sent: %w", i+1, err)
 	}
@@ -225,7 +228,7 @@ func (t *tour) kill(ctx context.Context) error {
 	}
 	for _, v := range []struct {
 		what string
-		agent.Process
+		proc.Process
 	}{{"agent1", k.Process}, {"the daemon", who.Process}} {
 		if err := v.Signal(syscall.SIGKILL); err != nil {
 			return fmt.Errorf("%s: %w", v.what, err)
@@ -293,7 +296,7 @@ func (t *tour) tile(ctx context.Context) error {
 }
 
 func pad(s string, width int) string {
-	r := []rune(bus.Plain(s))
+	r := []rune(envelope.Plain(s))
 	if len(r) > width {
 		r = append(r[:width-1], '…')
 	}

@@ -15,7 +15,7 @@ import (
 	"github.com/urfave/cli/v2"
 	"golang.org/x/sys/unix"
 
-	"netsky/agent"
+	"netsky/agent/proc"
 	"netsky/spawn/keeper"
 )
 
@@ -23,7 +23,7 @@ import (
 // ends it. It knows by a pipe, the other end of which only this process has, and is
 // handed the directory that this one has made: it removes no other.
 func (t *tour) mind() (dismiss func(), err error) {
-	dir, err := os.Open(filepath.Dir(t.home.Dir()))
+	dir, err := os.Open(filepath.Dir(t.home.Root()))
 	if err != nil {
 		return func() {}, err
 	}
@@ -65,8 +65,8 @@ func (a *app) mindTour(c *cli.Context) error {
 	if err != nil {
 		return err
 	}
-	dir := filepath.Dir(h.Dir())
-	if filepath.Base(h.Dir()) != "home" || !madeByTour(dir) {
+	dir := filepath.Dir(h.Root())
+	if filepath.Base(h.Root()) != "home" || !madeByTour(dir) {
 		return usagef("demo mind: for netsky itself, which runs it beside a tour")
 	}
 	_, _ = io.Copy(io.Discard, a.in)
@@ -79,10 +79,10 @@ func (a *app) mindTour(c *cli.Context) error {
 	}
 	t := &tour{a: a, home: h, bin: bin, environ: a.environ}
 	ctx := context.WithoutCancel(c.Context) // it ends with the tour, or when it has cleared up
-	for try := 1; exists(h.Dir()); try++ {
+	for try := 1; exists(h.Root()); try++ {
 		out, err := t.clear(ctx)
 		// A verb of the tour's that it did not outlive may still be starting something.
-		rest, lerr := agent.Descendants(0, "NETSKY_HOME="+h.Dir(), os.Getpid())
+		rest, lerr := proc.Descendants(0, "NETSKY_HOME="+h.Root(), os.Getpid())
 		var exit *exec.ExitError
 		if errors.As(err, &exit) && exit.ExitCode() == exitPartly {
 			err = nil // an up that was cut off can't prove it, and the tour's agents leave nothing
@@ -91,7 +91,7 @@ func (a *app) mindTour(c *cli.Context) error {
 			break
 		}
 		if try == 10 {
-			return fmt.Errorf("the tour was killed, and what it has started in %s does not end: %w: %s", h.Dir(), err, out)
+			return fmt.Errorf("the tour was killed, and what it has started in %s does not end: %w: %s", h.Root(), err, out)
 		}
 		if try >= 3 {
 			keeper.End(ctx, rest, 2*time.Second)
@@ -116,7 +116,7 @@ func (t *tour) clear(ctx context.Context) (string, error) {
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true}
 	out, err := cmd.CombinedOutput()
 	var exit *exec.ExitError
-	if !agent.Reaps && errors.As(err, &exit) && exit.ExitCode() == exitPartly {
+	if !proc.Reaps && errors.As(err, &exit) && exit.ExitCode() == exitPartly {
 		err = nil // that nothing is left can't be proved there
 	}
 	return strings.TrimRight(string(out), "\n"), err

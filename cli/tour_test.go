@@ -9,7 +9,7 @@ import (
 	"testing"
 	"time"
 
-	"netsky/agent"
+	"netsky/agent/proc"
 	"netsky/spawn/keeper"
 )
 
@@ -25,13 +25,13 @@ func TestTourInterrupted(t *testing.T) {
 				t.Fatal(err)
 			}
 			t.Cleanup(func() { // whatever the test finds, nothing stays
-				list, _ := agent.Descendants(0, "TMPDIR="+dir)
+				list, _ := proc.Descendants(0, "TMPDIR="+dir)
 				keeper.End(context.Background(), list, 0)
 			})
 			s := w.mustScreen(t, "tour", "env -u TMUX -u TMUX_PANE TMPDIR="+dir+" sh")
 			s.types("netsky demo; echo status $?", "Enter")
 			s.shows(`Ten jobs go out`)
-			if list, err := agent.Descendants(0, "TMPDIR="+dir); err != nil || len(list) < 8 {
+			if list, err := proc.Descendants(0, "TMPDIR="+dir); err != nil || len(list) < 8 {
 				t.Errorf("running: %v, %v", list, err)
 			}
 			if how == "Ctrl-C" {
@@ -44,12 +44,12 @@ func TestTourInterrupted(t *testing.T) {
 			} else {
 				s.tmux("kill-session", "-t", "=tour:")
 			}
-			var list []agent.Process
+			var list []proc.Process
 			tick := time.NewTicker(20 * time.Millisecond)
 			defer tick.Stop()
 			for end := time.Now().Add(time.Minute); time.Now().Before(end); <-tick.C {
 				var err error
-				list, err = agent.Descendants(0, "TMPDIR="+dir)
+				list, err = proc.Descendants(0, "TMPDIR="+dir)
 				if left, derr := os.ReadDir(dir); err == nil && derr == nil && len(list) == 0 && len(left) == 0 {
 					return
 				}
@@ -71,7 +71,7 @@ func TestTourKilled(t *testing.T) {
 				t.Fatal(err)
 			}
 			t.Cleanup(func() {
-				list, _ := agent.Descendants(0, "TMPDIR="+dir)
+				list, _ := proc.Descendants(0, "TMPDIR="+dir)
 				keeper.End(context.Background(), list, 0)
 			})
 			cmd := w.command(t.Context(), "netsky", "demo")
@@ -81,14 +81,14 @@ func TestTourKilled(t *testing.T) {
 			if err := cmd.Start(); err != nil {
 				t.Fatal(err)
 			}
-			var list []agent.Process
+			var list []proc.Process
 			until := func(ok func() bool) {
 				t.Helper()
 				tick := time.NewTicker(5 * time.Millisecond)
 				defer tick.Stop()
 				for end := time.Now().Add(time.Minute); ; <-tick.C {
 					var err error
-					if list, err = agent.Descendants(0, "TMPDIR="+dir); err == nil && ok() {
+					if list, err = proc.Descendants(0, "TMPDIR="+dir); err == nil && ok() {
 						return
 					}
 					if time.Now().After(end) {

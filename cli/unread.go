@@ -8,7 +8,9 @@ import (
 	"time"
 
 	"netsky/agent"
+	"netsky/agent/home"
 	"netsky/bus"
+	"netsky/bus/envelope"
 	"netsky/spawn"
 )
 
@@ -49,7 +51,7 @@ func (r *showing) write() error {
 	if r.lines.Len() == 0 {
 		return nil
 	}
-	f, err := r.l.Home.OpenAppend(agent.OwnerRead)
+	f, err := r.l.Home.OpenAppend(home.OwnerRead)
 	if err != nil {
 		return err
 	}
@@ -69,7 +71,7 @@ func (r *showing) file() error {
 		return err
 	}
 	_, err := r.l.Bus.File(agent.Owner, r.fresh)
-	if err != nil && !errors.Is(err, agent.ErrLocked) {
+	if err != nil && !errors.Is(err, home.ErrLocked) {
 		return err
 	}
 	r.fresh = nil
@@ -99,7 +101,7 @@ func (r *showing) trim() error {
 	if 2*n > len(r.shown) {
 		return nil
 	}
-	return r.l.Home.WriteFile(agent.OwnerRead, []byte(keep.String()), true)
+	return r.l.Home.WriteFile(home.OwnerRead, []byte(keep.String()), true)
 }
 
 // markName is markRead of an envelope that somebody else files.
@@ -209,7 +211,7 @@ func (a *app) letters(l *spawn.Launcher, all bool) (list []mailed, copies []stri
 }
 
 func withoutCopies(b *bus.Bus, list []mailed) (kept []mailed, copies []string, err error) {
-	var waiting []bus.Envelope
+	var waiting []envelope.Envelope
 	var at []int
 	for i, m := range list {
 		if m.Place == bus.Inbox {

@@ -9,7 +9,7 @@ import (
 	"github.com/urfave/cli/v2"
 
 	"netsky/agent"
-	"netsky/bus"
+	"netsky/bus/envelope"
 	"netsky/daemon"
 	"netsky/spawn"
 	"netsky/store"
@@ -293,7 +293,7 @@ func (a *app) sendObjective(c *cli.Context, l *spawn.Launcher, id agent.ID, text
 	if text == "" {
 		return nil
 	}
-	r, err := l.Bus.Send(c.Context, bus.Envelope{From: from, To: id, Text: text, Via: "cli", Time: time.Now()})
+	r, err := l.Bus.Send(c.Context, envelope.Envelope{From: from, To: id, Text: text, Via: "cli", Time: time.Now()})
 	if err != nil {
 		return fmt.Errorf("objective: not sent: %w", err)
 	}
@@ -312,5 +312,5 @@ agent0 is the manager, agent1… are its workers, agentinfinity is there for rep
   netsky ask agent0 "/delegate agent1 what is your name?"    hand work on and get the answer
   netsky attach agent1                                       look at its pane; C-b d leaves
   netsky status                                              how everything is
-`, n, bus.Plain(firstLine(why.Error())))))
+`, n, envelope.Plain(firstLine(why.Error())))))
 }

@@ -5,6 +5,7 @@ import (
 	"fmt"
 
 	"netsky/agent"
+	"netsky/agent/home"
 	"netsky/daemon"
 	"netsky/spawn"
 	"netsky/tmux"
@@ -12,7 +13,7 @@ import (
 
 // stillWanted reports whether the daemon that a verb has found or started was to
 // be ended meanwhile.
-func stillWanted(h agent.Home) error {
+func stillWanted(h home.Dir) error {
 	if d, err := h.LoadDesired(agent.DaemonName); err != nil || d.Up {
 		return err
 	}
@@ -21,7 +22,7 @@ func stillWanted(h agent.Home) error {
 
 // startDaemon starts the daemon if none answers. It ends by itself if it is to be
 // down by then.
-func (a *app) startDaemon(ctx context.Context, h agent.Home, bin string) (daemon.Pong, bool, error) {
+func (a *app) startDaemon(ctx context.Context, h home.Dir, bin string) (daemon.Pong, bool, error) {
 	return daemon.Start(ctx, h, []string{bin, "daemon", "run", "--wanted"}, a.daemonEnv(h))
 }
 
@@ -34,7 +35,7 @@ func (a *app) tellBlocked(err error) {
 // a down ends all.
 func (a *app) wantDaemon(ctx context.Context, l *spawn.Launcher) error {
 	p, err := daemon.Ping(ctx, l.Home)
-	if err == nil && !agent.Removed(p.Binary) && stillWanted(l.Home) == nil {
+	if err == nil && !home.Removed(p.Binary) && stillWanted(l.Home) == nil {
 		return nil
 	}
 	return l.Alone(ctx, a.tellBlocked, func() error {
@@ -50,8 +51,8 @@ func (a *app) wantDaemon(ctx context.Context, l *spawn.Launcher) error {
 }
 
 // daemonEnv is the environment of a daemon that is to outlive this verb.
-func (a *app) daemonEnv(h agent.Home) []string {
-	return append(spawn.Inherited(a.environ), "NETSKY_HOME="+h.Dir())
+func (a *app) daemonEnv(h home.Dir) []string {
+	return append(spawn.Inherited(a.environ), "NETSKY_HOME="+h.Root())
 }
 
 // tmuxSetup are lines for the tmux server beside what every up sets. An error
@@ -70,7 +71,7 @@ func (a *app) tmuxSetup() (lines []string, err error) {
 	}
 	path, err := a.placed(c.Tmux.Conf)
 	if err == nil {
-		_, err = agent.ReadOwn(path, 1<<20)
+		_, err = home.ReadOwn(path, 1<<20)
 	}
 	if err != nil {
 		return lines, fmt.Errorf("conf under [tmux]: %w", err)

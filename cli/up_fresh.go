@@ -6,6 +6,7 @@ import (
 	"fmt"
 
 	"netsky/agent"
+	"netsky/agent/home"
 	"netsky/codex"
 	"netsky/spawn"
 	"netsky/spawn/claude"
@@ -50,6 +51,6 @@ func (a *app) freshReport(st spawn.Status) func(spawn.DownProgress) {
 }
 
 // forget removes what names the agent's conversation, whatever it ran on.
-func forget(h agent.Home, id agent.ID) error {
+func forget(h home.Dir, id agent.ID) error {
 	return errors.Join(h.Remove(codex.StateFile(id)), claude.Forget(h, id))
 }

@@ -12,7 +12,8 @@ import (
 	"unicode"
 
 	"netsky/agent"
-	"netsky/bus"
+	"netsky/agent/home"
+	"netsky/bus/envelope"
 	"netsky/daemon"
 	"netsky/spawn"
 )
@@ -200,7 +201,7 @@ func line(name, state, rest string) string { return fmt.Sprintf("%-14s %-9s %s",
 func (r *upReport) close() { r.board.close() }
 
 // finish prints the JSON object, if that was asked for.
-func (r *upReport) finish(h agent.Home, p daemon.Pong, ends []spawn.Progress) error {
+func (r *upReport) finish(h home.Dir, p daemon.Pong, ends []spawn.Progress) error {
 	if !r.json {
 		return nil
 	}
@@ -218,7 +219,7 @@ func (r *upReport) finish(h agent.Home, p daemon.Pong, ends []spawn.Progress) er
 		Home   string      `json:"home"`
 		Daemon daemon.Pong `json:"daemon"`
 		Agents []row       `json:"agents"`
-	}{Home: h.Dir(), Daemon: p}
+	}{Home: h.Root(), Daemon: p}
 	for _, e := range ends {
 		plan := r.plans[e.Agent]
 		o := row{Agent: e.Agent, Step: e.Step, State: e.State, Runtime: plan.Runtime.Name(), Dir: plan.Dir, Note: e.Note, Lines: e.Lines}
@@ -258,7 +259,7 @@ type board struct {
 func (b *board) set(name, text string, final bool) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	text = bus.Plain(text)
+	text = envelope.Plain(text)
 	if !b.live {
 		if final {
 			fmt.Fprintln(b.out, text)

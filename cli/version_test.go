@@ -10,6 +10,7 @@ import (
 	"testing"
 
 	"netsky/agent"
+	"netsky/agent/home"
 )
 
 // A daemon of another version is named by status, with what to do.
@@ -17,10 +18,10 @@ func TestStatusNamesOtherVersion(t *testing.T) {
 	t.Parallel()
 	w := mustWorld(t)
 	w.must(t, "netsky", "init")
-	if err := os.MkdirAll(filepath.Join(w.home, agent.RunDir), 0o700); err != nil {
+	if err := os.MkdirAll(filepath.Join(w.home, home.RunDir), 0o700); err != nil {
 		t.Fatal(err)
 	}
-	l, err := net.Listen("unix", filepath.Join(w.home, agent.DaemonSocket))
+	l, err := net.Listen("unix", filepath.Join(w.home, home.DaemonSocket))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -45,7 +46,7 @@ func TestNamesAgentsOfOtherVersion(t *testing.T) {
 	if out := w.must(t, "netsky", "status", "-v"); strings.Contains(out, "still run") {
 		t.Errorf("status -v of one version says:\n%s", out)
 	}
-	h, err := agent.HomeAt(w.home)
+	h, err := home.At(w.home)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -11,6 +11,7 @@ import (
 	"unicode/utf8"
 
 	"netsky/agent"
+	"netsky/agent/home"
 	"netsky/spawn"
 )
 
@@ -161,7 +162,7 @@ func checkout() (string, bool) {
 	if _, err := os.Lstat(filepath.Join(root, "scripts", "up")); err != nil {
 		return "", false
 	}
-	mod, err := agent.ReadOwn(filepath.Join(root, "go.mod"), 1<<20)
+	mod, err := home.ReadOwn(filepath.Join(root, "go.mod"), 1<<20)
 	return root, err == nil && bytes.HasPrefix(mod, []byte("module netsky\n"))
 }
 

@@ -12,7 +12,7 @@ import (
 	"time"
 
 	"netsky/agent"
-	"netsky/bus"
+	"netsky/bus/envelope"
 	"netsky/codex"
 	"netsky/store"
 )
@@ -23,14 +23,14 @@ import (
 func BenchmarkDrain(b *testing.B) {
 	w := mustWorld(b)
 	w.ctx = b.Context()
-	w.mustSend(bus.Envelope{Text: "first"})
+	w.mustSend(envelope.Envelope{Text: "first"})
 	w.mustOnce(nil)
 	w.mustReply(agent.Root)
 	thread := bareTurn(b, w, "")
 	var ours, bare []time.Duration
 	b.ResetTimer()
 	for b.Loop() {
-		w.mustSend(bus.Envelope{Text: "hello"})
+		w.mustSend(envelope.Envelope{Text: "hello"})
 		began := time.Now()
 		journal := store.NewJournal(w.home) // as a process of its own has it
 		w.mustOnce(func(o *codex.OnceOptions) { o.Records = journal })

@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"netsky/agent"
+	"netsky/bus/envelope"
 )
 
 // A dialog of Codex's is known by its structure, whatever it says: a list of
@@ -131,7 +132,7 @@ func named(lines []string, first, last int) agent.Dialog {
 
 func cutWords(s string) string {
 	if len(s) > maxDialogText {
-		s = cut(s, maxDialogText-len("…")) + "…"
+		s = envelope.Cut(s, maxDialogText-len("…")) + "…"
 	}
-	return SafeText(s)
+	return envelope.SafeText(s)
 }

@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"netsky/agent"
+	"netsky/agent/home"
 )
 
 // getenv is the last value of a name in a list of "NAME=value".
@@ -22,7 +23,7 @@ func getenv(env []string, name string) (value string) {
 // childEnv is the environment of the agent's Codex: what we have, without what
 // belongs to other agents and to the terminal, and with the agent's name, which
 // the commands of the model inherit.
-func childEnv(env []string, id agent.ID, home agent.Home) []string {
+func childEnv(env []string, id agent.ID, home home.Dir) []string {
 	out := make([]string, 0, len(env)+2)
 	for _, e := range env {
 		name, _, _ := strings.Cut(e, "=")
@@ -34,7 +35,7 @@ func childEnv(env []string, id agent.ID, home agent.Home) []string {
 			out = append(out, e)
 		}
 	}
-	return append(out, "AGENT_N="+id.N(), "NETSKY_HOME="+home.Dir())
+	return append(out, "AGENT_N="+id.N(), "NETSKY_HOME="+home.Root())
 }
 
 // Trust is configuration for a server whose threads may write in dir. Codex

@@ -11,15 +11,18 @@ import (
 	"time"
 
 	"netsky/agent"
+	"netsky/agent/home"
+	"netsky/agent/proc"
 	"netsky/bus"
+	"netsky/bus/envelope"
 	"netsky/codex"
-	"netsky/codex/loopmodel"
+	"netsky/internal/loopmodel/openai"
 	"netsky/store"
 )
 
 // onceProcess drains a message in a process of its own, for tests to kill.
 func onceProcess() int {
-	home, err := agent.HomeAt(os.Getenv("ONCE_HOME"))
+	home, err := home.At(os.Getenv("ONCE_HOME"))
 	if err != nil {
 		panic(err)
 	}
@@ -40,12 +43,12 @@ func onceProcess() int {
 func (w *world) holding(text string) (asked func()) {
 	hold := make(chan struct{})
 	w.Cleanup(func() { close(hold) })
-	match := func(q loopmodel.Request) bool { return strings.Contains(q.Last(), text) }
-	w.model.Handle(func(q loopmodel.Request) *loopmodel.Reply {
+	match := func(q openai.Request) bool { return strings.Contains(q.Last(), text) }
+	w.model.Handle(func(q openai.Request) *openai.Reply {
 		if !match(q) {
 			return nil
 		}
-		return &loopmodel.Reply{Hold: hold}
+		return &openai.Reply{Hold: hold}
 	})
 	return func() {
 		w.Helper()
@@ -58,7 +61,7 @@ func (w *world) holding(text string) (asked func()) {
 // killServers kills the Codex processes of this world.
 func (w *world) killServers() {
 	w.Helper()
-	list, err := agent.Descendants(0, "NETSKY_HOME="+w.home.Dir())
+	list, err := proc.Descendants(0, "NETSKY_HOME="+w.home.Root())
 	if err != nil || len(list) == 0 {
 		w.Fatalf("servers: %v, %v", list, err)
 	}
@@ -73,13 +76,13 @@ func TestKillOnce(t *testing.T) {
 	t.Parallel()
 	w := mustWorld(t)
 	asked := w.holding("the very task")
-	id := w.mustSend(bus.Envelope{Text: "the very task"})
+	id := w.mustSend(envelope.Envelope{Text: "the very task"})
 	self, err := os.Executable()
 	if err != nil {
 		t.Fatal(err)
 	}
 	cmd := exec.Command(self)
-	cmd.Env = append(w.env, "ONCE_HOME="+w.home.Dir(), "ONCE_DIR="+w.dir, "NETSKY_TEST_CODEX="+w.program)
+	cmd.Env = append(w.env, "ONCE_HOME="+w.home.Root(), "ONCE_DIR="+w.dir, "NETSKY_TEST_CODEX="+w.program)
 	if err := cmd.Start(); err != nil {
 		t.Fatal(err)
 	}
@@ -111,7 +114,7 @@ func TestKillServer(t *testing.T) {
 	t.Parallel()
 	w := mustWorld(t)
 	asked := w.holding("the very task")
-	id := w.mustSend(bus.Envelope{Text: "the very task"})
+	id := w.mustSend(envelope.Envelope{Text: "the very task"})
 	done := make(chan error, 1)
 	go func() { done <- w.once(nil) }()
 	asked()

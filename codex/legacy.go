@@ -9,6 +9,7 @@ import (
 	"sync"
 	"time"
 
+	"netsky/bus/envelope"
 	"netsky/store"
 )
 
@@ -198,7 +199,7 @@ func (c *caller) request(_ context.Context, _, method string, params json.RawMes
 			Message string `json:"message"`
 		}
 		if json.Unmarshal(params, &p) == nil {
-			c.say("declined: " + cut(p.Message, 200))
+			c.say("declined: " + envelope.Cut(p.Message, 200))
 		}
 		return map[string]any{"decision": "denied"}, true, nil
 	case "ping":

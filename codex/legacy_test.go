@@ -8,6 +8,7 @@ import (
 
 	"netsky/agent"
 	"netsky/bus"
+	"netsky/bus/envelope"
 	"netsky/codex"
 )
 
@@ -15,7 +16,7 @@ import (
 func TestLegacy(t *testing.T) {
 	t.Parallel()
 	w := mustWorldOf(t, "NETSKY_TEST_CODEX_OLD")
-	id := w.mustSend(bus.Envelope{From: "agent2", Text: "hello"})
+	id := w.mustSend(envelope.Envelope{From: "agent2", Text: "hello"})
 	w.mustOnce(func(o *codex.OnceOptions) { o.Startup = "STARTUP" })
 	if reply := w.mustReply("agent2"); !strings.Contains(reply.Text, "hello") || reply.InReplyTo != id {
 		t.Errorf("reply = %+v", reply)
@@ -47,7 +48,7 @@ func TestLegacy(t *testing.T) {
 func TestLegacyFails(t *testing.T) {
 	t.Parallel()
 	w := mustWorldOf(t, "NETSKY_TEST_CODEX_OLD")
-	w.mustSend(bus.Envelope{Text: "loop: fail 429"})
+	w.mustSend(envelope.Envelope{Text: "loop: fail 429"})
 	err := w.once(nil)
 	var failed *codex.TurnError
 	if !errors.As(err, &failed) || failed.Trouble != codex.TroubleQuota {

@@ -11,25 +11,27 @@ import (
 	"time"
 
 	"netsky/agent"
+	"netsky/agent/home"
+	"netsky/agent/proc"
 )
 
 // A listener is an app-server of ours that several programs speak to: we, and
 // the TUI in the pane.
 type listener struct {
-	home agent.Home
+	home home.Dir
 	id   agent.ID
 	p    *process
 }
 
 // socketFile is short: with the longest home it still fits in a socket's name.
-func socketFile(id agent.ID) string { return agent.RunDir + "/cx-" + id.N() + ".sock" }
+func socketFile(id agent.ID) string { return home.RunDir + "/cx-" + id.N() + ".sock" }
 
 // serverFile names the process that listens there.
-func serverFile(id agent.ID) string { return agent.RunDir + "/cx-" + id.N() + ".json" }
+func serverFile(id agent.ID) string { return home.RunDir + "/cx-" + id.N() + ".json" }
 
 // listen starts an app-server on the agent's socket. One that an earlier
 // process of ours has left there is ended first: it has the agent's thread.
-func listen(ctx context.Context, home agent.Home, id agent.ID, o ServerOptions) (*listener, error) {
+func listen(ctx context.Context, home home.Dir, id agent.ID, o ServerOptions) (*listener, error) {
 	clearSocket(home, id)
 	args := []string{"app-server", "--listen", "unix://" + home.Path(socketFile(id))}
 	for _, c := range o.Config {
@@ -41,7 +43,7 @@ func listen(ctx context.Context, home agent.Home, id agent.ID, o ServerOptions) 
 	}
 	go io.Copy(io.Discard, p.out) // ends with the process; nothing of use comes
 	l := &listener{home: home, id: id, p: p}
-	if proc, err := agent.FindProcess(p.cmd.Process.Pid); err == nil {
+	if proc, err := proc.Find(p.cmd.Process.Pid); err == nil {
 		data, _ := json.Marshal(proc) // two numbers
 		if err := home.WriteFile(serverFile(id), data, false); err != nil {
 			l.close()
@@ -81,8 +83,8 @@ func (l *listener) close() {
 
 // clearSocket ends a server that outlived us, and removes its socket: the link
 // in our home, and what it points to.
-func clearSocket(home agent.Home, id agent.ID) {
-	var p agent.Process
+func clearSocket(home home.Dir, id agent.ID) {
+	var p proc.Process
 	if data, err := home.ReadFile(serverFile(id), maxStderr); err == nil && json.Unmarshal(data, &p) == nil {
 		endProcess(p)
 	}
@@ -96,7 +98,7 @@ func clearSocket(home agent.Home, id agent.ID) {
 }
 
 // endProcess ends a process that is not our child.
-func endProcess(p agent.Process) {
+func endProcess(p proc.Process) {
 	for _, sig := range []syscall.Signal{syscall.SIGTERM, syscall.SIGKILL} {
 		if p.PID <= 1 || p.Signal(sig) != nil {
 			return

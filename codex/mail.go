@@ -7,7 +7,9 @@ import (
 	"time"
 
 	"netsky/agent"
+	"netsky/agent/home"
 	"netsky/bus"
+	"netsky/bus/envelope"
 )
 
 const (
@@ -24,19 +26,19 @@ func ResidentLock(id agent.ID) string { return "codex-" + string(id) }
 // prompt is a message from agent0 that is not on the bus. It is dealt with by
 // the holder of the mailbox, whom it makes us for so long.
 func (w *once) prompt(ctx context.Context) error {
-	w.envelope = bus.Envelope{
+	w.envelope = envelope.Envelope{
 		ID: "prompt-" + agent.NewStart(), From: agent.Root, To: w.Agent, Text: *w.Prompt, Time: time.Now(), Via: "cli",
 	}
 	if err := w.envelope.Validate(); err != nil {
 		return err
 	}
-	w.rendered = bus.Render(w.envelope, w.envelope.Time)
+	w.rendered = envelope.Render(w.envelope, w.envelope.Time)
 	if len(w.rendered) > MaxText-reserve {
-		return fmt.Errorf("%w: too long for Codex: %d bytes, at most %d", bus.ErrInvalid, len(w.rendered), MaxText-reserve)
+		return fmt.Errorf("%w: too long for Codex: %d bytes, at most %d", envelope.ErrInvalid, len(w.rendered), MaxText-reserve)
 	}
 	name := "receiver-" + string(w.Agent)
 	lock, err := w.Home.Lock(name)
-	if errors.Is(err, agent.ErrLocked) {
+	if errors.Is(err, home.ErrLocked) {
 		if w.resident() {
 			return w.byBus(ctx, "its own Codex is running and takes it; the answer goes to agent0's inbox")
 		}
@@ -101,7 +103,7 @@ const (
 // next is the first message there is. A file that may still be being written is
 // waited for until the bus has made up its mind.
 func (w *once) next(ctx context.Context, r *bus.Receiver) (*bus.Delivery, error) {
-	empty := fmt.Errorf("%w for %s in %s", ErrEmpty, w.Agent, w.Home.Path(agent.Mailbox(w.Agent), string(bus.Inbox)))
+	empty := fmt.Errorf("%w for %s in %s", ErrEmpty, w.Agent, w.Home.Path(home.Mailbox(w.Agent), string(bus.Inbox)))
 	for until := time.Now().Add(giveU); ; {
 		waiting := 0
 		for _, p := range []bus.Place{bus.Inbox, bus.Claimed} {
@@ -130,37 +132,37 @@ const shortened = 100_000
 // be; err is anything else that went wrong.
 func (w *once) reply(ctx context.Context, a Answer, text string) (refused, err error) {
 	switch w.envelope.Kind {
-	case bus.KindReply, bus.KindError, bus.KindAck, bus.KindApprovalAnswer:
+	case envelope.KindReply, envelope.KindError, envelope.KindAck, envelope.KindApprovalAnswer:
 		return nil, nil // code does not answer answers
 	}
 	if (a.Tools > 0 || a.Recovered) && answered(ctx, w.Bus, w.Agent, w.envelope) {
 		return nil, nil // the model has answered by itself
 	}
-	return sendAnswer(ctx, w.Bus, w.Agent, w.envelope, bus.KindReply, text, a.Thread)
+	return sendAnswer(ctx, w.Bus, w.Agent, w.envelope, envelope.KindReply, text, a.Thread)
 }
 
 // answered says whether a message has had its answer from us.
-func answered(ctx context.Context, b *bus.Bus, from agent.ID, q bus.Envelope) bool {
+func answered(ctx context.Context, b *bus.Bus, from agent.ID, q envelope.Envelope) bool {
 	found, ok, err := b.FindAnswer(ctx, q.From, q.ID, q.Time)
 	return err == nil && ok && found.Envelope.From == from
 }
 
 // sendAnswer sends the one answer that code gives to a message. refused is why
 // that can never be.
-func sendAnswer(ctx context.Context, b *bus.Bus, from agent.ID, q bus.Envelope, kind bus.Kind, text, thread string) (refused, err error) {
-	e := bus.Envelope{
-		ID: bus.AnswerID(from, q.ID, bus.KindReply), From: from, To: q.From, Kind: kind, Text: SafeText(text),
+func sendAnswer(ctx context.Context, b *bus.Bus, from agent.ID, q envelope.Envelope, kind envelope.Kind, text, thread string) (refused, err error) {
+	e := envelope.Envelope{
+		ID: envelope.AnswerID(from, q.ID, envelope.KindReply), From: from, To: q.From, Kind: kind, Text: envelope.SafeText(text),
 		InReplyTo: q.ID, Thread: q.Thread, Hops: q.Hops + 1, Via: "code",
 	}
 	if text == "" {
-		e.Kind, e.Text = bus.KindError, "the turn ended without a word"
+		e.Kind, e.Text = envelope.KindError, "the turn ended without a word"
 	}
 	_, err = b.Send(ctx, e)
-	if errors.Is(err, bus.ErrInvalid) && len(e.Text) > shortened {
-		e.Text = fmt.Sprintf("%s\n[shortened: %d bytes in all, the rest is in Codex thread %s]", cut(e.Text, shortened), len(e.Text), thread)
+	if errors.Is(err, envelope.ErrInvalid) && len(e.Text) > shortened {
+		e.Text = fmt.Sprintf("%s\n[shortened: %d bytes in all, the rest is in Codex thread %s]", envelope.Cut(e.Text, shortened), len(e.Text), thread)
 		_, err = b.Send(ctx, e)
 	}
-	for _, never := range []error{bus.ErrNotAllowed, bus.ErrNoMailbox, bus.ErrInvalid, bus.ErrHops} {
+	for _, never := range []error{bus.ErrNotAllowed, bus.ErrNoMailbox, envelope.ErrInvalid, bus.ErrHops} {
 		if errors.Is(err, never) {
 			return err, nil
 		}

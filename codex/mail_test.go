@@ -8,7 +8,9 @@ import (
 	"testing"
 
 	"netsky/agent"
+	"netsky/agent/home"
 	"netsky/bus"
+	"netsky/bus/envelope"
 	"netsky/codex"
 	"netsky/store"
 )
@@ -64,8 +66,8 @@ func TestOnceResident(t *testing.T) {
 	if err != nil || d.Envelope().Text != "are you there?" || !d.Envelope().RequiresAck {
 		t.Errorf("%v, %v", d, err)
 	}
-	if err := w.once(nil); !errors.Is(err, agent.ErrLocked) {
-		t.Errorf("drain = %v, want %v", err, agent.ErrLocked)
+	if err := w.once(nil); !errors.Is(err, home.ErrLocked) {
+		t.Errorf("drain = %v, want %v", err, home.ErrLocked)
 	}
 }
 
@@ -115,7 +117,7 @@ func TestOnceWithoutRecords(t *testing.T) {
 		}
 	}
 	// The real thing, on a database that is none.
-	if err := os.WriteFile(w.home.Path(agent.DBFile), []byte(strings.Repeat("no database ", 1000)), 0o600); err != nil {
+	if err := os.WriteFile(w.home.Path(home.DBFile), []byte(strings.Repeat("no database ", 1000)), 0o600); err != nil {
 		t.Fatal(err)
 	}
 	w.mustOnce(prompting("hello"))
@@ -130,16 +132,16 @@ func TestOnceAnswers(t *testing.T) {
 	w := mustWorld(t)
 	for _, tt := range []struct {
 		name string
-		mail bus.Envelope
+		mail envelope.Envelope
 		want string // the answer; "" is none
-		kind bus.Kind
+		kind envelope.Kind
 		err  error
 	}{
-		{name: "wrapper", mail: bus.Envelope{Text: "loop: say a &lt;/channel> b &lt; Channel"}, want: "a &lt;/channel> b &lt; Channel", kind: bus.KindReply},
-		{name: "nothing", mail: bus.Envelope{Text: "loop: say"}, want: "the turn ended without a word", kind: bus.KindError},
-		{name: "no answer to answers", mail: bus.Envelope{Text: "thanks", Kind: bus.KindReply, InReplyTo: "x"}},
-		{name: "nobody to answer", mail: bus.Envelope{From: agent.Infinity, Text: "who are you?"}, err: bus.ErrNoMailbox},
-		{name: "too long", mail: bus.Envelope{Text: "loop: long"}, want: "shortened: 1500000 bytes in all", kind: bus.KindReply},
+		{name: "wrapper", mail: envelope.Envelope{Text: "loop: say a &lt;/channel> b &lt; Channel"}, want: "a &lt;/channel> b &lt; Channel", kind: envelope.KindReply},
+		{name: "nothing", mail: envelope.Envelope{Text: "loop: say"}, want: "the turn ended without a word", kind: envelope.KindError},
+		{name: "no answer to answers", mail: envelope.Envelope{Text: "thanks", Kind: envelope.KindReply, InReplyTo: "x"}},
+		{name: "nobody to answer", mail: envelope.Envelope{From: agent.Infinity, Text: "who are you?"}, err: bus.ErrNoMailbox},
+		{name: "too long", mail: envelope.Envelope{Text: "loop: long"}, want: "shortened: 1500000 bytes in all", kind: envelope.KindReply},
 	} {
 		id := w.mustSend(tt.mail)
 		if err := w.once(nil); !errors.Is(err, tt.err) {
@@ -166,7 +168,7 @@ func TestOnceTakesWhatTheModelSent(t *testing.T) {
 	w := mustWorld(t)
 	// What stands here for the model's own `netsky channel send`.
 	answer := w.home.Path("answer.json")
-	id := w.mustSend(bus.Envelope{Text: "loop: shell cp " + answer + " " + w.home.Path("channels/agent/agent0/inbox/answer.json")})
+	id := w.mustSend(envelope.Envelope{Text: "loop: shell cp " + answer + " " + w.home.Path("channels/agent/agent0/inbox/answer.json")})
 	text := `{"from":"agent1","text":"mine","kind":"reply","in_reply_to":"` + id + `","ts":"2030-01-01T00:00:00Z","id":"m1"}`
 	if err := os.WriteFile(answer, []byte(text), 0o600); err != nil {
 		t.Fatal(err)

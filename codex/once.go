@@ -10,7 +10,9 @@ import (
 	"time"
 
 	"netsky/agent"
+	"netsky/agent/home"
 	"netsky/bus"
+	"netsky/bus/envelope"
 )
 
 // ErrUsage is what the error of wrong OnceOptions matches.
@@ -45,7 +47,7 @@ type OnceOptions struct {
 	Dir          string         // where the model works; absolute
 	Limit        time.Duration  // of the turn; 0: none
 
-	Home    agent.Home
+	Home    home.Dir
 	Bus     *bus.Bus
 	Records Recorder // nil: nothing is recorded
 	Program string   // the native Codex; "" looks for it on the PATH of Env
@@ -76,7 +78,7 @@ func ChooseModel(flag string, env []string, config string) string {
 // its inbox instead, which Out says. An error leaves a drained message to be
 // offered again, and nothing of it is done twice; but one whose sender may not
 // be answered is filed with that error. It matches ErrUsage, ErrEmpty,
-// ErrMissing, ErrHeld, agent.ErrLocked, bus.ErrInvalid or what
+// ErrMissing, ErrHeld, agent.ErrLocked, envelope.ErrInvalid or what
 // Session.Deliver's does.
 func Once(ctx context.Context, o OnceOptions) error {
 	if !o.Agent.IsClone() {
@@ -101,7 +103,7 @@ func Once(ctx context.Context, o OnceOptions) error {
 type once struct {
 	OnceOptions
 	delivery *bus.Delivery // nil: it was not on the bus
-	envelope bus.Envelope
+	envelope envelope.Envelope
 	rendered string
 	mu       sync.Mutex // one line at a time on Err
 }
@@ -109,7 +111,7 @@ type once struct {
 func (w *once) say(text string) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	fmt.Fprintf(w.Err, "[codex] %s: %s\n", w.Agent, bus.Plain(text))
+	fmt.Fprintf(w.Err, "[codex] %s: %s\n", w.Agent, envelope.Plain(text))
 }
 
 // turn is all that happens to a message that is ours to deal with.
@@ -130,7 +132,7 @@ func (w *once) turn(ctx context.Context) error {
 		}
 	}
 	if w.Terminal || refused != nil {
-		fmt.Fprintln(w.Out, bus.Plain(reply))
+		fmt.Fprintln(w.Out, envelope.Plain(reply))
 	}
 	fmt.Fprintf(w.Out, "[codex] %s: delivered via codex thread %s (%d bytes reply)\n", w.Agent, answer.Thread, len(reply))
 	if refused != nil {
@@ -204,7 +206,7 @@ func (w *once) session(program string, env []string) SessionOptions {
 
 // decline says no and that it did: nobody is here who could say yes.
 func (w *once) decline(_ context.Context, a Approval) Decision {
-	w.say("declined: " + cut(strings.TrimSpace(a.Tool+" "+a.Text), 200))
+	w.say("declined: " + envelope.Cut(strings.TrimSpace(a.Tool+" "+a.Text), 200))
 	return Decline
 }
 

@@ -9,16 +9,17 @@ import (
 
 	"netsky/agent"
 	"netsky/bus"
+	"netsky/bus/envelope"
 	"netsky/codex"
 )
 
 func TestOnceDrains(t *testing.T) {
 	t.Parallel()
 	w := mustWorld(t)
-	id := w.mustSend(bus.Envelope{From: "agent2", Text: "hello\nloop: say hidden <netsky-reply> for you </netsky-reply> hidden", Thread: "t1"})
+	id := w.mustSend(envelope.Envelope{From: "agent2", Text: "hello\nloop: say hidden <netsky-reply> for you </netsky-reply> hidden", Thread: "t1"})
 	w.mustOnce(nil)
 	reply := w.mustReply("agent2")
-	if reply.From != "agent1" || reply.InReplyTo != id || reply.Kind != bus.KindReply || reply.Text != "for you" || reply.Thread != "t1" || reply.Hops != 1 {
+	if reply.From != "agent1" || reply.InReplyTo != id || reply.Kind != envelope.KindReply || reply.Text != "for you" || reply.Thread != "t1" || reply.Hops != 1 {
 		t.Errorf("reply = %+v", reply)
 	}
 	line := regexp.MustCompile(`^\[codex\] agent1: delivered via codex thread [0-9a-f-]{36} \(7 bytes reply\)\n$`)
@@ -83,9 +84,9 @@ func TestOnceRefuses(t *testing.T) {
 		{"neither", func(o *codex.OnceOptions) { o.Drain = false }, codex.ErrUsage, "codex wants one of --prompt, --drain and --serve"},
 		{"both", func(o *codex.OnceOptions) { o.Prompt = &text }, codex.ErrUsage, "codex wants one of --prompt, --drain and --serve"},
 		{"empty", nil, codex.ErrEmpty, "no pending envelope for agent1 in " + w.home.Path("channels/agent/agent1/inbox")},
-		{"empty prompt", prompting(""), bus.ErrInvalid, "text: empty"},
-		{"wrapper in prompt", prompting("</channel>"), bus.ErrInvalid, "wrapper"},
-		{"too long", prompting(strings.Repeat("&", 300_000)), bus.ErrInvalid, "too long for Codex"},
+		{"empty prompt", prompting(""), envelope.ErrInvalid, "text: empty"},
+		{"wrapper in prompt", prompting("</channel>"), envelope.ErrInvalid, "wrapper"},
+		{"too long", prompting(strings.Repeat("&", 300_000)), envelope.ErrInvalid, "too long for Codex"},
 		{"no codex", func(o *codex.OnceOptions) { prompting("x")(o); o.Env = []string{"PATH=/nowhere"} }, codex.ErrMissing, "codex: not on the PATH"},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
@@ -161,7 +162,7 @@ func TestOnceThreadGone(t *testing.T) {
 	if err := w.home.WriteFile(codex.StateFile("agent1"), []byte(`{"thread_id":"`+gone+`","started":true}`), false); err != nil {
 		t.Fatal(err)
 	}
-	id := w.mustSend(bus.Envelope{Text: "hello"})
+	id := w.mustSend(envelope.Envelope{Text: "hello"})
 	w.mustOnce(nil)
 	if got := w.inputs(id); got != "cancelled consumed" {
 		t.Errorf("inputs = %q, want cancelled in the old thread, consumed in the new one", got)
@@ -188,7 +189,7 @@ func TestOnceFailsAndIsGoneOnWith(t *testing.T) {
 		t.Run(tt.order, func(t *testing.T) {
 			t.Parallel()
 			w := mustWorld(t)
-			id := w.mustSend(bus.Envelope{Text: "the very task\nloop: " + tt.order})
+			id := w.mustSend(envelope.Envelope{Text: "the very task\nloop: " + tt.order})
 			err := w.once(nil)
 			var failed *codex.TurnError
 			if !errors.As(err, &failed) || failed.Trouble != tt.want {
@@ -217,7 +218,7 @@ func TestOnceFailsAndIsGoneOnWith(t *testing.T) {
 func TestOnceUsesTheAnswerThatIsThere(t *testing.T) {
 	t.Parallel()
 	w := mustWorld(t)
-	id := w.mustSend(bus.Envelope{Text: "count me\nloop: users"})
+	id := w.mustSend(envelope.Envelope{Text: "count me\nloop: users"})
 	// Another process brings the message through its turn, and dies.
 	s, err := codex.NewSession(codex.SessionOptions{
 		Home: w.home, Agent: "agent1", Connect: w.connect,
@@ -243,7 +244,7 @@ func TestOnceUsesTheAnswerThatIsThere(t *testing.T) {
 func TestOnceOffline(t *testing.T) {
 	t.Parallel()
 	w := mustWorld(t)
-	config := w.home.Dir() + ".codex/config.toml"
+	config := w.home.Root() + ".codex/config.toml"
 	text, err := os.ReadFile(config)
 	if err != nil {
 		t.Fatal(err)

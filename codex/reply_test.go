@@ -6,7 +6,7 @@ import (
 	"time"
 
 	"netsky/agent"
-	"netsky/bus"
+	"netsky/bus/envelope"
 	"netsky/codex"
 )
 
@@ -34,8 +34,8 @@ func FuzzSafeText(f *testing.F) {
 		f.Add(s)
 	}
 	f.Fuzz(func(t *testing.T, s string) {
-		got := codex.SafeText(s)
-		e := bus.Envelope{From: "agent1", To: agent.Root, Kind: bus.KindReply, Text: got, Time: time.Now()}
+		got := envelope.SafeText(s)
+		e := envelope.Envelope{From: "agent1", To: agent.Root, Kind: envelope.KindReply, Text: got, Time: time.Now()}
 		if err := e.Validate(); err != nil {
 			t.Errorf("SafeText(%q) = %q: %v", s, got, err)
 		}

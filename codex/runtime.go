@@ -12,12 +12,13 @@ import (
 	"time"
 
 	"netsky/agent"
+	"netsky/agent/home"
 )
 
 // A Runtime starts Codex agents: the sidecar of netsky's own in each pane. It is
 // safe for concurrent use.
 type Runtime struct {
-	Home   agent.Home
+	Home   home.Dir
 	Binary string // this netsky, absolute
 
 	mu      sync.Mutex // guards what follows
@@ -113,6 +114,6 @@ func (r *Runtime) Prepare(_ context.Context, l *agent.Launch) error {
 			env = append(env, e)
 		}
 	}
-	l.Env = append(env, channel+r.Home.Path(agent.Mailbox(l.Agent)))
+	l.Env = append(env, channel+r.Home.Path(home.Mailbox(l.Agent)))
 	return nil
 }

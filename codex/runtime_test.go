@@ -15,7 +15,7 @@ import (
 func TestRuntime(t *testing.T) {
 	t.Parallel()
 	w := mustWorld(t)
-	bin := filepath.Join(w.home.Dir(), "bin")
+	bin := filepath.Join(w.home.Root(), "bin")
 	if err := os.Mkdir(bin, 0o700); err != nil {
 		t.Fatal(err)
 	}
@@ -31,7 +31,7 @@ func TestRuntime(t *testing.T) {
 	if err := r.Check(w.ctx, l); err != nil {
 		t.Errorf("Check = %v", err)
 	}
-	if err := os.WriteFile(w.home.Dir()+".codex/config.toml", nil, 0o600); err != nil {
+	if err := os.WriteFile(w.home.Root()+".codex/config.toml", nil, 0o600); err != nil {
 		t.Fatal(err)
 	}
 	if err := r.Check(w.ctx, l); err != nil {

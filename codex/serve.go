@@ -14,7 +14,9 @@ import (
 	"time"
 
 	"netsky/agent"
+	"netsky/agent/home"
 	"netsky/bus"
+	"netsky/bus/envelope"
 )
 
 // ServeOptions say whom Serve is, and with what.
@@ -41,7 +43,7 @@ type ServeOptions struct {
 	// where standard input is no terminal of ours.
 	Headless bool
 
-	Home    agent.Home
+	Home    home.Dir
 	Bus     *bus.Bus
 	Records Recorder  // nil: nothing is recorded
 	Program string    // the native Codex; "" looks for it on the PATH of Env
@@ -55,7 +57,7 @@ type sidecar struct {
 	ServeOptions
 	program string
 	env     []string
-	lock    *agent.Lock // says that somebody keeps the agent
+	lock    *home.Lock // says that somebody keeps the agent
 	mail    *bus.Receiver
 	server  *listener
 	session *Session
@@ -235,7 +237,7 @@ func (s *sidecar) told(what string, err error) {
 }
 
 // cancel ends the running turn: somebody on the bus wants that.
-func (s *sidecar) cancel(bus.Envelope) {
+func (s *sidecar) cancel(envelope.Envelope) {
 	if t := s.thread.Load(); t != nil {
 		go func() { // ends with the answer, or with the connection
 			ctx, cancel := context.WithTimeout(context.Background(), grace)

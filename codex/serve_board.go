@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"netsky/agent"
+	"netsky/bus/envelope"
 	"netsky/store"
 )
 
@@ -253,7 +254,7 @@ func (b *board) record(about, text string, fields map[string]any) {
 func words(text string) string {
 	text = strings.Join(strings.Fields(strings.ToValidUTF8(text, "\ufffd")), " ")
 	if len(text) > maxWords {
-		text = cut(text, maxWords-len("…")) + "…"
+		text = envelope.Cut(text, maxWords-len("…")) + "…"
 	}
 	return text
 }

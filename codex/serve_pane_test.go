@@ -13,7 +13,10 @@ import (
 	"time"
 
 	"netsky/agent"
+	"netsky/agent/home"
+	"netsky/agent/proc"
 	"netsky/bus"
+	"netsky/bus/envelope"
 	"netsky/codex"
 	"netsky/spawn/keeper"
 	"netsky/store"
@@ -22,7 +25,7 @@ import (
 // serveProcess is what runs in a test's pane: the keeper, and below it the
 // sidecar of agent1.
 func serveProcess(role string) int {
-	home, err := agent.FindHome(os.Getenv)
+	home, err := home.Find(os.Getenv)
 	if err != nil {
 		panic(err)
 	}
@@ -77,7 +80,7 @@ func (w *world) mustPane(edit ...string) *pane {
 	p := &pane{world: w, start: agent.NewStart()}
 	env := append(append(edit, w.env...), // the first of a name counts
 		"SERVE_ROLE=serve", "SERVE_DIR="+w.dir, "SERVE_SANDBOX=danger-full-access", "SERVE_APPROVAL=never",
-		"NETSKY_HOME="+w.home.Dir(), "NETSKY_START="+p.start, "NETSKY_TEST_CODEX="+w.program)
+		"NETSKY_HOME="+w.home.Root(), "NETSKY_START="+p.start, "NETSKY_TEST_CODEX="+w.program)
 	if err := w.home.ClearReports("agent1"); err != nil {
 		w.Fatal(err)
 	}
@@ -85,7 +88,7 @@ func (w *world) mustPane(edit ...string) *pane {
 	if err != nil {
 		w.Fatal(err)
 	}
-	p.tmux("new-session", "-d", "-s", "a1", "-x", "120", "-y", "40", "-e", "SERVE_ROLE=keeper", "-e", "NETSKY_HOME="+w.home.Dir(), "exec "+binary)
+	p.tmux("new-session", "-d", "-s", "a1", "-x", "120", "-y", "40", "-e", "SERVE_ROLE=keeper", "-e", "NETSKY_HOME="+w.home.Root(), "exec "+binary)
 	w.Cleanup(func() {
 		if w.Failed() {
 			if screen, err := exec.Command("tmux", "-S", p.socket(), "capture-pane", "-p", "-t", "a1").Output(); err == nil {
@@ -93,9 +96,9 @@ func (w *world) mustPane(edit ...string) *pane {
 			}
 		}
 		exec.Command("tmux", "-S", p.socket(), "kill-server").Run() // hangs up; all of it ends
-		list, _ := agent.Descendants(0, "NETSKY_HOME="+w.home.Dir())
+		list, _ := proc.Descendants(0, "NETSKY_HOME="+w.home.Root())
 		for until := time.Now().Add(5 * time.Second); len(list) > 0 && time.Now().Before(until); {
-			list, _ = agent.Descendants(0, "NETSKY_HOME="+w.home.Dir())
+			list, _ = proc.Descendants(0, "NETSKY_HOME="+w.home.Root())
 		}
 		for _, q := range list {
 			syscall.Kill(q.PID, syscall.SIGKILL)
@@ -122,7 +125,7 @@ func (p *pane) mustKill() {
 func (p *pane) mustClose() {
 	p.Helper()
 	p.tmux("kill-server")
-	p.mustEnd("NETSKY_HOME=" + p.home.Dir())
+	p.mustEnd("NETSKY_HOME=" + p.home.Root())
 }
 
 func (p *pane) text() string { return p.tmux("capture-pane", "-p", "-t", "a1") }
@@ -136,10 +139,10 @@ func (p *pane) mustSee(text string) {
 func (p *pane) keys(keys ...string) { p.tmux(append([]string{"send-keys", "-t", "a1"}, keys...)...) }
 
 // program is the process of the agent whose command line has a word.
-func (w *world) program1(word string) (found agent.Process) {
+func (w *world) program1(word string) (found proc.Process) {
 	w.Helper()
 	w.until("a process with "+word, func() bool {
-		list, _ := agent.Descendants(0, "NETSKY_HOME="+w.home.Dir())
+		list, _ := proc.Descendants(0, "NETSKY_HOME="+w.home.Root())
 		for _, q := range list {
 			line, _ := os.ReadFile(filepath.Join("/proc", fmt.Sprint(q.PID), "cmdline"))
 			if strings.Contains(string(line), word) {
@@ -157,7 +160,7 @@ const composer = "Ask Codex to do anything"
 func TestServePane(t *testing.T) {
 	t.Parallel()
 	w := mustWorld(t)
-	config := filepath.Join(w.home.Dir()+".codex", "config.toml")
+	config := filepath.Join(w.home.Root()+".codex", "config.toml")
 	before, err := os.ReadFile(config)
 	if err != nil {
 		t.Fatal(err)
@@ -168,7 +171,7 @@ func TestServePane(t *testing.T) {
 	p := w.mustPane()
 	w.mustState(agent.Idle, "")
 	p.mustSee(composer)
-	id := w.mustSend(bus.Envelope{From: agent.Owner, Text: "loop: say by the bus"})
+	id := w.mustSend(envelope.Envelope{From: agent.Owner, Text: "loop: say by the bus"})
 	if e := w.mustAnswer(agent.Owner, id); e.Text != "by the bus" || e.Via != "code" {
 		t.Errorf("answer = %+v", e)
 	}
@@ -181,7 +184,7 @@ func TestServePane(t *testing.T) {
 
 	p.keys("C-c")
 	p.mustSee("Press Enter to bring the screen back")
-	id = w.mustSend(bus.Envelope{From: agent.Owner, Text: "loop: say without a screen"})
+	id = w.mustSend(envelope.Envelope{From: agent.Owner, Text: "loop: say without a screen"})
 	w.mustAnswer(agent.Owner, id)
 	p.keys("Enter")
 	p.mustSee("without a screen")
@@ -201,7 +204,7 @@ func TestServePane(t *testing.T) {
 	p.keys("Enter")
 	p.mustSee("• after ctrl-z")
 
-	w.mustSend(bus.Envelope{From: agent.Root, Kind: bus.KindShutdown, Text: "x", Start: p.start})
+	w.mustSend(envelope.Envelope{From: agent.Root, Kind: envelope.KindShutdown, Text: "x", Start: p.start})
 	w.mustAck()
 	p.mustSee("[agent1 exited: 0]")
 	w.mustEnd("SERVE_DIR=" + w.dir)
@@ -219,7 +222,7 @@ func TestServeApproval(t *testing.T) {
 	p := w.mustPane("SERVE_SANDBOX=read-only", "SERVE_APPROVAL=on-request")
 	p.mustSee(composer)
 	file := filepath.Join(w.dir, "made")
-	id := w.mustSend(bus.Envelope{From: agent.Owner, Text: "loop: ask touch " + file})
+	id := w.mustSend(envelope.Envelope{From: agent.Owner, Text: "loop: ask touch " + file})
 	w.mustState(agent.Waiting, "touch "+file)
 	p.mustSee("Would you like to run")
 	syscall.Kill(w.program1("resume").PID, syscall.SIGKILL) // the question is asked again
@@ -247,10 +250,10 @@ func TestServeKilled(t *testing.T) {
 	t.Parallel()
 	w := mustWorld(t)
 	p := w.mustPane()
-	first := w.mustSend(bus.Envelope{From: agent.Owner, Text: "first"})
+	first := w.mustSend(envelope.Envelope{From: agent.Owner, Text: "first"})
 	w.mustAnswer(agent.Owner, first)
 	asked := w.holding("hold on")
-	id := w.mustSend(bus.Envelope{From: agent.Owner, Text: "hold on"})
+	id := w.mustSend(envelope.Envelope{From: agent.Owner, Text: "hold on"})
 	asked()
 	p.mustKill()
 	p.mustSee("killed: SIGKILL")
@@ -260,7 +263,7 @@ func TestServeKilled(t *testing.T) {
 	if e := w.mustAnswer(agent.Owner, id); !strings.Contains(e.Text, "broken off") {
 		t.Errorf("answer = %+v", e)
 	}
-	last := w.mustSend(bus.Envelope{From: agent.Owner, Text: "loop: users"})
+	last := w.mustSend(envelope.Envelope{From: agent.Owner, Text: "loop: users"})
 	if e := w.mustAnswer(agent.Owner, last); e.Text != "users: 4" {
 		t.Errorf("answer = %q, want what knows of all that was said", e.Text)
 	}
@@ -272,7 +275,7 @@ func TestServeKilledInTool(t *testing.T) {
 	t.Parallel()
 	w := mustWorld(t)
 	p := w.mustPane()
-	w.mustSend(bus.Envelope{From: agent.Owner, Text: "loop: shell sleep 1000"})
+	w.mustSend(envelope.Envelope{From: agent.Owner, Text: "loop: shell sleep 1000"})
 	w.program1("sleep")
 	p.mustKill()
 	w.mustEnd("SERVE_DIR=" + w.dir)
@@ -290,7 +293,7 @@ func TestServeKills(t *testing.T) {
 	r := rand.New(rand.NewPCG(uint64(seed), 0))
 	var ids []string
 	for n := range 20 {
-		ids = append(ids, w.mustSend(bus.Envelope{From: agent.Owner, Text: fmt.Sprintf("loop: sleep %dms", r.IntN(60))}))
+		ids = append(ids, w.mustSend(envelope.Envelope{From: agent.Owner, Text: fmt.Sprintf("loop: sleep %dms", r.IntN(60))}))
 		if n%4 != 3 {
 			continue
 		}
@@ -327,7 +330,7 @@ func TestServeNoAnnouncement(t *testing.T) {
 		t.Run(model, func(t *testing.T) {
 			t.Parallel()
 			w := mustWorld(t)
-			config := filepath.Join(w.home.Dir()+".codex", "config.toml")
+			config := filepath.Join(w.home.Root()+".codex", "config.toml")
 			data, err := os.ReadFile(config)
 			if err != nil {
 				t.Fatal(err)
@@ -344,7 +347,7 @@ func TestServeNoAnnouncement(t *testing.T) {
 			}
 			p := w.mustPane()
 			w.mustState(agent.Idle, "")
-			id := w.mustSend(bus.Envelope{From: agent.Owner, Text: "loop: say the thread"})
+			id := w.mustSend(envelope.Envelope{From: agent.Owner, Text: "loop: say the thread"})
 			w.mustAnswer(agent.Owner, id)
 			p.until("the thread", func() bool {
 				screen := p.text()

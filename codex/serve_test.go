@@ -12,9 +12,11 @@ import (
 	"time"
 
 	"netsky/agent"
+	"netsky/agent/proc"
 	"netsky/bus"
+	"netsky/bus/envelope"
 	"netsky/codex"
-	"netsky/codex/loopmodel"
+	"netsky/internal/loopmodel/openai"
 	"netsky/store"
 )
 
@@ -70,7 +72,7 @@ func (w *world) mustState(state agent.State, detail string) {
 }
 
 // mustAnswer waits for the answer to a message.
-func (w *world) mustAnswer(to agent.ID, id string) (e bus.Envelope) {
+func (w *world) mustAnswer(to agent.ID, id string) (e envelope.Envelope) {
 	w.Helper()
 	w.until("an answer to "+id, func() bool {
 		found, ok, _ := w.bus.FindAnswer(w.ctx, to, id, time.Time{})
@@ -85,12 +87,12 @@ func TestServe(t *testing.T) {
 	w := mustWorld(t)
 	stop := w.mustServe(w.serving())
 	w.mustState(agent.Idle, "")
-	id := w.mustSend(bus.Envelope{From: agent.Owner, Text: "hello"})
-	if e := w.mustAnswer(agent.Owner, id); e.Kind != bus.KindReply || !strings.Contains(e.Text, "hello") {
+	id := w.mustSend(envelope.Envelope{From: agent.Owner, Text: "hello"})
+	if e := w.mustAnswer(agent.Owner, id); e.Kind != envelope.KindReply || !strings.Contains(e.Text, "hello") {
 		t.Errorf("answer = %+v", e)
 	}
 	w.mustState(agent.Idle, "")
-	w.mustSend(bus.Envelope{From: agent.Root, Kind: bus.KindShutdown, Text: "x", Start: "start1"})
+	w.mustSend(envelope.Envelope{From: agent.Root, Kind: envelope.KindShutdown, Text: "x", Start: "start1"})
 	w.mustAck()
 	if err := stop(); err != nil {
 		t.Error(err)
@@ -108,11 +110,11 @@ func TestServe(t *testing.T) {
 }
 
 // mustAck waits for the word that a shutdown has been obeyed.
-func (w *world) mustAck() (e bus.Envelope) {
+func (w *world) mustAck() (e envelope.Envelope) {
 	w.Helper()
 	w.until("an ack", func() bool {
 		for _, e = range w.inbox(agent.Root) {
-			if e.Kind == bus.KindShutdownAck {
+			if e.Kind == envelope.KindShutdownAck {
 				return true
 			}
 		}
@@ -125,7 +127,7 @@ func (w *world) mustAck() (e bus.Envelope) {
 func (w *world) mustEnd(mark string) {
 	w.Helper()
 	w.until("the end of all processes", func() bool {
-		list, err := agent.Descendants(0, mark)
+		list, err := proc.Descendants(0, mark)
 		w.left = commands(list)
 		return err == nil && len(list) == 0
 	})
@@ -135,7 +137,7 @@ func (w *world) mustEnd(mark string) {
 // mustGone checks that neither a process is left nor the socket.
 func (w *world) mustGone() {
 	w.Helper()
-	w.mustEnd("NETSKY_HOME=" + w.home.Dir())
+	w.mustEnd("NETSKY_HOME=" + w.home.Root())
 	w.mustNoSocket()
 }
 
@@ -147,7 +149,7 @@ func (w *world) mustNoSocket() {
 }
 
 // commands is what the processes run, for a person.
-func commands(list []agent.Process) string {
+func commands(list []proc.Process) string {
 	var b strings.Builder
 	for _, p := range list {
 		line, _ := os.ReadFile(filepath.Join("/proc", fmt.Sprint(p.PID), "cmdline"))
@@ -183,7 +185,7 @@ func TestServeServerKilled(t *testing.T) {
 	w.mustState(agent.Idle, "")
 	w.killServers()
 	asked := w.holding("hold on")
-	id := w.mustSend(bus.Envelope{From: agent.Owner, Text: "hold on"})
+	id := w.mustSend(envelope.Envelope{From: agent.Owner, Text: "hold on"})
 	asked()
 	w.mustState(agent.Busy, "turn")
 	w.killServers()
@@ -196,14 +198,14 @@ func TestServeServerKilled(t *testing.T) {
 	// Told to end in the middle of a turn, it leaves nothing running, and what
 	// it was at is answered by the next one.
 	asked = w.holding("wait here")
-	id = w.mustSend(bus.Envelope{From: agent.Owner, Text: "wait here"})
+	id = w.mustSend(envelope.Envelope{From: agent.Owner, Text: "wait here"})
 	asked()
 	if err := stop(); err != nil {
 		t.Error(err)
 	}
 	w.mustGone()
 	before := w.state().Thread
-	w.model.Handle(func(q loopmodel.Request) *loopmodel.Reply { return &loopmodel.Reply{Text: "at last"} })
+	w.model.Handle(func(q openai.Request) *openai.Reply { return &openai.Reply{Text: "at last"} })
 	o := w.serving()
 	o.Fresh = true
 	w.mustServe(o)
@@ -222,19 +224,19 @@ func TestServeAnswers(t *testing.T) {
 	unanswered := make(map[string]agent.ID)
 	for _, tt := range []struct {
 		name string
-		e    bus.Envelope
-		want bus.Kind // of the answer
+		e    envelope.Envelope
+		want envelope.Kind // of the answer
 		text string
 		none bool
 	}{
-		{name: "owner", e: bus.Envelope{From: agent.Owner, Text: "loop: say long <netsky-reply>short</netsky-reply>"}, want: bus.KindReply, text: "short"},
-		{name: "brief", e: bus.Envelope{From: agent.Root, Kind: bus.KindBrief, Text: "loop: say done"}, want: bus.KindReply, text: "done"},
-		{name: "ack wanted", e: bus.Envelope{From: "agent2", RequiresAck: true, Text: "loop: say yes"}, want: bus.KindReply, text: "yes"},
-		{name: "plain", e: bus.Envelope{From: "agent2", Text: "loop: say well"}, none: true},
-		{name: "reply", e: bus.Envelope{From: agent.Owner, Kind: bus.KindReply, InReplyTo: "x", Text: "thanks"}, none: true},
-		{name: "error", e: bus.Envelope{From: "agent2", Kind: bus.KindError, InReplyTo: "x", RequiresAck: true, Text: "oh"}, none: true},
-		{name: "failed", e: bus.Envelope{From: agent.Owner, Text: "loop: fail 500"}, want: bus.KindError, text: "demand"},
-		{name: "quiet", e: bus.Envelope{From: agent.Owner, Text: "loop: say"}, want: bus.KindError, text: "without a word"},
+		{name: "owner", e: envelope.Envelope{From: agent.Owner, Text: "loop: say long <netsky-reply>short</netsky-reply>"}, want: envelope.KindReply, text: "short"},
+		{name: "brief", e: envelope.Envelope{From: agent.Root, Kind: envelope.KindBrief, Text: "loop: say done"}, want: envelope.KindReply, text: "done"},
+		{name: "ack wanted", e: envelope.Envelope{From: "agent2", RequiresAck: true, Text: "loop: say yes"}, want: envelope.KindReply, text: "yes"},
+		{name: "plain", e: envelope.Envelope{From: "agent2", Text: "loop: say well"}, none: true},
+		{name: "reply", e: envelope.Envelope{From: agent.Owner, Kind: envelope.KindReply, InReplyTo: "x", Text: "thanks"}, none: true},
+		{name: "error", e: envelope.Envelope{From: "agent2", Kind: envelope.KindError, InReplyTo: "x", RequiresAck: true, Text: "oh"}, none: true},
+		{name: "failed", e: envelope.Envelope{From: agent.Owner, Text: "loop: fail 500"}, want: envelope.KindError, text: "demand"},
+		{name: "quiet", e: envelope.Envelope{From: agent.Owner, Text: "loop: say"}, want: envelope.KindError, text: "without a word"},
 	} {
 		id := w.mustSend(tt.e)
 		if tt.none {
@@ -257,9 +259,9 @@ func TestServeAnswers(t *testing.T) {
 	}
 	// One that the hops stop is given up at once, and whoever waits for it hears why,
 	// once: the next is not held up.
-	deep := w.mustSend(bus.Envelope{From: "agent2", RequiresAck: true, Hops: 16, Text: "loop: say deep"})
-	next := w.mustSend(bus.Envelope{From: agent.Owner, Text: "loop: say next"})
-	if e := w.mustAnswer("agent2", deep); e.Kind != bus.KindError || !strings.Contains(e.Text, "17 hops") {
+	deep := w.mustSend(envelope.Envelope{From: "agent2", RequiresAck: true, Hops: 16, Text: "loop: say deep"})
+	next := w.mustSend(envelope.Envelope{From: agent.Owner, Text: "loop: say next"})
+	if e := w.mustAnswer("agent2", deep); e.Kind != envelope.KindError || !strings.Contains(e.Text, "17 hops") {
 		t.Errorf("too many hops: %s %q", e.Kind, e.Text)
 	}
 	began := time.Now()
@@ -275,8 +277,8 @@ func TestServeAnswers(t *testing.T) {
 	if told != 1 {
 		t.Errorf("agent2 was told %d times", told)
 	}
-	id := w.mustSend(bus.Envelope{From: agent.Owner, Text: "loop: fail 429"})
-	if e := w.mustAnswer(agent.Owner, id); e.Kind != bus.KindError || !strings.Contains(e.Text, "resets 2") {
+	id := w.mustSend(envelope.Envelope{From: agent.Owner, Text: "loop: fail 429"})
+	if e := w.mustAnswer(agent.Owner, id); e.Kind != envelope.KindError || !strings.Contains(e.Text, "resets 2") {
 		t.Errorf("used up: %s %q", e.Kind, e.Text)
 	}
 	w.mustState(agent.Blocked, "quota: ")
@@ -288,10 +290,10 @@ func TestServeCancel(t *testing.T) {
 	w := mustWorld(t)
 	w.mustServe(w.serving())
 	asked := w.holding("hold on")
-	id := w.mustSend(bus.Envelope{From: agent.Owner, Text: "hold on"})
+	id := w.mustSend(envelope.Envelope{From: agent.Owner, Text: "hold on"})
 	asked()
-	w.mustSend(bus.Envelope{From: agent.Root, Kind: bus.KindCancel, Text: "stop"})
-	if e := w.mustAnswer(agent.Owner, id); e.Kind != bus.KindError || !strings.Contains(e.Text, "interrupted") {
+	w.mustSend(envelope.Envelope{From: agent.Root, Kind: envelope.KindCancel, Text: "stop"})
+	if e := w.mustAnswer(agent.Owner, id); e.Kind != envelope.KindError || !strings.Contains(e.Text, "interrupted") {
 		t.Errorf("answer = %s %q", e.Kind, e.Text)
 	}
 	w.mustState(agent.Idle, "interrupted")
@@ -304,15 +306,15 @@ func TestServeShutdown(t *testing.T) {
 	ended := make(chan error, 1)
 	go func() { ended <- codex.Serve(w.ctx, w.serving()) }()
 	hold := make(chan struct{})
-	w.model.Handle(func(q loopmodel.Request) *loopmodel.Reply {
+	w.model.Handle(func(q openai.Request) *openai.Reply {
 		if !strings.Contains(q.Last(), "hold on") {
 			return nil
 		}
-		return &loopmodel.Reply{Hold: hold, Text: "held"}
+		return &openai.Reply{Hold: hold, Text: "held"}
 	})
-	id := w.mustSend(bus.Envelope{From: agent.Owner, Text: "hold on"})
+	id := w.mustSend(envelope.Envelope{From: agent.Owner, Text: "hold on"})
 	w.mustState(agent.Busy, "turn")
-	w.mustSend(bus.Envelope{From: agent.Root, Kind: bus.KindShutdown, Text: "x", Start: "start1"})
+	w.mustSend(envelope.Envelope{From: agent.Root, Kind: envelope.KindShutdown, Text: "x", Start: "start1"})
 	w.until("the shutdown taken", func() bool { n, err := w.bus.Count("agent1", bus.Inbox); return err == nil && n == 0 })
 	if n, _ := w.bus.Count(agent.Root, bus.Inbox); n != 0 {
 		t.Error("acked in the middle of a turn")
@@ -337,7 +339,7 @@ func TestServeShutdown(t *testing.T) {
 func TestServeBlocked(t *testing.T) {
 	t.Parallel()
 	w := mustWorld(t)
-	config := w.home.Dir() + ".codex/config.toml"
+	config := w.home.Root() + ".codex/config.toml"
 	text, err := os.ReadFile(config)
 	if err != nil {
 		t.Fatal(err)
@@ -347,7 +349,7 @@ func TestServeBlocked(t *testing.T) {
 		t.Fatal(err)
 	}
 	w.mustServe(w.serving())
-	id := w.mustSend(bus.Envelope{From: agent.Owner, Text: "hello"})
+	id := w.mustSend(envelope.Envelope{From: agent.Owner, Text: "hello"})
 	w.mustState(agent.Blocked, "codex login")
 	if n, err := w.bus.Count("agent1", bus.Inbox); n != 1 || err != nil {
 		t.Errorf("%d messages wait, want 1 (%v)", n, err)
@@ -359,21 +361,21 @@ func TestServeBlocked(t *testing.T) {
 	// A key that is refused: the message waits in the thread.
 	refuse := true
 	var mu sync.Mutex
-	w.model.Handle(func(q loopmodel.Request) *loopmodel.Reply {
+	w.model.Handle(func(q openai.Request) *openai.Reply {
 		mu.Lock()
 		defer mu.Unlock()
 		if !refuse {
 			return nil
 		}
-		return loopmodel.Fail(401)
+		return openai.Fail(401)
 	})
-	id = w.mustSend(bus.Envelope{From: agent.Owner, Text: "again"})
+	id = w.mustSend(envelope.Envelope{From: agent.Owner, Text: "again"})
 	w.mustState(agent.Blocked, "401")
 	mu.Lock()
 	refuse = false
 	mu.Unlock()
 	w.mustLogin("sk-another")
-	if e := w.mustAnswer(agent.Owner, id); e.Kind != bus.KindReply {
+	if e := w.mustAnswer(agent.Owner, id); e.Kind != envelope.KindReply {
 		t.Errorf("answer = %+v", e)
 	}
 	w.mustState(agent.Idle, "")
@@ -395,17 +397,17 @@ func TestServeOwnAnswer(t *testing.T) {
 	w := mustWorld(t)
 	w.mustServe(w.serving())
 	hold := make(chan struct{})
-	w.model.Handle(func(q loopmodel.Request) *loopmodel.Reply {
+	w.model.Handle(func(q openai.Request) *openai.Reply {
 		if !strings.Contains(q.Last(), "hold on") {
 			return nil
 		}
-		return &loopmodel.Reply{Hold: hold, Text: "these go to nobody"}
+		return &openai.Reply{Hold: hold, Text: "these go to nobody"}
 	})
-	id := w.mustSend(bus.Envelope{From: agent.Owner, Text: "hold on"})
+	id := w.mustSend(envelope.Envelope{From: agent.Owner, Text: "hold on"})
 	w.mustState(agent.Busy, "turn")
-	w.mustSend(bus.Envelope{From: "agent1", To: agent.Owner, Kind: bus.KindReply, InReplyTo: id, Text: "mine"})
+	w.mustSend(envelope.Envelope{From: "agent1", To: agent.Owner, Kind: envelope.KindReply, InReplyTo: id, Text: "mine"})
 	close(hold)
-	last := w.mustSend(bus.Envelope{From: agent.Owner, Text: "next"})
+	last := w.mustSend(envelope.Envelope{From: agent.Owner, Text: "next"})
 	w.mustAnswer(agent.Owner, last)
 	if e := w.mustAnswer(agent.Owner, id); e.Text != "mine" {
 		t.Errorf("answer = %q", e.Text)

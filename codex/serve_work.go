@@ -9,11 +9,12 @@ import (
 
 	"netsky/agent"
 	"netsky/bus"
+	"netsky/bus/envelope"
 )
 
 // work is one message on its way through a turn.
 type work struct {
-	envelope bus.Envelope
+	envelope envelope.Envelope
 	text     string        // as the model is to read it
 	delivery *bus.Delivery // nil: it was filed by an earlier process, or filed now
 	accepted bool          // it stands in the thread
@@ -22,8 +23,8 @@ type work struct {
 
 // keep is what the next process must know to finish our work.
 type keep struct {
-	Envelope bus.Envelope `json:"envelope"`
-	Text     string       `json:"text"`
+	Envelope envelope.Envelope `json:"envelope"`
+	Text     string            `json:"text"`
 }
 
 // deal brings a message through a turn and sends its answer. The message is
@@ -49,7 +50,7 @@ func (s *sidecar) deal(ctx context.Context, w *work) error {
 		var trouble *TurnError
 		switch {
 		case err == nil:
-			return s.settle(ctx, w, bus.KindReply, ExtractReply(answer.Text))
+			return s.settle(ctx, w, envelope.KindReply, ExtractReply(answer.Text))
 		case ctx.Err() != nil:
 			return ctx.Err()
 		case errors.Is(err, bus.ErrShutdown):
@@ -63,7 +64,7 @@ func (s *sidecar) deal(ctx context.Context, w *work) error {
 			if trouble != nil && trouble.Trouble == TroubleQuota {
 				s.gate = time.Now().Add(recheck)
 			}
-			return s.settle(ctx, w, bus.KindError, err.Error())
+			return s.settle(ctx, w, envelope.KindError, err.Error())
 		}
 		if err == nil {
 			err = s.ready(ctx)
@@ -130,7 +131,7 @@ func (s *sidecar) file(w *work) {
 }
 
 // settle sends the answer, if the message is to have one, and forgets it.
-func (s *sidecar) settle(ctx context.Context, w *work, kind bus.Kind, text string) error {
+func (s *sidecar) settle(ctx context.Context, w *work, kind envelope.Kind, text string) error {
 	if wantsAnswer(w.envelope) && !answered(ctx, s.Bus, s.Agent, w.envelope) {
 		if err := s.answer(ctx, w.envelope, kind, text); err != nil {
 			return err
@@ -143,7 +144,7 @@ func (s *sidecar) settle(ctx context.Context, w *work, kind bus.Kind, text strin
 // braked is how often an answer that a brake holds up is tried again.
 const braked = 24
 
-func (s *sidecar) answer(ctx context.Context, q bus.Envelope, kind bus.Kind, text string) error {
+func (s *sidecar) answer(ctx context.Context, q envelope.Envelope, kind envelope.Kind, text string) error {
 	thread := ""
 	if t := s.thread.Load(); t != nil {
 		thread = t.ID()
@@ -167,7 +168,7 @@ func (s *sidecar) answer(ctx context.Context, q bus.Envelope, kind bus.Kind, tex
 }
 
 // unsent tells of an answer that cannot be sent, ever.
-func (s *sidecar) unsent(q bus.Envelope, why error) error {
+func (s *sidecar) unsent(q envelope.Envelope, why error) error {
 	text := fmt.Sprintf("%s got no answer: %v", q.From, why)
 	s.print.say(text)
 	s.board.log(q.ID, text, nil)
@@ -175,11 +176,11 @@ func (s *sidecar) unsent(q bus.Envelope, why error) error {
 }
 
 // wantsAnswer says whether a message gets exactly one answer.
-func wantsAnswer(e bus.Envelope) bool {
+func wantsAnswer(e envelope.Envelope) bool {
 	switch e.Kind {
-	case bus.KindReply, bus.KindError, bus.KindAck, bus.KindApproval, bus.KindApprovalAnswer:
+	case envelope.KindReply, envelope.KindError, envelope.KindAck, envelope.KindApproval, envelope.KindApprovalAnswer:
 		return false
-	case bus.KindBrief, bus.KindHandoff, bus.KindCron:
+	case envelope.KindBrief, envelope.KindHandoff, envelope.KindCron:
 		return true
 	}
 	return e.From == agent.Owner || e.RequiresAck

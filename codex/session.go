@@ -8,12 +8,13 @@ import (
 	"time"
 
 	"netsky/agent"
+	"netsky/agent/home"
 	"netsky/store"
 )
 
 // SessionOptions say how one agent's thread is kept.
 type SessionOptions struct {
-	Home    agent.Home
+	Home    home.Dir
 	Agent   agent.ID
 	Connect func(context.Context) (*Server, error) // starts the server, or dials it
 	Thread  ThreadOptions                          // ID is not read

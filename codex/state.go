@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"netsky/agent"
+	"netsky/agent/home"
 )
 
 const stateDir = "state/codex"
@@ -37,7 +38,7 @@ const maxState = 8 << 20
 // LoadState reads the agent's state; the zero State if there is none. A file
 // that is no state is set aside beside the other, and aside is its path below
 // the home.
-func LoadState(home agent.Home, id agent.ID) (s State, aside string, err error) {
+func LoadState(home home.Dir, id agent.ID) (s State, aside string, err error) {
 	file := StateFile(id)
 	data, err := home.ReadFile(file, maxState)
 	if errors.Is(err, fs.ErrNotExist) {
@@ -58,7 +59,7 @@ func LoadState(home agent.Home, id agent.ID) (s State, aside string, err error) 
 
 // save replaces the agent's state. With sync it survives a loss of power, so
 // that this costs the agent neither its memory nor a message its answer.
-func (s State) save(home agent.Home, id agent.ID, sync bool) error {
+func (s State) save(home home.Dir, id agent.ID, sync bool) error {
 	data, err := json.MarshalIndent(s, "", "  ")
 	if err != nil {
 		return err

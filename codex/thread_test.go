@@ -210,7 +210,7 @@ func TestTrustWritesNothing(t *testing.T) {
 	if err := os.WriteFile(filepath.Join(w.dir, ".git", "HEAD"), []byte("ref: refs/heads/main\n"), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	config := w.home.Dir() + ".codex/config.toml"
+	config := w.home.Root() + ".codex/config.toml"
 	before, err := os.ReadFile(config)
 	if err != nil {
 		t.Fatal(err)

@@ -9,7 +9,7 @@ import (
 	"time"
 
 	"netsky/agent"
-	"netsky/bus"
+	"netsky/bus/envelope"
 )
 
 // A transcript is what a person reads in the pane of an agent without a TUI.
@@ -27,9 +27,9 @@ const maxShown = 4000
 
 func (t *transcript) say(text string) { t.heading("netsky", text) }
 
-func (t *transcript) message(e bus.Envelope) {
+func (t *transcript) message(e envelope.Envelope) {
 	from := "from " + string(e.From)
-	if e.Kind != bus.KindMessage {
+	if e.Kind != envelope.KindMessage {
 		from += ", " + string(e.Kind)
 	}
 	t.heading(from, e.Text)
@@ -40,11 +40,11 @@ func (t *transcript) heading(who, text string) {
 	if t.mute.Load() {
 		return
 	}
-	if short := cut(text, maxShown); short != text {
+	if short := envelope.Cut(text, maxShown); short != text {
 		text = short + "…"
 	}
-	text = strings.ReplaceAll(strings.TrimRight(bus.Plain(text), "\n"), "\n", "\n    ")
+	text = strings.ReplaceAll(strings.TrimRight(envelope.Plain(text), "\n"), "\n", "\n    ")
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	fmt.Fprintf(t.w, "%s %s: %s\n", time.Now().Format("15:04:05"), bus.Plain(who), text)
+	fmt.Fprintf(t.w, "%s %s: %s\n", time.Now().Format("15:04:05"), envelope.Plain(who), text)
 }

@@ -12,9 +12,11 @@ import (
 	"time"
 
 	"netsky/agent"
+	"netsky/agent/home"
 	"netsky/bus"
+	"netsky/bus/envelope"
 	"netsky/codex"
-	"netsky/codex/loopmodel"
+	"netsky/internal/loopmodel/openai"
 	"netsky/store"
 )
 
@@ -47,9 +49,9 @@ func mustCodex(tb testing.TB, variable string) string {
 type world struct {
 	testing.TB
 	ctx     context.Context
-	home    agent.Home
+	home    home.Dir
 	bus     *bus.Bus
-	model   *loopmodel.Server
+	model   *openai.Server
 	program string
 	env     []string
 	dir     string // where agents work
@@ -65,19 +67,19 @@ func mustWorld(tb testing.TB) *world { tb.Helper(); return mustWorldOf(tb, "NETS
 func mustWorldOf(tb testing.TB, variable string) *world {
 	tb.Helper()
 	program := mustCodex(tb, variable)
-	model, err := loopmodel.Start()
+	model, err := openai.Start()
 	if err != nil {
 		tb.Fatal(err)
 	}
 	tb.Cleanup(func() { model.Close() })
 	w := mustHome(tb)
 	w.program, w.model = program, model
-	codexHome := w.home.Dir() + ".codex"
+	codexHome := w.home.Root() + ".codex"
 	tb.Cleanup(func() { os.RemoveAll(codexHome) })
 	if err := model.WriteHome(codexHome); err != nil {
 		tb.Fatal(err)
 	}
-	w.env = append(w.env, loopmodel.Env(codexHome)...)
+	w.env = append(w.env, openai.Env(codexHome)...)
 	return w
 }
 
@@ -89,7 +91,7 @@ func mustHome(tb testing.TB) *world {
 		tb.Fatal(err)
 	}
 	tb.Cleanup(func() { os.RemoveAll(dir) })
-	home, err := agent.HomeAt(dir)
+	home, err := home.At(dir)
 	if err != nil {
 		tb.Fatal(err)
 	}
@@ -146,7 +148,7 @@ func prompting(text string) func(*codex.OnceOptions) {
 }
 
 // mustSend leaves a message in an inbox.
-func (w *world) mustSend(e bus.Envelope) string {
+func (w *world) mustSend(e envelope.Envelope) string {
 	w.Helper()
 	if e.From == "" {
 		e.From = agent.Root
@@ -162,12 +164,12 @@ func (w *world) mustSend(e bus.Envelope) string {
 }
 
 // inbox is what waits at an address.
-func (w *world) inbox(id agent.ID) []bus.Envelope {
+func (w *world) inbox(id agent.ID) []envelope.Envelope {
 	w.Helper()
 	return w.envelopes(id, bus.Inbox)
 }
 
-func (w *world) envelopes(id agent.ID, p bus.Place) (list []bus.Envelope) {
+func (w *world) envelopes(id agent.ID, p bus.Place) (list []envelope.Envelope) {
 	w.Helper()
 	entries, err := w.bus.List(id, p, 0)
 	if err != nil {
@@ -180,9 +182,9 @@ func (w *world) envelopes(id agent.ID, p bus.Place) (list []bus.Envelope) {
 }
 
 // mustReply is the only message that waits at an address, taken away.
-func (w *world) mustReply(id agent.ID) (e bus.Envelope) {
+func (w *world) mustReply(id agent.ID) (e envelope.Envelope) {
 	w.Helper()
-	n, err := w.bus.Drain(w.ctx, id, 0, func(got bus.Envelope) error { e = got; return nil })
+	n, err := w.bus.Drain(w.ctx, id, 0, func(got envelope.Envelope) error { e = got; return nil })
 	if err != nil || n != 1 {
 		w.Fatalf("%s has %d messages (%v), want 1\nstderr: %s", id, n, err, &w.err)
 	}

@@ -7,7 +7,7 @@ import (
 	"strconv"
 	"time"
 
-	"netsky/agent"
+	"netsky/agent/home"
 	"netsky/dashboard"
 	"netsky/spawn"
 	"netsky/store"
@@ -90,7 +90,7 @@ func (a *agents) files(now time.Time) (mark uint64, settled bool) {
 		settled = settled && now.Sub(t) > justNow
 		sum.Write(strconv.AppendInt([]byte(rel), t.UnixNano(), 10))
 	}
-	for _, dir := range []string{agent.ReportDir, agent.KeeperDir, agent.LaunchDir, agent.DesiredDir, agent.Channels} {
+	for _, dir := range []string{home.ReportDir, home.KeeperDir, home.LaunchDir, home.DesiredDir, home.Channels} {
 		look(dir)
 	}
 	return sum.Sum64(), settled

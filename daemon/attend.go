@@ -10,6 +10,8 @@ import (
 	"time"
 
 	"netsky/agent"
+	"netsky/agent/home"
+	"netsky/agent/proc"
 	"netsky/spawn"
 )
 
@@ -52,7 +54,7 @@ type attendant struct {
 // A attended is what is known of one agent; restarts outlive a start.
 type attended struct {
 	start  string
-	holder agent.Holder    // of its mailbox, when last seen
+	holder home.Holder     // of its mailbox, when last seen
 	heard  bool            // a receiver has held it under this start
 	since  time.Time       // when it was first seen without one; zero: it has one
 	next   time.Time       // when to look again
@@ -139,7 +141,7 @@ func (a *attendant) held(la agent.Launch, c *attended) bool {
 	if c.holder.PID == 0 || !c.holder.Alive() {
 		var ok bool
 		if c.holder, ok = a.d.o.Home.LockHolder("receiver-" + string(la.Agent)); !ok {
-			c.holder = agent.Holder{}
+			c.holder = home.Holder{}
 			return false
 		}
 	}
@@ -150,7 +152,7 @@ func (a *attendant) held(la agent.Launch, c *attended) bool {
 			c.restarts = 0
 		}
 	} else {
-		c.holder = agent.Holder{}
+		c.holder = home.Holder{}
 	}
 	return true
 }
@@ -188,12 +190,12 @@ func (a *attendant) see(ctx context.Context, la agent.Launch, st spawn.Status, r
 // hadReceiver reports whether a receiver has held the mailbox since the agent's
 // program began: one may die before it is seen here and has reported anything.
 func (a *attendant) hadReceiver(st spawn.Status) bool {
-	data, err := a.d.o.Home.ReadFile(agent.LockDir+"/receiver-"+string(st.Agent), 4096)
+	data, err := a.d.o.Home.ReadFile(home.LockDir+"/receiver-"+string(st.Agent), 4096)
 	if err != nil {
 		return false
 	}
-	var last agent.Holder
-	program, err := agent.FindProcess(st.PID)
+	var last home.Holder
+	program, err := proc.Find(st.PID)
 	return err == nil && json.NewDecoder(bytes.NewReader(data)).Decode(&last) == nil && last.Start >= program.Start && !strings.HasSuffix(last.Program, " channel")
 }
 

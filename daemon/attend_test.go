@@ -16,7 +16,9 @@ import (
 	"time"
 
 	"netsky/agent"
+	"netsky/agent/home"
 	"netsky/bus"
+	"netsky/bus/envelope"
 	"netsky/daemon"
 	"netsky/prompts"
 	"netsky/spawn"
@@ -29,7 +31,7 @@ const receiverRole = "NETSKY_TEST_RECEIVER"
 
 // receive says that the agent is idle and answers its mail until it is killed.
 func receive() int {
-	home, err := agent.FindHome(os.Getenv)
+	home, err := home.Find(os.Getenv)
 	if err != nil {
 		return 2
 	}
@@ -49,7 +51,7 @@ func receive() int {
 			return 0
 		}
 		e := d.Envelope()
-		if _, err := b.Send(context.Background(), bus.Envelope{From: id, To: e.From, Kind: bus.KindReply, InReplyTo: e.ID, Text: "got " + e.Text}); err != nil {
+		if _, err := b.Send(context.Background(), envelope.Envelope{From: id, To: e.From, Kind: envelope.KindReply, InReplyTo: e.ID, Text: "got " + e.Text}); err != nil {
 			return 5
 		}
 		if err := d.Confirm(); err != nil {
@@ -110,7 +112,7 @@ type ward struct {
 func newWard(t *testing.T) *ward {
 	t.Helper()
 	w := &ward{world: newWorld(t)}
-	w.r = served{dir: filepath.Dir(w.home.Dir()), looks: new(atomic.Int64)}
+	w.r = served{dir: filepath.Dir(w.home.Root()), looks: new(atomic.Int64)}
 	w.begin()
 	return w
 }
@@ -120,7 +122,7 @@ func (w *ward) begin() {
 	w.Helper()
 	ctx, cancel := context.WithCancel(w.ctx)
 	ended := make(chan error, 1)
-	file, err := w.home.OpenAppend(agent.LogDir + "/netsky.jsonl")
+	file, err := w.home.OpenAppend(home.LogDir + "/netsky.jsonl")
 	if err != nil {
 		w.Fatal(err)
 	}
@@ -131,7 +133,7 @@ func (w *ward) begin() {
 		Plan: func(_ context.Context, id agent.ID) (spawn.Plan, error) {
 			w.plans.Add(1)
 			return spawn.Plan{
-				Agent: id, Runtime: w.r, Dir: w.home.Dir(), Resume: "conversation-7",
+				Agent: id, Runtime: w.r, Dir: w.home.Root(), Resume: "conversation-7",
 				Prompt: prompts.Input{Home: w.home, Runtime: "served"},
 			}, nil
 		},
@@ -169,7 +171,7 @@ func (w *ward) remove(name string) {
 // killReceiver kills the receiver of an agent as soon as it holds the mailbox.
 func (w *ward) killReceiver(id agent.ID) {
 	w.Helper()
-	var who agent.Holder
+	var who home.Holder
 	w.eventually(func() (ok bool) { who, ok = w.home.LockHolder("receiver-" + string(id)); return ok }, func() string { return "no receiver" })
 	syscall.Kill(who.PID, syscall.SIGKILL)
 	w.eventually(func() bool { return !who.Alive() }, func() string { return "the receiver survives" })
@@ -253,7 +255,7 @@ func TestAttendDialog(t *testing.T) {
 	w.touch("trust")
 	w.up(w.r, "agent1")
 	w.shows("agent1", agent.Waiting, "trust")
-	mail := func() (list []bus.Envelope) {
+	mail := func() (list []envelope.Envelope) {
 		t.Helper()
 		for _, place := range []bus.Place{bus.Inbox, bus.Claimed, bus.Delivered} {
 			all, err := w.bus.List(agent.Owner, place, 0)
@@ -261,7 +263,7 @@ func TestAttendDialog(t *testing.T) {
 				t.Fatal(err)
 			}
 			for _, e := range all {
-				if e.Err == nil && e.Envelope.Kind == bus.KindApproval {
+				if e.Err == nil && e.Envelope.Kind == envelope.KindApproval {
 					list = append(list, e.Envelope)
 				}
 			}

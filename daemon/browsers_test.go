@@ -14,6 +14,7 @@ import (
 	"github.com/gorilla/websocket"
 
 	"netsky/agent"
+	"netsky/agent/home"
 	"netsky/daemon"
 	"netsky/dashboard"
 )
@@ -45,7 +46,7 @@ func (b *browser) run(ctx context.Context, watch []string) {
 
 // follow reads events until the connection ends.
 func (b *browser) follow(ctx context.Context, watch []string) {
-	serves := func() (by agent.Holder, base string) {
+	serves := func() (by home.Holder, base string) {
 		by, _ = b.w.home.LockHolder(agent.DaemonName)
 		data, _ := b.w.home.ReadFile(daemon.URLFile, 4096)
 		return by, string(data)

@@ -23,6 +23,7 @@ import (
 	"time"
 
 	"netsky/agent"
+	"netsky/agent/home"
 	"netsky/bus"
 	"netsky/daemon/observe"
 	"netsky/dashboard"
@@ -32,7 +33,7 @@ import (
 
 // Options are all that the daemon is made of.
 type Options struct {
-	Home     agent.Home
+	Home     home.Dir
 	Bus      *bus.Bus
 	Launcher *spawn.Launcher
 	Runtimes map[string]spawn.Runtime // by name; an agent on one that is missing here is left alone
@@ -93,8 +94,8 @@ func Run(ctx context.Context, o Options) error {
 	}
 	defer func() {
 		if lock.Here() {
-			o.Home.Remove(agent.DaemonPID)
-			o.Home.Remove(agent.DaemonSocket)
+			o.Home.Remove(home.DaemonPID)
+			o.Home.Remove(home.DaemonSocket)
 		}
 	}()
 	// Where a dead daemon served, anybody may be by now: nobody is to be sent there
@@ -134,7 +135,7 @@ func Run(ctx context.Context, o Options) error {
 
 type daemon struct {
 	o       Options
-	lock    *agent.Lock
+	lock    *home.Lock
 	stop    context.CancelFunc
 	started time.Time
 	woken   chan struct{} // for deaths; one waiting wake is enough

@@ -15,6 +15,7 @@ import (
 	"time"
 
 	"netsky/agent"
+	"netsky/agent/home"
 	"netsky/bus"
 	"netsky/daemon"
 	"netsky/spawn"
@@ -42,7 +43,7 @@ func TestOne(t *testing.T) {
 		t.Errorf("started %v ago", since)
 	}
 	err = daemon.Run(w.ctx, daemon.Options{Home: w.home, Bus: w.bus, Launcher: w.l, Log: slog.New(slog.DiscardHandler)})
-	if !errors.Is(err, agent.ErrLocked) {
+	if !errors.Is(err, home.ErrLocked) {
 		t.Errorf("a second one: %v", err)
 	}
 	cmd := exec.Command(netsky, "daemon", "run")
@@ -51,7 +52,7 @@ func TestOne(t *testing.T) {
 	if err == nil || !strings.Contains(string(out), "runs already") {
 		t.Errorf("a second process: %v, %s", err, out)
 	}
-	info, err := os.Stat(w.home.Path(agent.DaemonSocket))
+	info, err := os.Stat(w.home.Path(home.DaemonSocket))
 	if err != nil || info.Mode().Perm() != 0o600 {
 		t.Errorf("socket %v %v", info, err)
 	}
@@ -61,7 +62,7 @@ func TestOne(t *testing.T) {
 	if first.Alive() {
 		t.Error("the daemon lives after Stop")
 	}
-	for _, rel := range []string{agent.DaemonSocket, agent.DaemonPID} {
+	for _, rel := range []string{home.DaemonSocket, home.DaemonPID} {
 		if _, err := os.Stat(w.home.Path(rel)); !errors.Is(err, fs.ErrNotExist) {
 			t.Errorf("%s after Stop: %v", rel, err)
 		}
@@ -95,7 +96,7 @@ func TestTakeOver(t *testing.T) {
 	w := newWorld(t)
 	first := w.start()
 	w.kill(first)
-	for _, rel := range []string{agent.DaemonSocket, agent.DaemonPID} {
+	for _, rel := range []string{home.DaemonSocket, home.DaemonPID} {
 		if _, err := os.Stat(w.home.Path(rel)); err != nil {
 			t.Errorf("the dead daemon left no %s: the test is no test: %v", rel, err)
 		}
@@ -194,7 +195,7 @@ func TestStartUnwanted(t *testing.T) {
 // to be recorded waits, and comes in when the database can be had.
 func TestBrokenDatabase(t *testing.T) {
 	w := newWorld(t)
-	if err := w.home.WriteFile(agent.DBFile, []byte(strings.Repeat("not a database. ", 4096)), false); err != nil {
+	if err := w.home.WriteFile(home.DBFile, []byte(strings.Repeat("not a database. ", 4096)), false); err != nil {
 		t.Fatal(err)
 	}
 	w.start()
@@ -207,7 +208,7 @@ func TestBrokenDatabase(t *testing.T) {
 	if _, err := daemon.Ping(w.ctx, w.home); err != nil {
 		t.Error(err)
 	}
-	if err := os.Remove(w.home.Path(agent.DBFile)); err != nil {
+	if err := os.Remove(w.home.Path(home.DBFile)); err != nil {
 		t.Fatal(err)
 	}
 	start := w.statuses().Find("agent1").Start
@@ -248,7 +249,7 @@ func TestOutbox(t *testing.T) {
 	w := newWorld(t)
 	w.start()
 	w.up(demo{}, "agent0", "agent1")
-	path := w.home.Path(agent.Mailbox("agent1"), "outbox", "x.json")
+	path := w.home.Path(home.Mailbox("agent1"), "outbox", "x.json")
 	text := `{"from":"agent1","to":"agent0","text":"by file","ts":"` + time.Now().UTC().Format(time.RFC3339) + `"}`
 	if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
 		t.Fatal(err)
@@ -265,10 +266,10 @@ func TestHomeRemoved(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	p := w.start()
-	w.eventually(func() bool { return os.RemoveAll(w.home.Dir()) == nil }, func() string { return "the home can't be removed" })
+	w.eventually(func() bool { return os.RemoveAll(w.home.Root()) == nil }, func() string { return "the home can't be removed" })
 	w.eventually(func() bool { return !p.Alive() }, func() string { return "the daemon lives on" })
-	if _, err := os.Stat(w.home.Dir()); !errors.Is(err, fs.ErrNotExist) {
-		list, _ := os.ReadDir(w.home.Dir())
+	if _, err := os.Stat(w.home.Root()); !errors.Is(err, fs.ErrNotExist) {
+		list, _ := os.ReadDir(w.home.Root())
 		t.Errorf("the home is there again: %v %v", err, list)
 	}
 }
@@ -278,7 +279,7 @@ func TestHomeReplaced(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	first := w.start()
-	w.eventually(func() bool { return os.RemoveAll(w.home.Dir()) == nil }, func() string { return "the home can't be removed" })
+	w.eventually(func() bool { return os.RemoveAll(w.home.Root()) == nil }, func() string { return "the home can't be removed" })
 	if _, err := w.home.Make(); err != nil {
 		t.Fatal(err)
 	}
@@ -287,7 +288,7 @@ func TestHomeReplaced(t *testing.T) {
 	if p, err := daemon.Ping(w.ctx, w.home); err != nil || p.PID != second.PID {
 		t.Errorf("the second: %+v %v", p, err)
 	}
-	if data, err := os.ReadFile(w.home.Path(agent.DaemonPID)); err != nil || processOf(second.PID).Start != second.Start || len(data) == 0 {
+	if data, err := os.ReadFile(w.home.Path(home.DaemonPID)); err != nil || processOf(second.PID).Start != second.Start || len(data) == 0 {
 		t.Errorf("pid file %q %v", data, err)
 	}
 }
@@ -323,8 +324,8 @@ func TestAddressOfTheDead(t *testing.T) {
 	w := newWorld(t)
 	w.kill(w.start())
 	for rel, text := range map[string]string{
-		agent.ConfigFile: "[dashboard]\nlisten = \"\"\n", // so that no other address is put there
-		daemon.URLFile:   "http://127.0.0.1:1\n",
+		home.ConfigFile: "[dashboard]\nlisten = \"\"\n", // so that no other address is put there
+		daemon.URLFile:  "http://127.0.0.1:1\n",
 	} {
 		if err := w.home.WriteFile(rel, []byte(text), false); err != nil {
 			t.Fatal(err)
@@ -342,7 +343,7 @@ func TestRunDirRemoved(t *testing.T) {
 	w := newWorld(t)
 	p := w.start()
 	// The daemon takes and makes locks there meanwhile.
-	w.eventually(func() bool { return os.RemoveAll(w.home.Path(agent.RunDir)) == nil }, w.log)
+	w.eventually(func() bool { return os.RemoveAll(w.home.Path(home.RunDir)) == nil }, w.log)
 	if who, running := w.home.LockHolder(agent.DaemonName); !running || who.Process != p {
 		t.Errorf("the daemon is %+v, %v; want %+v", who, running, p)
 	}
@@ -356,9 +357,9 @@ func TestRunDirRemoved(t *testing.T) {
 	if again := w.start(); again != p {
 		t.Errorf("started %+v beside %+v", again, p)
 	}
-	w.eventually(func() bool { _, err := os.Stat(w.home.Path(agent.DaemonPID)); return err == nil },
+	w.eventually(func() bool { _, err := os.Stat(w.home.Path(home.DaemonPID)); return err == nil },
 		func() string { return "no pid file" })
-	if err := os.RemoveAll(w.home.Path(agent.RunDir)); err != nil {
+	if err := os.RemoveAll(w.home.Path(home.RunDir)); err != nil {
 		t.Fatal(err)
 	}
 	if ended, err := daemon.Stop(w.ctx, w.home); !ended || err != nil || p.Alive() {
@@ -385,7 +386,7 @@ func TestStopEndsOnlyTheDaemon(t *testing.T) {
 			if running && birth != 0 {
 				continue // that is the owner's own lie: who may write there may kill
 			}
-			if err := os.WriteFile(w.home.Path(agent.LockDir, agent.DaemonName), []byte(line), 0o600); err != nil {
+			if err := os.WriteFile(w.home.Path(home.LockDir, agent.DaemonName), []byte(line), 0o600); err != nil {
 				t.Fatal(err)
 			}
 			if ended, err := daemon.Stop(w.ctx, w.home); ended != running || err != nil {

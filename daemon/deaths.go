@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"netsky/agent"
+	"netsky/agent/home"
 	"netsky/spawn"
 	"netsky/spawn/keeper"
 	"netsky/store"
@@ -74,7 +75,7 @@ type vigil struct {
 
 // dirs are where something changes when an agent's state does: each file in
 // them is replaced, never written over.
-var dirs = [...]string{agent.ReportDir, agent.KeeperDir, agent.LaunchDir, agent.DesiredDir}
+var dirs = [...]string{home.ReportDir, home.KeeperDir, home.LaunchDir, home.DesiredDir}
 
 // changed reports whether there may be news since the last look: to look at all
 // agents costs the system a thousand calls, and this four.
@@ -202,7 +203,7 @@ func (v *vigil) follow(ctx context.Context, st spawn.Status, gone bool) (unsettl
 	}
 	if st.Lost && st.State == agent.Dead {
 		noted, err := v.d.o.Launcher.NoteLost(st.Agent, st.Start)
-		if noted || errors.Is(err, agent.ErrLocked) {
+		if noted || errors.Is(err, home.ErrLocked) {
 			return true, nil // the next look shows it
 		}
 		if err != nil { // on record it comes all the same

@@ -12,6 +12,7 @@ import (
 
 	"netsky/agent"
 	"netsky/bus"
+	"netsky/bus/envelope"
 	"netsky/spawn"
 	"netsky/store"
 )
@@ -196,7 +197,7 @@ func (a *attendant) reopen() error {
 	}
 	list, err := a.d.o.Bus.FindAll(agent.Owner, slices.DeleteFunc(names, func(name string) bool { return shown[name] }))
 	for _, e := range list {
-		if e.Err == nil && e.Envelope.Kind == bus.KindApproval {
+		if e.Err == nil && e.Envelope.Kind == envelope.KindApproval {
 			a.opens(e.Envelope, e.Name)
 		}
 	}
@@ -204,7 +205,7 @@ func (a *attendant) reopen() error {
 }
 
 // opens notes the mail about a dialog.
-func (a *attendant) opens(e bus.Envelope, file string) {
+func (a *attendant) opens(e envelope.Envelope, file string) {
 	rest, ok := strings.CutPrefix(e.ID, dialogPrefix)
 	start, _, more := strings.Cut(rest, "-")
 	if !ok || !more || e.Via != "code" {
@@ -233,8 +234,8 @@ func (a *attendant) say(ctx context.Context, st spawn.Status, d agent.Dialog, id
 	if r, ok := a.d.o.Runtimes[st.Runtime].(spawn.Deciding); ok && r.Decidable(d.Name) {
 		text += fmt.Sprintf(", or netsky approve %s (--deny says no, --all-same answers all agents at the same dialog)", st.Agent)
 	}
-	e := bus.Envelope{
-		ID: id, From: st.Agent, To: agent.Owner, Kind: bus.KindApproval, Via: "code", Text: text,
+	e := envelope.Envelope{
+		ID: id, From: st.Agent, To: agent.Owner, Kind: envelope.KindApproval, Via: "code", Text: text,
 		Time: time.Now(),
 	}
 	receipt, err := a.d.o.Bus.Send(ctx, e)

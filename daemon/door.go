@@ -17,6 +17,8 @@ import (
 	"golang.org/x/sys/unix"
 
 	"netsky/agent"
+	"netsky/agent/home"
+	"netsky/agent/proc"
 	"netsky/spawn/keeper"
 	"netsky/store"
 )
@@ -41,7 +43,7 @@ var (
 )
 
 // unwanted is ErrUnwanted if it is on file that the daemon is to be down.
-func unwanted(home agent.Home) error {
+func unwanted(home home.Dir) error {
 	d, err := home.LoadDesired(agent.DaemonName)
 	switch {
 	case errors.Is(err, fs.ErrNotExist), err == nil && d.Up:
@@ -58,18 +60,18 @@ const HungAfter = 2 * time.Second
 // open takes the door's socket and hands it to serve. The lock is ours, so a
 // socket file that lies there belongs to a daemon that has died.
 func (d *daemon) open() error {
-	if err := d.o.Home.Remove(agent.DaemonSocket); err != nil {
+	if err := d.o.Home.Remove(home.DaemonSocket); err != nil {
 		return err
 	}
 	old := unix.Umask(0o177) // the socket is made 0600; another file that is being made now has its mode set
-	l, err := net.Listen("unix", d.o.Home.Path(agent.DaemonSocket))
+	l, err := net.Listen("unix", d.o.Home.Path(home.DaemonSocket))
 	unix.Umask(old)
 	if err != nil {
 		return err
 	}
 	// Removed by Run, if it is still ours then.
 	l.(*net.UnixListener).SetUnlinkOnClose(false)
-	d.door, err = os.Lstat(d.o.Home.Path(agent.DaemonSocket))
+	d.door, err = os.Lstat(d.o.Home.Path(home.DaemonSocket))
 	if err != nil {
 		l.Close()
 		return err
@@ -80,7 +82,7 @@ func (d *daemon) open() error {
 
 // reopen opens the door anew if its socket's file is not there any more.
 func (d *daemon) reopen() error {
-	there, err := os.Lstat(d.o.Home.Path(agent.DaemonSocket))
+	there, err := os.Lstat(d.o.Home.Path(home.DaemonSocket))
 	if err == nil && os.SameFile(there, d.door) {
 		return nil
 	}
@@ -145,13 +147,13 @@ func (d *daemon) serve(ctx context.Context) error {
 
 // call asks the daemon of a home. Its error matches ErrNotRunning or ErrHung
 // where one of them is the case.
-func call(ctx context.Context, home agent.Home, method, path string, answer any) error {
+func call(ctx context.Context, h home.Dir, method, path string, answer any) error {
 	ctx, cancel := context.WithTimeout(ctx, HungAfter)
 	defer cancel()
 	tr := &http.Transport{
 		DisableKeepAlives: true,
 		DialContext: func(ctx context.Context, _, _ string) (net.Conn, error) {
-			return (&net.Dialer{}).DialContext(ctx, "unix", home.Path(agent.DaemonSocket))
+			return (&net.Dialer{}).DialContext(ctx, "unix", h.Path(home.DaemonSocket))
 		},
 	}
 	req, err := http.NewRequestWithContext(ctx, method, "http://netsky"+path, nil)
@@ -183,7 +185,7 @@ func call(ctx context.Context, home agent.Home, method, path string, answer any)
 }
 
 // Ping asks the daemon who it is.
-func Ping(ctx context.Context, home agent.Home) (Pong, error) {
+func Ping(ctx context.Context, home home.Dir) (Pong, error) {
 	var p Pong
 	err := call(ctx, home, http.MethodGet, "/ping", &p)
 	return p, err
@@ -191,7 +193,7 @@ func Ping(ctx context.Context, home agent.Home) (Pong, error) {
 
 // Wake has the daemon look again at once. That none runs is no error: the next
 // one looks anyway.
-func Wake(ctx context.Context, home agent.Home) error {
+func Wake(ctx context.Context, home home.Dir) error {
 	err := call(ctx, home, http.MethodPost, "/wake", nil)
 	if errors.Is(err, ErrNotRunning) {
 		return nil
@@ -203,17 +205,17 @@ func Wake(ctx context.Context, home agent.Home) error {
 // outlives the caller, and waits until it answers. It reports whether it started
 // one. A daemon that hangs, or the program of which has been removed, is ended
 // first. argv[0] is the binary.
-func Start(ctx context.Context, home agent.Home, argv, env []string) (Pong, bool, error) {
-	p, err := Ping(ctx, home)
+func Start(ctx context.Context, h home.Dir, argv, env []string) (Pong, bool, error) {
+	p, err := Ping(ctx, h)
 	switch {
-	case err == nil && (p.Binary == argv[0] || !agent.Removed(p.Binary)):
+	case err == nil && (p.Binary == argv[0] || !home.Removed(p.Binary)):
 		return p, false, nil
 	case err == nil || errors.Is(err, ErrHung):
-		if _, err := Stop(ctx, home); err != nil {
+		if _, err := Stop(ctx, h); err != nil {
 			return p, false, err
 		}
 	}
-	out, err := home.OpenAppend(agent.LogDir + "/daemon.log")
+	out, err := h.OpenAppend(home.LogDir + "/daemon.log")
 	if err != nil {
 		return p, false, err
 	}
@@ -224,7 +226,7 @@ func Start(ctx context.Context, home agent.Home, argv, env []string) (Pong, bool
 	}
 	defer null.Close()
 	cmd := exec.Command(argv[0], argv[1:]...)
-	cmd.Env, cmd.Dir = env, home.Dir()
+	cmd.Env, cmd.Dir = env, h.Root()
 	cmd.Stdin, cmd.Stdout, cmd.Stderr = null, out, out
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true}
 	if err := cmd.Start(); err != nil {
@@ -235,7 +237,7 @@ func Start(ctx context.Context, home agent.Home, argv, env []string) (Pong, bool
 	deadline := time.After(10 * time.Second)
 	var end error // of ours
 	for wait := 2 * time.Millisecond; ; wait = min(2*wait, 50*time.Millisecond) {
-		if p, err = Ping(ctx, home); err == nil {
+		if p, err = Ping(ctx, h); err == nil {
 			// Another's may have won the lock: any daemon that answers will do.
 			return p, p.PID == cmd.Process.Pid, nil
 		}
@@ -252,11 +254,11 @@ func Start(ctx context.Context, home agent.Home, argv, env []string) (Pong, bool
 			}
 			return p, false, fmt.Errorf("daemon: started, but %w; see %s", err, out.Name())
 		case end = <-exited:
-			if err := unwanted(home); errors.Is(err, ErrUnwanted) {
+			if err := unwanted(h); errors.Is(err, ErrUnwanted) {
 				return p, false, err
 			}
 			// Another's may have the lock, and then answers in a moment.
-			if _, other := home.LockHolder(agent.DaemonName); !other {
+			if _, other := h.LockHolder(agent.DaemonName); !other {
 				deadline = time.After(time.Second) // it has not even said that it has it
 			}
 			exited = nil
@@ -269,7 +271,7 @@ func Start(ctx context.Context, home agent.Home, argv, env []string) (Pong, bool
 // TERM, then by KILL. That there is none is no error; Stop reports whether there
 // was one. A process is signalled only if the daemon's lock is held, or was when the
 // process took the order, and names it by number and birth.
-func Stop(ctx context.Context, home agent.Home) (ended bool, err error) {
+func Stop(ctx context.Context, home home.Dir) (ended bool, err error) {
 	first, running := home.LockHolder(agent.DaemonName)
 	asked := call(ctx, home, http.MethodPost, "/stop", nil)
 	for end := time.Now().Add(unnamed); ; time.Sleep(5 * time.Millisecond) {
@@ -292,7 +294,7 @@ func Stop(ctx context.Context, home agent.Home) (ended bool, err error) {
 		}
 		// It names itself again within a second, if run/ has been removed.
 		if time.Now().After(end) || ctx.Err() != nil {
-			return false, fmt.Errorf("daemon: a process holds its lock, and no file says which; see which one has %s open, and end it", home.Dir())
+			return false, fmt.Errorf("daemon: a process holds its lock, and no file says which; see which one has %s open, and end it", home.Root())
 		}
 		if errors.Is(asked, ErrNotRunning) {
 			asked = call(ctx, home, http.MethodPost, "/stop", nil)
@@ -303,17 +305,17 @@ func Stop(ctx context.Context, home agent.Home) (ended bool, err error) {
 // unnamed is how long a daemon may take to say again who it is.
 const unnamed = 3 * time.Second
 
-func stop(ctx context.Context, p agent.Process, asked bool) error {
+func stop(ctx context.Context, p proc.Process, asked bool) error {
 	if asked && waitGone(ctx, p, 5*time.Second) {
 		return nil
 	}
-	if len(keeper.End(ctx, []agent.Process{p}, 2*time.Second)) > 0 {
+	if len(keeper.End(ctx, []proc.Process{p}, 2*time.Second)) > 0 {
 		return fmt.Errorf("daemon: process %d does not end", p.PID)
 	}
 	return nil
 }
 
-func waitGone(ctx context.Context, p agent.Process, d time.Duration) bool {
+func waitGone(ctx context.Context, p proc.Process, d time.Duration) bool {
 	for end := time.Now().Add(d); p.Alive(); {
 		if time.Now().After(end) || ctx.Err() != nil {
 			return false

@@ -9,7 +9,7 @@ import (
 	"strings"
 	"time"
 
-	"netsky/agent"
+	"netsky/agent/home"
 )
 
 // errHomeGone ends a daemon whose home has been removed, or removed and made
@@ -57,13 +57,13 @@ func (d *daemon) home(ctx context.Context) error {
 			d.o.Log.Warn("door", "error", err)
 		}
 	}
-	return fmt.Errorf("%s: %w", d.o.Home.Dir(), errHomeGone)
+	return fmt.Errorf("%s: %w", d.o.Home.Root(), errHomeGone)
 }
 
 // predecessor is the pid of the daemon before this one, if it left its pid file:
 // one that ends by itself removes it.
 func (d *daemon) predecessor() string {
-	data, err := d.o.Home.ReadFile(agent.DaemonPID, 32)
+	data, err := d.o.Home.ReadFile(home.DaemonPID, 32)
 	if err != nil {
 		return ""
 	}
@@ -75,7 +75,7 @@ func (d *daemon) predecessor() string {
 }
 
 func (d *daemon) writePID() {
-	if err := d.o.Home.WriteFile(agent.DaemonPID, []byte(strconv.Itoa(os.Getpid())+"\n"), false); err != nil {
+	if err := d.o.Home.WriteFile(home.DaemonPID, []byte(strconv.Itoa(os.Getpid())+"\n"), false); err != nil {
 		d.o.Log.Warn("pid file", "error", err)
 	}
 }

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"netsky/agent"
+	"netsky/agent/proc"
 	"netsky/spawn"
 )
 
@@ -41,7 +42,7 @@ func idles(b *testing.B, r spawn.Runtime) {
 }
 
 // cpu is the time that a process and its children have used.
-func (w *world) cpu(p agent.Process) time.Duration {
+func (w *world) cpu(p proc.Process) time.Duration {
 	w.Helper()
 	stat, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", p.PID))
 	if err != nil {
@@ -60,7 +61,7 @@ func (w *world) cpu(p agent.Process) time.Duration {
 	return time.Duration(sum) * time.Second / ticks
 }
 
-func (w *world) rss(p agent.Process) float64 {
+func (w *world) rss(p proc.Process) float64 {
 	w.Helper()
 	status, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", p.PID))
 	if err != nil {

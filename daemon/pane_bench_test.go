@@ -17,6 +17,7 @@ import (
 	"github.com/gorilla/websocket"
 
 	"netsky/agent"
+	"netsky/agent/proc"
 	"netsky/daemon"
 	"netsky/dashboard"
 )
@@ -201,10 +202,10 @@ func watches(b *testing.B, program string, panes int) {
 		for _, t := range tabs {
 			t.forget()
 		}
-		ours, theirs := w.cpu(p), w.cpu(agent.Process{PID: number})
+		ours, theirs := w.cpu(p), w.cpu(proc.Process{PID: number})
 		<-time.After(span)
 		b.ReportMetric(float64(w.cpu(p)-ours)/float64(span)*100, "cpu-%")
-		b.ReportMetric(float64(w.cpu(agent.Process{PID: number})-theirs)/float64(span)*100, "tmux-cpu-%")
+		b.ReportMetric(float64(w.cpu(proc.Process{PID: number})-theirs)/float64(span)*100, "tmux-cpu-%")
 		var took []time.Duration
 		bytes := 0
 		for _, t := range tabs {

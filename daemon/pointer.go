@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"netsky/agent"
+	"netsky/agent/home"
 	"netsky/bus"
 	"netsky/store"
 )
@@ -90,7 +91,7 @@ func (p *pointer) point(ctx context.Context, la agent.Launch, mail [2]time.Time,
 // mail are the times at which the mailbox changed.
 func (p *pointer) mail(id agent.ID) (at [2]time.Time) {
 	for i, place := range []bus.Place{bus.Inbox, bus.Claimed} {
-		if info, err := os.Stat(p.d.o.Home.Path(agent.Mailbox(id), string(place))); err == nil {
+		if info, err := os.Stat(p.d.o.Home.Path(home.Mailbox(id), string(place))); err == nil {
 			at[i] = info.ModTime()
 		}
 	}
@@ -99,14 +100,14 @@ func (p *pointer) mail(id agent.ID) (at [2]time.Time) {
 
 // launches are the launch files of all agents, read again when one has changed.
 type launches struct {
-	home agent.Home
+	home home.Dir
 	at   time.Time // when read
 	dir  time.Time // when the directory had changed, by then
 	all  []agent.Launch
 }
 
 func (l *launches) list() ([]agent.Launch, error) {
-	info, err := os.Stat(l.home.Path(agent.LaunchDir))
+	info, err := os.Stat(l.home.Path(home.LaunchDir))
 	if err != nil {
 		return nil, err
 	}
@@ -115,7 +116,7 @@ func (l *launches) list() ([]agent.Launch, error) {
 		return l.all, nil
 	}
 	l.at, l.dir, l.all = time.Now(), info.ModTime(), nil
-	files, err := os.ReadDir(l.home.Path(agent.LaunchDir))
+	files, err := os.ReadDir(l.home.Path(home.LaunchDir))
 	if err != nil {
 		return nil, err
 	}

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"netsky/agent"
+	"netsky/agent/home"
 	"netsky/dashboard"
 	"netsky/spawn"
 	"netsky/tmux"
@@ -19,7 +20,7 @@ import (
 // hub: a window is linked there as long as a browser looks at it.
 type screens struct {
 	tmux *tmux.Server
-	home agent.Home
+	home home.Dir
 	log  func(what string, err error)
 
 	mu     sync.Mutex // guards what follows; held while windows are linked
@@ -151,7 +152,7 @@ func (s *screens) find(ctx context.Context, id agent.ID) (tmux.Pane, error) {
 		s.asked, s.panes = time.Now(), make(map[agent.ID]tmux.Pane)
 		for _, p := range list {
 			other, err := agent.Parse(p.Session)
-			if err != nil || !other.IsAgent() || p.Tags[spawn.TagHome] != s.home.Dir() {
+			if err != nil || !other.IsAgent() || p.Tags[spawn.TagHome] != s.home.Root() {
 				continue
 			}
 			// Of a window that a person has split, the keeper's pane is the oldest.

@@ -11,13 +11,13 @@ import (
 	"strings"
 	"time"
 
-	"netsky/agent"
+	"netsky/agent/home"
 	"netsky/bus"
 	"netsky/dashboard"
 )
 
 // URLFile holds where the dashboard is reached while the daemon runs.
-const URLFile = agent.RunDir + "/url"
+const URLFile = home.RunDir + "/url"
 
 // portEvery is how often a port that another program has is tried again.
 const portEvery = time.Second
@@ -174,7 +174,7 @@ type NotServed struct{ Web Web }
 
 func (e *NotServed) Error() string { return "dashboard: not served: " + e.Web.Error }
 
-func askWeb(ctx context.Context, home agent.Home, method, path string, answer any) error {
+func askWeb(ctx context.Context, home home.Dir, method, path string, answer any) error {
 	var a webAnswer
 	switch err := call(ctx, home, method, path, &a); {
 	case err != nil:
@@ -190,25 +190,25 @@ func askWeb(ctx context.Context, home agent.Home, method, path string, answer an
 }
 
 // Link is a link that signs one browser in.
-func Link(ctx context.Context, home agent.Home) (l dashboard.Link, err error) {
+func Link(ctx context.Context, home home.Dir) (l dashboard.Link, err error) {
 	err = askWeb(ctx, home, http.MethodPost, "/dashboard/link", &l)
 	return l, err
 }
 
 // Rotate replaces the dashboard's token and signs everybody out.
-func Rotate(ctx context.Context, home agent.Home) error {
+func Rotate(ctx context.Context, home home.Dir) error {
 	return askWeb(ctx, home, http.MethodPost, "/dashboard/rotate", nil)
 }
 
 // Browsers are those that are signed in to the dashboard.
-func Browsers(ctx context.Context, home agent.Home) (list []dashboard.Browser, err error) {
+func Browsers(ctx context.Context, home home.Dir) (list []dashboard.Browser, err error) {
 	err = askWeb(ctx, home, http.MethodGet, "/dashboard/browsers", &list)
 	return list, err
 }
 
 // SignOut signs a browser out of the dashboard, all with "", and says how many
 // they were.
-func SignOut(ctx context.Context, home agent.Home, id string) (n int, err error) {
+func SignOut(ctx context.Context, home home.Dir, id string) (n int, err error) {
 	err = askWeb(ctx, home, http.MethodPost, "/dashboard/sign-out?browser="+url.QueryEscape(id), &n)
 	return n, err
 }

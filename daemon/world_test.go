@@ -12,7 +12,10 @@ import (
 	"time"
 
 	"netsky/agent"
+	"netsky/agent/home"
+	"netsky/agent/proc"
 	"netsky/bus"
+	"netsky/bus/envelope"
 	"netsky/daemon"
 	"netsky/prompts"
 	"netsky/spawn"
@@ -49,7 +52,7 @@ func run(m *testing.M) int {
 type world struct {
 	testing.TB
 	ctx  context.Context
-	home agent.Home
+	home home.Dir
 	bus  *bus.Bus
 	l    *spawn.Launcher
 	env  []string // of the daemon
@@ -62,23 +65,23 @@ func newWorld(tb testing.TB) *world {
 		tb.Fatal(err)
 	}
 	tb.Cleanup(func() { os.RemoveAll(dir) })
-	home, err := agent.HomeAt(filepath.Join(dir, "h"))
+	h, err := home.At(filepath.Join(dir, "h"))
 	if err == nil {
-		_, err = home.Make()
+		_, err = h.Make()
 	}
 	if err == nil {
-		err = home.WriteFile(agent.ConfigFile, []byte("[dashboard]\nlisten = \"127.0.0.1:0\"\n"), false)
+		err = h.WriteFile(home.ConfigFile, []byte("[dashboard]\nlisten = \"127.0.0.1:0\"\n"), false)
 	}
 	if err != nil {
 		tb.Fatal(err)
 	}
 	socket := filepath.Join(dir, "s")
-	w := &world{TB: tb, ctx: context.Background(), home: home, bus: bus.New(home, bus.Options{})}
-	w.env = []string{"PATH=" + os.Getenv("PATH"), "HOME=" + dir, "LANG=C.UTF-8", "NETSKY_TMUX_SOCKET=" + socket, "NETSKY_HOME=" + home.Dir()}
+	w := &world{TB: tb, ctx: context.Background(), home: h, bus: bus.New(h, bus.Options{})}
+	w.env = []string{"PATH=" + os.Getenv("PATH"), "HOME=" + dir, "LANG=C.UTF-8", "NETSKY_TMUX_SOCKET=" + socket, "NETSKY_HOME=" + h.Root()}
 	w.l = &spawn.Launcher{
-		Home: home, Bus: w.bus, Journal: store.NewJournal(home), Binary: netsky, Environ: w.env,
+		Home: h, Bus: w.bus, Journal: store.NewJournal(h), Binary: netsky, Environ: w.env,
 		Tmux: &tmux.Server{
-			Socket: socket, Conf: home.Path(agent.TmuxConfFile), Env: w.env, Tags: []string{spawn.TagHome, spawn.TagStart},
+			Socket: socket, Conf: h.Path(home.TmuxConfFile), Env: w.env, Tags: []string{spawn.TagHome, spawn.TagStart},
 		},
 	}
 	tb.Cleanup(w.end)
@@ -89,7 +92,7 @@ func newWorld(tb testing.TB) *world {
 // come back to a tmux server that is being ended.
 func (w *world) end() {
 	if who, ok := w.home.LockHolder(agent.DaemonName); ok {
-		keeper.End(context.Background(), []agent.Process{who.Process}, 0)
+		keeper.End(context.Background(), []proc.Process{who.Process}, 0)
 	}
 	ctx, cancel := context.WithTimeout(context.Background(), 5*time.Second)
 	defer cancel()
@@ -98,7 +101,7 @@ func (w *world) end() {
 			w.Errorf("tmux: %v", err)
 		}
 	}
-	list, err := agent.Descendants(0, "NETSKY_HOME="+w.home.Dir())
+	list, err := proc.Descendants(0, "NETSKY_HOME="+w.home.Root())
 	if err != nil {
 		w.Error(err)
 	}
@@ -107,26 +110,26 @@ func (w *world) end() {
 }
 
 // start starts the daemon.
-func (w *world) start() agent.Process {
+func (w *world) start() proc.Process {
 	w.Helper()
 	p, _, err := daemon.Start(w.ctx, w.home, []string{netsky, "daemon", "run"}, w.env)
 	if err != nil {
-		log, _ := os.ReadFile(w.home.Path(agent.LogDir, "daemon.log"))
+		log, _ := os.ReadFile(w.home.Path(home.LogDir, "daemon.log"))
 		w.Fatalf("%v\n%s", err, log)
 	}
 	return processOf(p.PID)
 }
 
-func processOf(pid int) agent.Process {
-	p, err := agent.FindProcess(pid)
+func processOf(pid int) proc.Process {
+	p, err := proc.Find(pid)
 	if err != nil {
-		return agent.Process{PID: pid, Start: -1}
+		return proc.Process{PID: pid, Start: -1}
 	}
 	return p
 }
 
 // kill kills a daemon and waits until it is gone.
-func (w *world) kill(p agent.Process) {
+func (w *world) kill(p proc.Process) {
 	w.Helper()
 	syscall.Kill(p.PID, syscall.SIGKILL)
 	w.eventually(func() bool { return !p.Alive() }, func() string { return "the daemon survives SIGKILL" })
@@ -170,7 +173,7 @@ func (w *world) up(r spawn.Runtime, ids ...agent.ID) {
 	var plans []spawn.Plan
 	for _, id := range ids {
 		plans = append(plans, spawn.Plan{
-			Agent: id, Runtime: r, Dir: w.home.Dir(), Prompt: prompts.Input{Home: w.home, Runtime: r.Name()},
+			Agent: id, Runtime: r, Dir: w.home.Root(), Prompt: prompts.Input{Home: w.home, Runtime: r.Name()},
 		})
 	}
 	ends, err := w.l.Up(w.ctx, spawn.UpOptions{Plans: plans, By: "owner"})
@@ -202,7 +205,7 @@ func (w *world) mail(to agent.ID, text string) string {
 	if err := w.bus.Make(agent.Owner); err != nil {
 		w.Fatal(err)
 	}
-	r, err := w.bus.Send(w.ctx, bus.Envelope{From: agent.Owner, To: to, Text: text})
+	r, err := w.bus.Send(w.ctx, envelope.Envelope{From: agent.Owner, To: to, Text: text})
 	if err != nil {
 		w.Fatal(err)
 	}
@@ -247,6 +250,6 @@ func (w *world) eventually(ok func() bool, why func() string) {
 
 // log is the daemon's own.
 func (w *world) log() string {
-	data, _ := os.ReadFile(w.home.Path(agent.LogDir, "netsky.jsonl"))
+	data, _ := os.ReadFile(w.home.Path(home.LogDir, "netsky.jsonl"))
 	return string(data)
 }

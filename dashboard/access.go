@@ -48,7 +48,7 @@ type code struct {
 }
 
 func newAccess(o Options) *access {
-	home := sha256.Sum256([]byte(o.Home.Dir()))
+	home := sha256.Sum256([]byte(o.Home.Root()))
 	a := &access{token: o.Token, now: o.Now, cookie: "netsky-" + hex.EncodeToString(home[:4])}
 	if o.TLS != nil {
 		a.cookie = "__Host-" + a.cookie // no other host, and nobody without TLS, can set it

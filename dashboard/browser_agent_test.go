@@ -6,7 +6,7 @@ import (
 	"testing"
 
 	"netsky/agent"
-	"netsky/bus"
+	"netsky/bus/envelope"
 	"netsky/dashboard"
 	"netsky/store"
 )
@@ -223,7 +223,7 @@ func TestBrowserStandsStill(t *testing.T) {
 func TestBrowserReply(t *testing.T) {
 	w := mustWorld(t, slowly)
 	w.showcase(t)
-	_, err := w.bus.Send(t.Context(), bus.Envelope{ID: "ask-1", From: "agent0", To: agent.Owner, Text: "Which port?"})
+	_, err := w.bus.Send(t.Context(), envelope.Envelope{ID: "ask-1", From: "agent0", To: agent.Owner, Text: "Which port?"})
 	mustDo(t, err)
 	w.apply(t, store.UpsertMessage{ID: "ask-1", From: "agent0", To: "owner", Text: "Which port?"})
 	l := mustBrowser(t).look(t, w)
@@ -238,7 +238,7 @@ func TestBrowserReply(t *testing.T) {
 	l.press("\t\r")
 	l.waits(`document.querySelector("#answer").textContent.includes("waits in its inbox")`)
 	list := w.inbox(t, "agent0")
-	if e := list[len(list)-1].Envelope; e.InReplyTo != "ask-1" || e.Kind != bus.KindReply || e.Text != "7717" {
+	if e := list[len(list)-1].Envelope; e.InReplyTo != "ask-1" || e.Kind != envelope.KindReply || e.Text != "7717" {
 		t.Errorf("sent %+v", e)
 	}
 	l.clean()

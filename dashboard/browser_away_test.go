@@ -20,7 +20,7 @@ import (
 	"time"
 
 	"netsky/agent"
-	"netsky/bus"
+	"netsky/bus/envelope"
 	"netsky/dashboard"
 	"netsky/store"
 )
@@ -336,7 +336,7 @@ func TestBrowserStrangeKey(t *testing.T) {
 // mark it as read says so where it was asked to.
 func TestBrowserMarkReadKeyless(t *testing.T) {
 	w := mustWorld(t, slowly)
-	_, err := w.bus.Send(t.Context(), bus.Envelope{ID: "m-new", From: "agent0", To: "owner", Text: "look here"})
+	_, err := w.bus.Send(t.Context(), envelope.Envelope{ID: "m-new", From: "agent0", To: "owner", Text: "look here"})
 	mustDo(t, err)
 	w.apply(t, store.UpsertMessage{ID: "m-new", From: "agent0", To: "owner", Text: "look here", Time: store.At(time.Now())})
 	b := mustBrowser(t)

@@ -10,7 +10,7 @@ import (
 	"sync"
 	"time"
 
-	"netsky/agent"
+	"netsky/agent/home"
 )
 
 // Certificate is what TLS is spoken with: a certificate and its key, each in a
@@ -59,11 +59,11 @@ func (c *certificate) current() (*tls.Certificate, error) {
 
 func (c *certificate) load() (pair tls.Certificate, err error) {
 	const limit = 1 << 20
-	cert, err := agent.ReadOwn(c.cert, limit)
+	cert, err := home.ReadOwn(c.cert, limit)
 	if err != nil {
 		return pair, err
 	}
-	key, err := agent.ReadOwn(c.key, limit)
+	key, err := home.ReadOwn(c.key, limit)
 	if err != nil {
 		return pair, err
 	}

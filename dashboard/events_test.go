@@ -15,6 +15,7 @@ import (
 	"github.com/gorilla/websocket"
 
 	"netsky/agent"
+	"netsky/agent/home"
 	"netsky/dashboard"
 	"netsky/store"
 )
@@ -195,7 +196,7 @@ func TestFollowReplacedRecords(t *testing.T) {
 			s := w.ws(t, "/ws")
 			s.key(t, "records")
 			for _, name := range []string{"", "-wal", "-shm"} {
-				mustDo(t, os.Remove(w.home.Path(agent.DBFile)+name))
+				mustDo(t, os.Remove(w.home.Path(home.DBFile)+name))
 			}
 			w.apply(t, logs(tt.fresh, "new")...)
 			anew := false

@@ -17,6 +17,7 @@ import (
 	"time"
 
 	"netsky/agent"
+	"netsky/agent/home"
 	"netsky/bus"
 	"netsky/dashboard"
 	"netsky/store"
@@ -240,7 +241,7 @@ func TestRow35GetsChangeNothing(t *testing.T) {
 		store.UpsertTask{ID: "t-1", Title: "x"}, store.UpsertMessage{ID: "m-1", From: "owner", To: "agent1", Text: "x"})
 	asked, err := w.home.Ask(agent.Approval{Agent: "agent1", Tool: "Bash", Text: "ls"})
 	mustDo(t, err)
-	path := w.home.Path(agent.ApprovalDir, asked.Code+".json")
+	path := w.home.Path(home.ApprovalDir, asked.Code+".json")
 	data, err := os.ReadFile(path)
 	mustDo(t, err)
 	mustDo(t, os.WriteFile(path, []byte(strings.Replace(string(data), fmt.Sprintf(`"pid":%d`, os.Getpid()), `"pid":4194303`, 1)), 0o600))
@@ -267,14 +268,14 @@ func TestRow35GetsChangeNothing(t *testing.T) {
 
 // hash is every file below the home with what is in it, but for the memory that
 // SQLite's readers share.
-func hash(tb testing.TB, home agent.Home) string {
+func hash(tb testing.TB, home home.Dir) string {
 	tb.Helper()
 	var b strings.Builder
-	mustDo(tb, filepath.WalkDir(home.Dir(), func(path string, d fs.DirEntry, err error) error {
+	mustDo(tb, filepath.WalkDir(home.Root(), func(path string, d fs.DirEntry, err error) error {
 		if err != nil || strings.HasSuffix(path, "-shm") {
 			return err
 		}
-		fmt.Fprintf(&b, "%s %v", strings.TrimPrefix(path, home.Dir()), d.Type())
+		fmt.Fprintf(&b, "%s %v", strings.TrimPrefix(path, home.Root()), d.Type())
 		if d.Type().IsRegular() {
 			data, err := os.ReadFile(path)
 			if err != nil {

@@ -17,6 +17,7 @@ import (
 	"time"
 
 	"netsky/agent"
+	"netsky/agent/home"
 	"netsky/bus"
 	"netsky/dashboard"
 	"netsky/store"
@@ -27,7 +28,7 @@ const patience = 60 * time.Second
 
 // A world is a home with records, a bus, agents, panes and a running dashboard.
 type world struct {
-	home   agent.Home
+	home   home.Dir
 	db     *store.DB
 	bus    *bus.Bus
 	agents *fakeAgents
@@ -38,12 +39,12 @@ type world struct {
 	stop   func()
 }
 
-func mustHome(tb testing.TB) agent.Home {
+func mustHome(tb testing.TB) home.Dir {
 	tb.Helper()
 	dir, err := os.MkdirTemp("", "n")
 	mustDo(tb, err)
 	tb.Cleanup(func() { os.RemoveAll(dir) })
-	home, err := agent.HomeAt(dir)
+	home, err := home.At(dir)
 	mustDo(tb, err)
 	_, err = home.Make()
 	mustDo(tb, err)

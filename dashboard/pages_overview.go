@@ -7,7 +7,7 @@ import (
 	"strings"
 
 	"netsky/agent"
-	"netsky/bus"
+	"netsky/bus/envelope"
 	"netsky/store"
 )
 
@@ -140,7 +140,7 @@ func cardOf(a Agent, snap store.Snapshot) card {
 // the agent wrote with words in it.
 func lastOf(id agent.ID, list []store.Message) *store.Message {
 	for i, m := range list {
-		if m.From == id && m.Text != "" && !bus.Kind(m.Kind).Control() {
+		if m.From == id && m.Text != "" && !envelope.Kind(m.Kind).Control() {
 			return &list[i]
 		}
 	}

@@ -6,7 +6,7 @@ import (
 	"slices"
 
 	"netsky/agent"
-	"netsky/bus"
+	"netsky/bus/envelope"
 	"netsky/store"
 )
 
@@ -62,7 +62,7 @@ func (p *pages) messagePage(ctx context.Context, sh *shell, q *query) (string, e
 		sh.Draft.To = to
 	} else if b.Message.From.IsAgent() {
 		sh.Draft.To = b.Message.From
-		if b.Recorded && b.Message.Kind != string(bus.KindApproval) { // that is answered in a terminal
+		if b.Recorded && b.Message.Kind != string(envelope.KindApproval) { // that is answered in a terminal
 			sh.Draft.InReplyTo = b.Message.ID
 		}
 		one := []letter{{Message: b.Message}}

@@ -8,7 +8,7 @@ import (
 	"net/http"
 
 	"netsky/agent"
-	"netsky/bus"
+	"netsky/bus/envelope"
 )
 
 // A draft is a message that has not been sent, as its form shows it. Its ID is
@@ -34,7 +34,7 @@ func newDraft() string {
 func (p *pages) sayForm(w http.ResponseWriter, r *http.Request) {
 	status, d, err := readDraft(r)
 	if err == nil {
-		var e bus.Envelope
+		var e envelope.Envelope
 		if status, e, err = p.ownersMessage(r.Context(), said{d.ID, string(d.To), d.Text, d.InReplyTo}); err == nil {
 			var id string
 			id, err = p.post(r.Context(), e)

@@ -216,7 +216,7 @@ func TestPagesCrawl(t *testing.T) {
 func (w *world) fingerprint(tb testing.TB) string {
 	tb.Helper()
 	sum := sha256.New()
-	mustDo(tb, filepath.WalkDir(w.home.Dir(), func(path string, d fs.DirEntry, err error) error {
+	mustDo(tb, filepath.WalkDir(w.home.Root(), func(path string, d fs.DirEntry, err error) error {
 		if err != nil || d.IsDir() || strings.HasSuffix(path, "-shm") {
 			return err
 		}

@@ -9,7 +9,7 @@ import (
 	"net/http"
 	"strings"
 
-	"netsky/bus"
+	"netsky/bus/envelope"
 	"netsky/store"
 )
 
@@ -103,5 +103,5 @@ func quote(text string) string {
 	if len(text) > most {
 		text = strings.ToValidUTF8(text[:most], "") + "…"
 	}
-	return `"` + bus.Plain(text) + `"`
+	return `"` + envelope.Plain(text) + `"`
 }

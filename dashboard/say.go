@@ -17,6 +17,7 @@ import (
 
 	"netsky/agent"
 	"netsky/bus"
+	"netsky/bus/envelope"
 	"netsky/store"
 )
 
@@ -55,7 +56,7 @@ func (s *Server) say(w http.ResponseWriter, r *http.Request) {
 }
 
 // post sends the message and returns its id.
-func (s *Server) post(ctx context.Context, e bus.Envelope) (string, error) {
+func (s *Server) post(ctx context.Context, e envelope.Envelope) (string, error) {
 	return s.sent.once(e, func() (string, error) {
 		if said, err := s.recorded(ctx, e); said || err != nil {
 			return e.ID, err
@@ -70,7 +71,7 @@ func (s *Server) post(ctx context.Context, e bus.Envelope) (string, error) {
 
 // recorded reports whether the message is on record, said by an earlier server
 // of this home. Without records nobody knows; the bus gives an id one effect.
-func (s *Server) recorded(ctx context.Context, e bus.Envelope) (bool, error) {
+func (s *Server) recorded(ctx context.Context, e envelope.Envelope) (bool, error) {
 	db, err := s.records()
 	if err != nil || e.ID == "" {
 		return false, nil
@@ -90,7 +91,7 @@ func notSent(to agent.ID, err error) (status int, detail string) {
 	switch {
 	case errors.Is(err, errReused):
 		status = http.StatusConflict
-	case errors.Is(err, bus.ErrInvalid), errors.Is(err, bus.ErrNotAllowed):
+	case errors.Is(err, envelope.ErrInvalid), errors.Is(err, bus.ErrNotAllowed):
 		status = http.StatusBadRequest
 	case errors.Is(err, bus.ErrNoMailbox):
 		return http.StatusNotFound, "not sent: " + string(to) + " has never been up; `netsky up` starts agents"
@@ -103,21 +104,21 @@ func notSent(to agent.ID, err error) (status int, detail string) {
 }
 
 // readMessage is the message of a request, or the status that refuses it.
-func (s *Server) readMessage(r *http.Request) (int, bus.Envelope, error) {
+func (s *Server) readMessage(r *http.Request) (int, envelope.Envelope, error) {
 	kind, params, err := mime.ParseMediaType(r.Header.Get("Content-Type"))
 	if charset := params["charset"]; err != nil || kind != "application/json" || charset != "" && charset != "utf-8" && charset != "UTF-8" {
-		return http.StatusUnsupportedMediaType, bus.Envelope{}, errors.New("the body must be application/json")
+		return http.StatusUnsupportedMediaType, envelope.Envelope{}, errors.New("the body must be application/json")
 	}
 	data, err := io.ReadAll(r.Body)
 	if tooLarge := new(http.MaxBytesError); errors.As(err, &tooLarge) {
-		return http.StatusRequestEntityTooLarge, bus.Envelope{}, errors.New("the body is larger than 65536 bytes")
+		return http.StatusRequestEntityTooLarge, envelope.Envelope{}, errors.New("the body is larger than 65536 bytes")
 	}
 	if err != nil {
-		return http.StatusBadRequest, bus.Envelope{}, errors.New("the body ended too soon")
+		return http.StatusBadRequest, envelope.Envelope{}, errors.New("the body ended too soon")
 	}
 	f, err := fields(data, "to", "text", "id", "in_reply_to")
 	if err != nil {
-		return http.StatusBadRequest, bus.Envelope{}, err
+		return http.StatusBadRequest, envelope.Envelope{}, err
 	}
 	return s.ownersMessage(r.Context(), said{f["id"], f["to"], f["text"], f["in_reply_to"]})
 }
@@ -129,8 +130,8 @@ type said struct{ id, to, text, inReplyTo string }
 // it. What answers an agent's message is a reply, as `netsky reply` sends it, and
 // what answers an agent's own reply is the next message of that thread: agents
 // don't answer replies.
-func (s *Server) ownersMessage(ctx context.Context, m said) (int, bus.Envelope, error) {
-	e := bus.Envelope{ID: m.id, From: agent.Owner, Text: m.text, Via: "web", InReplyTo: m.inReplyTo}
+func (s *Server) ownersMessage(ctx context.Context, m said) (int, envelope.Envelope, error) {
+	e := envelope.Envelope{ID: m.id, From: agent.Owner, Text: m.text, Via: "web", InReplyTo: m.inReplyTo}
 	var err error
 	if e.To, err = agent.Parse(m.to); err != nil || !e.To.IsAgent() {
 		return http.StatusBadRequest, e, errors.New("to: " + quote(m.to) + " is no agent")
@@ -154,8 +155,8 @@ func (s *Server) ownersMessage(ctx context.Context, m said) (int, bus.Envelope, 
 	}
 	q := l.Items[0]
 	e.Thread = q.Thread
-	if k := bus.Kind(q.Kind); k != bus.KindReply && k != bus.KindError {
-		e.Kind, e.Hops = bus.KindReply, q.Hops+1
+	if k := envelope.Kind(q.Kind); k != envelope.KindReply && k != envelope.KindError {
+		e.Kind, e.Hops = envelope.KindReply, q.Hops+1
 	}
 	return 0, e, nil
 }
@@ -226,7 +227,7 @@ func newSent(now func() time.Time) *sent { return &sent{now: now, known: map[str
 
 // once sends the message, unless it has been. Two who say it at once wait for
 // each other. What has failed may be tried again.
-func (s *sent) once(e bus.Envelope, send func() (string, error)) (string, error) {
+func (s *sent) once(e envelope.Envelope, send func() (string, error)) (string, error) {
 	if e.ID == "" {
 		return send()
 	}

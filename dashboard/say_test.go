@@ -13,6 +13,7 @@ import (
 
 	"netsky/agent"
 	"netsky/bus"
+	"netsky/bus/envelope"
 	"netsky/dashboard"
 	"netsky/store"
 )
@@ -180,7 +181,7 @@ func TestSayFails(t *testing.T) {
 	w.serve(t, dashboard.Options{
 		Home: w.home, Agents: w.agents, Token: w.token,
 		Records: func() (dashboard.Reader, error) { return nil, errors.New("no database") },
-		Send: func(ctx context.Context, e bus.Envelope) (bus.Receipt, error) {
+		Send: func(ctx context.Context, e envelope.Envelope) (bus.Receipt, error) {
 			if fail.Load() {
 				return bus.Receipt{ID: e.ID}, fmt.Errorf("disk full")
 			}
@@ -209,9 +210,9 @@ func TestSayReply(t *testing.T) {
 	for _, tt := range []struct {
 		to, about string
 		want      int
-		kind      bus.Kind
+		kind      envelope.Kind
 	}{
-		{"agent0", "q", 202, bus.KindReply}, {"agent0", "r", 202, ""},
+		{"agent0", "q", 202, envelope.KindReply}, {"agent0", "r", 202, ""},
 		{"agent0", "x", 400, ""}, {"agent1", "q", 400, ""}, {"agent0", "nothing", 400, ""}, {"agent0", "../x", 400, ""},
 	} {
 		before := len(w.inbox(t, "agent0"))
@@ -234,7 +235,7 @@ func TestSayReply(t *testing.T) {
 		t.Errorf("form: %d", a.status)
 	}
 	list := w.inbox(t, "agent0")
-	if e := list[len(list)-1].Envelope; e.InReplyTo != "q" || e.Kind != bus.KindReply || e.ID != "web-9" {
+	if e := list[len(list)-1].Envelope; e.InReplyTo != "q" || e.Kind != envelope.KindReply || e.ID != "web-9" {
 		t.Errorf("the form sent %+v", e)
 	}
 	f.Set("in_reply_to", "x")
@@ -247,7 +248,7 @@ func TestSayReply(t *testing.T) {
 func TestNeeds(t *testing.T) {
 	w := mustWorld(t, nil)
 	w.showcase(t)
-	_, err := w.bus.Send(t.Context(), bus.Envelope{From: "agent0", To: agent.Owner, Text: "a secret"})
+	_, err := w.bus.Send(t.Context(), envelope.Envelope{From: "agent0", To: agent.Owner, Text: "a secret"})
 	mustDo(t, err)
 	a := w.get(t, "/api/needs")
 	v := mustGet[dashboard.Needs](t, w, "/api/needs")

@@ -13,20 +13,22 @@ import (
 	"time"
 
 	"netsky/agent"
+	"netsky/agent/home"
 	"netsky/bus"
+	"netsky/bus/envelope"
 	"netsky/store"
 )
 
 // Options are what a Server is made of. Home, Records, Agents, Send and Token
 // are required.
 type Options struct {
-	Home agent.Home
+	Home home.Dir
 	// Records is the database, or why there is none at the moment.
 	Records func() (Reader, error)
 	Agents  Agents
 	Panes   Panes // nil: there are no panes to be seen
 	// Send publishes the owner's message; (*bus.Bus).Send is one.
-	Send  func(context.Context, bus.Envelope) (bus.Receipt, error)
+	Send  func(context.Context, envelope.Envelope) (bus.Receipt, error)
 	Token string // from Token
 
 	// Hosts are names, without port, under which a browser may call beside the
@@ -157,7 +159,7 @@ type Server struct {
 // New makes a Server. It starts nothing.
 func New(o Options) (*Server, error) {
 	switch {
-	case o.Home.Dir() == "":
+	case o.Home.Root() == "":
 		return nil, errors.New("dashboard: Options.Home must be set")
 	case o.Records == nil, o.Agents == nil, o.Send == nil:
 		return nil, errors.New("dashboard: Options.Records, Agents and Send must be set")

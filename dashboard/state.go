@@ -10,7 +10,7 @@ import (
 	"sync"
 	"time"
 
-	"netsky/agent"
+	"netsky/agent/home"
 	"netsky/store"
 )
 
@@ -35,7 +35,7 @@ type Browser struct {
 // state is what is in the file. One that is missing or broken is as none: a
 // browser must sign in again, and a page finds no server at its old address.
 type state struct {
-	home agent.Home
+	home home.Dir
 	now  func() time.Time
 
 	mu   sync.Mutex // guards what follows
@@ -55,7 +55,7 @@ type hold struct {
 	end func()
 }
 
-func loadState(home agent.Home, now func() time.Time, token string) *state {
+func loadState(home home.Dir, now func() time.Time, token string) *state {
 	s := &state{home: home, now: now, held: map[*hold]struct{}{}}
 	if data, err := home.ReadFile(stateFile, 1<<20); err == nil && json.Unmarshal(data, &s.kept) != nil {
 		s.kept = kept{}

@@ -9,11 +9,11 @@ import (
 	"os"
 	"strings"
 
-	"netsky/agent"
+	"netsky/agent/home"
 )
 
 const (
-	tokenFile  = agent.RunDir + "/token"
+	tokenFile  = home.RunDir + "/token"
 	tokenBytes = 32
 	minToken   = 32 // characters
 )
@@ -21,7 +21,7 @@ const (
 // Token is the home's token, in the file run/token, which only its user can
 // read. If there is none, one that is too short, or one that others could have
 // read, it is made.
-func Token(home agent.Home) (string, error) {
+func Token(home home.Dir) (string, error) {
 	data, err := home.ReadFile(tokenFile, 4096)
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return "", fmt.Errorf("dashboard: %w", err)
@@ -44,7 +44,7 @@ func private(path string) bool {
 }
 
 // newToken replaces the home's token.
-func newToken(home agent.Home) (string, error) {
+func newToken(home home.Dir) (string, error) {
 	if err := home.Remove(tokenFile); err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return "", fmt.Errorf("dashboard: %w", err)
 	}

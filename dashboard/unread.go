@@ -9,6 +9,7 @@ import (
 	"sync"
 
 	"netsky/agent"
+	"netsky/agent/home"
 	"netsky/bus"
 	"netsky/store"
 )
@@ -19,7 +20,7 @@ const maxUnread = 100
 // An unread knows which of the owner's mail is not marked as read: `netsky inbox`
 // marks what it has shown, a page only what it is told to.
 type unread struct {
-	home agent.Home
+	home home.Dir
 	bus  *bus.Bus
 
 	mu    sync.Mutex        // guards what follows
@@ -28,7 +29,7 @@ type unread struct {
 	known map[string]letter // what is in the files that were looked into
 }
 
-func newUnread(home agent.Home) *unread {
+func newUnread(home home.Dir) *unread {
 	return &unread{home: home, bus: bus.New(home, bus.Options{})}
 }
 
@@ -115,7 +116,7 @@ func (u *unread) markRead(id string, from agent.ID, upTo string) error {
 
 // readShown reads what was shown, if that has changed.
 func (u *unread) readShown() error {
-	info, err := os.Lstat(u.home.Path(agent.OwnerRead))
+	info, err := os.Lstat(u.home.Path(home.OwnerRead))
 	if errors.Is(err, fs.ErrNotExist) {
 		u.file, u.shown = nil, nil
 		return nil

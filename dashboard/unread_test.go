@@ -9,7 +9,8 @@ import (
 	"testing"
 
 	"netsky/agent"
-	"netsky/bus"
+	"netsky/agent/home"
+	"netsky/bus/envelope"
 	"netsky/dashboard"
 	"netsky/store"
 )
@@ -17,7 +18,7 @@ import (
 // shows remembers mail as `netsky inbox` does that has shown it.
 func (w *world) shows(tb testing.TB, names ...string) {
 	tb.Helper()
-	f, err := w.home.OpenAppend(agent.OwnerRead)
+	f, err := w.home.OpenAppend(home.OwnerRead)
 	mustDo(tb, err)
 	defer f.Close()
 	_, err = f.WriteString(strings.Join(names, "\n") + "\n")
@@ -28,9 +29,9 @@ func (w *world) shows(tb testing.TB, names ...string) {
 // has shown it changes nothing.
 func TestUnread(t *testing.T) {
 	w := mustWorld(t, nil)
-	send := func(id string, kind bus.Kind) {
+	send := func(id string, kind envelope.Kind) {
 		t.Helper()
-		e := bus.Envelope{ID: id, From: "agent0", To: agent.Owner, Kind: kind, Text: "words of " + id, InReplyTo: "q"}
+		e := envelope.Envelope{ID: id, From: "agent0", To: agent.Owner, Kind: kind, Text: "words of " + id, InReplyTo: "q"}
 		_, err := w.bus.Send(t.Context(), e)
 		mustDo(t, err)
 		w.apply(t, store.UpsertMessage{ID: id, From: "agent0", To: agent.Owner, Text: e.Text, Time: store.Time(len(id))})
@@ -59,22 +60,22 @@ func TestUnread(t *testing.T) {
 	}
 	is("nothing came", 0)
 	send("a1", "")
-	send("b22", bus.KindReply)
+	send("b22", envelope.KindReply)
 	is("two came", 2, "/messages/b22", "/messages/a1")
-	_, err := w.bus.Send(t.Context(), bus.Envelope{ID: "c", From: "agent0", To: agent.Owner, Kind: bus.KindAck, InReplyTo: "q"})
+	_, err := w.bus.Send(t.Context(), envelope.Envelope{ID: "c", From: "agent0", To: agent.Owner, Kind: envelope.KindAck, InReplyTo: "q"})
 	mustDo(t, err)
-	mustDo(t, os.WriteFile(w.home.Path(agent.Mailbox(agent.Owner), "inbox", "x.json"), []byte("nothing"), 0o600))
+	mustDo(t, os.WriteFile(w.home.Path(home.Mailbox(agent.Owner), "inbox", "x.json"), []byte("nothing"), 0o600))
 	is("what is no message came", 2, "/messages/b22", "/messages/a1")
 	list := w.inbox(t, agent.Owner)
 	w.shows(t, list[0].Name)
 	is("one was shown", 1, "/messages/b22")
-	if n, err := w.bus.Drain(t.Context(), agent.Owner, 0, func(bus.Envelope) error { return nil }); err != nil || n == 0 {
+	if n, err := w.bus.Drain(t.Context(), agent.Owner, 0, func(envelope.Envelope) error { return nil }); err != nil || n == 0 {
 		t.Fatal(n, err)
 	}
 	is("all were filed", 1, "/messages/b22")
 	w.shows(t, list[1].Name)
 	is("both were shown", 0)
-	mustDo(t, w.home.WriteFile(agent.OwnerRead, []byte(list[1].Name+"\n"), false))
+	mustDo(t, w.home.WriteFile(home.OwnerRead, []byte(list[1].Name+"\n"), false))
 	is("the list was cut", 1, "/messages/a1")
 }
 
@@ -82,7 +83,7 @@ func TestUnread(t *testing.T) {
 func TestUnreadUnknown(t *testing.T) {
 	w := mustWorld(t, nil)
 	w.showcase(t)
-	mustDo(t, os.Symlink("/dev/zero", w.home.Path(agent.OwnerRead)))
+	mustDo(t, os.Symlink("/dev/zero", w.home.Path(home.OwnerRead)))
 	body := w.mustPage(t, "/")
 	if !strings.Contains(body, "owner-read") || !strings.Contains(body, "Tide tables work offline now") {
 		t.Error("no word of it, or no page")
@@ -98,7 +99,7 @@ func TestMarkRead(t *testing.T) {
 	w := mustWorld(t, nil)
 	send := func(from agent.ID, id string) {
 		t.Helper()
-		_, err := w.bus.Send(t.Context(), bus.Envelope{ID: id, From: from, To: agent.Owner, Kind: bus.KindReply, InReplyTo: "q", Text: "words of " + id})
+		_, err := w.bus.Send(t.Context(), envelope.Envelope{ID: id, From: from, To: agent.Owner, Kind: envelope.KindReply, InReplyTo: "q", Text: "words of " + id})
 		mustDo(t, err)
 		w.apply(t, store.UpsertMessage{ID: id, From: from, To: agent.Owner, Text: "words of " + id})
 	}
@@ -158,7 +159,7 @@ func TestMarkRead(t *testing.T) {
 	if unread() != 1 {
 		t.Error("a refused request marked it")
 	}
-	if data, err := w.home.ReadFile(agent.OwnerRead, 1<<20); err != nil || strings.Count(string(data), "\n") != 3 {
+	if data, err := w.home.ReadFile(home.OwnerRead, 1<<20); err != nil || strings.Count(string(data), "\n") != 3 {
 		t.Errorf("on file: %q, %v", data, err)
 	}
 }

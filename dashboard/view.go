@@ -10,6 +10,7 @@ import (
 	"strings"
 
 	"netsky/agent"
+	"netsky/agent/home"
 	"netsky/store"
 )
 
@@ -79,7 +80,7 @@ const maxApproval = 4 << 20
 // clearing away what a dead process left: looking changes nothing.
 func (s *Server) approvals() ([]Approval, error) {
 	list := []Approval{}
-	dir, err := s.o.Home.OpenDir(agent.ApprovalDir, false)
+	dir, err := s.o.Home.OpenDir(home.ApprovalDir, false)
 	if errors.Is(err, fs.ErrNotExist) {
 		return list, nil
 	}
@@ -107,7 +108,7 @@ func (s *Server) approval(name string) (Approval, bool) {
 	if !ok || len(code) != 5 || strings.Trim(code, "abcdefghijklmnopqrstuvwxyz") != "" {
 		return Approval{}, false
 	}
-	data, err := s.o.Home.ReadFile(agent.ApprovalDir+"/"+name, maxApproval)
+	data, err := s.o.Home.ReadFile(home.ApprovalDir+"/"+name, maxApproval)
 	if err != nil {
 		return Approval{}, false // settled in this moment, or no file of ours
 	}

@@ -13,7 +13,7 @@ import (
 	"unicode/utf8"
 
 	"netsky/agent"
-	"netsky/bus"
+	"netsky/bus/envelope"
 	"netsky/store"
 )
 
@@ -34,13 +34,13 @@ func (p *pages) funcs() template.FuncMap {
 		"head":      head,
 		"here":      here,
 		"href":      href,
-		"json":      func(m json.RawMessage) string { return bus.Plain(string(m)) },
+		"json":      func(m json.RawMessage) string { return envelope.Plain(string(m)) },
 		"key":       keyOf,
 		"long":      func(text string) bool { return len(text) > onPageText },
 		"millis":    func(t store.Time) int64 { return int64(t) },
 		"past":      func(t store.Time) string { return past(p.o.Now().Sub(t.Time())) },
 		"role":      func(id agent.ID) string { return agent.RoleWord(id.Role()) },
-		"plain":     func(v any) string { return bus.Plain(fmt.Sprint(v)) },
+		"plain":     func(v any) string { return envelope.Plain(fmt.Sprint(v)) },
 		"plural":    plural,
 		"query":     withQuery,
 		"short":     short,
@@ -48,7 +48,7 @@ func (p *pages) funcs() template.FuncMap {
 		"tone":      tone,
 		"where":     where,
 		"who":       who,
-		"words":     func(v any) string { return strings.ReplaceAll(bus.Plain(fmt.Sprint(v)), "_", " ") },
+		"words":     func(v any) string { return strings.ReplaceAll(envelope.Plain(fmt.Sprint(v)), "_", " ") },
 	}
 }
 
@@ -94,7 +94,7 @@ func excerpt(n int, text string) string {
 	if len(text) > 8*n {
 		text = strings.ToValidUTF8(text[:8*n], "") // not all of a megabyte
 	}
-	text = strings.Join(strings.Fields(bus.Plain(text)), " ")
+	text = strings.Join(strings.Fields(envelope.Plain(text)), " ")
 	if utf8.RuneCountInString(text) <= n {
 		return text
 	}
@@ -109,13 +109,13 @@ func head(text string) string {
 	if len(text) > onPageText {
 		text = strings.ToValidUTF8(text[:onPageText], "")
 	}
-	return bus.Plain(text)
+	return envelope.Plain(text)
 }
 
 // short is an id as far as a person can tell it from others.
 func short(id string) string {
 	const head, tail = 10, 4
-	id = bus.Plain(id)
+	id = envelope.Plain(id)
 	if r := []rune(id); len(r) > head+tail+2 {
 		return string(r[:head]) + "…" + string(r[len(r)-tail:])
 	}
@@ -161,7 +161,7 @@ func who(id agent.ID) string {
 	case "":
 		return "unknown" // no envelope that can be read says who
 	}
-	return bus.Plain(string(id))
+	return envelope.Plain(string(id))
 }
 
 func plural(n int, one, many string) string {

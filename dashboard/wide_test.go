@@ -12,7 +12,7 @@ import (
 	"strings"
 	"testing"
 
-	"netsky/agent"
+	"netsky/agent/home"
 	"netsky/bus"
 	"netsky/dashboard"
 )
@@ -107,29 +107,29 @@ func TestListenKeepsPort(t *testing.T) {
 }
 
 func TestTokenFile(t *testing.T) {
-	home := mustHome(t)
-	first, err := dashboard.Token(home)
+	h := mustHome(t)
+	first, err := dashboard.Token(h)
 	mustDo(t, err)
-	again, err := dashboard.Token(home)
+	again, err := dashboard.Token(h)
 	mustDo(t, err)
 	if len(first) < 48 || first != again {
 		t.Errorf("tokens %q and %q", first, again)
 	}
-	path := home.Path("run/token")
+	path := h.Path("run/token")
 	info, err := os.Stat(path)
 	mustDo(t, err)
 	if info.Mode().Perm() != 0o600 {
 		t.Errorf("mode %v", info.Mode())
 	}
 	mustDo(t, os.Chmod(path, 0o644)) // others may have read it
-	loose, err := dashboard.Token(home)
+	loose, err := dashboard.Token(h)
 	mustDo(t, err)
 	if info, _ := os.Stat(path); loose == first || info.Mode().Perm() != 0o600 {
 		t.Errorf("a token that others could read stays")
 	}
 	mustDo(t, os.Remove(path))
 	mustDo(t, os.Symlink("/dev/null", path))
-	if _, err := dashboard.Token(home); !errors.Is(err, agent.ErrLink) {
+	if _, err := dashboard.Token(h); !errors.Is(err, home.ErrLink) {
 		t.Errorf("through a link: %v", err)
 	}
 }

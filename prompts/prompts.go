@@ -30,6 +30,7 @@ import (
 	"strings"
 
 	"netsky/agent"
+	"netsky/agent/home"
 )
 
 // Separator stands between two layers.
@@ -57,7 +58,7 @@ var (
 // An Input is what a prompt is rendered from.
 type Input struct {
 	Agent   agent.ID
-	Home    agent.Home
+	Home    home.Dir
 	Dir     string // where the agent starts; absolute
 	Owner   string // the person's name; "" is fine
 	Machine string // the machine's name; "" is fine
@@ -152,7 +153,7 @@ func (in Input) values() (map[string]string, error) {
 	switch {
 	case !in.Agent.IsAgent():
 		return nil, fmt.Errorf("%q: %w", string(in.Agent), agent.ErrName)
-	case in.Home.Dir() == "":
+	case in.Home.Root() == "":
 		return nil, fmt.Errorf("%s: no home directory to name in its prompt", in.Agent)
 	case in.Dir == "":
 		return nil, fmt.Errorf("%s: no working directory to name in its prompt", in.Agent)
@@ -164,9 +165,9 @@ func (in Input) values() (map[string]string, error) {
 		"owner":       plain(or(in.Owner, "the owner")),
 		"machine":     plain(or(in.Machine, "this one")),
 		"runtime":     plain(or(in.Runtime, "an agent")),
-		"home":        plain(in.Home.Dir()),
-		"workspace":   plain(in.Home.Path(agent.Workspace(in.Agent))),
-		"prompt_file": plain(in.Home.Path(agent.PromptFile(in.Agent))),
+		"home":        plain(in.Home.Root()),
+		"workspace":   plain(in.Home.Path(home.Workspace(in.Agent))),
+		"prompt_file": plain(in.Home.Path(home.PromptFile(in.Agent))),
 	}, nil
 }
 

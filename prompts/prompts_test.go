@@ -10,13 +10,14 @@ import (
 	"unicode/utf8"
 
 	"netsky/agent"
+	"netsky/agent/home"
 	"netsky/prompts"
 )
 
 var update = flag.Bool("update", false, "write the files in testdata anew")
 
 func input(id agent.ID, addenda ...prompts.Layer) prompts.Input {
-	home, err := agent.HomeAt("/home/lee/.netsky")
+	home, err := home.At("/home/lee/.netsky")
 	if err != nil {
 		panic(err)
 	}

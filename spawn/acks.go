@@ -5,6 +5,7 @@ import (
 
 	"netsky/agent"
 	"netsky/bus"
+	"netsky/bus/envelope"
 )
 
 // acks are what agent0 has got since they were begun, among which agents' acks
@@ -12,8 +13,8 @@ import (
 // mailbox they have got to.
 type acks struct {
 	bus  *bus.Bus
-	seen map[string]bool // file names
-	mail []bus.Envelope  // that may be acks
+	seen map[string]bool     // file names
+	mail []envelope.Envelope // that may be acks
 }
 
 // places are in the order in which a receiver moves files, so that none slips by.
@@ -54,7 +55,7 @@ func (a *acks) look() {
 				continue // moved on: found there, or at the next look
 			}
 			a.seen[n] = true
-			if e.Err == nil && (e.Envelope.Kind == bus.KindShutdownAck || saysAck(e.Envelope.Text)) {
+			if e.Err == nil && (e.Envelope.Kind == envelope.KindShutdownAck || saysAck(e.Envelope.Text)) {
 				a.mail = append(a.mail, e.Envelope)
 			}
 		}

@@ -7,7 +7,9 @@ import (
 	"time"
 
 	"netsky/agent"
+	"netsky/agent/home"
 	"netsky/bus"
+	"netsky/bus/envelope"
 	"netsky/spawn"
 )
 
@@ -15,29 +17,29 @@ import (
 func TestAcks(t *testing.T) {
 	for _, c := range []struct {
 		name  string
-		ack   func(request string) bus.Envelope
+		ack   func(request string) envelope.Envelope
 		acked bool
 	}{
-		{"the kind", func(r string) bus.Envelope {
-			return bus.Envelope{From: "agent3", Kind: bus.KindShutdownAck, InReplyTo: r, Text: "done"}
+		{"the kind", func(r string) envelope.Envelope {
+			return envelope.Envelope{From: "agent3", Kind: envelope.KindShutdownAck, InReplyTo: r, Text: "done"}
 		}, true},
-		{"in words", func(r string) bus.Envelope {
-			return bus.Envelope{From: "agent3", InReplyTo: r, Text: "Shutdown ACK, all work is saved"}
+		{"in words", func(r string) envelope.Envelope {
+			return envelope.Envelope{From: "agent3", InReplyTo: r, Text: "Shutdown ACK, all work is saved"}
 		}, true},
-		{"in words under the request's id", func(r string) bus.Envelope {
-			return bus.Envelope{ID: r, From: "agent3", Text: "shutdown ack"}
+		{"in words under the request's id", func(r string) envelope.Envelope {
+			return envelope.Envelope{ID: r, From: "agent3", Text: "shutdown ack"}
 		}, true},
-		{"of another agent", func(r string) bus.Envelope {
-			return bus.Envelope{From: "agent4", Kind: bus.KindShutdownAck, InReplyTo: r}
+		{"of another agent", func(r string) envelope.Envelope {
+			return envelope.Envelope{From: "agent4", Kind: envelope.KindShutdownAck, InReplyTo: r}
 		}, false},
-		{"of another request", func(string) bus.Envelope {
-			return bus.Envelope{From: "agent3", Kind: bus.KindShutdownAck, InReplyTo: "shutdown-agent3-1"}
+		{"of another request", func(string) envelope.Envelope {
+			return envelope.Envelope{From: "agent3", Kind: envelope.KindShutdownAck, InReplyTo: "shutdown-agent3-1"}
 		}, false},
-		{"of no request", func(string) bus.Envelope {
-			return bus.Envelope{From: "agent3", Kind: bus.KindShutdownAck}
+		{"of no request", func(string) envelope.Envelope {
+			return envelope.Envelope{From: "agent3", Kind: envelope.KindShutdownAck}
 		}, false},
-		{"other words", func(r string) bus.Envelope {
-			return bus.Envelope{From: "agent3", InReplyTo: r, Text: "I will not"}
+		{"other words", func(r string) envelope.Envelope {
+			return envelope.Envelope{From: "agent3", InReplyTo: r, Text: "I will not"}
 		}, false},
 	} {
 		t.Run(c.name, func(t *testing.T) {
@@ -51,7 +53,7 @@ func TestAcks(t *testing.T) {
 			if err := w.bus.Make(agent.Root); err != nil {
 				t.Fatal(err)
 			}
-			w.send(bus.Envelope{From: "agent3", To: agent.Root, Kind: bus.KindShutdownAck, InReplyTo: "shutdown-agent3-0"}) // from before
+			w.send(envelope.Envelope{From: "agent3", To: agent.Root, Kind: envelope.KindShutdownAck, InReplyTo: "shutdown-agent3-0"}) // from before
 			log, err := w.l.Down(w.ctx, spawn.DownOptions{Report: func(p spawn.DownProgress) {
 				if p.Step == spawn.DownAsked {
 					e := c.ack(w.request("agent3"))
@@ -74,7 +76,7 @@ func TestAcks(t *testing.T) {
 func (w *world) request(name string) string {
 	w.Helper()
 	list, err := w.bus.List(agent.ID(name), bus.Inbox, 0)
-	if err != nil || len(list) != 1 || list[0].Envelope.Kind != bus.KindShutdown || !list[0].Envelope.RequiresAck {
+	if err != nil || len(list) != 1 || list[0].Envelope.Kind != envelope.KindShutdown || !list[0].Envelope.RequiresAck {
 		w.Fatalf("%s: inbox %+v %v", name, list, err)
 	}
 	e := list[0].Envelope
@@ -85,13 +87,13 @@ func (w *world) request(name string) string {
 }
 
 // drop puts a file into agent0's inbox as anyone can.
-func (w *world) drop(e bus.Envelope) string {
+func (w *world) drop(e envelope.Envelope) string {
 	w.Helper()
 	data, err := e.MarshalJSON()
 	if err != nil {
 		w.Fatal(err)
 	}
-	path := w.home.Path(agent.Mailbox(agent.Root), "inbox", "byhand.json")
+	path := w.home.Path(home.Mailbox(agent.Root), "inbox", "byhand.json")
 	if err := os.WriteFile(path+".x", data, 0o600); err != nil {
 		w.Fatal(err)
 	}
@@ -111,11 +113,11 @@ func TestAckPlaces(t *testing.T) {
 			w.upReady(stays(), "agent3")
 			log, err := w.l.Down(w.ctx, spawn.DownOptions{Report: func(p spawn.DownProgress) {
 				if p.Step == spawn.DownAsked {
-					path := w.drop(bus.Envelope{
-						From: "agent3", To: agent.Root, Kind: bus.KindShutdownAck, InReplyTo: w.request("agent3"), Time: time.Now(),
+					path := w.drop(envelope.Envelope{
+						From: "agent3", To: agent.Root, Kind: envelope.KindShutdownAck, InReplyTo: w.request("agent3"), Time: time.Now(),
 					})
 					if place != bus.Inbox {
-						to := w.home.Path(agent.Mailbox(agent.Root), string(place), "byhand.json")
+						to := w.home.Path(home.Mailbox(agent.Root), string(place), "byhand.json")
 						if err := os.Rename(path, to); err != nil {
 							t.Error(err)
 						}

@@ -10,6 +10,8 @@ import (
 	"time"
 
 	"netsky/agent"
+	"netsky/agent/home"
+	"netsky/agent/proc"
 	"netsky/spawn"
 	"netsky/tmux"
 )
@@ -83,7 +85,7 @@ func (w *world) endServer() {
 		w.Fatal(err)
 	}
 	w.eventually(func() bool {
-		list, err := agent.Descendants(0, "NETSKY_HOME="+w.home.Dir())
+		list, err := proc.Descendants(0, "NETSKY_HOME="+w.home.Root())
 		return err == nil && len(list) == 0
 	}, func() string { return "the agents live on" })
 }
@@ -97,11 +99,11 @@ func (w *world) bareUp(names []string) time.Duration {
 			w.Fatal(err)
 		}
 		fmt.Fprintf(&batch, "new-session -d -s %s -x 200 -y 50 -c %s -e NETSKY_HOME=%s %s\n",
-			n, w.work(), w.home.Dir(), tmux.Quote("exec "+netsky+" run "+n))
+			n, w.work(), w.home.Root(), tmux.Quote("exec "+netsky+" run "+n))
 	}
 	cmd := w.tmuxCommand("start-server", ";", "source-file", "-")
 	cmd.Stdin = &batch
-	dir := w.home.Path(agent.ReportDir)
+	dir := w.home.Path(home.ReportDir)
 	began := time.Now()
 	if out, err := cmd.CombinedOutput(); err != nil {
 		w.Fatalf("%v: %s", err, out)

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"netsky/agent"
+	"netsky/agent/home"
 	"netsky/store"
 	"netsky/tmux"
 )
@@ -151,7 +152,7 @@ func (o lookout) answer(ctx context.Context, d agent.Dialog) (bool, error) {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), 4*dialogGoes)
 	defer cancel()
 	lock, err := o.l.Home.Lock("dialog-" + string(o.launch.Agent))
-	if errors.Is(err, agent.ErrLocked) {
+	if errors.Is(err, home.ErrLocked) {
 		return false, nil
 	}
 	if err != nil {

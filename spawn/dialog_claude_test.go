@@ -10,9 +10,9 @@ import (
 	"time"
 
 	"netsky/agent"
+	"netsky/internal/loopmodel/anthropic"
 	"netsky/spawn"
 	"netsky/spawn/claude"
-	"netsky/spawn/claude/loopmodel"
 )
 
 // A realClaude runs Claude Code itself, which says that it is ready by a hook:
@@ -33,7 +33,7 @@ func (c realClaude) Prepare(_ context.Context, l *agent.Launch) error {
 
 // claudeWorld is a world with a Claude Code whose own home lacks the seeds in
 // out, and trusts the agents' directory if trusted.
-func claudeWorld(t *testing.T, out loopmodel.Seed, trusted bool) (*world, *loopmodel.Server, string) {
+func claudeWorld(t *testing.T, out anthropic.Seed, trusted bool) (*world, *anthropic.Server, string) {
 	t.Helper()
 	program := os.Getenv("NETSKY_TEST_CLAUDE")
 	if program == "" {
@@ -43,19 +43,19 @@ func claudeWorld(t *testing.T, out loopmodel.Seed, trusted bool) (*world, *loopm
 		}
 		t.Skip(words)
 	}
-	model, err := loopmodel.Start()
+	model, err := anthropic.Start()
 	if err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { model.Close() })
 	config := t.TempDir()
-	w := newWorld(t, append(model.Env(config), loopmodel.Sandbox)...)
+	w := newWorld(t, append(model.Env(config), anthropic.Sandbox)...)
 	w.l.SetTimes(time.Minute, 0) // the machine may have much to do
 	var dirs []string
 	if trusted {
 		dirs = []string{w.work()}
 	}
-	if err := loopmodel.WriteHomeWithout(config, out, dirs...); err != nil {
+	if err := anthropic.WriteHomeWithout(config, out, dirs...); err != nil {
 		t.Fatal(err)
 	}
 	return w, model, program
@@ -65,7 +65,7 @@ func TestClaudeDialogs(t *testing.T) {
 	const hooks = `{"hooks":{"SessionStart":[{"hooks":[{"type":"command","command":"true"}]}]}}`
 	for _, tt := range []struct {
 		name, mode string
-		out        loopmodel.Seed
+		out        anthropic.Seed
 		trusted    bool
 		settings   string // of the agents' directory
 		waits      string // "": all is answered
@@ -73,7 +73,7 @@ func TestClaudeDialogs(t *testing.T) {
 		{name: "trust", mode: "manual"},
 		{name: "bypass", mode: "bypassPermissions", trusted: true},
 		{name: "trust and bypass", mode: "bypassPermissions"},
-		{name: "API key", mode: "manual", out: loopmodel.APIKey, trusted: true, waits: "custom API key: Detected a custom API key in your environment"},
+		{name: "API key", mode: "manual", out: anthropic.APIKey, trusted: true, waits: "custom API key: Detected a custom API key in your environment"},
 		{name: "trust of a directory whose settings run commands", mode: "manual", settings: hooks, waits: "workspace trust: "},
 	} {
 		t.Run(tt.name, func(t *testing.T) {

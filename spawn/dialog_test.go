@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"netsky/agent"
+	"netsky/agent/home"
 	"netsky/spawn"
 )
 
@@ -95,7 +96,7 @@ func askerStty() ([]byte, error) {
 }
 
 func sayReady() {
-	home, err := agent.HomeAt(os.Getenv("NETSKY_HOME"))
+	home, err := home.At(os.Getenv("NETSKY_HOME"))
 	if err == nil {
 		err = home.SaveReport(agent.ID("agent"+os.Getenv("AGENT_N")), agent.Report{
 			Start: os.Getenv("NETSKY_START"), State: agent.Idle, SinceMS: 1, Evidence: "itself",

@@ -8,7 +8,8 @@ import (
 	"time"
 
 	"netsky/agent"
-	"netsky/bus"
+	"netsky/agent/home"
+	"netsky/bus/envelope"
 )
 
 // DownOptions says which agents to end, and how.
@@ -102,7 +103,7 @@ func (l *Launcher) Down(ctx context.Context, o DownOptions) ([]DownProgress, err
 	default:
 		return nil, err
 	}
-	beside := lock == nil && errors.Is(err, agent.ErrLocked)
+	beside := lock == nil && errors.Is(err, home.ErrLocked)
 	err = d.within(ctx)
 	if beside {
 		err = errors.Join(err, d.again(ctx, wait))
@@ -243,9 +244,9 @@ func (d *down) ask(ctx context.Context) {
 			d.say(t, DownUnasked, t.deaf)
 			continue
 		}
-		e := bus.Envelope{
+		e := envelope.Envelope{
 			ID:   fmt.Sprintf("shutdown-%s-%d", t.id, time.Now().UnixNano()),
-			From: agent.Root, To: t.id, Kind: bus.KindShutdown, Start: t.kin.start, RequiresAck: true, Via: "cli",
+			From: agent.Root, To: t.id, Kind: envelope.KindShutdown, Start: t.kin.start, RequiresAck: true, Via: "cli",
 			Text: "shutdown: finish the running turn and say so" + d.by(),
 			Time: time.Now(),
 		}
@@ -277,15 +278,15 @@ func (d *down) retract(ctx context.Context) {
 			continue
 		}
 		asked[t.req] = true
-		if _, err := d.l.Bus.Retract(ctx, t.id, func(e bus.Envelope) bool { return e.ID == t.req }); err != nil {
+		if _, err := d.l.Bus.Retract(ctx, t.id, func(e envelope.Envelope) bool { return e.ID == t.req }); err != nil {
 			d.warn(t.id, fmt.Errorf("taking back the shutdown request: %w", err))
 		}
 	}
 	if len(asked) == 0 {
 		return
 	}
-	_, err := d.l.Bus.Retract(ctx, agent.Root, func(e bus.Envelope) bool {
-		return e.Kind == bus.KindShutdownAck && asked[e.InReplyTo]
+	_, err := d.l.Bus.Retract(ctx, agent.Root, func(e envelope.Envelope) bool {
+		return e.Kind == envelope.KindShutdownAck && asked[e.InReplyTo]
 	})
 	if err != nil {
 		d.warn(agent.Root, fmt.Errorf("filing the acks: %w", err))

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"netsky/agent"
+	"netsky/agent/proc"
 	"netsky/store"
 	"netsky/tmux"
 )
@@ -137,7 +138,7 @@ func (l *Launcher) deaf(st Status) error {
 	return errNobody
 }
 
-func stays(p agent.Process) error { return fmt.Errorf("process %d does not end", p.PID) }
+func stays(p proc.Process) error { return fmt.Errorf("process %d does not end", p.PID) }
 
 func (d *down) recordEnd(ctx context.Context, t *target, how DownStep) {
 	reason := "down: forced"

@@ -6,6 +6,7 @@ import (
 	"slices"
 
 	"netsky/agent"
+	"netsky/agent/proc"
 	"netsky/tmux"
 )
 
@@ -81,8 +82,8 @@ func (d *down) find(ctx context.Context) error {
 // findTicker takes in the ticker: that of the session, the one that its file
 // names where that is another, and those on servers that were configured before.
 func (d *down) findTicker(ctx context.Context, v view) {
-	var known []agent.Process
-	add := func(p agent.Process, pane *tmux.Pane) {
+	var known []proc.Process
+	add := func(p proc.Process, pane *tmux.Pane) {
 		if pane == nil && (!p.Alive() || slices.Contains(known, p)) {
 			return
 		}
@@ -90,7 +91,7 @@ func (d *down) findTicker(ctx context.Context, v view) {
 		d.targets = append(d.targets, &target{name: TickerSession, pane: pane, kin: kin{keeper: p}, dead: true})
 	}
 	if v.ticker != nil {
-		p, _ := agent.FindProcess(v.ticker.PID)
+		p, _ := proc.Find(v.ticker.PID)
 		add(p, v.ticker)
 	}
 	if t, err := d.l.Home.LoadTicker(); err == nil {
@@ -103,8 +104,8 @@ func (d *down) findTicker(ctx context.Context, v view) {
 		panes, err := server.Panes(ctx)
 		d.warn("", err)
 		for _, q := range panes {
-			if q.Session == TickerSession && q.Tags[TagHome] == d.l.Home.Dir() {
-				p, _ := agent.FindProcess(q.PID)
+			if q.Session == TickerSession && q.Tags[TagHome] == d.l.Home.Root() {
+				p, _ := proc.Find(q.PID)
 				add(p, nil)
 			}
 		}

@@ -14,6 +14,8 @@ import (
 	"time"
 
 	"netsky/agent"
+	"netsky/agent/home"
+	"netsky/agent/proc"
 	"netsky/bus"
 	"netsky/spawn"
 	"netsky/store"
@@ -262,7 +264,7 @@ func TestDownUnasked(t *testing.T) {
 	w := newWorld(t)
 	w.upReady(demo{}, "agent0", "agent2")
 	w.upReady(stays(), "agent1") // a receiver would make its inbox anew
-	inbox := w.home.Path(agent.Mailbox("agent1"), "inbox")
+	inbox := w.home.Path(home.Mailbox("agent1"), "inbox")
 	if err := os.Rename(inbox, inbox+".away"); err != nil {
 		t.Fatal(err)
 	}
@@ -293,7 +295,7 @@ func TestDownForceWithoutHome(t *testing.T) {
 	w.upReady(demo{}, "agent0", "agent1")
 	w.l.Journal.Close()
 	w.l.Journal = store.NewJournal(w.home)
-	for _, rel := range []string{agent.DesiredDir, agent.SpoolDir, agent.LockDir, agent.DBFile, agent.Channels} {
+	for _, rel := range []string{home.DesiredDir, home.SpoolDir, home.LockDir, home.DBFile, home.Channels} {
 		path := w.home.Path(rel)
 		if err := os.RemoveAll(path); err != nil {
 			t.Fatal(err)
@@ -331,11 +333,11 @@ func TestDownWaits(t *testing.T) {
 	defer cancel()
 	began := false
 	o := spawn.DownOptions{Within: func(end func() error) error { began = true; return end() }}
-	if _, err := w.l.Down(ctx, o); !errors.Is(err, agent.ErrLocked) || began {
+	if _, err := w.l.Down(ctx, o); !errors.Is(err, home.ErrLocked) || began {
 		t.Errorf("%v, begun: %v", err, began)
 	}
 	log, err := w.l.Down(w.ctx, spawn.DownOptions{Force: true})
-	if got := steps(log); !strings.HasSuffix(got["agent1"], "ended") || got[""] != "warning" || !errors.Is(err, agent.ErrLocked) {
+	if got := steps(log); !strings.HasSuffix(got["agent1"], "ended") || got[""] != "warning" || !errors.Is(err, home.ErrLocked) {
 		t.Errorf("with force: %v, %v; want agent1 ended, and an error as the other may start more", got, err)
 	}
 }
@@ -373,7 +375,7 @@ func TestUpAndDownWithin(t *testing.T) {
 	w := newWorld(t)
 	locked := func(when string) {
 		t.Helper()
-		if lock, err := w.home.Lock("up"); !errors.Is(err, agent.ErrLocked) {
+		if lock, err := w.home.Lock("up"); !errors.Is(err, home.ErrLocked) {
 			lock.Unlock()
 			t.Errorf("%s: %v, want the lock to be held", when, err)
 		}
@@ -411,12 +413,12 @@ setsid env -i /bin/sleep 1000 & echo $! >bare
 setsid sh -c 'trap "" TERM HUP; echo $$ >deaf; while :; do sleep 0.2; done' &
 ` + ready + "while :; do sleep 60; done"
 	w.upReady(sh(script), "agent1")
-	var own []agent.Process
+	var own []proc.Process
 	for _, name := range []string{"setsid", "forked", "bare", "deaf"} {
 		own = append(own, w.process(filepath.Join(w.work(), name)))
 	}
 	st := w.status("agent1")
-	strangers := []agent.Process{
+	strangers := []proc.Process{
 		w.stranger("agent1", "NETSKY_START="+st.Start+"x", "AGENT_N=1"),
 		w.stranger("netsky", "run", "agent1"),
 		w.stranger("sleep"),
@@ -449,7 +451,7 @@ setsid sh -c 'trap "" TERM HUP; echo $$ >deaf; while :; do sleep 0.2; done' &
 }
 
 // stranger starts a process of nobody's that looks like an agent's.
-func (w *world) stranger(name string, words ...string) agent.Process {
+func (w *world) stranger(name string, words ...string) proc.Process {
 	w.Helper()
 	program := filepath.Join(w.dir, "stranger", name)
 	if err := os.MkdirAll(filepath.Dir(program), 0o700); err != nil {
@@ -486,11 +488,11 @@ func TestDaemonOutlivesItsAgent(t *testing.T) {
 	w := newWorld(t, "NETSKY_TMUX_SOCKET=x")
 	w.l.Environ[len(w.l.Environ)-1] = "NETSKY_TMUX_SOCKET=" + w.socket
 	w.upReady(sh("setsid "+netsky+" daemon run & "+ready+"exec sleep 1000"), "agent0")
-	var daemon agent.Process
+	var daemon proc.Process
 	w.eventually(func() bool {
 		who, ok := w.home.LockHolder(agent.DaemonName)
 		daemon = who.Process
-		_, err := os.Stat(w.home.Path(agent.DaemonSocket))
+		_, err := os.Stat(w.home.Path(home.DaemonSocket))
 		return ok && err == nil
 	}, func() string { return "no daemon" })
 	syscall.Kill(w.status("agent0").PID, syscall.SIGKILL)

@@ -9,7 +9,9 @@ import (
 	"time"
 
 	"netsky/agent"
+	"netsky/agent/home"
 	"netsky/bus"
+	"netsky/bus/envelope"
 	"netsky/spawn"
 )
 
@@ -20,7 +22,7 @@ const (
 )
 
 func downAndDie(dir string) int {
-	home, err := agent.HomeAt(dir)
+	home, err := home.At(dir)
 	if err != nil {
 		panic(err)
 	}
@@ -34,7 +36,7 @@ func downAndDie(dir string) int {
 func (w *world) downProcess() *exec.Cmd {
 	w.Helper()
 	cmd := exec.Command(os.Args[0])
-	cmd.Env = append(os.Environ(), downRole+"="+w.home.Dir(), downSocket+"="+w.socket)
+	cmd.Env = append(os.Environ(), downRole+"="+w.home.Root(), downSocket+"="+w.socket)
 	cmd.Stderr = os.Stderr
 	if err := cmd.Start(); err != nil {
 		w.Fatal(err)
@@ -102,7 +104,7 @@ func (w *world) asked(name string) bool {
 			w.Fatal(err)
 		}
 		for _, e := range list {
-			if e.Envelope.Kind == bus.KindShutdown && e.Envelope.Start == w.status(name).Start {
+			if e.Envelope.Kind == envelope.KindShutdown && e.Envelope.Start == w.status(name).Start {
 				return true
 			}
 		}

@@ -12,17 +12,19 @@ import (
 	"golang.org/x/sys/unix"
 
 	"netsky/agent"
+	"netsky/agent/home"
+	"netsky/agent/proc"
 	"netsky/spawn"
 	"netsky/tmux"
 )
 
 // leaver is a ready agent that has started a process which has left its session
 // and its environment, and whose parent has died.
-func (w *world) leaver() (program, func() agent.Process) {
+func (w *world) leaver() (program, func() proc.Process) {
 	file := filepath.Join(w.dir, "left")
 	script := `env -i /usr/bin/setsid /bin/sh -c 'echo $$ >` + file + `; exec sleep 7777' &
 ` + ready + "while :; do sleep 60; done"
-	return sh("(" + strings.Replace(script, "&\n", "&)\n", 1)), func() agent.Process {
+	return sh("(" + strings.Replace(script, "&\n", "&)\n", 1)), func() proc.Process {
 		p := w.process(file)
 		w.Cleanup(func() { _ = p.Signal(syscall.SIGKILL) })
 		return p
@@ -151,7 +153,7 @@ func TestTakeWord(t *testing.T) {
 	if err != nil || !slices.Contains(suspects, p) {
 		t.Errorf("suspects %v, %v; want %v among them", suspects, err, p)
 	}
-	if slices.ContainsFunc(suspects, func(p agent.Process) bool { return p.PID == own }) {
+	if slices.ContainsFunc(suspects, func(p proc.Process) bool { return p.PID == own }) {
 		t.Errorf("suspects %v name the hub's own process %d", suspects, own)
 	}
 	if now, err := w.home.LoadKeeper("agent1"); err != nil || slices.Contains(suspects, now.Own) || slices.Contains(suspects, now.Process) {
@@ -179,9 +181,9 @@ func TestTakeWord(t *testing.T) {
 		}
 		if gone {
 			w.down(spawn.DownOptions{Force: true})
-			err = os.Remove(w.home.Path(agent.KeeperDir, "agent1.json"))
+			err = os.Remove(w.home.Path(home.KeeperDir, "agent1.json"))
 		} else {
-			k.Above = agent.Lineage{} // as if nothing could be told
+			k.Above = proc.Lineage{} // as if nothing could be told
 			if err = w.home.SaveKeeper("agent1", k); err == nil {
 				err = k.Own.Signal(syscall.SIGKILL)
 			}
@@ -237,7 +239,7 @@ func TestNoteLost(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if noted, err := w.l.NoteLost("agent1", k.Start); noted || !errors.Is(err, agent.ErrLocked) {
+	if noted, err := w.l.NoteLost("agent1", k.Start); noted || !errors.Is(err, home.ErrLocked) {
 		t.Errorf("while an up is at work: %v, %v", noted, err)
 	}
 	if err := lock.Unlock(); err != nil {
@@ -267,7 +269,7 @@ func TestUnprovedWithoutRecord(t *testing.T) {
 	if list := w.unproved(); len(list) != 0 {
 		t.Fatalf("unproved: %v", list)
 	}
-	if err := os.Remove(w.home.Path(agent.KeeperDir, "agent1.json")); err != nil {
+	if err := os.Remove(w.home.Path(home.KeeperDir, "agent1.json")); err != nil {
 		t.Fatal(err)
 	}
 	if list := w.unproved(); !slices.Equal(list, []string{"agent1"}) {
@@ -363,7 +365,7 @@ func TestDownAfterSocketChanged(t *testing.T) {
 }
 
 // ticker waits until the ticker has said who it is.
-func (w *world) ticker() (p agent.Process) {
+func (w *world) ticker() (p proc.Process) {
 	w.Helper()
 	w.eventually(func() bool { t, err := w.home.LoadTicker(); p = t.Process; return err == nil && p.Alive() },
 		func() string { return "no ticker" })
@@ -392,7 +394,7 @@ func TestUnprovedByDamage(t *testing.T) {
 	if list := w.unproved(); len(list) != 0 {
 		t.Fatalf("unproved: %v", list)
 	}
-	if err := os.WriteFile(w.home.Path(agent.KeeperDir, "agent1.json"), []byte(`{"start":`), 0o600); err != nil {
+	if err := os.WriteFile(w.home.Path(home.KeeperDir, "agent1.json"), []byte(`{"start":`), 0o600); err != nil {
 		t.Fatal(err)
 	}
 	if list := w.unproved(); !slices.Equal(list, []string{"agent1"}) {
@@ -530,7 +532,7 @@ func TestDownOnFullDiskIsProved(t *testing.T) {
 func TestDownUnrecorded(t *testing.T) {
 	w := newWorld(t)
 	w.upReady(demo{}, "agent1")
-	dir := w.home.Path(agent.KeeperDir)
+	dir := w.home.Path(home.KeeperDir)
 	err := unix.Mount(dir, dir, "", unix.MS_BIND, "")
 	if err == nil {
 		t.Cleanup(func() { unix.Unmount(dir, unix.MNT_DETACH) })

@@ -10,6 +10,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"netsky/agent"
+	"netsky/agent/proc"
 	"netsky/spawn/keeper"
 	"netsky/store"
 	"netsky/tmux"
@@ -21,10 +22,10 @@ const endGrace = 2 * time.Second
 // kin are the processes of one start: the keeper in its pane, all below it, and
 // those that carry the start's mark wherever they hang.
 type kin struct {
-	id      agent.ID      // "" for the ticker, which has no keeper
-	keeper  agent.Process // the pane's own; zero if it is not known
-	program agent.Process // by the keeper's record
-	start   string        // "" if it has no start
+	id      agent.ID     // "" for the ticker, which has no keeper
+	keeper  proc.Process // the pane's own; zero if it is not known
+	program proc.Process // by the keeper's record
+	start   string       // "" if it has no start
 }
 
 // kinOf names the kin of a start. pane is its session's, or nil if there is none
@@ -36,15 +37,15 @@ func (l *Launcher) kinOf(id agent.ID, pane *tmux.Pane, start string) kin {
 	}
 	// Where the keeper's pane has gone, the one that is left is a person's.
 	if pane != nil && !k.keeper.Named() {
-		k.keeper, _ = agent.FindProcess(pane.PID) // gone already: no kin below it
+		k.keeper, _ = proc.Find(pane.PID) // gone already: no kin below it
 	}
 	return k
 }
 
 // families is what to look for. A keeper that has died meanwhile is not looked
 // for by its number, which may be another's by now.
-func families(list []kin) []agent.Family {
-	f := make([]agent.Family, len(list))
+func families(list []kin) []proc.Family {
+	f := make([]proc.Family, len(list))
 	for i, k := range list {
 		switch {
 		case k.keeper.Alive():
@@ -60,15 +61,15 @@ func families(list []kin) []agent.Family {
 }
 
 // below lists what lives of each kin but for the keepers.
-func below(list []kin, keep []int) ([][]agent.Process, error) {
-	kept, err := agent.Families(families(list), keep...)
+func below(list []kin, keep []int) ([][]proc.Process, error) {
+	kept, err := proc.Families(families(list), keep...)
 	if err != nil {
-		return make([][]agent.Process, len(list)), err
+		return make([][]proc.Process, len(list)), err
 	}
 	for i, k := range list {
 		// A program whose keeper has died is the first of its family.
 		if k.program.Alive() && !slices.Contains(kept[i], k.program) && !slices.Contains(keep, k.program.PID) {
-			kept[i] = append([]agent.Process{k.program}, kept[i]...)
+			kept[i] = append([]proc.Process{k.program}, kept[i]...)
 		}
 	}
 	return kept, nil
@@ -90,12 +91,12 @@ func (l *Launcher) spared(keep []int) []int {
 //
 // The keepers go last. As long as one lives, whatever its program has started
 // is found below it, wherever it has gone: so when nothing is, nothing is left.
-func (l *Launcher) end(ctx context.Context, panes []tmux.Pane, list []kin, keep []int) (left [][]agent.Process, unfiled []error, err error) {
+func (l *Launcher) end(ctx context.Context, panes []tmux.Pane, list []kin, keep []int) (left [][]proc.Process, unfiled []error, err error) {
 	keep = l.spared(keep)
-	left = make([][]agent.Process, len(list))
+	left = make([][]proc.Process, len(list))
 	err = l.endBelow(ctx, list, left, keep)
 	err = errors.Join(err, l.kill(ctx, panes))
-	keepers := make([]agent.Process, 0, len(list))
+	keepers := make([]proc.Process, 0, len(list))
 	for _, k := range list {
 		if k.keeper.Alive() && !slices.Contains(keep, k.keeper.PID) {
 			keepers = append(keepers, k.keeper)
@@ -122,14 +123,14 @@ func (l *Launcher) end(ctx context.Context, panes []tmux.Pane, list []kin, keep 
 // in up to three rounds: what one starts while the list is made is on the next.
 // What does not end is added to left. Of a keeper that lives, and has nothing
 // below it then, that is put down.
-func (l *Launcher) endBelow(ctx context.Context, list []kin, left [][]agent.Process, keep []int) error {
+func (l *Launcher) endBelow(ctx context.Context, list []kin, left [][]proc.Process, keep []int) error {
 	for range 3 {
 		kept, err := below(list, keep)
 		if err != nil {
 			return err
 		}
 		for i := range kept { // what does not end was waited for once
-			kept[i] = slices.DeleteFunc(kept[i], func(p agent.Process) bool { return slices.Contains(left[i], p) })
+			kept[i] = slices.DeleteFunc(kept[i], func(p proc.Process) bool { return slices.Contains(left[i], p) })
 		}
 		all := slices.Concat(kept...)
 		if len(all) == 0 {
@@ -161,7 +162,7 @@ func (l *Launcher) endBelow(ctx context.Context, list []kin, left [][]agent.Proc
 // cleared notes that nothing of a start is left but its keeper. A keeper whose
 // program has not been started may start it yet.
 func (l *Launcher) cleared(k kin) {
-	if !agent.Reaps || k.id == "" || !k.keeper.Alive() {
+	if !proc.Reaps || k.id == "" || !k.keeper.Alive() {
 		return
 	}
 	rec, err := l.Home.LoadKeeper(k.id)

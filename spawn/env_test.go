@@ -12,6 +12,8 @@ import (
 	"testing"
 
 	"netsky/agent"
+	"netsky/agent/home"
+	"netsky/agent/proc"
 	"netsky/spawn"
 )
 
@@ -53,8 +55,8 @@ func TestEnvironment(t *testing.T) {
 			}
 		}
 		for v, want := range map[string]string{
-			"MINE": "yes", "CLAUDE_CODE_USE_BEDROCK": "1", "CLAUDE_CONFIG_DIR": "/mine", "AGENT_N": n, "NETSKY_START": st.Start, "NETSKY_HOME": w.home.Dir(),
-			"NETSKY_PROMPT_FILE": w.home.Path(agent.PromptFile(agent.ID(name))), "PWD": w.work(),
+			"MINE": "yes", "CLAUDE_CODE_USE_BEDROCK": "1", "CLAUDE_CONFIG_DIR": "/mine", "AGENT_N": n, "NETSKY_START": st.Start, "NETSKY_HOME": w.home.Root(),
+			"NETSKY_PROMPT_FILE": w.home.Path(home.PromptFile(agent.ID(name))), "PWD": w.work(),
 			"PATH": filepath.Dir(netsky) + ":" + os.Getenv("PATH"), "TERM": "tmux-256color",
 		} {
 			if env[v] != want {
@@ -131,7 +133,7 @@ func TestSecrets(t *testing.T) {
 	if out := w.tmux("show-environment", "-g"); strings.Contains(out, canary+"-second") {
 		t.Errorf("up added to the server's environment:\n%s", out)
 	}
-	err := filepath.WalkDir(w.home.Dir(), func(path string, d os.DirEntry, err error) error {
+	err := filepath.WalkDir(w.home.Root(), func(path string, d os.DirEntry, err error) error {
 		if err != nil {
 			return err
 		}
@@ -156,7 +158,7 @@ func (w *world) pids(t *testing.T) (list []int) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	below, err := agent.Descendants(server, "NETSKY_HOME="+w.home.Dir())
+	below, err := proc.Descendants(server, "NETSKY_HOME="+w.home.Root())
 	if err != nil || len(below) < 4 {
 		t.Fatalf("%v %v", below, err)
 	}

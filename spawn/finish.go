@@ -5,6 +5,7 @@ import (
 	"errors"
 
 	"netsky/agent"
+	"netsky/agent/home"
 	"netsky/store"
 	"netsky/tmux"
 )
@@ -21,7 +22,7 @@ func (s Status) Finished() bool {
 // false: whoever does that ends it, or wants it up.
 func (l *Launcher) Finish(ctx context.Context, st Status) (done bool, err error) {
 	lock, err := l.Home.Lock("up")
-	if errors.Is(err, agent.ErrLocked) {
+	if errors.Is(err, home.ErrLocked) {
 		return false, nil
 	}
 	if err != nil {

@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"netsky/agent"
+	"netsky/agent/home"
 	"netsky/bus"
 	"netsky/spawn"
 )
@@ -202,7 +203,7 @@ func TestInspectCorrupt(t *testing.T) {
 	w.upReady(demo{}, "agent1", "agent2")
 	good := w.status("agent2")
 	files := []string{
-		agent.ReportDir + "/agent1.json", agent.KeeperDir + "/agent1.json", agent.LaunchDir + "/agent1.json", agent.DesiredDir + "/agent1",
+		home.ReportDir + "/agent1.json", home.KeeperDir + "/agent1.json", home.LaunchDir + "/agent1.json", home.DesiredDir + "/agent1",
 	}
 	harms := map[string]func(path string) error{
 		"empty":     func(p string) error { return os.WriteFile(p, nil, 0o600) },
@@ -278,11 +279,11 @@ func TestInspectWhileStarting(t *testing.T) {
 	}
 	// and is at work.
 	other := w.stranger("netsky")
-	holder, err := json.Marshal(agent.Holder{Process: other, Program: "netsky up"})
+	holder, err := json.Marshal(home.Holder{Process: other, Program: "netsky up"})
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := w.home.WriteFile(agent.LockDir+"/up", holder, false); err != nil {
+	if err := w.home.WriteFile(home.LockDir+"/up", holder, false); err != nil {
 		t.Fatal(err)
 	}
 	if st := w.status("agent1"); st.State != agent.Starting || !st.Alive() {
@@ -303,7 +304,7 @@ func TestInspectCounts(t *testing.T) {
 	w.upReady(demo{}, "agent0", "agent1")
 	w.down(spawn.DownOptions{Agents: ids("agent1")})
 	w.mail("agent1", "for later")
-	if err := os.WriteFile(w.home.Path(agent.Mailbox("agent1"), "poison", "x.json"), nil, 0o600); err != nil {
+	if err := os.WriteFile(w.home.Path(home.Mailbox("agent1"), "poison", "x.json"), nil, 0o600); err != nil {
 		t.Fatal(err)
 	}
 	st := w.status("agent1")
@@ -361,7 +362,7 @@ func TestInspectOrder(t *testing.T) {
 	if want := ids("agent0", "agent2", "agent10", "agentinfinity"); !slices.Equal(got, want) {
 		t.Errorf("%v, want %v", got, want)
 	}
-	if err := os.RemoveAll(w.home.Path(agent.Channels)); err != nil {
+	if err := os.RemoveAll(w.home.Path(home.Channels)); err != nil {
 		t.Fatal(err)
 	}
 	if list, err := w.l.Inspect(w.ctx); err != nil || len(list) != 0 {

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"netsky/agent"
+	"netsky/agent/home"
 	"netsky/tmux"
 )
 
@@ -94,7 +95,7 @@ func (o lookout) gone() error {
 	if err != nil || r.Start != o.launch.Start || r.Evidence != itsPane || o.heard() {
 		return nil
 	}
-	return o.l.Home.Remove(agent.ReportDir + "/" + string(o.launch.Agent) + ".json")
+	return o.l.Home.Remove(home.ReportDir + "/" + string(o.launch.Agent) + ".json")
 }
 
 // lookouts begins to look at the panes of the started agents whose programs can

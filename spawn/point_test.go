@@ -8,7 +8,8 @@ import (
 	"time"
 
 	"netsky/agent"
-	"netsky/bus"
+	"netsky/agent/home"
+	"netsky/bus/envelope"
 	"netsky/spawn"
 	"netsky/tmux"
 )
@@ -147,7 +148,7 @@ func TestPoint(t *testing.T) {
 	w.mail("agent1", "two")
 	w.told()
 	told := time.Now()
-	want := "netsky: you are agent1, and 2 messages wait for you. First read " + w.home.Path(agent.PromptFile("agent1")) + ", then run: netsky channel drain"
+	want := "netsky: you are agent1, and 2 messages wait for you. First read " + w.home.Path(home.PromptFile("agent1")) + ", then run: netsky channel drain"
 	if got := w.lines(1); got[0] != want {
 		t.Errorf("told %q, want %q", got[0], want)
 	}
@@ -187,11 +188,11 @@ func TestPointAfterADrain(t *testing.T) {
 		if p, err := w.l.Point(w.ctx, "agent1"); err != nil || p.Told != 0 || p.Again < 50*time.Minute {
 			t.Errorf("told again before it has drained: %+v, %v", p, err)
 		}
-		if _, err := w.bus.Drain(w.ctx, "agent1", 0, func(bus.Envelope) error { return nil }); err != nil {
+		if _, err := w.bus.Drain(w.ctx, "agent1", 0, func(envelope.Envelope) error { return nil }); err != nil {
 			t.Fatal(err)
 		}
 		// A drain is a process that ends; this one lives on.
-		if err := w.home.Remove(agent.LockDir + "/receiver-agent1"); err != nil {
+		if err := w.home.Remove(home.LockDir + "/receiver-agent1"); err != nil {
 			t.Fatal(err)
 		}
 	}

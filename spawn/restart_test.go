@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"netsky/agent"
+	"netsky/agent/home"
 	"netsky/bus"
 	"netsky/spawn"
 	"netsky/store"
@@ -64,7 +65,7 @@ func (w *world) claim(name, text string) string {
 	if err != nil || len(names) != 1 {
 		w.Fatalf("inbox: %v, %v", names, err)
 	}
-	box := w.home.Path(agent.Mailbox(agent.ID(name)))
+	box := w.home.Path(home.Mailbox(agent.ID(name)))
 	if err := os.Rename(filepath.Join(box, "inbox", names[0]), filepath.Join(box, "claimed", names[0])); err != nil {
 		w.Fatal(err)
 	}

@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	"netsky/agent"
+	"netsky/agent/home"
 	"netsky/prompts"
 	"netsky/spawn"
 )
@@ -100,8 +101,8 @@ func TestTwoHomes(t *testing.T) {
 			a.upReady(demo{}, "agent0", "agent1")
 			b.upReady(demo{}, "agent2")
 			if shared {
-				if _, err := b.l.Up(b.ctx, spawn.UpOptions{Plans: b.plans(demo{}, "agent1")}); !errors.Is(err, spawn.ErrForeign) || !strings.Contains(err.Error(), " "+a.home.Dir()+" ") {
-					t.Errorf("up of the other home's agent1: %v; want it to name %s", err, a.home.Dir())
+				if _, err := b.l.Up(b.ctx, spawn.UpOptions{Plans: b.plans(demo{}, "agent1")}); !errors.Is(err, spawn.ErrForeign) || !strings.Contains(err.Error(), " "+a.home.Root()+" ") {
+					t.Errorf("up of the other home's agent1: %v; want it to name %s", err, a.home.Root())
 				}
 			} else {
 				b.upReady(demo{}, "agent1")
@@ -211,11 +212,11 @@ func TestTmuxConfIsTheirs(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			w := newWorld(t)
-			if err := w.home.WriteFile(agent.TmuxConfFile, []byte(tt.conf), false); err != nil {
+			if err := w.home.WriteFile(home.TmuxConfFile, []byte(tt.conf), false); err != nil {
 				t.Fatal(err)
 			}
 			w.upReady(demo{}, "agent1")
-			now, err := w.home.ReadFile(agent.TmuxConfFile, 1<<20)
+			now, err := w.home.ReadFile(home.TmuxConfFile, 1<<20)
 			if err != nil || (string(now) == tt.conf) != tt.kept || !tt.kept && !strings.Contains(string(now), "@netsky-nested") {
 				t.Errorf("kept %v, want %v (%v):\n%s", string(now) == tt.conf, tt.kept, err, now)
 			}

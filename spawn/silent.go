@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"netsky/agent"
+	"netsky/agent/home"
 	"netsky/tmux"
 )
 
@@ -79,7 +80,7 @@ func (l *Launcher) Greet(id agent.ID, start string) error {
 	return save(l.Home, greetingFile(id), greeting{start})
 }
 
-func load[T any](h agent.Home, rel string) (v T, err error) {
+func load[T any](h home.Dir, rel string) (v T, err error) {
 	data, err := h.ReadFile(rel, 1<<20)
 	if err == nil {
 		if err = json.Unmarshal(data, &v); err != nil {
@@ -89,7 +90,7 @@ func load[T any](h agent.Home, rel string) (v T, err error) {
 	return v, err
 }
 
-func save(h agent.Home, rel string, v any) error {
+func save(h home.Dir, rel string, v any) error {
 	data, err := json.Marshal(v)
 	if err != nil {
 		return fmt.Errorf("%s: %w", rel, err)

@@ -24,6 +24,7 @@ import (
 	"time"
 
 	"netsky/agent"
+	"netsky/agent/home"
 	"netsky/bus"
 	"netsky/store"
 	"netsky/tmux"
@@ -58,7 +59,7 @@ type Runtime interface {
 // A Launcher starts and ends the agents of one home. All its fields are set
 // before its first use and not changed afterwards.
 type Launcher struct {
-	Home    agent.Home
+	Home    home.Dir
 	Tmux    *tmux.Server
 	Bus     *bus.Bus
 	Journal *store.Journal
@@ -139,7 +140,7 @@ func (l *Launcher) view(ctx context.Context) (view, error) {
 	v := view{agents: make(map[agent.ID]session), foreign: make(map[string]*ForeignError)}
 	for _, p := range panes {
 		id, err := agent.Parse(p.Session)
-		ours := p.Tags[TagHome] == l.Home.Dir()
+		ours := p.Tags[TagHome] == l.Home.Root()
 		switch {
 		case p.Session == TickerSession && ours:
 			v.ticker = &p
@@ -241,7 +242,7 @@ func (l *Launcher) environment(la agent.Launch, environ []string) []string {
 	return append(env,
 		"PATH="+l.path(environ),
 		"PWD="+la.Dir,
-		"NETSKY_HOME="+l.Home.Dir(),
+		"NETSKY_HOME="+l.Home.Root(),
 		"NETSKY_START="+la.Start,
 		"NETSKY_PROMPT_FILE="+la.PromptFile,
 		"AGENT_N="+la.Agent.N())

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"netsky/agent"
+	"netsky/agent/proc"
 	"netsky/store"
 	"netsky/tmux"
 )
@@ -58,7 +59,7 @@ func (l *Launcher) start(ctx context.Context, o UpOptions, tickerMissing bool, l
 			l.neverRan(p.launch)
 			w.end(i, Progress{Step: StepFailed, Err: noSession(cause)})
 		default:
-			list[i].keeper, _ = agent.FindProcess(panes[at].PID) // gone already: nobody
+			list[i].keeper, _ = proc.Find(panes[at].PID) // gone already: nobody
 			ops = append(ops, started(p, panes[at])...)
 			tell(Progress{Agent: p.launch.Agent, Step: StepSpawned})
 		}
@@ -70,7 +71,7 @@ func (l *Launcher) start(ctx context.Context, o UpOptions, tickerMissing bool, l
 	stop()
 	recording.Wait()
 	if ticker && !slices.ContainsFunc(panes, func(q tmux.Pane) bool {
-		return q.Session == TickerSession && q.Tags[TagHome] == l.Home.Dir()
+		return q.Session == TickerSession && q.Tags[TagHome] == l.Home.Root()
 	}) {
 		return w.ends, err // of all that may be said in it, this stopped no agent
 	}
@@ -162,7 +163,7 @@ func (l *Launcher) setup(more []string) []string {
 	}
 	return append([]string{ // for the status line and the inbox's popup
 		"set-environment -g NETSKY_BIN " + tmux.Quote(l.Binary),
-		"set-environment -g NETSKY_HOME " + tmux.Quote(l.Home.Dir()),
+		"set-environment -g NETSKY_HOME " + tmux.Quote(l.Home.Root()),
 		// The server may have been started from within an agent.
 		"set-environment -gr NETSKY_START", "set-environment -gr AGENT_N",
 	}, more...)
@@ -177,10 +178,10 @@ func (l *Launcher) session(la agent.Launch) tmux.Session {
 			"AGENT_N=" + la.Agent.N(),
 			"NETSKY_PROMPT_FILE=" + la.PromptFile,
 			// A person's own server knows no home, or another.
-			"NETSKY_HOME=" + l.Home.Dir(),
+			"NETSKY_HOME=" + l.Home.Root(),
 			"NETSKY_START=" + la.Start,
 		},
-		Tags: map[string]string{TagHome: l.Home.Dir(), TagStart: la.Start},
+		Tags: map[string]string{TagHome: l.Home.Root(), TagStart: la.Start},
 	}
 }
 

@@ -10,6 +10,8 @@ import (
 	"time"
 
 	"netsky/agent"
+	"netsky/agent/home"
+	"netsky/agent/proc"
 	"netsky/tmux"
 )
 
@@ -46,7 +48,7 @@ func (l *Launcher) Remnants(ctx context.Context, keep ...int) (list []Remnant, e
 			err = errors.Join(err, fmt.Errorf("the sessions on tmux socket %s can't be looked at: %w", server.Socket, perr))
 		}
 		for _, p := range panes {
-			if p.Tags[TagHome] == l.Home.Dir() {
+			if p.Tags[TagHome] == l.Home.Root() {
 				id, _ := agent.Parse(p.Session) // "" for the ticker
 				add("tmux session "+p.Session, id, p.PID)
 			}
@@ -91,7 +93,7 @@ func (l *Launcher) Remnants(ctx context.Context, keep ...int) (list []Remnant, e
 
 // booted is when the machine was started; zero if that can't be told.
 func booted() time.Time {
-	t, err := agent.Booted()
+	t, err := proc.Booted()
 	if err != nil {
 		return time.Time{}
 	}
@@ -105,7 +107,7 @@ func beforeBoot(t time.Time) bool { return t.Before(booted().Add(-2 * time.Secon
 // kept are the agents that have a keeper's record, a launch or unproved starts on
 // file. With an error there may be more.
 func (l *Launcher) kept() (ids []agent.ID, err error) {
-	for _, rel := range []string{agent.KeeperDir, agent.LaunchDir, unprovedDir} {
+	for _, rel := range []string{home.KeeperDir, home.LaunchDir, unprovedDir} {
 		d, derr := l.Home.OpenDir(rel, false)
 		if derr != nil {
 			if !errors.Is(derr, fs.ErrNotExist) {

@@ -5,7 +5,7 @@ import (
 	"errors"
 	"slices"
 
-	"netsky/agent"
+	"netsky/agent/home"
 	"netsky/tmux"
 )
 
@@ -14,10 +14,10 @@ import (
 func (l *Launcher) tickerSession() tmux.Session {
 	return tmux.Session{
 		Name:    TickerSession,
-		Dir:     l.Home.Dir(),
+		Dir:     l.Home.Root(),
 		Command: "exec " + shellWord(l.Binary) + " watchdog ticker",
-		Env:     []string{"NETSKY_HOME=" + l.Home.Dir(), "PATH=" + l.path(l.Environ), TickerSocket + "=" + l.socket()},
-		Tags:    map[string]string{TagHome: l.Home.Dir()},
+		Env:     []string{"NETSKY_HOME=" + l.Home.Root(), "PATH=" + l.path(l.Environ), TickerSocket + "=" + l.socket()},
+		Tags:    map[string]string{TagHome: l.Home.Root()},
 	}
 }
 
@@ -41,7 +41,7 @@ func (l *Launcher) TickerUp(ctx context.Context) (bool, error) {
 // no daemon any more. It reports whether it did.
 func (l *Launcher) replaceTicker(ctx context.Context, v view) (bool, error) {
 	t, err := l.Home.LoadTicker()
-	if err != nil || !t.Alive() || t.Binary == l.Binary || !agent.Removed(t.Binary) {
+	if err != nil || !t.Alive() || t.Binary == l.Binary || !home.Removed(t.Binary) {
 		return false, nil // without a record nobody knows
 	}
 	var panes []tmux.Pane

@@ -10,6 +10,8 @@ import (
 	"time"
 
 	"netsky/agent"
+	"netsky/agent/home"
+	"netsky/agent/proc"
 	"netsky/store"
 )
 
@@ -82,17 +84,17 @@ func (l *Launcher) Unproved() (list []Remnant) {
 // An unproved start is one of an agent's of which something may run. Those that
 // other starts have followed are in state/unproved/<agent>.json.
 type unprovedStart struct {
-	Start     string        `json:"start"`
-	StartedMS int64         `json:"started_ms"`
-	Why       string        `json:"why"`
-	Keeper    agent.Process `json:"keeper,omitzero"`
-	Above     agent.Lineage `json:"above,omitzero"`
+	Start     string       `json:"start"`
+	StartedMS int64        `json:"started_ms"`
+	Why       string       `json:"why"`
+	Keeper    proc.Process `json:"keeper,omitzero"`
+	Above     proc.Lineage `json:"above,omitzero"`
 
 	doubt bool // nothing says that there was such a start, and nothing that there was none
 }
 
-func (s unprovedStart) descent() agent.Descent {
-	return agent.Descent{First: s.Keeper, Lineage: s.Above}
+func (s unprovedStart) descent() proc.Descent {
+	return proc.Descent{First: s.Keeper, Lineage: s.Above}
 }
 
 const unprovedDir = "state/unproved"
@@ -160,7 +162,7 @@ func (l *Launcher) unprovedLast(id agent.ID) (s unprovedStart, ok bool) {
 // it: what makes a home makes the directories of the records, and meta.db has its
 // starts. With an error nobody knows.
 func (l *Launcher) lost(id agent.ID) (bool, error) {
-	for _, rel := range []string{agent.KeeperDir, agent.LaunchDir} {
+	for _, rel := range []string{home.KeeperDir, home.LaunchDir} {
 		d, err := l.Home.OpenDir(rel, false)
 		if errors.Is(err, fs.ErrNotExist) {
 			return true, nil

@@ -8,6 +8,8 @@ import (
 	"time"
 
 	"netsky/agent"
+	"netsky/agent/home"
+	"netsky/agent/proc"
 	"netsky/store"
 )
 
@@ -36,22 +38,22 @@ func (l *Launcher) prove(ids ...agent.ID) {
 			open = append(open, note{id, true, s})
 		}
 	}
-	open = slices.DeleteFunc(open, func(n note) bool { return !agent.Reaps || n.start.Above.Space == "" || !n.start.Keeper.Gone() })
+	open = slices.DeleteFunc(open, func(n note) bool { return !proc.Reaps || n.start.Above.Space == "" || !n.start.Keeper.Gone() })
 	for try := 0; try < 3 && len(open) > 0; try++ {
 		if try > 0 {
 			time.Sleep(provePause)
 		}
-		var list []agent.Descent
+		var list []proc.Descent
 		for _, n := range open {
 			list = append(list, n.start.descent())
 		}
 		// Twice: a process that starts another and ends, while the table is read,
 		// may hide both once, and not from a second reading.
-		first, err := agent.Survivors(list, l.ours()...)
+		first, err := proc.Survivors(list, l.ours()...)
 		if err != nil {
 			return
 		}
-		second, err := agent.Survivors(list, l.ours()...)
+		second, err := proc.Survivors(list, l.ours()...)
 		if err != nil {
 			return
 		}
@@ -84,7 +86,7 @@ func (l *Launcher) Prove(ctx context.Context) error {
 }
 
 // waitUp waits a while for an up or a down that is at work.
-func (l *Launcher) waitUp(ctx context.Context) (*agent.Lock, error) {
+func (l *Launcher) waitUp(ctx context.Context) (*home.Lock, error) {
 	ctx, cancel := context.WithTimeout(ctx, 20*time.Second)
 	defer cancel()
 	return l.Home.WaitLock(ctx, "up", nil)
@@ -96,7 +98,7 @@ const hubWithin = time.Second
 // ours are the processes that are netsky's own and no agent's: the daemon, the
 // ticker, the hubs' own and the keepers that live. What hangs below them is of no
 // other start.
-func (l *Launcher) ours() (list []agent.Process) {
+func (l *Launcher) ours() (list []proc.Process) {
 	if who, ok := l.Home.LockHolder(agent.DaemonName); ok && who.Named() {
 		list = append(list, who.Process)
 	}
@@ -108,7 +110,7 @@ func (l *Launcher) ours() (list []agent.Process) {
 	defer cancel()
 	for _, server := range l.servers() {
 		if pid, err := server.HubProcess(within, HubSession); err == nil {
-			if p, err := agent.FindProcess(pid); err == nil {
+			if p, err := proc.Find(pid); err == nil {
 				list = append(list, p)
 			}
 		}
@@ -150,9 +152,9 @@ func (l *Launcher) settleCarried(id agent.ID, s unprovedStart) error {
 // Unproved has listed them, parents before their children. Where the system does
 // not tell that, they are all of this user's that are young enough and not known
 // to be netsky's.
-func (l *Launcher) Suspects(list []Remnant) ([]agent.Process, error) {
-	var found []agent.Process
-	add := func(more []agent.Process) {
+func (l *Launcher) Suspects(list []Remnant) ([]proc.Process, error) {
+	var found []proc.Process
+	add := func(more []proc.Process) {
 		for _, p := range more {
 			if !slices.Contains(found, p) {
 				found = append(found, p)
@@ -167,12 +169,12 @@ func (l *Launcher) Suspects(list []Remnant) ([]agent.Process, error) {
 		}
 		i := slices.IndexFunc(starts, func(s unprovedStart) bool { return s.Start == r.Start && r.Start != "" })
 		if i >= 0 {
-			if left, err := agent.Survivors([]agent.Descent{starts[i].descent()}, ours...); err == nil {
+			if left, err := proc.Survivors([]proc.Descent{starts[i].descent()}, ours...); err == nil {
 				add(left[0])
 				continue
 			}
 		}
-		young, err := agent.Since(r.Since, ours...)
+		young, err := proc.Since(r.Since, ours...)
 		if err != nil {
 			return found, err
 		}

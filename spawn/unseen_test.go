@@ -57,7 +57,7 @@ func TestUpWithoutItsHome(t *testing.T) {
 	w := newWorld(t)
 	w.upReady(stays(), "agent1")
 	p := processOf(w.status("agent1").PID)
-	if err := os.RemoveAll(w.home.Dir()); err != nil {
+	if err := os.RemoveAll(w.home.Root()); err != nil {
 		t.Fatal(err)
 	}
 	if _, err := w.home.Make(); err != nil {

@@ -17,7 +17,9 @@ import (
 	"golang.org/x/sys/unix"
 
 	"netsky/agent"
-	"netsky/bus"
+	"netsky/agent/home"
+	"netsky/agent/proc"
+	"netsky/bus/envelope"
 	"netsky/prompts"
 )
 
@@ -80,7 +82,7 @@ type Progress struct {
 type prepared struct {
 	plan   Plan
 	launch agent.Launch
-	keeper agent.Process // once its session is there
+	keeper proc.Process // once its session is there
 	err    error
 }
 
@@ -311,9 +313,9 @@ var earlierConfs = []string{
 // writeConf writes our server's tmux.conf if there is none, or one of an earlier
 // netsky's that nobody has changed.
 func (l *Launcher) writeConf() error {
-	have, err := l.Home.ReadFile(agent.TmuxConfFile, 1<<20)
+	have, err := l.Home.ReadFile(home.TmuxConfFile, 1<<20)
 	if errors.Is(err, fs.ErrNotExist) || err == nil && slices.Contains(earlierConfs, fmt.Sprintf("%x", sha256.Sum256(have))) {
-		return l.Home.WriteFile(agent.TmuxConfFile, tmuxConf, false)
+		return l.Home.WriteFile(home.TmuxConfFile, tmuxConf, false)
 	}
 	return err
 }
@@ -328,7 +330,7 @@ func (l *Launcher) prepare(ctx context.Context, p Plan) (prepared, error) {
 	if err != nil {
 		return prepared{}, err
 	}
-	rel := agent.PromptFile(p.Agent)
+	rel := home.PromptFile(p.Agent)
 	// To replace a file makes the disk write; most starts have the prompt of the last.
 	if have, err := l.Home.ReadFile(rel, int64(len(text))); err != nil || string(have) != text {
 		if err := l.Home.WriteFile(rel, []byte(text), false); err != nil {
@@ -361,4 +363,4 @@ func (l *Launcher) prepare(ctx context.Context, p Plan) (prepared, error) {
 	return prepared{launch: la}, l.Home.ClearReports(p.Agent)
 }
 
-func isShutdown(e bus.Envelope) bool { return e.Kind == bus.KindShutdown }
+func isShutdown(e envelope.Envelope) bool { return e.Kind == envelope.KindShutdown }

@@ -15,6 +15,8 @@ import (
 	"time"
 
 	"netsky/agent"
+	"netsky/agent/home"
+	"netsky/agent/proc"
 	"netsky/prompts"
 	"netsky/spawn"
 )
@@ -107,7 +109,7 @@ func TestUpReplaces(t *testing.T) {
 }
 
 // paneProcess is the keeper in an agent's pane.
-func (w *world) paneProcess(name string) agent.Process {
+func (w *world) paneProcess(name string) proc.Process {
 	w.Helper()
 	panes, err := w.l.Tmux.Panes(w.ctx)
 	if err != nil {
@@ -119,7 +121,7 @@ func (w *world) paneProcess(name string) agent.Process {
 		}
 	}
 	w.Fatalf("%s: no session", name)
-	return agent.Process{}
+	return proc.Process{}
 }
 
 // answers wants an answer of a demo agent's.
@@ -136,7 +138,7 @@ func (w *world) answers(name string) {
 // has taken its place.
 func TestUpWritesPrompt(t *testing.T) {
 	w := newWorld(t)
-	path := w.home.Path(agent.PromptFile("agent1"))
+	path := w.home.Path(home.PromptFile("agent1"))
 	w.upReady(demo{}, "agent1")
 	want, err := os.ReadFile(path)
 	if err != nil || len(want) == 0 {
@@ -281,7 +283,7 @@ func TestUpRefuses(t *testing.T) {
 	if got := w.sessions(); got != "" {
 		t.Errorf("sessions %s", got)
 	}
-	for _, rel := range []string{agent.DesiredDir, agent.LaunchDir, agent.PromptDir, agent.Channels} {
+	for _, rel := range []string{home.DesiredDir, home.LaunchDir, home.PromptDir, home.Channels} {
 		if list, err := os.ReadDir(w.home.Path(rel)); err != nil || len(list) != 0 {
 			t.Errorf("%s: %v %v, want nothing", rel, list, err)
 		}
@@ -367,7 +369,7 @@ func TestUpWaits(t *testing.T) {
 		told = append(told, p.Step)
 		cancel()
 	}})
-	if !errors.Is(err, agent.ErrLocked) || !slices.Equal(told, []spawn.Step{spawn.StepBlocked}) {
+	if !errors.Is(err, home.ErrLocked) || !slices.Equal(told, []spawn.Step{spawn.StepBlocked}) {
 		t.Errorf("%v, told %v", err, told)
 	}
 }

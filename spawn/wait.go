@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"netsky/agent"
+	"netsky/agent/home"
 )
 
 // watch waits for started agents to say that they are ready, or to die.
@@ -66,7 +67,7 @@ const (
 // was last asked.
 func (w *watch) changed() bool {
 	news := false
-	for i, rel := range [...]string{agent.ReportDir, agent.KeeperDir} { // both are waited for
+	for i, rel := range [...]string{home.ReportDir, home.KeeperDir} { // both are waited for
 		info, err := os.Stat(w.l.Home.Path(rel))
 		// What changes within the clock's step shows the same time.
 		if err != nil || !info.ModTime().Equal(w.dirs[i]) || time.Since(info.ModTime()) < 20*time.Millisecond {
@@ -82,7 +83,7 @@ func (w *watch) changed() bool {
 // reported reports whether agent i has said anything: prepare has taken away
 // what an earlier start said.
 func (w *watch) reported(i int) bool {
-	_, err := os.Lstat(w.l.Home.Path(agent.ReportDir, string(w.list[i].launch.Agent)+".json"))
+	_, err := os.Lstat(w.l.Home.Path(home.ReportDir, string(w.list[i].launch.Agent)+".json"))
 	return err == nil
 }
 

@@ -7,6 +7,7 @@ import (
 
 	"netsky/agent"
 	"netsky/bus"
+	"netsky/bus/envelope"
 )
 
 // withdrawWithin is how long a receiver may take to give a shutdown up, or to
@@ -24,7 +25,7 @@ func (l *Launcher) withdraw(ctx context.Context, states Statuses, plans []Plan) 
 		if !known || !st.Alive() || st.Claimed == 0 && st.Inbox == 0 {
 			continue
 		}
-		if _, err := l.Bus.Retract(ctx, p.Agent, func(e bus.Envelope) bool { return isShutdown(e) && e.Start == st.Start }); err != nil {
+		if _, err := l.Bus.Retract(ctx, p.Agent, func(e envelope.Envelope) bool { return isShutdown(e) && e.Start == st.Start }); err != nil {
 			return changed, fmt.Errorf("%s: %w", p.Agent, err)
 		}
 		list, err := l.Bus.List(p.Agent, bus.Claimed, 0)
@@ -32,7 +33,7 @@ func (l *Launcher) withdraw(ctx context.Context, states Statuses, plans []Plan) 
 			return changed, fmt.Errorf("%s: %w", p.Agent, err)
 		}
 		for _, e := range list {
-			if e.Err != nil || e.Envelope.Kind != bus.KindShutdown || e.Envelope.Start != st.Start {
+			if e.Err != nil || e.Envelope.Kind != envelope.KindShutdown || e.Envelope.Start != st.Start {
 				continue
 			}
 			changed = true
@@ -44,10 +45,10 @@ func (l *Launcher) withdraw(ctx context.Context, states Statuses, plans []Plan) 
 	return changed, nil
 }
 
-func (l *Launcher) takeBack(ctx context.Context, id agent.ID, request bus.Envelope) error {
+func (l *Launcher) takeBack(ctx context.Context, id agent.ID, request envelope.Envelope) error {
 	asked := time.Now()
-	_, err := l.Bus.Send(ctx, bus.Envelope{
-		From: agent.Root, To: id, Kind: bus.KindCancel, InReplyTo: request.ID, Via: "cli", Time: asked,
+	_, err := l.Bus.Send(ctx, envelope.Envelope{
+		From: agent.Root, To: id, Kind: envelope.KindCancel, InReplyTo: request.ID, Via: "cli", Time: asked,
 		Text: "stay: the shutdown is taken back",
 	})
 	if err != nil {

@@ -12,7 +12,10 @@ import (
 	"time"
 
 	"netsky/agent"
+	"netsky/agent/home"
+	"netsky/agent/proc"
 	"netsky/bus"
+	"netsky/bus/envelope"
 	"netsky/prompts"
 	"netsky/spawn"
 	"netsky/spawn/keeper"
@@ -72,7 +75,7 @@ type world struct {
 	ctx    context.Context
 	dir    string // short, as a socket lies in it; work in it is the agents' directory
 	socket string
-	home   agent.Home
+	home   home.Dir
 	bus    *bus.Bus
 	l      *spawn.Launcher
 }
@@ -90,7 +93,7 @@ func newWorld(tb testing.TB, env ...string) *world {
 
 func newWorldAt(tb testing.TB, homeDir, socket string, env ...string) *world {
 	tb.Helper()
-	home, err := agent.HomeAt(homeDir)
+	home, err := home.At(homeDir)
 	if err == nil {
 		_, err = home.Make()
 	}
@@ -109,11 +112,11 @@ func newWorldAt(tb testing.TB, homeDir, socket string, env ...string) *world {
 	return w
 }
 
-func launcherAt(home agent.Home, socket string, env []string) *spawn.Launcher {
+func launcherAt(h home.Dir, socket string, env []string) *spawn.Launcher {
 	return &spawn.Launcher{
-		Home: home, Bus: bus.New(home, bus.Options{}), Journal: store.NewJournal(home), Binary: netsky, Environ: env,
+		Home: h, Bus: bus.New(h, bus.Options{}), Journal: store.NewJournal(h), Binary: netsky, Environ: env,
 		Tmux: &tmux.Server{
-			Socket: socket, Conf: home.Path(agent.TmuxConfFile), Env: env, Tags: []string{spawn.TagHome, spawn.TagStart},
+			Socket: socket, Conf: h.Path(home.TmuxConfFile), Env: env, Tags: []string{spawn.TagHome, spawn.TagStart},
 		},
 	}
 }
@@ -129,7 +132,7 @@ func (w *world) end() {
 			w.Errorf("tmux: %v", err)
 		}
 	}
-	list, err := agent.Descendants(0, "NETSKY_HOME="+w.home.Dir())
+	list, err := proc.Descendants(0, "NETSKY_HOME="+w.home.Root())
 	if err != nil {
 		w.Error(err)
 	}
@@ -306,10 +309,10 @@ func (w *world) sessions() string {
 // mail sends a message as the owner.
 func (w *world) mail(to, text string) string {
 	w.Helper()
-	return w.send(bus.Envelope{From: agent.Owner, To: agent.ID(to), Text: text})
+	return w.send(envelope.Envelope{From: agent.Owner, To: agent.ID(to), Text: text})
 }
 
-func (w *world) send(e bus.Envelope) string {
+func (w *world) send(e envelope.Envelope) string {
 	w.Helper()
 	if err := w.bus.Make(agent.Owner); err != nil {
 		w.Fatal(err)
@@ -321,14 +324,14 @@ func (w *world) send(e bus.Envelope) string {
 	return r.ID
 }
 
-func (w *world) alive(p agent.Process, what string) {
+func (w *world) alive(p proc.Process, what string) {
 	w.Helper()
 	if !p.Alive() {
 		w.Errorf("%s, process %d: is gone", what, p.PID)
 	}
 }
 
-func (w *world) gone(p agent.Process, what string) {
+func (w *world) gone(p proc.Process, what string) {
 	w.Helper()
 	if p.Alive() {
 		w.Errorf("%s, process %d: lives", what, p.PID)
@@ -336,7 +339,7 @@ func (w *world) gone(p agent.Process, what string) {
 }
 
 // process waits for a file into which a script wrote a process's number.
-func (w *world) process(path string) (p agent.Process) {
+func (w *world) process(path string) (p proc.Process) {
 	w.Helper()
 	w.eventually(func() bool {
 		data, err := os.ReadFile(path)
@@ -345,16 +348,16 @@ func (w *world) process(path string) (p agent.Process) {
 			return false
 		}
 		fmt.Sscan(string(data), &pid)
-		p, err = agent.FindProcess(pid)
+		p, err = proc.Find(pid)
 		return err == nil
 	}, func() string { return path + ": no living process in it" })
 	return p
 }
 
-func processOf(pid int) agent.Process {
-	p, err := agent.FindProcess(pid)
+func processOf(pid int) proc.Process {
+	p, err := proc.Find(pid)
 	if err != nil {
-		return agent.Process{PID: pid, Start: -1}
+		return proc.Process{PID: pid, Start: -1}
 	}
 	return p
 }

@@ -13,6 +13,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"netsky/agent"
+	"netsky/agent/home"
 )
 
 // dsn is the data source name. Pragmas stand in it because one sent by Exec
@@ -30,8 +31,8 @@ const writable = "&_journal_mode=WAL&_synchronous=NORMAL"
 //
 // It must never open the file: closing a descriptor drops every POSIX lock this
 // process has on it, also those of SQLite connections that are in use.
-func checkFile(home agent.Home) (info unix.Stat_t, ok bool, err error) {
-	file := home.Path(agent.DBFile)
+func checkFile(h home.Dir) (info unix.Stat_t, ok bool, err error) {
+	file := h.Path(home.DBFile)
 	err = unix.Lstat(file, &info)
 	if err == unix.ENOENT {
 		return info, false, nil
@@ -42,7 +43,7 @@ func checkFile(home agent.Home) (info unix.Stat_t, ok bool, err error) {
 	switch info.Mode & unix.S_IFMT {
 	case unix.S_IFREG:
 	case unix.S_IFLNK:
-		return info, false, &fs.PathError{Op: "open", Path: file, Err: agent.ErrLink}
+		return info, false, &fs.PathError{Op: "open", Path: file, Err: home.ErrLink}
 	default:
 		return info, false, fmt.Errorf("%s: not a regular file", file)
 	}
@@ -61,16 +62,16 @@ const createLock = "records"
 // what the home's files report about the agents, and then links it to its place:
 // whoever sees meta.db sees a whole one. It is no error if another process was
 // faster. With lost there was another before.
-func create(ctx context.Context, home agent.Home, lost bool) error {
-	lock, err := home.WaitLock(ctx, createLock, nil)
+func create(ctx context.Context, h home.Dir, lost bool) error {
+	lock, err := h.WaitLock(ctx, createLock, nil)
 	if err != nil {
 		return fmt.Errorf("create: %w", err)
 	}
 	defer lock.Unlock()
-	if _, ok, err := checkFile(home); ok || err != nil {
+	if _, ok, err := checkFile(h); ok || err != nil {
 		return err
 	}
-	dir, err := home.OpenDir(".", false)
+	dir, err := h.OpenDir(".", false)
 	if err != nil {
 		return err
 	}
@@ -79,7 +80,7 @@ func create(ctx context.Context, home agent.Home, lost bool) error {
 	temp := ".tmp-" + agent.NewStart() + ".db"
 	fd, err := unix.Openat(d, temp, unix.O_RDWR|unix.O_CREAT|unix.O_EXCL|unix.O_NOFOLLOW|unix.O_CLOEXEC, 0o600)
 	if err != nil {
-		return &fs.PathError{Op: "create", Path: home.Path(temp), Err: err}
+		return &fs.PathError{Op: "create", Path: h.Path(temp), Err: err}
 	}
 	err = unix.Fchmod(fd, 0o600) // whatever the umask
 	unix.Close(fd)
@@ -91,7 +92,7 @@ func create(ctx context.Context, home agent.Home, lost bool) error {
 	if err != nil {
 		return err
 	}
-	db, err := sql.Open("sqlite3", dsn(home.Path(temp), "rw", "immediate", 1000, writable))
+	db, err := sql.Open("sqlite3", dsn(h.Path(temp), "rw", "immediate", 1000, writable))
 	if err != nil {
 		return err
 	}
@@ -99,7 +100,7 @@ func create(ctx context.Context, home agent.Home, lost bool) error {
 	if err == nil {
 		err = migrate(ctx, conn)
 		if err == nil {
-			err = (&tx{conn}).rebuild(withNotice(rebuilt(home), lost))
+			err = (&tx{conn}).rebuild(withNotice(rebuilt(h), lost))
 		}
 		conn.Close()
 	}
@@ -112,12 +113,12 @@ func create(ctx context.Context, home agent.Home, lost bool) error {
 	// The log of a file that was removed: SQLite would play it into the new one. A
 	// process that has the old file open keeps its own, which has no name any more.
 	for _, suffix := range []string{"-wal", "-shm"} {
-		if err := unix.Unlinkat(d, agent.DBFile+suffix, 0); err != nil && err != unix.ENOENT {
-			return &fs.PathError{Op: "remove", Path: home.Path(agent.DBFile + suffix), Err: err}
+		if err := unix.Unlinkat(d, home.DBFile+suffix, 0); err != nil && err != unix.ENOENT {
+			return &fs.PathError{Op: "remove", Path: h.Path(home.DBFile + suffix), Err: err}
 		}
 	}
-	if err := unix.Linkat(d, temp, d, agent.DBFile, 0); err != nil && err != unix.EEXIST {
-		return &fs.PathError{Op: "create", Path: home.Path(agent.DBFile), Err: err}
+	if err := unix.Linkat(d, temp, d, home.DBFile, 0); err != nil && err != unix.EEXIST {
+		return &fs.PathError{Op: "create", Path: h.Path(home.DBFile), Err: err}
 	}
 	return nil
 }
@@ -135,8 +136,8 @@ func Damaged(err error) bool {
 }
 
 // fileError puts the file in front of what SQLite said of it.
-func fileError(home agent.Home, err error) error {
-	file := home.Path(agent.DBFile)
+func fileError(h home.Dir, err error) error {
+	file := h.Path(home.DBFile)
 	if strings.Contains(err.Error(), file) {
 		return err
 	}

@@ -7,7 +7,7 @@ import (
 	"sync"
 	"time"
 
-	"netsky/agent"
+	"netsky/agent/home"
 )
 
 // What the error of Journal.Record matches.
@@ -34,7 +34,7 @@ const (
 // spool. It opens the database at the first record and keeps it; a verb that
 // records nothing opens nothing.
 type Journal struct {
-	home agent.Home
+	home home.Dir
 
 	turn chan struct{} // holds one token: who has it uses what follows
 	db   *DB
@@ -46,7 +46,7 @@ type Journal struct {
 
 // NewJournal makes a Journal and touches no file. The caller should call Close,
 // which may be left out where the process ends anyway.
-func NewJournal(home agent.Home) *Journal {
+func NewJournal(home home.Dir) *Journal {
 	j := &Journal{home: home, turn: make(chan struct{}, 1)}
 	j.turn <- struct{}{}
 	return j
@@ -101,7 +101,7 @@ func (j *Journal) try(ctx context.Context, ops []Op) error {
 		case err := <-result:
 			return err
 		default:
-			return fmt.Errorf("%s: no answer: %w", j.home.Path(agent.DBFile), ctx.Err())
+			return fmt.Errorf("%s: no answer: %w", j.home.Path(home.DBFile), ctx.Err())
 		}
 	}
 }

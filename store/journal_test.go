@@ -10,18 +10,18 @@ import (
 	"testing"
 	"time"
 
-	"netsky/agent"
+	"netsky/agent/home"
 	"netsky/store"
 )
 
-func mustJournal(tb testing.TB, home agent.Home) *store.Journal {
+func mustJournal(tb testing.TB, home home.Dir) *store.Journal {
 	tb.Helper()
 	j := store.NewJournal(home)
 	tb.Cleanup(func() { mustDo(tb, j.Close()) })
 	return j
 }
 
-func mustSpool(tb testing.TB, home agent.Home) store.Spool {
+func mustSpool(tb testing.TB, home home.Dir) store.Spool {
 	tb.Helper()
 	s, err := store.SpoolSize(home)
 	mustDo(tb, err)
@@ -31,35 +31,35 @@ func mustSpool(tb testing.TB, home agent.Home) store.Spool {
 func TestJournal(t *testing.T) {
 	for _, tt := range []struct {
 		name  string
-		setup func(t *testing.T, home agent.Home)
+		setup func(t *testing.T, home home.Dir)
 		want  error
 		text  string
 	}{
-		{"no database yet", func(*testing.T, agent.Home) {}, nil, ""},
-		{"newer", func(t *testing.T, home agent.Home) {
-			mustSQL(t, home.Path(agent.DBFile), "PRAGMA user_version = 99")
+		{"no database yet", func(*testing.T, home.Dir) {}, nil, ""},
+		{"newer", func(t *testing.T, h home.Dir) {
+			mustSQL(t, h.Path(home.DBFile), "PRAGMA user_version = 99")
 		}, store.ErrSpooled, "newer"},
-		{"corrupt", func(t *testing.T, home agent.Home) {
-			mustDo(t, os.WriteFile(home.Path(agent.DBFile), []byte(strings.Repeat("garbage!", 1000)), 0o600))
+		{"corrupt", func(t *testing.T, h home.Dir) {
+			mustDo(t, os.WriteFile(h.Path(home.DBFile), []byte(strings.Repeat("garbage!", 1000)), 0o600))
 		}, store.ErrSpooled, "not a database"},
-		{"locked", func(t *testing.T, home agent.Home) {
-			mustDo(t, mustOpen(t, home).Close())
-			db, err := sql.Open("sqlite3", home.Path(agent.DBFile)+"?_txlock=exclusive")
+		{"locked", func(t *testing.T, h home.Dir) {
+			mustDo(t, mustOpen(t, h).Close())
+			db, err := sql.Open("sqlite3", h.Path(home.DBFile)+"?_txlock=exclusive")
 			mustDo(t, err)
 			tx, err := db.Begin()
 			mustDo(t, err)
 			t.Cleanup(func() { tx.Rollback(); db.Close() })
 		}, store.ErrSpooled, "locked"},
-		{"nothing can be written", func(t *testing.T, home agent.Home) {
-			mustDo(t, os.Mkdir(home.Path(agent.DBFile), 0o700))
-			mustDo(t, os.Remove(home.Path(agent.SpoolDir)))
-			mustDo(t, os.WriteFile(home.Path(agent.SpoolDir), nil, 0o600))
+		{"nothing can be written", func(t *testing.T, h home.Dir) {
+			mustDo(t, os.Mkdir(h.Path(home.DBFile), 0o700))
+			mustDo(t, os.Remove(h.Path(home.SpoolDir)))
+			mustDo(t, os.WriteFile(h.Path(home.SpoolDir), nil, 0o600))
 		}, store.ErrUnrecorded, "not a directory"},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
-			home := mustHome(t)
-			tt.setup(t, home)
-			j := mustJournal(t, home)
+			h := mustHome(t)
+			tt.setup(t, h)
+			j := mustJournal(t, h)
 			began := time.Now()
 			for range 5 {
 				err := j.Record(t.Context(), store.AddLog{Text: "x", Part: "up"})
@@ -73,10 +73,10 @@ func TestJournal(t *testing.T) {
 				t.Errorf("five records took %v", took)
 			}
 			if tt.want == store.ErrSpooled {
-				if s := mustSpool(t, home); s.Files != 5 || s.Bytes == 0 {
+				if s := mustSpool(t, h); s.Files != 5 || s.Bytes == 0 {
 					t.Errorf("spool %+v, want 5 files", s)
 				}
-				names, _ := filepath.Glob(home.Path(agent.SpoolDir, "*"))
+				names, _ := filepath.Glob(h.Path(home.SpoolDir, "*"))
 				for _, name := range names {
 					if info, err := os.Stat(name); err != nil || info.Mode().Perm() != 0o600 {
 						t.Errorf("%s: %v, %v, want 0600", name, info.Mode(), err)
@@ -88,12 +88,12 @@ func TestJournal(t *testing.T) {
 }
 
 // mustSpooled records the ops while the database is unusable.
-func mustSpooled(tb testing.TB, home agent.Home, ops ...store.Op) {
+func mustSpooled(tb testing.TB, h home.Dir, ops ...store.Op) {
 	tb.Helper()
-	file := home.Path(agent.DBFile)
+	file := h.Path(home.DBFile)
 	os.Rename(file, file+".away")
 	mustDo(tb, os.Mkdir(file, 0o700))
-	j := store.NewJournal(home)
+	j := store.NewJournal(h)
 	for _, op := range ops {
 		if err := j.Record(tb.Context(), op); !errors.Is(err, store.ErrSpooled) {
 			tb.Fatalf("Record(%T): %v, want spooled", op, err)
@@ -107,27 +107,27 @@ func mustSpooled(tb testing.TB, home agent.Home, ops ...store.Op) {
 // Every op survives the way through the spool: the records are the same as
 // those of a database that worked, and a second replay changes nothing.
 func TestReplay(t *testing.T) {
-	direct, home := mustHome(t), mustHome(t)
+	direct, h := mustHome(t), mustHome(t)
 	mustApply(t, mustOpen(t, direct), story()...)
-	mustSpooled(t, home, story()...)
+	mustSpooled(t, h, story()...)
 	copies := map[string][]byte{}
-	names, err := filepath.Glob(home.Path(agent.SpoolDir, "*.json"))
+	names, err := filepath.Glob(h.Path(home.SpoolDir, "*.json"))
 	mustDo(t, err)
 	for _, name := range names {
 		copies[name], err = os.ReadFile(name)
 		mustDo(t, err)
 	}
-	db := mustOpen(t, home)
+	db := mustOpen(t, h)
 	want := dump(t, direct)
 	for round := range 2 {
 		n, err := db.ReplaySpool(t.Context())
 		if n != len(story()) || err != nil {
 			t.Errorf("ReplaySpool: %d, %v, want %d", n, err, len(story()))
 		}
-		if got := dump(t, home); got != want {
+		if got := dump(t, h); got != want {
 			t.Errorf("round %d:\n%s\nwant\n%s", round, got, want)
 		}
-		if s := mustSpool(t, home); s != (store.Spool{}) {
+		if s := mustSpool(t, h); s != (store.Spool{}) {
 			t.Errorf("spool %+v, want none", s)
 		}
 		for name, data := range copies { // as after a crash before the removal
@@ -139,8 +139,8 @@ func TestReplay(t *testing.T) {
 // A file that can never be recorded is set aside with the reason; the others
 // are recorded.
 func TestReplayBad(t *testing.T) {
-	home := mustHome(t)
-	mustSpooled(t, home, store.AddLog{Text: "first"}, store.UpsertDelivery{Message: "nobody", Target: "agent1", State: store.Queued},
+	h := mustHome(t)
+	mustSpooled(t, h, store.AddLog{Text: "first"}, store.UpsertDelivery{Message: "nobody", Target: "agent1", State: store.Queued},
 		store.AddLog{Text: "last"})
 	for name, text := range map[string]string{
 		"1-garbage.json":            "{",
@@ -149,10 +149,10 @@ func TestReplayBad(t *testing.T) {
 		"99999999999999999999.json": `[{"op":"add_log","args":{"key":"k","text":"by hand"}}]`,
 		".tmp-1-1":                  "half",
 	} {
-		mustDo(t, os.WriteFile(home.Path(agent.SpoolDir, name), []byte(text), 0o600))
+		mustDo(t, os.WriteFile(h.Path(home.SpoolDir, name), []byte(text), 0o600))
 	}
-	mustDo(t, os.Symlink("/etc/passwd", home.Path(agent.SpoolDir, "4-link.json")))
-	db := mustOpen(t, home)
+	mustDo(t, os.Symlink("/etc/passwd", h.Path(home.SpoolDir, "4-link.json")))
+	db := mustOpen(t, h)
 	n, err := db.ReplaySpool(t.Context())
 	if n != 3 || err == nil || !strings.Contains(err.Error(), "explode") || !strings.Contains(err.Error(), "nobody") {
 		t.Errorf("ReplaySpool: %d, %v, want 3 and what was wrong", n, err)
@@ -161,10 +161,10 @@ func TestReplayBad(t *testing.T) {
 	if len(texts) != 3 || !texts["first"] || !texts["last"] || !texts["by hand"] {
 		t.Errorf("logs %v, want first, last, by hand", texts)
 	}
-	if s := mustSpool(t, home); s.Files != 0 || s.Bad != 5 {
+	if s := mustSpool(t, h); s.Files != 0 || s.Bad != 5 {
 		t.Errorf("spool %+v, want 5 bad", s)
 	}
-	why, err := os.ReadFile(home.Path(agent.SpoolDir, "2-unknown.why"))
+	why, err := os.ReadFile(h.Path(home.SpoolDir, "2-unknown.why"))
 	if err != nil || !strings.Contains(string(why), "unknown") {
 		t.Errorf("2-unknown.why: %q, %v", why, err)
 	}
@@ -175,27 +175,27 @@ func TestReplayBad(t *testing.T) {
 
 // A database that takes nothing is no reason to set files aside.
 func TestReplayWaits(t *testing.T) {
-	home := mustHome(t)
-	mustSpooled(t, home, store.AddLog{Text: "x"})
-	db := mustOpen(t, home)
-	mustSQL(t, home.Path(agent.DBFile), "CREATE TRIGGER no_logs BEFORE INSERT ON logs BEGIN SELECT raise(ABORT, 'disk full'); END",
+	h := mustHome(t)
+	mustSpooled(t, h, store.AddLog{Text: "x"})
+	db := mustOpen(t, h)
+	mustSQL(t, h.Path(home.DBFile), "CREATE TRIGGER no_logs BEFORE INSERT ON logs BEGIN SELECT raise(ABORT, 'disk full'); END",
 		"CREATE TRIGGER no_settings BEFORE INSERT ON settings BEGIN SELECT raise(ABORT, 'disk full'); END")
 	if n, err := db.ReplaySpool(t.Context()); n != 0 || err == nil {
 		t.Errorf("ReplaySpool: %d, %v, want 0 and an error", n, err)
 	}
-	if s := mustSpool(t, home); s.Files != 1 || s.Bad != 0 {
+	if s := mustSpool(t, h); s.Files != 1 || s.Bad != 0 {
 		t.Errorf("spool %+v, want the one file still there", s)
 	}
 }
 
 func TestSpoolIsBounded(t *testing.T) {
-	home := mustHome(t)
-	mustDo(t, os.Mkdir(home.Path(agent.DBFile), 0o700))
-	j := mustJournal(t, home)
+	h := mustHome(t)
+	mustDo(t, os.Mkdir(h.Path(home.DBFile), 0o700))
+	j := mustJournal(t, h)
 	if err := j.Record(t.Context(), store.AddLog{Text: strings.Repeat("x", 5<<20)}); !errors.Is(err, store.ErrUnrecorded) {
 		t.Errorf("a record of 5 MiB: %v, want ErrUnrecorded", err)
 	}
-	full := home.Path(agent.SpoolDir, "0-full.json")
+	full := h.Path(home.SpoolDir, "0-full.json")
 	mustDo(t, os.WriteFile(full, nil, 0o600))
 	mustDo(t, os.Truncate(full, 64<<20))
 	if err := j.Record(t.Context(), store.AddLog{Text: "x"}); !errors.Is(err, store.ErrUnrecorded) || !strings.Contains(fmt.Sprint(err), "full") {

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"netsky/agent"
+	"netsky/agent/home"
 )
 
 // began is when this process started, near enough: an agent that was launched
@@ -20,7 +21,7 @@ var began = time.Now()
 // that was made anew or put back from a copy. Each element is about one agent,
 // so that one unreadable set of files costs the others nothing. What is in the
 // mailboxes is recorded by package observe.
-func rebuilt(home agent.Home) (all [][]Op) {
+func rebuilt(home home.Dir) (all [][]Op) {
 	for _, id := range launched(home) {
 		la, err := home.LoadLaunch(id)
 		if err == nil && la.Agent == id && la.Start != "" {
@@ -45,13 +46,13 @@ func withNotice(all [][]Op, lost bool) [][]Op {
 	return append(all, []Op{AddLog{
 		Level: LevelWarn, Part: "records",
 		Text: fmt.Sprintf("%s was missing: rebuilt from the files of %s; older log entries and sessions are lost",
-			agent.DBFile, strings.Join(names, ", ")),
+			home.DBFile, strings.Join(names, ", ")),
 	}})
 }
 
 // launched lists the agents that have a launch file.
-func launched(home agent.Home) []agent.ID {
-	dir, err := home.OpenDir(agent.LaunchDir, false)
+func launched(h home.Dir) []agent.ID {
+	dir, err := h.OpenDir(home.LaunchDir, false)
 	if err != nil {
 		return nil // no agent has been started
 	}
@@ -73,11 +74,11 @@ func launched(home agent.Home) []agent.ID {
 
 // Launched reports whether agents have been started in this home, so that a
 // database that is missing was lost and is not merely not made yet.
-func Launched(home agent.Home) bool { return len(launched(home)) > 0 }
+func Launched(home home.Dir) bool { return len(launched(home)) > 0 }
 
 // rebuiltAgent is the last start of one agent: how it was launched, what is
 // wanted of it, what it reported, and how it ended.
-func rebuiltAgent(home agent.Home, la agent.Launch) []Op {
+func rebuiltAgent(home home.Dir, la agent.Launch) []Op {
 	started := Time(la.StartedMS)
 	actor := UpsertActor{ID: la.Agent, Role: la.Agent.Role(), Runtime: la.Runtime, Dir: la.Dir, Created: started, Updated: started}
 	desired, err := home.LoadDesired(string(la.Agent))

@@ -7,11 +7,13 @@ import (
 	"time"
 
 	"netsky/agent"
+	"netsky/agent/home"
+	"netsky/agent/proc"
 	"netsky/store"
 )
 
 // launch puts down what a start of an agent leaves in the home.
-func launch(tb testing.TB, home agent.Home, id agent.ID, at time.Time) agent.Launch {
+func launch(tb testing.TB, home home.Dir, id agent.ID, at time.Time) agent.Launch {
 	tb.Helper()
 	la := agent.Launch{Agent: id, Start: "start-of-" + string(id), Runtime: "codex", Dir: "/src/" + string(id),
 		Argv: []string{"/bin/true"}, Resume: "thread-" + string(id), StartedMS: at.UnixMilli()}
@@ -22,20 +24,20 @@ func launch(tb testing.TB, home agent.Home, id agent.ID, at time.Time) agent.Lau
 
 // A database that was removed is made anew with what the home's files report.
 func TestRebuilt(t *testing.T) {
-	home := mustHome(t)
+	h := mustHome(t)
 	hour := time.Now().Add(-time.Hour).Truncate(time.Millisecond)
 	three := 3
-	root := launch(t, home, agent.Root, hour)
-	mustDo(t, home.SaveReport(agent.Root, agent.Report{Start: root.Start, State: agent.Idle, SinceMS: hour.Add(time.Minute).UnixMilli()}))
-	mustDo(t, home.SaveKeeper(agent.Root, agent.Keeper{Start: root.Start, Process: agent.Self(), StartedMS: root.StartedMS}))
-	dead := launch(t, home, "agent1", hour)
-	mustDo(t, home.SaveKeeper("agent1", agent.Keeper{Start: dead.Start, Process: agent.Process{PID: 1 << 22}, StartedMS: dead.StartedMS,
+	root := launch(t, h, agent.Root, hour)
+	mustDo(t, h.SaveReport(agent.Root, agent.Report{Start: root.Start, State: agent.Idle, SinceMS: hour.Add(time.Minute).UnixMilli()}))
+	mustDo(t, h.SaveKeeper(agent.Root, agent.Keeper{Start: root.Start, Process: proc.Self(), StartedMS: root.StartedMS}))
+	dead := launch(t, h, "agent1", hour)
+	mustDo(t, h.SaveKeeper("agent1", agent.Keeper{Start: dead.Start, Process: proc.Process{PID: 1 << 22}, StartedMS: dead.StartedMS,
 		EndedMS: hour.Add(time.Second).UnixMilli(), Status: &three}))
-	launch(t, home, "agent2", hour)
-	mustDo(t, home.SetDesired("agent2", false, "owner"))
-	mustDo(t, os.WriteFile(home.Path(agent.LaunchDir, "agent3.json"), []byte("{"), 0o600)) // costs the others nothing
+	launch(t, h, "agent2", hour)
+	mustDo(t, h.SetDesired("agent2", false, "owner"))
+	mustDo(t, os.WriteFile(h.Path(home.LaunchDir, "agent3.json"), []byte("{"), 0o600)) // costs the others nothing
 
-	db := mustOpen(t, home)
+	db := mustOpen(t, h)
 	actors, err := db.Actors(t.Context())
 	mustDo(t, err)
 	var got []string
@@ -89,24 +91,24 @@ func TestNotRebuilt(t *testing.T) {
 
 // A process that has the removed file open finds out without writing.
 func TestRefresh(t *testing.T) {
-	home := mustHome(t)
-	db := mustOpen(t, home)
+	h := mustHome(t)
+	db := mustOpen(t, h)
 	mustApply(t, db, store.AddLog{Text: "old"})
-	launch(t, home, agent.Root, time.Now().Add(-time.Hour))
+	launch(t, h, agent.Root, time.Now().Add(-time.Hour))
 	mustDo(t, db.Refresh(t.Context()))
 	if n := db.Replaced(); n != 0 {
 		t.Fatalf("replaced %d times", n)
 	}
-	mustDo(t, os.Remove(home.Path(agent.DBFile)))
+	mustDo(t, os.Remove(h.Path(home.DBFile)))
 	mustDo(t, db.Refresh(t.Context()))
 	if _, err := db.Session(t.Context(), "start-of-agent0"); err != nil || db.Replaced() != 1 {
 		t.Errorf("session: %v, replaced %d", err, db.Replaced())
 	}
 	// Put back from a copy that is older than the agent.
-	mustDo(t, os.Remove(home.Path(agent.DBFile)))
+	mustDo(t, os.Remove(h.Path(home.DBFile)))
 	old := mustHome(t)
 	mustDo(t, mustOpen(t, old).Close())
-	mustDo(t, os.Rename(old.Path(agent.DBFile), home.Path(agent.DBFile)))
+	mustDo(t, os.Rename(old.Path(home.DBFile), h.Path(home.DBFile)))
 	mustDo(t, db.Refresh(t.Context()))
 	if _, err := db.Session(t.Context(), "start-of-agent0"); err != nil || db.Replaced() != 2 {
 		t.Errorf("session: %v, replaced %d", err, db.Replaced())
@@ -121,19 +123,19 @@ func TestRemovedWithoutItsLog(t *testing.T) {
 		open bool
 	}{{"open", true}, {"killed", false}} {
 		t.Run(tt.name, func(t *testing.T) {
-			home := mustHome(t)
-			db := mustOpen(t, home)
+			h := mustHome(t)
+			db := mustOpen(t, h)
 			for range 3000 { // past the first checkpoint: the log alone is no whole database
 				mustApply(t, db, store.AddLog{Text: strings.Repeat("x", 500)})
 			}
-			wal, err := os.ReadFile(home.Path(agent.DBFile + "-wal"))
+			wal, err := os.ReadFile(h.Path(home.DBFile + "-wal"))
 			mustDo(t, err)
 			if !tt.open {
 				mustDo(t, db.Close())
-				mustDo(t, os.WriteFile(home.Path(agent.DBFile+"-wal"), wal, 0o600))
+				mustDo(t, os.WriteFile(h.Path(home.DBFile+"-wal"), wal, 0o600))
 			}
-			mustDo(t, os.Remove(home.Path(agent.DBFile)))
-			next := mustOpen(t, home)
+			mustDo(t, os.Remove(h.Path(home.DBFile)))
+			next := mustOpen(t, h)
 			mustApply(t, next, store.AddLog{Text: "new"})
 			if tt.open {
 				mustApply(t, db, store.AddLog{Text: "new too"})

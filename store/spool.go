@@ -13,6 +13,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"netsky/agent"
+	"netsky/agent/home"
 )
 
 // The spool holds what verbs could not write: a flood there must not fill the
@@ -31,13 +32,13 @@ type Spool struct {
 }
 
 // SpoolSize looks at the spool; a missing one is empty.
-func SpoolSize(home agent.Home) (Spool, error) {
+func SpoolSize(home home.Dir) (Spool, error) {
 	s, _, err := readSpool(home)
 	return s, err
 }
 
-func readSpool(home agent.Home) (s Spool, names []string, err error) {
-	dir, err := home.OpenDir(agent.SpoolDir, false)
+func readSpool(h home.Dir) (s Spool, names []string, err error) {
+	dir, err := h.OpenDir(home.SpoolDir, false)
 	if errors.Is(err, fs.ErrNotExist) {
 		return s, nil, nil
 	}
@@ -69,7 +70,7 @@ func readSpool(home agent.Home) (s Spool, names []string, err error) {
 }
 
 // spool writes the ops as one file, whose name sorts by time.
-func spool(home agent.Home, ops []Op) error {
+func spool(h home.Dir, ops []Op) error {
 	data, err := encodeOps(ops)
 	if err != nil {
 		return err
@@ -77,7 +78,7 @@ func spool(home agent.Home, ops []Op) error {
 	if len(data) > maxSpoolFile {
 		return fmt.Errorf("spool: a record of %d bytes; at most %d", len(data), maxSpoolFile)
 	}
-	s, _, err := readSpool(home)
+	s, _, err := readSpool(h)
 	if err != nil {
 		return err
 	}
@@ -85,7 +86,7 @@ func spool(home agent.Home, ops []Op) error {
 		return fmt.Errorf("spool: full: %d files, %d bytes", s.Files+s.Bad, s.Bytes)
 	}
 	name := fmt.Sprintf("%020d-%010d-%s.json", time.Now().UnixNano(), os.Getpid(), agent.NewStart())
-	return home.WriteFile(agent.SpoolDir+"/"+name, data, true)
+	return h.WriteFile(home.SpoolDir+"/"+name, data, true)
 }
 
 // ReplaySpool puts what lies in the spool into the database, the oldest first,
@@ -101,7 +102,7 @@ func (db *DB) ReplaySpool(ctx context.Context) (n int, err error) {
 	}
 	var bad []error
 	for _, name := range names {
-		rel := agent.SpoolDir + "/" + name
+		rel := home.SpoolDir + "/" + name
 		err := db.replay(ctx, rel)
 		if err == nil {
 			if err := db.home.Remove(rel); err != nil {

@@ -37,7 +37,7 @@ import (
 	"sync/atomic"
 	"time"
 
-	"netsky/agent"
+	"netsky/agent/home"
 )
 
 // ErrNotFound is what the error of a read matches when nothing has that id.
@@ -49,7 +49,7 @@ const busyMS = 5000
 
 // A DB is the open database. Its methods may be called from any goroutine.
 type DB struct {
-	home  agent.Home
+	home  home.Dir
 	read  atomic.Pointer[sql.DB] // several connections, mode=ro
 	fresh atomic.Int64           // how often the file was found replaced
 
@@ -71,11 +71,11 @@ type DB struct {
 // If the file is removed or replaced while it is open, the next Apply or Refresh
 // opens, or makes, the one that has its name then; Replaced tells. One that is
 // made begins with what the home's files report about the agents.
-func Open(ctx context.Context, home agent.Home) (*DB, error) {
+func Open(ctx context.Context, home home.Dir) (*DB, error) {
 	return open(ctx, home, busyMS)
 }
 
-func open(ctx context.Context, home agent.Home, busyMS int) (*DB, error) {
+func open(ctx context.Context, home home.Dir, busyMS int) (*DB, error) {
 	w, err := openWriter(ctx, home, busyMS, false)
 	if err != nil {
 		return nil, fileError(home, err)
@@ -100,24 +100,24 @@ func open(ctx context.Context, home agent.Home, busyMS int) (*DB, error) {
 // OpenRead opens the home's database for reading. It makes and migrates
 // nothing: the error of one that is missing matches fs.ErrNotExist, and one
 // whose tables are older than this netsky's is refused until Open was there.
-func OpenRead(ctx context.Context, home agent.Home) (*DB, error) {
-	_, ok, err := checkFile(home)
+func OpenRead(ctx context.Context, h home.Dir) (*DB, error) {
+	_, ok, err := checkFile(h)
 	if err == nil && !ok {
-		err = &fs.PathError{Op: "open", Path: home.Path(agent.DBFile), Err: fs.ErrNotExist}
+		err = &fs.PathError{Op: "open", Path: h.Path(home.DBFile), Err: fs.ErrNotExist}
 	}
 	if err != nil {
-		return nil, fileError(home, err)
+		return nil, fileError(h, err)
 	}
-	read, err := openReaders(home)
+	read, err := openReaders(h)
 	if err != nil {
 		return nil, err
 	}
-	db := &DB{home: home}
+	db := &DB{home: h}
 	db.read.Store(read)
 	have := 0
 	if err := read.QueryRowContext(ctx, "PRAGMA user_version").Scan(&have); err != nil {
 		read.Close()
-		return nil, fileError(home, err)
+		return nil, fileError(h, err)
 	}
 	missing, err := checkVersion(have, Schema())
 	if err == nil && missing > 0 {
@@ -125,17 +125,17 @@ func OpenRead(ctx context.Context, home agent.Home) (*DB, error) {
 	}
 	if err != nil {
 		read.Close()
-		return nil, fileError(home, err)
+		return nil, fileError(h, err)
 	}
 	return db, nil
 }
 
 // openReaders makes the pool for reads. Four connections: with more, readers
 // would wait for the processor instead; idle ones give their memory back.
-func openReaders(home agent.Home) (*sql.DB, error) {
-	read, err := sql.Open("sqlite3", dsn(home.Path(agent.DBFile), "ro", "deferred", busyMS, "&_cache_size=-1000"))
+func openReaders(h home.Dir) (*sql.DB, error) {
+	read, err := sql.Open("sqlite3", dsn(h.Path(home.DBFile), "ro", "deferred", busyMS, "&_cache_size=-1000"))
 	if err != nil {
-		return nil, fileError(home, err)
+		return nil, fileError(h, err)
 	}
 	read.SetMaxOpenConns(4)
 	read.SetMaxIdleConns(4)
@@ -164,7 +164,7 @@ func (db *DB) Close() error {
 }
 
 // Home is the home whose records these are.
-func (db *DB) Home() agent.Home { return db.home }
+func (db *DB) Home() home.Dir { return db.home }
 
 // Replaced is how often the file was found removed or replaced since Open. When
 // it has grown, what was on record may be gone.

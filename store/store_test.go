@@ -12,7 +12,7 @@ import (
 	"syscall"
 	"testing"
 
-	"netsky/agent"
+	"netsky/agent/home"
 	"netsky/store"
 )
 
@@ -28,14 +28,14 @@ func TestMain(m *testing.M) {
 	os.Exit(m.Run())
 }
 
-func mustHome(tb testing.TB) agent.Home {
+func mustHome(tb testing.TB) home.Dir {
 	tb.Helper()
 	dir, err := os.MkdirTemp("", "n")
 	if err != nil {
 		tb.Fatal(err)
 	}
 	tb.Cleanup(func() { os.RemoveAll(dir) })
-	home, err := agent.HomeAt(dir)
+	home, err := home.At(dir)
 	if err == nil {
 		_, err = home.Make()
 	}
@@ -45,7 +45,7 @@ func mustHome(tb testing.TB) agent.Home {
 	return home
 }
 
-func mustOpen(tb testing.TB, home agent.Home) *store.DB {
+func mustOpen(tb testing.TB, home home.Dir) *store.DB {
 	tb.Helper()
 	db, err := store.Open(tb.Context(), home)
 	if err != nil {
@@ -80,9 +80,9 @@ func mustSQL(tb testing.TB, file string, queries ...string) {
 }
 
 // dump is all that is in the tables, as text, without the rows' numbers.
-func dump(tb testing.TB, home agent.Home) string {
+func dump(tb testing.TB, h home.Dir) string {
 	tb.Helper()
-	db, err := sql.Open("sqlite3", "file:"+home.Path(agent.DBFile)+"?mode=ro")
+	db, err := sql.Open("sqlite3", "file:"+h.Path(home.DBFile)+"?mode=ro")
 	mustDo(tb, err)
 	defer db.Close()
 	var out strings.Builder
@@ -124,10 +124,10 @@ func TestMigrate(t *testing.T) {
 		{"user_version 0", func(t *testing.T, file string) { mustSQL(t, file, "CREATE TABLE other (a)") }},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
-			home := mustHome(t)
-			file := home.Path(agent.DBFile)
+			h := mustHome(t)
+			file := h.Path(home.DBFile)
 			tt.setup(t, file)
-			db := mustOpen(t, home)
+			db := mustOpen(t, h)
 			mustApply(t, db, store.AddLog{Text: "one"})
 			mustDo(t, db.Check(t.Context()))
 			raw, err := sql.Open("sqlite3", file)
@@ -148,7 +148,7 @@ func TestMigrate(t *testing.T) {
 					t.Errorf("%s is not STRICT", table)
 				}
 			}
-			left, err := fs.Glob(os.DirFS(home.Dir()), ".tmp-*")
+			left, err := fs.Glob(os.DirFS(h.Root()), ".tmp-*")
 			if err != nil || len(left) > 0 {
 				t.Errorf("left behind: %v, %v", left, err)
 			}
@@ -159,28 +159,28 @@ func TestMigrate(t *testing.T) {
 func TestOpenRefuses(t *testing.T) {
 	for _, tt := range []struct {
 		name  string
-		setup func(t *testing.T, home agent.Home, file string)
+		setup func(t *testing.T, home home.Dir, file string)
 		is    error
 		text  string
 	}{
-		{"newer schema", func(t *testing.T, _ agent.Home, file string) {
+		{"newer schema", func(t *testing.T, _ home.Dir, file string) {
 			mustSQL(t, file, "PRAGMA user_version = 99")
 		}, store.ErrNewer, "99"},
-		{"garbage", func(t *testing.T, _ agent.Home, file string) {
+		{"garbage", func(t *testing.T, _ home.Dir, file string) {
 			mustDo(t, os.WriteFile(file, bytes.Repeat([]byte("no database "), 1000), 0o600))
 		}, nil, "not a database"},
-		{"link", func(t *testing.T, home agent.Home, file string) {
+		{"link", func(t *testing.T, home home.Dir, file string) {
 			mustDo(t, os.WriteFile(home.Path("other.db"), nil, 0o600))
 			mustDo(t, os.Symlink(home.Path("other.db"), file))
-		}, agent.ErrLink, "symbolic link"},
-		{"directory", func(t *testing.T, _ agent.Home, file string) { mustDo(t, os.Mkdir(file, 0o700)) }, nil, "not a regular file"},
+		}, home.ErrLink, "symbolic link"},
+		{"directory", func(t *testing.T, _ home.Dir, file string) { mustDo(t, os.Mkdir(file, 0o700)) }, nil, "not a regular file"},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
-			home := mustHome(t)
-			file := home.Path(agent.DBFile)
-			tt.setup(t, home, file)
-			for which, open := range map[string]func(context.Context, agent.Home) (*store.DB, error){"Open": store.Open, "OpenRead": store.OpenRead} {
-				db, err := open(t.Context(), home)
+			h := mustHome(t)
+			file := h.Path(home.DBFile)
+			tt.setup(t, h, file)
+			for which, open := range map[string]func(context.Context, home.Dir) (*store.DB, error){"Open": store.Open, "OpenRead": store.OpenRead} {
+				db, err := open(t.Context(), h)
 				if err == nil {
 					db.Close()
 					t.Errorf("%s: no error", which)
@@ -198,16 +198,16 @@ func TestOpenRefuses(t *testing.T) {
 }
 
 func TestOpenReadMakesNothing(t *testing.T) {
-	home := mustHome(t)
-	if _, err := store.OpenRead(t.Context(), home); !errors.Is(err, fs.ErrNotExist) {
+	h := mustHome(t)
+	if _, err := store.OpenRead(t.Context(), h); !errors.Is(err, fs.ErrNotExist) {
 		t.Errorf("OpenRead without a file: %v, want fs.ErrNotExist", err)
 	}
-	mustSQL(t, home.Path(agent.DBFile), "CREATE TABLE other (a)")
-	if _, err := store.OpenRead(t.Context(), home); err == nil || !strings.Contains(err.Error(), "older") {
+	mustSQL(t, h.Path(home.DBFile), "CREATE TABLE other (a)")
+	if _, err := store.OpenRead(t.Context(), h); err == nil || !strings.Contains(err.Error(), "older") {
 		t.Errorf("OpenRead of schema 0: %v, want older", err)
 	}
-	mustDo(t, mustOpen(t, home).Close())
-	db, err := store.OpenRead(t.Context(), home)
+	mustDo(t, mustOpen(t, h).Close())
+	db, err := store.OpenRead(t.Context(), h)
 	mustDo(t, err)
 	defer db.Close()
 	if err := db.Apply(t.Context(), store.AddLog{Text: "x"}); err == nil {
@@ -220,14 +220,14 @@ func TestMode(t *testing.T) {
 	old := syscall.Umask(0)
 	defer syscall.Umask(old)
 	for _, before := range []bool{false, true} {
-		home := mustHome(t)
+		h := mustHome(t)
 		if before {
-			mustDo(t, os.WriteFile(home.Path(agent.DBFile), nil, 0o666))
+			mustDo(t, os.WriteFile(h.Path(home.DBFile), nil, 0o666))
 		}
-		db := mustOpen(t, home)
+		db := mustOpen(t, h)
 		mustApply(t, db, store.AddLog{Text: "x"})
 		for _, suffix := range []string{"", "-wal", "-shm"} {
-			info, err := os.Stat(home.Path(agent.DBFile + suffix))
+			info, err := os.Stat(h.Path(home.DBFile + suffix))
 			mustDo(t, err)
 			if info.Mode().Perm() != 0o600 {
 				t.Errorf("meta.db%s has mode %v, want 0600", suffix, info.Mode())
@@ -237,19 +237,19 @@ func TestMode(t *testing.T) {
 }
 
 func TestCheckFindsDamage(t *testing.T) {
-	home := mustHome(t)
-	db, err := store.Open(t.Context(), home)
+	h := mustHome(t)
+	db, err := store.Open(t.Context(), h)
 	mustDo(t, err)
 	for i := range 200 {
 		mustApply(t, db, store.AddLog{Text: strings.Repeat("x", 200), About: fmt.Sprint("about-", i)})
 	}
 	mustDo(t, db.Close())
-	file := home.Path(agent.DBFile)
+	file := h.Path(home.DBFile)
 	data, err := os.ReadFile(file)
 	mustDo(t, err)
 	copy(data[len(data)-3*4096:], bytes.Repeat([]byte{0xff}, 2*4096))
 	mustDo(t, os.WriteFile(file, data, 0o600))
-	db, err = store.OpenRead(t.Context(), home)
+	db, err = store.OpenRead(t.Context(), h)
 	mustDo(t, err)
 	defer db.Close()
 	if err := db.Check(t.Context()); err == nil || !strings.Contains(err.Error(), file) {
@@ -260,13 +260,13 @@ func TestCheckFindsDamage(t *testing.T) {
 // The file is deleted under an open database: the next record goes into a new
 // one, which readers see too.
 func TestReplaced(t *testing.T) {
-	home := mustHome(t)
-	db := mustOpen(t, home)
+	h := mustHome(t)
+	db := mustOpen(t, h)
 	mustApply(t, db, store.AddLog{Text: "old"})
 	before, err := db.DataVersion(t.Context())
 	mustDo(t, err)
 	for _, suffix := range []string{"", "-wal", "-shm"} {
-		mustDo(t, os.Remove(home.Path(agent.DBFile+suffix)))
+		mustDo(t, os.Remove(h.Path(home.DBFile+suffix)))
 	}
 	mustApply(t, db, store.AddLog{Text: "new"})
 	l, err := db.Logs(t.Context(), store.LogFilter{})

@@ -6,12 +6,12 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"netsky/agent"
+	"netsky/agent/home"
 )
 
 // A writer is the one connection that writes, and which file it leads to.
 type writer struct {
-	home     agent.Home
+	home     home.Dir
 	busyMS   int
 	pool     *sql.DB
 	tx       *tx
@@ -19,19 +19,19 @@ type writer struct {
 }
 
 // openWriter opens the database, or makes it; with lost there was another before.
-func openWriter(ctx context.Context, home agent.Home, busyMS int, lost bool) (*writer, error) {
-	_, ok, err := checkFile(home)
+func openWriter(ctx context.Context, h home.Dir, busyMS int, lost bool) (*writer, error) {
+	_, ok, err := checkFile(h)
 	if err == nil && !ok {
-		err = create(ctx, home, lost)
+		err = create(ctx, h, lost)
 	}
 	if err != nil {
 		return nil, err
 	}
-	pool, err := sql.Open("sqlite3", dsn(home.Path(agent.DBFile), "rw", "immediate", busyMS, writable))
+	pool, err := sql.Open("sqlite3", dsn(h.Path(home.DBFile), "rw", "immediate", busyMS, writable))
 	if err != nil {
 		return nil, err
 	}
-	w := &writer{home: home, busyMS: busyMS, pool: pool, tx: &tx{}}
+	w := &writer{home: h, busyMS: busyMS, pool: pool, tx: &tx{}}
 	pool.SetMaxOpenConns(1)
 	if w.tx.conn, err = pool.Conn(ctx); err == nil {
 		err = migrate(ctx, w.tx.conn)
@@ -42,7 +42,7 @@ func openWriter(ctx context.Context, home agent.Home, busyMS int, lost bool) (*w
 	}
 	if err == nil {
 		var info unix.Stat_t
-		info, _, err = checkFile(home)
+		info, _, err = checkFile(h)
 		w.dev, w.ino = uint64(info.Dev), info.Ino
 	}
 	if err != nil {
@@ -55,7 +55,7 @@ func openWriter(ctx context.Context, home agent.Home, busyMS int, lost bool) (*w
 // current reports whether the database's name still leads to the open file.
 func (w *writer) current() bool {
 	var info unix.Stat_t
-	err := unix.Lstat(w.home.Path(agent.DBFile), &info)
+	err := unix.Lstat(w.home.Path(home.DBFile), &info)
 	return err == nil && uint64(info.Dev) == w.dev && info.Ino == w.ino
 }
 

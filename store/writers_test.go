@@ -12,6 +12,7 @@ import (
 	"testing"
 
 	"netsky/agent"
+	"netsky/agent/home"
 	"netsky/store"
 )
 
@@ -23,7 +24,7 @@ func child(what string) error {
 	if err != nil {
 		return err
 	}
-	home, err := agent.HomeAt(os.Getenv("STORE_TEST_HOME"))
+	home, err := home.At(os.Getenv("STORE_TEST_HOME"))
 	if err != nil {
 		return err
 	}
@@ -42,12 +43,12 @@ func child(what string) error {
 	return db.Close()
 }
 
-func mustChild(tb testing.TB, home agent.Home, what string) *exec.Cmd {
+func mustChild(tb testing.TB, home home.Dir, what string) *exec.Cmd {
 	tb.Helper()
 	self, err := os.Executable()
 	mustDo(tb, err)
 	cmd := exec.CommandContext(tb.Context(), self)
-	cmd.Env = append(os.Environ(), "STORE_TEST_CHILD="+what, "STORE_TEST_HOME="+home.Dir())
+	cmd.Env = append(os.Environ(), "STORE_TEST_CHILD="+what, "STORE_TEST_HOME="+home.Root())
 	cmd.Stderr = os.Stderr
 	return cmd
 }

@@ -10,11 +10,12 @@ import (
 
 	"netsky/agent"
 	"netsky/bus"
+	"netsky/bus/envelope"
 )
 
 const (
-	wordReply = bus.KindReply
-	wordError = bus.KindError
+	wordReply = envelope.KindReply
+	wordError = envelope.KindError
 
 	brakedTries = 24 // for an answer that a brake holds up
 	brakedAgain = 5 * time.Second
@@ -24,7 +25,7 @@ const (
 // An answer is what code says for the model.
 type answer struct {
 	owed
-	kind  bus.Kind
+	kind  envelope.Kind
 	text  string
 	tries int
 	due   time.Time
@@ -34,7 +35,7 @@ type answer struct {
 var interrupted = agent.Event{Event: agent.EventStopFailed, Error: "interrupted"}
 
 // verdict is what a turn's end says to those who wait for an answer.
-func verdict(e agent.Event) (kind bus.Kind, text string) {
+func verdict(e agent.Event) (kind envelope.Kind, text string) {
 	switch {
 	case e.Event == agent.EventStopFailed && e.Error == interrupted.Error:
 		return wordError, "interrupted: the turn ended, and no answer was given"
@@ -154,19 +155,19 @@ func (m *Mailman) answered(ctx context.Context, o owed) bool {
 
 // send sends an answer. refused is why that can never be.
 func (m *Mailman) send(ctx context.Context, a *answer) (refused, err error) {
-	e := bus.Envelope{
-		ID: bus.AnswerID(m.o.Agent, a.ID, bus.KindReply), From: m.o.Agent, To: a.From, Kind: a.kind, Text: safeText(a.text),
+	e := envelope.Envelope{
+		ID: envelope.AnswerID(m.o.Agent, a.ID, envelope.KindReply), From: m.o.Agent, To: a.From, Kind: a.kind, Text: envelope.SafeText(a.text),
 		InReplyTo: a.ID, Thread: a.Thread, Hops: a.Hops + 1, Via: "code",
 	}
 	if a.kind == wordReply {
 		e.Extra = map[string]json.RawMessage{"implicit": json.RawMessage("true")}
 	}
 	_, err = m.o.Bus.Send(ctx, e)
-	if errors.Is(err, bus.ErrInvalid) && len(e.Text) > shortened {
+	if errors.Is(err, envelope.ErrInvalid) && len(e.Text) > shortened {
 		e.Text = clip(e.Text, shortened)
 		_, err = m.o.Bus.Send(ctx, e)
 	}
-	for _, never := range []error{bus.ErrNotAllowed, bus.ErrNoMailbox, bus.ErrInvalid, bus.ErrHops} {
+	for _, never := range []error{bus.ErrNotAllowed, bus.ErrNoMailbox, envelope.ErrInvalid, bus.ErrHops} {
 		if errors.Is(err, never) {
 			return err, nil
 		}

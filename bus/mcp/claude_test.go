@@ -21,15 +21,18 @@ import (
 	"time"
 
 	"netsky/agent"
+	"netsky/agent/home"
+	"netsky/agent/proc"
 	"netsky/bus"
+	"netsky/bus/envelope"
 	"netsky/bus/mcp"
-	"netsky/spawn/claude/loopmodel"
+	"netsky/internal/loopmodel/anthropic"
 )
 
 // serverProcess is the server as Claude Code starts it. It puts down who it is,
 // and when it has ended, how, and what still ran of it.
-func serverProcess(home string) int {
-	h, err := agent.HomeAt(home)
+func serverProcess(dir string) int {
+	h, err := home.At(dir)
 	if err != nil {
 		return 2
 	}
@@ -70,7 +73,7 @@ func TestSignal(t *testing.T) {
 				t.Fatal(err)
 			}
 			c := exec.CommandContext(s.ctx, exe)
-			c.Env = append(os.Environ(), "MCP_SERVER_HOME="+s.home.Dir())
+			c.Env = append(os.Environ(), "MCP_SERVER_HOME="+s.home.Root())
 			in, err := c.StdinPipe()
 			if err != nil {
 				t.Fatal(err)
@@ -103,7 +106,7 @@ func TestSignal(t *testing.T) {
 
 // mustClaude runs the real Claude Code once with our server, and gives what the
 // model was asked and what was printed.
-func (s *station) mustClaude(prompt string, args ...string) (asked []loopmodel.Request, out string) {
+func (s *station) mustClaude(prompt string, args ...string) (asked []anthropic.Request, out string) {
 	s.Helper()
 	program := os.Getenv("NETSKY_TEST_CLAUDE")
 	if program == "" {
@@ -112,13 +115,13 @@ func (s *station) mustClaude(prompt string, args ...string) (asked []loopmodel.R
 		}
 		s.Skip("NETSKY_TEST_CLAUDE is not set: scripts/test installs Claude Code and sets it")
 	}
-	model, err := loopmodel.Start()
+	model, err := anthropic.Start()
 	if err != nil {
 		s.Fatal(err)
 	}
 	defer model.Close()
 	config, work := s.TempDir(), s.TempDir()
-	if err := loopmodel.WriteHome(config, work); err != nil {
+	if err := anthropic.WriteHome(config, work); err != nil {
 		s.Fatal(err)
 	}
 	exe, err := os.Executable()
@@ -126,7 +129,7 @@ func (s *station) mustClaude(prompt string, args ...string) (asked []loopmodel.R
 		s.Fatal(err)
 	}
 	servers, err := json.Marshal(map[string]any{"mcpServers": map[string]any{
-		"agent": map[string]any{"command": exe, "env": map[string]string{"MCP_SERVER_HOME": s.home.Dir()}},
+		"agent": map[string]any{"command": exe, "env": map[string]string{"MCP_SERVER_HOME": s.home.Root()}},
 	}})
 	if err != nil {
 		s.Fatal(err)
@@ -138,7 +141,7 @@ func (s *station) mustClaude(prompt string, args ...string) (asked []loopmodel.R
 	args = append([]string{"-p", prompt, "--mcp-config", file, "--strict-mcp-config", "--dangerously-skip-permissions"}, args...)
 	c := exec.CommandContext(s.ctx, program, args...)
 	c.Dir = work
-	c.Env = append(append([]string{"PATH=" + os.Getenv("PATH"), "HOME=" + config}, model.Env(config)...), loopmodel.Sandbox)
+	c.Env = append(append([]string{"PATH=" + os.Getenv("PATH"), "HOME=" + config}, model.Env(config)...), anthropic.Sandbox)
 	printed, err := c.CombinedOutput()
 	if err != nil {
 		s.Fatalf("claude: %v\n%s", err, printed)
@@ -150,7 +153,7 @@ func (s *station) mustClaude(prompt string, args ...string) (asked []loopmodel.R
 // by them, and when it ends the server does.
 func TestClaudeCode(t *testing.T) {
 	s := mustStation(t, agent.Clone(1))
-	id := s.mustSend(bus.Envelope{From: agent.Owner, Text: "what?"})
+	id := s.mustSend(envelope.Envelope{From: agent.Owner, Text: "what?"})
 	debug := filepath.Join(t.TempDir(), "debug.txt")
 	asked, out := s.mustClaude(strings.Join([]string{
 		`loop: call mcp__agent__send {"to":"agent2","text":"a \"b\" é","requires_ack":true}`,
@@ -200,6 +203,6 @@ func (s *station) serverGone() bool {
 	if err != nil {
 		return false
 	}
-	_, err = agent.FindProcess(pid)
+	_, err = proc.Find(pid)
 	return errors.Is(err, fs.ErrNotExist)
 }

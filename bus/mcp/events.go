@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"netsky/agent"
+	"netsky/bus/envelope"
 	"netsky/store"
 )
 
@@ -136,7 +137,7 @@ func (m *Mailman) record(ctx context.Context, e agent.Event) {
 		log.About = e.Session
 	}
 	if e.Event == agent.EventStopFailed {
-		log.Level, log.Text = store.LevelWarn, line("turn failed: "+failure(e), 200)
+		log.Level, log.Text = store.LevelWarn, envelope.Line("turn failed: "+failure(e), 200)
 	}
 	m.group.Go(func() {
 		if u := m.took(ctx, e); u != (agent.Usage{}) {

@@ -9,6 +9,7 @@ import (
 
 	"netsky/agent"
 	"netsky/bus"
+	"netsky/bus/envelope"
 )
 
 const (
@@ -104,7 +105,7 @@ func (m *Mailman) load(ctx context.Context, f *flight, list []*bus.Delivery) boo
 	texts := make([]string, 0, len(fresh)+1)
 	if m.startup {
 		f.startup = true
-		texts = append(texts, bus.RenderNotice(m.m.Startup))
+		texts = append(texts, envelope.RenderNotice(m.m.Startup))
 	}
 	for _, d := range fresh {
 		f.unseen[d.Envelope().ID] = true

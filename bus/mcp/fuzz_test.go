@@ -12,6 +12,7 @@ import (
 
 	"netsky/agent"
 	"netsky/bus"
+	"netsky/bus/envelope"
 	"netsky/store"
 )
 
@@ -55,7 +56,7 @@ type fuzzed struct {
 func mustFuzzed(f *testing.F, self agent.ID) *fuzzed {
 	f.Helper()
 	s := mustStation(f, self)
-	s.mustSend(bus.Envelope{ID: "m-known", From: agent.Owner, Text: "what?"})
+	s.mustSend(envelope.Envelope{ID: "m-known", From: agent.Owner, Text: "what?"})
 	mustGiven(s)
 	c := s.serve().client("", nil)
 	list, err := c.ListTools(s.ctx, nil)
@@ -94,7 +95,7 @@ func checkCall(s *station, c *sdk.ClientSession, tool, args string) {
 		s.Fatalf("%s %q: %v", tool, args, err)
 	}
 	text := r.Content[0].(*sdk.TextContent).Text
-	if strings.Contains(text, "broke inside") || text == "" || len(text) > 24<<10 || text != bus.Plain(text) {
+	if strings.Contains(text, "broke inside") || text == "" || len(text) > 24<<10 || text != envelope.Plain(text) {
 		s.Errorf("%s %q = %q", tool, args, text)
 	}
 }
@@ -137,14 +138,14 @@ func (z *fuzzed) checkMail(s *station) {
 
 // checkEnvelope looks at one that may have been sent by a tool; false says that
 // it was not.
-func checkEnvelope(s *station, to agent.ID, e bus.Envelope) bool {
+func checkEnvelope(s *station, to agent.ID, e envelope.Envelope) bool {
 	s.Helper()
 	switch {
 	case e.ID == "m-known", to == agent.Owner && e.Via == "code": // the brakes tell the owner
 		return false
 	case e.From != s.options.Agent:
 		s.Errorf("in the name of %s: %+v", e.From, e)
-	case e.From.IsClone() && to == agent.Owner && (e.InReplyTo != "m-known" || e.Kind != bus.KindReply && e.Kind != bus.KindError):
+	case e.From.IsClone() && to == agent.Owner && (e.InReplyTo != "m-known" || e.Kind != envelope.KindReply && e.Kind != envelope.KindError):
 		s.Errorf("a clone to the owner: %+v", e)
 	case e.Kind.Control():
 		s.Errorf("control mail: %+v", e)

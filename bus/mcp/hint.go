@@ -2,10 +2,10 @@ package mcp
 
 import (
 	"errors"
-	"strings"
 
 	"netsky/agent"
 	"netsky/bus"
+	"netsky/bus/envelope"
 	"netsky/store"
 )
 
@@ -24,26 +24,12 @@ func hint(err error) string {
 	case errors.Is(err, bus.ErrBrake):
 		return "\nstop writing there: this many messages mean a loop, or a reader who does not keep up. The owner has been told. " +
 			"Put what you have into one message a minute later, or go on without it"
-	case errors.Is(err, bus.ErrInvalid) && sending && wrapped(send.envelope.Text):
+	case errors.Is(err, envelope.ErrInvalid) && sending && envelope.SafeText(send.envelope.Text) != send.envelope.Text:
 		return "\nwrite &lt; for the < in front of the word channel, or leave the tag out, and send it again"
-	case errors.Is(err, bus.ErrInvalid) && sending && len(send.envelope.Text) > bus.DefaultMaxBytes/2:
+	case errors.Is(err, envelope.ErrInvalid) && sending && len(send.envelope.Text) > bus.DefaultMaxBytes/2:
 		return "\nput it into a file and send the file's path"
 	case errors.Is(err, store.ErrNotFound):
 		return "\ntasks lists what there is, with ids"
 	}
 	return ""
-}
-
-// wrapped reports whether the text holds a channel's tag.
-func wrapped(s string) bool {
-	for {
-		_, after, found := strings.Cut(s, "<")
-		if !found {
-			return false
-		}
-		if beginsWrapper(after) {
-			return true
-		}
-		s = after
-	}
 }

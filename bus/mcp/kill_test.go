@@ -15,7 +15,9 @@ import (
 	"time"
 
 	"netsky/agent"
+	"netsky/agent/home"
 	"netsky/bus"
+	"netsky/bus/envelope"
 	"netsky/bus/mcp"
 )
 
@@ -124,7 +126,7 @@ func mailmanProcess(socket string) int {
 		if err != nil {
 			return err
 		}
-		home, err := agent.HomeAt(os.Getenv("NETSKY_HOME"))
+		home, err := home.At(os.Getenv("NETSKY_HOME"))
 		if err != nil {
 			return err
 		}
@@ -140,7 +142,7 @@ func mailmanProcess(socket string) int {
 func (p *post) mustMailman(socket string) (kill func()) {
 	p.Helper()
 	cmd := exec.Command(os.Args[0])
-	cmd.Env = append(os.Environ(), "MCP_MAILMAN="+socket, "NETSKY_HOME="+p.home.Dir(), "NETSKY_START="+p.program.startID())
+	cmd.Env = append(os.Environ(), "MCP_MAILMAN="+socket, "NETSKY_HOME="+p.home.Root(), "NETSKY_START="+p.program.startID())
 	cmd.Stderr = os.Stderr
 	if err := cmd.Start(); err != nil {
 		p.Fatal(err)
@@ -168,7 +170,7 @@ func (p *program) die(tb testing.TB) {
 		p.breakOff = nil
 	}
 	if n := len(p.texts); p.fresh > 0 && rand.IntN(2) == 0 {
-		ids, _ := bus.RenderedIDs(p.texts[n-1])
+		ids, _ := envelope.RenderedIDs(p.texts[n-1])
 		p.texts = p.texts[:n-1]
 		p.taken = p.taken[:len(p.taken)-len(ids)]
 		for _, id := range ids {
@@ -203,7 +205,7 @@ func TestKilled(t *testing.T) {
 	const many, kills = 300, 25
 	p := mustPost(t)
 	p.program.turn = func(text string) (time.Duration, string, error) {
-		ids, _ := bus.RenderedIDs(text)
+		ids, _ := envelope.RenderedIDs(text)
 		words := strings.Join(ids, ", ")
 		if strings.Contains(text, "Not answered yet") {
 			words += text
@@ -236,7 +238,7 @@ func TestKilled(t *testing.T) {
 	send := func(n int) {
 		for range n {
 			from := senders[rand.IntN(len(senders))]
-			p.drop(bus.Envelope{ID: fmt.Sprintf("%s-%d", from, want[string(from)]), From: from, To: me, Text: size(4000)})
+			p.drop(envelope.Envelope{ID: fmt.Sprintf("%s-%d", from, want[string(from)]), From: from, To: me, Text: size(4000)})
 			want[string(from)]++
 		}
 	}
@@ -285,7 +287,7 @@ func TestKilled(t *testing.T) {
 			answers := p.answers(agent.ID(sender), id)
 			if wants := sender == string(agent.Owner); wants && len(answers) != 1 || !wants && len(answers) != 0 {
 				t.Errorf("%d answers to %s", len(answers), id)
-			} else if wants && (answers[0].Kind != bus.KindReply || !regexp.MustCompile(`\b`+id+`\b`).MatchString(answers[0].Text)) {
+			} else if wants && (answers[0].Kind != envelope.KindReply || !regexp.MustCompile(`\b`+id+`\b`).MatchString(answers[0].Text)) {
 				t.Errorf("%s: answered by a %s %.300q", id, answers[0].Kind, answers[0].Text)
 			}
 		}

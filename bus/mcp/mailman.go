@@ -8,7 +8,9 @@ import (
 	"time"
 
 	"netsky/agent"
+	"netsky/agent/home"
 	"netsky/bus"
+	"netsky/bus/envelope"
 )
 
 // MailOptions say how a mailbox's mail reaches the model. Runtime is required.
@@ -59,7 +61,7 @@ type Mailman struct {
 
 	// The rest belongs to Run's goroutine.
 	box      *bus.Receiver
-	tail     *agent.EventTail
+	tail     *home.EventTail
 	state    agent.Report
 	reported bool      // state is on disk
 	finished bool      // with the word that a shutdown was obeyed
@@ -191,7 +193,7 @@ func (m *Mailman) report(what string, err error) {
 }
 
 // cancelled hands a cancel to the loop.
-func (m *Mailman) cancelled(bus.Envelope) {
+func (m *Mailman) cancelled(envelope.Envelope) {
 	select {
 	case m.cancels <- struct{}{}:
 	default: // one more says the same

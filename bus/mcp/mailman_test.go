@@ -15,7 +15,9 @@ import (
 	"time"
 
 	"netsky/agent"
+	"netsky/agent/home"
 	"netsky/bus"
+	"netsky/bus/envelope"
 	"netsky/bus/mcp"
 	"netsky/store"
 )
@@ -25,7 +27,7 @@ const me = agent.ID("agent1")
 // A post is a home with mailboxes, a program and the mailman between them.
 type post struct {
 	testing.TB
-	home    agent.Home
+	home    home.Dir
 	bus     *bus.Bus
 	program *program
 	options mcp.Options
@@ -43,7 +45,7 @@ func mustPost(tb testing.TB) *post {
 	if err == nil {
 		tb.Cleanup(func() { os.RemoveAll(dir) })
 	}
-	home, err := agent.HomeAt(filepath.Join(dir, "h"))
+	home, err := home.At(filepath.Join(dir, "h"))
 	if err == nil {
 		_, err = home.Make()
 	}
@@ -83,7 +85,7 @@ func (p *post) run() (stop func()) {
 }
 
 // drop puts an envelope into the agent's inbox, past all brakes.
-func (p *post) drop(e bus.Envelope) {
+func (p *post) drop(e envelope.Envelope) {
 	p.Helper()
 	if e.Time.IsZero() {
 		e.Time = time.Now()
@@ -94,7 +96,7 @@ func (p *post) drop(e bus.Envelope) {
 	}
 	p.names++
 	name := fmt.Sprintf("%020d-%010d-00000000-%010d-from-%s.json", time.Now().UnixNano(), os.Getpid(), p.names, e.From)
-	dir := p.home.Path(agent.Mailbox(me), string(bus.Inbox))
+	dir := p.home.Path(home.Mailbox(me), string(bus.Inbox))
 	temp := filepath.Join(dir, "."+name+".tmp")
 	if err := os.WriteFile(temp, data, 0o600); err != nil {
 		p.Fatal(err)
@@ -130,7 +132,7 @@ func (p *post) count(id agent.ID, place bus.Place) int {
 }
 
 // answers lists what answers a message lies in a mailbox.
-func (p *post) answers(to agent.ID, about string) (list []bus.Envelope) {
+func (p *post) answers(to agent.ID, about string) (list []envelope.Envelope) {
 	p.Helper()
 	entries, err := p.bus.List(to, bus.Inbox, 0)
 	if err != nil {
@@ -217,7 +219,7 @@ func TestThousand(t *testing.T) {
 	for sent := 0; sent < many; {
 		for range min(1+rand.IntN(60), many-sent) {
 			from := senders[rand.IntN(len(senders))]
-			e := bus.Envelope{ID: fmt.Sprintf("%s-%d", from, want[string(from)]), From: from, To: me, Text: size(400)}
+			e := envelope.Envelope{ID: fmt.Sprintf("%s-%d", from, want[string(from)]), From: from, To: me, Text: size(400)}
 			if rand.IntN(40) == 0 {
 				e.Text = size(200 << 10)
 			}
@@ -252,15 +254,15 @@ func TestStartupText(t *testing.T) {
 	p.program.shut = true
 	p.program.mustStart(t)
 	p.run()
-	p.drop(bus.Envelope{ID: "one-0", From: agent.Root, To: me, Text: "hi"})
+	p.drop(envelope.Envelope{ID: "one-0", From: agent.Root, To: me, Text: "hi"})
 	p.wait("refused", func() bool { return strings.Contains(p.log.String(), "connection refused") })
 	p.program.set(func() { p.program.shut, p.program.drop = false, 1 })
 	p.wait("taken", func() bool { return len(p.program.effects()) == 1 })
-	p.drop(bus.Envelope{ID: "one-1", From: agent.Root, To: me, Text: "and"})
+	p.drop(envelope.Envelope{ID: "one-1", From: agent.Root, To: me, Text: "and"})
 	p.wait("taken", func() bool { return len(p.program.effects()) == 2 })
 	p.program.mu.Lock()
 	defer p.program.mu.Unlock()
-	head := bus.RenderNotice("you are <agent1>") + "\n"
+	head := envelope.RenderNotice("you are <agent1>") + "\n"
 	if !strings.HasPrefix(p.program.texts[0], head+`<channel source="agent"`) || strings.Contains(p.program.texts[1], "netsky") {
 		t.Errorf("texts: %q", p.program.texts)
 	}
@@ -269,35 +271,35 @@ func TestStartupText(t *testing.T) {
 func TestAnswers(t *testing.T) {
 	for _, tt := range []struct {
 		name   string
-		edit   func(*bus.Envelope)
+		edit   func(*envelope.Envelope)
 		words  string
 		failed error
 		reply  bool // the model answers by itself
-		kind   bus.Kind
+		kind   envelope.Kind
 		want   string // "": no answer
 	}{
-		{name: "the owner's", edit: func(e *bus.Envelope) { e.From = agent.Owner }, words: "42", kind: bus.KindReply, want: "42"},
-		{name: "a brief", edit: func(e *bus.Envelope) { e.Kind = bus.KindBrief }, words: "done", kind: bus.KindReply, want: "done"},
-		{name: "asked for", edit: func(e *bus.Envelope) { e.RequiresAck, e.Thread = true, "th" }, words: "yes", kind: bus.KindReply, want: "yes"},
-		{name: "a message", edit: func(e *bus.Envelope) {}, words: "ok"},
-		{name: "a reply", edit: func(e *bus.Envelope) { e.Kind, e.RequiresAck = bus.KindReply, true }, words: "ok"},
-		{name: "an error", edit: func(e *bus.Envelope) { e.Kind, e.From = bus.KindError, agent.Owner }, words: "ok"},
-		{name: "an approval's answer", edit: func(e *bus.Envelope) { e.Kind, e.From = bus.KindApprovalAnswer, agent.Owner }, words: "ok"},
-		{name: "no words", edit: func(e *bus.Envelope) { e.From = agent.Owner }, kind: bus.KindError, want: "the turn ended without a word"},
-		{name: "failed", edit: func(e *bus.Envelope) { e.From = agent.Owner }, words: "You've hit your limit · resets 4pm", failed: errors.New("rate_limit"),
-			kind: bus.KindError, want: "the turn failed: rate_limit: You've hit your limit · resets 4pm"},
-		{name: "a tag", edit: func(e *bus.Envelope) { e.From = agent.Owner }, words: "</channel>", kind: bus.KindReply, want: "&lt;/channel>"},
-		{name: "too long", edit: func(e *bus.Envelope) { e.From = agent.Owner }, words: strings.Repeat("x", 1<<20-160), kind: bus.KindReply,
+		{name: "the owner's", edit: func(e *envelope.Envelope) { e.From = agent.Owner }, words: "42", kind: envelope.KindReply, want: "42"},
+		{name: "a brief", edit: func(e *envelope.Envelope) { e.Kind = envelope.KindBrief }, words: "done", kind: envelope.KindReply, want: "done"},
+		{name: "asked for", edit: func(e *envelope.Envelope) { e.RequiresAck, e.Thread = true, "th" }, words: "yes", kind: envelope.KindReply, want: "yes"},
+		{name: "a message", edit: func(e *envelope.Envelope) {}, words: "ok"},
+		{name: "a reply", edit: func(e *envelope.Envelope) { e.Kind, e.RequiresAck = envelope.KindReply, true }, words: "ok"},
+		{name: "an error", edit: func(e *envelope.Envelope) { e.Kind, e.From = envelope.KindError, agent.Owner }, words: "ok"},
+		{name: "an approval's answer", edit: func(e *envelope.Envelope) { e.Kind, e.From = envelope.KindApprovalAnswer, agent.Owner }, words: "ok"},
+		{name: "no words", edit: func(e *envelope.Envelope) { e.From = agent.Owner }, kind: envelope.KindError, want: "the turn ended without a word"},
+		{name: "failed", edit: func(e *envelope.Envelope) { e.From = agent.Owner }, words: "You've hit your limit · resets 4pm", failed: errors.New("rate_limit"),
+			kind: envelope.KindError, want: "the turn failed: rate_limit: You've hit your limit · resets 4pm"},
+		{name: "a tag", edit: func(e *envelope.Envelope) { e.From = agent.Owner }, words: "</channel>", kind: envelope.KindReply, want: "&lt;/channel>"},
+		{name: "too long", edit: func(e *envelope.Envelope) { e.From = agent.Owner }, words: strings.Repeat("x", 1<<20-160), kind: envelope.KindReply,
 			want: fmt.Sprintf("%s\n[%d bytes more]", strings.Repeat("x", 100_000), 1<<20-160-100_000)},
-		{name: "by itself", edit: func(e *bus.Envelope) { e.From = agent.Owner }, words: "told him", reply: true, kind: bus.KindReply, want: "by hand"},
+		{name: "by itself", edit: func(e *envelope.Envelope) { e.From = agent.Owner }, words: "told him", reply: true, kind: envelope.KindReply, want: "by hand"},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			p := mustPost(t)
-			e := bus.Envelope{ID: "q-0", From: agent.Root, To: me, Text: "?"}
+			e := envelope.Envelope{ID: "q-0", From: agent.Root, To: me, Text: "?"}
 			tt.edit(&e)
 			p.program.turn = func(string) (time.Duration, string, error) {
 				if tt.reply { // as `netsky reply` does
-					answer := bus.Envelope{ID: "mine", From: me, To: e.From, Kind: bus.KindReply, Text: "by hand", InReplyTo: e.ID}
+					answer := envelope.Envelope{ID: "mine", From: me, To: e.From, Kind: envelope.KindReply, Text: "by hand", InReplyTo: e.ID}
 					if _, err := p.bus.Send(context.Background(), answer); err != nil {
 						t.Error(err)
 					}
@@ -323,10 +325,10 @@ func TestAnswers(t *testing.T) {
 			if tt.reply {
 				return
 			}
-			if a.ID != bus.AnswerID(me, "q-0", bus.KindReply) || a.Hops != 1 || a.Thread != e.Thread || a.Via != "code" {
+			if a.ID != envelope.AnswerID(me, "q-0", envelope.KindReply) || a.Hops != 1 || a.Thread != e.Thread || a.Via != "code" {
 				t.Errorf("answer: %+v", a)
 			}
-			if implicit := string(a.Extra["implicit"]) == "true"; implicit != (a.Kind == bus.KindReply) {
+			if implicit := string(a.Extra["implicit"]) == "true"; implicit != (a.Kind == envelope.KindReply) {
 				t.Errorf("implicit: %v, as a %s", implicit, a.Kind)
 			}
 		})
@@ -340,7 +342,7 @@ func TestAnsweredByTool(t *testing.T) {
 	p.program.mustStart(t)
 	p.run()
 	for i := range 3 {
-		p.drop(bus.Envelope{ID: fmt.Sprintf("q-%d", i), From: agent.Owner, To: me, Text: "?"})
+		p.drop(envelope.Envelope{ID: fmt.Sprintf("q-%d", i), From: agent.Owner, To: me, Text: "?"})
 	}
 	p.wait("owed", func() bool { return len(p.man.Owed()) > 0 })
 	if got := p.man.Owed(); got[0] != "q-0" {
@@ -364,17 +366,17 @@ func TestInterrupted(t *testing.T) {
 	p.program.turn = func(string) (time.Duration, string, error) { return time.Hour, "", nil }
 	p.program.mustStart(t)
 	p.run()
-	p.drop(bus.Envelope{ID: "q-0", From: agent.Owner, To: me, Text: "?"})
+	p.drop(envelope.Envelope{ID: "q-0", From: agent.Owner, To: me, Text: "?"})
 	p.wait("owed", func() bool { return len(p.man.Owed()) == 1 })
-	if _, err := p.bus.Send(t.Context(), bus.Envelope{From: agent.Owner, To: me, Kind: bus.KindCancel, Text: "stop it"}); err != nil {
+	if _, err := p.bus.Send(t.Context(), envelope.Envelope{From: agent.Owner, To: me, Kind: envelope.KindCancel, Text: "stop it"}); err != nil {
 		t.Fatal(err)
 	}
 	p.wait("an answer", func() bool { return len(p.answers(agent.Owner, "q-0")) == 1 })
-	if a := p.answers(agent.Owner, "q-0")[0]; a.Kind != bus.KindError || !strings.HasPrefix(a.Text, "interrupted") {
+	if a := p.answers(agent.Owner, "q-0")[0]; a.Kind != envelope.KindError || !strings.HasPrefix(a.Text, "interrupted") {
 		t.Errorf("answer: %s %q", a.Kind, a.Text)
 	}
 	p.program.set(func() { p.program.turn = func(string) (time.Duration, string, error) { return 0, "next", nil } })
-	p.drop(bus.Envelope{ID: "q-1", From: agent.Owner, To: me, Text: "?"})
+	p.drop(envelope.Envelope{ID: "q-1", From: agent.Owner, To: me, Text: "?"})
 	p.wait("the next answer", func() bool { return len(p.answers(agent.Owner, "q-1")) == 1 })
 }
 
@@ -384,9 +386,9 @@ func TestRefused(t *testing.T) {
 	p.program.mustStart(t)
 	p.run()
 	for i := range 3 {
-		p.drop(bus.Envelope{ID: fmt.Sprintf("a-%d", i), From: agent.Root, To: me, Text: strings.Repeat("x", 9<<10)})
+		p.drop(envelope.Envelope{ID: fmt.Sprintf("a-%d", i), From: agent.Root, To: me, Text: strings.Repeat("x", 9<<10)})
 	}
-	p.drop(bus.Envelope{ID: "a-3", From: agent.Root, To: me, Text: strings.Repeat("x", 50<<10)})
+	p.drop(envelope.Envelope{ID: "a-3", From: agent.Root, To: me, Text: strings.Repeat("x", 50<<10)})
 	p.wait("pointed at", func() bool { p.program.mu.Lock(); defer p.program.mu.Unlock(); return len(p.program.points) > 0 })
 	var got []string
 	for range 3 {
@@ -394,7 +396,7 @@ func TestRefused(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		ids, alone := bus.RenderedIDs(text)
+		ids, alone := envelope.RenderedIDs(text)
 		if !alone || len(text) > 20<<10 && len(ids) > 1 {
 			t.Errorf("%d bytes: %v, %v", len(text), ids, alone)
 		}
@@ -413,7 +415,7 @@ func TestRefused(t *testing.T) {
 		t.Errorf("Waiting = %q, %d, %v", text, left, err)
 	}
 	p.program.set(func() { p.program.shut = false })
-	p.drop(bus.Envelope{ID: "a-4", From: agent.Root, To: me, Text: "again by the socket"})
+	p.drop(envelope.Envelope{ID: "a-4", From: agent.Root, To: me, Text: "again by the socket"})
 	p.wait("taken", func() bool { return len(p.program.effects()) == 1 })
 }
 
@@ -423,9 +425,9 @@ func TestInboxWhilePushing(t *testing.T) {
 	p.program.dialog = true
 	p.program.mustStart(t)
 	p.run()
-	p.drop(bus.Envelope{ID: "a-0", From: agent.Root, To: me, Text: "hi"})
+	p.drop(envelope.Envelope{ID: "a-0", From: agent.Root, To: me, Text: "hi"})
 	p.wait("pushed", func() bool { p.program.mu.Lock(); defer p.program.mu.Unlock(); return p.program.pushes == 1 })
-	p.drop(bus.Envelope{ID: "a-1", From: agent.Root, To: me, Text: "hi"})
+	p.drop(envelope.Envelope{ID: "a-1", From: agent.Root, To: me, Text: "hi"})
 	if text, left, err := p.man.Waiting(t.Context()); text != "" || left != 2 || err != nil {
 		t.Errorf("Waiting = %q, %d, %v", text, left, err)
 	}
@@ -441,7 +443,7 @@ func TestSilentHooks(t *testing.T) {
 	p.program.silent, p.program.mum = true, true // from the beginning: not even the session's start is told
 	p.program.mustRun(t)
 	p.run()
-	p.drop(bus.Envelope{ID: "a-0", From: agent.Owner, To: me, Text: "hi"})
+	p.drop(envelope.Envelope{ID: "a-0", From: agent.Owner, To: me, Text: "hi"})
 	p.wait("filed", func() bool { return p.count(me, bus.Delivered) == 1 })
 	p.wait("told that no answer came", func() bool { return len(p.answers(agent.Owner, "a-0")) == 1 })
 	mustOnce(t, p.program.effects(), map[string]int{"a": 1})
@@ -464,7 +466,7 @@ func TestChannel(t *testing.T) {
 	}
 	p.program.mustStart(t)
 	p.run()
-	p.drop(bus.Envelope{ID: "a-0", From: agent.Root, To: me, Text: "a < b"})
+	p.drop(envelope.Envelope{ID: "a-0", From: agent.Root, To: me, Text: "a < b"})
 	p.wait("filed", func() bool { return p.count(me, bus.Delivered) == 1 })
 	mu.Lock()
 	if strings.Join(got, "|") != "agent0 a-0 you are agent1\n\na &lt; b" {
@@ -472,7 +474,7 @@ func TestChannel(t *testing.T) {
 	}
 	deaf = true
 	mu.Unlock()
-	p.drop(bus.Envelope{ID: "a-1", From: agent.Root, To: me, Text: "c"})
+	p.drop(envelope.Envelope{ID: "a-1", From: agent.Root, To: me, Text: "c"})
 	p.wait("pushed", func() bool { return len(p.program.effects()) == 1 })
 	if !strings.Contains(p.log.String(), "messaging socket") {
 		t.Errorf("log: %s", p.log.String())
@@ -482,7 +484,7 @@ func TestChannel(t *testing.T) {
 // mustShut asks a start to shut down.
 func (p *post) mustShut(start string) {
 	p.Helper()
-	e := bus.Envelope{From: agent.Owner, To: me, Kind: bus.KindShutdown, Start: start, Text: "the end"}
+	e := envelope.Envelope{From: agent.Owner, To: me, Kind: envelope.KindShutdown, Start: start, Text: "the end"}
 	if _, err := p.bus.Send(context.Background(), e); err != nil {
 		p.Fatal(err)
 	}
@@ -494,7 +496,7 @@ func (p *post) shutting() {
 	p.Helper()
 	p.wait("claimed", func() bool {
 		entries, err := p.bus.List(me, bus.Claimed, 0)
-		return err == nil && slices.ContainsFunc(entries, func(e bus.Entry) bool { return e.Envelope.Kind == bus.KindShutdown })
+		return err == nil && slices.ContainsFunc(entries, func(e bus.Entry) bool { return e.Envelope.Kind == envelope.KindShutdown })
 	})
 	for range 2 {
 		before := p.count(me, bus.Delivered)
@@ -509,11 +511,11 @@ func TestShutdown(t *testing.T) {
 	p.program.turn = func(string) (time.Duration, string, error) { close(begun); <-over; return 0, "done", nil }
 	p.program.mustStart(t)
 	p.run()
-	p.drop(bus.Envelope{ID: "q-0", From: agent.Owner, To: me, Text: "?"})
+	p.drop(envelope.Envelope{ID: "q-0", From: agent.Owner, To: me, Text: "?"})
 	<-begun
 	p.mustShut(p.options.Start)
 	p.shutting()
-	p.drop(bus.Envelope{ID: "q-1", From: agent.Owner, To: me, Text: "too late"})
+	p.drop(envelope.Envelope{ID: "q-1", From: agent.Owner, To: me, Text: "too late"})
 	if n := p.count(agent.Root, bus.Inbox); n != 0 {
 		t.Errorf("acked during the turn")
 	}
@@ -538,7 +540,7 @@ func TestShutdownAndAnswers(t *testing.T) {
 		set  func(p *post) (undo func()) // while the turn runs
 	}{
 		{"the answer can't be written", func(p *post) func() {
-			inbox := p.home.Path(agent.Mailbox(agent.Owner), "inbox")
+			inbox := p.home.Path(home.Mailbox(agent.Owner), "inbox")
 			if err := errors.Join(os.Rename(inbox, inbox+"-away"), os.Symlink(inbox+"-away", inbox)); err != nil {
 				p.Fatal(err)
 			}
@@ -559,7 +561,7 @@ func TestShutdownAndAnswers(t *testing.T) {
 			p.program.turn = func(string) (time.Duration, string, error) { close(begun); <-over; return 0, "done", nil }
 			p.program.mustStart(t)
 			stop := p.run()
-			p.drop(bus.Envelope{ID: "q-0", From: agent.Owner, To: me, Text: "?"})
+			p.drop(envelope.Envelope{ID: "q-0", From: agent.Owner, To: me, Text: "?"})
 			<-begun
 			p.wait("filed", func() bool { return p.count(me, bus.Delivered) == 1 })
 			undo := tt.set(p)
@@ -606,7 +608,7 @@ func TestState(t *testing.T) {
 	if r := reported(agent.Starting); r.Start != p.options.Start || r.SinceMS == 0 || r.Evidence != "test" {
 		t.Errorf("report: %+v", r)
 	}
-	p.drop(bus.Envelope{ID: "a-0", From: agent.Root, To: me, Text: "hi"})
+	p.drop(envelope.Envelope{ID: "a-0", From: agent.Root, To: me, Text: "hi"})
 	for _, s := range []agent.State{agent.Blocked, agent.Unknown} {
 		p.program.set(func() { p.program.state = s })
 		reported(s)
@@ -621,7 +623,7 @@ func TestState(t *testing.T) {
 	since := reported(agent.Idle).SinceMS
 	stop()
 	p.run()
-	p.drop(bus.Envelope{ID: "a-1", From: agent.Root, To: me, Text: "hi"})
+	p.drop(envelope.Envelope{ID: "a-1", From: agent.Root, To: me, Text: "hi"})
 	p.wait("taken", func() bool { return len(p.program.effects()) == 2 })
 	if r := reported(agent.Idle); r.SinceMS < since {
 		t.Errorf("since %d, was %d", r.SinceMS, since)
@@ -646,7 +648,7 @@ func TestAnotherHolds(t *testing.T) {
 	if err := r.Close(); err != nil {
 		t.Fatal(err)
 	}
-	p.drop(bus.Envelope{ID: "a-0", From: agent.Root, To: me, Text: "hi"})
+	p.drop(envelope.Envelope{ID: "a-0", From: agent.Root, To: me, Text: "hi"})
 	p.wait("taken", func() bool { return len(p.program.effects()) == 1 })
 }
 
@@ -654,7 +656,7 @@ func TestRecords(t *testing.T) {
 	p := mustPost(t)
 	p.program.mustStart(t)
 	p.run()
-	p.drop(bus.Envelope{ID: "a-0", From: agent.Root, To: me, Text: "hi"})
+	p.drop(envelope.Envelope{ID: "a-0", From: agent.Root, To: me, Text: "hi"})
 	p.wait("on record", func() bool { return len(p.records.all()) == 1 })
 	got := p.records.all()[0]
 	if got.Part != "claude" || got.Actor != me || got.About != "a-0" || got.Text != "turn completed" || got.Key == "" ||
@@ -673,7 +675,7 @@ func TestPromptHookLost(t *testing.T) {
 	p.program.mustStart(t)
 	p.program.set(func() { p.program.silent, p.program.mum = true, true })
 	p.run()
-	p.drop(bus.Envelope{ID: "q", From: agent.Owner, To: me, Text: "?"})
+	p.drop(envelope.Envelope{ID: "q", From: agent.Owner, To: me, Text: "?"})
 	p.wait("the effect", func() bool { return len(p.program.effects()) == 1 })
 	p.program.mustNote(t, agent.Event{Event: agent.EventStop, Text: "said in the end"})
 	p.wait("the answer", func() bool { return len(p.answers(agent.Owner, "q")) > 0 })
@@ -693,19 +695,19 @@ func TestEndNotTold(t *testing.T) {
 		mum   bool
 		fails error
 		next  bool // another turn begins at once, and its end is told
-		kind  bus.Kind
+		kind  envelope.Kind
 		want  string
 	}{
-		{name: "the conversation tells", muted: []agent.EventKind{agent.EventStop}, kind: bus.KindReply, want: "said q-0"},
-		{name: "nor was the prompt told", muted: all[1:], kind: bus.KindReply, want: "said q-0"},
-		{name: "nor was anything", muted: all, kind: bus.KindReply, want: "said q-0"},
-		{name: "it failed", muted: []agent.EventKind{agent.EventStopFailed}, fails: errors.New("server_error"), kind: bus.KindError,
+		{name: "the conversation tells", muted: []agent.EventKind{agent.EventStop}, kind: envelope.KindReply, want: "said q-0"},
+		{name: "nor was the prompt told", muted: all[1:], kind: envelope.KindReply, want: "said q-0"},
+		{name: "nor was anything", muted: all, kind: envelope.KindReply, want: "said q-0"},
+		{name: "it failed", muted: []agent.EventKind{agent.EventStopFailed}, fails: errors.New("server_error"), kind: envelope.KindError,
 			want: "the turn failed: server_error: said q-0"},
-		{name: "nobody tells", muted: []agent.EventKind{agent.EventStop}, mum: true, kind: bus.KindError,
+		{name: "nobody tells", muted: []agent.EventKind{agent.EventStop}, mum: true, kind: envelope.KindError,
 			want: "interrupted: the turn ended, and no answer was given"},
-		{name: "and the next begins", muted: []agent.EventKind{agent.EventStop}, next: true, kind: bus.KindReply, want: "said q-0"},
-		{name: "nor was the prompt, and the next begins", muted: all[1:], next: true, kind: bus.KindReply, want: "said q-0"},
-		{name: "nobody tells, and the next begins", muted: []agent.EventKind{agent.EventStop}, mum: true, next: true, kind: bus.KindError,
+		{name: "and the next begins", muted: []agent.EventKind{agent.EventStop}, next: true, kind: envelope.KindReply, want: "said q-0"},
+		{name: "nor was the prompt, and the next begins", muted: all[1:], next: true, kind: envelope.KindReply, want: "said q-0"},
+		{name: "nobody tells, and the next begins", muted: []agent.EventKind{agent.EventStop}, mum: true, next: true, kind: envelope.KindError,
 			want: "interrupted: the turn ended, and no answer was given"},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
@@ -713,7 +715,7 @@ func TestEndNotTold(t *testing.T) {
 			p.program.mum = tt.mum
 			begun, over := make(chan struct{}, 1), make(chan struct{})
 			p.program.turn = func(text string) (time.Duration, string, error) {
-				ids, _ := bus.RenderedIDs(text)
+				ids, _ := envelope.RenderedIDs(text)
 				if ids[0] != "q-0" {
 					p.program.set(func() { clear(p.program.muted) })
 					return 0, "said " + ids[0], nil
@@ -729,10 +731,10 @@ func TestEndNotTold(t *testing.T) {
 				}
 			})
 			p.run()
-			p.drop(bus.Envelope{ID: "q-0", From: agent.Owner, To: me, Text: "?"})
+			p.drop(envelope.Envelope{ID: "q-0", From: agent.Owner, To: me, Text: "?"})
 			<-begun
 			if tt.next {
-				p.drop(bus.Envelope{ID: "q-1", From: agent.Owner, To: me, Text: "?"})
+				p.drop(envelope.Envelope{ID: "q-1", From: agent.Owner, To: me, Text: "?"})
 				p.wait("the next handed over", func() (handed bool) {
 					p.program.set(func() { handed = p.program.pushes == 2 })
 					return handed

@@ -10,7 +10,8 @@ import (
 	"time"
 
 	"netsky/agent"
-	"netsky/bus"
+	"netsky/agent/home"
+	"netsky/bus/envelope"
 )
 
 // An owed is a message that was offered to the model and whose turn has not
@@ -18,22 +19,22 @@ import (
 // what a dead one may have left unanswered, and what a conversation that was
 // killed may have forgotten.
 type owed struct {
-	ID        string   `json:"id"`
-	From      agent.ID `json:"from"`
-	Kind      bus.Kind `json:"kind,omitempty"`
-	Thread    string   `json:"thread,omitempty"`
-	Hops      int      `json:"hops,omitempty"`
-	SentMS    int64    `json:"sent_ms"`
-	OfferedMS int64    `json:"offered_ms"`
-	Start     string   `json:"start,omitempty"` // the start id of the program that it was offered to last
-	Wants     bool     `json:"wants,omitempty"` // an answer, and has none of the model's
+	ID        string        `json:"id"`
+	From      agent.ID      `json:"from"`
+	Kind      envelope.Kind `json:"kind,omitempty"`
+	Thread    string        `json:"thread,omitempty"`
+	Hops      int           `json:"hops,omitempty"`
+	SentMS    int64         `json:"sent_ms"`
+	OfferedMS int64         `json:"offered_ms"`
+	Start     string        `json:"start,omitempty"` // the start id of the program that it was offered to last
+	Wants     bool          `json:"wants,omitempty"` // an answer, and has none of the model's
 
 	seen bool   // the model has it
 	turn string // the number of the turn that took it, if a hook has told
 	late bool   // a later turn has ended, and how its own did is not known yet
 }
 
-func owedOf(e bus.Envelope) owed {
+func owedOf(e envelope.Envelope) owed {
 	return owed{
 		ID: e.ID, From: e.From, Kind: e.Kind, Thread: e.Thread, Hops: e.Hops,
 		SentMS: e.Time.UnixMilli(), OfferedMS: time.Now().UnixMilli(), Wants: wantsAnswer(e),
@@ -41,11 +42,11 @@ func owedOf(e bus.Envelope) owed {
 }
 
 // wantsAnswer says whether a message gets exactly one answer.
-func wantsAnswer(e bus.Envelope) bool {
+func wantsAnswer(e envelope.Envelope) bool {
 	switch e.Kind {
-	case bus.KindReply, bus.KindError, bus.KindAck, bus.KindApproval, bus.KindApprovalAnswer:
+	case envelope.KindReply, envelope.KindError, envelope.KindAck, envelope.KindApproval, envelope.KindApprovalAnswer:
 		return false
-	case bus.KindBrief, bus.KindHandoff, bus.KindCron:
+	case envelope.KindBrief, envelope.KindHandoff, envelope.KindCron:
 		return true
 	}
 	return e.From == agent.Owner || e.RequiresAck
@@ -53,7 +54,7 @@ func wantsAnswer(e bus.Envelope) bool {
 
 // A ledger is state/owed/<agent>.json. It is safe for concurrent use.
 type ledger struct {
-	home agent.Home
+	home home.Dir
 	rel  string
 
 	mu   sync.Mutex // guards what follows, and the file
@@ -71,7 +72,7 @@ const (
 	maxLedger = 4 << 20
 )
 
-func newLedger(home agent.Home, id agent.ID) *ledger {
+func newLedger(home home.Dir, id agent.ID) *ledger {
 	return &ledger{home: home, rel: owedDir + "/" + string(id) + ".json"}
 }
 
@@ -178,7 +179,7 @@ func (l *ledger) list(seen bool) (list []owed) {
 }
 
 // offered finds the message if it was offered before.
-func (l *ledger) offered(e bus.Envelope) (o owed, ok bool) {
+func (l *ledger) offered(e envelope.Envelope) (o owed, ok bool) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	i := l.index(e.ID, e.From)

@@ -11,7 +11,9 @@ import (
 	"time"
 
 	"netsky/agent"
+	"netsky/agent/home"
 	"netsky/bus"
+	"netsky/bus/envelope"
 )
 
 // faster is by how much the tests' time runs.
@@ -26,7 +28,7 @@ func scaled(d time.Duration) time.Duration { return d / faster }
 // process.
 type program struct {
 	bus   *bus.Bus
-	home  agent.Home
+	home  home.Dir
 	id    agent.ID
 	start string
 	// turn says how long a turn takes and what the model says last; with an error
@@ -61,7 +63,7 @@ type program struct {
 	wake     chan struct{}
 }
 
-func newProgram(b *bus.Bus, home agent.Home, id agent.ID) *program {
+func newProgram(b *bus.Bus, home home.Dir, id agent.ID) *program {
 	return &program{
 		bus: b, home: home, id: id, start: "0123456789abcdef", state: agent.Idle,
 		held: make(map[string]bool), took: make(map[string]string), ends: make(map[string]agent.Event),
@@ -284,7 +286,7 @@ func (p *program) submit(text, number string) bool {
 	<-timer.C
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	ids, _ := bus.RenderedIDs(text)
+	ids, _ := envelope.RenderedIDs(text)
 	if !p.silent && !p.muted[agent.EventSeen] {
 		again, err := p.bus.SeenText(p.id, text)
 		if err != nil {

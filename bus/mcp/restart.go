@@ -10,6 +10,7 @@ import (
 
 	"netsky/agent"
 	"netsky/bus"
+	"netsky/bus/envelope"
 )
 
 // A lost is a message that an earlier server had handed over and whose turn was
@@ -159,7 +160,7 @@ func (m *Mailman) restoreOne(ctx context.Context, o owed) (done bool) {
 
 // resume goes on with a message that an earlier server had handed over and that
 // was taken; true if nothing more is owed about it.
-func (m *Mailman) resume(ctx context.Context, o owed, e bus.Envelope) (done bool) {
+func (m *Mailman) resume(ctx context.Context, o owed, e envelope.Envelope) (done bool) {
 	var p past
 	if known := m.past[o.ID]; known != nil {
 		p = *known
@@ -185,7 +186,7 @@ func (m *Mailman) resume(ctx context.Context, o owed, e bus.Envelope) (done bool
 		m.sight(o.ID)
 		m.ledger.took(o.ID, o.turn)
 	case !m.m.Runtime.Holds(o.ID):
-		m.lost = append(m.lost, lost{o, bus.Render(e, time.Now())})
+		m.lost = append(m.lost, lost{o, envelope.Render(e, time.Now())})
 	case o.Wants:
 		m.lost = append(m.lost, lost{owed: o})
 	default:
@@ -239,11 +240,11 @@ func (m *Mailman) loadLost(f *flight) {
 		words = "You were restarted in the middle of a turn. Not answered yet: " + strings.Join(named, ", ") +
 			". Go on with that, and answer each with reply."
 	}
-	f.notice = bus.RenderNotice(words)
+	f.notice = envelope.RenderNotice(words)
 	f.text = f.notice
 	if m.startup {
 		f.startup = true
-		f.text = bus.RenderNotice(m.m.Startup) + "\n" + f.text
+		f.text = envelope.RenderNotice(m.m.Startup) + "\n" + f.text
 	}
 	if len(texts) > 0 {
 		f.text += "\nThese messages came just before the restart and were lost with it:\n" + strings.Join(texts, "\n")
@@ -253,7 +254,7 @@ func (m *Mailman) loadLost(f *flight) {
 // find looks for a message that came to the agent and was not filed unread, and
 // says where it lies now; ok is false if it is nowhere. With an error that is not
 // known.
-func (m *Mailman) find(ctx context.Context, o owed) (e bus.Envelope, p bus.Place, ok bool, err error) {
+func (m *Mailman) find(ctx context.Context, o owed) (e envelope.Envelope, p bus.Place, ok bool, err error) {
 	for _, p := range []bus.Place{bus.Claimed, bus.Inbox, bus.Delivered} {
 		names, err := m.o.Bus.Names(m.o.Agent, p)
 		if err != nil && !errors.Is(err, fs.ErrNotExist) {

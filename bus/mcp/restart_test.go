@@ -10,17 +10,19 @@ import (
 	"time"
 
 	"netsky/agent"
+	"netsky/agent/home"
 	"netsky/bus"
+	"netsky/bus/envelope"
 )
 
 // mustLeave lays down what a dead server left of a message: in the place, in the
 // ledger, and in the events.
-func (p *post) mustLeave(e bus.Envelope, place bus.Place, events ...agent.Event) {
+func (p *post) mustLeave(e envelope.Envelope, place bus.Place, events ...agent.Event) {
 	p.Helper()
 	p.drop(e)
 	switch place {
 	case bus.Delivered:
-		if _, err := p.bus.Drain(context.Background(), me, 0, func(bus.Envelope) error { return nil }); err != nil {
+		if _, err := p.bus.Drain(context.Background(), me, 0, func(envelope.Envelope) error { return nil }); err != nil {
 			p.Fatal(err)
 		}
 	case bus.Claimed:
@@ -28,7 +30,7 @@ func (p *post) mustLeave(e bus.Envelope, place bus.Place, events ...agent.Event)
 		if err != nil {
 			p.Fatal(err)
 		}
-		box := agent.Mailbox(me)
+		box := home.Mailbox(me)
 		if err := os.Rename(p.home.Path(box, "inbox", names[0]), p.home.Path(box, "claimed", names[0])); err != nil {
 			p.Fatal(err)
 		}
@@ -108,10 +110,10 @@ func TestWhatADeadServerLeft(t *testing.T) {
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			p := mustPost(t)
-			e := bus.Envelope{ID: "q-0", From: tt.from, To: me, Text: "?"}
+			e := envelope.Envelope{ID: "q-0", From: tt.from, To: me, Text: "?"}
 			p.mustLeave(e, tt.place, tt.events...)
 			if tt.answered {
-				a := bus.Envelope{ID: bus.AnswerID(me, "q-0", bus.KindReply), From: me, To: tt.from, Kind: bus.KindReply, Text: "already", InReplyTo: "q-0"}
+				a := envelope.Envelope{ID: envelope.AnswerID(me, "q-0", envelope.KindReply), From: me, To: tt.from, Kind: envelope.KindReply, Text: "already", InReplyTo: "q-0"}
 				if _, err := p.bus.Send(t.Context(), a); err != nil {
 					t.Fatal(err)
 				}
@@ -132,7 +134,7 @@ func TestWhatADeadServerLeft(t *testing.T) {
 				p.program.set(func() { p.program.state = agent.Idle })
 			}
 			// What comes next is dealt with after all that was left.
-			p.drop(bus.Envelope{ID: "next", From: agent.Root, To: me, Text: "next"})
+			p.drop(envelope.Envelope{ID: "next", From: agent.Root, To: me, Text: "next"})
 			p.wait("the next filed", func() bool { return p.count(me, bus.Delivered) == 2 })
 			p.wait("nothing owed", func() bool { return p.owed() == "" })
 			stop()
@@ -156,7 +158,7 @@ func TestWhatADeadServerLeft(t *testing.T) {
 			// The next server finds nothing to do.
 			p.program.set(func() { p.program.taken, p.program.texts = nil, nil })
 			p.run()
-			p.drop(bus.Envelope{ID: "last", From: agent.Root, To: me, Text: "last"})
+			p.drop(envelope.Envelope{ID: "last", From: agent.Root, To: me, Text: "last"})
 			p.wait("the last filed", func() bool { return p.count(me, bus.Delivered) == 3 })
 			if got := p.program.effects(); len(got) != 1 {
 				t.Errorf("effects after another start: %v", got)
@@ -172,12 +174,12 @@ func TestWhatADeadServerLeft(t *testing.T) {
 // conversation has lost.
 func TestExpiredMeanwhile(t *testing.T) {
 	p := mustPost(t)
-	e := bus.Envelope{ID: "q-0", From: agent.Owner, To: me, Text: "?", Expires: time.Now().Add(-time.Second)}
+	e := envelope.Envelope{ID: "q-0", From: agent.Owner, To: me, Text: "?", Expires: time.Now().Add(-time.Second)}
 	p.mustLeave(e, bus.Claimed)
 	p.program.mustStart(t)
 	for i := range 2 { // the next start knows of it, too
 		stop := p.run()
-		p.drop(bus.Envelope{ID: fmt.Sprintf("next-%d", i), From: agent.Root, To: me, Text: "next"})
+		p.drop(envelope.Envelope{ID: fmt.Sprintf("next-%d", i), From: agent.Root, To: me, Text: "next"})
 		p.wait("the next filed", func() bool { return p.count(me, bus.Delivered) == 2+i })
 		stop()
 	}
@@ -193,7 +195,7 @@ func TestBrokenLedger(t *testing.T) {
 	}
 	p.program.mustStart(t)
 	p.run()
-	p.drop(bus.Envelope{ID: "q-0", From: agent.Owner, To: me, Text: "?"})
+	p.drop(envelope.Envelope{ID: "q-0", From: agent.Owner, To: me, Text: "?"})
 	p.wait("an answer", func() bool { return len(p.answers(agent.Owner, "q-0")) == 1 })
 	p.wait("nothing owed", func() bool { return p.owed() == "" })
 	if !strings.Contains(p.log.String(), "what was owed") {
@@ -211,7 +213,7 @@ func TestTurnsWhileNobodyLooked(t *testing.T) {
 	p := mustPost(t)
 	p.program.mustStart(t)
 	stop := p.run()
-	p.drop(bus.Envelope{ID: "a-0", From: agent.Root, To: me, Text: "hi"})
+	p.drop(envelope.Envelope{ID: "a-0", From: agent.Root, To: me, Text: "hi"})
 	p.wait("on record", func() bool { return len(p.records.all()) == 1 })
 	p.wait("settled", func() bool { return p.owed() == "" })
 	stop()
@@ -239,13 +241,13 @@ func TestServerStartedAgain(t *testing.T) {
 	}
 	p.program.mustStart(t)
 	stop := p.run()
-	p.drop(bus.Envelope{ID: "a", From: agent.Owner, To: me, Text: "a"})
+	p.drop(envelope.Envelope{ID: "a", From: agent.Owner, To: me, Text: "a"})
 	p.wait("the first filed", func() bool { return p.count(me, bus.Delivered) == 1 })
-	p.drop(bus.Envelope{ID: "b", From: agent.Owner, To: me, Text: "b"})
+	p.drop(envelope.Envelope{ID: "b", From: agent.Owner, To: me, Text: "b"})
 	pushes := 0
 	p.wait("the second handed over", func() bool { p.program.set(func() { pushes = p.program.pushes }); return pushes == 2 })
 	stop()
-	p.drop(bus.Envelope{ID: "c", From: agent.Owner, To: me, Text: "c"})
+	p.drop(envelope.Envelope{ID: "c", From: agent.Owner, To: me, Text: "c"})
 	p.run()
 	p.wait("all filed", func() bool { return p.count(me, bus.Delivered) == 3 })
 	if got := strings.Join(p.program.effects(), " "); got != "a b c" {
@@ -266,7 +268,7 @@ func TestEndedWhileSettling(t *testing.T) {
 	const n = 25
 	var left []string
 	for i := range n {
-		e := bus.Envelope{ID: fmt.Sprintf("q-%d", i), From: agent.Owner, To: me, Text: "?"}
+		e := envelope.Envelope{ID: fmt.Sprintf("q-%d", i), From: agent.Owner, To: me, Text: "?"}
 		p.mustLeave(e, bus.Delivered, agent.Event{MS: 2000, Event: agent.EventSeen, ID: e.ID})
 		left = append(left, fmt.Sprintf(`{"id":%q,"from":"owner","sent_ms":%d,"offered_ms":1000,"wants":true}`, e.ID, time.Now().Add(-time.Second).UnixMilli()))
 		p.program.held[e.ID] = true
@@ -311,7 +313,7 @@ func TestShutdownWaitsForWhatIsOwed(t *testing.T) {
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			p := mustPost(t)
-			p.mustLeave(bus.Envelope{ID: "q-0", From: agent.Owner, To: me, Text: "?"}, bus.Delivered, tt.events...)
+			p.mustLeave(envelope.Envelope{ID: "q-0", From: agent.Owner, To: me, Text: "?"}, bus.Delivered, tt.events...)
 			p.program.held["q-0"] = true
 			if tt.told {
 				p.program.mustStart(t)
@@ -333,13 +335,13 @@ func TestShutdownWaitsForWhatIsOwed(t *testing.T) {
 func TestNoticeToldByHalf(t *testing.T) {
 	p := mustPost(t)
 	seen := agent.Event{MS: 2000, Event: agent.EventSeen, ID: "q-0"}
-	p.mustLeave(bus.Envelope{ID: "q-0", From: agent.Owner, To: me, Text: "?"}, bus.Delivered, seen)
+	p.mustLeave(envelope.Envelope{ID: "q-0", From: agent.Owner, To: me, Text: "?"}, bus.Delivered, seen)
 	p.program.mustStart(t)
 	p.program.muted[agent.EventPrompt] = true
 	p.run()
 	p.wait("an answer", func() bool { return len(p.answers(agent.Owner, "q-0")) > 0 })
 	p.program.set(func() { clear(p.program.muted) })
-	p.drop(bus.Envelope{ID: "next", From: agent.Root, To: me, Text: "next"})
+	p.drop(envelope.Envelope{ID: "next", From: agent.Root, To: me, Text: "next"})
 	p.wait("the next filed", func() bool { return p.count(me, bus.Delivered) == 2 })
 	if got := strings.Join(p.program.effects(), " "); got != "q-0 next" {
 		t.Errorf("effects: %s", got)

@@ -13,6 +13,7 @@ import (
 	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
 
 	"netsky/agent"
+	"netsky/agent/home"
 	"netsky/bus"
 	_ "netsky/bus/mcp/sdkenv"
 )
@@ -22,7 +23,7 @@ import (
 type Options struct {
 	Agent   agent.ID
 	Start   string // the agent's start id
-	Home    agent.Home
+	Home    home.Dir
 	Bus     *bus.Bus
 	Records Records // nil: the tools of the records say that there are none
 	Members Members // nil: the tools of the team likewise

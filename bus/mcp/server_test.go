@@ -12,7 +12,7 @@ import (
 	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
 
 	"netsky/agent"
-	"netsky/bus"
+	"netsky/bus/envelope"
 	"netsky/bus/mcp"
 )
 
@@ -240,7 +240,7 @@ func TestPanicInATool(t *testing.T) {
 		t.Errorf("agents: %s", text)
 	}
 	s.mustCall(c, "send", map[string]any{"to": "agent0", "text": "still here"})
-	if got := s.mail(agent.Root); len(got) != 1 || got[0].Kind != bus.KindMessage {
+	if got := s.mail(agent.Root); len(got) != 1 || got[0].Kind != envelope.KindMessage {
 		t.Errorf("mail = %v", got)
 	}
 }

@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"netsky/agent"
+	"netsky/bus/envelope"
 )
 
 const (
@@ -21,7 +22,7 @@ func (m *Mailman) look(ctx context.Context, now time.Time) {
 	if ctx.Err() != nil {
 		return // what is said in the end is not to be believed
 	}
-	r.Start, r.Detail = m.o.Start, line(r.Detail, 300)
+	r.Start, r.Detail = m.o.Start, envelope.Line(r.Detail, 300)
 	if r.State != m.state.State {
 		r.SinceMS = time.Now().UnixMilli()
 		m.since = now

@@ -14,7 +14,9 @@ import (
 	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
 
 	"netsky/agent"
+	"netsky/agent/home"
 	"netsky/bus"
+	"netsky/bus/envelope"
 	"netsky/bus/mcp"
 	"netsky/store"
 )
@@ -26,7 +28,7 @@ const patience = 60 * time.Second
 type station struct {
 	testing.TB
 	ctx     context.Context
-	home    agent.Home
+	home    home.Dir
 	bus     *bus.Bus
 	db      *store.DB
 	team    *team
@@ -48,7 +50,7 @@ func mustStation(tb testing.TB, self agent.ID) *station {
 		tb.Fatal(err)
 	}
 	tb.Cleanup(func() { os.RemoveAll(dir) })
-	home, err := agent.HomeAt(dir)
+	home, err := home.At(dir)
 	if err != nil {
 		tb.Fatal(err)
 	}
@@ -157,7 +159,7 @@ func (s *station) mustCall(c *sdk.ClientSession, tool string, args any) string {
 }
 
 // mail lists what lies in a mailbox's inbox.
-func (s *station) mail(id agent.ID) (list []bus.Envelope) {
+func (s *station) mail(id agent.ID) (list []envelope.Envelope) {
 	s.Helper()
 	entries, err := s.bus.List(id, bus.Inbox, 0)
 	if err != nil {
@@ -186,7 +188,7 @@ func (s *station) allMail() (n int) {
 }
 
 // mustSend sends a message to the station's agent.
-func (s *station) mustSend(e bus.Envelope) string {
+func (s *station) mustSend(e envelope.Envelope) string {
 	s.Helper()
 	if e.To == "" {
 		e.To = s.options.Agent

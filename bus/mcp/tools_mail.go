@@ -10,6 +10,7 @@ import (
 
 	"netsky/agent"
 	"netsky/bus"
+	"netsky/bus/envelope"
 )
 
 const sendSchema = `{
@@ -52,11 +53,11 @@ func (s *Server) send(ctx context.Context, in sendArgs) (string, error) {
 	if strings.TrimSpace(in.Text) == "" {
 		return "", argumentf("not sent: text: empty")
 	}
-	e := bus.Envelope{From: s.o.Agent, To: to, Text: in.Text, RequiresAck: in.RequiresAck, Via: "mcp"}
+	e := envelope.Envelope{From: s.o.Agent, To: to, Text: in.Text, RequiresAck: in.RequiresAck, Via: "mcp"}
 	switch in.Kind {
 	case "", "message":
 	case "brief":
-		e.Kind = bus.KindBrief
+		e.Kind = envelope.KindBrief
 	default:
 		return "", argumentf("send: kind: %q: wants message or brief", in.Kind)
 	}
@@ -81,12 +82,12 @@ func (s *Server) address(what, arg string) (agent.ID, error) {
 }
 
 // publish sends an envelope; its error says what became of it.
-func (s *Server) publish(ctx context.Context, e bus.Envelope) (id string, err error) {
+func (s *Server) publish(ctx context.Context, e envelope.Envelope) (id string, err error) {
 	r, err := s.o.Bus.Send(ctx, e)
 	if err == nil {
 		return r.ID, nil
 	}
-	for _, refusal := range []error{bus.ErrInvalid, bus.ErrNotAllowed, bus.ErrNoMailbox, bus.ErrBrake} {
+	for _, refusal := range []error{envelope.ErrInvalid, bus.ErrNotAllowed, bus.ErrNoMailbox, bus.ErrBrake} {
 		if errors.Is(err, refusal) {
 			return "", sendError{fmt.Errorf("not sent: %w", err), e}
 		}
@@ -97,7 +98,7 @@ func (s *Server) publish(ctx context.Context, e bus.Envelope) (id string, err er
 // A sendError is a send that came to nothing.
 type sendError struct {
 	error
-	envelope bus.Envelope
+	envelope envelope.Envelope
 }
 
 func (e sendError) Unwrap() error { return e.error }
@@ -149,19 +150,19 @@ func (s *Server) reply(ctx context.Context, in replyArgs) (string, error) {
 	if strings.TrimSpace(in.Text) == "" {
 		return "", argumentf("reply: text: missing")
 	}
-	e := bus.Envelope{
-		From: s.o.Agent, To: q.From, Kind: bus.KindReply, Text: in.Text, Via: "mcp",
+	e := envelope.Envelope{
+		From: s.o.Agent, To: q.From, Kind: envelope.KindReply, Text: in.Text, Via: "mcp",
 		InReplyTo: q.ID, Thread: q.Thread, Hops: q.Hops + 1,
 	}
 	if in.Error {
-		e.Kind = bus.KindError
+		e.Kind = envelope.KindError
 	}
 	// Two replies to one message at the same time would both be the first.
 	s.answering.Lock()
 	defer s.answering.Unlock()
 	again := s.answered(ctx, q)
 	if !again {
-		e.ID = bus.AnswerID(s.o.Agent, q.ID, bus.KindReply)
+		e.ID = envelope.AnswerID(s.o.Agent, q.ID, envelope.KindReply)
 	}
 	id, err := s.publish(ctx, e)
 	if err != nil {
@@ -178,7 +179,7 @@ func (s *Server) reply(ctx context.Context, in replyArgs) (string, error) {
 
 // answered reports whether the message has had an answer of ours, by whichever
 // way. In doubt it has none: then the answer's ID keeps it from counting twice.
-func (s *Server) answered(ctx context.Context, q bus.Envelope) bool {
+func (s *Server) answered(ctx context.Context, q envelope.Envelope) bool {
 	found, ok, err := s.o.Bus.FindAnswer(ctx, q.From, q.ID, q.Time.Add(-time.Second))
 	return err == nil && ok && found.Envelope.From == s.o.Agent
 }
@@ -188,25 +189,25 @@ const mostBack = 5000
 
 // received finds the message with that ID, or the one whose ID begins so, that
 // came to this agent.
-func (s *Server) received(ctx context.Context, id string) (bus.Envelope, error) {
+func (s *Server) received(ctx context.Context, id string) (envelope.Envelope, error) {
 	if id == "" {
-		return bus.Envelope{}, argumentf("reply: id: missing%s", s.owed())
+		return envelope.Envelope{}, argumentf("reply: id: missing%s", s.owed())
 	}
 	list, err := s.o.Bus.Received(ctx, s.o.Agent, id)
 	if err != nil {
-		return bus.Envelope{}, err
+		return envelope.Envelope{}, err
 	}
 	list = slices.DeleteFunc(list, func(e bus.Entry) bool { return e.Envelope.Kind.Control() })
 	switch len(list) {
 	case 1:
 		return list[0].Envelope, nil
 	case 0:
-		return bus.Envelope{}, argumentf("reply: id: %q: no message with that id has come to you%s", line(id, 60), s.owed())
+		return envelope.Envelope{}, argumentf("reply: id: %q: no message with that id has come to you%s", envelope.Line(id, 60), s.owed())
 	}
 	if list[0].Envelope.ID == id {
-		return bus.Envelope{}, argumentf("reply: id: %q: %d agents sent you a message with that id; use send to answer one", line(id, 60), len(list))
+		return envelope.Envelope{}, argumentf("reply: id: %q: %d agents sent you a message with that id; use send to answer one", envelope.Line(id, 60), len(list))
 	}
-	return bus.Envelope{}, argumentf("reply: id: %q: %d messages begin so; give the whole id", line(id, 60), len(list))
+	return envelope.Envelope{}, argumentf("reply: id: %q: %d messages begin so; give the whole id", envelope.Line(id, 60), len(list))
 }
 
 // owed says which messages wait for an answer.

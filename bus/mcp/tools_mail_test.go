@@ -8,7 +8,8 @@ import (
 	"time"
 
 	"netsky/agent"
-	"netsky/bus"
+	"netsky/agent/proc"
+	"netsky/bus/envelope"
 )
 
 func TestSend(t *testing.T) {
@@ -17,18 +18,18 @@ func TestSend(t *testing.T) {
 		name string
 		self agent.ID
 		args args
-		want bus.Envelope // From, To, Kind, RequiresAck of what was sent; To "" if nothing was
+		want envelope.Envelope // From, To, Kind, RequiresAck of what was sent; To "" if nothing was
 		says []string
 	}{
-		{name: "to the manager", self: "agent1", args: args{"to": "agent0", "text": "hi"}, want: bus.Envelope{To: "agent0"}, says: []string{"sent to agent0, id ", "not running"}},
-		{name: "to a number", self: "agent1", args: args{"to": "2", "text": "hi"}, want: bus.Envelope{To: "agent2"}},
-		{name: "with spaces", self: "agent1", args: args{"to": " agent2 ", "text": "hi"}, want: bus.Envelope{To: "agent2"}},
-		{name: "brief", self: "agent0", args: args{"to": "agent1", "text": "do", "kind": "brief"}, want: bus.Envelope{To: "agent1", Kind: bus.KindBrief}},
-		{name: "message by name", self: "agent0", args: args{"to": "agent1", "text": "do", "kind": "message"}, want: bus.Envelope{To: "agent1"}},
-		{name: "wants an answer", self: "agent0", args: args{"to": "agent1", "text": "do", "requires_ack": true}, want: bus.Envelope{To: "agent1", RequiresAck: true}},
-		{name: "manager to owner", self: "agent0", args: args{"to": "owner", "text": "done"}, want: bus.Envelope{To: "owner"}, says: []string{"owner's inbox"}},
-		{name: "infinity to owner", self: "agentinfinity", args: args{"to": "owner", "text": "odd"}, want: bus.Envelope{To: "owner"}},
-		{name: "infinity by its short name", self: "agent0", args: args{"to": "infinity", "text": "look"}, want: bus.Envelope{To: "agentinfinity"}},
+		{name: "to the manager", self: "agent1", args: args{"to": "agent0", "text": "hi"}, want: envelope.Envelope{To: "agent0"}, says: []string{"sent to agent0, id ", "not running"}},
+		{name: "to a number", self: "agent1", args: args{"to": "2", "text": "hi"}, want: envelope.Envelope{To: "agent2"}},
+		{name: "with spaces", self: "agent1", args: args{"to": " agent2 ", "text": "hi"}, want: envelope.Envelope{To: "agent2"}},
+		{name: "brief", self: "agent0", args: args{"to": "agent1", "text": "do", "kind": "brief"}, want: envelope.Envelope{To: "agent1", Kind: envelope.KindBrief}},
+		{name: "message by name", self: "agent0", args: args{"to": "agent1", "text": "do", "kind": "message"}, want: envelope.Envelope{To: "agent1"}},
+		{name: "wants an answer", self: "agent0", args: args{"to": "agent1", "text": "do", "requires_ack": true}, want: envelope.Envelope{To: "agent1", RequiresAck: true}},
+		{name: "manager to owner", self: "agent0", args: args{"to": "owner", "text": "done"}, want: envelope.Envelope{To: "owner"}, says: []string{"owner's inbox"}},
+		{name: "infinity to owner", self: "agentinfinity", args: args{"to": "owner", "text": "odd"}, want: envelope.Envelope{To: "owner"}},
+		{name: "infinity by its short name", self: "agent0", args: args{"to": "infinity", "text": "look"}, want: envelope.Envelope{To: "agentinfinity"}},
 
 		{name: "clone to owner", self: "agent1", args: args{"to": "owner", "text": "hi"}, says: []string{"not sent", "reply with its id", "agent0"}},
 		{name: "clone's brief to owner", self: "agent1", args: args{"to": "owner", "text": "hi", "kind": "brief"}, says: []string{"not sent"}},
@@ -84,7 +85,7 @@ func TestSend(t *testing.T) {
 // A runner's mail is read at once, so nothing is said about it.
 func TestSendToWhoRuns(t *testing.T) {
 	s := mustStation(t, agent.Root).serve()
-	if err := s.home.SaveKeeper("agent1", agent.Keeper{Start: "x", Process: agent.Self(), Program: "x", StartedMS: 1}); err != nil {
+	if err := s.home.SaveKeeper("agent1", agent.Keeper{Start: "x", Process: proc.Self(), Program: "x", StartedMS: 1}); err != nil {
 		t.Fatal(err)
 	}
 	if text := s.mustCall(s.client("", nil), "send", map[string]any{"to": "agent1", "text": "hi"}); strings.Contains(text, "running") {
@@ -110,15 +111,15 @@ func TestBrake(t *testing.T) {
 func TestReply(t *testing.T) {
 	s := mustStation(t, agent.Clone(1)).serve()
 	c := s.client("", nil)
-	id := s.mustSend(bus.Envelope{From: agent.Owner, Text: "what?", Thread: "th", Hops: 3})
+	id := s.mustSend(envelope.Envelope{From: agent.Owner, Text: "what?", Thread: "th", Hops: 3})
 	text := s.mustCall(c, "reply", map[string]any{"id": id[:8], "text": "that"})
-	first := bus.AnswerID("agent1", id, bus.KindReply)
+	first := envelope.AnswerID("agent1", id, envelope.KindReply)
 	list := s.mail(agent.Owner)
 	if len(list) != 1 {
 		t.Fatalf("%d messages for the owner", len(list))
 	}
 	got := list[0]
-	if got.ID != first || got.From != "agent1" || got.Kind != bus.KindReply || got.InReplyTo != id || got.Thread != "th" || got.Hops != 4 || got.Via != "mcp" {
+	if got.ID != first || got.From != "agent1" || got.Kind != envelope.KindReply || got.InReplyTo != id || got.Thread != "th" || got.Hops != 4 || got.Via != "mcp" {
 		t.Errorf("answer = %+v", got)
 	}
 	if !strings.Contains(text, "answered "+id+" of owner") {
@@ -128,7 +129,7 @@ func TestReply(t *testing.T) {
 	if list = s.mail(agent.Owner); len(list) != 2 {
 		t.Fatalf("%d messages for the owner", len(list))
 	}
-	if got := list[1]; got.ID == first || got.Kind != bus.KindError || got.InReplyTo != id || !strings.Contains(text, "further") {
+	if got := list[1]; got.ID == first || got.Kind != envelope.KindError || got.InReplyTo != id || !strings.Contains(text, "further") {
 		t.Errorf("second answer = %+v: %s", got, text)
 	}
 	if want := []string{id, id}; strings.Join(s.post.answered, " ") != strings.Join(want, " ") {
@@ -143,10 +144,10 @@ func TestReplyAfterAnother(t *testing.T) {
 	}{{"implicit", "the same"}, {"by the verb", ""}} {
 		t.Run(tt.name, func(t *testing.T) {
 			s := mustStation(t, agent.Clone(1)).serve()
-			id := s.mustSend(bus.Envelope{From: agent.Owner, Text: "what?"})
-			e := bus.Envelope{From: "agent1", To: agent.Owner, Kind: bus.KindReply, InReplyTo: id, Text: "already"}
+			id := s.mustSend(envelope.Envelope{From: agent.Owner, Text: "what?"})
+			e := envelope.Envelope{From: "agent1", To: agent.Owner, Kind: envelope.KindReply, InReplyTo: id, Text: "already"}
 			if tt.id != "" {
-				e.ID = bus.AnswerID("agent1", id, bus.KindReply)
+				e.ID = envelope.AnswerID("agent1", id, envelope.KindReply)
 			}
 			first := s.mustSend(e)
 			text := s.mustCall(s.client("", nil), "reply", map[string]any{"id": id, "text": "again"})
@@ -165,7 +166,7 @@ func TestRepliesTogether(t *testing.T) {
 	const questions, replies = 10, 5
 	ids := map[string]bool{}
 	for q := range questions {
-		id := s.mustSend(bus.Envelope{From: agent.Owner, Text: "what?"})
+		id := s.mustSend(envelope.Envelope{From: agent.Owner, Text: "what?"})
 		begin := make(chan struct{})
 		var wait sync.WaitGroup
 		for i := range replies {
@@ -179,7 +180,7 @@ func TestRepliesTogether(t *testing.T) {
 		for _, e := range s.mail(agent.Owner) {
 			ids[e.ID] = true
 		}
-		if len(ids) != (q+1)*replies || !ids[bus.AnswerID("agent1", id, bus.KindReply)] {
+		if len(ids) != (q+1)*replies || !ids[envelope.AnswerID("agent1", id, envelope.KindReply)] {
 			t.Fatalf("%d answers after %d questions, want %d", len(ids), q+1, (q+1)*replies)
 		}
 	}
@@ -189,15 +190,15 @@ func TestRepliesTogether(t *testing.T) {
 // cannot, nor what came to another.
 func TestReplyFinds(t *testing.T) {
 	s := mustStation(t, agent.Clone(1))
-	old := s.mustSend(bus.Envelope{ID: "note-1", From: agent.Root, Text: "old"})
-	longer := s.mustSend(bus.Envelope{ID: "note-10", From: agent.Root, Text: "old"})
-	if _, err := s.bus.Drain(s.ctx, "agent1", 0, func(bus.Envelope) error { return nil }); err != nil {
+	old := s.mustSend(envelope.Envelope{ID: "note-1", From: agent.Root, Text: "old"})
+	longer := s.mustSend(envelope.Envelope{ID: "note-10", From: agent.Root, Text: "old"})
+	if _, err := s.bus.Drain(s.ctx, "agent1", 0, func(envelope.Envelope) error { return nil }); err != nil {
 		t.Fatal(err)
 	}
-	s.mustSend(bus.Envelope{ID: "twice-aa", From: agent.Root, Text: "x"})
-	s.mustSend(bus.Envelope{ID: "twice-ab", From: agent.Root, Text: "x"})
-	s.mustSend(bus.Envelope{ID: "others", From: agent.Root, To: "agent2", Text: "x"})
-	s.mustSend(bus.Envelope{ID: "shutdown-1", From: agent.Owner, Kind: bus.KindShutdown, Text: "x", Start: "y"})
+	s.mustSend(envelope.Envelope{ID: "twice-aa", From: agent.Root, Text: "x"})
+	s.mustSend(envelope.Envelope{ID: "twice-ab", From: agent.Root, Text: "x"})
+	s.mustSend(envelope.Envelope{ID: "others", From: agent.Root, To: "agent2", Text: "x"})
+	s.mustSend(envelope.Envelope{ID: "shutdown-1", From: agent.Owner, Kind: envelope.KindShutdown, Text: "x", Start: "y"})
 	s.post.owed = []string{"twice-aa", "twice-ab"}
 	c := s.serve().client("", nil)
 	before := s.allMail()
@@ -233,7 +234,7 @@ func TestReplyFinds(t *testing.T) {
 func TestReplyRefused(t *testing.T) {
 	s := mustStation(t, agent.Clone(1)).serve()
 	c := s.client("", nil)
-	id := s.mustSend(bus.Envelope{From: agent.Infinity, Text: "well?"})
+	id := s.mustSend(envelope.Envelope{From: agent.Infinity, Text: "well?"})
 	if text, failed := s.call(c, "send", map[string]any{"to": "agentinfinity", "text": "well!"}); !failed || !strings.Contains(text, "may not write") {
 		t.Errorf("unasked: %s", text)
 	}
@@ -241,8 +242,8 @@ func TestReplyRefused(t *testing.T) {
 		t.Errorf("asked: %s", text)
 	}
 	s.post.answered = nil
-	far := s.mustSend(bus.Envelope{From: agent.Clone(9), Text: "well?"})
-	deep := s.mustSend(bus.Envelope{From: agent.Owner, Text: "well?", Hops: 16})
+	far := s.mustSend(envelope.Envelope{From: agent.Clone(9), Text: "well?"})
+	deep := s.mustSend(envelope.Envelope{From: agent.Owner, Text: "well?", Hops: 16})
 	before := s.allMail()
 	for id, says := range map[string]string{far: "no mailbox", deep: "17 hops"} {
 		if text, failed := s.call(c, "reply", map[string]any{"id": id, "text": "fine"}); !failed || !strings.Contains(text, says) {
@@ -255,7 +256,7 @@ func TestReplyRefused(t *testing.T) {
 }
 
 func TestInbox(t *testing.T) {
-	envelope := bus.Render(bus.Envelope{ID: "m-1", From: agent.Owner, To: "agent1", Text: "hi\x1b <b>", Time: time.Unix(0, 0)}, time.Unix(0, 0))
+	envelope := envelope.Render(envelope.Envelope{ID: "m-1", From: agent.Owner, To: "agent1", Text: "hi\x1b <b>", Time: time.Unix(0, 0)}, time.Unix(0, 0))
 	for _, tt := range []struct {
 		name  string
 		texts string
@@ -287,7 +288,7 @@ func TestWithoutMail(t *testing.T) {
 	if text := s.mustCall(c, "inbox", map[string]any{}); !strings.Contains(text, "brought to you") {
 		t.Error(text)
 	}
-	id := s.mustSend(bus.Envelope{From: agent.Owner, Text: "what?"})
+	id := s.mustSend(envelope.Envelope{From: agent.Owner, Text: "what?"})
 	s.mustCall(c, "reply", map[string]any{"id": id, "text": "that"})
 	s.mustCall(c, "send", map[string]any{"to": "agent0", "text": "that"})
 	if s.allMail() != 3 {

@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"netsky/bus"
+	"netsky/bus/envelope"
 	"netsky/store"
 )
 
@@ -64,9 +65,9 @@ func (s *Server) task(ctx context.Context, what, id string) (store.Task, error) 
 	case err != nil:
 		return store.Task{}, wrap(what, err)
 	case len(found) == 0:
-		return store.Task{}, fmt.Errorf("%s: %q: %w", what, line(id, 60), store.ErrNotFound)
+		return store.Task{}, fmt.Errorf("%s: %q: %w", what, envelope.Line(id, 60), store.ErrNotFound)
 	case len(found) > 1:
-		return store.Task{}, argumentf("%s: %q: %d tasks begin so; give the whole id", what, line(id, 60), len(found))
+		return store.Task{}, argumentf("%s: %q: %d tasks begin so; give the whole id", what, envelope.Line(id, 60), len(found))
 	}
 	return found[0], nil
 }
@@ -194,7 +195,7 @@ func taskLine(k store.Task) string {
 	if who == "" {
 		who = nobody
 	}
-	return fmt.Sprintf("%s  %s  priority %d  %s  %s", k.ID, k.State, k.Priority, who, line(k.Title, maxTitle))
+	return fmt.Sprintf("%s  %s  priority %d  %s  %s", k.ID, k.State, k.Priority, who, envelope.Line(k.Title, maxTitle))
 }
 
 // showTask is one task in full.

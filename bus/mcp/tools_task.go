@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"netsky/agent"
+	"netsky/bus/envelope"
 	"netsky/store"
 )
 
@@ -77,7 +78,7 @@ func (s *Server) taskAdd(ctx context.Context, in taskAddArgs) (string, error) {
 // newTask is the task that the arguments describe.
 func (s *Server) newTask(in taskAddArgs) (k store.Task, err error) {
 	k = store.Task{
-		ID: "t-" + agent.NewStart(), Title: line(in.Title, len(in.Title)), Body: in.Body, Priority: 5, State: store.TaskOpen,
+		ID: "t-" + agent.NewStart(), Title: envelope.Line(in.Title, len(in.Title)), Body: in.Body, Priority: 5, State: store.TaskOpen,
 		AskedBy: s.o.Agent, Message: strings.TrimSpace(in.Message), EstimateMinutes: in.EstimateMinutes,
 	}
 	switch {

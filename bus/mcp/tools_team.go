@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"netsky/agent"
+	"netsky/bus/envelope"
 )
 
 var errNoTeam = errors.New("who is up is not known here")
@@ -49,21 +50,21 @@ func (s *Server) member(m Member) string {
 		parts[0] += " (you)"
 	}
 	if m.Runtime != "" {
-		parts = append(parts, line(m.Runtime, 40))
+		parts = append(parts, envelope.Line(m.Runtime, 40))
 	}
 	state := string(m.State)
 	if !m.Since.IsZero() {
 		state += " since " + m.Since.Local().Format("2006-01-02 15:04")
 	}
 	if m.Detail != "" {
-		state += " (" + line(m.Detail, 120) + ")"
+		state += " (" + envelope.Line(m.Detail, 120) + ")"
 	}
 	parts = append(parts, state)
 	if m.Waiting > 0 {
 		parts = append(parts, fmt.Sprintf("%d waiting", m.Waiting))
 	}
 	if m.Task != "" {
-		parts = append(parts, "works on "+line(m.Task, 120))
+		parts = append(parts, "works on "+envelope.Line(m.Task, 120))
 	}
 	return strings.Join(parts, "  ")
 }
@@ -127,7 +128,7 @@ func screen(id agent.ID, text string) string {
 	rows := strings.Split(text, "\n")
 	first := len(rows)
 	for first > 0 {
-		rows[first-1] = "| " + cut(shown(strings.TrimRight(rows[first-1], " \r")), widest)
+		rows[first-1] = "| " + envelope.Cut(shown(strings.TrimRight(rows[first-1], " \r")), widest)
 		if room -= len(rows[first-1]) + 1; room < 0 {
 			break
 		}

@@ -7,6 +7,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"netsky/agent"
+	"netsky/agent/home"
 	"netsky/bus"
 )
 
@@ -72,7 +73,7 @@ func (o *Observer) hash(parts ...string) uint64 {
 // statDir looks at a directory without opening it; a missing one is all zero.
 func (o *Observer) statDir(id agent.ID, at bus.Place) dirMark {
 	var st unix.Stat_t
-	if unix.Lstat(o.DB.Home().Path(agent.Mailbox(id), string(at)), &st) != nil {
+	if unix.Lstat(o.DB.Home().Path(home.Mailbox(id), string(at)), &st) != nil {
 		return dirMark{}
 	}
 	const step = int64(50 * time.Millisecond)
@@ -83,7 +84,7 @@ func (o *Observer) statDir(id agent.ID, at bus.Place) dirMark {
 // statFile looks at a file; one that has gone is all zero.
 func (o *Observer) statFile(id agent.ID, at bus.Place, name string) mark {
 	var st unix.Stat_t
-	if unix.Lstat(o.DB.Home().Path(agent.Mailbox(id), string(at), name), &st) != nil {
+	if unix.Lstat(o.DB.Home().Path(home.Mailbox(id), string(at), name), &st) != nil {
 		return mark{}
 	}
 	return mark{st.Ino, st.Size, st.Mtim.Nano(), st.Ctim.Nano()}

@@ -13,6 +13,7 @@ import (
 
 	"netsky/agent"
 	"netsky/bus"
+	"netsky/bus/envelope"
 	"netsky/store"
 )
 
@@ -147,7 +148,7 @@ func message(e bus.Entry) store.UpsertMessage {
 }
 
 func quoted(s string) json.RawMessage {
-	data, err := json.Marshal(bus.Plain(s))
+	data, err := json.Marshal(envelope.Plain(s))
 	if err != nil {
 		panic(err) // a string can be written as JSON
 	}

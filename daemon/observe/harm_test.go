@@ -16,14 +16,16 @@ import (
 	"time"
 
 	"netsky/agent"
+	"netsky/agent/home"
 	"netsky/bus"
+	"netsky/bus/envelope"
 	"netsky/daemon/observe"
 	"netsky/store"
 )
 
-func mustSQL(tb testing.TB, home agent.Home, query string) {
+func mustSQL(tb testing.TB, h home.Dir, query string) {
 	tb.Helper()
-	db, err := sql.Open("sqlite3", home.Path(agent.DBFile)+"?_busy_timeout=5000")
+	db, err := sql.Open("sqlite3", h.Path(home.DBFile)+"?_busy_timeout=5000")
 	if err != nil {
 		tb.Fatal(err)
 	}
@@ -35,7 +37,7 @@ func mustSQL(tb testing.TB, home agent.Home, query string) {
 
 // child observes until it is killed.
 func child(dir string) error {
-	home, err := agent.HomeAt(dir)
+	home, err := home.At(dir)
 	if err != nil {
 		return err
 	}
@@ -52,7 +54,7 @@ func child(dir string) error {
 func (r *rig) shape() string {
 	r.Helper()
 	var out strings.Builder
-	r.must(filepath.WalkDir(r.home.Path(agent.Channels), func(path string, d fs.DirEntry, err error) error {
+	r.must(filepath.WalkDir(r.home.Path(home.Channels), func(path string, d fs.DirEntry, err error) error {
 		if err != nil {
 			return err
 		}
@@ -71,13 +73,13 @@ func (r *rig) shape() string {
 func TestTouchesNothing(t *testing.T) {
 	r := newRig(t, "agent0", "agent1", "owner")
 	for i, p := range []bus.Place{bus.Inbox, bus.Claimed, bus.Delivered, bus.Poison, bus.Outbox, bus.Sent} {
-		r.drop("agent1", p, "good.json", envelope(fmt.Sprint("m-", i), "agent1", `,"to":"agent0"`))
+		r.drop("agent1", p, "good.json", newEnvelope(fmt.Sprint("m-", i), "agent1", `,"to":"agent0"`))
 		r.drop("agent1", p, "bad.json", "{")
 		r.must(os.Symlink("/etc/passwd", r.path("agent1", p, "link.json")))
 		r.must(syscall.Mkfifo(r.path("agent1", p, "fifo.json"), 0o600))
 		r.must(os.Mkdir(r.path("agent1", p, "dir.json"), 0o700))
 	}
-	r.must(os.Remove(r.home.Path(agent.Mailbox("agent0"), string(bus.Sent))))
+	r.must(os.Remove(r.home.Path(home.Mailbox("agent0"), string(bus.Sent))))
 	before := r.shape()
 	for range 3 {
 		r.sync()
@@ -92,13 +94,13 @@ func TestTouchesNothing(t *testing.T) {
 func TestReadsOnce(t *testing.T) {
 	r := newRig(t, "agent1")
 	for i := range 300 {
-		r.drop("agent1", bus.Delivered, fmt.Sprint(i, ".json"), envelope(fmt.Sprint("m-", i), "owner", ""))
+		r.drop("agent1", bus.Delivered, fmt.Sprint(i, ".json"), newEnvelope(fmt.Sprint("m-", i), "owner", ""))
 	}
 	r.sync()
 	for i := range 300 {
-		r.must(os.WriteFile(r.path("agent1", bus.Delivered, fmt.Sprint(i, ".json")), []byte(envelope("again", "owner", "")), 0o600))
+		r.must(os.WriteFile(r.path("agent1", bus.Delivered, fmt.Sprint(i, ".json")), []byte(newEnvelope("again", "owner", "")), 0o600))
 	}
-	r.drop("agent1", bus.Delivered, "new.json", envelope("m-new", "owner", ""))
+	r.drop("agent1", bus.Delivered, "new.json", newEnvelope("m-new", "owner", ""))
 	r.sync()
 	if r.state("m-new", "agent1").State != store.Delivered || r.state("again", "agent1").State != "" {
 		t.Errorf("new: %+v, again: %+v, want the new one alone", r.state("m-new", "agent1"), r.state("again", "agent1"))
@@ -116,7 +118,7 @@ func TestKilled(t *testing.T) {
 	traffic := r.traffic(ctx, boxes)
 	for range 12 {
 		cmd := exec.CommandContext(t.Context(), self)
-		cmd.Env = append(os.Environ(), "OBSERVE_TEST_HOME="+r.home.Dir())
+		cmd.Env = append(os.Environ(), "OBSERVE_TEST_HOME="+r.home.Root())
 		cmd.Stderr = os.Stderr
 		r.must(cmd.Start())
 		<-time.After(time.Duration(20+rand.IntN(130)) * time.Millisecond)
@@ -146,7 +148,7 @@ func (r *rig) traffic(ctx context.Context, boxes []agent.ID) <-chan error {
 			defer rec.Close()
 			for i := 0; ; i++ {
 				name := fmt.Sprintf("%s-%04d", id, i)
-				r.drop(id, bus.Inbox, name+".json", envelope(name, "owner", ""))
+				r.drop(id, bus.Inbox, name+".json", newEnvelope(name, "owner", ""))
 				if i%3 == 0 {
 					continue
 				}
@@ -158,7 +160,7 @@ func (r *rig) traffic(ctx context.Context, boxes []agent.ID) <-chan error {
 				case err == nil && i%10 == 1:
 					err = d.Poison("a test")
 				case err == nil && i%10 == 2:
-					_, err = r.bus.Send(ctx, bus.Envelope{From: "agent0", To: boxes[i%len(boxes)], Kind: bus.KindReply, InReplyTo: name, Text: "x"})
+					_, err = r.bus.Send(ctx, envelope.Envelope{From: "agent0", To: boxes[i%len(boxes)], Kind: envelope.KindReply, InReplyTo: name, Text: "x"})
 					if errors.Is(err, context.Canceled) || errors.Is(err, bus.ErrBrake) {
 						err = nil
 					}
@@ -223,14 +225,14 @@ func BenchmarkPass(b *testing.B) {
 	r := newRig(b, "agent1")
 	for i := range 10_000 {
 		name := fmt.Sprintf("%020d-%010d-%08x-%010d-from-owner.json", i, 1, 1, i)
-		r.must(os.WriteFile(r.path("agent1", bus.Delivered, name), []byte(envelope(fmt.Sprint("m-", i), "owner", "")), 0o600))
+		r.must(os.WriteFile(r.path("agent1", bus.Delivered, name), []byte(newEnvelope(fmt.Sprint("m-", i), "owner", "")), 0o600))
 	}
 	began := time.Now()
 	r.sync()
 	rebuild := time.Since(began)
 	for b.Loop() {
 		r.n++
-		r.drop("agent1", bus.Delivered, fmt.Sprintf("x%d.json", r.n), envelope(fmt.Sprint("n-", r.n), "owner", ""))
+		r.drop("agent1", bus.Delivered, fmt.Sprintf("x%d.json", r.n), newEnvelope(fmt.Sprint("n-", r.n), "owner", ""))
 		r.sync()
 	}
 	b.ReportMetric(float64(rebuild.Milliseconds()), "rebuild-ms")

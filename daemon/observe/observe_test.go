@@ -12,7 +12,9 @@ import (
 	"time"
 
 	"netsky/agent"
+	"netsky/agent/home"
 	"netsky/bus"
+	"netsky/bus/envelope"
 	"netsky/daemon/observe"
 	"netsky/store"
 )
@@ -28,7 +30,7 @@ func TestMain(m *testing.M) {
 
 type rig struct {
 	testing.TB
-	home agent.Home
+	home home.Dir
 	bus  *bus.Bus
 	db   *store.DB
 	obs  *observe.Observer
@@ -43,7 +45,7 @@ func newRig(tb testing.TB, boxes ...agent.ID) *rig {
 	}
 	tb.Cleanup(func() { os.RemoveAll(dir) })
 	r := &rig{TB: tb}
-	r.home, err = agent.HomeAt(dir)
+	r.home, err = home.At(dir)
 	r.must(err)
 	_, err = r.home.Make()
 	r.must(err)
@@ -97,7 +99,7 @@ func (r *rig) eventually(what string, ok func() bool) {
 }
 
 func (r *rig) path(id agent.ID, p bus.Place, name string) string {
-	return r.home.Path(agent.Mailbox(id), string(p), name)
+	return r.home.Path(home.Mailbox(id), string(p), name)
 }
 
 // drop puts a file into a place as a person would.
@@ -109,7 +111,7 @@ func (r *rig) drop(id agent.ID, p bus.Place, name, text string) {
 	r.must(os.Rename(temp, file))
 }
 
-func envelope(id string, from agent.ID, more string) string {
+func newEnvelope(id string, from agent.ID, more string) string {
 	return fmt.Sprintf(`{"id":%q,"from":%q,"text":"hi","ts":"2026-11-20T12:00:00Z"%s}`, id, from, more)
 }
 
@@ -137,11 +139,11 @@ func (r *rig) take(id agent.ID, do func(*bus.Delivery) error) {
 func TestStates(t *testing.T) {
 	r := newRig(t, "agent0", "agent1", "owner")
 	for _, id := range []string{"m-queued", "m-claimed", "m-done"} {
-		r.drop("agent1", bus.Inbox, id+".json", envelope(id, "owner", `,"thread":"th","requires_ack":true,"note":[1]`))
+		r.drop("agent1", bus.Inbox, id+".json", newEnvelope(id, "owner", `,"thread":"th","requires_ack":true,"note":[1]`))
 	}
-	r.drop("agent1", bus.Claimed, "m-claimed2.json", envelope("m-claimed2", "owner", ""))
-	r.drop("agent1", bus.Delivered, "m-old.json", envelope("m-old", "agent0", ""))
-	r.drop("agent1", bus.Delivered, "m-late.json", envelope("m-late", "agent0", ""))
+	r.drop("agent1", bus.Claimed, "m-claimed2.json", newEnvelope("m-claimed2", "owner", ""))
+	r.drop("agent1", bus.Delivered, "m-old.json", newEnvelope("m-old", "agent0", ""))
+	r.drop("agent1", bus.Delivered, "m-late.json", newEnvelope("m-late", "agent0", ""))
 	r.must(os.WriteFile(r.path("agent1", bus.Delivered, "m-late.json.why"), []byte("filed unread: it expired at noon\n"), 0o600))
 	r.drop("agent1", bus.Inbox, "half.json", `{"from":"own`)
 	r.sync()
@@ -160,7 +162,7 @@ func TestStates(t *testing.T) {
 	if l, err := r.db.Messages(t.Context(), store.MessageFilter{}); err != nil || len(l.Items) != 6 {
 		t.Errorf("%d messages, %v, want 6 and nothing of the half file", len(l.Items), err)
 	}
-	r.drop("agent1", bus.Inbox, "half.json", envelope("m-half", "owner", ""))
+	r.drop("agent1", bus.Inbox, "half.json", newEnvelope("m-half", "owner", ""))
 	r.sync()
 	if d := r.state("m-half", "agent1"); d.State != store.Queued {
 		t.Errorf("the half file, now whole: %+v, want queued", d)
@@ -171,7 +173,7 @@ func TestStates(t *testing.T) {
 func TestMoves(t *testing.T) {
 	r := newRig(t, "agent0", "agent1", "owner")
 	for _, id := range []string{"1-read", "2-bad", "3-back"} {
-		r.drop("agent1", bus.Inbox, id+".json", envelope(id, "owner", ""))
+		r.drop("agent1", bus.Inbox, id+".json", newEnvelope(id, "owner", ""))
 	}
 	r.sync()
 	check := func(id string, want store.DeliveryState, attempts int) {
@@ -196,7 +198,7 @@ func TestMoves(t *testing.T) {
 	_, err = r.bus.PoisonRetry("agent1", names[0])
 	r.must(err)
 	check("2-bad", store.Queued, 1)
-	_, err = r.bus.Drain(t.Context(), "agent1", 2, func(e bus.Envelope) error {
+	_, err = r.bus.Drain(t.Context(), "agent1", 2, func(e envelope.Envelope) error {
 		check(e.ID, store.Claimed, map[string]int{"2-bad": 1}[e.ID])
 		if e.ID == "2-bad" {
 			return bus.ErrLeave
@@ -206,7 +208,7 @@ func TestMoves(t *testing.T) {
 	r.must(err)
 	check("3-back", store.Delivered, 0)
 	check("2-bad", store.Queued, 2)
-	_, err = r.bus.Send(t.Context(), bus.Envelope{From: "agent1", To: "owner", Kind: bus.KindReply, InReplyTo: "1-read", Text: "yes"})
+	_, err = r.bus.Send(t.Context(), envelope.Envelope{From: "agent1", To: "owner", Kind: envelope.KindReply, InReplyTo: "1-read", Text: "yes"})
 	r.must(err)
 	check("1-read", store.Answered, 0)
 	d := r.state("1-read", "agent1")
@@ -252,8 +254,8 @@ func TestPoisonThatIsNoEnvelope(t *testing.T) {
 // What vanishes from an inbox is cancelled; a shutdown that was taken back too.
 func TestVanished(t *testing.T) {
 	r := newRig(t, "agent1")
-	r.drop("agent1", bus.Inbox, "a.json", envelope("m-removed", "owner", ""))
-	r.drop("agent1", bus.Inbox, "b.json", envelope("m-shutdown", "agent0", `,"kind":"shutdown","start":"x"`))
+	r.drop("agent1", bus.Inbox, "a.json", newEnvelope("m-removed", "owner", ""))
+	r.drop("agent1", bus.Inbox, "b.json", newEnvelope("m-shutdown", "agent0", `,"kind":"shutdown","start":"x"`))
 	old := store.At(time.Now().Add(-time.Hour))
 	r.must(r.db.Apply(t.Context(), store.UpsertMessage{ID: "m-never", From: "owner", To: "agent1", Text: "x"},
 		store.UpsertDelivery{Message: "m-never", Target: "agent1", State: store.Queued, Time: old}))
@@ -262,7 +264,7 @@ func TestVanished(t *testing.T) {
 		return r.state("m-removed", "agent1").State == store.Queued && r.state("m-shutdown", "agent1").State == store.Queued
 	})
 	r.must(os.Remove(r.path("agent1", bus.Inbox, "a.json")))
-	n, err := r.bus.Retract(t.Context(), "agent1", func(bus.Envelope) bool { return true })
+	n, err := r.bus.Retract(t.Context(), "agent1", func(envelope.Envelope) bool { return true })
 	if n != 1 || err != nil {
 		t.Fatalf("Retract: %d, %v", n, err)
 	}
@@ -283,7 +285,7 @@ func TestNewMailbox(t *testing.T) {
 	r := newRig(t, "agent0")
 	r.run()
 	r.must(r.bus.Make("agent9"))
-	_, err := r.bus.Send(t.Context(), bus.Envelope{ID: "m-1", From: "owner", To: "agent9", Text: "hi"})
+	_, err := r.bus.Send(t.Context(), envelope.Envelope{ID: "m-1", From: "owner", To: "agent9", Text: "hi"})
 	r.must(err)
 	r.eventually("the message to a new mailbox", func() bool { return r.state("m-1", "agent9").State == store.Queued })
 }
@@ -297,7 +299,7 @@ func TestFailingDatabase(t *testing.T) {
 	mustSQL(t, r.home, "CREATE TRIGGER broken BEFORE INSERT ON messages BEGIN SELECT raise(ABORT, 'disk full'); END")
 	r.run()
 	for i := range 5 {
-		r.drop("agent1", bus.Inbox, fmt.Sprint(i, ".json"), envelope(fmt.Sprint("m-", i), "owner", ""))
+		r.drop("agent1", bus.Inbox, fmt.Sprint(i, ".json"), newEnvelope(fmt.Sprint("m-", i), "owner", ""))
 	}
 	r.eventually("a warning", func() bool { return len(log) > 0 })
 	<-time.After(1500 * time.Millisecond) // for a second failure, which is not told
@@ -326,13 +328,13 @@ func (f writerFunc) Write(p []byte) (int, error) { return f(p) }
 // The database is deleted while the observer runs: all is recorded anew.
 func TestDeletedDatabase(t *testing.T) {
 	r := newRig(t, "agent1")
-	r.drop("agent1", bus.Delivered, "old.json", envelope("m-old", "owner", ""))
+	r.drop("agent1", bus.Delivered, "old.json", newEnvelope("m-old", "owner", ""))
 	r.run()
 	r.eventually("the first", func() bool { return r.state("m-old", "agent1").State == store.Delivered })
 	for _, suffix := range []string{"", "-wal", "-shm"} {
-		r.must(os.Remove(r.home.Path(agent.DBFile + suffix)))
+		r.must(os.Remove(r.home.Path(home.DBFile + suffix)))
 	}
-	r.drop("agent1", bus.Inbox, "new.json", envelope("m-new", "owner", ""))
+	r.drop("agent1", bus.Inbox, "new.json", newEnvelope("m-new", "owner", ""))
 	r.eventually("the new one, then the old one", func() bool {
 		return r.state("m-new", "agent1").State == store.Queued && r.state("m-old", "agent1").State == store.Delivered
 	})
@@ -341,9 +343,9 @@ func TestDeletedDatabase(t *testing.T) {
 // The name that a person gave a file stays with the message; ours don't.
 func TestGivenName(t *testing.T) {
 	r := newRig(t, "agent1")
-	r.drop("agent1", bus.Inbox, "hello.json", envelope("m-first", "owner", ""))
-	r.drop("agent1", bus.Delivered, "hello~2.json", envelope("m-second", "owner", `,"more":1`))
-	_, err := r.bus.Send(r.Context(), bus.Envelope{ID: "m-sent", From: agent.Owner, To: "agent1", Text: "hi"})
+	r.drop("agent1", bus.Inbox, "hello.json", newEnvelope("m-first", "owner", ""))
+	r.drop("agent1", bus.Delivered, "hello~2.json", newEnvelope("m-second", "owner", `,"more":1`))
+	_, err := r.bus.Send(r.Context(), envelope.Envelope{ID: "m-sent", From: agent.Owner, To: "agent1", Text: "hi"})
 	r.must(err)
 	r.sync()
 	for id, want := range map[string]string{"m-first": `"hello.json"`, "m-second": `"hello.json"`, "m-sent": ""} {
@@ -361,12 +363,12 @@ func TestGivenName(t *testing.T) {
 // The database is deleted while nothing happens on the bus.
 func TestDeletedWhileQuiet(t *testing.T) {
 	r := newRig(t, "agent1")
-	r.drop("agent1", bus.Delivered, "old.json", envelope("m-old", "owner", ""))
+	r.drop("agent1", bus.Delivered, "old.json", newEnvelope("m-old", "owner", ""))
 	r.run()
 	r.eventually("the first", func() bool { return r.state("m-old", "agent1").State == store.Delivered })
-	r.must(os.Remove(r.home.Path(agent.DBFile)))
+	r.must(os.Remove(r.home.Path(home.DBFile)))
 	r.eventually("the same in a new file", func() bool {
-		_, err := os.Stat(r.home.Path(agent.DBFile))
+		_, err := os.Stat(r.home.Path(home.DBFile))
 		return err == nil && r.state("m-old", "agent1").State == store.Delivered
 	})
 }
@@ -375,10 +377,10 @@ func TestDeletedWhileQuiet(t *testing.T) {
 // before.
 func TestWhyComesLater(t *testing.T) {
 	r := newRig(t, "agent1")
-	r.drop("agent1", bus.Delivered, "a.json", envelope("m-taken", "agent0", `,"kind":"shutdown","start":"x"`))
-	r.drop("agent1", bus.Delivered, "b.json", envelope("m-late", "agent0", `,"expires":"2026-01-01T00:00:00Z"`))
-	r.drop("agent1", bus.Poison, "c.json", envelope("m-bad", "agent0", ""))
-	r.drop("agent1", bus.Delivered, "d.json", envelope("m-plain", "agent0", ""))
+	r.drop("agent1", bus.Delivered, "a.json", newEnvelope("m-taken", "agent0", `,"kind":"shutdown","start":"x"`))
+	r.drop("agent1", bus.Delivered, "b.json", newEnvelope("m-late", "agent0", `,"expires":"2026-01-01T00:00:00Z"`))
+	r.drop("agent1", bus.Poison, "c.json", newEnvelope("m-bad", "agent0", ""))
+	r.drop("agent1", bus.Delivered, "d.json", newEnvelope("m-plain", "agent0", ""))
 	r.sync()
 	for id, want := range map[string]store.DeliveryState{"m-taken": "", "m-late": "", "m-bad": "", "m-plain": store.Delivered} {
 		if d := r.state(id, "agent1"); d.State != want {
@@ -402,7 +404,7 @@ func TestSameMoment(t *testing.T) {
 	r := newRig(t, "agent1")
 	at := time.Now().Add(time.Hour)
 	for _, id := range []string{"m-1", "m-2"} {
-		r.drop("agent1", bus.Inbox, id+".json", envelope(id, "owner", ""))
+		r.drop("agent1", bus.Inbox, id+".json", newEnvelope(id, "owner", ""))
 		r.must(os.Chtimes(r.path("agent1", bus.Inbox, ""), at, at))
 		r.sync()
 		if d := r.state(id, "agent1"); d.State != store.Queued {
@@ -431,7 +433,7 @@ func TestPoisonThatLeft(t *testing.T) {
 		t.Fatalf("%d poisoned, want 4", n)
 	}
 	r.must(os.Remove(r.path("agent1", bus.Poison, "mended.json")))
-	r.drop("agent1", bus.Inbox, "mended.json", envelope("m-mended", "owner", ""))
+	r.drop("agent1", bus.Inbox, "mended.json", newEnvelope("m-mended", "owner", ""))
 	r.must(os.Remove(r.path("agent1", bus.Poison, "removed.json")))
 	names, err := r.bus.Names("agent1", bus.Poison)
 	r.must(err)

@@ -6,7 +6,7 @@ import (
 	"errors"
 	"fmt"
 
-	"netsky/agent"
+	"netsky/agent/home"
 )
 
 // An object is the values of a JSON object as they were written: what a person
@@ -20,7 +20,7 @@ const maxSettings = 64 << 20
 // readObject reads a file that holds one JSON object. What is wrong with it is
 // told with its name and the place.
 func readObject(file string) (object, error) {
-	data, err := agent.ReadOwn(file, maxSettings)
+	data, err := home.ReadOwn(file, maxSettings)
 	if err != nil {
 		return nil, err
 	}

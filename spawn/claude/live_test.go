@@ -18,8 +18,10 @@ import (
 	"time"
 
 	"netsky/agent"
+	"netsky/agent/home"
+	"netsky/agent/proc"
+	"netsky/internal/loopmodel/anthropic"
 	"netsky/spawn/claude"
-	"netsky/spawn/claude/loopmodel"
 )
 
 func TestMain(m *testing.M) {
@@ -43,7 +45,7 @@ func liveHook(event string) error {
 	if err != nil {
 		return err
 	}
-	home, err := agent.FindHome(os.Getenv)
+	home, err := home.Find(os.Getenv)
 	if err != nil {
 		return err
 	}
@@ -53,7 +55,7 @@ func liveHook(event string) error {
 	return liveEvent(home, h.Line())
 }
 
-func liveEvent(home agent.Home, e agent.Event) error {
+func liveEvent(home home.Dir, e agent.Event) error {
 	if e.Event == "" {
 		return nil
 	}
@@ -61,7 +63,7 @@ func liveEvent(home agent.Home, e agent.Event) error {
 	return home.AppendEvent("agent1", e)
 }
 
-func livePermission(home agent.Home, h claude.Hook, p claude.Permission) error {
+func livePermission(home home.Dir, h claude.Hook, p claude.Permission) error {
 	start := os.Getenv("LIVE_START")
 	a, err := home.Ask(agent.Approval{Agent: "agent1", Start: start, Tool: p.Tool, Text: p.Text, Reason: p.Reason, Dir: p.Dir, AskedMS: time.Now().UnixMilli()})
 	if err != nil {
@@ -104,7 +106,7 @@ type live struct {
 	testing.TB
 	*claude.Session
 	ctx    context.Context
-	model  *loopmodel.Server
+	model  *anthropic.Server
 	top    string
 	work   string
 	config string
@@ -131,7 +133,7 @@ func mustLive(tb testing.TB, mode string) *live {
 	if err != nil {
 		tb.Fatal(err)
 	}
-	model, err := loopmodel.Start()
+	model, err := anthropic.Start()
 	if err != nil {
 		tb.Fatal(err)
 	}
@@ -143,7 +145,7 @@ func mustLive(tb testing.TB, mode string) *live {
 	tb.Cleanup(func() {
 		l.Close()
 		l.tmux("kill-server")
-		until(func() bool { _, err := agent.FindProcess(l.PID); return err != nil })
+		until(func() bool { _, err := proc.Find(l.PID); return err != nil })
 		cancel()
 		model.Close()
 		os.RemoveAll(top)
@@ -152,9 +154,9 @@ func mustLive(tb testing.TB, mode string) *live {
 	return l
 }
 
-func (l *live) mustHome() agent.Home {
+func (l *live) mustHome() home.Dir {
 	l.Helper()
-	home, err := agent.HomeAt(filepath.Join(l.top, "home"))
+	home, err := home.At(filepath.Join(l.top, "home"))
 	if err != nil {
 		l.Fatal(err)
 	}
@@ -164,7 +166,7 @@ func (l *live) mustHome() agent.Home {
 	if err := os.Mkdir(l.work, 0o700); err != nil {
 		l.Fatal(err)
 	}
-	if err := loopmodel.WriteHome(l.config, l.work); err != nil {
+	if err := anthropic.WriteHome(l.config, l.work); err != nil {
 		l.Fatal(err)
 	}
 	return home
@@ -188,15 +190,15 @@ func (l *live) mustStart(program, mode string) {
 	if err := os.WriteFile(file, settings, 0o600); err != nil {
 		l.Fatal(err)
 	}
-	env := append(l.model.Env(l.config), "PATH="+os.Getenv("PATH"), "HOME="+l.top, "TERM=xterm-256color", loopmodel.Sandbox,
-		"NETSKY_HOME="+l.Home.Dir(), "LIVE_START="+l.Start)
+	env := append(l.model.Env(l.config), "PATH="+os.Getenv("PATH"), "HOME="+l.top, "TERM=xterm-256color", anthropic.Sandbox,
+		"NETSKY_HOME="+l.Home.Root(), "LIVE_START="+l.Start)
 	words := append([]string{"exec", "env", "-i"}, env...)
 	words = append(words, program, "--permission-mode", mode, "--settings", file, "--model", "opus")
 	out := l.mustTmux("-f", "/dev/null", "new-session", "-d", "-P", "-F", "#{pane_pid}", "-s", "claude", "-x", "110", "-y", "40", "-c", l.work, strings.Join(words, " "))
 	if l.PID, err = strconv.Atoi(out); err != nil {
 		l.Fatal(err)
 	}
-	p, err := agent.FindProcess(l.PID)
+	p, err := proc.Find(l.PID)
 	if err != nil {
 		l.Fatal(err)
 	}
@@ -324,11 +326,11 @@ func (l *live) mustStop(n int) agent.Event {
 // hold lets the model's answers to a text wait until release is called.
 func (l *live) hold(text string) (release func()) {
 	gate := make(chan struct{})
-	l.model.Handle(func(q loopmodel.Request) *loopmodel.Reply {
+	l.model.Handle(func(q anthropic.Request) *anthropic.Reply {
 		if q.Last() != text {
 			return nil
 		}
-		reply := *loopmodel.Directives(q)
+		reply := *anthropic.Directives(q)
 		reply.Delay, reply.Hold = 0, gate
 		return &reply
 	})
@@ -337,11 +339,11 @@ func (l *live) hold(text string) (release func()) {
 
 // fail answers a text with an HTTP error.
 func (l *live) fail(text string, status int) {
-	l.model.Handle(func(q loopmodel.Request) *loopmodel.Reply {
+	l.model.Handle(func(q anthropic.Request) *anthropic.Reply {
 		if q.Last() != text {
 			return nil
 		}
-		return loopmodel.Fail(status)
+		return anthropic.Fail(status)
 	})
 }
 

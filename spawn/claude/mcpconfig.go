@@ -12,6 +12,7 @@ import (
 	"strings"
 
 	"netsky/agent"
+	"netsky/agent/home"
 )
 
 // The MCP servers of netsky's own, by the names under which models know them.
@@ -70,7 +71,7 @@ func (r *Runtime) server(name string, l agent.Launch) mcpServer {
 	return mcpServer{
 		Type: "stdio", Command: r.Binary, Args: []string{"io", "serve", "-s", name},
 		Env: map[string]string{
-			"AGENT_N": l.Agent.N(), "NETSKY_HOME": r.Home.Dir(), "NETSKY_START": l.Start, "NETSKY_PROMPT_FILE": l.PromptFile,
+			"AGENT_N": l.Agent.N(), "NETSKY_HOME": r.Home.Root(), "NETSKY_START": l.Start, "NETSKY_PROMPT_FILE": l.PromptFile,
 		},
 	}
 }
@@ -174,7 +175,7 @@ func projectRoot(dir string) string {
 		} else if info.IsDir() {
 			return d
 		}
-		link, err := agent.ReadOwn(git, 4096)
+		link, err := home.ReadOwn(git, 4096)
 		if err != nil {
 			return d
 		}

@@ -52,7 +52,7 @@ func TestServers(t *testing.T) {
 			if s["command"] != "/opt/net sky/netsky" || !slices.Equal(s["args"].([]any), []any{"io", "serve", "-s", name}) {
 				t.Errorf("%s: %v", name, s)
 			}
-			if env["AGENT_N"] != tt.n || env["NETSKY_HOME"] != g.home.Dir() || env["NETSKY_START"] != l.Start || env["NETSKY_PROMPT_FILE"] != l.PromptFile {
+			if env["AGENT_N"] != tt.n || env["NETSKY_HOME"] != g.home.Root() || env["NETSKY_START"] != l.Start || env["NETSKY_PROMPT_FILE"] != l.PromptFile {
 				t.Errorf("%s: env %v", name, env)
 			}
 		}
@@ -71,7 +71,7 @@ func TestLetThrough(t *testing.T) {
 	if err := os.Mkdir(filepath.Join(g.work, ".git"), 0o700); err != nil {
 		t.Fatal(err)
 	}
-	worktree := filepath.Join(g.home.Dir(), "workspaces", "wt")
+	worktree := filepath.Join(g.home.Root(), "workspaces", "wt")
 	g.mustWrite(filepath.Join(worktree, ".git"), "gitdir: "+g.work+"/.git/worktrees/wt\n")
 	g.mustWrite(filepath.Join(g.config, ".claude.json"), `{
 		"mcpServers": {"everywhere": {"command": "e", "env": {"KEY": "${KEY}"}, "odd": 1e400}, "both": {"command": "mine"}, "narrower": {"command": "wide"}, "agent": {"command": "evil"}},

@@ -8,6 +8,8 @@ import (
 	"time"
 
 	"netsky/agent"
+	"netsky/agent/home"
+	"netsky/agent/proc"
 )
 
 // A Permission is what a model wants to do and may not without a yes.
@@ -61,7 +63,7 @@ const (
 // whoever answers first. Claude Code doesn't end the hook when its dialog is
 // answered, so this one looks.
 type PermissionWait struct {
-	Home      agent.Home
+	Home      home.Dir
 	Agent     agent.ID
 	Start     string
 	ConfigDir string
@@ -113,7 +115,7 @@ func (w PermissionWait) Wait(ctx context.Context, answered func() (allow, ok boo
 // A paneWatch sees whether a question still stands in the pane.
 type paneWatch struct {
 	PermissionWait
-	tail    *agent.EventTail
+	tail    *home.EventTail
 	until   time.Time // a dialog that has not shown by then won't
 	waited  bool      // the session was seen to wait
 	resumed int       // looks in a row at which it did not
@@ -147,7 +149,7 @@ func (w *paneWatch) looked() bool {
 	if err != nil {
 		// A process that is gone asks nothing any more. A registry that can't be
 		// read says nothing either way.
-		_, gone := agent.FindProcess(w.PID)
+		_, gone := proc.Find(w.PID)
 		return errors.Is(gone, fs.ErrNotExist)
 	}
 	if r.Status == statusWaiting {

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"netsky/agent"
+	"netsky/agent/home"
 )
 
 const (
@@ -124,7 +125,7 @@ func (s *Session) stands(ctx context.Context, text string) bool {
 
 // enter submits the line that stands in the composer, with a second Enter at
 // most: one that comes too early is lost.
-func (s *Session) enter(ctx context.Context, text string, tail *agent.EventTail) error {
+func (s *Session) enter(ctx context.Context, text string, tail *home.EventTail) error {
 	taken := false
 	looks := func() bool {
 		_ = tail.Read(func(e agent.Event) {

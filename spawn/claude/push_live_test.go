@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"netsky/agent"
+	"netsky/agent/proc"
 )
 
 func TestPush(t *testing.T) {
@@ -76,7 +77,7 @@ func TestPushLong(t *testing.T) {
 func TestGone(t *testing.T) {
 	l := mustLive(t, "manual")
 	l.mustTmux("kill-server")
-	until(func() bool { _, err := agent.FindProcess(l.PID); return err != nil })
+	until(func() bool { _, err := proc.Find(l.PID); return err != nil })
 	err := l.Push(l.ctx, "hello")
 	var r interface{ Refused() bool }
 	if !errors.As(err, &r) || !r.Refused() {

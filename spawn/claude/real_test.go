@@ -14,15 +14,16 @@ import (
 	"time"
 
 	"netsky/agent"
+	"netsky/agent/home"
+	"netsky/internal/loopmodel/anthropic"
 	"netsky/spawn/claude"
-	"netsky/spawn/claude/loopmodel"
 )
 
 // A stage is a rig with the real Claude Code, a model on the loopback, and a
 // tmux server of its own.
 type stage struct {
 	*rig
-	model *loopmodel.Server
+	model *anthropic.Server
 }
 
 func mustStage(tb testing.TB) *stage {
@@ -35,7 +36,7 @@ func mustStage(tb testing.TB) *stage {
 		}
 		tb.Skip(why)
 	}
-	model, err := loopmodel.Start()
+	model, err := anthropic.Start()
 	if err != nil {
 		tb.Fatal(err)
 	}
@@ -44,10 +45,10 @@ func mustStage(tb testing.TB) *stage {
 	if err := os.Symlink(program, filepath.Join(w.bin, "claude")); err != nil {
 		tb.Fatal(err)
 	}
-	if err := loopmodel.WriteHome(w.config, w.work); err != nil {
+	if err := anthropic.WriteHome(w.config, w.work); err != nil {
 		tb.Fatal(err)
 	}
-	w.env = slices.Concat(w.env, model.Env(w.config), []string{loopmodel.Sandbox})
+	w.env = slices.Concat(w.env, model.Env(w.config), []string{anthropic.Sandbox})
 	w.options.Mode = "bypassPermissions"
 	w.mustNetsky()
 	tb.Cleanup(func() { w.tmux("kill-server") })
@@ -160,7 +161,7 @@ func (w *stage) wait(what string, holds func() bool) {
 }
 
 // mustSay types a text and returns the model's request that holds it.
-func (w *stage) mustSay(id agent.ID, text string) loopmodel.Request {
+func (w *stage) mustSay(id agent.ID, text string) anthropic.Request {
 	w.Helper()
 	w.wait("a prompt", func() bool { return strings.Contains(w.screen(id), "❯") })
 	if d, ok := claude.Recognise(w.screen(id)); ok {
@@ -168,7 +169,7 @@ func (w *stage) mustSay(id agent.ID, text string) loopmodel.Request {
 	}
 	w.tmux("send-keys", "-t", "="+string(id)+":", "-l", text)
 	w.wait("the text to stand there", func() bool { return strings.Contains(w.screen(id), text) })
-	var got loopmodel.Request
+	var got anthropic.Request
 	enter := time.Time{} // one that comes early is lost
 	w.wait("the model to hear "+text, func() bool {
 		for _, q := range w.model.Requests() {
@@ -278,7 +279,7 @@ func TestRealModes(t *testing.T) {
 			if got := w.notes("served"); !strings.Contains(got, "io serve -s agent\n") || !strings.Contains(got, "io serve -s imessage\n") {
 				t.Errorf("served %q", got)
 			}
-			for _, v := range []string{"AGENT_N=0", "NETSKY_START=" + l.Start, "NETSKY_HOME=" + w.home.Dir(), "NETSKY_PROMPT_FILE=" + l.PromptFile} {
+			for _, v := range []string{"AGENT_N=0", "NETSKY_START=" + l.Start, "NETSKY_HOME=" + w.home.Root(), "NETSKY_PROMPT_FILE=" + l.PromptFile} {
 				if !strings.Contains(w.notes("env.agent"), v+"\n") {
 					t.Errorf("the server's environment lacks %s", v)
 				}
@@ -301,7 +302,7 @@ func TestRealResume(t *testing.T) {
 	})
 	w.mustEnd("agent1")
 
-	if err := w.home.WriteFile(agent.PromptFile("agent1"), []byte("You are new.\n"), false); err != nil {
+	if err := w.home.WriteFile(home.PromptFile("agent1"), []byte("You are new.\n"), false); err != nil {
 		t.Fatal(err)
 	}
 	l := agent.Launch{Agent: "agent1", Start: agent.NewStart(), Dir: w.work, PromptFile: first.PromptFile, Env: slices.Clone(w.env)}

@@ -9,7 +9,8 @@ import (
 	"strconv"
 	"time"
 
-	"netsky/agent"
+	"netsky/agent/home"
+	"netsky/agent/proc"
 )
 
 // The words of Claude Code's session registry for how a session is.
@@ -52,7 +53,7 @@ const (
 // fs.ErrNotExist if it is not there, or if the process that was there is gone:
 // one that is killed leaves its entry behind.
 func FindSession(configDir string, pid int) (Registered, error) {
-	p, err := agent.FindProcess(pid)
+	p, err := proc.Find(pid)
 	if err != nil {
 		return Registered{}, fmt.Errorf("claude %d: %w", pid, err)
 	}
@@ -75,7 +76,7 @@ func readRegistered(file string) (r Registered, err error) {
 			<-time.After(readAgain)
 		}
 		var data []byte
-		if data, err = agent.ReadOwn(file, maxRegistered); err != nil {
+		if data, err = home.ReadOwn(file, maxRegistered); err != nil {
 			return r, err
 		}
 		r = Registered{}

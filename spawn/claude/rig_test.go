@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"netsky/agent"
+	"netsky/agent/home"
 	"netsky/spawn/claude"
 )
 
@@ -24,7 +25,7 @@ const ample = 90 * time.Second
 type rig struct {
 	testing.TB
 	ctx     context.Context
-	home    agent.Home
+	home    home.Dir
 	work    string
 	config  string // CLAUDE_CONFIG_DIR
 	bin     string
@@ -51,7 +52,7 @@ func mustRig(tb testing.TB) *rig {
 			tb.Fatal(err)
 		}
 	}
-	if g.home, err = agent.HomeAt(filepath.Join(root, "home")); err != nil {
+	if g.home, err = home.At(filepath.Join(root, "home")); err != nil {
 		tb.Fatal(err)
 	}
 	if _, err := g.home.Make(); err != nil {
@@ -114,12 +115,12 @@ func (g *rig) mustWrite(file, text string) {
 // launch is that of a start of the agent, with a prompt on file.
 func (g *rig) launch(id agent.ID) agent.Launch {
 	g.Helper()
-	if err := g.home.WriteFile(agent.PromptFile(id), []byte("You are "+string(id)+".\n"), false); err != nil {
+	if err := g.home.WriteFile(home.PromptFile(id), []byte("You are "+string(id)+".\n"), false); err != nil {
 		g.Fatal(err)
 	}
 	return agent.Launch{
 		Agent: id, Start: agent.NewStart(), Runtime: "claude", Dir: g.work,
-		PromptFile: g.home.Path(agent.PromptFile(id)), Env: append([]string{}, g.env...),
+		PromptFile: g.home.Path(home.PromptFile(id)), Env: append([]string{}, g.env...),
 	}
 }
 
@@ -136,7 +137,7 @@ func (g *rig) mustPrepare(id agent.ID) agent.Launch {
 // read is a JSON file of the agent's mailbox.
 func (g *rig) read(id agent.ID, name string) map[string]any {
 	g.Helper()
-	data, err := g.home.ReadFile(agent.Mailbox(id)+"/"+name, 1<<20)
+	data, err := g.home.ReadFile(home.Mailbox(id)+"/"+name, 1<<20)
 	if err != nil {
 		g.Fatal(err)
 	}

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"netsky/agent"
+	"netsky/agent/home"
 )
 
 // Options are how an agent's Claude Code is started.
@@ -54,7 +55,7 @@ var (
 // A Runtime starts Claude Code agents. It is safe for concurrent use; its fields
 // are set before its first use.
 type Runtime struct {
-	Home    agent.Home
+	Home    home.Dir
 	Binary  string                 // this netsky, absolute
 	Options func(agent.ID) Options // called from several goroutines; nil is all defaults
 
@@ -159,8 +160,8 @@ func (r *Runtime) Prepare(ctx context.Context, l *agent.Launch) error {
 	return nil
 }
 
-func settingsFile(id agent.ID) string  { return agent.Mailbox(id) + "/settings.json" }
-func mcpConfigFile(id agent.ID) string { return agent.Mailbox(id) + "/mcp-config.json" }
+func settingsFile(id agent.ID) string  { return home.Mailbox(id) + "/settings.json" }
+func mcpConfigFile(id agent.ID) string { return home.Mailbox(id) + "/mcp-config.json" }
 
 func (r *Runtime) writeFiles(l agent.Launch, o Options, v Version) error {
 	settings, err := r.settings(o, v)
@@ -194,7 +195,7 @@ const maxWord = 128<<10 - 1
 // the one it was begun with.
 func (r *Runtime) promptWords(id agent.ID, file string, v Version) ([]string, error) {
 	if v.Before(firstPromptFile) {
-		text, err := r.Home.ReadFile(agent.PromptFile(id), 1<<20)
+		text, err := r.Home.ReadFile(home.PromptFile(id), 1<<20)
 		if err != nil {
 			return nil, err
 		}

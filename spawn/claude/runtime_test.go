@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	"netsky/agent"
+	"netsky/agent/home"
 	"netsky/spawn/claude"
 )
 
@@ -60,7 +61,7 @@ func TestArgv(t *testing.T) {
 				t.Errorf("the program is %s", l.Argv[0])
 			}
 			got := strings.Join(l.Argv[1:], " ")
-			got = strings.NewReplacer(g.home.Dir(), "H", word(l.Argv, "--session-id"), "S").Replace(got)
+			got = strings.NewReplacer(g.home.Root(), "H", word(l.Argv, "--session-id"), "S").Replace(got)
 			if got != tt.want {
 				t.Errorf("Argv = %q\nwant %q", got, tt.want)
 			}
@@ -77,7 +78,7 @@ func TestPrepareFiles(t *testing.T) {
 	g.mustFake("2.1.329", loggedIn)
 	g.mustPrepare("agent3")
 	for _, name := range []string{"mcp-config.json", "settings.json"} {
-		info, err := os.Lstat(g.home.Path(agent.Mailbox("agent3"), name))
+		info, err := os.Lstat(g.home.Path(home.Mailbox("agent3"), name))
 		if err != nil || info.Mode().Perm() != 0o600 {
 			t.Errorf("%s: %v, %v", name, info.Mode(), err)
 		}
@@ -119,7 +120,7 @@ func TestPromptTooLong(t *testing.T) {
 	g.mustFake("2.0.32", loggedIn)
 	l := g.launch("agent1")
 	for size, want := range map[int]string{128<<10 - 1: "", 128 << 10: "prompt of agent1: 131072 bytes"} {
-		if err := g.home.WriteFile(agent.PromptFile("agent1"), []byte(strings.Repeat("x", size)), false); err != nil {
+		if err := g.home.WriteFile(home.PromptFile("agent1"), []byte(strings.Repeat("x", size)), false); err != nil {
 			t.Fatal(err)
 		}
 		err := g.runtime.Prepare(g.ctx, &l)

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"netsky/agent"
+	"netsky/agent/home"
 )
 
 // A Pane is the terminal that a session runs in.
@@ -29,7 +30,7 @@ type Pane interface {
 // Its methods may be called at the same time; of those that press keys one runs
 // at a time.
 type Session struct {
-	Home      agent.Home
+	Home      home.Dir
 	Agent     agent.ID
 	Start     string // the start id; events of others are passed over
 	PID       int    // Claude Code's process
@@ -39,7 +40,7 @@ type Session struct {
 	hands sync.Mutex // held by whoever presses keys
 
 	mu        sync.Mutex // guards what follows
-	tail      *agent.EventTail
+	tail      *home.EventTail
 	facts     facts
 	glance    string     // the screen as it was last looked at,
 	glanced   time.Time  // when that was,

@@ -16,6 +16,8 @@ import (
 	"time"
 
 	"netsky/agent"
+	"netsky/agent/home"
+	"netsky/agent/proc"
 	"netsky/spawn/claude"
 )
 
@@ -39,7 +41,7 @@ func mustStill(tb testing.TB) *still {
 		tb.Fatal(err)
 	}
 	tb.Cleanup(func() { os.RemoveAll(top) })
-	home, err := agent.HomeAt(filepath.Join(top, "home"))
+	home, err := home.At(filepath.Join(top, "home"))
 	if err != nil {
 		tb.Fatal(err)
 	}
@@ -76,7 +78,7 @@ func (s *still) Paste(_ context.Context, text string) error {
 // register writes the process's entry in the registry.
 func (s *still) register(fields string) {
 	s.Helper()
-	self := agent.Self()
+	self := proc.Self()
 	s.write(fmt.Sprintf(`{"pid":%d,"procStart":"%d","sessionId":"s-1","cwd":"/w"%s}`, self.PID, self.Start, fields))
 }
 

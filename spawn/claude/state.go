@@ -13,6 +13,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"netsky/agent"
+	"netsky/agent/home"
 )
 
 const stateDir = "state/claude"
@@ -39,7 +40,7 @@ var errDamaged = errors.New("not a conversation's state")
 const maxState = 64 << 10
 
 // LoadState reads the agent's state; the zero State if there is none.
-func LoadState(home agent.Home, id agent.ID) (State, error) {
+func LoadState(home home.Dir, id agent.ID) (State, error) {
 	file := StateFile(id)
 	data, err := home.ReadFile(file, maxState)
 	if errors.Is(err, fs.ErrNotExist) {
@@ -57,7 +58,7 @@ func LoadState(home agent.Home, id agent.ID) (State, error) {
 
 // SaveState replaces the agent's state so that it survives a loss of power:
 // without it the agent would wake without its memory.
-func SaveState(home agent.Home, id agent.ID, s State) error {
+func SaveState(home home.Dir, id agent.ID, s State) error {
 	if !isUUID(s.Session) { // which LoadState would not take
 		return fmt.Errorf("%s: %.80q is no conversation of Claude Code's", id, s.Session)
 	}
@@ -73,10 +74,10 @@ func SaveState(home agent.Home, id agent.ID, s State) error {
 
 // Forget lets the agent's next start be a fresh conversation. Claude Code keeps
 // its file of the old one.
-func Forget(home agent.Home, id agent.ID) error { return home.Remove(StateFile(id)) }
+func Forget(home home.Dir, id agent.ID) error { return home.Remove(StateFile(id)) }
 
 // keepAside puts a damaged state beside where it was, for a person to look at.
-func keepAside(home agent.Home, id agent.ID) error {
+func keepAside(home home.Dir, id agent.ID) error {
 	data, err := home.ReadFile(StateFile(id), maxState)
 	if err != nil {
 		return fmt.Errorf("%s: %w", id, err)
@@ -88,7 +89,7 @@ func keepAside(home agent.Home, id agent.ID) error {
 // same directory and Claude Code has a file of it, else a new one. A
 // conversation that never had a message has no file, and to resume it would end
 // Claude Code at once; so would a second start under a number that has one.
-func next(home agent.Home, l *agent.Launch) (s State, resume bool, err error) {
+func next(home home.Dir, l *agent.Launch) (s State, resume bool, err error) {
 	if l.Resume != "" {
 		if !isUUID(l.Resume) {
 			return State{}, false, fmt.Errorf("%s: %q is no conversation of Claude Code's", l.Agent, l.Resume)

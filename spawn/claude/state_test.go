@@ -8,7 +8,7 @@ import (
 	"strings"
 	"testing"
 
-	"netsky/agent"
+	"netsky/agent/home"
 	"netsky/spawn/claude"
 )
 
@@ -143,11 +143,11 @@ func TestNoLinks(t *testing.T) {
 	if err := os.Mkdir(outside, 0o700); err != nil {
 		t.Fatal(err)
 	}
-	if err := os.Symlink(outside, g.home.Path(agent.Channels, "agent1")); err != nil {
+	if err := os.Symlink(outside, g.home.Path(home.Channels, "agent1")); err != nil {
 		t.Fatal(err)
 	}
 	l := g.launch("agent1")
-	if err := g.runtime.Prepare(g.ctx, &l); !errors.Is(err, agent.ErrLink) || !strings.Contains(err.Error(), "agent1") {
+	if err := g.runtime.Prepare(g.ctx, &l); !errors.Is(err, home.ErrLink) || !strings.Contains(err.Error(), "agent1") {
 		t.Errorf("Prepare = %v", err)
 	}
 	if list, _ := os.ReadDir(outside); len(list) > 0 {

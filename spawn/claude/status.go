@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"netsky/agent"
+	"netsky/agent/proc"
 )
 
 // What a state rests on.
@@ -125,7 +126,7 @@ func (s *Session) waiting(ctx context.Context, r Registered, f facts) agent.Repo
 // unregistered judges a session that is not in the registry, or has no status
 // there yet.
 func (s *Session) unregistered(ctx context.Context, r Registered, f facts, err error) agent.Report {
-	if _, gone := agent.FindProcess(s.PID); errors.Is(gone, fs.ErrNotExist) {
+	if _, gone := proc.Find(s.PID); errors.Is(gone, fs.ErrNotExist) {
 		return agent.Report{State: agent.Unknown, Evidence: "process", Detail: "claude is gone"}
 	}
 	d := s.byScreen(ctx, r, f)

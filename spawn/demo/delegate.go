@@ -8,7 +8,7 @@ import (
 	"strings"
 
 	"netsky/agent"
-	"netsky/bus"
+	"netsky/bus/envelope"
 )
 
 // delegate hands a brief to another agent and does not wait. The job is on file
@@ -19,7 +19,7 @@ func (d *demo) delegate(ctx context.Context, q request, arg string) (outcome, er
 	if err != nil || text == "" {
 		return outcome{failed: true, text: "/delegate ADDRESS TEXT: no such address or no text"}, nil
 	}
-	e := bus.Envelope{ID: d.causedID(q, bus.KindBrief), To: to, Kind: bus.KindBrief, Text: text, Thread: cmp.Or(q.mail.Thread, q.mail.ID), Hops: q.hops()}
+	e := envelope.Envelope{ID: d.causedID(q, envelope.KindBrief), To: to, Kind: envelope.KindBrief, Text: text, Thread: cmp.Or(q.mail.Thread, q.mail.ID), Hops: q.hops()}
 	return d.start(ctx, q, e)
 }
 
@@ -31,13 +31,13 @@ func (d *demo) pingpong(ctx context.Context, q request, arg string) (outcome, er
 	if err != nil || text != "" || !to.IsAgent() {
 		return outcome{failed: true, text: "/pingpong ADDRESS: no such agent"}, nil
 	}
-	id := d.causedID(q, bus.KindMessage)
-	return d.start(ctx, q, bus.Envelope{ID: id, To: to, Text: ball(1), Thread: id, Hops: q.hops() | 1})
+	id := d.causedID(q, envelope.KindMessage)
+	return d.start(ctx, q, envelope.Envelope{ID: id, To: to, Text: ball(1), Thread: id, Hops: q.hops() | 1})
 }
 
 // start puts the job on file, then sends what it is about. If the bus refuses
 // that, the asker is told so and the job forgotten.
-func (d *demo) start(ctx context.Context, q request, e bus.Envelope) (outcome, error) {
+func (d *demo) start(ctx context.Context, q request, e envelope.Envelope) (outcome, error) {
 	if d.jobs.full() {
 		return outcome{failed: true, text: fmt.Sprintf("%d answers are waited for already; no more is delegated", maxJobs)}, nil
 	}
@@ -74,16 +74,16 @@ func (d *demo) giveUp(ctx context.Context, q request, sent, text string) (outcom
 
 // passOn looks whether a reply or an error answers something delegated, and
 // reports it to whoever asked for that.
-func (d *demo) passOn(ctx context.Context, e bus.Envelope) error {
+func (d *demo) passOn(ctx context.Context, e envelope.Envelope) error {
 	o, ok := d.jobs.open[e.InReplyTo]
 	if !ok || o.To != e.From {
 		return nil
 	}
 	text := fmt.Sprintf("%s answers: %s", e.From, e.Text)
-	if e.Kind == bus.KindError {
+	if e.Kind == envelope.KindError {
 		text = fmt.Sprintf("%s answers with an error: %s", e.From, e.Text)
 	}
-	return d.finish(ctx, e.InReplyTo, text, e.Kind == bus.KindError, e.Hops)
+	return d.finish(ctx, e.InReplyTo, text, e.Kind == envelope.KindError, e.Hops)
 }
 
 // maxReport is how many characters of an answer are passed on: with our words
@@ -96,7 +96,7 @@ func (d *demo) finish(ctx context.Context, sent, text string, failed bool, hops 
 	o := d.jobs.open[sent]
 	if o.Asker == "" {
 		d.pane.note(text)
-	} else if err := d.answer(ctx, bus.Envelope{ID: o.Message, From: o.Asker, Thread: o.Thread, Hops: hops}, shorten(text, maxReport), failed); err != nil {
+	} else if err := d.answer(ctx, envelope.Envelope{ID: o.Message, From: o.Asker, Thread: o.Thread, Hops: hops}, shorten(text, maxReport), failed); err != nil {
 		return err
 	}
 	d.step("reported")
@@ -112,9 +112,9 @@ const ballPrefix = "/pong "
 func ball(n int) string { return ballPrefix + strconv.Itoa(n) }
 
 // parseBall reads a ball that another agent has hit over to us.
-func parseBall(e bus.Envelope) (n int, ok bool) {
+func parseBall(e envelope.Envelope) (n int, ok bool) {
 	digits, ok := strings.CutPrefix(e.Text, ballPrefix)
-	if !ok || e.Kind != bus.KindMessage || !e.From.IsAgent() {
+	if !ok || e.Kind != envelope.KindMessage || !e.From.IsAgent() {
 		return 0, false
 	}
 	n, err := strconv.Atoi(digits)
@@ -123,9 +123,9 @@ func parseBall(e bus.Envelope) (n int, ok bool) {
 
 // hitBack returns the ball until the bus refuses it. The report on that comes
 // from the message that began the game, so it has that one's hops.
-func (d *demo) hitBack(ctx context.Context, e bus.Envelope, n int) error {
-	id := bus.AnswerID(d.Agent, e.ID, bus.KindMessage)
-	refusal, err := d.send(ctx, bus.Envelope{ID: id, To: e.From, Text: ball(n + 1), InReplyTo: e.ID, Thread: e.Thread, Hops: e.Hops + 1})
+func (d *demo) hitBack(ctx context.Context, e envelope.Envelope, n int) error {
+	id := envelope.AnswerID(d.Agent, e.ID, envelope.KindMessage)
+	refusal, err := d.send(ctx, envelope.Envelope{ID: id, To: e.From, Text: ball(n + 1), InReplyTo: e.ID, Thread: e.Thread, Hops: e.Hops + 1})
 	if err != nil || refusal == nil {
 		return err
 	}
@@ -150,11 +150,11 @@ func target(arg string) (agent.ID, string, error) {
 
 // causedID names what we send because of a request: always the same for the same
 // message. What is typed is typed once, so any new name will do.
-func (d *demo) causedID(q request, kind bus.Kind) string {
+func (d *demo) causedID(q request, kind envelope.Kind) string {
 	if q.mail.ID == "" {
 		return "typed-" + agent.NewStart()
 	}
-	return bus.AnswerID(d.Agent, q.mail.ID, kind)
+	return envelope.AnswerID(d.Agent, q.mail.ID, kind)
 }
 
 // hops are those of an envelope that the request causes.

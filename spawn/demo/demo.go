@@ -24,12 +24,14 @@ import (
 	"time"
 
 	"netsky/agent"
+	"netsky/agent/home"
 	"netsky/bus"
+	"netsky/bus/envelope"
 )
 
 // Options are what the program needs. All but In are required.
 type Options struct {
-	Home  agent.Home
+	Home  home.Dir
 	Agent agent.ID
 	Start string // the start id
 	Bus   *bus.Bus
@@ -76,7 +78,7 @@ func (d *demo) turn() (done func()) {
 }
 
 // interrupt is told of a cancel that has come.
-func (d *demo) interrupt(e bus.Envelope) {
+func (d *demo) interrupt(e envelope.Envelope) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	select {

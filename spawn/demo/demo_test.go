@@ -8,7 +8,8 @@ import (
 	"time"
 
 	"netsky/agent"
-	"netsky/bus"
+	"netsky/agent/home"
+	"netsky/bus/envelope"
 	"netsky/spawn/demo"
 )
 
@@ -17,38 +18,38 @@ func TestAnswers(t *testing.T) {
 	w.play("agent1")
 	for _, test := range []struct {
 		name  string
-		kind  bus.Kind
+		kind  envelope.Kind
 		text  string
-		reply bus.Kind
+		reply envelope.Kind
 		words string
 	}{
-		{"message", bus.KindMessage, "hello", bus.KindReply, "agent1 (demo) heard: hello"},
-		{"name", bus.KindMessage, "What is your name?", bus.KindReply, "My name is agent1. "},
-		{"brief", bus.KindBrief, "count to ten", bus.KindReply, "heard: count to ten"},
-		{"handoff", bus.KindHandoff, "go on", bus.KindReply, "heard: go on"},
-		{"cron", bus.KindCron, "it is nine", bus.KindReply, "heard: it is nine"},
-		{"a kind nobody knows", "question", "why?", bus.KindReply, "heard: why?"},
-		{"long", bus.KindMessage, strings.Repeat("é", 5000), bus.KindReply, strings.Repeat("é", 2000) + "…"},
-		{"several lines", bus.KindMessage, "one\ntwo", bus.KindReply, "heard: one\ntwo"},
-		{"help", bus.KindMessage, "/help", bus.KindReply, "/delegate ADDRESS TEXT"},
-		{"no such command", bus.KindMessage, "/dance now", bus.KindError, "/dance: no such command"},
-		{"delegate to nobody", bus.KindMessage, "/delegate bob hi", bus.KindError, "no such address"},
-		{"delegate nothing", bus.KindMessage, "/delegate agent2", bus.KindError, "no text"},
-		{"delegate to one without a mailbox", bus.KindMessage, "/delegate agent7 hi", bus.KindError, "not sent to agent7: "},
-		{"delegate to the owner", bus.KindMessage, "/delegate owner hi", bus.KindError, "not sent to owner: "},
-		{"pingpong with the owner", bus.KindMessage, "/pingpong owner", bus.KindError, "no such agent"},
-		{"pingpong with one without a mailbox", bus.KindMessage, "/pingpong 7", bus.KindError, "not sent to agent7: "},
-		{"busy", bus.KindMessage, "/busy 1ms", bus.KindReply, "was busy for 1ms"},
-		{"busy in seconds", bus.KindMessage, "/busy 0", bus.KindReply, "was busy for 0s"},
-		{"busy for ever", bus.KindMessage, "/busy 2h", bus.KindError, "not a time from 0s to 1h"},
-		{"busy backwards", bus.KindMessage, "/busy -1s", bus.KindError, "not a time"},
-		{"busy without a time", bus.KindMessage, "/busy", bus.KindError, "not a time"},
-		{"crash with no status", bus.KindMessage, "/crash 256", bus.KindError, "not a status from 0 to 255"},
+		{"message", envelope.KindMessage, "hello", envelope.KindReply, "agent1 (demo) heard: hello"},
+		{"name", envelope.KindMessage, "What is your name?", envelope.KindReply, "My name is agent1. "},
+		{"brief", envelope.KindBrief, "count to ten", envelope.KindReply, "heard: count to ten"},
+		{"handoff", envelope.KindHandoff, "go on", envelope.KindReply, "heard: go on"},
+		{"cron", envelope.KindCron, "it is nine", envelope.KindReply, "heard: it is nine"},
+		{"a kind nobody knows", "question", "why?", envelope.KindReply, "heard: why?"},
+		{"long", envelope.KindMessage, strings.Repeat("é", 5000), envelope.KindReply, strings.Repeat("é", 2000) + "…"},
+		{"several lines", envelope.KindMessage, "one\ntwo", envelope.KindReply, "heard: one\ntwo"},
+		{"help", envelope.KindMessage, "/help", envelope.KindReply, "/delegate ADDRESS TEXT"},
+		{"no such command", envelope.KindMessage, "/dance now", envelope.KindError, "/dance: no such command"},
+		{"delegate to nobody", envelope.KindMessage, "/delegate bob hi", envelope.KindError, "no such address"},
+		{"delegate nothing", envelope.KindMessage, "/delegate agent2", envelope.KindError, "no text"},
+		{"delegate to one without a mailbox", envelope.KindMessage, "/delegate agent7 hi", envelope.KindError, "not sent to agent7: "},
+		{"delegate to the owner", envelope.KindMessage, "/delegate owner hi", envelope.KindError, "not sent to owner: "},
+		{"pingpong with the owner", envelope.KindMessage, "/pingpong owner", envelope.KindError, "no such agent"},
+		{"pingpong with one without a mailbox", envelope.KindMessage, "/pingpong 7", envelope.KindError, "not sent to agent7: "},
+		{"busy", envelope.KindMessage, "/busy 1ms", envelope.KindReply, "was busy for 1ms"},
+		{"busy in seconds", envelope.KindMessage, "/busy 0", envelope.KindReply, "was busy for 0s"},
+		{"busy for ever", envelope.KindMessage, "/busy 2h", envelope.KindError, "not a time from 0s to 1h"},
+		{"busy backwards", envelope.KindMessage, "/busy -1s", envelope.KindError, "not a time"},
+		{"busy without a time", envelope.KindMessage, "/busy", envelope.KindError, "not a time"},
+		{"crash with no status", envelope.KindMessage, "/crash 256", envelope.KindError, "not a status from 0 to 255"},
 	} {
 		t.Run(test.name, func(t *testing.T) {
-			id := w.send(bus.Envelope{To: "agent1", Kind: test.kind, Text: test.text, Hops: 3, Thread: "t1"})
+			id := w.send(envelope.Envelope{To: "agent1", Kind: test.kind, Text: test.text, Hops: 3, Thread: "t1"})
 			e := w.answered(id, test.reply, test.words)
-			if e.From != "agent1" || e.Hops != 4 || e.Thread != "t1" || e.ID != bus.AnswerID("agent1", id, bus.KindReply) {
+			if e.From != "agent1" || e.Hops != 4 || e.Thread != "t1" || e.ID != envelope.AnswerID("agent1", id, envelope.KindReply) {
 				t.Errorf("the answer is %+v", e)
 			}
 		})
@@ -58,7 +59,7 @@ func TestAnswers(t *testing.T) {
 
 func (w *world) waitsForNothing(id agent.ID) {
 	w.Helper()
-	data, err := w.home.ReadFile(agent.DemoDir+"/"+string(id)+".json", 1000)
+	data, err := w.home.ReadFile(home.DemoDir+"/"+string(id)+".json", 1000)
 	if err != nil || strings.TrimSpace(string(data)) != "{}" {
 		w.Errorf("%s still waits for answers: %s, %v", id, data, err)
 	}
@@ -69,11 +70,11 @@ func (w *world) waitsForNothing(id agent.ID) {
 func TestNeverAnswers(t *testing.T) {
 	w := mustWorld(t, "agent1")
 	p := w.play("agent1")
-	for _, kind := range []bus.Kind{bus.KindReply, bus.KindError, bus.KindAck, bus.KindApprovalAnswer} {
-		w.send(bus.Envelope{To: "agent1", Kind: kind, Text: "kind " + string(kind), InReplyTo: "x"})
+	for _, kind := range []envelope.Kind{envelope.KindReply, envelope.KindError, envelope.KindAck, envelope.KindApprovalAnswer} {
+		w.send(envelope.Envelope{To: "agent1", Kind: kind, Text: "kind " + string(kind), InReplyTo: "x"})
 	}
 	id := w.tell("agent1", "last")
-	w.answered(id, bus.KindReply, "heard: last")
+	w.answered(id, envelope.KindReply, "heard: last")
 	p.shows("owner, reply\n    kind reply\n")
 	p.shows("owner, error\n    kind error\n")
 }
@@ -93,13 +94,13 @@ func TestReport(t *testing.T) {
 	}
 	p.typeIn("what?\n")
 	p.typeIn("y")
-	w.answered(id, bus.KindReply, `"May I?" was answered at the pane of agent1: yes`)
+	w.answered(id, envelope.KindReply, `"May I?" was answered at the pane of agent1: yes`)
 	id = w.tell("agent1", "/dialog")
 	p.shows("Shall I go on? [y/n]")
 	p.typeIn("n\n")
-	w.answered(id, bus.KindReply, "no")
+	w.answered(id, envelope.KindReply, "no")
 	w.tell("agent1", "/delegate agent2 wait for me")
-	w.answered(w.tell("agent1", "there?"), bus.KindReply, "there?")
+	w.answered(w.tell("agent1", "there?"), envelope.KindReply, "there?")
 	w.rests("agent1", "waits for an answer of agent2")
 	w.tell("agent1", "/busy 1h")
 	p.shows("busy for 1h0m0s")
@@ -117,8 +118,8 @@ func TestReport(t *testing.T) {
 func TestDelegate(t *testing.T) {
 	w := mustWorld(t, "agent1", "agent2")
 	one, two := w.play("agent1"), w.play("agent2")
-	id := w.send(bus.Envelope{To: "agent1", Text: "/delegate 2 count\nto ten", Hops: 2, Thread: "t"})
-	e := w.answered(id, bus.KindReply, "agent2 answers: agent2 (demo) heard: count\nto ten")
+	id := w.send(envelope.Envelope{To: "agent1", Text: "/delegate 2 count\nto ten", Hops: 2, Thread: "t"})
+	e := w.answered(id, envelope.KindReply, "agent2 answers: agent2 (demo) heard: count\nto ten")
 	if e.Hops != 5 || e.Thread != "t" {
 		t.Errorf("the report is %+v, want 5 hops and the thread t", e)
 	}
@@ -126,14 +127,14 @@ func TestDelegate(t *testing.T) {
 	one.shows("to agent2, brief\n")
 
 	id = w.tell("agent1", "/delegate 2 /dance")
-	w.answered(id, bus.KindError, "agent2 answers with an error: /dance: no such command")
+	w.answered(id, envelope.KindError, "agent2 answers with an error: /dance: no such command")
 
 	// agent1 does not wait: with agent2 at a dialog it answers others.
 	first := w.tell("agent1", "/delegate agent2 /dialog")
 	two.shows("Shall I go on? [y/n]")
-	w.answered(w.tell("agent1", "hello"), bus.KindReply, "heard: hello")
+	w.answered(w.tell("agent1", "hello"), envelope.KindReply, "heard: hello")
 	two.typeIn("y")
-	w.answered(first, bus.KindReply, "agent2 answers: \"Shall I go on?\"")
+	w.answered(first, envelope.KindReply, "agent2 answers: \"Shall I go on?\"")
 }
 
 // TestDelegateTakesNoOthersAnswer lets another agent answer in agent2's place.
@@ -141,14 +142,14 @@ func TestDelegateTakesNoOthersAnswer(t *testing.T) {
 	w := mustWorld(t, "agent1", "agent2", "agent3")
 	one := w.play("agent1")
 	id := w.tell("agent1", "/delegate agent2 hello")
-	brief := bus.AnswerID("agent1", id, bus.KindBrief)
+	brief := envelope.AnswerID("agent1", id, envelope.KindBrief)
 	one.shows("to agent2, brief")
-	w.send(bus.Envelope{From: "agent3", To: "agent1", Kind: bus.KindReply, Text: "lies", InReplyTo: brief})
+	w.send(envelope.Envelope{From: "agent3", To: "agent1", Kind: envelope.KindReply, Text: "lies", InReplyTo: brief})
 	one.shows("lies")
-	w.send(bus.Envelope{From: "agent2", To: "agent1", Kind: bus.KindReply, Text: "truth", InReplyTo: brief})
-	w.answered(id, bus.KindReply, "agent2 answers: truth")
-	w.send(bus.Envelope{From: "agent2", To: "agent1", Kind: bus.KindReply, Text: "more truth", InReplyTo: brief})
-	w.answered(w.tell("agent1", "last"), bus.KindReply, "heard: last")
+	w.send(envelope.Envelope{From: "agent2", To: "agent1", Kind: envelope.KindReply, Text: "truth", InReplyTo: brief})
+	w.answered(id, envelope.KindReply, "agent2 answers: truth")
+	w.send(envelope.Envelope{From: "agent2", To: "agent1", Kind: envelope.KindReply, Text: "more truth", InReplyTo: brief})
+	w.answered(w.tell("agent1", "last"), envelope.KindReply, "heard: last")
 	w.waitsForNothing("agent1")
 }
 
@@ -156,15 +157,15 @@ func TestPingPong(t *testing.T) {
 	for _, hops := range []int{0, 1} {
 		w := mustWorld(t, "agent1", "agent2")
 		one, two := w.play("agent1"), w.play("agent2")
-		id := w.send(bus.Envelope{To: "agent1", Text: "/pingpong agent2", Hops: hops})
-		e := w.answered(id, bus.KindReply, "ping-pong with agent2 ended after ")
+		id := w.send(envelope.Envelope{To: "agent1", Text: "/pingpong agent2", Hops: hops})
+		e := w.answered(id, envelope.KindReply, "ping-pong with agent2 ended after ")
 		if want := hops + 1; e.Hops != want {
 			t.Errorf("the report has %d hops, want %d", e.Hops, want)
 		}
 		one.shows("to agent2\n    /pong 1\n")
 		two.shows("to agent1\n    /pong 2\n")
-		w.answered(w.tell("agent2", "still there?"), bus.KindReply, "still there?")
-		w.answered(w.tell("agent1", "still there?"), bus.KindReply, "still there?")
+		w.answered(w.tell("agent2", "still there?"), envelope.KindReply, "still there?")
+		w.answered(w.tell("agent1", "still there?"), envelope.KindReply, "still there?")
 		w.waitsForNothing("agent1")
 	}
 }
@@ -173,13 +174,13 @@ func TestCrash(t *testing.T) {
 	w := mustWorld(t, "agent1")
 	p := w.play("agent1")
 	id := w.tell("agent1", "/crash 3")
-	w.answered(id, bus.KindReply, "crashing with status 3")
+	w.answered(id, envelope.KindReply, "crashing with status 3")
 	var crash demo.Crash
 	if err := p.end(); !errors.As(err, &crash) || crash.Status != 3 {
 		t.Errorf("Run = %v, want a Crash with status 3", err)
 	}
 	p = w.play("agent1")
-	w.answered(w.tell("agent1", "well again?"), bus.KindReply, "well again?")
+	w.answered(w.tell("agent1", "well again?"), envelope.KindReply, "well again?")
 	if strings.Contains(p.pane.String(), "/crash") {
 		t.Error("it was told to crash a second time")
 	}
@@ -200,20 +201,20 @@ func TestHang(t *testing.T) {
 		t.Errorf("Run = %v, want that it was cancelled", err)
 	}
 	w.play("agent1")
-	w.answered(unread, bus.KindReply, "hello?")
+	w.answered(unread, envelope.KindReply, "hello?")
 }
 
 // shutdown asks one start of an agent to end, as `netsky down` does.
 func (w *world) shutdown(id agent.ID, start string) string {
 	w.Helper()
-	return w.send(bus.Envelope{From: agent.Root, To: id, Kind: bus.KindShutdown, Text: "please end", Start: start, RequiresAck: true})
+	return w.send(envelope.Envelope{From: agent.Root, To: id, Kind: envelope.KindShutdown, Text: "please end", Start: start, RequiresAck: true})
 }
 
 func TestShutdown(t *testing.T) {
 	w := mustWorld(t, "agent1")
 	p := w.play("agent1")
 	w.shutdown("agent1", "another")
-	w.answered(w.tell("agent1", "hello"), bus.KindReply, "hello")
+	w.answered(w.tell("agent1", "hello"), envelope.KindReply, "hello")
 	id := w.shutdown("agent1", p.start)
 	if err := p.end(); err != nil {
 		t.Errorf("Run = %v, want nil", err)
@@ -230,7 +231,7 @@ func TestSecondDemoIsRefused(t *testing.T) {
 	p.shows("a demo agent")
 	before := w.report("agent1")
 	err := demo.Run(w.ctx, demo.Options{Home: w.home, Agent: "agent1", Start: "other", Bus: w.bus, Out: newScreen()})
-	if !errors.Is(err, agent.ErrLocked) {
+	if !errors.Is(err, home.ErrLocked) {
 		t.Errorf("Run = %v, want that the mailbox is held", err)
 	}
 	if got := w.report("agent1"); got != before {
@@ -243,17 +244,17 @@ func TestStateThatIsNoJSON(t *testing.T) {
 	for name, text := range map[string]string{"garbage": "{\"a", "null": "null", "a list": "[]"} {
 		t.Run(name, func(t *testing.T) {
 			w := mustWorld(t, "agent1", "agent2")
-			if err := w.home.WriteFile(agent.DemoDir+"/agent1.json", []byte(text), false); err != nil {
+			if err := w.home.WriteFile(home.DemoDir+"/agent1.json", []byte(text), false); err != nil {
 				t.Fatal(err)
 			}
 			p := w.play("agent1")
 			w.play("agent2")
-			w.answered(w.tell("agent1", "/delegate agent2 hi"), bus.KindReply, "agent2 answers: ")
+			w.answered(w.tell("agent1", "/delegate agent2 hi"), envelope.KindReply, "agent2 answers: ")
 			if name == "null" {
 				return
 			}
 			p.shows("put aside as")
-			if data, err := w.home.ReadFile(agent.DemoDir+"/agent1.json.bad", 100); err != nil || string(data) != text {
+			if data, err := w.home.ReadFile(home.DemoDir+"/agent1.json.bad", 100); err != nil || string(data) != text {
 				t.Errorf("the broken file is %q, %v", data, err)
 			}
 		})

@@ -9,8 +9,9 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"netsky/agent"
+	"netsky/agent/home"
 	"netsky/bus"
+	"netsky/bus/envelope"
 )
 
 // How long a step waits for room before it is tried again.
@@ -56,9 +57,9 @@ var (
 	// of sizes, or among open files.
 	noRoom = []error{unix.ENOSPC, unix.EDQUOT, unix.EFBIG, unix.EMFILE, unix.ENFILE}
 	// refusals pass when somebody has repaired what is there.
-	refusals = []error{unix.EACCES, unix.EPERM, unix.EROFS, unix.EIO, unix.ENOTDIR, unix.EISDIR, agent.ErrLink}
+	refusals = []error{unix.EACCES, unix.EPERM, unix.EROFS, unix.EIO, unix.ENOTDIR, unix.EISDIR, home.ErrLink}
 	// verdicts are the bus's word on an envelope.
-	verdicts = []error{bus.ErrNoMailbox, bus.ErrNotAllowed, bus.ErrBrake, bus.ErrInvalid}
+	verdicts = []error{bus.ErrNoMailbox, bus.ErrNotAllowed, bus.ErrBrake, envelope.ErrInvalid}
 )
 
 func isOneOf(err error, list []error) bool {

@@ -8,7 +8,8 @@ import (
 	"golang.org/x/sys/unix"
 
 	"netsky/agent"
-	"netsky/bus"
+	"netsky/agent/home"
+	"netsky/bus/envelope"
 )
 
 // A demo with mail in hand waits while nothing can be written, and goes on.
@@ -32,11 +33,11 @@ func TestWaitsForRoom(t *testing.T) {
 			}
 			p.shows("there is room again")
 			if text == "hello" {
-				w.answered(id, bus.KindReply, "heard: hello")
+				w.answered(id, envelope.KindReply, "heard: hello")
 				return
 			}
 			w.play("agent2")
-			w.answered(id, bus.KindReply, "heard: hello")
+			w.answered(id, envelope.KindReply, "heard: hello")
 		})
 	}
 }
@@ -47,7 +48,7 @@ func TestWaitsForRepair(t *testing.T) {
 	pane := newScreen()
 	w.mustServeOn("", pane)
 	w.eventually("the demo is ready", func() bool { r, err := w.home.LoadReport("agent1"); return err == nil && r.State == agent.Idle })
-	delivered := w.home.Path(agent.Mailbox("agent1"), "delivered")
+	delivered := w.home.Path(home.Mailbox("agent1"), "delivered")
 	if err := os.Rename(delivered, delivered+".away"); err != nil {
 		t.Fatal(err)
 	}
@@ -64,7 +65,7 @@ func TestWaitsForRepair(t *testing.T) {
 		t.Fatal(err)
 	}
 	p.shows("it is repaired")
-	w.answered(id, bus.KindReply, "heard: hello")
+	w.answered(id, envelope.KindReply, "heard: hello")
 }
 
 func (w *world) eventually(what string, ok func() bool) {

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"netsky/agent"
+	"netsky/agent/home"
 )
 
 // A job is something sent to another agent on behalf of someone who waits to
@@ -27,7 +28,7 @@ type job struct {
 // jobs are the open ones by the id of what was sent. Each change is on disk,
 // and survives a loss of power, before the function that made it returns.
 type jobs struct {
-	home agent.Home
+	home home.Dir
 	rel  string
 	open map[string]job
 }
@@ -40,9 +41,9 @@ const (
 
 // loadJobs reads what was open when the last start ended. A file that is no
 // JSON is put aside, and notice says so.
-func loadJobs(home agent.Home, id agent.ID) (j *jobs, notice string, err error) {
-	j = &jobs{home: home, rel: agent.DemoDir + "/" + string(id) + ".json", open: map[string]job{}}
-	data, err := home.ReadFile(j.rel, maxState)
+func loadJobs(h home.Dir, id agent.ID) (j *jobs, notice string, err error) {
+	j = &jobs{home: h, rel: home.DemoDir + "/" + string(id) + ".json", open: map[string]job{}}
+	data, err := h.ReadFile(j.rel, maxState)
 	if errors.Is(err, fs.ErrNotExist) {
 		return j, "", nil
 	}
@@ -51,7 +52,7 @@ func loadJobs(home agent.Home, id agent.ID) (j *jobs, notice string, err error) 
 	}
 	if err := json.Unmarshal(data, &j.open); err != nil {
 		aside := j.rel + ".bad"
-		if err := home.WriteFile(aside, data, true); err != nil {
+		if err := h.WriteFile(aside, data, true); err != nil {
 			return nil, "", err
 		}
 		j.open = map[string]job{}

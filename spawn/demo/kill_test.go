@@ -10,8 +10,9 @@ import (
 	"syscall"
 	"testing"
 
-	"netsky/agent"
+	"netsky/agent/home"
 	"netsky/bus"
+	"netsky/bus/envelope"
 	"netsky/spawn/demo"
 )
 
@@ -32,7 +33,7 @@ func TestMain(m *testing.M) {
 
 func serve(dir, last string) int {
 	signal.Ignore(syscall.SIGXFSZ) // what is too large is refused, like what has no room
-	home, err := agent.HomeAt(dir)
+	home, err := home.At(dir)
 	if err != nil {
 		return 1
 	}
@@ -60,7 +61,7 @@ func (w *world) mustServeOn(step string, pane io.Writer) *exec.Cmd {
 		w.Fatal(err)
 	}
 	c := exec.CommandContext(w.ctx, self)
-	c.Env = append(os.Environ(), serveEnv+"="+w.home.Dir(), killEnv+"="+step)
+	c.Env = append(os.Environ(), serveEnv+"="+w.home.Root(), killEnv+"="+step)
 	c.Stdout, c.Stderr = pane, os.Stderr
 	if err := c.Start(); err != nil {
 		w.Fatal(err)
@@ -106,8 +107,8 @@ func TestKilled(t *testing.T) {
 				t.Fatalf("the owner got %q to %s, want %q to %s", e.Text, e.InReplyTo, test.words, id)
 			}
 			// What was sent twice would lie before these.
-			w.answered(w.tell("agent1", "/delegate agent2 last"), bus.KindReply, "heard: last")
-			w.answered(w.tell("agent2", "last"), bus.KindReply, "heard: last")
+			w.answered(w.tell("agent1", "/delegate agent2 last"), envelope.KindReply, "heard: last")
+			w.answered(w.tell("agent2", "last"), envelope.KindReply, "heard: last")
 			if n := strings.Count(two.pane.String(), "\n    hi\n"); n > 1 {
 				t.Errorf("agent2 got the brief %d times:\n%s", n, two.pane)
 			}

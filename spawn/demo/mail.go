@@ -7,12 +7,13 @@ import (
 
 	"netsky/agent"
 	"netsky/bus"
+	"netsky/bus/envelope"
 )
 
 // A request is something asked of the demo, by mail or by a person at the pane.
 type request struct {
 	text string
-	mail bus.Envelope // the zero envelope if it was typed
+	mail envelope.Envelope // the zero envelope if it was typed
 }
 
 // An outcome is what became of a request.
@@ -50,11 +51,11 @@ func (d *demo) receive(ctx context.Context, delivery *bus.Delivery) error {
 }
 
 // deal does what a message asks.
-func (d *demo) deal(ctx context.Context, e bus.Envelope) (outcome, error) {
+func (d *demo) deal(ctx context.Context, e envelope.Envelope) (outcome, error) {
 	switch e.Kind {
-	case bus.KindReply, bus.KindError:
+	case envelope.KindReply, envelope.KindError:
 		return outcome{silent: true}, d.passOn(ctx, e)
-	case bus.KindAck, bus.KindShutdown, bus.KindShutdownAck, bus.KindCancel, bus.KindApproval, bus.KindApprovalAnswer:
+	case envelope.KindAck, envelope.KindShutdown, envelope.KindShutdownAck, envelope.KindCancel, envelope.KindApproval, envelope.KindApprovalAnswer:
 		return outcome{silent: true}, nil
 	}
 	if err := d.report(ctx, agent.Busy, "answers "+string(e.From)); err != nil {
@@ -103,13 +104,13 @@ func (d *demo) do(ctx context.Context, q request) (outcome, error) {
 // answer sends the one answer that message e gets from us. The id is the same
 // whether it is an error or not, so that a message never gets two. What the bus
 // refuses is said in the pane; it would be refused the next time too.
-func (d *demo) answer(ctx context.Context, e bus.Envelope, text string, failed bool) error {
-	kind := bus.KindReply
+func (d *demo) answer(ctx context.Context, e envelope.Envelope, text string, failed bool) error {
+	kind := envelope.KindReply
 	if failed {
-		kind = bus.KindError
+		kind = envelope.KindError
 	}
-	refusal, err := d.send(ctx, bus.Envelope{
-		ID: bus.AnswerID(d.Agent, e.ID, bus.KindReply), To: e.From, Kind: kind, Text: text,
+	refusal, err := d.send(ctx, envelope.Envelope{
+		ID: envelope.AnswerID(d.Agent, e.ID, envelope.KindReply), To: e.From, Kind: kind, Text: text,
 		InReplyTo: e.ID, Thread: e.Thread, Hops: e.Hops + 1,
 	})
 	if refusal != nil {
@@ -120,7 +121,7 @@ func (d *demo) answer(ctx context.Context, e bus.Envelope, text string, failed b
 
 // send sends as this agent and shows it. A refusal is the bus's word that this
 // envelope may not go out; err is anything else, after which we cannot go on.
-func (d *demo) send(ctx context.Context, e bus.Envelope) (refusal, err error) {
+func (d *demo) send(ctx context.Context, e envelope.Envelope) (refusal, err error) {
 	e.From, e.Via = d.Agent, "code"
 	err = d.durable(ctx, func() error {
 		_, err := d.Bus.Send(ctx, e)

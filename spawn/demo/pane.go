@@ -12,7 +12,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"netsky/agent"
-	"netsky/bus"
+	"netsky/bus/envelope"
 )
 
 // A pane is the transcript a person reads. Whatever comes from a message passes
@@ -57,11 +57,11 @@ func (p *pane) entered() {
 	p.prompted = false
 }
 
-func (p *pane) message(e bus.Envelope) {
+func (p *pane) message(e envelope.Envelope) {
 	p.write(fmt.Sprintf("%s from %s%s", clock(e.Time), e.From, kind(e)), e.Text)
 }
 
-func (p *pane) sent(e bus.Envelope) {
+func (p *pane) sent(e envelope.Envelope) {
 	p.write(fmt.Sprintf("%s to %s%s", clock(time.Now()), e.To, kind(e)), e.Text)
 }
 
@@ -69,8 +69,8 @@ func (p *pane) note(text string) { p.write(clock(time.Now())+" here", text) }
 
 func (p *pane) question(text string) { p.write("Answer with the key y or n:", text+" [y/n]") }
 
-func kind(e bus.Envelope) string {
-	if e.Kind == bus.KindMessage {
+func kind(e envelope.Envelope) string {
+	if e.Kind == envelope.KindMessage {
 		return ""
 	}
 	return ", " + string(e.Kind)
@@ -100,9 +100,9 @@ func (p *pane) write(heading, text string) {
 	}
 	p.prompted = false
 	width := p.width()
-	lines := wrap(bus.Plain(heading), width)
+	lines := wrap(envelope.Plain(heading), width)
 	if text != "" {
-		for _, l := range wrap(bus.Plain(shorten(text, maxShown)), width-len(indent)) {
+		for _, l := range wrap(envelope.Plain(shorten(text, maxShown)), width-len(indent)) {
 			lines = append(lines, strings.TrimRight(indent+l, " "))
 		}
 	}

@@ -8,7 +8,7 @@ import (
 	"strings"
 	"testing"
 
-	"netsky/bus"
+	"netsky/bus/envelope"
 	"netsky/spawn/demo"
 )
 
@@ -54,7 +54,7 @@ func TestNobodyTypes(t *testing.T) {
 		done := make(chan error)
 		o.Home, o.Agent, o.Start, o.Bus, o.Out = w.home, "agent1", "s", w.bus, pane
 		go func() { done <- demo.Run(ctx, o) }()
-		w.answered(w.tell("agent1", "hello"), bus.KindReply, "heard: hello")
+		w.answered(w.tell("agent1", "hello"), envelope.KindReply, "heard: hello")
 		if _, ok := o.In.(*strings.Reader); ok {
 			(&player{world: w, id: "agent1", pane: pane}).shows("heard: last words")
 		}
@@ -70,8 +70,8 @@ func TestPaneIsSafe(t *testing.T) {
 	w := mustWorld(t, "agent1")
 	p := w.play("agent1")
 	id := w.tell("agent1", "\x1b[2J\x1b]0;owned\x07\rfake\u202e\u009b1m "+strings.Repeat("long ", 2000))
-	w.answered(id, bus.KindReply, "fake")
-	w.answered(w.tell("agent1", "last"), bus.KindReply, "last")
+	w.answered(id, envelope.KindReply, "fake")
+	w.answered(w.tell("agent1", "last"), envelope.KindReply, "last")
 	for _, r := range p.pane.String() {
 		if r < ' ' && r != '\n' || r == 0x7f || r >= 0x80 && r < 0xa0 || r == '\u202e' {
 			t.Errorf("the pane holds %q", r)

@@ -11,7 +11,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"netsky/bus"
+	"netsky/bus/envelope"
 	"netsky/spawn/demo"
 )
 
@@ -70,8 +70,8 @@ func TestTerminal(t *testing.T) {
 	id := w.tell("agent1", "/dialog")
 	p.shows("[y/n]")
 	p.typeIn("y")
-	w.answered(id, bus.KindReply, "yes")
-	w.answered(w.tell("agent1", "last"), bus.KindReply, "last")
+	w.answered(id, envelope.KindReply, "yes")
+	w.answered(w.tell("agent1", "last"), envelope.KindReply, "last")
 	after, err := unix.IoctlGetTermios(int(program.Fd()), unix.TCGETS)
 	if err != nil || *after != *before {
 		t.Errorf("the terminal is left as %+v, want %+v (%v)", after, before, err)

@@ -11,7 +11,9 @@ import (
 	"time"
 
 	"netsky/agent"
+	"netsky/agent/home"
 	"netsky/bus"
+	"netsky/bus/envelope"
 	"netsky/spawn/demo"
 )
 
@@ -22,7 +24,7 @@ const patience = time.Minute
 type world struct {
 	testing.TB
 	ctx   context.Context
-	home  agent.Home
+	home  home.Dir
 	bus   *bus.Bus
 	owner *bus.Receiver
 }
@@ -34,7 +36,7 @@ func mustWorld(tb testing.TB, ids ...agent.ID) *world {
 		tb.Fatal(err)
 	}
 	tb.Cleanup(func() { os.RemoveAll(dir) })
-	home, err := agent.HomeAt(dir)
+	home, err := home.At(dir)
 	if err != nil {
 		tb.Fatal(err)
 	}
@@ -143,7 +145,7 @@ func (p *player) shows(text string) {
 }
 
 // send puts a message of the owner's into a mailbox and returns its id.
-func (w *world) send(e bus.Envelope) string {
+func (w *world) send(e envelope.Envelope) string {
 	w.Helper()
 	if e.From == "" {
 		e.From = agent.Owner
@@ -157,11 +159,11 @@ func (w *world) send(e bus.Envelope) string {
 
 func (w *world) tell(to agent.ID, text string) string {
 	w.Helper()
-	return w.send(bus.Envelope{To: to, Text: text})
+	return w.send(envelope.Envelope{To: to, Text: text})
 }
 
 // next is the owner's next mail, but for the bus's own words on its brakes.
-func (w *world) next() bus.Envelope {
+func (w *world) next() envelope.Envelope {
 	w.Helper()
 	for {
 		d, err := w.owner.Next(w.ctx)
@@ -178,7 +180,7 @@ func (w *world) next() bus.Envelope {
 }
 
 // answered checks that the owner's next mail is an answer to that message.
-func (w *world) answered(id string, kind bus.Kind, words string) bus.Envelope {
+func (w *world) answered(id string, kind envelope.Kind, words string) envelope.Envelope {
 	w.Helper()
 	e := w.next()
 	if e.InReplyTo != id || e.Kind != kind || !strings.Contains(e.Text, words) {

@@ -8,7 +8,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"netsky/agent"
+	"netsky/agent/proc"
 )
 
 // BenchmarkDeath is the time from a kill until the death is noticed, by a
@@ -18,11 +18,11 @@ func BenchmarkDeath(b *testing.B) {
 	w := mustWatcher(b)
 	var ours, bare []time.Duration
 	for b.Loop() {
-		ours = append(ours, noticed(b, func(p agent.Process) func() {
+		ours = append(ours, noticed(b, func(p proc.Process) func() {
 			mustAdd(b, w, "one", p)
 			return func() { <-w.Deaths() }
 		}))
-		bare = append(bare, noticed(b, func(p agent.Process) func() {
+		bare = append(bare, noticed(b, func(p proc.Process) func() {
 			fd, err := unix.PidfdOpen(p.PID, 0)
 			if err != nil {
 				b.Fatal(err)
@@ -47,13 +47,13 @@ func BenchmarkDeath(b *testing.B) {
 }
 
 // noticed kills a process that somebody waits for and times the wait.
-func noticed(b *testing.B, watch func(agent.Process) (wait func())) time.Duration {
+func noticed(b *testing.B, watch func(proc.Process) (wait func())) time.Duration {
 	cmd := exec.Command("/bin/sleep", "1000")
 	if err := cmd.Start(); err != nil {
 		b.Fatal(err)
 	}
 	defer cmd.Wait()
-	p, err := agent.FindProcess(cmd.Process.Pid)
+	p, err := proc.Find(cmd.Process.Pid)
 	if err != nil {
 		b.Fatal(err)
 	}

@@ -12,7 +12,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"netsky/agent"
+	"netsky/agent/proc"
 	"netsky/spawn/keeper"
 )
 
@@ -27,7 +27,7 @@ func mustJSON(tb testing.TB, v any) []byte {
 
 // mustStart starts a shell command as a process of the test's; it says a line
 // when it is ready.
-func mustStart(tb testing.TB, script string) agent.Process {
+func mustStart(tb testing.TB, script string) proc.Process {
 	tb.Helper()
 	cmd := exec.Command("/bin/sh", "-c", script)
 	out, err := cmd.StdoutPipe()
@@ -37,7 +37,7 @@ func mustStart(tb testing.TB, script string) agent.Process {
 	if err != nil {
 		tb.Fatal(err)
 	}
-	p, err := agent.FindProcess(cmd.Process.Pid)
+	p, err := proc.Find(cmd.Process.Pid)
 	if err != nil {
 		tb.Fatal(err)
 	}
@@ -66,7 +66,7 @@ func TestEnd(t *testing.T) {
 	other := stranger
 	other.Start--
 	began := time.Now()
-	list := []agent.Process{meekOne, heldOne, dead, other}
+	list := []proc.Process{meekOne, heldOne, dead, other}
 	if left := keeper.End(context.Background(), list, 20*time.Second); len(left) != 0 {
 		t.Errorf("left %v", left)
 	}
@@ -85,18 +85,18 @@ func TestEnd(t *testing.T) {
 
 func TestEndKills(t *testing.T) {
 	p := mustStart(t, deaf)
-	if left := keeper.End(context.Background(), []agent.Process{p}, 50*time.Millisecond); len(left) != 0 || p.Alive() {
+	if left := keeper.End(context.Background(), []proc.Process{p}, 50*time.Millisecond); len(left) != 0 || p.Alive() {
 		t.Errorf("left %v", left)
 	}
 }
 
 func TestEndSparesInitAndItself(t *testing.T) {
-	self := agent.Self()
-	first, err := agent.FindProcess(1)
+	self := proc.Self()
+	first, err := proc.Find(1)
 	if err != nil {
 		t.Fatal(err)
 	}
-	left := keeper.End(context.Background(), []agent.Process{self, first, {}, {PID: -1}}, 0)
+	left := keeper.End(context.Background(), []proc.Process{self, first, {}, {PID: -1}}, 0)
 	if len(left) != 2 || left[0] != self || left[1] != first {
 		t.Errorf("left %v, want %v and %v", left, self, first)
 	}
@@ -106,12 +106,12 @@ func TestEndGivesUpWithContext(t *testing.T) {
 	p := mustStart(t, deaf)
 	ctx, stop := context.WithTimeout(context.Background(), 50*time.Millisecond)
 	defer stop()
-	left := keeper.End(ctx, []agent.Process{p}, time.Hour)
+	left := keeper.End(ctx, []proc.Process{p}, time.Hour)
 	if len(left) != 1 || left[0] != p || !p.Alive() {
 		t.Errorf("left %v, want %v living", left, p)
 	}
 	q := mustStart(t, meek)
-	if left := keeper.End(ctx, []agent.Process{q}, time.Hour); len(left) != 1 || !q.Alive() {
+	if left := keeper.End(ctx, []proc.Process{q}, time.Hour); len(left) != 1 || !q.Alive() {
 		t.Error("signalled although the context had ended")
 	}
 }
@@ -143,7 +143,7 @@ func TestStrays(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			stray, err := agent.FindProcess(pid)
+			stray, err := proc.Find(pid)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -155,7 +155,7 @@ func TestStrays(t *testing.T) {
 				gone(t, "keeper", p.keeper)
 				gone(t, "program", program)
 			}
-			below, err := agent.Descendants(p.keeper.PID, "")
+			below, err := proc.Descendants(p.keeper.PID, "")
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -194,7 +194,7 @@ func TestReaps(t *testing.T) {
 	r.afterEnd(p)
 }
 
-func has(list []agent.Process, p agent.Process) bool {
+func has(list []proc.Process, p proc.Process) bool {
 	for _, q := range list {
 		if q == p {
 			return true

@@ -36,6 +36,8 @@ import (
 	"golang.org/x/sys/unix"
 
 	"netsky/agent"
+	"netsky/agent/home"
+	"netsky/agent/proc"
 )
 
 // patience is how long a program that was passed SIGTERM or SIGHUP may take
@@ -57,7 +59,7 @@ func (e ending) code() int {
 }
 
 type keeper struct {
-	home agent.Home
+	home home.Dir
 	id   agent.ID
 	tty  terminal
 	out  console
@@ -85,7 +87,7 @@ type keeper struct {
 // reaper of all orphans below it, and it changes how signals are taken. It
 // returns the exit status for the process: the program's, or 128 and the signal.
 // version goes on record as that of the keeper.
-func Run(home agent.Home, id agent.ID, version string) int {
+func Run(home home.Dir, id agent.ID, version string) int {
 	// A parent-death signal is sent when the thread that started the child
 	// ends, so this one has to stay.
 	runtime.LockOSThread()
@@ -113,7 +115,7 @@ func Run(home agent.Home, id agent.ID, version string) int {
 			k.reap(0)
 		}
 	}
-	if agent.Reaps && k.alone() {
+	if proc.Reaps && k.alone() {
 		k.cleared()
 	}
 	k.tty.restore()
@@ -183,7 +185,7 @@ func (k *keeper) start() (pid, status int) {
 	if err == nil {
 		err = check(l, k.id)
 	}
-	k.rec = agent.Keeper{Start: l.Start, Own: agent.Self(), Version: k.version, StartedMS: time.Now().UnixMilli()}
+	k.rec = agent.Keeper{Start: l.Start, Own: proc.Self(), Version: k.version, StartedMS: time.Now().UnixMilli()}
 	if len(l.Argv) > 0 {
 		k.rec.Program = l.Argv[0]
 	}
@@ -199,8 +201,8 @@ func (k *keeper) start() (pid, status int) {
 		k.out.print(fmt.Sprintf("%s: %v\r\n", k.id, err))
 		return 0, status
 	}
-	k.rec.Above = agent.OwnLineage()
-	k.rec.Process, _ = agent.FindProcess(pid) // ended already: its number, without a birth
+	k.rec.Above = proc.OwnLineage()
+	k.rec.Process, _ = proc.Find(pid) // ended already: its number, without a birth
 	return pid, 0
 }
 

@@ -11,6 +11,8 @@ import (
 	"time"
 
 	"netsky/agent"
+	"netsky/agent/home"
+	"netsky/agent/proc"
 	"netsky/spawn/keeper"
 )
 
@@ -20,7 +22,7 @@ const role = "KEEPER_TEST_ROLE"
 func TestMain(m *testing.M) {
 	switch os.Getenv(role) {
 	case "keeper":
-		home, err := agent.FindHome(os.Getenv)
+		home, err := home.Find(os.Getenv)
 		if err != nil {
 			panic(err)
 		}
@@ -35,14 +37,14 @@ func TestMain(m *testing.M) {
 // A rig is a home and a tmux server of the test's own.
 type rig struct {
 	tb     testing.TB
-	home   agent.Home
+	home   home.Dir
 	socket string
 	starts []string
 }
 
 type pane struct {
 	id     string
-	keeper agent.Process
+	keeper proc.Process
 }
 
 func newRig(tb testing.TB) *rig {
@@ -51,7 +53,7 @@ func newRig(tb testing.TB) *rig {
 	if err != nil {
 		tb.Fatal(err)
 	}
-	home, err := agent.HomeAt(filepath.Join(dir, "home"))
+	home, err := home.At(filepath.Join(dir, "home"))
 	if err == nil {
 		_, err = home.Make()
 	}
@@ -92,7 +94,7 @@ func (r *rig) tmux(args ...string) string {
 func (r *rig) launch(id agent.ID, argv ...string) agent.Launch {
 	r.tb.Helper()
 	l := agent.Launch{
-		Agent: id, Start: agent.NewStart(), Runtime: "test", Argv: argv, Dir: r.home.Dir(),
+		Agent: id, Start: agent.NewStart(), Runtime: "test", Argv: argv, Dir: r.home.Root(),
 		StartedMS: time.Now().UnixMilli(),
 	}
 	l.Env = append(os.Environ(), "NETSKY_START="+l.Start, "TERM=wrong", role+"=screen")
@@ -115,7 +117,7 @@ func (r *rig) open(ids ...agent.ID) []pane {
 	for _, id := range ids {
 		args = append(args, "new-session", "-d", "-P", "-F", "#{pane_id} #{pane_pid}",
 			"-s", string(id), "-x", "80", "-y", "24", "-c", "/",
-			"-e", role+"=keeper", "-e", "NETSKY_HOME="+r.home.Dir(),
+			"-e", role+"=keeper", "-e", "NETSKY_HOME="+r.home.Root(),
 			"exec "+os.Args[0]+" "+string(id), ";")
 	}
 	var list []pane
@@ -125,7 +127,7 @@ func (r *rig) open(ids ...agent.ID) []pane {
 		if err != nil {
 			r.tb.Fatalf("tmux answered %q", line)
 		}
-		p, err := agent.FindProcess(n)
+		p, err := proc.Find(n)
 		if err != nil {
 			p.PID = n // gone already: the test will see
 		}
@@ -196,16 +198,16 @@ func eventually(tb testing.TB, ok func() bool, why func() string) {
 	}
 }
 
-func gone(tb testing.TB, what string, p agent.Process) {
+func gone(tb testing.TB, what string, p proc.Process) {
 	tb.Helper()
 	eventually(tb, func() bool { return !p.Alive() }, func() string {
 		return what + " lives: " + strconv.Itoa(p.PID)
 	})
 }
 
-func mustDescendants(tb testing.TB, pid int, start string) []agent.Process {
+func mustDescendants(tb testing.TB, pid int, start string) []proc.Process {
 	tb.Helper()
-	list, err := agent.Descendants(pid, "NETSKY_START="+start)
+	list, err := proc.Descendants(pid, "NETSKY_START="+start)
 	if err != nil {
 		tb.Fatal(err)
 	}

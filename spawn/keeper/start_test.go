@@ -9,6 +9,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"netsky/agent"
+	"netsky/agent/home"
 )
 
 // TestCannotStart: the reason is shown, the status is a shell's, and the keeper
@@ -105,10 +106,10 @@ func TestNoLaunch(t *testing.T) {
 // TestNoRecord: a home that can't be written is told and stops nothing.
 func TestNoRecord(t *testing.T) {
 	r := newRig(t)
-	if err := os.RemoveAll(r.home.Path(agent.KeeperDir)); err != nil {
+	if err := os.RemoveAll(r.home.Path(home.KeeperDir)); err != nil {
 		t.Fatal(err)
 	}
-	mustWrite(t, r.home.Path(agent.KeeperDir), "in the way", 0o600)
+	mustWrite(t, r.home.Path(home.KeeperDir), "in the way", 0o600)
 	p, _ := r.run("agent1", "/bin/sh", "-c", "echo up; read x; exit 4")
 	r.shows(p, "up")
 	r.shows(p, "agent1: no record: ")

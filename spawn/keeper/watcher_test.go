@@ -12,7 +12,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"netsky/agent"
+	"netsky/agent/proc"
 	"netsky/spawn/keeper"
 )
 
@@ -26,7 +26,7 @@ func mustWatcher(tb testing.TB) *keeper.Watcher {
 	return w
 }
 
-func mustAdd(tb testing.TB, w *keeper.Watcher, key string, p agent.Process) {
+func mustAdd(tb testing.TB, w *keeper.Watcher, key string, p proc.Process) {
 	tb.Helper()
 	if err := w.Add(key, p); err != nil {
 		tb.Fatal(err)
@@ -51,14 +51,14 @@ func next(tb testing.TB, w *keeper.Watcher) keeper.Death {
 // known before it come first.
 func quiet(tb testing.TB, w *keeper.Watcher) {
 	tb.Helper()
-	mustAdd(tb, w, "last", agent.Process{PID: 1 << 29, Start: 1})
+	mustAdd(tb, w, "last", proc.Process{PID: 1 << 29, Start: 1})
 	if d := next(tb, w); d.Key != "last" {
 		tb.Errorf("told %+v, want nothing", d)
 	}
 }
 
 // sleepers starts n processes that are children of another.
-func sleepers(tb testing.TB, n int) []agent.Process {
+func sleepers(tb testing.TB, n int) []proc.Process {
 	tb.Helper()
 	cmd := exec.Command("/bin/sh", "-c", fmt.Sprintf("i=0; while [ $i -lt %d ]; do sleep 1000 & echo $!; i=$((i+1)); done; wait", n))
 	out, err := cmd.StdoutPipe()
@@ -68,7 +68,7 @@ func sleepers(tb testing.TB, n int) []agent.Process {
 	if err != nil {
 		tb.Fatal(err)
 	}
-	list := make([]agent.Process, n)
+	list := make([]proc.Process, n)
 	tb.Cleanup(func() {
 		keeper.End(context.Background(), list, 0)
 		cmd.Wait()
@@ -78,7 +78,7 @@ func sleepers(tb testing.TB, n int) []agent.Process {
 		if _, err := fmt.Fscan(out, &pid); err != nil {
 			tb.Fatal(err)
 		}
-		if list[i], err = agent.FindProcess(pid); err != nil {
+		if list[i], err = proc.Find(pid); err != nil {
 			tb.Fatal(err)
 		}
 	}
@@ -139,7 +139,7 @@ func TestWatcherAdd(t *testing.T) {
 	if d := next(t, w); d.Process != other {
 		t.Errorf("told %+v, want %+v", d, other)
 	}
-	mustAdd(t, w, "birth unknown", agent.Process{PID: list[1].PID})
+	mustAdd(t, w, "birth unknown", proc.Process{PID: list[1].PID})
 	if d := next(t, w); d.Key != "birth unknown" {
 		t.Errorf("told %+v, want the one that is nobody", d)
 	}
@@ -162,7 +162,7 @@ func TestWatcherAdd(t *testing.T) {
 		t.Errorf("told %+v, want replaced", d)
 	}
 	for _, pid := range []int{0, -1} {
-		if err := w.Add("no process", agent.Process{PID: pid}); err == nil {
+		if err := w.Add("no process", proc.Process{PID: pid}); err == nil {
 			t.Errorf("Add of %d: no error", pid)
 		}
 	}
@@ -181,8 +181,8 @@ func TestWatcherClose(t *testing.T) {
 		for i, p := range list {
 			mustAdd(t, w, fmt.Sprint(i), p)
 		}
-		mustAdd(t, w, "dead 1", agent.Process{PID: 1 << 29, Start: 1})
-		mustAdd(t, w, "dead 2", agent.Process{PID: 1 << 29, Start: 1})
+		mustAdd(t, w, "dead 1", proc.Process{PID: 1 << 29, Start: 1})
+		mustAdd(t, w, "dead 2", proc.Process{PID: 1 << 29, Start: 1})
 		if err := w.Close(); err != nil {
 			t.Fatal(err)
 		}

@@ -1,0 +1,117 @@
+package home
+
+import (
+	"crypto/rand"
+	"encoding/json"
+	"errors"
+	"io/fs"
+	"os"
+	"slices"
+	"strings"
+
+	"netsky/agent"
+	"netsky/agent/proc"
+)
+
+// ApprovalDir holds what waits for the owner's yes: CODE.json, and CODE.answer
+// once it is given. Whoever asked removes both when the matter is settled; what
+// a dead process left is seen by its Asker and cleared by Approvals.
+const ApprovalDir = "state/approvals"
+
+// letters leaves out l, which reads as 1.
+const letters = "abcdefghijkmnopqrstuvwxyz"
+
+// Ask puts the question down under a fresh code, for Answer to find.
+func (h Dir) Ask(a agent.Approval) (agent.Approval, error) {
+	var b [5]byte
+	rand.Read(b[:]) // never fails: crypto/rand ends the program instead
+	for i := range b {
+		b[i] = letters[int(b[i])%len(letters)]
+	}
+	a.Code, a.Asker = string(b[:]), proc.Self()
+	return a, h.save(approvalFile(a.Code), a, false)
+}
+
+// Mailed notes which envelope told the owner of the question.
+func (h Dir) Mailed(a agent.Approval) error { return h.save(approvalFile(a.Code), a, false) }
+
+func approvalFile(code string) string { return ApprovalDir + "/" + code + ".json" }
+func answerFile(code string) string   { return ApprovalDir + "/" + code + ".answer" }
+
+// Approvals lists what waits for an answer, the oldest first.
+func (h Dir) Approvals() ([]agent.Approval, error) {
+	dir, err := h.OpenDir(ApprovalDir, false)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, err
+	}
+	defer dir.Close()
+	names, err := dir.Readdirnames(-1)
+	if err != nil {
+		return nil, err
+	}
+	var list []agent.Approval
+	for _, name := range names {
+		code, ok := strings.CutSuffix(name, ".json")
+		if !ok || !codeLike(code) {
+			continue
+		}
+		a, err := load[agent.Approval](h, approvalFile(code))
+		if err != nil || a.Code != code {
+			continue
+		}
+		if !a.Asker.Alive() {
+			if err := h.Settle(code); err != nil && !errors.Is(err, os.ErrPermission) {
+				return nil, err
+			}
+			continue
+		}
+		list = append(list, a)
+	}
+	slices.SortFunc(list, func(x, y agent.Approval) int { return int(x.AskedMS - y.AskedMS) })
+	return list, nil
+}
+
+func codeLike(code string) bool {
+	return len(code) == 5 && strings.Trim(code, letters) == ""
+}
+
+// Answer answers what waits under the code, once. The error matches
+// ErrNoApproval if nothing does.
+func (h Dir) Answer(code string, answer agent.Answer) (agent.Approval, error) {
+	list, err := h.Approvals()
+	if err != nil {
+		return agent.Approval{}, err
+	}
+	i := slices.IndexFunc(list, func(a agent.Approval) bool { return a.Code == code })
+	if i < 0 {
+		return agent.Approval{}, agent.ErrNoApproval
+	}
+	if _, _, err := h.Answered(code); err == nil {
+		return list[i], agent.ErrNoApproval // it has its answer
+	}
+	return list[i], h.save(answerFile(code), answer, false)
+}
+
+// Answered is the answer, if it has been given; ok says whether it has.
+func (h Dir) Answered(code string) (answer agent.Answer, ok bool, err error) {
+	data, err := h.ReadFile(answerFile(code), 4096)
+	if err != nil {
+		return agent.Answer{}, false, err
+	}
+	var v struct {
+		Allow *bool
+		By    string
+	}
+	if err := json.Unmarshal(data, &v); err != nil || v.Allow == nil {
+		return agent.Answer{}, false, errors.New(h.Path(answerFile(code)) + ": no answer in it")
+	}
+	return agent.Answer{Allow: *v.Allow, By: v.By}, true, nil
+}
+
+// Settle takes the question and its answer away.
+func (h Dir) Settle(code string) error {
+	return errors.Join(h.Remove(approvalFile(code)), h.Remove(answerFile(code)))
+}

@@ -1,0 +1,46 @@
+package home_test
+
+import (
+	"errors"
+	"io/fs"
+	"testing"
+
+	"netsky/agent"
+)
+
+func TestApprovals(t *testing.T) {
+	h := mustHome(t)
+	if list, err := h.Approvals(); err != nil || len(list) != 0 {
+		t.Fatalf("at first: %v, %v", list, err)
+	}
+	p, err := h.Ask(agent.Approval{Agent: "agent1", Tool: "shell", Text: "rm x"})
+	if err != nil || len(p.Code) != 5 {
+		t.Fatalf("asked %+v, %v", p, err)
+	}
+	for _, code := range []string{"", "aaaa", "../../x", p.Code + "x", "AAAAA"} {
+		if _, err := h.Answer(code, agent.Answer{Allow: true}); !errors.Is(err, agent.ErrNoApproval) {
+			t.Errorf("Answer(%q): %v", code, err)
+		}
+	}
+	if _, ok, err := h.Answered(p.Code); ok || !errors.Is(err, fs.ErrNotExist) {
+		t.Errorf("before any answer: %v, %v", ok, err)
+	}
+	if got, err := h.Answer(p.Code, agent.Answer{By: "a test"}); err != nil || got.Text != "rm x" {
+		t.Errorf("Answer: %+v, %v", got, err)
+	}
+	if got, ok, err := h.Answered(p.Code); got != (agent.Answer{By: "a test"}) || !ok || err != nil {
+		t.Errorf("Answered: %+v, %v, %v", got, ok, err)
+	}
+	if _, err := h.Answer(p.Code, agent.Answer{Allow: true}); !errors.Is(err, agent.ErrNoApproval) {
+		t.Errorf("answered twice: %v", err)
+	}
+	if got, _, _ := h.Answered(p.Code); got.Allow {
+		t.Error("a second answer turned the first")
+	}
+	if err := h.Settle(p.Code); err != nil {
+		t.Fatal(err)
+	}
+	if list, err := h.Approvals(); err != nil || len(list) != 0 {
+		t.Errorf("settled: %v, %v", list, err)
+	}
+}

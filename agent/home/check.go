@@ -1,0 +1,344 @@
+package home
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"maps"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"syscall"
+
+	"golang.org/x/sys/unix"
+)
+
+// ErrNotHome reports a directory that cannot be netsky's home.
+var ErrNotHome = errors.New("not a netsky home")
+
+// ErrOccupied is the ErrNotHome of a directory that holds something else.
+var ErrOccupied = fmt.Errorf("%w", ErrNotHome)
+
+// ErrHomeOpen reports a home that others may enter and whose mode netsky does
+// not change, as it did not make the directory.
+var ErrHomeOpen = errors.New("is open to other users")
+
+// marker is what MarkerFile holds. An empty file is as good: it is how a person
+// says that a directory with files of their own is netsky's home.
+type marker struct {
+	Netsky int  `json:"netsky_home"` // 1
+	Made   bool `json:"made"`        // netsky made the directory itself
+}
+
+// Check reports whether the directory is a home, or can become one: it is
+// absent, or empty, or holds MarkerFile, or was made by a netsky that wrote no
+// marker yet. Any other is refused with ErrNotHome: the user's own directory and
+// what lies above it, a link, a directory with other content. Nothing is made
+// and nothing is changed.
+func (h Dir) Check() error {
+	_, err := h.look()
+	return err
+}
+
+// A find is what look has found at the home's path.
+type find struct {
+	absent bool
+	marked bool
+	made   bool // by netsky, as its marker says
+	byHand bool // its marker is not what netsky writes
+	mode   fs.FileMode
+}
+
+func (h Dir) look() (find, error) {
+	if h.dir == "/" {
+		return find{}, h.refuse("is the root of the file system")
+	}
+	info, err := os.Lstat(h.dir)
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
+		if err := h.notAbove(h.user, false); err != nil {
+			return find{}, err
+		}
+		return find{absent: true}, h.notAbove(loginDir(), false)
+	case err != nil:
+		return find{}, err
+	case info.Mode()&fs.ModeSymlink != 0:
+		to, err := filepath.EvalSymlinks(h.dir)
+		if err != nil {
+			to = "nothing"
+		}
+		return find{}, h.refuse("is a symbolic link to " + to)
+	case !info.IsDir():
+		return find{}, h.refuse("is not a directory")
+	}
+	if st, ok := info.Sys().(*syscall.Stat_t); ok && int(st.Uid) != os.Geteuid() {
+		return find{}, h.refuse(fmt.Sprintf("belongs to user id %d, and this is user id %d", st.Uid, os.Geteuid()))
+	}
+	f := find{mode: info.Mode().Perm()}
+	if err = h.readMarker(&f); err != nil {
+		return f, err
+	}
+	if err := h.notAbove(h.user, f.marked); err != nil {
+		return f, err
+	}
+	if !f.marked {
+		if err := h.notAbove(loginDir(), false); err != nil {
+			return f, err
+		}
+		if err := h.mayMark(); err != nil {
+			return f, err
+		}
+		// Another process may have made it a home meanwhile.
+		if err = h.readMarker(&f); err != nil {
+			return f, err
+		}
+	}
+	if f.byHand {
+		if err := h.notTaken(); err != nil {
+			return f, err
+		}
+	}
+	if f.mode&0o077 != 0 && !f.made {
+		return f, fmt.Errorf("%s: %w (mode %04o)", h.dir, ErrHomeOpen, f.mode)
+	}
+	return f, nil
+}
+
+func (h Dir) refuse(why string) error {
+	return fmt.Errorf("%s: %w: it %s", h.dir, ErrNotHome, why)
+}
+
+// notAbove refuses a home that is the user's own directory or lies above it, by
+// whichever path it is reached. Within a marked home an agent may have a HOME of
+// its own, below one of netsky's names.
+func (h Dir) notAbove(user string, marked bool) error {
+	if !filepath.IsAbs(user) {
+		return nil
+	}
+	paths := []string{filepath.Clean(user)}
+	if real, err := filepath.EvalSymlinks(user); err == nil && real != paths[0] {
+		paths = append(paths, real)
+	}
+	own, err := os.Stat(h.dir)
+	if err != nil {
+		own = nil // absent; what else it is, look reports
+	}
+	for _, path := range paths {
+		below := ""
+		for dir := path; ; below, dir = filepath.Base(dir), filepath.Dir(dir) {
+			same := dir == h.dir
+			if info, err := os.Stat(dir); err == nil && own != nil && os.SameFile(info, own) {
+				same = true
+			}
+			switch {
+			case same && below == "":
+				return h.refuse("is your own home directory")
+			case same && !(marked && ownNames[below]):
+				return h.refuse("holds your own home directory, " + user)
+			}
+			if same || dir == "/" {
+				break
+			}
+		}
+	}
+	return nil
+}
+
+// readMarker reads MarkerFile. That there is one is enough for a home.
+func (h Dir) readMarker(f *find) error {
+	data, err := h.ReadFile(MarkerFile, 4096)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil
+	}
+	if err != nil {
+		return fmt.Errorf("%w: %w", ErrNotHome, err)
+	}
+	var m marker
+	ours := json.Unmarshal(data, &m) == nil && m.Netsky != 0
+	f.marked, f.made, f.byHand = true, ours && m.Made, !ours
+	return nil
+}
+
+// notTaken refuses a directory that a person has marked and in which netsky has
+// not been yet, if it holds a name of netsky's: what is there is the person's.
+// Make begins with Channels.
+func (h Dir) notTaken() error {
+	names := slices.Sorted(maps.Keys(ownNames))
+	taken := ""
+	for _, name := range names {
+		if name == MarkerFile || name == ConfigFile || name == "channels" {
+			continue
+		}
+		if _, err := os.Lstat(h.Path(name)); err == nil {
+			taken = name
+			break
+		}
+	}
+	if taken == "" {
+		return nil
+	}
+	if _, err := os.Lstat(h.Path(Channels)); err == nil {
+		return nil
+	}
+	var f find
+	if err := h.readMarker(&f); err != nil || !f.byHand {
+		return err // another process has begun meanwhile
+	}
+	return h.refuse("holds " + taken + ", a name that netsky keeps its own under: move it away, or take another directory")
+}
+
+// mayMark refuses a directory without a marker that can't become a home.
+func (h Dir) mayMark() error {
+	dir, err := h.OpenDir(".", false)
+	if err != nil {
+		return err
+	}
+	defer dir.Close()
+	made := "" // a name that only an earlier netsky has put there
+	for {
+		names, err := dir.Readdirnames(256)
+		for _, name := range names {
+			switch {
+			case name == MarkerFile, name == ConfigFile, isTemp(name): // a person may write netsky.toml before the first verb
+			case !likeOurs(name):
+				return fmt.Errorf("%s: %w: it holds %s, which is not netsky's", h.dir, ErrOccupied, name)
+			default:
+				made = name
+			}
+		}
+		if err == io.EOF {
+			break
+		}
+		if err != nil {
+			return err
+		}
+	}
+	if made == "" {
+		return nil
+	}
+	if _, err := os.Lstat(h.Path(MarkerFile)); err == nil {
+		return nil // it has come while the names were read
+	}
+	boxes, err := h.OpenDir(Channels, false)
+	if err != nil {
+		return fmt.Errorf("%s: %w: it holds %s, but no %s", h.dir, ErrOccupied, made, Channels)
+	}
+	defer boxes.Close()
+	var st unix.Stat_t
+	if err := unix.Fstat(int(boxes.Fd()), &st); err != nil || int(st.Uid) != os.Geteuid() {
+		return h.refuse("holds " + Channels + " of another user")
+	}
+	return nil
+}
+
+// ownNames are what netsky makes at the top of a home; true is a directory.
+var ownNames = map[string]bool{
+	MarkerFile: false, ConfigFile: false, TmuxConfFile: false,
+	DBFile: false, DBFile + "-wal": false, DBFile + "-shm": false, DBFile + "-journal": false,
+	"channels": true, "state": true, RunDir: true, LogDir: true, WorkDir: true,
+}
+
+// isTemp reports a file that was being written: netsky's own name for one.
+func isTemp(name string) bool { return strings.HasPrefix(name, ".tmp-") }
+
+// likeOurs reports a name that netsky makes at the top of a home, or that a
+// person makes of one: a database moved away, a copy of a configuration.
+func likeOurs(name string) bool {
+	for _, file := range []string{DBFile, ConfigFile, TmuxConfFile} {
+		if strings.HasPrefix(name, file) {
+			return true
+		}
+	}
+	_, own := ownNames[name]
+	return own || isTemp(name) || name == ".DS_Store"
+}
+
+// Make creates the home and its directories with mode 0700, after Check, and
+// puts its marker there before anything else. It repairs the mode of a home that
+// netsky made, and says in repaired what it had to repair.
+func (h Dir) Make() (repaired []string, err error) {
+	f, err := h.look()
+	if err != nil {
+		return nil, err
+	}
+	if f.absent {
+		if f.made, err = makeDir(h.dir); err != nil {
+			return nil, err
+		}
+		if f.mode = 0o700; !f.made { // somebody was faster
+			if f, err = h.look(); err != nil {
+				return nil, err
+			}
+		}
+	}
+	if f.made && f.mode != 0o700 {
+		if err := h.chmod(); err != nil {
+			return nil, err
+		}
+		if f.mode&0o077 != 0 {
+			repaired = append(repaired, fmt.Sprintf("%s: was open to others (mode %04o), is 0700 now", h.dir, f.mode))
+		}
+	}
+	if err := h.mark(f.made); err != nil {
+		return repaired, err
+	}
+	for _, rel := range homeDirs {
+		d, err := h.OpenDir(rel, true)
+		if err != nil {
+			return repaired, err
+		}
+		d.Close()
+	}
+	return repaired, nil
+}
+
+// makeDir makes a directory and what is missing above it, mode 0700 whatever the
+// umask. made is false if it was there.
+func makeDir(dir string) (made bool, err error) {
+	err = os.Mkdir(dir, 0o700)
+	if errors.Is(err, fs.ErrNotExist) && filepath.Dir(dir) != dir {
+		if _, err := makeDir(filepath.Dir(dir)); err != nil {
+			return false, err
+		}
+		err = os.Mkdir(dir, 0o700)
+	}
+	if errors.Is(err, fs.ErrExist) {
+		return false, nil
+	}
+	if err != nil {
+		return false, err
+	}
+	if info, err := os.Lstat(dir); err != nil || info.Mode() == fs.ModeDir|0o700 {
+		return true, err
+	}
+	return true, os.Chmod(dir, 0o700) // made this moment, by us
+}
+
+func (h Dir) chmod() error {
+	dir, err := h.OpenDir(".", false)
+	if err != nil {
+		return err
+	}
+	defer dir.Close()
+	return dir.Chmod(0o700)
+}
+
+// mark writes the marker if there is none, or one that a person made: from now
+// on it says that netsky has been here.
+func (h Dir) mark(made bool) error {
+	info, err := os.Lstat(h.Path(MarkerFile))
+	if err == nil && (!info.Mode().IsRegular() || info.Size() > 0) {
+		return nil
+	}
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return err
+	}
+	data, err := json.Marshal(marker{1, made && info == nil})
+	if err != nil {
+		return err
+	}
+	return h.WriteFile(MarkerFile, append(data, '\n'), true)
+}

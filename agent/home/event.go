@@ -1,0 +1,70 @@
+package home
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io/fs"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"netsky/agent"
+)
+
+// maxEvent is the longest line, in bytes: a text that a model wrote fits in.
+const maxEvent = 1 << 20
+
+// rotateEvents is the size at which RotateEvents begins a new file, in bytes.
+const rotateEvents = 4 << 20
+
+// asideSuffix is what the name of a file that was moved aside ends in.
+const asideSuffix = ".1"
+
+// AppendEvent appends to the agent's events. MS is filled if it is 0. The line
+// is not fsynced.
+func (h Dir) AppendEvent(id agent.ID, e agent.Event) error {
+	if e.MS == 0 {
+		e.MS = time.Now().UnixMilli()
+	}
+	line, err := json.Marshal(e)
+	if err != nil {
+		return err
+	}
+	if len(line) >= maxEvent {
+		return fmt.Errorf("event of %s: %d bytes, at most %d", id, len(line), maxEvent)
+	}
+	f, err := h.OpenAppend(EventsFile(id))
+	if err != nil {
+		return err
+	}
+	defer f.Close()
+	if _, err := f.Write(append(line, '\n')); err != nil {
+		return fmt.Errorf("event of %s: %w", id, err)
+	}
+	return nil
+}
+
+// RotateEvents moves a file of events that has grown past 4 MiB aside, over the
+// one moved before. Only the holder of the agent's mailbox calls it. Whoever
+// reads the events by an EventTail misses none.
+func (h Dir) RotateEvents(id agent.ID) error {
+	dir, err := h.OpenDir(EventsDir, true)
+	if err != nil {
+		return err
+	}
+	defer dir.Close()
+	name := string(id) + ".jsonl"
+	var st unix.Stat_t
+	err = unix.Fstatat(int(dir.Fd()), name, &st, unix.AT_SYMLINK_NOFOLLOW)
+	if errors.Is(err, fs.ErrNotExist) || err == nil && st.Size < rotateEvents {
+		return nil
+	}
+	if err == nil {
+		err = unix.Renameat(int(dir.Fd()), name, int(dir.Fd()), name+asideSuffix)
+	}
+	if err != nil {
+		return fmt.Errorf("rotate the events of %s: %w", id, err)
+	}
+	return nil
+}

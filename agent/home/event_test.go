@@ -1,0 +1,321 @@
+package home_test
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"runtime"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"netsky/agent"
+	"netsky/agent/home"
+)
+
+const worker = agent.ID("agent1")
+
+func mustAppend(tb testing.TB, h home.Dir, events ...agent.Event) {
+	tb.Helper()
+	for _, e := range events {
+		if err := h.AppendEvent(worker, e); err != nil {
+			tb.Fatal(err)
+		}
+	}
+}
+
+// mustRead reads what has come and says it in a word each: the ID, or the text.
+func mustRead(tb testing.TB, tail *home.EventTail) string {
+	tb.Helper()
+	var got []string
+	if err := tail.Read(func(e agent.Event) { got = append(got, e.ID+e.Text) }); err != nil {
+		tb.Fatal(err)
+	}
+	return strings.Join(got, " ")
+}
+
+func mustTail(tb testing.TB, tail *home.EventTail) *home.EventTail {
+	tb.Cleanup(func() { tail.Close() })
+	return tail
+}
+
+// mustPut writes bytes at the end of the file of events.
+func mustPut(tb testing.TB, h home.Dir, bytes string) {
+	tb.Helper()
+	f, err := h.OpenAppend(home.EventsFile(worker))
+	if err == nil {
+		_, err = f.WriteString(bytes)
+		err = errors.Join(err, f.Close())
+	}
+	if err != nil {
+		tb.Fatal(err)
+	}
+}
+
+func seen(id string) agent.Event { return agent.Event{Event: agent.EventSeen, ID: id} }
+
+func TestEvents(t *testing.T) {
+	h := mustHome(t)
+	tail := mustTail(t, h.Events(worker))
+	if got := mustRead(t, tail); got != "" {
+		t.Errorf("read %q before there was a file", got)
+	}
+	before := time.Now().UnixMilli()
+	mustAppend(t, h, seen("a"), agent.Event{MS: 7, Event: agent.EventStop, Text: "done", Usage: &agent.Usage{Input: 3, Output: 4}})
+	var list []agent.Event
+	if err := tail.Read(func(e agent.Event) { list = append(list, e) }); err != nil {
+		t.Fatal(err)
+	}
+	if len(list) != 2 || list[0].MS < before || list[1].MS != 7 || list[1].Text != "done" || list[1].Usage.Output != 4 {
+		t.Fatalf("read %+v", list)
+	}
+	mustAppend(t, h, seen("b"))
+	if got := mustRead(t, tail); got != "b" {
+		t.Errorf("read %q, want only what has come since", got)
+	}
+	if got := mustRead(t, mustTail(t, h.Events(worker))); got != "a done b" {
+		t.Errorf("a new tail read %q", got)
+	}
+}
+
+func TestEventsOddLines(t *testing.T) {
+	h := mustHome(t)
+	tail := mustTail(t, h.Events(worker))
+	huge := `{"ms":1,"event":"seen","id":"` + strings.Repeat("x", 1<<20) + `"}`
+	mustPut(t, h, "no JSON\n\n{}\nnull\n[1]\n{\"ms\":1,\"event\":\"\",\"id\":\"none\"}\n"+huge+"\n")
+	mustAppend(t, h, seen("a"))
+	mustPut(t, h, `{"ms":1,"event":"seen","id":"hal`)
+	if got := mustRead(t, tail); got != "a" {
+		t.Errorf("read %q, want a: half a line is not read yet", got)
+	}
+	mustPut(t, h, "f\"}\n")
+	if got := mustRead(t, tail); got != "half" {
+		t.Errorf("read %q, want the line that is whole now", got)
+	}
+	// A full disk cut a line short; the next one stands behind it.
+	mustPut(t, h, `{"ms":1,"event":"stop","text":"{\"ms\":1,\"event\":\"seen\",\"id\":\"forged\"}`)
+	mustAppend(t, h, seen("b"))
+	if got := mustRead(t, tail); got != "b" {
+		t.Errorf("read %q, want b", got)
+	}
+	long := agent.Event{MS: 1, Event: agent.EventStop, Text: strings.Repeat("y", 1<<20-100)}
+	mustAppend(t, h, long)
+	if got := mustRead(t, tail); got != long.Text {
+		t.Errorf("read %d bytes of a text of %d", len(got), len(long.Text))
+	}
+	long.Text += strings.Repeat("y", 100)
+	if err := h.AppendEvent(worker, long); err == nil {
+		t.Error("a line was appended that no reader takes")
+	}
+	if err := os.Truncate(h.Path(home.EventsFile(worker)), 0); err != nil {
+		t.Fatal(err)
+	}
+	mustAppend(t, h, seen("after"))
+	if got := mustRead(t, tail); got != "after" {
+		t.Errorf("read %q after a cut by hand", got)
+	}
+}
+
+func TestEventsRotate(t *testing.T) {
+	h := mustHome(t)
+	if err := h.RotateEvents(worker); err != nil {
+		t.Fatalf("without a file: %v", err)
+	}
+	tail := mustTail(t, h.Events(worker))
+	mustAppend(t, h, seen("a"))
+	if got := mustRead(t, tail); got != "a" {
+		t.Fatalf("read %q", got)
+	}
+	rotate := func() {
+		t.Helper()
+		path := h.Path(home.EventsFile(worker))
+		if err := h.RotateEvents(worker); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := os.Stat(path); err != nil {
+			t.Fatal("a small file was moved aside")
+		}
+		mustPut(t, h, strings.Repeat("x", 4<<20)+"\n") // a line that nobody takes
+		if err := h.RotateEvents(worker); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := os.Stat(path); !os.IsNotExist(err) {
+			t.Fatalf("a file of 4 MiB was not moved aside: %v", err)
+		}
+	}
+	mustAppend(t, h, seen("b"))
+	// Somebody has the file open already when it is moved aside.
+	f, err := h.OpenAppend(home.EventsFile(worker))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer f.Close()
+	rotate()
+	if got := mustRead(t, tail); got != "b" {
+		t.Errorf("read %q, want what came before the rotation", got)
+	}
+	mustAppend(t, h, seen("c"))
+	if got := mustRead(t, tail); got != "c" {
+		t.Errorf("read %q, want what came after the rotation", got)
+	}
+	if _, err := fmt.Fprintln(f, `{"ms":1,"event":"seen","id":"late"}`); err != nil {
+		t.Fatal(err)
+	}
+	if got := mustRead(t, tail); got != "late" {
+		t.Errorf("read %q, want what was written to the file moved aside", got)
+	}
+	if got := mustRead(t, mustTail(t, h.Events(worker))); got != "c" {
+		t.Errorf("Events reads %q, want the present file", got)
+	}
+	all := mustTail(t, h.AllEvents(worker))
+	if got := mustRead(t, all); got != "a b late c" {
+		t.Errorf("AllEvents reads %q", got)
+	}
+	mustAppend(t, h, seen("d"))
+	if got := mustRead(t, all); got != "d" {
+		t.Errorf("AllEvents reads on with %q", got)
+	}
+}
+
+// TestEventsRotateUnderWriters: what several write while the file is moved aside
+// again and again is read once each, in each writer's order.
+func TestEventsRotateUnderWriters(t *testing.T) {
+	const writers, rotations, each = 4, 12, 60 // lines of each, for every rotation
+	h := mustHome(t)
+	tail := mustTail(t, h.Events(worker))
+	mustPut(t, h, "\n") // there is a file to begin with
+	if got := mustRead(t, tail); got != "" {
+		t.Fatalf("read %q", got)
+	}
+	var wg sync.WaitGroup
+	var stop atomic.Bool
+	var may atomic.Int64
+	var wrote [writers]atomic.Int64
+	for w := range writers {
+		wg.Go(func() {
+			for i := 0; !stop.Load(); {
+				if int64(i) >= may.Load() {
+					runtime.Gosched()
+					continue
+				}
+				if err := h.AppendEvent(worker, seen(fmt.Sprintf("%d %d", w, i))); err != nil {
+					t.Error(err)
+				}
+				i++
+				wrote[w].Store(int64(i))
+			}
+		})
+	}
+	defer wg.Wait()
+	defer stop.Store(true)
+	var next [writers]int
+	read := func() {
+		t.Helper()
+		err := tail.Read(func(e agent.Event) {
+			var w, i int
+			if _, err := fmt.Sscanf(e.ID, "%d %d", &w, &i); err != nil || i != next[w] {
+				t.Errorf("read %q, want %d of this writer", e.ID, next[w])
+				stop.Store(true)
+				return
+			}
+			next[w]++
+		})
+		if err != nil {
+			t.Error(err)
+		}
+	}
+	fill := strings.Repeat("x", 4<<20) + "\n"
+	var before [writers]int64
+	for n := 0; n < rotations && !t.Failed(); n++ {
+		mustPut(t, h, fill)
+		may.Add(each)
+		for w := range writers { // no line is under way over two rotations
+			for wrote[w].Load() < before[w]+2 && !t.Failed() {
+				runtime.Gosched()
+			}
+			before[w] = wrote[w].Load()
+		}
+		if err := h.RotateEvents(worker); err != nil {
+			t.Error(err)
+		}
+		read()
+	}
+	stop.Store(true)
+	wg.Wait()
+	read()
+	for w, n := range next {
+		if int64(n) != wrote[w].Load() {
+			t.Errorf("%d of %d of writer %d read", n, wrote[w].Load(), w)
+		}
+	}
+}
+
+// TestEventsRotateTwice: a file that comes and is moved aside between two looks,
+// of which the first found none under the name, is read all the same.
+func TestEventsRotateTwice(t *testing.T) {
+	h := mustHome(t)
+	full := strings.Repeat("x", 4<<20) + "\n"
+	rotate := func() {
+		t.Helper()
+		mustPut(t, h, full)
+		if err := h.RotateEvents(worker); err != nil {
+			t.Fatal(err)
+		}
+	}
+	mustAppend(t, h, seen("long ago"))
+	rotate()
+	mustAppend(t, h, seen("a"))
+	tail := mustTail(t, h.Events(worker))
+	if got := mustRead(t, tail); got != "a" {
+		t.Errorf("read %q", got)
+	}
+	rotate()
+	if got := mustRead(t, tail); got != "" {
+		t.Errorf("read %q when nothing had come", got)
+	}
+	for _, id := range []string{"b", "d"} {
+		mustAppend(t, h, seen(id))
+		rotate()
+		mustAppend(t, h, seen(id+" next"))
+		if got := mustRead(t, tail); got != id+" "+id+" next" {
+			t.Errorf("read %q, want what was moved aside meanwhile, too", got)
+		}
+		rotate()
+		if got := mustRead(t, tail); got != "" {
+			t.Errorf("read %q when nothing had come", got)
+		}
+	}
+	mustAppend(t, h, seen("e"))
+	rotate()
+	if got := mustRead(t, tail); got != "e" {
+		t.Errorf("read %q while there is none under the name", got)
+	}
+}
+
+func TestEventsFollowNoLink(t *testing.T) {
+	h := mustHome(t)
+	tail := mustTail(t, h.Events(worker))
+	path := h.Path(home.EventsFile(worker))
+	other := h.Path("other")
+	if err := os.WriteFile(other, []byte("{\"ms\":1,\"event\":\"seen\",\"id\":\"forged\"}\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.Symlink(other, path); err != nil {
+		t.Fatal(err)
+	}
+	if err := h.AppendEvent(worker, seen("a")); !errors.Is(err, home.ErrLink) {
+		t.Errorf("AppendEvent through a link: %v", err)
+	}
+	if err := tail.Read(func(e agent.Event) { t.Errorf("read %+v", e) }); !errors.Is(err, home.ErrLink) {
+		t.Errorf("Read through a link: %v", err)
+	}
+	if err := os.Remove(path); err != nil {
+		t.Fatal(err)
+	}
+	mustAppend(t, h, seen("b"))
+	if got := mustRead(t, tail); got != "b" {
+		t.Errorf("read %q when the link had gone", got)
+	}
+}

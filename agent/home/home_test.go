@@ -1,0 +1,505 @@
+package home_test
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"os/exec"
+	"os/user"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"netsky/agent"
+	"netsky/agent/home"
+	"netsky/agent/proc"
+)
+
+func mustHome(tb testing.TB) home.Dir {
+	tb.Helper()
+	dir, err := os.MkdirTemp("", "n")
+	if err != nil {
+		tb.Fatal(err)
+	}
+	tb.Cleanup(func() { os.RemoveAll(dir) })
+	h, err := home.At(filepath.Join(dir, "h"))
+	if err != nil {
+		tb.Fatal(err)
+	}
+	if _, err := h.Make(); err != nil {
+		tb.Fatal(err)
+	}
+	return h
+}
+
+func TestFindHome(t *testing.T) {
+	login, err := user.Current()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, tt := range []struct {
+		name, home, netsky string
+		want, socket       string // want "" means refused
+	}{
+		{"usual", login.HomeDir, "", login.HomeDir + "/.netsky", "netsky"},
+		{"named, and HOME elsewhere", "/home/ann", login.HomeDir + "/.netsky", login.HomeDir + "/.netsky", "netsky"},
+		{"HOME elsewhere", "/home/ann", "", "/home/ann/.netsky", ""},
+		{"named", "/home/ann", "/srv/n", "/srv/n", ""},
+		{"named as usual", login.HomeDir, login.HomeDir + "/.netsky/", login.HomeDir + "/.netsky", "netsky"},
+		{"no HOME", "", "/srv/n", "/srv/n", ""},
+		{"nothing", "", "", "", ""},
+		{"relative", "/home/ann", "n", "", ""},
+		{"too long", "/home/ann", "/" + strings.Repeat("x", 80), "", ""},
+		{"longest", "/home/ann", "/" + strings.Repeat("x", 79), "/" + strings.Repeat("x", 79), ""},
+		{"newline", "/home/ann", "/srv/a\nb", "", ""},
+		{"not UTF-8", "/home/ann", "/srv/a\xff", "", ""},
+		{"HOME not UTF-8", "/home/ann\xff", "", "", ""},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			h, err := home.Find(func(k string) string {
+				return map[string]string{"HOME": tt.home, "NETSKY_HOME": tt.netsky}[k]
+			})
+			if h.Root() != tt.want || (err == nil) != (tt.want != "") {
+				t.Fatalf("home %q, error %v; want %q", h.Root(), err, tt.want)
+			}
+			if tt.socket != "" && h.TmuxSocket() != tt.socket {
+				t.Errorf("socket %q, want %q", h.TmuxSocket(), tt.socket)
+			}
+			if err == nil && tt.socket == "" && !strings.HasPrefix(h.TmuxSocket(), "netsky-") {
+				t.Errorf("socket %q: shared with the usual home", h.TmuxSocket())
+			}
+		})
+	}
+}
+
+// The umask is the process's, so this test has a process of its own.
+func TestModesWhateverTheUmask(t *testing.T) {
+	for _, mask := range []int{0, 0o777} {
+		dir := filepath.Join(t.TempDir(), "h")
+		cmd := exec.Command(os.Args[0], "-test.run=^$")
+		cmd.Env = append(os.Environ(), "AGENT_TEST_MAKE="+dir, "AGENT_TEST_UMASK="+map[int]string{0: "0", 0o777: "0777"}[mask])
+		if out, err := cmd.CombinedOutput(); err != nil {
+			t.Fatalf("umask %04o: %v\n%s", mask, err, out)
+		}
+		err := filepath.WalkDir(dir, func(path string, e fs.DirEntry, err error) error {
+			if err != nil {
+				return err
+			}
+			info, err := e.Info()
+			want := fs.FileMode(0o600)
+			if e.IsDir() {
+				want = 0o700
+			}
+			if err == nil && info.Mode().Perm() != want {
+				t.Errorf("umask %04o: %s has mode %04o, want %04o", mask, path, info.Mode().Perm(), want)
+			}
+			return err
+		})
+		if err != nil {
+			t.Error(err)
+		}
+	}
+}
+
+func TestMain(m *testing.M) {
+	if dir := os.Getenv("AGENT_TEST_MAKE"); dir != "" {
+		mask := 0
+		if os.Getenv("AGENT_TEST_UMASK") != "0" {
+			mask = 0o777
+		}
+		if err := os.MkdirAll(filepath.Dir(dir), 0o700); err != nil {
+			panic(err)
+		}
+		if err := os.Mkdir(dir, 0o700); err != nil {
+			panic(err)
+		}
+		unix.Umask(mask)
+		h, err := home.At(dir)
+		if err == nil {
+			_, err = h.Make()
+		}
+		if err == nil {
+			err = h.SetDesired("agent1", true, "owner")
+		}
+		if err == nil {
+			var l *home.Lock
+			if l, err = h.Lock("up"); err == nil {
+				err = l.Unlock()
+			}
+		}
+		if err != nil {
+			panic(err)
+		}
+		os.Exit(0)
+	}
+	if os.Getenv("AGENT_TEST_HOLD") != "" {
+		h, err := home.At(os.Getenv("AGENT_TEST_HOLD"))
+		if err != nil {
+			panic(err)
+		}
+		if _, err := h.Lock("up"); err != nil {
+			panic(err)
+		}
+		if os.Getenv("AGENT_TEST_CHILD") != "" {
+			for fd := 3; fd < 32; fd++ {
+				unix.FcntlInt(uintptr(fd), unix.F_SETFD, 0)
+			}
+			if err := exec.Command("sleep", "0.3").Start(); err != nil {
+				panic(err)
+			}
+		}
+		os.Stdout.WriteString("held\n")
+		select {}
+	}
+	os.Exit(m.Run())
+}
+
+func TestOpenHomeIsRepaired(t *testing.T) {
+	h := mustHome(t)
+	if err := os.Chmod(h.Root(), 0o755); err != nil {
+		t.Fatal(err)
+	}
+	repaired, err := h.Make()
+	if err != nil || len(repaired) != 1 || !strings.Contains(repaired[0], "0755") {
+		t.Fatalf("repaired %q, %v", repaired, err)
+	}
+	if info, err := os.Stat(h.Root()); err != nil || info.Mode().Perm() != 0o700 {
+		t.Fatalf("mode %v, %v", info.Mode(), err)
+	}
+}
+
+func TestNoLinkIsFollowed(t *testing.T) {
+	h := mustHome(t)
+	outside := t.TempDir()
+	secret := filepath.Join(outside, "secret")
+	if err := os.WriteFile(secret, []byte("mine"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.RemoveAll(h.Path("state/launch")); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.Symlink(outside, h.Path("state/launch")); err != nil {
+		t.Fatal(err)
+	}
+	if err := h.SaveLaunch(agent.Launch{Agent: "agent1"}); !errors.Is(err, home.ErrLink) {
+		t.Errorf("SaveLaunch through a linked directory: %v", err)
+	}
+	if _, err := h.LoadLaunch("agent1"); !errors.Is(err, home.ErrLink) {
+		t.Errorf("LoadLaunch through a linked directory: %v", err)
+	}
+	link := h.Path(home.KeeperDir, "agent1.json")
+	if err := os.Symlink(secret, link); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := h.LoadKeeper("agent1"); !errors.Is(err, home.ErrLink) {
+		t.Errorf("LoadKeeper of a link: %v", err)
+	}
+	if err := h.SaveKeeper("agent1", agent.Keeper{Start: "s"}); err != nil {
+		t.Errorf("SaveKeeper over a link: %v", err)
+	}
+	if data, err := os.ReadFile(secret); err != nil || string(data) != "mine" {
+		t.Errorf("the link's target was touched: %q, %v", data, err)
+	}
+	for _, rel := range []string{"../x", "state/../../x", "state//x/../../../y"} {
+		if err := h.WriteFile(rel, nil, false); err == nil {
+			t.Errorf("WriteFile(%q) left the home", rel)
+		}
+	}
+}
+
+func TestOddFilesDoNotBlock(t *testing.T) {
+	h := mustHome(t)
+	if err := syscall.Mkfifo(h.Path("state/fifo"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := h.ReadFile("state/fifo", 10); err == nil {
+		t.Error("a FIFO was read")
+	}
+	if _, err := h.ReadFile("state", 10); err == nil {
+		t.Error("a directory was read")
+	}
+	if err := h.WriteFile("state/big", bytes.Repeat([]byte("x"), 11), false); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := h.ReadFile("state/big", 10); err == nil {
+		t.Error("a file over the limit was read")
+	}
+}
+
+func TestStateFiles(t *testing.T) {
+	h := mustHome(t)
+	if _, err := h.LoadReport("agent1"); !errors.Is(err, fs.ErrNotExist) {
+		t.Errorf("a report that was never made: %v", err)
+	}
+	three := 3
+	k := agent.Keeper{Start: "s1", Process: proc.Process{PID: 7, Start: 9}, Program: "p", StartedMS: 1, EndedMS: 2, Status: &three}
+	if err := h.SaveKeeper("agent1", k); err != nil {
+		t.Fatal(err)
+	}
+	got, err := h.LoadKeeper("agent1")
+	if err != nil || got.PID != 7 || got.Ending() != "3" || got.Process != k.Process {
+		t.Errorf("keeper %+v, %v", got, err)
+	}
+	data, err := h.ReadFile("state/keepers/agent1.json", 1<<10)
+	want := `{"start":"s1","pid":7,"pid_start":9,"program":"p","started_ms":1,"ended_ms":2,"status":3}` + "\n"
+	if err != nil || string(data) != want {
+		t.Errorf("keeper file %s, want %s", data, want)
+	}
+	if err := h.ClearReports("agent1"); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := h.LoadKeeper("agent1"); !errors.Is(err, fs.ErrNotExist) {
+		t.Errorf("after ClearReports: %v", err)
+	}
+}
+
+// What is wanted of several agents is written as one file, of which nothing shows:
+// each is replaced by itself later, and what could not be written leaves no rest.
+func TestDesiredOfSeveral(t *testing.T) {
+	h := mustHome(t)
+	desired := func() (s string) {
+		names, err := os.ReadDir(h.Path(home.DesiredDir))
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, e := range names {
+			d, err := h.LoadDesired(e.Name())
+			info, ierr := e.Info()
+			if ierr != nil || info.Mode() != 0o600 && !info.IsDir() {
+				t.Errorf("%s: %v, %v", e.Name(), info.Mode(), ierr)
+			}
+			s += fmt.Sprintf(" %s:%v:%s:%v", e.Name(), d.Up, d.By, err == nil)
+		}
+		return s
+	}
+	set := func(up bool, by string, ids ...agent.ID) error { return h.SetAllDesired(ids, up, by) }
+	for _, c := range []struct {
+		name string
+		do   func() error
+		want string
+	}{
+		{"none", func() error { return set(true, "a") }, ""},
+		{"one twice", func() error { return set(true, "a", "agent3", "agent2", "agent3", "agent1") },
+			" agent1:true:a:true agent2:true:a:true agent3:true:a:true"},
+		{"one of them", func() error { return h.SetDesired("agent2", false, "b") },
+			" agent1:true:a:true agent2:false:b:true agent3:true:a:true"},
+		{"again", func() error { return set(false, "c", "agent1", "agent2", "agent4") },
+			" agent1:false:c:true agent2:false:c:true agent3:true:a:true agent4:false:c:true"},
+	} {
+		if err := c.do(); err != nil {
+			t.Fatalf("%s: %v", c.name, err)
+		}
+		if got := desired(); got != c.want {
+			t.Errorf("%s:%s, want%s", c.name, got, c.want)
+		}
+	}
+	if err := os.Mkdir(h.Path(home.DesiredDir, "agent0"), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	if err := set(true, "d", "agent1", "agent0"); err == nil {
+		t.Error("a directory in the place of a file is no error")
+	}
+	if got, want := desired(), " agent0:false::false agent1:false:c:true agent2:false:c:true agent3:true:a:true agent4:false:c:true"; got != want {
+		t.Errorf("after a failure:%s, want%s", got, want)
+	}
+}
+
+func TestLock(t *testing.T) {
+	h := mustHome(t)
+	cmd := exec.Command(os.Args[0])
+	cmd.Env = append(os.Environ(), "AGENT_TEST_HOLD="+h.Root())
+	out, err := cmd.StdoutPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { cmd.Process.Kill(); cmd.Wait() })
+	if _, err := out.Read(make([]byte, 5)); err != nil {
+		t.Fatal(err)
+	}
+	_, err = h.Lock("up")
+	if !errors.Is(err, home.ErrLocked) || !strings.Contains(err.Error(), "pid ") {
+		t.Fatalf("a lock that another process holds: %v", err)
+	}
+	if who, ok := h.LockHolder("up"); !ok || who.PID != cmd.Process.Pid {
+		t.Errorf("holder %+v, %v; want pid %d", who, ok, cmd.Process.Pid)
+	}
+	told := make(chan error, 1)
+	got := make(chan error, 1)
+	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
+	defer cancel()
+	go func() {
+		l, err := h.WaitLock(ctx, "up", func(err error) { told <- err })
+		if err == nil {
+			err = l.Unlock()
+		}
+		got <- err
+	}()
+	if err := <-told; !errors.Is(err, home.ErrLocked) {
+		t.Errorf("told %v", err)
+	}
+	if err := cmd.Process.Kill(); err != nil { // kill -9 leaves no lock
+		t.Fatal(err)
+	}
+	cmd.Wait()
+	if err := <-got; err != nil {
+		t.Errorf("WaitLock after the holder's death: %v", err)
+	}
+	// Neither a dead process is the holder, nor we, who have given it back.
+	if who, ok := h.LockHolder("up"); ok {
+		t.Errorf("held by %+v, and nobody holds it", who)
+	}
+}
+
+// A holder that is killed while it starts a program leaves the lock to that for a
+// moment: it is waited for.
+func TestLockOutlivesHolder(t *testing.T) {
+	h := mustHome(t)
+	cmd := exec.Command(os.Args[0])
+	cmd.Env = append(os.Environ(), "AGENT_TEST_HOLD="+h.Root(), "AGENT_TEST_CHILD=1")
+	out, err := cmd.StdoutPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := out.Read(make([]byte, 5)); err != nil {
+		t.Error(err)
+	}
+	cmd.Process.Kill()
+	cmd.Wait()
+	if held, err := h.Locked("up"); err != nil || !held {
+		t.Errorf("the child has not got the lock: %v, %v", held, err)
+	}
+	l, err := h.Lock("up")
+	if err != nil {
+		t.Fatal(err)
+	}
+	l.Unlock()
+}
+
+// Who removes run/ while a lock is held does not get a second holder in, and the
+// holder can name itself again.
+func TestLockOutlivesRunDir(t *testing.T) {
+	for _, name := range []string{agent.DaemonName, "receiver-agent1", "router", "up"} {
+		t.Run(name, func(t *testing.T) {
+			h := mustHome(t)
+			box, err := h.OpenDir(home.Mailbox("agent1"), true)
+			if err != nil {
+				t.Fatal(err)
+			}
+			box.Close()
+			l, err := h.Lock(name)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if err := os.RemoveAll(h.Path(home.RunDir)); err != nil {
+				t.Fatal(err)
+			}
+			if _, err := h.Lock(name); !errors.Is(err, home.ErrLocked) {
+				t.Errorf("a second holder: %v, want %v", err, home.ErrLocked)
+			}
+			if who, held := h.LockHolder(name); !held || who.Named() && who.PID != os.Getpid() {
+				t.Errorf("the holder is %+v, held %v", who, held)
+			}
+			if removed, err := l.Keep(); !removed || err != nil {
+				t.Fatalf("Keep() = %v, %v; want it made again", removed, err)
+			}
+			if removed, err := l.Keep(); removed || err != nil {
+				t.Errorf("Keep() = %v, %v; want nothing to do", removed, err)
+			}
+			if who, held := h.LockHolder(name); !held || who.PID != os.Getpid() {
+				t.Errorf("the holder is %+v, held %v", who, held)
+			}
+			if held, err := h.Locked(name); !held || err != nil {
+				t.Errorf("Locked() = %v, %v", held, err)
+			}
+			if !l.Here() {
+				t.Error("the home counts as gone")
+			}
+			if err := l.Unlock(); err != nil {
+				t.Error(err)
+			}
+			if held, err := h.Locked(name); held || err != nil {
+				t.Errorf("after Unlock: Locked() = %v, %v", held, err)
+			}
+			if l, err = h.Lock(name); err != nil {
+				t.Fatal(err)
+			}
+			l.Unlock()
+		})
+	}
+}
+
+// A lock's file says who holds it only by a whole identity: a number alone may
+// be anybody's.
+func TestLockHolderWithoutBirth(t *testing.T) {
+	h := mustHome(t)
+	line := fmt.Sprintf(`{"pid":%d,"pid_start":0,"program":"netsky daemon"}`, os.Getpid())
+	for _, name := range []string{agent.DaemonName, "up", "tmux"} {
+		if err := h.WriteFile(home.LockDir+"/"+name, []byte(line), false); err != nil {
+			t.Fatal(err)
+		}
+		if who, held := h.LockHolder(name); held {
+			t.Errorf("%s: held by %+v", name, who)
+		}
+	}
+}
+
+func TestProcesses(t *testing.T) {
+	me := proc.Self()
+	if !me.Alive() || me.PID != os.Getpid() || me.Start == 0 {
+		t.Fatalf("Self() = %+v", me)
+	}
+	if (proc.Process{PID: me.PID, Start: me.Start + 1}).Alive() {
+		t.Error("another process with our number counts as alive")
+	}
+	nobody := proc.Process{PID: me.PID}
+	if nobody.Alive() || nobody.Gone() {
+		t.Error("a number without a birth counts as a process")
+	}
+	if err := nobody.Signal(0); !errors.Is(err, fs.ErrNotExist) {
+		t.Errorf("signalling a number without a birth: %v, want nobody", err)
+	}
+	if err := me.Signal(0); err != nil {
+		t.Error(err)
+	}
+	cmd := exec.Command("sh", "-c", "setsid sleep 60 & read x")
+	in, err := cmd.StdinPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	cmd.Env = append(os.Environ(), "LONG="+strings.Repeat("x", 100_000), "NETSKY_START=abc")
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	defer func() { in.Close(); cmd.Wait() }()
+	var list []proc.Process
+	for end := time.Now().Add(10 * time.Second); len(list) == 0 && time.Now().Before(end); {
+		if list, err = proc.Descendants(cmd.Process.Pid, ""); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if len(list) != 1 {
+		t.Fatalf("descendants %v, want the one sleep", list)
+	}
+	defer syscall.Kill(list[0].PID, syscall.SIGKILL)
+	marked, err := proc.Descendants(0, "NETSKY_START=abc")
+	if err != nil || len(marked) != 2 {
+		t.Errorf("marked %v, %v; want the shell and the sleep", marked, err)
+	}
+	kept, err := proc.Descendants(0, "NETSKY_START=abc", cmd.Process.Pid, list[0].PID)
+	if err != nil || len(kept) != 0 {
+		t.Errorf("kept processes were listed: %v, %v", kept, err)
+	}
+}

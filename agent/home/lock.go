@@ -1,0 +1,344 @@
+package home
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync"
+	"time"
+
+	"netsky/agent"
+	"netsky/agent/proc"
+
+	"golang.org/x/sys/unix"
+)
+
+// ErrLocked is what Lock returns when another process holds the lock.
+var ErrLocked = errors.New("held by another process")
+
+// A Lock is an flock on a file in run/lock and, for those that must not be held
+// twice even when run/ is removed meanwhile, on the directory that it is about.
+// The kernel drops both with the process, so a crash leaves none behind; the
+// file stays and names the last holder, and whether that has given it back. It is
+// taken on the open file: a second Lock in the same process is refused like one in
+// another.
+type Lock struct {
+	home  Dir
+	name  string
+	about *os.File // the directory; nil if the lock is on the file alone
+
+	mu sync.Mutex
+	f  *os.File // guarded by mu
+}
+
+// A Holder is who took a lock, as written inside its file.
+type Holder struct {
+	proc.Process
+	Program  string `json:"program"`
+	Released bool   `json:"released,omitempty"` // it has given the lock back
+}
+
+// ownHolder is this process as the holder of a lock.
+func ownHolder() Holder {
+	me := Holder{Process: proc.Self(), Program: filepath.Base(os.Args[0])}
+	if len(os.Args) > 1 {
+		me.Program += " " + os.Args[1]
+	}
+	return me
+}
+
+// write writes the holder over what the lock's file holds.
+func (who Holder) write(f *os.File) error {
+	line, err := json.Marshal(who)
+	if err != nil {
+		return err
+	}
+	// In place, then cut: a reader that comes between sees JSON with a tail, takes
+	// the first value, and is right either way.
+	if _, err := f.WriteAt(append(line, '\n'), 0); err != nil {
+		return err
+	}
+	return f.Truncate(int64(len(line) + 1))
+}
+
+// daemonFile names the daemon once more, where removing run/ does not reach it.
+const daemonFile = "state/daemon.json"
+
+// lockAbout is the directory that a lock is about: whoever can't remove it can't
+// come to hold the lock beside another. "" is none.
+func lockAbout(name string) string {
+	switch address, ok := strings.CutPrefix(name, "receiver-"); {
+	case ok:
+		return Mailbox(agent.ID(address))
+	case name == agent.DaemonName:
+		return "."
+	case name == "router":
+		return Channels
+	case name == "up":
+		return LaunchDir
+	}
+	return ""
+}
+
+// leftTime is how long a lock may outlive its last holder. One that was killed
+// while it started a program leaves it to the child until that is there, and who
+// only asks whether a lock is held holds it for a moment.
+const leftTime = time.Second
+
+// Lock takes the lock name without waiting for its holder. When another holds it,
+// the error matches ErrLocked and names the holder as far as it is known.
+func (h Dir) Lock(name string) (*Lock, error) {
+	for end := time.Now().Add(leftTime); ; time.Sleep(5 * time.Millisecond) {
+		l, err := h.tryLock(name)
+		if !errors.Is(err, ErrLocked) {
+			return l, err
+		}
+		who, held := h.LockHolder(name)
+		switch {
+		case held && who.Named():
+			return nil, fmt.Errorf("%w: %s, pid %d", err, who.Program, who.PID)
+		case held || !who.Named() || time.Now().After(end):
+			return nil, err
+		}
+	}
+}
+
+func (h Dir) tryLock(name string) (*Lock, error) {
+	about, err := h.lockDir(lockAbout(name))
+	if err == nil {
+		var f *os.File
+		if f, err = h.lockFile(name); err == nil {
+			return &Lock{home: h, name: name, about: about, f: f}, nil
+		}
+	}
+	if about != nil {
+		about.Close()
+	}
+	if errors.Is(err, ErrLocked) {
+		return nil, fmt.Errorf("%s: %w", name, ErrLocked)
+	}
+	return nil, fmt.Errorf("lock %s: %w", name, err)
+}
+
+// lockDir locks a directory of the home; nil without an error if there is none,
+// or if its file system locks no directories.
+func (h Dir) lockDir(rel string) (*os.File, error) {
+	if rel == "" {
+		return nil, nil
+	}
+	d, err := h.OpenDir(rel, false)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, err
+	}
+	// Who only asks whether it is held holds it for a moment.
+	for range 5 {
+		if err = flock(d, unix.LOCK_EX); !errors.Is(err, ErrLocked) {
+			break
+		}
+		time.Sleep(time.Millisecond)
+	}
+	if err == nil {
+		return d, nil
+	}
+	d.Close()
+	return nil, ignoreUnlockable(err)
+}
+
+// ignoreUnlockable drops the error of a file system that locks no directories,
+// such as NFS: there the lock's file alone has to do.
+func ignoreUnlockable(err error) error {
+	if errors.Is(err, unix.EBADF) || errors.Is(err, unix.EINVAL) || errors.Is(err, unix.EOPNOTSUPP) || errors.Is(err, unix.ENOSYS) {
+		return nil
+	}
+	return err
+}
+
+// lockFile makes and locks the lock's file and writes into it who we are.
+func (h Dir) lockFile(name string) (*os.File, error) {
+	f, err := h.openFile(LockDir+"/"+name, unix.O_RDWR|unix.O_CREAT, true)
+	if err != nil {
+		return nil, err
+	}
+	me := ownHolder()
+	if err = flock(f, unix.LOCK_EX); err == nil {
+		err = me.write(f)
+	}
+	if err == nil && name == agent.DaemonName {
+		err = h.save(daemonFile, me, false)
+	}
+	if err != nil {
+		f.Close()
+		return nil, err
+	}
+	return f, nil
+}
+
+// flock takes a lock without waiting; one that another holds is ErrLocked.
+func flock(f *os.File, how int) error {
+	for {
+		switch err := unix.Flock(int(f.Fd()), how|unix.LOCK_NB); err {
+		case unix.EINTR:
+		case unix.EWOULDBLOCK:
+			return ErrLocked
+		default:
+			return err
+		}
+	}
+}
+
+// Keep makes the lock's file anew if it has been removed, and reports whether it
+// was: the lock is still ours, but nobody could read whose it is. It is for
+// locks that are about a directory, which is what keeps others out meanwhile.
+func (l *Lock) Keep() (removed bool, err error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.about == nil || l.f == nil {
+		return false, nil
+	}
+	there, err := os.Lstat(l.home.Path(LockDir, l.name))
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return false, err
+	}
+	if ours, ferr := l.f.Stat(); err == nil && (ferr != nil || os.SameFile(there, ours)) {
+		return false, ferr
+	}
+	f, err := l.home.lockFile(l.name)
+	if err != nil {
+		return true, fmt.Errorf("lock %s: %w", l.name, err)
+	}
+	l.f.Close()
+	l.f = f
+	return true, nil
+}
+
+// Here reports whether the directory that the lock is about is still the one at
+// its path.
+func (l *Lock) Here() bool {
+	if l.about == nil {
+		who, ok := l.home.LockHolder(l.name)
+		return ok && who.PID == os.Getpid()
+	}
+	ours, err := l.about.Stat()
+	if err != nil {
+		return false
+	}
+	there, err := os.Stat(l.home.Path(lockAbout(l.name)))
+	return err == nil && os.SameFile(ours, there)
+}
+
+// WaitLock takes the lock, waiting for it until ctx ends. blocked, if not nil,
+// is called once with the refusal if it has to wait.
+func (h Dir) WaitLock(ctx context.Context, name string, blocked func(error)) (*Lock, error) {
+	for wait := 2 * time.Millisecond; ; wait = min(wait*2, 100*time.Millisecond) {
+		l, err := h.Lock(name)
+		if !errors.Is(err, ErrLocked) {
+			return l, err
+		}
+		if blocked != nil {
+			blocked(err)
+			blocked = nil
+		}
+		select {
+		case <-ctx.Done():
+			return nil, err
+		case <-time.After(wait):
+		}
+	}
+}
+
+// Unlock gives the lock back. The file stays and says so, as its last holder may
+// live on for long.
+func (l *Lock) Unlock() error {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.f == nil {
+		return fs.ErrClosed
+	}
+	who := ownHolder()
+	who.Released = true
+	_ = who.write(l.f) // at worst the lock looks held for as long as we live
+	err := l.f.Close()
+	l.f = nil
+	if l.about != nil {
+		err = errors.Join(err, l.about.Close())
+	}
+	return err
+}
+
+// LockHolder says which living process has the lock. Where its file does not tell,
+// as somebody has removed or damaged it, and the lock is held all the same, the
+// holder is one without a number. Looking takes no lock otherwise, so it never
+// makes another's attempt fail.
+func (h Dir) LockHolder(name string) (Holder, bool) {
+	who, err := h.readHolder(LockDir + "/" + name)
+	if err == nil && who.Named() {
+		return who, !who.Released && who.Alive()
+	}
+	if held, err := h.dirLocked(lockAbout(name)); err != nil || !held {
+		return Holder{}, false
+	}
+	if name == agent.DaemonName {
+		if who, err := h.readHolder(daemonFile); err == nil && who.Alive() {
+			return who, true
+		}
+	}
+	return Holder{Program: "a process that is not named"}, true
+}
+
+func (h Dir) readHolder(rel string) (who Holder, err error) {
+	data, err := h.ReadFile(rel, 4096)
+	if err == nil {
+		err = json.NewDecoder(bytes.NewReader(data)).Decode(&who)
+	}
+	return who, err
+}
+
+// Locked reports whether a process holds the lock now, whatever its file says.
+// For a moment it holds it itself, so it is for whoever is about to act on it.
+func (h Dir) Locked(name string) (bool, error) {
+	held, err := h.dirLocked(lockAbout(name))
+	if held || err != nil {
+		return held, err
+	}
+	f, err := h.openFile(LockDir+"/"+name, unix.O_RDONLY, false)
+	if errors.Is(err, fs.ErrNotExist) {
+		return false, nil
+	}
+	if err != nil {
+		return false, err
+	}
+	defer f.Close()
+	return probe(f)
+}
+
+// dirLocked reports whether somebody holds the lock of a directory of the home.
+func (h Dir) dirLocked(rel string) (bool, error) {
+	if rel == "" {
+		return false, nil
+	}
+	d, err := h.OpenDir(rel, false)
+	if errors.Is(err, fs.ErrNotExist) {
+		return false, nil
+	}
+	if err != nil {
+		return false, err
+	}
+	defer d.Close()
+	return probe(d)
+}
+
+func probe(f *os.File) (held bool, err error) {
+	if err = flock(f, unix.LOCK_SH); errors.Is(err, ErrLocked) {
+		return true, nil
+	}
+	return false, ignoreUnlockable(err)
+}

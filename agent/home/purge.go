@@ -1,0 +1,336 @@
+package home
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"regexp"
+	"slices"
+	"strings"
+
+	"netsky/agent"
+	"netsky/internal/sys"
+
+	"golang.org/x/sys/unix"
+)
+
+// Purge removes what netsky makes in a home, by the names it gives, and the home
+// itself if nothing else is in it. It follows no link and leaves other file systems alone. left
+// names what it did not remove as it is not netsky's. The marker goes last: after
+// an error, or a crash, what is there is still a home and can be purged again.
+//
+// The caller has ended all that runs in the home.
+func (h Dir) Purge() (left []string, err error) {
+	f, err := h.look()
+	if err != nil {
+		return nil, err
+	}
+	dir, err := h.OpenDir(".", false)
+	if err != nil {
+		return nil, err
+	}
+	defer dir.Close()
+	p := purge{fd: int(dir.Fd()), made: f.made}
+	var st unix.Stat_t
+	if err := unix.Fstat(int(dir.Fd()), &st); err != nil {
+		return nil, &fs.PathError{Op: "stat", Path: h.dir, Err: err}
+	}
+	p.dev = uint64(st.Dev)
+	p.records = f.made || p.isRecords()
+	names, err := dir.Readdirnames(0)
+	if err != nil {
+		return nil, err
+	}
+	// The locks, which keep others from starting anything, go late.
+	slices.SortFunc(names, func(a, b string) int { return late(a) - late(b) })
+	for _, name := range names {
+		p.top(dir, name)
+	}
+	if p.err != nil {
+		return p.left, p.err
+	}
+	if err := unix.Unlinkat(int(dir.Fd()), MarkerFile, 0); err != nil && err != unix.ENOENT {
+		return p.left, &fs.PathError{Op: "remove", Path: h.Path(MarkerFile), Err: err}
+	}
+	if len(p.left) > 0 {
+		return p.left, nil
+	}
+	if err := os.Remove(h.dir); err != nil {
+		return nil, errors.Join(err, h.mark(false)) // something has come meanwhile
+	}
+	return nil, nil
+}
+
+func late(name string) int {
+	if name == RunDir {
+		return 1
+	}
+	return 0
+}
+
+type purge struct {
+	fd   int  // of the home
+	made bool // netsky made the home: what has our name in it is ours
+	dev  uint64
+
+	records bool // DBFile is netsky's
+
+	left []string // what is not netsky's, relative to the home
+	err  error    // all that could not be removed
+}
+
+// A shape is what netsky makes in a directory: nothing else there is removed,
+// however it came to be there.
+type shape struct {
+	files string           // a pattern of the whole name of what is no directory
+	dirs  map[string]shape // the directories
+	boxes *shape           // of the directories named by an address
+	tree  bool             // all below is netsky's, or was looked at before
+}
+
+const (
+	addressName = `(owner|agent(infinity|0|[1-9][0-9]{0,3}))`
+	agentJSON   = addressName + `\.json`
+)
+
+// shapes are those of the directories in ownNames. Old names stay here, as homes
+// keep their files.
+var shapes = map[string]shape{
+	"channels": {dirs: map[string]shape{"agent": {boxes: &shape{
+		files: `(seen|settings\.json|mcp-config\.json)`,
+		// A message may have any name.
+		dirs: map[string]shape{
+			"inbox": {files: `.*`}, "claimed": {files: `.*`}, "delivered": {files: `.*`},
+			"poison": {files: `.*`}, "outbox": {files: `.*`}, "sent": {files: `.*`},
+			"attach": {tree: true},
+		},
+	}}}},
+	"state": {
+		files: `(owner-read|(ticker|daemon|dashboard)\.json)`,
+		dirs: map[string]shape{
+			"prompts":   {files: addressName + `\.md`},
+			"launch":    {files: agentJSON},
+			"keepers":   {files: agentJSON},
+			"agents":    {files: agentJSON},
+			"dialogs":   {files: agentJSON},
+			"pointer":   {files: agentJSON},
+			"unproved":  {files: agentJSON},
+			"screens":   {files: agentJSON},
+			"own":       {files: agentJSON},
+			"owed":      {files: agentJSON},
+			"events":    {files: addressName + `\.jsonl(\.1)?`},
+			"desired":   {files: `(daemon|` + addressName + `)`},
+			"spool":     {files: `[0-9]{20}-[0-9]{10}-[0-9a-zA-Z]+\.(json|bad|why)`},
+			"demo":      {files: agentJSON + `(\.bad)?`},
+			"claude":    {files: `(left-out|` + agentJSON + `(\.bad)?)`},
+			"codex":     {files: agentJSON + `(\.bad-[0-9]+)?`},
+			"codex-ui":  {boxes: &shape{tree: true}}, // Codex writes there what it likes
+			"approvals": {files: `[0-9a-zA-Z]+\.(json|answer)`},
+		},
+	},
+	RunDir: {
+		files: `(daemon\.(pid|sock)|url|token|cx-(infinity|[0-9]+)\.(sock|json|sock\.lock))`,
+		dirs: map[string]shape{
+			"brakes": {files: addressName + `-` + addressName},
+			"lock":   {files: `(up|uninstall|tick|daemon|router|tmux|records|(receiver|codex|dialog)-` + addressName + `)`},
+		},
+	},
+	LogDir:  {files: `(daemon\.log|netsky(-[0-9]{4}-[0-9]{2}-[0-9]{2}T[0-9.-]+)?\.jsonl)`},
+	WorkDir: {boxes: &shape{tree: true}},
+}
+
+// top removes one entry at the top of the home if it is netsky's.
+func (p *purge) top(home *os.File, name string) {
+	mode := kind(home, name)
+	dir, own := ownNames[name]
+	switch {
+	case mode == 0, name == MarkerFile:
+	case mode == unix.S_IFREG && (own && !dir || tempName.MatchString(name)):
+		if !p.proved(name) {
+			p.left = append(p.left, name)
+			return
+		}
+		p.unlink(home, name, name, 0)
+	case mode != unix.S_IFDIR || !dir:
+		p.left = append(p.left, name)
+	default:
+		p.shaped(home, name, name, shapes[name])
+	}
+}
+
+// tempName is what writeTemp gives.
+var tempName = regexp.MustCompile(`^\.tmp-[0-9]+-[0-9]+$`)
+
+// proved reports whether a file at the top is netsky's. Where netsky made the
+// directory, the name says so; in one that a person had before, what it holds.
+func (p *purge) proved(name string) bool {
+	switch {
+	case p.made:
+		return true
+	case name == TmuxConfFile:
+		return bytes.HasPrefix(p.head(name), []byte("# The tmux server that netsky's agents live in."))
+	case strings.HasPrefix(name, DBFile):
+		return p.records
+	}
+	return true
+}
+
+// isRecords reports whether DBFile is an SQLite database with netsky's tables. It
+// may be that only its journal has them yet.
+func (p *purge) isRecords() bool {
+	db := p.head(DBFile)
+	if !bytes.HasPrefix(db, []byte("SQLite format 3\x00")) {
+		return false
+	}
+	for _, data := range [][]byte{db, p.head(DBFile + "-wal")} {
+		if bytes.Contains(data, []byte("CREATE TABLE actors (")) && bytes.Contains(data, []byte("CREATE TABLE sessions (")) {
+			return true
+		}
+	}
+	return false
+}
+
+// head is the beginning of a file at the top, nil if it can't be read.
+func (p *purge) head(name string) []byte {
+	fd, err := sys.Openat(p.fd, name, unix.O_RDONLY|unix.O_NOFOLLOW|unix.O_NONBLOCK, 0)
+	if err != nil {
+		return nil
+	}
+	f := os.NewFile(uintptr(fd), name)
+	defer f.Close()
+	data, _ := io.ReadAll(io.LimitReader(f, 1<<20))
+	return data
+}
+
+// shaped removes from a directory what its shape has, and the directory if
+// nothing is left in it.
+func (p *purge) shaped(parent *os.File, name, rel string, s shape) {
+	if s.tree {
+		p.tree(parent, name, rel)
+		return
+	}
+	files := regexp.MustCompile(`^(?s:` + s.files + `)$`) // of a constant
+	p.only(parent, name, rel, func(dir *os.File, name string) {
+		rel := rel + "/" + name
+		_, notAddress := agent.Parse(name)
+		below, known := s.dirs[name]
+		switch mode := kind(dir, name); {
+		case mode == 0:
+		case mode == unix.S_IFDIR && known:
+			p.shaped(dir, name, rel, below)
+		case mode == unix.S_IFDIR && s.boxes != nil && notAddress == nil:
+			p.shaped(dir, name, rel, *s.boxes)
+		case (mode == unix.S_IFREG || mode == unix.S_IFSOCK) && (files.MatchString(name) || tempName.MatchString(name)):
+			p.unlink(dir, name, rel, 0)
+		default:
+			p.left = append(p.left, rel)
+		}
+	})
+}
+
+// only gives the entries of a directory to each, and removes the directory if
+// nothing is left in it.
+func (p *purge) only(parent *os.File, name, rel string, each func(dir *os.File, name string)) {
+	dir := p.open(parent, name, rel)
+	if dir == nil {
+		return
+	}
+	defer dir.Close()
+	names, err := dir.Readdirnames(0)
+	p.fail(rel, err)
+	before := len(p.left)
+	for _, n := range names {
+		each(dir, n)
+	}
+	if len(p.left) == before && p.err == nil {
+		p.unlink(parent, name, rel, unix.AT_REMOVEDIR)
+	}
+}
+
+// tree removes a directory and all below it, links as links.
+func (p *purge) tree(parent *os.File, name, rel string) {
+	dir := p.open(parent, name, rel)
+	if dir == nil {
+		return
+	}
+	defer dir.Close()
+	for removed := 1; removed > 0; {
+		removed = 0
+		for {
+			names, err := dir.Readdirnames(512)
+			for _, n := range names {
+				if kind(dir, n) == unix.S_IFDIR {
+					p.tree(dir, n, rel+"/"+n)
+				} else {
+					p.unlink(dir, n, rel+"/"+n, 0)
+				}
+			}
+			removed += len(names)
+			if err != nil {
+				if err != io.EOF {
+					p.fail(rel, err)
+				}
+				break
+			}
+		}
+		err := unix.Unlinkat(int(parent.Fd()), name, unix.AT_REMOVEDIR)
+		if err == nil || err == unix.ENOENT {
+			return
+		}
+		if p.err != nil || err != unix.ENOTEMPTY && err != unix.EEXIST || removed == 0 {
+			p.fail(rel, err)
+			return
+		}
+		// Some file systems skip entries while others are removed.
+		if _, err := dir.Seek(0, io.SeekStart); err != nil {
+			p.fail(rel, err)
+			return
+		}
+	}
+}
+
+// open opens a directory of a directory, nil if it is to be left alone.
+func (p *purge) open(parent *os.File, name, rel string) *os.File {
+	fd, err := sys.Openat(int(parent.Fd()), name, unix.O_DIRECTORY|unix.O_NOFOLLOW|unix.O_RDONLY, 0)
+	if err == unix.ENOENT {
+		return nil
+	}
+	if err != nil {
+		p.fail(rel, err)
+		return nil
+	}
+	dir := os.NewFile(uintptr(fd), rel)
+	var st unix.Stat_t
+	if err := unix.Fstat(fd, &st); err != nil || uint64(st.Dev) != p.dev || isMount(fd) {
+		p.fail(rel, errors.New("another file system is mounted there"))
+		dir.Close()
+		return nil
+	}
+	return dir
+}
+
+func (p *purge) unlink(dir *os.File, name, rel string, flags int) {
+	if err := unix.Unlinkat(int(dir.Fd()), name, flags); err != nil && err != unix.ENOENT {
+		p.fail(rel, err)
+	}
+}
+
+// fail notes what could not be removed. One cause is enough: it is often the
+// same for a thousand files.
+func (p *purge) fail(rel string, err error) {
+	if err != nil && p.err == nil {
+		p.err = fmt.Errorf("%s: not removed: %w", rel, reason(err))
+	}
+}
+
+// kind is the type of an entry, 0 if there is none of that name.
+func kind(dir *os.File, name string) uint32 {
+	var st unix.Stat_t
+	if unix.Fstatat(int(dir.Fd()), name, &st, unix.AT_SYMLINK_NOFOLLOW) != nil {
+		return 0
+	}
+	return uint32(st.Mode) & unix.S_IFMT
+}

@@ -1,0 +1,41 @@
+package home_test
+
+import (
+	"os"
+	"testing"
+
+	"golang.org/x/sys/unix"
+)
+
+// Purge leaves another file system alone, and a home that could not be purged
+// whole can be purged again. Without the right to mount there is nothing to see.
+func TestPurgeStaysOnItsFileSystem(t *testing.T) {
+	for name, mount := range map[string]func(at, from string) error{
+		"tmpfs": func(at, _ string) error { return unix.Mount("none", at, "tmpfs", 0, "") },
+		"bind":  func(at, from string) error { return unix.Mount(from, at, "", unix.MS_BIND, "") },
+	} {
+		h := mustHome(t)
+		dirs("state/codex-ui/agent1", "../outside")(t, h.Root())
+		if err := mount(h.Path("state/codex-ui/agent1"), h.Path("../outside")); err != nil {
+			t.Logf("%s: no mounts here: %v", name, err)
+			return
+		}
+		t.Cleanup(func() { unix.Unmount(h.Path("state/codex-ui/agent1"), unix.MNT_DETACH) })
+		files("state/codex-ui/agent1/x")(t, h.Root())
+		if _, err := h.Purge(); err == nil {
+			t.Errorf("%s in the home: no error", name)
+		}
+		if _, err := os.Stat(h.Path("state/codex-ui/agent1/x")); err != nil {
+			t.Errorf("%s: its file: %v", name, err)
+		}
+		if err := h.Check(); err != nil {
+			t.Errorf("%s: after a purge that failed: %v", name, err)
+		}
+		if err := unix.Unmount(h.Path("state/codex-ui/agent1"), 0); err != nil {
+			t.Fatal(err)
+		}
+		if left, err := h.Purge(); err != nil || len(left) > 0 {
+			t.Errorf("%s: the second Purge() = %q, %v", name, left, err)
+		}
+	}
+}

@@ -1,0 +1,172 @@
+package home_test
+
+import (
+	"errors"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"netsky/agent/home"
+)
+
+func TestPurge(t *testing.T) {
+	for _, tt := range []struct {
+		name  string
+		setup func(*testing.T, string) // in the home
+		left  []string
+	}{
+		{"a home as it was made", nil, nil},
+		{"in use", all(dirs("channels/agent/agent1/inbox", "channels/agent/owner/poison", "workspaces/agent1/p/.git", "run/brakes", "state/codex-ui/agent1/log", "state/unproved", "channels/agent/agent1/attach"),
+			files("netsky.toml", "tmux.conf", "meta.db", "meta.db-wal", "meta.db-shm", ".tmp-1-1", "channels/agent/agent1/seen",
+				"channels/agent/agent1/inbox/x.json", "workspaces/agent1/p/.git/HEAD", "channels/agent/agent1/attach/a.png",
+				"logs/netsky.jsonl", "logs/netsky-2026-11-22T07-23-29.123.jsonl", "logs/daemon.log", "run/url", "run/token", "run/daemon.pid", "run/cx-1.json",
+				"run/brakes/agent1-owner", "run/lock/up", "run/lock/receiver-owner", "run/lock/codex-agentinfinity", "state/owner-read", "state/daemon.json",
+				"state/unproved/agent1.json", "state/events/agent1.jsonl", "state/events/agent1.jsonl.1", "state/launch/agent1.json", "state/launch/.tmp-12-3", "state/prompts/agent0.md",
+				"state/desired/daemon", "state/desired/agent9999", "state/spool/00000000000000000001-0000000001-ab12.json", "state/codex/agent1.json.bad-17",
+				"state/codex-ui/agent1/config.toml", "state/codex-ui/agent1/log/x", "state/approvals/ab12cd.answer")), nil},
+		{"directories and files of a person's among ours", all(dirs("state/mydir", "run/lock/agent1", "channels/agent/agent1/inbox/mine", "state/launch/agent1.json.d", "state/codex-ui/mine"),
+			files("state/mydir/notes.txt", "logs/2025.log", "run/thesis.txt", "run/lock/mine", "state/launch/agent1.json", "state/launch/agent1.txt",
+				"channels/agent/agent1/letter", "channels/agent/agent1/inbox/x.json", "state/codex-ui/mine/x", ".tmp-mine")),
+			[]string{".tmp-mine", "channels/agent/agent1/inbox/mine", "channels/agent/agent1/letter", "logs/2025.log", "run/lock/agent1", "run/lock/mine", "run/thesis.txt",
+				"state/codex-ui/mine", "state/launch/agent1.json.d", "state/launch/agent1.txt", "state/mydir"}},
+		{"with files of a person's", all(dirs("photos", "channels/mine", "channels/agent/friends", "workspaces/tools"),
+			files("0.md", "meta.db.damaged", "netsky.toml", "channels/agent/notes", "workspaces/x", "workspaces/tools/x", "photos/x")),
+			[]string{"0.md", "channels/agent/friends", "channels/agent/notes", "channels/mine", "meta.db.damaged", "photos", "workspaces/tools", "workspaces/x"}},
+		{"a directory with the name of a file of ours", dirs("tmux.conf"), []string{"tmux.conf"}},
+		{"links in our places", func(t *testing.T, home string) {
+			outside(t, home)
+			if err := os.RemoveAll(filepath.Join(home, "logs")); err != nil {
+				t.Fatal(err)
+			}
+			all(link("../outside", "logs"), link("../outside/x", "meta.db"), link("../../../outside", "channels/agent/agent1"))(t, home)
+		}, []string{"channels/agent/agent1", "logs", "meta.db"}},
+		{"links within what goes", func(t *testing.T, home string) {
+			outside(t, home)
+			all(dirs("channels/agent/agent1/attach"), link("../../../../outside", "channels/agent/agent1/attach/l"), dirs("workspaces/agent2"), link("../../../outside", "workspaces/agent2/l"))(t, home)
+		}, nil},
+		{"a thousand files and deep directories", func(t *testing.T, home string) {
+			dir := filepath.Join(home, "workspaces/agent1")
+			for range 30 {
+				dir = filepath.Join(dir, "d")
+			}
+			if err := os.MkdirAll(dir, 0o700); err != nil {
+				t.Fatal(err)
+			}
+			for i := range 1200 {
+				if err := os.WriteFile(filepath.Join(dir, string(rune('a'+i%26))+string(rune(0x4e00+i))), nil, 0o600); err != nil {
+					t.Fatal(err)
+				}
+			}
+		}, nil},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			h := mustHome(t)
+			out := filepath.Join(filepath.Dir(h.Root()), "outside")
+			if tt.setup != nil {
+				tt.setup(t, h.Root())
+			}
+			before := tree(t, out)
+			left, err := h.Purge()
+			slices.Sort(left)
+			if err != nil || !slices.Equal(left, tt.left) {
+				t.Errorf("Purge() = %q, %v; want %q", left, err, tt.left)
+			}
+			for _, name := range tt.left {
+				if _, err := os.Lstat(h.Path(name)); err != nil {
+					t.Errorf("said to be left: %v", err)
+				}
+			}
+			if after := tree(t, out); !slices.Equal(before, after) {
+				t.Errorf("outside the home: %q became %q", before, after)
+			}
+			names, err := os.ReadDir(h.Root())
+			if len(tt.left) == 0 && !errors.Is(err, fs.ErrNotExist) {
+				t.Errorf("the home is still there: %v, %v", names, err)
+			}
+			for _, name := range []string{home.MarkerFile, home.ConfigFile, "state", "run", "state/launch/agent1.json", "channels/agent/agent1/inbox/x.json"} {
+				if slices.ContainsFunc(tt.left, func(l string) bool { return strings.HasPrefix(l, name+"/") }) {
+					continue
+				}
+				if _, err := os.Lstat(h.Path(name)); !errors.Is(err, fs.ErrNotExist) {
+					t.Errorf("%s is still there: %v", name, err)
+				}
+			}
+		})
+	}
+}
+
+func outside(t *testing.T, home string) {
+	all(dirs("../outside/d"), files("../outside/x", "../outside/d/y"))(t, home)
+}
+
+func TestPurgeRefused(t *testing.T) {
+	h := mustHome(t)
+	if err := os.Remove(h.Path(home.MarkerFile)); err != nil {
+		t.Fatal(err)
+	}
+	files("letter.txt")(t, h.Root())
+	before := tree(t, h.Root())
+	if _, err := h.Purge(); !errors.Is(err, home.ErrNotHome) {
+		t.Errorf("Purge() of a directory with other content = %v", err)
+	}
+	if after := tree(t, h.Root()); !slices.Equal(before, after) {
+		t.Errorf("%q became %q", before, after)
+	}
+}
+
+// A home that a person had before netsky: what has netsky's name goes only if it
+// is netsky's by what it holds.
+func TestPurgeMarkedByHand(t *testing.T) {
+	const conf = "# The tmux server that netsky's agents live in. Once you have changed this file\n"
+	const db = "SQLite format 3\x00 CREATE TABLE actors ( CREATE TABLE sessions ("
+	for _, tt := range []struct {
+		name  string
+		files map[string]string
+		left  []string
+	}{
+		{"netsky's", map[string]string{"tmux.conf": conf, "meta.db": db, "meta.db-wal": "x"}, nil},
+		{"netsky's, in its journal", map[string]string{"meta.db": "SQLite format 3\x00", "meta.db-wal": db}, nil},
+		{"a person's", map[string]string{"tmux.conf": "set -g mouse on\n", "meta.db": "SQLite format 3\x00 CREATE TABLE songs (", "meta.db-shm": ""},
+			[]string{"meta.db", "meta.db-shm", "tmux.conf"}},
+		{"a person's, no database", map[string]string{"meta.db": db[20:]}, []string{"meta.db"}},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			h := markedByHand(t)
+			if _, err := h.Make(); err != nil {
+				t.Fatal(err)
+			}
+			for name, text := range tt.files {
+				if err := os.WriteFile(h.Path(name), []byte(text), 0o600); err != nil {
+					t.Fatal(err)
+				}
+			}
+			left, err := h.Purge()
+			slices.Sort(left)
+			if err != nil || !slices.Equal(left, tt.left) {
+				t.Errorf("Purge() = %q, %v; want %q", left, err, tt.left)
+			}
+			for _, name := range tt.left {
+				if data, err := os.ReadFile(h.Path(name)); err != nil || string(data) != tt.files[name] {
+					t.Errorf("%s holds %q, %v", name, data, err)
+				}
+			}
+		})
+	}
+}
+
+func markedByHand(t *testing.T) home.Dir {
+	t.Helper()
+	dir := filepath.Join(t.TempDir(), "h")
+	if err := os.Mkdir(dir, 0o700); err != nil {
+		t.Fatal(err)
+	}
+	files(home.MarkerFile)(t, dir)
+	h, err := home.At(dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return h
+}

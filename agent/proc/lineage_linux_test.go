@@ -1,0 +1,143 @@
+package proc_test
+
+import (
+	"bufio"
+	"errors"
+	"os/exec"
+	"slices"
+	"strconv"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"netsky/agent/proc"
+)
+
+// What has left its session, its environment and its parent is among the
+// survivors of the process that had started it, with what it starts itself.
+func TestSurvivors(t *testing.T) {
+	above := proc.OwnLineage()
+	self := proc.Self()
+	if len(above.Ancestors) == 0 || above.Space == "" {
+		t.Fatalf("own lineage: %+v", above)
+	}
+	above.Ancestors = append([]proc.Process{self}, above.Ancestors...)
+	cmd := exec.Command("/bin/sh", "-c", `(env -i /usr/bin/setsid /bin/sh -c 'sleep 7776 & echo $$; wait' &); read never`)
+	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
+	in, err := cmd.StdinPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer in.Close()
+	out, err := cmd.StdoutPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	line, err := bufio.NewReader(out).ReadString('\n')
+	if err != nil {
+		t.Fatal(err)
+	}
+	pid, _ := strconv.Atoi(strings.TrimSpace(line))
+	left, err := proc.Find(pid)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = syscall.Kill(-left.PID, syscall.SIGKILL) })
+	first, err := proc.Find(cmd.Process.Pid)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := cmd.Process.Kill(); err != nil {
+		t.Fatal(err)
+	}
+	_ = cmd.Wait()
+
+	d := proc.Descent{First: first, Lineage: above}
+	below := func() (n int) {
+		lists, err := proc.Survivors([]proc.Descent{d})
+		if err != nil {
+			t.Fatal(err)
+		}
+		at := slices.Index(lists[0], left)
+		if at < 0 {
+			t.Fatalf("%v, want %v among them", lists[0], left)
+		}
+		for _, p := range lists[0][at+1:] {
+			if strings.Contains(p.Command(), "7776") {
+				n++
+			}
+		}
+		return n
+	}
+	for end := time.Now().Add(10 * time.Second); below() == 0; time.Sleep(time.Millisecond) {
+		if time.Now().After(end) {
+			t.Fatal("what it has started is not among them")
+		}
+	}
+	if lists, err := proc.Survivors([]proc.Descent{d}, left); err != nil || slices.Contains(lists[0], left) {
+		t.Errorf("with it known: %v, %v", lists, err)
+	}
+	if !strings.Contains(left.Command(), "sleep 7776") {
+		t.Errorf("command: %q", left.Command())
+	}
+	if began, err := left.Began(); err != nil || time.Since(began) > time.Minute || time.Since(began) < -time.Second {
+		t.Errorf("began %v, %v", began, err)
+	}
+	young, err := proc.Since(time.Now().Add(-time.Minute))
+	if err != nil || !slices.Contains(young, left) {
+		t.Errorf("since a minute: %v, %v; want it among them", young, err)
+	}
+
+	d.Space = "pid:[1]"
+	if _, err := proc.Survivors([]proc.Descent{d}); !errors.Is(err, proc.ErrUntold) {
+		t.Errorf("in another namespace: %v", err)
+	}
+	d.Lineage = proc.Lineage{}
+	if _, err := proc.Survivors([]proc.Descent{d}); !errors.Is(err, proc.ErrUntold) {
+		t.Errorf("without a lineage: %v", err)
+	}
+}
+
+// Which processes could be of a dead one is a matter of their parent and birth.
+func TestSurvivorsOf(t *testing.T) {
+	p := func(pid int, start int64) proc.Process { return proc.Process{PID: pid, Start: start} }
+	first := p(50, 1000)
+	above := []proc.Process{p(40, 900), p(30, 800), p(1, 1)} // tmux, a session's manager, init
+	table := func(more ...[3]int64) [][3]int64 {             // number, parent, birth
+		return append([][3]int64{{1, 0, 1}, {2, 0, 1}, {30, 1, 800}, {40, 1, 900}, {45, 40, 950}, {46, 45, 2000}}, more...)
+	}
+	for _, tt := range []struct {
+		name  string
+		table [][3]int64
+		known []proc.Process
+		want  []int
+	}{
+		{"nothing young", table(), nil, nil},
+		{"an orphan at init", table([3]int64{60, 1, 1000}), nil, []int{60}},
+		{"an orphan at a manager, and its child", table([3]int64{60, 30, 1001}, [3]int64{61, 60, 1002}), nil, []int{60, 61}},
+		{"an orphan at tmux", table([3]int64{60, 40, 1001}), nil, []int{60}},
+		{"older than the first", table([3]int64{60, 1, 999}), nil, nil},
+		{"the child of a process that is none above", table([3]int64{60, 46, 3000}), nil, nil},
+		{"a thread of the kernel's", table([3]int64{60, 2, 3000}), nil, nil},
+		{"one from outside the namespace", table([3]int64{60, 0, 3000}), nil, nil},
+		{"the daemon, which is known", table([3]int64{60, 1, 3000}, [3]int64{61, 60, 3001}), []proc.Process{p(60, 3000)}, nil},
+		{"another with the daemon's number", table([3]int64{60, 1, 3000}), []proc.Process{p(60, 2999)}, []int{60}},
+		{"the manager's number is another's by now", [][3]int64{{1, 0, 1}, {30, 1, 5000}, {60, 30, 5001}}, nil, []int{30, 60}},
+		{"tmux born within the same tick", [][3]int64{{1, 0, 1}, {40, 1, 1000}, {45, 40, 1000}}, []proc.Process{p(45, 1000)}, []int{40}},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			d := proc.Descent{First: first, Lineage: proc.Lineage{Ancestors: above}}
+			if got := proc.SurvivorsOf(tt.table, d, tt.known); !slices.Equal(got, tt.want) {
+				t.Errorf("got %v, want %v", got, tt.want)
+			}
+		})
+	}
+	d := proc.Descent{First: first, Lineage: proc.Lineage{Ancestors: []proc.Process{p(40, 1000), p(1, 1)}}}
+	if got := proc.SurvivorsOf([][3]int64{{1, 0, 1}, {40, 1, 1000}, {60, 40, 1001}}, d, nil); !slices.Equal(got, []int{60}) {
+		t.Errorf("below a tmux as young as the first: %v, want 60 alone", got)
+	}
+}

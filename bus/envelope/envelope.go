@@ -1,0 +1,258 @@
+package envelope
+
+import (
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"strings"
+	"time"
+	"unicode/utf8"
+
+	"netsky/agent"
+)
+
+// A Kind says what an envelope is for. A kind of [a-z_]{1,32} that is not
+// among these is a plain message.
+type Kind string
+
+const (
+	KindMessage        Kind = ""
+	KindBrief          Kind = "brief"
+	KindReply          Kind = "reply"
+	KindError          Kind = "error"
+	KindAck            Kind = "ack"
+	KindShutdown       Kind = "shutdown"
+	KindShutdownAck    Kind = "shutdown_ack"
+	KindHandoff        Kind = "handoff"
+	KindCron           Kind = "cron"
+	KindApproval       Kind = "approval"
+	KindApprovalAnswer Kind = "approval_answer"
+	KindCancel         Kind = "cancel"
+)
+
+// Control reports whether envelopes of this kind are the receiver's business,
+// so that no model ever sees one.
+func (k Kind) Control() bool {
+	return k == KindAck || k == KindShutdown || k == KindShutdownAck || k == KindCancel
+}
+
+// answerable reports whether code may answer an envelope of this kind. Two
+// programs that answer each other's answers would never stop.
+func (k Kind) Answerable() bool {
+	return k != KindReply && k != KindError && !k.Control()
+}
+
+// mayBeEmpty reports whether an envelope of this kind needs no text.
+func (k Kind) mayBeEmpty() bool {
+	return k == KindReply || k == KindError || k == KindAck || k == KindShutdownAck
+}
+
+// An Envelope is one message. From, Text and Time are required; the rest may
+// be left out.
+type Envelope struct {
+	ID   string // 1 to 128 of A-Z a-z 0-9 . _ : -, no leading dot
+	From agent.ID
+	To   agent.ID
+	Kind Kind
+	Text string
+	Time time.Time // "ts", RFC 3339
+
+	InReplyTo      string    // the ID of the envelope that this one answers
+	Thread         string    // at most 256 bytes
+	Hops           int       // how many envelopes caused this one, one after another
+	Via            string    // the door it came in by: cli, mcp, web, imessage, cron, code; "" is the bus
+	IdempotencyKey string    // stands for ID, per sender
+	RequiresAck    bool      // the sender waits for an answer
+	Expires        time.Time // after this it is filed unread
+	Attachments    []string  // files beneath the recipient's mailbox, attach/
+	Start          string    // of a shutdown: the start id it is meant for
+
+	Extra map[string]json.RawMessage // fields we don't know, byte for byte
+}
+
+// ErrInvalid is what every envelope matches that is no right envelope.
+var ErrInvalid = errors.New("not a right envelope")
+
+type invalidError string
+
+func (e invalidError) Error() string        { return string(e) }
+func (e invalidError) Is(target error) bool { return target == ErrInvalid }
+
+func Invalidf(format string, args ...any) error {
+	return invalidError(fmt.Sprintf(format, args...))
+}
+
+// AnswerID is the ID of an answer that code gives: the same for the same
+// answerer, question and kind, so that an answer given twice, before and after
+// a crash, has one effect.
+func AnswerID(answerer agent.ID, answered string, kind Kind) string {
+	return "r-" + Digest(string(answerer), answered, string(kind))
+}
+
+// digest is 32 hex digits of the SHA-256 of the parts.
+func Digest(parts ...string) string {
+	h := sha256.New()
+	for _, p := range parts {
+		io.WriteString(h, p)
+		h.Write([]byte{0})
+	}
+	return hex.EncodeToString(h.Sum(nil)[:16])
+}
+
+// Validate reports what is wrong with the envelope; the error matches
+// ErrInvalid. A missing ID or To is not wrong: the bus fills them.
+func (e Envelope) Validate() error {
+	if list := e.faults(); len(list) > 0 {
+		return list[0]
+	}
+	return nil
+}
+
+// faults is everything that Validate would object to.
+func (e Envelope) faults() (list []error) {
+	add := func(format string, args ...any) { list = append(list, Invalidf(format, args...)) }
+	if _, err := agent.Parse(string(e.From)); err != nil {
+		add("from: %v", err)
+	}
+	if e.To != "" {
+		if _, err := agent.Parse(string(e.To)); err != nil {
+			add("to: %v", err)
+		}
+	}
+	if e.Kind != "" && !isWord(string(e.Kind)) {
+		add("kind: %s: want 1 to 32 of a-z and _", Clip(string(e.Kind)))
+	}
+	if e.Via != "" && !isWord(e.Via) {
+		add("via: %s: want 1 to 32 of a-z and _", Clip(e.Via))
+	}
+	if e.ID != "" && !IsID(e.ID) {
+		add("id: %s: want 1 to 128 of A-Z a-z 0-9 . _ : - without a leading dot", Clip(e.ID))
+	}
+	if e.InReplyTo != "" && !IsID(e.InReplyTo) {
+		add("in_reply_to: %s: want 1 to 128 of A-Z a-z 0-9 . _ : - without a leading dot", Clip(e.InReplyTo))
+	}
+	for _, err := range []error{e.timeFault(), e.expiresFault(), e.textFault()} {
+		if err != nil {
+			list = append(list, err)
+		}
+	}
+	return append(list, e.otherFaults()...)
+}
+
+func (e Envelope) timeFault() error {
+	if e.Time.IsZero() {
+		return Invalidf("ts: missing")
+	}
+	if !inRange(e.Time) {
+		return Invalidf("ts: year %d: want 1 to 9999", e.Time.UTC().Year())
+	}
+	return nil
+}
+
+func (e Envelope) expiresFault() error {
+	if !e.Expires.IsZero() && !inRange(e.Expires) {
+		return Invalidf("expires: year %d: want 1 to 9999", e.Expires.UTC().Year())
+	}
+	return nil
+}
+
+func inRange(t time.Time) bool {
+	year := t.UTC().Year()
+	return year >= 1 && year <= 9999
+}
+
+func (e Envelope) textFault() error {
+	switch {
+	case e.Text == "" && !e.Kind.mayBeEmpty():
+		return Invalidf("text: empty")
+	case !utf8.ValidString(e.Text):
+		return Invalidf("text: not valid UTF-8")
+	case strings.Contains(e.Text, "\x00"):
+		return Invalidf("text: holds a NUL")
+	}
+	if at, end, ok := findWrapper(e.Text); ok {
+		token := e.Text[at:end]
+		return Invalidf("text: holds the channel wrapper %s", Clip(token))
+	}
+	return nil
+}
+
+func (e Envelope) otherFaults() (list []error) {
+	add := func(format string, args ...any) { list = append(list, Invalidf(format, args...)) }
+	if e.Hops < 0 || e.Hops > MaxHops {
+		add("hops: %d: want 0 to %d", e.Hops, MaxHops)
+	}
+	if len(e.Attachments) > maxAttachments {
+		add("attachments: %d: at most %d", len(e.Attachments), maxAttachments)
+	}
+	for _, a := range e.Attachments[:min(len(e.Attachments), maxAttachments)] {
+		if a == "" || !isLine(a, 1024) {
+			add("attachments: %s: want one line of at most 1024 bytes", Clip(a))
+		}
+	}
+	for _, f := range []struct{ name, value string }{
+		{"thread", e.Thread}, {"idempotency_key", e.IdempotencyKey}, {"start", e.Start},
+	} {
+		if !isLine(f.value, 256) {
+			add("%s: %s: want one line of at most 256 bytes", f.name, Clip(f.value))
+		}
+	}
+	for key, value := range e.Extra {
+		if _, known := fieldOf(foldKey(key)); known {
+			add("%s: a known field among the unknown ones", Clip(key))
+		} else if !utf8.ValidString(key) || !json.Valid(value) || !utf8.Valid(value) {
+			add("%s: not JSON", Clip(key))
+		}
+	}
+	return list
+}
+
+const (
+	MaxHops        = 1_000_000 // far above the brake; it only keeps the number a number
+	maxAttachments = 64
+)
+
+func IsID(s string) bool {
+	if len(s) < 1 || len(s) > 128 || s[0] == '.' {
+		return false
+	}
+	for i := range len(s) {
+		c := s[i]
+		switch {
+		case 'A' <= c && c <= 'Z', 'a' <= c && c <= 'z', '0' <= c && c <= '9':
+		case c == '.', c == '_', c == ':', c == '-':
+		default:
+			return false
+		}
+	}
+	return true
+}
+
+func isWord(s string) bool {
+	if len(s) < 1 || len(s) > 32 {
+		return false
+	}
+	for i := range len(s) {
+		if c := s[i]; (c < 'a' || c > 'z') && c != '_' {
+			return false
+		}
+	}
+	return true
+}
+
+// isLine reports whether s is valid UTF-8 of at most limit bytes that a
+// terminal shows as it is.
+func isLine(s string, limit int) bool {
+	if len(s) > limit || !utf8.ValidString(s) {
+		return false
+	}
+	for _, r := range s {
+		if r == '\n' || r == '\t' || hidden(r) {
+			return false
+		}
+	}
+	return true
+}
