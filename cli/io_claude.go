@@ -2,10 +2,12 @@ package cli
 
 import (
 	"context"
+	"errors"
 	"os"
 
 	"netsky/agent"
 	"netsky/agent/home"
+	"netsky/bus/courier"
 	"netsky/bus/mcp"
 	"netsky/prompts"
 	"netsky/spawn"
@@ -14,11 +16,11 @@ import (
 
 // serveClaude is the server of an agent on Claude Code, which holds its mailbox.
 func (a *app) serveClaude(ctx context.Context, l *spawn.Launcher, o mcp.Options) error {
-	s := &claude.Session{
+	session := &claude.Session{
 		Home: l.Home, Agent: o.Agent, Start: o.Start, PID: a.claudePID(l.Home, o), ConfigDir: claude.ConfigDir(a.getenv),
 		Pane: &agentPane{tmux: l.Tmux, id: o.Agent, start: o.Start},
 	}
-	defer s.Close()
+	defer session.Close()
 	state, err := claude.LoadState(l.Home, o.Agent)
 	if err != nil {
 		a.logIO("the conversation", err)
@@ -27,8 +29,36 @@ func (a *app) serveClaude(ctx context.Context, l *spawn.Launcher, o mcp.Options)
 	if err != nil {
 		a.logIO("the startup text", err)
 	}
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	events, err := courier.Events(ctx, l.Home, l.Bus, o.Agent)
+	if err != nil {
+		return nil // ctx has ended
+	}
+	defer events.Close()
 	o.Channel = a.config.Claude.Delivery == "channel"
-	return mcp.ServeMail(ctx, o, mcp.MailOptions{Runtime: s, Startup: startup, Fresh: !state.Used})
+	var server *mcp.Server
+	c := courier.Options{
+		Agent: o.Agent, Start: o.Start, Home: l.Home, Bus: l.Bus, Runtime: session.Courier(), Events: events,
+		Records: o.Records, Startup: startup, Fresh: !state.Used, Log: o.Log,
+	}
+	if o.Channel {
+		c.Notify = func(ctx context.Context, text string, meta map[string]string) error {
+			err := server.Notify(ctx, text, meta)
+			if errors.Is(err, mcp.ErrNotReady) {
+				return courier.ErrNotReady
+			}
+			return err
+		}
+	}
+	mail := courier.New(c)
+	o.Mail = mail
+	server = mcp.New(o)
+	over := make(chan error, 1)
+	go func() { over <- mail.Run(ctx) }()
+	err = server.Serve(ctx)
+	cancel()
+	return errors.Join(err, <-over)
 }
 
 // claudePID is the agent's program, whose child this is.

@@ -55,6 +55,16 @@ func Cut(s string, limit int) string {
 	return s[:limit]
 }
 
+// Shorten returns the beginning of a text, about limit bytes, and says in a line of
+// its own how many bytes more there are.
+func Shorten(s string, limit int) string {
+	head := Cut(s, limit)
+	if len(head) == len(s) {
+		return s
+	}
+	return fmt.Sprintf("%s\n[%d bytes more]", head, len(s)-len(head))
+}
+
 // Line returns a text as one line of at most limit bytes, and an ellipsis if
 // that is not all of it.
 func Line(s string, limit int) string {

@@ -1,7 +1,6 @@
 // Package mcp is the MCP server through which a model meets the bus: the tools
-// with which it writes, answers and keeps account of work (Server), and the
-// receiver that brings it its mail (Mailman). ServeMail is both; Serve is for an
-// agent whose mail another process brings.
+// with which it writes, answers and keeps account of work. Its mailbox's mail is
+// brought by a courier, which is handed in as Mail.
 //
 // A program such as Claude Code starts the server as a child of its own and
 // speaks with it over stdin and stdout, one JSON object a line. The server
@@ -28,10 +27,5 @@
 //
 // Mail that was sent, whole, or not at all. The first answer to a message has an
 // ID that depends on nothing but the two, so that one given again after a crash
-// has no second effect. What was on its way to the model stands in
-// state/owed/<agent>.json from before it was handed over until its turn has ended:
-// the next server gives the answer that a dead one owed, hands over again what a
-// killed conversation has forgotten, and names what it was in the middle of. How a
-// turn ended is told by a hook's line; where that was never written, by the
-// conversation, which is asked turn by turn.
+// has no second effect.
 package mcp

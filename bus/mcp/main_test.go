@@ -10,8 +10,5 @@ func TestMain(m *testing.M) {
 	if home := os.Getenv("MCP_SERVER_HOME"); home != "" {
 		os.Exit(serverProcess(home))
 	}
-	if socket := os.Getenv("MCP_MAILMAN"); socket != "" {
-		os.Exit(mailmanProcess(socket))
-	}
 	os.Exit(m.Run())
 }

@@ -1,10 +1,6 @@
 package mcp
 
-import (
-	"fmt"
-
-	"netsky/bus/envelope"
-)
+import "netsky/bus/envelope"
 
 // maxResult is how many bytes of text a tool's result has at most: Claude Code
 // cuts off what is much larger.
@@ -13,14 +9,5 @@ const maxResult = 20 << 10
 // shown is text for a tool's result: nothing in it is taken for a control, or
 // for a message, and there is not too much of it.
 func shown(s string) string {
-	return clip(envelope.SafeText(envelope.Plain(s)), maxResult)
-}
-
-// clip shortens a text to about max bytes and says by how much.
-func clip(s string, max int) string {
-	head := envelope.Cut(s, max)
-	if len(head) == len(s) {
-		return s
-	}
-	return fmt.Sprintf("%s\n[%d bytes more]", head, len(s)-len(head))
+	return envelope.Shorten(envelope.SafeText(envelope.Plain(s)), maxResult)
 }

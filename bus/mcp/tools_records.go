@@ -219,7 +219,7 @@ func (s *Server) showTask(ctx context.Context, id string) (string, error) {
 		b.WriteString("\nproof: " + k.Proof)
 	}
 	if k.Body != "" {
-		b.WriteString("\n\n" + clip(k.Body, maxResult/2))
+		b.WriteString("\n\n" + envelope.Shorten(k.Body, maxResult/2))
 	}
 	b.WriteString(s.notes(ctx, k.ID))
 	return b.String(), nil
@@ -234,7 +234,7 @@ func (s *Server) notes(ctx context.Context, about string) string {
 	var b strings.Builder
 	b.WriteString("\n\nnotes, the newest first:")
 	for _, n := range list.Items {
-		fmt.Fprintf(&b, "\n%s %s: %s", n.Created, n.Author, clip(n.Text, 2000))
+		fmt.Fprintf(&b, "\n%s %s: %s", n.Created, n.Author, envelope.Shorten(n.Text, 2000))
 	}
 	return b.String()
 }

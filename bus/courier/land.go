@@ -1,4 +1,4 @@
-package mcp
+package courier
 
 import (
 	"context"
@@ -13,39 +13,40 @@ import (
 )
 
 // pursue sees to a text that is on its way.
-func (m *Mailman) pursue(ctx context.Context, now time.Time) time.Time {
+func (m *Courier) pursue(ctx context.Context, now time.Time) time.Time {
 	f := m.flight
 	if f.way == byHand {
-		if due := f.pushed.Add(m.pace(handed)); now.Before(due) {
+		if due := f.pushed.Add(m.traits.Pace.Read); now.Before(due) {
 			return due
 		}
 		m.arrived()
 		return now
 	}
-	wait := m.pace(resends[min(f.times, len(resends))-1])
-	if f.way == byChannel {
-		wait = m.pace(channelWait)
-	}
+	unseen := m.traits.Pace.Unseen
+	wait := unseen[min(f.times, len(unseen))-1]
 	idle := m.idleFor(now)
 	if now.Sub(f.pushed) < wait || idle < wait {
-		return now.Add(m.pace(lookBusy))
+		return now.Add(m.traits.Pace.Busy)
 	}
 	m.looks = time.Time{} // it may have begun a turn since
 	if m.look(ctx, now); m.state.State != agent.Idle {
 		return m.looks
 	}
+	held, err := m.held(ctx, f)
 	switch {
-	case m.held(f):
+	case err != nil:
+		return now.Add(wait)
+	case held:
 		m.arrived()
 		// Only the hook of the prompt was lost; that of the turn's end has told.
 		if e := m.end; m.open && e.MS >= f.pushed.UnixMilli() {
-			m.close(ctx, e)
+			m.close(ctx, Event{Event: e})
 		}
 	case f.stirred && f.times > 1:
 		m.o.Log("hand over mail", errors.New("a turn ran and no hook told of it: taken to have arrived"))
 		m.arrived()
 	case f.way == byChannel:
-		m.o.Log("channel", fmt.Errorf("a notification was not seen within %v: mail goes by the messaging socket", channelWait))
+		m.o.Log("channel", fmt.Errorf("a notification was not seen within %v: mail goes the other way from now on", wait))
 		m.channel, f.way = false, byPush
 		m.push(ctx)
 	case m.token(now) > 0:
@@ -54,22 +55,27 @@ func (m *Mailman) pursue(ctx context.Context, now time.Time) time.Time {
 		m.tokens--
 		m.push(ctx)
 	}
-	return now.Add(m.pace(lookBusy))
+	return now.Add(m.traits.Pace.Busy)
 }
 
 // held reports whether the conversation holds all messages of the flight.
-func (m *Mailman) held(f *flight) bool {
+func (m *Courier) held(ctx context.Context, f *flight) (bool, error) {
 	ids := slices.Collect(maps.Keys(f.unseen))
 	for _, l := range f.lost {
 		if l.text != "" { // witnessed perhaps, without a word of the prompt
 			ids = append(ids, l.ID)
 		}
 	}
-	return len(ids) > 0 && !slices.ContainsFunc(ids, func(id string) bool { return !m.m.Runtime.Holds(id) })
+	for _, id := range ids {
+		if held, err := m.holds(ctx, id); !held || err != nil {
+			return false, err
+		}
+	}
+	return len(ids) > 0, nil
 }
 
 // sight takes note that the program has been seen with a message.
-func (m *Mailman) sight(id string) {
+func (m *Courier) sight(id string) {
 	if _, ok := m.doubts[id]; ok {
 		m.doubts[id] = true
 	}
@@ -92,7 +98,7 @@ func (m *Mailman) sight(id string) {
 }
 
 // arrived takes the whole flight to be seen.
-func (m *Mailman) arrived() {
+func (m *Courier) arrived() {
 	f := m.flight
 	for id := range f.unseen {
 		m.sight(id)
@@ -103,7 +109,7 @@ func (m *Mailman) arrived() {
 }
 
 // landed ends the flight.
-func (m *Mailman) landed() {
+func (m *Courier) landed() {
 	f := m.flight
 	if f.startup {
 		m.startup = false
@@ -117,10 +123,10 @@ func (m *Mailman) landed() {
 }
 
 // file confirms a delivery. What the system refuses is tried again.
-func (m *Mailman) file(d *bus.Delivery) {
+func (m *Courier) file(d *bus.Delivery) {
 	if err := d.Confirm(); err != nil && !errors.Is(err, bus.ErrClosed) {
 		m.trouble("file what was seen", err)
 		m.unfiled = append(m.unfiled, d)
-		m.tries = time.Now().Add(m.pace(again))
+		m.tries = time.Now().Add(again)
 	}
 }

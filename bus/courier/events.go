@@ -1,8 +1,9 @@
-package mcp
+package courier
 
 import (
 	"context"
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 
@@ -11,20 +12,16 @@ import (
 	"netsky/store"
 )
 
-// How long the program may be idle with a turn whose end was not told: no hook
-// tells of a turn that a person breaks off, nor does one that was killed. The
-// conversation may, which is written a moment later.
-const (
-	abandonedAfter  = 2 * time.Second
-	abandonedSilent = 6 * time.Second // it does not tell either
-)
-
 // noticeMark is how a prompt's line begins that begins with a notice.
 const noticeMark = `<channel source="netsky">`
 
-// event takes in what a process beside us saw.
-func (m *Mailman) event(ctx context.Context, e agent.Event) {
-	if e.Event == agent.EventSeen {
+// event takes in what happened in the program.
+func (m *Courier) event(ctx context.Context, e Event) {
+	switch e.Event.Event {
+	case EventState:
+		m.looks = time.Time{}
+		return
+	case agent.EventSeen:
 		m.heard, m.looks = time.Now(), time.Time{}
 		m.about(e.ID)
 		m.sight(e.ID)
@@ -34,29 +31,37 @@ func (m *Mailman) event(ctx context.Context, e agent.Event) {
 		return // another life's
 	}
 	m.heard, m.looks, m.hooked = time.Now(), time.Time{}, true
-	switch e.Event {
+	switch e.Event.Event {
 	case agent.EventSessionStart:
 		m.began = true
-		m.group.Go(func() { m.putDown(ctx, m.conversation(e)...) })
+		m.group.Go(func() { m.putDown(ctx, m.conversation(e.Event)...) })
 		if e.Text == "clear" { // nothing of before is known to it
-			m.startup = m.m.Startup != ""
+			m.startup = m.o.Startup != ""
+		}
+		if e.Cut {
+			m.cut()
 		}
 	case agent.EventPrompt:
-		m.prompted(e)
+		m.prompted(e.Event)
 	case agent.EventStop, agent.EventStopFailed:
 		m.ended(ctx, e)
 	}
 }
 
 // prompted is the beginning of a turn, or something more for it.
-func (m *Mailman) prompted(e agent.Event) {
+func (m *Courier) prompted(e agent.Event) {
 	m.open = true
+	f := m.flight
 	for _, id := range e.IDs {
 		m.about(id)
 		m.sight(id)
 		m.ledger.took(id, e.ID)
 	}
-	if f := m.flight; f != nil && f.notice != "" && strings.HasPrefix(e.Text, noticeMark) {
+	if f == nil || f != m.flight || f.notice == "" {
+		return
+	}
+	named := func(l lost) bool { return slices.Contains(e.IDs, l.ID) }
+	if strings.HasPrefix(e.Text, noticeMark) || len(f.lost) > 0 && !slices.ContainsFunc(f.lost, func(l lost) bool { return !named(l) }) {
 		m.arrived()
 		for _, l := range f.lost {
 			m.ledger.took(l.ID, e.ID)
@@ -65,36 +70,53 @@ func (m *Mailman) prompted(e agent.Event) {
 }
 
 // about names the turn by its first message.
-func (m *Mailman) about(id string) {
+func (m *Courier) about(id string) {
 	if m.turnOf == "" {
 		m.turnOf = id
 	}
 }
 
 // ended is the end of a turn: what it took is settled.
-func (m *Mailman) ended(ctx context.Context, e agent.Event) {
+func (m *Courier) ended(ctx context.Context, e Event) {
 	if f := m.flight; f != nil && f.way == byHand {
 		m.arrived()
 	}
-	m.record(ctx, e)
-	m.end = e
+	m.record(ctx, e.Event)
+	m.end = e.Event
+	if e.Again {
+		m.againLater()
+		return
+	}
 	m.close(ctx, e)
 }
 
+// againLater has what a turn took named to a later one: the turn was given up for
+// a reason that passes.
+func (m *Courier) againLater() {
+	m.open, m.turnOf = false, ""
+	list := m.ledger.list(true)
+	m.ledger.unsee(list)
+	for _, o := range list {
+		if !m.isUnsent(o) {
+			m.lost = append(m.lost, lost{owed: o})
+		}
+	}
+}
+
 // abandoned settles a turn that has ended without a word of it.
-func (m *Mailman) abandoned(ctx context.Context, now time.Time) {
-	idle := m.idleFor(now)
-	if m.open && idle >= m.pace(abandonedAfter) && (idle >= m.pace(abandonedSilent) || m.allEnded()) {
-		m.close(ctx, interrupted)
+func (m *Courier) abandoned(ctx context.Context, now time.Time) {
+	idle, pace := m.idleFor(now), m.traits.Pace
+	if m.open && idle >= pace.Told && (idle >= pace.Silent || m.allEnded(ctx)) {
+		m.close(ctx, Event{Event: interrupted})
 	}
 }
 
 // allEnded reports whether the conversation tells how the turn ended of each
 // message that wants an answer.
-func (m *Mailman) allEnded() bool {
-	asked := m.ends()
+func (m *Courier) allEnded(ctx context.Context) bool {
+	asked := m.ends(ctx)
 	for _, o := range m.ledger.list(true) {
-		if _, ok := asked(o); o.Wants && !ok {
+		if _, ok, err := asked(o); o.Wants && (!ok || err != nil) {
 			return false
 		}
 	}
@@ -103,40 +125,45 @@ func (m *Mailman) allEnded() bool {
 
 // ends makes a function that asks the conversation how the turn ended that took a
 // message, once for each turn.
-func (m *Mailman) ends() func(owed) (agent.Event, bool) {
+func (m *Courier) ends(ctx context.Context) func(owed) (agent.Event, bool, error) {
 	type answer struct {
-		e  agent.Event
-		ok bool
+		e   agent.Event
+		ok  bool
+		err error
 	}
 	known := make(map[string]answer)
-	return func(o owed) (agent.Event, bool) {
+	return func(o owed) (agent.Event, bool, error) {
 		key := o.turn
 		if key == "" {
 			key = "of " + o.ID
 		}
 		a, found := known[key]
 		if !found {
-			a.e, a.ok = m.m.Runtime.Ended(o.ID, o.turn)
+			a.e, a.ok, a.err = m.o.Runtime.Ended(ctx, o.ID, o.turn)
+			m.trouble("look into the conversation", a.err)
 			known[key] = a
 		}
-		return a.e, a.ok
+		return a.e, a.ok, a.err
 	}
 }
 
 // record puts a turn's end on record, with what it took.
-func (m *Mailman) record(ctx context.Context, e agent.Event) {
+func (m *Courier) record(ctx context.Context, e agent.Event) {
 	about := m.turnOf
 	if m.o.Records == nil {
 		return
 	}
 	log := store.AddLog{
 		Key: fmt.Sprintf("turn-%s-%d", m.o.Agent, e.MS), Time: store.At(time.UnixMilli(e.MS)),
-		Part: "claude", Actor: m.o.Agent, About: about, Text: "turn completed",
+		Part: m.traits.Name, Actor: m.o.Agent, About: about, Text: "turn completed",
 	}
 	if about == "" {
 		log.About = e.Session
 	}
-	if e.Event == agent.EventStopFailed {
+	switch {
+	case e.Event == agent.EventStopFailed && e.Error == Interrupted:
+		log.Text = "turn interrupted"
+	case e.Event == agent.EventStopFailed:
 		log.Level, log.Text = store.LevelWarn, envelope.Line("turn failed: "+failure(e), 200)
 	}
 	m.group.Go(func() {
@@ -151,14 +178,14 @@ func (m *Mailman) record(ctx context.Context, e agent.Event) {
 }
 
 // conversation says which one a start has, as far as an event tells it.
-func (m *Mailman) conversation(e agent.Event) []store.Op {
+func (m *Courier) conversation(e agent.Event) []store.Op {
 	if e.Start == "" || e.Session == "" {
 		return nil
 	}
 	return []store.Op{store.SessionState{Start: e.Start, Actor: m.o.Agent, Thread: e.Session, Time: store.At(time.UnixMilli(e.MS))}}
 }
 
-func (m *Mailman) putDown(ctx context.Context, ops ...store.Op) {
+func (m *Courier) putDown(ctx context.Context, ops ...store.Op) {
 	if m.o.Records == nil || len(ops) == 0 {
 		return
 	}
@@ -174,10 +201,8 @@ const recordWithin = 300 * time.Millisecond
 
 // took is what a turn took, in tokens. A program may have to be waited for until
 // it has written that down.
-func (m *Mailman) took(ctx context.Context, e agent.Event) agent.Usage {
-	if r, ok := m.m.Runtime.(interface {
-		Usage(context.Context, agent.Event) agent.Usage
-	}); ok {
+func (m *Courier) took(ctx context.Context, e agent.Event) agent.Usage {
+	if r, ok := m.o.Runtime.(Meter); ok {
 		return r.Usage(ctx, e)
 	}
 	if e.Usage != nil {

@@ -1,4 +1,4 @@
-package mcp
+package courier
 
 import (
 	"context"
@@ -14,9 +14,6 @@ import (
 )
 
 const (
-	wordReply = envelope.KindReply
-	wordError = envelope.KindError
-
 	brakedTries = 24 // for an answer that a brake holds up
 	brakedAgain = 5 * time.Second
 	shortened   = 100_000 // bytes of an answer that is too long for the bus
@@ -32,76 +29,93 @@ type answer struct {
 }
 
 // interrupted is the end of a turn of which nothing more is known.
-var interrupted = agent.Event{Event: agent.EventStopFailed, Error: "interrupted"}
+var interrupted = agent.Event{Event: agent.EventStopFailed, Error: Interrupted}
 
 // verdict is what a turn's end says to those who wait for an answer.
 func verdict(e agent.Event) (kind envelope.Kind, text string) {
 	switch {
 	case e.Event == agent.EventStopFailed && e.Error == interrupted.Error:
-		return wordError, "interrupted: the turn ended, and no answer was given"
+		return envelope.KindError, "interrupted: the turn ended, and no answer was given"
 	case e.Event == agent.EventStopFailed:
-		return wordError, "the turn failed: " + failure(e)
+		return envelope.KindError, "the turn failed: " + failure(e)
+	case e.Error != "": // in the program's own words
+		return envelope.KindError, e.Text
 	case e.Text == "":
-		return wordError, "the turn ended without a word"
+		return envelope.KindError, "the turn ended without a word"
 	}
-	return wordReply, e.Text
+	return envelope.KindReply, e.Text
 }
 
 // close ends the turn: every message that it took has its answer or is let go.
-func (m *Mailman) close(ctx context.Context, e agent.Event) {
+func (m *Courier) close(ctx context.Context, e Event) {
 	m.open, m.turnOf = false, ""
-	asked := m.ends()
+	asked := m.ends(ctx)
 	var done []owed
 	for _, o := range m.ledger.list(true) {
 		if m.isUnsent(o) {
 			continue
 		}
-		end, ok := endOf(o, e, asked)
+		end, ok, err := endOf(o, e.Event, asked)
 		if !ok {
-			m.ledger.late(o.ID)
+			if err == nil {
+				m.ledger.late(o.ID)
+			}
 			m.open = true
 			continue
 		}
 		a := answer{owed: o}
 		a.kind, a.text = verdict(end)
-		if !o.Wants || m.give(ctx, &a) {
+		if !o.Wants || e.Deferred || m.give(ctx, &a) {
 			done = append(done, o)
 			continue
 		}
 		m.unsent = append(m.unsent, a)
 		m.tries = time.Time{}
 	}
-	m.trouble("settle what was owed", m.ledger.settle(e.MS, done...))
+	m.settle(e.MS, done...)
+}
+
+// settle takes out of the ledger what is done with.
+func (m *Courier) settle(recorded int64, done ...owed) {
+	m.trouble("settle what was owed", m.ledger.settle(recorded, done...))
+	for _, o := range done {
+		delete(m.losses, o.ID)
+		if r, ok := m.o.Runtime.(Settler); ok {
+			r.Settled(o.ID)
+		}
+	}
 }
 
 // endOf is the end of the turn that took the message, where e is that of the last.
 // They differ if what should have told of the former was killed: then the
 // conversation is asked, once more at the next occasion, for it is written a
 // moment later.
-func endOf(o owed, e agent.Event, asked func(owed) (agent.Event, bool)) (end agent.Event, ok bool) {
+func endOf(o owed, e agent.Event, asked func(owed) (agent.Event, bool, error)) (end agent.Event, ok bool, err error) {
 	if !o.Wants || o.turn != "" && o.turn == e.ID {
-		return e, true
+		return e, true, nil
 	}
-	own, ok := asked(o)
+	own, ok, err := asked(o)
 	switch {
+	case err != nil:
+		return end, false, err
 	case ok:
-		return own, true
+		return own, true, nil
 	case own.ID == "" || e.ID == "" || own.ID == e.ID: // nobody counts turns, or it is the same
-		return e, true
+		return e, true, nil
 	}
-	return interrupted, o.late
+	return interrupted, o.late, nil
 }
 
-func (m *Mailman) isUnsent(o owed) bool {
+func (m *Courier) isUnsent(o owed) bool {
 	return slices.ContainsFunc(m.unsent, func(a answer) bool { return a.ID == o.ID && a.From == o.From })
 }
 
 // retry does again what the system refused.
-func (m *Mailman) retry(ctx context.Context, now time.Time) {
+func (m *Courier) retry(ctx context.Context, now time.Time) {
 	if now.Before(m.tries) || len(m.unsent)+len(m.unfiled) == 0 {
 		return
 	}
-	m.tries = now.Add(m.pace(again))
+	m.tries = now.Add(again)
 	unfiled := m.unfiled
 	m.unfiled = nil
 	for _, d := range unfiled {
@@ -120,18 +134,18 @@ func (m *Mailman) retry(ctx context.Context, now time.Time) {
 		}
 	}
 	m.unsent = left
-	m.trouble("settle what was owed", m.ledger.settle(0, done...))
+	m.settle(0, done...)
 }
 
 // give sends an answer, unless the model has given one. It reports whether there
 // is nothing more to do about the message.
-func (m *Mailman) give(ctx context.Context, a *answer) (done bool) {
+func (m *Courier) give(ctx context.Context, a *answer) (done bool) {
 	if m.answered(ctx, a.owed) {
 		return true
 	}
 	refused, err := m.send(ctx, a)
 	a.tries++
-	a.due = time.Now().Add(m.pace(again))
+	a.due = time.Now().Add(again)
 	switch {
 	case refused != nil:
 		m.o.Log(fmt.Sprintf("%s of %s gets no answer", a.ID, a.From), refused)
@@ -140,7 +154,7 @@ func (m *Mailman) give(ctx context.Context, a *answer) (done bool) {
 		m.o.Log(fmt.Sprintf("%s of %s gets no answer", a.ID, a.From), err)
 		return true
 	case errors.Is(err, bus.ErrBrake):
-		a.due = time.Now().Add(m.pace(brakedAgain))
+		a.due = time.Now().Add(brakedAgain)
 	}
 	m.trouble("answer "+a.ID, err)
 	return err == nil
@@ -148,24 +162,38 @@ func (m *Mailman) give(ctx context.Context, a *answer) (done bool) {
 
 // answered reports whether the message has had an answer of ours, by whichever
 // way.
-func (m *Mailman) answered(ctx context.Context, o owed) bool {
-	found, ok, err := m.o.Bus.FindAnswer(ctx, o.From, o.ID, time.UnixMilli(o.SentMS).Add(-time.Second))
-	return err == nil && ok && found.Envelope.From == m.o.Agent
+func (m *Courier) answered(ctx context.Context, o owed) bool {
+	return Answered(ctx, m.o.Bus, m.o.Agent, envelope.Envelope{ID: o.ID, From: o.From, Time: time.UnixMilli(o.SentMS)})
 }
 
 // send sends an answer. refused is why that can never be.
-func (m *Mailman) send(ctx context.Context, a *answer) (refused, err error) {
+func (m *Courier) send(ctx context.Context, a *answer) (refused, err error) {
+	to := envelope.Envelope{ID: a.ID, From: a.From, Thread: a.Thread, Hops: a.Hops}
+	return Answer(ctx, m.o.Bus, m.o.Agent, to, a.kind, a.text, m.traits.Implicit)
+}
+
+// Answered reports whether an agent has answered a message, by whichever way.
+func Answered(ctx context.Context, b *bus.Bus, from agent.ID, to envelope.Envelope) bool {
+	found, ok, err := b.FindAnswer(ctx, to.From, to.ID, to.Time.Add(-time.Second))
+	return err == nil && ok && found.Envelope.From == from
+}
+
+// Answer sends the one answer that code gives to a message for an agent; its ID
+// depends on the two alone, so that one sent again has no second effect. implicit
+// marks a reply as the model's last text. One that is too long for the bus is cut
+// and says by how much. refused is why it can never be sent.
+func Answer(ctx context.Context, b *bus.Bus, from agent.ID, to envelope.Envelope, kind envelope.Kind, text string, implicit bool) (refused, err error) {
 	e := envelope.Envelope{
-		ID: envelope.AnswerID(m.o.Agent, a.ID, envelope.KindReply), From: m.o.Agent, To: a.From, Kind: a.kind, Text: envelope.SafeText(a.text),
-		InReplyTo: a.ID, Thread: a.Thread, Hops: a.Hops + 1, Via: "code",
+		ID: envelope.AnswerID(from, to.ID, envelope.KindReply), From: from, To: to.From, Kind: kind, Text: envelope.SafeText(text),
+		InReplyTo: to.ID, Thread: to.Thread, Hops: to.Hops + 1, Via: "code",
 	}
-	if a.kind == wordReply {
+	if implicit && kind == envelope.KindReply {
 		e.Extra = map[string]json.RawMessage{"implicit": json.RawMessage("true")}
 	}
-	_, err = m.o.Bus.Send(ctx, e)
+	_, err = b.Send(ctx, e)
 	if errors.Is(err, envelope.ErrInvalid) && len(e.Text) > shortened {
-		e.Text = clip(e.Text, shortened)
-		_, err = m.o.Bus.Send(ctx, e)
+		e.Text = envelope.Shorten(e.Text, shortened)
+		_, err = b.Send(ctx, e)
 	}
 	for _, never := range []error{bus.ErrNotAllowed, bus.ErrNoMailbox, envelope.ErrInvalid, bus.ErrHops} {
 		if errors.Is(err, never) {

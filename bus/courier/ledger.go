@@ -1,4 +1,4 @@
-package mcp
+package courier
 
 import (
 	"encoding/json"
@@ -34,15 +34,16 @@ type owed struct {
 	late bool   // a later turn has ended, and how its own did is not known yet
 }
 
-func owedOf(e envelope.Envelope) owed {
+func (m *Courier) owedOf(e envelope.Envelope) owed {
 	return owed{
-		ID: e.ID, From: e.From, Kind: e.Kind, Thread: e.Thread, Hops: e.Hops,
-		SentMS: e.Time.UnixMilli(), OfferedMS: time.Now().UnixMilli(), Wants: wantsAnswer(e),
+		ID: e.ID, From: e.From, Kind: e.Kind, Thread: e.Thread, Hops: e.Hops, Start: m.o.Start,
+		SentMS: e.Time.UnixMilli(), OfferedMS: time.Now().UnixMilli(), Wants: m.traits.Wants(e),
 	}
 }
 
-// wantsAnswer says whether a message gets exactly one answer.
-func wantsAnswer(e envelope.Envelope) bool {
+// WantsAnswer reports whether a message gets exactly one answer: what the owner
+// wrote, briefs, handoffs and cron's calls, and what asks for one; never an answer.
+func WantsAnswer(e envelope.Envelope) bool {
 	switch e.Kind {
 	case envelope.KindReply, envelope.KindError, envelope.KindAck, envelope.KindApproval, envelope.KindApprovalAnswer:
 		return false
@@ -146,6 +147,17 @@ func (l *ledger) sight(id string) bool {
 	}
 	l.file.Owed[i].seen = true
 	return true
+}
+
+// unsee notes that the model may have lost the messages.
+func (l *ledger) unsee(list []owed) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	for _, o := range list {
+		if i := l.index(o.ID, o.From); i >= 0 {
+			l.file.Owed[i].seen, l.file.Owed[i].turn, l.file.Owed[i].late = false, "", false
+		}
+	}
 }
 
 // late notes that the end of the message's turn was missed.

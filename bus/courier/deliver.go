@@ -1,4 +1,4 @@
-package mcp
+package courier
 
 import (
 	"context"
@@ -9,29 +9,33 @@ import (
 	"netsky/bus"
 )
 
-// loop is the mailman at work, until ctx ends. A turn that runs then is not over: a
-// shutdown that waits for it gets its ack from the next server.
-func (m *Mailman) loop(ctx context.Context, watch *bus.Watch) {
+// loop is the courier at work, until ctx ends. A turn that runs then is not over: a
+// shutdown that waits for it gets its ack from the next courier.
+func (m *Courier) loop(ctx context.Context) error {
 	timer := time.NewTimer(0)
 	defer timer.Stop()
 	for {
 		select {
 		case <-ctx.Done():
-			return
-		case <-watch.C:
+			return nil
+		case <-m.o.Events.C():
 		case b := <-m.batches:
 			m.got(b)
 		case f := <-m.asks:
 			f()
-		case <-m.cancels:
-			m.group.Go(func() { m.interrupt(ctx) })
+		case by := <-m.cancels:
+			m.group.Go(func() { m.interrupt(ctx, by) })
 		case <-timer.C:
 		}
-		timer.Reset(max(m.step(ctx), time.Millisecond))
+		wait := m.step(ctx)
+		if m.traits.Leaves && m.box.Obeyed() {
+			return bus.ErrShutdown
+		}
+		timer.Reset(max(wait, time.Millisecond))
 	}
 }
 
-func (m *Mailman) got(b batch) {
+func (m *Courier) got(b batch) {
 	m.asked = false
 	m.pending = append(m.pending, b.list...)
 	if b.err == nil {
@@ -43,19 +47,15 @@ func (m *Mailman) got(b batch) {
 	}
 }
 
-func (m *Mailman) interrupt(ctx context.Context) {
-	if err := m.m.Runtime.Interrupt(ctx); err != nil && ctx.Err() == nil {
+func (m *Courier) interrupt(ctx context.Context, by agent.ID) {
+	if err := m.o.Runtime.Interrupt(ctx, by); err != nil && ctx.Err() == nil {
 		m.o.Log("interrupt the turn", err)
 	}
 }
 
 // step does what is due and says when to come back at the latest.
-func (m *Mailman) step(ctx context.Context) time.Duration {
-	if err := m.tail.Read(func(e agent.Event) { m.event(ctx, e) }); err != nil {
-		m.trouble("events", err)
-	} else {
-		m.trouble("events", nil)
-	}
+func (m *Courier) step(ctx context.Context) time.Duration {
+	m.trouble("events", m.o.Events.Read(func(e Event) { m.event(ctx, e) }))
 	now := time.Now()
 	m.look(ctx, now)
 	m.restore(ctx, now)
@@ -66,16 +66,12 @@ func (m *Mailman) step(ctx context.Context) time.Duration {
 	if due := m.deliver(ctx, now); !due.IsZero() && due.Before(next) {
 		next = due
 	}
-	if now.Sub(m.rotated) > rotates {
-		m.rotated = now
-		m.trouble("events", m.o.Home.RotateEvents(m.o.Agent))
-	}
 	return time.Until(next)
 }
 
 // turning tells the receiver when a turn begins and ends: a shutdown waits for it,
 // and for the answers to what it took.
-func (m *Mailman) turning(now time.Time) {
+func (m *Courier) turning(now time.Time) {
 	if running := m.open || m.busy() || m.handing(now) || m.owing(); running && m.turn == nil {
 		m.turn = m.box.Turn()
 	} else if !running {
@@ -85,21 +81,21 @@ func (m *Mailman) turning(now time.Time) {
 
 // handing reports whether a text may be taken at any moment. One that was not
 // taken the first time is not waited for, but a moment each time.
-func (m *Mailman) handing(now time.Time) bool {
+func (m *Courier) handing(now time.Time) bool {
 	f := m.flight
-	return f != nil && (f.times <= 1 || now.Sub(f.pushed) < m.pace(abandonedAfter))
+	return f != nil && (f.times <= 1 || now.Sub(f.pushed) < m.traits.Pace.Told)
 }
 
 // owing reports whether answers are owed to what was taken before, which the
 // program can still give.
-func (m *Mailman) owing() bool {
+func (m *Courier) owing() bool {
 	return len(m.unsent) > 0 || m.able() && (len(m.lost) > 0 || !m.restored && len(m.ledger.list(false)) > 0)
 }
 
 // able reports whether the program can be given something.
-func (m *Mailman) able() bool { return m.state.State == agent.Idle || m.busy() }
+func (m *Courier) able() bool { return m.state.Takes }
 
-func (m *Mailman) turnOver() {
+func (m *Courier) turnOver() {
 	if m.turn != nil {
 		m.turn()
 		m.turn = nil
@@ -108,7 +104,7 @@ func (m *Mailman) turnOver() {
 
 // deliver brings on what is on its way, or the next. It says when to come back;
 // zero: when something has happened.
-func (m *Mailman) deliver(ctx context.Context, now time.Time) (due time.Time) {
+func (m *Courier) deliver(ctx context.Context, now time.Time) (due time.Time) {
 	if m.flight != nil {
 		return m.pursue(ctx, now)
 	}
@@ -129,7 +125,7 @@ func (m *Mailman) deliver(ctx context.Context, now time.Time) (due time.Time) {
 		}
 		return due
 	case m.doubtful(now):
-		return now.Add(m.pace(lookBusy))
+		return now.Add(m.traits.Pace.Busy)
 	case m.closed.is && now.Before(m.closed.next):
 		return m.closed.next
 	}
@@ -138,16 +134,19 @@ func (m *Mailman) deliver(ctx context.Context, now time.Time) (due time.Time) {
 		m.point(ctx, time.Now())
 		return m.closed.next
 	}
-	return now.Add(m.pace(lookBusy))
+	return now.Add(m.traits.Pace.Busy)
 }
 
-// token counts what may be pushed in a row; it says how long to wait.
-func (m *Mailman) token(now time.Time) time.Duration {
-	every := m.pace(tokenEvery)
-	m.tokens = min(tokens, m.tokens+float64(now.Sub(m.filled))/float64(every))
+// token counts what may be offered in a row; it reports how long to wait.
+func (m *Courier) token(now time.Time) time.Duration {
+	p := m.traits.Pace
+	if p.Burst == 0 {
+		return 0
+	}
+	m.tokens = min(float64(p.Burst), m.tokens+float64(now.Sub(m.filled))/float64(p.Every))
 	m.filled = now
 	if m.tokens >= 1 {
 		return 0
 	}
-	return time.Duration((1 - m.tokens) * float64(every))
+	return time.Duration((1 - m.tokens) * float64(p.Every))
 }

@@ -1,9 +1,8 @@
-package mcp
+package courier
 
 import (
 	"context"
-	"errors"
-	"io/fs"
+	"fmt"
 	"maps"
 	"strings"
 	"time"
@@ -17,12 +16,9 @@ import (
 // cut off by a death.
 type lost struct {
 	owed
-	text string // its rendering, if the conversation never had it
+	text     string // its rendering, if the conversation never had it
+	envelope envelope.Envelope
 }
-
-// beginsWithin is how long an idle program may be without its session's start
-// having been told, until what it holds is taken to be known.
-const beginsWithin = 10 * time.Second
 
 // A past is what the events say of a message that is still owed.
 type past struct {
@@ -39,8 +35,8 @@ func (p *past) ends(e agent.Event) {
 }
 
 // remember reads the events that came before us.
-func (m *Mailman) remember(ctx context.Context) {
-	m.past = make(map[string]*past)
+func (m *Courier) remember(ctx context.Context) {
+	m.past, m.doubts = make(map[string]*past), make(map[string]bool)
 	offered := make(map[string]int64)
 	for _, o := range m.ledger.list(false) {
 		m.past[o.ID], offered[o.ID] = &past{}, o.OfferedMS
@@ -54,9 +50,9 @@ func (m *Mailman) remember(ctx context.Context) {
 			}
 		}
 	}
-	err := m.tail.Read(func(e agent.Event) {
+	err := m.o.Events.Read(func(e Event) {
 		m.hooked = m.hooked || e.Start == m.o.Start
-		switch e.Event {
+		switch e.Event.Event {
 		case agent.EventSeen:
 			see(e.ID, e.MS, "")
 		case agent.EventPrompt:
@@ -72,58 +68,75 @@ func (m *Mailman) remember(ctx context.Context) {
 			m.began = m.began || e.Start == m.o.Start
 		case agent.EventStop, agent.EventStopFailed:
 			for _, p := range m.past {
-				p.ends(e)
+				p.ends(e.Event)
 			}
 			if recorded > 0 && e.MS > recorded {
-				m.record(ctx, e)
+				m.record(ctx, e.Event)
 			}
 		}
 	})
 	m.trouble("events", err)
-	m.trouble("settle what was owed", m.ledger.settle(time.Now().UnixMilli()))
+	m.settle(time.Now().UnixMilli())
+	m.left = m.ledger.list(false)
 }
 
-// restore settles what an earlier server left, as soon as it is known what the
-// conversation holds. It reports whether it is done.
-func (m *Mailman) restore(ctx context.Context, now time.Time) bool {
-	if m.restored {
-		return true
+// restore settles what was left, as soon as it is known what the conversation
+// holds.
+func (m *Courier) restore(ctx context.Context, now time.Time) {
+	if m.restored || ctx.Err() != nil || len(m.left) > 0 && !m.knows(now) {
+		return
 	}
-	list := m.ledger.list(false)
-	if ctx.Err() != nil || len(list) > 0 && !m.knows(now) {
-		return false
-	}
-	m.restored, m.doubts = true, make(map[string]bool)
-	var done []owed
-	for _, o := range list {
-		if m.restoreOne(ctx, o) {
-			done = append(done, o)
+	for len(m.left) > 0 {
+		o := m.left[0]
+		done, err := m.restoreOne(ctx, o)
+		if err != nil { // nothing is known of it: we may be told to end
+			m.trouble("find "+o.ID, err)
+			return
 		}
+		if done {
+			m.settle(0, o)
+		}
+		m.left = m.left[1:]
 	}
-	m.past = nil
-	m.trouble("settle what was owed", m.ledger.settle(0, done...))
-	return true
+	m.restored, m.past = true, nil
 }
 
 // knows reports whether Holds can be asked.
-func (m *Mailman) knows(now time.Time) bool {
+func (m *Courier) knows(now time.Time) bool {
 	switch m.state.State {
 	case agent.Busy, agent.Waiting:
 		return true
 	case agent.Idle:
-		return m.began || m.idleFor(now) >= m.pace(beginsWithin)
+		return m.began || m.idleFor(now) >= m.traits.Pace.Begins
 	}
-	return false
+	return m.began && m.state.Takes
+}
+
+// cut has what was under way settled once more: the program was cut off from its
+// conversation, which goes on.
+func (m *Courier) cut() {
+	m.open, m.turnOf = false, ""
+	m.past = make(map[string]*past)
+	seen := m.ledger.list(true)
+	for _, o := range seen {
+		m.losses[o.ID]++
+		m.past[o.ID] = &past{seen: true, turn: o.turn}
+		if !m.isUnsent(o) {
+			m.left = append(m.left, o)
+		}
+	}
+	m.ledger.unsee(seen)
+	m.restored = len(m.left) == 0
 }
 
 // doubt reports whether a message that is not filed has been seen nevertheless,
 // since the mailbox was taken. If it has not, and was handed to this very program
 // by a server that has died since, it may still wait in the program's queue:
 // Claude Code starts a server that is gone again when the model calls a tool.
-func (m *Mailman) doubt(o owed) (seen bool) {
+func (m *Courier) doubt(o owed) (seen bool) {
 	p := m.past[o.ID]
 	seen = p != nil && p.seen
-	if seen || o.Start == m.o.Start {
+	if seen || o.Start == m.o.Start && m.traits.Queues {
 		m.doubts[o.ID] = seen
 	}
 	return seen
@@ -131,12 +144,12 @@ func (m *Mailman) doubt(o owed) (seen bool) {
 
 // doubtful reports whether something may wait in the program's queue. What an
 // idle program does not hold is not there.
-func (m *Mailman) doubtful(now time.Time) bool {
+func (m *Courier) doubtful(now time.Time) bool {
 	open := false
 	for _, seen := range m.doubts {
 		open = open || !seen
 	}
-	if !open || m.idleFor(now) < m.pace(resends[0]) {
+	if !open || m.idleFor(now) < m.traits.Pace.Unseen[0] {
 		return open
 	}
 	maps.DeleteFunc(m.doubts, func(_ string, seen bool) bool { return !seen })
@@ -144,87 +157,104 @@ func (m *Mailman) doubtful(now time.Time) bool {
 }
 
 // restoreOne settles one message; true if nothing more is owed about it.
-func (m *Mailman) restoreOne(ctx context.Context, o owed) (done bool) {
+func (m *Courier) restoreOne(ctx context.Context, o owed) (done bool, err error) {
 	e, place, ok, err := m.find(ctx, o)
 	switch {
-	case err != nil: // nothing is known of it: we may be told to end
-		m.trouble("find "+o.ID, err)
-		return false
+	case err != nil:
+		return false, err
 	case !ok:
-		return true
+		return true, nil
 	case place != bus.Delivered && !m.doubt(o):
-		return false // it is handed over again, perhaps not at once
+		return false, nil // it is offered again, perhaps not at once
 	}
 	return m.resume(ctx, o, e)
 }
 
-// resume goes on with a message that an earlier server had handed over and that
-// was taken; true if nothing more is owed about it.
-func (m *Mailman) resume(ctx context.Context, o owed, e envelope.Envelope) (done bool) {
+// resume goes on with a message that was taken by a program that has died since;
+// true if nothing more is owed about it.
+func (m *Courier) resume(ctx context.Context, o owed, e envelope.Envelope) (done bool, err error) {
 	var p past
 	if known := m.past[o.ID]; known != nil {
 		p = *known
 	}
 	o.turn = p.turn
 	if o.Wants && m.answered(ctx, o) {
-		return true
+		return true, nil
 	}
-	if end, ok := m.pastEnd(o, p); ok {
+	end, ok, err := m.pastEnd(ctx, o, p)
+	if err != nil {
+		return false, err
+	}
+	if most := m.traits.Losses; !ok && most > 0 && m.losses[o.ID] >= most && !m.busy() {
+		end, ok = agent.Event{Event: agent.EventStopFailed, Text: fmt.Sprintf("it was cut off %d times and is not tried again", most)}, true
+	}
+	if ok {
 		if !o.Wants {
-			return true
+			return true, nil
 		}
 		a := answer{owed: o}
 		a.kind, a.text = verdict(end)
 		if m.give(ctx, &a) {
-			return true
+			return true, nil
 		}
 		m.unsent = append(m.unsent, a)
-		return false
+		return false, nil
 	}
-	switch {
-	case m.busy(): // the turn goes on
+	if m.busy() { // the turn goes on
 		m.sight(o.ID)
 		m.ledger.took(o.ID, o.turn)
-	case !m.m.Runtime.Holds(o.ID):
-		m.lost = append(m.lost, lost{o, envelope.Render(e, time.Now())})
+		return false, nil
+	}
+	held, err := m.holds(ctx, o.ID)
+	switch {
+	case err != nil:
+		return false, err
+	case !held:
+		m.lost = append(m.lost, lost{o, envelope.Render(e, time.Now()), e})
 	case o.Wants:
 		m.lost = append(m.lost, lost{owed: o})
 	default:
-		return true
+		return true, nil
 	}
-	return false
+	return false, nil
 }
 
 // pastEnd is the end of the turn that took the message: an event's, or where none
 // was written the conversation's.
-func (m *Mailman) pastEnd(o owed, p past) (e agent.Event, ok bool) {
+func (m *Courier) pastEnd(ctx context.Context, o owed, p past) (e agent.Event, ok bool, err error) {
 	exact := p.end != nil && p.turn != "" && p.end.ID == p.turn
 	if !exact && (p.end != nil || !m.busy()) {
-		own, ok := m.m.Runtime.Ended(o.ID, o.turn)
+		own, ok, err := m.o.Runtime.Ended(ctx, o.ID, o.turn)
 		switch {
-		case ok && own.Error != interrupted.Error: // or it is gone on with
-			return own, true
+		case err != nil:
+			return e, false, err
+		case ok && own.Error != Interrupted: // or it is gone on with
+			return own, true, nil
 		case p.end != nil && own.ID != "" && p.end.ID != "" && own.ID != p.end.ID:
-			return e, false // it is another's
+			return e, false, nil // it is another's
 		}
 	}
 	if p.end != nil {
-		return *p.end, true
+		return *p.end, true, nil
 	}
-	return e, false
+	return e, false, nil
 }
 
 // naming is how a notice names a message, or how that begins.
 func naming(id string, from agent.ID) string { return id + " from " + string(from) }
 
 // loadLost puts what was lost into a text, as much as fits: what the conversation
-// holds is named, the rest handed over again. The words between keep the whole
-// from looking like a message that came twice.
-func (m *Mailman) loadLost(f *flight) {
+// holds is named, the rest offered again. The words between keep the whole from
+// looking like a message that came twice.
+func (m *Courier) loadLost(f *flight) {
+	most := 1
+	if m.traits.Batch > 1 {
+		most = 2 * m.traits.Batch
+	}
 	var named, texts []string
 	size := 0
 	for _, l := range m.lost {
-		if size += len(l.text); len(f.lost) > 0 && (size > maxBytes || len(f.lost) == 2*maxBatch) {
+		if size += len(l.text); len(f.lost) > 0 && (size > m.traits.BatchBytes || len(f.lost) == most) {
 			break
 		}
 		f.lost = append(f.lost, l)
@@ -238,13 +268,13 @@ func (m *Mailman) loadLost(f *flight) {
 	words := "You were restarted."
 	if len(named) > 0 {
 		words = "You were restarted in the middle of a turn. Not answered yet: " + strings.Join(named, ", ") +
-			". Go on with that, and answer each with reply."
+			". See what is done already, go on with that, and answer each with reply."
 	}
 	f.notice = envelope.RenderNotice(words)
 	f.text = f.notice
 	if m.startup {
 		f.startup = true
-		f.text = envelope.RenderNotice(m.m.Startup) + "\n" + f.text
+		f.text = envelope.RenderNotice(m.o.Startup) + "\n" + f.text
 	}
 	if len(texts) > 0 {
 		f.text += "\nThese messages came just before the restart and were lost with it:\n" + strings.Join(texts, "\n")
@@ -254,21 +284,12 @@ func (m *Mailman) loadLost(f *flight) {
 // find looks for a message that came to the agent and was not filed unread, and
 // says where it lies now; ok is false if it is nowhere. With an error that is not
 // known.
-func (m *Mailman) find(ctx context.Context, o owed) (e envelope.Envelope, p bus.Place, ok bool, err error) {
-	for _, p := range []bus.Place{bus.Claimed, bus.Inbox, bus.Delivered} {
-		names, err := m.o.Bus.Names(m.o.Agent, p)
-		if err != nil && !errors.Is(err, fs.ErrNotExist) {
-			return e, "", false, err
-		}
-		for i := len(names) - 1; i >= max(0, len(names)-mostBack); i-- {
-			if err := ctx.Err(); err != nil {
-				return e, "", false, err
-			}
-			entry, err := m.o.Bus.Read(m.o.Agent, p, names[i])
-			if err == nil && entry.Err == nil && entry.Why == "" && entry.Envelope.ID == o.ID && entry.Envelope.From == o.From {
-				return entry.Envelope, p, true, nil
-			}
+func (m *Courier) find(ctx context.Context, o owed) (e envelope.Envelope, p bus.Place, ok bool, err error) {
+	list, err := m.o.Bus.Received(ctx, m.o.Agent, o.ID)
+	for _, entry := range list {
+		if entry.Err == nil && entry.Why == "" && entry.Envelope.ID == o.ID && entry.Envelope.From == o.From {
+			return entry.Envelope, entry.Place, true, nil
 		}
 	}
-	return e, "", false, nil
+	return e, "", false, err
 }

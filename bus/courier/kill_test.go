@@ -1,4 +1,4 @@
-package mcp_test
+package courier_test
 
 import (
 	"context"
@@ -17,8 +17,8 @@ import (
 	"netsky/agent"
 	"netsky/agent/home"
 	"netsky/bus"
+	"netsky/bus/courier"
 	"netsky/bus/envelope"
-	"netsky/bus/mcp"
 )
 
 // A Door is the program as a server in another process reaches it.
@@ -26,22 +26,22 @@ type Door struct{ p *program }
 
 // A Word is what comes back through the door.
 type Word struct {
-	Err     string
-	Refused bool
-	Report  agent.Report
-	Holds   bool // or Ended
-	End     agent.Event
+	Err       string
+	Refused   bool
+	Condition courier.Condition
+	Holds     bool // or Ended
+	End       agent.Event
 }
 
 func word(err error) (w Word) {
 	if err != nil {
-		w.Err, w.Refused = err.Error(), mcp.Refused(err)
+		w.Err, w.Refused = err.Error(), courier.Refused(err)
 	}
 	return w
 }
 
-func (d Door) Push(text string, w *Word) error {
-	*w = word(d.p.Push(context.Background(), text))
+func (d Door) Offer(o courier.Offer, w *Word) error {
+	*w = word(d.p.Offer(context.Background(), o))
 	return nil
 }
 
@@ -51,23 +51,23 @@ func (d Door) Point(n int, w *Word) error {
 }
 
 func (d Door) Interrupt(_ int, w *Word) error {
-	*w = word(d.p.Interrupt(context.Background()))
+	*w = word(d.p.Interrupt(context.Background(), agent.Owner))
 	return nil
 }
 
 func (d Door) State(_ int, w *Word) error {
-	w.Report = d.p.State(context.Background())
+	w.Condition = d.p.State(context.Background())
 	return nil
 }
 
-func (d Door) Holds(id string, w *Word) error {
-	w.Holds = d.p.Holds(id)
-	return nil
+func (d Door) Holds(id string, w *Word) (err error) {
+	w.Holds, err = d.p.Holds(context.Background(), id)
+	return err
 }
 
-func (d Door) Ended(of [2]string, w *Word) error {
-	w.End, w.Holds = d.p.Ended(of[0], of[1])
-	return nil
+func (d Door) Ended(of [2]string, w *Word) (err error) {
+	w.End, w.Holds, err = d.p.Ended(context.Background(), of[0], of[1])
+	return err
 }
 
 // A caller is the other side of the door.
@@ -86,8 +86,10 @@ func (c caller) call(method string, arg any) (w Word, err error) {
 	return w, nil
 }
 
-func (c caller) Push(_ context.Context, text string) error {
-	_, err := c.call("Push", text)
+func (c caller) Traits() courier.Traits { return (*program)(nil).Traits() }
+
+func (c caller) Offer(_ context.Context, o courier.Offer) error {
+	_, err := c.call("Offer", o)
 	return err
 }
 
@@ -96,31 +98,31 @@ func (c caller) Point(_ context.Context, n int) error {
 	return err
 }
 
-func (c caller) Interrupt(context.Context) error {
+func (c caller) Interrupt(context.Context, agent.ID) error {
 	_, err := c.call("Interrupt", 0)
 	return err
 }
 
-func (c caller) State(context.Context) agent.Report {
+func (c caller) State(context.Context) courier.Condition {
 	w, err := c.call("State", 0)
 	if err != nil {
-		return agent.Report{State: agent.Unknown}
+		w.Condition.State = agent.Unknown
 	}
-	return w.Report
+	return w.Condition
 }
 
-func (c caller) Holds(id string) bool {
-	w, _ := c.call("Holds", id)
-	return w.Holds
+func (c caller) Holds(_ context.Context, id string) (bool, error) {
+	w, err := c.call("Holds", id)
+	return w.Holds, err
 }
 
-func (c caller) Ended(id, turn string) (agent.Event, bool) {
-	w, _ := c.call("Ended", [2]string{id, turn})
-	return w.End, w.Holds
+func (c caller) Ended(_ context.Context, id, turn string) (agent.Event, bool, error) {
+	w, err := c.call("Ended", [2]string{id, turn})
+	return w.End, w.Holds, err
 }
 
-// mailmanProcess is the server that the tests kill.
-func mailmanProcess(socket string) int {
+// courierProcess is the server that the tests kill.
+func courierProcess(socket string) int {
 	err := func() error {
 		client, err := rpc.Dial("unix", socket)
 		if err != nil {
@@ -130,19 +132,25 @@ func mailmanProcess(socket string) int {
 		if err != nil {
 			return err
 		}
-		o := mcp.Options{Agent: me, Start: os.Getenv("NETSKY_START"), Home: home, Bus: bus.New(home, bus.Options{})}
-		m := mcp.NewMailman(o, mcp.MailOptions{Runtime: caller{client}}).Scale(faster)
+		b := bus.New(home, bus.Options{})
+		events, err := courier.Events(context.Background(), home, b, me)
+		if err != nil {
+			return err
+		}
+		m := courier.New(courier.Options{
+			Agent: me, Start: os.Getenv("NETSKY_START"), Home: home, Bus: b, Runtime: caller{client}, Events: events,
+		})
 		return m.Run(context.Background())
 	}()
 	fmt.Fprintln(os.Stderr, err)
 	return 1
 }
 
-// mustMailman starts a server in a process of its own.
-func (p *post) mustMailman(socket string) (kill func()) {
+// mustCourier starts a server in a process of its own.
+func (p *post) mustCourier(socket string) (kill func()) {
 	p.Helper()
 	cmd := exec.Command(os.Args[0])
-	cmd.Env = append(os.Environ(), "MCP_MAILMAN="+socket, "NETSKY_HOME="+p.home.Root(), "NETSKY_START="+p.program.startID())
+	cmd.Env = append(os.Environ(), "COURIER_DOOR="+socket, "NETSKY_HOME="+p.home.Root(), "NETSKY_START="+p.program.startID())
 	cmd.Stderr = os.Stderr
 	if err := cmd.Start(); err != nil {
 		p.Fatal(err)
@@ -186,11 +194,18 @@ func (p *program) die(tb testing.TB) {
 // gives it another start.
 func (p *program) settle(tb testing.TB) {
 	tb.Helper()
-	eventually(tb, "the program is idle", func() bool {
+	tick := time.NewTicker(2 * time.Millisecond)
+	defer tick.Stop()
+	idle := func() bool {
 		p.mu.Lock()
 		defer p.mu.Unlock()
 		return p.state == agent.Idle && len(p.queue) == 0
-	})
+	}
+	for until := time.Now().Add(patience); !idle(); <-tick.C {
+		if time.Now().After(until) {
+			tb.Fatal("the program does not become idle")
+		}
+	}
 	p.mu.Lock()
 	p.start = agent.NewStart()
 	p.last = ""
@@ -243,7 +258,7 @@ func TestKilled(t *testing.T) {
 		}
 	}
 	for range kills {
-		kill := p.mustMailman(socket)
+		kill := p.mustCourier(socket)
 		p.wait("the server works", func() bool {
 			r, err := p.home.LoadReport(me)
 			return err == nil && r.Start == p.program.startID()
@@ -267,7 +282,7 @@ func TestKilled(t *testing.T) {
 		p.program.die(t)
 	}
 	p.program.set(func() { clear(p.program.muted) })
-	defer p.mustMailman(socket)()
+	defer p.mustCourier(socket)()
 	p.wait("all of them filed", func() bool { return p.count(me, bus.Delivered) == many })
 	p.wait("nothing owed", func() bool { return p.owed() == "" })
 	effects := p.program.effects()

@@ -1,4 +1,4 @@
-package mcp_test
+package courier_test
 
 import (
 	"context"
@@ -17,22 +17,45 @@ import (
 	"netsky/agent"
 	"netsky/agent/home"
 	"netsky/bus"
+	"netsky/bus/courier"
 	"netsky/bus/envelope"
-	"netsky/bus/mcp"
 	"netsky/store"
 )
 
 const me = agent.ID("agent1")
 
-// A post is a home with mailboxes, a program and the mailman between them.
+// patience is how long a test waits for what must come.
+const patience = 60 * time.Second
+
+// A journal is what was logged.
+type journal struct {
+	mu   sync.Mutex
+	said []string
+}
+
+func (j *journal) note(what string, err error) {
+	if err != nil {
+		what += ": " + err.Error()
+	}
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	j.said = append(j.said, what)
+}
+
+func (j *journal) String() string {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	return strings.Join(j.said, "\n")
+}
+
+// A post is a home with mailboxes, a program and the courier between them.
 type post struct {
 	testing.TB
 	home    home.Dir
 	bus     *bus.Bus
 	program *program
-	options mcp.Options
-	mail    mcp.MailOptions
-	man     *mcp.Mailman
+	options courier.Options
+	man     *courier.Courier
 	log     journal
 	records logs
 	names   int
@@ -59,16 +82,21 @@ func mustPost(tb testing.TB) *post {
 		}
 	}
 	p.program = newProgram(p.bus, home, me)
-	p.options = mcp.Options{Agent: me, Start: p.program.start, Home: home, Bus: p.bus, Records: &p.records, Log: p.log.note}
-	p.mail = mcp.MailOptions{Runtime: p.program}
+	p.options = courier.Options{Agent: me, Start: p.program.start, Home: home, Bus: p.bus, Runtime: p.program, Records: &p.records, Log: p.log.note}
 	return p
 }
 
-// run starts a mailman; stop ends it and waits.
+// run starts a courier; stop ends it and waits.
 func (p *post) run() (stop func()) {
 	p.Helper()
 	ctx, cancel := context.WithCancel(context.Background())
-	p.man = mcp.NewMailman(p.options, p.mail).Scale(faster)
+	events, err := courier.Events(ctx, p.home, p.bus, me)
+	if err != nil {
+		p.Fatal(err)
+	}
+	o := p.options
+	o.Events = events
+	p.man = courier.New(o)
 	man, over := p.man, make(chan error, 1)
 	go func() { over <- man.Run(ctx) }()
 	var once sync.Once
@@ -78,6 +106,7 @@ func (p *post) run() (stop func()) {
 			if err := <-over; err != nil {
 				p.Errorf("Run = %v", err)
 			}
+			events.Close()
 		})
 	}
 	p.Cleanup(stop)
@@ -166,7 +195,6 @@ func (p *post) owed() string {
 
 // logs is what is put on record.
 type logs struct {
-	mcp.Records
 	mu   sync.Mutex
 	list []store.AddLog
 	has  map[string]string // a start's conversation
@@ -250,7 +278,7 @@ func TestThousand(t *testing.T) {
 
 func TestStartupText(t *testing.T) {
 	p := mustPost(t)
-	p.mail.Startup, p.mail.Fresh = "you are <agent1>", true
+	p.options.Startup, p.options.Fresh = "you are <agent1>", true
 	p.program.shut = true
 	p.program.mustStart(t)
 	p.run()
@@ -451,11 +479,11 @@ func TestSilentHooks(t *testing.T) {
 
 func TestChannel(t *testing.T) {
 	p := mustPost(t)
-	p.mail.Startup, p.mail.Fresh = "you are agent1", true
+	p.options.Startup, p.options.Fresh = "you are agent1", true
 	var mu sync.Mutex
 	var got []string
 	deaf := false
-	p.mail.Notify = func(_ context.Context, text string, meta map[string]string) error {
+	p.options.Notify = func(_ context.Context, text string, meta map[string]string) error {
 		mu.Lock()
 		defer mu.Unlock()
 		got = append(got, meta["from"]+" "+meta["id"]+" "+text)
@@ -476,7 +504,7 @@ func TestChannel(t *testing.T) {
 	mu.Unlock()
 	p.drop(envelope.Envelope{ID: "a-1", From: agent.Root, To: me, Text: "c"})
 	p.wait("pushed", func() bool { return len(p.program.effects()) == 1 })
-	if !strings.Contains(p.log.String(), "messaging socket") {
+	if !strings.Contains(p.log.String(), "mail goes the other way") {
 		t.Errorf("log: %s", p.log.String())
 	}
 }

@@ -1,4 +1,4 @@
-package mcp
+package courier
 
 import (
 	"context"
@@ -8,17 +8,12 @@ import (
 	"netsky/bus/envelope"
 )
 
-const (
-	lookBusy = 250 * time.Millisecond // how often the state is asked for while something goes on
-	lookIdle = time.Second            // and while nothing does
-)
-
 // look asks how the program is, if it is time, and reports it if that is news.
-func (m *Mailman) look(ctx context.Context, now time.Time) {
+func (m *Courier) look(ctx context.Context, now time.Time) {
 	if now.Before(m.looks) {
 		return
 	}
-	r := m.m.Runtime.State(ctx)
+	r := m.o.Runtime.State(ctx)
 	if ctx.Err() != nil {
 		return // what is said in the end is not to be believed
 	}
@@ -31,11 +26,11 @@ func (m *Mailman) look(ctx context.Context, now time.Time) {
 	}
 	switch {
 	case m.busy():
-		m.looks = now.Add(m.pace(lookBusy))
+		m.looks = now.Add(m.traits.Pace.Busy)
 	case r.State == agent.Idle && m.flight == nil && !m.open:
-		m.looks = now.Add(m.pace(lookIdle))
+		m.looks = now.Add(m.traits.Pace.Idle)
 	default:
-		m.looks = now.Add(m.pace(lookBusy))
+		m.looks = now.Add(m.traits.Pace.Busy)
 	}
 	if f := m.flight; f != nil && r.State == agent.Busy && !m.hooked {
 		f.stirred = true
@@ -50,16 +45,16 @@ func (m *Mailman) look(ctx context.Context, now time.Time) {
 		// can be given work, and an up is to start it again.
 		r.State, r.SinceMS, r.Evidence, r.Detail = agent.Down, time.Now().UnixMilli(), "it acknowledged a shutdown", "has finished as it was asked to"
 	}
-	err := m.o.Home.SaveReport(m.o.Agent, r)
+	err := m.o.Home.SaveReport(m.o.Agent, r.Report)
 	m.reported = err == nil
 	m.trouble("report the state", err)
 }
 
 // busy reports whether a turn runs, as far as the program itself says.
-func (m *Mailman) busy() bool { return m.state.State == agent.Busy || m.state.State == agent.Waiting }
+func (m *Courier) busy() bool { return m.state.State == agent.Busy || m.state.State == agent.Waiting }
 
 // idleFor is for how long nothing has gone on.
-func (m *Mailman) idleFor(now time.Time) time.Duration {
+func (m *Courier) idleFor(now time.Time) time.Duration {
 	if m.state.State != agent.Idle {
 		return -1
 	}
@@ -71,9 +66,9 @@ func (m *Mailman) idleFor(now time.Time) time.Duration {
 }
 
 // resumeReport goes on with what an earlier server of the same start said.
-func (m *Mailman) resumeReport() {
+func (m *Courier) resumeReport() {
 	r, err := m.o.Home.LoadReport(m.o.Agent)
 	if err == nil && r.Start == m.o.Start {
-		m.state = r
+		m.state.Report = r
 	}
 }

@@ -1,4 +1,4 @@
-package mcp
+package courier
 
 import (
 	"context"
@@ -6,11 +6,12 @@ import (
 	"time"
 )
 
-// Waiting hands over what waits, if no other way is open.
-func (m *Mailman) Waiting(ctx context.Context) (texts string, left int, err error) {
-	deadline := time.NewTimer(m.pace(2 * time.Second))
+// Waiting hands over what waits, rendered, if no other way is open: as much at a
+// time as a tool's result can hold. It reports how many messages are left.
+func (m *Courier) Waiting(ctx context.Context) (texts string, left int, err error) {
+	deadline := time.NewTimer(2 * time.Second)
 	defer deadline.Stop()
-	tick := time.NewTicker(m.pace(50 * time.Millisecond))
+	tick := time.NewTicker(50 * time.Millisecond)
 	defer tick.Stop()
 	for {
 		var more bool
@@ -40,9 +41,12 @@ func (m *Mailman) Waiting(ctx context.Context) (texts string, left int, err erro
 	}
 }
 
+// maxResult is how many bytes of text a tool's result has at most.
+const maxResult = 20 << 10
+
 // hand makes a flight of what a tool's result can hold. more says that there may
 // be something in a moment.
-func (m *Mailman) hand(ctx context.Context) (text string, left int, more bool) {
+func (m *Courier) hand(ctx context.Context) (text string, left int, more bool) {
 	if m.box == nil {
 		return "", m.waiting(), false
 	}
@@ -80,5 +84,3 @@ func (m *Mailman) hand(ctx context.Context) (text string, left int, more bool) {
 	m.flight = f
 	return strings.TrimSpace(f.text), m.waiting() + len(m.pending), false
 }
-
-var _ Mail = (*Mailman)(nil)

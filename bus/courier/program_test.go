@@ -1,4 +1,4 @@
-package mcp_test
+package courier_test
 
 import (
 	"context"
@@ -13,10 +13,11 @@ import (
 	"netsky/agent"
 	"netsky/agent/home"
 	"netsky/bus"
+	"netsky/bus/courier"
 	"netsky/bus/envelope"
 )
 
-// faster is by how much the tests' time runs.
+// faster is how much faster the program is than Claude Code.
 const faster = 50
 
 func scaled(d time.Duration) time.Duration { return d / faster }
@@ -110,8 +111,23 @@ type refusedError string
 func (e refusedError) Error() string { return string(e) }
 func (e refusedError) Refused() bool { return true }
 
-// Push is the messaging socket.
-func (p *program) Push(_ context.Context, text string) error {
+// Traits are those of Claude Code, which is slower.
+func (p *program) Traits() courier.Traits {
+	return courier.Traits{
+		Name: "claude", Batch: 30, BatchBytes: 200 << 10, Text: 480 << 10, Queues: true, Implicit: true,
+		Pace: courier.Pace{
+			Burst: 25, Every: scaled(2200 * time.Millisecond),
+			Unseen: []time.Duration{scaled(5 * time.Second), scaled(10 * time.Second), scaled(20 * time.Second), scaled(30 * time.Second)},
+			Busy:   scaled(250 * time.Millisecond), Idle: scaled(time.Second),
+			Told: scaled(2 * time.Second), Silent: scaled(6 * time.Second),
+			Begins: scaled(10 * time.Second), Read: scaled(10 * time.Second), Point: scaled(time.Minute),
+		},
+	}
+}
+
+// Offer is the messaging socket.
+func (p *program) Offer(_ context.Context, o courier.Offer) error {
+	text := o.Text
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if p.shut {
@@ -156,7 +172,7 @@ func (p *program) Point(_ context.Context, n int) error {
 }
 
 // Interrupt is an Escape.
-func (p *program) Interrupt(context.Context) error {
+func (p *program) Interrupt(context.Context, agent.ID) error {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if p.breakOff == nil {
@@ -167,22 +183,24 @@ func (p *program) Interrupt(context.Context) error {
 	return nil
 }
 
-func (p *program) State(context.Context) agent.Report {
+func (p *program) State(context.Context) courier.Condition {
 	p.mu.Lock()
 	defer p.mu.Unlock()
+	state := p.state
 	if p.dialog {
-		return agent.Report{State: agent.Waiting, Evidence: "test"}
+		state = agent.Waiting
 	}
-	return agent.Report{State: p.state, Evidence: "test"}
+	takes := state == agent.Idle || state == agent.Busy || state == agent.Waiting
+	return courier.Condition{Report: agent.Report{State: state, Evidence: "test"}, Takes: takes}
 }
 
-func (p *program) Holds(id string) bool {
+func (p *program) Holds(_ context.Context, id string) (bool, error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	return p.held[id]
+	return p.held[id], nil
 }
 
-func (p *program) Ended(id, turn string) (e agent.Event, ok bool) {
+func (p *program) Ended(_ context.Context, id, turn string) (e agent.Event, ok bool, err error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if turn == "" {
@@ -190,7 +208,7 @@ func (p *program) Ended(id, turn string) (e agent.Event, ok bool) {
 	}
 	e, ok = p.ends[turn]
 	e.ID = turn
-	return e, ok && !p.mum
+	return e, ok && !p.mum, nil
 }
 
 // set changes the program under the lock.

@@ -1,4 +1,4 @@
-package mcp_test
+package courier_test
 
 import (
 	"context"

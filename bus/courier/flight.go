@@ -1,4 +1,4 @@
-package mcp
+package courier
 
 import (
 	"context"
@@ -12,29 +12,18 @@ import (
 	"netsky/bus/envelope"
 )
 
-const (
-	handed = 10 * time.Second // after which a tool's result is taken to have arrived
-	// channelWait is how long a notification may go unseen before channels are
-	// taken to be off.
-	channelWait = 5 * time.Second
-)
-
-// resends is how long an idle program may leave a text unseen before it is handed
-// over again, byte for byte the same; the last goes on.
-var resends = [...]time.Duration{5 * time.Second, 10 * time.Second, 20 * time.Second, 30 * time.Second}
-
 // A flight is the one text that is on its way.
 type flight struct {
 	list    []*bus.Delivery // the messages in it
 	lost    []lost          // or what an earlier conversation left
 	unseen  map[string]bool // by ID, until the program has been seen with it
 	text    string
-	notice  string    // how the text begins, where it holds no message
+	notice  string    // how the text begins, where it is about what was lost
 	startup bool      // the startup text stands in it
 	way     way       // by which it went
 	pushed  time.Time // last
 	times   int
-	stirred bool // the program has been busy since, and no hook has ever said a word
+	stirred bool // the program has been busy since, and no event has ever come
 }
 
 type way int
@@ -53,13 +42,8 @@ type closed struct {
 	since time.Time
 }
 
-const (
-	pointEvery = time.Minute // at most
-	pointAgain = 5 * time.Second
-)
-
 // launch hands over what waits. It is written down before.
-func (m *Mailman) launch(ctx context.Context) {
+func (m *Courier) launch(ctx context.Context) {
 	f := &flight{unseen: make(map[string]bool)}
 	if len(m.lost) > 0 {
 		m.loadLost(f)
@@ -78,25 +62,40 @@ func (m *Mailman) launch(ctx context.Context) {
 	m.push(ctx)
 }
 
-// load puts messages into a text; false if the conversation holds them already.
-func (m *Mailman) load(ctx context.Context, f *flight, list []*bus.Delivery) bool {
+// load puts messages into a text; false if nothing is to be offered now, as the
+// conversation holds them already or can't be asked.
+func (m *Courier) load(ctx context.Context, f *flight, list []*bus.Delivery) bool {
 	var fresh []*bus.Delivery
 	for _, d := range list {
 		e := d.Envelope()
 		o, offered := m.ledger.offered(e)
-		if !m.doubts[e.ID] && !(offered && m.m.Runtime.Holds(e.ID)) {
+		held := m.doubts[e.ID]
+		if !held && offered {
+			var err error
+			if held, err = m.holds(ctx, e.ID); err != nil {
+				return false
+			}
+		}
+		if !held {
 			fresh = append(fresh, d)
 			continue
 		}
-		known := m.doubts[e.ID]
+		if !m.doubts[e.ID] && o.Start != m.o.Start { // taken by a program that has died since
+			done, err := m.resume(ctx, o, e)
+			if err != nil {
+				return false
+			}
+			if done {
+				m.settle(0, o)
+			}
+			m.pending = without(m.pending, d)
+			m.file(d)
+			continue
+		}
 		delete(m.doubts, e.ID)
 		m.pending = without(m.pending, d)
 		m.file(d)
-		if known || o.Start == m.o.Start {
-			m.sight(e.ID)
-		} else if m.resume(ctx, o, e) { // taken by a program that has died since
-			m.trouble("settle what was owed", m.ledger.settle(0, o))
-		}
+		m.sight(e.ID)
 	}
 	if len(fresh) == 0 {
 		return false
@@ -105,7 +104,7 @@ func (m *Mailman) load(ctx context.Context, f *flight, list []*bus.Delivery) boo
 	texts := make([]string, 0, len(fresh)+1)
 	if m.startup {
 		f.startup = true
-		texts = append(texts, envelope.RenderNotice(m.m.Startup))
+		texts = append(texts, envelope.RenderNotice(m.o.Startup))
 	}
 	for _, d := range fresh {
 		f.unseen[d.Envelope().ID] = true
@@ -118,6 +117,13 @@ func (m *Mailman) load(ctx context.Context, f *flight, list []*bus.Delivery) boo
 	return true
 }
 
+// holds asks the conversation; an error is logged.
+func (m *Courier) holds(ctx context.Context, id string) (bool, error) {
+	held, err := m.o.Runtime.Holds(ctx, id)
+	m.trouble("look into the conversation", err)
+	return held, err
+}
+
 func without(list []*bus.Delivery, d *bus.Delivery) (rest []*bus.Delivery) {
 	for _, o := range list {
 		if o != d {
@@ -127,18 +133,17 @@ func without(list []*bus.Delivery, d *bus.Delivery) (rest []*bus.Delivery) {
 	return rest
 }
 
-func (m *Mailman) writeDown(f *flight) error {
+func (m *Courier) writeDown(f *flight) error {
 	list := make([]owed, 0, len(f.list))
 	for _, d := range f.list {
-		o := owedOf(d.Envelope())
-		o.Start = m.o.Start
+		o := m.owedOf(d.Envelope())
 		list = append(list, o)
 	}
 	return m.ledger.offer(list)
 }
 
 // push sends the flight's text, for the first time or again.
-func (m *Mailman) push(ctx context.Context) {
+func (m *Courier) push(ctx context.Context) {
 	f := m.flight
 	f.times++
 	f.pushed, f.stirred = time.Now(), false
@@ -148,7 +153,7 @@ func (m *Mailman) push(ctx context.Context) {
 	if f.way == byChannel {
 		err = m.notify(within, f)
 	} else {
-		err = m.m.Runtime.Push(within, f.text)
+		err = m.o.Runtime.Offer(within, f.offer())
 	}
 	switch {
 	case err == nil:
@@ -158,7 +163,7 @@ func (m *Mailman) push(ctx context.Context) {
 	case errors.Is(err, ErrNotReady):
 		m.ground()
 	case f.way == byChannel:
-		m.trouble("channel", fmt.Errorf("mail goes by the messaging socket: %w", err))
+		m.trouble("channel", fmt.Errorf("mail goes the other way from now on: %w", err))
 		m.channel = false
 		m.ground()
 	case Refused(err):
@@ -172,8 +177,26 @@ func (m *Mailman) push(ctx context.Context) {
 	}
 }
 
+// offer is what the runtime is given.
+func (f *flight) offer() (o Offer) {
+	o.Text = f.text
+	for _, d := range f.list {
+		o.Messages = append(o.Messages, d.Envelope())
+	}
+	for _, l := range f.lost {
+		if l.text != "" {
+			o.Messages = append(o.Messages, l.envelope)
+		}
+		o.About = append(o.About, l.ID)
+	}
+	for _, d := range f.list {
+		o.About = append(o.About, d.Envelope().ID)
+	}
+	return o
+}
+
 // ground takes the flight back, as nothing of it was taken.
-func (m *Mailman) ground() {
+func (m *Courier) ground() {
 	f := m.flight
 	m.flight = nil
 	m.tokens++
@@ -183,18 +206,18 @@ func (m *Mailman) ground() {
 
 // notify pushes each message of the flight as a notification. What the program
 // makes of it looks like our own rendering.
-func (m *Mailman) notify(ctx context.Context, f *flight) error {
+func (m *Courier) notify(ctx context.Context, f *flight) error {
 	for i, d := range f.list {
 		e := d.Envelope()
 		_, body, _ := strings.Cut(d.Rendered(), "\n")
 		body = strings.TrimSuffix(body, "\n</channel>")
 		if f.startup && i == 0 {
-			body = m.m.Startup + "\n\n" + body
+			body = m.o.Startup + "\n\n" + body
 		}
 		meta := map[string]string{
 			"chat_id": string(e.From), "from": string(e.From), "ts": e.Time.UTC().Format(time.RFC3339Nano), "id": e.ID,
 		}
-		if err := m.m.Notify(ctx, body, meta); err != nil {
+		if err := m.o.Notify(ctx, body, meta); err != nil {
 			return err
 		}
 	}
@@ -202,26 +225,31 @@ func (m *Mailman) notify(ctx context.Context, f *flight) error {
 }
 
 // point says in the pane that mail waits, as the other way is closed.
-func (m *Mailman) point(ctx context.Context, now time.Time) {
-	c := &m.closed
+func (m *Courier) point(ctx context.Context, now time.Time) {
+	c, every := &m.closed, m.traits.Pace.Point
+	pane, ok := m.o.Runtime.(Pointer)
+	if !ok {
+		c.next = now.Add(again)
+		return
+	}
 	if m.state.State != agent.Idle {
-		c.next = now.Add(m.pace(pointAgain))
+		c.next = now.Add(every / 12)
 		return
 	}
 	within, cancel := context.WithTimeout(ctx, pushWithin)
 	defer cancel()
-	err := m.m.Runtime.Point(within, max(len(m.pending)+m.waiting(), 1))
+	err := pane.Point(within, max(len(m.pending)+m.waiting(), 1))
 	m.trouble("say in the pane that mail waits", err)
 	if err == nil {
-		c.next, c.wait = now.Add(m.pace(pointEvery)), 0
+		c.next, c.wait = now.Add(every), 0
 		return
 	}
-	c.wait = min(max(2*c.wait, pointAgain), pointEvery)
-	c.next = now.Add(m.pace(c.wait))
+	c.wait = min(max(2*c.wait, every/12), every)
+	c.next = now.Add(c.wait)
 }
 
 // waiting counts what lies in the inbox.
-func (m *Mailman) waiting() int {
+func (m *Courier) waiting() int {
 	n, err := m.o.Bus.Count(m.o.Agent, bus.Inbox)
 	if err != nil {
 		return 0

@@ -1,0 +1,60 @@
+package claude
+
+import (
+	"context"
+	"time"
+
+	"netsky/agent"
+	"netsky/bus/courier"
+)
+
+// Courier is the session as mail is brought to it.
+func (s *Session) Courier() courier.Runtime { return conversation{s} }
+
+type conversation struct{ *Session }
+
+// Traits are measured on Claude Code: its messaging socket takes lines of JSON of
+// less than 1 MiB, in which each character may be written as two; it accepts 30
+// texts in a row and then one in two seconds, drops the rest without a word, and
+// swallows a text that equals the last for 30 s.
+func (conversation) Traits() courier.Traits {
+	return courier.Traits{
+		Name: "claude", Batch: 30, BatchBytes: 200 << 10, Text: 480 << 10, Queues: true, Implicit: true,
+		Pace: courier.Pace{
+			Burst: 25, Every: 2200 * time.Millisecond,
+			Unseen: []time.Duration{5 * time.Second, 10 * time.Second, 20 * time.Second, 30 * time.Second},
+			Busy:   250 * time.Millisecond, Idle: time.Second,
+			// No hook tells of a turn that a person breaks off, nor does one that was
+			// killed; the conversation's file may, which is written a moment later.
+			Told: 2 * time.Second, Silent: 6 * time.Second,
+			Begins: 10 * time.Second, Read: 10 * time.Second, Point: time.Minute,
+		},
+	}
+}
+
+// Offer writes the text to the messaging socket.
+func (c conversation) Offer(ctx context.Context, o courier.Offer) error { return c.Push(ctx, o.Text) }
+
+// State is taken to take a text whenever a session runs: Claude Code queues it.
+func (c conversation) State(ctx context.Context) courier.Condition {
+	r := c.Session.State(ctx)
+	return courier.Condition{Report: r, Takes: r.State == agent.Idle || r.State == agent.Busy || r.State == agent.Waiting}
+}
+
+func (c conversation) Holds(_ context.Context, id string) (bool, error) {
+	return c.Session.Holds(id), nil
+}
+
+func (c conversation) Ended(_ context.Context, id, turn string) (e agent.Event, ok bool, err error) {
+	e, ok = c.Session.Ended(id, turn)
+	return e, ok, nil
+}
+
+func (c conversation) Interrupt(ctx context.Context, _ agent.ID) error {
+	return c.Session.Interrupt(ctx)
+}
+
+var (
+	_ courier.Pointer = conversation{}
+	_ courier.Meter   = conversation{}
+)
