@@ -77,12 +77,21 @@ func (m *Courier) close(ctx context.Context, e Event) {
 
 // settle takes out of the ledger what is done with.
 func (m *Courier) settle(recorded int64, done ...owed) {
-	m.trouble("settle what was owed", m.ledger.settle(recorded, done...))
+	m.trouble("the ledger of what is owed", m.ledger.settle(recorded, done...))
+	if len(done) > 0 {
+		step("settled")
+	}
 	for _, o := range done {
 		delete(m.losses, o.ID)
-		if r, ok := m.o.Runtime.(Settler); ok {
-			r.Settled(o.ID)
-		}
+		m.settled(o.ID)
+	}
+}
+
+// settled tells the runtime, unless the message is still to be filed.
+func (m *Courier) settled(id string) {
+	r, ok := m.o.Runtime.(Settler)
+	if ok && !slices.ContainsFunc(m.unfiled, func(d *bus.Delivery) bool { return d.Envelope().ID == id }) {
+		r.Settled(id)
 	}
 }
 
@@ -119,7 +128,9 @@ func (m *Courier) retry(ctx context.Context, now time.Time) {
 	unfiled := m.unfiled
 	m.unfiled = nil
 	for _, d := range unfiled {
-		m.file(d)
+		if m.file(d); !m.ledger.has(d.Envelope().ID) {
+			m.settled(d.Envelope().ID)
+		}
 	}
 	if len(m.unfiled) == 0 {
 		m.trouble("file what was seen", nil)
@@ -157,6 +168,7 @@ func (m *Courier) give(ctx context.Context, a *answer) (done bool) {
 		a.due = time.Now().Add(brakedAgain)
 	}
 	m.trouble("answer "+a.ID, err)
+	step("answered")
 	return err == nil
 }
 

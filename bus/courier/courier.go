@@ -79,7 +79,8 @@ type Courier struct {
 	traits Traits
 
 	ledger  *ledger
-	asks    chan func()     // of tools, run by Run's goroutine
+	asks    chan func()     // of others, run by Run's goroutine
+	stopped chan struct{}   // closed when Run has returned
 	cancels chan agent.ID   // who wants the running turn ended
 	wants   chan struct{}   // asks for a batch
 	batches chan batch      // which comes here
@@ -134,7 +135,7 @@ func New(o Options) *Courier {
 	}
 	m := &Courier{
 		o: o, traits: o.Runtime.Traits(), ledger: newLedger(o.Home, o.Agent),
-		asks: make(chan func()), cancels: make(chan agent.ID, 1), wants: make(chan struct{}, 1), batches: make(chan batch),
+		asks: make(chan func()), stopped: make(chan struct{}), cancels: make(chan agent.ID, 1), wants: make(chan struct{}, 1), batches: make(chan batch),
 		told: make(map[string]bool), losses: make(map[string]int), startup: o.Fresh && o.Startup != "", channel: o.Notify != nil,
 	}
 	m.tokens = float64(m.traits.Pace.Burst)
@@ -144,19 +145,21 @@ func New(o Options) *Courier {
 	return m
 }
 
-// Run works until ctx ends, which is no error. It waits for the mailbox if
-// another process holds it. After an obeyed shutdown it offers nothing more; for a
-// runtime that Leaves it returns bus.ErrShutdown then.
+// Run works until ctx ends, which is no error; it may be called once. It waits for
+// the mailbox if another process holds it. After an obeyed shutdown it offers
+// nothing more. For a runtime that Leaves it returns an error that matches
+// home.ErrLocked in the first case, and bus.ErrShutdown in the second.
 func (m *Courier) Run(ctx context.Context) (err error) {
+	defer close(m.stopped)
 	if err := m.o.Bus.Make(m.o.Agent); err != nil {
 		return err
 	}
 	m.resumeReport()
-	if !m.take(ctx) {
-		return nil
+	if ok, err := m.take(ctx); !ok {
+		return err
 	}
 	defer m.box.Close()
-	m.trouble("what was owed", m.ledger.load())
+	m.trouble("the ledger of what is owed", m.ledger.load())
 	m.remember(ctx)
 	ctx, cancel := context.WithCancel(ctx)
 	defer m.group.Wait()
@@ -165,8 +168,9 @@ func (m *Courier) Run(ctx context.Context) (err error) {
 	return m.loop(ctx)
 }
 
-// take waits for the mailbox; false if ctx ended first.
-func (m *Courier) take(ctx context.Context) bool {
+// take waits for the mailbox; false if ctx ended first, or with the error of a
+// mailbox that is not waited for.
+func (m *Courier) take(ctx context.Context) (ok bool, err error) {
 	for {
 		box, err := m.o.Bus.Receive(ctx, m.o.Agent, bus.ReceiveOptions{
 			Start: m.o.Start, MaxText: m.traits.Text, Running: true, Report: m.report, Cancel: m.cancelled,
@@ -174,7 +178,10 @@ func (m *Courier) take(ctx context.Context) bool {
 		if err == nil {
 			m.box, m.turn = box, box.Turn() // until it is known whether one runs
 			m.trouble("the mailbox", nil)
-			return true
+			return true, nil
+		}
+		if m.traits.Leaves {
+			return false, err
 		}
 		m.trouble("the mailbox", err)
 		m.look(ctx, time.Now())
@@ -182,7 +189,7 @@ func (m *Courier) take(ctx context.Context) bool {
 		select {
 		case <-ctx.Done():
 			timer.Stop()
-			return false
+			return false, nil
 		case f := <-m.asks:
 			f()
 		case <-timer.C:
@@ -234,6 +241,21 @@ func (m *Courier) trouble(what string, err error) {
 		m.told[what] = true
 		m.o.Log(what, err)
 	}
+}
+
+// Look asks the runtime for its state and reports that, before it returns: what is
+// shown elsewhere is true of the report then. It waits for Run; false means that
+// Run or ctx has ended.
+func (m *Courier) Look(ctx context.Context) bool {
+	done := make(chan struct{})
+	select {
+	case m.asks <- func() { m.looks = time.Time{}; m.look(ctx, time.Now()); close(done) }:
+		<-done
+		return true
+	case <-m.stopped:
+	case <-ctx.Done():
+	}
+	return false
 }
 
 // Owed lists the IDs of the messages that want an answer and have none yet.

@@ -37,6 +37,7 @@ func (m *Courier) loop(ctx context.Context) error {
 
 func (m *Courier) got(b batch) {
 	m.asked = false
+	step("claimed")
 	m.pending = append(m.pending, b.list...)
 	if b.err == nil {
 		return

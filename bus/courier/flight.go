@@ -51,10 +51,11 @@ func (m *Courier) launch(ctx context.Context) {
 		return
 	}
 	if err := m.writeDown(f); err != nil {
-		m.trouble("what is owed", err)
+		m.trouble("the ledger of what is owed", err)
 		return
 	}
-	m.trouble("what is owed", nil)
+	m.trouble("the ledger of what is owed", nil)
+	step("owed")
 	m.pending, m.lost = m.pending[len(f.list):], m.lost[len(f.lost):]
 	m.flight = f
 	m.tokens--
@@ -155,6 +156,7 @@ func (m *Courier) push(ctx context.Context) {
 	} else {
 		err = m.o.Runtime.Offer(within, f.offer())
 	}
+	step("offered")
 	switch {
 	case err == nil:
 		m.trouble("hand over mail", nil)

@@ -128,5 +128,7 @@ func (m *Courier) file(d *bus.Delivery) {
 		m.trouble("file what was seen", err)
 		m.unfiled = append(m.unfiled, d)
 		m.tries = time.Now().Add(again)
+		return
 	}
+	step("filed")
 }

@@ -137,6 +137,13 @@ func (l *ledger) index(id string, from agent.ID) int {
 	return slices.IndexFunc(l.file.Owed, func(o owed) bool { return o.ID == id && (from == "" || o.From == from) })
 }
 
+// has reports whether anything is owed about the message.
+func (l *ledger) has(id string) bool {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.index(id, "") >= 0
+}
+
 // sight notes that the model has the message; true if that is news.
 func (l *ledger) sight(id string) bool {
 	l.mu.Lock()

@@ -10,5 +10,8 @@ func TestMain(m *testing.M) {
 	if socket := os.Getenv("COURIER_DOOR"); socket != "" {
 		os.Exit(courierProcess(socket))
 	}
+	if home := os.Getenv(stepHome); home != "" {
+		os.Exit(stepProcess(home))
+	}
 	os.Exit(m.Run())
 }

@@ -198,7 +198,7 @@ func TestBrokenLedger(t *testing.T) {
 	p.drop(envelope.Envelope{ID: "q-0", From: agent.Owner, To: me, Text: "?"})
 	p.wait("an answer", func() bool { return len(p.answers(agent.Owner, "q-0")) == 1 })
 	p.wait("nothing owed", func() bool { return p.owed() == "" })
-	if !strings.Contains(p.log.String(), "what was owed") {
+	if !strings.Contains(p.log.String(), "the ledger of what is owed") {
 		t.Errorf("log: %s", p.log.String())
 	}
 	var f map[string]json.RawMessage

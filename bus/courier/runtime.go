@@ -92,7 +92,7 @@ type Traits struct {
 	Text       int    // bytes of the longest rendering of one message that it takes
 	Queues     bool   // an accepted offer may wait in a queue of the program's own
 	Implicit   bool   // the last text is not known to be meant as an answer, and is marked so
-	Leaves     bool   // the courier ends once a shutdown is obeyed
+	Leaves     bool   // the program ends with the courier: a mailbox that another holds is an error, a shutdown the end
 	Losses     int    // how often a message may be cut off before that is its answer; 0: without limit
 	// Wants decides which messages get exactly one answer; nil is WantsAnswer.
 	Wants func(envelope.Envelope) bool
@@ -136,7 +136,7 @@ type Meter interface {
 }
 
 // A Settler is a Runtime that wants to know when nothing more is to be done about
-// a message: it is filed, and its answer is sent or needless. It must be quick.
+// a message: it is filed, and its answer is sent, or will not be. It must be quick.
 type Settler interface{ Settled(id string) }
 
 // ErrNotReady is returned by an Offer that can't be accepted at this moment.

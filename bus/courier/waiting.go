@@ -74,7 +74,7 @@ func (m *Courier) hand(ctx context.Context) (text string, left int, more bool) {
 		return "", m.waiting() + len(m.pending), true
 	}
 	if err := m.writeDown(f); err != nil {
-		m.trouble("what is owed", err)
+		m.trouble("the ledger of what is owed", err)
 		return "", m.waiting() + len(m.pending), false
 	}
 	for _, d := range f.list {

@@ -20,6 +20,7 @@ import (
 	"netsky/agent"
 	"netsky/agent/home"
 	"netsky/agent/proc"
+	"netsky/bus/envelope"
 	"netsky/internal/loopmodel/anthropic"
 	"netsky/spawn/claude"
 )
@@ -52,7 +53,11 @@ func liveHook(event string) error {
 	if p, ok := h.Permission(); ok {
 		return livePermission(home, h, p)
 	}
-	return liveEvent(home, h.Line())
+	e := h.Line()
+	if e.Event == agent.EventPrompt {
+		e.IDs, _ = envelope.RenderedIDs(h.Prompt)
+	}
+	return liveEvent(home, e)
 }
 
 func liveEvent(home home.Dir, e agent.Event) error {

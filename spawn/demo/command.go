@@ -55,9 +55,7 @@ func (d *demo) busy(ctx context.Context, arg string) (outcome, error) {
 	if err != nil || span < 0 || span > longest {
 		return outcome{failed: true, text: fmt.Sprintf("/busy %s: not a time from 0s to %s", shorten(arg, 40), longest)}, nil
 	}
-	if err := d.report(ctx, agent.Busy, "/busy "+span.String()); err != nil {
-		return outcome{}, err
-	}
+	d.be(ctx, agent.Busy, "/busy "+span.String())
 	d.pane.note("busy for " + span.String())
 	timer, began := time.NewTimer(span), time.Now()
 	defer timer.Stop()
@@ -77,9 +75,7 @@ func (d *demo) dialog(ctx context.Context, question string) (outcome, error) {
 	if question = shorten(question, 200); question == "" {
 		question = "Shall I go on?"
 	}
-	if err := d.report(ctx, agent.Waiting, question); err != nil {
-		return outcome{}, err
-	}
+	d.be(ctx, agent.Waiting, question)
 	defer d.keys.single()()
 	d.pane.question(question)
 	for {
@@ -121,13 +117,9 @@ func crash(arg string) outcome {
 // hang shows no sign of life any more, not even to a request to shut down, until
 // ctx ends. The message that asked for it has been filed: the next start is well.
 func (d *demo) hang(ctx context.Context) error {
-	if err := d.report(ctx, agent.Busy, "/hang"); err != nil {
-		return err
-	}
+	d.be(ctx, agent.Busy, "/hang")
 	d.pane.note("hanging from now on")
-	if err := d.mail.Close(); err != nil {
-		return err
-	}
+	d.stop()
 	<-ctx.Done()
 	return ctx.Err()
 }

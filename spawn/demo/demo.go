@@ -6,11 +6,11 @@
 // commands that "/help" lists, in mail as at its pane. It never answers a
 // reply, an error or an acknowledgement, so two demos do not talk for ever.
 //
-// It may be killed at any moment. Each message has one answer, whose id comes
-// from the message's: a message that is offered again after a crash is answered
-// with the same id, and the recipient drops the second. What it has delegated
-// stands in state/demo/<agent>.json before it is sent, and is forgotten only
-// when the answer has been passed on.
+// It may be killed at any moment. Its mail is brought by a courier, for which it
+// is the simplest program there can be: it takes one message at a time, is done
+// with it when it says so, and remembers no conversation. What it has delegated is
+// stored in state/demo/<agent>.json before it is sent, and is forgotten only when
+// the answer has been passed on.
 //
 // It knows nothing of tmux, of the records, or of how it was started.
 package demo
@@ -21,12 +21,11 @@ import (
 	"fmt"
 	"io"
 	"sync"
-	"time"
 
 	"netsky/agent"
 	"netsky/agent/home"
 	"netsky/bus"
-	"netsky/bus/envelope"
+	"netsky/bus/courier"
 )
 
 // Options are what the program needs. All but In are required.
@@ -45,97 +44,79 @@ type Crash struct{ Status int }
 
 func (c Crash) Error() string { return fmt.Sprintf("told to crash with status %d", c.Status) }
 
-// A demo is the agent at work. Its fields belong to the goroutine of Run, but
-// for pane, which may be written to from any.
+// A demo is the agent at work. Its fields belong to the goroutine of Run, but for
+// those that say otherwise.
 type demo struct {
 	Options
-	mail   *bus.Receiver
-	pane   *pane
-	keys   *keyboard
-	jobs   *jobs
-	state  agent.State
-	since  time.Time
-	detail string
-	step   func(name string) // called between two durable steps, so that a test can end us there
-
-	mu     sync.Mutex
-	ending chan agent.ID // guarded by mu: who interrupts the running turn; nil between turns
-}
-
-// turn begins a turn, which an interrupt may end until done is called. One that
-// comes between two turns is about none.
-func (d *demo) turn() (done func()) {
-	ends := d.mail.Turn()
-	d.mu.Lock()
-	defer d.mu.Unlock()
-	d.ending = make(chan agent.ID, 1) // the first word is enough
-	return func() {
-		d.mu.Lock()
-		d.ending = nil
-		d.mu.Unlock()
-		ends()
-	}
-}
-
-// interrupt is told of a cancel that has come.
-func (d *demo) interrupt(e envelope.Envelope) {
-	d.mu.Lock()
-	defer d.mu.Unlock()
-	select {
-	case d.ending <- e.From:
-	default: // no turn, or one that is ending
-	}
-}
-
-// interrupts is where the running turn hears that it shall end.
-func (d *demo) interrupts() <-chan agent.ID {
-	d.mu.Lock()
-	defer d.mu.Unlock()
-	return d.ending
+	look  func(context.Context) bool // has the courier report the state
+	over  chan struct{}              // closed when the courier has ended,
+	ended error                      // and how, valid then
+	stop  func()                     // ends the courier
+	queue *courier.Queue
+	pane  *pane // may be written to from any goroutine
+	keys  *keyboard
+	jobs  *jobs
+	step  func(name string) // called between two durable steps, so that a test can end us there
+	courierSide
 }
 
 // Run takes the agent's mail and the lines typed at its pane until it is asked
 // to shut down (nil), ctx ends (ctx's error), it is told to crash (a Crash), or
-// it can go on no more. A message that was not dealt with to its end is offered
-// again at the next start. A Read of In that is under way when Run returns goes
-// on until In has something or ends.
+// it can't continue. The error matches home.ErrLocked if another process holds the
+// agent's mailbox. A message that was not dealt with to its end is offered again at
+// the next start. A Read of In that is under way when Run returns lasts until In
+// has something or ends.
 func Run(ctx context.Context, o Options) error { return run(ctx, o, func(string) {}) }
 
 func run(ctx context.Context, o Options, step func(string)) error {
-	d := &demo{Options: o, pane: newPane(o.Out, o.Agent), step: step}
-	r, err := o.Bus.Receive(ctx, o.Agent, bus.ReceiveOptions{Start: o.Start, Report: d.trouble, Cancel: d.interrupt})
+	d, notice, err := newDemo(o, step)
 	if err != nil {
 		return err
 	}
-	defer r.Close()
-	d.mail = r
-	if err := d.report(ctx, agent.Idle, ""); err != nil {
-		return err
-	}
-	d.pane.banner()
-	var notice string
-	if d.jobs, notice, err = loadJobs(o.Home, o.Agent); err != nil {
-		return err
-	}
-	if notice != "" {
-		d.pane.note(notice)
-	}
+	mail := courier.New(courier.Options{
+		Agent: o.Agent, Start: o.Start, Home: o.Home, Bus: o.Bus, Runtime: program{d}, Events: d.queue, Log: d.trouble,
+	})
+	d.look = mail.Look
 	working, stop := context.WithCancel(ctx)
 	var running sync.WaitGroup
 	defer running.Wait()
 	defer stop()
+	couriers, stopCourier := context.WithCancel(working)
+	d.stop = func() {
+		stopCourier()
+		<-d.over
+	}
+	defer d.stop()
+	running.Go(func() {
+		defer close(d.over)
+		d.ended = mail.Run(couriers)
+	})
+	if !d.be(ctx, agent.Idle, "") {
+		<-d.over
+		return d.howEnded(ctx)
+	}
+	d.pane.banner()
+	if notice != "" {
+		d.pane.note(notice)
+	}
+	d.queue.Put(courier.Event{Event: agent.Event{Event: agent.EventSessionStart}})
 	d.keys = readKeys(working, o.In)
-	mail := make(chan taken)
-	resume := make(chan struct{}, 1) // at most one word for the one message in hand
-	running.Go(func() { fetch(working, r, mail, resume) })
-	err = d.serve(ctx, mail, resume)
+	err = d.serve(ctx)
 	if err != nil && ctx.Err() != nil {
 		return ctx.Err() // whatever it was broken off at
 	}
 	return err
 }
 
-// trouble is told by the receiver what went wrong beside the messages.
+// newDemo makes a demo that has no courier yet.
+func newDemo(o Options, step func(string)) (d *demo, notice string, err error) {
+	d = &demo{Options: o, pane: newPane(o.Out, o.Agent), step: step, queue: courier.NewQueue(o.Start), over: make(chan struct{})}
+	d.offers, d.report.State, d.report.Evidence = make(chan courier.Offer, 1), agent.Starting, "demo"
+	d.jobs, notice, err = loadJobs(o.Home, o.Agent)
+	return d, notice, err
+}
+
+// trouble is told by the courier what went wrong beside the messages.
 func (d *demo) trouble(what string, err error) {
 	if err != nil {
 		what += ": " + err.Error()
@@ -143,51 +124,30 @@ func (d *demo) trouble(what string, err error) {
 	d.pane.note(what)
 }
 
-// taken is what one call of Next gave.
-type taken struct {
-	delivery *bus.Delivery
-	err      error
-}
-
-// fetch hands over one message at a time and claims none before it hears that
-// the one in hand has been filed.
-func fetch(ctx context.Context, r *bus.Receiver, mail chan<- taken, resume <-chan struct{}) {
-	for {
-		var t taken
-		t.delivery, t.err = r.Next(ctx)
-		select {
-		case mail <- t:
-		case <-ctx.Done():
-			return
-		}
-		select {
-		case <-resume:
-		case <-ctx.Done():
-			return
-		}
+// howEnded is how the demo ends with its courier.
+func (d *demo) howEnded(ctx context.Context) error {
+	switch {
+	case errors.Is(d.ended, bus.ErrShutdown):
+		d.pane.note("asked to shut down: done")
+		return nil
+	case d.ended == nil: // only ctx ends it without an error
+		return ctx.Err()
 	}
+	return d.ended
 }
 
-func (d *demo) serve(ctx context.Context, mail <-chan taken, resume chan<- struct{}) error {
+func (d *demo) serve(ctx context.Context) error {
 	for {
-		if err := d.rest(ctx); err != nil {
-			return err
-		}
+		d.rest(ctx)
 		select {
 		case <-ctx.Done():
 			return ctx.Err()
-		case t := <-mail:
-			switch {
-			case errors.Is(t.err, bus.ErrShutdown):
-				d.pane.note("asked to shut down: done")
-				return nil
-			case t.err != nil:
-				return t.err
-			}
-			if err := d.receive(ctx, t.delivery); err != nil {
+		case <-d.over:
+			return d.howEnded(ctx)
+		case o := <-d.offers:
+			if err := d.receive(ctx, o); err != nil {
 				return err
 			}
-			resume <- struct{}{}
 		case chunk, open := <-d.keys.C:
 			d.keys.add(chunk, open)
 			for line, ok := d.keys.line(); ok; line, ok = d.keys.line() {
@@ -199,35 +159,12 @@ func (d *demo) serve(ctx context.Context, mail <-chan taken, resume chan<- struc
 	}
 }
 
-// rest says that nothing is going on, and what is waited for.
-func (d *demo) rest(ctx context.Context) error {
+// rest reports that nothing is going on, and what is waited for.
+func (d *demo) rest(ctx context.Context) {
 	detail := ""
 	if who := d.jobs.waiting(); who != "" {
 		detail = "waits for an answer of " + who
 	}
-	if err := d.report(ctx, agent.Idle, detail); err != nil {
-		return err
-	}
+	d.be(ctx, agent.Idle, detail)
 	d.pane.prompt()
-	return nil
-}
-
-// report writes the state file if there is news.
-func (d *demo) report(ctx context.Context, state agent.State, detail string) error {
-	if d.state == state && d.detail == detail {
-		return nil
-	}
-	if d.state != state {
-		d.since = time.Now()
-	}
-	d.state, d.detail = state, detail
-	err := d.durable(ctx, func() error {
-		return d.Home.SaveReport(d.Agent, agent.Report{
-			Start: d.Start, State: state, SinceMS: d.since.UnixMilli(), Evidence: "demo", Detail: detail,
-		})
-	})
-	if err != nil {
-		return fmt.Errorf("report the state: %w", err)
-	}
-	return nil
 }

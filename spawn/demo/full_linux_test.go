@@ -26,12 +26,12 @@ func TestWaitsForRoom(t *testing.T) {
 			}
 			id := w.tell("agent1", text)
 			p := &player{world: w, id: "agent1", pane: pane}
-			p.shows("waiting for some")
+			p.shows("the ledger of what is owed: ")
 			full.Cur = unix.RLIM_INFINITY
 			if err := unix.Prlimit(c.Process.Pid, unix.RLIMIT_FSIZE, &full, nil); err != nil {
 				t.Fatal(err)
 			}
-			p.shows("there is room again")
+			p.shows("the ledger of what is owed: works again")
 			if text == "hello" {
 				w.answered(id, envelope.KindReply, "heard: hello")
 				return
@@ -57,14 +57,14 @@ func TestWaitsForRepair(t *testing.T) {
 	}
 	id := w.tell("agent1", "hello")
 	p := &player{world: w, id: "agent1", pane: pane}
-	p.shows("waiting until that is repaired")
+	p.shows("file what was seen: ")
 	if err := os.Remove(delivered); err != nil {
 		t.Fatal(err)
 	}
 	if err := os.Rename(delivered+".away", delivered); err != nil {
 		t.Fatal(err)
 	}
-	p.shows("it is repaired")
+	p.shows("file what was seen: works again")
 	w.answered(id, envelope.KindReply, "heard: hello")
 }
 

@@ -85,7 +85,6 @@ func mustDieByKill(t *testing.T, c *exec.Cmd) {
 // The owner gets one answer, and agent2 one brief, as if nothing had happened.
 func TestKilled(t *testing.T) {
 	for _, test := range []struct{ step, text, words string }{
-		{"answered", "hello", "heard: hello"},
 		{"recorded", "/delegate agent2 hi", "agent2 answers: agent2 (demo) heard: hi"},
 		{"sent", "/delegate agent2 hi", "agent2 answers: agent2 (demo) heard: hi"},
 		{"reported", "/delegate agent2 hi", "agent2 answers: agent2 (demo) heard: hi"},

@@ -6,7 +6,7 @@ import (
 	"strings"
 
 	"netsky/agent"
-	"netsky/bus"
+	"netsky/bus/courier"
 	"netsky/bus/envelope"
 )
 
@@ -24,30 +24,36 @@ type outcome struct {
 	after  func(ctx context.Context) error // to do when the message is off our hands
 }
 
-// receive deals with one message to its end: the answer is on disk before the
-// message is filed. A shutdown that comes meanwhile is obeyed after that.
-func (d *demo) receive(ctx context.Context, delivery *bus.Delivery) error {
-	turnEnds := d.turn()
-	defer turnEnds()
-	e := delivery.Envelope()
+// receive deals with one message to its end. The courier files it and sends the
+// answer once it is told of both in one breath: a message that a crash cuts off is
+// offered again, and answered under the same id.
+func (d *demo) receive(ctx context.Context, o courier.Offer) error {
+	e := o.Messages[0]
+	done := d.turn()
+	defer done()
 	d.pane.message(e)
 	out, err := d.deal(ctx, e)
 	if err != nil {
 		return err
 	}
-	if !out.silent {
-		if err := d.answer(ctx, e, out.text, out.failed); err != nil {
-			return err
-		}
-		d.step("answered")
+	settled := d.answering(e, out)
+	number := agent.NewStart()
+	end := courier.Event{Event: agent.Event{Event: agent.EventStop, ID: number, Text: out.text}, Deferred: out.silent}
+	if out.failed {
+		end.Error = "refused"
 	}
-	if err := d.durable(ctx, delivery.Confirm); err != nil {
-		return fmt.Errorf("file message %s: %w", e.ID, err)
+	d.queue.Put(courier.Event{Event: agent.Event{Event: agent.EventPrompt, ID: number, IDs: o.About}}, end)
+	if out.after == nil {
+		return nil
 	}
-	if out.after != nil {
-		return out.after(ctx)
+	select {
+	case <-settled:
+	case <-d.over:
+		return nil // serve learns of it
+	case <-ctx.Done():
+		return ctx.Err()
 	}
-	return nil
+	return out.after(ctx)
 }
 
 // deal does what a message asks.
@@ -58,9 +64,7 @@ func (d *demo) deal(ctx context.Context, e envelope.Envelope) (outcome, error) {
 	case envelope.KindAck, envelope.KindShutdown, envelope.KindShutdownAck, envelope.KindCancel, envelope.KindApproval, envelope.KindApprovalAnswer:
 		return outcome{silent: true}, nil
 	}
-	if err := d.report(ctx, agent.Busy, "answers "+string(e.From)); err != nil {
-		return outcome{}, err
-	}
+	d.be(ctx, agent.Busy, "answers "+string(e.From))
 	if ball, ok := parseBall(e); ok {
 		return outcome{silent: true}, d.hitBack(ctx, e, ball)
 	}
@@ -74,8 +78,8 @@ func (d *demo) typed(ctx context.Context, line string) error {
 	if line == "" {
 		return nil
 	}
-	turnEnds := d.turn()
-	defer turnEnds()
+	done := d.turn()
+	defer done()
 	out, err := d.do(ctx, request{text: line})
 	if err != nil {
 		return err
@@ -101,9 +105,9 @@ func (d *demo) do(ctx context.Context, q request) (outcome, error) {
 	return outcome{text: fmt.Sprintf("%s (demo) heard: %s", d.Agent, shorten(text, 2000))}, nil
 }
 
-// answer sends the one answer that message e gets from us. The id is the same
-// whether it is an error or not, so that a message never gets two. What the bus
-// refuses is said in the pane; it would be refused the next time too.
+// answer sends the one answer to a message whose turn has ended long ago. The id
+// is the same as that of a courier's, so that a message never gets two. What the
+// bus refuses is shown in the pane; it would be refused the next time too.
 func (d *demo) answer(ctx context.Context, e envelope.Envelope, text string, failed bool) error {
 	kind := envelope.KindReply
 	if failed {

@@ -1,0 +1,238 @@
+package courier_test
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"netsky/agent"
+	"netsky/agent/home"
+	"netsky/bus"
+	"netsky/bus/courier"
+	"netsky/bus/envelope"
+	"netsky/spawn/demo"
+)
+
+// With these in its environment the test binary is a demo agent in that home, which
+// notes its courier's steps in a file, and kills itself at the step of that number.
+const (
+	stepHome = "COURIER_STEP_HOME"
+	stepKill = "COURIER_STEP_KILL"
+	stepFile = "run/steps"
+)
+
+func stepProcess(dir string) int {
+	h, err := home.At(dir)
+	if err != nil {
+		return 2
+	}
+	last, err := strconv.Atoi(os.Getenv(stepKill))
+	if err != nil {
+		return 2
+	}
+	steps, err := os.OpenFile(h.Path(stepFile), os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o600)
+	if err != nil {
+		return 2
+	}
+	n := 0
+	courier.SetStep(func(name string) {
+		n++
+		fmt.Fprintln(steps, name)
+		if n == last {
+			syscall.Kill(os.Getpid(), syscall.SIGKILL)
+		}
+	})
+	o := demo.Options{Home: h, Agent: me, Start: agent.NewStart(), Bus: bus.New(h, bus.Options{}), Out: io.Discard}
+	if err := demo.Run(context.Background(), o); err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		return 1
+	}
+	return 0
+}
+
+// A desk is a home in which a demo agent is killed.
+type desk struct {
+	testing.TB
+	home home.Dir
+	bus  *bus.Bus
+}
+
+func mustDesk(tb testing.TB) *desk {
+	tb.Helper()
+	dir, err := os.MkdirTemp("", "step")
+	if err == nil {
+		tb.Cleanup(func() { os.RemoveAll(dir) })
+	}
+	h, err := home.At(filepath.Join(dir, "h"))
+	if err == nil {
+		_, err = h.Make()
+	}
+	if err != nil {
+		tb.Fatal(err)
+	}
+	d := &desk{TB: tb, home: h, bus: bus.New(h, bus.Options{})}
+	for _, id := range []agent.ID{me, agent.Root, agent.Clone(2), agent.Owner} {
+		if err := d.bus.Make(id); err != nil {
+			tb.Fatal(err)
+		}
+	}
+	return d
+}
+
+// serve starts the agent, which kills itself at the step of that number, or at the
+// test's end. The channel is closed when it has died.
+func (d *desk) serve(kill int) (died <-chan struct{}) {
+	d.Helper()
+	cmd := exec.Command(os.Args[0])
+	cmd.Env = append(os.Environ(), stepHome+"="+d.home.Root(), stepKill+"="+strconv.Itoa(kill))
+	cmd.Stderr = os.Stderr
+	if err := cmd.Start(); err != nil {
+		d.Fatal(err)
+	}
+	over := make(chan struct{})
+	go func() {
+		cmd.Wait()
+		close(over)
+	}()
+	d.Cleanup(func() {
+		cmd.Process.Kill()
+		<-over
+	})
+	return over
+}
+
+// questions are what the agent is sent: of all kinds, some of which want no answer.
+var questions = []envelope.Envelope{
+	{From: agent.Owner, Text: "one"},
+	{From: agent.Root, Kind: envelope.KindBrief, Text: "two"},
+	{From: agent.Clone(2), Kind: envelope.KindReply, Text: "three wants none", InReplyTo: "x"},
+	{From: agent.Owner, Text: "/dance"}, // whose answer is an error
+	{From: agent.Root, Text: "four", RequiresAck: true, Thread: "t"},
+	{From: agent.Root, Kind: envelope.KindError, Text: "five wants none", InReplyTo: "x"},
+}
+
+// mustAsk puts all questions into the agent's inbox.
+func (d *desk) mustAsk() {
+	d.Helper()
+	for i, q := range questions {
+		q.ID, q.To = fmt.Sprintf("q-%d", i), me
+		if _, err := d.bus.Send(context.Background(), q); err != nil {
+			d.Fatal(err)
+		}
+	}
+}
+
+// settled reports whether nothing is left to be done.
+func (d *desk) settled() bool {
+	filed, err := d.bus.Count(me, bus.Delivered)
+	if err != nil || filed != len(questions) {
+		return false
+	}
+	data, err := d.home.ReadFile("state/owed/"+string(me)+".json", 1<<20)
+	return err == nil && strings.Contains(string(data), `"owed":[]`)
+}
+
+// mustSettle waits until nothing is left to be done, or the process has died.
+func (d *desk) mustSettle(died <-chan struct{}) (dead bool) {
+	d.Helper()
+	tick := time.NewTicker(2 * time.Millisecond)
+	defer tick.Stop()
+	for until := time.Now().Add(patience); ; {
+		select {
+		case <-died:
+			return true
+		case <-tick.C:
+		}
+		if d.settled() {
+			return false
+		}
+		if time.Now().After(until) {
+			data, err := d.home.ReadFile("state/owed/"+string(me)+".json", 1<<20)
+			d.Fatalf("not settled: owed %s, %v; steps %v", data, err, d.steps())
+		}
+	}
+}
+
+func (d *desk) steps() []string {
+	data, err := os.ReadFile(d.home.Path(stepFile))
+	if err != nil {
+		d.Fatal(err)
+	}
+	return strings.Fields(string(data))
+}
+
+// mustAnswerOnce checks what everybody gets: one answer to each question that
+// wants one, and nothing else.
+func (d *desk) mustAnswerOnce() {
+	d.Helper()
+	got := make(map[string]int)
+	for _, id := range []agent.ID{agent.Owner, agent.Root, agent.Clone(2)} {
+		_, err := d.bus.Drain(context.Background(), id, 0, func(e envelope.Envelope) error {
+			got[e.InReplyTo]++
+			for i, q := range questions {
+				if e.InReplyTo == fmt.Sprintf("q-%d", i) && (q.From != id || e.From != me || e.Thread != q.Thread || !strings.Contains(e.Text, q.Text)) {
+					d.Errorf("%s got %+v", id, e)
+				}
+			}
+			return nil
+		})
+		if err != nil {
+			d.Fatal(err)
+		}
+	}
+	for i, q := range questions {
+		want := 1
+		if strings.Contains(q.Text, "wants none") {
+			want = 0
+		}
+		if id := fmt.Sprintf("q-%d", i); got[id] != want {
+			d.Errorf("%d answers to %s %q, want %d", got[id], id, q.Text, want)
+		}
+	}
+	if len(got) != 4 {
+		d.Errorf("answers to %v", got)
+	}
+}
+
+// TestKilledAtEveryStep kills an agent between any two durable steps of its courier,
+// and the next start at one of its own: each message has its one answer.
+func TestKilledAtEveryStep(t *testing.T) {
+	d := mustDesk(t)
+	d.mustAsk()
+	d.mustSettle(d.serve(0))
+	d.mustAnswerOnce()
+	steps := d.steps()
+	for _, name := range []string{"claimed", "owed", "offered", "filed", "answered", "settled"} {
+		if !slices.Contains(steps, name) {
+			t.Errorf("no step %q in %v", name, steps)
+		}
+	}
+	t.Logf("%d steps", len(steps))
+	kills := 0
+	for i := range steps {
+		t.Run(fmt.Sprintf("%02d %s", i+1, steps[i]), func(t *testing.T) {
+			d := mustDesk(t)
+			d.mustAsk()
+			for _, kill := range []int{i + 1, i%7 + 1, 0} {
+				dead := d.mustSettle(d.serve(kill))
+				if !dead {
+					break
+				}
+				kills++
+			}
+			d.mustAnswerOnce()
+		})
+	}
+	if kills < len(steps) {
+		t.Errorf("%d kills in %d runs", kills, len(steps))
+	}
+}

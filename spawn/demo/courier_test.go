@@ -1,0 +1,24 @@
+package demo_test
+
+import (
+	"context"
+	"testing"
+
+	"netsky/bus/courier/couriertest"
+	"netsky/spawn/demo"
+)
+
+func TestConformance(t *testing.T) {
+	w := mustWorld(t, "agent1")
+	ctx, stop := context.WithCancel(w.ctx)
+	defer stop()
+	runtime, events, err := demo.Bare(ctx, demo.Options{Home: w.home, Agent: "agent1", Start: "s", Bus: w.bus, Out: newScreen()})
+	if err != nil {
+		t.Fatal(err)
+	}
+	couriertest.Run(t, couriertest.Rig{
+		Agent: "agent1", Runtime: runtime, Events: events,
+		Say:  func(words string) string { return words },
+		Hold: func() string { return "/busy 1h" },
+	})
+}
