@@ -13,6 +13,7 @@ import (
 
 	"netsky/agent"
 	"netsky/dashboard"
+	"netsky/dashboard/term"
 	"netsky/store"
 )
 
@@ -92,7 +93,7 @@ func paneText(n int) string {
 
 // BenchmarkRender is a capture in which five of fifty rows have changed.
 func BenchmarkRender(b *testing.B) {
-	r := dashboard.NewRenderer()
+	var r term.Renderer
 	texts := make([]string, 64)
 	for i := range texts {
 		texts[i] = paneText(i)

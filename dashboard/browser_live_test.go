@@ -12,6 +12,7 @@ import (
 	"netsky/agent"
 	"netsky/daemon/observe"
 	"netsky/dashboard"
+	"netsky/dashboard/term"
 	"netsky/spawn/demo"
 	"netsky/store"
 )
@@ -216,8 +217,8 @@ func TestBrowserScrolls(t *testing.T) {
 	for _, first := range []int{1, 4, 3, 19, 60, 61} {
 		w.panes.set("agent1", screen(first))
 		var want []string
-		for _, r := range dashboard.Render(screen(first)) {
-			want = append(want, plain(r))
+		for _, r := range new(term.Renderer).Render(screen(first)) {
+			want = append(want, plain(r.Row))
 		}
 		l.waits(fmt.Sprintf(`[...document.querySelectorAll("[data-screen] .r")].map((r) => r.textContent).join("\n") === %q`, strings.Join(want, "\n")))
 	}

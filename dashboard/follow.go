@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"netsky/agent"
+	"netsky/dashboard/term"
 )
 
 // How fast panes are followed. They are captured in rounds: the first change
@@ -36,7 +37,7 @@ type watched struct {
 	stirred bool   // it may look different than it does in frame
 	frame   *frame // the latest; nil before the first
 
-	r *renderer // of the rounds alone
+	r *term.Renderer // of the rounds alone
 }
 
 // watch says which panes the browser looks at now. The caller holds mu.
@@ -68,7 +69,7 @@ func (h *hub) watch(c *client, ids []agent.ID) {
 
 func (h *hub) open(id agent.ID) *watched {
 	ctx, end := context.WithCancel(context.Background())
-	w := &watched{id: id, key: keyPane + string(id), end: end, failed: make(chan error, 1), r: newRenderer()}
+	w := &watched{id: id, key: keyPane + string(id), end: end, failed: make(chan error, 1), r: new(term.Renderer)}
 	l := h.look
 	l.panes[id] = w
 	h.running.Go(func() { h.followPane(ctx, l, w) })
@@ -183,14 +184,14 @@ func (h *hub) round(ctx context.Context, l *look, panes []*watched) {
 		if sc.Err == nil {
 			frames[i] = &frame{
 				head:  paneHead{Agent: w.id, Width: sc.Width, Height: sc.Height, CursorX: sc.CursorX, CursorY: sc.CursorY},
-				lines: w.r.render(sc.Text),
+				lines: w.r.Render(sc.Text),
 			}
 			continue
 		}
 		if ctx.Err() != nil {
 			return
 		}
-		w.r = newRenderer()
+		w.r = new(term.Renderer)
 		frames[i] = failure(w.id, sc.Err)
 		select {
 		case w.failed <- sc.Err:
@@ -222,7 +223,7 @@ func (h *hub) publish(l *look, panes []*watched, frames []*frame) {
 type frame struct {
 	number int // among those of one watched pane
 	head   paneHead
-	lines  []*line
+	lines  []*term.Line
 
 	onceDelta, onceFull sync.Once
 	delta               []byte // from the frame before; nil if there is no sense in it
@@ -288,7 +289,7 @@ func (f *frame) whole() []byte {
 	b := f.begin("rows")
 	for i, l := range f.lines {
 		b.WriteByte("[,"[min(i, 1)])
-		b.Write(l.json)
+		b.Write(l.JSON)
 	}
 	if len(f.lines) == 0 {
 		b.WriteByte('[')
@@ -327,7 +328,7 @@ func (f *frame) changes(base *frame) []byte {
 			b.WriteByte(',')
 		}
 		b.WriteString(`"` + strconv.Itoa(i) + `":`)
-		b.Write(l.json)
+		b.Write(l.JSON)
 	}
 	b.WriteString("}}")
 	return b.Bytes()
@@ -335,7 +336,7 @@ func (f *frame) changes(base *frame) []byte {
 
 // moved are the rows that base has elsewhere, as [to, from, how many].
 func (f *frame) moved(base *frame) (list [][3]int) {
-	var from map[*line]int
+	var from map[*term.Line]int
 	looked := 0
 	for i, l := range f.lines {
 		if l == base.lines[i] {
@@ -348,7 +349,7 @@ func (f *frame) moved(base *frame) (list [][3]int) {
 			ok = j >= 0
 		} else {
 			if from == nil {
-				from = make(map[*line]int, len(base.lines))
+				from = make(map[*term.Line]int, len(base.lines))
 				for j, l := range base.lines {
 					from[l] = j
 				}

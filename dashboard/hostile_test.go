@@ -7,21 +7,14 @@ import (
 
 	"netsky/agent"
 	"netsky/dashboard"
+	"netsky/internal/corpus"
 	"netsky/store"
 )
-
-// corpus is what a page, a message or a pane may hold to become more than text.
-var corpus = []string{
-	`<script>alert(1)</script>`, `"><img src=x onerror=alert(1)>`, `'><svg/onload=alert(1)>`, `</textarea><script>x</script>`,
-	`</script><script>x</script>`, `<!--<script>`, `]]>`, `javascript:alert(1)`, `{{.}}{{template "x"}}`, `${alert(1)}`, "`+alert(1)+`",
-	"\u2028alert(1)\u2029", "\u202egnp.exe", "&lt;b&gt;&amp;", `\u003cscript\u003e`, "data:text/html,<script>x</script>",
-	`<a href="javascript:x">`, "<\u0000script>", "\x7f<b>", "<b\n>", "--><b>", "%3Cscript%3E", "＜script＞",
-}
 
 // Row 34: whatever stands in any field comes back as that text, and no answer
 // holds a "<" that a browser could take for markup.
 func TestRow34Records(t *testing.T) {
-	for _, evil := range corpus {
+	for _, evil := range corpus.Files(t, "web") {
 		w := mustWorld(t, nil)
 		text := strings.ReplaceAll(evil, "\x00", "")
 		w.apply(t,
@@ -66,7 +59,7 @@ func TestRow34Records(t *testing.T) {
 // and for a person.
 func TestRow34Refusals(t *testing.T) {
 	w := mustWorld(t, nil)
-	for _, evil := range corpus {
+	for _, evil := range corpus.Files(t, "web") {
 		esc := strings.NewReplacer("%", "%25", " ", "%20", "\n", "%0a", "\x00", "%00", "\x7f", "%7f", `"`, "%22", "#", "%23", "?", "%3f").Replace(evil)
 		for _, path := range []string{"/api/messages/" + esc, "/api/messages?from=" + strings.ReplaceAll(esc, "&", "%26"), "/api/tasks?" + esc, "/" + esc, "/api/logs?cursor=" + esc} {
 			for _, accept := range []string{"application/json", "text/html"} {

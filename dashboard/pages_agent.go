@@ -9,6 +9,7 @@ import (
 	"strings"
 
 	"netsky/agent"
+	"netsky/dashboard/term"
 	"netsky/store"
 )
 
@@ -38,8 +39,8 @@ func endingOf(a Agent, last *store.Session) *ending {
 }
 
 // Screen and History are the rows on the screen, and those above it.
-func (b paneBody) Screen() []Row  { return b.Pane.Rows[min(b.Pane.History, len(b.Pane.Rows)):] }
-func (b paneBody) History() []Row { return b.Pane.Rows[:min(b.Pane.History, len(b.Pane.Rows))] }
+func (b paneBody) Screen() []term.Row  { return b.Pane.Rows[min(b.Pane.History, len(b.Pane.Rows)):] }
+func (b paneBody) History() []term.Row { return b.Pane.Rows[:min(b.Pane.History, len(b.Pane.Rows))] }
 
 // Columns is a class for the width of the pane, the next greater there is.
 func (b paneBody) Columns() string {

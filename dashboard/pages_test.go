@@ -19,6 +19,7 @@ import (
 
 	"netsky/agent"
 	"netsky/dashboard"
+	"netsky/internal/corpus"
 	"netsky/store"
 )
 
@@ -229,10 +230,10 @@ func (w *world) fingerprint(tb testing.TB) string {
 
 // Row 34: whatever stands in any field is text on every page.
 func TestRow34Pages(t *testing.T) {
-	for i, evil := range corpus {
+	for name, evil := range corpus.Files(t, "web") {
 		w := mustWorld(t, nil)
 		text := strings.ReplaceAll(evil, "\x00", "")
-		task := fmt.Sprint("t-", i, text)
+		task := fmt.Sprint("t-", name, text)
 		w.apply(t,
 			store.UpsertActor{ID: "agent1", Runtime: text, Dir: text, Objective: text},
 			store.StartSession{Start: "s-1" + text, Actor: "agent1", Runtime: text, Tmux: text, Thread: text},

@@ -2,14 +2,12 @@ package dashboard
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
-	"html/template"
-	"strings"
-	"unicode/utf8"
+	"net/http"
 
 	"netsky/agent"
+	"netsky/dashboard/term"
 	"netsky/store"
 )
 
@@ -26,23 +24,7 @@ type Pane struct {
 	History int        `json:"history"`  // how many of the rows are above the screen
 	CursorX int        `json:"cursor_x"` // with cursor_y -1: not shown
 	CursorY int        `json:"cursor_y"`
-	Rows    []Row      `json:"rows"`
-}
-
-// A Row is one line of a terminal.
-type Row []Run
-
-// A Run is text in one style. Class holds the names of its style, by CSS, the
-// last of which may say of which cells it is: "c" is one character in one cell,
-// "w" one in two; in "cs" and "ws" each code point is a character. FG
-// and BG hold its colours exactly, "#ff8800", where the palette's nearest, which
-// Class names, is not them.
-type Run struct {
-	Text  string `json:"text"`
-	Class string `json:"class,omitempty"`
-	FG    string `json:"fg,omitempty"`
-	BG    string `json:"bg,omitempty"`
-	Link  string `json:"link,omitempty"` // http or https
+	Rows    []term.Row `json:"rows"`
 }
 
 // errNoPane is what the error of a pane matches that can't be seen.
@@ -50,10 +32,10 @@ var errNoPane = errors.New("no pane to be seen")
 
 // pane captures an agent's pane, with at most history lines from above it.
 func (s *Server) pane(ctx context.Context, id agent.ID, history int) (Pane, error) {
-	return capture(ctx, s.o, newRenderer(), id, history)
+	return capture(ctx, s.o, new(term.Renderer), id, history)
 }
 
-func capture(ctx context.Context, o Options, r *renderer, id agent.ID, history int) (Pane, error) {
+func capture(ctx context.Context, o Options, r *term.Renderer, id agent.ID, history int) (Pane, error) {
 	if o.Panes == nil {
 		return Pane{}, fmt.Errorf("%s: %w", id, errNoPane)
 	}
@@ -63,104 +45,19 @@ func capture(ctx context.Context, o Options, r *renderer, id agent.ID, history i
 	}
 	p := Pane{
 		Agent: id, Time: store.At(o.Now()), Width: sc.Width, Height: sc.Height, History: sc.History,
-		CursorX: sc.CursorX, CursorY: sc.CursorY, Rows: []Row{},
+		CursorX: sc.CursorX, CursorY: sc.CursorY, Rows: []term.Row{},
 	}
-	for _, l := range r.render(sc.Text) {
-		p.Rows = append(p.Rows, l.row)
+	for _, l := range r.Render(sc.Text) {
+		p.Rows = append(p.Rows, l.Row)
 	}
 	return p, nil
 }
 
-// json is what [json.Marshal] makes of the row, at a fraction of its cost: rows
-// are what changes most.
-func (r Row) json() []byte {
-	n := 2
-	for _, run := range r {
-		n += len(`{"text":"","class":""},`) + len(run.Text) + len(run.Class)
-	}
-	b := append(make([]byte, 0, n), '[')
-	for i, run := range r {
-		if i > 0 {
-			b = append(b, ',')
-		}
-		b = appendString(append(b, `{"text":`...), run.Text)
-		for _, f := range [...]struct{ name, value string }{
-			{`,"class":`, run.Class}, {`,"fg":`, run.FG}, {`,"bg":`, run.BG}, {`,"link":`, run.Link},
-		} {
-			if f.value != "" {
-				b = appendString(append(b, f.name...), f.value)
-			}
-		}
-		b = append(b, '}')
-	}
-	return append(b, ']')
-}
+// palettePath has the style sheet of the panes' rows.
+const palettePath = "/palette.css"
 
-// appendString adds a string as JSON has it.
-func appendString(b []byte, s string) []byte {
-	if !isPlain(s) {
-		data, _ := json.Marshal(s) // of a string it fails never
-		return append(b, data...)
-	}
-	return append(append(append(b, '"'), s...), '"')
-}
-
-// isPlain reports whether JSON has the string as it is.
-func isPlain(s string) bool {
-	ascii := true
-	for i := range len(s) {
-		switch c := s[i]; {
-		case c < ' ', c == '"', c == '\\', c == '<', c == '>', c == '&':
-			return false
-		case c >= utf8.RuneSelf:
-			ascii = false
-		}
-	}
-	return ascii || utf8.ValidString(s) && !strings.Contains(s, "\u2028") && !strings.Contains(s, "\u2029")
-}
-
-// HTML is the row for a page that works without a script. The exact colours are
-// in data-fg and data-bg: the policy forbids a style in the page, so a script
-// sets them, and without one the nearest of the palette is shown.
-func (r Row) HTML() template.HTML {
-	var b strings.Builder
-	for _, run := range r {
-		run.html(&b)
-	}
-	return template.HTML(b.String())
-}
-
-func (r Run) html(b *strings.Builder) {
-	if r == (Run{Text: r.Text}) {
-		b.WriteString(template.HTMLEscapeString(r.Text))
-		return
-	}
-	tag := "span"
-	if r.Link != "" {
-		tag = "a"
-	}
-	b.WriteString("<" + tag)
-	for _, a := range [...]struct{ name, value string }{
-		{"class", r.Class}, {"data-fg", r.FG}, {"data-bg", r.BG}, {"href", r.Link},
-	} {
-		if a.value != "" {
-			b.WriteString(" " + a.name + `="` + template.HTMLEscapeString(a.value) + `"`)
-		}
-	}
-	if r.Link != "" {
-		b.WriteString(` target="_blank" rel="noopener noreferrer nofollow"`)
-	}
-	b.WriteString(">")
-	if strings.HasSuffix(r.Class, string(narrows)) || strings.HasSuffix(r.Class, string(wides)) {
-		for _, c := range r.Text { // each in a box of its own; none of them is ASCII
-			b.WriteString("<span")
-			if class := drawnClass(c); class != "" {
-				b.WriteString(` class="` + class + `"`)
-			}
-			b.WriteString(">" + string(c) + "</span>")
-		}
-	} else {
-		b.WriteString(template.HTMLEscapeString(r.Text))
-	}
-	b.WriteString("</" + tag + ">")
+func (s *Server) paletteCSS(w http.ResponseWriter, r *http.Request) {
+	w.Header().Set("Content-Type", "text/css; charset=utf-8")
+	w.Header().Set("Cache-Control", "private, max-age=86400")
+	w.Write(term.CSS())
 }

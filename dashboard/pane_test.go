@@ -17,17 +17,18 @@ import (
 
 	"netsky/agent"
 	"netsky/dashboard"
+	"netsky/dashboard/term"
 )
 
 // A paneEvent is a pane's event as a browser reads it.
 type paneEvent struct {
-	Agent   agent.ID                 `json:"agent"`
-	Width   int                      `json:"width"`
-	Height  int                      `json:"height"`
-	Rows    []dashboard.Row          `json:"rows"`
-	Moved   [][3]int                 `json:"moved"`
-	Changed map[string]dashboard.Row `json:"changed"`
-	Error   string                   `json:"error"`
+	Agent   agent.ID            `json:"agent"`
+	Width   int                 `json:"width"`
+	Height  int                 `json:"height"`
+	Rows    []term.Row          `json:"rows"`
+	Moved   [][3]int            `json:"moved"`
+	Changed map[string]term.Row `json:"changed"`
+	Error   string              `json:"error"`
 }
 
 // A tab keeps a pane as a page does: all rows, then those that change.
@@ -59,7 +60,7 @@ func (v *tab) take(tb testing.TB, e event) {
 	}
 }
 
-func plain(r dashboard.Row) string {
+func plain(r term.Row) string {
 	var b strings.Builder
 	for _, run := range r {
 		b.WriteString(run.Text)
@@ -82,7 +83,7 @@ func TestPaneFollows(t *testing.T) {
 			e := s.key(t, "pane:agent1")
 			p = mustData[paneEvent](t, e)
 			// The third row is red now too: tmux carries the style on.
-			if p.Rows != nil || len(p.Changed) != 2 || p.Changed["1"][0] != (dashboard.Run{Text: "TWO", Class: "f1"}) {
+			if p.Rows != nil || len(p.Changed) != 2 || p.Changed["1"][0] != (term.Run{Text: "TWO", Class: "f1"}) {
 				t.Errorf("pane = %s", e.Data)
 			}
 			w.panes.set("agent1", "one row only")
@@ -157,7 +158,7 @@ func TestPaneOnDemand(t *testing.T) {
 	w := mustWorld(t, nil)
 	w.panes.set("agent1", "x\x1b[1my")
 	p := mustGet[dashboard.Pane](t, w, "/api/pane/agent1")
-	if len(p.Rows) != 1 || len(p.Rows[0]) != 2 || p.Rows[0][1] != (dashboard.Run{Text: "y", Class: "b"}) || p.History != 0 {
+	if len(p.Rows) != 1 || len(p.Rows[0]) != 2 || p.Rows[0][1] != (term.Run{Text: "y", Class: "b"}) || p.History != 0 {
 		t.Errorf("pane = %+v", p)
 	}
 	p = mustGet[dashboard.Pane](t, w, "/api/pane/agent1?history=100")

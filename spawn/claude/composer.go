@@ -1,12 +1,12 @@
 package claude
 
 import (
-	"strconv"
 	"strings"
-	"unicode/utf8"
+
+	"netsky/tmux/screen"
 )
 
-// A cell is a character of a screen, as far as its looks tell what it is.
+// A cell is a character of a screen, as far as its looks show what it is.
 type cell struct {
 	char    rune
 	faint   bool // a suggestion, and not what somebody has typed
@@ -14,95 +14,34 @@ type cell struct {
 }
 
 // styledLines takes a screen apart that was captured with its escape sequences.
-func styledLines(screen string) [][]cell {
-	var lines [][]cell
-	var row []cell
-	var now cell
-	for len(screen) > 0 {
-		r, n := utf8.DecodeRuneInString(screen)
-		switch r {
-		case '\x1b':
-			n = now.escape(screen)
-		case '\n':
-			lines, row = append(lines, row), nil
-		default:
-			now.char = r
-			row = append(row, now)
+func styledLines(text string) [][]cell {
+	lines := screen.Lines(text)
+	rows := make([][]cell, len(lines))
+	for i, line := range lines {
+		for _, s := range line {
+			for _, r := range s.Text {
+				rows[i] = append(rows[i], cell{r, s.Style.Attr&screen.Faint != 0, s.Style.Attr&screen.Reverse != 0})
+			}
 		}
-		screen = screen[n:]
 	}
-	return append(lines, row)
+	return rows
 }
 
-// escape obeys the escape sequence at the beginning of s and is its length.
-func (c *cell) escape(s string) int {
-	if len(s) < 2 {
-		return len(s)
+// plain is a screen without its escape sequences.
+func plain(text string) string {
+	lines := screen.Lines(text)
+	rows := make([]string, len(lines))
+	for i, line := range lines {
+		rows[i] = screen.Text(line)
 	}
-	switch s[1] {
-	case '[':
-		for i := 2; i < len(s); i++ {
-			if s[i] >= 0x40 && s[i] <= 0x7e {
-				if s[i] == 'm' {
-					c.graphics(s[2:i])
-				}
-				return i + 1
-			}
-		}
-		return len(s)
-	case ']': // a link, say: up to BEL or ESC \
-		for i := 2; i < len(s); i++ {
-			if s[i] == '\a' {
-				return i + 1
-			}
-			if s[i] == '\x1b' {
-				return min(i+2, len(s))
-			}
-		}
-		return len(s)
-	}
-	return 2
+	return strings.Join(rows, "\n")
 }
 
-// graphics sets what a "select graphic rendition" sequence says.
-func (c *cell) graphics(params string) {
-	list := strings.FieldsFunc(params, func(r rune) bool { return r == ';' })
-	if len(list) == 0 {
-		list = []string{"0"}
-	}
-	for i := 0; i < len(list); i++ {
-		n, _ := strconv.Atoi(list[i])
-		switch n {
-		case 0:
-			c.faint, c.reverse = false, false
-		case 2:
-			c.faint = true
-		case 22:
-			c.faint = false
-		case 7:
-			c.reverse = true
-		case 27:
-			c.reverse = false
-		case 38, 48, 58: // a colour, whose numbers are no attributes
-			if i+1 < len(list) && list[i+1] == "5" {
-				i += 2
-			} else {
-				i += 4
-			}
-		}
-	}
-}
-
-// plainText is a screen without its escape sequences.
-func plainText(lines [][]cell) string {
+// rowText is the text of a row.
+func rowText(row []cell) string {
 	var b strings.Builder
-	for i, row := range lines {
-		if i > 0 {
-			b.WriteByte('\n')
-		}
-		for _, c := range row {
-			b.WriteRune(c.char)
-		}
+	for _, c := range row {
+		b.WriteRune(c.char)
 	}
 	return b.String()
 }
@@ -120,7 +59,7 @@ func findComposer(lines [][]cell) (composer, bool) {
 	var rules []int
 	last := -1
 	for i, row := range lines {
-		text := strings.TrimRight(plainText([][]cell{row}), " \u00a0")
+		text := strings.TrimRight(rowText(row), " \u00a0")
 		if text != "" {
 			last = i
 		}
@@ -143,9 +82,10 @@ func findComposer(lines [][]cell) (composer, bool) {
 }
 
 func readComposer(box [][]cell) composer {
-	c := composer{shown: plainText(box)}
+	var c composer
 	var texts []string
 	for _, row := range box {
+		c.shown += rowText(row) + "\n"
 		row = row[min(2, len(row)):] // the prompt, or what stands below it
 		var b strings.Builder
 		if !isSuggestion(row) {

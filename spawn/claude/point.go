@@ -99,11 +99,10 @@ func (s *Session) free(ctx context.Context) (composer, error) {
 	if err != nil {
 		return composer{}, err
 	}
-	lines := styledLines(screen)
-	if d, ok := Recognise(plainText(lines)); ok {
+	if d, ok := Recognise(plain(screen)); ok {
 		return composer{}, fmt.Errorf("a dialog is open: %s", d.Name)
 	}
-	box, ok := findComposer(lines)
+	box, ok := findComposer(styledLines(screen))
 	switch {
 	case !ok:
 		return composer{}, errors.New("no composer on the screen")

@@ -395,6 +395,7 @@ func TestPointSuggestion(t *testing.T) {
 		"faint":                "\x1b[7m\x1b[39mP\x1b[0;2m\x1b[39m\x1b[49mress up to edit queued messages\x1b[0m",
 		"faint, no cursor":     "\x1b[2mResend your message to try again\x1b[22m",
 		"faint by other words": "\x1b[7mR\x1b[27;2mesend\x1b[22m",
+		"curly underline":      "\x1b[7mP\x1b[0;2m\x1b[4:3mress up to \x1b[58:2::255:0:0medit queued messages\x1b[0m",
 	} {
 		s := mustStill(t)
 		s.register(`,"status":"idle"`)

@@ -180,9 +180,6 @@ func (s *Session) look(ctx context.Context, r Registered) string {
 	return screen
 }
 
-// plain is a screen without its escape sequences.
-func plain(screen string) string { return plainText(styledLines(screen)) }
-
 // retrying is what Claude Code shows in the first column, above its composer,
 // while it tries again to reach the service.
 func retrying(screen string) string {

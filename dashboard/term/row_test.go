@@ -1,10 +1,10 @@
-package dashboard_test
+package term_test
 
 import (
 	"encoding/json"
 	"testing"
 
-	"netsky/dashboard"
+	"netsky/dashboard/term"
 )
 
 // A row is sent as encoding/json has it, whatever stands in it.
@@ -12,15 +12,17 @@ func TestRowJSON(t *testing.T) {
 	texts := []string{
 		"", "words", "\"quoted\" and \\", "a<b && c>d", "\t\x00\x1b\x7f", "漢字 ─│ ✻ é", "\u2028\u2029", "\xff\xc3", "half \xe2\x80", "\U0001f600",
 	}
-	rows := []dashboard.Row{{}}
+	rows := []term.Row{{}}
 	for _, s := range texts {
-		rows = append(rows, dashboard.Row{{Text: s}},
-			dashboard.Row{{Text: s, Class: "b f1"}, {Text: "x", FG: "#102030", Link: s}, {Class: s, BG: s, FG: s}})
+		rows = append(rows, term.Row{{Text: s}},
+			term.Row{{Text: s, Class: "b f1"}, {Text: "x", FG: "#102030", Link: s}, {Class: s, BG: s, FG: s}})
 	}
 	for _, r := range rows {
 		want, err := json.Marshal(r)
-		mustDo(t, err)
-		if got := r.JSON(); got != string(want) {
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got := string(r.JSON()); got != string(want) {
 			t.Errorf("%+v is sent as\n%s, want\n%s", r, got, want)
 		}
 	}

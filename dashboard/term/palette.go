@@ -1,28 +1,23 @@
-package dashboard
+package term
 
 import (
 	"fmt"
-	"net/http"
 	"strconv"
 	"strings"
 	"unicode/utf8"
 )
 
-// palettePath has the colours 16 to 255 as classes; the first 16, which a theme
-// may choose, and fx and gx are the pages' own. It has lines and blocks too, which
-// are drawn, so that they meet whatever the font.
-const palettePath = "/palette.css"
-
-func (s *Server) paletteCSS(w http.ResponseWriter, r *http.Request) {
+// CSS is the style sheet of rows: the colours 16 to 255 as classes, and lines and
+// blocks, which are drawn, so that they meet whatever the font. The first 16
+// colours, which a theme may choose, and fx and gx are the page's own.
+func CSS() []byte {
 	var b strings.Builder
 	for n := 16; n < 256; n++ {
 		c := paletteColor(n)
-		fmt.Fprintf(&b, ".f%d{color:#%06x}.g%d{background-color:#%06x}\n", n, uint32(c&0xffffff), n, uint32(c&0xffffff))
+		fmt.Fprintf(&b, ".f%d{color:#%06x}.g%d{background-color:#%06x}\n", n, c, n, c)
 	}
 	drawings(&b)
-	w.Header().Set("Content-Type", "text/css; charset=utf-8")
-	w.Header().Set("Cache-Control", "private, max-age=86400")
-	w.Write([]byte(b.String()))
+	return []byte(b.String())
 }
 
 // lines are those of the box drawing characters that are drawn: for each, where

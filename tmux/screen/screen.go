@@ -1,4 +1,14 @@
-package dashboard
+// Package screen reads what tmux captures of a pane: its characters by the cells
+// that they take, and in which style each is. It is the one reader of terminal
+// escape sequences in netsky.
+//
+// It promises that nothing a terminal would obey, and no character that could
+// turn a line around, is left in the text of a [Span]; that any input is read in
+// linear time; and that a line's spans are bounded however long the line is. It
+// knows styles and links, the sequences that a capture holds; all others are
+// dropped. A link's address is as the program wrote it: whoever follows or shows
+// it must judge it first.
+package screen
 
 import (
 	"strings"
@@ -8,114 +18,83 @@ import (
 	"github.com/clipperhouse/displaywidth"
 )
 
-// What a screen is cut to, so that no pane can make a page without an end.
+// What a line is cut to, so that no pane can make a screen without an end.
 const (
-	maxRows    = maxHistory + 1000
 	maxColumns = 1000     // cells
 	maxLine    = 64 << 10 // bytes of a line, with its sequences
 	maxCluster = 64       // bytes of a character with all its marks
+	maxLink    = 2048     // bytes of a link; a longer one is none
 )
 
-// A renderer turns the captures of one pane into rows. A line that was near there
-// in the capture before is not parsed again.
-type renderer struct {
-	last []*line
+// A Span is text in one style whose characters take their cells in one way.
+type Span struct {
+	Text  string
+	Style Style
+	Cells Cells
 }
 
-// A line is a row with what it was made of and what follows from it. It is not
-// changed once it is made, so the same line of two captures is the same pointer.
-type line struct {
-	raw        string
-	start, end pen // tmux carries the style on from one line to the next
-	row        Row
-	json       []byte // of row
-}
+// Cells is how the characters of a span take their cells.
+type Cells uint8
 
-func newRenderer() *renderer { return &renderer{} }
+const (
+	ASCII Cells = iota // each byte is a character in one cell
+	One                // one character, perhaps of several code points, in one cell
+	Two                // one character in two cells
+	Ones               // each code point is a character in one cell
+	Twos               // each code point is a character in two cells
+	None               // a sign that takes no cell: it stands for what must not be hidden
+)
 
-func (r *renderer) render(text string) []*line {
-	text = strings.TrimSuffix(text, "\n")
-	lines := make([]*line, 0, min(strings.Count(text, "\n")+1, maxRows))
-	var p pen
-	scrolled := 0
-	for raw := range strings.SplitSeq(text, "\n") {
-		if len(lines) == maxRows {
-			break
-		}
-		var l *line
-		if l, scrolled = r.find(raw, p, len(lines), scrolled); l == nil {
-			l = newLine(strings.Clone(raw), p) // not the whole capture with it
-		}
-		lines = append(lines, l)
-		p = l.end
+// Lines is a whole screen, by its lines.
+func Lines(text string) [][]Span {
+	var lines [][]Span
+	var p Pen
+	for line := range strings.SplitSeq(text, "\n") {
+		lines = append(lines, p.Line(nil, line))
 	}
-	r.last = lines
 	return lines
 }
 
-// maxScroll is how many lines around its place a line is looked for.
-const maxScroll = 64
-
-// find is the line as it was in the capture before, or nil, and by how many lines
-// it has scrolled, which is where the next is looked for first.
-func (r *renderer) find(raw string, p pen, at, scrolled int) (*line, int) {
-	was := func(i int) bool {
-		return i >= 0 && i < len(r.last) && r.last[i].raw == raw && r.last[i].start == p
+// Text is the text of a line's spans.
+func Text(line []Span) string {
+	if len(line) == 1 {
+		return line[0].Text
 	}
-	if was(at + scrolled) {
-		return r.last[at+scrolled], scrolled
+	var b strings.Builder
+	for _, s := range line {
+		b.WriteString(s.Text)
 	}
-	for d := range maxScroll {
-		if was(at + d) {
-			return r.last[at+d], d
-		}
-		if was(at - d) {
-			return r.last[at-d], -d
-		}
-	}
-	return nil, scrolled
+	return b.String()
 }
 
-func newLine(raw string, p pen) *line {
-	w := rowWriter{pen: p}
-	w.write(raw[:min(len(raw), maxLine)])
-	row := w.done()
-	return &line{raw: raw, start: p, end: w.pen, row: row, json: row.json()}
+// A Pen is the style in which the next character is drawn. tmux carries it on
+// from one line to the next. Two pens that are equal draw the same.
+type Pen struct {
+	style Style
+	lines bool // letters are the line drawing set (SO)
 }
 
-// A pen is the style that the next character will have.
-type pen struct {
-	fg, bg color
-	attr   attr
-	link   string
-	lines  bool // letters are the line drawing set (SO)
+// Line draws one captured line and appends its spans to a list, which may be
+// reused. The pen is left as the next line needs it.
+func (p *Pen) Line(spans []Span, line string) []Span {
+	w := writer{pen: *p, spans: spans}
+	w.write(line[:min(len(line), maxLine)])
+	w.flush()
+	*p = w.pen
+	return w.spans
 }
 
-// A rowWriter writes one row.
-type rowWriter struct {
-	pen  pen
-	row  Row
-	text strings.Builder // what the run at hand has so far
-	of   pen             // its style
-	kind kind            // its cells
-	cell int
+// A writer writes one line.
+type writer struct {
+	pen   Pen
+	spans []Span
+	text  strings.Builder // what the span at hand has so far
+	of    Pen             // its style
+	cells Cells           // its cells
+	cell  int
 }
 
-// A kind is how the cells of a run are: ASCII that follows on itself, or
-// characters each of which the page puts in a box as wide as its cells, because a
-// font may have it wider or narrower.
-type kind string
-
-const (
-	flowing kind = ""
-	narrow  kind = "c"  // one character, in one cell
-	wide    kind = "w"  // one character, in two
-	narrows kind = "cs" // several code points, each in one cell
-	wides   kind = "ws" // each in two
-	mark    kind = "z"  // in none: it stands for what must not be hidden
-)
-
-func (w *rowWriter) write(s string) {
+func (w *writer) write(s string) {
 	for len(s) > 0 && w.cell < maxColumns {
 		switch c := s[0]; {
 		case c == '\x1b':
@@ -152,19 +131,19 @@ func (w *rowWriter) write(s string) {
 }
 
 // ascii writes printable ASCII.
-func (w *rowWriter) ascii(s string) {
+func (w *writer) ascii(s string) {
 	if !w.pen.lines {
-		w.begin(flowing)
+		w.begin(ASCII)
 		w.text.WriteString(s)
 		w.cell += len(s)
 		return
 	}
 	for i := range len(s) {
 		if r := drawn(s[i]); r < utf8.RuneSelf {
-			w.begin(flowing)
+			w.begin(ASCII)
 			w.text.WriteRune(r)
 		} else {
-			w.begin(narrows)
+			w.begin(Ones)
 			w.text.WriteRune(r)
 		}
 		w.cell++
@@ -172,11 +151,11 @@ func (w *rowWriter) ascii(s string) {
 }
 
 // control obeys the three controls that a capture may hold.
-func (w *rowWriter) control(c byte) {
+func (w *writer) control(c byte) {
 	switch c {
 	case '\t':
 		n := min(8-w.cell%8, maxColumns-w.cell)
-		w.begin(flowing)
+		w.begin(ASCII)
 		w.text.WriteString(strings.Repeat(" ", n))
 		w.cell += n
 	case 0x0e: // SO
@@ -186,11 +165,11 @@ func (w *rowWriter) control(c byte) {
 	}
 }
 
-// character writes the character that s begins with and tells its length. Cells
+// character writes the character that s begins with and returns its length. Cells
 // are as tmux 3.3a makes them: by code points, of which one without a width
 // belongs to the cell before it, as does what follows a joiner. A selector makes
 // nothing wider, and a skin tone has cells of its own.
-func (w *rowWriter) character(s string) int {
+func (w *writer) character(s string) int {
 	r, n := utf8.DecodeRuneInString(s)
 	switch width := cellsOf(r); {
 	case hostile(r):
@@ -256,74 +235,51 @@ func visible(s string) string {
 }
 
 // box writes one character that is so many cells wide.
-func (w *rowWriter) box(text string, width int) {
-	one, many := narrow, narrows
+func (w *writer) box(text string, width int) {
+	one, many := One, Ones
 	switch width {
 	case 0:
-		one, many = mark, mark
+		one, many = None, None
 	case 2:
-		one, many = wide, wides
+		one, many = Two, Twos
 	}
 	if text == "" {
 		text = strings.Repeat(" ", width)
 	}
 	switch {
 	case len(text) == width: // ASCII, of which nothing else is visible
-		w.begin(flowing)
+		w.begin(ASCII)
 		w.text.WriteString(text)
 	case width > 0 && utf8.RuneCountInString(text) == 1:
 		w.begin(many)
 		w.text.WriteString(text)
 	default:
 		w.flush()
-		w.of, w.kind = w.pen, one
+		w.of, w.cells = w.pen, one
 		w.text.WriteString(text)
 		w.flush()
 	}
 	w.cell += width
 }
 
-// begin makes the run at hand one of the pen's style and of that kind.
-func (w *rowWriter) begin(k kind) {
-	if w.of != w.pen || w.kind != k {
+// begin makes the span at hand one of the pen's style and of those cells.
+func (w *writer) begin(c Cells) {
+	if w.of != w.pen || w.cells != c {
 		w.flush()
-		w.of, w.kind = w.pen, k
+		w.of, w.cells = w.pen, c
 	}
 }
 
-func (w *rowWriter) flush() {
+func (w *writer) flush() {
 	if w.text.Len() == 0 {
 		return
 	}
-	run := w.of.run(w.text.String())
-	if k := w.kind; k != flowing {
-		if k == narrows && utf8.RuneCountInString(run.Text) == 1 {
-			k = narrow
-		} else if k == wides && utf8.RuneCountInString(run.Text) == 1 {
-			k = wide
-		}
-		if r, _ := utf8.DecodeRuneInString(run.Text); k == narrow {
-			run.Class = join(run.Class, drawnClass(r))
-		}
-		run.Class = join(run.Class, string(k))
+	s := Span{Text: w.text.String(), Style: w.of.style, Cells: w.cells}
+	if (s.Cells == Ones || s.Cells == Twos) && utf8.RuneCountInString(s.Text) == 1 {
+		s.Cells -= Ones - One
 	}
-	w.row = append(w.row, run)
+	w.spans = append(w.spans, s)
 	w.text.Reset()
-}
-
-// done is the row, without blanks at its end that show nothing.
-func (w *rowWriter) done() Row {
-	w.flush()
-	if n := len(w.row) - 1; n >= 0 && w.row[n] == (Run{Text: w.row[n].Text}) {
-		w.row[n].Text = strings.TrimRight(w.row[n].Text, " ")
-		if w.row[n].Text == "" {
-			w.row = w.row[:n]
-		}
-	}
-	if w.row == nil {
-		w.row = Row{}
-	}
-	return w.row
 }
 
 // drawn is the DEC line drawing set, which tmux puts between SO and SI.

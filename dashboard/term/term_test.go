@@ -1,4 +1,4 @@
-package dashboard_test
+package term_test
 
 import (
 	"encoding/json"
@@ -8,17 +8,36 @@ import (
 	"regexp"
 	"strings"
 	"testing"
-	"unicode/utf8"
 
-	"netsky/dashboard"
+	"netsky/dashboard/term"
+	"netsky/internal/corpus"
 )
 
+// render is a captured screen as rows.
+func render(text string) []term.Row { return rows(new(term.Renderer), text) }
+
+func rows(r *term.Renderer, text string) []term.Row {
+	list := []term.Row{}
+	for _, l := range r.Render(text) {
+		list = append(list, l.Row)
+	}
+	return list
+}
+
+func plain(r term.Row) string {
+	var b strings.Builder
+	for _, run := range r {
+		b.WriteString(run.Text)
+	}
+	return b.String()
+}
+
 func TestRender(t *testing.T) {
-	type run = dashboard.Run
-	row := func(runs ...run) dashboard.Row { return append(dashboard.Row{}, runs...) }
+	type run = term.Run
+	row := func(runs ...run) term.Row { return append(term.Row{}, runs...) }
 	for _, tt := range []struct {
 		name, in string
-		want     dashboard.Row
+		want     term.Row
 	}{
 		{"plain", "hello", row(run{Text: "hello"})},
 		{"empty", "", row()},
@@ -76,42 +95,24 @@ func TestRender(t *testing.T) {
 		{"numbers without sense", "\x1b[38;5;256;38;2;1;2;300;999;99999999999mx", row(run{Text: "x"})},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
-			if got := dashboard.Render(tt.in); len(got) != 1 || !reflect.DeepEqual(got[0], tt.want) {
+			if got := render(tt.in); len(got) != 1 || !reflect.DeepEqual(got[0], tt.want) {
 				t.Errorf("Render(%q) = %q, want %q", tt.in, got, tt.want)
 			}
 		})
 	}
 }
 
-// Each character has as many cells as tmux 3.3a was seen to give it.
-func TestRenderCells(t *testing.T) {
-	for text, want := range map[string]int{
-		"✻": 1, "⏺": 1, "⎿": 1, "⠋": 1, "·": 1, "…": 1, "①": 1, "★": 1, "ﾊ": 1, "☑": 1, "✅": 2, "😀": 2, "㊙": 2, "🅰": 1, "漢": 2, "\u3000": 2,
-		"👨\u200d👩\u200d👧": 2, "👩\u200d🌾": 2, "🏳\ufe0f\u200d🌈": 1, "👍🏽": 4, "🫱🏻\u200d🫲🏿": 6, "🇩🇪": 2, "❤": 1, "❤\ufe0f": 1, "⚠\ufe0f": 1,
-		"▶\ufe0f": 1, "⏺\ufe0e": 1, "1\ufe0f\u20e3": 1, "a\u0301\u0302": 1, "a\ufe0f": 1, "a\u200cb": 2, "\ue0b0": 1, "\uf8ff": 1, "\U000f0001": 1,
-		"\u00ad": 1, "\u00a0": 1, "\u1112\u1161\u11ab": 2, "กำ": 2, "क्षि": 3, "لا": 2, "─│╭╮": 4, "█▌░": 3, "\u200d": 0, "\u200b": 0,
-	} {
-		got := -1
-		for _, run := range dashboard.Render(text + "|")[0] {
-			got += dashboard.Cells(run)
-		}
-		if got != want {
-			t.Errorf("%q has %d cells, want %d: %q", text, got, want, dashboard.Render(text))
-		}
-	}
-}
-
 // The style goes on from line to line, as tmux writes it, also where a line was
 // there before.
 func TestRenderCarriesOn(t *testing.T) {
-	r := dashboard.NewRenderer()
+	var r term.Renderer
 	for _, tt := range []struct{ in, want string }{
 		{"\x1b[31ma\nb\n\x1b[0mc", "[[a f1] [b f1] [c ]]"},
 		{"a\nb\n\x1b[0mc", "[[a ] [b ] [c ]]"},
 		{"\x1b[32mz\n\x1b[31ma\nb\n\x1b[0mc", "[[z f2] [a f1] [b f1] [c ]]"},
 	} {
 		var got [][]string
-		for _, row := range r.Render(tt.in) {
+		for _, row := range rows(&r, tt.in) {
 			got = append(got, []string{row[0].Text, row[0].Class})
 		}
 		if fmt.Sprint(got) != tt.want {
@@ -136,7 +137,7 @@ func TestRenderBounds(t *testing.T) {
 		"no end":      "\x1b]8;;" + strings.Repeat("x", 1<<20),
 		"wide styles": strings.Repeat("\x1b[31m漢", 1<<16),
 	} {
-		rows := dashboard.Render(in)
+		rows := render(in)
 		size := len(html1(rows))
 		if len(rows) > 6000 || size > 4<<20 {
 			t.Errorf("%s: %d bytes became %d rows with %d bytes", name, len(in), len(rows), size)
@@ -144,7 +145,7 @@ func TestRenderBounds(t *testing.T) {
 	}
 }
 
-func html1(rows []dashboard.Row) string {
+func html1(rows []term.Row) string {
 	var b strings.Builder
 	for _, r := range rows {
 		b.WriteString(string(r.HTML()) + "\n")
@@ -169,19 +170,19 @@ func checkMarkup(s string) error {
 
 // Row 34: what a pane shows is text in a page too.
 func TestRow34Panes(t *testing.T) {
-	for _, evil := range corpus {
+	for _, evil := range corpus.Files(t, "web") {
 		for _, in := range []string{
 			evil, "\x1b[31m" + evil, "\x1b]8;;" + evil + "\x1b\\x", "\x1b]8;;https://a.example/" + evil + "\x1b\\" + evil,
 			"\x1b]8;" + evil + ";https://a.example\x1b\\x", "\x1b[" + evil + "mx", "\x1b]0;" + evil + "\ax", "漢" + evil + "漢",
 		} {
-			for _, row := range dashboard.Render(in) {
+			for _, row := range render(in) {
 				if err := checkMarkup(string(row.HTML())); err != nil {
 					t.Errorf("Render(%q): %v", in, err)
 				}
 			}
 		}
 		var want strings.Builder
-		for _, row := range dashboard.Render(evil) {
+		for _, row := range render(evil) {
 			want.WriteString(plain(row))
 			text := regexp.MustCompile(`<[^>]*>`).ReplaceAllString(string(row.HTML()), "")
 			if html.UnescapeString(text) != plain(row) {
@@ -192,19 +193,20 @@ func TestRow34Panes(t *testing.T) {
 }
 
 func FuzzRender(f *testing.F) {
-	for _, evil := range corpus {
+	for _, evil := range corpus.Files(f, "web") {
 		f.Add(evil)
 		f.Add("\x1b]8;;https://a.example/" + evil + "\x1b\\" + evil)
 	}
-	f.Add("\x1b[38;2;1;2;3;48:5:7;4:3m漢\x0eq\x0f\t\u202e\n\x1b[7mx")
-	f.Add("\x1b[38:2:1:2m\x1b[4:m\x1b[:m\x1b[38:mx")
+	for _, in := range corpus.Files(f, "escapes") {
+		f.Add(in)
+	}
 	f.Fuzz(func(t *testing.T, in string) {
-		r := dashboard.NewRenderer()
-		rows := r.Render(in)
-		if again := r.Render(in); !reflect.DeepEqual(rows, again) {
-			t.Fatalf("twice: %q, %q", rows, again)
+		var r term.Renderer
+		got := rows(&r, in)
+		if again := rows(&r, in); !reflect.DeepEqual(got, again) {
+			t.Fatalf("twice: %q, %q", got, again)
 		}
-		for _, row := range rows {
+		for _, row := range got {
 			if err := checkMarkup(string(row.HTML())); err != nil {
 				t.Fatal(err)
 			}
@@ -212,9 +214,7 @@ func FuzzRender(f *testing.F) {
 			if err != nil || strings.ContainsAny(string(data), "<>&") {
 				t.Fatalf("%s, %v", data, err)
 			}
-			cells := 0
 			for _, run := range row {
-				cells += utf8.RuneCountInString(run.Text)
 				for _, c := range run.Text {
 					if c < ' ' || c >= 0x7f && c < 0xa0 || c == 0x202e {
 						t.Fatalf("%q in %q", c, run.Text)
