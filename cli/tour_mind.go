@@ -16,7 +16,6 @@ import (
 	"golang.org/x/sys/unix"
 
 	"netsky/agent/proc"
-	"netsky/spawn/keeper"
 )
 
 // mind starts the process that clears up if this one is killed, and gives what
@@ -94,7 +93,7 @@ func (a *app) mindTour(c *cli.Context) error {
 			return fmt.Errorf("the tour was killed, and what it has started in %s does not end: %w: %s", h.Root(), err, out)
 		}
 		if try >= 3 {
-			keeper.End(ctx, rest, 2*time.Second)
+			proc.End(ctx, rest, 2*time.Second)
 			continue
 		}
 		time.Sleep(time.Second)

@@ -10,7 +10,6 @@ import (
 	"time"
 
 	"netsky/agent/proc"
-	"netsky/spawn/keeper"
 )
 
 // A tour that is cut off, by Ctrl-C or by its terminal that is closed, ends all
@@ -26,7 +25,7 @@ func TestTourInterrupted(t *testing.T) {
 			}
 			t.Cleanup(func() { // whatever the test finds, nothing stays
 				list, _ := proc.Descendants(0, "TMPDIR="+dir)
-				keeper.End(context.Background(), list, 0)
+				proc.End(context.Background(), list, 0)
 			})
 			s := w.mustScreen(t, "tour", "env -u TMUX -u TMUX_PANE TMPDIR="+dir+" sh")
 			s.types("netsky demo; echo status $?", "Enter")
@@ -72,7 +71,7 @@ func TestTourKilled(t *testing.T) {
 			}
 			t.Cleanup(func() {
 				list, _ := proc.Descendants(0, "TMPDIR="+dir)
-				keeper.End(context.Background(), list, 0)
+				proc.End(context.Background(), list, 0)
 			})
 			cmd := w.command(t.Context(), "netsky", "demo")
 			cmd.Env = append(cmd.Env, "TMPDIR="+dir)

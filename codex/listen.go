@@ -7,8 +7,6 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
-	"syscall"
-	"time"
 
 	"netsky/agent"
 	"netsky/agent/home"
@@ -43,8 +41,8 @@ func listen(ctx context.Context, home home.Dir, id agent.ID, o ServerOptions) (*
 	}
 	go io.Copy(io.Discard, p.out) // ends with the process; nothing of use comes
 	l := &listener{home: home, id: id, p: p}
-	if proc, err := proc.Find(p.cmd.Process.Pid); err == nil {
-		data, _ := json.Marshal(proc) // two numbers
+	if p.self.Named() {
+		data, _ := json.Marshal(p.self) // two numbers
 		if err := home.WriteFile(serverFile(id), data, false); err != nil {
 			l.close()
 			return nil, err
@@ -67,15 +65,8 @@ func (l *listener) over() bool {
 
 // close ends the server, waits for it and removes what it leaves.
 func (l *listener) close() {
-	for _, sig := range []syscall.Signal{syscall.SIGTERM, syscall.SIGKILL} {
-		if l.over() {
-			break
-		}
-		syscall.Kill(-l.p.cmd.Process.Pid, sig)
-		select {
-		case <-l.p.gone:
-		case <-time.After(patience):
-		}
+	if !l.over() {
+		l.p.end()
 	}
 	l.p.close()
 	clearSocket(l.home, l.id)
@@ -86,7 +77,7 @@ func (l *listener) close() {
 func clearSocket(home home.Dir, id agent.ID) {
 	var p proc.Process
 	if data, err := home.ReadFile(serverFile(id), maxStderr); err == nil && json.Unmarshal(data, &p) == nil {
-		endProcess(p)
+		proc.End(context.Background(), []proc.Process{p}, patience)
 	}
 	link := home.Path(socketFile(id))
 	if target, err := os.Readlink(link); err == nil && strings.HasPrefix(filepath.Base(filepath.Dir(target)), "codex-daemon-") {
@@ -95,16 +86,4 @@ func clearSocket(home home.Dir, id agent.ID) {
 	}
 	os.Remove(link)
 	home.Remove(serverFile(id))
-}
-
-// endProcess ends a process that is not our child.
-func endProcess(p proc.Process) {
-	for _, sig := range []syscall.Signal{syscall.SIGTERM, syscall.SIGKILL} {
-		if p.PID <= 1 || p.Signal(sig) != nil {
-			return
-		}
-		for until := time.Now().Add(patience); p.Alive() && time.Now().Before(until); {
-			time.Sleep(10 * time.Millisecond)
-		}
-	}
 }

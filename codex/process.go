@@ -9,8 +9,9 @@ import (
 	"os/exec"
 	"strings"
 	"sync"
-	"syscall"
 	"time"
+
+	"netsky/agent/proc"
 )
 
 const (
@@ -28,6 +29,7 @@ var errLine = fmt.Errorf("a message of over %d MiB", maxLine>>20)
 // ours to deal with.
 type process struct {
 	cmd   *exec.Cmd
+	self  proc.Process // zero if it ended at once
 	in    *os.File
 	out   *os.File
 	lines *bufio.Reader
@@ -67,6 +69,7 @@ func start(ctx context.Context, program string, args, env []string, dir string) 
 		out.Close()
 		return nil, fmt.Errorf("start codex: %w", err)
 	}
+	p.self, _ = proc.Find(p.cmd.Process.Pid)
 	go func() {
 		defer close(p.gone)
 		p.cmd.Wait()
@@ -113,24 +116,29 @@ func (p *process) why() string {
 	return p.state
 }
 
-// close ends the program: by the end of its input, then by SIGTERM, then by
-// SIGKILL to its group.
+// close ends the program: by the end of its input, then as end does.
 func (p *process) close() error {
 	p.once.Do(func() {
 		p.in.Close()
-		for _, sig := range []syscall.Signal{syscall.SIGTERM, syscall.SIGKILL} {
-			select {
-			case <-p.gone:
-			case <-time.After(patience):
-				syscall.Kill(-p.cmd.Process.Pid, sig)
-				continue
-			}
-			break
+		select {
+		case <-p.gone:
+		case <-time.After(patience):
+			p.end()
 		}
 		<-p.gone
 		p.out.Close()
 	})
 	return nil
+}
+
+// end ends the program and its process group: by SIGTERM, then by SIGKILL.
+func (p *process) end() {
+	group, err := p.self.Group()
+	if err != nil {
+		group = []proc.Process{p.self}
+	}
+	proc.End(context.Background(), group, patience)
+	p.cmd.Process.Kill() // of no effect after its end
 }
 
 // A tail keeps the end of what is written to it.

@@ -5,12 +5,12 @@ import (
 	"os"
 	"runtime"
 	"sync"
-	"syscall"
 	"time"
 
 	"golang.org/x/sys/unix"
 
 	"netsky/agent"
+	"netsky/agent/proc/tty"
 )
 
 // A tui shows Codex's own TUI in our terminal, as a child in the foreground,
@@ -22,7 +22,8 @@ type tui struct {
 	remote  string // of the server
 	dir     string
 	env     []string
-	tty     *terminal
+	tty     *tty.Terminal
+	free    func()   // no longer catches what the terminal sends
 	poke    *os.File // the writing end of a pipe: something has changed
 	poked   *os.File
 	done    chan struct{}
@@ -31,7 +32,7 @@ type tui struct {
 	thread string     // to be shown; "" none yet
 	seen   []string   // overrides that say which announcements need not be made
 	shown  string     // by the program that runs
-	pid    int        // 0: none runs
+	child  *tty.Child // nil: none runs
 	closed bool
 }
 
@@ -48,8 +49,8 @@ screen_reader_detection_done = true
 
 // newTUI is nil if there is no terminal for one.
 func newTUI(s *sidecar) (*tui, error) {
-	tty := openTerminal()
-	if tty == nil {
+	term := tty.Open(0)
+	if term == nil {
 		return nil, nil
 	}
 	home := uiHome(s.Agent)
@@ -64,7 +65,7 @@ func newTUI(s *sidecar) (*tui, error) {
 	t := &tui{
 		id: s.Agent, program: s.program, remote: "unix://" + s.Home.Path(socketFile(s.Agent)), dir: s.Dir,
 		env: append(append([]string(nil), s.env...), "CODEX_HOME="+s.Home.Path(home)),
-		tty: tty, done: make(chan struct{}),
+		tty: term, free: tty.Catch(), done: make(chan struct{}),
 	}
 	if t.poked, t.poke, err = os.Pipe(); err != nil {
 		return nil, err
@@ -83,8 +84,8 @@ func (t *tui) show(thread string, seen []string) {
 		return
 	}
 	t.thread = thread
-	if t.pid != 0 && t.shown != thread {
-		syscall.Kill(-t.pid, syscall.SIGTERM)
+	if t.shown != thread {
+		t.kill(unix.SIGTERM)
 	}
 	t.poke.Write([]byte{0})
 }
@@ -93,26 +94,27 @@ func (t *tui) show(thread string, seen []string) {
 func (t *tui) close() {
 	t.mu.Lock()
 	t.closed = true
-	t.kill(syscall.SIGTERM)
+	t.kill(unix.SIGTERM)
 	t.poke.Write([]byte{0})
 	t.mu.Unlock()
 	select {
 	case <-t.done:
 	case <-time.After(patience / 2):
 		t.mu.Lock()
-		t.kill(syscall.SIGKILL)
+		t.kill(unix.SIGKILL)
 		t.mu.Unlock()
 		<-t.done
 	}
-	t.tty.lend()
-	t.tty.close()
+	t.tty.Lend()
+	t.free()
 	t.poke.Close()
 	t.poked.Close()
 }
 
-func (t *tui) kill(sig syscall.Signal) {
-	if t.pid != 0 {
-		syscall.Kill(-t.pid, sig)
+// kill signals the program, if one runs; t.mu is held.
+func (t *tui) kill(sig unix.Signal) {
+	if t.child != nil {
+		t.child.Signal(sig)
 	}
 }
 
@@ -123,14 +125,14 @@ func (t *tui) run() {
 	defer runtime.UnlockOSThread()
 	defer close(t.done)
 	for {
-		err := t.start()
+		child, err := t.start()
 		ending := ""
 		switch {
 		case err != nil:
 			ending = err.Error()
-		case t.pid != 0:
-			ending = t.wait()
-			t.tty.take()
+		case child != nil:
+			ending = how(child.Wait())
+			fmt.Print(t.tty.Take())
 		}
 		t.mu.Lock()
 		again := t.thread != t.shown
@@ -150,59 +152,36 @@ func (t *tui) run() {
 }
 
 // start starts the TUI, if there is something to be seen.
-func (t *tui) start() error {
+func (t *tui) start() (*tty.Child, error) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	t.pid, t.shown = 0, t.thread
+	t.child, t.shown = nil, t.thread
 	if t.closed || t.thread == "" {
-		return nil
+		return nil, nil
 	}
-	t.tty.lend()
-	attr := &syscall.ProcAttr{
-		Dir: t.dir, Env: t.env, Files: []uintptr{0, 1, 2},
-		Sys: &syscall.SysProcAttr{Setpgid: true, Foreground: true, Ctty: 0},
-	}
-	dieWithUs(attr.Sys)
+	t.tty.Lend()
 	argv := []string{"codex", "resume", t.thread, "--remote", t.remote}
 	for _, o := range t.seen {
 		argv = append(argv, "-c", o)
 	}
-	pid, err := syscall.ForkExec(t.program, argv, attr)
+	child, err := tty.Start(t.tty, t.program, argv, t.env, t.dir)
 	if err != nil {
-		t.tty.take() // the child that could not start had the terminal
-		return fmt.Errorf("start it: %w", err)
+		fmt.Print(t.tty.Take()) // the child that could not start had the terminal
+		return nil, fmt.Errorf("start it: %w", err)
 	}
-	t.pid = pid
-	return nil
+	t.child = child
+	return child, nil
 }
 
-// wait waits for the end of the TUI and says how it ended. One that stops is
-// continued: there is no shell to come back to.
-func (t *tui) wait() string {
-	for {
-		var ws unix.WaitStatus
-		_, err := unix.Wait4(t.pid, &ws, unix.WUNTRACED, nil)
-		if err == unix.EINTR {
-			continue
-		}
-		if err == nil && ws.Stopped() {
-			t.tty.foreground(t.pid)
-			syscall.Kill(-t.pid, syscall.SIGCONT)
-			continue
-		}
-		t.mu.Lock()
-		t.pid = 0
-		t.mu.Unlock()
-		switch {
-		case err != nil:
-			return err.Error()
-		case ws.Signaled():
-			return "killed: " + unix.SignalName(ws.Signal())
-		case ws.ExitStatus() != 0:
-			return fmt.Sprintf("exited: %d", ws.ExitStatus())
-		}
-		return "closed"
+// how says how the TUI ended.
+func how(end unix.WaitStatus) string {
+	switch {
+	case end.Signaled():
+		return "killed: " + unix.SignalName(end.Signal())
+	case end.ExitStatus() != 0:
+		return fmt.Sprintf("exited: %d", end.ExitStatus())
 	}
+	return "closed"
 }
 
 // key waits for a key that means yes, or until something has changed.

@@ -11,8 +11,8 @@ import (
 
 	"netsky/agent"
 	"netsky/agent/home"
+	"netsky/agent/proc"
 	"netsky/spawn"
-	"netsky/spawn/keeper"
 	"netsky/store"
 )
 
@@ -27,7 +27,7 @@ const (
 // last lines, and follows the states that agents report. It restarts nothing, and
 // ends nothing but what a down that was interrupted has left of an agent.
 func (d *daemon) deaths(ctx context.Context) error {
-	w, err := keeper.NewWatcher()
+	w, err := proc.NewWatcher()
 	if err != nil {
 		return err
 	}
@@ -64,7 +64,7 @@ func (d *daemon) deaths(ctx context.Context) error {
 // vigil is owned by the deaths service's goroutine.
 type vigil struct {
 	d     *daemon
-	w     *keeper.Watcher
+	w     *proc.Watcher
 	known map[string]*watched // by start id
 	alone bool                // all sessions are gone, and that has been told
 

@@ -19,7 +19,6 @@ import (
 	"netsky/agent"
 	"netsky/agent/home"
 	"netsky/agent/proc"
-	"netsky/spawn/keeper"
 	"netsky/store"
 )
 
@@ -309,7 +308,7 @@ func stop(ctx context.Context, p proc.Process, asked bool) error {
 	if asked && waitGone(ctx, p, 5*time.Second) {
 		return nil
 	}
-	if len(keeper.End(ctx, []proc.Process{p}, 2*time.Second)) > 0 {
+	if len(proc.End(ctx, []proc.Process{p}, 2*time.Second)) > 0 {
 		return fmt.Errorf("daemon: process %d does not end", p.PID)
 	}
 	return nil

@@ -19,7 +19,6 @@ import (
 	"netsky/daemon"
 	"netsky/prompts"
 	"netsky/spawn"
-	"netsky/spawn/keeper"
 	"netsky/store"
 	"netsky/tmux"
 )
@@ -92,7 +91,7 @@ func newWorld(tb testing.TB) *world {
 // come back to a tmux server that is being ended.
 func (w *world) end() {
 	if who, ok := w.home.LockHolder(agent.DaemonName); ok {
-		keeper.End(context.Background(), []proc.Process{who.Process}, 0)
+		proc.End(context.Background(), []proc.Process{who.Process}, 0)
 	}
 	ctx, cancel := context.WithTimeout(context.Background(), 5*time.Second)
 	defer cancel()
@@ -105,7 +104,7 @@ func (w *world) end() {
 	if err != nil {
 		w.Error(err)
 	}
-	keeper.End(context.Background(), list, 0)
+	proc.End(context.Background(), list, 0)
 	w.l.Journal.Close()
 }
 

@@ -11,7 +11,6 @@ import (
 
 	"netsky/agent"
 	"netsky/agent/proc"
-	"netsky/spawn/keeper"
 	"netsky/store"
 	"netsky/tmux"
 )
@@ -102,7 +101,7 @@ func (l *Launcher) end(ctx context.Context, panes []tmux.Pane, list []kin, keep 
 			keepers = append(keepers, k.keeper)
 		}
 	}
-	living := keeper.End(ctx, keepers, endGrace)
+	living := proc.End(ctx, keepers, endGrace)
 	for i, k := range list {
 		if slices.Contains(living, k.keeper) {
 			left[i] = append(left[i], k.keeper)
@@ -147,7 +146,7 @@ func (l *Launcher) endBelow(ctx context.Context, list []kin, left [][]proc.Proce
 				_ = k.program.Signal(unix.SIGHUP)
 			}
 		}
-		living := keeper.End(ctx, all, endGrace)
+		living := proc.End(ctx, all, endGrace)
 		for i := range kept {
 			for _, p := range kept[i] {
 				if slices.Contains(living, p) {

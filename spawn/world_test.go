@@ -18,7 +18,6 @@ import (
 	"netsky/bus/envelope"
 	"netsky/prompts"
 	"netsky/spawn"
-	"netsky/spawn/keeper"
 	"netsky/store"
 	"netsky/tmux"
 )
@@ -136,7 +135,7 @@ func (w *world) end() {
 	if err != nil {
 		w.Error(err)
 	}
-	keeper.End(context.Background(), list, 0)
+	proc.End(context.Background(), list, 0)
 	w.l.Journal.Close()
 }
 

@@ -7,6 +7,10 @@ import (
 	"io/fs"
 	"net"
 	"syscall"
+
+	"golang.org/x/sys/unix"
+
+	"netsky/agent/proc"
 )
 
 // Reap ends a server that has been told to exit and hangs in it, as tmux 3.3a
@@ -32,13 +36,12 @@ func (s *Server) Reap(ctx context.Context) error {
 	if err != nil {
 		return fmt.Errorf("tmux: server %s: %w", s.label(), err)
 	}
-	server, err := hold(pid)
+	server, err := proc.Find(pid)
 	if err != nil {
 		return fmt.Errorf("tmux: server %s, process %d: %w", s.label(), pid, err)
 	}
-	defer server.release()
-	// What listens now is of the same number, so that is what we hold: a server
-	// that had died before would have left nobody to take the call.
+	// What listens now has the same number, so its birth is the one we know: a
+	// server that had died before would have left nobody to take the call.
 	again, err := (&net.Dialer{}).DialContext(ctx, "unix", s.path())
 	if err != nil {
 		return err
@@ -50,8 +53,8 @@ func (s *Server) Reap(ctx context.Context) error {
 	if _, err := s.run(ctx, nil, "list-sessions"); !errors.Is(err, ErrNoServer) {
 		return errors.Join(fmt.Errorf("tmux: server %s answers", s.label()), err)
 	}
-	if err := server.kill(); err != nil && !errors.Is(err, syscall.ESRCH) {
-		return fmt.Errorf("tmux: server %s, process %d: %w", s.label(), pid, err)
+	if err := server.Signal(unix.SIGKILL); err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return fmt.Errorf("tmux: server %s: %w", s.label(), err)
 	}
 	_, _ = conn.Close(), again.Close()
 	return s.unlink(ctx)

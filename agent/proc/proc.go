@@ -55,6 +55,32 @@ func (p Process) Gone() bool {
 	return now.Start != p.Start
 }
 
+// Group lists the living processes of the process group that p leads, p first. There
+// are none if p is gone, as its number may be another group's then.
+func (p Process) Group() ([]Process, error) {
+	if !p.Named() {
+		return nil, nil
+	}
+	all, err := procTable()
+	if err != nil {
+		return nil, err
+	}
+	var list []Process
+	for _, e := range all {
+		switch q := (Process{PID: e.pid, Start: e.start}); {
+		case e.group != p.PID:
+		case q == p:
+			list = append([]Process{q}, list...)
+		default:
+			list = append(list, q)
+		}
+	}
+	if len(list) == 0 || list[0] != p || !p.Alive() {
+		return nil, nil
+	}
+	return list, nil
+}
+
 // A Family is where a family of processes begins. PID 0 and Mark "" are none.
 type Family struct {
 	PID int
@@ -135,6 +161,6 @@ func (f forest) below(pid int) (list []Process) {
 }
 
 type procEntry struct {
-	pid, parent int
-	start       int64
+	pid, parent, group int
+	start              int64
 }

@@ -70,6 +70,7 @@ func entry(k *unix.KinfoProc) procEntry {
 	return procEntry{
 		pid:    int(k.Proc.P_pid),
 		parent: int(k.Eproc.Ppid),
+		group:  int(k.Eproc.Pgid),
 		start:  t.Sec*1e6 + int64(t.Usec),
 	}
 }

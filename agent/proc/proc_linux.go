@@ -84,8 +84,8 @@ func procRead(pid int, name string, buf []byte) ([]byte, error) {
 	}
 }
 
-// procStat reads /proc/PID/stat: fields 3 (state), 4 (parent), 20 (threads) and
-// 22 (start) of proc(5), counted after the last ')' because a program's name may
+// procStat reads /proc/PID/stat: fields 3 (state), 4 (parent), 5 (process group),
+// 20 (threads) and 22 (start) of proc(5), counted after the last ')' because a program's name may
 // hold anything.
 func procStat(pid int) (procEntry, error) {
 	var room [1024]byte
@@ -114,8 +114,12 @@ func procStat(pid int) (procEntry, error) {
 	if err != nil {
 		return procEntry{}, err
 	}
+	group, err := strconv.Atoi(string(f[2]))
+	if err != nil {
+		return procEntry{}, err
+	}
 	start, err := strconv.ParseInt(string(f[19]), 10, 64)
-	return procEntry{pid: pid, parent: parent, start: start}, err
+	return procEntry{pid: pid, parent: parent, group: group, start: start}, err
 }
 
 func procTable() ([]procEntry, error) {

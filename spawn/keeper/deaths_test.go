@@ -10,7 +10,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"netsky/agent"
-	"netsky/spawn/keeper"
+	"netsky/agent/proc"
 )
 
 // An end is one way for a program to end.
@@ -129,7 +129,7 @@ func TestDeaths(t *testing.T) {
 func TestKeeperKilled(t *testing.T) {
 	r := newRig(t)
 	r.open("agent0")
-	w, err := keeper.NewWatcher()
+	w, err := proc.NewWatcher()
 	if err != nil {
 		t.Fatal(err)
 	}

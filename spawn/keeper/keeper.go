@@ -1,5 +1,4 @@
-// Package keeper runs an agent's program in its pane, tells how it ended, and
-// tells the deaths of processes that are not our children.
+// Package keeper runs an agent's program in its pane and records how it ended.
 //
 // The keeper (Run) is the pane's own process. It promises that the program has
 // the terminal as it would have it below a shell, that its end is on record
@@ -13,17 +12,13 @@
 // output for a second: then the record is written without waiting longer,
 // since a death must not be hidden by a stuck screen.
 //
-// A Watcher tells each death once, and End ends listed processes; both name a
-// process by number and birth, so a number given out again is never meant.
-//
 // The package does not know tmux, runtimes, or what should be done about a
 // death: it states facts. It spends nothing while it waits.
 //
 // A keeper that is killed takes the program with it (Linux: by a parent-death
 // signal; elsewhere by the hangup of the terminal) and leaves a record without
 // an end, whose process is dead. Processes that left the program's group
-// outlive it; they are found by agent.Descendants and their environment. A
-// Watcher leaves nothing behind.
+// outlive it; they are found by [proc.Descendants] and their environment.
 package keeper
 
 import (
@@ -38,6 +33,7 @@ import (
 	"netsky/agent"
 	"netsky/agent/home"
 	"netsky/agent/proc"
+	"netsky/agent/proc/tty"
 )
 
 // patience is how long a program that was passed SIGTERM or SIGHUP may take
@@ -61,7 +57,8 @@ func (e ending) code() int {
 type keeper struct {
 	home home.Dir
 	id   agent.ID
-	tty  terminal
+	tty  *tty.Terminal
+	prog *tty.Child // the program; one that has ended if it could not be started
 	out  console
 	rec  agent.Keeper
 
@@ -93,16 +90,13 @@ func Run(home home.Dir, id agent.ID, version string) int {
 	runtime.LockOSThread()
 	defer runtime.UnlockOSThread()
 	k := &keeper{
-		home: home, id: id, version: version, tty: openTerminal(0),
+		home: home, id: id, version: version, tty: tty.Open(0), prog: new(tty.Child),
 		stop:  make(chan os.Signal, 2), // one of each; more say nothing new
 		child: make(chan os.Signal, 1), // one means: look
 	}
 	signal.Notify(k.stop, unix.SIGTERM, unix.SIGHUP)
 	signal.Notify(k.child, unix.SIGCHLD)
-	// Caught and forgotten rather than ignored: an ignored signal would stay
-	// ignored in the program. tmux hands on two that are.
-	signal.Notify(make(chan os.Signal, 1),
-		unix.SIGINT, unix.SIGQUIT, unix.SIGTSTP, unix.SIGTTIN, unix.SIGTTOU, unix.SIGPIPE)
+	tty.Catch() // for good
 	becomeReaper()
 
 	end, told := k.program()
@@ -112,13 +106,13 @@ func Run(home home.Dir, id agent.ID, version string) int {
 		case <-k.stop:
 			told = true
 		case <-k.child:
-			k.reap(0)
+			k.prog.Reap(true)
 		}
 	}
 	if proc.Reaps && k.alone() {
 		k.cleared()
 	}
-	k.tty.restore()
+	k.tty.Restore()
 	return end.code()
 }
 
@@ -131,7 +125,7 @@ const lingering = 500 * time.Millisecond
 // there is none of it.
 func (k *keeper) alone() bool {
 	for late := time.After(lingering); ; {
-		k.reap(0)
+		k.prog.Reap(true)
 		if _, err := unix.Wait4(-1, nil, unix.WNOHANG, nil); err == unix.ECHILD {
 			return true
 		}
@@ -155,8 +149,7 @@ func (k *keeper) cleared() {
 // program runs the program to its end, and reports whether we were told to go
 // meanwhile.
 func (k *keeper) program() (end ending, told bool) {
-	pid, status := k.start()
-	if pid == 0 {
+	if status := k.start(); status != 0 {
 		return ending{status: status}, false
 	}
 	k.save()
@@ -164,23 +157,26 @@ func (k *keeper) program() (end ending, told bool) {
 	for {
 		select {
 		case <-k.child:
-			if end, ended := k.reap(pid); ended {
-				return end, told
+			if ws, ended := k.prog.Reap(true); ended {
+				if ws.Signaled() {
+					return ending{signal: ws.Signal()}, told
+				}
+				return ending{status: ws.ExitStatus()}, told
 			}
 		case s := <-k.stop:
 			told = true
-			signalGroup(pid, s.(unix.Signal))
+			k.prog.Signal(s.(unix.Signal))
 			if late == nil {
 				late = time.After(patience)
 			}
 		case <-late:
-			signalGroup(pid, unix.SIGKILL)
+			k.prog.Signal(unix.SIGKILL)
 		}
 	}
 }
 
 // start starts the program, or prints why not and gives the status for that.
-func (k *keeper) start() (pid, status int) {
+func (k *keeper) start() (status int) {
 	l, err := k.home.LoadLaunch(k.id)
 	if err == nil {
 		err = check(l, k.id)
@@ -191,7 +187,10 @@ func (k *keeper) start() (pid, status int) {
 	}
 	status = cannotRun
 	if err == nil {
-		pid, status, err = start(l, k.tty)
+		var child *tty.Child
+		if child, status, err = start(l, k.tty); err == nil {
+			k.prog = child
+		}
 	}
 	// From here on we are in the background, and taking the terminal back would
 	// stop us; also if the program was not found, since that is found out in a
@@ -199,36 +198,11 @@ func (k *keeper) start() (pid, status int) {
 	signal.Ignore(unix.SIGTTOU)
 	if err != nil {
 		k.out.print(fmt.Sprintf("%s: %v\r\n", k.id, err))
-		return 0, status
+		return status
 	}
 	k.rec.Above = proc.OwnLineage()
-	k.rec.Process, _ = proc.Find(pid) // ended already: its number, without a birth
-	return pid, 0
-}
-
-// reap takes in all children that changed, continues the program if it stopped,
-// and reports its end.
-func (k *keeper) reap(program int) (end ending, ended bool) {
-	for {
-		var ws unix.WaitStatus
-		pid, err := unix.Wait4(-1, &ws, unix.WNOHANG|unix.WUNTRACED, nil)
-		switch {
-		case err == unix.EINTR:
-			continue
-		case err != nil || pid <= 0:
-			return end, ended
-		case pid != program:
-		case ws.Stopped():
-			if group, err := unix.Getpgid(pid); err == nil {
-				k.tty.give(group)
-			}
-			signalGroup(pid, unix.SIGCONT)
-		case ws.Signaled():
-			end, ended = ending{signal: ws.Signal()}, true
-		case ws.Exited():
-			end, ended = ending{status: ws.ExitStatus()}, true
-		}
-	}
+	k.rec.Process, _ = proc.Find(k.prog.PID()) // ended already: its number, without a birth
+	return 0
 }
 
 // tell says how the program ended: on the terminal, then in the record.
@@ -241,7 +215,7 @@ func (k *keeper) tell(end ending) {
 		k.rec.Signal = signalName(end.signal)
 		line = "killed: " + k.rec.Signal
 	}
-	k.out.print(k.tty.take() + fmt.Sprintf("\r\n[%s %s]\r\n", k.id, line))
+	k.out.print(k.tty.Take() + fmt.Sprintf("\r\n[%s %s]\r\n", k.id, line))
 	k.save()
 }
 
@@ -249,16 +223,6 @@ func (k *keeper) save() {
 	if err := k.home.SaveKeeper(k.id, k.rec); err != nil {
 		k.out.print(fmt.Sprintf("\r\n%s: no record: %v\r\n", k.id, err))
 	}
-}
-
-// signalGroup signals the process group that a child of ours is in.
-func signalGroup(pid int, sig unix.Signal) {
-	group, err := unix.Getpgid(pid)
-	if err != nil || group == unix.Getpgrp() {
-		unix.Kill(pid, sig)
-		return
-	}
-	unix.Kill(-group, sig)
 }
 
 func signalName(sig unix.Signal) string {

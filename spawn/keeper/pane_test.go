@@ -131,6 +131,8 @@ func TestScreenIsReset(t *testing.T) {
 	r := newRig(t)
 	p, l := r.run("agent1", os.Args[0])
 	r.shows(p, "shown")
+	raw := r.home.Path("raw") // what the pane prints from here on
+	r.tmux("pipe-pane", "-t", p.id, "cat > "+raw)
 	if err := unix.Kill(r.program(l).PID, unix.SIGKILL); err != nil {
 		t.Fatal(err)
 	}
@@ -143,6 +145,11 @@ func TestScreenIsReset(t *testing.T) {
 	if got := r.tmux("capture-pane", "-e", "-p", "-t", p.id); strings.Contains(got, "\x1b[31m") {
 		t.Errorf("colour stays: %q", got)
 	}
+	// tmux 3.3a has no flag for the kitty keyboard protocol; a later one obeys it.
+	eventually(t, func() bool {
+		data, _ := os.ReadFile(raw)
+		return strings.Contains(string(data), "\x1b[<u")
+	}, func() string { return "the kitty keyboard protocol is not popped" })
 	r.afterEnd(p)
 }
 

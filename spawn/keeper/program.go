@@ -12,6 +12,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"netsky/agent"
+	"netsky/agent/proc/tty"
 )
 
 // The statuses a shell gives to what it could not start.
@@ -34,33 +35,24 @@ func check(l agent.Launch, id agent.ID) error {
 	return nil
 }
 
-// start starts the program in a process group of its own, which gets the
-// terminal before the program's first instruction. Only descriptors 0 to 2 are
-// handed on.
-func start(l agent.Launch, tty terminal) (pid, status int, err error) {
+// start starts the program in the terminal, or returns the status for why not.
+func start(l agent.Launch, t *tty.Terminal) (child *tty.Child, status int, err error) {
 	if info, err := os.Stat(l.Dir); err != nil {
-		return 0, cannotRun, fmt.Errorf("directory %s: %w", l.Dir, reason(err))
+		return nil, cannotRun, fmt.Errorf("directory %s: %w", l.Dir, reason(err))
 	} else if !info.IsDir() {
-		return 0, cannotRun, fmt.Errorf("directory %s: %w", l.Dir, unix.ENOTDIR)
+		return nil, cannotRun, fmt.Errorf("directory %s: %w", l.Dir, unix.ENOTDIR)
 	}
-	attr := &syscall.ProcAttr{
-		Dir:   l.Dir,
-		Env:   paneEnv(l.Env, os.LookupEnv),
-		Files: []uintptr{0, 1, 2},
-		Sys:   &syscall.SysProcAttr{Setpgid: true, Foreground: tty.ok, Ctty: tty.fd},
-	}
-	dieWithUs(attr.Sys)
-	pid, err = syscall.ForkExec(l.Argv[0], l.Argv, attr)
+	child, err = tty.Start(t, l.Argv[0], l.Argv, paneEnv(l.Env, os.LookupEnv), l.Dir)
 	if err == nil {
-		return pid, 0, nil
+		return child, 0, nil
 	}
 	status = cannotRun
 	if _, missing := os.Stat(l.Argv[0]); errors.Is(missing, fs.ErrNotExist) {
 		status = notFound
 	} else if err == syscall.ENOENT {
-		return 0, status, fmt.Errorf("%s: its interpreter: %w", l.Argv[0], err)
+		return nil, status, fmt.Errorf("%s: its interpreter: %w", l.Argv[0], err)
 	}
-	return 0, status, fmt.Errorf("%s: %w", l.Argv[0], err)
+	return nil, status, fmt.Errorf("%s: %w", l.Argv[0], err)
 }
 
 // reason is an error without the path, for where the path has been named.

@@ -64,7 +64,7 @@ func newRig(tb testing.TB) *rig {
 	tb.Cleanup(func() {
 		r.command("kill-server").Run()
 		for _, s := range r.starts {
-			keeper.End(context.Background(), mustDescendants(tb, 0, s), 0)
+			proc.End(context.Background(), mustDescendants(tb, 0, s), 0)
 		}
 		os.RemoveAll(dir)
 	})

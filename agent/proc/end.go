@@ -1,4 +1,4 @@
-package keeper
+package proc
 
 import (
 	"context"
@@ -7,8 +7,6 @@ import (
 	"time"
 
 	"golang.org/x/sys/unix"
-
-	"netsky/agent/proc"
 )
 
 // killed is how long a process may take to vanish after SIGKILL before it
@@ -25,7 +23,7 @@ const killed = 2 * time.Second
 // less occasion to start another child. What was started after the list was
 // made is not on it: list again. When ctx ends, nothing more is signalled and
 // those that live are returned.
-func End(ctx context.Context, list []proc.Process, grace time.Duration) (left []proc.Process) {
+func End(ctx context.Context, list []Process, grace time.Duration) (left []Process) {
 	w, err := NewWatcher()
 	if err != nil {
 		return living(list)
@@ -75,7 +73,7 @@ func await(ctx context.Context, w *Watcher, open map[string]bool, limit time.Dur
 	}
 }
 
-func living(list []proc.Process) (alive []proc.Process) {
+func living(list []Process) (alive []Process) {
 	for _, p := range list {
 		if p.Alive() {
 			alive = append(alive, p)

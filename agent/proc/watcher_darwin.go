@@ -1,4 +1,4 @@
-package keeper
+package proc
 
 import "golang.org/x/sys/unix"
 

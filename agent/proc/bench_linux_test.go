@@ -1,4 +1,4 @@
-package keeper_test
+package proc_test
 
 import (
 	"os/exec"

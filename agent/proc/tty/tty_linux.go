@@ -1,4 +1,4 @@
-package codex
+package tty
 
 import (
 	"syscall"
@@ -7,8 +7,9 @@ import (
 )
 
 const (
-	getTermios = unix.TCGETS
-	setTermios = unix.TCSETS
+	getTermios      = unix.TCGETS
+	setTermios      = unix.TCSETS
+	setTermiosFlush = unix.TCSETSF
 )
 
 // dieWithUs has the child killed when the thread that started it ends.

@@ -1,4 +1,4 @@
-package keeper
+package proc
 
 import (
 	"errors"
@@ -7,8 +7,6 @@ import (
 	"sync"
 
 	"golang.org/x/sys/unix"
-
-	"netsky/agent/proc"
 )
 
 // ErrClosed is what Add returns after Close.
@@ -17,7 +15,7 @@ var ErrClosed = errors.New("watcher is closed")
 // A Death is one process's end, told under the key it was added with.
 type Death struct {
 	Key     string
-	Process proc.Process
+	Process Process
 }
 
 // A Watcher tells deaths of processes, whether they are our children or not,
@@ -66,7 +64,7 @@ func NewWatcher() (*Watcher, error) {
 // number belongs to another by now, or whose birth is not known (Start 0: it is
 // nobody) is told at once. A watch that had the key is dropped.
 // It never blocks, also while nobody takes deaths.
-func (w *Watcher) Add(key string, p proc.Process) error {
+func (w *Watcher) Add(key string, p Process) error {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	if w.closed {
@@ -78,8 +76,8 @@ func (w *Watcher) Add(key string, p proc.Process) error {
 	err := w.poll.add(x)
 	if err == nil {
 		// Only now that the number is held fast does its birth say whose it is.
-		var now proc.Process
-		now, err = proc.Find(p.PID)
+		var now Process
+		now, err = Find(p.PID)
 		if err == nil && (!p.Named() || now.Start != p.Start) {
 			err = fs.ErrNotExist
 		}

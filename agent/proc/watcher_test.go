@@ -1,4 +1,4 @@
-package keeper_test
+package proc_test
 
 import (
 	"context"
@@ -13,12 +13,11 @@ import (
 	"golang.org/x/sys/unix"
 
 	"netsky/agent/proc"
-	"netsky/spawn/keeper"
 )
 
-func mustWatcher(tb testing.TB) *keeper.Watcher {
+func mustWatcher(tb testing.TB) *proc.Watcher {
 	tb.Helper()
-	w, err := keeper.NewWatcher()
+	w, err := proc.NewWatcher()
 	if err != nil {
 		tb.Fatal(err)
 	}
@@ -26,14 +25,14 @@ func mustWatcher(tb testing.TB) *keeper.Watcher {
 	return w
 }
 
-func mustAdd(tb testing.TB, w *keeper.Watcher, key string, p proc.Process) {
+func mustAdd(tb testing.TB, w *proc.Watcher, key string, p proc.Process) {
 	tb.Helper()
 	if err := w.Add(key, p); err != nil {
 		tb.Fatal(err)
 	}
 }
 
-func next(tb testing.TB, w *keeper.Watcher) keeper.Death {
+func next(tb testing.TB, w *proc.Watcher) proc.Death {
 	tb.Helper()
 	select {
 	case d, ok := <-w.Deaths():
@@ -44,12 +43,12 @@ func next(tb testing.TB, w *keeper.Watcher) keeper.Death {
 	case <-time.After(30 * time.Second):
 		tb.Fatal("no death told")
 	}
-	return keeper.Death{}
+	return proc.Death{}
 }
 
 // quiet checks that nothing is told until a death that is added last: deaths
 // known before it come first.
-func quiet(tb testing.TB, w *keeper.Watcher) {
+func quiet(tb testing.TB, w *proc.Watcher) {
 	tb.Helper()
 	mustAdd(tb, w, "last", proc.Process{PID: 1 << 29, Start: 1})
 	if d := next(tb, w); d.Key != "last" {
@@ -70,7 +69,7 @@ func sleepers(tb testing.TB, n int) []proc.Process {
 	}
 	list := make([]proc.Process, n)
 	tb.Cleanup(func() {
-		keeper.End(context.Background(), list, 0)
+		proc.End(context.Background(), list, 0)
 		cmd.Wait()
 	})
 	for i := range list {
@@ -174,7 +173,7 @@ func TestWatcherClose(t *testing.T) {
 	list := sleepers(t, 5)
 	before := descriptors(t)
 	for range 100 {
-		w, err := keeper.NewWatcher()
+		w, err := proc.NewWatcher()
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -189,7 +188,7 @@ func TestWatcherClose(t *testing.T) {
 		for range w.Deaths() {
 			t.Error("told after Close")
 		}
-		if err := w.Add("late", list[0]); !errors.Is(err, keeper.ErrClosed) {
+		if err := w.Add("late", list[0]); !errors.Is(err, proc.ErrClosed) {
 			t.Errorf("Add after Close: %v", err)
 		}
 		if err := w.Close(); err != nil {

@@ -1,7 +1,6 @@
 package keeper_test
 
 import (
-	"context"
 	"encoding/json"
 	"os"
 	"os/exec"
@@ -13,7 +12,6 @@ import (
 	"golang.org/x/sys/unix"
 
 	"netsky/agent/proc"
-	"netsky/spawn/keeper"
 )
 
 func mustJSON(tb testing.TB, v any) []byte {
@@ -51,70 +49,7 @@ func mustStart(tb testing.TB, script string) proc.Process {
 	return p
 }
 
-const (
-	meek = "echo up; exec sleep 1000"
-	deaf = "trap '' TERM; echo up; exec sleep 1000"
-	held = "echo up; kill -STOP $$; sleep 1000"
-)
-
-func TestEnd(t *testing.T) {
-	stranger := mustStart(t, meek)
-	meekOne, heldOne := mustStart(t, meek), mustStart(t, held)
-	dead := mustStart(t, meek)
-	unix.Kill(dead.PID, unix.SIGKILL)
-	gone(t, "process", dead)
-	other := stranger
-	other.Start--
-	began := time.Now()
-	list := []proc.Process{meekOne, heldOne, dead, other}
-	if left := keeper.End(context.Background(), list, 20*time.Second); len(left) != 0 {
-		t.Errorf("left %v", left)
-	}
-	if waited := time.Since(began); waited > 10*time.Second {
-		t.Errorf("it waited %v for nobody", waited)
-	}
-	for _, p := range list {
-		if p.Alive() {
-			t.Errorf("%d lives", p.PID)
-		}
-	}
-	if !stranger.Alive() {
-		t.Error("a stranger with a listed number was ended")
-	}
-}
-
-func TestEndKills(t *testing.T) {
-	p := mustStart(t, deaf)
-	if left := keeper.End(context.Background(), []proc.Process{p}, 50*time.Millisecond); len(left) != 0 || p.Alive() {
-		t.Errorf("left %v", left)
-	}
-}
-
-func TestEndSparesInitAndItself(t *testing.T) {
-	self := proc.Self()
-	first, err := proc.Find(1)
-	if err != nil {
-		t.Fatal(err)
-	}
-	left := keeper.End(context.Background(), []proc.Process{self, first, {}, {PID: -1}}, 0)
-	if len(left) != 2 || left[0] != self || left[1] != first {
-		t.Errorf("left %v, want %v and %v", left, self, first)
-	}
-}
-
-func TestEndGivesUpWithContext(t *testing.T) {
-	p := mustStart(t, deaf)
-	ctx, stop := context.WithTimeout(context.Background(), 50*time.Millisecond)
-	defer stop()
-	left := keeper.End(ctx, []proc.Process{p}, time.Hour)
-	if len(left) != 1 || left[0] != p || !p.Alive() {
-		t.Errorf("left %v, want %v living", left, p)
-	}
-	q := mustStart(t, meek)
-	if left := keeper.End(ctx, []proc.Process{q}, time.Hour); len(left) != 1 || !q.Alive() {
-		t.Error("signalled although the context had ended")
-	}
-}
+const meek = "echo up; exec sleep 1000"
 
 // TestStrays: what left the program's group, session and parent is found below
 // the keeper while that lives, and by its environment afterwards.
@@ -166,7 +101,7 @@ func TestStrays(t *testing.T) {
 			if !has(list, stray) || has(list, stranger) {
 				t.Errorf("found %v, want with %v and without %v", list, stray, stranger)
 			}
-			if left := keeper.End(t.Context(), list, time.Second); len(left) != 0 {
+			if left := proc.End(t.Context(), list, time.Second); len(left) != 0 {
 				t.Errorf("left %v", left)
 			}
 			if rest := mustDescendants(t, p.keeper.PID, l.Start); len(rest) != 0 {
