@@ -23,6 +23,7 @@ import (
 
 	"netsky/agent"
 	"netsky/agent/home"
+	"netsky/agent/program"
 	"netsky/bus"
 	"netsky/bus/envelope"
 	"netsky/spawn"
@@ -250,7 +251,7 @@ func (a *app) bus() (*bus.Bus, error) {
 
 func (a *app) serverFor(h home.Dir, c config) *tmux.Server {
 	s := &tmux.Server{Socket: h.TmuxSocket(), Conf: h.Path(home.TmuxConfFile), Tags: []string{spawn.TagHome, spawn.TagStart}}
-	s.Env = spawn.Inherited(a.environ)
+	s.Env = program.Inherited(a.environ)
 	if c.Tmux.Socket != "" && c.Tmux.Socket != "netsky" {
 		s.Socket = c.Tmux.Socket
 	}

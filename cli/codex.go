@@ -8,6 +8,7 @@ import (
 
 	"netsky/agent"
 	"netsky/agent/home"
+	"netsky/agent/program"
 	"netsky/codex"
 	"netsky/prompts"
 	"netsky/spawn"
@@ -69,7 +70,7 @@ func (a *app) codexOnce(c *cli.Context) error {
 	o := codex.OnceOptions{
 		Agent: id, Drain: c.Bool("drain"), Fresh: c.Bool("fresh"), Limit: c.Duration("limit"),
 		Model: c.String("model"), ConfigModel: cfg.Codex.Model, Sandbox: cfg.Codex.Sandbox, Approval: cfg.Codex.Approval,
-		Home: h, Bus: l.Bus, Records: l.Journal, Env: spawn.Inherited(a.environ), Out: a.out, Err: a.err,
+		Home: h, Bus: l.Bus, Records: l.Journal, Env: program.Inherited(a.environ), Out: a.out, Err: a.err,
 	}
 	if c.IsSet("prompt") {
 		text := c.String("prompt")

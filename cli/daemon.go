@@ -19,6 +19,7 @@ import (
 	"netsky/agent"
 	"netsky/agent/home"
 	"netsky/agent/proc"
+	"netsky/agent/program"
 	"netsky/bus/envelope"
 	"netsky/daemon"
 	"netsky/spawn"
@@ -284,7 +285,7 @@ func (a *app) oneTick(ctx context.Context, bin string) (why string) {
 	within, cancel := context.WithTimeout(ctx, 30*time.Second)
 	defer cancel()
 	cmd := exec.CommandContext(within, bin, "watchdog", "tick")
-	cmd.Env = spawn.Inherited(a.environ)
+	cmd.Env = program.Inherited(a.environ)
 	cmd.WaitDelay = time.Second // a daemon it started may hold its pipe
 	out, err := cmd.CombinedOutput()
 	fmt.Fprintf(a.out, "[watchdog-tick %s] %s", time.Now().UTC().Format(time.RFC3339), out)

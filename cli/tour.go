@@ -8,7 +8,6 @@ import (
 	"os/exec"
 	"os/signal"
 	"path/filepath"
-	"slices"
 	"strings"
 	"syscall"
 	"time"
@@ -18,6 +17,7 @@ import (
 	"netsky/agent"
 	"netsky/agent/home"
 	"netsky/agent/proc"
+	"netsky/agent/program"
 	"netsky/bus"
 	"netsky/bus/envelope"
 	"netsky/daemon"
@@ -60,7 +60,7 @@ func (a *app) tour(c *cli.Context) (err error) {
 	if c.Bool("quick") {
 		t.pause = 0
 	}
-	t.environ = append(without(spawn.Inherited(a.environ), "NETSKY_HOME", "NETSKY_TMUX_SOCKET", "NETSKY_LISTEN"),
+	t.environ = append(program.Without(program.Inherited(a.environ), "NETSKY_HOME", "NETSKY_TMUX_SOCKET", "NETSKY_LISTEN"),
 		"NETSKY_HOME="+h.Root(), "NETSKY_TMUX_SOCKET="+filepath.Join(dir, "tmux"), "NETSKY_LISTEN=127.0.0.1:0")
 	if dismiss, err = t.mind(); err != nil {
 		return err
@@ -140,7 +140,7 @@ func (t *tour) run(ctx context.Context) error {
 	if err := os.MkdirAll(t.home.Root(), 0o700); err != nil {
 		return err
 	}
-	inner := &app{in: t.a.in, out: t.a.out, err: t.a.err, environ: t.environ, getenv: lookup(t.environ)}
+	inner := &app{in: t.a.in, out: t.a.out, err: t.a.err, environ: t.environ, getenv: func(name string) string { return program.Value(t.environ, name) }}
 	l, err := inner.launcher()
 	if err != nil {
 		return err
@@ -175,25 +175,6 @@ func (t *tour) run(ctx context.Context) error {
 		return err
 	}
 	return t.account(ctx)
-}
-
-// without is the environment less the named variables.
-func without(environ []string, names ...string) []string {
-	return slices.DeleteFunc(environ, func(v string) bool {
-		name, _, _ := strings.Cut(v, "=")
-		return slices.Contains(names, name)
-	})
-}
-
-func lookup(environ []string) func(string) string {
-	return func(name string) string {
-		for _, v := range environ {
-			if k, val, _ := strings.Cut(v, "="); k == name {
-				return val
-			}
-		}
-		return ""
-	}
 }
 
 func (t *tour) send(ctx context.Context, i int) error {

@@ -6,6 +6,7 @@ import (
 
 	"netsky/agent"
 	"netsky/agent/home"
+	"netsky/agent/program"
 	"netsky/daemon"
 	"netsky/spawn"
 	"netsky/tmux"
@@ -52,7 +53,7 @@ func (a *app) wantDaemon(ctx context.Context, l *spawn.Launcher) error {
 
 // daemonEnv is the environment of a daemon that is to outlive this verb.
 func (a *app) daemonEnv(h home.Dir) []string {
-	return append(spawn.Inherited(a.environ), "NETSKY_HOME="+h.Root())
+	return append(program.Inherited(a.environ), "NETSKY_HOME="+h.Root())
 }
 
 // tmuxSetup are lines for the tmux server beside what every up sets. An error

@@ -7,12 +7,10 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
-	"strings"
-	"sync"
-	"time"
 
 	"netsky/agent"
 	"netsky/agent/home"
+	"netsky/agent/program"
 )
 
 // A Runtime starts Codex agents: the sidecar of netsky's own in each pane. It is
@@ -21,18 +19,8 @@ type Runtime struct {
 	Home   home.Dir
 	Binary string // this netsky, absolute
 
-	mu      sync.Mutex // guards what follows
-	checked map[string]verdict
+	checked program.Answers[struct{}]
 }
-
-// A verdict is what a check found, for a while: many agents start at a time.
-type verdict struct {
-	err  error
-	when time.Time
-}
-
-// believed is how long a verdict is good for.
-const believed = 30 * time.Second
 
 // Name is "codex".
 func (r *Runtime) Name() string { return "codex" }
@@ -43,37 +31,25 @@ func (r *Runtime) Name() string { return "codex" }
 func (r *Runtime) Check(ctx context.Context, l agent.Launch) error {
 	key := ""
 	for _, name := range []string{"PATH", "HOME", "CODEX_HOME", "OPENAI_API_KEY", "CODEX_API_KEY"} {
-		key += getenv(l.Env, name) + "\x00"
+		key += program.Value(l.Env, name) + "\x00"
 	}
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	if v, ok := r.checked[key]; ok && time.Since(v.when) < believed {
-		return v.err
-	}
-	err := check(ctx, l)
-	if ctx.Err() != nil {
-		return err
-	}
-	if r.checked == nil {
-		r.checked = make(map[string]verdict)
-	}
-	r.checked[key] = verdict{err, time.Now()}
+	_, err := r.checked.Get(ctx, key, func() (struct{}, error) { return struct{}{}, check(ctx, l) })
 	return err
 }
 
 func check(ctx context.Context, l agent.Launch) error {
-	program, err := Find(getenv(l.Env, "PATH"))
+	file, err := Find(program.Value(l.Env, "PATH"))
 	if err != nil {
 		return err
 	}
-	version, err := Probe(ctx, program, l.Env)
+	version, err := Probe(ctx, file, l.Env)
 	if err != nil {
 		return err
 	}
 	if version.Legacy() {
 		return fmt.Errorf("update Codex: %v is %w", version, ErrOld)
 	}
-	if getenv(l.Env, "OPENAI_API_KEY") != "" || getenv(l.Env, "CODEX_API_KEY") != "" {
+	if program.Value(l.Env, "OPENAI_API_KEY") != "" || program.Value(l.Env, "CODEX_API_KEY") != "" {
 		return nil
 	}
 	if neverUsed(l) {
@@ -81,7 +57,7 @@ func check(ctx context.Context, l agent.Launch) error {
 	}
 	ctx, cancel := context.WithTimeout(ctx, 2*grace)
 	defer cancel()
-	s, err := StartServer(ctx, ServerOptions{Program: program, Env: l.Env, Dir: l.Dir})
+	s, err := StartServer(ctx, ServerOptions{Program: file, Env: l.Env, Dir: l.Dir})
 	if err != nil {
 		return err
 	}
@@ -92,8 +68,8 @@ func check(ctx context.Context, l agent.Launch) error {
 // needs none, as there is no directory of its own and no configuration. Asked, it
 // would make that directory.
 func neverUsed(l agent.Launch) bool {
-	home := getenv(l.Env, "HOME")
-	if home == "" || getenv(l.Env, "CODEX_HOME") != "" {
+	home := program.Value(l.Env, "HOME")
+	if home == "" || program.Value(l.Env, "CODEX_HOME") != "" {
 		return false // it makes no directory that was named to it
 	}
 	for _, file := range []string{filepath.Join(home, ".codex"), "/etc/codex", filepath.Join(l.Dir, ".codex")} {
@@ -107,13 +83,7 @@ func neverUsed(l agent.Launch) bool {
 // Prepare completes the launch: the sidecar, and where its mailbox is.
 func (r *Runtime) Prepare(_ context.Context, l *agent.Launch) error {
 	l.Argv = []string{r.Binary, "codex", string(l.Agent), "--serve"}
-	const channel = "CODEX_CHANNEL_DIR="
-	env := make([]string, 0, len(l.Env)+1)
-	for _, e := range l.Env {
-		if !strings.HasPrefix(e, channel) {
-			env = append(env, e)
-		}
-	}
-	l.Env = append(env, channel+r.Home.Path(home.Mailbox(l.Agent)))
+	const channel = "CODEX_CHANNEL_DIR"
+	l.Env = append(program.Without(l.Env, channel), channel+"="+r.Home.Path(home.Mailbox(l.Agent)))
 	return nil
 }

@@ -5,13 +5,13 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io/fs"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"slices"
 	"strings"
 	"time"
+
+	"netsky/agent/program"
 )
 
 // ErrMissing: there is no Codex on the PATH.
@@ -22,45 +22,32 @@ var ErrMissing = errors.New("codex: not on the PATH")
 var ErrOld = errors.New("older than 0.154.0")
 
 // A Version is a release of Codex.
-type Version struct{ Major, Minor, Patch int }
+type Version struct{ program.Version }
 
-func (v Version) String() string { return fmt.Sprintf("%d.%d.%d", v.Major, v.Minor, v.Patch) }
-
-// Legacy says whether this Codex is driven through `codex mcp-server`: up to
+// Legacy reports whether this Codex is driven through `codex mcp-server`: up to
 // 0.153.4, the last that has it. Such a Codex cannot stay resident.
-func (v Version) Legacy() bool { return v.Major == 0 && v.Minor <= 153 }
+func (v Version) Legacy() bool { return v.Before(program.Version{0, 154}) }
 
 // ParseVersion reads a version at the end of a text: "codex-cli 0.169.0", as
 // `codex --version` prints it.
 func ParseVersion(s string) (Version, error) {
-	var v Version
 	fields := strings.Fields(s)
 	if len(fields) > 0 {
-		if n, _ := fmt.Sscanf(fields[len(fields)-1], "%d.%d.%d", &v.Major, &v.Minor, &v.Patch); n == 3 {
-			return v, nil
+		if v, ok := program.ParseVersion(fields[len(fields)-1]); ok {
+			return Version{v}, nil
 		}
 	}
-	if len(s) > 80 {
-		s = s[:80]
-	}
-	return Version{}, fmt.Errorf("codex: %q is no version", s)
+	return Version{}, fmt.Errorf("codex: %.80q is not a version", s)
 }
 
 // Probe asks a program which Codex it is. It names no CODEX_HOME that exists:
 // Codex would make it, and files there, before it says its version.
-func Probe(ctx context.Context, program string, env []string) (Version, error) {
-	ctx, cancel := context.WithTimeout(ctx, 10*time.Second)
-	defer cancel()
-	cmd := exec.CommandContext(ctx, program, "--version")
-	var stderr tail
-	cmd.Env = append(slices.Clone(env), "CODEX_HOME=/dev/null/none")
-	cmd.Stderr, cmd.WaitDelay = &stderr, time.Second
-	out, err := cmd.Output()
+func Probe(ctx context.Context, file string, env []string) (Version, error) {
+	out, err := program.Question{
+		Program: file, Args: []string{"--version"}, Env: append(slices.Clone(env), "CODEX_HOME=/dev/null/none"), Wait: 10 * time.Second,
+	}.Ask(ctx)
 	if err != nil {
-		if words := stderr.String(); words != "" {
-			return Version{}, fmt.Errorf("codex --version: %w: %s", err, words)
-		}
-		return Version{}, fmt.Errorf("codex --version: %w", err)
+		return Version{}, err
 	}
 	return ParseVersion(string(out))
 }
@@ -69,18 +56,7 @@ func Probe(ctx context.Context, program string, env []string) (Version, error) {
 // that takes 85 ms to start the native program; where the program lies beside
 // it, that is the answer. The error matches ErrMissing if there is none.
 func Find(path string) (string, error) {
-	for _, dir := range filepath.SplitList(path) {
-		if !filepath.IsAbs(dir) {
-			continue
-		}
-		file := filepath.Join(dir, "codex")
-		info, err := os.Stat(file)
-		if errors.Is(err, fs.ErrNotExist) || err == nil && (info.IsDir() || info.Mode()&0o111 == 0) {
-			continue
-		}
-		if err != nil {
-			continue // a directory of the PATH that we may not look into
-		}
+	if file := program.Find(path, "codex"); file != "" {
 		return native(file), nil
 	}
 	return "", ErrMissing

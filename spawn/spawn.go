@@ -15,16 +15,17 @@
 package spawn
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
-	"slices"
 	"strings"
 	"sync"
 	"time"
 
 	"netsky/agent"
 	"netsky/agent/home"
+	"netsky/agent/program"
 	"netsky/bus"
 	"netsky/store"
 	"netsky/tmux"
@@ -205,40 +206,10 @@ func paneNumber(id string) (n int) {
 	return n
 }
 
-// Inherited is what of an environment may be passed on to a process that is to
-// outlive its caller: all but what says which terminal, tmux, session or agent
-// the caller runs in. What a person has set to configure Claude Code
-// (CLAUDE_CODE_OAUTH_TOKEN, CLAUDE_CODE_USE_BEDROCK) stays; what it sets for its
-// own children, as seen with 2.1.329, goes.
-func Inherited(environ []string) []string {
-	return slices.DeleteFunc(slices.Clone(environ), func(v string) bool {
-		name, _, _ := strings.Cut(v, "=")
-		for _, p := range []string{
-			"TMUX", "CLAUDECODE", "CLAUDE_CODE_SESSION_", "CLAUDE_CODE_CHILD_", "CLAUDE_CODE_MESSAGING_", "CLAUDE_CODE_RESUME_",
-		} {
-			if strings.HasPrefix(name, p) {
-				return true
-			}
-		}
-		switch name {
-		case "AI_AGENT", "CLAUDE_PID", "CLAUDE_EFFORT", "CLAUDE_PROJECT_DIR", "CLAUDE_ENV_FILE",
-			"CLAUDE_CODE_ENTRYPOINT", "CLAUDE_CODE_EXECPATH", "CLAUDE_CODE_SSE_PORT", "CLAUDE_CODE_TMUX_SESSION":
-			return true
-		case "STY", "WINDOW", "AGENT_N", "NETSKY_START", "NETSKY_PROMPT_FILE", "CODEX_THREAD_ID", "CODEX_CHANNEL_DIR",
-			"TERM_PROGRAM", "TERM_PROGRAM_VERSION", "COLUMNS", "LINES", "OLDPWD", "SHLVL", "_":
-			return true
-		}
-		return false
-	})
-}
-
 // environment is what an agent's program inherits: that of the up that started
 // it, cleaned, and who it is.
 func (l *Launcher) environment(la agent.Launch, environ []string) []string {
-	env := slices.DeleteFunc(Inherited(environ), func(v string) bool {
-		name, _, _ := strings.Cut(v, "=")
-		return name == "PATH" || name == "PWD" || name == "NETSKY_HOME"
-	})
+	env := program.Without(program.Inherited(environ), "PATH", "PWD", "NETSKY_HOME")
 	return append(env,
 		"PATH="+l.path(environ),
 		"PWD="+la.Dir,
@@ -252,15 +223,7 @@ func (l *Launcher) environment(la agent.Launch, environ []string) []string {
 // says "netsky" always means the one that started it.
 func (l *Launcher) path(environ []string) string {
 	own := l.Binary[:max(strings.LastIndexByte(l.Binary, '/'), 1)]
-	rest := ""
-	for _, v := range environ {
-		if p, ok := strings.CutPrefix(v, "PATH="); ok {
-			rest = p
-		}
-	}
-	if rest == "" {
-		rest = "/usr/local/bin:/usr/bin:/bin"
-	}
+	rest := cmp.Or(program.Value(environ, "PATH"), "/usr/local/bin:/usr/bin:/bin")
 	if first, _, _ := strings.Cut(rest, ":"); first == own {
 		return rest
 	}

@@ -30,6 +30,8 @@ import (
 	"strings"
 	"syscall"
 	"time"
+
+	"netsky/agent/program"
 )
 
 var (
@@ -87,11 +89,11 @@ func (s *Server) Version(ctx context.Context) (string, error) {
 // the caller to run with [Server.Environ]. Its first word is an absolute path
 // if there is such a program.
 func (s *Server) Argv(args ...string) []string {
-	program, err := s.program()
+	file, err := s.program()
 	if err != nil {
-		program = "tmux"
+		file = "tmux"
 	}
-	return append([]string{program}, s.args(args...)...)
+	return append([]string{file}, s.args(args...)...)
 }
 
 // Environ is the environment for a program started by [Server.Argv]: without
@@ -102,13 +104,7 @@ func (s *Server) Environ() []string {
 	if env == nil {
 		env = os.Environ()
 	}
-	clean := make([]string, 0, len(env))
-	for _, v := range env {
-		if !strings.HasPrefix(v, "TMUX") {
-			clean = append(clean, v)
-		}
-	}
-	return clean
+	return program.Without(env, "TMUX*")
 }
 
 func (s *Server) args(args ...string) []string {
@@ -141,35 +137,17 @@ func (s *Server) path() string {
 
 // program finds tmux in the PATH of the server's environment.
 func (s *Server) program() (string, error) {
-	if s.Env == nil {
-		found, err := exec.LookPath("tmux")
-		if err != nil {
-			return "", fmt.Errorf("tmux: no such program in PATH: %w", exec.ErrNotFound)
-		}
-		return filepath.Abs(found)
+	file := program.Find(program.Value(s.Environ(), "PATH"), "tmux")
+	if file == "" {
+		return "", fmt.Errorf("tmux: no such program in PATH: %w", exec.ErrNotFound)
 	}
-	for _, dir := range filepath.SplitList(value(s.Env, "PATH")) {
-		if found, err := exec.LookPath(filepath.Join(dir, "tmux")); err == nil && filepath.IsAbs(found) {
-			return found, nil
-		}
-	}
-	return "", fmt.Errorf("tmux: no such program in PATH: %w", exec.ErrNotFound)
-}
-
-// value is the last value that env gives to name.
-func value(env []string, name string) string {
-	for i := len(env) - 1; i >= 0; i-- {
-		if v, ok := strings.CutPrefix(env[i], name+"="); ok {
-			return v
-		}
-	}
-	return ""
+	return file, nil
 }
 
 // run starts the tmux program, the only place that does except Control. What
 // tmux said on its standard output is returned also beside an error.
 func (s *Server) run(ctx context.Context, stdin io.Reader, args ...string) (string, error) {
-	program, err := s.program()
+	file, err := s.program()
 	if err != nil {
 		return "", err
 	}
@@ -179,7 +157,7 @@ func (s *Server) run(ctx context.Context, stdin io.Reader, args ...string) (stri
 	begun := time.Now()
 	// -u: tmux replaces what is not ASCII by underscores otherwise, if the
 	// locale says so.
-	cmd := exec.CommandContext(ctx, program, append([]string{"-u"}, s.args(args...)...)...)
+	cmd := exec.CommandContext(ctx, file, append([]string{"-u"}, s.args(args...)...)...)
 	out, errs := answer{over: cancel}, answer{over: cancel}
 	cmd.Env, cmd.Stdin, cmd.Stdout, cmd.Stderr = s.Environ(), stdin, &out, &errs
 	// A person's Ctrl-C is for us, not for a call that is half done.

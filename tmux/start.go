@@ -13,6 +13,8 @@ import (
 	"strings"
 	"syscall"
 	"time"
+
+	"netsky/agent/program"
 )
 
 // A Session is what [Server.Start] shall start: one detached session of one
@@ -59,7 +61,7 @@ func (s *Server) Start(ctx context.Context, setup []string, list []Session) ([]P
 		}
 		lines = append(lines, line)
 	}
-	path := value(s.Environ(), "PATH")
+	path := program.Value(s.Environ(), "PATH")
 	for _, session := range list {
 		line, err := session.line(path)
 		if err != nil {

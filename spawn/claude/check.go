@@ -1,7 +1,6 @@
 package claude
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -10,24 +9,14 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
-	"time"
 
 	"netsky/agent"
+	"netsky/agent/program"
 )
 
 // ErrRoot: Claude Code refuses to run without asking as root, unless the one who
 // starts it has said that this is a sandbox.
 var ErrRoot = errors.New("claude: bypassPermissions is refused to root, and IS_SANDBOX is not 1")
-
-// A verdict is what a check found, for a while: many agents start at a time.
-type verdict struct {
-	version Version
-	err     error
-	when    time.Time
-}
-
-// believed is how long a verdict is good for.
-const believed = 30 * time.Second
 
 // Check says what stands in the way of a start: no Claude Code on the PATH
 // (ErrMissing), one that is too old (ErrOld) or lacks what was asked for, no
@@ -39,11 +28,11 @@ func (r *Runtime) Check(ctx context.Context, l agent.Launch) error {
 	if err := o.validate(); err != nil {
 		return err
 	}
-	program, err := Find(getenv(l.Env, "PATH"))
+	file, err := Find(program.Value(l.Env, "PATH"))
 	if err != nil {
 		return err
 	}
-	v, err := r.version(ctx, program, l.Env)
+	v, err := r.version(ctx, file, l.Env)
 	if err != nil {
 		return err
 	}
@@ -56,12 +45,12 @@ func (r *Runtime) Check(ctx context.Context, l agent.Launch) error {
 	if err := r.files(l, o, v); err != nil {
 		return err
 	}
-	return r.login(ctx, program, v, l, o)
+	return r.login(ctx, file, v, l, o)
 }
 
 // root is what Claude Code asks of itself before it bypasses its permissions.
 func root(env []string, mode string) error {
-	if mode == modeBypass && os.Geteuid() == 0 && getenv(env, "IS_SANDBOX") != "1" && !truthy(getenv(env, "CLAUDE_CODE_BUBBLEWRAP")) {
+	if mode == modeBypass && os.Geteuid() == 0 && program.Value(env, "IS_SANDBOX") != "1" && !truthy(program.Value(env, "CLAUDE_CODE_BUBBLEWRAP")) {
 		return ErrRoot
 	}
 	return nil
@@ -98,20 +87,19 @@ func (r *Runtime) files(l agent.Launch, o Options, v Version) error {
 }
 
 // version is which Claude Code a program is.
-func (r *Runtime) version(ctx context.Context, program string, env []string) (Version, error) {
-	v := r.remember(ctx, "version\x00"+program, func() verdict {
-		v, err := Probe(ctx, program, env)
+func (r *Runtime) version(ctx context.Context, file string, env []string) (Version, error) {
+	return r.versions.Get(ctx, file, func() (Version, error) {
+		v, err := Probe(ctx, file, env)
 		if err == nil && v.Before(firstDriven) {
 			err = fmt.Errorf("update Claude Code: %v is %w", v, ErrOld)
 		}
-		return verdict{version: v, err: err}
+		return v, err
 	})
-	return v.version, v.err
 }
 
 // login is whether there is one, which is a matter of the environment, the
 // directory and the settings.
-func (r *Runtime) login(ctx context.Context, program string, v Version, l agent.Launch, o Options) error {
+func (r *Runtime) login(ctx context.Context, file string, v Version, l agent.Launch, o Options) error {
 	settings := object{}
 	if o.Settings != "" {
 		var err error
@@ -123,28 +111,9 @@ func (r *Runtime) login(ctx context.Context, program string, v Version, l agent.
 		return !strings.HasPrefix(e, "ANTHROPIC_") && !strings.HasPrefix(e, "CLAUDE_") && !strings.HasPrefix(e, "HOME=")
 	})
 	slices.Sort(about)
-	key := strings.Join(append([]string{"login", program, l.Dir, o.Settings}, about...), "\x00")
-	return r.remember(ctx, key, func() verdict {
-		return verdict{err: login(ctx, cmp.Or(r.patience, patience), program, v, cleaned(l.Env), l.Dir, settings)}
-	}).err
-}
-
-// remember returns what find found for the key within the last 30 s, and else
-// lets it look. Who comes while it does waits for it.
-func (r *Runtime) remember(ctx context.Context, key string, find func() verdict) verdict {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	if v, ok := r.checked[key]; ok && time.Since(v.when) < believed {
-		return v
-	}
-	v := find()
-	if ctx.Err() != nil {
-		return v // which says more of the caller than of the program
-	}
-	if r.checked == nil {
-		r.checked = make(map[string]verdict)
-	}
-	v.when = time.Now()
-	r.checked[key] = v
-	return v
+	key := strings.Join(append([]string{file, l.Dir, o.Settings}, about...), "\x00")
+	_, err := r.logins.Get(ctx, key, func() (struct{}, error) {
+		return struct{}{}, login(ctx, r.patience, file, v, program.Clean(l.Env), l.Dir, settings)
+	})
+	return err
 }

@@ -144,7 +144,7 @@ func TestCheck(t *testing.T) {
 		{name: "well", version: "2.1.329"},
 		{name: "oldest", version: "1.0.62", edit: func(g *rig) { g.env = append(g.env, "ANTHROPIC_API_KEY=k") }},
 		{name: "old", version: "1.0.61", is: claude.ErrOld, words: []string{"1.0.61"}},
-		{name: "no version", version: "zzz", words: []string{`"zzz (Claude Code)`, "no version"}},
+		{name: "not a version", version: "zzz", words: []string{`"zzz (Claude Code)`, "not a version"}},
 		{name: "missing", is: claude.ErrMissing, edit: func(g *rig) { os.Remove(filepath.Join(g.bin, "claude")) }},
 		{name: "does not run", edit: func(g *rig) { g.mustWrite(filepath.Join(g.bin, "claude"), "#!/nonexistent\n") }, words: []string{"claude --version"}},
 		{name: "says nothing of a login", version: "2.1.329", auth: "echo '\x1b[31mwhat?'; exit 3", words: []string{"claude auth status", "exit status 3"}},

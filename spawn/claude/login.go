@@ -11,6 +11,8 @@ import (
 	"path/filepath"
 	"strings"
 	"time"
+
+	"netsky/agent/program"
 )
 
 // ErrLogin: Claude Code has nothing to show to a model's server.
@@ -18,7 +20,7 @@ var ErrLogin = errors.New("claude: not logged in")
 
 // login reports whether a start would find a login: in the environment, in the
 // settings it is given, or else by Claude Code's own word.
-func login(ctx context.Context, wait time.Duration, program string, v Version, env []string, dir string, settings object) error {
+func login(ctx context.Context, wait time.Duration, file string, v Version, env []string, dir string, settings object) error {
 	if envLogin(env) || settingsLogin(settings) {
 		return nil
 	}
@@ -30,7 +32,9 @@ func login(ctx context.Context, wait time.Duration, program string, v Version, e
 		// Asked, it would make ~/.claude.json and ~/.claude for its answer.
 		return fmt.Errorf("%w (%s)", ErrLogin, configDir(env))
 	}
-	out, err := ask(ctx, wait, program, env, dir, "auth", "status", "--json")
+	out, err := program.Question{
+		Program: file, Args: []string{"auth", "status", "--json"}, Env: env, Dir: dir, Wait: wait,
+	}.Ask(ctx)
 	var status struct {
 		LoggedIn *bool `json:"loggedIn"`
 	}
@@ -41,7 +45,7 @@ func login(ctx context.Context, wait time.Duration, program string, v Version, e
 		return fmt.Errorf("%w (%s)", ErrLogin, configDir(env))
 	}
 	if err == nil {
-		err = fmt.Errorf("claude auth status: %q says nothing of a login", firstLine(string(out)))
+		err = fmt.Errorf("claude auth status: %.200q does not say whether there is a login", out)
 	}
 	return err
 }
@@ -51,23 +55,23 @@ func login(ctx context.Context, wait time.Duration, program string, v Version, e
 // gateway may ask for no key that we could see.
 func envLogin(env []string) bool {
 	for _, name := range []string{"ANTHROPIC_API_KEY", "ANTHROPIC_AUTH_TOKEN", "CLAUDE_CODE_OAUTH_TOKEN"} {
-		if getenv(env, name) != "" {
+		if program.Value(env, name) != "" {
 			return true
 		}
 	}
 	for _, provider := range []string{"BEDROCK", "VERTEX", "FOUNDRY", "MANTLE", "ANTHROPIC_AWS", "ANTHROPIC_GOOGLE_CLOUD"} {
-		if truthy(getenv(env, "CLAUDE_CODE_USE_"+provider)) {
+		if truthy(program.Value(env, "CLAUDE_CODE_USE_"+provider)) {
 			return true
 		}
 	}
-	return ownBase(getenv(env, "ANTHROPIC_BASE_URL"))
+	return ownBase(program.Value(env, "ANTHROPIC_BASE_URL"))
 }
 
 // neverUsed reports whether Claude Code can't be logged in, as there is none of the
 // places that it could have a login from. What is there and says nothing of a
 // login counts as well: then Claude Code itself is asked.
 func neverUsed(env []string, dir string) bool {
-	if inKeychain || getenv(env, "HOME") == "" {
+	if inKeychain || program.Value(env, "HOME") == "" {
 		return false
 	}
 	for _, e := range env {
@@ -76,7 +80,7 @@ func neverUsed(env []string, dir string) bool {
 			return false
 		}
 	}
-	home := getenv(env, "HOME")
+	home := program.Value(env, "HOME")
 	for _, file := range []string{
 		globalConfig(env), configDir(env), filepath.Join(home, ".claude.json"), filepath.Join(home, ".claude"),
 		filepath.Join(home, ".config", "anthropic"), filepath.Join(home, ".config", "claude"),

@@ -6,11 +6,11 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
-	"sync"
 	"time"
 
 	"netsky/agent"
 	"netsky/agent/home"
+	"netsky/agent/program"
 )
 
 // Options are how an agent's Claude Code is started.
@@ -61,8 +61,8 @@ type Runtime struct {
 
 	patience time.Duration // for a login; 0 is the default, only tests set it
 
-	mu      sync.Mutex // guards what follows, also while Claude Code is asked
-	checked map[string]verdict
+	versions program.Answers[Version]
+	logins   program.Answers[struct{}]
 }
 
 // Name is "claude".
@@ -127,11 +127,11 @@ func (r *Runtime) Prepare(ctx context.Context, l *agent.Launch) error {
 	if err := o.validate(); err != nil {
 		return err
 	}
-	program, err := Find(getenv(l.Env, "PATH"))
+	file, err := Find(program.Value(l.Env, "PATH"))
 	if err != nil {
 		return err
 	}
-	v, err := r.version(ctx, program, l.Env)
+	v, err := r.version(ctx, file, l.Env)
 	if err != nil {
 		return err
 	}
@@ -149,14 +149,14 @@ func (r *Runtime) Prepare(ctx context.Context, l *agent.Launch) error {
 	if err := SaveState(r.Home, l.Agent, state); err != nil {
 		return err
 	}
-	l.Env = cleaned(l.Env)
+	l.Env = program.Clean(l.Env)
 	l.Resume = ""
 	conversation := []string{"--session-id", state.Session}
 	if resume {
 		l.Resume = state.Session
 		conversation[0] = "--resume"
 	}
-	l.Argv = slices.Concat([]string{program}, r.fileWords(l.Agent), prompt, conversation, o.words(l.Agent, v))
+	l.Argv = slices.Concat([]string{file}, r.fileWords(l.Agent), prompt, conversation, o.words(l.Agent, v))
 	return nil
 }
 
