@@ -2,7 +2,6 @@ package codex
 
 import (
 	"context"
-	"encoding/json"
 	"io"
 	"os"
 	"path/filepath"
@@ -29,9 +28,9 @@ func serverFile(id agent.ID) string { return home.RunDir + "/cx-" + id.N() + ".j
 
 // listen starts an app-server on the agent's socket. One that an earlier
 // process of ours has left there is ended first: it has the agent's thread.
-func listen(ctx context.Context, home home.Dir, id agent.ID, o ServerOptions) (*listener, error) {
-	clearSocket(home, id)
-	args := []string{"app-server", "--listen", "unix://" + home.Path(socketFile(id))}
+func listen(ctx context.Context, h home.Dir, id agent.ID, o ServerOptions) (*listener, error) {
+	clearSocket(h, id)
+	args := []string{"app-server", "--listen", "unix://" + h.Path(socketFile(id))}
 	for _, c := range o.Config {
 		args = append(args, "-c", c)
 	}
@@ -40,10 +39,9 @@ func listen(ctx context.Context, home home.Dir, id agent.ID, o ServerOptions) (*
 		return nil, err
 	}
 	go io.Copy(io.Discard, p.out) // ends with the process; nothing of use comes
-	l := &listener{home: home, id: id, p: p}
+	l := &listener{home: h, id: id, p: p}
 	if p.self.Named() {
-		data, _ := json.Marshal(p.self) // two numbers
-		if err := home.WriteFile(serverFile(id), data, false); err != nil {
+		if err := h.Save(serverFile(id), p.self, false); err != nil {
 			l.close()
 			return nil, err
 		}
@@ -74,16 +72,15 @@ func (l *listener) close() {
 
 // clearSocket ends a server that outlived us, and removes its socket: the link
 // in our home, and what it points to.
-func clearSocket(home home.Dir, id agent.ID) {
-	var p proc.Process
-	if data, err := home.ReadFile(serverFile(id), maxStderr); err == nil && json.Unmarshal(data, &p) == nil {
+func clearSocket(h home.Dir, id agent.ID) {
+	if p, err := home.Load[proc.Process](h, serverFile(id)); err == nil {
 		proc.End(context.Background(), []proc.Process{p}, patience)
 	}
-	link := home.Path(socketFile(id))
+	link := h.Path(socketFile(id))
 	if target, err := os.Readlink(link); err == nil && strings.HasPrefix(filepath.Base(filepath.Dir(target)), "codex-daemon-") {
 		os.Remove(target)
 		os.Remove(target + ".lock")
 	}
 	os.Remove(link)
-	home.Remove(serverFile(id))
+	h.Remove(serverFile(id))
 }

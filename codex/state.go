@@ -60,11 +60,7 @@ func LoadState(home home.Dir, id agent.ID) (s State, aside string, err error) {
 // save replaces the agent's state. With sync it survives a loss of power, so
 // that this costs the agent neither its memory nor a message its answer.
 func (s State) save(home home.Dir, id agent.ID, sync bool) error {
-	data, err := json.MarshalIndent(s, "", "  ")
-	if err != nil {
-		return err
-	}
-	if err := home.WriteFile(StateFile(id), append(data, '\n'), sync); err != nil {
+	if err := home.Save(StateFile(id), s, sync); err != nil {
 		return fmt.Errorf("%s: write down its thread: %w", id, err)
 	}
 	return nil

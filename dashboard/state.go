@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"crypto/sha256"
 	"encoding/hex"
-	"encoding/json"
 	"fmt"
 	"slices"
 	"sync"
@@ -55,10 +54,10 @@ type hold struct {
 	end func()
 }
 
-func loadState(home home.Dir, now func() time.Time, token string) *state {
-	s := &state{home: home, now: now, held: map[*hold]struct{}{}}
-	if data, err := home.ReadFile(stateFile, 1<<20); err == nil && json.Unmarshal(data, &s.kept) != nil {
-		s.kept = kept{}
+func loadState(h home.Dir, now func() time.Time, token string) *state {
+	s := &state{home: h, now: now, held: map[*hold]struct{}{}}
+	if k, err := home.Load[kept](h, stateFile); err == nil {
+		s.kept = k
 	}
 	if s.kept.Token != fingerprint(token) {
 		s.kept.Token, s.kept.Browsers = fingerprint(token), nil
@@ -74,11 +73,7 @@ func fingerprint(token string) string {
 
 // save writes the file. The caller holds mu.
 func (s *state) save() error {
-	data, err := json.MarshalIndent(s.kept, "", "  ")
-	if err == nil {
-		err = s.home.WriteFile(stateFile, append(data, '\n'), false)
-	}
-	if err != nil {
+	if err := s.home.Save(stateFile, s.kept, false); err != nil {
 		return fmt.Errorf("dashboard: %w", err)
 	}
 	return nil

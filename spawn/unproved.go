@@ -2,7 +2,6 @@ package spawn
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -119,11 +118,7 @@ func (l *Launcher) saveCarried(id agent.ID, list []unprovedStart) error {
 	if len(list) == 0 {
 		return l.Home.Remove(unprovedFile(id))
 	}
-	data, err := json.Marshal(list)
-	if err != nil {
-		return err
-	}
-	return l.Home.WriteFile(unprovedFile(id), append(data, '\n'), true)
+	return l.Home.Save(unprovedFile(id), list, true)
 }
 
 // unprovedLast is the agent's last start, if something of it may run.

@@ -29,11 +29,11 @@ func (h Dir) Ask(a agent.Approval) (agent.Approval, error) {
 		b[i] = letters[int(b[i])%len(letters)]
 	}
 	a.Code, a.Asker = string(b[:]), proc.Self()
-	return a, h.save(approvalFile(a.Code), a, false)
+	return a, h.Save(approvalFile(a.Code), a, false)
 }
 
 // Mailed notes which envelope told the owner of the question.
-func (h Dir) Mailed(a agent.Approval) error { return h.save(approvalFile(a.Code), a, false) }
+func (h Dir) Mailed(a agent.Approval) error { return h.Save(approvalFile(a.Code), a, false) }
 
 func approvalFile(code string) string { return ApprovalDir + "/" + code + ".json" }
 func answerFile(code string) string   { return ApprovalDir + "/" + code + ".answer" }
@@ -58,7 +58,7 @@ func (h Dir) Approvals() ([]agent.Approval, error) {
 		if !ok || !codeLike(code) {
 			continue
 		}
-		a, err := load[agent.Approval](h, approvalFile(code))
+		a, err := Load[agent.Approval](h, approvalFile(code))
 		if err != nil || a.Code != code {
 			continue
 		}
@@ -92,7 +92,7 @@ func (h Dir) Answer(code string, answer agent.Answer) (agent.Approval, error) {
 	if _, _, err := h.Answered(code); err == nil {
 		return list[i], agent.ErrNoApproval // it has its answer
 	}
-	return list[i], h.save(answerFile(code), answer, false)
+	return list[i], h.Save(answerFile(code), answer, false)
 }
 
 // Answered is the answer, if it has been given; ok says whether it has.

@@ -173,7 +173,7 @@ func (h Dir) lockFile(name string) (*os.File, error) {
 		err = me.write(f)
 	}
 	if err == nil && name == agent.DaemonName {
-		err = h.save(daemonFile, me, false)
+		err = h.Save(daemonFile, me, false)
 	}
 	if err != nil {
 		f.Close()

@@ -28,13 +28,14 @@ const tickerFile = "state/ticker.json"
 
 // SaveTicker replaces the ticker's file; LoadTicker reads it, and its error
 // matches fs.ErrNotExist if there has been none.
-func (h Dir) SaveTicker(t agent.Ticker) error { return h.save(tickerFile, t, false) }
+func (h Dir) SaveTicker(t agent.Ticker) error { return h.Save(tickerFile, t, false) }
 
-func (h Dir) LoadTicker() (agent.Ticker, error) { return load[agent.Ticker](h, tickerFile) }
+func (h Dir) LoadTicker() (agent.Ticker, error) { return Load[agent.Ticker](h, tickerFile) }
 
 const maxStateFile = 4 << 20
 
-func (h Dir) save(rel string, v any, sync bool) error {
+// Save replaces a small file with v as JSON, by way of WriteFile.
+func (h Dir) Save(rel string, v any, sync bool) error {
 	data, err := json.Marshal(v)
 	if err != nil {
 		return fmt.Errorf("%s: %w", rel, err)
@@ -42,7 +43,8 @@ func (h Dir) save(rel string, v any, sync bool) error {
 	return h.WriteFile(rel, append(data, '\n'), sync)
 }
 
-func load[T any](h Dir, rel string) (v T, err error) {
+// Load reads what Save wrote. Its error matches fs.ErrNotExist if there is no file.
+func Load[T any](h Dir, rel string) (v T, err error) {
 	data, err := h.ReadFile(rel, maxStateFile)
 	if err != nil {
 		return v, err
@@ -55,14 +57,14 @@ func load[T any](h Dir, rel string) (v T, err error) {
 
 // SaveReport, SaveLaunch and SaveKeeper replace the agent's file; the Load
 // functions read it, and their error matches fs.ErrNotExist if there is none.
-func (h Dir) SaveReport(id agent.ID, r agent.Report) error { return h.save(reportFile(id), r, false) }
+func (h Dir) SaveReport(id agent.ID, r agent.Report) error { return h.Save(reportFile(id), r, false) }
 
-func (h Dir) SaveLaunch(l agent.Launch) error { return h.save(launchFile(l.Agent), l, false) }
+func (h Dir) SaveLaunch(l agent.Launch) error { return h.Save(launchFile(l.Agent), l, false) }
 
 // SaveKeeper replaces the keeper's record, also on a disk that is full if there
 // is one: what ended there must not look unproved for that.
 func (h Dir) SaveKeeper(id agent.ID, k agent.Keeper) error {
-	err := h.save(keeperFile(id), k, false)
+	err := h.Save(keeperFile(id), k, false)
 	if errors.Is(err, unix.ENOSPC) || errors.Is(err, unix.EDQUOT) {
 		if data, merr := json.Marshal(k); merr == nil && h.rewrite(keeperFile(id), append(data, '\n')) == nil {
 			return nil
@@ -72,27 +74,27 @@ func (h Dir) SaveKeeper(id agent.ID, k agent.Keeper) error {
 }
 
 func (h Dir) LoadReport(id agent.ID) (agent.Report, error) {
-	return load[agent.Report](h, reportFile(id))
+	return Load[agent.Report](h, reportFile(id))
 }
 
 func (h Dir) LoadLaunch(id agent.ID) (agent.Launch, error) {
-	return load[agent.Launch](h, launchFile(id))
+	return Load[agent.Launch](h, launchFile(id))
 }
 
 func (h Dir) LoadKeeper(id agent.ID) (agent.Keeper, error) {
-	return load[agent.Keeper](h, keeperFile(id))
+	return Load[agent.Keeper](h, keeperFile(id))
 }
 
 // SetDesired puts down what is wanted of an agent (or of DaemonName) so that it
 // survives a loss of power.
 func (h Dir) SetDesired(name string, up bool, by string) error {
-	return h.save(desiredFile(name), agent.Desired{Up: up, AtMS: time.Now().UnixMilli(), By: by}, true)
+	return h.Save(desiredFile(name), agent.Desired{Up: up, AtMS: time.Now().UnixMilli(), By: by}, true)
 }
 
 // Forget puts down that an agent is to stay down and to be shown no more, until it
 // is wanted again or more than so many messages wait for it.
 func (h Dir) Forget(id agent.ID, by string, waiting int) error {
-	return h.save(desiredFile(string(id)), agent.Desired{AtMS: time.Now().UnixMilli(), By: by, Forgotten: &waiting}, true)
+	return h.Save(desiredFile(string(id)), agent.Desired{AtMS: time.Now().UnixMilli(), By: by, Forgotten: &waiting}, true)
 }
 
 // SetAllDesired is SetDesired of several agents in one go.
@@ -112,7 +114,7 @@ func (h Dir) SetAllDesired(ids []agent.ID, up bool, by string) error {
 
 // LoadDesired is what is wanted; nothing on file means down.
 func (h Dir) LoadDesired(name string) (agent.Desired, error) {
-	return load[agent.Desired](h, desiredFile(name))
+	return Load[agent.Desired](h, desiredFile(name))
 }
 
 // ClearReports removes what an earlier start of the agent left to be believed:

@@ -62,11 +62,7 @@ func SaveState(home home.Dir, id agent.ID, s State) error {
 	if !isUUID(s.Session) { // which LoadState would not take
 		return fmt.Errorf("%s: %.80q is no conversation of Claude Code's", id, s.Session)
 	}
-	data, err := json.Marshal(s)
-	if err != nil {
-		return fmt.Errorf("%s: %w", id, err)
-	}
-	if err := home.WriteFile(StateFile(id), append(data, '\n'), true); err != nil {
+	if err := home.Save(StateFile(id), s, true); err != nil {
 		return fmt.Errorf("%s: write down its conversation: %w", id, err)
 	}
 	return nil
