@@ -86,20 +86,7 @@ type Ticker struct {
 	Error  string `json:"error,omitempty"` // "" if the daemon runs or is not wanted
 }
 
-// Ending says in words how the program ended: "3", "SIGKILL"; "" while it runs.
-func (k Keeper) Ending() string {
-	switch {
-	case k.EndedMS == 0:
-		return ""
-	case k.Status != nil:
-		return fmt.Sprint(*k.Status)
-	case k.Lost != "":
-		return k.Lost
-	}
-	return k.Signal
-}
-
-// How says it in a sentence: "exited 3", "killed by SIGKILL".
+// How says in words how the program ended: "exited 3", "killed by SIGKILL".
 func (k Keeper) How() string {
 	switch {
 	case k.Status != nil:

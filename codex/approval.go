@@ -20,10 +20,9 @@ type Approval struct {
 type Decision int
 
 const (
-	Decline   Decision = iota // the model is told no, and the turn goes on
-	Accept                    // this once
-	AcceptAll                 // and the like of it in this thread from now on
-	Leave                     // somebody else answers: a person at a terminal on the same server
+	Decline Decision = iota // the model is told no, and the turn goes on
+	Accept                  // this once
+	Leave                   // somebody else answers: a person at a terminal on the same server
 )
 
 // An Approver decides. It may take its time; ctx ends when the question is
@@ -102,17 +101,14 @@ func word(s *string) string {
 
 func decided(d Decision) any {
 	says := "decline"
-	switch d {
-	case Accept:
+	if d == Accept {
 		says = "accept"
-	case AcceptAll:
-		says = "acceptForSession"
 	}
 	return map[string]any{"decision": says}
 }
 
 func elicited(d Decision, approval bool) any {
-	if approval && (d == Accept || d == AcceptAll) {
+	if approval && d == Accept {
 		return map[string]any{"action": "accept", "content": map[string]any{}, "_meta": nil}
 	}
 	return map[string]any{"action": "decline", "content": nil, "_meta": nil}

@@ -13,8 +13,9 @@ import (
 	"netsky/agent/program"
 )
 
-// A Runtime starts Codex agents: the sidecar of netsky's own in each pane. It is
-// safe for concurrent use.
+// A Runtime starts Codex agents: the sidecar of netsky's own in each pane. It is for
+// one up, for which what it finds of the program and the login holds. It is safe for
+// concurrent use.
 type Runtime struct {
 	Home   home.Dir
 	Binary string // this netsky, absolute
@@ -27,7 +28,7 @@ func (r *Runtime) Name() string { return "codex" }
 
 // Check says what stands in the way of a start: no Codex on the PATH
 // (ErrMissing), one that is too old (ErrOld), or no login (ErrLogin). It starts
-// Codex to ask it, which takes 0.1 s, and keeps the answer for 30 s.
+// Codex to ask it, once for each environment, which takes 0.1 s.
 func (r *Runtime) Check(ctx context.Context, l agent.Launch) error {
 	key := ""
 	for _, name := range []string{"PATH", "HOME", "CODEX_HOME", "OPENAI_API_KEY", "CODEX_API_KEY"} {

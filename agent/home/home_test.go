@@ -244,7 +244,7 @@ func TestStateFiles(t *testing.T) {
 		t.Fatal(err)
 	}
 	got, err := h.LoadKeeper("agent1")
-	if err != nil || got.PID != 7 || got.Ending() != "3" || got.Process != k.Process {
+	if err != nil || got.PID != 7 || got.How() != "exited 3" || got.Process != k.Process {
 		t.Errorf("keeper %+v, %v", got, err)
 	}
 	data, err := h.ReadFile("state/keepers/agent1.json", 1<<10)

@@ -109,12 +109,8 @@ func ParseVersion(word string) (v Version, ok bool) {
 	return v, true
 }
 
-// believed is how long an answer is good for.
-const believed = 30 * time.Second
-
-// Answers keeps what programs have answered for 30 s: all agents of one up ask the
-// same, before they are started and while they are. The zero Answers is empty. It is
-// safe for concurrent use.
+// Answers keeps what programs have answered: all agents of one up ask the same. The
+// zero Answers is empty. It is safe for concurrent use.
 type Answers[T any] struct {
 	mu   sync.Mutex // guards what follows, also while a program is asked
 	kept map[string]answer[T]
@@ -123,16 +119,15 @@ type Answers[T any] struct {
 type answer[T any] struct {
 	value T
 	err   error
-	when  time.Time
 }
 
-// Get returns the answer under key, and else asks for it. A caller that comes while
+// Get returns the answer under key, and asks for it if there is none. A caller that comes while
 // another is asking waits. An answer of which ctx has ended is not kept: it says more
 // of the caller than of the program.
 func (a *Answers[T]) Get(ctx context.Context, key string, ask func() (T, error)) (T, error) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	if k, ok := a.kept[key]; ok && time.Since(k.when) < believed {
+	if k, ok := a.kept[key]; ok {
 		return k.value, k.err
 	}
 	value, err := ask()
@@ -140,7 +135,7 @@ func (a *Answers[T]) Get(ctx context.Context, key string, ask func() (T, error))
 		if a.kept == nil {
 			a.kept = make(map[string]answer[T])
 		}
-		a.kept[key] = answer[T]{value, err, time.Now()}
+		a.kept[key] = answer[T]{value, err}
 	}
 	return value, err
 }

@@ -21,8 +21,7 @@ var ErrRoot = errors.New("claude: bypassPermissions is refused to root, and IS_S
 // Check says what stands in the way of a start: no Claude Code on the PATH
 // (ErrMissing), one that is too old (ErrOld) or lacks what was asked for, no
 // login (ErrLogin), root (ErrRoot), a settings file that can't be read, an MCP
-// server that nobody knows. It starts Claude Code to ask it, and keeps the
-// answer for 30 s.
+// server that nobody knows. It starts Claude Code to ask it, once.
 func (r *Runtime) Check(ctx context.Context, l agent.Launch) error {
 	o := r.options(l.Agent)
 	if err := o.validate(); err != nil {

@@ -21,7 +21,7 @@ type Options struct {
 	Delivery string   // "channel" opts in to channel notifications
 	MCP      []string // the person's MCP servers to let through, by name
 	Settings string   // a settings file to merge under ours, absolute
-	IMessage bool     // whether there is an iMessage server to offer
+	IMessage bool     // offer agent0 and agentinfinity an iMessage server; nothing sets it yet
 }
 
 // The permission modes that mean something to us.
@@ -52,8 +52,9 @@ var (
 	firstSnapshot   = Version{2, 1, 257} // --system-prompt-snapshot
 )
 
-// A Runtime starts Claude Code agents. It is safe for concurrent use; its fields
-// are set before its first use.
+// A Runtime starts Claude Code agents: those of one up, for which what it finds of the
+// program and the login holds. It is safe for concurrent use; its fields are set before
+// its first use.
 type Runtime struct {
 	Home    home.Dir
 	Binary  string                 // this netsky, absolute

@@ -71,7 +71,7 @@ func (r *rig) told(p pane, l agent.Launch, e end, n *tally) {
 	r.tb.Helper()
 	k := r.ended(l)
 	seen := time.Now()
-	if got := k.Ending(); got != e.String() {
+	if got := ending(k); got != e.String() {
 		r.tb.Errorf("%s: record says %s, want %v", l.Agent, got, e)
 	}
 	if (k.Status != nil) == (k.Signal != "") {

@@ -34,7 +34,7 @@ func TestKeys(t *testing.T) {
 			for _, k := range tt.keys {
 				r.keys(p, k)
 			}
-			if got := r.ended(l).Ending(); got != tt.want.String() {
+			if got := ending(r.ended(l)); got != tt.want.String() {
 				t.Errorf("record says %s, want %v", got, tt.want)
 			}
 			r.shows(p, tt.want.marker("agent1"))
@@ -78,7 +78,7 @@ func TestStop(t *testing.T) {
 	r.keys(p, "two", "Enter")
 	r.shows(p, "two\ntwo")
 	r.keys(p, "C-d")
-	if got := r.ended(l).Ending(); got != "0" {
+	if got := ending(r.ended(l)); got != "0" {
 		t.Errorf("record says %s, want 0", got)
 	}
 }
@@ -99,7 +99,7 @@ func TestShell(t *testing.T) {
 	r.keys(p, "kill -9 %1; wait; echo TERM is $TERM", "Enter")
 	r.shows(p, "TERM is "+r.tmux("show", "-gv", "default-terminal"))
 	r.keys(p, "exit 7", "Enter", "exit 7", "Enter") // it may object once
-	if got := r.ended(l).Ending(); got != "7" {
+	if got := ending(r.ended(l)); got != "7" {
 		t.Errorf("record says %s, want 7", got)
 	}
 }
@@ -119,7 +119,7 @@ func TestFullScreen(t *testing.T) {
 	r.keys(p, "a")
 	r.shows(p, "key 97")
 	r.keys(p, "q")
-	if got := r.ended(l).Ending(); got != "0" {
+	if got := ending(r.ended(l)); got != "0" {
 		t.Errorf("record says %s, want 0", got)
 	}
 	r.shows(p, "before\nsuspended\nbye 1\nbye 2\n\n[agent1 exited: 0]")
@@ -185,7 +185,7 @@ func TestPagers(t *testing.T) {
 				k, err := r.home.LoadKeeper(l.Agent)
 				return err == nil && k.EndedMS != 0
 			}, tt.quit...)
-			if got := r.ended(l).Ending(); got != "0" {
+			if got := ending(r.ended(l)); got != "0" {
 				t.Errorf("%s: record says %s, want 0", tt.program, got)
 			}
 			r.shows(p, "["+string(l.Agent)+" exited: 0]")

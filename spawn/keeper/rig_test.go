@@ -186,6 +186,17 @@ func (r *rig) program(l agent.Launch) (k agent.Keeper) {
 	return k
 }
 
+// ending is how a program ended, by its record: "3", "SIGKILL"; "" while it runs.
+func ending(k agent.Keeper) string {
+	switch {
+	case k.EndedMS == 0:
+		return ""
+	case k.Status != nil:
+		return strconv.Itoa(*k.Status)
+	}
+	return k.Signal
+}
+
 // eventually looks every 2 ms for 30 s at most.
 func eventually(tb testing.TB, ok func() bool, why func() string) {
 	tb.Helper()

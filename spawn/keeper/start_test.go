@@ -93,8 +93,8 @@ func TestNoLaunch(t *testing.T) {
 			}
 			p := r.open("agent1")[0]
 			k := r.ended(agent.Launch{Agent: "agent1"})
-			if k.Ending() != "126" {
-				t.Errorf("record says %s, want 126", k.Ending())
+			if ending(k) != "126" {
+				t.Errorf("record says %s, want 126", ending(k))
 			}
 			r.shows(p, tt.shows)
 			r.shows(p, "[agent1 exited: 126]")
@@ -147,7 +147,7 @@ func TestTold(t *testing.T) {
 			tt.tell(r, p)
 			gone(t, "keeper", p.keeper)
 			k := r.ended(l)
-			if got := k.Ending(); got != tt.want {
+			if got := ending(k); got != tt.want {
 				t.Errorf("record says %s, want %s", got, tt.want)
 			}
 			if waited := time.Since(began); (waited >= 5*time.Second) != (tt.name == "deaf") {

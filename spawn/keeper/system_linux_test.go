@@ -46,7 +46,7 @@ func TestStuckTerminal(t *testing.T) {
 		return asleep == 20 // looks in a row: it sleeps in the write
 	}, func() string { return "the program can still print" })
 	unix.Kill(program.PID, unix.SIGKILL)
-	if got := r.ended(l).Ending(); got != "SIGKILL" {
+	if got := ending(r.ended(l)); got != "SIGKILL" {
 		t.Errorf("record says %s, want SIGKILL", got)
 	}
 	unix.Kill(server, unix.SIGCONT)

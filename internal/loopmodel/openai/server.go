@@ -136,6 +136,7 @@ stream_max_retries = 0
 daemon_auto_start = false
 unbounded_connection_retries = false
 
+# Else Codex's screen begins with a dialog that offers this model instead.
 [notice.model_migrations]
 %q = "gpt-6-sol"
 
