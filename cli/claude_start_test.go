@@ -156,7 +156,7 @@ func TestClaudeFailedStart(t *testing.T) {
 	if err := os.Mkdir(fake, 0o700); err != nil {
 		t.Fatal(err)
 	}
-	screen, err := os.ReadFile("../spawn/claude/testdata/screens/offline.70.txt")
+	screen, err := os.ReadFile("../testdata/screens/claude/offline.70.txt")
 	if err != nil {
 		t.Fatal(err)
 	}

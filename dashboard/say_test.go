@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"net/url"
+	"slices"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -15,6 +16,7 @@ import (
 	"netsky/bus"
 	"netsky/bus/envelope"
 	"netsky/dashboard"
+	"netsky/internal/corpus"
 	"netsky/store"
 )
 
@@ -43,6 +45,26 @@ func TestSay(t *testing.T) {
 	}
 	if said.To != "agent0" || said.State != "queued" || said.URL != "/api/messages/"+said.ID || a.header.Get("Location") != said.URL {
 		t.Errorf("said = %+v, location %q", said, a.header.Get("Location"))
+	}
+}
+
+// Whatever the owner says arrives as he said it, or is refused and nothing arrives; and
+// the answer is inert.
+func TestSayHostile(t *testing.T) {
+	w := mustWorld(t, nil)
+	sent := 0
+	for name, text := range corpus.Files(t, "web") {
+		a := w.say(t, string(raw(t, map[string]string{"to": "agent0", "text": text})))
+		checkInert(t, name, a.body)
+		list := w.inbox(t, "agent0")
+		switch {
+		case a.status == 202:
+			if sent++; len(list) != sent || !slices.ContainsFunc(list, func(e bus.Entry) bool { return e.Envelope.Text == text }) {
+				t.Errorf("%s: %q is not in the inbox", name, text)
+			}
+		case a.status < 400 || a.status >= 500 || len(list) != sent || !strings.Contains(text, "\x00"):
+			t.Errorf("%s: %d %s, %d messages", name, a.status, a.body, len(list))
+		}
 	}
 }
 

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"encoding/json"
 	"encoding/xml"
+	"errors"
 	"reflect"
 	"strings"
 	"testing"
@@ -13,6 +14,7 @@ import (
 
 	"netsky/agent"
 	"netsky/bus/envelope"
+	"netsky/internal/corpus"
 )
 
 const handmade = `{"from":"agent0","text":"hi","ts":"2026-11-20T12:00:00Z"}`
@@ -46,9 +48,26 @@ func TestRenderWrapper(t *testing.T) {
 	}
 }
 
+// No hostile envelope is taken, and the error is one line that a terminal can show.
+func TestParseHostile(t *testing.T) {
+	for name, data := range corpus.Files(t, "envelopes") {
+		_, err := envelope.Parse([]byte(data))
+		if !errors.Is(err, envelope.ErrInvalid) {
+			t.Errorf("%s: Parse = %v, want ErrInvalid", name, err)
+			continue
+		}
+		if text := err.Error(); envelope.Plain(text) != text || strings.Contains(text, "\n") {
+			t.Errorf("%s: %q", name, text)
+		}
+	}
+}
+
 // FuzzParse: what Parse takes is JSON to everybody else too and means the same
 // to them, and it is written back so that nothing is lost.
 func FuzzParse(f *testing.F) {
+	for _, data := range corpus.Files(f, "envelopes") {
+		f.Add([]byte(data))
+	}
 	f.Add([]byte(handmade))
 	f.Add([]byte(`{"from":"owner","text":"\ud83d\ude00\n","ts":"2026-11-20T12:00:00.5+01:00","hops":3,"attachments":["a","b"],"x":{"y":[1e9]}}`))
 	f.Fuzz(func(t *testing.T, data []byte) {

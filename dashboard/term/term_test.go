@@ -192,6 +192,19 @@ func TestRow34Panes(t *testing.T) {
 	}
 }
 
+// Whatever a pane has shown, its row is our own markup.
+func TestRenderCorpora(t *testing.T) {
+	for _, dir := range []string{"escapes", "screens/claude", "screens/codex"} {
+		for name, in := range corpus.Files(t, dir) {
+			for _, row := range render(in) {
+				if err := checkMarkup(string(row.HTML())); err != nil {
+					t.Errorf("%s/%s: %v", dir, name, err)
+				}
+			}
+		}
+	}
+}
+
 func FuzzRender(f *testing.F) {
 	for _, evil := range corpus.Files(f, "web") {
 		f.Add(evil)

@@ -97,7 +97,7 @@ func check(tb testing.TB, in string) {
 }
 
 func TestEscapes(t *testing.T) {
-	for _, dir := range []string{"escapes", "web"} {
+	for _, dir := range []string{"escapes", "web", "screens/claude", "screens/codex"} {
 		for name, in := range corpus.Files(t, dir) {
 			t.Run(dir+"/"+name, func(t *testing.T) { check(t, in) })
 		}
