@@ -229,3 +229,22 @@ func BenchmarkClaimFull(b *testing.B) {
 	}
 	report(b, took[0], took[1])
 }
+
+// BenchmarkFindAnswer: the look of one who waits for an answer, beside 100,000
+// files that were delivered before the question was sent.
+func BenchmarkFindAnswer(b *testing.B) {
+	s, h := mustBus(b, bus.Options{}, agent.Clone(1))
+	full := h.Path(home.Mailbox(agent.Clone(1)), "delivered")
+	for i := range 100_000 {
+		name := fmt.Sprintf("%020d-%010d-%08x-%010d-from-agent0.json", i, 1, 0, i)
+		if err := os.WriteFile(filepath.Join(full, name), nil, 0o600); err != nil {
+			b.Fatal(err)
+		}
+	}
+	b.ResetTimer()
+	for b.Loop() {
+		if _, found, err := s.FindAnswer(b.Context(), agent.Clone(1), "m-1", time.Now()); found || err != nil {
+			b.Fatal(found, err)
+		}
+	}
+}

@@ -80,7 +80,20 @@ const (
 	Sent      Place = "sent"      // what the router has sent of it
 )
 
+// places are in the order in which files move through them. Who looks at them in
+// this order finds one that is moved meanwhile at its new place or at both.
 var places = []Place{Inbox, Claimed, Delivered, Poison, Outbox, Sent}
+
+// Places are all places of a mailbox, in the order in which files move through
+// them: whoever looks at them in this order misses none that moves meanwhile.
+func Places() []Place { return slices.Clone(places) }
+
+// Pending are the first of Places: where a message is that has not been
+// delivered yet.
+func Pending() []Place { return Places()[:2] }
+
+// Arrived are the first of Places: where a message is that came, delivered or not.
+func Arrived() []Place { return Places()[:3] }
 
 func placePath(id agent.ID, p Place) string { return home.Mailbox(id) + "/" + string(p) }
 

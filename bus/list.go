@@ -168,34 +168,34 @@ func (b *Bus) Count(id agent.ID, p Place) (int, error) {
 }
 
 // FindAnswer looks in a mailbox for what answers the envelope inReplyTo: the
-// newest of any kind but ack, cancel and the approvals. Files older than since
-// are not opened. It takes nothing and needs no lock.
-func (b *Bus) FindAnswer(ctx context.Context, mailbox agent.ID, inReplyTo string, since time.Time) (Entry, bool, error) {
-	var best Entry
-	found := false
-	// In the order in which a receiver moves files, so that none slips by.
-	for _, p := range []Place{Inbox, Claimed, Delivered} {
+// newest of any kind but ack, cancel and the approvals, one that still waits
+// before one that was delivered. Files older than since are not opened, and a
+// place into which nothing has come since is not listed. It takes nothing and
+// needs no lock.
+func (b *Bus) FindAnswer(ctx context.Context, mailbox agent.ID, inReplyTo string, since time.Time) (e Entry, found bool, err error) {
+	for _, p := range places[:3] {
 		fd, err := b.openPlace(mailbox, p)
 		if err != nil {
 			return Entry{}, false, err
 		}
-		e, ok, err := b.findAnswerIn(ctx, fd, mailbox, p, inReplyTo, since)
+		e, found, err = b.findAnswerIn(ctx, fd, mailbox, p, inReplyTo, since)
 		unix.Close(fd)
-		if err != nil {
-			return Entry{}, false, err
-		}
-		if ok && (!found || e.Time.After(best.Time)) {
-			best, found = e, true
+		if found || err != nil {
+			return e, found, err
 		}
 	}
-	return best, found, nil
+	return Entry{}, false, nil
 }
 
 func (b *Bus) findAnswerIn(ctx context.Context, fd int, id agent.ID, p Place, inReplyTo string, since time.Time) (Entry, bool, error) {
-	list, err := candidates(fd, since.UnixNano())
-	if since.IsZero() {
-		list, err = candidates(fd, 0)
+	oldest := int64(0)
+	if !since.IsZero() {
+		oldest = since.UnixNano()
+		if st, err := sysFstat(fd); err == nil && st.Mtim.Nano() < oldest-int64(time.Second) {
+			return Entry{}, false, nil // nothing has come into it since
+		}
 	}
+	list, err := candidates(fd, oldest)
 	if err != nil {
 		return Entry{}, false, fmt.Errorf("list %s of %s: %w", p, id, err)
 	}

@@ -20,8 +20,7 @@ import (
 func (b *Bus) Mail(id agent.ID, unread bool) (names []string, err error) {
 	var list []candidate
 	had := make(map[string]bool)
-	// In the order in which a receiver moves files, so that none slips by.
-	for _, p := range []Place{Inbox, Claimed, Delivered} {
+	for _, p := range places[:3] {
 		fd, err := b.openPlace(id, p)
 		if err != nil {
 			return nil, err
@@ -88,7 +87,7 @@ func (b *Bus) FindAll(id agent.ID, names []string) (list []Entry, err error) {
 			unix.Close(d.fd)
 		}
 	}()
-	for _, p := range []Place{Inbox, Claimed, Delivered, Poison} {
+	for _, p := range places[:4] {
 		fd, err := b.openPlace(id, p)
 		if err != nil {
 			return nil, err

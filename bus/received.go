@@ -33,8 +33,7 @@ const MostReceived = 10
 // remembers tells their IDs and senders. It takes nothing and needs no lock.
 func (b *Bus) Received(ctx context.Context, box agent.ID, id string) ([]Entry, error) {
 	s := &search{b: b, ctx: ctx, box: box, id: id}
-	// In the order in which a receiver moves files, so that none slips by.
-	for _, p := range []Place{Inbox, Claimed, Delivered} {
+	for _, p := range places[:3] {
 		err := s.place(p)
 		if err != nil && !errors.Is(err, ErrNoMailbox) {
 			return nil, err

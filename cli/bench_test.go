@@ -20,25 +20,14 @@ func BenchmarkColdStart(b *testing.B) {
 	dir := b.TempDir()
 	bare := mustHello(b, dir)
 	ours := mustBuild(b, filepath.Join(dir, "netsky"), "-tags", "urfave_cli_no_docs,nethttpomithttp2", "netsky")
-	run := func(argv ...string) time.Duration {
-		began := time.Now()
-		if err := exec.Command(argv[0], argv[1:]...).Run(); err != nil {
-			b.Fatal(err)
+	run := func(argv ...string) func() {
+		return func() {
+			if err := exec.Command(argv[0], argv[1:]...).Run(); err != nil {
+				b.Fatal(err)
+			}
 		}
-		return time.Since(began)
 	}
-	var us, them []time.Duration
-	for b.Loop() {
-		us = append(us, run(ours, "version"))
-		them = append(them, run(bare))
-	}
-	slices.Sort(us)
-	slices.Sort(them)
-	o, f := us[len(us)/2], them[len(them)/2]
-	b.ReportMetric(float64(o.Microseconds())/1e3, "ours-ms")
-	b.ReportMetric(float64(f.Microseconds())/1e3, "bare-ms")
-	b.ReportMetric(float64(o)/float64(f), "ratio")
-	b.ReportMetric(0, "ns/op")
+	compare(b, run(ours, "version"), run(bare))
 }
 
 // mustBuild builds a program without its symbols.

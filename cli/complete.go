@@ -267,7 +267,7 @@ func (a *app) idCandidates() (list []candidate) {
 		return nil
 	}
 	var all []bus.Entry
-	for _, p := range filing() {
+	for _, p := range bus.Arrived() {
 		some, _ := b.List(agent.Owner, p, recent) // none are none
 		all = append(all, some...)
 	}

@@ -38,8 +38,6 @@ type entryView struct {
 	Envelope *envelope.Envelope `json:"envelope,omitempty"`
 }
 
-var places = []bus.Place{bus.Inbox, bus.Claimed, bus.Delivered, bus.Poison, bus.Outbox, bus.Sent}
-
 func (a *app) ls(c *cli.Context) error {
 	b, err := a.bus()
 	if err != nil {
@@ -86,7 +84,7 @@ func (a *app) ls(c *cli.Context) error {
 
 func (a *app) box(b *bus.Bus, id agent.ID, entries bool, n int) (boxView, error) {
 	v := boxView{Mailbox: id, Counts: make(map[bus.Place]int)}
-	for _, p := range places {
+	for _, p := range bus.Places() {
 		count, err := b.Count(id, p)
 		if err != nil {
 			return v, err

@@ -56,7 +56,7 @@ func poisonRetry(b *bus.Bus, id agent.ID, name string) (string, error) {
 	if !errors.Is(err, fs.ErrNotExist) {
 		return "back in the " + string(place), err
 	}
-	for _, p := range append(filing(), bus.Outbox, bus.Sent) {
+	for _, p := range append(bus.Arrived(), bus.Outbox, bus.Sent) {
 		if _, elsewhere := b.Read(id, p, name); elsewhere == nil {
 			return "", fmt.Errorf("%w; a file of that name is in %s (once it is valid, a poisoned file moves back by itself)", err, p)
 		}

@@ -128,10 +128,6 @@ func (a *app) markRead(l *spawn.Launcher, e bus.Entry) error {
 	return r.file()
 }
 
-// filing are the places of a message that came, in the order in which it moves
-// through them: looked at so, none slips by on its way.
-func filing() []bus.Place { return []bus.Place{bus.Inbox, bus.Claimed, bus.Delivered} }
-
 // unread counts the owner's envelopes that were not shown yet, by name alone.
 func (a *app) unread(l *spawn.Launcher) (int, error) {
 	shown, err := l.Home.ShownMail()

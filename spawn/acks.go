@@ -17,9 +17,6 @@ type acks struct {
 	mail []envelope.Envelope // that may be acks
 }
 
-// places are in the order in which a receiver moves files, so that none slips by.
-var places = [...]bus.Place{bus.Inbox, bus.Claimed, bus.Delivered}
-
 // newAcks passes over what is there already. Without a mailbox there is no place
 // for an ack: the error says so.
 func newAcks(b *bus.Bus) (*acks, error) {
@@ -27,7 +24,7 @@ func newAcks(b *bus.Bus) (*acks, error) {
 	if err := b.Make(agent.Root); err != nil {
 		return a, err
 	}
-	for _, p := range places {
+	for _, p := range bus.Arrived() {
 		names, err := b.Names(agent.Root, p)
 		if err != nil {
 			return a, err
@@ -41,7 +38,7 @@ func newAcks(b *bus.Bus) (*acks, error) {
 
 // look reads what has come since the last look.
 func (a *acks) look() {
-	for _, p := range places {
+	for _, p := range bus.Arrived() {
 		names, err := a.bus.Names(agent.Root, p)
 		if err != nil {
 			continue // looked at again; without an answer the time runs out

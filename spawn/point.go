@@ -147,7 +147,7 @@ func (l *Launcher) Point(ctx context.Context, id agent.ID) (Pointed, error) {
 // of it lies there: also what a drain had claimed that died, and not what a drain
 // would only file.
 func (l *Launcher) waiting(id agent.ID) (n int, oldest time.Time, err error) {
-	for _, place := range []bus.Place{bus.Inbox, bus.Claimed} {
+	for _, place := range bus.Pending() {
 		list, err := l.Bus.List(id, place, 0)
 		if err != nil {
 			return 0, oldest, err

@@ -11,11 +11,6 @@ import (
 	"netsky/bus"
 )
 
-// order is the way a file takes. Each directory is looked at after those that
-// its files come from, so one that is moved meanwhile is found at its new place
-// or at both, and never at none.
-var order = [...]bus.Place{bus.Inbox, bus.Claimed, bus.Delivered, bus.Poison, bus.Outbox, bus.Sent}
-
 // A box is what is remembered of one mailbox.
 type box struct {
 	id     agent.ID
@@ -54,7 +49,7 @@ type mark struct {
 
 func newBox(id agent.ID) *box {
 	b := &box{id: id, places: make(map[bus.Place]*place), missing: make(map[uint64]bool)}
-	for _, p := range order {
+	for _, p := range bus.Places() {
 		b.places[p] = &place{known: make(map[uint64]uint64), waiting: make(map[uint64]mark)}
 	}
 	return b

@@ -23,7 +23,7 @@ const (
 // pass brings one mailbox up to date.
 func (o *Observer) pass(ctx context.Context, b *box) error {
 	b.gone, b.arrived = make(map[uint64]bool), make(map[uint64]bool)
-	for _, at := range order {
+	for _, at := range bus.Places() {
 		p := b.places[at]
 		if err := o.look(ctx, b, at, p); err != nil {
 			p.seen = dirMark{} // the next pass must not take it for looked at
@@ -164,7 +164,7 @@ func (o *Observer) settleMissing(ctx context.Context, b *box) error {
 		return err
 	}
 	there := make(map[uint64]bool)
-	for _, at := range []bus.Place{bus.Inbox, bus.Claimed} {
+	for _, at := range bus.Pending() {
 		for _, whose := range b.places[at].known {
 			there[whose] = true
 		}
