@@ -40,6 +40,7 @@ type Bus struct {
 	names    namer
 	hub      hub
 	cache    cache
+	shown    shown
 	modeFine atomic.Bool // the umask leaves our files readable and writable to us
 }
 

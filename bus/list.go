@@ -28,6 +28,12 @@ type Entry struct {
 	Origin   Place             // of one in poison: where it was found, if that is known
 }
 
+// IsMessage reports whether it is mail to read: a valid envelope, in no poison/,
+// of a kind that is not for receivers.
+func (e Entry) IsMessage() bool {
+	return e.Err == nil && e.Place != Poison && !e.Envelope.Kind.Control()
+}
+
 // Names lists the files of a place in order, oldest first. It opens none of
 // ours; those dropped by hand are looked at for their time.
 func (b *Bus) Names(id agent.ID, p Place) ([]string, error) {

@@ -2,8 +2,6 @@ package cli
 
 import (
 	"errors"
-	"io/fs"
-	"slices"
 	"strings"
 	"time"
 
@@ -19,7 +17,7 @@ type showing struct {
 	l     *spawn.Launcher
 	shown map[string]bool // by file name, of all time
 	fresh []string        // shown by this run and not filed yet
-	lines strings.Builder // of those that are not yet written down
+	lines []string        // of those that are not yet written down
 	wrote time.Time
 }
 
@@ -37,7 +35,7 @@ func (r *showing) mark(names ...string) error {
 	for _, name := range names {
 		if !r.shown[name] {
 			r.shown[name] = true
-			r.lines.WriteString(name + "\n")
+			r.lines = append(r.lines, name)
 		}
 	}
 	r.fresh = append(r.fresh, names...)
@@ -48,17 +46,9 @@ func (r *showing) mark(names ...string) error {
 }
 
 func (r *showing) write() error {
-	if r.lines.Len() == 0 {
-		return nil
-	}
-	f, err := r.l.Home.OpenAppend(home.OwnerRead)
-	if err != nil {
-		return err
-	}
-	_, err = f.WriteString(r.lines.String())
-	r.lines.Reset()
-	r.wrote = time.Now()
-	return errors.Join(err, f.Close())
+	err := r.l.Home.MarkShown(r.lines...)
+	r.lines, r.wrote = nil, time.Now()
+	return err
 }
 
 // file files what was shown where it lies in the inbox still. Where the daemon
@@ -130,26 +120,8 @@ func (a *app) markRead(l *spawn.Launcher, e bus.Entry) error {
 
 // unread counts the owner's envelopes that were not shown yet, by name alone.
 func (a *app) unread(l *spawn.Launcher) (int, error) {
-	shown, err := l.Home.ShownMail()
-	if err != nil {
-		return 0, err
-	}
-	names, err := l.Bus.Mail(agent.Owner, false)
-	if err != nil && !noMail(err) {
-		return 0, err
-	}
-	n := 0
-	for _, name := range names {
-		if !shown[name] {
-			n++
-		}
-	}
-	return n, nil
-}
-
-// noMail reports whether the error says that there is no mailbox.
-func noMail(err error) bool {
-	return errors.Is(err, fs.ErrNotExist) || errors.Is(err, bus.ErrNoMailbox)
+	names, err := l.Bus.Unread()
+	return len(names), err
 }
 
 // A mailed is one message of the owner's, with the files that are copies of it.
@@ -165,31 +137,26 @@ func (m mailed) names() []string { return append([]string{m.Name}, m.copies...) 
 // copies are files in the inbox that will be filed unread, as what they say has
 // been filed before.
 func (a *app) letters(l *spawn.Launcher, all bool) (list []mailed, copies []string, err error) {
-	names, err := l.Bus.Mail(agent.Owner, all)
-	if err != nil {
-		if noMail(err) {
-			err = nil
+	names, err := l.Bus.Unread()
+	if all {
+		if names, err = l.Bus.Mail(agent.Owner, true); errors.Is(err, bus.ErrNoMailbox) {
+			return nil, nil, nil
 		}
-		return nil, nil, err
 	}
-	shown := map[string]bool{}
-	if !all {
-		if shown, err = l.Home.ShownMail(); err != nil {
-			return nil, nil, err
-		}
+	if err != nil || len(names) == 0 {
+		return nil, nil, err
 	}
 	type key struct {
 		from agent.ID
 		id   string
 	}
 	had := make(map[key]int)
-	names = slices.DeleteFunc(names, func(name string) bool { return shown[name] })
 	entries, err := l.Bus.FindAll(agent.Owner, names) // without those that were pruned just now
 	if err != nil {
 		return nil, nil, err
 	}
 	for _, e := range entries {
-		if e.Err != nil || e.Place == bus.Poison || e.Envelope.Kind.Control() {
+		if !e.IsMessage() {
 			continue
 		}
 		k := key{e.Envelope.From, e.Envelope.ID}

@@ -100,7 +100,7 @@ func (d *daemon) serveWeb(ctx context.Context) error {
 		}
 	}
 	s, err := dashboard.New(dashboard.Options{
-		Home: d.o.Home, Records: d.reader, Agents: newAgents(d.o.Launcher, d.o.Runtimes, mail.C), Panes: d.screens, Send: d.o.Bus.Send, Token: token,
+		Home: d.o.Home, Records: d.reader, Agents: newAgents(d.o.Launcher, d.o.Runtimes, mail.C), Panes: d.screens, Bus: d.o.Bus, Token: token,
 		TLS: encrypt, Wide: d.o.Wide, Version: d.o.Version, Log: d.o.Log.With("part", "dashboard"),
 	})
 	if err != nil {

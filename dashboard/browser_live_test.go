@@ -115,7 +115,7 @@ func TestBrowserReconnect(t *testing.T) {
 	w.apply(t, store.AddLog{Text: "came while nobody looked", Actor: "agent0"})
 	w.panes.set("agent0", "another screen")
 	w.serve(t, dashboard.Options{Home: w.home, Records: func() (dashboard.Reader, error) { return w.db, nil },
-		Agents: w.agents, Panes: w.panes, Send: w.bus.Send, Token: w.token, Version: "v1"})
+		Agents: w.agents, Panes: w.panes, Bus: w.bus, Token: w.token, Version: "v1"})
 	l.live()
 	l.waits(`document.querySelector(".log").innerText.includes("came while nobody looked")`)
 	l.waits(`document.querySelector("[data-screen]").innerText.includes("another screen")`)
@@ -123,7 +123,7 @@ func TestBrowserReconnect(t *testing.T) {
 	// Another version brings another page.
 	w.stop()
 	w.serve(t, dashboard.Options{Home: w.home, Records: func() (dashboard.Reader, error) { return w.db, nil },
-		Agents: w.agents, Panes: w.panes, Send: w.bus.Send, Token: w.token, Version: "v2"})
+		Agents: w.agents, Panes: w.panes, Bus: w.bus, Token: w.token, Version: "v2"})
 	l.waits(`document.body.dataset.version === "v2"`)
 }
 

@@ -71,7 +71,7 @@ func TestTLS(t *testing.T) {
 	w.stop()
 	w.addr = "0.0.0.0:0"
 	w.serve(t, dashboard.Options{
-		Home: w.home, Agents: w.agents, Send: w.bus.Send, Token: w.token, TLS: config, Version: "v1",
+		Home: w.home, Agents: w.agents, Bus: w.bus, Token: w.token, TLS: config, Version: "v1",
 		Records: func() (dashboard.Reader, error) { return w.db, nil },
 	})
 	from := w.addr

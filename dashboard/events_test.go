@@ -157,7 +157,7 @@ func TestFollowBrokenRecords(t *testing.T) {
 	w := mustWorld(t, nil)
 	w.stop()
 	w.serve(t, dashboard.Options{
-		Home: w.home, Agents: w.agents, Send: w.bus.Send, Token: w.token, Poll: 5 * time.Millisecond,
+		Home: w.home, Agents: w.agents, Bus: w.bus, Token: w.token, Poll: 5 * time.Millisecond,
 		Records: func() (dashboard.Reader, error) {
 			if broken.Load() {
 				return nil, errors.New("meta.db: damaged")

@@ -188,7 +188,7 @@ func TestOtherLoopback(t *testing.T) {
 	w.token, err = dashboard.Token(w.home)
 	mustDo(t, err)
 	w.serve(t, dashboard.Options{
-		Home: w.home, Records: func() (dashboard.Reader, error) { return w.db, nil }, Agents: w.agents, Send: w.bus.Send, Token: w.token,
+		Home: w.home, Records: func() (dashboard.Reader, error) { return w.db, nil }, Agents: w.agents, Bus: w.bus, Token: w.token,
 	})
 	for host, want := range map[string]int{w.addr: 200, "127.0.0.3:1": 403, "evil.example": 403} {
 		r := w.request(t, "GET", "/api/agents", "")

@@ -73,7 +73,7 @@ func mustWorld(tb testing.TB, edit func(*dashboard.Options)) *world {
 	mustDo(tb, err)
 	o := dashboard.Options{
 		Home: w.home, Records: func() (dashboard.Reader, error) { return w.db, nil },
-		Agents: w.agents, Panes: w.panes, Send: w.bus.Send, Token: w.token, Version: "v1", Poll: 5 * time.Millisecond,
+		Agents: w.agents, Panes: w.panes, Bus: w.bus, Token: w.token, Version: "v1", Poll: 5 * time.Millisecond,
 	}
 	if edit != nil {
 		edit(&o)

@@ -224,7 +224,7 @@ func TestPagesInPart(t *testing.T) {
 	var broken atomic.Bool
 	w := mustWorld(t, nil)
 	w.stop()
-	w.serve(t, dashboard.Options{Home: w.home, Agents: w.agents, Panes: w.panes, Send: w.bus.Send, Token: w.token,
+	w.serve(t, dashboard.Options{Home: w.home, Agents: w.agents, Panes: w.panes, Bus: w.bus, Token: w.token,
 		Records: func() (dashboard.Reader, error) {
 			if broken.Load() {
 				return nil, errors.New("meta.db: schema 99 is newer")

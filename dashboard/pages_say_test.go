@@ -171,7 +171,7 @@ func TestRow31Form(t *testing.T) {
 func TestSayFormAfterFailure(t *testing.T) {
 	w := mustWorld(t, nil)
 	w.stop()
-	w.serve(t, dashboard.Options{Home: w.home, Agents: w.agents, Token: w.token, Send: w.bus.Send,
+	w.serve(t, dashboard.Options{Home: w.home, Agents: w.agents, Token: w.token, Bus: w.bus,
 		Records: func() (dashboard.Reader, error) { return nil, fmt.Errorf("no database") }})
 	a := w.form(t, url.Values{"to": {"agent0"}, "text": {"x"}, "id": {""}}, nil)
 	list := w.inbox(t, "agent0")

@@ -61,7 +61,7 @@ func (s *Server) post(ctx context.Context, e envelope.Envelope) (string, error) 
 		if said, err := s.recorded(ctx, e); said || err != nil {
 			return e.ID, err
 		}
-		receipt, err := s.o.Send(ctx, e)
+		receipt, err := s.o.Bus.Send(ctx, e)
 		if err == nil {
 			s.o.Log.Info("say", "id", receipt.ID, "to", e.To)
 		}

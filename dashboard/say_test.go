@@ -4,7 +4,6 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
-	"fmt"
 	"net/url"
 	"slices"
 	"strings"
@@ -181,7 +180,7 @@ func TestSayTwice(t *testing.T) {
 	w.apply(t, store.UpsertMessage{ID: "my-1", From: "owner", To: "agent0", Text: "once"})
 	w.stop()
 	w.serve(t, dashboard.Options{
-		Home: w.home, Records: func() (dashboard.Reader, error) { return w.db, nil }, Agents: w.agents, Send: w.bus.Send, Token: w.token,
+		Home: w.home, Records: func() (dashboard.Reader, error) { return w.db, nil }, Agents: w.agents, Bus: w.bus, Token: w.token,
 	})
 	if a := w.say(t, other); a.status != 409 {
 		t.Errorf("another message, after a restart: %d %s", a.status, a.body)
@@ -194,6 +193,19 @@ func TestSayTwice(t *testing.T) {
 	}
 }
 
+// A failingBus sends nothing while its disk is full.
+type failingBus struct {
+	*bus.Bus
+	full *atomic.Bool
+}
+
+func (b failingBus) Send(ctx context.Context, e envelope.Envelope) (bus.Receipt, error) {
+	if b.full.Load() {
+		return bus.Receipt{ID: e.ID}, errors.New("disk full")
+	}
+	return b.Bus.Send(ctx, e)
+}
+
 // What could not be sent is not said to have been, and may be said again.
 func TestSayFails(t *testing.T) {
 	var fail atomic.Bool
@@ -203,12 +215,7 @@ func TestSayFails(t *testing.T) {
 	w.serve(t, dashboard.Options{
 		Home: w.home, Agents: w.agents, Token: w.token,
 		Records: func() (dashboard.Reader, error) { return nil, errors.New("no database") },
-		Send: func(ctx context.Context, e envelope.Envelope) (bus.Receipt, error) {
-			if fail.Load() {
-				return bus.Receipt{ID: e.ID}, fmt.Errorf("disk full")
-			}
-			return w.bus.Send(ctx, e)
-		},
+		Bus:     failingBus{w.bus, &fail},
 	})
 	const body = `{"to":"agent0","text":"x","id":"my-2"}`
 	if a := w.say(t, body); a.status != 500 || !strings.Contains(a.body, "disk full") {

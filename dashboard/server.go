@@ -27,9 +27,8 @@ type Options struct {
 	Records func() (Reader, error)
 	Agents  Agents
 	Panes   Panes // nil: there are no panes to be seen
-	// Send publishes the owner's message; (*bus.Bus).Send is one.
-	Send  func(context.Context, envelope.Envelope) (bus.Receipt, error)
-	Token string // from Token
+	Bus     Bus
+	Token   string // from Token
 
 	// Hosts are names, without port, under which a browser may call beside the
 	// loopback's own.
@@ -50,6 +49,13 @@ type Options struct {
 	MaxConns   int           // connections at once, a quarter of them for who has shown the token; 0 is 256
 	MaxStreams int           // browsers that follow events at once; 0 is 64
 	Poll       time.Duration // how often records and agents are looked at while a browser follows; 0 is 250 ms
+}
+
+// Bus sends the owner's messages and finds the owner's mail. *bus.Bus is one.
+type Bus interface {
+	Send(context.Context, envelope.Envelope) (bus.Receipt, error)
+	Unread() ([]string, error)
+	Find(mailbox agent.ID, name string) (bus.Entry, error)
 }
 
 // Reader is what is read of the records. *store.DB is one.
@@ -161,8 +167,8 @@ func New(o Options) (*Server, error) {
 	switch {
 	case o.Home.Root() == "":
 		return nil, errors.New("dashboard: Options.Home must be set")
-	case o.Records == nil, o.Agents == nil, o.Send == nil:
-		return nil, errors.New("dashboard: Options.Records, Agents and Send must be set")
+	case o.Records == nil, o.Agents == nil, o.Bus == nil:
+		return nil, errors.New("dashboard: Options.Records, Agents and Bus must be set")
 	case len(o.Token) < minToken:
 		return nil, fmt.Errorf("dashboard: Options.Token must have at least %d characters", minToken)
 	}
@@ -184,7 +190,7 @@ func New(o Options) (*Server, error) {
 	if o.Peer == nil {
 		o.Peer = peerUser
 	}
-	s := &Server{o: o, access: newAccess(o), state: loadState(o.Home, o.Now, o.Token), sent: newSent(o.Now), unread: newUnread(o.Home)}
+	s := &Server{o: o, access: newAccess(o), state: loadState(o.Home, o.Now, o.Token), sent: newSent(o.Now), unread: newUnread(o.Home, o.Bus)}
 	s.hub = newHub(o, s.approvals)
 	s.handler = s.guard(vouched(s.routes()))
 	return s, nil

@@ -129,7 +129,7 @@ func (w *world) again(tb testing.TB) {
 	tb.Helper()
 	w.stop()
 	w.serve(tb, dashboard.Options{Home: w.home, Records: func() (dashboard.Reader, error) { return w.db, nil },
-		Agents: w.agents, Panes: w.panes, Send: w.bus.Send, Token: w.token, Version: "v1"})
+		Agents: w.agents, Panes: w.panes, Bus: w.bus, Token: w.token, Version: "v1"})
 }
 
 // A tab that has proved itself signs its browser out whatever became of the

@@ -1,16 +1,12 @@
 package dashboard
 
 import (
-	"errors"
-	"io/fs"
-	"os"
 	"slices"
 	"strings"
 	"sync"
 
 	"netsky/agent"
 	"netsky/agent/home"
-	"netsky/bus"
 	"netsky/store"
 )
 
@@ -21,31 +17,19 @@ const maxUnread = 100
 // marks what it has shown, a page only what it is told to.
 type unread struct {
 	home home.Dir
-	bus  *bus.Bus
+	bus  Bus
 
 	mu    sync.Mutex        // guards what follows
-	file  os.FileInfo       // of which shown was read
-	shown map[string]bool   // by file name
 	known map[string]letter // what is in the files that were looked into
 }
 
-func newUnread(home home.Dir) *unread {
-	return &unread{home: home, bus: bus.New(home, bus.Options{})}
-}
+func newUnread(home home.Dir, bus Bus) *unread { return &unread{home: home, bus: bus} }
 
-// files names what is not marked as read, the newest first; what was filed
-// unread, a copy or an expired letter, is not among it. The caller holds mu.
+// files names what is not marked as read, the newest first.
 func (u *unread) files() ([]string, error) {
-	if err := u.readShown(); err != nil {
-		return nil, err
-	}
-	names, err := u.bus.Mail(agent.Owner, false)
-	if err != nil && !errors.Is(err, fs.ErrNotExist) && !errors.Is(err, bus.ErrNoMailbox) {
-		return nil, err
-	}
-	names = slices.DeleteFunc(names, func(name string) bool { return u.shown[name] })
+	names, err := u.bus.Unread()
 	slices.SortFunc(names, func(x, y string) int { return strings.Compare(y, x) })
-	return names, nil
+	return names, err
 }
 
 // mail is how many letters there are, and the newest of them: their senders and
@@ -87,7 +71,7 @@ func (u *unread) letter(name string) (letter, bool) {
 	}
 	return letter{
 		Message: store.Message{ID: e.Envelope.ID, From: e.Envelope.From},
-		Unread:  e.Err == nil && !e.Envelope.Kind.Control(), File: name,
+		Unread:  e.IsMessage(), File: name,
 	}, true
 }
 
@@ -112,25 +96,4 @@ func (u *unread) markRead(id string, from agent.ID, upTo string) error {
 		}
 	}
 	return u.home.MarkShown(names...)
-}
-
-// readShown reads what was shown, if that has changed.
-func (u *unread) readShown() error {
-	info, err := os.Lstat(u.home.Path(home.OwnerRead))
-	if errors.Is(err, fs.ErrNotExist) {
-		u.file, u.shown = nil, nil
-		return nil
-	}
-	if err != nil {
-		return err
-	}
-	if u.file != nil && os.SameFile(info, u.file) && info.Size() == u.file.Size() {
-		return nil // it is only added to, or another takes its place
-	}
-	shown, err := u.home.ShownMail()
-	if err != nil {
-		return err
-	}
-	u.file, u.shown = info, shown
-	return nil
 }

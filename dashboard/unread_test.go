@@ -10,6 +10,7 @@ import (
 
 	"netsky/agent"
 	"netsky/agent/home"
+	"netsky/bus"
 	"netsky/bus/envelope"
 	"netsky/dashboard"
 	"netsky/store"
@@ -161,5 +162,18 @@ func TestMarkRead(t *testing.T) {
 	}
 	if data, err := w.home.ReadFile(home.OwnerRead, 1<<20); err != nil || strings.Count(string(data), "\n") != 3 {
 		t.Errorf("on file: %q, %v", data, err)
+	}
+}
+
+// What is longer than the default limit is mail where the configuration allows it.
+func TestUnreadLarge(t *testing.T) {
+	w := mustWorld(t, func(o *dashboard.Options) {
+		o.Bus = bus.New(o.Home, bus.Options{MaxBytes: 4 * bus.DefaultMaxBytes})
+	})
+	large := bus.New(w.home, bus.Options{MaxBytes: 4 * bus.DefaultMaxBytes})
+	_, err := large.Send(t.Context(), envelope.Envelope{From: "agent0", To: agent.Owner, Text: strings.Repeat("x", 2*bus.DefaultMaxBytes)})
+	mustDo(t, err)
+	if got := mustGet[dashboard.Overview](t, w, "/api/snapshot").Unread; got != 1 {
+		t.Errorf("%d are unread, want 1", got)
 	}
 }

@@ -22,7 +22,7 @@ func options(tb testing.TB) dashboard.Options {
 	return dashboard.Options{
 		Home: home, Token: strings.Repeat("t", 64), Agents: &fakeAgents{},
 		Records: func() (dashboard.Reader, error) { return nil, fs.ErrNotExist },
-		Send:    bus.New(home, bus.Options{}).Send,
+		Bus:     bus.New(home, bus.Options{}),
 	}
 }
 
