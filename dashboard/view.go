@@ -1,16 +1,9 @@
 package dashboard
 
 import (
-	"cmp"
 	"context"
-	"encoding/json"
-	"errors"
-	"io/fs"
-	"slices"
-	"strings"
 
 	"netsky/agent"
-	"netsky/agent/home"
 	"netsky/store"
 )
 
@@ -61,66 +54,30 @@ func (s *Server) overview(ctx context.Context) Overview {
 // An Approval is a question that waits for the owner, and the command that
 // answers it. It is answered from a terminal or the phone, not from here.
 type Approval struct {
-	Code    string     `json:"code"`
-	Agent   agent.ID   `json:"agent"`
-	Start   string     `json:"start,omitempty"`
-	Tool    string     `json:"tool"`
-	Text    string     `json:"text"` // the command, or what it is about
-	Reason  string     `json:"reason,omitempty"`
-	Dir     string     `json:"dir,omitempty"`
-	Asked   store.Time `json:"asked"`
-	Allow   string     `json:"allow"` // the command that says yes
-	Deny    string     `json:"deny"`  // and no
-	askedMS int64
+	Code   string     `json:"code"`
+	Agent  agent.ID   `json:"agent"`
+	Start  string     `json:"start,omitempty"`
+	Tool   string     `json:"tool"`
+	Text   string     `json:"text"` // the command, or what it is about
+	Reason string     `json:"reason,omitempty"`
+	Dir    string     `json:"dir,omitempty"`
+	Asked  store.Time `json:"asked"`
+	Allow  string     `json:"allow"` // the command that says yes
+	Deny   string     `json:"deny"`  // and no
 }
 
-const maxApproval = 4 << 20
-
-// approvals lists what waits, the oldest first. It is Home.Approvals without
-// clearing away what a dead process left: looking changes nothing.
+// approvals lists what waits for an answer, the oldest first.
 func (s *Server) approvals() ([]Approval, error) {
+	asked, err := s.o.Home.Approvals()
 	list := []Approval{}
-	dir, err := s.o.Home.OpenDir(home.ApprovalDir, false)
-	if errors.Is(err, fs.ErrNotExist) {
-		return list, nil
-	}
-	if err != nil {
-		return nil, err
-	}
-	defer dir.Close()
-	names, err := dir.Readdirnames(-1)
-	if err != nil {
-		return nil, err
-	}
-	for _, name := range names {
-		if a, ok := s.approval(name); ok {
-			list = append(list, a)
+	for _, a := range asked {
+		if _, answered, _ := s.o.Home.Answered(a.Code); answered {
+			continue
 		}
+		list = append(list, Approval{
+			Code: a.Code, Agent: a.Agent, Start: a.Start, Tool: a.Tool, Text: a.Text, Reason: a.Reason, Dir: a.Dir,
+			Asked: store.Time(a.AskedMS), Allow: "netsky approve " + a.Code, Deny: "netsky approve " + a.Code + " --deny",
+		})
 	}
-	slices.SortFunc(list, func(x, y Approval) int {
-		return cmp.Or(cmp.Compare(x.askedMS, y.askedMS), cmp.Compare(x.Code, y.Code))
-	})
-	return list, nil
-}
-
-func (s *Server) approval(name string) (Approval, bool) {
-	code, ok := strings.CutSuffix(name, ".json")
-	if !ok || len(code) != 5 || strings.Trim(code, "abcdefghijklmnopqrstuvwxyz") != "" {
-		return Approval{}, false
-	}
-	data, err := s.o.Home.ReadFile(home.ApprovalDir+"/"+name, maxApproval)
-	if err != nil {
-		return Approval{}, false // settled in this moment, or no file of ours
-	}
-	var a agent.Approval
-	if json.Unmarshal(data, &a) != nil || a.Code != code || !a.Asker.Alive() {
-		return Approval{}, false
-	}
-	if _, answered, _ := s.o.Home.Answered(code); answered {
-		return Approval{}, false
-	}
-	return Approval{
-		Code: code, Agent: a.Agent, Start: a.Start, Tool: a.Tool, Text: a.Text, Reason: a.Reason, Dir: a.Dir,
-		Asked: store.Time(a.AskedMS), Allow: "netsky approve " + code, Deny: "netsky approve " + code + " --deny", askedMS: a.AskedMS,
-	}, true
+	return list, err
 }

@@ -1,11 +1,11 @@
 package home
 
 import (
+	"cmp"
 	"crypto/rand"
 	"encoding/json"
 	"errors"
 	"io/fs"
-	"os"
 	"slices"
 	"strings"
 
@@ -15,14 +15,19 @@ import (
 
 // ApprovalDir holds what waits for the owner's yes: CODE.json, and CODE.answer
 // once it is given. Whoever asked removes both when the matter is settled; what
-// a dead process left is seen by its Asker and cleared by Approvals.
+// a dead process left is seen by its Asker and cleared by the next Ask.
 const ApprovalDir = "state/approvals"
 
 // letters leaves out l, which reads as 1.
 const letters = "abcdefghijkmnopqrstuvwxyz"
 
-// Ask puts the question down under a fresh code, for Answer to find.
+// Ask stores the question under a fresh code, for Answer to find, and removes
+// those of processes that have died.
 func (h Dir) Ask(a agent.Approval) (agent.Approval, error) {
+	_, dead, _ := h.approvals()
+	for _, code := range dead {
+		h.Settle(code) // if this fails, the next Ask does it
+	}
 	var b [5]byte
 	rand.Read(b[:]) // never fails: crypto/rand ends the program instead
 	for i := range b {
@@ -38,40 +43,45 @@ func (h Dir) Mailed(a agent.Approval) error { return h.Save(approvalFile(a.Code)
 func approvalFile(code string) string { return ApprovalDir + "/" + code + ".json" }
 func answerFile(code string) string   { return ApprovalDir + "/" + code + ".answer" }
 
-// Approvals lists what waits for an answer, the oldest first.
+// Approvals lists what waits for an answer, the oldest first, also what has just
+// been answered. It changes nothing.
 func (h Dir) Approvals() ([]agent.Approval, error) {
+	list, _, err := h.approvals()
+	return list, err
+}
+
+// approvals also returns the codes of those whose asker has died.
+func (h Dir) approvals() (list []agent.Approval, dead []string, err error) {
 	dir, err := h.OpenDir(ApprovalDir, false)
 	if errors.Is(err, fs.ErrNotExist) {
-		return nil, nil
+		return nil, nil, nil
 	}
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
 	defer dir.Close()
 	names, err := dir.Readdirnames(-1)
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
-	var list []agent.Approval
 	for _, name := range names {
 		code, ok := strings.CutSuffix(name, ".json")
 		if !ok || !codeLike(code) {
 			continue
 		}
 		a, err := Load[agent.Approval](h, approvalFile(code))
-		if err != nil || a.Code != code {
-			continue
+		switch {
+		case err != nil || a.Code != code: // settled at this moment, or not ours
+		case a.Asker.Alive():
+			list = append(list, a)
+		default:
+			dead = append(dead, code)
 		}
-		if !a.Asker.Alive() {
-			if err := h.Settle(code); err != nil && !errors.Is(err, os.ErrPermission) {
-				return nil, err
-			}
-			continue
-		}
-		list = append(list, a)
 	}
-	slices.SortFunc(list, func(x, y agent.Approval) int { return int(x.AskedMS - y.AskedMS) })
-	return list, nil
+	slices.SortFunc(list, func(x, y agent.Approval) int {
+		return cmp.Or(cmp.Compare(x.AskedMS, y.AskedMS), strings.Compare(x.Code, y.Code))
+	})
+	return list, dead, nil
 }
 
 func codeLike(code string) bool {

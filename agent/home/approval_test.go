@@ -3,9 +3,11 @@ package home_test
 import (
 	"errors"
 	"io/fs"
+	"os"
 	"testing"
 
 	"netsky/agent"
+	"netsky/agent/home"
 )
 
 func TestApprovals(t *testing.T) {
@@ -42,5 +44,36 @@ func TestApprovals(t *testing.T) {
 	}
 	if list, err := h.Approvals(); err != nil || len(list) != 0 {
 		t.Errorf("settled: %v, %v", list, err)
+	}
+}
+
+// The question of a process that has died waits for nobody, and goes with the
+// next one that is asked. Looking removes nothing.
+func TestApprovalOfTheDead(t *testing.T) {
+	h := mustHome(t)
+	p, err := h.Ask(agent.Approval{Agent: "agent1", Text: "rm x"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	p.Asker.Start++
+	if err := h.Mailed(p); err != nil {
+		t.Fatal(err)
+	}
+	if list, err := h.Approvals(); err != nil || len(list) != 0 {
+		t.Errorf("listed: %v, %v", list, err)
+	}
+	file := h.Path(home.ApprovalDir, p.Code+".json")
+	if _, err := os.Stat(file); err != nil {
+		t.Errorf("looking has removed it: %v", err)
+	}
+	next, err := h.Ask(agent.Approval{Agent: "agent1", Text: "rm y"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := os.Stat(file); !errors.Is(err, fs.ErrNotExist) {
+		t.Errorf("it stays: %v", err)
+	}
+	if list, err := h.Approvals(); err != nil || len(list) != 1 || list[0].Code != next.Code {
+		t.Errorf("listed: %v, %v", list, err)
 	}
 }
