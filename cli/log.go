@@ -89,7 +89,7 @@ func (a *app) log(c *cli.Context) error {
 			return nil
 		case <-tick.C:
 		}
-		f.After, f.Cursor = max(last, 1), ""
+		f.Forward, f.After, f.Cursor = true, last, ""
 		list, err := db.Logs(ctx, f)
 		if err != nil && ctx.Err() == nil {
 			return err

@@ -165,22 +165,7 @@ func oneLog(db Reader, ctx context.Context, text string) (store.Log, error) {
 	if err != nil {
 		return store.Log{}, err
 	}
-	missing := fmt.Errorf("log %d: %w", id, store.ErrNotFound)
-	if id == 0 {
-		return store.Log{}, missing
-	}
-	f := store.LogFilter{After: id - 1, Page: store.Page{Limit: 1}}
-	if id == 1 { // After 0 wants the newest
-		f = store.LogFilter{Page: store.Page{Cursor: "2", Limit: 1}}
-	}
-	l, err := db.Logs(ctx, f)
-	if err == nil && (len(l.Items) == 0 || l.Items[0].ID != id) {
-		err = missing
-	}
-	if err != nil {
-		return store.Log{}, err
-	}
-	return l.Items[0], nil
+	return db.Log(ctx, id)
 }
 
 func (s *Server) apiPane(ctx context.Context, q *query) (any, error) {

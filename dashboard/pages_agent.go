@@ -163,14 +163,22 @@ func (p *pages) inState(ctx context.Context, db Reader, f store.DeliveryFilter) 
 	if err != nil {
 		return nil, err
 	}
+	sent := make([]store.Sent, len(l.Items))
+	for i, d := range l.Items {
+		sent[i] = store.Sent{ID: d.Message, From: d.From}
+	}
+	found, err := db.Messages(ctx, store.MessageFilter{Of: sent, Page: store.Page{Limit: 1000}})
+	if err != nil {
+		return nil, err
+	}
+	of := make(map[store.Sent]store.Message, len(found.Items))
+	for _, m := range found.Items {
+		of[store.Sent{ID: m.ID, From: m.From}] = m
+	}
 	all := make([]letter, 0, len(l.Items))
-	for _, d := range l.Items {
-		m, err := db.Messages(ctx, store.MessageFilter{ID: d.Message, From: d.From, Page: store.Page{Limit: 1}})
-		if err != nil {
-			return nil, err
-		}
-		if len(m.Items) > 0 {
-			all = append(all, letter{Message: m.Items[0], State: d.State, Why: d.Reason})
+	for i, d := range l.Items {
+		if m, ok := of[sent[i]]; ok {
+			all = append(all, letter{Message: m, State: d.State, Why: d.Reason})
 		}
 	}
 	return all, nil

@@ -149,17 +149,26 @@ func lastOf(id agent.ID, list []store.Message) *store.Message {
 
 // lastWords looks further back for what agents wrote last.
 func (p *pages) lastWords(ctx context.Context, db Reader, cards []card) error {
-	for i, c := range cards {
-		if c.Says != "" || c.Last != nil || db == nil {
-			continue
+	var silent []agent.ID
+	for _, c := range cards {
+		if c.Says == "" && c.Last == nil {
+			silent = append(silent, c.ID)
 		}
-		l, err := db.Messages(ctx, store.MessageFilter{From: c.ID, Page: store.Page{Limit: 5}})
-		if err != nil {
-			return err
-		}
-		cards[i].Last = lastOf(c.ID, l.Items)
 	}
-	return nil
+	if len(silent) == 0 || db == nil {
+		return nil
+	}
+	var control []string
+	for _, k := range envelope.ControlKinds() {
+		control = append(control, string(k))
+	}
+	last, err := db.LastFrom(ctx, silent, control)
+	for i, c := range cards {
+		if m, ok := last[c.ID]; ok {
+			cards[i].Last = &m
+		}
+	}
+	return err
 }
 
 // mail lists messages with what became of each.
@@ -172,17 +181,22 @@ func (p *pages) mail(ctx context.Context, db Reader, f store.MessageFilter) ([]l
 }
 
 func (p *pages) letters(ctx context.Context, db Reader, list []store.Message) ([]letter, error) {
-	all := make([]letter, 0, len(list))
-	for _, m := range list {
-		d, err := db.Deliveries(ctx, store.DeliveryFilter{Message: m.ID, From: m.From, Page: store.Page{Limit: 1}})
-		if err != nil {
-			return nil, err
-		}
-		one := letter{Message: m}
-		if len(d.Items) > 0 {
-			one.State, one.Why = d.Items[0].State, d.Items[0].Reason
-		}
-		all = append(all, one)
+	sent := make([]store.Sent, len(list))
+	for i, m := range list {
+		sent[i] = store.Sent{ID: m.ID, From: m.From}
+	}
+	ends, err := db.Deliveries(ctx, store.DeliveryFilter{Of: sent, Page: store.Page{Limit: 1000}})
+	if err != nil {
+		return nil, err
+	}
+	last := make(map[store.Sent]store.Delivery, len(ends.Items))
+	for _, d := range slices.Backward(ends.Items) { // the last changed is the first
+		last[store.Sent{ID: d.Message, From: d.From}] = d
+	}
+	all := make([]letter, len(list))
+	for i, m := range list {
+		d := last[sent[i]]
+		all[i] = letter{Message: m, State: d.State, Why: d.Reason}
 	}
 	p.markUnread(all)
 	return all, nil

@@ -85,7 +85,7 @@ func (s *Server) fail(w http.ResponseWriter, r *http.Request, err error) {
 
 func statusOf(err error) int {
 	switch {
-	case errors.Is(err, errBad), strings.HasPrefix(err.Error(), "cursor: "):
+	case errors.Is(err, errBad), errors.Is(err, store.ErrCursor):
 		return http.StatusBadRequest
 	case errors.Is(err, store.ErrNotFound), errors.Is(err, errNoPane):
 		return http.StatusNotFound

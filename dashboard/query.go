@@ -163,7 +163,7 @@ func (q *query) logs() store.LogFilter {
 		if err != nil {
 			q.wrong("after", "not an event's id")
 		}
-		f.After = id
+		f.Forward, f.After = true, id
 	}
 	return f
 }

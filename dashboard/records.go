@@ -117,8 +117,8 @@ func (f *recordFollower) pass(ctx context.Context) {
 // read reads the logs that have come.
 func (f *recordFollower) read(ctx context.Context, db Reader, version string) error {
 	known := f.look.rec // only this goroutine changes it
-	if known.last > 1 { // After 0 would be the newest
-		l, err := db.Logs(ctx, store.LogFilter{After: known.last - 1, Page: store.Page{Limit: keptLogs}})
+	if known.last > 0 {
+		l, err := db.Logs(ctx, store.LogFilter{Forward: true, After: known.last - 1, Page: store.Page{Limit: keptLogs}})
 		if err != nil {
 			return err
 		}
@@ -138,9 +138,6 @@ func (f *recordFollower) read(ctx context.Context, db Reader, version string) er
 		return err
 	}
 	slices.Reverse(l.Items)
-	if known.last == 1 && !known.goesOn(l.Items) && (len(l.Items) == 0 || l.Items[0].ID == 1) {
-		known.book++
-	}
 	f.publish(recent{logs: l.Items, book: known.book, version: version})
 	return nil
 }

@@ -73,11 +73,13 @@ type Reader interface {
 	Dependencies(ctx context.Context, task string) ([]store.Dependency, error)
 	Messages(context.Context, store.MessageFilter) (store.List[store.Message], error)
 	Message(ctx context.Context, id string) (store.Message, error)
+	LastFrom(ctx context.Context, senders []agent.ID, without []string) (map[agent.ID]store.Message, error)
 	Deliveries(context.Context, store.DeliveryFilter) (store.List[store.Delivery], error)
 	Inputs(ctx context.Context, message string) ([]store.ActorInput, error)
 	Notes(context.Context, store.NoteFilter) (store.List[store.Note], error)
 	Note(ctx context.Context, id string) (store.Note, error)
 	Logs(context.Context, store.LogFilter) (store.List[store.Log], error)
+	Log(ctx context.Context, id int64) (store.Log, error)
 
 	DataVersion(context.Context) (int64, error)
 }

@@ -144,6 +144,7 @@ func scanDelivery(r *sql.Rows) (d Delivery, err error) {
 // A DeliveryFilter says which deliveries are wanted; empty fields want all.
 type DeliveryFilter struct {
 	Message string
+	Of      []Sent // if not nil, of one of these messages
 	From    agent.ID
 	Target  agent.ID
 	State   DeliveryState
@@ -155,6 +156,7 @@ type DeliveryFilter struct {
 func (db *DB) Deliveries(ctx context.Context, f DeliveryFilter) (List[Delivery], error) {
 	var w where
 	w.is("message = ?", f.Message)
+	w.of("message", f.Of)
 	w.is("sender = ?", string(f.From))
 	w.is("target = ?", string(f.Target))
 	w.is("state = ?", string(f.State))

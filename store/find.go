@@ -165,7 +165,7 @@ func parseFoundPlace(s string) (p foundPlace, err error) {
 			return p, nil
 		}
 	}
-	return p, fmt.Errorf("cursor: %q is none of ours", s)
+	return p, badCursor(s)
 }
 
 // byFile finds the newest messages that came in a file which a person gave that

@@ -72,17 +72,22 @@ func scanLog(r *sql.Rows) (l Log, err error) {
 
 // A LogFilter says which logs are wanted; empty fields want all.
 type LogFilter struct {
-	After int64 // only those with a greater ID, the oldest of them first
-	Level string
-	Part  string
-	Actor agent.ID
-	About string
-	Text  string // contained in the text
+	Forward bool  // the oldest first, of those with an ID greater than After
+	After   int64 // which may be 0; without Forward it is not read
+	Level   string
+	Part    string
+	Actor   agent.ID
+	About   string
+	Text    string // contained in the text
 	Page
 }
 
-// Logs lists logs by ID: with After those that came since, in order; without,
-// the newest first.
+// Log is the one with that ID.
+func (db *DB) Log(ctx context.Context, id int64) (Log, error) {
+	return first(ctx, db.read.Load(), scanLog, "log "+strconv.FormatInt(id, 10), "SELECT "+logColumns+" FROM logs WHERE id = ?", id)
+}
+
+// Logs lists logs by ID, the newest first unless the filter says otherwise.
 func (db *DB) Logs(ctx context.Context, f LogFilter) (List[Log], error) {
 	return logs(ctx, db.read.Load(), f)
 }
@@ -94,21 +99,17 @@ func logs(ctx context.Context, q querier, f LogFilter) (List[Log], error) {
 	w.is("actor = ?", string(f.Actor))
 	w.is("about = ?", f.About)
 	w.is("instr(text, ?) > 0", f.Text)
-	order := " ORDER BY id DESC"
-	if f.After > 0 {
-		w.add("id > ?", f.After)
-		order = " ORDER BY id"
+	order, beyond := " ORDER BY id DESC", "id < ?"
+	if f.Forward {
+		order, beyond = " ORDER BY id", "id > ?"
+		w.add(beyond, f.After)
 	}
 	if f.Cursor != "" {
 		id, err := strconv.ParseInt(f.Cursor, 10, 64)
 		if err != nil {
-			return List[Log]{}, fmt.Errorf("cursor: %q is none of ours", f.Cursor)
+			return List[Log]{}, badCursor(f.Cursor)
 		}
-		if f.After > 0 {
-			w.add("id > ?", id)
-		} else {
-			w.add("id < ?", id)
-		}
+		w.add(beyond, id)
 	}
 	n := f.limit()
 	found, err := list(ctx, q, scanLog, "SELECT "+logColumns+" FROM logs"+w.String()+order+" LIMIT "+strconv.Itoa(n+1), w.args...)

@@ -1,6 +1,7 @@
 package store
 
 import (
+	"cmp"
 	"context"
 	"database/sql"
 	"encoding/json"
@@ -114,6 +115,7 @@ func scanMessage(r *sql.Rows) (m Message, err error) {
 // A MessageFilter says which messages are wanted; empty fields want all.
 type MessageFilter struct {
 	ID        string // in full; more than one if several senders used it
+	Of        []Sent // if not nil, one of these
 	From, To  agent.ID
 	With      agent.ID // from or to
 	Kind      string
@@ -147,6 +149,7 @@ func (db *DB) Messages(ctx context.Context, f MessageFilter) (List[Message], err
 func messages(ctx context.Context, q querier, f MessageFilter) (List[Message], error) {
 	var w where
 	w.is("id = ?", f.ID)
+	w.of("id", f.Of)
 	w.is("sender = ?", string(f.From))
 	w.is("target = ?", string(f.To))
 	if f.With != "" {
@@ -162,6 +165,30 @@ func messages(ctx context.Context, q querier, f MessageFilter) (List[Message], e
 	w.inState(f.State)
 	return paged(ctx, q, &w, f.Page, scanMessage, messageColumns, "messages", "time",
 		func(m Message) (Time, int64) { return m.Time, m.seq })
+}
+
+// LastFrom finds the newest message of each sender that has a text and is of none
+// of the kinds.
+func (db *DB) LastFrom(ctx context.Context, senders []agent.ID, without []string) (map[agent.ID]Message, error) {
+	names, err := toJSON(senders)
+	if err != nil {
+		return nil, err
+	}
+	kinds, err := toJSON(without)
+	if err != nil {
+		return nil, err
+	}
+	found, err := list(ctx, db.read.Load(), scanMessage, "SELECT "+messageColumns+` FROM messages WHERE seq IN (
+		SELECT (SELECT seq FROM messages m WHERE m.sender = s.value AND m.text <> '' AND m.kind NOT IN (SELECT value FROM json_each(?2))
+			ORDER BY m.time DESC, m.seq DESC LIMIT 1) FROM json_each(?1) s)`, cmp.Or(names, "[]"), cmp.Or(kinds, "[]"))
+	if err != nil {
+		return nil, err
+	}
+	last := make(map[agent.ID]Message, len(found))
+	for _, m := range found {
+		last[m.From] = m
+	}
+	return last, nil
 }
 
 // Message is the one with that id; of several senders' the one that was on

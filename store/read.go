@@ -4,10 +4,13 @@ import (
 	"context"
 	"database/sql"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"slices"
 	"strconv"
 	"strings"
+
+	"netsky/agent"
 )
 
 // A List is one page of records. Cursor, if not "", is what the filter of the
@@ -15,6 +18,33 @@ import (
 type List[T any] struct {
 	Items  []T    `json:"items"`
 	Cursor string `json:"cursor,omitempty"`
+}
+
+// ErrCursor reports a cursor that no list has returned.
+var ErrCursor = errors.New("cursor")
+
+func badCursor(s string) error { return fmt.Errorf("%w: %q is none of ours", ErrCursor, s) }
+
+// A Sent names a message for good: an ID is its sender's.
+type Sent struct {
+	ID   string
+	From agent.ID
+}
+
+// of adds the condition that a record is about one of the messages.
+func (w *where) of(id string, list []Sent) {
+	if list == nil {
+		return
+	}
+	pairs := make([][2]string, len(list))
+	for i, s := range list {
+		pairs[i] = [2]string{s.ID, string(s.From)}
+	}
+	text, err := json.Marshal(pairs)
+	if err != nil {
+		panic(err) // strings can be written as JSON
+	}
+	w.add("("+id+", sender) IN (SELECT value ->> 0, value ->> 1 FROM json_each(?))", string(text))
 }
 
 // A Page says which part of a list is wanted.
@@ -144,7 +174,7 @@ func parseCursor(s string) (at, seq int64, err error) {
 		seq, err = strconv.ParseInt(right, 10, 64)
 	}
 	if !ok || err != nil {
-		return 0, 0, fmt.Errorf("cursor: %q is none of ours", s)
+		return 0, 0, badCursor(s)
 	}
 	return at, seq, nil
 }

@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"netsky/agent"
 	"netsky/store"
@@ -138,10 +139,73 @@ func TestFilters(t *testing.T) {
 	last, err := db.LastLog(t.Context())
 	mustDo(t, err)
 	mustApply(t, db, store.AddLog{Key: "k2", Text: "one"}, store.AddLog{Key: "k3", Text: "two"})
-	l, err := db.Logs(t.Context(), store.LogFilter{After: last, Page: store.Page{Limit: 1}})
+	l, err := db.Logs(t.Context(), store.LogFilter{Forward: true, After: last, Page: store.Page{Limit: 1}})
 	mustDo(t, err)
 	if len(l.Items) != 1 || l.Items[0].Text != "one" || l.Cursor == "" {
 		t.Errorf("logs after %d: %+v, want the older of two first", last, l)
+	}
+}
+
+// A log is found by its ID, and those from the first one on in order.
+func TestLogByID(t *testing.T) {
+	db := mustOpen(t, mustHome(t))
+	mustApply(t, db, store.AddLog{Key: "a", Text: "one"}, store.AddLog{Key: "b", Text: "two"})
+	l, err := db.Logs(t.Context(), store.LogFilter{Forward: true})
+	mustDo(t, err)
+	if len(l.Items) != 2 || l.Items[0].Text != "one" {
+		t.Fatalf("from the beginning: %+v", l.Items)
+	}
+	for _, want := range l.Items {
+		if got, err := db.Log(t.Context(), want.ID); err != nil || got.Key != want.Key {
+			t.Errorf("Log(%d) = %+v, %v", want.ID, got, err)
+		}
+	}
+	if _, err := db.Log(t.Context(), 99); !errors.Is(err, store.ErrNotFound) {
+		t.Errorf("Log(99): %v", err)
+	}
+	for _, read := range []func(store.Page) error{
+		func(p store.Page) error { _, err := db.Logs(t.Context(), store.LogFilter{Page: p}); return err },
+		func(p store.Page) error { _, err := db.Messages(t.Context(), store.MessageFilter{Page: p}); return err },
+		func(p store.Page) error { _, err := db.Find(t.Context(), "x", p); return err },
+	} {
+		if err := read(store.Page{Cursor: "x"}); !errors.Is(err, store.ErrCursor) {
+			t.Errorf("a cursor of nobody's: %v", err)
+		}
+	}
+}
+
+// Several messages are read at once, and what became of them, each of its sender.
+func TestOfMany(t *testing.T) {
+	db := mustOpen(t, mustHome(t))
+	now := time.Unix(1, 0)
+	db.Now = func() time.Time { return now }
+	mustApply(t, db,
+		store.UpsertMessage{ID: "m-1", From: "agent1", To: "owner", Text: "first", Time: 1},
+		store.UpsertMessage{ID: "m-1", From: "agent2", To: "owner", Text: "namesake", Time: 2},
+		store.UpsertMessage{ID: "m-2", From: "agent1", To: "owner", Text: "second", Time: 3},
+		store.UpsertMessage{ID: "m-3", From: "agent1", To: "owner", Kind: "ack", Text: "x", Time: 4},
+		store.UpsertMessage{ID: "m-4", From: "agent1", To: "owner", Time: 5},
+		store.UpsertDelivery{Message: "m-1", From: "agent1", Target: "owner", State: store.Delivered},
+		store.UpsertDelivery{Message: "m-1", From: "agent2", Target: "owner", State: store.Poisoned},
+	)
+	of := []store.Sent{{ID: "m-1", From: "agent2"}, {ID: "m-2", From: "agent1"}, {ID: "m-2", From: "agent9"}}
+	m, err := db.Messages(t.Context(), store.MessageFilter{Of: of})
+	mustDo(t, err)
+	if got := ids(m.Items, func(m store.Message) string { return m.Text }); !slices.Equal(got, []string{"second", "namesake"}) {
+		t.Errorf("messages: %q", got)
+	}
+	d, err := db.Deliveries(t.Context(), store.DeliveryFilter{Of: of})
+	mustDo(t, err)
+	if len(d.Items) != 1 || d.Items[0].State != store.Poisoned || d.Items[0].Changed != store.At(now) {
+		t.Errorf("deliveries: %+v", d.Items)
+	}
+	if m, err := db.Messages(t.Context(), store.MessageFilter{Of: []store.Sent{}}); err != nil || len(m.Items) != 0 {
+		t.Errorf("of none: %+v, %v", m.Items, err)
+	}
+	last, err := db.LastFrom(t.Context(), []agent.ID{"agent1", "agent2", "agent3"}, []string{"ack"})
+	mustDo(t, err)
+	if len(last) != 2 || last["agent1"].Text != "second" || last["agent2"].Text != "namesake" {
+		t.Errorf("last words: %+v", last)
 	}
 }
 

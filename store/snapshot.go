@@ -3,7 +3,6 @@ package store
 import (
 	"context"
 	"database/sql"
-	"time"
 
 	"netsky/agent"
 )
@@ -38,7 +37,7 @@ type ActorNow struct {
 
 // Snapshot reads the state in one transaction.
 func (db *DB) Snapshot(ctx context.Context) (Snapshot, error) {
-	s := Snapshot{Time: At(time.Now())}
+	s := Snapshot{Time: At(db.Now())}
 	tx, err := db.read.Load().BeginTx(ctx, &sql.TxOptions{ReadOnly: true})
 	if err != nil {
 		return s, fileError(db.home, err)

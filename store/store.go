@@ -49,6 +49,9 @@ const busyMS = 5000
 
 // A DB is the open database. Its methods may be called from any goroutine.
 type DB struct {
+	// Now is the clock of what is stored without a time. It may be set before the first use.
+	Now func() time.Time
+
 	home  home.Dir
 	read  atomic.Pointer[sql.DB] // several connections, mode=ro
 	fresh atomic.Int64           // how often the file was found replaced
@@ -86,7 +89,7 @@ func open(ctx context.Context, home home.Dir, busyMS int) (*DB, error) {
 		return nil, err
 	}
 	db := &DB{
-		home: home,
+		Now: time.Now, home: home,
 		// Callers wait for their commit, so more than a group would only
 		// hide how many wait.
 		reqs: make(chan *request, maxGroup),
@@ -112,7 +115,7 @@ func OpenRead(ctx context.Context, h home.Dir) (*DB, error) {
 	if err != nil {
 		return nil, err
 	}
-	db := &DB{home: h}
+	db := &DB{Now: time.Now, home: h}
 	db.read.Store(read)
 	have := 0
 	if err := read.QueryRowContext(ctx, "PRAGMA user_version").Scan(&have); err != nil {

@@ -43,7 +43,7 @@ func (db *DB) apply(ctx context.Context, ops []Op) error {
 	if err := ctx.Err(); err != nil {
 		return err
 	}
-	r := &request{ops: stampAll(ops, time.Now()), done: make(chan struct{})}
+	r := &request{ops: stampAll(ops, db.Now()), done: make(chan struct{})}
 	select {
 	case db.reqs <- r:
 	case <-db.quit:

@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"slices"
 	"strings"
 	"time"
 	"unicode/utf8"
@@ -35,9 +36,12 @@ const (
 
 // Control reports whether envelopes of this kind are the receiver's business,
 // so that no model ever sees one.
-func (k Kind) Control() bool {
-	return k == KindAck || k == KindShutdown || k == KindShutdownAck || k == KindCancel
-}
+func (k Kind) Control() bool { return slices.Contains(control, k) }
+
+var control = []Kind{KindAck, KindShutdown, KindShutdownAck, KindCancel}
+
+// ControlKinds are the kinds that Control reports.
+func ControlKinds() []Kind { return slices.Clone(control) }
 
 // answerable reports whether code may answer an envelope of this kind. Two
 // programs that answer each other's answers would never stop.
