@@ -214,7 +214,7 @@ func (r *Receiver) withdrawn(e envelope.Envelope) bool {
 
 func (r *Receiver) fileControl(l *letter, known bool) error {
 	if known {
-		return r.filed(l.name, "", *l.env)
+		return r.filed(l.name, why{}, *l.env)
 	}
 	return r.file(l.name, *l.env)
 }

@@ -48,7 +48,7 @@ func (d *Delivery) Confirm() error {
 		}
 		d.remembered = true
 	}
-	if err := r.filed(d.name, "", d.envelope); err != nil {
+	if err := r.filed(d.name, why{}, d.envelope); err != nil {
 		return err
 	}
 	d.finish()

@@ -24,7 +24,8 @@ type Entry struct {
 	Time     time.Time         // when it was made, by its name if that tells
 	Envelope envelope.Envelope // zero if Err is set
 	Err      error             // why it cannot be read as an envelope
-	Why      string            // what lies beside it as .why: why it is here
+	Why      string            // what lies beside it as .why: why it is here, for people
+	Reason   Reason            // the same for programs; "" if it was not put aside
 	Origin   Place             // of one in poison: where it was found, if that is known
 }
 
@@ -32,6 +33,12 @@ type Entry struct {
 // of a kind that is not for receivers.
 func (e Entry) IsMessage() bool {
 	return e.Err == nil && e.Place != Poison && !e.Envelope.Kind.Control()
+}
+
+// Fact is the first line of Why; of one in poison it is what is wrong with it.
+func (e Entry) Fact() string {
+	line, _, _ := strings.Cut(e.Why, "\n")
+	return strings.TrimPrefix(line, notDelivered)
 }
 
 // Names lists the files of a place in order, oldest first. It opens none of
@@ -98,12 +105,8 @@ func (b *Bus) entry(fd int, id agent.ID, p Place, name string) (Entry, error) {
 	}
 	e.Time = timeOf(ns)
 	if p == Poison || p == Delivered {
-		why, _, err := readFile(fd, whyName(name), 64<<10)
-		if err == nil {
-			rest, o := cutOrigin(why)
-			e.Origin = o.place
-			e.Why = strings.TrimSpace(string(rest))
-		}
+		w := readWhy(fd, name)
+		e.Why, e.Reason, e.Origin = w.text, w.reason, w.origin.place
 	}
 	return e, nil
 }

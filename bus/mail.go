@@ -179,7 +179,7 @@ func (b *Bus) File(id agent.ID, names []string) (n int, err error) {
 		return 0, err
 	}
 	var fresh []envelope.Envelope
-	whys := make([]string, len(list))
+	whys := make([]why, len(list))
 	now, batch := r.bus.now(), make(map[seenKey]bool)
 	for i, l := range list {
 		known := r.seen.has(*l.env)

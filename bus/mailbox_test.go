@@ -205,3 +205,38 @@ func TestWatch(t *testing.T) {
 	})
 	hint("a file in a new mailbox")
 }
+
+// Every file that is put aside says why in a word, below the text for people.
+func TestReasons(t *testing.T) {
+	b, h := mustBus(t, bus.Options{}, agent.Root, a1)
+	first := message(agent.Root, a1, "hi")
+	first.ID = "m-first"
+	late := message(agent.Root, a1, "late")
+	late.Expires = time.Now().Add(-time.Hour)
+	taken := message(agent.Root, a1, "end")
+	taken.Kind, taken.Start = envelope.KindShutdown, "0000000000000001"
+	want := map[string]bus.Reason{}
+	want[mustSend(t, b, taken).File] = bus.Retracted
+	if n, err := b.Retract(t.Context(), a1, func(envelope.Envelope) bool { return true }); n != 1 || err != nil {
+		t.Fatal(n, err)
+	}
+	want[mustSend(t, b, first).File] = ""
+	want[mustSend(t, b, first).File] = bus.Duplicate
+	want[mustSend(t, b, late).File] = bus.Expired
+	mustDrop(t, h, a1, bus.Inbox, "bad.json", "[1]")
+	want["bad.json"] = bus.Invalid
+	refused := mustSend(t, b, message(agent.Root, a1, "no"))
+	want[refused.File] = bus.Refused
+	r := mustReceive(t, b, a1, bus.ReceiveOptions{})
+	mustConfirm(t, mustNext(t, r))
+	mustDo(t, mustNext(t, r).Poison("a test refuses it"))
+	for name, reason := range want {
+		waitFor(t, name+" is put aside", func() bool {
+			e, err := b.Find(a1, name)
+			return err == nil && (e.Place == bus.Delivered || e.Place == bus.Poison) && e.Reason == reason
+		})
+		if e, err := b.Find(a1, name); err != nil || reason != "" && strings.Contains(e.Why, "\nreason:") {
+			t.Errorf("%s: %v, why %q", name, err, e.Why)
+		}
+	}
+}

@@ -1,8 +1,6 @@
 package bus
 
 import (
-	"bytes"
-	"encoding/json"
 	"errors"
 	"fmt"
 
@@ -11,44 +9,6 @@ import (
 	"netsky/agent"
 	"netsky/bus/envelope"
 )
-
-// An origin is where a file in poison/ was found, and as what. It is the last
-// line of the file's .why; one that netsky wrote before it had that line tells
-// no origin.
-type origin struct {
-	place Place // Inbox or Outbox; "" is not known
-	mark  mark  // what was judged; the device has no place in it
-}
-
-const originWord = "netsky-origin: "
-
-type originLine struct {
-	Place Place  `json:"place"`
-	Inode uint64 `json:"inode"`
-	Size  int64  `json:"size"`
-	Mtime int64  `json:"mtime_ns"`
-}
-
-func (o origin) line() string {
-	data, err := json.Marshal(originLine{o.place, o.mark.ino, o.mark.size, o.mark.mtime})
-	if err != nil {
-		panic(err) // strings and numbers
-	}
-	return originWord + string(data)
-}
-
-// cutOrigin takes the origin off a .why.
-func cutOrigin(why []byte) (rest []byte, o origin) {
-	i := bytes.LastIndex(why, []byte(originWord))
-	if i < 0 || i > 0 && why[i-1] != '\n' {
-		return why, origin{}
-	}
-	var l originLine
-	if json.Unmarshal(why[i+len(originWord):], &l) != nil || l.Place != Inbox && l.Place != Outbox {
-		return why, origin{}
-	}
-	return why[:i], origin{l.Place, mark{ino: l.Inode, size: l.Size, mtime: l.Mtime}}
-}
 
 // same reports whether two marks are of one state of one file, whatever device
 // the system calls it on.
@@ -98,10 +58,8 @@ func (m *mending) list(poison int) {
 		if _, known := m.files[name]; known {
 			continue
 		}
-		if why, _, err := readFile(poison, whyName(name), 64<<10); err == nil {
-			if _, o := cutOrigin(why); o.place == m.place {
-				m.add(name, o.mark)
-			}
+		if o := readWhy(poison, name).origin; o.place == m.place {
+			m.add(name, o.mark)
 		}
 	}
 }

@@ -248,26 +248,26 @@ func (r *Receiver) file(name string, e envelope.Envelope) error {
 	if err := r.seen.add(r.bus.now(), e); err != nil {
 		return err
 	}
-	return r.filed(name, "", e)
+	return r.filed(name, why{}, e)
 }
 
 // filed moves what is remembered already; a reason is laid beside it.
-func (r *Receiver) filed(name, why string, e envelope.Envelope) error {
+func (r *Receiver) filed(name string, w why, e envelope.Envelope) error {
 	from, err := r.use(&r.claimed)
 	if err != nil {
 		return err
 	}
-	return r.fileFrom(from, name, why, e)
+	return r.fileFrom(from, name, w, e)
 }
 
-func (r *Receiver) fileFrom(from int, name, why string, e envelope.Envelope) error {
+func (r *Receiver) fileFrom(from int, name string, w why, e envelope.Envelope) error {
 	to, err := r.use(&r.delivered)
 	if err != nil {
 		return err
 	}
 	early := false // the reason lies there before the file, which would be new mail until it does
-	if _, there := sysLstat(to, name); why != "" && there == unix.ENOENT {
-		early = r.bus.explain(to, name, why+"\n") == nil
+	if _, there := sysLstat(to, name); w.text != "" && there == unix.ENOENT {
+		early = r.bus.explain(to, name, w) == nil
 	}
 	moved, err := move(from, name, to)
 	if early && (err != nil || moved != name) {
@@ -280,8 +280,8 @@ func (r *Receiver) fileFrom(from int, name, why string, e envelope.Envelope) err
 		r.strays(name, e) // somebody tidied up by hand, and it is remembered; or all of the mailbox is away
 		return nil
 	}
-	if err == nil && why != "" && !early {
-		if err := r.bus.explain(to, moved, why+"\n"); err != nil {
+	if err == nil && w.text != "" && !early {
+		if err := r.bus.explain(to, moved, w); err != nil {
 			r.o.Report("no reason beside "+moved, err)
 		}
 	}
@@ -323,7 +323,7 @@ func (r *Receiver) fileAstray() {
 		delete(r.astray, name)
 		err := r.rememberAgain(e)
 		if err == nil {
-			err = r.fileFrom(fd, name, "", e)
+			err = r.fileFrom(fd, name, why{}, e)
 		}
 		if err != nil {
 			r.strays(name, e)

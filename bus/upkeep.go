@@ -1,11 +1,11 @@
 package bus
 
 import (
-	"bytes"
 	"context"
 	"errors"
 	"fmt"
 	"slices"
+	"strings"
 
 	"golang.org/x/sys/unix"
 
@@ -48,7 +48,7 @@ func (b *Bus) Retract(ctx context.Context, id agent.ID, match func(envelope.Enve
 			return n, err
 		}
 		n++
-		if err := b.explain(delivered, name, "filed unread: taken back, for nobody had claimed it\n"); err != nil {
+		if err := b.explain(delivered, name, why{text: "filed unread: taken back, for nobody had claimed it", reason: Retracted}); err != nil {
 			return n, err
 		}
 	}
@@ -81,14 +81,14 @@ func (b *Bus) retriable(poison int, id agent.ID, name string) (Place, error) {
 	if err != nil {
 		return "", fmt.Errorf("%s: %w", envelope.Plain(name), err)
 	}
-	why, _, _ := readFile(poison, whyName(name), 64<<10)
-	_, o := cutOrigin(why)
-	if o.place == "" {
-		o.place = b.guessOrigin(id, why, data)
+	w := readWhy(poison, name)
+	place := w.origin.place
+	if place == "" {
+		place = b.guessOrigin(id, w.text, data)
 	}
-	f := form{b, id, o.place}
+	f := form{b, id, place}
 	list := f.faults(data)
-	if len(list) == 0 && o.place == Outbox {
+	if len(list) == 0 && place == Outbox {
 		if e, err := f.parse(data); err == nil {
 			list = b.unsendable(e)
 		}
@@ -96,12 +96,12 @@ func (b *Bus) retriable(poison int, id agent.ID, name string) (Place, error) {
 	for i, err := range list {
 		list[i] = fmt.Errorf("%s: %w", envelope.Plain(name), err)
 	}
-	return o.place, errors.Join(list...)
+	return place, errors.Join(list...)
 }
 
 // guessOrigin is for what was poisoned before the .why said where it was found.
-func (b *Bus) guessOrigin(id agent.ID, why, data []byte) Place {
-	if bytes.Contains(why, []byte("but this is the outbox of")) {
+func (b *Bus) guessOrigin(id agent.ID, why string, data []byte) Place {
+	if strings.Contains(why, "but this is the outbox of") {
 		return Outbox
 	}
 	e, _ := envelope.Decode(data, func(error) error { return nil })

@@ -14,11 +14,11 @@ func (r *Receiver) weigh(l *letter, now time.Time) (*Delivery, error) {
 	e := *l.env
 	switch {
 	case r.seen.has(e) && !l.expired:
-		why := ""
+		var w why
 		if l.ours {
-			why = deliveredBefore(e)
+			w = deliveredBefore(e)
 		}
-		err := r.filed(l.name, why, e)
+		err := r.filed(l.name, w, e)
 		if err == nil {
 			r.o.Report("filed "+l.name+": delivered before", nil)
 		}
@@ -38,20 +38,20 @@ func (r *Receiver) weigh(l *letter, now time.Time) (*Delivery, error) {
 	return d, nil
 }
 
-func deliveredBefore(e envelope.Envelope) string {
-	return "filed unread: an envelope of " + string(e.From) + " with this ID or idempotency key has been delivered before"
+func deliveredBefore(e envelope.Envelope) why {
+	return why{text: "filed unread: an envelope of " + string(e.From) + " with this ID or idempotency key has been delivered before", reason: Duplicate}
 }
 
 // expire files an envelope unread and tells its sender.
 func (r *Receiver) expire(l *letter, e envelope.Envelope) error {
-	why := "filed unread: it expired at " + envelope.Stamp(e.Expires)
+	w := why{text: "filed unread: it expired at " + envelope.Stamp(e.Expires), reason: Expired}
 	if err := r.tellSender(e, "not delivered to "+string(r.id)+": it expired at "+envelope.Stamp(e.Expires)); err != nil {
 		return err
 	}
 	if err := r.seen.add(r.bus.now(), e); err != nil {
 		return err
 	}
-	if err := r.filed(l.name, why, e); err != nil {
+	if err := r.filed(l.name, w, e); err != nil {
 		return err
 	}
 	r.o.Report("filed "+l.name+": expired", nil)
@@ -72,7 +72,7 @@ func (r *Receiver) refuse(name string, e envelope.Envelope, reason string) error
 	if err != nil && !gone(err) {
 		return err
 	}
-	return r.poisonFrom(from, name, markOf(st), envelope.Invalidf("%s", reason))
+	return r.poisonFrom(from, name, markOf(st), errors.New(reason))
 }
 
 // tellSender answers with an error, unless the envelope is one that code does

@@ -8,20 +8,12 @@ import (
 	"errors"
 	"io/fs"
 	"maps"
-	"strings"
 	"time"
 
 	"netsky/agent"
 	"netsky/bus"
 	"netsky/bus/envelope"
 	"netsky/store"
-)
-
-// How the bus begins a .why in delivered/ whose file nobody has read.
-const (
-	whyExpired  = "filed unread: it expired"
-	whyTaken    = "filed unread: taken back"
-	whyPoisoned = "not delivered: "
 )
 
 // found is what one file says.
@@ -77,7 +69,6 @@ func (o *Observer) read(ctx context.Context, id agent.ID, at bus.Place, name str
 // verdict says what the place of a file means. It is not sure where a .why may
 // be about to be written that would say something else.
 func verdict(e bus.Entry, m mark) (state store.DeliveryState, reason string, sure bool) {
-	why, _, _ := strings.Cut(e.Why, "\n")
 	moved := time.Unix(0, m.ctime)
 	fresh := e.Why == "" && time.Since(moved) < settleTime
 	switch e.Place {
@@ -86,16 +77,16 @@ func verdict(e bus.Entry, m mark) (state store.DeliveryState, reason string, sur
 	case bus.Claimed:
 		return store.Claimed, "", true
 	case bus.Poison:
-		return store.Poisoned, strings.TrimPrefix(why, whyPoisoned), !fresh
+		return store.Poisoned, e.Fact(), !fresh
 	}
-	switch {
-	case strings.HasPrefix(why, whyExpired):
-		return store.Expired, why, true
-	case strings.HasPrefix(why, whyTaken):
-		return store.Cancelled, why, true
+	switch e.Reason {
+	case bus.Expired:
+		return store.Expired, e.Fact(), true
+	case bus.Retracted:
+		return store.Cancelled, e.Fact(), true
 	}
 	late := !e.Envelope.Expires.IsZero() && !moved.Before(e.Envelope.Expires)
-	return store.Delivered, why, !fresh || !late && !e.Envelope.Kind.Control()
+	return store.Delivered, e.Fact(), !fresh || !late && !e.Envelope.Kind.Control()
 }
 
 // attempts is the number under which a state counts. A file that is back where
