@@ -235,7 +235,7 @@ func (b *Bus) openRing(ctx context.Context, from, to agent.ID) (*ring, error) {
 		if err != nil {
 			return -1, err
 		}
-		if err := b.ensureMode(fd); err != nil {
+		if err := b.files.ensureMode(fd); err != nil {
 			unix.Close(fd)
 			return -1, err
 		}

@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"io/fs"
 	"slices"
-	"sync/atomic"
 	"time"
 
 	"github.com/fsnotify/fsnotify"
@@ -41,7 +40,7 @@ type Bus struct {
 	hub      hub
 	cache    cache
 	shown    shown
-	modeFine atomic.Bool // the umask leaves our files readable and writable to us
+	files    maker
 }
 
 // What callers branch on.

@@ -10,13 +10,6 @@ import (
 	"netsky/bus/envelope"
 )
 
-// same reports whether two marks are of one state of one file, whatever device
-// the system calls it on.
-func (m mark) same(n mark) bool {
-	m.dev, n.dev = 0, 0
-	return m == n
-}
-
 // maxMending is how many files of one poison/ are watched for a change; any
 // others go back by `channel poison retry` alone.
 const maxMending = 1000

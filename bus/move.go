@@ -1,7 +1,6 @@
 package bus
 
 import (
-	"errors"
 	"fmt"
 	"time"
 
@@ -27,6 +26,3 @@ func move(from int, name string, to int) (newName string, err error) {
 		return newName, nil
 	}
 }
-
-// gone reports whether the file had been taken away by someone else.
-func gone(err error) bool { return errors.Is(err, unix.ENOENT) }

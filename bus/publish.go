@@ -12,6 +12,10 @@ import (
 // nameTries is how often a publisher looks for a free name.
 const nameTries = 8
 
+// errSwept is about a file that was swept away before it had its name: the clock
+// leapt ahead by days.
+var errSwept = errors.New("swept away")
+
 // publish puts a whole envelope into a directory under a new name. When it
 // returns nil, the file survives a loss of power. When it fails, no reader has
 // seen or will see the file, but for one case: it had been taken already when
@@ -33,11 +37,11 @@ func (b *Bus) publish(dir int, from agent.ID, data []byte) (name string, err err
 func (b *Bus) publishAs(dir int, name string, data []byte) error {
 	temp := tempName(name)
 	write := func(fd int) error { return sysWrite(fd, data) }
-	err := b.writeNew(dir, temp, write)
+	err := b.files.writeNew(dir, temp, write)
 	if errors.Is(err, errNotSynced) {
 		// What the kernel could not write it may have thrown away, and a second
 		// fsync would say that all is well. So the file is written once more.
-		err = b.writeNew(dir, temp, write)
+		err = b.files.writeNew(dir, temp, write)
 	}
 	if err != nil {
 		return err
@@ -63,63 +67,6 @@ func (b *Bus) publishAs(dir int, name string, data []byte) error {
 			return fmt.Errorf("fsync of the directory: %w; %s may have been taken all the same", err, name)
 		}
 		return fmt.Errorf("fsync of the directory: %w", err)
-	}
-	return nil
-}
-
-// tempName is the hidden name under which a file is written.
-func tempName(name string) string { return "." + name + tempSuffix }
-
-const tempSuffix = ".tmp"
-
-var (
-	errNotSynced = errors.New("not synced")
-	errSwept     = errors.New("swept away before it had its name") // the clock leapt ahead by days
-)
-
-// writeNew writes and fsyncs a file that was not there before. If it fails, it
-// leaves none.
-func (b *Bus) writeNew(dir int, name string, write func(fd int) error) (err error) {
-	fd, err := sysOpen(dir, name, unix.O_WRONLY|unix.O_CREAT|unix.O_EXCL|unix.O_NOFOLLOW)
-	if err == unix.EEXIST {
-		return err
-	}
-	if err != nil {
-		return fmt.Errorf("write: %w", err)
-	}
-	defer func() {
-		if closed := unix.Close(fd); err == nil && closed != nil {
-			err = fmt.Errorf("close: %w", closed)
-		}
-		if err != nil {
-			sysUnlink(dir, name)
-		}
-	}()
-	if err := b.ensureMode(fd); err != nil {
-		return err
-	}
-	if err := write(fd); err != nil {
-		return fmt.Errorf("write: %w", err)
-	}
-	if err := sysFsync(fd); err != nil {
-		return fmt.Errorf("fsync: %w: %w", errNotSynced, err)
-	}
-	return nil
-}
-
-// ensureMode makes a file's mode 0600, which a strict umask prevents.
-func (b *Bus) ensureMode(fd int) error {
-	if b.modeFine.Load() { // the umask is the process's, and so is this bus
-		return nil
-	}
-	st, err := sysFstat(fd)
-	if err == nil && st.Mode&0o777 == 0o600 {
-		b.modeFine.Store(true)
-	} else if err == nil {
-		err = unix.Fchmod(fd, 0o600)
-	}
-	if err != nil {
-		return fmt.Errorf("chmod: %w", err)
 	}
 	return nil
 }

@@ -120,7 +120,7 @@ func (s *seen) reopen() error {
 	if err := checkStat(st, os.Getuid()); err != nil {
 		return fmt.Errorf("%s: %w", s.bus.home.Path(s.box, seenFile), err)
 	}
-	if err := s.bus.ensureMode(s.fd); err != nil {
+	if err := s.bus.files.ensureMode(s.fd); err != nil {
 		return err
 	}
 	s.size = st.Size
@@ -227,7 +227,7 @@ func (s *seen) rewrite(now time.Time, more []byte) error {
 		return err
 	}
 	cutoff, skip := now.Add(-s.bus.keep).UnixMilli(), s.lines-maxSeen
-	err = s.bus.writeNew(dir, temp, func(fd int) error {
+	err = s.bus.files.writeNew(dir, temp, func(fd int) error {
 		out := bufio.NewWriterSize(writer(fd), 64<<10)
 		err := s.each(func(line []byte) error {
 			if skip--; skip >= 0 {
@@ -276,28 +276,4 @@ func parseSeen(line []byte) (ms int64, e envelope.Envelope, ok bool) {
 		return 0, e, false
 	}
 	return ms, envelope.Envelope{From: agent.ID(f[1]), ID: f[2], Hops: hops, IdempotencyKey: f[4]}, true
-}
-
-// A preader reads a descriptor at any offset.
-type preader int
-
-func (fd preader) ReadAt(p []byte, off int64) (n int, err error) {
-	err = retry(func() error {
-		n, err = unix.Pread(int(fd), p, off)
-		return err
-	})
-	if err == nil && n < len(p) {
-		err = io.EOF
-	}
-	return max(n, 0), err
-}
-
-// A writer writes to a descriptor.
-type writer int
-
-func (fd writer) Write(p []byte) (int, error) {
-	if err := sysWrite(int(fd), p); err != nil {
-		return 0, err
-	}
-	return len(p), nil
 }

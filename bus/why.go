@@ -107,7 +107,7 @@ func (b *Bus) explain(dir int, name string, w why) error {
 	if err != nil {
 		return fmt.Errorf("write %s: %w", name, err)
 	}
-	if err = b.ensureMode(fd); err == nil {
+	if err = b.files.ensureMode(fd); err == nil {
 		err = sysWrite(fd, []byte(w.String()))
 	}
 	if closed := unix.Close(fd); err == nil {
