@@ -6,6 +6,7 @@ import (
 	"math"
 
 	"netsky/agent"
+	"netsky/agent/home"
 	"netsky/bus/envelope"
 )
 
@@ -22,7 +23,7 @@ var ErrLeave = errors.New("left in the inbox")
 //
 // A crash between take and the confirmation offers the envelope again.
 func (b *Bus) Drain(ctx context.Context, id agent.ID, max int, take func(envelope.Envelope) error) (n int, err error) {
-	r, err := b.hold(id, ReceiveOptions{})
+	r, err := b.hold(id, home.Passing, ReceiveOptions{})
 	if err != nil {
 		return 0, err
 	}

@@ -166,7 +166,7 @@ func (b *Bus) Remembered(id agent.ID, list []envelope.Envelope) ([]bool, error) 
 // file them itself. What is no longer in the inbox is passed over. It returns how
 // many it filed; a crash leaves the others to the next receiver.
 func (b *Bus) File(id agent.ID, names []string) (n int, err error) {
-	r, err := b.hold(id, ReceiveOptions{})
+	r, err := b.hold(id, home.Passing, ReceiveOptions{})
 	if err != nil {
 		return 0, err
 	}

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"netsky/agent"
+	"netsky/agent/home"
 	"netsky/bus"
 	"netsky/bus/envelope"
 )
@@ -238,5 +239,23 @@ func TestReasons(t *testing.T) {
 		if e, err := b.Find(a1, name); err != nil || reason != "" && strings.Contains(e.Why, "\nreason:") {
 			t.Errorf("%s: %v, why %q", name, err, e.Why)
 		}
+	}
+}
+
+// Whoever drains a mailbox is not taken for its receiver.
+func TestDrainPasses(t *testing.T) {
+	b, h := mustBus(t, bus.Options{}, a1, agent.Owner)
+	mustSend(t, b, message(agent.Owner, a1, "hello"))
+	if _, err := b.Drain(t.Context(), a1, 0, func(envelope.Envelope) error {
+		if who, held := h.LockHolder(home.ReceiverLock(a1)); !held || !who.Passing() {
+			t.Errorf("while it is drained: held %v by %+v", held, who)
+		}
+		return nil
+	}); err != nil {
+		t.Fatal(err)
+	}
+	mustReceive(t, b, a1, bus.ReceiveOptions{})
+	if who, held := h.LockHolder(home.ReceiverLock(a1)); !held || who.Passing() {
+		t.Errorf("held %v by %+v, want its receiver", held, who)
 	}
 }

@@ -82,7 +82,7 @@ type Receiver struct {
 // filed; the rest will be offered again before anything new. The error matches
 // ErrNoMailbox if there is none.
 func (b *Bus) Receive(ctx context.Context, id agent.ID, o ReceiveOptions) (*Receiver, error) {
-	r, err := b.hold(id, o)
+	r, err := b.hold(id, "", o)
 	if err != nil {
 		return nil, err
 	}
@@ -102,7 +102,7 @@ func (b *Bus) Receive(ctx context.Context, id agent.ID, o ReceiveOptions) (*Rece
 }
 
 // hold takes the lock and recovers, and starts nothing.
-func (b *Bus) hold(id agent.ID, o ReceiveOptions) (*Receiver, error) {
+func (b *Bus) hold(id agent.ID, role home.Role, o ReceiveOptions) (*Receiver, error) {
 	if o.Report == nil {
 		o.Report = func(string, error) {}
 	}
@@ -115,7 +115,7 @@ func (b *Bus) hold(id agent.ID, o ReceiveOptions) (*Receiver, error) {
 	// another program, so a lock just given back may seem held for a moment.
 	moment, cancel := context.WithTimeout(context.Background(), 30*time.Millisecond)
 	defer cancel()
-	lock, err := b.home.WaitLock(moment, "receiver-"+string(id), nil)
+	lock, err := b.home.WaitLockAs(moment, home.ReceiverLock(id), role, nil)
 	if err != nil {
 		return nil, err
 	}

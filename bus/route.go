@@ -9,10 +9,9 @@ import (
 	"golang.org/x/sys/unix"
 
 	"netsky/agent"
+	"netsky/agent/home"
 	"netsky/bus/envelope"
 )
-
-const routerLock = "router"
 
 // Route sends what lies in the agents' outboxes, one pass under the lock
 // "router" (the error matches agent.ErrLocked if a router runs). The sender is
@@ -24,7 +23,7 @@ const routerLock = "router"
 // A crash between publishing a file and moving it to sent/ publishes it again,
 // under the same ID: it has one effect.
 func (b *Bus) Route(ctx context.Context) error {
-	lock, err := b.home.Lock(routerLock)
+	lock, err := b.home.Lock(home.RouterLock)
 	if err != nil {
 		return err
 	}
@@ -41,7 +40,7 @@ func (b *Bus) RunRouter(ctx context.Context, report func(what string, err error)
 	if report == nil {
 		report = func(string, error) {}
 	}
-	lock, err := b.home.WaitLock(ctx, routerLock, func(err error) { report("lock", err) })
+	lock, err := b.home.WaitLock(ctx, home.RouterLock, func(err error) { report("lock", err) })
 	if err != nil {
 		return err
 	}

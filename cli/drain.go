@@ -130,7 +130,7 @@ func receiving(l *spawn.Launcher, id agent.ID) error {
 	if la, err := l.RunningLaunch(id); err == nil {
 		return fmt.Errorf("%s: %w (it runs on %s)", id, errOwnMail, la.Runtime)
 	}
-	if who, ok := l.Home.LockHolder("receiver-" + string(id)); ok && who.Named() {
+	if who, ok := l.Home.LockHolder(home.ReceiverLock(id)); ok && who.Named() {
 		return fmt.Errorf("%s: %w: %s, pid %d", id, errTakenMail, who.Program, who.PID)
 	}
 	return fmt.Errorf("%s: %w", id, errTakenMail)

@@ -1,12 +1,9 @@
 package daemon
 
 import (
-	"bytes"
 	"cmp"
 	"context"
-	"encoding/json"
 	"fmt"
-	"strings"
 	"time"
 
 	"netsky/agent"
@@ -140,13 +137,13 @@ func (a *attendant) caseOf(la agent.Launch) *attended {
 func (a *attendant) held(la agent.Launch, c *attended) bool {
 	if c.holder.PID == 0 || !c.holder.Alive() {
 		var ok bool
-		if c.holder, ok = a.d.o.Home.LockHolder("receiver-" + string(la.Agent)); !ok {
+		if c.holder, ok = a.d.o.Home.LockHolder(home.ReceiverLock(la.Agent)); !ok {
 			c.holder = home.Holder{}
 			return false
 		}
 	}
 	// A passer-by who drains it for a moment is not its receiver.
-	if !strings.HasSuffix(c.holder.Program, " channel") {
+	if !c.holder.Passing() {
 		c.heard, c.since, c.idle, c.next = true, time.Time{}, time.Time{}, time.Time{}
 		if c.restarts > 0 && time.Since(c.restarted) > healthy {
 			c.restarts = 0
@@ -190,13 +187,12 @@ func (a *attendant) see(ctx context.Context, la agent.Launch, st spawn.Status, r
 // hadReceiver reports whether a receiver has held the mailbox since the agent's
 // program began: one may die before it is seen here and has reported anything.
 func (a *attendant) hadReceiver(st spawn.Status) bool {
-	data, err := a.d.o.Home.ReadFile(home.LockDir+"/receiver-"+string(st.Agent), 4096)
+	last, err := a.d.o.Home.LastHolder(home.ReceiverLock(st.Agent))
 	if err != nil {
 		return false
 	}
-	var last home.Holder
 	program, err := proc.Find(st.PID)
-	return err == nil && json.NewDecoder(bytes.NewReader(data)).Decode(&last) == nil && last.Start >= program.Start && !strings.HasSuffix(last.Program, " channel")
+	return err == nil && last.Start >= program.Start && !last.Passing()
 }
 
 // orphan brings an agent back whose receiver has died.

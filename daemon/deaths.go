@@ -243,7 +243,7 @@ func (v *vigil) follow(ctx context.Context, st spawn.Status, gone bool) (unsettl
 // atWork reports whether an up or a down is under way, which records what it starts
 // and ends. It is asked only when something is not on record.
 func (v *vigil) atWork() bool {
-	held, err := v.d.o.Home.Locked("up")
+	held, err := v.d.o.Home.Locked(home.UpLock)
 	return err != nil || held
 }
 

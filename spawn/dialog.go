@@ -151,7 +151,7 @@ func free(at tmux.Look) bool {
 func (o lookout) answer(ctx context.Context, d agent.Dialog) (bool, error) {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), 4*dialogGoes)
 	defer cancel()
-	lock, err := o.l.Home.Lock("dialog-" + string(o.launch.Agent))
+	lock, err := o.l.Home.Lock(home.DialogLock(o.launch.Agent))
 	if errors.Is(err, home.ErrLocked) {
 		return false, nil
 	}

@@ -93,7 +93,7 @@ func (l *Launcher) Down(ctx context.Context, o DownOptions) ([]DownProgress, err
 	}
 	lctx, cancel := context.WithTimeout(ctx, wait)
 	defer cancel()
-	lock, err := l.Home.WaitLock(lctx, "up", nil)
+	lock, err := l.Home.WaitLock(lctx, home.UpLock, nil)
 	switch {
 	case err == nil:
 		defer lock.Unlock()
@@ -124,7 +124,7 @@ func (d *down) within(ctx context.Context) error {
 func (d *down) again(ctx context.Context, wait time.Duration) error {
 	lctx, cancel := context.WithTimeout(ctx, wait)
 	defer cancel()
-	lock, err := d.l.Home.WaitLock(lctx, "up", nil)
+	lock, err := d.l.Home.WaitLock(lctx, home.UpLock, nil)
 	if err != nil {
 		return fmt.Errorf("not known to be all: %w, and may start more", err)
 	}

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"netsky/agent"
+	"netsky/agent/home"
 	"netsky/agent/proc"
 	"netsky/store"
 	"netsky/tmux"
@@ -128,7 +129,7 @@ func (l *Launcher) deaf(st Status) error {
 	if st.Silent {
 		return errSilent(st.Runtime)
 	}
-	if _, held := l.Home.LockHolder("receiver-" + string(st.Agent)); held {
+	if _, held := l.Home.LockHolder(home.ReceiverLock(st.Agent)); held {
 		return nil
 	}
 	la, err := l.Home.LoadLaunch(st.Agent)

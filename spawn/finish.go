@@ -21,7 +21,7 @@ func (s Status) Finished() bool {
 // would have. While agents are brought up or down it does nothing, and done is
 // false: whoever does that ends it, or wants it up.
 func (l *Launcher) Finish(ctx context.Context, st Status) (done bool, err error) {
-	lock, err := l.Home.Lock("up")
+	lock, err := l.Home.Lock(home.UpLock)
 	if errors.Is(err, home.ErrLocked) {
 		return false, nil
 	}

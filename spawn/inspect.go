@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"netsky/agent"
+	"netsky/agent/home"
 	"netsky/bus"
 	"netsky/tmux"
 )
@@ -224,7 +225,7 @@ func (l *Launcher) beingStarted(la agent.Launch) bool {
 	if time.Since(time.UnixMilli(la.StartedMS)) > startGrace {
 		return false
 	}
-	who, ok := l.Home.LockHolder("up")
+	who, ok := l.Home.LockHolder(home.UpLock)
 	return ok && who.PID != os.Getpid()
 }
 
@@ -294,7 +295,7 @@ const keeperKilled = "its keeper was killed"
 // matches agent.ErrLocked while an up or a down is at work; nothing is noted of
 // another start than the agent's last, nor of one of which an end is on record.
 func (l *Launcher) NoteLost(id agent.ID, start string) (noted bool, err error) {
-	lock, err := l.Home.Lock("up")
+	lock, err := l.Home.Lock(home.UpLock)
 	if err != nil {
 		return false, err
 	}

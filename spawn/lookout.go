@@ -70,7 +70,7 @@ func (l *Launcher) lookoutAt(st Status, r Screens) (lookout, error) {
 // heard reports whether the agent's receiver is there: what it says of the
 // agent is not written over.
 func (o lookout) heard() bool {
-	_, held := o.l.Home.LockHolder("receiver-" + string(o.launch.Agent))
+	_, held := o.l.Home.LockHolder(home.ReceiverLock(o.launch.Agent))
 	return held
 }
 

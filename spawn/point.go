@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"netsky/agent"
+	"netsky/agent/home"
 	"netsky/bus"
 	"netsky/tmux"
 )
@@ -125,7 +126,7 @@ func (l *Launcher) Point(ctx context.Context, id agent.ID) (Pointed, error) {
 	case why != "":
 		return l.hold(id, p, n, why, again)
 	}
-	if _, held := l.Home.LockHolder("receiver-" + string(id)); held {
+	if _, held := l.Home.LockHolder(home.ReceiverLock(id)); held {
 		return Pointed{Again: lookAgain}, nil // it is being drained
 	}
 	// Before it is typed: a crash after it must not have it typed twice.

@@ -6,6 +6,7 @@ import (
 	"fmt"
 
 	"netsky/agent"
+	"netsky/agent/home"
 	"netsky/store"
 )
 
@@ -31,7 +32,7 @@ func (l *Launcher) Restart(ctx context.Context, p Plan, by string, report func(P
 	if tell == nil {
 		tell = func(Progress) {}
 	}
-	lock, err := l.Home.WaitLock(ctx, "up", func(err error) { tell(Progress{Agent: p.Agent, Step: StepBlocked, Err: err}) })
+	lock, err := l.Home.WaitLock(ctx, home.UpLock, func(err error) { tell(Progress{Agent: p.Agent, Step: StepBlocked, Err: err}) })
 	if err != nil {
 		return Progress{}, err
 	}
@@ -78,7 +79,7 @@ func (l *Launcher) restartable(ctx context.Context, p Plan) (Status, error) {
 		return Status{}, err
 	}
 	st := states.Find(p.Agent)
-	_, heard := l.Home.LockHolder("receiver-" + string(p.Agent))
+	_, heard := l.Home.LockHolder(home.ReceiverLock(p.Agent))
 	switch {
 	case !st.Wanted:
 		err = ErrUnwanted

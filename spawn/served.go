@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"netsky/agent"
+	"netsky/agent/home"
 )
 
 // Served is what a Runtime may be whose mailbox is held by a child of its
@@ -30,7 +31,7 @@ func (l *Launcher) Heard(st Status) bool {
 // ReceiverGone puts down that the agent's program runs without its receiver, and
 // what is done about it. A receiver that is there again is not written over.
 func (l *Launcher) ReceiverGone(st Status, what string) error {
-	if _, held := l.Home.LockHolder("receiver-" + string(st.Agent)); held {
+	if _, held := l.Home.LockHolder(home.ReceiverLock(st.Agent)); held {
 		return nil
 	}
 	r, err := l.Home.LoadReport(st.Agent)

@@ -194,7 +194,7 @@ func (l *Launcher) keepPerson(id agent.ID, s session) error {
 func (l *Launcher) Quiet(ctx context.Context) (release func()) {
 	ctx, cancel := context.WithTimeout(ctx, 5*time.Second)
 	defer cancel()
-	lock, err := l.Home.WaitLock(ctx, "tmux", nil)
+	lock, err := l.Home.WaitLock(ctx, home.TmuxLock, nil)
 	if err != nil {
 		return func() {}
 	}

@@ -89,7 +89,7 @@ func (l *Launcher) Prove(ctx context.Context) error {
 func (l *Launcher) waitUp(ctx context.Context) (*home.Lock, error) {
 	ctx, cancel := context.WithTimeout(ctx, 20*time.Second)
 	defer cancel()
-	return l.Home.WaitLock(ctx, "up", nil)
+	return l.Home.WaitLock(ctx, home.UpLock, nil)
 }
 
 // hubWithin is how long tmux may take to name the hubs' processes.

@@ -503,3 +503,44 @@ func TestProcesses(t *testing.T) {
 		t.Errorf("kept processes were listed: %v, %v", kept, err)
 	}
 }
+
+// Who took mail in passing is told apart from a receiver by the role in the lock's
+// file, whatever its program is called; a netsky that wrote none is read as before.
+func TestLockRoles(t *testing.T) {
+	h := mustHome(t)
+	name := home.ReceiverLock("agent1")
+	if _, err := h.LastHolder(name); !errors.Is(err, fs.ErrNotExist) {
+		t.Errorf("the last holder of a lock that nobody took: %v", err)
+	}
+	for _, role := range []home.Role{home.Passing, ""} {
+		l, err := h.WaitLockAs(t.Context(), name, role, nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		who, held := h.LockHolder(name)
+		if !held || who.Passing() != (role == home.Passing) {
+			t.Errorf("role %q: held %v by %+v", role, held, who)
+		}
+		if err := l.Unlock(); err != nil {
+			t.Fatal(err)
+		}
+		if last, err := h.LastHolder(name); err != nil || last.PID != os.Getpid() || last.Role != role || !last.Released {
+			t.Errorf("role %q: the last holder is %+v, %v", role, last, err)
+		}
+	}
+	for line, want := range map[string]bool{
+		`{"pid":7,"pid_start":7,"program":"netsky channel"}`:                  true,
+		`{"pid":7,"pid_start":7,"program":"other channel"}`:                   true,
+		`{"pid":7,"pid_start":7,"program":"netsky io"}`:                       false,
+		`{"pid":7,"pid_start":7,"program":"netsky mail","role":"passing"}`:    true,
+		`{"pid":7,"pid_start":7,"program":"netsky channel","role":"unheard"}`: false,
+		`{"pid":7,"pid_start":7,"program":"channel"}`:                         false,
+	} {
+		if err := h.WriteFile(home.LockDir+"/"+name, []byte(line+"\n"), false); err != nil {
+			t.Fatal(err)
+		}
+		if last, err := h.LastHolder(name); err != nil || last.Passing() != want {
+			t.Errorf("%s: passing is %v, want %v (%v)", line, last.Passing(), want, err)
+		}
+	}
+}

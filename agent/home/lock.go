@@ -31,22 +31,53 @@ var ErrLocked = errors.New("held by another process")
 type Lock struct {
 	home  Dir
 	name  string
+	role  Role
 	about *os.File // the directory; nil if the lock is on the file alone
 
 	mu sync.Mutex
 	f  *os.File // guarded by mu
 }
 
+// The locks of a home, by what their holder does. Their names are built here alone.
+const (
+	DaemonLock = agent.DaemonName // is the daemon
+	UpLock     = "up"             // starts or ends agents
+	RouterLock = "router"         // carries mail out of outboxes
+	TmuxLock   = "tmux"           // makes or ends sessions, or attaches a control client
+)
+
+const receiverLock = "receiver-"
+
+// ReceiverLock is the lock whose holder takes the mail of an address.
+func ReceiverLock(id agent.ID) string { return receiverLock + string(id) }
+
+// DialogLock is the lock whose holder presses keys in an agent's pane.
+func DialogLock(id agent.ID) string { return "dialog-" + string(id) }
+
+// A Role says what the holder of a lock is to others, where holders differ.
+type Role string
+
+// Passing is the Role of whoever takes what waits in a mailbox and goes again. The
+// others that hold one are its receiver.
+const Passing Role = "passing"
+
 // A Holder is who took a lock, as written inside its file.
 type Holder struct {
 	proc.Process
 	Program  string `json:"program"`
+	Role     Role   `json:"role,omitempty"`
 	Released bool   `json:"released,omitempty"` // it has given the lock back
 }
 
+// Passing reports whether the holder of a mailbox is not its receiver. A netsky
+// that wrote no roles took mail in passing as `netsky channel` alone.
+func (who Holder) Passing() bool {
+	return who.Role == Passing || who.Role == "" && strings.HasSuffix(who.Program, " channel")
+}
+
 // ownHolder is this process as the holder of a lock.
-func ownHolder() Holder {
-	me := Holder{Process: proc.Self(), Program: filepath.Base(os.Args[0])}
+func ownHolder(role Role) Holder {
+	me := Holder{Process: proc.Self(), Program: filepath.Base(os.Args[0]), Role: role}
 	if len(os.Args) > 1 {
 		me.Program += " " + os.Args[1]
 	}
@@ -73,14 +104,14 @@ const daemonFile = "state/daemon.json"
 // lockAbout is the directory that a lock is about: whoever can't remove it can't
 // come to hold the lock beside another. "" is none.
 func lockAbout(name string) string {
-	switch address, ok := strings.CutPrefix(name, "receiver-"); {
+	switch address, ok := strings.CutPrefix(name, receiverLock); {
 	case ok:
 		return Mailbox(agent.ID(address))
-	case name == agent.DaemonName:
+	case name == DaemonLock:
 		return "."
-	case name == "router":
+	case name == RouterLock:
 		return Channels
-	case name == "up":
+	case name == UpLock:
 		return LaunchDir
 	}
 	return ""
@@ -93,9 +124,11 @@ const leftTime = time.Second
 
 // Lock takes the lock name without waiting for its holder. When another holds it,
 // the error matches ErrLocked and names the holder as far as it is known.
-func (h Dir) Lock(name string) (*Lock, error) {
+func (h Dir) Lock(name string) (*Lock, error) { return h.lock(name, "") }
+
+func (h Dir) lock(name string, role Role) (*Lock, error) {
 	for end := time.Now().Add(leftTime); ; time.Sleep(5 * time.Millisecond) {
-		l, err := h.tryLock(name)
+		l, err := h.tryLock(name, role)
 		if !errors.Is(err, ErrLocked) {
 			return l, err
 		}
@@ -109,12 +142,12 @@ func (h Dir) Lock(name string) (*Lock, error) {
 	}
 }
 
-func (h Dir) tryLock(name string) (*Lock, error) {
+func (h Dir) tryLock(name string, role Role) (*Lock, error) {
 	about, err := h.lockDir(lockAbout(name))
 	if err == nil {
 		var f *os.File
-		if f, err = h.lockFile(name); err == nil {
-			return &Lock{home: h, name: name, about: about, f: f}, nil
+		if f, err = h.lockFile(name, role); err == nil {
+			return &Lock{home: h, name: name, role: role, about: about, f: f}, nil
 		}
 	}
 	if about != nil {
@@ -163,16 +196,16 @@ func ignoreUnlockable(err error) error {
 }
 
 // lockFile makes and locks the lock's file and writes into it who we are.
-func (h Dir) lockFile(name string) (*os.File, error) {
+func (h Dir) lockFile(name string, role Role) (*os.File, error) {
 	f, err := h.openFile(LockDir+"/"+name, unix.O_RDWR|unix.O_CREAT, true)
 	if err != nil {
 		return nil, err
 	}
-	me := ownHolder()
+	me := ownHolder(role)
 	if err = flock(f, unix.LOCK_EX); err == nil {
 		err = me.write(f)
 	}
-	if err == nil && name == agent.DaemonName {
+	if err == nil && name == DaemonLock {
 		err = h.Save(daemonFile, me, false)
 	}
 	if err != nil {
@@ -211,7 +244,7 @@ func (l *Lock) Keep() (removed bool, err error) {
 	if ours, ferr := l.f.Stat(); err == nil && (ferr != nil || os.SameFile(there, ours)) {
 		return false, ferr
 	}
-	f, err := l.home.lockFile(l.name)
+	f, err := l.home.lockFile(l.name, l.role)
 	if err != nil {
 		return true, fmt.Errorf("lock %s: %w", l.name, err)
 	}
@@ -238,8 +271,13 @@ func (l *Lock) Here() bool {
 // WaitLock takes the lock, waiting for it until ctx ends. blocked, if not nil,
 // is called once with the refusal if it has to wait.
 func (h Dir) WaitLock(ctx context.Context, name string, blocked func(error)) (*Lock, error) {
+	return h.WaitLockAs(ctx, name, "", blocked)
+}
+
+// WaitLockAs is WaitLock for a holder with a role.
+func (h Dir) WaitLockAs(ctx context.Context, name string, role Role, blocked func(error)) (*Lock, error) {
 	for wait := 2 * time.Millisecond; ; wait = min(wait*2, 100*time.Millisecond) {
-		l, err := h.Lock(name)
+		l, err := h.lock(name, role)
 		if !errors.Is(err, ErrLocked) {
 			return l, err
 		}
@@ -263,7 +301,7 @@ func (l *Lock) Unlock() error {
 	if l.f == nil {
 		return fs.ErrClosed
 	}
-	who := ownHolder()
+	who := ownHolder(l.role)
 	who.Released = true
 	_ = who.write(l.f) // at worst the lock looks held for as long as we live
 	err := l.f.Close()
@@ -286,13 +324,17 @@ func (h Dir) LockHolder(name string) (Holder, bool) {
 	if held, err := h.dirLocked(lockAbout(name)); err != nil || !held {
 		return Holder{}, false
 	}
-	if name == agent.DaemonName {
+	if name == DaemonLock {
 		if who, err := h.readHolder(daemonFile); err == nil && who.Alive() {
 			return who, true
 		}
 	}
 	return Holder{Program: "a process that is not named"}, true
 }
+
+// LastHolder is who has taken the lock last, by its file; it may have given it back
+// or have died. The error matches fs.ErrNotExist if nobody has.
+func (h Dir) LastHolder(name string) (Holder, error) { return h.readHolder(LockDir + "/" + name) }
 
 func (h Dir) readHolder(rel string) (who Holder, err error) {
 	data, err := h.ReadFile(rel, 4096)
