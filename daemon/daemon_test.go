@@ -1,6 +1,7 @@
 package daemon_test
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -8,6 +9,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"strconv"
 	"strings"
 	"sync"
 	"syscall"
@@ -16,9 +18,11 @@ import (
 
 	"netsky/agent"
 	"netsky/agent/home"
+	"netsky/agent/proc"
 	"netsky/bus"
 	"netsky/daemon"
 	"netsky/spawn"
+	"netsky/spawn/keeper"
 	"netsky/store"
 )
 
@@ -399,5 +403,41 @@ func TestStopEndsOnlyTheDaemon(t *testing.T) {
 				t.Errorf("the daemon is there: %v", err)
 			}
 		}
+	}
+}
+
+// A start that is broken off leaves nothing behind, also of a program that does not
+// answer and takes no SIGTERM.
+func TestStartBrokenOff(t *testing.T) {
+	w := newWorld(t)
+	ctx, cancel := context.WithCancel(w.ctx)
+	pid := filepath.Join(filepath.Dir(w.home.Root()), "pid")
+	script := `trap "" TERM; echo $$ >` + pid + `.new; mv ` + pid + `.new ` + pid + `; while :; do sleep 0.1; done`
+	returned := make(chan error, 1)
+	go func() {
+		_, _, err := daemon.Start(ctx, w.home, []string{"/bin/sh", "-c", script}, w.env)
+		returned <- err
+	}()
+	var p proc.Process
+	w.eventually(func() bool {
+		text, err := os.ReadFile(pid)
+		if err == nil {
+			n, _ := strconv.Atoi(strings.TrimSpace(string(text)))
+			p = processOf(n)
+		}
+		return err == nil
+	}, func() string { return "the program was not started" })
+	t.Cleanup(func() { keeper.End(context.Background(), []proc.Process{p}, 0) })
+	cancel()
+	select {
+	case err := <-returned:
+		if !errors.Is(err, context.Canceled) {
+			t.Errorf("Start = %v, want %v", err, context.Canceled)
+		}
+	case <-time.After(20 * time.Second):
+		t.Fatal("Start waits for a program that ignores SIGTERM")
+	}
+	if p.Alive() {
+		t.Errorf("process %d still runs", p.PID)
 	}
 }

@@ -231,6 +231,7 @@ func Start(ctx context.Context, h home.Dir, argv, env []string) (Pong, bool, err
 	if err := cmd.Start(); err != nil {
 		return p, false, fmt.Errorf("daemon: %w", err)
 	}
+	child, _ := proc.Find(cmd.Process.Pid) // not waited for yet, so the number is its own
 	exited := make(chan error, 1)
 	go func() { exited <- cmd.Wait() }() // ends with the daemon or with this process
 	deadline := time.After(10 * time.Second)
@@ -242,11 +243,11 @@ func Start(ctx context.Context, h home.Dir, argv, env []string) (Pong, bool, err
 		}
 		select {
 		case <-ctx.Done():
+			err := ctx.Err()
 			if exited != nil { // ours, and nobody waits for it any more
-				cmd.Process.Signal(syscall.SIGTERM)
-				<-exited
+				err = errors.Join(err, stop(context.WithoutCancel(ctx), child, false))
 			}
-			return p, false, ctx.Err()
+			return p, false, err
 		case <-deadline:
 			if end != nil {
 				return p, false, fmt.Errorf("daemon: ended at once (%v); see %s", end, out.Name())
