@@ -10,6 +10,7 @@ import (
 
 	"netsky/agent"
 	"netsky/spawn"
+	"netsky/spawn/pane"
 )
 
 // A dialog is one at which agents wait for a person.
@@ -69,7 +70,7 @@ func (a *app) decidable(runtime, detail string) bool {
 	if err != nil {
 		return false
 	}
-	return spawn.Decidable(a.runtimes(l)[runtime], detail)
+	return pane.Decidable(a.runtimes(l)[runtime], detail)
 }
 
 // words says who waits, and what the owner can do about it.
@@ -115,8 +116,8 @@ func (a *app) decide(ctx context.Context, id agent.ID, allow, all bool) error {
 		return err
 	}
 	runtimes := a.runtimes(l)
-	question := func(st spawn.Status) (d agent.Dialog, r spawn.Deciding, ok bool, err error) {
-		if r, ok = runtimes[st.Runtime].(spawn.Deciding); !ok || !st.Asks() || st.Pane() == "" {
+	question := func(st spawn.Status) (d agent.Dialog, r pane.Deciding, ok bool, err error) {
+		if r, ok = runtimes[st.Runtime].(pane.Deciding); !ok || !st.Asks() || st.Pane() == "" {
 			return d, r, false, nil
 		}
 		d, ok, err = l.Question(ctx, st, r)

@@ -10,6 +10,7 @@ import (
 	"netsky/agent/home"
 	"netsky/dashboard"
 	"netsky/spawn"
+	"netsky/spawn/pane"
 	"netsky/store"
 )
 
@@ -106,7 +107,7 @@ func (a *agents) views(list spawn.Statuses) []dashboard.Agent {
 			ID: st.Agent, State: st.State, Evidence: st.Evidence, Detail: st.Detail, Runtime: st.Runtime, Model: st.Model,
 			Dir: st.Dir, Start: st.Start, PID: st.PID, Wanted: st.Wanted,
 			Inbox: st.Inbox, Claimed: st.Claimed, Outbox: st.Outbox, Poison: st.Poison,
-			Decidable: st.Asks() && spawn.Decidable(a.runtimes[st.Runtime], st.Detail),
+			Decidable: st.Asks() && pane.Decidable(a.runtimes[st.Runtime], st.Detail),
 		}
 		if !st.Since.IsZero() {
 			v.Since = store.At(st.Since)

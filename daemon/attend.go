@@ -10,6 +10,7 @@ import (
 	"netsky/agent/home"
 	"netsky/agent/proc"
 	"netsky/spawn"
+	"netsky/spawn/pane"
 )
 
 const (
@@ -78,14 +79,14 @@ func (a *attendant) pass(ctx context.Context) {
 	for _, la := range list {
 		r := a.d.o.Runtimes[la.Runtime]
 		_, served := r.(spawn.Served)
-		_, screens := r.(spawn.Screens)
+		_, screens := r.(pane.Screens)
 		if !served && !screens || ctx.Err() != nil {
 			continue
 		}
 		c := a.caseOf(la)
 		if a.held(la, c) {
 			err := a.stands(ctx, la, c, &states)
-			if over, ok := r.(spawn.Overlaid); ok && err == nil {
+			if over, ok := r.(pane.Overlaid); ok && err == nil {
 				err = a.overlaid(ctx, la, c, over, &states)
 			}
 			if ctx.Err() == nil {
@@ -163,7 +164,7 @@ func (a *attendant) see(ctx context.Context, la agent.Launch, st spawn.Status, r
 		c.next = time.Now().Add(attendLate)
 	}
 	c.heard = c.heard || a.d.o.Launcher.Heard(st) || a.hadReceiver(st)
-	if screens, ok := r.(spawn.Screens); ok {
+	if screens, ok := r.(pane.Screens); ok {
 		answer := st.State == agent.Starting
 		dialog, shown, err := a.d.o.Launcher.LookForDialog(ctx, st, screens, answer)
 		if err != nil {

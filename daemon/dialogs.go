@@ -14,6 +14,7 @@ import (
 	"netsky/bus"
 	"netsky/bus/envelope"
 	"netsky/spawn"
+	"netsky/spawn/pane"
 	"netsky/store"
 )
 
@@ -57,7 +58,7 @@ const overlaidEvery = 5 * time.Second
 // overlaid looks for a dialog on the screen of such an agent, if that may have
 // changed since the last look, and tells the owner of one that stays while nobody
 // is at the pane.
-func (a *attendant) overlaid(ctx context.Context, la agent.Launch, c *attended, r spawn.Overlaid, states *spawn.Statuses) (err error) {
+func (a *attendant) overlaid(ctx context.Context, la agent.Launch, c *attended, r pane.Overlaid, states *spawn.Statuses) (err error) {
 	last := c.over
 	if time.Since(last) < overlaidEvery {
 		return nil
@@ -170,7 +171,7 @@ func (a *attendant) settle(ctx context.Context, standing map[string]bool, unknow
 		how := "answered in the pane"
 		if k, err := a.d.o.Home.LoadKeeper(m.agent); err != nil || k.Start != m.start || k.EndedMS != 0 {
 			how = "gone with the agent's session"
-		} else if a.d.o.Launcher.Pressed(m.agent, m.start, m.what) {
+		} else if a.d.o.Launcher.Pressed(m.agent, m.start, strings.SplitN(m.what, ": ", 2)[0]) {
 			how = "answered by netsky"
 		}
 		if err := a.d.o.Home.MarkShown(m.files...); err != nil {
@@ -231,7 +232,7 @@ const inItsPane = " waits at a dialog in its pane ("
 func (a *attendant) say(ctx context.Context, st spawn.Status, d agent.Dialog, id string) error {
 	what := strings.ReplaceAll(cmp.Or(d.Text, d.Name), "<", "&lt;") // no text of a pane's looks like a message
 	text := fmt.Sprintf("%s%s%s): %s\nOnly you can answer it: netsky attach %s", st.Agent, inItsPane, d.Name, what, st.Agent)
-	if r, ok := a.d.o.Runtimes[st.Runtime].(spawn.Deciding); ok && r.Decidable(d.Name) {
+	if r, ok := a.d.o.Runtimes[st.Runtime].(pane.Deciding); ok && r.Decidable(d.Name) {
 		text += fmt.Sprintf(", or netsky approve %s (--deny says no, --all-same answers all agents at the same dialog)", st.Agent)
 	}
 	e := envelope.Envelope{

@@ -2,8 +2,6 @@ package spawn
 
 import (
 	"time"
-
-	"netsky/tmux"
 )
 
 // SetTimes shortens what takes long: up's wait for an agent to be ready, down's
@@ -19,21 +17,12 @@ func (l *Launcher) SetOrphanedTime(d time.Duration) { l.times.orphaned = d }
 // SetPointTimes shortens what Point waits for: a quiet pane, a person to be
 // gone, the time between two lines. 0 is the default.
 func (l *Launcher) SetPointTimes(quiet, person, point time.Duration) {
-	l.times.quiet, l.times.person, l.times.point = quiet, person, point
+	l.times.Quiet, l.times.Person, l.times.Again = quiet, person, point
 }
 
 // SetDialogTime shortens how long a dialog may stay after its answer. 0 is the
 // default.
-func (l *Launcher) SetDialogTime(goes time.Duration) { l.times.goes = goes }
+func (l *Launcher) SetDialogTime(goes time.Duration) { l.times.Goes = goes }
 
 // SetAtOnce sets how many agents are started together. 0 is the default.
 func (l *Launcher) SetAtOnce(n int) { l.times.atOnce = n }
-
-// Asks reports whether a screen of these rows, with the cursor on the last,
-// looks like a question.
-func Asks(rows ...string) bool {
-	return asks(tmux.Look{Screen: rows, Row: len(rows) - 1, Cursor: true})
-}
-
-// SameLine reports whether an input line is taken for what it was.
-func SameLine(line, calm string) bool { return sameLine(line, calm) }

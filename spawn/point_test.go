@@ -11,6 +11,7 @@ import (
 	"netsky/agent/home"
 	"netsky/bus/envelope"
 	"netsky/spawn"
+	"netsky/spawn/pane"
 	"netsky/tmux"
 )
 
@@ -35,7 +36,7 @@ func newSilentWorld(t *testing.T, script string) *world {
 }
 
 // points points until ok, as the daemon would.
-func (w *world) points(what string, ok func(spawn.Pointed) bool) (p spawn.Pointed) {
+func (w *world) points(what string, ok func(pane.Pointed) bool) (p pane.Pointed) {
 	w.Helper()
 	w.eventually(func() bool {
 		var err error
@@ -51,12 +52,12 @@ func (w *world) points(what string, ok func(spawn.Pointed) bool) (p spawn.Pointe
 
 func (w *world) told() {
 	w.Helper()
-	w.points("told", func(p spawn.Pointed) bool { return p.Told > 0 })
+	w.points("told", func(p pane.Pointed) bool { return p.Told > 0 })
 }
 
 func (w *world) held(why string) {
 	w.Helper()
-	w.points("held", func(p spawn.Pointed) bool {
+	w.points("held", func(p pane.Pointed) bool {
 		if p.Told > 0 {
 			w.Fatalf("told, want held: %s", why)
 		}
@@ -200,7 +201,7 @@ func TestPointAfterADrain(t *testing.T) {
 
 func TestPointLeavesDrafts(t *testing.T) {
 	w := newSilentWorld(t, repl)
-	w.points("looked at", func(p spawn.Pointed) bool { // how an empty line looks is known by now
+	w.points("looked at", func(p pane.Pointed) bool { // how an empty line looks is known by now
 		_, err := os.Stat(w.home.Path("state/pointer/agent1.json"))
 		return err == nil
 	})
@@ -286,50 +287,10 @@ func TestPointFinishes(t *testing.T) {
 	}
 }
 
-func TestSameLine(t *testing.T) {
-	const hint = "│ > Type your message or @path/to/file   │"
-	for line, want := range map[string]bool{
-		hint:                              true,
-		"│ > Type your message or @pa│":   true,
-		"│ > fix the bug               │": false,
-		"│ > Typ │":                       false,
-		"│ > Type your message or @path/to/file x │": false,
-	} {
-		if got := spawn.SameLine(line, hint); got != want {
-			t.Errorf("%q: %v, want %v", line, got, want)
-		}
-	}
-	if spawn.SameLine("> fix", "> ") || !spawn.SameLine(">", "> ") {
-		t.Error("a bare prompt")
-	}
-}
-
 func TestPointAnswersNothing(t *testing.T) {
 	w := newSilentWorld(t, `printf 'Do you trust this folder?\n\n❯ 1. Yes, proceed\n  2. No, exit\n'; exec cat >lines`)
 	w.mail("agent1", "hello")
 	w.held("question")
-	for _, c := range []struct {
-		rows string
-		want bool
-	}{
-		{"Overwrite? [y/N] ", true},
-		{"Go on (yes/no)?", true},
-		{"│ ● 1. Yes │\n│   2. No  │\n╰──╯", true},
-		{"  1) allow\n> 2) deny", true},
-		{"Enter your API key: ", true},
-		{"Password:", true},
-		{"Press Enter to continue", true},
-		{"(Use Enter to select)", true},
-		{"> ", false},
-		{"you: ", false},
-		{"> 1. do this\n\nDone.\n> ", false},
-		{"1. first\n2. second\n> ", false},
-		{"the code is in main.go\n> ", false},
-	} {
-		if got := spawn.Asks(strings.Split(c.rows, "\n")...); got != c.want {
-			t.Errorf("%q asks: %v, want %v", c.rows, got, c.want)
-		}
-	}
 }
 
 func TestSilentUp(t *testing.T) {

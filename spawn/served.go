@@ -6,6 +6,7 @@ import (
 
 	"netsky/agent"
 	"netsky/agent/home"
+	"netsky/spawn/pane"
 )
 
 // Served is what a Runtime may be whose mailbox is held by a child of its
@@ -25,7 +26,7 @@ const nobodys = "nobody holds its mailbox"
 // Heard reports whether a receiver has spoken for the agent under its start.
 func (l *Launcher) Heard(st Status) bool {
 	r, err := l.Home.LoadReport(st.Agent)
-	return err == nil && st.Start != "" && r.Start == st.Start && r.State.Ready() && r.Evidence != itsPane
+	return err == nil && st.Start != "" && r.Start == st.Start && r.State.Ready() && r.Evidence != pane.Evidence
 }
 
 // ReceiverGone puts down that the agent's program runs without its receiver, and

@@ -1,15 +1,13 @@
 package spawn
 
 import (
-	"cmp"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"io/fs"
 	"time"
 
 	"netsky/agent"
-	"netsky/agent/home"
+	"netsky/spawn/pane"
 	"netsky/tmux"
 )
 
@@ -22,16 +20,9 @@ type Silent interface {
 	Silent()
 }
 
-const (
-	// livesFor is how long a silent program must have run to count as started:
-	// a wrong flag ends most within that.
-	livesFor = time.Second
-	// quietTime is how long a pane must not have changed to count as idle. tmux
-	// tells whole seconds, so one is added.
-	quietTime = 5*time.Second + time.Second
-)
-
-func (l *Launcher) quietFor() time.Duration { return cmp.Or(l.times.quiet, quietTime) }
+// livesFor is how long a silent program must have run to count as started: a wrong
+// flag ends most within that.
+const livesFor = time.Second
 
 // onlyPane is what is known of a silent program that runs.
 const onlyPane = "runs; nothing is known of it but its pane"
@@ -48,7 +39,7 @@ func (l *Launcher) judgeSilent(st *Status, pane *tmux.Pane, k agent.Keeper) {
 	case !begun(k):
 		st.State, st.Since = agent.Starting, time.UnixMilli(k.StartedMS)
 		st.Evidence = fmt.Sprintf("process %d runs since a moment ago", k.PID)
-	case time.Since(pane.Activity) < l.quietFor():
+	case time.Since(pane.Activity) < l.times.Calm():
 		st.State, st.Since = agent.Busy, time.Time{}
 		st.Evidence = "its pane changes; no more is known"
 	default:
@@ -56,47 +47,16 @@ func (l *Launcher) judgeSilent(st *Status, pane *tmux.Pane, k agent.Keeper) {
 		st.Evidence = "its pane is quiet; no more is known" // since when is Since: what counts time would be news each second
 	}
 	if st.Inbox+st.Claimed > 0 {
-		st.Detail = l.pointing(st.Agent, st.Start).words()
+		st.Detail = l.panes().Told(st.Agent, st.Start)
 	}
 }
 
-// greeting is state/own/<agent>.json: under which start the agent last took
-// mail. Whoever hands it the first writes the file.
-type greeting struct {
-	Start string `json:"start"`
-}
+// Greeted reports whether a silent agent has taken mail under this start already:
+// before it has, nothing has told it who it is.
+func (l *Launcher) Greeted(id agent.ID, start string) bool { return pane.Greeted(l.Home, id, start) }
 
-func greetingFile(id agent.ID) string { return "state/own/" + string(id) + ".json" }
-
-// Greeted reports whether a silent agent has taken mail under this start
-// already: before it has, nothing has told it who it is.
-func (l *Launcher) Greeted(id agent.ID, start string) bool {
-	g, _ := load[greeting](l.Home, greetingFile(id)) // none: not greeted
-	return start != "" && g.Start == start
-}
-
-// Greet puts down that it has.
-func (l *Launcher) Greet(id agent.ID, start string) error {
-	return save(l.Home, greetingFile(id), greeting{start})
-}
-
-func load[T any](h home.Dir, rel string) (v T, err error) {
-	data, err := h.ReadFile(rel, 1<<20)
-	if err == nil {
-		if err = json.Unmarshal(data, &v); err != nil {
-			err = fmt.Errorf("%s: %w", h.Path(rel), err)
-		}
-	}
-	return v, err
-}
-
-func save(h home.Dir, rel string, v any) error {
-	data, err := json.Marshal(v)
-	if err != nil {
-		return fmt.Errorf("%s: %w", rel, err)
-	}
-	return h.WriteFile(rel, append(data, '\n'), false)
-}
+// Greet notes that it has.
+func (l *Launcher) Greet(id agent.ID, start string) error { return pane.Greet(l.Home, id, start) }
 
 // RunningLaunch is the launch of an agent whose program is running now, by its
 // keeper's word; the error matches fs.ErrNotExist if there is none.

@@ -27,6 +27,7 @@ import (
 	"netsky/agent/home"
 	"netsky/agent/program"
 	"netsky/bus"
+	"netsky/spawn/pane"
 	"netsky/store"
 	"netsky/tmux"
 )
@@ -80,11 +81,7 @@ type times struct {
 
 	orphaned time.Duration // up, until a program ends whose session has gone
 
-	quiet  time.Duration // a pane, to count as idle
-	person time.Duration // after a person's last key
-	point  time.Duration // between two lines typed into a pane
-
-	goes time.Duration // a dialog, after its answer
+	pane.Times
 
 	atOnce int // agents that are started together; not a time
 }

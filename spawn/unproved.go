@@ -106,7 +106,7 @@ const maxUnproved = 20
 
 // carried are the starts before the last one that were never proved.
 func (l *Launcher) carried(id agent.ID) ([]unprovedStart, error) {
-	list, err := load[[]unprovedStart](l.Home, unprovedFile(id))
+	list, err := home.Load[[]unprovedStart](l.Home, unprovedFile(id))
 	if errors.Is(err, fs.ErrNotExist) {
 		err = nil
 	}

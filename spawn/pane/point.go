@@ -1,4 +1,4 @@
-package spawn
+package pane
 
 import (
 	"cmp"
@@ -20,9 +20,11 @@ const (
 	pointTime   = time.Minute      // at most one line in that time about the same mail
 	personTime  = 30 * time.Second // since a person's last key
 	beforeEnter = 700 * time.Millisecond
-	lookAgain   = 5 * time.Second // when it can't be said when something will change
-	nothing     = time.Minute     // when no mail waits
+	nothing     = time.Minute // when no mail waits
 )
+
+// LookAgain is when to look again if it can't be said when something will change.
+const LookAgain = 5 * time.Second
 
 // A pointing is state/pointer/<agent>.json: what Point has done and seen under
 // one start. Only Point writes it.
@@ -39,16 +41,18 @@ type pointing struct {
 func pointingFile(id agent.ID) string { return "state/pointer/" + string(id) + ".json" }
 
 // pointing is what is on file of that start; of another it says nothing.
-func (l *Launcher) pointing(id agent.ID, start string) pointing {
-	p, _ := load[pointing](l.Home, pointingFile(id)) // unreadable: at worst it is told once more
+func (l *Panes) pointing(id agent.ID, start string) pointing {
+	p, _ := home.Load[pointing](l.Home, pointingFile(id)) // unreadable: at worst it is told once more
 	if p.Start != start {
 		return pointing{Start: start}
 	}
 	return p
 }
 
-// words tells it for status: facts with their time, which don't grow old.
-func (p pointing) words() string {
+// Told says for status whether a silent agent was told of its mail under that start:
+// facts with their time, which don't grow old.
+func (l *Panes) Told(id agent.ID, start string) string {
+	p := l.pointing(id, start)
 	clock := func(ms int64) string { return time.UnixMilli(ms).Format("15:04:05") }
 	switch {
 	case p.HeldMS > p.ToldMS:
@@ -79,17 +83,17 @@ type Pointed struct {
 // attached has left one. After that the input line (the cursor's row, or the
 // last with a prompt sign if the program hides the cursor) must be as it was
 // before, or hold no letter and no digit.
-func (l *Launcher) Point(ctx context.Context, id agent.ID) (Pointed, error) {
-	la, err := l.SilentLaunch(id)
-	if err != nil {
-		return Pointed{Again: lookAgain}, err
-	}
+//
+// find is the agent's pane, if it has one under that start; it is asked last, as
+// most calls end before.
+func (l *Panes) Point(ctx context.Context, la agent.Launch, find func(context.Context) (tmux.Pane, bool, error)) (Pointed, error) {
+	id := la.Agent
 	n, oldest, err := l.waiting(id)
 	if err != nil {
-		return Pointed{Again: lookAgain}, err
+		return Pointed{Again: LookAgain}, err
 	}
 	p := l.pointing(id, la.Start)
-	every := cmp.Or(l.times.point, pointTime)
+	every := cmp.Or(l.Again, pointTime)
 	last := time.UnixMilli(p.ToldMS)
 	// While nothing is left of what it was told of, there is something new to tell.
 	if left := time.Until(last.Add(every)); n > 0 && !oldest.After(last) && left > 0 && left <= every {
@@ -98,20 +102,16 @@ func (l *Launcher) Point(ctx context.Context, id agent.ID) (Pointed, error) {
 	if n == 0 && p.Calm != nil {
 		return Pointed{Again: nothing}, nil
 	}
-	v, err := l.view(ctx)
-	if err != nil {
-		return Pointed{Again: lookAgain}, err
+	pane, ok, err := find(ctx)
+	if err != nil || !ok {
+		return Pointed{Again: LookAgain}, err // going, or not there yet
 	}
-	s, ok := v.agents[id]
-	if !ok || s.start != la.Start {
-		return Pointed{Again: lookAgain}, nil // going, or not there yet
-	}
-	if left := l.quietFor() - time.Since(s.Activity); left > 0 && left <= l.quietFor() {
+	if left := l.Calm() - time.Since(pane.Activity); left > 0 && left <= l.Calm() {
 		return l.hold(id, p, n, "its pane changes", left)
 	}
-	look, err := l.Tmux.Look(ctx, s.Pane)
+	look, err := l.Tmux.Look(ctx, pane)
 	if err != nil {
-		return Pointed{Again: lookAgain}, err
+		return Pointed{Again: LookAgain}, err
 	}
 	why, again := l.hindrance(look, p)
 	line := inputLine(look)
@@ -120,25 +120,25 @@ func (l *Launcher) Point(ctx context.Context, id agent.ID) (Pointed, error) {
 	}
 	switch {
 	case n == 0 && p.Calm == nil:
-		return Pointed{Again: max(again, lookAgain)}, nil
+		return Pointed{Again: max(again, LookAgain)}, nil
 	case n == 0:
-		return Pointed{Again: nothing}, save(l.Home, pointingFile(id), p)
+		return Pointed{Again: nothing}, l.Home.Save(pointingFile(id), p, false)
 	case why != "":
 		return l.hold(id, p, n, why, again)
 	}
 	if _, held := l.Home.LockHolder(home.ReceiverLock(id)); held {
-		return Pointed{Again: lookAgain}, nil // it is being drained
+		return Pointed{Again: LookAgain}, nil // it is being drained
 	}
 	// Before it is typed: a crash after it must not have it typed twice.
 	p.ToldMS, p.Told, p.HeldMS, p.Held = time.Now().UnixMilli(), n, 0, ""
-	if err := save(l.Home, pointingFile(id), p); err != nil {
-		return Pointed{Again: lookAgain}, err
+	if err := l.Home.Save(pointingFile(id), p, false); err != nil {
+		return Pointed{Again: LookAgain}, err
 	}
 	text := l.pointer(la, n)
 	if unsent(line) {
 		text = ""
 	}
-	if err := l.typeLine(ctx, s.Pane, look, text); err != nil {
+	if err := l.typeLine(ctx, pane, look, text); err != nil {
 		return Pointed{Again: every}, err
 	}
 	return Pointed{Told: n, Again: every}, nil
@@ -147,7 +147,7 @@ func (l *Launcher) Point(ctx context.Context, id agent.ID) (Pointed, error) {
 // waiting counts what a silent agent has not taken, and says since when the oldest
 // of it lies there: also what a drain had claimed that died, and not what a drain
 // would only file.
-func (l *Launcher) waiting(id agent.ID) (n int, oldest time.Time, err error) {
+func (l *Panes) waiting(id agent.ID) (n int, oldest time.Time, err error) {
 	for _, place := range bus.Pending() {
 		list, err := l.Bus.List(id, place, 0)
 		if err != nil {
@@ -165,7 +165,7 @@ func (l *Launcher) waiting(id agent.ID) (n int, oldest time.Time, err error) {
 }
 
 // hold puts down why mail waits on, once for each reason.
-func (l *Launcher) hold(id agent.ID, p pointing, n int, why string, again time.Duration) (Pointed, error) {
+func (l *Panes) hold(id agent.ID, p pointing, n int, why string, again time.Duration) (Pointed, error) {
 	r := Pointed{Held: why, Again: again}
 	if n == 0 {
 		return Pointed{Again: again}, nil
@@ -174,17 +174,17 @@ func (l *Launcher) hold(id agent.ID, p pointing, n int, why string, again time.D
 		return r, nil
 	}
 	r.New, p.Held, p.HeldMS = true, why, time.Now().UnixMilli()
-	return r, save(l.Home, pointingFile(id), p)
+	return r, l.Home.Save(pointingFile(id), p, false)
 }
 
 // pointer is the line. An agent that has taken no mail yet has been told nothing
 // of who it is.
-func (l *Launcher) pointer(la agent.Launch, n int) string {
+func (l *Panes) pointer(la agent.Launch, n int) string {
 	wait := "1 message waits"
 	if n > 1 {
 		wait = fmt.Sprintf("%d messages wait", n)
 	}
-	if !l.Greeted(la.Agent, la.Start) {
+	if !Greeted(l.Home, la.Agent, la.Start) {
 		return fmt.Sprintf("netsky: you are %s, and %s for you. First read %s, then run: "+lineEnd, la.Agent, wait, la.PromptFile)
 	}
 	return "netsky: " + wait + " for you; run: " + lineEnd
@@ -196,7 +196,7 @@ var errPersonCame = errors.New("a person came to the pane while the line was typ
 
 // typeLine types the line, and Enter a moment later: many programs take an Enter
 // that comes with a paste for a part of it.
-func (l *Launcher) typeLine(ctx context.Context, pane tmux.Pane, before tmux.Look, line string) error {
+func (l *Panes) typeLine(ctx context.Context, pane tmux.Pane, before tmux.Look, line string) error {
 	if err := l.Tmux.Paste(ctx, pane.ID, line); err != nil {
 		return err
 	}
@@ -216,20 +216,20 @@ func (l *Launcher) typeLine(ctx context.Context, pane tmux.Pane, before tmux.Loo
 }
 
 // hindrance is what a typed line would disturb, or "", and when to look again.
-func (l *Launcher) hindrance(look tmux.Look, p pointing) (why string, again time.Duration) {
-	gone := cmp.Or(l.times.person, personTime)
+func (l *Panes) hindrance(look tmux.Look, p pointing) (why string, again time.Duration) {
+	gone := cmp.Or(l.Person, personTime)
 	since := time.Since(look.Person)
 	switch {
 	case look.Dead:
-		return "its program has ended", lookAgain
+		return "its program has ended", LookAgain
 	case look.InMode:
-		return "its pane is in copy mode", lookAgain
-	case time.Since(look.Output) < l.quietFor():
-		return "its pane changes", lookAgain
+		return "its pane is in copy mode", LookAgain
+	case time.Since(look.Output) < l.Calm():
+		return "its pane changes", LookAgain
 	case !look.Person.IsZero() && since < gone:
 		return "a person is at its pane", min(gone-since+time.Second, gone)
 	case asks(look):
-		return "its pane shows what may be a question", lookAgain
+		return "its pane shows what may be a question", LookAgain
 	}
 	if look.Person.IsZero() {
 		return "", 0
@@ -238,7 +238,7 @@ func (l *Launcher) hindrance(look tmux.Look, p pointing) (why string, again time
 	if p.Calm != nil && sameLine(line, *p.Calm) || bare(line) || unsent(line) {
 		return "", 0
 	}
-	return "there may be a draft in its pane", lookAgain
+	return "there may be a draft in its pane", LookAgain
 }
 
 // inputLine is the row in which a person would be writing.
@@ -308,4 +308,23 @@ func asks(look tmux.Look) bool {
 // look at a pane, and all of them start.
 func lazily(expr string) func() *regexp.Regexp {
 	return sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(expr) })
+}
+
+// greeting is state/own/<agent>.json: under which start the agent last took
+// mail. Whoever hands it the first writes the file.
+type greeting struct {
+	Start string `json:"start"`
+}
+
+func greetingFile(id agent.ID) string { return "state/own/" + string(id) + ".json" }
+
+// Greeted reports whether a silent agent has taken mail under this start already.
+func Greeted(h home.Dir, id agent.ID, start string) bool {
+	g, _ := home.Load[greeting](h, greetingFile(id)) // none: not greeted
+	return start != "" && g.Start == start
+}
+
+// Greet notes that it has.
+func Greet(h home.Dir, id agent.ID, start string) error {
+	return h.Save(greetingFile(id), greeting{start}, false)
 }

@@ -1,11 +1,7 @@
-package spawn
+package pane
 
 import (
 	"context"
-	"fmt"
-	"io/fs"
-	"slices"
-	"sync"
 	"time"
 
 	"netsky/agent"
@@ -13,18 +9,14 @@ import (
 	"netsky/tmux"
 )
 
-// LookForDialog looks at the pane of an agent that can't say itself how it is:
-// its receiver is not there. With answer a dialog whose yes the launch implies
+// Look looks at the pane of an agent whose receiver is not there to report how it
+// is. With answer a dialog whose yes the launch implies
 // is answered, once under a start; pass it only while the agent starts. Every
 // other one is put down as the agent's state, waiting, until its receiver says
 // something else or a later look finds it gone. It returns the dialog, with Keys
 // if it has been answered just now or could be, and whether there is one; one
 // that was answered a moment ago, and that a later look finds gone, is none.
-func (l *Launcher) LookForDialog(ctx context.Context, st Status, r Screens, answer bool) (agent.Dialog, bool, error) {
-	o, err := l.lookoutAt(st, r)
-	if err != nil {
-		return agent.Dialog{}, false, err
-	}
+func (o Lookout) Look(ctx context.Context, answer bool) (agent.Dialog, bool, error) {
 	d, shown, _, err := o.look(ctx)
 	if err != nil {
 		return d, shown, err
@@ -53,73 +45,45 @@ func (l *Launcher) LookForDialog(ctx context.Context, st Status, r Screens, answ
 	return d, true, o.waits(d)
 }
 
-func (l *Launcher) lookoutAt(st Status, r Screens) (lookout, error) {
-	if st.pane == nil {
-		return lookout{}, fmt.Errorf("%s: no tmux session: %w", st.Agent, fs.ErrNotExist)
-	}
-	la, err := l.Home.LoadLaunch(st.Agent)
-	if err != nil {
-		return lookout{}, err
-	}
-	if la.Start != st.Start {
-		return lookout{}, fmt.Errorf("%s: %w", st.Agent, ErrOtherStart)
-	}
-	return lookout{l: l, launch: la, pane: *st.pane, r: r}, nil
+// At looks at the pane in which the launch's program runs.
+func (l *Panes) At(la agent.Launch, p tmux.Pane, r Screens) Lookout {
+	return Lookout{l: l, launch: la, pane: p, r: r}
 }
 
 // heard reports whether the agent's receiver is there: what it says of the
 // agent is not written over.
-func (o lookout) heard() bool {
+func (o Lookout) heard() bool {
 	_, held := o.l.Home.LockHolder(home.ReceiverLock(o.launch.Agent))
 	return held
 }
 
 // waits puts down that the agent waits for a person.
-func (o lookout) waits(d agent.Dialog) error {
+func (o Lookout) waits(d agent.Dialog) error {
 	if o.heard() {
 		return nil
 	}
 	r, err := o.l.Home.LoadReport(o.launch.Agent)
-	detail := dialogDetail(d)
-	if err == nil && r.Start == o.launch.Start && r.Evidence == itsPane && r.Detail == detail {
+	detail := Words(d)
+	if err == nil && r.Start == o.launch.Start && r.Evidence == Evidence && r.Detail == detail {
 		return nil // since when it waits stays
 	}
 	return o.l.Home.SaveReport(o.launch.Agent, agent.Report{
-		Start: o.launch.Start, State: agent.Waiting, SinceMS: time.Now().UnixMilli(), Evidence: itsPane, Detail: detail,
+		Start: o.launch.Start, State: agent.Waiting, SinceMS: time.Now().UnixMilli(), Evidence: Evidence, Detail: detail,
 	})
 }
 
 // gone takes back what a look had put down.
-func (o lookout) gone() error {
+func (o Lookout) gone() error {
 	r, err := o.l.Home.LoadReport(o.launch.Agent)
-	if err != nil || r.Start != o.launch.Start || r.Evidence != itsPane || o.heard() {
+	if err != nil || r.Start != o.launch.Start || r.Evidence != Evidence || o.heard() {
 		return nil
 	}
 	return o.l.Home.Remove(home.ReportDir + "/" + string(o.launch.Agent) + ".json")
 }
 
-// lookouts begins to look at the panes of the started agents whose programs can
-// show dialogs, until stop is called, which waits.
-func (l *Launcher) lookouts(ctx context.Context, list []prepared, panes []tmux.Pane) (stop func()) {
-	ctx, cancel := context.WithCancel(ctx)
-	var all sync.WaitGroup
-	for _, p := range list {
-		r, ok := p.plan.Runtime.(Screens)
-		at := slices.IndexFunc(panes, func(q tmux.Pane) bool { return q.Tags[TagStart] == p.launch.Start })
-		if !ok || p.err != nil || at < 0 {
-			continue
-		}
-		all.Go(func() { lookout{l: l, launch: p.launch, pane: panes[at], r: r}.run(ctx) })
-	}
-	return func() {
-		cancel()
-		all.Wait()
-	}
-}
-
-// run looks every 250 ms until the agent has said something itself or waits for
+// Run looks every 250 ms until the agent has said something itself or waits for
 // a person.
-func (o lookout) run(ctx context.Context) {
+func (o Lookout) Run(ctx context.Context) {
 	tick := time.NewTicker(dialogEvery)
 	defer tick.Stop()
 	var last agent.Dialog

@@ -1,4 +1,4 @@
-package spawn
+package pane
 
 import (
 	"cmp"
@@ -16,17 +16,16 @@ import (
 	"netsky/tmux"
 )
 
-// Screens is what a Runtime may be whose program can show dialogs before it says
-// anything of itself.
+// Screens is implemented by a runtime whose program can show dialogs before it
+// reports anything.
 type Screens interface {
-	Runtime
 	// Dialog is what waits on the screen of a pane in which the launch's
 	// program runs. Keys is set if the launch implies the yes: it says what is
 	// left to press, so it is asked again after each key but the last.
 	Dialog(screen string, l agent.Launch) (agent.Dialog, bool)
 }
 
-// Deciding is what a Screens may be of whose dialogs the owner can answer some
+// Deciding is implemented by a Screens some of whose dialogs the owner can answer
 // without going to the pane.
 type Deciding interface {
 	Screens
@@ -39,7 +38,7 @@ type Deciding interface {
 
 // Decidable reports whether the owner can answer a dialog without going to the
 // pane, by the words in which a status names it.
-func Decidable(r Runtime, detail string) bool {
+func Decidable(r any, detail string) bool {
 	d, ok := r.(Deciding)
 	name, _, _ := strings.Cut(detail, ": ")
 	return ok && d.Decidable(name)
@@ -66,11 +65,11 @@ const (
 	dialogPerson = 3 * time.Second
 )
 
-// itsPane is the evidence of a report that rests on what a pane shows.
-const itsPane = "its pane"
+// Evidence is that of a report that rests on what a pane shows.
+const Evidence = "its pane"
 
-// dialogDetail is a dialog in one line.
-func dialogDetail(d agent.Dialog) string {
+// Words is a dialog in one line.
+func Words(d agent.Dialog) string {
 	if d.Text == "" {
 		return d.Name
 	}
@@ -89,8 +88,8 @@ func answeredFile(id agent.ID) string { return "state/dialogs/" + string(id) + "
 
 // answeredOf is what is on file of that start. What can't be read counts as an
 // error: nothing is answered then.
-func (l *Launcher) answeredOf(la agent.Launch) (answered, error) {
-	a, err := load[answered](l.Home, answeredFile(la.Agent))
+func (l *Panes) answeredOf(la agent.Launch) (answered, error) {
+	a, err := home.Load[answered](l.Home, answeredFile(la.Agent))
 	if errors.Is(err, fs.ErrNotExist) {
 		err = nil
 	}
@@ -104,9 +103,9 @@ func sameDialog(a, b agent.Dialog) bool {
 	return a.Name == b.Name && a.Text == b.Text && slices.Equal(a.Keys, b.Keys)
 }
 
-// A lookout looks at the pane of one agent.
-type lookout struct {
-	l      *Launcher
+// A Lookout looks at the pane of one agent.
+type Lookout struct {
+	l      *Panes
 	launch agent.Launch
 	pane   tmux.Pane
 	r      Screens
@@ -116,7 +115,7 @@ type lookout struct {
 
 // look is the dialog that the pane shows. Its Keys are left out if it has been
 // answered under this start before.
-func (o lookout) look(ctx context.Context) (d agent.Dialog, shown bool, at tmux.Look, err error) {
+func (o Lookout) look(ctx context.Context) (d agent.Dialog, shown bool, at tmux.Look, err error) {
 	if at, err = o.l.Tmux.Look(ctx, o.pane); err != nil {
 		return d, false, at, err
 	}
@@ -133,10 +132,10 @@ func (o lookout) look(ctx context.Context) (d agent.Dialog, shown bool, at tmux.
 
 // going reports whether the dialog was answered a moment ago, so that it may be
 // just about to go.
-func (o lookout) going(d agent.Dialog) bool {
+func (o Lookout) going(d agent.Dialog) bool {
 	a, err := o.l.answeredOf(o.launch)
 	since := time.Since(time.UnixMilli(a.MS))
-	return err == nil && slices.Contains(a.Names, d.Name) && since >= 0 && since < cmp.Or(o.l.times.goes, dialogGoes)
+	return err == nil && slices.Contains(a.Names, d.Name) && since >= 0 && since < cmp.Or(o.l.Goes, dialogGoes)
 }
 
 // free reports whether keys may be pressed: the program would get them, and no
@@ -148,7 +147,7 @@ func free(at tmux.Look) bool {
 // answer presses the dialog's keys, once under a start: the second caller, the
 // second time and another process are left out. It goes on when ctx ends: half an
 // answer is none.
-func (o lookout) answer(ctx context.Context, d agent.Dialog) (bool, error) {
+func (o Lookout) answer(ctx context.Context, d agent.Dialog) (bool, error) {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), 4*dialogGoes)
 	defer cancel()
 	lock, err := o.l.Home.Lock(home.DialogLock(o.launch.Agent))
@@ -169,23 +168,21 @@ func (o lookout) answer(ctx context.Context, d agent.Dialog) (bool, error) {
 		return false, err
 	}
 	a.Names, a.MS = append(a.Names, d.Name), time.Now().UnixMilli()
-	if err := save(o.l.Home, answeredFile(o.launch.Agent), a); err != nil {
+	if err := o.l.Home.Save(answeredFile(o.launch.Agent), a, false); err != nil {
 		return false, err
 	}
 	if err := o.press(ctx, d); err != nil {
 		return false, err
 	}
-	o.l.record(ctx, store.AddLog{
+	o.l.Record(ctx, store.AddLog{
 		Part: "dialog", Actor: o.launch.Agent, About: o.launch.Start,
-		Text: "answered with " + cmp.Or(o.answers, "yes, as the launch implies it") + ": " + dialogDetail(d),
+		Text: "answered with " + cmp.Or(o.answers, "yes, as the launch implies it") + ": " + Words(d),
 	})
 	return true, nil
 }
 
-// Pressed reports whether netsky has answered, under that start, the dialog of
-// which text begins with the name.
-func (l *Launcher) Pressed(id agent.ID, start, text string) bool {
-	name, _, _ := strings.Cut(text, ": ")
+// Pressed reports whether netsky has answered the dialog of that name under that start.
+func (l *Panes) Pressed(id agent.ID, start, name string) bool {
 	a, err := l.answeredOf(agent.Launch{Agent: id, Start: start})
 	return err == nil && slices.Contains(a.Names, name)
 }
@@ -194,7 +191,7 @@ func (l *Launcher) Pressed(id agent.ID, start, text string) bool {
 // ones before it done. An arrow that has jumped back is moved once more: Claude
 // Code 2.1.329 lays out its menu anew, with the arrow on the first option, which
 // is the no, 150 ms after it came up and after each key that came too early.
-func (o lookout) press(ctx context.Context, d agent.Dialog) error {
+func (o Lookout) press(ctx context.Context, d agent.Dialog) error {
 	var last []string
 	for range len(d.Keys) + dialogJumps {
 		keys, ok := o.settled(ctx, d, last)
@@ -215,9 +212,9 @@ func (o lookout) press(ctx context.Context, d agent.Dialog) error {
 // settled waits until the pane has shown the dialog for dialogStill with the same
 // keys left to press, which are others than those of which the first was pressed
 // last; ok is false if that did not come about in time, or a person came.
-func (o lookout) settled(ctx context.Context, d agent.Dialog, pressed []string) (keys []string, ok bool) {
+func (o Lookout) settled(ctx context.Context, d agent.Dialog, pressed []string) (keys []string, ok bool) {
 	var since time.Time
-	for end := time.Now().Add(cmp.Or(o.l.times.goes, dialogGoes)); time.Now().Before(end); {
+	for end := time.Now().Add(cmp.Or(o.l.Goes, dialogGoes)); time.Now().Before(end); {
 		at, err := o.l.Tmux.Look(ctx, o.pane)
 		if err == nil && !free(at) {
 			return nil, false

@@ -1,0 +1,77 @@
+package pane
+
+import (
+	"context"
+	"time"
+
+	"netsky/agent"
+	"netsky/agent/home"
+)
+
+// Overlaid is implemented by a Screens whose agent works on behind a dialog of its
+// program's and knows nothing of it: what it reports stays true, and only a look at
+// its pane finds the dialog.
+type Overlaid interface {
+	Screens
+	Overlaid()
+}
+
+// An overlay is state/screens/<agent>.json: the dialog that stands on the screen
+// of an agent that works on behind it. Who looks renews it.
+type overlay struct {
+	Start   string `json:"start"`
+	Name    string `json:"name"`
+	Text    string `json:"text"`
+	SinceMS int64  `json:"since_ms"`
+	SeenMS  int64  `json:"seen_ms"`
+}
+
+// overlayKeeps is how long an overlay counts that nobody has renewed.
+const overlayKeeps = 30 * time.Second
+
+func overlayFile(id agent.ID) string { return "state/screens/" + string(id) + ".json" }
+
+// LookOver looks whether a dialog stands in the pane of an agent that reports its
+// state itself, and notes it for status. It returns the dialog, and since when it
+// stands there. Nothing is ever answered.
+func (o Lookout) LookOver(ctx context.Context) (d agent.Dialog, since time.Time, err error) {
+	l, id, start := o.l, o.launch.Agent, o.launch.Start
+	was, err := home.Load[overlay](l.Home, overlayFile(id))
+	known := err == nil && was.Start == start
+	d, shown, _, err := o.look(ctx)
+	if err != nil {
+		return d, since, err
+	}
+	if shown && !(known && was.Name == d.Name && was.Text == d.Text) {
+		// A screen may be half drawn, so nothing new rests on one look.
+		select {
+		case <-ctx.Done():
+			return agent.Dialog{}, since, ctx.Err()
+		case <-time.After(dialogAgain):
+		}
+		again, still, _, err := o.look(ctx)
+		if err != nil {
+			return d, since, err
+		}
+		shown, known = still && sameDialog(d, again), false
+	}
+	if !shown {
+		return agent.Dialog{}, since, l.Home.Remove(overlayFile(id))
+	}
+	now := time.Now().UnixMilli()
+	next := overlay{Start: start, Name: d.Name, Text: d.Text, SinceMS: now, SeenMS: now}
+	if known {
+		next.SinceMS = was.SinceMS
+	}
+	return d, time.UnixMilli(next.SinceMS), l.Home.Save(overlayFile(id), next, false)
+}
+
+// Overlay is the dialog that stood on the screen of an agent under that start at the
+// last LookOver, and since when; ok is false if none did, or nobody has looked lately.
+func (l *Panes) Overlay(id agent.ID, start string) (d agent.Dialog, since time.Time, ok bool) {
+	o, err := home.Load[overlay](l.Home, overlayFile(id))
+	if err != nil || o.Start != start || time.Since(time.UnixMilli(o.SeenMS)) > overlayKeeps {
+		return d, since, false
+	}
+	return agent.Dialog{Name: o.Name, Text: o.Text}, time.UnixMilli(o.SinceMS), true
+}
