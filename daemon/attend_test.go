@@ -83,10 +83,20 @@ while :; do sleep 0.1; if [ -e "$D/trust" ]; then printf 'Do you trust this?\n';
 	return nil
 }
 
-func (s served) Idle(_ context.Context, l agent.Launch, pid int) (bool, string) {
+func (s served) Idle(ctx context.Context, l agent.Launch, pid int) (bool, string) {
 	s.looks.Add(1)
 	if !slices.Contains(l.Env, "D="+s.dir) {
 		return false, "asked without the launch's environment"
+	}
+	for {
+		if _, err := os.Stat(filepath.Join(s.dir, "hang")); err != nil {
+			break
+		}
+		select {
+		case <-ctx.Done():
+			return false, "did not answer"
+		case <-time.After(10 * time.Millisecond):
+		}
 	}
 	if _, err := os.Stat(filepath.Join(s.dir, "busy")); err == nil {
 		return false, "a turn runs"
@@ -248,6 +258,26 @@ func TestAttendAfterwards(t *testing.T) {
 	if st := w.statuses().Find("agent1"); st.Start != before.Find("agent1").Start || w.plans.Load() != 1 {
 		t.Errorf("%+v, was %+v", st, before.Find("agent1"))
 	}
+}
+
+// What takes long about one agent holds up nothing about the others, nor the end of
+// the daemon.
+func TestAttendBeside(t *testing.T) {
+	w := newWard(t)
+	w.up(w.r, "agent1", "agent2")
+	w.touch("hang")
+	w.killReceiver("agent1")
+	w.eventually(func() bool { return w.r.looks.Load() > 0 }, func() string { return "never asked whether it is idle\n" + w.log() })
+	st, db := w.statuses().Find("agent2"), w.db()
+	syscall.Kill(st.PID, syscall.SIGKILL)
+	w.eventually(func() bool {
+		s, err := db.Session(w.ctx, st.Start)
+		return err == nil && s.State == agent.Dead
+	}, func() string { return "the death of agent2 is not on record\n" + w.log() })
+	if n := w.r.looks.Load(); n != 1 {
+		t.Errorf("agent1's runtime was asked %d times at once", n)
+	}
+	w.stop()
 }
 
 func TestAttendDialog(t *testing.T) {

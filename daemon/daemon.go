@@ -1,8 +1,8 @@
 // Package daemon composes netsky's long-running services and nothing else: the
-// door that answers who is there, the owner's mailbox, the router, the mirror of
-// the bus in the records, the watch over deaths, the line in the pane of an
-// agent that knows nothing of its mail, and the restart of one whose receiver
-// has died.
+// mirror of the bus in the records, the router, the owner's mailbox, the watchdog
+// over the agents, the control client by which panes are watched, the dashboard, and
+// the door that answers who is there. They are started in order and stopped in
+// reverse, each within a time of its own; one that isn't is named and left behind.
 //
 // The daemon is a convenience to the agents, not their parent: they live in
 // tmux, their mail in directories. Killed at any moment it harms none of them;
@@ -13,8 +13,6 @@ package daemon
 import (
 	"context"
 	"crypto/tls"
-	"errors"
-	"fmt"
 	"log/slog"
 	"net"
 	"os"
@@ -25,9 +23,9 @@ import (
 	"netsky/agent"
 	"netsky/agent/home"
 	"netsky/bus"
-	"netsky/daemon/observe"
 	"netsky/dashboard"
 	"netsky/spawn"
+	"netsky/spawn/watchdog"
 	"netsky/store"
 )
 
@@ -84,7 +82,7 @@ func Run(ctx context.Context, o Options) error {
 	defer stop()
 	d := &daemon{
 		o: o, lock: lock, stop: stop, started: time.Now(),
-		woken: make(chan struct{}, 1), panes: make(chan struct{}, 1), doors: make(chan net.Listener, 1),
+		panes: make(chan struct{}, 1), doors: make(chan net.Listener, 1),
 	}
 	d.screens = &screens{tmux: o.Launcher.Tmux, home: o.Home, log: func(what string, err error) {
 		o.Log.Warn("screens", "what", what, "error", err)
@@ -106,28 +104,22 @@ func Run(ctx context.Context, o Options) error {
 	d.before = d.predecessor()
 	d.writePID()
 	o.Log.Info("start", "pid", os.Getpid(), "version", o.Version)
+	d.watchdog = watchdog.New(watchdog.Options{
+		Launcher: o.Launcher, Runtimes: o.Runtimes, Plan: o.Plan, Records: d, Log: o.Log,
+	})
+	// In order: what one uses is started before it, and ends after it. The door closes
+	// first: whoever asks then hears that no daemon is there.
 	services := []service{
-		{"door", d.serve},
-		{"router", patient(o.Log, "router", func(ctx context.Context) error {
-			return o.Bus.RunRouter(ctx, func(what string, err error) {
-				if err != nil {
-					o.Log.Warn("route", "what", what, "error", err)
-				} else {
-					o.Log.Info("route", "what", what)
-				}
-			})
-		})},
-		{"records", patient(o.Log, "records", d.records)},
-		{"owner", patient(o.Log, "owner", d.owner)},
-		{"hub", patient(o.Log, "hub", d.hub)},
-		{"deaths", patient(o.Log, "deaths", d.deaths)},
-		{"pointer", patient(o.Log, "pointer", d.pointer)},
-		{"attend", patient(o.Log, "attend", d.attend)},
-		{"home", d.home},
+		{name: "records", run: patient(o.Log, "records", d.records)},
+		{name: "router", run: patient(o.Log, "router", d.route)},
+		{name: "owner", run: patient(o.Log, "owner", d.owner)},
+		{name: "watchdog", run: patient(o.Log, "watchdog", d.watchdog.Run), within: 10 * time.Second},
+		{name: "hub", run: patient(o.Log, "hub", d.hub)},
 	}
 	if o.Listen != "" {
-		services = append(services, service{"dashboard", patient(o.Log, "dashboard", d.web)})
+		services = append(services, service{name: "dashboard", run: patient(o.Log, "dashboard", d.web)})
 	}
+	services = append(services, service{name: "home", run: d.home}, service{name: "door", run: d.serve})
 	err = runAll(ctx, o.Log, services...)
 	o.Log.Info("stop", "error", err)
 	return err
@@ -138,9 +130,10 @@ type daemon struct {
 	lock    *home.Lock
 	stop    context.CancelFunc
 	started time.Time
-	woken   chan struct{} // for deaths; one waiting wake is enough
-	panes   chan struct{} // for hub, likewise
+	panes   chan struct{} // wakes hub; one waiting wake is enough
 	screens *screens
+
+	watchdog *watchdog.Watchdog
 
 	before string // pid of a daemon that did not end by itself, until that is on record; records' alone, once it runs
 
@@ -153,147 +146,22 @@ type daemon struct {
 	served Web
 }
 
+// wake has the agents looked at, and the hub attached if there are any.
 func (d *daemon) wake() {
-	for _, c := range []chan struct{}{d.woken, d.panes} {
-		select {
-		case c <- struct{}{}:
-		default:
-		}
+	d.watchdog.Wake()
+	select {
+	case d.panes <- struct{}{}:
+	default:
 	}
 }
 
-// A service runs until ctx ends or it fails. Returning nil early is a failure.
-type service struct {
-	name string
-	run  func(ctx context.Context) error
-}
-
-// runAll runs the services; the first to stop stops the rest, and all are
-// waited for.
-func runAll(ctx context.Context, log *slog.Logger, list ...service) error {
-	ctx, cancel := context.WithCancel(ctx)
-	defer cancel()
-	ended := make(chan error, len(list)) // each sends once
-	for _, s := range list {
-		go func() {
-			err := s.run(ctx)
-			if err == nil && ctx.Err() == nil {
-				err = errors.New("ended by itself")
-			}
-			if err != nil && ctx.Err() == nil {
-				err = fmt.Errorf("%s: %w", s.name, err)
-				log.Error("service ended", "service", s.name, "error", err)
-			}
-			ended <- err
-			cancel()
-		}()
-	}
-	var first error
-	for range list {
-		if err := <-ended; first == nil && !errors.Is(err, context.Canceled) {
-			first = err
-		}
-	}
-	return first
-}
-
-// patient runs a service again when it fails, after 1 s, 2 s, … up to a
-// minute: a full disk or a broken database must not take the daemon's other
-// services down. A run of ten minutes counts as recovery.
-func patient(log *slog.Logger, name string, run func(context.Context) error) func(context.Context) error {
-	return func(ctx context.Context) error {
-		for wait := time.Second; ; wait = min(2*wait, time.Minute) {
-			began := time.Now()
-			err := run(ctx)
-			if ctx.Err() != nil {
-				return nil
-			}
-			if time.Since(began) > 10*time.Minute {
-				wait = time.Second
-			}
-			log.Warn("again", "service", name, "in", wait.String(), "error", err)
-			select {
-			case <-ctx.Done():
-				return nil
-			case <-time.After(wait):
-			}
-		}
-	}
-}
-
-// records opens the database, takes in what was spooled, and mirrors the bus
-// until something fails.
-func (d *daemon) records(ctx context.Context) error {
-	db, err := store.Open(ctx, d.o.Home)
-	if err != nil {
-		return err
-	}
-	defer db.Close()
-	d.setDB(db)
-	defer d.setDB(nil)
-	if d.before != "" {
-		err := db.Apply(ctx, store.AddLog{
-			Key: fmt.Sprintf("daemon-%d", d.started.UnixMilli()), Level: store.LevelWarn, Part: "daemon",
-			Text: fmt.Sprintf("started, pid %d; the daemon before it, pid %s, was killed or crashed", os.Getpid(), d.before),
-		})
+// route carries mail out of the agents' outboxes.
+func (d *daemon) route(ctx context.Context) error {
+	return d.o.Bus.RunRouter(ctx, func(what string, err error) {
 		if err != nil {
-			return err
+			d.o.Log.Warn("route", "what", what, "error", err)
+		} else {
+			d.o.Log.Info("route", "what", what)
 		}
-		d.before = ""
-	}
-	ctx, cancel := context.WithCancel(ctx)
-	var upkeep sync.WaitGroup
-	upkeep.Go(func() { d.upkeep(ctx, db) })
-	defer upkeep.Wait() // before the database closes
-	defer cancel()
-	return (&observe.Observer{Bus: d.o.Bus, DB: db, Log: d.o.Log.With("part", "observe")}).Run(ctx)
-}
-
-func (d *daemon) setDB(db *store.DB) {
-	d.mu.Lock()
-	defer d.mu.Unlock()
-	d.db = db
-}
-
-func (d *daemon) database() *store.DB {
-	d.mu.Lock()
-	defer d.mu.Unlock()
-	return d.db
-}
-
-// record puts down what happened: in the open database, else in the spool.
-func (d *daemon) record(ctx context.Context, ops ...store.Op) {
-	if db := d.database(); db != nil && db.Apply(ctx, ops...) == nil {
-		return
-	}
-	d.o.Launcher.Journal.Record(ctx, ops...)
-}
-
-// owner files what comes for the owner, so that it is on record and stays in
-// delivered/ for `netsky inbox`, which remembers by itself what was read.
-func (d *daemon) owner(ctx context.Context) error {
-	if err := d.o.Bus.Make(agent.Owner); err != nil {
-		return err
-	}
-	r, err := d.o.Bus.Receive(ctx, agent.Owner, bus.ReceiveOptions{Report: func(what string, err error) {
-		d.o.Log.Info("owner's mailbox", "what", what, "error", err)
-	}})
-	if err != nil {
-		return err
-	}
-	defer r.Close()
-	for {
-		m, err := r.Next(ctx)
-		if err != nil {
-			return err
-		}
-		if err := m.Confirm(); err != nil {
-			return err
-		}
-	}
-}
-
-func isTimeout(err error) bool {
-	var ne net.Error
-	return errors.Is(err, context.DeadlineExceeded) || (errors.As(err, &ne) && ne.Timeout())
+	})
 }

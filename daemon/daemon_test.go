@@ -22,7 +22,6 @@ import (
 	"netsky/bus"
 	"netsky/daemon"
 	"netsky/spawn"
-	"netsky/spawn/keeper"
 	"netsky/store"
 )
 
@@ -427,7 +426,7 @@ func TestStartBrokenOff(t *testing.T) {
 		}
 		return err == nil
 	}, func() string { return "the program was not started" })
-	t.Cleanup(func() { keeper.End(context.Background(), []proc.Process{p}, 0) })
+	t.Cleanup(func() { proc.End(context.Background(), []proc.Process{p}, 0) })
 	cancel()
 	select {
 	case err := <-returned:

@@ -324,3 +324,8 @@ func waitGone(ctx context.Context, p proc.Process, d time.Duration) bool {
 	}
 	return true
 }
+
+func isTimeout(err error) bool {
+	var ne net.Error
+	return errors.Is(err, context.DeadlineExceeded) || (errors.As(err, &ne) && ne.Timeout())
+}

@@ -7,6 +7,9 @@ import (
 	"netsky/spawn"
 )
 
+// hubEvery is how often it is looked whether there are agents, and tmux answers.
+const hubEvery = 5 * time.Second
+
 // burst is how long notices are collected.
 const burst = 100 * time.Millisecond
 
@@ -14,7 +17,7 @@ const burst = 100 * time.Millisecond
 // itself says at once when a session comes or goes: a person may end one by
 // hand. Without agents there is no hub, as it would keep the server alive.
 func (d *daemon) hub(ctx context.Context) error {
-	tick := time.NewTicker(lookEvery)
+	tick := time.NewTicker(hubEvery)
 	defer tick.Stop()
 	for {
 		if panes, err := d.o.Launcher.Tmux.Panes(ctx); err == nil && len(panes) > 0 {
@@ -53,7 +56,7 @@ func (d *daemon) listen(ctx context.Context) error {
 			d.o.Log.Warn("hub", "error", err)
 		}
 	}()
-	tick := time.NewTicker(lookEvery)
+	tick := time.NewTicker(hubEvery)
 	defer tick.Stop()
 	for {
 		select {

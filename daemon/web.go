@@ -12,7 +12,6 @@ import (
 	"time"
 
 	"netsky/agent/home"
-	"netsky/bus"
 	"netsky/dashboard"
 )
 
@@ -88,11 +87,6 @@ func (d *daemon) serveWeb(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	mail, err := d.o.Bus.Watch(ctx, bus.Spot{Place: bus.Inbox}, bus.Spot{Place: bus.Claimed}, bus.Spot{Place: bus.Outbox})
-	if err != nil {
-		return err
-	}
-	defer mail.Close()
 	var encrypt *tls.Config
 	if d.o.TLS != nil {
 		if encrypt, err = d.o.TLS(); err != nil {
@@ -100,7 +94,7 @@ func (d *daemon) serveWeb(ctx context.Context) error {
 		}
 	}
 	s, err := dashboard.New(dashboard.Options{
-		Home: d.o.Home, Records: d.reader, Agents: newAgents(d.o.Launcher, d.o.Runtimes, mail.C), Panes: d.screens, Bus: d.o.Bus, Token: token,
+		Home: d.o.Home, Records: d.reader, Agents: agents{d.watchdog, d.o.Runtimes}, Panes: d.screens, Bus: d.o.Bus, Token: token,
 		TLS: encrypt, Wide: d.o.Wide, Version: d.o.Version, Log: d.o.Log.With("part", "dashboard"),
 	})
 	if err != nil {

@@ -43,6 +43,10 @@ type Status struct {
 	// Lost says that its keeper was killed, which could not record the end.
 	Lost bool
 
+	// Report is what was reported under this start of an agent that runs; the zero
+	// one is none. The state may say more.
+	Report agent.Report
+
 	pane   *tmux.Pane
 	socket string // of the tmux server that it was started on, by its launch
 	told   bool   // the keeper has told how it ended, on its pane too
@@ -329,6 +333,7 @@ func (l *Launcher) judgeReport(st *Status, started time.Time) {
 	r, err := l.Home.LoadReport(st.Agent)
 	switch {
 	case err == nil && r.Start == st.Start:
+		st.Report = r
 		st.State, st.Since = r.State, time.UnixMilli(r.SinceMS)
 		st.Evidence, st.Detail = r.Evidence, r.Detail
 		l.judgeOverlay(st)

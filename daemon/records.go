@@ -1,0 +1,136 @@
+package daemon
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"sync"
+	"time"
+
+	"netsky/agent"
+	"netsky/bus"
+	"netsky/daemon/observe"
+	"netsky/store"
+)
+
+const pruneEvery = time.Hour
+
+// records opens the database, takes in what was spooled, and mirrors the bus
+// until something fails.
+func (d *daemon) records(ctx context.Context) error {
+	db, err := store.Open(ctx, d.o.Home)
+	if err != nil {
+		return err
+	}
+	defer db.Close()
+	d.setDB(db)
+	defer d.setDB(nil)
+	if d.before != "" {
+		err := db.Apply(ctx, store.AddLog{
+			Key: fmt.Sprintf("daemon-%d", d.started.UnixMilli()), Level: store.LevelWarn, Part: "daemon",
+			Text: fmt.Sprintf("started, pid %d; the daemon before it, pid %s, was killed or crashed", os.Getpid(), d.before),
+		})
+		if err != nil {
+			return err
+		}
+		d.before = ""
+	}
+	ctx, cancel := context.WithCancel(ctx)
+	var upkeep sync.WaitGroup
+	upkeep.Go(func() { d.upkeep(ctx, db) })
+	defer upkeep.Wait() // before the database closes
+	defer cancel()
+	return (&observe.Observer{Bus: d.o.Bus, DB: db, Log: d.o.Log.With("part", "observe")}).Run(ctx)
+}
+
+func (d *daemon) setDB(db *store.DB) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	d.db = db
+}
+
+func (d *daemon) database() *store.DB {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	return d.db
+}
+
+// Record records what happened: in the open database, else in the spool.
+func (d *daemon) Record(ctx context.Context, ops ...store.Op) {
+	if db := d.database(); db != nil && db.Apply(ctx, ops...) == nil {
+		return
+	}
+	d.o.Launcher.Journal.Record(ctx, ops...)
+}
+
+// Session is what is on record of a start.
+func (d *daemon) Session(ctx context.Context, start string) (store.Session, error) {
+	db := d.database()
+	if db == nil {
+		return store.Session{}, errNoRecords
+	}
+	return db.Session(ctx, start)
+}
+
+// owner files what comes for the owner, so that it is on record and stays in
+// delivered/ for `netsky inbox`, which remembers by itself what was read.
+func (d *daemon) owner(ctx context.Context) error {
+	if err := d.o.Bus.Make(agent.Owner); err != nil {
+		return err
+	}
+	r, err := d.o.Bus.Receive(ctx, agent.Owner, bus.ReceiveOptions{Report: func(what string, err error) {
+		d.o.Log.Info("owner's mailbox", "what", what, "error", err)
+	}})
+	if err != nil {
+		return err
+	}
+	defer r.Close()
+	for {
+		m, err := r.Next(ctx)
+		if err != nil {
+			return err
+		}
+		if err := m.Confirm(); err != nil {
+			return err
+		}
+	}
+}
+
+// upkeep takes in the spool now and whenever something has been spooled, and
+// prunes the bus of what is past its keep and on record.
+func (d *daemon) upkeep(ctx context.Context, db *store.DB) {
+	tick := time.NewTicker(30 * time.Second)
+	defer tick.Stop()
+	var pruned time.Time
+	for {
+		if n, err := db.ReplaySpool(ctx); err != nil {
+			d.o.Log.Warn("spool", "error", err)
+		} else if n > 0 {
+			d.o.Log.Info("spool", "replayed", n)
+		}
+		if time.Since(pruned) > pruneEvery {
+			pruned = time.Now()
+			n, err := d.o.Bus.Prune(ctx, func(id string) bool { return db.Recorded(ctx, id) })
+			if err != nil {
+				d.o.Log.Warn("prune", "error", err)
+			}
+			if n > 0 {
+				d.o.Log.Info("prune", "files", n)
+				d.Record(ctx, store.AddLog{Part: "daemon", Text: fmt.Sprintf(
+					"removed the files of %s past [bus] keep, delivered or sent and on record; unread mail of the owner's stays", messages(n))})
+			}
+		}
+		select {
+		case <-ctx.Done():
+			return
+		case <-tick.C:
+		}
+	}
+}
+
+func messages(n int) string {
+	if n == 1 {
+		return "1 message"
+	}
+	return fmt.Sprintf("%d messages", n)
+}

@@ -1,0 +1,224 @@
+package watchdog
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"strings"
+	"time"
+
+	"netsky/agent"
+	"netsky/agent/home"
+	"netsky/agent/proc"
+	"netsky/spawn"
+	"netsky/store"
+)
+
+// A deathWatch is how far a start is on record.
+type deathWatch struct {
+	known   bool        // it was seen before
+	state   agent.State // the last on record
+	watched bool        // its death will be told
+	settled bool        // it has died, and its keeper had the time to say how
+	again   bool        // its session is gone too, and was looked for once more
+	started bool        // its start is on record
+
+	finished bool // what was left of it, after a down that was interrupted, was ended once
+}
+
+// follow records how agents have ended, with their last lines, and which states they
+// report, and ends what a down that was interrupted has left of one. It reports whether
+// another look is worth taking soon.
+func (l *loop) follow(ctx context.Context) (soon bool) {
+	gone := l.gone(ctx)
+	soon = gone && !l.alone
+	for _, st := range l.last.list {
+		w := l.wards[st.Agent]
+		if w == nil {
+			continue
+		}
+		unsettled, err := l.followOne(ctx, w, gone)
+		if err != nil {
+			l.o.Log.Warn("follow", "agent", st.Agent, "error", err)
+		}
+		if w.death.known && st.Finished() && !w.death.finished {
+			if w.death.finished, err = l.o.Launcher.Finish(ctx, st); err != nil {
+				l.o.Log.Warn("finish", "agent", st.Agent, "error", err)
+			}
+			unsettled = unsettled || !w.death.finished
+		}
+		soon = soon || unsettled
+	}
+	return soon
+}
+
+// gone reports whether several agents are wanted up and none has a session any
+// more: that is one event, which is recorded once, and not the death of each.
+func (l *loop) gone(ctx context.Context) bool {
+	var names []string
+	first := ""
+	for _, st := range l.last.list {
+		switch {
+		case st.Pane() != "":
+			l.alone = false
+			return false
+		case st.State == agent.Starting:
+			return false // an up is at work
+		case st.Wanted && st.Start != "":
+			names = append(names, string(st.Agent))
+			first = cmp.Or(first, st.Start)
+		}
+	}
+	if len(names) < 2 {
+		return false
+	}
+	if l.atWork() {
+		return true // an up that brings them back has not come to that yet; else it is recorded afterwards
+	}
+	if !l.alone {
+		l.alone = true
+		l.o.Records.Record(ctx, store.AddLog{
+			Key: "gone-" + first, Level: store.LevelError, Part: "daemon",
+			Text: "no tmux session is left: with it went " + strings.Join(names, ", "),
+		})
+	}
+	return true
+}
+
+// followOne watches the agent's program and records a change of its state. It
+// reports whether it has to be asked again soon.
+func (l *loop) followOne(ctx context.Context, w *ward, gone bool) (unsettled bool, err error) {
+	d := &w.death
+	if !d.known {
+		if w.Alive() {
+			k, err := l.o.Launcher.Home.LoadKeeper(w.Agent)
+			if err != nil || k.Start != w.Start {
+				return w.State == agent.Starting, nil
+			}
+			if err := l.watcher.Add(w.Start, k.Process); err != nil {
+				return false, err
+			}
+			d.watched = true
+		}
+		d.known = true
+	}
+	if d.watched && !d.started {
+		d.started = l.recordStart(ctx, w.Status)
+	}
+	if w.Lost && w.State == agent.Dead {
+		noted, err := l.o.Launcher.NoteLost(w.Agent, w.Start)
+		if noted || errors.Is(err, home.ErrLocked) {
+			return true, nil // the next look shows it
+		}
+		if err != nil { // on record it comes all the same
+			l.o.Log.Warn("its keeper was killed", "agent", w.Agent, "error", err)
+		}
+	}
+	if d.state == w.State {
+		return false, nil
+	}
+	if w.State == agent.Down && !l.recordEnd(ctx, w.Status) {
+		return false, nil
+	}
+	if w.State == agent.Dead && w.Detail == "" && !d.settled {
+		d.settled = !d.watched // the keeper has until the next look
+		return true, nil
+	}
+	if w.State == agent.Dead && w.Pane() == "" && !gone && !d.again {
+		d.again = true // the other sessions may be going too, one after another
+		return true, nil
+	}
+	d.state = w.State
+	switch w.State {
+	case agent.Dead:
+		end, log := l.o.Launcher.Death(ctx, w.Status)
+		ops := []store.Op{end}
+		if !gone {
+			ops = append(ops, log)
+		}
+		l.o.Records.Record(ctx, ops...)
+	case agent.Down:
+	default:
+		l.o.Records.Record(ctx, store.SessionState{Start: w.Start, Actor: w.Agent, State: w.State, PID: w.PID})
+	}
+	return false, nil
+}
+
+// atWork reports whether an up or a down is under way, which records what it starts
+// and ends. It is asked only when something is not on record.
+func (l *loop) atWork() bool {
+	held, err := l.o.Launcher.Home.Locked(home.UpLock)
+	return err != nil || held
+}
+
+// recordStart records a start that the up which made it did not live to record, or
+// did not get to know of, as tmux answered too late. It reports whether the start is
+// on record.
+func (l *loop) recordStart(ctx context.Context, st spawn.Status) bool {
+	if s, err := l.o.Records.Session(ctx, st.Start); err == nil && s.Runtime != "" {
+		return true
+	} else if err != nil && !errors.Is(err, store.ErrNotFound) {
+		return false
+	}
+	if l.atWork() {
+		return false
+	}
+	la, err := l.o.Launcher.Home.LoadLaunch(st.Agent)
+	if err != nil || la.Start != st.Start {
+		return true // nothing more is known of it
+	}
+	l.o.Records.Record(ctx, spawn.Started(la, "", string(st.Agent), st.PID)...)
+	return true
+}
+
+// recordEnd records the end of an agent that is down as was wanted, where the down
+// that ended it did not. It reports whether the end is on record.
+func (l *loop) recordEnd(ctx context.Context, st spawn.Status) bool {
+	switch s, err := l.o.Records.Session(ctx, st.Start); {
+	case errors.Is(err, store.ErrNotFound), err == nil && s.Ended != 0:
+		return true
+	case err != nil:
+		return false
+	}
+	if l.atWork() {
+		return false
+	}
+	end := store.EndSession{Start: st.Start, Actor: st.Agent, State: agent.Down, Reason: "down"}
+	if k, err := l.o.Launcher.Home.LoadKeeper(st.Agent); err == nil && k.Start == st.Start && k.EndedMS != 0 {
+		end.Time, end.Status, end.Signal = store.Time(k.EndedMS), k.Status, k.Signal
+	}
+	l.o.Records.Record(ctx, end, store.AddLog{
+		Key: "ended-" + st.Start, Part: "down", Actor: st.Agent, About: st.Start,
+		Text: "down: seen to have ended; the down that ended it did not record it",
+	})
+	return true
+}
+
+// died takes the death of a process that was watched, and reports whether the agents
+// are to be looked at: a program's end is, once its keeper has recorded it, which
+// takes milliseconds. Without that the next look judges what there is.
+func (l *loop) died(ctx context.Context, death proc.Death) (urgent bool) {
+	for _, w := range l.wards {
+		switch death.Key {
+		case receiverKey(w.Start):
+			w.receiver.holder = home.Holder{}
+			return false
+		case w.Start:
+			l.o.Log.Info("death", "start", death.Key, "pid", death.Process.PID)
+			w.death.settled = true
+			for range 100 {
+				k, err := l.o.Launcher.Home.LoadKeeper(w.Agent)
+				if err != nil || k.Start != w.Start || k.EndedMS != 0 {
+					return true
+				}
+				select {
+				case <-ctx.Done():
+					return true
+				case <-time.After(10 * time.Millisecond):
+				}
+			}
+			return true
+		}
+	}
+	return false
+}

@@ -1,0 +1,275 @@
+package watchdog
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"slices"
+	"strings"
+	"time"
+
+	"netsky/agent"
+	"netsky/agent/home"
+	"netsky/bus"
+	"netsky/bus/envelope"
+	"netsky/spawn"
+	"netsky/spawn/pane"
+	"netsky/store"
+)
+
+const (
+	// unattended is how long an agent may wait at a dialog that came up later, and
+	// nobody be at its pane, until the owner is told.
+	unattended = 30 * time.Second
+	// overlaidEvery is how often the screen is looked at of an agent that works on
+	// behind a dialog of its program's.
+	overlaidEvery = 5 * time.Second
+	// goneAfter is how many passes must find a dialog gone: a screen may be half drawn.
+	goneAfter = 2
+)
+
+// A dialogWatch is what is known of the dialogs at which an agent waits.
+type dialogWatch struct {
+	told     map[string]bool // ids of the mail about them
+	over     time.Time       // when the screen was looked at last for one that its agent knows nothing of
+	overlay  time.Time       // since when such a one has stood there then; zero: none did
+	standing []string        // those that stand, by the ids of the mail about them
+	sure     bool            // standing is news for settleDialogs
+}
+
+// dialogID is the id of the mail about the dialog at which an agent has stood
+// since then.
+func dialogID(start string, sinceMS int64) string { return fmt.Sprintf("dialog-%s-%d", start, sinceMS) }
+
+// stands notes which dialogs stand, by the agent's report and the last look over its
+// screen.
+func (c *dialogWatch) stands(start string, r agent.Report) {
+	c.standing, c.sure = nil, true
+	if r.State == agent.Waiting {
+		c.standing = append(c.standing, dialogID(start, r.SinceMS))
+	}
+	if !c.overlay.IsZero() {
+		c.standing = append(c.standing, dialogID(start, c.overlay.UnixMilli()))
+	}
+}
+
+// heldDialogs tells the owner of a dialog at which an agent waits whose receiver is
+// there, or which stands on the screen of one that knows nothing of it, unless
+// somebody is attached to the session. What was put before the owner as a question has
+// been told already.
+func (l *loop) heldDialogs(ctx context.Context, w *ward, r spawn.Runtime) {
+	c := &w.receiver
+	c.stands(w.Start, w.Report)
+	waits := w.Report.State == agent.Waiting && !c.told[dialogID(w.Start, w.Report.SinceMS)] &&
+		time.Since(time.UnixMilli(w.Report.SinceMS)) >= unattended
+	last := c.over
+	overlaid, _ := r.(pane.Overlaid)
+	if time.Since(last) < overlaidEvery {
+		overlaid = nil
+	}
+	if !waits && overlaid == nil {
+		return
+	}
+	id, start, stood, asked := w.Agent, w.Start, !c.overlay.IsZero(), time.Now()
+	l.work(ctx, w, func(ctx context.Context) func() {
+		now, err := l.roster.since(ctx, asked)
+		st := now.list.Find(id)
+		if err != nil || now.err != nil || st.Start != start || !st.Alive() {
+			return nil // if it can't be told who runs, look says so
+		}
+		if waits {
+			waits, err = l.unasked(st)
+		}
+		// tmux tells whole seconds.
+		looked := err == nil && overlaid != nil && st.Pane() != "" && (stood || !st.Changed().Before(last.Add(-2*time.Second)))
+		var over agent.Dialog
+		var since time.Time
+		if looked {
+			over, since, err = l.o.Launcher.LookOver(ctx, st, overlaid)
+		}
+		return func() {
+			c := &w.receiver
+			if overlaid != nil {
+				c.over = asked
+			}
+			l.failed(ctx, w, "attend", err)
+			if waits {
+				name, text, _ := strings.Cut(st.Report.Detail, ": ")
+				l.tell(ctx, w, st, agent.Dialog{Name: cmp.Or(name, "unknown dialog"), Text: text}, st.Report.SinceMS)
+			}
+			if err != nil || !looked {
+				return
+			}
+			c.overlay = since
+			c.stands(start, st.Report)
+			// Where the agent itself waits, it has reported it.
+			if !since.IsZero() && !st.Watched() && time.Since(since) >= unattended && st.Report.State != agent.Waiting {
+				l.tell(ctx, w, st, over, since.UnixMilli())
+			}
+		}
+	})
+}
+
+// unasked reports whether the agent waits, nobody is at its pane, and no question of
+// its is before the owner.
+func (l *loop) unasked(st spawn.Status) (bool, error) {
+	if !st.Asks() || st.Watched() || st.Report.State != agent.Waiting {
+		return false, nil
+	}
+	asked, err := l.o.Launcher.Home.Approvals()
+	return err == nil && !slices.ContainsFunc(asked, func(p agent.Approval) bool { return p.Agent == st.Agent && p.Start == st.Start }), err
+}
+
+// dialogs is state/watchdog/dialogs.json: what the owner was told of, by the id of the
+// mail, until it has gone. It is written before the mail is sent.
+type dialogs map[string]*dialogMail
+
+const dialogsFile = "state/watchdog/dialogs.json"
+
+// A dialogMail is mail to the owner about a dialog that stands, or has just gone. Each
+// Watchdog that found it has sent it: with the same id, as another file.
+type dialogMail struct {
+	Agent agent.ID `json:"agent"`
+	Start string   `json:"start"`
+	Name  string   `json:"name"`
+	Text  string   `json:"text"`
+
+	missing int // passes in a row that did not find the dialog
+}
+
+// openDialogs reads the file once.
+func (l *loop) openDialogs() error {
+	if l.dialogs != nil {
+		return nil
+	}
+	open, err := home.Load[dialogs](l.o.Launcher.Home, dialogsFile)
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return err
+	}
+	if l.dialogs = open; open == nil {
+		l.dialogs = make(dialogs)
+	}
+	return nil
+}
+
+func (l *loop) saveDialogs() {
+	if err := l.o.Launcher.Home.Save(dialogsFile, l.dialogs, false); err != nil {
+		l.o.Log.Warn("dialogs", "error", err)
+	}
+}
+
+// tell tells the owner of a dialog, once.
+func (l *loop) tell(ctx context.Context, w *ward, st spawn.Status, d agent.Dialog, sinceMS int64) {
+	id := dialogID(st.Start, sinceMS)
+	c := &w.receiver
+	if c.told[id] {
+		return
+	}
+	d.Text = strings.ReplaceAll(d.Text, "<", "&lt;") // no text of a pane's looks like a message
+	if err := l.openDialogs(); err != nil {
+		l.o.Log.Warn("dialogs", "error", err) // it is told all the same, and stays unread when it has gone
+	} else {
+		l.dialogs[id] = &dialogMail{Agent: st.Agent, Start: st.Start, Name: d.Name, Text: d.Text}
+		l.saveDialogs()
+	}
+	if err := l.say(ctx, st, d, id); err != nil {
+		l.failed(ctx, w, "attend", err)
+		return
+	}
+	if c.told == nil {
+		c.told = make(map[string]bool)
+	}
+	c.told[id] = true
+}
+
+// say sends the mail. It has the same id whenever it is sent, so a Watchdog that knows
+// nothing of an earlier one does not tell it twice.
+func (l *loop) say(ctx context.Context, st spawn.Status, d agent.Dialog, id string) error {
+	text := fmt.Sprintf("%s waits at a dialog in its pane (%s): %s\nOnly you can answer it: netsky attach %s",
+		st.Agent, d.Name, cmp.Or(d.Text, d.Name), st.Agent)
+	if r, ok := l.o.Runtimes[st.Runtime].(pane.Deciding); ok && r.Decidable(d.Name) {
+		text += fmt.Sprintf(", or netsky approve %s (--deny says no, --all-same answers all agents at the same dialog)", st.Agent)
+	}
+	_, err := l.o.Launcher.Bus.Send(ctx, envelope.Envelope{
+		ID: id, From: st.Agent, To: agent.Owner, Kind: envelope.KindApproval, Via: "code", Text: text, Time: time.Now(),
+	})
+	if err == nil {
+		l.o.Log.Info("dialog", "agent", st.Agent, "dialog", d.Name)
+	}
+	return err
+}
+
+// settleDialogs marks mail about a dialog that has gone as read, as nothing is left
+// to do about it, and records how it went.
+func (l *loop) settleDialogs(ctx context.Context) {
+	if err := l.openDialogs(); err != nil {
+		l.o.Log.Warn("dialogs", "error", err)
+		return
+	}
+	settled := false
+	for id, m := range l.dialogs {
+		w := l.wards[m.Agent]
+		switch {
+		case w != nil && w.Start == m.Start && !w.receiver.sure:
+			continue // a look at it is under way
+		case w != nil && slices.Contains(w.receiver.standing, id):
+			m.missing = 0
+			continue
+		}
+		if m.missing++; m.missing < goneAfter {
+			continue
+		}
+		if err := l.markRead(id); err != nil {
+			l.o.Log.Warn("dialogs", "mail", id, "error", err)
+			continue
+		}
+		l.o.Records.Record(ctx, store.AddLog{
+			Key: id, Part: "approval", Actor: m.Agent, About: id,
+			Text: l.howGone(m) + ": " + pane.Words(agent.Dialog{Name: m.Name, Text: m.Text}),
+		})
+		delete(l.dialogs, id)
+		settled = true
+	}
+	for _, w := range l.wards {
+		w.receiver.sure = false
+	}
+	if settled {
+		l.saveDialogs()
+	}
+}
+
+func (l *loop) howGone(m *dialogMail) string {
+	if k, err := l.o.Launcher.Home.LoadKeeper(m.Agent); err != nil || k.Start != m.Start || k.EndedMS != 0 {
+		return "gone with the agent's session"
+	}
+	if l.o.Launcher.Pressed(m.Agent, m.Start, m.Name) {
+		return "answered by netsky"
+	}
+	return "answered in the pane"
+}
+
+// markRead marks all mail of that id as read.
+func (l *loop) markRead(id string) error {
+	h, b := l.o.Launcher.Home, l.o.Launcher.Bus
+	shown, err := h.ShownMail()
+	if err != nil {
+		return err
+	}
+	names, err := b.Mail(agent.Owner, false)
+	if errors.Is(err, fs.ErrNotExist) || errors.Is(err, bus.ErrNoMailbox) {
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	list, err := b.FindAll(agent.Owner, slices.DeleteFunc(names, func(name string) bool { return shown[name] }))
+	var files []string
+	for _, e := range list {
+		if e.Err == nil && e.Envelope.ID == id {
+			files = append(files, e.Name)
+		}
+	}
+	return errors.Join(err, h.MarkShown(files...))
+}

@@ -1,0 +1,67 @@
+package watchdog
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"time"
+
+	"netsky/agent/home"
+	"netsky/bus"
+	"netsky/store"
+)
+
+// A mailWatch is when a silent agent was last seen to, and what its mailbox was like
+// then.
+type mailWatch struct {
+	hints uint64
+	boxes [2]home.Mark
+	again time.Time
+}
+
+// point tells an agent of its mail whose program knows nothing of netsky, by a line
+// in its pane. While no mail comes it costs nothing for a minute at a time.
+func (l *loop) point(ctx context.Context, w *ward) {
+	m := &w.mail
+	if !w.Silent || w.working || !w.Alive() {
+		return
+	}
+	hints, err := l.roster.hinted(ctx)
+	early := time.Now().Before(m.again)
+	if err != nil || early && hints == m.hints && m.boxes[0].Settled() && m.boxes[1].Settled() {
+		return
+	}
+	same := true
+	for i, place := range []bus.Place{bus.Inbox, bus.Claimed} {
+		now := l.o.Launcher.Home.Mark(home.Mailbox(w.Agent), string(place))
+		same = same && m.boxes[i].Same(now)
+		m.boxes[i] = now
+	}
+	m.hints = hints
+	if same && early {
+		return
+	}
+	id, start := w.Agent, w.Start
+	l.work(ctx, w, func(ctx context.Context) func() {
+		r, err := l.o.Launcher.Point(ctx, id)
+		log := l.o.Log.With("agent", id)
+		switch {
+		case err != nil:
+		case r.Told > 0:
+			log.Info("point", "messages", r.Told)
+			l.o.Records.Record(ctx, store.AddLog{
+				Part: "daemon", Actor: id, About: start, Text: fmt.Sprintf("told of %d waiting by a line in its pane", r.Told),
+			})
+		case r.New:
+			log.Info("not pointed", "why", r.Held)
+		}
+		return func() {
+			w.mail.again = time.Now().Add(r.Again)
+			if errors.Is(err, fs.ErrNotExist) {
+				err = nil // it is ending
+			}
+			l.failed(ctx, w, "point", err)
+		}
+	})
+}

@@ -1,0 +1,251 @@
+package watchdog
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"time"
+
+	"netsky/agent"
+	"netsky/agent/home"
+	"netsky/agent/proc"
+	"netsky/spawn"
+	"netsky/spawn/pane"
+)
+
+const (
+	attendEvery = 2 * time.Second
+	attendLate  = 15 * time.Second // once an agent has been without a receiver for a while
+	goneFor     = 3 * time.Second  // a receiver must be away to have gone
+	sureAfter   = time.Second      // between two looks that find an agent idle
+	maxBackoff  = 300 * time.Second
+	healthy     = 10 * time.Minute // after which a restart counts no more
+)
+
+// A receiverWatch is what is known of whoever takes an agent's mail.
+type receiverWatch struct {
+	holder home.Holder // of its mailbox, while it lives
+	heard  bool        // a receiver has held it under this start
+	since  time.Time   // when it was first seen without one; zero: it has one
+	next   time.Time   // when to look again
+	idle   time.Time   // since when it was found idle
+	failed string      // why the last restart failed
+
+	dialogWatch
+}
+
+// restarts are those of an agent, over all its starts.
+type restarts struct {
+	count int
+	last  time.Time
+}
+
+func receiverKey(start string) string { return "receiver " + start }
+
+// attend sees to an agent whose program runs. One that waits at a dialog is told to
+// the owner, unless somebody is at its pane. One whose receiver has died is started
+// anew as soon as it is idle, with its conversation; until then its mail waits, and
+// status says so.
+func (l *loop) attend(ctx context.Context, w *ward) {
+	r := l.o.Runtimes[w.Runtime]
+	served, _ := r.(spawn.Served)
+	screens, _ := r.(pane.Screens)
+	if served == nil && screens == nil {
+		return
+	}
+	c := &w.receiver
+	switch {
+	case w.working:
+	case !w.Alive():
+		c.since, c.idle = time.Time{}, time.Time{}
+		c.standing, c.sure = nil, true
+	case l.held(w):
+		l.heldDialogs(ctx, w, r)
+	case time.Now().Before(c.next):
+	case !needsReceiver(w.Status):
+		c.since, c.idle = time.Time{}, time.Time{}
+	default:
+		l.work(ctx, w, l.seek(w, screens, served))
+	}
+}
+
+// needsReceiver reports whether an agent without a receiver is to be seen to.
+func needsReceiver(st spawn.Status) bool {
+	return st.Alive() && st.Wanted && st.Pane() != "" && st.State != agent.Unknown
+}
+
+// held reports whether the mailbox has its receiver. The lock is read only until a
+// receiver has it, and after its death.
+func (l *loop) held(w *ward) bool {
+	c := &w.receiver
+	if c.holder.PID == 0 {
+		who, ok := l.o.Launcher.Home.LockHolder(home.ReceiverLock(w.Agent))
+		if !ok {
+			return false
+		}
+		if who.Passing() {
+			return true // and nobody's word that there is a receiver
+		}
+		if l.watcher.Add(receiverKey(w.Start), who.Process) == nil {
+			c.holder = who
+		}
+	}
+	c.heard, c.since, c.idle, c.next = true, time.Time{}, time.Time{}, time.Time{}
+	if w.restarts.count > 0 && time.Since(w.restarts.last) > healthy {
+		w.restarts.count = 0
+	}
+	return true
+}
+
+// seek is the work about an agent that seems to run without a receiver: its pane is
+// looked at, and its runtime asked whether it may be ended.
+func (l *loop) seek(w *ward, screens pane.Screens, served spawn.Served) func(context.Context) func() {
+	id, start, asked := w.Agent, w.Start, time.Now()
+	c := w.receiver // a copy
+	return func(ctx context.Context) func() {
+		now, err := l.roster.since(ctx, asked)
+		if err != nil || now.err != nil {
+			return nil // it can't be told who runs; look says so
+		}
+		st := now.list.Find(id)
+		if st.Start != start || !needsReceiver(st) {
+			return func() { w.receiver.since, w.receiver.idle = time.Time{}, time.Time{} }
+		}
+		found := findings{st: st, heard: c.heard || l.o.Launcher.Heard(st) || l.hadReceiver(st)}
+		if screens != nil {
+			found.answer = st.State == agent.Starting
+			found.dialog, found.shown, err = l.o.Launcher.LookForDialog(ctx, st, screens, found.answer)
+		}
+		gone := !c.since.IsZero() && time.Since(c.since) >= goneFor
+		if err == nil && !found.shown && served != nil && found.heard && gone {
+			found.orphan = true
+			found.idle, err = l.orphan(ctx, st, served, c.failed)
+		}
+		if err == nil {
+			found.report, err = l.reportOf(st)
+		}
+		return func() { l.found(ctx, w, found, err) }
+	}
+}
+
+// findings are what seek has found out.
+type findings struct {
+	st     spawn.Status
+	report agent.Report
+	heard  bool
+	dialog agent.Dialog
+	shown  bool // a dialog stands
+	answer bool // one that the launch implies was answered
+	orphan bool // its receiver is gone
+	idle   bool
+}
+
+// found acts on what seek has found out.
+func (l *loop) found(ctx context.Context, w *ward, f findings, err error) {
+	c := &w.receiver
+	if c.since.IsZero() {
+		c.since = time.Now()
+	}
+	if time.Since(c.since) > time.Minute && !f.orphan { // the turn of an orphan may end at any moment
+		c.next = time.Now().Add(attendLate)
+	}
+	l.failed(ctx, w, "attend", err)
+	if err != nil {
+		return
+	}
+	c.heard = f.heard
+	c.stands(w.Start, f.report)
+	if f.shown || !f.idle {
+		c.idle = time.Time{}
+	}
+	switch {
+	case f.shown && f.answer && f.dialog.Keys != nil:
+	case f.shown:
+		if f.report.State == agent.Waiting { // else it has a receiver by now
+			l.tell(ctx, w, f.st, f.dialog, f.report.SinceMS)
+		}
+	case f.orphan && f.idle:
+		if c.idle.IsZero() {
+			c.idle = time.Now()
+		}
+		if time.Since(c.idle) >= sureAfter && time.Since(w.restarts.last) >= backoff(w.restarts.count) && l.o.Plan != nil {
+			l.restart(ctx, w)
+		}
+	}
+}
+
+// reportOf is the agent's report under its start; none is no error.
+func (l *loop) reportOf(st spawn.Status) (agent.Report, error) {
+	r, err := l.o.Launcher.Home.LoadReport(st.Agent)
+	if errors.Is(err, fs.ErrNotExist) || r.Start != st.Start {
+		return agent.Report{}, nil
+	}
+	return r, err
+}
+
+// hadReceiver reports whether a receiver has held the mailbox since the agent's
+// program began: one may die before it is seen here and has reported anything.
+func (l *loop) hadReceiver(st spawn.Status) bool {
+	last, err := l.o.Launcher.Home.LastHolder(home.ReceiverLock(st.Agent))
+	if err != nil || last.Passing() {
+		return false
+	}
+	program, err := proc.Find(st.PID)
+	return err == nil && last.Start >= program.Start
+}
+
+// orphan has status say that an agent's receiver is gone, and reports whether the
+// agent is idle.
+func (l *loop) orphan(ctx context.Context, st spawn.Status, r spawn.Served, failed string) (idle bool, err error) {
+	gone := "its receiver has gone; it is restarted when idle"
+	if failed != "" {
+		gone = "its receiver has gone, and it could not be restarted: " + failed
+	}
+	la, err := l.o.Launcher.Home.LoadLaunch(st.Agent) // with the environment, which says where the runtime keeps its state
+	if err != nil || la.Start != st.Start {
+		return false, err
+	}
+	idle, why := r.Idle(ctx, la, st.PID)
+	if !idle && why != "" {
+		gone += " (" + why + ")"
+	}
+	return idle, l.o.Launcher.ReceiverGone(st, gone)
+}
+
+// backoff is the time between two restarts: none before the first, then 1 s,
+// 2 s, 4 s, … up to five minutes.
+func backoff(restarts int) time.Duration {
+	if restarts == 0 {
+		return 0
+	}
+	return min(time.Second<<min(restarts-1, 10), maxBackoff)
+}
+
+// restart starts an agent anew that is idle and without its receiver.
+func (l *loop) restart(ctx context.Context, w *ward) {
+	w.restarts.count, w.restarts.last, w.receiver.idle = w.restarts.count+1, time.Now(), time.Time{}
+	id, start := w.Agent, w.Start
+	l.work(ctx, w, func(ctx context.Context) func() {
+		// A daemon that is told to stop in the middle would leave the agent ended.
+		within, cancel := context.WithCancel(context.WithoutCancel(ctx))
+		defer cancel()
+		defer context.AfterFunc(ctx, func() { time.AfterFunc(goneFor, cancel) })()
+		plan, err := l.o.Plan(within, id)
+		plan.Agent, plan.Start = id, start
+		var end spawn.Progress
+		if err == nil {
+			end, err = l.o.Launcher.Restart(within, plan, agent.DaemonName, nil)
+		}
+		if err = cmp.Or(err, end.Err); err == nil {
+			l.o.Log.Info("restart", "agent", id, "start", start, "step", end.Step)
+			l.Wake()
+			return nil
+		}
+		return func() {
+			w.receiver.failed = err.Error()
+			l.failed(ctx, w, "attend", fmt.Errorf("restart: %w", err))
+		}
+	})
+}

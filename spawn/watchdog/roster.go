@@ -1,0 +1,157 @@
+package watchdog
+
+import (
+	"context"
+	"time"
+
+	"netsky/agent/home"
+	"netsky/spawn"
+)
+
+// A roster is how all agents are, for all who ask. It inspects them again when a
+// file has changed that this rests on, for browsers also when mail has come or gone,
+// and when what it knows is old.
+type roster struct {
+	l    *spawn.Launcher
+	turn chan struct{} // room for one: who has put its token in owns what follows
+
+	known look
+	hints <-chan struct{} // of mail; nil: none
+	mail  uint64          // hints so far
+}
+
+// A look is one inspection.
+type look struct {
+	seq  uint64 // counts them, from 1
+	list spawn.Statuses
+	err  error
+	at   time.Time // when it began
+	cost time.Duration
+	dirs [len(dirs)]home.Mark
+	mail uint64 // hints by then
+}
+
+// dirs are where something changes when an agent's state does: each file in
+// them is replaced, never written over.
+var dirs = [...]string{home.ReportDir, home.KeeperDir, home.LaunchDir, home.DesiredDir, home.Channels}
+
+const (
+	recentAge   = time.Second // of what is known, at most, for a browser
+	recentShare = 25          // a look for one may take one of so many parts of the time
+	calmShare   = 100         // the same while no file changes
+)
+
+func newRoster(l *spawn.Launcher) *roster { return &roster{l: l, turn: make(chan struct{}, 1)} }
+
+func (r *roster) take(ctx context.Context) error {
+	select {
+	case r.turn <- struct{}{}:
+		return nil
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+}
+
+func (r *roster) give() { <-r.turn }
+
+// heed has the roster listen to hints of mail; nil: to none.
+func (r *roster) heed(hints <-chan struct{}) {
+	r.turn <- struct{}{}
+	defer r.give()
+	r.hints = hints
+}
+
+// listen counts a hint of mail, if there is one. The caller has the turn.
+func (r *roster) listen() {
+	select {
+	case <-r.hints:
+		r.mail++
+	default:
+	}
+}
+
+// changed takes what there is to compare with the last look, and compares it. The
+// caller has the turn.
+func (r *roster) changed() (now look, changed bool) {
+	r.listen()
+	now = look{seq: r.known.seq + 1, at: time.Now(), mail: r.mail}
+	for i, rel := range dirs {
+		now.dirs[i] = r.l.Home.Mark(rel)
+		changed = changed || !r.known.dirs[i].Same(now.dirs[i])
+	}
+	return now, changed
+}
+
+// inspect inspects the agents. The caller has the turn.
+func (r *roster) inspect(ctx context.Context, now look) (look, error) {
+	now.list, now.err = r.l.Inspect(ctx)
+	if ctx.Err() != nil {
+		return look{}, ctx.Err()
+	}
+	now.cost = time.Since(now.at)
+	r.known = now
+	return now, nil
+}
+
+// recent is what a browser is shown.
+func (r *roster) recent(ctx context.Context) (spawn.Statuses, error) {
+	if err := r.take(ctx); err != nil {
+		return nil, err
+	}
+	defer r.give()
+	now, changed := r.changed()
+	changed = changed || now.mail != r.known.mail
+	age := now.at.Sub(r.known.at)
+	switch cost := r.known.cost; {
+	case age < min(cost*recentShare, recentAge), !changed && age < min(max(cost*calmShare, recentAge), 2*recentAge):
+		return r.known.list, r.known.err
+	}
+	now, err := r.inspect(ctx, now)
+	if err != nil {
+		return nil, err
+	}
+	return now.list, now.err
+}
+
+// next is the look after last, or last itself if there can be no news. With urgent
+// it is one that began after the call.
+func (r *roster) next(ctx context.Context, last look, urgent bool) (look, error) {
+	since := time.Now()
+	if err := r.take(ctx); err != nil {
+		return last, err
+	}
+	defer r.give()
+	switch {
+	case urgent && r.known.at.After(since), !urgent && r.known.seq != last.seq:
+		return r.known, nil
+	}
+	now, changed := r.changed()
+	switch age := now.at.Sub(r.known.at); {
+	case urgent, r.known.err != nil && age >= lookAgain, r.known.err == nil && changed && age >= lookEvery, age >= lookAnyway:
+		return r.inspect(ctx, now)
+	}
+	return last, nil
+}
+
+// since is a look that began after that time.
+func (r *roster) since(ctx context.Context, at time.Time) (look, error) {
+	if err := r.take(ctx); err != nil {
+		return look{}, err
+	}
+	defer r.give()
+	if r.known.at.After(at) {
+		return r.known, nil
+	}
+	now, _ := r.changed()
+	return r.inspect(ctx, now)
+}
+
+// hinted counts the hints of mail so far.
+func (r *roster) hinted(ctx context.Context) (uint64, error) {
+	if err := r.take(ctx); err != nil {
+		return 0, err
+	}
+	defer r.give()
+	r.listen()
+	return r.mail, nil
+}
