@@ -17,7 +17,7 @@ type watch struct {
 	list []prepared
 	ends []Progress
 	tell func(Progress)
-	dirs [2]time.Time // when reports and keepers had changed last
+	dirs [2]home.Mark // of reports and keepers
 }
 
 func (w *watch) end(i int, p Progress) {
@@ -68,14 +68,9 @@ const (
 func (w *watch) changed() bool {
 	news := false
 	for i, rel := range [...]string{home.ReportDir, home.KeeperDir} { // both are waited for
-		info, err := os.Stat(w.l.Home.Path(rel))
-		// What changes within the clock's step shows the same time.
-		if err != nil || !info.ModTime().Equal(w.dirs[i]) || time.Since(info.ModTime()) < 20*time.Millisecond {
-			news = true
-		}
-		if err == nil {
-			w.dirs[i] = info.ModTime()
-		}
+		now := w.l.Home.Mark(rel)
+		news = news || !w.dirs[i].Same(now)
+		w.dirs[i] = now
 	}
 	return news
 }

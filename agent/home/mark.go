@@ -15,20 +15,19 @@ type Mark struct {
 	fresh    bool  // a later change might have the same time
 }
 
-// markStep is longer than the steps in which file systems tell time. A time in the
-// future, as a clock that was set back leaves it, counts as settled.
-const markStep = 50 * time.Millisecond
+// markStep is longer than the steps in which file systems tell time, 10 ms at most.
+const markStep = 20 * time.Millisecond
 
 // Mark takes the mark of what is at a path below the home now.
 func (h Dir) Mark(rel ...string) Mark {
+	asked := time.Now() // first: whoever is held up here must not take a fresh mark for an old one
 	var st unix.Stat_t
 	if unix.Lstat(h.Path(rel...), &st) != nil {
 		return Mark{}
 	}
-	age := time.Now().UnixNano() - st.Mtim.Nano()
 	return Mark{
 		dev: uint64(st.Dev), ino: st.Ino, mtime: st.Mtim.Nano(),
-		fresh: age > -int64(time.Second) && age < int64(markStep),
+		fresh: asked.UnixNano()-st.Mtim.Nano() < int64(markStep), // also of a time in the future
 	}
 }
 

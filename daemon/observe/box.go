@@ -28,16 +28,7 @@ type box struct {
 type place struct {
 	known   map[uint64]uint64
 	waiting map[uint64]mark // names that are not settled, as the files were then
-	seen    dirMark
-}
-
-// A dirMark tells whether a directory has changed since it was listed.
-type dirMark struct {
-	dev, ino uint64
-	mtime    int64
-	// old: no later change can have the same mtime. File systems tell times
-	// in steps of some milliseconds.
-	old bool
+	seen    home.Mark
 }
 
 // A mark tells whether a file has changed since it was read.
@@ -63,17 +54,6 @@ func (o *Observer) hash(parts ...string) uint64 {
 		h.WriteByte(0)
 	}
 	return h.Sum64()
-}
-
-// statDir looks at a directory without opening it; a missing one is all zero.
-func (o *Observer) statDir(id agent.ID, at bus.Place) dirMark {
-	var st unix.Stat_t
-	if unix.Lstat(o.DB.Home().Path(home.Mailbox(id), string(at)), &st) != nil {
-		return dirMark{}
-	}
-	const step = int64(50 * time.Millisecond)
-	age := time.Now().UnixNano() - st.Mtim.Nano()
-	return dirMark{uint64(st.Dev), st.Ino, st.Mtim.Nano(), age > step}
 }
 
 // statFile looks at a file; one that has gone is all zero.

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"netsky/agent"
+	"netsky/agent/home"
 	"netsky/bus"
 	"netsky/store"
 )
@@ -26,7 +27,7 @@ func (o *Observer) pass(ctx context.Context, b *box) error {
 	for _, at := range bus.Places() {
 		p := b.places[at]
 		if err := o.look(ctx, b, at, p); err != nil {
-			p.seen = dirMark{} // the next pass must not take it for looked at
+			p.seen = home.Mark{} // the next pass must not take it for looked at
 			return fmt.Errorf("%s of %s: %w", at, b.id, err)
 		}
 		if len(p.waiting) > 0 && (at == bus.Delivered || at == bus.Poison) {
@@ -38,8 +39,8 @@ func (o *Observer) pass(ctx context.Context, b *box) error {
 
 // look lists one directory if it has changed, and records what is new in it.
 func (o *Observer) look(ctx context.Context, b *box, at bus.Place, p *place) error {
-	now := o.statDir(b.id, at)
-	if now.old && now == p.seen && len(p.waiting) == 0 {
+	now := o.DB.Home().Mark(home.Mailbox(b.id), string(at))
+	if now.Exists() && p.seen.Same(now) && len(p.waiting) == 0 {
 		return nil
 	}
 	names, err := o.Bus.Names(b.id, at)

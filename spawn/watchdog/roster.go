@@ -16,6 +16,7 @@ type roster struct {
 	turn chan struct{} // room for one: who has put its token in owns what follows
 
 	known look
+	asked time.Time // when next last compared files
 	hints <-chan struct{} // of mail; nil: none
 	mail  uint64          // hints so far
 }
@@ -125,6 +126,10 @@ func (r *roster) next(ctx context.Context, last look, urgent bool) (look, error)
 	case urgent && r.known.at.After(since), !urgent && r.known.seq != last.seq:
 		return r.known, nil
 	}
+	if !urgent && since.Sub(r.asked) < lookEvery-tickEvery/2 {
+		return last, nil
+	}
+	r.asked = since
 	now, changed := r.changed()
 	switch age := now.at.Sub(r.known.at); {
 	case urgent, r.known.err != nil && age >= lookAgain, r.known.err == nil && changed && age >= lookEvery, age >= lookAnyway:

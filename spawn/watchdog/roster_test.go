@@ -49,7 +49,7 @@ func TestRosterLooksOnce(t *testing.T) {
 		}
 		return l
 	}
-	older := func(d time.Duration) { r.known.at = r.known.at.Add(-d) }
+	older := func(d time.Duration) { r.known.at, r.asked = r.known.at.Add(-d), r.asked.Add(-d) }
 
 	calm()
 	first := next(look{}, true)
@@ -63,6 +63,7 @@ func TestRosterLooksOnce(t *testing.T) {
 	if err := h.SaveReport("agent1", agent.Report{Start: "s", State: agent.Idle}); err != nil {
 		t.Fatal(err)
 	}
+	older(lookEvery)
 	second := next(first, false)
 	if second.seq != first.seq+1 {
 		t.Error("a changed report is not looked at")
