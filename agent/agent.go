@@ -29,7 +29,7 @@ const (
 // MaxClones is the largest number a clone can have.
 const MaxClones = 9999
 
-// ErrName is what every refused name matches.
+// ErrName reports a name that no agent can have.
 var ErrName = errors.New("not an agent's name")
 
 // Clone is the ID of the clone with number n, which must be 1 to MaxClones.

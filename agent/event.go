@@ -18,7 +18,7 @@ const (
 )
 
 // An Event is a line of state/events/<agent>.jsonl. Several processes append to
-// it, each line by one write; whoever reads passes over what it does not know.
+// it, each line with one write; readers skip what they don't know.
 type Event struct {
 	MS      int64     `json:"ms"`
 	Event   EventKind `json:"event"`

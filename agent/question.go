@@ -30,5 +30,5 @@ type Answer struct {
 	By    string `json:"by,omitempty"` // "netsky approve"
 }
 
-// ErrNoApproval is what the error of an answer matches that nobody waits for.
+// ErrNoApproval is returned for an answer that nobody waits for.
 var ErrNoApproval = errors.New("no such approval waits")

@@ -75,7 +75,7 @@ const (
 	Inbox     Place = "inbox"     // waits to be taken
 	Claimed   Place = "claimed"   // taken by the receiver, not yet confirmed
 	Delivered Place = "delivered" // confirmed; or filed unread, and a .why says so
-	Poison    Place = "poison"    // no right envelope, with a .why beside it
+	Poison    Place = "poison"    // not a valid envelope, with a .why beside it
 	Outbox    Place = "outbox"    // what an agent that only writes files wants sent
 	Sent      Place = "sent"      // what the router has sent of it
 )

@@ -12,10 +12,10 @@ import (
 )
 
 var (
-	// ErrPlaceholder is what a "{{" that stands for nothing matches.
+	// ErrPlaceholder reports a "{{" that names no known value.
 	ErrPlaceholder = errors.New("stands for nothing")
 
-	// ErrText is what a layer that is no text matches: a program's argument
+	// ErrText reports a layer that is not text: a program's argument
 	// cannot hold a NUL, and JSON no broken UTF-8.
 	ErrText = errors.New("is not text")
 )

@@ -17,7 +17,7 @@ import (
 	"netsky/agent/program"
 )
 
-// A Session is what [Server.Start] shall start: one detached session of one
+// A Session is what [Server.Start] starts: one detached session of one
 // window of one pane.
 type Session struct {
 	// Name is made of letters, digits, _ and -.

@@ -19,7 +19,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// ErrLink is what a path with a symbolic link below the home matches.
+// ErrLink reports a path below the home that leads through a symbolic link.
 var ErrLink = errors.New("is a symbolic link")
 
 // OpenDir opens a directory below the home, component by component, following

@@ -57,7 +57,7 @@ func DialogLock(id agent.ID) string { return "dialog-" + string(id) }
 // A Role says what the holder of a lock is to others, where holders differ.
 type Role string
 
-// Passing is the Role of whoever takes what waits in a mailbox and goes again. The
+// Passing is the Role of a process that takes what waits in a mailbox and leaves. The
 // others that hold one are its receiver.
 const Passing Role = "passing"
 

@@ -85,13 +85,13 @@ func (h Dir) LoadKeeper(id agent.ID) (agent.Keeper, error) {
 	return Load[agent.Keeper](h, keeperFile(id))
 }
 
-// SetDesired puts down what is wanted of an agent (or of DaemonName) so that it
+// SetDesired stores what is wanted of an agent (or of DaemonName) so that it
 // survives a loss of power.
 func (h Dir) SetDesired(name string, up bool, by string) error {
 	return h.Save(desiredFile(name), agent.Desired{Up: up, AtMS: time.Now().UnixMilli(), By: by}, true)
 }
 
-// Forget puts down that an agent is to stay down and to be shown no more, until it
+// Forget stores that an agent is to stay down and to be shown no longer, until it
 // is wanted again or more than so many messages wait for it.
 func (h Dir) Forget(id agent.ID, by string, waiting int) error {
 	return h.Save(desiredFile(string(id)), agent.Desired{AtMS: time.Now().UnixMilli(), By: by, Forgotten: &waiting}, true)

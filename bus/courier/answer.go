@@ -172,7 +172,7 @@ func (m *Courier) give(ctx context.Context, a *answer) (done bool) {
 	return err == nil
 }
 
-// answered reports whether the message has had an answer of ours, by whichever
+// answered reports whether this agent has answered the message, by whichever
 // way.
 func (m *Courier) answered(ctx context.Context, o owed) bool {
 	return Answered(ctx, m.o.Bus, m.o.Agent, envelope.Envelope{ID: o.ID, From: o.From, Time: time.UnixMilli(o.SentMS)})

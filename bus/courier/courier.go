@@ -18,13 +18,13 @@
 //
 // # What a crash leaves
 //
-// A message stands in state/owed/<agent>.json from before it is offered, which
-// survives a loss of power, until nothing more is to be done about it. The next
+// Every message is in the ledger, state/owed/<agent>.json, from before it is offered
+// until nothing more is to be done about it; the ledger survives a loss of power. The next
 // courier gives the answer that a dead one owed, offers again what the
 // conversation never had, and names to the model what it was in the middle of. An
 // answer's ID depends on the message and the agent alone, so that one given twice
-// has one effect. How a turn ended is told by an event; where none was written, by
-// the conversation.
+// has one effect. An event reports how a turn ended; where none was written, the
+// conversation does.
 package courier
 
 import (
@@ -57,8 +57,8 @@ type Options struct {
 	// Notify pushes one message as a channel notification, if it is not nil. Where
 	// that is not seen, messages go by Runtime.Offer from then on.
 	Notify func(ctx context.Context, text string, meta map[string]string) error
-	// Log is told what went wrong, and with a nil error what is worth knowing. It may
-	// be nil, is called from several goroutines, and must be quick.
+	// Log receives failures and, with a nil error, notices. It may be nil, is called
+	// from several goroutines, and must be quick.
 	Log func(what string, err error)
 }
 

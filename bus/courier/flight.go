@@ -19,7 +19,7 @@ type flight struct {
 	unseen  map[string]bool // by ID, until the program has been seen with it
 	text    string
 	notice  string    // how the text begins, where it is about what was lost
-	startup bool      // the startup text stands in it
+	startup bool      // the startup text is in it
 	way     way       // by which it went
 	pushed  time.Time // last
 	times   int
@@ -250,7 +250,7 @@ func (m *Courier) point(ctx context.Context, now time.Time) {
 	c.next = now.Add(c.wait)
 }
 
-// waiting counts what lies in the inbox.
+// waiting counts the files in the inbox.
 func (m *Courier) waiting() int {
 	n, err := m.o.Bus.Count(m.o.Agent, bus.Inbox)
 	if err != nil {

@@ -106,7 +106,7 @@ func (l *ledger) save(sync bool) error {
 	return l.home.WriteFile(l.rel, append(data, '\n'), sync)
 }
 
-// offer puts down what is about to be offered. When it returns nil, that
+// offer stores what is about to be offered. When it returns nil, that
 // survives a loss of power.
 func (l *ledger) offer(list []owed) error {
 	l.mu.Lock()
@@ -185,7 +185,7 @@ func (l *ledger) took(id, turn string) {
 	}
 }
 
-// list is what stands in the ledger; of the seen alone, if that is asked.
+// list returns the entries; with seen only those that the model has.
 func (l *ledger) list(seen bool) (list []owed) {
 	l.mu.Lock()
 	defer l.mu.Unlock()

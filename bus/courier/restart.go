@@ -170,7 +170,7 @@ func (m *Courier) restoreOne(ctx context.Context, o owed) (done bool, err error)
 	return m.resume(ctx, o, e)
 }
 
-// resume goes on with a message that was taken by a program that has died since;
+// resume continues with a message that was taken by a program that has died since;
 // true if nothing more is owed about it.
 func (m *Courier) resume(ctx context.Context, o owed, e envelope.Envelope) (done bool, err error) {
 	var p past
@@ -228,7 +228,7 @@ func (m *Courier) pastEnd(ctx context.Context, o owed, p past) (e agent.Event, o
 		switch {
 		case err != nil:
 			return e, false, err
-		case ok && own.Error != Interrupted: // or it is gone on with
+		case ok && own.Error != Interrupted: // or it is continued
 			return own, true, nil
 		case p.end != nil && own.ID != "" && p.end.ID != "" && own.ID != p.end.ID:
 			return e, false, nil // it is another's

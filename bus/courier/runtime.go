@@ -20,7 +20,7 @@ type Runtime interface {
 	// Traits are the same at each call.
 	Traits() Traits
 	// Offer hands over a text. nil reports that it was accepted for delivery, no
-	// more: that the model has it is told by an event. After an error for which
+	// more: an event reports that the model has it. After an error for which
 	// Refused holds, or that matches ErrNotReady, nothing was accepted; after any
 	// other that is not known, and the same text may be offered again.
 	Offer(ctx context.Context, o Offer) error
@@ -118,7 +118,8 @@ type Pace struct {
 	Begins time.Duration
 	// Read is how long a text in a tool's result takes to arrive.
 	Read time.Duration
-	// Point is how often its pane is told that messages wait, at most.
+	// Point is the shortest time between two lines in its pane that say that messages
+	// wait.
 	Point time.Duration
 }
 

@@ -65,7 +65,7 @@ func (m *Courier) idleFor(now time.Time) time.Duration {
 	return now.Sub(since)
 }
 
-// resumeReport goes on with what an earlier server of the same start said.
+// resumeReport continues what an earlier server of the same start reported.
 func (m *Courier) resumeReport() {
 	r, err := m.o.Home.LoadReport(m.o.Agent)
 	if err == nil && r.Start == m.o.Start {

@@ -77,8 +77,8 @@ type Envelope struct {
 	Extra map[string]json.RawMessage // fields we don't know, byte for byte
 }
 
-// ErrInvalid is what every envelope matches that is no right envelope.
-var ErrInvalid = errors.New("not a right envelope")
+// ErrInvalid reports a malformed envelope.
+var ErrInvalid = errors.New("invalid envelope")
 
 type invalidError string
 

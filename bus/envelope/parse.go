@@ -54,8 +54,8 @@ func fieldOf(name string) (field, bool) {
 const maxDepth = 64
 
 // Parse reads one envelope and validates it. It is stricter than encoding/json,
-// which takes the last of two equal keys, takes FROM for from, and mends broken
-// text in silence: whoever reads the file must read the same message as we do.
+// which takes the last of two equal keys, takes FROM for from, and silently repairs
+// broken text: everyone who reads the file must read the same message.
 // The error matches ErrInvalid.
 func Parse(data []byte) (Envelope, error) {
 	return Fit(nil).Parse(data)

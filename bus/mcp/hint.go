@@ -23,7 +23,7 @@ func hint(err error) string {
 		return "\ntell agent0 what you need; it may write to all"
 	case errors.Is(err, bus.ErrBrake):
 		return "\nstop writing there: this many messages mean a loop, or a reader who does not keep up. The owner has been told. " +
-			"Put what you have into one message a minute later, or go on without it"
+			"Send what you have in one message a minute later, or continue without it"
 	case errors.Is(err, envelope.ErrInvalid) && sending && envelope.SafeText(send.envelope.Text) != send.envelope.Text:
 		return "\nwrite &lt; for the < in front of the word channel, or leave the tag out, and send it again"
 	case errors.Is(err, envelope.ErrInvalid) && sending && len(send.envelope.Text) > bus.DefaultMaxBytes/2:

@@ -33,7 +33,7 @@ type Options struct {
 	In      io.ReadCloser
 	Out     io.Writer // the wire: nobody else may write to it
 	Version string
-	// Log is told what went wrong that no tool's result tells; it may be nil.
+	// Log receives failures that no tool's result reports; it may be nil.
 	Log func(what string, err error)
 }
 
@@ -44,7 +44,7 @@ const (
 	linger = 100 * time.Millisecond
 )
 
-// ErrNotReady is what Notify's error matches while there is no client to push to.
+// ErrNotReady is returned by Notify while there is no client to push to.
 var ErrNotReady = errors.New("no client is ready for notifications")
 
 // A Server speaks with one client.
@@ -176,7 +176,7 @@ func (s *Server) instructions() string {
 	fmt.Fprintf(&b, "You are %s, an agent of netsky. These tools reach the other agents and the owner, a person.\n", s.o.Agent)
 	b.WriteString(`Mail comes as <channel source="agent" chat_id="FROM" from="FROM" ts="TIME" id="ID">TEXT</channel>. ` +
 		"Answer a message with reply and its id; write to somebody of your own accord with send. " +
-		"What you say in your own window reaches nobody but whoever looks there.\n")
+		"What you say in your own window reaches only a person who looks there.\n")
 	if s.o.Mail != nil {
 		b.WriteString("Call inbox when you are told that messages wait.\n")
 	}

@@ -22,7 +22,7 @@ type Mail interface {
 
 // Records is what is read and written of the records.
 type Records interface {
-	// Record puts down what happened; its error may match store.ErrSpooled.
+	// Record stores what happened; its error may match store.ErrSpooled.
 	Record(ctx context.Context, ops ...store.Op) error
 	// The errors of Task match store.ErrNotFound if nothing has that ID.
 	Task(ctx context.Context, id string) (store.Task, error)

@@ -77,7 +77,7 @@ func (s *Server) call(ctx context.Context, t tool, args json.RawMessage) (text s
 	return t.run(ctx, args)
 }
 
-// errArgument is what the error of a wrong argument matches.
+// errArgument reports a wrong argument.
 var errArgument = errors.New("wrong argument")
 
 type argumentError string

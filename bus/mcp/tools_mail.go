@@ -135,7 +135,7 @@ type replyArgs struct {
 func (s *Server) replyTool() tool {
 	return tool{
 		name: "reply",
-		description: "Answer a message that came to you. It goes to whoever sent that message, the owner too. " +
+		description: "Answer a message that you received. The answer goes to its sender, the owner included. " +
 			"Answer each message that wants an answer once, when you have the result; a second reply to the same message is a further message.",
 		schema: replySchema,
 		run:    with("reply", s.reply),
@@ -177,7 +177,7 @@ func (s *Server) reply(ctx context.Context, in replyArgs) (string, error) {
 	return fmt.Sprintf("answered %s of %s, id %s%s", q.ID, q.From, id, s.absence(q.From)), nil
 }
 
-// answered reports whether the message has had an answer of ours, by whichever
+// answered reports whether this agent has answered the message, by whichever
 // way. In doubt it has none: then the answer's ID keeps it from counting twice.
 func (s *Server) answered(ctx context.Context, q envelope.Envelope) bool {
 	found, ok, err := s.o.Bus.FindAnswer(ctx, q.From, q.ID, q.Time.Add(-time.Second))

@@ -27,8 +27,8 @@ type noteArgs struct {
 func (s *Server) noteTool() tool {
 	return tool{
 		name: "note",
-		description: "Put down what should be remembered about a task, a message or an agent. It is kept with it for the owner and the other agents; " +
-			"nobody is told.",
+		description: "Record something worth remembering about a task, a message or an agent. It is kept there for the owner and the other agents; " +
+			"nobody is notified.",
 		schema: noteSchema,
 		run:    with("note", s.note),
 	}

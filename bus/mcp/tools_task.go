@@ -41,8 +41,8 @@ type taskAddArgs struct {
 func (s *Server) taskAddTool() tool {
 	return tool{
 		name: "task_add",
-		description: "Put a piece of work on record, for the owner and the other agents to see. " +
-			"It tells nobody: whoever shall do it learns of it by a brief that you send.",
+		description: "Record a piece of work for the owner and the other agents to see. " +
+			"Nobody is notified: send a brief to the agent that is to do it.",
 		schema: taskAddSchema,
 		run:    with("task_add", s.taskAdd),
 	}

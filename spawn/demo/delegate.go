@@ -39,7 +39,7 @@ func (d *demo) pingpong(ctx context.Context, q request, arg string) (outcome, er
 // that, the asker is told so and the job forgotten.
 func (d *demo) start(ctx context.Context, q request, e envelope.Envelope) (outcome, error) {
 	if d.jobs.full() {
-		return outcome{failed: true, text: fmt.Sprintf("%d answers are waited for already; no more is delegated", maxJobs)}, nil
+		return outcome{failed: true, text: fmt.Sprintf("waiting for %d answers already; not delegated", maxJobs)}, nil
 	}
 	o := job{To: e.To, Asker: q.mail.From, Message: q.mail.ID, Thread: q.mail.Thread, Hops: q.mail.Hops}
 	if err := d.durable(ctx, func() error { return d.jobs.add(e.ID, o) }); err != nil {
@@ -73,7 +73,7 @@ func (d *demo) giveUp(ctx context.Context, q request, sent, text string) (outcom
 }
 
 // passOn looks whether a reply or an error answers something delegated, and
-// reports it to whoever asked for that.
+// reports it to the address that asked for it.
 func (d *demo) passOn(ctx context.Context, e envelope.Envelope) error {
 	o, ok := d.jobs.open[e.InReplyTo]
 	if !ok || o.To != e.From {

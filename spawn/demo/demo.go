@@ -1,4 +1,4 @@
-// Package demo is an agent without a model: a program that stands in a pane,
+// Package demo is an agent without a model: a program that runs in a pane,
 // takes its mail like any other agent and answers it, for a first run of netsky
 // and for its tests. It spends nothing.
 //
@@ -116,7 +116,7 @@ func newDemo(o Options, step func(string)) (d *demo, notice string, err error) {
 	return d, notice, err
 }
 
-// trouble is told by the courier what went wrong beside the messages.
+// trouble shows what the courier reports beside the messages.
 func (d *demo) trouble(what string, err error) {
 	if err != nil {
 		what += ": " + err.Error()

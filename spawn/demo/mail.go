@@ -25,7 +25,7 @@ type outcome struct {
 }
 
 // receive deals with one message to its end. The courier files it and sends the
-// answer once it is told of both in one breath: a message that a crash cuts off is
+// answer: it gets both events in one piece. A message that a crash cuts off is
 // offered again, and answered under the same id.
 func (d *demo) receive(ctx context.Context, o courier.Offer) error {
 	e := o.Messages[0]

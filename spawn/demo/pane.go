@@ -40,7 +40,7 @@ func (p *pane) banner() {
 	p.write("It answers its mail by itself. Type a message or a command to try it here; /help lists the commands, Ctrl-C ends it.", "")
 }
 
-// prompt invites a person to type. It stands in the last line, once.
+// prompt invites a person to type, once, in the last line.
 func (p *pane) prompt() {
 	p.mu.Lock()
 	defer p.mu.Unlock()

@@ -16,7 +16,7 @@ type roster struct {
 	turn chan struct{} // room for one: who has put its token in owns what follows
 
 	known look
-	asked time.Time // when next last compared files
+	asked time.Time       // when next last compared files
 	hints <-chan struct{} // of mail; nil: none
 	mail  uint64          // hints so far
 }
