@@ -138,7 +138,7 @@ func TestEndGivesUpWithContext(t *testing.T) {
 // A group is what a process leads; what has a group of its own is not in it, and a
 // leader that is gone has none.
 func TestGroup(t *testing.T) {
-	leader := mustLead(t, `sleep 1000 & setsid sleep 2 & echo up; wait`)
+	leader := mustLead(t, `sleep 1000 & setsid sh -c 'echo up; exec sleep 2' & wait`)
 	group, err := leader.Group()
 	if err != nil || len(group) != 2 || group[0] != leader {
 		t.Fatalf("Group() = %v, %v, want %v and its child", group, err, leader)
