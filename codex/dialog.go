@@ -38,17 +38,17 @@ var dialogNames = []struct{ words, name string }{
 
 const unknownDialog = "unknown dialog"
 
-// Dialog is the dialog that stands on Codex's screen. It never has Keys: an
-// answer is a person's to give.
+// Dialog is the dialog on Codex's screen. It never has Keys: an answer is a
+// person's to give.
 func (r *Runtime) Dialog(screen string, l agent.Launch) (agent.Dialog, bool) {
-	return Recognise(screen, l.Agent)
+	return recognise(screen, l.Agent)
 }
 
 // Overlaid says that the agent works on behind a dialog, and knows nothing of it.
 func (r *Runtime) Overlaid() {}
 
-// Recognise finds the dialog on a screen, the text of the pane of that agent.
-func Recognise(screen string, id agent.ID) (agent.Dialog, bool) {
+// recognise finds the dialog on a screen, the text of the pane of that agent.
+func recognise(screen string, id agent.ID) (agent.Dialog, bool) {
 	if over := len(screen) - maxDialogScreen; over > 0 {
 		screen = screen[over:]
 	}

@@ -34,7 +34,7 @@ func TestRecognise(t *testing.T) {
 		{"long", strings.Repeat("x\n", 1<<20) + "\n\nMeet X\n\n› 1. a\n  2. b\n", "unknown dialog: Meet X"},
 		{"a long title", strings.Repeat("<y", 1000) + "\n\n› 1. a\n  2. b\n", "long"},
 	} {
-		d, ok := codex.Recognise(tt.screen, "agent1")
+		d, ok := new(codex.Runtime).Dialog(tt.screen, agent.Launch{Agent: "agent1"})
 		got := ""
 		if ok {
 			got = d.Name + ": " + d.Text

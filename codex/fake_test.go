@@ -13,7 +13,7 @@ import (
 	"testing"
 	"time"
 
-	"netsky/codex"
+	"netsky/codex/appserver"
 )
 
 // fakeCodex is an app-server that misbehaves in one way, for what the real one
@@ -111,18 +111,18 @@ func (f *fake) turn(id, input string) int {
 }
 
 // fakeServer starts a fake and brings one text through it.
-func fakeServer(t *testing.T, ctx context.Context, way string) (s *codex.Server, text string, err error) {
+func fakeServer(t *testing.T, ctx context.Context, way string) (s *appserver.Server, text string, err error) {
 	t.Helper()
 	program, err := os.Executable()
 	if err != nil {
 		t.Fatal(err)
 	}
-	s, err = codex.StartServer(ctx, codex.ServerOptions{Program: program, Env: append(os.Environ(), "FAKE_CODEX="+way)})
+	s, err = appserver.StartServer(ctx, appserver.ServerOptions{Program: program, Env: append(os.Environ(), "FAKE_CODEX="+way)})
 	if err != nil {
 		return nil, "", err
 	}
 	t.Cleanup(func() { s.Close() })
-	thread, err := s.Open(ctx, codex.ThreadOptions{})
+	thread, err := s.Open(ctx, appserver.ThreadOptions{})
 	if err != nil {
 		return s, "", err
 	}
@@ -145,8 +145,8 @@ func TestServerMisbehaves(t *testing.T) {
 		{way: "garbage", text: "fine"},
 		{way: "early", text: "fine"},
 		{way: "asks", text: `{"id":7,"error":{"code":-32601,"message":"netsky does not answer something/new"}}` + "\n"},
-		{way: "ends", is: codex.ErrLost, want: "its last words"},
-		{way: "huge", is: codex.ErrLost, want: "over 64 MiB"},
+		{way: "ends", is: appserver.ErrLost, want: "its last words"},
+		{way: "huge", is: appserver.ErrLost, want: "over 64 MiB"},
 		{way: "untold", want: "the turn ended before it took the text: no"},
 	} {
 		t.Run(tt.way, func(t *testing.T) {
@@ -191,7 +191,7 @@ func TestServerStubborn(t *testing.T) {
 	if err := s.Close(); err != nil {
 		t.Error(err)
 	}
-	if err := s.Err(); !errors.Is(err, codex.ErrLost) {
+	if err := s.Err(); !errors.Is(err, appserver.ErrLost) {
 		t.Errorf("Err = %v", err)
 	}
 }

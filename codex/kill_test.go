@@ -13,9 +13,11 @@ import (
 	"netsky/agent"
 	"netsky/agent/home"
 	"netsky/agent/proc"
+	"netsky/agent/program"
 	"netsky/bus"
 	"netsky/bus/envelope"
 	"netsky/codex"
+	"netsky/codex/appserver"
 	"netsky/internal/loopmodel/openai"
 	"netsky/store"
 )
@@ -142,17 +144,17 @@ func TestKillServerAgain(t *testing.T) {
 		t.Fatal(err)
 	}
 	starts := 0
-	s, err := codex.NewSession(codex.SessionOptions{Home: w.home, Agent: "agent1", Connect: func(ctx context.Context) (*codex.Server, error) {
+	s, err := codex.NewSession(codex.SessionOptions{Home: w.home, Agent: "agent1", Connect: func(ctx context.Context) (*appserver.Server, error) {
 		starts++
-		return codex.StartServer(ctx, codex.ServerOptions{Program: self, Env: append(os.Environ(), "FAKE_CODEX=ends")})
+		return appserver.StartServer(ctx, appserver.ServerOptions{Program: self, Env: append(os.Environ(), "FAKE_CODEX=ends")})
 	}})
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer s.Close()
 	_, err = s.Deliver(w.ctx, codex.Input{ID: "i", Text: "x"})
-	if !errors.Is(err, codex.ErrLost) || starts != 3 {
-		t.Errorf("Deliver = %v after %d starts, want %v after 3", err, starts, codex.ErrLost)
+	if !errors.Is(err, appserver.ErrLost) || starts != 3 {
+		t.Errorf("Deliver = %v after %d starts, want %v after 3", err, starts, appserver.ErrLost)
 	}
 }
 
@@ -166,7 +168,11 @@ func TestKillAfterAcceptance(t *testing.T) {
 	if _, err := thread.Submit(w.ctx, "i1", "remember this"); err != nil {
 		t.Fatal(err)
 	}
-	if err := syscall.Kill(s.PID(), syscall.SIGKILL); err != nil {
+	servers, err := proc.Descendants(0, "HOME="+program.Value(w.env, "HOME"))
+	if err != nil || len(servers) == 0 {
+		t.Fatal(servers, err)
+	}
+	if err := servers[0].Signal(syscall.SIGKILL); err != nil {
 		t.Fatal(err)
 	}
 	select {
@@ -174,7 +180,7 @@ func TestKillAfterAcceptance(t *testing.T) {
 	case <-time.After(enough):
 		t.Fatal("the end of the server was not noticed")
 	}
-	again := w.mustThread(w.mustServer(), func(o *codex.ThreadOptions) { o.ID = thread.ID() })
+	again := w.mustThread(w.mustServer(), func(o *appserver.ThreadOptions) { o.ID = thread.ID() })
 	w.mustAsk(again, "i2", "and?")
 	if n := w.said("remember this"); n != 1 {
 		t.Errorf("the model was told %d times", n)

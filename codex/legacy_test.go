@@ -10,6 +10,7 @@ import (
 	"netsky/bus"
 	"netsky/bus/envelope"
 	"netsky/codex"
+	"netsky/codex/appserver"
 )
 
 // Codex 0.153.4 is driven through mcp-server, which forgets its threads.
@@ -50,9 +51,9 @@ func TestLegacyFails(t *testing.T) {
 	w := mustWorldOf(t, "NETSKY_TEST_CODEX_OLD")
 	w.mustSend(envelope.Envelope{Text: "loop: fail 429"})
 	err := w.once(nil)
-	var failed *codex.TurnError
-	if !errors.As(err, &failed) || failed.Trouble != codex.TroubleQuota {
-		t.Errorf("Once = %v, want %s", err, codex.TroubleQuota)
+	var failed *appserver.TurnError
+	if !errors.As(err, &failed) || failed.Trouble != appserver.TroubleQuota {
+		t.Errorf("Once = %v, want %s", err, appserver.TroubleQuota)
 	}
 	if len(w.inbox(agent.Root)) != 0 || len(w.envelopes("agent1", bus.Delivered)) != 0 {
 		t.Error("the message was answered or filed")
@@ -82,7 +83,7 @@ func TestLegacyTimeout(t *testing.T) {
 	t.Parallel()
 	w := mustWorldOf(t, "NETSKY_TEST_CODEX_OLD")
 	err := w.once(func(o *codex.OnceOptions) { prompting("loop: sleep 1h")(o); o.Limit = 1e9 })
-	if !errors.Is(err, codex.ErrTimeout) {
-		t.Errorf("Once = %v, want %v", err, codex.ErrTimeout)
+	if !errors.Is(err, appserver.ErrTimeout) {
+		t.Errorf("Once = %v, want %v", err, appserver.ErrTimeout)
 	}
 }

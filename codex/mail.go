@@ -10,6 +10,7 @@ import (
 	"netsky/agent/home"
 	"netsky/bus"
 	"netsky/bus/envelope"
+	"netsky/codex/appserver"
 )
 
 const (
@@ -48,10 +49,10 @@ func (w *once) prompt(ctx context.Context) error {
 		return err
 	}
 	defer lock.Unlock()
-	if err := w.turn(ctx); !errors.Is(err, ErrHeld) {
+	if err := w.turn(ctx); !errors.Is(err, appserver.ErrHeld) {
 		return err
 	}
-	return w.byBus(ctx, ErrHeld.Error()+", so it waits in "+string(w.Agent)+"'s inbox; the answer will go to agent0's")
+	return w.byBus(ctx, appserver.ErrHeld.Error()+", so it waits in "+string(w.Agent)+"'s inbox; the answer will go to agent0's")
 }
 
 // resident says whether whoever holds the mailbox will deal with its mail: the

@@ -12,6 +12,7 @@ import (
 	"netsky/bus"
 	"netsky/bus/envelope"
 	"netsky/codex"
+	"netsky/codex/appserver"
 	"netsky/store"
 )
 
@@ -22,7 +23,7 @@ func TestOnceThreadHeld(t *testing.T) {
 	w.mustOnce(prompting("hello"))
 	w.mustReply(agent.Root)
 	server := w.mustServer()
-	w.mustThread(server, func(o *codex.ThreadOptions) { o.ID = w.state().Thread })
+	w.mustThread(server, func(o *appserver.ThreadOptions) { o.ID = w.state().Thread })
 	w.mustOnce(prompting("are you there?"))
 	if !strings.HasPrefix(w.out.String(), "[codex] agent1: sent by the bus as ") {
 		t.Errorf("stdout = %q", &w.out)
@@ -34,8 +35,8 @@ func TestOnceThreadHeld(t *testing.T) {
 	if len(list) != 1 || list[0].Text != "are you there?" || list[0].From != agent.Root {
 		t.Fatalf("agent1 has %v", list)
 	}
-	if err := w.once(nil); !errors.Is(err, codex.ErrHeld) {
-		t.Errorf("drain = %v, want %v", err, codex.ErrHeld)
+	if err := w.once(nil); !errors.Is(err, appserver.ErrHeld) {
+		t.Errorf("drain = %v, want %v", err, appserver.ErrHeld)
 	}
 	server.Close()
 	w.mustOnce(nil)

@@ -13,6 +13,7 @@ import (
 	"netsky/agent/home"
 	"netsky/bus"
 	"netsky/bus/envelope"
+	"netsky/codex/appserver"
 )
 
 // ErrUsage is what the error of wrong OnceOptions matches.
@@ -147,7 +148,7 @@ func (w *once) answer(ctx context.Context) (a Answer, end func(), err error) {
 	end = func() {}
 	env, program := childEnv(w.Env, w.Agent, w.Home), w.Program
 	if program == "" {
-		if program, err = Find(getenv(env, "PATH")); err != nil {
+		if program, err = appserver.Find(getenv(env, "PATH")); err != nil {
 			return a, end, err
 		}
 	}
@@ -164,9 +165,7 @@ func (w *once) answer(ctx context.Context) (a Answer, end func(), err error) {
 	in := Input{ID: w.envelope.ID, Text: w.rendered}
 	a, err = s.Deliver(ctx, in)
 	if old(ctx, program, env, err) {
-		l := &legacy{o: o, state: s.state, rows: rows{o: &o}, open: func(ctx context.Context) (transport, error) {
-			return start(ctx, program, []string{"mcp-server"}, env, w.Dir)
-		}}
+		l := &legacy{o: o, state: s.state, rows: rows{o: &o}, server: appserver.ServerOptions{Program: program, Env: env, Dir: w.Dir}}
 		a, err = l.Deliver(ctx, in)
 	}
 	ended := make(chan struct{})
@@ -181,25 +180,25 @@ func (w *once) answer(ctx context.Context) (a Answer, end func(), err error) {
 // is driven through mcp-server. One that could not even start an app-server may
 // be older than that.
 func old(ctx context.Context, program string, env []string, err error) bool {
-	if errors.Is(err, ErrLost) {
-		v, probed := Probe(ctx, program, env)
+	if errors.Is(err, appserver.ErrLost) {
+		v, probed := appserver.Probe(ctx, program, env)
 		return probed == nil && v.Legacy()
 	}
-	return errors.Is(err, ErrOld)
+	return errors.Is(err, appserver.ErrOld)
 }
 
 // session are the options of the agent's session.
 func (w *once) session(program string, env []string) SessionOptions {
 	return SessionOptions{
 		Home: w.Home, Agent: w.Agent, Startup: w.Startup, Limit: w.Limit, Records: w.Records, Say: w.say,
-		Thread: ThreadOptions{
+		Thread: appserver.ThreadOptions{
 			Dir: w.Dir, Model: ChooseModel(w.Model, w.Env, w.ConfigModel), Instructions: w.Instructions + adapter(w.Agent),
 			Sandbox: w.Sandbox, Approval: w.Approval, Config: w.Config, Approve: w.decline,
 		},
-		Connect: func(ctx context.Context) (*Server, error) {
+		Connect: func(ctx context.Context) (*appserver.Server, error) {
 			// Else a turn without a network would never end.
-			config := append(Trust(w.Dir, w.Sandbox), "features.unbounded_connection_retries=false")
-			return StartServer(ctx, ServerOptions{Program: program, Config: config, Env: env, Dir: w.Dir})
+			config := append(appserver.Trust(w.Dir, w.Sandbox), "features.unbounded_connection_retries=false")
+			return appserver.StartServer(ctx, appserver.ServerOptions{Program: program, Config: config, Env: env, Dir: w.Dir})
 		},
 	}
 }

@@ -11,6 +11,7 @@ import (
 	"netsky/bus"
 	"netsky/bus/envelope"
 	"netsky/codex"
+	"netsky/codex/appserver"
 )
 
 func TestOnceDrains(t *testing.T) {
@@ -182,20 +183,20 @@ func TestOnceFailsAndIsGoneOnWith(t *testing.T) {
 	t.Parallel()
 	for _, tt := range []struct {
 		order string
-		want  codex.Trouble
+		want  appserver.Trouble
 	}{
-		{"fail 500", codex.TroubleBusy}, {"fail 429", codex.TroubleQuota}, {"fail 401", codex.TroubleLogin},
+		{"fail 500", appserver.TroubleBusy}, {"fail 429", appserver.TroubleQuota}, {"fail 401", appserver.TroubleLogin},
 	} {
 		t.Run(tt.order, func(t *testing.T) {
 			t.Parallel()
 			w := mustWorld(t)
 			id := w.mustSend(envelope.Envelope{Text: "the very task\nloop: " + tt.order})
 			err := w.once(nil)
-			var failed *codex.TurnError
+			var failed *appserver.TurnError
 			if !errors.As(err, &failed) || failed.Trouble != tt.want {
 				t.Fatalf("Once = %v, want %s", err, tt.want)
 			}
-			if tt.want == codex.TroubleQuota && failed.Resets.IsZero() {
+			if tt.want == appserver.TroubleQuota && failed.Resets.IsZero() {
 				t.Errorf("%v: no word when the quota is renewed", err)
 			}
 			if got := w.envelopes("agent1", bus.Delivered); len(got) != 0 {
@@ -222,7 +223,7 @@ func TestOnceUsesTheAnswerThatIsThere(t *testing.T) {
 	// Another process brings the message through its turn, and dies.
 	s, err := codex.NewSession(codex.SessionOptions{
 		Home: w.home, Agent: "agent1", Connect: w.connect,
-		Thread: codex.ThreadOptions{Dir: w.dir, Sandbox: "danger-full-access", Approval: "never"},
+		Thread: appserver.ThreadOptions{Dir: w.dir, Sandbox: "danger-full-access", Approval: "never"},
 	})
 	if err != nil {
 		t.Fatal(err)
@@ -255,8 +256,8 @@ func TestOnceOffline(t *testing.T) {
 	}
 	w.model.Close()
 	err = w.once(prompting("hello"))
-	var failed *codex.TurnError
-	if !errors.As(err, &failed) || failed.Trouble != codex.TroubleNetwork {
-		t.Errorf("Once = %v, want %s", err, codex.TroubleNetwork)
+	var failed *appserver.TurnError
+	if !errors.As(err, &failed) || failed.Trouble != appserver.TroubleNetwork {
+		t.Errorf("Once = %v, want %s", err, appserver.TroubleNetwork)
 	}
 }

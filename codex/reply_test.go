@@ -44,26 +44,3 @@ func FuzzSafeText(f *testing.F) {
 		}
 	})
 }
-
-// A subscriber that is too slow loses the oldest events, and is told how many.
-func TestSubscriberTooSlow(t *testing.T) {
-	t.Parallel()
-	var f codex.Feed
-	events, stop := f.Subscribe()
-	const all = 1000
-	for range all {
-		f.Emit(codex.Event{Kind: codex.Message})
-	}
-	f.Emit(codex.Event{Kind: codex.TurnCompleted})
-	stop()
-	stop()
-	seen, missed, last := 0, 0, codex.EventKind("")
-	for e := range events {
-		seen++
-		missed += e.Missed
-		last = e.Kind
-	}
-	if seen+missed != all+1 || seen > 256 || last != codex.TurnCompleted {
-		t.Errorf("%d seen, %d missed, the last a %s; want %d in all, the last a %s", seen, missed, last, all+1, codex.TurnCompleted)
-	}
-}

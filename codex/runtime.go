@@ -11,6 +11,7 @@ import (
 	"netsky/agent"
 	"netsky/agent/home"
 	"netsky/agent/program"
+	"netsky/codex/appserver"
 )
 
 // A Runtime starts Codex agents: the sidecar of netsky's own in each pane. It is for
@@ -39,16 +40,16 @@ func (r *Runtime) Check(ctx context.Context, l agent.Launch) error {
 }
 
 func check(ctx context.Context, l agent.Launch) error {
-	file, err := Find(program.Value(l.Env, "PATH"))
+	file, err := appserver.Find(program.Value(l.Env, "PATH"))
 	if err != nil {
 		return err
 	}
-	version, err := Probe(ctx, file, l.Env)
+	version, err := appserver.Probe(ctx, file, l.Env)
 	if err != nil {
 		return err
 	}
 	if version.Legacy() {
-		return fmt.Errorf("update Codex: %v is %w", version, ErrOld)
+		return fmt.Errorf("update Codex: %v is %w", version, appserver.ErrOld)
 	}
 	if program.Value(l.Env, "OPENAI_API_KEY") != "" || program.Value(l.Env, "CODEX_API_KEY") != "" {
 		return nil
@@ -58,7 +59,7 @@ func check(ctx context.Context, l agent.Launch) error {
 	}
 	ctx, cancel := context.WithTimeout(ctx, 2*grace)
 	defer cancel()
-	s, err := StartServer(ctx, ServerOptions{Program: file, Env: l.Env, Dir: l.Dir})
+	s, err := appserver.StartServer(ctx, appserver.ServerOptions{Program: file, Env: l.Env, Dir: l.Dir})
 	if err != nil {
 		return err
 	}

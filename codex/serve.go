@@ -17,6 +17,7 @@ import (
 	"netsky/agent/home"
 	"netsky/bus"
 	"netsky/bus/envelope"
+	"netsky/codex/appserver"
 )
 
 // ServeOptions say whom Serve is, and with what.
@@ -59,13 +60,13 @@ type sidecar struct {
 	env     []string
 	lock    *home.Lock // says that somebody keeps the agent
 	mail    *bus.Receiver
-	server  *listener
+	server  *appserver.Listener
 	session *Session
-	thread  atomic.Pointer[Thread] // for interrupting, from any goroutine
+	thread  atomic.Pointer[appserver.Thread] // for interrupting, from any goroutine
 	board   *board
 	tui     *tui     // nil: headless
 	seen    []string // what Codex's screen need not announce, by the server seenBy
-	seenBy  *Server
+	seenBy  *appserver.Server
 	print   *transcript
 	gate    time.Time // no message is tried before; after a quota was used up
 	group   sync.WaitGroup
@@ -111,16 +112,16 @@ func Serve(ctx context.Context, o ServeOptions) error {
 func (s *sidecar) begin(ctx context.Context) (err error) {
 	s.env, s.program = childEnv(s.Env, s.Agent, s.Home), s.Program
 	if s.program == "" {
-		if s.program, err = Find(getenv(s.env, "PATH")); err != nil {
+		if s.program, err = appserver.Find(getenv(s.env, "PATH")); err != nil {
 			return err
 		}
 	}
-	version, err := Probe(ctx, s.program, s.env)
+	version, err := appserver.Probe(ctx, s.program, s.env)
 	if err != nil {
 		return err
 	}
 	if version.Legacy() {
-		return fmt.Errorf("update Codex: %v is %w", version, ErrOld)
+		return fmt.Errorf("update Codex: %v is %w", version, appserver.ErrOld)
 	}
 	if err := s.Bus.Make(s.Agent); err != nil {
 		return err
@@ -161,7 +162,7 @@ func (s *sidecar) end() {
 		s.session.Close()
 	}
 	if s.server != nil {
-		s.server.close()
+		s.server.Close()
 	}
 	if s.board != nil {
 		s.board.close()
@@ -179,7 +180,7 @@ func (s *sidecar) options() SessionOptions {
 	return SessionOptions{
 		Home: s.Home, Agent: s.Agent, Startup: s.Startup, Limit: s.Limit, Records: s.Records, Say: s.print.say,
 		Connect: s.connect,
-		Thread: ThreadOptions{
+		Thread: appserver.ThreadOptions{
 			Name: string(s.Agent), Dir: s.Dir, Model: ChooseModel(s.Model, s.Env, s.ConfigModel),
 			Instructions: s.Instructions + resident(s.Agent),
 			Sandbox:      s.Sandbox, Approval: s.Approval, Config: s.Config, Approve: s.decide,
@@ -189,29 +190,28 @@ func (s *sidecar) options() SessionOptions {
 
 // connect gives the session its server: the one that listens, started again if
 // it has ended.
-func (s *sidecar) connect(ctx context.Context) (*Server, error) {
+func (s *sidecar) connect(ctx context.Context) (*appserver.Server, error) {
 	ctx, cancel := context.WithTimeout(ctx, 3*grace)
 	defer cancel()
-	if s.server != nil && s.server.over() {
-		s.server.close()
+	if s.server != nil && s.server.Over() {
+		s.server.Close()
 		s.server = nil
 	}
 	if s.server == nil {
-		l, err := listen(ctx, s.Home, s.Agent, ServerOptions{
-			Program: s.program, Config: append(Trust(s.Dir, s.Sandbox), overrides(s.Config)...), Env: s.env, Dir: s.Dir,
+		l, err := appserver.Listen(ctx, s.Home, s.Agent, appserver.ServerOptions{
+			Program: s.program, Config: append(appserver.Trust(s.Dir, s.Sandbox), appserver.Overrides(s.Config)...), Env: s.env, Dir: s.Dir,
 		})
 		if err != nil {
 			return nil, err
 		}
 		s.server = l
 	}
-	t, err := dialSocket(ctx, s.server.socket(), s.server.p)
+	server, err := s.server.Connect(ctx)
 	if err != nil {
-		s.server.close()
+		s.server.Close()
 		s.server = nil
-		return nil, err
 	}
-	return greet(ctx, t, true)
+	return server, err
 }
 
 // decide answers what Codex asks, or leaves it to whoever is at the TUI.

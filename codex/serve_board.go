@@ -9,6 +9,7 @@ import (
 
 	"netsky/agent"
 	"netsky/bus/envelope"
+	"netsky/codex/appserver"
 	"netsky/store"
 )
 
@@ -22,13 +23,13 @@ type board struct {
 
 	mu      sync.Mutex // guards what follows
 	now     agent.Report
-	held    bool   // blocked until the login has been looked at again
-	quota   bool   // blocked until a turn goes well
-	message string // in hand
-	about   string // the message of the running turn, else the thread
-	turn    func() // ends the turn for the receiver
-	before  *Usage // the thread's tokens as last told
-	spent   Usage  // of the running turn
+	held    bool             // blocked until the login has been looked at again
+	quota   bool             // blocked until a turn goes well
+	message string           // in hand
+	about   string           // the message of the running turn, else the thread
+	turn    func()           // ends the turn for the receiver
+	before  *appserver.Usage // the thread's tokens as last told
+	spent   appserver.Usage  // of the running turn
 }
 
 const (
@@ -114,42 +115,42 @@ func (b *board) inHand() string {
 }
 
 // event takes in what has happened in the thread.
-func (b *board) event(e Event) {
+func (b *board) event(e appserver.Event) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	switch e.Kind {
-	case TurnStarted:
-		b.about, b.spent = e.Thread, Usage{}
+	case appserver.TurnStarted:
+		b.about, b.spent = e.Thread, appserver.Usage{}
 		if b.turn == nil {
 			b.turn = b.s.mail.Turn()
 		}
 		b.state(agent.Busy, "turn")
-	case Accepted:
+	case appserver.Accepted:
 		if e.Input != "" && e.Input == b.message {
 			b.about = e.Input
 		}
-	case Message:
+	case appserver.Message:
 		b.s.print.heading(string(b.s.Agent), e.Text)
-	case ToolStarted:
+	case appserver.ToolStarted:
 		b.s.print.heading(e.Tool, e.Text)
 		b.state(agent.Busy, strings.TrimSpace(e.Tool+": "+e.Text))
 		b.record(b.about, e.Tool+" started: "+e.Text, nil)
-	case ToolFinished:
+	case appserver.ToolFinished:
 		b.state(agent.Busy, "turn")
 		how := " finished: "
 		if e.Failed {
 			how = " failed: "
 		}
 		b.record(b.about, e.Tool+how+e.Text, nil)
-	case ApprovalAsked:
+	case appserver.ApprovalAsked:
 		b.state(agent.Waiting, "approval: "+strings.TrimSpace(e.Tool+" "+e.Text))
-	case ApprovalSettled:
+	case appserver.ApprovalSettled:
 		b.state(agent.Busy, "turn")
-	case Retrying:
+	case appserver.Retrying:
 		b.state(agent.Busy, "turn; tries again: "+e.Text)
-	case TokenUsage:
+	case appserver.TokenUsage:
 		b.count(e.Usage)
-	case TurnCompleted, TurnInterrupted, TurnFailed, ThreadLost:
+	case appserver.TurnCompleted, appserver.TurnInterrupted, appserver.TurnFailed, appserver.ThreadLost:
 		b.ended(e)
 	}
 }
@@ -166,17 +167,17 @@ func (b *board) state(state agent.State, detail string) {
 }
 
 // ended is the end of a turn, or of the connection.
-func (b *board) ended(e Event) {
+func (b *board) ended(e appserver.Event) {
 	running := b.turn != nil
 	switch e.Kind {
-	case TurnCompleted:
+	case appserver.TurnCompleted:
 		b.quota = false
 		b.state(agent.Idle, "")
-	case TurnInterrupted:
+	case appserver.TurnInterrupted:
 		b.state(agent.Idle, "last turn interrupted")
-	case TurnFailed:
+	case appserver.TurnFailed:
 		b.failed(e.Err)
-	case ThreadLost:
+	case appserver.ThreadLost:
 		if running {
 			b.state(agent.Busy, "codex is started again")
 		}
@@ -193,13 +194,13 @@ func (b *board) failed(err error) {
 	text := err.Error()
 	b.s.print.say("the turn failed: " + text)
 	b.record(b.about, "turn failed: "+text, nil)
-	var trouble *TurnError
+	var trouble *appserver.TurnError
 	errors.As(err, &trouble)
 	switch {
-	case trouble != nil && trouble.Trouble == TroubleQuota:
+	case trouble != nil && trouble.Trouble == appserver.TroubleQuota:
 		b.quota = true
 		b.state(agent.Blocked, "quota: "+text)
-	case trouble != nil && trouble.Trouble == TroubleLogin:
+	case trouble != nil && trouble.Trouble == appserver.TroubleLogin:
 		b.state(agent.Blocked, text)
 	default:
 		b.state(agent.Idle, "last turn failed: "+text)
@@ -208,7 +209,7 @@ func (b *board) failed(err error) {
 
 // count adds up the running turn's tokens. Codex tells those of the whole
 // thread, also when nothing has been spent.
-func (b *board) count(u *Usage) {
+func (b *board) count(u *appserver.Usage) {
 	if b.before != nil && u.Total >= b.before.Total {
 		b.spent.Input += u.Input - b.before.Input
 		b.spent.CachedInput += u.CachedInput - b.before.CachedInput

@@ -11,6 +11,7 @@ import (
 
 	"netsky/agent"
 	"netsky/bus"
+	"netsky/codex/appserver"
 )
 
 const (
@@ -92,7 +93,7 @@ func (s *sidecar) ready(ctx context.Context) error {
 			if s.tui != nil {
 				s.print.mute.Store(true)
 				if s.seenBy != s.session.server {
-					s.seenBy, s.seen = s.session.server, s.session.server.announced(ctx)
+					s.seenBy, s.seen = s.session.server, s.session.server.Announced(ctx)
 				}
 				s.tui.show(thread.ID(), s.seen)
 			}
@@ -108,7 +109,7 @@ func (s *sidecar) ready(ctx context.Context) error {
 		switch {
 		case errors.Is(err, ErrLogin):
 			err = s.blocked(ctx, err.Error(), before)
-		case errors.Is(err, ErrOld):
+		case errors.Is(err, appserver.ErrOld):
 			return fmt.Errorf("update Codex: %w", err)
 		default:
 			if err = s.board.report(agent.Blocked, err.Error()); err == nil {
@@ -147,7 +148,7 @@ func (s *sidecar) blocked(ctx context.Context, why string, before string) error 
 	}
 	s.session.Close()
 	if s.server != nil {
-		s.server.close()
+		s.server.Close()
 		s.server = nil
 	}
 	return nil

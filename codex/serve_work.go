@@ -10,6 +10,7 @@ import (
 	"netsky/agent"
 	"netsky/bus"
 	"netsky/bus/envelope"
+	"netsky/codex/appserver"
 )
 
 // work is one message on its way through a turn.
@@ -47,7 +48,7 @@ func (s *sidecar) deal(ctx context.Context, w *work) error {
 	for {
 		before := s.account()
 		answer, err := s.turn(ctx, in)
-		var trouble *TurnError
+		var trouble *appserver.TurnError
 		switch {
 		case err == nil:
 			return s.settle(ctx, w, envelope.KindReply, ExtractReply(answer.Text))
@@ -55,13 +56,13 @@ func (s *sidecar) deal(ctx context.Context, w *work) error {
 			return ctx.Err()
 		case errors.Is(err, bus.ErrShutdown):
 			return err
-		case errors.As(err, &trouble) && trouble.Trouble == TroubleLogin:
+		case errors.As(err, &trouble) && trouble.Trouble == appserver.TroubleLogin:
 			err = s.blocked(ctx, err.Error(), before)
-		case errors.Is(err, ErrHeld), errors.Is(err, ErrLost) && !w.accepted, errors.Is(err, ErrInterrupted) && w.losses < maxLosses && s.lost(ctx):
+		case errors.Is(err, appserver.ErrHeld), errors.Is(err, appserver.ErrLost) && !w.accepted, errors.Is(err, appserver.ErrInterrupted) && w.losses < maxLosses && s.lost(ctx):
 			w.losses++
 			err = s.pause(ctx, beat, nil) // and try again, when the thread is to be had
 		default:
-			if trouble != nil && trouble.Trouble == TroubleQuota {
+			if trouble != nil && trouble.Trouble == appserver.TroubleQuota {
 				s.gate = time.Now().Add(recheck)
 			}
 			return s.settle(ctx, w, envelope.KindError, err.Error())

@@ -9,6 +9,7 @@ import (
 
 	"netsky/agent"
 	"netsky/agent/home"
+	"netsky/codex/appserver"
 	"netsky/store"
 )
 
@@ -16,21 +17,21 @@ import (
 type SessionOptions struct {
 	Home    home.Dir
 	Agent   agent.ID
-	Connect func(context.Context) (*Server, error) // starts the server, or dials it
-	Thread  ThreadOptions                          // ID is not read
-	Startup string                                 // in front of a new thread's first text
-	Limit   time.Duration                          // of one turn; 0: none
-	Records Recorder                               // nil: nothing is recorded
-	Say     func(text string)                      // tells a person what they should know, from any goroutine; nil: nobody
+	Connect func(context.Context) (*appserver.Server, error) // starts the server, or dials it
+	Thread  appserver.ThreadOptions                          // ID is not read
+	Startup string                                           // in front of a new thread's first text
+	Limit   time.Duration                                    // of one turn; 0: none
+	Records Recorder                                         // nil: nothing is recorded
+	Say     func(text string)                                // tells a person what they should know, from any goroutine; nil: nobody
 }
 
 // A Session keeps the thread of one agent over the deaths of its servers. Its
 // methods may be called from one goroutine at a time, but for Subscribe.
 type Session struct {
 	o      SessionOptions
-	feed   feed
-	server *Server
-	thread *Thread
+	feed   appserver.Feed
+	server *appserver.Server
+	thread *appserver.Thread
 	state  State
 	saved  mark // what is on file
 	rows   rows
@@ -58,9 +59,14 @@ type Input struct {
 
 // An Answer is what came of an Input.
 type Answer struct {
-	Result
+	appserver.Result
 	Recovered bool // it was in the thread already: an earlier process had not got to use it
 }
+
+const (
+	grace    = 10 * time.Second // what Codex gets to answer
+	patience = 2 * time.Second  // what a Codex that is ending gets to let go of its thread
+)
 
 // maxLosses is how often a server may end under one message. A message that
 // ends it each time is not tried for ever.
@@ -90,7 +96,7 @@ func (o SessionOptions) load() (State, error) {
 }
 
 // Subscribe is Thread.Subscribe over all connections of the session.
-func (s *Session) Subscribe() (events <-chan Event, stop func()) { return s.feed.subscribe() }
+func (s *Session) Subscribe() (events <-chan appserver.Event, stop func()) { return s.feed.Subscribe() }
 
 // Close ends the connection and waits for a server of our own to end.
 func (s *Session) Close() error {
@@ -105,7 +111,7 @@ func (s *Session) Close() error {
 // Open connects and opens the thread, unless it is open. The error matches
 // ErrHeld if another process has it, and ErrOld if this Codex is one that is
 // driven otherwise.
-func (s *Session) Open(ctx context.Context) (*Thread, error) {
+func (s *Session) Open(ctx context.Context) (*appserver.Thread, error) {
 	if s.thread != nil && s.server.Err() == nil {
 		return s.thread, nil
 	}
@@ -115,14 +121,14 @@ func (s *Session) Open(ctx context.Context) (*Thread, error) {
 		return nil, err
 	}
 	s.server = server
-	if err := server.recent(); err != nil {
+	if err := server.Recent(); err != nil {
 		s.Close()
 		return nil, err
 	}
 	o := s.o.Thread
-	o.ID, o.feed = s.state.Thread, &s.feed
+	o.ID, o.Feed = s.state.Thread, &s.feed
 	thread, err := s.openFreed(ctx, o)
-	if errors.Is(err, ErrGone) {
+	if errors.Is(err, appserver.ErrGone) {
 		thread, err = s.openFresh(ctx, o)
 	}
 	if err != nil {
@@ -144,11 +150,11 @@ func (s *Session) Open(ctx context.Context) (*Thread, error) {
 
 // openFreed opens a thread and gives a server that is just ending the time to
 // let go of it.
-func (s *Session) openFreed(ctx context.Context, o ThreadOptions) (*Thread, error) {
+func (s *Session) openFreed(ctx context.Context, o appserver.ThreadOptions) (*appserver.Thread, error) {
 	deadline := time.Now().Add(patience)
 	for wait := 10 * time.Millisecond; ; wait *= 2 {
 		thread, err := s.server.Open(ctx, o)
-		if !errors.Is(err, ErrHeld) || time.Now().After(deadline) {
+		if !errors.Is(err, appserver.ErrHeld) || time.Now().After(deadline) {
 			return thread, err
 		}
 		select {
@@ -160,7 +166,7 @@ func (s *Session) openFreed(ctx context.Context, o ThreadOptions) (*Thread, erro
 }
 
 // openFresh begins a thread in the place of one that is gone.
-func (s *Session) openFresh(ctx context.Context, o ThreadOptions) (*Thread, error) {
+func (s *Session) openFresh(ctx context.Context, o appserver.ThreadOptions) (*appserver.Thread, error) {
 	old := s.state
 	if old.Started {
 		s.o.Say("codex session not found for thread " + old.Thread + "; starting fresh thread")
@@ -193,7 +199,7 @@ func (s *Session) Deliver(ctx context.Context, in Input) (Answer, error) {
 		if err == nil {
 			answer, err = s.deliver(ctx, thread, in, again)
 		}
-		if err == nil || !errors.Is(err, ErrLost) || errors.Is(err, ErrTimeout) || ctx.Err() != nil {
+		if err == nil || !errors.Is(err, appserver.ErrLost) || errors.Is(err, appserver.ErrTimeout) || ctx.Err() != nil {
 			return answer, err
 		}
 		s.Close()
@@ -225,30 +231,28 @@ func (s *Session) announce(ctx context.Context, in Input) (wait func() error) {
 
 // deliver brings a message through a turn. again says that it may stand in the
 // thread already.
-func (s *Session) deliver(ctx context.Context, thread *Thread, in Input, again bool) (Answer, error) {
-	thread.hold() // a turn that is found running may end before we wait for it
-	defer thread.forget()
+func (s *Session) deliver(ctx context.Context, thread *appserver.Thread, in Input, again bool) (Answer, error) {
+	defer thread.Hold()()
 	text := in.Text
 	if !s.state.Started && s.o.Startup != "" {
 		text = s.o.Startup + "\n\n" + text
 	}
 	if again {
-		past, err := thread.find(ctx, in.ID)
+		past, err := thread.Find(ctx, in.ID)
 		switch {
 		case err != nil:
 			return Answer{}, err
 		case past == nil:
-		case past.Status == "inProgress":
+		case past.Running != nil:
 			s.accepted(ctx, in)
-			res, err := thread.turn(past.ID).Wait(ctx, s.o.Limit)
+			res, err := past.Running.Wait(ctx, s.o.Limit)
 			return Answer{Result: res}, err
 		default:
 			s.accepted(ctx, in)
-			res, err := past.result(thread.ID(), time.Time{})
-			if err == nil {
-				return Answer{Result: res, Recovered: true}, nil
+			if past.Err == nil {
+				return Answer{Result: past.Result, Recovered: true}, nil
 			}
-			text = brokenOff(in.ID, err)
+			text = brokenOff(in.ID, past.Err)
 		}
 	}
 	if s.saved.thread != thread.ID() || s.saved.message != in.ID {
@@ -263,7 +267,7 @@ func (s *Session) deliver(ctx context.Context, thread *Thread, in Input, again b
 	if err != nil {
 		// Of a loss nobody knows yet whether it was taken: the row waits for
 		// the next attempt, which looks.
-		if !errors.Is(err, ErrLost) && ctx.Err() == nil {
+		if !errors.Is(err, appserver.ErrLost) && ctx.Err() == nil {
 			s.rows.put(ctx, thread.ID(), in.ID, store.InputCancelled, err.Error())
 		}
 		return Answer{}, err
@@ -292,25 +296,9 @@ func (s *Session) accepted(ctx context.Context, in Input) {
 // end. The message itself stands in the thread already.
 func brokenOff(id string, err error) string {
 	why := "netsky or Codex ended in the middle of it"
-	if !errors.Is(err, ErrInterrupted) {
+	if !errors.Is(err, appserver.ErrInterrupted) {
 		why = "it failed: " + err.Error()
 	}
 	return fmt.Sprintf("[netsky] Your turn on the message with the id %s was broken off: %s. See what is done already, "+
 		"then go on with that message to its end. It is not sent again.", id, why)
-}
-
-// find looks for the last turn that took the input; nil if none did.
-func (t *Thread) find(ctx context.Context, input string) (*pastTurn, error) {
-	turns, err := t.history(ctx, 10, "full")
-	if err != nil {
-		return nil, err
-	}
-	for _, turn := range turns {
-		for _, i := range turn.Items {
-			if i.ClientID != nil && *i.ClientID == input {
-				return &turn, nil
-			}
-		}
-	}
-	return nil, nil
 }

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"netsky/codex"
+	"netsky/codex/appserver"
 )
 
 func TestThreadEvents(t *testing.T) {
@@ -23,22 +24,22 @@ func TestThreadEvents(t *testing.T) {
 		t.Errorf("answer = %q", got)
 	}
 	var kinds []string
-	for _, e := range w.mustEvent(events, codex.TurnCompleted) {
+	for _, e := range w.mustEvent(events, appserver.TurnCompleted) {
 		if e.Thread != thread.ID() || e.Turn == "" {
 			t.Errorf("%+v: no thread or turn", e)
 		}
 		switch e.Kind {
-		case codex.TokenUsage:
+		case appserver.TokenUsage:
 			if e.Usage.Total == 0 || e.Usage.Window == 0 {
 				t.Errorf("usage = %+v", e.Usage)
 			}
 			continue
-		case codex.Accepted:
+		case appserver.Accepted:
 			if e.Input != "i1" {
 				t.Errorf("accepted %q", e.Input)
 			}
-		case codex.ToolStarted, codex.ToolFinished:
-			if e.Tool != "shell" || !strings.Contains(e.Text, "echo it is done") || e.Failed != (e.Kind == codex.ToolFinished) {
+		case appserver.ToolStarted, appserver.ToolFinished:
+			if e.Tool != "shell" || !strings.Contains(e.Text, "echo it is done") || e.Failed != (e.Kind == appserver.ToolFinished) {
 				t.Errorf("%+v", e)
 			}
 		}
@@ -90,10 +91,10 @@ func TestThreadTimeout(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, err := turn.Wait(w.ctx, 100*time.Millisecond); !errors.Is(err, codex.ErrTimeout) {
-		t.Errorf("Wait = %v, want %v", err, codex.ErrTimeout)
+	if _, err := turn.Wait(w.ctx, 100*time.Millisecond); !errors.Is(err, appserver.ErrTimeout) {
+		t.Errorf("Wait = %v, want %v", err, appserver.ErrTimeout)
 	}
-	w.mustEvent(events, codex.TurnInterrupted)
+	w.mustEvent(events, appserver.TurnInterrupted)
 	if got := w.mustAsk(thread, "i2", "loop: users"); got != "users: 2" {
 		t.Errorf("after it: %q", got)
 	}
@@ -104,8 +105,8 @@ func TestThreadTimeout(t *testing.T) {
 	if err := thread.Interrupt(w.ctx); err != nil {
 		t.Error(err)
 	}
-	if _, err := turn.Wait(w.ctx, enough); !errors.Is(err, codex.ErrInterrupted) {
-		t.Errorf("Wait = %v, want %v", err, codex.ErrInterrupted)
+	if _, err := turn.Wait(w.ctx, enough); !errors.Is(err, appserver.ErrInterrupted) {
+		t.Errorf("Wait = %v, want %v", err, appserver.ErrInterrupted)
 	}
 	ctx, cancel := context.WithCancel(w.ctx)
 	turn, err = thread.Submit(w.ctx, "i4", "loop: sleep 1h")
@@ -138,7 +139,7 @@ func TestThreadApproval(t *testing.T) {
 		{"yes", func(context.Context, codex.Approval) codex.Decision { return codex.Accept }, true},
 	} {
 		file := filepath.Join(w.dir, "made")
-		thread := w.mustThread(server, func(o *codex.ThreadOptions) {
+		thread := w.mustThread(server, func(o *appserver.ThreadOptions) {
 			o.Sandbox, o.Approval, o.Approve = "read-only", "on-request", tt.approve
 		})
 		events, stop := thread.Subscribe()
@@ -147,11 +148,11 @@ func TestThreadApproval(t *testing.T) {
 			t.Errorf("%s: made: %v, the model says %q", tt.name, err == nil, answer)
 		}
 		os.Remove(file)
-		list := w.mustEvent(events, codex.ApprovalSettled)
+		list := w.mustEvent(events, appserver.ApprovalSettled)
 		// The count of tokens may come at any moment.
-		list = slices.DeleteFunc(list, func(e codex.Event) bool { return e.Kind == codex.TokenUsage })
+		list = slices.DeleteFunc(list, func(e appserver.Event) bool { return e.Kind == appserver.TokenUsage })
 		asked := list[len(list)-2]
-		if asked.Kind != codex.ApprovalAsked || asked.Approval.Tool != "shell" || !strings.Contains(asked.Approval.Text, "touch") || asked.Approval.Reason == "" {
+		if asked.Kind != appserver.ApprovalAsked || asked.Approval.Tool != "shell" || !strings.Contains(asked.Approval.Text, "touch") || asked.Approval.Reason == "" {
 			t.Errorf("%s: asked %+v", tt.name, asked)
 		}
 		stop()
@@ -163,11 +164,11 @@ func TestThreadOpen(t *testing.T) {
 	w := mustWorld(t)
 	server := w.mustServer()
 	for _, id := range []string{"01a1f973-18d2-7131-9770-00e3635cf3d7", "bogus"} {
-		if _, err := server.Open(w.ctx, codex.ThreadOptions{ID: id}); !errors.Is(err, codex.ErrGone) {
-			t.Errorf("Open(%s) = %v, want %v", id, err, codex.ErrGone)
+		if _, err := server.Open(w.ctx, appserver.ThreadOptions{ID: id}); !errors.Is(err, appserver.ErrGone) {
+			t.Errorf("Open(%s) = %v, want %v", id, err, appserver.ErrGone)
 		}
 	}
-	thread := w.mustThread(server, func(o *codex.ThreadOptions) { o.Instructions = "BE BRIEF" })
+	thread := w.mustThread(server, func(o *appserver.ThreadOptions) { o.Instructions = "BE BRIEF" })
 	big := strings.Repeat("0123456789 and so on", 10_000)
 	if got := w.mustAsk(thread, "i1", big); got != "echo: "+big {
 		t.Errorf("200 KB came back as %d bytes", len(got))
@@ -176,20 +177,20 @@ func TestThreadOpen(t *testing.T) {
 		t.Error("the instructions did not reach the model")
 	}
 	other := w.mustServer()
-	if _, err := other.Open(w.ctx, codex.ThreadOptions{ID: thread.ID()}); !errors.Is(err, codex.ErrHeld) {
-		t.Errorf("Open of an open thread = %v, want %v", err, codex.ErrHeld)
+	if _, err := other.Open(w.ctx, appserver.ThreadOptions{ID: thread.ID()}); !errors.Is(err, appserver.ErrHeld) {
+		t.Errorf("Open of an open thread = %v, want %v", err, appserver.ErrHeld)
 	}
-	if _, err := thread.Submit(w.ctx, "i2", strings.Repeat("x", 1<<20+1)); err == nil || errors.Is(err, codex.ErrLost) {
+	if _, err := thread.Submit(w.ctx, "i2", strings.Repeat("x", 1<<20+1)); err == nil || errors.Is(err, appserver.ErrLost) {
 		t.Errorf("Submit of too much = %v", err)
 	}
 	if got := w.mustAsk(thread, "i3", "loop: users"); got != "users: 2" {
 		t.Errorf("after it: %q", got)
 	}
 	server.Close()
-	if _, err := thread.Submit(w.ctx, "i4", "x"); !errors.Is(err, codex.ErrLost) {
-		t.Errorf("Submit after the end = %v, want %v", err, codex.ErrLost)
+	if _, err := thread.Submit(w.ctx, "i4", "x"); !errors.Is(err, appserver.ErrLost) {
+		t.Errorf("Submit after the end = %v, want %v", err, appserver.ErrLost)
 	}
-	again := w.mustThread(other, func(o *codex.ThreadOptions) { o.ID = thread.ID() })
+	again := w.mustThread(other, func(o *appserver.ThreadOptions) { o.ID = thread.ID() })
 	if got := w.mustAsk(again, "i5", "loop: users"); got != "users: 3" {
 		t.Errorf("resumed: %q", got)
 	}
@@ -233,7 +234,7 @@ func TestThreadSandboxWhenResumed(t *testing.T) {
 		t.Fatalf("with all rights: %v", err)
 	}
 	server.Close()
-	again := w.mustThread(w.mustServer(), func(o *codex.ThreadOptions) { o.ID, o.Sandbox = thread.ID(), "read-only" })
+	again := w.mustThread(w.mustServer(), func(o *appserver.ThreadOptions) { o.ID, o.Sandbox = thread.ID(), "read-only" })
 	answer := w.mustAsk(again, "i2", "loop: shell touch "+file)
 	if err := os.Remove(file); err == nil {
 		t.Errorf("made in spite of read-only; the model says %q", answer)

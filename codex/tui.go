@@ -11,6 +11,7 @@ import (
 
 	"netsky/agent"
 	"netsky/agent/proc/tty"
+	"netsky/codex/appserver"
 )
 
 // A tui shows Codex's own TUI in our terminal, as a child in the foreground,
@@ -63,7 +64,7 @@ func newTUI(s *sidecar) (*tui, error) {
 		return nil, err
 	}
 	t := &tui{
-		id: s.Agent, program: s.program, remote: "unix://" + s.Home.Path(socketFile(s.Agent)), dir: s.Dir,
+		id: s.Agent, program: s.program, remote: "unix://" + appserver.SocketPath(s.Home, s.Agent), dir: s.Dir,
 		env: append(append([]string(nil), s.env...), "CODEX_HOME="+s.Home.Path(home)),
 		tty: term, free: tty.Catch(), done: make(chan struct{}),
 	}

@@ -16,6 +16,7 @@ import (
 	"netsky/bus"
 	"netsky/bus/envelope"
 	"netsky/codex"
+	"netsky/codex/appserver"
 	"netsky/internal/loopmodel/openai"
 	"netsky/store"
 )
@@ -236,7 +237,7 @@ func (w *world) said(text string) (n int) {
 }
 
 // mustServer is an app-server of the world's.
-func (w *world) mustServer() *codex.Server {
+func (w *world) mustServer() *appserver.Server {
 	w.Helper()
 	s, err := w.connect(w.ctx)
 	if err != nil {
@@ -246,16 +247,16 @@ func (w *world) mustServer() *codex.Server {
 	return s
 }
 
-func (w *world) connect(ctx context.Context) (*codex.Server, error) {
-	return codex.StartServer(ctx, codex.ServerOptions{
-		Program: w.program, Env: w.env, Dir: w.dir, Config: codex.Trust(w.dir, "danger-full-access"),
+func (w *world) connect(ctx context.Context) (*appserver.Server, error) {
+	return appserver.StartServer(ctx, appserver.ServerOptions{
+		Program: w.program, Env: w.env, Dir: w.dir, Config: appserver.Trust(w.dir, "danger-full-access"),
 	})
 }
 
 // mustThread is a new thread with all rights, or with what edit leaves of them.
-func (w *world) mustThread(s *codex.Server, edit func(*codex.ThreadOptions)) *codex.Thread {
+func (w *world) mustThread(s *appserver.Server, edit func(*appserver.ThreadOptions)) *appserver.Thread {
 	w.Helper()
-	o := codex.ThreadOptions{Dir: w.dir, Sandbox: "danger-full-access", Approval: "never"}
+	o := appserver.ThreadOptions{Dir: w.dir, Sandbox: "danger-full-access", Approval: "never"}
 	if edit != nil {
 		edit(&o)
 	}
@@ -267,7 +268,7 @@ func (w *world) mustThread(s *codex.Server, edit func(*codex.ThreadOptions)) *co
 }
 
 // mustAsk brings a text through a turn.
-func (w *world) mustAsk(t *codex.Thread, id, text string) string {
+func (w *world) mustAsk(t *appserver.Thread, id, text string) string {
 	w.Helper()
 	turn, err := t.Submit(w.ctx, id, text)
 	if err != nil {
@@ -281,7 +282,7 @@ func (w *world) mustAsk(t *codex.Thread, id, text string) string {
 }
 
 // mustEvent waits for an event of a kind and returns all before it, too.
-func (w *world) mustEvent(events <-chan codex.Event, kind codex.EventKind) (list []codex.Event) {
+func (w *world) mustEvent(events <-chan appserver.Event, kind appserver.EventKind) (list []appserver.Event) {
 	w.Helper()
 	for {
 		select {

@@ -1,13 +1,13 @@
-package codex
+package appserver
 
 import "context"
 
-// announced are overrides of Codex's configuration that say of every model which
+// Announced are overrides of Codex's configuration that say of every model which
 // has a successor that the person has been told so. Without them Codex's screen
 // begins with a dialog in which one Enter changes the model. If the models can't
 // be listed there are none: the dialog, if it comes, is a state of the agent's.
-func (s *Server) announced(ctx context.Context) []string {
-	ctx, cancel := context.WithTimeout(ctx, grace)
+func (s *Server) Announced(ctx context.Context) []string {
+	ctx, cancel := context.WithTimeout(ctx, answerTime)
 	defer cancel()
 	told := make(map[string]string)
 	cursor := any(nil)
@@ -35,5 +35,5 @@ func (s *Server) announced(ctx context.Context) []string {
 	if len(told) == 0 {
 		return nil
 	}
-	return overrides(map[string]any{"notice.model_migrations": told})
+	return Overrides(map[string]any{"notice.model_migrations": told})
 }

@@ -1,4 +1,4 @@
-package codex
+package appserver
 
 import (
 	"context"
@@ -12,13 +12,16 @@ import (
 	"netsky/agent/proc"
 )
 
-// A listener is an app-server of ours that several programs speak to: we, and
+// A Listener is an app-server of ours that several programs speak to: we, and
 // the TUI in the pane.
-type listener struct {
+type Listener struct {
 	home home.Dir
 	id   agent.ID
 	p    *process
 }
+
+// SocketPath is where an agent's server listens, before it does and while it does.
+func SocketPath(h home.Dir, id agent.ID) string { return h.Path(socketFile(id)) }
 
 // socketFile is short: with the longest home it still fits in a socket's name.
 func socketFile(id agent.ID) string { return home.RunDir + "/cx-" + id.N() + ".sock" }
@@ -26,9 +29,9 @@ func socketFile(id agent.ID) string { return home.RunDir + "/cx-" + id.N() + ".s
 // serverFile names the process that listens there.
 func serverFile(id agent.ID) string { return home.RunDir + "/cx-" + id.N() + ".json" }
 
-// listen starts an app-server on the agent's socket. One that an earlier
+// Listen starts an app-server on the agent's socket. One that an earlier
 // process of ours has left there is ended first: it has the agent's thread.
-func listen(ctx context.Context, h home.Dir, id agent.ID, o ServerOptions) (*listener, error) {
+func Listen(ctx context.Context, h home.Dir, id agent.ID, o ServerOptions) (*Listener, error) {
 	clearSocket(h, id)
 	args := []string{"app-server", "--listen", "unix://" + h.Path(socketFile(id))}
 	for _, c := range o.Config {
@@ -39,20 +42,21 @@ func listen(ctx context.Context, h home.Dir, id agent.ID, o ServerOptions) (*lis
 		return nil, err
 	}
 	go io.Copy(io.Discard, p.out) // ends with the process; nothing of use comes
-	l := &listener{home: h, id: id, p: p}
+	l := &Listener{home: h, id: id, p: p}
 	if p.self.Named() {
 		if err := h.Save(serverFile(id), p.self, false); err != nil {
-			l.close()
+			l.Close()
 			return nil, err
 		}
 	} // else it has ended already, and dialing tells
 	return l, nil
 }
 
-func (l *listener) socket() string { return l.home.Path(socketFile(l.id)) }
+// Socket is where it listens.
+func (l *Listener) Socket() string { return SocketPath(l.home, l.id) }
 
-// over says whether the server has ended.
-func (l *listener) over() bool {
+// Over reports whether the server has ended.
+func (l *Listener) Over() bool {
 	select {
 	case <-l.p.gone:
 		return true
@@ -61,9 +65,18 @@ func (l *listener) over() bool {
 	}
 }
 
-// close ends the server, waits for it and removes what it leaves.
-func (l *listener) close() {
-	if !l.over() {
+// Connect connects to the server as soon as it listens.
+func (l *Listener) Connect(ctx context.Context) (*Server, error) {
+	t, err := dialSocket(ctx, l.Socket(), l.p)
+	if err != nil {
+		return nil, err
+	}
+	return greet(ctx, t, true)
+}
+
+// Close ends the server, waits for it and removes what it leaves.
+func (l *Listener) Close() {
+	if !l.Over() {
 		l.p.end()
 	}
 	l.p.close()
@@ -74,7 +87,7 @@ func (l *listener) close() {
 // in our home, and what it points to.
 func clearSocket(h home.Dir, id agent.ID) {
 	if p, err := home.Load[proc.Process](h, serverFile(id)); err == nil {
-		proc.End(context.Background(), []proc.Process{p}, patience)
+		proc.End(context.Background(), []proc.Process{p}, endTime)
 	}
 	link := h.Path(socketFile(id))
 	if target, err := os.Readlink(link); err == nil && strings.HasPrefix(filepath.Base(filepath.Dir(target)), "codex-daemon-") {

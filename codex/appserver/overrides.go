@@ -1,16 +1,18 @@
-package codex
+package appserver
 
 import (
 	"encoding/json"
 	"fmt"
 	"maps"
+	"os"
+	"path/filepath"
 	"slices"
 	"strings"
 )
 
-// overrides is a thread's configuration for a whole server, as "key=value" in
+// Overrides is a thread's configuration for a whole server, as "key=value" in
 // TOML: a TUI that comes first opens the thread without what we would say.
-func overrides(config map[string]any) (list []string) {
+func Overrides(config map[string]any) (list []string) {
 	for _, key := range slices.Sorted(maps.Keys(config)) {
 		list = append(list, key+"="+tomlValue(config[key]))
 	}
@@ -55,4 +57,30 @@ func tomlValue(v any) string {
 		return strings.ReplaceAll(strings.TrimRight(b.String(), "\n"), "\x7f", `\u007f`)
 	}
 	return fmt.Sprint(v) // a number or a boolean
+}
+
+// Trust is configuration for a server whose threads may write in dir. Codex
+// itself trusts such a repository and writes that into the person's config.toml;
+// told beforehand, and for its own life only, it writes nothing.
+func Trust(dir, sandbox string) []string {
+	if sandbox != "danger-full-access" && sandbox != "workspace-write" {
+		return nil
+	}
+	root := dir
+	for d := dir; ; {
+		if _, err := os.Stat(filepath.Join(d, ".git")); err == nil {
+			root = d
+			break
+		}
+		up := filepath.Dir(d)
+		if up == d {
+			break
+		}
+		d = up
+	}
+	key, err := json.Marshal(root) // which TOML reads as the same string
+	if err != nil {
+		return nil
+	}
+	return []string{"projects={" + string(key) + `={trust_level="trusted"}}`}
 }

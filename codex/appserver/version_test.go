@@ -1,4 +1,4 @@
-package codex_test
+package appserver_test
 
 import (
 	"errors"
@@ -7,7 +7,7 @@ import (
 	"strings"
 	"testing"
 
-	"netsky/codex"
+	"netsky/codex/appserver"
 )
 
 func TestParseVersion(t *testing.T) {
@@ -25,7 +25,7 @@ func TestParseVersion(t *testing.T) {
 		{"", "", false},
 		{strings.Repeat("error ", 100), "", false},
 	} {
-		v, err := codex.ParseVersion(tt.says)
+		v, err := appserver.ParseVersion(tt.says)
 		if tt.want == "" {
 			if err == nil || len(err.Error()) > 200 {
 				t.Errorf("ParseVersion(%q) = %v, %v, want an error in short", tt.says, v, err)
@@ -38,15 +38,25 @@ func TestParseVersion(t *testing.T) {
 	}
 }
 
+// mustCodex is the real Codex that the tests use.
+func mustCodex(tb testing.TB, variable string) string {
+	tb.Helper()
+	program := os.Getenv(variable)
+	if program == "" {
+		tb.Fatalf("%s is not set: run scripts/test, which installs the Codex that these tests use and says where it is", variable)
+	}
+	return program
+}
+
 func TestProbe(t *testing.T) {
 	t.Parallel()
 	for variable, want := range map[string]string{"NETSKY_TEST_CODEX": "0.169.0", "NETSKY_TEST_CODEX_OLD": "0.153.4"} {
-		v, err := codex.Probe(t.Context(), mustCodex(t, variable), os.Environ())
+		v, err := appserver.Probe(t.Context(), mustCodex(t, variable), os.Environ())
 		if err != nil || v.String() != want {
 			t.Errorf("Probe(%s) = %v, %v, want %s", variable, v, err, want)
 		}
 	}
-	if _, err := codex.Probe(t.Context(), "/nowhere/codex", nil); err == nil {
+	if _, err := appserver.Probe(t.Context(), "/nowhere/codex", nil); err == nil {
 		t.Error("Probe of nothing is no error")
 	}
 }
@@ -91,11 +101,11 @@ func TestFind(t *testing.T) {
 		{dir + "/hoisted/bin", filepath.Join(dir, "hoisted/lib/node_modules", vendor)},
 		{dir + "/broken/bin", broken},
 	} {
-		if got, err := codex.Find(tt.path); err != nil || got != tt.want {
+		if got, err := appserver.Find(tt.path); err != nil || got != tt.want {
 			t.Errorf("Find(%s) = %s, %v, want %s", tt.path, got, err, tt.want)
 		}
 	}
-	if _, err := codex.Find(dir + "/notexecutable"); !errors.Is(err, codex.ErrMissing) {
-		t.Errorf("Find in vain = %v, want %v", err, codex.ErrMissing)
+	if _, err := appserver.Find(dir + "/notexecutable"); !errors.Is(err, appserver.ErrMissing) {
+		t.Errorf("Find in vain = %v, want %v", err, appserver.ErrMissing)
 	}
 }

@@ -1,9 +1,10 @@
-package codex
+package appserver
 
 import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"slices"
 	"sync"
 	"time"
 )
@@ -23,7 +24,8 @@ type ThreadOptions struct {
 	// and can be resumed before its first turn.
 	Name string
 
-	feed *feed
+	// Feed, if not nil, is where the thread's events go, beside those of others.
+	Feed *Feed
 }
 
 // A Thread is one conversation with a model. Its methods are safe for
@@ -34,7 +36,7 @@ type Thread struct {
 	path  string
 	s     *Server
 	o     ThreadOptions
-	feed  *feed
+	feed  *Feed
 	slot  chan struct{} // taken by the one who submits
 
 	mu        sync.Mutex // guards what follows
@@ -59,12 +61,12 @@ type submission struct {
 // only from its first turn on.
 func (s *Server) Open(ctx context.Context, o ThreadOptions) (*Thread, error) {
 	t := &Thread{
-		id: o.ID, s: s, o: o, feed: o.feed, slot: make(chan struct{}, 1),
+		id: o.ID, s: s, o: o, feed: o.Feed, slot: make(chan struct{}, 1),
 		turns: make(map[string]*Turn), free: make(chan struct{}),
 	}
 	close(t.free)
 	if t.feed == nil {
-		t.feed = new(feed)
+		t.feed = new(Feed)
 	}
 	params := map[string]any{}
 	for name, value := range map[string]string{"cwd": o.Dir, "model": o.Model, "sandbox": o.Sandbox, "approvalPolicy": o.Approval} {
@@ -135,8 +137,7 @@ func (t *Thread) resume(ctx context.Context, params map[string]any) error {
 
 // join finds the turn that was running when we came.
 func (t *Thread) join(ctx context.Context) error {
-	t.hold() // its end may be told before we have heard of it
-	defer t.forget()
+	defer t.Hold()() // its end may be told before we have heard of it
 	turns, err := t.history(ctx, 1, "notLoaded")
 	if err != nil || len(turns) == 0 || turns[0].Status != "inProgress" {
 		return err
@@ -156,7 +157,7 @@ func (t *Thread) Model() string { return t.model }
 // Subscribe tells what happens in the thread from now on, in order. A
 // subscriber that is 256 events behind loses the oldest. stop ends it and
 // closes the channel.
-func (t *Thread) Subscribe() (events <-chan Event, stop func()) { return t.feed.subscribe() }
+func (t *Thread) Subscribe() (events <-chan Event, stop func()) { return t.feed.Subscribe() }
 
 // Submit waits until no turn runs, submits a text under an id and returns when
 // Codex shows it in the thread: from then on it survives the death of all of us.
@@ -240,11 +241,13 @@ func (t *Thread) submittedNow() {
 	t.forget()
 }
 
-// hold begins a time in which turns that have ended are kept.
-func (t *Thread) hold() {
+// Hold keeps turns that have ended until release is called: one that is found
+// running may end before somebody waits for it.
+func (t *Thread) Hold() (release func()) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	t.keep++
+	return t.forget
 }
 
 // forget ends the time in which turns that have ended are kept.
@@ -291,6 +294,34 @@ func (t *Thread) history(ctx context.Context, most int, view string) ([]pastTurn
 		"threadId": t.id, "limit": most, "sortDirection": "desc", "itemsView": view,
 	}, &got)
 	return got.Data, err
+}
+
+// A Past is a turn of the thread's history that took an input.
+type Past struct {
+	// Running is the turn if it has not ended; then there is no Result.
+	Running *Turn
+	Result  Result
+	Err     error // why it did not complete
+}
+
+// Find looks for the last turn that took the input; nil if none did.
+func (t *Thread) Find(ctx context.Context, input string) (*Past, error) {
+	turns, err := t.history(ctx, 10, "full")
+	if err != nil {
+		return nil, err
+	}
+	for _, turn := range turns {
+		took := func(i item) bool { return i.ClientID != nil && *i.ClientID == input }
+		switch {
+		case !slices.ContainsFunc(turn.Items, took):
+		case turn.Status == "inProgress":
+			return &Past{Running: t.turn(turn.ID)}, nil
+		default:
+			res, err := turn.result(t.id, time.Time{})
+			return &Past{Result: res, Err: err}, nil
+		}
+	}
+	return nil, nil
 }
 
 // notify takes in what Codex tells of the thread.

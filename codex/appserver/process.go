@@ -1,4 +1,4 @@
-package codex
+package appserver
 
 import (
 	"bufio"
@@ -17,9 +17,9 @@ import (
 const (
 	maxLine   = 64 << 20 // bytes of one message; Codex takes inputs of 1 MiB and shows what tools gave back
 	maxStderr = 4 << 10  // bytes of its last words that go into an error
-	// patience is what a server gets to end after the end of its input, and
+	// endTime is what a server gets to end after the end of its input, and
 	// again after SIGTERM. It was seen to need 30 ms.
-	patience = 2 * time.Second
+	endTime = 2 * time.Second
 )
 
 var errLine = fmt.Errorf("a message of over %d MiB", maxLine>>20)
@@ -107,7 +107,7 @@ func (p *process) write(line []byte) error {
 func (p *process) why() string {
 	select {
 	case <-p.gone:
-	case <-time.After(patience):
+	case <-time.After(endTime):
 		return ""
 	}
 	if words := p.last.String(); words != "" {
@@ -122,7 +122,7 @@ func (p *process) close() error {
 		p.in.Close()
 		select {
 		case <-p.gone:
-		case <-time.After(patience):
+		case <-time.After(endTime):
 			p.end()
 		}
 		<-p.gone
@@ -137,7 +137,7 @@ func (p *process) end() {
 	if err != nil {
 		group = []proc.Process{p.self}
 	}
-	proc.End(context.Background(), group, patience)
+	proc.End(context.Background(), group, endTime)
 	p.cmd.Process.Kill() // of no effect after its end
 }
 

@@ -1,4 +1,4 @@
-package codex
+package appserver
 
 import (
 	"encoding/json"
@@ -53,8 +53,8 @@ type Usage struct {
 // for each tool it calls; older ones give way.
 const eventRoom = 256
 
-// A feed hands events to subscribers. The zero feed is ready.
-type feed struct {
+// A Feed hands events to subscribers. The zero Feed is ready.
+type Feed struct {
 	mu   sync.Mutex // guards subs and what is in them
 	subs map[*subscriber]struct{}
 }
@@ -64,8 +64,8 @@ type subscriber struct {
 	missed int
 }
 
-// subscribe opens a subscription; stop closes its channel.
-func (f *feed) subscribe() (events <-chan Event, stop func()) {
+// Subscribe opens a subscription; stop closes its channel.
+func (f *Feed) Subscribe() (events <-chan Event, stop func()) {
 	s := &subscriber{c: make(chan Event, eventRoom)}
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -83,8 +83,8 @@ func (f *feed) subscribe() (events <-chan Event, stop func()) {
 	}
 }
 
-// emit never waits: in a full subscription the oldest event gives way.
-func (f *feed) emit(e Event) {
+// Emit never waits: in a full subscription the oldest event gives way.
+func (f *Feed) Emit(e Event) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	for s := range f.subs {

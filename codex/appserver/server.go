@@ -1,4 +1,4 @@
-package codex
+package appserver
 
 import (
 	"context"
@@ -84,9 +84,9 @@ func greet(ctx context.Context, t transport, shared bool) (*Server, error) {
 // Version is Codex's, as it says itself.
 func (s *Server) Version() string { return s.version }
 
-// recent is an error that matches ErrOld if the server is of a Codex that is to
+// Recent is an error that matches ErrOld if the server is of a Codex that is to
 // be driven through mcp-server.
-func (s *Server) recent() error {
+func (s *Server) Recent() error {
 	v, err := ParseVersion(s.version)
 	if err != nil {
 		return err

@@ -1,4 +1,4 @@
-package codex_test
+package appserver_test
 
 import (
 	"reflect"
@@ -7,7 +7,7 @@ import (
 
 	"github.com/pelletier/go-toml/v2"
 
-	"netsky/codex"
+	"netsky/codex/appserver"
 )
 
 func TestOverrides(t *testing.T) {
@@ -19,7 +19,7 @@ func TestOverrides(t *testing.T) {
 		}},
 	}
 	var got map[string]any
-	if err := toml.Unmarshal([]byte(strings.Join(codex.Overrides(config), "\n")), &got); err != nil {
+	if err := toml.Unmarshal([]byte(strings.Join(appserver.Overrides(config), "\n")), &got); err != nil {
 		t.Fatal(err)
 	}
 	if !reflect.DeepEqual(got, config) {
@@ -29,7 +29,7 @@ func TestOverrides(t *testing.T) {
 		{"a": []string{"x"}, "e": map[string]string{"k": "v"}},
 		{"a": []any{"x"}, "e": map[string]any{"k": "v", "none": nil}},
 	} {
-		if got, want := strings.Join(codex.Overrides(tt), " "), `a=["x"] e={"k"="v"}`; got != want {
+		if got, want := strings.Join(appserver.Overrides(tt), " "), `a=["x"] e={"k"="v"}`; got != want {
 			t.Errorf("%s, want %s", got, want)
 		}
 	}

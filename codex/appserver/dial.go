@@ -1,4 +1,4 @@
-package codex
+package appserver
 
 import (
 	"context"
@@ -20,7 +20,7 @@ type dialed struct {
 // dialSocket connects to a server that is just starting, as soon as it listens.
 func dialSocket(ctx context.Context, socket string, p *process) (*dialed, error) {
 	d := websocket.Dialer{
-		HandshakeTimeout: grace, ReadBufferSize: 64 << 10,
+		HandshakeTimeout: answerTime, ReadBufferSize: 64 << 10,
 		NetDialContext: func(ctx context.Context, _, _ string) (net.Conn, error) {
 			var n net.Dialer
 			return n.DialContext(ctx, "unix", socket)
@@ -62,7 +62,7 @@ func (d *dialed) why() string {
 	select {
 	case <-d.p.gone:
 		return d.p.state
-	case <-time.After(grace / 20):
+	case <-time.After(answerTime / 20):
 		return ""
 	}
 }

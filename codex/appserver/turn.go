@@ -1,4 +1,4 @@
-package codex
+package appserver
 
 import (
 	"context"
@@ -28,9 +28,9 @@ type Result struct {
 	Tools  int    // how many tools it used, as far as we saw
 }
 
-// grace is how long an interrupted turn may take to end. It was seen to take
+// answerTime is how long an interrupted turn may take to end. It was seen to take
 // 10 ms; a server that needs longer is stuck.
-const grace = 10 * time.Second
+const answerTime = 10 * time.Second
 
 // Done is closed when the turn has ended.
 func (u *Turn) Done() <-chan struct{} { return u.done }
@@ -58,7 +58,7 @@ func (u *Turn) Wait(ctx context.Context, limit time.Duration) (Result, error) {
 	case <-ctx.Done():
 		why = ctx.Err()
 	}
-	stop, cancel := context.WithTimeout(context.WithoutCancel(ctx), grace)
+	stop, cancel := context.WithTimeout(context.WithoutCancel(ctx), answerTime)
 	defer cancel()
 	err := u.interrupt(stop)
 	if err == nil {
@@ -225,7 +225,7 @@ func (t *Thread) lose(err error) {
 
 func (t *Thread) emit(e Event) {
 	e.Thread = t.id
-	t.feed.emit(e)
+	t.feed.Emit(e)
 }
 
 // limits keeps when a used up quota is renewed.
