@@ -19,7 +19,7 @@ const killed = 2 * time.Second
 // not be signalled. A process is signalled only if its number still means the
 // one that was listed, on Linux through a pidfd, which no other process can get
 // behind; init and this process never are. They are signalled in the order of
-// the list: with parents first, as agent.Descendants lists them, a parent has
+// the list: with parents first, as Descendants lists them, a parent has
 // less occasion to start another child. What was started after the list was
 // made is not on it: list again. When ctx ends, nothing more is signalled and
 // those that live are returned.
