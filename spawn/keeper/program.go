@@ -6,13 +6,13 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
-	"strings"
 	"syscall"
 
 	"golang.org/x/sys/unix"
 
 	"netsky/agent"
 	"netsky/agent/proc/tty"
+	"netsky/agent/program"
 )
 
 // The statuses a shell gives to what it could not start.
@@ -68,13 +68,7 @@ func reason(err error) error {
 // taken from the pane: the one that `up` was typed into is another terminal.
 func paneEnv(env []string, lookup func(string) (string, bool)) []string {
 	names := []string{"TERM", "TERM_PROGRAM", "TERM_PROGRAM_VERSION"}
-	var list []string
-	for _, v := range env {
-		name, _, _ := strings.Cut(v, "=")
-		if name != names[0] && name != names[1] && name != names[2] {
-			list = append(list, v)
-		}
-	}
+	list := program.Without(env, names...)
 	for _, name := range names {
 		if v, ok := lookup(name); ok {
 			list = append(list, name+"="+v)

@@ -11,6 +11,8 @@ import (
 	"path/filepath"
 	"strings"
 	"time"
+
+	"netsky/agent/program"
 )
 
 // git runs git in a directory. It never looks above that directory for a
@@ -84,16 +86,11 @@ func (g git) run(limit int, args ...string) (string, error) {
 	ctx, cancel := context.WithTimeout(g.ctx, gitTime)
 	defer cancel()
 	cmd := exec.CommandContext(ctx, "git", append([]string{"-c", "core.fsmonitor=false", "-c", "core.hooksPath=/dev/null", "-C", g.dir}, args...)...)
-	for _, v := range os.Environ() {
-		if !strings.HasPrefix(v, "GIT_") {
-			cmd.Env = append(cmd.Env, v)
-		}
-	}
 	above := filepath.Dir(g.dir)
 	if real, err := filepath.EvalSymlinks(above); err == nil {
 		above = real
 	}
-	cmd.Env = append(cmd.Env, "GIT_CEILING_DIRECTORIES="+above, "GIT_OPTIONAL_LOCKS=0", "GIT_TERMINAL_PROMPT=0", "LC_ALL=C")
+	cmd.Env = append(program.Without(os.Environ(), "GIT_*"), "GIT_CEILING_DIRECTORIES="+above, "GIT_OPTIONAL_LOCKS=0", "GIT_TERMINAL_PROMPT=0", "LC_ALL=C")
 	out, errs := &head{limit: limit}, &head{limit: 4096}
 	cmd.Stdout, cmd.Stderr = out, errs
 	cmd.WaitDelay = time.Second
