@@ -13,6 +13,7 @@ import (
 
 	"netsky/agent"
 	"netsky/agent/home"
+	"netsky/bus/disk"
 	"netsky/bus/envelope"
 )
 
@@ -53,7 +54,7 @@ func (e brakeError) Is(target error) bool {
 // machine forgets a minute of counting.
 type ring struct {
 	bus   *Bus
-	file  *cached
+	file  *disk.Handle
 	times [int(brakeKinds) + maxRate]int64
 
 	bounded bool // what is sent now is the first answer to a message
@@ -66,7 +67,7 @@ type ring struct {
 // The first answer to a message that has come to the sender is bounded by that
 // message: neither how many there were lately nor how many wait stops it, only
 // the hops. A refused one is told to whoever waits for it.
-func (b *Bus) brake(ctx context.Context, e *envelope.Envelope, inbox *cached) (*ring, error) {
+func (b *Bus) brake(ctx context.Context, e *envelope.Envelope, inbox *disk.Handle) (*ring, error) {
 	r, err := b.openRing(ctx, e.From, e.To)
 	if err != nil {
 		return nil, fmt.Errorf("count the sends of %s to %s: %w", e.From, e.To, err)
@@ -78,7 +79,7 @@ func (b *Bus) brake(ctx context.Context, e *envelope.Envelope, inbox *cached) (*
 	return r, nil
 }
 
-func (b *Bus) check(r *ring, e *envelope.Envelope, inbox *cached) error {
+func (b *Bus) check(r *ring, e *envelope.Envelope, inbox *disk.Handle) error {
 	kind, fact, err := b.excess(r, *e, inbox)
 	if fact == "" || err != nil {
 		return err
@@ -108,7 +109,7 @@ func (b *Bus) check(r *ring, e *envelope.Envelope, inbox *cached) error {
 }
 
 // excess says which brake an envelope meets; the fact is "" if none.
-func (b *Bus) excess(r *ring, e envelope.Envelope, inbox *cached) (kind brakeKind, fact string, err error) {
+func (b *Bus) excess(r *ring, e envelope.Envelope, inbox *disk.Handle) (kind brakeKind, fact string, err error) {
 	if e.Hops > maxHops {
 		return brakeHops, hopsFact(e), nil
 	}
@@ -116,7 +117,7 @@ func (b *Bus) excess(r *ring, e envelope.Envelope, inbox *cached) (kind brakeKin
 		return brakeRate, fmt.Sprintf("%d messages in the last minute, at most %d", recent, maxRate), nil
 	}
 	inbox.Lock()
-	waiting, err := countMail(inbox.fd, maxWaiting)
+	waiting, err := countMail(inbox.FD, maxWaiting)
 	inbox.Unlock()
 	if err != nil {
 		return 0, "", fmt.Errorf("count what waits for %s: %w", e.To, err)
@@ -155,20 +156,14 @@ func (r *ring) answerAt(id string) (offset int64, word [8]byte) {
 func (r *ring) hasAnswered(id string) bool {
 	at, word := r.answerAt(id)
 	var have [8]byte
-	n, _ := preader(r.file.fd).ReadAt(have[:], at)
+	n, _ := disk.ReaderAt(r.file.FD).ReadAt(have[:], at)
 	return n == len(have) && have == word
 }
 
 // answered enters an answer that was sent; if that fails, another may pass.
 func (r *ring) answered(id string) {
-	if step("pwrite") != nil {
-		return
-	}
 	at, word := r.answerAt(id)
-	retry(func() error {
-		_, err := unix.Pwrite(r.file.fd, word[:], at)
-		return err
-	})
+	disk.Pwrite(r.file.FD, word[:], at)
 }
 
 // recent counts the sends of the last minute and names a slot for one more.
@@ -196,9 +191,9 @@ func (r *ring) count(now time.Time) {
 
 // release gives the ring to the next sender.
 func (r *ring) release() {
-	retry(func() error { return unix.Flock(r.file.fd, unix.LOCK_UN) })
+	disk.Flock(r.file.FD, unix.LOCK_UN)
 	r.file.Unlock()
-	r.bus.cache.put(r.file)
+	r.bus.cache.Put(r.file)
 }
 
 // refuse makes the refusal and tells the owner, if that was not done lately.
@@ -211,8 +206,8 @@ func (b *Bus) refuse(r *ring, e envelope.Envelope, kind brakeKind, fact string, 
 	if open != nil {
 		return err // nobody to tell yet
 	}
-	defer b.cache.put(inbox)
-	_, told := b.put(inbox.fd, envelope.Envelope{
+	defer b.cache.Put(inbox)
+	_, told := b.put(inbox.FD, envelope.Envelope{
 		ID: newID(), From: e.From, To: agent.Owner, Kind: envelope.KindError, Time: now, Via: "code", Thread: e.Thread,
 		Text: fmt.Sprintf("netsky refused a message of %s to %s: %s. More refusals like it are not reported for an hour.", e.From, e.To, fact),
 	})
@@ -225,17 +220,17 @@ func (b *Bus) refuse(r *ring, e envelope.Envelope, kind brakeKind, fact string, 
 
 func (b *Bus) openRing(ctx context.Context, from, to agent.ID) (*ring, error) {
 	name := string(from) + "-" + string(to)
-	file, err := b.cache.get(brakeDir+"/"+name, time.Second, func() (int, error) {
-		dir, err := openDir(b.home, brakeDir, true)
+	file, err := b.cache.Get(brakeDir+"/"+name, time.Second, func() (int, error) {
+		dir, err := disk.MakeDir(b.home, brakeDir)
 		if err != nil {
 			return -1, err
 		}
 		defer unix.Close(dir)
-		fd, err := sysOpen(dir, name, unix.O_RDWR|unix.O_CREAT|unix.O_NOFOLLOW|unix.O_NONBLOCK|noAtime)
+		fd, err := disk.Open(dir, name, unix.O_RDWR|unix.O_CREAT|unix.O_NOFOLLOW|unix.O_NONBLOCK|disk.NoAtime)
 		if err != nil {
 			return -1, err
 		}
-		if err := b.files.ensureMode(fd); err != nil {
+		if err := b.files.EnsureMode(fd); err != nil {
 			unix.Close(fd)
 			return -1, err
 		}
@@ -256,7 +251,7 @@ func (b *Bus) openRing(ctx context.Context, from, to agent.ID) (*ring, error) {
 // load reads the ring under its lock.
 func (r *ring) load(ctx context.Context) error {
 	for wait := time.Millisecond; ; wait *= 2 {
-		err := retry(func() error { return unix.Flock(r.file.fd, unix.LOCK_EX|unix.LOCK_NB) })
+		err := disk.Flock(r.file.FD, unix.LOCK_EX|unix.LOCK_NB)
 		if err == nil {
 			break
 		}
@@ -270,7 +265,7 @@ func (r *ring) load(ctx context.Context) error {
 		}
 	}
 	var buf [8 * len(r.times)]byte
-	n, err := preader(r.file.fd).ReadAt(buf[:], 0)
+	n, err := disk.ReaderAt(r.file.FD).ReadAt(buf[:], 0)
 	if err != nil && err != io.EOF {
 		return err
 	}
@@ -281,22 +276,14 @@ func (r *ring) load(ctx context.Context) error {
 }
 
 func (r *ring) set(slot int, t time.Time) error {
-	if err := step("pwrite"); err != nil {
-		return err
-	}
 	var buf [8]byte
 	binary.LittleEndian.PutUint64(buf[:], uint64(t.UnixNano()))
-	return retry(func() error {
-		_, err := unix.Pwrite(r.file.fd, buf[:], int64(8*slot))
-		return err
-	})
+	return disk.Pwrite(r.file.FD, buf[:], int64(8*slot))
 }
 
 // countMail counts the envelopes in an open directory and stops at limit.
 func countMail(dir, limit int) (n int, err error) {
-	buf := listings.Get().(*[32 << 10]byte)
-	defer listings.Put(buf)
-	_, err = sysDirents(dir, buf[:], func(name []byte) bool {
+	_, err = disk.Dirents(dir, nil, func(name []byte) bool {
 		if name[0] != '.' && bytes.HasSuffix(name, []byte(".json")) {
 			n++
 		}

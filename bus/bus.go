@@ -14,6 +14,7 @@ import (
 
 	"netsky/agent"
 	"netsky/agent/home"
+	"netsky/bus/disk"
 )
 
 // Defaults of Options.
@@ -38,9 +39,9 @@ type Bus struct {
 	now      func() time.Time
 	names    namer
 	hub      hub
-	cache    cache
+	cache    disk.Cache
 	shown    shown
-	files    maker
+	files    disk.Maker
 }
 
 // What callers branch on.
@@ -104,7 +105,7 @@ func (b *Bus) Make(id agent.ID) error {
 		return err
 	}
 	for _, p := range places {
-		fd, err := openDir(b.home, placePath(id, p), true)
+		fd, err := disk.MakeDir(b.home, placePath(id, p))
 		if err != nil {
 			return fmt.Errorf("make the mailbox of %s: %w", id, err)
 		}
@@ -129,7 +130,7 @@ func (b *Bus) openPlace(id agent.ID, p Place) (int, error) {
 	if _, err := agent.Parse(string(id)); err != nil {
 		return -1, err
 	}
-	fd, err := openExisting(b.home, placePath(id, p))
+	fd, err := disk.OpenDir(b.home, placePath(id, p))
 	if errors.Is(err, fs.ErrNotExist) {
 		return -1, fmt.Errorf("%s: %w at %s", id, ErrNoMailbox, b.home.Path(home.Mailbox(id)))
 	}
@@ -137,13 +138,13 @@ func (b *Bus) openPlace(id agent.ID, p Place) (int, error) {
 }
 
 // inbox is openPlace for senders, from the cache; the caller gives it back.
-func (b *Bus) inbox(id agent.ID) (*cached, error) {
-	return b.cache.get(placePath(id, Inbox), 0, func() (int, error) { return b.openPlace(id, Inbox) })
+func (b *Bus) inbox(id agent.ID) (*disk.Handle, error) {
+	return b.cache.Get(placePath(id, Inbox), 0, func() (int, error) { return b.openPlace(id, Inbox) })
 }
 
 // Mailboxes lists the addresses that have a mailbox, agents first.
 func (b *Bus) Mailboxes() ([]agent.ID, error) {
-	fd, err := openExisting(b.home, home.Channels)
+	fd, err := disk.OpenDir(b.home, home.Channels)
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil, nil
 	}
@@ -152,7 +153,7 @@ func (b *Bus) Mailboxes() ([]agent.ID, error) {
 	}
 	defer unix.Close(fd)
 	var list []agent.ID
-	err = sysNames(fd, func(name string) bool {
+	err = disk.Names(fd, func(name string) bool {
 		if id, err := agent.Parse(name); err == nil {
 			list = append(list, id)
 		}

@@ -3,6 +3,7 @@ package bus
 import (
 	"time"
 
+	"netsky/bus/disk"
 	"netsky/bus/envelope"
 )
 
@@ -87,7 +88,7 @@ func (d *Delivery) leave() error {
 	if err != nil {
 		return err
 	}
-	if _, err := move(from, d.name, to); err != nil && !gone(err) {
+	if _, err := move(from, d.name, to); err != nil && !disk.Gone(err) {
 		return err
 	}
 	d.finish()

@@ -22,6 +22,7 @@ import (
 	"netsky/agent"
 	"netsky/agent/home"
 	"netsky/bus"
+	"netsky/bus/disk"
 	"netsky/bus/envelope"
 )
 
@@ -32,7 +33,7 @@ func armFault(k string) {
 		return
 	}
 	var at atomic.Int64
-	bus.SetFault(func(string) error {
+	disk.SetFault(func(string) error {
 		if at.Add(1) == n {
 			syscall.Kill(os.Getpid(), syscall.SIGKILL)
 			select {} // not one call more
@@ -142,7 +143,7 @@ func TestFailAtEveryStep(t *testing.T) {
 			for k := int64(1); ; k++ {
 				b, home := mustTrial(t, tr)
 				var at atomic.Int64
-				bus.SetFault(func(op string) error {
+				disk.SetFault(func(op string) error {
 					n := at.Add(1)
 					if n == k || mode.lasting && n > k && n < k+40 && writes(op) {
 						return mode.err
@@ -150,7 +151,7 @@ func TestFailAtEveryStep(t *testing.T) {
 					return nil
 				})
 				err := untilDone(t, tr, home)
-				bus.SetFault(nil)
+				disk.SetFault(nil)
 				if err != nil {
 					t.Fatalf("%s, %s at step %d: %v", tr.role, mode.name, k, err)
 				}
@@ -290,7 +291,7 @@ func TestFsyncFails(t *testing.T) {
 	var mu sync.Mutex
 	var ops []string
 	fail := 1
-	bus.SetFault(func(op string) error {
+	disk.SetFault(func(op string) error {
 		mu.Lock()
 		defer mu.Unlock()
 		ops = append(ops, op)
@@ -300,7 +301,7 @@ func TestFsyncFails(t *testing.T) {
 		}
 		return nil
 	})
-	defer bus.SetFault(nil)
+	defer disk.SetFault(nil)
 	if _, err := b.Send(t.Context(), message(agent.Owner, agent.Clone(1), "hi")); err != nil {
 		t.Fatalf("Send with one bad fsync = %v", err)
 	}
@@ -316,7 +317,7 @@ func TestFsyncFails(t *testing.T) {
 	mustCount(t, b, agent.Clone(1), bus.Inbox, 1)
 	// Where the name cannot be made to last, the message is taken back.
 	n := 0
-	bus.SetFault(func(op string) error {
+	disk.SetFault(func(op string) error {
 		if op == "fsync" {
 			if n++; n == 2 {
 				return unix.EIO
@@ -329,11 +330,11 @@ func TestFsyncFails(t *testing.T) {
 	}
 	mustCount(t, b, agent.Clone(1), bus.Inbox, 1)
 	// The same for what the receiver remembers.
-	bus.SetFault(nil)
+	disk.SetFault(nil)
 	r := mustReceive(t, b, agent.Clone(1), bus.ReceiveOptions{})
 	d := mustNext(t, r)
 	ops, fail = nil, 1
-	bus.SetFault(func(op string) error {
+	disk.SetFault(func(op string) error {
 		mu.Lock()
 		defer mu.Unlock()
 		ops = append(ops, op)
@@ -362,13 +363,13 @@ func TestFullDiskForAWhile(t *testing.T) {
 	d := mustNext(t, r)
 	var full atomic.Bool
 	full.Store(true)
-	bus.SetFault(func(op string) error {
+	disk.SetFault(func(op string) error {
 		if full.Load() && writes(op) {
 			return unix.ENOSPC
 		}
 		return nil
 	})
-	defer bus.SetFault(nil)
+	defer disk.SetFault(nil)
 	if err := d.Confirm(); !errors.Is(err, unix.ENOSPC) {
 		t.Fatalf("Confirm on a full disk = %v, want ENOSPC", err)
 	}

@@ -7,6 +7,7 @@ import (
 
 	"netsky/agent"
 	"netsky/agent/home"
+	"netsky/bus/disk"
 	"netsky/bus/envelope"
 )
 
@@ -18,22 +19,22 @@ func (b *Bus) hopsAfter(id agent.ID, inReplyTo string) int {
 	if e, ok := b.inHand(id, "", inReplyTo); ok {
 		return e.Hops + 1
 	}
-	box, err := openExisting(b.home, home.Mailbox(id))
+	box, err := disk.OpenDir(b.home, home.Mailbox(id))
 	if err != nil {
 		return 0
 	}
 	defer unix.Close(box)
-	fd, err := sysOpen(box, seenFile, unix.O_RDONLY|unix.O_NOFOLLOW|unix.O_NONBLOCK)
+	fd, err := disk.Open(box, seenFile, unix.O_RDONLY|unix.O_NOFOLLOW|unix.O_NONBLOCK)
 	if err != nil {
 		return 0
 	}
 	defer unix.Close(fd)
-	st, err := sysFstat(fd)
+	st, err := disk.Fstat(fd)
 	if err != nil {
 		return 0
 	}
 	tail := make([]byte, min(st.Size, 128<<10))
-	n, _ := preader(fd).ReadAt(tail, st.Size-int64(len(tail)))
+	n, _ := disk.ReaderAt(fd).ReadAt(tail, st.Size-int64(len(tail)))
 	text := string(tail[:n])
 	// The last line that has the ID between tabs.
 	for {
@@ -61,7 +62,7 @@ func (b *Bus) inHand(id, from agent.ID, envelopeID string) (envelope.Envelope, b
 	}
 	defer unix.Close(fd)
 	var names []string
-	sysNames(fd, func(name string) bool {
+	disk.Names(fd, func(name string) bool {
 		if isMail(name) {
 			names = append(names, name)
 		}

@@ -12,6 +12,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"netsky/agent"
+	"netsky/bus/disk"
 	"netsky/bus/envelope"
 )
 
@@ -62,7 +63,7 @@ func (b *Bus) Names(id agent.ID, p Place) ([]string, error) {
 
 // candidates lists the envelopes of a directory made at since or later.
 func candidates(fd int, since int64) (list []candidate, err error) {
-	err = sysNames(fd, func(name string) bool {
+	err = disk.Names(fd, func(name string) bool {
 		if !isMail(name) {
 			return true
 		}
@@ -92,16 +93,16 @@ func (b *Bus) entry(fd int, id agent.ID, p Place, name string) (Entry, error) {
 		return e, fmt.Errorf("%s: not the name of an envelope", envelope.Plain(name))
 	}
 	env, m, err := b.readEnvelope(fd, name, form{b, id, p})
-	if gone(err) {
+	if disk.Gone(err) {
 		return e, fmt.Errorf("%s in %s of %s: %w", envelope.Plain(name), p, id, err)
 	}
-	e.Envelope, e.Err, e.Size = env, err, m.size
+	e.Envelope, e.Err, e.Size = env, err, m.Size
 	if err == nil && (p == Inbox || p == Claimed || p == Delivered) {
 		e.Envelope.To = id
 	}
 	ns, _, ok := nameParts(name)
 	if !ok {
-		ns = m.mtime
+		ns = m.MTime
 	}
 	e.Time = timeOf(ns)
 	if p == Poison || p == Delivered {
@@ -147,7 +148,7 @@ func (b *Bus) Strays(id agent.ID) (n int, first []string, err error) {
 		return 0, nil, err
 	}
 	defer unix.Close(fd)
-	err = sysNames(fd, func(name string) bool {
+	err = disk.Names(fd, func(name string) bool {
 		if name[0] != '.' && !isMail(name) && !strings.HasSuffix(name, whySuffix) {
 			n++
 			at, _ := slices.BinarySearch(first, name)
@@ -200,7 +201,7 @@ func (b *Bus) findAnswerIn(ctx context.Context, fd int, id agent.ID, p Place, in
 	oldest := int64(0)
 	if !since.IsZero() {
 		oldest = since.UnixNano()
-		if st, err := sysFstat(fd); err == nil && st.Mtim.Nano() < oldest-int64(time.Second) {
+		if st, err := disk.Fstat(fd); err == nil && st.Mtim.Nano() < oldest-int64(time.Second) {
 			return Entry{}, false, nil // nothing has come into it since
 		}
 	}
@@ -276,6 +277,6 @@ func (b *Bus) locateIn(ctx context.Context, box agent.ID, p Place, id string) (f
 // holds reports whether a file has the word in it, which is quicker to say
 // than what the file means. In IDs JSON needs no escapes, but allows them.
 func holds(dir int, name, word string, limit int64) bool {
-	data, _, err := readFile(dir, name, limit)
+	data, _, err := disk.ReadFile(dir, name, limit)
 	return err == nil && (bytes.Contains(data, []byte(word)) || bytes.Contains(data, []byte(`\u`)))
 }

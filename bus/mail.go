@@ -11,6 +11,7 @@ import (
 
 	"netsky/agent"
 	"netsky/agent/home"
+	"netsky/bus/disk"
 	"netsky/bus/envelope"
 )
 
@@ -48,7 +49,7 @@ func (b *Bus) Mail(id agent.ID, unread bool) (names []string, err error) {
 // mailIn lists the envelopes of a directory, and the reasons beside them.
 func mailIn(fd int) (list []candidate, whys map[string]bool, err error) {
 	whys = make(map[string]bool)
-	err = sysNames(fd, func(name string) bool {
+	err = disk.Names(fd, func(name string) bool {
 		switch {
 		case isMail(name):
 			if ns, err := orderTime(fd, name); err == nil {
@@ -125,13 +126,13 @@ func (b *Bus) Remembered(id agent.ID, list []envelope.Envelope) ([]bool, error) 
 			wanted[k] = append(wanted[k], i)
 		}
 	}
-	box, err := openExisting(b.home, home.Mailbox(id))
+	box, err := disk.OpenDir(b.home, home.Mailbox(id))
 	if err != nil {
 		return nil, err
 	}
 	defer unix.Close(box)
-	fd, err := sysOpen(box, seenFile, unix.O_RDONLY|unix.O_NOFOLLOW|unix.O_NONBLOCK)
-	if gone(err) {
+	fd, err := disk.Open(box, seenFile, unix.O_RDONLY|unix.O_NOFOLLOW|unix.O_NONBLOCK)
+	if disk.Gone(err) {
 		return known, nil
 	}
 	if err != nil {
@@ -139,7 +140,7 @@ func (b *Bus) Remembered(id agent.ID, list []envelope.Envelope) ([]bool, error) 
 	}
 	defer unix.Close(fd)
 	cutoff := b.now().Add(-b.keep).UnixMilli()
-	in := bufio.NewReaderSize(io.NewSectionReader(preader(fd), 0, 1<<62), 64<<10)
+	in := bufio.NewReaderSize(io.NewSectionReader(disk.ReaderAt(fd), 0, 1<<62), 64<<10)
 	for {
 		line, err := in.ReadSlice('\n')
 		switch {

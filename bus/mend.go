@@ -7,6 +7,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"netsky/agent"
+	"netsky/bus/disk"
 	"netsky/bus/envelope"
 )
 
@@ -22,12 +23,12 @@ type mending struct {
 	box    agent.ID
 	place  Place // only what was found there
 	listed bool
-	files  map[string]mark // by name in poison/: the state that was judged last
+	files  map[string]disk.Mark // by name in poison/: the state that was judged last
 }
 
-func (m *mending) add(name string, judged mark) {
+func (m *mending) add(name string, judged disk.Mark) {
 	if m.files == nil {
-		m.files = make(map[string]mark)
+		m.files = make(map[string]disk.Mark)
 	}
 	if len(m.files) < maxMending {
 		m.files[name] = judged
@@ -38,7 +39,7 @@ func (m *mending) add(name string, judged mark) {
 func (m *mending) list(poison int) {
 	m.listed = true
 	var names []string
-	err := sysNames(poison, func(name string) bool {
+	err := disk.Names(poison, func(name string) bool {
 		if isMail(name) {
 			names = append(names, name)
 		}
@@ -64,12 +65,12 @@ func (m *mending) take(poison, to int, report func(string, error)) (n int) {
 		m.list(poison)
 	}
 	for name, judged := range m.files {
-		st, err := sysLstat(poison, name)
-		if gone(err) {
+		st, err := disk.Lstat(poison, name)
+		if disk.Gone(err) {
 			delete(m.files, name)
 			continue
 		}
-		if err != nil || markOf(st).same(judged) {
+		if err != nil || disk.MarkOf(st).Same(judged) {
 			continue
 		}
 		_, now, err := m.bus.readEnvelope(poison, name, form{m.bus, m.box, m.place})
@@ -82,7 +83,7 @@ func (m *mending) take(poison, to int, report func(string, error)) (n int) {
 		}
 		back, err := move(poison, name, to)
 		delete(m.files, name)
-		if gone(err) {
+		if disk.Gone(err) {
 			continue
 		}
 		if err != nil {
@@ -90,7 +91,7 @@ func (m *mending) take(poison, to int, report func(string, error)) (n int) {
 			continue
 		}
 		n++
-		err = sysUnlink(poison, whyName(name))
+		err = disk.Unlink(poison, whyName(name))
 		if err == unix.ENOENT {
 			err = nil
 		}

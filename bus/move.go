@@ -4,6 +4,8 @@ import (
 	"fmt"
 	"time"
 
+	"netsky/bus/disk"
+
 	"golang.org/x/sys/unix"
 )
 
@@ -12,7 +14,7 @@ import (
 func move(from int, name string, to int) (newName string, err error) {
 	newName = name
 	for n := int64(2); ; n++ {
-		err := sysMove(from, name, to, newName)
+		err := disk.Move(from, name, to, newName)
 		if err == unix.EEXIST {
 			if n > 100 { // a script drops the same name for ever
 				n = time.Now().UnixNano()

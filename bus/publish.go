@@ -7,6 +7,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"netsky/agent"
+	"netsky/bus/disk"
 )
 
 // nameTries is how often a publisher looks for a free name.
@@ -35,19 +36,19 @@ func (b *Bus) publish(dir int, from agent.ID, data []byte) (name string, err err
 }
 
 func (b *Bus) publishAs(dir int, name string, data []byte) error {
-	temp := tempName(name)
-	write := func(fd int) error { return sysWrite(fd, data) }
-	err := b.files.writeNew(dir, temp, write)
-	if errors.Is(err, errNotSynced) {
+	temp := disk.TempName(name)
+	write := func(fd int) error { return disk.Write(fd, data) }
+	err := b.files.WriteNew(dir, temp, write)
+	if errors.Is(err, disk.ErrNotSynced) {
 		// What the kernel could not write it may have thrown away, and a second
 		// fsync would say that all is well. So the file is written once more.
-		err = b.files.writeNew(dir, temp, write)
+		err = b.files.WriteNew(dir, temp, write)
 	}
 	if err != nil {
 		return err
 	}
-	err = sysLink(dir, temp, dir, name)
-	if gone := sysUnlink(dir, temp); err == nil && gone != nil && gone != unix.ENOENT {
+	err = disk.Link(dir, temp, dir, name)
+	if gone := disk.Unlink(dir, temp); err == nil && gone != nil && gone != unix.ENOENT {
 		// The message is there, whole; only its other name stays, for the
 		// receiver to sweep away.
 		err = nil
@@ -61,9 +62,9 @@ func (b *Bus) publishAs(dir int, name string, data []byte) error {
 	default:
 		return fmt.Errorf("link %s: %w", name, err)
 	}
-	if err := sysFsync(dir); err != nil {
+	if err := disk.Fsync(dir); err != nil {
 		// Not sure to survive a loss of power, so not sent: taken back.
-		if undo := sysUnlink(dir, name); undo != nil {
+		if undo := disk.Unlink(dir, name); undo != nil {
 			return fmt.Errorf("fsync of the directory: %w; %s may have been taken all the same", err, name)
 		}
 		return fmt.Errorf("fsync of the directory: %w", err)

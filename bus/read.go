@@ -3,6 +3,7 @@ package bus
 import (
 	"time"
 
+	"netsky/bus/disk"
 	"netsky/bus/envelope"
 )
 
@@ -13,8 +14,8 @@ func (e unfinishedError) Unwrap() error { return e.error }
 
 // readEnvelope reads and parses one file and gives the envelope its ID. What is
 // wrong with it is named in full.
-func (b *Bus) readEnvelope(dir int, name string, f form) (envelope.Envelope, mark, error) {
-	data, m, err := readFile(dir, name, b.maxBytes)
+func (b *Bus) readEnvelope(dir int, name string, f form) (envelope.Envelope, disk.Mark, error) {
+	data, m, err := disk.ReadFile(dir, name, b.maxBytes)
 	if err != nil {
 		return envelope.Envelope{}, m, err
 	}
@@ -27,7 +28,7 @@ func (b *Bus) readEnvelope(dir int, name string, f form) (envelope.Envelope, mar
 		return envelope.Envelope{}, m, err
 	}
 	if e.ID == "" {
-		e.ID = fileID(name, m.mtime, m.ino)
+		e.ID = fileID(name, m.MTime, m.Ino)
 	}
 	return e, m, nil
 }
@@ -37,7 +38,7 @@ func orderTime(dir int, name string) (ns int64, err error) {
 	if ns, _, ok := nameParts(name); ok {
 		return ns, nil
 	}
-	st, err := sysLstat(dir, name)
+	st, err := disk.Lstat(dir, name)
 	if err != nil {
 		return 0, err
 	}

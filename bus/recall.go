@@ -5,12 +5,12 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
-	"os"
 
 	"golang.org/x/sys/unix"
 
 	"netsky/agent"
 	"netsky/agent/home"
+	"netsky/bus/disk"
 	"netsky/bus/envelope"
 )
 
@@ -62,7 +62,7 @@ func (b *Bus) openMemory(id agent.ID) (*memory, error) {
 	if _, err := agent.Parse(string(id)); err != nil {
 		return nil, err
 	}
-	dir, err := openExisting(b.home, home.Mailbox(id))
+	dir, err := disk.OpenDir(b.home, home.Mailbox(id))
 	if errors.Is(err, fs.ErrNotExist) {
 		return &memory{fd: -1}, nil
 	}
@@ -70,7 +70,7 @@ func (b *Bus) openMemory(id agent.ID) (*memory, error) {
 		return nil, err
 	}
 	defer unix.Close(dir)
-	fd, err := sysOpen(dir, seenFile, unix.O_RDONLY|unix.O_NOFOLLOW|unix.O_NONBLOCK)
+	fd, err := disk.Open(dir, seenFile, unix.O_RDONLY|unix.O_NOFOLLOW|unix.O_NONBLOCK)
 	if err == unix.ENOENT {
 		return &memory{fd: -1}, nil
 	}
@@ -78,15 +78,15 @@ func (b *Bus) openMemory(id agent.ID) (*memory, error) {
 	if err != nil {
 		return nil, fmt.Errorf("open %s: %w", path, err)
 	}
-	st, err := sysFstat(fd)
+	st, err := disk.Fstat(fd)
 	if err == nil {
-		err = checkStat(st, os.Getuid())
+		err = disk.CheckStat(st)
 	}
 	if err != nil {
 		unix.Close(fd)
 		return nil, fmt.Errorf("%s: %w", path, err)
 	}
-	if err := step("read"); err != nil {
+	if err := disk.Step("read"); err != nil {
 		unix.Close(fd)
 		return nil, err
 	}
@@ -144,7 +144,7 @@ func (m *memory) read(at int64) error {
 		return nil
 	}
 	m.n = 0
-	n, err := preader(m.fd).ReadAt(m.buf[:min(recallChunk, m.size-at)], at)
+	n, err := disk.ReaderAt(m.fd).ReadAt(m.buf[:min(recallChunk, m.size-at)], at)
 	if n == 0 && err != nil {
 		return fmt.Errorf("read %s: %w", seenFile, err)
 	}

@@ -12,6 +12,7 @@ import (
 
 	"netsky/agent"
 	"netsky/agent/home"
+	"netsky/bus/disk"
 	"netsky/bus/envelope"
 )
 
@@ -52,7 +53,7 @@ type Receiver struct {
 
 	mu                                 sync.Mutex // guards the fields that follow
 	closed, released                   bool
-	inbox, claimed, delivered, poisons dir
+	inbox, claimed, delivered, poisons disk.Dir
 	seen                               seen
 	buf                                []byte // for listing
 	tail                               *home.EventTail
@@ -119,12 +120,12 @@ func (b *Bus) hold(id agent.ID, role home.Role, o ReceiveOptions) (*Receiver, er
 	if err != nil {
 		return nil, err
 	}
-	place := func(p Place) dir { return dir{home: b.home, rel: placePath(id, p)} }
+	place := func(p Place) disk.Dir { return disk.Dir{Home: b.home, Rel: placePath(id, p)} }
 	r := &Receiver{
 		bus: b, id: id, o: o, lock: lock,
 		cancel: func() {}, done: make(chan struct{}), poke: make(chan struct{}, 1), ready: make(chan struct{}, 1),
 		inbox: place(Inbox), claimed: place(Claimed), delivered: place(Delivered), poisons: place(Poison),
-		seen:  seen{bus: b, box: home.Mailbox(id), fd: -1},
+		seen:  seen{bus: b, box: home.Mailbox(id)},
 		known: make(map[string]*letter), held: make(map[string]*Delivery), reported: make(map[string]bool),
 		stale: true,
 	}
@@ -183,10 +184,10 @@ func (r *Receiver) recover() error {
 }
 
 // use makes a directory ready and says so when it had to be made anew.
-func (r *Receiver) use(d *dir) (int, error) {
-	fd, mended, err := d.use()
+func (r *Receiver) use(d *disk.Dir) (int, error) {
+	fd, mended, err := d.Use()
 	if mended != "" {
-		r.o.Report(r.bus.home.Path(d.rel)+" "+mended, nil)
+		r.o.Report(r.bus.home.Path(d.Rel)+" "+mended, nil)
 	}
 	return fd, err
 }
@@ -206,8 +207,8 @@ func (r *Receiver) release() error {
 		return nil
 	}
 	r.closed, r.released = true, true
-	for _, d := range []*dir{&r.inbox, &r.claimed, &r.delivered, &r.poisons} {
-		d.close()
+	for _, d := range []*disk.Dir{&r.inbox, &r.claimed, &r.delivered, &r.poisons} {
+		d.Close()
 	}
 	r.seen.close()
 	if r.tail != nil {
@@ -266,17 +267,17 @@ func (r *Receiver) fileFrom(from int, name string, w why, e envelope.Envelope) e
 		return err
 	}
 	early := false // the reason lies there before the file, which would be new mail until it does
-	if _, there := sysLstat(to, name); w.text != "" && there == unix.ENOENT {
+	if _, there := disk.Lstat(to, name); w.text != "" && there == unix.ENOENT {
 		early = r.bus.explain(to, name, w) == nil
 	}
 	moved, err := move(from, name, to)
 	if early && (err != nil || moved != name) {
-		if err := sysUnlink(to, whyName(name)); err != nil && err != unix.ENOENT {
+		if err := disk.Unlink(to, whyName(name)); err != nil && err != unix.ENOENT {
 			r.o.Report("a reason without its file: "+name, err)
 		}
 		early = false
 	}
-	if gone(err) {
+	if disk.Gone(err) {
 		r.strays(name, e) // somebody tidied up by hand, and it is remembered; or all of the mailbox is away
 		return nil
 	}
@@ -356,16 +357,16 @@ func (r *Receiver) sweep(inbox int, now time.Time) {
 	}
 	r.swept = now
 	var old []string
-	err := sysNames(inbox, func(name string) bool {
-		if name[0] == '.' && len(name) > len(tempSuffix) && name[len(name)-len(tempSuffix):] == tempSuffix {
+	err := disk.Names(inbox, func(name string) bool {
+		if name[0] == '.' && len(name) > len(disk.TempSuffix) && name[len(name)-len(disk.TempSuffix):] == disk.TempSuffix {
 			old = append(old, name)
 		}
 		return len(old) < 10_000
 	})
 	for _, name := range old {
-		st, looked := sysLstat(inbox, name)
+		st, looked := disk.Lstat(inbox, name)
 		if looked == nil && now.Sub(timeOf(st.Mtim.Nano())) > tempAge && st.Mode&unix.S_IFMT == unix.S_IFREG {
-			err = errors.Join(err, sysUnlink(inbox, name))
+			err = errors.Join(err, disk.Unlink(inbox, name))
 		}
 	}
 	if err != nil {

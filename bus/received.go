@@ -16,6 +16,7 @@ import (
 
 	"netsky/agent"
 	"netsky/agent/home"
+	"netsky/bus/disk"
 	"netsky/bus/envelope"
 )
 
@@ -144,20 +145,20 @@ type remembered struct {
 // when on all is remembered, in milliseconds.
 func (s *search) remembered() (list []remembered, since int64, err error) {
 	since = math.MaxInt64
-	box, err := openExisting(s.b.home, home.Mailbox(s.box))
+	box, err := disk.OpenDir(s.b.home, home.Mailbox(s.box))
 	if err != nil {
 		return nil, since, err
 	}
 	defer unix.Close(box)
-	fd, err := sysOpen(box, seenFile, unix.O_RDONLY|unix.O_NOFOLLOW|unix.O_NONBLOCK)
-	if gone(err) {
+	fd, err := disk.Open(box, seenFile, unix.O_RDONLY|unix.O_NOFOLLOW|unix.O_NONBLOCK)
+	if disk.Gone(err) {
 		return nil, since, nil
 	}
 	if err != nil {
 		return nil, since, fmt.Errorf("open what %s remembers: %w", s.box, err)
 	}
 	defer unix.Close(fd)
-	in := bufio.NewReaderSize(io.NewSectionReader(preader(fd), 0, 1<<62), 64<<10)
+	in := bufio.NewReaderSize(io.NewSectionReader(disk.ReaderAt(fd), 0, 1<<62), 64<<10)
 	had := make(map[remembered]bool)
 	for {
 		line, err := in.ReadSlice('\n')

@@ -4,6 +4,8 @@ import (
 	"errors"
 	"time"
 
+	"netsky/bus/disk"
+
 	"golang.org/x/sys/unix"
 )
 
@@ -17,19 +19,19 @@ const (
 // watching counts. A file that somebody has open for writing is never judged.
 func (l *letter) early(dir int, now time.Time) time.Duration {
 	rest := restTime
-	var odd oddError
+	var odd disk.OddError
 	var part unfinishedError
 	switch {
 	case errors.As(l.bad, &odd):
 		return 0
-	case errors.Is(l.bad, errGrowing):
+	case errors.Is(l.bad, disk.ErrGrowing):
 		return restTime
 	case errors.As(l.bad, &part):
 		rest = unfinishedRest
 	}
 	since := now.Sub(l.since)
-	if l.mark.mtime != 0 {
-		since = max(since, time.Duration(now.UnixNano()-l.mark.mtime))
+	if l.mark.MTime != 0 {
+		since = max(since, time.Duration(now.UnixNano()-l.mark.MTime))
 	}
 	if since < rest {
 		return rest - since
@@ -43,10 +45,10 @@ func (l *letter) early(dir int, now time.Time) time.Duration {
 // beingWritten reports whether a process has the file open for writing, as far
 // as the system tells.
 func beingWritten(dir int, name string) bool {
-	fd, err := sysOpen(dir, name, unix.O_RDONLY|unix.O_NOFOLLOW|unix.O_NONBLOCK|unix.O_NOCTTY|noAtime)
+	fd, err := disk.Open(dir, name, unix.O_RDONLY|unix.O_NOFOLLOW|unix.O_NONBLOCK|unix.O_NOCTTY|disk.NoAtime)
 	if err != nil {
 		return false
 	}
 	defer unix.Close(fd)
-	return sysHasWriter(fd)
+	return disk.HasWriter(fd)
 }

@@ -10,6 +10,7 @@ import (
 
 	"netsky/agent"
 	"netsky/agent/home"
+	"netsky/bus/disk"
 	"netsky/bus/envelope"
 )
 
@@ -101,7 +102,7 @@ func (rt *router) mending() bool {
 
 // A rest says since when a bad file has not changed.
 type rest struct {
-	mark  mark
+	mark  disk.Mark
 	since time.Time
 }
 
@@ -155,17 +156,17 @@ func (rt *router) outbox(ctx context.Context, id agent.ID, bad map[string]rest) 
 			err = rt.send(ctx, out, c.name, e)
 		}
 		switch {
-		case err == nil || gone(err):
+		case err == nil || disk.Gone(err):
 		case isPassing(err):
 			held[e.To] = true
 			later = true
 		case errors.Is(err, envelope.ErrInvalid) && e.ID == "" && !rt.atRest(id, out, c.name, m, err, bad):
 		case isRefusal(err):
 			err = rt.poison(id, out, c.name, m, err)
-			if err != nil && !gone(err) {
+			if err != nil && !disk.Gone(err) {
 				errs = append(errs, err)
 			}
-		case errors.Is(err, errGrowing):
+		case errors.Is(err, disk.ErrGrowing):
 			later = true
 		default:
 			if e.To != "" {
@@ -188,7 +189,7 @@ func isRefusal(err error) bool {
 	return errors.Is(err, envelope.ErrInvalid) || errors.Is(err, ErrNotAllowed) || errors.Is(err, ErrNoMailbox) || errors.Is(err, ErrBrake)
 }
 
-func (rt *router) atRest(id agent.ID, out int, name string, m mark, err error, bad map[string]rest) bool {
+func (rt *router) atRest(id agent.ID, out int, name string, m disk.Mark, err error, bad map[string]rest) bool {
 	l := letter{name: name, mark: m, bad: err, since: rt.b.now()}
 	key := string(id) + "/" + name
 	if r, ok := rt.rest[key]; ok && r.mark == m {
@@ -206,7 +207,7 @@ func (rt *router) send(ctx context.Context, out int, name string, e envelope.Env
 	if _, err := rt.b.Send(ctx, e); err != nil {
 		return err
 	}
-	sent, err := openDir(rt.b.home, placePath(e.From, Sent), true)
+	sent, err := disk.MakeDir(rt.b.home, placePath(e.From, Sent))
 	if err != nil {
 		return err
 	}
@@ -215,8 +216,8 @@ func (rt *router) send(ctx context.Context, out int, name string, e envelope.Env
 	return err
 }
 
-func (rt *router) poison(id agent.ID, out int, name string, m mark, reason error) error {
-	to, err := openDir(rt.b.home, placePath(id, Poison), true)
+func (rt *router) poison(id agent.ID, out int, name string, m disk.Mark, reason error) error {
+	to, err := disk.MakeDir(rt.b.home, placePath(id, Poison))
 	if err != nil {
 		return err
 	}

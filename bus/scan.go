@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"netsky/agent"
+	"netsky/bus/disk"
 	"netsky/bus/envelope"
 )
 
@@ -31,7 +32,7 @@ type letter struct {
 	expired bool
 
 	looked bool
-	mark   mark
+	mark   disk.Mark
 	env    *envelope.Envelope // nil if bad, unreadable, or dropped to save memory
 	from   agent.ID
 	kind   envelope.Kind
@@ -96,14 +97,14 @@ func (b *batch) trim() {
 func listLetters(dir int) ([]*letter, error) {
 	var list []*letter
 	var failed error
-	err := sysNames(dir, func(name string) bool {
+	err := disk.Names(dir, func(name string) bool {
 		if !isMail(name) {
 			return true
 		}
 		ns, err := orderTime(dir, name)
 		if err == nil {
 			list = append(list, &letter{name: name, ns: ns})
-		} else if !gone(err) {
+		} else if !disk.Gone(err) {
 			failed = err
 		}
 		return true
@@ -170,7 +171,7 @@ func (r *Receiver) eachName(inbox int, fn func(candidate)) (parts int, err error
 	if r.buf == nil {
 		r.buf = make([]byte, 64<<10)
 	}
-	return sysDirents(inbox, r.buf, func(raw []byte) bool {
+	return disk.Dirents(inbox, r.buf, func(raw []byte) bool {
 		if raw[0] == '.' { // most of them are envelopes in the making
 			return true
 		}
@@ -228,7 +229,7 @@ func (r *Receiver) adopt(found batch, inbox int) {
 func (r *Receiver) look(l *letter, dir int) {
 	now := r.bus.now()
 	e, m, err := r.bus.readEnvelope(dir, l.name, form{r.bus, r.id, Inbox})
-	if l.since.IsZero() || m != l.mark || errors.Is(err, errGrowing) {
+	if l.since.IsZero() || m != l.mark || errors.Is(err, disk.ErrGrowing) {
 		l.since = now
 	}
 	l.looked, l.mark, l.env, l.bad, l.sys = true, m, nil, nil, nil
@@ -236,7 +237,7 @@ func (r *Receiver) look(l *letter, dir int) {
 	case err == nil:
 		e.To = r.id
 		l.env, l.from, l.kind = &e, e.From, e.Kind
-	case errors.Is(err, envelope.ErrInvalid), errors.Is(err, errGrowing):
+	case errors.Is(err, envelope.ErrInvalid), errors.Is(err, disk.ErrGrowing):
 		l.bad = err
 	default:
 		l.sys = err
@@ -275,15 +276,15 @@ func (r *Receiver) judgeOne(l *letter) (left time.Duration, settled bool) {
 		return lookAgain, false
 	}
 	now := r.bus.now()
-	st, err := sysLstat(inbox, l.name)
-	if err == nil && l.sys == nil && markOf(st) == l.mark {
+	st, err := disk.Lstat(inbox, l.name)
+	if err == nil && l.sys == nil && disk.MarkOf(st) == l.mark {
 		if left = l.early(inbox, now); left > 0 {
 			return left, false
 		}
 	}
 	r.look(l, inbox)
 	switch {
-	case gone(l.sys):
+	case disk.Gone(l.sys):
 		return 0, true
 	case l.sys != nil:
 		r.trouble(l.name, "cannot read "+l.name, l.sys)
@@ -300,7 +301,7 @@ func (r *Receiver) judgeOne(l *letter) (left time.Duration, settled bool) {
 	return lookAgain, false
 }
 
-func (r *Receiver) poisonFrom(from int, name string, m mark, reason error) error {
+func (r *Receiver) poisonFrom(from int, name string, m disk.Mark, reason error) error {
 	to, err := r.use(&r.poisons)
 	if err == nil {
 		var now string
@@ -312,7 +313,7 @@ func (r *Receiver) poisonFrom(from int, name string, m mark, reason error) error
 			return nil
 		}
 	}
-	if gone(err) {
+	if disk.Gone(err) {
 		return nil
 	}
 	r.trouble(name, "cannot poison "+name, err)

@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"os"
 	"strconv"
 	"strings"
 	"time"
@@ -14,6 +13,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"netsky/agent"
+	"netsky/bus/disk"
 	"netsky/bus/envelope"
 )
 
@@ -30,10 +30,10 @@ const (
 type seen struct {
 	bus    *Bus
 	box    string // the mailbox's directory
-	fd     int
-	path   string // where it lay when it was opened
-	size   int64  // as far as the lines are good
-	doubt  bool   // what lies behind size is not
+	open   bool
+	file   disk.Kept
+	size   int64 // as far as the lines are good
+	doubt  bool  // what lies behind size is not
 	lines  int
 	loaded time.Time
 	keys   map[seenKey]struct{}
@@ -103,47 +103,46 @@ func (s *seen) load(now time.Time) error {
 
 func (s *seen) reopen() error {
 	s.close()
-	dir, err := openDir(s.bus.home, s.box, true)
+	dir, err := disk.MakeDir(s.bus.home, s.box)
 	if err != nil {
 		return err
 	}
 	defer unix.Close(dir)
-	s.fd, err = sysOpen(dir, seenFile, unix.O_RDWR|unix.O_APPEND|unix.O_CREAT|unix.O_NOFOLLOW|unix.O_NONBLOCK)
+	fd, err := disk.Open(dir, seenFile, unix.O_RDWR|unix.O_APPEND|unix.O_CREAT|unix.O_NOFOLLOW|unix.O_NONBLOCK)
 	if err != nil {
-		s.fd = -1
 		return fmt.Errorf("open %s: %w", s.bus.home.Path(s.box, seenFile), err)
 	}
-	st, err := sysFstat(s.fd)
+	s.open, s.file = true, disk.Keep(fd)
+	st, err := disk.Fstat(fd)
 	if err != nil {
 		return err
 	}
-	if err := checkStat(st, os.Getuid()); err != nil {
+	if err := disk.CheckStat(st); err != nil {
 		return fmt.Errorf("%s: %w", s.bus.home.Path(s.box, seenFile), err)
 	}
-	if err := s.bus.files.ensureMode(s.fd); err != nil {
+	if err := s.bus.files.EnsureMode(fd); err != nil {
 		return err
 	}
 	s.size = st.Size
-	s.path, _ = pathOf(s.fd)
 	if st.Size == 0 { // perhaps just made: its name must last too
-		return sysFsync(dir)
+		return disk.Fsync(dir)
 	}
 	return nil
 }
 
 func (s *seen) close() {
-	if s.fd >= 0 {
-		unix.Close(s.fd)
-		s.fd = -1
+	if s.open {
+		unix.Close(s.file.FD)
+		s.open = false
 	}
 }
 
 func (s *seen) each(fn func(line []byte) error) error {
 	// One reading is one step, however long the file is.
-	if err := step("read"); err != nil {
+	if err := disk.Step("read"); err != nil {
 		return err
 	}
-	in := bufio.NewReaderSize(io.NewSectionReader(preader(s.fd), 0, s.size), 64<<10)
+	in := bufio.NewReaderSize(io.NewSectionReader(disk.ReaderAt(s.file.FD), 0, s.size), 64<<10)
 	for {
 		line, err := in.ReadSlice('\n')
 		switch {
@@ -195,10 +194,10 @@ func (s *seen) add(now time.Time, list ...envelope.Envelope) error {
 }
 
 func (s *seen) append(line []byte) error {
-	if err := sysWrite(s.fd, line); err != nil {
+	if err := disk.Write(s.file.FD, line); err != nil {
 		return err
 	}
-	if err := sysFsync(s.fd); err != nil {
+	if err := disk.Fsync(s.file.FD); err != nil {
 		return err
 	}
 	s.size += int64(len(line))
@@ -206,29 +205,23 @@ func (s *seen) append(line []byte) error {
 }
 
 // gone reports whether the file has been taken from its place.
-func (s *seen) gone() bool {
-	if s.fd < 0 {
-		return true
-	}
-	path, ok := pathOf(s.fd)
-	return !ok || path != s.path
-}
+func (s *seen) gone() bool { return !s.open || !s.file.Here() }
 
 // rewrite replaces the file by a fresh one that holds the lines worth keeping,
 // and one more.
 func (s *seen) rewrite(now time.Time, more []byte) error {
-	dir, err := openDir(s.bus.home, s.box, true)
+	dir, err := disk.MakeDir(s.bus.home, s.box)
 	if err != nil {
 		return err
 	}
 	defer unix.Close(dir)
-	temp := tempName(seenFile)
-	if err := sysUnlink(dir, temp); err != nil && err != unix.ENOENT {
+	temp := disk.TempName(seenFile)
+	if err := disk.Unlink(dir, temp); err != nil && err != unix.ENOENT {
 		return err
 	}
 	cutoff, skip := now.Add(-s.bus.keep).UnixMilli(), s.lines-maxSeen
-	err = s.bus.files.writeNew(dir, temp, func(fd int) error {
-		out := bufio.NewWriterSize(writer(fd), 64<<10)
+	err = s.bus.files.WriteNew(dir, temp, func(fd int) error {
+		out := bufio.NewWriterSize(disk.Writer(fd), 64<<10)
 		err := s.each(func(line []byte) error {
 			if skip--; skip >= 0 {
 				return nil
@@ -248,10 +241,10 @@ func (s *seen) rewrite(now time.Time, more []byte) error {
 	if err != nil {
 		return err
 	}
-	if err := sysRename(dir, temp, dir, seenFile); err != nil {
+	if err := disk.Rename(dir, temp, dir, seenFile); err != nil {
 		return err
 	}
-	if err := sysFsync(dir); err != nil {
+	if err := disk.Fsync(dir); err != nil {
 		return err
 	}
 	s.doubt = false

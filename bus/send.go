@@ -47,7 +47,7 @@ func (b *Bus) Send(ctx context.Context, e envelope.Envelope) (receipt Receipt, e
 	if err != nil {
 		return receipt, err
 	}
-	defer b.cache.put(inbox)
+	defer b.cache.Put(inbox)
 	if e.From.IsAgent() && !e.Kind.Control() {
 		if e.InReplyTo != "" && e.Hops == 0 {
 			e.Hops = b.hopsAfter(e.From, e.InReplyTo)
@@ -66,7 +66,7 @@ func (b *Bus) Send(ctx context.Context, e envelope.Envelope) (receipt Receipt, e
 			}()
 		}
 	}
-	receipt.File, err = b.put(inbox.fd, e)
+	receipt.File, err = b.put(inbox.FD, e)
 	return receipt, err
 }
 
@@ -94,8 +94,8 @@ func (b *Bus) answer(from, to agent.ID, kind envelope.Kind, cause envelope.Envel
 	if err != nil {
 		return err
 	}
-	defer b.cache.put(inbox)
-	_, err = b.put(inbox.fd, envelope.Envelope{
+	defer b.cache.Put(inbox)
+	_, err = b.put(inbox.FD, envelope.Envelope{
 		ID: envelope.AnswerID(from, cause.ID, kind), From: from, To: to, Kind: kind, Text: text, Time: b.now(),
 		InReplyTo: cause.ID, Thread: cause.Thread, Hops: min(cause.Hops+1, envelope.MaxHops), Via: "code",
 	})

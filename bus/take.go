@@ -5,6 +5,7 @@ import (
 	"math"
 
 	"netsky/agent"
+	"netsky/bus/disk"
 	"netsky/bus/envelope"
 )
 
@@ -224,7 +225,7 @@ func (r *Receiver) readable(l *letter) bool {
 	}
 	r.look(l, fd)
 	switch {
-	case gone(l.sys):
+	case disk.Gone(l.sys):
 		delete(r.known, l.name)
 		return true
 	case l.sys != nil:
@@ -249,7 +250,7 @@ func (r *Receiver) claim(l *letter) (bool, error) {
 	}
 	delete(r.known, l.name)
 	name, err := move(from, l.name, to)
-	if gone(err) {
+	if disk.Gone(err) {
 		r.stale = true
 		r.prod()
 		return false, nil
@@ -258,8 +259,8 @@ func (r *Receiver) claim(l *letter) (bool, error) {
 		return false, err
 	}
 	r.lastClaim = r.bus.now()
-	st, err := sysLstat(to, name)
-	if err != nil || markOf(st) != l.mark {
+	st, err := disk.Lstat(to, name)
+	if err != nil || disk.MarkOf(st) != l.mark {
 		r.stale = true
 		r.prod()
 		if _, back := move(to, name, from); back != nil {

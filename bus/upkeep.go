@@ -10,6 +10,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"netsky/agent"
+	"netsky/bus/disk"
 	"netsky/bus/envelope"
 )
 
@@ -23,7 +24,7 @@ func (b *Bus) Retract(ctx context.Context, id agent.ID, match func(envelope.Enve
 		return 0, err
 	}
 	defer unix.Close(inbox)
-	delivered, err := openDir(b.home, placePath(id, Delivered), true)
+	delivered, err := disk.MakeDir(b.home, placePath(id, Delivered))
 	if err != nil {
 		return 0, err
 	}
@@ -41,7 +42,7 @@ func (b *Bus) Retract(ctx context.Context, id agent.ID, match func(envelope.Enve
 			continue
 		}
 		name, err := move(inbox, c.name, delivered)
-		if gone(err) {
+		if disk.Gone(err) {
 			continue
 		}
 		if err != nil {
@@ -63,7 +64,7 @@ func (b *Bus) PoisonRetry(id agent.ID, name string) (place Place, err error) {
 		if place, err = b.retriable(from, id, name); err != nil {
 			return err
 		}
-		to, err := openDir(b.home, placePath(id, place), true)
+		to, err := disk.MakeDir(b.home, placePath(id, place))
 		if err != nil {
 			return err
 		}
@@ -77,7 +78,7 @@ func (b *Bus) PoisonRetry(id agent.ID, name string) (place Place, err error) {
 // retriable says where a file in poison/ belongs, or why it would not stay
 // there.
 func (b *Bus) retriable(poison int, id agent.ID, name string) (Place, error) {
-	data, _, err := readFile(poison, name, b.maxBytes)
+	data, _, err := disk.ReadFile(poison, name, b.maxBytes)
 	if err != nil {
 		return "", fmt.Errorf("%s: %w", envelope.Plain(name), err)
 	}
@@ -130,7 +131,7 @@ func (b *Bus) unsendable(e envelope.Envelope) (list []error) {
 // PoisonDrop removes a file from poison/ for good.
 func (b *Bus) PoisonDrop(id agent.ID, name string) error {
 	return b.fromPoison(id, name, func(from int) error {
-		err := sysUnlink(from, name)
+		err := disk.Unlink(from, name)
 		if errors.Is(err, unix.EISDIR) || errors.Is(err, unix.EPERM) {
 			err = unix.Unlinkat(from, name, unix.AT_REMOVEDIR)
 		}
@@ -153,7 +154,7 @@ func (b *Bus) fromPoison(id agent.ID, name string, do func(from int) error) erro
 	if err := do(from); err != nil {
 		return eachf("poison of "+string(id), err)
 	}
-	if err := sysUnlink(from, whyName(name)); err != nil && err != unix.ENOENT {
+	if err := disk.Unlink(from, whyName(name)); err != nil && err != unix.ENOENT {
 		return fmt.Errorf("remove the reason of %s: %w", envelope.Plain(name), err)
 	}
 	return nil
@@ -206,7 +207,7 @@ func (b *Bus) prunePlace(ctx context.Context, id agent.ID, p Place, may func(nam
 	defer unix.Close(fd)
 	cutoff := b.now().Add(-b.keep).UnixNano()
 	var old []string
-	err = sysNames(fd, func(name string) bool {
+	err = disk.Names(fd, func(name string) bool {
 		ns, _, ours := nameParts(name)
 		if isMail(name) && (!ours || ns < cutoff) {
 			old = append(old, name)
@@ -225,7 +226,7 @@ func (b *Bus) prunePlace(ctx context.Context, id agent.ID, p Place, may func(nam
 			return n, err
 		}
 		// The change time says when the file was moved here.
-		st, err := sysLstat(fd, name)
+		st, err := disk.Lstat(fd, name)
 		if err != nil || st.Ctim.Nano() >= cutoff {
 			continue
 		}
@@ -233,11 +234,11 @@ func (b *Bus) prunePlace(ctx context.Context, id agent.ID, p Place, may func(nam
 		if err != nil || !may(name, e.ID) {
 			continue
 		}
-		if err := sysUnlink(fd, name); err != nil && err != unix.ENOENT {
+		if err := disk.Unlink(fd, name); err != nil && err != unix.ENOENT {
 			return n, err
 		}
 		n++
-		if err := sysUnlink(fd, whyName(name)); err != nil && err != unix.ENOENT {
+		if err := disk.Unlink(fd, whyName(name)); err != nil && err != unix.ENOENT {
 			return n, err
 		}
 	}

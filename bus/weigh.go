@@ -6,6 +6,7 @@ import (
 	"sync"
 	"time"
 
+	"netsky/bus/disk"
 	"netsky/bus/envelope"
 )
 
@@ -68,11 +69,11 @@ func (r *Receiver) refuse(name string, e envelope.Envelope, reason string) error
 	if err != nil {
 		return err
 	}
-	st, err := sysLstat(from, name)
-	if err != nil && !gone(err) {
+	st, err := disk.Lstat(from, name)
+	if err != nil && !disk.Gone(err) {
 		return err
 	}
-	return r.poisonFrom(from, name, markOf(st), errors.New(reason))
+	return r.poisonFrom(from, name, disk.MarkOf(st), errors.New(reason))
 }
 
 // tellSender answers with an error, unless the envelope is one that code does

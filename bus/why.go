@@ -9,6 +9,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"netsky/bus/disk"
 	"netsky/bus/envelope"
 )
 
@@ -83,7 +84,7 @@ func parseWhy(data []byte) (w why) {
 
 // readWhy reads what lies beside a file; nothing if there is none.
 func readWhy(dir int, name string) why {
-	data, _, err := readFile(dir, whyName(name), 64<<10)
+	data, _, err := disk.ReadFile(dir, whyName(name), 64<<10)
 	if err != nil {
 		return why{}
 	}
@@ -99,16 +100,16 @@ func whyName(name string) string {
 // message is still where it belongs.
 func (b *Bus) explain(dir int, name string, w why) error {
 	name = whyName(name)
-	err := sysUnlink(dir, name)
+	err := disk.Unlink(dir, name)
 	if err != nil && err != unix.ENOENT {
 		return fmt.Errorf("write %s: %w", name, err)
 	}
-	fd, err := sysOpen(dir, name, unix.O_WRONLY|unix.O_CREAT|unix.O_EXCL|unix.O_NOFOLLOW)
+	fd, err := disk.Open(dir, name, unix.O_WRONLY|unix.O_CREAT|unix.O_EXCL|unix.O_NOFOLLOW)
 	if err != nil {
 		return fmt.Errorf("write %s: %w", name, err)
 	}
-	if err = b.files.ensureMode(fd); err == nil {
-		err = sysWrite(fd, []byte(w.String()))
+	if err = b.files.EnsureMode(fd); err == nil {
+		err = disk.Write(fd, []byte(w.String()))
 	}
 	if closed := unix.Close(fd); err == nil {
 		err = closed
@@ -154,8 +155,8 @@ func (b *Bus) poison(from int, name string, to int, reason error, o origin) (new
 // line of the file's .why; one that netsky wrote before it had that line tells
 // no origin.
 type origin struct {
-	place Place // Inbox or Outbox; "" is not known
-	mark  mark  // what was judged; the device has no place in it
+	place Place     // Inbox or Outbox; "" is not known
+	mark  disk.Mark // what was judged; the device has no place in it
 }
 
 type originLine struct {
@@ -166,7 +167,7 @@ type originLine struct {
 }
 
 func (o origin) line() string {
-	data, err := json.Marshal(originLine{o.place, o.mark.ino, o.mark.size, o.mark.mtime})
+	data, err := json.Marshal(originLine{o.place, o.mark.Ino, o.mark.Size, o.mark.MTime})
 	if err != nil {
 		panic(err) // strings and numbers
 	}
@@ -179,5 +180,5 @@ func parseOrigin(line string) (o origin, ok bool) {
 	if !ok || json.Unmarshal([]byte(data), &l) != nil || l.Place != Inbox && l.Place != Outbox {
 		return origin{}, false
 	}
-	return origin{l.Place, mark{ino: l.Inode, size: l.Size, mtime: l.Mtime}}, true
+	return origin{l.Place, disk.Mark{Ino: l.Inode, Size: l.Size, MTime: l.Mtime}}, true
 }

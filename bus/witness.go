@@ -6,6 +6,7 @@ import (
 
 	"netsky/agent"
 	"netsky/agent/home"
+	"netsky/bus/disk"
 	"netsky/bus/envelope"
 )
 
@@ -33,7 +34,7 @@ func (b *Bus) Witness(id agent.ID, envelopeIDs ...string) error {
 		return err
 	}
 	defer f.Close()
-	if err := sysWrite(int(f.Fd()), lines); err != nil {
+	if err := disk.Write(int(f.Fd()), lines); err != nil {
 		return fmt.Errorf("note what %s has seen: %w", id, err)
 	}
 	return nil
@@ -42,7 +43,7 @@ func (b *Bus) Witness(id agent.ID, envelopeIDs ...string) error {
 // eachSeen calls fn with the ID of every envelope that was seen since the last
 // call. One told twice does no harm.
 func eachSeen(tail *home.EventTail, fn func(id string)) error {
-	if err := step("read"); err != nil {
+	if err := disk.Step("read"); err != nil {
 		return err
 	}
 	return tail.Read(func(e agent.Event) {

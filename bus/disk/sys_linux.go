@@ -1,4 +1,4 @@
-package bus
+package disk
 
 import (
 	"bytes"
@@ -10,7 +10,7 @@ import (
 
 // noAtime keeps reading from being a write: the time of last access would be
 // put into the journal with every envelope.
-const noAtime = unix.O_NOATIME
+const NoAtime = unix.O_NOATIME
 
 func renameExclusive(dir int, from string, toDir int, to string) error {
 	return unix.Renameat2(dir, from, toDir, to, unix.RENAME_NOREPLACE)
@@ -19,10 +19,10 @@ func renameExclusive(dir int, from string, toDir int, to string) error {
 // openBeneath opens a directory below another in one call that follows no
 // link. ok is false where the kernel has no such call or a sandbox forbids it.
 func openBeneath(dir int, rel string) (fd int, err error, ok bool) {
-	if err := step("open"); err != nil {
+	if err := Step("open"); err != nil {
 		return -1, err, true
 	}
-	for _, flags := range []int{noAtime, 0} {
+	for _, flags := range []int{NoAtime, 0} {
 		err = retry(func() error {
 			fd, err = unix.Openat2(dir, rel, &unix.OpenHow{
 				Flags:   uint64(unix.O_DIRECTORY | unix.O_RDONLY | unix.O_CLOEXEC | flags),
@@ -66,12 +66,12 @@ func eachDirent(buf []byte, fn func(name []byte) bool) (all bool) {
 	return true
 }
 
-// sysHasWriter reports whether the file is open for writing anywhere. The kernel
+// HasWriter reports whether the file is open for writing anywhere. The kernel
 // refuses a read lease on such a file; it gives none either on a file of
 // another user's, or where the file system knows no leases, and then nobody
 // can tell. A lease is given back at once.
-func sysHasWriter(fd int) bool {
-	if step("lease") != nil {
+func HasWriter(fd int) bool {
+	if Step("lease") != nil {
 		return false
 	}
 	err := retry(func() error {

@@ -1,4 +1,4 @@
-package bus
+package disk
 
 import (
 	"runtime"
@@ -8,7 +8,7 @@ import (
 )
 
 // noAtime has no counterpart here.
-const noAtime = 0
+const NoAtime = 0
 
 func renameExclusive(dir int, from string, toDir int, to string) error {
 	return unix.RenameatxNp(dir, from, toDir, to, unix.RENAME_EXCL)
@@ -47,5 +47,5 @@ func eachDirent(buf []byte, fn func(name []byte) bool) (all bool) {
 	return true
 }
 
-// sysHasWriter can't be told here.
-func sysHasWriter(int) bool { return false }
+// HasWriter can't be told here.
+func HasWriter(int) bool { return false }

@@ -1,4 +1,4 @@
-package bus
+package disk
 
 import (
 	"errors"
@@ -12,20 +12,22 @@ import (
 	"netsky/agent/home"
 )
 
-// openDir opens a directory below the home without following a link below it.
-func openDir(home home.Dir, rel string, create bool) (int, error) {
-	fd, err := openExisting(home, rel)
-	if err == nil || !create || !errors.Is(err, fs.ErrNotExist) {
+// MakeDir opens a directory below the home as OpenDir does, and makes it if it is
+// missing: mode 0700, and it and its parents survive a loss of power.
+func MakeDir(home home.Dir, rel string) (int, error) {
+	fd, err := OpenDir(home, rel)
+	if err == nil || !errors.Is(err, fs.ErrNotExist) {
 		return fd, err
 	}
 	if err := makeDir(home, rel); err != nil {
 		return -1, err
 	}
-	return openExisting(home, rel)
+	return OpenDir(home, rel)
 }
 
-func openExisting(h home.Dir, rel string) (int, error) {
-	root, err := sysOpen(unix.AT_FDCWD, h.Root(), unix.O_DIRECTORY|unix.O_RDONLY)
+// OpenDir opens a directory below the home and follows no link below it.
+func OpenDir(h home.Dir, rel string) (int, error) {
+	root, err := Open(unix.AT_FDCWD, h.Root(), unix.O_DIRECTORY|unix.O_RDONLY)
 	if err != nil {
 		return -1, &fs.PathError{Op: "open", Path: h.Root(), Err: err}
 	}
@@ -52,10 +54,8 @@ func openExisting(h home.Dir, rel string) (int, error) {
 	return fd, err
 }
 
-// makeDir makes a directory below the home, mode 0700, and sees to it that it
-// and its parents survive a loss of power.
 func makeDir(home home.Dir, rel string) error {
-	if err := step("mkdir"); err != nil {
+	if err := Step("mkdir"); err != nil {
 		return &fs.PathError{Op: "mkdir", Path: home.Path(rel), Err: err}
 	}
 	f, err := home.OpenDir(rel, true)
@@ -64,11 +64,11 @@ func makeDir(home home.Dir, rel string) error {
 	}
 	f.Close()
 	for up := path.Dir(rel); ; up = path.Dir(up) {
-		fd, err := openExisting(home, up)
+		fd, err := OpenDir(home, up)
 		if err != nil {
 			return err
 		}
-		err = sysFsync(fd)
+		err = Fsync(fd)
 		unix.Close(fd)
 		if err != nil {
 			return &fs.PathError{Op: "fsync", Path: home.Path(up), Err: err}
@@ -79,61 +79,75 @@ func makeDir(home home.Dir, rel string) error {
 	}
 }
 
-// A dir is a directory kept open. Before each use the system is asked where it
-// lies now, so one that was removed, moved away or replaced, by a link too and
-// at any place of its path, is opened anew (or refused). It is not safe for
-// concurrent use.
-type dir struct {
-	home    home.Dir
-	rel     string
+// A Kept is a descriptor that stays open for long.
+type Kept struct {
+	FD   int
+	path string // where it lay when it was opened
+}
+
+func Keep(fd int) Kept {
+	path, _ := pathOf(fd)
+	return Kept{fd, path}
+}
+
+// Here reports whether it still lies where it was opened: whether it has not been
+// removed, moved away or replaced, by a link too and at any place of its path.
+func (k Kept) Here() bool {
+	path, ok := pathOf(k.FD)
+	return ok && path == k.path
+}
+
+// A Dir is a directory kept open. One that is not where it was is opened anew, or
+// refused. It is not safe for concurrent use.
+type Dir struct {
+	Home    home.Dir
+	Rel     string
 	open    bool
-	fd      int
-	path    string // where it lay when it was opened
+	kept    Kept
 	checked time.Time
 }
 
 // checkAgain is how long a check holds good: the system calls of one letter.
 const checkAgain = 5 * time.Millisecond
 
-// use returns the descriptor, good until the next call. mended says what had
+// Use returns the descriptor, good until the next call. mended says what had
 // to be done about the directory first, "" if nothing had.
-func (d *dir) use() (fd int, mended string, err error) {
+func (d *Dir) Use() (fd int, mended string, err error) {
 	now := time.Now()
 	if d.open && now.Sub(d.checked) < checkAgain {
-		return d.fd, "", nil
+		return d.kept.FD, "", nil
 	}
 	if d.open {
-		if path, ok := pathOf(d.fd); ok && path == d.path {
+		if d.kept.Here() {
 			d.checked = now
-			return d.fd, "", nil
+			return d.kept.FD, "", nil
 		}
-		d.close()
+		d.Close()
 	}
-	fd, err = openExisting(d.home, d.rel)
+	fd, err = OpenDir(d.Home, d.Rel)
 	if errors.Is(err, fs.ErrNotExist) {
 		mended = "was gone and is made anew"
-		fd, err = openDir(d.home, d.rel, true)
+		fd, err = MakeDir(d.Home, d.Rel)
 	}
 	if err != nil {
 		return -1, "", err
 	}
-	st, err := sysFstat(fd)
+	st, err := Fstat(fd)
 	if err == nil && st.Mode&0o022 != 0 {
 		mended = fmt.Sprintf("was open to others (mode %04o) and is 0700 now", st.Mode&0o7777)
 		err = unix.Fchmod(fd, 0o700)
 	}
 	if err != nil {
 		unix.Close(fd)
-		return -1, "", fmt.Errorf("%s: %w", d.home.Path(d.rel), err)
+		return -1, "", fmt.Errorf("%s: %w", d.Home.Path(d.Rel), err)
 	}
-	d.open, d.fd, d.checked = true, fd, now
-	d.path, _ = pathOf(fd)
+	d.open, d.kept, d.checked = true, Keep(fd), now
 	return fd, mended, nil
 }
 
-func (d *dir) close() {
+func (d *Dir) Close() {
 	if d.open {
-		unix.Close(d.fd)
+		unix.Close(d.kept.FD)
 		d.open = false
 	}
 }

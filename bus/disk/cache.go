@@ -1,4 +1,4 @@
-package bus
+package disk
 
 import (
 	"os"
@@ -6,33 +6,30 @@ import (
 	"time"
 )
 
-// maxCached bounds the descriptors that a bus keeps open for its next sends.
+// maxCached bounds the descriptors that a cache keeps open.
 const maxCached = 64
 
-// A cache keeps files and directories open between sends. Whenever one is asked
-// for, the system is asked where it lies now: one that was removed, moved or
-// replaced, by a link too and at any place of its path, is opened anew. What
-// nobody uses is closed with the bus, by the garbage collector.
-type cache struct {
+// A Cache keeps files and directories open. One that is not where it was is opened
+// anew. What nobody uses is closed with the cache, by the garbage collector.
+type Cache struct {
 	mu   sync.Mutex // guards the map and the counts of users
-	open map[string]*cached
+	open map[string]*Handle
 }
 
-// A cached is one of them. Its mutex is for those who need it alone.
-type cached struct {
+// A Handle is one of them. Its mutex is for those who need it alone.
+type Handle struct {
 	sync.Mutex
+	Kept
 	f       *os.File // the garbage collector closes it
-	fd      int
-	path    string // where it lay when it was opened
 	asked   time.Time
 	users   int
 	dropped bool
 }
 
-// get returns the descriptor for a path below the home; make opens it if it is
+// Get returns the descriptor for a path below the home; make opens it if it is
 // not at hand. The answer to where it lies is good for as long as trust says.
 // The caller gives it back.
-func (c *cache) get(rel string, trust time.Duration, make func() (int, error)) (*cached, error) {
+func (c *Cache) Get(rel string, trust time.Duration, make func() (int, error)) (*Handle, error) {
 	c.mu.Lock()
 	now := time.Now()
 	k, fresh := c.open[rel], false
@@ -45,25 +42,24 @@ func (c *cache) get(rel string, trust time.Duration, make func() (int, error)) (
 		return k, nil
 	}
 	if k != nil {
-		if path, ok := pathOf(k.fd); ok && path == k.path {
+		if k.Here() {
 			c.mu.Lock()
 			k.asked = now
 			c.mu.Unlock()
 			return k, nil
 		}
 		c.drop(rel, k)
-		c.put(k)
+		c.Put(k)
 	}
 	fd, err := make()
 	if err != nil {
 		return nil, err
 	}
-	path, _ := pathOf(fd)
-	k = &cached{f: os.NewFile(uintptr(fd), rel), fd: fd, path: path, asked: now, users: 1}
+	k = &Handle{Kept: Keep(fd), f: os.NewFile(uintptr(fd), rel), asked: now, users: 1}
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if c.open == nil {
-		c.open = map[string]*cached{}
+		c.open = map[string]*Handle{}
 	}
 	for name, old := range c.open { // any other makes room; all are equally cheap
 		if len(c.open) < maxCached {
@@ -78,7 +74,7 @@ func (c *cache) get(rel string, trust time.Duration, make func() (int, error)) (
 	return k, nil
 }
 
-func (c *cache) drop(rel string, k *cached) {
+func (c *Cache) drop(rel string, k *Handle) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if c.open[rel] == k {
@@ -86,7 +82,7 @@ func (c *cache) drop(rel string, k *cached) {
 	}
 }
 
-func (c *cache) dropLocked(rel string, k *cached) {
+func (c *Cache) dropLocked(rel string, k *Handle) {
 	delete(c.open, rel)
 	k.dropped = true
 	if k.users == 0 {
@@ -94,8 +90,8 @@ func (c *cache) dropLocked(rel string, k *cached) {
 	}
 }
 
-// put gives a descriptor back.
-func (c *cache) put(k *cached) {
+// Put gives a descriptor back.
+func (c *Cache) Put(k *Handle) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if k.users--; k.users == 0 && k.dropped {
