@@ -119,8 +119,8 @@ func (r *Receiver) due() (wait time.Duration) {
 			r.o.Report("run/lock was removed; the mailbox of "+string(r.id)+" is still held by this process", nil)
 		}
 	}
-	if now := r.bus.now(); now.Sub(r.seen.loaded) > time.Hour {
-		if err := r.seen.load(now); err != nil {
+	if now := r.bus.now(); now.Sub(r.seen.Loaded) > time.Hour {
+		if err := r.seen.Load(now); err != nil {
 			r.trouble("seen", "cannot read what is remembered", err)
 		} else {
 			r.passed("seen")
@@ -164,7 +164,7 @@ func (r *Receiver) control(l *letter) (settled bool) {
 		}
 	}
 	e, now := *l.env, r.bus.now()
-	known := r.seen.has(e)
+	known := r.seen.Has(e)
 	if !known && e.Kind == envelope.KindShutdown && r.obeys(e, now) {
 		if r.shut == nil {
 			r.shut = &shutdown{since: now}

@@ -44,7 +44,7 @@ func (d *Delivery) Confirm() error {
 		return ErrClosed
 	}
 	if !d.remembered {
-		if err := r.seen.add(r.bus.now(), d.envelope); err != nil {
+		if err := r.seen.Add(r.bus.now(), d.envelope); err != nil {
 			return err
 		}
 		d.remembered = true

@@ -1,10 +1,8 @@
 package bus
 
 import (
-	"bufio"
 	"errors"
 	"fmt"
-	"io"
 	"slices"
 
 	"golang.org/x/sys/unix"
@@ -13,6 +11,7 @@ import (
 	"netsky/agent/home"
 	"netsky/bus/disk"
 	"netsky/bus/envelope"
+	"netsky/bus/seen"
 )
 
 // Mail names what has come to an address, oldest first: what waits, is in hand
@@ -120,45 +119,23 @@ func (b *Bus) Remembered(id agent.ID, list []envelope.Envelope) ([]bool, error) 
 	if len(list) == 0 {
 		return known, nil
 	}
-	wanted := make(map[seenKey][]int)
+	wanted := make(map[seen.Key][]int)
 	for i, e := range list {
-		for _, k := range keysOf(e) {
+		for _, k := range seen.KeysOf(e) {
 			wanted[k] = append(wanted[k], i)
 		}
 	}
-	box, err := disk.OpenDir(b.home, home.Mailbox(id))
-	if err != nil {
-		return nil, err
-	}
-	defer unix.Close(box)
-	fd, err := disk.Open(box, seenFile, unix.O_RDONLY|unix.O_NOFOLLOW|unix.O_NONBLOCK)
-	if disk.Gone(err) {
-		return known, nil
-	}
-	if err != nil {
-		return nil, fmt.Errorf("open what %s remembers: %w", id, err)
-	}
-	defer unix.Close(fd)
-	cutoff := b.now().Add(-b.keep).UnixMilli()
-	in := bufio.NewReaderSize(io.NewSectionReader(disk.ReaderAt(fd), 0, 1<<62), 64<<10)
-	for {
-		line, err := in.ReadSlice('\n')
-		switch {
-		case err == io.EOF:
-			return known, nil
-		case errors.Is(err, bufio.ErrBufferFull):
-			continue
-		case err != nil:
-			return nil, fmt.Errorf("read what %s remembers: %w", id, err)
-		}
-		if ms, e, ok := parseSeen(line); ok && ms >= cutoff {
-			for _, k := range keysOf(e) {
+	cutoff := b.forgotten().UnixMilli()
+	err := seen.EachLine(b.home, id, func(line []byte) {
+		if ms, e, ok := seen.Parse(line); ok && ms >= cutoff {
+			for _, k := range seen.KeysOf(e) {
 				for _, i := range wanted[k] {
 					known[i] = true
 				}
 			}
 		}
-	}
+	})
+	return known, err
 }
 
 // File files envelopes of an inbox as delivered, by the names of their files,
@@ -181,10 +158,10 @@ func (b *Bus) File(id agent.ID, names []string) (n int, err error) {
 	}
 	var fresh []envelope.Envelope
 	whys := make([]why, len(list))
-	now, batch := r.bus.now(), make(map[seenKey]bool)
+	now, batch := r.bus.now(), make(map[seen.Key]bool)
 	for i, l := range list {
-		known := r.seen.has(*l.env)
-		for _, k := range keysOf(*l.env) {
+		known := r.seen.Has(*l.env)
+		for _, k := range seen.KeysOf(*l.env) {
 			known = known || batch[k]
 			batch[k] = true
 		}
@@ -195,7 +172,7 @@ func (b *Bus) File(id agent.ID, names []string) (n int, err error) {
 		}
 	}
 	if len(fresh) > 0 {
-		if err := r.seen.add(now, fresh...); err != nil {
+		if err := r.seen.Add(now, fresh...); err != nil {
 			return 0, err
 		}
 	}

@@ -14,6 +14,7 @@ import (
 	"netsky/agent/home"
 	"netsky/bus/disk"
 	"netsky/bus/envelope"
+	"netsky/bus/seen"
 )
 
 // ErrShutdown is what Next returns after the receiver has obeyed a shutdown.
@@ -54,7 +55,7 @@ type Receiver struct {
 	mu                                 sync.Mutex // guards the fields that follow
 	closed, released                   bool
 	inbox, claimed, delivered, poisons disk.Dir
-	seen                               seen
+	seen                               seen.File
 	buf                                []byte // for listing
 	tail                               *home.EventTail
 	queue                              []*letter // what waits in inbox/, in order
@@ -125,7 +126,7 @@ func (b *Bus) hold(id agent.ID, role home.Role, o ReceiveOptions) (*Receiver, er
 		bus: b, id: id, o: o, lock: lock,
 		cancel: func() {}, done: make(chan struct{}), poke: make(chan struct{}, 1), ready: make(chan struct{}, 1),
 		inbox: place(Inbox), claimed: place(Claimed), delivered: place(Delivered), poisons: place(Poison),
-		seen:  seen{bus: b, box: home.Mailbox(id)},
+		seen:  seen.File{Home: b.home, Box: home.Mailbox(id), Keep: b.keep, Files: &b.files},
 		known: make(map[string]*letter), held: make(map[string]*Delivery), reported: make(map[string]bool),
 		stale: true,
 	}
@@ -142,7 +143,7 @@ func (b *Bus) hold(id agent.ID, role home.Role, o ReceiveOptions) (*Receiver, er
 
 // recover reads what is remembered and settles what a dead holder had claimed.
 func (r *Receiver) recover() error {
-	if err := r.seen.load(r.bus.now()); err != nil {
+	if err := r.seen.Load(r.bus.now()); err != nil {
 		return err
 	}
 	claimed, err := r.use(&r.claimed)
@@ -210,7 +211,7 @@ func (r *Receiver) release() error {
 	for _, d := range []*disk.Dir{&r.inbox, &r.claimed, &r.delivered, &r.poisons} {
 		d.Close()
 	}
-	r.seen.close()
+	r.seen.Close()
 	if r.tail != nil {
 		r.tail.Close()
 	}
@@ -246,7 +247,7 @@ func (r *Receiver) passed(name string) { delete(r.reported, name) }
 
 // file remembers an envelope's ID and moves it from claimed/ to delivered/.
 func (r *Receiver) file(name string, e envelope.Envelope) error {
-	if err := r.seen.add(r.bus.now(), e); err != nil {
+	if err := r.seen.Add(r.bus.now(), e); err != nil {
 		return err
 	}
 	return r.filed(name, why{}, e)
@@ -338,15 +339,15 @@ func (r *Receiver) fileAstray() {
 // rememberAgain adds to seen what it does not know, if it is another file by now.
 func (r *Receiver) rememberAgain(e envelope.Envelope) error {
 	now := r.bus.now()
-	if r.seen.gone() {
-		if err := r.seen.load(now); err != nil {
+	if r.seen.Gone() {
+		if err := r.seen.Load(now); err != nil {
 			return err
 		}
 	}
-	if r.seen.has(e) {
+	if r.seen.Has(e) {
 		return nil
 	}
-	return r.seen.add(now, e)
+	return r.seen.Add(now, e)
 }
 
 // sweep removes what dead senders left half written, once an hour.

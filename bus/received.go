@@ -1,13 +1,11 @@
 package bus
 
 import (
-	"bufio"
 	"bytes"
 	"cmp"
 	"context"
 	"errors"
 	"fmt"
-	"io"
 	"math"
 	"slices"
 	"strings"
@@ -15,9 +13,8 @@ import (
 	"golang.org/x/sys/unix"
 
 	"netsky/agent"
-	"netsky/agent/home"
-	"netsky/bus/disk"
 	"netsky/bus/envelope"
+	"netsky/bus/seen"
 )
 
 // ShortID is the fewest characters that may stand for an ID.
@@ -145,36 +142,12 @@ type remembered struct {
 // when on all is remembered, in milliseconds.
 func (s *search) remembered() (list []remembered, since int64, err error) {
 	since = math.MaxInt64
-	box, err := disk.OpenDir(s.b.home, home.Mailbox(s.box))
-	if err != nil {
-		return nil, since, err
-	}
-	defer unix.Close(box)
-	fd, err := disk.Open(box, seenFile, unix.O_RDONLY|unix.O_NOFOLLOW|unix.O_NONBLOCK)
-	if disk.Gone(err) {
-		return nil, since, nil
-	}
-	if err != nil {
-		return nil, since, fmt.Errorf("open what %s remembers: %w", s.box, err)
-	}
-	defer unix.Close(fd)
-	in := bufio.NewReaderSize(io.NewSectionReader(disk.ReaderAt(fd), 0, 1<<62), 64<<10)
 	had := make(map[remembered]bool)
-	for {
-		line, err := in.ReadSlice('\n')
-		switch {
-		case err == io.EOF:
-			slices.SortStableFunc(list, func(x, y remembered) int { return len(x.id) - len(y.id) })
-			return list, since, nil
-		case errors.Is(err, bufio.ErrBufferFull):
-			continue
-		case err != nil:
-			return nil, since, fmt.Errorf("read what %s remembers: %w", s.box, err)
-		}
+	err = seen.EachLine(s.b.home, s.box, func(line []byte) {
 		if since != math.MaxInt64 && !bytes.Contains(line, []byte(s.id)) {
-			continue
+			return
 		}
-		ms, e, ok := parseSeen(line)
+		ms, e, ok := seen.Parse(line)
 		if ok && since == math.MaxInt64 { // they are in order of time
 			since = ms
 		}
@@ -184,7 +157,9 @@ func (s *search) remembered() (list []remembered, since int64, err error) {
 			k.ms = ms
 			list = append(list, k)
 		}
-	}
+	})
+	slices.SortStableFunc(list, func(x, y remembered) int { return len(x.id) - len(y.id) })
+	return list, since, err
 }
 
 // mostWaiting is more than a mailbox lets wait: one sender's messages are

@@ -139,7 +139,7 @@ func (r *Receiver) settle(l *letter, room int) (d *Delivery, _ fate) {
 		return nil, waits
 	}
 	now := r.bus.now()
-	if room < math.MaxInt && !r.seen.has(*l.env) && len(envelope.Render(*l.env, now)) > room {
+	if room < math.MaxInt && !r.seen.Has(*l.env) && len(envelope.Render(*l.env, now)) > room {
 		return nil, tooLong
 	}
 	if !l.claimed {

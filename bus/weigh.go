@@ -14,7 +14,7 @@ import (
 func (r *Receiver) weigh(l *letter, now time.Time) (*Delivery, error) {
 	e := *l.env
 	switch {
-	case r.seen.has(e) && !l.expired:
+	case r.seen.Has(e) && !l.expired:
 		var w why
 		if l.ours {
 			w = deliveredBefore(e)
@@ -49,7 +49,7 @@ func (r *Receiver) expire(l *letter, e envelope.Envelope) error {
 	if err := r.tellSender(e, "not delivered to "+string(r.id)+": it expired at "+envelope.Stamp(e.Expires)); err != nil {
 		return err
 	}
-	if err := r.seen.add(r.bus.now(), e); err != nil {
+	if err := r.seen.Add(r.bus.now(), e); err != nil {
 		return err
 	}
 	if err := r.filed(l.name, w, e); err != nil {

@@ -1,4 +1,10 @@
-package bus
+// Package seen is the file seen of a mailbox: the IDs of the envelopes that have
+// had their effect, so that none has it twice.
+//
+// [File] is for the receiver that holds the mailbox's lock and alone writes it,
+// [Memory] for everybody else. A line that Add has added survives a loss of power.
+// A crash leaves at most half a line at the end, which is skipped.
+package seen
 
 import (
 	"bufio"
@@ -13,51 +19,58 @@ import (
 	"golang.org/x/sys/unix"
 
 	"netsky/agent"
+	"netsky/agent/home"
 	"netsky/bus/disk"
 	"netsky/bus/envelope"
 )
 
 const (
-	seenFile = "seen"
-	maxSeen  = 500_000 // IDs remembered; each costs about 40 bytes of memory
+	name    = "seen"
+	maxSeen = 500_000 // IDs remembered; each costs about 40 bytes of memory
 )
 
-// A seen is the file of the IDs whose effect has been had: one line each, with
+// A File is the file of the IDs whose effect has been had: one line each, with
 // tabs between milliseconds, sender, ID, hops and idempotency key. Only the
 // receiver that holds the mailbox's lock writes it. A line is fsynced before
 // its envelope leaves claimed/, and it is forgotten after keep. A crash leaves
 // at most half a line at the end, which is skipped.
-type seen struct {
-	bus    *Bus
-	box    string // the mailbox's directory
-	open   bool
-	file   disk.Kept
-	size   int64 // as far as the lines are good
-	doubt  bool  // what lies behind size is not
-	lines  int
-	loaded time.Time
-	keys   map[seenKey]struct{}
+type File struct {
+	Home  home.Dir
+	Box   string        // the mailbox's directory
+	Keep  time.Duration // after it an ID is forgotten
+	Files *disk.Maker
+
+	Loaded time.Time // when it was last read
+
+	open  bool
+	file  disk.Kept
+	size  int64 // as far as the lines are good
+	doubt bool  // what lies behind size is not
+	lines int
+	keys  map[Key]struct{}
 }
 
-type seenKey [16]byte
+// A Key is what an envelope is remembered by.
+type Key [16]byte
 
-// keysOf are the keys under which an envelope is remembered. An ID is its
+// KeysOf are the keys under which an envelope is remembered. An ID is its
 // sender's: two agents that both count their messages from 1 lose none.
-func keysOf(e envelope.Envelope) []seenKey {
-	list := []seenKey{makeKey("id", e.From, e.ID)}
+func KeysOf(e envelope.Envelope) []Key {
+	list := []Key{makeKey("id", e.From, e.ID)}
 	if e.IdempotencyKey != "" {
 		list = append(list, makeKey("key", e.From, e.IdempotencyKey))
 	}
 	return list
 }
 
-func makeKey(what string, from agent.ID, value string) seenKey {
+func makeKey(what string, from agent.ID, value string) Key {
 	sum := sha256.Sum256([]byte(what + "\x00" + string(from) + "\x00" + value))
-	return seenKey(sum[:16])
+	return Key(sum[:16])
 }
 
-func (s *seen) has(e envelope.Envelope) bool {
-	for _, k := range keysOf(e) {
+// Has reports whether the envelope has had its effect, as far as is remembered.
+func (s *File) Has(e envelope.Envelope) bool {
+	for _, k := range KeysOf(e) {
 		if _, ok := s.keys[k]; ok {
 			return true
 		}
@@ -65,10 +78,10 @@ func (s *seen) has(e envelope.Envelope) bool {
 	return false
 }
 
-// load opens the file and reads it to its end. Lines older than keep, and the
+// Load opens the file and reads it to its end. Lines older than keep, and the
 // oldest of too many, are forgotten; when that is half of the file, it is
 // written anew without them.
-func (s *seen) load(now time.Time) error {
+func (s *File) Load(now time.Time) error {
 	if err := s.reopen(); err != nil {
 		return err
 	}
@@ -76,16 +89,16 @@ func (s *seen) load(now time.Time) error {
 	if err != nil {
 		return err
 	}
-	cutoff := now.Add(-s.bus.keep).UnixMilli()
-	keys, lines := make(map[seenKey]struct{}), 0
+	cutoff := now.Add(-s.Keep).UnixMilli()
+	keys, lines := make(map[Key]struct{}), 0
 	skip := total - maxSeen
 	err = s.each(func(line []byte) error {
 		if skip--; skip >= 0 {
 			return nil
 		}
-		if ms, e, ok := parseSeen(line); ok && ms >= cutoff {
+		if ms, e, ok := Parse(line); ok && ms >= cutoff {
 			lines++
-			for _, k := range keysOf(e) {
+			for _, k := range KeysOf(e) {
 				keys[k] = struct{}{}
 			}
 		}
@@ -94,23 +107,23 @@ func (s *seen) load(now time.Time) error {
 	if err != nil {
 		return err
 	}
-	s.keys, s.lines, s.loaded = keys, lines, now
+	s.keys, s.lines, s.Loaded = keys, lines, now
 	if dropped := total - s.lines; dropped > 1000 && dropped > s.lines {
 		return s.rewrite(now, nil)
 	}
 	return nil
 }
 
-func (s *seen) reopen() error {
-	s.close()
-	dir, err := disk.MakeDir(s.bus.home, s.box)
+func (s *File) reopen() error {
+	s.Close()
+	dir, err := disk.MakeDir(s.Home, s.Box)
 	if err != nil {
 		return err
 	}
 	defer unix.Close(dir)
-	fd, err := disk.Open(dir, seenFile, unix.O_RDWR|unix.O_APPEND|unix.O_CREAT|unix.O_NOFOLLOW|unix.O_NONBLOCK)
+	fd, err := disk.Open(dir, name, unix.O_RDWR|unix.O_APPEND|unix.O_CREAT|unix.O_NOFOLLOW|unix.O_NONBLOCK)
 	if err != nil {
-		return fmt.Errorf("open %s: %w", s.bus.home.Path(s.box, seenFile), err)
+		return fmt.Errorf("open %s: %w", s.Home.Path(s.Box, name), err)
 	}
 	s.open, s.file = true, disk.Keep(fd)
 	st, err := disk.Fstat(fd)
@@ -118,9 +131,9 @@ func (s *seen) reopen() error {
 		return err
 	}
 	if err := disk.CheckStat(st); err != nil {
-		return fmt.Errorf("%s: %w", s.bus.home.Path(s.box, seenFile), err)
+		return fmt.Errorf("%s: %w", s.Home.Path(s.Box, name), err)
 	}
-	if err := s.bus.files.EnsureMode(fd); err != nil {
+	if err := s.Files.EnsureMode(fd); err != nil {
 		return err
 	}
 	s.size = st.Size
@@ -130,14 +143,15 @@ func (s *seen) reopen() error {
 	return nil
 }
 
-func (s *seen) close() {
+// Close closes the file; Load and Add open it again.
+func (s *File) Close() {
 	if s.open {
 		unix.Close(s.file.FD)
 		s.open = false
 	}
 }
 
-func (s *seen) each(fn func(line []byte) error) error {
+func (s *File) each(fn func(line []byte) error) error {
 	// One reading is one step, however long the file is.
 	if err := disk.Step("read"); err != nil {
 		return err
@@ -152,7 +166,7 @@ func (s *seen) each(fn func(line []byte) error) error {
 		case errors.Is(err, bufio.ErrBufferFull):
 			continue
 		case err != nil:
-			return fmt.Errorf("read %s: %w", s.bus.home.Path(s.box, seenFile), err)
+			return fmt.Errorf("read %s: %w", s.Home.Path(s.Box, name), err)
 		}
 		if err := fn(line); err != nil {
 			return err
@@ -160,15 +174,15 @@ func (s *seen) each(fn func(line []byte) error) error {
 	}
 }
 
-func (s *seen) countLines() (n int, err error) {
+func (s *File) countLines() (n int, err error) {
 	err = s.each(func([]byte) error { n++; return nil })
 	return n, err
 }
 
-// add remembers envelopes so that it survives a loss of power.
-func (s *seen) add(now time.Time, list ...envelope.Envelope) error {
-	if s.gone() || s.lines > maxSeen+maxSeen/4 {
-		if err := s.load(now); err != nil {
+// Add remembers envelopes so that it survives a loss of power.
+func (s *File) Add(now time.Time, list ...envelope.Envelope) error {
+	if s.Gone() || s.lines > maxSeen+maxSeen/4 {
+		if err := s.Load(now); err != nil {
 			return err
 		}
 	}
@@ -186,14 +200,14 @@ func (s *seen) add(now time.Time, list ...envelope.Envelope) error {
 	}
 	s.lines += len(list)
 	for _, e := range list {
-		for _, k := range keysOf(e) {
+		for _, k := range KeysOf(e) {
 			s.keys[k] = struct{}{}
 		}
 	}
 	return nil
 }
 
-func (s *seen) append(line []byte) error {
+func (s *File) append(line []byte) error {
 	if err := disk.Write(s.file.FD, line); err != nil {
 		return err
 	}
@@ -204,29 +218,29 @@ func (s *seen) append(line []byte) error {
 	return nil
 }
 
-// gone reports whether the file has been taken from its place.
-func (s *seen) gone() bool { return !s.open || !s.file.Here() }
+// Gone reports whether the file has been taken from its place.
+func (s *File) Gone() bool { return !s.open || !s.file.Here() }
 
 // rewrite replaces the file by a fresh one that holds the lines worth keeping,
 // and one more.
-func (s *seen) rewrite(now time.Time, more []byte) error {
-	dir, err := disk.MakeDir(s.bus.home, s.box)
+func (s *File) rewrite(now time.Time, more []byte) error {
+	dir, err := disk.MakeDir(s.Home, s.Box)
 	if err != nil {
 		return err
 	}
 	defer unix.Close(dir)
-	temp := disk.TempName(seenFile)
+	temp := disk.TempName(name)
 	if err := disk.Unlink(dir, temp); err != nil && err != unix.ENOENT {
 		return err
 	}
-	cutoff, skip := now.Add(-s.bus.keep).UnixMilli(), s.lines-maxSeen
-	err = s.bus.files.WriteNew(dir, temp, func(fd int) error {
+	cutoff, skip := now.Add(-s.Keep).UnixMilli(), s.lines-maxSeen
+	err = s.Files.WriteNew(dir, temp, func(fd int) error {
 		out := bufio.NewWriterSize(disk.Writer(fd), 64<<10)
 		err := s.each(func(line []byte) error {
 			if skip--; skip >= 0 {
 				return nil
 			}
-			if ms, _, ok := parseSeen(line); ok && ms >= cutoff {
+			if ms, _, ok := Parse(line); ok && ms >= cutoff {
 				_, err := out.Write(line)
 				return err
 			}
@@ -241,7 +255,7 @@ func (s *seen) rewrite(now time.Time, more []byte) error {
 	if err != nil {
 		return err
 	}
-	if err := disk.Rename(dir, temp, dir, seenFile); err != nil {
+	if err := disk.Rename(dir, temp, dir, name); err != nil {
 		return err
 	}
 	if err := disk.Fsync(dir); err != nil {
@@ -255,7 +269,8 @@ func seenLine(e envelope.Envelope, now time.Time) []byte {
 	return fmt.Appendf(nil, "%d\t%s\t%s\t%d\t%s\n", now.UnixMilli(), e.From, e.ID, e.Hops, e.IdempotencyKey)
 }
 
-func parseSeen(line []byte) (ms int64, e envelope.Envelope, ok bool) {
+// Parse reads a line: when the envelope was remembered, and what is remembered of it.
+func Parse(line []byte) (ms int64, e envelope.Envelope, ok bool) {
 	f := strings.Split(strings.TrimSuffix(string(line), "\n"), "\t")
 	if len(f) != 5 {
 		return 0, e, false

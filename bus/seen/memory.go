@@ -1,0 +1,191 @@
+package seen
+
+import (
+	"bufio"
+	"bytes"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"netsky/agent"
+	"netsky/agent/home"
+	"netsky/bus/disk"
+	"netsky/bus/envelope"
+)
+
+// Open opens what a mailbox remembers; the caller closes it. No mailbox,
+// or one that has remembered nothing yet, is an empty memory.
+func Open(h home.Dir, id agent.ID, cutoff time.Time) (*Memory, error) {
+	if _, err := agent.Parse(string(id)); err != nil {
+		return nil, err
+	}
+	dir, err := disk.OpenDir(h, home.Mailbox(id))
+	if errors.Is(err, fs.ErrNotExist) {
+		return &Memory{fd: -1}, nil
+	}
+	if err != nil {
+		return nil, err
+	}
+	defer unix.Close(dir)
+	fd, err := disk.Open(dir, name, unix.O_RDONLY|unix.O_NOFOLLOW|unix.O_NONBLOCK)
+	if err == unix.ENOENT {
+		return &Memory{fd: -1}, nil
+	}
+	path := h.Path(home.Mailbox(id), name)
+	if err != nil {
+		return nil, fmt.Errorf("open %s: %w", path, err)
+	}
+	st, err := disk.Fstat(fd)
+	if err == nil {
+		err = disk.CheckStat(st)
+	}
+	if err != nil {
+		unix.Close(fd)
+		return nil, fmt.Errorf("%s: %w", path, err)
+	}
+	if err := disk.Step("read"); err != nil {
+		unix.Close(fd)
+		return nil, err
+	}
+	return &Memory{fd: fd, size: st.Size, cutoff: cutoff.UnixMilli()}, nil
+}
+
+// Close closes the file.
+func (m *Memory) Close() {
+	if m.fd >= 0 {
+		unix.Close(m.fd)
+	}
+}
+
+const (
+	recallChunk = 256 << 10 // stays in the processor's cache
+	seenMost    = 1 << 10   // a line is shorter
+)
+
+// A Memory is the file seen as it was at one moment.
+type Memory struct {
+	fd     int
+	size   int64
+	cutoff int64 // what is older is forgotten
+	buf    []byte
+	at     int64 // where buf begins in the file
+	n      int   // how much of it is read
+}
+
+// Find looks for an envelope, in the part that was read last first. What it
+// finds has no more than a line of the file tells.
+func (m *Memory) Find(e envelope.Envelope) (found envelope.Envelope, ok bool, err error) {
+	word := []byte(e.ID + "\t")
+	if m.n > 0 {
+		if found, ok = m.search(e, word); ok {
+			return found, true, nil
+		}
+	}
+	for end := m.size; end > 0; {
+		at := max(0, end-recallChunk)
+		if err := m.read(at); err != nil {
+			return envelope.Envelope{}, false, err
+		}
+		if found, ok = m.search(e, word); ok {
+			return found, true, nil
+		}
+		if at == 0 {
+			break
+		}
+		end = at + seenMost // a line that lay across the border is whole here
+	}
+	return envelope.Envelope{}, false, nil
+}
+
+func (m *Memory) read(at int64) error {
+	if m.n > 0 && m.at == at {
+		return nil
+	}
+	if m.n = 0; m.buf == nil {
+		m.buf = make([]byte, recallChunk)
+	}
+	n, err := disk.ReaderAt(m.fd).ReadAt(m.buf[:min(recallChunk, m.size-at)], at)
+	if n == 0 && err != nil {
+		return fmt.Errorf("read %s: %w", name, err)
+	}
+	m.at, m.n = at, n
+	return nil
+}
+
+// search looks for an envelope's line in what is read. It takes lines apart only
+// as far as it must, for there may be very many.
+func (m *Memory) search(e envelope.Envelope, word []byte) (found envelope.Envelope, ok bool) {
+	part := m.buf[:m.n]
+	if m.at > 0 { // it may begin within a line
+		part = part[bytes.IndexByte(part, '\n')+1:]
+	}
+	var from []byte // the sender of the last line, with its tabs
+	for len(part) > msDigits {
+		if !bytes.HasPrefix(part[msDigits:], from) || from == nil {
+			if from = senderField(part); from == nil {
+				return envelope.Envelope{}, false
+			}
+		}
+		id := msDigits + len(from)
+		end := bytes.IndexByte(part[id:], '\n') + id + 1
+		if end == id {
+			return envelope.Envelope{}, false // half a line
+		}
+		if bytes.HasPrefix(part[id:], word) {
+			ms, found, ok := Parse(part[:end])
+			if ok && ms >= m.cutoff && (e.From == "" || found.From == e.From) {
+				return found, true
+			}
+		}
+		part = part[end:]
+	}
+	return envelope.Envelope{}, false
+}
+
+// msDigits is how many digits the milliseconds have, until the year 2286.
+const msDigits = 13
+
+// senderField is the second field of the line that part begins with, with the
+// tabs around it; nil if there is none. A line that is not like ours is passed
+// over together with the next.
+func senderField(part []byte) []byte {
+	from := bytes.IndexByte(part[msDigits:], '\t')
+	if from < 0 {
+		return nil
+	}
+	to := bytes.IndexByte(part[msDigits+from+1:], '\t')
+	if to < 0 {
+		return nil
+	}
+	return part[msDigits : msDigits+from+1+to+1]
+}
+
+// EachLine calls fn with each line of what a mailbox remembers, the oldest first.
+// A line is good only during the call.
+func EachLine(h home.Dir, id agent.ID, fn func(line []byte)) error {
+	m, err := Open(h, id, time.Time{})
+	if err != nil {
+		return err
+	}
+	defer m.Close()
+	if m.fd < 0 {
+		return nil
+	}
+	in := bufio.NewReaderSize(io.NewSectionReader(disk.ReaderAt(m.fd), 0, 1<<62), 64<<10)
+	for {
+		line, err := in.ReadSlice('\n')
+		switch {
+		case err == io.EOF:
+			return nil
+		case errors.Is(err, bufio.ErrBufferFull):
+			continue
+		case err != nil:
+			return fmt.Errorf("read what %s remembers: %w", id, err)
+		}
+		fn(line)
+	}
+}
