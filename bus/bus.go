@@ -15,6 +15,7 @@ import (
 	"netsky/agent"
 	"netsky/agent/home"
 	"netsky/bus/disk"
+	"netsky/bus/watch"
 )
 
 // Defaults of Options.
@@ -38,7 +39,7 @@ type Bus struct {
 	keep     time.Duration
 	now      func() time.Time
 	names    namer
-	hub      hub
+	hub      watch.Hub
 	cache    disk.Cache
 	shown    shown
 	files    disk.Maker
@@ -53,8 +54,8 @@ var (
 )
 
 // New is the bus of a home. It touches nothing on disk.
-func New(home home.Dir, o Options) *Bus {
-	b := &Bus{home: home, maxBytes: o.MaxBytes, keep: o.Keep, now: o.Now}
+func New(dir home.Dir, o Options) *Bus {
+	b := &Bus{home: dir, maxBytes: o.MaxBytes, keep: o.Keep, now: o.Now}
 	if b.maxBytes <= 0 {
 		b.maxBytes = DefaultMaxBytes
 	}
@@ -65,7 +66,8 @@ func New(home home.Dir, o Options) *Bus {
 		b.now = time.Now
 	}
 	b.names.now = b.now
-	b.hub.open = func() (*fsnotify.Watcher, error) { return fsnotify.NewBufferedWatcher(1024) }
+	b.hub.Open = func() (*fsnotify.Watcher, error) { return fsnotify.NewBufferedWatcher(1024) }
+	b.hub.Boxes, b.hub.Above = b.mailboxDirs, dir.Path(home.Channels)
 	return b
 }
 

@@ -21,7 +21,7 @@ func (r *Receiver) Prod() { r.prod() }
 // every one, until stop is called.
 func (b *Bus) StealEvents() (stop func()) {
 	done := make(chan struct{})
-	b.hub.open = func() (*fsnotify.Watcher, error) {
+	b.hub.Open = func() (*fsnotify.Watcher, error) {
 		w, err := fsnotify.NewWatcher()
 		if err != nil {
 			return nil, err
@@ -47,5 +47,5 @@ func (b *Bus) StealEvents() (stop func()) {
 
 // NoInotify makes a bus whose system refuses to watch anything.
 func (b *Bus) NoInotify() {
-	b.hub.open = func() (*fsnotify.Watcher, error) { return nil, errors.New("no watches left") }
+	b.hub.Open = func() (*fsnotify.Watcher, error) { return nil, errors.New("no watches left") }
 }

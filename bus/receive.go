@@ -15,6 +15,7 @@ import (
 	"netsky/bus/disk"
 	"netsky/bus/envelope"
 	"netsky/bus/seen"
+	"netsky/bus/watch"
 )
 
 // ErrShutdown is what Next returns after the receiver has obeyed a shutdown.
@@ -89,11 +90,12 @@ func (b *Bus) Receive(ctx context.Context, id agent.ID, o ReceiveOptions) (*Rece
 		return nil, err
 	}
 	ctx, r.cancel = context.WithCancel(ctx)
-	w := &Watch{spots: []Spot{{id, Inbox}}, arrivals: true}
+	of := watch.Of{Dirs: []string{b.home.Path(placePath(id, Inbox))}, Arrivals: true}
 	if o.Witness {
-		w.files = []string{home.EventsDir}
+		of.Dirs = append(of.Dirs, b.home.Path(home.EventsDir))
 	}
-	if err := b.startWatch(ctx, w); err != nil {
+	w, err := b.hub.Watch(ctx, of)
+	if err != nil {
 		r.cancel()
 		close(r.done)
 		r.release()

@@ -2,10 +2,10 @@ package bus
 
 import (
 	"context"
-	"sync"
 
 	"netsky/agent"
 	"netsky/agent/home"
+	"netsky/bus/watch"
 )
 
 // A Spot is a directory to watch. Without a Mailbox it means all mailboxes,
@@ -16,69 +16,35 @@ type Spot struct {
 	Place   Place
 }
 
-// A Watch says that something may have changed in the directories it looks at.
-// It is a hint: whoever gets one lists again. A first hint waits from the
-// beginning, one comes every 30 s in any case, and hints that nobody has taken
-// become one.
-type Watch struct {
-	C <-chan struct{}
-
-	c     chan struct{}
-	hub   *hub
-	spots []Spot
-	files []string // watched besides the spots, relative to the home
-	// arrivals: only what comes into a directory counts. Whoever takes the
-	// files out of it need not be told of that.
-	arrivals bool
-
-	once   sync.Once
-	cancel func() bool
-}
+// A Watch says that something may have changed in mailboxes.
+type Watch = watch.Watch
 
 // Watch begins to look at directories. When it returns, every later change is
 // announced, so list afterwards. It ends with ctx or Close.
 func (b *Bus) Watch(ctx context.Context, spots ...Spot) (*Watch, error) {
-	w := &Watch{spots: spots}
-	return w, b.startWatch(ctx, w)
+	var of watch.Of
+	for _, s := range spots {
+		if s.Mailbox == "" {
+			of.Each = append(of.Each, string(s.Place))
+		} else {
+			of.Dirs = append(of.Dirs, b.home.Path(placePath(s.Mailbox, s.Place)))
+		}
+	}
+	return b.hub.Watch(ctx, of)
 }
 
 // WatchEvents is Watch of what witnesses and other processes beside the agents'
 // receivers note, of all agents.
 func (b *Bus) WatchEvents(ctx context.Context) (*Watch, error) {
-	w := &Watch{files: []string{home.EventsDir}, arrivals: true}
-	return w, b.startWatch(ctx, w)
+	return b.hub.Watch(ctx, watch.Of{Dirs: []string{b.home.Path(home.EventsDir)}, Arrivals: true})
 }
 
-func (b *Bus) startWatch(ctx context.Context, w *Watch) error {
-	if err := ctx.Err(); err != nil {
-		return err
+// mailboxDirs are the directories of all mailboxes.
+func (b *Bus) mailboxDirs() ([]string, error) {
+	ids, err := b.Mailboxes()
+	dirs := make([]string, len(ids))
+	for i, id := range ids {
+		dirs[i] = b.home.Path(home.Mailbox(id))
 	}
-	w.c = make(chan struct{}, 1) // one hint says as much as many
-	w.C = w.c
-	w.hub = &b.hub
-	w.c <- struct{}{}
-	b.hub.add(b, w)
-	w.cancel = context.AfterFunc(ctx, w.leave) // may run before it is assigned
-	return nil
-}
-
-// Close ends the watch; the last one waits for the watcher's goroutine.
-func (w *Watch) Close() {
-	w.cancel()
-	w.leave()
-}
-
-func (w *Watch) leave() {
-	w.once.Do(func() { w.hub.remove(w) })
-}
-
-// Polling reports whether the system would not watch, so that the directories
-// are looked at four times a second instead.
-func (w *Watch) Polling() bool { return w.hub.polling(w) }
-
-func (w *Watch) hint() {
-	select {
-	case w.c <- struct{}{}:
-	default:
-	}
+	return dirs, err
 }

@@ -1,4 +1,8 @@
-package bus
+// Package watch says when something may have changed in directories. It shares one
+// system watcher among all watches, and polls where the system gives none.
+//
+// It only looks and takes nothing: a crash leaves nothing.
+package watch
 
 import (
 	"path"
@@ -7,9 +11,6 @@ import (
 
 	"github.com/fsnotify/fsnotify"
 	"golang.org/x/sys/unix"
-
-	"netsky/agent"
-	"netsky/agent/home"
 )
 
 const (
@@ -18,13 +19,15 @@ const (
 	sweepEvery = 30 * time.Second       // a hint to everybody, whatever was seen
 )
 
-// A hub shares one system watcher among all watches of a bus: the system gives
-// a user only 128 of them. It runs while there is a watch.
-type hub struct {
-	open func() (*fsnotify.Watcher, error)
+// A Hub shares one system watcher among its watches: the system gives a user only
+// 128 of them. It runs while there is a watch. The exported fields must be set
+// before the first.
+type Hub struct {
+	Open  func() (*fsnotify.Watcher, error)
+	Boxes func() ([]string, error) // the directories that Each is about
+	Above string                   // where those come and go
 
 	mu      sync.Mutex // guards the fields that follow
-	bus     *Bus
 	watches map[*Watch]bool
 	dirs    map[string]*watched // by absolute path
 	watcher *fsnotify.Watcher   // nil where the system gave none
@@ -41,23 +44,22 @@ type watched struct {
 	noticed bool  // the system watches it
 }
 
-func (h *hub) add(b *Bus, w *Watch) {
+func (h *Hub) add(w *Watch) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	if h.watches == nil {
-		h.bus = b
 		h.watches = make(map[*Watch]bool)
 		h.dirs = make(map[string]*watched)
-		h.watcher, _ = h.open() // none: polled, and Polling says so
+		h.watcher, _ = h.Open() // none: polled, and Polling says so
 		h.stop, h.done = make(chan struct{}), make(chan struct{})
 		go h.run(h.watcher, h.stop, h.done)
 	}
 	h.watches[w] = true
-	h.subscribe(w, h.bus.Mailboxes)
+	h.subscribe(w, h.Boxes)
 	h.look(time.Now())
 }
 
-func (h *hub) remove(w *Watch) {
+func (h *Hub) remove(w *Watch) {
 	h.mu.Lock()
 	delete(h.watches, w)
 	for name, d := range h.dirs {
@@ -82,7 +84,7 @@ func (h *hub) remove(w *Watch) {
 	}
 }
 
-func (h *hub) polling(w *Watch) bool {
+func (h *Hub) polling(w *Watch) bool {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	for _, d := range h.dirs {
@@ -93,11 +95,10 @@ func (h *hub) polling(w *Watch) bool {
 	return h.watcher == nil
 }
 
-// subscribe enters the watch at every directory that its spots mean now.
+// subscribe enters the watch at every directory that it means now.
 // The caller holds mu.
-func (h *hub) subscribe(w *Watch, boxes func() ([]agent.ID, error)) {
-	add := func(rel string) {
-		name := h.bus.home.Path(rel)
+func (h *Hub) subscribe(w *Watch, boxes func() ([]string, error)) {
+	add := func(name string) {
 		d := h.dirs[name]
 		if d == nil {
 			d = &watched{subs: make(map[*Watch]bool)}
@@ -105,27 +106,26 @@ func (h *hub) subscribe(w *Watch, boxes func() ([]agent.ID, error)) {
 		}
 		d.subs[w] = true
 	}
-	for _, rel := range w.files {
-		add(rel)
+	for _, name := range w.of.Dirs {
+		add(name)
 	}
-	for _, s := range w.spots {
-		if s.Mailbox != "" {
-			add(placePath(s.Mailbox, s.Place))
-			continue
-		}
-		add(home.Channels)
-		list, err := boxes()
-		if err != nil {
-			continue // asked again within a second
-		}
-		for _, id := range list {
-			add(placePath(id, s.Place))
+	if len(w.of.Each) == 0 {
+		return
+	}
+	add(h.Above)
+	list, err := boxes()
+	if err != nil {
+		return // asked again within a second
+	}
+	for _, box := range list {
+		for _, name := range w.of.Each {
+			add(box + "/" + name)
 		}
 	}
 }
 
 // run is the hub's goroutine, from the first watch to the last.
-func (h *hub) run(watcher *fsnotify.Watcher, stop, done chan struct{}) {
+func (h *Hub) run(watcher *fsnotify.Watcher, stop, done chan struct{}) {
 	defer close(done)
 	var events chan fsnotify.Event
 	lost := make(chan struct{}, 1)
@@ -180,7 +180,7 @@ func drain(errs <-chan error, lost, drained chan<- struct{}) {
 	}
 }
 
-func (h *hub) event(e fsnotify.Event) {
+func (h *Hub) event(e fsnotify.Event) {
 	if path.Base(e.Name)[0] == '.' {
 		return // an envelope in the making
 	}
@@ -195,13 +195,13 @@ func (h *hub) event(e fsnotify.Event) {
 	}
 	comes := e.Has(fsnotify.Create) || e.Has(fsnotify.Write) || e.Has(fsnotify.Chmod)
 	for w := range d.subs {
-		if comes || !w.arrivals {
+		if comes || !w.of.Arrivals {
 			w.hint()
 		}
 	}
 }
 
-func (h *hub) hintAll() {
+func (h *Hub) hintAll() {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	for w := range h.watches {
@@ -210,10 +210,10 @@ func (h *hub) hintAll() {
 }
 
 // tick looks at all directories and says when to look again.
-func (h *hub) tick(now time.Time) time.Duration {
+func (h *Hub) tick(now time.Time) time.Duration {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	boxes := sync.OnceValues(h.bus.Mailboxes)
+	boxes := sync.OnceValues(h.Boxes)
 	for w := range h.watches {
 		h.subscribe(w, boxes)
 	}
@@ -222,7 +222,7 @@ func (h *hub) tick(now time.Time) time.Duration {
 
 // look stats every watched directory, hints where one has changed, and asks
 // the system to watch what it does not watch. The caller holds mu.
-func (h *hub) look(now time.Time) time.Duration {
+func (h *Hub) look(now time.Time) time.Duration {
 	next := lookEvery
 	for name, d := range h.dirs {
 		h.lookAt(name, d, now)
@@ -233,7 +233,7 @@ func (h *hub) look(now time.Time) time.Duration {
 	return next
 }
 
-func (h *hub) lookAt(name string, d *watched, now time.Time) {
+func (h *Hub) lookAt(name string, d *watched, now time.Time) {
 	var st unix.Stat_t
 	if unix.Lstat(name, &st) != nil {
 		st = unix.Stat_t{}
