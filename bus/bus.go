@@ -15,6 +15,7 @@ import (
 	"netsky/agent"
 	"netsky/agent/home"
 	"netsky/bus/disk"
+	"netsky/bus/envelope"
 	"netsky/bus/watch"
 )
 
@@ -38,7 +39,7 @@ type Bus struct {
 	maxBytes int64
 	keep     time.Duration
 	now      func() time.Time
-	names    namer
+	names    envelope.Namer
 	hub      watch.Hub
 	cache    disk.Cache
 	shown    shown
@@ -65,7 +66,7 @@ func New(dir home.Dir, o Options) *Bus {
 	if b.now == nil {
 		b.now = time.Now
 	}
-	b.names.now = b.now
+	b.names.Now = b.now
 	b.hub.Open = func() (*fsnotify.Watcher, error) { return fsnotify.NewBufferedWatcher(1024) }
 	b.hub.Boxes, b.hub.Above = b.mailboxDirs, dir.Path(home.Channels)
 	return b

@@ -31,7 +31,7 @@ func (b *Bus) inHand(id, from agent.ID, envelopeID string) (envelope.Envelope, b
 	defer unix.Close(fd)
 	var names []string
 	disk.Names(fd, func(name string) bool {
-		if isMail(name) {
+		if envelope.IsFile(name) {
 			names = append(names, name)
 		}
 		return len(names) < maxInHand

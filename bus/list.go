@@ -64,7 +64,7 @@ func (b *Bus) Names(id agent.ID, p Place) ([]string, error) {
 // candidates lists the envelopes of a directory made at since or later.
 func candidates(fd int, since int64) (list []candidate, err error) {
 	err = disk.Names(fd, func(name string) bool {
-		if !isMail(name) {
+		if !envelope.IsFile(name) {
 			return true
 		}
 		if ns, err := orderTime(fd, name); err == nil && ns >= since {
@@ -89,7 +89,7 @@ func (b *Bus) Read(id agent.ID, p Place, name string) (Entry, error) {
 
 func (b *Bus) entry(fd int, id agent.ID, p Place, name string) (Entry, error) {
 	e := Entry{Mailbox: id, Place: p, Name: name}
-	if !isMailName(name) {
+	if !envelope.IsFileName(name) {
 		return e, fmt.Errorf("%s: not the name of an envelope", envelope.Plain(name))
 	}
 	env, m, err := b.readEnvelope(fd, name, form{b, id, p})
@@ -100,7 +100,7 @@ func (b *Bus) entry(fd int, id agent.ID, p Place, name string) (Entry, error) {
 	if err == nil && (p == Inbox || p == Claimed || p == Delivered) {
 		e.Envelope.To = id
 	}
-	ns, _, ok := nameParts(name)
+	ns, _, ok := envelope.NameParts(name)
 	if !ok {
 		ns = m.MTime
 	}
@@ -149,7 +149,7 @@ func (b *Bus) Strays(id agent.ID) (n int, first []string, err error) {
 	}
 	defer unix.Close(fd)
 	err = disk.Names(fd, func(name string) bool {
-		if name[0] != '.' && !isMail(name) && !strings.HasSuffix(name, whySuffix) {
+		if name[0] != '.' && !envelope.IsFile(name) && !strings.HasSuffix(name, envelope.WhySuffix) {
 			n++
 			at, _ := slices.BinarySearch(first, name)
 			first = slices.Insert(first, at, name)

@@ -31,7 +31,7 @@ func (b *Bus) Mail(id agent.ID, unread bool) (names []string, err error) {
 			return nil, fmt.Errorf("list %s of %s: %w", p, id, err)
 		}
 		for _, c := range found {
-			if !had[c.name] && (unread || p != Delivered || !whys[whyName(c.name)]) {
+			if !had[c.name] && (unread || p != Delivered || !whys[envelope.WhyName(c.name)]) {
 				list = append(list, c)
 			}
 			had[c.name] = true
@@ -50,11 +50,11 @@ func mailIn(fd int) (list []candidate, whys map[string]bool, err error) {
 	whys = make(map[string]bool)
 	err = disk.Names(fd, func(name string) bool {
 		switch {
-		case isMail(name):
+		case envelope.IsFile(name):
 			if ns, err := orderTime(fd, name); err == nil {
 				list = append(list, candidate{ns, name})
 			}
-		case len(name) > len(whySuffix) && name[len(name)-len(whySuffix):] == whySuffix:
+		case len(name) > len(envelope.WhySuffix) && name[len(name)-len(envelope.WhySuffix):] == envelope.WhySuffix:
 			whys[name] = true
 		}
 		return true
@@ -95,7 +95,7 @@ func (b *Bus) FindAll(id agent.ID, names []string) (list []Entry, err error) {
 		dirs = append(dirs, open{p, fd})
 	}
 	for _, name := range names {
-		if !isMailName(name) {
+		if !envelope.IsFileName(name) {
 			return list, fmt.Errorf("%s: not the name of an envelope", envelope.Plain(name))
 		}
 		found := false
@@ -196,7 +196,7 @@ func (r *Receiver) claimNamed(names []string) (list []*letter, err error) {
 		}
 	}
 	for _, name := range names {
-		if !isMailName(name) {
+		if !envelope.IsFileName(name) {
 			continue
 		}
 		if l := dead[name]; l != nil {

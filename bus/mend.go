@@ -40,7 +40,7 @@ func (m *mending) list(poison int) {
 	m.listed = true
 	var names []string
 	err := disk.Names(poison, func(name string) bool {
-		if isMail(name) {
+		if envelope.IsFile(name) {
 			names = append(names, name)
 		}
 		return len(names) < maxMending
@@ -91,7 +91,7 @@ func (m *mending) take(poison, to int, report func(string, error)) (n int) {
 			continue
 		}
 		n++
-		err = disk.Unlink(poison, whyName(name))
+		err = disk.Unlink(poison, envelope.WhyName(name))
 		if err == unix.ENOENT {
 			err = nil
 		}

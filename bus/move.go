@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"netsky/bus/disk"
+	"netsky/bus/envelope"
 
 	"golang.org/x/sys/unix"
 )
@@ -19,7 +20,7 @@ func move(from int, name string, to int) (newName string, err error) {
 			if n > 100 { // a script drops the same name for ever
 				n = time.Now().UnixNano()
 			}
-			newName = nextName(name, n)
+			newName = envelope.NextName(name, n)
 			continue
 		}
 		if err != nil {

@@ -23,7 +23,7 @@ var errSwept = errors.New("swept away")
 // the directory could not be fsynced.
 func (b *Bus) publish(dir int, from agent.ID, data []byte) (name string, err error) {
 	for range nameTries {
-		name = b.names.name(from)
+		name = b.names.Name(from)
 		err = b.publishAs(dir, name, data)
 		if err != unix.EEXIST && err != errSwept {
 			break

@@ -28,14 +28,14 @@ func (b *Bus) readEnvelope(dir int, name string, f form) (envelope.Envelope, dis
 		return envelope.Envelope{}, m, err
 	}
 	if e.ID == "" {
-		e.ID = fileID(name, m.MTime, m.Ino)
+		e.ID = envelope.FileID(name, m.MTime, m.Ino)
 	}
 	return e, m, nil
 }
 
 // orderTime is the place of a file in its mailbox's order, in nanoseconds.
 func orderTime(dir int, name string) (ns int64, err error) {
-	if ns, _, ok := nameParts(name); ok {
+	if ns, _, ok := envelope.NameParts(name); ok {
 		return ns, nil
 	}
 	st, err := disk.Lstat(dir, name)

@@ -275,7 +275,7 @@ func (r *Receiver) fileFrom(from int, name string, w why, e envelope.Envelope) e
 	}
 	moved, err := move(from, name, to)
 	if early && (err != nil || moved != name) {
-		if err := disk.Unlink(to, whyName(name)); err != nil && err != unix.ENOENT {
+		if err := disk.Unlink(to, envelope.WhyName(name)); err != nil && err != unix.ENOENT {
 			r.o.Report("a reason without its file: "+name, err)
 		}
 		early = false

@@ -175,7 +175,7 @@ func (s *search) locate(fd int, list []candidate, k remembered) error {
 	})
 	tried := 0
 	try := func(c candidate) (bool, error) {
-		if _, from, ours := nameParts(c.name); ours && from != k.from {
+		if _, from, ours := envelope.NameParts(c.name); ours && from != k.from {
 			return false, nil
 		}
 		tried++

@@ -98,7 +98,7 @@ func listLetters(dir int) ([]*letter, error) {
 	var list []*letter
 	var failed error
 	err := disk.Names(dir, func(name string) bool {
-		if !isMail(name) {
+		if !envelope.IsFile(name) {
 			return true
 		}
 		ns, err := orderTime(dir, name)
@@ -148,7 +148,7 @@ func (r *Receiver) list(inbox int) (found batch, later bool, err error) {
 	}
 	newest := make(map[string]int64)
 	_, err = r.eachName(inbox, func(c candidate) {
-		if ns, from, ours := nameParts(c.name); ours {
+		if ns, from, ours := envelope.NameParts(c.name); ours {
 			newest[from] = max(newest[from], ns)
 		}
 	})
@@ -157,7 +157,7 @@ func (r *Receiver) list(inbox int) (found batch, later bool, err error) {
 	}
 	found = batch{}
 	_, err = r.eachName(inbox, func(c candidate) {
-		if ns, from, ours := nameParts(c.name); ours && ns > newest[from] {
+		if ns, from, ours := envelope.NameParts(c.name); ours && ns > newest[from] {
 			later = true
 			return
 		}
@@ -176,7 +176,7 @@ func (r *Receiver) eachName(inbox int, fn func(candidate)) (parts int, err error
 			return true
 		}
 		name := string(raw)
-		if !isMail(name) {
+		if !envelope.IsFile(name) {
 			return true
 		}
 		ns, err := int64(0), error(nil)
@@ -219,7 +219,7 @@ func (r *Receiver) adopt(found batch, inbox int) {
 	slices.SortFunc(queue, inOrder)
 	r.queue, r.known = queue, known
 	for name := range r.reported { // of files that are no longer there
-		if isMail(name) && known[name] == nil && !slices.ContainsFunc(r.again, func(l *letter) bool { return l.name == name }) {
+		if envelope.IsFile(name) && known[name] == nil && !slices.ContainsFunc(r.again, func(l *letter) bool { return l.name == name }) {
 			delete(r.reported, name)
 		}
 	}

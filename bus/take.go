@@ -170,7 +170,7 @@ func (r *Receiver) grab(found *batch, inbox int) {
 	}
 	first := 0
 	for i, c := range found.head {
-		_, from, ours := nameParts(c.name)
+		_, from, ours := envelope.NameParts(c.name)
 		if !ours || r.known[c.name] != nil {
 			return
 		}

@@ -143,7 +143,7 @@ func (b *Bus) PoisonDrop(id agent.ID, name string) error {
 }
 
 func (b *Bus) fromPoison(id agent.ID, name string, do func(from int) error) error {
-	if !isMailName(name) {
+	if !envelope.IsFileName(name) {
 		return fmt.Errorf("%s: not the name of an envelope", envelope.Plain(name))
 	}
 	from, err := b.openPlace(id, Poison)
@@ -154,7 +154,7 @@ func (b *Bus) fromPoison(id agent.ID, name string, do func(from int) error) erro
 	if err := do(from); err != nil {
 		return eachf("poison of "+string(id), err)
 	}
-	if err := disk.Unlink(from, whyName(name)); err != nil && err != unix.ENOENT {
+	if err := disk.Unlink(from, envelope.WhyName(name)); err != nil && err != unix.ENOENT {
 		return fmt.Errorf("remove the reason of %s: %w", envelope.Plain(name), err)
 	}
 	return nil
@@ -208,8 +208,8 @@ func (b *Bus) prunePlace(ctx context.Context, id agent.ID, p Place, may func(nam
 	cutoff := b.now().Add(-b.keep).UnixNano()
 	var old []string
 	err = disk.Names(fd, func(name string) bool {
-		ns, _, ours := nameParts(name)
-		if isMail(name) && (!ours || ns < cutoff) {
+		ns, _, ours := envelope.NameParts(name)
+		if envelope.IsFile(name) && (!ours || ns < cutoff) {
 			old = append(old, name)
 		}
 		return true
@@ -238,7 +238,7 @@ func (b *Bus) prunePlace(ctx context.Context, id agent.ID, p Place, may func(nam
 			return n, err
 		}
 		n++
-		if err := disk.Unlink(fd, whyName(name)); err != nil && err != unix.ENOENT {
+		if err := disk.Unlink(fd, envelope.WhyName(name)); err != nil && err != unix.ENOENT {
 			return n, err
 		}
 	}

@@ -35,7 +35,6 @@ type why struct {
 }
 
 const (
-	whySuffix    = ".why"
 	reasonWord   = "reason: "
 	originWord   = "netsky-origin: "
 	notDelivered = "not delivered: "
@@ -84,22 +83,17 @@ func parseWhy(data []byte) (w why) {
 
 // readWhy reads what lies beside a file; nothing if there is none.
 func readWhy(dir int, name string) why {
-	data, _, err := disk.ReadFile(dir, whyName(name), 64<<10)
+	data, _, err := disk.ReadFile(dir, envelope.WhyName(name), 64<<10)
 	if err != nil {
 		return why{}
 	}
 	return parseWhy(data)
 }
 
-// whyName is the name of the file that says why a file lies where it lies.
-func whyName(name string) string {
-	return name[:min(len(name), maxName-len(whySuffix))] + whySuffix
-}
-
 // explain writes why a file lies where it lies. When it cannot be written, the
 // message is still where it belongs.
 func (b *Bus) explain(dir int, name string, w why) error {
-	name = whyName(name)
+	name = envelope.WhyName(name)
 	err := disk.Unlink(dir, name)
 	if err != nil && err != unix.ENOENT {
 		return fmt.Errorf("write %s: %w", name, err)

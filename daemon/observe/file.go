@@ -122,7 +122,7 @@ func message(e bus.Entry) store.UpsertMessage {
 			Metadata: map[string]json.RawMessage{store.MetaFile: quoted(e.Name), "error": quoted(e.Err.Error())}}
 	}
 	v := e.Envelope
-	if name := bus.GivenName(e.Name); name != "" {
+	if name := envelope.GivenName(e.Name); name != "" {
 		// A person knows the message by the name they gave its file.
 		v.Extra = maps.Clone(v.Extra)
 		if v.Extra == nil {
