@@ -14,6 +14,7 @@ import (
 
 	"netsky/agent"
 	"netsky/agent/home"
+	"netsky/bus/brake"
 	"netsky/bus/disk"
 	"netsky/bus/envelope"
 	"netsky/bus/watch"
@@ -42,7 +43,7 @@ type Bus struct {
 	names    envelope.Namer
 	hub      watch.Hub
 	cache    disk.Cache
-	shown    shown
+	shown    home.Shown
 	files    disk.Maker
 }
 
@@ -50,8 +51,8 @@ type Bus struct {
 var (
 	ErrNoMailbox  = errors.New("no mailbox")
 	ErrNotAllowed = errors.New("may not write to")
-	ErrBrake      = errors.New("brake")
-	ErrHops       = errors.New("too many hops") // a brake that no waiting loosens; matches ErrBrake too
+	ErrBrake      = brake.Err
+	ErrHops       = brake.ErrHops // a brake that no waiting loosens; matches ErrBrake too
 )
 
 // New is the bus of a home. It touches nothing on disk.

@@ -63,17 +63,22 @@ func (b *Bus) Names(id agent.ID, p Place) ([]string, error) {
 
 // candidates lists the envelopes of a directory made at since or later.
 func candidates(fd int, since int64) (list []candidate, err error) {
+	var failed error
 	err = disk.Names(fd, func(name string) bool {
 		if !envelope.IsFile(name) {
 			return true
 		}
-		if ns, err := orderTime(fd, name); err == nil && ns >= since {
+		ns, err := orderTime(fd, name)
+		switch {
+		case err == nil && ns >= since:
 			list = append(list, candidate{ns, name})
+		case err != nil && !disk.Gone(err):
+			failed = err
 		}
 		return true
 	})
 	slices.SortFunc(list, earlier)
-	return list, err
+	return list, errors.Join(err, failed)
 }
 
 // Read reads one file of a mailbox. What is wrong with the file is in the

@@ -3,6 +3,7 @@ package bus
 import (
 	"errors"
 	"fmt"
+	"io/fs"
 	"slices"
 
 	"golang.org/x/sys/unix"
@@ -219,4 +220,22 @@ func (r *Receiver) claimNamed(names []string) (list []*letter, err error) {
 		}
 	}
 	return list, err
+}
+
+// Unread names the owner's mail that has not been shown yet, oldest first, copies
+// and expired mail left out. It opens no envelope: some of it may be no message.
+// Without a mailbox there is none.
+func (b *Bus) Unread() ([]string, error) {
+	names, err := b.Mail(agent.Owner, false)
+	if errors.Is(err, fs.ErrNotExist) || errors.Is(err, ErrNoMailbox) {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, err
+	}
+	shown, err := b.shown.Names(b.home)
+	if err != nil {
+		return nil, err
+	}
+	return slices.DeleteFunc(names, func(name string) bool { return shown[name] }), nil
 }

@@ -3,11 +3,13 @@ package bus
 import (
 	"errors"
 	"fmt"
+	"time"
 
 	"golang.org/x/sys/unix"
 
 	"netsky/agent"
 	"netsky/bus/disk"
+	"netsky/bus/envelope"
 )
 
 // nameTries is how often a publisher looks for a free name.
@@ -70,4 +72,24 @@ func (b *Bus) publishAs(dir int, name string, data []byte) error {
 		return fmt.Errorf("fsync of the directory: %w", err)
 	}
 	return nil
+}
+
+// move moves a file between two directories under its own name, or under one
+// with ~2, ~3, … where that is taken. It never overwrites.
+func move(from int, name string, to int) (newName string, err error) {
+	newName = name
+	for n := int64(2); ; n++ {
+		err := disk.Move(from, name, to, newName)
+		if err == unix.EEXIST {
+			if n > 100 { // a script drops the same name for ever
+				n = time.Now().UnixNano()
+			}
+			newName = envelope.NextName(name, n)
+			continue
+		}
+		if err != nil {
+			return "", fmt.Errorf("move %s: %w", name, err)
+		}
+		return newName, nil
+	}
 }

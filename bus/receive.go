@@ -152,9 +152,13 @@ func (r *Receiver) recover() error {
 	if err != nil {
 		return err
 	}
-	list, err := listLetters(claimed)
+	found, err := candidates(claimed, 0)
 	if err != nil {
 		return err
+	}
+	list := make([]*letter, len(found))
+	for i, c := range found {
+		list[i] = &letter{name: c.name, ns: c.ns}
 	}
 	witnessed := make(map[string]bool)
 	for _, l := range list {

@@ -180,8 +180,7 @@ func (rt *router) outbox(ctx context.Context, id agent.ID, bad map[string]rest) 
 
 // isPassing reports whether a brake refused that will let go.
 func isPassing(err error) bool {
-	var brake brakeError
-	return errors.As(err, &brake) && brake.kind != brakeHops
+	return errors.Is(err, ErrBrake) && !errors.Is(err, ErrHops)
 }
 
 // isRefusal reports whether no later attempt can have another end.

@@ -93,26 +93,6 @@ func (b *batch) trim() {
 	b.head = b.head[:headSize]
 }
 
-// listLetters lists all envelopes of a directory in order of time.
-func listLetters(dir int) ([]*letter, error) {
-	var list []*letter
-	var failed error
-	err := disk.Names(dir, func(name string) bool {
-		if !envelope.IsFile(name) {
-			return true
-		}
-		ns, err := orderTime(dir, name)
-		if err == nil {
-			list = append(list, &letter{name: name, ns: ns})
-		} else if !disk.Gone(err) {
-			failed = err
-		}
-		return true
-	})
-	slices.SortFunc(list, byTime)
-	return list, errors.Join(err, failed)
-}
-
 // scan lists the inbox and looks at what it has not seen yet.
 // The caller holds mu.
 func (r *Receiver) scan() error {

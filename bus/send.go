@@ -56,12 +56,12 @@ func (b *Bus) Send(ctx context.Context, e envelope.Envelope) (receipt Receipt, e
 		if err != nil {
 			return receipt, err
 		}
-		defer r.release()
-		defer r.count(b.now())
+		defer r.Release()
+		defer r.Count(b.now())
 		if e.InReplyTo != "" {
 			defer func() {
 				if receipt.File != "" {
-					r.answered(e.InReplyTo)
+					r.Answer(e.InReplyTo)
 				}
 			}()
 		}

@@ -10,6 +10,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"netsky/agent"
+	"netsky/bus/brake"
 	"netsky/bus/disk"
 	"netsky/bus/envelope"
 )
@@ -122,8 +123,8 @@ func (b *Bus) unsendable(e envelope.Envelope) (list []error) {
 	} else {
 		unix.Close(inbox)
 	}
-	if e.Hops > maxHops {
-		list = append(list, envelope.Invalidf("hops: %d, at most %d", e.Hops, maxHops))
+	if e.Hops > brake.MaxHops {
+		list = append(list, envelope.Invalidf("hops: %d, at most %d", e.Hops, brake.MaxHops))
 	}
 	return list
 }

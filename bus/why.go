@@ -4,10 +4,7 @@ import (
 	"cmp"
 	"encoding/json"
 	"errors"
-	"fmt"
 	"strings"
-
-	"golang.org/x/sys/unix"
 
 	"netsky/bus/disk"
 	"netsky/bus/envelope"
@@ -93,25 +90,7 @@ func readWhy(dir int, name string) why {
 // explain writes why a file lies where it lies. When it cannot be written, the
 // message is still where it belongs.
 func (b *Bus) explain(dir int, name string, w why) error {
-	name = envelope.WhyName(name)
-	err := disk.Unlink(dir, name)
-	if err != nil && err != unix.ENOENT {
-		return fmt.Errorf("write %s: %w", name, err)
-	}
-	fd, err := disk.Open(dir, name, unix.O_WRONLY|unix.O_CREAT|unix.O_EXCL|unix.O_NOFOLLOW)
-	if err != nil {
-		return fmt.Errorf("write %s: %w", name, err)
-	}
-	if err = b.files.EnsureMode(fd); err == nil {
-		err = disk.Write(fd, []byte(w.String()))
-	}
-	if closed := unix.Close(fd); err == nil {
-		err = closed
-	}
-	if err != nil {
-		return fmt.Errorf("write %s: %w", name, err)
-	}
-	return nil
+	return b.files.Replace(dir, envelope.WhyName(name), []byte(w.String()))
 }
 
 // poisonWhy is the why of a file in poison/.

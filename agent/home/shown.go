@@ -3,7 +3,9 @@ package home
 import (
 	"errors"
 	"io/fs"
+	"os"
 	"strings"
+	"sync"
 )
 
 // MarkShown remembers files of the owner's mail as shown.
@@ -33,4 +35,30 @@ func (h Dir) ShownMail() (map[string]bool, error) {
 		}
 	}
 	return shown, nil
+}
+
+// Shown is what ShownMail returns, as it was last read. The zero value is ready.
+type Shown struct {
+	mu   sync.Mutex  // guards what follows
+	file os.FileInfo // of which list was read
+	list map[string]bool
+}
+
+// Names reads the list if it has changed: it is only appended to, or replaced.
+func (s *Shown) Names(h Dir) (map[string]bool, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	info, err := os.Lstat(h.Path(OwnerRead))
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return nil, err
+	}
+	if err == nil && s.file != nil && os.SameFile(info, s.file) && info.Size() == s.file.Size() {
+		return s.list, nil
+	}
+	if s.list, err = h.ShownMail(); err != nil {
+		s.file = nil
+		return nil, err
+	}
+	s.file = info
+	return s.list, nil
 }

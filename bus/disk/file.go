@@ -143,6 +143,29 @@ func (m *Maker) WriteNew(dir int, name string, write func(fd int) error) (err er
 	return nil
 }
 
+// Replace writes a file that may be lost with the machine's power, in the place of
+// one that is there. A crash leaves a part of it or none.
+func (m *Maker) Replace(dir int, name string, data []byte) error {
+	err := Unlink(dir, name)
+	if err != nil && err != unix.ENOENT {
+		return fmt.Errorf("write %s: %w", name, err)
+	}
+	fd, err := Open(dir, name, unix.O_WRONLY|unix.O_CREAT|unix.O_EXCL|unix.O_NOFOLLOW)
+	if err != nil {
+		return fmt.Errorf("write %s: %w", name, err)
+	}
+	if err = m.EnsureMode(fd); err == nil {
+		err = Write(fd, data)
+	}
+	if closed := unix.Close(fd); err == nil {
+		err = closed
+	}
+	if err != nil {
+		return fmt.Errorf("write %s: %w", name, err)
+	}
+	return nil
+}
+
 // EnsureMode makes a file's mode 0600, which a strict umask prevents.
 func (m *Maker) EnsureMode(fd int) error {
 	if m.fine.Load() {

@@ -1,0 +1,221 @@
+// Package brake counts what agents send, and says when one sends too much: too many
+// hops, too many in a minute, or to a mailbox where too many wait.
+//
+// What it counts is not fsynced: a crash of the machine forgets a minute of it.
+package brake
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"io"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"netsky/agent"
+	"netsky/agent/home"
+	"netsky/bus/disk"
+)
+
+// Refusals match Err; one by its hops, which no waiting loosens, matches ErrHops too.
+var (
+	Err     = errors.New("brake")
+	ErrHops = errors.New("too many hops")
+)
+
+// The limits of agents' sends.
+const (
+	MaxHops    = 16
+	maxRate    = 60 // envelopes from one sender to one mailbox
+	rateWindow = time.Minute
+	maxWaiting = 1000
+	tellAgain  = time.Hour // the owner is told once in this time, per sender, mailbox and brake
+	dir        = home.RunDir + "/brakes"
+)
+
+// A Kind is one of the brakes.
+type Kind int
+
+const (
+	Hops Kind = iota
+	Rate
+	Waiting
+	kinds
+)
+
+// An Error is a refusal by a brake.
+type Error struct {
+	Kind Kind
+	Text string
+}
+
+func (e Error) Error() string { return e.Text }
+func (e Error) Is(target error) bool {
+	return target == Err || target == ErrHops && e.Kind == Hops
+}
+
+// A Ring is the file run/brakes/<sender>-<mailbox>, held under its flock:
+// when the owner was last told of each brake, then when the last sends were
+// made, all in nanoseconds and in no order. It is not fsynced: a crash of the
+// machine forgets a minute of counting.
+type Ring struct {
+	// Bounded: what is sent now is the first answer to a message, and does not count.
+	Bounded bool
+
+	cache *disk.Cache
+	file  *disk.Handle
+	times [int(kinds) + maxRate]int64
+}
+
+// Excess says which brake a send with so many hops meets; the fact is "" if none.
+// waiting counts what waits where it goes, up to a limit.
+func (r *Ring) Excess(hops int, now time.Time, waiting func(limit int) (int, error)) (kind Kind, fact string, err error) {
+	if hops > MaxHops {
+		return Hops, HopsFact(hops), nil
+	}
+	if recent, _ := r.recent(now); recent >= maxRate {
+		return Rate, fmt.Sprintf("%d messages in the last minute, at most %d", recent, maxRate), nil
+	}
+	n, err := waiting(maxWaiting)
+	if err == nil && n >= maxWaiting {
+		return Waiting, fmt.Sprintf("%d messages wait there, at most %d", n, maxWaiting), nil
+	}
+	return 0, "", err
+}
+
+// HopsFact says that there are too many hops.
+func HopsFact(hops int) string { return fmt.Sprintf("%d hops, at most %d", hops, MaxHops) }
+
+// ToldLately reports whether the owner was told of that brake in the last hour.
+func (r *Ring) ToldLately(kind Kind, now time.Time) bool {
+	age := now.UnixNano() - r.times[kind]
+	return age >= 0 && age < int64(tellAgain)
+}
+
+// Tell notes that the owner has been told; if that fails, he is told twice.
+func (r *Ring) Tell(kind Kind, now time.Time) { r.set(int(kind), now) }
+
+// The ring's file holds, behind the times, which messages have been answered: a
+// table of words of their IDs' digests, in which a later one may take the place
+// of an earlier, so that at worst another answer to that passes.
+const answerSlots = 4096
+
+func (r *Ring) answerAt(id string) (offset int64, word [8]byte) {
+	sum := sha256.Sum256([]byte(id))
+	slot := binary.LittleEndian.Uint64(sum[8:]) % answerSlots
+	copy(word[:], sum[:8])
+	word[0] |= 1 // never the zero of a slot that is free
+	return int64(8*len(r.times)) + 8*int64(slot), word
+}
+
+// Answered reports whether an answer to the message was entered.
+func (r *Ring) Answered(id string) bool {
+	at, word := r.answerAt(id)
+	var have [8]byte
+	n, _ := disk.ReaderAt(r.file.FD).ReadAt(have[:], at)
+	return n == len(have) && have == word
+}
+
+// Answer enters an answer that was sent; if that fails, another may pass.
+func (r *Ring) Answer(id string) {
+	at, word := r.answerAt(id)
+	disk.Pwrite(r.file.FD, word[:], at)
+}
+
+// recent counts the sends of the last minute and names a slot for one more.
+func (r *Ring) recent(now time.Time) (n, slot int) {
+	slot = int(kinds)
+	for i := slot; i < len(r.times); i++ {
+		// A time ahead of us is from before the clock was set back.
+		if age := now.UnixNano() - r.times[i]; age >= 0 && age < int64(rateWindow) {
+			n++
+		} else {
+			slot = i
+		}
+	}
+	return n, slot
+}
+
+// Count enters one send.
+func (r *Ring) Count(now time.Time) {
+	if r.Bounded {
+		return
+	}
+	_, slot := r.recent(now)
+	r.set(slot, now) // if this fails, one send is not counted
+}
+
+// Release gives the ring to the next sender.
+func (r *Ring) Release() {
+	disk.Flock(r.file.FD, unix.LOCK_UN)
+	r.file.Unlock()
+	r.cache.Put(r.file)
+}
+
+// Open opens the ring of a sender and a mailbox under its lock, for which it waits
+// a second or two. The caller releases it.
+func Open(ctx context.Context, h home.Dir, cache *disk.Cache, files *disk.Maker, from, to agent.ID) (*Ring, error) {
+	name := string(from) + "-" + string(to)
+	file, err := cache.Get(dir+"/"+name, time.Second, func() (int, error) {
+		dir, err := disk.MakeDir(h, dir)
+		if err != nil {
+			return -1, err
+		}
+		defer unix.Close(dir)
+		fd, err := disk.Open(dir, name, unix.O_RDWR|unix.O_CREAT|unix.O_NOFOLLOW|unix.O_NONBLOCK|disk.NoAtime)
+		if err != nil {
+			return -1, err
+		}
+		if err := files.EnsureMode(fd); err != nil {
+			unix.Close(fd)
+			return -1, err
+		}
+		return fd, nil
+	})
+	if err != nil {
+		return nil, err
+	}
+	file.Lock()
+	r := &Ring{cache: cache, file: file}
+	if err := r.load(ctx); err != nil {
+		r.Release()
+		return nil, err
+	}
+	return r, nil
+}
+
+// load reads the ring under its lock.
+func (r *Ring) load(ctx context.Context) error {
+	for wait := time.Millisecond; ; wait *= 2 {
+		err := disk.Flock(r.file.FD, unix.LOCK_EX|unix.LOCK_NB)
+		if err == nil {
+			break
+		}
+		if err != unix.EWOULDBLOCK || wait > time.Second {
+			return err
+		}
+		select {
+		case <-ctx.Done():
+			return ctx.Err()
+		case <-time.After(wait):
+		}
+	}
+	var buf [8 * len(r.times)]byte
+	n, err := disk.ReaderAt(r.file.FD).ReadAt(buf[:], 0)
+	if err != nil && err != io.EOF {
+		return err
+	}
+	for i := range n / 8 {
+		r.times[i] = int64(binary.LittleEndian.Uint64(buf[8*i:]))
+	}
+	return nil
+}
+
+func (r *Ring) set(slot int, t time.Time) error {
+	var buf [8]byte
+	binary.LittleEndian.PutUint64(buf[:], uint64(t.UnixNano()))
+	return disk.Pwrite(r.file.FD, buf[:], int64(8*slot))
+}
