@@ -37,7 +37,7 @@ func (l *Launcher) Finish(ctx context.Context, st Status) (done bool, err error)
 	if !ok {
 		return true, nil
 	}
-	if now := l.judge(st.Agent, &s, nil); now.Start != st.Start || !now.Finished() {
+	if now := l.judge(l.files(st.Agent), &s, nil); now.Start != st.Start || !now.Finished() {
 		return true, nil
 	}
 	if err := l.keepPerson(st.Agent, s); err != nil {

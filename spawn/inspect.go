@@ -11,7 +11,6 @@ import (
 
 	"netsky/agent"
 	"netsky/agent/home"
-	"netsky/bus"
 	"netsky/tmux"
 )
 
@@ -100,6 +99,13 @@ func (l *Launcher) Inspect(ctx context.Context) (Statuses, error) {
 
 // inspect judges by what the tmux server has, or by tmuxErr why that is not known.
 func (l *Launcher) inspect(v view, tmuxErr error) (Statuses, error) {
+	return l.inspectBy(v, tmuxErr, l.files)
+}
+
+// files reads all anew.
+func (l *Launcher) files(id agent.ID) files { return files{l: l, id: id} }
+
+func (l *Launcher) inspectBy(v view, tmuxErr error, filesOf func(agent.ID) files) (Statuses, error) {
 	ids := make(map[agent.ID]bool)
 	for id := range v.agents {
 		ids[id] = true
@@ -122,13 +128,17 @@ func (l *Launcher) inspect(v view, tmuxErr error) (Statuses, error) {
 		list = append(list, Status{Agent: id})
 	}
 	slices.SortFunc(list, func(a, b Status) int { return agent.Compare(a.Agent, b.Agent) })
+	of := make([]files, len(list))
+	for i, st := range list {
+		of[i] = filesOf(st.Agent)
+	}
 	each(len(list), func(i int) {
 		var s *session
 		if o, ok := v.agents[list[i].Agent]; ok {
 			s = &o
 		}
-		list[i] = l.judge(list[i].Agent, s, tmuxErr)
-		list[i].Forgotten = l.forgotten(list[i])
+		list[i] = l.judge(of[i], s, tmuxErr)
+		list[i].Forgotten = forgotten(of[i], list[i])
 	})
 	return list, err
 }
@@ -139,11 +149,11 @@ func (s Status) Waiting() int {
 	return max(s.Inbox, 0) + max(s.Claimed, 0) + max(s.Outbox, 0) + max(s.Poison, 0)
 }
 
-func (l *Launcher) forgotten(st Status) bool {
+func forgotten(f files, st Status) bool {
 	if st.State != agent.Down || st.pane != nil {
 		return false
 	}
-	d, err := l.Home.LoadDesired(string(st.Agent))
+	d, err := f.desired()
 	return err == nil && !d.Up && d.Forgotten != nil && st.Waiting() <= *d.Forgotten
 }
 
@@ -152,13 +162,14 @@ func (l *Launcher) forgotten(st Status) bool {
 const startGrace = 15 * time.Second
 
 // judge weighs the evidence for one agent. s is its session, or nil.
-func (l *Launcher) judge(id agent.ID, s *session, tmuxErr error) (st Status) {
+func (l *Launcher) judge(f files, s *session, tmuxErr error) (st Status) {
+	id := f.id
 	st = Status{Agent: id, State: agent.Down}
-	if d, err := l.Home.LoadDesired(string(id)); err == nil {
+	if d, err := f.desired(); err == nil {
 		st.Wanted, st.By = d.Up, d.By
 		st.Since = time.UnixMilli(d.AtMS)
 	}
-	la, err := l.Home.LoadLaunch(id)
+	la, err := f.launch()
 	if err == nil {
 		st.Runtime, st.Model, st.Dir, st.Start, st.Resume = la.Runtime, la.Model, la.Dir, la.Start, la.Resume
 		st.Silent, st.socket = la.Silent, la.Socket
@@ -167,7 +178,7 @@ func (l *Launcher) judge(id agent.ID, s *session, tmuxErr error) (st Status) {
 		la.Start = s.start // the session knows it too
 		st.Start = s.start
 	} else if err != nil && !errors.Is(err, fs.ErrNotExist) {
-		if k, err := l.Home.LoadKeeper(id); err == nil { // and so does the keeper
+		if k, err := f.keeper(); err == nil { // and so does the keeper
 			la.Start, st.Start = k.Start, k.Start
 		}
 	}
@@ -176,15 +187,15 @@ func (l *Launcher) judge(id agent.ID, s *session, tmuxErr error) (st Status) {
 			st.Detail = "its launch file can't be read"
 		}
 	}()
-	l.count(&st)
-	keeper, kerr := l.keeperOf(id, la)
+	f.countAll(&st)
+	keeper, kerr := keeperOf(f, la)
 	defer func() {
 		if kerr == nil && st.Alive() {
 			st.Build = keeper.Version
 		}
 	}()
 	if s == nil {
-		l.judgeWithoutPane(&st, keeper, kerr, tmuxErr)
+		l.judgeWithoutPane(f, &st, keeper, kerr, tmuxErr)
 		if st.State == agent.Dead && kerr != nil && l.beingStarted(la) {
 			st.State, st.Since, st.Evidence = agent.Starting, time.UnixMilli(la.StartedMS), "an up is at work on it"
 		}
@@ -215,7 +226,7 @@ func (l *Launcher) judge(id agent.ID, s *session, tmuxErr error) (st Status) {
 		l.judgeLost(&st, keeper)
 	default:
 		st.PID = keeper.PID
-		l.judgeRunning(&st, &s.Pane, keeper, started)
+		l.judgeRunning(f, &st, &s.Pane, keeper, started)
 	}
 	if st.State == agent.Dead && !st.Wanted {
 		st.State = agent.Down // it ended as was wanted, and its pane is still there
@@ -235,7 +246,11 @@ func (l *Launcher) beingStarted(la agent.Launch) bool {
 
 // keeperOf is the keeper's word on that start; of another start it says nothing.
 func (l *Launcher) keeperOf(id agent.ID, la agent.Launch) (agent.Keeper, error) {
-	k, err := l.Home.LoadKeeper(id)
+	return keeperOf(l.files(id), la)
+}
+
+func keeperOf(f files, la agent.Launch) (agent.Keeper, error) {
+	k, err := f.keeper()
 	if err == nil && k.Start == "" && k.StartedMS >= la.StartedMS {
 		k.Start = la.Start // the keeper could not read the launch: of this start it is
 	}
@@ -245,12 +260,12 @@ func (l *Launcher) keeperOf(id agent.ID, la agent.Launch) (agent.Keeper, error) 
 	return k, err
 }
 
-func (l *Launcher) judgeWithoutPane(st *Status, k agent.Keeper, kerr, tmuxErr error) {
+func (l *Launcher) judgeWithoutPane(f files, st *Status, k agent.Keeper, kerr, tmuxErr error) {
 	runs := kerr == nil && k.EndedMS == 0 && k.Alive()
 	switch {
 	case runs && tmuxErr != nil:
 		st.PID = k.PID
-		l.judgeRunning(st, nil, k, time.UnixMilli(k.StartedMS))
+		l.judgeRunning(f, st, nil, k, time.UnixMilli(k.StartedMS))
 		st.Evidence += "; tmux does not answer"
 	case runs:
 		st.State, st.PID, st.Since = agent.Unknown, k.PID, time.Time{}
@@ -320,17 +335,17 @@ func (l *Launcher) NoteLost(id agent.ID, start string) (noted bool, err error) {
 }
 
 // judgeRunning says how a program is that runs. pane is nil if tmux does not answer.
-func (l *Launcher) judgeRunning(st *Status, pane *tmux.Pane, k agent.Keeper, started time.Time) {
+func (l *Launcher) judgeRunning(f files, st *Status, pane *tmux.Pane, k agent.Keeper, started time.Time) {
 	if st.Silent {
 		l.judgeSilent(st, pane, k)
 		return
 	}
-	l.judgeReport(st, started)
+	l.judgeReport(f, st, started)
 }
 
 // judgeReport asks the runtime's own word.
-func (l *Launcher) judgeReport(st *Status, started time.Time) {
-	r, err := l.Home.LoadReport(st.Agent)
+func (l *Launcher) judgeReport(f files, st *Status, started time.Time) {
+	r, err := f.report()
 	switch {
 	case err == nil && r.Start == st.Start:
 		st.Report = r
@@ -342,22 +357,6 @@ func (l *Launcher) judgeReport(st *Status, started time.Time) {
 		st.Evidence = fmt.Sprintf("process %d runs, no report yet", st.PID)
 	default:
 		st.State, st.Evidence = agent.Unknown, err.Error()
-	}
-}
-
-func (l *Launcher) count(st *Status) {
-	for _, c := range []struct {
-		place bus.Place
-		to    *int
-	}{{bus.Inbox, &st.Inbox}, {bus.Claimed, &st.Claimed}, {bus.Outbox, &st.Outbox}, {bus.Poison, &st.Poison}} {
-		n, err := l.Bus.Count(st.Agent, c.place)
-		switch {
-		case errors.Is(err, fs.ErrNotExist) || errors.Is(err, bus.ErrNoMailbox):
-		case err != nil:
-			*c.to = -1
-		default:
-			*c.to = n
-		}
 	}
 }
 

@@ -69,6 +69,9 @@ func (o Lookout) LookOver(ctx context.Context) (d agent.Dialog, since time.Time,
 // Overlay is the dialog that stood on the screen of an agent under that start at the
 // last LookOver, and since when; ok is false if none did, or nobody has looked lately.
 func (l *Panes) Overlay(id agent.ID, start string) (d agent.Dialog, since time.Time, ok bool) {
+	if !l.Home.Mark(overlayFile(id)).Exists() { // most have none, and this is asked often
+		return d, since, false
+	}
 	o, err := home.Load[overlay](l.Home, overlayFile(id))
 	if err != nil || o.Start != start || time.Since(time.UnixMilli(o.SeenMS)) > overlayKeeps {
 		return d, since, false

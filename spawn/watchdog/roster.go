@@ -12,13 +12,14 @@ import (
 // file has changed that this rests on, for browsers also when mail has come or gone,
 // and when what it knows is old.
 type roster struct {
-	l    *spawn.Launcher
+	home home.Dir
 	turn chan struct{} // room for one: who has put its token in owns what follows
 
-	known look
-	asked time.Time       // when next last compared files
-	hints <-chan struct{} // of mail; nil: none
-	mail  uint64          // hints so far
+	agents *spawn.Inspector
+	known  look
+	asked  time.Time       // when next last compared files
+	hints  <-chan struct{} // of mail; nil: none
+	mail   uint64          // hints so far
 }
 
 // A look is one inspection.
@@ -42,7 +43,9 @@ const (
 	calmShare   = 100         // the same while no file changes
 )
 
-func newRoster(l *spawn.Launcher) *roster { return &roster{l: l, turn: make(chan struct{}, 1)} }
+func newRoster(l *spawn.Launcher) *roster {
+	return &roster{home: l.Home, agents: l.NewInspector(), turn: make(chan struct{}, 1)}
+}
 
 func (r *roster) take(ctx context.Context) error {
 	select {
@@ -77,7 +80,7 @@ func (r *roster) changed() (now look, changed bool) {
 	r.listen()
 	now = look{seq: r.known.seq + 1, at: time.Now(), mail: r.mail}
 	for i, rel := range dirs {
-		now.dirs[i] = r.l.Home.Mark(rel)
+		now.dirs[i] = r.home.Mark(rel)
 		changed = changed || !r.known.dirs[i].Same(now.dirs[i])
 	}
 	return now, changed
@@ -85,7 +88,7 @@ func (r *roster) changed() (now look, changed bool) {
 
 // inspect inspects the agents. The caller has the turn.
 func (r *roster) inspect(ctx context.Context, now look) (look, error) {
-	now.list, now.err = r.l.Inspect(ctx)
+	now.list, now.err = r.agents.Inspect(ctx)
 	if ctx.Err() != nil {
 		return look{}, ctx.Err()
 	}
