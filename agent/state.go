@@ -25,14 +25,24 @@ const (
 // Ready reports whether an agent in this state has finished starting.
 func (s State) Ready() bool { return s == Idle || s == Busy || s == Waiting || s == Blocked }
 
-// A Report is state/agents/<agent>.json: what the agent's receiver says of it.
+// A Report is state/agents/<agent>.json: what the agent's receiver says of it, or
+// while it has none, what others have found.
 type Report struct {
-	Start    string `json:"start"`
-	State    State  `json:"state"`
-	SinceMS  int64  `json:"since_ms"`
-	Evidence string `json:"evidence,omitempty"` // what the verdict rests on
-	Detail   string `json:"detail,omitempty"`   // what it is busy with or waits for
+	Start    string   `json:"start"`
+	State    State    `json:"state"`
+	SinceMS  int64    `json:"since_ms"`
+	Evidence string   `json:"evidence,omitempty"` // what the verdict rests on
+	Detail   string   `json:"detail,omitempty"`   // what it is busy with or waits for
+	By       Reporter `json:"by,omitempty"`
 }
+
+// A Reporter is who made a report; "" is the agent's receiver.
+type Reporter string
+
+const (
+	ByPane     Reporter = "pane"     // a look at its pane, which shows a dialog
+	ByWatchdog Reporter = "watchdog" // its receiver is gone
+)
 
 // A Launch is state/launch/<agent>.json: all that the keeper in the pane needs.
 // It may hold secrets (the environment), so it is never printed.

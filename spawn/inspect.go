@@ -65,7 +65,7 @@ func (s Status) Pane() string {
 
 // Asks reports whether the agent waits for a person: at a dialog of its
 // program's, or with a question of its model's.
-func (s Status) Asks() bool { return s.State == agent.Waiting && s.Evidence != nobodys }
+func (s Status) Asks() bool { return s.State == agent.Waiting && s.Report.By != agent.ByWatchdog }
 
 // Watched reports whether somebody is attached to the agent's session.
 func (s Status) Watched() bool { return s.pane != nil && s.pane.Attached > 0 }

@@ -188,3 +188,33 @@ func TestRestartFails(t *testing.T) {
 		t.Errorf("after: %+v", st)
 	}
 }
+
+// Who made a report is told by its field, whatever words it uses.
+func TestHeard(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	w.upReady(sh(ready+"exec sleep 1000"), "agent1")
+	st := w.status("agent1")
+	for _, c := range []struct {
+		r           agent.Report
+		heard, asks bool
+	}{
+		{agent.Report{State: agent.Waiting, Evidence: "its pane"}, true, true},
+		{agent.Report{State: agent.Waiting, Evidence: "its pane", By: agent.ByPane}, false, true},
+		{agent.Report{State: agent.Waiting, Evidence: "nobody holds its mailbox"}, true, true},
+		{agent.Report{State: agent.Waiting, Evidence: "another word", By: agent.ByWatchdog}, true, false},
+		{agent.Report{State: agent.Idle}, true, false},
+		{agent.Report{State: agent.Starting}, false, false},
+	} {
+		c.r.Start = st.Start
+		if err := w.home.SaveReport("agent1", c.r); err != nil {
+			t.Fatal(err)
+		}
+		if heard := w.l.Heard(st); heard != c.heard {
+			t.Errorf("%+v: heard %v, want %v", c.r, heard, c.heard)
+		}
+		if asks := w.status("agent1").Asks(); asks != c.asks {
+			t.Errorf("%+v: asks %v, want %v", c.r, asks, c.asks)
+		}
+	}
+}

@@ -6,7 +6,6 @@ import (
 
 	"netsky/agent"
 	"netsky/agent/home"
-	"netsky/spawn/pane"
 )
 
 // Served is what a Runtime may be whose mailbox is held by a child of its
@@ -26,7 +25,7 @@ const nobodys = "nobody holds its mailbox"
 // Heard reports whether a receiver has spoken for the agent under its start.
 func (l *Launcher) Heard(st Status) bool {
 	r, err := l.Home.LoadReport(st.Agent)
-	return err == nil && st.Start != "" && r.Start == st.Start && r.State.Ready() && r.Evidence != pane.Evidence
+	return err == nil && st.Start != "" && r.Start == st.Start && r.State.Ready() && r.By != agent.ByPane
 }
 
 // ReceiverGone puts down that the agent's program runs without its receiver, and
@@ -36,7 +35,7 @@ func (l *Launcher) ReceiverGone(st Status, what string) error {
 		return nil
 	}
 	r, err := l.Home.LoadReport(st.Agent)
-	same := err == nil && r.Start == st.Start && r.Evidence == nobodys
+	same := err == nil && r.Start == st.Start && r.By == agent.ByWatchdog
 	if same && r.Detail == what {
 		return nil
 	}
@@ -45,6 +44,6 @@ func (l *Launcher) ReceiverGone(st Status, what string) error {
 		since = r.SinceMS
 	}
 	return l.Home.SaveReport(st.Agent, agent.Report{
-		Start: st.Start, State: agent.Waiting, SinceMS: since, Evidence: nobodys, Detail: what,
+		Start: st.Start, State: agent.Waiting, SinceMS: since, Evidence: nobodys, Detail: what, By: agent.ByWatchdog,
 	})
 }

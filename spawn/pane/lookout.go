@@ -64,18 +64,18 @@ func (o Lookout) waits(d agent.Dialog) error {
 	}
 	r, err := o.l.Home.LoadReport(o.launch.Agent)
 	detail := Words(d)
-	if err == nil && r.Start == o.launch.Start && r.Evidence == Evidence && r.Detail == detail {
+	if err == nil && r.Start == o.launch.Start && r.By == agent.ByPane && r.Detail == detail {
 		return nil // since when it waits stays
 	}
 	return o.l.Home.SaveReport(o.launch.Agent, agent.Report{
-		Start: o.launch.Start, State: agent.Waiting, SinceMS: time.Now().UnixMilli(), Evidence: Evidence, Detail: detail,
+		Start: o.launch.Start, State: agent.Waiting, SinceMS: time.Now().UnixMilli(), Evidence: Evidence, Detail: detail, By: agent.ByPane,
 	})
 }
 
 // gone takes back what a look had put down.
 func (o Lookout) gone() error {
 	r, err := o.l.Home.LoadReport(o.launch.Agent)
-	if err != nil || r.Start != o.launch.Start || r.Evidence != Evidence || o.heard() {
+	if err != nil || r.Start != o.launch.Start || r.By != agent.ByPane || o.heard() {
 		return nil
 	}
 	return o.l.Home.Remove(home.ReportDir + "/" + string(o.launch.Agent) + ".json")
