@@ -16,7 +16,7 @@ func main() { os.Exit(run()) }
 
 func run() int {
 	// Until the process ends, which takes longer if it is undone before.
-	ctx, _ := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	ctx, _ := cli.Signals(context.Background(), os.Interrupt, syscall.SIGTERM)
 	// A reader that goes away (netsky up | head) must not end a verb half done:
 	// with a receiver for the signal, writing fails instead. The channel is never
 	// read. Ignoring the signal would pass that on to agents.

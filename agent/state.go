@@ -22,6 +22,14 @@ const (
 	Unknown      State = "unknown"
 )
 
+// Word is "ready" for an agent that can take work, else the state.
+func (s State) Word() string {
+	if s == Idle || s == Busy {
+		return "ready"
+	}
+	return string(s)
+}
+
 // Ready reports whether an agent in this state has finished starting.
 func (s State) Ready() bool { return s == Idle || s == Busy || s == Waiting || s == Blocked }
 

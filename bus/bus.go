@@ -18,6 +18,7 @@ import (
 	"netsky/bus/disk"
 	"netsky/bus/envelope"
 	"netsky/bus/watch"
+	"netsky/internal/advice"
 )
 
 // Defaults of Options.
@@ -49,10 +50,12 @@ type Bus struct {
 
 // What callers branch on.
 var (
-	ErrNoMailbox  = errors.New("no mailbox")
-	ErrNotAllowed = errors.New("may not write to")
-	ErrBrake      = brake.Err
-	ErrHops       = brake.ErrHops // a brake that no waiting loosens; matches ErrBrake too
+	ErrNoMailbox = advice.With(errors.New("no mailbox"),
+		"`netsky status` lists the agents; `netsky agent N` starts one, and gives it a mailbox")
+	ErrNotAllowed = advice.With(errors.New("may not write to"),
+		"clones write to agent0 and to each other; the owner and agentinfinity they only answer")
+	ErrBrake = brake.Err
+	ErrHops  = brake.ErrHops // a brake that no waiting loosens; matches ErrBrake too
 )
 
 // New is the bus of a home. It touches nothing on disk.

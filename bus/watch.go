@@ -48,3 +48,9 @@ func (b *Bus) mailboxDirs() ([]string, error) {
 	}
 	return dirs, err
 }
+
+// Spots are the directories in which a change announces mail coming into a
+// mailbox, and being filed.
+func Spots(id agent.ID) []Spot {
+	return []Spot{{Mailbox: id, Place: Inbox}, {Mailbox: id, Place: Claimed}}
+}

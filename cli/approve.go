@@ -10,8 +10,12 @@ import (
 
 	"netsky/agent"
 	"netsky/bus/envelope"
+	"netsky/cli/console"
+	"netsky/cli/overview"
 	"netsky/codex"
 	"netsky/spawn"
+	"netsky/spawn/approve"
+	"netsky/spawn/interrupt"
 )
 
 func (a *app) approvalsCommand() *cli.Command {
@@ -28,20 +32,25 @@ func (a *app) approvalsCommand() *cli.Command {
 			if err != nil {
 				return err
 			}
-			dialogs, err := a.dialogsNow(c.Context, list)
+			l, err := a.launcher()
+			if err != nil {
+				return err
+			}
+			states, err := l.Inspect(c.Context)
 			if err != nil { // what agents ask is known all the same
 				a.warn("%v", err)
 			}
+			dialogs := approve.Dialogs(states, list, a.planner(l).Runtimes())
 			if c.Bool("json") {
 				return a.writeJSON(map[string]any{
-					"approvals": append([]agent.Approval{}, list...), "dialogs": append([]dialog{}, dialogs...),
+					"approvals": append([]agent.Approval{}, list...), "dialogs": append([]approve.Dialog{}, dialogs...),
 				})
 			}
 			for _, p := range list {
-				a.print("%s  %s  %s: %s%s", p.Code, p.Agent, p.Tool, p.Text, note(p.Reason))
+				a.print("%s  %s  %s: %s%s", p.Code, p.Agent, p.Tool, p.Text, console.Note(p.Reason))
 			}
 			for _, d := range dialogs {
-				a.print("%s", d.words())
+				a.print("%s", overview.DialogWords(d))
 			}
 			if len(list)+len(dialogs) == 0 {
 				a.print("nothing waits for your yes")
@@ -77,56 +86,40 @@ func (a *app) approveCommand() *cli.Command {
 			if c.Bool("all-same") {
 				return usagef("approve: --all-same: is for dialogs, and wants one of the agents that wait there; a code answers one question")
 			}
-			h, err := a.home()
+			l, err := a.launcher()
 			if err != nil {
 				return err
 			}
 			answer := agent.Answer{Allow: !c.Bool("deny"), By: "netsky approve"}
-			p, err := h.Answer(code, answer)
-			if errors.Is(err, agent.ErrNoApproval) {
-				return fmt.Errorf("%s: %w: it may have been answered, or given up", code, err)
-			}
+			p, err := a.desk(l).Answer(c.Context, code, answer)
 			if err != nil {
 				return err
 			}
-			a.print("%s: %s: %s: %s", verdict(answer.Allow), p.Agent, p.Tool, p.Text)
-			a.decided(c.Context, h, p, answered(answer))
+			a.print("%s: %s: %s: %s", approve.Verdict(answer.Allow), p.Agent, p.Tool, p.Text)
 			return nil
 		},
 	}
 }
 
-// answerEvery is how often an open question looks for its answer.
-const answerEvery = 200 * time.Millisecond
+// desk is where agents' questions are put before the owner.
+func (a *app) desk(l *spawn.Launcher) approve.Desk {
+	return approve.Desk{Home: l.Home, Bus: l.Bus, Warn: func(err error) { a.warn("%v", err) }}
+}
 
-// approver puts an agent's questions before the owner: in `netsky approvals`,
-// and as a message. Whoever answers first, here or at the pane, is obeyed.
+// approver puts a Codex agent's questions before the owner. Whoever answers first, here
+// or at the pane, is obeyed.
 func (a *app) approver(l *spawn.Launcher, id agent.ID, start string) codex.Approver {
 	return func(ctx context.Context, q codex.Approval) codex.Decision {
-		p, err := a.askOwner(ctx, l.Home, l.Bus, agent.Approval{
+		answer, ok := a.desk(l).Put(ctx, agent.Approval{
 			Agent: id, Start: start, Tool: q.Tool, Text: q.Text, Reason: q.Reason, Dir: q.Dir, Message: q.Message,
 		})
-		if err != nil {
+		switch {
+		case !ok:
 			return codex.Leave // the pane can still answer
+		case answer.Allow:
+			return codex.Accept
 		}
-		defer l.Home.Settle(p.Code)
-		tick := time.NewTicker(answerEvery)
-		defer tick.Stop()
-		for {
-			select {
-			case <-ctx.Done():
-				a.decided(ctx, l.Home, p, elsewhere)
-				return codex.Leave
-			case <-tick.C:
-			}
-			if answer, ok, _ := l.Home.Answered(p.Code); ok {
-				a.decided(ctx, l.Home, p, answered(answer))
-				if answer.Allow {
-					return codex.Accept
-				}
-				return codex.Decline
-			}
-		}
+		return codex.Decline
 	}
 }
 
@@ -140,7 +133,7 @@ func (a *app) interruptCommand() *cli.Command {
 			if c.NArg() < 1 || c.NArg() > 2 {
 				return usagef("interrupt: wants an agent, and at most one text in quotes")
 			}
-			if c.NArg() == 2 && blank(c.Args().Get(1)) {
+			if c.NArg() == 2 && console.Blank(c.Args().Get(1)) {
 				return usagef("interrupt: the text is empty")
 			}
 			id, err := agent.ParseAgent(c.Args().First())
@@ -169,34 +162,20 @@ func (a *app) interrupt(ctx context.Context, l *spawn.Launcher, self, id agent.I
 		return err
 	}
 	st := list.Find(id)
+	ended, err := interrupt.Turn(ctx, l, self, st, a.planner(l).Runtimes()[st.Runtime])
 	switch {
-	case !st.Alive():
-		return needUp{id, fmt.Errorf("%s: is %s: nothing to interrupt", id, st.State)}
-	case st.Silent:
-		return fmt.Errorf("%s: runs a command of your own, which netsky can't interrupt; its pane takes keys", id)
-	case st.State == agent.Unknown, st.State == agent.Waiting && !st.Asks():
-		return fmt.Errorf("%s: is %s: nothing was ended", id, how(st))
-	case st.State == agent.Waiting && st.Runtime == "claude":
-		return atDialog{id, fmt.Errorf("%s: is %s, and netsky answers no question: nothing was ended", id, how(st))}
-	case st.State == agent.Idle, st.State == agent.Starting, st.State == agent.Blocked:
-		a.print("%s: is %s: nothing to interrupt", id, st.State)
-	default:
-		about := inHand(l, st)
-		before, _ := l.Home.LoadReport(id) // none: any word of it is news
-		r, err := l.Bus.Send(ctx, envelope.Envelope{From: self, To: id, Kind: envelope.KindCancel, Text: "end the running turn", Via: "cli", Time: time.Now()})
-		if err != nil {
-			return fmt.Errorf("not sent: %w", err)
+	case err != nil && text != "":
+		err = fmt.Errorf("%w; the text was not sent", err)
+		fallthrough
+	case err != nil:
+		if errors.Is(err, interrupt.ErrBusy) {
+			return exitError{exitPartly, err}
 		}
-		if err := a.waitIdle(ctx, l, st, before); err != nil {
-			// Unclaimed, it would end some later turn.
-			_, rerr := l.Bus.Retract(context.WithoutCancel(ctx), id, func(e envelope.Envelope) bool { return e.ID == r.ID })
-			if text != "" {
-				err = exitError{exitPartly, fmt.Errorf("%w; the text was not sent", err)}
-			}
-			return errors.Join(err, rerr)
-		}
+		return err
+	case ended:
 		a.print("%s: its turn has ended", id)
-		a.interrupted(ctx, l, self, id, about)
+	default:
+		a.print("%s: is %s: nothing to interrupt", id, st.State)
 	}
 	if text == "" {
 		return nil
@@ -207,34 +186,4 @@ func (a *app) interrupt(ctx context.Context, l *spawn.Launcher, self, id agent.I
 	}
 	a.print("%s", r.ID)
 	return nil
-}
-
-// atDialog is an error about an agent whose question only a person can answer.
-type atDialog struct {
-	id agent.ID
-	error
-}
-
-func (e atDialog) Unwrap() error { return e.error }
-
-// waitIdle waits until the agent is busy no more with what it was busy with by
-// its report before. A demo may be at its next message by then; it is busy once
-// in a turn.
-func (a *app) waitIdle(ctx context.Context, l *spawn.Launcher, st spawn.Status, before agent.Report) error {
-	id := st.Agent
-	const limit = 10 * time.Second
-	began := time.Now()
-	for time.Since(began) < limit {
-		r, err := l.Home.LoadReport(id)
-		if err == nil && (r.State != agent.Busy && r.State != agent.Waiting ||
-			st.Runtime == "demo" && before.State == r.State && before.SinceMS != r.SinceMS) {
-			return nil
-		}
-		select {
-		case <-ctx.Done():
-			return ctx.Err()
-		case <-time.After(20 * time.Millisecond):
-		}
-	}
-	return exitError{exitPartly, fmt.Errorf("%s: asked to end its turn, still busy after %v", id, limit)}
 }

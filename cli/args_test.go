@@ -5,6 +5,8 @@ import (
 	"strings"
 	"testing"
 
+	"netsky/cli/line"
+
 	"github.com/urfave/cli/v2"
 )
 
@@ -42,13 +44,13 @@ func TestFlagsFirst(t *testing.T) {
 		{"netsky ask agent1 -- --help", "netsky ask -- agent1 --help"},
 		{"netsky ask agent1 -- -h hi", "netsky ask -- agent1 -h hi"},
 	} {
-		got := strings.Join(flagsFirst((&app{}).cli(), strings.Fields(tt.in)), " ")
+		got := strings.Join(line.FlagsFirst((&app{}).cli(), strings.Fields(tt.in)), " ")
 		if got != tt.want {
 			t.Errorf("flagsFirst(%s) = %s, want %s", tt.in, got, tt.want)
 		}
 	}
 	text := "-v is what, and -- too?"
-	got := flagsFirst((&app{}).cli(), []string{"netsky", "ask", "agent0", text, "--json"})
+	got := line.FlagsFirst((&app{}).cli(), []string{"netsky", "ask", "agent0", text, "--json"})
 	if want := []string{"netsky", "ask", "--json", "--", "agent0", text}; strings.Join(got, "|") != strings.Join(want, "|") {
 		t.Errorf("a text with a dash: %q, want %q", got, want)
 	}
@@ -72,7 +74,7 @@ func TestHelpNeverRuns(t *testing.T) {
 			}
 		}
 		watch("", table.Commands)
-		err = table.RunContext(t.Context(), flagsFirst(table, append([]string{"netsky"}, args...)))
+		err = table.RunContext(t.Context(), line.FlagsFirst(table, append([]string{"netsky"}, args...)))
 		return ran, b.String(), err
 	}
 	var each func(path []string, list []*cli.Command)
@@ -106,5 +108,29 @@ func TestHelpNeverRuns(t *testing.T) {
 	each(nil, (&app{}).cli().Commands)
 	if ran, _, _ := run("down", "--version"); ran != "" {
 		t.Error("down --version ran", ran)
+	}
+}
+
+// TestCheck: a wrong option is refused by its name, wherever it stands.
+func TestCheck(t *testing.T) {
+	for _, tt := range []struct{ in, want string }{
+		{"netsky up 2 --type demo", ""},
+		{"netsky status --width 80 -w", ""},
+		{"netsky ask agent0 --wait 90s hi", ""},
+		{"netsky up --help --foo", ""},
+		{"netsky nosuch --foo", ""}, // the verb is what is wrong
+		{"netsky up 2 --foo", "up: no option --foo; `netsky up --help` lists the options"},
+		{"netsky --foo", "no option --foo; `netsky --help` lists the options"},
+		{"netsky up --type", "up: --type: wants a value; "},
+		{"netsky log -n", "log: -n: wants a value; "},
+		{"netsky log -n x", `log: -n "x": wants a number; `},
+		{"netsky ask agent0 hi --wait=5", `ask: --wait "5": wants a time span, `},
+		{"netsky status --json=maybe", `status: --json "maybe": no such value; `},
+		{"netsky channel poison ls --bar", "channel poison ls: no option --bar; "},
+	} {
+		err := line.Check((&app{}).cli(), strings.Fields(tt.in))
+		if (err == nil) != (tt.want == "") || err != nil && !strings.HasPrefix(err.Error(), tt.want) {
+			t.Errorf("Check(%s) = %v, want %q", tt.in, err, tt.want)
+		}
 	}
 }

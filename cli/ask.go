@@ -1,11 +1,8 @@
 package cli
 
 import (
-	"cmp"
-	"context"
 	"errors"
 	"fmt"
-	"slices"
 	"time"
 
 	"github.com/urfave/cli/v2"
@@ -13,7 +10,9 @@ import (
 	"netsky/agent"
 	"netsky/bus"
 	"netsky/bus/envelope"
+	"netsky/cli/console"
 	"netsky/spawn"
+	"netsky/spawn/ask"
 )
 
 func (a *app) askCommand() *cli.Command {
@@ -67,187 +66,41 @@ func (a *app) ask(c *cli.Context) error {
 	}
 	up := list.Find(to).Alive()
 	if !up && !c.Bool("queue") {
-		return needUp{to, fmt.Errorf("%s: is %s: not sent (--queue sends it anyway)", to, list.Find(to).State)}
+		return spawn.NeedsUp(list.Find(to), "not sent (--queue sends it anyway)")
 	}
-	// The watch stands before the message is sent, so no answer slips between.
-	w, err := l.Bus.Watch(ctx, mailSpots(self)...)
-	if err != nil {
-		return err
-	}
-	defer w.Close()
-	sent := time.Now()
-	r, err := l.Bus.Send(ctx, envelope.Envelope{From: self, To: to, Text: text, Via: "cli", RequiresAck: true, Time: sent})
-	if err != nil {
-		return fmt.Errorf("not sent: %w", err)
-	}
-	p := asking{a: a, l: l, to: to, id: r.ID, file: r.File, sent: sent, up: up}
-	p.say("sent %s to %s", r.ID, to)
-	return p.wait(ctx, self, w, c.Duration("wait"), c.Bool("json"))
-}
-
-// asking follows one question to its answer.
-type asking struct {
-	a      *app
-	l      *spawn.Launcher
-	to     agent.ID
-	id     string
-	file   string // its name in the agent's mailbox
-	sent   time.Time
-	state  agent.State
-	detail string
-	taken  bool
-	up     bool      // it has been seen alive
-	gone   time.Time // since when it is not, though it was; zero if it is
-	code   string    // of its question that was told
-	stuck  string    // what it waits for instead of working: ", as it is waiting (…)"
-}
-
-// mourning is how long an agent has to be gone before its answer is given up: one
-// that is being started again is back sooner.
-const mourning = 5 * time.Second
-
-func (p *asking) say(format string, args ...any) {
-	if _, ok := terminal(p.a.err); ok {
-		p.a.warn(format, args...)
-	}
-}
-
-func (p *asking) wait(ctx context.Context, self agent.ID, w *bus.Watch, limit time.Duration, asJSON bool) error {
-	wctx, cancel := context.WithTimeout(ctx, limit)
-	defer cancel()
-	there, err := p.l.Bus.Watch(wctx, mailSpots(p.to)...) // where the message goes
-	if err != nil {
-		return err
-	}
-	defer there.Close()
-	look := time.NewTicker(time.Second)
-	defer look.Stop()
-	for {
-		select {
-		case <-wctx.Done():
-			if ctx.Err() != nil {
-				return exitError{exitPartly, fmt.Errorf("interrupted; the message %s stays sent, its answer will be in `netsky inbox`", p.id)}
-			}
-			return exitError{exitPartly, fmt.Errorf("no answer from %s in %v%s; the message %s is %s; its answer will be in `netsky inbox`",
-				p.to, limit, p.stuck, p.id, p.whereabouts())}
-		case <-w.C:
-			e, ok, err := p.l.Bus.FindAnswer(wctx, self, p.id, p.sent.Add(-time.Second))
-			switch {
-			case ok && err == nil:
-				return p.print(ctx, self, e, asJSON)
-			case err != nil && wctx.Err() == nil:
-				return err
-			}
-		case <-there.C:
-			p.arrived()
-		case <-look.C:
-			if err := p.progress(ctx); err != nil {
-				return err
-			}
+	_, tty := console.Width(a.err)
+	q := ask.Question{Launcher: l, From: self, To: to, Text: text, Up: up, Limit: c.Duration("wait"), Warn: a.warn, Say: func(format string, args ...any) {
+		if tty {
+			a.warn(format, args...)
 		}
+	}}
+	e, err := q.Put(ctx)
+	if errors.Is(err, ask.ErrUnanswered) {
+		return exitError{exitPartly, err}
 	}
-}
-
-// progress tells what has changed. Its error says that the agent has ended, and
-// with it the hope for an answer.
-func (p *asking) progress(ctx context.Context) error {
-	p.arrived()
-	list, err := p.l.Inspect(ctx)
 	if err != nil {
-		return nil
+		return err
 	}
-	st := list.Find(p.to)
-	untaken := st.Silent && !p.taken && st.Detail != "" && st.Alive()
-	if st.State != p.state || untaken && st.Detail != p.detail {
-		p.state, p.detail = st.State, st.Detail
-		p.say("%s is %s%s", p.to, st.State, note(st.Detail))
-	}
-	p.stuck = ""
-	if untaken || st.State == agent.Waiting || st.State == agent.Blocked || st.State == agent.Unknown {
-		p.stuck = ", as it is " + how(st) + p.permission()
-	}
-	switch {
-	case st.Alive():
-		p.up, p.gone = true, time.Time{}
-	case !p.up: // --queue: it may wait
-	case p.gone.IsZero() || p.handled():
-		p.gone = time.Now()
-	case time.Since(p.gone) >= mourning:
-		return exitError{exitPartly, needUp{p.to, fmt.Errorf("%s is %s and has not answered; the message %s is %s; what comes of it after its next start will be in `netsky inbox`",
-			p.to, how(st), p.id, p.whereabouts())}}
-	}
-	return nil
+	return a.printAnswer(l, self, e, c.Bool("json"))
 }
 
-// arrived says once that the agent has taken the message.
-func (p *asking) arrived() {
-	if !p.taken && p.whereabouts() == string(bus.Delivered) {
-		p.taken = true
-		p.say("%s has it", p.to)
-	}
-}
-
-// permission names the command that answers the agent's question, once said as
-// soon as it is asked.
-func (p *asking) permission() string {
-	if self, err := p.a.self(); err != nil || self != agent.Owner {
-		return "" // an agent can't answer
-	}
-	list, err := p.l.Home.Approvals()
-	i := slices.IndexFunc(list, func(q agent.Approval) bool { return q.Agent == p.to })
-	if err != nil || i < 0 {
-		return ""
-	}
-	q := list[i]
-	if p.code != q.Code {
-		p.code = q.Code
-		p.a.warn("%s asks whether it may use %s: %s; `netsky approve %s` lets it, once, with --deny not", p.to, q.Tool, brief(q.Text, 200), q.Code)
-	}
-	return "; `netsky approve " + q.Code + "` lets it, with --deny not"
-}
-
-// handled reports whether somebody is ending or starting agents just now.
-func (p *asking) handled() bool {
-	_, ok := p.l.Home.LockHolder("up")
-	return ok
-}
-
-// how is an agent's state with what it rests on.
-func how(st spawn.Status) string {
-	return fmt.Sprintf("%s (%s)", st.State, cmp.Or(st.Detail, st.Evidence))
-}
-
-func (p *asking) whereabouts() string {
-	e, err := p.l.Bus.Find(p.to, p.file)
-	if err != nil {
-		return "not in its mailbox any more"
-	}
-	switch e.Place {
-	case bus.Inbox:
-		return "waiting in its inbox"
-	case bus.Claimed:
-		return "in its hands"
-	}
-	return string(e.Place)
-}
-
-func (p *asking) print(ctx context.Context, self agent.ID, e bus.Entry, asJSON bool) error {
+func (a *app) printAnswer(l *spawn.Launcher, self agent.ID, e bus.Entry, asJSON bool) error {
 	if asJSON {
-		if err := p.a.writeJSON(e.Envelope); err != nil {
+		if err := a.writeJSON(e.Envelope); err != nil {
 			return err
 		}
 	} else if e.Envelope.Kind != envelope.KindError {
-		if p.a.print("%s", e.Envelope.Text); p.a.broken != nil {
-			return p.a.broken // it stays new
+		if a.print("%s", e.Envelope.Text); a.broken != nil {
+			return a.broken // it stays new
 		}
 	}
 	if self == agent.Owner {
-		if err := p.a.markRead(p.l, e); err != nil {
-			p.a.warn("%v", err)
+		if err := a.markRead(l, e); err != nil {
+			a.warn("%v", err)
 		}
 	}
 	if e.Envelope.Kind == envelope.KindError {
-		return fmt.Errorf("%s answered with an error: %w", p.to, errors.New(e.Envelope.Text))
+		return fmt.Errorf("%s answered with an error: %w", e.Envelope.From, errors.New(e.Envelope.Text))
 	}
 	return nil
 }

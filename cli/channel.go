@@ -15,6 +15,7 @@ import (
 	"netsky/agent/home"
 	"netsky/bus"
 	"netsky/bus/envelope"
+	"netsky/cli/console"
 )
 
 func (a *app) channelCommand() *cli.Command {
@@ -57,7 +58,7 @@ func (a *app) sendCommand() *cli.Command {
 // an answer without words would settle a question that nobody has answered.
 func (a *app) textArg(c *cli.Context, i int, usage string) (string, error) {
 	text, err := a.givenText(c, i, usage)
-	if err == nil && blank(text) {
+	if err == nil && console.Blank(text) {
 		return "", usagef("%s: the text is empty", strings.TrimPrefix(c.Command.HelpName, "netsky "))
 	}
 	return text, err
@@ -136,14 +137,14 @@ func (a *app) send(c *cli.Context) error {
 		return usagef("channel send: kind %q is for receivers, not for agents", e.Kind)
 	}
 	if e.InReplyTo != "" {
-		q, err := a.received(c.Context, b, self, e.InReplyTo, to)
+		q, err := b.ReceivedOne(c.Context, self, e.InReplyTo, to)
 		switch {
 		case err == nil:
 			e.InReplyTo, e.Hops = q.ID, q.Hops+1
 			if e.Thread == "" {
 				e.Thread = q.Thread
 			}
-		case !errors.Is(err, errNoMessage): // which may have come to another
+		case !errors.Is(err, bus.ErrNoMessage): // which may have come to another
 			return fmt.Errorf("not sent: --in-reply-to: %w", err)
 		}
 	}
@@ -171,7 +172,7 @@ func (a *app) waitFor(ctx context.Context, b *bus.Bus, self, to agent.ID, r bus.
 	if until == "answered" {
 		where, arrived = self, a.answered
 	}
-	w, err := b.Watch(ctx, mailSpots(where)...)
+	w, err := b.Watch(ctx, bus.Spots(where)...)
 	if err != nil {
 		return err
 	}

@@ -19,13 +19,16 @@ import (
 	"syscall"
 
 	"github.com/urfave/cli/v2"
-	"golang.org/x/term"
 
 	"netsky/agent"
 	"netsky/agent/home"
 	"netsky/agent/program"
 	"netsky/bus"
 	"netsky/bus/envelope"
+	"netsky/cli/config"
+	"netsky/cli/console"
+	"netsky/cli/line"
+	"netsky/cli/plan"
 	"netsky/spawn"
 	"netsky/store"
 	"netsky/tmux"
@@ -43,12 +46,17 @@ const (
 
 // Main runs one command line and returns the exit status.
 func Main(ctx context.Context, args []string, in io.Reader, out, errs io.Writer) int {
-	a := &app{in: in, out: out, err: errs, getenv: os.Getenv, environ: os.Environ()}
+	a := newApp(in, out, errs, os.Environ())
 	if a.completing(args) {
 		return 0
 	}
 	table := a.cli()
-	err := table.RunContext(ctx, flagsFirst(table, args))
+	err := line.Check(table, args)
+	if err != nil {
+		err = exitError{exitUsage, err}
+	} else {
+		err = table.RunContext(ctx, line.FlagsFirst(table, args))
+	}
 	if err == nil && !left(a.broken) {
 		err = a.broken
 	}
@@ -71,13 +79,15 @@ type app struct {
 	broken error // of a write to out
 	deed   bool  // the verb does something and prints what: printed or not, that is done
 
-	chosenDir string // where agents work, as the owner has just said
-
 	lenient bool // what is wrong in netsky.toml and can't matter is no error
 
 	once   sync.Once
-	config config
+	config config.Config
 	cfgErr error
+}
+
+func newApp(in io.Reader, out, errs io.Writer, environ []string) *app {
+	return &app{in: in, out: out, err: errs, getenv: func(name string) string { return program.Value(environ, name) }, environ: environ}
 }
 
 // exitError carries the exit status that a verb wants.
@@ -98,10 +108,12 @@ var errTold = errors.New("told")
 
 func status(err error) int {
 	var e exitError
+	var wish *plan.UsageError
+	var ids *bus.AmbiguousError
 	switch {
 	case errors.As(err, &e):
 		return e.code
-	case errors.Is(err, agent.ErrName), errors.Is(err, envelope.ErrInvalid), errors.Is(err, bus.ErrNotAllowed):
+	case errors.As(err, &wish), errors.As(err, &ids), errors.Is(err, agent.ErrName), errors.Is(err, envelope.ErrInvalid), errors.Is(err, bus.ErrNotAllowed):
 		return exitUsage
 	}
 	return exitFailed
@@ -120,6 +132,9 @@ func (a *app) complain(err error) {
 	}
 	a.advise(err)
 }
+
+// called writes the commands in a text for people as they work here.
+func (a *app) called(text string) string { return console.Caller{Getenv: a.getenv}.Called(text) }
 
 // advise says what to do next about an error.
 func (a *app) advise(err error) {
@@ -163,19 +178,6 @@ func (s stdout) Write(p []byte) (int, error) {
 // left reports whether a write failed as nobody reads stdout any more, or ever
 // did: whoever that is has what they want.
 func left(err error) bool { return errors.Is(err, syscall.EPIPE) || errors.Is(err, syscall.EBADF) }
-
-// terminal reports whether the stream is one, and its width.
-func terminal(stream any) (width int, ok bool) {
-	f, isFile := stream.(*os.File)
-	if !isFile || !term.IsTerminal(int(f.Fd())) {
-		return 0, false
-	}
-	w, _, err := term.GetSize(int(f.Fd()))
-	if err != nil || w <= 0 {
-		w = 80
-	}
-	return w, true
-}
 
 // home is where this netsky keeps everything: a directory that is its own, or
 // can become that. No verb does anything in another.
@@ -249,7 +251,7 @@ func (a *app) bus() (*bus.Bus, error) {
 	return bus.New(h, bus.Options{MaxBytes: c.Bus.MaxBytes, Keep: c.Bus.Keep.Duration}), nil
 }
 
-func (a *app) serverFor(h home.Dir, c config) *tmux.Server {
+func (a *app) serverFor(h home.Dir, c config.Config) *tmux.Server {
 	s := &tmux.Server{Socket: h.TmuxSocket(), Conf: h.Path(home.TmuxConfFile), Tags: []string{spawn.TagHome, spawn.TagStart}}
 	s.Env = program.Inherited(a.environ)
 	if c.Tmux.Socket != "" && c.Tmux.Socket != "netsky" {
@@ -280,7 +282,7 @@ func (a *app) launcher() (*spawn.Launcher, error) {
 	return a.launcherFor(h, c)
 }
 
-func (a *app) launcherFor(h home.Dir, c config) (*spawn.Launcher, error) {
+func (a *app) launcherFor(h home.Dir, c config.Config) (*spawn.Launcher, error) {
 	bin, err := binary()
 	if err != nil {
 		return nil, err
@@ -289,6 +291,11 @@ func (a *app) launcherFor(h home.Dir, c config) (*spawn.Launcher, error) {
 		Home: h, Tmux: a.serverFor(h, c), Shared: a.getenv("NETSKY_TMUX_SOCKET") == "" && c.Tmux.Socket == "default", Binary: bin, Environ: a.environ, Journal: store.NewJournal(h),
 		Bus: bus.New(h, bus.Options{MaxBytes: c.Bus.MaxBytes, Keep: c.Bus.Keep.Duration}),
 	}, nil
+}
+
+// planner plans the starts of agents.
+func (a *app) planner(l *spawn.Launcher) *plan.Planner {
+	return &plan.Planner{Launcher: l, Config: &a.config, UserHome: a.getenv("HOME")}
 }
 
 // binary is this program's own absolute path. The link that a person calls it

@@ -9,7 +9,10 @@ import (
 	"netsky/agent"
 	"netsky/agent/home"
 	"netsky/agent/program"
+	"netsky/cli/config"
+	"netsky/cli/console"
 	"netsky/codex"
+	"netsky/internal/advice"
 	"netsky/prompts"
 	"netsky/spawn"
 )
@@ -74,13 +77,13 @@ func (a *app) codexOnce(c *cli.Context) error {
 	}
 	if c.IsSet("prompt") {
 		text := c.String("prompt")
-		if blank(text) {
+		if console.Blank(text) {
 			return usagef("codex: the text of --prompt is empty")
 		}
 		o.Prompt = &text
 	}
-	_, o.Terminal = terminal(a.out)
-	if o.Dir, o.Instructions, o.Startup, err = a.codexTexts(l, cfg, id); err != nil {
+	_, o.Terminal = console.Width(a.out)
+	if o.Dir, o.Instructions, o.Startup, err = a.codexTexts(l, id); err != nil {
 		return err
 	}
 	err = codex.Once(c.Context, o)
@@ -93,17 +96,6 @@ func (a *app) codexOnce(c *cli.Context) error {
 	return err
 }
 
-// A notCodex is the error of a Codex turn asked of an agent that is running on
-// another runtime: the turn would be taken by that one, or speak for two.
-type notCodex struct {
-	id      agent.ID
-	runtime string
-}
-
-func (e notCodex) Error() string {
-	return fmt.Sprintf("%s: is running on %s, not on Codex", e.id, e.runtime)
-}
-
 // beside refuses what a running agent leaves no room for. A prompt for one that
 // runs on Codex is sent to it.
 func beside(l *spawn.Launcher, id agent.ID, drain bool) error {
@@ -112,7 +104,9 @@ func beside(l *spawn.Launcher, id agent.ID, drain bool) error {
 	case err != nil:
 		return nil // whoever has its mailbox or its thread says so
 	case la.Runtime != (&codex.Runtime{}).Name():
-		return exitError{exitUsage, notCodex{id, la.Runtime}}
+		// The turn would be taken by that one, or speak for two.
+		return exitError{exitUsage, advice.With(fmt.Errorf("%s: is running on %s, not on Codex", id, la.Runtime),
+			"`netsky ask %s \"…\"` asks it as it is; `netsky down %[1]s` ends it", id)}
 	case drain:
 		return receiving(l, id)
 	}
@@ -120,57 +114,32 @@ func beside(l *spawn.Launcher, id agent.ID, drain bool) error {
 }
 
 // codexServe is the program in a resident Codex agent's pane.
-func (a *app) codexServe(c *cli.Context, l *spawn.Launcher, cfg config, id agent.ID) error {
+func (a *app) codexServe(c *cli.Context, l *spawn.Launcher, cfg config.Config, id agent.ID) error {
 	o := codex.ServeOptions{
 		Agent: id, Start: a.getenv("NETSKY_START"), Fresh: c.Bool("fresh"), Headless: c.Bool("headless"), Limit: c.Duration("limit"),
 		Model: c.String("model"), ConfigModel: cfg.Codex.Model, Sandbox: cfg.Codex.Sandbox, Approval: cfg.Codex.Approval,
 		Home: l.Home, Bus: l.Bus, Records: l.Journal, Env: a.environ, Out: a.out,
-		Approve: a.approver(l, id, a.getenv("NETSKY_START")), Config: a.toolServer(l, id),
+		Approve: a.approver(l, id, a.getenv("NETSKY_START")), Config: codex.ToolServer(l.Binary, l.Home, id, a.environ),
 	}
 	if own := cfg.Agent[id].Model; own != "" && o.Model == "" {
 		o.Model = own
 	}
 	var err error
-	if o.Dir, o.Instructions, o.Startup, err = a.codexTexts(l, cfg, id); err != nil {
+	if o.Dir, o.Instructions, o.Startup, err = a.codexTexts(l, id); err != nil {
 		return err
 	}
 	return codex.Serve(c.Context, o)
 }
 
-// toolServer is the thread's configuration that gives the model netsky's tools.
-// They ask nobody: what they do, the agent may do by the verbs as well, and each
-// refuses what is not the agent's to do. Codex starts the server with an empty
-// environment.
-func (a *app) toolServer(l *spawn.Launcher, id agent.ID) map[string]any {
-	env := map[string]any{"AGENT_N": id.N(), "NETSKY_HOME": l.Home.Root()}
-	for _, name := range []string{"NETSKY_START", "NETSKY_TMUX_SOCKET", "HOME", "PATH"} {
-		if v := a.getenv(name); v != "" {
-			env[name] = v
-		}
-	}
-	return map[string]any{"mcp_servers.agent": map[string]any{ // beside the person's own
-		"command": l.Binary, "args": []any{"io", "serve", "-s", "agent", "--tools-only"}, "env": env,
-		"default_tools_approval_mode": "approve",
-	}}
-}
-
 // codexTexts are where the agent works and what it is told.
-func (a *app) codexTexts(l *spawn.Launcher, cfg config, id agent.ID) (dir, instructions, startup string, err error) {
-	before, err := launchBefore(l.Home, id)
-	if err != nil && !named(cfg.Agent[id].Dir, cfg.Agents.Dir) {
-		return "", "", "", err
-	}
-	if dir, err = a.agentDir(l, cfg, id, "", before.Dir); err != nil {
-		return "", "", "", err
-	}
-	extra, err := a.addenda(cfg, id)
+func (a *app) codexTexts(l *spawn.Launcher, id agent.ID) (dir, instructions, startup string, err error) {
+	in, err := a.planner(l).Again(id, "codex")
 	if err != nil {
 		return "", "", "", err
 	}
-	in := prompts.Input{Agent: id, Dir: dir, Owner: cfg.Owner.Name, Machine: machine(), Home: l.Home, Runtime: "codex", Addenda: extra}
 	if instructions, err = prompts.Render(in); err != nil {
 		return "", "", "", err
 	}
 	startup, err = prompts.Startup(in)
-	return dir, instructions, startup, err
+	return in.Dir, instructions, startup, err
 }

@@ -115,57 +115,12 @@ func usageError(verb string) cli.OnUsageErrorFunc {
 		if errors.Is(err, flag.ErrHelp) { // asked of a verb two levels down
 			return cli.ShowSubcommandHelp(c)
 		}
-		text := err.Error()
-		if name, ok := strings.CutPrefix(text, "flag provided but not defined: -"); ok {
-			text = "no option " + dashes(name)
-		} else if value, name, ok := badValue(text); ok {
-			text = dashes(name) + " " + value + ": " + wanted(c.Command, name)
-		} else if name, ok := strings.CutPrefix(text, "flag needs an argument: -"); ok {
-			text = dashes(name) + ": wants a value"
-		}
 		of := strings.TrimPrefix(strings.TrimPrefix(verb, "netsky"), " ")
 		if of != "" {
 			of += ": "
 		}
-		return usagef("%s%s; `%s --help` lists the options", of, text, verb)
+		return usagef("%s%v; `%s --help` lists the options", of, err, verb)
 	}
-}
-
-// badValue takes the library's words about an option's value apart.
-func badValue(text string) (value, name string, ok bool) {
-	rest, ok := strings.CutPrefix(text, "invalid value ")
-	if !ok {
-		return "", "", false
-	}
-	if value, rest, ok = strings.Cut(rest, " for flag -"); !ok {
-		return "", "", false
-	}
-	name, _, ok = strings.Cut(rest, ": ")
-	return value, name, ok
-}
-
-// wanted says what an option's value looks like.
-func wanted(c *cli.Command, name string) string {
-	for _, f := range c.Flags {
-		if !slices.Contains(f.Names(), name) {
-			continue
-		}
-		switch f.(type) {
-		case *cli.DurationFlag:
-			return "wants a time span, such as 90s, 10m or 2h"
-		case *cli.IntFlag:
-			return "wants a number"
-		}
-	}
-	return "no such value"
-}
-
-// dashes writes an option as people do.
-func dashes(name string) string {
-	if len(name) == 1 {
-		return "-" + name
-	}
-	return "--" + name
 }
 
 const helpTemplate = `netsky: {{.Usage}}

@@ -2,6 +2,10 @@ package cli
 
 import (
 	"fmt"
+	"maps"
+	"slices"
+
+	"netsky/cli/complete"
 
 	"github.com/urfave/cli/v2"
 )
@@ -19,61 +23,29 @@ func (a *app) completionCommand() *cli.Command {
 			if err != nil {
 				return err
 			}
-			switch shell {
-			case "bash":
-				fmt.Fprint(a.stdout(), bashCompletion)
-			case "zsh":
-				fmt.Fprint(a.stdout(), zshCompletion)
-			case "fish":
-				fmt.Fprint(a.stdout(), fishCompletion)
-			default:
+			script := complete.Script(shell)
+			if script == "" {
 				return usagef("completion: %q: wants bash, zsh or fish", shell)
 			}
+			fmt.Fprint(a.stdout(), script)
 			return nil
 		},
 	}
 }
 
-// The scripts ask the program itself what comes next, so they are never stale.
-// Each answer is a line, a word with its meaning behind a tab; where there is
-// none, the shell offers files.
-const bashCompletion = `_netsky() {
-  local IFS=$'\n'
-  COMPREPLY=($("${COMP_WORDS[0]}" __complete "${COMP_WORDS[@]:1:COMP_CWORD}" 2>/dev/null | cut -f1))
+// completing answers a shell that asks what could come next, and reports whether one
+// does.
+func (a *app) completing(args []string) bool {
+	q, ok := complete.Asked(args)
+	if !ok {
+		return false
+	}
+	runtimes := func() []string {
+		cfg, _ := a.cfg() // what can't be read names none
+		return slices.Concat([]string{"claude", "codex", "demo"}, slices.Sorted(maps.Keys(cfg.Runtime)))
+	}
+	for _, text := range (complete.Completer{Table: a.cli(), Home: a.home, Runtimes: runtimes}).Lines(q) {
+		a.print("%s", text)
+	}
+	return true
 }
-complete -o default -F _netsky netsky
-`
-
-const zshCompletion = `#compdef netsky
-_netsky() {
-  local -a found
-  local line
-  for line in "${(@f)$("${(Q)words[1]}" __complete "${(@Q)words[2,CURRENT]}" 2>/dev/null)}"; do
-    [[ -n $line ]] && found+=("${${line%%$'\t'*}//:/\\:}:${line#*$'\t'}")
-  done
-  if (( $#found )); then
-    _describe -t values netsky found
-  else
-    _files
-  fi
-}
-if [ "$funcstack[1]" = "_netsky" ]; then
-  _netsky
-else
-  compdef _netsky netsky
-fi
-`
-
-const fishCompletion = `function __netsky_complete
-    set -l before (commandline -opc)
-    set -l program $before[1]
-    set -l current (commandline -ct)
-    set -e before[1]
-    command $program __complete $before "$current" 2>/dev/null
-end
-function __netsky_wants_file
-    contains -- (commandline -opc)[-1] --dir --file
-end
-complete -c netsky -f -a '(__netsky_complete)'
-complete -c netsky -n __netsky_wants_file -F
-`

@@ -1,14 +1,11 @@
 package cli
 
 import (
-	"bytes"
 	"context"
 	"errors"
 	"fmt"
 	"io"
-	"io/fs"
 	"log/slog"
-	"os/exec"
 	"strings"
 	"time"
 
@@ -18,10 +15,13 @@ import (
 
 	"netsky/agent"
 	"netsky/agent/home"
-	"netsky/agent/proc"
 	"netsky/agent/program"
-	"netsky/bus/envelope"
+	"netsky/cli/console"
+	"netsky/cli/overview"
+	"netsky/cli/plan"
 	"netsky/daemon"
+	"netsky/daemon/ticker"
+	"netsky/internal/advice"
 	"netsky/spawn"
 	"netsky/spawn/keeper"
 )
@@ -62,7 +62,8 @@ func (a *app) needsSub(c *cli.Context) error {
 	return usagef("%s: wants one of:%s", verb, names)
 }
 
-var errDaemonRuns = errors.New("a daemon of this home runs already")
+var errDaemonRuns = advice.With(errors.New("a daemon of this home runs already"),
+	"`netsky daemon status` shows it, `netsky daemon stop` ends it")
 
 func (a *app) daemonRun(c *cli.Context) error {
 	if err := a.notForClones("daemon run"); err != nil {
@@ -83,7 +84,7 @@ func (a *app) daemonRun(c *cli.Context) error {
 	defer file.Close()
 	log := slog.New(slog.NewJSONHandler(io.Writer(file), nil))
 	err = daemon.Run(c.Context, daemon.Options{
-		Home: h, Bus: l.Bus, Launcher: l, Runtimes: a.runtimes(l), Plan: a.planAgain,
+		Home: h, Bus: l.Bus, Launcher: l, Runtimes: a.planner(l).Runtimes(), Plan: a.planAgain,
 		Listen: a.config.Dashboard.Listen, TLS: a.dashboardTLS, Wide: a.config.Dashboard.Wide, Version: Version, Log: log,
 		Wanted: c.Bool("wanted"),
 	})
@@ -96,7 +97,7 @@ func (a *app) daemonRun(c *cli.Context) error {
 // planAgain is how an agent would be started now, with what it inherited when it
 // was started last.
 func (a *app) planAgain(ctx context.Context, id agent.ID) (spawn.Plan, error) {
-	fresh := &app{in: a.in, out: io.Discard, err: io.Discard, getenv: a.getenv, environ: a.environ} // reads netsky.toml anew
+	fresh := newApp(a.in, io.Discard, io.Discard, a.environ) // reads netsky.toml anew
 	l, err := fresh.launcher()
 	if err != nil {
 		return spawn.Plan{}, err
@@ -105,7 +106,7 @@ func (a *app) planAgain(ctx context.Context, id agent.ID) (spawn.Plan, error) {
 	if err != nil {
 		return spawn.Plan{}, err
 	}
-	plans, _, err := fresh.plans(ctx, l, []agent.ID{id}, before.Runtime, before.Dir)
+	plans, _, err := fresh.planner(l).Plans(ctx, []agent.ID{id}, plan.Wish{Runtime: before.Runtime, Dir: before.Dir})
 	if err != nil {
 		return spawn.Plan{}, err
 	}
@@ -118,13 +119,13 @@ func (a *app) daemonStatus(c *cli.Context) error {
 	if err != nil {
 		return err
 	}
-	v := a.daemonView(c.Context, h)
+	v := overview.DaemonOf(c.Context, h)
 	if c.Bool("json") {
 		return a.writeJSON(v)
 	}
 	switch v.State {
 	case "running":
-		a.print("running, pid %d, version %s, for %s", v.PID, v.Version, ago(time.Since(v.Since.Time())))
+		a.print("running, pid %d, version %s, for %s", v.PID, v.Version, console.Ago(time.Since(v.Since.Time())))
 		return nil
 	case "hung":
 		return fmt.Errorf("daemon: %w", daemon.ErrHung)
@@ -216,21 +217,14 @@ func (a *app) tick(c *cli.Context) error {
 	if err != nil {
 		return err
 	}
-	switch d, err := h.LoadDesired(agent.DaemonName); {
-	case err != nil && !errors.Is(err, fs.ErrNotExist):
-		return fmt.Errorf("whether the daemon is wanted can't be read: %w", err)
-	case !d.Up:
-		a.print("the daemon is not wanted")
-		return nil
-	}
 	bin, err := binary()
 	if err != nil {
 		return err
 	}
-	p, started, err := a.startDaemon(c.Context, h, bin)
+	p, started, err := ticker.Tick(c.Context, h, bin, a.daemonEnv(h))
 	switch {
 	case errors.Is(err, daemon.ErrUnwanted):
-		a.print("the daemon is not wanted any more")
+		a.print("the daemon is not wanted")
 	case err != nil:
 		return err
 	case started:
@@ -241,8 +235,6 @@ func (a *app) tick(c *cli.Context) error {
 	return nil
 }
 
-// ticker runs a tick as a child each time, bounded in time: a tick that hangs
-// must not end the ticking.
 func (a *app) ticker(c *cli.Context) error {
 	bin, err := binary()
 	if err != nil {
@@ -252,11 +244,6 @@ func (a *app) ticker(c *cli.Context) error {
 	if err != nil {
 		return err
 	}
-	// Who knows the ticker by this file ends it without tmux too.
-	me := agent.Ticker{Process: proc.Self(), Binary: bin, Socket: a.getenv(spawn.TickerSocket)}
-	if err := h.SaveTicker(me); err != nil {
-		a.warn("%v", err)
-	}
 	every := time.Minute
 	if cfg, err := a.cfg(); err == nil {
 		every = cfg.Watchdog.Tick.Duration
@@ -264,41 +251,9 @@ func (a *app) ticker(c *cli.Context) error {
 		a.warn("%v; ticking every minute", err)
 	}
 	a.print("netsky's ticker: starts the daemon again when it is gone; every %v", every)
-	tick := time.NewTicker(every)
-	defer tick.Stop()
-	for {
-		why := a.oneTick(c.Context, bin)
-		me.TickMS, me.Error = time.Now().UnixMilli(), why
-		if err := h.SaveTicker(me); err != nil {
-			a.warn("%v", err)
-		}
-		select {
-		case <-c.Context.Done():
-			return nil
-		case <-tick.C:
-		}
-	}
-}
-
-// oneTick says why the daemon could not be started, or "".
-func (a *app) oneTick(ctx context.Context, bin string) (why string) {
-	within, cancel := context.WithTimeout(ctx, 30*time.Second)
-	defer cancel()
-	cmd := exec.CommandContext(within, bin, "watchdog", "tick")
-	cmd.Env = program.Inherited(a.environ)
-	cmd.WaitDelay = time.Second // a daemon it started may hold its pipe
-	out, err := cmd.CombinedOutput()
-	fmt.Fprintf(a.out, "[watchdog-tick %s] %s", time.Now().UTC().Format(time.RFC3339), out)
-	switch {
-	case err == nil || ctx.Err() != nil:
-		return ""
-	case within.Err() != nil:
-		why = "it takes longer than 30 s"
-	case len(bytes.TrimSpace(out)) > 0:
-		why = strings.TrimPrefix(firstLine(strings.TrimSpace(envelope.Plain(string(out)))), "netsky: ")
-	default:
-		why = err.Error() // "fork/exec /x/netsky: no such file or directory"
-	}
-	a.warn("tick: %v", err)
-	return why
+	ticker.Run(c.Context, ticker.Options{
+		Home: h, Binary: bin, Socket: a.getenv(spawn.TickerSocket), Environ: program.Inherited(a.environ), Every: every, Out: a.out,
+		Warn: func(err error) { a.warn("%v", err) },
+	})
+	return nil
 }

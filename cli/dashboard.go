@@ -1,20 +1,16 @@
 package cli
 
 import (
-	"context"
 	"crypto/tls"
 	"errors"
 	"fmt"
-	"net"
-	"net/url"
-	"strconv"
-	"strings"
 	"time"
 
 	"github.com/urfave/cli/v2"
 
 	"netsky/agent"
 	"netsky/agent/home"
+	"netsky/cli/console"
 	"netsky/daemon"
 	"netsky/dashboard"
 )
@@ -77,7 +73,7 @@ func (a *app) dashboard(c *cli.Context) error {
 func (a *app) dashboardOf(c *cli.Context, h home.Dir) error {
 	switch {
 	case c.Bool("rotate"):
-		if err := served(c.Context, func() error { return daemon.Rotate(c.Context, h) }); err != nil {
+		if err := daemon.Served(c.Context, func() error { return daemon.Rotate(c.Context, h) }); err != nil {
 			return err
 		}
 		if !c.Bool("json") {
@@ -89,11 +85,11 @@ func (a *app) dashboardOf(c *cli.Context, h home.Dir) error {
 		return a.dashboardSignOut(c, h, c.String("sign-out"))
 	}
 	var link dashboard.Link
-	err := served(c.Context, func() (err error) { link, err = daemon.Link(c.Context, h); return err })
+	err := daemon.Served(c.Context, func() (err error) { link, err = daemon.Link(c.Context, h); return err })
 	if err != nil {
 		return err
 	}
-	tunnel := a.tunnel(link.URL)
+	tunnel := link.Tunnel(a.getenv("SSH_CONNECTION"), a.getenv("USER"))
 	if c.Bool("json") {
 		return a.writeJSON(map[string]any{"url": link.URL, "until": link.End, "ssh": tunnel})
 	}
@@ -101,7 +97,7 @@ func (a *app) dashboardOf(c *cli.Context, h home.Dir) error {
 		a.warn("run/token was gone or could be read by others: there is a new one, and all browsers are signed out")
 	}
 	a.print("%s", link.URL)
-	if _, person := terminal(a.out); person {
+	if _, person := console.Width(a.out); person {
 		fmt.Fprintln(a.err, "netsky: it signs one browser in, once, within five minutes")
 	}
 	if tunnel != "" {
@@ -110,30 +106,9 @@ func (a *app) dashboardOf(c *cli.Context, h home.Dir) error {
 	return nil
 }
 
-// dashboardWait is how long a daemon that has just started may take until it
-// serves the dashboard.
-const dashboardWait = 5 * time.Second
-
-// served asks the daemon for something of the dashboard's, again while it does
-// not serve that yet.
-func served(ctx context.Context, ask func() error) error {
-	for end := time.Now().Add(dashboardWait); ; {
-		err := ask()
-		var not *daemon.NotServed
-		if !errors.As(err, &not) || not.Web.Taken || time.Now().After(end) {
-			return err
-		}
-		select {
-		case <-ctx.Done():
-			return ctx.Err()
-		case <-time.After(50 * time.Millisecond):
-		}
-	}
-}
-
 func (a *app) dashboardBrowsers(c *cli.Context, h home.Dir) error {
 	var list []dashboard.Browser
-	err := served(c.Context, func() (err error) { list, err = daemon.Browsers(c.Context, h); return err })
+	err := daemon.Served(c.Context, func() (err error) { list, err = daemon.Browsers(c.Context, h); return err })
 	if err != nil {
 		return err
 	}
@@ -148,29 +123,9 @@ func (a *app) dashboardBrowsers(c *cli.Context, h home.Dir) error {
 		if b.Plain {
 			how = "  (without JavaScript)"
 		}
-		a.print("%s  seen %s ago, signed in %s ago  %s%s", b.ID, ago(time.Since(b.Seen.Time())), ago(time.Since(b.Since.Time())), browserName(b.Name), how)
+		a.print("%s  seen %s ago, signed in %s ago  %s%s", b.ID, console.Ago(time.Since(b.Seen.Time())), console.Ago(time.Since(b.Since.Time())), b.Words(), how)
 	}
 	return nil
-}
-
-// browserName is a User-Agent in two words, if it is one that is known.
-func browserName(agent string) string {
-	system := "unknown system"
-	for _, s := range [][2]string{{"Android", "Android"}, {"iPhone", "iPhone"}, {"iPad", "iPad"}, {"Mac OS X", "macOS"}, {"Windows", "Windows"}, {"CrOS", "ChromeOS"}, {"Linux", "Linux"}} {
-		if strings.Contains(agent, s[0]) {
-			system = s[1]
-			break
-		}
-	}
-	for _, b := range [][2]string{{"Edg/", "Edge"}, {"OPR/", "Opera"}, {"Firefox/", "Firefox"}, {"Chrome/", "Chrome"}, {"Version/", "Safari"}} {
-		if strings.Contains(agent, b[0]) {
-			return b[1] + ", " + system
-		}
-	}
-	if agent == "" {
-		return "a browser without a name"
-	}
-	return strconv.Quote(agent)
 }
 
 func (a *app) dashboardSignOut(c *cli.Context, h home.Dir, id string) error {
@@ -183,7 +138,7 @@ func (a *app) dashboardSignOut(c *cli.Context, h home.Dir, id string) error {
 		ask = ""
 	}
 	n := 0
-	err := served(c.Context, func() (err error) { n, err = daemon.SignOut(c.Context, h, ask); return err })
+	err := daemon.Served(c.Context, func() (err error) { n, err = daemon.SignOut(c.Context, h, ask); return err })
 	if err != nil {
 		return err
 	}
@@ -216,23 +171,4 @@ func (a *app) dashboardTLS() (*tls.Config, error) {
 		return nil, err
 	}
 	return dashboard.Certificate(cert, key)
-}
-
-// tunnel is the command that brings the dashboard to the machine from which a
-// person has come here by ssh, "" if they haven't or need none.
-func (a *app) tunnel(base string) string {
-	// SSH_CONNECTION is: client address, client port, our address, our port.
-	f := strings.Fields(a.getenv("SSH_CONNECTION"))
-	u, err := url.Parse(base)
-	if len(f) != 4 || err != nil || !net.ParseIP(u.Hostname()).IsLoopback() {
-		return ""
-	}
-	host := f[2]
-	if user := a.getenv("USER"); user != "" {
-		host = user + "@" + host
-	}
-	if f[3] != "22" {
-		host = "-p " + f[3] + " " + host
-	}
-	return fmt.Sprintf("ssh -N -L %s:%s %s", u.Port(), u.Host, host)
 }

@@ -3,12 +3,18 @@ package cli
 import (
 	"context"
 	"errors"
-	"strings"
+	"os/signal"
 	"syscall"
+	"time"
 
 	"github.com/urfave/cli/v2"
 
+	"netsky/agent"
+	"netsky/agent/program"
+	"netsky/cli/console"
+	"netsky/spawn"
 	"netsky/spawn/demo"
+	"netsky/spawn/demo/tour"
 )
 
 func (a *app) demoCommand() *cli.Command {
@@ -18,7 +24,7 @@ func (a *app) demoCommand() *cli.Command {
 		Description: "Starts three demo agents, hands out ten jobs over the bus, kills an agent and the daemon on the way, and counts\n" +
 			"what came of it. It costs nothing and leaves nothing behind, also when it is killed.",
 		Flags:  []cli.Flag{&cli.BoolFlag{Name: "quick", Usage: "without the pauses for reading along"}},
-		Action: a.tour,
+		Action: a.takeTour,
 		Subcommands: []*cli.Command{{
 			Name: "serve", Usage: "be a demo agent", ArgsUsage: "AGENT", Hidden: true, Action: a.demoServe,
 			Description: "For netsky itself, which runs it in a demo agent's pane. By hand: `netsky agent N --type demo`.",
@@ -29,14 +35,69 @@ func (a *app) demoCommand() *cli.Command {
 	}
 }
 
-// endedBy is the signal that has ended the context: main names it as the cause.
-func endedBy(ctx context.Context) syscall.Signal {
-	for _, sig := range []syscall.Signal{syscall.SIGTERM, syscall.SIGHUP} {
-		if strings.HasPrefix(context.Cause(ctx).Error(), sig.String()) {
-			return sig
-		}
+// takeTour shows netsky at work in a home of its own.
+func (a *app) takeTour(c *cli.Context) error {
+	if c.NArg() > 0 {
+		return usagef("demo: takes no arguments")
 	}
-	return syscall.SIGINT
+	if id, err := a.self(); err != nil || id != agent.Owner {
+		return usagef("demo: only the owner takes the tour")
+	}
+	// A terminal that is closed ends the tour like Ctrl-C, unless it was started
+	// so that it does not mind.
+	ctx := c.Context
+	if !signal.Ignored(syscall.SIGHUP) {
+		var stop func()
+		ctx, stop = Signals(ctx, syscall.SIGHUP)
+		defer stop()
+	}
+	o, err := a.tourOptions()
+	if err != nil {
+		return err
+	}
+	if !c.Bool("quick") {
+		o.Pause = 1500 * time.Millisecond
+	}
+	err = tour.Run(ctx, o)
+	if errors.Is(err, tour.ErrInterrupted) {
+		return exitError{128 + int(endedBy(ctx)), err}
+	}
+	return err
+}
+
+func (a *app) tourOptions() (tour.Options, error) {
+	bin, err := binary()
+	o := tour.Options{
+		Binary: bin, Environ: program.Inherited(a.environ), Width: 120, Err: a.err,
+		Say: func(text string) { a.print("%s", text) },
+		Open: func(environ []string) (*spawn.Launcher, error) {
+			return newApp(a.in, a.out, a.err, environ).launcher()
+		},
+	}
+	if width, ok := console.Width(a.out); ok {
+		o.Width = width
+	}
+	return o, err
+}
+
+func (a *app) mindTour(c *cli.Context) error {
+	h, err := a.home()
+	if err != nil {
+		return err
+	}
+	o, err := a.tourOptions()
+	if err != nil {
+		return err
+	}
+	o.Environ = a.environ
+	cleared, err := tour.Mind(c.Context, h, a.in, o)
+	switch {
+	case errors.Is(err, tour.ErrNotBeside):
+		return usagef("demo mind: %w", err)
+	case cleared:
+		a.warn("the tour was killed; all of it is ended and removed")
+	}
+	return err
 }
 
 func (a *app) demoServe(c *cli.Context) error {

@@ -13,6 +13,8 @@ import (
 
 	"netsky/agent"
 	"netsky/agent/home"
+	"netsky/cli/config"
+	"netsky/cli/report"
 	"netsky/daemon"
 	"netsky/spawn"
 )
@@ -70,17 +72,17 @@ func (a *app) down(c *cli.Context) error {
 		}
 	}
 	ctx := c.Context
-	rep := &downReport{a: a, json: c.Bool("json")}
+	rep := &report.Down{Printer: a.printer(c.Bool("json"))}
 	o := spawn.DownOptions{
-		Agents: ids, Force: force, All: all, By: string(self), Keep: a.keepRunning(l.Home), Report: rep.progress,
+		Agents: ids, Force: force, All: all, By: string(self), Keep: a.keepRunning(l.Home), Report: rep.Progress,
 	}
 	if all {
 		o.Within = a.withDaemon(ctx, l.Home, self, rep)
 	}
 	_, err = l.Down(ctx, o)
 	if stopped := new(spawn.InterruptedError); errors.As(err, &stopped) {
-		rep.failed = true
-		if jerr := rep.finish(); jerr != nil {
+		rep.Failed = true
+		if jerr := rep.Finish(); jerr != nil {
 			return jerr
 		}
 		return exitError{128 + int(endedBy(ctx)), err}
@@ -92,13 +94,13 @@ func (a *app) down(c *cli.Context) error {
 		}
 	}
 	for _, id := range ids {
-		if !rep.tried(id) && err == nil { // with an error nobody knows
-			rep.say(string(id) + ": was not running")
+		if !rep.Tried(id) && err == nil { // with an error nobody knows
+			rep.Say(string(id) + ": was not running")
 		}
 	}
-	rep.failed = err != nil
-	if rep.ended == 0 && err == nil && len(ids) == 0 {
-		rep.say("nothing was running")
+	rep.Failed = err != nil
+	if rep.Ended == 0 && err == nil && len(ids) == 0 {
+		rep.Say("nothing was running")
 	}
 	if c.Bool("verify") {
 		err = errors.Join(err, a.verifyDown(ctx, l, rep, ids, all))
@@ -106,10 +108,10 @@ func (a *app) down(c *cli.Context) error {
 	if len(ids) == 0 && !all {
 		a.stillUp(ctx, l, rep)
 	}
-	if jerr := rep.finish(); jerr != nil {
+	if jerr := rep.Finish(); jerr != nil {
 		return jerr
 	}
-	if err != nil && (rep.ended > 0 || errors.Is(err, errUnproved) && !rep.failed) {
+	if err != nil && (rep.Ended > 0 || errors.Is(err, errUnproved) && !rep.Failed) {
 		return exitError{exitPartly, err}
 	}
 	return err
@@ -120,36 +122,36 @@ func (a *app) down(c *cli.Context) error {
 var errUnproved = errors.New("verify: not proved")
 
 // verifyDown says what is left, or that nothing is, if that can be proved.
-func (a *app) verifyDown(ctx context.Context, l *spawn.Launcher, rep *downReport, ids []agent.ID, all bool) error {
+func (a *app) verifyDown(ctx context.Context, l *spawn.Launcher, rep *report.Down, ids []agent.ID, all bool) error {
 	left, err := l.Remnants(ctx, a.keepRunning(l.Home)...)
 	if err != nil {
 		err = fmt.Errorf("verify: %w", err)
 	}
-	left = remnantsOf(left, ids, all)
+	left = spawn.RemnantsOf(left, ids, all)
 	for _, r := range left {
-		rep.say("still there: " + r.What)
+		rep.Say("still there: " + r.What)
 	}
-	unproved := remnantsOf(l.Unproved(), ids, all)
+	unproved := spawn.RemnantsOf(l.Unproved(), ids, all)
 	for _, r := range unproved {
-		rep.say("not proved: " + r.What)
+		rep.Say("not proved: " + r.What)
 	}
 	if len(unproved) > 0 {
-		rep.say(unprovedHint(unproved))
+		rep.Say(unprovedHint(unproved))
 	}
 	if now := func(r spawn.Remnant) bool { return !r.Earlier }; err == nil && len(left) == 0 && len(unproved) > 0 && !slices.ContainsFunc(unproved, now) {
-		rep.say("their last starts are proved to have ended: that is about earlier ones")
+		rep.Say("their last starts are proved to have ended: that is about earlier ones")
 	}
 	switch {
 	case len(left) > 0:
-		rep.failed = true
+		rep.Failed = true
 		err = errors.Join(err, fmt.Errorf("verify: %d still there", len(left)))
 	case len(unproved) > 0:
 		err = errors.Join(err, errUnproved)
 	case err != nil:
-		rep.failed = true
+		rep.Failed = true
 		err = errors.Join(err, errUnproved)
 	default:
-		rep.say("verified: nothing of them is left")
+		rep.Say("verified: nothing of them is left")
 	}
 	return err
 }
@@ -157,7 +159,7 @@ func (a *app) verifyDown(ctx context.Context, l *spawn.Launcher, rep *downReport
 // unprovedHint is what can be done about starts that are not proved.
 func unprovedHint(list []spawn.Remnant) string {
 	command := "netsky forget --unproved"
-	for _, id := range agentsOf(list) {
+	for _, id := range spawn.AgentsOf(list) {
 		command += " " + string(id)
 	}
 	return "`" + command + "` lists the processes that could be left of it, and takes your word when you have looked; a restart of the machine proves it"
@@ -182,7 +184,7 @@ func (a *app) launcherWithout(why error, allowed bool) (*spawn.Launcher, error) 
 		return nil, why
 	}
 	a.warn("%v; going on without it", why)
-	return a.launcherFor(h, defaults())
+	return a.launcherFor(h, config.Default())
 }
 
 // keepRunning are processes that no ending of an agent may touch, even when an
@@ -196,7 +198,7 @@ func (a *app) keepRunning(h home.Dir) []int {
 
 // withDaemon is how a down ends the daemon too, and keeps it ended: while no up
 // can start or find it.
-func (a *app) withDaemon(ctx context.Context, h home.Dir, by agent.ID, rep *downReport) func(end func() error) error {
+func (a *app) withDaemon(ctx context.Context, h home.Dir, by agent.ID, rep *report.Down) func(end func() error) error {
 	return func(end func() error) error {
 		unwritten := h.SetDesired(agent.DaemonName, false, string(by))
 		if unwritten != nil { // it is ended all the same
@@ -207,7 +209,7 @@ func (a *app) withDaemon(ctx context.Context, h home.Dir, by agent.ID, rep *down
 			if werr := h.SetDesired(agent.DaemonName, true, string(by)); werr != nil {
 				return errors.Join(err, werr)
 			}
-			rep.say("daemon: still up, as agents are still at work")
+			rep.Say("daemon: still up, as agents are still at work")
 			return err
 		}
 		err = errors.Join(err, unwritten, a.endDaemon(context.WithoutCancel(ctx), h, rep))
@@ -218,37 +220,20 @@ func (a *app) withDaemon(ctx context.Context, h home.Dir, by agent.ID, rep *down
 	}
 }
 
-func (a *app) endDaemon(ctx context.Context, h home.Dir, rep *downReport) error {
+func (a *app) endDaemon(ctx context.Context, h home.Dir, rep *report.Down) error {
 	ended, err := daemon.Stop(ctx, h)
 	if err != nil {
 		return err
 	}
 	if ended {
-		rep.say("daemon: ended")
-		rep.ended++
+		rep.Say("daemon: ended")
+		rep.Ended++
 	}
 	return nil
 }
 
-// remnantsOf leaves out what this down was not asked to end.
-func remnantsOf(list []spawn.Remnant, ids []agent.ID, all bool) (rest []spawn.Remnant) {
-	for _, r := range list {
-		keep := all
-		for _, id := range ids {
-			keep = keep || r.Agent == id
-		}
-		if len(ids) == 0 && !all {
-			keep = r.Agent != "" && r.Agent != agent.Infinity
-		}
-		if keep {
-			rest = append(rest, r)
-		}
-	}
-	return rest
-}
-
 // stillUp says what this down has left running, by design.
-func (a *app) stillUp(ctx context.Context, l *spawn.Launcher, rep *downReport) {
+func (a *app) stillUp(ctx context.Context, l *spawn.Launcher, rep *report.Down) {
 	var up []string
 	list, err := l.Inspect(ctx)
 	switch st := list.Find(agent.Infinity); {
@@ -266,94 +251,6 @@ func (a *app) stillUp(ctx context.Context, l *spawn.Launcher, rep *downReport) {
 		up = append(up, "daemon")
 	}
 	if len(up) > 0 {
-		rep.say("still up: " + strings.Join(up, ", ") + " (`netsky down --all` ends them)")
+		rep.Say("still up: " + strings.Join(up, ", ") + " (`netsky down --all` ends them)")
 	}
-}
-
-// downReport tells how a down goes.
-type downReport struct {
-	a     *app
-	json  bool
-	ended int
-	rows  []downRow
-	notes []string
-
-	failed bool           // not all is known to be ended
-	why    map[string]int // how many were not ended, by the reason
-}
-
-type downRow struct {
-	What  string         `json:"what"`
-	Step  spawn.DownStep `json:"step"`
-	Error string         `json:"error,omitempty"`
-}
-
-func (r *downReport) say(text string) {
-	if r.json {
-		r.notes = append(r.notes, text)
-		return
-	}
-	r.a.print("%s", text)
-}
-
-// tried reports whether anything was done about the agent.
-func (r *downReport) tried(id agent.ID) bool {
-	return slices.ContainsFunc(r.rows, func(row downRow) bool { return row.What == string(id) })
-}
-
-func (r *downReport) progress(p spawn.DownProgress) {
-	row := downRow{What: p.What, Step: p.Step}
-	if p.Err != nil {
-		row.Error = p.Err.Error()
-	}
-	r.rows = append(r.rows, row)
-	if p.Step == spawn.DownEnded {
-		r.ended++
-	}
-	if r.json {
-		return
-	}
-	switch p.Step {
-	case spawn.DownAsked:
-		r.a.print("%s: asked to finish", p.What)
-	case spawn.DownUnasked:
-		r.a.print("%s: could not be asked (%v); ending it", p.What, p.Err)
-	case spawn.DownClosed:
-		r.a.print("%s: closed by itself", p.What)
-	case spawn.DownAcked:
-		r.a.print("%s: finished", p.What)
-	case spawn.DownLeft:
-		r.a.print("%s: asked to finish, and has not yet", p.What)
-	case spawn.DownTimeout:
-		r.a.print("%s: no answer within %v; ending it", p.What, p.After)
-	case spawn.DownEnded:
-		r.a.print("%s: ended", p.What)
-	case spawn.DownFailed:
-		if r.why == nil {
-			r.why = make(map[string]int)
-		}
-		if r.why[row.Error]++; r.why[row.Error] <= 3 { // the error at the end names all
-			r.a.print("%s: not ended: %v", p.What, p.Err)
-		}
-	case spawn.DownWarning:
-		r.a.warn("%s: %v", orAll(p.What), p.Err)
-	}
-}
-
-func orAll(what string) string {
-	if what == "" {
-		return "down"
-	}
-	return what
-}
-
-func (r *downReport) finish() error {
-	if !r.json {
-		return nil
-	}
-	return r.a.writeJSON(struct {
-		Ended int       `json:"ended"`
-		Steps []downRow `json:"steps"`
-		Notes []string  `json:"notes"`
-	}{r.ended, append([]downRow{}, r.rows...), append([]string{}, r.notes...)})
 }

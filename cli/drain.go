@@ -1,7 +1,6 @@
 package cli
 
 import (
-	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -14,6 +13,8 @@ import (
 	"netsky/agent/home"
 	"netsky/bus"
 	"netsky/bus/envelope"
+	"netsky/cli/console"
+	"netsky/internal/advice"
 	"netsky/prompts"
 	"netsky/spawn"
 )
@@ -34,11 +35,12 @@ func (a *app) drainCommand() *cli.Command {
 	}
 }
 
-var errOwnersMail = errors.New("its mail is taken by the daemon")
+var errOwnersMail = advice.With(errors.New("its mail is taken by the daemon"), "`netsky inbox` shows it")
 
-var errOwnMail = errors.New("is running, and takes its mail itself")
+var errOwnMail = advice.With(errors.New("is running, and takes its mail itself"),
+	"`netsky channel ls AGENT` lists it, and takes nothing")
 
-var errTakenMail = errors.New("another process is taking its mail")
+var errTakenMail = advice.With(errors.New("another process is taking its mail"), "run it again when that has ended")
 
 // What an agent's own drain prints at once: a tool's longer output might be cut
 // before the model sees it, and what is cut was filed.
@@ -80,14 +82,14 @@ func (a *app) drain(c *cli.Context) error {
 	case self != id:
 		return receiving(l, id)
 	case la.Start == a.getenv("NETSKY_START") && !l.Greeted(id, la.Start):
-		if first, err = a.greeting(la, c.Bool("json")); err != nil {
+		if first, err = a.greeting(l, la, c.Bool("json")); err != nil {
 			return err
 		}
 	}
-	if closed(a.out) {
-		return errNoStdout
+	if console.IsClosed(a.out) {
+		return console.ErrNoStdout
 	}
-	out, printed := newTaker(a.out), 0
+	out, printed := console.NewReader(a.out, a.out, false), 0
 	n, err := l.Bus.Drain(c.Context, id, max, func(e envelope.Envelope) error {
 		text, err := drained(e, c.Bool("json"))
 		if err != nil {
@@ -97,7 +99,7 @@ func (a *app) drain(c *cli.Context) error {
 			return errEnough
 		}
 		printed += len(text)
-		if err := out.print(c.Context, first+text); err != nil {
+		if err := out.Print(c.Context, first+text); err != nil {
 			return err
 		}
 		if first != "" {
@@ -144,18 +146,11 @@ func (a *app) tellMore(b *bus.Bus, id agent.ID, taken int) {
 }
 
 // greeting is the startup text for an agent that has been told nothing yet.
-func (a *app) greeting(la agent.Launch, asJSON bool) (string, error) {
-	cfg, err := a.cfg()
-	if err != nil {
+func (a *app) greeting(l *spawn.Launcher, la agent.Launch, asJSON bool) (string, error) {
+	if _, err := a.cfg(); err != nil {
 		return "", err
 	}
-	h, err := a.home()
-	if err != nil {
-		return "", err
-	}
-	text, err := prompts.Startup(prompts.Input{
-		Agent: la.Agent, Dir: la.Dir, Owner: cfg.Owner.Name, Machine: machine(), Home: h, Runtime: la.Runtime,
-	})
+	text, err := prompts.Startup(a.planner(l).Facts(la))
 	if err != nil {
 		return "", err
 	}
@@ -173,80 +168,4 @@ func drained(e envelope.Envelope, asJSON bool) (string, error) {
 	}
 	line, err := json.Marshal(e)
 	return string(line) + "\n", err
-}
-
-// A taker prints, and knows as far as the system tells whether a reader took it:
-// what lies in the pipe of a reader that has gone was printed for nobody.
-type taker struct {
-	out  interface{ Write([]byte) (int, error) }
-	pipe *pipe     // nil: written is taken
-	till time.Time // how long a slow reader is waited for, all in all; zero before it begins
-
-	person bool // who reads is at a terminal, and waited for without end
-	slow   bool // the reader was waited for in vain, and has taken nothing since
-}
-
-// slowReader is how long all of a drain waits for its reader: one that reads only
-// when we have ended counts as one that will.
-const slowReader = 2 * time.Second
-
-func newTaker(out interface{ Write([]byte) (int, error) }) *taker {
-	return &taker{out: out, pipe: pipeOf(out)}
-}
-
-var errNoStdout = errors.New("stdout: closed; nothing is taken")
-
-var errNotTaken = errors.New("stdout: its reader has gone")
-
-// print prints, and waits for the reader. Once it has been slow, what it has not
-// taken counts as what it will.
-func (t *taker) print(ctx context.Context, text string) error {
-	if t.till.IsZero() {
-		t.till = time.Now().Add(slowReader)
-	}
-	if _, err := t.out.Write([]byte(text)); err != nil {
-		return err
-	}
-	_, err := t.wait(ctx, t.till)
-	return err
-}
-
-// show is print for what has to be known to be taken: it waits for each anew, and
-// reports whether the reader has taken all that was printed.
-func (t *taker) show(ctx context.Context, text string) (taken bool, err error) {
-	if _, err := t.out.Write([]byte(text)); err != nil {
-		return false, err
-	}
-	till := time.Now()
-	if !t.slow {
-		till = till.Add(slowReader)
-	}
-	if !t.person { // it is in the pipe already, whatever comes
-		ctx = context.WithoutCancel(ctx)
-	}
-	taken, err = t.wait(ctx, till)
-	t.slow = err == nil && !taken
-	return taken, err
-}
-
-func (t *taker) wait(ctx context.Context, till time.Time) (taken bool, err error) {
-	if t.pipe == nil {
-		return true, nil
-	}
-	for wait := 50 * time.Microsecond; ; wait = min(2*wait, 10*time.Millisecond) {
-		unread, gone := t.pipe.state()
-		switch {
-		case unread && gone:
-			return false, errNotTaken
-		case !unread:
-			return true, nil
-		case !t.person && time.Now().After(till):
-			return false, nil
-		}
-		select {
-		case <-ctx.Done():
-			return false, ctx.Err()
-		case <-time.After(wait):
-		}
-	}
 }

@@ -1,16 +1,14 @@
 package cli
 
 import (
-	"context"
 	"errors"
 	"io/fs"
 	"strings"
 
 	"github.com/urfave/cli/v2"
 
-	"netsky/agent"
-	"netsky/agent/home"
-	"netsky/daemon/observe"
+	"netsky/cli/console"
+	"netsky/cli/story"
 	"netsky/store"
 )
 
@@ -68,7 +66,7 @@ func (a *app) find(c *cli.Context) error {
 	}
 	switch {
 	case len(list.Items) == 0:
-		a.warn("nothing on record contains %q", brief(text, 60))
+		a.warn("nothing on record contains %q", console.Brief(text, 60))
 		return exitError{exitFailed, errTold}
 	case list.Cursor != "":
 		a.warn("there is more: -n %d shows up to %d", min(10*n, 1000), min(10*n, 1000))
@@ -87,32 +85,8 @@ func (a *app) printFound(f store.Found) {
 	}
 	about := ""
 	if f.About != "" {
-		about = "  about " + brief(f.About, 60)
+		about = "  about " + console.Brief(f.About, 60)
 	}
-	a.print("%s  %-7s  %s  (%s)%s%s", stamp(f.Time), f.Kind, who, f.ID, about, file)
-	a.print("    %s", brief(strings.Join(strings.Fields(f.Text), " "), 160))
-}
-
-// freshRecords opens the records. Where no daemon mirrors the mailboxes into them,
-// that is done first.
-func (a *app) freshRecords(ctx context.Context, h home.Dir) (*store.DB, error) {
-	db, err := a.records(ctx, h)
-	if err != nil {
-		return nil, err
-	}
-	if _, running := h.LockHolder(agent.DaemonName); running {
-		return db, nil
-	}
-	b, err := a.bus()
-	if err != nil {
-		return nil, errors.Join(err, db.Close())
-	}
-	w, err := store.Open(ctx, h)
-	if err == nil {
-		err = errors.Join((&observe.Observer{Bus: b, DB: w}).Sync(ctx), w.Close())
-	}
-	if err != nil {
-		a.warn("no daemon runs, and what came since it did is not in the records: %v", err)
-	}
-	return db, nil
+	a.print("%s  %-7s  %s  (%s)%s%s", story.Stamp(f.Time), f.Kind, who, f.ID, about, file)
+	a.print("    %s", console.Brief(strings.Join(strings.Fields(f.Text), " "), 160))
 }

@@ -13,6 +13,7 @@ import (
 	"netsky/agent"
 	"netsky/agent/home"
 	"netsky/agent/proc"
+	"netsky/cli/console"
 	"netsky/spawn"
 )
 
@@ -88,7 +89,7 @@ func (a *app) forget(c *cli.Context) error {
 // unproved are the notes about these agents, all without names, after one more
 // look whether they are needed still.
 func (a *app) unproved(ctx context.Context, l *spawn.Launcher, ids []agent.ID) ([]spawn.Remnant, error) {
-	of := func() []spawn.Remnant { return remnantsOf(l.Unproved(), ids, len(ids) == 0) }
+	of := func() []spawn.Remnant { return spawn.RemnantsOf(l.Unproved(), ids, len(ids) == 0) }
 	before := of()
 	if len(before) == 0 { // nothing is made in a home that is not there
 		return nil, nil
@@ -169,9 +170,9 @@ func (a *app) takeWord(ctx context.Context, l *spawn.Launcher, notes []spawn.Rem
 			if err != nil || command == "" { // gone meanwhile
 				continue
 			}
-			lines = append(lines, fmt.Sprintf("  %7d  %s  %s", p.PID, began.Format(time.DateTime), brief(command, 100)))
+			lines = append(lines, fmt.Sprintf("  %7d  %s  %s", p.PID, began.Format(time.DateTime), console.Brief(command, 100)))
 		}
-		for _, line := range firstOf(lines) {
+		for _, line := range console.First(lines) {
 			a.print("%s", line)
 		}
 	}
@@ -187,20 +188,10 @@ func (a *app) takeWord(ctx context.Context, l *spawn.Launcher, notes []spawn.Rem
 	if err := l.TakeWord(ctx, notes, agent.Owner); err != nil {
 		return err
 	}
-	for _, id := range agentsOf(notes) {
+	for _, id := range spawn.AgentsOf(notes) {
 		a.print("%s: on your word, nothing of it is left; that is in `netsky log`", id)
 	}
 	return nil
-}
-
-// agentsOf are the agents that the list is about, each once.
-func agentsOf(list []spawn.Remnant) (ids []agent.ID) {
-	for _, r := range list {
-		if r.Agent != "" && !slices.Contains(ids, r.Agent) {
-			ids = append(ids, r.Agent)
-		}
-	}
-	return ids
 }
 
 func exists(path string) bool {

@@ -14,6 +14,8 @@ import (
 	"netsky/agent"
 	"netsky/bus"
 	"netsky/bus/envelope"
+	"netsky/bus/owner"
+	"netsky/cli/console"
 	"netsky/spawn"
 )
 
@@ -74,14 +76,14 @@ func (a *app) inbox(c *cli.Context) error {
 		return a.inboxJSON(c.Context, l, c.Bool("all"), newest)
 	}
 	ctx := c.Context
-	w, err := l.Bus.Watch(ctx, mailSpots(agent.Owner)...)
+	w, err := l.Bus.Watch(ctx, bus.Spots(agent.Owner)...)
 	if err != nil {
 		return err
 	}
 	defer w.Close()
-	var pages *pager
+	var pages *console.Pager
 	if c.Bool("pause") {
-		pages = newPager(a)
+		pages = console.NewPager(a.in, a.out)
 	}
 	out := a.reader()
 	show := func(e bus.Entry) (taken bool, err error) {
@@ -92,15 +94,15 @@ func (a *app) inbox(c *cli.Context) error {
 				return false, err
 			}
 			text = string(line) + "\n"
-		} else if !pages.room(2 + strings.Count(e.Envelope.Text, "\n")) {
-			return false, errClosed
+		} else if !pages.Room(2 + strings.Count(e.Envelope.Text, "\n")) {
+			return false, console.ErrClosed
 		}
-		return out.show(ctx, text)
+		return out.Show(ctx, text)
 	}
 	shown := 0
 	for all := c.Bool("all"); ; all = false {
 		n, err := a.showMail(ctx, l, all, newest, show)
-		if errors.Is(err, errClosed) {
+		if errors.Is(err, console.ErrClosed) {
 			return nil // what was not shown stays new
 		}
 		if err != nil {
@@ -124,13 +126,13 @@ func (a *app) inbox(c *cli.Context) error {
 	if shown == 0 {
 		a.print("no new mail; `netsky inbox --all` shows the old")
 	}
-	pages.wait("(Enter, Esc or q closes)")
+	pages.Wait("(Enter, Esc or q closes)")
 	return nil
 }
 
 // inboxJSON writes the mail as one object, and remembers it as read only then.
 func (a *app) inboxJSON(ctx context.Context, l *spawn.Launcher, all bool, newest int) error {
-	list, names, err := a.letters(l, all)
+	list, names, err := owner.Letters(l.Bus, all)
 	if err != nil {
 		return err
 	}
@@ -138,14 +140,14 @@ func (a *app) inboxJSON(ctx context.Context, l *spawn.Launcher, all bool, newest
 	messages := make([]envelope.Envelope, len(list))
 	for i, m := range list {
 		messages[i] = m.Envelope
-		names = append(names, m.names()...)
+		names = append(names, m.Names()...)
 	}
 	text, err := json.MarshalIndent(map[string]any{"messages": messages}, "", "  ")
 	if err != nil {
 		return err
 	}
-	switch taken, err := a.reader().show(ctx, string(text)+"\n"); {
-	case left(err), errors.Is(err, errNotTaken):
+	switch taken, err := a.reader().Show(ctx, string(text)+"\n"); {
+	case left(err), errors.Is(err, console.ErrNotTaken):
 		a.notShown("has gone", len(messages), all)
 		return nil
 	case err != nil:
@@ -154,18 +156,18 @@ func (a *app) inboxJSON(ctx context.Context, l *spawn.Launcher, all bool, newest
 		a.notShown("has not taken all", len(messages), all)
 		return nil
 	}
-	r, err := newShowing(l)
+	r, err := owner.NewShowing(l.Home, l.Bus)
 	if err != nil {
 		return err
 	}
-	if err := r.mark(names...); err != nil {
+	if err := r.Mark(names...); err != nil {
 		return err
 	}
-	return r.file()
+	return r.File()
 }
 
 // newest are the last n messages, all if n is 0; the others are counted.
-func (a *app) newest(list []mailed, n int) []mailed {
+func (a *app) newest(list []owner.Letter, n int) []owner.Letter {
 	older := len(list) - n
 	if n == 0 || older <= 0 {
 		return list
@@ -177,31 +179,31 @@ func (a *app) newest(list []mailed, n int) []mailed {
 // showMail shows the mail one by one; what was taken is remembered as read. The
 // error is errClosed if the reader has gone.
 func (a *app) showMail(ctx context.Context, l *spawn.Launcher, all bool, newest int, show func(bus.Entry) (taken bool, err error)) (n int, err error) {
-	list, copies, err := a.letters(l, all)
+	list, copies, err := owner.Letters(l.Bus, all)
 	if err != nil || len(list)+len(copies) == 0 {
 		return 0, err
 	}
-	r, err := newShowing(l)
+	r, err := owner.NewShowing(l.Home, l.Bus)
 	if err != nil {
 		return 0, err
 	}
 	defer func() {
-		if ferr := r.file(); errors.Is(err, errClosed) {
+		if ferr := r.File(); errors.Is(err, console.ErrClosed) {
 			err = cmp.Or(ferr, err)
 		} else {
 			err = errors.Join(err, ferr)
 		}
 	}()
-	if err := r.mark(copies...); err != nil {
+	if err := r.Mark(copies...); err != nil {
 		return 0, err
 	}
 	list = a.newest(list, newest)
 	var written []string // and not known to be taken
 	first := 0           // of the messages that are not
 	defer func() {
-		if len(list) > first && (left(err) || errors.Is(err, errNotTaken)) {
+		if len(list) > first && (left(err) || errors.Is(err, console.ErrNotTaken)) {
 			a.notShown("has gone", len(list)-first, all)
-			err = errClosed
+			err = console.ErrClosed
 		} else if err == nil && first < n {
 			a.notShown("has not taken all", n-first, all)
 		}
@@ -218,12 +220,12 @@ func (a *app) showMail(ctx context.Context, l *spawn.Launcher, all bool, newest 
 			return n, err
 		}
 		n++
-		written = append(written, m.names()...)
+		written = append(written, m.Names()...)
 		if !taken {
 			continue
 		}
 		first = i + 1
-		if err := r.mark(written...); err != nil { // it is on the screen, whatever comes now
+		if err := r.Mark(written...); err != nil { // it is on the screen, whatever comes now
 			return n, err
 		}
 		written = nil
@@ -241,9 +243,9 @@ func (a *app) notShown(why string, n int, all bool) {
 }
 
 // reader is who reads stdout, if that can be known.
-func (a *app) reader() *taker {
-	_, person := terminal(a.err)
-	return &taker{out: a.stdout(), pipe: pipeOf(a.out), person: person}
+func (a *app) reader() *console.Reader {
+	_, person := console.Width(a.err)
+	return console.NewReader(a.stdout(), a.out, person)
 }
 
 func mailText(e bus.Entry) string {
@@ -267,8 +269,20 @@ func mailText(e bus.Entry) string {
 	return envelope.Plain(b.String())
 }
 
-// mailSpots are the directories in which a change announces mail coming into a
-// mailbox, and being filed.
-func mailSpots(id agent.ID) []bus.Spot {
-	return []bus.Spot{{Mailbox: id, Place: bus.Inbox}, {Mailbox: id, Place: bus.Claimed}}
+// unread counts the owner's envelopes that were not shown yet, by name alone.
+func (a *app) unread(l *spawn.Launcher) (int, error) {
+	names, err := l.Bus.Unread()
+	return len(names), err
+}
+
+// markRead remembers an envelope as shown, and files it.
+func (a *app) markRead(l *spawn.Launcher, e bus.Entry) error {
+	r, err := owner.NewShowing(l.Home, l.Bus)
+	if err == nil {
+		err = r.Mark(e.Name)
+	}
+	if err != nil {
+		return err
+	}
+	return r.File()
 }

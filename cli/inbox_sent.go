@@ -10,6 +10,8 @@ import (
 
 	"netsky/agent"
 	"netsky/bus/envelope"
+	"netsky/cli/console"
+	"netsky/cli/story"
 	"netsky/store"
 )
 
@@ -70,11 +72,11 @@ func (a *app) inboxSent(c *cli.Context) error {
 				return err
 			}
 			if envelope.Kind(m.Kind) == envelope.KindError {
-				became = "answered with an error: " + brief(firstLine(m.Text), 100)
+				became = "answered with an error: " + console.Brief(console.FirstLine(m.Text), 100)
 			}
 		}
-		a.print("%s  to %s  %s  (%s)", stamp(v.Time), v.To, became, v.ID)
-		a.print("    %s", brief(strings.Join(strings.Fields(v.Text), " "), 160))
+		a.print("%s  to %s  %s  (%s)", story.Stamp(v.Time), v.To, became, v.ID)
+		a.print("    %s", console.Brief(strings.Join(strings.Fields(v.Text), " "), 160))
 	}
 	if len(views) == 0 {
 		a.print("you have sent nothing yet; `netsky ask AGENT TEXT` sends a message")
@@ -96,5 +98,5 @@ func becameOf(list []store.Delivery) string {
 	case store.Answered:
 		return "answered by " + d.Answer
 	}
-	return string(d.State) + note(firstLine(d.Reason))
+	return string(d.State) + console.Note(console.FirstLine(d.Reason))
 }

@@ -1,23 +1,13 @@
 package cli
 
 import (
-	"bytes"
-	"cmp"
-	"context"
-	"encoding/json"
 	"errors"
-	"fmt"
 	"io"
-	"os/exec"
-	"strings"
-	"time"
 
 	"github.com/urfave/cli/v2"
 
-	"netsky/agent"
-	"netsky/agent/home"
 	"netsky/bus/mcp"
-	"netsky/spawn"
+	"netsky/spawn/team"
 	"netsky/store"
 )
 
@@ -66,7 +56,7 @@ func (a *app) ioServe(c *cli.Context) error {
 	}
 	o := mcp.Options{
 		Agent: self, Start: a.getenv("NETSKY_START"), Home: l.Home, Bus: l.Bus,
-		Records: shelf{l.Journal, l.Home}, Members: team{a, l}, In: in, Out: a.out, Version: Version, Log: a.logIO,
+		Records: store.Shelf{Journal: l.Journal, Home: l.Home}, Members: team.Team{Launcher: l, Environ: a.environ}, In: in, Out: a.out, Version: Version, Log: a.logIO,
 	}
 	if c.Bool("tools-only") {
 		return mcp.Serve(c.Context, o)
@@ -81,146 +71,4 @@ func (a *app) logIO(what string, err error) {
 		what += ": " + err.Error()
 	}
 	a.warn("%s", what)
-}
-
-// team is what the model of one agent may see of the others and do to them. What
-// changes the team is done by this netsky's own verbs, with their rules.
-type team struct {
-	a *app
-	l *spawn.Launcher
-}
-
-func (t team) List(ctx context.Context) ([]mcp.Member, error) {
-	list, err := t.l.Inspect(ctx)
-	if err != nil {
-		return nil, err
-	}
-	tasks := t.tasks(ctx)
-	members := make([]mcp.Member, 0, len(list))
-	for _, st := range list {
-		members = append(members, mcp.Member{
-			Agent: st.Agent, Runtime: st.Runtime, State: st.State, Detail: st.Detail, Since: st.Since,
-			Waiting: max(st.Inbox, 0) + max(st.Claimed, 0), Task: tasks[st.Agent],
-		})
-	}
-	return members, nil
-}
-
-// tasks names what each agent works on, as far as the records tell.
-func (t team) tasks(ctx context.Context) map[agent.ID]string {
-	db, err := store.OpenRead(ctx, t.l.Home)
-	if err != nil {
-		return nil
-	}
-	defer db.Close()
-	list, err := db.Tasks(ctx, store.TaskFilter{State: store.TaskInProgress})
-	if err != nil {
-		return nil
-	}
-	titles := make(map[agent.ID]string)
-	for _, task := range list.Items {
-		if titles[task.Assignee] == "" {
-			titles[task.Assignee] = task.Title
-		}
-	}
-	return titles
-}
-
-func (t team) Peek(ctx context.Context, id agent.ID, lines int) (string, error) {
-	list, err := t.l.Inspect(ctx)
-	if err != nil {
-		return "", err
-	}
-	st := list.Find(id)
-	if st.Pane() == "" {
-		return "", noPane(id, st.State)
-	}
-	text, err := t.l.LastLines(ctx, st, lines)
-	return strings.Join(text, "\n"), err
-}
-
-func (t team) Start(ctx context.Context, id agent.ID, objective string) (string, error) {
-	args := []string{"agent", id.N(), "--json"}
-	if objective != "" {
-		args = append(args, "--objective", objective)
-	}
-	out, err := t.verb(ctx, args...)
-	if err != nil {
-		return "", err
-	}
-	var v struct {
-		Agents []struct {
-			Step  spawn.Step
-			State agent.State
-			Note  string
-			Error string
-		}
-	}
-	if err := json.Unmarshal([]byte(out), &v); err != nil || len(v.Agents) == 0 {
-		return "", fmt.Errorf("agent %s: no answer that can be read: %.200q", id, out)
-	}
-	e := v.Agents[0]
-	switch e.Step {
-	case spawn.StepAlready:
-		return fmt.Sprintf("%s was up, and is %s", id, e.State), nil
-	case spawn.StepReady:
-		return fmt.Sprintf("%s is up: %s%s", id, readyWord(e.State), note(e.Note)), nil
-	}
-	return "", fmt.Errorf("%s: %s: %s", id, e.Step, cmp.Or(e.Error, e.Note))
-}
-
-func (t team) Stop(ctx context.Context, id agent.ID) (string, error) {
-	out, err := t.verb(ctx, "down", id.N())
-	return strings.TrimSpace(out), err
-}
-
-// verb runs a verb of this netsky; its error holds what it said.
-func (t team) verb(ctx context.Context, args ...string) (string, error) {
-	ctx, cancel := context.WithTimeout(ctx, 2*time.Minute)
-	defer cancel()
-	var out, errs bytes.Buffer
-	cmd := exec.CommandContext(ctx, t.l.Binary, args...)
-	cmd.Env, cmd.Stdout, cmd.Stderr = t.a.environ, &out, &errs
-	err := cmd.Run()
-	var exit *exec.ExitError
-	if errors.As(err, &exit) && exit.ExitCode() == exitPartly && out.Len() > 0 {
-		return out.String(), nil
-	}
-	if err != nil {
-		return "", errors.New(cmp.Or(strings.TrimSpace(errs.String()+out.String()), err.Error()))
-	}
-	return out.String(), nil
-}
-
-// shelf is the records as a model's tools use them: what is written goes through
-// the journal, which never fails for want of the database.
-type shelf struct {
-	*store.Journal
-	home home.Dir
-}
-
-func reading[T any](ctx context.Context, s shelf, read func(*store.DB) (T, error)) (T, error) {
-	db, err := store.OpenRead(ctx, s.home)
-	if err != nil {
-		var none T
-		return none, err
-	}
-	defer db.Close()
-	return read(db)
-}
-
-func (s shelf) Task(ctx context.Context, id string) (store.Task, error) {
-	return reading(ctx, s, func(db *store.DB) (store.Task, error) { return db.Task(ctx, id) })
-}
-
-func (s shelf) Tasks(ctx context.Context, f store.TaskFilter) (store.List[store.Task], error) {
-	return reading(ctx, s, func(db *store.DB) (store.List[store.Task], error) { return db.Tasks(ctx, f) })
-}
-
-func (s shelf) Dependencies(ctx context.Context, task string) ([]store.Dependency, error) {
-	return reading(ctx, s, func(db *store.DB) ([]store.Dependency, error) { return db.Dependencies(ctx, task) })
-}
-
-func (s shelf) Notes(ctx context.Context, f store.NoteFilter) (store.List[store.Note], error) {
-	return reading(ctx, s, func(db *store.DB) (store.List[store.Note], error) { return db.Notes(ctx, f) })
 }

@@ -9,23 +9,25 @@ import (
 	"netsky/agent/home"
 	"netsky/bus/courier"
 	"netsky/bus/mcp"
+	"netsky/cli/config"
 	"netsky/prompts"
 	"netsky/spawn"
 	"netsky/spawn/claude"
+	"netsky/tmux"
 )
 
 // serveClaude is the server of an agent on Claude Code, which holds its mailbox.
 func (a *app) serveClaude(ctx context.Context, l *spawn.Launcher, o mcp.Options) error {
 	session := &claude.Session{
 		Home: l.Home, Agent: o.Agent, Start: o.Start, PID: a.claudePID(l.Home, o), ConfigDir: claude.ConfigDir(a.getenv),
-		Pane: &agentPane{tmux: l.Tmux, id: o.Agent, start: o.Start},
+		Pane: &tmux.TaggedPane{Server: l.Tmux, Tag: spawn.TagStart, Value: o.Start},
 	}
 	defer session.Close()
 	state, err := claude.LoadState(l.Home, o.Agent)
 	if err != nil {
 		a.logIO("the conversation", err)
 	}
-	startup, err := a.startup(l.Home, o.Agent)
+	startup, err := a.startup(l, o.Agent)
 	if err != nil {
 		a.logIO("the startup text", err)
 	}
@@ -70,14 +72,12 @@ func (a *app) claudePID(h home.Dir, o mcp.Options) int {
 }
 
 // startup is the text in front of a fresh conversation's first message.
-func (a *app) startup(h home.Dir, id agent.ID) (string, error) {
-	la, err := h.LoadLaunch(id)
+func (a *app) startup(l *spawn.Launcher, id agent.ID) (string, error) {
+	la, err := l.Home.LoadLaunch(id)
 	if err != nil {
 		return "", err
 	}
-	return prompts.Startup(prompts.Input{
-		Agent: id, Dir: la.Dir, Owner: a.config.Owner.Name, Machine: machine(), Home: h, Runtime: la.Runtime,
-	})
+	return prompts.Startup(a.planner(l).Facts(la))
 }
 
 // forgive goes on with the defaults where netsky.toml is broken, but for what of
@@ -87,6 +87,6 @@ func (a *app) forgive() {
 	a.lenient = true
 	if _, err := a.cfg(); err != nil {
 		a.warn("%v; going on with the defaults", err)
-		a.config, a.cfgErr = defaults(), nil
+		a.config, a.cfgErr = config.Default(), nil
 	}
 }

@@ -11,6 +11,7 @@ import (
 
 	"netsky/agent"
 	"netsky/agent/home"
+	"netsky/cli/story"
 	"netsky/store"
 )
 
@@ -113,7 +114,7 @@ func (a *app) printLogs(list []store.Log, last int64, asJSON bool) (int64, error
 		if e.Level != store.LevelInfo {
 			level = strings.ToUpper(e.Level) + " "
 		}
-		a.print("%s  %-9s %-14s %s%s%s", stamp(e.Time), e.Part, e.Actor, level, e.Text, refWords(e.About, ""))
+		a.print("%s  %-9s %-14s %s%s%s", story.Stamp(e.Time), e.Part, e.Actor, level, e.Text, story.About(e.About, ""))
 	}
 	return last, a.broken
 }

@@ -2,13 +2,13 @@ package cli
 
 import (
 	"fmt"
-	"strings"
 
 	"github.com/urfave/cli/v2"
 
 	"netsky/agent"
 	"netsky/bus"
 	"netsky/bus/envelope"
+	"netsky/cli/console"
 )
 
 func (a *app) lsCommand() *cli.Command {
@@ -113,7 +113,7 @@ func (a *app) box(b *bus.Bus, id agent.ID, entries bool, n int) (boxView, error)
 
 func (a *app) printEntry(e entryView) {
 	if e.Envelope == nil {
-		a.print("%-9s %s  %s", e.Place, e.File, firstLine(e.Error))
+		a.print("%-9s %s  %s", e.Place, e.File, console.FirstLine(e.Error))
 		return
 	}
 	v := e.Envelope
@@ -121,18 +121,8 @@ func (a *app) printEntry(e entryView) {
 	if kind == "" {
 		kind = "message"
 	}
-	a.print("%-9s %s  %-14s %-12s %s  %s", e.Place, v.Time.Local().Format("01-02 15:04:05"), v.From, kind, v.ID, brief(v.Text, 60))
+	a.print("%-9s %s  %-14s %-12s %s  %s", e.Place, v.Time.Local().Format("01-02 15:04:05"), v.From, kind, v.ID, console.Brief(v.Text, 60))
 	if e.Why != "" {
-		a.print("          %s", firstLine(e.Why))
+		a.print("          %s", console.FirstLine(e.Why))
 	}
-}
-
-// brief is the text's first line, cut.
-func brief(text string, n int) string {
-	text = strings.TrimRight(text, "\n")
-	s := []rune(firstLine(text))
-	if len(s) > n || len(string(s)) < len(text) {
-		return string(s[:min(len(s), n)]) + "…"
-	}
-	return string(s)
 }

@@ -7,6 +7,7 @@ import (
 	"github.com/urfave/cli/v2"
 
 	"netsky/agent"
+	"netsky/cli/console"
 	"netsky/spawn"
 )
 
@@ -60,14 +61,14 @@ func (a *app) paneLines(c *cli.Context, l *spawn.Launcher, id agent.ID, n int) (
 	}
 	st := list.Find(id)
 	if st.Pane() == "" {
-		return nil, st, noPane(id, st.State)
+		return nil, st, spawn.NoPane(st)
 	}
 	lines, err := l.LastLines(c.Context, st, n)
 	return lines, st, err
 }
 
 func (a *app) followPane(c *cli.Context, l *spawn.Launcher, id agent.ID, n int) error {
-	if _, ok := terminal(a.out); !ok {
+	if _, ok := console.Width(a.out); !ok {
 		return usagef("peek --follow: this is no terminal")
 	}
 	tick := time.NewTicker(300 * time.Millisecond)

@@ -12,6 +12,7 @@ import (
 	"netsky/agent"
 	"netsky/agent/home"
 	"netsky/bus"
+	"netsky/cli/console"
 )
 
 func (a *app) poisonCommand() *cli.Command {
@@ -90,7 +91,7 @@ func (a *app) poisonLs(c *cli.Context) error {
 			return err
 		}
 		for _, e := range list {
-			a.print("%-14s %s  %s", id, e.Name, firstLine(e.Why))
+			a.print("%-14s %s  %s", id, e.Name, console.FirstLine(e.Why))
 		}
 	}
 	return nil

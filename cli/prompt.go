@@ -7,6 +7,7 @@ import (
 	"github.com/urfave/cli/v2"
 
 	"netsky/agent"
+	"netsky/cli/plan"
 	"netsky/prompts"
 )
 
@@ -30,12 +31,11 @@ func (a *app) promptCommand() *cli.Command {
 			if err != nil {
 				return err
 			}
-			plans, _, err := a.plans(c.Context, l, []agent.ID{id}, "", "")
+			plans, _, err := a.planner(l).Plans(c.Context, []agent.ID{id}, plan.Wish{})
 			if err != nil {
 				return err
 			}
 			in := plans[0].Prompt
-			in.Agent, in.Dir = id, plans[0].Dir
 			if c.Bool("startup") {
 				text, err := prompts.Startup(in)
 				if err != nil {

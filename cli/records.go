@@ -2,42 +2,32 @@ package cli
 
 import (
 	"context"
-	"errors"
-	"fmt"
-	"io/fs"
 
 	"netsky/agent/home"
 	"netsky/daemon/observe"
 	"netsky/store"
 )
 
-// records opens the database for reading. If it was lost, it is made anew from
-// the agents' files and the mailboxes, and that is said. The error matches
-// fs.ErrNotExist in a home in which no agent was ever started.
+// records opens the database for reading. That it was lost and made anew is said. The
+// error matches fs.ErrNotExist in a home in which no agent was ever started.
 func (a *app) records(ctx context.Context, h home.Dir) (*store.DB, error) {
-	db, err := store.OpenRead(ctx, h)
-	if !errors.Is(err, fs.ErrNotExist) || !store.Launched(h) {
-		return db, err
+	db, rebuilt, err := observe.Records(ctx, h, a.bus)
+	if rebuilt {
+		a.warn("%s was missing; rebuilt it from the agents' files and mailboxes; older log entries and sessions are lost",
+			tilde(a, h.Path(home.DBFile)))
 	}
-	if db, err = a.rebuiltRecords(ctx, h); err != nil {
-		return nil, fmt.Errorf("the records are missing and could not be rebuilt: %w", err)
-	}
-	a.warn("%s was missing; rebuilt it from the agents' files and mailboxes; older log entries and sessions are lost",
-		tilde(a, h.Path(home.DBFile)))
-	return db, nil
+	return db, err
 }
 
-func (a *app) rebuiltRecords(ctx context.Context, h home.Dir) (*store.DB, error) {
-	b, err := a.bus()
+// freshRecords opens the records. Where no daemon mirrors the mailboxes into them,
+// that is done first.
+func (a *app) freshRecords(ctx context.Context, h home.Dir) (*store.DB, error) {
+	db, err := a.records(ctx, h)
 	if err != nil {
 		return nil, err
 	}
-	db, err := store.Open(ctx, h)
-	if err != nil {
-		return nil, err
-	}
-	if err := (&observe.Observer{Bus: b, DB: db}).Sync(ctx); err != nil {
-		return nil, errors.Join(err, db.Close())
+	if err := observe.Refresh(ctx, h, a.bus); err != nil {
+		a.warn("no daemon runs, and what came since it did is not in the records: %v", err)
 	}
 	return db, nil
 }

@@ -1,17 +1,11 @@
 package cli
 
 import (
-	"context"
-	"errors"
 	"fmt"
-	"slices"
-	"strings"
 	"time"
 
 	"github.com/urfave/cli/v2"
 
-	"netsky/agent"
-	"netsky/bus"
 	"netsky/bus/envelope"
 )
 
@@ -39,7 +33,7 @@ func (a *app) replyCommand() *cli.Command {
 			if err != nil {
 				return err
 			}
-			e, err := a.received(c.Context, b, self, id, "")
+			e, err := b.ReceivedOne(c.Context, self, id, "")
 			if err != nil {
 				return err
 			}
@@ -58,36 +52,4 @@ func (a *app) replyCommand() *cli.Command {
 			return nil
 		},
 	}
-}
-
-var errNoMessage = errors.New("no message with that id has come to")
-
-// received finds the message with that id in one's own mailbox. Two senders may
-// have given theirs the same: then it is that of from, if there is such.
-func (a *app) received(ctx context.Context, b *bus.Bus, self agent.ID, id string, from agent.ID) (envelope.Envelope, error) {
-	list, err := b.Received(ctx, self, id)
-	if err != nil {
-		return envelope.Envelope{}, err
-	}
-	if i := slices.IndexFunc(list, func(e bus.Entry) bool { return e.Envelope.ID == id && e.Envelope.From == from }); i >= 0 {
-		list = list[i : i+1]
-	}
-	switch {
-	case len(list) == 1:
-		return list[0].Envelope, nil
-	case len(list) == 0:
-		return envelope.Envelope{}, fmt.Errorf("%s: %w %s", id, errNoMessage, self)
-	case list[0].Envelope.ID == id:
-		var senders []string
-		for _, e := range list {
-			senders = append(senders, string(e.Envelope.From))
-		}
-		return envelope.Envelope{}, usagef("%s: %s each sent a message with that id; netsky channel send AGENT TEXT --kind reply --in-reply-to %s answers one of them",
-			id, strings.Join(senders, " and "), id)
-	}
-	more := ""
-	if len(list) == bus.MostReceived {
-		more = " or more"
-	}
-	return envelope.Envelope{}, usagef("%s: %d%s messages begin so; give more of the id", id, len(list), more)
 }

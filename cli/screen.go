@@ -1,18 +1,22 @@
 package cli
 
 import (
+	"encoding/json"
 	"fmt"
-	"os"
 
-	"golang.org/x/term"
+	"netsky/cli/console"
+	"netsky/cli/report"
 )
+
+// tilde writes a path as people do.
+func tilde(a *app, path string) string { return console.Tilde(a.getenv("HOME"), path) }
 
 // dumb reports whether the terminal takes no commands, only text.
 func (a *app) dumb() bool { return a.getenv("TERM") == "dumb" || a.getenv("TERM") == "" }
 
 // colors reports whether what goes to stdout may be coloured.
 func (a *app) colors() bool {
-	_, tty := terminal(a.out)
+	_, tty := console.Width(a.out)
 	return tty && a.getenv("NO_COLOR") == "" && !a.dumb()
 }
 
@@ -26,24 +30,17 @@ func (a *app) clear() {
 	fmt.Fprint(a.out, "\x1b[H\x1b[J")
 }
 
-// screenSize is a terminal's, 80 by 24 where it does not say.
-func screenSize(stream any) (width, height int) {
-	if f, ok := stream.(*os.File); ok {
-		if w, h, err := term.GetSize(int(f.Fd())); err == nil && w > 0 && h > 0 {
-			return w, h
-		}
-	}
-	return 80, 24
+// printer is where an up or a down is reported.
+func (a *app) printer(asJSON bool) report.Printer {
+	_, live := console.Width(a.out)
+	return report.Printer{Out: a.stdout(), Live: live && !a.dumb(), JSON: asJSON, Warn: a.warn, Home: a.getenv("HOME"), Version: Version}
 }
 
-// cut is the text in at most so many columns; 0 is without end.
-func cut(s string, width int) string {
-	r := []rune(s)
-	switch {
-	case width <= 0 || len(r) <= width:
-		return s
-	case width == 1:
-		return "…"
-	}
-	return string(r[:width-1]) + "…"
+func (a *app) writeJSON(v any) error {
+	enc := json.NewEncoder(a.stdout())
+	enc.SetIndent("", "  ")
+	return enc.Encode(v)
 }
+
+// writeJSONLine writes one object on one line, for verbs that follow.
+func (a *app) writeJSONLine(v any) error { return json.NewEncoder(a.stdout()).Encode(v) }

@@ -5,26 +5,24 @@ import (
 	_ "embed"
 	"errors"
 	"fmt"
-	"io/fs"
 	"os"
 	"path/filepath"
 	"runtime"
 	"slices"
-	"strings"
 	"syscall"
-	"time"
 
 	"github.com/urfave/cli/v2"
 
 	"netsky/agent"
 	"netsky/agent/home"
 	"netsky/agent/proc"
+	"netsky/cli/config"
+	"netsky/cli/console"
+	"netsky/cli/report"
+	"netsky/internal/advice"
 	"netsky/spawn"
-	"netsky/spawn/worktree"
+	"netsky/spawn/uninstall"
 )
-
-//go:embed netsky.toml
-var sampleConfig []byte
 
 func (a *app) initCommand() *cli.Command {
 	return &cli.Command{
@@ -45,16 +43,13 @@ func (a *app) initCommand() *cli.Command {
 			if _, err := h.Make(); err != nil {
 				return err
 			}
-			_, err = h.ReadFile(home.ConfigFile, 1<<20)
-			switch {
-			case err == nil:
-				a.print("%s: is there already, left as it is", h.Path(home.ConfigFile))
-				return nil
-			case !errors.Is(err, fs.ErrNotExist):
+			written, err := config.Init(h)
+			if err != nil {
 				return err
 			}
-			if err := h.WriteFile(home.ConfigFile, sampleConfig, true); err != nil {
-				return err
+			if !written {
+				a.print("%s: is there already, left as it is", h.Path(home.ConfigFile))
+				return nil
 			}
 			a.print("%s: written", h.Path(home.ConfigFile))
 			return nil
@@ -109,11 +104,11 @@ func (a *app) uninstall(c *cli.Context) error {
 	there := err == nil
 	var ignored []string
 	if purge && there {
-		if ignored, err = a.unsaved(c.Context, h, "nothing was ended or removed"); err != nil {
+		if ignored, err = uninstall.Unsaved(c.Context, h, "nothing was ended or removed"); err != nil {
 			return err
 		}
 	}
-	for _, line := range firstOf(ignored) {
+	for _, line := range console.First(ignored) {
 		a.warn("a purge removes what git ignores, too: %s", tilde(a, line))
 	}
 	if !c.Bool("yes") {
@@ -135,9 +130,9 @@ func (a *app) uninstall(c *cli.Context) error {
 		case err == nil: // else the disk may be full
 			defer lock.Unlock()
 		}
-		rep := &downReport{a: a}
+		rep := &report.Down{Printer: a.printer(false)}
 		_, err = l.Down(c.Context, spawn.DownOptions{
-			Force: true, All: true, By: string(agent.Owner), Keep: a.keepRunning(h), Report: rep.progress,
+			Force: true, All: true, By: string(agent.Owner), Keep: a.keepRunning(h), Report: rep.Progress,
 			Within: a.withDaemon(c.Context, h, agent.Owner, rep),
 		})
 		full := errors.Is(err, syscall.ENOSPC) || errors.Is(err, syscall.EDQUOT)
@@ -171,64 +166,12 @@ func (a *app) purgeCommand(h home.Dir) string {
 		if real, err := filepath.EvalSymlinks(own); err == nil {
 			own = real // the link goes
 		}
-		command = shellWord(own)
+		command = advice.Word(own)
 	}
 	if a.getenv("NETSKY_HOME") != "" {
-		command = "NETSKY_HOME=" + shellWord(h.Root()) + " " + command
+		command = "NETSKY_HOME=" + advice.Word(h.Root()) + " " + command
 	}
 	return command + " uninstall --purge"
-}
-
-// purge removes what netsky made in the home, after all has been ended. Nothing
-// can be started there meanwhile.
-func (a *app) purge(ctx context.Context, h home.Dir, l *spawn.Launcher) error {
-	wait, cancel := context.WithTimeout(ctx, 5*time.Second)
-	defer cancel()
-	for _, name := range []string{"up", agent.DaemonName} {
-		lock, err := h.WaitLock(wait, name, nil)
-		if errors.Is(err, home.ErrLocked) {
-			return fmt.Errorf("uninstall: nothing was removed, as something is being started: %w", err)
-		}
-		if err != nil {
-			return fmt.Errorf("uninstall: nothing was removed: %w", err)
-		}
-		defer lock.Unlock()
-	}
-	left, err := l.Remnants(ctx)
-	if err == nil && len(left) > 0 {
-		err = fmt.Errorf("%s still runs", left[0].What)
-	}
-	if err != nil {
-		return fmt.Errorf("uninstall: nothing was removed: %w", err)
-	}
-	// Their records go with the home; without them nobody could tell any more.
-	if list := l.Unproved(); len(list) > 0 {
-		a.tellUnproved(list)
-		if proc.Reaps { // elsewhere nothing ever is
-			return exitError{exitPartly, errors.New("uninstall: what is known is ended, nothing was removed: it is not proved that nothing else runs")}
-		}
-	}
-	// Once more: agents were at work until now.
-	if _, err := a.unsaved(ctx, h, "everything is ended, nothing was removed"); err != nil {
-		return err
-	}
-	own, err := h.Purge()
-	if err != nil {
-		return fmt.Errorf("uninstall: %s: not all was removed: %w", h.Root(), err)
-	}
-	if len(own) == 0 {
-		a.print("removed %s", tilde(a, h.Root()))
-		return nil
-	}
-	a.print("removed what netsky made in %s", tilde(a, h.Root()))
-	const most = 20
-	for _, name := range own[:min(len(own), most)] {
-		a.print("left %s: not netsky's", tilde(a, h.Path(name)))
-	}
-	if len(own) > most {
-		a.print("left %d more that are not netsky's", len(own)-most)
-	}
-	return nil
 }
 
 // tellUnproved warns of starts of which something may run.
@@ -259,41 +202,6 @@ func (a *app) tellCarried(now, before []spawn.Remnant) {
 	a.tellUnproved(list)
 }
 
-// unsaved refuses a purge while there is work that is nowhere else: in git
-// repositories anywhere below the home, and in the workspaces. ignored are the
-// directories that would go though no repository has them.
-func (a *app) unsaved(ctx context.Context, h home.Dir, state string) (ignored []string, err error) {
-	var loose []string
-	list, err := os.ReadDir(h.Path(home.WorkDir))
-	if err != nil && !errors.Is(err, fs.ErrNotExist) {
-		return nil, err
-	}
-	for _, e := range list {
-		loose = append(loose, h.Path(home.WorkDir, e.Name()))
-	}
-	found, dirs, err := worktree.Find(ctx, h.Root(), loose...)
-	if err != nil {
-		return nil, fmt.Errorf("uninstall: %s: looking for work that is nowhere else: %w; %s", h.Root(), err, state)
-	}
-	if len(found) == 0 {
-		return slices.DeleteFunc(dirs, func(d string) bool { return !strings.HasPrefix(d, h.Path(home.WorkDir)+"/") }), nil
-	}
-	var lines []string
-	for _, f := range found {
-		lines = append(lines, f.String())
-	}
-	return nil, fmt.Errorf("%s\nuninstall: that may be work that is nowhere else: push it or move it away first; %s", strings.Join(firstOf(lines), "\n"), state)
-}
-
-// firstOf is the beginning of a list that is too long to print.
-func firstOf(lines []string) []string {
-	const most = 20
-	if len(lines) <= most {
-		return lines
-	}
-	return append(slices.Clone(lines[:most]), fmt.Sprintf("%d more", len(lines)-most))
-}
-
 func uninstallQuestion(a *app, h home.Dir, purge bool) string {
 	if purge {
 		return fmt.Sprintf("End all agents and remove netsky and all that it made in %s, mail and records too?", tilde(a, h.Root()))
@@ -303,7 +211,7 @@ func uninstallQuestion(a *app, h home.Dir, purge bool) string {
 
 // confirm asks on a terminal; without one the answer has to be --yes.
 func (a *app) confirm(verb, question string) (bool, error) {
-	if _, ok := terminal(a.in); !ok {
+	if _, ok := console.Width(a.in); !ok {
 		return false, usagef("%s: this is no terminal to ask on; --yes says yes", verb)
 	}
 	fmt.Fprintf(a.err, "%s [y/N] ", question)
@@ -316,30 +224,33 @@ func (a *app) confirm(verb, question string) (bool, error) {
 	return true, nil
 }
 
-// removeLinks removes what scripts/up put on PATH: links named netsky that lead
-// to this binary. The binary itself lies in the checkout that built it and is
-// left there.
-func (a *app) removeLinks() error {
-	own, err := os.Executable()
-	if err != nil {
-		return fmt.Errorf("netsky's own path: %w", err)
-	}
-	if own, err = filepath.EvalSymlinks(own); err != nil {
+// purge removes what netsky made in the home, after all has been ended.
+func (a *app) purge(ctx context.Context, h home.Dir, l *spawn.Launcher) error {
+	left, err := uninstall.Purge(ctx, l, a.tellUnproved)
+	switch {
+	case errors.Is(err, uninstall.ErrUnproved):
+		return exitError{exitPartly, fmt.Errorf("uninstall: %w", err)}
+	case err != nil:
 		return err
+	case len(left) == 0:
+		a.print("removed %s", tilde(a, h.Root()))
+		return nil
 	}
-	for _, dir := range append(filepath.SplitList(a.getenv("PATH")), a.linkDirs()...) {
-		link := filepath.Join(dir, "netsky")
-		info, err := os.Lstat(link)
-		if err != nil || info.Mode()&fs.ModeSymlink == 0 {
-			continue
-		}
-		if to, err := filepath.EvalSymlinks(link); err != nil || to != own {
-			continue
-		}
-		if err := os.Remove(link); err != nil {
-			return err
-		}
-		a.print("removed %s (the binary %s stays with its checkout)", tilde(a, link), tilde(a, own))
+	a.print("removed what netsky made in %s", tilde(a, h.Root()))
+	const most = 20
+	for _, name := range left[:min(len(left), most)] {
+		a.print("left %s: not netsky's", tilde(a, h.Path(name)))
+	}
+	if len(left) > most {
+		a.print("left %d more that are not netsky's", len(left)-most)
 	}
 	return nil
+}
+
+func (a *app) removeLinks() error {
+	links, own, err := uninstall.RemoveLinks(append(filepath.SplitList(a.getenv("PATH")), console.Caller{Getenv: a.getenv}.LinkDirs()...))
+	for _, link := range links {
+		a.print("removed %s (the binary %s stays with its checkout)", tilde(a, link), tilde(a, own))
+	}
+	return err
 }

@@ -1,18 +1,19 @@
 package cli
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
 	"io/fs"
-	"strings"
 	"time"
 
 	"github.com/urfave/cli/v2"
 
 	"netsky/agent"
 	"netsky/agent/home"
+	"netsky/cli/console"
+	"netsky/cli/overview"
+	"netsky/cli/story"
 	"netsky/spawn"
 	"netsky/store"
 )
@@ -48,7 +49,9 @@ func (a *app) showCommand() *cli.Command {
 			if c.Bool("json") {
 				return a.writeJSON(t)
 			}
-			a.drawTimeline(t)
+			for _, line := range story.Lines(t) {
+				a.print("%s", line)
+			}
 			return nil
 		},
 	}
@@ -60,14 +63,14 @@ func (a *app) showAddress(c *cli.Context, h home.Dir, id agent.ID) error {
 	if err != nil {
 		return err
 	}
-	var now *agentView
+	var now *overview.Agent
 	if id.IsAgent() {
 		list, err := l.Inspect(c.Context)
 		if err != nil {
 			a.warn("%v", err)
 		}
 		st := list.Find(id)
-		v := viewOf(st)
+		v := overview.Of(st)
 		if now = &v; !c.Bool("json") {
 			a.showAgent(c.Context, l, st)
 		}
@@ -85,12 +88,14 @@ func (a *app) showAddress(c *cli.Context, h home.Dir, id agent.ID) error {
 	}
 	if c.Bool("json") {
 		return a.writeJSON(struct {
-			Status *agentView `json:"status,omitempty"`
+			Status *overview.Agent `json:"status,omitempty"`
 			store.Timeline
 		}{now, t})
 	}
 	if err == nil {
-		a.drawTimeline(t)
+		for _, line := range story.Lines(t) {
+			a.print("%s", line)
+		}
 	}
 	return nil
 }
@@ -126,12 +131,12 @@ func (a *app) timeline(ctx context.Context, h home.Dir, id string) (store.Timeli
 
 // showAgent prints how an agent is now, and what a dead one said last.
 func (a *app) showAgent(ctx context.Context, l *spawn.Launcher, st spawn.Status) {
-	v := viewOf(st)
+	v := overview.Of(st)
 	since := ""
 	if !st.Since.IsZero() {
-		since = ", for " + ago(time.Since(st.Since))
+		since = ", for " + console.Ago(time.Since(st.Since))
 	}
-	a.print("%s: %s%s%s", v.Agent, v.State, since, note(agentWords(v)))
+	a.print("%s: %s%s%s", v.Agent, v.State, since, console.Note(v.Words()))
 	a.print("  evidence  %s", v.Evidence)
 	if v.Start != "" {
 		where := ""
@@ -215,97 +220,3 @@ func (a *app) showFromBus(c *cli.Context, id string, why error) error {
 	}
 	return nil
 }
-
-func (a *app) drawTimeline(t store.Timeline) {
-	switch {
-	case t.Message != nil:
-		m := t.Message
-		a.print("message %s", m.ID)
-		a.print("  from %s to %s%s, sent %s", m.From, m.To, viaWords(m.Via), stamp(m.Time))
-		for l := range strings.SplitSeq(m.Text, "\n") {
-			a.print("  | %s", l)
-		}
-	case t.Session != nil:
-		s := t.Session
-		a.print("session %s of %s on %s", s.Start, s.Actor, s.Runtime)
-		a.print("  started %s%s", stamp(s.Started), endWords(*s))
-		if s.Thread != "" {
-			a.print("  conversation %s", s.Thread)
-		}
-		for l := range strings.SplitSeq(strings.TrimRight(s.LastLines, "\n"), "\n") {
-			if l != "" {
-				a.print("  | %s", l)
-			}
-		}
-	case t.Note != nil:
-		a.drawNote(*t.Note)
-	case t.Task != nil:
-		a.print("task %s: %s (%s)", t.Task.ID, t.Task.Title, t.Task.State)
-	case t.Actor != nil:
-		a.print("on record: %s%s", t.Actor.ID, note(agent.RoleWord(t.Actor.Role)))
-		if t.Actor.Objective != "" {
-			a.print("  objective %s", t.Actor.Objective)
-		}
-	default:
-		a.print("%s %s", t.Subject.Kind, t.Subject.ID)
-	}
-	if t.More {
-		a.print("  …")
-	}
-	day := ""
-	for _, e := range t.Events {
-		at := e.Time.Time().Local()
-		if d := at.Format("2006-01-02"); d != day {
-			day = d
-			a.print("%s", day)
-		}
-		who := string(e.Actor)
-		if e.To != "" {
-			who += " → " + string(e.To)
-		}
-		a.print("  %s  %-10s %-20s %s%s", at.Format("15:04:05.000"), strings.ReplaceAll(e.Kind, "_", " "), who, brief(e.Text, 90), refWords(e.Ref, t.Subject.ID))
-	}
-}
-
-func (a *app) drawNote(n store.Note) {
-	about := ""
-	if n.About != "" {
-		about = " about " + n.About
-	}
-	a.print("note %s", n.ID)
-	a.print("  by %s%s, written %s", cmp.Or(n.Author, "nobody"), about, stamp(n.Created))
-	for l := range strings.SplitSeq(n.Text, "\n") {
-		a.print("  | %s", l)
-	}
-}
-
-func viaWords(via string) string {
-	if via == "" {
-		return ""
-	}
-	return " by " + via
-}
-
-func refWords(ref, subject string) string {
-	if ref == "" || ref == subject {
-		return ""
-	}
-	return "  (" + ref + ")"
-}
-
-func endWords(s store.Session) string {
-	switch {
-	case s.Ended == 0:
-		return ", open: " + string(s.State)
-	case s.Status != nil:
-		return fmt.Sprintf(", ended %s with status %d%s", stamp(s.Ended), *s.Status, note(s.Reason))
-	case s.Signal != "":
-		return fmt.Sprintf(", ended %s by %s%s", stamp(s.Ended), s.Signal, note(s.Reason))
-	}
-	if s.Reason == store.EndedUnseen {
-		return fmt.Sprintf(", ended before %s; when and how is not known", stamp(s.Ended))
-	}
-	return fmt.Sprintf(", ended %s%s", stamp(s.Ended), note(s.Reason))
-}
-
-func stamp(t store.Time) string { return t.Time().Local().Format("2006-01-02 15:04:05") }

@@ -4,29 +4,28 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"slices"
 	"strings"
-	"unicode/utf8"
 
 	"github.com/urfave/cli/v2"
 
 	"netsky/agent"
-	"netsky/spawn"
+	"netsky/cli/console"
+	"netsky/cli/overview"
 )
 
 // statusLine prints the state in one short line, for tmux. It never fails
 // loudly: a status line shows what it can. width is the room there is, 0 without end.
 func (a *app) statusLine(ctx context.Context, width int) error {
 	text := func(s string) error {
-		fmt.Fprintln(a.stdout(), cut(s, width))
+		fmt.Fprintln(a.stdout(), console.Cut(s, width))
 		return nil
 	}
 	if _, err := a.home(); err != nil {
-		return errors.Join(text("netsky: "+firstLine(err.Error())), exitError{status(err), errTold})
+		return errors.Join(text("netsky: "+console.FirstLine(err.Error())), exitError{status(err), errTold})
 	}
 	l, err := a.launcher()
 	if err != nil {
-		return text("netsky: " + firstLine(err.Error()))
+		return text("netsky: " + console.FirstLine(err.Error()))
 	}
 	list, err := l.Inspect(ctx)
 	if err != nil && len(list) == 0 {
@@ -36,67 +35,8 @@ func (a *app) statusLine(ctx context.Context, width int) error {
 	if err != nil {
 		unread = 0
 	}
-	fmt.Fprintln(a.stdout(), shortLine(list, unread, width))
+	fmt.Fprintln(a.stdout(), overview.Line(list, unread, width))
 	return nil
-}
-
-// shortLine is the state in at most width columns. A state is written whole or
-// not at all: with less room agents give way to counts, those that need nobody
-// first.
-func shortLine(list spawn.Statuses, unread, width int) string {
-	var all, urgent, urgentCounts, calmCounts []string
-	counts := make(map[agent.State]int)
-	for _, s := range list {
-		if s.State == agent.Down {
-			continue
-		}
-		name := s.Agent.N()
-		if s.Agent == agent.Infinity {
-			name = "∞"
-		}
-		all = append(all, name+":"+string(s.State))
-		counts[s.State]++
-	}
-	needed := 0
-	for i, state := range urgency {
-		switch n := counts[state]; {
-		case n == 0:
-		case i < calm:
-			needed += n
-			urgentCounts = append(urgentCounts, fmt.Sprintf("%d %s", n, state))
-			for _, word := range all {
-				if strings.HasSuffix(word, ":"+string(state)) {
-					urgent = append(urgent, word)
-				}
-			}
-		default:
-			calmCounts = append(calmCounts, fmt.Sprintf("%d %s", n, state))
-		}
-	}
-	var mail []string
-	if unread > 0 {
-		mail = []string{fmt.Sprintf("mail:%d", unread)}
-	}
-	if len(all) == 0 {
-		all = []string{"no agents"}
-	}
-	up := []string{fmt.Sprintf("%d up", len(all)-needed)}
-	if len(all) == needed {
-		up = nil
-	}
-	few := []string{fmt.Sprintf("!%d", needed)}
-	if needed == 0 {
-		few = []string{"ok"}
-	}
-	for _, words := range [][][]string{
-		{all, mail}, {urgent, mail, calmCounts}, {urgent, mail, up}, {urgentCounts, mail, calmCounts}, {urgentCounts, mail, up}, {urgentCounts, mail}, {few, mail},
-	} {
-		line := strings.Join(slices.Concat(words...), " ")
-		if line != "" && (width == 0 || utf8.RuneCountInString(line) <= width) {
-			return line
-		}
-	}
-	return cut(few[0], width)
 }
 
 // summary is `netsky` alone: the state in three lines and the next step.
@@ -131,8 +71,8 @@ func (a *app) summary(c *cli.Context) error {
 	fmt.Fprintf(a.stdout(), "agents up: %d   daemon: %s\n", len(up), v.Daemon.State)
 	fmt.Fprintf(a.stdout(), "mail for you: %d\n", v.Unread)
 	fmt.Fprintf(a.stdout(), "not yet read by agents: %d\n", waiting)
-	at, asks := v.atPane()
-	_, what, blocked := v.blocked()
+	at, asks := v.AtPane()
+	_, what, blocked := v.Blocked()
 	next := ""
 	switch {
 	case len(dead) > 1 && len(up) == 0:

@@ -1,96 +1,14 @@
 package cli
 
 import (
-	"slices"
-	"strings"
-
-	"netsky/agent"
+	"netsky/cli/spell"
 )
-
-// A habit is a verb of other programs', and what does the same here. Those that
-// only look are aliases of ours; those that act are never guessed at.
-type habit struct {
-	words []string
-	say   func(agents, rest []string) string
-}
-
-// cmd is a command with the agents that were named.
-func cmd(command string, agents []string, more ...string) string {
-	return "`" + strings.Join(slices.Concat([]string{command}, agents, more), " ") + "`"
-}
-
-var habits = []habit{
-	{[]string{"stop", "quit", "exit", "end", "shutdown", "halt"}, func(agents, _ []string) string {
-		if len(agents) == 0 {
-			return "`netsky down` asks agent0 and the clones to finish, and ends them; --all everything"
-		}
-		return cmd("netsky down", agents) + " lets the running turn finish, then ends the agent"
-	}},
-	{[]string{"kill", "killall"}, func(agents, _ []string) string {
-		if len(agents) == 0 {
-			return "`netsky down --force` ends agent0 and the clones at once; `netsky interrupt AGENT` only a turn"
-		}
-		return cmd("netsky down", agents, "--force") + " ends at once; " + cmd("netsky interrupt", agents[:1]) + " only a turn"
-	}},
-	{[]string{"restart", "reload", "reboot"}, func(agents, _ []string) string {
-		return cmd("netsky down", agents) + ", then " + cmd("netsky up", agents)
-	}},
-	{[]string{"start", "new", "spawn", "create", "launch", "add"}, func(agents, rest []string) string {
-		if n, ok := numberOf(rest); ok && len(agents) == 1 {
-			return "`netsky up agent" + n + "` starts that agent; `netsky up " + n + "` agent0, " + n + " clones and agentinfinity"
-		}
-		if len(agents) == 0 {
-			return "`netsky up` starts agents; `netsky up agent1` that one"
-		}
-		return cmd("netsky up", agents)
-	}},
-	{[]string{"send", "msg", "message", "tell", "say", "write", "chat"}, func(agents, _ []string) string {
-		who := "AGENT"
-		if len(agents) > 0 {
-			who = agents[0]
-		}
-		return "`netsky ask " + who + " \"…\"` sends a message and waits for the answer; `netsky channel send " + who + " \"…\"` does not wait"
-	}},
-	{[]string{"rm", "remove", "delete", "del"}, func(agents, _ []string) string {
-		if len(agents) == 0 {
-			return "`netsky down AGENT` ends an agent; `netsky uninstall` takes netsky off this machine"
-		}
-		return cmd("netsky down", agents) + " ends it; then " + cmd("netsky forget", agents) + " takes it off status"
-	}},
-	{[]string{"connect", "enter", "open", "join", "switch"}, func(agents, _ []string) string {
-		return cmd("netsky attach", agents[:min(len(agents), 1)]) + " goes to its pane"
-	}},
-	{[]string{"search", "grep", "query", "lookup"}, func([]string, []string) string {
-		return "`netsky find TEXT` searches messages, tasks and notes"
-	}},
-	{[]string{"logs", "history", "events"}, func([]string, []string) string { return "`netsky log`" }},
-	{[]string{"mail", "messages", "read", "from"}, func([]string, []string) string {
-		return "`netsky inbox` shows what agents wrote to you, `netsky inbox --all` what you have read as well"
-	}},
-	{[]string{"cancel", "abort"}, func(agents, _ []string) string {
-		if len(agents) == 0 {
-			agents = []string{"AGENT"}
-		}
-		return cmd("netsky interrupt", agents[:1]) + " ends its running turn"
-	}},
-	{[]string{"yes", "allow", "accept"}, func([]string, []string) string {
-		return "`netsky approvals` lists what waits for your yes, `netsky approve CODE` says it"
-	}},
-	{[]string{"web", "ui", "gui"}, func([]string, []string) string { return "`netsky dashboard`" }},
-	{[]string{"watch", "top"}, func([]string, []string) string { return "`netsky status --watch`" }},
-}
 
 // unknownVerb says which verb was probably meant: by what people are used to,
 // else by a slip of the fingers.
 func (a *app) unknownVerb(word string, rest []string) error {
-	if i := slices.IndexFunc(habits, func(h habit) bool { return slices.Contains(h.words, word) }); i >= 0 {
-		var agents []string
-		for _, r := range rest {
-			if id, err := agent.ParseAgent(r); err == nil {
-				agents = append(agents, string(id))
-			}
-		}
-		return usagef("no verb %q: %s", word, habits[i].say(agents, rest))
+	if meant := spell.Habit(word, rest); meant != "" {
+		return usagef("no verb %q: %s", word, meant)
 	}
 	var names []string
 	for _, c := range a.cli().Commands {
@@ -98,49 +16,8 @@ func (a *app) unknownVerb(word string, rest []string) error {
 			names = append(names, c.Name)
 		}
 	}
-	if best := nearest(word, names); best != "" {
+	if best := spell.Nearest(word, names); best != "" {
 		return usagef("no verb %q; did you mean %q? `netsky help` lists them", word, best)
 	}
 	return usagef("no verb %q; `netsky help` lists them", word)
-}
-
-// nearest is the name that the word was probably meant to be: one that it begins,
-// or that is a slip of the fingers away, one in a short word. "" is none.
-func nearest(word string, names []string) string {
-	best, at := "", max(1, len(word)/3)+1
-	for _, name := range names {
-		d := distance(word, name)
-		if word != "" && strings.HasPrefix(name, word) || len(name) > 3 && strings.HasPrefix(word, name) {
-			d = 0
-		}
-		if d < min(at, len(name)) {
-			best, at = name, d
-		}
-	}
-	return best
-}
-
-// distance is how many letters must be put in, taken out, changed or swapped
-// with their neighbour to make one word of the other.
-func distance(a, b string) int {
-	before, last := make([]int, len(b)+1), make([]int, len(b)+1)
-	for j := range last {
-		last[j] = j
-	}
-	for i := range len(a) {
-		row := make([]int, len(b)+1)
-		row[0] = i + 1
-		for j := range len(b) {
-			cost := 1
-			if a[i] == b[j] {
-				cost = 0
-			}
-			row[j+1] = min(last[j]+cost, last[j+1]+1, row[j]+1)
-			if i > 0 && j > 0 && a[i] == b[j-1] && a[i-1] == b[j] {
-				row[j+1] = min(row[j+1], before[j-1]+1)
-			}
-		}
-		before, last = last, row
-	}
-	return last[len(b)]
 }

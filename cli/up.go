@@ -2,6 +2,7 @@ package cli
 
 import (
 	"cmp"
+	"errors"
 	"fmt"
 	"slices"
 	"time"
@@ -10,6 +11,10 @@ import (
 
 	"netsky/agent"
 	"netsky/bus/envelope"
+	"netsky/cli/console"
+	"netsky/cli/overview"
+	"netsky/cli/plan"
+	"netsky/cli/report"
 	"netsky/daemon"
 	"netsky/spawn"
 	"netsky/store"
@@ -88,181 +93,256 @@ func stayedUp(states spawn.Statuses, ends []spawn.Progress) (list spawn.Statuses
 	return list
 }
 
+// An upRun is one `netsky up` or `netsky agent`.
+type upRun struct {
+	a     *app
+	c     *cli.Context
+	l     *spawn.Launcher
+	self  agent.ID
+	ids   []agent.ID
+	whole bool // it also attaches and explains
+	wish  plan.Wish
+
+	plans     []spawn.Plan
+	prep      *spawn.Preparation
+	why       error // with demo chosen: what stands in the way of a model
+	ended     []agent.ID
+	objective string
+	misplaced []spawn.Status // up on another runtime than was wanted
+	disobeyed error          // what agents that are up can't obey
+
+	rep    *report.Up
+	pong   daemon.Pong
+	derr   error // of the daemon
+	stayed []spawn.Progress
+}
+
 // up brings the agents up and tells of it; whole also attaches and explains.
 func (a *app) up(c *cli.Context, ids []agent.ID, objective string, whole bool) error {
-	ctx := c.Context
-	self, err := a.self()
+	u := &upRun{a: a, c: c, ids: ids, whole: whole, objective: objective, wish: plan.Wish{Runtime: c.String("type"), Dir: c.String("dir")}}
+	if c.Bool("fresh") {
+		u.ended = ids
+	}
+	if err := u.plan(); err != nil {
+		return err
+	}
+	if err := u.prepare(); err != nil {
+		return err
+	}
+	if len(u.plans) == 0 {
+		stayed := u.rep.Stayed(u.misplaced)
+		u.tellUnsent()
+		pong, _ := daemon.Ping(c.Context, u.l.Home) // none if it does not answer
+		return cmp.Or(u.rep.Finish(u.l.Home, pong, stayed), u.disobeyed)
+	}
+	if err := u.agree(); err != nil {
+		return err
+	}
+	ends, err := u.start()
 	if err != nil {
+		return err
+	}
+	return u.tell(ends)
+}
+
+// plan decides what is started, on what and where.
+func (u *upRun) plan() error {
+	a := u.a
+	var err error
+	if u.self, err = a.self(); err != nil {
 		return err
 	}
 	h, err := a.madeHome()
 	if err != nil {
 		return err
 	}
-	la, err := launchBefore(h, self)
+	la, err := plan.Before(h, u.self)
 	if err != nil {
 		return err
 	}
-	if self.IsAgent() && len(la.Env) > 0 {
+	if u.self.IsAgent() && len(la.Env) > 0 {
 		// What an agent starts inherits what the agent did, and not what its
 		// runtime has put into the environment of its tools.
 		a.environ = la.Env
 	}
-	l, err := a.launcher()
-	if err != nil {
+	if u.l, err = a.launcher(); err != nil {
 		return err
 	}
-	if err := a.chooseDir(l, ids, c.String("dir")); err != nil {
+	p := a.planner(u.l)
+	if err := a.chooseDir(p, u.ids, u.wish.Dir); err != nil {
 		return err
 	}
-	plans, why, err := a.plans(ctx, l, ids, c.String("type"), c.String("dir"))
-	if err != nil {
+	if u.plans, u.why, err = p.Plans(u.c.Context, u.ids, u.wish); err != nil {
 		return err
 	}
-	if c.String("dir") != "" { // also for agents that are up: no hint ends them for a directory that can't be worked in
-		if err := spawn.CheckDir(plans[0].Dir); err != nil {
+	if u.wish.Dir != "" { // also for agents that are up: no hint ends them for a directory that can't be worked in
+		if err := spawn.CheckDir(u.plans[0].Dir); err != nil {
 			return exitError{exitUsage, fmt.Errorf("--dir: %w; nothing was started or ended", err)}
 		}
 	}
-	a.tellWhere(l, plans, c.String("dir"))
-	plans[0].Objective = objective
-	// Named before anything runs: the daemon is not started for an up that can't be.
-	var ended []agent.ID // before it is started
-	if c.Bool("fresh") {
-		ended = ids
-	}
-	states, err := l.Check(ctx, plans, ended...)
+	a.tellWhere(p, u.plans, u.wish.Dir)
+	u.plans[0].Objective = u.objective
+	return nil
+}
+
+// prepare finds what stands in the way, before anything runs: the daemon is not started
+// for an up that can't be.
+func (u *upRun) prepare() (err error) {
+	all := u.plans
+	u.prep, err = u.l.Prepare(u.c.Context, all, u.ended...)
+	u.plans, u.misplaced = plan.RunningElsewhere(all, u.prep.States, u.wish.Runtime)
+	disobeyed := plan.DisobeyedType(u.misplaced, u.wish)
 	if err != nil {
-		if _, up := runningElsewhere(plans, states, c.String("type")); len(up) > 0 {
-			a.warn("%v", disobeyedType(up, c.String("type"), c.String("dir")))
+		if disobeyed != nil {
+			u.a.warn("%v", disobeyed)
 		}
 		return err
 	}
-	setup, err := a.tmuxSetup()
-	if err != nil {
-		a.warn("%v; tmux is started without it", err)
+	u.rep = report.NewUp(u.a.printer(u.c.Bool("json")), u.a.planner(u.l).Runtimes(), func(runtime string) string { return u.a.config.May(runtime) }, all)
+	if disobeyed == nil {
+		disobeyed = plan.DisobeyedDir(u.plans, u.prep.States, u.wish.Dir)
 	}
-	rep := newUpReport(a, plans, c.Bool("json"))
-	plans, misplaced := runningElsewhere(plans, states, c.String("type"))
-	disobeyed := cmp.Or(disobeyedType(misplaced, c.String("type"), c.String("dir")), disobeyedDir(plans, states, c.String("dir")))
-	unsent := objective != "" && len(misplaced) > 0 && misplaced[0].Agent == ids[0]
-	if len(plans) == 0 {
-		stayed := rep.stayed(misplaced)
-		if unsent {
-			a.warn("the objective was not sent")
-		}
-		pong, _ := daemon.Ping(ctx, h) // none if it does not answer
-		return cmp.Or(rep.finish(h, pong, stayed), disobeyed)
+	if disobeyed != nil {
+		u.disobeyed = exitError{exitPartly, disobeyed}
 	}
-	said, err := a.consents(h, toStart(plans, states), self, c.Bool("yes"))
+	return nil
+}
+
+// agree gets the owner's word for what needs it, and ends what is to begin anew.
+func (u *upRun) agree() error {
+	a, h := u.a, u.l.Home
+	starting := toStart(u.plans, u.prep.States)
+	said, err := a.consents(h, starting, u.self, u.c.Bool("yes"))
 	if err != nil {
 		return err
 	}
-	if len(said) > 0 { // with the answer something else may stand in the way
-		if _, err := l.Check(ctx, plans, ended...); err != nil {
+	for _, s := range said { // with the answer something else may stand in the way
+		of := slices.DeleteFunc(slices.Clone(starting), func(p spawn.Plan) bool { return p.Runtime.Name() != s.w.Runtime })
+		if err := u.l.Recheck(u.c.Context, u.prep, of); err != nil {
 			return err
 		}
 	}
-	if err := a.agreeToMany(toStart(plans, states), c.Bool("yes")); err != nil {
+	if err := a.agreeToMany(starting, u.c.Bool("yes")); err != nil {
 		return err
 	}
 	if err := a.recordConsents(h, said); err != nil {
 		return err
 	}
-	a.tellLeftOut(l, toStart(plans, states))
-	for _, id := range ended {
-		if err := a.endForFresh(ctx, l, id, self); err != nil {
+	a.tellLeftOut(u.l, starting)
+	for _, id := range u.ended {
+		if err := a.endForFresh(u.c.Context, u.l, id, u.self); err != nil {
 			return err
 		}
 	}
-	var (
-		pong   daemon.Pong
-		derr   error // of the daemon
-		stayed []spawn.Progress
-	)
+	return nil
+}
+
+// start starts the daemon and the agents. Its error is that none has come up.
+func (u *upRun) start() ([]spawn.Progress, error) {
+	a, l, ctx := u.a, u.l, u.c.Context
+	setup, err := a.tmuxSetup()
+	if err != nil {
+		a.warn("%v; tmux is started without it", err)
+	}
 	begin := func() error { // as long as no `down --all` can end it
-		if err := h.SetDesired(agent.DaemonName, true, string(self)); err != nil {
+		if err := l.Home.SetDesired(agent.DaemonName, true, string(u.self)); err != nil {
 			return err
 		}
 		var started bool
-		pong, started, derr = a.startDaemon(ctx, h, l.Binary)
-		rep.daemon(pong, started, derr)
-		stayed = rep.stayed(misplaced)
+		u.pong, started, u.derr = a.startDaemon(ctx, l.Home, l.Binary)
+		u.rep.Daemon(u.pong, started, u.derr)
+		u.stayed = u.rep.Stayed(u.misplaced)
 		return nil
 	}
 	before := l.Unproved()
 	ends, err := l.Up(ctx, spawn.UpOptions{
-		Plans: plans, Ticker: true, By: string(self), Report: rep.progress, Setup: setup, Begin: begin,
+		Plans: u.plans, Prepared: u.prep, Ticker: true, By: string(u.self), Report: u.rep.Progress, Setup: setup, Begin: begin,
 	})
-	rep.close()
 	if err != nil {
 		if !slices.ContainsFunc(ends, func(p spawn.Progress) bool { return p.Step == spawn.StepReady || p.Step == spawn.StepSlow }) {
 			if len(ends) > 0 {
-				err = cmp.Or(rep.finish(h, pong, append(stayed, ends...)), err)
+				err = cmp.Or(u.rep.Finish(l.Home, u.pong, append(u.stayed, ends...)), err)
 			}
-			return err
+			return ends, err
 		}
 		a.complain(err) // some of them were started
 	}
 	a.tellCarried(l.Unproved(), before)
-	for _, n := range buildNotes(stayedUp(states, ends)) {
+	for _, n := range overview.BuildNotes(stayedUp(u.prep.States, ends), Version) {
 		a.warn("%s", n)
 	}
-	if derr == nil {
-		derr = stillWanted(h)
+	if u.derr == nil {
+		u.derr = stillWanted(l.Home)
 	}
-	if derr == nil {
-		derr = daemon.Wake(ctx, h)
+	if u.derr == nil {
+		u.derr = daemon.Wake(ctx, l.Home)
 	}
-	if unsent { // it would be a turn on what it was not meant for
-		a.warn("the objective was not sent")
-	} else {
-		if err := a.sendObjective(c, l, ids[0], objective, self); err != nil {
+	return ends, nil
+}
+
+// tell sends the objective, says how the up ended, and what there is to do next.
+func (u *upRun) tell(ends []spawn.Progress) error {
+	a, asJSON := u.a, u.c.Bool("json")
+	if !u.tellUnsent() {
+		if err := a.sendObjective(u.c, u.l, u.ids[0], u.objective, u.self); err != nil {
 			return err
 		}
 	}
-	if err := rep.finish(h, pong, append(stayed, ends...)); err != nil {
+	all := append(u.stayed, ends...)
+	if err := u.rep.Finish(u.l.Home, u.pong, all); err != nil {
 		return err
 	}
-	if !c.Bool("json") {
-		for _, d := range rep.dialogs(append(stayed, ends...)) {
+	if !asJSON {
+		for _, d := range u.rep.Dialogs(all) {
 			if d.Decidable || len(d.Agents) > 1 {
-				a.warn("%s", d.words())
+				a.warn("%s", overview.DialogWords(d))
 			}
 		}
 	}
-	if derr != nil {
-		return exitError{exitPartly, fmt.Errorf("%w: the agents are up; outboxes and history wait for the daemon", derr)}
+	if u.derr != nil {
+		return exitError{exitPartly, fmt.Errorf("%w: the agents are up; outboxes and history wait for the daemon", u.derr)}
 	}
 	if failed := upFailed(ends); failed != nil {
-		if disobeyed != nil {
-			a.complain(disobeyed)
+		if u.disobeyed != nil {
+			a.complain(u.disobeyed)
 		}
 		return failed
 	}
-	if disobeyed != nil || c.Bool("json") {
-		return disobeyed
+	if u.disobeyed != nil || asJSON {
+		return u.disobeyed
 	}
-	if why != nil {
-		started := slices.ContainsFunc(ends, func(p spawn.Progress) bool { return p.Step == spawn.StepReady })
-		switch {
-		case started && whole:
-			a.explainDemo(len(plans), why)
-		case started && why != errRanOnDemo:
-			for _, id := range ids {
-				a.warn("%s runs on demo, a program without a model: %s", id, firstLine(why.Error()))
-			}
-		}
+	if u.why != nil {
+		u.tellDemo(ends)
 		return nil
 	}
-	if !whole {
-		return nil
-	}
-	_, tty := terminal(a.out)
-	if tty && !c.Bool("no-attach") && a.getenv("TMUX") == "" && self == agent.Owner {
-		return a.attach(ctx, l.Tmux, agent.Root, false)
+	_, tty := console.Width(a.out)
+	if u.whole && tty && !u.c.Bool("no-attach") && a.getenv("TMUX") == "" && u.self == agent.Owner {
+		return a.attach(u.c.Context, u.l.Tmux, agent.Root, false)
 	}
 	return nil
+}
+
+// tellUnsent says that the objective stays unsent, if the agent it is for runs on what it
+// was not meant for.
+func (u *upRun) tellUnsent() bool {
+	unsent := u.objective != "" && len(u.misplaced) > 0 && u.misplaced[0].Agent == u.ids[0]
+	if unsent {
+		u.a.warn("the objective was not sent")
+	}
+	return unsent
+}
+
+// tellDemo explains agents that have started on demo for want of a model.
+func (u *upRun) tellDemo(ends []spawn.Progress) {
+	started := slices.ContainsFunc(ends, func(p spawn.Progress) bool { return p.Step == spawn.StepReady })
+	switch {
+	case started && u.whole:
+		u.a.explainDemo(len(u.plans), u.why)
+	case started && !errors.Is(u.why, plan.ErrRanOnDemo):
+		for _, id := range u.ids {
+			u.a.warn("%s runs on demo, a program without a model: %s", id, console.FirstLine(u.why.Error()))
+		}
+	}
 }
 
 // toStart are the plans of agents that are not up: only they need somebody's word.
@@ -298,7 +378,7 @@ func (a *app) sendObjective(c *cli.Context, l *spawn.Launcher, id agent.ID, text
 		return fmt.Errorf("objective: not sent: %w", err)
 	}
 	if !c.Bool("json") {
-		a.warn("sent %s to %s: %s", r.ID, id, firstLine(text))
+		a.warn("sent %s to %s: %s", r.ID, id, console.FirstLine(text))
 	}
 	// On record also when the agent was up already and nothing of it was started.
 	l.Journal.Record(c.Context, store.UpsertActor{ID: id, Role: id.Role(), Objective: text, Desired: store.DesiredUp})
@@ -312,5 +392,5 @@ agent0 is the manager, agent1… are its workers, agentinfinity is there for rep
   netsky ask agent0 "/delegate agent1 what is your name?"    hand work on and get the answer
   netsky attach agent1                                       look at its pane; C-b d leaves
   netsky status                                              how everything is
-`, n, envelope.Plain(firstLine(why.Error())))))
+`, n, envelope.Plain(console.FirstLine(why.Error())))))
 }

@@ -8,6 +8,7 @@ import (
 	"github.com/urfave/cli/v2"
 
 	"netsky/agent"
+	"netsky/cli/console"
 )
 
 func startFlags(more ...cli.Flag) []cli.Flag {
@@ -61,7 +62,7 @@ func (a *app) upArgs(c *cli.Context) (u upWish, err error) {
 		case len(strings.Fields(word)) < 2:
 			return u, usagef("up: %q: is neither a number nor an agent; an objective goes in quotes, a one-word objective after --objective", word)
 		case u.objective != "":
-			return u, usagef("up: %q: wants one objective", brief(word, 40))
+			return u, usagef("up: %q: wants one objective", console.Brief(word, 40))
 		default:
 			u.objective = word
 		}
@@ -75,7 +76,7 @@ func (a *app) upArgs(c *cli.Context) (u upWish, err error) {
 // objectiveFlag is the text of --objective.
 func objectiveFlag(c *cli.Context) (string, error) {
 	text := c.String("objective")
-	if c.IsSet("objective") && blank(text) {
+	if c.IsSet("objective") && console.Blank(text) {
 		return "", usagef("%s: --objective: the text is empty", c.Command.Name)
 	}
 	return text, nil

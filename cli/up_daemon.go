@@ -7,6 +7,8 @@ import (
 	"netsky/agent"
 	"netsky/agent/home"
 	"netsky/agent/program"
+	"netsky/cli/config"
+	"netsky/cli/report"
 	"netsky/daemon"
 	"netsky/spawn"
 	"netsky/tmux"
@@ -27,11 +29,6 @@ func (a *app) startDaemon(ctx context.Context, h home.Dir, bin string) (daemon.P
 	return daemon.Start(ctx, h, []string{bin, "daemon", "run", "--wanted"}, a.daemonEnv(h))
 }
 
-// tellBlocked says that a verb waits for another one.
-func (a *app) tellBlocked(err error) {
-	a.warn("another `netsky up` or `netsky down` is at work; waiting for it (%v)", err)
-}
-
 // wantDaemon has the daemon run, and says so if it did not: like an up, not while
 // a down ends all.
 func (a *app) wantDaemon(ctx context.Context, l *spawn.Launcher) error {
@@ -39,7 +36,7 @@ func (a *app) wantDaemon(ctx context.Context, l *spawn.Launcher) error {
 	if err == nil && !home.Removed(p.Binary) && stillWanted(l.Home) == nil {
 		return nil
 	}
-	return l.Alone(ctx, a.tellBlocked, func() error {
+	return l.Alone(ctx, func(err error) { report.Blocked(a.warn, err) }, func() error {
 		if err := l.Home.SetDesired(agent.DaemonName, true, string(agent.Owner)); err != nil {
 			return err
 		}
@@ -64,7 +61,7 @@ func (a *app) tmuxSetup() (lines []string, err error) {
 		if err != nil {
 			return nil, err
 		}
-		lines = append(lines, "set-environment -g NETSKY_TMUX_SOCKET "+tmux.Quote(a.serverFor(h, defaults()).Socket))
+		lines = append(lines, "set-environment -g NETSKY_TMUX_SOCKET "+tmux.Quote(a.serverFor(h, config.Default()).Socket))
 	}
 	c, err := a.cfg()
 	if err != nil || c.Tmux.Conf == "" {

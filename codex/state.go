@@ -65,3 +65,13 @@ func (s State) save(home home.Dir, id agent.ID, sync bool) error {
 	}
 	return nil
 }
+
+// Message is the id of the message in whose turn the agent is, "" if that is not known:
+// a person may have typed at its pane.
+func (r *Runtime) Message(id agent.ID, _ string) string {
+	s, _, err := LoadState(r.Home, id)
+	if err != nil || s.Keep == nil {
+		return ""
+	}
+	return s.Message
+}

@@ -19,6 +19,7 @@ import (
 	"netsky/agent"
 	"netsky/agent/home"
 	"netsky/agent/proc"
+	"netsky/internal/advice"
 	"netsky/store"
 )
 
@@ -36,9 +37,12 @@ type Pong struct {
 // not answer within HungAfter; ErrUnwanted, that it was ended or kept from
 // starting because it is to be down.
 var (
-	ErrNotRunning = errors.New("not running")
-	ErrHung       = errors.New("does not answer")
-	ErrUnwanted   = errors.New("a `netsky down --all` or `netsky daemon stop` at the same time has ended it")
+	ErrNotRunning = advice.With(errors.New("not running"),
+		"`netsky up` starts it")
+	ErrHung = advice.With(errors.New("does not answer"),
+		"`netsky daemon stop` ends it; `netsky up` starts another")
+	ErrUnwanted = advice.With(errors.New("a `netsky down --all` or `netsky daemon stop` at the same time has ended it"),
+		"`netsky up` starts it again; `netsky down --all` ends all that runs")
 )
 
 // unwanted is ErrUnwanted if it is on file that the daemon is to be down.

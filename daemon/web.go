@@ -168,6 +168,15 @@ type NotServed struct{ Web Web }
 
 func (e *NotServed) Error() string { return "dashboard: not served: " + e.Web.Error }
 
+// Advice is what to do next where another program has the port.
+func (e *NotServed) Advice() string {
+	if !e.Web.Taken {
+		return ""
+	}
+	return "end that program, and the dashboard is back within a second; or set `listen = \"127.0.0.1:0\"` under [dashboard] in\n" +
+		"netsky.toml, which takes a free port and keeps it, then `netsky daemon stop` and `netsky dashboard`"
+}
+
 func askWeb(ctx context.Context, home home.Dir, method, path string, answer any) error {
 	var a webAnswer
 	switch err := call(ctx, home, method, path, &a); {

@@ -16,6 +16,7 @@ import (
 	"netsky/agent/home"
 	"netsky/bus"
 	"netsky/bus/envelope"
+	"netsky/internal/advice"
 	"netsky/store"
 )
 
@@ -210,7 +211,8 @@ func (s *Server) Close() error {
 
 // ErrWide is what the error of an address matches that more than this machine
 // could reach.
-var ErrWide = errors.New("is not a loopback address")
+var ErrWide = advice.With(errors.New("is not a loopback address"),
+	"under [dashboard] in netsky.toml, set `cert` and `key` to serve it encrypted, or `wide = true` to allow it unencrypted")
 
 // ErrTaken is what the error of an address matches that another program listens
 // on.

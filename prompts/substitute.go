@@ -9,11 +9,14 @@ import (
 	"strings"
 	"unicode"
 	"unicode/utf8"
+
+	"netsky/internal/advice"
 )
 
 var (
 	// ErrPlaceholder reports a "{{" that names no known value.
-	ErrPlaceholder = errors.New("stands for nothing")
+	ErrPlaceholder = advice.With(errors.New("stands for nothing"),
+		"`netsky prompt AGENT --layers` shows what the text is made of")
 
 	// ErrText reports a layer that is not text: a program's argument
 	// cannot hold a NUL, and JSON no broken UTF-8.

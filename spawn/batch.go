@@ -108,7 +108,7 @@ func (l *Launcher) batch(ctx context.Context, o UpOptions, states Statuses, batc
 	ready := make([]prepared, len(batch))
 	each(len(batch), func(n int) {
 		plan := o.Plans[batch[n]]
-		p, err := l.prepare(ctx, plan)
+		p, err := l.prepare(ctx, plan, o.Prepared.found[plan.Agent].prompt)
 		p.plan, p.launch.Agent, p.err = plan, plan.Agent, err
 		ready[n] = p
 	})

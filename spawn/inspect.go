@@ -1,6 +1,7 @@
 package spawn
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -11,6 +12,7 @@ import (
 
 	"netsky/agent"
 	"netsky/agent/home"
+	"netsky/internal/advice"
 	"netsky/tmux"
 )
 
@@ -66,6 +68,17 @@ func (s Status) Pane() string {
 // Asks reports whether the agent waits for a person: at a dialog of its
 // program's, or with a question of its model's.
 func (s Status) Asks() bool { return s.State == agent.Waiting && s.Report.By != agent.ByWatchdog }
+
+// How is the agent's state with what it rests on.
+func (s Status) How() string { return fmt.Sprintf("%s (%s)", s.State, cmp.Or(s.Detail, s.Evidence)) }
+
+// NeedsUp is the error of an agent with which nothing can be done as it is not up.
+func NeedsUp(s Status, what string) error {
+	return advice.With(fmt.Errorf("%s: is %s: %s", s.Agent, s.State, what), "`netsky agent %s` starts it", s.Agent.N())
+}
+
+// NoPane is the error of an agent whose pane is asked for, and that has none.
+func NoPane(s Status) error { return NeedsUp(s, "it has no pane") }
 
 // Watched reports whether somebody is attached to the agent's session.
 func (s Status) Watched() bool { return s.pane != nil && s.pane.Attached > 0 }

@@ -42,7 +42,8 @@ func (l *Launcher) Restart(ctx context.Context, p Plan, by string, report func(P
 	if err != nil {
 		return Progress{}, err
 	}
-	if err := l.check(ctx, []Plan{p}, []int{0}); err != nil {
+	prep := new(Preparation)
+	if err := l.check(ctx, prep, []Plan{p}, []int{0}); err != nil {
 		return Progress{}, err
 	}
 	if err := l.writeConf(); err != nil {
@@ -56,7 +57,7 @@ func (l *Launcher) Restart(ctx context.Context, p Plan, by string, report func(P
 		store.EndSession{Start: st.Start, Actor: p.Agent, State: agent.Down, Reason: why},
 		store.AddLog{Level: store.LevelWarn, Part: "spawn", Actor: p.Agent, About: st.Start, Text: why + " (by " + by + ")"},
 	)
-	next, err := l.prepare(ctx, p)
+	next, err := l.prepare(ctx, p, prep.found[p.Agent].prompt)
 	next.plan, next.launch.Agent, next.err = p, p.Agent, err
 	ends, err := l.start(ctx, UpOptions{By: by}, false, []prepared{next}, tell)
 	if len(ends) == 0 {

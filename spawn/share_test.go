@@ -41,7 +41,7 @@ func TestForeignSession(t *testing.T) {
 		}
 		untouched("up")
 	}
-	if _, err := w.l.Check(w.ctx, w.plans(demo{}, "agent1")); !errors.Is(err, spawn.ErrForeign) {
+	if _, err := w.l.Prepare(w.ctx, w.plans(demo{}, "agent1")); !errors.Is(err, spawn.ErrForeign) {
 		t.Errorf("check: %v", err)
 	}
 	if d, err := w.home.LoadDesired("agent0"); err == nil {

@@ -27,6 +27,7 @@ import (
 	"netsky/agent/home"
 	"netsky/agent/program"
 	"netsky/bus"
+	"netsky/internal/advice"
 	"netsky/spawn/pane"
 	"netsky/store"
 	"netsky/tmux"
@@ -102,6 +103,14 @@ func (e *ForeignError) Error() string {
 		return fmt.Sprintf("%s: the session of that name belongs to the netsky home %s (tmux socket %s)", e.Session, e.Home, e.Socket)
 	}
 	return fmt.Sprintf("%s: %v (tmux socket %s)", e.Session, ErrForeign, e.Socket)
+}
+
+// Advice is what to do next about it.
+func (e *ForeignError) Advice() string {
+	if e.Home != "" {
+		return "`NETSKY_HOME=" + advice.Word(e.Home) + " netsky status` shows it; without [tmux] socket and NETSKY_TMUX_SOCKET each home has a tmux server of its own"
+	}
+	return "end or rename that session, or give netsky a server of its own: `socket = \"netsky\"` under [tmux] in netsky.toml"
 }
 
 // Is makes it an ErrForeign.

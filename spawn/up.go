@@ -40,11 +40,14 @@ type Plan struct {
 
 // UpOptions says what up shall do beside the agents.
 type UpOptions struct {
-	Plans  []Plan
-	Ticker bool           // the ticker's session too
-	By     string         // who wants it, for the record
-	Report func(Progress) // each step as it happens; may be nil
-	Setup  []string       // lines for the tmux server, before the sessions
+	Plans []Plan
+	// Prepared is what [Launcher.Prepare] found of the plans, and is not looked for
+	// again; what it does not know of, Up looks into itself. It may be nil.
+	Prepared *Preparation
+	Ticker   bool           // the ticker's session too
+	By       string         // who wants it, for the record
+	Report   func(Progress) // each step as it happens; may be nil
+	Setup    []string       // lines for the tmux server, before the sessions
 	// Begin is called once nothing stands in the way, before anything is started:
 	// no down and no other up is at work until Up returns. With its error nothing
 	// is. It may be nil.
@@ -142,7 +145,10 @@ func (l *Launcher) Up(ctx context.Context, o UpOptions) ([]Progress, error) {
 		}
 		return result[i].Err != nil
 	})
-	if err := l.check(ctx, o.Plans, todo); err != nil {
+	if o.Prepared == nil {
+		o.Prepared = new(Preparation)
+	}
+	if err := l.check(ctx, o.Prepared, o.Plans, todo); err != nil {
 		return nil, err
 	}
 	if o.Begin != nil {
@@ -210,30 +216,6 @@ func each(n int, do func(int)) {
 	wg.Wait()
 }
 
-// Check finds what stands in the way of an up, as Up does, and changes nothing.
-// It returns how the agents are: those that are up already stay as they are. Agents
-// that the caller will have ended before the up are judged as if they were down.
-func (l *Launcher) Check(ctx context.Context, plans []Plan, ended ...agent.ID) (Statuses, error) {
-	v, err := l.view(ctx)
-	if err != nil {
-		return nil, err
-	}
-	states, err := l.inspect(v, nil)
-	if err != nil {
-		return nil, err
-	}
-	for i := range states {
-		if slices.Contains(ended, states[i].Agent) {
-			states[i].State = agent.Down
-		}
-	}
-	todo, err := l.todo(v, states, plans)
-	if err != nil {
-		return nil, err
-	}
-	return states, l.check(ctx, plans, todo)
-}
-
 // todo are the plans of agents that are not up. A name that is taken by a
 // session that is not ours is an error.
 func (l *Launcher) todo(v view, states Statuses, plans []Plan) (list []int, err error) {
@@ -246,26 +228,6 @@ func (l *Launcher) todo(v view, states Statuses, plans []Plan) (list []int, err 
 		}
 	}
 	return list, nil
-}
-
-// check finds what stands in the way of the plans, without changing anything.
-func (l *Launcher) check(ctx context.Context, plans []Plan, todo []int) error {
-	var errs []error
-	seen := make(map[string]bool) // the same hindrance of ten clones is said once
-	add := func(id agent.ID, err error) {
-		if err != nil && !seen[err.Error()] {
-			seen[err.Error()] = true
-			errs = append(errs, fmt.Errorf("%s: %w", id, err))
-		}
-	}
-	for _, i := range todo {
-		p := plans[i]
-		add(p.Agent, CheckDir(p.Dir))
-		add(p.Agent, p.Runtime.Check(ctx, agent.Launch{Agent: p.Agent, Dir: p.Dir, Model: p.Model, Resume: p.Resume, Env: l.inherited(p)}))
-		_, err := prompts.Render(p.input())
-		add(p.Agent, err)
-	}
-	return errors.Join(errs...)
 }
 
 func (p Plan) input() prompts.Input {
@@ -322,18 +284,14 @@ func (l *Launcher) writeConf() error {
 
 // prepare writes all that the agent's start needs: mailbox, prompt, the
 // runtime's files, launch. It clears what an earlier start left to be believed.
-func (l *Launcher) prepare(ctx context.Context, p Plan) (prepared, error) {
+func (l *Launcher) prepare(ctx context.Context, p Plan, prompt string) (prepared, error) {
 	if err := l.Bus.Make(p.Agent); err != nil {
-		return prepared{}, err
-	}
-	text, err := prompts.Render(p.input())
-	if err != nil {
 		return prepared{}, err
 	}
 	rel := home.PromptFile(p.Agent)
 	// To replace a file makes the disk write; most starts have the prompt of the last.
-	if have, err := l.Home.ReadFile(rel, int64(len(text))); err != nil || string(have) != text {
-		if err := l.Home.WriteFile(rel, []byte(text), false); err != nil {
+	if have, err := l.Home.ReadFile(rel, int64(len(prompt))); err != nil || string(have) != prompt {
+		if err := l.Home.WriteFile(rel, []byte(prompt), false); err != nil {
 			return prepared{}, err
 		}
 	}

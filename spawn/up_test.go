@@ -262,8 +262,8 @@ func TestUpRefuses(t *testing.T) {
 	plans[2].Dir = filepath.Join(w.dir, "nowhere")
 	plans[3].Prompt.Addenda = []prompts.Layer{{Name: "0.md", Text: "You are {{ .whatever }}."}}
 	for name, call := range map[string]func() error{
-		"up":    func() error { _, err := w.l.Up(w.ctx, spawn.UpOptions{Plans: plans, Ticker: true}); return err },
-		"check": func() error { _, err := w.l.Check(w.ctx, plans); return err },
+		"up":      func() error { _, err := w.l.Up(w.ctx, spawn.UpOptions{Plans: plans, Ticker: true}); return err },
+		"prepare": func() error { _, err := w.l.Prepare(w.ctx, plans); return err },
 	} {
 		err := call()
 		if err == nil {

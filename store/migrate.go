@@ -8,13 +8,16 @@ import (
 	"fmt"
 	"io/fs"
 	"slices"
+
+	"netsky/internal/advice"
 )
 
 //go:embed migrations/*.sql
 var migrations embed.FS
 
 // ErrNewer is what the error of a database matches that a newer netsky wrote.
-var ErrNewer = errors.New("schema is newer than this netsky knows")
+var ErrNewer = advice.With(errors.New("schema is newer than this netsky knows"),
+	"this netsky is older than the database: run the newer one, or move meta.db away")
 
 // migrationNames are the files in the order in which they are run; the number
 // of those that have been is the database's user_version.

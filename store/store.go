@@ -38,10 +38,12 @@ import (
 	"time"
 
 	"netsky/agent/home"
+	"netsky/internal/advice"
 )
 
 // ErrNotFound is what the error of a read matches when nothing has that id.
-var ErrNotFound = errors.New("not on record")
+var ErrNotFound = advice.With(errors.New("not on record"),
+	"`netsky find TEXT` searches texts, file names and ids; `netsky log` and `netsky channel ls AGENT` list ids")
 
 // busyMS is how long a connection waits for another process's transaction, in
 // milliseconds. Ours last a few.

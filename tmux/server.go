@@ -32,6 +32,7 @@ import (
 	"time"
 
 	"netsky/agent/program"
+	"netsky/internal/advice"
 )
 
 var (
@@ -42,7 +43,8 @@ var (
 	// ErrUnanswered is matched when tmux answered neither what it was told nor the
 	// question what is there now: whether it was carried out, or will be once the
 	// server wakes up, is not known.
-	ErrUnanswered = errors.New("nor an answer to what is there now")
+	ErrUnanswered = advice.With(errors.New("nor an answer to what is there now"),
+		"once tmux answers, `netsky status` shows what was started, and `netsky up` starts what is missing; `netsky down --force`\nends agents without tmux")
 	// ErrInMode is matched when a pane is in copy mode, or another mode that
 	// would take keys and text in the program's place.
 	ErrInMode = errors.New("in copy mode")

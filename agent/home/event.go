@@ -68,3 +68,24 @@ func (h Dir) RotateEvents(id agent.ID) error {
 	}
 	return nil
 }
+
+// InTurn is the id of the first message in the turn that a start of an agent is at, as its
+// events tell; "" if that is not known.
+func (h Dir) InTurn(id agent.ID, start string) (message string) {
+	tail := h.Events(id)
+	defer tail.Close()
+	_ = tail.Read(func(e agent.Event) { // what can't be read is not known
+		if e.Start != start {
+			return
+		}
+		switch e.Event {
+		case agent.EventPrompt:
+			if message = ""; len(e.IDs) > 0 {
+				message = e.IDs[0]
+			}
+		case agent.EventStop, agent.EventStopFailed:
+			message = ""
+		}
+	})
+	return message
+}

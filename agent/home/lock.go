@@ -15,12 +15,14 @@ import (
 
 	"netsky/agent"
 	"netsky/agent/proc"
+	"netsky/internal/advice"
 
 	"golang.org/x/sys/unix"
 )
 
 // ErrLocked is what Lock returns when another process holds the lock.
-var ErrLocked = errors.New("held by another process")
+var ErrLocked = advice.With(errors.New("held by another process"),
+	"wait for it to finish, or see `netsky status`")
 
 // A Lock is an flock on a file in run/lock and, for those that must not be held
 // twice even when run/ is removed meanwhile, on the directory that it is about.

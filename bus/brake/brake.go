@@ -57,6 +57,11 @@ func (e Error) Is(target error) bool {
 	return target == Err || target == ErrHops && e.Kind == Hops
 }
 
+// Advice is what to do next about it.
+func (e Error) Advice() string {
+	return "so many messages mean a loop, or a reader who does not keep up: send it again in a minute, or go on without it"
+}
+
 // A Ring is the file run/brakes/<sender>-<mailbox>, held under its flock:
 // when the owner was last told of each brake, then when the last sends were
 // made, all in nanoseconds and in no order. It is not fsynced: a crash of the

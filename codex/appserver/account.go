@@ -3,10 +3,13 @@ package appserver
 import (
 	"context"
 	"errors"
+
+	"netsky/internal/advice"
 )
 
 // ErrLogin: Codex has nobody's account to work with.
-var ErrLogin = errors.New("codex is not logged in; run `codex login`")
+var ErrLogin = advice.With(errors.New("codex is not logged in; run `codex login`"),
+	"or `netsky up --type demo` starts agents without a model")
 
 // Account asks whether the model can be asked: the error matches ErrLogin if
 // Codex needs an account for its configured provider and has none.

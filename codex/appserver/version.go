@@ -12,10 +12,12 @@ import (
 	"time"
 
 	"netsky/agent/program"
+	"netsky/internal/advice"
 )
 
 // ErrMissing: there is no Codex on the PATH.
-var ErrMissing = errors.New("codex: not on the PATH")
+var ErrMissing = advice.With(errors.New("codex: not on the PATH"),
+	"npm install -g @openai/codex installs it; `netsky up --type demo` starts agents without a model")
 
 // ErrOld: this Codex is older than 0.154.0 and keeps no thread from one process
 // to the next.

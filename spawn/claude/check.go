@@ -12,11 +12,13 @@ import (
 
 	"netsky/agent"
 	"netsky/agent/program"
+	"netsky/internal/advice"
 )
 
 // ErrRoot: Claude Code refuses to run without asking as root, unless the one who
 // starts it has said that this is a sandbox.
-var ErrRoot = errors.New("claude: bypassPermissions is refused to root, and IS_SANDBOX is not 1")
+var ErrRoot = advice.With(errors.New("claude: bypassPermissions is refused to root, and IS_SANDBOX is not 1"),
+	"run netsky as another user; or set permission_mode = \"acceptEdits\" under [claude] in netsky.toml; or, if this machine is a\nsandbox with nothing to lose, IS_SANDBOX=1 in the environment, which netsky never sets by itself")
 
 // Check says what stands in the way of a start: no Claude Code on the PATH
 // (ErrMissing), one that is too old (ErrOld) or lacks what was asked for, no

@@ -13,10 +13,12 @@ import (
 	"time"
 
 	"netsky/agent/program"
+	"netsky/internal/advice"
 )
 
 // ErrLogin: Claude Code has nothing to show to a model's server.
-var ErrLogin = errors.New("claude: not logged in")
+var ErrLogin = advice.With(errors.New("claude: not logged in"),
+	"run `claude` and /login, or set ANTHROPIC_API_KEY; `netsky up --type demo` starts agents without a model")
 
 // login reports whether a start would find a login: in the environment, in the
 // settings it is given, or else by Claude Code's own word.

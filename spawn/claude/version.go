@@ -7,14 +7,17 @@ import (
 	"strings"
 
 	"netsky/agent/program"
+	"netsky/internal/advice"
 )
 
 // ErrMissing: there is no Claude Code on the PATH.
-var ErrMissing = errors.New("claude: not on the PATH")
+var ErrMissing = advice.With(errors.New("claude: not on the PATH"),
+	"npm install -g @anthropic-ai/claude-code installs it; `netsky up --type demo` starts agents without a model")
 
 // ErrOld: this Claude Code takes no settings file, or has no hook that says when
 // a conversation begins. Without them nobody learns what it does.
-var ErrOld = errors.New("older than 1.0.62")
+var ErrOld = advice.With(errors.New("older than 1.0.62"),
+	"`claude update` brings a newer one; `netsky up --type demo` starts agents without a model")
 
 // A Version is a release of Claude Code.
 type Version = program.Version

@@ -1,0 +1,176 @@
+// Package owner is the owner's mail as it is shown: which messages are new, each once, and
+// which have been shown. What a crash cuts off is shown once more.
+package owner
+
+import (
+	"errors"
+	"strings"
+	"time"
+
+	"netsky/agent"
+	"netsky/agent/home"
+	"netsky/bus"
+	"netsky/bus/envelope"
+)
+
+// A Showing remembers which of the owner's mail one run of a verb has shown.
+type Showing struct {
+	home  home.Dir
+	bus   *bus.Bus
+	shown map[string]bool // by file name, of all time
+	fresh []string        // shown by this run and not filed yet
+	lines []string        // of those that are not yet written down
+	wrote time.Time
+}
+
+// NewShowing begins a run.
+func NewShowing(h home.Dir, b *bus.Bus) (*Showing, error) {
+	shown, err := h.ShownMail()
+	return &Showing{home: h, bus: b, shown: shown}, err
+}
+
+// markEvery bounds what is shown once more after a crash: what was shown in so
+// much time.
+const markEvery = 50 * time.Millisecond
+
+// Mark remembers files as shown.
+func (r *Showing) Mark(names ...string) error {
+	for _, name := range names {
+		if !r.shown[name] {
+			r.shown[name] = true
+			r.lines = append(r.lines, name)
+		}
+	}
+	r.fresh = append(r.fresh, names...)
+	if time.Since(r.wrote) < markEvery {
+		return nil
+	}
+	return r.write()
+}
+
+func (r *Showing) write() error {
+	err := r.home.MarkShown(r.lines...)
+	r.lines, r.wrote = nil, time.Now()
+	return err
+}
+
+// File files what was shown where it lies in the inbox still. Where the daemon
+// runs it holds the mailbox and has filed it, or is about to.
+func (r *Showing) File() error {
+	if len(r.fresh) == 0 {
+		return nil
+	}
+	if err := r.write(); err != nil {
+		return err
+	}
+	_, err := r.bus.File(agent.Owner, r.fresh)
+	if err != nil && !errors.Is(err, home.ErrLocked) {
+		return err
+	}
+	r.fresh = nil
+	return r.trim()
+}
+
+// maxRead is from how many names on the list is cut to the mail that is still
+// on file, when that is half of it or less.
+const maxRead = 10_000
+
+func (r *Showing) trim() error {
+	if len(r.shown) < maxRead {
+		return nil
+	}
+	here, err := r.bus.Mail(agent.Owner, true)
+	if err != nil {
+		return err
+	}
+	var keep strings.Builder
+	n := 0
+	for _, name := range here {
+		if r.shown[name] {
+			keep.WriteString(name + "\n")
+			n++
+		}
+	}
+	if 2*n > len(r.shown) {
+		return nil
+	}
+	return r.home.WriteFile(home.OwnerRead, []byte(keep.String()), true)
+}
+
+// A Letter is one message of the owner's, with the files that are copies of it.
+type Letter struct {
+	bus.Entry
+	copies []string
+}
+
+// Names are its files.
+func (m Letter) Names() []string { return append([]string{m.Name}, m.copies...) }
+
+// Letters are the owner's readable messages, the oldest first: all of them, also
+// what was filed unread, or those that were not shown yet, each once. Then
+// copies are files in the inbox that will be filed unread, as what they say has
+// been filed before.
+func Letters(b *bus.Bus, all bool) (list []Letter, copies []string, err error) {
+	names, err := b.Unread()
+	if all {
+		if names, err = b.Mail(agent.Owner, true); errors.Is(err, bus.ErrNoMailbox) {
+			return nil, nil, nil
+		}
+	}
+	if err != nil || len(names) == 0 {
+		return nil, nil, err
+	}
+	type key struct {
+		from agent.ID
+		id   string
+	}
+	had := make(map[key]int)
+	entries, err := b.FindAll(agent.Owner, names) // without those that were pruned just now
+	if err != nil {
+		return nil, nil, err
+	}
+	for _, e := range entries {
+		if !e.IsMessage() {
+			continue
+		}
+		k := key{e.Envelope.From, e.Envelope.ID}
+		if i, again := had[k]; again && !all {
+			list[i].copies = append(list[i].copies, e.Name)
+			continue
+		}
+		had[k] = len(list)
+		list = append(list, Letter{Entry: e})
+	}
+	if all {
+		return list, nil, nil
+	}
+	return withoutCopies(b, list)
+}
+
+func withoutCopies(b *bus.Bus, list []Letter) (kept []Letter, copies []string, err error) {
+	var waiting []envelope.Envelope
+	var at []int
+	for i, m := range list {
+		if m.Place == bus.Inbox {
+			waiting, at = append(waiting, m.Envelope), append(at, i)
+		}
+	}
+	known, err := b.Remembered(agent.Owner, waiting)
+	if err != nil {
+		return nil, nil, err
+	}
+	drop := make(map[int]bool)
+	for i, is := range known {
+		if is {
+			drop[at[i]] = true
+		}
+	}
+	for i, m := range list {
+		if drop[i] {
+			copies = append(copies, m.Names()...)
+		} else {
+			kept = append(kept, m)
+		}
+	}
+	return kept, copies, nil
+}

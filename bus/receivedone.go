@@ -1,0 +1,68 @@
+package bus
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+
+	"netsky/agent"
+	"netsky/bus/envelope"
+	"netsky/internal/advice"
+)
+
+// ErrNoMessage reports that no message with that ID has come to an address.
+var ErrNoMessage = errors.New("no message with that id has come to")
+
+// An AmbiguousError reports an ID that names several messages: that of several
+// senders, or the beginning of several IDs.
+type AmbiguousError struct {
+	ID      string
+	Senders []agent.ID // who each gave a message that ID
+	Begin   int        // how many IDs begin so, MostReceived at most
+}
+
+func (e *AmbiguousError) Error() string {
+	if len(e.Senders) > 0 {
+		var senders []string
+		for _, id := range e.Senders {
+			senders = append(senders, string(id))
+		}
+		return fmt.Sprintf("%s: %s each sent a message with that id; netsky channel send AGENT TEXT --kind reply --in-reply-to %[1]s answers one of them",
+			e.ID, strings.Join(senders, " and "))
+	}
+	more := ""
+	if e.Begin == MostReceived {
+		more = " or more"
+	}
+	return fmt.Sprintf("%s: %d%s messages begin so; give more of the id", e.ID, e.Begin, more)
+}
+
+// ReceivedOne is the one message that Received finds for the address. Two senders may
+// have given theirs the same ID: then it is that of from, if there is such. The error
+// matches ErrNoMessage or is an [AmbiguousError].
+func (b *Bus) ReceivedOne(ctx context.Context, box agent.ID, id string, from agent.ID) (envelope.Envelope, error) {
+	list, err := b.Received(ctx, box, id)
+	if err != nil {
+		return envelope.Envelope{}, err
+	}
+	if i := slices.IndexFunc(list, func(e Entry) bool { return e.Envelope.ID == id && e.Envelope.From == from }); i >= 0 {
+		list = list[i : i+1]
+	}
+	switch {
+	case len(list) == 1:
+		return list[0].Envelope, nil
+	case len(list) == 0:
+		return envelope.Envelope{}, advice.With(fmt.Errorf("%s: %w %s", id, ErrNoMessage, box), "`netsky inbox --all` shows your mail with its ids")
+	}
+	e := &AmbiguousError{ID: id}
+	if list[0].Envelope.ID != id {
+		e.Begin = len(list)
+		return envelope.Envelope{}, e
+	}
+	for _, m := range list {
+		e.Senders = append(e.Senders, m.Envelope.From)
+	}
+	return envelope.Envelope{}, e
+}

@@ -1,0 +1,323 @@
+// Package complete answers a shell that asks what could come next on a command line. It
+// runs no verb and changes nothing.
+package complete
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/urfave/cli/v2"
+
+	"netsky/agent"
+	"netsky/agent/home"
+	"netsky/bus"
+	"netsky/cli/console"
+	"netsky/cli/line"
+)
+
+// word is the first argument of a shell that asks what could stand in place of the last
+// word. earlier is how the scripts of earlier versions asked: it stood last, behind the
+// words before and, if that began with a dash, the one to complete.
+const (
+	word    = "__complete"
+	earlier = "--generate-bash-completion"
+)
+
+// A Completer knows what could come next.
+type Completer struct {
+	Table    *cli.App
+	Home     func() (home.Dir, error)
+	Runtimes func() []string // all that --type may name
+}
+
+// Asked takes a command line apart that asks what could come next.
+func Asked(args []string) (q Question, ok bool) {
+	q.meanings = true
+	switch {
+	case len(args) > 1 && args[1] == word:
+		if q.words = args[2:]; len(q.words) > 0 {
+			q.words, q.current = q.words[:len(q.words)-1], q.words[len(q.words)-1]
+		}
+	case len(args) > 1 && args[len(args)-1] == earlier:
+		q.words, q.meanings = args[1:len(args)-1], false
+		if n := len(q.words); n > 0 && strings.HasPrefix(q.words[n-1], "-") {
+			q.words, q.current = q.words[:n-1], q.words[n-1]
+		}
+	default:
+		return q, false
+	}
+	return q, true
+}
+
+// A Question is what a shell asks.
+type Question struct {
+	words    []string
+	current  string
+	meanings bool // they are wanted as well
+}
+
+// Lines is the answer, nothing if it would take too long.
+func (c Completer) Lines(q Question) (lines []string) {
+	found := make(chan []candidate, 1)
+	go func() { found <- c.candidates(q.words, q.current) }()
+	select {
+	case list := <-found:
+		for _, one := range list {
+			text := one.word
+			if q.meanings {
+				text += "\t" + one.meaning
+			}
+			lines = append(lines, text)
+		}
+	case <-time.After(time.Second): // a shell that waits is worse than one that knows nothing
+	}
+	return lines
+}
+
+// A candidate is a word that could come next.
+type candidate struct{ word, meaning string }
+
+func (c Completer) candidates(words []string, current string) (list []candidate) {
+	// bash takes --type=demo for three words.
+	words = slices.DeleteFunc(slices.Clone(words), func(w string) bool { return w == "=" })
+	option := ""
+	if current == "=" {
+		current = ""
+	} else if name, value, ok := strings.Cut(current, "="); ok && line.OptionLike(name) {
+		option, current = name+"=", value
+		words = append(words, name)
+	}
+	table := c.Table
+	l := line.Parse(table, words)
+	switch {
+	case l.Open != "":
+		list = c.valuesOf(l.Verbs, strings.TrimLeft(l.Open, "-"))
+	case option != "", l.Literal:
+	case strings.HasPrefix(current, "-"):
+		list = optionsOf(table, l)
+	default:
+		list = c.wordsOf(table, l)
+	}
+	list = slices.DeleteFunc(list, func(c candidate) bool {
+		return !strings.HasPrefix(c.word, current) || strings.ContainsAny(c.word, " \t\n'\"\\$`;&|<>()*?[]{}~#!")
+	})
+	for i, one := range list {
+		list[i] = candidate{option + one.word, console.Brief(strings.ReplaceAll(one.meaning, "\t", " "), 60)}
+	}
+	return list
+}
+
+// optionsOf are the options that the verb has and the line has not.
+func optionsOf(table *cli.App, l line.Line) (list []candidate) {
+	flags := slices.Clone(table.Flags)
+	if l.Command != nil {
+		flags = slices.Clone(l.Command.Flags)
+	}
+	for _, f := range append(flags, cli.HelpFlag) {
+		v, ok := f.(cli.DocGenerationFlag)
+		if seen, visible := f.(cli.VisibleFlag); !ok || visible && !seen.IsVisible() || slices.ContainsFunc(l.Options, func(o string) bool { return line.OptionIn([]cli.Flag{f}, o) }) {
+			continue
+		}
+		for _, name := range f.Names() {
+			if len(name) > 1 || len(f.Names()) == 1 {
+				list = append(list, candidate{line.Dashes(name), strings.ReplaceAll(v.GetUsage(), "`", "")})
+			}
+		}
+	}
+	return list
+}
+
+// wordsOf are the verbs or arguments that could come next.
+func (c Completer) wordsOf(table *cli.App, l line.Line) (list []candidate) {
+	commands := table.Commands
+	if l.Command != nil {
+		commands = l.Command.Subcommands
+	}
+	verb, n := strings.Join(l.Verbs, " "), len(l.Words)
+	if verb == "help" {
+		for _, word := range l.Words {
+			i := slices.IndexFunc(commands, func(c *cli.Command) bool { return c.HasName(word) })
+			if commands = table.Commands; i >= 0 {
+				commands = commands[i].Subcommands
+			}
+		}
+		if n == 0 {
+			commands = table.Commands
+		}
+		return verbCandidates(commands)
+	}
+	if n == 0 {
+		list = verbCandidates(commands)
+	}
+	agents := func(more ...agent.ID) []candidate { return c.agentCandidates(more...) }
+	switch verb {
+	case "up":
+		if _, ok := line.NumberIn(l.Words); !ok {
+			return agents(agent.Root, agent.Infinity)
+		}
+	case "down", "forget":
+		return agents()
+	case "agent":
+		if n == 0 {
+			return agents(agent.Root, agent.Infinity)
+		}
+	case "attach", "peek", "ask", "interrupt", "prompt", "codex":
+		if n == 0 {
+			return agents()
+		}
+	case "show":
+		if n == 0 {
+			return append(agents(), c.idCandidates()...)
+		}
+	case "reply":
+		if n == 0 {
+			return c.idCandidates()
+		}
+	case "approve":
+		if n == 0 {
+			return c.codeCandidates()
+		}
+	case "channel send", "channel drain", "channel ls", "channel poison ls":
+		if n == 0 {
+			return agents(agent.Owner)
+		}
+	case "channel poison show", "channel poison retry", "channel poison drop":
+		switch n {
+		case 0:
+			return agents(agent.Owner)
+		case 1:
+			return c.poisonCandidates(l.Words[0])
+		}
+	case "completion":
+		if n == 0 {
+			return plain("bash", "zsh", "fish")
+		}
+	}
+	return list
+}
+
+// valuesOf are the values that an option could have.
+func (c Completer) valuesOf(verbs []string, option string) []candidate {
+	switch option {
+	case "type":
+		return plain(c.Runtimes()...)
+	case "kind":
+		return plain("brief", "reply", "error", "handoff")
+	case "wait":
+		if slices.Contains(verbs, "send") {
+			return plain("delivered", "answered")
+		}
+	case "in-reply-to":
+		return c.idCandidates()
+	case "actor":
+		return c.agentCandidates(agent.Owner)
+	}
+	return nil
+}
+
+func plain(words ...string) (list []candidate) {
+	for _, w := range words {
+		list = append(list, candidate{word: w})
+	}
+	return list
+}
+
+func verbCandidates(commands []*cli.Command) (list []candidate) {
+	for _, c := range commands {
+		if !c.Hidden {
+			list = append(list, candidate{c.Name, c.Usage})
+		}
+	}
+	return list
+}
+
+// looking is the bus for looking only: it needs no configuration.
+func (c Completer) looking() (home.Dir, *bus.Bus, error) {
+	h, err := c.Home()
+	if err != nil {
+		return h, nil, err
+	}
+	return h, bus.New(h, bus.Options{MaxBytes: 1 << 20}), nil
+}
+
+// agentCandidates are the agents that have a mailbox, and more.
+func (c Completer) agentCandidates(more ...agent.ID) (list []candidate) {
+	h, b, err := c.looking()
+	if err != nil {
+		return nil
+	}
+	ids, _ := b.Mailboxes() // none are none
+	ids = slices.DeleteFunc(ids, func(id agent.ID) bool { return !id.IsAgent() })
+	for _, id := range more {
+		if !slices.Contains(ids, id) {
+			ids = append(ids, id)
+		}
+	}
+	slices.SortFunc(ids, agent.Compare)
+	for _, id := range ids {
+		la, _ := h.LoadLaunch(id) // none is fine: it was never up
+		list = append(list, candidate{string(id), cmp.Or(la.Runtime, agent.RoleWord(id.Role()))})
+	}
+	return list
+}
+
+// recent is how many messages are offered.
+const recent = 20
+
+// idCandidates are the owner's newest messages, the newest first.
+func (c Completer) idCandidates() (list []candidate) {
+	_, b, err := c.looking()
+	if err != nil {
+		return nil
+	}
+	var all []bus.Entry
+	for _, p := range bus.Arrived() {
+		some, _ := b.List(agent.Owner, p, recent) // none are none
+		all = append(all, some...)
+	}
+	slices.SortStableFunc(all, func(x, y bus.Entry) int { return y.Time.Compare(x.Time) })
+	seen := make(map[string]bool)
+	for _, e := range all {
+		if e.Err == nil && !e.Envelope.Kind.Control() && !seen[e.Envelope.ID] && len(list) < recent {
+			seen[e.Envelope.ID] = true
+			list = append(list, candidate{e.Envelope.ID, fmt.Sprintf("%s: %s", e.Envelope.From, console.FirstLine(e.Envelope.Text))})
+		}
+	}
+	return list
+}
+
+// codeCandidates are what can be approved.
+func (c Completer) codeCandidates() (list []candidate) {
+	h, _, err := c.looking()
+	if err != nil {
+		return nil
+	}
+	asked, _ := h.Approvals() // none are none
+	for _, p := range asked {
+		list = append(list, candidate{p.Code, fmt.Sprintf("%s: %s: %s", p.Agent, p.Tool, console.FirstLine(p.Text))})
+	}
+	for _, one := range c.agentCandidates() { // those that waited at a dialog when last heard of
+		id := agent.ID(one.word)
+		r, err := h.LoadReport(id)
+		if err == nil && r.State == agent.Waiting && !slices.ContainsFunc(asked, func(p agent.Approval) bool { return p.Agent == id }) {
+			list = append(list, candidate{one.word, r.Detail})
+		}
+	}
+	return list
+}
+
+func (c Completer) poisonCandidates(word string) (list []candidate) {
+	_, b, err := c.looking()
+	id, perr := agent.ParseArg(word)
+	if err != nil || perr != nil {
+		return nil
+	}
+	some, _ := b.List(id, bus.Poison, recent) // none are none
+	for _, e := range slices.Backward(some) {
+		list = append(list, candidate{e.Name, console.FirstLine(e.Why)})
+	}
+	return list
+}

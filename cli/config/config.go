@@ -1,0 +1,211 @@
+// Package config is netsky.toml: it loads the file, reports what is wrong in it and
+// on which line, and puts the owner's answers into it. It changes nothing but what
+// it is told to: the file is replaced as a whole, so a crash leaves the old one or
+// the new one.
+package config
+
+import (
+	_ "embed"
+	"errors"
+	"fmt"
+	"io/fs"
+	"path/filepath"
+	"slices"
+	"strings"
+	"time"
+
+	"netsky/agent"
+	"netsky/agent/home"
+	"netsky/spawn/own"
+)
+
+// Sample is what `netsky init` writes: each key that has an effect, with its
+// default, commented out.
+//
+//go:embed netsky.toml
+var Sample []byte
+
+const maxFile = 1 << 20 // bytes
+
+// Config is netsky.toml. Some keys have no effect yet: turns_per_hour, hang, repage,
+// and all that is about iMessage. A file may have them; [Sample] does not.
+type Config struct {
+	Agents    agentsConfig
+	Agent     map[agent.ID]agentConfig `toml:"-"` // [agents.1], [agents.infinity]
+	Owner     ownerConfig
+	Claude    claudeConfig
+	Codex     codexConfig
+	Runtime   map[string]runtimeConfig
+	Bus       busConfig
+	Tmux      tmuxConfig
+	Watchdog  watchdogConfig
+	Dashboard dashboardConfig
+	IMessage  imessageConfig `toml:"imessage"`
+}
+
+type agentsConfig struct {
+	Clones       int      `toml:"clones"`
+	Runtime      string   `toml:"runtime"`
+	Dir          string   `toml:"dir"`
+	Addendum     []string `toml:"addendum"`
+	TurnsPerHour int      `toml:"turns_per_hour"`
+}
+
+type agentConfig struct {
+	Runtime  string   `toml:"runtime"`
+	Dir      string   `toml:"dir"`
+	Model    string   `toml:"model"`
+	Addendum []string `toml:"addendum"`
+}
+
+type ownerConfig struct {
+	Name     string   `toml:"name"`
+	IMessage []string `toml:"imessage"`
+}
+
+type claudeConfig struct {
+	PermissionMode string   `toml:"permission_mode"`
+	Model          string   `toml:"model"`
+	Effort         string   `toml:"effort"`
+	Delivery       string   `toml:"delivery"`
+	MCP            []string `toml:"mcp"`
+	Settings       string   `toml:"settings"`
+}
+
+type codexConfig struct {
+	Sandbox  string `toml:"sandbox"`
+	Approval string `toml:"approval"`
+	Model    string `toml:"model"`
+}
+
+type runtimeConfig struct {
+	Command []string `toml:"command"`
+}
+
+type busConfig struct {
+	MaxBytes int64    `toml:"max_bytes"`
+	Keep     Duration `toml:"keep"`
+}
+
+type tmuxConfig struct {
+	Socket string `toml:"socket"`
+	Conf   string `toml:"conf"`
+}
+
+type watchdogConfig struct {
+	Tick   Duration `toml:"tick"`
+	Hang   Duration `toml:"hang"`
+	Repage Duration `toml:"repage"`
+}
+
+type dashboardConfig struct {
+	Listen string `toml:"listen"`
+	Cert   string `toml:"cert"`
+	Key    string `toml:"key"`
+	Wide   bool   `toml:"wide"`
+}
+
+type imessageConfig struct {
+	Enabled bool   `toml:"enabled"`
+	DB      string `toml:"db"`
+}
+
+// Duration is a time span as a person writes it: "90s", "168h".
+type Duration struct{ time.Duration }
+
+// UnmarshalText reads it.
+func (d *Duration) UnmarshalText(text []byte) (err error) {
+	d.Duration, err = time.ParseDuration(string(text))
+	if err != nil || d.Duration <= 0 {
+		return fmt.Errorf("%q is no time span above 0, such as \"90s\" or \"24h\"", text)
+	}
+	return nil
+}
+
+// Default is what holds without a netsky.toml.
+func Default() Config {
+	return Config{
+		Agents:    agentsConfig{Clones: 2, Runtime: "auto", TurnsPerHour: 120},
+		Claude:    claudeConfig{Delivery: "auto"},
+		Bus:       busConfig{MaxBytes: 1 << 20, Keep: Duration{168 * time.Hour}},
+		Tmux:      tmuxConfig{Socket: "netsky"},
+		Watchdog:  watchdogConfig{Duration{time.Minute}, Duration{30 * time.Minute}, Duration{time.Hour}},
+		Dashboard: dashboardConfig{Listen: "127.0.0.1:7717"},
+		IMessage:  imessageConfig{DB: "~/Library/Messages/chat.db"},
+	}
+}
+
+// permissionModes are Claude Code's own words.
+var permissionModes = []string{"bypassPermissions", "acceptEdits", "manual", "auto", "dontAsk", "plan"}
+
+func (c Config) check() error {
+	switch {
+	case c.Agents.Clones < 0 || c.Agents.Clones > agent.MaxClones:
+		return fmt.Errorf("agents.clones: %d is not 0 to %d", c.Agents.Clones, agent.MaxClones)
+	case c.Agents.TurnsPerHour < 0:
+		return fmt.Errorf("agents.turns_per_hour: %d is below 0", c.Agents.TurnsPerHour)
+	case c.Claude.Delivery != "auto" && c.Claude.Delivery != "channel":
+		return fmt.Errorf("claude.delivery: %q is neither auto nor channel", c.Claude.Delivery)
+	case c.Claude.PermissionMode != "" && !slices.Contains(permissionModes, c.Claude.PermissionMode):
+		return fmt.Errorf("claude.permission_mode: %q is none of %s", c.Claude.PermissionMode, strings.Join(permissionModes, ", "))
+	case (c.Dashboard.Cert == "") != (c.Dashboard.Key == ""):
+		return errors.New("dashboard: cert and key are given together")
+	}
+	for name, r := range c.Runtime {
+		if err := own.CheckTable(name, r.Command); err != nil {
+			return err
+		}
+	}
+	return c.checkBus()
+}
+
+func (c Config) checkBus() error {
+	if c.Bus.MaxBytes < 1024 || c.Bus.MaxBytes > 64<<20 {
+		return fmt.Errorf("bus.max_bytes: %d is not 1024 to %d", c.Bus.MaxBytes, 64<<20)
+	}
+	return nil
+}
+
+// Load reads the home's netsky.toml; without one it is [Default]. With an error, usable
+// reports whether what is wrong can't matter to a verb that starts nothing: then the
+// configuration is that of [Bearing].
+func Load(h home.Dir) (c Config, usable bool, err error) {
+	data, err := h.ReadFile(home.ConfigFile, maxFile)
+	if errors.Is(err, fs.ErrNotExist) {
+		return Default(), true, nil
+	}
+	if err != nil {
+		return Default(), false, err
+	}
+	if c, err = Parse(data); err == nil {
+		return c, true, nil
+	}
+	c, unknown := Bearing(data)
+	return c, unknown == nil, fmt.Errorf("%s: %w", h.Path(home.ConfigFile), err)
+}
+
+// Init writes the sample, unless there is a netsky.toml.
+func Init(h home.Dir) (written bool, err error) {
+	_, err = h.ReadFile(home.ConfigFile, maxFile)
+	if !errors.Is(err, fs.ErrNotExist) {
+		return false, err
+	}
+	return true, h.WriteFile(home.ConfigFile, Sample, true)
+}
+
+// Path makes a path in netsky.toml absolute: a relative one is beside the file,
+// wherever netsky is called.
+func Path(h home.Dir, userHome, path string) (string, error) {
+	if path == "" || path[0] != '/' && path[0] != '~' {
+		path = h.Path(path)
+	}
+	return Expand(userHome, path)
+}
+
+// Expand makes a person's path absolute: ~/ is the user's home.
+func Expand(userHome, path string) (string, error) {
+	if rest, ok := strings.CutPrefix(path, "~"); ok && (rest == "" || rest[0] == '/') {
+		path = userHome + rest
+	}
+	return filepath.Abs(path)
+}

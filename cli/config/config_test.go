@@ -1,0 +1,207 @@
+package config
+
+import (
+	"reflect"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"netsky/agent"
+)
+
+func TestParse(t *testing.T) {
+	for _, tt := range []struct {
+		name string
+		text string
+		edit func(*Config) // what is otherwise than by default
+	}{
+		{"nothing", "", func(*Config) {}},
+		{"what init writes", string(Sample), func(*Config) {}},
+		{"a key", "[agents]\nclones = 5\n", func(c *Config) { c.Agents.Clones = 5 }},
+		{"zero is a value", "[agents]\nclones = 0\nturns_per_hour = 0\n", func(c *Config) { c.Agents.Clones, c.Agents.TurnsPerHour = 0, 0 }},
+		{"durations", "[bus]\nkeep = \"24h\"\n[watchdog]\ntick = \"90s\"\n", func(c *Config) {
+			c.Bus.Keep, c.Watchdog.Tick = Duration{24 * time.Hour}, Duration{90 * time.Second}
+		}},
+		{"agents by all their names", "[agents.1]\nruntime = \"demo\"\n[agents.agent2]\ndir = \"/x\"\n[agents.infinity]\nmodel = \"m\"\n[agents.0]\naddendum = [\"a\"]\n", func(c *Config) {
+			c.Agent[agent.Clone(1)] = agentConfig{Runtime: "demo"}
+			c.Agent[agent.Clone(2)] = agentConfig{Dir: "/x"}
+			c.Agent[agent.Infinity] = agentConfig{Model: "m"}
+			c.Agent[agent.Root] = agentConfig{Addendum: []string{"a"}}
+		}},
+		{"an agent beside the others", "[agents]\nclones = 1\n[agents.1]\ndir = \"/y\"\n", func(c *Config) {
+			c.Agents.Clones = 1
+			c.Agent[agent.Clone(1)] = agentConfig{Dir: "/y"}
+		}},
+		{"a program whose name is as long as may be", "[runtime.0_-" + strings.Repeat("z", 29) + "]\ncommand = [\"x\"]\n", func(c *Config) {
+			c.Runtime = map[string]runtimeConfig{"0_-" + strings.Repeat("z", 29): {Command: []string{"x"}}}
+		}},
+		{"a program of one's own", "[runtime.gemini]\ncommand = [\"gemini\", \"--yolo\"]\n", func(c *Config) {
+			c.Runtime = map[string]runtimeConfig{"gemini": {Command: []string{"gemini", "--yolo"}}}
+		}},
+		{"tables of features that are not there yet", "[imessage]\nenabled = true\n[owner]\nimessage = [\"+1\"]\n[dashboard]\nlisten = \"127.0.0.1:1\"\n", func(c *Config) {
+			c.IMessage.Enabled, c.Owner.IMessage, c.Dashboard.Listen = true, []string{"+1"}, "127.0.0.1:1"
+		}},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			want := Default()
+			want.Agent = map[agent.ID]agentConfig{}
+			tt.edit(&want)
+			got, err := Parse([]byte(tt.text))
+			if err != nil {
+				t.Fatal(err)
+			}
+			if !reflect.DeepEqual(got, want) {
+				t.Errorf("Parse(%q) =\n%+v, want\n%+v", tt.text, got, want)
+			}
+		})
+	}
+}
+
+func TestParseRefuses(t *testing.T) {
+	for _, tt := range []struct{ name, text, want string }{
+		{"unknown key", "[agents]\n\nclonse = 3\n", `line 3: unknown key "agents.clonse"; did you mean "clones"?`},
+		{"a key too long", "[agents]\nclonez = 3\n", `line 2: unknown key "agents.clonez"; did you mean "clones"?`},
+		{"a key like no other", "[agents]\nfoo = 3\n", `line 2: unknown key "agents.foo"`},
+		{"a key without its table", "clones = 3\n", `line 1: unknown key "clones"; clones belongs under [agents]`},
+		{"a key in another's table", "[claude]\nkeep = \"1h\"\n", `line 2: unknown key "claude.keep"; keep belongs under [bus]`},
+		{"a key of an agent", "[agents.1]\nmodell = \"m\"\n", `line 2: unknown key "agents.1.modell"; did you mean "model"?`},
+		{"a key of a program", "[runtime.x]\ncomand = [\"x\"]\n", `line 2: unknown key "runtime.x.comand"; did you mean "command"?`},
+		{"unknown table", "[bus]\nkeep = \"1h\"\n[dashbored]\nlisten = \"x\"\n", `line 3: unknown key "dashbored`},
+		{"unknown key of an agent", "[agents]\nclones = 1\n[agents.1]\nmodel = \"m\"\nclones = 2\n", `line 5: unknown key "agents.1.clones"`},
+		{"an agent that is none", "[agents.bob]\ndir = \"/x\"\n", `line 1: unknown key "agents.bob`},
+		{"an agent with a leading zero", "[agents.01]\ndir = \"/x\"\n", `line 1: unknown key "agents.01`},
+		{"the owner is no agent", "[agents.owner]\ndir = \"/x\"\n", `line 1: unknown key "agents.owner`},
+		{"one agent twice", "[agents.1]\ndir = \"/x\"\n[agents.agent1]\ndir = \"/y\"\n", `agents: agent1 stands there twice, as "1" and as "agent1"`},
+		{"malformed", "[agents]\nclones = \n", "line 2: "},
+		{"not closed", "[agents\n", "line 1: "},
+		{"a key twice", "[agents]\nclones = 1\nclones = 2\n", "line 3: key clones is already defined"},
+		{"wrong type", "[agents]\nclones = \"two\"\n", "line 2: agents.clones: string, wants a whole number"},
+		{"wrong type of an agent", "[agents.1]\ndir = 3\n", "line 2: agents.1.dir: integer, wants a text in quotes"},
+		{"a text for a list", "[claude]\nmcp = \"x\"\n", "line 2: claude.mcp: string, wants a list of texts"},
+		{"a text for a command", "[runtime.x]\ncommand = \"x\"\n", "line 2: runtime.x.command: string, wants a list of texts"},
+		{"a text for a yes", "[dashboard]\nwide = \"no\"\n", "line 2: dashboard.wide: string, wants true or false"},
+		{"a certificate without its key", "[dashboard]\ncert = \"x\"\n", "dashboard: cert and key are given together"},
+		{"a text for a table", "claude = \"x\"\n", "line 1: claude: string does not belong there"},
+		{"no time span", "[bus]\nkeep = \"soon\"\n", "line 2: "},
+		{"a number for a time span", "[bus]\nkeep = 3\n", `line 2: "3" is no time span above 0`},
+		{"a time span of nothing", "[watchdog]\ntick = \"0s\"\n", "line 2: "},
+		{"a time span below nothing", "[watchdog]\n\ntick = \"-1m\"\n", "line 3: "},
+		{"too many clones", "[agents]\nclones = 10000\n", "agents.clones: 10000 is not 0 to 9999"},
+		{"fewer than none", "[agents]\nclones = -1\n", "agents.clones: -1 is not 0 to 9999"},
+		{"turns below none", "[agents]\nturns_per_hour = -1\n", "agents.turns_per_hour: -1 is below 0"},
+		{"tiny envelopes", "[bus]\nmax_bytes = 10\n", "bus.max_bytes: 10 is not 1024 to "},
+		{"huge envelopes", "[bus]\nmax_bytes = 1000000000\n", "bus.max_bytes: "},
+		{"a way of delivery that is none", "[claude]\ndelivery = \"pigeon\"\n", `claude.delivery: "pigeon" is neither auto nor channel`},
+		{"a runtime's name in upper case", "[runtime.Mine]\ncommand = [\"x\"]\n", "runtime.Mine: a name is a-z, 0-9, - and _"},
+		{"a runtime's name with a point in it", "[runtime.\"a.b\"]\ncommand = [\"x\"]\n", "runtime.a.b: a name is a-z"},
+		{"a runtime's name with a dash in front", "[runtime.-a]\ncommand = [\"x\"]\n", "runtime.-a: a name is a-z"},
+		{"a runtime without a name", "[runtime.\"\"]\ncommand = [\"x\"]\n", "runtime.: a name is a-z"},
+		{"a runtime's name of 33 letters", "[runtime." + strings.Repeat("a", 33) + "]\ncommand = [\"x\"]\n", "runtime." + strings.Repeat("a", 33) + ": a name is"},
+		{"a runtime without a command", "[runtime.mine]\ncommand = []\n", "runtime.mine: no command"},
+		{"bytes that are no text", "[owner]\nname = \"\xff\"\n", "line 2: "},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			_, err := Parse([]byte(tt.text))
+			if err == nil || !strings.HasPrefix(err.Error(), tt.want) {
+				t.Errorf("Parse(%q) = %v, want %q", tt.text, err, tt.want)
+			}
+		})
+	}
+}
+
+// TestBearing: what is wrong in netsky.toml stops a verb that starts nothing only
+// where it may be the tmux server's or the bus's.
+func TestBearing(t *testing.T) {
+	for _, tt := range []struct {
+		name, text string
+		ok         bool
+	}{
+		{"a slip", "[agents]\nclonez = 3\n[tmux]\nsocket = \"mine\"\n", true},
+		{"an unknown table", "[tmux]\nsocket = \"mine\"\n[dashbored]\nlisten = \"x\"\n", true},
+		{"a bad value", "[agents]\nclones = \"two\"\n[Tmux]\nSocket = \"mine\"\n", true},
+		{"one agent twice", "[agents.1]\ndir = \"/x\"\n[agents.agent1]\n[tmux]\nsocket = \"mine\"\n", true},
+		{"a program named as a key", "[runtime.socket]\ncommand = [\"x\"]\n[claude]\nmodle = \"\"\n[tmux]\nsocket = \"mine\"\n", true},
+		{"keys of the dashboard", "[dashboard]\nkey = \"x\"\n[tmux]\nsocket = \"mine\"\n", true},
+		{"no TOML", "[agents\n[tmux]\nsocket = \"mine\"\n", false},
+		{"a slip in tmux", "[tmux]\nsokcet = \"mine\"\n", false},
+		{"an unknown key in tmux", "[tmux]\nsocket = \"mine\"\ncolour = 1\n", false},
+		{"a slip of tmux", "[tmx]\nsocket = \"mine\"\n", false},
+		{"without its table", "socket = \"mine\"\n", false},
+		{"in another's table", "[agents]\nsocket = \"mine\"\n", false},
+		{"in an agent's table", "[agents.1]\nsockett = \"mine\"\n", false},
+		{"a bad socket", "[tmux]\nsocket = 3\n", false},
+		{"a bad time to keep", "[bus]\nkeep = \"soon\"\n", false},
+		{"a bad size", "[bus]\nmax_bytes = 3\n[agents]\nfoo = 1\n", false},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			if _, err := Parse([]byte(tt.text)); err == nil {
+				t.Fatalf("Parse(%q): no error", tt.text)
+			}
+			c, err := Bearing([]byte(tt.text))
+			if (err == nil) != tt.ok || tt.ok && c.Tmux.Socket != "mine" {
+				t.Errorf("Bearing(%q) = %+v, %v", tt.text, c.Tmux, err)
+			}
+		})
+	}
+}
+
+// FuzzParse: whatever stands in the file, it is read or refused.
+func FuzzParse(f *testing.F) {
+	f.Add(Sample)
+	f.Add([]byte("[agents]\nclones = 2\n[agents.1]\nruntime = \"demo\"\n"))
+	f.Add([]byte("[agents.1]\n[agents.agent1]\n"))
+	f.Add([]byte("agents = 3\n"))
+	f.Add([]byte("[runtime.x]\ncommand = [\"a\"]\n[bus]\nkeep = \"1h\"\n"))
+	f.Fuzz(func(t *testing.T, data []byte) {
+		c, err := Parse(data)
+		if part, unknown := Bearing(data); err == nil && (unknown != nil || part.Tmux != c.Tmux || part.Bus != c.Bus) {
+			t.Errorf("Bearing(%q) = %+v, %+v, %v, want what the whole file says", data, part.Tmux, part.Bus, unknown)
+		}
+		if err == nil && (c.Agents.Clones < 0 || c.Bus.MaxBytes <= 0 || c.Bus.Keep.Duration <= 0 || c.Watchdog.Tick.Duration <= 0) {
+			t.Errorf("Parse(%q) = %+v", data, c)
+		}
+	})
+}
+
+// TestSampleConfigHasEveryKey takes the comment signs off what init writes: it
+// must still be read, and name each key that there is, but for those that have
+// no effect yet.
+func TestSampleConfigHasEveryKey(t *testing.T) {
+	var lines []string
+	for line := range strings.Lines(string(Sample)) {
+		bare, commented := strings.CutPrefix(line, "# ")
+		if commented && (strings.HasPrefix(bare, "[") || strings.Contains(bare, " = ")) {
+			line = bare
+		}
+		lines = append(lines, line)
+	}
+	got, err := Parse([]byte(strings.Join(lines, "")))
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := Default()
+	got.Agent, got.Runtime = nil, nil
+	// Written out, an empty list is a list.
+	for _, list := range []*[]string{&got.Agents.Addendum, &got.Owner.IMessage, &got.Claude.MCP} {
+		if len(*list) == 0 {
+			*list = nil
+		}
+	}
+	if !reflect.DeepEqual(got, want) {
+		t.Errorf("the values that init writes are\n%+v, the defaults\n%+v", got, want)
+	}
+	text := string(Sample)
+	for _, f := range reflect.VisibleFields(reflect.TypeFor[Config]()) {
+		if f.Type.Kind() != reflect.Struct {
+			continue
+		}
+		for _, key := range reflect.VisibleFields(f.Type) {
+			name := key.Tag.Get("toml")
+			idle := f.Name == "IMessage" || slices.Contains([]string{"Agents.turns_per_hour", "Owner.imessage", "Watchdog.hang", "Watchdog.repage"}, f.Name+"."+name)
+			if strings.Contains(text, "# "+name+" = ") == idle {
+				t.Errorf("%s.%s: in what init writes: %v, has no effect: %v", f.Name, name, idle, idle)
+			}
+		}
+	}
+}

@@ -1,0 +1,147 @@
+package config
+
+import (
+	"bytes"
+	"cmp"
+	"errors"
+	"fmt"
+	"io/fs"
+	"slices"
+	"strings"
+
+	"netsky/agent/home"
+)
+
+// A Warrant is what somebody has to say about a runtime before agents run on
+// it: what they may do without asking, in the runtime's own terms.
+type Warrant struct {
+	Runtime string   // and the table of netsky.toml
+	Name    string   // as people write it
+	Modes   []Mode   // the first is full access
+	Keys    []string // in the table; a mode has a value for each
+	said    func(*Config) []*string
+}
+
+// A Mode is one answer. The words stand on every up line.
+type Mode struct {
+	Words  string
+	values []string
+}
+
+const (
+	mayAll  = "everything you can do, without asking"
+	mayEdit = "edit in its directory; ask for the rest"
+	mayRead = "read; ask for all else"
+)
+
+// Warrants are the runtimes that must be given one.
+func Warrants() []Warrant {
+	return []Warrant{
+		{
+			Runtime: "claude", Name: "Claude Code", Keys: []string{"permission_mode"},
+			Modes: []Mode{{mayAll, []string{"bypassPermissions"}}, {mayEdit, []string{"acceptEdits"}}, {mayRead, []string{"manual"}}},
+			said:  func(c *Config) []*string { return []*string{&c.Claude.PermissionMode} },
+		},
+		{
+			Runtime: "codex", Name: "Codex", Keys: []string{"sandbox", "approval"},
+			Modes: []Mode{
+				{mayAll, []string{"danger-full-access", "never"}},
+				{mayEdit, []string{"workspace-write", "on-request"}},
+				{mayRead, []string{"read-only", "untrusted"}},
+			},
+			said: func(c *Config) []*string { return []*string{&c.Codex.Sandbox, &c.Codex.Approval} },
+		},
+	}
+}
+
+// Given reports whether the configuration gives the warrant.
+func (w Warrant) Given(c Config) bool { return !slices.Contains(w.of(c), "") }
+
+func (w Warrant) of(c Config) (values []string) {
+	for _, v := range w.said(&c) {
+		values = append(values, *v)
+	}
+	return values
+}
+
+// Give puts the mode into the configuration, and not into the file.
+func (w Warrant) Give(c *Config, m Mode) {
+	for i, v := range w.said(c) {
+		*v = m.values[i]
+	}
+}
+
+// May is what the configuration lets agents of a runtime do, in a few words; ""
+// for a runtime that needs no warrant.
+func (c Config) May(runtime string) string {
+	list := Warrants()
+	i := slices.IndexFunc(list, func(w Warrant) bool { return w.Runtime == runtime })
+	if i < 0 {
+		return ""
+	}
+	w := list[i]
+	said := w.of(c)
+	for _, m := range w.Modes {
+		if slices.Equal(m.values, said) {
+			return "may " + m.Words
+		}
+	}
+	var parts []string
+	for i, key := range w.Keys {
+		parts = append(parts, strings.ReplaceAll(key, "_", " ")+" "+cmp.Or(said[i], "-"))
+	}
+	return strings.Join(parts, ", ")
+}
+
+// Write puts the mode into the home's netsky.toml and leaves the rest of it as it is.
+func (w Warrant) Write(h home.Dir, m Mode) error {
+	data, err := h.ReadFile(home.ConfigFile, maxFile)
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return err
+	}
+	var keys string
+	for i, key := range w.Keys {
+		keys += fmt.Sprintf("%s = %q\n", key, m.values[i])
+	}
+	var out bytes.Buffer
+	placed, within := false, false
+	for _, l := range bytes.SplitAfter(data, []byte("\n")) {
+		word := strings.TrimSpace(string(l))
+		if strings.HasPrefix(word, "[") {
+			head, _, _ := strings.Cut(word, "#")
+			within = strings.TrimSpace(head) == "["+w.Runtime+"]"
+		}
+		if within && emptyValue(word, w.Keys) {
+			continue // an empty value gives way
+		}
+		out.Write(l)
+		if within && !placed {
+			if !bytes.HasSuffix(l, []byte("\n")) {
+				out.WriteByte('\n')
+			}
+			placed = true
+			out.WriteString(keys)
+		}
+	}
+	if !placed {
+		if n := out.Len(); n > 0 && !bytes.HasSuffix(out.Bytes(), []byte("\n")) {
+			out.WriteByte('\n')
+		}
+		out.WriteString("\n[" + w.Runtime + "]\n" + keys)
+	}
+	c, err := Parse(out.Bytes())
+	if err == nil && !slices.Equal(w.of(c), m.values) {
+		err = errors.New("it would not be read so")
+	}
+	if err != nil {
+		return fmt.Errorf("%s: the answer could not be put in (%w): set it by hand under [%s]: %s",
+			h.Path(home.ConfigFile), err, w.Runtime, strings.ReplaceAll(strings.TrimSpace(keys), "\n", ", "))
+	}
+	return h.WriteFile(home.ConfigFile, out.Bytes(), true)
+}
+
+// emptyValue reports whether the line sets one of the keys to "".
+func emptyValue(line string, keys []string) bool {
+	key, value, ok := strings.Cut(line, "=")
+	return ok && slices.Contains(keys, strings.TrimSpace(key)) && strings.HasPrefix(strings.TrimSpace(value), `""`)
+}

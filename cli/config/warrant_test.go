@@ -1,0 +1,61 @@
+package config
+
+import (
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"netsky/agent/home"
+)
+
+// TestWarrantWrite: the answer is in the file, and what else is there stays; where it
+// would not be read as said, nothing is written.
+func TestWarrantWrite(t *testing.T) {
+	claude, codex := Warrants()[0], Warrants()[1]
+	for _, tt := range []struct {
+		name, before string
+		w            Warrant
+		want         string // "" is a refusal
+	}{
+		{"no file", "", claude, "\n[claude]\npermission_mode = \"acceptEdits\"\n"},
+		{"an empty value gives way", "[claude] # mine\npermission_mode = \"\"\nmodel = \"m\"\n", claude, "[claude] # mine\npermission_mode = \"acceptEdits\"\nmodel = \"m\"\n"},
+		{"no newline at the end", "[bus]\nkeep = \"1h\"", codex, "[bus]\nkeep = \"1h\"\n\n[codex]\nsandbox = \"workspace-write\"\napproval = \"on-request\"\n"},
+		{"a table in a text", "[owner]\nname = \"\"\"\n[claude]\n\"\"\"\n", claude, ""},
+		{"an inline table", "claude = {model = \"m\"}\n", claude, ""},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			h, err := home.At(filepath.Join(t.TempDir(), "h"))
+			if err != nil {
+				t.Fatal(err)
+			}
+			if _, err := h.Make(); err != nil {
+				t.Fatal(err)
+			}
+			file := h.Path(home.ConfigFile)
+			if err := os.WriteFile(file, []byte(tt.before), 0o600); err != nil {
+				t.Fatal(err)
+			}
+			err = tt.w.Write(h, tt.w.Modes[1])
+			got, rerr := os.ReadFile(file)
+			if rerr != nil {
+				t.Fatal(rerr)
+			}
+			if tt.want == "" {
+				if err == nil || !strings.Contains(err.Error(), "set it by hand") || string(got) != tt.before {
+					t.Errorf("Write = %v, file %q", err, got)
+				}
+				return
+			}
+			if err != nil || string(got) != tt.want {
+				t.Errorf("Write = %v, file %q, want %q", err, got, tt.want)
+			}
+			if c, _, err := Load(h); err != nil || !tt.w.Given(c) || c.May(tt.w.Runtime) != "may "+mayEdit {
+				t.Errorf("it is read as %q, %v", c.May(tt.w.Runtime), err)
+			}
+		})
+	}
+	if c := Default(); claude.Given(c) || codex.Given(c) {
+		t.Error("without an answer a warrant is given")
+	}
+}

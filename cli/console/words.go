@@ -1,0 +1,84 @@
+package console
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+)
+
+// Ago says a time span in one unit: "3s", "12m", "5h", "9d".
+func Ago(d time.Duration) string {
+	switch {
+	case d < 0:
+		return "0s"
+	case d < 2*time.Minute:
+		return fmt.Sprintf("%ds", int(d.Seconds()))
+	case d < 2*time.Hour:
+		return fmt.Sprintf("%dm", int(d.Minutes()))
+	case d < 48*time.Hour:
+		return fmt.Sprintf("%dh", int(d.Hours()))
+	}
+	return fmt.Sprintf("%dd", int(d.Hours()/24))
+}
+
+// Tilde writes a path below the user's home as people do.
+func Tilde(home, path string) string {
+	if rest, ok := strings.CutPrefix(path, home); ok && home != "" && (rest == "" || rest[0] == '/') {
+		return "~" + rest
+	}
+	return path
+}
+
+// OrDash is the text, or a dash for none.
+func OrDash(s string) string {
+	if s == "" {
+		return "-"
+	}
+	return s
+}
+
+// FirstLine is what comes before the first newline.
+func FirstLine(s string) string {
+	s, _, _ = strings.Cut(s, "\n")
+	return s
+}
+
+// Blank reports whether a text says nothing.
+func Blank(text string) bool { return strings.TrimSpace(text) == "" }
+
+// SomeOf lists the first names of n.
+func SomeOf(first []string, n int) string {
+	text := strings.Join(first, ", ")
+	if n > len(first) {
+		text += ", …"
+	}
+	return text
+}
+
+// Brief is the text's first line, cut.
+func Brief(text string, n int) string {
+	text = strings.TrimRight(text, "\n")
+	s := []rune(FirstLine(text))
+	if len(s) > n || len(string(s)) < len(text) {
+		return string(s[:min(len(s), n)]) + "…"
+	}
+	return string(s)
+}
+
+// Note is a remark behind other words, set off by two spaces.
+func Note(s string) string {
+	if s == "" {
+		return ""
+	}
+	return "  " + s
+}
+
+// First is the beginning of a list that is too long to print.
+func First(lines []string) []string {
+	const most = 20
+	if len(lines) <= most {
+		return lines
+	}
+	return append(slices.Clone(lines[:most]), fmt.Sprintf("%d more", len(lines)-most))
+}

@@ -1,0 +1,71 @@
+package overview
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"unicode/utf8"
+
+	"netsky/agent"
+	"netsky/cli/console"
+	"netsky/spawn"
+)
+
+// Line is the state in at most width columns. A state is written whole or
+// not at all: with less room agents give way to counts, those that need nobody
+// first.
+func Line(list spawn.Statuses, unread, width int) string {
+	var all, urgent, urgentCounts, calmCounts []string
+	counts := make(map[agent.State]int)
+	for _, s := range list {
+		if s.State == agent.Down {
+			continue
+		}
+		name := s.Agent.N()
+		if s.Agent == agent.Infinity {
+			name = "∞"
+		}
+		all = append(all, name+":"+string(s.State))
+		counts[s.State]++
+	}
+	needed := 0
+	for i, state := range urgency {
+		switch n := counts[state]; {
+		case n == 0:
+		case i < calm:
+			needed += n
+			urgentCounts = append(urgentCounts, fmt.Sprintf("%d %s", n, state))
+			for _, word := range all {
+				if strings.HasSuffix(word, ":"+string(state)) {
+					urgent = append(urgent, word)
+				}
+			}
+		default:
+			calmCounts = append(calmCounts, fmt.Sprintf("%d %s", n, state))
+		}
+	}
+	var mail []string
+	if unread > 0 {
+		mail = []string{fmt.Sprintf("mail:%d", unread)}
+	}
+	if len(all) == 0 {
+		all = []string{"no agents"}
+	}
+	up := []string{fmt.Sprintf("%d up", len(all)-needed)}
+	if len(all) == needed {
+		up = nil
+	}
+	few := []string{fmt.Sprintf("!%d", needed)}
+	if needed == 0 {
+		few = []string{"ok"}
+	}
+	for _, words := range [][][]string{
+		{all, mail}, {urgent, mail, calmCounts}, {urgent, mail, up}, {urgentCounts, mail, calmCounts}, {urgentCounts, mail, up}, {urgentCounts, mail}, {few, mail},
+	} {
+		line := strings.Join(slices.Concat(words...), " ")
+		if line != "" && (width == 0 || utf8.RuneCountInString(line) <= width) {
+			return line
+		}
+	}
+	return console.Cut(few[0], width)
+}

@@ -1,0 +1,255 @@
+// Package overview is the state of a home as `netsky status` shows it: collected once,
+// then drawn as a screen, as one line, or as JSON. It needs neither the daemon nor the
+// database, and changes nothing.
+package overview
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"slices"
+	"strings"
+	"time"
+
+	"netsky/agent"
+	"netsky/agent/home"
+	"netsky/cli/console"
+	"netsky/daemon"
+	"netsky/internal/advice"
+	"netsky/spawn"
+	"netsky/spawn/approve"
+	"netsky/store"
+)
+
+// A View is all that status shows, and the shape of its JSON.
+type View struct {
+	Home    string   `json:"home"`
+	Daemon  Daemon   `json:"daemon"`
+	Ticker  bool     `json:"ticker"`
+	Agents  []Agent  `json:"agents"`
+	Unread  int      `json:"unread"` // envelopes for the owner not shown yet
+	Spooled int      `json:"spooled"`
+	Asked   int      `json:"asked"` // questions that wait for a yes
+	Notes   []string `json:"notes"` // what could not be found out, or is wrong
+
+	now     time.Time
+	version string // of this netsky
+	home    string // as people write it
+	dialogs []approve.Dialog
+}
+
+// A Daemon is how the daemon is.
+type Daemon struct {
+	State   string     `json:"state"` // running, hung, stopped
+	PID     int        `json:"pid,omitempty"`
+	Since   store.Time `json:"since,omitzero"`
+	Version string     `json:"version,omitempty"`
+	Binary  string     `json:"binary,omitempty"`
+	Wanted  bool       `json:"wanted"`
+	Web     daemon.Web `json:"dashboard,omitzero"`
+
+	socketless bool // it holds the home's lock, and its socket is not there
+}
+
+// An Agent is one line of status.
+type Agent struct {
+	Agent    agent.ID    `json:"agent"`
+	State    agent.State `json:"state"`
+	Since    store.Time  `json:"since,omitzero"`
+	Evidence string      `json:"evidence"`
+	Detail   string      `json:"detail,omitempty"`
+	Runtime  string      `json:"runtime,omitempty"`
+	Model    string      `json:"model,omitempty"`
+	Dir      string      `json:"dir,omitempty"`
+	Start    string      `json:"start,omitempty"`
+	PID      int         `json:"pid,omitempty"`
+	Pane     string      `json:"pane,omitempty"`
+	Version  string      `json:"version,omitempty"` // of the netsky that its keeper runs
+	Wanted   bool        `json:"wanted"`
+	Inbox    int         `json:"inbox"`
+	Claimed  int         `json:"claimed"`
+	Outbox   int         `json:"outbox"`
+	Poison   int         `json:"poison"`
+	Strays   int         `json:"strays"` // files in its inbox that nobody reads
+
+	stray []string // the first of them
+}
+
+// Options are what a view is made with.
+type Options struct {
+	Launcher *spawn.Launcher
+	Runtimes map[string]spawn.Runtime
+	Version  string // of this netsky
+	UserHome string
+	Unread   func() (int, error) // the owner's mail
+}
+
+// Collect looks at everything. What can't be found out is a note of the view.
+func Collect(ctx context.Context, o Options) View {
+	l := o.Launcher
+	v := View{
+		Home: l.Home.Root(), Agents: []Agent{}, Notes: []string{},
+		now: time.Now(), version: o.Version, home: console.Tilde(o.UserHome, l.Home.Root()),
+	}
+	list, err := l.Inspect(ctx)
+	if err != nil {
+		v.Notes = append(v.Notes, "tmux: "+err.Error())
+	}
+	for _, s := range list {
+		if s.Forgotten {
+			continue
+		}
+		row := Of(s)
+		row.Strays, row.stray, _ = l.Bus.Strays(s.Agent) // what can't be read is told by its counts
+		v.Agents = append(v.Agents, row)
+	}
+	if on, err := l.TickerUp(ctx); err == nil {
+		v.Ticker = on
+	}
+	v.Daemon = DaemonOf(ctx, l.Home)
+	switch {
+	case v.Daemon.socketless:
+		v.Notes = append(v.Notes, "the daemon runs without its socket: it is starting, or run/ was removed and it is making it anew (within a second or two); if that lasts, `netsky daemon stop`, then `netsky up`")
+	case v.Daemon.State == "hung":
+		v.Notes = append(v.Notes, "the daemon does not answer; if that lasts, `netsky daemon stop`, then `netsky up`")
+	case v.Daemon.Wanted && v.Daemon.State != "running":
+		v.Notes = append(v.Notes, "the daemon is not running, though it should be: outboxes and history wait (`netsky up` starts it)")
+	}
+	v.Notes = append(v.Notes, v.Daemon.Notes(o.Version)...)
+	v.Notes = append(v.Notes, BuildNotes(list, o.Version)...)
+	if t, err := l.Home.LoadTicker(); err == nil && t.Alive() {
+		switch {
+		case home.Removed(t.Binary):
+			v.Notes = append(v.Notes, "the ticker can't start the daemon: its program "+t.Binary+" is gone (`netsky up` starts another ticker)")
+		case t.Error != "":
+			v.Notes = append(v.Notes, fmt.Sprintf("the ticker could not start the daemon %s ago: %s", console.Ago(v.now.Sub(time.UnixMilli(t.TickMS))), t.Error))
+		}
+	}
+	if why := v.Daemon.Web.Error; why != "" {
+		v.Notes = append(v.Notes, "the dashboard is not served: "+why)
+	}
+	if n, err := o.Unread(); err == nil {
+		v.Unread = n
+	} else {
+		v.Notes = append(v.Notes, "mail: "+err.Error())
+	}
+	asked, err := l.Home.Approvals()
+	if err != nil {
+		v.Notes = append(v.Notes, "approvals: "+err.Error())
+	}
+	v.Asked, v.dialogs = len(asked), approve.Dialogs(list, asked, o.Runtimes)
+	if s, err := store.SpoolSize(l.Home); err == nil && s.Files+s.Bad > 0 {
+		v.Spooled = s.Files
+		v.Notes = append(v.Notes, fmt.Sprintf("%d records wait in state/spool for the database, %d could not be read", s.Files, s.Bad))
+	}
+	if err := readable(ctx, l.Home); err != nil {
+		note := "the records can't be read: " + err.Error()
+		if store.Damaged(err) {
+			note += "; " + RepairRecords(l.Home)
+		}
+		v.Notes = append(v.Notes, note)
+	}
+	return v
+}
+
+// readable reports what is wrong with the records, nil if there are none yet.
+func readable(ctx context.Context, h home.Dir) error {
+	ctx, cancel := context.WithTimeout(ctx, 2*time.Second)
+	defer cancel()
+	db, err := store.OpenRead(ctx, h)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	defer db.Close()
+	_, err = db.Logs(ctx, store.LogFilter{Page: store.Page{Limit: 1}})
+	return err
+}
+
+// Of is an agent's line.
+func Of(s spawn.Status) Agent {
+	v := Agent{
+		Agent: s.Agent, State: s.State, Evidence: s.Evidence, Detail: s.Detail, Runtime: s.Runtime, Model: s.Model,
+		Dir: s.Dir, Start: s.Start, PID: s.PID, Pane: s.Pane(), Version: s.Build, Wanted: s.Wanted,
+		Inbox: s.Inbox, Claimed: s.Claimed, Outbox: s.Outbox, Poison: s.Poison,
+	}
+	if !s.Since.IsZero() {
+		v.Since = store.At(s.Since)
+	}
+	return v
+}
+
+// DaemonOf is how the daemon of a home is.
+func DaemonOf(ctx context.Context, h home.Dir) Daemon {
+	d, _ := h.LoadDesired(agent.DaemonName)
+	v := Daemon{State: "stopped", Wanted: d.Up}
+	switch p, err := daemon.Ping(ctx, h); {
+	case err == nil:
+		v.State, v.PID, v.Version, v.Since = "running", p.PID, p.Version, store.Time(p.StartMS)
+		v.Web, v.Binary = p.Web, p.Binary
+	case errors.Is(err, daemon.ErrHung):
+		v.State = "hung"
+	default: // without its socket it routes all the same
+		if who, ok := h.LockHolder(agent.DaemonName); ok {
+			v.State, v.PID = "hung", who.PID
+			_, err := os.Lstat(h.Path(home.DaemonSocket))
+			v.socketless = errors.Is(err, fs.ErrNotExist)
+		}
+	}
+	return v
+}
+
+// Notes say that the running daemon is of another program than this one.
+func (d Daemon) Notes(version string) (notes []string) {
+	const how = "`netsky daemon stop`, then `netsky up`; agents and their mail go on meanwhile"
+	switch {
+	case d.State != "running":
+	case home.Removed(d.Binary):
+		notes = append(notes, "the daemon's program "+d.Binary+" is gone: `netsky up` starts another")
+	case d.Version != version:
+		notes = append(notes, fmt.Sprintf("the daemon is version %s, this netsky %s: %s", d.Version, version, how))
+	}
+	return notes
+}
+
+// BuildNotes say, in one line at most, which agents run on another netsky than this
+// one: what is in their panes stays what it was when they were started.
+func BuildNotes(list spawn.Statuses, version string) []string {
+	var names, versions []string
+	for _, st := range list {
+		if st.Build == "" || st.Build == version {
+			continue
+		}
+		names = append(names, string(st.Agent))
+		if !slices.Contains(versions, st.Build) {
+			versions = append(versions, st.Build)
+		}
+	}
+	if len(names) == 0 {
+		return nil
+	}
+	who, verb := names[0], "runs"
+	if len(names) > 1 {
+		who, verb = strings.Join(names[:len(names)-1], ", ")+" and "+names[len(names)-1], "run"
+	}
+	words := strings.Join(names, " ")
+	if len(names) > 6 {
+		who, words = fmt.Sprintf("%d agents", len(names)), "--all"
+	}
+	how := "`netsky down " + words + " && netsky up " + words + "` starts them anew, with their conversations"
+	if words == "--all" {
+		how = "`netsky down --all`, then `netsky up N`, starts them anew, with their conversations"
+	}
+	return []string{fmt.Sprintf("%s still %s netsky %s, and this is %s: %s", who, verb, strings.Join(versions, " and "), version, how)}
+}
+
+// RepairRecords is what makes the records whole again.
+func RepairRecords(h home.Dir) string {
+	file := h.Path(home.DBFile)
+	return "mv " + advice.Word(file) + " " + advice.Word(file+".damaged") +
+		" repairs it: what agents' files and mailboxes hold is put on record anew"
+}

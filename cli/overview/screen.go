@@ -1,0 +1,290 @@
+package overview
+
+import (
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+
+	"netsky/agent"
+	"netsky/cli/console"
+	"netsky/spawn/approve"
+)
+
+// The marks that stand before an agent, as systemctl does it.
+var marks = map[agent.State]struct{ sign, color string }{
+	agent.Idle:         {"●", "32"},
+	agent.Busy:         {"●", "36"},
+	agent.Starting:     {"◌", "36"},
+	agent.Waiting:      {"◆", "33"},
+	agent.Blocked:      {"◆", "33"},
+	agent.Hung:         {"✗", "31"},
+	agent.Dead:         {"✗", "31"},
+	agent.CrashLooping: {"✗", "31"},
+	agent.Unknown:      {"?", "33"},
+	agent.Down:         {"○", "2"},
+}
+
+// urgency orders states by how much they need a person, the first the most.
+var urgency = []agent.State{
+	agent.Waiting, agent.Blocked, agent.Dead, agent.CrashLooping, agent.Hung, agent.Unknown, agent.Starting, agent.Busy, agent.Idle, agent.Down,
+}
+
+// calm is the place in urgency from which on nobody is needed.
+const calm = 6
+
+// A Screen is what status shows, line by line.
+type Screen struct {
+	head   string
+	agents []row
+	needs  []string // what there is to do, and what is wrong
+}
+
+// A row is one agent.
+type row struct {
+	state agent.State
+	lines []string // the first begins with the state's mark
+}
+
+// Screen draws the view; verbose adds evidence, directories and ids.
+func (v View) Screen(verbose bool) (s Screen) {
+	s.head = fmt.Sprintf("netsky %s   %s   daemon %s", v.version, v.home, daemonWords(v))
+	if len(v.Agents) == 0 {
+		s.needs = append(s.needs, "no agents yet: `netsky up` starts some")
+	}
+	for _, v2 := range v.Agents {
+		since := ""
+		if v2.Since != 0 {
+			since = console.Ago(v.now.Sub(v2.Since.Time()))
+		}
+		line := fmt.Sprintf("%s %-14s %-8s %5s  %-7s %s", marks[v2.State].sign, v2.Agent, v2.State, since, v2.Runtime, v2.Words())
+		r := row{v2.State, []string{strings.TrimRight(line, " ")}}
+		if verbose {
+			r.lines = append(r.lines, "    "+v2.Evidence+"; "+v2.where(v.version), "    "+console.OrDash(v2.Dir))
+		}
+		s.agents = append(s.agents, r)
+	}
+	need := func(format string, args ...any) { s.needs = append(s.needs, fmt.Sprintf(format, args...)) }
+	poisoned := 0
+	for _, s := range v.Agents {
+		poisoned += max(s.Poison, 0)
+	}
+	if poisoned > 0 {
+		need("unreadable messages: %d (`netsky channel poison ls`)", poisoned)
+	}
+	for _, s := range v.Agents {
+		if s.Strays > 0 {
+			need("%s's inbox: %d ignored, as only files named *.json are read (%s)", s.Agent, s.Strays, console.SomeOf(s.stray, s.Strays))
+		}
+	}
+	if v.Unread > 0 {
+		need("mail for you: %d (`netsky inbox`)", v.Unread)
+	}
+	if v.Asked > 0 {
+		need("waiting for your yes: %d (`netsky approvals`)", v.Asked)
+	}
+	for _, d := range v.dialogs {
+		need("%s", DialogWords(d))
+	}
+	if id, what, ok := v.Blocked(); ok {
+		need("%s is blocked: %s", id, what)
+	}
+	for _, n := range v.Notes {
+		need("! %s", n)
+	}
+	return s
+}
+
+// where names the agent's start, its program and its pane, each if there is one.
+func (s Agent) where(version string) string {
+	if s.Start == "" {
+		return "no start on record"
+	}
+	words := "start " + s.Start
+	gone := s.State == agent.Dead || s.State == agent.Down
+	switch {
+	case s.PID != 0 && gone:
+		words += fmt.Sprintf(", was pid %d", s.PID)
+	case s.PID != 0:
+		words += fmt.Sprintf(", pid %d", s.PID)
+	}
+	if s.Pane == "" {
+		words += ", no pane"
+	} else {
+		words += ", pane " + s.Pane
+	}
+	if s.Version != "" && s.Version != version {
+		words += ", netsky " + s.Version
+	}
+	return words
+}
+
+// Fit is the screen in so many columns and rows; 0 is without end. What has to
+// give way is counted: first agents that need nobody, the calmest first, then the
+// last of what there is to do.
+func (s Screen) Fit(width, height int, colors bool) []string {
+	footer := ""
+	needs, hidden := s.needs, make(map[int]bool)
+	if height > 0 {
+		footer = "(every second; Ctrl-C ends)"
+		room := max(height-2, 1) // beside head and footer
+		if most := max(room-min(rowsOf(s.agents, nil), (room+1)/2), 1); len(needs) > most {
+			needs = append(slices.Clone(needs[:most-1]), fmt.Sprintf("… %d more lines: `netsky status` shows all", len(needs)-most+1))
+		}
+		room -= len(needs)
+		for _, i := range s.calmest() {
+			if rowsOf(s.agents, hidden) <= room {
+				break
+			}
+			hidden[i] = true
+		}
+		if len(hidden) > 0 {
+			footer = s.hiddenWords(hidden) + "  " + footer
+		}
+	}
+	lines := []string{console.Cut(s.head, width)}
+	for i, r := range s.agents {
+		if hidden[i] {
+			continue
+		}
+		for n, l := range r.lines {
+			l = console.Cut(l, width)
+			if m := marks[r.state]; colors && n == 0 {
+				l = "\x1b[" + m.color + "m" + m.sign + "\x1b[0m" + strings.TrimPrefix(l, m.sign)
+			}
+			lines = append(lines, l)
+		}
+	}
+	for _, n := range needs {
+		lines = append(lines, console.Cut(n, width))
+	}
+	if height > 0 {
+		lines = append(lines, console.Cut(footer, width))
+		lines = lines[max(len(lines)-height, 0):]
+	}
+	return lines
+}
+
+func rowsOf(list []row, hidden map[int]bool) (n int) {
+	for i, r := range list {
+		if !hidden[i] {
+			n += len(r.lines)
+		}
+	}
+	return n
+}
+
+// calmest are the indexes of the agents, those that need nobody first; of the
+// same state the last first.
+func (s Screen) calmest() []int {
+	list := make([]int, len(s.agents))
+	for i := range list {
+		list[i] = len(s.agents) - 1 - i
+	}
+	slices.SortStableFunc(list, func(x, y int) int {
+		return slices.Index(urgency, s.agents[y].state) - slices.Index(urgency, s.agents[x].state)
+	})
+	return list
+}
+
+// hiddenWords counts what is not shown: "… 7 more: 1 dead, 6 idle".
+func (s Screen) hiddenWords(hidden map[int]bool) string {
+	counts := make(map[agent.State]int)
+	for i := range hidden {
+		counts[s.agents[i].state]++
+	}
+	var words []string
+	for _, state := range urgency {
+		if n := counts[state]; n > 0 {
+			words = append(words, fmt.Sprintf("%d %s", n, state))
+		}
+	}
+	return fmt.Sprintf("… %d more: %s", len(hidden), strings.Join(words, ", "))
+}
+
+// Blocked is an agent that can't work, and what there is to do about it.
+func (v View) Blocked() (id agent.ID, what string, ok bool) {
+	i := slices.IndexFunc(v.Agents, func(s Agent) bool { return s.State == agent.Blocked })
+	if i < 0 {
+		return "", "", false
+	}
+	id = v.Agents[i].Agent
+	if strings.HasPrefix(v.Agents[i].Detail, "context full") {
+		return id, fmt.Sprintf("`netsky attach %s`, then /compact; or `netsky agent %s --fresh` begins a clean conversation", id, id.N()), true
+	}
+	return id, fmt.Sprintf("`netsky attach %s` goes to its pane; its mail waits", id), true
+}
+
+// AtPane is an agent that waits for a person at its pane.
+func (v View) AtPane() (agent.ID, bool) {
+	if len(v.dialogs) == 0 {
+		return "", false
+	}
+	return v.dialogs[0].Agents[0], true
+}
+
+func daemonWords(v View) string {
+	switch v.Daemon.State {
+	case "hung":
+		if v.Daemon.socketless {
+			return "without its socket"
+		}
+		return "hung"
+	case "running":
+		return fmt.Sprintf("running, pid %d, for %s", v.Daemon.PID, console.Ago(v.now.Sub(v.Daemon.Since.Time())))
+	}
+	if v.Daemon.Wanted {
+		return "NOT RUNNING"
+	}
+	return "stopped"
+}
+
+// Words is what there is to say about an agent beside its state: what it
+// is at, then what waits.
+func (s Agent) Words() string {
+	var words []string
+	if s.Detail != "" {
+		words = append(words, s.Detail)
+	}
+	if s.State == agent.Unknown || (s.State == agent.Dead && s.Detail == "") {
+		words = append(words, s.Evidence)
+	}
+	for _, c := range []struct {
+		n    int
+		word string
+	}{{s.Inbox, "waiting"}, {s.Claimed, "in hand"}, {s.Outbox, "in outbox"}, {s.Poison, "poisoned"}} {
+		if c.n > 0 {
+			words = append(words, fmt.Sprintf("%d %s", c.n, c.word))
+		}
+	}
+	return strings.Join(words, ", ")
+}
+
+// DialogWords says who waits, and what the owner can do about it.
+func DialogWords(d approve.Dialog) string {
+	first, text := d.Agents[0], ""
+	if d.Text != "" {
+		text = ": " + strconv.Quote(d.Text)
+	}
+	if len(d.Agents) == 1 {
+		how := ""
+		if d.Decidable {
+			how = fmt.Sprintf(" or `netsky approve %s`, with --deny for a no", first)
+		}
+		return fmt.Sprintf("%s waits for you at its pane%s (`netsky attach %s`%s)", first, text, first, how)
+	}
+	how := ""
+	if d.Decidable {
+		how = fmt.Sprintf("; `netsky approve %s --all-same` answers all with yes, with --deny no", first)
+	}
+	return fmt.Sprintf("%s wait for you at the same dialog%s (`netsky attach %s`%s)", Names(d.Agents), text, first, how)
+}
+
+// Names names agents: "agent0, agent1".
+func Names(ids []agent.ID) string {
+	var words []string
+	for _, id := range ids {
+		words = append(words, string(id))
+	}
+	return strings.Join(words, ", ")
+}

@@ -1,0 +1,132 @@
+package overview
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+	"unicode/utf8"
+
+	"netsky/agent"
+	"netsky/spawn"
+)
+
+// mustList makes agents of words such as "0:idle".
+func mustList(t *testing.T, words string) (list spawn.Statuses) {
+	t.Helper()
+	for word := range strings.FieldsSeq(words) {
+		name, state, _ := strings.Cut(word, ":")
+		id, err := agent.ParseAgent(name)
+		if err != nil {
+			t.Fatal(err)
+		}
+		list = append(list, spawn.Status{Agent: id, State: agent.State(state)})
+	}
+	return list
+}
+
+func TestLine(t *testing.T) {
+	const some = "0:idle 1:busy 2:waiting 3:dead 4:down infinity:idle"
+	for _, tt := range []struct {
+		agents string
+		unread int
+		width  int
+		want   string
+	}{
+		{some, 2, 0, "0:idle 1:busy 2:waiting 3:dead ∞:idle mail:2"},
+		{some, 2, 44, "0:idle 1:busy 2:waiting 3:dead ∞:idle mail:2"},
+		{some, 2, 43, "2:waiting 3:dead mail:2 1 busy 2 idle"},
+		{some, 2, 36, "2:waiting 3:dead mail:2 3 up"},
+		{some, 2, 26, "1 waiting 1 dead mail:2"},
+		{some, 2, 12, "!2 mail:2"},
+		{some, 2, 2, "!2"},
+		{some, 2, 1, "…"},
+		{"0:idle 1:idle 2:idle infinity:idle", 0, 26, "4 idle"},
+		{"0:idle 1:busy infinity:idle", 0, 10, "3 up"},
+		{"0:idle 1:busy infinity:idle", 0, 3, "ok"},
+		{"0:waiting 1:waiting 2:waiting 3:waiting infinity:idle", 0, 26, "4 waiting 1 idle"},
+		{"0:dead", 0, 26, "0:dead"},
+		{"0:down", 0, 26, "no agents"},
+		{"", 3, 26, "no agents mail:3"},
+	} {
+		got := Line(mustList(t, tt.agents), tt.unread, tt.width)
+		if got != tt.want {
+			t.Errorf("Line(%s, %d, %d) = %q, want %q", tt.agents, tt.unread, tt.width, got, tt.want)
+		}
+	}
+	// In whatever room, no word is cut.
+	list := mustList(t, some)
+	whole := " " + Line(list, 2, 0) + " 1 waiting 1 dead 1 busy 2 idle 3 up !2 ok … "
+	for width := 1; width < 60; width++ {
+		got := Line(list, 2, width)
+		if utf8.RuneCountInString(got) > width {
+			t.Errorf("width %d: %q is wider", width, got)
+		}
+		for word := range strings.FieldsSeq(got) {
+			if !strings.Contains(whole, " "+word+" ") {
+				t.Errorf("width %d: %q has the word %q", width, got, word)
+			}
+		}
+	}
+}
+
+func TestScreenFits(t *testing.T) {
+	var v View
+	add := func(n int, state agent.State) {
+		for range n {
+			v.Agents = append(v.Agents, Agent{Agent: agent.Clone(len(v.Agents) + 1), State: state, Runtime: "demo", Detail: strings.Repeat("long ", 30)})
+		}
+	}
+	add(20, agent.Idle)
+	add(1, agent.Waiting)
+	add(5, agent.Busy)
+	add(1, agent.Dead)
+	add(3, agent.Down)
+	v.Unread = 2
+	for _, verbose := range []bool{false, true} {
+		s := v.Screen(verbose)
+		if got := s.Fit(0, 0, false); len(got) != 1+rowsOf(s.agents, nil)+1 {
+			t.Errorf("without end: %d lines\n%s", len(got), strings.Join(got, "\n"))
+		}
+		for height := 1; height <= 110; height++ {
+			lines := s.Fit(60, height, false)
+			text := strings.Join(lines, "\n")
+			if len(lines) > height {
+				t.Errorf("height %d: %d lines\n%s", height, len(lines), text)
+			}
+			for _, l := range lines {
+				if utf8.RuneCountInString(l) > 60 {
+					t.Errorf("height %d: %q is too wide", height, l)
+				}
+			}
+			if height < 12 {
+				continue
+			}
+			for _, want := range []string{"◆ agent21 ", "✗ agent27 ", "mail for you: 2"} {
+				if !strings.Contains(text, want) {
+					t.Errorf("height %d: lacks %q\n%s", height, want, text)
+				}
+			}
+			shown, hidden := 0, 0
+			for _, l := range lines {
+				if strings.Contains(l, " agent") {
+					shown++
+				}
+				fmt.Sscanf(l, "… %d more: ", &hidden)
+			}
+			if shown+hidden != len(v.Agents) {
+				t.Errorf("height %d: %d shown, %d counted as hidden, of %d\n%s", height, shown, hidden, len(v.Agents), text)
+			}
+		}
+	}
+	lines := v.Screen(false).Fit(80, 8, false)
+	if got, want := lines[len(lines)-1], "… 25 more: 2 busy, 20 idle, 3 down  (every second; Ctrl-C ends)"; got != want {
+		t.Errorf("the last line is %q, want %q", got, want)
+	}
+	for range 30 {
+		v.Notes = append(v.Notes, "something is wrong")
+	}
+	lines = v.Screen(false).Fit(80, 12, false)
+	if text := strings.Join(lines, "\n"); len(lines) > 12 || !strings.Contains(text, "agent21") || !strings.Contains(text, "… 27 more lines: `netsky status` shows all") {
+		t.Errorf("many notes:\n%s", text)
+	}
+}

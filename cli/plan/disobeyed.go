@@ -1,0 +1,100 @@
+package plan
+
+import (
+	"cmp"
+	"fmt"
+	"strings"
+
+	"netsky/internal/advice"
+	"netsky/spawn"
+)
+
+// RunningElsewhere takes out of the plans those of agents that are up on another
+// runtime than --type names, and returns how they are. Up ends no agent.
+func RunningElsewhere(plans []spawn.Plan, states spawn.Statuses, runtime string) (rest []spawn.Plan, up []spawn.Status) {
+	for _, p := range plans {
+		if st := states.Find(p.Agent); runtime != "" && runtime != "auto" && st.Alive() && st.Runtime != p.Runtime.Name() {
+			up = append(up, st)
+		} else {
+			rest = append(rest, p)
+		}
+	}
+	return rest, up
+}
+
+// onOtherRuntime is the error of a --type that agents which are up can't obey.
+type onOtherRuntime struct{ agents []spawn.Status }
+
+// DisobeyedType is the error of agents that are up on another runtime than was wanted,
+// nil if there is none.
+func DisobeyedType(up []spawn.Status, w Wish) error {
+	if len(up) == 0 {
+		return nil
+	}
+	var list []string
+	for _, st := range up {
+		list = append(list, string(st.Agent))
+	}
+	names, again := strings.Join(list, " "), "--type "+w.Runtime
+	if w.Dir != "" {
+		again += " --dir " + advice.Word(w.Dir)
+	}
+	return advice.With(onOtherRuntime{up}, "`netsky down %s && netsky up %[1]s %s` ends them and starts them so", names, again)
+}
+
+func (e onOtherRuntime) Error() string {
+	var on []string // the runtimes, in the order of the agents
+	who := make(map[string][]string)
+	for _, st := range e.agents {
+		r := cmp.Or(st.Runtime, "an unknown runtime")
+		if who[r] == nil {
+			on = append(on, r)
+		}
+		who[r] = append(who[r], string(st.Agent))
+	}
+	var parts []string
+	for _, r := range on {
+		verb := "runs"
+		if len(who[r]) > 1 {
+			verb = "run"
+		}
+		parts = append(parts, fmt.Sprintf("%s %s on %s", strings.Join(who[r], ", "), verb, r))
+	}
+	return strings.Join(parts, "; ") + ": left so, as up ends no agent"
+}
+
+// inOtherDir is the error of a --dir that agents which are up can't obey.
+type inOtherDir struct {
+	agents []string
+	dir    string // where the first of them works
+}
+
+// DisobeyedDir is the error of agents that are up in another directory than --dir
+// names, nil if there is none.
+func DisobeyedDir(plans []spawn.Plan, states spawn.Statuses, flag string) error {
+	if flag == "" {
+		return nil
+	}
+	e, wanted := inOtherDir{}, ""
+	for _, p := range plans {
+		st := states.Find(p.Agent)
+		if !st.Alive() || st.Dir == "" || st.Dir == p.Dir {
+			continue
+		}
+		if e.agents = append(e.agents, string(p.Agent)); len(e.agents) == 1 {
+			e.dir, wanted = st.Dir, p.Dir
+		}
+	}
+	if len(e.agents) == 0 {
+		return nil
+	}
+	return advice.With(e, "`netsky down %s && netsky up %[1]s --dir %s` ends them and starts them there", strings.Join(e.agents, " "), advice.Word(wanted))
+}
+
+func (e inOtherDir) Error() string {
+	verb := "works"
+	if len(e.agents) > 1 {
+		verb = "work"
+	}
+	return fmt.Sprintf("%s %s in %s: left so, as up ends no agent", strings.Join(e.agents, ", "), verb, e.dir)
+}

@@ -1,0 +1,99 @@
+package plan
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+
+	"netsky/agent"
+	"netsky/codex"
+	"netsky/spawn"
+	"netsky/spawn/claude"
+	"netsky/spawn/demo"
+	"netsky/spawn/own"
+)
+
+// Runtimes are all that this netsky can start, by name.
+func (p *Planner) Runtimes() map[string]spawn.Runtime {
+	l := p.Launcher
+	all := map[string]spawn.Runtime{
+		"claude": &claude.Runtime{Home: l.Home, Binary: l.Binary, Options: p.claudeOptions},
+		"codex":  &codex.Runtime{Home: l.Home, Binary: l.Binary},
+		"demo":   demo.Runtime{Binary: l.Binary, Bus: l.Bus},
+	}
+	for name, r := range p.Config.Runtime {
+		all[name] = own.New(name, r.Command)
+	}
+	return all
+}
+
+// claudeOptions are what is configured for an agent on Claude Code by the time
+// they are asked for.
+func (p *Planner) claudeOptions(id agent.ID) claude.Options {
+	c := p.Config.Claude
+	o := claude.Options{
+		Mode: c.PermissionMode, Model: c.Model, Effort: c.Effort, Delivery: c.Delivery, MCP: c.MCP,
+	} // no iMessage server: there is none to start yet
+	if own := p.Config.Agent[id].Model; own != "" {
+		o.Model = own
+	}
+	if c.Settings != "" {
+		// A path that can't be made absolute is left as it is, and refused as such.
+		o.Settings = c.Settings
+		if path, err := p.placed(c.Settings); err == nil {
+			o.Settings = path
+		}
+	}
+	return o
+}
+
+// preferred are the runtimes with a model, in the order in which `auto` takes
+// the first that is installed and logged in.
+var preferred = []string{"claude", "codex"}
+
+// A choice is the runtime of one agent, and why it is that one.
+type choice struct {
+	spawn.Runtime
+	chosen bool  // nobody named it
+	why    error // with demo chosen: what stands in the way of a model
+}
+
+// choose obeys the flag, then the agent's own table, then [agents], then
+// what the agent ran on before; else it takes what is preferred, and demo if
+// none of that can be had.
+func (p *Planner) choose(ctx context.Context, all map[string]spawn.Runtime, flag string, id agent.ID, dir, before string) (choice, error) {
+	for _, name := range []string{flag, p.Config.Agent[id].Runtime, p.Config.Agents.Runtime, before} {
+		if name == "" || name == "auto" {
+			continue
+		}
+		r, ok := all[name]
+		if !ok {
+			known := strings.Join(slices.Sorted(maps.Keys(all)), ", ")
+			return choice{}, &UsageError{fmt.Errorf("%s: runtime %q: this netsky can start %s", id, name, known)}
+		}
+		return choice{Runtime: r, chosen: name == before && flag == "" && p.Config.Agent[id].Runtime == ""}, nil
+	}
+	var why []string
+	for _, name := range preferred {
+		err := all[name].Check(ctx, agent.Launch{Agent: id, Dir: dir, Env: p.Launcher.Environ})
+		if err == nil {
+			return choice{Runtime: all[name], chosen: true}, nil
+		}
+		why = append(why, firstLine(err))
+	}
+	return choice{Runtime: all["demo"], chosen: true, why: errors.New(strings.Join(why, "; "))}, nil
+}
+
+func firstLine(err error) string {
+	text, _, _ := strings.Cut(err.Error(), "\n")
+	return text
+}
+
+// A UsageError is a wish that can't be.
+type UsageError struct{ error }
+
+// Unwrap is what is wrong with it.
+func (e *UsageError) Unwrap() error { return e.error }

@@ -1,0 +1,115 @@
+package report
+
+import (
+	"slices"
+
+	"netsky/agent"
+	"netsky/spawn"
+)
+
+// A Down tells how a down goes.
+type Down struct {
+	Printer
+	Ended  int  // how many
+	Failed bool // not all is known to be ended
+
+	rows  []downRow
+	notes []string
+	why   map[string]int // how many were not ended, by the reason
+}
+
+type downRow struct {
+	What  string         `json:"what"`
+	Step  spawn.DownStep `json:"step"`
+	Error string         `json:"error,omitempty"`
+}
+
+// Say tells of something else.
+func (r *Down) Say(text string) {
+	if r.JSON {
+		r.notes = append(r.notes, text)
+		return
+	}
+	r.print("%s", text)
+}
+
+// Tried reports whether anything was done about the agent.
+func (r *Down) Tried(id agent.ID) bool {
+	return slices.ContainsFunc(r.rows, func(row downRow) bool { return row.What == string(id) })
+}
+
+// Progress tells of one step.
+func (r *Down) Progress(p spawn.DownProgress) {
+	row := downRow{What: p.What, Step: p.Step}
+	if p.Err != nil {
+		row.Error = p.Err.Error()
+	}
+	r.rows = append(r.rows, row)
+	if p.Step == spawn.DownEnded {
+		r.Ended++
+	}
+	if r.JSON {
+		return
+	}
+	switch p.Step {
+	case spawn.DownAsked:
+		r.print("%s: asked to finish", p.What)
+	case spawn.DownUnasked:
+		r.print("%s: could not be asked (%v); ending it", p.What, p.Err)
+	case spawn.DownClosed:
+		r.print("%s: closed by itself", p.What)
+	case spawn.DownAcked:
+		r.print("%s: finished", p.What)
+	case spawn.DownLeft:
+		r.print("%s: asked to finish, and has not yet", p.What)
+	case spawn.DownTimeout:
+		r.print("%s: no answer within %v; ending it", p.What, p.After)
+	case spawn.DownEnded:
+		r.print("%s: ended", p.What)
+	case spawn.DownFailed:
+		if r.why == nil {
+			r.why = make(map[string]int)
+		}
+		if r.why[row.Error]++; r.why[row.Error] <= 3 { // the error at the end names all
+			r.print("%s: not ended: %v", p.What, p.Err)
+		}
+	case spawn.DownWarning:
+		r.Warn("%s: %v", orAll(p.What), p.Err)
+	}
+}
+
+func orAll(what string) string {
+	if what == "" {
+		return "down"
+	}
+	return what
+}
+
+// Finish prints the JSON object, if that was asked for.
+func (r *Down) Finish() error {
+	if !r.JSON {
+		return nil
+	}
+	return r.json(struct {
+		Ended int       `json:"ended"`
+		Steps []downRow `json:"steps"`
+		Notes []string  `json:"notes"`
+	}{r.Ended, append([]downRow{}, r.rows...), append([]string{}, r.notes...)})
+}
+
+// Fresh tells why the ending of an agent takes its time, and how not to wait.
+func Fresh(p Printer, st spawn.Status) func(spawn.DownProgress) {
+	return func(d spawn.DownProgress) {
+		switch {
+		case d.Step == spawn.DownAsked && st.State == agent.Busy:
+			p.Warn("%s is busy; waiting up to %v for its running turn to end (`netsky down %s --force` in another terminal ends it at once)",
+				d.What, spawn.DownWithin, d.What)
+		case d.Step == spawn.DownTimeout:
+			p.Warn("%s: no answer within %v; ending it", d.What, d.After)
+		case d.Step == spawn.DownUnasked:
+			p.Warn("%s: could not be asked (%v); ending it", d.What, d.Err)
+		case d.Step == spawn.DownWarning:
+			p.Warn("%s: %v", orAll(d.What), d.Err)
+		}
+	}
+}

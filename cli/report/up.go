@@ -1,0 +1,252 @@
+// Package report prints how an up and a down go: line by line for people, or as one JSON
+// object at the end.
+package report
+
+import (
+	"cmp"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"slices"
+	"strings"
+	"unicode"
+
+	"netsky/agent"
+	"netsky/agent/home"
+	"netsky/bus/envelope"
+	"netsky/cli/console"
+	"netsky/cli/overview"
+	"netsky/daemon"
+	"netsky/spawn"
+	"netsky/spawn/approve"
+	"netsky/spawn/pane"
+)
+
+// An Up tells how an up goes: on a terminal each agent's line changes in
+// place, elsewhere it is written once, when its end is known.
+type Up struct {
+	Printer
+	runtimes map[string]spawn.Runtime
+	may      func(runtime string) string
+	plans    map[agent.ID]spawn.Plan
+	board    *console.Board
+
+	failed map[string]agent.ID // who has failed so first
+}
+
+// A Printer is where a report goes.
+type Printer struct {
+	Out     io.Writer // stdout
+	Live    bool      // it is a terminal on which lines can change in place
+	JSON    bool      // one object at the end
+	Warn    func(format string, args ...any)
+	Home    string // the user's
+	Version string // of this netsky
+}
+
+func (p Printer) print(format string, args ...any) {
+	fmt.Fprintln(p.Out, envelope.Plain(fmt.Sprintf(format, args...)))
+}
+
+func (p Printer) json(v any) error {
+	enc := json.NewEncoder(p.Out)
+	enc.SetIndent("", "  ")
+	return enc.Encode(v)
+}
+
+// NewUp begins a report. may is what the agents of a runtime may do.
+func NewUp(p Printer, runtimes map[string]spawn.Runtime, may func(runtime string) string, plans []spawn.Plan) *Up {
+	r := &Up{Printer: p, runtimes: runtimes, may: may, plans: make(map[agent.ID]spawn.Plan), failed: make(map[string]agent.ID)}
+	for _, one := range plans {
+		r.plans[one.Agent] = one
+	}
+	out := p.Out
+	if p.JSON {
+		out = io.Discard
+	}
+	r.board = console.NewBoard(out, p.Live && !p.JSON)
+	return r
+}
+
+// Daemon tells of the daemon.
+func (r *Up) Daemon(p daemon.Pong, started bool, err error) {
+	switch {
+	case err != nil:
+		r.board.Set("daemon", boardLine("daemon", "failed", err.Error()), true)
+	case started:
+		r.board.Set("daemon", boardLine("daemon", "ready", fmt.Sprintf("started, pid %d", p.PID)), true)
+	default:
+		r.board.Set("daemon", boardLine("daemon", "ready", fmt.Sprintf("was up, pid %d", p.PID)), true)
+		for _, n := range (overview.Daemon{State: "running", Version: p.Version, Binary: p.Binary}).Notes(r.Version) {
+			r.Warn("%s", n)
+		}
+	}
+}
+
+// Progress tells of one step.
+func (r *Up) Progress(p spawn.Progress) {
+	if p.Step == spawn.StepBlocked {
+		Blocked(r.Warn, p.Err)
+		return
+	}
+	if p.Step == spawn.StepSilent {
+		r.Warn("tmux has not answered yet; waiting up to half a minute for it")
+		return
+	}
+	name, plan := string(p.Agent), r.plans[p.Agent]
+	what := plan.Runtime.Name() + "  " + console.Tilde(r.Home, plan.Dir)
+	if may := r.may(plan.Runtime.Name()); may != "" {
+		what += "  " + may
+	}
+	switch p.Step {
+	case spawn.StepSpawned:
+		r.board.Set(name, boardLine(name, "spawned", what), false)
+	case spawn.StepReady:
+		if p.State == agent.Waiting {
+			p.Note += " (`netsky attach " + name + "`)"
+		}
+		r.board.Set(name, boardLine(name, p.State.Word(), what+console.Note(p.Note)), true)
+	case spawn.StepAlready:
+		r.board.Set(name, boardLine(name, string(p.State), "was up"+on(p.Runtime)+console.Note(p.Note)), true)
+	case spawn.StepSlow:
+		r.board.Set(name, boardLine(name, "starting", what+console.Note(p.Note)), true)
+	case spawn.StepFailed:
+		text := boardLine(name, "failed", p.Err.Error())
+		if errors.Is(p.Err, spawn.ErrUnknown) {
+			text += " (`netsky down " + name + "` ends it)"
+		}
+		if errors.Is(p.Err, spawn.ErrPerson) {
+			text += " (close that pane: `netsky attach " + name + "`; or `netsky down " + name + "` ends the whole session)"
+		}
+		lines := tellingLines(p.Lines)
+		same := p.Err.Error() + "\n" + strings.Join(lines, "\n")
+		if first, told := r.failed[same]; told && len(lines) > 0 {
+			text += ", as " + string(first)
+			lines = nil
+		} else {
+			r.failed[same] = p.Agent
+		}
+		for _, l := range lines {
+			text += "\n  | " + l
+		}
+		r.board.Set(name, text, true)
+	}
+}
+
+// Stayed reports agents that are up and not as they were wanted now.
+func (r *Up) Stayed(list []spawn.Status) (ends []spawn.Progress) {
+	for _, st := range list {
+		p := spawn.Progress{Agent: st.Agent, Step: spawn.StepAlready, State: st.State, Note: st.Detail, Runtime: st.Runtime, Dir: st.Dir}
+		r.Progress(p)
+		p.Err = fmt.Errorf("runs on %s, not on %s", console.OrDash(st.Runtime), r.plans[st.Agent].Runtime.Name())
+		ends = append(ends, p)
+	}
+	return ends
+}
+
+func on(runtime string) string {
+	if runtime == "" {
+		return ""
+	}
+	return " on " + runtime
+}
+
+// tellingLines are, of what the pane of a program shows that has ended, the lines
+// that say why, three at most: neither pictures nor what came before the trouble.
+func tellingLines(lines []string) []string {
+	const most = 3
+	var words []string
+	trouble := -1
+	for _, l := range lines {
+		l = strings.TrimSpace(l)
+		if !wordy(l) || strings.HasPrefix(l, "[agent") && strings.HasSuffix(l, "]") { // the keeper's own: the error says it
+			continue
+		}
+		if trouble < 0 && troubled(l) {
+			trouble = len(words)
+		}
+		words = append(words, l)
+	}
+	if trouble < 0 {
+		trouble = max(len(words)-most, 0)
+	}
+	return words[trouble:min(trouble+most, len(words))]
+}
+
+// troubled reports whether the line speaks of something that went wrong.
+func troubled(line string) bool {
+	line = strings.ToLower(line)
+	return slices.ContainsFunc([]string{
+		"error", "fail", "unable", "cannot", "can't", "could not", "not found", "denied", "refused", "invalid", "unknown",
+		"no such", "missing", "unsupported", "required", "fatal", "panic", "expired",
+	}, func(word string) bool { return strings.Contains(line, word) })
+}
+
+// wordy reports whether most of a line is letters and digits.
+func wordy(s string) bool {
+	letters, all := 0, 0
+	for _, r := range s {
+		switch {
+		case unicode.IsLetter(r), unicode.IsDigit(r):
+			letters, all = letters+1, all+1
+		case !unicode.IsSpace(r):
+			all++
+		}
+	}
+	return letters > 0 && 2*letters >= all
+}
+
+// Dialogs are the dialogs at which agents that have started wait.
+func (r *Up) Dialogs(ends []spawn.Progress) (list []approve.Dialog) {
+	for _, e := range ends {
+		if e.State == agent.Waiting && (e.Step == spawn.StepReady || e.Step == spawn.StepAlready) {
+			plan := r.plans[e.Agent]
+			list = approve.Group(list, e.Agent, e.Note, pane.Decidable(r.runtimes[cmp.Or(e.Runtime, plan.Runtime.Name())], e.Note))
+		}
+	}
+	return list
+}
+
+func boardLine(name, state, rest string) string {
+	return fmt.Sprintf("%-14s %-9s %s", name, state, rest)
+}
+
+// Finish prints the JSON object, if that was asked for.
+func (r *Up) Finish(h home.Dir, p daemon.Pong, ends []spawn.Progress) error {
+	if !r.JSON {
+		return nil
+	}
+	type row struct {
+		Agent   agent.ID    `json:"agent"`
+		Step    spawn.Step  `json:"step"`
+		State   agent.State `json:"state,omitempty"`
+		Runtime string      `json:"runtime"`
+		Dir     string      `json:"dir"`
+		Note    string      `json:"note,omitempty"`
+		Error   string      `json:"error,omitempty"`
+		Lines   []string    `json:"lines,omitempty"`
+	}
+	obj := struct {
+		Home   string      `json:"home"`
+		Daemon daemon.Pong `json:"daemon"`
+		Agents []row       `json:"agents"`
+	}{Home: h.Root(), Daemon: p}
+	for _, e := range ends {
+		plan := r.plans[e.Agent]
+		o := row{Agent: e.Agent, Step: e.Step, State: e.State, Runtime: plan.Runtime.Name(), Dir: plan.Dir, Note: e.Note, Lines: e.Lines}
+		if e.Step == spawn.StepAlready {
+			o.Runtime, o.Dir = e.Runtime, e.Dir
+		}
+		if e.Err != nil {
+			o.Error = e.Err.Error()
+		}
+		obj.Agents = append(obj.Agents, o)
+	}
+	return r.json(obj)
+}
+
+// Blocked says that a verb waits for another one.
+func Blocked(warn func(format string, args ...any), err error) {
+	warn("another `netsky up` or `netsky down` is at work; waiting for it (%v)", err)
+}

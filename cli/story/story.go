@@ -1,0 +1,115 @@
+// Package story writes a record's timeline as lines of text.
+package story
+
+import (
+	"cmp"
+	"fmt"
+	"strings"
+
+	"netsky/agent"
+	"netsky/cli/console"
+	"netsky/store"
+)
+
+// Lines is the story of one record.
+func Lines(t store.Timeline) []string {
+	var l lines
+	switch {
+	case t.Message != nil:
+		m := t.Message
+		l.add("message %s", m.ID)
+		l.add("  from %s to %s%s, sent %s", m.From, m.To, viaWords(m.Via), Stamp(m.Time))
+		for text := range strings.SplitSeq(m.Text, "\n") {
+			l.add("  | %s", text)
+		}
+	case t.Session != nil:
+		s := t.Session
+		l.add("session %s of %s on %s", s.Start, s.Actor, s.Runtime)
+		l.add("  started %s%s", Stamp(s.Started), endWords(*s))
+		if s.Thread != "" {
+			l.add("  conversation %s", s.Thread)
+		}
+		for text := range strings.SplitSeq(strings.TrimRight(s.LastLines, "\n"), "\n") {
+			if text != "" {
+				l.add("  | %s", text)
+			}
+		}
+	case t.Note != nil:
+		l.note(*t.Note)
+	case t.Task != nil:
+		l.add("task %s: %s (%s)", t.Task.ID, t.Task.Title, t.Task.State)
+	case t.Actor != nil:
+		l.add("on record: %s%s", t.Actor.ID, console.Note(agent.RoleWord(t.Actor.Role)))
+		if t.Actor.Objective != "" {
+			l.add("  objective %s", t.Actor.Objective)
+		}
+	default:
+		l.add("%s %s", t.Subject.Kind, t.Subject.ID)
+	}
+	if t.More {
+		l.add("  …")
+	}
+	day := ""
+	for _, e := range t.Events {
+		at := e.Time.Time().Local()
+		if d := at.Format("2006-01-02"); d != day {
+			day = d
+			l.add("%s", day)
+		}
+		who := string(e.Actor)
+		if e.To != "" {
+			who += " → " + string(e.To)
+		}
+		l.add("  %s  %-10s %-20s %s%s", at.Format("15:04:05.000"), strings.ReplaceAll(e.Kind, "_", " "), who, console.Brief(e.Text, 90), About(e.Ref, t.Subject.ID))
+	}
+	return l
+}
+
+type lines []string
+
+func (l *lines) add(format string, args ...any) { *l = append(*l, fmt.Sprintf(format, args...)) }
+
+func (l *lines) note(n store.Note) {
+	about := ""
+	if n.About != "" {
+		about = " about " + n.About
+	}
+	l.add("note %s", n.ID)
+	l.add("  by %s%s, written %s", cmp.Or(n.Author, "nobody"), about, Stamp(n.Created))
+	for text := range strings.SplitSeq(n.Text, "\n") {
+		l.add("  | %s", text)
+	}
+}
+
+func viaWords(via string) string {
+	if via == "" {
+		return ""
+	}
+	return " by " + via
+}
+
+// About names a record that another is about, "" if that is the subject itself.
+func About(ref, subject string) string {
+	if ref == "" || ref == subject {
+		return ""
+	}
+	return "  (" + ref + ")"
+}
+
+func endWords(s store.Session) string {
+	switch {
+	case s.Ended == 0:
+		return ", open: " + string(s.State)
+	case s.Status != nil:
+		return fmt.Sprintf(", ended %s with status %d%s", Stamp(s.Ended), *s.Status, console.Note(s.Reason))
+	case s.Signal != "":
+		return fmt.Sprintf(", ended %s by %s%s", Stamp(s.Ended), s.Signal, console.Note(s.Reason))
+	}
+	if s.Reason == store.EndedUnseen {
+		return fmt.Sprintf(", ended before %s; when and how is not known", Stamp(s.Ended))
+	}
+	return fmt.Sprintf(", ended %s%s", Stamp(s.Ended), console.Note(s.Reason))
+}
+
+// Stamp is a moment as people read it.
+func Stamp(t store.Time) string { return t.Time().Local().Format("2006-01-02 15:04:05") }

@@ -1,0 +1,51 @@
+package observe
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+
+	"netsky/agent"
+	"netsky/agent/home"
+	"netsky/bus"
+	"netsky/store"
+)
+
+// Records opens the database for reading. If it was lost, it is made anew from the
+// agents' files and the mailboxes, which rebuilt reports. The error matches
+// fs.ErrNotExist in a home in which no agent was ever started.
+func Records(ctx context.Context, h home.Dir, mail func() (*bus.Bus, error)) (db *store.DB, rebuilt bool, err error) {
+	db, err = store.OpenRead(ctx, h)
+	if !errors.Is(err, fs.ErrNotExist) || !store.Launched(h) {
+		return db, false, err
+	}
+	b, err := mail()
+	if err == nil {
+		if db, err = store.Open(ctx, h); err == nil {
+			if err = (&Observer{Bus: b, DB: db}).Sync(ctx); err != nil {
+				err = errors.Join(err, db.Close())
+			}
+		}
+	}
+	if err != nil {
+		return nil, false, fmt.Errorf("the records are missing and could not be rebuilt: %w", err)
+	}
+	return db, true, nil
+}
+
+// Refresh mirrors the mailboxes into the records where no daemon does.
+func Refresh(ctx context.Context, h home.Dir, mail func() (*bus.Bus, error)) error {
+	if _, running := h.LockHolder(agent.DaemonName); running {
+		return nil
+	}
+	b, err := mail()
+	if err != nil {
+		return err
+	}
+	w, err := store.Open(ctx, h)
+	if err == nil {
+		err = errors.Join((&Observer{Bus: b, DB: w}).Sync(ctx), w.Close())
+	}
+	return err
+}

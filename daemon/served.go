@@ -1,0 +1,28 @@
+package daemon
+
+import (
+	"context"
+	"errors"
+	"time"
+)
+
+// servedWithin is how long a daemon that has just started may take until it
+// serves the dashboard.
+const servedWithin = 5 * time.Second
+
+// Served asks the daemon for something of the dashboard's, again while it does
+// not serve that yet.
+func Served(ctx context.Context, ask func() error) error {
+	for end := time.Now().Add(servedWithin); ; {
+		err := ask()
+		var not *NotServed
+		if !errors.As(err, &not) || not.Web.Taken || time.Now().After(end) {
+			return err
+		}
+		select {
+		case <-ctx.Done():
+			return ctx.Err()
+		case <-time.After(50 * time.Millisecond):
+		}
+	}
+}

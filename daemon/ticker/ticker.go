@@ -1,0 +1,92 @@
+// Package ticker starts the daemon again when it is gone: once a tick, each in a process of
+// its own, so that one that hangs does not end the ticking. state/ticker.json says how the
+// last went.
+package ticker
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os/exec"
+	"strings"
+	"time"
+
+	"netsky/agent"
+	"netsky/agent/home"
+	"netsky/agent/proc"
+	"netsky/bus/envelope"
+	"netsky/daemon"
+)
+
+// Tick starts the daemon if it is wanted and does not answer. The error matches
+// daemon.ErrUnwanted if it is not wanted.
+func Tick(ctx context.Context, h home.Dir, bin string, environ []string) (p daemon.Pong, started bool, err error) {
+	switch d, err := h.LoadDesired(agent.DaemonName); {
+	case err != nil && !errors.Is(err, fs.ErrNotExist):
+		return p, false, fmt.Errorf("whether the daemon is wanted can't be read: %w", err)
+	case !d.Up:
+		return p, false, daemon.ErrUnwanted
+	}
+	return daemon.Start(ctx, h, []string{bin, "daemon", "run", "--wanted"}, environ)
+}
+
+// Options are what a ticker needs.
+type Options struct {
+	Home    home.Dir
+	Binary  string
+	Socket  string // of the tmux server it runs on
+	Environ []string
+	Every   time.Duration
+	Out     io.Writer
+	Warn    func(error)
+}
+
+// Run ticks until ctx ends.
+func Run(ctx context.Context, o Options) {
+	// Who knows the ticker by this file ends it without tmux too.
+	me := agent.Ticker{Process: proc.Self(), Binary: o.Binary, Socket: o.Socket}
+	if err := o.Home.SaveTicker(me); err != nil {
+		o.Warn(err)
+	}
+	tick := time.NewTicker(o.Every)
+	defer tick.Stop()
+	for {
+		why := o.tick(ctx)
+		me.TickMS, me.Error = time.Now().UnixMilli(), why
+		if err := o.Home.SaveTicker(me); err != nil {
+			o.Warn(err)
+		}
+		select {
+		case <-ctx.Done():
+			return
+		case <-tick.C:
+		}
+	}
+}
+
+// tick says why the daemon could not be started, or "".
+func (o Options) tick(ctx context.Context) (why string) {
+	within, cancel := context.WithTimeout(ctx, 30*time.Second)
+	defer cancel()
+	cmd := exec.CommandContext(within, o.Binary, "watchdog", "tick")
+	cmd.Env = o.Environ
+	cmd.WaitDelay = time.Second // a daemon it started may hold its pipe
+	out, err := cmd.CombinedOutput()
+	fmt.Fprintf(o.Out, "[watchdog-tick %s] %s", time.Now().UTC().Format(time.RFC3339), out)
+	switch {
+	case err == nil || ctx.Err() != nil:
+		return ""
+	case within.Err() != nil:
+		why = "it takes longer than 30 s"
+	case len(bytes.TrimSpace(out)) > 0:
+		first, _, _ := strings.Cut(strings.TrimSpace(envelope.Plain(string(out))), "\n")
+		why = strings.TrimPrefix(first, "netsky: ")
+	default:
+		why = err.Error() // "fork/exec /x/netsky: no such file or directory"
+	}
+	o.Warn(fmt.Errorf("tick: %w", err))
+	return why
+}

@@ -1,0 +1,50 @@
+// Package advice lets an error carry what to do next, so that who makes the error can
+// say it and who prints the error can find it.
+package advice
+
+import (
+	"errors"
+	"fmt"
+	"strings"
+)
+
+type advised struct {
+	error
+	next string
+}
+
+// Advice is what to do next.
+func (e advised) Advice() string { return e.next }
+
+func (e advised) Unwrap() error { return e.error }
+
+// With returns the error with advice on what to do next. Its text stays as it is. Nil
+// stays nil.
+func With(err error, format string, args ...any) error {
+	if err == nil {
+		return nil
+	}
+	return advised{err, fmt.Sprintf(format, args...)}
+}
+
+// Of returns the outermost advice that the error carries, "" if there is none. An error of
+// any type carries it that has a method Advice.
+func Of(err error) string {
+	var a interface {
+		error
+		Advice() string
+	}
+	if errors.As(err, &a) {
+		return a.Advice()
+	}
+	return ""
+}
+
+// Word writes a word so that a shell takes it for one.
+func Word(s string) string {
+	const plain = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_-+=./,:@%"
+	if s != "" && strings.Trim(s, plain) == "" {
+		return s
+	}
+	return "'" + strings.ReplaceAll(s, "'", `'\''`) + "'"
+}

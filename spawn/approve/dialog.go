@@ -1,0 +1,106 @@
+package approve
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+
+	"netsky/agent"
+	"netsky/internal/advice"
+	"netsky/spawn"
+	"netsky/spawn/pane"
+)
+
+// A Dialog is one at which agents wait for a person.
+type Dialog struct {
+	Agents    []agent.ID `json:"agents"`
+	Text      string     `json:"text"`
+	Decidable bool       `json:"decidable"` // netsky can give the answer
+}
+
+// Dialogs are those at which the agents wait, beside the questions that can be
+// answered by a code; the same of several is one.
+func Dialogs(states spawn.Statuses, asked []agent.Approval, runtimes map[string]spawn.Runtime) (list []Dialog) {
+	for _, st := range states {
+		if st.Asks() && !slices.ContainsFunc(asked, func(q agent.Approval) bool { return q.Agent == st.Agent }) {
+			list = Group(list, st.Agent, st.Detail, pane.Decidable(runtimes[st.Runtime], st.Detail))
+		}
+	}
+	return list
+}
+
+// Group adds the dialog at which one agent waits to the list.
+func Group(list []Dialog, id agent.ID, text string, decidable bool) []Dialog {
+	i := slices.IndexFunc(list, func(d Dialog) bool { return d.Text == text && d.Decidable == decidable })
+	if i < 0 {
+		return append(list, Dialog{Agents: []agent.ID{id}, Text: text, Decidable: decidable})
+	}
+	list[i].Agents = append(list[i].Agents, id)
+	return list
+}
+
+// ErrNoDialog is returned for an agent that waits at nothing that netsky can answer.
+var ErrNoDialog = errors.New("shows no dialog that netsky can answer")
+
+// A Decision is what came of an answer to the dialog at which agents wait.
+type Decision struct {
+	Dialog  agent.Dialog
+	Given   []agent.ID // to these
+	Others  []agent.ID // wait at the same dialog, and were not answered
+	Differs []agent.ID // wait at another one
+	Failed  []error
+}
+
+// Decide gives the owner's answer to the dialog at which an agent waits, and with all
+// to the same one of others. given is called with each that was answered.
+func Decide(ctx context.Context, l *spawn.Launcher, runtimes map[string]spawn.Runtime, id agent.ID, allow, all bool, given func(agent.ID, agent.Dialog)) (v Decision, err error) {
+	list, err := l.Inspect(ctx)
+	if err != nil {
+		return v, err
+	}
+	question := func(st spawn.Status) (d agent.Dialog, r pane.Deciding, ok bool, err error) {
+		if r, ok = runtimes[st.Runtime].(pane.Deciding); !ok || !st.Asks() || st.Pane() == "" {
+			return d, r, false, nil
+		}
+		d, ok, err = l.Question(ctx, st, r)
+		return d, r, ok, err
+	}
+	first := list.Find(id)
+	want, _, ok, err := question(first)
+	switch {
+	case err != nil:
+		return v, err
+	case !ok && !first.Alive():
+		return v, spawn.NeedsUp(first, "nothing waits there")
+	case !ok:
+		return v, AtPane(id, fmt.Errorf("%s: is %s: %w: nothing was pressed", id, first.How(), ErrNoDialog))
+	}
+	v.Dialog = want
+	for _, st := range list {
+		d, r, ok, err := question(st)
+		switch {
+		case err != nil:
+			v.Failed = append(v.Failed, fmt.Errorf("%s: %w", st.Agent, err))
+		case !ok || d.Name != want.Name || d.Text != want.Text:
+			if all && st.Asks() {
+				v.Differs = append(v.Differs, st.Agent)
+			}
+		case st.Agent != id && !all:
+			v.Others = append(v.Others, st.Agent)
+		default:
+			if err := l.Decide(ctx, st, r, want, allow); err != nil {
+				v.Failed = append(v.Failed, AtPane(st.Agent, err))
+				continue
+			}
+			v.Given = append(v.Given, st.Agent)
+			given(st.Agent, d)
+		}
+	}
+	return v, nil
+}
+
+// AtPane adds to an error about an agent where its question can be answered.
+func AtPane(id agent.ID, err error) error {
+	return advice.With(err, "`netsky approvals` lists what waits for your yes; `netsky attach %s` goes to its pane", id)
+}

@@ -1,0 +1,195 @@
+// Package ask puts a question to an agent and follows it to its answer: it says what the
+// agent is at meanwhile, and gives up once the agent has ended. The message stays sent
+// whatever becomes of the one who waits.
+package ask
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"time"
+
+	"netsky/agent"
+	"netsky/agent/home"
+	"netsky/bus"
+	"netsky/bus/envelope"
+	"netsky/internal/advice"
+	"netsky/spawn"
+)
+
+// A Question is one message whose answer is waited for.
+type Question struct {
+	Launcher *spawn.Launcher
+	From, To agent.ID
+	Text     string
+	Up       bool // the agent has been seen alive
+	Limit    time.Duration
+	Say      func(format string, args ...any) // how it goes
+	Warn     func(format string, args ...any) // what a person has to do
+
+	id     string
+	file   string // its name in the agent's mailbox
+	sent   time.Time
+	state  agent.State
+	detail string
+	taken  bool
+	gone   time.Time // since when it is not alive, though it was; zero if it is
+	code   string    // of its question that was told
+	stuck  string    // what it waits for instead of working: ", as it is waiting (…)"
+}
+
+// ErrUnanswered is matched by the error of a question that was sent and has no answer
+// yet.
+var ErrUnanswered = errors.New("no answer yet")
+
+type unansweredError struct{ error }
+
+func (unansweredError) Is(target error) bool { return target == ErrUnanswered }
+
+func unanswered(format string, args ...any) error {
+	return unansweredError{fmt.Errorf(format, args...)}
+}
+
+// Put sends the question and waits for the answer.
+func (p *Question) Put(ctx context.Context) (bus.Entry, error) {
+	// The watch stands before the message is sent, so no answer slips between.
+	w, err := p.Launcher.Bus.Watch(ctx, bus.Spots(p.From)...)
+	if err != nil {
+		return bus.Entry{}, err
+	}
+	defer w.Close()
+	p.sent = time.Now()
+	r, err := p.Launcher.Bus.Send(ctx, envelope.Envelope{From: p.From, To: p.To, Text: p.Text, Via: "cli", RequiresAck: true, Time: p.sent})
+	if err != nil {
+		return bus.Entry{}, fmt.Errorf("not sent: %w", err)
+	}
+	p.id, p.file = r.ID, r.File
+	p.Say("sent %s to %s", r.ID, p.To)
+	return p.wait(ctx, w)
+}
+
+func note(s string) string {
+	if s == "" {
+		return ""
+	}
+	return "  " + s
+}
+
+// mourning is how long an agent has to be gone before its answer is given up: one
+// that is being started again is back sooner.
+const mourning = 5 * time.Second
+
+func (p *Question) wait(ctx context.Context, w *bus.Watch) (answer bus.Entry, err error) {
+	wctx, cancel := context.WithTimeout(ctx, p.Limit)
+	defer cancel()
+	there, err := p.Launcher.Bus.Watch(wctx, bus.Spots(p.To)...) // where the message goes
+	if err != nil {
+		return answer, err
+	}
+	defer there.Close()
+	look := time.NewTicker(time.Second)
+	defer look.Stop()
+	for {
+		select {
+		case <-wctx.Done():
+			if ctx.Err() != nil {
+				return answer, unanswered("interrupted; the message %s stays sent, its answer will be in `netsky inbox`", p.id)
+			}
+			return answer, unanswered("no answer from %s in %v%s; the message %s is %s; its answer will be in `netsky inbox`",
+				p.To, p.Limit, p.stuck, p.id, p.whereabouts())
+		case <-w.C:
+			e, ok, err := p.Launcher.Bus.FindAnswer(wctx, p.From, p.id, p.sent.Add(-time.Second))
+			switch {
+			case ok && err == nil:
+				return e, nil
+			case err != nil && wctx.Err() == nil:
+				return answer, err
+			}
+		case <-there.C:
+			p.arrived()
+		case <-look.C:
+			if err := p.progress(ctx); err != nil {
+				return answer, err
+			}
+		}
+	}
+}
+
+// progress tells what has changed. Its error says that the agent has ended, and
+// with it the hope for an answer.
+func (p *Question) progress(ctx context.Context) error {
+	p.arrived()
+	list, err := p.Launcher.Inspect(ctx)
+	if err != nil {
+		return nil
+	}
+	st := list.Find(p.To)
+	untaken := st.Silent && !p.taken && st.Detail != "" && st.Alive()
+	if st.State != p.state || untaken && st.Detail != p.detail {
+		p.state, p.detail = st.State, st.Detail
+		p.Say("%s is %s%s", p.To, st.State, note(st.Detail))
+	}
+	p.stuck = ""
+	if untaken || st.State == agent.Waiting || st.State == agent.Blocked || st.State == agent.Unknown {
+		p.stuck = ", as it is " + st.How() + p.permission()
+	}
+	switch {
+	case st.Alive():
+		p.Up, p.gone = true, time.Time{}
+	case !p.Up: // --queue: it may wait
+	case p.gone.IsZero() || p.handled():
+		p.gone = time.Now()
+	case time.Since(p.gone) >= mourning:
+		return advice.With(unanswered("%s is %s and has not answered; the message %s is %s; what comes of it after its next start will be in `netsky inbox`",
+			p.To, st.How(), p.id, p.whereabouts()), "`netsky agent %s` starts it", p.To.N())
+	}
+	return nil
+}
+
+// arrived says once that the agent has taken the message.
+func (p *Question) arrived() {
+	if !p.taken && p.whereabouts() == string(bus.Delivered) {
+		p.taken = true
+		p.Say("%s has it", p.To)
+	}
+}
+
+// permission names the command that answers the agent's question, once said as
+// soon as it is asked.
+func (p *Question) permission() string {
+	if p.From != agent.Owner {
+		return "" // an agent can't answer
+	}
+	list, err := p.Launcher.Home.Approvals()
+	i := slices.IndexFunc(list, func(q agent.Approval) bool { return q.Agent == p.To })
+	if err != nil || i < 0 {
+		return ""
+	}
+	q := list[i]
+	if p.code != q.Code {
+		p.code = q.Code
+		p.Warn("%s asks whether it may use %s: %s; `netsky approve %s` lets it, once, with --deny not", p.To, q.Tool, envelope.Line(q.Text, 200), q.Code)
+	}
+	return "; `netsky approve " + q.Code + "` lets it, with --deny not"
+}
+
+// handled reports whether somebody is ending or starting agents just now.
+func (p *Question) handled() bool {
+	_, ok := p.Launcher.Home.LockHolder(home.UpLock)
+	return ok
+}
+
+func (p *Question) whereabouts() string {
+	e, err := p.Launcher.Bus.Find(p.To, p.file)
+	if err != nil {
+		return "not in its mailbox any more"
+	}
+	switch e.Place {
+	case bus.Inbox:
+		return "waiting in its inbox"
+	case bus.Claimed:
+		return "in its hands"
+	}
+	return string(e.Place)
+}

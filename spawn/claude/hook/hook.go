@@ -1,0 +1,249 @@
+// Package hook is what Claude Code runs at each event of an agent's: it notes the event,
+// tells the receiver which messages the model has, and puts the model's questions before
+// the owner. Whatever goes wrong, the agent goes on: it blocks nothing but a prompt that
+// brings again what has been delivered.
+package hook
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"io"
+	"os/signal"
+	"strings"
+	"syscall"
+
+	"netsky/agent"
+	"netsky/agent/home"
+	"netsky/bus"
+	"netsky/bus/envelope"
+	"netsky/spawn/approve"
+	"netsky/spawn/claude"
+)
+
+// maxHook bounds what a hook is told, in bytes: a prompt of any length, and what
+// a tool gave.
+const maxHook = 64 << 20
+
+// ErrAgain blocks a prompt; Claude Code shows the words in its pane.
+var ErrAgain = errors.New("every message in this was delivered before; not given to the model again")
+
+// Hook is what a hook of one agent needs.
+type Hook struct {
+	Home      home.Dir
+	Bus       *bus.Bus
+	Agent     agent.ID
+	Start     string    // the start id
+	ConfigDir string    // Claude Code's
+	Out       io.Writer // read by Claude Code
+	Warn      func(error)
+}
+
+// Run takes one event with what Claude Code says of it. [ErrAgain] is to block the
+// prompt; any other error blocks nothing.
+func (k Hook) Run(ctx context.Context, event string, in io.Reader) error {
+	data, err := io.ReadAll(io.LimitReader(in, maxHook))
+	if err != nil {
+		return err
+	}
+	h, err := claude.ParseHook(event, data)
+	if err != nil {
+		return err
+	}
+	switch h.Event {
+	case "UserPromptSubmit":
+		return k.prompted(h)
+	case "PermissionRequest":
+		return k.permission(ctx, h)
+	case "SessionStart":
+		if err := k.sessionStarted(h); err != nil {
+			k.Warn(err) // its line is worth having all the same
+		}
+	case "PostToolUse":
+		if h.Tool == inboxTool {
+			if err := k.handedOver(data); err != nil {
+				k.Warn(err)
+			}
+		}
+	}
+	return k.note(h.Line())
+}
+
+// Claude Code's names for netsky's tools, and for the one that hands over mail.
+const (
+	ownTools  = "mcp__agent__"
+	inboxTool = ownTools + "inbox"
+)
+
+// note leaves the event's line, if it has one.
+func (k Hook) note(e agent.Event) error {
+	if e.Event == "" {
+		return nil
+	}
+	e.Start = k.Start
+	return k.Home.AppendEvent(k.Agent, e)
+}
+
+// prompted is told of a text that is about to be given to the model.
+func (k Hook) prompted(h claude.Hook) error {
+	ids, _ := envelope.RenderedIDs(h.Prompt)
+	if len(ids) > 0 {
+		if again, err := k.Bus.SeenText(k.Agent, h.Prompt); err == nil && again {
+			// Said once more, for a receiver that has missed it.
+			if err := k.Bus.Witness(k.Agent, ids...); err != nil {
+				return err
+			}
+			return ErrAgain
+		}
+		if err := k.Bus.Witness(k.Agent, ids...); err != nil {
+			return err
+		}
+	}
+	e := h.Line()
+	e.IDs = ids
+	if err := k.note(e); err != nil {
+		return err
+	}
+	s, err := claude.LoadState(k.Home, k.Agent)
+	if err != nil || s.Used && s.Session == h.Session {
+		return err
+	}
+	return k.saveSession(s, h, true)
+}
+
+// handedOver says of mail that the inbox tool has given that the model has it.
+func (k Hook) handedOver(data []byte) error {
+	var in struct {
+		Output any `json:"tool_response"`
+	}
+	if err := json.Unmarshal(data, &in); err != nil {
+		return err
+	}
+	var ids []string
+	each(in.Output, func(text string) {
+		found, _ := envelope.RenderedIDs(text)
+		ids = append(ids, found...)
+	})
+	if len(ids) == 0 {
+		return nil
+	}
+	return k.Bus.Witness(k.Agent, ids...)
+}
+
+// each calls fn with the texts in a value of JSON's kinds.
+func each(v any, fn func(string)) {
+	switch v := v.(type) {
+	case string:
+		fn(v)
+	case []any:
+		for _, e := range v {
+			each(e, fn)
+		}
+	case map[string]any:
+		for _, e := range v {
+			each(e, fn)
+		}
+	}
+}
+
+// sessionStarted keeps which conversation the agent has: a person may begin
+// another in the pane.
+func (k Hook) sessionStarted(h claude.Hook) error {
+	s, err := claude.LoadState(k.Home, k.Agent)
+	if err != nil {
+		return err
+	}
+	return k.saveSession(s, h, s.Used && s.Session == h.Session)
+}
+
+func (k Hook) saveSession(s claude.State, h claude.Hook, used bool) error {
+	if start := k.Start; s.Start != "" && s.Start != start {
+		return nil // of an earlier life, which has nothing to say any more
+	}
+	now := s
+	now.Session, now.Transcript, now.Used = h.Session, h.Transcript, used
+	if now == s {
+		return nil
+	}
+	return claude.SaveState(k.Home, k.Agent, now)
+}
+
+// permission puts a question of the model's before the owner and gives Claude
+// Code the answer, unless it is given at the pane first. The dialog stands there
+// all the while.
+func (k Hook) permission(ctx context.Context, h claude.Hook) error {
+	p, ok := h.Permission()
+	if !ok {
+		return nil
+	}
+	if strings.HasPrefix(p.Tool, ownTools) {
+		// The settings allow them, which plan mode does not hear. Each refuses by
+		// itself what is not the agent's to do.
+		_, err := k.Out.Write(claude.Decision(true, ""))
+		return err
+	}
+	// Claude Code ends the hook with the dialog when somebody presses Escape there.
+	ctx, stop := signal.NotifyContext(ctx, syscall.SIGHUP)
+	defer stop()
+	desk := approve.Desk{Home: k.Home, Bus: k.Bus, Warn: k.Warn}
+	q, err := desk.Ask(ctx, agent.Approval{
+		Agent: k.Agent, Start: k.Start, Tool: p.Tool, Text: p.Text, Reason: p.Reason, Dir: p.Dir,
+		Message: k.Home.InTurn(k.Agent, k.Start),
+	})
+	if err != nil {
+		return err
+	}
+	defer k.Home.Settle(q.Code)
+	e := h.Line()
+	e.ID = q.Code
+	if err := k.note(e); err != nil {
+		k.Warn(err)
+	}
+	keeper, err := k.Home.LoadKeeper(k.Agent)
+	if err != nil {
+		return err
+	}
+	w := claude.PermissionWait{
+		Home: k.Home, Agent: k.Agent, Start: k.Start, ConfigDir: k.ConfigDir, PID: keeper.PID,
+		Session: h.Session, Tool: h.Tool, Input: h.Input,
+	}
+	var answer agent.Answer
+	end := w.Wait(ctx, func() (allow, ok bool) {
+		answer, ok, err = k.Home.Answered(q.Code)
+		return answer.Allow, ok && err == nil
+	})
+	err = k.permitted(q.Code, end)
+	// Claude Code has its answer; how it was settled comes on record afterwards.
+	switch end {
+	case claude.Allowed, claude.Denied:
+		desk.Settled(ctx, q, approve.By(answer))
+	case claude.AllowedAtPane:
+		desk.Settled(ctx, q, approve.AllowedInPane)
+	case claude.AtPane:
+		desk.Settled(ctx, q, approve.InPane)
+	default:
+		desk.Settled(ctx, q, approve.Elsewhere)
+	}
+	return err
+}
+
+// permitted tells Claude Code and the agent's events how a question ended.
+func (k Hook) permitted(code string, end claude.Outcome) error {
+	word := approve.InPane
+	switch end {
+	case claude.Unanswered:
+		return nil // told to end: the pane has the question still
+	case claude.Allowed:
+		word = "allowed"
+	case claude.Denied:
+		word = "denied"
+	case claude.AllowedAtPane:
+		word = approve.AllowedInPane
+	}
+	if end == claude.Allowed || end == claude.Denied {
+		if _, err := k.Out.Write(claude.Decision(end == claude.Allowed, "the owner said no")); err != nil {
+			return err
+		}
+	}
+	return k.note(agent.Event{Event: agent.EventPermitted, ID: code, Text: word})
+}

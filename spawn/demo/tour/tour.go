@@ -1,0 +1,375 @@
+// Package tour shows netsky at work: three demo agents and ten jobs, in a home and on
+// a tmux server of its own, with an agent and the daemon killed on the way. Whatever
+// ends the tour, nothing of it stays: a process beside it, [Mind], waits for its end
+// and clears up what it could not.
+package tour
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"time"
+
+	"netsky/agent"
+	"netsky/agent/home"
+	"netsky/agent/proc"
+	"netsky/agent/program"
+	"netsky/bus"
+	"netsky/bus/envelope"
+	"netsky/spawn"
+	"netsky/store"
+)
+
+// jobCount is how many jobs the tour hands out, and answerWithin what each waits
+// for its answer at most.
+const (
+	dirPrefix = "netsky-tour-"
+
+	jobCount     = 10
+	answerWithin = 30 * time.Second
+)
+
+// Options says how the tour runs.
+type Options struct {
+	Binary  string        // netsky itself
+	Environ []string      // what its verbs inherit
+	Pause   time.Duration // for reading along
+	Width   int           // of the terminal, in columns
+	Say     func(text string)
+	Err     io.Writer // of the process beside it
+	// Open makes the launcher of the home that the environment names.
+	Open func(environ []string) (*spawn.Launcher, error)
+}
+
+// ErrInterrupted is returned when the context has ended the tour.
+var ErrInterrupted = errors.New("the tour was interrupted; all of it is ended")
+
+// Run takes the tour. When it returns, all that it has started is ended and removed, or
+// the error says what is not.
+func Run(ctx context.Context, o Options) (err error) {
+	dir, err := os.MkdirTemp("", dirPrefix)
+	if err != nil {
+		return err
+	}
+	dismiss := func() {}
+	defer func() { dismiss() }()
+	defer os.RemoveAll(dir)
+	h, err := home.At(filepath.Join(dir, "home"))
+	if err != nil {
+		return err
+	}
+	t := &tour{Options: o, home: h, jobs: make(map[string]*job)}
+	t.Environ = append(program.Without(o.Environ, "NETSKY_HOME", "NETSKY_TMUX_SOCKET", "NETSKY_LISTEN"),
+		"NETSKY_HOME="+h.Root(), "NETSKY_TMUX_SOCKET="+filepath.Join(dir, "tmux"), "NETSKY_LISTEN=127.0.0.1:0")
+	if dismiss, err = t.mind(); err != nil {
+		return err
+	}
+	// Whatever happens, nothing of it stays.
+	defer func() {
+		if err != nil && ctx.Err() != nil {
+			err = ErrInterrupted
+		}
+		out, cerr := t.clear(ctx)
+		if cerr != nil {
+			err = errors.Join(err, fmt.Errorf("clearing up: %w: %s", cerr, out))
+		} else if err == nil {
+			t.say("Everything is ended, and %s is removed.", h.Root())
+		}
+	}()
+	return t.run(ctx)
+}
+
+type tour struct {
+	Options
+	home   home.Dir
+	l      *spawn.Launcher
+	jobs   map[string]*job
+	order  []string
+	killed int
+}
+
+// job is one message of the tour and the answers that came to it.
+type job struct {
+	to      agent.ID
+	text    string
+	answers []bus.Entry
+}
+
+func (t *tour) say(format string, args ...any) { t.Say(fmt.Sprintf(format, args...)) }
+
+func (t *tour) rest(ctx context.Context) error {
+	select {
+	case <-ctx.Done():
+		return ctx.Err()
+	case <-time.After(t.Pause):
+		return nil
+	}
+}
+
+// netsky runs a verb in the tour's home, as a person would.
+func (t *tour) netsky(ctx context.Context, words ...string) (string, error) {
+	out, err := t.command(ctx, words...).CombinedOutput()
+	return strings.TrimRight(string(out), "\n"), err
+}
+
+func (t *tour) command(ctx context.Context, words ...string) *exec.Cmd {
+	cmd := exec.CommandContext(ctx, t.Binary, words...)
+	cmd.Env = t.Environ
+	cmd.Dir = t.home.Root()
+	// Asked to end, not killed: an up undoes what it has half done.
+	cmd.Cancel = func() error { return cmd.Process.Signal(syscall.SIGTERM) }
+	cmd.WaitDelay = 15 * time.Second
+	return cmd
+}
+
+func (t *tour) run(ctx context.Context) error {
+	if err := os.MkdirAll(t.home.Root(), 0o700); err != nil {
+		return err
+	}
+	l, err := t.Open(t.Environ)
+	if err != nil {
+		return err
+	}
+	if l.Home.Root() != t.home.Root() {
+		return fmt.Errorf("the tour would run in %s", l.Home.Root())
+	}
+	t.l = l
+	t.say("A tour of netsky, in a home of its own. Nothing of yours is touched.\n")
+	t.say("$ netsky up 2 --type demo")
+	out, err := t.netsky(ctx, "up", "2", "--type", "demo", "--no-attach")
+	t.say("%s\n", out)
+	if err != nil {
+		return fmt.Errorf("up: %w", err)
+	}
+	if err := t.rest(ctx); err != nil {
+		return err
+	}
+	t.say("Ten jobs go out over the bus. Some are done at once, some are handed on, some take a second.")
+	for i := range jobCount {
+		if err := t.send(ctx, i); err != nil {
+			return err
+		}
+	}
+	if err := t.kill(ctx); err != nil {
+		return err
+	}
+	if err := t.tile(ctx); err != nil {
+		return err
+	}
+	if err := t.collect(ctx); err != nil {
+		return err
+	}
+	return t.account(ctx)
+}
+
+func (t *tour) send(ctx context.Context, i int) error {
+	jobs := []job{
+		{to: agent.Root, text: "hello"},
+		{to: agent.Root, text: "/delegate agent1 what is your name?"},
+		{to: agent.Clone(1), text: "/busy 1s"},
+		{to: agent.Clone(2), text: "what is your name?"},
+		{to: agent.Root, text: "/delegate agent2 /busy 1s"},
+	}
+	j := jobs[i%len(jobs)]
+	r, err := t.l.Bus.Send(ctx, envelope.Envelope{From: agent.Owner, To: j.to, Kind: envelope.KindBrief, Text: j.text, Via: "cli", Time: time.Now()})
+	if err != nil {
+		return fmt.Errorf("job %d: not sent: %w", i+1, err)
+	}
+	t.jobs[r.ID] = &j
+	t.order = append(t.order, r.ID)
+	t.say("  %2d  %-7s %s", i+1, j.to, j.text)
+	return nil
+}
+
+// kill ends agent1 and the daemon as a crash would, while they are at work, and
+// starts them again.
+func (t *tour) kill(ctx context.Context) error {
+	who, running := t.home.LockHolder(agent.DaemonName)
+	if !running {
+		return errors.New("daemon: not running")
+	}
+	k, err := t.home.LoadKeeper(agent.Clone(1))
+	if err != nil {
+		return fmt.Errorf("agent1: %w", err)
+	}
+	for _, v := range []struct {
+		what string
+		proc.Process
+	}{{"agent1", k.Process}, {"the daemon", who.Process}} {
+		if err := v.Signal(syscall.SIGKILL); err != nil {
+			return fmt.Errorf("%s: %w", v.what, err)
+		}
+		t.killed++
+		t.say("\n$ kill -9 %d      # %s, with work in hand", v.PID, v.what)
+	}
+	if err := t.rest(ctx); err != nil {
+		return err
+	}
+	out, err := t.netsky(ctx, "status")
+	if err != nil {
+		return fmt.Errorf("status: %w: %s", err, out)
+	}
+	t.say("$ netsky status\n%s", out)
+	if err := t.rest(ctx); err != nil {
+		return err
+	}
+	t.say("\n$ netsky up 2     # what is up stays as it is")
+	out, err = t.netsky(ctx, "up", "2", "--type", "demo", "--no-attach")
+	t.say("%s", out)
+	if err != nil {
+		return fmt.Errorf("up again: %w", err)
+	}
+	return nil
+}
+
+// tile shows the three panes side by side, cut to what fits.
+func (t *tour) tile(ctx context.Context) error {
+	if err := t.rest(ctx); err != nil {
+		return err
+	}
+	ids := []agent.ID{agent.Root, agent.Clone(1), agent.Clone(2)}
+	col := max(t.Width/len(ids)-2, 20)
+	const rows = 14
+	var panes [][]string
+	list, err := t.l.Inspect(ctx)
+	if err != nil {
+		return err
+	}
+	for _, id := range ids {
+		lines, err := t.l.LastLines(ctx, list.Find(id), rows)
+		if err != nil {
+			return err
+		}
+		panes = append(panes, append([]string{"[" + string(id) + "]"}, lines...))
+	}
+	t.say("\nTheir panes:")
+	for row := range rows + 1 {
+		var line strings.Builder
+		for _, p := range panes {
+			cell := ""
+			if row < len(p) {
+				cell = p[row]
+			}
+			line.WriteString("| " + pad(cell, col-2))
+		}
+		t.say("%s", strings.TrimRight(line.String(), " "))
+	}
+	return nil
+}
+
+func pad(s string, width int) string {
+	r := []rune(envelope.Plain(s))
+	if len(r) > width {
+		r = append(r[:width-1], '…')
+	}
+	return string(r) + strings.Repeat(" ", width-len(r))
+}
+
+// collect waits until every job is answered, or the time is up, and then a
+// moment more, as a second answer would come late.
+func (t *tour) collect(whole context.Context) error {
+	ctx, cancel := context.WithTimeout(whole, answerWithin)
+	defer cancel()
+	for {
+		if err := t.gather(); err != nil {
+			return err
+		}
+		open := 0
+		for _, j := range t.jobs {
+			if len(j.answers) == 0 {
+				open++
+			}
+		}
+		if open == 0 {
+			break
+		}
+		select {
+		case <-ctx.Done():
+			return whole.Err() // without one, the time is up and what is missing is counted
+		case <-time.After(100 * time.Millisecond):
+		}
+	}
+	select {
+	case <-ctx.Done():
+	case <-time.After(time.Second):
+	}
+	if whole.Err() != nil {
+		return whole.Err()
+	}
+	return t.gather()
+}
+
+// gather counts answers in the owner's mailbox as it lies on disk: what the
+// agents did, not what anyone remembers.
+func (t *tour) gather() error {
+	names, err := t.l.Bus.Mail(agent.Owner, true)
+	if err != nil {
+		return err
+	}
+	list, err := t.l.Bus.FindAll(agent.Owner, names)
+	if err != nil {
+		return err
+	}
+	for _, j := range t.jobs {
+		j.answers = nil
+	}
+	for _, e := range list {
+		if j, ok := t.jobs[e.Envelope.InReplyTo]; ok && e.Err == nil && e.Place != bus.Poison && e.Why == "" {
+			j.answers = append(j.answers, e)
+		}
+	}
+	return nil
+}
+
+func (t *tour) account(ctx context.Context) error {
+	answered, lost, twice := 0, 0, 0
+	t.say("\nThe jobs, and what became of them:")
+	for i, id := range t.order {
+		j := t.jobs[id]
+		answer := "LOST"
+		switch len(j.answers) {
+		case 0:
+			lost++
+		case 1:
+			answered++
+			answer = envelope.Line(j.answers[0].Envelope.Text, 50)
+		default:
+			twice++
+			answer = fmt.Sprintf("ANSWERED %d TIMES", len(j.answers))
+		}
+		t.say("  %2d  %-7s %-36s %s", i+1, j.to, j.text, answer)
+		t.say("      %s", t.showLine(ctx, id))
+	}
+	t.say("\n%d sent, %d answered, %d lost, %d twice, %d killed", len(t.order), answered, lost, twice, t.killed)
+	if lost > 0 || twice > 0 {
+		return fmt.Errorf("the tour ended with %d lost and %d twice", lost, twice)
+	}
+	return nil
+}
+
+// showLine is what is on record of the message, in one line. No command is named
+// that would show it: the tour's home goes with its end.
+func (t *tour) showLine(ctx context.Context, id string) string {
+	db, err := store.OpenRead(ctx, t.home)
+	if err != nil {
+		return "on record: " + err.Error()
+	}
+	defer db.Close()
+	tl, err := db.Timeline(ctx, id)
+	if err != nil {
+		return "on record: " + err.Error()
+	}
+	var steps []string
+	for _, e := range tl.Events {
+		if e.Ref == id || e.Kind == "answered" {
+			steps = append(steps, e.Kind)
+		}
+	}
+	return "on record: " + strings.Join(steps, ", ")
+}

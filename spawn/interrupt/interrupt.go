@@ -1,0 +1,83 @@
+// Package interrupt ends an agent's running turn: it sends the request, waits until the
+// turn has ended, and takes a request back that was not obeyed, as it would end some
+// later turn. A crash in between leaves the request in the agent's inbox.
+package interrupt
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"netsky/agent"
+	"netsky/bus/envelope"
+	"netsky/spawn"
+	"netsky/spawn/approve"
+	"netsky/store"
+)
+
+// ErrBusy is returned if the turn goes on in spite of the request.
+var ErrBusy = errors.New("asked to end its turn, still busy")
+
+// Working is what a Runtime may be that can tell in whose turn an agent is.
+type Working interface {
+	// Message is the id of the message whose turn the start is at, "" if that is not
+	// known: a person may have typed at its pane.
+	Message(id agent.ID, start string) string
+}
+
+const limit = 10 * time.Second
+
+// Turn ends the running turn of an agent that is as st says, on the word of by. ended
+// is false if there was none.
+func Turn(ctx context.Context, l *spawn.Launcher, by agent.ID, st spawn.Status, r spawn.Runtime) (ended bool, err error) {
+	id := st.Agent
+	switch {
+	case !st.Alive():
+		return false, spawn.NeedsUp(st, "nothing to interrupt")
+	case st.Silent:
+		return false, fmt.Errorf("%s: runs a command of your own, which netsky can't interrupt; its pane takes keys", id)
+	case st.State == agent.Unknown, st.State == agent.Waiting && !st.Asks():
+		return false, fmt.Errorf("%s: is %s: nothing was ended", id, st.How())
+	case st.State == agent.Waiting && st.Runtime == "claude":
+		return false, approve.AtPane(id, fmt.Errorf("%s: is %s, and netsky answers no question: nothing was ended", id, st.How()))
+	case st.State == agent.Idle, st.State == agent.Starting, st.State == agent.Blocked:
+		return false, nil
+	}
+	about := ""
+	if w, ok := r.(Working); ok {
+		about = w.Message(id, st.Start)
+	}
+	before, _ := l.Home.LoadReport(id) // none: any word of it is news
+	sent, err := l.Bus.Send(ctx, envelope.Envelope{From: by, To: id, Kind: envelope.KindCancel, Text: "end the running turn", Via: "cli", Time: time.Now()})
+	if err != nil {
+		return false, fmt.Errorf("not sent: %w", err)
+	}
+	if err := idle(ctx, l, st, before); err != nil {
+		// Unclaimed, it would end some later turn.
+		_, rerr := l.Bus.Retract(context.WithoutCancel(ctx), id, func(e envelope.Envelope) bool { return e.ID == sent.ID })
+		return false, errors.Join(err, rerr)
+	}
+	_ = l.Journal.Record(context.WithoutCancel(ctx), store.AddLog{
+		Part: "interrupt", Actor: id, About: about, Text: "turn ended by " + string(by) + ", with netsky interrupt",
+	})
+	return true, nil
+}
+
+// idle waits until the agent is busy no more with what it was busy with by its report
+// before. A demo may be at its next message by then; it is busy once in a turn.
+func idle(ctx context.Context, l *spawn.Launcher, st spawn.Status, before agent.Report) error {
+	for began := time.Now(); time.Since(began) < limit; {
+		r, err := l.Home.LoadReport(st.Agent)
+		if err == nil && (r.State != agent.Busy && r.State != agent.Waiting ||
+			st.Runtime == "demo" && before.State == r.State && before.SinceMS != r.SinceMS) {
+			return nil
+		}
+		select {
+		case <-ctx.Done():
+			return ctx.Err()
+		case <-time.After(20 * time.Millisecond):
+		}
+	}
+	return fmt.Errorf("%s: %w after %v", st.Agent, ErrBusy, limit)
+}

@@ -1,0 +1,100 @@
+package spawn
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+
+	"netsky/agent"
+	"netsky/prompts"
+)
+
+// A Preparation is what was found of planned starts, each looked into once.
+type Preparation struct {
+	States Statuses // how the agents are: those that are up stay as they are
+
+	found map[agent.ID]found
+}
+
+// found is what one planned start needs, or what stands in its way.
+type found struct {
+	prompt string
+	errs   []error
+}
+
+// Prepare finds what stands in the way of an up, as Up does, and changes nothing. Agents
+// that the caller will have ended before the up are judged as if they were down. With an
+// error the preparation holds how the agents are, if that is known.
+func (l *Launcher) Prepare(ctx context.Context, plans []Plan, ended ...agent.ID) (*Preparation, error) {
+	prep := new(Preparation)
+	v, err := l.view(ctx)
+	if err != nil {
+		return prep, err
+	}
+	states, err := l.inspect(v, nil)
+	if err != nil {
+		return prep, err
+	}
+	for i := range states {
+		if slices.Contains(ended, states[i].Agent) {
+			states[i].State = agent.Down
+		}
+	}
+	todo, err := l.todo(v, states, plans)
+	if err != nil {
+		return prep, err
+	}
+	prep.States = states
+	return prep, l.check(ctx, prep, plans, todo)
+}
+
+// Recheck looks again into planned starts for which something else holds by now.
+func (l *Launcher) Recheck(ctx context.Context, prep *Preparation, plans []Plan) error {
+	todo := make([]int, len(plans))
+	for i, p := range plans {
+		todo[i] = i
+		delete(prep.found, p.Agent)
+	}
+	return l.check(ctx, prep, plans, todo)
+}
+
+// check finds what stands in the way of the plans, without changing anything.
+func (l *Launcher) check(ctx context.Context, prep *Preparation, plans []Plan, todo []int) error {
+	var errs []error
+	seen := make(map[string]bool) // the same hindrance of ten clones is said once
+	if prep.found == nil {
+		prep.found = make(map[agent.ID]found)
+	}
+	for _, i := range todo {
+		p := plans[i]
+		f, known := prep.found[p.Agent]
+		if !known {
+			f = l.look(ctx, p)
+			prep.found[p.Agent] = f
+		}
+		for _, err := range f.errs {
+			if !seen[err.Error()] {
+				seen[err.Error()] = true
+				errs = append(errs, fmt.Errorf("%s: %w", p.Agent, err))
+			}
+		}
+	}
+	return errors.Join(errs...)
+}
+
+// look looks into one planned start.
+func (l *Launcher) look(ctx context.Context, p Plan) (f found) {
+	text, err := prompts.Render(p.input())
+	f.prompt = text
+	for _, err := range []error{
+		CheckDir(p.Dir),
+		p.Runtime.Check(ctx, agent.Launch{Agent: p.Agent, Dir: p.Dir, Model: p.Model, Resume: p.Resume, Env: l.inherited(p)}),
+		err,
+	} {
+		if err != nil {
+			f.errs = append(f.errs, err)
+		}
+	}
+	return f
+}
