@@ -13,6 +13,7 @@ import (
 	"netsky/agent"
 	"netsky/bus"
 	"netsky/bus/envelope"
+	"netsky/internal/testworld"
 )
 
 // mustBatch takes a batch and says what stands in it, a word each.
@@ -85,7 +86,7 @@ func TestBatchLeaves(t *testing.T) {
 	mustSend(t, b, message(agent.Clone(2), a1, strings.Repeat("x", 5000)+"long"))
 	mustSend(t, b, message(agent.Root, a1, "last"))
 	mustConfirmAll(t, list)
-	waitFor(t, "all of it found", func() bool {
+	testworld.Wait(t, "all of it found", func() bool {
 		list, got := mustBatch(t, r, 9, 1000)
 		mustConfirmAll(t, list)
 		if got == "second" { // the rest was not there yet
@@ -159,7 +160,7 @@ func TestBatchEnds(t *testing.T) {
 // and arrivals meet.
 func TestOrderWhileSending(t *testing.T) {
 	const senders, each = 2, 1500
-	home := mustHome(t) // on a disk: memory lists otherwise
+	home := testworld.Home(t) // on a disk: memory lists otherwise
 	b, _ := mustBusIn(t, home, bus.Options{}, agent.Root, agent.Clone(2), a1)
 	froms := []agent.ID{agent.Root, agent.Clone(2)}
 	dir := box(home, bus.Inbox, "")

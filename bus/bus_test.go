@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"os"
-	"path/filepath"
 	"testing"
 	"time"
 
@@ -12,48 +11,16 @@ import (
 	"netsky/agent/home"
 	"netsky/bus"
 	"netsky/bus/envelope"
+	"netsky/internal/testworld"
 )
-
-// mustHome makes a home of its own for the test.
-func mustHome(tb testing.TB) home.Dir {
-	tb.Helper()
-	return mustHomeIn(tb, "")
-}
-
-// mustFastHome makes one in memory, where there is such a place: for tests that
-// kill processes and not the machine.
-func mustFastHome(tb testing.TB) home.Dir {
-	tb.Helper()
-	if info, err := os.Stat("/dev/shm"); err == nil && info.IsDir() {
-		return mustHomeIn(tb, "/dev/shm")
-	}
-	return mustHomeIn(tb, "")
-}
-
-func mustHomeIn(tb testing.TB, parent string) home.Dir {
-	tb.Helper()
-	dir, err := os.MkdirTemp(parent, "n")
-	if err != nil {
-		tb.Fatal(err)
-	}
-	tb.Cleanup(func() { os.RemoveAll(dir) })
-	home, err := home.At(filepath.Join(dir, "home"))
-	if err != nil {
-		tb.Fatal(err)
-	}
-	if _, err := home.Make(); err != nil {
-		tb.Fatal(err)
-	}
-	return home
-}
 
 // mustBus makes a bus with mailboxes; a benchmark's is on a real disk.
 func mustBus(tb testing.TB, o bus.Options, boxes ...agent.ID) (*bus.Bus, home.Dir) {
 	tb.Helper()
 	if _, ok := tb.(*testing.B); ok {
-		return mustBusIn(tb, mustHome(tb), o, boxes...)
+		return mustBusIn(tb, testworld.Home(tb), o, boxes...)
 	}
-	return mustBusIn(tb, mustFastHome(tb), o, boxes...)
+	return mustBusIn(tb, testworld.FastHome(tb), o, boxes...)
 }
 
 func mustBusIn(tb testing.TB, home home.Dir, o bus.Options, boxes ...agent.ID) (*bus.Bus, home.Dir) {
@@ -143,19 +110,6 @@ func mustDrop(tb testing.TB, h home.Dir, id agent.ID, p bus.Place, name, text st
 	return file
 }
 
-// waitFor waits until the condition holds.
-func waitFor(tb testing.TB, what string, holds func() bool) {
-	tb.Helper()
-	deadline := time.After(patience)
-	for !holds() {
-		select {
-		case <-deadline:
-			tb.Fatalf("waited in vain: %s", what)
-		case <-time.After(2 * time.Millisecond):
-		}
-	}
-}
-
 const handmade = `{"from":"agent0","text":"hi","ts":"2026-11-20T12:00:00Z"}`
 
 func message(from, to agent.ID, text string) envelope.Envelope {
@@ -188,7 +142,7 @@ func TestShutdown(t *testing.T) {
 	ask := message(agent.Owner, agent.Clone(1), "the owner shuts down")
 	ask.Kind, ask.Start = envelope.KindShutdown, "another"
 	mustSend(t, b, ask)
-	waitFor(t, "filed", func() bool { n, _ := b.Count(agent.Clone(1), bus.Delivered); return n == 1 })
+	testworld.Wait(t, "filed", func() bool { n, _ := b.Count(agent.Clone(1), bus.Delivered); return n == 1 })
 	mustCount(t, b, agent.Root, bus.Inbox, 0)
 	ask.Start = "s1"
 	sent := mustSend(t, b, ask)

@@ -24,6 +24,7 @@ import (
 	"netsky/bus"
 	"netsky/bus/disk"
 	"netsky/bus/envelope"
+	"netsky/internal/testworld"
 )
 
 // armFault makes this process kill itself at its k-th step.
@@ -216,7 +217,7 @@ func checkSender(tb testing.TB, b *bus.Bus, home home.Dir, out string) (checks i
 // mustTakeAll receives whatever there is.
 func mustTakeAll(tb testing.TB, b *bus.Bus, id agent.ID) (ids []string) {
 	tb.Helper()
-	waitFor(tb, "the lock", func() bool { // see receiveSoon
+	testworld.Wait(tb, "the lock", func() bool { // see receiveSoon
 		_, err := b.Drain(tb.Context(), id, 0, func(e envelope.Envelope) error {
 			if e.Via != "code" && !intact(e) {
 				tb.Errorf("%s: not the text that was sent: %q", e.ID, e.Text)
@@ -267,7 +268,7 @@ func checkReceiver(tb testing.TB, b *bus.Bus, home home.Dir, _ string) (checks i
 
 func checkRouter(tb testing.TB, b *bus.Bus, h home.Dir, _ string) (checks int) {
 	checks += mustWhole(tb, b, agent.Root, bus.Inbox)
-	waitFor(tb, "the lock", func() bool {
+	testworld.Wait(tb, "the lock", func() bool {
 		err := faultRouter(tb.Context(), h)
 		if err != nil && !errors.Is(err, home.ErrLocked) {
 			tb.Fatal(err)

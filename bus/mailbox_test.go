@@ -12,6 +12,7 @@ import (
 	"netsky/agent/home"
 	"netsky/bus"
 	"netsky/bus/envelope"
+	"netsky/internal/testworld"
 )
 
 func TestDrainLeaves(t *testing.T) {
@@ -197,7 +198,7 @@ func TestWatch(t *testing.T) {
 	mustSend(t, b, message(agent.Owner, agent.Root, "hi"))
 	hint("a message")
 	mustDo(t, b.Make(a1))
-	waitFor(t, "the new mailbox to be watched", func() bool {
+	testworld.Wait(t, "the new mailbox to be watched", func() bool {
 		for len(w.C) > 0 {
 			<-w.C
 		}
@@ -232,7 +233,7 @@ func TestReasons(t *testing.T) {
 	mustConfirm(t, mustNext(t, r))
 	mustDo(t, mustNext(t, r).Poison("a test refuses it"))
 	for name, reason := range want {
-		waitFor(t, name+" is put aside", func() bool {
+		testworld.Wait(t, name+" is put aside", func() bool {
 			e, err := b.Find(a1, name)
 			return err == nil && (e.Place == bus.Delivered || e.Place == bus.Poison) && e.Reason == reason
 		})

@@ -9,6 +9,7 @@ import (
 	"netsky/agent"
 	"netsky/bus"
 	"netsky/bus/envelope"
+	"netsky/internal/testworld"
 )
 
 func mustRetry(tb testing.TB, b *bus.Bus, id agent.ID, name string, want bus.Place) {
@@ -120,7 +121,7 @@ func TestForSomebodyElse(t *testing.T) {
 	} else {
 		mustConfirm(t, d)
 	}
-	waitFor(t, "poison", func() bool { n, _ := b.Count(a1, bus.Poison); return n == 1 })
+	testworld.Wait(t, "poison", func() bool { n, _ := b.Count(a1, bus.Poison); return n == 1 })
 	list, err := b.List(a1, bus.Poison, 0)
 	if err != nil || len(list) != 1 || !strings.Contains(list[0].Why, "to: agent0, but this is the mailbox of agent1") || list[0].Origin != bus.Inbox {
 		t.Errorf("poison: %+v, %v", list, err)

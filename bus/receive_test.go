@@ -13,6 +13,7 @@ import (
 	"netsky/agent/home"
 	"netsky/bus"
 	"netsky/bus/envelope"
+	"netsky/internal/testworld"
 )
 
 func TestOrder(t *testing.T) {
@@ -270,7 +271,7 @@ func TestShutdownWaitsForTheTurn(t *testing.T) {
 		ask("another start")
 		ask(end)
 		ask(end) // down was called twice
-		waitFor(t, "claimed", func() bool { n, _ := b.Count(a1, bus.Claimed); return n == 3 })
+		testworld.Wait(t, "claimed", func() bool { n, _ := b.Count(a1, bus.Claimed); return n == 3 })
 		mustNone(t, r) // and no more work
 		if n := acks(); n != before {
 			t.Errorf("%s: acked during the turn", end)
@@ -307,7 +308,7 @@ func TestShutdownBeforeTheTurn(t *testing.T) {
 	e.Kind, e.Start = envelope.KindShutdown, "s"
 	mustSend(t, b, e)
 	r := mustReceive(t, b, a1, bus.ReceiveOptions{Start: "s", Running: true})
-	waitFor(t, "claimed", func() bool { n, _ := b.Count(a1, bus.Claimed); return n == 1 })
+	testworld.Wait(t, "claimed", func() bool { n, _ := b.Count(a1, bus.Claimed); return n == 1 })
 	mustNone(t, r)
 	if n, _ := b.Count(agent.Root, bus.Inbox); n != 0 {
 		t.Error("acked before a turn was told of")
@@ -326,7 +327,7 @@ func TestShutdownWhileUnconfirmed(t *testing.T) {
 	e := message(agent.Owner, a1, "the end")
 	e.Kind, e.Start = envelope.KindShutdown, "s"
 	mustSend(t, b, e)
-	waitFor(t, "acked", func() bool { n, _ := b.Count(agent.Root, bus.Inbox); return n == 1 })
+	testworld.Wait(t, "acked", func() bool { n, _ := b.Count(agent.Root, bus.Inbox); return n == 1 })
 	mustConfirm(t, d)
 }
 
@@ -342,7 +343,7 @@ func TestControlMail(t *testing.T) {
 	if got := <-cancelled; got != "it" {
 		t.Errorf("cancelled %q", got)
 	}
-	waitFor(t, "filed", func() bool { n, _ := b.Count(a1, bus.Delivered); return n == 4 })
+	testworld.Wait(t, "filed", func() bool { n, _ := b.Count(a1, bus.Delivered); return n == 4 })
 	mustNone(t, r)
 	mustCount(t, b, agent.Root, bus.Inbox, 0)
 }
@@ -354,16 +355,16 @@ func TestShutdownTakenBack(t *testing.T) {
 	ask := message(agent.Owner, a1, "the end")
 	ask.Kind, ask.Start = envelope.KindShutdown, "s"
 	asked := mustSend(t, b, ask)
-	waitFor(t, "claimed", func() bool { n, _ := b.Count(a1, bus.Claimed); return n == 1 })
+	testworld.Wait(t, "claimed", func() bool { n, _ := b.Count(a1, bus.Claimed); return n == 1 })
 	for _, from := range []agent.ID{agent.Clone(2), agent.Owner} { // a clone has no say in it
 		mustCount(t, b, a1, bus.Claimed, 1)
 		back := message(from, a1, "go on")
 		back.Kind, back.InReplyTo = envelope.KindCancel, asked.ID
 		before, _ := b.Count(a1, bus.Delivered)
 		mustSend(t, b, back)
-		waitFor(t, "filed", func() bool { n, _ := b.Count(a1, bus.Delivered); return n > before })
+		testworld.Wait(t, "filed", func() bool { n, _ := b.Count(a1, bus.Delivered); return n > before })
 	}
-	waitFor(t, "taken back", func() bool { n, _ := b.Count(a1, bus.Claimed); return n == 0 })
+	testworld.Wait(t, "taken back", func() bool { n, _ := b.Count(a1, bus.Claimed); return n == 0 })
 	done()
 	mustSend(t, b, message(agent.Owner, a1, "work"))
 	mustConfirm(t, mustNext(t, r))
@@ -378,7 +379,7 @@ func TestSweep(t *testing.T) {
 	mustDrop(t, home, a1, bus.Inbox, ".new.json.tmp", "half")
 	mustDrop(t, home, a1, bus.Inbox, ".keep", "not ours")
 	mustReceive(t, b, a1, bus.ReceiveOptions{})
-	waitFor(t, "swept", func() bool { _, err := os.Stat(old); return os.IsNotExist(err) })
+	testworld.Wait(t, "swept", func() bool { _, err := os.Stat(old); return os.IsNotExist(err) })
 	if list, err := os.ReadDir(box(home, bus.Inbox, "")); err != nil || len(list) != 2 {
 		t.Errorf("left: %v, %v", list, err)
 	}
@@ -396,11 +397,11 @@ func TestConfirmWhileMailboxIsAway(t *testing.T) {
 	}
 	box, away := h.Path(home.Mailbox(a1)), h.Path("away")
 	mustDo(t, os.Rename(box, away))
-	waitFor(t, "the receiver makes it anew", func() bool { return b.Exists(a1) })
+	testworld.Wait(t, "the receiver makes it anew", func() bool { return b.Exists(a1) })
 	mustConfirm(t, d)
 	mustDo(t, os.RemoveAll(box))
 	mustDo(t, os.Rename(away, box))
-	waitFor(t, "it is filed", func() bool {
+	testworld.Wait(t, "it is filed", func() bool {
 		claimed, cerr := b.Count(a1, bus.Claimed)
 		names, derr := b.Names(a1, bus.Delivered)
 		return cerr == nil && derr == nil && claimed == 0 && len(names) == 1

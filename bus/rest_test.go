@@ -13,6 +13,7 @@ import (
 	"netsky/agent"
 	"netsky/bus"
 	"netsky/bus/envelope"
+	"netsky/internal/testworld"
 )
 
 // skewed is a clock that a test sets ahead.
@@ -158,7 +159,7 @@ func TestMended(t *testing.T) {
 					return stop
 				}
 				stop := start()
-				waitFor(t, "poison", func() bool { n, _ := b.Count(a1, bus.Poison); return n == 2 })
+				testworld.Wait(t, "poison", func() bool { n, _ := b.Count(a1, bus.Poison); return n == 2 })
 				if restart {
 					stop()
 					b = bus.New(home, bus.Options{})
@@ -171,8 +172,8 @@ func TestMended(t *testing.T) {
 				if place == bus.Outbox {
 					mustDo(t, os.WriteFile(box(home, bus.Poison, "late.json"), []byte(`{"to":"agent0","text":"at last"}`), 0o600))
 				}
-				waitFor(t, "moved back", func() bool { n, _ := b.Count(a1, bus.Poison); return n == 1 })
-				waitFor(t, "told", func() bool { return told.has("late.json is a valid envelope now: moved back to the " + string(place)) })
+				testworld.Wait(t, "moved back", func() bool { n, _ := b.Count(a1, bus.Poison); return n == 1 })
+				testworld.Wait(t, "told", func() bool { return told.has("late.json is a valid envelope now: moved back to the " + string(place)) })
 				if _, err := os.Stat(box(home, bus.Poison, "late.json.why")); !os.IsNotExist(err) {
 					t.Errorf("late.json.why: %v", err)
 				}
@@ -180,7 +181,7 @@ func TestMended(t *testing.T) {
 				if place == bus.Inbox {
 					to = a1
 				}
-				waitFor(t, "delivered", func() bool {
+				testworld.Wait(t, "delivered", func() bool {
 					n, _ := b.Count(to, bus.Inbox)
 					m, _ := b.Count(to, bus.Claimed)
 					return n+m == 1

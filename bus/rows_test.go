@@ -16,6 +16,7 @@ import (
 	"netsky/bus"
 	"netsky/bus/envelope"
 	"netsky/internal/corpus"
+	"netsky/internal/testworld"
 )
 
 // The rows of the table of bad inputs and faults: what is sent or dropped, and
@@ -38,7 +39,7 @@ func mustPoison(t *testing.T, files map[string]string, reasons ...string) {
 		t.Fatalf("handed over: %q", d.Envelope().Text)
 	}
 	mustConfirm(t, d)
-	waitFor(t, "poison", func() bool { n, _ := b.Count(a1, bus.Poison); return n == len(files) })
+	testworld.Wait(t, "poison", func() bool { n, _ := b.Count(a1, bus.Poison); return n == len(files) })
 	list, err := b.List(a1, bus.Poison, 0)
 	if err != nil {
 		t.Fatal(err)
@@ -131,7 +132,7 @@ func row03ANameByHand(t *testing.T) {
 		t.Errorf("got %+v", e)
 	}
 	mustConfirm(t, d)
-	waitFor(t, "filed", func() bool { n, _ := b.Count(a1, bus.Delivered); return n == 2 })
+	testworld.Wait(t, "filed", func() bool { n, _ := b.Count(a1, bus.Delivered); return n == 2 })
 	mustCount(t, b, agent.Root, bus.Inbox, 0)
 }
 
@@ -205,7 +206,7 @@ func row13Names(t *testing.T) {
 
 func row14TheSameNanosecond(t *testing.T) {
 	now := time.Now()
-	home := mustHome(t)
+	home := testworld.Home(t)
 	var writers [2]*bus.Bus
 	for i := range writers {
 		writers[i] = bus.New(home, bus.Options{Now: func() time.Time { return now }})

@@ -20,6 +20,7 @@ import (
 	"netsky/agent/home"
 	"netsky/bus"
 	"netsky/bus/envelope"
+	"netsky/internal/testworld"
 )
 
 func box(h home.Dir, p bus.Place, name string) string {
@@ -55,7 +56,7 @@ func row07Huge(t *testing.T) {
 	r := mustReceive(t, b, a1, bus.ReceiveOptions{})
 	mustSend(t, b, message(agent.Owner, a1, "hi"))
 	mustConfirm(t, mustNext(t, r))
-	waitFor(t, "poison", func() bool { n, _ := b.Count(a1, bus.Poison); return n == 3 })
+	testworld.Wait(t, "poison", func() bool { n, _ := b.Count(a1, bus.Poison); return n == 3 })
 	runtime.ReadMemStats(&after)
 	if grown := after.TotalAlloc - before.TotalAlloc; grown > 64<<20 {
 		t.Errorf("%d bytes were allocated", grown)
@@ -82,7 +83,7 @@ func row08Growing(t *testing.T) {
 	}
 	mustConfirm(t, d)
 	age(t, mustDrop(t, home, a1, bus.Inbox, "never.json", whole[:50]))
-	waitFor(t, "poison", func() bool { n, _ := b.Count(a1, bus.Poison); return n == 1 })
+	testworld.Wait(t, "poison", func() bool { n, _ := b.Count(a1, bus.Poison); return n == 1 })
 }
 
 func row09NoRegularFile(t *testing.T) {
@@ -99,7 +100,7 @@ func row09NoRegularFile(t *testing.T) {
 	r := mustReceive(t, b, a1, bus.ReceiveOptions{})
 	mustDrop(t, home, a1, bus.Inbox, "x.json", handmade)
 	mustConfirm(t, mustNext(t, r))
-	waitFor(t, "poison", func() bool { n, _ := b.Count(a1, bus.Poison); return n == want })
+	testworld.Wait(t, "poison", func() bool { n, _ := b.Count(a1, bus.Poison); return n == want })
 	list, err := b.List(a1, bus.Poison, 0)
 	if err != nil || len(list) != want || !strings.Contains(list[0].Why, "not a regular file") {
 		t.Errorf("List = %+v, %v", list, err)
@@ -117,7 +118,7 @@ func row10LinksInTheInbox(t *testing.T) {
 		mustDo(t, os.Symlink(target, box(home, bus.Inbox, name)))
 	}
 	r := mustReceive(t, b, a1, bus.ReceiveOptions{})
-	waitFor(t, "poison", func() bool { n, _ := b.Count(a1, bus.Poison); return n == 4 })
+	testworld.Wait(t, "poison", func() bool { n, _ := b.Count(a1, bus.Poison); return n == 4 })
 	mustNone(t, r)
 	if data, err := os.ReadFile(other); err != nil || string(data) != handmade {
 		t.Errorf("the target: %q, %v", data, err)
@@ -134,7 +135,7 @@ func row12HardLink(t *testing.T) {
 	mustDo(t, os.Link(bad, box(home, bus.Inbox, "bad.json")))
 	r := mustReceive(t, b, a1, bus.ReceiveOptions{})
 	mustConfirm(t, mustNext(t, r))
-	waitFor(t, "poison", func() bool { n, _ := b.Count(a1, bus.Poison); return n == 1 })
+	testworld.Wait(t, "poison", func() bool { n, _ := b.Count(a1, bus.Poison); return n == 1 })
 	for file, want := range map[string]string{good: handmade, bad: "secret"} {
 		data, err := os.ReadFile(file)
 		info, _ := os.Stat(file)
@@ -203,7 +204,7 @@ func row16OwnersAndModes(t *testing.T) {
 	}})
 	mustConfirm(t, mustNext(t, r))
 	mustConfirm(t, mustNext(t, r))
-	waitFor(t, "poison", func() bool { n, _ := b.Count(a1, bus.Poison); return n == want })
+	testworld.Wait(t, "poison", func() bool { n, _ := b.Count(a1, bus.Poison); return n == want })
 	mustNone(t, r)
 	if info, err := os.Stat(box(home, bus.Inbox, "")); err != nil || info.Mode().Perm() != 0o700 || !said.Load() {
 		t.Errorf("the inbox: %v, %v, said: %v", info.Mode(), err, said.Load())
@@ -232,7 +233,7 @@ func TestRowsOfDirectories(t *testing.T) {
 func row11LinksOnTheWay(t *testing.T) {
 	for _, rel := range []string{"channels", "channels/agent", "channels/agent/agent1", "channels/agent/agent1/inbox"} {
 		b, h := mustBus(t, bus.Options{}, agent.Root, a1)
-		outside := mustFastHome(t).Root()
+		outside := testworld.FastHome(t).Root()
 		mustSend(t, b, message(agent.Owner, a1, "while all is well")) // what is kept open is no way out either
 		mustDo(t, os.Rename(h.Path(rel), filepath.Join(outside, "moved")))
 		mustDo(t, os.Symlink(filepath.Join(outside, "moved"), h.Path(rel)))
@@ -255,7 +256,7 @@ func row11LinksOnTheWay(t *testing.T) {
 
 func row11SwappedInALoop(t *testing.T) {
 	b, home := mustBus(t, bus.Options{}, agent.Root, a1)
-	outside := mustFastHome(t).Root()
+	outside := testworld.FastHome(t).Root()
 	mustDo(t, os.Mkdir(filepath.Join(outside, "inbox"), 0o700))
 	bait := filepath.Join(outside, "inbox", "bait.json")
 	mustDo(t, os.WriteFile(bait, []byte(handmade), 0o600))

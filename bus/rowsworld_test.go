@@ -21,6 +21,7 @@ import (
 	"netsky/agent/home"
 	"netsky/bus"
 	"netsky/bus/envelope"
+	"netsky/internal/testworld"
 )
 
 // mustRole runs a role in a process of its own and returns what it said.
@@ -106,7 +107,7 @@ func TestRowsOfTheWorld(t *testing.T) {
 }
 
 func row17Umask(t *testing.T) {
-	home := mustHome(t)
+	home := testworld.Home(t)
 	mustRole(t, home, "umask")
 	err := filepath.WalkDir(home.Path("channels"), func(path string, d fs.DirEntry, err error) error {
 		if err != nil {
@@ -141,7 +142,7 @@ func row21DeletedWhileRunning(t *testing.T) {
 		mustSend(t, b, message(agent.Owner, a1, "before"))
 		mustConfirm(t, mustNext(t, r))
 		mustDo(t, os.RemoveAll(home.Path(rel)))
-		waitFor(t, "inbox made anew", func() bool { return b.Exists(a1) })
+		testworld.Wait(t, "inbox made anew", func() bool { return b.Exists(a1) })
 		mustSend(t, b, message(agent.Owner, a1, "after"))
 		d := mustNext(t, r)
 		if d.Envelope().Text != "after" {
@@ -161,7 +162,7 @@ func row22NoInotify(t *testing.T) {
 	r := mustReceive(t, b, a1, bus.ReceiveOptions{Report: func(what string, _ error) {
 		polling.Store(strings.Contains(what, "polling"))
 	}})
-	waitFor(t, "it says that it polls", polling.Load)
+	testworld.Wait(t, "it says that it polls", polling.Load)
 	for i := range 3 {
 		mustSend(t, b, message(agent.Owner, a1, fmt.Sprint(i)))
 		mustConfirm(t, mustNext(t, r))
@@ -211,7 +212,7 @@ func row24TwoHolders(t *testing.T) {
 	cmd := exec.Command(os.Args[0])
 	cmd.Env = append(os.Environ(), "NETSKY_TEST_ROLE=hold", "NETSKY_HOME="+h.Root())
 	mustDo(t, cmd.Start())
-	waitFor(t, "claimed", func() bool { n, _ := b.Count(a1, bus.Claimed); return n == 1 })
+	testworld.Wait(t, "claimed", func() bool { n, _ := b.Count(a1, bus.Claimed); return n == 1 })
 	_, err := b.Receive(t.Context(), a1, bus.ReceiveOptions{})
 	if !errors.Is(err, home.ErrLocked) || !strings.Contains(err.Error(), fmt.Sprint(cmd.Process.Pid)) {
 		t.Errorf("a second Receive = %v, want ErrLocked with the holder's pid", err)

@@ -13,6 +13,7 @@ import (
 	"netsky/agent/home"
 	"netsky/bus"
 	"netsky/bus/envelope"
+	"netsky/internal/testworld"
 )
 
 func TestWhoMayWrite(t *testing.T) {
@@ -192,10 +193,10 @@ func TestRoute(t *testing.T) {
 	go func() { done <- b.RunRouter(ctx, func(what string, err error) { t.Log(what, err) }) }()
 	mustDo(t, b.Make(agent.Clone(3)))
 	mustDrop(t, h, agent.Clone(3), bus.Outbox, "x.json", `{"to":"agent2","text":"new here"}`)
-	waitFor(t, "routed", func() bool { n, _ := b.Count(agent.Clone(2), bus.Inbox); return n == 2 })
+	testworld.Wait(t, "routed", func() bool { n, _ := b.Count(agent.Clone(2), bus.Inbox); return n == 2 })
 	mustDrop(t, h, a1, bus.Outbox, "half.json", `{"to":"agent2","text":"whole"}`)
-	waitFor(t, "routed", func() bool { n, _ := b.Count(agent.Clone(2), bus.Inbox); return n == 3 })
-	waitFor(t, "locked", func() bool { return errors.Is(b.Route(t.Context()), home.ErrLocked) })
+	testworld.Wait(t, "routed", func() bool { n, _ := b.Count(agent.Clone(2), bus.Inbox); return n == 3 })
+	testworld.Wait(t, "locked", func() bool { return errors.Is(b.Route(t.Context()), home.ErrLocked) })
 	cancel()
 	if err := <-done; !errors.Is(err, context.Canceled) {
 		t.Errorf("RunRouter = %v", err)

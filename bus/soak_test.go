@@ -18,6 +18,7 @@ import (
 	"netsky/agent"
 	"netsky/agent/home"
 	"netsky/bus"
+	"netsky/internal/testworld"
 )
 
 const soakWriters = 8
@@ -138,7 +139,7 @@ func TestSoak(t *testing.T) {
 	}
 	t.Logf("NETSKY_SEED=%d", seed)
 	dice := rand.New(rand.NewPCG(seed, 1))
-	b, home := mustBusIn(t, mustHome(t), bus.Options{}, append(slices.Clone(soakTakers), agent.Root)...)
+	b, home := mustBusIn(t, testworld.Home(t), bus.Options{}, append(slices.Clone(soakTakers), agent.Root)...)
 	base := time.Now().UnixNano()
 	var all []*soaked
 	for i := range soakWriters {

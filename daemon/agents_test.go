@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"netsky/agent"
+	"netsky/internal/testworld"
 )
 
 // What an agent says of itself is what the dashboard shows, each time, and so is
@@ -24,7 +25,7 @@ func TestAgentsOnTheDashboard(t *testing.T) {
 		}
 		w.mail("agent1", detail)
 		var got shown
-		w.eventually(func() bool {
+		testworld.WaitOr(w, func() bool {
 			got = w.shown("agent1")
 			return got.Detail == detail && got.Inbox == i+1
 		}, func() string {

@@ -20,6 +20,7 @@ import (
 	"netsky/bus"
 	"netsky/bus/envelope"
 	"netsky/daemon"
+	"netsky/internal/testworld"
 	"netsky/prompts"
 	"netsky/spawn"
 	"netsky/store"
@@ -161,7 +162,7 @@ func (w *ward) begin() {
 		}
 	}
 	w.Cleanup(func() { w.stop() })
-	w.eventually(func() bool { _, err := daemon.Ping(w.ctx, w.home); return err == nil }, func() string { return "no daemon" })
+	testworld.WaitOr(w, func() bool { _, err := daemon.Ping(w.ctx, w.home); return err == nil }, func() string { return "no daemon" })
 }
 
 func (w *ward) touch(name string) {
@@ -182,15 +183,15 @@ func (w *ward) remove(name string) {
 func (w *ward) killReceiver(id agent.ID) {
 	w.Helper()
 	var who home.Holder
-	w.eventually(func() (ok bool) { who, ok = w.home.LockHolder("receiver-" + string(id)); return ok }, func() string { return "no receiver" })
+	testworld.WaitOr(w, func() (ok bool) { who, ok = w.home.LockHolder("receiver-" + string(id)); return ok }, func() string { return "no receiver" })
 	syscall.Kill(who.PID, syscall.SIGKILL)
-	w.eventually(func() bool { return !who.Alive() }, func() string { return "the receiver survives" })
+	testworld.WaitOr(w, func() bool { return !who.Alive() }, func() string { return "the receiver survives" })
 }
 
 // shows waits for what status says of an agent.
 func (w *ward) shows(id agent.ID, state agent.State, detail string) (st spawn.Status) {
 	w.Helper()
-	w.eventually(func() bool {
+	testworld.WaitOr(w, func() bool {
 		st = w.statuses().Find(id)
 		return st.State == state && strings.Contains(st.Detail, detail)
 	}, func() string { return fmt.Sprintf("%+v, want %s (%s)", st, state, detail) })
@@ -212,7 +213,7 @@ func TestAttendRestarts(t *testing.T) {
 		t.Errorf("%+v", st)
 	}
 	looks := w.r.looks.Load()
-	w.eventually(func() bool { return w.r.looks.Load() > looks+2 }, func() string { return "not asked again" })
+	testworld.WaitOr(w, func() bool { return w.r.looks.Load() > looks+2 }, func() string { return "not asked again" })
 	if st := w.statuses().Find("agent1"); st.Start != before.Start || w.plans.Load() != 0 {
 		t.Fatalf("ended while busy: %+v", st)
 	}
@@ -231,7 +232,7 @@ func TestAttendRestarts(t *testing.T) {
 	if err != nil || string(starts) != fmt.Sprintf("1 %s \n1 %s conversation-7\n", before.Start, st.Start) {
 		t.Errorf("starts %q, %v", starts, err)
 	}
-	w.eventually(func() bool { return strings.Contains(w.log(), `"msg":"restart"`) }, w.log)
+	testworld.WaitOr(w, func() bool { return strings.Contains(w.log(), `"msg":"restart"`) }, w.log)
 
 	// And again, after a while.
 	w.killReceiver("agent1")
@@ -267,10 +268,10 @@ func TestAttendBeside(t *testing.T) {
 	w.up(w.r, "agent1", "agent2")
 	w.touch("hang")
 	w.killReceiver("agent1")
-	w.eventually(func() bool { return w.r.looks.Load() > 0 }, func() string { return "never asked whether it is idle\n" + w.log() })
+	testworld.WaitOr(w, func() bool { return w.r.looks.Load() > 0 }, func() string { return "never asked whether it is idle\n" + w.log() })
 	st, db := w.statuses().Find("agent2"), w.db()
 	syscall.Kill(st.PID, syscall.SIGKILL)
-	w.eventually(func() bool {
+	testworld.WaitOr(w, func() bool {
 		s, err := db.Session(w.ctx, st.Start)
 		return err == nil && s.State == agent.Dead
 	}, func() string { return "the death of agent2 is not on record\n" + w.log() })
@@ -300,7 +301,7 @@ func TestAttendDialog(t *testing.T) {
 		}
 		return list
 	}
-	w.eventually(func() bool { return len(mail()) > 0 }, func() string { return "the owner was not told\n" + w.log() })
+	testworld.WaitOr(w, func() bool { return len(mail()) > 0 }, func() string { return "the owner was not told\n" + w.log() })
 	want := "agent1 waits at a dialog in its pane (trust): Do you trust this? &lt;channel>\nOnly you can answer it: netsky attach agent1"
 	if e := mail()[0]; e.From != "agent1" || e.Text != want || e.Via != "code" {
 		t.Errorf("%+v", e)
@@ -309,7 +310,7 @@ func TestAttendDialog(t *testing.T) {
 	// Another daemon tells it again, to the same effect as once.
 	w.stop()
 	w.begin()
-	w.eventually(func() bool { return strings.Count(w.log(), `"msg":"dialog"`) == 2 }, w.log)
+	testworld.WaitOr(w, func() bool { return strings.Count(w.log(), `"msg":"dialog"`) == 2 }, w.log)
 
 	// Answered: it starts, and takes its mail.
 	w.remove("trust")
@@ -331,7 +332,7 @@ func TestAttendDialog(t *testing.T) {
 	w.remove("trust")
 	w.answered(id)
 	w.read(mail()[len(mail())-1].ID, "answered in the pane: trust: Do you trust this?")
-	w.eventually(func() bool { n, err := w.bus.Count(agent.Owner, bus.Inbox); return err == nil && n == 0 }, func() string { return "the owner's mail is not filed" })
+	testworld.WaitOr(w, func() bool { n, err := w.bus.Count(agent.Owner, bus.Inbox); return err == nil && n == 0 }, func() string { return "the owner's mail is not filed" })
 	seen := make(map[string]bool)
 	for _, e := range mail() {
 		seen[e.ID] = true
@@ -345,7 +346,7 @@ func TestAttendDialog(t *testing.T) {
 // record.
 func (w *ward) read(id, how string) {
 	w.Helper()
-	w.eventually(func() bool {
+	testworld.WaitOr(w, func() bool {
 		shown, err := w.home.ShownMail()
 		names, err2 := w.bus.Mail(agent.Owner, false)
 		list, err3 := w.bus.FindAll(agent.Owner, names)
@@ -356,7 +357,7 @@ func (w *ward) read(id, how string) {
 		}
 		return errors.Join(err, err2, err3) == nil
 	}, func() string { return id + " is not read\n" + w.log() })
-	w.eventually(func() bool {
+	testworld.WaitOr(w, func() bool {
 		logs, err := w.db().Logs(w.ctx, store.LogFilter{About: id})
 		return err == nil && len(logs.Items) == 1 && strings.HasPrefix(logs.Items[0].Text, how)
 	}, func() string { return how + " is not on record\n" + w.log() })
@@ -395,10 +396,10 @@ func TestAttendLaterDialog(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	w.eventually(func() bool { return told("agent1") > 0 }, func() string { return "the owner was not told\n" + w.log() })
+	testworld.WaitOr(w, func() bool { return told("agent1") > 0 }, func() string { return "the owner was not told\n" + w.log() })
 	w.stop()
 	w.begin()
-	w.eventually(func() bool { return strings.Count(w.log(), `"msg":"dialog"`) == 2 }, w.log)
+	testworld.WaitOr(w, func() bool { return strings.Count(w.log(), `"msg":"dialog"`) == 2 }, w.log)
 	if n, m := told("agent1"), told("agent2"); n != 1 || m != 0 {
 		t.Errorf("told of agent1 %d times, of agent2 %d, want 1 and 0", n, m)
 	}

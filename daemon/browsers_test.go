@@ -17,6 +17,7 @@ import (
 	"netsky/agent/home"
 	"netsky/daemon"
 	"netsky/dashboard"
+	"netsky/internal/testworld"
 )
 
 // painter is a runtime whose program never stops printing.
@@ -93,7 +94,7 @@ func (b *browser) again(watch []string) {
 	b.mu.Lock()
 	clear(b.seen)
 	b.mu.Unlock()
-	b.w.eventually(func() bool {
+	testworld.WaitOr(b.w, func() bool {
 		b.mu.Lock()
 		defer b.mu.Unlock()
 		for _, a := range watch {

@@ -21,6 +21,7 @@ import (
 	"netsky/agent/proc"
 	"netsky/bus"
 	"netsky/daemon"
+	"netsky/internal/testworld"
 	"netsky/spawn"
 	"netsky/store"
 )
@@ -148,7 +149,7 @@ func TestHung(t *testing.T) {
 func (w *world) suspend(pid int) {
 	w.Helper()
 	syscall.Kill(pid, syscall.SIGSTOP)
-	w.eventually(func() bool {
+	testworld.WaitOr(w, func() bool {
 		tasks, err := filepath.Glob(fmt.Sprintf("/proc/%d/task/*/stat", pid))
 		for _, path := range tasks {
 			stat, err := os.ReadFile(path)
@@ -215,16 +216,16 @@ func TestBrokenDatabase(t *testing.T) {
 		t.Fatal(err)
 	}
 	start := w.statuses().Find("agent1").Start
-	w.eventually(func() bool {
+	testworld.WaitOr(w, func() bool {
 		s, err := store.SpoolSize(w.home)
 		return err == nil && s.Files == 0
 	}, func() string { return "the spool is not taken in" })
 	db := w.db()
-	w.eventually(func() bool {
+	testworld.WaitOr(w, func() bool {
 		s, err := db.Session(w.ctx, start)
 		return err == nil && s.Actor == "agent1"
 	}, func() string { return "the start is not on record" })
-	w.eventually(func() bool {
+	testworld.WaitOr(w, func() bool {
 		m, err := db.Message(w.ctx, id)
 		return err == nil && m.From == agent.Owner
 	}, func() string { return "the message is not on record" })
@@ -236,12 +237,12 @@ func TestOwnersMail(t *testing.T) {
 	w.start()
 	w.up(demo{}, "agent0")
 	answer := w.answered(w.mail("agent0", "hello"))
-	w.eventually(func() bool {
+	testworld.WaitOr(w, func() bool {
 		names, err := w.bus.Names(agent.Owner, bus.Delivered)
 		return err == nil && len(names) == 1
 	}, func() string { return "not filed" })
 	db := w.db()
-	w.eventually(func() bool {
+	testworld.WaitOr(w, func() bool {
 		d, err := db.Delivery(w.ctx, answer.Envelope.ID, "agent0", agent.Owner)
 		return err == nil && d.State == store.Delivered
 	}, func() string { return "not on record" })
@@ -257,7 +258,7 @@ func TestOutbox(t *testing.T) {
 	if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	w.eventually(func() bool {
+	testworld.WaitOr(w, func() bool {
 		names, err := w.bus.Names("agent1", bus.Sent)
 		return err == nil && len(names) == 1
 	}, func() string { return "not sent\n" + w.log() })
@@ -269,8 +270,8 @@ func TestHomeRemoved(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	p := w.start()
-	w.eventually(func() bool { return os.RemoveAll(w.home.Root()) == nil }, func() string { return "the home can't be removed" })
-	w.eventually(func() bool { return !p.Alive() }, func() string { return "the daemon lives on" })
+	testworld.WaitOr(w, func() bool { return os.RemoveAll(w.home.Root()) == nil }, func() string { return "the home can't be removed" })
+	testworld.WaitOr(w, func() bool { return !p.Alive() }, func() string { return "the daemon lives on" })
 	if _, err := os.Stat(w.home.Root()); !errors.Is(err, fs.ErrNotExist) {
 		list, _ := os.ReadDir(w.home.Root())
 		t.Errorf("the home is there again: %v %v", err, list)
@@ -282,12 +283,12 @@ func TestHomeReplaced(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	first := w.start()
-	w.eventually(func() bool { return os.RemoveAll(w.home.Root()) == nil }, func() string { return "the home can't be removed" })
+	testworld.WaitOr(w, func() bool { return os.RemoveAll(w.home.Root()) == nil }, func() string { return "the home can't be removed" })
 	if _, err := w.home.Make(); err != nil {
 		t.Fatal(err)
 	}
 	second := w.start()
-	w.eventually(func() bool { return !first.Alive() }, func() string { return "the first daemon lives on" })
+	testworld.WaitOr(w, func() bool { return !first.Alive() }, func() string { return "the first daemon lives on" })
 	if p, err := daemon.Ping(w.ctx, w.home); err != nil || p.PID != second.PID {
 		t.Errorf("the second: %+v %v", p, err)
 	}
@@ -308,14 +309,14 @@ func TestHub(t *testing.T) {
 		out, _ := cmd.CombinedOutput()
 		return strings.Join(strings.Fields(string(out)), " ")
 	}
-	w.eventually(func() bool { return list() == "agent1 netsky-hub" }, func() string { return list() })
+	testworld.WaitOr(w, func() bool { return list() == "agent1 netsky-hub" }, func() string { return list() })
 	if s := w.statuses(); len(s) != 1 {
 		t.Errorf("%+v", s)
 	}
 	if _, err := w.l.Down(w.ctx, spawn.DownOptions{}); err != nil {
 		t.Fatal(err)
 	}
-	w.eventually(func() bool {
+	testworld.WaitOr(w, func() bool {
 		return strings.Contains(list(), "no server") || strings.Contains(list(), "error connecting")
 	},
 		func() string { return "the server lives on: " + list() })
@@ -346,7 +347,7 @@ func TestRunDirRemoved(t *testing.T) {
 	w := newWorld(t)
 	p := w.start()
 	// The daemon takes and makes locks there meanwhile.
-	w.eventually(func() bool { return os.RemoveAll(w.home.Path(home.RunDir)) == nil }, w.log)
+	testworld.WaitOr(w, func() bool { return os.RemoveAll(w.home.Path(home.RunDir)) == nil }, w.log)
 	if who, running := w.home.LockHolder(agent.DaemonName); !running || who.Process != p {
 		t.Errorf("the daemon is %+v, %v; want %+v", who, running, p)
 	}
@@ -355,12 +356,12 @@ func TestRunDirRemoved(t *testing.T) {
 	if out, err := second.CombinedOutput(); err == nil || !strings.Contains(string(out), "held by another process") {
 		t.Errorf("a second daemon: %v, %s", err, out)
 	}
-	w.eventually(func() bool { pong, err := daemon.Ping(w.ctx, w.home); return err == nil && pong.PID == p.PID },
+	testworld.WaitOr(w, func() bool { pong, err := daemon.Ping(w.ctx, w.home); return err == nil && pong.PID == p.PID },
 		func() string { return "no answer\n" + w.log() })
 	if again := w.start(); again != p {
 		t.Errorf("started %+v beside %+v", again, p)
 	}
-	w.eventually(func() bool { _, err := os.Stat(w.home.Path(home.DaemonPID)); return err == nil },
+	testworld.WaitOr(w, func() bool { _, err := os.Stat(w.home.Path(home.DaemonPID)); return err == nil },
 		func() string { return "no pid file" })
 	if err := os.RemoveAll(w.home.Path(home.RunDir)); err != nil {
 		t.Fatal(err)
@@ -418,7 +419,7 @@ func TestStartBrokenOff(t *testing.T) {
 		returned <- err
 	}()
 	var p proc.Process
-	w.eventually(func() bool {
+	testworld.WaitOr(w, func() bool {
 		text, err := os.ReadFile(pid)
 		if err == nil {
 			n, _ := strconv.Atoi(strings.TrimSpace(string(text)))

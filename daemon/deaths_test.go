@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"netsky/agent"
+	"netsky/internal/testworld"
 	"netsky/spawn"
 	"netsky/store"
 )
@@ -45,7 +46,7 @@ func TestDeaths(t *testing.T) {
 		// The daemon knows them: their programs are on record.
 		for _, id := range ids {
 			st := list.Find(id)
-			w.eventually(func() bool {
+			testworld.WaitOr(w, func() bool {
 				s, err := db.Session(w.ctx, st.Start)
 				return err == nil && s.State == agent.Idle && s.Ended == 0
 			}, func() string { return string(id) + ": not on record as idle\n" + w.log() })
@@ -57,7 +58,7 @@ func TestDeaths(t *testing.T) {
 		for i, k := range killings {
 			st := list.Find(ids[i])
 			var s store.Session
-			w.eventually(func() bool {
+			testworld.WaitOr(w, func() bool {
 				var err error
 				s, err = db.Session(w.ctx, st.Start)
 				return err == nil && s.Ended != 0
@@ -67,7 +68,7 @@ func TestDeaths(t *testing.T) {
 			took = append(took, time.Since(began))
 			w.checkDeath(s, k)
 			// A look each few seconds would find it too: what is tested is the watch.
-			w.eventually(func() bool { return strings.Contains(w.log(), `"msg":"death","start":"`+st.Start+`"`) },
+			testworld.WaitOr(w, func() bool { return strings.Contains(w.log(), `"msg":"death","start":"`+st.Start+`"`) },
 				func() string { return string(st.Agent) + ": its death was not watched\n" + w.log() })
 		}
 	}
@@ -83,7 +84,7 @@ func TestDeathOfKeeper(t *testing.T) {
 	w.up(sh(ready+"read line"), "agent1", "agent2")
 	st := w.statuses().Find("agent1")
 	db := w.db()
-	w.eventually(func() bool { s, err := db.Session(w.ctx, st.Start); return err == nil && s.State == agent.Idle },
+	testworld.WaitOr(w, func() bool { s, err := db.Session(w.ctx, st.Start); return err == nil && s.State == agent.Idle },
 		func() string { return "not on record as idle\n" + w.log() })
 	k, err := w.home.LoadKeeper("agent1")
 	if err != nil {
@@ -92,7 +93,7 @@ func TestDeathOfKeeper(t *testing.T) {
 	if err := k.Own.Signal(syscall.SIGKILL); err != nil {
 		t.Fatal(err)
 	}
-	w.eventually(func() bool {
+	testworld.WaitOr(w, func() bool {
 		s, err := db.Session(w.ctx, st.Start)
 		logs, lerr := db.Logs(w.ctx, store.LogFilter{Page: store.Page{Limit: 1}})
 		return err == nil && s.State == agent.Dead && s.Reason == "died: its keeper was killed" && s.Ended != 0 &&
@@ -161,7 +162,7 @@ func (w *world) deathLogs(db *store.DB) (texts []string) {
 func (w *world) ended(db *store.DB, starts ...string) {
 	w.Helper()
 	for _, s := range starts {
-		w.eventually(func() bool {
+		testworld.WaitOr(w, func() bool {
 			x, err := db.Session(w.ctx, s)
 			return err == nil && x.Ended != 0
 		}, func() string { return s + ": has not ended on record\n" + w.log() })
@@ -198,7 +199,7 @@ func TestDeathReplaced(t *testing.T) {
 	w.up(demo{}, "agent0", "agent1")
 	start := w.statuses().Find("agent1").Start
 	syscall.Kill(w.statuses().Find("agent1").PID, syscall.SIGKILL)
-	w.eventually(func() bool { // its death may not show at once
+	testworld.WaitOr(w, func() bool { // its death may not show at once
 		w.up(demo{}, "agent1")
 		return w.statuses().Find("agent1").Start != start
 	}, func() string { return "not replaced" })
@@ -243,7 +244,7 @@ func TestServerGone(t *testing.T) {
 			var starts []string
 			for _, st := range w.statuses() {
 				starts = append(starts, st.Start)
-				w.eventually(func() bool {
+				testworld.WaitOr(w, func() bool {
 					s, err := db.Session(w.ctx, st.Start)
 					return err == nil && s.State == agent.Idle
 				}, func() string {
@@ -294,7 +295,7 @@ func TestUpIsNoLoss(t *testing.T) {
 	for _, st := range w.statuses() {
 		start = st.Start
 	}
-	w.eventually(func() bool { // it has looked
+	testworld.WaitOr(w, func() bool { // it has looked
 		s, err := db.Session(w.ctx, start)
 		return err == nil && s.State == agent.Dead || err == nil && s.Ended != 0
 	}, func() string { return "the daemon has not looked\n" + w.log() })

@@ -12,6 +12,7 @@ import (
 
 	"netsky/agent"
 	"netsky/bus"
+	"netsky/internal/testworld"
 	"netsky/spawn"
 	"netsky/store"
 	"netsky/tmux"
@@ -52,7 +53,7 @@ func TestKilled(t *testing.T) {
 		w.answered(id)
 	}
 	// All is filed, and each question has one answer in one place.
-	w.eventually(func() bool {
+	testworld.WaitOr(w, func() bool {
 		n, err := w.bus.Count(agent.Owner, bus.Inbox)
 		m, cerr := w.bus.Count(agent.Owner, bus.Claimed)
 		return n+m == 0 && err == nil && cerr == nil
@@ -81,7 +82,7 @@ func TestKilled(t *testing.T) {
 	}
 	// And all of it comes on record.
 	db := w.db()
-	w.eventually(func() bool {
+	testworld.WaitOr(w, func() bool {
 		for id := range questions {
 			if _, err := db.Message(w.ctx, id); err != nil {
 				return false
@@ -151,7 +152,7 @@ func TestKilledTellsNothingTwice(t *testing.T) {
 	db := w.db()
 	for killed := range 3 { // each daemon after a killed one says so once
 		p := w.start()
-		w.eventually(func() bool {
+		testworld.WaitOr(w, func() bool {
 			for _, st := range w.statuses() {
 				if s, err := db.Session(w.ctx, st.Start); err != nil || s.State != agent.Idle {
 					return false

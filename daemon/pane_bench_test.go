@@ -20,6 +20,7 @@ import (
 	"netsky/agent/proc"
 	"netsky/daemon"
 	"netsky/dashboard"
+	"netsky/internal/testworld"
 )
 
 // printer is a program that changes its pane ten times a second: "lines" prints a
@@ -77,7 +78,7 @@ type tab struct {
 // web is where the daemon serves the dashboard, and what a script must show it.
 func (w *world) web() (base string, header http.Header) {
 	w.Helper()
-	w.eventually(func() bool {
+	testworld.WaitOr(w, func() bool {
 		data, err := w.home.ReadFile(daemon.URLFile, 4096)
 		base = strings.TrimSpace(string(data))
 		return err == nil

@@ -14,6 +14,7 @@ import (
 	"github.com/gorilla/websocket"
 
 	"netsky/agent"
+	"netsky/internal/testworld"
 	"netsky/spawn"
 )
 
@@ -39,7 +40,7 @@ func TestCutBrowsersLeaveNoWindow(t *testing.T) {
 	w.start()
 	base, header := w.web()
 	url := "ws" + strings.TrimPrefix(base, "http") + "/ws?watch=agent1,agent2"
-	w.eventually(func() bool { return len(w.hubWindows()) == 1 }, w.log)
+	testworld.WaitOr(w, func() bool { return len(w.hubWindows()) == 1 }, w.log)
 	seed := uint64(time.Now().UnixNano())
 	t.Logf("seed %d", seed)
 	random := rand.New(rand.NewPCG(seed, 0))
@@ -53,7 +54,7 @@ func TestCutBrowsersLeaveNoWindow(t *testing.T) {
 		<-moment.C
 		c.NetConn().Close()
 	}
-	w.eventually(func() bool { return len(w.hubWindows()) == 1 }, func() string {
+	testworld.WaitOr(w, func() bool { return len(w.hubWindows()) == 1 }, func() string {
 		return fmt.Sprintf("%d windows in the hub\n%s", len(w.hubWindows()), w.log())
 	})
 	if out, err := w.tmux("", "list-windows", "-a", "-f", "#{window_linked}", "-F", "#{session_name}"); out != "" || err != nil {
@@ -78,7 +79,7 @@ func TestOvergrownHub(t *testing.T) {
 	}
 	began := time.Now()
 	p := w.start()
-	w.eventually(func() bool { return len(w.hubWindows()) == 1 }, w.log)
+	testworld.WaitOr(w, func() bool { return len(w.hubWindows()) == 1 }, w.log)
 	w.web()
 	if took, most := time.Since(began), 20*time.Second; took > most {
 		t.Errorf("up after %v, want %v at most", took, most)
@@ -124,7 +125,7 @@ func TestFlippedPanes(t *testing.T) {
 	w.up(painter{paints}, ids...)
 	p := w.start()
 	base, header := w.web()
-	w.eventually(func() bool { return len(w.hubWindows()) == 1 }, w.log)
+	testworld.WaitOr(w, func() bool { return len(w.hubWindows()) == 1 }, w.log)
 	c, _, err := websocket.DefaultDialer.DialContext(w.ctx, "ws"+strings.TrimPrefix(base, "http")+"/ws", header)
 	if err != nil {
 		t.Fatal(err)
@@ -154,11 +155,11 @@ func TestFlippedPanes(t *testing.T) {
 	if err := c.WriteMessage(websocket.TextMessage, []byte(`{"watch":["agent8"]}`)); err != nil {
 		t.Fatal(err)
 	}
-	w.eventually(func() bool { return len(w.hubWindows()) == 2 }, func() string {
+	testworld.WaitOr(w, func() bool { return len(w.hubWindows()) == 2 }, func() string {
 		return fmt.Sprintf("%d windows in the hub\n%s", len(w.hubWindows()), w.log())
 	})
 	last.Store(nil)
-	w.eventually(func() bool { k := last.Load(); return k != nil && *k == "pane:agent8" }, func() string { return "agent8 is not shown" })
+	testworld.WaitOr(w, func() bool { k := last.Load(); return k != nil && *k == "pane:agent8" }, func() string { return "agent8 is not shown" })
 	if most = max(most, w.rss(p)); most > 64 {
 		t.Errorf("the daemon had %.0f MB", most)
 	}

@@ -8,6 +8,7 @@ import (
 
 	"netsky/agent"
 	"netsky/daemon"
+	"netsky/internal/testworld"
 	"netsky/spawn"
 	"netsky/store"
 )
@@ -31,7 +32,7 @@ func TestUnrecorded(t *testing.T) {
 		return err == nil
 	}
 	for _, id := range ids {
-		w.eventually(func() bool { return session(id) && s.Runtime == "demo" && s.State == agent.Idle && s.Ended == 0 },
+		testworld.WaitOr(w, func() bool { return session(id) && s.Runtime == "demo" && s.State == agent.Idle && s.Ended == 0 },
 			func() string { return fmt.Sprintf("%s: its start is on record as %+v\n%s", id, s, w.log()) })
 		a, err := db.Actor(w.ctx, id)
 		if err != nil || a.Runtime != "demo" || a.Dir == "" {
@@ -45,7 +46,7 @@ func TestUnrecorded(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, id := range ids {
-		w.eventually(func() bool { return session(id) && s.Ended != 0 },
+		testworld.WaitOr(w, func() bool { return session(id) && s.Ended != 0 },
 			func() string { return fmt.Sprintf("%s: its end is on record as %+v\n%s", id, s, w.log()) })
 		if s.State != agent.Down || s.Reason != "down" {
 			t.Errorf("%s: ended as %+v", id, s)

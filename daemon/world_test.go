@@ -17,6 +17,7 @@ import (
 	"netsky/bus"
 	"netsky/bus/envelope"
 	"netsky/daemon"
+	"netsky/internal/testworld"
 	"netsky/prompts"
 	"netsky/spawn"
 	"netsky/store"
@@ -131,7 +132,7 @@ func processOf(pid int) proc.Process {
 func (w *world) kill(p proc.Process) {
 	w.Helper()
 	syscall.Kill(p.PID, syscall.SIGKILL)
-	w.eventually(func() bool { return !p.Alive() }, func() string { return "the daemon survives SIGKILL" })
+	testworld.WaitOr(w, func() bool { return !p.Alive() }, func() string { return "the daemon survives SIGKILL" })
 }
 
 // sh is a runtime whose agents run a shell script.
@@ -215,7 +216,7 @@ func (w *world) mail(to agent.ID, text string) string {
 func (w *world) answered(id string) bus.Entry {
 	w.Helper()
 	var e bus.Entry
-	w.eventually(func() (ok bool) {
+	testworld.WaitOr(w, func() (ok bool) {
 		var err error
 		e, ok, err = w.bus.FindAnswer(w.ctx, agent.Owner, id, time.Time{})
 		return ok && err == nil
@@ -227,24 +228,12 @@ func (w *world) answered(id string) bus.Entry {
 func (w *world) db() (db *store.DB) {
 	w.Helper()
 	var err error
-	w.eventually(func() bool {
+	testworld.WaitOr(w, func() bool {
 		db, err = store.OpenRead(w.ctx, w.home)
 		return err == nil
 	}, func() string { return err.Error() })
 	w.Cleanup(func() { db.Close() })
 	return db
-}
-
-// eventually looks every few milliseconds, for a minute at most.
-func (w *world) eventually(ok func() bool, why func() string) {
-	w.Helper()
-	tick := time.NewTicker(5 * time.Millisecond)
-	defer tick.Stop()
-	for end := time.Now().Add(time.Minute); !ok(); <-tick.C {
-		if time.Now().After(end) {
-			w.Fatal(why())
-		}
-	}
 }
 
 // log is the daemon's own.

@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"netsky/agent"
+	"netsky/internal/testworld"
 	"netsky/spawn"
 	"netsky/store"
 	"netsky/tmux"
@@ -189,7 +190,7 @@ func TestDownUnanswered(t *testing.T) {
 		w.gone(processOf(st.PID), string(id))
 	}
 	wakes()
-	w.eventually(func() bool { return w.sessions() == "" }, func() string { return "sessions left: " + w.sessions() })
+	testworld.WaitOr(w, func() bool { return w.sessions() == "" }, func() string { return "sessions left: " + w.sessions() })
 	db, err := store.Open(w.ctx, w.home)
 	if err != nil {
 		t.Fatal(err)

@@ -12,6 +12,7 @@ import (
 	"netsky/agent"
 	"netsky/agent/home"
 	"netsky/agent/proc"
+	"netsky/internal/testworld"
 	"netsky/spawn"
 	"netsky/tmux"
 )
@@ -84,7 +85,7 @@ func (w *world) endServer() {
 	if err := w.l.Tmux.Stop(w.ctx); err != nil {
 		w.Fatal(err)
 	}
-	w.eventually(func() bool {
+	testworld.WaitOr(w, func() bool {
 		list, err := proc.Descendants(0, "NETSKY_HOME="+w.home.Root())
 		return err == nil && len(list) == 0
 	}, func() string { return "the agents live on" })
@@ -108,7 +109,7 @@ func (w *world) bareUp(names []string) time.Duration {
 	if out, err := cmd.CombinedOutput(); err != nil {
 		w.Fatalf("%v: %s", err, out)
 	}
-	w.eventually(func() bool {
+	testworld.WaitOr(w, func() bool {
 		list, err := os.ReadDir(dir)
 		there := 0
 		for _, e := range list {

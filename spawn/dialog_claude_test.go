@@ -11,6 +11,7 @@ import (
 
 	"netsky/agent"
 	"netsky/internal/loopmodel/anthropic"
+	"netsky/internal/testworld"
 	"netsky/spawn"
 	"netsky/spawn/claude"
 )
@@ -110,7 +111,7 @@ func TestClaudeDialogs(t *testing.T) {
 func (w *world) emptyComposer() {
 	w.Helper()
 	var screen string
-	w.eventually(func() bool {
+	testworld.WaitOr(w, func() bool {
 		screen = w.tmux("capture-pane", "-p", "-t", "=agent1:")
 		_, dialog := claude.Recognise(screen)
 		return !dialog && (strings.Contains(screen, "mode on") || strings.Contains(screen, "bypass permissions on"))

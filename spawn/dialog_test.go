@@ -14,6 +14,7 @@ import (
 
 	"netsky/agent"
 	"netsky/agent/home"
+	"netsky/internal/testworld"
 	"netsky/spawn"
 )
 
@@ -156,7 +157,7 @@ func (w *world) typed(name string) string {
 // isTyped waits for an asker to have read what is wanted, and wants no more.
 func (w *world) isTyped(name, want string) {
 	w.Helper()
-	w.eventually(func() bool { return len(w.typed(name)) >= len(want) }, func() string { return name + ": too little typed" })
+	testworld.WaitOr(w, func() bool { return len(w.typed(name)) >= len(want) }, func() string { return name + ": too little typed" })
 	if got := w.typed(name); got != want {
 		w.Errorf("%s was typed %q, want %q", name, got, want)
 	}
@@ -237,7 +238,7 @@ func (w *world) slowly(how string) spawn.Status {
 	if p := w.up(asker{how}, "agent1")[0]; p.Step != spawn.StepSlow {
 		w.Fatalf("up: %s %v", p.Step, p.Err)
 	}
-	w.eventually(func() bool { return strings.Contains(w.tmux("capture-pane", "-p", "-t", "=agent1:"), "Yes") },
+	testworld.WaitOr(w, func() bool { return strings.Contains(w.tmux("capture-pane", "-p", "-t", "=agent1:"), "Yes") },
 		func() string { return "no dialog in the pane" })
 	return w.status("agent1")
 }
@@ -259,7 +260,7 @@ func TestLookForDialog(t *testing.T) {
 		t.Errorf("in copy mode: %v, %v, typed %q", ok, err, w.typed("agent1"))
 	}
 	w.tmux("send-keys", "-t", "=agent1:", "-X", "cancel")
-	w.eventually(func() bool {
+	testworld.WaitOr(w, func() bool {
 		_, _, err := w.l.LookForDialog(w.ctx, st, r, true)
 		if err != nil {
 			t.Fatal(err)
@@ -282,7 +283,7 @@ func TestLookForDialogGone(t *testing.T) {
 	}
 	w.tmux("send-keys", "-t", "=agent1:", "Down", "Enter")
 	// A look that finds a change leaves it to the next one.
-	w.eventually(func() bool {
+	testworld.WaitOr(w, func() bool {
 		_, ok, err := w.l.LookForDialog(w.ctx, st, r, false)
 		return err == nil && !ok && w.status("agent1").State == agent.Starting
 	}, func() string { return fmt.Sprintf("still waits: %+v", w.status("agent1")) })

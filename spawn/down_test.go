@@ -17,6 +17,7 @@ import (
 	"netsky/agent/home"
 	"netsky/agent/proc"
 	"netsky/bus"
+	"netsky/internal/testworld"
 	"netsky/spawn"
 	"netsky/store"
 )
@@ -250,7 +251,7 @@ func TestDownInterrupted(t *testing.T) {
 		t.Errorf("after an up: %+v", now)
 	}
 	interrupted()
-	w.eventually(func() bool { st = w.status("agent1"); return st.Finished() }, func() string { return "it does not finish" })
+	testworld.WaitOr(w, func() bool { st = w.status("agent1"); return st.Finished() }, func() string { return "it does not finish" })
 	if done, err := w.l.Finish(w.ctx, st); !done || err != nil || w.status("agent1").Pane() != "" {
 		t.Errorf("Finish: %v, %v, %+v", done, err, w.status("agent1"))
 	}
@@ -439,7 +440,7 @@ setsid sh -c 'trap "" TERM HUP; echo $$ >deaf; while :; do sleep 0.2; done' &
 	w.becomes("agent1", agent.Dead)
 	w.alive(left, "what is left")
 	var list []spawn.Remnant
-	w.eventually(func() bool { // the others take a moment to end
+	testworld.WaitOr(w, func() bool { // the others take a moment to end
 		var err error
 		list, err = w.l.Remnants(w.ctx)
 		return err == nil && remnants(list) == fmt.Sprintf("process %d of agent1", left.PID)
@@ -489,7 +490,7 @@ func TestDaemonOutlivesItsAgent(t *testing.T) {
 	w.l.Environ[len(w.l.Environ)-1] = "NETSKY_TMUX_SOCKET=" + w.socket
 	w.upReady(sh("setsid "+netsky+" daemon run & "+ready+"exec sleep 1000"), "agent0")
 	var daemon proc.Process
-	w.eventually(func() bool {
+	testworld.WaitOr(w, func() bool {
 		who, ok := w.home.LockHolder(agent.DaemonName)
 		daemon = who.Process
 		_, err := os.Stat(w.home.Path(home.DaemonSocket))

@@ -12,6 +12,7 @@ import (
 	"netsky/agent/home"
 	"netsky/bus"
 	"netsky/bus/envelope"
+	"netsky/internal/testworld"
 	"netsky/spawn"
 )
 
@@ -67,7 +68,7 @@ func TestDownKilled(t *testing.T) {
 		cmd.Wait()
 		// As a person does at once: up again. Agents that have been asked are on
 		// their way out, and either count as up still or are replaced.
-		w.eventually(func() bool {
+		testworld.WaitOr(w, func() bool {
 			for _, p := range w.up(demo{}, names...) {
 				if p.Step != spawn.StepReady && p.Step != spawn.StepAlready {
 					t.Fatalf("%s: %s %v", p.Agent, p.Step, p.Err)

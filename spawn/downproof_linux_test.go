@@ -14,6 +14,7 @@ import (
 	"netsky/agent"
 	"netsky/agent/home"
 	"netsky/agent/proc"
+	"netsky/internal/testworld"
 	"netsky/spawn"
 	"netsky/tmux"
 )
@@ -55,7 +56,7 @@ func TestDownEndsWhatHasLeft(t *testing.T) {
 			case "person":
 				// Nobody has looked below the keeper then, and it says so.
 				w.tmux("kill-session", "-t", "=agent1:")
-				w.eventually(func() bool { return len(w.unproved()) == 1 }, func() string { return "nothing is unproved" })
+				testworld.WaitOr(w, func() bool { return len(w.unproved()) == 1 }, func() string { return "nothing is unproved" })
 				w.alive(p, "what has left")
 				return
 			}
@@ -80,7 +81,7 @@ func TestKillSessionProves(t *testing.T) {
 		t.Fatal(err)
 	}
 	w.tmux("kill-session", "-t", "=agent1:")
-	w.eventually(k.Own.Gone, func() string { return "the keeper stays" })
+	testworld.WaitOr(w, k.Own.Gone, func() string { return "the keeper stays" })
 	if list := w.unproved(); len(list) != 0 {
 		t.Errorf("unproved: %v", list)
 	}
@@ -101,7 +102,7 @@ func TestDownAfterKeeperKilled(t *testing.T) {
 	if err := k.Own.Signal(syscall.SIGKILL); err != nil {
 		t.Fatal(err)
 	}
-	w.eventually(func() bool { return k.Own.Gone() && w.status("agent1").Pane() == "" }, func() string { return "the keeper lives" })
+	testworld.WaitOr(w, func() bool { return k.Own.Gone() && w.status("agent1").Pane() == "" }, func() string { return "the keeper lives" })
 	w.down(spawn.DownOptions{Force: true})
 	if list := w.unproved(); !slices.Equal(list, []string{"agent1"}) {
 		t.Errorf("unproved: %v, want agent1", list)
@@ -131,7 +132,7 @@ func TestTakeWord(t *testing.T) {
 	if err := k.Own.Signal(syscall.SIGKILL); err != nil {
 		t.Fatal(err)
 	}
-	w.eventually(func() bool { return k.Own.Gone() && w.status("agent1").Pane() == "" }, func() string { return "the keeper lives" })
+	testworld.WaitOr(w, func() bool { return k.Own.Gone() && w.status("agent1").Pane() == "" }, func() string { return "the keeper lives" })
 	w.upReady(demo{}, "agent1")
 	list := w.l.Unproved()
 	if len(list) != 1 || !list[0].Earlier || list[0].Start != k.Start {
@@ -187,7 +188,7 @@ func TestTakeWord(t *testing.T) {
 			if err = w.home.SaveKeeper("agent1", k); err == nil {
 				err = k.Own.Signal(syscall.SIGKILL)
 			}
-			w.eventually(func() bool { return k.Own.Gone() && w.status("agent1").Pane() == "" }, func() string { return "the keeper lives" })
+			testworld.WaitOr(w, func() bool { return k.Own.Gone() && w.status("agent1").Pane() == "" }, func() string { return "the keeper lives" })
 			w.down(spawn.DownOptions{Force: true})
 		}
 		if err != nil {
@@ -320,7 +321,7 @@ func TestDownWithoutTmux(t *testing.T) {
 	if list, err := blind.Remnants(w.ctx); err == nil || len(list) != 0 {
 		t.Errorf("remnants: %s, %v; want none, and an error", remnants(list), err)
 	}
-	w.eventually(func() bool { return w.sessions() == "" }, func() string { return "sessions: " + w.sessions() })
+	testworld.WaitOr(w, func() bool { return w.sessions() == "" }, func() string { return "sessions: " + w.sessions() })
 }
 
 // After another socket has been configured, what runs on the old server is found
@@ -367,7 +368,7 @@ func TestDownAfterSocketChanged(t *testing.T) {
 // ticker waits until the ticker has said who it is.
 func (w *world) ticker() (p proc.Process) {
 	w.Helper()
-	w.eventually(func() bool { t, err := w.home.LoadTicker(); p = t.Process; return err == nil && p.Alive() },
+	testworld.WaitOr(w, func() bool { t, err := w.home.LoadTicker(); p = t.Process; return err == nil && p.Alive() },
 		func() string { return "no ticker" })
 	return p
 }
@@ -376,7 +377,7 @@ func (w *world) keepers(names ...string) (list []agent.Keeper) {
 	w.Helper()
 	for _, name := range names {
 		var k agent.Keeper
-		w.eventually(func() bool {
+		testworld.WaitOr(w, func() bool {
 			var err error
 			k, err = w.home.LoadKeeper(agent.ID(name))
 			return err == nil && k.Own.Alive() && k.Alive()
@@ -420,7 +421,7 @@ func TestUnprovedWithoutState(t *testing.T) {
 	if err := k.Own.Signal(syscall.SIGKILL); err != nil {
 		t.Fatal(err)
 	}
-	w.eventually(k.Own.Gone, func() string { return "the keeper lives" })
+	testworld.WaitOr(w, k.Own.Gone, func() string { return "the keeper lives" })
 	w.down(spawn.DownOptions{Force: true})
 	if list := w.unproved(); !slices.Equal(list, []string{"agent3"}) {
 		t.Fatalf("unproved: %v, want agent3", list)

@@ -16,6 +16,7 @@ import (
 	"netsky/agent"
 	"netsky/agent/home"
 	"netsky/bus"
+	"netsky/internal/testworld"
 	"netsky/spawn"
 )
 
@@ -50,7 +51,7 @@ func TestInspectDead(t *testing.T) {
 			} else {
 				w.tmux("send-keys", "-t", "=agent1:", "Enter")
 			}
-			w.eventually(func() bool {
+			testworld.WaitOr(w, func() bool {
 				st = w.status("agent1")
 				return st.State == agent.Dead && st.Detail == c.detail && st.Evidence == c.evidence
 			}, func() string { return fmt.Sprintf("%+v", st) })
@@ -402,7 +403,7 @@ func TestUpKeepsPersonsPane(t *testing.T) {
 			if err := person.Signal(syscall.SIGKILL); err != nil {
 				t.Fatal(err)
 			}
-			w.eventually(func() bool { return w.up(demo{}, "agent1")[0].Step == spawn.StepReady }, func() string { return "not replaced" })
+			testworld.WaitOr(w, func() bool { return w.up(demo{}, "agent1")[0].Step == spawn.StepReady }, func() string { return "not replaced" })
 		})
 	}
 }

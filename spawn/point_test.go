@@ -10,6 +10,7 @@ import (
 	"netsky/agent"
 	"netsky/agent/home"
 	"netsky/bus/envelope"
+	"netsky/internal/testworld"
 	"netsky/spawn"
 	"netsky/spawn/pane"
 	"netsky/tmux"
@@ -38,7 +39,7 @@ func newSilentWorld(t *testing.T, script string) *world {
 // points points until ok, as the daemon would.
 func (w *world) points(what string, ok func(pane.Pointed) bool) (p pane.Pointed) {
 	w.Helper()
-	w.eventually(func() bool {
+	testworld.WaitOr(w, func() bool {
 		var err error
 		if p, err = w.l.Point(w.ctx, "agent1"); err != nil {
 			w.Fatal(err)
@@ -68,7 +69,7 @@ func (w *world) held(why string) {
 // lines are what the program has read, once there are n of them.
 func (w *world) lines(n int) (list []string) {
 	w.Helper()
-	w.eventually(func() bool {
+	testworld.WaitOr(w, func() bool {
 		data, _ := os.ReadFile(filepath.Join(w.work(), "lines"))
 		list = strings.Split(strings.TrimSuffix(string(data), "\n"), "\n")
 		if len(data) == 0 {
@@ -98,8 +99,8 @@ func (w *world) person() person {
 	if err != nil {
 		w.Fatal(err)
 	}
-	w.eventually(func() bool { return w.tmux("list-clients", "-t", "=agent1") != "" }, func() string { return "nobody attached" })
-	w.eventually(func() bool { // what is typed before that may be lost
+	testworld.WaitOr(w, func() bool { return w.tmux("list-clients", "-t", "=agent1") != "" }, func() string { return "nobody attached" })
+	testworld.WaitOr(w, func() bool { // what is typed before that may be lost
 		look, err := s.Look(w.ctx, panes[0])
 		return err == nil && strings.TrimSpace(strings.Join(look.Screen, "")) != ""
 	}, func() string { return "nothing to be seen" })
@@ -117,7 +118,7 @@ func (p person) types(keys ...string) {
 func (p person) clears() {
 	p.w.Helper()
 	p.types("C-u")
-	p.w.eventually(func() bool {
+	testworld.WaitOr(p.w, func() bool {
 		return !strings.Contains(p.w.tmux("capture-pane", "-p", "-t", "=agent1:"), "> a draft")
 	}, func() string { return "the draft stays" })
 }
@@ -127,14 +128,14 @@ func (p person) leaves() {
 	if err := p.s.Stop(p.w.ctx); err != nil {
 		p.w.Fatal(err)
 	}
-	p.w.eventually(func() bool { return p.w.tmux("list-clients", "-t", "=agent1") == "" }, func() string { return "somebody stays" })
+	testworld.WaitOr(p.w, func() bool { return p.w.tmux("list-clients", "-t", "=agent1") == "" }, func() string { return "somebody stays" })
 }
 
 // sees waits until the pane shows the text.
 func (w *world) sees(text string) {
 	w.Helper()
 	screen := ""
-	w.eventually(func() bool {
+	testworld.WaitOr(w, func() bool {
 		screen = w.tmux("capture-pane", "-p", "-t", "=agent1:")
 		return strings.Contains(screen, text)
 	}, func() string { return screen })

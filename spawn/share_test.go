@@ -10,6 +10,7 @@ import (
 
 	"netsky/agent"
 	"netsky/agent/home"
+	"netsky/internal/testworld"
 	"netsky/prompts"
 	"netsky/spawn"
 )
@@ -235,7 +236,7 @@ func (w *world) attachAndLeave(name string) {
 	if err := cmd.Start(); err != nil {
 		w.Fatal(err)
 	}
-	w.eventually(func() bool { return w.tmux("list-clients") != "" }, func() string { return "no client" })
+	testworld.WaitOr(w, func() bool { return w.tmux("list-clients") != "" }, func() string { return "no client" })
 	in.Close()
 	var exit *exec.ExitError
 	if err := cmd.Wait(); err != nil && !errors.As(err, &exit) {

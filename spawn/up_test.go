@@ -17,6 +17,7 @@ import (
 	"netsky/agent"
 	"netsky/agent/home"
 	"netsky/agent/proc"
+	"netsky/internal/testworld"
 	"netsky/prompts"
 	"netsky/spawn"
 )
@@ -128,7 +129,7 @@ func (w *world) paneProcess(name string) proc.Process {
 func (w *world) answers(name string) {
 	w.Helper()
 	id := w.mail(name, "hello")
-	w.eventually(func() bool {
+	testworld.WaitOr(w, func() bool {
 		_, ok, err := w.bus.FindAnswer(w.ctx, agent.Owner, id, time.Time{})
 		return err == nil && ok
 	}, func() string { return name + ": no answer" })
@@ -385,7 +386,7 @@ func TestUpReapsServer(t *testing.T) {
 	ended := make(chan error, 1)
 	go func() { ended <- cmd.Wait() }()
 	defer cmd.Process.Kill()
-	w.eventually(func() bool { _, err := os.Stat(w.socket); return err == nil }, func() string { return "no socket" })
+	testworld.WaitOr(w, func() bool { _, err := os.Stat(w.socket); return err == nil }, func() string { return "no socket" })
 	w.upReady(demo{}, "agent1")
 	<-ended
 	w.answers("agent1")

@@ -16,6 +16,7 @@ import (
 	"netsky/agent/proc"
 	"netsky/bus"
 	"netsky/bus/envelope"
+	"netsky/internal/testworld"
 	"netsky/prompts"
 	"netsky/spawn"
 	"netsky/store"
@@ -251,27 +252,10 @@ func (w *world) statuses() map[agent.ID]spawn.Status {
 // becomes waits for an agent's state.
 func (w *world) becomes(name string, state agent.State) (st spawn.Status) {
 	w.Helper()
-	w.eventually(func() bool { st = w.status(name); return st.State == state }, func() string {
+	testworld.WaitOr(w, func() bool { st = w.status(name); return st.State == state }, func() string {
 		return fmt.Sprintf("%s: %s (%s), want %s", name, st.State, st.Evidence, state)
 	})
 	return st
-}
-
-// eventually looks every few milliseconds, for a minute at most.
-func (w *world) eventually(ok func() bool, why func() string) {
-	w.Helper()
-	eventually(w, ok, why)
-}
-
-func eventually(tb testing.TB, ok func() bool, why func() string) {
-	tb.Helper()
-	tick := time.NewTicker(5 * time.Millisecond)
-	defer tick.Stop()
-	for end := time.Now().Add(time.Minute); !ok(); <-tick.C {
-		if time.Now().After(end) {
-			tb.Fatal(why())
-		}
-	}
 }
 
 // tmux calls the server of the world as a person would.
@@ -340,7 +324,7 @@ func (w *world) gone(p proc.Process, what string) {
 // process waits for a file into which a script wrote a process's number.
 func (w *world) process(path string) (p proc.Process) {
 	w.Helper()
-	w.eventually(func() bool {
+	testworld.WaitOr(w, func() bool {
 		data, err := os.ReadFile(path)
 		var pid int
 		if err != nil || !strings.HasSuffix(string(data), "\n") {

@@ -8,12 +8,13 @@ import (
 	"time"
 
 	"netsky/agent"
+	"netsky/internal/testworld"
 	"netsky/store"
 )
 
 // One record, from the call to the return of its commit.
 func BenchmarkApply(b *testing.B) {
-	db := mustOpen(b, mustHome(b))
+	db := mustOpen(b, testworld.Home(b))
 	took := make([]time.Duration, 0, b.N)
 	for b.Loop() {
 		began := time.Now()
@@ -27,7 +28,7 @@ func BenchmarkApply(b *testing.B) {
 
 // A message with its delivery, by thirty-two callers at once.
 func BenchmarkApplyParallel(b *testing.B) {
-	db := mustOpen(b, mustHome(b))
+	db := mustOpen(b, testworld.Home(b))
 	b.SetParallelism(16)
 	b.RunParallel(func(pb *testing.PB) {
 		for pb.Next() {
@@ -68,7 +69,7 @@ func mustFill(b *testing.B, db *store.DB) {
 
 // The state of 50 agents with 10,000 messages.
 func BenchmarkSnapshot(b *testing.B) {
-	db := mustOpen(b, mustHome(b))
+	db := mustOpen(b, testworld.Home(b))
 	mustFill(b, db)
 	for b.Loop() {
 		s, err := db.Snapshot(b.Context())
@@ -79,7 +80,7 @@ func BenchmarkSnapshot(b *testing.B) {
 }
 
 func BenchmarkTimeline(b *testing.B) {
-	db := mustOpen(b, mustHome(b))
+	db := mustOpen(b, testworld.Home(b))
 	mustFill(b, db)
 	for _, id := range []string{"m-05000", "agent7"} {
 		b.Run(id, func(b *testing.B) {
@@ -94,7 +95,7 @@ func BenchmarkTimeline(b *testing.B) {
 
 // What a verb pays for one line on record: open, write, close.
 func BenchmarkJournal(b *testing.B) {
-	home := mustHome(b)
+	home := testworld.Home(b)
 	mustOpen(b, home) // as beside a daemon
 	for b.Loop() {
 		j := store.NewJournal(home)
@@ -105,7 +106,7 @@ func BenchmarkJournal(b *testing.B) {
 
 // A search that finds nothing reads all: 10,000 messages of 1 KB.
 func BenchmarkFindNothing(b *testing.B) {
-	home := mustHome(b)
+	home := testworld.Home(b)
 	db := mustOpen(b, home)
 	text := strings.Repeat("some words that are not it ", 40)
 	for i := range 100 {

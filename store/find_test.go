@@ -7,11 +7,12 @@ import (
 	"strings"
 	"testing"
 
+	"netsky/internal/testworld"
 	"netsky/store"
 )
 
 func TestFind(t *testing.T) {
-	home := mustHome(t)
+	home := testworld.Home(t)
 	db := mustOpen(t, home)
 	for i := range 5 {
 		mustApply(t, db,
@@ -75,7 +76,7 @@ func TestFind(t *testing.T) {
 
 // A person's name of a file stands for the newest message that came by it.
 func TestTimelineByFile(t *testing.T) {
-	home := mustHome(t)
+	home := testworld.Home(t)
 	db := mustOpen(t, home)
 	file := map[string]json.RawMessage{store.MetaFile: json.RawMessage(`"hello.json"`)}
 	mustApply(t, db,

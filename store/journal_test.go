@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"netsky/agent/home"
+	"netsky/internal/testworld"
 	"netsky/store"
 )
 
@@ -57,7 +58,7 @@ func TestJournal(t *testing.T) {
 		}, store.ErrUnrecorded, "not a directory"},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
-			h := mustHome(t)
+			h := testworld.Home(t)
 			tt.setup(t, h)
 			j := mustJournal(t, h)
 			began := time.Now()
@@ -107,7 +108,7 @@ func mustSpooled(tb testing.TB, h home.Dir, ops ...store.Op) {
 // Every op survives the way through the spool: the records are the same as
 // those of a database that worked, and a second replay changes nothing.
 func TestReplay(t *testing.T) {
-	direct, h := mustHome(t), mustHome(t)
+	direct, h := testworld.Home(t), testworld.Home(t)
 	mustApply(t, mustOpen(t, direct), story()...)
 	mustSpooled(t, h, story()...)
 	copies := map[string][]byte{}
@@ -139,7 +140,7 @@ func TestReplay(t *testing.T) {
 // A file that can never be recorded is set aside with the reason; the others
 // are recorded.
 func TestReplayBad(t *testing.T) {
-	h := mustHome(t)
+	h := testworld.Home(t)
 	mustSpooled(t, h, store.AddLog{Text: "first"}, store.UpsertDelivery{Message: "nobody", Target: "agent1", State: store.Queued},
 		store.AddLog{Text: "last"})
 	for name, text := range map[string]string{
@@ -175,7 +176,7 @@ func TestReplayBad(t *testing.T) {
 
 // A database that takes nothing is no reason to set files aside.
 func TestReplayWaits(t *testing.T) {
-	h := mustHome(t)
+	h := testworld.Home(t)
 	mustSpooled(t, h, store.AddLog{Text: "x"})
 	db := mustOpen(t, h)
 	mustSQL(t, h.Path(home.DBFile), "CREATE TRIGGER no_logs BEFORE INSERT ON logs BEGIN SELECT raise(ABORT, 'disk full'); END",
@@ -189,7 +190,7 @@ func TestReplayWaits(t *testing.T) {
 }
 
 func TestSpoolIsBounded(t *testing.T) {
-	h := mustHome(t)
+	h := testworld.Home(t)
 	mustDo(t, os.Mkdir(h.Path(home.DBFile), 0o700))
 	j := mustJournal(t, h)
 	if err := j.Record(t.Context(), store.AddLog{Text: strings.Repeat("x", 5<<20)}); !errors.Is(err, store.ErrUnrecorded) {

@@ -10,12 +10,13 @@ import (
 	"time"
 
 	"netsky/agent"
+	"netsky/internal/testworld"
 	"netsky/store"
 )
 
 // Every page begins where the last ended, also among records of one moment.
 func TestPages(t *testing.T) {
-	db := mustOpen(t, mustHome(t))
+	db := mustOpen(t, testworld.Home(t))
 	var ops []store.Op
 	for i := range 23 {
 		at := store.Time(1000 + i/5)
@@ -100,7 +101,7 @@ func ids[T any](items []T, id func(T) string) []string {
 }
 
 func TestFilters(t *testing.T) {
-	db := mustOpen(t, mustHome(t))
+	db := mustOpen(t, testworld.Home(t))
 	mustApply(t, db, story()...)
 	mustApply(t, db, store.UpsertMessage{ID: "m-other", From: "agent1", To: "agent2", Text: "100%", Time: 2000, Thread: "th-9"},
 		store.UpsertDelivery{Message: "m-other", Target: "agent2", State: store.Queued, Time: 2000})
@@ -148,7 +149,7 @@ func TestFilters(t *testing.T) {
 
 // A log is found by its ID, and those from the first one on in order.
 func TestLogByID(t *testing.T) {
-	db := mustOpen(t, mustHome(t))
+	db := mustOpen(t, testworld.Home(t))
 	mustApply(t, db, store.AddLog{Key: "a", Text: "one"}, store.AddLog{Key: "b", Text: "two"})
 	l, err := db.Logs(t.Context(), store.LogFilter{Forward: true})
 	mustDo(t, err)
@@ -176,7 +177,7 @@ func TestLogByID(t *testing.T) {
 
 // Several messages are read at once, and what became of them, each of its sender.
 func TestOfMany(t *testing.T) {
-	db := mustOpen(t, mustHome(t))
+	db := mustOpen(t, testworld.Home(t))
 	now := time.Unix(1, 0)
 	db.Now = func() time.Time { return now }
 	mustApply(t, db,
@@ -211,7 +212,7 @@ func TestOfMany(t *testing.T) {
 
 // The records come back as they went in, and so does their JSON.
 func TestRoundTrip(t *testing.T) {
-	db := mustOpen(t, mustHome(t))
+	db := mustOpen(t, testworld.Home(t))
 	mustApply(t, db, story()...)
 	m, err := db.Message(t.Context(), "m-question")
 	mustDo(t, err)
@@ -252,7 +253,7 @@ func TestRoundTrip(t *testing.T) {
 }
 
 func TestSnapshot(t *testing.T) {
-	db := mustOpen(t, mustHome(t))
+	db := mustOpen(t, testworld.Home(t))
 	mustApply(t, db, story()...)
 	mustApply(t, db, store.UpsertActor{ID: "agent10"}, store.UpsertActor{ID: "agent2"},
 		store.StartSession{Start: "b1", Actor: "agent2", Started: 5}, store.StartSession{Start: "b2", Actor: "agent2", Started: 6},

@@ -9,6 +9,7 @@ import (
 	"netsky/agent"
 	"netsky/agent/home"
 	"netsky/agent/proc"
+	"netsky/internal/testworld"
 	"netsky/store"
 )
 
@@ -24,7 +25,7 @@ func launch(tb testing.TB, home home.Dir, id agent.ID, at time.Time) agent.Launc
 
 // A database that was removed is made anew with what the home's files report.
 func TestRebuilt(t *testing.T) {
-	h := mustHome(t)
+	h := testworld.Home(t)
 	hour := time.Now().Add(-time.Hour).Truncate(time.Millisecond)
 	three := 3
 	root := launch(t, h, agent.Root, hour)
@@ -79,7 +80,7 @@ func TestRebuilt(t *testing.T) {
 
 // The first database of a home, made while its first agents start, was not lost.
 func TestNotRebuilt(t *testing.T) {
-	home := mustHome(t)
+	home := testworld.Home(t)
 	launch(t, home, agent.Root, time.Now().Add(time.Second))
 	db := mustOpen(t, home)
 	logs, err := db.Logs(t.Context(), store.LogFilter{Level: store.LevelWarn})
@@ -91,7 +92,7 @@ func TestNotRebuilt(t *testing.T) {
 
 // A process that has the removed file open finds out without writing.
 func TestRefresh(t *testing.T) {
-	h := mustHome(t)
+	h := testworld.Home(t)
 	db := mustOpen(t, h)
 	mustApply(t, db, store.AddLog{Text: "old"})
 	launch(t, h, agent.Root, time.Now().Add(-time.Hour))
@@ -106,7 +107,7 @@ func TestRefresh(t *testing.T) {
 	}
 	// Put back from a copy that is older than the agent.
 	mustDo(t, os.Remove(h.Path(home.DBFile)))
-	old := mustHome(t)
+	old := testworld.Home(t)
 	mustDo(t, mustOpen(t, old).Close())
 	mustDo(t, os.Rename(old.Path(home.DBFile), h.Path(home.DBFile)))
 	mustDo(t, db.Refresh(t.Context()))
@@ -123,7 +124,7 @@ func TestRemovedWithoutItsLog(t *testing.T) {
 		open bool
 	}{{"open", true}, {"killed", false}} {
 		t.Run(tt.name, func(t *testing.T) {
-			h := mustHome(t)
+			h := testworld.Home(t)
 			db := mustOpen(t, h)
 			for range 3000 { // past the first checkpoint: the log alone is no whole database
 				mustApply(t, db, store.AddLog{Text: strings.Repeat("x", 500)})

@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"netsky/agent"
+	"netsky/internal/testworld"
 	"netsky/store"
 )
 
@@ -44,7 +45,7 @@ func story() []store.Op {
 
 // Whatever is applied twice, or late, changes nothing.
 func TestIdempotent(t *testing.T) {
-	home := mustHome(t)
+	home := testworld.Home(t)
 	db := mustOpen(t, home)
 	for _, op := range story() {
 		mustApply(t, db, op)
@@ -84,7 +85,7 @@ func TestOrderOfDeliveries(t *testing.T) {
 	rng := rand.New(rand.NewPCG(1, 2))
 	want := ""
 	for range 30 {
-		home := mustHome(t)
+		home := testworld.Home(t)
 		db := mustOpen(t, home)
 		mustApply(t, db, store.UpsertMessage{ID: "m1", From: "owner", To: "agent1", Text: "x", Time: 5},
 			store.UpsertMessage{ID: "m2", From: "owner", To: "agent1", Text: "x", Time: 6})
@@ -143,7 +144,7 @@ func TestDeliveryMovesForward(t *testing.T) {
 		{"news of the first try", []step{{store.Queued, 1}, {store.Poisoned, 0}}, store.Queued},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
-			db := mustOpen(t, mustHome(t))
+			db := mustOpen(t, testworld.Home(t))
 			mustApply(t, db, store.UpsertMessage{ID: "m", From: "owner", Text: "x"})
 			for i, s := range tt.steps {
 				mustApply(t, db, store.UpsertDelivery{Message: "m", Target: "agent1", State: s.state, Attempts: s.attempts, Time: store.Time(i + 1)})
@@ -187,7 +188,7 @@ func TestSessions(t *testing.T) {
 			want{ended: 15, status: true}, want{open: true}},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
-			db := mustOpen(t, mustHome(t))
+			db := mustOpen(t, testworld.Home(t))
 			mustApply(t, db, tt.ops...)
 			for id, w := range map[string]want{"a": tt.a, "b": tt.b} {
 				s, err := db.Session(t.Context(), id)
@@ -206,7 +207,7 @@ func TestSessions(t *testing.T) {
 
 // An older report than the last one is no news.
 func TestSessionState(t *testing.T) {
-	db := mustOpen(t, mustHome(t))
+	db := mustOpen(t, testworld.Home(t))
 	mustApply(t, db, store.StartSession{Start: "a", Actor: "agent1", Started: 10},
 		store.SessionState{Start: "a", State: agent.Idle, Time: 30},
 		store.SessionState{Start: "a", State: agent.Busy, Time: 20, PID: 7, PIDStart: 8, Thread: "th"},
@@ -229,7 +230,7 @@ func TestSessionState(t *testing.T) {
 
 // What lies in the spool must not undo what came after it.
 func TestLateNews(t *testing.T) {
-	db := mustOpen(t, mustHome(t))
+	db := mustOpen(t, testworld.Home(t))
 	mustApply(t, db,
 		store.UpsertActor{ID: "agent1", Runtime: "demo", Desired: store.DesiredDown, Updated: 20},
 		store.UpsertActor{ID: "agent1", Runtime: "codex", Objective: "x", Desired: store.DesiredUp, Updated: 10},
@@ -252,7 +253,7 @@ func TestLateNews(t *testing.T) {
 
 // One caller's wrong record is undone alone, whole.
 func TestApplyIsWhole(t *testing.T) {
-	home := mustHome(t)
+	home := testworld.Home(t)
 	db := mustOpen(t, home)
 	for _, bad := range []store.Op{
 		store.UpsertDelivery{Message: "nobody", Target: "agent1", State: store.Queued},
@@ -306,7 +307,7 @@ func TestTime(t *testing.T) {
 // Two agents that both count their messages from 1 lose none, and an answer is
 // for the one it was sent to.
 func TestSameIDOfTwoSenders(t *testing.T) {
-	db := mustOpen(t, mustHome(t))
+	db := mustOpen(t, testworld.Home(t))
 	for _, from := range []agent.ID{"agent2", "agent3"} {
 		mustApply(t, db, store.UpsertMessage{ID: "1", From: from, To: "agent1", Text: "from " + string(from)},
 			store.UpsertDelivery{Message: "1", From: from, Target: "agent1", State: store.Delivered})

@@ -13,6 +13,7 @@ import (
 	"testing"
 
 	"netsky/agent/home"
+	"netsky/internal/testworld"
 	"netsky/store"
 )
 
@@ -26,23 +27,6 @@ func TestMain(m *testing.M) {
 		os.Exit(0)
 	}
 	os.Exit(m.Run())
-}
-
-func mustHome(tb testing.TB) home.Dir {
-	tb.Helper()
-	dir, err := os.MkdirTemp("", "n")
-	if err != nil {
-		tb.Fatal(err)
-	}
-	tb.Cleanup(func() { os.RemoveAll(dir) })
-	home, err := home.At(dir)
-	if err == nil {
-		_, err = home.Make()
-	}
-	if err != nil {
-		tb.Fatal(err)
-	}
-	return home
 }
 
 func mustOpen(tb testing.TB, home home.Dir) *store.DB {
@@ -124,7 +108,7 @@ func TestMigrate(t *testing.T) {
 		{"user_version 0", func(t *testing.T, file string) { mustSQL(t, file, "CREATE TABLE other (a)") }},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
-			h := mustHome(t)
+			h := testworld.Home(t)
 			file := h.Path(home.DBFile)
 			tt.setup(t, file)
 			db := mustOpen(t, h)
@@ -176,7 +160,7 @@ func TestOpenRefuses(t *testing.T) {
 		{"directory", func(t *testing.T, _ home.Dir, file string) { mustDo(t, os.Mkdir(file, 0o700)) }, nil, "not a regular file"},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
-			h := mustHome(t)
+			h := testworld.Home(t)
 			file := h.Path(home.DBFile)
 			tt.setup(t, h, file)
 			for which, open := range map[string]func(context.Context, home.Dir) (*store.DB, error){"Open": store.Open, "OpenRead": store.OpenRead} {
@@ -198,7 +182,7 @@ func TestOpenRefuses(t *testing.T) {
 }
 
 func TestOpenReadMakesNothing(t *testing.T) {
-	h := mustHome(t)
+	h := testworld.Home(t)
 	if _, err := store.OpenRead(t.Context(), h); !errors.Is(err, fs.ErrNotExist) {
 		t.Errorf("OpenRead without a file: %v, want fs.ErrNotExist", err)
 	}
@@ -220,7 +204,7 @@ func TestMode(t *testing.T) {
 	old := syscall.Umask(0)
 	defer syscall.Umask(old)
 	for _, before := range []bool{false, true} {
-		h := mustHome(t)
+		h := testworld.Home(t)
 		if before {
 			mustDo(t, os.WriteFile(h.Path(home.DBFile), nil, 0o666))
 		}
@@ -237,7 +221,7 @@ func TestMode(t *testing.T) {
 }
 
 func TestCheckFindsDamage(t *testing.T) {
-	h := mustHome(t)
+	h := testworld.Home(t)
 	db, err := store.Open(t.Context(), h)
 	mustDo(t, err)
 	for i := range 200 {
@@ -260,7 +244,7 @@ func TestCheckFindsDamage(t *testing.T) {
 // The file is deleted under an open database: the next record goes into a new
 // one, which readers see too.
 func TestReplaced(t *testing.T) {
-	h := mustHome(t)
+	h := testworld.Home(t)
 	db := mustOpen(t, h)
 	mustApply(t, db, store.AddLog{Text: "old"})
 	before, err := db.DataVersion(t.Context())
@@ -282,7 +266,7 @@ func TestReplaced(t *testing.T) {
 }
 
 func TestDataVersion(t *testing.T) {
-	home := mustHome(t)
+	home := testworld.Home(t)
 	db, other := mustOpen(t, home), mustOpen(t, home)
 	version := func() int64 {
 		t.Helper()

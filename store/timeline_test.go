@@ -7,6 +7,7 @@ import (
 	"strings"
 	"testing"
 
+	"netsky/internal/testworld"
 	"netsky/store"
 )
 
@@ -21,7 +22,7 @@ func kinds(tl store.Timeline) string {
 // A brief that a message has caused answers nothing; its thread is named for that
 // message. Whichever of them is looked at, the whole story is told.
 func TestTimelineThread(t *testing.T) {
-	db := mustOpen(t, mustHome(t))
+	db := mustOpen(t, testworld.Home(t))
 	for i, m := range []store.UpsertMessage{
 		{ID: "m-asked", From: "owner", To: "agent0", Text: "/delegate owner shall I go on?"},
 		{ID: "m-brief", From: "agent0", To: "owner", Kind: "brief", Text: "shall I go on?", Thread: "m-asked"},
@@ -45,7 +46,7 @@ func TestTimelineThread(t *testing.T) {
 }
 
 func TestTimeline(t *testing.T) {
-	db := mustOpen(t, mustHome(t))
+	db := mustOpen(t, testworld.Home(t))
 	mustApply(t, db, story()...)
 	conversation := "message:m-question queued:m-question input_pending:m-question claimed:m-question input_consumed:m-question " +
 		"delivered:m-question task_created:t-first task_started:t-first task_ended:t-first message:m-answer answered:m-question delivered:m-answer"
@@ -86,7 +87,7 @@ func TestTimeline(t *testing.T) {
 
 // A message was written before it was taken, whatever its sender's clock said.
 func TestTimelineWrittenFirst(t *testing.T) {
-	db := mustOpen(t, mustHome(t))
+	db := mustOpen(t, testworld.Home(t))
 	mustApply(t, db,
 		store.UpsertMessage{ID: "m-fast-clock", From: "owner", To: "agent1", Text: "x", Time: 5000},
 		store.UpsertDelivery{Message: "m-fast-clock", Target: "agent1", State: store.Claimed, Queued: 3000, Time: 3000},
@@ -105,7 +106,7 @@ func TestTimelineWrittenFirst(t *testing.T) {
 }
 
 func TestTimelineNames(t *testing.T) {
-	db := mustOpen(t, mustHome(t))
+	db := mustOpen(t, testworld.Home(t))
 	mustApply(t, db, store.UpsertMessage{ID: "f-aaaa1111", From: "owner", Text: "x", Thread: "thread-x"},
 		store.UpsertMessage{ID: "f-aaaa2222", From: "owner", Text: "x"}, store.UpsertMessage{ID: "f-aaaa", From: "owner", Text: "x"})
 	for _, tt := range []struct {
@@ -133,7 +134,7 @@ func TestTimelineNames(t *testing.T) {
 
 // A circle of answers ends, and a very long thread is cut and says so.
 func TestTimelineIsBounded(t *testing.T) {
-	db := mustOpen(t, mustHome(t))
+	db := mustOpen(t, testworld.Home(t))
 	mustApply(t, db, store.UpsertMessage{ID: "circle-a", From: "owner", Text: "x", InReplyTo: "circle-b", Time: 1},
 		store.UpsertMessage{ID: "circle-b", From: "owner", Text: "x", InReplyTo: "circle-a", Time: 2})
 	tl, err := db.Timeline(t.Context(), "circle-a")
@@ -157,7 +158,7 @@ func FuzzNames(f *testing.F) {
 	for _, s := range []string{"m-question", "m-ques", "agent0", "1003.1", "", "'; --", "~~~~~~~", "\x00\xff", "9223372036854775808.1", "m-%____"} {
 		f.Add(s)
 	}
-	db := mustOpen(f, mustHome(f))
+	db := mustOpen(f, testworld.Home(f))
 	mustApply(f, db, story()...)
 	f.Fuzz(func(t *testing.T, s string) {
 		if tl, err := db.Timeline(t.Context(), s); err == nil && !strings.HasPrefix(tl.Subject.ID, s) {

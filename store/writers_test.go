@@ -13,6 +13,7 @@ import (
 
 	"netsky/agent"
 	"netsky/agent/home"
+	"netsky/internal/testworld"
 	"netsky/store"
 )
 
@@ -72,7 +73,7 @@ func mustTexts(tb testing.TB, db *store.DB) map[string]bool {
 // Thirty-two callers and two readers at once: nobody is told that the database
 // is busy, and everything is there.
 func TestManyGoroutines(t *testing.T) {
-	db := mustOpen(t, mustHome(t))
+	db := mustOpen(t, testworld.Home(t))
 	ctx, stop := context.WithCancel(t.Context())
 	defer stop()
 	var writers, readers sync.WaitGroup
@@ -114,7 +115,7 @@ func TestManyGoroutines(t *testing.T) {
 
 // Several processes make the database at the same moment and write to it.
 func TestManyProcesses(t *testing.T) {
-	home := mustHome(t)
+	home := testworld.Home(t)
 	const each = 100
 	var all sync.WaitGroup
 	for _, name := range []string{"a", "b", "c", "d"} {
@@ -136,7 +137,7 @@ func TestManyProcesses(t *testing.T) {
 // A process is killed while it writes, also while it makes the database: what
 // Apply has returned for is there, and the file is sound.
 func TestKilled(t *testing.T) {
-	home := mustHome(t)
+	home := testworld.Home(t)
 	acked := map[string]bool{}
 	for round := range 8 {
 		cmd := mustChild(t, home, fmt.Sprintf("r%d:1000000", round))
@@ -169,7 +170,7 @@ func TestKilled(t *testing.T) {
 // Of those that are committed together, who brings a wrong record is undone
 // alone.
 func TestWrongAmongOthers(t *testing.T) {
-	db := mustOpen(t, mustHome(t))
+	db := mustOpen(t, testworld.Home(t))
 	var all sync.WaitGroup
 	for g := range 32 {
 		all.Go(func() {
@@ -189,7 +190,7 @@ func TestWrongAmongOthers(t *testing.T) {
 }
 
 func TestApplyAfterClose(t *testing.T) {
-	db, err := store.Open(t.Context(), mustHome(t))
+	db, err := store.Open(t.Context(), testworld.Home(t))
 	mustDo(t, err)
 	mustDo(t, db.Close())
 	mustDo(t, db.Close())

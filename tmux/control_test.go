@@ -12,6 +12,7 @@ import (
 	"testing"
 	"time"
 
+	"netsky/internal/testworld"
 	"netsky/tmux"
 )
 
@@ -200,7 +201,7 @@ func TestCapture(t *testing.T) {
 	x := tmux.Session{Name: "agent1", Command: "seq 1 300; " + nasty}
 	p := find(t, mustStart(t, s, x, idle("agent10")), "agent1")
 	c := mustControl(t, s, "agent10")
-	eventually(t, "the last line", func() bool {
+	testworld.Wait(t, "the last line", func() bool {
 		got, err := s.Capture(t.Context(), p.ID, tmux.Capture{})
 		return err == nil && strings.HasSuffix(got, "red\n\\\n")
 	})
@@ -252,7 +253,7 @@ func TestHub(t *testing.T) {
 	if err := s.Kill(t.Context(), find(t, panes, "agent1")); err != nil {
 		t.Fatal(err)
 	}
-	eventually(t, "end of agent1", func() bool { return syscall.Kill(find(t, panes, "agent1").PID, 0) != nil })
+	testworld.Wait(t, "end of agent1", func() bool { return syscall.Kill(find(t, panes, "agent1").PID, 0) != nil })
 	// A person kills a session: its program lives on, only in the hub.
 	orphan := find(t, panes, "agent2").PID
 	plain(t, s, "kill-session", "-t", "=agent2")
@@ -263,7 +264,7 @@ func TestHub(t *testing.T) {
 		t.Fatal(err)
 	}
 	again := mustHub(t, s)
-	eventually(t, "end of the orphan", func() bool { return syscall.Kill(orphan, 0) != nil })
+	testworld.Wait(t, "end of the orphan", func() bool { return syscall.Kill(orphan, 0) != nil })
 	if err := syscall.Kill(find(t, panes, "agent10").PID, 0); err != nil {
 		t.Errorf("agent10 did not outlive the stale hub: %v", err)
 	}
@@ -293,7 +294,7 @@ func TestHubOwnerKilled(t *testing.T) {
 	mustStart(t, s, idle("agent1"))
 	owner := mustHelper(t, plain(t, s, "display-message", "-p", "#{socket_path}"))
 	client := ""
-	eventually(t, "hub client", func() bool {
+	testworld.Wait(t, "hub client", func() bool {
 		client = plain(t, s, "list-clients", "-F", "#{client_pid}")
 		return client != ""
 	})
@@ -309,7 +310,7 @@ func TestHubOwnerKilled(t *testing.T) {
 	if err := syscall.Kill(server, syscall.SIGCONT); err != nil {
 		t.Fatal(err)
 	}
-	eventually(t, "end of the client", func() bool {
+	testworld.Wait(t, "end of the client", func() bool {
 		stat, err := os.ReadFile("/proc/" + client + "/stat")
 		return err != nil || strings.Contains(string(stat), ") Z ")
 	})

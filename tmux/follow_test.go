@@ -12,6 +12,7 @@ import (
 	"testing"
 	"time"
 
+	"netsky/internal/testworld"
 	"netsky/tmux"
 )
 
@@ -61,7 +62,7 @@ func TestFollow(t *testing.T) {
 	s := newServer(t)
 	panes := mustStart(t, s, typist("agent1"), typist("agent2"))
 	one, two := find(t, panes, "agent1"), find(t, panes, "agent2")
-	eventually(t, "typists", func() bool {
+	testworld.Wait(t, "typists", func() bool {
 		return !slices.ContainsFunc(mustPanes(t, s), func(p tmux.Pane) bool { return p.Title != "ready" })
 	})
 	c := mustHub(t, s)
@@ -74,9 +75,9 @@ func TestFollow(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	eventually(t, "the words", func() bool { return strings.Contains(mustScreen(t, c, two.ID, 0).Text, "hello") })
+	testworld.Wait(t, "the words", func() bool { return strings.Contains(mustScreen(t, c, two.ID, 0).Text, "hello") })
 	var list []string
-	eventually(t, "word of "+one.ID, func() bool { list = append(list, ear.heard()...); return slices.Contains(list, one.ID) })
+	testworld.Wait(t, "word of "+one.ID, func() bool { list = append(list, ear.heard()...); return slices.Contains(list, one.ID) })
 	if slices.Contains(list, two.ID) {
 		t.Errorf("told of %s, which nobody follows", two.ID)
 	}
@@ -97,7 +98,7 @@ func TestFollow(t *testing.T) {
 	if err := s.Keys(t.Context(), one.ID, "again", "Enter"); err != nil {
 		t.Fatal(err)
 	}
-	eventually(t, "the words", func() bool { return strings.Contains(mustScreen(t, c, one.ID, 0).Text, "again") })
+	testworld.Wait(t, "the words", func() bool { return strings.Contains(mustScreen(t, c, one.ID, 0).Text, "again") })
 	if list := ear.heard(); len(list) > 0 {
 		t.Errorf("told of %v after Unfollow", list)
 	}
@@ -112,7 +113,7 @@ func TestScreenHistory(t *testing.T) {
 	x := tmux.Session{Name: "agent1", Width: 20, Height: 5, Command: `exec /bin/sh -c 'seq 1 50; exec cat'`}
 	p := find(t, mustStart(t, s, x), "agent1")
 	c := mustHub(t, s)
-	eventually(t, "the numbers", func() bool { return strings.Contains(mustScreen(t, c, p.ID, 0).Text, "50\n") })
+	testworld.Wait(t, "the numbers", func() bool { return strings.Contains(mustScreen(t, c, p.ID, 0).Text, "50\n") })
 	for lines, first := range map[int]string{0: "47", 10: "37", 1000: "1"} {
 		sc := mustScreen(t, c, p.ID, lines)
 		if !strings.HasPrefix(sc.Text, first+"\n") || sc.History != min(lines, 46) {
@@ -133,7 +134,7 @@ func TestScreens(t *testing.T) {
 	want := map[string]string{}
 	for name, text := range map[string]string{"agent1": "one", "agent2": "two $ %%end 1 1 1", "agent3": "three"} {
 		id := find(t, panes, name).ID
-		eventually(t, text, func() bool { return strings.HasPrefix(mustScreen(t, c, id, 0).Text, text+"\n") })
+		testworld.Wait(t, text, func() bool { return strings.HasPrefix(mustScreen(t, c, id, 0).Text, text+"\n") })
 		want[id] = mustScreen(t, c, id, 0).Text
 	}
 	ids := []string{find(t, panes, "agent3").ID, "%999", "agent1; kill-server", find(t, panes, "agent1").ID, find(t, panes, "agent2").ID}
@@ -178,13 +179,13 @@ func TestFollowedEnds(t *testing.T) {
 	if err := s.Kill(t.Context(), one); err != nil {
 		t.Fatal(err)
 	}
-	eventually(t, "the end of agent1's program", func() bool { return gone(one) })
+	testworld.Wait(t, "the end of agent1's program", func() bool { return gone(one) })
 	plain(t, s, "kill-session", "-t", "=agent2")
 	ended, err := c.Orphans(t.Context())
 	if err != nil || !slices.Equal(ended, []string{two.Window}) {
 		t.Errorf("Orphans() = %v, %v, want %s, whose session is gone", ended, err, two.Window)
 	}
-	eventually(t, "the end of agent2's program", func() bool { return gone(two) })
+	testworld.Wait(t, "the end of agent2's program", func() bool { return gone(two) })
 	if gone(three) {
 		t.Error("agent3's program ended, too")
 	}

@@ -8,6 +8,7 @@ import (
 	"path/filepath"
 	"testing"
 
+	"netsky/internal/testworld"
 	"netsky/tmux"
 )
 
@@ -46,7 +47,7 @@ func TestReap(t *testing.T) {
 	ended := make(chan error, 1)
 	go func() { ended <- cmd.Wait() }()
 	t.Cleanup(func() { _ = cmd.Process.Kill() })
-	eventually(t, "the socket", func() bool { _, err := os.Stat(s.Socket); return err == nil })
+	testworld.Wait(t, "the socket", func() bool { _, err := os.Stat(s.Socket); return err == nil })
 	if _, err := s.Start(t.Context(), nil, []tmux.Session{idle("a")}); !errors.Is(err, tmux.ErrNoServer) {
 		t.Errorf("Start() = %v, want ErrNoServer", err)
 	}

@@ -14,6 +14,7 @@ import (
 	"testing"
 	"time"
 
+	"netsky/internal/testworld"
 	"netsky/tmux"
 )
 
@@ -56,7 +57,7 @@ func TestStart(t *testing.T) {
 	if got := plain(t, s, "show", "-gv", "@made"); got != "by us" {
 		t.Errorf("@made = %q", got)
 	}
-	eventually(t, "output of agent1", func() bool {
+	testworld.Wait(t, "output of agent1", func() bool {
 		_, err := os.Stat(dir + "/out")
 		return err == nil
 	})
@@ -118,7 +119,7 @@ func TestStartLargest(t *testing.T) {
 	x := tmux.Session{Name: "agent1", Command: `echo ${#BIG} > ` + out + `; exec sleep 1000`}
 	x.Env = []string{"BIG=" + strings.Repeat("v", 128<<10-1-len("BIG="))}
 	mustStart(t, s, x)
-	eventually(t, "the size", func() bool { data, _ := os.ReadFile(out); return string(data) == "131067\n" })
+	testworld.Wait(t, "the size", func() bool { data, _ := os.ReadFile(out); return string(data) == "131067\n" })
 }
 
 // What tmux does not carry out is an error though tmux may answer 0, and a
@@ -158,7 +159,7 @@ func TestPanesOddTitle(t *testing.T) {
 	x := idle("agent1")
 	x.Command = `printf '\033]2;7:a b, #{pid} 3:ü\033\\'; exec sleep 1000`
 	mustStart(t, s, x)
-	eventually(t, "title", func() bool {
+	testworld.Wait(t, "title", func() bool {
 		p := find(t, mustPanes(t, s), "agent1")
 		return p.Title == "7:a b, #{pid} 3:ü" && p.Command == "sleep"
 	})
@@ -249,7 +250,7 @@ func TestStop(t *testing.T) {
 	ended := make(chan error, 1)
 	go func() { ended <- cmd.Wait() }()
 	t.Cleanup(func() { _ = in.Close(); _ = cmd.Process.Kill(); <-ended; close(ended) })
-	eventually(t, "control client", func() bool { return plain(t, s, "list-clients", "-F", "#{client_name}") != "" })
+	testworld.Wait(t, "control client", func() bool { return plain(t, s, "list-clients", "-F", "#{client_name}") != "" })
 	// One that does not leave is waited for; to end the server under it would
 	// leave both hanging.
 	if err := cmd.Process.Signal(syscall.SIGSTOP); err != nil {
@@ -283,7 +284,7 @@ func TestSweepEmptyServer(t *testing.T) {
 	plain(t, s, "set-option", "-s", "exit-empty", "off", ";", "kill-session", "-t", "=agent1")
 	swept := make(chan error, 1)
 	go func() { swept <- s.Sweep(t.Context()) }()
-	eventually(t, "a look at the socket", func() bool { _, err := os.Stat(path + ".lock"); return err == nil })
+	testworld.Wait(t, "a look at the socket", func() bool { _, err := os.Stat(path + ".lock"); return err == nil })
 	plain(t, s, "set-option", "-s", "exit-empty", "on")
 	if err := <-swept; err != nil {
 		t.Error(err)

@@ -7,6 +7,7 @@ import (
 	"strings"
 	"testing"
 
+	"netsky/internal/testworld"
 	"netsky/tmux"
 )
 
@@ -17,13 +18,13 @@ func recorder(t *testing.T, s *tmux.Server, setup string) (tmux.Pane, func(want 
 	file := filepath.Join(t.TempDir(), "typed")
 	x := tmux.Session{Name: "agent1", Command: "stty raw -echo; " + setup + " printf ready; exec cat > " + file}
 	p := find(t, mustStart(t, s, x, idle("agent10")), "agent1")
-	eventually(t, "agent1 ready", func() bool {
+	testworld.Wait(t, "agent1 ready", func() bool {
 		screen, err := s.Capture(t.Context(), p.ID, tmux.Capture{})
 		return err == nil && strings.HasPrefix(screen, "ready")
 	})
 	return p, func(want string) {
 		t.Helper()
-		eventually(t, "typed text", func() bool {
+		testworld.Wait(t, "typed text", func() bool {
 			got, err := os.ReadFile(file)
 			if err == nil && len(got) > len(want) {
 				t.Fatalf("typed %.200q, want %.200q", got, want)
@@ -116,7 +117,7 @@ func TestTargets(t *testing.T) {
 	typed("x")
 	plain(t, s, "set-option", "-g", "remain-on-exit", "on")
 	plain(t, s, "new-session", "-d", "-s", "dead", "true")
-	eventually(t, "dead pane", func() bool { return find(t, mustPanes(t, s), "dead").Dead })
+	testworld.Wait(t, "dead pane", func() bool { return find(t, mustPanes(t, s), "dead").Dead })
 	for _, what := range []string{"Keys", "Paste"} {
 		if err := calls[what]("=dead"); !errors.Is(err, tmux.ErrNotFound) {
 			t.Errorf("%s() to a dead pane = %v, want ErrNotFound", what, err)

@@ -74,21 +74,6 @@ func find(tb testing.TB, panes []tmux.Pane, session string) tmux.Pane {
 	return tmux.Pane{}
 }
 
-// eventually waits until holds is true.
-func eventually(tb testing.TB, what string, holds func() bool) {
-	tb.Helper()
-	late := time.After(time.Minute)
-	tick := time.NewTicker(2 * time.Millisecond)
-	defer tick.Stop()
-	for !holds() {
-		select {
-		case <-late:
-			tb.Fatalf("%s: not within a minute", what)
-		case <-tick.C:
-		}
-	}
-}
-
 // plain runs one tmux command against the server, as a person would.
 func plain(tb testing.TB, s *tmux.Server, args ...string) string {
 	tb.Helper()

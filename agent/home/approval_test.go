@@ -8,10 +8,11 @@ import (
 
 	"netsky/agent"
 	"netsky/agent/home"
+	"netsky/internal/testworld"
 )
 
 func TestApprovals(t *testing.T) {
-	h := mustHome(t)
+	h := testworld.Home(t)
 	if list, err := h.Approvals(); err != nil || len(list) != 0 {
 		t.Fatalf("at first: %v, %v", list, err)
 	}
@@ -50,7 +51,7 @@ func TestApprovals(t *testing.T) {
 // The question of a process that has died waits for nobody, and goes with the
 // next one that is asked. Looking removes nothing.
 func TestApprovalOfTheDead(t *testing.T) {
-	h := mustHome(t)
+	h := testworld.Home(t)
 	p, err := h.Ask(agent.Approval{Agent: "agent1", Text: "rm x"})
 	if err != nil {
 		t.Fatal(err)

@@ -13,6 +13,7 @@ import (
 
 	"netsky/agent"
 	"netsky/agent/home"
+	"netsky/internal/testworld"
 )
 
 const worker = agent.ID("agent1")
@@ -57,7 +58,7 @@ func mustPut(tb testing.TB, h home.Dir, bytes string) {
 func seen(id string) agent.Event { return agent.Event{Event: agent.EventSeen, ID: id} }
 
 func TestEvents(t *testing.T) {
-	h := mustHome(t)
+	h := testworld.Home(t)
 	tail := mustTail(t, h.Events(worker))
 	if got := mustRead(t, tail); got != "" {
 		t.Errorf("read %q before there was a file", got)
@@ -81,7 +82,7 @@ func TestEvents(t *testing.T) {
 }
 
 func TestEventsOddLines(t *testing.T) {
-	h := mustHome(t)
+	h := testworld.Home(t)
 	tail := mustTail(t, h.Events(worker))
 	huge := `{"ms":1,"event":"seen","id":"` + strings.Repeat("x", 1<<20) + `"}`
 	mustPut(t, h, "no JSON\n\n{}\nnull\n[1]\n{\"ms\":1,\"event\":\"\",\"id\":\"none\"}\n"+huge+"\n")
@@ -119,7 +120,7 @@ func TestEventsOddLines(t *testing.T) {
 }
 
 func TestEventsRotate(t *testing.T) {
-	h := mustHome(t)
+	h := testworld.Home(t)
 	if err := h.RotateEvents(worker); err != nil {
 		t.Fatalf("without a file: %v", err)
 	}
@@ -183,7 +184,7 @@ func TestEventsRotate(t *testing.T) {
 // again and again is read once each, in each writer's order.
 func TestEventsRotateUnderWriters(t *testing.T) {
 	const writers, rotations, each = 4, 12, 60 // lines of each, for every rotation
-	h := mustHome(t)
+	h := testworld.Home(t)
 	tail := mustTail(t, h.Events(worker))
 	mustPut(t, h, "\n") // there is a file to begin with
 	if got := mustRead(t, tail); got != "" {
@@ -255,7 +256,7 @@ func TestEventsRotateUnderWriters(t *testing.T) {
 // TestEventsRotateTwice: a file that comes and is moved aside between two looks,
 // of which the first found none under the name, is read all the same.
 func TestEventsRotateTwice(t *testing.T) {
-	h := mustHome(t)
+	h := testworld.Home(t)
 	full := strings.Repeat("x", 4<<20) + "\n"
 	rotate := func() {
 		t.Helper()
@@ -295,7 +296,7 @@ func TestEventsRotateTwice(t *testing.T) {
 }
 
 func TestEventsFollowNoLink(t *testing.T) {
-	h := mustHome(t)
+	h := testworld.Home(t)
 	tail := mustTail(t, h.Events(worker))
 	path := h.Path(home.EventsFile(worker))
 	other := h.Path("other")

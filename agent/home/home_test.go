@@ -20,24 +20,8 @@ import (
 	"netsky/agent"
 	"netsky/agent/home"
 	"netsky/agent/proc"
+	"netsky/internal/testworld"
 )
-
-func mustHome(tb testing.TB) home.Dir {
-	tb.Helper()
-	dir, err := os.MkdirTemp("", "n")
-	if err != nil {
-		tb.Fatal(err)
-	}
-	tb.Cleanup(func() { os.RemoveAll(dir) })
-	h, err := home.At(filepath.Join(dir, "h"))
-	if err != nil {
-		tb.Fatal(err)
-	}
-	if _, err := h.Make(); err != nil {
-		tb.Fatal(err)
-	}
-	return h
-}
 
 func TestFindHome(t *testing.T) {
 	login, err := user.Current()
@@ -162,7 +146,7 @@ func TestMain(m *testing.M) {
 }
 
 func TestOpenHomeIsRepaired(t *testing.T) {
-	h := mustHome(t)
+	h := testworld.Home(t)
 	if err := os.Chmod(h.Root(), 0o755); err != nil {
 		t.Fatal(err)
 	}
@@ -176,7 +160,7 @@ func TestOpenHomeIsRepaired(t *testing.T) {
 }
 
 func TestNoLinkIsFollowed(t *testing.T) {
-	h := mustHome(t)
+	h := testworld.Home(t)
 	outside := t.TempDir()
 	secret := filepath.Join(outside, "secret")
 	if err := os.WriteFile(secret, []byte("mine"), 0o600); err != nil {
@@ -215,7 +199,7 @@ func TestNoLinkIsFollowed(t *testing.T) {
 }
 
 func TestOddFilesDoNotBlock(t *testing.T) {
-	h := mustHome(t)
+	h := testworld.Home(t)
 	if err := syscall.Mkfifo(h.Path("state/fifo"), 0o600); err != nil {
 		t.Fatal(err)
 	}
@@ -234,7 +218,7 @@ func TestOddFilesDoNotBlock(t *testing.T) {
 }
 
 func TestStateFiles(t *testing.T) {
-	h := mustHome(t)
+	h := testworld.Home(t)
 	if _, err := h.LoadReport("agent1"); !errors.Is(err, fs.ErrNotExist) {
 		t.Errorf("a report that was never made: %v", err)
 	}
@@ -263,7 +247,7 @@ func TestStateFiles(t *testing.T) {
 // What is wanted of several agents is written as one file, of which nothing shows:
 // each is replaced by itself later, and what could not be written leaves no rest.
 func TestDesiredOfSeveral(t *testing.T) {
-	h := mustHome(t)
+	h := testworld.Home(t)
 	desired := func() (s string) {
 		names, err := os.ReadDir(h.Path(home.DesiredDir))
 		if err != nil {
@@ -312,7 +296,7 @@ func TestDesiredOfSeveral(t *testing.T) {
 }
 
 func TestLock(t *testing.T) {
-	h := mustHome(t)
+	h := testworld.Home(t)
 	cmd := exec.Command(os.Args[0])
 	cmd.Env = append(os.Environ(), "AGENT_TEST_HOLD="+h.Root())
 	out, err := cmd.StdoutPipe()
@@ -363,7 +347,7 @@ func TestLock(t *testing.T) {
 // A holder that is killed while it starts a program leaves the lock to that for a
 // moment: it is waited for.
 func TestLockOutlivesHolder(t *testing.T) {
-	h := mustHome(t)
+	h := testworld.Home(t)
 	cmd := exec.Command(os.Args[0])
 	cmd.Env = append(os.Environ(), "AGENT_TEST_HOLD="+h.Root(), "AGENT_TEST_CHILD=1")
 	out, err := cmd.StdoutPipe()
@@ -393,7 +377,7 @@ func TestLockOutlivesHolder(t *testing.T) {
 func TestLockOutlivesRunDir(t *testing.T) {
 	for _, name := range []string{agent.DaemonName, "receiver-agent1", "router", "up"} {
 		t.Run(name, func(t *testing.T) {
-			h := mustHome(t)
+			h := testworld.Home(t)
 			box, err := h.OpenDir(home.Mailbox("agent1"), true)
 			if err != nil {
 				t.Fatal(err)
@@ -444,7 +428,7 @@ func TestLockOutlivesRunDir(t *testing.T) {
 // A lock's file says who holds it only by a whole identity: a number alone may
 // be anybody's.
 func TestLockHolderWithoutBirth(t *testing.T) {
-	h := mustHome(t)
+	h := testworld.Home(t)
 	line := fmt.Sprintf(`{"pid":%d,"pid_start":0,"program":"netsky daemon"}`, os.Getpid())
 	for _, name := range []string{agent.DaemonName, "up", "tmux"} {
 		if err := h.WriteFile(home.LockDir+"/"+name, []byte(line), false); err != nil {
@@ -507,7 +491,7 @@ func TestProcesses(t *testing.T) {
 // Who took mail in passing is told apart from a receiver by the role in the lock's
 // file, whatever its program is called; a netsky that wrote none is read as before.
 func TestLockRoles(t *testing.T) {
-	h := mustHome(t)
+	h := testworld.Home(t)
 	name := home.ReceiverLock("agent1")
 	if _, err := h.LastHolder(name); !errors.Is(err, fs.ErrNotExist) {
 		t.Errorf("the last holder of a lock that nobody took: %v", err)

@@ -6,10 +6,11 @@ import (
 	"time"
 
 	"netsky/agent/home"
+	"netsky/internal/testworld"
 )
 
 func TestMark(t *testing.T) {
-	h := mustHome(t)
+	h := testworld.Home(t)
 	const dir = home.ReportDir
 	write := func(text string) {
 		t.Helper()

@@ -4,6 +4,8 @@ import (
 	"os"
 	"testing"
 
+	"netsky/internal/testworld"
+
 	"golang.org/x/sys/unix"
 )
 
@@ -14,7 +16,7 @@ func TestPurgeStaysOnItsFileSystem(t *testing.T) {
 		"tmpfs": func(at, _ string) error { return unix.Mount("none", at, "tmpfs", 0, "") },
 		"bind":  func(at, from string) error { return unix.Mount(from, at, "", unix.MS_BIND, "") },
 	} {
-		h := mustHome(t)
+		h := testworld.Home(t)
 		dirs("state/codex-ui/agent1", "../outside")(t, h.Root())
 		if err := mount(h.Path("state/codex-ui/agent1"), h.Path("../outside")); err != nil {
 			t.Logf("%s: no mounts here: %v", name, err)

@@ -10,6 +10,7 @@ import (
 	"testing"
 
 	"netsky/agent/home"
+	"netsky/internal/testworld"
 )
 
 func TestPurge(t *testing.T) {
@@ -63,7 +64,7 @@ func TestPurge(t *testing.T) {
 		}, nil},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
-			h := mustHome(t)
+			h := testworld.Home(t)
 			out := filepath.Join(filepath.Dir(h.Root()), "outside")
 			if tt.setup != nil {
 				tt.setup(t, h.Root())
@@ -103,7 +104,7 @@ func outside(t *testing.T, home string) {
 }
 
 func TestPurgeRefused(t *testing.T) {
-	h := mustHome(t)
+	h := testworld.Home(t)
 	if err := os.Remove(h.Path(home.MarkerFile)); err != nil {
 		t.Fatal(err)
 	}

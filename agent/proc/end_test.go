@@ -11,6 +11,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"netsky/agent/proc"
+	"netsky/internal/testworld"
 )
 
 // mustStart starts a shell command as a process of the test's; it says a line
@@ -57,21 +58,9 @@ const (
 	held = "echo up; kill -STOP $$; sleep 1000"
 )
 
-// eventually looks every 2 ms for 30 s at most.
-func eventually(tb testing.TB, ok func() bool, why func() string) {
-	tb.Helper()
-	tick := time.NewTicker(2 * time.Millisecond)
-	defer tick.Stop()
-	for deadline := time.Now().Add(30 * time.Second); !ok(); <-tick.C {
-		if time.Now().After(deadline) {
-			tb.Fatal(why())
-		}
-	}
-}
-
 func gone(tb testing.TB, what string, p proc.Process) {
 	tb.Helper()
-	eventually(tb, func() bool { return !p.Alive() }, func() string {
+	testworld.WaitOr(tb, func() bool { return !p.Alive() }, func() string {
 		return what + " lives: " + strconv.Itoa(p.PID)
 	})
 }

@@ -19,13 +19,11 @@ import (
 	"netsky/bus"
 	"netsky/bus/courier"
 	"netsky/bus/envelope"
+	"netsky/internal/testworld"
 	"netsky/store"
 )
 
 const me = agent.ID("agent1")
-
-// patience is how long a test waits for what must come.
-const patience = 60 * time.Second
 
 // A journal is what was logged.
 type journal struct {
@@ -64,23 +62,13 @@ type post struct {
 // mustPost makes a post; nothing runs yet.
 func mustPost(tb testing.TB) *post {
 	tb.Helper()
-	dir, err := os.MkdirTemp("", "mail")
-	if err == nil {
-		tb.Cleanup(func() { os.RemoveAll(dir) })
-	}
-	home, err := home.At(filepath.Join(dir, "h"))
-	if err == nil {
-		_, err = home.Make()
-	}
-	if err != nil {
-		tb.Fatal(err)
-	}
-	p := &post{TB: tb, home: home, bus: bus.New(home, bus.Options{})}
-	for _, id := range []agent.ID{agent.Root, me, agent.Clone(2), agent.Infinity, agent.Owner} {
-		if err := p.bus.Make(id); err != nil {
-			tb.Fatal(err)
+	home := testworld.Home(tb)
+	p := &post{TB: tb, home: home, bus: testworld.Bus(tb, home, agent.Root, me, agent.Clone(2), agent.Infinity, agent.Owner)}
+	tb.Cleanup(func() {
+		if tb.Failed() {
+			tb.Log(p.log.String())
 		}
-	}
+	})
 	p.program = newProgram(p.bus, home, me)
 	p.options = courier.Options{Agent: me, Start: p.program.start, Home: home, Bus: p.bus, Runtime: p.program, Records: &p.records, Log: p.log.note}
 	return p
@@ -132,22 +120,6 @@ func (p *post) drop(e envelope.Envelope) {
 	}
 	if err := os.Rename(temp, filepath.Join(dir, name)); err != nil {
 		p.Fatal(err)
-	}
-}
-
-// wait waits until something holds.
-func (p *post) wait(what string, holds func() bool) {
-	p.Helper()
-	deadline := time.NewTimer(patience)
-	defer deadline.Stop()
-	tick := time.NewTicker(2 * time.Millisecond)
-	defer tick.Stop()
-	for !holds() {
-		select {
-		case <-tick.C:
-		case <-deadline.C:
-			p.Fatalf("waited in vain: %s\n%s", what, p.log.String())
-		}
 	}
 }
 
@@ -265,9 +237,9 @@ func TestThousand(t *testing.T) {
 		<-pause.C
 	}
 	p.program.set(func() { p.program.dialog = false })
-	p.wait("all of them filed", func() bool { return p.count(me, bus.Delivered) == many })
+	testworld.Wait(p, "all of them filed", func() bool { return p.count(me, bus.Delivered) == many })
 	mustOnce(t, p.program.effects(), want)
-	p.wait("nothing owed", func() bool { return p.owed() == "" })
+	testworld.Wait(p, "nothing owed", func() bool { return p.owed() == "" })
 	p.program.mu.Lock()
 	t.Logf("%d texts pushed, %d dropped, %d turns", p.program.pushes, p.program.dropped, len(p.program.texts))
 	p.program.mu.Unlock()
@@ -283,11 +255,11 @@ func TestStartupText(t *testing.T) {
 	p.program.mustStart(t)
 	p.run()
 	p.drop(envelope.Envelope{ID: "one-0", From: agent.Root, To: me, Text: "hi"})
-	p.wait("refused", func() bool { return strings.Contains(p.log.String(), "connection refused") })
+	testworld.Wait(p, "refused", func() bool { return strings.Contains(p.log.String(), "connection refused") })
 	p.program.set(func() { p.program.shut, p.program.drop = false, 1 })
-	p.wait("taken", func() bool { return len(p.program.effects()) == 1 })
+	testworld.Wait(p, "taken", func() bool { return len(p.program.effects()) == 1 })
 	p.drop(envelope.Envelope{ID: "one-1", From: agent.Root, To: me, Text: "and"})
-	p.wait("taken", func() bool { return len(p.program.effects()) == 2 })
+	testworld.Wait(p, "taken", func() bool { return len(p.program.effects()) == 2 })
 	p.program.mu.Lock()
 	defer p.program.mu.Unlock()
 	head := envelope.RenderNotice("you are <agent1>") + "\n"
@@ -337,8 +309,8 @@ func TestAnswers(t *testing.T) {
 			p.program.mustStart(t)
 			p.run()
 			p.drop(e)
-			p.wait("the turn on record", func() bool { return len(p.records.all()) == 1 })
-			p.wait("nothing owed", func() bool { return p.owed() == "" })
+			testworld.Wait(p, "the turn on record", func() bool { return len(p.records.all()) == 1 })
+			testworld.Wait(p, "nothing owed", func() bool { return p.owed() == "" })
 			list := p.answers(e.From, "q-0")
 			switch {
 			case tt.want == "" && len(list) > 0 || tt.want != "" && len(list) != 1:
@@ -372,15 +344,15 @@ func TestAnsweredByTool(t *testing.T) {
 	for i := range 3 {
 		p.drop(envelope.Envelope{ID: fmt.Sprintf("q-%d", i), From: agent.Owner, To: me, Text: "?"})
 	}
-	p.wait("owed", func() bool { return len(p.man.Owed()) > 0 })
+	testworld.Wait(p, "owed", func() bool { return len(p.man.Owed()) > 0 })
 	if got := p.man.Owed(); got[0] != "q-0" {
 		t.Errorf("Owed = %v", got)
 	}
 	p.man.Answered("q-0")
 	p.man.Answered("nobody's")
 	close(ask)
-	p.wait("the rest answered", func() bool { return len(p.answers(agent.Owner, "q-2")) == 1 })
-	p.wait("nothing owed", func() bool { return p.owed() == "" })
+	testworld.Wait(p, "the rest answered", func() bool { return len(p.answers(agent.Owner, "q-2")) == 1 })
+	testworld.Wait(p, "nothing owed", func() bool { return p.owed() == "" })
 	if n := len(p.answers(agent.Owner, "q-0")); n != 0 {
 		t.Errorf("%d implicit answers to what the model answered", n)
 	}
@@ -395,17 +367,17 @@ func TestInterrupted(t *testing.T) {
 	p.program.mustStart(t)
 	p.run()
 	p.drop(envelope.Envelope{ID: "q-0", From: agent.Owner, To: me, Text: "?"})
-	p.wait("owed", func() bool { return len(p.man.Owed()) == 1 })
+	testworld.Wait(p, "owed", func() bool { return len(p.man.Owed()) == 1 })
 	if _, err := p.bus.Send(t.Context(), envelope.Envelope{From: agent.Owner, To: me, Kind: envelope.KindCancel, Text: "stop it"}); err != nil {
 		t.Fatal(err)
 	}
-	p.wait("an answer", func() bool { return len(p.answers(agent.Owner, "q-0")) == 1 })
+	testworld.Wait(p, "an answer", func() bool { return len(p.answers(agent.Owner, "q-0")) == 1 })
 	if a := p.answers(agent.Owner, "q-0")[0]; a.Kind != envelope.KindError || !strings.HasPrefix(a.Text, "interrupted") {
 		t.Errorf("answer: %s %q", a.Kind, a.Text)
 	}
 	p.program.set(func() { p.program.turn = func(string) (time.Duration, string, error) { return 0, "next", nil } })
 	p.drop(envelope.Envelope{ID: "q-1", From: agent.Owner, To: me, Text: "?"})
-	p.wait("the next answer", func() bool { return len(p.answers(agent.Owner, "q-1")) == 1 })
+	testworld.Wait(p, "the next answer", func() bool { return len(p.answers(agent.Owner, "q-1")) == 1 })
 }
 
 func TestRefused(t *testing.T) {
@@ -417,7 +389,7 @@ func TestRefused(t *testing.T) {
 		p.drop(envelope.Envelope{ID: fmt.Sprintf("a-%d", i), From: agent.Root, To: me, Text: strings.Repeat("x", 9<<10)})
 	}
 	p.drop(envelope.Envelope{ID: "a-3", From: agent.Root, To: me, Text: strings.Repeat("x", 50<<10)})
-	p.wait("pointed at", func() bool { p.program.mu.Lock(); defer p.program.mu.Unlock(); return len(p.program.points) > 0 })
+	testworld.Wait(p, "pointed at", func() bool { p.program.mu.Lock(); defer p.program.mu.Unlock(); return len(p.program.points) > 0 })
 	var got []string
 	for range 3 {
 		text, _, err := p.man.Waiting(t.Context())
@@ -438,13 +410,13 @@ func TestRefused(t *testing.T) {
 	if strings.Join(got, " ") != "a-0 a-1 a-2 a-3" {
 		t.Errorf("handed over: %v", got)
 	}
-	p.wait("filed", func() bool { return p.count(me, bus.Delivered) == 4 })
+	testworld.Wait(p, "filed", func() bool { return p.count(me, bus.Delivered) == 4 })
 	if text, left, err := p.man.Waiting(t.Context()); text != "" || left != 0 || err != nil {
 		t.Errorf("Waiting = %q, %d, %v", text, left, err)
 	}
 	p.program.set(func() { p.program.shut = false })
 	p.drop(envelope.Envelope{ID: "a-4", From: agent.Root, To: me, Text: "again by the socket"})
-	p.wait("taken", func() bool { return len(p.program.effects()) == 1 })
+	testworld.Wait(p, "taken", func() bool { return len(p.program.effects()) == 1 })
 }
 
 // TestInboxWhilePushing: where mail is brought, the tool hands over none.
@@ -454,13 +426,13 @@ func TestInboxWhilePushing(t *testing.T) {
 	p.program.mustStart(t)
 	p.run()
 	p.drop(envelope.Envelope{ID: "a-0", From: agent.Root, To: me, Text: "hi"})
-	p.wait("pushed", func() bool { p.program.mu.Lock(); defer p.program.mu.Unlock(); return p.program.pushes == 1 })
+	testworld.Wait(p, "pushed", func() bool { p.program.mu.Lock(); defer p.program.mu.Unlock(); return p.program.pushes == 1 })
 	p.drop(envelope.Envelope{ID: "a-1", From: agent.Root, To: me, Text: "hi"})
 	if text, left, err := p.man.Waiting(t.Context()); text != "" || left != 2 || err != nil {
 		t.Errorf("Waiting = %q, %d, %v", text, left, err)
 	}
 	p.program.set(func() { p.program.dialog = false })
-	p.wait("filed", func() bool { return p.count(me, bus.Delivered) == 2 })
+	testworld.Wait(p, "filed", func() bool { return p.count(me, bus.Delivered) == 2 })
 	mustOnce(t, p.program.effects(), map[string]int{"a": 2})
 }
 
@@ -472,8 +444,8 @@ func TestSilentHooks(t *testing.T) {
 	p.program.mustRun(t)
 	p.run()
 	p.drop(envelope.Envelope{ID: "a-0", From: agent.Owner, To: me, Text: "hi"})
-	p.wait("filed", func() bool { return p.count(me, bus.Delivered) == 1 })
-	p.wait("told that no answer came", func() bool { return len(p.answers(agent.Owner, "a-0")) == 1 })
+	testworld.Wait(p, "filed", func() bool { return p.count(me, bus.Delivered) == 1 })
+	testworld.Wait(p, "told that no answer came", func() bool { return len(p.answers(agent.Owner, "a-0")) == 1 })
 	mustOnce(t, p.program.effects(), map[string]int{"a": 1})
 }
 
@@ -495,7 +467,7 @@ func TestChannel(t *testing.T) {
 	p.program.mustStart(t)
 	p.run()
 	p.drop(envelope.Envelope{ID: "a-0", From: agent.Root, To: me, Text: "a < b"})
-	p.wait("filed", func() bool { return p.count(me, bus.Delivered) == 1 })
+	testworld.Wait(p, "filed", func() bool { return p.count(me, bus.Delivered) == 1 })
 	mu.Lock()
 	if strings.Join(got, "|") != "agent0 a-0 you are agent1\n\na &lt; b" {
 		t.Errorf("notified: %q", got)
@@ -503,7 +475,7 @@ func TestChannel(t *testing.T) {
 	deaf = true
 	mu.Unlock()
 	p.drop(envelope.Envelope{ID: "a-1", From: agent.Root, To: me, Text: "c"})
-	p.wait("pushed", func() bool { return len(p.program.effects()) == 1 })
+	testworld.Wait(p, "pushed", func() bool { return len(p.program.effects()) == 1 })
 	if !strings.Contains(p.log.String(), "mail goes the other way") {
 		t.Errorf("log: %s", p.log.String())
 	}
@@ -522,14 +494,14 @@ func (p *post) mustShut(start string) {
 // nothing held that up: two that are for nobody have been settled after it.
 func (p *post) shutting() {
 	p.Helper()
-	p.wait("claimed", func() bool {
+	testworld.Wait(p, "claimed", func() bool {
 		entries, err := p.bus.List(me, bus.Claimed, 0)
 		return err == nil && slices.ContainsFunc(entries, func(e bus.Entry) bool { return e.Envelope.Kind == envelope.KindShutdown })
 	})
 	for range 2 {
 		before := p.count(me, bus.Delivered)
 		p.mustShut("another")
-		p.wait("settled", func() bool { return p.count(me, bus.Delivered) > before })
+		testworld.Wait(p, "settled", func() bool { return p.count(me, bus.Delivered) > before })
 	}
 }
 
@@ -548,16 +520,16 @@ func TestShutdown(t *testing.T) {
 		t.Errorf("acked during the turn")
 	}
 	close(over)
-	p.wait("acked", func() bool { return p.count(agent.Root, bus.Inbox) == 1 })
+	testworld.Wait(p, "acked", func() bool { return p.count(agent.Root, bus.Inbox) == 1 })
 	if n := len(p.answers(agent.Owner, "q-0")); n != 1 {
 		t.Errorf("%d answers before the ack", n)
 	}
 	if _, left, err := p.man.Waiting(t.Context()); left != 1 || err != nil {
 		t.Errorf("Waiting after the shutdown = %d, %v", left, err)
 	}
-	p.wait("reported as finished", func() bool { r, err := p.home.LoadReport(me); return err == nil && r.State == agent.Down })
+	testworld.Wait(p, "reported as finished", func() bool { r, err := p.home.LoadReport(me); return err == nil && r.State == agent.Down })
 	p.program.set(func() { p.program.state = agent.Busy }) // the state is told on
-	p.wait("busy", func() bool { r, err := p.home.LoadReport(me); return err == nil && r.State == agent.Busy })
+	testworld.Wait(p, "busy", func() bool { r, err := p.home.LoadReport(me); return err == nil && r.State == agent.Busy })
 }
 
 // TestShutdownAndAnswers: no shutdown is acked before the answer to what a turn
@@ -591,11 +563,11 @@ func TestShutdownAndAnswers(t *testing.T) {
 			stop := p.run()
 			p.drop(envelope.Envelope{ID: "q-0", From: agent.Owner, To: me, Text: "?"})
 			<-begun
-			p.wait("filed", func() bool { return p.count(me, bus.Delivered) == 1 })
+			testworld.Wait(p, "filed", func() bool { return p.count(me, bus.Delivered) == 1 })
 			undo := tt.set(p)
 			if undo != nil {
 				close(over)
-				p.wait("refused", func() bool { return strings.Contains(p.log.String(), "answer q-0") })
+				testworld.Wait(p, "refused", func() bool { return strings.Contains(p.log.String(), "answer q-0") })
 			}
 			p.mustShut(p.options.Start)
 			p.shutting()
@@ -611,7 +583,7 @@ func TestShutdownAndAnswers(t *testing.T) {
 			} else {
 				p.run()
 			}
-			p.wait("acked", func() bool { return p.count(agent.Root, bus.Inbox) == 1 })
+			testworld.Wait(p, "acked", func() bool { return p.count(agent.Root, bus.Inbox) == 1 })
 			if n := len(p.answers(agent.Owner, "q-0")); n != 1 {
 				t.Errorf("%d answers before the ack", n)
 			}
@@ -626,7 +598,7 @@ func TestState(t *testing.T) {
 	stop := p.run()
 	reported := func(want agent.State) (r agent.Report) {
 		t.Helper()
-		p.wait(string(want), func() bool {
+		testworld.Wait(p, string(want), func() bool {
 			var err error
 			r, err = p.home.LoadReport(me)
 			return err == nil && r.State == want
@@ -647,12 +619,12 @@ func TestState(t *testing.T) {
 	}
 	p.program.mu.Unlock()
 	p.program.set(func() { p.program.state = agent.Idle })
-	p.wait("taken", func() bool { return len(p.program.effects()) == 1 })
+	testworld.Wait(p, "taken", func() bool { return len(p.program.effects()) == 1 })
 	since := reported(agent.Idle).SinceMS
 	stop()
 	p.run()
 	p.drop(envelope.Envelope{ID: "a-1", From: agent.Root, To: me, Text: "hi"})
-	p.wait("taken", func() bool { return len(p.program.effects()) == 2 })
+	testworld.Wait(p, "taken", func() bool { return len(p.program.effects()) == 2 })
 	if r := reported(agent.Idle); r.SinceMS < since {
 		t.Errorf("since %d, was %d", r.SinceMS, since)
 	}
@@ -669,7 +641,7 @@ func TestAnotherHolds(t *testing.T) {
 		t.Fatal(err)
 	}
 	p.run()
-	p.wait("said", func() bool { return strings.Contains(p.log.String(), "held by another") })
+	testworld.Wait(p, "said", func() bool { return strings.Contains(p.log.String(), "held by another") })
 	if text, _, err := p.man.Waiting(t.Context()); text != "" || err != nil {
 		t.Errorf("Waiting = %q, %v", text, err)
 	}
@@ -677,7 +649,7 @@ func TestAnotherHolds(t *testing.T) {
 		t.Fatal(err)
 	}
 	p.drop(envelope.Envelope{ID: "a-0", From: agent.Root, To: me, Text: "hi"})
-	p.wait("taken", func() bool { return len(p.program.effects()) == 1 })
+	testworld.Wait(p, "taken", func() bool { return len(p.program.effects()) == 1 })
 }
 
 func TestRecords(t *testing.T) {
@@ -685,7 +657,7 @@ func TestRecords(t *testing.T) {
 	p.program.mustStart(t)
 	p.run()
 	p.drop(envelope.Envelope{ID: "a-0", From: agent.Root, To: me, Text: "hi"})
-	p.wait("on record", func() bool { return len(p.records.all()) == 1 })
+	testworld.Wait(p, "on record", func() bool { return len(p.records.all()) == 1 })
 	got := p.records.all()[0]
 	if got.Part != "claude" || got.Actor != me || got.About != "a-0" || got.Text != "turn completed" || got.Key == "" ||
 		got.Fields["input"] != int64(3) || got.Fields["output"] != int64(4) || got.Fields["cached"] != int64(5) {
@@ -704,13 +676,13 @@ func TestPromptHookLost(t *testing.T) {
 	p.program.set(func() { p.program.silent, p.program.mum = true, true })
 	p.run()
 	p.drop(envelope.Envelope{ID: "q", From: agent.Owner, To: me, Text: "?"})
-	p.wait("the effect", func() bool { return len(p.program.effects()) == 1 })
+	testworld.Wait(p, "the effect", func() bool { return len(p.program.effects()) == 1 })
 	p.program.mustNote(t, agent.Event{Event: agent.EventStop, Text: "said in the end"})
-	p.wait("the answer", func() bool { return len(p.answers(agent.Owner, "q")) > 0 })
+	testworld.Wait(p, "the answer", func() bool { return len(p.answers(agent.Owner, "q")) > 0 })
 	if list := p.answers(agent.Owner, "q"); len(list) != 1 || list[0].Text != "said in the end" {
 		t.Errorf("answers: %+v", list)
 	}
-	p.wait("nothing owed", func() bool { return p.owed() == "" })
+	testworld.Wait(p, "nothing owed", func() bool { return p.owed() == "" })
 }
 
 // TestEndNotTold: where the hook of a turn's end was killed, the conversation is
@@ -763,17 +735,17 @@ func TestEndNotTold(t *testing.T) {
 			<-begun
 			if tt.next {
 				p.drop(envelope.Envelope{ID: "q-1", From: agent.Owner, To: me, Text: "?"})
-				p.wait("the next handed over", func() (handed bool) {
+				testworld.Wait(p, "the next handed over", func() (handed bool) {
 					p.program.set(func() { handed = p.program.pushes == 2 })
 					return handed
 				})
 			}
 			close(over)
-			p.wait("an answer", func() bool { return len(p.answers(agent.Owner, "q-0")) > 0 })
+			testworld.Wait(p, "an answer", func() bool { return len(p.answers(agent.Owner, "q-0")) > 0 })
 			if tt.next {
-				p.wait("the next answer", func() bool { return len(p.answers(agent.Owner, "q-1")) > 0 })
+				testworld.Wait(p, "the next answer", func() bool { return len(p.answers(agent.Owner, "q-1")) > 0 })
 			}
-			p.wait("nothing owed", func() bool { return p.owed() == "" })
+			testworld.Wait(p, "nothing owed", func() bool { return p.owed() == "" })
 			if list := p.answers(agent.Owner, "q-0"); len(list) != 1 || list[0].Kind != tt.kind || list[0].Text != tt.want {
 				t.Errorf("answers: %+v, want a %s %q", list, tt.kind, tt.want)
 			}

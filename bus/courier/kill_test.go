@@ -19,6 +19,7 @@ import (
 	"netsky/bus"
 	"netsky/bus/courier"
 	"netsky/bus/envelope"
+	"netsky/internal/testworld"
 )
 
 // A Door is the program as a server in another process reaches it.
@@ -201,7 +202,7 @@ func (p *program) settle(tb testing.TB) {
 		defer p.mu.Unlock()
 		return p.state == agent.Idle && len(p.queue) == 0
 	}
-	for until := time.Now().Add(patience); !idle(); <-tick.C {
+	for until := time.Now().Add(testworld.Patience); !idle(); <-tick.C {
 		if time.Now().After(until) {
 			tb.Fatal("the program does not become idle")
 		}
@@ -259,7 +260,7 @@ func TestKilled(t *testing.T) {
 	}
 	for range kills {
 		kill := p.mustCourier(socket)
-		p.wait("the server works", func() bool {
+		testworld.Wait(p, "the server works", func() bool {
 			r, err := p.home.LoadReport(me)
 			return err == nil && r.Start == p.program.startID()
 		})
@@ -283,8 +284,8 @@ func TestKilled(t *testing.T) {
 	}
 	p.program.set(func() { clear(p.program.muted) })
 	defer p.mustCourier(socket)()
-	p.wait("all of them filed", func() bool { return p.count(me, bus.Delivered) == many })
-	p.wait("nothing owed", func() bool { return p.owed() == "" })
+	testworld.Wait(p, "all of them filed", func() bool { return p.count(me, bus.Delivered) == many })
+	testworld.Wait(p, "nothing owed", func() bool { return p.owed() == "" })
 	effects := p.program.effects()
 	once := make(map[string]bool)
 	for _, id := range effects {

@@ -13,6 +13,7 @@ import (
 	"netsky/agent/home"
 	"netsky/bus"
 	"netsky/bus/envelope"
+	"netsky/internal/testworld"
 )
 
 // mustLeave lays down what a dead server left of a message: in the place, in the
@@ -129,14 +130,14 @@ func TestWhatADeadServerLeft(t *testing.T) {
 			}
 			stop := p.run()
 			if tt.busy {
-				p.wait("owed", func() bool { return len(p.man.Owed()) == 1 })
+				testworld.Wait(p, "owed", func() bool { return len(p.man.Owed()) == 1 })
 				p.program.mustNote(t, agent.Event{Event: agent.EventStop, Text: "in the end"})
 				p.program.set(func() { p.program.state = agent.Idle })
 			}
 			// What comes next is dealt with after all that was left.
 			p.drop(envelope.Envelope{ID: "next", From: agent.Root, To: me, Text: "next"})
-			p.wait("the next filed", func() bool { return p.count(me, bus.Delivered) == 2 })
-			p.wait("nothing owed", func() bool { return p.owed() == "" })
+			testworld.Wait(p, "the next filed", func() bool { return p.count(me, bus.Delivered) == 2 })
+			testworld.Wait(p, "nothing owed", func() bool { return p.owed() == "" })
 			stop()
 			effects := 0
 			for _, id := range p.program.effects() {
@@ -159,7 +160,7 @@ func TestWhatADeadServerLeft(t *testing.T) {
 			p.program.set(func() { p.program.taken, p.program.texts = nil, nil })
 			p.run()
 			p.drop(envelope.Envelope{ID: "last", From: agent.Root, To: me, Text: "last"})
-			p.wait("the last filed", func() bool { return p.count(me, bus.Delivered) == 3 })
+			testworld.Wait(p, "the last filed", func() bool { return p.count(me, bus.Delivered) == 3 })
 			if got := p.program.effects(); len(got) != 1 {
 				t.Errorf("effects after another start: %v", got)
 			}
@@ -180,12 +181,12 @@ func TestExpiredMeanwhile(t *testing.T) {
 	for i := range 2 { // the next start knows of it, too
 		stop := p.run()
 		p.drop(envelope.Envelope{ID: fmt.Sprintf("next-%d", i), From: agent.Root, To: me, Text: "next"})
-		p.wait("the next filed", func() bool { return p.count(me, bus.Delivered) == 2+i })
+		testworld.Wait(p, "the next filed", func() bool { return p.count(me, bus.Delivered) == 2+i })
 		stop()
 	}
 	mustOnce(t, p.program.effects(), map[string]int{"next": 2})
 	p.run()
-	p.wait("nothing owed", func() bool { return p.owed() == "" })
+	testworld.Wait(p, "nothing owed", func() bool { return p.owed() == "" })
 }
 
 func TestBrokenLedger(t *testing.T) {
@@ -196,8 +197,8 @@ func TestBrokenLedger(t *testing.T) {
 	p.program.mustStart(t)
 	p.run()
 	p.drop(envelope.Envelope{ID: "q-0", From: agent.Owner, To: me, Text: "?"})
-	p.wait("an answer", func() bool { return len(p.answers(agent.Owner, "q-0")) == 1 })
-	p.wait("nothing owed", func() bool { return p.owed() == "" })
+	testworld.Wait(p, "an answer", func() bool { return len(p.answers(agent.Owner, "q-0")) == 1 })
+	testworld.Wait(p, "nothing owed", func() bool { return p.owed() == "" })
 	if !strings.Contains(p.log.String(), "the ledger of what is owed") {
 		t.Errorf("log: %s", p.log.String())
 	}
@@ -214,13 +215,13 @@ func TestTurnsWhileNobodyLooked(t *testing.T) {
 	p.program.mustStart(t)
 	stop := p.run()
 	p.drop(envelope.Envelope{ID: "a-0", From: agent.Root, To: me, Text: "hi"})
-	p.wait("on record", func() bool { return len(p.records.all()) == 1 })
-	p.wait("settled", func() bool { return p.owed() == "" })
+	testworld.Wait(p, "on record", func() bool { return len(p.records.all()) == 1 })
+	testworld.Wait(p, "settled", func() bool { return p.owed() == "" })
 	stop()
 	p.program.mustNote(t, agent.Event{Event: agent.EventStop, Text: "typed", Usage: &agent.Usage{Input: 7}})
 	for range 2 {
 		stop := p.run()
-		p.wait("on record", func() bool { return len(p.records.all()) >= 2 })
+		testworld.Wait(p, "on record", func() bool { return len(p.records.all()) >= 2 })
 		stop()
 	}
 	if list := p.records.all(); len(list) != 2 || list[1].Fields["input"] != int64(7) {
@@ -242,19 +243,19 @@ func TestServerStartedAgain(t *testing.T) {
 	p.program.mustStart(t)
 	stop := p.run()
 	p.drop(envelope.Envelope{ID: "a", From: agent.Owner, To: me, Text: "a"})
-	p.wait("the first filed", func() bool { return p.count(me, bus.Delivered) == 1 })
+	testworld.Wait(p, "the first filed", func() bool { return p.count(me, bus.Delivered) == 1 })
 	p.drop(envelope.Envelope{ID: "b", From: agent.Owner, To: me, Text: "b"})
 	pushes := 0
-	p.wait("the second handed over", func() bool { p.program.set(func() { pushes = p.program.pushes }); return pushes == 2 })
+	testworld.Wait(p, "the second handed over", func() bool { p.program.set(func() { pushes = p.program.pushes }); return pushes == 2 })
 	stop()
 	p.drop(envelope.Envelope{ID: "c", From: agent.Owner, To: me, Text: "c"})
 	p.run()
-	p.wait("all filed", func() bool { return p.count(me, bus.Delivered) == 3 })
+	testworld.Wait(p, "all filed", func() bool { return p.count(me, bus.Delivered) == 3 })
 	if got := strings.Join(p.program.effects(), " "); got != "a b c" {
 		t.Errorf("effects %q, want each once", got)
 	}
 	for id, want := range map[string]string{"a": "long", "b": "short", "c": "short"} {
-		p.wait("the answer to "+id, func() bool { return len(p.answers(agent.Owner, id)) > 0 })
+		testworld.Wait(p, "the answer to "+id, func() bool { return len(p.answers(agent.Owner, id)) > 0 })
 		if list := p.answers(agent.Owner, id); len(list) != 1 || list[0].Text != want {
 			t.Errorf("answers to %s: %+v, want %q", id, list, want)
 		}
@@ -287,11 +288,11 @@ func TestEndedWhileSettling(t *testing.T) {
 	}
 	for before := 0; before < n; before = given() {
 		stop := p.run()
-		p.wait("one answer more", func() bool { return given() > before })
+		testworld.Wait(p, "one answer more", func() bool { return given() > before })
 		stop()
 	}
 	stop := p.run()
-	p.wait("nothing owed", func() bool { return p.owed() == "" })
+	testworld.Wait(p, "nothing owed", func() bool { return p.owed() == "" })
 	stop()
 	if all := given(); all != n {
 		t.Errorf("%d answers, want %d", all, n)
@@ -322,7 +323,7 @@ func TestShutdownWaitsForWhatIsOwed(t *testing.T) {
 			}
 			p.mustShut(p.options.Start)
 			p.run()
-			p.wait("acked", func() bool { return p.count(agent.Root, bus.Inbox) == 1 })
+			testworld.Wait(p, "acked", func() bool { return p.count(agent.Root, bus.Inbox) == 1 })
 			if n := len(p.answers(agent.Owner, "q-0")); n != 1 {
 				t.Errorf("%d answers before the ack", n)
 			}
@@ -339,10 +340,10 @@ func TestNoticeToldByHalf(t *testing.T) {
 	p.program.mustStart(t)
 	p.program.muted[agent.EventPrompt] = true
 	p.run()
-	p.wait("an answer", func() bool { return len(p.answers(agent.Owner, "q-0")) > 0 })
+	testworld.Wait(p, "an answer", func() bool { return len(p.answers(agent.Owner, "q-0")) > 0 })
 	p.program.set(func() { clear(p.program.muted) })
 	p.drop(envelope.Envelope{ID: "next", From: agent.Root, To: me, Text: "next"})
-	p.wait("the next filed", func() bool { return p.count(me, bus.Delivered) == 2 })
+	testworld.Wait(p, "the next filed", func() bool { return p.count(me, bus.Delivered) == 2 })
 	if got := strings.Join(p.program.effects(), " "); got != "q-0 next" {
 		t.Errorf("effects: %s", got)
 	}

@@ -6,7 +6,6 @@ import (
 	"io"
 	"os"
 	"os/exec"
-	"path/filepath"
 	"slices"
 	"strconv"
 	"strings"
@@ -19,6 +18,7 @@ import (
 	"netsky/bus"
 	"netsky/bus/courier"
 	"netsky/bus/envelope"
+	"netsky/internal/testworld"
 	"netsky/spawn/demo"
 )
 
@@ -68,24 +68,8 @@ type desk struct {
 
 func mustDesk(tb testing.TB) *desk {
 	tb.Helper()
-	dir, err := os.MkdirTemp("", "step")
-	if err == nil {
-		tb.Cleanup(func() { os.RemoveAll(dir) })
-	}
-	h, err := home.At(filepath.Join(dir, "h"))
-	if err == nil {
-		_, err = h.Make()
-	}
-	if err != nil {
-		tb.Fatal(err)
-	}
-	d := &desk{TB: tb, home: h, bus: bus.New(h, bus.Options{})}
-	for _, id := range []agent.ID{me, agent.Root, agent.Clone(2), agent.Owner} {
-		if err := d.bus.Make(id); err != nil {
-			tb.Fatal(err)
-		}
-	}
-	return d
+	h := testworld.Home(tb)
+	return &desk{TB: tb, home: h, bus: testworld.Bus(tb, h, me, agent.Root, agent.Clone(2), agent.Owner)}
 }
 
 // serve starts the agent, which kills itself at the step of that number, or at the
@@ -146,7 +130,7 @@ func (d *desk) mustSettle(died <-chan struct{}) (dead bool) {
 	d.Helper()
 	tick := time.NewTicker(2 * time.Millisecond)
 	defer tick.Stop()
-	for until := time.Now().Add(patience); ; {
+	for until := time.Now().Add(testworld.Patience); ; {
 		select {
 		case <-died:
 			return true

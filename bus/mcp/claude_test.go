@@ -27,6 +27,7 @@ import (
 	"netsky/bus/envelope"
 	"netsky/bus/mcp"
 	"netsky/internal/loopmodel/anthropic"
+	"netsky/internal/testworld"
 )
 
 // serverProcess is the server as Claude Code starts it. It puts down who it is,
@@ -183,7 +184,7 @@ func TestClaudeCode(t *testing.T) {
 	if got := s.mail(agent.Owner); len(got) != 1 || got[0].InReplyTo != id {
 		t.Errorf("answered %+v", got)
 	}
-	eventually(t, "the server's end", func() bool { return s.serverGone() })
+	testworld.Wait(t, "the server's end", func() bool { return s.serverGone() })
 	data, err := os.ReadFile(debug)
 	if err != nil {
 		t.Fatal(err)

@@ -14,6 +14,7 @@ import (
 	"netsky/agent"
 	"netsky/bus/envelope"
 	"netsky/bus/mcp"
+	"netsky/internal/testworld"
 )
 
 // Clients that know the newest revision and those that don't both come to the
@@ -172,7 +173,7 @@ func TestEndOfStdin(t *testing.T) {
 			if err := s.mustEnd(); err != nil {
 				t.Errorf("Serve = %v, want nil", err)
 			}
-			eventually(t, "no goroutine of ours", func() bool { return len(ours()) == 0 })
+			testworld.Wait(t, "no goroutine of ours", func() bool { return len(ours()) == 0 })
 		})
 	}
 }
@@ -190,7 +191,7 @@ func TestEndWithAStuckTool(t *testing.T) {
 		t.Errorf("Serve = %v, want nil", err)
 	}
 	close(s.team.hold)
-	eventually(t, "no goroutine of ours", func() bool { return len(ours()) == 0 })
+	testworld.Wait(t, "no goroutine of ours", func() bool { return len(ours()) == 0 })
 	if !strings.Contains(s.log.String(), "did not end") {
 		t.Errorf("log = %q", s.log.String())
 	}
@@ -205,7 +206,7 @@ func TestEndOfContext(t *testing.T) {
 	if err := s.mustEnd(); !errors.Is(err, context.Canceled) {
 		t.Errorf("Serve = %v", err)
 	}
-	eventually(t, "no goroutine of ours", func() bool { return len(ours()) == 0 })
+	testworld.Wait(t, "no goroutine of ours", func() bool { return len(ours()) == 0 })
 }
 
 // Two agents' servers know nothing of each other: each sends as its own agent.

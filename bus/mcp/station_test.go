@@ -5,7 +5,6 @@ import (
 	"context"
 	"encoding/json"
 	"io"
-	"os"
 	"runtime"
 	"strings"
 	"testing"
@@ -18,6 +17,7 @@ import (
 	"netsky/bus"
 	"netsky/bus/envelope"
 	"netsky/bus/mcp"
+	"netsky/internal/testworld"
 	"netsky/store"
 )
 
@@ -45,26 +45,12 @@ type station struct {
 // mustStation makes a station for the agent; nothing is served yet.
 func mustStation(tb testing.TB, self agent.ID) *station {
 	tb.Helper()
-	dir, err := os.MkdirTemp(fastDir(), "mcp")
-	if err != nil {
-		tb.Fatal(err)
-	}
-	tb.Cleanup(func() { os.RemoveAll(dir) })
-	home, err := home.At(dir)
-	if err != nil {
-		tb.Fatal(err)
-	}
-	if _, err := home.Make(); err != nil {
-		tb.Fatal(err)
-	}
+	home := testworld.FastHome(tb)
 	ctx, cancel := context.WithCancel(context.Background())
 	tb.Cleanup(cancel)
-	s := &station{TB: tb, ctx: ctx, home: home, bus: bus.New(home, bus.Options{}), team: &team{}, post: &postbox{}, log: &journal{}}
-	for _, id := range []agent.ID{agent.Root, agent.Clone(1), agent.Clone(2), agent.Infinity, agent.Owner} {
-		if err := s.bus.Make(id); err != nil {
-			tb.Fatal(err)
-		}
-	}
+	s := &station{TB: tb, ctx: ctx, home: home, team: &team{}, post: &postbox{}, log: &journal{}}
+	s.bus = testworld.Bus(tb, home, agent.Root, agent.Clone(1), agent.Clone(2), agent.Infinity, agent.Owner)
+	var err error
 	if s.db, err = store.Open(ctx, home); err != nil {
 		tb.Fatal(err)
 	}
@@ -74,16 +60,6 @@ func mustStation(tb testing.TB, self agent.ID) *station {
 		Members: s.team, Mail: s.post, Channel: true, Version: "test", Log: s.log.note,
 	}
 	return s
-}
-
-// fastDir is where files are in memory, if there is such a place: what these
-// tests prove does not rest on a disk.
-func fastDir() string {
-	const dir = "/dev/shm"
-	if st, err := os.Stat(dir); err != nil || !st.IsDir() {
-		return ""
-	}
-	return dir
 }
 
 // serve starts the server; the test ends it by the end of stdin.
@@ -233,19 +209,6 @@ func (r raw) hello() {
 	r.say(`{"jsonrpc":"2.0","id":0,"method":"initialize","params":{"protocolVersion":"2025-11-25","capabilities":{},"clientInfo":{"name":"raw","version":"1"}}}`)
 	r.hear()
 	r.say(`{"jsonrpc":"2.0","method":"notifications/initialized"}`)
-}
-
-// eventually waits until a condition holds.
-func eventually(tb testing.TB, what string, ok func() bool) {
-	tb.Helper()
-	tick := time.NewTicker(5 * time.Millisecond)
-	defer tick.Stop()
-	for until := time.Now().Add(patience); !ok(); {
-		if time.Now().After(until) {
-			tb.Fatalf("never came about: %s", what)
-		}
-		<-tick.C
-	}
 }
 
 // ours lists the goroutines that run code of the server or the SDK.

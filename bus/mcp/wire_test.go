@@ -12,6 +12,7 @@ import (
 
 	"netsky/agent"
 	"netsky/bus/mcp"
+	"netsky/internal/testworld"
 )
 
 func TestNotificationOnTheWire(t *testing.T) {
@@ -29,7 +30,7 @@ func TestNotificationOnTheWire(t *testing.T) {
 		t.Error("a name that the client drops was taken")
 	}
 	const want = `{"jsonrpc":"2.0","method":"notifications/claude/channel","params":{"content":"line 1\n\"2\" é","meta":{"chat_id":"owner","from":"owner"}}}` + "\n"
-	eventually(t, "the notification on the wire", func() bool { return strings.HasSuffix(tap.String(), want) })
+	testworld.Wait(t, "the notification on the wire", func() bool { return strings.HasSuffix(tap.String(), want) })
 	if strings.Count(tap.String(), "claude/channel\"") != 2 { // the capability and this
 		t.Errorf("on the wire: %s", tap.String())
 	}
@@ -47,7 +48,7 @@ func TestBrokenWire(t *testing.T) {
 	r.say(`{"jsonrpc":"2.0","id":1,"method":"ping"}`)
 	s.toServer.Close()
 	s.mustEnd()
-	eventually(t, "no goroutine of ours", func() bool { return len(ours()) == 0 })
+	testworld.Wait(t, "no goroutine of ours", func() bool { return len(ours()) == 0 })
 }
 
 // What is no message is passed over; what comes after it is dealt with.

@@ -20,6 +20,7 @@ import (
 	"netsky/bus"
 	"netsky/bus/envelope"
 	"netsky/daemon/observe"
+	"netsky/internal/testworld"
 	"netsky/store"
 )
 
@@ -131,7 +132,7 @@ func TestKilled(t *testing.T) {
 	}
 	r.must(r.db.Check(t.Context()))
 	r.run()
-	r.eventually("the records equal the directories", func() bool { return r.differ(boxes) == "" })
+	testworld.Wait(r, "the records equal the directories", func() bool { return r.differ(boxes) == "" })
 }
 
 // traffic drops mail into each mailbox and takes it as models would: most is

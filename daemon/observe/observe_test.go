@@ -16,6 +16,7 @@ import (
 	"netsky/bus"
 	"netsky/bus/envelope"
 	"netsky/daemon/observe"
+	"netsky/internal/testworld"
 	"netsky/store"
 )
 
@@ -39,20 +40,9 @@ type rig struct {
 
 func newRig(tb testing.TB, boxes ...agent.ID) *rig {
 	tb.Helper()
-	dir, err := os.MkdirTemp("", "n")
-	if err != nil {
-		tb.Fatal(err)
-	}
-	tb.Cleanup(func() { os.RemoveAll(dir) })
-	r := &rig{TB: tb}
-	r.home, err = home.At(dir)
-	r.must(err)
-	_, err = r.home.Make()
-	r.must(err)
-	r.bus = bus.New(r.home, bus.Options{})
-	for _, id := range boxes {
-		r.must(r.bus.Make(id))
-	}
+	r := &rig{TB: tb, home: testworld.Home(tb)}
+	r.bus = testworld.Bus(tb, r.home, boxes...)
+	var err error
 	r.db, err = store.Open(tb.Context(), r.home)
 	r.must(err)
 	tb.Cleanup(func() { r.must(r.db.Close()) })
@@ -81,21 +71,6 @@ func (r *rig) run() {
 		stop()
 		<-done
 	})
-}
-
-// eventually waits until ok says so.
-func (r *rig) eventually(what string, ok func() bool) {
-	r.Helper()
-	tick := time.NewTicker(5 * time.Millisecond)
-	defer tick.Stop()
-	end := time.After(30 * time.Second)
-	for !ok() {
-		select {
-		case <-tick.C:
-		case <-end:
-			r.Fatalf("not in 30 s: %s", what)
-		}
-	}
 }
 
 func (r *rig) path(id agent.ID, p bus.Place, name string) string {
@@ -260,7 +235,7 @@ func TestVanished(t *testing.T) {
 	r.must(r.db.Apply(t.Context(), store.UpsertMessage{ID: "m-never", From: "owner", To: "agent1", Text: "x"},
 		store.UpsertDelivery{Message: "m-never", Target: "agent1", State: store.Queued, Time: old}))
 	r.run()
-	r.eventually("both queued", func() bool {
+	testworld.Wait(r, "both queued", func() bool {
 		return r.state("m-removed", "agent1").State == store.Queued && r.state("m-shutdown", "agent1").State == store.Queued
 	})
 	r.must(os.Remove(r.path("agent1", bus.Inbox, "a.json")))
@@ -268,7 +243,7 @@ func TestVanished(t *testing.T) {
 	if n != 1 || err != nil {
 		t.Fatalf("Retract: %d, %v", n, err)
 	}
-	r.eventually("all cancelled", func() bool {
+	testworld.Wait(r, "all cancelled", func() bool {
 		for _, id := range []string{"m-removed", "m-shutdown", "m-never"} {
 			if r.state(id, "agent1").State != store.Cancelled {
 				return false
@@ -287,7 +262,7 @@ func TestNewMailbox(t *testing.T) {
 	r.must(r.bus.Make("agent9"))
 	_, err := r.bus.Send(t.Context(), envelope.Envelope{ID: "m-1", From: "owner", To: "agent9", Text: "hi"})
 	r.must(err)
-	r.eventually("the message to a new mailbox", func() bool { return r.state("m-1", "agent9").State == store.Queued })
+	testworld.Wait(r, "the message to a new mailbox", func() bool { return r.state("m-1", "agent9").State == store.Queued })
 }
 
 // A database that fails is told once and tried again, and nothing is lost.
@@ -301,10 +276,10 @@ func TestFailingDatabase(t *testing.T) {
 	for i := range 5 {
 		r.drop("agent1", bus.Inbox, fmt.Sprint(i, ".json"), newEnvelope(fmt.Sprint("m-", i), "owner", ""))
 	}
-	r.eventually("a warning", func() bool { return len(log) > 0 })
+	testworld.Wait(r, "a warning", func() bool { return len(log) > 0 })
 	<-time.After(1500 * time.Millisecond) // for a second failure, which is not told
 	mustSQL(t, r.home, "DROP TRIGGER broken")
-	r.eventually("all five", func() bool {
+	testworld.Wait(r, "all five", func() bool {
 		for i := range 5 {
 			if r.state(fmt.Sprint("m-", i), "agent1").State != store.Queued {
 				return false
@@ -312,7 +287,7 @@ func TestFailingDatabase(t *testing.T) {
 		}
 		return true
 	})
-	r.eventually("the all-clear", func() bool { return len(log) > 1 })
+	testworld.Wait(r, "the all-clear", func() bool { return len(log) > 1 })
 	for len(log) > 0 {
 		out.WriteString(<-log)
 	}
@@ -330,12 +305,12 @@ func TestDeletedDatabase(t *testing.T) {
 	r := newRig(t, "agent1")
 	r.drop("agent1", bus.Delivered, "old.json", newEnvelope("m-old", "owner", ""))
 	r.run()
-	r.eventually("the first", func() bool { return r.state("m-old", "agent1").State == store.Delivered })
+	testworld.Wait(r, "the first", func() bool { return r.state("m-old", "agent1").State == store.Delivered })
 	for _, suffix := range []string{"", "-wal", "-shm"} {
 		r.must(os.Remove(r.home.Path(home.DBFile + suffix)))
 	}
 	r.drop("agent1", bus.Inbox, "new.json", newEnvelope("m-new", "owner", ""))
-	r.eventually("the new one, then the old one", func() bool {
+	testworld.Wait(r, "the new one, then the old one", func() bool {
 		return r.state("m-new", "agent1").State == store.Queued && r.state("m-old", "agent1").State == store.Delivered
 	})
 }
@@ -365,9 +340,9 @@ func TestDeletedWhileQuiet(t *testing.T) {
 	r := newRig(t, "agent1")
 	r.drop("agent1", bus.Delivered, "old.json", newEnvelope("m-old", "owner", ""))
 	r.run()
-	r.eventually("the first", func() bool { return r.state("m-old", "agent1").State == store.Delivered })
+	testworld.Wait(r, "the first", func() bool { return r.state("m-old", "agent1").State == store.Delivered })
 	r.must(os.Remove(r.home.Path(home.DBFile)))
-	r.eventually("the same in a new file", func() bool {
+	testworld.Wait(r, "the same in a new file", func() bool {
 		_, err := os.Stat(r.home.Path(home.DBFile))
 		return err == nil && r.state("m-old", "agent1").State == store.Delivered
 	})
@@ -442,7 +417,7 @@ func TestPoisonThatLeft(t *testing.T) {
 			r.must(r.bus.PoisonDrop("agent1", name))
 		}
 	}
-	r.eventually("one is left", func() bool { r.sync(); return poisoned() == 1 })
+	testworld.Wait(r, "one is left", func() bool { r.sync(); return poisoned() == 1 })
 	for range 3 {
 		r.sync()
 	}

@@ -3,13 +3,13 @@ package demo_test
 import (
 	"os"
 	"testing"
-	"time"
 
 	"golang.org/x/sys/unix"
 
 	"netsky/agent"
 	"netsky/agent/home"
 	"netsky/bus/envelope"
+	"netsky/internal/testworld"
 )
 
 // A demo with mail in hand waits while nothing can be written, and goes on.
@@ -19,7 +19,7 @@ func TestWaitsForRoom(t *testing.T) {
 			w := mustWorld(t, "agent1", "agent2")
 			pane := newScreen()
 			c := w.mustServeOn("", pane)
-			w.eventually("the demo is ready", func() bool { r, err := w.home.LoadReport("agent1"); return err == nil && r.State == agent.Idle })
+			testworld.Wait(w, "the demo is ready", func() bool { r, err := w.home.LoadReport("agent1"); return err == nil && r.State == agent.Idle })
 			full := unix.Rlimit{Cur: 0, Max: unix.RLIM_INFINITY}
 			if err := unix.Prlimit(c.Process.Pid, unix.RLIMIT_FSIZE, &full, nil); err != nil {
 				t.Fatal(err)
@@ -47,7 +47,7 @@ func TestWaitsForRepair(t *testing.T) {
 	w := mustWorld(t, "agent1")
 	pane := newScreen()
 	w.mustServeOn("", pane)
-	w.eventually("the demo is ready", func() bool { r, err := w.home.LoadReport("agent1"); return err == nil && r.State == agent.Idle })
+	testworld.Wait(w, "the demo is ready", func() bool { r, err := w.home.LoadReport("agent1"); return err == nil && r.State == agent.Idle })
 	delivered := w.home.Path(home.Mailbox("agent1"), "delivered")
 	if err := os.Rename(delivered, delivered+".away"); err != nil {
 		t.Fatal(err)
@@ -66,17 +66,4 @@ func TestWaitsForRepair(t *testing.T) {
 	}
 	p.shows("file what was seen: works again")
 	w.answered(id, envelope.KindReply, "heard: hello")
-}
-
-func (w *world) eventually(what string, ok func() bool) {
-	w.Helper()
-	often := time.NewTicker(5 * time.Millisecond)
-	defer often.Stop()
-	for !ok() {
-		select {
-		case <-often.C:
-		case <-w.ctx.Done():
-			w.Fatalf("waited in vain: %s", what)
-		}
-	}
 }

@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"context"
 	"io"
-	"os"
 	"strings"
 	"sync"
 	"testing"
@@ -14,6 +13,7 @@ import (
 	"netsky/agent/home"
 	"netsky/bus"
 	"netsky/bus/envelope"
+	"netsky/internal/testworld"
 	"netsky/spawn/demo"
 )
 
@@ -31,26 +31,11 @@ type world struct {
 
 func mustWorld(tb testing.TB, ids ...agent.ID) *world {
 	tb.Helper()
-	dir, err := os.MkdirTemp("", "n")
-	if err != nil {
-		tb.Fatal(err)
-	}
-	tb.Cleanup(func() { os.RemoveAll(dir) })
-	home, err := home.At(dir)
-	if err != nil {
-		tb.Fatal(err)
-	}
-	if _, err := home.Make(); err != nil {
-		tb.Fatal(err)
-	}
+	home := testworld.Home(tb)
 	ctx, cancel := context.WithTimeout(context.Background(), patience)
 	tb.Cleanup(cancel)
-	w := &world{TB: tb, ctx: ctx, home: home, bus: bus.New(home, bus.Options{})}
-	for _, id := range append(ids, agent.Owner, agent.Root) {
-		if err := w.bus.Make(id); err != nil {
-			tb.Fatal(err)
-		}
-	}
+	w := &world{TB: tb, ctx: ctx, home: home, bus: testworld.Bus(tb, home, append(ids, agent.Owner, agent.Root)...)}
+	var err error
 	if w.owner, err = w.bus.Receive(ctx, agent.Owner, bus.ReceiveOptions{}); err != nil {
 		tb.Fatal(err)
 	}

@@ -8,6 +8,8 @@ import (
 	"testing"
 	"time"
 
+	"netsky/internal/testworld"
+
 	"golang.org/x/sys/unix"
 )
 
@@ -92,7 +94,7 @@ func TestShell(t *testing.T) {
 	p := r.open("agent1")[0]
 	r.shows(p, "ready>")
 	r.keys(p, "sleep 1000", "Enter")
-	eventually(t, func() bool { return r.tmux("display", "-p", "-t", p.id, "#{pane_current_command}") == "sleep" },
+	testworld.WaitOr(t, func() bool { return r.tmux("display", "-p", "-t", p.id, "#{pane_current_command}") == "sleep" },
 		func() string { return "the job has not got the terminal" })
 	r.keys(p, "C-z")
 	r.shows(p, "Stopped")
@@ -146,7 +148,7 @@ func TestScreenIsReset(t *testing.T) {
 		t.Errorf("colour stays: %q", got)
 	}
 	// tmux 3.3a has no flag for the kitty keyboard protocol; a later one obeys it.
-	eventually(t, func() bool {
+	testworld.WaitOr(t, func() bool {
 		data, _ := os.ReadFile(raw)
 		return strings.Contains(string(data), "\x1b[<u")
 	}, func() string { return "the kitty keyboard protocol is not popped" })
@@ -180,7 +182,7 @@ func TestPagers(t *testing.T) {
 			r.keys(p, "/needle", "Enter")
 			r.shows(p, "needle\nlast")
 			r.tmux("resize-window", "-t", p.id, "-x", "60", "-y", "12")
-			eventually(t, func() bool { return strings.Count(r.capture(p), "\n") <= 12 }, func() string { return r.capture(p) })
+			testworld.WaitOr(t, func() bool { return strings.Count(r.capture(p), "\n") <= 12 }, func() string { return r.capture(p) })
 			r.press(p, func() bool {
 				k, err := r.home.LoadKeeper(l.Agent)
 				return err == nil && k.EndedMS != 0
@@ -200,7 +202,7 @@ func TestPagers(t *testing.T) {
 func (r *rig) press(p pane, done func() bool, keys ...string) {
 	r.tb.Helper()
 	var pressed time.Time
-	eventually(r.tb, func() bool {
+	testworld.WaitOr(r.tb, func() bool {
 		if done() {
 			return true
 		}

@@ -13,6 +13,7 @@ import (
 	"netsky/agent"
 	"netsky/agent/home"
 	"netsky/agent/proc"
+	"netsky/internal/testworld"
 	"netsky/spawn/keeper"
 )
 
@@ -160,7 +161,7 @@ func (r *rig) keys(p pane, keys ...string) {
 func (r *rig) shows(p pane, text string) {
 	r.tb.Helper()
 	var last string
-	eventually(r.tb, func() bool {
+	testworld.WaitOr(r.tb, func() bool {
 		last = r.capture(p)
 		return strings.Contains(last, text)
 	}, func() string { return "pane without " + strconv.Quote(text) + ":\n" + last })
@@ -169,7 +170,7 @@ func (r *rig) shows(p pane, text string) {
 // ended waits for the record of the start's end.
 func (r *rig) ended(l agent.Launch) (k agent.Keeper) {
 	r.tb.Helper()
-	eventually(r.tb, func() bool {
+	testworld.WaitOr(r.tb, func() bool {
 		k, _ = r.home.LoadKeeper(l.Agent)
 		return k.Start == l.Start && k.EndedMS != 0
 	}, func() string { return string(l.Agent) + ": no end on record" })
@@ -179,7 +180,7 @@ func (r *rig) ended(l agent.Launch) (k agent.Keeper) {
 // program waits for the record of the program's start.
 func (r *rig) program(l agent.Launch) (k agent.Keeper) {
 	r.tb.Helper()
-	eventually(r.tb, func() bool {
+	testworld.WaitOr(r.tb, func() bool {
 		k, _ = r.home.LoadKeeper(l.Agent)
 		return k.Start == l.Start && k.PID != 0
 	}, func() string { return string(l.Agent) + ": no program on record" })
@@ -197,21 +198,9 @@ func ending(k agent.Keeper) string {
 	return k.Signal
 }
 
-// eventually looks every 2 ms for 30 s at most.
-func eventually(tb testing.TB, ok func() bool, why func() string) {
-	tb.Helper()
-	tick := time.NewTicker(2 * time.Millisecond)
-	defer tick.Stop()
-	for deadline := time.Now().Add(30 * time.Second); !ok(); <-tick.C {
-		if time.Now().After(deadline) {
-			tb.Fatal(why())
-		}
-	}
-}
-
 func gone(tb testing.TB, what string, p proc.Process) {
 	tb.Helper()
-	eventually(tb, func() bool { return !p.Alive() }, func() string {
+	testworld.WaitOr(tb, func() bool { return !p.Alive() }, func() string {
 		return what + " lives: " + strconv.Itoa(p.PID)
 	})
 }

@@ -12,6 +12,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"netsky/agent/proc"
+	"netsky/internal/testworld"
 )
 
 func mustJSON(tb testing.TB, v any) []byte {
@@ -121,7 +122,7 @@ func TestReaps(t *testing.T) {
 	script := `for i in 1 2 3; do (sleep 0.0$i &); done; (sleep 0.3 &); exit 2`
 	p, l := r.run("agent1", "/bin/sh", "-c", script)
 	r.ended(l)
-	eventually(t, func() bool {
+	testworld.WaitOr(t, func() bool {
 		err := exec.Command("ps", "-o", "pid=", "--ppid", strconv.Itoa(p.keeper.PID)).Run()
 		return err != nil // none
 	}, func() string { return "the keeper has children" })

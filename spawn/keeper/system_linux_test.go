@@ -6,6 +6,8 @@ import (
 	"strings"
 	"testing"
 
+	"netsky/internal/testworld"
+
 	"golang.org/x/sys/unix"
 )
 
@@ -38,7 +40,7 @@ func TestStuckTerminal(t *testing.T) {
 	r.shows(p, "y\ny")
 	unix.Kill(server, unix.SIGSTOP)
 	asleep := 0
-	eventually(t, func() bool {
+	testworld.WaitOr(t, func() bool {
 		stat, _ := os.ReadFile("/proc/" + strconv.Itoa(program.PID) + "/stat")
 		if asleep++; !strings.Contains(string(stat), ") S ") {
 			asleep = 0

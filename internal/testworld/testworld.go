@@ -1,0 +1,84 @@
+// Package testworld is what the tests of all packages stand on: a home of their
+// own, mailboxes in it, and waiting for a condition instead of sleeping. It is not
+// in the binary.
+package testworld
+
+import (
+	"os"
+	"path/filepath"
+	"testing"
+	"time"
+
+	"netsky/agent"
+	"netsky/agent/home"
+	"netsky/bus"
+)
+
+// Patience is how long a test waits for what must happen. It is far above what
+// anything takes, also on a machine with more work than processors.
+const Patience = time.Minute
+
+// Home makes a home for the test, on disk, with a path short enough for sockets.
+func Home(tb testing.TB) home.Dir {
+	tb.Helper()
+	return homeIn(tb, "")
+}
+
+// FastHome makes a home in memory where the system has such a place: for tests that
+// kill processes, not the machine.
+func FastHome(tb testing.TB) home.Dir {
+	tb.Helper()
+	const memory = "/dev/shm"
+	if info, err := os.Stat(memory); err == nil && info.IsDir() {
+		return homeIn(tb, memory)
+	}
+	return homeIn(tb, "")
+}
+
+func homeIn(tb testing.TB, parent string) home.Dir {
+	tb.Helper()
+	dir, err := os.MkdirTemp(parent, "n")
+	if err != nil {
+		tb.Fatal(err)
+	}
+	tb.Cleanup(func() { os.RemoveAll(dir) })
+	h, err := home.At(filepath.Join(dir, "h"))
+	if err == nil {
+		_, err = h.Make()
+	}
+	if err != nil {
+		tb.Fatal(err)
+	}
+	return h
+}
+
+// Bus makes the bus of a home, with mailboxes.
+func Bus(tb testing.TB, h home.Dir, boxes ...agent.ID) *bus.Bus {
+	tb.Helper()
+	b := bus.New(h, bus.Options{})
+	for _, id := range boxes {
+		if err := b.Make(id); err != nil {
+			tb.Fatal(err)
+		}
+	}
+	return b
+}
+
+// Wait looks every few milliseconds until a condition holds, and fails the test if
+// it does not within Patience.
+func Wait(tb testing.TB, what string, holds func() bool) {
+	tb.Helper()
+	WaitOr(tb, holds, func() string { return what })
+}
+
+// WaitOr is Wait with a failure that is worded when it happens.
+func WaitOr(tb testing.TB, holds func() bool, why func() string) {
+	tb.Helper()
+	tick := time.NewTicker(3 * time.Millisecond)
+	defer tick.Stop()
+	for end := time.Now().Add(Patience); !holds(); <-tick.C {
+		if time.Now().After(end) {
+			tb.Fatalf("waited for %v in vain: %s", Patience, why())
+		}
+	}
+}
