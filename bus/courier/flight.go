@@ -77,11 +77,11 @@ func (m *Courier) load(ctx context.Context, f *flight, list []*bus.Delivery) boo
 				return false
 			}
 		}
-		if !held {
+		if !held && !m.worn(e.ID) {
 			fresh = append(fresh, d)
 			continue
 		}
-		if !m.doubts[e.ID] && o.Start != m.o.Start { // taken by a program that has died since
+		if !m.doubts[e.ID] && (o.Start != m.o.Start || !m.traits.Queues) { // taken by a program, or over a connection, that has died since
 			done, err := m.resume(ctx, o, e)
 			if err != nil {
 				return false

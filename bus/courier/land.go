@@ -84,6 +84,7 @@ func (m *Courier) sight(id string) {
 	}
 	f := m.flight
 	if f == nil || !f.unseen[id] {
+		m.unpend(id)
 		return
 	}
 	delete(f.unseen, id)
@@ -94,6 +95,20 @@ func (m *Courier) sight(id string) {
 	}
 	if len(f.unseen) == 0 && f.notice == "" {
 		m.landed()
+	}
+}
+
+// unpend files a message that was offered over a connection that broke, and that
+// the program has been seen with since.
+func (m *Courier) unpend(id string) {
+	for _, d := range m.pending {
+		if e := d.Envelope(); e.ID == id {
+			if _, offered := m.ledger.offered(e); offered {
+				delete(m.doubts, id)
+				m.pending = without(m.pending, d)
+				m.file(d)
+			}
+		}
 	}
 }
 

@@ -197,6 +197,30 @@ func (l *ledger) list(seen bool) (list []owed) {
 	return list
 }
 
+// InHand is the ID of the message that was offered to an agent last and whose turn
+// has not ended; "" if there is none.
+func InHand(h home.Dir, of agent.ID) string {
+	l := newLedger(h, of)
+	if l.load() != nil || len(l.file.Owed) == 0 {
+		return ""
+	}
+	return l.file.Owed[len(l.file.Owed)-1].ID
+}
+
+// Owe puts a message into an agent's ledger that was handed to its program by
+// other means: the next courier answers it, or gives it to the model again. Who
+// calls it holds the agent's lock, as a courier reads the ledger when it begins.
+func Owe(h home.Dir, to agent.ID, e envelope.Envelope) error {
+	l := newLedger(h, to)
+	if err := l.load(); err != nil {
+		return err
+	}
+	return l.offer([]owed{{
+		ID: e.ID, From: e.From, Kind: e.Kind, Thread: e.Thread, Hops: e.Hops,
+		SentMS: e.Time.UnixMilli(), OfferedMS: time.Now().UnixMilli(), Wants: WantsAnswer(e),
+	}})
+}
+
 // offered finds the message if it was offered before.
 func (l *ledger) offered(e envelope.Envelope) (o owed, ok bool) {
 	l.mu.Lock()

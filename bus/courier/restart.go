@@ -2,8 +2,10 @@ package courier
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"maps"
+	"slices"
 	"strings"
 	"time"
 
@@ -126,7 +128,26 @@ func (m *Courier) cut() {
 		}
 	}
 	m.ledger.unsee(seen)
+	if f := m.flight; f != nil { // the conversation knows whether it was taken
+		m.flight = nil
+		f.list = slices.DeleteFunc(f.list, func(d *bus.Delivery) bool { return !f.unseen[d.Envelope().ID] })
+		for _, d := range f.list {
+			m.losses[d.Envelope().ID]++
+		}
+		m.pending = append(f.list, m.pending...)
+		for _, l := range f.lost {
+			if !slices.ContainsFunc(m.left, func(o owed) bool { return o.ID == l.ID && o.From == l.From }) {
+				m.losses[l.ID]++
+				m.left = append(m.left, l.owed)
+			}
+		}
+	}
 	m.restored = len(m.left) == 0
+}
+
+// worn reports whether a message has been cut off as often as it may be.
+func (m *Courier) worn(id string) bool {
+	return m.traits.Losses > 0 && m.losses[id] >= m.traits.Losses
 }
 
 // doubt reports whether a message that is not filed has been seen nevertheless,
@@ -185,8 +206,9 @@ func (m *Courier) resume(ctx context.Context, o owed, e envelope.Envelope) (done
 	if err != nil {
 		return false, err
 	}
-	if most := m.traits.Losses; !ok && most > 0 && m.losses[o.ID] >= most && !m.busy() {
-		end, ok = agent.Event{Event: agent.EventStopFailed, Text: fmt.Sprintf("it was cut off %d times and is not tried again", most)}, true
+	if !ok && m.worn(o.ID) && !m.busy() {
+		end, ok = agent.Event{Event: agent.EventStopFailed, Text: fmt.Sprintf("it was cut off %d times and is not tried again", m.traits.Losses)}, true
+		m.o.Log("give up "+naming(o.ID, o.From), errors.New(end.Text))
 	}
 	if ok {
 		if !o.Wants {

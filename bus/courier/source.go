@@ -53,14 +53,16 @@ func (f *File) Close() error {
 	return f.tail.Close()
 }
 
-// A Queue is the Source of a program that is driven by this process. The zero
-// Queue is not ready; see NewQueue.
+// A Queue is the Source of a program that is driven by this process. It has no
+// record of the past, so its first Read brings nothing: what was put before is
+// news. The zero Queue is not ready; see NewQueue.
 type Queue struct {
 	c     chan struct{}
 	start string
 
-	mu   sync.Mutex // guards list
-	list []Event
+	mu    sync.Mutex // guards what follows
+	begun bool       // the first Read is over
+	list  []Event
 }
 
 // NewQueue makes an empty queue for the events of one start.
@@ -81,6 +83,10 @@ func (q *Queue) Put(list ...Event) {
 		q.list = append(q.list, e)
 	}
 	q.mu.Unlock()
+	q.wake()
+}
+
+func (q *Queue) wake() {
 	select {
 	case q.c <- struct{}{}:
 	default:
@@ -93,6 +99,12 @@ func (q *Queue) C() <-chan struct{} { return q.c }
 // Read takes all events out of the queue.
 func (q *Queue) Read(fn func(Event)) error {
 	q.mu.Lock()
+	if !q.begun {
+		q.begun = true
+		q.mu.Unlock()
+		q.wake()
+		return nil
+	}
 	list := q.list
 	q.list = nil
 	q.mu.Unlock()

@@ -256,7 +256,7 @@ func (c *check) interrupted() {
 	before := c.ends()
 	held := c.offer(c.Hold())
 	c.mustOffer(held)
-	if c.traits.Queues {
+	if c.traits.Queues || c.Remembers { // one that is interrupted before may be in no conversation
 		c.told(held)
 	}
 	c.wait("it is busy", func() bool {

@@ -1,0 +1,194 @@
+package courier_test
+
+import (
+	"context"
+	"fmt"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"netsky/agent"
+	"netsky/bus"
+	"netsky/bus/courier"
+	"netsky/bus/envelope"
+	"netsky/internal/testworld"
+)
+
+// A line is a program that the courier's own process drives over a connection
+// that can break. It takes one text at a time and has no queue.
+type line struct {
+	queue *courier.Queue
+	// takes decides what becomes of the nth offer, counted from 1.
+	takes func(n int) fate
+
+	mu    sync.Mutex
+	n     int
+	texts []string
+	held  map[string]agent.Event // how the last turn ended that took a message
+}
+
+type fate int
+
+const (
+	answered   fate = iota
+	lostBefore      // the connection breaks, and the conversation does not hold it
+	lostAfter       // it does, and the turn was broken off
+	lostDone        // it does, and the turn had ended
+	lostRuns        // its turn runs on, and is told of over the next connection
+)
+
+func (l *line) Traits() courier.Traits {
+	return courier.Traits{
+		Name: "line", Batch: 1, BatchBytes: 1 << 20, Text: 1 << 20, Leaves: true, Losses: 3,
+		Pace: courier.Pace{
+			Unseen: []time.Duration{time.Minute}, Busy: 5 * time.Millisecond, Idle: 20 * time.Millisecond,
+			Told: 50 * time.Millisecond, Silent: time.Minute, Begins: time.Minute,
+		},
+	}
+}
+
+func (l *line) State(context.Context) courier.Condition {
+	return courier.Condition{Report: agent.Report{State: agent.Idle, Evidence: "test"}, Takes: true}
+}
+
+func (l *line) Offer(_ context.Context, o courier.Offer) error {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.n++
+	l.texts = append(l.texts, o.Text)
+	id, turn := o.About[0], fmt.Sprint("turn-", l.n)
+	stop := agent.Event{Event: agent.EventStop, ID: turn, Text: fmt.Sprint("said in ", turn)}
+	cut := courier.Event{Event: agent.Event{Event: agent.EventSessionStart, Session: "c"}, Cut: true}
+	switch l.takes(l.n) {
+	case lostBefore:
+		l.queue.Put(cut)
+		return fmt.Errorf("the connection is gone")
+	case lostAfter:
+		l.held[id] = agent.Event{Event: agent.EventStopFailed, ID: turn, Error: courier.Interrupted}
+		l.queue.Put(cut)
+		return fmt.Errorf("the connection is gone")
+	case lostRuns:
+		l.held[id] = stop
+		prompt := courier.Event{Event: agent.Event{Event: agent.EventPrompt, ID: turn, IDs: o.About}}
+		l.queue.Put(cut, prompt, courier.Event{Event: stop})
+		return fmt.Errorf("the connection is gone")
+	case lostDone:
+		l.held[id] = stop
+		l.queue.Put(cut)
+		return nil
+	}
+	l.held[id] = stop
+	l.queue.Put(courier.Event{Event: agent.Event{Event: agent.EventPrompt, ID: turn, IDs: o.About}}, courier.Event{Event: stop})
+	return nil
+}
+
+func (l *line) Holds(_ context.Context, id string) (bool, error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	_, ok := l.held[id]
+	return ok, nil
+}
+
+func (l *line) Ended(_ context.Context, id, _ string) (agent.Event, bool, error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	e, ok := l.held[id]
+	return e, ok, nil
+}
+
+func (l *line) Interrupt(context.Context, agent.ID) error { return nil }
+
+func (l *line) said() []string {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return append([]string(nil), l.texts...)
+}
+
+// TestCut: what was on its way when the program's connection broke has its effect
+// once, and one answer, and is not tried for ever.
+func TestCut(t *testing.T) {
+	t.Parallel()
+	always := func(f fate) func(int) fate { return func(int) fate { return f } }
+	first := func(f fate) func(int) fate {
+		return func(n int) fate {
+			if n == 1 {
+				return f
+			}
+			return answered
+		}
+	}
+	for _, tt := range []struct {
+		name   string
+		takes  func(int) fate
+		words  []string // how each text goes
+		kind   envelope.Kind
+		answer string
+	}{
+		{"not taken", first(lostBefore), []string{`id="q-0"`, `id="q-0"`}, envelope.KindReply, "said in turn-2"},
+		{"taken and broken off", first(lostAfter), []string{`id="q-0"`, "Not answered yet: q-0 from owner"}, envelope.KindReply, "said in turn-2"},
+		{"taken and ended", first(lostDone), []string{`id="q-0"`}, envelope.KindReply, "said in turn-1"},
+		{"taken by a turn that runs on", first(lostRuns), []string{`id="q-0"`}, envelope.KindReply, "said in turn-1"},
+		{"never taken", always(lostBefore), []string{`id="q-0"`, `id="q-0"`, `id="q-0"`}, envelope.KindError, "cut off 3 times"},
+		{"broken off each time", always(lostAfter), []string{`id="q-0"`, "q-0 from owner", "q-0 from owner"}, envelope.KindError, "cut off 3 times"},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			p := mustPost(t)
+			l := &line{queue: courier.NewQueue("start"), takes: tt.takes, held: make(map[string]agent.Event)}
+			l.queue.Put(courier.Event{Event: agent.Event{Event: agent.EventSessionStart, Session: "c", Text: "clear"}})
+			stop := p.runLine(l)
+			p.drop(envelope.Envelope{ID: "q-0", From: agent.Owner, To: me, Text: "?"})
+			testworld.Wait(p, "the answer", func() bool { return len(p.answers(agent.Owner, "q-0")) > 0 })
+			testworld.Wait(p, "nothing owed", func() bool { return p.owed() == "" && p.count(me, bus.Delivered) == 1 })
+			stop()
+			list := p.answers(agent.Owner, "q-0")
+			if len(list) != 1 || list[0].Kind != tt.kind || !strings.Contains(list[0].Text, tt.answer) {
+				t.Errorf("answers: %+v, want one %s with %q", list, tt.kind, tt.answer)
+			}
+			texts := l.said()
+			if len(texts) != len(tt.words) {
+				t.Fatalf("offered %q, want %d texts", texts, len(tt.words))
+			}
+			for i, want := range tt.words {
+				if !strings.Contains(texts[i], want) {
+					t.Errorf("text %d: %q, want %q in it", i, texts[i], want)
+				}
+			}
+		})
+	}
+}
+
+// TestQueueBeforeRun: what a program has told before the courier runs is news to
+// it, as no courier was there to hear it.
+func TestQueueBeforeRun(t *testing.T) {
+	t.Parallel()
+	p := mustPost(t)
+	p.options.Startup = "to begin with"
+	l := &line{queue: courier.NewQueue("start"), takes: func(int) fate { return answered }, held: make(map[string]agent.Event)}
+	l.queue.Put(courier.Event{Event: agent.Event{Event: agent.EventSessionStart, Session: "c", Text: "clear"}})
+	p.runLine(l)
+	p.drop(envelope.Envelope{ID: "q-0", From: agent.Owner, To: me, Text: "?"})
+	testworld.Wait(p, "the answer", func() bool { return len(p.answers(agent.Owner, "q-0")) > 0 })
+	if texts := l.said(); !strings.Contains(texts[0], "to begin with") {
+		t.Errorf("a fresh conversation was told %q", texts[0])
+	}
+	testworld.Wait(p, "the conversation on record", func() bool { return p.records.conversation("start") == "c" })
+}
+
+// runLine starts a courier for a program of its own process.
+func (p *post) runLine(l *line) (stop func()) {
+	p.Helper()
+	o := p.options
+	o.Start, o.Runtime, o.Events = "start", l, l.queue
+	ctx, cancel := context.WithCancel(context.Background())
+	over := make(chan error, 1)
+	go func() { over <- courier.New(o).Run(ctx) }()
+	stop = sync.OnceFunc(func() {
+		cancel()
+		if err := <-over; err != nil {
+			p.Errorf("Run = %v", err)
+		}
+	})
+	p.Cleanup(stop)
+	return stop
+}
