@@ -1,13 +1,13 @@
 // Package codex runs agents on the Codex CLI: it brings an agent's mail through the
 // threads of Codex's servers.
 //
-// A Session keeps one agent's thread: it connects to a server of [appserver], resumes
-// the thread or begins one, and brings a message through a turn. Once is a Session for
-// one message, with its mail.
+// A Session keeps one agent's thread: it connects to a server of [appserver], and
+// resumes the thread or begins one. Once brings one message through a Session, with
+// its mail.
 //
-// Serve is the program in the pane of a resident agent: a Session that stays,
-// on an app-server that listens on a socket, the agent's mail, its state, and
-// Codex's own TUI on the same thread. Runtime says how to start it.
+// Serve is the program in the pane of a resident agent: a courier brings the
+// agent's mail to a Session that stays, on an app-server that listens on a socket,
+// and Codex's own TUI shows the same thread. Runtime says how to start it.
 //
 // # What it promises
 //
@@ -19,9 +19,9 @@
 //
 // # What it does not know
 //
-// It touches no mailbox: what it delivers it has from a bus.Receiver. It reads
-// no configuration file, neither ours nor Codex's, and renders no prompt. Only
-// Codex knows which models there are and who is logged in.
+// How a message is claimed, owed, answered and tried again is the courier's. No
+// configuration file is read here, neither ours nor Codex's, and no prompt
+// rendered. Only Codex knows which models there are and who is logged in.
 //
 // With Codex up to 0.153.4 each call begins a thread of its own, and nothing is
 // recognised after a crash.

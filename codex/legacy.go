@@ -15,7 +15,7 @@ type legacy struct {
 	o      SessionOptions
 	server appserver.ServerOptions
 	state  State
-	rows   rows
+	put    func(ctx context.Context, thread, message, state, reason string) // a row
 }
 
 // Deliver brings a message through a turn of a server of its own.
@@ -44,13 +44,13 @@ func (l *legacy) deliver(ctx context.Context, in Input) (Answer, error) {
 	if old.Thread == "" {
 		return l.begin(ctx, s, in)
 	}
-	l.rows.put(ctx, old.Thread, in.ID, store.InputPending, "")
+	l.put(ctx, old.Thread, in.ID, store.InputPending, "")
 	res, err := s.Reply(ctx, old.Thread, in.Text)
 	if !errors.Is(err, appserver.ErrGone) {
-		l.rows.put(ctx, old.Thread, in.ID, store.InputConsumed, "")
+		l.put(ctx, old.Thread, in.ID, store.InputConsumed, "")
 		return Answer{Result: res}, err
 	}
-	l.rows.put(ctx, old.Thread, in.ID, store.InputCancelled, "the thread is gone")
+	l.put(ctx, old.Thread, in.ID, store.InputCancelled, "the thread is gone")
 	l.o.Say("codex session not found for thread " + old.Thread + "; starting fresh thread")
 	answer, err := l.begin(ctx, s, in)
 	if err == nil {
@@ -69,7 +69,7 @@ func (l *legacy) begin(ctx context.Context, s *appserver.Legacy, in Input) (Answ
 	if err != nil {
 		return Answer{}, err
 	}
-	l.rows.put(ctx, res.Thread, in.ID, store.InputConsumed, "") // before, the thread had no name
+	l.put(ctx, res.Thread, in.ID, store.InputConsumed, "") // before, the thread had no name
 	l.state = State{Thread: res.Thread, Model: l.o.Thread.Model, Started: true, Message: in.ID}
 	return Answer{Result: res}, l.state.save(l.o.Home, l.o.Agent, true)
 }

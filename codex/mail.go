@@ -9,6 +9,7 @@ import (
 	"netsky/agent"
 	"netsky/agent/home"
 	"netsky/bus"
+	"netsky/bus/courier"
 	"netsky/bus/envelope"
 	"netsky/codex/appserver"
 )
@@ -126,9 +127,6 @@ func (w *once) next(ctx context.Context, r *bus.Receiver) (*bus.Delivery, error)
 	}
 }
 
-// shortened is how many bytes of an answer are sent that is too long for the bus.
-const shortened = 100_000
-
 // reply sends the answer to the message's sender. refused is why that can never
 // be; err is anything else that went wrong.
 func (w *once) reply(ctx context.Context, a Answer, text string) (refused, err error) {
@@ -136,37 +134,12 @@ func (w *once) reply(ctx context.Context, a Answer, text string) (refused, err e
 	case envelope.KindReply, envelope.KindError, envelope.KindAck, envelope.KindApprovalAnswer:
 		return nil, nil // code does not answer answers
 	}
-	if (a.Tools > 0 || a.Recovered) && answered(ctx, w.Bus, w.Agent, w.envelope) {
+	if (a.Tools > 0 || a.Recovered) && courier.Answered(ctx, w.Bus, w.Agent, w.envelope) {
 		return nil, nil // the model has answered by itself
 	}
-	return sendAnswer(ctx, w.Bus, w.Agent, w.envelope, envelope.KindReply, text, a.Thread)
-}
-
-// answered says whether a message has had its answer from us.
-func answered(ctx context.Context, b *bus.Bus, from agent.ID, q envelope.Envelope) bool {
-	found, ok, err := b.FindAnswer(ctx, q.From, q.ID, q.Time)
-	return err == nil && ok && found.Envelope.From == from
-}
-
-// sendAnswer sends the one answer that code gives to a message. refused is why
-// that can never be.
-func sendAnswer(ctx context.Context, b *bus.Bus, from agent.ID, q envelope.Envelope, kind envelope.Kind, text, thread string) (refused, err error) {
-	e := envelope.Envelope{
-		ID: envelope.AnswerID(from, q.ID, envelope.KindReply), From: from, To: q.From, Kind: kind, Text: envelope.SafeText(text),
-		InReplyTo: q.ID, Thread: q.Thread, Hops: q.Hops + 1, Via: "code",
-	}
+	kind := envelope.KindReply
 	if text == "" {
-		e.Kind, e.Text = envelope.KindError, "the turn ended without a word"
+		kind, text = envelope.KindError, "the turn ended without a word"
 	}
-	_, err = b.Send(ctx, e)
-	if errors.Is(err, envelope.ErrInvalid) && len(e.Text) > shortened {
-		e.Text = fmt.Sprintf("%s\n[shortened: %d bytes in all, the rest is in Codex thread %s]", envelope.Cut(e.Text, shortened), len(e.Text), thread)
-		_, err = b.Send(ctx, e)
-	}
-	for _, never := range []error{bus.ErrNotAllowed, bus.ErrNoMailbox, envelope.ErrInvalid, bus.ErrHops} {
-		if errors.Is(err, never) {
-			return err, nil
-		}
-	}
-	return nil, err
+	return courier.Answer(ctx, w.Bus, w.Agent, w.envelope, kind, text, false)
 }

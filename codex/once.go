@@ -12,6 +12,7 @@ import (
 	"netsky/agent"
 	"netsky/agent/home"
 	"netsky/bus"
+	"netsky/bus/courier"
 	"netsky/bus/envelope"
 	"netsky/codex/appserver"
 )
@@ -50,9 +51,9 @@ type OnceOptions struct {
 
 	Home    home.Dir
 	Bus     *bus.Bus
-	Records Recorder // nil: nothing is recorded
-	Program string   // the native Codex; "" looks for it on the PATH of Env
-	Env     []string // the whole environment
+	Records courier.Recorder // nil: nothing is recorded
+	Program string           // the native Codex; "" looks for it on the PATH of Env
+	Env     []string         // the whole environment
 
 	Out      io.Writer // the last line, and the answer
 	Err      io.Writer // what a person should know
@@ -165,7 +166,7 @@ func (w *once) answer(ctx context.Context) (a Answer, end func(), err error) {
 	in := Input{ID: w.envelope.ID, Text: w.rendered}
 	a, err = s.Deliver(ctx, in)
 	if old(ctx, program, env, err) {
-		l := &legacy{o: o, state: s.state, rows: rows{o: &o}, server: appserver.ServerOptions{Program: program, Env: env, Dir: w.Dir}}
+		l := &legacy{o: o, state: s.state, put: s.put, server: appserver.ServerOptions{Program: program, Env: env, Dir: w.Dir}}
 		a, err = l.Deliver(ctx, in)
 	}
 	ended := make(chan struct{})

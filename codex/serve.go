@@ -9,14 +9,13 @@ import (
 	"os/signal"
 	"strings"
 	"sync"
-	"sync/atomic"
 	"syscall"
 	"time"
 
 	"netsky/agent"
 	"netsky/agent/home"
 	"netsky/bus"
-	"netsky/bus/envelope"
+	"netsky/bus/courier"
 	"netsky/codex/appserver"
 )
 
@@ -46,40 +45,59 @@ type ServeOptions struct {
 
 	Home    home.Dir
 	Bus     *bus.Bus
-	Records Recorder  // nil: nothing is recorded
-	Program string    // the native Codex; "" looks for it on the PATH of Env
-	Env     []string  // the whole environment
-	Out     io.Writer // the pane; nil is standard output
+	Records courier.Recorder // nil: nothing is recorded
+	Program string           // the native Codex; "" looks for it on the PATH of Env
+	Env     []string         // the whole environment
+	Out     io.Writer        // the pane; nil is standard output
 }
 
-// A sidecar is the resident agent at work. Its fields belong to the goroutine of
-// Serve, but for those that say otherwise.
-type sidecar struct {
+// A resident is a resident agent at work: the courier's Runtime. Its one goroutine
+// of its own keeps the thread open and turns what happens there into the courier's
+// events; see keep.
+type resident struct {
 	ServeOptions
 	program string
 	env     []string
 	lock    *home.Lock // says that somebody keeps the agent
-	mail    *bus.Receiver
+	queue   *courier.Queue
+	print   *transcript
+	tui     *tui // nil: headless
+	group   sync.WaitGroup
+
+	// These belong to keep; of the session, Offer writes down what it submits.
 	server  *appserver.Listener
 	session *Session
-	thread  atomic.Pointer[appserver.Thread] // for interrupting, from any goroutine
-	board   *board
-	tui     *tui     // nil: headless
 	seen    []string // what Codex's screen need not announce, by the server seenBy
 	seenBy  *appserver.Server
-	print   *transcript
-	gate    time.Time // no message is tried before; after a quota was used up
-	group   sync.WaitGroup
+	spent   appserver.Usage  // of the running turn
+	before  *appserver.Usage // the thread's tokens as last told
+
+	offering sync.Mutex // held by Offer
+
+	mu      sync.Mutex        // guards what follows
+	thread  *appserver.Thread // the open one; nil: none
+	state   agent.State
+	detail  string
+	quota   bool      // the last turn found it used up
+	gate    time.Time // with quota: no message is taken before
+	message string    // that the running turn took; "": it is a person's
+	handed  handed
+	overdue string // the turn that was interrupted, as it ran too long
 }
 
-// Serve is the program in the pane of a resident Codex agent. It takes the
-// agent's mail, brings each message through a turn of the agent's thread, sends
-// the answers, reports the agent's state, and shows Codex's own TUI on the same
-// thread, where a person can look on and type.
+// A handed is the message that was submitted last.
+type handed struct {
+	id, turn string
+	taken    bool // it stands in the thread
+}
+
+// Serve is the program in the pane of a resident Codex agent. A courier brings the
+// agent's mail to its thread, sends the answers and reports its state; Codex's own
+// TUI shows the same thread, where a person can look on and type.
 //
 // It returns nil after an obeyed shutdown, and after SIGTERM, SIGHUP or the end
 // of ctx, which break a turn off; nothing it started is left behind then. The
-// error matches ErrMissing, ErrOld, agent.ErrLocked or is what makes going on
+// error matches ErrMissing, ErrOld, home.ErrLocked or is what makes going on
 // impossible. Whatever dies meanwhile is started again and gone on with; a
 // message that was under way is recognised, by the next process too.
 //
@@ -88,16 +106,12 @@ type sidecar struct {
 func Serve(ctx context.Context, o ServeOptions) error {
 	ctx, stop := signal.NotifyContext(ctx, syscall.SIGTERM, syscall.SIGHUP)
 	defer stop()
-	s := &sidecar{ServeOptions: o}
-	if s.Out == nil {
-		s.Out = os.Stdout
-	}
-	s.print = &transcript{w: s.Out, id: o.Agent}
-	err := s.begin(ctx)
+	r := newResident(o)
+	err := r.begin(ctx)
 	if err == nil {
-		err = s.run(ctx)
+		err = r.run(ctx)
 	}
-	s.end()
+	r.end()
 	if ctx.Err() != nil || errors.Is(err, bus.ErrShutdown) {
 		return nil
 	}
@@ -107,148 +121,156 @@ func Serve(ctx context.Context, o ServeOptions) error {
 	return nil
 }
 
+func newResident(o ServeOptions) *resident {
+	if o.Out == nil {
+		o.Out = os.Stdout
+	}
+	return &resident{
+		ServeOptions: o, state: agent.Starting, queue: courier.NewQueue(o.Start), print: &transcript{w: o.Out, id: o.Agent},
+	}
+}
+
 // begin takes what belongs to one process at a time and starts what runs beside
 // us. end undoes it, as far as it has got.
-func (s *sidecar) begin(ctx context.Context) (err error) {
-	s.env, s.program = childEnv(s.Env, s.Agent, s.Home), s.Program
-	if s.program == "" {
-		if s.program, err = appserver.Find(getenv(s.env, "PATH")); err != nil {
+func (r *resident) begin(ctx context.Context) (err error) {
+	r.env, r.program = childEnv(r.Env, r.Agent, r.Home), r.Program
+	if r.program == "" {
+		if r.program, err = appserver.Find(getenv(r.env, "PATH")); err != nil {
 			return err
 		}
 	}
-	version, err := appserver.Probe(ctx, s.program, s.env)
+	version, err := appserver.Probe(ctx, r.program, r.env)
 	if err != nil {
 		return err
 	}
 	if version.Legacy() {
 		return fmt.Errorf("update Codex: %v is %w", version, appserver.ErrOld)
 	}
-	if err := s.Bus.Make(s.Agent); err != nil {
+	if r.lock, err = r.Home.Lock(ResidentLock(r.Agent)); err != nil {
 		return err
 	}
-	if s.lock, err = s.Home.Lock(ResidentLock(s.Agent)); err != nil {
+	if r.session, err = NewSession(r.options()); err != nil {
 		return err
 	}
-	s.board = newBoard(s)
-	if err := s.board.report(agent.Starting, ""); err != nil {
-		return err
+	if r.Fresh {
+		r.session.forget()
 	}
-	s.mail, err = s.Bus.Receive(ctx, s.Agent, bus.ReceiveOptions{
-		Start: s.Start, MaxText: MaxText - reserve, Report: s.told, Cancel: s.cancel,
+	if !r.Headless {
+		r.tui, err = newTUI(r)
+	}
+	return err
+}
+
+// run brings mail until it is told to end.
+func (r *resident) run(ctx context.Context) error {
+	ctx, cancel := context.WithCancel(ctx)
+	mail := courier.New(courier.Options{
+		Agent: r.Agent, Start: r.Start, Home: r.Home, Bus: r.Bus, Runtime: r, Events: r.queue, Records: r.Records,
+		Startup: r.Startup, Fresh: !r.session.state.Started, Log: r.log,
 	})
-	if err != nil {
-		return err
-	}
-	if s.session, err = NewSession(s.options()); err != nil {
-		return err
-	}
-	if s.Fresh {
-		s.session.forget()
-	}
-	s.board.follow(s.session)
-	if !s.Headless {
-		s.tui, err = newTUI(s)
+	kept := make(chan error, 1)
+	go func() {
+		defer cancel()
+		kept <- r.keep(ctx)
+	}()
+	err := mail.Run(ctx)
+	cancel()
+	if over := <-kept; err == nil && !errors.Is(over, context.Canceled) {
+		err = over
 	}
 	return err
 }
 
 // end ends what begin started, in the order that loses nothing.
-func (s *sidecar) end() {
-	if s.tui != nil {
-		s.tui.close()
-		s.print.mute.Store(false)
+func (r *resident) end() {
+	if t := r.opened(); t != nil && t.Running() != nil {
+		t.Running().BreakOff()
 	}
-	if s.session != nil {
-		s.session.Close()
+	if r.tui != nil {
+		r.tui.close()
+		r.print.mute.Store(false)
 	}
-	if s.server != nil {
-		s.server.Close()
+	if r.session != nil {
+		r.session.Close()
 	}
-	if s.board != nil {
-		s.board.close()
-	}
-	s.group.Wait()
-	if s.mail != nil {
-		s.mail.Close()
-	}
-	if s.lock != nil {
-		s.lock.Unlock()
+	r.endServer()
+	r.group.Wait()
+	if r.lock != nil {
+		r.lock.Unlock()
 	}
 }
 
-func (s *sidecar) options() SessionOptions {
+func (r *resident) options() SessionOptions {
 	return SessionOptions{
-		Home: s.Home, Agent: s.Agent, Startup: s.Startup, Limit: s.Limit, Records: s.Records, Say: s.print.say,
-		Connect: s.connect,
+		Home: r.Home, Agent: r.Agent, Records: r.Records, Say: r.print.say, Connect: r.connect,
 		Thread: appserver.ThreadOptions{
-			Name: string(s.Agent), Dir: s.Dir, Model: ChooseModel(s.Model, s.Env, s.ConfigModel),
-			Instructions: s.Instructions + resident(s.Agent),
-			Sandbox:      s.Sandbox, Approval: s.Approval, Config: s.Config, Approve: s.decide,
+			Name: string(r.Agent), Dir: r.Dir, Model: ChooseModel(r.Model, r.Env, r.ConfigModel),
+			Instructions: r.Instructions + residentWords(r.Agent),
+			Sandbox:      r.Sandbox, Approval: r.Approval, Config: r.Config, Approve: r.decide,
 		},
 	}
 }
 
 // connect gives the session its server: the one that listens, started again if
 // it has ended.
-func (s *sidecar) connect(ctx context.Context) (*appserver.Server, error) {
+func (r *resident) connect(ctx context.Context) (*appserver.Server, error) {
 	ctx, cancel := context.WithTimeout(ctx, 3*grace)
 	defer cancel()
-	if s.server != nil && s.server.Over() {
-		s.server.Close()
-		s.server = nil
+	if r.server != nil && r.server.Over() {
+		r.endServer()
 	}
-	if s.server == nil {
-		l, err := appserver.Listen(ctx, s.Home, s.Agent, appserver.ServerOptions{
-			Program: s.program, Config: append(appserver.Trust(s.Dir, s.Sandbox), appserver.Overrides(s.Config)...), Env: s.env, Dir: s.Dir,
+	if r.server == nil {
+		l, err := appserver.Listen(ctx, r.Home, r.Agent, appserver.ServerOptions{
+			Program: r.program, Config: append(appserver.Trust(r.Dir, r.Sandbox), appserver.Overrides(r.Config)...), Env: r.env, Dir: r.Dir,
 		})
 		if err != nil {
 			return nil, err
 		}
-		s.server = l
+		r.server = l
 	}
-	server, err := s.server.Connect(ctx)
+	server, err := r.server.Connect(ctx)
 	if err != nil {
-		s.server.Close()
-		s.server = nil
+		r.endServer()
 	}
 	return server, err
 }
 
-// decide answers what Codex asks, or leaves it to whoever is at the TUI.
-func (s *sidecar) decide(ctx context.Context, a Approval) Decision {
-	a.Message = s.board.inHand()
-	if s.Approve != nil {
-		return s.Approve(ctx, a)
+// endServer ends the server, if there is one.
+func (r *resident) endServer() {
+	if r.server != nil {
+		r.server.Close()
+		r.server = nil
 	}
-	if s.tui != nil {
+}
+
+// decide answers what Codex asks, or leaves it to whoever is at the TUI.
+func (r *resident) decide(ctx context.Context, a Approval) Decision {
+	r.mu.Lock()
+	a.Message = r.message
+	r.mu.Unlock()
+	if r.Approve != nil {
+		return r.Approve(ctx, a)
+	}
+	if r.tui != nil {
 		return Leave
 	}
-	s.board.log(a.Message, "declined, as nobody can answer: "+strings.TrimSpace(a.Tool+" "+a.Text), nil)
-	s.print.say("declined: " + strings.TrimSpace(a.Tool+" "+a.Text))
+	what := strings.TrimSpace(a.Tool + " " + a.Text)
+	r.record("declined, as nobody can answer: " + what)
+	r.print.say("declined: " + what)
 	return Decline
 }
 
-// told is what the receiver has to say beside messages.
-func (s *sidecar) told(what string, err error) {
+// log says what the courier has to tell.
+func (r *resident) log(what string, err error) {
 	if err != nil {
 		what += ": " + err.Error()
+		r.record(what)
 	}
-	s.print.say(what)
+	r.print.say(what)
 }
 
-// cancel ends the running turn: somebody on the bus wants that.
-func (s *sidecar) cancel(envelope.Envelope) {
-	if t := s.thread.Load(); t != nil {
-		go func() { // ends with the answer, or with the connection
-			ctx, cancel := context.WithTimeout(context.Background(), grace)
-			defer cancel()
-			t.Interrupt(ctx)
-		}()
-	}
-}
-
-// resident is what a model must know about this way of being talked to.
-func resident(id agent.ID) string {
+// residentWords is what a model must know about this way of being talked to.
+func residentWords(id agent.ID) string {
 	more := ""
 	if id.IsClone() {
 		more = " Start and stop no agents."

@@ -260,7 +260,7 @@ func TestServeKilled(t *testing.T) {
 	w.mustEnd("SERVE_DIR=" + w.dir)
 	p.mustClose()
 	w.mustPane()
-	if e := w.mustAnswer(agent.Owner, id); !strings.Contains(e.Text, "broken off") {
+	if e := w.mustAnswer(agent.Owner, id); !strings.Contains(e.Text, "in the middle of a turn") {
 		t.Errorf("answer = %+v", e)
 	}
 	last := w.mustSend(envelope.Envelope{From: agent.Owner, Text: "loop: users"})
@@ -316,6 +316,11 @@ func TestServeKills(t *testing.T) {
 	}
 	w.mustState(agent.Idle, "")
 	w.mustOnly(agent.Owner, ids...)
+	for _, id := range ids {
+		if got := w.inputs(id); got != "consumed" {
+			t.Errorf("inputs of %s = %q, want consumed", id, got)
+		}
+	}
 	if n, err := w.bus.Count("agent1", bus.Poison); n != 0 || err != nil {
 		t.Errorf("%d messages in poison (%v)", n, err)
 	}

@@ -2,6 +2,7 @@ package codex_test
 
 import (
 	"context"
+	"encoding/json"
 	"fmt"
 	"os"
 	"os/exec"
@@ -189,7 +190,7 @@ func TestServeServerKilled(t *testing.T) {
 	asked()
 	w.mustState(agent.Busy, "turn")
 	w.killServers()
-	if e := w.mustAnswer(agent.Owner, id); !strings.Contains(e.Text, "broken off") {
+	if e := w.mustAnswer(agent.Owner, id); !strings.Contains(e.Text, "in the middle of a turn") {
 		t.Errorf("answer = %+v", e)
 	}
 	w.mustState(agent.Idle, "")
@@ -413,4 +414,59 @@ func TestServeOwnAnswer(t *testing.T) {
 		t.Errorf("answer = %q", e.Text)
 	}
 	w.mustOnly(agent.Owner, id, last)
+}
+
+// A turn over the limit is interrupted, and whoever waits for it is told.
+func TestServeLimit(t *testing.T) {
+	t.Parallel()
+	w := mustWorld(t)
+	o := w.serving()
+	o.Limit = time.Second
+	w.mustServe(o)
+	id := w.mustSend(envelope.Envelope{From: agent.Owner, Text: "loop: sleep 1h"})
+	if e := w.mustAnswer(agent.Owner, id); e.Kind != envelope.KindError || !strings.Contains(e.Text, "the turn ran too long: over 1s") {
+		t.Errorf("answer = %s %q", e.Kind, e.Text)
+	}
+	w.mustState(agent.Idle, "last turn interrupted: ")
+	next := w.mustSend(envelope.Envelope{From: agent.Owner, Text: "loop: say next"})
+	if e := w.mustAnswer(agent.Owner, next); e.Text != "next" {
+		t.Errorf("answer = %q", e.Text)
+	}
+}
+
+// What an earlier version had in hand, filed and unanswered, is answered by this
+// one: it is given to the model again, as the thread does not have it.
+func TestServeKept(t *testing.T) {
+	t.Parallel()
+	w := mustWorld(t)
+	stop := w.mustServe(w.serving())
+	w.mustAnswer(agent.Owner, w.mustSend(envelope.Envelope{From: agent.Owner, Text: "first"}))
+	if err := stop(); err != nil {
+		t.Fatal(err)
+	}
+	id := w.mustSend(envelope.Envelope{From: agent.Owner, Text: "loop: say kept"})
+	r, err := w.bus.Receive(w.ctx, "agent1", bus.ReceiveOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	d, err := r.Next(w.ctx)
+	if err == nil {
+		err = d.Confirm()
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	r.Close()
+	e, err := json.Marshal(d.Envelope())
+	if err != nil {
+		t.Fatal(err)
+	}
+	state := fmt.Sprintf(`{"thread_id":%q,"started":true,"message":%q,"keep":{"envelope":%s,"text":"x"}}`, w.state().Thread, id, e)
+	if err := w.home.WriteFile(codex.StateFile("agent1"), []byte(state), false); err != nil {
+		t.Fatal(err)
+	}
+	w.mustServe(w.serving())
+	if e := w.mustAnswer(agent.Owner, id); !strings.Contains(e.Text, "kept") {
+		t.Errorf("answer = %+v", e)
+	}
 }

@@ -2,13 +2,15 @@ package codex
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
+	"sync"
+	"sync/atomic"
 	"time"
 
 	"netsky/agent"
 	"netsky/agent/home"
+	"netsky/bus/courier"
 	"netsky/codex/appserver"
 	"netsky/store"
 )
@@ -19,42 +21,33 @@ type SessionOptions struct {
 	Agent   agent.ID
 	Connect func(context.Context) (*appserver.Server, error) // starts the server, or dials it
 	Thread  appserver.ThreadOptions                          // ID is not read
-	Startup string                                           // in front of a new thread's first text
-	Limit   time.Duration                                    // of one turn; 0: none
-	Records Recorder                                         // nil: nothing is recorded
+	Startup string                                           // for Deliver: in front of a new thread's first text
+	Limit   time.Duration                                    // for Deliver: of one turn; 0: none
+	Records courier.Recorder                                 // nil: nothing is recorded
 	Say     func(text string)                                // tells a person what they should know, from any goroutine; nil: nobody
 }
 
 // A Session keeps the thread of one agent over the deaths of its servers. Its
-// methods may be called from one goroutine at a time, but for Subscribe.
+// methods may be called from one goroutine at a time, but for submitting, refused
+// and accepted.
 type Session struct {
 	o      SessionOptions
-	feed   appserver.Feed
 	server *appserver.Server
 	thread *appserver.Thread
-	state  State
-	saved  mark // what is on file
-	rows   rows
-}
+	events <-chan appserver.Event // of this connection's thread
+	stop   func()                 // ends them
 
-// A mark is what makes a state worth saving.
-type mark struct {
-	thread, message, model string
-	started                bool
-}
+	mu    sync.Mutex // guards what follows
+	state State
+	saved State // is on file
 
-func (s State) mark() mark { return mark{s.Thread, s.Message, s.Model, s.Started} }
+	mute atomic.Bool // it has been said that records fail
+}
 
 // An Input is a message for a thread.
 type Input struct {
 	ID   string // the envelope's
 	Text string // as the model is to read it
-	// Keep is written down with the ID before the submit, and is in the state
-	// until Settled.
-	Keep json.RawMessage
-	// Accepted, if not nil, is called when the text stands in the thread; once
-	// for each attempt.
-	Accepted func()
 }
 
 // An Answer is what came of an Input.
@@ -63,40 +56,39 @@ type Answer struct {
 	Recovered bool // it was in the thread already: an earlier process had not got to use it
 }
 
+// maxLosses is how often a server may end under one message. A message that
+// ends it each time is not tried for ever.
+const maxLosses = 3
+
 const (
 	grace    = 10 * time.Second // what Codex gets to answer
 	patience = 2 * time.Second  // what a Codex that is ending gets to let go of its thread
 )
 
-// maxLosses is how often a server may end under one message. A message that
-// ends it each time is not tried for ever.
-const maxLosses = 3
-
 // NewSession reads the agent's state and connects to nothing. Close ends what
-// Deliver connects to. The caller holds the agent's mailbox, and with it the
-// right to its thread.
+// Open connects to. The caller has the right to the agent's thread.
 func NewSession(o SessionOptions) (*Session, error) {
 	if o.Say == nil {
 		o.Say = func(string) {}
 	}
-	state, err := o.load()
-	if err != nil {
-		return nil, err
-	}
-	return &Session{o: o, state: state, rows: rows{o: &o}}, nil
-}
-
-// load reads the agent's state and says if it could not be read.
-func (o SessionOptions) load() (State, error) {
-	state, aside, err := LoadState(o.Home, o.Agent)
+	state, aside, err := loadState(o.Home, o.Agent)
 	if aside != "" {
 		o.Say("its state was unreadable and is now " + o.Home.Path(aside) + "; a fresh thread begins")
 	}
-	return state, err
+	if k := state.Keep; err == nil && k != nil {
+		state.Keep = nil
+		if err = courier.Owe(o.Home, o.Agent, k.Envelope); err == nil {
+			err = state.save(o.Home, o.Agent, true)
+		}
+	}
+	if err != nil {
+		return nil, err
+	}
+	return &Session{o: o, state: state, saved: state, stop: func() {}}, nil
 }
 
-// Subscribe is Thread.Subscribe over all connections of the session.
-func (s *Session) Subscribe() (events <-chan appserver.Event, stop func()) { return s.feed.Subscribe() }
+// forget makes the next Open begin a thread.
+func (s *Session) forget() { s.state = State{} }
 
 // Close ends the connection and waits for a server of our own to end.
 func (s *Session) Close() error {
@@ -104,6 +96,7 @@ func (s *Session) Close() error {
 		return nil
 	}
 	err := s.server.Close()
+	s.stop()
 	s.server, s.thread = nil, nil
 	return err
 }
@@ -126,26 +119,50 @@ func (s *Session) Open(ctx context.Context) (*appserver.Thread, error) {
 		return nil, err
 	}
 	o := s.o.Thread
-	o.ID, o.Feed = s.state.Thread, &s.feed
+	o.ID, o.Feed = s.state.Thread, new(appserver.Feed)
+	s.events, s.stop = o.Feed.Subscribe()
 	thread, err := s.openFreed(ctx, o)
 	if errors.Is(err, appserver.ErrGone) {
 		thread, err = s.openFresh(ctx, o)
+	}
+	if err == nil {
+		err = s.opened(thread)
 	}
 	if err != nil {
 		s.Close()
 		return nil, err
 	}
+	s.thread = thread
+	return thread, nil
+}
+
+// opened notes which thread is open. A new one is written down before its first
+// text, if it is on disk already.
+func (s *Session) opened(thread *appserver.Thread) error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
 	if s.state.Thread != thread.ID() {
-		s.state = State{Thread: thread.ID(), Keep: s.state.Keep} // written down before its first text
-		if o.Name != "" {                                        // it is on disk already
-			if err := s.state.save(s.o.Home, s.o.Agent, false); err != nil {
-				s.Close()
-				return nil, err
+		s.state = State{Thread: thread.ID()}
+		if s.o.Thread.Name != "" {
+			if err := s.save(false); err != nil {
+				return err
 			}
 		}
 	}
-	s.thread, s.state.Model = thread, thread.Model()
-	return thread, nil
+	s.state.Model = thread.Model()
+	return nil
+}
+
+// save writes the state down, unless it is on file. The caller holds mu.
+func (s *Session) save(sync bool) error {
+	if s.state == s.saved {
+		return nil
+	}
+	err := s.state.save(s.o.Home, s.o.Agent, sync)
+	if err == nil {
+		s.saved = s.state
+	}
+	return err
 }
 
 // openFreed opens a thread and gives a server that is just ending the time to
@@ -167,12 +184,14 @@ func (s *Session) openFreed(ctx context.Context, o appserver.ThreadOptions) (*ap
 
 // openFresh begins a thread in the place of one that is gone.
 func (s *Session) openFresh(ctx context.Context, o appserver.ThreadOptions) (*appserver.Thread, error) {
+	s.mu.Lock()
 	old := s.state
+	s.mu.Unlock()
 	if old.Started {
 		s.o.Say("codex session not found for thread " + old.Thread + "; starting fresh thread")
 	}
 	if old.Message != "" {
-		s.rows.put(ctx, s.state.Thread, old.Message, store.InputCancelled, "the thread is gone")
+		s.put(ctx, old.Thread, old.Message, store.InputCancelled, "the thread is gone")
 	}
 	o.ID = ""
 	thread, err := s.server.Open(ctx, o)
@@ -189,12 +208,17 @@ func (s *Session) openFresh(ctx context.Context, o appserver.ThreadOptions) (*ap
 // input, also by another process: what has been done is not done again.
 func (s *Session) Deliver(ctx context.Context, in Input) (Answer, error) {
 	again := s.state.Message == in.ID // an earlier process may have submitted it
-	announced := s.announce(ctx, in)
+	written := make(chan error, 1)
+	if old := s.state.Thread; old != "" {
+		go func() { written <- s.submitting(ctx, old, in.ID) }() // while Codex is still starting
+	} else {
+		written <- nil
+	}
+	thread, err := s.Open(ctx)
+	if unwritten := <-written; unwritten != nil {
+		return Answer{}, unwritten
+	}
 	for losses := 0; ; again = true {
-		thread, err := s.Open(ctx)
-		if unwritten := announced(); unwritten != nil {
-			return Answer{}, unwritten
-		}
 		var answer Answer
 		if err == nil {
 			answer, err = s.deliver(ctx, thread, in, again)
@@ -207,26 +231,8 @@ func (s *Session) Deliver(ctx context.Context, in Input) (Answer, error) {
 			return answer, err
 		}
 		s.o.Say(err.Error() + "; starting it again")
+		thread, err = s.Open(ctx)
 	}
-}
-
-// announce puts down that a message goes to the thread, while Codex is still
-// starting. What it returns waits for that, and may be called again. Of a
-// thread that has yet to begin there is nothing to put down.
-func (s *Session) announce(ctx context.Context, in Input) (wait func() error) {
-	if s.state.Thread == "" {
-		return func() error { return nil }
-	}
-	s.state.Message, s.state.Keep = in.ID, in.Keep
-	s.saved = s.state.mark()
-	state, done := s.state, make(chan struct{})
-	var err error
-	go func() {
-		defer close(done)
-		s.rows.put(ctx, state.Thread, in.ID, store.InputPending, "")
-		err = state.save(s.o.Home, s.o.Agent, true)
-	}()
-	return func() error { <-done; return err }
 }
 
 // deliver brings a message through a turn. again says that it may stand in the
@@ -238,57 +244,82 @@ func (s *Session) deliver(ctx context.Context, thread *appserver.Thread, in Inpu
 		text = s.o.Startup + "\n\n" + text
 	}
 	if again {
-		past, err := thread.Find(ctx, in.ID)
+		past, err := thread.Find(ctx, in.ID, "")
 		switch {
 		case err != nil:
 			return Answer{}, err
 		case past == nil:
 		case past.Running != nil:
-			s.accepted(ctx, in)
+			s.accepted(ctx, in.ID)
 			res, err := past.Running.Wait(ctx, s.o.Limit)
 			return Answer{Result: res}, err
 		default:
-			s.accepted(ctx, in)
+			s.accepted(ctx, in.ID)
 			if past.Err == nil {
 				return Answer{Result: past.Result, Recovered: true}, nil
 			}
 			text = brokenOff(in.ID, past.Err)
 		}
 	}
-	if s.saved.thread != thread.ID() || s.saved.message != in.ID {
-		s.state.Message, s.state.Keep = in.ID, in.Keep
-		s.saved = s.state.mark()
-		if err := s.state.save(s.o.Home, s.o.Agent, true); err != nil {
-			return Answer{}, err
-		}
-		s.rows.put(ctx, thread.ID(), in.ID, store.InputPending, "")
+	if err := s.submitting(ctx, thread.ID(), in.ID); err != nil {
+		return Answer{}, err
 	}
 	turn, err := thread.Submit(ctx, in.ID, text)
 	if err != nil {
-		// Of a loss nobody knows yet whether it was taken: the row waits for
-		// the next attempt, which looks.
-		if !errors.Is(err, appserver.ErrLost) && ctx.Err() == nil {
-			s.rows.put(ctx, thread.ID(), in.ID, store.InputCancelled, err.Error())
-		}
+		s.refused(ctx, thread, in.ID, err)
 		return Answer{}, err
 	}
-	s.accepted(ctx, in)
+	s.accepted(ctx, in.ID)
 	res, err := turn.Wait(ctx, s.o.Limit)
 	return Answer{Result: res}, err
 }
 
-// accepted notes that a message stands in the thread.
-func (s *Session) accepted(ctx context.Context, in Input) {
-	s.state.Started = true
-	if s.state.mark() != s.saved {
-		s.saved = s.state.mark()
-		if err := s.state.save(s.o.Home, s.o.Agent, false); err != nil {
-			s.o.Say(err.Error()) // at worst the thread hears the startup text twice
-		}
+// submitting writes down that a message is about to be submitted, so that the
+// next process looks for it in the thread.
+func (s *Session) submitting(ctx context.Context, thread, id string) error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.state.Thread != thread || s.saved.Thread == thread && s.saved.Message == id {
+		return nil // it is gone, or that is written down
 	}
-	s.rows.put(ctx, s.state.Thread, in.ID, store.InputConsumed, "")
-	if in.Accepted != nil {
-		in.Accepted()
+	s.state.Message = id
+	if err := s.save(true); err != nil {
+		return err
+	}
+	s.put(ctx, thread, id, store.InputPending, "")
+	return nil
+}
+
+// refused notes that a submit failed. Of a loss nobody knows yet whether the
+// message was taken: its row waits for the next attempt, which looks.
+func (s *Session) refused(ctx context.Context, thread *appserver.Thread, id string, err error) {
+	if !errors.Is(err, appserver.ErrLost) && ctx.Err() == nil {
+		s.put(ctx, thread.ID(), id, store.InputCancelled, err.Error())
+	}
+}
+
+// accepted notes that a message stands in the thread.
+func (s *Session) accepted(ctx context.Context, id string) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.state.Started = true
+	if err := s.save(false); err != nil {
+		s.o.Say(err.Error()) // at worst the thread hears the startup text twice
+	}
+	s.put(ctx, s.state.Thread, id, store.InputConsumed, "")
+}
+
+// put records what became of a message. Records never stop a turn: what the
+// database does not take waits in the spool, and it is for others to say so.
+func (s *Session) put(ctx context.Context, thread, message, state, reason string) {
+	if s.o.Records == nil {
+		return
+	}
+	err := s.o.Records.Record(context.WithoutCancel(ctx), store.UpsertInput{
+		Actor: s.o.Agent, Thread: thread, Message: message, State: state, Reason: reason, Time: store.At(time.Now()),
+	})
+	if err != nil && !errors.Is(err, store.ErrSpooled) && s.mute.CompareAndSwap(false, true) {
+		s.o.Say(err.Error())
 	}
 }
 

@@ -10,6 +10,8 @@ import (
 
 	"netsky/agent"
 	"netsky/agent/home"
+	"netsky/bus/courier"
+	"netsky/bus/envelope"
 )
 
 const stateDir = "state/codex"
@@ -27,18 +29,22 @@ type State struct {
 	// Message is the id of the last message that was submitted to the thread, or
 	// was about to be.
 	Message string `json:"message,omitempty"`
-	// Keep is what came with that message and is of use as long as it is
-	// unanswered; nobody here reads it.
-	Keep json.RawMessage `json:"keep,omitempty"`
+	// Keep is a message in the hands of a version before the courier. It is put into
+	// the ledger of what the agent owes, and is nil from then on.
+	Keep *kept `json:"keep,omitempty"`
+}
+
+type kept struct {
+	Envelope envelope.Envelope `json:"envelope"`
 }
 
 // maxState is far above what a state needs, in bytes; it may hold a message.
 const maxState = 8 << 20
 
-// LoadState reads the agent's state; the zero State if there is none. A file
+// loadState reads the agent's state; the zero State if there is none. A file
 // that is no state is set aside beside the other, and aside is its path below
 // the home.
-func LoadState(home home.Dir, id agent.ID) (s State, aside string, err error) {
+func loadState(home home.Dir, id agent.ID) (s State, aside string, err error) {
 	file := StateFile(id)
 	data, err := home.ReadFile(file, maxState)
 	if errors.Is(err, fs.ErrNotExist) {
@@ -68,10 +74,4 @@ func (s State) save(home home.Dir, id agent.ID, sync bool) error {
 
 // Message is the id of the message in whose turn the agent is, "" if that is not known:
 // a person may have typed at its pane.
-func (r *Runtime) Message(id agent.ID, _ string) string {
-	s, _, err := LoadState(r.Home, id)
-	if err != nil || s.Keep == nil {
-		return ""
-	}
-	return s.Message
-}
+func (r *Runtime) Message(id agent.ID, _ string) string { return courier.InHand(r.Home, id) }

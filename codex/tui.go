@@ -49,7 +49,7 @@ screen_reader_detection_done = true
 `
 
 // newTUI is nil if there is no terminal for one.
-func newTUI(s *sidecar) (*tui, error) {
+func newTUI(s *resident) (*tui, error) {
 	term := tty.Open(0)
 	if term == nil {
 		return nil, nil

@@ -111,6 +111,12 @@ func errorInfo(raw json.RawMessage) (name string, status int) {
 	return "", 0
 }
 
+// Refused reports whether an error is Codex's own no to what it was asked.
+func Refused(err error) bool {
+	var remote *remoteError
+	return errors.As(err, &remote)
+}
+
 // openError knows what a refusal to open a thread means. All of them have the
 // same code, so there is only what they say.
 func openError(err error) error {

@@ -3,6 +3,7 @@ package appserver
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"slices"
 	"sync"
@@ -175,18 +176,10 @@ func (t *Thread) Submit(ctx context.Context, id, text string) (*Turn, error) {
 		return nil, err
 	}
 	defer t.submittedNow()
-	var got struct {
-		Turn struct {
-			ID string `json:"id"`
-		} `json:"turn"`
-	}
-	err := t.s.peer.call(ctx, "turn/start", map[string]any{
-		"threadId": t.id, "clientUserMessageId": id, "input": []any{map[string]any{"type": "text", "text": text}},
-	}, &got)
+	turn, err := t.start(ctx, id, text)
 	if err != nil {
-		return nil, t.s.ended(err)
+		return nil, err
 	}
-	turn := t.turn(got.Turn.ID)
 	select {
 	case <-sub.seen:
 	case <-turn.done:
@@ -201,6 +194,40 @@ func (t *Thread) Submit(ctx context.Context, id, text string) (*Turn, error) {
 		return t.turn(sub.turn), nil
 	}
 	return turn, nil
+}
+
+// Start submits a text like Submit, but waits for nothing but Codex's word that a
+// turn begins: what becomes of the text is told by events. The caller knows that
+// no turn runs. A server that has not answered at ctx's deadline is left.
+func (t *Thread) Start(ctx context.Context, id, text string) (*Turn, error) {
+	defer t.Hold()() // its end may be told before its number
+	turn, err := t.start(ctx, id, text)
+	if errors.Is(err, context.DeadlineExceeded) {
+		t.s.Close()
+	}
+	return turn, err
+}
+
+func (t *Thread) start(ctx context.Context, id, text string) (*Turn, error) {
+	var got struct {
+		Turn struct {
+			ID string `json:"id"`
+		} `json:"turn"`
+	}
+	err := t.s.peer.call(ctx, "turn/start", map[string]any{
+		"threadId": t.id, "clientUserMessageId": id, "input": []any{map[string]any{"type": "text", "text": text}},
+	}, &got)
+	if err != nil {
+		return nil, t.s.ended(err)
+	}
+	return t.turn(got.Turn.ID), nil
+}
+
+// Running is the turn that runs; nil: none.
+func (t *Thread) Running() *Turn {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	return t.active
 }
 
 // in says whether the input has been seen in the thread.
@@ -258,23 +285,18 @@ func (t *Thread) forget() {
 		return
 	}
 	for id, turn := range t.turns {
-		select {
-		case <-turn.done:
+		if turn.Over() {
 			delete(t.turns, id)
-		default:
 		}
 	}
 }
 
 // Interrupt ends the running turn, if one runs.
 func (t *Thread) Interrupt(ctx context.Context) error {
-	t.mu.Lock()
-	turn := t.active
-	t.mu.Unlock()
-	if turn == nil {
-		return nil
+	if turn := t.Running(); turn != nil {
+		return turn.interrupt(ctx)
 	}
-	return turn.interrupt(ctx)
+	return nil
 }
 
 // A pastTurn is a turn as the thread's history has it.
@@ -304,8 +326,9 @@ type Past struct {
 	Err     error // why it did not complete
 }
 
-// Find looks for the last turn that took the input; nil if none did.
-func (t *Thread) Find(ctx context.Context, input string) (*Past, error) {
+// Find looks for a turn by its ID, or without one for the last that took the
+// input; nil if there is none.
+func (t *Thread) Find(ctx context.Context, input, id string) (*Past, error) {
 	turns, err := t.history(ctx, 10, "full")
 	if err != nil {
 		return nil, err
@@ -313,7 +336,7 @@ func (t *Thread) Find(ctx context.Context, input string) (*Past, error) {
 	for _, turn := range turns {
 		took := func(i item) bool { return i.ClientID != nil && *i.ClientID == input }
 		switch {
-		case !slices.ContainsFunc(turn.Items, took):
+		case turn.ID != id && (id != "" || !slices.ContainsFunc(turn.Items, took)):
 		case turn.Status == "inProgress":
 			return &Past{Running: t.turn(turn.ID)}, nil
 		default:

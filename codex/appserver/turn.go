@@ -35,6 +35,16 @@ const answerTime = 10 * time.Second
 // Done is closed when the turn has ended.
 func (u *Turn) Done() <-chan struct{} { return u.done }
 
+// Over reports whether it has ended.
+func (u *Turn) Over() bool {
+	select {
+	case <-u.done:
+		return true
+	default:
+		return false
+	}
+}
+
 // outcome is valid when the turn has ended.
 func (u *Turn) outcome() (Result, error) { return u.res, u.err }
 
@@ -78,6 +88,14 @@ func (u *Turn) Wait(ctx context.Context, limit time.Duration) (Result, error) {
 	return Result{}, fmt.Errorf("%w; interrupt: %w", why, err)
 }
 
+// BreakOff interrupts the turn and waits for its end. A server that does not obey
+// is left.
+func (u *Turn) BreakOff() {
+	ctx, cancel := context.WithCancel(context.Background())
+	cancel()
+	u.Wait(ctx, 0)
+}
+
 // interrupt asks Codex to end the turn. A refusal means that it has ended or is
 // about to, so the end will be told.
 func (u *Turn) interrupt(ctx context.Context) error {
@@ -112,10 +130,8 @@ func (t *Thread) known(id string) *Turn {
 // runs notes that a turn is running. The caller holds mu.
 func (t *Thread) runs(id string) {
 	u := t.known(id)
-	select {
-	case <-u.done:
+	if u.Over() {
 		return
-	default:
 	}
 	if t.active == nil {
 		t.free = make(chan struct{})
@@ -150,11 +166,9 @@ func (t *Thread) item(turn string, i item, ended bool) {
 func (t *Thread) completed(p pastTurn) {
 	t.mu.Lock()
 	u := t.known(p.ID)
-	select {
-	case <-u.done:
+	if u.Over() {
 		t.mu.Unlock()
 		return
-	default:
 	}
 	u.res, u.err = p.result(t.id, t.resets)
 	if u.res.Text == "" {
@@ -212,9 +226,7 @@ func (t *Thread) lose(err error) {
 	}
 	t.lost = err
 	for _, u := range t.turns {
-		select {
-		case <-u.done:
-		default:
+		if !u.Over() {
 			u.err = err
 			t.end(u)
 		}

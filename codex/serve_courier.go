@@ -1,0 +1,170 @@
+package codex
+
+import (
+	"context"
+	"errors"
+	"time"
+
+	"netsky/agent"
+	"netsky/bus/courier"
+	"netsky/codex/appserver"
+)
+
+// Traits are those of one turn at a time, which a connection tells of in order.
+func (r *resident) Traits() courier.Traits {
+	return courier.Traits{
+		Name: "codex", Batch: 1, BatchBytes: MaxText - reserve, Text: MaxText - reserve, Leaves: true, Losses: maxLosses,
+		Pace: courier.Pace{
+			Unseen: []time.Duration{2 * time.Second, 5 * time.Second, 10 * time.Second, 30 * time.Second},
+			Busy:   250 * time.Millisecond, Idle: time.Second,
+			Told: 2 * time.Second, Silent: 30 * time.Second, Begins: time.Second,
+		},
+	}
+}
+
+// State is what the events of the thread make of it.
+func (r *resident) State(context.Context) courier.Condition {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return courier.Condition{
+		Report: agent.Report{State: r.state, Evidence: evidence, Detail: r.detail},
+		Takes:  r.takes(),
+	}
+}
+
+// takes reports whether a message can be submitted. The caller holds mu.
+func (r *resident) takes() bool {
+	idle := r.state == agent.Idle || r.state == agent.Blocked && r.quota && time.Now().After(r.gate)
+	return r.thread != nil && idle && r.thread.Running() == nil
+}
+
+// Offer submits the text under the message's ID.
+func (r *resident) Offer(ctx context.Context, o courier.Offer) error {
+	r.offering.Lock()
+	defer r.offering.Unlock()
+	id := o.About[0] // there are no others
+	r.mu.Lock()
+	if !r.takes() {
+		r.mu.Unlock()
+		return courier.ErrNotReady
+	}
+	t, state, detail := r.thread, r.state, r.detail
+	r.state, r.detail, r.handed = agent.Busy, "turn", handed{id: id}
+	r.mu.Unlock()
+	for _, e := range o.Messages {
+		r.print.message(e)
+	}
+	turn, err := r.submit(ctx, t, id, o.Text)
+	if err == nil {
+		r.mu.Lock()
+		r.handed.turn = turn.ID
+		r.mu.Unlock()
+		if r.Limit > 0 {
+			r.group.Go(func() { r.limit(turn) })
+		}
+		return nil
+	}
+	switch {
+	case errors.Is(err, appserver.ErrLost):
+		return err // and the state is keep's
+	case errors.Is(err, context.DeadlineExceeded):
+		return err // likewise: the connection is given up
+	case appserver.Refused(err):
+		r.queue.Put(
+			courier.Event{Event: agent.Event{Event: agent.EventPrompt, IDs: o.About}},
+			courier.Event{Event: agent.Event{Event: agent.EventStopFailed, Text: err.Error()}},
+		)
+		err, state, detail = nil, agent.Idle, "last turn failed: "+err.Error()
+	}
+	r.set(state, detail)
+	return err
+}
+
+// submit writes down that a message is submitted, and submits it.
+func (r *resident) submit(ctx context.Context, t *appserver.Thread, id, text string) (*appserver.Turn, error) {
+	if err := r.session.submitting(ctx, t.ID(), id); err != nil {
+		return nil, err
+	}
+	turn, err := t.Start(ctx, id, text)
+	if err != nil {
+		r.session.refused(ctx, t, id, err)
+	}
+	return turn, err
+}
+
+// limit interrupts a turn that runs too long.
+func (r *resident) limit(turn *appserver.Turn) {
+	timer := time.NewTimer(r.Limit)
+	defer timer.Stop()
+	select {
+	case <-turn.Done():
+		return
+	case <-timer.C:
+	}
+	r.mu.Lock()
+	if !turn.Over() { // else nobody would take it back
+		r.overdue = turn.ID
+	}
+	r.mu.Unlock()
+	turn.BreakOff()
+}
+
+// Holds reports whether the thread's history has the message.
+func (r *resident) Holds(ctx context.Context, id string) (bool, error) {
+	past, err := r.past(ctx, id, "")
+	if past != nil {
+		r.session.accepted(ctx, id) // perhaps nobody has heard of that
+	}
+	return past != nil, err
+}
+
+// Ended is how a turn ended, as the thread's history tells it. One that ended for
+// want of a login is taken for one that was broken off, and is gone on with.
+func (r *resident) Ended(ctx context.Context, id, turn string) (e agent.Event, ok bool, err error) {
+	past, err := r.past(ctx, id, turn)
+	if err != nil || past == nil {
+		return e, false, err
+	}
+	e = agent.Event{Event: agent.EventStopFailed, ID: past.Result.Turn}
+	switch err := past.Err; {
+	case past.Running != nil:
+		e.ID = past.Running.ID
+		return e, false, nil
+	case err == nil:
+		e.Event, e.Text = agent.EventStop, ExtractReply(past.Result.Text)
+	case errors.Is(err, appserver.ErrInterrupted), troubleOf(err) == appserver.TroubleLogin:
+		e.Error = courier.Interrupted
+	default:
+		e.Text = err.Error()
+	}
+	return e, true, nil
+}
+
+// past looks a turn up in the history of the open thread.
+func (r *resident) past(ctx context.Context, id, turn string) (*appserver.Past, error) {
+	t := r.opened()
+	if t == nil {
+		return nil, errors.New("the connection to Codex is being opened")
+	}
+	ctx, cancel := context.WithTimeout(ctx, grace)
+	defer cancel()
+	return t.Find(ctx, id, turn)
+}
+
+// Interrupt ends the running turn, whoever began it.
+func (r *resident) Interrupt(ctx context.Context, _ agent.ID) error {
+	t := r.opened()
+	if t == nil || t.Running() == nil {
+		return errors.New("no turn runs")
+	}
+	ctx, cancel := context.WithTimeout(ctx, grace)
+	defer cancel()
+	return t.Interrupt(ctx)
+}
+
+// opened is the open thread; nil: none.
+func (r *resident) opened() *appserver.Thread {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.thread
+}
