@@ -187,6 +187,9 @@ func (p *program) State(context.Context) courier.Condition {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	state := p.state
+	if state == agent.Idle && len(p.queue) > 0 {
+		state = agent.Busy // it is about to begin, however late it gets a processor
+	}
 	if p.dialog {
 		state = agent.Waiting
 	}

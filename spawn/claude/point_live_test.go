@@ -103,6 +103,7 @@ func TestPoint(t *testing.T) {
 	t.Run("dialog", func(t *testing.T) {
 		l.mustPush("loop: shell touch made")
 		l.mustState(agent.Waiting, "permission: Bash: touch made")
+		l.wait("the dialog is shown", func() bool { return strings.Contains(l.text(), "Do you want to proceed?") })
 		if err := l.Point(l.ctx, 1); err == nil || !strings.Contains(err.Error(), "not idle: waiting") {
 			t.Errorf("Point = %v, want it refused", err)
 		}

@@ -42,6 +42,7 @@ func TestInterrupt(t *testing.T) {
 	l.mustKeys("C-u")
 	l.mustPush("loop: shell touch made")
 	l.mustState(agent.Waiting, "permission: Bash: touch made")
+	l.wait("the dialog is shown", func() bool { return strings.Contains(l.text(), "Do you want to proceed?") })
 	if err := l.Interrupt(l.ctx); err == nil || !strings.Contains(err.Error(), "waits for an answer") {
 		t.Errorf("Interrupt at a dialog = %v, want it refused", err)
 	}
