@@ -12,7 +12,7 @@ import (
 	"netsky/agent/home"
 	"netsky/cli/console"
 	"netsky/daemon"
-	"netsky/dashboard"
+	"netsky/dashboard/access"
 )
 
 func (a *app) dashboardCommand() *cli.Command {
@@ -48,7 +48,7 @@ func (a *app) dashboard(c *cli.Context) error {
 	if err != nil {
 		return err
 	}
-	if _, err := dashboard.CheckListen(cfg.Dashboard.Listen, encrypt != nil, cfg.Dashboard.Wide); err != nil {
+	if _, err := access.CheckListen(cfg.Dashboard.Listen, encrypt != nil, cfg.Dashboard.Wide); err != nil {
 		return err
 	}
 	h, err := a.madeHome()
@@ -84,7 +84,7 @@ func (a *app) dashboardOf(c *cli.Context, h home.Dir) error {
 	case c.IsSet("sign-out"):
 		return a.dashboardSignOut(c, h, c.String("sign-out"))
 	}
-	var link dashboard.Link
+	var link access.Link
 	err := daemon.Served(c.Context, func() (err error) { link, err = daemon.Link(c.Context, h); return err })
 	if err != nil {
 		return err
@@ -107,13 +107,13 @@ func (a *app) dashboardOf(c *cli.Context, h home.Dir) error {
 }
 
 func (a *app) dashboardBrowsers(c *cli.Context, h home.Dir) error {
-	var list []dashboard.Browser
+	var list []access.Browser
 	err := daemon.Served(c.Context, func() (err error) { list, err = daemon.Browsers(c.Context, h); return err })
 	if err != nil {
 		return err
 	}
 	if c.Bool("json") {
-		return a.writeJSON(map[string]any{"browsers": append([]dashboard.Browser{}, list...)})
+		return a.writeJSON(map[string]any{"browsers": append([]access.Browser{}, list...)})
 	}
 	if len(list) == 0 {
 		a.print("no browser is signed in")
@@ -170,5 +170,5 @@ func (a *app) dashboardTLS() (*tls.Config, error) {
 	if err != nil {
 		return nil, err
 	}
-	return dashboard.Certificate(cert, key)
+	return access.Certificate(cert, key)
 }

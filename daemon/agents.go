@@ -3,7 +3,7 @@ package daemon
 import (
 	"context"
 
-	"netsky/dashboard"
+	"netsky/dashboard/live"
 	"netsky/spawn"
 	"netsky/spawn/pane"
 	"netsky/spawn/watchdog"
@@ -17,18 +17,18 @@ type agents struct {
 }
 
 // Agents is how they are.
-func (a agents) Agents(ctx context.Context) ([]dashboard.Agent, error) {
+func (a agents) Agents(ctx context.Context) ([]live.Agent, error) {
 	list, err := a.watchdog.Statuses(ctx)
 	return a.views(list), err
 }
 
-func (a agents) views(list spawn.Statuses) []dashboard.Agent {
-	out := make([]dashboard.Agent, 0, len(list))
+func (a agents) views(list spawn.Statuses) []live.Agent {
+	out := make([]live.Agent, 0, len(list))
 	for _, st := range list {
 		if st.Forgotten {
 			continue
 		}
-		v := dashboard.Agent{
+		v := live.Agent{
 			ID: st.Agent, State: st.State, Evidence: st.Evidence, Detail: st.Detail, Runtime: st.Runtime, Model: st.Model,
 			Dir: st.Dir, Start: st.Start, PID: st.PID, Wanted: st.Wanted,
 			Inbox: st.Inbox, Claimed: st.Claimed, Outbox: st.Outbox, Poison: st.Poison,

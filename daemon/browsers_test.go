@@ -16,7 +16,7 @@ import (
 	"netsky/agent"
 	"netsky/agent/home"
 	"netsky/daemon"
-	"netsky/dashboard"
+	"netsky/dashboard/access"
 	"netsky/internal/testworld"
 )
 
@@ -56,7 +56,7 @@ func (b *browser) follow(ctx context.Context, watch []string) {
 	if by.PID == 0 || base == "" {
 		return
 	}
-	token, err := dashboard.Token(b.w.home)
+	token, err := access.Token(b.w.home)
 	if err != nil {
 		return
 	}

@@ -19,7 +19,7 @@ import (
 	"netsky/agent"
 	"netsky/agent/proc"
 	"netsky/daemon"
-	"netsky/dashboard"
+	"netsky/dashboard/access"
 	"netsky/internal/testworld"
 )
 
@@ -83,7 +83,7 @@ func (w *world) web() (base string, header http.Header) {
 		base = strings.TrimSpace(string(data))
 		return err == nil
 	}, func() string { return "no dashboard\n" + w.log() })
-	token, err := dashboard.Token(w.home)
+	token, err := access.Token(w.home)
 	if err != nil {
 		w.Fatal(err)
 	}

@@ -11,7 +11,7 @@ import (
 
 	"netsky/agent"
 	"netsky/agent/home"
-	"netsky/dashboard"
+	"netsky/dashboard/live"
 	"netsky/spawn"
 	"netsky/tmux"
 )
@@ -172,18 +172,18 @@ func (s *screens) find(ctx context.Context, id agent.ID) (tmux.Pane, error) {
 func older(a, b string) bool { return len(a) < len(b) || len(a) == len(b) && a < b }
 
 // Screen is the agent's pane as it is now.
-func (s *screens) Screen(ctx context.Context, id agent.ID, history int) (dashboard.Screen, error) {
+func (s *screens) Screen(ctx context.Context, id agent.ID, history int) (live.Screen, error) {
 	shot := s.shots(ctx, []agent.ID{id}, history)[0]
 	return shot.Screen, shot.Err
 }
 
 // Screens are several panes as they are now.
-func (s *screens) Screens(ctx context.Context, ids []agent.ID) []dashboard.Shot {
+func (s *screens) Screens(ctx context.Context, ids []agent.ID) []live.Shot {
 	return s.shots(ctx, ids, 0)
 }
 
-func (s *screens) shots(ctx context.Context, ids []agent.ID, history int) []dashboard.Shot {
-	list := make([]dashboard.Shot, len(ids))
+func (s *screens) shots(ctx context.Context, ids []agent.ID, history int) []live.Shot {
+	list := make([]live.Shot, len(ids))
 	panes, at := make([]string, 0, len(ids)), make([]int, 0, len(ids)) // those that are there, and where in list each belongs
 	s.mu.Lock()
 	c := s.client
@@ -207,7 +207,7 @@ func (s *screens) shots(ctx context.Context, ids []agent.ID, history int) []dash
 			delete(s.panes, ids[i])
 			s.mu.Unlock()
 		}
-		list[i].Screen = dashboard.Screen{
+		list[i].Screen = live.Screen{
 			Text: sc.Text, History: sc.History, Width: sc.Width, Height: sc.Height, CursorX: sc.Column, CursorY: sc.Row,
 		}
 		if !sc.Cursor {

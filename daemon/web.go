@@ -13,6 +13,7 @@ import (
 
 	"netsky/agent/home"
 	"netsky/dashboard"
+	"netsky/dashboard/access"
 )
 
 // URLFile holds where the dashboard is reached while the daemon runs.
@@ -66,7 +67,7 @@ func (d *daemon) webListen(ctx context.Context, s *dashboard.Server) (net.Listen
 	defer tick.Stop()
 	for said := ""; ; {
 		l, err := s.Listen(ctx, d.o.Listen)
-		if !errors.Is(err, dashboard.ErrTaken) {
+		if !errors.Is(err, access.ErrTaken) {
 			return l, err
 		}
 		if why := reasonOf(err); why != said {
@@ -83,7 +84,7 @@ func (d *daemon) webListen(ctx context.Context, s *dashboard.Server) (net.Listen
 }
 
 func (d *daemon) serveWeb(ctx context.Context) error {
-	token, err := dashboard.Token(d.o.Home)
+	token, err := access.Token(d.o.Home)
 	if err != nil {
 		return err
 	}
@@ -193,7 +194,7 @@ func askWeb(ctx context.Context, home home.Dir, method, path string, answer any)
 }
 
 // Link is a link that signs one browser in.
-func Link(ctx context.Context, home home.Dir) (l dashboard.Link, err error) {
+func Link(ctx context.Context, home home.Dir) (l access.Link, err error) {
 	err = askWeb(ctx, home, http.MethodPost, "/dashboard/link", &l)
 	return l, err
 }
@@ -204,7 +205,7 @@ func Rotate(ctx context.Context, home home.Dir) error {
 }
 
 // Browsers are those that are signed in to the dashboard.
-func Browsers(ctx context.Context, home home.Dir) (list []dashboard.Browser, err error) {
+func Browsers(ctx context.Context, home home.Dir) (list []access.Browser, err error) {
 	err = askWeb(ctx, home, http.MethodGet, "/dashboard/browsers", &list)
 	return list, err
 }

@@ -22,6 +22,7 @@ import (
 	"github.com/gorilla/websocket"
 
 	"netsky/dashboard"
+	"netsky/dashboard/access"
 )
 
 // What a browser sends is worth nothing to the next server: only who has the key
@@ -398,7 +399,7 @@ func TestSignOut(t *testing.T) {
 		t.Errorf("a code from before: %d", a.status)
 	}
 	var err error
-	w.token, err = dashboard.Token(w.home)
+	w.token, err = access.Token(w.home)
 	mustDo(t, err)
 	if a := w.get(t, "/api/snapshot"); a.status != 200 {
 		t.Errorf("the new token: %d", a.status)
@@ -423,7 +424,7 @@ func TestTokenReplaced(t *testing.T) {
 				t.Error("it is not said that there is another token")
 			}
 			old := w.token
-			w.token, err = dashboard.Token(w.home)
+			w.token, err = access.Token(w.home)
 			mustDo(t, err)
 			if a := w.get(t, "/api/snapshot"); a.status != 200 || w.token == old {
 				t.Errorf("the token in the file: %d", a.status)

@@ -2,90 +2,56 @@ package dashboard
 
 import (
 	"context"
-	"encoding/json"
 	"fmt"
 	"net/http"
 
 	"netsky/agent"
+	"netsky/dashboard/access"
+	"netsky/dashboard/web"
 	"netsky/store"
 )
 
-// routes answer a path by its method, and any other method with 405.
-type routes struct{ mux *http.ServeMux }
-
-func (r *routes) get(path string, h http.HandlerFunc)  { r.add(http.MethodGet, path, h) }
-func (r *routes) post(path string, h http.HandlerFunc) { r.add(http.MethodPost, path, h) }
-
-// both answers GET and POST.
-func (r *routes) both(path string, get, post http.HandlerFunc) {
-	r.mux.HandleFunc("GET "+path, get)
-	r.mux.HandleFunc("POST "+path, post)
-	r.mux.HandleFunc(path, notAllowed("GET, HEAD, POST"))
-}
-
-func (r *routes) add(method, path string, h http.HandlerFunc) {
-	r.mux.HandleFunc(method+" "+path, h)
-	allow := method
-	if method == http.MethodGet {
-		allow = "GET, HEAD"
-	}
-	r.mux.HandleFunc(path, notAllowed(allow))
-}
-
-func notAllowed(allow string) http.HandlerFunc {
-	return func(w http.ResponseWriter, req *http.Request) {
-		w.Header().Set("Allow", allow)
-		refuse(w, req, http.StatusMethodNotAllowed, "only "+allow)
-	}
-}
-
 func (s *Server) routes() http.Handler {
-	r := &routes{http.NewServeMux()}
-	r.get(healthPath, func(w http.ResponseWriter, req *http.Request) {
-		writeJSON(w, req, http.StatusOK, map[string]string{"status": "ok"})
-	})
-	r.both(loginPath, s.login, s.signIn)
-	r.post(sessionPath, s.session)
-	r.post(signOutPath, s.signOut)
-	r.get(eventsPath, s.events)
-	r.get(socketPath, s.socket)
-	r.get(palettePath, s.paletteCSS)
-	r.post("/api/user-message", s.say)
+	r := new(web.Routes)
+	r.Get(access.EventsPath, s.events)
+	r.Get(access.SocketPath, s.socket)
+	r.Get(palettePath, s.paletteCSS)
+	r.Post("/api/user-message", s.say)
 	s.api(r)
 	s.pages(r)
-	r.mux.HandleFunc("/", func(w http.ResponseWriter, req *http.Request) {
-		refuse(w, req, http.StatusNotFound, "nothing is here")
+	r.HandleFunc("/", func(w http.ResponseWriter, req *http.Request) {
+		web.Refuse(w, req, http.StatusNotFound, "nothing is here")
 	})
-	return r.mux
+	return r
 }
 
-func (s *Server) api(r *routes) {
-	r.get("/api/snapshot", answer(s, func(ctx context.Context, q *query) (any, error) { return s.overview(ctx), nil }))
-	r.get("/api/agents", answer(s, func(ctx context.Context, q *query) (any, error) { return items(s.o.Agents.Agents(ctx)) }))
-	r.get("/api/approvals", answer(s, func(ctx context.Context, q *query) (any, error) { return items(s.approvals()) }))
-	r.get("/api/pane/{agent}", answer(s, s.apiPane))
+func (s *Server) api(r *web.Routes) {
+	r.Get("/api/snapshot", answer(s, func(ctx context.Context, q *query) (any, error) { return s.overview(ctx), nil }))
+	r.Get("/api/agents", answer(s, func(ctx context.Context, q *query) (any, error) { return items(s.o.Agents.Agents(ctx)) }))
+	r.Get("/api/approvals", answer(s, func(ctx context.Context, q *query) (any, error) { return items(s.approvals()) }))
+	r.Get("/api/pane/{agent}", answer(s, s.apiPane))
 
-	r.get("/api/actors", records(s, func(ctx context.Context, db Reader, q *query) (any, error) { return items(db.Actors(ctx)) }))
-	r.get("/api/actors/{id}", records(s, func(ctx context.Context, db Reader, q *query) (any, error) {
+	r.Get("/api/actors", records(s, func(ctx context.Context, db Reader, q *query) (any, error) { return items(db.Actors(ctx)) }))
+	r.Get("/api/actors/{id}", records(s, func(ctx context.Context, db Reader, q *query) (any, error) {
 		id, err := pathAgent(q.path("id"))
 		if err != nil {
 			return nil, err
 		}
 		return db.Actor(ctx, id)
 	}))
-	r.get("/api/sessions", listed(s, (*query).sessions, Reader.Sessions))
-	r.get("/api/sessions/{id}", one(s, Reader.Session))
-	r.get("/api/tasks", listed(s, (*query).tasks, Reader.Tasks))
-	r.get("/api/tasks/{id}", one(s, Reader.Task))
-	r.get("/api/messages", listed(s, (*query).messages, Reader.Messages))
-	r.get("/api/messages/{id}", one(s, Reader.Message))
-	r.get("/api/deliveries", listed(s, (*query).deliveries, Reader.Deliveries))
-	r.get("/api/deliveries/{id}", one(s, deliveriesOf))
-	r.get("/api/notes", listed(s, (*query).notes, Reader.Notes))
-	r.get("/api/notes/{id}", one(s, Reader.Note))
-	r.get("/api/logs", listed(s, (*query).logs, Reader.Logs))
-	r.get("/api/logs/{id}", one(s, oneLog))
-	r.get("/api/timeline/{id}", one(s, Reader.Timeline))
+	r.Get("/api/sessions", listed(s, (*query).sessions, Reader.Sessions))
+	r.Get("/api/sessions/{id}", one(s, Reader.Session))
+	r.Get("/api/tasks", listed(s, (*query).tasks, Reader.Tasks))
+	r.Get("/api/tasks/{id}", one(s, Reader.Task))
+	r.Get("/api/messages", listed(s, (*query).messages, Reader.Messages))
+	r.Get("/api/messages/{id}", one(s, Reader.Message))
+	r.Get("/api/deliveries", listed(s, (*query).deliveries, Reader.Deliveries))
+	r.Get("/api/deliveries/{id}", one(s, deliveriesOf))
+	r.Get("/api/notes", listed(s, (*query).notes, Reader.Notes))
+	r.Get("/api/notes/{id}", one(s, Reader.Note))
+	r.Get("/api/logs", listed(s, (*query).logs, Reader.Logs))
+	r.Get("/api/logs/{id}", one(s, oneLog))
+	r.Get("/api/timeline/{id}", one(s, Reader.Timeline))
 }
 
 // answer makes a handler of what reads something; q refuses what it was not
@@ -101,7 +67,7 @@ func answer(s *Server, read func(context.Context, *query) (any, error)) http.Han
 			s.fail(w, r, err)
 			return
 		}
-		writeJSON(w, r, http.StatusOK, v)
+		web.JSON(w, r, http.StatusOK, v)
 	}
 }
 
@@ -155,7 +121,7 @@ func items[T any](list []T, err error) (any, error) {
 func deliveriesOf(db Reader, ctx context.Context, message string) (store.List[store.Delivery], error) {
 	l, err := db.Deliveries(ctx, store.DeliveryFilter{Message: message})
 	if err == nil && len(l.Items) == 0 {
-		err = fmt.Errorf("deliveries of %s: %w", quote(message), store.ErrNotFound)
+		err = fmt.Errorf("deliveries of %s: %w", web.Quote(message), store.ErrNotFound)
 	}
 	return l, err
 }
@@ -177,7 +143,7 @@ func (s *Server) apiPane(ctx context.Context, q *query) (any, error) {
 	if err := q.done(); err != nil {
 		return nil, err
 	}
-	return s.pane(ctx, id, n)
+	return s.live.Pane(ctx, id, n)
 }
 
 // pathAgent reads an agent's name in a path; no such agent, no such page.
@@ -189,15 +155,5 @@ func pathAgent(text string) (agent.ID, error) {
 	return id, nil
 }
 
-// writeJSON writes a value whole or not at all. encoding/json leaves no "<" as
-// it is, so no reader can take it for markup.
-func writeJSON(w http.ResponseWriter, r *http.Request, status int, v any) {
-	data, err := json.Marshal(v)
-	if err != nil { // the raw JSON in a record is broken
-		refuse(w, r, http.StatusInternalServerError, "the record cannot be written as JSON")
-		return
-	}
-	w.Header().Set("Content-Type", "application/json")
-	w.WriteHeader(status)
-	w.Write(append(data, '\n'))
-}
+// maxHistory is how many lines above a screen may be asked for.
+const maxHistory = 5000

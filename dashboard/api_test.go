@@ -8,6 +8,8 @@ import (
 
 	"netsky/agent"
 	"netsky/dashboard"
+	"netsky/dashboard/live"
+	"netsky/dashboard/web"
 	"netsky/store"
 )
 
@@ -58,7 +60,7 @@ func names(tb testing.TB, body string) string {
 func TestLists(t *testing.T) {
 	w := mustWorld(t, nil)
 	w.fill(t)
-	w.agents.set(nil, dashboard.Agent{ID: "agent0", State: agent.Idle}, dashboard.Agent{ID: "agent1", State: agent.Down})
+	w.agents.set(nil, live.Agent{ID: "agent0", State: agent.Idle}, live.Agent{ID: "agent1", State: agent.Down})
 	for path, want := range map[string]string{
 		"/api/agents":                               "agent0 agent1",
 		"/api/approvals":                            "",
@@ -178,7 +180,7 @@ func TestProblems(t *testing.T) {
 		"/api/snapshot?x=y": 400, "/api/messages/m-1?x=y": 400,
 	} {
 		a := w.get(t, path)
-		var p dashboard.Problem
+		var p web.Problem
 		if err := json.Unmarshal([]byte(a.body), &p); err != nil || a.status != want || p.Status != want || p.Type != "about:blank" ||
 			p.Title == "" || p.Detail == "" || a.header.Get("Content-Type") != "application/problem+json" {
 			t.Errorf("%s: %d %s %s, want %d", path, a.status, a.header.Get("Content-Type"), a.body, want)
@@ -199,8 +201,8 @@ func TestApprovals(t *testing.T) {
 	mustDo(t, err)
 	_, err = w.home.Ask(agent.Approval{Agent: "agent2", Tool: "Edit", Text: "y", AskedMS: 6000})
 	mustDo(t, err)
-	l := mustGet[store.List[dashboard.Approval]](t, w, "/api/approvals")
-	want := dashboard.Approval{Code: a.Code, Agent: "agent1", Tool: "Bash", Text: "rm -r x", Reason: "tidy", Dir: "/src", Asked: 5000,
+	l := mustGet[store.List[live.Approval]](t, w, "/api/approvals")
+	want := live.Approval{Code: a.Code, Agent: "agent1", Tool: "Bash", Text: "rm -r x", Reason: "tidy", Dir: "/src", Asked: 5000,
 		Allow: "netsky approve " + a.Code, Deny: "netsky approve " + a.Code + " --deny"}
 	if len(l.Items) != 2 || l.Items[0] != want {
 		t.Errorf("approvals = %+v, want first %+v", l.Items, want)
@@ -210,7 +212,7 @@ func TestApprovals(t *testing.T) {
 	}
 	_, err = w.home.Answer(a.Code, agent.Answer{Allow: true})
 	mustDo(t, err)
-	if l := mustGet[store.List[dashboard.Approval]](t, w, "/api/approvals"); len(l.Items) != 1 || l.Items[0].Agent != "agent2" {
+	if l := mustGet[store.List[live.Approval]](t, w, "/api/approvals"); len(l.Items) != 1 || l.Items[0].Agent != "agent2" {
 		t.Errorf("approvals = %+v", l.Items)
 	}
 }

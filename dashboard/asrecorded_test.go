@@ -6,7 +6,7 @@ import (
 	"testing"
 
 	"netsky/agent"
-	"netsky/dashboard"
+	"netsky/dashboard/live"
 	"netsky/store"
 )
 
@@ -31,11 +31,11 @@ func TestSessionAsItsAgent(t *testing.T) {
 	for _, tt := range []struct {
 		name string
 		err  error
-		list []dashboard.Agent
+		list []live.Agent
 		want map[string]string
 	}{
-		{"as recorded", nil, []dashboard.Agent{{ID: "agent1", State: agent.Idle, Start: "s-1"}, {ID: "agent2", State: agent.Idle, Start: "s-2"}}, map[string]string{"s-1": "idle", "s-2": "idle"}},
-		{"since then", nil, []dashboard.Agent{{ID: "agent1", State: agent.Down, Start: "s-1"}, {ID: "agent2", State: agent.Busy, Start: "s-3"}}, map[string]string{"s-1": "down", "s-2": "unknown"}},
+		{"as recorded", nil, []live.Agent{{ID: "agent1", State: agent.Idle, Start: "s-1"}, {ID: "agent2", State: agent.Idle, Start: "s-2"}}, map[string]string{"s-1": "idle", "s-2": "idle"}},
+		{"since then", nil, []live.Agent{{ID: "agent1", State: agent.Down, Start: "s-1"}, {ID: "agent2", State: agent.Busy, Start: "s-3"}}, map[string]string{"s-1": "down", "s-2": "unknown"}},
 		{"not known", errors.New("tmux does not answer"), nil, map[string]string{"s-1": "unknown", "s-2": "unknown"}},
 	} {
 		t.Run(tt.name, func(t *testing.T) {

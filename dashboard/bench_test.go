@@ -12,7 +12,7 @@ import (
 	"time"
 
 	"netsky/agent"
-	"netsky/dashboard"
+	"netsky/dashboard/live"
 	"netsky/dashboard/term"
 	"netsky/store"
 )
@@ -38,9 +38,9 @@ func (w *world) fillMuch(b *testing.B) {
 			store.AddLog{Key: id, Text: "delivered", Actor: to, About: id})
 	}
 	mustDo(b, w.db.Apply(b.Context(), ops...))
-	var list []dashboard.Agent
+	var list []live.Agent
 	for n := range 50 {
-		list = append(list, dashboard.Agent{ID: agent.Clone(n + 1), State: agent.Idle, Evidence: "its own word", Runtime: "demo"})
+		list = append(list, live.Agent{ID: agent.Clone(n + 1), State: agent.Idle, Evidence: "its own word", Runtime: "demo"})
 	}
 	w.agents.set(nil, list...)
 }

@@ -7,7 +7,7 @@ import (
 
 	"netsky/agent"
 	"netsky/bus/envelope"
-	"netsky/dashboard"
+	"netsky/dashboard/live"
 	"netsky/store"
 )
 
@@ -17,7 +17,7 @@ func (w *world) tall(id agent.ID, cursor int) {
 	for i := range 60 {
 		fmt.Fprintf(&b, "row %d\n", i)
 	}
-	w.panes.show(id, dashboard.Screen{Text: b.String(), Width: 80, Height: 60, CursorY: cursor})
+	w.panes.show(id, live.Screen{Text: b.String(), Width: 80, Height: 60, CursorY: cursor})
 }
 
 // In a small window an agent's page shows its terminal's cursor and the message
@@ -249,7 +249,7 @@ func TestBrowserReply(t *testing.T) {
 // which holds nothing that an agent wrote.
 func TestBrowserNotices(t *testing.T) {
 	w := mustWorld(t, slowly)
-	w.agents.set(nil, dashboard.Agent{ID: "agent1", State: agent.Idle, Wanted: true})
+	w.agents.set(nil, live.Agent{ID: "agent1", State: agent.Idle, Wanted: true})
 	l := mustBrowser(t).look(t, w)
 	l.call("Page.addScriptToEvaluateOnNewDocument", map[string]string{"source": `
 		window.asked = 0; window.notices = [];

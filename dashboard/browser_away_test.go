@@ -21,7 +21,7 @@ import (
 
 	"netsky/agent"
 	"netsky/bus/envelope"
-	"netsky/dashboard"
+	"netsky/dashboard/live"
 	"netsky/store"
 )
 
@@ -358,7 +358,7 @@ func TestBrowserMarkReadKeyless(t *testing.T) {
 // below them at the right.
 func TestBrowserPhoneSheet(t *testing.T) {
 	w := mustWorld(t, slowly)
-	w.agents.set(nil, dashboard.Agent{ID: "agent0", State: agent.Idle, Evidence: "x"})
+	w.agents.set(nil, live.Agent{ID: "agent0", State: agent.Idle, Evidence: "x"})
 	l := mustBrowser(t).look(t, w)
 	l.size(390, 800)
 	for _, path := range []string{"/", "/agents/agent0"} {
@@ -378,7 +378,7 @@ func TestBrowserPhoneSheet(t *testing.T) {
 // and its ages stand still.
 func TestBrowserAway(t *testing.T) {
 	w := mustWorld(t, slowly)
-	w.agents.set(nil, dashboard.Agent{ID: "agent0", State: agent.Idle, Evidence: "x"})
+	w.agents.set(nil, live.Agent{ID: "agent0", State: agent.Idle, Evidence: "x"})
 	l := mustBrowser(t).look(t, w)
 	l.live()
 	w.stop()

@@ -12,6 +12,7 @@ import (
 	"netsky/agent"
 	"netsky/daemon/observe"
 	"netsky/dashboard"
+	"netsky/dashboard/live"
 	"netsky/dashboard/term"
 	"netsky/spawn/demo"
 	"netsky/store"
@@ -38,7 +39,7 @@ func (w *world) demo(tb testing.TB, id agent.ID) {
 // is down, delivered and answered once it is up.
 func TestBrowserSay(t *testing.T) {
 	w := mustWorld(t, slowly)
-	w.agents.set(nil, dashboard.Agent{ID: "agent0", State: agent.Down, Runtime: "demo", Evidence: "no session"})
+	w.agents.set(nil, live.Agent{ID: "agent0", State: agent.Down, Runtime: "demo", Evidence: "no session"})
 	l := mustBrowser(t).look(t, w)
 	l.live()
 	l.typeIn("#text", "hello <b>there</b>")
@@ -90,7 +91,7 @@ func TestBrowserLive(t *testing.T) {
 	mustDo(t, err)
 	l.waits(`document.querySelectorAll(".ask").length === 3 && document.title.startsWith("(3)")`)
 	l.waits(`document.querySelector("#said").textContent.includes("agent1 asks for permission to use Bash")`)
-	w.agents.set(nil, dashboard.Agent{ID: "agent1", State: agent.Idle, Evidence: "x", Wanted: true})
+	w.agents.set(nil, live.Agent{ID: "agent1", State: agent.Idle, Evidence: "x", Wanted: true})
 	w.apply(t, store.AddLog{Text: "brand new <i>thing</i>", Actor: "agent1"})
 	l.waits(`document.querySelectorAll(".card").length === 1 && document.querySelector(".card strong").textContent === "idle"`)
 	l.waits(`document.querySelector(".log").innerText.includes("brand new <i>thing</i>")`)
@@ -166,7 +167,7 @@ func TestBrowserPanes(t *testing.T) {
 	// An agent that comes up comes onto the page, with its terminal.
 	list, _ := w.agents.Agents(t.Context())
 	w.panes.set("agent4", "I have just come")
-	w.agents.set(nil, append(list, dashboard.Agent{ID: "agent4", State: agent.Idle, Evidence: "x"})...)
+	w.agents.set(nil, append(list, live.Agent{ID: "agent4", State: agent.Idle, Evidence: "x"})...)
 	l.waits(`document.querySelector('[data-pane="agent4"]')?.innerText.includes("I have just come")`)
 	// Another thing has changed, too: what has come and gone between two looks at
 	// the agents is no news to a page that was fetched meanwhile.

@@ -22,6 +22,8 @@ import (
 
 	"netsky/agent"
 	"netsky/dashboard"
+	"netsky/dashboard/access"
+	"netsky/dashboard/live"
 )
 
 // A pair is a certificate and its key, in files.
@@ -65,7 +67,7 @@ func mustPair(tb testing.TB, names ...string) pair {
 // encrypted, and all that holds on the loopback holds there.
 func TestTLS(t *testing.T) {
 	p := mustPair(t, "box.example", "*.wild.example")
-	config, err := dashboard.Certificate(p.cert, p.key)
+	config, err := access.Certificate(p.cert, p.key)
 	mustDo(t, err)
 	w := mustWorld(t, nil)
 	w.stop()
@@ -75,7 +77,7 @@ func TestTLS(t *testing.T) {
 		Records: func() (dashboard.Reader, error) { return w.db, nil },
 	})
 	from := w.addr
-	w.agents.set(nil, dashboard.Agent{ID: "agent0", State: agent.Idle})
+	w.agents.set(nil, live.Agent{ID: "agent0", State: agent.Idle})
 	_, port, err := net.SplitHostPort(from)
 	mustDo(t, err)
 	if !strings.HasPrefix(from, "0.0.0.0:") {
@@ -163,7 +165,7 @@ func TestTLS(t *testing.T) {
 // A renewed certificate is taken up by a server that runs; a broken one is not.
 func TestTLSRenewed(t *testing.T) {
 	p := mustPair(t, "box.example")
-	config, err := dashboard.Certificate(p.cert, p.key)
+	config, err := access.Certificate(p.cert, p.key)
 	mustDo(t, err)
 	serial := func() int64 {
 		c, err := config.GetCertificate(nil)
@@ -182,7 +184,7 @@ func TestTLSRenewed(t *testing.T) {
 		t.Errorf("the renewed one is not taken up, number %d is", n)
 	}
 	for name, p := range map[string]pair{"no file": {p.cert, "/nonexistent"}, "swapped": {p.key, p.cert}} {
-		if _, err := dashboard.Certificate(p.cert, p.key); err == nil || !strings.Contains(err.Error(), "dashboard: ") {
+		if _, err := access.Certificate(p.cert, p.key); err == nil || !strings.Contains(err.Error(), "dashboard: ") {
 			t.Errorf("%s: %v", name, err)
 		}
 	}
@@ -207,7 +209,7 @@ func TestURL(t *testing.T) {
 		o := options(t)
 		if tt.pair.cert != "" {
 			var err error
-			o.TLS, err = dashboard.Certificate(tt.pair.cert, tt.pair.key)
+			o.TLS, err = access.Certificate(tt.pair.cert, tt.pair.key)
 			mustDo(t, err)
 		}
 		s, err := dashboard.New(o)

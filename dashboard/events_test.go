@@ -17,6 +17,7 @@ import (
 	"netsky/agent"
 	"netsky/agent/home"
 	"netsky/dashboard"
+	"netsky/dashboard/live"
 	"netsky/store"
 )
 
@@ -31,26 +32,26 @@ func TestFollow(t *testing.T) {
 	for name, follow := range follows {
 		t.Run(name, func(t *testing.T) {
 			w := mustWorld(t, nil)
-			w.agents.set(nil, dashboard.Agent{ID: "agent0", State: agent.Idle}, dashboard.Agent{ID: "agent1", State: agent.Busy})
+			w.agents.set(nil, live.Agent{ID: "agent0", State: agent.Idle}, live.Agent{ID: "agent1", State: agent.Busy})
 			w.apply(t, store.AddLog{Text: "one"})
 			s := follow(w, t, "")
 			if v := mustData[map[string]string](t, s.key(t, "hello")); v["version"] != "v1" {
 				t.Errorf("hello = %v", v)
 			}
-			first := mustData[dashboard.Records](t, s.key(t, "records"))
+			first := mustData[live.Records](t, s.key(t, "records"))
 			if first.Last != 1 || len(first.Logs) != 0 || first.More {
 				t.Errorf("records = %+v", first)
 			}
 			w.apply(t, store.AddLog{Text: "two"})
 			e := s.key(t, "records")
-			if v := mustData[dashboard.Records](t, e); e.ID != 2 || v.Since != 1 || len(v.Logs) != 1 || v.Logs[0].Text != "two" {
+			if v := mustData[live.Records](t, e); e.ID != 2 || v.Since != 1 || len(v.Logs) != 1 || v.Logs[0].Text != "two" {
 				t.Errorf("records = %d %s", e.ID, e.Data)
 			}
 			w.apply(t, store.UpsertActor{ID: "agent9"}) // leaves no log
-			if v := mustData[dashboard.Records](t, s.key(t, "records")); v.Last != 2 || len(v.Logs) != 0 {
+			if v := mustData[live.Records](t, s.key(t, "records")); v.Last != 2 || len(v.Logs) != 0 {
 				t.Errorf("records = %+v", v)
 			}
-			w.agents.set(nil, dashboard.Agent{ID: "agent0", State: agent.Waiting, Detail: "a dialog"})
+			w.agents.set(nil, live.Agent{ID: "agent0", State: agent.Waiting, Detail: "a dialog"})
 			s.until(t, "agent0 waits", func(e event) bool {
 				return e.Key == "agent:agent0" && strings.Contains(string(e.Data), `"state":"waiting"`)
 			})
@@ -110,7 +111,7 @@ func TestCatchUp(t *testing.T) {
 		} {
 			s := follow()
 			e := s.key(t, "records")
-			v := mustData[dashboard.Records](t, e)
+			v := mustData[live.Records](t, e)
 			if e.ID != 400 || v.Last != 400 || v.Since != tt.since || len(v.Logs) != tt.logs || v.More != tt.more ||
 				tt.logs > 0 && v.Logs[tt.logs-1].ID != 400 {
 				t.Errorf("%s after %d: %+v", name, tt.after, v)
@@ -141,7 +142,7 @@ func TestGap(t *testing.T) {
 		s := w.sse(t, "/events?after=0", last)
 		for len(seen) < written {
 			e := s.key(t, "records")
-			for _, l := range mustData[dashboard.Records](t, e).Logs {
+			for _, l := range mustData[live.Records](t, e).Logs {
 				seen[l.ID] = true
 			}
 			last = fmt.Sprint(e.ID)
@@ -204,7 +205,7 @@ func TestFollowReplacedRecords(t *testing.T) {
 				if e.Key != "records" {
 					return false
 				}
-				v := mustData[dashboard.Records](t, e)
+				v := mustData[live.Records](t, e)
 				anew = anew || v.Since == 0 && v.More
 				return anew && v.Last == int64(tt.fresh) && v.Logs[len(v.Logs)-1].Text == "new"
 			})
@@ -257,7 +258,7 @@ func TestFollowEnds(t *testing.T) {
 	}
 	s.close()
 	e.close()
-	if left := waitGone("dashboard.(*Server).Serve(", "dashboard.(*limited).Accept"); left != "" {
+	if left := waitGone("access.(*Guard).Serve(", "access.(*limited).Accept"); left != "" {
 		t.Errorf("nobody looks, and there run:\n%s", left)
 	}
 	if n := w.panes.watched(); n != 0 {

@@ -7,6 +7,7 @@ import (
 
 	"netsky/agent"
 	"netsky/dashboard"
+	"netsky/dashboard/live"
 	"netsky/internal/corpus"
 	"netsky/store"
 )
@@ -30,7 +31,7 @@ func TestRow34Records(t *testing.T) {
 		)
 		_, err := w.home.Ask(agent.Approval{Agent: "agent1", Tool: text, Text: text, Reason: text, Dir: text})
 		mustDo(t, err)
-		w.agents.set(nil, dashboard.Agent{ID: "agent1", State: agent.State(text), Evidence: text, Detail: text, Runtime: text, Dir: text})
+		w.agents.set(nil, live.Agent{ID: "agent1", State: agent.State(text), Evidence: text, Detail: text, Runtime: text, Dir: text})
 		w.panes.set("agent1", text)
 		for _, path := range []string{
 			"/api/snapshot", "/api/agents", "/api/approvals", "/api/pane/agent1", "/api/actors", "/api/actors/agent1", "/api/sessions",

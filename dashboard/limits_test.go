@@ -20,6 +20,8 @@ import (
 	"netsky/agent/home"
 	"netsky/bus"
 	"netsky/dashboard"
+	"netsky/dashboard/access"
+	"netsky/dashboard/live"
 	"netsky/store"
 )
 
@@ -185,7 +187,7 @@ func TestOtherLoopback(t *testing.T) {
 	mustDo(t, err)
 	t.Cleanup(func() { w.db.Close() })
 	w.bus = bus.New(w.home, bus.Options{})
-	w.token, err = dashboard.Token(w.home)
+	w.token, err = access.Token(w.home)
 	mustDo(t, err)
 	w.serve(t, dashboard.Options{
 		Home: w.home, Records: func() (dashboard.Reader, error) { return w.db, nil }, Agents: w.agents, Bus: w.bus, Token: w.token,
@@ -245,7 +247,7 @@ func TestRow35GetsChangeNothing(t *testing.T) {
 	data, err := os.ReadFile(path)
 	mustDo(t, err)
 	mustDo(t, os.WriteFile(path, []byte(strings.Replace(string(data), fmt.Sprintf(`"pid":%d`, os.Getpid()), `"pid":4194303`, 1)), 0o600))
-	if l := mustGet[store.List[dashboard.Approval]](t, w, "/api/approvals"); len(l.Items) != 0 {
+	if l := mustGet[store.List[live.Approval]](t, w, "/api/approvals"); len(l.Items) != 0 {
 		t.Errorf("a dead process asks: %+v", l.Items)
 	}
 	w.panes.set("agent1", "x")

@@ -20,6 +20,8 @@ import (
 	"netsky/agent/home"
 	"netsky/bus"
 	"netsky/dashboard"
+	"netsky/dashboard/access"
+	"netsky/dashboard/live"
 	"netsky/store"
 )
 
@@ -69,7 +71,7 @@ func mustWorld(tb testing.TB, edit func(*dashboard.Options)) *world {
 	w.bus = bus.New(w.home, bus.Options{})
 	mustDo(tb, w.bus.Make("agent0"))
 	mustDo(tb, w.bus.Make("owner"))
-	w.token, err = dashboard.Token(w.home)
+	w.token, err = access.Token(w.home)
 	mustDo(tb, err)
 	o := dashboard.Options{
 		Home: w.home, Records: func() (dashboard.Reader, error) { return w.db, nil },
@@ -126,7 +128,7 @@ func running(but []string) string {
 	var left []string
 	for g := range strings.SplitSeq(allStacks(), "\n\n") {
 		named := func(word string) bool { return strings.Contains(g, word) }
-		if named("netsky/dashboard.") && !slices.ContainsFunc(but, named) {
+		if (named("netsky/dashboard.") || named("netsky/dashboard/live.") || named("netsky/dashboard/access.")) && !slices.ContainsFunc(but, named) {
 			left = append(left, g)
 		}
 	}
@@ -207,28 +209,28 @@ func (w *world) inbox(tb testing.TB, id agent.ID) []bus.Entry {
 // fakeAgents are what a test says they are.
 type fakeAgents struct {
 	mu   sync.Mutex
-	list []dashboard.Agent
+	list []live.Agent
 	err  error
 	asks int
 }
 
-func (f *fakeAgents) Agents(context.Context) ([]dashboard.Agent, error) {
+func (f *fakeAgents) Agents(context.Context) ([]live.Agent, error) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	f.asks++
-	return append([]dashboard.Agent(nil), f.list...), f.err
+	return append([]live.Agent(nil), f.list...), f.err
 }
 
-func (f *fakeAgents) set(err error, list ...dashboard.Agent) {
+func (f *fakeAgents) set(err error, list ...live.Agent) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	f.list, f.err = append([]dashboard.Agent(nil), list...), err // the caller may go on changing its own
+	f.list, f.err = append([]live.Agent(nil), list...), err // the caller may go on changing its own
 }
 
 // fakePanes show what a test has put there.
 type fakePanes struct {
 	mu      sync.Mutex
-	screens map[agent.ID]dashboard.Screen
+	screens map[agent.ID]live.Screen
 	watches map[agent.ID]map[chan struct{}]func()
 	shots   int
 	looks   int            // calls of Watch
@@ -236,14 +238,14 @@ type fakePanes struct {
 }
 
 func newFakePanes() *fakePanes {
-	return &fakePanes{screens: map[agent.ID]dashboard.Screen{}, watches: map[agent.ID]map[chan struct{}]func(){}}
+	return &fakePanes{screens: map[agent.ID]live.Screen{}, watches: map[agent.ID]map[chan struct{}]func(){}}
 }
 
 func (f *fakePanes) set(id agent.ID, text string) {
-	f.show(id, dashboard.Screen{Text: text, Width: 80, Height: 24})
+	f.show(id, live.Screen{Text: text, Width: 80, Height: 24})
 }
 
-func (f *fakePanes) show(id agent.ID, sc dashboard.Screen) {
+func (f *fakePanes) show(id agent.ID, sc live.Screen) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	f.screens[id] = sc
@@ -252,7 +254,7 @@ func (f *fakePanes) show(id agent.ID, sc dashboard.Screen) {
 	}
 }
 
-func (f *fakePanes) Screen(_ context.Context, id agent.ID, history int) (dashboard.Screen, error) {
+func (f *fakePanes) Screen(_ context.Context, id agent.ID, history int) (live.Screen, error) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	f.shots++
@@ -266,10 +268,10 @@ func (f *fakePanes) Screen(_ context.Context, id agent.ID, history int) (dashboa
 	return sc, nil
 }
 
-func (f *fakePanes) Screens(ctx context.Context, ids []agent.ID) (list []dashboard.Shot) {
+func (f *fakePanes) Screens(ctx context.Context, ids []agent.ID) (list []live.Shot) {
 	for _, id := range ids {
 		sc, err := f.Screen(ctx, id, 0)
-		list = append(list, dashboard.Shot{Screen: sc, Err: err})
+		list = append(list, live.Shot{Screen: sc, Err: err})
 		if f.during != nil {
 			f.during(id)
 		}

@@ -6,17 +6,17 @@ import (
 	"crypto/sha256"
 	"embed"
 	"encoding/hex"
-	"encoding/json"
 	"errors"
 	"html/template"
 	"io/fs"
 	"net/http"
 	"path"
-	"strings"
 	"sync"
 	"time"
 
 	"netsky/agent"
+	"netsky/dashboard/live"
+	"netsky/dashboard/web"
 	"netsky/store"
 )
 
@@ -24,8 +24,8 @@ import (
 var files embed.FS
 
 const (
-	staticPath = "/static/"
-	onPage     = 50 // items of a list on one page
+	onPage    = 50              // items of a list on one page
+	pageLimit = 5 * time.Second // for what a page reads
 
 	// updateHeader comes with the script's request for a page that it shows already.
 	updateHeader = "Netsky-Update"
@@ -48,8 +48,8 @@ type asset struct {
 }
 
 // pages adds the pages and their files. They read through s.records,
-// s.o.Agents, s.approvals and s.pane, as the API does.
-func (s *Server) pages(r *routes) {
+// s.o.Agents, s.approvals and s.live, as the API does.
+func (s *Server) pages(r *web.Routes) {
 	p := &pages{Server: s, set: map[string]func() *template.Template{}, assets: sync.OnceValue(assets)}
 	for _, name := range []string{
 		"overview", "agent", "panes", "tasks", "task", "messages", "message", "sessions", "session", "logs", "note", "find", "say", "error",
@@ -59,22 +59,22 @@ func (s *Server) pages(r *routes) {
 			return template.Must(t.ParseFS(files, "templates/base.html", "templates/part_*.html", "templates/"+name+".html"))
 		})
 	}
-	r.get("/{$}", p.show(p.overviewPage))
-	r.get("/agents/{id}", p.show(p.agentPage))
-	r.get("/panes", p.show(p.panesPage))
-	r.get("/tasks", p.show(p.tasksPage))
-	r.get("/tasks/{id}", p.show(p.taskPage))
-	r.get("/messages", p.show(p.messagesPage))
-	r.get("/messages/{id}", p.show(p.messagePage))
-	r.get("/sessions", p.show(p.sessionsPage))
-	r.get("/sessions/{id}", p.show(p.sessionPage))
-	r.get("/logs", p.show(p.logsPage))
-	r.get("/notes/{id}", p.show(p.notePage))
-	r.get("/find", p.find)
-	r.post("/user-message", p.sayForm)
-	r.post("/read", p.readForm)
-	r.get("/api/needs", answer(p.Server, p.needs))
-	r.get(staticPath+"{name}", p.static)
+	r.Get("/{$}", p.show(p.overviewPage))
+	r.Get("/agents/{id}", p.show(p.agentPage))
+	r.Get("/panes", p.show(p.panesPage))
+	r.Get("/tasks", p.show(p.tasksPage))
+	r.Get("/tasks/{id}", p.show(p.taskPage))
+	r.Get("/messages", p.show(p.messagesPage))
+	r.Get("/messages/{id}", p.show(p.messagePage))
+	r.Get("/sessions", p.show(p.sessionsPage))
+	r.Get("/sessions/{id}", p.show(p.sessionPage))
+	r.Get("/logs", p.show(p.logsPage))
+	r.Get("/notes/{id}", p.show(p.notePage))
+	r.Get("/find", p.find)
+	r.Post("/user-message", p.sayForm)
+	r.Post("/read", p.readForm)
+	r.Get("/api/needs", answer(p.Server, p.needs))
+	r.Get(web.StaticPath+"{name}", p.static)
 }
 
 // kindOf is the type of an asset. Package mime would go by the machine's own
@@ -103,7 +103,7 @@ func assets() map[string]asset {
 			panic("dashboard: " + err.Error())
 		}
 		sum := sha256.Sum256(data)
-		found[f.Name()] = asset{data, kindOf(f.Name()), staticPath + f.Name() + "?v=" + hex.EncodeToString(sum[:6])}
+		found[f.Name()] = asset{data, kindOf(f.Name()), web.StaticPath + f.Name() + "?v=" + hex.EncodeToString(sum[:6])}
 	}
 	return found
 }
@@ -111,7 +111,7 @@ func assets() map[string]asset {
 func (p *pages) static(w http.ResponseWriter, r *http.Request) {
 	a, ok := p.assets()[r.PathValue("name")]
 	if !ok {
-		refuse(w, r, http.StatusNotFound, "nothing is here")
+		web.Refuse(w, r, http.StatusNotFound, "nothing is here")
 		return
 	}
 	w.Header().Set("Content-Type", a.kind)
@@ -128,8 +128,8 @@ type shell struct {
 	Sub       bool   // it is a page of that section, not the section's own
 	Version   string
 	Now       store.Time
-	Agents    []Agent
-	Approvals []Approval
+	Agents    []live.Agent
+	Approvals []live.Approval
 	Health    health
 	Errors    []string // what could not be found out; the rest is shown all the same
 	Draft     draft
@@ -140,13 +140,13 @@ type shell struct {
 }
 
 // agent is how one is at this moment.
-func (sh *shell) agent(id agent.ID) (Agent, bool) {
+func (sh *shell) agent(id agent.ID) (live.Agent, bool) {
 	for _, a := range sh.Agents {
 		if a.ID == id {
 			return a, true
 		}
 	}
-	return Agent{}, false
+	return live.Agent{}, false
 }
 
 // asLive gives open sessions the state that their agents have now: what is on record
@@ -156,7 +156,7 @@ func (sh *shell) asLive(list []store.Session) {
 		if s.Ended != 0 {
 			continue
 		}
-		if a, live := sh.agent(s.Actor); live && a.Start == s.Start {
+		if a, ok := sh.agent(s.Actor); ok && a.Start == s.Start {
 			list[i].State = a.State
 		} else {
 			list[i].State = agent.Unknown
@@ -185,44 +185,16 @@ func (p *pages) shell(ctx context.Context) *shell {
 	return sh
 }
 
-// recordsKnown is the version of the records, "" if they can't be read.
-func (p *pages) recordsKnown(ctx context.Context) string {
-	db, err := p.o.Records()
-	if err != nil {
-		return ""
-	}
-	v, err := db.DataVersion(ctx)
-	if err != nil {
-		return ""
-	}
-	return recordsVersion(db, v)
-}
-
-// known is "agent:agent1=0123456789ab approvals=… records=…", as events name them.
-func (sh *shell) known(records string) string {
-	var b strings.Builder
-	add := func(key string, v any) {
-		if data, err := json.Marshal(v); err == nil {
-			b.WriteString(key + "=" + versionOf(data) + " ")
-		}
-	}
-	for _, a := range sh.Agents {
-		add(keyAgent+string(a.ID), a)
-	}
-	add(keyApprovals, sh.Approvals)
-	return b.String() + keyRecords + "=" + records
-}
-
 // A drawer fills in a page and says which template it has.
 type drawer func(ctx context.Context, sh *shell, q *query) (name string, err error)
 
 func (p *pages) show(draw drawer) http.HandlerFunc {
 	return func(w http.ResponseWriter, r *http.Request) {
-		ctx, cancel := context.WithTimeout(r.Context(), readLimit)
+		ctx, cancel := context.WithTimeout(r.Context(), pageLimit)
 		defer cancel()
-		records := p.recordsKnown(ctx) // before they are read, so that what changes meanwhile is news
+		records := p.live.RecordsVersion(ctx) // before they are read, so that what changes meanwhile is news
 		sh, q := p.shell(ctx), newQuery(r)
-		sh.Known = sh.known(records)
+		sh.Known = live.Known(sh.Agents, sh.Approvals, records)
 		sh.Update = r.Header.Get(updateHeader) != ""
 		name, err := draw(ctx, sh, q)
 		if wrong := q.done(); wrong != nil { // before what came of misreading it
@@ -254,7 +226,7 @@ func (p *pages) render(w http.ResponseWriter, r *http.Request, status int, name 
 	var b bytes.Buffer
 	if err := p.set[name]().ExecuteTemplate(&b, "page", sh); err != nil {
 		p.o.Log.Warn("page", "path", r.URL.Path, "error", err)
-		refuse(w, r, http.StatusInternalServerError, "the page cannot be drawn")
+		web.Refuse(w, r, http.StatusInternalServerError, "the page cannot be drawn")
 		return
 	}
 	h := w.Header()

@@ -9,14 +9,16 @@ import (
 	"strings"
 
 	"netsky/agent"
+	"netsky/dashboard/live"
 	"netsky/dashboard/term"
+	"netsky/dashboard/web"
 	"netsky/store"
 )
 
 // A paneBody is one terminal on a page.
 type paneBody struct {
-	Agent Agent
-	Pane  Pane
+	Agent live.Agent
+	Pane  live.Pane
 	Why   string // it can't be seen
 	Above int    // lines above the screen that were asked for
 	Large bool
@@ -31,7 +33,7 @@ type ending struct {
 
 // endingOf tells how an agent ended, if it has. The records may be out of reach:
 // then only the command is shown.
-func endingOf(a Agent, last *store.Session) *ending {
+func endingOf(a live.Agent, last *store.Session) *ending {
 	if a.State != agent.Dead && a.State != agent.Down {
 		return nil
 	}
@@ -48,22 +50,22 @@ func (b paneBody) Columns() string {
 	return "c" + strconv.Itoa(min(max(n, 40), 240))
 }
 
-func (p *pages) paneBody(ctx context.Context, sh *shell, a Agent, above int) paneBody {
+func (p *pages) paneBody(ctx context.Context, sh *shell, a live.Agent, above int) paneBody {
 	b := paneBody{Agent: a, Above: above}
 	if sh.Update && above == 0 { // the terminals come as events
 		return b
 	}
 	var err error
-	if b.Pane, err = p.pane(ctx, a.ID, above); err != nil {
+	if b.Pane, err = p.live.Pane(ctx, a.ID, above); err != nil {
 		b.Why = strings.TrimPrefix(err.Error(), string(a.ID)+": ")
-		b.Pane = Pane{Agent: a.ID, Width: 80, CursorY: -1}
+		b.Pane = live.Pane{Agent: a.ID, Width: 80, CursorY: -1}
 	}
 	return b
 }
 
 // An agentBody is an agent with its terminal, its session and its work.
 type agentBody struct {
-	Agent    Agent
+	Agent    live.Agent
 	Live     bool     // somebody knows how it is now
 	Before   agent.ID // its neighbours in the list, the first after the last
 	After    agent.ID
@@ -81,21 +83,19 @@ type agentBody struct {
 func (p *pages) agentPage(ctx context.Context, sh *shell, q *query) (string, error) {
 	id, err := pathAgent(q.path("id"))
 	if err != nil || !id.IsAgent() {
-		return "", errors.Join(err, fmt.Errorf("%s: %w", quote(q.path("id")), store.ErrNotFound))
+		return "", errors.Join(err, fmt.Errorf("%s: %w", web.Quote(q.path("id")), store.ErrNotFound))
 	}
 	above := q.number("history", 0, maxHistory)
-	b := agentBody{Agent: Agent{ID: id, State: agent.Unknown}}
-	var live bool
-	if b.Agent, live = sh.agent(id); !live {
-		b.Agent = Agent{ID: id, State: agent.Unknown, Evidence: "status unknown"}
+	b := agentBody{}
+	if b.Agent, b.Live = sh.agent(id); !b.Live {
+		b.Agent = live.Agent{ID: id, State: agent.Unknown, Evidence: "status unknown"}
 	}
-	b.Live = live
 	b.Before, b.After = sh.neighbours(id)
 	db, err := p.records()
 	if err == nil {
 		err = p.agentRecords(ctx, sh, db, id, &b)
 	}
-	if errors.Is(err, store.ErrNotFound) && !live {
+	if errors.Is(err, store.ErrNotFound) && !b.Live {
 		return "", err
 	}
 	if !errors.Is(err, store.ErrNotFound) {
@@ -115,7 +115,7 @@ func (p *pages) agentPage(ctx context.Context, sh *shell, q *query) (string, err
 // neighbours are the agents before and after one in the list, around its ends.
 func (sh *shell) neighbours(id agent.ID) (before, after agent.ID) {
 	n := len(sh.Agents)
-	i := slices.IndexFunc(sh.Agents, func(a Agent) bool { return a.ID == id })
+	i := slices.IndexFunc(sh.Agents, func(a live.Agent) bool { return a.ID == id })
 	if n < 2 || i < 0 {
 		return "", ""
 	}
@@ -210,14 +210,14 @@ func (p *pages) panesPage(ctx context.Context, sh *shell, q *query) (string, err
 	for _, text := range q.values["agent"] {
 		id, err := agent.Parse(text)
 		if err != nil || !id.IsAgent() {
-			return "", badf("agent: %s is no agent", quote(text))
+			return "", badf("agent: %s is no agent", web.Quote(text))
 		}
 		chosen[id] = true
 	}
 	b.Any = len(chosen) > 0 || b.Text != "" || b.State != ""
-	var fit []Agent
+	var fit []live.Agent
 	for _, s := range agentStates {
-		if slices.ContainsFunc(sh.Agents, func(a Agent) bool { return a.State == s }) {
+		if slices.ContainsFunc(sh.Agents, func(a live.Agent) bool { return a.State == s }) {
 			b.States = append(b.States, string(s))
 		}
 	}

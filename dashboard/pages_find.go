@@ -17,7 +17,7 @@ type findBody struct {
 // find leads from an id, from its first six characters or from the name of a
 // file to its page; any other text is searched for.
 func (p *pages) find(w http.ResponseWriter, r *http.Request) {
-	ctx, cancel := context.WithTimeout(r.Context(), readLimit)
+	ctx, cancel := context.WithTimeout(r.Context(), pageLimit)
 	defer cancel()
 	q := newQuery(r)
 	text, page := q.text("q"), q.page()

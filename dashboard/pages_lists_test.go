@@ -12,6 +12,7 @@ import (
 
 	"netsky/agent"
 	"netsky/dashboard"
+	"netsky/dashboard/live"
 	"netsky/store"
 )
 
@@ -302,7 +303,7 @@ func TestWaits(t *testing.T) {
 		t.Error("few agents are shown as many are")
 	}
 	for n := range 50 {
-		list = append(list, dashboard.Agent{ID: agent.Clone(n + 10), State: agent.Idle})
+		list = append(list, live.Agent{ID: agent.Clone(n + 10), State: agent.Idle})
 	}
 	w.agents.set(nil, list...)
 	if body := w.mustPage(t, "/"); strings.Contains(body, `class="card `) || !strings.Contains(body, `class="roster`) || strings.Count(body, `data-key="card-`) != len(list) {
@@ -315,8 +316,8 @@ func TestWaits(t *testing.T) {
 // there is the way to each pane.
 func TestSameDialogs(t *testing.T) {
 	w := mustWorld(t, nil)
-	at := func(n int, detail string, decidable bool) dashboard.Agent {
-		return dashboard.Agent{ID: agent.Clone(n), State: agent.Waiting, Runtime: "claude", Detail: detail, Decidable: decidable, Wanted: true, Since: store.Time(n)}
+	at := func(n int, detail string, decidable bool) live.Agent {
+		return live.Agent{ID: agent.Clone(n), State: agent.Waiting, Runtime: "claude", Detail: detail, Decidable: decidable, Wanted: true, Since: store.Time(n)}
 	}
 	const key, trust, login = "custom API key: sk-ant-1", "workspace trust: /src", "login: choose how"
 	w.agents.set(nil, at(1, key, true), at(2, trust, true), at(3, key, true), at(4, login, false), at(5, key, true), at(6, login, false),
@@ -392,29 +393,29 @@ func TestLongMessages(t *testing.T) {
 // The first line weighs how the agents are.
 func TestHealth(t *testing.T) {
 	w := mustWorld(t, nil)
-	is := func(id agent.ID, s agent.State) dashboard.Agent {
-		return dashboard.Agent{ID: id, State: s, Wanted: true}
+	is := func(id agent.ID, s agent.State) live.Agent {
+		return live.Agent{ID: id, State: s, Wanted: true}
 	}
 	for _, tt := range []struct {
-		list []dashboard.Agent
+		list []live.Agent
 		want string
 	}{
 		{nil, "No agents yet"},
-		{[]dashboard.Agent{is("agent0", agent.Idle), is("agent1", agent.Busy)}, "All healthy"},
-		{[]dashboard.Agent{is("agent0", agent.Idle), is("agent1", agent.Starting)}, "1 agent is starting"},
-		{[]dashboard.Agent{is("agent0", agent.Idle), is("agent1", agent.Waiting)}, "agent1 waits at a dialog"},
-		{[]dashboard.Agent{is("agent0", agent.Waiting), is("agent1", agent.Dead)}, "agent0 waits at a dialog, agent1 is dead"},
-		{[]dashboard.Agent{is("agent0", agent.Dead), is("agent1", agent.Waiting), is("agent2", agent.Waiting), is("agent3", agent.Hung)}, "2 agents wait at a dialog, agent0 is dead"},
-		{[]dashboard.Agent{is("agent0", agent.Idle), is("agent1", agent.Dead)}, "agent1 is dead"},
-		{[]dashboard.Agent{is("agent0", agent.Dead), is("agent1", agent.Dead), is("agent2", agent.Blocked)}, "agent2 is blocked"},
-		{[]dashboard.Agent{is("agent0", agent.Dead), is("agent1", agent.Dead)}, "2 agents are dead"},
-		{[]dashboard.Agent{{ID: "agent0", State: agent.Idle, Poison: 2}}, "All healthy · 1 item needs you"},
-		{[]dashboard.Agent{is("agent0", agent.Hung), is("agent1", agent.CrashLooping)}, "agent0 is hung"},
-		{[]dashboard.Agent{is("agent0", agent.CrashLooping)}, "agent0 keeps crashing"},
-		{[]dashboard.Agent{is("agent0", agent.Blocked)}, "agent0 is blocked"},
-		{[]dashboard.Agent{is("agent0", agent.Down)}, "agent0 is down and should be up"},
-		{[]dashboard.Agent{{ID: "agent0", State: agent.Down}}, "All agents are down"},
-		{[]dashboard.Agent{{ID: "agent0", State: agent.Down}, is("agentinfinity", agent.Idle)}, "All healthy"},
+		{[]live.Agent{is("agent0", agent.Idle), is("agent1", agent.Busy)}, "All healthy"},
+		{[]live.Agent{is("agent0", agent.Idle), is("agent1", agent.Starting)}, "1 agent is starting"},
+		{[]live.Agent{is("agent0", agent.Idle), is("agent1", agent.Waiting)}, "agent1 waits at a dialog"},
+		{[]live.Agent{is("agent0", agent.Waiting), is("agent1", agent.Dead)}, "agent0 waits at a dialog, agent1 is dead"},
+		{[]live.Agent{is("agent0", agent.Dead), is("agent1", agent.Waiting), is("agent2", agent.Waiting), is("agent3", agent.Hung)}, "2 agents wait at a dialog, agent0 is dead"},
+		{[]live.Agent{is("agent0", agent.Idle), is("agent1", agent.Dead)}, "agent1 is dead"},
+		{[]live.Agent{is("agent0", agent.Dead), is("agent1", agent.Dead), is("agent2", agent.Blocked)}, "agent2 is blocked"},
+		{[]live.Agent{is("agent0", agent.Dead), is("agent1", agent.Dead)}, "2 agents are dead"},
+		{[]live.Agent{{ID: "agent0", State: agent.Idle, Poison: 2}}, "All healthy · 1 item needs you"},
+		{[]live.Agent{is("agent0", agent.Hung), is("agent1", agent.CrashLooping)}, "agent0 is hung"},
+		{[]live.Agent{is("agent0", agent.CrashLooping)}, "agent0 keeps crashing"},
+		{[]live.Agent{is("agent0", agent.Blocked)}, "agent0 is blocked"},
+		{[]live.Agent{is("agent0", agent.Down)}, "agent0 is down and should be up"},
+		{[]live.Agent{{ID: "agent0", State: agent.Down}}, "All agents are down"},
+		{[]live.Agent{{ID: "agent0", State: agent.Down}, is("agentinfinity", agent.Idle)}, "All healthy"},
 	} {
 		w.agents.set(nil, tt.list...)
 		body := w.mustPage(t, "/")
@@ -431,7 +432,7 @@ func TestPanesFilter(t *testing.T) {
 	list, err := w.agents.Agents(t.Context())
 	mustDo(t, err)
 	for n := 4; n < 99; n++ {
-		list = append(list, dashboard.Agent{ID: agent.Clone(n), State: agent.Idle, Wanted: true})
+		list = append(list, live.Agent{ID: agent.Clone(n), State: agent.Idle, Wanted: true})
 	}
 	w.agents.set(nil, list...)
 	pane := regexp.MustCompile(`data-pane="([^"]*)"`)
@@ -493,9 +494,9 @@ func TestListGroups(t *testing.T) {
 // each kind, and folds away the rest and who was stopped on request.
 func TestOverviewOfMany(t *testing.T) {
 	w := mustWorld(t, nil)
-	var list []dashboard.Agent
+	var list []live.Agent
 	for n := range 100 {
-		a := dashboard.Agent{ID: agent.Clone(n + 1), State: agent.Idle, Wanted: true}
+		a := live.Agent{ID: agent.Clone(n + 1), State: agent.Idle, Wanted: true}
 		switch {
 		case n%4 == 1:
 			a.State, a.Detail = agent.Busy, "does this"

@@ -8,15 +8,16 @@ import (
 
 	"netsky/agent"
 	"netsky/bus/envelope"
+	"netsky/dashboard/live"
 	"netsky/store"
 )
 
 // An overviewBody is the first page: is all well, who does what, what needs me,
 // what has just happened.
 type overviewBody struct {
-	Cards  []card   // with many agents, only those that need a hand
-	Roster []roster // with many agents, the others
-	Down   []Agent  // as wanted
+	Cards  []card       // with many agents, only those that need a hand
+	Roster []roster     // with many agents, the others
+	Down   []live.Agent // as wanted
 	Tasks  []store.Task
 	Mail   []letter
 	Unread int
@@ -26,7 +27,7 @@ type overviewBody struct {
 
 // A card is one agent on the overview.
 type card struct {
-	Agent
+	live.Agent
 	Task  *store.Task    // at hand
 	Tasks int            // assigned to it and not ended
 	Says  string         // what it does
@@ -79,7 +80,7 @@ func (p *pages) overviewPage(ctx context.Context, sh *shell, _ *query) (string, 
 
 // crew shows the agents: those that need a hand first, the others in the order in
 // which people list them, so that a card stays where it is while its agent works.
-func (p *pages) crew(ctx context.Context, db Reader, list []Agent, snap store.Snapshot, b *overviewBody) error {
+func (p *pages) crew(ctx context.Context, db Reader, list []live.Agent, snap store.Snapshot, b *overviewBody) error {
 	var ill, well []card
 	for _, a := range list {
 		switch c := cardOf(a, snap); {
@@ -120,7 +121,7 @@ var agentStates = []agent.State{
 
 func illRank(s agent.State) int { return slices.Index(agentStates, s) }
 
-func cardOf(a Agent, snap store.Snapshot) card {
+func cardOf(a live.Agent, snap store.Snapshot) card {
 	c := card{Agent: a, Says: a.Detail}
 	for i, t := range snap.Tasks {
 		if t.Assignee != a.ID {

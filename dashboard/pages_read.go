@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"netsky/agent"
+	"netsky/dashboard/web"
 )
 
 // readForm is POST /read: the owner's mail is marked as read, one letter by its
@@ -16,7 +17,7 @@ func (p *pages) readForm(w http.ResponseWriter, r *http.Request) {
 	if err == nil {
 		from := agent.ID(f["from"])
 		if f["upto"] == "" && (f["id"] == "" || !from.IsAgent()) {
-			refuse(w, r, http.StatusBadRequest, "which message was read? id and from say it, or upto")
+			web.Refuse(w, r, http.StatusBadRequest, "which message was read? id and from say it, or upto")
 			return
 		}
 		if err, status = p.unread.markRead(f["id"], from, f["upto"]), http.StatusInternalServerError; err == nil {
@@ -26,7 +27,7 @@ func (p *pages) readForm(w http.ResponseWriter, r *http.Request) {
 		}
 		p.o.Log.Warn("read", "error", err)
 	}
-	refuse(w, r, status, "not marked as read: "+err.Error())
+	web.Refuse(w, r, status, "not marked as read: "+err.Error())
 }
 
 // cameFrom is the page of ours that a form was on.

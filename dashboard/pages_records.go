@@ -7,6 +7,7 @@ import (
 
 	"netsky/agent"
 	"netsky/bus/envelope"
+	"netsky/dashboard/live"
 	"netsky/store"
 )
 
@@ -217,7 +218,7 @@ type sessionBody struct {
 	Session store.Session
 	Live    bool // it is the last of its agent, and has not ended on record
 	Running bool // and it runs now
-	Agent   Agent
+	Agent   live.Agent
 	Story   story
 }
 

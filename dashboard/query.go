@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"netsky/agent"
+	"netsky/dashboard/web"
 	"netsky/store"
 )
 
@@ -33,7 +34,7 @@ func newQuery(r *http.Request) *query {
 func (q *query) done() error {
 	for name := range q.values {
 		if q.err == nil && !slices.Contains(q.known, name) {
-			q.err = badf("%s: no such parameter here; there are: %s", quote(name), strings.Join(q.known, ", "))
+			q.err = badf("%s: no such parameter here; there are: %s", web.Quote(name), strings.Join(q.known, ", "))
 		}
 	}
 	return q.err
@@ -41,7 +42,7 @@ func (q *query) done() error {
 
 func (q *query) wrong(name, what string) {
 	if q.err == nil {
-		q.err = badf("%s=%s: %s", name, quote(q.values.Get(name)), what)
+		q.err = badf("%s=%s: %s", name, web.Quote(q.values.Get(name)), what)
 	}
 }
 
@@ -115,7 +116,7 @@ func (q *query) page() store.Page {
 func parseLog(s string) (int64, error) {
 	id, err := strconv.ParseInt(s, 10, 64)
 	if err != nil || id < 0 {
-		return 0, badf("%s: not an event's id", quote(s))
+		return 0, badf("%s: not an event's id", web.Quote(s))
 	}
 	return id, nil
 }

@@ -1,28 +1,22 @@
 package dashboard
 
 import (
-	"bytes"
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
 	"mime"
 	"net/http"
-	"slices"
 	"strings"
 	"sync"
 	"time"
-	"unicode/utf8"
 
 	"netsky/agent"
 	"netsky/bus"
 	"netsky/bus/envelope"
+	"netsky/dashboard/web"
 	"netsky/store"
 )
-
-// maxBody is the largest body a request may have.
-const maxBody = 64 << 10
 
 // A Said is the answer to POST /api/user-message: under which id the message
 // waits, and where its story is told.
@@ -38,7 +32,7 @@ type Said struct {
 func (s *Server) say(w http.ResponseWriter, r *http.Request) {
 	status, e, err := s.readMessage(r)
 	if err != nil {
-		refuse(w, r, status, err.Error())
+		web.Refuse(w, r, status, err.Error())
 		return
 	}
 	id, err := s.post(r.Context(), e)
@@ -47,12 +41,12 @@ func (s *Server) say(w http.ResponseWriter, r *http.Request) {
 		if status == http.StatusInternalServerError {
 			s.o.Log.Warn("say", "error", err)
 		}
-		refuse(w, r, status, detail)
+		web.Refuse(w, r, status, detail)
 		return
 	}
 	url := "/api/messages/" + id
 	w.Header().Set("Location", url)
-	writeJSON(w, r, http.StatusAccepted, Said{ID: id, To: e.To, State: "queued", URL: url})
+	web.JSON(w, r, http.StatusAccepted, Said{ID: id, To: e.To, State: "queued", URL: url})
 }
 
 // post sends the message and returns its id.
@@ -116,7 +110,7 @@ func (s *Server) readMessage(r *http.Request) (int, envelope.Envelope, error) {
 	if err != nil {
 		return http.StatusBadRequest, envelope.Envelope{}, errors.New("the body ended too soon")
 	}
-	f, err := fields(data, "to", "text", "id", "in_reply_to")
+	f, err := web.Fields(data, "to", "text", "id", "in_reply_to")
 	if err != nil {
 		return http.StatusBadRequest, envelope.Envelope{}, err
 	}
@@ -134,7 +128,7 @@ func (s *Server) ownersMessage(ctx context.Context, m said) (int, envelope.Envel
 	e := envelope.Envelope{ID: m.id, From: agent.Owner, Text: m.text, Via: "web", InReplyTo: m.inReplyTo}
 	var err error
 	if e.To, err = agent.Parse(m.to); err != nil || !e.To.IsAgent() {
-		return http.StatusBadRequest, e, errors.New("to: " + quote(m.to) + " is no agent")
+		return http.StatusBadRequest, e, errors.New("to: " + web.Quote(m.to) + " is no agent")
 	}
 	if strings.TrimSpace(m.text) == "" {
 		return http.StatusBadRequest, e, errors.New("text: empty")
@@ -151,7 +145,7 @@ func (s *Server) ownersMessage(ctx context.Context, m said) (int, envelope.Envel
 		return http.StatusServiceUnavailable, e, fmt.Errorf("not sent: %w", err)
 	}
 	if len(l.Items) == 0 {
-		return http.StatusBadRequest, e, fmt.Errorf("in_reply_to: %s sent you no message %s", e.To, quote(m.inReplyTo))
+		return http.StatusBadRequest, e, fmt.Errorf("in_reply_to: %s sent you no message %s", e.To, web.Quote(m.inReplyTo))
 	}
 	q := l.Items[0]
 	e.Thread = q.Thread
@@ -159,45 +153,6 @@ func (s *Server) ownersMessage(ctx context.Context, m said) (int, envelope.Envel
 		e.Kind, e.Hops = envelope.KindReply, q.Hops+1
 	}
 	return 0, e, nil
-}
-
-// fields reads a JSON object of strings, each named at most once and as it is
-// written here. encoding/json would take the last of two, and TO for to.
-func fields(data []byte, names ...string) (map[string]string, error) {
-	if !utf8.Valid(data) {
-		return nil, errors.New("the body is not UTF-8")
-	}
-	dec := json.NewDecoder(bytes.NewReader(data))
-	if t, err := dec.Token(); err != nil || t != json.Delim('{') {
-		return nil, errors.New("the body is not a JSON object")
-	}
-	found := map[string]string{}
-	for dec.More() {
-		t, err := dec.Token()
-		name, ok := t.(string)
-		if err != nil || !ok {
-			return nil, errors.New("the body is not a JSON object")
-		}
-		if !slices.Contains(names, name) {
-			return nil, errors.New(quote(name) + ": no such field here")
-		}
-		if _, twice := found[name]; twice {
-			return nil, errors.New(name + ": given twice")
-		}
-		v, err := dec.Token()
-		text, ok := v.(string)
-		if err != nil || !ok {
-			return nil, errors.New(name + ": not a string")
-		}
-		found[name] = text
-	}
-	if t, err := dec.Token(); err != nil || t != json.Delim('}') {
-		return nil, errors.New("the body is not a JSON object")
-	}
-	if _, err := dec.Token(); !errors.Is(err, io.EOF) {
-		return nil, errors.New("the body goes on after the object")
-	}
-	return found, nil
 }
 
 // errReused is what a message's error matches whose id was another message's.

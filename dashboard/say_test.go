@@ -15,6 +15,7 @@ import (
 	"netsky/bus"
 	"netsky/bus/envelope"
 	"netsky/dashboard"
+	"netsky/dashboard/web"
 	"netsky/internal/corpus"
 	"netsky/store"
 )
@@ -132,7 +133,7 @@ func TestSayRefuses(t *testing.T) {
 			r := w.request(t, "POST", "/api/user-message", tt.body)
 			r.Header.Set("Content-Type", "application/json")
 			a := mustAnswer(t, r)
-			var p dashboard.Problem
+			var p web.Problem
 			if json.Unmarshal([]byte(a.body), &p) != nil || a.status != tt.want || p.Status != tt.want || !strings.Contains(p.Detail, tt.why) {
 				t.Errorf("%d %s, want %d, %q", a.status, a.body, tt.want, tt.why)
 			}

@@ -3,7 +3,7 @@ package dashboard
 import (
 	"context"
 
-	"netsky/agent"
+	"netsky/dashboard/live"
 	"netsky/store"
 )
 
@@ -11,16 +11,16 @@ import (
 // are now, what waits for the owner, and the records. What could not be found
 // out is in Errors, and the rest is there all the same.
 type Overview struct {
-	Version   string     `json:"version"`
-	Agents    []Agent    `json:"agents"`
-	Approvals []Approval `json:"approvals"`
-	Unread    int        `json:"unread"` // the owner's mail that `netsky inbox` has not shown
-	Errors    []string   `json:"errors"`
+	Version   string          `json:"version"`
+	Agents    []live.Agent    `json:"agents"`
+	Approvals []live.Approval `json:"approvals"`
+	Unread    int             `json:"unread"` // the owner's mail that `netsky inbox` has not shown
+	Errors    []string        `json:"errors"`
 	store.Snapshot
 }
 
 func (s *Server) overview(ctx context.Context) Overview {
-	v := Overview{Version: s.o.Version, Agents: []Agent{}, Approvals: []Approval{}, Errors: []string{}}
+	v := Overview{Version: s.o.Version, Agents: []live.Agent{}, Approvals: []live.Approval{}, Errors: []string{}}
 	v.Snapshot = store.Snapshot{
 		Time: store.At(s.o.Now()), Actors: []store.ActorNow{}, Waiting: map[store.DeliveryState]int{},
 		Tasks: []store.Task{}, Messages: []store.Message{}, Logs: []store.Log{},
@@ -51,30 +51,15 @@ func (s *Server) overview(ctx context.Context) Overview {
 	return v
 }
 
-// An Approval is a question that waits for the owner, and the command that
-// answers it. It is answered from a terminal or the phone, not from here.
-type Approval struct {
-	Code   string     `json:"code"`
-	Agent  agent.ID   `json:"agent"`
-	Start  string     `json:"start,omitempty"`
-	Tool   string     `json:"tool"`
-	Text   string     `json:"text"` // the command, or what it is about
-	Reason string     `json:"reason,omitempty"`
-	Dir    string     `json:"dir,omitempty"`
-	Asked  store.Time `json:"asked"`
-	Allow  string     `json:"allow"` // the command that says yes
-	Deny   string     `json:"deny"`  // and no
-}
-
 // approvals lists what waits for an answer, the oldest first.
-func (s *Server) approvals() ([]Approval, error) {
+func (s *Server) approvals() ([]live.Approval, error) {
 	asked, err := s.o.Home.Approvals()
-	list := []Approval{}
+	list := []live.Approval{}
 	for _, a := range asked {
 		if _, answered, _ := s.o.Home.Answered(a.Code); answered {
 			continue
 		}
-		list = append(list, Approval{
+		list = append(list, live.Approval{
 			Code: a.Code, Agent: a.Agent, Start: a.Start, Tool: a.Tool, Text: a.Text, Reason: a.Reason, Dir: a.Dir,
 			Asked: store.Time(a.AskedMS), Allow: "netsky approve " + a.Code, Deny: "netsky approve " + a.Code + " --deny",
 		})

@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"netsky/agent"
+	"netsky/dashboard/live"
 	"netsky/store"
 )
 
@@ -158,7 +159,7 @@ type command struct{ Does, Line string }
 
 // healthOf weighs how the agents are. Unsure is set if that could not be found
 // out.
-func healthOf(list []Agent, asked []Approval, unsure bool) health {
+func healthOf(list []live.Agent, asked []live.Approval, unsure bool) health {
 	h := health{Word: "well", Line: "All healthy", Waits: needsOf(list, asked)}
 	h.Groups = groupNeeds(h.Waits)
 	up, starting := 0, 0
@@ -225,7 +226,7 @@ func kindLine(all []need, kind needKind) string {
 
 // isIll reports whether the agent is not as it should be. One that is down
 // although it is wanted is not.
-func isIll(a Agent) bool {
+func isIll(a live.Agent) bool {
 	switch a.State {
 	case agent.Blocked, agent.Hung, agent.Dead, agent.CrashLooping:
 		return true
@@ -236,7 +237,7 @@ func isIll(a Agent) bool {
 }
 
 // counts says how many agents are how, the usual states first.
-func counts(list []Agent) string {
+func counts(list []live.Agent) string {
 	n := map[agent.State]int{}
 	for _, a := range list {
 		n[a.State]++
@@ -254,7 +255,7 @@ func counts(list []Agent) string {
 
 // needsOf lists what needs the owner, kind by kind: questions, the oldest first,
 // then agents that need a hand.
-func needsOf(list []Agent, asked []Approval) []need {
+func needsOf(list []live.Agent, asked []live.Approval) []need {
 	all := []need{}
 	asks := map[agent.ID]bool{}
 	for _, a := range asked {
@@ -281,7 +282,7 @@ func needsOf(list []Agent, asked []Approval) []need {
 }
 
 // needOf is what an agent needs of the owner, if anything.
-func needOf(a Agent) (need, bool) {
+func needOf(a live.Agent) (need, bool) {
 	w := need{Key: keyOf("agent", a.ID), Agent: a.ID, Runtime: a.Runtime, Word: string(a.State), Text: a.Detail, Since: a.Since}
 	attach := command{"Go there", "netsky attach " + string(a.ID)}
 	switch {

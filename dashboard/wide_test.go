@@ -15,6 +15,7 @@ import (
 	"netsky/agent/home"
 	"netsky/bus"
 	"netsky/dashboard"
+	"netsky/dashboard/access"
 )
 
 func options(tb testing.TB) dashboard.Options {
@@ -39,13 +40,13 @@ func TestRow36Refuses(t *testing.T) {
 	s, err := dashboard.New(options(t))
 	mustDo(t, err)
 	for _, addr := range []string{"0.0.0.0:0", ":0", "[::]:0"} {
-		if l, err := s.Listen(t.Context(), addr); !errors.Is(err, dashboard.ErrWide) {
+		if l, err := s.Listen(t.Context(), addr); !errors.Is(err, access.ErrWide) {
 			t.Errorf("Listen(%q) = %v, %v", addr, l, err)
 		}
 	}
 	l, err := net.Listen("tcp", "0.0.0.0:0")
 	mustDo(t, err)
-	if err := s.Serve(t.Context(), l); !errors.Is(err, dashboard.ErrWide) {
+	if err := s.Serve(t.Context(), l); !errors.Is(err, access.ErrWide) {
 		t.Errorf("Serve on %v: %v", l.Addr(), err)
 	}
 	o := options(t)
@@ -67,7 +68,7 @@ func TestListenTaken(t *testing.T) {
 	mustDo(t, err)
 	defer a.Close()
 	l, err := s.Listen(t.Context(), a.Addr().String())
-	if !errors.Is(err, dashboard.ErrTaken) {
+	if !errors.Is(err, access.ErrTaken) {
 		t.Fatalf("Listen = %v, %v, want ErrTaken", l, err)
 	}
 	want := "another program"
@@ -108,9 +109,9 @@ func TestListenKeepsPort(t *testing.T) {
 
 func TestTokenFile(t *testing.T) {
 	h := mustHome(t)
-	first, err := dashboard.Token(h)
+	first, err := access.Token(h)
 	mustDo(t, err)
-	again, err := dashboard.Token(h)
+	again, err := access.Token(h)
 	mustDo(t, err)
 	if len(first) < 48 || first != again {
 		t.Errorf("tokens %q and %q", first, again)
@@ -122,14 +123,14 @@ func TestTokenFile(t *testing.T) {
 		t.Errorf("mode %v", info.Mode())
 	}
 	mustDo(t, os.Chmod(path, 0o644)) // others may have read it
-	loose, err := dashboard.Token(h)
+	loose, err := access.Token(h)
 	mustDo(t, err)
 	if info, _ := os.Stat(path); loose == first || info.Mode().Perm() != 0o600 {
 		t.Errorf("a token that others could read stays")
 	}
 	mustDo(t, os.Remove(path))
 	mustDo(t, os.Symlink("/dev/null", path))
-	if _, err := dashboard.Token(h); !errors.Is(err, home.ErrLink) {
+	if _, err := access.Token(h); !errors.Is(err, home.ErrLink) {
 		t.Errorf("through a link: %v", err)
 	}
 }

@@ -1,20 +1,18 @@
-package dashboard
+package live
 
 import (
 	"context"
+	"encoding/json"
 	"fmt"
 	"slices"
-	"strconv"
 	"time"
 
-	"netsky/agent"
 	"netsky/store"
 )
 
 const (
-	keptLogs  = 256             // in memory, for browsers that come back
-	sentLogs  = 50              // in one event; fewer than are kept, so that an event knows whether it has all
-	readLimit = 5 * time.Second // for what is read of the records or the agents
+	keptLogs = 256 // in memory, for browsers that come back
+	sentLogs = 50  // in one event; fewer than are kept, so that an event knows whether it has all
 )
 
 // Records is the event that says that records have changed: the logs after
@@ -27,31 +25,53 @@ type Records struct {
 	Logs  []store.Log `json:"logs"`
 	More  bool        `json:"more,omitempty"`
 	Error string      `json:"error,omitempty"` // why they can't be read
-
-	version string // the event's
 }
 
 // recordsVersion names what a database holds while it has this data version.
 func recordsVersion(db Reader, v int64) string { return versionOf(fmt.Appendf(nil, "%p %d", db, v)) }
 
-// recent is what is known of the records.
-type recent struct {
-	known bool
-	logs  []store.Log // the newest, oldest first
-	last  int64
-	book  int // counts the databases that they were read from, one after another
-	fault string
-
-	version string // of what was read
+// RecordsVersion returns the version of the records for [Known], "" if they can't
+// be read.
+func (b *Broadcaster) RecordsVersion(ctx context.Context) string {
+	db, err := b.o.Records()
+	if err != nil {
+		return ""
+	}
+	v, err := db.DataVersion(ctx)
+	if err != nil {
+		return ""
+	}
+	return recordsVersion(db, v)
 }
 
-// since is the event for who knows the logs of a book up to an id.
-func (r *recent) since(id int64, book int) Records {
-	e := Records{Since: id, Last: r.last, Error: r.fault, version: r.version}
+// recent is a value: what is known of the records.
+type recent struct {
+	logs  []store.Log // the newest, oldest first
+	last  int64       // their last; of a browser that has just come, -1
+	book  int         // counts the databases that they were read from, one after another
+	fault string
+	name  string // its version
+}
+
+func (r *recent) base() value     { return &recent{last: r.last, book: r.book} }
+func (r *recent) version() string { return r.name }
+
+func (r *recent) encode(had value) []byte {
+	e := r.since(had.(*recent))
+	data, err := json.Marshal(e)
+	if err != nil { // a log's fields; they came out of JSON
+		data, _ = json.Marshal(Records{Since: e.Since, Last: e.Last, Logs: []store.Log{}, More: true})
+	}
+	return data
+}
+
+// since is the event for a browser that has had another.
+func (r *recent) since(had *recent) Records {
+	e := Records{Since: had.last, Last: r.last, Error: r.fault}
 	switch {
-	case id < 0: // it has just come, and knows what is there
+	case had.last < 0: // it has just come, and knows what is there
 		e.Since = r.last
-	case id > r.last, book != r.book: // these are other records than it knew
+	case had.last > r.last, had.book != r.book: // these are other records than it knew
 		e.Since, e.More = 0, true
 	}
 	i := len(r.logs)
@@ -69,10 +89,10 @@ func (r *recent) since(id int64, book int) Records {
 }
 
 // followRecords looks for changes until ctx ends.
-func (h *hub) followRecords(ctx context.Context, l *look) {
-	tick := time.NewTicker(h.o.Poll)
+func (b *Broadcaster) followRecords(ctx context.Context, l *look) {
+	tick := time.NewTicker(b.o.Poll)
 	defer tick.Stop()
-	for f := (recordFollower{hub: h, look: l}); ; {
+	for f := (recordFollower{b: b, look: l}); ; {
 		f.pass(ctx)
 		select {
 		case <-ctx.Done():
@@ -83,16 +103,25 @@ func (h *hub) followRecords(ctx context.Context, l *look) {
 }
 
 type recordFollower struct {
-	hub     *hub
+	b       *Broadcaster
 	look    *look
-	db      Reader // the one that version is of
+	known   *recent // what was published last; nil before the first
+	db      Reader  // the one that version is of
 	version int64
+}
+
+// last returns what was published last.
+func (f *recordFollower) last() recent {
+	if f.known == nil {
+		return recent{}
+	}
+	return *f.known
 }
 
 func (f *recordFollower) pass(ctx context.Context) {
 	ctx, cancel := context.WithTimeout(ctx, readLimit)
 	defer cancel()
-	db, err := f.hub.o.Records()
+	db, err := f.b.o.Records()
 	if err != nil {
 		f.db = nil
 		f.failed(err)
@@ -116,7 +145,7 @@ func (f *recordFollower) pass(ctx context.Context) {
 
 // read reads the logs that have come.
 func (f *recordFollower) read(ctx context.Context, db Reader, version string) error {
-	known := f.look.rec // only this goroutine changes it
+	known := f.last()
 	if known.last > 0 {
 		l, err := db.Logs(ctx, store.LogFilter{Forward: true, After: known.last - 1, Page: store.Page{Limit: keptLogs}})
 		if err != nil {
@@ -125,7 +154,7 @@ func (f *recordFollower) read(ctx context.Context, db Reader, version string) er
 		if l.Cursor == "" && known.goesOn(l.Items) {
 			next := known
 			next.logs = slices.Concat(known.logs, l.Items[1:]) // a new one: events have parts of the old
-			next.version = version
+			next.name = version
 			f.publish(next)
 			return nil
 		}
@@ -138,7 +167,7 @@ func (f *recordFollower) read(ctx context.Context, db Reader, version string) er
 		return err
 	}
 	slices.Reverse(l.Items)
-	f.publish(recent{logs: l.Items, book: known.book, version: version})
+	f.publish(recent{logs: l.Items, book: known.book, name: version})
 	return nil
 }
 
@@ -155,75 +184,24 @@ func (f *recordFollower) publish(next recent) {
 	if next.last = 0; len(next.logs) > 0 {
 		next.last = next.logs[len(next.logs)-1].ID
 	}
-	next.known, next.fault = true, ""
+	next.fault = ""
 	f.set(next)
 }
 
 // failed says once that the records can't be read.
 func (f *recordFollower) failed(err error) {
-	next := f.look.rec
-	if next.known && next.fault == err.Error() {
+	next := f.last()
+	if f.known != nil && next.fault == err.Error() {
 		return
 	}
-	f.hub.o.Log.Warn("follow records", "error", err)
-	next.known, next.fault, next.version = true, err.Error(), ""
+	f.b.o.Log.Warn("follow records", "error", err)
+	next.fault, next.name = err.Error(), ""
 	f.set(next)
 }
 
 func (f *recordFollower) set(next recent) {
-	f.hub.mu.Lock()
-	defer f.hub.mu.Unlock()
-	f.look.rec = next
-	for c := range f.hub.clients {
-		c.mark(keyRecords)
-	}
+	f.known = &next
+	f.b.mu.Lock()
+	defer f.b.mu.Unlock()
+	f.b.set(f.look, keyRecords, f.known)
 }
-
-// followAgents looks how the agents are, and what waits, until ctx ends.
-func (h *hub) followAgents(ctx context.Context, l *look) {
-	tick := time.NewTicker(h.o.Poll)
-	defer tick.Stop()
-	known := map[agent.ID]Agent{}
-	for {
-		known = h.agentsPass(ctx, l, known)
-		select {
-		case <-ctx.Done():
-			return
-		case <-tick.C:
-		}
-	}
-}
-
-// agentsPass publishes the agents that are not as they are known.
-func (h *hub) agentsPass(ctx context.Context, l *look, known map[agent.ID]Agent) map[agent.ID]Agent {
-	ctx, cancel := context.WithTimeout(ctx, readLimit)
-	defer cancel()
-	list, err := h.o.Agents.Agents(ctx)
-	switch {
-	case ctx.Err() != nil && err != nil:
-		return known
-	case err != nil:
-		h.put(l, keyAgents, map[string]string{"error": err.Error()})
-	default:
-		h.put(l, keyAgents, nil)
-		now := make(map[agent.ID]Agent, len(list))
-		for _, a := range list {
-			if was, ok := known[a.ID]; !ok || was != a {
-				h.put(l, keyAgent+string(a.ID), a)
-			}
-			now[a.ID] = a
-		}
-		for id := range known {
-			if _, ok := now[id]; !ok {
-				h.put(l, keyAgent+string(id), nil)
-			}
-		}
-		known = now
-	}
-	if waiting, err := h.approvals(); err == nil {
-		h.put(l, keyApprovals, waiting)
-	}
-	return known
-}
-
-func appendInt(b []byte, n int64) []byte { return strconv.AppendInt(b, n, 10) }

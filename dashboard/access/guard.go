@@ -1,4 +1,4 @@
-package dashboard
+package access
 
 import (
 	"bytes"
@@ -14,20 +14,32 @@ import (
 	"strings"
 
 	"github.com/gorilla/websocket"
+
+	"netsky/dashboard/web"
+)
+
+// The paths that a Guard answers itself, and those of the streams, which need a
+// tab's pass.
+const (
+	healthPath  = "/healthz"
+	loginPath   = "/login"
+	sessionPath = "/session"
+	signOutPath = "/sign-out"
+
+	EventsPath = "/events"
+	SocketPath = "/ws"
 )
 
 const (
-	loginPath  = "/login"
-	healthPath = "/healthz"
+	maxBody    = 64 << 10 // bytes of a request's body
 	cookieDays = browserDays
 
 	passHeader  = "Netsky-Tab"   // by what this server knows the tab
 	nonceHeader = "Netsky-Nonce" // what the tab wants the answer to be bound to
 	proofHeader = "Netsky-Proof" // that the answer is
 
-	socketProtocol = "netsky" // a browser can send these two as names of protocols only
-	passProtocol   = "netsky-tab."
-	nonceProtocol  = "netsky-nonce."
+	passProtocol  = "netsky-tab." // a browser's socket can send these two only as names of protocols
+	nonceProtocol = "netsky-nonce."
 )
 
 // policy lets a page load what this server serves and nothing else, and run no
@@ -36,101 +48,101 @@ const (
 const policy = "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; font-src 'self'; " +
 	"connect-src 'self'; manifest-src 'self'; form-action 'self'; base-uri 'none'; frame-ancestors 'none'"
 
-// guard lets a request through that has the right to an answer. It asks the
+// check lets a request through that has the right to an answer. It asks the
 // cheap questions first and tells a stranger nothing but what is missing.
-func (s *Server) guard(next http.Handler) http.Handler {
+func (g *Guard) check(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		secure(w.Header())
 		r.Body = http.MaxBytesReader(w, r.Body, maxBody)
 		switch {
-		case !s.knownHost(r):
-			refuse(w, r, http.StatusForbidden, "unknown host "+quote(r.Host)+": open the address that `netsky dashboard` prints")
+		case !g.knownHost(r):
+			web.Refuse(w, r, http.StatusForbidden, "unknown host "+web.Quote(r.Host)+": open the address that `netsky dashboard` prints")
 		case foreign(r):
-			refuse(w, r, http.StatusForbidden, "the request comes from another site")
+			web.Refuse(w, r, http.StatusForbidden, "the request comes from another site")
 		case r.URL.Path == healthPath:
-			s.prove(w, r, next)
+			g.prove(w, r, next)
 		default:
-			s.admit(w, r, next)
+			g.admit(w, r, next)
 		}
 	})
 }
 
 // admit lets a request through that has shown enough for what it asks.
-func (s *Server) admit(w http.ResponseWriter, r *http.Request, next http.Handler) {
+func (g *Guard) admit(w http.ResponseWriter, r *http.Request, next http.Handler) {
 	if why := peerOf(r).stranger(); why != "" {
-		s.wrong(r, "another user")
-		refuse(w, r, http.StatusForbidden, why)
+		g.wrong(r, "another user")
+		web.Refuse(w, r, http.StatusForbidden, why)
 		return
 	}
 	if isOpen(r.URL.Path) {
 		next.ServeHTTP(w, r)
 		return
 	}
-	by, id := s.shown(r)
+	by, id := g.shown(r)
 	if by == nothing {
-		s.refuseLogin(w, r)
+		g.refuseLogin(w, r)
 		return
 	}
 	if by == byCookie {
-		b, _ := s.state.find(id)
+		b, _ := g.state.find(id)
 		switch {
 		case needsOrigin(r) && r.Header.Get("Origin") == "":
-			refuse(w, r, http.StatusForbidden, "the request has no Origin header")
+			web.Refuse(w, r, http.StatusForbidden, "the request has no Origin header")
 			return
 		case !needsPass(r):
-		case b.Plain && !s.trusts(r):
-			refuse(w, r, http.StatusForbidden, "this browser signed in without JavaScript and is read-only: this system does not report whose connection it is")
+		case b.Plain && !g.trusts(r):
+			web.Refuse(w, r, http.StatusForbidden, "this browser signed in without JavaScript and is read-only: this system does not report whose connection it is")
 			return
-		case !b.Plain && s.tab(r) == "":
-			refuse(w, r, http.StatusForbidden, "this tab is read-only: it does not have the key of a signed-in tab; run `netsky dashboard` in a terminal for a link that signs it in")
+		case !b.Plain && g.tab(r) == "":
+			web.Refuse(w, r, http.StatusForbidden, "this tab is read-only: it does not have the key of a signed-in tab; run `netsky dashboard` in a terminal for a link that signs it in")
 			return
 		}
 	}
 	if isStream(r) {
 		ctx, cancel := context.WithCancel(r.Context())
 		defer cancel()
-		defer s.state.hold(id, cancel)()
+		defer g.state.hold(id, cancel)()
 		r = r.WithContext(ctx)
 		// It may have been signed out before it was held.
-		if _, still := s.state.find(id); by == byCookie && !still {
-			s.refuseLogin(w, r)
+		if _, still := g.state.find(id); by == byCookie && !still {
+			g.refuseLogin(w, r)
 			return
 		}
 	}
-	s.prove(w, r, next)
+	g.prove(w, r, next)
 }
 
 // isOpen reports whether a path is there for who has shown nothing yet.
 func isOpen(path string) bool {
 	switch path {
-	case loginPath, sessionPath, staticPath + sessionScript, staticPath + "icon.svg", staticPath + plainStyle:
+	case loginPath, sessionPath, web.StaticPath + web.SessionScript, web.StaticPath + web.Icon, web.StaticPath + web.PlainStyle:
 		return true
 	}
 	return false
 }
 
-func (s *Server) refuseLogin(w http.ResponseWriter, r *http.Request) {
+func (g *Guard) refuseLogin(w http.ResponseWriter, r *http.Request) {
 	w.Header().Set("WWW-Authenticate", `Bearer realm="netsky"`)
 	status := http.StatusUnauthorized
-	if _, given := r.Header["Authorization"]; given && s.wrong(r, "token") {
+	if _, given := r.Header["Authorization"]; given && g.wrong(r, "token") {
 		status = http.StatusTooManyRequests
 		w.Header().Set("Retry-After", "60")
 	}
-	refuse(w, r, status, notSignedIn)
+	web.Refuse(w, r, status, notSignedIn)
 }
 
 const notSignedIn = "you are not signed in here; `netsky dashboard` prints a link that signs you in"
 
 // wrong counts and logs a secret that is none, or a caller who has no business
 // here, and reports whether there were too many.
-func (s *Server) wrong(r *http.Request, what string) (over bool) {
-	n, over := s.access.count()
+func (g *Guard) wrong(r *http.Request, what string) (over bool) {
+	n, over := g.secrets.count()
 	if n > 0 {
 		args := []any{"wrong", what, "times", n, "from", r.RemoteAddr, "path", r.URL.Path}
 		if p := peerOf(r); p.known && p.err == nil {
 			args = append(args, "uid", p.uid)
 		}
-		s.o.Log.Warn("refused", args...)
+		g.o.Log.Warn("refused", args...)
 	}
 	return over
 }
@@ -138,7 +150,7 @@ func (s *Server) wrong(r *http.Request, what string) (over bool) {
 // trusts reports whether the cookie alone is enough to act on a request: the
 // kernel says that the owner has sent it, or the owner has opened the dashboard
 // to others by a certificate or a word of theirs.
-func (s *Server) trusts(r *http.Request) bool { return peerOf(r).known || r.TLS != nil || s.o.Wide }
+func (g *Guard) trusts(r *http.Request) bool { return peerOf(r).known || r.TLS != nil || g.o.Wide }
 
 func secure(h http.Header) {
 	h.Set("Content-Security-Policy", policy)
@@ -154,7 +166,7 @@ func secure(h http.Header) {
 // knownHost holds off a foreign name that has been pointed at this address: to
 // the browser its pages would be of the same origin as ours. The port may be
 // any, as ssh -L gives us another.
-func (s *Server) knownHost(r *http.Request) bool {
+func (g *Guard) knownHost(r *http.Request) bool {
 	name, ok := hostName(r.Host)
 	if !ok {
 		return false
@@ -163,10 +175,10 @@ func (s *Server) knownHost(r *http.Request) bool {
 	case "localhost", "127.0.0.1", "[::1]":
 		return true
 	}
-	if slices.ContainsFunc(s.o.Hosts, func(h string) bool { return strings.EqualFold(h, name) }) {
+	if slices.ContainsFunc(g.o.Hosts, func(h string) bool { return strings.EqualFold(h, name) }) {
 		return true
 	}
-	return isLocal(r, name) || s.certified(name)
+	return isLocal(r, name) || g.certified(name)
 }
 
 // isLocal reports whether the name is the very address that was called. A name
@@ -219,12 +231,12 @@ func scheme(r *http.Request) string {
 }
 
 func isStream(r *http.Request) bool {
-	return r.URL.Path == eventsPath || r.URL.Path == socketPath
+	return r.URL.Path == EventsPath || r.URL.Path == SocketPath
 }
 
 // needsOrigin reports whether every browser would send Origin with it.
 func needsOrigin(r *http.Request) bool {
-	return r.Method != http.MethodGet && r.Method != http.MethodHead || r.URL.Path == socketPath
+	return r.Method != http.MethodGet && r.Method != http.MethodHead || r.URL.Path == SocketPath
 }
 
 // needsPass reports whether a cookie is too little for it. Cookies know no ports:
@@ -244,23 +256,23 @@ const (
 
 // shown is how, and for a cookie, or the pass of a tab that signs out, which
 // browser it is.
-func (s *Server) shown(r *http.Request) (by proof, id string) {
+func (g *Guard) shown(r *http.Request) (by proof, id string) {
 	if given, ok := r.Header["Authorization"]; ok {
 		token, bearer := strings.CutPrefix(strings.Join(given, ","), "Bearer ")
-		if bearer && s.access.isToken(token) {
+		if bearer && g.secrets.isToken(token) {
 			return byBearer, ""
 		}
 		return nothing, ""
 	}
-	for _, c := range r.CookiesNamed(s.access.cookie) {
-		if id, ok := s.access.passed("cookie", c.Value); ok {
-			if _, ok := s.state.find(id); ok {
+	for _, c := range r.CookiesNamed(g.secrets.cookie) {
+		if id, ok := g.secrets.passed("cookie", c.Value); ok {
+			if _, ok := g.state.find(id); ok {
 				return byCookie, id
 			}
 		}
 	}
 	if r.URL.Path == signOutPath { // the cookie may be the last server's, and the tab has proved itself to this one
-		if id := s.tab(r); id != "" {
+		if id := g.tab(r); id != "" {
 			return byCookie, id
 		}
 	}
@@ -269,16 +281,16 @@ func (s *Server) shown(r *http.Request) (by proof, id string) {
 
 // tab is the id of the browser that the request comes from, if the tab has shown
 // to this server that it has the browser's key, else "".
-func (s *Server) tab(r *http.Request) string {
+func (g *Guard) tab(r *http.Request) string {
 	pass := r.Header.Get(passHeader)
-	if pass == "" && r.URL.Path == socketPath {
+	if pass == "" && r.URL.Path == SocketPath {
 		pass = protocol(r, passProtocol)
 	}
-	id, ok := s.access.passed("tab", pass)
+	id, ok := g.secrets.passed("tab", pass)
 	if !ok {
 		return ""
 	}
-	if _, ok := s.state.find(id); !ok {
+	if _, ok := g.state.find(id); !ok {
 		return ""
 	}
 	return id
@@ -300,20 +312,20 @@ type proofKey struct{}
 // prove has the answer prove to the tab that this server gave it, if the tab
 // wants that: another program may have this port by now. A stream says so at its
 // beginning, a websocket by its first message.
-func (s *Server) prove(w http.ResponseWriter, r *http.Request, next http.Handler) {
+func (g *Guard) prove(w http.ResponseWriter, r *http.Request, next http.Handler) {
 	nonce := r.Header.Get(nonceHeader)
-	if nonce == "" && r.URL.Path == socketPath {
+	if nonce == "" && r.URL.Path == SocketPath {
 		nonce = protocol(r, nonceProtocol)
 	}
 	id := ""
 	if isHex(nonce) && len(nonce) <= 64 {
-		id = s.tab(r)
+		id = g.tab(r)
 	}
 	switch {
 	case id == "":
 		next.ServeHTTP(w, r)
 	case isStream(r):
-		proof := hex.EncodeToString(mac(s.access.key(id, r), "stream", nonce))
+		proof := hex.EncodeToString(mac(g.secrets.key(id, r), "stream", nonce))
 		w.Header().Set(proofHeader, proof)
 		next.ServeHTTP(w, r.WithContext(context.WithValue(r.Context(), proofKey{}, proof)))
 	default:
@@ -324,7 +336,7 @@ func (s *Server) prove(w http.ResponseWriter, r *http.Request, next http.Handler
 			w.Header().Del("Location")
 		}
 		sum := sha256.Sum256(whole.body.Bytes())
-		w.Header().Set(proofHeader, hex.EncodeToString(mac(s.access.key(id, r), "answer", nonce, strconv.Itoa(whole.status), hex.EncodeToString(sum[:]))))
+		w.Header().Set(proofHeader, hex.EncodeToString(mac(g.secrets.key(id, r), "answer", nonce, strconv.Itoa(whole.status), hex.EncodeToString(sum[:]))))
 		w.WriteHeader(whole.status)
 		w.Write(whole.body.Bytes())
 	}

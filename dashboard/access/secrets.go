@@ -1,4 +1,4 @@
-package dashboard
+package access
 
 import (
 	"crypto/hmac"
@@ -22,12 +22,12 @@ const (
 	maxWrong = 30               // wrong secrets in a minute that are told that they are wrong
 )
 
-// access knows the secrets, and who has them.
+// secrets knows the secrets, and who has them.
 //
 // The token is the home's. A browser's key is made of the token, the browser's
 // id and the address; what it is known by to this server (its cookie, and what its
 // tabs show) is made of start, which dies with the server.
-type access struct {
+type secrets struct {
 	start  [32]byte
 	cookie string // its name
 	now    func() time.Time
@@ -47,28 +47,28 @@ type code struct {
 	end time.Time
 }
 
-func newAccess(o Options) *access {
+func newSecrets(o Options) *secrets {
 	home := sha256.Sum256([]byte(o.Home.Root()))
-	a := &access{token: o.Token, now: o.Now, cookie: "netsky-" + hex.EncodeToString(home[:4])}
+	s := &secrets{token: o.Token, now: o.Now, cookie: "netsky-" + hex.EncodeToString(home[:4])}
 	if o.TLS != nil {
-		a.cookie = "__Host-" + a.cookie // no other host, and nobody without TLS, can set it
+		s.cookie = "__Host-" + s.cookie // no other host, and nobody without TLS, can set it
 	}
-	rand.Read(a.start[:]) // never fails: crypto/rand ends the program instead
-	return a
+	rand.Read(s.start[:]) // never fails: crypto/rand ends the program instead
+	return s
 }
 
-func (a *access) isToken(text string) bool {
-	a.mu.Lock()
-	defer a.mu.Unlock()
-	return same(text, a.token)
+func (s *secrets) isToken(text string) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return same(text, s.token)
 }
 
 // key is what a browser and this home share at one address. A server at another
 // has other keys: nobody between can carry one's answers to the other.
-func (a *access) key(id string, r *http.Request) []byte {
-	a.mu.Lock()
-	defer a.mu.Unlock()
-	return mac([]byte(a.token), "netsky browser", id, place(r))
+func (s *secrets) key(id string, r *http.Request) []byte {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return mac([]byte(s.token), "netsky browser", id, place(r))
 }
 
 // place is where the request came in.
@@ -92,14 +92,14 @@ func mac(key []byte, words ...string) []byte {
 
 // pass is "ID.MAC": what the browser with that id is known by to this server, in
 // a cookie or in a tab.
-func (a *access) pass(kind, id string) string {
-	return id + "." + hex.EncodeToString(mac(a.start[:], kind, id))
+func (s *secrets) pass(kind, id string) string {
+	return id + "." + hex.EncodeToString(mac(s.start[:], kind, id))
 }
 
 // passed is the id in a pass that this server has given out.
-func (a *access) passed(kind, pass string) (id string, ok bool) {
+func (s *secrets) passed(kind, pass string) (id string, ok bool) {
 	id, _, found := strings.Cut(pass, ".")
-	return id, found && isID(id) && same(pass, a.pass(kind, id))
+	return id, found && isID(id) && same(pass, s.pass(kind, id))
 }
 
 func newID() string {
@@ -113,70 +113,70 @@ func isID(text string) bool { return len(text) == 16 && isHex(text) }
 func isHex(text string) bool { return text != "" && strings.Trim(text, "0123456789abcdef") == "" }
 
 // newCode is the code of a link. It is good for one browser, for codeLife.
-func (a *access) newCode() (text string, end time.Time) {
+func (s *secrets) newCode() (text string, end time.Time) {
 	var b [16]byte
 	rand.Read(b[:]) // never fails: crypto/rand ends the program instead
 	text = hex.EncodeToString(b[:])
-	a.mu.Lock()
-	defer a.mu.Unlock()
-	if len(a.codes) == maxCodes {
-		a.codes = a.codes[1:]
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if len(s.codes) == maxCodes {
+		s.codes = s.codes[1:]
 	}
-	end = a.now().Add(codeLife)
-	a.codes = append(a.codes, code{sha256.Sum256([]byte(text)), end})
+	end = s.now().Add(codeLife)
+	s.codes = append(s.codes, code{sha256.Sum256([]byte(text)), end})
 	return text, end
 }
 
 // useCode reports whether the code was good, which it is not any more.
-func (a *access) useCode(text string) (good bool) {
+func (s *secrets) useCode(text string) (good bool) {
 	sum := sha256.Sum256([]byte(text))
-	a.mu.Lock()
-	defer a.mu.Unlock()
-	for i, c := range a.codes {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for i, c := range s.codes {
 		if hmac.Equal(c.sum[:], sum[:]) {
-			a.codes = append(a.codes[:i:i], a.codes[i+1:]...)
-			return a.now().Before(c.end)
+			s.codes = append(s.codes[:i:i], s.codes[i+1:]...)
+			return s.now().Before(c.end)
 		}
 	}
 	return false
 }
 
 // renew replaces the token; no link is good any more.
-func (a *access) renew(token string) {
-	a.mu.Lock()
-	defer a.mu.Unlock()
-	a.token, a.codes = token, nil
+func (s *secrets) renew(token string) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.token, s.codes = token, nil
 }
 
 // challenge is what a tab has to answer; nobody has to remember it.
-func (a *access) challenge(id, nonce string) string {
-	now := strconv.FormatInt(a.now().UnixMilli(), 10)
-	return now + "." + hex.EncodeToString(mac(a.start[:], "challenge", id, nonce, now))
+func (s *secrets) challenge(id, nonce string) string {
+	now := strconv.FormatInt(s.now().UnixMilli(), 10)
+	return now + "." + hex.EncodeToString(mac(s.start[:], "challenge", id, nonce, now))
 }
 
-func (a *access) challenged(id, nonce, text string) bool {
+func (s *secrets) challenged(id, nonce, text string) bool {
 	at, _, _ := strings.Cut(text, ".")
 	ms, err := strconv.ParseInt(at, 10, 64)
-	if err != nil || !same(text, at+"."+hex.EncodeToString(mac(a.start[:], "challenge", id, nonce, at))) {
+	if err != nil || !same(text, at+"."+hex.EncodeToString(mac(s.start[:], "challenge", id, nonce, at))) {
 		return false
 	}
-	age := a.now().Sub(time.UnixMilli(ms))
+	age := s.now().Sub(time.UnixMilli(ms))
 	return age >= -time.Second && age < challengeLife
 }
 
 // count counts a wrong secret. log is how many there were since the log said so
 // last, 0 if it is not to say it again yet; over is that they are too many.
-func (a *access) count() (log int, over bool) {
-	a.mu.Lock()
-	defer a.mu.Unlock()
-	now := a.now()
-	if now.Sub(a.wrongSince) >= time.Minute {
-		a.wrong, a.wrongSince = 0, now
+func (s *secrets) count() (log int, over bool) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	now := s.now()
+	if now.Sub(s.wrongSince) >= time.Minute {
+		s.wrong, s.wrongSince = 0, now
 	}
-	a.wrong++
-	a.unsaid++
-	if now.Sub(a.said) >= logEvery {
-		log, a.unsaid, a.said = a.unsaid, 0, now
+	s.wrong++
+	s.unsaid++
+	if now.Sub(s.said) >= logEvery {
+		log, s.unsaid, s.said = s.unsaid, 0, now
 	}
-	return log, a.wrong > maxWrong
+	return log, s.wrong > maxWrong
 }

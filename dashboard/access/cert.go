@@ -1,4 +1,4 @@
-package dashboard
+package access
 
 import (
 	"crypto/tls"
@@ -89,14 +89,14 @@ func leaf(c *tls.Config) *x509.Certificate {
 
 // certified reports whether the certificate is for the name. A browser that
 // called by a name of another's would not have come so far.
-func (s *Server) certified(name string) bool {
-	c := leaf(s.o.TLS)
+func (g *Guard) certified(name string) bool {
+	c := leaf(g.o.TLS)
 	return c != nil && c.VerifyHostname(strings.Trim(name, "[]")) == nil
 }
 
 // URL is where a browser reaches what is served on the address: by the name in
 // the certificate, else on this machine if that is one of all its addresses.
-func (s *Server) URL(addr net.Addr) string {
+func (g *Guard) URL(addr net.Addr) string {
 	host, port, err := net.SplitHostPort(addr.String())
 	if err != nil {
 		return ""
@@ -104,10 +104,10 @@ func (s *Server) URL(addr net.Addr) string {
 	if ip := net.ParseIP(host); ip.IsUnspecified() {
 		host = "127.0.0.1"
 	}
-	if s.o.TLS == nil {
+	if g.o.TLS == nil {
 		return "http://" + net.JoinHostPort(host, port)
 	}
-	if c := leaf(s.o.TLS); c != nil && c.VerifyHostname(host) != nil {
+	if c := leaf(g.o.TLS); c != nil && c.VerifyHostname(host) != nil {
 		for _, name := range c.DNSNames {
 			if !strings.HasPrefix(name, "*.") {
 				host = name

@@ -1,4 +1,4 @@
-package dashboard
+package access
 
 import (
 	"context"
@@ -21,13 +21,13 @@ type peerKey struct{}
 
 // withPeer lets peerOf find out who has called. It is looked up once for each
 // connection, when that asks for something.
-func (s *Server) withPeer(ctx context.Context, c net.Conn) context.Context {
+func (g *Guard) withPeer(ctx context.Context, c net.Conn) context.Context {
 	local, ok := c.LocalAddr().(*net.TCPAddr)
 	remote, ok2 := c.RemoteAddr().(*net.TCPAddr)
-	if !ok || !ok2 || s.o.Wide || !s.loopback {
+	if !ok || !ok2 || g.o.Wide || !g.loopback {
 		return ctx // others may call
 	}
-	look := sync.OnceValue(func() peer { return lookUp(s.o.Peer, remote.AddrPort(), local.AddrPort()) })
+	look := sync.OnceValue(func() peer { return lookUp(g.o.Peer, remote.AddrPort(), local.AddrPort()) })
 	return context.WithValue(ctx, peerKey{}, look)
 }
 

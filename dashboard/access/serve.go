@@ -1,0 +1,135 @@
+package access
+
+import (
+	"context"
+	"crypto/tls"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net"
+	"net/http"
+	"syscall"
+	"time"
+
+	"netsky/internal/advice"
+)
+
+// ErrWide is what the error of an address matches that more than this machine
+// could reach.
+var ErrWide = advice.With(errors.New("is not a loopback address"),
+	"under [dashboard] in netsky.toml, set `cert` and `key` to serve it encrypted, or `wide = true` to allow it unencrypted")
+
+// ErrTaken is what the error of an address matches that another program listens
+// on.
+var ErrTaken = errors.New("is taken")
+
+// Listen listens on an address, "127.0.0.1:7717". An address that is taken is
+// refused with an error that matches ErrTaken and names the holder: a browser
+// that comes back to it must never find another server there. For port 0 it is
+// the port that the home had last, so that open pages come back, or a free one if
+// that is taken; the listener's Addr tells. The error of an address that is not
+// the loopback's matches ErrWide, unless TLS or Wide is set.
+func (g *Guard) Listen(ctx context.Context, addr string) (net.Listener, error) {
+	tcp, err := CheckListen(addr, g.o.TLS != nil, g.o.Wide)
+	if err != nil {
+		return nil, err
+	}
+	if tcp.Port != 0 {
+		return listen(ctx, tcp)
+	}
+	if last := g.state.lastPort(); last != 0 {
+		again := *tcp
+		again.Port = last
+		l, err := listen(ctx, &again)
+		if err == nil {
+			return l, nil
+		}
+		g.o.Log.Warn("last port", "error", err)
+	}
+	l, err := listen(ctx, tcp)
+	if err != nil {
+		return nil, err
+	}
+	if err := g.state.keepPort(l.Addr().(*net.TCPAddr).Port); err != nil {
+		g.o.Log.Warn("port is not kept", "error", err)
+	}
+	return l, nil
+}
+
+func listen(ctx context.Context, tcp *net.TCPAddr) (net.Listener, error) {
+	network := "tcp"
+	if tcp.IP.To4() != nil {
+		network = "tcp4" // else 0.0.0.0 would be all of IPv6 too
+	}
+	l, err := new(net.ListenConfig).Listen(ctx, network, tcp.String())
+	switch {
+	case errors.Is(err, syscall.EADDRINUSE):
+		return nil, fmt.Errorf("dashboard: %s %w by %s", tcp, ErrTaken, portHolder(tcp.AddrPort()))
+	case err != nil:
+		return nil, fmt.Errorf("dashboard: %w", err)
+	}
+	return l, nil
+}
+
+// CheckListen reads an address and says why Listen would refuse it.
+func CheckListen(addr string, encrypted, wide bool) (*net.TCPAddr, error) {
+	tcp, err := net.ResolveTCPAddr("tcp", addr)
+	if err != nil {
+		return nil, fmt.Errorf("dashboard: %w", err)
+	}
+	return tcp, mayServe(tcp, encrypted, wide)
+}
+
+func mayServe(addr net.Addr, encrypted, wide bool) error {
+	tcp, ok := addr.(*net.TCPAddr)
+	if !ok || tcp.IP.IsLoopback() || encrypted || wide {
+		return nil
+	}
+	return fmt.Errorf("dashboard: refusing to listen on %s without TLS: it %w", addr, ErrWide)
+}
+
+// Cookies know no port: those that other servers on this machine have given the
+// browser arrive as well. It keeps 180 of 4 KiB at most for one name.
+const maxHeader = 1 << 20
+
+// Serve answers on the listener until ctx ends, and closes it. What is being
+// answered then is answered within a second; ending is called first, to end
+// streams.
+func (g *Guard) Serve(ctx context.Context, l net.Listener, ending func()) error {
+	defer l.Close()
+	if err := mayServe(l.Addr(), g.o.TLS != nil, g.o.Wide); err != nil {
+		return err
+	}
+	tcp, ok := l.Addr().(*net.TCPAddr)
+	g.loopback = ok && tcp.IP.IsLoopback()
+	l = limit(l, g.o.MaxConns)
+	if g.o.TLS != nil {
+		l = tls.NewListener(l, g.o.TLS)
+	}
+	srv := &http.Server{
+		Handler:           g,
+		ReadHeaderTimeout: 5 * time.Second,
+		ReadTimeout:       15 * time.Second,
+		WriteTimeout:      30 * time.Second,
+		IdleTimeout:       60 * time.Second,
+		MaxHeaderBytes:    maxHeader,
+		ConnContext:       func(ctx context.Context, c net.Conn) context.Context { return g.withPeer(withConn(ctx, c), c) },
+		ConnState:         rested,
+		ErrorLog:          slog.NewLogLogger(g.o.Log.Handler(), slog.LevelDebug),
+	}
+	ended := make(chan error, 1)
+	go func() { ended <- srv.Serve(l) }()
+	select {
+	case err := <-ended:
+		return fmt.Errorf("dashboard: %w", err)
+	case <-ctx.Done():
+	}
+	ending() // else streams would keep Shutdown waiting
+	end, cancel := context.WithTimeout(context.Background(), time.Second)
+	defer cancel()
+	if srv.Shutdown(end) != nil {
+		srv.Close()
+	}
+	<-ended
+	return nil
+}

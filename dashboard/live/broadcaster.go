@@ -1,0 +1,263 @@
+package live
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"slices"
+	"sync"
+
+	"netsky/agent"
+)
+
+// A Broadcaster has the latest value of each key once, for all browsers; of a
+// browser it has only the keys that it has not been sent since they changed. So
+// one that does not read costs that set, and a publisher never waits.
+type Broadcaster struct {
+	o       Options
+	sources []func(context.Context, *look) // publish until their context ends
+	running sync.WaitGroup                 // goroutines, and browsers that follow
+
+	mu      sync.Mutex // guards what follows, and all of look, watched and client
+	closed  bool
+	clients map[*client]struct{}
+	look    *look // nil while nobody follows
+}
+
+// A look is what is known from the first browser that follows to the last.
+type look struct {
+	end     context.CancelFunc
+	values  map[string]value
+	panes   map[agent.ID]*watched
+	stirred chan struct{} // room for one: panes may have changed
+}
+
+// A client is one browser that follows.
+type client struct {
+	b    *Broadcaster
+	wake chan struct{} // room for one: keys are due
+	gone chan struct{} // closed when the Broadcaster ends
+	cut  func()        // ends a write that blocks; called after gone is closed
+
+	due   []string // keys, in the order in which they changed
+	isDue map[string]bool
+	// had is what it was sent last of the keys whose events build on that: the
+	// records, and each pane that it watches, nil before the first.
+	had map[string]value
+}
+
+var (
+	errFull  = errors.New("too many browsers follow already")
+	errEnded = errors.New("the dashboard ends")
+)
+
+// A Subscription is what a browser asks for that follows.
+type Subscription struct {
+	After int64      // the last log it knows of; -1: those that are there when it comes
+	Watch []agent.ID // the panes, from ParseWatch
+}
+
+// join adds a browser. The caller must call leave. cut ends what is being
+// written to it.
+func (b *Broadcaster) join(s Subscription, cut func()) (*client, error) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	switch {
+	case b.closed:
+		return nil, errEnded
+	case len(b.clients) >= b.o.MaxStreams:
+		return nil, errFull
+	}
+	if b.look == nil {
+		b.start()
+	}
+	base := &recent{last: s.After}
+	if now, ok := b.look.values[keyRecords].(*recent); ok {
+		base.book = now.book
+	}
+	c := &client{
+		b: b, wake: make(chan struct{}, 1), gone: make(chan struct{}), cut: cut,
+		isDue: map[string]bool{}, had: map[string]value{keyRecords: base},
+	}
+	b.clients[c] = struct{}{}
+	b.running.Add(1)
+	c.mark(keyHello)
+	for key := range b.look.values {
+		if !isPane(key) && key != keyRecords {
+			c.mark(key)
+		}
+	}
+	if b.look.values[keyRecords] != nil {
+		c.mark(keyRecords) // last: it moves the ids on
+	}
+	b.watch(c, s.Watch)
+	return c, nil
+}
+
+func (c *client) leave() {
+	b := c.b
+	defer b.running.Done()
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.watch(c, nil)
+	delete(b.clients, c)
+	if len(b.clients) == 0 {
+		b.look.end()
+		b.look = nil
+	}
+}
+
+// start runs the sources. The caller holds mu.
+func (b *Broadcaster) start() {
+	ctx, end := context.WithCancel(context.Background())
+	hello, _ := json.Marshal(map[string]string{"version": b.o.Version})
+	l := &look{
+		end: end, values: map[string]value{keyHello: &doc{data: hello}},
+		panes: map[agent.ID]*watched{}, stirred: make(chan struct{}, 1),
+	}
+	b.look = l
+	for _, run := range b.sources {
+		b.running.Go(func() { run(ctx, l) })
+	}
+}
+
+// Close ends all that browsers follow, and waits for it.
+func (b *Broadcaster) Close() {
+	b.End()
+	b.running.Wait()
+}
+
+// End is Close without the wait. No browser can follow any more.
+func (b *Broadcaster) End() {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if !b.closed {
+		b.closed = true
+		for c := range b.clients {
+			close(c.gone)
+			c.cut()
+		}
+	}
+}
+
+// ended reports whether the Broadcaster ends. A writer asks it after it has set
+// the time that a write may take, so that cut has the last word on that.
+func (c *client) ended() bool {
+	select {
+	case <-c.gone:
+		return true
+	default:
+		return false
+	}
+}
+
+// mark makes the key due. The caller holds mu.
+func (c *client) mark(key string) {
+	if c.isDue[key] {
+		return
+	}
+	c.isDue[key] = true
+	c.due = append(c.due, key)
+	select {
+	case c.wake <- struct{}{}:
+	default:
+	}
+}
+
+// put publishes the value of a key as JSON, if it has changed; nil removes it.
+func (b *Broadcaster) put(l *look, key string, v any) {
+	data, err := json.Marshal(v)
+	if err != nil {
+		b.o.Log.Warn("event", "key", key, "error", err)
+		return
+	}
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	old, had := l.values[key].(*doc)
+	switch {
+	case v == nil && had:
+		delete(l.values, key)
+		b.changed(l, key)
+	case v != nil && (!had || !bytes.Equal(old.data, data)):
+		b.set(l, key, newDoc(data))
+	}
+}
+
+// set publishes a value. The caller holds mu.
+func (b *Broadcaster) set(l *look, key string, v value) {
+	l.values[key] = v
+	b.changed(l, key)
+}
+
+func (b *Broadcaster) changed(l *look, key string) {
+	if l != b.look {
+		return // those who followed then are gone
+	}
+	for c := range b.clients {
+		if _, watches := c.had[key]; watches || !isPane(key) {
+			c.mark(key)
+		}
+	}
+}
+
+// take returns what the browser is to be sent now.
+func (c *client) take() []event {
+	c.b.mu.Lock()
+	defer c.b.mu.Unlock()
+	list := make([]event, 0, len(c.due))
+	for _, key := range c.due {
+		v := c.b.look.values[key]
+		had, builds := c.had[key]
+		if isPane(key) && (!builds || v == nil || v == had) {
+			continue
+		}
+		if v == nil {
+			v = null
+		}
+		if builds {
+			c.had[key] = v.base()
+		}
+		list = append(list, event{id: c.last(), key: key, value: v, had: had})
+	}
+	c.due = c.due[:0]
+	clear(c.isDue)
+	return list
+}
+
+// last is the log that the browser will know of. The caller holds mu.
+func (c *client) last() int64 { return max(c.had[keyRecords].(*recent).last, 0) }
+
+// watch sets which panes the browser watches from now on.
+func (c *client) watch(ids []agent.ID) {
+	c.b.mu.Lock()
+	defer c.b.mu.Unlock()
+	c.b.watch(c, ids)
+}
+
+// watch is [client.watch] for a caller who holds mu.
+func (b *Broadcaster) watch(c *client, ids []agent.ID) {
+	for id, w := range b.look.panes {
+		if _, watches := c.had[w.key]; !watches || slices.Contains(ids, id) {
+			continue
+		}
+		delete(c.had, w.key)
+		if w.eyes--; w.eyes == 0 {
+			w.end()
+			delete(b.look.panes, id)
+			delete(b.look.values, w.key)
+		}
+	}
+	for _, id := range ids {
+		w := b.look.panes[id]
+		if w == nil {
+			w = b.open(id)
+		}
+		if _, watches := c.had[w.key]; watches {
+			continue
+		}
+		c.had[w.key] = nil
+		w.eyes++
+		c.mark(w.key)
+	}
+}

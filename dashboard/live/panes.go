@@ -1,0 +1,186 @@
+package live
+
+import (
+	"context"
+	"errors"
+	"time"
+
+	"netsky/agent"
+	"netsky/dashboard/term"
+)
+
+// How fast panes are followed. They are captured in rounds: the first change
+// starts one at once, what changes until the next is captured together there, and
+// each browser is sent what a round has brought in one write. The more panes are
+// watched the longer the pause between rounds, so that watching many costs little
+// more than watching one.
+const (
+	roundRest  = 8 * time.Millisecond
+	paneRest   = 420 * time.Microsecond // for each pane that is watched, if that is longer
+	paneRetry  = time.Second            // of one that can't be captured
+	maxWatched = 64                     // by one browser
+)
+
+// ErrNoPane reports that an agent's pane can't be captured.
+var ErrNoPane = errors.New("no pane to be seen")
+
+// A watched pane is one that at least one browser watches.
+type watched struct {
+	id     agent.ID
+	key    string
+	end    context.CancelFunc
+	failed chan error // room for one: why it could not be captured
+
+	eyes    int  // browsers
+	stirred bool // it may look different than in its latest frame
+
+	r *term.Renderer // of the rounds alone
+}
+
+// open begins to follow a pane. The caller holds mu.
+func (b *Broadcaster) open(id agent.ID) *watched {
+	ctx, end := context.WithCancel(context.Background())
+	w := &watched{id: id, key: keyPane + string(id), end: end, failed: make(chan error, 1), r: new(term.Renderer)}
+	l := b.look
+	l.panes[id] = w
+	b.running.Go(func() { b.followPane(ctx, l, w) })
+	return w
+}
+
+// followPane has the pane captured whenever it changes, until ctx ends. One that
+// can't be captured is tried again: its agent may come up.
+func (b *Broadcaster) followPane(ctx context.Context, l *look, w *watched) {
+	for {
+		err := b.stirs(ctx, l, w)
+		if ctx.Err() != nil {
+			return
+		}
+		b.publish(l, []*watched{w}, []*frame{failure(w.id, err)})
+		select {
+		case <-ctx.Done():
+		case <-time.After(paneRetry):
+		}
+	}
+}
+
+// stirs passes on that the pane may look different, until it can't be captured.
+func (b *Broadcaster) stirs(ctx context.Context, l *look, w *watched) error {
+	if b.o.Panes == nil {
+		return ErrNoPane
+	}
+	ctx, end := context.WithCancel(ctx)
+	defer end()
+	select {
+	case <-w.failed: // of before
+	default:
+	}
+	stir := func() { b.stir(l, w) }
+	gone, err := b.o.Panes.Watch(ctx, w.id, stir) // before the first capture, so that no change is missed
+	if err != nil {
+		return err
+	}
+	stir()
+	select {
+	case err := <-w.failed:
+		return err
+	case <-gone:
+		return errors.New("the pane is gone")
+	}
+}
+
+func (b *Broadcaster) stir(l *look, w *watched) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	w.stirred = true
+	select {
+	case l.stirred <- struct{}{}:
+	default:
+	}
+}
+
+// followPanes captures panes in rounds until ctx ends.
+func (b *Broadcaster) followPanes(ctx context.Context, l *look) {
+	var rested time.Time // when the next may begin
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-l.stirred:
+		}
+		if rest := time.Until(rested); rest > 0 {
+			select {
+			case <-ctx.Done():
+				return
+			case <-time.After(rest):
+			}
+		}
+		panes, looked := b.due(l)
+		if len(panes) == 0 {
+			continue
+		}
+		b.round(ctx, l, panes)
+		rested = time.Now().Add(max(roundRest, time.Duration(looked)*paneRest))
+	}
+}
+
+// due returns what the next round captures, and how many panes are watched. What
+// changes after this is not in it.
+func (b *Broadcaster) due(l *look) (panes []*watched, looked int) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	select {
+	case <-l.stirred: // by one of those
+	default:
+	}
+	for _, w := range l.panes {
+		if w.stirred {
+			w.stirred = false
+			panes = append(panes, w)
+		}
+	}
+	return panes, len(l.panes)
+}
+
+// round captures the panes, and publishes those that have changed.
+func (b *Broadcaster) round(ctx context.Context, l *look, panes []*watched) {
+	limited, cancel := context.WithTimeout(ctx, readLimit)
+	defer cancel()
+	ids := make([]agent.ID, len(panes))
+	for i, w := range panes {
+		ids[i] = w.id
+	}
+	frames := make([]*frame, len(panes))
+	for i, sc := range b.o.Panes.Screens(limited, ids) {
+		w := panes[i]
+		if sc.Err == nil {
+			frames[i] = &frame{
+				head:  paneHead{Agent: w.id, Width: sc.Width, Height: sc.Height, CursorX: sc.CursorX, CursorY: sc.CursorY},
+				lines: w.r.Render(sc.Text),
+			}
+			continue
+		}
+		if ctx.Err() != nil {
+			return
+		}
+		w.r = new(term.Renderer)
+		frames[i] = failure(w.id, sc.Err)
+		select {
+		case w.failed <- sc.Err:
+		default:
+		}
+	}
+	b.publish(l, panes, frames)
+}
+
+// publish makes each frame its pane's latest, unless it shows nothing new.
+func (b *Broadcaster) publish(l *look, panes []*watched, frames []*frame) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	for i, w := range panes {
+		next := frames[i]
+		last, _ := l.values[w.key].(*frame)
+		if l.panes[w.id] == w && next.follow(last) {
+			b.set(l, w.key, next)
+		}
+	}
+}

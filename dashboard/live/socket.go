@@ -1,0 +1,188 @@
+package live
+
+import (
+	"context"
+	"encoding/binary"
+	"encoding/json"
+	"errors"
+	"net/http"
+	"strings"
+	"sync/atomic"
+	"time"
+
+	"github.com/gorilla/websocket"
+
+	"netsky/agent"
+	"netsky/dashboard/access"
+	"netsky/dashboard/web"
+)
+
+const (
+	// socketProtocol is what the dashboard's script asks a socket for; a browser can
+	// send its pass only as the name of another protocol.
+	socketProtocol = "netsky"
+
+	pongWait  = 75 * time.Second
+	maxAsk    = 8 << 10               // bytes of one message of a browser's
+	watchRest = 50 * time.Millisecond // between two changes of what a browser watches
+)
+
+// ServeSocket sends the same events over a websocket, on which the browser may
+// change at any time which panes it watches: {"watch":["agent1"]}. Of changes that
+// follow each other faster than every watchRest only the last counts.
+func (b *Broadcaster) ServeSocket(w http.ResponseWriter, r *http.Request, s Subscription) {
+	var made atomic.Pointer[websocket.Conn]
+	c, ok := b.follow(w, r, s, func() {
+		if conn := made.Load(); conn != nil {
+			conn.NetConn().Close()
+		}
+	})
+	if !ok {
+		return
+	}
+	defer c.leave()
+	up := websocket.Upgrader{
+		HandshakeTimeout: writeWait, ReadBufferSize: 1024, WriteBufferSize: 4096,
+		CheckOrigin:  func(*http.Request) bool { return true }, // package access has
+		Subprotocols: []string{socketProtocol},
+		Error: func(w http.ResponseWriter, r *http.Request, status int, reason error) {
+			web.Refuse(w, r, status, reason.Error())
+		},
+	}
+	conn, err := up.Upgrade(w, r, nil)
+	if err != nil {
+		return // it has been refused
+	}
+	made.Store(conn)
+	defer context.AfterFunc(r.Context(), func() { conn.NetConn().Close() })() // signed out
+	if proof := access.Proof(r); proof != "" {
+		conn.SetWriteDeadline(time.Now().Add(writeWait))
+		if conn.WriteMessage(websocket.TextMessage, []byte(`{"proof":"`+proof+`"}`)) != nil {
+			conn.Close()
+			return
+		}
+		conn.SetWriteDeadline(time.Time{})
+	}
+	(&socket{conn: conn, client: c, asks: make(chan []agent.ID, 1), pings: make(chan string, 1)}).run()
+}
+
+// A socket is a browser that follows by websocket.
+type socket struct {
+	conn   *websocket.Conn
+	client *client
+	asks   chan []agent.ID // what it wants to watch; the last replaces any before
+	pings  chan string     // what to send back; the last replaces any before
+}
+
+// replace puts the value in the channel, of which the caller is the only sender,
+// instead of one that nobody has taken yet.
+func replace[T any](c chan T, v T) {
+	select {
+	case <-c:
+	default:
+	}
+	c <- v
+}
+
+// run ends when the browser or the server does, and waits for both directions.
+func (s *socket) run() {
+	s.conn.SetPingHandler(func(data string) error { replace(s.pings, data); return nil })
+	s.conn.SetCloseHandler(func(int, string) error { return nil }) // or events would follow its echo
+	heard := make(chan error, 1)
+	go func() { heard <- s.listen() }()
+	code, over := s.speak(heard)
+	end := websocket.FormatCloseMessage(code, "")
+	s.conn.WriteControl(websocket.CloseMessage, end, time.Now().Add(time.Second))
+	s.conn.Close()
+	if !over {
+		<-heard
+	}
+}
+
+// speak sends events until the browser or the server ends, and returns the code to
+// close with, and whether listen has returned. It alone writes: the frames of several
+// events go to the connection in one write, which the websocket package can't do.
+func (s *socket) speak(heard <-chan error) (code int, over bool) {
+	beat := time.NewTicker(beatEvery)
+	defer beat.Stop()
+	out := outbox{wrap: textFrame, write: func(b []byte) error {
+		s.conn.NetConn().SetWriteDeadline(time.Now().Add(writeWait))
+		_, err := s.conn.NetConn().Write(b)
+		return err
+	}}
+	asks := s.asks
+	var rested <-chan time.Time
+	for {
+		var err error
+		select {
+		case ids := <-asks:
+			s.client.watch(ids)
+			asks, rested = nil, time.After(watchRest)
+		case <-rested:
+			asks, rested = s.asks, nil
+		case err := <-heard:
+			var closed *websocket.CloseError
+			if errors.As(err, &closed) {
+				return closed.Code, true
+			}
+			return websocket.ClosePolicyViolation, true
+		case <-s.client.gone:
+			return websocket.CloseGoingAway, false
+		case <-beat.C:
+			err = s.conn.WriteControl(websocket.PingMessage, nil, time.Now().Add(writeWait))
+		case data := <-s.pings:
+			err = s.conn.WriteControl(websocket.PongMessage, []byte(data), time.Now().Add(writeWait))
+		case <-s.client.wake:
+			err = out.send(s.client.take())
+		}
+		if err != nil {
+			return websocket.CloseInternalServerErr, false
+		}
+	}
+}
+
+// textFrame is a text message in one frame, as a server sends it (RFC 6455, 5.2).
+func textFrame(b []byte, _ int64, event []byte) []byte {
+	b = append(b, 0x80|websocket.TextMessage)
+	switch n := len(event); {
+	case n < 126:
+		b = append(b, byte(n))
+	case n < 1<<16:
+		b = binary.BigEndian.AppendUint16(append(b, 126), uint16(n))
+	default:
+		b = binary.BigEndian.AppendUint64(append(b, 127), uint64(n))
+	}
+	return append(b, event...)
+}
+
+// listen reads what the browser sends, until it is gone or sends something else than
+// which panes it watches.
+func (s *socket) listen() error {
+	s.conn.SetReadLimit(maxAsk)
+	alive := func(string) error { return s.conn.SetReadDeadline(time.Now().Add(pongWait)) }
+	s.conn.SetPongHandler(alive)
+	for alive("") == nil {
+		kind, data, err := s.conn.ReadMessage()
+		if err != nil {
+			return err
+		}
+		ids, err := parseAsk(kind, data)
+		if err != nil {
+			return err
+		}
+		replace(s.asks, ids)
+	}
+	return errEnded
+}
+
+func parseAsk(kind int, data []byte) ([]agent.ID, error) {
+	var ask struct {
+		Watch []string `json:"watch"`
+	}
+	dec := json.NewDecoder(strings.NewReader(string(data)))
+	dec.DisallowUnknownFields()
+	if kind != websocket.TextMessage || dec.Decode(&ask) != nil || ask.Watch == nil {
+		return nil, errors.New(`not {"watch":[…]}`)
+	}
+	return ParseWatch(ask.Watch)
+}

@@ -1,0 +1,118 @@
+package live
+
+import (
+	"fmt"
+	"net/http"
+	"slices"
+	"strconv"
+	"time"
+
+	"netsky/agent"
+	"netsky/dashboard/web"
+)
+
+const (
+	writeWait = 10 * time.Second // for one write to a browser; then it is given up
+	beatEvery = 20 * time.Second // so that a connection that is gone is noticed
+
+	// Events that are due together go in writes of about so many bytes, which is
+	// what a browser's own memory for them is kept to.
+	writeSize = 32 << 10
+)
+
+// follow makes the request one that follows, or refuses it.
+func (b *Broadcaster) follow(w http.ResponseWriter, r *http.Request, s Subscription, cut func()) (*client, bool) {
+	c, err := b.join(s, cut)
+	if err != nil {
+		w.Header().Set("Retry-After", "5")
+		web.Refuse(w, r, http.StatusServiceUnavailable, err.Error())
+		return nil, false
+	}
+	return c, true
+}
+
+// ParseWatch reads the names of the agents whose panes a browser watches.
+func ParseWatch(list []string) ([]agent.ID, error) {
+	if len(list) > maxWatched {
+		return nil, fmt.Errorf("watch: %d panes, at most %d", len(list), maxWatched)
+	}
+	ids := []agent.ID{}
+	for _, text := range list {
+		id, err := agent.Parse(text)
+		if err != nil || !id.IsAgent() {
+			return nil, fmt.Errorf("watch: %s is no agent", web.Quote(text))
+		}
+		if !slices.Contains(ids, id) {
+			ids = append(ids, id)
+		}
+	}
+	return ids, nil
+}
+
+// ServeEvents sends the events by SSE.
+func (b *Broadcaster) ServeEvents(w http.ResponseWriter, r *http.Request, s Subscription) {
+	rc := http.NewResponseController(w)
+	c, ok := b.follow(w, r, s, func() { rc.SetWriteDeadline(time.Now()) })
+	if !ok {
+		return
+	}
+	defer c.leave()
+	w.Header().Set("Content-Type", "text/event-stream")
+	rc.SetReadDeadline(time.Time{}) // the request has been read; the answer goes on
+	send := func(b []byte) error {
+		rc.SetWriteDeadline(time.Now().Add(writeWait))
+		if c.ended() {
+			return errEnded
+		}
+		if _, err := w.Write(b); err != nil {
+			return err
+		}
+		return rc.Flush()
+	}
+	beat := time.NewTicker(beatEvery)
+	defer beat.Stop()
+	out := outbox{write: send, wrap: sseEvent}
+	for err := send([]byte("retry: 2000\n\n")); err == nil; {
+		select {
+		case <-r.Context().Done():
+			return
+		case <-c.gone:
+			return
+		case <-beat.C:
+			err = send([]byte(": still here\n\n"))
+		case <-c.wake:
+			err = out.send(c.take())
+		}
+	}
+}
+
+// An outbox writes the events that are due together in few writes.
+type outbox struct {
+	write func([]byte) error
+	wrap  func(b []byte, id int64, event []byte) []byte // adds the event
+
+	event, buf []byte // their memory is used again
+}
+
+func (o *outbox) send(events []event) error {
+	for i, e := range events {
+		o.event = e.append(o.event[:0])
+		o.buf = o.wrap(o.buf, e.id, o.event)
+		if len(o.buf) < writeSize && i < len(events)-1 {
+			continue
+		}
+		if err := o.write(o.buf); err != nil {
+			return err
+		}
+		if o.buf = o.buf[:0]; cap(o.buf) > 2*writeSize {
+			o.event, o.buf = nil, nil
+		}
+	}
+	return nil
+}
+
+func sseEvent(b []byte, id int64, event []byte) []byte {
+	b = strconv.AppendInt(append(b, "id: "...), id, 10)
+	b = append(append(b, "\ndata: "...), event...)
+	return append(b, "\n\n"...)
+}
