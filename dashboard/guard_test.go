@@ -1,6 +1,7 @@
 package dashboard_test
 
 import (
+	"log/slog"
 	"net/http"
 	"strings"
 	"testing"
@@ -163,5 +164,22 @@ func TestRow36WideAndFraming(t *testing.T) {
 				t.Errorf("%s: lets other origins read", path)
 			}
 		}
+	}
+}
+
+// What is logged holds no token and no text of a message.
+func TestLogHoldsNoSecret(t *testing.T) {
+	var b strings.Builder
+	w := mustWorld(t, func(o *dashboard.Options) {
+		o.Log = slog.New(slog.NewTextHandler(&b, &slog.HandlerOptions{Level: slog.LevelDebug}))
+	})
+	w.login(t)
+	if a := mustAnswer(t, w.request(t, "POST", "/api/user-message", `{"to":"agent0","text":"canary"}`)); a.status != 202 {
+		t.Fatal(a)
+	}
+	w.get(t, "/api/messages?cursor=x")
+	w.stop()
+	if log := b.String(); strings.Contains(log, w.token) || strings.Contains(log, "canary") || log == "" {
+		t.Errorf("log: %s", log)
 	}
 }

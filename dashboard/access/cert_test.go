@@ -1,4 +1,4 @@
-package dashboard_test
+package access_test
 
 import (
 	"bufio"
@@ -20,10 +20,8 @@ import (
 
 	"github.com/gorilla/websocket"
 
-	"netsky/agent"
 	"netsky/dashboard"
 	"netsky/dashboard/access"
-	"netsky/dashboard/live"
 )
 
 // A pair is a certificate and its key, in files.
@@ -69,22 +67,16 @@ func TestTLS(t *testing.T) {
 	p := mustPair(t, "box.example", "*.wild.example")
 	config, err := access.Certificate(p.cert, p.key)
 	mustDo(t, err)
-	w := mustWorld(t, nil)
-	w.stop()
-	w.addr = "0.0.0.0:0"
-	w.serve(t, dashboard.Options{
-		Home: w.home, Agents: w.agents, Bus: w.bus, Token: w.token, TLS: config, Version: "v1",
-		Records: func() (dashboard.Reader, error) { return w.db, nil },
-	})
-	from := w.addr
-	w.agents.set(nil, live.Agent{ID: "agent0", State: agent.Idle})
+	o := options(t)
+	o.TLS = config
+	s, from := serve(t, o, "0.0.0.0:0")
 	_, port, err := net.SplitHostPort(from)
 	mustDo(t, err)
 	if !strings.HasPrefix(from, "0.0.0.0:") {
 		t.Errorf("it listens on %s", from)
 	}
 	to := "127.0.0.1:" + port
-	if u := w.srv.URL(addr(t, from)); u != "https://box.example:"+port {
+	if u := s.URL(addr(t, from)); u != "https://box.example:"+port {
 		t.Errorf("URL = %s", u)
 	}
 	insecure := &tls.Config{InsecureSkipVerify: true}
@@ -103,7 +95,7 @@ func TestTLS(t *testing.T) {
 		t.Cleanup(func() { resp.Body.Close() })
 		return resp
 	}
-	bearer := func(r *http.Request) { r.Header.Set("Authorization", "Bearer "+w.token) }
+	bearer := func(r *http.Request) { r.Header.Set("Authorization", "Bearer "+o.Token) }
 	for host, want := range map[string]int{
 		to: 200, "localhost:" + port: 200, "box.example:" + port: 200, "BOX.example": 200, "a.wild.example:" + port: 200,
 		"a.b.wild.example": 403, "wild.example": 403, "netsky": 403, "evil.example:" + port: 403, "0.0.0.0:" + port: 403, "[::]:" + port: 403,
@@ -115,7 +107,7 @@ func TestTLS(t *testing.T) {
 	if resp := ask("GET", "/", to, "", func(*http.Request) {}); resp.StatusCode != 401 {
 		t.Errorf("without a token: %d", resp.StatusCode)
 	}
-	resp := ask("POST", "/login", "box.example:"+port, "code="+w.code(t), func(r *http.Request) {
+	resp := ask("POST", "/login", "box.example:"+port, "code="+code(t, s), func(r *http.Request) {
 		r.Header.Set("Content-Type", "application/x-www-form-urlencoded")
 		r.Header.Set("Origin", "https://box.example:"+port)
 	})

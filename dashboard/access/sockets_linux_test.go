@@ -1,4 +1,4 @@
-package dashboard_test
+package access_test
 
 import (
 	"io"
@@ -13,8 +13,9 @@ import (
 // The kernel knows whose connection it is: by IPv4, by IPv4 in an IPv6 socket,
 // and another user's, as far as the test may be another user.
 func TestPeerByKernel(t *testing.T) {
-	w := mustWorld(t, nil) // with the kernel's word
-	request := "GET /api/agents HTTP/1.1\r\nHost: 127.0.0.1\r\nConnection: close\r\nAuthorization: Bearer " + w.token + "\r\n\r\n"
+	o := options(t) // the kernel is asked
+	_, at := serve(t, o, "127.0.0.1:0")
+	request := "GET /api/agents HTTP/1.1\r\nHost: 127.0.0.1\r\nConnection: close\r\nAuthorization: Bearer " + o.Token + "\r\n\r\n"
 	say := func(c net.Conn) string {
 		t.Helper()
 		defer c.Close()
@@ -24,7 +25,7 @@ func TestPeerByKernel(t *testing.T) {
 		mustDo(t, err)
 		return string(data)
 	}
-	c, err := net.Dial("tcp", w.addr)
+	c, err := net.Dial("tcp", at)
 	mustDo(t, err)
 	if got := say(c); !strings.HasPrefix(got, "HTTP/1.1 200") {
 		t.Errorf("from IPv4: %s", got)
@@ -49,7 +50,7 @@ func TestPeerByKernel(t *testing.T) {
 		defer close(dialled)
 		runtime.LockOSThread() // and never unlocked: the thread ends with the goroutine
 		syscall.RawSyscall(syscall.SYS_SETFSUID, 65534, 0, 0)
-		if c, err := net.Dial("tcp4", w.addr); err == nil {
+		if c, err := net.Dial("tcp4", at); err == nil {
 			dialled <- c
 		}
 	}()

@@ -1,11 +1,9 @@
-package dashboard_test
+package access_test
 
 import (
 	"context"
 	"errors"
 	"fmt"
-	"io/fs"
-	"log/slog"
 	"net"
 	"os"
 	"runtime"
@@ -13,19 +11,9 @@ import (
 	"testing"
 
 	"netsky/agent/home"
-	"netsky/bus"
 	"netsky/dashboard"
 	"netsky/dashboard/access"
 )
-
-func options(tb testing.TB) dashboard.Options {
-	home := mustHome(tb)
-	return dashboard.Options{
-		Home: home, Token: strings.Repeat("t", 64), Agents: &fakeAgents{},
-		Records: func() (dashboard.Reader, error) { return nil, fs.ErrNotExist },
-		Bus:     bus.New(home, bus.Options{}),
-	}
-}
 
 // Row 36, the rest: without a token nothing starts, and without TLS or a word
 // nothing is served beyond the loopback, not even on a listener that is there.
@@ -73,7 +61,7 @@ func TestListenTaken(t *testing.T) {
 	}
 	want := "another program"
 	if runtime.GOOS == "linux" {
-		want = fmt.Sprintf("dashboard.test (pid %d)", os.Getpid())
+		want = fmt.Sprintf("access.test (pid %d)", os.Getpid())
 	}
 	if !strings.Contains(err.Error(), a.Addr().String()+" is taken by "+want) {
 		t.Errorf("Listen: %v, want it to name %s", err, want)
@@ -132,22 +120,5 @@ func TestTokenFile(t *testing.T) {
 	mustDo(t, os.Symlink("/dev/null", path))
 	if _, err := access.Token(h); !errors.Is(err, home.ErrLink) {
 		t.Errorf("through a link: %v", err)
-	}
-}
-
-// What is logged holds no token and no text of a message.
-func TestLogHoldsNoSecret(t *testing.T) {
-	var b strings.Builder
-	w := mustWorld(t, func(o *dashboard.Options) {
-		o.Log = slog.New(slog.NewTextHandler(&b, &slog.HandlerOptions{Level: slog.LevelDebug}))
-	})
-	w.login(t)
-	if a := mustAnswer(t, w.request(t, "POST", "/api/user-message", `{"to":"agent0","text":"canary"}`)); a.status != 202 {
-		t.Fatal(a)
-	}
-	w.get(t, "/api/messages?cursor=x")
-	w.stop()
-	if log := b.String(); strings.Contains(log, w.token) || strings.Contains(log, "canary") || log == "" {
-		t.Errorf("log: %s", log)
 	}
 }

@@ -1,0 +1,90 @@
+package live_test
+
+import (
+	"context"
+	"fmt"
+	"log/slog"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/gorilla/websocket"
+
+	"netsky/dashboard/live"
+	"netsky/store"
+)
+
+const patience = 60 * time.Second
+
+// A source is Records and Agents: one agent, whose detail is long and another at
+// each look, until the last step.
+type source struct{ step, last atomic.Int64 }
+
+func (s *source) Agents(context.Context) ([]live.Agent, error) {
+	n := s.step.Load()
+	if n < s.last.Load() {
+		n = s.step.Add(1)
+	}
+	return []live.Agent{{ID: "agent0", Detail: fmt.Sprintf("step %d ", n) + strings.Repeat("x", 1<<20)}}, nil
+}
+
+func (s *source) Logs(context.Context, store.LogFilter) (store.List[store.Log], error) {
+	return store.List[store.Log]{}, nil
+}
+
+func (s *source) DataVersion(context.Context) (int64, error) { return s.step.Load(), nil }
+
+// Of a browser that does not read only the keys that are due are kept, and when it
+// reads again it gets few events, the last of them the latest.
+func TestFrozenBrowser(t *testing.T) {
+	const steps = 60
+	s := &source{}
+	s.last.Store(steps)
+	b := live.New(live.Options{
+		Records: func() (live.Reader, error) { return s, nil }, Agents: s,
+		Approvals: func() ([]live.Approval, error) { return nil, nil },
+		Log:       slog.New(slog.DiscardHandler), Now: time.Now, Poll: time.Millisecond,
+	})
+	srv := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		b.ServeSocket(w, r, live.Subscription{After: -1})
+	}))
+	defer srv.Close()
+	defer b.Close()
+	c, _, err := websocket.DefaultDialer.DialContext(t.Context(), "ws"+strings.TrimPrefix(srv.URL, "http"), nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer c.Close()
+	tick := time.NewTicker(2 * time.Millisecond)
+	defer tick.Stop()
+	for end := time.Now().Add(patience); s.step.Load() < steps; <-tick.C {
+		if time.Now().After(end) {
+			t.Fatalf("step %d of %d", s.step.Load(), steps)
+		}
+		if n := b.Due(); n > 4 { // hello, records, approvals, the agent
+			t.Fatalf("%d keys are due", n)
+		}
+	}
+	if n := b.Due(); n > 4 {
+		t.Errorf("%d keys are due", n)
+	}
+	c.SetReadDeadline(time.Now().Add(patience))
+	for events := 0; ; {
+		_, data, err := c.ReadMessage()
+		if err != nil {
+			t.Fatal(err)
+		}
+		if strings.Contains(string(data[:min(len(data), 100)]), `"key":"agent:agent0"`) {
+			events++
+		}
+		if strings.Contains(string(data[:min(len(data), 500)]), fmt.Sprintf("step %d ", steps)) {
+			if events >= steps/2 {
+				t.Errorf("%d events of %d steps", events, steps)
+			}
+			return
+		}
+	}
+}
