@@ -4,9 +4,14 @@ import (
 	"context"
 	"fmt"
 	"net/http"
+	"strings"
+
+	"github.com/gorilla/websocket"
 
 	"netsky/agent"
 	"netsky/dashboard/access"
+	"netsky/dashboard/live"
+	"netsky/dashboard/term"
 	"netsky/dashboard/web"
 	"netsky/store"
 )
@@ -54,8 +59,8 @@ func (s *Server) api(r *web.Routes) {
 	r.Get("/api/timeline/{id}", one(s, Reader.Timeline))
 }
 
-// answer makes a handler of what reads something; q refuses what it was not
-// asked for.
+// answer makes a handler of a function that reads something; q refuses parameters
+// that read did not ask for.
 func answer(s *Server, read func(context.Context, *query) (any, error)) http.HandlerFunc {
 	return func(w http.ResponseWriter, r *http.Request) {
 		q := newQuery(r)
@@ -81,7 +86,7 @@ func records(s *Server, read func(context.Context, Reader, *query) (any, error))
 	})
 }
 
-// listed is a page of records, by a filter that the query makes.
+// listed answers with a page of records, by a filter that the query makes.
 func listed[F, T any](s *Server, filter func(*query) F, read func(Reader, context.Context, F) (store.List[T], error)) http.HandlerFunc {
 	return records(s, func(ctx context.Context, db Reader, q *query) (any, error) {
 		f := filter(q)
@@ -96,12 +101,12 @@ func listed[F, T any](s *Server, filter func(*query) F, read func(Reader, contex
 	})
 }
 
-// one is what has the id in the path.
+// one answers with the record that has the id in the path.
 func one[T any](s *Server, read func(Reader, context.Context, string) (T, error)) http.HandlerFunc {
 	return records(s, func(ctx context.Context, db Reader, q *query) (any, error) { return read(db, ctx, q.path("id")) })
 }
 
-// records is the database, or an error that matches errNoRecords.
+// records returns the database, or an error that matches errNoRecords.
 func (s *Server) records() (Reader, error) {
 	db, err := s.o.Records()
 	if err != nil {
@@ -110,7 +115,7 @@ func (s *Server) records() (Reader, error) {
 	return db, nil
 }
 
-// items is a list in the shape of those that have pages.
+// items returns a list in the shape of those that have pages.
 func items[T any](list []T, err error) (any, error) {
 	if list == nil {
 		list = []T{}
@@ -146,7 +151,7 @@ func (s *Server) apiPane(ctx context.Context, q *query) (any, error) {
 	return s.live.Pane(ctx, id, n)
 }
 
-// pathAgent reads an agent's name in a path; no such agent, no such page.
+// pathAgent reads an agent's name in a path. Its error matches store.ErrNotFound.
 func pathAgent(text string) (agent.ID, error) {
 	id, err := agent.Parse(text)
 	if err != nil {
@@ -157,3 +162,58 @@ func pathAgent(text string) (agent.ID, error) {
 
 // maxHistory is how many lines above a screen may be asked for.
 const maxHistory = 5000
+
+// events is GET /events.
+func (s *Server) events(w http.ResponseWriter, r *http.Request) {
+	if r.Method == http.MethodHead {
+		w.Header().Set("Content-Type", "text/event-stream")
+		return
+	}
+	if sub, err := subscription(r); err != nil {
+		s.fail(w, r, err)
+	} else {
+		s.live.ServeEvents(w, r, sub)
+	}
+}
+
+// socket is GET /ws.
+func (s *Server) socket(w http.ResponseWriter, r *http.Request) {
+	if !websocket.IsWebSocketUpgrade(r) {
+		w.Header().Set("Upgrade", "websocket")
+		web.Refuse(w, r, http.StatusUpgradeRequired, "only websockets here")
+		return
+	}
+	if sub, err := subscription(r); err != nil {
+		s.fail(w, r, err)
+	} else {
+		s.live.ServeSocket(w, r, sub)
+	}
+}
+
+func subscription(r *http.Request) (sub live.Subscription, err error) {
+	q := newQuery(r)
+	after, watch := q.text("after"), q.text("watch")
+	if id := r.Header.Get("Last-Event-ID"); id != "" {
+		after = id // it has seen more since
+	}
+	if sub.After = -1; after != "" {
+		if sub.After, err = parseLog(after); err != nil {
+			return sub, err
+		}
+	}
+	if watch != "" {
+		if sub.Watch, err = live.ParseWatch(strings.Split(watch, ",")); err != nil {
+			return sub, badf("%s", err)
+		}
+	}
+	return sub, q.done()
+}
+
+// palettePath is the style sheet of the panes' rows.
+const palettePath = "/palette.css"
+
+func (s *Server) paletteCSS(w http.ResponseWriter, r *http.Request) {
+	w.Header().Set("Content-Type", "text/css; charset=utf-8")
+	w.Header().Set("Cache-Control", "private, max-age=86400")
+	w.Write(term.CSS())
+}

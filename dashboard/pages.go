@@ -31,16 +31,16 @@ const (
 	updateHeader = "Netsky-Update"
 )
 
-// pages are what a person sees: each is whole as it comes, and the script only
-// fetches it anew when something has changed.
+// pages are what a person sees: each is complete, and the script only fetches it
+// again when something has changed.
 type pages struct {
 	*Server
 	set    map[string]func() *template.Template // by name; parsed when first shown
 	assets func() map[string]asset              // by file name
 }
 
-// An asset is a file that pages load. Its address holds the hash of what is in
-// it, so that a browser may keep it and still never has an old one.
+// An asset is a file that pages load. Its URL contains a hash of the file, so that a
+// browser may cache it and still never has an old one.
 type asset struct {
 	data []byte
 	kind string
@@ -149,8 +149,8 @@ func (sh *shell) agent(id agent.ID) (live.Agent, bool) {
 	return live.Agent{}, false
 }
 
-// asLive gives open sessions the state that their agents have now: what is on record
-// may be older than what the same page says of the agent.
+// asLive gives open sessions the state that their agents have now: the record may be
+// older than what the same page shows of the agent.
 func (sh *shell) asLive(list []store.Session) {
 	for i, s := range list {
 		if s.Ended != 0 {

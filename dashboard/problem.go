@@ -11,23 +11,20 @@ import (
 	"netsky/store"
 )
 
-// errBad is what the error of a wrong request matches.
-var errBad = errors.New("wrong request")
+// A badRequest reports what is wrong with a request.
+type badRequest string
 
-func badf(format string, args ...any) error { return badError{fmt.Sprintf(format, args...)} }
+func badf(format string, args ...any) error { return badRequest(fmt.Sprintf(format, args...)) }
 
-type badError struct{ text string }
+func (e badRequest) Error() string { return string(e) }
 
-func (e badError) Error() string        { return e.text }
-func (e badError) Is(target error) bool { return target == errBad }
-
-// errNoRecords is what the error of records matches that can't be read.
+// errNoRecords reports that the records can't be read.
 var errNoRecords = errors.New("no records at the moment")
 
-// fail answers with what an error is to the one who asked.
+// fail refuses a request because of an error.
 func (s *Server) fail(w http.ResponseWriter, r *http.Request, err error) {
 	if errors.Is(err, context.Canceled) {
-		return // nobody is there to be told
+		return // the client is gone
 	}
 	status := statusOf(err)
 	if status >= 500 {
@@ -38,7 +35,7 @@ func (s *Server) fail(w http.ResponseWriter, r *http.Request, err error) {
 
 func statusOf(err error) int {
 	switch {
-	case errors.Is(err, errBad), errors.Is(err, store.ErrCursor):
+	case errors.As(err, new(badRequest)), errors.Is(err, store.ErrCursor):
 		return http.StatusBadRequest
 	case errors.Is(err, store.ErrNotFound), errors.Is(err, live.ErrNoPane):
 		return http.StatusNotFound

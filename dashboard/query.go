@@ -13,8 +13,8 @@ import (
 	"netsky/store"
 )
 
-// A query reads the parameters of a request and remembers the first that is
-// wrong, and which were asked for, so that a misspelt one is no wider answer.
+// A query reads the parameters of a request. It remembers the first that is wrong,
+// and which were read, so that a misspelt one does not widen the answer.
 type query struct {
 	path   func(string) string
 	values url.Values
@@ -30,7 +30,7 @@ func newQuery(r *http.Request) *query {
 	return &query{path: r.PathValue, values: v, err: err}
 }
 
-// done is what is wrong with the query.
+// done returns what is wrong with the query.
 func (q *query) done() error {
 	for name := range q.values {
 		if q.err == nil && !slices.Contains(q.known, name) {

@@ -80,7 +80,7 @@ type Guard struct {
 	o       Options
 	secrets *secrets
 	state   *state
-	handler http.Handler
+	next    http.Handler
 
 	loopback bool // it is served to this machine alone; set before it is served
 }
@@ -100,7 +100,7 @@ func New(o Options, next http.Handler) (*Guard, error) {
 		o.Peer = peerUser
 	}
 	g := &Guard{o: o, secrets: newSecrets(o), state: loadState(o.Home, o.Now, o.Token)}
-	g.handler = g.check(vouched(g.routes(next)))
+	g.next = g.routes(next)
 	return g, nil
 }
 
@@ -116,9 +116,6 @@ func (g *Guard) routes(next http.Handler) http.Handler {
 	r.Handle("/", next)
 	return r
 }
-
-// ServeHTTP answers a request or refuses it.
-func (g *Guard) ServeHTTP(w http.ResponseWriter, r *http.Request) { g.handler.ServeHTTP(w, r) }
 
 // Proof returns what proves to the tab that this Guard has answered a stream, ""
 // if the tab does not ask for it. A socket sends it as its first message.

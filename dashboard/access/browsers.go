@@ -13,26 +13,26 @@ import (
 	"netsky/store"
 )
 
-// stateFile holds what outlives a server. It holds no secret: a browser's key is
-// made of its id and the token.
+// stateFile holds what outlives a server, and no secret: a browser's key is made of
+// its id and the token.
 const stateFile = "state/dashboard.json"
 
 const (
-	browserDays = 30  // since it was last there
-	maxBrowsers = 100 // the one that was not there for longest gives way
+	browserDays = 30  // since it was last seen
+	maxBrowsers = 100 // the one that was seen longest ago is signed out for another
 )
 
 // A Browser is one that is signed in.
 type Browser struct {
 	ID    string     `json:"id"`
 	Since store.Time `json:"since"`
-	Seen  store.Time `json:"seen"`            // when it last showed that it has its key
+	Seen  store.Time `json:"seen"`            // when it last proved that it has its key
 	Name  string     `json:"name,omitempty"`  // what it calls itself
 	Plain bool       `json:"plain,omitempty"` // it signed in without the script, and has no key
 }
 
-// state is what is in the file. One that is missing or broken is as none: a
-// browser must sign in again, and a page finds no server at its old address.
+// state is what is in the file, and the streams that are open. Without the file
+// browsers must sign in again, and a page finds no server at its old address.
 type state struct {
 	home home.Dir
 	now  func() time.Time
@@ -48,9 +48,9 @@ type kept struct {
 	Browsers []Browser `json:"browsers,omitempty"`
 }
 
-// A hold is an answer that goes on, and how it is ended.
+// A hold is an open stream, and how it is ended.
 type hold struct {
-	id  string // of the browser; "" has shown the token
+	id  string // of the browser; "" for a bearer of the token
 	end func()
 }
 
@@ -65,7 +65,7 @@ func loadState(h home.Dir, now func() time.Time, token string) *state {
 	return s
 }
 
-// fingerprint says which token it was, and nothing about it.
+// fingerprint identifies a token without revealing it.
 func fingerprint(token string) string {
 	sum := sha256.Sum256([]byte("netsky dashboard fingerprint\n" + token))
 	return hex.EncodeToString(sum[:8])
@@ -95,7 +95,7 @@ func (s *state) keepPort(port int) error {
 	return s.save()
 }
 
-// find is the browser with the id, if it is signed in.
+// find returns the browser with the id, if it is signed in.
 func (s *state) find(id string) (Browser, bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -126,7 +126,7 @@ func (s *state) add(b Browser) error {
 	return s.save()
 }
 
-// seen notes that the browser is there.
+// seen records that the browser is there.
 func (s *state) seen(id string) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -136,13 +136,13 @@ func (s *state) seen(id string) error {
 	}
 	now := store.At(s.now())
 	if now-s.kept.Browsers[i].Seen < store.Time(time.Minute.Milliseconds()) {
-		return nil // it is not that important
+		return nil // once a minute is enough
 	}
 	s.kept.Browsers[i].Seen = now
 	return s.save()
 }
 
-// browsers are those that are signed in, the last seen first.
+// browsers returns those that are signed in, the last seen first.
 func (s *state) browsers() []Browser {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -151,7 +151,7 @@ func (s *state) browsers() []Browser {
 	return list
 }
 
-// remove signs browsers out, all of them with "", and says how many they were.
+// remove signs one browser out, or all with "", and returns how many they were.
 func (s *state) remove(id string) (n int, err error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -169,7 +169,7 @@ func (s *state) remove(id string) (n int, err error) {
 	return n, s.save()
 }
 
-// renew signs everybody out: there is another token.
+// renew signs all browsers out, as there is a new token.
 func (s *state) renew(token string) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -188,8 +188,8 @@ func (s *state) endHeld(id string) {
 	}
 }
 
-// hold keeps what ends an answer that goes on, for when its browser is signed
-// out. The caller must call the function that it returns.
+// hold keeps what ends a stream, for when its browser is signed out. The caller must
+// call the function that it returns.
 func (s *state) hold(id string, end func()) func() {
 	h := &hold{id, end}
 	s.mu.Lock()

@@ -13,9 +13,9 @@ import (
 	"netsky/agent/home"
 )
 
-// Certificate is what TLS is spoken with: a certificate and its key, each in a
-// file as PEM. A renewed certificate is taken up by itself. The names in it
-// are names of the server's.
+// Certificate makes the TLS configuration from a certificate and its key, each in a
+// file as PEM. A renewed certificate is adopted without a restart. The names in it
+// are accepted as names of the server.
 func Certificate(cert, key string) (*tls.Config, error) {
 	c := &certificate{cert: cert, key: key}
 	if _, err := c.current(); err != nil {
@@ -35,8 +35,8 @@ type certificate struct {
 	changed time.Time // of the file that it was read from
 }
 
-// current is the certificate in the file. One that can't be read, as while it is
-// being renewed, is no reason to be without the one before.
+// current returns the certificate in the file, or the one before if that can't be
+// read, as while it is being renewed.
 func (c *certificate) current() (*tls.Certificate, error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -70,7 +70,7 @@ func (c *certificate) load() (pair tls.Certificate, err error) {
 	return tls.X509KeyPair(cert, key)
 }
 
-// leaf is the certificate that TLS is spoken with, nil if there is none.
+// leaf returns the server's certificate, nil if there is none.
 func leaf(c *tls.Config) *x509.Certificate {
 	if c == nil {
 		return nil
@@ -87,15 +87,15 @@ func leaf(c *tls.Config) *x509.Certificate {
 	return pair.Leaf
 }
 
-// certified reports whether the certificate is for the name. A browser that
-// called by a name of another's would not have come so far.
+// certified reports whether the certificate is for the name. A browser that called
+// by another name would have refused the certificate.
 func (g *Guard) certified(name string) bool {
 	c := leaf(g.o.TLS)
 	return c != nil && c.VerifyHostname(strings.Trim(name, "[]")) == nil
 }
 
-// URL is where a browser reaches what is served on the address: by the name in
-// the certificate, else on this machine if that is one of all its addresses.
+// URL returns where a browser reaches what is served on the address: by the name in
+// the certificate, else on this machine if the address is every one of its own.
 func (g *Guard) URL(addr net.Addr) string {
 	host, port, err := net.SplitHostPort(addr.String())
 	if err != nil {

@@ -10,16 +10,16 @@ import (
 )
 
 const (
-	// A stranger's request may be so large while others are; beyond it only
-	// maxLarge of them may be, so that strangers can't fill the memory.
+	// Only maxLarge of the strangers' requests may be larger than largeRequest at
+	// once, so that strangers can't fill the memory.
 	largeRequest = 128 << 10
 	maxLarge     = 16
 )
 
-// A limited listener has so many connections at once. Whoever has not shown the
-// token on his yet is a stranger. Of strangers the oldest gives way to the
-// newest, and some places they never get, so that no number of connections that
-// say nothing keeps the owner out.
+// A limited listener limits the connections at once. One without an admitted
+// request yet is a stranger's. The oldest stranger's is closed for the newest, and
+// some places strangers never get, so that no number of silent connections keeps
+// the owner out.
 type limited struct {
 	net.Listener
 	most      int
@@ -53,7 +53,8 @@ func (l *limited) Accept() (net.Conn, error) {
 	}
 }
 
-// admit gives the connection a place, and tells whose that was.
+// admit gives the connection a place, and returns the connection that must be closed
+// for it.
 func (l *limited) admit(c net.Conn) (conn, oldest *limitedConn) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -80,7 +81,7 @@ func (l *limited) leave(c *limitedConn) {
 	}
 }
 
-// known ends that a connection is a stranger's. The caller holds mu.
+// known makes a connection one of the owner's. The caller holds mu.
 func (l *limited) known(c *limitedConn) {
 	if c.waits != nil {
 		l.queue.Remove(c.waits)
@@ -122,8 +123,8 @@ func (c *limitedConn) Read(b []byte) (int, error) {
 	return n, err
 }
 
-// count notes that so much more of a request has come, and tells who has to give
-// way for it.
+// count adds bytes to the connection's request, and returns the connection that must
+// be closed for it.
 func (l *limited) count(c *limitedConn, n int) (oldest *limitedConn) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -143,7 +144,7 @@ func (l *limited) count(c *limitedConn, n int) (oldest *limitedConn) {
 
 type connKey struct{}
 
-// withConn lets a request tell on which connection it came.
+// withConn lets vouch find the connection of a request.
 func withConn(ctx context.Context, c net.Conn) context.Context {
 	return context.WithValue(ctx, connKey{}, limitedOf(c))
 }
@@ -157,7 +158,7 @@ func limitedOf(c net.Conn) *limitedConn {
 }
 
 // rested is called when a connection's state changes: a request that has been
-// answered takes no memory any more.
+// answered uses no memory any more.
 func rested(c net.Conn, state http.ConnState) {
 	if own := limitedOf(c); own != nil && state == http.StateIdle {
 		own.of.mu.Lock()
@@ -166,15 +167,12 @@ func rested(c net.Conn, state http.ConnState) {
 	}
 }
 
-// vouched is what the guard lets through: the connection is the owner's from now
-// on, unless what it asked for is everybody's.
-func vouched(next http.Handler) http.Handler {
-	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		if c, _ := r.Context().Value(connKey{}).(*limitedConn); c != nil && r.URL.Path != healthPath && !isOpen(r.URL.Path) {
-			c.of.mu.Lock()
-			c.of.known(c)
-			c.of.mu.Unlock()
-		}
-		next.ServeHTTP(w, r)
-	})
+// vouch makes the connection of a request that has shown its credentials the
+// owner's.
+func vouch(r *http.Request) {
+	if c, _ := r.Context().Value(connKey{}).(*limitedConn); c != nil {
+		c.of.mu.Lock()
+		defer c.of.mu.Unlock()
+		c.of.known(c)
+	}
 }

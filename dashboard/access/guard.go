@@ -34,48 +34,46 @@ const (
 	maxBody    = 64 << 10 // bytes of a request's body
 	cookieDays = browserDays
 
-	passHeader  = "Netsky-Tab"   // by what this server knows the tab
-	nonceHeader = "Netsky-Nonce" // what the tab wants the answer to be bound to
-	proofHeader = "Netsky-Proof" // that the answer is
+	passHeader  = "Netsky-Tab"   // the tab's pass
+	nonceHeader = "Netsky-Nonce" // the tab's: the answer must be bound to it
+	proofHeader = "Netsky-Proof" // that it is
 
 	passProtocol  = "netsky-tab." // a browser's socket can send these two only as names of protocols
 	nonceProtocol = "netsky-nonce."
 )
 
-// policy lets a page load what this server serves and nothing else, and run no
-// script and no style that stands in a page. connect-src 'self' is the events
-// and the API; form-action 'self' is a list's filters.
+// policy lets a page load only what this server serves, and forbids inline scripts
+// and styles. connect-src 'self' is for the events and the API, form-action 'self'
+// for a list's filters.
 const policy = "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; font-src 'self'; " +
 	"connect-src 'self'; manifest-src 'self'; form-action 'self'; base-uri 'none'; frame-ancestors 'none'"
 
-// check lets a request through that has the right to an answer. It asks the
-// cheap questions first and tells a stranger nothing but what is missing.
-func (g *Guard) check(next http.Handler) http.Handler {
-	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		secure(w.Header())
-		r.Body = http.MaxBytesReader(w, r.Body, maxBody)
-		switch {
-		case !g.knownHost(r):
-			web.Refuse(w, r, http.StatusForbidden, "unknown host "+web.Quote(r.Host)+": open the address that `netsky dashboard` prints")
-		case foreign(r):
-			web.Refuse(w, r, http.StatusForbidden, "the request comes from another site")
-		case r.URL.Path == healthPath:
-			g.prove(w, r, next)
-		default:
-			g.admit(w, r, next)
-		}
-	})
+// ServeHTTP lets a request through that has the right to an answer. It checks what
+// is cheap first, and a stranger learns only what is missing.
+func (g *Guard) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	secure(w.Header())
+	r.Body = http.MaxBytesReader(w, r.Body, maxBody)
+	switch {
+	case !g.knownHost(r):
+		web.Refuse(w, r, http.StatusForbidden, "unknown host "+web.Quote(r.Host)+": open the address that `netsky dashboard` prints")
+	case foreign(r):
+		web.Refuse(w, r, http.StatusForbidden, "the request comes from another site")
+	case r.URL.Path == healthPath:
+		g.prove(w, r)
+	default:
+		g.admit(w, r)
+	}
 }
 
-// admit lets a request through that has shown enough for what it asks.
-func (g *Guard) admit(w http.ResponseWriter, r *http.Request, next http.Handler) {
+// admit lets a request through whose credentials are enough for what it asks.
+func (g *Guard) admit(w http.ResponseWriter, r *http.Request) {
 	if why := peerOf(r).stranger(); why != "" {
 		g.wrong(r, "another user")
 		web.Refuse(w, r, http.StatusForbidden, why)
 		return
 	}
 	if isOpen(r.URL.Path) {
-		next.ServeHTTP(w, r)
+		g.next.ServeHTTP(w, r)
 		return
 	}
 	by, id := g.shown(r)
@@ -109,10 +107,11 @@ func (g *Guard) admit(w http.ResponseWriter, r *http.Request, next http.Handler)
 			return
 		}
 	}
-	g.prove(w, r, next)
+	vouch(r)
+	g.prove(w, r)
 }
 
-// isOpen reports whether a path is there for who has shown nothing yet.
+// isOpen reports whether a path needs no credentials.
 func isOpen(path string) bool {
 	switch path {
 	case loginPath, sessionPath, web.StaticPath + web.SessionScript, web.StaticPath + web.Icon, web.StaticPath + web.PlainStyle:
@@ -124,17 +123,25 @@ func isOpen(path string) bool {
 func (g *Guard) refuseLogin(w http.ResponseWriter, r *http.Request) {
 	w.Header().Set("WWW-Authenticate", `Bearer realm="netsky"`)
 	status := http.StatusUnauthorized
-	if _, given := r.Header["Authorization"]; given && g.wrong(r, "token") {
-		status = http.StatusTooManyRequests
-		w.Header().Set("Retry-After", "60")
+	if _, given := r.Header["Authorization"]; given {
+		status = g.unauthorized(w, r, "token")
 	}
 	web.Refuse(w, r, status, notSignedIn)
 }
 
+// unauthorized counts a wrong secret, and returns the status of the answer.
+func (g *Guard) unauthorized(w http.ResponseWriter, r *http.Request, what string) int {
+	if !g.wrong(r, what) {
+		return http.StatusUnauthorized
+	}
+	w.Header().Set("Retry-After", "60")
+	return http.StatusTooManyRequests
+}
+
 const notSignedIn = "you are not signed in here; `netsky dashboard` prints a link that signs you in"
 
-// wrong counts and logs a secret that is none, or a caller who has no business
-// here, and reports whether there were too many.
+// wrong counts and logs a wrong secret or a caller who is not allowed in, and
+// reports whether there were too many.
 func (g *Guard) wrong(r *http.Request, what string) (over bool) {
 	n, over := g.secrets.count()
 	if n > 0 {
@@ -148,8 +155,8 @@ func (g *Guard) wrong(r *http.Request, what string) (over bool) {
 }
 
 // trusts reports whether the cookie alone is enough to act on a request: the
-// kernel says that the owner has sent it, or the owner has opened the dashboard
-// to others by a certificate or a word of theirs.
+// kernel reports that the owner has sent it, or the owner has opened the dashboard
+// to others by a certificate or by `wide`.
 func (g *Guard) trusts(r *http.Request) bool { return peerOf(r).known || r.TLS != nil || g.o.Wide }
 
 func secure(h http.Header) {
@@ -163,9 +170,9 @@ func secure(h http.Header) {
 	h.Set("Cache-Control", "no-store") // a file of ours that may be kept says so itself
 }
 
-// knownHost holds off a foreign name that has been pointed at this address: to
-// the browser its pages would be of the same origin as ours. The port may be
-// any, as ssh -L gives us another.
+// knownHost refuses a foreign name that points at this address: to the browser
+// its pages would be of the same origin as ours. Any port is accepted, as ssh -L
+// maps it to another.
 func (g *Guard) knownHost(r *http.Request) bool {
 	name, ok := hostName(r.Host)
 	if !ok {
@@ -181,8 +188,8 @@ func (g *Guard) knownHost(r *http.Request) bool {
 	return isLocal(r, name) || g.certified(name)
 }
 
-// isLocal reports whether the name is the very address that was called. A name
-// that is an address can't be pointed elsewhere.
+// isLocal reports whether the name is the very address that was called. An
+// address as a name can't be pointed elsewhere.
 func isLocal(r *http.Request, name string) bool {
 	tcp, ok := r.Context().Value(http.LocalAddrContextKey).(*net.TCPAddr)
 	if !ok {
@@ -193,7 +200,7 @@ func isLocal(r *http.Request, name string) bool {
 	return err == nil && host == addr
 }
 
-// hostName splits a port off a Host header and says whether it is well formed.
+// hostName returns a Host header without its port, and whether it is well formed.
 func hostName(host string) (string, bool) {
 	name, port := host, ""
 	if i := strings.LastIndexByte(host, ':'); i >= 0 && !strings.HasSuffix(host, "]") {
@@ -206,8 +213,8 @@ func hostName(host string) (string, bool) {
 }
 
 // foreign reports whether the browser says that another site caused the
-// request. A link that is followed to us from elsewhere is all right; nothing
-// else is, not even from another port of this machine, which is "same-site".
+// request. A link followed from elsewhere is allowed; nothing else is, not even
+// from another port of this machine, which is "same-site".
 func foreign(r *http.Request) bool {
 	if origins := r.Header.Values("Origin"); len(origins) > 0 {
 		if len(origins) > 1 || !strings.EqualFold(origins[0], scheme(r)+"://"+r.Host) {
@@ -234,18 +241,18 @@ func isStream(r *http.Request) bool {
 	return r.URL.Path == EventsPath || r.URL.Path == SocketPath
 }
 
-// needsOrigin reports whether every browser would send Origin with it.
+// needsOrigin reports whether every browser would send Origin with the request.
 func needsOrigin(r *http.Request) bool {
 	return r.Method != http.MethodGet && r.Method != http.MethodHead || r.URL.Path == SocketPath
 }
 
-// needsPass reports whether a cookie is too little for it. Cookies know no ports:
-// every server on this machine that the browser calls is sent ours.
+// needsPass reports whether a cookie is not enough for the request. Cookies know
+// no ports: every server on this machine that the browser calls is sent ours.
 func needsPass(r *http.Request) bool {
 	return r.Method != http.MethodGet && r.Method != http.MethodHead && r.URL.Path != signOutPath || isStream(r)
 }
 
-// proof is how a request has shown that it may be answered.
+// proof is the kind of credentials that a request has.
 type proof int
 
 const (
@@ -254,8 +261,8 @@ const (
 	byBearer
 )
 
-// shown is how, and for a cookie, or the pass of a tab that signs out, which
-// browser it is.
+// shown returns the credentials of a request, and the browser that a cookie, or the
+// pass of a tab that signs out, is of.
 func (g *Guard) shown(r *http.Request) (by proof, id string) {
 	if given, ok := r.Header["Authorization"]; ok {
 		token, bearer := strings.CutPrefix(strings.Join(given, ","), "Bearer ")
@@ -271,7 +278,7 @@ func (g *Guard) shown(r *http.Request) (by proof, id string) {
 			}
 		}
 	}
-	if r.URL.Path == signOutPath { // the cookie may be the last server's, and the tab has proved itself to this one
+	if r.URL.Path == signOutPath { // the cookie may be an earlier server's, and the tab has proved itself to this one
 		if id := g.tab(r); id != "" {
 			return byCookie, id
 		}
@@ -279,8 +286,8 @@ func (g *Guard) shown(r *http.Request) (by proof, id string) {
 	return nothing, ""
 }
 
-// tab is the id of the browser that the request comes from, if the tab has shown
-// to this server that it has the browser's key, else "".
+// tab returns the id of the browser that the request comes from, if the tab has
+// proved to this server that it has the browser's key, else "".
 func (g *Guard) tab(r *http.Request) string {
 	pass := r.Header.Get(passHeader)
 	if pass == "" && r.URL.Path == SocketPath {
@@ -296,8 +303,8 @@ func (g *Guard) tab(r *http.Request) string {
 	return id
 }
 
-// protocol is what follows the prefix in one of the protocols that a websocket
-// is asked for.
+// protocol returns what follows the prefix in one of the protocols that a
+// websocket is asked for.
 func protocol(r *http.Request, prefix string) string {
 	for _, p := range websocket.Subprotocols(r) {
 		if v, ok := strings.CutPrefix(p, prefix); ok {
@@ -309,10 +316,10 @@ func protocol(r *http.Request, prefix string) string {
 
 type proofKey struct{}
 
-// prove has the answer prove to the tab that this server gave it, if the tab
-// wants that: another program may have this port by now. A stream says so at its
-// beginning, a websocket by its first message.
-func (g *Guard) prove(w http.ResponseWriter, r *http.Request, next http.Handler) {
+// prove adds to the answer the proof that this server gave it, if the tab asks for
+// that: another program may have this port by now. A stream has the proof in its
+// header, a websocket in its first message.
+func (g *Guard) prove(w http.ResponseWriter, r *http.Request) {
 	nonce := r.Header.Get(nonceHeader)
 	if nonce == "" && r.URL.Path == SocketPath {
 		nonce = protocol(r, nonceProtocol)
@@ -323,15 +330,15 @@ func (g *Guard) prove(w http.ResponseWriter, r *http.Request, next http.Handler)
 	}
 	switch {
 	case id == "":
-		next.ServeHTTP(w, r)
+		g.next.ServeHTTP(w, r)
 	case isStream(r):
 		proof := hex.EncodeToString(mac(g.secrets.key(id, r), "stream", nonce))
 		w.Header().Set(proofHeader, proof)
-		next.ServeHTTP(w, r.WithContext(context.WithValue(r.Context(), proofKey{}, proof)))
+		g.next.ServeHTTP(w, r.WithContext(context.WithValue(r.Context(), proofKey{}, proof)))
 	default:
 		whole := &wholeAnswer{ResponseWriter: w, status: http.StatusOK}
-		next.ServeHTTP(whole, r)
-		if whole.status == http.StatusSeeOther { // a script can't read the proof of that
+		g.next.ServeHTTP(whole, r)
+		if whole.status == http.StatusSeeOther { // a script can't read a redirect's proof
 			whole.status = http.StatusNoContent
 			w.Header().Del("Location")
 		}
@@ -342,7 +349,7 @@ func (g *Guard) prove(w http.ResponseWriter, r *http.Request, next http.Handler)
 	}
 }
 
-// A wholeAnswer is an answer that is not sent yet.
+// A wholeAnswer holds an answer back.
 type wholeAnswer struct {
 	http.ResponseWriter
 	status int
@@ -352,7 +359,7 @@ type wholeAnswer struct {
 func (a *wholeAnswer) WriteHeader(status int)      { a.status = status }
 func (a *wholeAnswer) Write(b []byte) (int, error) { return a.body.Write(b) }
 
-// same compares two secrets in a time that tells nothing, not even a length.
+// same compares two secrets in constant time, whatever their lengths.
 func same(a, b string) bool {
 	x, y := sha256.Sum256([]byte(a)), sha256.Sum256([]byte(b))
 	return hmac.Equal(x[:], y[:])

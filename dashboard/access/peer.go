@@ -7,20 +7,22 @@ import (
 	"net/http"
 	"net/netip"
 	"os"
+	"os/user"
+	"strconv"
 	"sync"
 )
 
-// A peer is whose process is at the other end of a connection.
+// A peer is the user whose process is at the other end of a connection.
 type peer struct {
 	uid   int
-	known bool  // the kernel has said so
-	err   error // it could have, and knows of nobody
+	known bool  // the kernel could be asked
+	err   error // and knows of nobody
 }
 
 type peerKey struct{}
 
-// withPeer lets peerOf find out who has called. It is looked up once for each
-// connection, when that asks for something.
+// withPeer lets peerOf find the peer. It is looked up once for each connection, at
+// its first request.
 func (g *Guard) withPeer(ctx context.Context, c net.Conn) context.Context {
 	local, ok := c.LocalAddr().(*net.TCPAddr)
 	remote, ok2 := c.RemoteAddr().(*net.TCPAddr)
@@ -36,7 +38,7 @@ func lookUp(ask func(remote, local netip.AddrPort) (int, bool, error), remote, l
 	return p
 }
 
-// peerOf is who has sent a request; its zero if that can't be told.
+// peerOf returns who has sent a request; the zero peer if that is unknown.
 func peerOf(r *http.Request) peer {
 	if look, ok := r.Context().Value(peerKey{}).(func() peer); ok {
 		return look()
@@ -44,8 +46,8 @@ func peerOf(r *http.Request) peer {
 	return peer{}
 }
 
-// stranger says why a request is another user's, "" if it is not, for all that
-// is known. What root forwards, such as sshd, is let in: root may do anything.
+// stranger returns why a request is another user's, "" if it is not as far as is
+// known. What root forwards, such as sshd, is let in: root may do anything.
 func (p peer) stranger() string {
 	switch {
 	case !p.known:
@@ -56,4 +58,30 @@ func (p peer) stranger() string {
 		return fmt.Sprintf("the connection is another user's of this machine (uid %d)", p.uid)
 	}
 	return ""
+}
+
+// A holder is who listens on a port, as far as the kernel reports.
+type holder struct {
+	PID     int    // 0: unknown; another user's processes can't be inspected
+	Program string // its name
+	Dir     string // its working directory, which for a netsky daemon is its home
+	UID     int    // -1: unknown
+}
+
+func (h holder) String() string {
+	text := "another program"
+	switch {
+	case h.Program == "netsky" && h.Dir != "":
+		text = fmt.Sprintf("the netsky of %s (pid %d)", h.Dir, h.PID)
+	case h.PID > 0:
+		text = fmt.Sprintf("%s (pid %d)", h.Program, h.PID)
+	}
+	if h.UID < 0 || h.UID == os.Getuid() {
+		return text
+	}
+	name := ""
+	if u, err := user.LookupId(strconv.Itoa(h.UID)); err == nil {
+		name = u.Username + ", "
+	}
+	return text + fmt.Sprintf(" of another user (%suid %d)", name, h.UID)
 }

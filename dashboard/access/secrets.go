@@ -5,28 +5,34 @@ import (
 	"crypto/rand"
 	"crypto/sha256"
 	"encoding/hex"
+	"errors"
+	"fmt"
+	"io/fs"
 	"net"
 	"net/http"
+	"os"
 	"strconv"
 	"strings"
 	"sync"
 	"time"
+
+	"netsky/agent/home"
 )
 
 const (
 	codeLife      = 5 * time.Minute // of a link
-	maxCodes      = 32              // the oldest gives way
+	maxCodes      = 32              // the oldest is dropped
 	challengeLife = 30 * time.Second
 
 	logEvery = 10 * time.Second // how often wrong secrets are logged
-	maxWrong = 30               // wrong secrets in a minute that are told that they are wrong
+	maxWrong = 30               // wrong secrets a minute; more are answered 429
 )
 
-// secrets knows the secrets, and who has them.
+// secrets makes and checks all secrets.
 //
 // The token is the home's. A browser's key is made of the token, the browser's
-// id and the address; what it is known by to this server (its cookie, and what its
-// tabs show) is made of start, which dies with the server.
+// id and the address; its cookie and its tabs' passes are made of start, which ends
+// with the server.
 type secrets struct {
 	start  [32]byte
 	cookie string // its name
@@ -38,8 +44,8 @@ type secrets struct {
 
 	wrong      int // secrets, since wrongSince
 	wrongSince time.Time
-	unsaid     int // of them, not in the log
-	said       time.Time
+	unlogged   int // of them
+	logged     time.Time
 }
 
 type code struct {
@@ -64,14 +70,14 @@ func (s *secrets) isToken(text string) bool {
 }
 
 // key is what a browser and this home share at one address. A server at another
-// has other keys: nobody between can carry one's answers to the other.
+// address has other keys, so one's answers can't be relayed to the other.
 func (s *secrets) key(id string, r *http.Request) []byte {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return mac([]byte(s.token), "netsky browser", id, place(r))
 }
 
-// place is where the request came in.
+// place returns the address at which the request arrived.
 func place(r *http.Request) string {
 	switch tcp, ok := r.Context().Value(http.LocalAddrContextKey).(*net.TCPAddr); {
 	case !ok:
@@ -83,40 +89,39 @@ func place(r *http.Request) string {
 	}
 }
 
-// mac is an HMAC of words of which none holds the end of a line.
+// mac returns the HMAC of words, none of which contains a line feed.
 func mac(key []byte, words ...string) []byte {
 	m := hmac.New(sha256.New, key)
 	m.Write([]byte(strings.Join(words, "\n")))
 	return m.Sum(nil)
 }
 
-// pass is "ID.MAC": what the browser with that id is known by to this server, in
-// a cookie or in a tab.
+// pass returns "ID.MAC", by which this server recognises the browser: as a cookie
+// or as a tab's pass.
 func (s *secrets) pass(kind, id string) string {
 	return id + "." + hex.EncodeToString(mac(s.start[:], kind, id))
 }
 
-// passed is the id in a pass that this server has given out.
+// passed returns the id in a pass, and whether this server has issued it.
 func (s *secrets) passed(kind, pass string) (id string, ok bool) {
 	id, _, found := strings.Cut(pass, ".")
 	return id, found && isID(id) && same(pass, s.pass(kind, id))
 }
 
-func newID() string {
-	var b [8]byte
-	rand.Read(b[:]) // never fails: crypto/rand ends the program instead
-	return hex.EncodeToString(b[:])
+// random returns n random bytes in hex.
+func random(n int) string {
+	b := make([]byte, n)
+	rand.Read(b) // never fails: crypto/rand ends the program instead
+	return hex.EncodeToString(b)
 }
 
 func isID(text string) bool { return len(text) == 16 && isHex(text) }
 
 func isHex(text string) bool { return text != "" && strings.Trim(text, "0123456789abcdef") == "" }
 
-// newCode is the code of a link. It is good for one browser, for codeLife.
+// newCode returns the code of a link. It is valid for one browser, for codeLife.
 func (s *secrets) newCode() (text string, end time.Time) {
-	var b [16]byte
-	rand.Read(b[:]) // never fails: crypto/rand ends the program instead
-	text = hex.EncodeToString(b[:])
+	text = random(16)
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if len(s.codes) == maxCodes {
@@ -127,7 +132,7 @@ func (s *secrets) newCode() (text string, end time.Time) {
 	return text, end
 }
 
-// useCode reports whether the code was good, which it is not any more.
+// useCode reports whether the code was valid, and invalidates it.
 func (s *secrets) useCode(text string) (good bool) {
 	sum := sha256.Sum256([]byte(text))
 	s.mu.Lock()
@@ -141,14 +146,14 @@ func (s *secrets) useCode(text string) (good bool) {
 	return false
 }
 
-// renew replaces the token; no link is good any more.
+// renew replaces the token, and invalidates all links.
 func (s *secrets) renew(token string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.token, s.codes = token, nil
 }
 
-// challenge is what a tab has to answer; nobody has to remember it.
+// challenge returns what a tab must answer. It needs no state.
 func (s *secrets) challenge(id, nonce string) string {
 	now := strconv.FormatInt(s.now().UnixMilli(), 10)
 	return now + "." + hex.EncodeToString(mac(s.start[:], "challenge", id, nonce, now))
@@ -164,8 +169,8 @@ func (s *secrets) challenged(id, nonce, text string) bool {
 	return age >= -time.Second && age < challengeLife
 }
 
-// count counts a wrong secret. log is how many there were since the log said so
-// last, 0 if it is not to say it again yet; over is that they are too many.
+// count counts a wrong secret. log is how many there were since they were last
+// logged, 0 if it is too early to log again; over reports whether there are too many.
 func (s *secrets) count() (log int, over bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -174,9 +179,46 @@ func (s *secrets) count() (log int, over bool) {
 		s.wrong, s.wrongSince = 0, now
 	}
 	s.wrong++
-	s.unsaid++
-	if now.Sub(s.said) >= logEvery {
-		log, s.unsaid, s.said = s.unsaid, 0, now
+	s.unlogged++
+	if now.Sub(s.logged) >= logEvery {
+		log, s.unlogged, s.logged = s.unlogged, 0, now
 	}
 	return log, s.wrong > maxWrong
+}
+
+const (
+	tokenFile  = home.RunDir + "/token"
+	tokenBytes = 32
+	minToken   = 32 // characters
+)
+
+// Token returns the home's token, from the file run/token, which only its user can
+// read. If there is none, or it is too short, or others could have read it, a new
+// one is made.
+func Token(home home.Dir) (string, error) {
+	data, err := home.ReadFile(tokenFile, 4096)
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return "", fmt.Errorf("dashboard: %w", err)
+	}
+	if t := strings.TrimSpace(string(data)); len(t) >= minToken && private(home.Path(tokenFile)) {
+		return t, nil
+	}
+	t := random(tokenBytes)
+	if err := home.WriteFile(tokenFile, []byte(t+"\n"), false); err != nil {
+		return "", fmt.Errorf("dashboard: %w", err)
+	}
+	return t, nil
+}
+
+func private(path string) bool {
+	info, err := os.Lstat(path)
+	return err == nil && info.Mode().Perm()&0o077 == 0
+}
+
+// newToken replaces the home's token.
+func newToken(home home.Dir) (string, error) {
+	if err := home.Remove(tokenFile); err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return "", fmt.Errorf("dashboard: %w", err)
+	}
+	return Token(home)
 }

@@ -14,21 +14,19 @@ import (
 	"netsky/internal/advice"
 )
 
-// ErrWide is what the error of an address matches that more than this machine
-// could reach.
+// ErrWide reports an address that other machines could reach.
 var ErrWide = advice.With(errors.New("is not a loopback address"),
 	"under [dashboard] in netsky.toml, set `cert` and `key` to serve it encrypted, or `wide = true` to allow it unencrypted")
 
-// ErrTaken is what the error of an address matches that another program listens
-// on.
+// ErrTaken reports an address on which another program listens.
 var ErrTaken = errors.New("is taken")
 
-// Listen listens on an address, "127.0.0.1:7717". An address that is taken is
-// refused with an error that matches ErrTaken and names the holder: a browser
-// that comes back to it must never find another server there. For port 0 it is
-// the port that the home had last, so that open pages come back, or a free one if
-// that is taken; the listener's Addr tells. The error of an address that is not
-// the loopback's matches ErrWide, unless TLS or Wide is set.
+// Listen listens on an address, "127.0.0.1:7717". The error for one that is taken
+// matches ErrTaken and names the holder; no other port is used instead, as a browser
+// that comes back must never find another server there. Port 0 is the port that the
+// home had last, so that open pages reconnect, or a free one if that is taken. The
+// error for an address that is not the loopback's matches ErrWide, unless TLS or Wide
+// is set.
 func (g *Guard) Listen(ctx context.Context, addr string) (net.Listener, error) {
 	tcp, err := CheckListen(addr, g.o.TLS != nil, g.o.Wide)
 	if err != nil {
@@ -71,7 +69,7 @@ func listen(ctx context.Context, tcp *net.TCPAddr) (net.Listener, error) {
 	return l, nil
 }
 
-// CheckListen reads an address and says why Listen would refuse it.
+// CheckListen parses an address, and returns why Listen would refuse it.
 func CheckListen(addr string, encrypted, wide bool) (*net.TCPAddr, error) {
 	tcp, err := net.ResolveTCPAddr("tcp", addr)
 	if err != nil {

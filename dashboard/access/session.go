@@ -18,14 +18,14 @@ import (
 // A Link signs one browser in.
 type Link struct {
 	URL string     `json:"url"`
-	End store.Time `json:"end"` // it is good until then
-	// Renewed is that the token's file was gone, or could have been read by others,
-	// and that there is another now.
+	End store.Time `json:"end"` // it is valid until then
+	// Renewed is set if the token's file was gone or could have been read by others,
+	// and there is a new token now.
 	Renewed bool `json:"renewed,omitempty"`
 }
 
 // Link makes a link that signs one browser in, once, within five minutes. base
-// is what the server is reached at: "http://127.0.0.1:7717".
+// is the server's URL: "http://127.0.0.1:7717".
 func (g *Guard) Link(base string) (Link, error) {
 	renewed, err := g.refresh()
 	if err != nil {
@@ -36,7 +36,7 @@ func (g *Guard) Link(base string) (Link, error) {
 	return Link{URL: u, End: store.At(end), Renewed: renewed}, nil
 }
 
-// refresh takes up the token that is in the file now, which scripts send.
+// refresh adopts the token that is in the file now, as scripts send that.
 func (g *Guard) refresh() (changed bool, err error) {
 	token, err := Token(g.o.Home)
 	if err != nil || g.secrets.isToken(token) {
@@ -46,7 +46,7 @@ func (g *Guard) refresh() (changed bool, err error) {
 	return true, g.state.renew(token)
 }
 
-// Rotate makes another token, and signs everybody out.
+// Rotate replaces the token, and signs all browsers out.
 func (g *Guard) Rotate() error {
 	token, err := newToken(g.o.Home)
 	if err != nil {
@@ -57,11 +57,11 @@ func (g *Guard) Rotate() error {
 	return g.state.renew(token)
 }
 
-// Browsers are those that are signed in, the last seen first.
+// Browsers returns those that are signed in, the last seen first.
 func (g *Guard) Browsers() []Browser { return g.state.browsers() }
 
-// SignOut signs one browser out, or all with "", ends what they follow, and says
-// how many they were.
+// SignOut signs one browser out, or all with "", ends their streams, and returns how
+// many they were.
 func (g *Guard) SignOut(id string) (int, error) {
 	n, err := g.state.remove(id)
 	if n > 0 {
@@ -70,13 +70,13 @@ func (g *Guard) SignOut(id string) (int, error) {
 	return n, err
 }
 
-// login shows the page that a link leads to. It uses no code up: whoever looks
-// at the link to show what is behind it must not.
+// login shows the page that a link leads to. It does not use up the code: a program
+// that previews links must not.
 func (g *Guard) login(w http.ResponseWriter, r *http.Request) {
 	g.loginPage(w, r, http.StatusOK, r.URL.Query().Get("code"), "")
 }
 
-// loginPage has a way on for a browser that is signed in: it needs no code.
+// loginPage offers a browser that is signed in a link to the overview.
 func (g *Guard) loginPage(w http.ResponseWriter, r *http.Request, status int, code, why string) {
 	on := ""
 	if by, _ := g.shown(r); by == byCookie {
@@ -91,15 +91,15 @@ func (g *Guard) loginPage(w http.ResponseWriter, r *http.Request, status int, co
 
 const badCode = "the code is wrong, has been used, or is older than five minutes; `netsky dashboard` prints another"
 
-// A signedIn is the answer to a script that has signed in: what its tabs keep.
+// A signedIn is the answer to a script that has signed in; its tabs keep it.
 type signedIn struct {
 	ID  string `json:"id"`
 	Key string `json:"key"`
 }
 
-// signIn takes a link's code: as JSON from the login page's script, which is
-// given a key that no cookie holds; or from the page's form, for browsers
-// without the script and pages on which it may not compute.
+// signIn accepts a link's code: as JSON from the login page's script, which gets
+// a key that is in no cookie; or from the page's form, for browsers that don't run
+// the script.
 func (g *Guard) signIn(w http.ResponseWriter, r *http.Request) {
 	kind, _, _ := mime.ParseMediaType(r.Header.Get("Content-Type"))
 	text, plain := "", false
@@ -121,11 +121,7 @@ func (g *Guard) signIn(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	if !g.secrets.useCode(text) {
-		status := http.StatusUnauthorized
-		if g.wrong(r, "code") {
-			status = http.StatusTooManyRequests
-			w.Header().Set("Retry-After", "60")
-		}
+		status := g.unauthorized(w, r, "code")
 		if plain {
 			g.loginPage(w, r, status, "", badCode)
 			return
@@ -148,8 +144,8 @@ func (g *Guard) signIn(w http.ResponseWriter, r *http.Request) {
 	web.JSON(w, r, http.StatusOK, signedIn{id, hex.EncodeToString(g.secrets.key(id, r))})
 }
 
-// enter signs the browser in. One that is signed in stays the one it is, so that
-// its other tabs do.
+// enter signs the browser in. One that is signed in keeps its id, so that its other
+// tabs stay signed in.
 func (g *Guard) enter(r *http.Request, plain bool) (id string, err error) {
 	if by, id := g.shown(r); by == byCookie {
 		if b, ok := g.state.find(id); ok && b.Plain == plain {
@@ -157,7 +153,7 @@ func (g *Guard) enter(r *http.Request, plain bool) (id string, err error) {
 		}
 	}
 	now := store.At(g.o.Now())
-	b := Browser{ID: newID(), Since: now, Seen: now, Name: clipped(r.UserAgent()), Plain: plain}
+	b := Browser{ID: random(8), Since: now, Seen: now, Name: clipped(r.UserAgent()), Plain: plain}
 	g.o.Log.Info("sign in", "browser", b.ID, "from", r.RemoteAddr)
 	return b.ID, g.state.add(b)
 }
@@ -181,8 +177,8 @@ func (g *Guard) setCookie(w http.ResponseWriter, r *http.Request, id string) {
 	http.SetCookie(w, c)
 }
 
-// A challenge is the server's half of a greeting: it proves that it knows the
-// browser's key before the tab shows anything.
+// A challenge is the server's half of a greeting: it proves that the server knows
+// the browser's key before the tab sends anything of value.
 type challenge struct {
 	State     string `json:"state"` // known or gone
 	Challenge string `json:"challenge"`
@@ -190,10 +186,10 @@ type challenge struct {
 }
 
 // session is where a tab and the server prove to each other that they have the
-// browser's key, without showing it: the tab says a nonce, the server answers
+// browser's key, without sending it: the tab sends a nonce, the server answers
 // with its proof and a challenge, and the tab with its own proof. Then the tab
-// is given a cookie and a pass of this server'g. So an open page goes on with
-// the next server, and has nothing for a stranger on the port.
+// gets a cookie and a pass of this server's. So an open page continues with
+// the next server, and sends nothing of value to a stranger on the port.
 func (g *Guard) session(w http.ResponseWriter, r *http.Request) {
 	f, ok := g.sessionFields(w, r, "id", "nonce", "challenge", "proof")
 	if !ok {
@@ -218,11 +214,7 @@ func (g *Guard) session(w http.ResponseWriter, r *http.Request) {
 	}
 	want := hex.EncodeToString(mac(key, "tab", nonce, f["challenge"]))
 	if !g.secrets.challenged(id, nonce, f["challenge"]) || !same(f["proof"], want) {
-		status := http.StatusUnauthorized
-		if g.wrong(r, "proof") {
-			status = http.StatusTooManyRequests
-		}
-		web.Refuse(w, r, status, "the proof is wrong")
+		web.Refuse(w, r, g.unauthorized(w, r, "proof"), "the proof is wrong")
 		return
 	}
 	if !known {
@@ -236,8 +228,7 @@ func (g *Guard) session(w http.ResponseWriter, r *http.Request) {
 	web.JSON(w, r, http.StatusOK, map[string]string{"tab": g.secrets.pass("tab", id)})
 }
 
-// sessionFields are those of the JSON of a request to sign in, unless it has been
-// refused.
+// sessionFields reads the JSON of a request to sign in, or refuses the request.
 func (g *Guard) sessionFields(w http.ResponseWriter, r *http.Request, names ...string) (map[string]string, bool) {
 	if kind, _, err := mime.ParseMediaType(r.Header.Get("Content-Type")); err != nil || kind != "application/json" {
 		web.Refuse(w, r, http.StatusUnsupportedMediaType, "the body must be application/json")
@@ -256,8 +247,8 @@ func (g *Guard) sessionFields(w http.ResponseWriter, r *http.Request, names ...s
 	return nil, false
 }
 
-// signOut signs out the browser that asks, with all its tabs: the one of the
-// cookie and the one of the tab, should they differ.
+// signOut signs out the browser that asks, with all its tabs: both the cookie's and
+// the tab's, should they differ.
 func (g *Guard) signOut(w http.ResponseWriter, r *http.Request) {
 	by, id := g.shown(r)
 	if by != byCookie {

@@ -60,8 +60,8 @@ func parseSocket(line string) (r socketRow, ok bool) {
 	return socketRow{f[1], f[2], f[3], uid, inode}, err == nil && err2 == nil
 }
 
-// written is an address as those tables have it: each 32 bits in the machine's
-// own order. An IPv4 address may stand in tcp6 as well.
+// written returns an address as those tables have it: each 32 bits in the machine's
+// own order. An IPv4 address may be in tcp6 as well.
 func written(a netip.AddrPort) []string {
 	addr := a.Addr().Unmap().WithZone("")
 	wide := addr.As16()
@@ -81,7 +81,7 @@ func hexAddr(b []byte, port uint16) string {
 	return fmt.Sprintf("%s:%04X", text.String(), port)
 }
 
-// peerUser is the user whose process has the other end of a connection within
+// peerUser returns the user whose process has the other end of a connection within
 // this machine. ok is false if the kernel can't be asked.
 func peerUser(remote, local netip.AddrPort) (uid int, ok bool, err error) {
 	from, to := written(remote), written(local)
@@ -105,9 +105,9 @@ func peerUser(remote, local netip.AddrPort) (uid int, ok bool, err error) {
 	return 0, true, errors.New("its other end is closed")
 }
 
-// portHolder is who listens on the address.
-func portHolder(addr netip.AddrPort) Holder {
-	h := Holder{UID: -1}
+// portHolder returns who listens on the address.
+func portHolder(addr netip.AddrPort) holder {
+	h := holder{UID: -1}
 	port := fmt.Sprintf(":%04X", addr.Port())
 	var inode uint64
 	found, _ := scanSockets(func(r socketRow) bool {

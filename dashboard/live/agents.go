@@ -7,13 +7,14 @@ import (
 	"netsky/agent"
 )
 
-// followAgents publishes how the agents are, and what waits, until ctx ends.
-func (b *Broadcaster) followAgents(ctx context.Context, l *look) {
+// poll calls pass at once and at every tick, with readLimit for each, until ctx ends.
+func (b *Broadcaster) poll(ctx context.Context, pass func(context.Context)) {
 	tick := time.NewTicker(b.o.Poll)
 	defer tick.Stop()
-	known := map[agent.ID]Agent{}
 	for {
-		known = b.agentsPass(ctx, l, known)
+		limited, cancel := context.WithTimeout(ctx, readLimit)
+		pass(limited)
+		cancel()
 		select {
 		case <-ctx.Done():
 			return
@@ -22,35 +23,41 @@ func (b *Broadcaster) followAgents(ctx context.Context, l *look) {
 	}
 }
 
-// agentsPass publishes the agents that have changed since known, and returns how
-// they are.
-func (b *Broadcaster) agentsPass(ctx context.Context, l *look, known map[agent.ID]Agent) map[agent.ID]Agent {
-	ctx, cancel := context.WithTimeout(ctx, readLimit)
-	defer cancel()
-	list, err := b.o.Agents.Agents(ctx)
-	switch {
-	case ctx.Err() != nil && err != nil:
-		return known
-	case err != nil:
-		b.put(l, keyAgents, map[string]string{"error": err.Error()})
-	default:
-		b.put(l, keyAgents, nil)
-		now := make(map[agent.ID]Agent, len(list))
-		for _, a := range list {
-			if was, ok := known[a.ID]; !ok || was != a {
-				b.put(l, keyAgent+string(a.ID), a)
-			}
-			now[a.ID] = a
+// followAgents publishes how the agents are, and which approvals wait, until ctx
+// ends.
+func (b *Broadcaster) followAgents(ctx context.Context, l *look) {
+	known := map[agent.ID]Agent{}
+	b.poll(ctx, func(ctx context.Context) {
+		list, err := b.o.Agents.Agents(ctx)
+		switch {
+		case ctx.Err() != nil && err != nil:
+			return
+		case err != nil:
+			b.put(l, keyAgents, map[string]string{"error": err.Error()})
+		default:
+			b.put(l, keyAgents, nil)
+			known = b.putAgents(l, list, known)
 		}
-		for id := range known {
-			if _, ok := now[id]; !ok {
-				b.put(l, keyAgent+string(id), nil)
-			}
+		if waiting, err := b.o.Approvals(); err == nil {
+			b.put(l, keyApprovals, waiting)
 		}
-		known = now
+	})
+}
+
+// putAgents publishes the agents that differ from those that are known, and returns
+// the list by name.
+func (b *Broadcaster) putAgents(l *look, list []Agent, known map[agent.ID]Agent) map[agent.ID]Agent {
+	now := make(map[agent.ID]Agent, len(list))
+	for _, a := range list {
+		if was, ok := known[a.ID]; !ok || was != a {
+			b.put(l, keyAgent+string(a.ID), a)
+		}
+		now[a.ID] = a
 	}
-	if waiting, err := b.o.Approvals(); err == nil {
-		b.put(l, keyApprovals, waiting)
+	for id := range known {
+		if _, ok := now[id]; !ok {
+			b.put(l, keyAgent+string(id), nil)
+		}
 	}
-	return known
+	return now
 }

@@ -5,7 +5,6 @@ import (
 	"encoding/json"
 	"fmt"
 	"slices"
-	"time"
 
 	"netsky/store"
 )
@@ -88,46 +87,26 @@ func (r *recent) since(had *recent) Records {
 	return e
 }
 
-// followRecords looks for changes until ctx ends.
+// followRecords publishes changes of the records until ctx ends.
 func (b *Broadcaster) followRecords(ctx context.Context, l *look) {
-	tick := time.NewTicker(b.o.Poll)
-	defer tick.Stop()
-	for f := (recordFollower{b: b, look: l}); ; {
-		f.pass(ctx)
-		select {
-		case <-ctx.Done():
-			return
-		case <-tick.C:
-		}
-	}
+	f := recordFollower{b: b, look: l, known: new(recent)}
+	b.poll(ctx, f.pass)
 }
 
 type recordFollower struct {
 	b       *Broadcaster
 	look    *look
-	known   *recent // what was published last; nil before the first
-	db      Reader  // the one that version is of
+	known   *recent // what was published last
+	db      Reader  // the one that version is of; nil: read anew
 	version int64
 }
 
-// last returns what was published last.
-func (f *recordFollower) last() recent {
-	if f.known == nil {
-		return recent{}
-	}
-	return *f.known
-}
-
 func (f *recordFollower) pass(ctx context.Context) {
-	ctx, cancel := context.WithTimeout(ctx, readLimit)
-	defer cancel()
 	db, err := f.b.o.Records()
-	if err != nil {
-		f.db = nil
-		f.failed(err)
-		return
+	var v int64
+	if err == nil {
+		v, err = db.DataVersion(ctx)
 	}
-	v, err := db.DataVersion(ctx)
 	if err == nil && db == f.db && v == f.version {
 		return
 	}
@@ -135,9 +114,8 @@ func (f *recordFollower) pass(ctx context.Context) {
 		err = f.read(ctx, db, recordsVersion(db, v))
 	}
 	if err != nil {
-		if f.db = nil; ctx.Err() == nil {
-			f.failed(err)
-		}
+		f.db = nil
+		f.failed(ctx, err)
 		return
 	}
 	f.db, f.version = db, v // read before the logs were, so that none is missed
@@ -145,21 +123,20 @@ func (f *recordFollower) pass(ctx context.Context) {
 
 // read reads the logs that have come.
 func (f *recordFollower) read(ctx context.Context, db Reader, version string) error {
-	known := f.last()
-	if known.last > 0 {
-		l, err := db.Logs(ctx, store.LogFilter{Forward: true, After: known.last - 1, Page: store.Page{Limit: keptLogs}})
+	next := recent{book: f.known.book, name: version}
+	if f.known.last > 0 {
+		l, err := db.Logs(ctx, store.LogFilter{Forward: true, After: f.known.last - 1, Page: store.Page{Limit: keptLogs}})
 		if err != nil {
 			return err
 		}
-		if l.Cursor == "" && known.goesOn(l.Items) {
-			next := known
-			next.logs = slices.Concat(known.logs, l.Items[1:]) // a new one: events have parts of the old
-			next.name = version
+		continues := f.known.continuedBy(l.Items)
+		if continues && l.Cursor == "" {
+			next.logs = slices.Concat(f.known.logs, l.Items[1:]) // a new one: events have parts of the old
 			f.publish(next)
 			return nil
 		}
-		if !known.goesOn(l.Items) {
-			known.book++
+		if !continues {
+			next.book++
 		}
 	}
 	l, err := db.Logs(ctx, store.LogFilter{Page: store.Page{Limit: keptLogs}})
@@ -167,14 +144,26 @@ func (f *recordFollower) read(ctx context.Context, db Reader, version string) er
 		return err
 	}
 	slices.Reverse(l.Items)
-	f.publish(recent{logs: l.Items, book: known.book, name: version})
+	next.logs = l.Items
+	f.publish(next)
 	return nil
 }
 
-// goesOn reports whether logs begin with the last that is known. Another
+// continuedBy reports whether logs begin with the last that is known. Another
 // database may have another log under its id.
-func (r *recent) goesOn(logs []store.Log) bool {
+func (r *recent) continuedBy(logs []store.Log) bool {
 	return len(logs) > 0 && logs[0].ID == r.last && logs[0].Key == r.logs[len(r.logs)-1].Key
+}
+
+// failed publishes once that the records can't be read.
+func (f *recordFollower) failed(ctx context.Context, err error) {
+	if ctx.Err() != nil || f.known.fault == err.Error() {
+		return
+	}
+	f.b.o.Log.Warn("follow records", "error", err)
+	next := *f.known
+	next.fault, next.name = err.Error(), ""
+	f.publish(next)
 }
 
 func (f *recordFollower) publish(next recent) {
@@ -184,22 +173,6 @@ func (f *recordFollower) publish(next recent) {
 	if next.last = 0; len(next.logs) > 0 {
 		next.last = next.logs[len(next.logs)-1].ID
 	}
-	next.fault = ""
-	f.set(next)
-}
-
-// failed says once that the records can't be read.
-func (f *recordFollower) failed(err error) {
-	next := f.last()
-	if f.known != nil && next.fault == err.Error() {
-		return
-	}
-	f.b.o.Log.Warn("follow records", "error", err)
-	next.fault, next.name = err.Error(), ""
-	f.set(next)
-}
-
-func (f *recordFollower) set(next recent) {
 	f.known = &next
 	f.b.mu.Lock()
 	defer f.b.mu.Unlock()
