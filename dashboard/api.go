@@ -59,23 +59,6 @@ func (s *Server) api(r *web.Routes) {
 	r.Get("/api/timeline/{id}", one(s, Reader.Timeline))
 }
 
-// answer makes a handler of a function that reads something; q refuses parameters
-// that read did not ask for.
-func answer(s *Server, read func(context.Context, *query) (any, error)) http.HandlerFunc {
-	return func(w http.ResponseWriter, r *http.Request) {
-		q := newQuery(r)
-		v, err := read(r.Context(), q)
-		if wrong := q.done(); wrong != nil { // before what came of misreading it
-			err = wrong
-		}
-		if err != nil {
-			s.fail(w, r, err)
-			return
-		}
-		web.JSON(w, r, http.StatusOK, v)
-	}
-}
-
 func records(s *Server, read func(context.Context, Reader, *query) (any, error)) http.HandlerFunc {
 	return answer(s, func(ctx context.Context, q *query) (any, error) {
 		db, err := s.records()
@@ -104,15 +87,6 @@ func listed[F, T any](s *Server, filter func(*query) F, read func(Reader, contex
 // one answers with the record that has the id in the path.
 func one[T any](s *Server, read func(Reader, context.Context, string) (T, error)) http.HandlerFunc {
 	return records(s, func(ctx context.Context, db Reader, q *query) (any, error) { return read(db, ctx, q.path("id")) })
-}
-
-// records returns the database, or an error that matches errNoRecords.
-func (s *Server) records() (Reader, error) {
-	db, err := s.o.Records()
-	if err != nil {
-		return nil, fmt.Errorf("%w: %w", errNoRecords, err)
-	}
-	return db, nil
 }
 
 // items returns a list in the shape of those that have pages.

@@ -1,6 +1,7 @@
 package dashboard
 
 import (
+	"fmt"
 	"net/http"
 	"net/url"
 	"slices"
@@ -168,3 +169,10 @@ func (q *query) logs() store.LogFilter {
 	}
 	return f
 }
+
+// A badRequest reports what is wrong with a request.
+type badRequest string
+
+func badf(format string, args ...any) error { return badRequest(fmt.Sprintf(format, args...)) }
+
+func (e badRequest) Error() string { return string(e) }

@@ -48,7 +48,6 @@ import (
 	"time"
 
 	"netsky/agent/home"
-	"netsky/dashboard/web"
 )
 
 // Options configure a Guard. Home, Token, Log and Now are required.
@@ -102,24 +101,4 @@ func New(o Options, next http.Handler) (*Guard, error) {
 	g := &Guard{o: o, secrets: newSecrets(o), state: loadState(o.Home, o.Now, o.Token)}
 	g.next = g.routes(next)
 	return g, nil
-}
-
-// routes answers what concerns signing in, and leaves all else to next.
-func (g *Guard) routes(next http.Handler) http.Handler {
-	r := new(web.Routes)
-	r.Get(healthPath, func(w http.ResponseWriter, req *http.Request) {
-		web.JSON(w, req, http.StatusOK, map[string]string{"status": "ok"})
-	})
-	r.Both(loginPath, g.login, g.signIn)
-	r.Post(sessionPath, g.session)
-	r.Post(signOutPath, g.signOut)
-	r.Handle("/", next)
-	return r
-}
-
-// Proof returns what proves to the tab that this Guard has answered a stream, ""
-// if the tab does not ask for it. A socket sends it as its first message.
-func Proof(r *http.Request) string {
-	proof, _ := r.Context().Value(proofKey{}).(string)
-	return proof
 }

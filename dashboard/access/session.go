@@ -269,3 +269,16 @@ func (g *Guard) signOut(w http.ResponseWriter, r *http.Request) {
 	w.Header().Set("Location", loginPath)
 	w.WriteHeader(http.StatusSeeOther)
 }
+
+// routes answers what concerns signing in, and leaves all else to next.
+func (g *Guard) routes(next http.Handler) http.Handler {
+	r := new(web.Routes)
+	r.Get(healthPath, func(w http.ResponseWriter, req *http.Request) {
+		web.JSON(w, req, http.StatusOK, map[string]string{"status": "ok"})
+	})
+	r.Both(loginPath, g.login, g.signIn)
+	r.Post(sessionPath, g.session)
+	r.Post(signOutPath, g.signOut)
+	r.Handle("/", next)
+	return r
+}

@@ -5,7 +5,6 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
-	"slices"
 	"sync"
 
 	"netsky/agent"
@@ -52,15 +51,9 @@ var (
 	errEnded = errors.New("the dashboard ends")
 )
 
-// A Subscription is what a browser asks for that follows.
-type Subscription struct {
-	After int64      // the last log it knows of; -1: those that are there when it comes
-	Watch []agent.ID // the panes, from ParseWatch
-}
-
-// join adds a browser. The caller must call leave. cut ends what is being
-// written to it.
-func (b *Broadcaster) join(s Subscription, cut func()) (*client, error) {
+// join adds a browser that knows of the logs up to after. The caller must call
+// leave. cut ends what is being written to it.
+func (b *Broadcaster) join(after int64, cut func()) (*client, error) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	switch {
@@ -72,7 +65,7 @@ func (b *Broadcaster) join(s Subscription, cut func()) (*client, error) {
 	if b.look == nil {
 		b.start()
 	}
-	base := &recent{last: s.After}
+	base := &recent{last: after}
 	if now, ok := b.look.values[keyRecords].(*recent); ok {
 		base.book = now.book
 	}
@@ -91,7 +84,6 @@ func (b *Broadcaster) join(s Subscription, cut func()) (*client, error) {
 	if b.look.values[keyRecords] != nil {
 		c.mark(keyRecords) // last: it moves the ids on
 	}
-	b.watch(c, s.Watch)
 	return c, nil
 }
 
@@ -100,7 +92,6 @@ func (c *client) leave() {
 	defer b.running.Done()
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	b.watch(c, nil)
 	delete(b.clients, c)
 	if len(b.clients) == 0 {
 		b.look.end()
@@ -227,37 +218,3 @@ func (c *client) take() []event {
 
 // last is the log that the browser will know of. The caller holds mu.
 func (c *client) last() int64 { return max(c.had[keyRecords].(*recent).last, 0) }
-
-// watch sets which panes the browser watches from now on.
-func (c *client) watch(ids []agent.ID) {
-	c.b.mu.Lock()
-	defer c.b.mu.Unlock()
-	c.b.watch(c, ids)
-}
-
-// watch is [client.watch] for a caller who holds mu.
-func (b *Broadcaster) watch(c *client, ids []agent.ID) {
-	for id, w := range b.look.panes {
-		if _, watches := c.had[w.key]; !watches || slices.Contains(ids, id) {
-			continue
-		}
-		delete(c.had, w.key)
-		if w.eyes--; w.eyes == 0 {
-			w.end()
-			delete(b.look.panes, id)
-			delete(b.look.values, w.key)
-		}
-	}
-	for _, id := range ids {
-		w := b.look.panes[id]
-		if w == nil {
-			w = b.open(id)
-		}
-		if _, watches := c.had[w.key]; watches {
-			continue
-		}
-		c.had[w.key] = nil
-		w.eyes++
-		c.mark(w.key)
-	}
-}

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"time"
 
 	"netsky/agent"
@@ -26,17 +27,34 @@ const (
 // ErrNoPane reports that an agent's pane can't be captured.
 var ErrNoPane = errors.New("no pane to be seen")
 
-// A watched pane is one that at least one browser watches.
-type watched struct {
-	id     agent.ID
-	key    string
-	end    context.CancelFunc
-	failed chan error // room for one: why it could not be captured
-
-	eyes    int  // browsers
-	stirred bool // it may look different than in its latest frame
-
-	r *term.Renderer // of the rounds alone
+// watch sets which panes the browser watches from now on.
+func (c *client) watch(ids []agent.ID) {
+	b := c.b
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	for id, w := range b.look.panes {
+		if _, watches := c.had[w.key]; !watches || slices.Contains(ids, id) {
+			continue
+		}
+		delete(c.had, w.key)
+		if w.eyes--; w.eyes == 0 {
+			w.end()
+			delete(b.look.panes, id)
+			delete(b.look.values, w.key)
+		}
+	}
+	for _, id := range ids {
+		w := b.look.panes[id]
+		if w == nil {
+			w = b.open(id)
+		}
+		if _, watches := c.had[w.key]; watches {
+			continue
+		}
+		c.had[w.key] = nil
+		w.eyes++
+		c.mark(w.key)
+	}
 }
 
 // open begins to follow a pane. The caller holds mu.

@@ -40,7 +40,7 @@ func (b *Broadcaster) ServeSocket(w http.ResponseWriter, r *http.Request, s Subs
 	if !ok {
 		return
 	}
-	defer c.leave()
+	defer c.done()
 	up := websocket.Upgrader{
 		HandshakeTimeout: writeWait, ReadBufferSize: 1024, WriteBufferSize: 4096,
 		CheckOrigin:  func(*http.Request) bool { return true }, // package access has

@@ -20,15 +20,29 @@ const (
 	writeSize = 32 << 10
 )
 
-// follow makes the request one that follows, or refuses it.
+// A Subscription is what a browser asks for that follows.
+type Subscription struct {
+	After int64      // the last log it knows of; -1: those that are there when it comes
+	Watch []agent.ID // the panes, from ParseWatch
+}
+
+// follow makes the request one that follows, or refuses it. The caller must call
+// done.
 func (b *Broadcaster) follow(w http.ResponseWriter, r *http.Request, s Subscription, cut func()) (*client, bool) {
-	c, err := b.join(s, cut)
+	c, err := b.join(s.After, cut)
 	if err != nil {
 		w.Header().Set("Retry-After", "5")
 		web.Refuse(w, r, http.StatusServiceUnavailable, err.Error())
 		return nil, false
 	}
+	c.watch(s.Watch)
 	return c, true
+}
+
+// done ends that the browser follows.
+func (c *client) done() {
+	c.watch(nil)
+	c.leave()
 }
 
 // ParseWatch reads the names of the agents whose panes a browser watches.
@@ -56,7 +70,7 @@ func (b *Broadcaster) ServeEvents(w http.ResponseWriter, r *http.Request, s Subs
 	if !ok {
 		return
 	}
-	defer c.leave()
+	defer c.done()
 	w.Header().Set("Content-Type", "text/event-stream")
 	rc.SetReadDeadline(time.Time{}) // the request has been read; the answer goes on
 	send := func(b []byte) error {

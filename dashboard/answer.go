@@ -11,13 +11,6 @@ import (
 	"netsky/store"
 )
 
-// A badRequest reports what is wrong with a request.
-type badRequest string
-
-func badf(format string, args ...any) error { return badRequest(fmt.Sprintf(format, args...)) }
-
-func (e badRequest) Error() string { return string(e) }
-
 // errNoRecords reports that the records can't be read.
 var errNoRecords = errors.New("no records at the moment")
 
@@ -45,4 +38,30 @@ func statusOf(err error) int {
 		return http.StatusServiceUnavailable
 	}
 	return http.StatusInternalServerError
+}
+
+// answer makes a handler of a function that reads something; q refuses parameters
+// that read did not ask for.
+func answer(s *Server, read func(context.Context, *query) (any, error)) http.HandlerFunc {
+	return func(w http.ResponseWriter, r *http.Request) {
+		q := newQuery(r)
+		v, err := read(r.Context(), q)
+		if wrong := q.done(); wrong != nil { // before what came of misreading it
+			err = wrong
+		}
+		if err != nil {
+			s.fail(w, r, err)
+			return
+		}
+		web.JSON(w, r, http.StatusOK, v)
+	}
+}
+
+// records returns the database, or an error that matches errNoRecords.
+func (s *Server) records() (Reader, error) {
+	db, err := s.o.Records()
+	if err != nil {
+		return nil, fmt.Errorf("%w: %w", errNoRecords, err)
+	}
+	return db, nil
 }

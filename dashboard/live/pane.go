@@ -2,6 +2,7 @@ package live
 
 import (
 	"bytes"
+	"context"
 	"encoding/json"
 	"slices"
 	"strconv"
@@ -159,4 +160,17 @@ func (f *frame) moved(base *frame) (list [][3]int) {
 		}
 	}
 	return list
+}
+
+// A watched pane is one that at least one browser watches.
+type watched struct {
+	id     agent.ID
+	key    string
+	end    context.CancelFunc
+	failed chan error // room for one: why it could not be captured
+
+	eyes    int  // browsers
+	stirred bool // it may look different than in its latest frame
+
+	r *term.Renderer // of the rounds alone
 }

@@ -1,0 +1,111 @@
+package live
+
+import (
+	"context"
+	"log/slog"
+	"time"
+
+	"netsky/agent"
+	"netsky/store"
+)
+
+// Options configure a Broadcaster. All but Panes and the limits are required.
+type Options struct {
+	// Records returns the database, or why there is none at the moment.
+	Records   func() (Reader, error)
+	Agents    Agents
+	Approvals func() ([]Approval, error)
+	Panes     Panes // nil: no pane can be shown
+	Version   string
+	Log       *slog.Logger
+	Now       func() time.Time
+
+	MaxStreams int           // browsers that follow at once; 0 is 64
+	Poll       time.Duration // how often records and agents are looked at while a browser follows; 0 is 250 ms
+}
+
+const (
+	defaultStreams = 64
+	defaultPoll    = 250 * time.Millisecond
+
+	readLimit = 5 * time.Second // for one look at the records, the agents or a round of panes
+)
+
+// Reader is what is read of the records. *store.DB is one.
+type Reader interface {
+	Logs(context.Context, store.LogFilter) (store.List[store.Log], error)
+	DataVersion(context.Context) (int64, error)
+}
+
+// Agents reports how the agents are at this moment, in the order people list
+// them. It is asked while a browser follows, up to four times a second.
+type Agents interface {
+	Agents(context.Context) ([]Agent, error)
+}
+
+// An Agent is how one agent is. One with another state, or with anything else in
+// it changed, is sent to the browsers.
+type Agent struct {
+	ID       agent.ID    `json:"id"`
+	State    agent.State `json:"state"`
+	Since    store.Time  `json:"since,omitzero"`
+	Evidence string      `json:"evidence"` // what the verdict rests on
+	Detail   string      `json:"detail,omitempty"`
+	Runtime  string      `json:"runtime,omitempty"`
+	Model    string      `json:"model,omitempty"`
+	Dir      string      `json:"dir,omitempty"`
+	Start    string      `json:"start,omitempty"` // names its session on record
+	PID      int         `json:"pid,omitempty"`
+	Wanted   bool        `json:"wanted"`
+	Inbox    int         `json:"inbox"` // envelopes; -1 if they can't be counted
+	Claimed  int         `json:"claimed"`
+	Outbox   int         `json:"outbox"`
+	Poison   int         `json:"poison"`
+	// Decidable is that `netsky approve` answers the dialog at which it waits.
+	Decidable bool `json:"decidable,omitempty"`
+}
+
+// An Approval is a question that waits for the owner, and the command that
+// answers it. It is answered in a terminal, not in the browser.
+type Approval struct {
+	Code   string     `json:"code"`
+	Agent  agent.ID   `json:"agent"`
+	Start  string     `json:"start,omitempty"`
+	Tool   string     `json:"tool"`
+	Text   string     `json:"text"` // the command, or what it is about
+	Reason string     `json:"reason,omitempty"`
+	Dir    string     `json:"dir,omitempty"`
+	Asked  store.Time `json:"asked"`
+	Allow  string     `json:"allow"` // the command that says yes
+	Deny   string     `json:"deny"`  // and no
+}
+
+// Panes shows the agents' terminals. Its methods are called from several
+// goroutines, for a pane only while a browser watches it.
+type Panes interface {
+	// Screen returns the agent's pane as it is now, with at most history lines from
+	// above it. The error is for a person: no session, no tmux.
+	Screen(ctx context.Context, id agent.ID, history int) (Screen, error)
+	// Screens returns several panes as they are now, in the order of their names.
+	Screens(ctx context.Context, ids []agent.ID) []Shot
+	// Watch calls stirred, which never blocks, whenever the pane may look
+	// different, until ctx ends. The channel is closed when ctx has ended or the
+	// pane is gone.
+	Watch(ctx context.Context, id agent.ID, stirred func()) (gone <-chan struct{}, err error)
+}
+
+// A Screen is what `tmux capture-pane -e` prints of a pane.
+type Screen struct {
+	Text    string // lines, with SGR and OSC 8 sequences in them
+	History int    // how many of them are above the screen
+	Width   int    // in cells
+	Height  int
+	CursorX int // from 0, in the screen; with CursorY -1: not shown
+	CursorY int
+}
+
+// A Shot is a Screen, or why it can't be captured.
+type Shot struct {
+	Screen
+	Err error
+}
