@@ -4,39 +4,23 @@ import (
 	"context"
 	"io/fs"
 	"net/url"
-	"os"
 	"runtime"
 	"strings"
 	"testing"
 	"time"
 
 	"netsky/agent"
-	"netsky/agent/home"
-	"netsky/bus"
 	"netsky/dashboard"
 	"netsky/dashboard/access"
 	"netsky/dashboard/live"
+	"netsky/internal/testworld"
 )
-
-const patience = 60 * time.Second
 
 func mustDo(tb testing.TB, err error) {
 	tb.Helper()
 	if err != nil {
 		tb.Fatal(err)
 	}
-}
-
-func mustHome(tb testing.TB) home.Dir {
-	tb.Helper()
-	dir, err := os.MkdirTemp("", "n")
-	mustDo(tb, err)
-	tb.Cleanup(func() { os.RemoveAll(dir) })
-	h, err := home.At(dir)
-	mustDo(tb, err)
-	_, err = h.Make()
-	mustDo(tb, err)
-	return h
 }
 
 type oneAgent struct{}
@@ -48,14 +32,11 @@ func (oneAgent) Agents(context.Context) ([]live.Agent, error) {
 // options are those of a dashboard without records.
 func options(tb testing.TB) dashboard.Options {
 	tb.Helper()
-	h := mustHome(tb)
-	b := bus.New(h, bus.Options{})
-	mustDo(tb, b.Make("agent0"))
-	mustDo(tb, b.Make("owner"))
+	h := testworld.Home(tb)
 	token, err := access.Token(h)
 	mustDo(tb, err)
 	return dashboard.Options{
-		Home: h, Token: token, Agents: oneAgent{}, Bus: b, Poll: 5 * time.Millisecond,
+		Home: h, Token: token, Agents: oneAgent{}, Bus: testworld.Bus(tb, h, "agent0", "owner"), Poll: 5 * time.Millisecond,
 		Records: func() (dashboard.Reader, error) { return nil, fs.ErrNotExist },
 	}
 }
@@ -75,13 +56,10 @@ func serve(tb testing.TB, o dashboard.Options, on string) (s *dashboard.Server, 
 		if err := <-ended; err != nil {
 			tb.Error(err)
 		}
-		tick := time.NewTicker(5 * time.Millisecond)
-		defer tick.Stop()
-		for end := time.Now().Add(patience); strings.Contains(stacks(), "netsky/dashboard/access.(") || strings.Contains(stacks(), "netsky/dashboard/live.("); <-tick.C {
-			if time.Now().After(end) {
-				tb.Fatalf("goroutines are left:\n%s", stacks())
-			}
-		}
+		testworld.WaitOr(tb, func() bool {
+			left := stacks()
+			return !strings.Contains(left, "netsky/dashboard/access.(") && !strings.Contains(left, "netsky/dashboard/live.(")
+		}, stacks)
 	})
 	return s, l.Addr().String()
 }

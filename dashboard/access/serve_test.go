@@ -13,6 +13,7 @@ import (
 	"netsky/agent/home"
 	"netsky/dashboard"
 	"netsky/dashboard/access"
+	"netsky/internal/testworld"
 )
 
 // Row 36, the rest: without a token nothing starts, and without TLS or a word
@@ -96,7 +97,7 @@ func TestListenKeepsPort(t *testing.T) {
 }
 
 func TestTokenFile(t *testing.T) {
-	h := mustHome(t)
+	h := testworld.Home(t)
 	first, err := access.Token(h)
 	mustDo(t, err)
 	again, err := access.Token(h)

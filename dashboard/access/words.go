@@ -8,7 +8,8 @@ import (
 	"strings"
 )
 
-// Words is the browser's User-Agent in two words, if it is one that is known.
+// Words returns the browser and its system by name, or its User-Agent quoted if it is
+// unknown.
 func (b Browser) Words() string {
 	agent := b.Name
 	system := "unknown system"
@@ -29,9 +30,9 @@ func (b Browser) Words() string {
 	return strconv.Quote(agent)
 }
 
-// Tunnel is the command that brings the dashboard to the machine from which a
-// person has come here by ssh, "" if they haven't or need none: connection is their
-// SSH_CONNECTION, user who they are here.
+// Tunnel returns the command that makes the dashboard reachable from the machine from
+// which a person is logged in by ssh, "" if they are not or don't need it. connection is
+// their SSH_CONNECTION, user their name here.
 func (l Link) Tunnel(connection, user string) string {
 	// SSH_CONNECTION is: client address, client port, our address, our port.
 	f := strings.Fields(connection)

@@ -14,10 +14,9 @@ import (
 	"github.com/gorilla/websocket"
 
 	"netsky/dashboard/live"
+	"netsky/internal/testworld"
 	"netsky/store"
 )
-
-const patience = 60 * time.Second
 
 // A source is Records and Agents: one agent, whose detail is long and another at
 // each look, until the last step.
@@ -58,20 +57,14 @@ func TestFrozenBrowser(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer c.Close()
-	tick := time.NewTicker(2 * time.Millisecond)
-	defer tick.Stop()
-	for end := time.Now().Add(patience); s.step.Load() < steps; <-tick.C {
-		if time.Now().After(end) {
-			t.Fatalf("step %d of %d", s.step.Load(), steps)
-		}
+	testworld.Wait(t, "the last step", func() bool {
+		last := s.step.Load() == steps
 		if n := b.Due(); n > 4 { // hello, records, approvals, the agent
 			t.Fatalf("%d keys are due", n)
 		}
-	}
-	if n := b.Due(); n > 4 {
-		t.Errorf("%d keys are due", n)
-	}
-	c.SetReadDeadline(time.Now().Add(patience))
+		return last
+	})
+	c.SetReadDeadline(time.Now().Add(testworld.Patience))
 	for events := 0; ; {
 		_, data, err := c.ReadMessage()
 		if err != nil {
