@@ -5,7 +5,6 @@ import (
 	"encoding/binary"
 	"errors"
 	"fmt"
-	"io"
 	"net/netip"
 	"os"
 	"path/filepath"
@@ -125,31 +124,18 @@ func portHolder(addr netip.AddrPort) holder {
 		return h
 	}
 	want := fmt.Sprintf("socket:[%d]", inode)
-	procs, err := os.Open("/proc")
-	if err != nil {
-		return h
-	}
-	defer procs.Close()
-	for {
-		names, err := procs.Readdirnames(256)
-		for _, name := range names {
-			pid, nerr := strconv.Atoi(name)
-			if nerr != nil || !hasOpen(pid, want) {
-				continue
-			}
-			h.PID = pid
-			if data, err := os.ReadFile(filepath.Join("/proc", name, "comm")); err == nil {
-				h.Program = strings.TrimSpace(string(data))
-			}
-			h.Dir, _ = os.Readlink(filepath.Join("/proc", name, "cwd"))
-			return h
+	procs, _ := os.ReadDir("/proc")
+	for _, p := range procs {
+		pid, err := strconv.Atoi(p.Name())
+		if err != nil || !hasOpen(pid, want) {
+			continue
 		}
-		if err != nil { // io.EOF among them
-			if !errors.Is(err, io.EOF) {
-				return h
-			}
-			break
+		h.PID = pid
+		if data, err := os.ReadFile(filepath.Join("/proc", p.Name(), "comm")); err == nil {
+			h.Program = strings.TrimSpace(string(data))
 		}
+		h.Dir, _ = os.Readlink(filepath.Join("/proc", p.Name(), "cwd"))
+		break
 	}
 	return h
 }
