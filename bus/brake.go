@@ -12,17 +12,17 @@ import (
 	"netsky/bus/envelope"
 )
 
-// brake refuses an agent's envelope that is one too many. If it does not, the
-// caller counts the envelope once it is sent, so that the counting is not part
-// of what is fsynced for it, and releases the ring.
+// brake refuses an agent's envelope that exceeds a limit. If it does not, the caller
+// counts the envelope once it is sent, so that counting is not part of the fsync for it,
+// and releases the ring.
 //
-// The first answer to a message that has come to the sender is bounded by that
-// message: neither how many there were lately nor how many wait stops it, only
-// the hops. A refused one is told to whoever waits for it.
+// The first answer to a message that the sender received is limited by that message's hops
+// alone, not by rate or waiting mail. A refused answer is reported to whoever waits for
+// it.
 func (b *Bus) brake(ctx context.Context, e *envelope.Envelope, inbox *disk.Handle) (*brake.Ring, error) {
 	r, err := brake.Open(ctx, b.home, &b.cache, &b.files, e.From, e.To)
 	if err != nil {
-		return nil, fmt.Errorf("count the sends of %s to %s: %w", e.From, e.To, err)
+		return nil, fmt.Errorf("count messages from %s to %s: %w", e.From, e.To, err)
 	}
 	if err := b.check(r, e, inbox); err != nil {
 		r.Release()
@@ -37,7 +37,7 @@ func (b *Bus) check(r *brake.Ring, e *envelope.Envelope, inbox *disk.Handle) err
 		defer inbox.Unlock()
 		n, err := countMail(inbox.FD, limit)
 		if err != nil {
-			return 0, fmt.Errorf("count what waits for %s: %w", e.To, err)
+			return 0, fmt.Errorf("count waiting messages for %s: %w", e.To, err)
 		}
 		return n, nil
 	})
@@ -56,20 +56,20 @@ func (b *Bus) check(r *brake.Ring, e *envelope.Envelope, inbox *disk.Handle) err
 		kind, fact = brake.Hops, brake.HopsFact(e.Hops)
 	}
 	err = b.refuse(r, *e, kind, fact, b.now())
-	// An agent that answers the error is refused again, and then nobody waits.
+	// An agent that answers this error is refused again, and then nobody waits.
 	if first && (e.To == agent.Owner || e.Hops <= brake.MaxHops+1) {
 		cause := envelope.Envelope{ID: e.InReplyTo, Thread: e.Thread, Hops: e.Hops - 1}
 		told := b.answer(e.From, e.To, envelope.KindError, cause, fmt.Sprintf("netsky refused the answer of %s: %s", e.From, fact))
 		if told != nil {
-			return fmt.Errorf("%w; and %s was not told: %w", err, e.To, told)
+			return fmt.Errorf("%w; could not notify %s: %w", err, e.To, told)
 		}
 		r.Answer(e.InReplyTo)
 	}
 	return err
 }
 
-// answers reports whether the envelope is the first answer to a message that its
-// sender got from whom it goes to, and how many hops it has then.
+// answers reports whether the envelope is the first answer to a message that its sender
+// got from its recipient, and how many hops it then has.
 func (b *Bus) answers(r *brake.Ring, e envelope.Envelope) (hops int, first bool) {
 	if r.Answered(e.InReplyTo) {
 		return 0, false
@@ -78,7 +78,7 @@ func (b *Bus) answers(r *brake.Ring, e envelope.Envelope) (hops int, first bool)
 	return cause.Hops + 1, ok
 }
 
-// refuse makes the refusal and tells the owner, if that was not done lately.
+// refuse returns the refusal and notifies the owner unless that was done lately.
 func (b *Bus) refuse(r *brake.Ring, e envelope.Envelope, kind brake.Kind, fact string, now time.Time) error {
 	var err error = brake.Error{Kind: kind, Text: fmt.Sprintf("%s to %s: %v: %s", e.From, e.To, ErrBrake, fact)}
 	if r.ToldLately(kind, now) {
@@ -86,15 +86,15 @@ func (b *Bus) refuse(r *brake.Ring, e envelope.Envelope, kind brake.Kind, fact s
 	}
 	inbox, open := b.inbox(agent.Owner)
 	if open != nil {
-		return err // nobody to tell yet
+		return err // nobody to notify yet
 	}
 	defer b.cache.Put(inbox)
 	_, told := b.put(inbox.FD, envelope.Envelope{
 		ID: newID(), From: e.From, To: agent.Owner, Kind: envelope.KindError, Time: now, Via: "code", Thread: e.Thread,
-		Text: fmt.Sprintf("netsky refused a message of %s to %s: %s. More refusals like it are not reported for an hour.", e.From, e.To, fact),
+		Text: fmt.Sprintf("netsky refused a message from %s to %s: %s. Further refusals of this kind are not reported for an hour.", e.From, e.To, fact),
 	})
 	if told != nil {
-		return fmt.Errorf("%w; and the owner was not told: %w", err, told)
+		return fmt.Errorf("%w; could not notify the owner: %w", err, told)
 	}
 	r.Tell(kind, now)
 	return err

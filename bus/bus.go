@@ -21,13 +21,13 @@ import (
 	"netsky/internal/advice"
 )
 
-// Defaults of Options.
+// Defaults for Options.
 const (
 	DefaultMaxBytes = 1 << 20
 	DefaultKeep     = 7 * 24 * time.Hour
 )
 
-// Options are the limits of a bus. The zero value is the defaults.
+// Options are the limits of a bus. The zero value means the defaults.
 type Options struct {
 	MaxBytes int64            // the largest envelope on disk, in bytes
 	Keep     time.Duration    // how long IDs are remembered and delivered mail is kept
@@ -48,17 +48,17 @@ type Bus struct {
 	files    disk.Maker
 }
 
-// What callers branch on.
+// Errors that callers test for.
 var (
 	ErrNoMailbox = advice.With(errors.New("no mailbox"),
 		"`netsky status` lists the agents; `netsky agent N` starts one, and gives it a mailbox")
-	ErrNotAllowed = advice.With(errors.New("may not write to"),
+	ErrNotAllowed = advice.With(errors.New("is not allowed to write to"),
 		"clones write to agent0 and to each other; the owner and agentinfinity they only answer")
 	ErrBrake = brake.Err
-	ErrHops  = brake.ErrHops // a brake that no waiting loosens; matches ErrBrake too
+	ErrHops  = brake.ErrHops // a limit that waiting does not lift; also matches ErrBrake
 )
 
-// New is the bus of a home. It touches nothing on disk.
+// New returns the bus of a home. It touches nothing on disk.
 func New(dir home.Dir, o Options) *Bus {
 	b := &Bus{home: dir, maxBytes: o.MaxBytes, keep: o.Keep, now: o.Now}
 	if b.maxBytes <= 0 {
@@ -84,29 +84,28 @@ const (
 	Claimed   Place = "claimed"   // taken by the receiver, not yet confirmed
 	Delivered Place = "delivered" // confirmed; or filed unread, and a .why says so
 	Poison    Place = "poison"    // not a valid envelope, with a .why beside it
-	Outbox    Place = "outbox"    // what an agent that only writes files wants sent
-	Sent      Place = "sent"      // what the router has sent of it
+	Outbox    Place = "outbox"    // written by an agent to be sent
+	Sent      Place = "sent"      // sent by the router
 )
 
-// places are in the order in which files move through them. Who looks at them in
-// this order finds one that is moved meanwhile at its new place or at both.
+// places are in the order in which files move through them. A reader that follows it finds
+// a file that moves meanwhile at its new place or at both.
 var places = []Place{Inbox, Claimed, Delivered, Poison, Outbox, Sent}
 
-// Places are all places of a mailbox, in the order in which files move through
-// them: whoever looks at them in this order misses none that moves meanwhile.
+// Places returns all places of a mailbox, in the order in which files move through them: a
+// reader that follows it misses no file that moves meanwhile.
 func Places() []Place { return slices.Clone(places) }
 
-// Pending are the first of Places: where a message is that has not been
-// delivered yet.
+// Pending returns the first of Places: where a message is until it is delivered.
 func Pending() []Place { return Places()[:2] }
 
-// Arrived are the first of Places: where a message is that came, delivered or not.
+// Arrived returns the first of Places: where a received message is, delivered or not.
 func Arrived() []Place { return Places()[:3] }
 
 func placePath(id agent.ID, p Place) string { return home.Mailbox(id) + "/" + string(p) }
 
-// Make makes the mailbox of an address, or what is missing of it. When it
-// returns, the mailbox survives a loss of power.
+// Make creates the mailbox of an address, or its missing parts. When it returns, the
+// mailbox survives a power loss.
 func (b *Bus) Make(id agent.ID) error {
 	if _, err := agent.Parse(string(id)); err != nil {
 		return err
@@ -131,8 +130,8 @@ func (b *Bus) Exists(id agent.ID) bool {
 	return true
 }
 
-// openPlace opens a directory of a mailbox; the caller closes it. The error
-// matches ErrNoMailbox if there is none.
+// openPlace opens a directory of a mailbox; the caller closes it. The error matches
+// ErrNoMailbox if there is none.
 func (b *Bus) openPlace(id agent.ID, p Place) (int, error) {
 	if _, err := agent.Parse(string(id)); err != nil {
 		return -1, err
@@ -185,7 +184,7 @@ func (b *Bus) Mailboxes() ([]agent.ID, error) {
 	return whole, nil
 }
 
-// newID makes an ID for an envelope that is sent without one.
+// newID returns an ID for an envelope that is sent without one.
 func newID() string {
 	var r [10]byte
 	rand.Read(r[:]) // never fails: crypto/rand ends the program instead

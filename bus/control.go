@@ -12,18 +12,18 @@ import (
 
 const (
 	shutdownWait = 45 * time.Second // a running turn delays the ack no longer
-	turnGrace    = time.Second      // from a claim until whoever claimed says that a turn runs
+	turnGrace    = time.Second      // from a claim until its holder reports a turn
 )
 
-// A shutdown is what has been asked of this receiver by its own start id.
+// A shutdown is what has been requested of this receiver under its start id.
 type shutdown struct {
 	since    time.Time
 	requests []*letter // in claimed/, not yet acked
 	obeyed   bool
 }
 
-// Turn says that a turn runs until done is called; done may be called twice.
-// A shutdown is acked when no turn runs, at the latest 45 s after it came.
+// Turn marks a turn as running until done is called; done may be called twice. A shutdown
+// is acked when no turn runs, but within 45 s of its arrival.
 func (r *Receiver) Turn() (done func()) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -43,13 +43,13 @@ func (r *Receiver) Turn() (done func()) {
 	}
 }
 
-// run is the receiver's goroutine: it looks when something has changed, judges
-// what is bad, and answers control mail whatever else is going on.
+// run is the receiver's goroutine: it looks when something has changed, judges invalid
+// files, and answers control mail, whatever else happens.
 func (r *Receiver) run(ctx context.Context, w *Watch) {
 	defer close(r.done)
 	defer w.Close()
 	if w.Polling() {
-		r.o.Report("the system does not watch the inbox of "+string(r.id)+": polling", nil)
+		r.o.Report("the system cannot watch the inbox of "+string(r.id)+": polling", nil)
 	}
 	for {
 		timer := time.NewTimer(r.pass())
@@ -72,13 +72,13 @@ func (r *Receiver) run(ctx context.Context, w *Watch) {
 	}
 }
 
-// pass does what is due and says when to come back at the latest.
+// pass does what is due and returns when to run again at the latest.
 func (r *Receiver) pass() (wait time.Duration) {
 	r.mu.Lock()
 	wait = r.due()
 	something := len(r.queue)+len(r.again) > 0 || r.given != nil || r.shut != nil && r.shut.obeyed
 	r.mu.Unlock()
-	if something { // told last, so that a Next finds the lock free
+	if something { // reported last, so that a Next finds the lock free
 		r.wake()
 	}
 	return wait
@@ -114,14 +114,14 @@ func (r *Receiver) due() (wait time.Duration) {
 	if time.Since(r.kept) >= passEvery {
 		r.kept = time.Now()
 		if removed, err := r.lock.Keep(); err != nil {
-			r.trouble("lock", "cannot name the holder of "+string(r.id)+"'s mailbox again", err)
+			r.trouble("lock", "cannot record the holder of "+string(r.id)+"'s mailbox", err)
 		} else if removed {
-			r.o.Report("run/lock was removed; the mailbox of "+string(r.id)+" is still held by this process", nil)
+			r.o.Report("run/lock was removed and has been restored; the mailbox of "+string(r.id)+" is still held by this process", nil)
 		}
 	}
 	if now := r.bus.now(); now.Sub(r.seen.Loaded) > time.Hour {
 		if err := r.seen.Load(now); err != nil {
-			r.trouble("seen", "cannot read what is remembered", err)
+			r.trouble("seen", "cannot read the remembered IDs", err)
 		} else {
 			r.passed("seen")
 		}
@@ -175,13 +175,13 @@ func (r *Receiver) control(l *letter) (settled bool) {
 	if err := r.fileControl(l, known); err != nil {
 		r.trouble(l.name, "cannot file "+l.name, err)
 		if fresh {
-			r.again = append(r.again, l) // it lies in claimed/ now
+			r.again = append(r.again, l) // it is in claimed/ now
 		}
 		return fresh
 	}
 	r.passed(l.name)
 	if e.Kind == envelope.KindShutdown {
-		r.o.Report("filed "+l.name+": a shutdown that is not for this start", nil)
+		r.o.Report("filed "+l.name+": a shutdown for another start", nil)
 	}
 	if e.Kind == envelope.KindCancel && !known && !r.withdrawn(e) && r.o.Cancel != nil {
 		r.o.Cancel(e)
@@ -189,8 +189,8 @@ func (r *Receiver) control(l *letter) (settled bool) {
 	return true
 }
 
-// withdrawn reports whether the cancel takes a shutdown back, by its ID, that
-// was asked and has not been obeyed yet. The caller holds mu.
+// withdrawn reports whether the envelope cancels a shutdown, named by its ID, that was
+// requested and has not been obeyed yet. The caller holds mu.
 func (r *Receiver) withdrawn(e envelope.Envelope) bool {
 	if r.shut == nil || r.shut.obeyed || e.From.IsClone() {
 		return false
@@ -201,10 +201,10 @@ func (r *Receiver) withdrawn(e envelope.Envelope) bool {
 	}
 	l := r.shut.requests[i]
 	if err := r.file(l.name, *l.env); err != nil {
-		r.trouble(l.name, "cannot take back the shutdown "+l.env.ID, err)
-		return true // it will be obeyed: whoever asked sees the ack
+		r.trouble(l.name, "cannot cancel the shutdown "+l.env.ID, err)
+		return true // it will be obeyed: the sender gets the ack
 	}
-	r.o.Report("filed "+l.name+": taken back by "+e.ID, nil)
+	r.o.Report("filed "+l.name+": cancelled by "+e.ID, nil)
 	if r.shut.requests = slices.Delete(r.shut.requests, i, i+1); len(r.shut.requests) == 0 {
 		r.shut = nil
 		r.wake()
@@ -219,15 +219,14 @@ func (r *Receiver) fileControl(l *letter, known bool) error {
 	return r.file(l.name, *l.env)
 }
 
-// obeys reports whether a shutdown is for this start and from somebody who
-// may ask for it.
+// obeys reports whether a shutdown is for this start and its sender may request it.
 func (r *Receiver) obeys(e envelope.Envelope, now time.Time) bool {
 	expired := !e.Expires.IsZero() && !now.Before(e.Expires)
 	return r.o.Start != "" && e.Start == r.o.Start && !e.From.IsClone() && !expired
 }
 
-// answerShutdown acks what has been asked, when it is time, and says when to
-// try again; 0 means never. The caller holds mu.
+// answerShutdown acks a requested shutdown when it is time, and returns when to try again;
+// 0 means never. The caller holds mu.
 func (r *Receiver) answerShutdown() time.Duration {
 	if r.shut == nil || len(r.shut.requests) == 0 {
 		return 0
@@ -254,7 +253,7 @@ func (r *Receiver) answerShutdown() time.Duration {
 	}
 	r.shut.requests = left
 	if len(left) == 0 || late {
-		// An ack that cannot be written does not keep anybody running.
+		// A receiver ends even if its ack cannot be written.
 		r.shut.obeyed = true
 	}
 	if len(left) > 0 {
@@ -263,7 +262,7 @@ func (r *Receiver) answerShutdown() time.Duration {
 	return 0
 }
 
-// readWitnesses tells the deliveries in hand that have been witnessed.
+// readWitnesses marks the deliveries in hand that have been witnessed.
 func (r *Receiver) readWitnesses() {
 	if !r.o.Witness || len(r.held) == 0 {
 		return
@@ -286,8 +285,8 @@ func (r *Receiver) readWitnesses() {
 	r.passed("events")
 }
 
-// Obeyed reports whether the receiver has obeyed a shutdown, so that Next would
-// return ErrShutdown: for one who has no time for Next.
+// Obeyed reports whether the receiver has obeyed a shutdown, so that Next would return
+// ErrShutdown; it does not wait.
 func (r *Receiver) Obeyed() bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()

@@ -7,32 +7,32 @@ import (
 	"netsky/bus/envelope"
 )
 
-// A Delivery is an envelope that has been taken and not yet confirmed. It lies
-// in claimed/, and if the holder dies, the next one gets it again.
+// A Delivery is an envelope that has been taken and not yet confirmed. It is in claimed/,
+// and if the holder dies, the next one is offered it again.
 type Delivery struct {
 	r          *Receiver
 	name       string
 	envelope   envelope.Envelope
 	rendered   func() string
 	witnessed  chan struct{}
-	remembered bool // guarded by r.mu, as is what follows
+	remembered bool // guarded by r.mu, like the fields below
 	done       bool
 }
 
-// Envelope is what was sent, with ID and To filled.
+// Envelope returns what was sent, with ID and To set.
 func (d *Delivery) Envelope() envelope.Envelope { return d.envelope }
 
-// Rendered is the envelope for a model: the same bytes at every call.
+// Rendered returns the envelope as text for a model: the same bytes at every call.
 func (d *Delivery) Rendered() string { return d.rendered() }
 
-// Witnessed is closed when another process has noted by Bus.Witness that the
-// runtime has the envelope. Without ReceiveOptions.Witness it never is.
+// Witnessed is closed when another process has recorded with Bus.Witness that the runtime
+// has the envelope. Without ReceiveOptions.Witness that never happens.
 func (d *Delivery) Witnessed() <-chan struct{} { return d.witnessed }
 
-// Confirm says that the runtime has the envelope: its ID is remembered, durably,
-// and the file goes to delivered/. After an error the delivery is still in hand
-// and Confirm may be called again. After a crash before Confirm returns, the
-// envelope is offered again or filed; never both, never neither.
+// Confirm records that the runtime has the envelope: its ID is remembered, durably, and
+// the file moves to delivered/. After an error the delivery is still in hand and Confirm
+// may be called again. After a crash before Confirm returns, the envelope is either
+// offered again or filed.
 func (d *Delivery) Confirm() error {
 	r := d.r
 	r.mu.Lock()
@@ -56,8 +56,8 @@ func (d *Delivery) Confirm() error {
 	return nil
 }
 
-// Poison puts the envelope aside with the reason and tells its sender. The ID
-// is not remembered: taken out of poison/ again, the envelope is offered again.
+// Poison moves the envelope to poison/ with the reason and notifies its sender. The ID is
+// not remembered: moved out of poison/, the envelope is offered again.
 func (d *Delivery) Poison(reason string) error {
 	r := d.r
 	r.mu.Lock()
@@ -95,11 +95,11 @@ func (d *Delivery) leave() error {
 	return nil
 }
 
-// finish takes the delivery out of hand. The caller holds mu.
+// finish removes the delivery from those in hand. The caller holds mu.
 func (d *Delivery) finish() {
 	d.done = true
 	delete(d.r.held, d.envelope.ID)
 	d.r.lastClaim = time.Time{}
-	d.r.wake() // one with the same ID may have waited
-	d.r.prod() // for a shutdown that waited for this
+	d.r.wake() // another with the same ID may have waited
+	d.r.prod() // a shutdown may have waited for this
 }

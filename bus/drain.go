@@ -10,18 +10,17 @@ import (
 	"netsky/bus/envelope"
 )
 
-// ErrLeave is what a Drain's taker returns for an envelope that is to stay in
-// the inbox.
+// ErrLeave is returned by a Drain's take for an envelope that should stay in the inbox.
 var ErrLeave = errors.New("left in the inbox")
 
-// Drain takes the mailbox's lock for the moment (the error matches
-// agent.ErrLocked if a receiver has it), hands each waiting envelope to take,
-// at most max of them if max > 0, and confirms those for which take returned
-// nil. One for which it returned ErrLeave is put back; any other error ends
-// the drain and is returned, the envelope put back. It returns how many it
-// confirmed. Shutdowns are left alone: a passer-by obeys none.
+// Drain takes the mailbox's lock while it runs (the error matches agent.ErrLocked if a
+// receiver has it), passes each waiting envelope to take, at most max of them if max > 0,
+// and confirms those for which take returned nil. If take returns ErrLeave the envelope is
+// put back; any other error ends the drain and is returned, after the envelope is put
+// back. Drain returns how many it confirmed. Shutdowns are left alone: they are for a
+// receiver.
 //
-// A crash between take and the confirmation offers the envelope again.
+// A crash between take and the confirmation causes the envelope to be offered again.
 func (b *Bus) Drain(ctx context.Context, id agent.ID, max int, take func(envelope.Envelope) error) (n int, err error) {
 	r, err := b.hold(id, home.Passing, ReceiveOptions{})
 	if err != nil {
@@ -49,7 +48,7 @@ func (b *Bus) Drain(ctx context.Context, id agent.ID, max int, take func(envelop
 				n++
 			}
 		case errors.Is(err, ErrLeave):
-			left = append(left, d) // until the end, or it would come again
+			left = append(left, d) // until the end, or it would be next again
 			err = nil
 			continue
 		default:
@@ -67,7 +66,7 @@ func (b *Bus) Drain(ctx context.Context, id agent.ID, max int, take func(envelop
 	return n, err
 }
 
-// nextNow is Next for a receiver without a goroutine: nil if nothing waits.
+// nextNow is Next for a receiver without a goroutine: nil if no envelope waits.
 func (r *Receiver) nextNow() (*Delivery, error) {
 	r.mu.Lock()
 	defer r.mu.Unlock()

@@ -9,9 +9,8 @@ import (
 	"netsky/bus/seen"
 )
 
-// hopsAfter is the hop count of an answer that the agent gives to a message it
-// got: one more than the message's. A message that it never got counts as none,
-// and then the answer is the first of a new chain.
+// hopsAfter returns the hop count of the agent's answer to a message it received: one more
+// than the message's. If it never received that message, the answer starts a new chain.
 func (b *Bus) hopsAfter(id agent.ID, inReplyTo string) int {
 	if e, ok := b.cause(id, "", inReplyTo); ok {
 		return e.Hops + 1
@@ -45,8 +44,8 @@ func (b *Bus) inHand(id, from agent.ID, envelopeID string) (envelope.Envelope, b
 	return envelope.Envelope{}, false
 }
 
-// cause finds a message that has come to the agent from that sender, from any if
-// that is "": one in hand, or one that is remembered.
+// cause finds a message that the agent received from that sender, from any if from is "":
+// one in hand, or one that is remembered.
 func (b *Bus) cause(id, from agent.ID, envelopeID string) (envelope.Envelope, bool) {
 	if e, ok := b.inHand(id, from, envelopeID); ok {
 		return e, true

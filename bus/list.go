@@ -22,28 +22,28 @@ type Entry struct {
 	Place    Place
 	Name     string
 	Size     int64
-	Time     time.Time         // when it was made, by its name if that tells
+	Time     time.Time         // when it was made, from its name if possible
 	Envelope envelope.Envelope // zero if Err is set
 	Err      error             // why it cannot be read as an envelope
-	Why      string            // what lies beside it as .why: why it is here, for people
+	Why      string            // the .why beside it: why it is here, for people
 	Reason   Reason            // the same for programs; "" if it was not put aside
-	Origin   Place             // of one in poison: where it was found, if that is known
+	Origin   Place             // in poison: where it was found, if known
 }
 
-// IsMessage reports whether it is mail to read: a valid envelope, in no poison/,
-// of a kind that is not for receivers.
+// IsMessage reports whether the entry is mail to read: a valid envelope, not in poison/,
+// and not control mail for receivers.
 func (e Entry) IsMessage() bool {
 	return e.Err == nil && e.Place != Poison && !e.Envelope.Kind.Control()
 }
 
-// Fact is the first line of Why; of one in poison it is what is wrong with it.
+// Fact returns the first line of Why; for a file in poison, what is wrong with it.
 func (e Entry) Fact() string {
 	line, _, _ := strings.Cut(e.Why, "\n")
 	return strings.TrimPrefix(line, notDelivered)
 }
 
-// Names lists the files of a place in order, oldest first. It opens none of
-// ours; those dropped by hand are looked at for their time.
+// Names lists the files of a place in order, oldest first. It opens none of the bus's own;
+// for files dropped by hand it reads the time.
 func (b *Bus) Names(id agent.ID, p Place) ([]string, error) {
 	fd, err := b.openPlace(id, p)
 	if err != nil {
@@ -81,8 +81,8 @@ func candidates(fd int, since int64) (list []candidate, err error) {
 	return list, errors.Join(err, failed)
 }
 
-// Read reads one file of a mailbox. What is wrong with the file is in the
-// entry's Err; the error is about a file that is not there.
+// Read reads one file of a mailbox. If the file is invalid, the entry's Err says why;
+// Read's error reports a missing file.
 func (b *Bus) Read(id agent.ID, p Place, name string) (Entry, error) {
 	fd, err := b.openPlace(id, p)
 	if err != nil {
@@ -95,7 +95,7 @@ func (b *Bus) Read(id agent.ID, p Place, name string) (Entry, error) {
 func (b *Bus) entry(fd int, id agent.ID, p Place, name string) (Entry, error) {
 	e := Entry{Mailbox: id, Place: p, Name: name}
 	if !envelope.IsFileName(name) {
-		return e, fmt.Errorf("%s: not the name of an envelope", envelope.Plain(name))
+		return e, fmt.Errorf("%s: not an envelope's file name", envelope.Plain(name))
 	}
 	env, m, err := b.readEnvelope(fd, name, form{b, id, p})
 	if disk.Gone(err) {
@@ -117,9 +117,8 @@ func (b *Bus) entry(fd int, id agent.ID, p Place, name string) (Entry, error) {
 	return e, nil
 }
 
-// List reads the newest files of a place, all if newest <= 0, oldest first.
-// All of them are in memory together; use Names and Read where there may be
-// many.
+// List reads the newest files of a place, all if newest <= 0, oldest first. It holds all
+// of them in memory; use Names and Read if there may be many.
 func (b *Bus) List(id agent.ID, p Place, newest int) ([]Entry, error) {
 	fd, err := b.openPlace(id, p)
 	if err != nil {
@@ -135,18 +134,18 @@ func (b *Bus) List(id agent.ID, p Place, newest int) ([]Entry, error) {
 	}
 	list := make([]Entry, 0, len(found))
 	for _, c := range found {
-		if e, err := b.entry(fd, id, p, c.name); err == nil { // else it was just moved on
+		if e, err := b.entry(fd, id, p, c.name); err == nil { // else it has just moved on
 			list = append(list, e)
 		}
 	}
 	return list, nil
 }
 
-// maxStrays is how many files that nobody reads are named.
+// maxStrays is how many stray files are listed by name.
 const maxStrays = 3
 
-// Strays counts what lies in an inbox and is no envelope by its name: nobody
-// reads it. first are a few of their names, in order. Hidden files are somebody's business.
+// Strays counts the files in an inbox that are not named like envelopes, so nothing reads
+// them. first are some of their names, in order. Hidden files do not count.
 func (b *Bus) Strays(id agent.ID) (n int, first []string, err error) {
 	fd, err := b.openPlace(id, Inbox)
 	if err != nil {
@@ -182,11 +181,10 @@ func (b *Bus) Count(id agent.ID, p Place) (int, error) {
 	return n, nil
 }
 
-// FindAnswer looks in a mailbox for what answers the envelope inReplyTo: the
-// newest of any kind but ack, cancel and the approvals, one that still waits
-// before one that was delivered. Files older than since are not opened, and a
-// place into which nothing has come since is not listed. It takes nothing and
-// needs no lock.
+// FindAnswer looks in a mailbox for the answer to the envelope inReplyTo: the newest of
+// any kind but ack, cancel and the approvals, a waiting one before a delivered one. It
+// does not open files older than since, nor list a place that has not changed since. It
+// takes nothing and needs no lock.
 func (b *Bus) FindAnswer(ctx context.Context, mailbox agent.ID, inReplyTo string, since time.Time) (e Entry, found bool, err error) {
 	for _, p := range places[:3] {
 		fd, err := b.openPlace(mailbox, p)
@@ -207,7 +205,7 @@ func (b *Bus) findAnswerIn(ctx context.Context, fd int, id agent.ID, p Place, in
 	if !since.IsZero() {
 		oldest = since.UnixNano()
 		if st, err := disk.Fstat(fd); err == nil && st.Mtim.Nano() < oldest-int64(time.Second) {
-			return Entry{}, false, nil // nothing has come into it since
+			return Entry{}, false, nil // nothing has arrived in it since
 		}
 	}
 	list, err := candidates(fd, oldest)
@@ -231,8 +229,8 @@ func (b *Bus) findAnswerIn(ctx context.Context, fd int, id agent.ID, p Place, in
 	return Entry{}, false, nil
 }
 
-// Locate finds every file that carries an envelope's ID, in all places of all
-// mailboxes. It reads every file, so it is for a person's question.
+// Locate finds every file that carries an envelope's ID, in all places of all mailboxes.
+// It reads every file, so it is meant for a person's question.
 func (b *Bus) Locate(ctx context.Context, id string) ([]Entry, error) {
 	if !envelope.IsID(id) {
 		return nil, envelope.Invalidf("id: %s", envelope.Clip(id))
@@ -279,8 +277,8 @@ func (b *Bus) locateIn(ctx context.Context, box agent.ID, p Place, id string) (f
 	return found, nil
 }
 
-// holds reports whether a file has the word in it, which is quicker to say
-// than what the file means. In IDs JSON needs no escapes, but allows them.
+// holds reports whether a file contains the word, which is quicker than parsing it. IDs
+// need no escapes in JSON, but may have them.
 func holds(dir int, name, word string, limit int64) bool {
 	data, _, err := disk.ReadFile(dir, name, limit)
 	return err == nil && (bytes.Contains(data, []byte(word)) || bytes.Contains(data, []byte(`\u`)))

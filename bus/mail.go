@@ -15,9 +15,9 @@ import (
 	"netsky/bus/seen"
 )
 
-// Mail names what has come to an address, oldest first: what waits, is in hand
-// or was delivered, each file once. What was filed unread, a second copy or an
-// expired one, is among it only if unread is set. It opens no envelope.
+// Mail lists the names of an address's messages, oldest first: waiting, in hand or
+// delivered, each file once. What was filed unread, a duplicate or expired, is included
+// only if unread is set. It opens no envelope.
 func (b *Bus) Mail(id agent.ID, unread bool) (names []string, err error) {
 	var list []candidate
 	had := make(map[string]bool)
@@ -63,8 +63,8 @@ func mailIn(fd int) (list []candidate, whys map[string]bool, err error) {
 	return list, whys, err
 }
 
-// Find reads the file of that name in a mailbox, wherever its receiver has put
-// it; the error is ErrNotExist's if it is in no place.
+// Find reads the file of that name in a mailbox, wherever its receiver has put it; the
+// error matches fs.ErrNotExist if it is in no place.
 func (b *Bus) Find(id agent.ID, name string) (Entry, error) {
 	list, err := b.FindAll(id, []string{name})
 	if err != nil {
@@ -76,7 +76,7 @@ func (b *Bus) Find(id agent.ID, name string) (Entry, error) {
 	return list[0], nil
 }
 
-// FindAll is Find of many; those that are in no place are left out.
+// FindAll calls Find for many names and omits files that are in no place.
 func (b *Bus) FindAll(id agent.ID, names []string) (list []Entry, err error) {
 	type open struct {
 		place Place
@@ -97,7 +97,7 @@ func (b *Bus) FindAll(id agent.ID, names []string) (list []Entry, err error) {
 	}
 	for _, name := range names {
 		if !envelope.IsFileName(name) {
-			return list, fmt.Errorf("%s: not the name of an envelope", envelope.Plain(name))
+			return list, fmt.Errorf("%s: not an envelope's file name", envelope.Plain(name))
 		}
 		found := false
 		for try := 0; try < 3 && !found; try++ { // it may be put back while we look
@@ -112,9 +112,9 @@ func (b *Bus) FindAll(id agent.ID, names []string) (list []Entry, err error) {
 	return list, nil
 }
 
-// Remembered reports of each envelope whether the mailbox remembers its ID or
-// idempotency key from its sender, so that a copy of it will be filed unread. It
-// reads what is remembered once, and needs no lock.
+// Remembered reports for each envelope whether the mailbox remembers its ID or idempotency
+// key from its sender, so that a copy of it will be filed unread. It reads the file seen
+// once and needs no lock.
 func (b *Bus) Remembered(id agent.ID, list []envelope.Envelope) ([]bool, error) {
 	known := make([]bool, len(list))
 	if len(list) == 0 {
@@ -139,11 +139,10 @@ func (b *Bus) Remembered(id agent.ID, list []envelope.Envelope) ([]bool, error) 
 	return known, err
 }
 
-// File files envelopes of an inbox as delivered, by the names of their files,
-// for somebody who has read them there. It takes the mailbox's lock for that
-// moment; the error matches agent.ErrLocked if a receiver has it, which will
-// file them itself. What is no longer in the inbox is passed over. It returns how
-// many it filed; a crash leaves the others to the next receiver.
+// File files envelopes of an inbox as delivered, by file name, for a caller that has read
+// them there. It takes the mailbox's lock while it runs; the error matches agent.ErrLocked
+// if a receiver has it, which will file them itself. Names no longer in the inbox are
+// skipped. It returns how many it filed; a crash leaves the others to the next receiver.
 func (b *Bus) File(id agent.ID, names []string) (n int, err error) {
 	r, err := b.hold(id, home.Passing, ReceiveOptions{})
 	if err != nil {
@@ -187,8 +186,8 @@ func (b *Bus) File(id agent.ID, names []string) (n int, err error) {
 	return n, err
 }
 
-// claimNamed claims the named files of the inbox, and finds those that a dead
-// holder had claimed. The caller holds mu.
+// claimNamed claims the named files of the inbox, and finds those that a dead holder had
+// claimed. The caller holds mu.
 func (r *Receiver) claimNamed(names []string) (list []*letter, err error) {
 	dead := make(map[string]*letter)
 	for _, l := range r.again {
@@ -222,8 +221,8 @@ func (r *Receiver) claimNamed(names []string) (list []*letter, err error) {
 	return list, err
 }
 
-// Unread names the owner's mail that has not been shown yet, oldest first, copies
-// and expired mail left out. It opens no envelope: some of it may be no message.
+// Unread lists the names of the owner's mail that has not been shown yet, oldest first,
+// without copies and expired mail. It opens no envelope, so some may be no message.
 // Without a mailbox there is none.
 func (b *Bus) Unread() ([]string, error) {
 	names, err := b.Mail(agent.Owner, false)

@@ -43,7 +43,7 @@ func TestFile(t *testing.T) {
 			t.Errorf("Find(%s) = %s, %v, want %s", name, e.Place, err, place)
 		}
 	}
-	if e, err := b.Find(agent.Owner, names[2]); err != nil || !strings.Contains(e.Why, "delivered before") {
+	if e, err := b.Find(agent.Owner, names[2]); err != nil || !strings.Contains(e.Why, "already delivered") {
 		t.Errorf("the copy: %+v, %v", e, err)
 	}
 	if _, err := b.Find(agent.Owner, "gone.json"); !errors.Is(err, fs.ErrNotExist) {

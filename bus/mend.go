@@ -11,19 +11,19 @@ import (
 	"netsky/bus/envelope"
 )
 
-// maxMending is how many files of one poison/ are watched for a change; any
-// others go back by `channel poison retry` alone.
+// maxMending is how many files of one poison/ are watched for changes; others return by
+// `channel poison retry` alone.
 const maxMending = 1000
 
-// A mending watches what has been poisoned: a file that changes afterwards,
-// under the hands of a slow writer or of a person, and is valid then, goes back
-// to where it was found. It is not safe for concurrent use.
+// A mending watches poisoned files: a file that a slow writer or a person changes later,
+// and that is valid then, moves back to where it was found. It is not safe for concurrent
+// use.
 type mending struct {
 	bus    *Bus
 	box    agent.ID
-	place  Place // only what was found there
+	place  Place // only files found there
 	listed bool
-	files  map[string]disk.Mark // by name in poison/: the state that was judged last
+	files  map[string]disk.Mark // by name in poison/: the state last judged
 }
 
 func (m *mending) add(name string, judged disk.Mark) {
@@ -35,7 +35,7 @@ func (m *mending) add(name string, judged disk.Mark) {
 	}
 }
 
-// list finds what others have poisoned before us.
+// list finds files that were poisoned before this process started.
 func (m *mending) list(poison int) {
 	m.listed = true
 	var names []string
@@ -58,8 +58,8 @@ func (m *mending) list(poison int) {
 	}
 }
 
-// take moves the mended files from poison/ to the open directory to, and reports
-// each. It returns how many.
+// take moves the mended files from poison/ to the open directory to, reports each, and
+// returns how many.
 func (m *mending) take(poison, to int, report func(string, error)) (n int) {
 	if !m.listed {
 		m.list(poison)
@@ -79,7 +79,7 @@ func (m *mending) take(poison, to int, report func(string, error)) (n int) {
 			m.files[name] = now
 			continue
 		case err != nil:
-			continue // read once more the next time
+			continue // read again the next time
 		}
 		back, err := move(poison, name, to)
 		delete(m.files, name)
@@ -95,13 +95,13 @@ func (m *mending) take(poison, to int, report func(string, error)) (n int) {
 		if err == unix.ENOENT {
 			err = nil
 		}
-		report(fmt.Sprintf("%s is a valid envelope now: moved back to the %s of %s", back, m.place, m.box), err)
+		report(fmt.Sprintf("%s is now a valid envelope: moved back to the %s of %s", back, m.place, m.box), err)
 	}
 	return n
 }
 
-// takeMended puts back into the inbox what was found there, was poisoned, and
-// is a valid envelope now. The caller holds mu.
+// takeMended puts files back into the inbox that were found there, were poisoned, and are
+// valid envelopes now. The caller holds mu.
 func (r *Receiver) takeMended() {
 	if r.mend.listed && len(r.mend.files) == 0 {
 		return

@@ -40,7 +40,7 @@ func TestPoisonRetryChecks(t *testing.T) {
 		{"from an outbox", bus.Outbox, `{"to":"agent0","text":"hi"}`, nil},
 		{"forged", bus.Outbox, `{"from":"owner","to":"agent1",` + valid, []string{"from: owner, but this is the outbox of agent1"}},
 		{"nobody there", bus.Outbox, `{"to":"agent7","text":"hi"}`, []string{"agent7: no mailbox"}},
-		{"not allowed", bus.Outbox, `{"to":"agentinfinity","text":"hi"}`, []string{"may not write to", "no mailbox"}},
+		{"not allowed", bus.Outbox, `{"to":"agentinfinity","text":"hi"}`, []string{"is not allowed to write to", "no mailbox"}},
 		{"too many hops", bus.Outbox, `{"to":"agent0","text":"hi","hops":99}`, []string{"hops: 99"}},
 	} {
 		t.Run(tt.name, func(t *testing.T) {

@@ -15,14 +15,13 @@ import (
 // nameTries is how often a publisher looks for a free name.
 const nameTries = 8
 
-// errSwept is about a file that was swept away before it had its name: the clock
-// leapt ahead by days.
-var errSwept = errors.New("swept away")
+// errSwept reports a file that was removed by the sweep before it had its name: the clock
+// jumped ahead by days.
+var errSwept = errors.New("removed as left over before it was sent: has the clock jumped?")
 
-// publish puts a whole envelope into a directory under a new name. When it
-// returns nil, the file survives a loss of power. When it fails, no reader has
-// seen or will see the file, but for one case: it had been taken already when
-// the directory could not be fsynced.
+// publish puts a whole envelope into a directory under a new name. When it returns nil,
+// the file survives a power loss. When it fails, no reader has seen or will see the file,
+// with one exception: it had been taken already when the directory could not be fsynced.
 func (b *Bus) publish(dir int, from agent.ID, data []byte) (name string, err error) {
 	for range nameTries {
 		name = b.names.Name(from)
@@ -42,8 +41,8 @@ func (b *Bus) publishAs(dir int, name string, data []byte) error {
 	write := func(fd int) error { return disk.Write(fd, data) }
 	err := b.files.WriteNew(dir, temp, write)
 	if errors.Is(err, disk.ErrNotSynced) {
-		// What the kernel could not write it may have thrown away, and a second
-		// fsync would say that all is well. So the file is written once more.
+		// The kernel may have dropped what it could not write, and a second fsync would then
+		// succeed. So the file is written once more.
 		err = b.files.WriteNew(dir, temp, write)
 	}
 	if err != nil {
@@ -51,8 +50,7 @@ func (b *Bus) publishAs(dir int, name string, data []byte) error {
 	}
 	err = disk.Link(dir, temp, dir, name)
 	if gone := disk.Unlink(dir, temp); err == nil && gone != nil && gone != unix.ENOENT {
-		// The message is there, whole; only its other name stays, for the
-		// receiver to sweep away.
+		// The message is complete; only its other name remains, for the receiver to remove.
 		err = nil
 	}
 	switch err {
@@ -65,17 +63,17 @@ func (b *Bus) publishAs(dir int, name string, data []byte) error {
 		return fmt.Errorf("link %s: %w", name, err)
 	}
 	if err := disk.Fsync(dir); err != nil {
-		// Not sure to survive a loss of power, so not sent: taken back.
+		// It might not survive a power loss, so it is withdrawn and reported as not sent.
 		if undo := disk.Unlink(dir, name); undo != nil {
-			return fmt.Errorf("fsync of the directory: %w; %s may have been taken all the same", err, name)
+			return fmt.Errorf("fsync of the directory: %w; %s may have been received anyway", err, name)
 		}
 		return fmt.Errorf("fsync of the directory: %w", err)
 	}
 	return nil
 }
 
-// move moves a file between two directories under its own name, or under one
-// with ~2, ~3, … where that is taken. It never overwrites.
+// move moves a file between two directories under its own name, or with ~2, ~3, … appended
+// if that is taken. It never overwrites.
 func move(from int, name string, to int) (newName string, err error) {
 	newName = name
 	for n := int64(2); ; n++ {

@@ -8,13 +8,13 @@ import (
 	"netsky/bus/envelope"
 )
 
-// An unfinishedError is about a file that is the beginning of an envelope.
+// An unfinishedError reports a file that is the beginning of an envelope.
 type unfinishedError struct{ error }
 
 func (e unfinishedError) Unwrap() error { return e.error }
 
-// readEnvelope reads and parses one file and gives the envelope its ID. What is
-// wrong with it is named in full.
+// readEnvelope reads and parses one file and sets the envelope's ID. The error lists
+// everything that is wrong with it.
 func (b *Bus) readEnvelope(dir int, name string, f form) (envelope.Envelope, disk.Mark, error) {
 	data, m, err := disk.ReadFile(dir, name, b.maxBytes)
 	if err != nil {
@@ -34,7 +34,7 @@ func (b *Bus) readEnvelope(dir int, name string, f form) (envelope.Envelope, dis
 	return e, m, nil
 }
 
-// orderTime is the place of a file in its mailbox's order, in nanoseconds.
+// orderTime returns the file's position in its mailbox's order, in nanoseconds.
 func orderTime(dir int, name string) (ns int64, err error) {
 	if ns, _, ok := envelope.NameParts(name); ok {
 		return ns, nil
@@ -48,19 +48,19 @@ func orderTime(dir int, name string) (ns int64, err error) {
 
 func timeOf(ns int64) time.Time { return time.Unix(0, ns).UTC() }
 
-// A form is what is asked of an envelope where it lies. The zero form asks
-// nothing but what every envelope must be.
+// A form is what an envelope must satisfy where it was found. The zero form requires only
+// what every envelope must satisfy.
 type form struct {
 	bus   *Bus
 	box   agent.ID // whose mailbox it is
-	place Place    // Inbox, Outbox, or any other place, which asks no more
+	place Place    // Inbox, Outbox, or any other place, which requires nothing more
 }
 
 func (f form) parse(data []byte) (envelope.Envelope, error) { return envelope.Fit(f.fit).Parse(data) }
 
 func (f form) faults(data []byte) []error { return envelope.Fit(f.fit).Faults(data) }
 
-// fit fills in what the place tells and names what contradicts it.
+// fit fills in what the place implies and lists what contradicts it.
 func (f form) fit(e *envelope.Envelope) (list []error) {
 	switch f.place {
 	case Inbox:

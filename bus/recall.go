@@ -8,9 +8,9 @@ import (
 	"netsky/bus/seen"
 )
 
-// Seen reports whether the mailbox remembers every one of the envelopes, from
-// whatever sender. It needs no lock, and is quick enough for a process that
-// lives only to ask. What is being confirmed at this moment may not count yet.
+// Seen reports whether the mailbox remembers every one of the envelopes, from any sender.
+// It needs no lock, and is fast enough for a process that runs only for this. An envelope
+// that is just being confirmed may not count yet.
 func (b *Bus) Seen(id agent.ID, envelopeIDs ...string) (all bool, err error) {
 	list := make([]envelope.Envelope, len(envelopeIDs))
 	for i, e := range envelopeIDs {
@@ -22,10 +22,10 @@ func (b *Bus) Seen(id agent.ID, envelopeIDs ...string) (all bool, err error) {
 	return b.recall(id, list)
 }
 
-// SeenText reports whether a text that a runtime was given is nothing but
-// renderings of envelopes that the mailbox remembers, each from its own sender,
-// so that nobody misses it. It is for the same callers as Seen, which can't tell
-// two senders' messages of one ID apart.
+// SeenText reports whether a text given to a runtime consists only of renderings of
+// envelopes that the mailbox remembers, each from its own sender, so that nothing is lost
+// by dropping it. It is for the same callers as Seen, which can't tell apart two senders'
+// messages with the same ID.
 func (b *Bus) SeenText(id agent.ID, text string) (again bool, err error) {
 	list, alone := envelope.Unrender(text)
 	if !alone || len(list) == 0 {
@@ -34,8 +34,8 @@ func (b *Bus) SeenText(id agent.ID, text string) (again bool, err error) {
 	return b.recall(id, list)
 }
 
-// recall looks for the lines of the envelopes in the file seen, from its end:
-// what is asked about twice has come lately. The file only grows, or is replaced.
+// recall looks for the lines of the envelopes in the file seen, from its end: duplicates
+// are usually recent. The file only grows, or is replaced.
 func (b *Bus) recall(id agent.ID, list []envelope.Envelope) (all bool, err error) {
 	m, err := seen.Open(b.home, id, b.forgotten())
 	if err != nil {
@@ -50,5 +50,5 @@ func (b *Bus) recall(id agent.ID, list []envelope.Envelope) (all bool, err error
 	return true, nil
 }
 
-// forgotten is the time before which IDs are forgotten.
+// forgotten returns the time before which IDs are forgotten.
 func (b *Bus) forgotten() time.Time { return b.now().Add(-b.keep) }

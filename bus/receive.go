@@ -18,25 +18,25 @@ import (
 	"netsky/bus/watch"
 )
 
-// ErrShutdown is what Next returns after the receiver has obeyed a shutdown.
+// ErrShutdown is returned by Next after the receiver has obeyed a shutdown.
 var ErrShutdown = errors.New("shut down as asked")
 
-// ErrClosed is what a closed receiver's methods return.
+// ErrClosed is returned by the methods of a closed receiver.
 var ErrClosed = errors.New("receiver closed")
 
-// ReceiveOptions say for whom a receiver works. The zero value obeys no
-// shutdown, takes texts of any length and drops reports.
+// ReceiveOptions configure a receiver. The zero value obeys no shutdown, accepts texts of
+// any length and drops reports.
 type ReceiveOptions struct {
 	Start   string // the agent's own start id; "" obeys no shutdown
-	MaxText int    // longest rendered text the runtime takes, in bytes; 0: any
-	Witness bool   // other processes witness: Delivery.Witnessed is of use
-	Running bool   // a turn may run already; it is the one that the first call of Turn is about
+	MaxText int    // longest rendered text the runtime accepts, in bytes; 0: any
+	Witness bool   // other processes witness, so Delivery.Witnessed is useful
+	Running bool   // a turn may already run; the first call of Turn is about it
 
-	// Report is told what the receiver did beside handing over, and what went
-	// wrong (err is nil if nothing did). It must be quick and must not call the
-	// receiver. It names files and IDs and holds no message's text.
+	// Report receives what the receiver did besides handing over, and what went wrong (err
+	// is nil if nothing did). It must be quick and must not call the receiver. It gets
+	// names of files and IDs, never a message's text.
 	Report func(what string, err error)
-	// Cancel is told of a cancel that has come; it must be quick.
+	// Cancel receives cancels; it must be quick.
 	Cancel func(envelope.Envelope)
 }
 
@@ -47,10 +47,10 @@ type Receiver struct {
 	id      agent.ID
 	o       ReceiveOptions
 	lock    *home.Lock
-	passing bool // leaves shutdowns where they are: who only passes by answers none
+	passing bool // drains leave shutdowns alone
 	cancel  context.CancelFunc
 	done    chan struct{} // closed when run has ended
-	poke    chan struct{} // asks run for a pass; one pending says enough
+	poke    chan struct{} // asks run for a pass; one pending is enough
 	ready   chan struct{} // there may be something for Next; likewise
 
 	mu                                 sync.Mutex // guards the fields that follow
@@ -64,7 +64,7 @@ type Receiver struct {
 	again                              []*letter // what a dead holder had claimed, in order
 	held                               map[string]*Delivery
 	turns                              int
-	waiting                            int       // calls of Next that wait
+	waiting                            int       // calls of Next in progress
 	given                              *Delivery // claimed for one of them
 	lastClaim                          time.Time
 	shut                               *shutdown
@@ -74,16 +74,15 @@ type Receiver struct {
 	more                               bool          // the inbox holds more than the queue
 	swept                              time.Time
 	kept                               time.Time       // when the lock's file was last looked for
-	reported                           map[string]bool // troubles told, until they have passed
+	reported                           map[string]bool // troubles already reported, until they have passed
 	mend                               mending
-	astray                             map[string]envelope.Envelope // confirmed, by the names they had in claimed/ and were not found under
+	astray                             map[string]envelope.Envelope // confirmed but not found in claimed/ when they were to be filed, by their names there
 }
 
-// Receive takes the mailbox of an address: the lock receiver-<address>
-// (the error matches agent.ErrLocked if another holds it), what a dead holder
-// had claimed, and then what comes. What had been confirmed or witnessed is
-// filed; the rest will be offered again before anything new. The error matches
-// ErrNoMailbox if there is none.
+// Receive takes the mailbox of an address: the lock receiver-<address> (the error matches
+// agent.ErrLocked if another process holds it), what a dead holder had claimed, and then
+// new mail. What had been confirmed or witnessed is filed; the rest is offered again
+// before anything new. The error matches ErrNoMailbox if there is none.
 func (b *Bus) Receive(ctx context.Context, id agent.ID, o ReceiveOptions) (*Receiver, error) {
 	r, err := b.hold(id, "", o)
 	if err != nil {
@@ -105,7 +104,7 @@ func (b *Bus) Receive(ctx context.Context, id agent.ID, o ReceiveOptions) (*Rece
 	return r, nil
 }
 
-// hold takes the lock and recovers, and starts nothing.
+// hold takes the lock and recovers; it starts no goroutine.
 func (b *Bus) hold(id agent.ID, role home.Role, o ReceiveOptions) (*Receiver, error) {
 	if o.Report == nil {
 		o.Report = func(string, error) {}
@@ -115,8 +114,8 @@ func (b *Bus) hold(id agent.ID, role home.Role, o ReceiveOptions) (*Receiver, er
 		return nil, err
 	}
 	unix.Close(box)
-	// A process that is being forked holds the locks of its parent until it is
-	// another program, so a lock just given back may seem held for a moment.
+	// A forked process holds its parent's locks until it executes another program, so a
+	// lock just released may seem held for a moment.
 	moment, cancel := context.WithTimeout(context.Background(), 30*time.Millisecond)
 	defer cancel()
 	lock, err := b.home.WaitLockAs(moment, home.ReceiverLock(id), role, nil)
@@ -143,7 +142,7 @@ func (b *Bus) hold(id agent.ID, role home.Role, o ReceiveOptions) (*Receiver, er
 	return r, nil
 }
 
-// recover reads what is remembered and settles what a dead holder had claimed.
+// recover reads the remembered IDs and settles what a dead holder had claimed.
 func (r *Receiver) recover() error {
 	if err := r.seen.Load(r.bus.now()); err != nil {
 		return err
@@ -190,7 +189,7 @@ func (r *Receiver) recover() error {
 	return nil
 }
 
-// use makes a directory ready and says so when it had to be made anew.
+// use prepares a directory and reports if it had to be created again.
 func (r *Receiver) use(d *disk.Dir) (int, error) {
 	fd, mended, err := d.Use()
 	if mended != "" {
@@ -199,8 +198,8 @@ func (r *Receiver) use(d *disk.Dir) (int, error) {
 	return fd, err
 }
 
-// Close stops the receiver, waits for its goroutine and gives the lock back.
-// What is not confirmed stays in claimed/ and will be offered again.
+// Close stops the receiver, waits for its goroutine and releases the lock. Unconfirmed
+// envelopes stay in claimed/ and will be offered again.
 func (r *Receiver) Close() error {
 	r.cancel()
 	<-r.done
@@ -259,7 +258,7 @@ func (r *Receiver) file(name string, e envelope.Envelope) error {
 	return r.filed(name, why{}, e)
 }
 
-// filed moves what is remembered already; a reason is laid beside it.
+// filed moves a file whose ID is already remembered; the reason goes beside it.
 func (r *Receiver) filed(name string, w why, e envelope.Envelope) error {
 	from, err := r.use(&r.claimed)
 	if err != nil {
@@ -273,30 +272,30 @@ func (r *Receiver) fileFrom(from int, name string, w why, e envelope.Envelope) e
 	if err != nil {
 		return err
 	}
-	early := false // the reason lies there before the file, which would be new mail until it does
+	early := false // the reason must precede the file, which would otherwise be new mail
 	if _, there := disk.Lstat(to, name); w.text != "" && there == unix.ENOENT {
 		early = r.bus.explain(to, name, w) == nil
 	}
 	moved, err := move(from, name, to)
 	if early && (err != nil || moved != name) {
 		if err := disk.Unlink(to, envelope.WhyName(name)); err != nil && err != unix.ENOENT {
-			r.o.Report("a reason without its file: "+name, err)
+			r.o.Report("left a .why without its file: "+name, err)
 		}
 		early = false
 	}
 	if disk.Gone(err) {
-		r.strays(name, e) // somebody tidied up by hand, and it is remembered; or all of the mailbox is away
+		r.strays(name, e) // a person tidied up and it is remembered; or the whole mailbox is away
 		return nil
 	}
 	if err == nil && w.text != "" && !early {
 		if err := r.bus.explain(to, moved, w); err != nil {
-			r.o.Report("no reason beside "+moved, err)
+			r.o.Report("cannot write the .why of "+moved, err)
 		}
 	}
 	return err
 }
 
-// maxAstray is how many are looked for: more are offered again at the next start.
+// maxAstray is how many are looked for; any others are offered again at the next start.
 const maxAstray = 1000
 
 func (r *Receiver) strays(name string, e envelope.Envelope) {
@@ -309,15 +308,15 @@ func (r *Receiver) strays(name string, e envelope.Envelope) {
 	}
 }
 
-// fileAstray files what was confirmed while its mailbox was away, once that is
-// back: seen has come back with it, and does not know. The caller holds mu.
+// fileAstray files what was confirmed while its mailbox was away, once that is back: the
+// file seen came back with it and lacks it. The caller holds mu.
 func (r *Receiver) fileAstray() {
 	if len(r.astray) == 0 {
 		return
 	}
 	fd, err := r.use(&r.claimed)
 	if err != nil {
-		return // said where mail is claimed
+		return // reported where mail is claimed
 	}
 	for name, e := range r.astray {
 		l := &letter{name: name, claimed: true}
@@ -325,7 +324,7 @@ func (r *Receiver) fileAstray() {
 			continue // not there yet
 		}
 		if l.env == nil || l.env.ID != e.ID || l.env.From != e.From || r.held[e.ID] != nil {
-			delete(r.astray, name) // another one
+			delete(r.astray, name) // another file
 			continue
 		}
 		delete(r.astray, name)
@@ -342,7 +341,7 @@ func (r *Receiver) fileAstray() {
 	}
 }
 
-// rememberAgain adds to seen what it does not know, if it is another file by now.
+// rememberAgain adds the envelope to seen if that is another file now and lacks it.
 func (r *Receiver) rememberAgain(e envelope.Envelope) error {
 	now := r.bus.now()
 	if r.seen.Gone() {

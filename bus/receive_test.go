@@ -96,7 +96,7 @@ func TestOnce(t *testing.T) {
 	mustDo(t, err)
 	unread := 0
 	for _, e := range list {
-		if strings.Contains(e.Why, "delivered before") {
+		if strings.Contains(e.Why, "already delivered") {
 			unread++
 		}
 	}

@@ -17,18 +17,17 @@ import (
 	"netsky/bus/seen"
 )
 
-// ShortID is the fewest characters that may stand for an ID.
+// ShortID is the minimum length of an abbreviated ID.
 const ShortID = 6
 
-// MostReceived bounds what Received returns: enough to say that they are many.
+// MostReceived limits what Received returns: enough to show that there are many.
 const MostReceived = 10
 
-// Received finds the message with that ID that came to an address: one of each
-// sender that gave it that ID. Without any it finds those whose IDs begin so, if
-// that is ShortID characters at least. It returns each once, and no more than
-// MostReceived.
-// Of what was delivered it opens the files that can be meant: what the mailbox
-// remembers tells their IDs and senders. It takes nothing and needs no lock.
+// Received finds the messages with that ID that an address received: one from each sender
+// that used it. If there is none, it finds those whose IDs begin with id, if id has at
+// least ShortID characters. It returns each once, and at most MostReceived. Of delivered
+// mail it opens only candidates, as the file seen holds IDs and senders. It takes nothing
+// and needs no lock.
 func (b *Bus) Received(ctx context.Context, box agent.ID, id string) ([]Entry, error) {
 	s := &search{b: b, ctx: ctx, box: box, id: id}
 	for _, p := range places[:3] {
@@ -48,7 +47,7 @@ type search struct {
 	ctx   context.Context
 	box   agent.ID
 	id    string
-	exact []Entry // of the ID itself, each of another sender
+	exact []Entry // with exactly that ID, each from another sender
 	begin []Entry
 }
 
@@ -74,7 +73,7 @@ func (s *search) place(p Place) error {
 	if err != nil {
 		return err
 	}
-	for _, k := range known { // the ID itself first
+	for _, k := range known { // exact matches first
 		if len(s.exact) > 0 && k.id != s.id || len(s.exact)+len(s.begin) >= MostReceived {
 			return nil
 		}
@@ -85,7 +84,7 @@ func (s *search) place(p Place) error {
 			return err
 		}
 	}
-	// What has been on file for longer than it is remembered.
+	// Files older than what is remembered.
 	for _, c := range list {
 		if c.ns/1e6 >= since || len(s.exact) > 0 || len(s.begin) >= MostReceived {
 			break
@@ -97,17 +96,17 @@ func (s *search) place(p Place) error {
 	return nil
 }
 
-// meant reports whether the ID of an envelope is the one, or begins so.
+// meant reports whether an envelope's ID is the wanted one, or begins with it.
 func (s *search) meant(e envelope.Envelope) bool {
 	return e.ID == s.id || len(s.id) >= ShortID && strings.HasPrefix(e.ID, s.id)
 }
 
-// look reads a file that has the word in it, and reports whether it is the message.
+// look reads a file that contains the word, and reports whether it is the message.
 func (s *search) look(fd int, p Place, name, word string, is func(envelope.Envelope) bool) (bool, error) {
 	if err := s.ctx.Err(); err != nil {
 		return false, err
 	}
-	// An ID that begins with f- may be made from the file's name.
+	// An ID that begins with f- may be derived from the file's name.
 	if !strings.HasPrefix("f-", word[:min(len(word), 2)]) && !holds(fd, name, word, s.b.maxBytes) {
 		return false, nil
 	}
@@ -125,21 +124,21 @@ func (s *search) look(fd int, p Place, name, word string, is func(envelope.Envel
 	return true, nil
 }
 
-// has reports whether that message is found already.
+// has reports whether that message has been found.
 func (s *search) has(id, from string) bool {
 	is := func(e Entry) bool { return e.Envelope.ID == id && string(e.Envelope.From) == from }
 	return slices.ContainsFunc(s.exact, is) || slices.ContainsFunc(s.begin, is)
 }
 
-// A remembered is a line of what a mailbox remembers.
+// A remembered is a line of the file seen.
 type remembered struct {
 	ms   int64 // when it was delivered
 	from string
 	id   string
 }
 
-// remembered are the messages that can be meant, the ID itself first, and from
-// when on all is remembered, in milliseconds.
+// remembered returns the messages that match, exact ones first, and the time in
+// milliseconds from which everything is remembered.
 func (s *search) remembered() (list []remembered, since int64, err error) {
 	since = math.MaxInt64
 	had := make(map[remembered]bool)
@@ -162,13 +161,12 @@ func (s *search) remembered() (list []remembered, since int64, err error) {
 	return list, since, err
 }
 
-// mostWaiting is more than a mailbox lets wait: one sender's messages are
-// delivered in order, so of those sent before one was delivered no more can have
-// come after it.
+// mostWaiting exceeds what a mailbox lets wait: one sender's messages are delivered in
+// order, so no more of those sent before a delivery can have arrived after it.
 const mostWaiting = 2000
 
-// locate finds the file of a remembered message: it was sent before it was
-// delivered, mostly shortly before, and names its sender if the bus has made it.
+// locate finds the file of a remembered message: it was sent before it was delivered,
+// usually shortly before, and names its sender if the bus made it.
 func (s *search) locate(fd int, list []candidate, k remembered) error {
 	at, _ := slices.BinarySearchFunc(list, k.ms+1, func(c candidate, ms int64) int {
 		return cmp.Compare(c.ns/1e6, ms)
@@ -192,7 +190,7 @@ func (s *search) locate(fd int, list []candidate, k remembered) error {
 	if pruned {
 		return nil
 	}
-	for _, c := range list[at:] { // a clock was set back, or the file's time is made up
+	for _, c := range list[at:] { // a clock was set back, or the file's time is not real
 		if found, err := try(c); found || err != nil {
 			return err
 		}

@@ -11,12 +11,12 @@ import (
 
 const (
 	restTime       = time.Second      // an invalid file that has not changed for this long is judged
-	unfinishedRest = 10 * time.Second // the same for one whose rest may be still to come
+	unfinishedRest = 10 * time.Second // the same for one that may still be growing
 )
 
-// early is for how long yet a bad letter is left alone, 0 if it may be judged.
-// The file's time is asked first; where the clock makes no sense of it, our own
-// watching counts. A file that somebody has open for writing is never judged.
+// early returns for how long an invalid letter is still left alone, 0 if it may be judged.
+// The file's time counts; if the clock contradicts it, our own observation does. A file
+// that is open for writing is never judged.
 func (l *letter) early(dir int, now time.Time) time.Duration {
 	rest := restTime
 	var odd disk.OddError
@@ -42,8 +42,8 @@ func (l *letter) early(dir int, now time.Time) time.Duration {
 	return 0
 }
 
-// beingWritten reports whether a process has the file open for writing, as far
-// as the system tells.
+// beingWritten reports whether a process has the file open for writing, as far as the
+// system reveals that.
 func beingWritten(dir int, name string) bool {
 	fd, err := disk.Open(dir, name, unix.O_RDONLY|unix.O_NOFOLLOW|unix.O_NONBLOCK|unix.O_NOCTTY|disk.NoAtime)
 	if err != nil {

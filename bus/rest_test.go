@@ -173,7 +173,7 @@ func TestMended(t *testing.T) {
 					mustDo(t, os.WriteFile(box(home, bus.Poison, "late.json"), []byte(`{"to":"agent0","text":"at last"}`), 0o600))
 				}
 				testworld.Wait(t, "moved back", func() bool { n, _ := b.Count(a1, bus.Poison); return n == 1 })
-				testworld.Wait(t, "told", func() bool { return told.has("late.json is a valid envelope now: moved back to the " + string(place)) })
+				testworld.Wait(t, "told", func() bool { return told.has("late.json is now a valid envelope: moved back to the " + string(place)) })
 				if _, err := os.Stat(box(home, bus.Poison, "late.json.why")); !os.IsNotExist(err) {
 					t.Errorf("late.json.why: %v", err)
 				}

@@ -14,15 +14,14 @@ import (
 	"netsky/bus/envelope"
 )
 
-// Route sends what lies in the agents' outboxes, one pass under the lock
-// "router" (the error matches agent.ErrLocked if a router runs). The sender is
-// stamped with the mailbox's own name; a file that claims another one, names an
-// unknown recipient or is no envelope goes to that agent's poison/. One that a
-// brake holds back stays, with all that follows it to the same recipient, for a
-// later pass.
+// Route sends what is in the agents' outboxes, in one pass under the lock "router" (the
+// error matches agent.ErrLocked if a router runs). The sender is set to the mailbox's
+// owner; a file that claims another sender, names an unknown recipient or is no envelope
+// moves to that agent's poison/. A file that a brake stops stays for a later pass, with
+// all that follow it to the same recipient.
 //
-// A crash between publishing a file and moving it to sent/ publishes it again,
-// under the same ID: it has one effect.
+// A crash between publishing a file and moving it to sent/ publishes it again, under the
+// same ID: it has one effect.
 func (b *Bus) Route(ctx context.Context) error {
 	lock, err := b.home.Lock(home.RouterLock)
 	if err != nil {
@@ -34,9 +33,9 @@ func (b *Bus) Route(ctx context.Context) error {
 	return err
 }
 
-// RunRouter routes until ctx ends, whenever an outbox changes. report is told
-// what it did beside routing (err is nil then) and what went wrong, at most once
-// for each file; it may be nil.
+// RunRouter routes until ctx ends, whenever an outbox changes. report, if not nil,
+// receives what it did besides routing (err is nil then) and what went wrong, at most once
+// for each file.
 func (b *Bus) RunRouter(ctx context.Context, report func(what string, err error)) error {
 	if report == nil {
 		report = func(string, error) {}
@@ -82,7 +81,7 @@ func (b *Bus) RunRouter(ctx context.Context, report func(what string, err error)
 type router struct {
 	b      *Bus
 	report func(what string, err error)
-	rest   map[string]rest // files that are no envelopes yet
+	rest   map[string]rest // files that are not envelopes yet
 	mend   map[agent.ID]*mending
 }
 
@@ -100,13 +99,13 @@ func (rt *router) mending() bool {
 	return false
 }
 
-// A rest says since when a bad file has not changed.
+// A rest says since when an invalid file has been unchanged.
 type rest struct {
 	mark  disk.Mark
 	since time.Time
 }
 
-// pass goes over all outboxes. later says that some files want another look.
+// pass handles all outboxes. later reports that some files need another look.
 func (rt *router) pass(ctx context.Context) (later bool, err error) {
 	boxes, err := rt.b.Mailboxes()
 	if err != nil {
@@ -128,8 +127,7 @@ func (rt *router) pass(ctx context.Context) (later bool, err error) {
 	return later || len(bad) > 0, errors.Join(errs...)
 }
 
-// outbox routes the files of one agent. What it cannot judge yet it enters
-// in bad.
+// outbox routes the files of one agent. It adds files that cannot be judged yet to bad.
 func (rt *router) outbox(ctx context.Context, id agent.ID, bad map[string]rest) (later bool, err error) {
 	out, err := rt.b.openPlace(id, Outbox)
 	if err != nil {
@@ -141,7 +139,7 @@ func (rt *router) outbox(ctx context.Context, id agent.ID, bad map[string]rest) 
 	if err != nil {
 		return false, err
 	}
-	held := make(map[agent.ID]bool) // recipients whose brake is on
+	held := make(map[agent.ID]bool) // recipients held back by a brake
 	var errs []error
 	for _, c := range list {
 		if err := ctx.Err(); err != nil {
@@ -178,12 +176,12 @@ func (rt *router) outbox(ctx context.Context, id agent.ID, bad map[string]rest) 
 	return later, errors.Join(errs...)
 }
 
-// isPassing reports whether a brake refused that will let go.
+// isPassing reports whether waiting will lift the refusal.
 func isPassing(err error) bool {
 	return errors.Is(err, ErrBrake) && !errors.Is(err, ErrHops)
 }
 
-// isRefusal reports whether no later attempt can have another end.
+// isRefusal reports whether every later attempt would fail too.
 func isRefusal(err error) bool {
 	return errors.Is(err, envelope.ErrInvalid) || errors.Is(err, ErrNotAllowed) || errors.Is(err, ErrNoMailbox) || errors.Is(err, ErrBrake)
 }
@@ -228,8 +226,8 @@ func (rt *router) poison(id agent.ID, out int, name string, m disk.Mark, reason 
 	return err
 }
 
-// takeMended puts back into an open outbox what was found there, was poisoned,
-// and is a valid envelope now.
+// takeMended puts files back into an open outbox that were found there, were poisoned, and
+// are valid envelopes now.
 func (rt *router) takeMended(id agent.ID, out int) {
 	m := rt.mend[id]
 	if m == nil {

@@ -15,15 +15,15 @@ import (
 
 const (
 	headSize  = 2048            // letters kept in order; a longer inbox is taken in batches
-	tailSize  = 64              // the newest are looked at too: a shutdown overtakes the batch
+	tailSize  = 64              // the newest are read too: a shutdown overtakes the batch
 	cacheText = 64 << 10        // a longer text is read again when its turn comes
 	cacheAll  = 4 << 20         // and so are all when there is this much
-	lookAgain = time.Second     // after this the unreadable are looked at again, and what somebody writes
+	lookAgain = time.Second     // when unreadable files, and those being written, are read again
 	scanShare = 10              // at most a tenth of the time goes into listing a long inbox
 	passEvery = 5 * time.Second // in case all hints are lost
 )
 
-// A letter is a file in inbox/ or claimed/ as far as it has been looked at.
+// A letter is a file in inbox/ or claimed/ as far as it has been read.
 type letter struct {
 	name    string
 	ns      int64 // its place in the order
@@ -36,9 +36,9 @@ type letter struct {
 	env    *envelope.Envelope // nil if bad, unreadable, or dropped to save memory
 	from   agent.ID
 	kind   envelope.Kind
-	bad    error     // why it is no envelope
-	sys    error     // why it could not be read at all
-	since  time.Time // it has been bad like this since
+	bad    error     // why it is not an envelope
+	sys    error     // why it could not be read
+	since  time.Time // since when it has been invalid like this
 }
 
 func byTime(a, b *letter) int {
@@ -69,7 +69,7 @@ func earlier(a, b candidate) int {
 // A batch collects the earliest and the latest of any number of candidates.
 type batch struct {
 	head, tail []candidate
-	more       bool // there were some between
+	more       bool // there were some in between
 }
 
 func (b *batch) add(c candidate) {
@@ -93,7 +93,7 @@ func (b *batch) trim() {
 	b.head = b.head[:headSize]
 }
 
-// scan lists the inbox and looks at what it has not seen yet.
+// scan lists the inbox and reads what is new.
 // The caller holds mu.
 func (r *Receiver) scan() error {
 	inbox, err := r.use(&r.inbox)
@@ -117,10 +117,10 @@ func (r *Receiver) scan() error {
 	return nil
 }
 
-// list lists the inbox. What comes meanwhile may be listed or not, so of two
-// messages of one sender the later alone, where the system lists in parts. Then
-// what a first listing has found says how far a second can be believed; later
-// says that there is more behind that.
+// list lists the inbox. A file that arrives meanwhile may or may not be listed, so if the
+// system lists in parts, the later of two messages of one sender may be listed alone. Then
+// the first listing limits how far the second can be trusted; later reports that there is
+// more beyond that.
 func (r *Receiver) list(inbox int) (found batch, later bool, err error) {
 	parts, err := r.eachName(inbox, found.add)
 	if parts <= 1 || err != nil {
@@ -152,7 +152,7 @@ func (r *Receiver) eachName(inbox int, fn func(candidate)) (parts int, err error
 		r.buf = make([]byte, 64<<10)
 	}
 	return disk.Dirents(inbox, r.buf, func(raw []byte) bool {
-		if raw[0] == '.' { // most of them are envelopes in the making
+		if raw[0] == '.' { // most of them are envelopes being written
 			return true
 		}
 		name := string(raw)
@@ -165,15 +165,15 @@ func (r *Receiver) eachName(inbox int, fn func(candidate)) (parts int, err error
 		} else {
 			ns, err = orderTime(inbox, name)
 		}
-		if err == nil { // else it has gone, or shows itself in the next scan
+		if err == nil { // else it is gone, or the next scan finds it
 			fn(candidate{ns, name})
 		}
 		return true
 	})
 }
 
-// adopt makes letters of what was found. Of the tail only control mail counts;
-// the rest's turn comes in another batch.
+// adopt turns what was found into letters. Of the tail only control mail counts; the rest
+// follows in another batch.
 func (r *Receiver) adopt(found batch, inbox int) {
 	known := make(map[string]*letter, len(found.head)+len(found.tail))
 	queue := make([]*letter, 0, len(found.head))
@@ -198,14 +198,14 @@ func (r *Receiver) adopt(found batch, inbox int) {
 	}
 	slices.SortFunc(queue, inOrder)
 	r.queue, r.known = queue, known
-	for name := range r.reported { // of files that are no longer there
+	for name := range r.reported { // of files that are gone
 		if envelope.IsFile(name) && known[name] == nil && !slices.ContainsFunc(r.again, func(l *letter) bool { return l.name == name }) {
 			delete(r.reported, name)
 		}
 	}
 }
 
-// look reads a letter, if that is worth while.
+// look reads a letter if it is worth reading now.
 func (r *Receiver) look(l *letter, dir int) {
 	now := r.bus.now()
 	e, m, err := r.bus.readEnvelope(dir, l.name, form{r.bus, r.id, Inbox})
@@ -224,9 +224,8 @@ func (r *Receiver) look(l *letter, dir int) {
 	}
 }
 
-// judge looks again at what could not be read as an envelope and poisons what
-// will not become one. It says after what time some must be looked at once
-// more; 0 means never. The caller holds mu.
+// judge reads invalid files again and poisons those that will not become envelopes. It
+// returns when some must be read again; 0 means never. The caller holds mu.
 func (r *Receiver) judge() (wait time.Duration) {
 	keep := r.queue[:0]
 	for _, l := range r.queue {
@@ -249,7 +248,7 @@ func (r *Receiver) judge() (wait time.Duration) {
 	return wait
 }
 
-// judgeOne says for how long a bad letter is left alone, or that it has gone.
+// judgeOne returns for how long an invalid letter is left alone, or that it is gone.
 func (r *Receiver) judgeOne(l *letter) (left time.Duration, settled bool) {
 	inbox, err := r.use(&r.inbox)
 	if err != nil {

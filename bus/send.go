@@ -8,21 +8,20 @@ import (
 	"netsky/bus/envelope"
 )
 
-// A Receipt names what was sent.
+// A Receipt identifies what was sent.
 type Receipt struct {
 	ID   string // the envelope's
 	File string // its name in the recipient's inbox
 }
 
-// Send publishes an envelope to the mailbox of e.To and returns when it
-// survives a loss of power; the receiver may have it before that. It fills ID
-// and Time where they are missing.
+// Send publishes an envelope to the mailbox of e.To and returns when it survives a power
+// loss; the receiver may have it before that. It sets ID and Time if they are missing.
 //
-// The error matches ErrInvalid, ErrNotAllowed, ErrNoMailbox or ErrBrake, or is
-// the system's; then the message is not sent. The Receipt has the ID in any
-// case: the same message sent again under it has one effect, so that is what to
-// do when in doubt. A crash of the sender leaves the message whole or not at
-// all, and at most a hidden file that the receiver sweeps away.
+// The error matches ErrInvalid, ErrNotAllowed, ErrNoMailbox or ErrBrake, or is the
+// system's; then the message is not sent. The Receipt always has the ID: sending the same
+// message again under it has one effect, which is the thing to do when in doubt. A crash
+// of the sender leaves the whole message or none, and at most a hidden file that the
+// receiver removes.
 func (b *Bus) Send(ctx context.Context, e envelope.Envelope) (receipt Receipt, err error) {
 	if e.ID == "" {
 		e.ID = newID()
@@ -70,7 +69,7 @@ func (b *Bus) Send(ctx context.Context, e envelope.Envelope) (receipt Receipt, e
 	return receipt, err
 }
 
-// put publishes an envelope into an open inbox and asks nobody.
+// put publishes an envelope into an open inbox without any checks of permission or rate.
 func (b *Bus) put(inbox int, e envelope.Envelope) (file string, err error) {
 	data, err := e.MarshalJSON()
 	if err != nil {
@@ -86,9 +85,9 @@ func (b *Bus) put(inbox int, e envelope.Envelope) (file string, err error) {
 	return file, nil
 }
 
-// answer sends what code has to say about an envelope of somebody's mailbox.
-// Its ID depends on nothing but the three, so saying it again changes nothing.
-// The bus's own answers know no brake: there is one for each message at most.
+// answer sends netsky's own answer to an envelope of a mailbox. Its ID depends only on the
+// three, so sending it again has no effect. Brakes do not apply: there is at most one for
+// each message.
 func (b *Bus) answer(from, to agent.ID, kind envelope.Kind, cause envelope.Envelope, text string) error {
 	inbox, err := b.inbox(to)
 	if err != nil {
@@ -102,29 +101,29 @@ func (b *Bus) answer(from, to agent.ID, kind envelope.Kind, cause envelope.Envel
 	return err
 }
 
-// allowed says who may write to whom.
+// allowed reports whether the sender may write to the recipient.
 func allowed(e envelope.Envelope) error {
 	refuse := func(why string) error { return fmt.Errorf("%s: %w %s: %s", e.From, ErrNotAllowed, e.To, why) }
 	if !e.From.IsClone() {
 		return nil
 	}
 	if e.Kind == envelope.KindShutdown {
-		return refuse("a clone shuts nobody down")
+		return refuse("clones cannot shut down agents")
 	}
 	switch {
 	case e.To == e.From:
-		return refuse("it is the sender itself")
+		return refuse("sender and recipient are the same")
 	case e.To == agent.Root, e.To.IsClone():
 		return nil
 	case e.Kind == envelope.KindReply, e.Kind == envelope.KindError:
 		if e.InReplyTo != "" {
 			return nil
 		}
-		return refuse("a clone's " + string(e.Kind) + " needs in_reply_to")
+		return refuse("from a clone, " + string(e.Kind) + " needs in_reply_to")
 	case e.To == agent.Infinity:
-		return refuse("clones send agentinfinity only reply and error")
+		return refuse("clones may send agentinfinity only reply and error")
 	case e.Kind == envelope.KindApproval:
 		return nil
 	}
-	return refuse("clones send the owner only reply, error and approval")
+	return refuse("clones may send the owner only reply, error and approval")
 }

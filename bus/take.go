@@ -9,11 +9,10 @@ import (
 	"netsky/bus/envelope"
 )
 
-// Next waits for the next envelope, claims it and hands it over: first what a
-// dead holder had claimed, then the owner's mail, then the rest by time. It
-// poisons and files on the way what cannot be handed over. Each call claims
-// one; an envelope whose ID is still in hand waits. After an obeyed shutdown
-// the error is ErrShutdown, after Close ErrClosed.
+// Next waits for the next envelope, claims it and returns it: first what a dead holder had
+// claimed, then the owner's mail, then the rest by time. On the way it poisons or files
+// what cannot be handed over. Each call claims one; an envelope whose ID is still in hand
+// waits. After an obeyed shutdown the error is ErrShutdown, after Close ErrClosed.
 func (r *Receiver) Next(ctx context.Context) (*Delivery, error) {
 	for {
 		if err := ctx.Err(); err != nil {
@@ -37,7 +36,7 @@ func (r *Receiver) Next(ctx context.Context) (*Delivery, error) {
 	}
 }
 
-// tryNext returns what is there, and if nothing is, enters a waiter.
+// tryNext returns an envelope, or registers a waiter if there is none.
 func (r *Receiver) tryNext() (d *Delivery, err error) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -48,7 +47,7 @@ func (r *Receiver) tryNext() (d *Delivery, err error) {
 	}()
 	switch {
 	case r.closed:
-		r.wake() // whoever else waits
+		r.wake() // any other waiter
 		return nil, ErrClosed
 	case r.shut != nil && r.shut.obeyed:
 		r.wake()
@@ -64,7 +63,7 @@ func (r *Receiver) tryNext() (d *Delivery, err error) {
 	return d, nil
 }
 
-// taken sees to what is left behind d. The caller holds mu.
+// taken handles what is left behind d. The caller holds mu.
 func (r *Receiver) taken(d *Delivery) {
 	if d != nil && len(r.queue)+len(r.again) > 0 {
 		r.wake() // for another Next
@@ -74,10 +73,9 @@ func (r *Receiver) taken(d *Delivery) {
 	}
 }
 
-// take claims the first letter that can be handed over, nil if there is none or
-// it would be rendered in more than room bytes.
-// A letter that is in trouble holds up its sender's later ones, so that they
-// stay in order, and nobody else's. The caller holds mu.
+// take claims the first letter that can be handed over; nil if there is none or its
+// rendering exceeds room bytes. A letter in trouble holds up later ones from the same
+// sender, to keep their order, and no others. The caller holds mu.
 func (r *Receiver) take(room int) *Delivery {
 	troubled := make(map[agent.ID]bool)
 	for _, list := range []*[]*letter{&r.again, &r.queue} {
@@ -93,7 +91,7 @@ func (r *Receiver) take(room int) *Delivery {
 			}
 			troubled[l.from] = fate == inTrouble && l.from != ""
 			if fate == inTrouble && l.claimed && list == &r.queue {
-				r.again = append(r.again, l) // it lies in claimed/ now
+				r.again = append(r.again, l) // it is in claimed/ now
 				fate = settled
 			}
 			if fate != settled {
@@ -113,18 +111,17 @@ func (r *Receiver) take(room int) *Delivery {
 	return nil
 }
 
-// A fate is what has become of a letter that was looked at.
+// A fate is the outcome for a letter.
 type fate int
 
 const (
-	settled   fate = iota // it waits no longer in its list
+	settled   fate = iota // it has left its list
 	waits                 // its turn has not come
-	inTrouble             // the system refused; tried again within a second
-	tooLong               // for the room there is
+	inTrouble             // the system refused; retried within a second
+	tooLong               // for the room left
 )
 
-// settle claims a letter and decides what becomes of it; d is set if it is to
-// be handed over.
+// settle claims a letter and decides its fate; d is set if it is to be handed over.
 func (r *Receiver) settle(l *letter, room int) (d *Delivery, _ fate) {
 	if !r.readable(l) {
 		if l.sys != nil {
@@ -161,9 +158,9 @@ func (r *Receiver) settle(l *letter, room int) (d *Delivery, _ fate) {
 	return d, settled
 }
 
-// grab claims the first of what a listing has found before it reads any, when
-// somebody waits and the name, one of ours, says that the file is whole. It
-// saves those who wait the time that reading takes.
+// grab claims the first file of a listing before reading any, if a caller waits and the
+// name, one that the bus made, shows that the file is complete. It saves waiting callers
+// the time of reading.
 func (r *Receiver) grab(found *batch, inbox int) {
 	if r.waiting == 0 || r.given != nil || r.shut != nil || len(r.again) > 0 || len(found.head) == 0 {
 		return
@@ -186,14 +183,14 @@ func (r *Receiver) grab(found *batch, inbox int) {
 	}
 	name, err := move(inbox, c.name, to)
 	if err != nil {
-		return // what is wrong shows itself on the slow way
+		return // the slow path reports what is wrong
 	}
 	r.lastClaim = r.bus.now()
 	l := &letter{name: name, ns: c.ns, claimed: true, ours: true}
 	r.look(l, to)
 	if l.bad != nil {
 		if _, err := move(to, name, inbox); err == nil {
-			return // judged on the slow way
+			return // judged on the slow path
 		}
 	}
 	found.head = append(found.head[:first], found.head[first+1:]...)
@@ -207,9 +204,9 @@ func (r *Receiver) grab(found *batch, inbox int) {
 	}
 }
 
-// readable reads a letter again whose envelope is not at hand. A letter that
-// is bad is judged elsewhere if it lies in the inbox, and here if it had been
-// claimed, for then nobody writes to it.
+// readable reads a letter again whose envelope is not in memory. An invalid letter is
+// judged elsewhere if it is in the inbox, and here if it had been claimed, as nothing
+// writes to it then.
 func (r *Receiver) readable(l *letter) bool {
 	if l.env != nil {
 		return true
@@ -237,8 +234,8 @@ func (r *Receiver) readable(l *letter) bool {
 	return true
 }
 
-// claim moves a letter from inbox/ to claimed/. If it is no longer the file
-// that was read, it is put back and false returned.
+// claim moves a letter from inbox/ to claimed/. If it is no longer the file that was read,
+// claim puts it back and returns false.
 func (r *Receiver) claim(l *letter) (bool, error) {
 	from, err := r.use(&r.inbox)
 	if err != nil {
@@ -264,7 +261,7 @@ func (r *Receiver) claim(l *letter) (bool, error) {
 		r.stale = true
 		r.prod()
 		if _, back := move(to, name, from); back != nil {
-			// It is read again like all that a dead holder had claimed.
+			// It is read again, like everything a dead holder had claimed.
 			r.again = append(r.again, &letter{name: name, ns: l.ns, claimed: true})
 		}
 		return false, nil
@@ -273,11 +270,10 @@ func (r *Receiver) claim(l *letter) (bool, error) {
 	return true, nil
 }
 
-// Batch is Next for a runtime that is given several at once: it waits for the
-// first, which is handed over however long it is, and claims with it what else
-// can be handed over now, in the same order, until there are max of them or the
-// renderings would be longer than bytes together. What does not fit is left for
-// the next call.
+// Batch is Next for a runtime that accepts several at once: it waits for the first, which
+// is handed over whatever its length, and claims with it what else can be handed over now,
+// in the same order, up to max envelopes or bytes of renderings in total. The rest is left
+// for the next call.
 func (r *Receiver) Batch(ctx context.Context, max, bytes int) ([]*Delivery, error) {
 	d, err := r.Next(ctx)
 	if err != nil {

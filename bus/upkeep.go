@@ -15,10 +15,10 @@ import (
 	"netsky/bus/envelope"
 )
 
-// Retract takes control mail back out of an inbox that nobody has claimed, for
-// a `down` that has ended: what match accepts goes to delivered/ with a .why
-// that says so. It returns how many it took back. A receiver that claims one
-// at the same moment has it; it is never in both places.
+// Retract removes unclaimed control mail from an inbox, for a `down` that has ended: what
+// match accepts moves to delivered/ with a .why that says so. It returns how many it
+// removed. If a receiver claims one at the same moment, the receiver has it; it is never
+// in both places.
 func (b *Bus) Retract(ctx context.Context, id agent.ID, match func(envelope.Envelope) bool) (n int, err error) {
 	inbox, err := b.openPlace(id, Inbox)
 	if err != nil {
@@ -50,16 +50,16 @@ func (b *Bus) Retract(ctx context.Context, id agent.ID, match func(envelope.Enve
 			return n, err
 		}
 		n++
-		if err := b.explain(delivered, name, why{text: "filed unread: taken back, for nobody had claimed it", reason: Retracted}); err != nil {
+		if err := b.explain(delivered, name, why{text: "filed unread: taken back before it was claimed", reason: Retracted}); err != nil {
 			return n, err
 		}
 	}
 	return n, nil
 }
 
-// PoisonRetry puts a file from poison/ back where it was found, its mailbox's
-// inbox or outbox, and returns which. One that would be poisoned again stays,
-// and the error names everything that is wrong with it.
+// PoisonRetry moves a file from poison/ back to where it was found, its mailbox's inbox or
+// outbox, and returns which. A file that would be poisoned again stays, and the error
+// lists everything that is wrong with it.
 func (b *Bus) PoisonRetry(id agent.ID, name string) (place Place, err error) {
 	err = b.fromPoison(id, name, func(from int) (err error) {
 		if place, err = b.retriable(from, id, name); err != nil {
@@ -76,8 +76,7 @@ func (b *Bus) PoisonRetry(id agent.ID, name string) (place Place, err error) {
 	return place, err
 }
 
-// retriable says where a file in poison/ belongs, or why it would not stay
-// there.
+// retriable returns where a file in poison/ belongs, or why it would be poisoned again.
 func (b *Bus) retriable(poison int, id agent.ID, name string) (Place, error) {
 	data, _, err := disk.ReadFile(poison, name, b.maxBytes)
 	if err != nil {
@@ -101,7 +100,7 @@ func (b *Bus) retriable(poison int, id agent.ID, name string) (Place, error) {
 	return place, errors.Join(list...)
 }
 
-// guessOrigin is for what was poisoned before the .why said where it was found.
+// guessOrigin is for files poisoned before the .why recorded where they were found.
 func (b *Bus) guessOrigin(id agent.ID, why string, data []byte) Place {
 	if strings.Contains(why, "but this is the outbox of") {
 		return Outbox
@@ -113,7 +112,7 @@ func (b *Bus) guessOrigin(id agent.ID, why string, data []byte) Place {
 	return Inbox
 }
 
-// unsendable is why the router would never send an envelope.
+// unsendable lists the reasons for which the router would never send an envelope.
 func (b *Bus) unsendable(e envelope.Envelope) (list []error) {
 	if err := allowed(e); err != nil {
 		list = append(list, err)
@@ -124,12 +123,12 @@ func (b *Bus) unsendable(e envelope.Envelope) (list []error) {
 		unix.Close(inbox)
 	}
 	if e.Hops > brake.MaxHops {
-		list = append(list, envelope.Invalidf("hops: %d, at most %d", e.Hops, brake.MaxHops))
+		list = append(list, envelope.Invalidf("hops: %d exceeds the limit of %d", e.Hops, brake.MaxHops))
 	}
 	return list
 }
 
-// PoisonDrop removes a file from poison/ for good.
+// PoisonDrop removes a file from poison/ permanently.
 func (b *Bus) PoisonDrop(id agent.ID, name string) error {
 	return b.fromPoison(id, name, func(from int) error {
 		err := disk.Unlink(from, name)
@@ -145,7 +144,7 @@ func (b *Bus) PoisonDrop(id agent.ID, name string) error {
 
 func (b *Bus) fromPoison(id agent.ID, name string, do func(from int) error) error {
 	if !envelope.IsFileName(name) {
-		return fmt.Errorf("%s: not the name of an envelope", envelope.Plain(name))
+		return fmt.Errorf("%s: not an envelope's file name", envelope.Plain(name))
 	}
 	from, err := b.openPlace(id, Poison)
 	if err != nil {
@@ -156,12 +155,12 @@ func (b *Bus) fromPoison(id agent.ID, name string, do func(from int) error) erro
 		return eachf("poison of "+string(id), err)
 	}
 	if err := disk.Unlink(from, envelope.WhyName(name)); err != nil && err != unix.ENOENT {
-		return fmt.Errorf("remove the reason of %s: %w", envelope.Plain(name), err)
+		return fmt.Errorf("remove the .why of %s: %w", envelope.Plain(name), err)
 	}
 	return nil
 }
 
-// eachf puts what it is about before each of joined errors.
+// eachf prefixes each of the joined errors with what it is about.
 func eachf(about string, err error) error {
 	list := []error{err}
 	if joined, ok := err.(interface{ Unwrap() []error }); ok {
@@ -173,10 +172,9 @@ func eachf(about string, err error) error {
 	return errors.Join(list...)
 }
 
-// Prune removes from delivered/ and sent/ what has lain there longer than keep
-// and is on record; of the owner's mail only what the owner has been shown.
-// Only the daemon calls it. It returns how many files it removed; a crash leaves
-// the rest for the next time.
+// Prune removes files from delivered/ and sent/ that are older than keep and recorded; of
+// the owner's mail only what the owner has been shown. Only the daemon calls it. It
+// returns how many files it removed; a crash leaves the rest for the next time.
 func (b *Bus) Prune(ctx context.Context, recorded func(envelopeID string) bool) (n int, err error) {
 	shown, err := b.home.ShownMail()
 	if err != nil {
@@ -226,7 +224,7 @@ func (b *Bus) prunePlace(ctx context.Context, id agent.ID, p Place, may func(nam
 		if err := ctx.Err(); err != nil {
 			return n, err
 		}
-		// The change time says when the file was moved here.
+		// The change time is when the file was moved here.
 		st, err := disk.Lstat(fd, name)
 		if err != nil || st.Ctim.Nano() >= cutoff {
 			continue

@@ -8,19 +8,19 @@ import (
 	"netsky/bus/watch"
 )
 
-// A Spot is a directory to watch. Without a Mailbox it means all mailboxes,
-// also those that are made later. Inbox, Claimed and Outbox can be watched;
-// other places only grow, and a change in them is announced by one in these.
+// A Spot is a directory to watch. Without a Mailbox it means all mailboxes, including
+// later ones. Inbox, Claimed and Outbox can be watched; other places only grow, and every
+// change in them comes with one in these.
 type Spot struct {
 	Mailbox agent.ID
 	Place   Place
 }
 
-// A Watch says that something may have changed in mailboxes.
+// A Watch reports that something may have changed in mailboxes.
 type Watch = watch.Watch
 
-// Watch begins to look at directories. When it returns, every later change is
-// announced, so list afterwards. It ends with ctx or Close.
+// Watch starts to watch directories. When it returns, every later change is reported, so
+// list afterwards. It ends with ctx or Close.
 func (b *Bus) Watch(ctx context.Context, spots ...Spot) (*Watch, error) {
 	var of watch.Of
 	for _, s := range spots {
@@ -33,13 +33,13 @@ func (b *Bus) Watch(ctx context.Context, spots ...Spot) (*Watch, error) {
 	return b.hub.Watch(ctx, of)
 }
 
-// WatchEvents is Watch of what witnesses and other processes beside the agents'
-// receivers note, of all agents.
+// WatchEvents watches, for all agents, what witnesses and other processes beside the
+// receivers record.
 func (b *Bus) WatchEvents(ctx context.Context) (*Watch, error) {
 	return b.hub.Watch(ctx, watch.Of{Dirs: []string{b.home.Path(home.EventsDir)}, Arrivals: true})
 }
 
-// mailboxDirs are the directories of all mailboxes.
+// mailboxDirs returns the directories of all mailboxes.
 func (b *Bus) mailboxDirs() ([]string, error) {
 	ids, err := b.Mailboxes()
 	dirs := make([]string, len(ids))

@@ -10,7 +10,7 @@ import (
 	"netsky/bus/envelope"
 )
 
-// weigh decides about a letter in claimed/.
+// weigh decides the fate of a letter in claimed/.
 func (r *Receiver) weigh(l *letter, now time.Time) (*Delivery, error) {
 	e := *l.env
 	switch {
@@ -21,7 +21,7 @@ func (r *Receiver) weigh(l *letter, now time.Time) (*Delivery, error) {
 		}
 		err := r.filed(l.name, w, e)
 		if err == nil {
-			r.o.Report("filed "+l.name+": delivered before", nil)
+			r.o.Report("filed "+l.name+": already delivered", nil)
 		}
 		return nil, err
 	case !e.Expires.IsZero() && !now.Before(e.Expires):
@@ -32,7 +32,7 @@ func (r *Receiver) weigh(l *letter, now time.Time) (*Delivery, error) {
 	d.rendered = sync.OnceValue(func() string { return envelope.Render(e, now) })
 	if r.o.MaxText > 0 {
 		if n := len(d.rendered()); n > r.o.MaxText {
-			return nil, r.refuse(l.name, e, fmt.Sprintf("too long for %s: %d bytes, at most %d", r.id, n, r.o.MaxText))
+			return nil, r.refuse(l.name, e, fmt.Sprintf("too long for %s: %d bytes exceed the limit of %d", r.id, n, r.o.MaxText))
 		}
 	}
 	r.held[e.ID] = d
@@ -40,10 +40,10 @@ func (r *Receiver) weigh(l *letter, now time.Time) (*Delivery, error) {
 }
 
 func deliveredBefore(e envelope.Envelope) why {
-	return why{text: "filed unread: an envelope of " + string(e.From) + " with this ID or idempotency key has been delivered before", reason: Duplicate}
+	return why{text: "filed unread: an envelope from " + string(e.From) + " with this ID or idempotency key was already delivered", reason: Duplicate}
 }
 
-// expire files an envelope unread and tells its sender.
+// expire files an envelope unread and notifies its sender.
 func (r *Receiver) expire(l *letter, e envelope.Envelope) error {
 	w := why{text: "filed unread: it expired at " + envelope.Stamp(e.Expires), reason: Expired}
 	if err := r.tellSender(e, "not delivered to "+string(r.id)+": it expired at "+envelope.Stamp(e.Expires)); err != nil {
@@ -59,8 +59,8 @@ func (r *Receiver) expire(l *letter, e envelope.Envelope) error {
 	return nil
 }
 
-// refuse poisons an envelope from claimed/ and tells its sender. The sender is
-// told first: told twice after a crash, he has one answer, for its ID is the same.
+// refuse poisons an envelope from claimed/ and notifies its sender first: after a crash
+// the second notice has the same ID and so no effect.
 func (r *Receiver) refuse(name string, e envelope.Envelope, reason string) error {
 	if err := r.tellSender(e, "not delivered to "+string(r.id)+": "+reason); err != nil {
 		return err
@@ -76,8 +76,8 @@ func (r *Receiver) refuse(name string, e envelope.Envelope, reason string) error
 	return r.poisonFrom(from, name, disk.MarkOf(st), errors.New(reason))
 }
 
-// tellSender answers with an error, unless the envelope is one that code does
-// not answer or its sender has no mailbox.
+// tellSender answers with an error, unless the envelope is one that netsky does not answer
+// or its sender has no mailbox.
 func (r *Receiver) tellSender(e envelope.Envelope, text string) error {
 	if !e.Kind.Answerable() || e.From == r.id {
 		return nil

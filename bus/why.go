@@ -10,25 +10,25 @@ import (
 	"netsky/bus/envelope"
 )
 
-// A Reason says in one word why a file was put aside. It is what programs read;
-// the text beside it is for people, and its words may change.
+// A Reason is the machine-readable reason why a file was put aside. The text beside it is
+// for people, and its wording may change.
 type Reason string
 
 const (
-	Duplicate Reason = "duplicate" // filed unread: its ID or idempotency key had been delivered before
-	Expired   Reason = "expired"   // filed unread: its time was over
-	Retracted Reason = "retracted" // filed unread: taken back before anybody claimed it
+	Duplicate Reason = "duplicate" // filed unread: its ID or idempotency key was delivered before
+	Expired   Reason = "expired"   // filed unread: it had expired
+	Retracted Reason = "retracted" // filed unread: taken back before it was claimed
 	Invalid   Reason = "invalid"   // poisoned: not a valid envelope for where it was found
 	Refused   Reason = "refused"   // poisoned: not allowed, not deliverable, or stopped by a brake
 )
 
-// A why is the file NAME.why beside one that was put aside: a text for people,
-// then lines for netsky. A crash while it is written leaves a part of it, and
-// what is not there is not known.
+// A why is the file NAME.why beside a file that was put aside: a text for people, then
+// lines for netsky. A crash while it is written leaves a part of it; missing lines are
+// unknown.
 type why struct {
 	text   string
 	reason Reason
-	origin origin // of one in poison/
+	origin origin // of a file in poison/
 }
 
 const (
@@ -37,8 +37,7 @@ const (
 	notDelivered = "not delivered: "
 )
 
-// oldWhys are the beginnings of those that hold no reason: netsky wrote them
-// before there were reasons.
+// oldWhys are the beginnings of texts without a reason, as earlier versions wrote them.
 var oldWhys = []struct {
 	text   string
 	reason Reason
@@ -78,7 +77,7 @@ func parseWhy(data []byte) (w why) {
 	return w
 }
 
-// readWhy reads what lies beside a file; nothing if there is none.
+// readWhy reads the .why beside a file; it is empty if there is none.
 func readWhy(dir int, name string) why {
 	data, _, err := disk.ReadFile(dir, envelope.WhyName(name), 64<<10)
 	if err != nil {
@@ -87,13 +86,12 @@ func readWhy(dir int, name string) why {
 	return parseWhy(data)
 }
 
-// explain writes why a file lies where it lies. When it cannot be written, the
-// message is still where it belongs.
+// explain writes the .why of a file. If that fails, the message is still where it belongs.
 func (b *Bus) explain(dir int, name string, w why) error {
 	return b.files.Replace(dir, envelope.WhyName(name), []byte(w.String()))
 }
 
-// poisonWhy is the why of a file in poison/.
+// poisonWhy returns the why of a file in poison/.
 func poisonWhy(reason error, o origin) why {
 	word := Refused
 	if errors.Is(reason, envelope.ErrInvalid) {
@@ -115,7 +113,7 @@ requires_ack, expires, attachments. No key occurs twice.
 Once this file is a valid envelope, netsky moves it back where it was found.`, word, o}
 }
 
-// poison moves a file out of the way, byte for byte, with its reason beside it.
+// poison moves a file to poison/, byte for byte, with its reason beside it.
 func (b *Bus) poison(from int, name string, to int, reason error, o origin) (newName string, err error) {
 	newName, err = move(from, name, to)
 	if err != nil {
@@ -124,12 +122,11 @@ func (b *Bus) poison(from int, name string, to int, reason error, o origin) (new
 	return newName, b.explain(to, newName, poisonWhy(reason, o))
 }
 
-// An origin is where a file in poison/ was found, and as what. It is the last
-// line of the file's .why; one that netsky wrote before it had that line tells
-// no origin.
+// An origin is where a file in poison/ was found, and as what. It is the last line of the
+// file's .why; those written by earlier versions lack it.
 type origin struct {
-	place Place     // Inbox or Outbox; "" is not known
-	mark  disk.Mark // what was judged; the device has no place in it
+	place Place     // Inbox or Outbox; "" if unknown
+	mark  disk.Mark // what was judged, without the device
 }
 
 type originLine struct {

@@ -10,10 +10,9 @@ import (
 	"netsky/bus/envelope"
 )
 
-// Witness notes that the agent's runtime has been seen with the envelopes, for
-// whoever holds the mailbox: it confirms those that it has in hand, or when it
-// next starts. The notes are not fsynced; when they are lost with the machine's
-// power, the envelopes are offered again.
+// Witness records that the agent's runtime has been seen with the envelopes, for the
+// mailbox's holder: it confirms those that it has in hand, now or at its next start. The
+// notes are not fsynced; if a power loss takes them, the envelopes are offered again.
 func (b *Bus) Witness(id agent.ID, envelopeIDs ...string) error {
 	var lines []byte
 	for _, e := range envelopeIDs {
@@ -35,13 +34,13 @@ func (b *Bus) Witness(id agent.ID, envelopeIDs ...string) error {
 	}
 	defer f.Close()
 	if err := disk.Write(int(f.Fd()), lines); err != nil {
-		return fmt.Errorf("note what %s has seen: %w", id, err)
+		return fmt.Errorf("record what %s has seen: %w", id, err)
 	}
 	return nil
 }
 
-// eachSeen calls fn with the ID of every envelope that was seen since the last
-// call. One told twice does no harm.
+// eachSeen calls fn with the ID of every envelope that was seen since the last call.
+// Repeating an ID does no harm.
 func eachSeen(tail *home.EventTail, fn func(id string)) error {
 	if err := disk.Step("read"); err != nil {
 		return err

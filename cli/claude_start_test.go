@@ -27,7 +27,7 @@ func TestClaudeDialogs(t *testing.T) {
 	w.config(t, freely)
 	mustContain(t, "agent", w.up1(t), "agent1         waiting", "custom API key")
 	w.mustShow(t, "status", "waiting", "custom API key")
-	w.mustShow(t, "inbox", "agent1 waits at a dialog in its pane (custom API key)", "netsky attach agent1")
+	w.mustShow(t, "inbox", "agent1 is waiting at a dialog in its pane (custom API key)", "netsky attach agent1")
 	mustContain(t, "netsky", w.must(t, "netsky"), "next: netsky attach agent1")
 	id := w.mustSend(t, "agent1", "hello")
 	mustContain(t, "peek", w.must(t, "netsky", "peek", "agent1"), "Do you want to use this API key?", "❯ No")
@@ -37,7 +37,7 @@ func TestClaudeDialogs(t *testing.T) {
 	if l := w.mustOne(t, id); l.Text != "echo: hello" {
 		t.Errorf("the answer is %+v", l)
 	}
-	mustContain(t, "log", w.must(t, "netsky", "log"), "answered with yes, as the launch implies it: workspace trust: "+filepath.Join(w.dir, "src"))
+	mustContain(t, "log", w.must(t, "netsky", "log"), "answered with yes, implied by how it was started: workspace trust: "+filepath.Join(w.dir, "src"))
 	known, err := os.ReadFile(filepath.Join(config, ".claude.json"))
 	if err != nil {
 		t.Fatal(err)
@@ -90,7 +90,7 @@ func TestClaudeSameDialog(t *testing.T) {
 	}
 	for _, id := range []string{"agent1", "agent2", "agent3"} {
 		log := w.must(t, "netsky", "log", "--actor", id)
-		mustContain(t, "log", log, "answered with yes, on the owner's word: custom API key")
+		mustContain(t, "log", log, "answered with yes, as the owner decided: custom API key")
 	}
 	status, out := w.within(t, nil, "", "netsky", "approve", "agent1")
 	if status != 1 {
@@ -201,7 +201,7 @@ func TestClaudeUnknownDialog(t *testing.T) {
 	w.config(t, freely)
 	mustContain(t, "agent", w.up1(t), "agent1         waiting", "unknown dialog: Something new has come up")
 	w.mustSend(t, "agent1", "hello")
-	w.mustShow(t, "inbox", "agent1 waits at a dialog in its pane (unknown dialog): Something new has come up")
+	w.mustShow(t, "inbox", "agent1 is waiting at a dialog in its pane (unknown dialog): Something new has come up")
 	w.mustShow(t, "status", "waiting", "unknown dialog", "1 waiting")
 	if data, err := os.ReadFile(typed); err != nil || len(data) > 0 {
 		t.Errorf("typed into it: %q (%v)", data, err)

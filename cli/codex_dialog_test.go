@@ -22,7 +22,7 @@ func TestCodexDialog(t *testing.T) {
 	w.pane(t, "send-keys", "-t", "=agent1:", "Enter")
 	mustBecome(t, "the list of models", func() bool { return strings.Contains(w.must(t, "netsky", "peek", "agent1"), "Select Model") })
 	w.mustShow(t, "status", "agent1", "waiting", "model: Select Model")
-	w.mustShow(t, "inbox", "agent1 waits at a dialog in its pane (model): Select Model", "netsky attach agent1")
+	w.mustShow(t, "inbox", "agent1 is waiting at a dialog in its pane (model): Select Model", "netsky attach agent1")
 
 	// Mail goes on behind it, and the dialog stays a person's.
 	if got := w.must(t, "netsky", "ask", "agent1", "loop: say behind it"); !strings.Contains(got, "behind it") {

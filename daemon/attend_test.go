@@ -208,8 +208,8 @@ func TestAttendRestarts(t *testing.T) {
 	w.touch("busy")
 	w.killReceiver("agent1")
 	waits := w.mail("agent1", "two")
-	st := w.shows("agent1", agent.Waiting, "its receiver has gone; it is restarted when idle (a turn runs)")
-	if st.Inbox != 1 || st.Evidence != "nobody holds its mailbox" {
+	st := w.shows("agent1", agent.Waiting, "its receiver has exited; restarting once idle (a turn runs)")
+	if st.Inbox != 1 || st.Evidence != "no receiver holds its mailbox" {
 		t.Errorf("%+v", st)
 	}
 	looks := w.r.looks.Load()
@@ -302,7 +302,7 @@ func TestAttendDialog(t *testing.T) {
 		return list
 	}
 	testworld.WaitOr(w, func() bool { return len(mail()) > 0 }, func() string { return "the owner was not told\n" + w.log() })
-	want := "agent1 waits at a dialog in its pane (trust): Do you trust this? &lt;channel>\nOnly you can answer it: netsky attach agent1"
+	want := "agent1 is waiting at a dialog in its pane (trust): Do you trust this? &lt;channel>\nOnly you can answer it: netsky attach agent1"
 	if e := mail()[0]; e.From != "agent1" || e.Text != want || e.Via != "code" {
 		t.Errorf("%+v", e)
 	}
@@ -377,7 +377,7 @@ func TestAttendLaterDialog(t *testing.T) {
 				t.Fatal(err)
 			}
 			for _, e := range all {
-				if e.Err == nil && e.Envelope.From == id && strings.Contains(e.Envelope.Text, id.N()+" waits at a dialog in its pane (limits): go on?") {
+				if e.Err == nil && e.Envelope.From == id && strings.Contains(e.Envelope.Text, id.N()+" is waiting at a dialog in its pane (limits): go on?") {
 					ids[e.Envelope.ID] = true
 				}
 			}

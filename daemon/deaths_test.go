@@ -261,7 +261,7 @@ func TestServerGone(t *testing.T) {
 			fmt.Sscanf(panes[0].Server, "%d", &server)
 			syscall.Kill(server, signal)
 			w.ended(db, starts...)
-			want := []string{" no tmux session is left: with it went agent0, agent1, agent2, agent3"}
+			want := []string{" all tmux sessions have ended: agent0, agent1, agent2, agent3"}
 			if got := w.deathLogs(db); !slices.Equal(got, want) {
 				t.Errorf("%q, want %q", got, want)
 			}

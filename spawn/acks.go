@@ -8,17 +8,16 @@ import (
 	"netsky/bus/envelope"
 )
 
-// acks are what agent0 has got since they were begun, among which agents' acks
-// are. agent0 may be taking them meanwhile, so they count wherever in its
-// mailbox they have got to.
+// acks counts the agents whose acks have reached agent0 since newAcks. agent0 may be
+// taking them meanwhile, so they count wherever in its mailbox they are.
 type acks struct {
 	bus  *bus.Bus
 	seen map[string]bool     // file names
 	mail []envelope.Envelope // that may be acks
 }
 
-// newAcks passes over what is there already. Without a mailbox there is no place
-// for an ack: the error says so.
+// newAcks ignores what is there already. Without a mailbox there is nowhere for an ack to
+// arrive: that is an error.
 func newAcks(b *bus.Bus) (*acks, error) {
 	a := &acks{bus: b, seen: make(map[string]bool)}
 	if err := b.Make(agent.Root); err != nil {
@@ -36,7 +35,7 @@ func newAcks(b *bus.Bus) (*acks, error) {
 	return a, nil
 }
 
-// look reads what has come since the last look.
+// look reads what has arrived since the last look.
 func (a *acks) look() {
 	for _, p := range bus.Arrived() {
 		names, err := a.bus.Names(agent.Root, p)
@@ -59,8 +58,8 @@ func (a *acks) look() {
 	}
 }
 
-// of reports whether the agent has acked the request: by the kind, or in words,
-// as a model does that writes its envelope by itself.
+// of reports whether the agent has acked the request: by kind, or in words, as a model
+// does that writes its own envelope.
 func (a *acks) of(id agent.ID, request string) bool {
 	for _, e := range a.mail {
 		switch {

@@ -9,19 +9,19 @@ import (
 	"netsky/agent"
 )
 
-// atOnce is how many agents one call of tmux starts. No more are started until
-// these are ready, or were given up. 50 clones, agent0 and agentinfinity fit.
+// atOnce is how many agents one call of tmux starts. The next ones are started when these
+// are ready or have failed. 50 clones, agent0 and agentinfinity fit.
 const atOnce = 60
 
 func (l *Launcher) atOnce() int { return cmp.Or(l.times.atOnce, atOnce) }
 
-// ErrUntried is returned by Up for agents that it did not try to start because the
-// start of those before them failed.
-var ErrUntried = errors.New("not tried, as the start of others failed")
+// ErrUntried is returned by Up for agents that it did not try to start because the start
+// of earlier ones failed.
+var ErrUntried = errors.New("not tried, because other agents failed to start")
 
-// wantedFirst are the agents whose desired state is saved before the first batch: all
-// but those of later batches, so that an interrupted up leaves none wanted that it has
-// never begun with.
+// wantedFirst returns the agents whose desired state is saved before the first batch: all
+// but those of later batches, so that an interrupted up leaves no agent wanted that it
+// never began to start.
 func (l *Launcher) wantedFirst(plans []Plan, todo []int) (ids []agent.ID) {
 	later := make(map[int]bool)
 	for _, i := range todo[min(len(todo), l.atOnce()):] {
@@ -35,9 +35,9 @@ func (l *Launcher) wantedFirst(plans []Plan, todo []int) (ids []agent.ID) {
 	return ids
 }
 
-// batches starts the planned agents, and the ticker with the first of them, and puts
-// into result how each ended. A batch with an error, or in which no agent started, is
-// the last one.
+// batches starts the planned agents, and the ticker with the first of them, and puts each
+// one's last step into result. The batch that fails, or in which no agent starts, is the
+// last one.
 func (l *Launcher) batches(ctx context.Context, o UpOptions, states Statuses, todo []int, tickerMissing bool, result []Progress, tell func(Progress)) error {
 	for first := true; first || len(todo) > 0; first = false {
 		batch := todo[:min(len(todo), l.atOnce())]
@@ -76,10 +76,11 @@ func (l *Launcher) batches(ctx context.Context, o UpOptions, states Statuses, to
 	return nil
 }
 
-// errBesideDown is the end of an up that a down --force has not waited for.
-var errBesideDown = errors.New("a `netsky down` at the same time has ended the agents started so far")
+// errBesideDown is the error of an up when a down --force that did not wait for it ended
+// its agents.
+var errBesideDown = errors.New("a concurrent `netsky down` ended the agents started so far")
 
-// unwanted reports whether all of a batch that was started are wanted down again.
+// unwanted reports whether every started agent of a batch is wanted down again.
 func (l *Launcher) unwanted(plans []Plan, batch []int) bool {
 	for _, i := range batch {
 		if d, err := l.Home.LoadDesired(string(plans[i].Agent)); err != nil || d.Up {
@@ -89,7 +90,7 @@ func (l *Launcher) unwanted(plans []Plan, batch []int) bool {
 	return true
 }
 
-// batch starts agents together. The desired state of the first batch is saved already.
+// batch starts agents together. The desired state of the first batch is already saved.
 func (l *Launcher) batch(ctx context.Context, o UpOptions, states Statuses, batch []int, first, tickerMissing bool, tell func(Progress)) ([]Progress, error) {
 	ids := make([]agent.ID, len(batch))
 	before := make(Statuses, len(batch))

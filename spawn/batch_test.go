@@ -71,7 +71,7 @@ func TestUpUnanswered(t *testing.T) {
 				Plans: w.plans(stays(), ids("agent0", "agent1", "agent2", "agent3")...), By: "owner",
 				Report: func(p spawn.Progress) { told = append(told, p) },
 			})
-			if !errors.Is(err, tmux.ErrUnanswered) || !strings.Contains(err.Error(), "agent1 to agent3: it is not known whether") {
+			if !errors.Is(err, tmux.ErrUnanswered) || !strings.Contains(err.Error(), "agent1 to agent3: cannot tell whether tmux started them") {
 				t.Errorf("Up() = %v", err)
 			}
 			for _, p := range ends {

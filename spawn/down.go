@@ -12,37 +12,37 @@ import (
 	"netsky/bus/envelope"
 )
 
-// DownOptions says which agents to end, and how.
+// DownOptions says which agents to end and how.
 type DownOptions struct {
-	Agents []agent.ID // none: agent0 and all clones
+	Agents []agent.ID // empty: agent0 and all clones
 	Force  bool       // end them at once, without asking
-	All    bool       // agentinfinity and the ticker too
+	All    bool       // include agentinfinity and the ticker
 	By     string
-	Keep   []int // processes that are never ended, with all below them: the daemon
+	Keep   []int // processes never to end, with all their children: the daemon
 	Report func(DownProgress)
-	// Within is called to end the agents by end, and may end more before or after
-	// it: no up is at work until it returns, unless Force has not waited for that
-	// up. Its error is Down's. It may be nil.
+	// Within, if not nil, is called to end the agents by calling end, and may end more
+	// before or after it. No up runs until it returns, unless Force did not wait for that
+	// up. Down returns its error.
 	Within func(end func() error) error
 }
 
-// A DownStep is how far the ending of an agent has come.
+// A DownStep is a step in ending an agent.
 type DownStep string
 
 const (
 	DownAsked   DownStep = "asked"   // the shutdown request is in its inbox
-	DownUnasked DownStep = "unasked" // it could not be asked: Err
-	DownClosed  DownStep = "closed"  // its session or its program was gone before it was ended
+	DownUnasked DownStep = "unasked" // it could not be asked; see Err
+	DownClosed  DownStep = "closed"  // its session or program was gone before it was ended
 	DownAcked   DownStep = "acked"   // it acked; its session is being ended
-	DownTimeout DownStep = "timeout" // neither within the time; being ended
-	DownLeft    DownStep = "left"    // neither yet, and down was interrupted: it runs on until it has finished
-	DownEnded   DownStep = "ended"   // session and processes are gone
-	DownFailed  DownStep = "failed"  // it could not be ended: Err
+	DownTimeout DownStep = "timeout" // no ack in time; being ended
+	DownLeft    DownStep = "left"    // no ack yet when down was interrupted: it runs until its turn ends
+	DownEnded   DownStep = "ended"   // its session and processes are gone
+	DownFailed  DownStep = "failed"  // it could not be ended; see Err
 	DownWarning DownStep = "warning" // Err, which stopped nothing
 )
 
-// DownProgress is one line of what down tells. Agent is "" for the ticker and
-// for what concerns all.
+// DownProgress is one step that down reports. Agent is "" for the ticker and for what
+// concerns all agents.
 type DownProgress struct {
 	Agent agent.ID
 	What  string // the session's name
@@ -51,9 +51,9 @@ type DownProgress struct {
 	Err   error
 }
 
-// An InterruptedError is that of a down whose context ended while agents that it
-// had asked were still at work. They are wanted down and the requests stand: each
-// goes when its turn ends, and Finish ends what is left of it then.
+// An InterruptedError is returned by a down whose context ended while agents that it had
+// asked were still working. Their desired state is down and the requests stay in force:
+// each ends with its turn, and Finish ends what is left of it.
 type InterruptedError struct{ Agents []agent.ID }
 
 func (e *InterruptedError) Error() string {
@@ -61,22 +61,21 @@ func (e *InterruptedError) Error() string {
 	for i, id := range e.Agents {
 		names[i] = string(id)
 	}
-	they := "was asked to finish and has not yet; it ends when its turn does"
+	they := "was asked to finish and is still working; it ends with its turn"
 	if len(names) > 1 {
-		they = "were asked to finish and have not yet; each ends when its turn does"
+		they = "were asked to finish and are still working; each ends with its turn"
 	}
 	list := strings.Join(names, " ")
-	return fmt.Sprintf("interrupted: %s %s; `netsky down %s --force` ends that now, `netsky up %s` takes it back",
+	return fmt.Sprintf("interrupted: %s %s; `netsky down %s --force` ends them now, `netsky up %s` cancels the request",
 		strings.Join(names, ", "), they, list, list)
 }
 
-// Down ends agents: by default agent0 and the clones. What is wanted is written
-// down first, so nothing starts them again. Each is asked before any is ended;
-// one that acks, or has gone, or does not answer in time, is ended with every
-// process that it started. One failure does not stop the rest: the error joins
-// them all. Requests that nobody claimed are taken back, so that a later start
-// finds none. When ctx ends nobody is ended for that: the error of who is still
-// at work then is an InterruptedError.
+// Down ends agents: by default agent0 and the clones. It saves the desired state first, so
+// nothing starts them again. All are asked before any is ended. An agent that acks, exits,
+// or does not answer in time is ended with every process that it started. One failure does
+// not stop the rest: the error joins them all. Requests that nobody claimed are withdrawn,
+// so that a later start does not find them. When ctx ends, agents still working are left
+// alone and Down returns an InterruptedError.
 func (l *Launcher) Down(ctx context.Context, o DownOptions) ([]DownProgress, error) {
 	d := down{l: l, o: o}
 	d.tell = func(p DownProgress) {
@@ -85,8 +84,8 @@ func (l *Launcher) Down(ctx context.Context, o DownOptions) ([]DownProgress, err
 			o.Report(p)
 		}
 	}
-	// An up that has only just made its sessions must not slip past; with force
-	// an up that hangs must not stop the ending.
+	// An up that has just made its sessions must be waited for; with force, an up that
+	// hangs must not block the ending.
 	wait := 20 * time.Second
 	if o.Force {
 		wait = 2 * time.Second
@@ -111,7 +110,7 @@ func (l *Launcher) Down(ctx context.Context, o DownOptions) ([]DownProgress, err
 	return d.log, err
 }
 
-// within ends the agents, and with them what else the caller ends.
+// within ends the agents and whatever else the caller ends with them.
 func (d *down) within(ctx context.Context) error {
 	if d.o.Within == nil {
 		return d.run(ctx)
@@ -119,14 +118,14 @@ func (d *down) within(ctx context.Context) error {
 	return d.o.Within(func() error { return d.run(ctx) })
 }
 
-// again ends, once more, what an up has started that was not waited for. One that
-// is still at work may start more.
+// again ends whatever an up that was not waited for has started since. If that up still
+// runs, it may start more.
 func (d *down) again(ctx context.Context, wait time.Duration) error {
 	lctx, cancel := context.WithTimeout(ctx, wait)
 	defer cancel()
 	lock, err := d.l.Home.WaitLock(lctx, home.UpLock, nil)
 	if err != nil {
-		return fmt.Errorf("not known to be all: %w, and may start more", err)
+		return fmt.Errorf("an `up` is still running and may start more: %w", err)
 	}
 	defer lock.Unlock()
 	next := down{l: d.l, o: d.o, tell: d.tell, locked: true}
@@ -146,7 +145,7 @@ func (d *down) run(ctx context.Context) error {
 	d.settle(ctx)
 	d.retract(ctx)
 	if d.locked && len(d.left) == 0 {
-		kept, _ := d.l.kept() // what can't be read stays unproved
+		kept, _ := d.l.kept() // an unreadable record stays unproved
 		d.l.prove(kept...)
 	}
 	if len(d.left) > 0 {
@@ -159,7 +158,7 @@ func (d *down) run(ctx context.Context) error {
 	return errors.Join(append(d.errs, d.failures()...)...)
 }
 
-// failures are the errors of those that were not ended, one for each reason.
+// failures returns the errors of the agents that were not ended, one for each reason.
 func (d *down) failures() (errs []error) {
 	who := make(map[string][]agent.ID)
 	for _, f := range d.failed {
@@ -179,15 +178,15 @@ type down struct {
 	o       DownOptions
 	tell    func(DownProgress)
 	targets []*target
-	wanted  []agent.ID // whose desired state becomes down
+	wanted  []agent.ID // their desired state becomes down
 	log     []DownProgress
 	errs    []error
 	failed  []DownProgress // with DownFailed
 	acks    *acks
 	asked   time.Time
-	hidden  bool       // tmux does not tell what is there
-	locked  bool       // no up is at work
-	left    []agent.ID // still at work when down was interrupted
+	hidden  bool       // tmux does not report its sessions
+	locked  bool       // no up is running
+	left    []agent.ID // still working when down was interrupted
 }
 
 func (d *down) say(t *target, step DownStep, err error) {
@@ -208,17 +207,16 @@ func (d *down) warn(id agent.ID, err error) {
 	}
 }
 
-// want writes down that they shall be down. A home that cannot be written, or
-// is full, stops nothing: the owner said down. But it is no success: they are
-// still wanted up.
+// want saves the desired state down. A home that can't be written, or is full, does not
+// stop the down, but makes it fail: the agents are still wanted up.
 func (d *down) want() {
 	if err := d.l.Home.SetAllDesired(d.wanted, false, d.o.By); err != nil {
-		d.errs = append(d.errs, fmt.Errorf("not written down that they shall stay down: %w", err))
+		d.errs = append(d.errs, fmt.Errorf("could not save desired state; agents may be started again: %w", err))
 	}
 }
 
-// by says who wants them down. The requests are agent0's, whoever that is: so is
-// their format, and the acks are counted in agent0's mailbox.
+// by names who wants them down. Requests come from agent0 whoever asked, because their
+// format is agent0's and the acks are counted in agent0's mailbox.
 func (d *down) by() string {
 	switch d.o.By {
 	case "":
@@ -229,8 +227,8 @@ func (d *down) by() string {
 	return " (asked by " + d.o.By + ", with netsky down)"
 }
 
-// ask sends every request before anything is ended, also when ctx ends meanwhile:
-// who was not asked would be ended.
+// ask sends every request before any agent is ended, even when ctx ends meanwhile: an
+// agent that was not asked would be ended.
 func (d *down) ask(ctx context.Context) {
 	var err error
 	if d.acks, err = newAcks(d.l.Bus); err != nil {
@@ -259,17 +257,17 @@ func (d *down) ask(ctx context.Context) {
 	}
 }
 
-// downReasons say on record how an agent came to be ended.
+// downReasons are recorded as the reason why an agent ended.
 var downReasons = map[DownStep]string{
 	DownAsked:   "asked to finish",
 	DownUnasked: "could not be asked to finish",
 	DownClosed:  "closed by itself",
 	DownAcked:   "finished",
-	DownTimeout: "no answer in time",
+	DownTimeout: "did not answer in time",
 }
 
-// retract takes back the requests that nobody claimed, and files the acks that
-// agent0 did not live to take: they have been counted.
+// retract withdraws the requests that nobody claimed, and files the acks that agent0 did
+// not live to take; they have been counted.
 func (d *down) retract(ctx context.Context) {
 	ctx = context.WithoutCancel(ctx)
 	asked := make(map[string]bool)
@@ -279,7 +277,7 @@ func (d *down) retract(ctx context.Context) {
 		}
 		asked[t.req] = true
 		if _, err := d.l.Bus.Retract(ctx, t.id, func(e envelope.Envelope) bool { return e.ID == t.req }); err != nil {
-			d.warn(t.id, fmt.Errorf("taking back the shutdown request: %w", err))
+			d.warn(t.id, fmt.Errorf("withdraw the shutdown request: %w", err))
 		}
 	}
 	if len(asked) == 0 {
@@ -289,6 +287,6 @@ func (d *down) retract(ctx context.Context) {
 		return e.Kind == envelope.KindShutdownAck && asked[e.InReplyTo]
 	})
 	if err != nil {
-		d.warn(agent.Root, fmt.Errorf("filing the acks: %w", err))
+		d.warn(agent.Root, fmt.Errorf("file the acks: %w", err))
 	}
 }

@@ -15,9 +15,8 @@ import (
 	"netsky/tmux"
 )
 
-// closeHubs ends the hub's session, on the servers that agents were started on
-// before another one was configured too. A tmux that has just not answered is not
-// asked again.
+// closeHubs ends the hub's session on the configured server and on those that agents were
+// started on before. It skips a tmux that has just failed to answer.
 func (d *down) closeHubs(ctx context.Context) {
 	if d.hidden {
 		return
@@ -29,7 +28,7 @@ func (d *down) closeHubs(ctx context.Context) {
 }
 
 // removeSocket removes the socket that this home's own tmux server leaves when its last
-// session has ended. One that the configuration names may be anybody's, and stays.
+// session has ended. A configured socket may be anybody's, so it stays.
 func (d *down) removeSocket(ctx context.Context) {
 	if d.hidden {
 		return
@@ -41,8 +40,8 @@ func (d *down) removeSocket(ctx context.Context) {
 	}
 }
 
-// end ends sessions and all processes that belong to them, in batches, as each agent
-// takes descriptors and time of tmux's.
+// end ends sessions and all their processes, in batches, because each agent takes
+// descriptors and tmux's time.
 func (d *down) end(ctx context.Context, list []*target) {
 	for batch := range slices.Chunk(list, d.l.atOnce()) {
 		d.endBatch(ctx, batch)
@@ -58,7 +57,7 @@ func (d *down) endBatch(ctx context.Context, list []*target) {
 		}
 		all = append(all, t.kin)
 	}
-	stop := late(func() { d.warn("", errors.New("not ended yet, still waiting for tmux or for processes to end")) })
+	stop := late(func() { d.warn("", errors.New("still waiting for tmux or for processes to end")) })
 	left, unfiled, err := d.l.end(ctx, panes, all, d.o.Keep)
 	stop()
 	still := make(map[string]bool) // sessions, by id
@@ -68,10 +67,10 @@ func (d *down) endBatch(ctx context.Context, list []*target) {
 			still, serr = d.still(ctx, panes)
 		}
 		if serr != nil {
-			// A session ends by itself once the processes in it have. Whoever has
-			// not answered now is not asked about the others.
+			// A session ends by itself once its processes have. A server that did not answer
+			// now is not asked about the others.
 			d.hidden = true
-			d.errs = append(d.errs, fmt.Errorf("whether the sessions have ended is not known: %w", err))
+			d.errs = append(d.errs, fmt.Errorf("cannot confirm that the sessions have ended: %w", err))
 			err = nil
 		}
 	}
@@ -90,7 +89,7 @@ func (d *down) endBatch(ctx context.Context, list []*target) {
 		how := t.step
 		d.say(t, DownEnded, nil)
 		if unfiled[i] != nil {
-			d.errs = append(d.errs, fmt.Errorf("%s: ended, and nothing of it is left, but that could not be recorded: a later --verify can't know it: %w", t.name, unfiled[i]))
+			d.errs = append(d.errs, fmt.Errorf("%s: ended with nothing left running, but that could not be recorded, so a later --verify can't confirm it: %w", t.name, unfiled[i]))
 		}
 		if t.id != "" {
 			d.recordEnd(ctx, t, how)
@@ -101,7 +100,7 @@ func (d *down) endBatch(ctx context.Context, list []*target) {
 	}
 }
 
-// still tells which of the sessions are there after an end that met an error.
+// still reports which of the sessions exist after an end that met an error.
 func (d *down) still(ctx context.Context, list []tmux.Pane) (map[string]bool, error) {
 	there := make(map[string]bool)
 	panes, err := d.l.Tmux.Panes(ctx)
@@ -120,8 +119,8 @@ func (d *down) still(ctx context.Context, list []tmux.Pane) (map[string]bool, er
 	return there, nil
 }
 
-// deaf is why the agent can't be asked to finish, or nil: its program knows of no
-// requests, or nobody holds its mailbox although it has had the time to take it.
+// deaf reports why the agent can't be asked to finish, or nil: its program takes no
+// requests, or no receiver holds its mailbox although it has had the time to take it.
 func (l *Launcher) deaf(st Status) error {
 	if !st.Alive() {
 		return nil
@@ -139,7 +138,7 @@ func (l *Launcher) deaf(st Status) error {
 	return errNobody
 }
 
-func stays(p proc.Process) error { return fmt.Errorf("process %d does not end", p.PID) }
+func stays(p proc.Process) error { return fmt.Errorf("process %d did not end", p.PID) }
 
 func (d *down) recordEnd(ctx context.Context, t *target, how DownStep) {
 	reason := "down: forced"

@@ -14,17 +14,17 @@ import (
 type target struct {
 	name string
 	id   agent.ID   // "" for the ticker
-	pane *tmux.Pane // nil: its session is gone, processes of it are not
+	pane *tmux.Pane // nil: its session is gone, but processes of it remain
 	kin  kin
-	dead bool  // nothing in it can answer: not asked
-	deaf error // why nobody would hear the request; nil: somebody may
+	dead bool  // nothing in it can answer, so it is not asked
+	deaf error // why no request can reach it; nil: one may
 	req  string
 	step DownStep
 }
 
-// find lists what to end, in the order in which people list agents. What tmux
-// can't show is not gone: then keepers and programs are known by their records,
-// and ended by their processes. The error of tmux stays one.
+// find lists what to end, in display order. If tmux can't show its sessions, keepers and
+// programs are found by their records and ended as processes; tmux's error is still
+// reported.
 func (d *down) find(ctx context.Context) error {
 	v, err := d.l.view(ctx)
 	if ctx.Err() != nil {
@@ -32,7 +32,7 @@ func (d *down) find(ctx context.Context) error {
 	}
 	if err != nil {
 		d.hidden = true
-		d.errs = append(d.errs, fmt.Errorf("the sessions can't be looked at: %w", err))
+		d.errs = append(d.errs, fmt.Errorf("cannot list the tmux sessions: %w", err))
 	}
 	// Mailboxes that can't be listed must not keep agents running.
 	states, ierr := d.l.inspect(v, err)
@@ -47,10 +47,10 @@ func (d *down) find(ctx context.Context) error {
 	}
 	for _, id := range d.o.Agents {
 		if other := v.foreign[string(id)]; other != nil {
-			d.errs = append(d.errs, fmt.Errorf("%w: left alone", other))
+			d.errs = append(d.errs, fmt.Errorf("%w; not ended", other))
 		}
 	}
-	var lost []*target // without a session; processes may be left
+	var lost []*target // without a session; processes may remain
 	for _, st := range states {
 		if !pick(st.Agent) {
 			continue
@@ -79,8 +79,8 @@ func (d *down) find(ctx context.Context) error {
 	return nil
 }
 
-// findTicker takes in the ticker: that of the session, the one that its file
-// names where that is another, and those on servers that were configured before.
+// findTicker adds the ticker: that of the session, the one that its file names if that is
+// another, and those on servers configured earlier.
 func (d *down) findTicker(ctx context.Context, v view) {
 	var known []proc.Process
 	add := func(p proc.Process, pane *tmux.Pane) {
@@ -112,8 +112,8 @@ func (d *down) findTicker(ctx context.Context, v view) {
 	}
 }
 
-// addLost takes in those of which processes have outlived their session, or whose
-// session can't be seen.
+// addLost adds the agents whose processes have outlived their session, or whose session
+// can't be seen.
 func (d *down) addLost(lost []*target) error {
 	var list []kin
 	for _, t := range lost {

@@ -544,7 +544,7 @@ func TestDownUnrecorded(t *testing.T) {
 		return
 	}
 	_, err = w.l.Down(w.ctx, spawn.DownOptions{Force: true})
-	if !errors.Is(err, unix.EROFS) || !strings.Contains(err.Error(), "agent1: ended, and nothing of it is left") {
+	if !errors.Is(err, unix.EROFS) || !strings.Contains(err.Error(), "agent1: ended with nothing left running, but that could not be recorded") {
 		t.Errorf("down: %v", err)
 	}
 	if list := w.unproved(); len(list) != 0 {

@@ -15,34 +15,34 @@ import (
 	"netsky/tmux"
 )
 
-// endGrace is the time from TERM to KILL.
+// endGrace is the time between TERM and KILL.
 const endGrace = 2 * time.Second
 
-// kin are the processes of one start: the keeper in its pane, all below it, and
-// those that carry the start's mark wherever they hang.
+// kin are the processes of one start: the keeper in its pane, everything below it, and
+// every process that carries the start's mark.
 type kin struct {
 	id      agent.ID     // "" for the ticker, which has no keeper
-	keeper  proc.Process // the pane's own; zero if it is not known
-	program proc.Process // by the keeper's record
+	keeper  proc.Process // the pane's own; zero if unknown
+	program proc.Process // from the keeper's record
 	start   string       // "" if it has no start
 }
 
-// kinOf names the kin of a start. pane is its session's, or nil if there is none
-// or it can't be seen: then the keeper's record says which process the keeper is.
+// kinOf returns the kin of a start. pane is its session's, or nil if there is none or it
+// can't be seen: then the keeper's record names the keeper.
 func (l *Launcher) kinOf(id agent.ID, pane *tmux.Pane, start string) kin {
 	k := kin{id: id, start: start}
 	if rec, err := l.Home.LoadKeeper(id); id != "" && err == nil && rec.Start == start && start != "" {
 		k.keeper, k.program = rec.Own, rec.Process
 	}
-	// Where the keeper's pane has gone, the one that is left is a person's.
+	// If the keeper's pane is gone, the remaining one is a person's.
 	if pane != nil && !k.keeper.Named() {
 		k.keeper, _ = proc.Find(pane.PID) // gone already: no kin below it
 	}
 	return k
 }
 
-// families is what to look for. A keeper that has died meanwhile is not looked
-// for by its number, which may be another's by now.
+// families returns what to look for. A keeper that has died meanwhile is not looked for by
+// number: the number may have been reused.
 func families(list []kin) []proc.Family {
 	f := make([]proc.Family, len(list))
 	for i, k := range list {
@@ -59,14 +59,14 @@ func families(list []kin) []proc.Family {
 	return f
 }
 
-// below lists what lives of each kin but for the keepers.
+// below lists the live processes of each kin, without the keepers.
 func below(list []kin, keep []int) ([][]proc.Process, error) {
 	kept, err := proc.Families(families(list), keep...)
 	if err != nil {
 		return make([][]proc.Process, len(list)), err
 	}
 	for i, k := range list {
-		// A program whose keeper has died is the first of its family.
+		// A program whose keeper has died is the root of its family.
 		if k.program.Alive() && !slices.Contains(kept[i], k.program) && !slices.Contains(keep, k.program.PID) {
 			kept[i] = append([]proc.Process{k.program}, kept[i]...)
 		}
@@ -74,8 +74,8 @@ func below(list []kin, keep []int) ([][]proc.Process, error) {
 	return kept, nil
 }
 
-// spared are the processes that no ending of an agent touches, with all below
-// them: this one, the daemon, even when an agent started it, and keep.
+// spared lists the processes that ending an agent never touches, with all their children:
+// this one, the daemon, even if an agent started it, and keep.
 func (l *Launcher) spared(keep []int) []int {
 	keep = append([]int{os.Getpid()}, keep...)
 	if who, ok := l.Home.LockHolder(agent.DaemonName); ok && who.Named() {
@@ -84,11 +84,12 @@ func (l *Launcher) spared(keep []int) []int {
 	return keep
 }
 
-// end ends sessions and kin. It returns those of each kin that live on; the
-// error is tmux's or that of listing processes, and stopped nothing else.
-// unfiled is, for each, why its proof that nothing is left could not be recorded.
+// end ends sessions and kin. It returns those of each kin that survive; err is from tmux
+// or from listing processes, and stopped nothing else. unfiled holds, for each kin, why
+// the proof that nothing is left could not be recorded.
 //
-// The keepers go last. As long as one lives, whatever its program has started
+// Keepers are ended last. As long as one lives, everything its program started is found
+// below it, even if it left the session: so when nothing is found, nothing is left.
 // is found below it, wherever it has gone: so when nothing is, nothing is left.
 func (l *Launcher) end(ctx context.Context, panes []tmux.Pane, list []kin, keep []int) (left [][]proc.Process, unfiled []error, err error) {
 	keep = l.spared(keep)
@@ -107,7 +108,7 @@ func (l *Launcher) end(ctx context.Context, panes []tmux.Pane, list []kin, keep 
 			left[i] = append(left[i], k.keeper)
 		}
 	}
-	// Those that a keeper had not below it, and what was started meanwhile.
+	// Processes that were not below a keeper, and those started meanwhile.
 	err = errors.Join(err, l.endBelow(ctx, list, left, keep))
 	unfiled = make([]error, len(list))
 	for i, k := range list {
@@ -118,17 +119,17 @@ func (l *Launcher) end(ctx context.Context, panes []tmux.Pane, list []kin, keep 
 	return left, unfiled, err
 }
 
-// endBelow ends what lives below the keepers and what carries the starts' marks,
-// in up to three rounds: what one starts while the list is made is on the next.
-// What does not end is added to left. Of a keeper that lives, and has nothing
-// below it then, that is put down.
+// endBelow ends the processes below the keepers and those that carry the starts' marks, in
+// up to three rounds: what one starts while the list is made is in the next. Processes
+// that survive are added to left. For each living keeper with nothing below it, that is
+// recorded.
 func (l *Launcher) endBelow(ctx context.Context, list []kin, left [][]proc.Process, keep []int) error {
 	for range 3 {
 		kept, err := below(list, keep)
 		if err != nil {
 			return err
 		}
-		for i := range kept { // what does not end was waited for once
+		for i := range kept { // survivors were already waited for
 			kept[i] = slices.DeleteFunc(kept[i], func(p proc.Process) bool { return slices.Contains(left[i], p) })
 		}
 		all := slices.Concat(kept...)
@@ -142,7 +143,7 @@ func (l *Launcher) endBelow(ctx context.Context, list []kin, left [][]proc.Proce
 		}
 		for i, k := range list {
 			if k.program.Named() && slices.Contains(kept[i], k.program) {
-				// As its terminal's end would: a shell minds nothing else.
+				// As the end of its terminal would: a shell ignores the other signals.
 				_ = k.program.Signal(unix.SIGHUP)
 			}
 		}
@@ -158,8 +159,8 @@ func (l *Launcher) endBelow(ctx context.Context, list []kin, left [][]proc.Proce
 	return nil
 }
 
-// cleared notes that nothing of a start is left but its keeper. A keeper whose
-// program has not been started may start it yet.
+// cleared notes that only the keeper of a start is left. A keeper whose program has not
+// started yet may still start it.
 func (l *Launcher) cleared(k kin) {
 	if !proc.Reaps || k.id == "" || !k.keeper.Alive() {
 		return
@@ -172,12 +173,11 @@ func (l *Launcher) cleared(k kin) {
 	l.proofs.Store(k.start, true)
 	if known && rec.EndedMS != 0 { // else the keeper is about to write
 		rec.ClearedMS = time.Now().UnixMilli()
-		_ = l.Home.SaveKeeper(k.id, rec) // the keeper says it too, and file looks
+		_ = l.Home.SaveKeeper(k.id, rec) // the keeper records it too, and file checks
 	}
 }
 
-// file records what cleared has noted of a start, if its keeper, which has ended,
-// did not.
+// file records what cleared has noted of a start if its keeper, which has ended, did not.
 func (l *Launcher) file(k kin) error {
 	if _, ok := l.proofs.Load(k.start); !ok {
 		return nil
@@ -198,9 +198,9 @@ func (l *Launcher) kill(ctx context.Context, panes []tmux.Pane) error {
 	return l.Tmux.Kill(ctx, panes...)
 }
 
-// clear puts down how the agents ended that are to be replaced, and ends what
-// is left of them: the keeper that shows the last lines, and processes that
-// outlived the program and might still hold its mailbox.
+// clear records how the agents to be replaced ended, and ends what is left of them: the
+// keeper that shows the last lines, and processes that outlived the program and might
+// still hold its mailbox.
 func (l *Launcher) clear(ctx context.Context, list Statuses) error {
 	var panes []tmux.Pane
 	var gone []kin
@@ -227,7 +227,7 @@ func (l *Launcher) clear(ctx context.Context, list Statuses) error {
 	if len(ops) > 0 {
 		l.record(ctx, ops...)
 	}
-	// What is proved needs no record here: a new start's takes its place.
+	// A proof found here need not be recorded: a new start's record replaces it.
 	left, _, err := l.end(ctx, panes, gone, nil)
 	for _, p := range slices.Concat(left...) {
 		err = errors.Join(err, stays(p))

@@ -10,16 +10,15 @@ import (
 	"netsky/tmux"
 )
 
-// Finished reports whether the agent has finished as it was asked to, and its
-// session is still there: the down that asked has died, or was interrupted, or is
-// about to end it.
+// Finished reports whether the agent has finished as asked and its session still exists:
+// the down that asked has died, was interrupted, or is about to end it.
 func (s Status) Finished() bool {
 	return s.State == agent.Down && !s.Wanted && s.Start != "" && s.pane != nil
 }
 
-// Finish ends what is left of an agent that is Finished, as the down that asked it
-// would have. While agents are brought up or down it does nothing, and done is
-// false: whoever does that ends it, or wants it up.
+// Finish ends what is left of an agent that is Finished, as the down that asked would
+// have. While an up or a down runs it does nothing and returns done false: that verb ends
+// the agent, or wants it up.
 func (l *Launcher) Finish(ctx context.Context, st Status) (done bool, err error) {
 	lock, err := l.Home.Lock(home.UpLock)
 	if errors.Is(err, home.ErrLocked) {

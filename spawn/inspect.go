@@ -16,13 +16,13 @@ import (
 	"netsky/tmux"
 )
 
-// A Status is how one agent is, with what the verdict rests on.
+// A Status is the state of one agent and the evidence for it.
 type Status struct {
 	Agent    agent.ID
 	State    agent.State
-	Since    time.Time // zero if not known
+	Since    time.Time // zero if unknown
 	Evidence string
-	Detail   string // what it is busy with, waits for, or how it ended
+	Detail   string // what it is busy with or waits for, or how it ended
 
 	Runtime string
 	Model   string
@@ -30,34 +30,34 @@ type Status struct {
 	Start   string // the start id
 	Resume  string
 	PID     int    // the program's
-	Build   string // the version of netsky that its keeper runs, "" if it is down or that is not on record
-	Silent  bool   // its program says nothing of itself: the state is read off its pane
+	Build   string // the version of netsky that its keeper runs, "" if it is down or that is not recorded
+	Silent  bool   // its program reports nothing: the state is inferred from its pane
 	Wanted  bool
-	By      string // who wanted it so
+	By      string // who set the desired state
 
 	Inbox, Claimed, Outbox, Poison int // envelopes; -1 if they can't be counted
 
-	// Forgotten says that the owner wants to see no more of it: it is down, and no
-	// message has come for it since.
+	// Forgotten reports that the owner has hidden the agent: it is down, and no message has
+	// arrived for it since.
 	Forgotten bool
 
-	// Lost says that its keeper was killed, which could not record the end.
+	// Lost reports that its keeper was killed and could not record the end.
 	Lost bool
 
-	// Report is what was reported under this start of an agent that runs; the zero
-	// one is none. The state may say more.
+	// Report is the last report of this start of a running agent, or zero. State may say
+	// more.
 	Report agent.Report
 
 	pane   *tmux.Pane
-	socket string // of the tmux server that it was started on, by its launch
-	told   bool   // the keeper has told how it ended, on its pane too
+	socket string // of the tmux server it was started on, from its launch
+	told   bool   // the keeper has reported how it ended, in its pane too
 }
 
-// Alive reports whether the agent's program may still run: everything but dead
-// and down. An unknown one counts as alive, as nothing proves its death.
+// Alive reports whether the agent's program may still run: every state but dead and down.
+// An unknown one counts as alive, as nothing proves its death.
 func (s Status) Alive() bool { return s.State != agent.Dead && s.State != agent.Down }
 
-// Pane is the id of the agent's tmux pane, or "".
+// Pane returns the id of the agent's tmux pane, or "".
 func (s Status) Pane() string {
 	if s.pane == nil {
 		return ""
@@ -65,8 +65,8 @@ func (s Status) Pane() string {
 	return s.pane.ID
 }
 
-// Asks reports whether the agent waits for a person: at a dialog of its
-// program's, or with a question of its model's.
+// Asks reports whether the agent waits for a person: at a dialog of its program, or with a
+// question from its model.
 func (s Status) Asks() bool { return s.State == agent.Waiting && s.Report.By != agent.ByWatchdog }
 
 // How is the agent's state with what it rests on.
@@ -83,7 +83,7 @@ func NoPane(s Status) error { return NeedsUp(s, "it has no pane") }
 // Watched reports whether somebody is attached to the agent's session.
 func (s Status) Watched() bool { return s.pane != nil && s.pane.Attached > 0 }
 
-// Statuses lists agents in the order people do.
+// Statuses lists agents in display order.
 type Statuses []Status
 
 func (list Statuses) find(id agent.ID) (Status, bool) {
@@ -94,7 +94,7 @@ func (list Statuses) find(id agent.ID) (Status, bool) {
 	return list[i], true
 }
 
-// Find is the status of one agent; one never started is down.
+// Find returns the status of one agent; one never started is down.
 func (list Statuses) Find(id agent.ID) Status {
 	if s, ok := list.find(id); ok {
 		return s
@@ -102,15 +102,15 @@ func (list Statuses) Find(id agent.ID) Status {
 	return Status{Agent: id, State: agent.Down, Evidence: "never started"}
 }
 
-// Inspect says how every agent of this home is: those with a session, a mailbox
-// or a wish. It needs neither the daemon nor the database. When tmux does not
-// answer, the error says so, and the list judges by process and report alone.
+// Inspect returns the status of every agent of this home: those with a session, a mailbox
+// or a desired state. It needs neither the daemon nor the database. If tmux does not
+// answer, it returns an error and a list judged by processes and reports alone.
 func (l *Launcher) Inspect(ctx context.Context) (Statuses, error) {
 	v, err := l.view(ctx)
 	return l.inspect(v, err)
 }
 
-// inspect judges by what the tmux server has, or by tmuxErr why that is not known.
+// inspect judges by what the tmux server has; tmuxErr is why that is unknown.
 func (l *Launcher) inspect(v view, tmuxErr error) (Statuses, error) {
 	return l.inspectBy(v, tmuxErr, l.files)
 }
@@ -156,8 +156,8 @@ func (l *Launcher) inspectBy(v view, tmuxErr error, filesOf func(agent.ID) files
 	return list, err
 }
 
-// Waiting is how many messages wait for the agent, are in its hands or unread, or
-// wait to be carried.
+// Waiting returns how many messages the agent has not dealt with: unread, claimed, or not
+// yet carried.
 func (s Status) Waiting() int {
 	return max(s.Inbox, 0) + max(s.Claimed, 0) + max(s.Outbox, 0) + max(s.Poison, 0)
 }
@@ -170,8 +170,8 @@ func forgotten(f files, st Status) bool {
 	return err == nil && !d.Up && d.Forgotten != nil && st.Waiting() <= *d.Forgotten
 }
 
-// startGrace is how long after a start the keeper's word may be missing before
-// that is strange.
+// startGrace is how long after a start the keeper's record may be missing before that is
+// an anomaly.
 const startGrace = 15 * time.Second
 
 // judge weighs the evidence for one agent. s is its session, or nil.
@@ -197,7 +197,7 @@ func (l *Launcher) judge(f files, s *session, tmuxErr error) (st Status) {
 	}
 	defer func() {
 		if err != nil && !errors.Is(err, fs.ErrNotExist) && !st.Alive() && st.Detail == "" {
-			st.Detail = "its launch file can't be read"
+			st.Detail = "cannot read its launch file"
 		}
 	}()
 	f.countAll(&st)
@@ -210,7 +210,7 @@ func (l *Launcher) judge(f files, s *session, tmuxErr error) (st Status) {
 	if s == nil {
 		l.judgeWithoutPane(f, &st, keeper, kerr, tmuxErr)
 		if st.State == agent.Dead && kerr != nil && l.beingStarted(la) {
-			st.State, st.Since, st.Evidence = agent.Starting, time.UnixMilli(la.StartedMS), "an up is at work on it"
+			st.State, st.Since, st.Evidence = agent.Starting, time.UnixMilli(la.StartedMS), "an up is starting it"
 		}
 		return st
 	}
@@ -220,19 +220,19 @@ func (l *Launcher) judge(f files, s *session, tmuxErr error) (st Status) {
 	case s.start != st.Start:
 		st.State, st.Evidence = agent.Unknown, "the session's start id is not the launch file's"
 	case errors.Is(kerr, fs.ErrNotExist) && time.Since(started) < startGrace:
-		st.State, st.Since, st.Evidence = agent.Starting, started, "session made, keeper not heard yet"
+		st.State, st.Since, st.Evidence = agent.Starting, started, "session started, no keeper record yet"
 	case kerr != nil:
-		st.State, st.Evidence = agent.Unknown, "no word of the keeper: "+kerr.Error()
+		st.State, st.Evidence = agent.Unknown, "no keeper record:  "+kerr.Error()
 	case keeper.EndedMS != 0:
 		st.State, st.Since = agent.Dead, time.UnixMilli(keeper.EndedMS)
-		st.Detail, st.Evidence = keeper.How(), "the keeper's word"
+		st.Detail, st.Evidence = keeper.How(), "recorded by its keeper"
 		st.PID, st.told = keeper.PID, keeper.Lost == ""
 		if keeper.Lost != "" {
 			st.Evidence = fmt.Sprintf("process %d is gone", keeper.PID)
 		}
 	case !keeper.Alive() && !keeper.Gone():
 		st.State, st.PID, st.Since = agent.Unknown, keeper.PID, time.Time{}
-		st.Evidence = fmt.Sprintf("it can't be told whether process %d is its program", keeper.PID)
+		st.Evidence = fmt.Sprintf("cannot tell whether process %d is its program", keeper.PID)
 	case !keeper.Alive():
 		st.State, st.PID, st.Since = agent.Dead, keeper.PID, time.Time{}
 		st.Evidence = fmt.Sprintf("process %d is gone", keeper.PID)
@@ -242,13 +242,13 @@ func (l *Launcher) judge(f files, s *session, tmuxErr error) (st Status) {
 		l.judgeRunning(f, &st, &s.Pane, keeper, started)
 	}
 	if st.State == agent.Dead && !st.Wanted {
-		st.State = agent.Down // it ended as was wanted, and its pane is still there
+		st.State = agent.Down // it ended as wanted, and its pane is still there
 	}
 	return st
 }
 
-// beingStarted reports whether another process is bringing the agent up: its
-// launch is written before its session is made.
+// beingStarted reports whether another process is starting the agent: its launch is
+// written before its session is made.
 func (l *Launcher) beingStarted(la agent.Launch) bool {
 	if time.Since(time.UnixMilli(la.StartedMS)) > startGrace {
 		return false
@@ -257,7 +257,7 @@ func (l *Launcher) beingStarted(la agent.Launch) bool {
 	return ok && who.PID != os.Getpid()
 }
 
-// keeperOf is the keeper's word on that start; of another start it says nothing.
+// keeperOf returns the keeper's record of that start, and nothing of another start.
 func (l *Launcher) keeperOf(id agent.ID, la agent.Launch) (agent.Keeper, error) {
 	return keeperOf(l.files(id), la)
 }
@@ -265,7 +265,7 @@ func (l *Launcher) keeperOf(id agent.ID, la agent.Launch) (agent.Keeper, error) 
 func keeperOf(f files, la agent.Launch) (agent.Keeper, error) {
 	k, err := f.keeper()
 	if err == nil && k.Start == "" && k.StartedMS >= la.StartedMS {
-		k.Start = la.Start // the keeper could not read the launch: of this start it is
+		k.Start = la.Start // the keeper could not read the launch, so it belongs to this start
 	}
 	if err == nil && k.Start != la.Start {
 		err = fs.ErrNotExist
@@ -282,9 +282,9 @@ func (l *Launcher) judgeWithoutPane(f files, st *Status, k agent.Keeper, kerr, t
 		st.Evidence += "; tmux does not answer"
 	case runs:
 		st.State, st.PID, st.Since = agent.Unknown, k.PID, time.Time{}
-		st.Evidence = fmt.Sprintf("process %d lives, its tmux session is not to be seen", k.PID)
+		st.Evidence = fmt.Sprintf("process %d is running but its tmux session is gone", k.PID)
 		if l.elsewhere(st.socket) {
-			st.Evidence = fmt.Sprintf("process %d runs on tmux socket %s, where it was started; %s is configured now", k.PID, st.socket, l.socket())
+			st.Evidence = fmt.Sprintf("process %d runs on tmux socket %s, but %s is now configured", k.PID, st.socket, l.socket())
 		}
 	case tmuxErr != nil:
 		st.State, st.Evidence, st.Since = agent.Unknown, "tmux does not answer", time.Time{}
@@ -307,13 +307,12 @@ func (l *Launcher) judgeWithoutPane(f files, st *Status, k agent.Keeper, kerr, t
 	}
 }
 
-// judgeLost says of an agent that is dead, and of which no end is on record, that
-// its keeper was killed, if that is so.
+// judgeLost notes that a dead agent's keeper was killed, if it was and no end is recorded.
 func (l *Launcher) judgeLost(st *Status, k agent.Keeper) {
 	if !k.Own.Gone() {
 		return
 	}
-	// What it had to say it has said before it went.
+	// Whatever it had to record, it recorded before it died.
 	if now, err := l.Home.LoadKeeper(st.Agent); err == nil && now.Start == k.Start && now.EndedMS == 0 {
 		st.Lost = true
 		st.Evidence += ", and " + keeperKilled
@@ -322,10 +321,9 @@ func (l *Launcher) judgeLost(st *Status, k agent.Keeper) {
 
 const keeperKilled = "its keeper was killed"
 
-// NoteLost records how a start ended of which the keeper was killed: when that was
-// noticed, and whether something of it may still run. The error
-// matches agent.ErrLocked while an up or a down is at work; nothing is noted of
-// another start than the agent's last, nor of one of which an end is on record.
+// NoteLost records how a start ended whose keeper was killed: when that was noticed, and
+// whether something of it may still run. The error matches agent.ErrLocked while an up or
+// a down runs. Only the agent's last start is recorded, and only if no end of it is.
 func (l *Launcher) NoteLost(id agent.ID, start string) (noted bool, err error) {
 	lock, err := l.Home.Lock(home.UpLock)
 	if err != nil {
@@ -347,7 +345,7 @@ func (l *Launcher) NoteLost(id agent.ID, start string) (noted bool, err error) {
 	return true, nil
 }
 
-// judgeRunning says how a program is that runs. pane is nil if tmux does not answer.
+// judgeRunning sets the state of a running program. pane is nil if tmux does not answer.
 func (l *Launcher) judgeRunning(f files, st *Status, pane *tmux.Pane, k agent.Keeper, started time.Time) {
 	if st.Silent {
 		l.judgeSilent(st, pane, k)
@@ -356,7 +354,7 @@ func (l *Launcher) judgeRunning(f files, st *Status, pane *tmux.Pane, k agent.Ke
 	l.judgeReport(f, st, started)
 }
 
-// judgeReport asks the runtime's own word.
+// judgeReport uses the runtime's own report.
 func (l *Launcher) judgeReport(f files, st *Status, started time.Time) {
 	r, err := f.report()
 	switch {
@@ -373,9 +371,9 @@ func (l *Launcher) judgeReport(f files, st *Status, started time.Time) {
 	}
 }
 
-// settled is how long a pane may take to show what the keeper has printed. It
-// prints before it records, so only tmux's own reading is waited for.
+// settled is how long a pane may take to show what the keeper has printed. The keeper
+// prints before it records, so only tmux's reading is waited for.
 const settled = 500 * time.Millisecond
 
-// tailLines is how many of a dead agent's pane go on record.
+// tailLines is how many lines of a dead agent's pane are recorded.
 const tailLines = 40

@@ -27,10 +27,10 @@ func TestInspectDead(t *testing.T) {
 		kill             func(w *world, st spawn.Status)
 		detail, evidence string
 	}{
-		{"status", "exit 3", nil, "exited 3", "the keeper's word"},
-		{"status 0", "exit 0", nil, "exited 0", "the keeper's word"},
-		{"signal", "kill -SEGV $$", nil, "killed by SIGSEGV", "the keeper's word"},
-		{"killed", "read x", func(_ *world, st spawn.Status) { syscall.Kill(st.PID, syscall.SIGKILL) }, "killed by SIGKILL", "the keeper's word"},
+		{"status", "exit 3", nil, "exited 3", "recorded by its keeper"},
+		{"status 0", "exit 0", nil, "exited 0", "recorded by its keeper"},
+		{"signal", "kill -SEGV $$", nil, "killed by SIGSEGV", "recorded by its keeper"},
+		{"killed", "read x", func(_ *world, st spawn.Status) { syscall.Kill(st.PID, syscall.SIGKILL) }, "killed by SIGKILL", "recorded by its keeper"},
 		{"session closed", "exec sleep 1000", func(w *world, _ spawn.Status) { w.tmux("kill-session", "-t", "=agent1") },
 			"killed by SIGHUP", "no tmux session"},
 		{"keeper killed", "exec sleep 1000", func(w *world, _ spawn.Status) {
@@ -79,7 +79,7 @@ func TestInspectWithoutSession(t *testing.T) {
 	pid := w.status("agent1").PID
 	w.tmux("kill-session", "-t", "=agent1")
 	st := w.status("agent1")
-	if st.State != agent.Unknown || st.PID != pid || !strings.Contains(st.Evidence, fmt.Sprintf("process %d lives", pid)) || !st.Alive() {
+	if st.State != agent.Unknown || st.PID != pid || !strings.Contains(st.Evidence, fmt.Sprintf("process %d is running but its tmux session is gone", pid)) || !st.Alive() {
 		t.Errorf("%+v", st)
 	}
 	// Nothing is started beside it, and it is not called up.

@@ -11,19 +11,19 @@ import (
 	"netsky/bus"
 )
 
-// An Inspector inspects the agents again and again, and reads only the files that
-// have changed. It is for one goroutine at a time.
+// An Inspector inspects the agents repeatedly and reads only files that have changed. It
+// is for one goroutine at a time.
 type Inspector struct {
 	l     *Launcher
 	known map[agent.ID]*knownFiles
-	since time.Time // when known was begun
+	since time.Time // when known was started
 }
 
-// NewInspector makes an Inspector that knows nothing yet.
+// NewInspector returns an Inspector with an empty cache.
 func (l *Launcher) NewInspector() *Inspector { return &Inspector{l: l} }
 
-// knowFor is how long a file is believed not to have changed because its directory
-// has not: on a full disk a keeper's record is written over in place.
+// knowFor is how long an unchanged directory is taken as proof that its files have not
+// changed: on a full disk a keeper's record is overwritten in place.
 const knowFor = 30 * time.Second
 
 // Inspect is [Launcher.Inspect].
@@ -56,7 +56,7 @@ type files struct {
 
 type dirMarks struct{ desired, launch, keeper, report home.Mark }
 
-// knownFiles are what was read of one agent.
+// knownFiles is what was read of one agent.
 type knownFiles struct {
 	desired known[agent.Desired]
 	launch  known[agent.Launch]
@@ -65,8 +65,8 @@ type knownFiles struct {
 	counts  [4]known[int]
 }
 
-// known is what a file holds, or that there is none, as of the marks of its directory
-// and its own.
+// known is the content of a file, or its absence, as of the marks of its directory and
+// itself.
 type known[T any] struct {
 	read      bool
 	dir, file home.Mark
@@ -74,8 +74,8 @@ type known[T any] struct {
 	err       error
 }
 
-// get reads a file again if it may have changed. Errors other than that there is no
-// file may pass, and are not remembered.
+// get reads a file again if it may have changed. An error other than a missing file may
+// pass, so it is not remembered.
 func get[T any](k *known[T], dir home.Mark, file func() home.Mark, read func() (T, error)) (T, error) {
 	if k.read && k.dir.Same(dir) {
 		return k.value, k.err
@@ -128,7 +128,7 @@ func (f files) report() (agent.Report, error) {
 	return get(&f.known.report, f.dirs.report, f.mark(home.ReportDir), func() (agent.Report, error) { return f.l.Home.LoadReport(f.id) })
 }
 
-// count counts what lies in the i-th of the places.
+// count counts the envelopes in the i-th of the places.
 func (f files) count(i int, at bus.Place) (int, error) {
 	if f.known == nil {
 		return f.l.Bus.Count(f.id, at)

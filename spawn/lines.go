@@ -14,15 +14,15 @@ import (
 	"netsky/tmux"
 )
 
-// LastLines is what an agent's pane shows, the newest n lines that are not
-// empty. It is what a dead agent's keeper left there.
+// LastLines returns the newest n non-empty lines of an agent's pane. For a dead agent it
+// is what its keeper left there.
 func (l *Launcher) LastLines(ctx context.Context, st Status, n int) ([]string, error) {
 	lines, err := l.lines(ctx, st, n)
 	return lines[max(len(lines)-n, 0):], err
 }
 
-// edgeLines are all that a pane shows, or of more than n lines the first and the
-// last: some programs say first what is wrong, some last.
+// edgeLines returns all lines of a pane, or of more than n the first and the last: some
+// programs print the reason first, some last.
 func (l *Launcher) edgeLines(ctx context.Context, st Status, n int) ([]string, error) {
 	lines, err := l.lines(ctx, st, 2000)
 	if len(lines) > n {
@@ -31,7 +31,7 @@ func (l *Launcher) edgeLines(ctx context.Context, st Status, n int) ([]string, e
 	return lines, err
 }
 
-// lines is what the pane shows, with up to n lines of its history.
+// lines returns what the pane shows, with up to n lines of its history.
 func (l *Launcher) lines(ctx context.Context, st Status, n int) ([]string, error) {
 	if st.pane == nil {
 		return nil, fmt.Errorf("%s: no tmux session: %w", st.Agent, os.ErrNotExist)
@@ -65,9 +65,9 @@ func trimLines(text string) []string {
 	return lines
 }
 
-// Death is what there is to record about an agent that is dead: how it ended,
-// as far as its keeper has told, with the last lines of its pane, and a log of
-// it. To record it twice is as well as once.
+// Death returns what to record about a dead agent: how it ended, if its keeper has
+// recorded that, and a log with the last lines of its pane. Recording it twice has the
+// effect of once.
 func (l *Launcher) Death(ctx context.Context, st Status) (store.EndSession, store.AddLog) {
 	end := store.EndSession{Start: st.Start, Actor: st.Agent, State: agent.Dead, Reason: "died: " + st.Evidence, Time: store.At(st.Since)}
 	if k, err := l.keeperOf(st.Agent, agent.Launch{Start: st.Start}); err == nil && k.EndedMS != 0 {

@@ -13,12 +13,12 @@ import (
 	"netsky/tmux"
 )
 
-// panes are those of this home.
+// panes returns the panes of this home.
 func (l *Launcher) panes() *pane.Panes {
 	return &pane.Panes{Home: l.Home, Tmux: l.Tmux, Bus: l.Bus, Record: l.record, Times: l.times.Times}
 }
 
-// at is the launch that runs in the pane of st.
+// at returns the launch that runs in the pane of st.
 func (l *Launcher) at(st Status) (agent.Launch, tmux.Pane, error) {
 	if st.pane == nil {
 		return agent.Launch{}, tmux.Pane{}, fmt.Errorf("%s: no tmux session: %w", st.Agent, fs.ErrNotExist)
@@ -30,7 +30,7 @@ func (l *Launcher) at(st Status) (agent.Launch, tmux.Pane, error) {
 	return la, *st.pane, err
 }
 
-// LookForDialog is [pane.Lookout.Look] at an agent's pane.
+// LookForDialog calls [pane.Lookout.Look] for an agent's pane.
 func (l *Launcher) LookForDialog(ctx context.Context, st Status, r pane.Screens, answer bool) (agent.Dialog, bool, error) {
 	la, p, err := l.at(st)
 	if err != nil {
@@ -39,7 +39,7 @@ func (l *Launcher) LookForDialog(ctx context.Context, st Status, r pane.Screens,
 	return l.panes().At(la, p, r).Look(ctx, answer)
 }
 
-// LookOver is [pane.Lookout.LookOver] at an agent's pane.
+// LookOver calls [pane.Lookout.LookOver] for an agent's pane.
 func (l *Launcher) LookOver(ctx context.Context, st Status, r pane.Overlaid) (agent.Dialog, time.Time, error) {
 	la, p, err := l.at(st)
 	if err != nil {
@@ -48,7 +48,7 @@ func (l *Launcher) LookOver(ctx context.Context, st Status, r pane.Overlaid) (ag
 	return l.panes().At(la, p, r).LookOver(ctx)
 }
 
-// Question is [pane.Panes.Question] at an agent's pane.
+// Question calls [pane.Panes.Question] for an agent's pane.
 func (l *Launcher) Question(ctx context.Context, st Status, r pane.Deciding) (agent.Dialog, bool, error) {
 	la, p, err := l.at(st)
 	if err != nil {
@@ -57,7 +57,7 @@ func (l *Launcher) Question(ctx context.Context, st Status, r pane.Deciding) (ag
 	return l.panes().Question(ctx, la, p, r)
 }
 
-// Decide is [pane.Panes.Decide] at an agent's pane.
+// Decide calls [pane.Panes.Decide] for an agent's pane.
 func (l *Launcher) Decide(ctx context.Context, st Status, r pane.Deciding, want agent.Dialog, allow bool) error {
 	la, p, err := l.at(st)
 	if err != nil {
@@ -66,12 +66,12 @@ func (l *Launcher) Decide(ctx context.Context, st Status, r pane.Deciding, want 
 	return l.panes().Decide(ctx, la, p, r, want, allow)
 }
 
-// Pressed is [pane.Panes.Pressed].
+// Pressed calls [pane.Panes.Pressed].
 func (l *Launcher) Pressed(id agent.ID, start, name string) bool {
 	return l.panes().Pressed(id, start, name)
 }
 
-// Point is [pane.Panes.Point] of a silent agent that is running.
+// Point calls [pane.Panes.Point] for a running silent agent.
 func (l *Launcher) Point(ctx context.Context, id agent.ID) (pane.Pointed, error) {
 	la, err := l.SilentLaunch(id)
 	if err != nil {
@@ -84,8 +84,8 @@ func (l *Launcher) Point(ctx context.Context, id agent.ID) (pane.Pointed, error)
 	})
 }
 
-// Changed is when the agent's pane has changed last, in whole seconds; zero
-// without a pane.
+// Changed returns when the agent's pane last changed, in whole seconds; zero without a
+// pane.
 func (s Status) Changed() time.Time {
 	if s.pane == nil {
 		return time.Time{}
@@ -93,7 +93,7 @@ func (s Status) Changed() time.Time {
 	return s.pane.Activity
 }
 
-// judgeOverlay adds to what an agent reports that a dialog stands on its screen.
+// judgeOverlay adds to an agent's report that its pane shows a dialog.
 func (l *Launcher) judgeOverlay(st *Status) {
 	if st.State != agent.Idle && st.State != agent.Busy {
 		return
@@ -102,7 +102,7 @@ func (l *Launcher) judgeOverlay(st *Status) {
 	switch {
 	case !ok:
 	case st.State == agent.Busy:
-		st.Detail = joinDetail(st.Detail, "a dialog stands on its screen: "+pane.Words(d))
+		st.Detail = joinDetail(st.Detail, "its pane shows a dialog: "+pane.Words(d))
 	default:
 		st.State, st.Since, st.Evidence, st.Detail = agent.Waiting, since, pane.Evidence, pane.Words(d)
 	}
@@ -115,8 +115,8 @@ func joinDetail(a, b string) string {
 	return a + "; " + b
 }
 
-// lookouts begins to look at the panes of the started agents whose programs can
-// show dialogs, until stop is called, which waits.
+// lookouts watches the panes of the started agents whose programs can show dialogs, until
+// stop is called, which waits.
 func (l *Launcher) lookouts(ctx context.Context, list []prepared, panes []tmux.Pane) (stop func()) {
 	ctx, cancel := context.WithCancel(ctx)
 	var all sync.WaitGroup

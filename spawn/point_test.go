@@ -266,7 +266,7 @@ func TestPointCopyMode(t *testing.T) {
 func TestPointWaitsForQuiet(t *testing.T) {
 	w := newSilentWorld(t, `while [ ! -e stop ]; do printf .; sleep 0.2; done; `+repl)
 	w.mail("agent1", "hello")
-	w.held("its pane changes")
+	w.held("its pane is changing")
 	if st := w.status("agent1"); st.State != agent.Busy {
 		t.Errorf("status %s (%s)", st.State, st.Evidence)
 	}
@@ -299,7 +299,7 @@ func TestSilentUp(t *testing.T) {
 	w := newWorld(t)
 	began := time.Now()
 	p := w.up(silent(repl), "agent1")[0]
-	if p.Step != spawn.StepReady || p.Note != "runs; nothing is known of it but its pane" || time.Since(began) < time.Second {
+	if p.Step != spawn.StepReady || p.Note != "running; reports nothing to netsky" || time.Since(began) < time.Second {
 		t.Errorf("%+v after %v", p, time.Since(began))
 	}
 	st := w.status("agent1")
@@ -356,7 +356,7 @@ func TestDownUnheard(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if log, err = w.l.Down(w.ctx, spawn.DownOptions{}); err != nil || steps(log)["agent1"] != "unasked ended" || log[0].Err.Error() != "nobody takes its mail" {
+	if log, err = w.l.Down(w.ctx, spawn.DownOptions{}); err != nil || steps(log)["agent1"] != "unasked ended" || log[0].Err.Error() != "no receiver takes its mail" {
 		t.Errorf("%+v, %v", log, err)
 	}
 }

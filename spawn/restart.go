@@ -10,23 +10,23 @@ import (
 	"netsky/store"
 )
 
-// What Restart refuses, beside what Up does.
+// Reasons for which Restart refuses, besides those of Up.
 var (
-	ErrOtherStart = errors.New("another start of it is there by now")
-	ErrUnwanted   = errors.New("it is wanted down")
+	ErrOtherStart = errors.New("it has been started again since")
+	ErrUnwanted   = errors.New("its desired state is down")
 	ErrEnded      = errors.New("its program has ended")
-	ErrHeard      = errors.New("its receiver is there")
+	ErrHeard      = errors.New("its receiver is running")
 )
 
-// Restart ends the running session of an agent whose receiver has gone and
-// starts the agent again, without asking it: there is nobody to ask. The caller
-// has seen that it is idle, under the start that p.Start names. Nothing is ended
-// if that start is not the running one any more, if the agent is wanted down, if
-// a receiver is there again, or if anything stands in the way of the new start;
-// the error says so. What is wanted stays as it is. Mail stays where it lies:
-// what the old receiver had claimed is offered again by the new one.
+// Restart ends the running session of an agent whose receiver has gone and starts the
+// agent again. The agent is not asked, as nothing would answer. The caller has found it
+// idle under the start named by p.Start. Nothing is ended, and an error returned, if that
+// start is no longer the running one, if the agent's desired state is down, if a receiver
+// is running again, or if anything prevents the new start. The desired state does not
+// change. Mail stays in the mailbox: the new receiver is offered what the old one had
+// claimed.
 //
-// An up, a down and another Restart wait for it, and it for them.
+// Up, Down and Restart exclude one another.
 func (l *Launcher) Restart(ctx context.Context, p Plan, by string, report func(Progress)) (Progress, error) {
 	tell := report
 	if tell == nil {
@@ -66,7 +66,7 @@ func (l *Launcher) Restart(ctx context.Context, p Plan, by string, report func(P
 	return ends[0], err
 }
 
-// restartable is the agent's status if nothing speaks against its restart.
+// restartable returns the agent's status if nothing forbids its restart.
 func (l *Launcher) restartable(ctx context.Context, p Plan) (Status, error) {
 	v, err := l.view(ctx)
 	if err != nil {

@@ -201,7 +201,7 @@ func TestHeard(t *testing.T) {
 	}{
 		{agent.Report{State: agent.Waiting, Evidence: "its pane"}, true, true},
 		{agent.Report{State: agent.Waiting, Evidence: "its pane", By: agent.ByPane}, false, true},
-		{agent.Report{State: agent.Waiting, Evidence: "nobody holds its mailbox"}, true, true},
+		{agent.Report{State: agent.Waiting, Evidence: "no receiver holds its mailbox"}, true, true},
 		{agent.Report{State: agent.Waiting, Evidence: "another word", By: agent.ByWatchdog}, true, false},
 		{agent.Report{State: agent.Idle}, true, false},
 		{agent.Report{State: agent.Starting}, false, false},

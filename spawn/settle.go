@@ -11,19 +11,18 @@ import (
 	"netsky/tmux"
 )
 
-// DownWithin is how long an agent may take to ack or to go. A receiver acks at
-// the latest 45 s after the request, so the wait is longer than that; nothing
-// waits longer.
+// DownWithin is how long an agent may take to ack or to exit. A receiver acks within 45 s
+// of the request, so the wait is longer than that; nothing waits longer.
 const DownWithin = 60 * time.Second
 
 const (
-	downPoll = 100 * time.Millisecond // for what closes; acks announce themselves
+	downPoll = 100 * time.Millisecond // for programs that exit; acks announce themselves
 	mailPoll = time.Second            // for acks that did not
 	filing   = 100 * time.Millisecond // after an ack
 )
 
-// settle waits for each request's outcome and ends the agents as they come, in
-// the order of the requests. It sweeps once at least.
+// settle waits for the outcome of each request and ends the agents in order of outcome,
+// then of request. It sweeps at least once.
 func (d *down) settle(ctx context.Context) {
 	deadline := time.Now().Add(cmp.Or(d.l.times.down, DownWithin))
 	open := d.targets
@@ -56,12 +55,12 @@ func (d *down) settle(ctx context.Context) {
 	}
 }
 
-// sweep looks at each open target once, ends those with an outcome together,
-// and returns the others. Once ctx has ended those are left at work.
+// sweep checks each open target once, ends those with an outcome together, and returns the
+// others. Once ctx has ended, those are left running.
 func (d *down) sweep(ctx context.Context, open []*target, last bool) (rest []*target) {
 	var done []*target
 	interrupted := ctx.Err() != nil
-	ctx = context.WithoutCancel(ctx) // half an agent is worse than none
+	ctx = context.WithoutCancel(ctx) // a half-ended agent is worse than none
 	over := d.over(ctx, open)
 	if (last || interrupted) && d.acks != nil {
 		d.acks.look()
@@ -74,7 +73,7 @@ func (d *down) sweep(ctx context.Context, open []*target, last bool) (rest []*ta
 		case d.acks.of(t.id, t.req):
 			d.say(t, DownAcked, nil)
 		case over[t] == programGone:
-			// It may have acked with its last breath, which is the better word.
+			// It may have acked just before it exited; the ack takes precedence.
 			if d.acks.look(); d.acks.of(t.id, t.req) {
 				d.say(t, DownAcked, nil)
 			} else {
@@ -97,8 +96,8 @@ func (d *down) sweep(ctx context.Context, open []*target, last bool) (rest []*ta
 	return rest
 }
 
-// filed waits a moment for those that have acked to file the request, which
-// they do after the ack: else it would look as if they still had it in hand.
+// filed gives those that have acked a moment to file the request, which they do after the
+// ack: otherwise it would look unfinished.
 func (d *down) filed(done []*target) {
 	for end := time.Now().Add(filing); time.Now().Before(end); time.Sleep(2 * time.Millisecond) {
 		if !slices.ContainsFunc(done, func(t *target) bool {
@@ -110,12 +109,12 @@ func (d *down) filed(done []*target) {
 	}
 }
 
-// What of an agent that was asked is gone already.
+// gone says which part of an asked agent is already gone.
 type gone int
 
 const (
 	nothingGone gone = iota
-	programGone      // what the keeper that shows its last lines says
+	programGone      // as reported by the keeper that shows its last lines
 	paneGone
 )
 

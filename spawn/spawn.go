@@ -1,17 +1,17 @@
-// Package spawn brings agents up and down and says how each of them is.
+// Package spawn starts and ends agents and reports the state of each.
 //
-// An agent is up when three things agree: its tmux session, tagged with this
-// home and a start id; its keeper file, which names the program that runs in the
-// pane under the same start id; and that program's process. What a runtime says
-// about its agent (state/agents/) is believed only under the same start id too,
-// so nothing that an earlier start left behind can speak for a later one.
+// An agent is up when three things agree: its tmux session, tagged with this home and a
+// start id; its keeper file, which names the program in the pane under the same start id;
+// and that program's process. A runtime's report on its agent (state/agents/) counts only
+// under the same start id, so nothing left by an earlier start is mistaken for a later
+// one.
 //
-// Everything is prepared before anything runs: directories, prompt and
-// configuration first, then one batched tmux call for all sessions. A crash in
-// between leaves files that the next up overwrites, and no session; a crash
-// after it leaves sessions that the next up finds and takes as they are.
+// Everything is prepared before anything runs: directories, prompt and configuration
+// first, then one batched tmux call for all sessions. A crash before that call leaves
+// files that the next up overwrites, and no session; a crash after it leaves sessions that
+// the next up adopts.
 //
-// spawn knows no runtime by name: each is a Runtime, handed in by the caller.
+// spawn knows no runtime by name: the caller passes each in as a Runtime.
 package spawn
 
 import (
@@ -33,69 +33,69 @@ import (
 	"netsky/tmux"
 )
 
-// The user options that mark a tmux session as ours.
+// User options that mark a tmux session as netsky's.
 const (
 	TagHome  = "@netsky-home"
 	TagStart = "@netsky-start"
 )
 
-// Sessions of ours that are no agents.
+// Sessions of netsky that are not agents.
 const (
 	TickerSession = "netsky-ticker"
 	HubSession    = "netsky-hub"
 )
 
-// ReadyWithin is how long up waits for an agent to say that it is ready.
+// ReadyWithin is how long up waits for an agent to report that it is ready.
 const ReadyWithin = 15 * time.Second
 
 // A Runtime knows how to start one kind of agent.
 type Runtime interface {
 	Name() string
-	// Check says what stands in the way of a start: a missing program, a
-	// missing login. It changes nothing.
+	// Check reports what prevents a start: a missing program, a missing login. It changes
+	// nothing.
 	Check(ctx context.Context, l agent.Launch) error
-	// Prepare writes the runtime's own files and completes the launch: Argv
-	// with an absolute program, Env. It is called for several agents at once.
+	// Prepare writes the runtime's own files and completes the launch: Argv with an
+	// absolute program, and Env. It is called for several agents at once.
 	Prepare(ctx context.Context, l *agent.Launch) error
 }
 
-// A Launcher starts and ends the agents of one home. All its fields are set
-// before its first use and not changed afterwards.
+// A Launcher starts and ends the agents of one home. Its fields are set before its first
+// use and not changed afterwards.
 type Launcher struct {
 	Home    home.Dir
 	Tmux    *tmux.Server
 	Bus     *bus.Bus
 	Journal *store.Journal
 	Binary  string   // this netsky, absolute
-	Shared  bool     // the tmux server is a person's own: nothing but sessions is made on it
+	Shared  bool     // the tmux server is a person's: netsky only makes sessions on it
 	Environ []string // what agents inherit, before it is cleaned
 
 	times times
 
-	proofs sync.Map // of a start id: nothing of that start is left, as this Launcher has seen
+	proofs sync.Map // by start id: nothing of that start is left, as this Launcher has seen
 }
 
-// times are how long things may take; 0 is the default. Only tests set them.
+// times are timeouts; 0 is the default. Only tests set them.
 type times struct {
-	ready time.Duration // up, until an agent says that it is ready
-	down  time.Duration // down, until an agent acks or is gone
+	ready time.Duration // up, until an agent reports that it is ready
+	down  time.Duration // down, until an agent acks or exits
 
-	orphaned time.Duration // up, until a program ends whose session has gone
+	orphaned time.Duration // up, until a program whose session is gone ends
 
 	pane.Times
 
-	atOnce int // agents that are started together; not a time
+	atOnce int // agents started together; not a time
 }
 
-// ErrForeign reports a session that has an agent's name and is not of this home:
+// ErrForeign reports a session that has an agent's name but does not belong to this home;
 // netsky neither uses nor ends it.
-var ErrForeign = errors.New("the session of that name is not this netsky's")
+var ErrForeign = errors.New("the session of that name belongs to something else")
 
 // A ForeignError is the ErrForeign of one session.
 type ForeignError struct {
 	Session string
 	Socket  string // the tmux server's
-	Home    string // the netsky home that it belongs to, "" if it is a person's own
+	Home    string // the netsky home it belongs to, "" if it is a person's own
 }
 
 func (e *ForeignError) Error() string {
@@ -105,7 +105,7 @@ func (e *ForeignError) Error() string {
 	return fmt.Sprintf("%s: %v (tmux socket %s)", e.Session, ErrForeign, e.Socket)
 }
 
-// Advice is what to do next about it.
+// Advice returns what to do next about it.
 func (e *ForeignError) Advice() string {
 	if e.Home != "" {
 		return "`NETSKY_HOME=" + advice.Word(e.Home) + " netsky status` shows it; without [tmux] socket and NETSKY_TMUX_SOCKET each home has a tmux server of its own"
@@ -113,26 +113,26 @@ func (e *ForeignError) Advice() string {
 	return "end or rename that session, or give netsky a server of its own: `socket = \"netsky\"` under [tmux] in netsky.toml"
 }
 
-// Is makes it an ErrForeign.
+// Is makes it match ErrForeign.
 func (e *ForeignError) Is(target error) bool { return target == ErrForeign }
 
-// record puts down what happened. Records never fail a verb: what could not be
-// written now waits in the spool, and the daemon or doctor tell of it.
+// record records what happened. A failed record never fails a verb: it waits in the spool,
+// and the daemon and doctor report it.
 func (l *Launcher) record(ctx context.Context, ops ...store.Op) {
 	if l.Journal != nil {
 		l.Journal.Record(ctx, ops...)
 	}
 }
 
-// A session is one tmux session of ours.
+// A session is one tmux session of this home.
 type session struct {
 	tmux.Pane
 	start  string
 	others []tmux.Pane // a person's
 }
 
-// A view is what the tmux server has of this home, and which of our names are
-// taken there by sessions that are not ours.
+// A view is what the tmux server has of this home, and which of our names other sessions
+// have taken.
 type view struct {
 	agents  map[agent.ID]session
 	ticker  *tmux.Pane
@@ -155,8 +155,8 @@ func (l *Launcher) view(ctx context.Context) (view, error) {
 		case !ours:
 			v.foreign[p.Session] = &ForeignError{Session: p.Session, Socket: l.Tmux.Socket, Home: p.Tags[TagHome]}
 		case p.Tags[TagStart] != "":
-			// A person may split the window: the keeper's pane is the one with
-			// the lowest number, as it came first.
+			// A person may split the window: the keeper's pane was the first and has the
+			// lowest number.
 			have, ok := v.agents[id]
 			switch {
 			case !ok:
@@ -173,13 +173,13 @@ func (l *Launcher) view(ctx context.Context) (view, error) {
 	return v, nil
 }
 
-// ErrPerson is what the failure of an agent matches that would have to be
-// replaced together with a pane of a person's in its session.
+// ErrPerson is returned for an agent that can't be replaced without ending a person's pane
+// in its session.
 var ErrPerson = errors.New("a pane in its session is not netsky's")
 
-// keepPerson is the error of an agent that can't be replaced without ending what
-// a person runs in its session: panes that were split off, or the one that is
-// left where the keeper's has gone. nil if there is none.
+// keepPerson returns an error if the agent can't be replaced without ending what a person
+// runs in its session: panes that were split off, or the one that is left after the
+// keeper's has gone.
 func (l *Launcher) keepPerson(id agent.ID, s session) error {
 	person := s.others
 	k, err := l.Home.LoadKeeper(id)
@@ -192,11 +192,10 @@ func (l *Launcher) keepPerson(id agent.ID, s session) error {
 	return fmt.Errorf("%w: %s runs %s; it was not ended", ErrPerson, person[0].ID, person[0].Command)
 }
 
-// Quiet keeps sessions from being made and ended by other processes of this home
-// until release is called. Whoever attaches a control client needs that: tmux
-// 3.3a dies, with all agents, when a session comes or goes while one is
-// attaching. It waits for a few seconds at most, and a home that takes no lock
-// stops nobody.
+// Quiet keeps other processes of this home from making and ending sessions until release
+// is called. Attaching a control client needs that: tmux 3.3a dies, with all agents, when
+// a session is made or ended while a client attaches. It waits a few seconds at most, and
+// does nothing in a home where no lock can be taken.
 func (l *Launcher) Quiet(ctx context.Context) (release func()) {
 	ctx, cancel := context.WithTimeout(ctx, 5*time.Second)
 	defer cancel()
@@ -212,8 +211,8 @@ func paneNumber(id string) (n int) {
 	return n
 }
 
-// environment is what an agent's program inherits: that of the up that started
-// it, cleaned, and who it is.
+// environment returns what an agent's program inherits: the cleaned environment of the up
+// that started it, and the agent's identity.
 func (l *Launcher) environment(la agent.Launch, environ []string) []string {
 	env := program.Without(program.Inherited(environ), "PATH", "PWD", "NETSKY_HOME")
 	return append(env,
@@ -225,8 +224,8 @@ func (l *Launcher) environment(la agent.Launch, environ []string) []string {
 		"AGENT_N="+la.Agent.N())
 }
 
-// path is PATH with netsky's own directory in front, so that an agent that
-// says "netsky" always means the one that started it.
+// path returns PATH with netsky's own directory in front, so that "netsky" in an agent is
+// always the binary that started it.
 func (l *Launcher) path(environ []string) string {
 	own := l.Binary[:max(strings.LastIndexByte(l.Binary, '/'), 1)]
 	rest := cmp.Or(program.Value(environ, "PATH"), "/usr/local/bin:/usr/bin:/bin")
@@ -236,8 +235,7 @@ func (l *Launcher) path(environ []string) string {
 	return own + ":" + rest
 }
 
-// mark is the word in its environment by which a process shows which start it
-// belongs to.
+// mark returns the environment entry by which a process shows which start it belongs to.
 func mark(start string) string { return "NETSKY_START=" + start }
 
 // shellWord quotes a path for the shell that tmux starts the pane with.

@@ -15,8 +15,8 @@ import (
 	"netsky/tmux"
 )
 
-// start makes the sessions in one call, believes only those that the closing
-// list shows with our start id, and waits for each to say that it is ready.
+// start makes the sessions in one call, trusts only those that the closing list shows with
+// our start id, and waits for each to report that it is ready.
 func (l *Launcher) start(ctx context.Context, o UpOptions, tickerMissing bool, list []prepared, tell func(Progress)) ([]Progress, error) {
 	w := watch{l: l, list: list, ends: make([]Progress, len(list)), tell: tell}
 	var sessions []tmux.Session
@@ -73,23 +73,22 @@ func (l *Launcher) start(ctx context.Context, o UpOptions, tickerMissing bool, l
 	if ticker && !slices.ContainsFunc(panes, func(q tmux.Pane) bool {
 		return q.Session == TickerSession && q.Tags[TagHome] == l.Home.Root()
 	}) {
-		return w.ends, err // of all that may be said in it, this stopped no agent
+		return w.ends, err // whatever it reports, it stopped no agent
 	}
 	return w.ends, nil
 }
 
 func noSession(cause error) error {
-	const text = "tmux made no session for it"
+	const text = "tmux did not create its session"
 	if cause == nil {
 		return errors.New(text)
 	}
 	return fmt.Errorf(text+": %w", cause)
 }
 
-// unknown puts down of all that tmux was told to start that nobody knows whether it
-// was, and returns the error that says so. What is on file about these starts stays:
-// once tmux answers again, what was started is found by its start id, and else seen
-// not to be there.
+// unknown records, for everything tmux was told to start, that it may or may not have been
+// started, and returns the error for that. What is on file about these starts stays: once
+// tmux answers again, each is found by its start id or seen to be missing.
 func (w *watch) unknown(err error) error {
 	var ids []agent.ID
 	for i, p := range w.list {
@@ -101,15 +100,15 @@ func (w *watch) unknown(err error) error {
 	if len(ids) == 0 {
 		ids = append(ids, TickerSession)
 	}
-	return fmt.Errorf("%s: it is not known whether tmux has started them: %w", agent.Span(ids), err)
+	return fmt.Errorf("%s: cannot tell whether tmux started them: %w", agent.Span(ids), err)
 }
 
-// dying is how long a tmux server that has been ended may take to be gone; it
-// waits for its clients. Until then it refuses, and no new one can be started.
+// dying is how long a tmux server that has been ended may take to exit; it waits for its
+// clients. Until then it refuses connections, and no new one can start.
 const dying = 3 * time.Second
 
-// open makes the sessions. A server that is just ending is waited for; one of
-// our own that hangs in it is put out of its misery.
+// open makes the sessions. It waits for a server that is just exiting, and kills one of
+// our own that hangs in its exit.
 func (l *Launcher) open(ctx context.Context, setup []string, list []tmux.Session, tell func(Progress)) ([]tmux.Pane, error) {
 	defer l.Quiet(ctx)()
 	defer late(func() { tell(Progress{Step: StepSilent}) })()
@@ -135,12 +134,11 @@ func (l *Launcher) open(ctx context.Context, setup []string, list []tmux.Session
 	}
 }
 
-// tellAfter is how long tmux may take to start agents before somebody is told that it
-// is waited for.
+// tellAfter is how long tmux may take to start agents before the wait is reported.
 const tellAfter = 5 * time.Second
 
-// late calls tell if stop is not called within tellAfter. It is not called any more
-// once stop has returned.
+// late calls tell if stop is not called within tellAfter. After stop has returned, tell is
+// not called.
 func late(tell func()) (stop func()) {
 	done, told := make(chan struct{}), make(chan struct{})
 	go func() {
@@ -177,7 +175,7 @@ func (l *Launcher) session(la agent.Launch) tmux.Session {
 		Env: []string{
 			"AGENT_N=" + la.Agent.N(),
 			"NETSKY_PROMPT_FILE=" + la.PromptFile,
-			// A person's own server knows no home, or another.
+			// A person's own server has no NETSKY_HOME, or another home's.
 			"NETSKY_HOME=" + l.Home.Root(),
 			"NETSKY_START=" + la.Start,
 		},
@@ -189,8 +187,7 @@ func started(p prepared, pane tmux.Pane) []store.Op {
 	return Started(p.launch, p.plan.Objective, pane.Session, pane.PID)
 }
 
-// Started is what there is to record about a start. To record it twice is as well as
-// once.
+// Started returns what to record about a start. Recording it twice has the effect of once.
 func Started(la agent.Launch, objective, session string, pid int) []store.Op {
 	return []store.Op{
 		store.UpsertActor{

@@ -18,19 +18,19 @@ import (
 // A Remnant is something of this home that still runs.
 type Remnant struct {
 	What  string   // "tmux session agent1", "process 4711 of agent1"
-	Agent agent.ID // "" for what belongs to none: the ticker, the hub
+	Agent agent.ID // "" if it belongs to none: the ticker, the hub
 	PID   int
 
-	// Of what is not proved:
+	// Set for what is not proved:
 	Since   time.Time // when it may have begun
-	Start   string    // the start id, "" if that is not known
+	Start   string    // the start id, "" if unknown
 	Earlier bool      // the agent has been started again since then
 }
 
-// Remnants lists the sessions of this home and the processes that any start on
-// file left behind: keepers and programs by their records, others by what they
-// hang below or carry in their environment. With an error there may be more. That
-// nothing is left is proved by an empty list if Unproved is empty too.
+// Remnants lists the sessions of this home and the processes that any recorded start left
+// behind: keepers and programs by their records, others by their parents or their
+// environment. With an error there may be more. Nothing is left if both this list and
+// Unproved are empty.
 func (l *Launcher) Remnants(ctx context.Context, keep ...int) (list []Remnant, err error) {
 	seen := make(map[int]bool)
 	for _, pid := range keep {
@@ -45,7 +45,7 @@ func (l *Launcher) Remnants(ctx context.Context, keep ...int) (list []Remnant, e
 	for _, server := range l.servers() {
 		panes, perr := server.Panes(ctx)
 		if perr != nil {
-			err = errors.Join(err, fmt.Errorf("the sessions on tmux socket %s can't be looked at: %w", server.Socket, perr))
+			err = errors.Join(err, fmt.Errorf("cannot list the sessions on tmux socket %s: %w", server.Socket, perr))
 		}
 		for _, p := range panes {
 			if p.Tags[TagHome] == l.Home.Root() {
@@ -91,7 +91,7 @@ func (l *Launcher) Remnants(ctx context.Context, keep ...int) (list []Remnant, e
 	return list, err
 }
 
-// booted is when the machine was started; zero if that can't be told.
+// booted returns when the machine was started; zero if unknown.
 func booted() time.Time {
 	t, err := proc.Booted()
 	if err != nil {
@@ -100,12 +100,12 @@ func booted() time.Time {
 	return t
 }
 
-// beforeBoot reports whether a time is before the machine's start, which is known
-// by two clocks: it is a little off each time.
+// beforeBoot reports whether t is before the machine's start, which two clocks report
+// slightly differently.
 func beforeBoot(t time.Time) bool { return t.Before(booted().Add(-2 * time.Second)) }
 
-// kept are the agents that have a keeper's record, a launch or unproved starts on
-// file. With an error there may be more.
+// kept returns the agents with a keeper's record, a launch or unproved starts on file.
+// With an error there may be more.
 func (l *Launcher) kept() (ids []agent.ID, err error) {
 	for _, rel := range []string{home.KeeperDir, home.LaunchDir, unprovedDir} {
 		d, derr := l.Home.OpenDir(rel, false)
@@ -129,7 +129,7 @@ func (l *Launcher) kept() (ids []agent.ID, err error) {
 	return ids, err
 }
 
-// socket names the tmux server that is configured.
+// socket returns the configured tmux socket.
 func (l *Launcher) socket() string {
 	if l.Tmux.Socket == "" {
 		return "default"
@@ -137,11 +137,11 @@ func (l *Launcher) socket() string {
 	return l.Tmux.Socket
 }
 
-// elsewhere reports whether a socket, by a launch, is not the configured one.
+// elsewhere reports whether a launch's socket is not the configured one.
 func (l *Launcher) elsewhere(socket string) bool { return socket != "" && socket != l.socket() }
 
-// servers are the tmux servers that may hold something of this home: the
-// configured one, then those that agents and the ticker were started on before.
+// servers returns the tmux servers that may hold something of this home: the configured
+// one, then those that agents and the ticker were started on before.
 func (l *Launcher) servers() []*tmux.Server {
 	list := []*tmux.Server{l.Tmux}
 	seen := []string{l.socket()}
@@ -152,7 +152,7 @@ func (l *Launcher) servers() []*tmux.Server {
 		seen = append(seen, socket)
 		list = append(list, &tmux.Server{Socket: socket, Conf: l.Tmux.Conf, Env: l.Tmux.Env, Tags: l.Tmux.Tags})
 	}
-	kept, _ := l.kept() // who has to know asks for the error
+	kept, _ := l.kept() // a caller that needs the error calls kept
 	for _, id := range kept {
 		if la, err := l.Home.LoadLaunch(id); err == nil {
 			add(la.Socket)

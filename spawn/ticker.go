@@ -9,8 +9,8 @@ import (
 	"netsky/tmux"
 )
 
-// tickerSession is the session that looks after the daemon. It is no agent: it
-// has no mailbox and no keeper, and it carries the home's tag alone.
+// tickerSession is the session that looks after the daemon. It is not an agent: it has no
+// mailbox and no keeper, and carries only the home's tag.
 func (l *Launcher) tickerSession() tmux.Session {
 	return tmux.Session{
 		Name:    TickerSession,
@@ -21,11 +21,11 @@ func (l *Launcher) tickerSession() tmux.Session {
 	}
 }
 
-// TickerSocket is the variable by which the ticker knows its tmux server's socket.
+// TickerSocket is the environment variable that names the ticker's tmux socket.
 const TickerSocket = "NETSKY_TICKER_SOCKET"
 
-// TickerUp reports whether the ticker's session is there, or its process where
-// that can't be seen.
+// TickerUp reports whether the ticker's session exists, or its process if sessions can't
+// be seen.
 func (l *Launcher) TickerUp(ctx context.Context) (bool, error) {
 	v, err := l.view(ctx)
 	if v.ticker != nil {
@@ -37,12 +37,12 @@ func (l *Launcher) TickerUp(ctx context.Context) (bool, error) {
 	return false, err
 }
 
-// replaceTicker ends a ticker the program of which has been removed: it can start
-// no daemon any more. It reports whether it did.
+// replaceTicker ends a ticker whose binary has been removed: it can no longer start a
+// daemon. It reports whether it did.
 func (l *Launcher) replaceTicker(ctx context.Context, v view) (bool, error) {
 	t, err := l.Home.LoadTicker()
 	if err != nil || !t.Alive() || t.Binary == l.Binary || !home.Removed(t.Binary) {
-		return false, nil // without a record nobody knows
+		return false, nil // without a record this is unknown
 	}
 	var panes []tmux.Pane
 	if v.ticker != nil && v.ticker.PID == t.PID {
@@ -55,8 +55,8 @@ func (l *Launcher) replaceTicker(ctx context.Context, v view) (bool, error) {
 	return true, err
 }
 
-// tickerLives reports whether the process lives that says it is the ticker,
-// wherever its session is.
+// tickerLives reports whether the process recorded as the ticker is alive, whatever
+// session it is in.
 func (l *Launcher) tickerLives() bool {
 	t, err := l.Home.LoadTicker()
 	return err == nil && t.Alive()

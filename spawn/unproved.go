@@ -14,20 +14,19 @@ import (
 	"netsky/store"
 )
 
-// Unproved lists the agents, and the starts of them, of which nobody can say that
-// nothing runs any more: their keepers ended without having seen that nothing was
-// left below them, as one does that is killed, or their records are gone. What
-// left its session and its environment before that can't be told from any other
-// process. Four things end that: that no process is there that could be of that
-// start, which is looked for as its death is noted, at each up and each down; the
-// owner's word (TakeWord); and the machine's next start.
+// Unproved lists the agents, and their starts, that may have left processes behind: their
+// keepers ended without having seen that nothing was left below them, as a killed keeper
+// does, or their records are gone. A process that has left its session and its environment
+// can't be told from any other. A start leaves the list when no process can belong to it,
+// which is checked when its death is noted and at each up and down; when the owner vouches
+// for it (TakeWord); or when the machine restarts.
 func (l *Launcher) Unproved() (list []Remnant) {
 	booted := booted()
 	ids, err := l.kept()
 	if err != nil {
-		list = append(list, Remnant{What: fmt.Sprintf("which agents were started here can't be read (%v)", err), Since: booted})
+		list = append(list, Remnant{What: fmt.Sprintf("cannot read which agents were started here: %v", err), Since: booted})
 	}
-	// Records can go; an agent's mailbox still says that there is one.
+	// Records can be lost; an agent's mailbox still shows that it exists.
 	boxes, berr := l.Bus.Mailboxes()
 	for _, id := range boxes {
 		if id.IsAgent() && !slices.Contains(ids, id) {
@@ -35,9 +34,9 @@ func (l *Launcher) Unproved() (list []Remnant) {
 		}
 	}
 	if berr != nil && !errors.Is(berr, fs.ErrNotExist) {
-		list = append(list, Remnant{What: fmt.Sprintf("which agents there are can't be read (%v)", berr), Since: booted})
+		list = append(list, Remnant{What: fmt.Sprintf("cannot read which agents exist: %v", berr), Since: booted})
 	}
-	started, _ := l.startedSince(booted) // the error is said of each mailbox without records
+	started, _ := l.startedSince(booted) // the error is reported for each mailbox without records
 	for id := range started {
 		if !slices.Contains(ids, id) {
 			ids = append(ids, id)
@@ -48,7 +47,7 @@ func (l *Launcher) Unproved() (list []Remnant) {
 		starts, err := l.carried(id)
 		if err != nil {
 			list = append(list, Remnant{
-				What:  fmt.Sprintf("%s: which of its earlier starts are not proved can't be read (%v)", id, err),
+				What:  fmt.Sprintf("%s: cannot read which of its earlier starts are unproved: %v", id, err),
 				Agent: id, Since: booted, Earlier: true,
 			})
 		}
@@ -71,7 +70,7 @@ func (l *Launcher) Unproved() (list []Remnant) {
 				which, at = "a start", "since"
 			}
 			list = append(list, Remnant{
-				What: fmt.Sprintf("%s: %s %s %s: %s; a process of that start which had left its session and its environment can't be excluded",
+				What: fmt.Sprintf("%s: %s %s %s: %s; a process of that start that left its session and environment may still run",
 					id, which, at, since.Format(time.DateTime), s.Why),
 				Agent: id, Since: since, Start: s.Start, Earlier: i < earlier,
 			})
@@ -80,8 +79,8 @@ func (l *Launcher) Unproved() (list []Remnant) {
 	return list
 }
 
-// An unproved start is one of an agent's of which something may run. Those that
-// other starts have followed are in state/unproved/<agent>.json.
+// An unprovedStart is a start that may have left processes behind. Those followed by later
+// starts are in state/unproved/<agent>.json.
 type unprovedStart struct {
 	Start     string       `json:"start"`
 	StartedMS int64        `json:"started_ms"`
@@ -89,7 +88,7 @@ type unprovedStart struct {
 	Keeper    proc.Process `json:"keeper,omitzero"`
 	Above     proc.Lineage `json:"above,omitzero"`
 
-	doubt bool // nothing says that there was such a start, and nothing that there was none
+	doubt bool // it is unknown whether there was such a start
 }
 
 func (s unprovedStart) descent() proc.Descent {
@@ -100,11 +99,11 @@ const unprovedDir = "state/unproved"
 
 func unprovedFile(id agent.ID) string { return unprovedDir + "/" + string(id) + ".json" }
 
-// maxUnproved is how many starts of an agent are named; what a later one may have
-// left has begun after the last of them.
+// maxUnproved is how many starts of an agent are listed; whatever a later one may have
+// left began after the last of them.
 const maxUnproved = 20
 
-// carried are the starts before the last one that were never proved.
+// carried returns the starts before the last one that were never proved.
 func (l *Launcher) carried(id agent.ID) ([]unprovedStart, error) {
 	list, err := home.Load[[]unprovedStart](l.Home, unprovedFile(id))
 	if errors.Is(err, fs.ErrNotExist) {
@@ -113,7 +112,7 @@ func (l *Launcher) carried(id agent.ID) ([]unprovedStart, error) {
 	return list, err
 }
 
-// saveCarried replaces them; none at all leaves no file.
+// saveCarried replaces the list; an empty one removes the file.
 func (l *Launcher) saveCarried(id agent.ID, list []unprovedStart) error {
 	if len(list) == 0 {
 		return l.Home.Remove(unprovedFile(id))
@@ -121,11 +120,11 @@ func (l *Launcher) saveCarried(id agent.ID, list []unprovedStart) error {
 	return l.Home.Save(unprovedFile(id), list, true)
 }
 
-// unprovedLast is the agent's last start, if something of it may run.
+// unprovedLast returns the agent's last start if something of it may run.
 func (l *Launcher) unprovedLast(id agent.ID) (s unprovedStart, ok bool) {
 	la, lerr := l.Home.LoadLaunch(id)
 	rec, err := l.Home.LoadKeeper(id)
-	s = unprovedStart{Start: rec.Start, StartedMS: rec.StartedMS, Why: "its keeper was gone first, or could not record that nothing was left", Keeper: rec.Own, Above: rec.Above}
+	s = unprovedStart{Start: rec.Start, StartedMS: rec.StartedMS, Why: "its keeper ended first, or could not record that nothing was left", Keeper: rec.Own, Above: rec.Above}
 	if err != nil {
 		s = unprovedStart{Start: la.Start, StartedMS: la.StartedMS, Why: "its keeper's record is gone"}
 		if lerr != nil {
@@ -137,13 +136,13 @@ func (l *Launcher) unprovedLast(id agent.ID) (s unprovedStart, ok bool) {
 		var lerr error
 		s.Why = "its records are gone"
 		if ok, lerr = l.lost(id); lerr != nil {
-			s.Why = fmt.Sprintf("it has no record of a start, and whether there was one can't be read (%v)", lerr)
+			s.Why = fmt.Sprintf("it has no record of a start, and cannot read whether there was one: %v", lerr)
 			ok, s.doubt = true, true
 		}
 	case errors.Is(err, fs.ErrNotExist):
 		ok = true
 	case err != nil:
-		s.Why = fmt.Sprintf("its keeper's record can't be read (%v)", err)
+		s.Why = fmt.Sprintf("cannot read its keeper's record: %v", err)
 		ok = true
 	case rec.ClearedMS != 0 || rec.Own.Alive() || l.proved(rec.Start):
 	case !rec.Own.Named() && rec.EndedMS != 0: // written by an older netsky
@@ -153,9 +152,9 @@ func (l *Launcher) unprovedLast(id agent.ID) (s unprovedStart, ok bool) {
 	return s, ok && !beforeBoot(time.UnixMilli(s.StartedMS))
 }
 
-// lost reports whether the agent was started although nothing in state tells of
-// it: what makes a home makes the directories of the records, and meta.db has its
-// starts. With an error nobody knows.
+// lost reports whether the agent was started although state holds no record of it:
+// creating a home creates the directories of the records, and meta.db has its starts. With
+// an error that is unknown.
 func (l *Launcher) lost(id agent.ID) (bool, error) {
 	for _, rel := range []string{home.KeeperDir, home.LaunchDir} {
 		d, err := l.Home.OpenDir(rel, false)
@@ -171,8 +170,8 @@ func (l *Launcher) lost(id agent.ID) (bool, error) {
 	return started[id], err
 }
 
-// startedSince are the agents that meta.db has starts of since then: none without
-// one.
+// startedSince returns the agents that meta.db has starts of since then: none without a
+// database.
 func (l *Launcher) startedSince(since time.Time) (map[agent.ID]bool, error) {
 	ctx, cancel := context.WithTimeout(context.Background(), 2*time.Second)
 	defer cancel()
@@ -193,15 +192,15 @@ func (l *Launcher) proved(start string) bool {
 	return ok && start != ""
 }
 
-// carry puts down that something of the agent's last start may run, before the
-// records of a new start take the place of that one's.
+// carry records that something of the agent's last start may run, before the records of a
+// new start replace it.
 func (l *Launcher) carry(id agent.ID) error {
 	last, ok := l.unprovedLast(id)
 	if !ok || last.doubt {
 		return nil
 	}
 	list, err := l.carried(id)
-	if err != nil { // damaged: that something was there is what is left of it
+	if err != nil { // damaged: all it proves is that something was there
 		list = []unprovedStart{{StartedMS: booted().UnixMilli(), Why: "the list of its starts was damaged"}}
 	}
 	list = slices.DeleteFunc(list, func(s unprovedStart) bool {
@@ -213,12 +212,12 @@ func (l *Launcher) carry(id agent.ID) error {
 	return l.saveCarried(id, list)
 }
 
-// neverRan puts down that nothing of a start runs, as tmux has made no session for
-// it. A keeper's own word stands.
+// neverRan records that nothing of a start runs, as tmux created no session for it. A
+// keeper's record takes precedence.
 func (l *Launcher) neverRan(la agent.Launch) {
 	if _, err := l.Home.LoadKeeper(la.Agent); !errors.Is(err, fs.ErrNotExist) {
 		return
 	}
-	// Not written, the start is not proved.
+	// If this is not written, the start stays unproved.
 	_ = l.Home.SaveKeeper(la.Agent, agent.Keeper{Start: la.Start, StartedMS: la.StartedMS, ClearedMS: time.Now().UnixMilli()})
 }

@@ -13,12 +13,11 @@ import (
 	"netsky/store"
 )
 
-// provePause is how long what starts and ends within a moment, such as a program
-// of tmux's status line, is given.
+// provePause lets short-lived processes end, such as a program in tmux's status line.
 const provePause = 50 * time.Millisecond
 
-// prove looks for processes that could be of the agents' unproved starts, and
-// removes the notes of those that none can be of. The lock up is held.
+// prove looks for processes that could belong to the agents' unproved starts, and removes
+// the notes of starts without any. The lock up is held.
 func (l *Launcher) prove(ids ...agent.ID) {
 	type note struct {
 		id    agent.ID
@@ -47,8 +46,8 @@ func (l *Launcher) prove(ids ...agent.ID) {
 		for _, n := range open {
 			list = append(list, n.start.descent())
 		}
-		// Twice: a process that starts another and ends, while the table is read,
-		// may hide both once, and not from a second reading.
+		// Twice: a process that starts another and ends while the table is read may hide
+		// both once, but not from a second reading.
 		first, err := proc.Survivors(list, l.ours()...)
 		if err != nil {
 			return
@@ -72,8 +71,8 @@ func (l *Launcher) prove(ids ...agent.ID) {
 	}
 }
 
-// Prove looks once more whether something of the unproved starts can run, and
-// removes the notes of those of which nothing can.
+// Prove checks again whether anything of the unproved starts can run, and removes the
+// notes of those of which nothing can.
 func (l *Launcher) Prove(ctx context.Context) error {
 	lock, err := l.waitUp(ctx)
 	if err != nil {
@@ -85,19 +84,18 @@ func (l *Launcher) Prove(ctx context.Context) error {
 	return err
 }
 
-// waitUp waits a while for an up or a down that is at work.
+// waitUp waits briefly for a running up or down.
 func (l *Launcher) waitUp(ctx context.Context) (*home.Lock, error) {
 	ctx, cancel := context.WithTimeout(ctx, 20*time.Second)
 	defer cancel()
 	return l.Home.WaitLock(ctx, home.UpLock, nil)
 }
 
-// hubWithin is how long tmux may take to name the hubs' processes.
+// hubWithin is how long tmux may take to list the hubs' processes.
 const hubWithin = time.Second
 
-// ours are the processes that are netsky's own and no agent's: the daemon, the
-// ticker, the hubs' own and the keepers that live. What hangs below them is of no
-// other start.
+// ours lists the processes that are netsky's own and not an agent's: the daemon, the
+// ticker, the hubs' own and living keepers. Their children belong to no unproved start.
 func (l *Launcher) ours() (list []proc.Process) {
 	if who, ok := l.Home.LockHolder(agent.DaemonName); ok && who.Named() {
 		list = append(list, who.Process)
@@ -105,7 +103,7 @@ func (l *Launcher) ours() (list []proc.Process) {
 	if t, err := l.Home.LoadTicker(); err == nil && t.Named() {
 		list = append(list, t.Process)
 	}
-	// One that is left out here is a suspect at most.
+	// A process missing here is at most a suspect.
 	within, cancel := context.WithTimeout(context.Background(), hubWithin)
 	defer cancel()
 	for _, server := range l.servers() {
@@ -124,8 +122,8 @@ func (l *Launcher) ours() (list []proc.Process) {
 	return list
 }
 
-// settleLast puts down that nothing of the last start runs; by is whose word that
-// is, "" if it is proved.
+// settleLast records that nothing of the last start runs; by is who vouches for that, ""
+// if it is proved.
 func (l *Launcher) settleLast(id agent.ID, s unprovedStart, by agent.ID) error {
 	rec, err := l.Home.LoadKeeper(id)
 	switch {
@@ -148,10 +146,10 @@ func (l *Launcher) settleCarried(id agent.ID, s unprovedStart) error {
 	}))
 }
 
-// Suspects lists the processes that could be of the listed unproved starts, as
-// Unproved has listed them, parents before their children. Where the system does
-// not tell that, they are all of this user's that are young enough and not known
-// to be netsky's.
+// Suspects lists the processes that could belong to the listed unproved starts, as
+// returned by Unproved, parents before their children. If the system does not reveal that,
+// it lists all of this user's processes that are young enough and not known to be
+// netsky's.
 func (l *Launcher) Suspects(list []Remnant) ([]proc.Process, error) {
 	var found []proc.Process
 	add := func(more []proc.Process) {
@@ -183,9 +181,9 @@ func (l *Launcher) Suspects(list []Remnant) ([]proc.Process, error) {
 	return found, nil
 }
 
-// TakeWord removes the listed notes, as somebody has looked and says that nothing
-// of those starts runs, and records whose word that is. Nothing is ended. A note
-// that is not on the list stays, and so does one of a start that runs.
+// TakeWord removes the listed notes because somebody has checked that nothing of those
+// starts runs, and records who. It ends nothing. A note that is not listed stays, and so
+// does that of a running start.
 func (l *Launcher) TakeWord(ctx context.Context, list []Remnant, by agent.ID) error {
 	lock, err := l.waitUp(ctx)
 	if err != nil {
@@ -193,13 +191,13 @@ func (l *Launcher) TakeWord(ctx context.Context, list []Remnant, by agent.ID) er
 	}
 	defer lock.Unlock()
 	states, err := l.Inspect(ctx)
-	if err != nil { // what can't be seen may run
+	if err != nil { // an unknown process may run
 		return err
 	}
 	var errs []error
 	for _, r := range list {
 		if r.Agent == "" {
-			errs = append(errs, fmt.Errorf("%s: no word settles that", r.What))
+			errs = append(errs, fmt.Errorf("%s: cannot be confirmed by hand", r.What))
 			continue
 		}
 		if err := l.takeWord(states, r, by); err != nil {
@@ -208,7 +206,7 @@ func (l *Launcher) TakeWord(ctx context.Context, list []Remnant, by agent.ID) er
 		}
 		l.record(ctx, store.AddLog{
 			Level: store.LevelWarn, Part: "forget", Actor: r.Agent, About: r.Start,
-			Text: fmt.Sprintf("%s says that nothing of it runs, which was not proved: %s", by, r.What),
+			Text: fmt.Sprintf("%s confirmed that nothing of it runs, without proof: %s", by, r.What),
 		})
 	}
 	return errors.Join(errs...)

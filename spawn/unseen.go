@@ -11,16 +11,16 @@ import (
 	"netsky/agent"
 )
 
-// orphaned is how long a program may take to end whose session has gone: its
-// keeper kills it after 5 s.
+// orphaned is how long a program whose session is gone may take to end: its keeper kills
+// it after 5 s.
 const orphaned = 7 * time.Second
 
-// ErrUnknown is what the failure of an agent matches that can't be started, since
-// something of it runs, and can't be called up.
+// ErrUnknown is returned for an agent that can't be started because something of it runs,
+// and can't be called up either.
 var ErrUnknown = errors.New("neither up nor down")
 
-// settled is what the tmux server has and how the agents are. Programs of planned
-// agents that are ending because their sessions have gone are waited for.
+// settled returns the tmux server's view and the agents' states, after waiting for
+// programs of planned agents that are ending because their sessions have gone.
 func (l *Launcher) settled(ctx context.Context, plans []Plan) (view, Statuses, error) {
 	for end := time.Now().Add(cmp.Or(l.times.orphaned, orphaned)); ; {
 		v, err := l.view(ctx)
@@ -43,7 +43,7 @@ func (l *Launcher) settled(ctx context.Context, plans []Plan) (view, Statuses, e
 	}
 }
 
-// wasUp is the end of an agent that is not started, as it runs.
+// wasUp returns the last step of an agent that is not started because it runs.
 func wasUp(st Status) Progress {
 	if st.State == agent.Unknown {
 		return Progress{Agent: st.Agent, Step: StepFailed, Err: fmt.Errorf("%w: %s", ErrUnknown, st.Evidence)}

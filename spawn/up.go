@@ -23,79 +23,78 @@ import (
 	"netsky/prompts"
 )
 
-// A Plan is one agent that is wanted up.
+// A Plan describes one agent to start.
 type Plan struct {
 	Agent     agent.ID
 	Runtime   Runtime
 	Dir       string
 	Model     string
-	Resume    string        // the conversation to go on with; "" is a fresh one
+	Resume    string        // the conversation to continue; "" starts a fresh one
 	Prompt    prompts.Input // Agent and Dir are filled in from the plan
 	Objective string
-	// Environ is what the agent inherits, before it is cleaned; nil is the
-	// launcher's. Who restarts an agent hands on what it had.
+	// Environ is what the agent inherits, before it is cleaned; nil is the launcher's. A
+	// restart passes on the previous environment.
 	Environ []string
-	Start   string // for Restart: the start that it ends
+	Start   string // for Restart: the start to end
 }
 
-// UpOptions says what up shall do beside the agents.
+// UpOptions says what Up does besides starting agents.
 type UpOptions struct {
 	Plans []Plan
-	// Prepared is what [Launcher.Prepare] found of the plans, and is not looked for
-	// again; what it does not know of, Up looks into itself. It may be nil.
+	// Prepared, if not nil, is what [Launcher.Prepare] found about the plans, and is not
+	// checked again; Up checks the rest itself.
 	Prepared *Preparation
-	Ticker   bool           // the ticker's session too
-	By       string         // who wants it, for the record
+	Ticker   bool           // start the ticker's session too
+	By       string         // who asked, for the record
 	Report   func(Progress) // each step as it happens; may be nil
-	Setup    []string       // lines for the tmux server, before the sessions
-	// Begin is called once nothing stands in the way, before anything is started:
-	// no down and no other up is at work until Up returns. With its error nothing
-	// is. It may be nil.
+	Setup    []string       // commands for the tmux server, before the sessions
+	// Begin, if not nil, is called once all checks have passed and before anything is
+	// started; no down and no other up runs until Up returns. If it returns an error,
+	// nothing is started.
 	Begin func() error
 }
 
-// A Step is how far an agent has come.
+// A Step is a step in starting an agent.
 type Step string
 
 const (
-	StepBlocked Step = "blocked"  // another up is at work
-	StepAlready Step = "already"  // it was up
-	StepSpawned Step = "spawned"  // its session is there
-	StepReady   Step = "ready"    // it says so itself
-	StepFailed  Step = "failed"   // Err says why, Lines what its pane shows
-	StepSlow    Step = "starting" // not ready within ReadyWithin, not dead either
-	StepSilent  Step = "silent"   // of no agent: tmux does not answer yet, and is waited for
-	StepUnknown Step = "unknown"  // tmux did not answer: whether it was started is not known; never reported, only returned
+	StepBlocked Step = "blocked"  // another up is running
+	StepAlready Step = "already"  // it was already up
+	StepSpawned Step = "spawned"  // its session exists
+	StepReady   Step = "ready"    // it has reported that it is ready
+	StepFailed  Step = "failed"   // Err is the reason, Lines what its pane shows
+	StepSlow    Step = "starting" // neither ready within ReadyWithin nor dead
+	StepSilent  Step = "silent"   // about no agent: still waiting for tmux to answer
+	StepUnknown Step = "unknown"  // tmux did not answer: it may or may not have been started; only returned, never reported
 )
 
-// Progress is one line of what up tells.
+// Progress is one step that up reports.
 type Progress struct {
 	Agent agent.ID
 	Step  Step
 	State agent.State // with StepReady and StepAlready
-	Note  string      // what the state rests on or waits for
-	// Runtime and Dir are, with StepAlready, what the agent runs on and where,
-	// whatever was planned.
+	Note  string      // the evidence for the state, or what it waits for
+	// Runtime and Dir, with StepAlready, are what the agent runs on and where, whatever was
+	// planned.
 	Runtime, Dir string
 	Err          error
 	Lines        []string // with StepFailed: the pane's first lines
 }
 
-// prepared is a plan whose files are written, or err why they are not.
+// prepared is a plan whose files are written, or err if that failed.
 type prepared struct {
 	plan   Plan
 	launch agent.Launch
-	keeper proc.Process // once its session is there
+	keeper proc.Process // once its session exists
 	err    error
 }
 
-// Up brings the planned agents up, those that are not up yet. It finds all that
-// stands in the way first and starts none if anything does; the error then
-// joins one for each hindrance. After that one agent's failure does not stop the
-// others: the returned list, in the order of the plans, has each one's last
-// step. Many agents are started in batches; the list is returned beside an error
-// too, once a batch was begun, and says of each agent what became of it. A batch of
-// which none has come up is the last. Two ups at once: the second waits for the first.
+// Up starts the planned agents that are not up yet. It runs all checks first and starts
+// none if any fails; the error then joins all failed checks. After that, one agent's
+// failure does not stop the others: the returned list has the last step of each, in the
+// order of the plans. Many agents are started in batches; once a batch was begun, the list
+// is returned beside an error too. A batch in which no agent starts is the last. Of two
+// concurrent ups, the second waits for the first.
 func (l *Launcher) Up(ctx context.Context, o UpOptions) ([]Progress, error) {
 	tell := o.Report
 	if tell == nil {
@@ -165,7 +164,7 @@ func (l *Launcher) Up(ctx context.Context, o UpOptions) ([]Progress, error) {
 	for i, p := range result {
 		switch p.Step {
 		case StepAlready:
-			// A down that died may have left its request: up is the later word.
+			// A down that died may have left its request; the later up overrides it.
 			if _, err := l.Bus.Retract(ctx, o.Plans[i].Agent, isShutdown); err != nil {
 				return nil, fmt.Errorf("%s: %w", p.Agent, err)
 			}
@@ -185,8 +184,8 @@ func (l *Launcher) Up(ctx context.Context, o UpOptions) ([]Progress, error) {
 	return result, l.batches(ctx, o, states, todo, tickerMissing, result, tell)
 }
 
-// Alone calls do while no up, no down and no Restart is at work. blocked, if not
-// nil, is called once with the refusal if it has to wait.
+// Alone calls do while no up, down or Restart runs. blocked, if not nil, is called once
+// with the refusal if it has to wait.
 func (l *Launcher) Alone(ctx context.Context, blocked func(error), do func() error) error {
 	lock, err := l.Home.WaitLock(ctx, "up", blocked)
 	if err != nil {
@@ -196,9 +195,9 @@ func (l *Launcher) Alone(ctx context.Context, blocked func(error), do func() err
 	return do()
 }
 
-// each calls do with 0 to n-1, a few at a time, and returns when all have
-// returned. What does files waits for others in the same directories, and costs
-// twice as much where more do so than there are processors.
+// each calls do with 0 to n-1, a few at a time, and returns when all have returned. File
+// operations in the same directories wait for one another, and cost twice as much with
+// more workers than processors.
 func each(n int, do func(int)) {
 	var wg sync.WaitGroup
 	next := make(chan int)
@@ -216,8 +215,8 @@ func each(n int, do func(int)) {
 	wg.Wait()
 }
 
-// todo are the plans of agents that are not up. A name that is taken by a
-// session that is not ours is an error.
+// todo returns the plans of agents that are not up. A name taken by a session that is not
+// ours is an error.
 func (l *Launcher) todo(v view, states Statuses, plans []Plan) (list []int, err error) {
 	for i, p := range plans {
 		if other := v.foreign[string(p.Agent)]; other != nil {
@@ -265,15 +264,15 @@ func CheckDir(dir string) error {
 //go:embed tmux.conf
 var tmuxConf []byte
 
-// earlierConfs are the SHA-256 sums of what netsky wrote as tmux.conf earlier: a
-// file that has one is nobody's work yet.
+// earlierConfs are the SHA-256 sums of the tmux.conf files that earlier versions wrote: a
+// file with one of them has not been edited.
 var earlierConfs = []string{
 	"52dff7ee88cb34e30f71fc0ce93509f485d56f161541889007848c2dbc685a45",
 	"a963d5f1b89aa21d45ff9e9decdda8e3265a65511b79ec4791acca5d4d53e41f",
 }
 
-// writeConf writes our server's tmux.conf if there is none, or one of an earlier
-// netsky's that nobody has changed.
+// writeConf writes our server's tmux.conf if there is none, or one of an earlier version
+// that nobody has edited.
 func (l *Launcher) writeConf() error {
 	have, err := l.Home.ReadFile(home.TmuxConfFile, 1<<20)
 	if errors.Is(err, fs.ErrNotExist) || err == nil && slices.Contains(earlierConfs, fmt.Sprintf("%x", sha256.Sum256(have))) {
@@ -310,7 +309,7 @@ func (l *Launcher) prepare(ctx context.Context, p Plan, prompt string) (prepared
 	if len(la.Argv) == 0 || !filepath.IsAbs(la.Argv[0]) {
 		return prepared{}, fmt.Errorf("runtime %s: no absolute program in %q", la.Runtime, la.Argv)
 	}
-	// In this order: what breaks it off never hides that something may run.
+	// In this order, so that a failure half way never hides that something may run.
 	l.prove(p.Agent)
 	if err := l.carry(p.Agent); err != nil {
 		return prepared{}, err

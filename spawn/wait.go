@@ -11,7 +11,7 @@ import (
 	"netsky/agent/home"
 )
 
-// watch waits for started agents to say that they are ready, or to die.
+// watch waits for started agents to report that they are ready, or to die.
 type watch struct {
 	l    *Launcher
 	list []prepared
@@ -26,10 +26,9 @@ func (w *watch) end(i int, p Progress) {
 	w.tell(p)
 }
 
-// wait returns when each agent has come to an end of its start, at the latest
-// after the time allowed. It looks when the directories of reports and keepers
-// have changed, and every 100 ms anyway. (A watch by inotify notices no sooner,
-// and costs more to close than all the looking.)
+// wait returns when the start of each agent has ended, or after the time allowed. It looks
+// when the directories of reports and keepers have changed, and every 100 ms anyway.
+// (inotify is no faster, and closing its watch costs more than the polling.)
 func (w *watch) wait(ctx context.Context, allowed time.Duration) {
 	began := time.Now()
 	ctx, cancel := context.WithTimeout(ctx, allowed)
@@ -63,11 +62,11 @@ const (
 	lookAnyway = 100 * time.Millisecond
 )
 
-// changed reports whether a report or a keeper's word may have come since it
-// was last asked.
+// changed reports whether a report or a keeper's record may have arrived since the last
+// call.
 func (w *watch) changed() bool {
 	news := false
-	for i, rel := range [...]string{home.ReportDir, home.KeeperDir} { // both are waited for
+	for i, rel := range [...]string{home.ReportDir, home.KeeperDir} { // both must be read
 		now := w.l.Home.Mark(rel)
 		news = news || !w.dirs[i].Same(now)
 		w.dirs[i] = now
@@ -75,17 +74,17 @@ func (w *watch) changed() bool {
 	return news
 }
 
-// reported reports whether agent i has said anything: prepare has taken away
-// what an earlier start said.
+// reported reports whether agent i has reported anything: prepare has removed the reports
+// of earlier starts.
 func (w *watch) reported(i int) bool {
 	_, err := os.Lstat(w.l.Home.Path(home.ReportDir, string(w.list[i].launch.Agent)+".json"))
 	return err == nil
 }
 
-// look reports whether agent i has come to an end.
+// look reports whether the start of agent i has ended.
 func (w *watch) look(ctx context.Context, i int) bool {
 	la := w.list[i].launch
-	alive := w.list[i].keeper.Alive() // asked first: what it has told, it told before it ended
+	alive := w.list[i].keeper.Alive() // read first: it records before it ends
 	k, err := w.l.keeperOf(la.Agent, la)
 	switch {
 	case err == nil && k.EndedMS != 0:
@@ -95,8 +94,8 @@ func (w *watch) look(ctx context.Context, i int) bool {
 		w.fail(ctx, i, errors.New("its pane ended at once, with the keeper in it"))
 		return true
 	case err != nil || !k.Alive():
-		// The keeper's word is waited for: without it nobody could tell, a
-		// moment later, which process the agent is, or how it ended.
+		// Wait for the keeper's record: without it, a moment later nothing would show which
+		// process the agent is, or how it ended.
 		return false
 	case la.Silent:
 		if !begun(k) {
@@ -117,7 +116,7 @@ func (w *watch) fail(ctx context.Context, i int, err error) {
 	p := Progress{Step: StepFailed, Err: err}
 	list, ierr := w.l.Inspect(ctx)
 	if st, ok := list.find(w.list[i].launch.Agent); ierr == nil && ok && st.pane != nil {
-		p.Lines, _ = w.l.edgeLines(ctx, st, 20) // the verdict stands without them
+		p.Lines, _ = w.l.edgeLines(ctx, st, 20) // the verdict does not depend on them
 	}
 	w.end(i, p)
 }

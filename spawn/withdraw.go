@@ -10,15 +10,14 @@ import (
 	"netsky/bus/envelope"
 )
 
-// withdrawWithin is how long a receiver may take to give a shutdown up, or to
-// end after all.
+// withdrawWithin is how long a receiver may take to give up a shutdown, or to end after
+// all.
 const withdrawWithin = 5 * time.Second
 
-// withdraw takes back shutdowns that a down which died, or was interrupted, had
-// asked of agents that are wanted up now, and that their receivers have not yet
-// obeyed.
-// One that was obeyed in that moment ends its agent; withdraw waits for it, so
-// that the up starts it again. It reports whether anything was taken back.
+// withdraw cancels shutdowns that a down which died, or was interrupted, had requested of
+// agents that are wanted up now, if their receivers have not obeyed yet. An agent whose
+// receiver obeyed in that moment ends; withdraw waits for it, so that the up starts it
+// again. It reports whether anything was cancelled.
 func (l *Launcher) withdraw(ctx context.Context, states Statuses, plans []Plan) (changed bool, err error) {
 	for _, p := range plans {
 		st, known := states.find(p.Agent)
@@ -49,10 +48,10 @@ func (l *Launcher) takeBack(ctx context.Context, id agent.ID, request envelope.E
 	asked := time.Now()
 	_, err := l.Bus.Send(ctx, envelope.Envelope{
 		From: agent.Root, To: id, Kind: envelope.KindCancel, InReplyTo: request.ID, Via: "cli", Time: asked,
-		Text: "stay: the shutdown is taken back",
+		Text: "stay: the shutdown is cancelled",
 	})
 	if err != nil {
-		return fmt.Errorf("taking back an old shutdown: %w", err)
+		return fmt.Errorf("cancel an old shutdown: %w", err)
 	}
 	for time.Since(asked) < withdrawWithin {
 		open, err := l.isClaimed(id, request.ID)
@@ -66,7 +65,7 @@ func (l *Launcher) takeBack(ctx context.Context, id agent.ID, request envelope.E
 			}
 			k, err := l.Home.LoadKeeper(id)
 			if err != nil || k.EndedMS != 0 || !k.Alive() {
-				return nil // it has ended: the up sees it dead
+				return nil // it has ended: the up finds it dead
 			}
 		}
 		select {
@@ -75,7 +74,7 @@ func (l *Launcher) takeBack(ctx context.Context, id agent.ID, request envelope.E
 		case <-time.After(10 * time.Millisecond):
 		}
 	}
-	return fmt.Errorf("an old shutdown (%s) is neither taken back nor obeyed after %v", request.ID, withdrawWithin)
+	return fmt.Errorf("an old shutdown (%s) was neither cancelled nor obeyed within %v", request.ID, withdrawWithin)
 }
 
 func (l *Launcher) isClaimed(id agent.ID, envelope string) (bool, error) {

@@ -172,7 +172,7 @@ func TestClaudeCode(t *testing.T) {
 		}
 	}
 	outputs := strings.Join(asked[len(asked)-1].Outputs, "\n")
-	for _, word := range []string{"sent to agent2, id ", "not sent: agent1: may not write to owner", "answered " + id, "| ok"} {
+	for _, word := range []string{"sent to agent2, id ", "not sent: agent1: is not allowed to write to owner", "answered " + id, "| ok"} {
 		if !strings.Contains(outputs, word) {
 			t.Errorf("the model did not hear %q: %s", word, outputs)
 		}

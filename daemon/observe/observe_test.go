@@ -362,7 +362,7 @@ func TestWhyComesLater(t *testing.T) {
 			t.Errorf("%s without a reason: %+v, want %q", id, d, want)
 		}
 	}
-	r.must(os.WriteFile(r.path("agent1", bus.Delivered, "a.json.why"), []byte("filed unread: taken back, for nobody had claimed it\n"), 0o600))
+	r.must(os.WriteFile(r.path("agent1", bus.Delivered, "a.json.why"), []byte("filed unread: taken back before it was claimed\n"), 0o600))
 	r.must(os.WriteFile(r.path("agent1", bus.Delivered, "b.json.why"), []byte("filed unread: it expired at noon\n"), 0o600))
 	r.must(os.WriteFile(r.path("agent1", bus.Poison, "c.json.why"), []byte("not delivered: a test\n"), 0o600))
 	r.sync()

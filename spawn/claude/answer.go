@@ -8,23 +8,22 @@ import (
 	"netsky/agent"
 )
 
-// A yes is a dialog that the owner's own command may have answered already. All
-// of it is compared, from the rule above it to the last line of the screen, so
-// that words which this netsky does not know are never agreed to: a folder's
-// dialog that also warns of the commands which its settings run is another one.
+// A yes is a dialog that the owner's own command may have answered already. All of it is
+// compared, from the rule above it to the last line of the screen, so that netsky never
+// agrees to words it does not know: a folder's dialog that also warns of commands in its
+// settings is a different one.
 type yes struct {
 	name string
-	// text is what stands above the menu; in place of "…" anything may, which
-	// implied judges.
+	// text is what is above the menu; "…" stands for anything, which implied judges.
 	text    string
 	options []string // the first is the yes; none: there is no menu
 	footer  string
 	implied func(f frame, free string, l agent.Launch) bool
 }
 
-// decidable are dialogs that no launch implies an answer to, and that the owner
-// can answer without going to the pane, for several agents at once. What stands in
-// place of the "…" belongs to what is asked: another key is another question.
+// decidable are dialogs that no launch implies an answer to, and that the owner can answer
+// without going to the pane, for several agents at once. The text in place of the "…" is
+// part of the question: another key is another question.
 var decidable = []struct {
 	yes
 	no []string // the options, the no first
@@ -56,8 +55,8 @@ func (r *Runtime) Decidable(name string) bool {
 	return name == keyDialog || name == importsDialog
 }
 
-// Decide is the dialog on the screen, if the owner can answer it from elsewhere,
-// with the keys that do it; as with [Answer], only if every word is as it is known.
+// Decide returns the dialog on the screen, if the owner can answer it from elsewhere, with
+// the keys for it; as with [Answer], only if every word is known.
 func (r *Runtime) Decide(screen string, allow bool) (agent.Dialog, bool) {
 	look := readScreen(screen)
 	if look.composer || len(look.rules) == 0 {
@@ -100,8 +99,8 @@ var answers = []yes{
 			return modeOf(l.Argv) == "bypassPermissions" || slices.Contains(l.Argv, "--dangerously-skip-permissions")
 		},
 	}, {
-		// Not seen, as channels cannot be had without a login: made of the words
-		// in the program, as its other dialogs are.
+		// Not observed, as channels require a login: the words are from the program, laid
+		// out like its other dialogs.
 		name: channelsDialog,
 		text: `WARNING: Loading development channels --dangerously-load-development-channels is for local channel
 			development only. Do not use this option to run channels you have downloaded off the internet.
@@ -110,8 +109,8 @@ var answers = []yes{
 		footer:  confirmFooter,
 		implied: isLaunchChannels,
 	}, {
-		// It tells that the mode cannot do what it is for, and is closed without
-		// leaving the mode. Each action is asked for then.
+		// It says that the mode cannot work, and closing it does not leave the mode. Each
+		// action is then asked for.
 		name: autoDialog,
 		text: `Auto mode can't check actions in this session Auto mode's safety check runs on the server. … You can
 			stay in auto mode and approve each action that needs the check yourself. Or you can leave for
@@ -126,18 +125,16 @@ var answers = []yes{
 	},
 }
 
-// Answer is the keys that say yes to the dialog on the screen, or nil if the
-// launch does not imply that yes, or if anything on the screen is otherwise than
-// is known. The last key is the one that answers, the ones before it move the
-// arrow; press each only when the screen asks for it and what follows:
-// when the arrow has moved, Answer gives what is left.
+// Answer returns the keys that say yes to the dialog on the screen, or nil if the launch
+// does not imply that yes, or if anything on the screen differs from what is known. The
+// last key answers, the ones before it move the arrow; press each only when the screen
+// calls for it and the keys after it: once the arrow has moved, Answer returns the rest.
 //
-// What a model or a file has written cannot bring this about: see [Recognise].
-// What is left is a program that writes to the terminal past Claude, at the
-// moment in which it is looked at, all of a dialog that the launch implies; it
-// runs as the same user already, and all that it gains is an arrow and one Enter
-// in that pane. And a screen that changes between the look and the key: the key
-// meets what is there then.
+// What a model or a file has written cannot cause this: see [Recognise]. What remains is a
+// program that, at the moment of a look, writes to the terminal past Claude all of a
+// dialog that the launch implies; it already runs as the same user, and all that it gains
+// is an arrow and one Enter in that pane. And a screen that changes between the look and
+// the key: the key acts on what is there then.
 func Answer(screen string, l agent.Launch) []string {
 	look := readScreen(screen)
 	if look.composer || len(look.rules) == 0 {
@@ -155,8 +152,8 @@ func Answer(screen string, l agent.Launch) []string {
 	return nil
 }
 
-// match compares the frame with the dialog. free is what stands in the place
-// of the "…", without white space.
+// match compares the frame with the dialog. free is the text in place of the "…", without
+// white space.
 func (a yes) match(f frame) (keys []string, free string, ok bool) {
 	body, footer := f.split(a.footer)
 	if footer == "" {
@@ -185,7 +182,7 @@ func (a yes) match(f frame) (keys []string, free string, ok bool) {
 	return keys, text[len(before) : len(text)-len(after)], true
 }
 
-// split takes the footer, which may be wrapped, off the frame's end.
+// split removes the footer, which may be wrapped, from the frame's end.
 func (f frame) split(footer string) (body []string, last string) {
 	want := squash(footer)
 	for n := 1; n <= min(4, len(f.lines)); n++ {
@@ -197,8 +194,8 @@ func (f frame) split(footer string) (body []string, last string) {
 	return nil, ""
 }
 
-// menu reads a menu that has exactly the known options, in whatever order, and
-// is the way of its arrow to the yes.
+// menu reads a menu that has exactly the known options, in any order, and returns the
+// moves of its arrow to the yes.
 func (a yes) menu(lines []string) (moves []string, ok bool) {
 	at, to := -1, -1
 	var have []string
@@ -230,14 +227,14 @@ func (a yes) menu(lines []string) (moves []string, ok bool) {
 	return moves, true
 }
 
-// isLaunchDir reports whether the directory asked about is the one that the
-// agent was started in. Claude shows it without links.
+// isLaunchDir reports whether the directory asked about is the one that the agent was
+// started in. Claude shows it with links resolved.
 func isLaunchDir(f frame, free string, l agent.Launch) bool {
 	dirs := []string{l.Dir}
 	if real, err := filepath.EvalSymlinks(l.Dir); err == nil {
 		dirs = append(dirs, real)
 	}
-	// Of a path that was wrapped nobody can tell where it has spaces.
+	// In a wrapped path the spaces can't be told from the breaks.
 	shown := strings.TrimSpace(f.lines[1])
 	for _, dir := range dirs {
 		if dir != "" && squash(dir) == free && (shown == dir || squash(shown) != free) {
@@ -247,8 +244,7 @@ func isLaunchDir(f frame, free string, l agent.Launch) bool {
 	return false
 }
 
-// isLaunchChannels reports whether the channels asked about are those that the
-// launch names.
+// isLaunchChannels reports whether the channels asked about are those in the launch.
 func isLaunchChannels(_ frame, free string, l agent.Launch) bool {
 	const flag = "--dangerously-load-development-channels"
 	at := slices.Index(l.Argv, flag)
@@ -265,7 +261,7 @@ func isLaunchChannels(_ frame, free string, l agent.Launch) bool {
 	return len(list) > 0 && squash(strings.Join(list, ",")) == free
 }
 
-// modeOf is the permission mode that a command line asks for, or "".
+// modeOf returns the permission mode that a command line asks for, or "".
 func modeOf(argv []string) (m string) {
 	for i, word := range argv {
 		if v, ok := strings.CutPrefix(word, "--permission-mode="); ok {

@@ -15,15 +15,14 @@ import (
 	"netsky/internal/advice"
 )
 
-// ErrRoot: Claude Code refuses to run without asking as root, unless the one who
-// starts it has said that this is a sandbox.
-var ErrRoot = advice.With(errors.New("claude: bypassPermissions is refused to root, and IS_SANDBOX is not 1"),
+// ErrRoot is returned when Claude Code would refuse to run without asking as root, because
+// IS_SANDBOX is not set.
+var ErrRoot = advice.With(errors.New("claude: refuses bypassPermissions as root unless IS_SANDBOX=1"),
 	"run netsky as another user; or set permission_mode = \"acceptEdits\" under [claude] in netsky.toml; or, if this machine is a\nsandbox with nothing to lose, IS_SANDBOX=1 in the environment, which netsky never sets by itself")
 
-// Check says what stands in the way of a start: no Claude Code on the PATH
-// (ErrMissing), one that is too old (ErrOld) or lacks what was asked for, no
-// login (ErrLogin), root (ErrRoot), a settings file that can't be read, an MCP
-// server that nobody knows. It starts Claude Code to ask it, once.
+// Check reports what prevents a start: no Claude Code on the PATH (ErrMissing), one that
+// is too old (ErrOld) or lacks what was asked for, no login (ErrLogin), root (ErrRoot), an
+// unreadable settings file, an unknown MCP server. It runs Claude Code once to ask it.
 func (r *Runtime) Check(ctx context.Context, l agent.Launch) error {
 	o := r.options(l.Agent)
 	if err := o.validate(); err != nil {
@@ -49,7 +48,7 @@ func (r *Runtime) Check(ctx context.Context, l agent.Launch) error {
 	return r.login(ctx, file, v, l, o)
 }
 
-// root is what Claude Code asks of itself before it bypasses its permissions.
+// root applies Claude Code's own check before it bypasses permissions.
 func root(env []string, mode string) error {
 	if mode == modeBypass && os.Geteuid() == 0 && program.Value(env, "IS_SANDBOX") != "1" && !truthy(program.Value(env, "CLAUDE_CODE_BUBBLEWRAP")) {
 		return ErrRoot
@@ -57,8 +56,8 @@ func root(env []string, mode string) error {
 	return nil
 }
 
-// files looks through all that a start reads. What Claude Code reads by itself is
-// looked at because it would ask in the pane what to do about a damaged one.
+// files checks all files that a start reads. Those that Claude Code reads by itself are
+// included because it would ask in the pane about a damaged one.
 func (r *Runtime) files(l agent.Launch, o Options, v Version) error {
 	for _, file := range []string{
 		managedSettings,
@@ -87,7 +86,7 @@ func (r *Runtime) files(l agent.Launch, o Options, v Version) error {
 	return err
 }
 
-// version is which Claude Code a program is.
+// version returns which Claude Code a program is.
 func (r *Runtime) version(ctx context.Context, file string, env []string) (Version, error) {
 	return r.versions.Get(ctx, file, func() (Version, error) {
 		v, err := Probe(ctx, file, env)
@@ -98,8 +97,8 @@ func (r *Runtime) version(ctx context.Context, file string, env []string) (Versi
 	})
 }
 
-// login is whether there is one, which is a matter of the environment, the
-// directory and the settings.
+// login reports whether there is a login, which depends on the environment, the directory
+// and the settings.
 func (r *Runtime) login(ctx context.Context, file string, v Version, l agent.Launch, o Options) error {
 	settings := object{}
 	if o.Settings != "" {

@@ -6,14 +6,14 @@ import (
 	"netsky/tmux/screen"
 )
 
-// A cell is a character of a screen, as far as its looks show what it is.
+// A cell is a character of a screen with the attributes that matter here.
 type cell struct {
 	char    rune
-	faint   bool // a suggestion, and not what somebody has typed
+	faint   bool // a suggestion, not typed text
 	reverse bool // where the cursor is drawn
 }
 
-// styledLines takes a screen apart that was captured with its escape sequences.
+// styledLines splits a screen that was captured with its escape sequences.
 func styledLines(text string) [][]cell {
 	lines := screen.Lines(text)
 	rows := make([][]cell, len(lines))
@@ -27,7 +27,7 @@ func styledLines(text string) [][]cell {
 	return rows
 }
 
-// plain is a screen without its escape sequences.
+// plain returns a screen without its escape sequences.
 func plain(text string) string {
 	lines := screen.Lines(text)
 	rows := make([]string, len(lines))
@@ -37,7 +37,7 @@ func plain(text string) string {
 	return strings.Join(rows, "\n")
 }
 
-// rowText is the text of a row.
+// rowText returns the text of a row.
 func rowText(row []cell) string {
 	var b strings.Builder
 	for _, c := range row {
@@ -48,13 +48,13 @@ func rowText(row []cell) string {
 
 // A composer is Claude's input box.
 type composer struct {
-	text  string // what somebody has typed; lines are kept as they are shown
+	text  string // what is typed; lines as shown
 	empty bool   // nothing is typed, not even a blank
-	shown string // all of the box as it looks, for comparing
+	shown string // the whole box as it looks, for comparing
 }
 
-// findComposer finds the input box: the lines between the last two rules of the
-// screen, of which the first begins with the prompt. A shell's "!" is none.
+// findComposer finds the input box: the lines between the last two rules of the screen, of
+// which the first begins with the prompt. The "!" of shell mode does not count.
 func findComposer(lines [][]cell) (composer, bool) {
 	var rules []int
 	last := -1
@@ -86,7 +86,7 @@ func readComposer(box [][]cell) composer {
 	var texts []string
 	for _, row := range box {
 		c.shown += rowText(row) + "\n"
-		row = row[min(2, len(row)):] // the prompt, or what stands below it
+		row = row[min(2, len(row)):] // the prompt, or what is below it
 		var b strings.Builder
 		if !isSuggestion(row) {
 			for _, cell := range row {
@@ -103,8 +103,8 @@ func readComposer(box [][]cell) composer {
 	return c
 }
 
-// isSuggestion reports whether a row is what Claude suggests into an empty box:
-// faint, but for the character that the cursor stands on, the first.
+// isSuggestion reports whether a row is what Claude suggests in an empty box: faint,
+// except for the first character, which the cursor covers.
 func isSuggestion(row []cell) bool {
 	if len(row) < 2 || !row[0].reverse && !row[0].faint {
 		return false
@@ -117,7 +117,7 @@ func isSuggestion(row []cell) bool {
 	return row[1].faint
 }
 
-// cursorAt is where in a row the cursor is drawn, or -1.
+// cursorAt returns where in a row the cursor is drawn, or -1.
 func cursorAt(row []cell) int {
 	for i, c := range row {
 		if c.reverse {

@@ -19,7 +19,7 @@ const (
 	unknownDialog  = "unknown dialog"
 )
 
-// A kind is a dialog that is known by the beginning of its first line.
+// A kind is a dialog recognised by the beginning of its first line.
 type kind struct {
 	title string
 	name  string
@@ -29,8 +29,7 @@ type kind struct {
 var kinds = []kind{
 	{"Accessing workspace:", trustDialog, workspace},
 	{"WARNING: Claude Code running in Bypass Permissions mode", bypassDialog, nil},
-	// Not seen: channels cannot be had without a login. The words are those in
-	// the program.
+	// Not observed: channels require a login. The words are from the program.
 	{"WARNING: Loading development channels", channelsDialog, nil},
 	{"Auto mode can't check actions", autoDialog, nil},
 	{"Auto mode switched to its built-in", autoDialog, nil}, // not seen
@@ -55,20 +54,20 @@ var kinds = []kind{
 	{"Tool use", permission, second},
 	{"Select model", "model", nil},
 	{"What do you want to do?", "usage limit", nil}, // not seen
-	// No dialog, but nothing can be typed there either.
+	// Not a dialog, but nothing can be typed there either.
 	{"Showing detailed transcript", "transcript", func(frame) string { return "it is open" }},
 	{"☐ ", "question", below},
-	// Several questions at once; the first may have its answer already.
+	// Several questions at once; the first may already be answered.
 	{"←  ☐ ", "question", below},
 	{"←  ☒ ", "question", below},
 	{"←  ✔ ", "question", below},
 }
 
-// Recognise finds the dialog that waits on a screen: the text of Claude's pane,
-// captured without escapes, of any width. One that it does not know has the name
-// "unknown dialog" and its first line as the text. A composer at the bottom means
-// that there is none, except that a session which is not logged in says so above
-// its composer; that has the login dialog's name. Keys is nil: [Answer] has them.
+// Recognise finds the dialog on a screen: the text of Claude's pane, captured without
+// escapes, of any width. One that it does not know has the name "unknown dialog" and its
+// first line as the text. A composer at the bottom means that there is no dialog, except
+// that a session without a login says so above its composer; that has the login dialog's
+// name. Keys is nil: [Answer] has them.
 func Recognise(screen string) (agent.Dialog, bool) {
 	l := readScreen(screen)
 	if l.composer {
@@ -95,13 +94,13 @@ func Recognise(screen string) (agent.Dialog, bool) {
 		return agent.Dialog{Name: permission, Text: short(q)}, true
 	}
 	if name := byOptions(low); name != "" {
-		return agent.Dialog{Name: name, Text: "its pane is too small to show all of it"}, true
+		return agent.Dialog{Name: name, Text: "its pane is too small to show it in full"}, true
 	}
 	return agent.Dialog{Name: unknownDialog, Text: short(frames[0].title())}, true
 }
 
-// Dialog is what waits on the screen of a launch's program, with the keys that
-// say yes to it if the launch implies that: what [Recognise] and [Answer] say.
+// Dialog returns the dialog on the screen of a launch's program, with the keys that say
+// yes to it if the launch implies that: it combines [Recognise] and [Answer].
 func (r *Runtime) Dialog(screen string, l agent.Launch) (agent.Dialog, bool) {
 	d, ok := Recognise(screen)
 	if ok {
@@ -110,11 +109,12 @@ func (r *Runtime) Dialog(screen string, l agent.Launch) (agent.Dialog, bool) {
 	return d, ok
 }
 
-// lowest is how far from the bottom of a screen a dialog's menu is looked for, in lines that are not empty.
+// lowest is how far from the bottom of a screen a dialog's menu is searched for, in
+// non-empty lines.
 const lowest = 40
 
-// byOptions names the dialog, of those that can be answered, whose options
-// stand there although its title does not.
+// byOptions names the dialog, of those that can be answered, whose options are on the
+// screen although its title is not.
 func byOptions(lines []string) string {
 	text := squash(strings.Join(lines, "|"))
 	for _, a := range answers {
@@ -129,8 +129,8 @@ func byOptions(lines []string) string {
 	return ""
 }
 
-// onboarding is the first screen of a Claude that was never set up: it has
-// neither rules nor, for a moment, a menu.
+// onboarding recognises the first screen of a Claude that was never set up: it has neither
+// rules nor, for a moment, a menu.
 func onboarding(l look) (agent.Dialog, bool) {
 	for _, line := range l.lines {
 		if strings.HasPrefix(line, "Welcome to Claude Code v") {
@@ -146,7 +146,7 @@ func (f frame) known() (agent.Dialog, bool) {
 	if strings.HasSuffix(title, "new MCP servers found in this project") {
 		return agent.Dialog{Name: "project MCP servers", Text: short(title)}, true
 	}
-	// In a narrow pane the title may go on in the next line.
+	// In a narrow pane the title may continue on the next line.
 	head := strings.Join(f.words(2), " ")
 	for _, k := range kinds {
 		if strings.HasPrefix(title, k.title) || len(title) > 20 && strings.HasPrefix(head, k.title) {
@@ -161,7 +161,7 @@ func (f frame) known() (agent.Dialog, bool) {
 	return agent.Dialog{}, false
 }
 
-// workspace is the directory that the trust dialog asks about.
+// workspace returns the directory that the trust dialog asks about.
 func workspace(f frame) string {
 	for i := 1; i < len(f.lines); i++ {
 		if strings.HasPrefix(strings.TrimSpace(f.lines[i]), "Quick safety check:") {
@@ -171,18 +171,18 @@ func workspace(f frame) string {
 	return f.unwrap(f.lines[1:min(2, len(f.lines))])
 }
 
-// second is the frame's title with the words below it.
+// second returns the frame's title and the words below it.
 func second(f frame) string {
 	return strings.Join(f.words(2), ": ")
 }
 
-// below is what stands below the frame's title.
+// below returns what is below the frame's title.
 func below(f frame) string {
 	w := f.words(2)
 	return w[len(w)-1]
 }
 
-// question is what stands above the frame's menu, or else its title.
+// question returns what is above the frame's menu, or else its title.
 func question(f frame) string {
 	q := asked(f.lines, selector(f.lines))
 	if q == "" || q == "Do you want to proceed?" {
@@ -191,7 +191,7 @@ func question(f frame) string {
 	return q
 }
 
-// asked is the line above a menu, if it is a question or an order.
+// asked returns the line above a menu, if it is a question or an instruction.
 func asked(lines []string, menu int) string {
 	for i := menu - 1; i >= max(menu-4, 0); i-- {
 		q := strings.TrimSpace(lines[i])
@@ -202,7 +202,7 @@ func asked(lines []string, menu int) string {
 	return ""
 }
 
-// maxText is the longest text of a dialog, in bytes.
+// maxText is the maximum length of a dialog's text, in bytes.
 const maxText = 400
 
 func short(s string) string {

@@ -8,23 +8,22 @@ import (
 	"netsky/agent"
 )
 
-// Ended is how a turn ended whose end no hook has told of: the turn of that
-// number or, if the number is "", the one that took the envelope. One that was
-// broken off is an EventStopFailed with the Error "interrupted". ok is false
-// unless the conversation's file tells; the ID is the turn's number even then, if
-// it stands there.
+// Ended returns how a turn ended if no hook has reported it: the turn of that number or,
+// if the number is "", the one that took the envelope. An interrupted turn is an
+// EventStopFailed with the Error "interrupted". ok is false unless the conversation's file
+// shows the end; the ID is the turn's number even then, if the file has it.
 func (s *Session) Ended(envelopeID, number string) (e agent.Event, ok bool) {
 	return TurnEnd(s.transcript(), envelopeID, number)
 }
 
-// maxEnd is how far from its end a conversation's file is read for a turn's end,
-// in bytes.
+// maxEnd is how much of a conversation's file, from its end, is read for the end of a
+// turn, in bytes.
 const maxEnd = 16 << 20
 
-// TurnEnd looks for the end of a turn in a conversation's file, as [Session.Ended]
-// does. Only the last words of a turn that Claude Code has let go count as its
-// text. Without a number it never says that a turn was broken off: the envelope
-// may have been named to another turn since.
+// TurnEnd looks for the end of a turn in a conversation's file, as [Session.Ended] does.
+// Only the last words of a turn that Claude Code has finished count as its text. Without a
+// number it never reports an interrupted turn: the envelope may have been given to another
+// turn since.
 func TurnEnd(transcript, envelopeID, number string) (e agent.Event, ok bool) {
 	w := endWalk{number: number}
 	if number == "" && envelopeID != "" {
@@ -45,32 +44,32 @@ func TurnEnd(transcript, envelopeID, number string) (e agent.Event, ok bool) {
 	return e, e.Event != ""
 }
 
-// A turnEnd is what the last line of a turn that means something says.
+// A turnEnd is what the last meaningful line of a turn says.
 type turnEnd int
 
 const (
 	noEnd      turnEnd = iota // none was found yet
-	unfinished                // the model was to say more
+	unfinished                // the model had more to say
 	endedWell
 	endedBadly
 	brokenOff
 )
 
-// An endWalk goes back through a conversation, and keeps how the turn ended
-// whose beginning is still to be found.
+// An endWalk goes back through a conversation, and keeps how the turn ended whose
+// beginning it has not found yet.
 type endWalk struct {
 	number string
-	mark   []byte // of an envelope, instead
+	mark   []byte // of an envelope, if there is no number
 	found  bool
 	turn   string // the number of what was found
 
 	how       turnEnd
 	text, err string
-	over      bool // Claude Code says so in a line of its own
+	over      bool // Claude Code says so in a separate line
 }
 
-// synthetic is the model of what Claude Code says itself in the model's place,
-// such as when it goes on with a conversation that was cut off.
+// synthetic is the model name on what Claude Code writes in the model's place, such as
+// when it continues an interrupted conversation.
 const synthetic = "<synthetic>"
 
 // line takes the line before the last one; false ends the walk.
@@ -114,7 +113,7 @@ func (w *endWalk) system(e entry) {
 	}
 }
 
-// said takes what stands in the model's place.
+// said handles a line in the model's place.
 func (w *endWalk) said(e entry) {
 	if w.how != noEnd {
 		return
@@ -135,8 +134,8 @@ func (w *endWalk) said(e entry) {
 	}
 }
 
-// heard takes a user's line that is no prompt: a tool's result, or Claude Code's
-// own words, of which some mean nothing to the model.
+// heard handles a user's line that is not a prompt: a tool's result, or Claude Code's own
+// words, some of which mean nothing to the model.
 func (w *endWalk) heard(e entry) {
 	text := blockText(e.Message.Content)
 	switch {

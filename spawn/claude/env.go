@@ -7,12 +7,12 @@ import (
 	"netsky/agent/program"
 )
 
-// configDir is where Claude Code keeps its conversations and its settings.
+// configDir returns the directory where Claude Code keeps conversations and settings.
 func configDir(env []string) string {
 	return ConfigDir(func(name string) string { return program.Value(env, name) })
 }
 
-// globalConfig is Claude Code's own file of what it knows of a person.
+// globalConfig returns Claude Code's own file about a person.
 func globalConfig(env []string) string {
 	if dir := program.Value(env, "CLAUDE_CONFIG_DIR"); dir != "" {
 		return filepath.Join(dir, ".claude.json")
@@ -20,7 +20,7 @@ func globalConfig(env []string) string {
 	return filepath.Join(program.Value(env, "HOME"), ".claude.json")
 }
 
-// truthy is how Claude Code reads its switches.
+// truthy parses a switch as Claude Code does.
 func truthy(s string) bool {
 	switch strings.ToLower(s) {
 	case "1", "true", "yes", "on":

@@ -8,19 +8,19 @@ import (
 	"netsky/agent"
 )
 
-// facts is what the hooks of one start have told.
+// facts is what the hooks of one start have reported.
 type facts struct {
 	transcript string
 	began      int64   // of the session, 0 if it has not
 	prompted   int64   // the last prompt
 	ended      int64   // the last end of a turn
-	turns      int     // that ended well
-	tools      []since // that run
+	turns      int     // successful ones
+	tools      []since // running
 	wants      since   // the last question for a permission
-	failed     failure // the last turn's, if it was given up
+	failed     failure // of the last turn, if it was given up
 }
 
-// since is what a tool does, and from when on.
+// since is what a tool does, and since when.
 type since struct {
 	ms   int64
 	id   string // of the call
@@ -30,22 +30,22 @@ type since struct {
 
 func (t since) String() string { return strings.TrimSuffix(t.tool+": "+t.text, ": ") }
 
-// A failure is how a turn failed that tells something of the next one.
+// A failure is a failed turn that predicts how the next one will go.
 type failure struct {
 	ms    int64
 	what  string // loginDialog, "usage limit" or "context full"
 	words string
-	until time.Time // it may have passed then
+	until time.Time // it may have passed by then
 }
 
-// known reads what the hooks have told since the last call.
+// known reads what the hooks have reported since the last call.
 func (s *Session) known() facts {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.tail == nil {
 		s.tail = s.Home.Events(s.Agent)
 	}
-	_ = s.tail.Read(func(e agent.Event) { // what can't be read is not known
+	_ = s.tail.Read(func(e agent.Event) { // unreadable events stay unknown
 		if e.Start == s.Start {
 			s.facts.take(e)
 		}
@@ -55,7 +55,7 @@ func (s *Session) known() facts {
 	return f
 }
 
-// take takes an event in.
+// take applies an event.
 func (f *facts) take(e agent.Event) {
 	if e.Transcript != "" {
 		f.transcript = e.Transcript
@@ -63,7 +63,7 @@ func (f *facts) take(e agent.Event) {
 	switch e.Event {
 	case agent.EventSessionStart:
 		f.began, f.tools = e.MS, nil
-		f.failed = failure{} // resumed, cleared or compacted: it may go now
+		f.failed = failure{} // resumed, cleared or compacted: it may work now
 	case agent.EventSessionEnd:
 		f.tools = nil
 	case agent.EventPrompt:
@@ -86,7 +86,7 @@ func (f *facts) take(e agent.Event) {
 	}
 }
 
-// done takes a tool off those that run.
+// done removes a tool from those that run.
 func (f *facts) done(e agent.Event) {
 	i := slices.IndexFunc(f.tools, func(t since) bool { return t.id == e.ID && t.tool == e.Tool })
 	if i >= 0 {
@@ -97,9 +97,9 @@ func (f *facts) done(e agent.Event) {
 	}
 }
 
-// How long a failure is believed to hold, unless Claude Code says until when. A
-// message that is tried then and fails costs nothing, while one that is held back
-// for good would wait for a turn that nobody begins.
+// How long a failure is assumed to last, unless Claude Code says until when. A message
+// that is tried then and fails costs nothing, while one held back for good would wait for
+// a turn that nobody begins.
 const (
 	loginHolds   = 10 * time.Minute
 	limitHolds   = 15 * time.Minute
@@ -107,8 +107,8 @@ const (
 	contextHolds = 10 * time.Minute
 )
 
-// failureOf judges a turn that was given up; the zero failure says that the next
-// one may well go: the service was down, the connection broke.
+// failureOf judges a turn that was given up; the zero failure means that the next one may
+// succeed: the service was down, the connection broke.
 func failureOf(e agent.Event) failure {
 	at := time.UnixMilli(e.MS)
 	f := failure{ms: e.MS, words: line(e.Text, 200)}

@@ -9,16 +9,16 @@ import (
 	"netsky/agent/home"
 )
 
-// An object is the values of a JSON object as they were written: what a person
-// has written that is none of our business passes through unread.
+// An object holds the values of a JSON object as written: whatever netsky does not need
+// passes through unread.
 type object = map[string]json.RawMessage
 
-// maxSettings is the largest file of a person's that is read, in bytes.
-// ~/.claude.json grows with the projects that Claude Code has seen.
+// maxSettings limits the size of a person's files, in bytes. ~/.claude.json grows with the
+// projects that Claude Code has seen.
 const maxSettings = 64 << 20
 
-// readObject reads a file that holds one JSON object. What is wrong with it is
-// told with its name and the place.
+// readObject reads a file that holds one JSON object. Errors name the file and the
+// position.
 func readObject(file string) (object, error) {
 	data, err := home.ReadOwn(file, maxSettings)
 	if err != nil {
@@ -45,13 +45,13 @@ func parseObject(file string, data []byte) (object, error) {
 	return o, nil
 }
 
-// position is the place of the byte that a JSON error complains of.
+// position returns the line and column of the byte that a JSON error refers to.
 func position(data []byte, offset int64) (line, column int) {
 	before := data[:max(min(int(offset), len(data))-1, 0)]
 	return bytes.Count(before, []byte("\n")) + 1, len(before) - bytes.LastIndexByte(before, '\n')
 }
 
-// member is an object within an object; an empty one if it is missing.
+// member returns an object within an object; an empty one if it is missing.
 func member(o object, name string) (object, error) {
 	in := object{}
 	raw, ok := o[name]
@@ -64,9 +64,8 @@ func member(o object, name string) (object, error) {
 	return in, nil
 }
 
-// refuse reports what in a settings file would make an agent another than the
-// one that was asked for. Of several files the strictest counts, so ours cannot
-// take it back, and would not.
+// refuse reports settings that would override what was requested for the agent. Of several
+// files the strictest counts, so netsky's own cannot undo that, and would not.
 func refuse(file string, all object, mode string) error {
 	var permissions struct {
 		Bypass string `json:"disableBypassPermissionsMode"`
@@ -77,19 +76,19 @@ func refuse(file string, all object, mode string) error {
 	for name, to := range map[string]any{
 		"disableAllHooks": &off, "allowManagedHooksOnly": &managed, "permissions": &permissions, "disableAutoMode": &auto,
 	} {
-		json.Unmarshal(all[name], to) // what is of another type is Claude Code's to complain of
+		json.Unmarshal(all[name], to) // wrong types are left to Claude Code
 	}
 	const disable = "disable"
 	switch {
 	case off:
-		return fmt.Errorf("%s: disableAllHooks: without hooks nobody learns that a message has come", file)
+		return fmt.Errorf("%s: disableAllHooks: netsky cannot deliver messages without hooks", file)
 	case managed && file == managedSettings:
-		return fmt.Errorf("%s: allowManagedHooksOnly: without hooks nobody learns that a message has come", file)
+		return fmt.Errorf("%s: allowManagedHooksOnly: netsky cannot deliver messages without hooks", file)
 	case mode == modeBypass && permissions.Bypass == disable:
-		// It would go on in the mode auto, and say so in a corner of the pane.
-		return fmt.Errorf("%s: permissions.disableBypassPermissionsMode: the permission mode %s is not to be had", file, mode)
+		// It would continue in the mode auto, and only mention it in a corner of the pane.
+		return fmt.Errorf("%s: permissions.disableBypassPermissionsMode: permission mode %s is disabled by this file", file, mode)
 	case mode == modeAuto && (permissions.Auto == disable || auto == disable):
-		return fmt.Errorf("%s: disableAutoMode: the permission mode %s is not to be had", file, mode)
+		return fmt.Errorf("%s: disableAutoMode: permission mode %s is disabled by this file", file, mode)
 	}
 	return nil
 }

@@ -11,16 +11,16 @@ import (
 	"netsky/agent"
 )
 
-// A Hook is what Claude Code tells a hook on its standard input. Texts are as
-// they came, of any length and content; [Hook.Line] makes them fit.
+// A Hook is what Claude Code passes to a hook on standard input. Texts are as received, of
+// any length and content; [Hook.Line] shortens them.
 type Hook struct {
 	Event      string // Claude Code's own name, such as "PreToolUse"
 	Session    string
 	Transcript string // the conversation's file
-	Dir        string // the working directory at this moment
+	Dir        string // the current working directory
 	Turn       string // the same from a prompt to its stop; not in every event
-	Subagent   string // whose event it is; "" is the conversation itself
-	Prompt     string // UserPromptSubmit: what was sent, to the letter
+	Subagent   string // "" is the conversation itself
+	Prompt     string // UserPromptSubmit: the exact prompt
 	Tool       string
 	ToolUse    string // names one call of a tool; not with PermissionRequest
 	Input      string // the tool's command, path or the like, in one line
@@ -30,13 +30,12 @@ type Hook struct {
 	Message    string // Notification
 	Type       string // Notification: its kind
 	LastText   string // Stop and StopFailure: the last text of the turn
-	Error      string // StopFailure: its kind; PostToolUseFailure: the tool's words
+	Error      string // StopFailure: its kind; PostToolUseFailure: the tool's message
 	Details    string // StopFailure: the service's answer
-	Interrupt  bool   // PostToolUseFailure: the person ended it
+	Interrupt  bool   // PostToolUseFailure: the person interrupted it
 }
 
-// hookInput is a hook's standard input. What has another type than these is
-// passed over by [flexible].
+// hookInput is a hook's standard input. [flexible] tolerates values of other types.
 type hookInput struct {
 	Event      flexible        `json:"hook_event_name"`
 	Session    flexible        `json:"session_id"`
@@ -58,8 +57,8 @@ type hookInput struct {
 	Interrupt  json.RawMessage `json:"is_interrupt"`
 }
 
-// flexible is a string, or the text of whatever stands in its place: a later
-// release may change a field's type, and the rest is worth having all the same.
+// flexible is a string, or the text of any other value: a later release may change a
+// field's type, and the rest is still useful.
 type flexible string
 
 func (f *flexible) UnmarshalJSON(data []byte) error {
@@ -73,9 +72,9 @@ func (f *flexible) UnmarshalJSON(data []byte) error {
 	return nil
 }
 
-// ParseHook reads what a hook was told. The event is what the hook was called
-// for; "" leaves that to the input. Fields and events that are not known are
-// fine. An error says that the input is no JSON object.
+// ParseHook reads a hook's input. The event is what the hook was called for; "" takes it
+// from the input. Unknown fields and events are accepted. An error means that the input is
+// not a JSON object.
 func ParseHook(event string, stdin []byte) (Hook, error) {
 	var in hookInput
 	if err := json.Unmarshal(stdin, &in); err != nil {
@@ -99,14 +98,13 @@ func ParseHook(event string, stdin []byte) (Hook, error) {
 	return h, nil
 }
 
-// telling are the fields of tools' inputs that say best what a call does, the
-// best first.
+// telling lists the fields of tools' inputs that best describe a call, the best first.
 var telling = []string{"command", "file_path", "notebook_path", "path", "url", "query", "pattern", "skill", "subject", "prompt", "text", "description", "plan"}
 
-// maxInput is the longest text of a tool's input, in bytes.
+// maxInput is the maximum length of the text of a tool's input, in bytes.
 const maxInput = 1 << 10
 
-// toolInput says in one line what a tool was called with.
+// toolInput describes in one line what a tool was called with.
 func toolInput(data json.RawMessage) (text, about string) {
 	var fields map[string]json.RawMessage
 	if json.Unmarshal(data, &fields) != nil {
@@ -131,14 +129,14 @@ func toolInput(data json.RawMessage) (text, about string) {
 	return line(string(data), maxInput), about
 }
 
-// line makes one line of at most max bytes of a text.
+// line makes one line of at most max bytes from a text.
 func line(s string, max int) string {
 	s = cut(s, 4*max) // the rest would not be seen
 	s = strings.Join(strings.FieldsFunc(s, func(r rune) bool { return unicode.IsSpace(r) || unicode.IsControl(r) }), " ")
 	return cut(s, max)
 }
 
-// cut is the beginning of a text, at most max bytes and the mark of a cut.
+// cut returns the beginning of a text, at most max bytes plus the mark of a cut.
 func cut(s string, max int) string {
 	if len(s) <= max {
 		return s
@@ -149,10 +147,10 @@ func cut(s string, max int) string {
 	return s[:max] + "…"
 }
 
-// maxBody is the longest text of an event, in bytes.
+// maxBody is the maximum length of an event's text, in bytes.
 const maxBody = 256 << 10
 
-// body makes a text fit for an event: a character may take six bytes there.
+// body makes a text fit into an event: a character may take six bytes there.
 func body(s string) string {
 	s = strings.ToValidUTF8(cut(s, maxBody), "\uFFFD")
 	for {
@@ -167,13 +165,13 @@ func body(s string) string {
 // maxName bounds what is a name or a path, in bytes.
 const maxName = 4 << 10
 
-// Line is what the hook leaves in the agent's events. Its Event is "" if that is
-// nothing: an event that is not known, the stop of a subagent. MS, Start, a
-// prompt's IDs and an approval's code are the caller's. For a turn's end the
-// conversation's file is read from its end: for the last text, if Claude Code did
-// not tell it, and for the usage. That file lags behind the hook; if it does not
-// hold the turn's end yet there is no usage, and [Session.Usage] has it later. The
-// ID of a prompt and of an end is the turn's number.
+// Line returns the event to record for the hook. Its Event is "" if there is nothing to
+// record: an unknown event, or the stop of a subagent. MS, Start, a prompt's IDs and an
+// approval's code are set by the caller. For the end of a turn it reads the conversation's
+// file from its end: for the last text, if Claude Code did not pass it, and for the usage.
+// That file lags behind the hook; if it does not hold the turn's end yet there is no
+// usage, and [Session.Usage] has it later. The ID of a prompt and of an end is the turn's
+// number.
 func (h Hook) Line() agent.Event {
 	e := agent.Event{Session: cut(h.Session, maxName), Transcript: cut(h.Transcript, maxName)}
 	switch h.Event {
@@ -198,7 +196,7 @@ func (h Hook) Line() agent.Event {
 	return e
 }
 
-// tool makes the line of a tool's call; what the tool gave is not kept.
+// tool fills in the event of a tool call; the tool's output is not kept.
 func (h Hook) tool(e *agent.Event) {
 	e.Tool, e.Text, e.ID = line(h.Tool, maxName), h.Input, line(h.ToolUse, maxName)
 	switch h.Event {
@@ -216,7 +214,7 @@ func (h Hook) tool(e *agent.Event) {
 	}
 }
 
-// end makes the line of a turn's end.
+// end fills in the event of a turn's end.
 func (h Hook) end(e *agent.Event) {
 	turn, err := ReadTurn(h.Transcript, h.Turn)
 	if err == nil && turn.endsWith(h.LastText) {
@@ -244,7 +242,7 @@ func (h Hook) end(e *agent.Event) {
 	e.Text = body(e.Text)
 }
 
-// tooLong reports whether the words say that the model has no room left.
+// tooLong reports whether the text says that the model's context is full.
 func tooLong(words string) bool {
 	return strings.Contains(strings.ToLower(cut(words, maxName)), "prompt is too long")
 }

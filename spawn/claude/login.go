@@ -16,22 +16,22 @@ import (
 	"netsky/internal/advice"
 )
 
-// ErrLogin: Claude Code has nothing to show to a model's server.
+// ErrLogin is returned when Claude Code has no credentials.
 var ErrLogin = advice.With(errors.New("claude: not logged in"),
 	"run `claude` and /login, or set ANTHROPIC_API_KEY; `netsky up --type demo` starts agents without a model")
 
-// login reports whether a start would find a login: in the environment, in the
-// settings it is given, or else by Claude Code's own word.
+// login reports whether a start would find a login: in the environment, in its settings,
+// or else according to Claude Code itself.
 func login(ctx context.Context, wait time.Duration, file string, v Version, env []string, dir string, settings object) error {
 	if envLogin(env) || settingsLogin(settings) {
 		return nil
 	}
 	if v.Before(firstAuth) {
-		// It has no such question; the words would become a prompt.
+		// This release has no such command; the words would become a prompt.
 		return fileLogin(env)
 	}
 	if len(settings) == 0 && neverUsed(env, dir) {
-		// Asked, it would make ~/.claude.json and ~/.claude for its answer.
+		// The command would create ~/.claude.json and ~/.claude.
 		return fmt.Errorf("%w (%s)", ErrLogin, configDir(env))
 	}
 	out, err := program.Question{
@@ -52,9 +52,9 @@ func login(ctx context.Context, wait time.Duration, file string, v Version, env 
 	return err
 }
 
-// envLogin reports whether an environment holds what counts as a login: a key, a
-// token, another provider, or a base URL of the user's own, behind which a
-// gateway may ask for no key that we could see.
+// envLogin reports whether an environment holds something that counts as a login: a key, a
+// token, another provider, or a base URL of the user's, where a gateway may require no key
+// that netsky could see.
 func envLogin(env []string) bool {
 	for _, name := range []string{"ANTHROPIC_API_KEY", "ANTHROPIC_AUTH_TOKEN", "CLAUDE_CODE_OAUTH_TOKEN"} {
 		if program.Value(env, name) != "" {
@@ -69,9 +69,9 @@ func envLogin(env []string) bool {
 	return ownBase(program.Value(env, "ANTHROPIC_BASE_URL"))
 }
 
-// neverUsed reports whether Claude Code can't be logged in, as there is none of the
-// places that it could have a login from. What is there and says nothing of a
-// login counts as well: then Claude Code itself is asked.
+// neverUsed reports whether Claude Code can't be logged in, as none of the places that
+// could hold a login exists. A place that exists without naming a login counts as
+// existing: then Claude Code itself is asked.
 func neverUsed(env []string, dir string) bool {
 	if inKeychain || program.Value(env, "HOME") == "" {
 		return false
@@ -111,7 +111,7 @@ func settingsLogin(settings object) bool {
 		Env          map[string]any `json:"env"`
 	}
 	for name, to := range map[string]any{"apiKeyHelper": &s.APIKeyHelper, "env": &s.Env} {
-		json.Unmarshal(settings[name], to) // what is of another type is no login
+		json.Unmarshal(settings[name], to) // a value of another type is no login
 	}
 	var env []string
 	for name, value := range s.Env {
@@ -120,8 +120,8 @@ func settingsLogin(settings object) bool {
 	return s.APIKeyHelper != "" || envLogin(env)
 }
 
-// fileLogin looks for what an older Claude Code leaves when someone logs in. On
-// macOS that may be in the keychain alone, so there it says nothing.
+// fileLogin looks for what an older Claude Code leaves after a login. On macOS that may be
+// in the keychain alone, so there it finds nothing.
 func fileLogin(env []string) error {
 	if _, err := os.Stat(filepath.Join(configDir(env), ".credentials.json")); err == nil || inKeychain {
 		return nil

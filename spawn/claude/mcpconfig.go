@@ -15,7 +15,7 @@ import (
 	"netsky/agent/home"
 )
 
-// The MCP servers of netsky's own, by the names under which models know them.
+// Names of netsky's own MCP servers, as models see them.
 const (
 	serverAgent    = "agent"
 	serverIMessage = "imessage"
@@ -29,10 +29,10 @@ type mcpServer struct {
 	Env     map[string]string `json:"env"`
 }
 
-// mcpConfig is the agent's mcp-config.json: the bus for every agent, iMessage
-// for agent0 and agentinfinity where it is enabled, and what the person lets
-// through. Nobody else's servers are started: they would share the agent's
-// rights, and a project's wait for a yes in the pane.
+// mcpConfig returns the agent's mcp-config.json: the bus for every agent, iMessage for
+// agent0 and agentinfinity if enabled, and the person's servers that are let through. No
+// others are started: they would share the agent's rights, and a project's servers wait
+// for a yes in the pane.
 func (r *Runtime) mcpConfig(l agent.Launch, o Options) ([]byte, error) {
 	servers := make(map[string]any)
 	if len(o.MCP) > 0 {
@@ -56,7 +56,7 @@ func (r *Runtime) mcpConfig(l agent.Launch, o Options) ([]byte, error) {
 
 func letThrough(theirs object, name string, l agent.Launch) (json.RawMessage, error) {
 	if name == serverAgent || name == serverIMessage {
-		return nil, fmt.Errorf("mcp server %q: netsky has one of that name", name)
+		return nil, fmt.Errorf("mcp server %q: the name is reserved for netsky's own", name)
 	}
 	entry, ok := theirs[name]
 	if !ok {
@@ -65,8 +65,8 @@ func letThrough(theirs object, name string, l agent.Launch) (json.RawMessage, er
 	return entry, nil
 }
 
-// server is one of ours. Claude Code passes its environment on, unless it is
-// told to scrub it: what ours cannot do without is said here.
+// server returns one of netsky's own. Claude Code passes its environment on, unless told
+// to scrub it: what ours need is set explicitly.
 func (r *Runtime) server(name string, l agent.Launch) mcpServer {
 	return mcpServer{
 		Type: "stdio", Command: r.Binary, Args: []string{"io", "serve", "-s", name},
@@ -76,8 +76,8 @@ func (r *Runtime) server(name string, l agent.Launch) mcpServer {
 	}
 }
 
-// LeftOut names the person's MCP servers that an agent is not given, sorted.
-// What can't be read is said by Check.
+// LeftOut names the person's MCP servers that an agent does not get, sorted. Check reports
+// what can't be read.
 func (r *Runtime) LeftOut(l agent.Launch) []string {
 	known, err := knownServers(l)
 	if err != nil {
@@ -91,10 +91,10 @@ func (r *Runtime) LeftOut(l agent.Launch) []string {
 
 const projectServers = ".mcp.json"
 
-// knownServers are all that Claude Code would know in the directory, by name. Of
-// several the person's own counts: for this directory, then for all; what comes
-// with a repository comes last, since whoever let a name through has not said
-// that a repository may give it another meaning.
+// knownServers returns all servers that Claude Code would know in the directory, by name.
+// Of several the person's own takes precedence: for this directory, then for all; a
+// repository's come last, since letting a name through does not mean that a repository may
+// redefine it.
 func knownServers(l agent.Launch) (object, error) {
 	known := object{}
 	for _, dir := range upwards(l.Dir) {
@@ -125,7 +125,7 @@ func knownServers(l agent.Launch) (object, error) {
 	return known, nil
 }
 
-// fileServers are those of a repository; none if there is no such file.
+// fileServers returns those of a repository; none if there is no such file.
 func fileServers(file string) (object, error) {
 	all, err := readObject(file)
 	if errors.Is(err, fs.ErrNotExist) {
@@ -141,7 +141,7 @@ func fileServers(file string) (object, error) {
 	return list, nil
 }
 
-// personServers are those of ~/.claude.json: for all projects, then for this one.
+// personServers returns those of ~/.claude.json: for all projects, then for this one.
 func personServers(global object, dir string) (scopes []object, err error) {
 	everywhere, err := member(global, "mcpServers")
 	if err != nil {
@@ -163,9 +163,9 @@ func personServers(global object, dir string) (scopes []object, err error) {
 	return append(scopes, here), nil
 }
 
-// projectRoot is the directory under whose name Claude Code keeps what it knows
-// of a project: the repository's, of a worktree the one it belongs to, else the
-// directory itself.
+// projectRoot returns the directory under whose name Claude Code keeps what it knows of a
+// project: the repository's, for a worktree the one it belongs to, else the directory
+// itself.
 func projectRoot(dir string) string {
 	above := upwards(dir)
 	for _, d := range above {
@@ -188,8 +188,8 @@ func projectRoot(dir string) string {
 	return above[0]
 }
 
-// upwards are a directory and those above it, by their real names, as Claude
-// Code writes them down.
+// upwards returns a directory and those above it, by their real names, as Claude Code
+// records them.
 func upwards(dir string) (list []string) {
 	if real, err := filepath.EvalSymlinks(dir); err == nil {
 		dir = real

@@ -12,7 +12,7 @@ import (
 	"netsky/agent/proc"
 )
 
-// A Permission is what a model wants to do and may not without a yes.
+// A Permission is what a model wants to do and needs approval for.
 type Permission struct {
 	Tool   string
 	Text   string // the command, the path, …
@@ -20,7 +20,7 @@ type Permission struct {
 	Dir    string
 }
 
-// Permission is what the hook asks for; false if it asks for nothing.
+// Permission returns what the hook asks for; false if it asks for nothing.
 func (h Hook) Permission() (Permission, bool) {
 	if h.Event != "PermissionRequest" || h.Tool == "" {
 		return Permission{}, false
@@ -32,8 +32,8 @@ func (h Hook) Permission() (Permission, bool) {
 	return p, true
 }
 
-// Decision is what a PermissionRequest hook prints to answer: Claude Code closes
-// its dialog, and a model that is refused is told the message.
+// Decision returns what a PermissionRequest hook prints to answer: Claude Code closes its
+// dialog, and a model that is refused gets the message.
 func Decision(allow bool, message string) []byte {
 	decision := map[string]string{"behavior": "allow"}
 	if !allow {
@@ -52,16 +52,16 @@ func Decision(allow bool, message string) []byte {
 type Outcome int
 
 const (
-	Unanswered Outcome = iota // nobody has answered yet, and the wait was ended
+	Unanswered Outcome = iota // the wait ended without an answer
 	Allowed
 	Denied
-	AtPane        // the person answered in the pane, or the question is gone with its turn
-	AllowedAtPane // the person said yes there: what was asked for has been done
+	AtPane        // the person answered in the pane, or the question ended with its turn
+	AllowedAtPane // the person said yes there: the request has been carried out
 )
 
-// A PermissionWait waits with the hook process of a permission request for
-// whoever answers first. Claude Code doesn't end the hook when its dialog is
-// answered, so this one looks.
+// A PermissionWait waits with the hook process of a permission request for the first
+// answer. Claude Code doesn't end the hook when its dialog is answered, so this one
+// checks.
 type PermissionWait struct {
 	Home      home.Dir
 	Agent     agent.ID
@@ -70,25 +70,25 @@ type PermissionWait struct {
 	PID       int    // Claude Code's process
 	Session   string // the conversation that asks
 	Tool      string
-	Input     string // Hook.Input
+	Input     string // from Hook.Input
 }
 
 const (
 	permissionTick = 200 * time.Millisecond
-	// dialogDelay is how long a dialog may take to show after its hook began.
+	// dialogDelay is how long a dialog may take to appear after its hook began.
 	dialogDelay = 5 * time.Second
-	// steady is for how many looks a session must not wait before that counts:
-	// of several dialogs the next shows a moment after the last is answered.
+	// steady is for how many looks a session must not be waiting before that counts: of
+	// several dialogs the next appears a moment after the last is answered.
 	steady = 3
 )
 
-// Wait asks answered five times a second until it says ok, until the question
-// has its answer in the pane, or until ctx ends. What answered last says before
-// the question is found gone counts.
+// Wait calls answered five times a second until it returns ok, until the question is
+// answered in the pane, or until ctx ends. A last answer, given before the question is
+// found gone, counts.
 func (w PermissionWait) Wait(ctx context.Context, answered func() (allow, ok bool)) Outcome {
 	tail := w.Home.Events(w.Agent)
 	defer tail.Close()
-	_ = tail.Read(func(agent.Event) {}) // what was before the question
+	_ = tail.Read(func(agent.Event) {}) // skip what was before the question
 	tick := time.NewTicker(permissionTick)
 	defer tick.Stop()
 	watch := paneWatch{PermissionWait: w, tail: tail, until: time.Now().Add(dialogDelay)}
@@ -112,21 +112,21 @@ func (w PermissionWait) Wait(ctx context.Context, answered func() (allow, ok boo
 	}
 }
 
-// A paneWatch sees whether a question still stands in the pane.
+// A paneWatch observes whether a question is still in the pane.
 type paneWatch struct {
 	PermissionWait
 	tail    *home.EventTail
-	until   time.Time // a dialog that has not shown by then won't
-	waited  bool      // the session was seen to wait
-	resumed int       // looks in a row at which it did not
-	done    bool      // the tool has done what was asked for
+	until   time.Time // a dialog that has not appeared by then won't
+	waited  bool      // the session was seen waiting
+	resumed int       // looks in a row at which it was not
+	done    bool      // the tool has run
 }
 
 func (w *paneWatch) gone() bool {
 	return w.told() || w.looked()
 }
 
-// told reports whether an event says that the question is settled.
+// told reports whether an event shows that the question is settled.
 func (w *paneWatch) told() (gone bool) {
 	_ = w.tail.Read(func(e agent.Event) {
 		if e.Start != w.Start && e.Start != "" {
@@ -143,12 +143,12 @@ func (w *paneWatch) told() (gone bool) {
 	return gone
 }
 
-// looked reports whether the session's registry says so.
+// looked reports whether the session's registry shows that.
 func (w *paneWatch) looked() bool {
 	r, err := FindSession(w.ConfigDir, w.PID)
 	if err != nil {
-		// A process that is gone asks nothing any more. A registry that can't be
-		// read says nothing either way.
+		// A process that is gone asks nothing any more. An unreadable registry proves
+		// nothing.
 		_, gone := proc.Find(w.PID)
 		return errors.Is(gone, fs.ErrNotExist)
 	}

@@ -14,16 +14,16 @@ import (
 )
 
 const (
-	// calm is for how long a composer must not change until it is held that
-	// nobody types there.
+	// calm is how long a composer must be unchanged to conclude that nobody is typing
+	// there.
 	calm = 300 * time.Millisecond
-	// standPatience bounds the wait for a pasted line to stand in the composer.
+	// standPatience limits the wait for a pasted line to appear in the composer.
 	standPatience = 3 * time.Second
-	// takenPatience bounds the wait for it to be taken, after each Enter.
+	// takenPatience limits the wait for it to be accepted, after each Enter.
 	takenPatience = 3 * time.Second
 )
 
-// pointer is the line that says that messages wait.
+// pointer returns the line that says that messages wait.
 func pointer(n int) string {
 	if n == 1 {
 		return "1 message waits for you: call the inbox tool"
@@ -31,16 +31,15 @@ func pointer(n int) string {
 	return fmt.Sprintf("%d messages wait for you: call the inbox tool", n)
 }
 
-// isPointer matches a pointer line of ours without its white space.
+// isPointer matches such a line without its white space.
 var isPointer = sync.OnceValue(func() *regexp.Regexp {
 	return regexp.MustCompile(`^\d+messages?waits?foryou:calltheinboxtool$`)
 })
 
-// Point types one line into the composer that says that n messages wait. It
-// does so only if nothing there would be disturbed: the session is idle, no
-// dialog is open, the composer is empty and nobody types. The error says what
-// stands in the way; after one that names the line itself it may stand in the
-// composer still. nil says that Claude Code has taken the line.
+// Point types one line into the composer that says that n messages wait. It does so only
+// if that disturbs nothing: the session is idle, no dialog is open, the composer is empty
+// and nobody is typing. The error names the obstacle; after one that quotes the line, the
+// line may still be in the composer. nil means that Claude Code has accepted the line.
 func (s *Session) Point(ctx context.Context, n int) error {
 	s.hands.Lock()
 	defer s.hands.Unlock()
@@ -57,18 +56,18 @@ func (s *Session) Point(ctx context.Context, n int) error {
 		return err
 	}
 	text := pointer(n)
-	if !box.empty { // a line of ours, which an Escape brought back
+	if !box.empty { // netsky's own line, which an Escape brought back
 		text = box.text
 	} else if err := s.Pane.Paste(ctx, text); err != nil {
 		return err
 	}
 	if !until(ctx, standPatience, func() bool { return s.stands(ctx, text) }) {
-		return fmt.Errorf("%s: the composer does not hold the line %q alone", s.Agent, text)
+		return fmt.Errorf("%s: the composer does not hold exactly the line %q", s.Agent, text)
 	}
 	return s.enter(ctx, text, tail)
 }
 
-// undisturbed is the composer, if a line may be typed there.
+// undisturbed returns the composer, if a line may be typed there.
 func (s *Session) undisturbed(ctx context.Context) (composer, error) {
 	before, err := s.free(ctx)
 	if err != nil {
@@ -81,12 +80,12 @@ func (s *Session) undisturbed(ctx context.Context) (composer, error) {
 	}
 	after, err := s.free(ctx)
 	if err == nil && before.shown != after.shown {
-		err = errors.New("somebody types in the pane")
+		err = errors.New("somebody is typing in the pane")
 	}
 	return after, err
 }
 
-// free is the composer, if at this moment nothing forbids to type there.
+// free returns the composer, if at this moment nothing forbids typing there.
 func (s *Session) free(ctx context.Context) (composer, error) {
 	r, err := FindSession(s.ConfigDir, s.PID)
 	if err != nil {
@@ -107,7 +106,7 @@ func (s *Session) free(ctx context.Context) (composer, error) {
 	case !ok:
 		return composer{}, errors.New("no composer on the screen")
 	case !box.empty && !isPointer().MatchString(squash(box.text)):
-		return composer{}, errors.New("a draft stands in the composer")
+		return composer{}, errors.New("the composer holds a draft")
 	}
 	return box, nil
 }
@@ -122,8 +121,8 @@ func (s *Session) stands(ctx context.Context, text string) bool {
 	return ok && squash(box.text) == squash(text)
 }
 
-// enter submits the line that stands in the composer, with a second Enter at
-// most: one that comes too early is lost.
+// enter submits the line in the composer, with a second Enter at most: one that comes too
+// early is lost.
 func (s *Session) enter(ctx context.Context, text string, tail *home.EventTail) error {
 	taken := false
 	looks := func() bool {
@@ -133,8 +132,8 @@ func (s *Session) enter(ctx context.Context, text string, tail *home.EventTail) 
 		return taken
 	}
 	for range 2 {
-		// What another session has sent meanwhile may have led to a dialog, which
-		// the key would answer.
+		// A message from another session may have opened a dialog, which the key would
+		// answer.
 		if r, err := FindSession(s.ConfigDir, s.PID); err != nil || r.Status != statusIdle && r.Status != statusShell {
 			break
 		}
@@ -149,7 +148,7 @@ func (s *Session) enter(ctx context.Context, text string, tail *home.EventTail) 
 		}
 	}
 	if r, err := FindSession(s.ConfigDir, s.PID); err == nil && r.Status == statusBusy && !s.stands(ctx, text) {
-		return nil // taken, and the hook is late
+		return nil // accepted, and the hook is late
 	}
-	return fmt.Errorf("%s: the line %q was not seen to be taken", s.Agent, text)
+	return fmt.Errorf("%s: no sign that the line %q was accepted", s.Agent, text)
 }

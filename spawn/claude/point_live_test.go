@@ -41,7 +41,7 @@ func TestPoint(t *testing.T) {
 	} {
 		t.Run(draft.name, func(t *testing.T) {
 			l.mustKeys(draft.text)
-			why := "a draft stands in the composer"
+			why := "the composer holds a draft"
 			switch draft.text {
 			case "!":
 				why = "no composer"
@@ -67,7 +67,7 @@ func TestPoint(t *testing.T) {
 		l.wait("they stand", func() bool {
 			return strings.Contains(l.text(), "❯\u00a0\n\n") || strings.Contains(l.text(), "❯\u00a0\n  \n")
 		})
-		l.mustNotPoint("a draft stands in the composer")
+		l.mustNotPoint("the composer holds a draft")
 		l.mustKeys("BSpace", "BSpace")
 	})
 	t.Run("idle", func(t *testing.T) {

@@ -13,15 +13,15 @@ import (
 	"netsky/agent/proc"
 )
 
-// The words of Claude Code's session registry for how a session is.
+// The statuses in Claude Code's session registry.
 const (
 	statusIdle    = "idle"
 	statusBusy    = "busy"
 	statusWaiting = "waiting"
-	statusShell   = "shell" // idle, and a command of its runs in the background
+	statusShell   = "shell" // idle, with a command running in the background
 )
 
-// A Registered is what Claude Code says of one of its own sessions, in
+// A Registered is what Claude Code records about one of its own sessions, in
 // sessions/<pid>.json below its configuration directory.
 type Registered struct {
 	PID        int    `json:"pid"`
@@ -35,7 +35,7 @@ type Registered struct {
 	Birth      string `json:"procStart"`
 }
 
-// ConfigDir is Claude Code's configuration directory in an environment.
+// ConfigDir returns Claude Code's configuration directory in an environment.
 func ConfigDir(getenv func(string) string) string {
 	if dir := getenv("CLAUDE_CONFIG_DIR"); dir != "" {
 		return dir
@@ -49,9 +49,8 @@ const (
 	readAgain     = 5 * time.Millisecond
 )
 
-// FindSession looks a process up in the registry. The error matches
-// fs.ErrNotExist if it is not there, or if the process that was there is gone:
-// one that is killed leaves its entry behind.
+// FindSession looks a process up in the registry. The error matches fs.ErrNotExist if it
+// is not there, or if that process is gone: a killed one leaves its entry behind.
 func FindSession(configDir string, pid int) (Registered, error) {
 	p, err := proc.Find(pid)
 	if err != nil {
@@ -63,13 +62,13 @@ func FindSession(configDir string, pid int) (Registered, error) {
 		return Registered{}, fmt.Errorf("claude %d: %w", pid, err)
 	}
 	if r.PID != pid || runtime.GOOS == "linux" && r.Birth != "" && r.Birth != strconv.FormatInt(p.Start, 10) {
-		return Registered{}, fmt.Errorf("claude %d: %s is of another process: %w", pid, file, fs.ErrNotExist)
+		return Registered{}, fmt.Errorf("claude %d: %s belongs to another process: %w", pid, file, fs.ErrNotExist)
 	}
 	return r, nil
 }
 
-// readRegistered reads an entry. Claude Code writes it in place, so it may be
-// seen half written; then it is read again.
+// readRegistered reads an entry. Claude Code writes it in place, so it may be half
+// written; then it is read again.
 func readRegistered(file string) (r Registered, err error) {
 	for i := range readTries {
 		if i > 0 {

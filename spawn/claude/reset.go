@@ -8,14 +8,14 @@ import (
 	"time"
 )
 
-// Claude Code tells when a limit ends as "3pm", "5:16pm (Europe/Berlin)",
-// "Nov 23 at 3pm" or "Aug 8", after "resets" or in brackets.
+// Claude Code gives the end of a limit as "3pm", "5:16pm (Europe/Berlin)", "Nov 23 at 3pm"
+// or "Aug 8", after "resets" or in brackets.
 var resetWords = sync.OnceValue(func() *regexp.Regexp {
 	return regexp.MustCompile(`(?i)\bresets?(?: at| on)? (?:([A-Z][a-z]{2}) (\d{1,2})(?:,? (?:at )?)?)?(?:(\d{1,2})(?::(\d\d))? ?([ap]m))?(?: ?\(([A-Za-z0-9_+/-]{1,40})\))?`)
 })
 
-// resetTime finds in a text when a limit ends, as a time and in its own words. A
-// time of day is the next one after now; without a zone it is this machine's.
+// resetTime finds in a text when a limit ends, as a time and in its own words. A time of
+// day is the next one after now; without a zone it is this machine's.
 func resetTime(text string, now time.Time) (time.Time, string, bool) {
 	m := resetWords().FindStringSubmatch(cut(text, maxName))
 	if m == nil || m[1] == "" && m[5] == "" {
@@ -49,7 +49,7 @@ func resetTime(text string, now time.Time) (time.Time, string, bool) {
 	return at, words, true
 }
 
-// clock is a time of day of twelve hours as one of twenty-four.
+// clock converts a time of day from 12 to 24 hours.
 func clock(hour, minute, half string) (int, int) {
 	h, _ := strconv.Atoi(hour)
 	m, _ := strconv.Atoi(minute)

@@ -13,7 +13,7 @@ import (
 	"netsky/agent/program"
 )
 
-// Options are how an agent's Claude Code is started.
+// Options configure an agent's Claude Code.
 type Options struct {
 	Mode     string   // the permission mode; "" is manual, which asks
 	Model    string   // "" is Claude Code's own choice
@@ -24,7 +24,7 @@ type Options struct {
 	IMessage bool     // offer agent0 and agentinfinity an iMessage server; nothing sets it yet
 }
 
-// The permission modes that mean something to us.
+// The permission modes that netsky interprets.
 const (
 	modeManual  = "manual"
 	modeBypass  = "bypassPermissions"
@@ -38,7 +38,7 @@ var (
 	efforts = []string{"low", "medium", "high", "xhigh", "max"}
 )
 
-// The releases with which things came, as their own words on unknown options say.
+// The releases that introduced features, according to their own errors on unknown options.
 var (
 	firstDriven     = Version{1, 0, 62}  // --settings (1.0.61), and the hook SessionStart
 	firstPromptFile = Version{2, 0, 33}  // --append-system-prompt-file
@@ -52,15 +52,15 @@ var (
 	firstSnapshot   = Version{2, 1, 257} // --system-prompt-snapshot
 )
 
-// A Runtime starts Claude Code agents: those of one up, for which what it finds of the
-// program and the login holds. It is safe for concurrent use; its fields are set before
-// its first use.
+// A Runtime starts Claude Code agents for one up, during which what it finds out about the
+// program and the login stays valid. It is safe for concurrent use; its fields are set
+// before its first use.
 type Runtime struct {
 	Home    home.Dir
 	Binary  string                 // this netsky, absolute
 	Options func(agent.ID) Options // called from several goroutines; nil is all defaults
 
-	patience time.Duration // for a login; 0 is the default, only tests set it
+	patience time.Duration // for the login check; 0 is the default, only tests set it
 
 	versions program.Answers[Version]
 	logins   program.Answers[struct{}]
@@ -73,7 +73,7 @@ func (r *Runtime) options(id agent.ID) (o Options) {
 	if r.Options != nil {
 		o = r.Options(id)
 	}
-	if o.Mode == "" || o.Mode == "default" { // which it was called once
+	if o.Mode == "" || o.Mode == "default" { // as it was once called
 		o.Mode = modeManual
 	}
 	return o
@@ -93,7 +93,7 @@ func (o Options) validate() error {
 	return nil
 }
 
-// known reports what a release does not know of what is asked for.
+// known reports options that a release does not support.
 func (o Options) known(v Version) error {
 	for _, ask := range []struct {
 		what  string
@@ -106,7 +106,7 @@ func (o Options) known(v Version) error {
 		{"delivery by channel", o.Delivery == deliveryChannel, firstChannel},
 	} {
 		if ask.asked && v.Before(ask.since) {
-			return fmt.Errorf("%s: Claude Code %v does not know it, %v does", ask.what, v, ask.since)
+			return fmt.Errorf("%s: not supported by Claude Code %v; it needs %v", ask.what, v, ask.since)
 		}
 	}
 	return nil
@@ -114,11 +114,11 @@ func (o Options) known(v Version) error {
 
 const deliveryChannel = "channel"
 
-// Prepare writes the agent's mcp-config.json and settings.json, decides which
-// conversation it has, puts that on record, and completes the launch: Argv, Env
-// and Resume. There is no prompt among the words: what waits for the agent comes
-// when its tools are there. Nothing is set in Env, not even that Claude Code
-// shall not update itself: that is its user's choice, and an update leaves a
+// Prepare writes the agent's mcp-config.json and settings.json, chooses and records its
+// conversation, and completes the launch: Argv, Env and Resume. The command line has no
+// prompt: the agent's messages arrive once its tools are there. Nothing is set in Env, not
+// even to disable Claude Code's updates: that is its user's choice, and a running one
+// keeps its program.
 // running one the program that it has.
 func (r *Runtime) Prepare(ctx context.Context, l *agent.Launch) error {
 	o := r.options(l.Agent)
@@ -179,8 +179,8 @@ func (r *Runtime) writeFiles(l agent.Launch, o Options, v Version) error {
 	return r.Home.WriteFile(mcpConfigFile(l.Agent), servers, false)
 }
 
-// fileWords name the agent's files. --mcp-config takes all words up to the next
-// option, so one follows.
+// fileWords names the agent's files. --mcp-config takes all words up to the next option,
+// so one follows.
 func (r *Runtime) fileWords(id agent.ID) []string {
 	return []string{
 		"--mcp-config", r.Home.Path(mcpConfigFile(id)), "--strict-mcp-config",
@@ -188,12 +188,12 @@ func (r *Runtime) fileWords(id agent.ID) []string {
 	}
 }
 
-// maxWord is the longest argument that Linux takes, in bytes.
+// maxWord is the longest argument that Linux accepts, in bytes.
 const maxWord = 128<<10 - 1
 
-// promptWords hand the system prompt over: its file, or to a release that takes
-// none the text itself. A conversation that goes on gets the present prompt, not
-// the one it was begun with.
+// promptWords passes the system prompt: its file, or the text itself to a release that
+// does not accept a file. A resumed conversation gets the current prompt, not the one it
+// began with.
 func (r *Runtime) promptWords(id agent.ID, file string, v Version) ([]string, error) {
 	if v.Before(firstPromptFile) {
 		text, err := r.Home.ReadFile(home.PromptFile(id), 1<<20)
@@ -212,8 +212,8 @@ func (r *Runtime) promptWords(id agent.ID, file string, v Version) ([]string, er
 	return words, nil
 }
 
-// words are what the options come to. The mode is always among them: without it
-// Claude Code falls back on one that a person may have set for themselves.
+// words returns the options as arguments. The mode is always among them: without it Claude
+// Code uses one that a person may have set for themselves.
 func (o Options) words(id agent.ID, v Version) []string {
 	mode := o.Mode
 	if mode == modeManual && v.Before(firstManual) {

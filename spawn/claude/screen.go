@@ -6,32 +6,30 @@ import (
 	"unicode/utf8"
 )
 
-// What a pane shows is judged by two things that text inside of Claude's screen
-// cannot forge, as Claude indents whatever a model, a file or a command has
-// written, or puts a gutter in front of it:
+// A pane is judged by two things that text inside Claude's screen cannot forge, as Claude
+// indents whatever a model, a file or a command has written, or puts a gutter in front of
+// it:
 //
-//   - a rule that begins in the first column is drawn by Claude alone. It stands
-//     above a dialog, and above and below the composer;
-//   - the composer is gone while a dialog waits. As long as it stands at the
-//     bottom of the screen, nothing above it is a dialog, whatever it says.
+// - a rule that begins in the first column is drawn by Claude alone. There is one above a
+// dialog, and above and below the composer;
+// - the composer disappears while a dialog waits. While it is at the bottom of the screen,
+// nothing above it is a dialog, whatever it says.
 //
-// One dialog shows its question in the first column: the model's own question to
-// its user, which ends in a footer of its own. A program that writes to the
-// terminal past Claude can show anything; what then might happen is said at
-// [Answer].
+// One dialog shows its question in the first column: the model's own question to its user,
+// which ends in a distinct footer. A program that writes to the terminal past Claude can
+// show anything; [Answer] says what could happen then.
 
-// maxScreen bounds what is looked at, from the end of the text, in bytes: more
-// than a pane of 250 columns and 200 rows has.
+// maxScreen limits what is examined, from the end of the text, in bytes: more than a pane
+// of 250 columns and 200 rows has.
 const maxScreen = 256 << 10
 
-// A frame is what stands on a screen below one of Claude's rules, without empty
-// lines.
+// A frame is the part of a screen below one of Claude's rules, without empty lines.
 type frame struct {
 	lines []string
-	width int // of the rule above it, in columns; 0 if there is none in sight
+	width int // of the rule above it, in columns; 0 if none is visible
 }
 
-// words are the frame's first n lines in which there is more than a line drawn.
+// words returns the frame's first n lines that hold more than line drawing.
 func (f frame) words(n int) []string {
 	var list []string
 	for _, line := range f.lines {
@@ -45,10 +43,10 @@ func (f frame) words(n int) []string {
 	return list
 }
 
-// title is the frame's first line of words.
+// title returns the frame's first line of words.
 func (f frame) title() string { return strings.Join(f.words(1), "") }
 
-// A look is a screen taken apart.
+// A look is a parsed screen.
 type look struct {
 	lines    []string // without empty ones
 	rules    []int    // those that are rules
@@ -66,14 +64,14 @@ func readScreen(screen string) look {
 	}
 	l.find()
 	if n := len(l.lines) - 1; n >= 0 && !l.composer && isRule(l.lines[n]) {
-		// A session that has a name shows it on a rule at the very bottom too.
+		// A named session also shows its name on a rule at the very bottom.
 		l.lines = l.lines[:n]
 		l.find()
 	}
 	return l
 }
 
-// screenEnd is the end of the text, from the beginning of a line.
+// screenEnd returns the end of the text, from the beginning of a line.
 func screenEnd(s string) string {
 	if len(s) <= maxScreen {
 		return s
@@ -99,8 +97,8 @@ func (l *look) find() {
 	}
 }
 
-// isRule reports whether a line is one of Claude's rules: from the first column
-// to the last, perhaps with a word set into it.
+// isRule reports whether a line is one of Claude's rules: from the first column to the
+// last, possibly with a word in it.
 func isRule(line string) bool {
 	for _, c := range []string{"─", "▔"} {
 		if strings.HasPrefix(line, c+c+c) && strings.HasSuffix(line, c) {
@@ -115,8 +113,7 @@ func isPrompt(line string) bool {
 	return line == "❯" || strings.HasPrefix(line, "❯ ") || line == "!" || strings.HasPrefix(line, "! ")
 }
 
-// isFooter reports whether the lines end as a dialog does, with the keys that
-// answer it.
+// isFooter reports whether the lines end as a dialog does, with the keys that answer it.
 func isFooter(lines []string) bool {
 	end := squash(strings.Join(lines[max(len(lines)-3, 0):], ""))
 	for _, words := range []string{"Enterto", "Esctocancel", "Esctoclose", "Esctoreject", "Esctoexit", "tonavigate", "toselect"} {
@@ -127,13 +124,13 @@ func isFooter(lines []string) bool {
 	return false
 }
 
-// offersEnter reports whether the lines say what Enter does. A composer's never
-// do, though they may say what Esc cancels.
+// offersEnter reports whether the lines say what Enter does. A composer's never do, though
+// they may say what Esc cancels.
 func offersEnter(lines []string) bool {
 	return strings.Contains(squash(strings.Join(lines, "")), "Enterto")
 }
 
-// selector is the line at which a menu's arrow stands, or -1. The last counts.
+// selector returns the line with a menu's arrow, or -1. The last counts.
 func selector(lines []string) int {
 	for i := len(lines) - 1; i >= 0; i-- {
 		if strings.HasPrefix(strings.TrimLeft(lines[i], " "), "❯ ") {
@@ -143,8 +140,8 @@ func selector(lines []string) int {
 	return -1
 }
 
-// frames are what stands below the last few rules, to the end of the screen,
-// the lowest rule's first: a dialog may have a rule within.
+// frames returns what is below each of the last few rules, to the end of the screen, the
+// lowest rule's first: a dialog may contain a rule.
 func (l look) frames() []frame {
 	var list []frame
 	for i := len(l.rules) - 1; i >= max(len(l.rules)-4, 0); i-- {
@@ -154,8 +151,8 @@ func (l look) frames() []frame {
 	return append(list, frame{lines: l.lines})
 }
 
-// squash is text without its white space: where a line was wrapped does not
-// matter then, be it between words or within one.
+// squash returns text without its white space: then it does not matter where a line was
+// wrapped, between words or within one.
 func squash(s string) string {
 	return strings.Map(func(r rune) rune {
 		if unicode.IsSpace(r) {
@@ -165,8 +162,8 @@ func squash(s string) string {
 	}, s)
 }
 
-// unwrap puts together a text that Claude has wrapped to the frame's width. A
-// line that is full was broken within a word.
+// unwrap joins a text that Claude has wrapped to the frame's width. A full line was broken
+// within a word.
 func (f frame) unwrap(lines []string) string {
 	var b strings.Builder
 	for i, line := range lines {

@@ -54,7 +54,7 @@ var real = map[string]agent.Dialog{
 	"hostilecommand": {Name: "permission", Text: "Do you want to proceed?"},
 	"ask":            {Name: "question", Text: "Which colour do you want?"},
 	"questions":      {Name: "question", Text: "Which colour do you want?"},
-	"trustlow":       {Name: "workspace trust", Text: "its pane is too small to show all of it"},
+	"trustlow":       {Name: "workspace trust", Text: "its pane is too small to show it in full"},
 	"model":          {Name: "model", Text: "Select model"},
 	"transcript":     {Name: "transcript", Text: "it is open"},
 	"idle":           {},

@@ -14,40 +14,39 @@ import (
 
 // A Pane is the terminal that a session runs in.
 type Pane interface {
-	// Screen is what it shows, with the escape sequences of its colours and
+	// Screen returns what it shows, with the escape sequences of its colours and
 	// attributes.
 	Screen(ctx context.Context) (string, error)
 	// Keys presses keys, by tmux's names for them.
 	Keys(ctx context.Context, keys ...string) error
-	// Paste puts text in as if it had been pasted, without an Enter.
+	// Paste inserts text as a paste, without an Enter.
 	Paste(ctx context.Context, text string) error
 }
 
-// A Session reaches a Claude Code that runs, from a process beside it. What it
-// says of the session rests on Claude Code's own registry first, then on what the
-// hooks left in the agent's events, and on the screen where neither tells.
+// A Session reaches a running Claude Code from another process. What it reports rests on
+// Claude Code's own registry first, then on what the hooks left in the agent's events, and
+// on the screen if neither says.
 //
-// Its methods may be called at the same time; of those that press keys one runs
-// at a time.
+// Its methods may be called concurrently; those that press keys run one at a time.
 type Session struct {
 	Home      home.Dir
 	Agent     agent.ID
-	Start     string // the start id; events of others are passed over
+	Start     string // the start id; events of other starts are ignored
 	PID       int    // Claude Code's process
 	ConfigDir string
 	Pane      Pane // nil if there is none to reach
 
-	hands sync.Mutex // held by whoever presses keys
+	hands sync.Mutex // held while keys are pressed
 
-	mu        sync.Mutex // guards what follows
+	mu        sync.Mutex // guards the fields below
 	tail      *home.EventTail
 	facts     facts
-	glance    string     // the screen as it was last looked at,
+	glance    string     // the screen at the last look,
 	glanced   time.Time  // when that was,
 	glancedAt Registered // and what the registry said then
 }
 
-// Close closes what is open. The session can be used on.
+// Close closes what is open. The session can be used again.
 func (s *Session) Close() error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -59,10 +58,9 @@ func (s *Session) Close() error {
 	return tail.Close()
 }
 
-// Push hands a text to the session as another session's message, whatever it
-// does at the moment: Claude Code takes it up when it can. nil says that the
-// bytes were taken, no more. An error with a method Refused says that this way is
-// closed.
+// Push passes a text to the session as another session's message, whatever it is doing:
+// Claude Code takes it up when it can. nil means that the bytes were accepted, no more. An
+// error with a method Refused means that this way is closed.
 func (s *Session) Push(ctx context.Context, text string) error {
 	r, err := FindSession(s.ConfigDir, s.PID)
 	if errors.Is(err, fs.ErrNotExist) {
@@ -74,23 +72,22 @@ func (s *Session) Push(ctx context.Context, text string) error {
 	return push(ctx, r.Socket, s.PID, text)
 }
 
-// Holds reports whether the conversation holds the envelope already.
+// Holds reports whether the conversation already holds the envelope.
 func (s *Session) Holds(id string) bool { return Holds(s.transcript(), id) }
 
-// transcript is the conversation's file, "" if it is not known yet.
+// transcript returns the conversation's file, "" if unknown.
 func (s *Session) transcript() string {
 	if file := s.known().transcript; file != "" {
 		return file
 	}
-	// No hook of this start has told it; of a conversation that is gone on with it
-	// is known.
+	// No hook of this start has named it; for a resumed conversation it is known.
 	if state, err := LoadState(s.Home, s.Agent); err == nil && state.Start == s.Start {
 		return state.Transcript
 	}
 	return ""
 }
 
-// usagePatience bounds the wait for a conversation's file.
+// usagePatience limits the wait for a conversation's file.
 const usagePatience = 5 * time.Second
 
 // Usage is what the turn took that ended with the event, an EventStop or
@@ -115,10 +112,10 @@ func (s *Session) Usage(ctx context.Context, e agent.Event) agent.Usage {
 // interruptPatience bounds the wait for a turn to end.
 const interruptPatience = 5 * time.Second
 
-// ErrIdle: there is no turn to end.
+// interruptPatience limits the wait for a turn to end.
 var ErrIdle = errors.New("no turn runs")
 
-// Interrupt ends the running turn with one Escape, and waits until it has ended.
+// ErrIdle is returned by Interrupt when no turn runs.
 // Unless Claude Code's registry says that a turn runs, no key is pressed: the
 // Escape would mean something else. A turn in which the model has not said
 // anything yet is undone: what the person had typed stands in the composer again.
@@ -153,7 +150,7 @@ func (s *Session) Interrupt(ctx context.Context) error {
 // untilTick is how often until looks.
 const untilTick = 50 * time.Millisecond
 
-// until waits until ok says so, and reports whether it did in time.
+// untilTick is how often until checks.
 func until(ctx context.Context, patience time.Duration, ok func() bool) bool {
 	ctx, cancel := context.WithTimeout(ctx, patience)
 	defer cancel()

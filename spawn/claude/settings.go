@@ -21,20 +21,20 @@ type hookGroup struct {
 	Hooks []hookCommand `json:"hooks"`
 }
 
-// An event is one at which Claude Code runs us, and since which release it knows
-// the name: one that it doesn't know makes it ask what to do with the file.
+// An event is one at which Claude Code runs netsky, and the release that introduced it: an
+// unknown one makes Claude Code ask what to do with the file.
 type event struct {
 	name    string
 	since   Version
 	timeout int
 }
 
-// A hook of ours takes milliseconds. If it hangs, it may hold up a turn for this
-// long, in seconds; Claude Code itself would allow it a minute and more.
+// A netsky hook takes milliseconds. If it hangs, it may hold up a turn for this long, in
+// seconds; Claude Code itself would allow a minute and more.
 const hookTimeout = 10
 
-// An owner may sleep over a question. The dialog in the pane is there as well,
-// and either ends the other.
+// An owner may sleep over a question. The dialog in the pane is there as well, and either
+// ends the other.
 const permissionTimeout = 24 * 60 * 60
 
 var events = []event{
@@ -50,28 +50,26 @@ var events = []event{
 	{"SessionEnd", Version{1, 0, 85}, hookTimeout},
 }
 
-// Permission rules that hold for every agent, whatever its role and mode. What
-// the bus' server offers a role is its own business. The mode plan asks for what
-// changes anything in spite of the first: there the PermissionRequest hook has to
-// say yes to it.
+// Permission rules for every agent, whatever its role and mode. Which tools the bus'
+// server offers a role is decided there. The mode plan asks before any change in spite of
+// the first: there the PermissionRequest hook has to say yes.
 var (
 	allowed = []string{"mcp__agent__*"}
-	// Nobody looks at the pane: a question there would wait for ever. An agent
-	// asks by a message.
+	// Nobody watches the pane: a question there would wait for ever. An agent asks by a
+	// message.
 	denied = []string{
 		"AskUserQuestion",
-		// They speak to other Claude Codes of this machine past the bus: no
-		// record, no brake, and no way to tell who said what.
+		// They talk to other Claude Codes on this machine without the bus: no record, no
+		// brake, and no proof of who said what.
 		"SendMessage", "ListAgents",
 	}
-	// To begin to plan and to be done with it are questions to a person. Who has
-	// chosen the mode that only plans wants the second, and its permission can be
-	// asked of the owner like any other.
+	// Entering and leaving plan mode are questions to a person. An owner who has chosen
+	// that mode wants the second, and its permission can be asked for like any other.
 	deniedUnlessPlan = []string{"EnterPlanMode", "ExitPlanMode"}
 )
 
-// settings are what an agent is started with: the person's, and ours over them.
-// Hooks and rules are added to those that are there.
+// settings returns what an agent is started with: the person's settings with netsky's
+// merged over them. Hooks and rules are added to the existing ones.
 func (r *Runtime) settings(o Options, v Version) ([]byte, error) {
 	all := object{}
 	if o.Settings != "" {
@@ -123,7 +121,7 @@ func mergeSettings(all object, binary, mode string, v Version) ([]byte, error) {
 	}
 	set := map[string]any{
 		"hooks": hooks, "permissions": permissions,
-		// Else Claude Code holds what we send to it back and asks in the pane.
+		// Otherwise Claude Code holds back what netsky sends and asks in the pane.
 		"crossSessionInbound": "accept",
 	}
 	switch mode { // their owner's consent is on record: it chose the mode
@@ -148,7 +146,7 @@ func deniedIn(mode string) []string {
 	return append(slices.Clone(denied), deniedUnlessPlan...)
 }
 
-// appendTo puts a value behind those of a list within an object.
+// appendTo appends to a list within an object.
 func appendTo(o object, where, name string, values ...any) error {
 	var list []json.RawMessage
 	if raw, ok := o[name]; ok {

@@ -15,21 +15,20 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// pushPatience bounds how long Claude Code may take over a message.
+// pushPatience limits how long Claude Code may take over a message.
 const pushPatience = 10 * time.Second
 
-// A closedError says that a way is closed now, and not that it was tried and
-// something went wrong on it.
+// A closedError reports that a way is closed now, as opposed to tried and failed.
 type closedError struct{ error }
 
 func (e closedError) Unwrap() error { return e.error }
 
-// Refused marks the error for those who branch on it without knowing us.
+// Refused marks the error for callers that do not know this package.
 func (e closedError) Refused() bool { return true }
 
-// push hands a text to the session that listens on a messaging socket, as
-// another session would. It is the process pid's, if that is not 0. Claude Code
-// answers nothing: nil says that the bytes were taken.
+// push passes a text to the session that listens on a messaging socket, as another session
+// would. If pid is not 0, the listener must be that process. Claude Code does not reply:
+// nil means that the bytes were accepted.
 func push(ctx context.Context, socket string, pid int, text string) error {
 	if socket == "" {
 		return closedError{fmt.Errorf("messaging socket: %w", os.ErrNotExist)}
@@ -59,7 +58,7 @@ func push(ctx context.Context, socket string, pid int, text string) error {
 	return hand(ctx, conn.(*net.UnixConn), message)
 }
 
-// hand writes the message and waits until the other end has read to its end.
+// hand writes the message and waits until the other end has read all of it.
 func hand(ctx context.Context, conn *net.UnixConn, message []byte) error {
 	_, err := conn.Write(message)
 	if err == nil {
@@ -74,7 +73,7 @@ func hand(ctx context.Context, conn *net.UnixConn, message []byte) error {
 	return nil
 }
 
-// pushLine is the one line of JSON that Claude Code takes.
+// pushLine returns the one line of JSON that Claude Code accepts.
 func pushLine(text string) ([]byte, error) {
 	var b bytes.Buffer
 	enc := json.NewEncoder(&b)
@@ -86,8 +85,8 @@ func pushLine(text string) ([]byte, error) {
 	return b.Bytes(), err
 }
 
-// ownSocket refuses what another user could have put there for us to tell our
-// messages to.
+// ownSocket refuses a socket that another user could have put there to receive our
+// messages.
 func ownSocket(path string) error {
 	for _, name := range []string{path, filepath.Dir(path)} {
 		var st unix.Stat_t
@@ -101,13 +100,13 @@ func ownSocket(path string) error {
 		case int(st.Uid) != os.Getuid():
 			return fmt.Errorf("%s: belongs to another user", name)
 		case name != path && st.Mode&0o022 != 0:
-			return fmt.Errorf("%s: others may write there", name)
+			return fmt.Errorf("%s: writable by other users", name)
 		}
 	}
 	return nil
 }
 
-// ownPeer checks who listens.
+// ownPeer checks which process listens.
 func ownPeer(conn *net.UnixConn, pid int) error {
 	raw, err := conn.SyscallConn()
 	if err != nil {
@@ -122,7 +121,7 @@ func ownPeer(conn *net.UnixConn, pid int) error {
 		return perr
 	}
 	if pid != 0 && got != pid {
-		return fmt.Errorf("process %d listens, and not %d", got, pid)
+		return fmt.Errorf("process %d is listening, not %d", got, pid)
 	}
 	return nil
 }

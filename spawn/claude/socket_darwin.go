@@ -2,7 +2,7 @@ package claude
 
 import "golang.org/x/sys/unix"
 
-// peerProcess is the process that listens at the other end.
+// peerProcess returns the process that listens at the other end.
 func peerProcess(fd int) (int, error) {
 	return unix.GetsockoptInt(fd, unix.SOL_LOCAL, unix.LOCAL_PEERPID)
 }

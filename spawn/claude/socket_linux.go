@@ -2,7 +2,7 @@ package claude
 
 import "golang.org/x/sys/unix"
 
-// peerProcess is the process that listens at the other end.
+// peerProcess returns the process that listens at the other end.
 func peerProcess(fd int) (int, error) {
 	who, err := unix.GetsockoptUcred(fd, unix.SOL_SOCKET, unix.SO_PEERCRED)
 	if err != nil {

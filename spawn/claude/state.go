@@ -18,25 +18,25 @@ import (
 
 const stateDir = "state/claude"
 
-// StateFile names the conversation of an agent, below the home.
+// StateFile returns the file that names an agent's conversation, below the home.
 func StateFile(id agent.ID) string { return stateDir + "/" + string(id) + ".json" }
 
-// A State is state/claude/<agent>.json: the conversation that the agent goes on
-// with when it is started again.
+// A State is state/claude/<agent>.json: the conversation that the agent continues when it
+// is started again.
 type State struct {
 	Session    string `json:"session"`              // a UUID
 	Transcript string `json:"transcript,omitempty"` // the conversation's file, as a hook named it
 	Dir        string `json:"dir"`                  // where it was begun
-	Start      string `json:"start"`                // the start that has it last
-	// Used is set when the conversation has taken its first text. Before that
-	// Claude Code has no file of it, and it has not seen the startup text.
+	Start      string `json:"start"`                // the last start that has it
+	// Used is set once the conversation has taken its first text. Before that Claude Code
+	// has no file of it, and it has not seen the startup text.
 	Used bool `json:"used"`
 }
 
-// errDamaged is what a state file that is none matches.
-var errDamaged = errors.New("not a conversation's state")
+// errDamaged reports a state file that cannot be used.
+var errDamaged = errors.New("not a valid conversation state")
 
-// maxState is far above what a state needs, in bytes.
+// maxState is far more than a state needs, in bytes.
 const maxState = 64 << 10
 
 // LoadState reads the agent's state; the zero State if there is none.
@@ -56,23 +56,23 @@ func LoadState(home home.Dir, id agent.ID) (State, error) {
 	return s, nil
 }
 
-// SaveState replaces the agent's state so that it survives a loss of power:
-// without it the agent would wake without its memory.
+// SaveState replaces the agent's state so that it survives a power loss: without it the
+// agent would lose its memory.
 func SaveState(home home.Dir, id agent.ID, s State) error {
-	if !isUUID(s.Session) { // which LoadState would not take
-		return fmt.Errorf("%s: %.80q is no conversation of Claude Code's", id, s.Session)
+	if !isUUID(s.Session) { // LoadState would refuse it
+		return fmt.Errorf("%s: %.80q is not a Claude Code session id", id, s.Session)
 	}
 	if err := home.Save(StateFile(id), s, true); err != nil {
-		return fmt.Errorf("%s: write down its conversation: %w", id, err)
+		return fmt.Errorf("%s: save its conversation: %w", id, err)
 	}
 	return nil
 }
 
-// Forget lets the agent's next start be a fresh conversation. Claude Code keeps
-// its file of the old one.
+// Forget makes the agent's next start a fresh conversation. Claude Code keeps its file of
+// the old one.
 func Forget(home home.Dir, id agent.ID) error { return home.Remove(StateFile(id)) }
 
-// keepAside puts a damaged state beside where it was, for a person to look at.
+// keepAside renames a damaged state, for a person to look at.
 func keepAside(home home.Dir, id agent.ID) error {
 	data, err := home.ReadFile(StateFile(id), maxState)
 	if err != nil {
@@ -81,14 +81,14 @@ func keepAside(home home.Dir, id agent.ID) error {
 	return home.WriteFile(StateFile(id)+".bad", data, false)
 }
 
-// next decides which conversation a start has: the one on record if it is of the
-// same directory and Claude Code has a file of it, else a new one. A
-// conversation that never had a message has no file, and to resume it would end
-// Claude Code at once; so would a second start under a number that has one.
+// next decides which conversation a start has: the one on record if it belongs to the same
+// directory and Claude Code has a file of it, else a new one. A conversation without
+// messages has no file, and resuming it would end Claude Code at once; so would starting
+// another under the id of an existing one.
 func next(home home.Dir, l *agent.Launch) (s State, resume bool, err error) {
 	if l.Resume != "" {
 		if !isUUID(l.Resume) {
-			return State{}, false, fmt.Errorf("%s: %q is no conversation of Claude Code's", l.Agent, l.Resume)
+			return State{}, false, fmt.Errorf("%s: %q is not a Claude Code session id", l.Agent, l.Resume)
 		}
 		if findTranscript(l.Env, l.Resume) == "" {
 			return State{}, false, fmt.Errorf("%s: no conversation %s in %s", l.Agent, l.Resume, configDir(l.Env))
@@ -113,9 +113,9 @@ func next(home home.Dir, l *agent.Launch) (s State, resume bool, err error) {
 	return State{Session: newUUID(), Dir: l.Dir, Start: l.Start}, false, nil
 }
 
-// findTranscript is Claude Code's file of a conversation, or "". The file that a
-// hook named is not asked after: it may lie below another configuration
-// directory, where this start would not find it.
+// findTranscript returns Claude Code's file of a conversation, or "". It ignores the file
+// that a hook named: that may be below another configuration directory, where this start
+// would not find it.
 func findTranscript(env []string, session string) string {
 	projects := filepath.Join(configDir(env), "projects")
 	entries, err := os.ReadDir(projects)
@@ -131,10 +131,10 @@ func findTranscript(env []string, session string) string {
 	return ""
 }
 
-// holdsTurn reports whether a conversation's file has a message of a user in it.
-// Claude Code refuses to resume one that it did not come to write into.
+// holdsTurn reports whether a conversation's file holds a user's message. Claude Code
+// refuses to resume one without.
 func holdsTurn(file string) bool {
-	const enough = 1 << 20 // what stands before the first message is a few lines
+	const enough = 1 << 20 // there are only a few lines before the first message
 	f, err := os.OpenFile(file, os.O_RDONLY|unix.O_NONBLOCK, 0)
 	if err != nil {
 		return false

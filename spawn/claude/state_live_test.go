@@ -38,7 +38,7 @@ func TestInterrupt(t *testing.T) {
 			t.Errorf("what was pushed is a draft:\n%s", l.text())
 		}
 	}
-	l.mustNotPoint("a draft stands in the composer")
+	l.mustNotPoint("the composer holds a draft")
 	l.mustKeys("C-u")
 	l.mustPush("loop: shell touch made")
 	l.mustState(agent.Waiting, "permission: Bash: touch made")

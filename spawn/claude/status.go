@@ -13,7 +13,7 @@ import (
 	"netsky/agent/proc"
 )
 
-// What a state rests on.
+// The evidence for a state.
 const (
 	byRegistry = "claude's session registry"
 	byHook     = "hook"
@@ -21,17 +21,15 @@ const (
 )
 
 const (
-	// lookAgain is how long a look at the screen does for another one, as long as
-	// the registry says the same.
+	// lookAgain is how long a screen capture stays valid if the registry does not change.
 	lookAgain = time.Second
-	// lagging is how far the registry may be behind a hook.
+	// lagging is how far the registry may lag behind a hook.
 	lagging = 3 * time.Second
-	// silent is how long a turn may do nothing that is known until the screen is
-	// asked what it does.
+	// silent is how long a turn may show no activity before the screen is consulted.
 	silent = 5 * time.Second
 )
 
-// State is how the session is: State, Evidence and Detail of a report.
+// State returns the session's State, Evidence and Detail as a report.
 func (s *Session) State(ctx context.Context) agent.Report {
 	r, err := FindSession(s.ConfigDir, s.PID)
 	f := s.known()
@@ -54,7 +52,7 @@ func (s *Session) State(ctx context.Context) agent.Report {
 	return d
 }
 
-// idle judges a session of which the registry says that it does nothing.
+// idle judges a session that is idle according to the registry.
 func (s *Session) idle(ctx context.Context, r Registered, f facts, now time.Time) agent.Report {
 	prompted := time.UnixMilli(f.prompted)
 	switch {
@@ -63,7 +61,7 @@ func (s *Session) idle(ctx context.Context, r Registered, f facts, now time.Time
 	case f.failed.holds(now) && !s.loggedIn(f.failed):
 		return agent.Report{State: agent.Blocked, Evidence: byHook, Detail: f.failed.String()}
 	}
-	if f.turns == 0 { // it may not be logged in, which no hook has told yet
+	if f.turns == 0 { // it may not be logged in, which no hook has reported yet
 		if d, ok := Recognise(plain(s.look(ctx, r))); ok && d.Name == loginDialog {
 			return blockedBy(d)
 		}
@@ -75,8 +73,8 @@ func (s *Session) idle(ctx context.Context, r Registered, f facts, now time.Time
 	return report
 }
 
-// loggedIn reports whether somebody seems to have logged in since the failure.
-// Where the login is not in a file the failure holds until it is tried again.
+// loggedIn reports whether somebody seems to have logged in since the failure. If the
+// login is not in a file, the failure holds until it is tried again.
 func (s *Session) loggedIn(f failure) bool {
 	info, err := os.Stat(filepath.Join(s.ConfigDir, ".credentials.json"))
 	return f.what == loginDialog && err == nil && info.ModTime().UnixMilli() > f.ms
@@ -123,11 +121,10 @@ func (s *Session) waiting(ctx context.Context, r Registered, f facts) agent.Repo
 	return report
 }
 
-// unregistered judges a session that is not in the registry, or has no status
-// there yet.
+// unregistered judges a session that is not in the registry, or has no status there yet.
 func (s *Session) unregistered(ctx context.Context, r Registered, f facts, err error) agent.Report {
 	if _, gone := proc.Find(s.PID); errors.Is(gone, fs.ErrNotExist) {
-		return agent.Report{State: agent.Unknown, Evidence: "process", Detail: "claude is gone"}
+		return agent.Report{State: agent.Unknown, Evidence: "process", Detail: "claude has exited"}
 	}
 	d := s.byScreen(ctx, r, f)
 	if d.State == agent.Starting && err != nil && !errors.Is(err, fs.ErrNotExist) {
@@ -136,7 +133,7 @@ func (s *Session) unregistered(ctx context.Context, r Registered, f facts, err e
 	return d
 }
 
-// byScreen judges a session by what it shows.
+// byScreen judges a session by its screen.
 func (s *Session) byScreen(ctx context.Context, r Registered, f facts) agent.Report {
 	screen := plain(s.look(ctx, r))
 	d, ok := Recognise(screen)
@@ -162,7 +159,7 @@ func blockedBy(d agent.Dialog) agent.Report {
 
 func inWords(d agent.Dialog) string { return strings.TrimSuffix(d.Name+": "+d.Text, ": ") }
 
-// look is the screen, perhaps of lookAgain ago; "" if there is none.
+// look returns the screen, possibly as of lookAgain ago; "" if there is none.
 func (s *Session) look(ctx context.Context, r Registered) string {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -180,8 +177,8 @@ func (s *Session) look(ctx context.Context, r Registered) string {
 	return screen
 }
 
-// retrying is what Claude Code shows in the first column, above its composer,
-// while it tries again to reach the service.
+// retrying returns what Claude Code shows in the first column, above its composer, while
+// it retries to reach the service.
 func retrying(screen string) string {
 	lines := strings.Split(screen, "\n")
 	for i := len(lines) - 1; i >= 0; i-- {

@@ -1,7 +1,7 @@
 package claude
 
-// inKeychain says that a login may be where we don't look.
+// inKeychain reports that a login may be in the keychain, which netsky does not read.
 const inKeychain = false
 
-// managedSettings is what whoever looks after the machine has laid down.
+// managedSettings is the settings file of the machine's administrator.
 const managedSettings = "/etc/claude-code/managed-settings.json"

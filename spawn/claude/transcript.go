@@ -12,19 +12,18 @@ import (
 	"netsky/agent"
 )
 
-// A Turn is what a conversation's file says of its last turn.
+// A Turn is what a conversation's file holds of its last turn.
 type Turn struct {
 	Text  string // the last text of the model
 	Usage agent.Usage
 }
 
-// maxTurn is how far from its end a conversation's file is read for a turn, in
-// bytes. Of a longer turn the usage is that of its later part.
+// maxTurn is how much of a conversation's file, from its end, is read for a turn, in
+// bytes. For a longer turn the usage covers its later part.
 const maxTurn = 64 << 20
 
-// ReadTurn reads the last turn from the end of a conversation's file. The turn's
-// number, as hooks tell it, keeps turns apart; "" takes what came since the last
-// prompt.
+// ReadTurn reads the last turn from the end of a conversation's file. The turn's number,
+// as in hooks, separates turns; "" takes everything since the last prompt.
 func ReadTurn(transcript, number string) (Turn, error) {
 	w := turnWalk{number: number, counted: make(map[string]bool)}
 	if err := backwards(transcript, maxTurn, w.line); err != nil {
@@ -34,14 +33,13 @@ func ReadTurn(transcript, number string) (Turn, error) {
 	return w.turn, nil
 }
 
-// endsWith reports whether the file holds the turn to its end, which is said to
-// be this text.
+// endsWith reports whether the file holds the turn to its end, which is this text.
 func (t Turn) endsWith(text string) bool {
 	return t.Usage.Requests > 0 && t.Text != "" && strings.HasSuffix(squash(text), squash(t.Text))
 }
 
-// Holds reports whether the model has been given the envelope: its rendering
-// stands in the conversation's file. What was only queued does not count.
+// Holds reports whether the model has been given the envelope: its rendering is in the
+// conversation's file. What was only queued does not count.
 func Holds(transcript, envelopeID string) bool {
 	if envelopeID == "" {
 		return false
@@ -58,10 +56,10 @@ func Holds(transcript, envelopeID string) bool {
 	return err == nil && found
 }
 
-// envelopeMark is what stands in a line that holds the rendering of an envelope.
+// envelopeMark returns what every line with the rendering of an envelope contains.
 func envelopeMark(id string) []byte { return []byte(` id=\"` + id + `\">`) }
 
-// An entry is a line of a conversation's file, as far as it is of use.
+// An entry is a line of a conversation's file, reduced to what is used.
 type entry struct {
 	Type      string   `json:"type"`
 	Subtype   string   `json:"subtype"`
@@ -89,8 +87,8 @@ type entry struct {
 	} `json:"message"`
 }
 
-// A turnWalk goes back through a conversation. What the model said counts as
-// soon as a prompt of the turn is found before it.
+// A turnWalk goes back through a conversation. What the model said counts once a prompt of
+// the turn is found before it.
 type turnWalk struct {
 	number  string
 	turn    Turn
@@ -127,7 +125,7 @@ func (w *turnWalk) line(data []byte) bool {
 			w.own = true
 			return true
 		}
-		if !w.own { // a file without numbers, or prompts that were taken together
+		if !w.own { // a file without numbers, or prompts taken together
 			w.commit()
 		}
 		w.pending, w.text = agent.Usage{}, ""
@@ -136,8 +134,8 @@ func (w *turnWalk) line(data []byte) bool {
 	return true
 }
 
-// said counts what one request gave. It stands in a line for each of its blocks,
-// under one id.
+// said counts the usage of one request. It is in a line for each of its blocks, under one
+// id.
 func (w *turnWalk) said(e entry) {
 	if text := blockText(e.Message.Content); text != "" && w.text == "" {
 		w.text = text
@@ -175,8 +173,8 @@ func (w *turnWalk) commit() {
 	w.pending, w.text = agent.Usage{}, ""
 }
 
-// prompts reports whether a user's entry gave the model something to do: typed,
-// or another session's message. Claude Code also writes down what it did itself.
+// prompts reports whether a user's entry gave the model something to do: typed, or another
+// session's message. Claude Code also records what it did itself.
 func (e entry) prompts() bool {
 	if e.Summary || e.Repeat || e.Meta && e.Origin == nil {
 		return false
@@ -190,7 +188,7 @@ func (e entry) prompts() bool {
 	return true
 }
 
-// blockText is the text of a message: a string, or the text blocks of a list.
+// blockText returns the text of a message: a string, or the text blocks of a list.
 func blockText(content json.RawMessage) string {
 	var s string
 	if json.Unmarshal(content, &s) == nil {
@@ -211,12 +209,11 @@ func blockText(content json.RawMessage) string {
 
 const (
 	chunk   = 256 << 10
-	maxLine = 32 << 20 // longer lines are passed over
+	maxLine = 32 << 20 // longer lines are skipped
 )
 
-// backwards calls fn with the whole lines of a file from its last one on, until
-// fn returns false or limit bytes have been read. The slice is fn's only for the
-// call.
+// backwards calls fn with the whole lines of a file, last first, until fn returns false or
+// limit bytes have been read. The slice is only valid during the call.
 func backwards(file string, limit int64, fn func(line []byte) bool) error {
 	info, err := os.Stat(file)
 	if err != nil {
@@ -235,7 +232,7 @@ func backwards(file string, limit int64, fn func(line []byte) bool) error {
 		return err
 	}
 	first := max(at-limit, 0)
-	var parts [][]byte // of the line whose beginning is still to be read, the last part first
+	var parts [][]byte // of the line whose beginning is still unread, the last part first
 	size := 0
 	flush := func(head []byte) bool {
 		whole := head

@@ -5,7 +5,7 @@ import (
 	"fmt"
 )
 
-// newUUID names a new conversation.
+// newUUID returns the id of a new conversation.
 func newUUID() string {
 	var b [16]byte
 	rand.Read(b[:]) // never fails: crypto/rand ends the program instead
@@ -14,8 +14,8 @@ func newUUID() string {
 	return fmt.Sprintf("%x-%x-%x-%x-%x", b[:4], b[4:6], b[6:8], b[8:10], b[10:])
 }
 
-// isUUID reports whether a string may be a conversation's name: it becomes a
-// word of a command line and part of a path.
+// isUUID reports whether a string may be a conversation's id: it becomes a word of a
+// command line and part of a path.
 func isUUID(s string) bool {
 	if len(s) != 36 {
 		return false

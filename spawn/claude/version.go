@@ -10,20 +10,20 @@ import (
 	"netsky/internal/advice"
 )
 
-// ErrMissing: there is no Claude Code on the PATH.
+// ErrMissing is returned when there is no Claude Code on the PATH.
 var ErrMissing = advice.With(errors.New("claude: not on the PATH"),
 	"npm install -g @anthropic-ai/claude-code installs it; `netsky up --type demo` starts agents without a model")
 
-// ErrOld: this Claude Code takes no settings file, or has no hook that says when
-// a conversation begins. Without them nobody learns what it does.
+// ErrOld is returned for a Claude Code that accepts no settings file, or has no hook for
+// the start of a conversation. Without them netsky can't observe it.
 var ErrOld = advice.With(errors.New("older than 1.0.62"),
 	"`claude update` brings a newer one; `netsky up --type demo` starts agents without a model")
 
 // A Version is a release of Claude Code.
 type Version = program.Version
 
-// ParseVersion reads a version at the beginning of a text: "2.1.329 (Claude
-// Code)", as `claude --version` prints it.
+// ParseVersion reads a version at the beginning of a text: "2.1.329 (Claude Code)", as
+// `claude --version` prints it.
 func ParseVersion(s string) (Version, error) {
 	first, _, _ := strings.Cut(strings.TrimSpace(s), " ")
 	if v, ok := program.ParseVersion(first); ok {
@@ -32,9 +32,8 @@ func ParseVersion(s string) (Version, error) {
 	return Version{}, fmt.Errorf("%.80q is not a version of Claude Code", s)
 }
 
-// Find is the program that "claude" is on a PATH. Links are not resolved: what
-// npm and the installer put there is the native program or a link to it, and an
-// update replaces the link.
+// Find returns the program that "claude" is on a PATH. Links are not resolved: npm and the
+// installer put there the native program or a link to it, and an update replaces the link.
 func Find(path string) (string, error) {
 	if file := program.Find(path, "claude"); file != "" {
 		return file, nil
@@ -42,7 +41,7 @@ func Find(path string) (string, error) {
 	return "", ErrMissing
 }
 
-// Probe asks a program which Claude Code it is.
+// Probe runs a program to find out which Claude Code it is.
 func Probe(ctx context.Context, file string, env []string) (Version, error) {
 	out, err := program.Question{Program: file, Args: []string{"--version"}, Env: env, Dir: "/"}.Ask(ctx)
 	if err != nil {

@@ -19,25 +19,25 @@ import (
 // Screens is implemented by a runtime whose program can show dialogs before it
 // reports anything.
 type Screens interface {
-	// Dialog is what waits on the screen of a pane in which the launch's
-	// program runs. Keys is set if the launch implies the yes: it says what is
-	// left to press, so it is asked again after each key but the last.
+	// Dialog returns the dialog on the screen of a pane in which the launch's program runs.
+	// Keys is set if the launch implies a yes: the keys still to press, so it is called
+	// again after each key but the last.
 	Dialog(screen string, l agent.Launch) (agent.Dialog, bool)
 }
 
-// Deciding is implemented by a Screens some of whose dialogs the owner can answer
-// without going to the pane.
+// Deciding is implemented by a Screens with dialogs that the owner can answer without
+// going to the pane.
 type Deciding interface {
 	Screens
-	// Decidable reports whether dialogs of that name can be.
+	// Decidable reports whether dialogs of that name can be answered so.
 	Decidable(name string) bool
-	// Decide is the dialog on the screen, if it can be, with the Keys that are
-	// left to press for that answer.
+	// Decide returns the dialog on the screen, if it can be answered, with the Keys still
+	// to press for that answer.
 	Decide(screen string, allow bool) (agent.Dialog, bool)
 }
 
-// Decidable reports whether the owner can answer a dialog without going to the
-// pane, by the words in which a status names it.
+// Decidable reports whether the owner can answer a dialog without going to the pane;
+// detail is the dialog as a status names it.
 func Decidable(r any, detail string) bool {
 	d, ok := r.(Deciding)
 	name, _, _ := strings.Cut(detail, ": ")
@@ -45,30 +45,29 @@ func Decidable(r any, detail string) bool {
 }
 
 const (
-	dialogEvery = 250 * time.Millisecond // a starting agent's pane is looked at
-	// dialogAgain is the time between the two looks that must show the same.
+	dialogEvery = 250 * time.Millisecond // between looks at a starting agent's pane
+	// dialogAgain is the time between the two looks that must agree.
 	dialogAgain = 200 * time.Millisecond
-	// dialogLooks is how many looks must show the same before a person is told:
-	// a screen may be half drawn.
+	// dialogLooks is how many looks must agree before a person is notified: a screen may be
+	// half drawn.
 	dialogLooks = 3
-	// dialogGoes is how long a dialog may stay after its answer, and an arrow
-	// where it was after a key, on a machine that has much to do.
+	// dialogGoes is how long a dialog may stay after its answer, and an arrow in place
+	// after a key, on a busy machine.
 	dialogGoes = 5 * time.Second
-	// dialogStill is how long a dialog must have shown the same before each key.
-	// Claude Code refuses keys in a menu's first 150 to 250 ms, by timers of its
-	// own, which are late where there is much to do.
+	// dialogStill is how long a dialog must be unchanged before each key. Claude Code
+	// ignores keys in a menu's first 150 to 250 ms, by its own timers, which are late on a
+	// busy machine.
 	dialogStill = 500 * time.Millisecond
 	// dialogJumps is how often an arrow may jump back.
 	dialogJumps = 4
-	// dialogPerson is how long nobody must have been at a pane in which keys
-	// are pressed.
+	// dialogPerson is how long no person may have used a pane in which keys are pressed.
 	dialogPerson = 3 * time.Second
 )
 
-// Evidence is that of a report that rests on what a pane shows.
+// Evidence is the evidence of a report that rests on what a pane shows.
 const Evidence = "its pane"
 
-// Words is a dialog in one line.
+// Words describes a dialog in one line.
 func Words(d agent.Dialog) string {
 	if d.Text == "" {
 		return d.Name
@@ -76,18 +75,18 @@ func Words(d agent.Dialog) string {
 	return d.Name + ": " + d.Text
 }
 
-// An answered is state/dialogs/<agent>.json: the dialogs that were answered
-// under one start, by name, each written before its first key is pressed.
+// An answered is state/dialogs/<agent>.json: the names of the dialogs answered under one
+// start, each written before its first key is pressed.
 type answered struct {
 	Start string   `json:"start"`
 	Names []string `json:"names"`
-	MS    int64    `json:"ms"` // the last one's time
+	MS    int64    `json:"ms"` // when the last one was answered
 }
 
 func answeredFile(id agent.ID) string { return "state/dialogs/" + string(id) + ".json" }
 
-// answeredOf is what is on file of that start. What can't be read counts as an
-// error: nothing is answered then.
+// answeredOf returns what is on file for that start. A file that can't be read is an
+// error: then nothing is answered.
 func (l *Panes) answeredOf(la agent.Launch) (answered, error) {
 	a, err := home.Load[answered](l.Home, answeredFile(la.Agent))
 	if errors.Is(err, fs.ErrNotExist) {
@@ -103,18 +102,18 @@ func sameDialog(a, b agent.Dialog) bool {
 	return a.Name == b.Name && a.Text == b.Text && slices.Equal(a.Keys, b.Keys)
 }
 
-// A Lookout looks at the pane of one agent.
+// A Lookout watches the pane of one agent.
 type Lookout struct {
 	l      *Panes
 	launch agent.Launch
 	pane   tmux.Pane
 	r      Screens
 
-	answers string // how, for the record; "" is by what the launch implies
+	answers string // who decided, for the record; "": implied by the launch
 }
 
-// look is the dialog that the pane shows. Its Keys are left out if it has been
-// answered under this start before.
+// look returns the dialog that the pane shows, without Keys if it has been answered under
+// this start.
 func (o Lookout) look(ctx context.Context) (d agent.Dialog, shown bool, at tmux.Look, err error) {
 	if at, err = o.l.Tmux.Look(ctx, o.pane); err != nil {
 		return d, false, at, err
@@ -130,23 +129,21 @@ func (o Lookout) look(ctx context.Context) (d agent.Dialog, shown bool, at tmux.
 	return d, shown, at, err
 }
 
-// going reports whether the dialog was answered a moment ago, so that it may be
-// just about to go.
+// going reports whether the dialog was answered a moment ago and may be about to go.
 func (o Lookout) going(d agent.Dialog) bool {
 	a, err := o.l.answeredOf(o.launch)
 	since := time.Since(time.UnixMilli(a.MS))
 	return err == nil && slices.Contains(a.Names, d.Name) && since >= 0 && since < cmp.Or(o.l.Goes, dialogGoes)
 }
 
-// free reports whether keys may be pressed: the program would get them, and no
-// person is at the pane.
+// free reports whether keys may be pressed: the program would receive them, and no person
+// is using the pane.
 func free(at tmux.Look) bool {
 	return !at.InMode && !at.Dead && (at.Person.IsZero() || time.Since(at.Person) > dialogPerson)
 }
 
-// answer presses the dialog's keys, once under a start: the second caller, the
-// second time and another process are left out. It goes on when ctx ends: half an
-// answer is none.
+// answer presses the dialog's keys, once under a start, whatever other callers and
+// processes do. It continues when ctx ends: half an answer is worthless.
 func (o Lookout) answer(ctx context.Context, d agent.Dialog) (bool, error) {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), 4*dialogGoes)
 	defer cancel()
@@ -158,7 +155,7 @@ func (o Lookout) answer(ctx context.Context, d agent.Dialog) (bool, error) {
 		return false, err
 	}
 	defer lock.Unlock()
-	// Once more, as another may have had the lock until now.
+	// Check again: another may have had the lock until now.
 	now, shown, at, err := o.look(ctx)
 	if err != nil || !shown || !sameDialog(now, d) || !free(at) {
 		return false, err
@@ -176,7 +173,7 @@ func (o Lookout) answer(ctx context.Context, d agent.Dialog) (bool, error) {
 	}
 	o.l.Record(ctx, store.AddLog{
 		Part: "dialog", Actor: o.launch.Agent, About: o.launch.Start,
-		Text: "answered with " + cmp.Or(o.answers, "yes, as the launch implies it") + ": " + Words(d),
+		Text: "answered with " + cmp.Or(o.answers, "yes, implied by how it was started") + ": " + Words(d),
 	})
 	return true, nil
 }
@@ -187,10 +184,10 @@ func (l *Panes) Pressed(id agent.ID, start, name string) bool {
 	return err == nil && slices.Contains(a.Names, name)
 }
 
-// press presses the dialog's keys, each when the screen has stood still with the
-// ones before it done. An arrow that has jumped back is moved once more: Claude
-// Code 2.1.329 lays out its menu anew, with the arrow on the first option, which
-// is the no, 150 ms after it came up and after each key that came too early.
+// press presses the dialog's keys, each once the screen has been still with the previous
+// ones done. An arrow that has jumped back is moved once more: Claude Code 2.1.329 redraws
+// its menu, with the arrow on the first option (no), 150 ms after it appears and after
+// each key that came too early.
 func (o Lookout) press(ctx context.Context, d agent.Dialog) error {
 	var last []string
 	for range len(d.Keys) + dialogJumps {
@@ -206,12 +203,12 @@ func (o Lookout) press(ctx context.Context, d agent.Dialog) error {
 		}
 		last = keys
 	}
-	return fmt.Errorf("%s: %s: not answered: its arrow did not move", o.launch.Agent, d.Name)
+	return fmt.Errorf("%s: %s: not answered: the menu's arrow did not move", o.launch.Agent, d.Name)
 }
 
-// settled waits until the pane has shown the dialog for dialogStill with the same
-// keys left to press, which are others than those of which the first was pressed
-// last; ok is false if that did not come about in time, or a person came.
+// settled waits until the pane has shown the dialog for dialogStill with the same keys
+// left to press, other than those of the last key pressed; ok is false if that took too
+// long, or a person came.
 func (o Lookout) settled(ctx context.Context, d agent.Dialog, pressed []string) (keys []string, ok bool) {
 	var since time.Time
 	for end := time.Now().Add(cmp.Or(o.l.Goes, dialogGoes)); time.Now().Before(end); {

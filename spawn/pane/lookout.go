@@ -9,13 +9,12 @@ import (
 	"netsky/tmux"
 )
 
-// Look looks at the pane of an agent whose receiver is not there to report how it
-// is. With answer a dialog whose yes the launch implies
-// is answered, once under a start; pass it only while the agent starts. Every
-// other one is put down as the agent's state, waiting, until its receiver says
-// something else or a later look finds it gone. It returns the dialog, with Keys
-// if it has been answered just now or could be, and whether there is one; one
-// that was answered a moment ago, and that a later look finds gone, is none.
+// Look looks at the pane of an agent that has no receiver to report its state. With
+// answer, which may be set only while the agent starts, a dialog whose yes the launch
+// implies is answered, once under a start. Any other is recorded as the agent's state,
+// waiting, until its receiver reports something else or a later look finds it gone. Look
+// returns the dialog, with Keys if it was just answered or could be, and whether there is
+// one; a dialog that was answered a moment ago and is then gone does not count.
 func (o Lookout) Look(ctx context.Context, answer bool) (agent.Dialog, bool, error) {
 	d, shown, _, err := o.look(ctx)
 	if err != nil {
@@ -24,7 +23,7 @@ func (o Lookout) Look(ctx context.Context, answer bool) (agent.Dialog, bool, err
 	if !shown {
 		return d, false, o.gone()
 	}
-	// A screen may be half drawn, so nothing rests on one look.
+	// A screen may be half drawn, so one look is not enough.
 	select {
 	case <-ctx.Done():
 		return agent.Dialog{}, false, ctx.Err()
@@ -35,7 +34,7 @@ func (o Lookout) Look(ctx context.Context, answer bool) (agent.Dialog, bool, err
 	case err != nil:
 		return again, shown, err
 	case !shown || !sameDialog(d, again):
-		return agent.Dialog{}, false, nil // it changes: the next look tells
+		return agent.Dialog{}, false, nil // it is changing: the next look decides
 	case d.Keys != nil && answer && free(at):
 		_, err = o.answer(ctx, d)
 		return d, true, err
@@ -45,19 +44,18 @@ func (o Lookout) Look(ctx context.Context, answer bool) (agent.Dialog, bool, err
 	return d, true, o.waits(d)
 }
 
-// At looks at the pane in which the launch's program runs.
+// At returns a Lookout for the pane in which the launch's program runs.
 func (l *Panes) At(la agent.Launch, p tmux.Pane, r Screens) Lookout {
 	return Lookout{l: l, launch: la, pane: p, r: r}
 }
 
-// heard reports whether the agent's receiver is there: what it says of the
-// agent is not written over.
+// heard reports whether the agent's receiver is running: its reports are not overwritten.
 func (o Lookout) heard() bool {
 	_, held := o.l.Home.LockHolder(home.ReceiverLock(o.launch.Agent))
 	return held
 }
 
-// waits puts down that the agent waits for a person.
+// waits records that the agent waits for a person.
 func (o Lookout) waits(d agent.Dialog) error {
 	if o.heard() {
 		return nil
@@ -65,14 +63,14 @@ func (o Lookout) waits(d agent.Dialog) error {
 	r, err := o.l.Home.LoadReport(o.launch.Agent)
 	detail := Words(d)
 	if err == nil && r.Start == o.launch.Start && r.By == agent.ByPane && r.Detail == detail {
-		return nil // since when it waits stays
+		return nil // the time since when it waits stays
 	}
 	return o.l.Home.SaveReport(o.launch.Agent, agent.Report{
 		Start: o.launch.Start, State: agent.Waiting, SinceMS: time.Now().UnixMilli(), Evidence: Evidence, Detail: detail, By: agent.ByPane,
 	})
 }
 
-// gone takes back what a look had put down.
+// gone withdraws what a look had recorded.
 func (o Lookout) gone() error {
 	r, err := o.l.Home.LoadReport(o.launch.Agent)
 	if err != nil || r.Start != o.launch.Start || r.By != agent.ByPane || o.heard() {
@@ -81,8 +79,8 @@ func (o Lookout) gone() error {
 	return o.l.Home.Remove(home.ReportDir + "/" + string(o.launch.Agent) + ".json")
 }
 
-// Run looks every 250 ms until the agent has said something itself or waits for
-// a person.
+// Run looks every 250 ms until the agent has reported something itself or waits for a
+// person.
 func (o Lookout) Run(ctx context.Context) {
 	tick := time.NewTicker(dialogEvery)
 	defer tick.Stop()
@@ -108,7 +106,7 @@ func (o Lookout) Run(ctx context.Context) {
 		switch same++; {
 		case same < 2:
 		case d.Keys != nil && free(at):
-			if yes, _ := o.answer(ctx, d); yes { // what did not work out is shown as waiting
+			if yes, _ := o.answer(ctx, d); yes { // a failed answer is shown as waiting
 				same = 0
 			}
 		case same >= dialogLooks && o.waits(d) == nil:

@@ -8,16 +8,16 @@ import (
 	"netsky/agent/home"
 )
 
-// Overlaid is implemented by a Screens whose agent works on behind a dialog of its
-// program's and knows nothing of it: what it reports stays true, and only a look at
-// its pane finds the dialog.
+// Overlaid is implemented by a Screens whose agent keeps working behind a dialog of its
+// program without knowing of it: its reports stay true, and only a look at its pane finds
+// the dialog.
 type Overlaid interface {
 	Screens
 	Overlaid()
 }
 
-// An overlay is state/screens/<agent>.json: the dialog that stands on the screen
-// of an agent that works on behind it. Who looks renews it.
+// An overlay is state/screens/<agent>.json: the dialog on the screen of an agent that
+// keeps working behind it. Each look renews it.
 type overlay struct {
 	Start   string `json:"start"`
 	Name    string `json:"name"`
@@ -26,14 +26,14 @@ type overlay struct {
 	SeenMS  int64  `json:"seen_ms"`
 }
 
-// overlayKeeps is how long an overlay counts that nobody has renewed.
+// overlayKeeps is how long an overlay counts without being renewed.
 const overlayKeeps = 30 * time.Second
 
 func overlayFile(id agent.ID) string { return "state/screens/" + string(id) + ".json" }
 
-// LookOver looks whether a dialog stands in the pane of an agent that reports its
-// state itself, and notes it for status. It returns the dialog, and since when it
-// stands there. Nothing is ever answered.
+// LookOver checks whether a dialog covers the pane of an agent that reports its state
+// itself, and records it for status. It returns the dialog, and since when it has been
+// there. It never answers anything.
 func (o Lookout) LookOver(ctx context.Context) (d agent.Dialog, since time.Time, err error) {
 	l, id, start := o.l, o.launch.Agent, o.launch.Start
 	was, err := home.Load[overlay](l.Home, overlayFile(id))
@@ -43,7 +43,7 @@ func (o Lookout) LookOver(ctx context.Context) (d agent.Dialog, since time.Time,
 		return d, since, err
 	}
 	if shown && !(known && was.Name == d.Name && was.Text == d.Text) {
-		// A screen may be half drawn, so nothing new rests on one look.
+		// A screen may be half drawn, so one look is not enough for news.
 		select {
 		case <-ctx.Done():
 			return agent.Dialog{}, since, ctx.Err()
@@ -66,8 +66,8 @@ func (o Lookout) LookOver(ctx context.Context) (d agent.Dialog, since time.Time,
 	return d, time.UnixMilli(next.SinceMS), l.Home.Save(overlayFile(id), next, false)
 }
 
-// Overlay is the dialog that stood on the screen of an agent under that start at the
-// last LookOver, and since when; ok is false if none did, or nobody has looked lately.
+// Overlay returns the dialog that the last LookOver found on the screen of an agent under
+// that start, and since when; ok is false if there was none, or the last look is too old.
 func (l *Panes) Overlay(id agent.ID, start string) (d agent.Dialog, since time.Time, ok bool) {
 	if !l.Home.Mark(overlayFile(id)).Exists() { // most have none, and this is asked often
 		return d, since, false

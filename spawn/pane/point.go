@@ -17,40 +17,40 @@ import (
 )
 
 const (
-	pointTime   = time.Minute      // at most one line in that time about the same mail
+	pointTime   = time.Minute      // at most one line per this time about the same mail
 	personTime  = 30 * time.Second // since a person's last key
 	beforeEnter = 700 * time.Millisecond
-	nothing     = time.Minute // when no mail waits
+	nothing     = time.Minute // while no mail waits
 )
 
-// LookAgain is when to look again if it can't be said when something will change.
+// LookAgain is when to look again if the next change can't be predicted.
 const LookAgain = 5 * time.Second
 
-// A pointing is state/pointer/<agent>.json: what Point has done and seen under
-// one start. Only Point writes it.
+// A pointing is state/pointer/<agent>.json: what Point has done and seen under one start.
+// Only Point writes it.
 type pointing struct {
 	Start  string `json:"start"`
-	ToldMS int64  `json:"told_ms,omitempty"` // when the program was last told
-	Told   int    `json:"told,omitempty"`    // of so many messages
-	HeldMS int64  `json:"held_ms,omitempty"` // since when it can't be
+	ToldMS int64  `json:"told_ms,omitempty"` // when the program was last nudged
+	Told   int    `json:"told,omitempty"`    // of how many messages
+	HeldMS int64  `json:"held_ms,omitempty"` // since when it can't be nudged
 	Held   string `json:"held,omitempty"`    // why not
-	// Calm is the input line as it was when nobody could have written in it.
+	// Calm is the input line at a time when nobody could have written in it.
 	Calm *string `json:"calm,omitempty"`
 }
 
 func pointingFile(id agent.ID) string { return "state/pointer/" + string(id) + ".json" }
 
-// pointing is what is on file of that start; of another it says nothing.
+// pointing returns what is on file for that start, and nothing of another.
 func (l *Panes) pointing(id agent.ID, start string) pointing {
-	p, _ := home.Load[pointing](l.Home, pointingFile(id)) // unreadable: at worst it is told once more
+	p, _ := home.Load[pointing](l.Home, pointingFile(id)) // unreadable: at worst it is nudged once more
 	if p.Start != start {
 		return pointing{Start: start}
 	}
 	return p
 }
 
-// Told says for status whether a silent agent was told of its mail under that start:
-// facts with their time, which don't grow old.
+// Told says for status whether a silent agent was told of its mail under that start: facts
+// with their time, which do not become stale.
 func (l *Panes) Told(id agent.ID, start string) string {
 	p := l.pointing(id, start)
 	clock := func(ms int64) string { return time.UnixMilli(ms).Format("15:04:05") }
@@ -63,29 +63,27 @@ func (l *Panes) Told(id agent.ID, start string) string {
 	return ""
 }
 
-// Pointed is what a Point did.
+// Pointed is the result of Point.
 type Pointed struct {
-	Told  int           // of so many messages the program was told just now
-	Held  string        // why it was not, though mail waits
-	New   bool          // Held is another reason than before
-	Again time.Duration // before that nothing can have changed but the mailbox
+	Told  int           // of how many messages the program was told just now
+	Held  string        // why it was not told although mail waits
+	New   bool          // Held has changed
+	Again time.Duration // until then only the mailbox can change anything
 }
 
-// Point tells a silent agent whose mail waits so, by one line typed into its
-// pane and Enter: at most once a minute while any of the mail lies there that it
-// was told of, and only if nothing is disturbed. The
-// pane must have been quiet for 5 s, its program must get what is typed, no
-// person may have been at it for 30 s or have left a draft, and it must not show
-// what looks like a question. With no mail it only notes how the empty input
-// line looks, so that a draft can be told later.
+// Point tells a silent agent that it has mail, by one line typed into its pane and Enter:
+// at most once a minute while any of that mail is still waiting, and only if that disturbs
+// nothing. The pane must have been quiet for 5 s, its program must receive what is typed,
+// no person may have used it for 30 s or have left a draft, and it must not show what
+// looks like a question. Without mail Point only records how the empty input line looks,
+// to recognise a draft later.
 //
-// What is a draft in a program of which nothing is known? Nobody who never
-// attached has left one. After that the input line (the cursor's row, or the
-// last with a prompt sign if the program hides the cursor) must be as it was
-// before, or hold no letter and no digit.
+// What is a draft in an unknown program? If nobody ever attached, there is none. After
+// that the input line (the cursor's row, or the last with a prompt sign if the program
+// hides the cursor) must be as it was before, or hold no letter and no digit.
 //
-// find is the agent's pane, if it has one under that start; it is asked last, as
-// most calls end before.
+// find returns the agent's pane under that start, if there is one; it is called last, as
+// most calls return before.
 func (l *Panes) Point(ctx context.Context, la agent.Launch, find func(context.Context) (tmux.Pane, bool, error)) (Pointed, error) {
 	id := la.Agent
 	n, oldest, err := l.waiting(id)
@@ -95,7 +93,7 @@ func (l *Panes) Point(ctx context.Context, la agent.Launch, find func(context.Co
 	p := l.pointing(id, la.Start)
 	every := cmp.Or(l.Again, pointTime)
 	last := time.UnixMilli(p.ToldMS)
-	// While nothing is left of what it was told of, there is something new to tell.
+	// Once all that it was told of has been taken, any mail is new.
 	if left := time.Until(last.Add(every)); n > 0 && !oldest.After(last) && left > 0 && left <= every {
 		return Pointed{Again: left}, nil
 	}
@@ -104,10 +102,10 @@ func (l *Panes) Point(ctx context.Context, la agent.Launch, find func(context.Co
 	}
 	pane, ok, err := find(ctx)
 	if err != nil || !ok {
-		return Pointed{Again: LookAgain}, err // going, or not there yet
+		return Pointed{Again: LookAgain}, err // about to end, or not started yet
 	}
 	if left := l.Calm() - time.Since(pane.Activity); left > 0 && left <= l.Calm() {
-		return l.hold(id, p, n, "its pane changes", left)
+		return l.hold(id, p, n, "its pane is changing", left)
 	}
 	look, err := l.Tmux.Look(ctx, pane)
 	if err != nil {
@@ -129,7 +127,7 @@ func (l *Panes) Point(ctx context.Context, la agent.Launch, find func(context.Co
 	if _, held := l.Home.LockHolder(home.ReceiverLock(id)); held {
 		return Pointed{Again: LookAgain}, nil // it is being drained
 	}
-	// Before it is typed: a crash after it must not have it typed twice.
+	// Recorded before it is typed: after a crash it must not be typed again.
 	p.ToldMS, p.Told, p.HeldMS, p.Held = time.Now().UnixMilli(), n, 0, ""
 	if err := l.Home.Save(pointingFile(id), p, false); err != nil {
 		return Pointed{Again: LookAgain}, err
@@ -144,9 +142,8 @@ func (l *Panes) Point(ctx context.Context, la agent.Launch, find func(context.Co
 	return Pointed{Told: n, Again: every}, nil
 }
 
-// waiting counts what a silent agent has not taken, and says since when the oldest
-// of it lies there: also what a drain had claimed that died, and not what a drain
-// would only file.
+// waiting counts what a silent agent has not taken, and returns since when the oldest has
+// waited: including what a dead drain had claimed, but not what a drain would only file.
 func (l *Panes) waiting(id agent.ID) (n int, oldest time.Time, err error) {
 	for _, place := range bus.Pending() {
 		list, err := l.Bus.List(id, place, 0)
@@ -164,7 +161,7 @@ func (l *Panes) waiting(id agent.ID) (n int, oldest time.Time, err error) {
 	return n, oldest, nil
 }
 
-// hold puts down why mail waits on, once for each reason.
+// hold records why mail has to wait, once for each reason.
 func (l *Panes) hold(id agent.ID, p pointing, n int, why string, again time.Duration) (Pointed, error) {
 	r := Pointed{Held: why, Again: again}
 	if n == 0 {
@@ -177,8 +174,8 @@ func (l *Panes) hold(id agent.ID, p pointing, n int, why string, again time.Dura
 	return r, l.Home.Save(pointingFile(id), p, false)
 }
 
-// pointer is the line. An agent that has taken no mail yet has been told nothing
-// of who it is.
+// pointer returns the line to type. An agent that has taken no mail yet does not know who
+// it is, so the line says so.
 func (l *Panes) pointer(la agent.Launch, n int) string {
 	wait := "1 message waits"
 	if n > 1 {
@@ -192,16 +189,16 @@ func (l *Panes) pointer(la agent.Launch, n int) string {
 
 const lineEnd = "netsky channel drain"
 
-var errPersonCame = errors.New("a person came to the pane while the line was typed; Enter was left to them")
+var errPersonCame = errors.New("a person came to the pane while the line was typed; Enter was not pressed")
 
-// typeLine types the line, and Enter a moment later: many programs take an Enter
-// that comes with a paste for a part of it.
+// typeLine types the line, and Enter a moment later: many programs treat an Enter that
+// arrives with a paste as part of it.
 func (l *Panes) typeLine(ctx context.Context, pane tmux.Pane, before tmux.Look, line string) error {
 	if err := l.Tmux.Paste(ctx, pane.ID, line); err != nil {
 		return err
 	}
 	select {
-	case <-ctx.Done(): // the line is there; without its end it would be a draft for ever
+	case <-ctx.Done(): // the line is typed; without Enter it would stay a draft for ever
 		ctx = context.WithoutCancel(ctx)
 	case <-time.After(beforeEnter):
 	}
@@ -215,7 +212,7 @@ func (l *Panes) typeLine(ctx context.Context, pane tmux.Pane, before tmux.Look, 
 	return l.Tmux.Keys(ctx, pane.ID, "Enter")
 }
 
-// hindrance is what a typed line would disturb, or "", and when to look again.
+// hindrance returns what a typed line would disturb, or "", and when to look again.
 func (l *Panes) hindrance(look tmux.Look, p pointing) (why string, again time.Duration) {
 	gone := cmp.Or(l.Person, personTime)
 	since := time.Since(look.Person)
@@ -225,9 +222,9 @@ func (l *Panes) hindrance(look tmux.Look, p pointing) (why string, again time.Du
 	case look.InMode:
 		return "its pane is in copy mode", LookAgain
 	case time.Since(look.Output) < l.Calm():
-		return "its pane changes", LookAgain
+		return "its pane is changing", LookAgain
 	case !look.Person.IsZero() && since < gone:
-		return "a person is at its pane", min(gone-since+time.Second, gone)
+		return "a person is using its pane", min(gone-since+time.Second, gone)
 	case asks(look):
 		return "its pane shows what may be a question", LookAgain
 	}
@@ -241,7 +238,7 @@ func (l *Panes) hindrance(look tmux.Look, p pointing) (why string, again time.Du
 	return "there may be a draft in its pane", LookAgain
 }
 
-// inputLine is the row in which a person would be writing.
+// inputLine returns the row in which a person would be writing.
 func inputLine(look tmux.Look) string {
 	if look.Cursor {
 		return look.CursorRow()
@@ -264,7 +261,7 @@ var (
 	secret     = lazily(`(?i)\b(password|passphrase|passcode|api key|token|secret|code)\b[^\pL]*$`)
 )
 
-// sameLine reports whether the input line is as it was: whoever attached may have
+// sameLine reports whether the input line is as it was: a person who attached may have
 // made the window narrower, which cuts a hint in it and moves its frame.
 func sameLine(line, calm string) bool {
 	words := func(s string) string { return strings.Join(strings.Fields(strings.Trim(s, " │┃|")), " ") }
@@ -275,15 +272,14 @@ func sameLine(line, calm string) bool {
 // bare reports whether the line holds nothing that a person could have meant.
 func bare(line string) bool { return !letter().MatchString(line) }
 
-// unsent reports whether the line ends as ours do: an Enter was missed.
+// unsent reports whether the line ends as netsky's does: its Enter was missed.
 func unsent(line string) bool {
 	return strings.HasSuffix(strings.TrimRight(line, " │┃|"), lineEnd)
 }
 
-// asks reports whether the screen looks like a question that a line and an Enter
-// would answer: options with one marked, a yes or no, a key to be pressed, a
-// secret. What a program has printed can look so too: then mail waits, which
-// status tells, and nothing is answered.
+// asks reports whether the screen looks like a question that a line and an Enter would
+// answer: options with one marked, a yes or no, a key to press, a secret. Other output can
+// look like one too: then mail waits, which status shows, and nothing is answered.
 func asks(look tmux.Look) bool {
 	var rows []string
 	for _, r := range look.Screen {
@@ -304,27 +300,26 @@ func asks(look tmux.Look) bool {
 	return secret().MatchString(look.CursorRow())
 }
 
-// lazily compiles an expression when it is first used: few of netsky's processes
-// look at a pane, and all of them start.
+// lazily compiles an expression on first use: few of netsky's processes look at a pane.
 func lazily(expr string) func() *regexp.Regexp {
 	return sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(expr) })
 }
 
-// greeting is state/own/<agent>.json: under which start the agent last took
-// mail. Whoever hands it the first writes the file.
+// greeting is state/own/<agent>.json: under which start the agent last took mail. The
+// process that hands it the first mail writes the file.
 type greeting struct {
 	Start string `json:"start"`
 }
 
 func greetingFile(id agent.ID) string { return "state/own/" + string(id) + ".json" }
 
-// Greeted reports whether a silent agent has taken mail under this start already.
+// Greeted reports whether a silent agent has taken mail under this start.
 func Greeted(h home.Dir, id agent.ID, start string) bool {
-	g, _ := home.Load[greeting](h, greetingFile(id)) // none: not greeted
+	g, _ := home.Load[greeting](h, greetingFile(id)) // no file: not greeted
 	return start != "" && g.Start == start
 }
 
-// Greet notes that it has.
+// Greet records that it has.
 func Greet(h home.Dir, id agent.ID, start string) error {
 	return h.Save(greetingFile(id), greeting{start}, false)
 }

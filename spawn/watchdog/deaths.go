@@ -14,21 +14,21 @@ import (
 	"netsky/store"
 )
 
-// A deathWatch is how far a start is on record.
+// A deathWatch says how much of a start is recorded.
 type deathWatch struct {
 	known   bool        // it was seen before
-	state   agent.State // the last on record
-	watched bool        // its death will be told
-	settled bool        // it has died, and its keeper had the time to say how
+	state   agent.State // the last one recorded
+	watched bool        // its death will be reported
+	settled bool        // it has died, and its keeper had the time to record how
 	again   bool        // its session is gone too, and was looked for once more
-	started bool        // its start is on record
+	started bool        // its start is recorded
 
-	finished bool // what was left of it, after a down that was interrupted, was ended once
+	finished bool // what an interrupted down left of it was ended, which is tried once
 }
 
-// follow records how agents have ended, with their last lines, and which states they
-// report, and ends what a down that was interrupted has left of one. It reports whether
-// another look is worth taking soon.
+// follow records how agents ended, with their last lines, and the states they report, and
+// ends what an interrupted down left of one. It reports whether another look is needed
+// soon.
 func (l *loop) follow(ctx context.Context) (soon bool) {
 	gone := l.gone(ctx)
 	soon = gone && !l.alone
@@ -52,8 +52,8 @@ func (l *loop) follow(ctx context.Context) (soon bool) {
 	return soon
 }
 
-// gone reports whether several agents are wanted up and none has a session any
-// more: that is one event, which is recorded once, and not the death of each.
+// gone reports whether several agents are wanted up and none has a session any more: that
+// is recorded as one event, not as the death of each.
 func (l *loop) gone(ctx context.Context) bool {
 	var names []string
 	first := ""
@@ -63,7 +63,7 @@ func (l *loop) gone(ctx context.Context) bool {
 			l.alone = false
 			return false
 		case st.State == agent.Starting:
-			return false // an up is at work
+			return false // an up is running
 		case st.Wanted && st.Start != "":
 			names = append(names, string(st.Agent))
 			first = cmp.Or(first, st.Start)
@@ -73,20 +73,20 @@ func (l *loop) gone(ctx context.Context) bool {
 		return false
 	}
 	if l.atWork() {
-		return true // an up that brings them back has not come to that yet; else it is recorded afterwards
+		return true // an up that brings them back is about to start; else it is recorded later
 	}
 	if !l.alone {
 		l.alone = true
 		l.o.Records.Record(ctx, store.AddLog{
 			Key: "gone-" + first, Level: store.LevelError, Part: "daemon",
-			Text: "no tmux session is left: with it went " + strings.Join(names, ", "),
+			Text: "all tmux sessions have ended: " + strings.Join(names, ", "),
 		})
 	}
 	return true
 }
 
-// followOne watches the agent's program and records a change of its state. It
-// reports whether it has to be asked again soon.
+// followOne watches the agent's program and records a change of its state. It reports
+// whether another look is needed soon.
 func (l *loop) followOne(ctx context.Context, w *ward, gone bool) (unsettled bool, err error) {
 	d := &w.death
 	if !d.known {
@@ -110,7 +110,7 @@ func (l *loop) followOne(ctx context.Context, w *ward, gone bool) (unsettled boo
 		if noted || errors.Is(err, home.ErrLocked) {
 			return true, nil // the next look shows it
 		}
-		if err != nil { // on record it comes all the same
+		if err != nil { // it is recorded anyway
 			l.o.Log.Warn("its keeper was killed", "agent", w.Agent, "error", err)
 		}
 	}
@@ -125,7 +125,7 @@ func (l *loop) followOne(ctx context.Context, w *ward, gone bool) (unsettled boo
 		return true, nil
 	}
 	if w.State == agent.Dead && w.Pane() == "" && !gone && !d.again {
-		d.again = true // the other sessions may be going too, one after another
+		d.again = true // the other sessions may be ending too, one after another
 		return true, nil
 	}
 	d.state = w.State
@@ -144,16 +144,15 @@ func (l *loop) followOne(ctx context.Context, w *ward, gone bool) (unsettled boo
 	return false, nil
 }
 
-// atWork reports whether an up or a down is under way, which records what it starts
-// and ends. It is asked only when something is not on record.
+// atWork reports whether an up or a down is running, which records what it starts and
+// ends. It is called only when something is not recorded.
 func (l *loop) atWork() bool {
 	held, err := l.o.Launcher.Home.Locked(home.UpLock)
 	return err != nil || held
 }
 
-// recordStart records a start that the up which made it did not live to record, or
-// did not get to know of, as tmux answered too late. It reports whether the start is
-// on record.
+// recordStart records a start that the up which made it did not live to record, or did not
+// learn of because tmux answered too late. It reports whether the start is recorded.
 func (l *loop) recordStart(ctx context.Context, st spawn.Status) bool {
 	if s, err := l.o.Records.Session(ctx, st.Start); err == nil && s.Runtime != "" {
 		return true
@@ -171,8 +170,8 @@ func (l *loop) recordStart(ctx context.Context, st spawn.Status) bool {
 	return true
 }
 
-// recordEnd records the end of an agent that is down as was wanted, where the down
-// that ended it did not. It reports whether the end is on record.
+// recordEnd records the end of an agent that is down as wanted if the down that ended it
+// did not. It reports whether the end is recorded.
 func (l *loop) recordEnd(ctx context.Context, st spawn.Status) bool {
 	switch s, err := l.o.Records.Session(ctx, st.Start); {
 	case errors.Is(err, store.ErrNotFound), err == nil && s.Ended != 0:
@@ -189,14 +188,14 @@ func (l *loop) recordEnd(ctx context.Context, st spawn.Status) bool {
 	}
 	l.o.Records.Record(ctx, end, store.AddLog{
 		Key: "ended-" + st.Start, Part: "down", Actor: st.Agent, About: st.Start,
-		Text: "down: seen to have ended; the down that ended it did not record it",
+		Text: "down: found ended; the down that ended it did not record it",
 	})
 	return true
 }
 
-// died takes the death of a process that was watched, and reports whether the agents
-// are to be looked at: a program's end is, once its keeper has recorded it, which
-// takes milliseconds. Without that the next look judges what there is.
+// died handles the death of a watched process, and reports whether to look at the agents:
+// yes for a program once its keeper has recorded the end, which takes milliseconds.
+// Otherwise the next look decides.
 func (l *loop) died(ctx context.Context, death proc.Death) (urgent bool) {
 	for _, w := range l.wards {
 		switch death.Key {

@@ -20,30 +20,31 @@ import (
 )
 
 const (
-	// unattended is how long an agent may wait at a dialog that came up later, and
-	// nobody be at its pane, until the owner is told.
+	// unattended is how long an agent may wait at a dialog with nobody at its pane before
+	// the owner is notified.
 	unattended = 30 * time.Second
-	// overlaidEvery is how often the screen is looked at of an agent that works on
-	// behind a dialog of its program's.
+	// overlaidEvery is how often the screen of an agent that keeps working behind a dialog
+	// is looked at.
 	overlaidEvery = 5 * time.Second
-	// goneAfter is how many passes must find a dialog gone: a screen may be half drawn.
+	// goneAfter is how many passes must miss a dialog before it counts as gone: a screen
+	// may be half drawn.
 	goneAfter = 2
 )
 
-// A dialogWatch is what is known of the dialogs at which an agent waits.
+// A dialogWatch is what is known of the dialogs of an agent.
 type dialogWatch struct {
 	told     map[string]bool // ids of the mail about them
-	over     time.Time       // when the screen was looked at last for one that its agent knows nothing of
-	overlay  time.Time       // since when such a one has stood there then; zero: none did
-	standing []string        // those that stand, by the ids of the mail about them
-	sure     bool            // standing is news for settleDialogs
+	over     time.Time       // when the screen was last checked for one the agent does not know of
+	overlay  time.Time       // since when that one has been there; zero: none
+	standing []string        // those on the screen now, by the ids of the mail about them
+	sure     bool            // standing is new to settleDialogs
 }
 
-// dialogID is the id of the mail about the dialog at which an agent has stood
-// since then.
+// dialogID returns the id of the mail about the dialog at which an agent has waited since
+// then.
 func dialogID(start string, sinceMS int64) string { return fmt.Sprintf("dialog-%s-%d", start, sinceMS) }
 
-// stands notes which dialogs stand, by the agent's report and the last look over its
+// stands records the dialogs on the screen, by the agent's report and the last look at its
 // screen.
 func (c *dialogWatch) stands(start string, r agent.Report) {
 	c.standing, c.sure = nil, true
@@ -55,10 +56,10 @@ func (c *dialogWatch) stands(start string, r agent.Report) {
 	}
 }
 
-// heldDialogs tells the owner of a dialog at which an agent waits whose receiver is
-// there, or which stands on the screen of one that knows nothing of it, unless
-// somebody is attached to the session. What was put before the owner as a question has
-// been told already.
+// heldDialogs notifies the owner of a dialog at which an agent with a receiver waits, or
+// which covers the screen of one that does not know of it, unless somebody is attached to
+// the session. A dialog that the owner was asked about as a question is not mentioned
+// again.
 func (l *loop) heldDialogs(ctx context.Context, w *ward, r spawn.Runtime) {
 	c := &w.receiver
 	c.stands(w.Start, w.Report)
@@ -77,12 +78,12 @@ func (l *loop) heldDialogs(ctx context.Context, w *ward, r spawn.Runtime) {
 		now, err := l.roster.since(ctx, asked)
 		st := now.list.Find(id)
 		if err != nil || now.err != nil || st.Start != start || !st.Alive() {
-			return nil // if it can't be told who runs, look says so
+			return nil // if it is unknown what runs, look reports that
 		}
 		if waits {
 			waits, err = l.unasked(st)
 		}
-		// tmux tells whole seconds.
+		// tmux reports whole seconds.
 		looked := err == nil && overlaid != nil && st.Pane() != "" && (stood || !st.Changed().Before(last.Add(-2*time.Second)))
 		var over agent.Dialog
 		var since time.Time
@@ -104,7 +105,7 @@ func (l *loop) heldDialogs(ctx context.Context, w *ward, r spawn.Runtime) {
 			}
 			c.overlay = since
 			c.stands(start, st.Report)
-			// Where the agent itself waits, it has reported it.
+			// If the agent itself waits, it has reported it.
 			if !since.IsZero() && !st.Watched() && time.Since(since) >= unattended && st.Report.State != agent.Waiting {
 				l.tell(ctx, w, st, over, since.UnixMilli())
 			}
@@ -112,8 +113,8 @@ func (l *loop) heldDialogs(ctx context.Context, w *ward, r spawn.Runtime) {
 	})
 }
 
-// unasked reports whether the agent waits, nobody is at its pane, and no question of
-// its is before the owner.
+// unasked reports whether the agent waits, nobody is at its pane, and the owner has no
+// question from it.
 func (l *loop) unasked(st spawn.Status) (bool, error) {
 	if !st.Asks() || st.Watched() || st.Report.State != agent.Waiting {
 		return false, nil
@@ -122,14 +123,14 @@ func (l *loop) unasked(st spawn.Status) (bool, error) {
 	return err == nil && !slices.ContainsFunc(asked, func(p agent.Approval) bool { return p.Agent == st.Agent && p.Start == st.Start }), err
 }
 
-// dialogs is state/watchdog/dialogs.json: what the owner was told of, by the id of the
-// mail, until it has gone. It is written before the mail is sent.
+// dialogs is state/watchdog/dialogs.json: the dialogs the owner was notified of, by the id
+// of the mail, until they have gone. It is written before the mail is sent.
 type dialogs map[string]*dialogMail
 
 const dialogsFile = "state/watchdog/dialogs.json"
 
-// A dialogMail is mail to the owner about a dialog that stands, or has just gone. Each
-// Watchdog that found it has sent it: with the same id, as another file.
+// A dialogMail is mail to the owner about a dialog that is on a screen, or has just gone.
+// Each Watchdog that finds it sends it with the same id, as another file.
 type dialogMail struct {
 	Agent agent.ID `json:"agent"`
 	Start string   `json:"start"`
@@ -160,16 +161,16 @@ func (l *loop) saveDialogs() {
 	}
 }
 
-// tell tells the owner of a dialog, once.
+// tell notifies the owner of a dialog, once.
 func (l *loop) tell(ctx context.Context, w *ward, st spawn.Status, d agent.Dialog, sinceMS int64) {
 	id := dialogID(st.Start, sinceMS)
 	c := &w.receiver
 	if c.told[id] {
 		return
 	}
-	d.Text = strings.ReplaceAll(d.Text, "<", "&lt;") // no text of a pane's looks like a message
+	d.Text = strings.ReplaceAll(d.Text, "<", "&lt;") // a pane's text must not look like a message
 	if err := l.openDialogs(); err != nil {
-		l.o.Log.Warn("dialogs", "error", err) // it is told all the same, and stays unread when it has gone
+		l.o.Log.Warn("dialogs", "error", err) // it is sent anyway, and stays unread when the dialog has gone
 	} else {
 		l.dialogs[id] = &dialogMail{Agent: st.Agent, Start: st.Start, Name: d.Name, Text: d.Text}
 		l.saveDialogs()
@@ -184,10 +185,10 @@ func (l *loop) tell(ctx context.Context, w *ward, st spawn.Status, d agent.Dialo
 	c.told[id] = true
 }
 
-// say sends the mail. It has the same id whenever it is sent, so a Watchdog that knows
-// nothing of an earlier one does not tell it twice.
+// say sends the mail. Its id is always the same, so the owner gets it once even from a
+// Watchdog that does not know of an earlier one.
 func (l *loop) say(ctx context.Context, st spawn.Status, d agent.Dialog, id string) error {
-	text := fmt.Sprintf("%s waits at a dialog in its pane (%s): %s\nOnly you can answer it: netsky attach %s",
+	text := fmt.Sprintf("%s is waiting at a dialog in its pane (%s): %s\nOnly you can answer it: netsky attach %s",
 		st.Agent, d.Name, cmp.Or(d.Text, d.Name), st.Agent)
 	if r, ok := l.o.Runtimes[st.Runtime].(pane.Deciding); ok && r.Decidable(d.Name) {
 		text += fmt.Sprintf(", or netsky approve %s (--deny says no, --all-same answers all agents at the same dialog)", st.Agent)
@@ -201,8 +202,8 @@ func (l *loop) say(ctx context.Context, st spawn.Status, d agent.Dialog, id stri
 	return err
 }
 
-// settleDialogs marks mail about a dialog that has gone as read, as nothing is left
-// to do about it, and records how it went.
+// settleDialogs marks mail about a dialog that has gone as read, as nothing is left to do
+// about it, and records how it went.
 func (l *loop) settleDialogs(ctx context.Context) {
 	if err := l.openDialogs(); err != nil {
 		l.o.Log.Warn("dialogs", "error", err)
@@ -213,7 +214,7 @@ func (l *loop) settleDialogs(ctx context.Context) {
 		w := l.wards[m.Agent]
 		switch {
 		case w != nil && w.Start == m.Start && !w.receiver.sure:
-			continue // a look at it is under way
+			continue // a look at it is in progress
 		case w != nil && slices.Contains(w.receiver.standing, id):
 			m.missing = 0
 			continue

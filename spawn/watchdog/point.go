@@ -12,7 +12,7 @@ import (
 	"netsky/store"
 )
 
-// A mailWatch is when a silent agent was last seen to, and what its mailbox was like
+// A mailWatch says when a silent agent was last checked, and the state of its mailbox
 // then.
 type mailWatch struct {
 	hints uint64
@@ -20,8 +20,8 @@ type mailWatch struct {
 	again time.Time
 }
 
-// point tells an agent of its mail whose program knows nothing of netsky, by a line
-// in its pane. While no mail comes it costs nothing for a minute at a time.
+// point tells an agent whose program knows nothing of netsky about its mail, by a line in
+// its pane. While no mail arrives it does nothing for a minute at a time.
 func (l *loop) point(ctx context.Context, w *ward) {
 	m := &w.mail
 	if !w.Silent || w.working || !w.Alive() {
@@ -51,10 +51,10 @@ func (l *loop) point(ctx context.Context, w *ward) {
 		case r.Told > 0:
 			log.Info("point", "messages", r.Told)
 			l.o.Records.Record(ctx, store.AddLog{
-				Part: "daemon", Actor: id, About: start, Text: fmt.Sprintf("told of %d waiting by a line in its pane", r.Told),
+				Part: "daemon", Actor: id, About: start, Text: fmt.Sprintf("told of waiting mail (%d) by a line in its pane", r.Told),
 			})
 		case r.New:
-			log.Info("not pointed", "why", r.Held)
+			log.Info("not told of its mail", "why", r.Held)
 		}
 		return func() {
 			w.mail.again = time.Now().Add(r.Again)

@@ -17,26 +17,26 @@ import (
 
 const (
 	attendEvery = 2 * time.Second
-	attendLate  = 15 * time.Second // once an agent has been without a receiver for a while
-	goneFor     = 3 * time.Second  // a receiver must be away to have gone
+	attendLate  = 15 * time.Second // once an agent has had no receiver for a while
+	goneFor     = 3 * time.Second  // how long a receiver must be away to count as gone
 	sureAfter   = time.Second      // between two looks that find an agent idle
 	maxBackoff  = 300 * time.Second
-	healthy     = 10 * time.Minute // after which a restart counts no more
+	healthy     = 10 * time.Minute // after which earlier restarts no longer count
 )
 
-// A receiverWatch is what is known of whoever takes an agent's mail.
+// A receiverWatch is what is known of an agent's receiver.
 type receiverWatch struct {
-	holder home.Holder // of its mailbox, while it lives
+	holder home.Holder // of its mailbox, while the holder lives
 	heard  bool        // a receiver has held it under this start
 	since  time.Time   // when it was first seen without one; zero: it has one
 	next   time.Time   // when to look again
-	idle   time.Time   // since when it was found idle
+	idle   time.Time   // since when it has been idle
 	failed string      // why the last restart failed
 
 	dialogWatch
 }
 
-// restarts are those of an agent, over all its starts.
+// restarts counts those of an agent, over all its starts.
 type restarts struct {
 	count int
 	last  time.Time
@@ -44,10 +44,10 @@ type restarts struct {
 
 func receiverKey(start string) string { return "receiver " + start }
 
-// attend sees to an agent whose program runs. One that waits at a dialog is told to
-// the owner, unless somebody is at its pane. One whose receiver has died is started
-// anew as soon as it is idle, with its conversation; until then its mail waits, and
-// status says so.
+// attend looks after an agent whose program runs. If it waits at a dialog, the owner is
+// notified unless somebody is at its pane. If its receiver has died, it is restarted as
+// soon as it is idle, with its conversation; until then its mail waits, and status shows
+// that.
 func (l *loop) attend(ctx context.Context, w *ward) {
 	r := l.o.Runtimes[w.Runtime]
 	served, _ := r.(spawn.Served)
@@ -71,13 +71,13 @@ func (l *loop) attend(ctx context.Context, w *ward) {
 	}
 }
 
-// needsReceiver reports whether an agent without a receiver is to be seen to.
+// needsReceiver reports whether to act on an agent without a receiver.
 func needsReceiver(st spawn.Status) bool {
 	return st.Alive() && st.Wanted && st.Pane() != "" && st.State != agent.Unknown
 }
 
 // held reports whether the mailbox has its receiver. The lock is read only until a
-// receiver has it, and after its death.
+// receiver holds it, and after its death.
 func (l *loop) held(w *ward) bool {
 	c := &w.receiver
 	if c.holder.PID == 0 {
@@ -86,7 +86,7 @@ func (l *loop) held(w *ward) bool {
 			return false
 		}
 		if who.Passing() {
-			return true // and nobody's word that there is a receiver
+			return true // without evidence of a receiver
 		}
 		if l.watcher.Add(receiverKey(w.Start), who.Process) == nil {
 			c.holder = who
@@ -99,15 +99,15 @@ func (l *loop) held(w *ward) bool {
 	return true
 }
 
-// seek is the work about an agent that seems to run without a receiver: its pane is
-// looked at, and its runtime asked whether it may be ended.
+// seek returns the work for an agent that seems to run without a receiver: it looks at its
+// pane and asks its runtime whether it may be ended.
 func (l *loop) seek(w *ward, screens pane.Screens, served spawn.Served) func(context.Context) func() {
 	id, start, asked := w.Agent, w.Start, time.Now()
 	c := w.receiver // a copy
 	return func(ctx context.Context) func() {
 		now, err := l.roster.since(ctx, asked)
 		if err != nil || now.err != nil {
-			return nil // it can't be told who runs; look says so
+			return nil // if it is unknown what runs, look reports that
 		}
 		st := now.list.Find(id)
 		if st.Start != start || !needsReceiver(st) {
@@ -130,19 +130,19 @@ func (l *loop) seek(w *ward, screens pane.Screens, served spawn.Served) func(con
 	}
 }
 
-// findings are what seek has found out.
+// findings are the results of seek.
 type findings struct {
 	st     spawn.Status
 	report agent.Report
 	heard  bool
 	dialog agent.Dialog
-	shown  bool // a dialog stands
-	answer bool // one that the launch implies was answered
+	shown  bool // a dialog is on the screen
+	answer bool // one implied by the launch was answered
 	orphan bool // its receiver is gone
 	idle   bool
 }
 
-// found acts on what seek has found out.
+// found acts on the results of seek.
 func (l *loop) found(ctx context.Context, w *ward, f findings, err error) {
 	c := &w.receiver
 	if c.since.IsZero() {
@@ -176,7 +176,7 @@ func (l *loop) found(ctx context.Context, w *ward, f findings, err error) {
 	}
 }
 
-// reportOf is the agent's report under its start; none is no error.
+// reportOf returns the agent's report under its start; a missing one is no error.
 func (l *loop) reportOf(st spawn.Status) (agent.Report, error) {
 	r, err := l.o.Launcher.Home.LoadReport(st.Agent)
 	if errors.Is(err, fs.ErrNotExist) || r.Start != st.Start {
@@ -185,8 +185,8 @@ func (l *loop) reportOf(st spawn.Status) (agent.Report, error) {
 	return r, err
 }
 
-// hadReceiver reports whether a receiver has held the mailbox since the agent's
-// program began: one may die before it is seen here and has reported anything.
+// hadReceiver reports whether a receiver has held the mailbox since the agent's program
+// started: one may die before it is seen here or has reported anything.
 func (l *loop) hadReceiver(st spawn.Status) bool {
 	last, err := l.o.Launcher.Home.LastHolder(home.ReceiverLock(st.Agent))
 	if err != nil || last.Passing() {
@@ -196,14 +196,14 @@ func (l *loop) hadReceiver(st spawn.Status) bool {
 	return err == nil && last.Start >= program.Start
 }
 
-// orphan has status say that an agent's receiver is gone, and reports whether the
-// agent is idle.
+// orphan makes status show that an agent's receiver is gone, and reports whether the agent
+// is idle.
 func (l *loop) orphan(ctx context.Context, st spawn.Status, r spawn.Served, failed string) (idle bool, err error) {
-	gone := "its receiver has gone; it is restarted when idle"
+	gone := "its receiver has exited; restarting once idle"
 	if failed != "" {
-		gone = "its receiver has gone, and it could not be restarted: " + failed
+		gone = "its receiver has exited and the restart failed: " + failed
 	}
-	la, err := l.o.Launcher.Home.LoadLaunch(st.Agent) // with the environment, which says where the runtime keeps its state
+	la, err := l.o.Launcher.Home.LoadLaunch(st.Agent) // with the environment, which names the runtime's state directory
 	if err != nil || la.Start != st.Start {
 		return false, err
 	}
@@ -214,8 +214,8 @@ func (l *loop) orphan(ctx context.Context, st spawn.Status, r spawn.Served, fail
 	return idle, l.o.Launcher.ReceiverGone(st, gone)
 }
 
-// backoff is the time between two restarts: none before the first, then 1 s,
-// 2 s, 4 s, … up to five minutes.
+// backoff returns the time between two restarts: none before the first, then 1 s, 2 s, 4
+// s, … up to five minutes.
 func backoff(restarts int) time.Duration {
 	if restarts == 0 {
 		return 0
@@ -223,12 +223,12 @@ func backoff(restarts int) time.Duration {
 	return min(time.Second<<min(restarts-1, 10), maxBackoff)
 }
 
-// restart starts an agent anew that is idle and without its receiver.
+// restart restarts an idle agent that has no receiver.
 func (l *loop) restart(ctx context.Context, w *ward) {
 	w.restarts.count, w.restarts.last, w.receiver.idle = w.restarts.count+1, time.Now(), time.Time{}
 	id, start := w.Agent, w.Start
 	l.work(ctx, w, func(ctx context.Context) func() {
-		// A daemon that is told to stop in the middle would leave the agent ended.
+		// A daemon stopped half way would leave the agent ended.
 		within, cancel := context.WithCancel(context.WithoutCancel(ctx))
 		defer cancel()
 		defer context.AfterFunc(ctx, func() { time.AfterFunc(goneFor, cancel) })()

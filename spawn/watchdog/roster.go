@@ -8,17 +8,17 @@ import (
 	"netsky/spawn"
 )
 
-// A roster is how all agents are, for all who ask. It inspects them again when a
-// file has changed that this rests on, for browsers also when mail has come or gone,
-// and when what it knows is old.
+// A roster is the state of all agents, shared by all readers. It inspects them again when
+// a file that it depends on has changed, for browsers also when mail has arrived or left,
+// and when its last look is old.
 type roster struct {
 	home home.Dir
-	turn chan struct{} // room for one: who has put its token in owns what follows
+	turn chan struct{} // room for one: whoever puts its token in owns what follows
 
 	agents *spawn.Inspector
 	known  look
 	asked  time.Time       // when next last compared files
-	hints  <-chan struct{} // of mail; nil: none
+	hints  <-chan struct{} // of mail; nil: no hints
 	mail   uint64          // hints so far
 }
 
@@ -33,13 +33,13 @@ type look struct {
 	mail uint64 // hints by then
 }
 
-// dirs are where something changes when an agent's state does: each file in
-// them is replaced, never written over.
+// dirs are the directories in which a change of an agent's state shows: each file in them
+// is replaced, never overwritten.
 var dirs = [...]string{home.ReportDir, home.KeeperDir, home.LaunchDir, home.DesiredDir, home.Channels}
 
 const (
-	recentAge   = time.Second // of what is known, at most, for a browser
-	recentShare = 25          // a look for one may take one of so many parts of the time
+	recentAge   = time.Second // maximum age of what a browser is shown
+	recentShare = 25          // a look for one may take 1/25 of the time
 	calmShare   = 100         // the same while no file changes
 )
 
@@ -58,7 +58,7 @@ func (r *roster) take(ctx context.Context) error {
 
 func (r *roster) give() { <-r.turn }
 
-// heed has the roster listen to hints of mail; nil: to none.
+// heed makes the roster listen to hints of mail; nil: to none.
 func (r *roster) heed(hints <-chan struct{}) {
 	r.turn <- struct{}{}
 	defer r.give()
@@ -74,8 +74,8 @@ func (r *roster) listen() {
 	}
 }
 
-// changed takes what there is to compare with the last look, and compares it. The
-// caller has the turn.
+// changed reads the marks to compare with the last look, and compares them. The caller has
+// the turn.
 func (r *roster) changed() (now look, changed bool) {
 	r.listen()
 	now = look{seq: r.known.seq + 1, at: time.Now(), mail: r.mail}
@@ -97,7 +97,7 @@ func (r *roster) inspect(ctx context.Context, now look) (look, error) {
 	return now, nil
 }
 
-// recent is what a browser is shown.
+// recent returns what a browser is shown.
 func (r *roster) recent(ctx context.Context) (spawn.Statuses, error) {
 	if err := r.take(ctx); err != nil {
 		return nil, err
@@ -117,7 +117,7 @@ func (r *roster) recent(ctx context.Context) (spawn.Statuses, error) {
 	return now.list, now.err
 }
 
-// next is the look after last, or last itself if there can be no news. With urgent
+// next returns the look after last, or last itself if nothing can have changed. If urgent,
 // it is one that began after the call.
 func (r *roster) next(ctx context.Context, last look, urgent bool) (look, error) {
 	since := time.Now()
@@ -141,7 +141,7 @@ func (r *roster) next(ctx context.Context, last look, urgent bool) (look, error)
 	return last, nil
 }
 
-// since is a look that began after that time.
+// since returns a look that began after that time.
 func (r *roster) since(ctx context.Context, at time.Time) (look, error) {
 	if err := r.take(ctx); err != nil {
 		return look{}, err
@@ -154,7 +154,7 @@ func (r *roster) since(ctx context.Context, at time.Time) (look, error) {
 	return r.inspect(ctx, now)
 }
 
-// hinted counts the hints of mail so far.
+// hinted returns the number of hints of mail so far.
 func (r *roster) hinted(ctx context.Context) (uint64, error) {
 	if err := r.take(ctx); err != nil {
 		return 0, err

@@ -1,18 +1,17 @@
-// Package watchdog looks after the agents that run: it records how each ended and
-// what state it reports, finishes what an interrupted down has left, tells the owner
-// of dialogs nobody answers, tells a program that knows nothing of its mail that some
-// waits, and starts an agent anew whose receiver has died.
+// Package watchdog looks after running agents: it records how each ended and what state it
+// reports, finishes what an interrupted down has left, notifies the owner of dialogs
+// nobody answers, tells a program that knows nothing of netsky that it has mail, and
+// restarts an agent whose receiver has died.
 //
-// There is one roster, inspected when a file that it rests on has changed, and one
-// loop that owns what is known of each agent. What takes long is done beside the
-// loop, one thing at a time for each agent. To have one more thing done about the
-// agents, add a duty.
+// There is one roster, inspected when a file that it depends on has changed, and one loop
+// that owns what is known of each agent. Slow work runs beside the loop, one thing at a
+// time for each agent. To add another task, add a duty.
 //
-// An agent is ended only to be started anew, and only if its receiver is gone, it is
-// idle, and it is wanted up. Killed at any moment the watchdog harms no agent. What
-// it had not recorded the next one finds and records; what it has told the owner,
-// that one tells again under the same id, which has one effect. state/watchdog/
-// holds the dialogs that the owner was told of and that stand.
+// An agent is ended only to be restarted, and only if its receiver is gone, it is idle,
+// and it is wanted up. Killing the watchdog at any moment harms no agent. The next one
+// finds and records what it had not recorded; mail to the owner is sent again under the
+// same id, which has no further effect. state/watchdog/ holds the dialogs on screen that
+// the owner was notified of.
 package watchdog
 
 import (
@@ -28,23 +27,23 @@ import (
 	"netsky/store"
 )
 
-// Options are all that a Watchdog is made of.
+// Options configure a Watchdog.
 type Options struct {
 	Launcher *spawn.Launcher
-	Runtimes map[string]spawn.Runtime // by name; an agent on one that is missing here is left alone
-	// Plan is how an agent would be started now, with its conversation. nil: nothing
+	Runtimes map[string]spawn.Runtime // by name; an agent whose runtime is missing here is left alone
+	// Plan returns how an agent would be started now, with its conversation. nil: nothing
 	// is restarted.
 	Plan    func(ctx context.Context, id agent.ID) (spawn.Plan, error)
 	Records Records
 	Log     *slog.Logger
 }
 
-// Records are where it is recorded what happened to agents.
+// Records stores what happened to agents.
 type Records interface {
-	// Record records it, or has it recorded later.
+	// Record records it, now or later.
 	Record(ctx context.Context, ops ...store.Op)
-	// Session is what is on record of a start. Its error matches store.ErrNotFound
-	// if nothing is; with any other nobody knows.
+	// Session returns what is recorded about a start. Its error matches store.ErrNotFound
+	// if nothing is; any other means that it is unknown.
 	Session(ctx context.Context, start string) (store.Session, error)
 }
 
@@ -55,12 +54,12 @@ type Watchdog struct {
 	woken  chan struct{} // room for one
 }
 
-// New makes a Watchdog, which does nothing until Run.
+// New returns a Watchdog, which does nothing until Run.
 func New(o Options) *Watchdog {
 	return &Watchdog{o: o, roster: newRoster(o.Launcher), woken: make(chan struct{}, 1)}
 }
 
-// Wake has it look at all agents at once.
+// Wake makes it look at all agents at once.
 func (w *Watchdog) Wake() {
 	select {
 	case w.woken <- struct{}{}:
@@ -68,21 +67,21 @@ func (w *Watchdog) Wake() {
 	}
 }
 
-// Statuses is how the agents are, which the caller must not change: as they are
-// known to be while no file has changed, and two seconds old at most.
+// Statuses returns the state of the agents, which the caller must not change. It is at
+// most two seconds old.
 func (w *Watchdog) Statuses(ctx context.Context) (spawn.Statuses, error) { return w.roster.recent(ctx) }
 
 const (
 	tickEvery  = time.Second
-	lookEvery  = 2 * time.Second        // if a file has changed, and nobody woke us for it
+	lookEvery  = 2 * time.Second        // if a file has changed and nothing woke the loop
 	lookAgain  = 5 * time.Second        // if the last look failed
 	lookAnyway = 30 * time.Second       // if no file has changed
 	lookSoon   = 200 * time.Millisecond // while an agent is starting or ending
-	atOnce     = 8                      // agents about which something is done
+	atOnce     = 8                      // agents worked on at once
 )
 
-// Run looks after the agents until ctx ends. It returns once nothing is done about
-// any: within three seconds and what it takes to stop a restart then.
+// Run looks after the agents until ctx ends. It returns when no work is left: within three
+// seconds, plus the time of a restart in progress.
 func (w *Watchdog) Run(ctx context.Context) error {
 	watcher, err := proc.NewWatcher()
 	if err != nil {
@@ -136,25 +135,25 @@ func (w *Watchdog) Run(ctx context.Context) error {
 	}
 }
 
-// A loop is one Run. Its goroutine owns all that follows and every ward.
+// A loop is one Run. Its goroutine owns the fields and every ward.
 type loop struct {
 	*Watchdog
 	watcher *proc.Watcher
 	wards   map[agent.ID]*ward
-	last    look // that the wards are as of
-	alone   bool // all sessions are gone, and that is on record
+	last    look // the wards are as of this look
+	alone   bool // all sessions are gone, and that is recorded
 
 	dialogs dialogs
 
-	done  chan func()   // what is to be done in the loop once some work is over
-	slots chan struct{} // one for each work under way
+	done  chan func()   // to run in the loop after some work
+	slots chan struct{} // one for each work in progress
 	works sync.WaitGroup
 }
 
-// A ward is what is known of one agent. What belongs to a start is forgotten with it.
+// A ward is what is known of one agent. What belongs to a start is dropped with it.
 type ward struct {
 	spawn.Status      // as of the last look
-	working      bool // something is done about it, beside the loop
+	working      bool // work for it runs beside the loop
 	problem      string
 
 	death    deathWatch
@@ -163,8 +162,7 @@ type ward struct {
 	mail     mailWatch
 }
 
-// A duty is something that is done about the agents, again and again. It runs in
-// the loop, so what takes long is work.
+// A duty is a recurring task. It runs in the loop, so slow parts must be work.
 type duty struct {
 	every time.Duration
 	each  func(ctx context.Context, w *ward) // for each agent with a start, in order
@@ -188,8 +186,8 @@ func (l *loop) do(ctx context.Context, d *duty) {
 	}
 }
 
-// look inspects the agents if there may be news, and follows their states. It
-// reports whether another look is worth taking soon.
+// look inspects the agents if there may be news, and follows their states. It reports
+// whether another look is needed soon.
 func (l *loop) look(ctx context.Context, urgent bool) (soon bool) {
 	next, err := l.roster.next(ctx, l.last, urgent)
 	if err != nil || next.seq == l.last.seq {
@@ -223,7 +221,7 @@ func (l *loop) look(ctx context.Context, urgent bool) (soon bool) {
 	return l.follow(ctx)
 }
 
-// renewed is the ward of an agent that has been started again, or is new.
+// renewed returns the ward of an agent that is new or has been restarted.
 func (l *loop) renewed(old *ward) *ward {
 	w := &ward{}
 	if old != nil {
@@ -233,15 +231,15 @@ func (l *loop) renewed(old *ward) *ward {
 	return w
 }
 
-// forget ends the watch over the processes of a start.
+// forget stops watching the processes of a start.
 func (l *loop) forget(w *ward) {
 	l.watcher.Remove(w.Start)
 	l.watcher.Remove(receiverKey(w.Start))
 }
 
-// work does something about an agent beside the loop, unless something is done about
-// it already. do must not touch what the loop owns; what it returns, if not nil, runs
-// in the loop, unless the agent has been started again meanwhile.
+// work runs do for an agent beside the loop, unless work for it is already running. do
+// must not touch what the loop owns; the function it returns, if not nil, runs in the
+// loop, unless the agent has been restarted meanwhile.
 func (l *loop) work(ctx context.Context, w *ward, do func(ctx context.Context) (then func())) {
 	if w.working {
 		return
