@@ -168,7 +168,7 @@ func TestClaudeConversation(t *testing.T) {
 		t.Fatal(err)
 	}
 	later := w.mustSend(t, "agent1", "loop: users")
-	w.mustShow(t, "status", "its receiver has gone", "1 waiting")
+	w.mustShow(t, "status", "its receiver has exited", "1 waiting")
 	if l := w.mustOne(t, busy); l.Text != "tool: slept" {
 		t.Errorf("the turn that went on alone answered %+v", l)
 	}

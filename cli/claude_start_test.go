@@ -236,7 +236,7 @@ func TestClaudeConsent(t *testing.T) {
 		if status == 0 {
 			t.Error("as root outside of a sandbox it started")
 		}
-		mustContain(t, "as root", out, "bypassPermissions is refused to root", "IS_SANDBOX=1", "acceptEdits")
+		mustContain(t, "as root", out, "refuses bypassPermissions as root unless IS_SANDBOX=1", "acceptEdits")
 		nothing("as root outside of a sandbox")
 		data, _ := os.ReadFile(filepath.Join(w.home, home.ConfigFile))
 		if strings.Contains(string(data), "permission_mode = \"b") {

@@ -10,13 +10,13 @@ import (
 	"netsky/store"
 )
 
-// agents are the agents as the dashboard shows them.
+// agents presents the agents to the dashboard.
 type agents struct {
 	watchdog *watchdog.Watchdog
 	runtimes map[string]spawn.Runtime
 }
 
-// Agents is how they are.
+// Agents returns their state.
 func (a agents) Agents(ctx context.Context) ([]live.Agent, error) {
 	list, err := a.watchdog.Statuses(ctx)
 	return a.views(list), err

@@ -1,13 +1,13 @@
-// Package daemon composes netsky's long-running services and nothing else: the
-// mirror of the bus in the records, the router, the owner's mailbox, the watchdog
-// over the agents, the control client by which panes are watched, the dashboard, and
-// the door that answers who is there. They are started in order and stopped in
-// reverse, each within a time of its own; one that isn't is named and left behind.
+// Package daemon composes netsky's long-running services and nothing else: the mirror of
+// the bus in the records, the router, the owner's mailbox, the watchdog, the control
+// client that watches panes, the dashboard, and the door, which answers requests about the
+// daemon. They start in order and stop in reverse, each within its own time limit; one
+// that does not stop is named and abandoned.
 //
-// The daemon is a convenience to the agents, not their parent: they live in
-// tmux, their mail in directories. Killed at any moment it harms none of them;
-// mail between agents goes on without it, and only the history, the outboxes
-// and the owner's filing wait for the next one.
+// The daemon serves the agents but is not their parent: they live in tmux, their mail in
+// directories. Killing it at any moment harms none of them; mail between agents continues
+// without it, and only the history, the outboxes and the filing of the owner's mail wait
+// for the next one.
 package daemon
 
 import (
@@ -29,41 +29,39 @@ import (
 	"netsky/store"
 )
 
-// Options are all that the daemon is made of.
+// Options configure the daemon.
 type Options struct {
 	Home     home.Dir
 	Bus      *bus.Bus
 	Launcher *spawn.Launcher
-	Runtimes map[string]spawn.Runtime // by name; an agent on one that is missing here is left alone
-	// Plan is how an agent would be started now, with its conversation; it reads
-	// the configuration anew. nil: nothing is restarted.
+	Runtimes map[string]spawn.Runtime // by name; an agent whose runtime is missing here is left alone
+	// Plan returns how an agent would be started now, with its conversation; it reads the
+	// configuration each time. nil: nothing is restarted.
 	Plan func(ctx context.Context, id agent.ID) (spawn.Plan, error)
-	// Listen is the dashboard's address, such as "127.0.0.1:7717"; "" is none.
-	// TLS, if set, tells what it is served with, nil if with nothing; Wide is the
-	// owner's word that it may be an address that others can reach without that.
+	// Listen is the dashboard's address, such as "127.0.0.1:7717"; "" disables it.
+	// TLS, if set, returns the certificate to serve with, or nil for none; Wide lets the
+	// dashboard listen without TLS on an address that others can reach.
 	Listen  string
 	TLS     func() (*tls.Config, error)
 	Wide    bool
 	Version string
 	Log     *slog.Logger
-	// Wanted ends Run with ErrUnwanted once it holds the lock, if it is on file that
-	// the daemon is to be down: whoever wrote that and then looked for a daemon to
-	// end may not have seen this one yet.
+	// Wanted makes Run return ErrUnwanted once it holds the lock, if the desired state of
+	// the daemon is down: whoever wrote that and then looked for a daemon to end may not
+	// have seen this one yet.
 	Wanted bool
 }
 
-// The daemon lives for weeks and does little: a small heap is worth more to it
-// than the time of collecting it, unless somebody looks at panes. What it holds is
-// under 2 MB; work may take it over the limit.
+// The daemon runs for weeks and does little, so a small heap matters more than collection
+// time, unless a browser shows panes. It holds under 2 MB; work may exceed the limit.
 const (
 	memoryLimit = 24 << 20
 	heapGrowth  = 50  // percent, between collections
 	heapLooking = 200 // the same while panes are captured all the time
 )
 
-// Run runs the daemon until ctx ends, it is told to stop, or the door or a
-// service fails. A second daemon of the same home is refused with an error that
-// matches agent.ErrLocked.
+// Run runs the daemon until ctx ends, it is asked to stop, or the door or a service fails.
+// A second daemon of the same home fails with an error that matches agent.ErrLocked.
 func Run(ctx context.Context, o Options) error {
 	lock, err := o.Home.Lock(agent.DaemonName)
 	if err != nil {
@@ -96,8 +94,8 @@ func Run(ctx context.Context, o Options) error {
 			o.Home.Remove(home.DaemonSocket)
 		}
 	}()
-	// Where a dead daemon served, anybody may be by now: nobody is to be sent there
-	// with our token.
+	// Another program may listen where a dead daemon served, and must not be sent our
+	// token.
 	if err := o.Home.Remove(URLFile); err != nil {
 		o.Log.Warn("url file", "error", err)
 	}
@@ -107,8 +105,8 @@ func Run(ctx context.Context, o Options) error {
 	d.watchdog = watchdog.New(watchdog.Options{
 		Launcher: o.Launcher, Runtimes: o.Runtimes, Plan: o.Plan, Records: d, Log: o.Log,
 	})
-	// In order: what one uses is started before it, and ends after it. The door closes
-	// first: whoever asks then hears that no daemon is there.
+	// In order: each starts after those it uses, and stops before them. The door closes
+	// first: then callers see that no daemon is running.
 	services := []service{
 		{name: "records", run: patient(o.Log, "records", d.records)},
 		{name: "router", run: patient(o.Log, "router", d.route)},
@@ -135,18 +133,18 @@ type daemon struct {
 
 	watchdog *watchdog.Watchdog
 
-	before string // pid of a daemon that did not end by itself, until that is on record; records' alone, once it runs
+	before string // pid of a daemon that did not end by itself, until that is recorded; owned by records once it runs
 
-	doors chan net.Listener // to serve's goroutine: what to answer on from now on
-	door  os.FileInfo       // the socket's file; home's alone, once it runs
+	doors chan net.Listener // tells serve's goroutine where to answer from now on
+	door  os.FileInfo       // the socket's file; owned by home once it runs
 
-	mu     sync.Mutex        // guards what follows
-	db     *store.DB         // nil while the database cannot be had
-	server *dashboard.Server // nil while it does not serve
+	mu     sync.Mutex        // guards the fields below
+	db     *store.DB         // nil while the database is not available
+	server *dashboard.Server // nil while the dashboard is not served
 	served Web
 }
 
-// wake has the agents looked at, and the hub attached if there are any.
+// wake makes the watchdog look at the agents, and attaches the hub if there are any.
 func (d *daemon) wake() {
 	d.watchdog.Wake()
 	select {
@@ -155,7 +153,7 @@ func (d *daemon) wake() {
 	}
 }
 
-// route carries mail out of the agents' outboxes.
+// route delivers mail from the agents' outboxes.
 func (d *daemon) route(ctx context.Context) error {
 	return d.o.Bus.RunRouter(ctx, func(what string, err error) {
 		if err != nil {

@@ -28,31 +28,31 @@ type Pong struct {
 	PID     int    `json:"pid"`
 	StartMS int64  `json:"start_ms"`
 	Version string `json:"version"`
-	Schema  int    `json:"schema"` // of meta.db, as this daemon knows it
-	Binary  string `json:"binary"` // the path of its program; that may be gone by now
+	Schema  int    `json:"schema"` // of meta.db, as known to this daemon
+	Binary  string `json:"binary"` // the path of its program, which may have been removed
 	Web     Web    `json:"web,omitzero"`
 }
 
-// ErrNotRunning means that no daemon is there; ErrHung, that one is and does
-// not answer within HungAfter; ErrUnwanted, that it was ended or kept from
-// starting because it is to be down.
+// ErrNotRunning is returned when no daemon is running; ErrHung, when one is but does not
+// answer within HungAfter; ErrUnwanted, when it was ended or kept from starting because
+// its desired state is down.
 var (
 	ErrNotRunning = advice.With(errors.New("not running"),
 		"`netsky up` starts it")
 	ErrHung = advice.With(errors.New("does not answer"),
 		"`netsky daemon stop` ends it; `netsky up` starts another")
-	ErrUnwanted = advice.With(errors.New("a `netsky down --all` or `netsky daemon stop` at the same time has ended it"),
+	ErrUnwanted = advice.With(errors.New("ended by a concurrent `netsky down --all` or `netsky daemon stop`"),
 		"`netsky up` starts it again; `netsky down --all` ends all that runs")
 )
 
-// unwanted is ErrUnwanted if it is on file that the daemon is to be down.
+// unwanted returns ErrUnwanted if the daemon's desired state is down.
 func unwanted(home home.Dir) error {
 	d, err := home.LoadDesired(agent.DaemonName)
 	switch {
 	case errors.Is(err, fs.ErrNotExist), err == nil && d.Up:
 		return nil
 	case err != nil:
-		return fmt.Errorf("daemon: whether it is wanted can't be read: %w", err)
+		return fmt.Errorf("daemon: cannot read its desired state: %w", err)
 	}
 	return fmt.Errorf("daemon: %w", ErrUnwanted)
 }
@@ -60,19 +60,19 @@ func unwanted(home home.Dir) error {
 // HungAfter is how long the daemon may take to answer.
 const HungAfter = 2 * time.Second
 
-// open takes the door's socket and hands it to serve. The lock is ours, so a
-// socket file that lies there belongs to a daemon that has died.
+// open takes the door's socket and passes it to serve. We hold the lock, so an existing
+// socket file belongs to a dead daemon.
 func (d *daemon) open() error {
 	if err := d.o.Home.Remove(home.DaemonSocket); err != nil {
 		return err
 	}
-	old := unix.Umask(0o177) // the socket is made 0600; another file that is being made now has its mode set
+	old := unix.Umask(0o177) // the socket is made 0600; other files created now set their mode explicitly
 	l, err := net.Listen("unix", d.o.Home.Path(home.DaemonSocket))
 	unix.Umask(old)
 	if err != nil {
 		return err
 	}
-	// Removed by Run, if it is still ours then.
+	// Run removes it, if it is still ours then.
 	l.(*net.UnixListener).SetUnlinkOnClose(false)
 	d.door, err = os.Lstat(d.o.Home.Path(home.DaemonSocket))
 	if err != nil {
@@ -83,7 +83,7 @@ func (d *daemon) open() error {
 	return nil
 }
 
-// reopen opens the door anew if its socket's file is not there any more.
+// reopen opens the door again if its socket's file is gone.
 func (d *daemon) reopen() error {
 	there, err := os.Lstat(d.o.Home.Path(home.DaemonSocket))
 	if err == nil && os.SameFile(there, d.door) {
@@ -115,14 +115,14 @@ func (d *daemon) serve(ctx context.Context) error {
 	})
 	d.webRoutes(mux)
 	srv := &http.Server{Handler: mux, ReadHeaderTimeout: 5 * time.Second, IdleTimeout: 30 * time.Second, MaxHeaderBytes: 16 << 10}
-	ended := make(chan error, 1) // of the one listener
+	ended := make(chan error, 1) // of that one listener
 	var door net.Listener
 	for ctx.Err() == nil {
 		select {
 		case err := <-ended:
 			return err
 		case next := <-d.doors:
-			if door != nil { // nobody finds its file any more
+			if door != nil { // its file is gone, so nobody can connect
 				door.Close()
 				<-ended
 			}
@@ -131,7 +131,7 @@ func (d *daemon) serve(ctx context.Context) error {
 		case <-ctx.Done():
 		}
 	}
-	// What is being answered is answered; a client that stays on is cut off.
+	// Requests in progress are answered; idle clients are cut off.
 	sctx, cancel := context.WithTimeout(context.Background(), time.Second)
 	defer cancel()
 	if srv.Shutdown(sctx) != nil {
@@ -148,8 +148,8 @@ func (d *daemon) serve(ctx context.Context) error {
 	return nil
 }
 
-// call asks the daemon of a home. Its error matches ErrNotRunning or ErrHung
-// where one of them is the case.
+// call sends a request to the daemon of a home. Its error matches ErrNotRunning or ErrHung
+// in those cases.
 func call(ctx context.Context, h home.Dir, method, path string, answer any) error {
 	ctx, cancel := context.WithTimeout(ctx, HungAfter)
 	defer cancel()
@@ -169,7 +169,7 @@ func call(ctx context.Context, h home.Dir, method, path string, answer any) erro
 	case isTimeout(err):
 		return fmt.Errorf("daemon: %w within %v", ErrHung, HungAfter)
 	case errors.Is(err, fs.ErrNotExist), errors.Is(err, syscall.ECONNREFUSED),
-		errors.Is(err, syscall.ECONNRESET), errors.Is(err, syscall.EPIPE), errors.Is(err, io.EOF): // it ends right now
+		errors.Is(err, syscall.ECONNRESET), errors.Is(err, syscall.EPIPE), errors.Is(err, io.EOF): // it is just ending
 		return fmt.Errorf("daemon: %w", ErrNotRunning)
 	default:
 		return fmt.Errorf("daemon: %w", err)
@@ -187,15 +187,15 @@ func call(ctx context.Context, h home.Dir, method, path string, answer any) erro
 	return nil
 }
 
-// Ping asks the daemon who it is.
+// Ping asks the daemon for its identity.
 func Ping(ctx context.Context, home home.Dir) (Pong, error) {
 	var p Pong
 	err := call(ctx, home, http.MethodGet, "/ping", &p)
 	return p, err
 }
 
-// Wake has the daemon look again at once. That none runs is no error: the next
-// one looks anyway.
+// Wake makes the daemon look at the agents at once. It is no error if none is running: the
+// next one looks anyway.
 func Wake(ctx context.Context, home home.Dir) error {
 	err := call(ctx, home, http.MethodPost, "/wake", nil)
 	if errors.Is(err, ErrNotRunning) {
@@ -204,10 +204,9 @@ func Wake(ctx context.Context, home home.Dir) error {
 	return err
 }
 
-// Start starts the daemon if none answers, as a process of its own session that
-// outlives the caller, and waits until it answers. It reports whether it started
-// one. A daemon that hangs, or the program of which has been removed, is ended
-// first. argv[0] is the binary.
+// Start starts the daemon if none answers, as a process in its own session that outlives
+// the caller, and waits until it answers. It reports whether it started one. A daemon that
+// hangs, or whose program has been removed, is ended first. argv[0] is the binary.
 func Start(ctx context.Context, h home.Dir, argv, env []string) (Pong, bool, error) {
 	p, err := Ping(ctx, h)
 	switch {
@@ -235,20 +234,20 @@ func Start(ctx context.Context, h home.Dir, argv, env []string) (Pong, bool, err
 	if err := cmd.Start(); err != nil {
 		return p, false, fmt.Errorf("daemon: %w", err)
 	}
-	child, _ := proc.Find(cmd.Process.Pid) // not waited for yet, so the number is its own
+	child, _ := proc.Find(cmd.Process.Pid) // not waited for yet, so its number is not reused
 	exited := make(chan error, 1)
 	go func() { exited <- cmd.Wait() }() // ends with the daemon or with this process
 	deadline := time.After(10 * time.Second)
-	var end error // of ours
+	var end error // of our child
 	for wait := 2 * time.Millisecond; ; wait = min(2*wait, 50*time.Millisecond) {
 		if p, err = Ping(ctx, h); err == nil {
-			// Another's may have won the lock: any daemon that answers will do.
+			// Another process may have won the lock: any daemon that answers will do.
 			return p, p.PID == cmd.Process.Pid, nil
 		}
 		select {
 		case <-ctx.Done():
 			err := ctx.Err()
-			if exited != nil { // ours, and nobody waits for it any more
+			if exited != nil { // our child, which nothing waits for any more
 				err = errors.Join(err, stop(context.WithoutCancel(ctx), child, false))
 			}
 			return p, false, err
@@ -261,9 +260,9 @@ func Start(ctx context.Context, h home.Dir, argv, env []string) (Pong, bool, err
 			if err := unwanted(h); errors.Is(err, ErrUnwanted) {
 				return p, false, err
 			}
-			// Another's may have the lock, and then answers in a moment.
+			// Another daemon may have the lock, and will answer in a moment.
 			if _, other := h.LockHolder(agent.DaemonName); !other {
-				deadline = time.After(time.Second) // it has not even said that it has it
+				deadline = time.After(time.Second) // it has not even reported that it holds the lock
 			}
 			exited = nil
 		case <-time.After(wait):
@@ -271,10 +270,10 @@ func Start(ctx context.Context, h home.Dir, argv, env []string) (Pong, bool, err
 	}
 }
 
-// Stop ends the daemon and returns when it is gone: asked by the door, then by
-// TERM, then by KILL. That there is none is no error; Stop reports whether there
-// was one. A process is signalled only if the daemon's lock is held, or was when the
-// process took the order, and names it by number and birth.
+// Stop ends the daemon and returns when it is gone: by a request to the door, then by
+// TERM, then by KILL. If none is running that is no error; Stop reports whether one was. A
+// process is signalled only if the daemon's lock is held, or was when the process accepted
+// the request, and names that process by number and birth.
 func Stop(ctx context.Context, home home.Dir) (ended bool, err error) {
 	first, running := home.LockHolder(agent.DaemonName)
 	asked := call(ctx, home, http.MethodPost, "/stop", nil)
@@ -287,7 +286,7 @@ func Stop(ctx context.Context, home home.Dir) (ended bool, err error) {
 			if asked != nil && !errors.Is(asked, ErrNotRunning) {
 				return false, asked
 			}
-			if asked == nil && running && first.Named() { // it gives its lock back before it exits
+			if asked == nil && running && first.Named() { // it releases its lock before it exits
 				return true, stop(ctx, first.Process, true)
 			}
 			return asked == nil, nil
@@ -296,9 +295,9 @@ func Stop(ctx context.Context, home home.Dir) (ended bool, err error) {
 		if ok && who.Named() {
 			return true, stop(ctx, who.Process, asked == nil)
 		}
-		// It names itself again within a second, if run/ has been removed.
+		// If run/ was removed, it writes its identity again within a second.
 		if time.Now().After(end) || ctx.Err() != nil {
-			return false, fmt.Errorf("daemon: a process holds its lock, and no file says which; see which one has %s open, and end it", home.Root())
+			return false, fmt.Errorf("daemon: an unknown process holds its lock; find the process that has %s open and end it", home.Root())
 		}
 		if errors.Is(asked, ErrNotRunning) {
 			asked = call(ctx, home, http.MethodPost, "/stop", nil)
@@ -306,7 +305,7 @@ func Stop(ctx context.Context, home home.Dir) (ended bool, err error) {
 	}
 }
 
-// unnamed is how long a daemon may take to say again who it is.
+// unnamed is how long a daemon may take to write its identity again.
 const unnamed = 3 * time.Second
 
 func stop(ctx context.Context, p proc.Process, asked bool) error {
@@ -314,7 +313,7 @@ func stop(ctx context.Context, p proc.Process, asked bool) error {
 		return nil
 	}
 	if len(proc.End(ctx, []proc.Process{p}, 2*time.Second)) > 0 {
-		return fmt.Errorf("daemon: process %d does not end", p.PID)
+		return fmt.Errorf("daemon: process %d did not end", p.PID)
 	}
 	return nil
 }

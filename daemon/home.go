@@ -12,17 +12,15 @@ import (
 	"netsky/agent/home"
 )
 
-// errHomeGone ends a daemon whose home has been removed, or removed and made
-// again: what it does there would be nobody's, and keep another from its work.
-var errHomeGone = errors.New("the home is gone")
+// errHomeGone ends a daemon whose home has been removed, or removed and created again: its
+// work there would be useless, and keep another daemon from starting.
+var errHomeGone = errors.New("the home has been removed")
 
-// homeEvery is how often the daemon looks whether its home and its files are
-// there.
+// homeEvery is how often the daemon checks that its home and its files exist.
 const homeEvery = time.Second
 
-// home returns when the home is not ours any more. What somebody removes of
-// run/ it makes again: without its socket the daemon would work on, and nobody
-// could ask it, or end it.
+// home returns when the home is no longer ours. It restores what somebody removes of run/:
+// without its socket the daemon would run on, and nobody could reach or end it.
 func (d *daemon) home(ctx context.Context) error {
 	tick := time.NewTicker(homeEvery)
 	defer tick.Stop()
@@ -33,7 +31,7 @@ func (d *daemon) home(ctx context.Context) error {
 			return nil
 		case <-tick.C:
 		}
-		missing++ // a full descriptor table passes
+		missing++ // a full descriptor table is temporary
 		if !d.lock.Here() {
 			continue
 		}
@@ -43,7 +41,7 @@ func (d *daemon) home(ctx context.Context) error {
 			d.o.Log.Warn("lock", "error", err)
 		}
 		if removed {
-			d.o.Log.Warn("run/ was removed: its files are made again")
+			d.o.Log.Warn("run/ was removed; restoring its files")
 			if len(url) > 0 {
 				if err := d.o.Home.WriteFile(URLFile, url, false); err != nil {
 					d.o.Log.Warn("url file", "error", err)
@@ -51,7 +49,7 @@ func (d *daemon) home(ctx context.Context) error {
 			}
 			d.writePID()
 		} else {
-			url, _ = d.o.Home.ReadFile(URLFile, 4096) // none: there is no dashboard
+			url, _ = d.o.Home.ReadFile(URLFile, 4096) // no file: there is no dashboard
 		}
 		if err := d.reopen(); err != nil {
 			d.o.Log.Warn("door", "error", err)
@@ -60,8 +58,8 @@ func (d *daemon) home(ctx context.Context) error {
 	return fmt.Errorf("%s: %w", d.o.Home.Root(), errHomeGone)
 }
 
-// predecessor is the pid of the daemon before this one, if it left its pid file:
-// one that ends by itself removes it.
+// predecessor returns the pid of the previous daemon, if it left its pid file: one that
+// ends properly removes it.
 func (d *daemon) predecessor() string {
 	data, err := d.o.Home.ReadFile(home.DaemonPID, 32)
 	if err != nil {

@@ -7,15 +7,15 @@ import (
 	"netsky/spawn"
 )
 
-// hubEvery is how often it is looked whether there are agents, and tmux answers.
+// hubEvery is how often the daemon checks that there are agents and tmux answers.
 const hubEvery = 5 * time.Second
 
 // burst is how long notices are collected.
 const burst = 100 * time.Millisecond
 
-// hub keeps a control client in the hub session while agents run, so that tmux
-// itself says at once when a session comes or goes: a person may end one by
-// hand. Without agents there is no hub, as it would keep the server alive.
+// hub keeps a control client in the hub session while agents run, so that tmux reports at
+// once when a session starts or ends: a person may end one by hand. Without agents there
+// is no hub, as it would keep the server alive.
 func (d *daemon) hub(ctx context.Context) error {
 	tick := time.NewTicker(hubEvery)
 	defer tick.Stop()
@@ -34,8 +34,8 @@ func (d *daemon) hub(ctx context.Context) error {
 	}
 }
 
-// listen returns when the control client has ended, or when the hub is the only
-// session left.
+// listen returns when the control client has ended, or when the hub is the only session
+// left.
 func (d *daemon) listen(ctx context.Context) error {
 	server := d.o.Launcher.Tmux
 	release := d.o.Launcher.Quiet(ctx)
@@ -48,7 +48,7 @@ func (d *daemon) listen(ctx context.Context) error {
 	defer func() {
 		detach()
 		c.Close()
-		// The daemon's end must not leave the hub behind.
+		// The hub must not outlive the daemon.
 		end, cancel := context.WithTimeout(context.WithoutCancel(ctx), 2*time.Second)
 		defer cancel()
 		defer d.o.Launcher.Quiet(end)()
@@ -74,7 +74,7 @@ func (d *daemon) listen(ctx context.Context) error {
 			if n.Name != "sessions-changed" {
 				continue
 			}
-			// An up tells of each of its sessions: one look is enough for all.
+			// An up causes a notice for each of its sessions: one look is enough for all.
 			if !rest(ctx, c.Notices()) {
 				return nil
 			}
@@ -88,7 +88,7 @@ func (d *daemon) listen(ctx context.Context) error {
 	}
 }
 
-// answers asks the server for a sign of life.
+// answers checks that the server responds.
 func answers(ctx context.Context, c interface {
 	Do(ctx context.Context, line ...string) (string, error)
 }) error {

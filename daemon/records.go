@@ -15,8 +15,8 @@ import (
 
 const pruneEvery = time.Hour
 
-// records opens the database, takes in what was spooled, and mirrors the bus
-// until something fails.
+// records opens the database, loads what was spooled, and mirrors the bus until something
+// fails.
 func (d *daemon) records(ctx context.Context) error {
 	db, err := store.Open(ctx, d.o.Home)
 	if err != nil {
@@ -28,7 +28,7 @@ func (d *daemon) records(ctx context.Context) error {
 	if d.before != "" {
 		err := db.Apply(ctx, store.AddLog{
 			Key: fmt.Sprintf("daemon-%d", d.started.UnixMilli()), Level: store.LevelWarn, Part: "daemon",
-			Text: fmt.Sprintf("started, pid %d; the daemon before it, pid %s, was killed or crashed", os.Getpid(), d.before),
+			Text: fmt.Sprintf("started, pid %d; the previous daemon, pid %s, was killed or crashed", os.Getpid(), d.before),
 		})
 		if err != nil {
 			return err
@@ -63,7 +63,7 @@ func (d *daemon) Record(ctx context.Context, ops ...store.Op) {
 	d.o.Launcher.Journal.Record(ctx, ops...)
 }
 
-// Session is what is on record of a start.
+// Session returns what is recorded about a start.
 func (d *daemon) Session(ctx context.Context, start string) (store.Session, error) {
 	db := d.database()
 	if db == nil {
@@ -72,8 +72,8 @@ func (d *daemon) Session(ctx context.Context, start string) (store.Session, erro
 	return db.Session(ctx, start)
 }
 
-// owner files what comes for the owner, so that it is on record and stays in
-// delivered/ for `netsky inbox`, which remembers by itself what was read.
+// owner files mail to the owner, so that it is recorded and stays in delivered/ for
+// `netsky inbox`, which keeps track of what was read.
 func (d *daemon) owner(ctx context.Context) error {
 	if err := d.o.Bus.Make(agent.Owner); err != nil {
 		return err
@@ -96,8 +96,8 @@ func (d *daemon) owner(ctx context.Context) error {
 	}
 }
 
-// upkeep takes in the spool now and whenever something has been spooled, and
-// prunes the bus of what is past its keep and on record.
+// upkeep loads the spool now and whenever something has been spooled, and prunes recorded
+// mail that is past its keep time from the bus.
 func (d *daemon) upkeep(ctx context.Context, db *store.DB) {
 	tick := time.NewTicker(30 * time.Second)
 	defer tick.Stop()
@@ -117,7 +117,7 @@ func (d *daemon) upkeep(ctx context.Context, db *store.DB) {
 			if n > 0 {
 				d.o.Log.Info("prune", "files", n)
 				d.Record(ctx, store.AddLog{Part: "daemon", Text: fmt.Sprintf(
-					"removed the files of %s past [bus] keep, delivered or sent and on record; unread mail of the owner's stays", messages(n))})
+					"removed the files of %s older than [bus] keep, delivered or sent and recorded; the owner's unread mail is kept", messages(n))})
 			}
 		}
 		select {

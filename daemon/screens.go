@@ -16,21 +16,21 @@ import (
 	"netsky/tmux"
 )
 
-// screens shows the agents' panes to the dashboard by the control client of the
-// hub: a window is linked there as long as a browser looks at it.
+// screens shows the agents' panes to the dashboard through the hub's control client: a
+// window is linked there while a browser looks at it.
 type screens struct {
 	tmux *tmux.Server
 	home home.Dir
 	log  func(what string, err error)
 
-	mu     sync.Mutex // guards what follows; held while windows are linked
+	mu     sync.Mutex // guards the fields below; held while windows are linked
 	client *tmux.Client
 	panes  map[agent.ID]tmux.Pane
 	asked  time.Time           // when panes were last listed
-	looks  map[agent.ID]*watch // by whom somebody looks at
-	growth int                 // of the heap, as it was said last
+	looks  map[agent.ID]*watch // panes that somebody looks at
+	growth int                 // of the heap, as last set
 
-	// Whoever prints is heard while mu is held and an answer of tmux's waited for.
+	// Output is noticed even while mu is held and a tmux answer is awaited.
 	hear  sync.Mutex        // guards heard
 	heard map[string][]*eye // by pane
 }
@@ -47,13 +47,13 @@ type eye struct {
 	gone    chan struct{}
 }
 
-var errNoHub = errors.New("tmux is not watched at the moment")
+var errNoHub = errors.New("tmux is not being watched at the moment")
 
-// listAgain is how old a list of panes may be that lacks an agent.
+// listAgain is how old a list of panes that lacks an agent may be.
 const listAgain = time.Second
 
-// attached gives screens the client to look by, and takes it away again when it
-// has ended: who looks must begin anew.
+// attached sets the client to use; detach removes it when it has ended, and every watch
+// must then start again.
 func (s *screens) attached(c *tmux.Client) (detach func()) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -81,8 +81,8 @@ func (s *screens) drop(id agent.ID) {
 	s.collect()
 }
 
-// collect says how eagerly memory is collected now that somebody has begun to
-// look, or nobody looks any more. The caller holds mu.
+// collect sets how eagerly memory is collected when the first browser starts to look, or
+// the last one stops. The caller holds mu.
 func (s *screens) collect() {
 	growth := heapGrowth
 	if len(s.looks) > 0 {
@@ -94,8 +94,8 @@ func (s *screens) collect() {
 	}
 }
 
-// listen has the watch's eyes, and no others, told that its pane has printed
-// something. The caller holds mu.
+// listen registers the watch's eyes, and no others, for output of its pane. The caller
+// holds mu.
 func (s *screens) listen(w *watch) {
 	s.hear.Lock()
 	defer s.hear.Unlock()
@@ -107,7 +107,7 @@ func (s *screens) listen(w *watch) {
 	}
 }
 
-// stirred tells who looks at a pane that it has printed something.
+// stirred notifies those who look at a pane that it has output.
 func (s *screens) stirred(pane []byte) {
 	s.hear.Lock()
 	eyes := s.heard[string(pane)]
@@ -117,8 +117,8 @@ func (s *screens) stirred(pane []byte) {
 	}
 }
 
-// changed is told that sessions have come or gone: a window that only the hub
-// still has ends, and what is known of panes may be old.
+// changed handles sessions that started or ended: a window that only the hub still has is
+// closed, and the list of panes may be stale.
 func (s *screens) changed(ctx context.Context) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -139,7 +139,7 @@ func (s *screens) changed(ctx context.Context) {
 	}
 }
 
-// find is the agent's pane. The caller holds mu.
+// find returns the agent's pane. The caller holds mu.
 func (s *screens) find(ctx context.Context, id agent.ID) (tmux.Pane, error) {
 	if p, ok := s.panes[id]; ok {
 		return p, nil
@@ -155,7 +155,7 @@ func (s *screens) find(ctx context.Context, id agent.ID) (tmux.Pane, error) {
 			if err != nil || !other.IsAgent() || p.Tags[spawn.TagHome] != s.home.Root() {
 				continue
 			}
-			// Of a window that a person has split, the keeper's pane is the oldest.
+			// In a window that a person has split, the keeper's pane is the oldest.
 			if have, ok := s.panes[other]; !ok || older(p.ID, have.ID) {
 				s.panes[other] = p
 			}
@@ -163,21 +163,21 @@ func (s *screens) find(ctx context.Context, id agent.ID) (tmux.Pane, error) {
 	}
 	p, ok := s.panes[id]
 	if !ok {
-		return tmux.Pane{}, fmt.Errorf("%s: has no pane", id)
+		return tmux.Pane{}, fmt.Errorf("%s: no pane", id)
 	}
 	return p, nil
 }
 
-// older compares two panes' ids, "%9" and "%10".
+// older compares two pane ids, such as "%9" and "%10".
 func older(a, b string) bool { return len(a) < len(b) || len(a) == len(b) && a < b }
 
-// Screen is the agent's pane as it is now.
+// Screen returns the agent's pane as it is now.
 func (s *screens) Screen(ctx context.Context, id agent.ID, history int) (live.Screen, error) {
 	shot := s.shots(ctx, []agent.ID{id}, history)[0]
 	return shot.Screen, shot.Err
 }
 
-// Screens are several panes as they are now.
+// Screens returns several panes as they are now.
 func (s *screens) Screens(ctx context.Context, ids []agent.ID) []live.Shot {
 	return s.shots(ctx, ids, 0)
 }
@@ -221,7 +221,7 @@ func (s *screens) shots(ctx context.Context, ids []agent.ID, history int) []live
 func (s *screens) Watch(ctx context.Context, id agent.ID, stirred func()) (gone <-chan struct{}, err error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if err := ctx.Err(); err != nil { // gone while others were served
+	if err := ctx.Err(); err != nil { // ended while others were served
 		return nil, err
 	}
 	if s.client == nil {
@@ -246,11 +246,11 @@ func (s *screens) Watch(ctx context.Context, id agent.ID, stirred func()) (gone 
 	e := &eye{stirred: stirred, gone: make(chan struct{})}
 	w.eyes = append(w.eyes, e)
 	s.listen(w)
-	context.AfterFunc(ctx, func() { s.leave(id, e) }) // at once, if ctx has ended while the window was linked
+	context.AfterFunc(ctx, func() { s.leave(id, e) }) // at once, if ctx ended while the window was linked
 	return e.gone, nil
 }
 
-// leave ends one watch; the last to look at a pane takes its window back.
+// leave ends one watch; the last one of a pane unlinks its window.
 func (s *screens) leave(id agent.ID, e *eye) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -13,14 +13,14 @@ import (
 type service struct {
 	name   string
 	run    func(ctx context.Context) error
-	within time.Duration // it ends within that once its context has; 0: stopWithin
+	within time.Duration // time to stop once its context has ended; 0: stopWithin
 }
 
 const stopWithin = 3 * time.Second
 
-// runAll starts the services in order. When ctx ends or one of them does, it stops
-// them in reverse order, each when the one before has ended or its time is over. The
-// error joins why they were stopped, if that is a failure, and what failed meanwhile,
+// runAll starts the services in order. When ctx or one of them ends, it stops them in
+// reverse order, each when the one before has ended or its time is up. The error joins the
+// cause, if that is a failure, and what failed meanwhile, each with the service's name.
 // each with the service's name.
 func runAll(ctx context.Context, log *slog.Logger, list ...service) error {
 	type ending struct {
@@ -28,7 +28,7 @@ func runAll(ctx context.Context, log *slog.Logger, list ...service) error {
 		ended  chan error // room for one
 	}
 	running := make([]ending, len(list))
-	early := make(chan int, len(list)) // who has ended unasked
+	early := make(chan int, len(list)) // services that ended unasked
 	for i, s := range list {
 		sctx, cancel := context.WithCancel(context.WithoutCancel(ctx))
 		defer cancel()
@@ -71,9 +71,9 @@ func runAll(ctx context.Context, log *slog.Logger, list ...service) error {
 	return errors.Join(failed...)
 }
 
-// patient runs a service again when it fails, after 1 s, 2 s, … up to a
-// minute: a full disk or a broken database must not take the daemon's other
-// services down. A run of ten minutes counts as recovery.
+// patient restarts a service when it fails, after 1 s, 2 s, … up to a minute: a full disk
+// or a broken database must not stop the daemon's other services. A run of ten minutes
+// counts as recovery.
 func patient(log *slog.Logger, name string, run func(context.Context) error) func(context.Context) error {
 	return func(ctx context.Context) error {
 		for wait := time.Second; ; wait = min(2*wait, time.Minute) {

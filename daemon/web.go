@@ -16,23 +16,22 @@ import (
 	"netsky/dashboard/access"
 )
 
-// URLFile holds where the dashboard is reached while the daemon runs.
+// URLFile holds the dashboard's address while the daemon runs.
 const URLFile = home.RunDir + "/url"
 
-// portEvery is how often a port that another program has is tried again.
+// portEvery is how often a port in use by another program is retried.
 const portEvery = time.Second
 
-// A Web is how the dashboard is served.
+// A Web says how the dashboard is served.
 type Web struct {
-	URL   string `json:"url,omitempty"`   // "": it is not, at the moment
+	URL   string `json:"url,omitempty"`   // "": not served at the moment
 	Error string `json:"error,omitempty"` // why
-	Taken bool   `json:"taken,omitempty"` // another program has its port
+	Taken bool   `json:"taken,omitempty"` // another program uses its port
 }
 
-var errNoRecords = errors.New("the records cannot be opened")
+var errNoRecords = errors.New("cannot open the records")
 
-// web serves the dashboard until something fails, and keeps what that was for
-// who asks.
+// web serves the dashboard until something fails, and keeps the reason for those who ask.
 func (d *daemon) web(ctx context.Context) error {
 	err := d.serveWeb(ctx)
 	if ctx.Err() == nil {
@@ -43,7 +42,7 @@ func (d *daemon) web(ctx context.Context) error {
 
 func reasonOf(err error) string {
 	if err == nil {
-		return "it has ended by itself"
+		return "it ended by itself"
 	}
 	return strings.TrimPrefix(err.Error(), "dashboard: ")
 }
@@ -60,8 +59,8 @@ func (d *daemon) webNow() (*dashboard.Server, Web) {
 	return d.server, d.served
 }
 
-// webListen takes the configured address. While another program has it, nobody
-// is served elsewhere: it waits until the address is free.
+// webListen listens on the configured address. While another program uses it, it waits
+// until the address is free and uses no other.
 func (d *daemon) webListen(ctx context.Context, s *dashboard.Server) (net.Listener, error) {
 	tick := time.NewTicker(portEvery)
 	defer tick.Stop()
@@ -112,7 +111,7 @@ func (d *daemon) serveWeb(ctx context.Context) error {
 		return err
 	}
 	d.setWeb(s, Web{URL: base})
-	defer d.setWeb(nil, Web{Error: "the daemon ends"})
+	defer d.setWeb(nil, Web{Error: "the daemon is stopping"})
 	defer func() {
 		if d.lock.Here() {
 			d.o.Home.Remove(URLFile)
@@ -121,7 +120,7 @@ func (d *daemon) serveWeb(ctx context.Context) error {
 	return s.Serve(ctx, l)
 }
 
-// reader is the open database, as the dashboard reads it.
+// reader returns the open database, as the dashboard reads it.
 func (d *daemon) reader() (dashboard.Reader, error) {
 	if db := d.database(); db != nil {
 		return db, nil
@@ -129,8 +128,8 @@ func (d *daemon) reader() (dashboard.Reader, error) {
 	return nil, errNoRecords
 }
 
-// webRoutes are the door's ways to who may look at the dashboard. Whoever can
-// open the door is the owner, or as good as.
+// webRoutes are the door's requests about dashboard access. Anyone who can open the door
+// is the owner, or has the owner's rights.
 func (d *daemon) webRoutes(mux *http.ServeMux) {
 	handle := func(path string, do func(s *dashboard.Server, url string, r *http.Request) (any, error)) {
 		mux.HandleFunc(path, func(w http.ResponseWriter, r *http.Request) {
@@ -138,13 +137,13 @@ func (d *daemon) webRoutes(mux *http.ServeMux) {
 			if s, web := d.webNow(); s == nil {
 				a.Web = web
 				if a.Web.Error == "" {
-					a.Web.Error = "not yet"
+					a.Web.Error = "still starting"
 				}
 			} else if v, err := do(s, web.URL, r); err != nil {
 				a.Failed = reasonOf(err)
 			} else {
 				a.Web = web
-				a.Value, _ = json.Marshal(v) // words and numbers
+				a.Value, _ = json.Marshal(v) // strings and numbers always encode
 			}
 			w.Header().Set("Content-Type", "application/json")
 			json.NewEncoder(w).Encode(a)
@@ -160,11 +159,11 @@ func (d *daemon) webRoutes(mux *http.ServeMux) {
 
 type webAnswer struct {
 	Web    Web
-	Failed string          // what was asked for could not be done
+	Failed string          // why the request failed
 	Value  json.RawMessage // the answer
 }
 
-// A NotServed is the error of what wants the dashboard while it is not served.
+// A NotServed is returned by requests that need the dashboard while it is not served.
 type NotServed struct{ Web Web }
 
 func (e *NotServed) Error() string { return "dashboard: not served: " + e.Web.Error }
@@ -210,8 +209,7 @@ func Browsers(ctx context.Context, home home.Dir) (list []access.Browser, err er
 	return list, err
 }
 
-// SignOut signs a browser out of the dashboard, all with "", and says how many
-// they were.
+// SignOut signs a browser out of the dashboard, all with "", and returns how many.
 func SignOut(ctx context.Context, home home.Dir, id string) (n int, err error) {
 	err = askWeb(ctx, home, http.MethodPost, "/dashboard/sign-out?browser="+url.QueryEscape(id), &n)
 	return n, err

@@ -11,31 +11,31 @@ import (
 	"netsky/bus"
 )
 
-// A box is what is remembered of one mailbox.
+// A box is what the observer remembers of one mailbox.
 type box struct {
 	id     agent.ID
 	places map[bus.Place]*place
 
 	gone    map[uint64]bool // messages that left inbox/ or claimed/ in this pass
-	arrived map[uint64]bool // messages that came into any place in this pass
-	missing map[uint64]bool // deliveries no file was found for in the last pass
+	arrived map[uint64]bool // messages that arrived in any place in this pass
+	missing map[uint64]bool // deliveries without a file in the last pass
 	checked time.Time       // when the records were last asked what waits
 }
 
-// A place is what is remembered of one directory: hashes of the names that are
-// on record, with hashes of whose message each is. Sixteen bytes for a file
-// keep a hundred thousand of them small.
+// A place is what the observer remembers of one directory: hashes of the recorded names,
+// with hashes of whose message each is. At sixteen bytes a file, a hundred thousand stay
+// small.
 type place struct {
 	known   map[uint64]uint64
 	waiting map[uint64]mark // names that are not settled, as the files were then
 	seen    home.Mark
 }
 
-// A mark tells whether a file has changed since it was read.
+// A mark shows whether a file has changed since it was read.
 type mark struct {
 	ino         uint64
 	size, mtime int64
-	ctime       int64 // when it came where it lies: a rename sets it
+	ctime       int64 // when it arrived here: a rename sets it
 }
 
 func newBox(id agent.ID) *box {
@@ -56,7 +56,7 @@ func (o *Observer) hash(parts ...string) uint64 {
 	return h.Sum64()
 }
 
-// statFile looks at a file; one that has gone is all zero.
+// statFile returns the mark of a file; that of a missing one is zero.
 func (o *Observer) statFile(id agent.ID, at bus.Place, name string) mark {
 	var st unix.Stat_t
 	if unix.Lstat(o.DB.Home().Path(home.Mailbox(id), string(at), name), &st) != nil {

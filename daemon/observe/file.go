@@ -16,17 +16,16 @@ import (
 	"netsky/store"
 )
 
-// found is what one file says.
+// found is what was read from one file.
 type found struct {
 	ops   []store.Op
 	whose uint64 // hash of the message and its sender
 	bytes int    // of text
-	// unsettled: it wants another look, for it is still being written, or
-	// what will be said about it is.
+	// unsettled: read it again, for it is still being written, or its .why is.
 	unsettled bool
 }
 
-// read makes records of one file. A file that has gone says nothing.
+// read turns one file into records. A missing file yields none.
 func (o *Observer) read(ctx context.Context, id agent.ID, at bus.Place, name string, m mark) (found, error) {
 	e, err := o.Bus.Read(id, at, name)
 	if errors.Is(err, fs.ErrNotExist) || errors.Is(err, bus.ErrNoMailbox) {
@@ -41,7 +40,7 @@ func (o *Observer) read(ctx context.Context, id agent.ID, at bus.Place, name str
 	msg := message(e)
 	f := found{whose: o.hash(msg.ID, string(msg.From)), bytes: len(msg.Text)}
 	if at == bus.Outbox || at == bus.Sent {
-		f.ops = []store.Op{msg} // the delivery is the recipient's to tell
+		f.ops = []store.Op{msg} // the delivery is recorded from the recipient's mailbox
 		return f, nil
 	}
 	state, reason, sure := verdict(e, m)
@@ -66,8 +65,8 @@ func (o *Observer) read(ctx context.Context, id agent.ID, at bus.Place, name str
 	return f, nil
 }
 
-// verdict says what the place of a file means. It is not sure where a .why may
-// be about to be written that would say something else.
+// verdict interprets the place of a file. It is not sure if a .why that may be about to be
+// written could say otherwise.
 func verdict(e bus.Entry, m mark) (state store.DeliveryState, reason string, sure bool) {
 	moved := time.Unix(0, m.ctime)
 	fresh := e.Why == "" && time.Since(moved) < settleTime
@@ -89,9 +88,9 @@ func verdict(e bus.Entry, m mark) (state store.DeliveryState, reason string, sur
 	return store.Delivered, e.Fact(), !fresh || !late && !e.Envelope.Kind.Control()
 }
 
-// attempts is the number under which a state counts. A file that is back where
-// it was before, or out of poison/ again, begins anew; the records never go
-// back by themselves.
+// attempts returns the number of the attempt that a state belongs to. A file that is back
+// where it was before, or out of poison/ again, starts a new one; records never go back by
+// themselves.
 func (o *Observer) attempts(ctx context.Context, m store.UpsertMessage, target agent.ID, at bus.Place) (int, error) {
 	d, err := o.DB.Delivery(ctx, m.ID, m.From, target)
 	if errors.Is(err, store.ErrNotFound) {
@@ -113,8 +112,8 @@ func (o *Observer) attempts(ctx context.Context, m store.UpsertMessage, target a
 	return d.Attempts, nil
 }
 
-// message is the record of an envelope. What is no envelope gets an ID from its
-// place, so that the records can name it.
+// message returns the record of an envelope. An invalid one gets an ID from its place, so
+// that the records can name it.
 func message(e bus.Entry) store.UpsertMessage {
 	if e.Err != nil {
 		sum := sha256.Sum256([]byte(string(e.Mailbox) + "/" + e.Name))
@@ -123,7 +122,7 @@ func message(e bus.Entry) store.UpsertMessage {
 	}
 	v := e.Envelope
 	if name := envelope.GivenName(e.Name); name != "" {
-		// A person knows the message by the name they gave its file.
+		// A person knows the message by its file's name.
 		v.Extra = maps.Clone(v.Extra)
 		if v.Extra == nil {
 			v.Extra = make(map[string]json.RawMessage)
@@ -141,7 +140,7 @@ func message(e bus.Entry) store.UpsertMessage {
 func quoted(s string) json.RawMessage {
 	data, err := json.Marshal(envelope.Plain(s))
 	if err != nil {
-		panic(err) // a string can be written as JSON
+		panic(err) // a string always encodes as JSON
 	}
 	return data
 }

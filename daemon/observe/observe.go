@@ -1,20 +1,17 @@
-// Package observe mirrors the bus into the records: every envelope that lies in
-// a mailbox becomes a message, and the directory it lies in the state of its
-// delivery.
+// Package observe mirrors the bus into the records: every envelope in a mailbox becomes a
+// message, and its directory the state of its delivery.
 //
-// The directories are the truth and the records follow. An [Observer] lists
-// them, remembers which names it has put on record, and reads only what is new
-// to it; its watch and its ticks are hints to list again. So nothing is lost
-// when the database fails, when the observer is not running, or when it is
-// killed: a new one lists everything, and what it records twice changes
-// nothing. What was pruned from a mailbox stays on record.
+// The directories are the truth and the records follow. An [Observer] lists them,
+// remembers which names it has recorded, and reads only new files; its watch and its ticks
+// are hints to list again. So nothing is lost when the database fails, when the observer
+// is not running, or when it is killed: a new one lists everything, and recording twice
+// changes nothing. What was pruned from a mailbox stays recorded.
 //
-// It only lists and reads. It takes no lock, and a mailbox works the same with
-// it or without it.
+// It only lists and reads. It takes no lock, and a mailbox works the same with or without
+// it.
 //
-// What it cannot know is what happened between two looks: a message that was
-// queued, claimed and delivered in the meantime is found delivered, with the
-// times its file tells.
+// It cannot know what happened between two looks: a message that was queued, claimed and
+// delivered in the meantime is found delivered, with the times in its file.
 package observe
 
 import (
@@ -32,34 +29,34 @@ import (
 
 const (
 	restMin   = 50 * time.Millisecond // between two passes, so that a burst is one pass
-	restShare = 4                     // and at least so many times what the pass took
+	restShare = 4                     // and at least this many times the duration of the pass
 	lookAgain = time.Second           // when something could not be settled
 	retryMin  = time.Second           // after a failure, doubled each time
 	retryMax  = 30 * time.Second
-	fileEvery = time.Second // how often the database's file is looked at while nothing else happens
+	fileEvery = time.Second // how often the database's file is checked while nothing else happens
 )
 
-// An Observer mirrors all mailboxes of a bus into a database. The fields must
-// be set before its first use, but for Log. Its methods are safe for concurrent
-// use; one Observer is enough.
+// An Observer mirrors all mailboxes of a bus into a database. All fields but Log must be
+// set before its first use. Its methods are safe for concurrent use; one Observer is
+// enough.
 type Observer struct {
 	Bus *bus.Bus
 	DB  *store.DB
 	Log *slog.Logger // nil: silent
 
-	mu    sync.Mutex // guards the fields that follow
+	mu    sync.Mutex // guards the fields below
 	seed  maphash.Seed
-	boxes map[agent.ID]*box // nil: nothing has been looked at
-	fresh int64             // DB.Replaced when boxes was begun
+	boxes map[agent.ID]*box // nil: no pass yet
+	fresh int64             // DB.Replaced when boxes was created
 	later bool              // something wants another look soon
 }
 
-// Run mirrors until ctx ends: everything once, then what changes. A failing
-// database or directory is told once to the log and tried again; Run returns
-// only with ctx's error, or if there can be no watch at all.
+// Run mirrors until ctx ends: everything once, then changes. A failing database or
+// directory is logged once and retried; Run returns only with ctx's error, or if no watch
+// is possible at all.
 func (o *Observer) Run(ctx context.Context) error {
 	w, err := o.Bus.Watch(ctx, bus.Spot{Place: bus.Inbox}, bus.Spot{Place: bus.Claimed}, bus.Spot{Place: bus.Outbox},
-		bus.Spot{Place: bus.Poison}) // where people mend and remove files by hand
+		bus.Spot{Place: bus.Poison}) // where people edit and remove files by hand
 	if err != nil {
 		return err
 	}
@@ -82,7 +79,7 @@ func (o *Observer) Run(ctx context.Context) error {
 		failing = err != nil
 		hint, again := w.C, time.Duration(0)
 		switch {
-		case failing: // hints don't make a database well
+		case failing: // hints do not repair a database
 			hint, again = nil, retry
 			retry = min(2*retry, retryMax)
 		case later:
@@ -94,9 +91,8 @@ func (o *Observer) Run(ctx context.Context) error {
 	}
 }
 
-// rest waits for a hint, for d if that is not 0, or until the database's file
-// has been removed or replaced: a quiet bus gives no hint of that. It reports
-// whether there is reason to go on.
+// rest waits for a hint, for d if that is not 0, or until the database's file has been
+// removed or replaced, of which a quiet bus gives no hint. It reports whether to continue.
 func (o *Observer) rest(ctx context.Context, d time.Duration, hint <-chan struct{}) bool {
 	if d > 0 {
 		return pause(ctx, d, hint)
@@ -120,8 +116,7 @@ func (o *Observer) rest(ctx context.Context, d time.Duration, hint <-chan struct
 	}
 }
 
-// pause waits for d, without end if that is 0, or for a hint. It reports
-// whether there is reason to go on.
+// pause waits for a hint, or for d unless that is 0. It reports whether to continue.
 func pause(ctx context.Context, d time.Duration, hint <-chan struct{}) bool {
 	var end <-chan time.Time
 	if d > 0 {
@@ -144,10 +139,9 @@ func (o *Observer) warn(text string, args ...any) {
 	}
 }
 
-// Sync makes one pass: when it returns nil, all that lay in the directories
-// when it was called is on record, but for files that are still being written
-// or explained. What has vanished is put down as cancelled only by the second
-// pass that misses it.
+// Sync makes one pass: when it returns nil, everything that was in the directories when it
+// was called is recorded, except files that are still being written or explained. A
+// missing file is recorded as cancelled only by the second pass that misses it.
 func (o *Observer) Sync(ctx context.Context) error {
 	_, err := o.sync(ctx)
 	return err
@@ -187,7 +181,7 @@ func (o *Observer) sync(ctx context.Context) (later bool, err error) {
 			delete(o.boxes, id)
 		}
 	}
-	if o.DB.Replaced() != o.fresh { // what was recorded before may be gone
+	if o.DB.Replaced() != o.fresh { // earlier records may be lost
 		o.boxes, o.later = nil, true
 	}
 	return o.later, errors.Join(errs...)

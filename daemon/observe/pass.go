@@ -13,11 +13,10 @@ import (
 )
 
 const (
-	// checkEvery is how often the records are asked what they think waits,
-	// also when no file has gone.
+	// checkEvery is how often the records are asked what they think waits, even when no
+	// file is gone.
 	checkEvery = 30 * time.Second
-	// settleTime is how long a file may wait for the .why beside it, and a
-	// record for the file it speaks of.
+	// settleTime is how long a file may wait for its .why, and a record for its file.
 	settleTime = 2 * time.Second
 )
 
@@ -27,11 +26,11 @@ func (o *Observer) pass(ctx context.Context, b *box) error {
 	for _, at := range bus.Places() {
 		p := b.places[at]
 		if err := o.look(ctx, b, at, p); err != nil {
-			p.seen = home.Mark{} // the next pass must not take it for looked at
+			p.seen = home.Mark{} // so that the next pass reads it
 			return fmt.Errorf("%s of %s: %w", at, b.id, err)
 		}
 		if len(p.waiting) > 0 && (at == bus.Delivered || at == bus.Poison) {
-			o.later = true // what is written into another place gives a hint
+			o.later = true // a file written to another place gives a hint
 		}
 	}
 	return o.settleMissing(ctx, b)
@@ -44,7 +43,7 @@ func (o *Observer) look(ctx context.Context, b *box, at bus.Place, p *place) err
 		return nil
 	}
 	names, err := o.Bus.Names(b.id, at)
-	if err != nil && !errors.Is(err, bus.ErrNoMailbox) { // of its places one may be missing
+	if err != nil && !errors.Is(err, bus.ErrNoMailbox) { // one of its places may be missing
 		return err
 	}
 	o.forget(b, at, p, names)
@@ -107,8 +106,8 @@ func (o *Observer) forget(b *box, at bus.Place, p *place, names []string) {
 	p.known = known
 }
 
-// A writer puts what was read on record in transactions of some size, and
-// remembers a name when it is there.
+// A writer records what was read, in transactions of limited size, and remembers a name
+// once it is recorded.
 type writer struct {
 	o     *Observer
 	box   *box
@@ -119,7 +118,7 @@ type writer struct {
 	names map[uint64]uint64
 }
 
-// How much one transaction holds: others wait for it, and it is in memory.
+// Size of one transaction: others wait for it, and it is in memory.
 const (
 	maxOps   = 512
 	maxBytes = 1 << 20
@@ -149,10 +148,10 @@ func (w *writer) flush(ctx context.Context) error {
 	return nil
 }
 
-// settleMissing cancels what the records have waiting although no file of it is
-// in inbox/ or claimed/, and poisoned although none is in poison/. It takes two passes that say so, for a file that is put
-// back from claimed/ to inbox/ between the two listings is in neither once; and
-// some time, for what is recorded by its sender may be there before its file.
+// settleMissing cancels deliveries that the records have as waiting without a file in
+// inbox/ or claimed/, or as poisoned without one in poison/. It takes two passes that
+// agree, as a file moved back from claimed/ to inbox/ between the two listings is in
+// neither once; and some time, as a sender may record a message before its file is there.
 func (o *Observer) settleMissing(ctx context.Context, b *box) error {
 	for whose := range b.arrived {
 		delete(b.gone, whose)
@@ -181,7 +180,7 @@ func (o *Observer) settleMissing(ctx context.Context, b *box) error {
 			o.later = true
 		default:
 			ops = append(ops, store.UpsertDelivery{Message: d.Message, From: d.From, Target: b.id,
-				State: store.Cancelled, Attempts: d.Attempts, Reason: "taken out of the mailbox"})
+				State: store.Cancelled, Attempts: d.Attempts, Reason: "removed from the mailbox"})
 		}
 	}
 	poisoned, err := o.poisoned(ctx, b)
@@ -196,9 +195,9 @@ func (o *Observer) settleMissing(ctx context.Context, b *box) error {
 		case !b.missing[whose] || time.Since(d.Changed.Time()) < settleTime:
 			missing[whose] = true
 			o.later = true
-		default: // a new attempt, for within one what was poisoned stays so
+		default: // a new attempt, as within one a poisoned delivery stays poisoned
 			ops = append(ops, store.UpsertDelivery{Message: d.Message, From: d.From, Target: d.Target,
-				State: store.Cancelled, Attempts: d.Attempts + 1, Reason: "taken out of poison/"})
+				State: store.Cancelled, Attempts: d.Attempts + 1, Reason: "removed from poison/"})
 		}
 	}
 	if err := o.DB.Apply(ctx, ops...); err != nil {
@@ -208,8 +207,8 @@ func (o *Observer) settleMissing(ctx context.Context, b *box) error {
 	return nil
 }
 
-// poisoned are the deliveries that the records have as poisoned and that the
-// mailbox may hold the file of: those to it, and those out of its outbox.
+// poisoned returns the deliveries that the records have as poisoned and whose file the
+// mailbox may hold: those to it, and those from its outbox.
 func (o *Observer) poisoned(ctx context.Context, b *box) (all []store.Delivery, err error) {
 	for _, f := range []store.DeliveryFilter{{Target: b.id, State: store.Poisoned}, {From: b.id, State: store.Poisoned}} {
 		for {
@@ -227,8 +226,7 @@ func (o *Observer) poisoned(ctx context.Context, b *box) (all []store.Delivery, 
 	return all, nil
 }
 
-// inPoison are the messages of which a file lies in the poison/ of one of the
-// mailboxes.
+// inPoison returns the messages with a file in poison/ of one of the mailboxes.
 func (o *Observer) inPoison(all []store.Delivery) map[uint64]bool {
 	there, asked := make(map[uint64]bool), make(map[agent.ID]bool)
 	for _, d := range all {

@@ -201,7 +201,7 @@ func TestCheck(t *testing.T) {
 		{name: "Claude's own file broken", version: "2.1.329", edit: func(g *rig) { g.mustWrite(filepath.Join(g.config, ".claude.json"), `{"a":`) },
 			words: []string{".claude.json:1:5: "}},
 		{name: "unknown server", version: "2.1.329", options: claude.Options{MCP: []string{"github"}}, words: []string{`"github"`, "config/.claude.json", "work/.mcp.json"}},
-		{name: "server of our name", version: "2.1.329", options: claude.Options{MCP: []string{"agent"}}, words: []string{`"agent"`, "netsky has one"}},
+		{name: "server of our name", version: "2.1.329", options: claude.Options{MCP: []string{"agent"}}, words: []string{`"agent"`, "the name is reserved for netsky"}},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			t.Parallel()

@@ -90,9 +90,9 @@ func (s *Session) transcript() string {
 // usagePatience limits the wait for a conversation's file.
 const usagePatience = 5 * time.Second
 
-// Usage is what the turn took that ended with the event, an EventStop or
-// EventStopFailed. Claude Code writes the conversation's file a moment after its
-// hooks ran; Usage waits for it, and if it does not come gives what is there.
+// Usage returns what the turn that ended with the event, an EventStop or
+// EventStopFailed, has used. Claude Code writes the conversation's file a moment
+// after its hooks ran; Usage waits for it, and otherwise returns what is there.
 func (s *Session) Usage(ctx context.Context, e agent.Event) agent.Usage {
 	if e.Usage != nil && e.Usage.Requests > 0 {
 		return *e.Usage
@@ -109,16 +109,16 @@ func (s *Session) Usage(ctx context.Context, e agent.Event) agent.Usage {
 	return u
 }
 
-// interruptPatience bounds the wait for a turn to end.
+// interruptPatience limits the wait for a turn to end.
 const interruptPatience = 5 * time.Second
 
-// interruptPatience limits the wait for a turn to end.
-var ErrIdle = errors.New("no turn runs")
-
 // ErrIdle is returned by Interrupt when no turn runs.
-// Unless Claude Code's registry says that a turn runs, no key is pressed: the
-// Escape would mean something else. A turn in which the model has not said
-// anything yet is undone: what the person had typed stands in the composer again.
+var ErrIdle = errors.New("no turn is running")
+
+// Interrupt ends the running turn with one Escape, and waits until it has ended. It
+// presses no key unless Claude Code's registry shows a running turn: the Escape would
+// mean something else. A turn in which the model has not said anything yet is undone:
+// what the person had typed is back in the composer.
 func (s *Session) Interrupt(ctx context.Context) error {
 	s.hands.Lock()
 	defer s.hands.Unlock()
@@ -128,7 +128,7 @@ func (s *Session) Interrupt(ctx context.Context) error {
 	}
 	switch {
 	case r.Status == statusWaiting:
-		return fmt.Errorf("%s: waits for an answer (%s)", s.Agent, r.WaitingFor)
+		return fmt.Errorf("%s: waiting for an answer (%s)", s.Agent, r.WaitingFor)
 	case r.Status != statusBusy:
 		return fmt.Errorf("%s: %w", s.Agent, ErrIdle)
 	case s.Pane == nil:
@@ -147,10 +147,10 @@ func (s *Session) Interrupt(ctx context.Context) error {
 	return nil
 }
 
-// untilTick is how often until looks.
+// untilTick is how often until checks.
 const untilTick = 50 * time.Millisecond
 
-// untilTick is how often until checks.
+// until waits until ok returns true, and reports whether it did in time.
 func until(ctx context.Context, patience time.Duration, ok func() bool) bool {
 	ctx, cancel := context.WithTimeout(ctx, patience)
 	defer cancel()

@@ -80,7 +80,7 @@ func TestConversation(t *testing.T) {
 		{name: "asked for", resume: other, want: other, before: func(g *rig) { g.state(g.work); g.converse(aSession, aTurn); g.converse(other, aTurn) }},
 		{name: "asked for, elsewhere", resume: aSession, want: aSession, before: func(g *rig) { g.state("/elsewhere"); g.converse(aSession, aTurn) }},
 		{name: "asked for, not there", resume: other, err: "no conversation " + other},
-		{name: "asked for, none", resume: "--help", err: `"--help" is no conversation`},
+		{name: "asked for, none", resume: "--help", err: `"--help" is not a Claude Code session id`},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			t.Parallel()
