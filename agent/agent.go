@@ -1,7 +1,6 @@
-// Package agent says what an agent is: its name and role, how it was launched,
-// the states it reports, the events of its life and the questions it asks. Every
-// other package speaks these types. agent/proc names its processes, agent/home
-// keeps its files.
+// Package agent defines what an agent is: its name and role, how it was launched, the
+// states it reports, the events of its life and the questions it asks. All other packages
+// share these types. agent/proc identifies its processes, agent/home keeps its files.
 package agent
 
 import (
@@ -14,10 +13,10 @@ import (
 	"strings"
 )
 
-// An ID is an address on the bus: an agent's name, or the owner's.
-// The zero ID is no address; every other value that a function of this package
-// returned obeys the grammar agent(0|[1-9][0-9]{0,3})|agentinfinity|owner, so it
-// is safe as a file name, a tmux session name and a word of a command line.
+// An ID is an address on the bus: an agent's name, or the owner's. The zero ID is no
+// address; every other value that a function of this package returns matches
+// agent(0|[1-9][0-9]{0,3})|agentinfinity|owner, so it is safe as a file name, a tmux
+// session name and a word of a command line.
 type ID string
 
 const (
@@ -29,10 +28,10 @@ const (
 // MaxClones is the largest number a clone can have.
 const MaxClones = 9999
 
-// ErrName reports a name that no agent can have.
+// ErrName reports an invalid agent name.
 var ErrName = errors.New("not an agent's name")
 
-// Clone is the ID of the clone with number n, which must be 1 to MaxClones.
+// Clone returns the ID of the clone with number n, which must be 1 to MaxClones.
 func Clone(n int) ID {
 	if n < 1 || n > MaxClones {
 		panic("agent: no such clone: " + strconv.Itoa(n))
@@ -40,8 +39,8 @@ func Clone(n int) ID {
 	return ID("agent" + strconv.Itoa(n))
 }
 
-// Parse reads an address as it is written in an envelope. It is strict: no
-// spaces, no other spelling of a number.
+// Parse parses an address as written in an envelope. It is strict: no spaces, no other
+// spelling of a number.
 func Parse(s string) (ID, error) {
 	switch id := ID(s); id {
 	case Root, Infinity, Owner:
@@ -59,8 +58,8 @@ func Parse(s string) (ID, error) {
 	return ID(s), nil
 }
 
-// ParseArg reads an address as a person types it: also 3 for agent3 and
-// infinity for agentinfinity.
+// ParseArg parses an address as typed by a person: also 3 for agent3 and infinity for
+// agentinfinity.
 func ParseArg(s string) (ID, error) {
 	if id, err := Parse(s); err == nil {
 		return id, nil
@@ -71,7 +70,7 @@ func ParseArg(s string) (ID, error) {
 	return "", nameError(s, ", owner")
 }
 
-// ParseAgent is ParseArg for places where the owner's address is no answer.
+// ParseAgent is ParseArg without the owner's address.
 func ParseAgent(s string) (ID, error) {
 	id, err := ParseArg(s)
 	if err != nil || !id.IsAgent() {
@@ -80,7 +79,7 @@ func ParseAgent(s string) (ID, error) {
 	return id, nil
 }
 
-// nameError names the names there are, and others.
+// nameError lists the valid names, and others.
 func nameError(s, others string) error {
 	if len(s) > 40 {
 		s = s[:40] + "…"
@@ -88,16 +87,16 @@ func nameError(s, others string) error {
 	return fmt.Errorf("%q: %w: agent0, agent1 to agent9999, agentinfinity%s", s, ErrName, others)
 }
 
-// IsAgent reports whether the address is an agent's, and not the owner's.
+// IsAgent reports whether the address is an agent's, not the owner's.
 func (id ID) IsAgent() bool { return id != Owner && id != "" }
 
 // IsClone reports whether the agent is one of the workers agent1, agent2, ….
 func (id ID) IsClone() bool { return id.IsAgent() && id != Root && id != Infinity }
 
-// N is the value of AGENT_N for the agent: "0", "3", "infinity".
+// N returns the value of AGENT_N for the agent: "0", "3", "infinity".
 func (id ID) N() string { return strings.TrimPrefix(string(id), "agent") }
 
-// Number is the agent's number, and false for agentinfinity and the owner.
+// Number returns the agent's number, and false for agentinfinity and the owner.
 func (id ID) Number() (int, bool) {
 	n, err := strconv.Atoi(id.N())
 	return n, err == nil
@@ -111,8 +110,8 @@ const (
 	RoleOwner    = "owner"
 )
 
-// RoleWord is a role as people read it: what the records name watchdog is the
-// agent for repairs.
+// RoleWord returns a role as people read it: the watchdog of the records is the repair
+// agent.
 func RoleWord(role string) string {
 	if role == RoleWatchdog {
 		return "repairs"
@@ -120,7 +119,7 @@ func RoleWord(role string) string {
 	return role
 }
 
-// Role is what the address is for.
+// Role returns the role of the address.
 func (id ID) Role() string {
 	switch id {
 	case Root:
@@ -133,8 +132,8 @@ func (id ID) Role() string {
 	return RoleWorker
 }
 
-// Compare orders addresses as people list them: agent0, agent1, …, agent10,
-// agentinfinity, owner.
+// Compare compares addresses in display order: agent0, agent1, …, agent10, agentinfinity,
+// owner.
 func Compare(a, b ID) int { return cmp.Compare(a.rank(), b.rank()) }
 
 func (id ID) rank() int {
@@ -147,8 +146,8 @@ func (id ID) rank() int {
 	return MaxClones + 2
 }
 
-// Span lists agents in few words, those with numbers in a row as one: "agent0 to
-// agent50, agentinfinity". It takes them in the order in which people list them.
+// Span lists agents briefly, consecutive numbers as a range: "agent0 to agent50,
+// agentinfinity". It expects display order.
 func Span(list []ID) string {
 	var parts []string
 	for i := 0; i < len(list); {
@@ -172,7 +171,7 @@ func Span(list []ID) string {
 	return strings.Join(parts, ", ")
 }
 
-// NewStart makes a start id: 16 hex digits that name one start of one agent.
+// NewStart returns a start id: 16 hex digits that identify one start of one agent.
 func NewStart() string {
 	var b [8]byte
 	rand.Read(b[:]) // never fails: crypto/rand ends the program instead

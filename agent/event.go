@@ -1,35 +1,35 @@
 package agent
 
-// An EventKind says what a process beside the agent's receiver saw.
+// An EventKind says what a process other than the agent's receiver observed.
 type EventKind string
 
 const (
 	EventSeen         EventKind = "seen"          // the runtime has the envelope ID
-	EventSessionStart EventKind = "session_start" // a conversation was begun or resumed: Session, Text is how
+	EventSessionStart EventKind = "session_start" // a conversation was begun or resumed: Session; Text is how
 	EventSessionEnd   EventKind = "session_end"   // Text is why
-	EventPrompt       EventKind = "prompt"        // a turn was given something: IDs are our envelopes in it
-	EventTool         EventKind = "tool"          // Tool is about to run: Text is what
+	EventPrompt       EventKind = "prompt"        // a turn was given something: IDs are the envelopes in it
+	EventTool         EventKind = "tool"          // Tool is about to run: Text is its input
 	EventToolDone     EventKind = "tool_done"     // Tool has run
-	EventPermission   EventKind = "permission"    // Tool waits for a yes: ID is the approval's code, Text what it wants
-	EventPermitted    EventKind = "permitted"     // what waited under ID has its answer: Text is it
-	EventNotification EventKind = "notification"  // the runtime wants attention: Text is what for
+	EventPermission   EventKind = "permission"    // Tool waits for approval: ID is the approval's code, Text what it wants
+	EventPermitted    EventKind = "permitted"     // the question ID has been answered: Text is the answer
+	EventNotification EventKind = "notification"  // the runtime wants attention: Text is the reason
 	EventStop         EventKind = "stop"          // the turn has ended: Text is its last text
-	EventStopFailed   EventKind = "stop_failed"   // the turn was given up: Error is the kind, Text the words
+	EventStopFailed   EventKind = "stop_failed"   // the turn was given up: Error is the kind, Text the message
 )
 
-// An Event is a line of state/events/<agent>.jsonl. Several processes append to
-// it, each line with one write; readers skip what they don't know.
+// An Event is a line of state/events/<agent>.jsonl. Several processes append to it, each
+// line with one write; readers skip unknown lines.
 type Event struct {
 	MS      int64     `json:"ms"`
 	Event   EventKind `json:"event"`
 	Start   string    `json:"start,omitempty"` // the start id it belongs to
 	ID      string    `json:"id,omitempty"`
 	IDs     []string  `json:"ids,omitempty"`
-	Session string    `json:"session,omitempty"` // the conversation, by the runtime's own name
+	Session string    `json:"session,omitempty"` // the conversation, by the runtime's name for it
 	Tool    string    `json:"tool,omitempty"`
 	Text    string    `json:"text,omitempty"`
 	Error   string    `json:"error,omitempty"`
-	Usage   *Usage    `json:"usage,omitempty"` // with EventStop: what the turn took
+	Usage   *Usage    `json:"usage,omitempty"` // with EventStop: what the turn used
 	// Transcript is the runtime's own file of the conversation.
 	Transcript string `json:"transcript,omitempty"`
 }
@@ -41,16 +41,16 @@ type Usage struct {
 	CacheWrite  int64 `json:"cache_write,omitempty"`
 	Output      int64 `json:"output"`
 	Requests    int64 `json:"requests,omitempty"`     // to the model
-	ContextNow  int64 `json:"context_now,omitempty"`  // tokens in the last request, all kinds together
-	ContextFull bool  `json:"context_full,omitempty"` // the model refused for want of room
+	ContextNow  int64 `json:"context_now,omitempty"`  // total tokens in the last request
+	ContextFull bool  `json:"context_full,omitempty"` // the model refused because its context is full
 }
 
-// A Dialog is a question that an agent's pane shows and that is not the model's:
-// whether to trust a directory, to log in, to use a key.
+// A Dialog is a question shown in an agent's pane that is not from the model: whether to
+// trust a directory, to log in, to use a key.
 type Dialog struct {
 	Name string // in a word or two: "workspace trust", "login"
 	Text string // what it asks, in one line
-	// Keys answer it with the yes that the owner's own command or recorded
-	// consent implies; nil if only a person may answer.
+	// Keys answer it with the yes that the owner's own command or recorded consent implies;
+	// nil if only a person may answer.
 	Keys []string
 }

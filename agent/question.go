@@ -6,7 +6,7 @@ import (
 	"netsky/agent/proc"
 )
 
-// An Approval is a question of an agent's whether it may do something.
+// An Approval is an agent's question whether it may do something.
 type Approval struct {
 	Code    string       `json:"code"` // five letters
 	Agent   ID           `json:"agent"`
@@ -16,19 +16,19 @@ type Approval struct {
 	Reason  string       `json:"reason,omitempty"`
 	Dir     string       `json:"dir,omitempty"`
 	AskedMS int64        `json:"asked_ms"`
-	Asker   proc.Process `json:"asker"`             // who waits for the answer
-	Message string       `json:"message,omitempty"` // id of the message in whose turn it is asked, if that is known
-	Mail    string       `json:"mail,omitempty"`    // file name of the envelope that told the owner, in the owner's mailbox
+	Asker   proc.Process `json:"asker"`             // the process waiting for the answer
+	Message string       `json:"message,omitempty"` // id of the message in whose turn it is asked, if known
+	Mail    string       `json:"mail,omitempty"`    // file name of the envelope that notified the owner, in the owner's mailbox
 }
 
-// MailID is the id of the envelope that tells the owner of it.
+// MailID returns the id of the envelope that notifies the owner.
 func (a Approval) MailID() string { return "approval-" + a.Code + "-" + a.Start }
 
-// An Answer is what the owner said to an Approval, and by which surface.
+// An Answer is the owner's answer to an Approval, and where it was given.
 type Answer struct {
 	Allow bool   `json:"allow"`
 	By    string `json:"by,omitempty"` // "netsky approve"
 }
 
-// ErrNoApproval is returned for an answer that nobody waits for.
-var ErrNoApproval = errors.New("no such approval waits")
+// ErrNoApproval is returned for an answer to a question that is not pending.
+var ErrNoApproval = errors.New("no such approval is pending")

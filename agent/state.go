@@ -6,7 +6,7 @@ import (
 	"netsky/agent/proc"
 )
 
-// A State is how an agent is, in one word.
+// A State is the state of an agent, in one word.
 type State string
 
 const (
@@ -33,18 +33,18 @@ func (s State) Word() string {
 // Ready reports whether an agent in this state has finished starting.
 func (s State) Ready() bool { return s == Idle || s == Busy || s == Waiting || s == Blocked }
 
-// A Report is state/agents/<agent>.json: what the agent's receiver says of it, or
-// while it has none, what others have found.
+// A Report is state/agents/<agent>.json: what the agent's receiver reports or, if it has
+// none, what others have found.
 type Report struct {
 	Start    string   `json:"start"`
 	State    State    `json:"state"`
 	SinceMS  int64    `json:"since_ms"`
-	Evidence string   `json:"evidence,omitempty"` // what the verdict rests on
+	Evidence string   `json:"evidence,omitempty"` // what the verdict is based on
 	Detail   string   `json:"detail,omitempty"`   // what it is busy with or waits for
 	By       Reporter `json:"by,omitempty"`
 }
 
-// A Reporter is who made a report; "" is the agent's receiver.
+// A Reporter is the author of a report; "" is the agent's receiver.
 type Reporter string
 
 const (
@@ -52,8 +52,8 @@ const (
 	ByWatchdog Reporter = "watchdog" // its receiver is gone
 )
 
-// A Launch is state/launch/<agent>.json: all that the keeper in the pane needs.
-// It may hold secrets (the environment), so it is never printed.
+// A Launch is state/launch/<agent>.json: all that the keeper in the pane needs. It may
+// hold secrets (the environment), so it is never printed.
 type Launch struct {
 	Agent      ID       `json:"agent"`
 	Start      string   `json:"start"` // the start id
@@ -63,21 +63,21 @@ type Launch struct {
 	Dir        string   `json:"dir"`
 	PromptFile string   `json:"prompt_file"`
 	Model      string   `json:"model,omitempty"`
-	Resume     string   `json:"resume,omitempty"` // the conversation to go on with
+	Resume     string   `json:"resume,omitempty"` // the conversation to continue
 	Silent     bool     `json:"silent,omitempty"` // the program reports nothing and holds no mailbox
-	Socket     string   `json:"socket,omitempty"` // of the tmux server that its session was made on
+	Socket     string   `json:"socket,omitempty"` // of the tmux server of its session
 	StartedMS  int64    `json:"started_ms"`
 }
 
-// A Keeper is state/keepers/<agent>.json: the program in the pane and how it
-// ended, written by the keeper. EndedMS is 0 while the program runs; after it
-// exactly one of Status, Signal and Lost is set.
+// A Keeper is state/keepers/<agent>.json: the program in the pane and how it ended,
+// written by the keeper. EndedMS is 0 while the program runs; afterwards exactly one of
+// Status, Signal and Lost is set.
 type Keeper struct {
 	Start        string `json:"start"`
 	proc.Process        // the program
 	Program      string `json:"program"`
-	// Own is the keeper's process, which all that the program starts hangs below
-	// while it lives (Linux).
+	// Own is the keeper's process, the ancestor of all that the program starts while it
+	// lives (Linux).
 	Own       proc.Process `json:"keeper,omitzero"`
 	Above     proc.Lineage `json:"above,omitzero"`    // the keeper's
 	Version   string       `json:"version,omitempty"` // of the netsky that the keeper runs
@@ -85,26 +85,26 @@ type Keeper struct {
 	EndedMS   int64        `json:"ended_ms,omitempty"`
 	Status    *int         `json:"status,omitempty"` // 0 to 255
 	Signal    string       `json:"signal,omitempty"` // "SIGKILL"
-	// Lost is why the keeper could not record the end, in words; another process
+	// Lost is why the keeper could not record the end, in words; then another process
 	// did then, and EndedMS is when it noticed. Status and Signal are not known.
 	Lost string `json:"lost,omitempty"`
-	// ClearedMS is when nothing was left below the keeper, as it ended: the proof
-	// that nothing of this start runs. 0: nobody has seen that.
+	// ClearedMS is when nothing was left below the keeper, as it ended: the proof that
+	// nothing of this start runs. 0: not observed.
 	ClearedMS int64 `json:"cleared_ms,omitempty"`
-	ClearedBy ID    `json:"cleared_by,omitempty"` // whose word ClearedMS is, where it is no proof
+	ClearedBy ID    `json:"cleared_by,omitempty"` // who confirmed ClearedMS, if it is not proved
 }
 
-// A Ticker is state/ticker.json: the process that starts the daemon again, and
-// how its last try went. It is written by that process.
+// A Ticker is state/ticker.json, written by the process that restarts the daemon: its
+// identity, and the result of its last attempt.
 type Ticker struct {
 	proc.Process
 	Binary string `json:"binary"`
-	Socket string `json:"socket,omitempty"` // of the tmux server that its session is on
+	Socket string `json:"socket,omitempty"` // of the tmux server of its session
 	TickMS int64  `json:"tick_ms,omitempty"`
 	Error  string `json:"error,omitempty"` // "" if the daemon runs or is not wanted
 }
 
-// How says in words how the program ended: "exited 3", "killed by SIGKILL".
+// How describes how the program ended: "exited 3", "killed by SIGKILL".
 func (k Keeper) How() string {
 	switch {
 	case k.Status != nil:
@@ -115,14 +115,14 @@ func (k Keeper) How() string {
 	return "killed by " + k.Signal
 }
 
-// Desired is state/desired/<agent> or state/desired/daemon: what the owner last
-// wanted. Nothing restarts what is wanted down.
+// Desired is state/desired/<agent> or state/desired/daemon: what the owner last wanted.
+// Nothing restarts what is wanted down.
 type Desired struct {
 	Up   bool   `json:"up"`
 	AtMS int64  `json:"at_ms"`
 	By   string `json:"by"`
-	// Forgotten, unless it is nil, says that the owner wants to see no more of an
-	// agent that is down, and how many messages waited for it then.
+	// Forgotten, if not nil, means that the owner has hidden an agent that is down, and how
+	// many messages waited for it then.
 	Forgotten *int `json:"forgotten,omitempty"`
 }
 

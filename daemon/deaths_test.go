@@ -151,7 +151,7 @@ func (w *world) deathLogs(db *store.DB) (texts []string) {
 		w.Fatal(err)
 	}
 	for _, l := range logs.Items {
-		if strings.HasPrefix(l.Text, "died") || strings.HasPrefix(l.Text, "no tmux session is left") {
+		if strings.HasPrefix(l.Text, "died") || strings.HasPrefix(l.Text, "all tmux sessions have ended") {
 			texts = append(texts, string(l.Actor)+" "+l.Text)
 		}
 	}

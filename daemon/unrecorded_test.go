@@ -55,7 +55,7 @@ func TestUnrecorded(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		for _, want := range []string{"started on demo", "down: seen to have ended"} {
+		for _, want := range []string{"started on demo", "down: found ended; the down that ended it did not record it"} {
 			if n := len(slices.DeleteFunc(slices.Clone(logs.Items), func(l store.Log) bool { return !strings.Contains(l.Text, want) })); n != 1 {
 				t.Errorf("%s: %d logs with %q in %v", id, n, want, logs.Items)
 			}

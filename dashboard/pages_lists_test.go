@@ -177,7 +177,7 @@ func TestFind(t *testing.T) {
 			t.Errorf("%s: %d %s, want %s", q, a.status, a.header.Get("Location"), want)
 		}
 	}
-	if a := w.page(t, "/find?q=msg-pl"); a.status != 409 || !strings.Contains(a.body, "several ids begin so") {
+	if a := w.page(t, "/find?q=msg-pl"); a.status != 409 || !strings.Contains(a.body, "ambiguous id") {
 		t.Errorf("an ambiguous id: %d", a.status)
 	}
 }

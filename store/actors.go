@@ -9,13 +9,13 @@ import (
 	"netsky/agent"
 )
 
-// What is wanted of an actor.
+// Desired states of an actor.
 const (
 	DesiredUp   = "up"
 	DesiredDown = "down"
 )
 
-// An Actor is an address that has ever been up, and what it is for.
+// An Actor is an address that has been started at least once, and its purpose.
 type Actor struct {
 	ID        agent.ID `json:"id"`
 	Role      string   `json:"role"`
@@ -27,8 +27,8 @@ type Actor struct {
 	Updated   Time     `json:"updated,omitzero"`
 }
 
-// UpsertActor puts an actor on record. An empty field keeps what is there, an
-// empty role is the one of the ID; Updated is when it happened.
+// UpsertActor records an actor. An empty field keeps the stored value, an empty role means
+// the one of the ID; Updated is when it happened.
 type UpsertActor Actor
 
 func (UpsertActor) name() string { return "upsert_actor" }
@@ -66,7 +66,7 @@ func scanActor(r *sql.Rows) (a Actor, err error) {
 	return a, err
 }
 
-// Actors lists all actors as people list them: agent0, agent1, ….
+// Actors lists all actors in display order: agent0, agent1, ….
 func (db *DB) Actors(ctx context.Context) ([]Actor, error) { return actors(ctx, db.read.Load()) }
 
 func actors(ctx context.Context, q querier) ([]Actor, error) {
@@ -75,7 +75,7 @@ func actors(ctx context.Context, q querier) ([]Actor, error) {
 	return found, err
 }
 
-// Actor is the one with that id.
+// Actor returns the actor with that id.
 func (db *DB) Actor(ctx context.Context, id agent.ID) (Actor, error) {
 	return first(ctx, db.read.Load(), scanActor, string(id), "SELECT "+actorColumns+" FROM actors WHERE id = ?", id)
 }

@@ -9,7 +9,7 @@ import (
 	"netsky/agent"
 )
 
-// A DeliveryState is what has become of a message in one mailbox.
+// A DeliveryState is the state of a message in one mailbox.
 type DeliveryState string
 
 const (
@@ -23,10 +23,9 @@ const (
 	Expired   DeliveryState = "expired"
 )
 
-// rank orders the states a mailbox can give, so that news that come late are
-// known as such. Of a message that lies in several places the one stands that
-// says most: delivered, whatever became of a copy; and expired, which is
-// delivered with a reason that comes a moment later.
+// rank orders the states a mailbox can report, so that late news are recognised. Of a
+// message in several places the most final state counts: delivered, whatever became of a
+// copy; and expired, which is delivered with a reason that arrives a moment later.
 func (s DeliveryState) rank() (int, error) {
 	switch s {
 	case Queued:
@@ -44,13 +43,13 @@ func (s DeliveryState) rank() (int, error) {
 	case Expired:
 		return 6, nil
 	case Answered:
-		return 0, fmt.Errorf("%w: %q follows from the answer and is not set", errOp, s)
+		return 0, fmt.Errorf("%w: %q is derived from the answer and cannot be set", errOp, s)
 	}
-	return 0, fmt.Errorf("%w: %q is no state of a delivery", errOp, string(s))
+	return 0, fmt.Errorf("%w: %q is not a delivery state", errOp, string(s))
 }
 
-// A Delivery is what became of a message in one mailbox. A time is zero if
-// nobody saw that step.
+// A Delivery is what happened to a message in one mailbox. A time is zero if nobody saw
+// that step.
 type Delivery struct {
 	Message   string        `json:"message"`
 	From      agent.ID      `json:"from"` // its sender
@@ -70,19 +69,19 @@ type Delivery struct {
 	seq int64
 }
 
-// UpsertDelivery says where a message is now. Within one attempt a state only
-// moves forward: queued, claimed, then how it ended, of which delivered and
-// expired are the last word; a higher number of Attempts begins again. The message must be on
-// record. Answered is not given: it follows from the answer's own record.
+// UpsertDelivery records where a message is now. Within one attempt a state only moves
+// forward: queued, claimed, then its end, of which delivered and expired are final; a
+// higher number of Attempts starts again. The message must be recorded. Answered is not
+// set directly: it is derived from the answer's own record.
 type UpsertDelivery struct {
 	Message  string        `json:"message"`
-	From     agent.ID      `json:"from,omitempty"` // its sender; "" will do where no other sender used that ID
+	From     agent.ID      `json:"from,omitempty"` // its sender; "" is enough if no other sender used that ID
 	Target   agent.ID      `json:"target"`
 	State    DeliveryState `json:"state"`
 	Attempts int           `json:"attempts,omitempty"`
 	Reason   string        `json:"reason,omitempty"`
-	Queued   Time          `json:"queued,omitzero"` // when it was sent, if that is known too
-	Time     Time          `json:"time"`            // when it came into this state
+	Queued   Time          `json:"queued,omitzero"` // when it was sent, if known
+	Time     Time          `json:"time"`            // when it entered this state
 }
 
 func (UpsertDelivery) name() string { return "upsert_delivery" }
@@ -97,7 +96,7 @@ func (d UpsertDelivery) apply(t *tx) error {
 	err = t.one("SELECT sender FROM messages WHERE id = ?1 AND (?2 = '' OR sender = ?2) ORDER BY seq LIMIT 1",
 		[]any{d.Message, d.From}, &d.From)
 	if errors.Is(err, sql.ErrNoRows) {
-		return fmt.Errorf("%w: delivery of %q, a message that is not on record", errOp, d.Message)
+		return fmt.Errorf("%w: delivery of %q, which is not on record", errOp, d.Message)
 	}
 	if err != nil {
 		return err
@@ -141,7 +140,7 @@ func scanDelivery(r *sql.Rows) (d Delivery, err error) {
 	return d, err
 }
 
-// A DeliveryFilter says which deliveries are wanted; empty fields want all.
+// A DeliveryFilter selects deliveries; empty fields match all.
 type DeliveryFilter struct {
 	Message string
 	Of      []Sent // if not nil, of one of these messages
@@ -151,8 +150,8 @@ type DeliveryFilter struct {
 	Page
 }
 
-// Deliveries lists deliveries, the last changed first. Its place in the order
-// is the last move in the mailbox, not the answer.
+// Deliveries lists deliveries, the last changed first. The order is that of the last move
+// in the mailbox, not of the answer.
 func (db *DB) Deliveries(ctx context.Context, f DeliveryFilter) (List[Delivery], error) {
 	var w where
 	w.is("message = ?", f.Message)
@@ -164,15 +163,15 @@ func (db *DB) Deliveries(ctx context.Context, f DeliveryFilter) (List[Delivery],
 		func(d Delivery) (Time, int64) { return d.Changed, d.seq })
 }
 
-// Delivery is what became of a sender's message in one mailbox; the error
-// matches ErrNotFound if nothing did.
+// Delivery returns what happened to a sender's message in one mailbox; the error matches
+// ErrNotFound if nothing is recorded.
 func (db *DB) Delivery(ctx context.Context, message string, from, target agent.ID) (Delivery, error) {
 	return first(ctx, db.read.Load(), scanDelivery, message, "SELECT "+deliveryColumns+
 		" FROM deliveries WHERE message = ? AND sender = ? AND target = ?", message, from, target)
 }
 
-// Waiting lists all deliveries into a mailbox that have not come to an end,
-// whether or not the message has been answered meanwhile.
+// Waiting lists all unfinished deliveries to a mailbox, whether or not the message has
+// been answered meanwhile.
 func (db *DB) Waiting(ctx context.Context, target agent.ID) ([]Delivery, error) {
 	return list(ctx, db.read.Load(), scanDelivery, "SELECT "+deliveryColumns+
 		" FROM deliveries WHERE filed IN ('queued', 'claimed') AND target = ? ORDER BY seq", target)

@@ -2,6 +2,6 @@
 
 package store
 
-// The driver registers itself as "sqlite3". A build without cgo compiles, and
-// says at Open that it has no driver.
+// The driver registers itself as "sqlite3". A build without cgo compiles, and Open then
+// fails because there is no driver.
 import _ "github.com/mattn/go-sqlite3"

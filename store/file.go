@@ -16,7 +16,7 @@ import (
 	"netsky/agent/home"
 )
 
-// dsn is the data source name. Pragmas stand in it because one sent by Exec
+// dsn returns the data source name. It contains the pragmas because one sent by Exec
 // reaches only one connection of a pool.
 func dsn(file, mode, txlock string, busyMS int, more string) string {
 	u := url.URL{Scheme: "file", Path: file}
@@ -26,11 +26,11 @@ func dsn(file, mode, txlock string, busyMS int, more string) string {
 
 const writable = "&_journal_mode=WAL&_synchronous=NORMAL"
 
-// checkFile says whether the database file is there, refuses one that is a
-// link or no regular file, and takes it away from others' eyes.
+// checkFile reports whether the database file exists, refuses a link or other irregular
+// file, and makes it private.
 //
-// It must never open the file: closing a descriptor drops every POSIX lock this
-// process has on it, also those of SQLite connections that are in use.
+// It must never open the file: closing a descriptor drops every POSIX lock this process
+// has on it, including those of SQLite connections in use.
 func checkFile(h home.Dir) (info unix.Stat_t, ok bool, err error) {
 	file := h.Path(home.DBFile)
 	err = unix.Lstat(file, &info)
@@ -55,13 +55,13 @@ func checkFile(h home.Dir) (info unix.Stat_t, ok bool, err error) {
 	return info, true, nil
 }
 
-// createLock is the lock of who makes the database.
+// createLock is held while the database is created.
 const createLock = "records"
 
-// create makes the database under a name of its own, with all its tables and
-// what the home's files report about the agents, and then links it to its place:
-// whoever sees meta.db sees a whole one. It is no error if another process was
-// faster. With lost there was another before.
+// create creates the database under a temporary name, with all its tables and what the
+// home's files hold about the agents, and then links it to its place: whoever sees meta.db
+// sees a complete one. It is no error if another process was faster. With lost, an earlier
+// database existed.
 func create(ctx context.Context, h home.Dir, lost bool) error {
 	lock, err := h.WaitLock(ctx, createLock, nil)
 	if err != nil {
@@ -110,8 +110,8 @@ func create(ctx context.Context, h home.Dir, lost bool) error {
 	if err != nil {
 		return fmt.Errorf("create: %w", err)
 	}
-	// The log of a file that was removed: SQLite would play it into the new one. A
-	// process that has the old file open keeps its own, which has no name any more.
+	// The log of a removed file: SQLite would replay it into the new one. A process that
+	// has the old file open keeps its own, now nameless log.
 	for _, suffix := range []string{"-wal", "-shm"} {
 		if err := unix.Unlinkat(d, home.DBFile+suffix, 0); err != nil && err != unix.ENOENT {
 			return &fs.PathError{Op: "remove", Path: h.Path(home.DBFile + suffix), Err: err}
@@ -123,19 +123,19 @@ func create(ctx context.Context, h home.Dir, lost bool) error {
 	return nil
 }
 
-// Damaged reports whether an error says that the file is no database, or no
-// whole one. Opening a home without the file makes a new one from the bus.
+// Damaged reports whether an error means that the file is no database, or an incomplete
+// one. Opening a home without the file creates a new one from the bus.
 func Damaged(err error) bool {
 	if err == nil {
 		return false
 	}
-	// SQLite's own words: its error type is there only in a build with cgo.
+	// SQLite's own messages: its error type exists only in a build with cgo.
 	text := err.Error()
 	return strings.Contains(text, "file is not a database") || strings.Contains(text, "database disk image is malformed") ||
 		strings.Contains(text, "malformed database schema")
 }
 
-// fileError puts the file in front of what SQLite said of it.
+// fileError prefixes SQLite's error with the file.
 func fileError(h home.Dir, err error) error {
 	file := h.Path(home.DBFile)
 	if strings.Contains(err.Error(), file) {

@@ -13,14 +13,14 @@ import (
 	"netsky/agent"
 )
 
-// MetaFile is the name in a message's metadata under which the name of the file
-// is kept that it came in, if a person gave that.
+// MetaFile is the key in a message's metadata for the name of the file it arrived in, if a
+// person chose it.
 const MetaFile = "file"
 
-// ErrSearch is what Find's error matches when the text is none to search for.
-var ErrSearch = errors.New("not a search")
+// ErrSearch is returned by Find for a text that it can't search for.
+var ErrSearch = errors.New("invalid search")
 
-// Bounds of a search, so that it stays a search whatever is asked.
+// Limits that keep every search cheap.
 const (
 	maxFindWords = 8
 	maxFindText  = 200 // bytes of what is searched for
@@ -35,7 +35,7 @@ type Found struct {
 	Time Time     `json:"time"`
 	From agent.ID `json:"from,omitempty"` // the sender, who asked, the author
 	To   agent.ID `json:"to,omitempty"`   // the addressee, the assignee
-	File string   `json:"file,omitempty"` // that a message came in, if a person named it
+	File string   `json:"file,omitempty"` // that a message arrived in, if a person named it
 	// About is what a note is about.
 	About string `json:"about,omitempty"`
 	Text  string `json:"text"` // an excerpt with the first word in it
@@ -43,10 +43,9 @@ type Found struct {
 	seq int64
 }
 
-// Find lists the messages, tasks and notes whose text, file name or id contains
-// all the words, the newest first. Upper and lower case of A to Z are alike. What
-// is searched is not indexed: the time it takes grows with what is on record, and
-// ctx ends it.
+// Find lists the messages, tasks and notes whose text, file name or id contains all the
+// words, the newest first. It ignores the case of A to Z. There is no index: the time
+// grows with the number of records, and ctx ends the search.
 func (db *DB) Find(ctx context.Context, text string, p Page) (List[Found], error) {
 	words := strings.Fields(text)
 	switch {
@@ -85,7 +84,7 @@ func (db *DB) Find(ctx context.Context, text string, p Page) (List[Found], error
 	return l, nil
 }
 
-// A search is one table's part of Find. Its expressions are literals of ours.
+// A search is one table's part of Find. Its expressions are constants.
 type search struct {
 	kind, table, time string
 	from, to, about   string
@@ -129,7 +128,7 @@ func (s search) find(ctx context.Context, q querier, rank int, words []string, f
 			w.add("("+s.time+", seq) < (?, ?)", from.at, from.seq)
 		}
 	}
-	// The excerpt is cut by SQLite: a text may be a megabyte long.
+	// SQLite cuts the excerpt: a text may be a megabyte long.
 	excerpt := fmt.Sprintf("substr(%s, max(1, instr(lower(%s), lower(?)) - %d), %d)", s.text, s.text, foundBefore, foundText)
 	query := "SELECT id, " + s.time + ", " + s.from + ", " + s.to + ", " + s.about + ", " + s.file + ", " + excerpt + ", seq FROM " + s.table +
 		w.String() + " ORDER BY " + s.time + " DESC, seq DESC LIMIT " + strconv.Itoa(limit)
@@ -142,7 +141,7 @@ func (s search) find(ctx context.Context, q querier, rank int, words []string, f
 
 var likeEscape = strings.NewReplacer(`\`, `\\`, `%`, `\%`, `_`, `\_`)
 
-// A foundPlace is a record's place in the order of Find.
+// A foundPlace is a record's position in the order of Find.
 type foundPlace struct {
 	at   Time
 	rank int
@@ -168,8 +167,8 @@ func parseFoundPlace(s string) (p foundPlace, err error) {
 	return p, badCursor(s)
 }
 
-// byFile finds the newest messages that came in a file which a person gave that
-// name, with or without .json.
+// byFile finds the newest messages that arrived in a file which a person gave that name,
+// with or without .json.
 func byFile(ctx context.Context, q querier, name string) ([]Subject, error) {
 	return list(ctx, q, scanSubject, `SELECT 'message', id FROM messages WHERE metadata <> ''
 		AND json_extract(metadata, '$.`+MetaFile+`') IN (?1, ?1 || '.json') ORDER BY time DESC, seq DESC LIMIT 1`, name)

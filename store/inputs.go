@@ -15,8 +15,8 @@ const (
 	InputCancelled = "cancelled"
 )
 
-// An ActorInput is a message on its way into one thread of one actor. Its row
-// is written before it is submitted.
+// An ActorInput is a message on its way into one thread of one actor. Its row is written
+// before it is submitted.
 type ActorInput struct {
 	Actor   agent.ID `json:"actor"`
 	Thread  string   `json:"thread"`
@@ -29,8 +29,7 @@ type ActorInput struct {
 	seq int64
 }
 
-// UpsertInput puts an input on record, or says what became of it. Once it is
-// consumed or cancelled it stays so.
+// UpsertInput records an input, or its outcome. Consumed and cancelled are final.
 type UpsertInput struct {
 	Actor   agent.ID `json:"actor"`
 	Thread  string   `json:"thread"`
@@ -51,7 +50,7 @@ func (i UpsertInput) apply(t *tx) error {
 	case InputConsumed, InputCancelled:
 		ended = i.Time
 	default:
-		return fmt.Errorf("%w: %q is no state of an input", errOp, i.State)
+		return fmt.Errorf("%w: %q is not an input state", errOp, i.State)
 	}
 	if _, err := agent.Parse(string(i.Actor)); err != nil {
 		return fmt.Errorf("%w: %w", errOp, err)
@@ -78,7 +77,7 @@ func (db *DB) PendingInputs(ctx context.Context, id agent.ID) ([]ActorInput, err
 		" FROM actor_inputs WHERE state = 'pending' AND actor = ? ORDER BY seq", id)
 }
 
-// Inputs lists what became of a message as an input, the oldest first.
+// Inputs lists a message's inputs, the oldest first.
 func (db *DB) Inputs(ctx context.Context, message string) ([]ActorInput, error) {
 	return inputs(ctx, db.read.Load(), message)
 }

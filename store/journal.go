@@ -10,52 +10,51 @@ import (
 	"netsky/agent/home"
 )
 
-// What the error of Journal.Record matches.
+// Errors returned by Journal.Record.
 var (
-	// ErrSpooled: the database could not be written; the records wait in
-	// state/spool and the daemon will put them in.
+	// ErrSpooled reports that the database could not be written; the records wait in
+	// state/spool until the daemon loads them.
 	ErrSpooled = errors.New("recorded in state/spool only")
-	// ErrUnrecorded: neither could be written; nothing will be on record.
+	// ErrUnrecorded reports that neither could be written; the records are lost.
 	ErrUnrecorded = errors.New("not recorded")
 )
 
 const (
 	// patience is how long one Record waits for the database.
 	patience = 2 * time.Second
-	// journalBusyMS is shorter than patience, so that it is SQLite that says
-	// what it waited for.
+	// journalBusyMS is shorter than patience, so that SQLite reports what it waited for.
 	journalBusyMS = 1500
-	// retryAfter is how long a Journal does not ask a database again that
-	// made it wait, so that a verb with fifty records does not wait fifty times.
+	// retryAfter is how long a Journal does not try a slow database again, so that a verb
+	// with fifty records does not wait fifty times.
 	retryAfter = 10 * time.Second
 )
 
-// A Journal is how verbs record what they do: in the database, else in the
-// spool. It opens the database at the first record and keeps it; a verb that
-// records nothing opens nothing.
+// A Journal is how verbs record what they do: in the database, else in the spool. It opens
+// the database at the first record and keeps it open; a verb that records nothing opens
+// nothing.
 type Journal struct {
 	home home.Dir
 
-	turn chan struct{} // holds one token: who has it uses what follows
+	turn chan struct{} // holds one token: its owner uses the fields below
 	db   *DB
 	why  error     // the last failure
-	till time.Time // until when the database is left alone after it
+	till time.Time // the database is not tried before this time
 
 	running sync.WaitGroup
 }
 
-// NewJournal makes a Journal and touches no file. The caller should call Close,
-// which may be left out where the process ends anyway.
+// NewJournal returns a Journal and touches no file. The caller should call Close unless
+// the process ends anyway.
 func NewJournal(home home.Dir) *Journal {
 	j := &Journal{home: home, turn: make(chan struct{}, 1)}
 	j.turn <- struct{}{}
 	return j
 }
 
-// Record puts down what happened. It returns nil if it is in the database, an
-// error that matches ErrSpooled and says why if it is only in the spool, and one
-// that matches ErrUnrecorded if it is nowhere. A verb goes on in each case. It
-// waits two seconds for the database at most, also if ctx has no end.
+// Record records what happened. It returns nil if that is in the database, an error that
+// matches ErrSpooled and gives the reason if it is only in the spool, and one that matches
+// ErrUnrecorded if it is nowhere. A verb continues in each case. Record waits at most two
+// seconds for the database, even if ctx has no deadline.
 func (j *Journal) Record(ctx context.Context, ops ...Op) error {
 	ops = stampAll(ops, time.Now())
 	why := j.try(ctx, ops)
@@ -68,17 +67,17 @@ func (j *Journal) Record(ctx context.Context, ops ...Op) error {
 	return fmt.Errorf("%w: %w", ErrSpooled, why)
 }
 
-// try writes to the database within the journal's patience. SQLite cannot be
-// interrupted while it waits for a lock, so the attempt has a goroutine of its
-// own, which Close waits for. An attempt that succeeds after it was given up is
-// harmless: the replay of the same ops changes nothing.
+// try writes to the database within the journal's patience. SQLite cannot be interrupted
+// while it waits for a lock, so the attempt runs in a goroutine, which Close waits for. An
+// attempt that succeeds after it was given up is harmless: replaying the same ops changes
+// nothing.
 func (j *Journal) try(ctx context.Context, ops []Op) error {
 	ctx, cancel := context.WithTimeout(ctx, patience)
 	select {
 	case <-j.turn:
 	case <-ctx.Done():
 		cancel()
-		return fmt.Errorf("another record still waits for the database: %w", ctx.Err())
+		return fmt.Errorf("another record is still waiting for the database: %w", ctx.Err())
 	}
 	if time.Now().Before(j.till) {
 		err := j.why
@@ -106,14 +105,14 @@ func (j *Journal) try(ctx context.Context, ops []Op) error {
 	}
 }
 
-// write is called by who has the turn.
+// The caller of write has the turn.
 func (j *Journal) write(ctx context.Context, ops []Op) (err error) {
 	began := time.Now()
 	defer func() {
 		if err == nil {
 			return
 		}
-		if j.db != nil { // it may be a file that is no longer there
+		if j.db != nil { // its file may be gone
 			j.db.Close()
 			j.db = nil
 		}
@@ -131,7 +130,7 @@ func (j *Journal) write(ctx context.Context, ops []Op) (err error) {
 	return j.db.Apply(ctx, ops...)
 }
 
-// Close closes the database if it was opened, after what is being written.
+// Close closes the database if it was opened, after a write in progress.
 func (j *Journal) Close() error {
 	j.running.Wait()
 	<-j.turn

@@ -18,11 +18,11 @@ const (
 	LevelError = "ERROR"
 )
 
-// A Log is one event that someone may want to read later. Its ID grows with
-// each and is never given out again: it is the event id of the dashboard.
+// A Log is one event that someone may want to read later. Its ID grows and is never
+// reused: it is the event id of the dashboard.
 type Log struct {
 	ID     int64          `json:"id"`
-	Key    string         `json:"key,omitempty"` // the same log twice has the same
+	Key    string         `json:"key,omitempty"` // the same for the same log added twice
 	Time   Time           `json:"time"`
 	Level  string         `json:"level"`
 	Part   string         `json:"part"` // of netsky: "up", "observe", "watchdog"
@@ -32,8 +32,8 @@ type Log struct {
 	Fields map[string]any `json:"fields,omitempty"`
 }
 
-// AddLog puts a log on record. Without a Key it gets one; applied again it
-// changes nothing. An empty Level is LevelInfo; ID is not read.
+// AddLog records a log. Without a Key it gets one; applied again it changes nothing. An
+// empty Level is LevelInfo; ID is ignored.
 type AddLog Log
 
 func (AddLog) name() string { return "add_log" }
@@ -70,10 +70,10 @@ func scanLog(r *sql.Rows) (l Log, err error) {
 	return l, err
 }
 
-// A LogFilter says which logs are wanted; empty fields want all.
+// A LogFilter selects logs; empty fields match all.
 type LogFilter struct {
 	Forward bool  // the oldest first, of those with an ID greater than After
-	After   int64 // which may be 0; without Forward it is not read
+	After   int64 // may be 0; ignored without Forward
 	Level   string
 	Part    string
 	Actor   agent.ID
@@ -82,7 +82,7 @@ type LogFilter struct {
 	Page
 }
 
-// Log is the one with that ID.
+// Log returns the log with that ID.
 func (db *DB) Log(ctx context.Context, id int64) (Log, error) {
 	return first(ctx, db.read.Load(), scanLog, "log "+strconv.FormatInt(id, 10), "SELECT "+logColumns+" FROM logs WHERE id = ?", id)
 }
@@ -124,7 +124,7 @@ func logs(ctx context.Context, q querier, f LogFilter) (List[Log], error) {
 	return l, nil
 }
 
-// LastLog is the greatest ID there is; 0 if there is none.
+// LastLog returns the greatest ID; 0 if there is none.
 func (db *DB) LastLog(ctx context.Context) (id int64, err error) {
 	var seq sql.NullInt64
 	err = db.read.Load().QueryRowContext(ctx, "SELECT max(id) FROM logs").Scan(&seq)

@@ -11,11 +11,11 @@ import (
 	"netsky/agent"
 )
 
-// The kinds of envelope that answer the one they name in in_reply_to.
+// The kinds of envelope that answer the one named in in_reply_to.
 const answerKinds = "('reply', 'error', 'shutdown_ack', 'approval_answer')"
 
-// A Message is an envelope's fields. Metadata holds the fields that are no part
-// of an envelope but were in the file, and what netsky knows of its origin.
+// A Message holds an envelope's fields. Metadata holds fields that were in the file but
+// are no part of an envelope, and what netsky knows of its origin.
 type Message struct {
 	ID             string                     `json:"id"`
 	From           agent.ID                   `json:"from"`
@@ -37,9 +37,9 @@ type Message struct {
 	seq int64
 }
 
-// UpsertMessage puts a message on record, under its ID and sender. What is on
-// record stays; applied again it fills in what was empty. If it answers another message, that one's
-// delivery becomes answered.
+// UpsertMessage records a message, under its ID and sender. Recorded fields stay; applied
+// again it fills in empty ones. If it answers another message, that one's delivery becomes
+// answered.
 type UpsertMessage Message
 
 func (UpsertMessage) name() string { return "upsert_message" }
@@ -82,10 +82,9 @@ func (m UpsertMessage) apply(t *tx) error {
 	return settleAnswer(t, m.InReplyTo)
 }
 
-// settleAnswer works out anew what answered the message, from what is on
-// record, so that the order in which all came on record makes no difference. A
-// reply outranks an error, an earlier answer a later. Where two senders gave
-// their messages the same id, an answer is for the one it was sent to.
+// settleAnswer recomputes what answered the message from the records, so that the order of
+// recording makes no difference. A reply outranks an error, an earlier answer a later one.
+// If two senders used the same id, an answer belongs to the one it was sent to.
 func settleAnswer(t *tx, message string) error {
 	return t.exec(`UPDATE deliveries AS d SET (answer, answer_kind, answered) = (
 			SELECT id, kind, time FROM (
@@ -112,7 +111,7 @@ func scanMessage(r *sql.Rows) (m Message, err error) {
 	return m, err
 }
 
-// A MessageFilter says which messages are wanted; empty fields want all.
+// A MessageFilter selects messages; empty fields match all.
 type MessageFilter struct {
 	ID        string // in full; more than one if several senders used it
 	Of        []Sent // if not nil, one of these
@@ -123,13 +122,13 @@ type MessageFilter struct {
 	InReplyTo string
 	Text      string // contained in the text
 	Since     Time
-	State     DeliveryState // what became of it
+	State     DeliveryState // of one of its deliveries
 	Page
 }
 
-// inState adds the condition that the message has a delivery in that state. Most
-// messages have been delivered, so each of the newest is asked; in the other
-// states are few, and they are found by their index.
+// inState adds the condition that the message has a delivery in that state. Most messages
+// have been delivered, so each of the newest is checked; the other states are rare and
+// found by their index.
 func (w *where) inState(s DeliveryState) {
 	switch s {
 	case "":
@@ -167,8 +166,8 @@ func messages(ctx context.Context, q querier, f MessageFilter) (List[Message], e
 		func(m Message) (Time, int64) { return m.Time, m.seq })
 }
 
-// LastFrom finds the newest message of each sender that has a text and is of none
-// of the kinds.
+// LastFrom returns the newest message of each sender that has a text and is of none of the
+// kinds.
 func (db *DB) LastFrom(ctx context.Context, senders []agent.ID, without []string) (map[agent.ID]Message, error) {
 	names, err := toJSON(senders)
 	if err != nil {
@@ -191,15 +190,14 @@ func (db *DB) LastFrom(ctx context.Context, senders []agent.ID, without []string
 	return last, nil
 }
 
-// Message is the one with that id; of several senders' the one that was on
-// record first.
+// Message returns the message with that id; if several senders used it, the one recorded
+// first.
 func (db *DB) Message(ctx context.Context, id string) (Message, error) {
 	return first(ctx, db.read.Load(), scanMessage, id, "SELECT "+messageColumns+" FROM messages WHERE id = ? ORDER BY seq LIMIT 1", id)
 }
 
-// Recorded reports whether the message is on record and every delivery of it
-// has come to an end. Who prunes the mailboxes removes nothing else; an
-// unreadable database says no.
+// Recorded reports whether the message is recorded and every delivery of it has ended.
+// Nothing else is pruned from the mailboxes; for an unreadable database it returns false.
 func (db *DB) Recorded(ctx context.Context, id string) bool {
 	all, waiting := 0, 0
 	err := db.read.Load().QueryRowContext(ctx, `SELECT count(*), count(*) FILTER (WHERE filed IN ('queued', 'claimed'))

@@ -15,22 +15,22 @@ import (
 //go:embed migrations/*.sql
 var migrations embed.FS
 
-// ErrNewer is what the error of a database matches that a newer netsky wrote.
-var ErrNewer = advice.With(errors.New("schema is newer than this netsky knows"),
+// ErrNewer is returned for a database that a newer netsky wrote.
+var ErrNewer = advice.With(errors.New("schema is newer than this netsky supports"),
 	"this netsky is older than the database: run the newer one, or move meta.db away")
 
-// migrationNames are the files in the order in which they are run; the number
-// of those that have been is the database's user_version.
+// migrationNames returns the files in the order in which they run; how many have run is
+// the database's user_version.
 func migrationNames() []string {
 	names, err := fs.Glob(migrations, "migrations/*.sql")
 	if err != nil {
-		panic(err) // the pattern is ours
+		panic(err) // the pattern is a constant
 	}
 	slices.Sort(names)
 	return names
 }
 
-// Schema is the version of the tables this netsky knows.
+// Schema returns the version of the tables this netsky knows.
 func Schema() int { return len(migrationNames()) }
 
 func userVersion(ctx context.Context, c *sql.Conn) (v int, err error) {
@@ -38,17 +38,17 @@ func userVersion(ctx context.Context, c *sql.Conn) (v int, err error) {
 	return v, err
 }
 
-// checkVersion refuses what this program cannot work with and says how many
-// migrations are missing.
+// checkVersion refuses what this program cannot work with and returns the number of
+// missing migrations.
 func checkVersion(have, known int) (missing int, err error) {
 	if have > known {
-		return 0, fmt.Errorf("%w: %d, and this one %d", ErrNewer, have, known)
+		return 0, fmt.Errorf("%w: %d; this one supports %d", ErrNewer, have, known)
 	}
 	return known - have, nil
 }
 
-// migrate brings the tables up to date in one transaction: a database is never
-// half migrated, and of two processes that try at once the second finds it done.
+// migrate updates the tables in one transaction: a database is never half migrated, and of
+// two processes that try at once the second finds it done.
 func migrate(ctx context.Context, c *sql.Conn) error {
 	names := migrationNames()
 	have, err := userVersion(ctx, c)

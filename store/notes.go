@@ -6,7 +6,7 @@ import (
 	"fmt"
 )
 
-// A Note is what someone wanted to be remembered, about anything with an id.
+// A Note is something to remember, about anything with an id.
 type Note struct {
 	ID      string `json:"id"`
 	About   string `json:"about,omitempty"` // any id
@@ -17,8 +17,7 @@ type Note struct {
 	seq int64
 }
 
-// AddNote puts a note on record. Without an ID it gets one; applied again it
-// changes nothing.
+// AddNote records a note. Without an ID it gets one; applied again it changes nothing.
 type AddNote Note
 
 func (AddNote) name() string { return "add_note" }
@@ -44,12 +43,12 @@ func scanNote(r *sql.Rows) (n Note, err error) {
 	return n, err
 }
 
-// Note is the one with that id.
+// Note returns the note with that id.
 func (db *DB) Note(ctx context.Context, id string) (Note, error) {
 	return first(ctx, db.read.Load(), scanNote, id, "SELECT "+noteColumns+" FROM notes WHERE id = ?", id)
 }
 
-// A NoteFilter says which notes are wanted; empty fields want all.
+// A NoteFilter selects notes; empty fields match all.
 type NoteFilter struct {
 	About, Author string
 	Text          string // contained in the text

@@ -9,17 +9,17 @@ import (
 	"netsky/agent"
 )
 
-// An Op is one thing that happened. It is a plain value that can be written as
-// JSON; the types that are ops say so.
+// An Op is one thing that happened: a plain value that can be written as JSON. The types
+// that are ops say so.
 type Op interface {
 	name() string        // in JSON and in errors
-	stamped(now Time) Op // itself, with the time and key that it still lacks
+	stamped(now Time) Op // itself, with missing time and key filled in
 	apply(t *tx) error   // inside a transaction
 }
 
-// errOp is what the error of an op matches that will never be recorded,
-// however often it is tried: it is wrong in itself.
-var errOp = errors.New("wrong record")
+// errOp reports an op that is invalid and will never be recorded, however often it is
+// tried.
+var errOp = errors.New("invalid record")
 
 func stampAll(ops []Op, now time.Time) []Op {
 	out := make([]Op, len(ops))
@@ -41,7 +41,7 @@ func stampKey(key *string) {
 	}
 }
 
-// written is an op as it lies in the spool.
+// written is an op as stored in the spool.
 type written struct {
 	Op   string          `json:"op"`
 	Args json.RawMessage `json:"args"`

@@ -13,8 +13,7 @@ import (
 	"netsky/agent"
 )
 
-// A List is one page of records. Cursor, if not "", is what the filter of the
-// next page takes.
+// A List is one page of records. Cursor, if not "", is for the filter of the next page.
 type List[T any] struct {
 	Items  []T    `json:"items"`
 	Cursor string `json:"cursor,omitempty"`
@@ -23,9 +22,9 @@ type List[T any] struct {
 // ErrCursor reports a cursor that no list has returned.
 var ErrCursor = errors.New("cursor")
 
-func badCursor(s string) error { return fmt.Errorf("%w: %q is none of ours", ErrCursor, s) }
+func badCursor(s string) error { return fmt.Errorf("%w: %q is not valid", ErrCursor, s) }
 
-// A Sent names a message for good: an ID is its sender's.
+// A Sent identifies a message: an ID is unique per sender.
 type Sent struct {
 	ID   string
 	From agent.ID
@@ -42,14 +41,14 @@ func (w *where) of(id string, list []Sent) {
 	}
 	text, err := json.Marshal(pairs)
 	if err != nil {
-		panic(err) // strings can be written as JSON
+		panic(err) // strings always encode as JSON
 	}
 	w.add("("+id+", sender) IN (SELECT value ->> 0, value ->> 1 FROM json_each(?))", string(text))
 }
 
-// A Page says which part of a list is wanted.
+// A Page selects a part of a list.
 type Page struct {
-	Cursor string // of the page before; "" is the first
+	Cursor string // from the previous page; "" is the first page
 	Limit  int    // 0 is 100; at most 1000
 }
 
@@ -82,7 +81,7 @@ func list[T any](ctx context.Context, q querier, scan func(*sql.Rows) (T, error)
 	return found, rows.Err()
 }
 
-// first is the one record a query finds, or ErrNotFound with its name.
+// first returns the one record a query finds, or ErrNotFound with its name.
 func first[T any](ctx context.Context, q querier, scan func(*sql.Rows) (T, error), what, query string, args ...any) (T, error) {
 	found, err := list(ctx, q, scan, query, args...)
 	if err == nil && len(found) == 0 {
@@ -95,7 +94,7 @@ func first[T any](ctx context.Context, q querier, scan func(*sql.Rows) (T, error
 	return found[0], nil
 }
 
-// where collects a filter's conditions; each is a literal of ours.
+// where collects a filter's conditions; each is a constant.
 type where struct {
 	conds  []string
 	args   []any
@@ -108,16 +107,16 @@ func (w *where) add(cond string, args ...any) {
 	w.args = append(w.args, args...)
 }
 
-// is adds the condition if the filter wants one value.
+// is adds the condition if the filter has a value for it.
 func (w *where) is(cond, value string) {
 	if value != "" {
 		w.add(cond, value)
 	}
 }
 
-// narrow turns either into a condition, for the records that come first. Each
-// column is asked by its own index, in order: of both at once SQLite would fetch
-// all that match, and sort them.
+// narrow turns either into a condition, for the records that come first. Each column is
+// read by its own index, in order: given both at once SQLite would fetch and sort all that
+// match.
 func (w *where) narrow(table, order string) {
 	if w.either == nil {
 		return
@@ -139,8 +138,8 @@ func (w *where) String() string {
 	return " WHERE " + strings.Join(w.conds, " AND ")
 }
 
-// paged runs a query that goes backwards in (time, seq), newest first, and
-// makes the cursor from the last record's place.
+// paged runs a query in descending order of (time, seq), and derives the cursor from the
+// last record.
 func paged[T any](ctx context.Context, q querier, w *where, p Page, scan func(*sql.Rows) (T, error), columns, table, time string, place func(T) (Time, int64)) (List[T], error) {
 	if p.Cursor != "" {
 		at, seq, err := parseCursor(p.Cursor)
@@ -179,8 +178,8 @@ func parseCursor(s string) (at, seq int64, err error) {
 	return at, seq, nil
 }
 
-// toJSON is a column's text for a value that has no table of its own; "" for
-// an empty one.
+// toJSON returns a column's text for a value that has no table of its own; "" for an empty
+// one.
 func toJSON(v any) (string, error) {
 	data, err := json.Marshal(v)
 	if s := string(data); err != nil || s == "null" || s == "[]" || s == "{}" {

@@ -13,14 +13,13 @@ import (
 	"netsky/agent/home"
 )
 
-// began is when this process started, near enough: an agent that was launched
-// before it, of which a new database knows nothing, was on record in another.
+// began is approximately when this process started: an agent launched earlier that a new
+// database does not know was recorded in another one.
 var began = time.Now()
 
-// rebuilt is what the files of the home report about the agents, for a database
-// that was made anew or put back from a copy. Each element is about one agent,
-// so that one unreadable set of files costs the others nothing. What is in the
-// mailboxes is recorded by package observe.
+// rebuilt returns what the files of the home hold about the agents, for a database that
+// was created again or restored from a copy. Each element is about one agent, so that an
+// unreadable set of files affects no other. Package observe records the mailboxes.
 func rebuilt(home home.Dir) (all [][]Op) {
 	for _, id := range launched(home) {
 		la, err := home.LoadLaunch(id)
@@ -31,8 +30,8 @@ func rebuilt(home home.Dir) (all [][]Op) {
 	return all
 }
 
-// withNotice adds a log that says that there was a database before: with lost it
-// is known, else an agent that is older than this process proves it.
+// withNotice adds a log that an earlier database existed: with lost that is known, else an
+// agent older than this process proves it.
 func withNotice(all [][]Op, lost bool) [][]Op {
 	var names []string
 	for _, ops := range all {
@@ -72,12 +71,12 @@ func launched(h home.Dir) []agent.ID {
 	return ids
 }
 
-// Launched reports whether agents have been started in this home, so that a
-// database that is missing was lost and is not merely not made yet.
+// Launched reports whether agents have been started in this home, so that a missing
+// database was lost and is not merely new.
 func Launched(home home.Dir) bool { return len(launched(home)) > 0 }
 
-// rebuiltAgent is the last start of one agent: how it was launched, what is
-// wanted of it, what it reported, and how it ended.
+// rebuiltAgent returns the last start of one agent: how it was launched, its desired
+// state, what it reported, and how it ended.
 func rebuiltAgent(home home.Dir, la agent.Launch) []Op {
 	started := Time(la.StartedMS)
 	actor := UpsertActor{ID: la.Agent, Role: la.Agent.Role(), Runtime: la.Runtime, Dir: la.Dir, Created: started, Updated: started}
@@ -122,7 +121,7 @@ func rebuiltAgent(home home.Dir, la agent.Launch) []Op {
 	return ops
 }
 
-// StartedLog is the log of a start, the same each time it is made.
+// StartedLog returns the log of a start; it is the same each time.
 func StartedLog(la agent.Launch) AddLog {
 	return AddLog{
 		Key: "started-" + la.Start, Part: "up", Actor: la.Agent, About: la.Start, Time: Time(la.StartedMS),
@@ -130,7 +129,7 @@ func StartedLog(la agent.Launch) AddLog {
 	}
 }
 
-// DiedLog is the log of a death, the same each time it is made.
+// DiedLog returns the log of a death; it is the same each time.
 func DiedLog(id agent.ID, start, how string, at Time) AddLog {
 	return AddLog{
 		Key: "died-" + start, Level: LevelWarn, Part: "spawn", Actor: id, About: start, Time: at,
@@ -138,8 +137,8 @@ func DiedLog(id agent.ID, start, how string, at Time) AddLog {
 	}
 }
 
-// rebuild records them. What is wrong in one agent's files is left out; an error
-// is the database's own.
+// rebuild records them. It skips what is invalid in one agent's files; an error is the
+// database's own.
 func (t *tx) rebuild(all [][]Op) error {
 	now := time.Now()
 	for _, ops := range all {
@@ -151,8 +150,8 @@ func (t *tx) rebuild(all [][]Op) error {
 	return nil
 }
 
-// Refresh goes over to the file that has the database's name now, if the one
-// that is open was removed or replaced; Replaced tells. It costs nothing else.
+// Refresh switches to the file that has the database's name now, if the open one was
+// removed or replaced; Replaced counts that. Otherwise it is free.
 func (db *DB) Refresh(ctx context.Context) error {
 	return db.apply(ctx, nil)
 }

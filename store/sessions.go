@@ -9,8 +9,8 @@ import (
 	"netsky/agent"
 )
 
-// EndedUnseen is the reason of a session whose end nobody saw: another start of
-// the same actor found it still open on record.
+// EndedUnseen is the reason of a session whose end nobody saw: it was still open on record
+// when the same actor was started again.
 const EndedUnseen = "ended unseen"
 
 // A Session is one start of one actor, from the spawn to its end.
@@ -28,15 +28,15 @@ type Session struct {
 	Reason    string      `json:"reason,omitempty"` // of the end
 	LastLines string      `json:"last_lines,omitempty"`
 	Started   Time        `json:"started"`
-	Changed   Time        `json:"changed,omitzero"` // when State was reported last
+	Changed   Time        `json:"changed,omitzero"` // when State was last reported
 	Ended     Time        `json:"ended,omitzero"`   // zero: open
 
 	seq int64
 }
 
-// StartSession puts a start on record. Every older session of the actor that is
-// still open is closed as EndedUnseen. Applied again it fills in what was empty.
-// The actor is put on record if it isn't. End fields are not read.
+// StartSession records a start. Older sessions of the actor that are still open are closed
+// as EndedUnseen. Applied again it fills in what was empty. It also records the actor if
+// needed. End fields are ignored.
 type StartSession Session
 
 func (StartSession) name() string { return "start_session" }
@@ -72,9 +72,8 @@ func (s StartSession) apply(t *tx) error {
 	return closeUnseen(t, s.Actor)
 }
 
-// closeUnseen closes what is open of the actor but its newest session, each at
-// the moment in which the next one started. It is right in whatever order the
-// starts come on record.
+// closeUnseen closes the actor's open sessions except the newest, each at the moment the
+// next one started, in whatever order the starts are recorded.
 func closeUnseen(t *tx, id agent.ID) error {
 	return t.exec(`UPDATE sessions AS s SET reason = ?2, state = ?3,
 			ended = (SELECT min(n.started) FROM sessions n WHERE n.actor = ?1 AND (n.started, n.seq) > (s.started, s.seq))
@@ -92,10 +91,10 @@ func knownActor(t *tx, id agent.ID, runtime string, now Time) error {
 		ON CONFLICT (id) DO NOTHING`, id, id.Role(), runtime, now, now)
 }
 
-// SessionState is what an open session has become: its state, or what has been
-// learned of it since. An empty field keeps what is there. A report older than
-// the last one changes no state, and one of an ended session nothing at all; so
-// does one of a start that is not on record, unless Actor is given.
+// SessionState updates an open session: its state, or what has been learned of it since.
+// An empty field keeps the stored value. A report older than the last one changes no
+// state, and one of an ended session nothing at all; nor does one of a start that is not
+// on record, unless Actor is given.
 type SessionState struct {
 	Start    string      `json:"start"`
 	Actor    agent.ID    `json:"actor,omitempty"`
@@ -124,10 +123,10 @@ func (s SessionState) apply(t *tx) error {
 		s.Start, s.State, s.Time, s.PID, s.PIDStart, s.Thread)
 }
 
-// EndSession is the end of a session: how its program ended and what it said
-// last. The first end that someone saw stays; a later one fills in what that
-// left empty. State is Down if it was wanted, else Dead; empty is Dead. Of a
-// start that is not on record it changes nothing, unless Actor is given.
+// EndSession is the end of a session: how its program ended and its last lines. The first
+// observed end stays; a later one fills in what that left empty. State is Down if the end
+// was wanted, else Dead; empty is Dead. For a start that is not on record it changes
+// nothing, unless Actor is given.
 type EndSession struct {
 	Start     string      `json:"start"`
 	Actor     agent.ID    `json:"actor,omitempty"`
@@ -188,7 +187,7 @@ func scanSession(r *sql.Rows) (s Session, err error) {
 	return s, err
 }
 
-// A SessionFilter says which sessions are wanted; empty fields want all.
+// A SessionFilter selects sessions; empty fields match all.
 type SessionFilter struct {
 	Actor  agent.ID
 	Thread string
@@ -208,12 +207,12 @@ func (db *DB) Sessions(ctx context.Context, f SessionFilter) (List[Session], err
 		func(s Session) (Time, int64) { return s.Started, s.seq })
 }
 
-// Session is the one with that start id.
+// Session returns the session with that start id.
 func (db *DB) Session(ctx context.Context, start string) (Session, error) {
 	return first(ctx, db.read.Load(), scanSession, start, "SELECT "+sessionColumns+" FROM sessions WHERE start = ?", start)
 }
 
-// StartedSince are the actors that have a session which was started then or later.
+// StartedSince returns the actors with a session started then or later.
 func (db *DB) StartedSince(ctx context.Context, since time.Time) (map[agent.ID]bool, error) {
 	ids, err := list(ctx, db.read.Load(), func(r *sql.Rows) (id agent.ID, err error) {
 		err = r.Scan(&id)

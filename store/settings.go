@@ -6,7 +6,7 @@ import (
 	"fmt"
 )
 
-// A Setting is one value that is kept, and who set it.
+// A Setting is one stored value, and who set it.
 type Setting struct {
 	Key     string `json:"key"`
 	Value   string `json:"value"`
@@ -14,7 +14,7 @@ type Setting struct {
 	Updated Time   `json:"updated"`
 }
 
-// SetSetting puts a setting on record; one set at a later moment stays.
+// SetSetting records a setting; one set at a later moment stays.
 type SetSetting Setting
 
 func (SetSetting) name() string { return "set_setting" }
@@ -40,7 +40,7 @@ func (db *DB) Settings(ctx context.Context) ([]Setting, error) {
 	return list(ctx, db.read.Load(), scanSetting, "SELECT key, value, who, updated FROM settings ORDER BY key")
 }
 
-// Setting is the one with that key; its error matches ErrNotFound.
+// Setting returns the setting with that key; its error matches ErrNotFound.
 func (db *DB) Setting(ctx context.Context, key string) (Setting, error) {
 	return first(ctx, db.read.Load(), scanSetting, key, "SELECT key, value, who, updated FROM settings WHERE key = ?", key)
 }

@@ -7,7 +7,7 @@ import (
 	"netsky/agent"
 )
 
-// How much of the newest a Snapshot holds; the rest is asked for by page.
+// How many of the newest a Snapshot holds; the rest is read by page.
 const (
 	snapshotMessages = 50
 	snapshotLogs     = 50
@@ -92,8 +92,8 @@ func (s *Snapshot) fill(ctx context.Context, q querier) error {
 	return nil
 }
 
-// fillWaiting counts what has not come to a good end. Counts go over an index;
-// what is delivered or answered is most, and is not counted.
+// fillWaiting counts unfinished and failed deliveries. Counts use an index; delivered and
+// answered ones are the majority and not counted.
 func (s *Snapshot) fillWaiting(ctx context.Context, q querier, at map[agent.ID]*ActorNow) error {
 	type count struct {
 		who   agent.ID

@@ -16,22 +16,22 @@ import (
 	"netsky/agent/home"
 )
 
-// The spool holds what verbs could not write: a flood there must not fill the
-// disk, so past these bounds a record is refused.
+// The spool holds what verbs could not write: a flood there must not fill the disk, so
+// past these limits a record is refused.
 const (
 	maxSpoolFiles = 10_000
 	maxSpoolBytes = 64 << 20
 	maxSpoolFile  = 4 << 20
 )
 
-// A Spool is what lies in state/spool.
+// A Spool summarises state/spool.
 type Spool struct {
-	Files int   `json:"files"` // wait to be put into the database
-	Bad   int   `json:"bad"`   // could not be, and are kept with a .why
+	Files int   `json:"files"` // waiting to be loaded into the database
+	Bad   int   `json:"bad"`   // could not be loaded, kept with a .why
 	Bytes int64 `json:"bytes"` // of all of them
 }
 
-// SpoolSize looks at the spool; a missing one is empty.
+// SpoolSize returns the size of the spool; a missing one is empty.
 func SpoolSize(home home.Dir) (Spool, error) {
 	s, _, err := readSpool(home)
 	return s, err
@@ -76,7 +76,7 @@ func spool(h home.Dir, ops []Op) error {
 		return err
 	}
 	if len(data) > maxSpoolFile {
-		return fmt.Errorf("spool: a record of %d bytes; at most %d", len(data), maxSpoolFile)
+		return fmt.Errorf("spool: a record of %d bytes exceeds the limit of %d", len(data), maxSpoolFile)
 	}
 	s, _, err := readSpool(h)
 	if err != nil {
@@ -89,11 +89,10 @@ func spool(h home.Dir, ops []Op) error {
 	return h.WriteFile(home.SpoolDir+"/"+name, data, true)
 }
 
-// ReplaySpool puts what lies in the spool into the database, the oldest first,
-// and says how many files that were. A file that is wrong in itself is set aside
-// as .bad with the reason in a .why beside it, and the rest goes on; the error
-// names all that were. Any other error ends the pass and leaves what is left
-// where it is. A crash between the record and the removal of its file is
+// ReplaySpool loads the spool into the database, the oldest first, and returns how many
+// files it loaded. An invalid file is set aside as .bad with the reason in a .why beside
+// it, and the rest continues; the error names all of those. Any other error ends the pass
+// and leaves the remaining files. A crash between recording a file and removing it is
 // harmless: ops are idempotent.
 func (db *DB) ReplaySpool(ctx context.Context) (n int, err error) {
 	_, names, err := readSpool(db.home)
@@ -148,8 +147,8 @@ func (db *DB) setAside(rel string, why error) error {
 	return os.Rename(db.home.Path(rel), db.home.Path(base+".bad"))
 }
 
-// probe tells a database that takes nothing from a record that it doesn't take:
-// it writes and takes back a row, down to the disk.
+// probe distinguishes a database that takes nothing from a record that it refuses: it
+// writes and removes a row, down to the disk.
 func (db *DB) probe(ctx context.Context) error { return db.Apply(ctx, probe{}) }
 
 type probe struct{}

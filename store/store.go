@@ -1,30 +1,27 @@
 // Package store keeps the records of one netsky in one SQLite file, meta.db,
 // and defines the record types that all packages above it share.
 //
-// What is recorded is an [Op]: one thing that happened, such as [StartSession]
-// or [AddLog]. Each op is idempotent, and where two ops speak of the same thing
-// the later one by its own time wins, so a replay, or a replay out of order,
-// changes nothing twice. [DB.Apply] writes ops in one transaction; one goroutine
-// writes for all callers and commits those that wait together. Other processes
-// may write at the same time.
+// What is recorded is an [Op]: one thing that happened, such as [StartSession] or
+// [AddLog]. Each op is idempotent, and if two ops concern the same thing the later one by
+// its own time wins, so replaying ops, even out of order, changes nothing. [DB.Apply]
+// writes ops in one transaction; one goroutine writes for all callers and commits waiting
+// ones together. Other processes may write at the same time.
 //
-// Which function is wanted:
-//   - the daemon holds a [DB] from [Open];
-//   - a verb records through a [Journal], which falls back to files in
-//     state/spool and makes no verb fail, or wait for more than two seconds;
-//   - who only looks uses [OpenRead].
+// Which to use:
+// - the daemon holds a [DB] from [Open];
+// - a verb records through a [Journal], which falls back to files in state/spool and never
+// makes a verb fail, or wait longer than two seconds;
+// - readers use [OpenRead].
 //
-// The package does not know what a mailbox looks like, which process is alive,
-// or what any of the words in its columns lead to. It is no queue: the bus is
-// the truth of what was delivered, and all of messages and deliveries can be
-// made anew from the directories. A database that is made anew begins with the
-// last start of each agent, as the files of the home report it.
+// The package does not know what a mailbox looks like, which process is alive, or what its
+// columns refer to. It is not a queue: the bus is the truth of what was delivered, and
+// messages and deliveries can be rebuilt from the directories. A rebuilt database begins
+// with the last start of each agent, from the files of the home.
 //
-// A crash of the process at any point leaves whole transactions. A loss of
-// power may take the last ones with it, never half of one (WAL, synchronous
-// NORMAL). A database is created under a temporary name and linked to its place
-// when it has its tables, and migrated in one transaction; a crash leaves at
-// most a file named ".tmp-….db" in the home.
+// A process crash at any point leaves whole transactions. A power loss may take the last
+// ones with it, never half of one (WAL, synchronous NORMAL). A database is created under a
+// temporary name and linked to its place when it has its tables, and migrated in one
+// transaction; a crash leaves at most a file named ".tmp-….db" in the home.
 package store
 
 import (
@@ -41,7 +38,7 @@ import (
 	"netsky/internal/advice"
 )
 
-// ErrNotFound is what the error of a read matches when nothing has that id.
+// ErrNotFound is returned by reads when nothing has that id.
 var ErrNotFound = advice.With(errors.New("not on record"),
 	"`netsky find TEXT` searches texts, file names and ids; `netsky log` and `netsky channel ls AGENT` list ids")
 
@@ -51,7 +48,7 @@ const busyMS = 5000
 
 // A DB is the open database. Its methods may be called from any goroutine.
 type DB struct {
-	// Now is the clock of what is stored without a time. It may be set before the first use.
+	// Now is the clock for records without a time. It may be set before the first use.
 	Now func() time.Time
 
 	home  home.Dir
@@ -64,18 +61,17 @@ type DB struct {
 	close sync.Once
 
 	watchMu    sync.Mutex
-	watch      *sql.Conn // DataVersion's own: the number counts per connection
+	watch      *sql.Conn // for DataVersion: the number counts per connection
 	watchFresh int64     // what fresh was when watch was opened
 }
 
-// Open opens the home's database for writing and reading, makes it if it is
-// missing and brings its tables up to date. The error of one that a newer
-// netsky wrote matches ErrNewer. The caller must call Close, which waits for
-// the writer to stop.
+// Open opens the home's database for writing and reading, creates it if it is missing and
+// migrates its tables. For a database that a newer netsky wrote the error matches
+// ErrNewer. The caller must call Close, which waits for the writer to stop.
 //
-// If the file is removed or replaced while it is open, the next Apply or Refresh
-// opens, or makes, the one that has its name then; Replaced tells. One that is
-// made begins with what the home's files report about the agents.
+// If the file is removed or replaced while it is open, the next Apply or Refresh opens, or
+// creates, the one that has its name then; Replaced counts that. A created one begins with
+// what the home's files hold about the agents.
 func Open(ctx context.Context, home home.Dir) (*DB, error) {
 	return open(ctx, home, busyMS)
 }
@@ -92,8 +88,7 @@ func open(ctx context.Context, home home.Dir, busyMS int) (*DB, error) {
 	}
 	db := &DB{
 		Now: time.Now, home: home,
-		// Callers wait for their commit, so more than a group would only
-		// hide how many wait.
+		// Callers wait for their commit, so more than a group would only hide how many wait.
 		reqs: make(chan *request, maxGroup),
 		quit: make(chan struct{}), done: make(chan struct{}),
 	}
@@ -102,9 +97,9 @@ func open(ctx context.Context, home home.Dir, busyMS int) (*DB, error) {
 	return db, nil
 }
 
-// OpenRead opens the home's database for reading. It makes and migrates
-// nothing: the error of one that is missing matches fs.ErrNotExist, and one
-// whose tables are older than this netsky's is refused until Open was there.
+// OpenRead opens the home's database for reading. It creates and migrates nothing: the
+// error for a missing one matches fs.ErrNotExist, and one with older tables is refused
+// until Open has migrated it.
 func OpenRead(ctx context.Context, h home.Dir) (*DB, error) {
 	_, ok, err := checkFile(h)
 	if err == nil && !ok {
@@ -126,7 +121,7 @@ func OpenRead(ctx context.Context, h home.Dir) (*DB, error) {
 	}
 	missing, err := checkVersion(have, Schema())
 	if err == nil && missing > 0 {
-		err = fmt.Errorf("schema %d is older than this netsky's %d, and nothing has migrated it yet", have, Schema())
+		err = fmt.Errorf("schema %d is older than this netsky's %d and has not been migrated yet", have, Schema())
 	}
 	if err != nil {
 		read.Close()
@@ -135,8 +130,8 @@ func OpenRead(ctx context.Context, h home.Dir) (*DB, error) {
 	return db, nil
 }
 
-// openReaders makes the pool for reads. Four connections: with more, readers
-// would wait for the processor instead; idle ones give their memory back.
+// openReaders opens the pool for reads: four connections, as with more, readers would
+// compete for the processor; idle ones release their memory.
 func openReaders(h home.Dir) (*sql.DB, error) {
 	read, err := sql.Open("sqlite3", dsn(h.Path(home.DBFile), "ro", "deferred", busyMS, "&_cache_size=-1000"))
 	if err != nil {
@@ -148,8 +143,8 @@ func openReaders(h home.Dir) (*sql.DB, error) {
 	return read, nil
 }
 
-// Close ends the writer after the transaction it is at, and the readers. What
-// waits in Apply gets an error. It may be called more than once.
+// Close ends the writer after its current transaction, and the readers. Waiting calls of
+// Apply get an error. It may be called more than once.
 func (db *DB) Close() error {
 	var err error
 	db.close.Do(func() {
@@ -168,15 +163,15 @@ func (db *DB) Close() error {
 	return err
 }
 
-// Home is the home whose records these are.
+// Home returns the home whose records these are.
 func (db *DB) Home() home.Dir { return db.home }
 
-// Replaced is how often the file was found removed or replaced since Open. When
-// it has grown, what was on record may be gone.
+// Replaced returns how often the file was found removed or replaced since Open. When it
+// has grown, earlier records may be gone.
 func (db *DB) Replaced() int64 { return db.fresh.Load() }
 
-// DataVersion is a number that changes when anyone, in this process or another,
-// has committed a change. Only its change means something, and only to this DB.
+// DataVersion returns a number that changes when any process has committed a change. It is
+// only comparable with others from this DB.
 func (db *DB) DataVersion(ctx context.Context) (v int64, err error) {
 	db.watchMu.Lock()
 	defer db.watchMu.Unlock()
@@ -199,7 +194,7 @@ func (db *DB) DataVersion(ctx context.Context) (v int64, err error) {
 	return db.watchFresh<<40 | v, nil
 }
 
-// Check reads the whole file and says what is wrong with it.
+// Check reads the whole file and reports what is wrong with it.
 func (db *DB) Check(ctx context.Context) error {
 	found, err := list(ctx, db.read.Load(), func(r *sql.Rows) (s string, err error) {
 		err = r.Scan(&s)

@@ -38,8 +38,7 @@ type Task struct {
 	seq int64
 }
 
-// UpsertTask puts the whole task on record as it is at Updated; what is there
-// from a later moment stays.
+// UpsertTask records the whole task as of Updated; a later recorded version stays.
 type UpsertTask Task
 
 func (UpsertTask) name() string { return "upsert_task" }
@@ -60,10 +59,10 @@ func (k UpsertTask) apply(t *tx) error {
 	switch k.State {
 	case TaskOpen, TaskInProgress, TaskBlocked, TaskDone, TaskCancelled:
 	default:
-		return fmt.Errorf("%w: %q is no state of a task", errOp, k.State)
+		return fmt.Errorf("%w: %q is not a task state", errOp, k.State)
 	}
 	if k.ID == "" || k.Title == "" {
-		return fmt.Errorf("%w: task %q: id and title must be given", errOp, k.ID)
+		return fmt.Errorf("%w: task %q: id and title are required", errOp, k.ID)
 	}
 	return t.exec(`INSERT INTO tasks (id, title, body, priority, state, asked_by, assignee, message, estimate_minutes,
 			actual_minutes, proof, created, started, ended, updated)
@@ -84,7 +83,7 @@ type Dependency struct {
 	Created Time   `json:"created"`
 }
 
-// AddDependency puts a dependency on record; both tasks must be.
+// AddDependency records a dependency; both tasks must be on record.
 type AddDependency Dependency
 
 func (AddDependency) name() string { return "add_dependency" }
@@ -114,7 +113,7 @@ func scanTask(r *sql.Rows) (k Task, err error) {
 	return k, err
 }
 
-// A TaskFilter says which tasks are wanted; empty fields want all.
+// A TaskFilter selects tasks; empty fields match all.
 type TaskFilter struct {
 	State    string
 	Assignee agent.ID
@@ -136,7 +135,7 @@ func (db *DB) Tasks(ctx context.Context, f TaskFilter) (List[Task], error) {
 		func(k Task) (Time, int64) { return k.Created, k.seq })
 }
 
-// Task is the one with that id.
+// Task returns the task with that id.
 func (db *DB) Task(ctx context.Context, id string) (Task, error) {
 	return first(ctx, db.read.Load(), scanTask, id, "SELECT "+taskColumns+" FROM tasks WHERE id = ?", id)
 }

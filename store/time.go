@@ -13,7 +13,7 @@ type Time int64
 
 const timeFormat = "2006-01-02T15:04:05.000Z"
 
-// At is the Time of t; the zero time.Time gives the zero Time.
+// At returns the Time of t; the zero time.Time gives the zero Time.
 func At(t time.Time) Time {
 	if t.IsZero() {
 		return 0
@@ -21,7 +21,7 @@ func At(t time.Time) Time {
 	return Time(t.UnixMilli())
 }
 
-// Time is t as the standard library has it, in UTC; zero for zero.
+// Time returns t as a time.Time in UTC; zero for zero.
 func (t Time) Time() time.Time {
 	if t == 0 {
 		return time.Time{}

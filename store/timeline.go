@@ -12,13 +12,13 @@ import (
 	"netsky/agent"
 )
 
-// ErrAmbiguous is what Timeline's error matches when several ids begin so.
-var ErrAmbiguous = errors.New("several ids begin so")
+// ErrAmbiguous is returned by Timeline for an abbreviation that fits several ids.
+var ErrAmbiguous = errors.New("ambiguous id")
 
-// minPrefix is how many characters of an id are enough to name it.
+// minPrefix is the minimum length of an abbreviated id.
 const minPrefix = 6
 
-// maxTimeline bounds each part of a timeline: messages of a thread, logs.
+// maxTimeline limits each part of a timeline: messages of a thread, logs.
 const maxTimeline = 500
 
 // Subjects of a timeline.
@@ -31,15 +31,15 @@ const (
 	SubjectNote    = "note"
 )
 
-// A Subject is what an id turned out to name.
+// A Subject is what an id refers to.
 type Subject struct {
 	Kind string `json:"kind"`
 	ID   string `json:"id"` // in full
 }
 
-// A TimelineEvent is one thing that happened to a timeline's subject. Kind is
-// "message", a DeliveryState, an input's state behind "input_", "session_start",
-// "session_end", "task_created", "task_started", "task_ended", "note" or "log".
+// A TimelineEvent is one event in a timeline. Kind is "message", a DeliveryState, an
+// input's state after "input_", "session_start", "session_end", "task_created",
+// "task_started", "task_ended", "note" or "log".
 type TimelineEvent struct {
 	Time  Time     `json:"time"`
 	Kind  string   `json:"kind"`
@@ -49,8 +49,8 @@ type TimelineEvent struct {
 	Ref   string   `json:"ref,omitempty"` // id of the message, session, task or note
 }
 
-// A Timeline is all that is on record about one id, the oldest first. More says
-// that there was more than it holds; the newest are kept.
+// A Timeline is everything recorded about one id, the oldest first. More reports that
+// there was more than it holds; the newest are kept.
 type Timeline struct {
 	Subject Subject         `json:"subject"`
 	Actor   *Actor          `json:"actor,omitempty"`
@@ -62,12 +62,12 @@ type Timeline struct {
 	More    bool            `json:"more,omitempty"`
 }
 
-// Timeline tells the story of a message (with its whole thread: what it answered
-// and what answered it), of a session by its start id, of a task, of a note, of a
-// thread or of an actor, the owner among them. At least six characters of an id do where no
-// other begins so, and the name of a file that a person dropped into an inbox
-// stands for the newest message that came by it; else the error matches
-// ErrAmbiguous, or ErrNotFound.
+// Timeline returns the history of a message (with its whole thread: what it answered and
+// what answered it), of a session by its start id, of a task, of a note, of a thread or of
+// an actor, including the owner. An id may be abbreviated to six characters if no other
+// begins so, and the name of a file that a person dropped into an inbox stands for the
+// newest message that arrived in it; otherwise the error matches ErrAmbiguous or
+// ErrNotFound.
 func (db *DB) Timeline(ctx context.Context, id string) (Timeline, error) {
 	tx, err := db.read.Load().BeginTx(ctx, &sql.TxOptions{ReadOnly: true})
 	if err != nil {
@@ -105,7 +105,7 @@ func scanSubject(r *sql.Rows) (s Subject, err error) {
 	return s, err
 }
 
-// resolve finds what the id names: in full first, then as a beginning.
+// resolve finds what the id refers to: exact matches first, then prefixes.
 func resolve(ctx context.Context, q querier, id string) (Subject, error) {
 	if id == "" {
 		return Subject{}, fmt.Errorf("%q: %w", id, ErrNotFound)
@@ -158,8 +158,7 @@ func resolve(ctx context.Context, q querier, id string) (Subject, error) {
 	return Subject{}, fmt.Errorf("%q: %w: %s", id, ErrAmbiguous, strings.Join(names, ", "))
 }
 
-// correspondent finds an address that was never started, by its mail: the owner's,
-// for one.
+// correspondent finds an address that was never started, such as the owner's, by its mail.
 func correspondent(ctx context.Context, q querier, id agent.ID) (Subject, error) {
 	found, err := list(ctx, q, scanSubject, `SELECT 'actor', ?1 WHERE EXISTS (SELECT 1 FROM messages WHERE sender = ?1)
 		OR EXISTS (SELECT 1 FROM messages WHERE target = ?1)`, id)
@@ -178,7 +177,7 @@ func (t *Timeline) add(at Time, kind string, who, to agent.ID, text, ref string)
 	}
 }
 
-// rankOf orders what has the same millisecond as it must have happened.
+// rankOf orders events of the same millisecond as they must have happened.
 func rankOf(kind string) int {
 	order := []string{"session_start", "task_created", "message", "queued", "input_pending", "claimed", "delivered",
 		"input_consumed", "task_started", "answered"}
@@ -188,8 +187,8 @@ func rankOf(kind string) int {
 	return len(order)
 }
 
-// writtenFirst sees to it that a message is written before anything befalls it:
-// its time is its sender's word, and its sender's clock may be another.
+// writtenFirst makes sure that a message is written before anything happens to it: its
+// time comes from its sender's clock, which may differ.
 func (t *Timeline) writtenFirst() {
 	befell := make(map[string]Time) // first, by message
 	for _, e := range t.Events {
@@ -207,7 +206,7 @@ func (t *Timeline) writtenFirst() {
 	}
 }
 
-// sort puts the events in order, each once, and keeps the newest.
+// sort orders the events, removes duplicates, and keeps the newest.
 func (t *Timeline) sort() {
 	t.writtenFirst()
 	slices.SortStableFunc(t.Events, func(a, b TimelineEvent) int {

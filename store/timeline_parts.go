@@ -144,7 +144,7 @@ func (t *Timeline) sessions(ctx context.Context, q querier, cond string, args ..
 		t.add(s.Started, "session_start", s.Actor, "", s.Runtime, s.Start)
 		how := s.Reason
 		if how == EndedUnseen {
-			how = "how is not known: netsky was not watching"
+			how = "cause unknown: netsky was not watching"
 		}
 		if s.Status != nil {
 			how = "exited " + strconv.Itoa(*s.Status)
@@ -184,8 +184,8 @@ func (t *Timeline) logs(ctx context.Context, q querier, cond string, args ...any
 	return nil
 }
 
-// session tells of one start and of what its agent received, sent and logged
-// from then to its end.
+// session adds one start and what its agent received, sent and logged from then to its
+// end.
 func (t *Timeline) session(ctx context.Context, q querier) error {
 	s, err := first(ctx, q, scanSession, t.Subject.ID, "SELECT "+sessionColumns+" FROM sessions WHERE start = ?", t.Subject.ID)
 	if err != nil {
@@ -208,7 +208,7 @@ func (t *Timeline) session(ctx context.Context, q querier) error {
 	return t.about(ctx, q, s.Start)
 }
 
-// traffic adds what the agent sent and what its mailbox did with what came.
+// traffic adds what the agent sent and what its mailbox did with incoming mail.
 func (t *Timeline) traffic(ctx context.Context, q querier, id agent.ID, from, till Time) error {
 	if err := t.deliveries(ctx, q, "target = ? AND changed BETWEEN ? AND ?", id, from, till); err != nil {
 		return err
@@ -226,7 +226,7 @@ func (t *Timeline) traffic(ctx context.Context, q querier, id agent.ID, from, ti
 	return nil
 }
 
-// task tells of a task, the conversation that caused it, and what it waits for.
+// task adds a task, the conversation that caused it, and what it waits for.
 func (t *Timeline) task(ctx context.Context, q querier) error {
 	k, err := first(ctx, q, scanTask, t.Subject.ID, "SELECT "+taskColumns+" FROM tasks WHERE id = ?", t.Subject.ID)
 	if err != nil {
@@ -244,7 +244,7 @@ func (t *Timeline) task(ctx context.Context, q querier) error {
 	return t.about(ctx, q, k.ID)
 }
 
-// note tells of a note, and what is about it in turn.
+// note adds a note, and what is about it in turn.
 func (t *Timeline) note(ctx context.Context, q querier) error {
 	n, err := first(ctx, q, scanNote, t.Subject.ID, "SELECT "+noteColumns+" FROM notes WHERE id = ?", t.Subject.ID)
 	if err != nil {
@@ -255,7 +255,7 @@ func (t *Timeline) note(ctx context.Context, q querier) error {
 	return t.about(ctx, q, n.ID)
 }
 
-// actor tells of all starts of an actor and of its newest traffic.
+// actor adds all starts of an actor and its newest traffic.
 func (t *Timeline) actor(ctx context.Context, q querier) error {
 	found, err := actors(ctx, q)
 	if err != nil {
@@ -280,7 +280,7 @@ func (t *Timeline) actor(ctx context.Context, q querier) error {
 	return t.about(ctx, q, t.Subject.ID)
 }
 
-// withFields is a log's text with its fields behind it, by name.
+// withFields returns a log's text followed by its fields, by name.
 func withFields(l Log) string {
 	words := make([]string, 0, len(l.Fields))
 	for _, name := range slices.Sorted(maps.Keys(l.Fields)) {

@@ -6,8 +6,8 @@ import (
 	"fmt"
 )
 
-// An Update is one run of the binary's own update: what was run, what was kept
-// to go back to, and how it went.
+// An Update is one run of the binary's own update: what was run, what was kept for a
+// rollback, and how it went.
 type Update struct {
 	ID           string   `json:"id"`
 	State        string   `json:"state"`
@@ -24,8 +24,7 @@ type Update struct {
 	seq int64
 }
 
-// UpsertUpdate puts the whole run on record as it is at Updated; what is there
-// from a later moment stays.
+// UpsertUpdate records the whole run as of Updated; a later recorded version stays.
 type UpsertUpdate Update
 
 func (UpsertUpdate) name() string { return "upsert_update" }
@@ -38,7 +37,7 @@ func (u UpsertUpdate) stamped(now Time) Op {
 
 func (u UpsertUpdate) apply(t *tx) error {
 	if u.ID == "" || u.State == "" {
-		return fmt.Errorf("%w: update %q: id and state must be given", errOp, u.ID)
+		return fmt.Errorf("%w: update %q: id and state are required", errOp, u.ID)
 	}
 	commands, err := toJSON(u.Commands)
 	if err != nil {

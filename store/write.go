@@ -9,8 +9,8 @@ import (
 	"time"
 )
 
-// maxGroup is how many callers' ops share one commit at most, so that the first
-// of them does not wait for the last of a flood.
+// maxGroup limits how many callers' ops share one commit, so that the first of them does
+// not wait for the last of a flood.
 const maxGroup = 128
 
 var (
@@ -25,10 +25,10 @@ type request struct {
 	done chan struct{} // closed when err is final
 }
 
-// Apply records what happened, all of it or, with an error, nothing. When it
-// returns nil the ops survive a crash of the process. If ctx ends first they may
-// or may not be on record; to apply them again is right either way. An op
-// without a time gets the present one.
+// Apply records what happened, all of it or, with an error, nothing. When it returns nil
+// the ops survive a crash of the process. If ctx ends first they may or may not be
+// recorded; applying them again is safe either way. An op without a time gets the current
+// one.
 func (db *DB) Apply(ctx context.Context, ops ...Op) error {
 	if len(ops) == 0 && db.reqs != nil {
 		return nil
@@ -66,8 +66,8 @@ func (db *DB) apply(ctx context.Context, ops []Op) error {
 	}
 }
 
-// run is the writer: it takes what waits, up to maxGroup, and commits it
-// together. It alone uses the connection.
+// run is the writer: it takes waiting requests, up to maxGroup, and commits them together.
+// It alone uses the connection.
 func (db *DB) run(w *writer) {
 	defer close(db.done)
 	defer func() { w.close() }()
@@ -107,7 +107,7 @@ func (db *DB) run(w *writer) {
 	}
 }
 
-// reopen goes over to the file that has the database's name now.
+// reopen switches to the file that has the database's name now.
 func (db *DB) reopen(w *writer) error {
 	ctx, cancel := context.WithTimeout(context.Background(), busyMS*time.Millisecond)
 	defer cancel()
@@ -115,7 +115,7 @@ func (db *DB) reopen(w *writer) error {
 	if err != nil {
 		return err
 	}
-	// It may be a copy that was put back, which knows nothing of the present agents.
+	// It may be a restored copy that does not know the present agents.
 	if err := next.tx.rebuild(rebuilt(db.home)); err != nil {
 		next.close()
 		return err
@@ -129,12 +129,12 @@ func (db *DB) reopen(w *writer) error {
 	*w = *next
 	old := db.read.Swap(read)
 	db.fresh.Add(1)
-	return old.Close() // what still reads from it reads to its end
+	return old.Close() // readers still in progress finish
 }
 
-// A tx is the writer's connection inside one transaction. Its statements run
-// without a context: a commit for many must not end with one caller's patience.
-// The driver keeps them prepared.
+// A tx is the writer's connection inside one transaction. Its statements run without a
+// context: a commit for many must not end with one caller's patience. The driver keeps
+// them prepared.
 type tx struct{ conn *sql.Conn }
 
 func (t *tx) exec(query string, args ...any) error {
@@ -147,8 +147,8 @@ func (t *tx) one(query string, args []any, to ...any) error {
 	return t.conn.QueryRowContext(context.Background(), query, args...).Scan(to...)
 }
 
-// commit runs the group in one transaction. A request that fails is undone
-// alone, its error is in it; the error returned is for all the others.
+// commit runs the group in one transaction. A request that fails is undone alone and gets
+// its own error; the returned error is for all the others.
 func (t *tx) commit(group []*request) (err error) {
 	if !slices.ContainsFunc(group, func(r *request) bool { return len(r.ops) > 0 }) {
 		return nil

@@ -9,7 +9,7 @@ import (
 	"netsky/agent/home"
 )
 
-// A writer is the one connection that writes, and which file it leads to.
+// A writer is the one connection that writes, and the file it leads to.
 type writer struct {
 	home     home.Dir
 	busyMS   int
@@ -18,7 +18,7 @@ type writer struct {
 	dev, ino uint64
 }
 
-// openWriter opens the database, or makes it; with lost there was another before.
+// openWriter opens the database, or creates it; with lost, an earlier one existed.
 func openWriter(ctx context.Context, h home.Dir, busyMS int, lost bool) (*writer, error) {
 	_, ok, err := checkFile(h)
 	if err == nil && !ok {
@@ -37,7 +37,7 @@ func openWriter(ctx context.Context, h home.Dir, busyMS int, lost bool) (*writer
 		err = migrate(ctx, w.tx.conn)
 	}
 	if err == nil {
-		// The log must not keep the size of its largest day.
+		// The log must not keep its largest size.
 		err = w.tx.exec("PRAGMA journal_size_limit = 8388608")
 	}
 	if err == nil {

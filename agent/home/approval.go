@@ -13,16 +13,16 @@ import (
 	"netsky/agent/proc"
 )
 
-// ApprovalDir holds what waits for the owner's yes: CODE.json, and CODE.answer
-// once it is given. Whoever asked removes both when the matter is settled; what
-// a dead process left is seen by its Asker and cleared by the next Ask.
+// ApprovalDir holds pending approvals: CODE.json, and CODE.answer once answered. The
+// asking process removes both when the matter is settled; what a dead process left is
+// recognised by its Asker and removed by the next Ask.
 const ApprovalDir = "state/approvals"
 
-// letters leaves out l, which reads as 1.
+// letters omits l, which looks like 1.
 const letters = "abcdefghijkmnopqrstuvwxyz"
 
-// Ask stores the question under a fresh code, for Answer to find, and removes
-// those of processes that have died.
+// Ask stores the question under a new code, for Answer to find, and removes those of
+// processes that have died.
 func (h Dir) Ask(a agent.Approval) (agent.Approval, error) {
 	_, dead, _ := h.approvals()
 	for _, code := range dead {
@@ -37,14 +37,14 @@ func (h Dir) Ask(a agent.Approval) (agent.Approval, error) {
 	return a, h.Save(approvalFile(a.Code), a, false)
 }
 
-// Mailed notes which envelope told the owner of the question.
+// Mailed records which envelope notified the owner of the question.
 func (h Dir) Mailed(a agent.Approval) error { return h.Save(approvalFile(a.Code), a, false) }
 
 func approvalFile(code string) string { return ApprovalDir + "/" + code + ".json" }
 func answerFile(code string) string   { return ApprovalDir + "/" + code + ".answer" }
 
-// Approvals lists what waits for an answer, the oldest first, also what has just
-// been answered. It changes nothing.
+// Approvals lists pending questions, the oldest first, including those just answered. It
+// changes nothing.
 func (h Dir) Approvals() ([]agent.Approval, error) {
 	list, _, err := h.approvals()
 	return list, err
@@ -71,7 +71,7 @@ func (h Dir) approvals() (list []agent.Approval, dead []string, err error) {
 		}
 		a, err := Load[agent.Approval](h, approvalFile(code))
 		switch {
-		case err != nil || a.Code != code: // settled at this moment, or not ours
+		case err != nil || a.Code != code: // just settled, or not ours
 		case a.Asker.Alive():
 			list = append(list, a)
 		default:
@@ -88,8 +88,8 @@ func codeLike(code string) bool {
 	return len(code) == 5 && strings.Trim(code, letters) == ""
 }
 
-// Answer answers what waits under the code, once. The error matches
-// ErrNoApproval if nothing does.
+// Answer answers the question with that code, once. The error matches ErrNoApproval if it
+// is not pending.
 func (h Dir) Answer(code string, answer agent.Answer) (agent.Approval, error) {
 	list, err := h.Approvals()
 	if err != nil {
@@ -100,12 +100,12 @@ func (h Dir) Answer(code string, answer agent.Answer) (agent.Approval, error) {
 		return agent.Approval{}, agent.ErrNoApproval
 	}
 	if _, _, err := h.Answered(code); err == nil {
-		return list[i], agent.ErrNoApproval // it has its answer
+		return list[i], agent.ErrNoApproval // it is already answered
 	}
 	return list[i], h.Save(answerFile(code), answer, false)
 }
 
-// Answered is the answer, if it has been given; ok says whether it has.
+// Answered returns the answer, and whether it has been given.
 func (h Dir) Answered(code string) (answer agent.Answer, ok bool, err error) {
 	data, err := h.ReadFile(answerFile(code), 4096)
 	if err != nil {
@@ -116,12 +116,12 @@ func (h Dir) Answered(code string) (answer agent.Answer, ok bool, err error) {
 		By    string
 	}
 	if err := json.Unmarshal(data, &v); err != nil || v.Allow == nil {
-		return agent.Answer{}, false, errors.New(h.Path(answerFile(code)) + ": no answer in it")
+		return agent.Answer{}, false, errors.New(h.Path(answerFile(code)) + ": not an answer")
 	}
 	return agent.Answer{Allow: *v.Allow, By: v.By}, true, nil
 }
 
-// Settle takes the question and its answer away.
+// Settle removes the question and its answer.
 func (h Dir) Settle(code string) error {
 	return errors.Join(h.Remove(approvalFile(code)), h.Remove(answerFile(code)))
 }

@@ -19,36 +19,35 @@ import (
 // ErrNotHome reports a directory that cannot be netsky's home.
 var ErrNotHome = errors.New("not a netsky home")
 
-// ErrOccupied is the ErrNotHome of a directory that holds something else.
+// ErrOccupied is the ErrNotHome of a directory with other content.
 var ErrOccupied = fmt.Errorf("%w", ErrNotHome)
 
-// ErrHomeOpen reports a home that others may enter and whose mode netsky does
-// not change, as it did not make the directory.
+// ErrHomeOpen reports a home that others may enter and whose mode netsky does not change
+// because it did not create the directory.
 var ErrHomeOpen = errors.New("is open to other users")
 
-// marker is what MarkerFile holds. An empty file is as good: it is how a person
-// says that a directory with files of their own is netsky's home.
+// marker is the content of MarkerFile. An empty file works too: with it a person declares
+// a directory with other files to be netsky's home.
 type marker struct {
 	Netsky int  `json:"netsky_home"` // 1
 	Made   bool `json:"made"`        // netsky made the directory itself
 }
 
-// Check reports whether the directory is a home, or can become one: it is
-// absent, or empty, or holds MarkerFile, or was made by a netsky that wrote no
-// marker yet. Any other is refused with ErrNotHome: the user's own directory and
-// what lies above it, a link, a directory with other content. Nothing is made
-// and nothing is changed.
+// Check reports whether the directory is a home, or can become one: it is absent, or
+// empty, or holds MarkerFile, or was made by a netsky that wrote no marker yet. Any other
+// is refused with ErrNotHome: the user's own directory and those above it, a link, a
+// directory with other content. Check changes nothing.
 func (h Dir) Check() error {
 	_, err := h.look()
 	return err
 }
 
-// A find is what look has found at the home's path.
+// A find is what look found at the home's path.
 type find struct {
 	absent bool
 	marked bool
-	made   bool // by netsky, as its marker says
-	byHand bool // its marker is not what netsky writes
+	made   bool // by netsky, according to its marker
+	byHand bool // its marker was not written by netsky
 	mode   fs.FileMode
 }
 
@@ -75,7 +74,7 @@ func (h Dir) look() (find, error) {
 		return find{}, h.refuse("is not a directory")
 	}
 	if st, ok := info.Sys().(*syscall.Stat_t); ok && int(st.Uid) != os.Geteuid() {
-		return find{}, h.refuse(fmt.Sprintf("belongs to user id %d, and this is user id %d", st.Uid, os.Geteuid()))
+		return find{}, h.refuse(fmt.Sprintf("belongs to user id %d, but netsky runs as user id %d", st.Uid, os.Geteuid()))
 	}
 	f := find{mode: info.Mode().Perm()}
 	if err = h.readMarker(&f); err != nil {
@@ -111,9 +110,8 @@ func (h Dir) refuse(why string) error {
 	return fmt.Errorf("%s: %w: it %s", h.dir, ErrNotHome, why)
 }
 
-// notAbove refuses a home that is the user's own directory or lies above it, by
-// whichever path it is reached. Within a marked home an agent may have a HOME of
-// its own, below one of netsky's names.
+// notAbove refuses a home that is the user's own directory or above it, by any path. In a
+// marked home an agent may have its own HOME, below one of netsky's names.
 func (h Dir) notAbove(user string, marked bool) error {
 	if !filepath.IsAbs(user) {
 		return nil
@@ -124,7 +122,7 @@ func (h Dir) notAbove(user string, marked bool) error {
 	}
 	own, err := os.Stat(h.dir)
 	if err != nil {
-		own = nil // absent; what else it is, look reports
+		own = nil // absent; look reports any other problem
 	}
 	for _, path := range paths {
 		below := ""
@@ -135,9 +133,9 @@ func (h Dir) notAbove(user string, marked bool) error {
 			}
 			switch {
 			case same && below == "":
-				return h.refuse("is your own home directory")
+				return h.refuse("is your home directory")
 			case same && !(marked && ownNames[below]):
-				return h.refuse("holds your own home directory, " + user)
+				return h.refuse("contains your home directory, " + user)
 			}
 			if same || dir == "/" {
 				break
@@ -147,7 +145,7 @@ func (h Dir) notAbove(user string, marked bool) error {
 	return nil
 }
 
-// readMarker reads MarkerFile. That there is one is enough for a home.
+// readMarker reads MarkerFile. Its existence is enough for a home.
 func (h Dir) readMarker(f *find) error {
 	data, err := h.ReadFile(MarkerFile, 4096)
 	if errors.Is(err, fs.ErrNotExist) {
@@ -162,9 +160,8 @@ func (h Dir) readMarker(f *find) error {
 	return nil
 }
 
-// notTaken refuses a directory that a person has marked and in which netsky has
-// not been yet, if it holds a name of netsky's: what is there is the person's.
-// Make begins with Channels.
+// notTaken refuses a directory that a person has marked and netsky has not used yet, if it
+// holds one of netsky's names: that content is the person's. Make begins with Channels.
 func (h Dir) notTaken() error {
 	names := slices.Sorted(maps.Keys(ownNames))
 	taken := ""
@@ -187,7 +184,7 @@ func (h Dir) notTaken() error {
 	if err := h.readMarker(&f); err != nil || !f.byHand {
 		return err // another process has begun meanwhile
 	}
-	return h.refuse("holds " + taken + ", a name that netsky keeps its own under: move it away, or take another directory")
+	return h.refuse("holds " + taken + ", a name that netsky uses itself: move it away or choose another directory")
 }
 
 // mayMark refuses a directory without a marker that can't become a home.
@@ -197,7 +194,7 @@ func (h Dir) mayMark() error {
 		return err
 	}
 	defer dir.Close()
-	made := "" // a name that only an earlier netsky has put there
+	made := "" // a name that only an earlier netsky can have created
 	for {
 		names, err := dir.Readdirnames(256)
 		for _, name := range names {
@@ -220,7 +217,7 @@ func (h Dir) mayMark() error {
 		return nil
 	}
 	if _, err := os.Lstat(h.Path(MarkerFile)); err == nil {
-		return nil // it has come while the names were read
+		return nil // it appeared while the names were read
 	}
 	boxes, err := h.OpenDir(Channels, false)
 	if err != nil {
@@ -234,18 +231,18 @@ func (h Dir) mayMark() error {
 	return nil
 }
 
-// ownNames are what netsky makes at the top of a home; true is a directory.
+// ownNames are the names netsky creates at the top of a home; true is a directory.
 var ownNames = map[string]bool{
 	MarkerFile: false, ConfigFile: false, TmuxConfFile: false,
 	DBFile: false, DBFile + "-wal": false, DBFile + "-shm": false, DBFile + "-journal": false,
 	"channels": true, "state": true, RunDir: true, LogDir: true, WorkDir: true,
 }
 
-// isTemp reports a file that was being written: netsky's own name for one.
+// isTemp reports whether the name is that of a file netsky is writing.
 func isTemp(name string) bool { return strings.HasPrefix(name, ".tmp-") }
 
-// likeOurs reports a name that netsky makes at the top of a home, or that a
-// person makes of one: a database moved away, a copy of a configuration.
+// likeOurs reports whether netsky uses the name at the top of a home, or a person derived
+// it from one: a database moved away, a copy of a configuration.
 func likeOurs(name string) bool {
 	for _, file := range []string{DBFile, ConfigFile, TmuxConfFile} {
 		if strings.HasPrefix(name, file) {
@@ -256,9 +253,9 @@ func likeOurs(name string) bool {
 	return own || isTemp(name) || name == ".DS_Store"
 }
 
-// Make creates the home and its directories with mode 0700, after Check, and
-// puts its marker there before anything else. It repairs the mode of a home that
-// netsky made, and says in repaired what it had to repair.
+// Make creates the home and its directories with mode 0700, after Check, and writes its
+// marker first. It repairs the mode of a home that netsky made, and returns what it
+// repaired.
 func (h Dir) Make() (repaired []string, err error) {
 	f, err := h.look()
 	if err != nil {
@@ -268,7 +265,7 @@ func (h Dir) Make() (repaired []string, err error) {
 		if f.made, err = makeDir(h.dir); err != nil {
 			return nil, err
 		}
-		if f.mode = 0o700; !f.made { // somebody was faster
+		if f.mode = 0o700; !f.made { // another process was faster
 			if f, err = h.look(); err != nil {
 				return nil, err
 			}
@@ -279,7 +276,7 @@ func (h Dir) Make() (repaired []string, err error) {
 			return nil, err
 		}
 		if f.mode&0o077 != 0 {
-			repaired = append(repaired, fmt.Sprintf("%s: was open to others (mode %04o), is 0700 now", h.dir, f.mode))
+			repaired = append(repaired, fmt.Sprintf("%s: was open to others (mode %04o), now 0700", h.dir, f.mode))
 		}
 	}
 	if err := h.mark(f.made); err != nil {
@@ -295,8 +292,8 @@ func (h Dir) Make() (repaired []string, err error) {
 	return repaired, nil
 }
 
-// makeDir makes a directory and what is missing above it, mode 0700 whatever the
-// umask. made is false if it was there.
+// makeDir creates a directory and missing parents, mode 0700 whatever the umask. made is
+// false if it existed.
 func makeDir(dir string) (made bool, err error) {
 	err = os.Mkdir(dir, 0o700)
 	if errors.Is(err, fs.ErrNotExist) && filepath.Dir(dir) != dir {
@@ -314,7 +311,7 @@ func makeDir(dir string) (made bool, err error) {
 	if info, err := os.Lstat(dir); err != nil || info.Mode() == fs.ModeDir|0o700 {
 		return true, err
 	}
-	return true, os.Chmod(dir, 0o700) // made this moment, by us
+	return true, os.Chmod(dir, 0o700) // just made by us
 }
 
 func (h Dir) chmod() error {
@@ -326,8 +323,8 @@ func (h Dir) chmod() error {
 	return dir.Chmod(0o700)
 }
 
-// mark writes the marker if there is none, or one that a person made: from now
-// on it says that netsky has been here.
+// mark writes the marker if there is none, or replaces one that a person made: from then
+// on it shows that netsky has used the home.
 func (h Dir) mark(made bool) error {
 	info, err := os.Lstat(h.Path(MarkerFile))
 	if err == nil && (!info.Mode().IsRegular() || info.Size() > 0) {

@@ -12,17 +12,17 @@ import (
 	"netsky/agent"
 )
 
-// maxEvent is the longest line, in bytes: a text that a model wrote fits in.
+// maxEvent is the maximum length of a line, in bytes; a model's text fits.
 const maxEvent = 1 << 20
 
 // rotateEvents is the size at which RotateEvents begins a new file, in bytes.
 const rotateEvents = 4 << 20
 
-// asideSuffix is what the name of a file that was moved aside ends in.
+// asideSuffix ends the name of a rotated file.
 const asideSuffix = ".1"
 
-// AppendEvent appends to the agent's events. MS is filled if it is 0. The line
-// is not fsynced.
+// AppendEvent appends to the agent's events. It sets MS if that is 0. The line is not
+// fsynced.
 func (h Dir) AppendEvent(id agent.ID, e agent.Event) error {
 	if e.MS == 0 {
 		e.MS = time.Now().UnixMilli()
@@ -32,7 +32,7 @@ func (h Dir) AppendEvent(id agent.ID, e agent.Event) error {
 		return err
 	}
 	if len(line) >= maxEvent {
-		return fmt.Errorf("event of %s: %d bytes, at most %d", id, len(line), maxEvent)
+		return fmt.Errorf("event of %s: %d bytes exceed the limit of %d", id, len(line), maxEvent)
 	}
 	f, err := h.OpenAppend(EventsFile(id))
 	if err != nil {
@@ -45,9 +45,9 @@ func (h Dir) AppendEvent(id agent.ID, e agent.Event) error {
 	return nil
 }
 
-// RotateEvents moves a file of events that has grown past 4 MiB aside, over the
-// one moved before. Only the holder of the agent's mailbox calls it. Whoever
-// reads the events by an EventTail misses none.
+// RotateEvents renames a file of events that has grown past 4 MiB, replacing the one
+// rotated before. Only the holder of the agent's mailbox calls it. A reader with an
+// EventTail misses nothing.
 func (h Dir) RotateEvents(id agent.ID) error {
 	dir, err := h.OpenDir(EventsDir, true)
 	if err != nil {

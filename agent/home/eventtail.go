@@ -20,35 +20,34 @@ import (
 type EventTail struct {
 	home  Dir
 	id    agent.ID
-	aside bool // begins with the file that was moved aside
-	// The files are kept open, so that what came before a rotation is not missed.
-	// Whoever had the older one open then may still write to it, so it is read on
-	// until the next.
+	aside bool // starts with the rotated file
+	// The files are kept open, so that nothing before a rotation is missed. A process that
+	// had the older one open may still write to it, so it is read until the next rotation.
 	older, present eventFile
 	in             *bufio.Reader
 }
 
-// An eventFile is one file of events, as far as it has been read.
+// An eventFile is one file of events, and how far it has been read.
 type eventFile struct {
 	f  *os.File // nil: not open
 	at int64
 }
 
-// Events reads the agent's events from the beginning of the present file.
-// The caller must call Close.
+// Events returns a tail of the agent's events from the start of the current file. The
+// caller must call Close.
 func (h Dir) Events(id agent.ID) *EventTail { return &EventTail{home: h, id: id} }
 
-// AllEvents is Events that begins with the file that was last moved aside.
+// AllEvents is Events starting with the last rotated file.
 func (h Dir) AllEvents(id agent.ID) *EventTail { return &EventTail{home: h, id: id, aside: true} }
 
-// Close closes the files. The tail may be read on and begins with the present
-// file then.
+// Close closes the files. The tail may be used again and then starts with the current
+// file.
 func (t *EventTail) Close() error {
 	return errors.Join(t.older.close(), t.present.close())
 }
 
-// Read calls fn with each whole line that has come since the last call, and
-// passes over what is no event. After a cut by hand it begins anew.
+// Read calls fn with each whole line added since the last call, and skips lines that are
+// not events. If the file was truncated by hand it starts over.
 func (t *EventTail) Read(fn func(agent.Event)) error {
 	if err := t.read(fn); err != nil {
 		return fmt.Errorf("events of %s: %w", t.id, err)
@@ -57,7 +56,7 @@ func (t *EventTail) Read(fn func(agent.Event)) error {
 }
 
 func (t *EventTail) read(fn func(agent.Event)) error {
-	for range 3 { // the file that is there, and two rotations since
+	for range 3 { // the current file, and two rotations since
 		if t.present.f == nil {
 			if err := t.olderLines(fn); err != nil {
 				return err
@@ -66,7 +65,7 @@ func (t *EventTail) read(fn func(agent.Event)) error {
 				return err
 			}
 		}
-		// Who wrote to the older file and then to this one is read in that order.
+		// A process that wrote to the older file and then to this one is read in that order.
 		size, err := t.present.size()
 		if err != nil {
 			return err
@@ -89,9 +88,9 @@ func (t *EventTail) read(fn func(agent.Event)) error {
 	return nil
 }
 
-// open opens the present file, if there is one, and only then the one that was
-// moved aside, so that none between them slips by. That one may have come and
-// gone since the last look, while there was none under the name; or it is known.
+// open opens the current file, if any, and only then the rotated one, so that none between
+// them is missed. That one may have come and gone since the last look, while no file had
+// the name; or it is known.
 func (t *EventTail) open() error {
 	first := t.older.f == nil
 	if err := t.present.open(t.home, EventsFile(t.id)); err != nil {
@@ -106,7 +105,7 @@ func (t *EventTail) open() error {
 			return errors.Join(err, aside.close())
 		}
 	}
-	if first && !t.aside { // kept open to be known again: numbers of files are given out anew
+	if first && !t.aside { // kept open to be recognised: inode numbers are reused
 		var err error
 		if aside.at, err = aside.size(); err != nil {
 			return errors.Join(err, aside.close())
@@ -118,8 +117,8 @@ func (t *EventTail) open() error {
 	return nil
 }
 
-// named reports whether the open file is still the one under its name, or the
-// last that was moved aside and has no follower yet.
+// named reports whether the open file is still the one under its name, or the last rotated
+// one without a successor yet.
 func (t *EventTail) named() (bool, error) {
 	open, err := t.present.f.Stat()
 	if err != nil {
@@ -133,14 +132,14 @@ func (t *EventTail) named() (bool, error) {
 		}
 		if older := t.older.f; err == nil && older != nil {
 			if info, err := older.Stat(); err != nil || os.SameFile(info, named) {
-				return true, err // the present one was removed by hand
+				return true, err // the current one was removed by hand
 			}
 		}
 	}
 	return err == nil && os.SameFile(open, named), err
 }
 
-// is reports whether both are one file.
+// is reports whether both are the same file.
 func (e eventFile) is(other eventFile) (bool, error) {
 	if e.f == nil || other.f == nil {
 		return false, nil
@@ -174,7 +173,7 @@ func (e *eventFile) close() error {
 	return f.Close()
 }
 
-// size is how much there is of a file; 0 of one that is not open.
+// size returns the size of a file; 0 if it is not open.
 func (e *eventFile) size() (int64, error) {
 	if e.f == nil {
 		return 0, nil
@@ -194,9 +193,9 @@ func (t *EventTail) olderLines(fn func(agent.Event)) error {
 	return t.lines(&t.older, size, fn)
 }
 
-// lines reads on in a file that has that size.
+// lines continues to read a file that has that size.
 func (t *EventTail) lines(e *eventFile, size int64, fn func(agent.Event)) error {
-	if size < e.at { // cut by hand
+	if size < e.at { // truncated by hand
 		e.at = 0
 	}
 	if size == e.at {
@@ -222,8 +221,8 @@ func (t *EventTail) lines(e *eventFile, size int64, fn func(agent.Event)) error 
 	}
 }
 
-// parseEvent reads a line. What a full disk has cut short has the next line at
-// its end; nothing inside of a text looks like the beginning of a line.
+// parseEvent parses a line. A line truncated by a full disk has the next one at its end;
+// no text contains what looks like the start of a line.
 func parseEvent(line []byte) (e agent.Event, ok bool) {
 	if json.Unmarshal(line, &e) == nil {
 		return e, e.Event != ""
@@ -236,7 +235,7 @@ func parseEvent(line []byte) (e agent.Event, ok bool) {
 	return e, json.Unmarshal(line[i:], &e) == nil && e.Event != ""
 }
 
-// A rawLine is a whole line; data is nil if it was longer than any of ours.
+// A rawLine is a whole line; data is nil if it exceeded the maximum.
 type rawLine struct {
 	data []byte
 	size int
@@ -255,7 +254,7 @@ func readLine(in *bufio.Reader) (l rawLine, err error) {
 			continue
 		}
 		if err != nil {
-			return rawLine{}, err // a line without its end is not read yet
+			return rawLine{}, err // an unfinished line is not read yet
 		}
 		if l.size > maxEvent {
 			l.data = nil

@@ -22,9 +22,9 @@ import (
 // ErrLink reports a path below the home that leads through a symbolic link.
 var ErrLink = errors.New("is a symbolic link")
 
-// OpenDir opens a directory below the home, component by component, following
-// no symbolic link. With create it makes what is missing, mode 0700 whatever
-// the umask. The caller closes the file; its descriptor is for the *at calls.
+// OpenDir opens a directory below the home, component by component, following no symbolic
+// link. With create it creates missing ones, mode 0700 whatever the umask. The caller
+// closes the file; its descriptor is for the *at calls.
 func (h Dir) OpenDir(rel string, create bool) (*os.File, error) {
 	fd, err := sys.Open(h.dir, unix.O_DIRECTORY|unix.O_NOFOLLOW|unix.O_RDONLY)
 	if err == unix.ENOTDIR || err == unix.ELOOP {
@@ -51,7 +51,7 @@ func (h Dir) OpenDir(rel string, create bool) (*os.File, error) {
 		if err != nil {
 			return nil, &fs.PathError{Op: "open", Path: done, Err: err}
 		}
-		if fd = next; made && top { // whatever netsky makes in a directory makes that its home
+		if fd = next; made && top { // creating anything in a directory makes that a home
 			if err := h.mark(false); err != nil {
 				unix.Close(fd)
 				return nil, err
@@ -72,7 +72,7 @@ func openatDir(dir int, name string, create bool) (fd int, made bool, err error)
 		}
 		made = err == nil
 		fd, err = sys.Openat(dir, name, flags, 0)
-		if err == unix.EACCES && made { // the umask left nothing to open it by
+		if err == unix.EACCES && made { // the umask left no permission to open it
 			if err = unix.Fchmodat(dir, name, 0o700, 0); err == nil {
 				fd, err = sys.Openat(dir, name, flags, 0)
 			}
@@ -98,17 +98,17 @@ func openatDir(dir int, name string, create bool) (fd int, made bool, err error)
 
 var tempCount atomic.Uint64
 
-// WriteFile replaces the file atomically: a dot-file in the same directory,
-// mode 0600, then a rename. With sync the file and the directory are fsynced
-// first and last, so that the new content survives a loss of power.
+// WriteFile replaces the file atomically: a dot-file in the same directory, mode 0600,
+// then a rename. With sync the file and then the directory are fsynced, so that the new
+// content survives a power loss.
 func (h Dir) WriteFile(rel string, data []byte, sync bool) error {
 	return h.writeFiles(path.Dir(rel), []string{path.Base(rel)}, data, sync)
 }
 
-// writeFiles is WriteFile of the same data to several files of a directory, each
-// named once. They are names of one file, which is written and flushed once: that
-// is safe as nothing here writes into a file that has several names. With an error some
-// may have been replaced, but none for want of space.
+// writeFiles is WriteFile of the same data to several files of a directory, each named
+// once. They are links to one file, which is written and flushed once: that is safe as
+// nothing here writes into a file with several names. After an error some may have been
+// replaced, but none for lack of space.
 func (h Dir) writeFiles(rel string, names []string, data []byte, sync bool) (err error) {
 	dir, err := h.OpenDir(rel, true)
 	if err != nil {
@@ -122,7 +122,7 @@ func (h Dir) writeFiles(rel string, names []string, data []byte, sync bool) (err
 	temps := make([]string, 0, len(names))
 	defer func() {
 		if err != nil {
-			for _, temp := range temps { // but for those that have their name
+			for _, temp := range temps { // those not renamed yet
 				unix.Unlinkat(d, temp, 0)
 			}
 		}
@@ -159,18 +159,18 @@ func (h Dir) writeFiles(rel string, names []string, data []byte, sync bool) (err
 	return nil
 }
 
-// newTemp has a dot-file made under a name that no other writer takes.
+// newTemp creates a dot-file under a name that no other writer uses.
 func newTemp(dir int, make func(name string) error) (name string, err error) {
 	name = ".tmp-" + strconv.Itoa(os.Getpid()) + "-" + strconv.FormatUint(tempCount.Add(1), 10)
-	if err = make(name); err == unix.EEXIST { // left by a dead process that had our number
+	if err = make(name); err == unix.EEXIST { // left by a dead process with our pid
 		unix.Unlinkat(dir, name, 0)
 		err = make(name)
 	}
 	return name, err
 }
 
-// rewrite is WriteFile for a full disk: it writes over the file that is there,
-// which takes no room. A reader, or a loss of power, may meet half of it.
+// rewrite is WriteFile for a full disk: it overwrites the existing file, which needs no
+// space. A reader, or a power loss, may see half of it.
 func (h Dir) rewrite(rel string, data []byte) error {
 	f, err := h.openFile(rel, unix.O_RDWR, false)
 	if err != nil {
@@ -181,7 +181,7 @@ func (h Dir) rewrite(rel string, data []byte) error {
 	if err != nil {
 		return err
 	}
-	const block = 4096 // what is within the first has its place on the disk
+	const block = 4096 // the first block is already allocated
 	st, ok := info.Sys().(*syscall.Stat_t)
 	if len(data) > block || info.Size() > block || info.Size() == 0 || !ok || st.Nlink != 1 {
 		return &fs.PathError{Op: "write", Path: h.Path(rel), Err: unix.ENOSPC}
@@ -195,7 +195,7 @@ func (h Dir) rewrite(rel string, data []byte) error {
 	return f.Sync()
 }
 
-// writeTemp makes a dot-file with the data; its Name is that in the directory.
+// writeTemp creates a dot-file with the data; its Name is relative to the directory.
 func writeTemp(dir int, data []byte) (*os.File, error) {
 	fd := -1
 	temp, err := newTemp(dir, func(name string) (err error) {
@@ -218,7 +218,7 @@ func writeTemp(dir int, data []byte) (*os.File, error) {
 	return f, nil
 }
 
-// reason is an error without a path, for where the path is named.
+// reason returns an error without its path, for messages that name the path.
 func reason(err error) error {
 	var p *fs.PathError
 	if errors.As(err, &p) {
@@ -227,8 +227,8 @@ func reason(err error) error {
 	return err
 }
 
-// ReadFile reads a file of at most limit bytes. It never blocks on a FIFO or a
-// device and never follows a link: only a regular file is read.
+// ReadFile reads a file of at most limit bytes. It never blocks on a FIFO or a device and
+// never follows a link: only a regular file is read.
 func (h Dir) ReadFile(rel string, limit int64) ([]byte, error) {
 	f, err := h.openFile(rel, unix.O_RDONLY, false)
 	if err != nil {
@@ -238,9 +238,9 @@ func (h Dir) ReadFile(rel string, limit int64) ([]byte, error) {
 	return readAll(f, limit)
 }
 
-// ReadOwn reads a file that a person has named, which lies anywhere and may be
-// reached through links. Like ReadFile it reads only a regular file of at most
-// limit bytes, and never waits for one that is none.
+// ReadOwn reads a file that a person has named, anywhere, possibly through links. Like
+// ReadFile it reads only a regular file of at most limit bytes, and never blocks on any
+// other.
 func ReadOwn(file string, limit int64) ([]byte, error) {
 	fd, err := sys.Open(file, unix.O_RDONLY|unix.O_NONBLOCK)
 	if err != nil {
@@ -269,8 +269,8 @@ func readAll(f *os.File, limit int64) ([]byte, error) {
 	return data, nil
 }
 
-// OpenAppend opens a file for appending, made with mode 0600 if it is missing.
-// One Write call of a whole line is not mixed with another process's.
+// OpenAppend opens a file for appending, created with mode 0600 if missing. A line written
+// with one Write call is not mixed with another process's.
 func (h Dir) OpenAppend(rel string) (*os.File, error) {
 	return h.openFile(rel, unix.O_WRONLY|unix.O_APPEND|unix.O_CREAT, true)
 }
@@ -303,7 +303,7 @@ func (h Dir) openFile(rel string, flags int, create bool) (*os.File, error) {
 	return f, nil
 }
 
-// Remove removes a file below the home; one that is not there is no error.
+// Remove removes a file below the home; a missing one is no error.
 func (h Dir) Remove(rel string) error {
 	dir, err := h.OpenDir(path.Dir(rel), false)
 	if errors.Is(err, fs.ErrNotExist) {

@@ -15,21 +15,19 @@ import (
 	"netsky/agent"
 )
 
-// MaxHome is the longest home directory's path in bytes: a unix socket's path
-// must fit in 104 bytes on macOS, and ours lie in run/ below it.
+// MaxHome is the maximum length of the home's path in bytes: a unix socket's path must fit
+// in 104 bytes on macOS, and netsky's are in run/ below it.
 const MaxHome = 80
 
-// A Dir is the directory that holds all of one netsky: $NETSKY_HOME, else
-// ~/.netsky. Paths below it are written relative to it, with slashes, and are
-// opened without following a symbolic link; the home itself is none either.
-// Check says which directories can be one.
+// A Dir is the directory that holds all of one netsky: $NETSKY_HOME, else ~/.netsky. Paths
+// below it are relative to it, with slashes, and opened without following a symbolic link;
+// the home itself must not be one. Check says which directories can be a home.
 type Dir struct {
 	dir  string // the path
-	user string // $HOME, "" where it is not set
+	user string // $HOME, "" if not set
 }
 
-// Find resolves the home directory from the environment.
-// It makes nothing.
+// Find resolves the home directory from the environment. It creates nothing.
 func Find(getenv func(string) string) (Dir, error) {
 	home := getenv("HOME")
 	usual := ""
@@ -39,7 +37,7 @@ func Find(getenv func(string) string) (Dir, error) {
 	dir := getenv("NETSKY_HOME")
 	switch {
 	case dir == "" && usual == "":
-		return Dir{}, errors.New("HOME: not set, and NETSKY_HOME neither")
+		return Dir{}, errors.New("neither NETSKY_HOME nor HOME is set")
 	case dir == "":
 		dir = usual
 	case !filepath.IsAbs(dir):
@@ -50,7 +48,7 @@ func Find(getenv func(string) string) (Dir, error) {
 		return Dir{}, fmt.Errorf("NETSKY_HOME: %q is not valid UTF-8", dir)
 	}
 	if len(dir) > MaxHome {
-		return Dir{}, fmt.Errorf("NETSKY_HOME: %q has %d bytes; unix sockets below it allow %d", dir, len(dir), MaxHome)
+		return Dir{}, fmt.Errorf("NETSKY_HOME: %q is %d bytes long; the limit is %d, as unix sockets below it must fit", dir, len(dir), MaxHome)
 	}
 	if strings.ContainsAny(dir, "\x00\n\r") {
 		return Dir{}, fmt.Errorf("NETSKY_HOME: %q holds a control character", dir)
@@ -58,7 +56,7 @@ func Find(getenv func(string) string) (Dir, error) {
 	return Dir{dir: dir, user: home}, nil
 }
 
-// At is the home at an absolute path, for tests and for tours.
+// At returns the home at an absolute path, for tests and tours.
 func At(dir string) (Dir, error) {
 	return Find(func(k string) string {
 		switch k {
@@ -71,18 +69,18 @@ func At(dir string) (Dir, error) {
 	})
 }
 
-// Dir is the home's absolute path.
+// Dir returns the home's absolute path.
 func (h Dir) Root() string { return h.dir }
 
-// Path is the absolute path of a file below the home.
+// Path returns the absolute path of a file below the home.
 func (h Dir) Path(rel ...string) string {
 	return filepath.Join(append([]string{h.dir}, rel...)...)
 }
 
-// TmuxSocket is the name of the tmux server that belongs to this home: "netsky"
-// for .netsky below the user's login directory, and one with a hash of the path
-// for any other. tmux has one directory of sockets per user, whatever HOME says:
-// so two homes of one user never share a server.
+// TmuxSocket returns the name of this home's tmux server: "netsky" for .netsky below the
+// user's login directory, and one with a hash of the path for any other. tmux has one
+// directory of sockets per user, whatever HOME says: so two homes of one user never share
+// a server.
 func (h Dir) TmuxSocket() string {
 	if filepath.Base(h.dir) == ".netsky" && filepath.Dir(h.dir) == loginDir() {
 		return "netsky"
@@ -91,8 +89,8 @@ func (h Dir) TmuxSocket() string {
 	return "netsky-" + hex.EncodeToString(sum[:4])
 }
 
-// loginDir is the user's directory in the user database, "" without one. HOME
-// may name any other.
+// loginDir returns the user's directory in the user database, "" without one. HOME may
+// name any other.
 var loginDir = sync.OnceValue(func() string {
 	u, err := user.Current()
 	if err != nil || !filepath.IsAbs(u.HomeDir) {
@@ -101,7 +99,7 @@ var loginDir = sync.OnceValue(func() string {
 	return filepath.Clean(u.HomeDir)
 })
 
-// The files below a home. Each name stands once, here.
+// Paths below a home, each defined once.
 const (
 	MarkerFile   = ".netsky-home"
 	ConfigFile   = "netsky.toml"
@@ -113,7 +111,7 @@ const (
 	ReportDir    = "state/agents"
 	KeeperDir    = "state/keepers"
 	DesiredDir   = "state/desired"
-	OwnerRead    = "state/owner-read" // names of the owner's mail that was shown, one a line
+	OwnerRead    = "state/owner-read" // names of the owner's mail that was shown, one per line
 	LaunchDir    = "state/launch"
 	EventsDir    = "state/events"
 	PromptDir    = "state/prompts"
@@ -125,16 +123,16 @@ const (
 	DaemonSocket = "run/daemon.sock"
 )
 
-// Mailbox is the directory of an address on the bus.
+// Mailbox returns the directory of an address on the bus.
 func Mailbox(id agent.ID) string { return Channels + "/" + string(id) }
 
-// PromptFile holds the agent's rendered system prompt.
+// PromptFile returns the file with the agent's rendered system prompt.
 func PromptFile(id agent.ID) string { return PromptDir + "/" + string(id) + ".md" }
 
-// EventsFile holds what witnesses in other processes saw of the agent.
+// EventsFile returns the file with what other processes observed of the agent.
 func EventsFile(id agent.ID) string { return EventsDir + "/" + string(id) + ".jsonl" }
 
-// Workspace is where a clone puts its git worktrees.
+// Workspace returns the directory for a clone's git worktrees.
 func Workspace(id agent.ID) string { return WorkDir + "/" + string(id) }
 
 func launchFile(id agent.ID) string { return LaunchDir + "/" + string(id) + ".json" }
@@ -142,7 +140,7 @@ func keeperFile(id agent.ID) string { return KeeperDir + "/" + string(id) + ".js
 func reportFile(id agent.ID) string { return ReportDir + "/" + string(id) + ".json" }
 func desiredFile(n string) string   { return DesiredDir + "/" + n }
 
-// homeDirs are made with the home; mailboxes are made by whoever needs one.
+// homeDirs are created with the home; mailboxes when they are needed.
 var homeDirs = []string{
 	Channels, PromptDir, LaunchDir, KeeperDir, ReportDir, EventsDir, DesiredDir,
 	SpoolDir, DemoDir, "state/codex", "state/approvals", LockDir, WorkDir, LogDir,

@@ -20,16 +20,15 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// ErrLocked is what Lock returns when another process holds the lock.
+// ErrLocked is returned by Lock when another process holds the lock.
 var ErrLocked = advice.With(errors.New("held by another process"),
 	"wait for it to finish, or see `netsky status`")
 
-// A Lock is an flock on a file in run/lock and, for those that must not be held
-// twice even when run/ is removed meanwhile, on the directory that it is about.
-// The kernel drops both with the process, so a crash leaves none behind; the
-// file stays and names the last holder, and whether that has given it back. It is
-// taken on the open file: a second Lock in the same process is refused like one in
-// another.
+// A Lock is an flock on a file in run/lock and, for locks that must not be held twice even
+// if run/ is removed meanwhile, on the directory they protect. The kernel releases both
+// with the process, so a crash leaves none behind; the file stays and names the last
+// holder, and whether it has released the lock. The flock belongs to the open file: a
+// second Lock in the same process is refused like one in another.
 type Lock struct {
 	home  Dir
 	name  string
@@ -40,44 +39,44 @@ type Lock struct {
 	f  *os.File // guarded by mu
 }
 
-// The locks of a home, by what their holder does. Their names are built here alone.
+// The locks of a home, by what their holder does. Their names are defined only here.
 const (
 	DaemonLock = agent.DaemonName // is the daemon
 	UpLock     = "up"             // starts or ends agents
-	RouterLock = "router"         // carries mail out of outboxes
+	RouterLock = "router"         // delivers mail from outboxes
 	TmuxLock   = "tmux"           // makes or ends sessions, or attaches a control client
 )
 
 const receiverLock = "receiver-"
 
-// ReceiverLock is the lock whose holder takes the mail of an address.
+// ReceiverLock returns the lock whose holder takes the mail of an address.
 func ReceiverLock(id agent.ID) string { return receiverLock + string(id) }
 
-// DialogLock is the lock whose holder presses keys in an agent's pane.
+// DialogLock returns the lock whose holder presses keys in an agent's pane.
 func DialogLock(id agent.ID) string { return "dialog-" + string(id) }
 
-// A Role says what the holder of a lock is to others, where holders differ.
+// A Role says what kind of holder has a lock, where holders differ.
 type Role string
 
-// Passing is the Role of a process that takes what waits in a mailbox and leaves. The
-// others that hold one are its receiver.
+// Passing is the Role of a process that drains a mailbox and leaves. Any other holder of a
+// mailbox is its receiver.
 const Passing Role = "passing"
 
-// A Holder is who took a lock, as written inside its file.
+// A Holder identifies who took a lock, as written in its file.
 type Holder struct {
 	proc.Process
 	Program  string `json:"program"`
 	Role     Role   `json:"role,omitempty"`
-	Released bool   `json:"released,omitempty"` // it has given the lock back
+	Released bool   `json:"released,omitempty"` // it has released the lock
 }
 
-// Passing reports whether the holder of a mailbox is not its receiver. A netsky
-// that wrote no roles took mail in passing as `netsky channel` alone.
+// Passing reports whether the holder of a mailbox is not its receiver. In versions that
+// wrote no roles, only `netsky channel` was such a holder.
 func (who Holder) Passing() bool {
 	return who.Role == Passing || who.Role == "" && strings.HasSuffix(who.Program, " channel")
 }
 
-// ownHolder is this process as the holder of a lock.
+// ownHolder returns this process as the holder of a lock.
 func ownHolder(role Role) Holder {
 	me := Holder{Process: proc.Self(), Program: filepath.Base(os.Args[0]), Role: role}
 	if len(os.Args) > 1 {
@@ -86,25 +85,25 @@ func ownHolder(role Role) Holder {
 	return me
 }
 
-// write writes the holder over what the lock's file holds.
+// write replaces the content of the lock's file with the holder.
 func (who Holder) write(f *os.File) error {
 	line, err := json.Marshal(who)
 	if err != nil {
 		return err
 	}
-	// In place, then cut: a reader that comes between sees JSON with a tail, takes
-	// the first value, and is right either way.
+	// In place, then truncated: a concurrent reader sees JSON with a tail, decodes the
+	// first value, and is right either way.
 	if _, err := f.WriteAt(append(line, '\n'), 0); err != nil {
 		return err
 	}
 	return f.Truncate(int64(len(line) + 1))
 }
 
-// daemonFile names the daemon once more, where removing run/ does not reach it.
+// daemonFile names the daemon a second time, where removing run/ does not reach it.
 const daemonFile = "state/daemon.json"
 
-// lockAbout is the directory that a lock is about: whoever can't remove it can't
-// come to hold the lock beside another. "" is none.
+// lockAbout returns the directory that a lock protects: without removing it, nobody can
+// hold the lock beside another. "" is none.
 func lockAbout(name string) string {
 	switch address, ok := strings.CutPrefix(name, receiverLock); {
 	case ok:
@@ -119,13 +118,13 @@ func lockAbout(name string) string {
 	return ""
 }
 
-// leftTime is how long a lock may outlive its last holder. One that was killed
-// while it started a program leaves it to the child until that is there, and who
-// only asks whether a lock is held holds it for a moment.
+// leftTime is how long a lock may outlive its last holder. One that was killed while it
+// started a program leaves it to the child until that executes, and a process that only
+// checks a lock holds it for a moment.
 const leftTime = time.Second
 
-// Lock takes the lock name without waiting for its holder. When another holds it,
-// the error matches ErrLocked and names the holder as far as it is known.
+// Lock takes the lock name without waiting. If another process holds it, the error matches
+// ErrLocked and names the holder if known.
 func (h Dir) Lock(name string) (*Lock, error) { return h.lock(name, "") }
 
 func (h Dir) lock(name string, role Role) (*Lock, error) {
@@ -161,8 +160,8 @@ func (h Dir) tryLock(name string, role Role) (*Lock, error) {
 	return nil, fmt.Errorf("lock %s: %w", name, err)
 }
 
-// lockDir locks a directory of the home; nil without an error if there is none,
-// or if its file system locks no directories.
+// lockDir locks a directory of the home; nil without an error if it does not exist, or its
+// file system can't lock directories.
 func (h Dir) lockDir(rel string) (*os.File, error) {
 	if rel == "" {
 		return nil, nil
@@ -174,7 +173,7 @@ func (h Dir) lockDir(rel string) (*os.File, error) {
 	if err != nil {
 		return nil, err
 	}
-	// Who only asks whether it is held holds it for a moment.
+	// A process that only checks the lock holds it for a moment.
 	for range 5 {
 		if err = flock(d, unix.LOCK_EX); !errors.Is(err, ErrLocked) {
 			break
@@ -188,8 +187,8 @@ func (h Dir) lockDir(rel string) (*os.File, error) {
 	return nil, ignoreUnlockable(err)
 }
 
-// ignoreUnlockable drops the error of a file system that locks no directories,
-// such as NFS: there the lock's file alone has to do.
+// ignoreUnlockable drops the error of a file system that can't lock directories, such as
+// NFS: there the lock's file alone must do.
 func ignoreUnlockable(err error) error {
 	if errors.Is(err, unix.EBADF) || errors.Is(err, unix.EINVAL) || errors.Is(err, unix.EOPNOTSUPP) || errors.Is(err, unix.ENOSYS) {
 		return nil
@@ -197,7 +196,7 @@ func ignoreUnlockable(err error) error {
 	return err
 }
 
-// lockFile makes and locks the lock's file and writes into it who we are.
+// lockFile creates and locks the lock's file and writes our identity into it.
 func (h Dir) lockFile(name string, role Role) (*os.File, error) {
 	f, err := h.openFile(LockDir+"/"+name, unix.O_RDWR|unix.O_CREAT, true)
 	if err != nil {
@@ -217,7 +216,7 @@ func (h Dir) lockFile(name string, role Role) (*os.File, error) {
 	return f, nil
 }
 
-// flock takes a lock without waiting; one that another holds is ErrLocked.
+// flock takes a lock without waiting; ErrLocked if another holds it.
 func flock(f *os.File, how int) error {
 	for {
 		switch err := unix.Flock(int(f.Fd()), how|unix.LOCK_NB); err {
@@ -230,9 +229,9 @@ func flock(f *os.File, how int) error {
 	}
 }
 
-// Keep makes the lock's file anew if it has been removed, and reports whether it
-// was: the lock is still ours, but nobody could read whose it is. It is for
-// locks that are about a directory, which is what keeps others out meanwhile.
+// Keep creates the lock's file again if it has been removed, and reports whether it was:
+// the lock is still ours, but its holder was unreadable. It is for locks that protect a
+// directory, which keeps others out meanwhile.
 func (l *Lock) Keep() (removed bool, err error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -255,8 +254,7 @@ func (l *Lock) Keep() (removed bool, err error) {
 	return true, nil
 }
 
-// Here reports whether the directory that the lock is about is still the one at
-// its path.
+// Here reports whether the directory that the lock protects is still the one at its path.
 func (l *Lock) Here() bool {
 	if l.about == nil {
 		who, ok := l.home.LockHolder(l.name)
@@ -270,8 +268,8 @@ func (l *Lock) Here() bool {
 	return err == nil && os.SameFile(ours, there)
 }
 
-// WaitLock takes the lock, waiting for it until ctx ends. blocked, if not nil,
-// is called once with the refusal if it has to wait.
+// WaitLock takes the lock, waiting until ctx ends. blocked, if not nil, is called once
+// with the refusal if it has to wait.
 func (h Dir) WaitLock(ctx context.Context, name string, blocked func(error)) (*Lock, error) {
 	return h.WaitLockAs(ctx, name, "", blocked)
 }
@@ -295,8 +293,8 @@ func (h Dir) WaitLockAs(ctx context.Context, name string, role Role, blocked fun
 	}
 }
 
-// Unlock gives the lock back. The file stays and says so, as its last holder may
-// live on for long.
+// Unlock releases the lock. The file stays and says so, as its last holder may live long
+// after.
 func (l *Lock) Unlock() error {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -305,7 +303,7 @@ func (l *Lock) Unlock() error {
 	}
 	who := ownHolder(l.role)
 	who.Released = true
-	_ = who.write(l.f) // at worst the lock looks held for as long as we live
+	_ = who.write(l.f) // at worst the lock looks held while this process lives
 	err := l.f.Close()
 	l.f = nil
 	if l.about != nil {
@@ -314,10 +312,9 @@ func (l *Lock) Unlock() error {
 	return err
 }
 
-// LockHolder says which living process has the lock. Where its file does not tell,
-// as somebody has removed or damaged it, and the lock is held all the same, the
-// holder is one without a number. Looking takes no lock otherwise, so it never
-// makes another's attempt fail.
+// LockHolder returns the living process that holds the lock. If the lock is held but its
+// file does not say by whom, because somebody removed or damaged it, the holder has no
+// number. Otherwise LockHolder takes no lock, so it never makes another's attempt fail.
 func (h Dir) LockHolder(name string) (Holder, bool) {
 	who, err := h.readHolder(LockDir + "/" + name)
 	if err == nil && who.Named() {
@@ -331,11 +328,11 @@ func (h Dir) LockHolder(name string) (Holder, bool) {
 			return who, true
 		}
 	}
-	return Holder{Program: "a process that is not named"}, true
+	return Holder{Program: "an unknown process"}, true
 }
 
-// LastHolder is who has taken the lock last, by its file; it may have given it back
-// or have died. The error matches fs.ErrNotExist if nobody has.
+// LastHolder returns who took the lock last, according to its file; that process may have
+// released it or died. The error matches fs.ErrNotExist if nobody has.
 func (h Dir) LastHolder(name string) (Holder, error) { return h.readHolder(LockDir + "/" + name) }
 
 func (h Dir) readHolder(rel string) (who Holder, err error) {
@@ -346,8 +343,8 @@ func (h Dir) readHolder(rel string) (who Holder, err error) {
 	return who, err
 }
 
-// Locked reports whether a process holds the lock now, whatever its file says.
-// For a moment it holds it itself, so it is for whoever is about to act on it.
+// Locked reports whether a process holds the lock now, whatever its file says. It holds
+// the lock for a moment itself, so call it only right before acting on the result.
 func (h Dir) Locked(name string) (bool, error) {
 	held, err := h.dirLocked(lockAbout(name))
 	if held || err != nil {

@@ -17,10 +17,10 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Purge removes what netsky makes in a home, by the names it gives, and the home
-// itself if nothing else is in it. It follows no link and leaves other file systems alone. left
-// names what it did not remove as it is not netsky's. The marker goes last: after
-// an error, or a crash, what is there is still a home and can be purged again.
+// Purge removes what netsky creates in a home, by name, and the home itself if nothing
+// else is in it. It follows no link and leaves other file systems alone. left lists what
+// it did not remove because it is not netsky's. The marker is removed last: after an
+// error, or a crash, the rest is still a home and can be purged again.
 //
 // The caller has ended all that runs in the home.
 func (h Dir) Purge() (left []string, err error) {
@@ -44,7 +44,7 @@ func (h Dir) Purge() (left []string, err error) {
 	if err != nil {
 		return nil, err
 	}
-	// The locks, which keep others from starting anything, go late.
+	// The locks, which keep others from starting anything, are removed late.
 	slices.SortFunc(names, func(a, b string) int { return late(a) - late(b) })
 	for _, name := range names {
 		p.top(dir, name)
@@ -59,7 +59,7 @@ func (h Dir) Purge() (left []string, err error) {
 		return p.left, nil
 	}
 	if err := os.Remove(h.dir); err != nil {
-		return nil, errors.Join(err, h.mark(false)) // something has come meanwhile
+		return nil, errors.Join(err, h.mark(false)) // something was added meanwhile
 	}
 	return nil, nil
 }
@@ -73,22 +73,22 @@ func late(name string) int {
 
 type purge struct {
 	fd   int  // of the home
-	made bool // netsky made the home: what has our name in it is ours
+	made bool // netsky made the home, so files with its names are netsky's
 	dev  uint64
 
 	records bool // DBFile is netsky's
 
 	left []string // what is not netsky's, relative to the home
-	err  error    // all that could not be removed
+	err  error    // everything that could not be removed
 }
 
-// A shape is what netsky makes in a directory: nothing else there is removed,
-// however it came to be there.
+// A shape is what netsky creates in a directory: nothing else there is removed, wherever
+// it is from.
 type shape struct {
-	files string           // a pattern of the whole name of what is no directory
+	files string           // a pattern for whole names of files
 	dirs  map[string]shape // the directories
-	boxes *shape           // of the directories named by an address
-	tree  bool             // all below is netsky's, or was looked at before
+	boxes *shape           // for directories named by an address
+	tree  bool             // everything below is netsky's, or was checked before
 }
 
 const (
@@ -96,8 +96,8 @@ const (
 	agentJSON   = addressName + `\.json`
 )
 
-// shapes are those of the directories in ownNames. Old names stay here, as homes
-// keep their files.
+// shapes are those of the directories in ownNames. Old names stay here, as homes keep
+// their files.
 var shapes = map[string]shape{
 	"channels": {dirs: map[string]shape{"agent": {boxes: &shape{
 		files: `(seen|settings\.json|mcp-config\.json)`,
@@ -161,11 +161,11 @@ func (p *purge) top(home *os.File, name string) {
 	}
 }
 
-// tempName is what writeTemp gives.
+// tempName matches the names made by writeTemp.
 var tempName = regexp.MustCompile(`^\.tmp-[0-9]+-[0-9]+$`)
 
-// proved reports whether a file at the top is netsky's. Where netsky made the
-// directory, the name says so; in one that a person had before, what it holds.
+// proved reports whether a file at the top is netsky's. If netsky made the directory, the
+// name proves it; if a person did, the content must.
 func (p *purge) proved(name string) bool {
 	switch {
 	case p.made:
@@ -178,8 +178,8 @@ func (p *purge) proved(name string) bool {
 	return true
 }
 
-// isRecords reports whether DBFile is an SQLite database with netsky's tables. It
-// may be that only its journal has them yet.
+// isRecords reports whether DBFile is an SQLite database with netsky's tables. Only its
+// journal may have them yet.
 func (p *purge) isRecords() bool {
 	db := p.head(DBFile)
 	if !bytes.HasPrefix(db, []byte("SQLite format 3\x00")) {
@@ -193,7 +193,7 @@ func (p *purge) isRecords() bool {
 	return false
 }
 
-// head is the beginning of a file at the top, nil if it can't be read.
+// head returns the beginning of a file at the top, nil if it can't be read.
 func (p *purge) head(name string) []byte {
 	fd, err := sys.Openat(p.fd, name, unix.O_RDONLY|unix.O_NOFOLLOW|unix.O_NONBLOCK, 0)
 	if err != nil {
@@ -205,8 +205,8 @@ func (p *purge) head(name string) []byte {
 	return data
 }
 
-// shaped removes from a directory what its shape has, and the directory if
-// nothing is left in it.
+// shaped removes from a directory what its shape has, and the directory itself if it is
+// then empty.
 func (p *purge) shaped(parent *os.File, name, rel string, s shape) {
 	if s.tree {
 		p.tree(parent, name, rel)
@@ -231,8 +231,8 @@ func (p *purge) shaped(parent *os.File, name, rel string, s shape) {
 	})
 }
 
-// only gives the entries of a directory to each, and removes the directory if
-// nothing is left in it.
+// only passes the entries of a directory to each, and removes the directory if it is then
+// empty.
 func (p *purge) only(parent *os.File, name, rel string, each func(dir *os.File, name string)) {
 	dir := p.open(parent, name, rel)
 	if dir == nil {
@@ -250,7 +250,7 @@ func (p *purge) only(parent *os.File, name, rel string, each func(dir *os.File, 
 	}
 }
 
-// tree removes a directory and all below it, links as links.
+// tree removes a directory and everything below it, links as links.
 func (p *purge) tree(parent *os.File, name, rel string) {
 	dir := p.open(parent, name, rel)
 	if dir == nil {
@@ -292,7 +292,7 @@ func (p *purge) tree(parent *os.File, name, rel string) {
 	}
 }
 
-// open opens a directory of a directory, nil if it is to be left alone.
+// open opens a subdirectory, nil if it is to be left alone.
 func (p *purge) open(parent *os.File, name, rel string) *os.File {
 	fd, err := sys.Openat(int(parent.Fd()), name, unix.O_DIRECTORY|unix.O_NOFOLLOW|unix.O_RDONLY, 0)
 	if err == unix.ENOENT {
@@ -318,15 +318,15 @@ func (p *purge) unlink(dir *os.File, name, rel string, flags int) {
 	}
 }
 
-// fail notes what could not be removed. One cause is enough: it is often the
-// same for a thousand files.
+// fail records what could not be removed. One cause is enough: it is often the same for a
+// thousand files.
 func (p *purge) fail(rel string, err error) {
 	if err != nil && p.err == nil {
 		p.err = fmt.Errorf("%s: not removed: %w", rel, reason(err))
 	}
 }
 
-// kind is the type of an entry, 0 if there is none of that name.
+// kind returns the type of an entry, 0 if it does not exist.
 func kind(dir *os.File, name string) uint32 {
 	var st unix.Stat_t
 	if unix.Fstatat(int(dir.Fd()), name, &st, unix.AT_SYMLINK_NOFOLLOW) != nil {

@@ -1,5 +1,5 @@
 package home
 
-// isMount reports whether something is mounted at a directory beside another
-// file system: macOS has no such mounts.
+// isMount reports whether a directory is a mount point on the same file system: macOS has
+// no such mounts.
 func isMount(int) bool { return false }

@@ -8,7 +8,7 @@ import (
 	"sync"
 )
 
-// MarkShown remembers files of the owner's mail as shown.
+// MarkShown records files of the owner's mail as shown.
 func (h Dir) MarkShown(names ...string) error {
 	if len(names) == 0 {
 		return nil
@@ -21,8 +21,8 @@ func (h Dir) MarkShown(names ...string) error {
 	return errors.Join(err, f.Close())
 }
 
-// ShownMail are the names of the owner's envelopes that were shown. A line cut
-// off by a crash names no file and does no harm.
+// ShownMail returns the names of the owner's envelopes that were shown. A line truncated
+// by a crash names no file and does no harm.
 func (h Dir) ShownMail() (map[string]bool, error) {
 	data, err := h.ReadFile(OwnerRead, 64<<20)
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
@@ -37,10 +37,10 @@ func (h Dir) ShownMail() (map[string]bool, error) {
 	return shown, nil
 }
 
-// Shown is what ShownMail returns, as it was last read. The zero value is ready.
+// Shown caches what ShownMail returns. The zero value is ready to use.
 type Shown struct {
-	mu   sync.Mutex  // guards what follows
-	file os.FileInfo // of which list was read
+	mu   sync.Mutex  // guards the fields below
+	file os.FileInfo // the file that list was read from
 	list map[string]bool
 }
 

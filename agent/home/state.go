@@ -14,8 +14,7 @@ import (
 	"netsky/agent"
 )
 
-// Removed reports whether a program that was at an absolute path is not there any
-// more.
+// Removed reports whether the program at an absolute path no longer exists.
 func Removed(path string) bool {
 	if path == "" {
 		return false
@@ -26,15 +25,15 @@ func Removed(path string) bool {
 
 const tickerFile = "state/ticker.json"
 
-// SaveTicker replaces the ticker's file; LoadTicker reads it, and its error
-// matches fs.ErrNotExist if there has been none.
+// SaveTicker replaces the ticker's file; LoadTicker reads it, and its error matches
+// fs.ErrNotExist if there is none.
 func (h Dir) SaveTicker(t agent.Ticker) error { return h.Save(tickerFile, t, false) }
 
 func (h Dir) LoadTicker() (agent.Ticker, error) { return Load[agent.Ticker](h, tickerFile) }
 
 const maxStateFile = 4 << 20
 
-// Save replaces a small file with v as JSON, by way of WriteFile.
+// Save replaces a small file with v as JSON, using WriteFile.
 func (h Dir) Save(rel string, v any, sync bool) error {
 	data, err := json.Marshal(v)
 	if err != nil {
@@ -61,8 +60,8 @@ func (h Dir) SaveReport(id agent.ID, r agent.Report) error { return h.Save(repor
 
 func (h Dir) SaveLaunch(l agent.Launch) error { return h.Save(launchFile(l.Agent), l, false) }
 
-// SaveKeeper replaces the keeper's record, also on a disk that is full if there
-// is one: what ended there must not look unproved for that.
+// SaveKeeper replaces the keeper's record, even on a full disk if there is one already: a
+// full disk must not make an ended start look unproved.
 func (h Dir) SaveKeeper(id agent.ID, k agent.Keeper) error {
 	err := h.Save(keeperFile(id), k, false)
 	if errors.Is(err, unix.ENOSPC) || errors.Is(err, unix.EDQUOT) {
@@ -85,19 +84,19 @@ func (h Dir) LoadKeeper(id agent.ID) (agent.Keeper, error) {
 	return Load[agent.Keeper](h, keeperFile(id))
 }
 
-// SetDesired stores what is wanted of an agent (or of DaemonName) so that it
-// survives a loss of power.
+// SetDesired stores the desired state of an agent (or of DaemonName) so that it survives a
+// power loss.
 func (h Dir) SetDesired(name string, up bool, by string) error {
 	return h.Save(desiredFile(name), agent.Desired{Up: up, AtMS: time.Now().UnixMilli(), By: by}, true)
 }
 
-// Forget stores that an agent is to stay down and to be shown no longer, until it
-// is wanted again or more than so many messages wait for it.
+// Forget stores that an agent stays down and hidden, until it is wanted again or more than
+// that many messages wait for it.
 func (h Dir) Forget(id agent.ID, by string, waiting int) error {
 	return h.Save(desiredFile(string(id)), agent.Desired{AtMS: time.Now().UnixMilli(), By: by, Forgotten: &waiting}, true)
 }
 
-// SetAllDesired is SetDesired of several agents in one go.
+// SetAllDesired is SetDesired for several agents at once.
 func (h Dir) SetAllDesired(ids []agent.ID, up bool, by string) error {
 	data, err := json.Marshal(agent.Desired{Up: up, AtMS: time.Now().UnixMilli(), By: by})
 	if err != nil || len(ids) == 0 {
@@ -112,13 +111,13 @@ func (h Dir) SetAllDesired(ids []agent.ID, up bool, by string) error {
 	return h.writeFiles(DesiredDir, names, append(data, '\n'), true)
 }
 
-// LoadDesired is what is wanted; nothing on file means down.
+// LoadDesired returns the desired state; without a file it is down.
 func (h Dir) LoadDesired(name string) (agent.Desired, error) {
 	return Load[agent.Desired](h, desiredFile(name))
 }
 
-// ClearReports removes what an earlier start of the agent left to be believed:
-// its report and its keeper's word.
+// ClearReports removes what an earlier start of the agent left: its report and its
+// keeper's record.
 func (h Dir) ClearReports(id agent.ID) error {
 	if err := h.Remove(reportFile(id)); err != nil {
 		return err
