@@ -30,7 +30,7 @@ func TestClaudeFinishedForADeadDown(t *testing.T) {
 	if err := os.WriteFile(filepath.Join(w.home, home.Mailbox("agent1"), "inbox", "end.json"), []byte(request), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	w.mustShow(t, "status", "agent1         down", "has finished as it was asked to")
+	w.mustShow(t, "status", "agent1         down", "finished as requested")
 	if status, out := w.within(t, nil, "", "netsky", "ask", "agent1", "hello"); status != 1 {
 		t.Errorf("asked, it gave status %d:\n%s", status, out)
 	}

@@ -131,7 +131,7 @@ func TestStrictness(t *testing.T) {
 		name, text, words string
 		kind              error
 	}{
-		{"unknown", "one\ntwo {{ user }}", `a.md, line 2: "{{ user }}" stands for nothing`, prompts.ErrPlaceholder},
+		{"unknown", "one\ntwo {{ user }}", `a.md, line 2: "{{ user }}" is not a known placeholder`, prompts.ErrPlaceholder},
 		{"line counted from the top", "\n\n\n{{ user }}", "a.md, line 4: ", prompts.ErrPlaceholder},
 		{"capital", "{{ N }}", `"{{ N }}"`, prompts.ErrPlaceholder},
 		{"empty", "{{ }}", `"{{ }}"`, prompts.ErrPlaceholder},

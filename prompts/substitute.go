@@ -15,7 +15,7 @@ import (
 
 var (
 	// ErrPlaceholder reports a "{{" that names no known value.
-	ErrPlaceholder = advice.With(errors.New("stands for nothing"),
+	ErrPlaceholder = advice.With(errors.New("is not a known placeholder"),
 		"`netsky prompt AGENT --layers` shows what the text is made of")
 
 	// ErrText reports a layer that is not text: a program's argument

@@ -15,14 +15,13 @@ import (
 	"time"
 )
 
-// ErrClosed is matched when a control client has ended.
+// ErrClosed is returned when a control client has ended.
 var ErrClosed = errors.New("control client has ended")
 
-// maxReply is the largest reply kept. It is far above what a pane's whole
-// history is, and keeps a mistake from filling the memory.
+// maxReply limits a reply. It is far above a pane's whole history, and guards memory.
 const maxReply = 64 << 20
 
-// A Notice is what tmux tells a control client unasked.
+// A Notice is a notification from tmux to a control client.
 type Notice struct {
 	Name string // such as "sessions-changed"
 	Args string // the rest of the line
@@ -63,13 +62,12 @@ type request struct {
 	done   chan struct{} // closed when it has been answered; nil of those that another is asked with, behind them
 }
 
-// Control attaches a control client to the session of exactly that name. It
-// neither resizes its windows nor receives their output. The caller must call
-// Close.
+// Control attaches a control client to the session of exactly that name. It neither
+// resizes its windows nor receives their output. The caller must call Close.
 //
-// While it attaches the caller must keep sessions from being made or ended as
-// far as that is in his hands: tmux 3.3a tells clients of it that are not ready
-// to be told, and dies, in one of twenty such coincidences.
+// While it attaches, the caller should keep sessions from being made or ended: tmux 3.3a
+// notifies clients of that before they are ready, and dies, in one of twenty such
+// coincidences.
 func (s *Server) Control(ctx context.Context, session string) (*Client, error) {
 	return s.attach(ctx, session, "no-output,ignore-size")
 }
@@ -148,13 +146,12 @@ func startFresh(cmd *exec.Cmd) error {
 	return <-started
 }
 
-// Notices are what tmux told unasked. When they are not read the oldest are
-// dropped. The channel is closed when the client has ended.
+// Notices returns tmux's notifications. If they are not read the oldest are dropped. The
+// channel is closed when the client has ended.
 func (c *Client) Notices() <-chan Notice { return c.notices }
 
-// Close ends the client's process and waits for it: a second for it to go by
-// itself, another when asked, then by force. Calls of Do that wait return
-// [ErrClosed].
+// Close ends the client's process and waits for it: one second for it to exit, another
+// after TERM, then by force. Waiting calls of Do return [ErrClosed].
 func (c *Client) Close() error {
 	c.stop.Do(func() {
 		_ = c.stdin.Close()

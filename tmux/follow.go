@@ -8,19 +8,18 @@ import (
 	"strings"
 )
 
-// Hear has stirred called with the id of a pane of a followed window whenever it
-// has printed something; how it looks then, Screen tells. It is called by the
-// goroutine that reads all answers, so it must be quick and wait for none of
-// them, and it must not keep the id's bytes.
+// Hear sets a function to call with the id of a pane of a followed window whenever it has
+// output; Screen returns its content. It is called by the goroutine that reads all
+// answers, so it must be quick and wait for none of them, and it must not keep the id's
+// bytes.
 func (c *Client) Hear(stirred func(pane []byte)) { c.stirred.Store(&stirred) }
 
-// Follow links a window of another session into the client's own, which must be
-// a hub's, so that who hears is told of it. Its size stays, and so does everything
-// that a person sees of it. A window that is followed already stays linked once.
-// After nil it is followed, also if ctx was cancelled meanwhile: the caller must
-// Unfollow. A session that is ended by other means than [Server.Kill] while a
-// window of it is followed leaves that window, with its programs, to the hub: see
-// [Client.Orphans].
+// Follow links a window of another session into the client's own, which must be a hub's,
+// so that Hear reports its output. Its size does not change, nor anything that a person
+// sees of it. A window that is already followed stays linked once. After nil it is
+// followed, even if ctx was cancelled meanwhile: the caller must Unfollow. If a session is
+// ended by other means than [Server.Kill] while a window of it is followed, that window
+// and its programs remain in the hub: see [Client.Orphans].
 func (c *Client) Follow(ctx context.Context, window string) error {
 	if err := windowOK(window); err != nil {
 		return err
@@ -30,8 +29,8 @@ func (c *Client) Follow(ctx context.Context, window string) error {
 	return c.relink(ctx, "link-window", "if-shell -F -t "+hub+" '#{W:#{?#{==:#{window_id},"+window+"},1,}}' {} { link-window -d -s "+window+" -t "+hub+" }")
 }
 
-// Unfollow undoes Follow. A window that is gone, or that only the hub still has,
-// is no error; the latter ends with what runs in it.
+// Unfollow undoes Follow. It is no error if the window is gone, or only the hub still has
+// it; the latter ends with what runs in it.
 func (c *Client) Unfollow(ctx context.Context, window string) error {
 	if err := windowOK(window); err != nil {
 		return err
@@ -58,9 +57,8 @@ func (c *Client) relink(ctx context.Context, verb, line string) error {
 	return err
 }
 
-// Orphans ends the followed windows whose own sessions are gone, with what runs
-// in them, and names them. A person who ends a session by hand means its
-// programs to end.
+// Orphans ends the followed windows whose own sessions are gone, with what runs in them,
+// and returns their names. A person who ends a session by hand means its programs to end.
 func (c *Client) Orphans(ctx context.Context) (ended []string, err error) {
 	out, err := c.Do(ctx, "list-windows -t ="+c.session+": -F '#{window_id} #{window_linked_sessions} #{window_name}'")
 	if err != nil {
@@ -95,7 +93,7 @@ func windowOK(id string) error {
 	return nil
 }
 
-// A Screen is how a pane looks: what a capture gives, and what it leaves out.
+// A Screen is the content and state of a pane.
 type Screen struct {
 	Text          string // its rows, each ended by a line feed, with their escapes
 	History       int    // how many of the rows are above the screen
@@ -106,20 +104,20 @@ type Screen struct {
 
 const screenFields = "#{pane_width} #{pane_height} #{cursor_y} #{cursor_x} #{cursor_flag} #{history_size}"
 
-// A Shot is a pane's Screen, or why there is none.
+// A Shot is a pane's Screen, or the reason why there is none.
 type Shot struct {
 	Screen
 	Err error
 }
 
-// Screen is how the pane looks, with at most lines of its history.
+// Screen returns the pane's screen, with at most lines of its history.
 func (c *Client) Screen(ctx context.Context, pane string, lines int) (Screen, error) {
 	s := c.Screens(ctx, []string{pane}, lines)[0]
 	return s.Screen, s.Err
 }
 
-// Screens are how several panes look, each with at most lines of its history, in
-// the order of their names. They are asked for together.
+// Screens returns the screens of several panes, each with at most lines of its history, in
+// the order of their names. They are requested together.
 func (c *Client) Screens(ctx context.Context, panes []string, lines int) []Shot {
 	list := make([]Shot, len(panes))
 	reqs := make([]*request, 0, len(panes))

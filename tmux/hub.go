@@ -36,7 +36,7 @@ func (s *Server) OpenHub(ctx context.Context, name string) (*Client, error) {
 		"display-message -p" + at + ` "#{?` + hubTag + `,` + mark + `,}"`, "",
 	}, "\n")), "start-server", ";", "source-file", "-")
 	if err == nil && !strings.Contains(out, mark+"\n") {
-		err = errors.New("not there after it was made")
+		err = errors.New("missing after it was created")
 	}
 	if err != nil {
 		return nil, fmt.Errorf("tmux: hub %s: %w", name, err)
@@ -61,8 +61,8 @@ func endHub(name string) string {
 	return "if-shell -F -t =" + name + `: "#{` + hubTag + `}" { kill-session -t =` + name + " }"
 }
 
-// CloseHub ends the hub session of that name, with the windows that only it
-// has. One that is not there is no error; a session that is no hub stays.
+// CloseHub ends the hub session of that name, with the windows that only it has. A missing
+// one is no error; a session that is no hub stays.
 func (s *Server) CloseHub(ctx context.Context, name string) error {
 	if !nameOK(name) {
 		return fmt.Errorf("tmux: hub %q: want letters, digits, - or _", name)
@@ -79,8 +79,8 @@ func (s *Server) CloseHub(ctx context.Context, name string) error {
 	return nil
 }
 
-// HubProcess is the number of the process that tmux has started in the hub's own
-// window. The error matches ErrNoServer or ErrNotFound if there is no such hub.
+// HubProcess returns the number of the process that tmux started in the hub's own window.
+// The error matches ErrNoServer or ErrNotFound if there is no such hub.
 func (s *Server) HubProcess(ctx context.Context, name string) (int, error) {
 	if !nameOK(name) {
 		return 0, fmt.Errorf("tmux: hub %q: want letters, digits, - or _", name)

@@ -13,11 +13,10 @@ import (
 	"netsky/agent/proc"
 )
 
-// Reap ends a server that has been told to exit and hangs in it, as tmux 3.3a
-// can when a control client was attached: it has no sessions any more, takes
-// connections, refuses every command, and keeps a new server from starting. A
-// server that answers is left alone, which is an error; none at all is not. The
-// default server is refused, because it is a person's.
+// Reap ends a server that was told to exit and hangs, as tmux 3.3a can if a control client
+// was attached: it has no sessions any more, accepts connections, refuses every command,
+// and keeps a new server from starting. A server that answers is left alone, which is an
+// error; a missing one is not. The default server is refused, because it is a person's.
 func (s *Server) Reap(ctx context.Context) error {
 	if s.label() == "default" {
 		return errors.New("tmux: the default server is not ours to end")
@@ -48,7 +47,7 @@ func (s *Server) Reap(ctx context.Context) error {
 	}
 	defer again.Close()
 	if now, err := peer(again.(*net.UnixConn)); err != nil || now != pid {
-		return errors.Join(fmt.Errorf("tmux: server %s: is another one by now", s.label()), err)
+		return errors.Join(fmt.Errorf("tmux: server %s: has been replaced by another one", s.label()), err)
 	}
 	if _, err := s.run(ctx, nil, "list-sessions"); !errors.Is(err, ErrNoServer) {
 		return errors.Join(fmt.Errorf("tmux: server %s answers", s.label()), err)

@@ -9,10 +9,10 @@ import (
 	"time"
 )
 
-// Kill ends the sessions of the given panes, which must come from
-// [Server.Panes] or [Server.Start], with all their windows, wherever those are
-// linked. A session that is gone already is no error, nor is a server that is
-// another one by now. What the programs did with the hangup is not known here.
+// Kill ends the sessions of the given panes, which must come from [Server.Panes] or
+// [Server.Start], with all their windows, wherever those are linked. It is no error if a
+// session is already gone, or the server has been replaced. What the programs did with the
+// hangup is unknown here.
 func (s *Server) Kill(ctx context.Context, list ...Pane) error {
 	for _, p := range list {
 		if p.Server == "" || p.SessionID == "" {

@@ -47,9 +47,9 @@ const fixed = "#{pid}-#{start_time} #{session_id} #{window_id} #{pane_id} #{pane
 // with all of its patience, and when that was.
 var silent sync.Map
 
-// Panes lists the panes of all sessions but hubs. Without a server there are
-// none, which is no error. A server that has just not answered in all the time
-// that a call without a deadline waits is not asked again for as long.
+// Panes lists the panes of all sessions but hubs. Without a server there are none, which
+// is no error. A server that has just failed to answer a call without a deadline is not
+// asked again for as long as that took.
 func (s *Server) Panes(ctx context.Context) ([]Pane, error) {
 	if at, ok := silent.Load(s.path()); ok && time.Since(at.(time.Time)) < patience {
 		since := time.Since(at.(time.Time))

@@ -19,7 +19,7 @@ const (
 	shortened   = 100_000 // bytes of an answer that is too long for the bus
 )
 
-// An answer is what code says for the model.
+// An answer is what netsky sends on behalf of the model.
 type answer struct {
 	owed
 	kind  envelope.Kind
@@ -31,22 +31,22 @@ type answer struct {
 // interrupted is the end of a turn of which nothing more is known.
 var interrupted = agent.Event{Event: agent.EventStopFailed, Error: Interrupted}
 
-// verdict is what a turn's end says to those who wait for an answer.
+// verdict returns what a turn's end means to those who wait for an answer.
 func verdict(e agent.Event) (kind envelope.Kind, text string) {
 	switch {
 	case e.Event == agent.EventStopFailed && e.Error == interrupted.Error:
-		return envelope.KindError, "interrupted: the turn ended, and no answer was given"
+		return envelope.KindError, "interrupted: the turn ended without an answer"
 	case e.Event == agent.EventStopFailed:
 		return envelope.KindError, "the turn failed: " + failure(e)
 	case e.Error != "": // in the program's own words
 		return envelope.KindError, e.Text
 	case e.Text == "":
-		return envelope.KindError, "the turn ended without a word"
+		return envelope.KindError, "the turn ended without any text"
 	}
 	return envelope.KindReply, e.Text
 }
 
-// close ends the turn: every message that it took has its answer or is let go.
+// close ends the turn: every message that it took is answered or needs no answer.
 func (m *Courier) close(ctx context.Context, e Event) {
 	m.open, m.turnOf = false, ""
 	asked := m.ends(ctx)
@@ -75,9 +75,9 @@ func (m *Courier) close(ctx context.Context, e Event) {
 	m.settle(e.MS, done...)
 }
 
-// settle takes out of the ledger what is done with.
+// settle removes finished entries from the ledger.
 func (m *Courier) settle(recorded int64, done ...owed) {
-	m.trouble("the ledger of what is owed", m.ledger.settle(recorded, done...))
+	m.trouble("ledger of owed answers", m.ledger.settle(recorded, done...))
 	if len(done) > 0 {
 		step("settled")
 	}
@@ -87,7 +87,7 @@ func (m *Courier) settle(recorded int64, done ...owed) {
 	}
 }
 
-// settled tells the runtime, unless the message is still to be filed.
+// settled notifies the runtime, unless the message has yet to be filed.
 func (m *Courier) settled(id string) {
 	r, ok := m.o.Runtime.(Settler)
 	if ok && !slices.ContainsFunc(m.unfiled, func(d *bus.Delivery) bool { return d.Envelope().ID == id }) {
@@ -95,10 +95,9 @@ func (m *Courier) settled(id string) {
 	}
 }
 
-// endOf is the end of the turn that took the message, where e is that of the last.
-// They differ if what should have told of the former was killed: then the
-// conversation is asked, once more at the next occasion, for it is written a
-// moment later.
+// endOf returns the end of the turn that took the message; e is that of the last turn.
+// They differ if the process that should have reported the former was killed: then the
+// conversation is asked, and once more later, as it is written a moment after the turn.
 func endOf(o owed, e agent.Event, asked func(owed) (agent.Event, bool, error)) (end agent.Event, ok bool, err error) {
 	if !o.Wants || o.turn != "" && o.turn == e.ID {
 		return e, true, nil
@@ -109,7 +108,7 @@ func endOf(o owed, e agent.Event, asked func(owed) (agent.Event, bool, error)) (
 		return end, false, err
 	case ok:
 		return own, true, nil
-	case own.ID == "" || e.ID == "" || own.ID == e.ID: // nobody counts turns, or it is the same
+	case own.ID == "" || e.ID == "" || own.ID == e.ID: // nobody counts turns, or it is the same turn
 		return e, true, nil
 	}
 	return interrupted, o.late, nil
@@ -119,7 +118,7 @@ func (m *Courier) isUnsent(o owed) bool {
 	return slices.ContainsFunc(m.unsent, func(a answer) bool { return a.ID == o.ID && a.From == o.From })
 }
 
-// retry does again what the system refused.
+// retry repeats what the system refused.
 func (m *Courier) retry(ctx context.Context, now time.Time) {
 	if now.Before(m.tries) || len(m.unsent)+len(m.unfiled) == 0 {
 		return
@@ -133,7 +132,7 @@ func (m *Courier) retry(ctx context.Context, now time.Time) {
 		}
 	}
 	if len(m.unfiled) == 0 {
-		m.trouble("file what was seen", nil)
+		m.trouble("file delivered mail", nil)
 	}
 	var done []owed
 	var left []answer
@@ -148,8 +147,8 @@ func (m *Courier) retry(ctx context.Context, now time.Time) {
 	m.settle(0, done...)
 }
 
-// give sends an answer, unless the model has given one. It reports whether there
-// is nothing more to do about the message.
+// give sends an answer, unless the model has given one. It reports whether the message is
+// finished.
 func (m *Courier) give(ctx context.Context, a *answer) (done bool) {
 	if m.answered(ctx, a.owed) {
 		return true
@@ -159,10 +158,10 @@ func (m *Courier) give(ctx context.Context, a *answer) (done bool) {
 	a.due = time.Now().Add(again)
 	switch {
 	case refused != nil:
-		m.o.Log(fmt.Sprintf("%s of %s gets no answer", a.ID, a.From), refused)
+		m.o.Log(fmt.Sprintf("%s from %s gets no answer", a.ID, a.From), refused)
 		return true
 	case errors.Is(err, bus.ErrBrake) && a.tries >= brakedTries:
-		m.o.Log(fmt.Sprintf("%s of %s gets no answer", a.ID, a.From), err)
+		m.o.Log(fmt.Sprintf("%s from %s gets no answer", a.ID, a.From), err)
 		return true
 	case errors.Is(err, bus.ErrBrake):
 		a.due = time.Now().Add(brakedAgain)
@@ -172,28 +171,27 @@ func (m *Courier) give(ctx context.Context, a *answer) (done bool) {
 	return err == nil
 }
 
-// answered reports whether this agent has answered the message, by whichever
-// way.
+// answered reports whether this agent has answered the message in any way.
 func (m *Courier) answered(ctx context.Context, o owed) bool {
 	return Answered(ctx, m.o.Bus, m.o.Agent, envelope.Envelope{ID: o.ID, From: o.From, Time: time.UnixMilli(o.SentMS)})
 }
 
-// send sends an answer. refused is why that can never be.
+// send sends an answer. refused is why it can never be sent.
 func (m *Courier) send(ctx context.Context, a *answer) (refused, err error) {
 	to := envelope.Envelope{ID: a.ID, From: a.From, Thread: a.Thread, Hops: a.Hops}
 	return Answer(ctx, m.o.Bus, m.o.Agent, to, a.kind, a.text, m.traits.Implicit)
 }
 
-// Answered reports whether an agent has answered a message, by whichever way.
+// Answered reports whether an agent has answered a message in any way.
 func Answered(ctx context.Context, b *bus.Bus, from agent.ID, to envelope.Envelope) bool {
 	found, ok, err := b.FindAnswer(ctx, to.From, to.ID, to.Time.Add(-time.Second))
 	return err == nil && ok && found.Envelope.From == from
 }
 
-// Answer sends the one answer that code gives to a message for an agent; its ID
-// depends on the two alone, so that one sent again has no second effect. implicit
-// marks a reply as the model's last text. One that is too long for the bus is cut
-// and says by how much. refused is why it can never be sent.
+// Answer sends netsky's one answer to a message on behalf of an agent; its ID depends on
+// the two alone, so sending it again has no further effect. implicit marks a reply as the
+// model's last text. A reply too long for the bus is cut and says by how much. refused is
+// why it can never be sent.
 func Answer(ctx context.Context, b *bus.Bus, from agent.ID, to envelope.Envelope, kind envelope.Kind, text string, implicit bool) (refused, err error) {
 	e := envelope.Envelope{
 		ID: envelope.AnswerID(from, to.ID, envelope.KindReply), From: from, To: to.From, Kind: kind, Text: envelope.SafeText(text),

@@ -1,30 +1,28 @@
-// Package courier brings a mailbox's mail to a program that has a model's
-// conversation, and sends what the model owes: it is a message's whole way through
-// one agent. Claim, write down what is owed, offer, see the program with it, file,
-// wait for the turn's end, answer once, forget.
+// Package courier delivers a mailbox's mail to a program that holds a model's
+// conversation, and sends the answers the model owes. It covers a message's whole way
+// through one agent: claim it, record what is owed, offer it, confirm that the program has
+// it, file it, wait for the end of the turn, answer once, forget.
 //
-// A Courier is the receiver of one mailbox. It drives a Runtime, which is all that
-// differs between programs, and knows none of them by name.
+// A Courier is the receiver of one mailbox. It drives a Runtime, which is all that differs
+// between programs, and knows none of them by name.
 //
 // # What it promises
 //
-// A message that was claimed has its effect in the conversation once, and a
-// message that wants an answer has exactly one: the model's own, or what the model
-// said last in the turn that took the message, or an error that says why there is
-// none. One offer is under way at a time; what comes meanwhile goes into the next,
-// so that each sender's messages keep their order. What brakes or the system hold
-// up is tried again. A shutdown is acknowledged after the answers to what a turn
-// took, or after 45 s.
+// A claimed message has its effect in the conversation once, and a message that wants an
+// answer gets exactly one: the model's own, or the last text of the turn that took the
+// message, or an error with the reason why there is none. One offer is in flight at a
+// time; messages that arrive meanwhile go into the next, so that each sender's messages
+// keep their order. What a brake or the system stops is retried. A shutdown is
+// acknowledged after the answers to what a turn took, or after 45 s.
 //
 // # What a crash leaves
 //
-// Every message is in the ledger, state/owed/<agent>.json, from before it is offered
-// until nothing more is to be done about it; the ledger survives a loss of power. The next
-// courier gives the answer that a dead one owed, offers again what the
-// conversation never had, and names to the model what it was in the middle of. An
-// answer's ID depends on the message and the agent alone, so that one given twice
-// has one effect. An event reports how a turn ended; where none was written, the
-// conversation does.
+// Every message is in the ledger, state/owed/<agent>.json, from before it is offered until
+// it is finished; the ledger survives a power loss. The next courier gives the answers
+// that a dead one owed, offers again what the conversation never received, and tells the
+// model what it was in the middle of. An answer's ID depends on the message and the agent
+// alone, so that giving it twice has one effect. An event reports how a turn ended; if
+// none was written, the conversation shows it.
 package courier
 
 import (
@@ -40,8 +38,7 @@ import (
 	"netsky/store"
 )
 
-// Options say whose mail a Courier brings, and to what. Agent, Home, Bus, Runtime
-// and Events are required.
+// Options configure a Courier. Agent, Home, Bus, Runtime and Events are required.
 type Options struct {
 	Agent   agent.ID
 	Start   string // the agent's start id
@@ -50,15 +47,15 @@ type Options struct {
 	Runtime Runtime
 	Events  Source
 	Records Recorder // nil: nothing is recorded
-	// Startup goes in front of the first text of a conversation, once it is Fresh:
-	// no prompt was ever accepted in it.
+	// Startup precedes the first text of a conversation while it is Fresh: no prompt has
+	// been accepted in it yet.
 	Startup string
 	Fresh   bool
-	// Notify pushes one message as a channel notification, if it is not nil. Where
-	// that is not seen, messages go by Runtime.Offer from then on.
+	// Notify, if not nil, pushes one message as a channel notification. If that has no
+	// effect, messages go through Runtime.Offer from then on.
 	Notify func(ctx context.Context, text string, meta map[string]string) error
-	// Log receives failures and, with a nil error, notices. It may be nil, is called
-	// from several goroutines, and must be quick.
+	// Log, if not nil, receives failures and, with a nil error, notices. It is called from
+	// several goroutines and must be quick.
 	Log func(what string, err error)
 }
 
@@ -68,33 +65,33 @@ type Recorder interface {
 }
 
 const (
-	again      = time.Second // after which what the system refused is tried again
+	again      = time.Second // delay before what the system refused is retried
 	pushWithin = 15 * time.Second
 )
 
-// A Courier is the receiver of a mailbox at work. Its exported methods may be
-// called from any goroutine.
+// A Courier is the working receiver of a mailbox. Its exported methods may be called from
+// any goroutine.
 type Courier struct {
 	o      Options
 	traits Traits
 
 	ledger  *ledger
-	asks    chan func()     // of others, run by Run's goroutine
+	asks    chan func()     // run by Run's goroutine for others
 	stopped chan struct{}   // closed when Run has returned
-	cancels chan agent.ID   // who wants the running turn ended
+	cancels chan agent.ID   // addresses that want the running turn ended
 	wants   chan struct{}   // asks for a batch
-	batches chan batch      // which comes here
-	group   sync.WaitGroup  // what Run has started
-	told    map[string]bool // troubles that were logged, until they pass
+	batches chan batch      // the requested batches
+	group   sync.WaitGroup  // the goroutines of Run
+	told    map[string]bool // troubles already logged, until they have passed
 
 	// The rest belongs to Run's goroutine.
 	box      *bus.Receiver
 	state    Condition
 	reported bool      // state is on disk
-	finished bool      // with the word that a shutdown was obeyed
+	finished bool      // the state says that a shutdown was obeyed
 	since    time.Time // when the state was first seen
-	looks    time.Time // when it is looked at next
-	heard    time.Time // the last event of our program
+	looks    time.Time // when to look at it next
+	heard    time.Time // the last event of this program
 	hooked   bool      // there was one, so events work
 	open     bool      // a turn runs, by the events
 	turn     func()    // ends the turn for the receiver; nil: none runs
@@ -103,18 +100,18 @@ type Courier struct {
 	asked    bool            // a batch has been asked for
 	over     bool            // the mailbox gives nothing more
 	pending  []*bus.Delivery // claimed and not offered
-	lost     []lost          // of an earlier conversation, to be told of
+	lost     []lost          // from an earlier conversation, to be reported to the model
 	flight   *flight         // nil: none
 	tokens   float64
 	filled   time.Time // when tokens were last counted
 	channel  bool      // push by Notify
 	closed   closed
-	unfiled  []*bus.Delivery // witnessed, and the system would not let us file them
+	unfiled  []*bus.Delivery // witnessed, but the system refused to file them
 	unsent   []answer
-	tries    time.Time       // when both are tried again
+	tries    time.Time       // when to retry both
 	restored bool            // what was left is settled
-	doubts   map[string]bool // of what is not filed: whether it was seen, or may still wait in the program's queue
-	began    bool            // our program's session has
+	doubts   map[string]bool // for unfiled messages: whether it was seen, or may still wait in the program's queue
+	began    bool            // this program's session has begun
 	end      agent.Event     // of the last turn
 	turnOf   string          // the first message of the running turn
 	past     map[string]*past
@@ -128,7 +125,7 @@ type batch struct {
 	err  error
 }
 
-// New makes the receiver of o.Agent's mailbox. It takes nothing before Run.
+// New returns the receiver of o.Agent's mailbox. It takes nothing before Run.
 func New(o Options) *Courier {
 	if o.Log == nil {
 		o.Log = func(string, error) {}
@@ -145,10 +142,10 @@ func New(o Options) *Courier {
 	return m
 }
 
-// Run works until ctx ends, which is no error; it may be called once. It waits for
-// the mailbox if another process holds it. After an obeyed shutdown it offers
-// nothing more. For a runtime that Leaves it returns an error that matches
-// home.ErrLocked in the first case, and bus.ErrShutdown in the second.
+// Run works until ctx ends, which is no error; it may be called once. It waits for the
+// mailbox if another process holds it. After an obeyed shutdown it offers nothing more.
+// For a runtime with Leaves set it returns an error instead: one that matches
+// home.ErrLocked if the mailbox is held, and bus.ErrShutdown after a shutdown.
 func (m *Courier) Run(ctx context.Context) (err error) {
 	defer close(m.stopped)
 	if err := m.o.Bus.Make(m.o.Agent); err != nil {
@@ -159,7 +156,7 @@ func (m *Courier) Run(ctx context.Context) (err error) {
 		return err
 	}
 	defer m.box.Close()
-	m.trouble("the ledger of what is owed", m.ledger.load())
+	m.trouble("ledger of owed answers", m.ledger.load())
 	m.remember(ctx)
 	ctx, cancel := context.WithCancel(ctx)
 	defer m.group.Wait()
@@ -168,8 +165,8 @@ func (m *Courier) Run(ctx context.Context) (err error) {
 	return m.loop(ctx)
 }
 
-// take waits for the mailbox; false if ctx ended first, or with the error of a
-// mailbox that is not waited for.
+// take waits for the mailbox; it returns false if ctx ended first, or the error if it does
+// not wait for the mailbox.
 func (m *Courier) take(ctx context.Context) (ok bool, err error) {
 	for {
 		box, err := m.o.Bus.Receive(ctx, m.o.Agent, bus.ReceiveOptions{
@@ -198,20 +195,20 @@ func (m *Courier) take(ctx context.Context) (ok bool, err error) {
 	}
 }
 
-// report logs what the receiver says.
+// report logs what the receiver reports.
 func (m *Courier) report(what string, err error) {
 	m.o.Log(what, err)
 }
 
-// cancelled hands a cancel to the loop.
+// cancelled passes a cancel to the loop.
 func (m *Courier) cancelled(e envelope.Envelope) {
 	select {
 	case m.cancels <- e.From:
-	default: // one more says the same
+	default: // one is enough
 	}
 }
 
-// fetch takes a batch out of the mailbox each time one is asked for.
+// fetch takes a batch out of the mailbox whenever one is requested.
 func (m *Courier) fetch(ctx context.Context) {
 	for {
 		select {
@@ -222,7 +219,7 @@ func (m *Courier) fetch(ctx context.Context) {
 		list, err := m.box.Batch(ctx, m.traits.Batch, m.traits.BatchBytes)
 		select {
 		case <-ctx.Done():
-			return // what is claimed is offered again
+			return // claimed messages are offered again
 		case m.batches <- batch{list, err}:
 		}
 		if err != nil {
@@ -231,7 +228,7 @@ func (m *Courier) fetch(ctx context.Context) {
 	}
 }
 
-// trouble logs an error once, and once more that it has passed.
+// trouble logs an error once, and once more when it has passed.
 func (m *Courier) trouble(what string, err error) {
 	switch told := m.told[what]; {
 	case err == nil && told:
@@ -243,9 +240,9 @@ func (m *Courier) trouble(what string, err error) {
 	}
 }
 
-// Look asks the runtime for its state and reports that, before it returns: what is
-// shown elsewhere is true of the report then. It waits for Run; false means that
-// Run or ctx has ended.
+// Look asks the runtime for its state and reports it before returning, so that the report
+// matches what is shown elsewhere. It waits for Run; false means that Run or ctx has
+// ended.
 func (m *Courier) Look(ctx context.Context) bool {
 	done := make(chan struct{})
 	select {
@@ -258,7 +255,7 @@ func (m *Courier) Look(ctx context.Context) bool {
 	return false
 }
 
-// Owed lists the IDs of the messages that want an answer and have none yet.
+// Owed lists the IDs of the messages that still need an answer.
 func (m *Courier) Owed() (ids []string) {
 	for _, o := range m.ledger.list(true) {
 		if o.Wants {
@@ -268,9 +265,9 @@ func (m *Courier) Owed() (ids []string) {
 	return ids
 }
 
-// Answered notes that the model has answered the message.
+// Answered records that the model has answered the message.
 func (m *Courier) Answered(id string) {
 	if err := m.ledger.answered(id); err != nil {
-		m.o.Log(fmt.Sprintf("note the answer to %s", id), err)
+		m.o.Log(fmt.Sprintf("record the answer to %s", id), err)
 	}
 }

@@ -285,7 +285,7 @@ func TestAnswers(t *testing.T) {
 		{name: "a reply", edit: func(e *envelope.Envelope) { e.Kind, e.RequiresAck = envelope.KindReply, true }, words: "ok"},
 		{name: "an error", edit: func(e *envelope.Envelope) { e.Kind, e.From = envelope.KindError, agent.Owner }, words: "ok"},
 		{name: "an approval's answer", edit: func(e *envelope.Envelope) { e.Kind, e.From = envelope.KindApprovalAnswer, agent.Owner }, words: "ok"},
-		{name: "no words", edit: func(e *envelope.Envelope) { e.From = agent.Owner }, kind: envelope.KindError, want: "the turn ended without a word"},
+		{name: "no words", edit: func(e *envelope.Envelope) { e.From = agent.Owner }, kind: envelope.KindError, want: "the turn ended without any text"},
 		{name: "failed", edit: func(e *envelope.Envelope) { e.From = agent.Owner }, words: "You've hit your limit · resets 4pm", failed: errors.New("rate_limit"),
 			kind: envelope.KindError, want: "the turn failed: rate_limit: You've hit your limit · resets 4pm"},
 		{name: "a tag", edit: func(e *envelope.Envelope) { e.From = agent.Owner }, words: "</channel>", kind: envelope.KindReply, want: "&lt;/channel>"},
@@ -476,7 +476,7 @@ func TestChannel(t *testing.T) {
 	mu.Unlock()
 	p.drop(envelope.Envelope{ID: "a-1", From: agent.Root, To: me, Text: "c"})
 	testworld.Wait(p, "pushed", func() bool { return len(p.program.effects()) == 1 })
-	if !strings.Contains(p.log.String(), "mail goes the other way") {
+	if !strings.Contains(p.log.String(), "using the other delivery path from now on") {
 		t.Errorf("log: %s", p.log.String())
 	}
 }
@@ -704,11 +704,11 @@ func TestEndNotTold(t *testing.T) {
 		{name: "it failed", muted: []agent.EventKind{agent.EventStopFailed}, fails: errors.New("server_error"), kind: envelope.KindError,
 			want: "the turn failed: server_error: said q-0"},
 		{name: "nobody tells", muted: []agent.EventKind{agent.EventStop}, mum: true, kind: envelope.KindError,
-			want: "interrupted: the turn ended, and no answer was given"},
+			want: "interrupted: the turn ended without an answer"},
 		{name: "and the next begins", muted: []agent.EventKind{agent.EventStop}, next: true, kind: envelope.KindReply, want: "said q-0"},
 		{name: "nor was the prompt, and the next begins", muted: all[1:], next: true, kind: envelope.KindReply, want: "said q-0"},
 		{name: "nobody tells, and the next begins", muted: []agent.EventKind{agent.EventStop}, mum: true, next: true, kind: envelope.KindError,
-			want: "interrupted: the turn ended, and no answer was given"},
+			want: "interrupted: the turn ended without an answer"},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			p := mustPost(t)

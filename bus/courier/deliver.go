@@ -9,8 +9,8 @@ import (
 	"netsky/bus"
 )
 
-// loop is the courier at work, until ctx ends. A turn that runs then is not over: a
-// shutdown that waits for it gets its ack from the next courier.
+// loop runs the courier until ctx ends. A turn that runs then is not over: a shutdown that
+// waits for it is acked by the next courier.
 func (m *Courier) loop(ctx context.Context) error {
 	timer := time.NewTimer(0)
 	defer timer.Stop()
@@ -54,7 +54,7 @@ func (m *Courier) interrupt(ctx context.Context, by agent.ID) {
 	}
 }
 
-// step does what is due and says when to come back at the latest.
+// step does what is due and returns when to run again at the latest.
 func (m *Courier) step(ctx context.Context) time.Duration {
 	m.trouble("events", m.o.Events.Read(func(e Event) { m.event(ctx, e) }))
 	now := time.Now()
@@ -70,8 +70,8 @@ func (m *Courier) step(ctx context.Context) time.Duration {
 	return time.Until(next)
 }
 
-// turning tells the receiver when a turn begins and ends: a shutdown waits for it,
-// and for the answers to what it took.
+// turning tells the receiver when a turn begins and ends: a shutdown waits for it, and for
+// the answers to what it took.
 func (m *Courier) turning(now time.Time) {
 	if running := m.open || m.busy() || m.handing(now) || m.owing(); running && m.turn == nil {
 		m.turn = m.box.Turn()
@@ -80,20 +80,20 @@ func (m *Courier) turning(now time.Time) {
 	}
 }
 
-// handing reports whether a text may be taken at any moment. One that was not
-// taken the first time is not waited for, but a moment each time.
+// handing reports whether an offered text may be accepted at any moment. A first failure
+// is waited for only briefly each time.
 func (m *Courier) handing(now time.Time) bool {
 	f := m.flight
 	return f != nil && (f.times <= 1 || now.Sub(f.pushed) < m.traits.Pace.Told)
 }
 
-// owing reports whether answers are owed to what was taken before, which the
-// program can still give.
+// owing reports whether answers are owed to earlier messages that the program can still
+// give.
 func (m *Courier) owing() bool {
 	return len(m.unsent) > 0 || m.able() && (len(m.lost) > 0 || !m.restored && len(m.ledger.list(false)) > 0)
 }
 
-// able reports whether the program can be given something.
+// able reports whether the program can be offered something.
 func (m *Courier) able() bool { return m.state.Takes }
 
 func (m *Courier) turnOver() {
@@ -103,8 +103,8 @@ func (m *Courier) turnOver() {
 	}
 }
 
-// deliver brings on what is on its way, or the next. It says when to come back;
-// zero: when something has happened.
+// deliver continues the flight, or starts the next. It returns when to run again; zero:
+// when something has happened.
 func (m *Courier) deliver(ctx context.Context, now time.Time) (due time.Time) {
 	if m.flight != nil {
 		return m.pursue(ctx, now)
@@ -138,7 +138,7 @@ func (m *Courier) deliver(ctx context.Context, now time.Time) (due time.Time) {
 	return now.Add(m.traits.Pace.Busy)
 }
 
-// token counts what may be offered in a row; it reports how long to wait.
+// token counts offers in a row; it returns how long to wait.
 func (m *Courier) token(now time.Time) time.Duration {
 	p := m.traits.Pace
 	if p.Burst == 0 {

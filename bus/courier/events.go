@@ -12,10 +12,10 @@ import (
 	"netsky/store"
 )
 
-// noticeMark is how a prompt's line begins that begins with a notice.
+// noticeMark begins a prompt's line that begins with a notice.
 const noticeMark = `<channel source="netsky">`
 
-// event takes in what happened in the program.
+// event handles what happened in the program.
 func (m *Courier) event(ctx context.Context, e Event) {
 	switch e.Event.Event {
 	case EventState:
@@ -28,14 +28,14 @@ func (m *Courier) event(ctx context.Context, e Event) {
 		return
 	}
 	if e.Start != "" && e.Start != m.o.Start {
-		return // another life's
+		return // of another start
 	}
 	m.heard, m.looks, m.hooked = time.Now(), time.Time{}, true
 	switch e.Event.Event {
 	case agent.EventSessionStart:
 		m.began = true
 		m.group.Go(func() { m.putDown(ctx, m.conversation(e.Event)...) })
-		if e.Text == "clear" { // nothing of before is known to it
+		if e.Text == "clear" { // it knows nothing of earlier messages
 			m.startup = m.o.Startup != ""
 		}
 		if e.Cut {
@@ -48,7 +48,7 @@ func (m *Courier) event(ctx context.Context, e Event) {
 	}
 }
 
-// prompted is the beginning of a turn, or something more for it.
+// prompted handles the beginning of a turn, or further input to it.
 func (m *Courier) prompted(e agent.Event) {
 	m.open = true
 	f := m.flight
@@ -69,14 +69,14 @@ func (m *Courier) prompted(e agent.Event) {
 	}
 }
 
-// about names the turn by its first message.
+// about identifies the turn by its first message.
 func (m *Courier) about(id string) {
 	if m.turnOf == "" {
 		m.turnOf = id
 	}
 }
 
-// ended is the end of a turn: what it took is settled.
+// ended handles the end of a turn: it settles what the turn took.
 func (m *Courier) ended(ctx context.Context, e Event) {
 	if f := m.flight; f != nil && f.way == byHand {
 		m.arrived()
@@ -90,8 +90,8 @@ func (m *Courier) ended(ctx context.Context, e Event) {
 	m.close(ctx, e)
 }
 
-// againLater has what a turn took named to a later one: the turn was given up for
-// a reason that passes.
+// againLater presents what a turn took to a later one: the turn was given up for a
+// temporary reason.
 func (m *Courier) againLater() {
 	m.open, m.turnOf = false, ""
 	list := m.ledger.list(true)
@@ -103,7 +103,7 @@ func (m *Courier) againLater() {
 	}
 }
 
-// abandoned settles a turn that has ended without a word of it.
+// abandoned settles a turn that has ended without a report.
 func (m *Courier) abandoned(ctx context.Context, now time.Time) {
 	idle, pace := m.idleFor(now), m.traits.Pace
 	if m.open && idle >= pace.Told && (idle >= pace.Silent || m.allEnded(ctx)) {
@@ -111,8 +111,8 @@ func (m *Courier) abandoned(ctx context.Context, now time.Time) {
 	}
 }
 
-// allEnded reports whether the conversation tells how the turn ended of each
-// message that wants an answer.
+// allEnded reports whether the conversation shows how the turn ended of each message that
+// wants an answer.
 func (m *Courier) allEnded(ctx context.Context) bool {
 	asked := m.ends(ctx)
 	for _, o := range m.ledger.list(true) {
@@ -123,8 +123,8 @@ func (m *Courier) allEnded(ctx context.Context) bool {
 	return true
 }
 
-// ends makes a function that asks the conversation how the turn ended that took a
-// message, once for each turn.
+// ends returns a function that asks the conversation how the turn that took a message
+// ended, once for each turn.
 func (m *Courier) ends(ctx context.Context) func(owed) (agent.Event, bool, error) {
 	type answer struct {
 		e   agent.Event
@@ -140,14 +140,14 @@ func (m *Courier) ends(ctx context.Context) func(owed) (agent.Event, bool, error
 		a, found := known[key]
 		if !found {
 			a.e, a.ok, a.err = m.o.Runtime.Ended(ctx, o.ID, o.turn)
-			m.trouble("look into the conversation", a.err)
+			m.trouble("read the conversation", a.err)
 			known[key] = a
 		}
 		return a.e, a.ok, a.err
 	}
 }
 
-// record puts a turn's end on record, with what it took.
+// record records a turn's end and what it took.
 func (m *Courier) record(ctx context.Context, e agent.Event) {
 	about := m.turnOf
 	if m.o.Records == nil {
@@ -177,7 +177,7 @@ func (m *Courier) record(ctx context.Context, e agent.Event) {
 	})
 }
 
-// conversation says which one a start has, as far as an event tells it.
+// conversation returns which one a start has, if an event says so.
 func (m *Courier) conversation(e agent.Event) []store.Op {
 	if e.Start == "" || e.Session == "" {
 		return nil
@@ -191,16 +191,16 @@ func (m *Courier) putDown(ctx context.Context, ops ...store.Op) {
 	}
 	within, cancel := context.WithTimeout(context.WithoutCancel(ctx), recordWithin)
 	defer cancel()
-	// What the database does not take waits in the spool, which others tell of.
+	// What the database does not accept waits in the spool; others report that.
 	m.o.Records.Record(within, ops...)
 }
 
-// recordWithin is what a record may take: Claude Code kills a server that has not
-// ended half a second after it was told to.
+// recordWithin limits the time for a record: Claude Code kills a server that has not ended
+// half a second after it was asked to.
 const recordWithin = 300 * time.Millisecond
 
-// took is what a turn took, in tokens. A program may have to be waited for until
-// it has written that down.
+// took returns what a turn used, in tokens. It may have to wait until a program has
+// written that.
 func (m *Courier) took(ctx context.Context, e agent.Event) agent.Usage {
 	if r, ok := m.o.Runtime.(Meter); ok {
 		return r.Usage(ctx, e)

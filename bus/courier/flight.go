@@ -51,10 +51,10 @@ func (m *Courier) launch(ctx context.Context) {
 		return
 	}
 	if err := m.writeDown(f); err != nil {
-		m.trouble("the ledger of what is owed", err)
+		m.trouble("ledger of owed answers", err)
 		return
 	}
-	m.trouble("the ledger of what is owed", nil)
+	m.trouble("ledger of owed answers", nil)
 	step("owed")
 	m.pending, m.lost = m.pending[len(f.list):], m.lost[len(f.lost):]
 	m.flight = f
@@ -121,7 +121,7 @@ func (m *Courier) load(ctx context.Context, f *flight, list []*bus.Delivery) boo
 // holds asks the conversation; an error is logged.
 func (m *Courier) holds(ctx context.Context, id string) (bool, error) {
 	held, err := m.o.Runtime.Holds(ctx, id)
-	m.trouble("look into the conversation", err)
+	m.trouble("read the conversation", err)
 	return held, err
 }
 
@@ -159,23 +159,23 @@ func (m *Courier) push(ctx context.Context) {
 	step("offered")
 	switch {
 	case err == nil:
-		m.trouble("hand over mail", nil)
+		m.trouble("deliver mail", nil)
 		m.closed = closed{}
 	case ctx.Err() != nil:
 	case errors.Is(err, ErrNotReady):
 		m.ground()
 	case f.way == byChannel:
-		m.trouble("channel", fmt.Errorf("mail goes the other way from now on: %w", err))
+		m.trouble("channel", fmt.Errorf("using the other delivery path from now on: %w", err))
 		m.channel = false
 		m.ground()
 	case Refused(err):
-		m.trouble("hand over mail", err)
+		m.trouble("deliver mail", err)
 		m.ground()
 		if !m.closed.is {
 			m.closed = closed{is: true, since: time.Now()}
 		}
 	default: // perhaps it was taken: tried again like one that was not seen
-		m.trouble("hand over mail", err)
+		m.trouble("deliver mail", err)
 	}
 }
 
@@ -241,7 +241,7 @@ func (m *Courier) point(ctx context.Context, now time.Time) {
 	within, cancel := context.WithTimeout(ctx, pushWithin)
 	defer cancel()
 	err := pane.Point(within, max(len(m.pending)+m.waiting(), 1))
-	m.trouble("say in the pane that mail waits", err)
+	m.trouble("nudge in the pane", err)
 	if err == nil {
 		c.next, c.wait = now.Add(every), 0
 		return

@@ -43,10 +43,10 @@ func (m *Courier) pursue(ctx context.Context, now time.Time) time.Time {
 			m.close(ctx, Event{Event: e})
 		}
 	case f.stirred && f.times > 1:
-		m.o.Log("hand over mail", errors.New("a turn ran and no hook told of it: taken to have arrived"))
+		m.o.Log("deliver mail", errors.New("a turn ran but no hook reported it; assuming the message arrived"))
 		m.arrived()
 	case f.way == byChannel:
-		m.o.Log("channel", fmt.Errorf("a notification was not seen within %v: mail goes the other way from now on", wait))
+		m.o.Log("channel", fmt.Errorf("a notification was not seen within %v; using the other delivery path from now on", wait))
 		m.channel, f.way = false, byPush
 		m.push(ctx)
 	case m.token(now) > 0:
@@ -140,7 +140,7 @@ func (m *Courier) landed() {
 // file confirms a delivery. What the system refuses is tried again.
 func (m *Courier) file(d *bus.Delivery) {
 	if err := d.Confirm(); err != nil && !errors.Is(err, bus.ErrClosed) {
-		m.trouble("file what was seen", err)
+		m.trouble("file delivered mail", err)
 		m.unfiled = append(m.unfiled, d)
 		m.tries = time.Now().Add(again)
 		return

@@ -290,7 +290,7 @@ func (m *Courier) loadLost(f *flight) {
 	words := "You were restarted."
 	if len(named) > 0 {
 		words = "You were restarted in the middle of a turn. Not answered yet: " + strings.Join(named, ", ") +
-			". See what is done already, go on with that, and answer each with reply."
+			". Check what is already done, continue from there, and answer each with reply."
 	}
 	f.notice = envelope.RenderNotice(words)
 	f.text = f.notice

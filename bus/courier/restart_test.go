@@ -199,7 +199,7 @@ func TestBrokenLedger(t *testing.T) {
 	p.drop(envelope.Envelope{ID: "q-0", From: agent.Owner, To: me, Text: "?"})
 	testworld.Wait(p, "an answer", func() bool { return len(p.answers(agent.Owner, "q-0")) == 1 })
 	testworld.Wait(p, "nothing owed", func() bool { return p.owed() == "" })
-	if !strings.Contains(p.log.String(), "the ledger of what is owed") {
+	if !strings.Contains(p.log.String(), "ledger of owed answers") {
 		t.Errorf("log: %s", p.log.String())
 	}
 	var f map[string]json.RawMessage

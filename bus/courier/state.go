@@ -8,14 +8,14 @@ import (
 	"netsky/bus/envelope"
 )
 
-// look asks how the program is, if it is time, and reports it if that is news.
+// look asks for the program's state when that is due, and reports a change.
 func (m *Courier) look(ctx context.Context, now time.Time) {
 	if now.Before(m.looks) {
 		return
 	}
 	r := m.o.Runtime.State(ctx)
 	if ctx.Err() != nil {
-		return // what is said in the end is not to be believed
+		return // a program's last reports are unreliable
 	}
 	r.Start, r.Detail = m.o.Start, envelope.Line(r.Detail, 300)
 	if r.State != m.state.State {
@@ -41,19 +41,19 @@ func (m *Courier) look(ctx context.Context, now time.Time) {
 	}
 	m.state, m.finished = r, finished
 	if finished && r.State == agent.Idle {
-		// Who asked for it may have died over it: nobody is to think that this one
-		// can be given work, and an up is to start it again.
-		r.State, r.SinceMS, r.Evidence, r.Detail = agent.Down, time.Now().UnixMilli(), "it acknowledged a shutdown", "has finished as it was asked to"
+		// The process that requested it may have died: nobody should give this agent work,
+		// and an up should start it again.
+		r.State, r.SinceMS, r.Evidence, r.Detail = agent.Down, time.Now().UnixMilli(), "it acknowledged a shutdown", "finished as requested"
 	}
 	err := m.o.Home.SaveReport(m.o.Agent, r.Report)
 	m.reported = err == nil
 	m.trouble("report the state", err)
 }
 
-// busy reports whether a turn runs, as far as the program itself says.
+// busy reports whether a turn runs, according to the program.
 func (m *Courier) busy() bool { return m.state.State == agent.Busy || m.state.State == agent.Waiting }
 
-// idleFor is for how long nothing has gone on.
+// idleFor returns for how long nothing has happened.
 func (m *Courier) idleFor(now time.Time) time.Duration {
 	if m.state.State != agent.Idle {
 		return -1

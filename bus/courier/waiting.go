@@ -6,8 +6,8 @@ import (
 	"time"
 )
 
-// Waiting hands over what waits, rendered, if no other way is open: as much at a
-// time as a tool's result can hold. It reports how many messages are left.
+// Waiting returns the waiting messages, rendered, if no other way is open: as many at a
+// time as a tool's result can hold. It returns how many messages are left.
 func (m *Courier) Waiting(ctx context.Context) (texts string, left int, err error) {
 	deadline := time.NewTimer(2 * time.Second)
 	defer deadline.Stop()
@@ -44,14 +44,14 @@ func (m *Courier) Waiting(ctx context.Context) (texts string, left int, err erro
 // maxResult is how many bytes of text a tool's result has at most.
 const maxResult = 20 << 10
 
-// hand makes a flight of what a tool's result can hold. more says that there may
-// be something in a moment.
+// hand makes a flight of what fits in a tool's result. more reports that there may be
+// something in a moment.
 func (m *Courier) hand(ctx context.Context) (text string, left int, more bool) {
 	if m.box == nil {
 		return "", m.waiting(), false
 	}
 	if m.flight != nil && m.flight.way == byHand {
-		m.arrived() // who asks again has read the last
+		m.arrived() // a client that asks again has read the last result
 	}
 	flying := 0
 	if m.flight != nil {
@@ -74,7 +74,7 @@ func (m *Courier) hand(ctx context.Context) (text string, left int, more bool) {
 		return "", m.waiting() + len(m.pending), true
 	}
 	if err := m.writeDown(f); err != nil {
-		m.trouble("the ledger of what is owed", err)
+		m.trouble("ledger of owed answers", err)
 		return "", m.waiting() + len(m.pending), false
 	}
 	for _, d := range f.list {

@@ -126,7 +126,7 @@ func (d *Dir) Use() (fd int, mended string, err error) {
 	}
 	fd, err = OpenDir(d.Home, d.Rel)
 	if errors.Is(err, fs.ErrNotExist) {
-		mended = "was gone and is made anew"
+		mended = "was missing and has been recreated"
 		fd, err = MakeDir(d.Home, d.Rel)
 	}
 	if err != nil {
@@ -134,7 +134,7 @@ func (d *Dir) Use() (fd int, mended string, err error) {
 	}
 	st, err := Fstat(fd)
 	if err == nil && st.Mode&0o022 != 0 {
-		mended = fmt.Sprintf("was open to others (mode %04o) and is 0700 now", st.Mode&0o7777)
+		mended = fmt.Sprintf("was open to others (mode %04o), now 0700", st.Mode&0o7777)
 		err = unix.Fchmod(fd, 0o700)
 	}
 	if err != nil {

@@ -47,7 +47,7 @@ func ReadFile(dir int, name string, limit int64) ([]byte, Mark, error) {
 	case unix.ENXIO, unix.EOPNOTSUPP:
 		return nil, Mark{}, oddf("not a regular file")
 	case unix.EACCES:
-		return nil, Mark{}, envelope.Invalidf("not readable by us")
+		return nil, Mark{}, envelope.Invalidf("not readable by netsky")
 	default:
 		return nil, Mark{}, fmt.Errorf("open %s: %w", name, err)
 	}

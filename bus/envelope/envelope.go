@@ -15,8 +15,7 @@ import (
 	"netsky/agent"
 )
 
-// A Kind says what an envelope is for. A kind of [a-z_]{1,32} that is not
-// among these is a plain message.
+// A Kind says what an envelope is for. Any other kind of [a-z_]{1,32} is a plain message.
 type Kind string
 
 const (
@@ -34,16 +33,16 @@ const (
 	KindCancel         Kind = "cancel"
 )
 
-// Control reports whether envelopes of this kind are the receiver's business,
-// so that no model ever sees one.
+// Control reports whether envelopes of this kind are handled by the receiver, so that no
+// model ever sees them.
 func (k Kind) Control() bool { return slices.Contains(control, k) }
 
 var control = []Kind{KindAck, KindShutdown, KindShutdownAck, KindCancel}
 
-// ControlKinds are the kinds that Control reports.
+// ControlKinds returns the kinds that Control reports.
 func ControlKinds() []Kind { return slices.Clone(control) }
 
-// answerable reports whether code may answer an envelope of this kind. Two
+// answerable reports whether netsky itself may answer an envelope of this kind. Two
 // programs that answer each other's answers would never stop.
 func (k Kind) Answerable() bool {
 	return k != KindReply && k != KindError && !k.Control()
@@ -54,8 +53,7 @@ func (k Kind) mayBeEmpty() bool {
 	return k == KindReply || k == KindError || k == KindAck || k == KindShutdownAck
 }
 
-// An Envelope is one message. From, Text and Time are required; the rest may
-// be left out.
+// An Envelope is one message. From, Text and Time are required; the rest is optional.
 type Envelope struct {
 	ID   string // 1 to 128 of A-Z a-z 0-9 . _ : -, no leading dot
 	From agent.ID
@@ -66,15 +64,15 @@ type Envelope struct {
 
 	InReplyTo      string    // the ID of the envelope that this one answers
 	Thread         string    // at most 256 bytes
-	Hops           int       // how many envelopes caused this one, one after another
-	Via            string    // the door it came in by: cli, mcp, web, imessage, cron, code; "" is the bus
+	Hops           int       // how many envelopes led to this one
+	Via            string    // how it was sent: cli, mcp, web, imessage, cron, code; "" is the bus
 	IdempotencyKey string    // stands for ID, per sender
 	RequiresAck    bool      // the sender waits for an answer
 	Expires        time.Time // after this it is filed unread
 	Attachments    []string  // files beneath the recipient's mailbox, attach/
 	Start          string    // of a shutdown: the start id it is meant for
 
-	Extra map[string]json.RawMessage // fields we don't know, byte for byte
+	Extra map[string]json.RawMessage // unknown fields, byte for byte
 }
 
 // ErrInvalid reports a malformed envelope.
@@ -89,14 +87,13 @@ func Invalidf(format string, args ...any) error {
 	return invalidError(fmt.Sprintf(format, args...))
 }
 
-// AnswerID is the ID of an answer that code gives: the same for the same
-// answerer, question and kind, so that an answer given twice, before and after
-// a crash, has one effect.
+// AnswerID returns the ID of an answer that netsky gives: the same for the same answerer,
+// question and kind, so that an answer repeated after a crash has one effect.
 func AnswerID(answerer agent.ID, answered string, kind Kind) string {
 	return "r-" + Digest(string(answerer), answered, string(kind))
 }
 
-// digest is 32 hex digits of the SHA-256 of the parts.
+// digest returns 32 hex digits of the SHA-256 of the parts.
 func Digest(parts ...string) string {
 	h := sha256.New()
 	for _, p := range parts {
@@ -106,8 +103,8 @@ func Digest(parts ...string) string {
 	return hex.EncodeToString(h.Sum(nil)[:16])
 }
 
-// Validate reports what is wrong with the envelope; the error matches
-// ErrInvalid. A missing ID or To is not wrong: the bus fills them.
+// Validate reports what is wrong with the envelope; the error matches ErrInvalid. A
+// missing ID or To is allowed: the bus sets them.
 func (e Envelope) Validate() error {
 	if list := e.faults(); len(list) > 0 {
 		return list[0]
@@ -115,7 +112,7 @@ func (e Envelope) Validate() error {
 	return nil
 }
 
-// faults is everything that Validate would object to.
+// faults returns everything that Validate would reject.
 func (e Envelope) faults() (list []error) {
 	add := func(format string, args ...any) { list = append(list, Invalidf(format, args...)) }
 	if _, err := agent.Parse(string(e.From)); err != nil {
@@ -190,7 +187,7 @@ func (e Envelope) otherFaults() (list []error) {
 		add("hops: %d: want 0 to %d", e.Hops, MaxHops)
 	}
 	if len(e.Attachments) > maxAttachments {
-		add("attachments: %d: at most %d", len(e.Attachments), maxAttachments)
+		add("attachments: %d exceed the limit of %d", len(e.Attachments), maxAttachments)
 	}
 	for _, a := range e.Attachments[:min(len(e.Attachments), maxAttachments)] {
 		if a == "" || !isLine(a, 1024) {
@@ -206,7 +203,7 @@ func (e Envelope) otherFaults() (list []error) {
 	}
 	for key, value := range e.Extra {
 		if _, known := fieldOf(foldKey(key)); known {
-			add("%s: a known field among the unknown ones", Clip(key))
+			add("%s: known field in Extra", Clip(key))
 		} else if !utf8.ValidString(key) || !json.Valid(value) || !utf8.Valid(value) {
 			add("%s: not JSON", Clip(key))
 		}

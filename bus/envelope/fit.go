@@ -4,11 +4,11 @@ import (
 	"strings"
 )
 
-// A Fit completes an envelope with what is known from the place where its file
-// was found, and names what contradicts that. A nil Fit does nothing.
+// A Fit completes an envelope with what its file's place implies, and lists what
+// contradicts that. A nil Fit does nothing.
 type Fit func(*Envelope) []error
 
-// maxFaults is how many faults of one file are named.
+// maxFaults is how many faults of one file are listed.
 const maxFaults = 12
 
 // Parse reads one envelope, completes and validates it. The error is the first
@@ -29,8 +29,8 @@ func (fit Fit) Parse(data []byte) (Envelope, error) {
 	return e, nil
 }
 
-// Faults names everything that is wrong with a file, at least one thing if
-// Parse refuses it and at most twelve, so that a person can correct it at once.
+// Faults lists everything that is wrong with a file, at least one fault if Parse refuses
+// it and at most twelve, so that a person can correct it at once.
 func (fit Fit) Faults(data []byte) (list []error) {
 	named := make(map[string]bool)
 	add := func(err error) error {
@@ -57,7 +57,7 @@ func (fit Fit) Faults(data []byte) (list []error) {
 	return list
 }
 
-// Join is one error of all faults.
+// Join returns one error for all faults.
 func Join(list []error) error {
 	words := make([]string, len(list))
 	for i, err := range list {

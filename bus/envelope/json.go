@@ -11,10 +11,9 @@ import (
 	"unicode/utf8"
 )
 
-// MarshalJSON writes the envelope as Parse reads it: empty fields left out,
-// unknown fields last and byte for byte. (encoding/json compacts what
-// MarshalJSON returns; the bus does not.) Every character that a terminal
-// would obey or not show is escaped.
+// MarshalJSON writes the envelope as Parse reads it: empty fields left out, unknown fields
+// last and byte for byte. (encoding/json compacts what MarshalJSON returns; the bus does
+// not.) Characters that a terminal would obey or not show are escaped.
 func (e Envelope) MarshalJSON() ([]byte, error) {
 	b := make([]byte, 0, len(e.Text)+len(e.Text)/8+256)
 	b = append(b, '{')
@@ -70,13 +69,13 @@ func (e Envelope) MarshalJSON() ([]byte, error) {
 	return append(b, '}'), nil
 }
 
-// UnmarshalJSON is Parse.
+// UnmarshalJSON calls Parse.
 func (e *Envelope) UnmarshalJSON(data []byte) (err error) {
 	*e, err = Parse(data)
 	return err
 }
 
-// stamp is a time as envelopes write it, "" for none.
+// stamp formats a time for an envelope, "" for none.
 func Stamp(t time.Time) string {
 	if t.IsZero() {
 		return ""

@@ -8,10 +8,10 @@ import (
 	"unicode/utf8"
 )
 
-// Render is the envelope as a model is given it. Nothing in the text can end
-// the element or begin another: & < > " ' are escaped, and what a terminal or a
-// reader would obey (controls but newline and tab, bidi marks) is U+FFFD.
-// A message that waited over an hour says so, in whole hours.
+// Render returns the envelope as text for a model. Nothing in the text can end the element
+// or begin another: & < > " ' are escaped, and what a terminal or a reader would obey
+// (controls but newline and tab, bidi marks) becomes U+FFFD. A message that waited over an
+// hour says so, in whole hours.
 func Render(e Envelope, now time.Time) string {
 	var b strings.Builder
 	b.Grow(len(e.Text) + 160)
@@ -70,11 +70,10 @@ var rendered = func() (list [utf8.RuneSelf]string) {
 	return list
 }()
 
-// Plain is s for a terminal: every control but newline and tab, every bidi
-// mark, every character that shows nothing and every broken byte is written as
-// an escape like \x1b or \u202e. A sign that picks the emoji form of the
-// character before it passes, and a joiner between two pictures, which makes them
-// one.
+// Plain returns s for a terminal: controls other than newline and tab, bidi marks,
+// invisible characters and broken bytes become escapes like \x1b or \u202e. A selector of
+// the emoji form of the preceding character is kept, and so is a joiner between two
+// pictures.
 func Plain(s string) string {
 	clean := true
 	for i, r := range s {

@@ -55,8 +55,8 @@ func Cut(s string, limit int) string {
 	return s[:limit]
 }
 
-// Shorten returns the beginning of a text, about limit bytes, and says in a line of
-// its own how many bytes more there are.
+// Shorten returns the beginning of a text, about limit bytes, and a line with the number
+// of bytes omitted.
 func Shorten(s string, limit int) string {
 	head := Cut(s, limit)
 	if len(head) == len(s) {
@@ -65,8 +65,7 @@ func Shorten(s string, limit int) string {
 	return fmt.Sprintf("%s\n[%d bytes more]", head, len(s)-len(head))
 }
 
-// Line returns a text as one line of at most limit bytes, and an ellipsis if
-// that is not all of it.
+// Line returns a text as one line of at most limit bytes, with an ellipsis if it is cut.
 func Line(s string, limit int) string {
 	s = strings.Join(strings.Fields(s), " ")
 	if head := Cut(s, limit); len(head) < len(s) {
@@ -75,7 +74,7 @@ func Line(s string, limit int) string {
 	return s
 }
 
-// clip quotes somebody else's text for an error, 40 bytes of it at most.
+// clip quotes foreign text for an error, at most 40 bytes of it.
 func Clip(s string) string {
 	const limit = 40
 	if head := Cut(s, limit); len(head) < len(s) {

@@ -15,8 +15,8 @@ const (
 	renderedTail = "\n</channel>"
 )
 
-// RenderNotice is a word of netsky's own to a model. Nothing in it can be taken
-// for a message.
+// RenderNotice renders netsky's own notice to a model. Nothing in it can be taken for a
+// message.
 func RenderNotice(text string) string {
 	var b strings.Builder
 	b.WriteString(noticeHead + "\n")
@@ -25,11 +25,11 @@ func RenderNotice(text string) string {
 	return b.String()
 }
 
-// RenderedIDs is the inverse of Render for a text that a runtime was given: the
-// IDs of the envelopes whose renderings stand in it, each at the beginning of a
-// line and whole, in order. alone says that the text is nothing but such
-// renderings and notices, at least one, with white space between: nobody else
-// has put a word to it. Nothing inside of a rendering is another.
+// RenderedIDs is the inverse of Render for a text that a runtime was given: the IDs of the
+// envelopes whose complete renderings it contains, each at the beginning of a line, in
+// order. alone reports that the text consists only of such renderings and notices, at
+// least one, separated by white space: nothing was added to it. Nothing inside a rendering
+// counts as another.
 func RenderedIDs(text string) (ids []string, alone bool) {
 	list, alone := Unrender(text)
 	for _, e := range list {
@@ -57,7 +57,7 @@ func Unrender(text string) (list []Envelope, alone bool) {
 	return list, blocks > 0 && !others
 }
 
-// cutRendered takes a rendering, or a notice, from the beginning of a text.
+// cutRendered removes a rendering, or a notice, from the beginning of a text.
 func cutRendered(text string) (e Envelope, after string, ok bool) {
 	head, body, ok := strings.Cut(text, "\n")
 	if !ok {

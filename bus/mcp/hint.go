@@ -9,8 +9,8 @@ import (
 	"netsky/store"
 )
 
-// hint is what to do next about an error, for the model. All such words stand
-// here; what is below states facts.
+// hint returns what to do next about an error, for the model. All such advice is here; the
+// code below states facts.
 func hint(err error) string {
 	var send sendError
 	sending := errors.As(err, &send)

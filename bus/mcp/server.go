@@ -18,14 +18,13 @@ import (
 	_ "netsky/bus/mcp/sdkenv"
 )
 
-// Options say for whom a server works, and with what. Agent, Home, Bus, In and
-// Out are required.
+// Options configure a server. Agent, Home, Bus, In and Out are required.
 type Options struct {
 	Agent   agent.ID
 	Start   string // the agent's start id
 	Home    home.Dir
 	Bus     *bus.Bus
-	Records Records // nil: the tools of the records say that there are none
+	Records Records // nil: the tools of the records report that there are none
 	Members Members // nil: the tools of the team likewise
 	Mail    Mail    // nil: another process holds the mailbox
 	Channel bool    // declare that mail may be pushed as a channel notification
@@ -38,7 +37,7 @@ type Options struct {
 }
 
 const (
-	// grace is how long Serve waits for tools that run when the client has gone.
+	// grace is how long Serve waits for running tools after the client has gone.
 	grace = 2 * time.Second
 	// linger is how long it waits for a read that closing In does not end.
 	linger = 100 * time.Millisecond
@@ -59,7 +58,7 @@ type Server struct {
 	readyOnce sync.Once
 }
 
-// New makes a server. It reads nothing before Serve.
+// New returns a server. It reads nothing before Serve.
 func New(o Options) *Server {
 	if o.Log == nil {
 		o.Log = func(string, error) {}
@@ -95,12 +94,12 @@ func pushing() (list []string) {
 	return list
 }
 
-// Serve is New(o).Serve.
+// Serve calls New(o).Serve.
 func Serve(ctx context.Context, o Options) error { return New(o).Serve(ctx) }
 
 // Serve answers the client until stdin ends, which is no error, ctx ends, or the
-// wire breaks. It may be called once. Tools that still run then are cancelled and
-// waited for, two seconds at most. In is closed.
+// connection breaks. It may be called once. Tools that still run then are cancelled and
+// waited for, two seconds at most. It closes In.
 func (s *Server) Serve(ctx context.Context) error {
 	session, err := s.sdk.Connect(ctx, s.wire, nil)
 	if err != nil {
@@ -132,7 +131,7 @@ func (s *Server) Serve(ctx context.Context) error {
 	return err
 }
 
-// ending is why the connection is over; the end of stdin is no error.
+// ending returns why the connection is over; the end of stdin is no error.
 func (s *Server) ending(err error) error {
 	if err == nil || errors.Is(err, io.EOF) {
 		return nil
@@ -140,12 +139,12 @@ func (s *Server) ending(err error) error {
 	return fmt.Errorf("wire: %w", err)
 }
 
-// Ready is closed when the client has finished its side of the handshake.
+// Ready is closed when the client has completed the handshake.
 func (s *Server) Ready() <-chan struct{} { return s.ready }
 
-// Notify pushes a text to the client as a channel notification. Names in meta
-// are of letters, digits and _: the client drops others without a word.
-// nil says that the bytes are written, no more.
+// Notify pushes a text to the client as a channel notification. Names in meta consist of
+// letters, digits and _: the client silently drops others. nil means that the bytes are
+// written, no more.
 func (s *Server) Notify(ctx context.Context, text string, meta map[string]string) error {
 	select {
 	case <-s.ready:
@@ -170,7 +169,7 @@ func isName(s string) bool {
 	return s != ""
 }
 
-// instructions are what the client tells the model about the server.
+// instructions returns what the client tells the model about the server.
 func (s *Server) instructions() string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "You are %s, an agent of netsky. These tools reach the other agents and the owner, a person.\n", s.o.Agent)

@@ -8,19 +8,18 @@ import (
 	"netsky/store"
 )
 
-// Mail is the mailbox in hand.
+// Mail is the agent's mailbox.
 type Mail interface {
-	// Waiting hands over what waits, rendered, as much at a time as a tool's
-	// result can hold, and says how many messages are left after it.
+	// Waiting returns the waiting messages, rendered, as many as a tool's result can hold,
+	// and how many messages are left after it.
 	Waiting(ctx context.Context) (texts string, left int, err error)
-	// Owed lists the IDs of the messages that want an answer and have none yet,
-	// the oldest first.
+	// Owed lists the IDs of the messages that still need an answer, the oldest first.
 	Owed() []string
-	// Answered says that the model has answered the message.
+	// Answered records that the model has answered the message.
 	Answered(id string)
 }
 
-// Records is what is read and written of the records.
+// Records reads and writes the records.
 type Records interface {
 	// Record stores what happened; its error may match store.ErrSpooled.
 	Record(ctx context.Context, ops ...store.Op) error
@@ -34,9 +33,9 @@ type Records interface {
 // Members is the team.
 type Members interface {
 	List(ctx context.Context) ([]Member, error)
-	// Peek is the last lines of the agent's pane, as they are.
+	// Peek returns the last lines of the agent's pane, unchanged.
 	Peek(ctx context.Context, id agent.ID, lines int) (string, error)
-	// Start and Stop say in one line what they did.
+	// Start and Stop return one line on what they did.
 	Start(ctx context.Context, id agent.ID, objective string) (string, error)
 	Stop(ctx context.Context, id agent.ID) (string, error)
 }

@@ -35,7 +35,7 @@ type sendArgs struct {
 func (s *Server) sendTool() tool {
 	return tool{
 		name: "send",
-		description: "Write to another agent or, where you may, to the owner. When it says sent, the message lies safely in the other's mailbox; " +
+		description: "Write to another agent or, where you may, to the owner. When it says sent, the message is stored in the other's mailbox; " +
 			"an answer comes to you later as a message, so don't wait for it. To answer a message use reply.",
 		schema: sendSchema,
 		run:    with("send", s.send),
@@ -92,7 +92,7 @@ func (s *Server) publish(ctx context.Context, e envelope.Envelope) (id string, e
 			return "", sendError{fmt.Errorf("not sent: %w", err), e}
 		}
 	}
-	return "", sendError{fmt.Errorf("not sent, as far as is known: %w", err), e}
+	return "", sendError{fmt.Errorf("probably not sent: %w", err), e}
 }
 
 // A sendError is a send that came to nothing.
@@ -106,7 +106,7 @@ func (e sendError) Unwrap() error { return e.error }
 // absence says that the recipient is an agent that does not run now.
 func (s *Server) absence(to agent.ID) string {
 	if to == agent.Owner {
-		return "; it lies in the owner's inbox"
+		return "; it is in the owner's inbox"
 	}
 	k, err := s.o.Home.LoadKeeper(to)
 	if err == nil && k.EndedMS == 0 && k.Alive() {
@@ -172,7 +172,7 @@ func (s *Server) reply(ctx context.Context, in replyArgs) (string, error) {
 		s.o.Mail.Answered(q.ID)
 	}
 	if again {
-		return fmt.Sprintf("sent to %s as a further message, id %s: %s had its answer already%s", q.From, id, q.ID, s.absence(q.From)), nil
+		return fmt.Sprintf("sent to %s as a further message, id %s: %s was already answered%s", q.From, id, q.ID, s.absence(q.From)), nil
 	}
 	return fmt.Sprintf("answered %s of %s, id %s%s", q.ID, q.From, id, s.absence(q.From)), nil
 }
@@ -202,7 +202,7 @@ func (s *Server) received(ctx context.Context, id string) (envelope.Envelope, er
 	case 1:
 		return list[0].Envelope, nil
 	case 0:
-		return envelope.Envelope{}, argumentf("reply: id: %q: no message with that id has come to you%s", envelope.Line(id, 60), s.owed())
+		return envelope.Envelope{}, argumentf("reply: id: %q: you have received no message with that id%s", envelope.Line(id, 60), s.owed())
 	}
 	if list[0].Envelope.ID == id {
 		return envelope.Envelope{}, argumentf("reply: id: %q: %d agents sent you a message with that id; use send to answer one", envelope.Line(id, 60), len(list))

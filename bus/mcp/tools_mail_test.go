@@ -206,7 +206,7 @@ func TestReplyFinds(t *testing.T) {
 		id   any
 		says string
 	}{
-		{"twice-", "2 messages begin so"}, {"twice", `no message with that id has come to you; these wait for an answer: twice-aa, twice-ab`},
+		{"twice-", "2 messages begin so"}, {"twice", `you have received no message with that id; these wait for an answer: twice-aa, twice-ab`},
 		{"others", "no message"}, {"shutdown-1", "no message"}, {"", "id: missing; these wait"}, {nil, "id: missing"},
 		{"../../x", "no message"}, {strings.Repeat("x", 5000), "no message"}, {7, "id: a number, wants a string"},
 		{"note-1\n", ""}, {longer, ""}, {old, "further"},
@@ -235,7 +235,7 @@ func TestReplyRefused(t *testing.T) {
 	s := mustStation(t, agent.Clone(1)).serve()
 	c := s.client("", nil)
 	id := s.mustSend(envelope.Envelope{From: agent.Infinity, Text: "well?"})
-	if text, failed := s.call(c, "send", map[string]any{"to": "agentinfinity", "text": "well!"}); !failed || !strings.Contains(text, "may not write") {
+	if text, failed := s.call(c, "send", map[string]any{"to": "agentinfinity", "text": "well!"}); !failed || !strings.Contains(text, "is not allowed to write") {
 		t.Errorf("unasked: %s", text)
 	}
 	if text, failed := s.call(c, "reply", map[string]any{"id": id, "text": "fine"}); failed {

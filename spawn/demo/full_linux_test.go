@@ -26,12 +26,12 @@ func TestWaitsForRoom(t *testing.T) {
 			}
 			id := w.tell("agent1", text)
 			p := &player{world: w, id: "agent1", pane: pane}
-			p.shows("the ledger of what is owed: ")
+			p.shows("ledger of owed answers: ")
 			full.Cur = unix.RLIM_INFINITY
 			if err := unix.Prlimit(c.Process.Pid, unix.RLIMIT_FSIZE, &full, nil); err != nil {
 				t.Fatal(err)
 			}
-			p.shows("the ledger of what is owed: works again")
+			p.shows("ledger of owed answers: works again")
 			if text == "hello" {
 				w.answered(id, envelope.KindReply, "heard: hello")
 				return
@@ -57,13 +57,13 @@ func TestWaitsForRepair(t *testing.T) {
 	}
 	id := w.tell("agent1", "hello")
 	p := &player{world: w, id: "agent1", pane: pane}
-	p.shows("file what was seen: ")
+	p.shows("file delivered mail: ")
 	if err := os.Remove(delivered); err != nil {
 		t.Fatal(err)
 	}
 	if err := os.Rename(delivered+".away", delivered); err != nil {
 		t.Fatal(err)
 	}
-	p.shows("file what was seen: works again")
+	p.shows("file delivered mail: works again")
 	w.answered(id, envelope.KindReply, "heard: hello")
 }
