@@ -6,14 +6,14 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// stuck is how long a terminal that takes no output is waited for.
+// stuck is how long to wait for a terminal that accepts no output.
 const stuck = time.Second
 
 // A console prints to standard output, in order. The zero console is ready.
 type console struct{ last chan struct{} }
 
-// print writes s, and gives up waiting for the terminal to take it after a
-// second: the write then goes on by itself until the process ends.
+// print writes s, and stops waiting for the terminal after a second: the write then
+// continues in the background until the process ends.
 func (c *console) print(s string) {
 	before, done := c.last, make(chan struct{})
 	c.last = done

@@ -1,24 +1,21 @@
 // Package keeper runs an agent's program in its pane and records how it ended.
 //
-// The keeper (Run) is the pane's own process. It promises that the program has
-// the terminal as it would have it below a shell, that its end is on record
-// with the right status or signal, and that its last lines stay readable until
-// the keeper is told to go. When the record says that the program has ended,
-// the line "[agent1 exited: 3]" or "[agent1 killed: SIGKILL]" has been written
-// to the terminal already: the line comes first, the record second. So whoever
-// sees ended_ms and then reads the pane finds the line as soon as the terminal
-// program has read what lies before it, which is milliseconds and never a
-// matter of another event. The one exception is a terminal that takes no
-// output for a second: then the record is written without waiting longer,
-// since a death must not be hidden by a stuck screen.
+// The keeper (Run) is the pane's own process. It promises that the program has the
+// terminal as it would below a shell, that its end is recorded with the right status or
+// signal, and that its last lines stay readable until the keeper is told to exit. The line
+// "[agent1 exited: 3]" or "[agent1 killed: SIGKILL]" is written to the terminal before the
+// end is recorded. So a reader that sees ended_ms finds the line in the pane as soon as
+// the terminal program has read the output before it, within milliseconds and without a
+// further event. The one exception is a terminal that accepts no output for a second: then
+// the record is written anyway, since a stuck screen must not hide a death.
 //
-// The package does not know tmux, runtimes, or what should be done about a
-// death: it states facts. It spends nothing while it waits.
+// The package does not know tmux, runtimes, or how a death is handled: it states facts. It
+// costs nothing while it waits.
 //
-// A keeper that is killed takes the program with it (Linux: by a parent-death
-// signal; elsewhere by the hangup of the terminal) and leaves a record without
-// an end, whose process is dead. Processes that left the program's group
-// outlive it; they are found by [proc.Descendants] and their environment.
+// A keeper that is killed takes the program with it (Linux: by a parent-death signal;
+// elsewhere by the hangup of the terminal) and leaves a record without an end, whose
+// process is dead. Processes that left the program's group survive it; they are found by
+// [proc.Descendants] and their environment.
 package keeper
 
 import (
@@ -36,8 +33,8 @@ import (
 	"netsky/agent/proc/tty"
 )
 
-// patience is how long a program that was passed SIGTERM or SIGHUP may take
-// before it is killed.
+// patience is how long a program may take to end after SIGTERM or SIGHUP before it is
+// killed.
 const patience = 5 * time.Second
 
 // An ending is how a program ended: by signal, or with a status if that is 0.
@@ -46,7 +43,7 @@ type ending struct {
 	signal unix.Signal
 }
 
-// code is the ending as a shell would put it in $?.
+// code returns the ending as a shell's $?.
 func (e ending) code() int {
 	if e.signal != 0 {
 		return 128 + int(e.signal)
@@ -68,25 +65,24 @@ type keeper struct {
 	child chan os.Signal // SIGCHLD
 }
 
-// Run is the process in an agent's pane. It reads the agent's launch, runs the
-// program in the foreground of the terminal on its standard input, records how
-// it ended, says so on the terminal, and stays until it gets SIGTERM or SIGHUP.
-// If one comes while the program runs, it is passed on to the program's process
-// group, which is killed if it has not ended after 5 s.
+// Run is the process in an agent's pane. It reads the agent's launch, runs the program in
+// the foreground of the terminal on its standard input, records how it ended, prints that
+// on the terminal, and stays until it gets SIGTERM or SIGHUP. If one arrives while the
+// program runs, it is passed on to the program's process group, which is killed if it has
+// not ended after 5 s.
 //
-// A program that stops (Ctrl-Z, even SIGSTOP) is continued at once: there is no
-// shell to come back to. One that can't be started counts as exited with 127 if
-// it is missing, else 126, and the reason is printed; so does a launch that
-// can't be read, whose record then carries no start id. A record that can't be
-// written is printed and no more.
+// A program that stops (Ctrl-Z, even SIGSTOP) is continued at once: there is no shell to
+// return to. One that can't be started counts as exited with 127 if it is missing, else
+// 126, and the reason is printed; so does an unreadable launch, whose record then has no
+// start id. If the record can't be written, that is only printed.
 //
-// Run uses the whole process: it reaps every child, on Linux it becomes the
-// reaper of all orphans below it, and it changes how signals are taken. It
-// returns the exit status for the process: the program's, or 128 and the signal.
-// version goes on record as that of the keeper.
+// Run uses the whole process: it reaps every child, on Linux it becomes the reaper of all
+// orphans below it, and it changes signal handling. It returns the exit status for the
+// process: the program's, or 128 and the signal. version is recorded as that of the
+// keeper.
 func Run(home home.Dir, id agent.ID, version string) int {
-	// A parent-death signal is sent when the thread that started the child
-	// ends, so this one has to stay.
+	// A parent-death signal is sent when the thread that started the child ends, so this
+	// one has to stay.
 	runtime.LockOSThread()
 	defer runtime.UnlockOSThread()
 	k := &keeper{
@@ -116,13 +112,12 @@ func Run(home home.Dir, id agent.ID, version string) int {
 	return end.code()
 }
 
-// lingering is how long what the program has started may take to end after it,
-// when the keeper has been told to go.
+// lingering is how long the program's other processes may take to end after it, once the
+// keeper has been told to exit.
 const lingering = 500 * time.Millisecond
 
-// alone reports whether nothing is left below us: what the program has started
-// hangs below it or, when its parent has died, below us, so without a child
-// there is none of it.
+// alone reports whether nothing is left below us: the program's processes hang below it
+// or, when their parent has died, below us, so without a child there is none.
 func (k *keeper) alone() bool {
 	for late := time.After(lingering); ; {
 		k.prog.Reap(true)
@@ -137,7 +132,7 @@ func (k *keeper) alone() bool {
 	}
 }
 
-// cleared puts down that nothing is left, unless the record is a later start's.
+// cleared records that nothing is left, unless the record is a later start's.
 func (k *keeper) cleared() {
 	if now, err := k.home.LoadKeeper(k.id); err != nil || now.Start != k.rec.Start || now.Own != k.rec.Own {
 		return
@@ -146,8 +141,7 @@ func (k *keeper) cleared() {
 	k.save()
 }
 
-// program runs the program to its end, and reports whether we were told to go
-// meanwhile.
+// program runs the program to its end, and reports whether we were told to exit meanwhile.
 func (k *keeper) program() (end ending, told bool) {
 	if status := k.start(); status != 0 {
 		return ending{status: status}, false
@@ -175,7 +169,7 @@ func (k *keeper) program() (end ending, told bool) {
 	}
 }
 
-// start starts the program, or prints why not and gives the status for that.
+// start starts the program, or prints the reason for failure and returns its status.
 func (k *keeper) start() (status int) {
 	l, err := k.home.LoadLaunch(k.id)
 	if err == nil {
@@ -205,7 +199,7 @@ func (k *keeper) start() (status int) {
 	return 0
 }
 
-// tell says how the program ended: on the terminal, then in the record.
+// tell reports how the program ended: on the terminal, then in the record.
 func (k *keeper) tell(end ending) {
 	k.rec.EndedMS = time.Now().UnixMilli()
 	line := fmt.Sprintf("exited: %d", end.status)

@@ -15,7 +15,7 @@ import (
 	"netsky/agent/program"
 )
 
-// The statuses a shell gives to what it could not start.
+// The statuses a shell uses for what it could not start.
 const (
 	cannotRun = 126
 	notFound  = 127
@@ -24,7 +24,7 @@ const (
 func check(l agent.Launch, id agent.ID) error {
 	switch {
 	case l.Agent != id:
-		return fmt.Errorf("launch: is for %q", l.Agent)
+		return fmt.Errorf("launch: belongs to %q", l.Agent)
 	case len(l.Argv) == 0:
 		return errors.New("launch: no program")
 	case !filepath.IsAbs(l.Argv[0]):
@@ -35,7 +35,7 @@ func check(l agent.Launch, id agent.ID) error {
 	return nil
 }
 
-// start starts the program in the terminal, or returns the status for why not.
+// start starts the program in the terminal, or returns the status for the failure.
 func start(l agent.Launch, t *tty.Terminal) (child *tty.Child, status int, err error) {
 	if info, err := os.Stat(l.Dir); err != nil {
 		return nil, cannotRun, fmt.Errorf("directory %s: %w", l.Dir, reason(err))
@@ -55,7 +55,7 @@ func start(l agent.Launch, t *tty.Terminal) (child *tty.Child, status int, err e
 	return nil, status, fmt.Errorf("%s: %w", l.Argv[0], err)
 }
 
-// reason is an error without the path, for where the path has been named.
+// reason returns an error without its path, for messages that name the path.
 func reason(err error) error {
 	var p *fs.PathError
 	if errors.As(err, &p) {
@@ -64,7 +64,7 @@ func reason(err error) error {
 	return err
 }
 
-// paneEnv is the launch's environment with the names that describe a terminal
+// paneEnv returns the launch's environment with the variables that describe a terminal
 // taken from the pane: the one that `up` was typed into is another terminal.
 func paneEnv(env []string, lookup func(string) (string, bool)) []string {
 	names := []string{"TERM", "TERM_PROGRAM", "TERM_PROGRAM_VERSION"}

@@ -36,7 +36,7 @@ func TestCannotStart(t *testing.T) {
 		{"directory is a file", func(tb testing.TB, l *agent.Launch) { l.Dir = mustWrite(tb, l.Dir+"/p", "", 0o700) },
 			"agent1: directory DIR/p: not a directory", 126},
 		{"another agent's", func(tb testing.TB, l *agent.Launch) { l.Agent = "agent2" },
-			`agent1: launch: is for "agent2"`, 126},
+			`agent1: launch: belongs to "agent2"`, 126},
 		{"empty", func(tb testing.TB, l *agent.Launch) { l.Argv = nil },
 			"agent1: launch: no program", 126},
 		{"relative", func(tb testing.TB, l *agent.Launch) { l.Argv[0] = "sh" },

@@ -23,8 +23,8 @@ type git struct {
 	dir string
 }
 
-// hidden is a file that differs from what was added, and that git was told to
-// take as unchanged, or as not wanted in the worktree; "" if there is none.
+// hidden returns a changed file that git was told to treat as unchanged, or as not wanted
+// in the worktree; "" if there is none.
 func (g git) hidden() (string, error) {
 	list, err := g.list("ls-files", "-v", "-z")
 	if err != nil {
@@ -40,7 +40,7 @@ func (g git) hidden() (string, error) {
 			continue // as in a sparse checkout
 		}
 		if compared++; compared > maxHidden {
-			return "", fmt.Errorf("more than %d files that it was told not to look at", maxHidden)
+			return "", fmt.Errorf("more than %d files that git was told to ignore changes in", maxHidden)
 		}
 		added, err := g.first("rev-parse", "--verify", "--quiet", ":"+name)
 		if err != nil {
@@ -53,7 +53,7 @@ func (g git) hidden() (string, error) {
 	return "", nil
 }
 
-// list is all that git prints, which must not be too long.
+// list returns all that git prints, up to a limit.
 func (g git) list(args ...string) (string, error) {
 	out, err := g.run(maxList, args...)
 	if err == nil && len(out) >= maxList {
@@ -62,7 +62,7 @@ func (g git) list(args ...string) (string, error) {
 	return out, err
 }
 
-// path is a path that git has, absolute.
+// path returns a path of git's, made absolute.
 func (g git) path(what string) (string, error) {
 	path, err := g.first("rev-parse", what)
 	if err == nil && !filepath.IsAbs(path) {
@@ -74,7 +74,7 @@ func (g git) path(what string) (string, error) {
 	return path, err
 }
 
-// first is the first line, or field, of what git prints.
+// first returns the first line, or field, of what git prints.
 func (g git) first(args ...string) (string, error) {
 	out, err := g.run(4096, args...)
 	out, _, _ = strings.Cut(out, "\x00")

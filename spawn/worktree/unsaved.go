@@ -1,6 +1,5 @@
-// Package worktree reports work in git repositories that is nowhere else. It
-// changes nothing, and runs no program of a repository's own choosing but git's
-// filters.
+// Package worktree reports work in git repositories that exists nowhere else. It changes
+// nothing, and runs no program that a repository chooses except git's filters.
 package worktree
 
 import (
@@ -17,10 +16,10 @@ import (
 	"time"
 )
 
-// maxEntries bounds a walk. What is larger is not judged.
+// maxEntries limits a walk. Anything larger is not judged.
 const maxEntries = 5_000_000
 
-// gitTime bounds one call of git.
+// gitTime limits one call of git.
 const gitTime = time.Minute
 
 // An Unsaved is a directory whose removal would lose work.
@@ -31,20 +30,19 @@ type Unsaved struct {
 
 func (u Unsaved) String() string { return u.Dir + ": " + u.Why }
 
-// Find looks below root, on root's own file system and behind no link, for git
-// repositories with work that is nowhere else: changes and new files that are not
-// committed, stashes, and commits that are on no remote. Of a linked worktree
-// whose repository lies elsewhere, commits count if no other branch has them.
+// Find looks below root, on root's own file system and without following links, for git
+// repositories with work that exists nowhere else: changes and new files that are not
+// committed, stashes, and commits that are on no remote. For a linked worktree whose
+// repository is elsewhere, commits count if no other branch has them.
 //
-// Below each directory of loose, anything that is in no repository is such work
-// as well; an empty directory of loose is none.
+// Below each directory of loose, anything outside a repository counts as such work too; an
+// empty directory does not.
 //
-// A repository that git can't read, and a walk that does not come to its end, are
-// reported as well: only an empty list and no error say that nothing is lost.
+// A repository that git can't read and an incomplete walk are reported as well: only an
+// empty list and no error mean that nothing is lost.
 //
-// A file that a repository ignores is work as well, as is one that git was told
-// not to look at; the directories that repositories ignore are not, and are
-// listed, with a slash at the end.
+// A file that a repository ignores counts, and so does one whose changes git was told to
+// ignore; ignored directories do not, and are listed, with a slash at the end.
 func Find(ctx context.Context, root string, loose ...string) (found []Unsaved, ignored []string, err error) {
 	root = filepath.Clean(root)
 	info, err := os.Lstat(root)
@@ -77,7 +75,7 @@ type walk struct {
 	ignoredDirs []string
 }
 
-// An area is where in the tree a directory lies.
+// An area is the part of the tree that a directory is in.
 type area struct {
 	loose string // the directory of loose that it is in, "" if in none
 	repo  bool   // in a repository
@@ -94,7 +92,7 @@ func (w *walk) add(dir, format string, args ...any) {
 	w.found = append(w.found, Unsaved{dir, fmt.Sprintf(format, args...)})
 }
 
-// dir looks at one directory and all below it.
+// dir checks one directory and everything below it.
 func (w *walk) dir(dir string, in area) error {
 	if err := w.ctx.Err(); err != nil {
 		return err
@@ -106,7 +104,7 @@ func (w *walk) dir(dir string, in area) error {
 	file, git, head, objects, refs := "", false, false, false, false
 	err := each(dir, func(e fs.DirEntry) error {
 		if w.seen++; w.seen > maxEntries {
-			return fmt.Errorf("%s: more than %d files, too many to look at", w.root, maxEntries)
+			return fmt.Errorf("%s: more than %d files, too many to check", w.root, maxEntries)
 		}
 		name := e.Name()
 		switch name {
@@ -213,7 +211,7 @@ func (w *walk) repository(dir string, bare bool) error {
 			return w.unread(dir, err)
 		}
 		if file != "" {
-			w.add(dir, "holds %s, which git ignores: it is nowhere else", file)
+			w.add(dir, "holds %s, which git ignores and which exists nowhere else", file)
 			return nil
 		}
 		if file, err = g.hidden(); err != nil {
@@ -244,11 +242,11 @@ func (w *walk) repository(dir string, bare bool) error {
 	return w.worktrees(g)
 }
 
-// maxList bounds what git may list, in bytes.
+// maxList limits what git may list, in bytes.
 const maxList = 32 << 20
 
-// ignored is a file that git ignores, "" if there is none. Ignored directories,
-// which are mostly what a build or an installation has made, are noted.
+// ignored returns a file that git ignores, "" if there is none. It records ignored
+// directories, which are mostly build or installation output.
 func (w *walk) ignored(g git) (file string, err error) {
 	list, err := g.list("status", "--porcelain", "-z", "--untracked-files=normal", "--ignored=matching", "--ignore-submodules=all")
 	if err != nil {
@@ -270,8 +268,8 @@ func (w *walk) ignored(g git) (file string, err error) {
 // maxHidden bounds the files that are compared one by one.
 const maxHidden = 100
 
-// linked looks at a worktree whose repository stays where it is. Its commits
-// stay, too; that nobody else has them is a sign that they were not taken over.
+// linked checks a worktree whose repository stays where it is. Its commits stay, too; that
+// no other branch has them suggests that they were not merged.
 func (w *walk) linked(g git, worktree bool) error {
 	if !worktree {
 		return nil
@@ -293,7 +291,7 @@ func (w *walk) linked(g git, worktree bool) error {
 	return nil
 }
 
-// worktrees looks for worktrees elsewhere that live from this repository.
+// worktrees looks for worktrees elsewhere that depend on this repository.
 func (w *walk) worktrees(g git) error {
 	list, err := g.run(64<<10, "worktree", "list", "--porcelain")
 	if err != nil {
@@ -312,7 +310,7 @@ func (w *walk) worktrees(g git) error {
 	return nil
 }
 
-// unread reports a repository that git can't tell about.
+// unread reports a repository that git can't read.
 func (w *walk) unread(dir string, err error) error {
 	if w.ctx.Err() != nil {
 		return w.ctx.Err()
