@@ -184,9 +184,6 @@ func (s *Server) answered(ctx context.Context, q envelope.Envelope) bool {
 	return err == nil && ok && found.Envelope.From == s.o.Agent
 }
 
-// mostBack is how many of the newest files are looked through for a message.
-const mostBack = 5000
-
 // received finds the message with that ID, or the one whose ID begins so, that
 // came to this agent.
 func (s *Server) received(ctx context.Context, id string) (envelope.Envelope, error) {
