@@ -96,16 +96,17 @@ func TestDownKilled(t *testing.T) {
 	}
 }
 
-// asked reports whether an agent that runs has a shutdown that is meant for it.
+// asked reports whether an agent that runs has a shutdown that is meant for it, or
+// has obeyed one: it is about to exit then.
 func (w *world) asked(name string) bool {
 	w.Helper()
-	for _, p := range []bus.Place{bus.Inbox, bus.Claimed} {
+	for _, p := range []bus.Place{bus.Inbox, bus.Claimed, bus.Delivered} {
 		list, err := w.bus.List(agent.ID(name), p, 0)
 		if err != nil {
 			w.Fatal(err)
 		}
 		for _, e := range list {
-			if e.Envelope.Kind == envelope.KindShutdown && e.Envelope.Start == w.status(name).Start {
+			if e.Envelope.Kind == envelope.KindShutdown && e.Envelope.Start == w.status(name).Start && e.Why == "" {
 				return true
 			}
 		}
