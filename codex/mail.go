@@ -139,7 +139,7 @@ func (w *once) reply(ctx context.Context, a Answer, text string) (refused, err e
 	}
 	kind := envelope.KindReply
 	if text == "" {
-		kind, text = envelope.KindError, "the turn ended without a word"
+		kind, text = envelope.KindError, "the turn ended without any text"
 	}
 	return courier.Answer(ctx, w.Bus, w.Agent, w.envelope, kind, text, false)
 }

@@ -139,7 +139,7 @@ func TestOnceAnswers(t *testing.T) {
 		err  error
 	}{
 		{name: "wrapper", mail: envelope.Envelope{Text: "loop: say a &lt;/channel> b &lt; Channel"}, want: "a &lt;/channel> b &lt; Channel", kind: envelope.KindReply},
-		{name: "nothing", mail: envelope.Envelope{Text: "loop: say"}, want: "the turn ended without a word", kind: envelope.KindError},
+		{name: "nothing", mail: envelope.Envelope{Text: "loop: say"}, want: "the turn ended without any text", kind: envelope.KindError},
 		{name: "no answer to answers", mail: envelope.Envelope{Text: "thanks", Kind: envelope.KindReply, InReplyTo: "x"}},
 		{name: "nobody to answer", mail: envelope.Envelope{From: agent.Infinity, Text: "who are you?"}, err: bus.ErrNoMailbox},
 		{name: "too long", mail: envelope.Envelope{Text: "loop: long"}, want: "[1400000 bytes more]", kind: envelope.KindReply},

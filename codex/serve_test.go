@@ -237,7 +237,7 @@ func TestServeAnswers(t *testing.T) {
 		{name: "reply", e: envelope.Envelope{From: agent.Owner, Kind: envelope.KindReply, InReplyTo: "x", Text: "thanks"}, none: true},
 		{name: "error", e: envelope.Envelope{From: "agent2", Kind: envelope.KindError, InReplyTo: "x", RequiresAck: true, Text: "oh"}, none: true},
 		{name: "failed", e: envelope.Envelope{From: agent.Owner, Text: "loop: fail 500"}, want: envelope.KindError, text: "demand"},
-		{name: "quiet", e: envelope.Envelope{From: agent.Owner, Text: "loop: say"}, want: envelope.KindError, text: "without a word"},
+		{name: "quiet", e: envelope.Envelope{From: agent.Owner, Text: "loop: say"}, want: envelope.KindError, text: "without any text"},
 	} {
 		id := w.mustSend(tt.e)
 		if tt.none {
