@@ -75,7 +75,7 @@ func TestDownKilled(t *testing.T) {
 				}
 			}
 			for _, n := range names {
-				if st := w.status(n); !st.Alive() || w.asked(n) {
+				if st := w.status(n); !st.Alive() || w.asked(n) || w.leaving(n) {
 					return false
 				}
 			}
@@ -96,17 +96,35 @@ func TestDownKilled(t *testing.T) {
 	}
 }
 
-// asked reports whether an agent that runs has a shutdown that is meant for it, or
-// has obeyed one: it is about to exit then.
+// leaving reports whether an agent has acknowledged a shutdown that was meant for
+// it: it is about to exit then.
+func (w *world) leaving(name string) bool {
+	w.Helper()
+	list, err := w.bus.List(agent.ID(name), bus.Delivered, 0)
+	if err != nil {
+		w.Fatal(err)
+	}
+	for _, e := range list {
+		if e.Envelope.Kind != envelope.KindShutdown || e.Envelope.Start != w.status(name).Start {
+			continue
+		}
+		if _, acked, err := w.bus.FindAnswer(w.ctx, agent.Root, e.Envelope.ID, time.Time{}); acked || err != nil {
+			return true
+		}
+	}
+	return false
+}
+
+// asked reports whether an agent that runs has a shutdown that is meant for it.
 func (w *world) asked(name string) bool {
 	w.Helper()
-	for _, p := range []bus.Place{bus.Inbox, bus.Claimed, bus.Delivered} {
+	for _, p := range []bus.Place{bus.Inbox, bus.Claimed} {
 		list, err := w.bus.List(agent.ID(name), p, 0)
 		if err != nil {
 			w.Fatal(err)
 		}
 		for _, e := range list {
-			if e.Envelope.Kind == envelope.KindShutdown && e.Envelope.Start == w.status(name).Start && e.Why == "" {
+			if e.Envelope.Kind == envelope.KindShutdown && e.Envelope.Start == w.status(name).Start {
 				return true
 			}
 		}

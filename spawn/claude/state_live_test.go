@@ -43,7 +43,7 @@ func TestInterrupt(t *testing.T) {
 	l.mustPush("loop: shell touch made")
 	l.mustState(agent.Waiting, "permission: Bash: touch made")
 	l.wait("the dialog is shown", func() bool { return strings.Contains(l.text(), "Do you want to proceed?") })
-	if err := l.Interrupt(l.ctx); err == nil || !strings.Contains(err.Error(), "waits for an answer") {
+	if err := l.Interrupt(l.ctx); err == nil || !strings.Contains(err.Error(), "waiting for an answer") {
 		t.Errorf("Interrupt at a dialog = %v, want it refused", err)
 	}
 	if !strings.Contains(l.text(), "Do you want to proceed?") {
