@@ -39,7 +39,8 @@ func (e *AmbiguousError) Error() string {
 	return fmt.Sprintf("%s: %d%s messages begin so; give more of the id", e.ID, e.Begin, more)
 }
 
-// ReceivedOne is the one message that Received finds for the address. Two senders may
+// ReceivedOne is the one message that Received finds for the address; a control
+// message is none that anybody could answer, and is passed over. Two senders may
 // have given theirs the same ID: then it is that of from, if there is such. The error
 // matches ErrNoMessage or is an [AmbiguousError].
 func (b *Bus) ReceivedOne(ctx context.Context, box agent.ID, id string, from agent.ID) (envelope.Envelope, error) {
@@ -47,6 +48,7 @@ func (b *Bus) ReceivedOne(ctx context.Context, box agent.ID, id string, from age
 	if err != nil {
 		return envelope.Envelope{}, err
 	}
+	list = slices.DeleteFunc(list, func(e Entry) bool { return e.Envelope.Kind.Control() })
 	if i := slices.IndexFunc(list, func(e Entry) bool { return e.Envelope.ID == id && e.Envelope.From == from }); i >= 0 {
 		list = list[i : i+1]
 	}

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"slices"
 	"strings"
 	"time"
 
@@ -190,21 +189,17 @@ func (s *Server) received(ctx context.Context, id string) (envelope.Envelope, er
 	if id == "" {
 		return envelope.Envelope{}, argumentf("reply: id: missing%s", s.owed())
 	}
-	list, err := s.o.Bus.Received(ctx, s.o.Agent, id)
-	if err != nil {
-		return envelope.Envelope{}, err
+	e, err := s.o.Bus.ReceivedOne(ctx, s.o.Agent, id, "")
+	var many *bus.AmbiguousError
+	switch {
+	case errors.Is(err, bus.ErrNoMessage):
+		return e, argumentf("reply: id: %q: you have received no message with that id%s", envelope.Line(id, 60), s.owed())
+	case errors.As(err, &many) && len(many.Senders) > 0:
+		return e, argumentf("reply: id: %q: %d agents sent you a message with that id; use send to answer one", envelope.Line(id, 60), len(many.Senders))
+	case errors.As(err, &many):
+		return e, argumentf("reply: id: %q: %d messages begin so; give the whole id", envelope.Line(id, 60), many.Begin)
 	}
-	list = slices.DeleteFunc(list, func(e bus.Entry) bool { return e.Envelope.Kind.Control() })
-	switch len(list) {
-	case 1:
-		return list[0].Envelope, nil
-	case 0:
-		return envelope.Envelope{}, argumentf("reply: id: %q: you have received no message with that id%s", envelope.Line(id, 60), s.owed())
-	}
-	if list[0].Envelope.ID == id {
-		return envelope.Envelope{}, argumentf("reply: id: %q: %d agents sent you a message with that id; use send to answer one", envelope.Line(id, 60), len(list))
-	}
-	return envelope.Envelope{}, argumentf("reply: id: %q: %d messages begin so; give the whole id", envelope.Line(id, 60), len(list))
+	return e, err
 }
 
 // owed says which messages wait for an answer.
