@@ -183,7 +183,10 @@ func (m *Courier) restoreOne(ctx context.Context, o owed) (done bool, err error)
 	switch {
 	case err != nil:
 		return false, err
-	case !ok:
+	case !ok: // removed by hand, or filed unread
+		if o.Wants {
+			m.o.Log(naming(o.ID, o.From)+" gets no answer: the message is gone or was filed unread", nil)
+		}
 		return true, nil
 	case place != bus.Delivered && !m.doubt(o):
 		return false, nil // it is offered again, perhaps not at once

@@ -187,6 +187,9 @@ func TestExpiredMeanwhile(t *testing.T) {
 	mustOnce(t, p.program.effects(), map[string]int{"next": 2})
 	p.run()
 	testworld.Wait(p, "nothing owed", func() bool { return p.owed() == "" })
+	if !strings.Contains(p.log.String(), "q-0 from owner gets no answer") {
+		t.Errorf("log: %s", p.log.String())
+	}
 }
 
 func TestBrokenLedger(t *testing.T) {
