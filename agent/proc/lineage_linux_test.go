@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"netsky/agent/proc"
+	"netsky/internal/testworld"
 )
 
 // What has left its session, its environment and its parent is among the
@@ -73,11 +74,7 @@ func TestSurvivors(t *testing.T) {
 		}
 		return n
 	}
-	for end := time.Now().Add(10 * time.Second); below() == 0; time.Sleep(time.Millisecond) {
-		if time.Now().After(end) {
-			t.Fatal("what it has started is not among them")
-		}
-	}
+	testworld.Wait(t, "what it has started is among them", func() bool { return below() > 0 })
 	if lists, err := proc.Survivors([]proc.Descent{d}, left); err != nil || slices.Contains(lists[0], left) {
 		t.Errorf("with it known: %v, %v", lists, err)
 	}

@@ -2,36 +2,20 @@ package watchdog
 
 import (
 	"os"
-	"path/filepath"
 	"testing"
 	"time"
 
 	"netsky/agent"
-	"netsky/agent/home"
-	"netsky/bus"
+	"netsky/internal/testworld"
 	"netsky/spawn"
 	"netsky/tmux"
 )
 
 // All who ask share one look, until a file has changed.
 func TestRosterLooksOnce(t *testing.T) {
-	dir, err := os.MkdirTemp("", "n") // short: a socket lies in it
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { os.RemoveAll(dir) })
-	h, err := home.At(filepath.Join(dir, "h"))
-	if err == nil {
-		_, err = h.Make()
-	}
-	if err != nil {
-		t.Fatal(err)
-	}
-	b := bus.New(h, bus.Options{})
-	if err := b.Make("agent1"); err != nil {
-		t.Fatal(err)
-	}
-	r := newRoster(&spawn.Launcher{Home: h, Bus: b, Tmux: &tmux.Server{Socket: filepath.Join(dir, "s")}})
+	h := testworld.Home(t)
+	b := testworld.Bus(t, h, "agent1")
+	r := newRoster(&spawn.Launcher{Home: h, Bus: b, Tmux: &tmux.Server{Socket: h.Path("run/s")}})
 	calm := func() { // as if nothing had changed for a while
 		t.Helper()
 		at := time.Now().Add(-time.Minute)
