@@ -183,15 +183,15 @@ func (b *Bus) Count(id agent.ID, p Place) (int, error) {
 
 // FindAnswer looks in a mailbox for the answer to the envelope inReplyTo: the newest of
 // any kind but ack, cancel and the approvals, a waiting one before a delivered one. It
-// does not open files older than since, nor list a place that has not changed since. It
-// takes nothing and needs no lock.
-func (b *Bus) FindAnswer(ctx context.Context, mailbox agent.ID, inReplyTo string, since time.Time) (e Entry, found bool, err error) {
+// opens no file from more than a second before the question was sent, and lists no place
+// that has not changed since. It takes nothing and needs no lock.
+func (b *Bus) FindAnswer(ctx context.Context, mailbox agent.ID, inReplyTo string, sent time.Time) (e Entry, found bool, err error) {
 	for _, p := range places[:3] {
 		fd, err := b.openPlace(mailbox, p)
 		if err != nil {
 			return Entry{}, false, err
 		}
-		e, found, err = b.findAnswerIn(ctx, fd, mailbox, p, inReplyTo, since)
+		e, found, err = b.findAnswerIn(ctx, fd, mailbox, p, inReplyTo, sent)
 		unix.Close(fd)
 		if found || err != nil {
 			return e, found, err
@@ -200,12 +200,12 @@ func (b *Bus) FindAnswer(ctx context.Context, mailbox agent.ID, inReplyTo string
 	return Entry{}, false, nil
 }
 
-func (b *Bus) findAnswerIn(ctx context.Context, fd int, id agent.ID, p Place, inReplyTo string, since time.Time) (Entry, bool, error) {
+func (b *Bus) findAnswerIn(ctx context.Context, fd int, id agent.ID, p Place, inReplyTo string, sent time.Time) (Entry, bool, error) {
 	oldest := int64(0)
-	if !since.IsZero() {
-		oldest = since.UnixNano()
-		if st, err := disk.Fstat(fd); err == nil && st.Mtim.Nano() < oldest-int64(time.Second) {
-			return Entry{}, false, nil // nothing has arrived in it since
+	if !sent.IsZero() {
+		oldest = sent.Add(-time.Second).UnixNano()
+		if st, err := disk.Fstat(fd); err == nil && unchanged(st.Mtim.Nano(), sent) {
+			return Entry{}, false, nil
 		}
 	}
 	list, err := candidates(fd, oldest)
@@ -227,6 +227,17 @@ func (b *Bus) findAnswerIn(ctx context.Context, fd int, id agent.ID, p Place, in
 		return e, true, nil
 	}
 	return Entry{}, false, nil
+}
+
+// unchanged reports whether a directory with that modification time, in nanoseconds, has
+// certainly not changed since. The kernel's time for files is up to 10 ms behind, and some
+// file systems store whole seconds only, or even ones.
+func unchanged(mtime int64, since time.Time) bool {
+	late := 2 * time.Second
+	if mtime%int64(time.Second) != 0 {
+		late = 50 * time.Millisecond
+	}
+	return mtime < since.Add(-late).UnixNano()
 }
 
 // Locate finds every file that carries an envelope's ID, in all places of all mailboxes.

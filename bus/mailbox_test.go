@@ -141,8 +141,35 @@ func TestFindAnswer(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	if _, ok, err := b.FindAnswer(t.Context(), agent.Root, "q", time.Now()); ok || err != nil {
+	if _, ok, err := b.FindAnswer(t.Context(), agent.Root, "q", time.Now().Add(1500*time.Millisecond)); ok || err != nil {
 		t.Errorf("found one older than wanted: %v", err)
+	}
+}
+
+// A place that has certainly not changed since the question was sent is not listed.
+func TestFindAnswerUnchanged(t *testing.T) {
+	b, h := mustBus(t, bus.Options{}, agent.Root, a1)
+	e := message(a1, agent.Root, "yes")
+	e.Kind, e.InReplyTo = envelope.KindReply, "q"
+	mustSend(t, b, e)
+	sent := time.Now().Truncate(time.Second)
+	for _, tt := range []struct {
+		changed time.Duration
+		listed  bool
+	}{
+		{0, true},
+		{-time.Second, true}, // a file system may store even seconds only
+		{-3 * time.Second, false},
+		{-10*time.Millisecond + 1, true},
+		{-100*time.Millisecond + 1, false},
+	} {
+		at := sent.Add(tt.changed)
+		if err := os.Chtimes(h.Path(home.Mailbox(agent.Root), "inbox"), at, at); err != nil {
+			t.Fatal(err)
+		}
+		if _, ok, err := b.FindAnswer(t.Context(), agent.Root, "q", sent); ok != tt.listed || err != nil {
+			t.Errorf("changed %v before: found %v, %v, want %v", tt.changed, ok, err, tt.listed)
+		}
 	}
 }
 

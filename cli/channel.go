@@ -190,7 +190,7 @@ func (a *app) waitFor(ctx context.Context, b *bus.Bus, self, to agent.ID, r bus.
 }
 
 func (a *app) answered(ctx context.Context, b *bus.Bus, self agent.ID, r bus.Receipt, sent time.Time) (bool, error) {
-	e, ok, err := b.FindAnswer(ctx, self, r.ID, sent.Add(-time.Second))
+	e, ok, err := b.FindAnswer(ctx, self, r.ID, sent)
 	if ok {
 		a.print("answered by %s: %s", e.Envelope.From, e.Envelope.ID)
 	}

@@ -76,11 +76,15 @@ func (a *app) inbox(c *cli.Context) error {
 		return a.inboxJSON(c.Context, l, c.Bool("all"), newest)
 	}
 	ctx := c.Context
-	w, err := l.Bus.Watch(ctx, bus.Spots(agent.Owner)...)
-	if err != nil {
-		return err
+	var more <-chan struct{}
+	if c.Bool("follow") {
+		w, err := l.Bus.Watch(ctx, bus.Spots(agent.Owner)...)
+		if err != nil {
+			return err
+		}
+		defer w.Close()
+		more = w.C
 	}
-	defer w.Close()
 	var pages *console.Pager
 	if c.Bool("pause") {
 		pages = console.NewPager(a.in, a.out)
@@ -115,7 +119,7 @@ func (a *app) inbox(c *cli.Context) error {
 		select {
 		case <-ctx.Done():
 			return nil
-		case <-w.C:
+		case <-more:
 		}
 		select { // an answer that `ask` waits for is its to print
 		case <-ctx.Done():

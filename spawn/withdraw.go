@@ -59,7 +59,7 @@ func (l *Launcher) takeBack(ctx context.Context, id agent.ID, request envelope.E
 			return err
 		}
 		if !open {
-			_, obeyed, err := l.Bus.FindAnswer(ctx, agent.Root, request.ID, request.Time.Add(-time.Second))
+			_, obeyed, err := l.Bus.FindAnswer(ctx, agent.Root, request.ID, request.Time)
 			if err != nil || !obeyed {
 				return err
 			}

@@ -184,7 +184,7 @@ func (m *Courier) send(ctx context.Context, a *answer) (refused, err error) {
 
 // Answered reports whether an agent has answered a message in any way.
 func Answered(ctx context.Context, b *bus.Bus, from agent.ID, to envelope.Envelope) bool {
-	found, ok, err := b.FindAnswer(ctx, to.From, to.ID, to.Time.Add(-time.Second))
+	found, ok, err := b.FindAnswer(ctx, to.From, to.ID, to.Time)
 	return err == nil && ok && found.Envelope.From == from
 }
 

@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"strings"
-	"time"
 
 	"netsky/agent"
 	"netsky/bus"
@@ -179,7 +178,7 @@ func (s *Server) reply(ctx context.Context, in replyArgs) (string, error) {
 // answered reports whether this agent has answered the message, by whichever
 // way. In doubt it has none: then the answer's ID keeps it from counting twice.
 func (s *Server) answered(ctx context.Context, q envelope.Envelope) bool {
-	found, ok, err := s.o.Bus.FindAnswer(ctx, q.From, q.ID, q.Time.Add(-time.Second))
+	found, ok, err := s.o.Bus.FindAnswer(ctx, q.From, q.ID, q.Time)
 	return err == nil && ok && found.Envelope.From == s.o.Agent
 }
 

@@ -99,7 +99,7 @@ func (p *Question) wait(ctx context.Context, w *bus.Watch) (answer bus.Entry, er
 			return answer, unanswered("no answer from %s in %v%s; the message %s is %s; its answer will be in `netsky inbox`",
 				p.To, p.Limit, p.stuck, p.id, p.whereabouts())
 		case <-w.C:
-			e, ok, err := p.Launcher.Bus.FindAnswer(wctx, p.From, p.id, p.sent.Add(-time.Second))
+			e, ok, err := p.Launcher.Bus.FindAnswer(wctx, p.From, p.id, p.sent)
 			switch {
 			case ok && err == nil:
 				return e, nil
