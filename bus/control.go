@@ -8,6 +8,7 @@ import (
 
 	"netsky/agent"
 	"netsky/bus/envelope"
+	"netsky/bus/why"
 )
 
 const (
@@ -214,7 +215,7 @@ func (r *Receiver) withdrawn(e envelope.Envelope) bool {
 
 func (r *Receiver) fileControl(l *letter, known bool) error {
 	if known {
-		return r.filed(l.name, why{}, *l.env)
+		return r.filed(l.name, why.Why{}, *l.env)
 	}
 	return r.file(l.name, *l.env)
 }

@@ -5,6 +5,7 @@ import (
 
 	"netsky/bus/disk"
 	"netsky/bus/envelope"
+	"netsky/bus/why"
 )
 
 // A Delivery is an envelope that has been taken and not yet confirmed. It is in claimed/,
@@ -49,7 +50,7 @@ func (d *Delivery) Confirm() error {
 		}
 		d.remembered = true
 	}
-	if err := r.filed(d.name, why{}, d.envelope); err != nil {
+	if err := r.filed(d.name, why.Why{}, d.envelope); err != nil {
 		return err
 	}
 	d.finish()

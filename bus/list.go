@@ -14,6 +14,7 @@ import (
 	"netsky/agent"
 	"netsky/bus/disk"
 	"netsky/bus/envelope"
+	"netsky/bus/why"
 )
 
 // An Entry is one file of a mailbox.
@@ -26,7 +27,7 @@ type Entry struct {
 	Envelope envelope.Envelope // zero if Err is set
 	Err      error             // why it cannot be read as an envelope
 	Why      string            // the .why beside it: why it is here, for people
-	Reason   Reason            // the same for programs; "" if it was not put aside
+	Reason   why.Reason        // the same for programs; "" if it was not put aside
 	Origin   Place             // in poison: where it was found, if known
 }
 
@@ -39,7 +40,7 @@ func (e Entry) IsMessage() bool {
 // Fact returns the first line of Why; for a file in poison, what is wrong with it.
 func (e Entry) Fact() string {
 	line, _, _ := strings.Cut(e.Why, "\n")
-	return strings.TrimPrefix(line, notDelivered)
+	return strings.TrimPrefix(line, why.NotDelivered)
 }
 
 // Names lists the files of a place in order, oldest first. It opens none of the bus's own;
@@ -112,7 +113,7 @@ func (b *Bus) entry(fd int, id agent.ID, p Place, name string) (Entry, error) {
 	e.Time = timeOf(ns)
 	if p == Poison || p == Delivered {
 		w := readWhy(fd, name)
-		e.Why, e.Reason, e.Origin = w.text, w.reason, w.origin.place
+		e.Why, e.Reason, e.Origin = w.Text, w.Reason, Place(w.Origin.Place)
 	}
 	return e, nil
 }

@@ -13,6 +13,7 @@ import (
 	"netsky/bus/disk"
 	"netsky/bus/envelope"
 	"netsky/bus/seen"
+	"netsky/bus/why"
 )
 
 // Mail lists the names of an address's messages, oldest first: waiting, in hand or
@@ -157,7 +158,7 @@ func (b *Bus) File(id agent.ID, names []string) (n int, err error) {
 		return 0, err
 	}
 	var fresh []envelope.Envelope
-	whys := make([]why, len(list))
+	whys := make([]why.Why, len(list))
 	now, batch := r.bus.now(), make(map[seen.Key]bool)
 	for i, l := range list {
 		known := r.seen.Has(*l.env)

@@ -12,6 +12,7 @@ import (
 	"netsky/agent/home"
 	"netsky/bus"
 	"netsky/bus/envelope"
+	"netsky/bus/why"
 	"netsky/internal/testworld"
 )
 
@@ -244,18 +245,18 @@ func TestReasons(t *testing.T) {
 	late.Expires = time.Now().Add(-time.Hour)
 	taken := message(agent.Root, a1, "end")
 	taken.Kind, taken.Start = envelope.KindShutdown, "0000000000000001"
-	want := map[string]bus.Reason{}
-	want[mustSend(t, b, taken).File] = bus.Retracted
+	want := map[string]why.Reason{}
+	want[mustSend(t, b, taken).File] = why.Retracted
 	if n, err := b.Retract(t.Context(), a1, func(envelope.Envelope) bool { return true }); n != 1 || err != nil {
 		t.Fatal(n, err)
 	}
 	want[mustSend(t, b, first).File] = ""
-	want[mustSend(t, b, first).File] = bus.Duplicate
-	want[mustSend(t, b, late).File] = bus.Expired
+	want[mustSend(t, b, first).File] = why.Duplicate
+	want[mustSend(t, b, late).File] = why.Expired
 	mustDrop(t, h, a1, bus.Inbox, "bad.json", "[1]")
-	want["bad.json"] = bus.Invalid
+	want["bad.json"] = why.Invalid
 	refused := mustSend(t, b, message(agent.Root, a1, "no"))
-	want[refused.File] = bus.Refused
+	want[refused.File] = why.Refused
 	r := mustReceive(t, b, a1, bus.ReceiveOptions{})
 	mustConfirm(t, mustNext(t, r))
 	mustDo(t, mustNext(t, r).Poison("a test refuses it"))

@@ -52,8 +52,8 @@ func (m *mending) list(poison int) {
 		if _, known := m.files[name]; known {
 			continue
 		}
-		if o := readWhy(poison, name).origin; o.place == m.place {
-			m.add(name, o.mark)
+		if o := readWhy(poison, name).Origin; Place(o.Place) == m.place {
+			m.add(name, o.Mark)
 		}
 	}
 }

@@ -16,6 +16,7 @@ import (
 	"netsky/bus/envelope"
 	"netsky/bus/seen"
 	"netsky/bus/watch"
+	"netsky/bus/why"
 )
 
 // ErrShutdown is returned by Next after the receiver has obeyed a shutdown.
@@ -255,11 +256,11 @@ func (r *Receiver) file(name string, e envelope.Envelope) error {
 	if err := r.seen.Add(r.bus.now(), e); err != nil {
 		return err
 	}
-	return r.filed(name, why{}, e)
+	return r.filed(name, why.Why{}, e)
 }
 
 // filed moves a file whose ID is already remembered; the reason goes beside it.
-func (r *Receiver) filed(name string, w why, e envelope.Envelope) error {
+func (r *Receiver) filed(name string, w why.Why, e envelope.Envelope) error {
 	from, err := r.use(&r.claimed)
 	if err != nil {
 		return err
@@ -267,13 +268,13 @@ func (r *Receiver) filed(name string, w why, e envelope.Envelope) error {
 	return r.fileFrom(from, name, w, e)
 }
 
-func (r *Receiver) fileFrom(from int, name string, w why, e envelope.Envelope) error {
+func (r *Receiver) fileFrom(from int, name string, w why.Why, e envelope.Envelope) error {
 	to, err := r.use(&r.delivered)
 	if err != nil {
 		return err
 	}
 	early := false // the reason must precede the file, which would otherwise be new mail
-	if _, there := disk.Lstat(to, name); w.text != "" && there == unix.ENOENT {
+	if _, there := disk.Lstat(to, name); w.Text != "" && there == unix.ENOENT {
 		early = r.bus.explain(to, name, w) == nil
 	}
 	moved, err := move(from, name, to)
@@ -287,7 +288,7 @@ func (r *Receiver) fileFrom(from int, name string, w why, e envelope.Envelope) e
 		r.strays(name, e) // a person tidied up and it is remembered; or the whole mailbox is away
 		return nil
 	}
-	if err == nil && w.text != "" && !early {
+	if err == nil && w.Text != "" && !early {
 		if err := r.bus.explain(to, moved, w); err != nil {
 			r.o.Report("cannot write the .why of "+moved, err)
 		}
@@ -330,7 +331,7 @@ func (r *Receiver) fileAstray() {
 		delete(r.astray, name)
 		err := r.rememberAgain(e)
 		if err == nil {
-			err = r.fileFrom(fd, name, why{}, e)
+			err = r.fileFrom(fd, name, why.Why{}, e)
 		}
 		if err != nil {
 			r.strays(name, e)

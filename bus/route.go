@@ -12,6 +12,7 @@ import (
 	"netsky/agent/home"
 	"netsky/bus/disk"
 	"netsky/bus/envelope"
+	"netsky/bus/why"
 )
 
 // Route sends what is in the agents' outboxes, in one pass under the lock "router" (the
@@ -219,7 +220,7 @@ func (rt *router) poison(id agent.ID, out int, name string, m disk.Mark, reason 
 		return err
 	}
 	defer unix.Close(to)
-	now, err := rt.b.poison(out, name, to, reason, origin{Outbox, m})
+	now, err := rt.b.poison(out, name, to, reason, why.Origin{Place: string(Outbox), Mark: m})
 	if now != "" {
 		rt.mend[id].add(now, m)
 	}

@@ -11,6 +11,7 @@ import (
 	"netsky/agent"
 	"netsky/bus/disk"
 	"netsky/bus/envelope"
+	"netsky/bus/why"
 )
 
 const (
@@ -284,7 +285,7 @@ func (r *Receiver) poisonFrom(from int, name string, m disk.Mark, reason error) 
 	to, err := r.use(&r.poisons)
 	if err == nil {
 		var now string
-		now, err = r.bus.poison(from, name, to, reason, origin{Inbox, m})
+		now, err = r.bus.poison(from, name, to, reason, why.Origin{Place: string(Inbox), Mark: m})
 		if now != "" {
 			r.passed(name)
 			r.mend.add(now, m)

@@ -13,6 +13,7 @@ import (
 	"netsky/bus/brake"
 	"netsky/bus/disk"
 	"netsky/bus/envelope"
+	"netsky/bus/why"
 )
 
 // Retract removes unclaimed control mail from an inbox, for a `down` that has ended: what
@@ -50,7 +51,7 @@ func (b *Bus) Retract(ctx context.Context, id agent.ID, match func(envelope.Enve
 			return n, err
 		}
 		n++
-		if err := b.explain(delivered, name, why{text: "filed unread: taken back before it was claimed", reason: Retracted}); err != nil {
+		if err := b.explain(delivered, name, why.Why{Text: "filed unread: taken back before it was claimed", Reason: why.Retracted}); err != nil {
 			return n, err
 		}
 	}
@@ -83,9 +84,9 @@ func (b *Bus) retriable(poison int, id agent.ID, name string) (Place, error) {
 		return "", fmt.Errorf("%s: %w", envelope.Plain(name), err)
 	}
 	w := readWhy(poison, name)
-	place := w.origin.place
+	place := Place(w.Origin.Place)
 	if place == "" {
-		place = b.guessOrigin(id, w.text, data)
+		place = b.guessOrigin(id, w.Text, data)
 	}
 	f := form{b, id, place}
 	list := f.faults(data)

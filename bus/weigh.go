@@ -8,6 +8,7 @@ import (
 
 	"netsky/bus/disk"
 	"netsky/bus/envelope"
+	"netsky/bus/why"
 )
 
 // weigh decides the fate of a letter in claimed/.
@@ -15,7 +16,7 @@ func (r *Receiver) weigh(l *letter, now time.Time) (*Delivery, error) {
 	e := *l.env
 	switch {
 	case r.seen.Has(e) && !l.expired:
-		var w why
+		var w why.Why
 		if l.ours {
 			w = deliveredBefore(e)
 		}
@@ -39,13 +40,13 @@ func (r *Receiver) weigh(l *letter, now time.Time) (*Delivery, error) {
 	return d, nil
 }
 
-func deliveredBefore(e envelope.Envelope) why {
-	return why{text: "filed unread: an envelope from " + string(e.From) + " with this ID or idempotency key was already delivered", reason: Duplicate}
+func deliveredBefore(e envelope.Envelope) why.Why {
+	return why.Why{Text: "filed unread: an envelope from " + string(e.From) + " with this ID or idempotency key was already delivered", Reason: why.Duplicate}
 }
 
 // expire files an envelope unread and notifies its sender.
 func (r *Receiver) expire(l *letter, e envelope.Envelope) error {
-	w := why{text: "filed unread: it expired at " + envelope.Stamp(e.Expires), reason: Expired}
+	w := why.Why{Text: "filed unread: it expired at " + envelope.Stamp(e.Expires), Reason: why.Expired}
 	if err := r.tellSender(e, "not delivered to "+string(r.id)+": it expired at "+envelope.Stamp(e.Expires)); err != nil {
 		return err
 	}

@@ -13,6 +13,7 @@ import (
 	"netsky/agent"
 	"netsky/bus"
 	"netsky/bus/envelope"
+	"netsky/bus/why"
 	"netsky/store"
 )
 
@@ -79,9 +80,9 @@ func verdict(e bus.Entry, m mark) (state store.DeliveryState, reason string, sur
 		return store.Poisoned, e.Fact(), !fresh
 	}
 	switch e.Reason {
-	case bus.Expired:
+	case why.Expired:
 		return store.Expired, e.Fact(), true
-	case bus.Retracted:
+	case why.Retracted:
 		return store.Cancelled, e.Fact(), true
 	}
 	late := !e.Envelope.Expires.IsZero() && !moved.Before(e.Envelope.Expires)
