@@ -1,5 +1,7 @@
 package agent
 
+import "strings"
+
 // An EventKind says what a process other than the agent's receiver observed.
 type EventKind string
 
@@ -54,3 +56,6 @@ type Dialog struct {
 	// nil if only a person may answer.
 	Keys []string
 }
+
+// String describes the dialog in one line.
+func (d Dialog) String() string { return strings.TrimSuffix(d.Name+": "+d.Text, ": ") }

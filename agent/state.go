@@ -2,6 +2,7 @@ package agent
 
 import (
 	"fmt"
+	"strings"
 
 	"netsky/agent/proc"
 )
@@ -41,7 +42,13 @@ type Report struct {
 	SinceMS  int64    `json:"since_ms"`
 	Evidence string   `json:"evidence,omitempty"` // what the verdict is based on
 	Detail   string   `json:"detail,omitempty"`   // what it is busy with or waits for
+	Dialog   string   `json:"dialog,omitempty"`   // the name of the dialog in its pane that Detail describes
 	By       Reporter `json:"by,omitempty"`
+}
+
+// Shown returns the dialog in the agent's pane that the report describes, without Keys.
+func (r Report) Shown() Dialog {
+	return Dialog{Name: r.Dialog, Text: strings.TrimPrefix(strings.TrimPrefix(r.Detail, r.Dialog), ": ")}
 }
 
 // A Reporter is the author of a report; "" is the agent's receiver.

@@ -32,7 +32,7 @@ func (a agents) views(list spawn.Statuses) []live.Agent {
 			ID: st.Agent, State: st.State, Evidence: st.Evidence, Detail: st.Detail, Runtime: st.Runtime, Model: st.Model,
 			Dir: st.Dir, Start: st.Start, PID: st.PID, Wanted: st.Wanted,
 			Inbox: st.Inbox, Claimed: st.Claimed, Outbox: st.Outbox, Poison: st.Poison,
-			Decidable: st.Asks() && pane.Decidable(a.runtimes[st.Runtime], st.Detail),
+			Decidable: st.Asks() && pane.Decidable(a.runtimes[st.Runtime], st.Dialog),
 		}
 		if !st.Since.IsZero() {
 			v.Since = store.At(st.Since)

@@ -392,7 +392,7 @@ func TestAttendLaterDialog(t *testing.T) {
 				t.Fatal(err)
 			}
 		}
-		if err := w.home.SaveReport(id, agent.Report{Start: start, State: agent.Waiting, SinceMS: since, Evidence: "its word", Detail: "limits: go on?"}); err != nil {
+		if err := w.home.SaveReport(id, agent.Report{Start: start, State: agent.Waiting, SinceMS: since, Evidence: "its word", Detail: "limits: go on?", Dialog: "limits"}); err != nil {
 			t.Fatal(err)
 		}
 	}

@@ -23,6 +23,7 @@ type Status struct {
 	Since    time.Time // zero if unknown
 	Evidence string
 	Detail   string // what it is busy with or waits for, or how it ended
+	Dialog   string // the name of the dialog in its pane at which it waits
 
 	Runtime string
 	Model   string
@@ -361,7 +362,7 @@ func (l *Launcher) judgeReport(f files, st *Status, started time.Time) {
 	case err == nil && r.Start == st.Start:
 		st.Report = r
 		st.State, st.Since = r.State, time.UnixMilli(r.SinceMS)
-		st.Evidence, st.Detail = r.Evidence, r.Detail
+		st.Evidence, st.Detail, st.Dialog = r.Evidence, r.Detail, r.Dialog
 		l.judgeOverlay(st)
 	case err == nil || errors.Is(err, fs.ErrNotExist):
 		st.State, st.Since = agent.Starting, started

@@ -102,9 +102,9 @@ func (l *Launcher) judgeOverlay(st *Status) {
 	switch {
 	case !ok:
 	case st.State == agent.Busy:
-		st.Detail = joinDetail(st.Detail, "its pane shows a dialog: "+pane.Words(d))
+		st.Detail = joinDetail(st.Detail, "its pane shows a dialog: "+d.String())
 	default:
-		st.State, st.Since, st.Evidence, st.Detail = agent.Waiting, since, pane.Evidence, pane.Words(d)
+		st.State, st.Since, st.Evidence, st.Detail, st.Dialog = agent.Waiting, since, pane.Evidence, d.String(), d.Name
 	}
 }
 

@@ -48,5 +48,5 @@ func wasUp(st Status) Progress {
 	if st.State == agent.Unknown {
 		return Progress{Agent: st.Agent, Step: StepFailed, Err: fmt.Errorf("%w: %s", ErrUnknown, st.Evidence)}
 	}
-	return Progress{Agent: st.Agent, Step: StepAlready, State: st.State, Note: st.Detail, Runtime: st.Runtime, Dir: st.Dir}
+	return Progress{Agent: st.Agent, Step: StepAlready, State: st.State, Note: st.Detail, Dialog: st.Dialog, Runtime: st.Runtime, Dir: st.Dir}
 }

@@ -70,10 +70,11 @@ const (
 
 // Progress is one step that up reports.
 type Progress struct {
-	Agent agent.ID
-	Step  Step
-	State agent.State // with StepReady and StepAlready
-	Note  string      // the evidence for the state, or what it waits for
+	Agent  agent.ID
+	Step   Step
+	State  agent.State // with StepReady and StepAlready
+	Note   string      // the evidence for the state, or what it waits for
+	Dialog string      // the name of the dialog at which it waits
 	// Runtime and Dir, with StepAlready, are what the agent runs on and where, whatever was
 	// planned.
 	Runtime, Dir string

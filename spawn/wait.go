@@ -108,7 +108,7 @@ func (w *watch) look(ctx context.Context, i int) bool {
 	if err != nil || r.Start != la.Start || !r.State.Ready() {
 		return false
 	}
-	w.end(i, Progress{Step: StepReady, State: r.State, Note: r.Detail})
+	w.end(i, Progress{Step: StepReady, State: r.State, Note: r.Detail, Dialog: r.Dialog})
 	return true
 }
 

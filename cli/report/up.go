@@ -202,7 +202,7 @@ func (r *Up) Dialogs(ends []spawn.Progress) (list []approve.Dialog) {
 	for _, e := range ends {
 		if e.State == agent.Waiting && (e.Step == spawn.StepReady || e.Step == spawn.StepAlready) {
 			plan := r.plans[e.Agent]
-			list = approve.Group(list, e.Agent, e.Note, pane.Decidable(r.runtimes[cmp.Or(e.Runtime, plan.Runtime.Name())], e.Note))
+			list = approve.Group(list, e.Agent, e.Note, pane.Decidable(r.runtimes[cmp.Or(e.Runtime, plan.Runtime.Name())], e.Dialog))
 		}
 	}
 	return list

@@ -24,7 +24,7 @@ type Dialog struct {
 func Dialogs(states spawn.Statuses, asked []agent.Approval, runtimes map[string]spawn.Runtime) (list []Dialog) {
 	for _, st := range states {
 		if st.Asks() && !slices.ContainsFunc(asked, func(q agent.Approval) bool { return q.Agent == st.Agent }) {
-			list = Group(list, st.Agent, st.Detail, pane.Decidable(runtimes[st.Runtime], st.Detail))
+			list = Group(list, st.Agent, st.Detail, pane.Decidable(runtimes[st.Runtime], st.Dialog))
 		}
 	}
 	return list

@@ -105,7 +105,8 @@ func (s *Session) waiting(ctx context.Context, r Registered, f facts) agent.Repo
 	asks := r.WaitingFor == "permission prompt" || r.WaitingFor == ""
 	if asks && f.wants.tool != "" {
 		report.Evidence += ", " + byHook
-		report.Detail = "permission: " + line(f.wants.String(), 200)
+		d := agent.Dialog{Name: "permission", Text: line(f.wants.String(), 200)}
+		report.Detail, report.Dialog = d.String(), d.Name
 		return report
 	}
 	d, ok := Recognise(plain(s.look(ctx, r)))
@@ -114,7 +115,7 @@ func (s *Session) waiting(ctx context.Context, r Registered, f facts) agent.Repo
 		return blockedBy(d)
 	case ok:
 		report.Evidence += ", " + byPane
-		report.Detail = inWords(d)
+		report.Detail, report.Dialog = d.String(), d.Name
 	default:
 		report.Detail = line(r.WaitingFor, 200)
 	}
@@ -142,7 +143,7 @@ func (s *Session) byScreen(ctx context.Context, r Registered, f facts) agent.Rep
 	case ok && d.Name == loginDialog:
 		return blockedBy(d)
 	case ok:
-		return agent.Report{State: agent.Waiting, Evidence: byPane, Detail: inWords(d)}
+		return agent.Report{State: agent.Waiting, Evidence: byPane, Detail: d.String(), Dialog: d.Name}
 	case box && strings.Contains(screen, "esc to interrupt"):
 		return agent.Report{State: agent.Busy, Evidence: byPane}
 	case box && f.began != 0:
@@ -154,10 +155,8 @@ func (s *Session) byScreen(ctx context.Context, r Registered, f facts) agent.Rep
 }
 
 func blockedBy(d agent.Dialog) agent.Report {
-	return agent.Report{State: agent.Blocked, Evidence: byPane, Detail: inWords(d)}
+	return agent.Report{State: agent.Blocked, Evidence: byPane, Detail: d.String(), Dialog: d.Name}
 }
-
-func inWords(d agent.Dialog) string { return strings.TrimSuffix(d.Name+": "+d.Text, ": ") }
 
 // look returns the screen, possibly as of lookAgain ago; "" if there is none.
 func (s *Session) look(ctx context.Context, r Registered) string {

@@ -36,11 +36,10 @@ type Deciding interface {
 	Decide(screen string, allow bool) (agent.Dialog, bool)
 }
 
-// Decidable reports whether the owner can answer a dialog without going to the pane;
-// detail is the dialog as a status names it.
-func Decidable(r any, detail string) bool {
+// Decidable reports whether the owner can answer the runtime's dialogs of that name
+// without going to the pane.
+func Decidable(r any, name string) bool {
 	d, ok := r.(Deciding)
-	name, _, _ := strings.Cut(detail, ": ")
 	return ok && d.Decidable(name)
 }
 
@@ -66,14 +65,6 @@ const (
 
 // Evidence is the evidence of a report that rests on what a pane shows.
 const Evidence = "its pane"
-
-// Words describes a dialog in one line.
-func Words(d agent.Dialog) string {
-	if d.Text == "" {
-		return d.Name
-	}
-	return d.Name + ": " + d.Text
-}
 
 // An answered is state/dialogs/<agent>.json: the names of the dialogs answered under one
 // start, each written before its first key is pressed.
@@ -173,7 +164,7 @@ func (o Lookout) answer(ctx context.Context, d agent.Dialog) (bool, error) {
 	}
 	o.l.Record(ctx, store.AddLog{
 		Part: "dialog", Actor: o.launch.Agent, About: o.launch.Start,
-		Text: "answered with " + cmp.Or(o.answers, "yes, implied by how it was started") + ": " + Words(d),
+		Text: "answered with " + cmp.Or(o.answers, "yes, implied by how it was started") + ": " + d.String(),
 	})
 	return true, nil
 }

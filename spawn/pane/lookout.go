@@ -61,12 +61,12 @@ func (o Lookout) waits(d agent.Dialog) error {
 		return nil
 	}
 	r, err := o.l.Home.LoadReport(o.launch.Agent)
-	detail := Words(d)
+	detail := d.String()
 	if err == nil && r.Start == o.launch.Start && r.By == agent.ByPane && r.Detail == detail {
 		return nil // the time since when it waits stays
 	}
 	return o.l.Home.SaveReport(o.launch.Agent, agent.Report{
-		Start: o.launch.Start, State: agent.Waiting, SinceMS: time.Now().UnixMilli(), Evidence: Evidence, Detail: detail, By: agent.ByPane,
+		Start: o.launch.Start, State: agent.Waiting, SinceMS: time.Now().UnixMilli(), Evidence: Evidence, Detail: detail, Dialog: d.Name, By: agent.ByPane,
 	})
 }
 

@@ -97,8 +97,9 @@ func (l *loop) heldDialogs(ctx context.Context, w *ward, r spawn.Runtime) {
 			}
 			l.failed(ctx, w, "attend", err)
 			if waits {
-				name, text, _ := strings.Cut(st.Report.Detail, ": ")
-				l.tell(ctx, w, st, agent.Dialog{Name: cmp.Or(name, "unknown dialog"), Text: text}, st.Report.SinceMS)
+				d := st.Report.Shown()
+				d.Name = cmp.Or(d.Name, "unknown dialog")
+				l.tell(ctx, w, st, d, st.Report.SinceMS)
 			}
 			if err != nil || !looked {
 				return
@@ -190,7 +191,7 @@ func (l *loop) tell(ctx context.Context, w *ward, st spawn.Status, d agent.Dialo
 func (l *loop) say(ctx context.Context, st spawn.Status, d agent.Dialog, id string) error {
 	text := fmt.Sprintf("%s is waiting at a dialog in its pane (%s): %s\nOnly you can answer it: netsky attach %s",
 		st.Agent, d.Name, cmp.Or(d.Text, d.Name), st.Agent)
-	if r, ok := l.o.Runtimes[st.Runtime].(pane.Deciding); ok && r.Decidable(d.Name) {
+	if pane.Decidable(l.o.Runtimes[st.Runtime], d.Name) {
 		text += fmt.Sprintf(", or netsky approve %s (--deny says no, --all-same answers all agents at the same dialog)", st.Agent)
 	}
 	_, err := l.o.Launcher.Bus.Send(ctx, envelope.Envelope{
@@ -228,7 +229,7 @@ func (l *loop) settleDialogs(ctx context.Context) {
 		}
 		l.o.Records.Record(ctx, store.AddLog{
 			Key: id, Part: "approval", Actor: m.Agent, About: id,
-			Text: l.howGone(m) + ": " + pane.Words(agent.Dialog{Name: m.Name, Text: m.Text}),
+			Text: l.howGone(m) + ": " + agent.Dialog{Name: m.Name, Text: m.Text}.String(),
 		})
 		delete(l.dialogs, id)
 		settled = true
