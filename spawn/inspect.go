@@ -372,9 +372,5 @@ func (l *Launcher) judgeReport(f files, st *Status, started time.Time) {
 	}
 }
 
-// settled is how long a pane may take to show what the keeper has printed. The keeper
-// prints before it records, so only tmux's reading is waited for.
-const settled = 500 * time.Millisecond
-
 // tailLines is how many lines of a dead agent's pane are recorded.
 const tailLines = 40

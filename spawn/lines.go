@@ -5,13 +5,11 @@ import (
 	"context"
 	"fmt"
 	"os"
-	"slices"
 	"strings"
-	"time"
 
 	"netsky/agent"
+	"netsky/spawn/pane"
 	"netsky/store"
-	"netsky/tmux"
 )
 
 // LastLines returns the newest n non-empty lines of an agent's pane. For a dead agent it
@@ -21,48 +19,16 @@ func (l *Launcher) LastLines(ctx context.Context, st Status, n int) ([]string, e
 	return lines[max(len(lines)-n, 0):], err
 }
 
-// edgeLines returns all lines of a pane, or of more than n the first and the last: some
-// programs print the reason first, some last.
-func (l *Launcher) edgeLines(ctx context.Context, st Status, n int) ([]string, error) {
-	lines, err := l.lines(ctx, st, 2000)
-	if len(lines) > n {
-		lines = slices.Concat(lines[:n/2], []string{"…"}, lines[len(lines)-n/2:])
-	}
-	return lines, err
-}
-
 // lines returns what the pane shows, with up to n lines of its history.
 func (l *Launcher) lines(ctx context.Context, st Status, n int) ([]string, error) {
 	if st.pane == nil {
 		return nil, fmt.Errorf("%s: no tmux session: %w", st.Agent, os.ErrNotExist)
 	}
-	for end := time.Now().Add(settled); ; {
-		text, err := l.Tmux.Capture(ctx, st.pane.ID, tmux.Capture{Lines: n})
-		if err != nil {
-			return nil, err
-		}
-		if !st.told || strings.Contains(text, "["+string(st.Agent)+" ") || time.Now().After(end) {
-			return trimLines(text), nil
-		}
-		select {
-		case <-ctx.Done():
-			return nil, ctx.Err()
-		case <-time.After(5 * time.Millisecond):
-		}
+	last := ""
+	if st.told {
+		last = "[" + string(st.Agent) + " "
 	}
-}
-
-// trimLines cuts a captured screen into lines without the empty ones at its
-// end and without trailing spaces.
-func trimLines(text string) []string {
-	lines := strings.Split(text, "\n")
-	for i := range lines {
-		lines[i] = strings.TrimRight(lines[i], " ")
-	}
-	for len(lines) > 0 && lines[len(lines)-1] == "" {
-		lines = lines[:len(lines)-1]
-	}
-	return lines
+	return pane.Lines(ctx, l.Tmux, st.pane.ID, n, last)
 }
 
 // Death returns what to record about a dead agent: how it ended, if its keeper has

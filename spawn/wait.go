@@ -9,6 +9,7 @@ import (
 
 	"netsky/agent"
 	"netsky/agent/home"
+	"netsky/spawn/pane"
 )
 
 // watch waits for started agents to report that they are ready, or to die.
@@ -116,7 +117,8 @@ func (w *watch) fail(ctx context.Context, i int, err error) {
 	p := Progress{Step: StepFailed, Err: err}
 	list, ierr := w.l.Inspect(ctx)
 	if st, ok := list.find(w.list[i].launch.Agent); ierr == nil && ok && st.pane != nil {
-		p.Lines, _ = w.l.edgeLines(ctx, st, 20) // the verdict does not depend on them
+		lines, _ := w.l.lines(ctx, st, 2000) // the verdict does not depend on them
+		p.Lines = pane.Edges(lines, 20)
 	}
 	w.end(i, p)
 }
