@@ -263,7 +263,7 @@ func TestCode(t *testing.T) {
 		r.Header.Del("Authorization")
 		r.Header.Set("Cookie", given)
 		a := mustAnswer(t, r)
-		if on := strings.Contains(a.body, `This browser is signed in already: <a href="/">`); a.status != 200 || on != (given == cookie) {
+		if on := strings.Contains(a.body, `This browser is already signed in: <a href="/">`); a.status != 200 || on != (given == cookie) {
 			t.Errorf("the used link with cookie %q: %d, leads on: %v", given, a.status, on)
 		}
 	}

@@ -11,10 +11,10 @@ import (
 	"netsky/store"
 )
 
-// errNoRecords reports that the records can't be read.
-var errNoRecords = errors.New("no records at the moment")
+// errNoRecords is returned when the records can't be read.
+var errNoRecords = errors.New("the records are unavailable at the moment")
 
-// fail refuses a request because of an error.
+// fail answers a request with the status that fits the error.
 func (s *Server) fail(w http.ResponseWriter, r *http.Request, err error) {
 	if errors.Is(err, context.Canceled) {
 		return // the client is gone
@@ -40,13 +40,13 @@ func statusOf(err error) int {
 	return http.StatusInternalServerError
 }
 
-// answer makes a handler of a function that reads something; q refuses parameters
-// that read did not ask for.
+// answer makes a handler from a function that reads something. Parameters that read
+// does not ask for are refused.
 func answer(s *Server, read func(context.Context, *query) (any, error)) http.HandlerFunc {
 	return func(w http.ResponseWriter, r *http.Request) {
 		q := newQuery(r)
 		v, err := read(r.Context(), q)
-		if wrong := q.done(); wrong != nil { // before what came of misreading it
+		if wrong := q.done(); wrong != nil { // takes precedence over what a misread parameter led to
 			err = wrong
 		}
 		if err != nil {

@@ -25,7 +25,7 @@ func (s *Server) routes() http.Handler {
 	s.api(r)
 	s.pages(r)
 	r.HandleFunc("/", func(w http.ResponseWriter, req *http.Request) {
-		web.Refuse(w, req, http.StatusNotFound, "nothing is here")
+		web.Refuse(w, req, http.StatusNotFound, "not found")
 	})
 	return r
 }
@@ -69,7 +69,7 @@ func records(s *Server, read func(context.Context, Reader, *query) (any, error))
 	})
 }
 
-// listed answers with a page of records, by a filter that the query makes.
+// listed returns a page of records, filtered by the query.
 func listed[F, T any](s *Server, filter func(*query) F, read func(Reader, context.Context, F) (store.List[T], error)) http.HandlerFunc {
 	return records(s, func(ctx context.Context, db Reader, q *query) (any, error) {
 		f := filter(q)
@@ -84,12 +84,12 @@ func listed[F, T any](s *Server, filter func(*query) F, read func(Reader, contex
 	})
 }
 
-// one answers with the record that has the id in the path.
+// one returns the record with the id in the path.
 func one[T any](s *Server, read func(Reader, context.Context, string) (T, error)) http.HandlerFunc {
 	return records(s, func(ctx context.Context, db Reader, q *query) (any, error) { return read(db, ctx, q.path("id")) })
 }
 
-// items returns a list in the shape of those that have pages.
+// items wraps a list in the same JSON as a paginated one.
 func items[T any](list []T, err error) (any, error) {
 	if list == nil {
 		list = []T{}
@@ -125,7 +125,7 @@ func (s *Server) apiPane(ctx context.Context, q *query) (any, error) {
 	return s.live.Pane(ctx, id, n)
 }
 
-// pathAgent reads an agent's name in a path. Its error matches store.ErrNotFound.
+// pathAgent parses the agent name in a path. Its error matches store.ErrNotFound.
 func pathAgent(text string) (agent.ID, error) {
 	id, err := agent.Parse(text)
 	if err != nil {
@@ -134,7 +134,7 @@ func pathAgent(text string) (agent.ID, error) {
 	return id, nil
 }
 
-// maxHistory is how many lines above a screen may be asked for.
+// maxHistory is the most lines above a screen that may be requested.
 const maxHistory = 5000
 
 // events is GET /events.
@@ -154,7 +154,7 @@ func (s *Server) events(w http.ResponseWriter, r *http.Request) {
 func (s *Server) socket(w http.ResponseWriter, r *http.Request) {
 	if !websocket.IsWebSocketUpgrade(r) {
 		w.Header().Set("Upgrade", "websocket")
-		web.Refuse(w, r, http.StatusUpgradeRequired, "only websockets here")
+		web.Refuse(w, r, http.StatusUpgradeRequired, "expected a websocket handshake")
 		return
 	}
 	if sub, err := subscription(r); err != nil {
@@ -168,7 +168,7 @@ func subscription(r *http.Request) (sub live.Subscription, err error) {
 	q := newQuery(r)
 	after, watch := q.text("after"), q.text("watch")
 	if id := r.Header.Get("Last-Event-ID"); id != "" {
-		after = id // it has seen more since
+		after = id // it has seen later events since
 	}
 	if sub.After = -1; after != "" {
 		if sub.After, err = parseLog(after); err != nil {

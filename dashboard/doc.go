@@ -1,35 +1,35 @@
-// Package dashboard is the owner's pages and API: it shows the records and the
-// panes in a browser, as they change, and takes two things from it: messages of
-// the owner's, and which of their mail they have read.
+// Package dashboard is the owner's pages and API: it shows the records and the panes in
+// a browser, as they change, and accepts two things from it: the owner's messages, and
+// which mail has been read.
 //
-// New makes a Server of its Options, and Listen and Serve run it; it is an
-// http.Handler without them, for tests, and Close ends it. Package access decides
-// which requests reach it, live sends the events, term draws panes as rows, and
-// web has what all handlers share.
+// New makes a Server from its Options, and Listen and Serve run it; it is an
+// http.Handler without them, for tests, and Close ends it. Package access decides which
+// requests reach it, live sends the events, term draws panes as rows, and web has what
+// all handlers share.
 //
 // # What it promises
 //
-// No GET changes anything. POST /read marks mail as read, as `netsky inbox` does
-// with what it has shown. POST /api/user-message sends a message: when it answers
-// 202, the message is in the recipient's inbox and survives a loss of power; with
-// any other answer it was not sent, except for 500, after which the same message
-// may be sent again under its id. POST /user-message is the same for the form of
-// a page: its 303 is that 202.
+// No GET changes anything. POST /read marks mail as read, as `netsky inbox` does with
+// what it has shown. POST /api/user-message sends a message: when it answers 202, the
+// message is in the recipient's inbox and survives a loss of power; with any other
+// answer it was not sent, except for 500, after which the same message may be sent
+// again under its id. POST /user-message does the same for an HTML form: its 303
+// corresponds to that 202.
 //
-// Pages are complete and work by reload alone. The script fetches the page again
-// when an event reports a change, and replaces what differs; only panes are drawn
-// from the events themselves. A page names the versions of what it shows, so an
-// event with one of those is no news.
+// Pages are complete and work by reload alone. The script fetches the page again when
+// an event reports a change, and replaces what differs; only panes are drawn from the
+// events themselves. A page lists the versions of what it shows, so that the script
+// ignores events that carry one of those.
 //
-// What panes, names and messages hold is an attacker's until it is escaped.
+// The contents of panes, names and messages are treated as hostile until escaped.
 //
 // # What it does not know
 //
-// How an agent is found to be idle, where a pane is, and how a message is
-// delivered: it is given Agents, Panes and Bus.
+// How an agent is found to be idle, where a pane is, and how a message is delivered:
+// Agents, Panes and Bus are passed in.
 //
 // # What a crash leaves
 //
-// Nothing of its own. A message that was sent under an id is recognised by the
-// records when it is sent again.
+// Nothing of its own. A message that was sent under an id is recognised by the records
+// when it is sent again.
 package dashboard

@@ -25,14 +25,14 @@ var files embed.FS
 
 const (
 	onPage    = 50              // items of a list on one page
-	pageLimit = 5 * time.Second // for what a page reads
+	pageLimit = 5 * time.Second // to read what a page shows
 
-	// updateHeader comes with the script's request for a page that it shows already.
+	// updateHeader marks the script's request for a page that it already shows.
 	updateHeader = "Netsky-Update"
 )
 
-// pages are what a person sees: each is complete, and the script only fetches it
-// again when something has changed.
+// pages are the HTML pages. Each is complete; the script only fetches it again when
+// something has changed.
 type pages struct {
 	*Server
 	set    map[string]func() *template.Template // by name; parsed when first shown
@@ -40,15 +40,15 @@ type pages struct {
 }
 
 // An asset is a file that pages load. Its URL contains a hash of the file, so that a
-// browser may cache it and still never has an old one.
+// browser may cache it and never uses an old one.
 type asset struct {
 	data []byte
 	kind string
 	url  string
 }
 
-// pages adds the pages and their files. They read through s.records,
-// s.o.Agents, s.approvals and s.live, as the API does.
+// pages adds the pages and their assets. They read through s.records, s.o.Agents,
+// s.approvals and s.live, as the API does.
 func (s *Server) pages(r *web.Routes) {
 	p := &pages{Server: s, set: map[string]func() *template.Template{}, assets: sync.OnceValue(assets)}
 	for _, name := range []string{
@@ -77,8 +77,8 @@ func (s *Server) pages(r *web.Routes) {
 	r.Get(web.StaticPath+"{name}", p.static)
 }
 
-// kindOf is the type of an asset. Package mime would go by the machine's own
-// list, and keep all of it in memory.
+// kindOf returns the content type of an asset. Package mime would read the system's own
+// tables and keep all of them in memory.
 func kindOf(name string) string {
 	switch path.Ext(name) {
 	case ".css":
@@ -88,7 +88,7 @@ func kindOf(name string) string {
 	case ".svg":
 		return "image/svg+xml"
 	}
-	panic("dashboard: " + name + ": what kind of file is it?") // it is in the binary
+	panic("dashboard: " + name + ": no content type for this extension") // it is in the binary
 }
 
 func assets() map[string]asset {
@@ -111,7 +111,7 @@ func assets() map[string]asset {
 func (p *pages) static(w http.ResponseWriter, r *http.Request) {
 	a, ok := p.assets()[r.PathValue("name")]
 	if !ok {
-		web.Refuse(w, r, http.StatusNotFound, "nothing is here")
+		web.Refuse(w, r, http.StatusNotFound, "not found")
 		return
 	}
 	w.Header().Set("Content-Type", a.kind)
@@ -121,25 +121,25 @@ func (p *pages) static(w http.ResponseWriter, r *http.Request) {
 	http.ServeContent(w, r, "", time.Time{}, bytes.NewReader(a.data))
 }
 
-// A shell is what every page shows, around what is its own.
+// A shell is what all pages show around their own content.
 type shell struct {
 	Title     string
 	Section   string // of the navigation
-	Sub       bool   // it is a page of that section, not the section's own
+	Sub       bool   // a page within that section, not the section's own
 	Version   string
 	Now       store.Time
 	Agents    []live.Agent
 	Approvals []live.Approval
 	Health    health
-	Errors    []string // what could not be found out; the rest is shown all the same
+	Errors    []string // what could not be read; the rest is shown anyway
 	Draft     draft
-	Known     string // the versions of what it shows: events that bring them are no news to it
+	Known     string // the versions of what it shows; the script ignores events with these
 	Watch     bool   // it shows panes
-	Update    bool   // for the script, which draws them itself
+	Update    bool   // requested by the script, which draws the panes itself
 	Body      any
 }
 
-// agent is how one is at this moment.
+// agent returns the agent's current state.
 func (sh *shell) agent(id agent.ID) (live.Agent, bool) {
 	for _, a := range sh.Agents {
 		if a.ID == id {
@@ -149,8 +149,8 @@ func (sh *shell) agent(id agent.ID) (live.Agent, bool) {
 	return live.Agent{}, false
 }
 
-// asLive gives open sessions the state that their agents have now: the record may be
-// older than what the same page shows of the agent.
+// asLive sets the state of open sessions to the current state of their agents: the
+// record may be older than what the same page shows of the agent.
 func (sh *shell) asLive(list []store.Session) {
 	for i, s := range list {
 		if s.Ended != 0 {
@@ -170,7 +170,7 @@ func (sh *shell) failed(err error) {
 	}
 }
 
-// shell looks at what every page shows.
+// shell reads what all pages show.
 func (p *pages) shell(ctx context.Context) *shell {
 	sh := &shell{Version: p.o.Version, Now: store.At(p.o.Now())}
 	var err error
@@ -185,19 +185,19 @@ func (p *pages) shell(ctx context.Context) *shell {
 	return sh
 }
 
-// A drawer fills in a page and says which template it has.
+// A drawer fills in a page and returns the name of its template.
 type drawer func(ctx context.Context, sh *shell, q *query) (name string, err error)
 
 func (p *pages) show(draw drawer) http.HandlerFunc {
 	return func(w http.ResponseWriter, r *http.Request) {
 		ctx, cancel := context.WithTimeout(r.Context(), pageLimit)
 		defer cancel()
-		records := p.live.RecordsVersion(ctx) // before they are read, so that what changes meanwhile is news
+		records := p.live.RecordsVersion(ctx) // before they are read, so that a change in between is reported as an event
 		sh, q := p.shell(ctx), newQuery(r)
 		sh.Known = live.Known(sh.Agents, sh.Approvals, records)
 		sh.Update = r.Header.Get(updateHeader) != ""
 		name, err := draw(ctx, sh, q)
-		if wrong := q.done(); wrong != nil { // before what came of misreading it
+		if wrong := q.done(); wrong != nil { // takes precedence over what a misread parameter led to
 			err = wrong
 		}
 		if err != nil {
@@ -208,10 +208,10 @@ func (p *pages) show(draw drawer) http.HandlerFunc {
 	}
 }
 
-// wrong shows why there is no page, in the manner of the others.
+// wrong renders an error page.
 func (p *pages) wrong(w http.ResponseWriter, r *http.Request, sh *shell, err error) {
 	if errors.Is(err, context.Canceled) {
-		return // nobody is there to be told
+		return // the client is gone
 	}
 	status := statusOf(err)
 	if status >= http.StatusInternalServerError {
@@ -221,17 +221,17 @@ func (p *pages) wrong(w http.ResponseWriter, r *http.Request, sh *shell, err err
 	p.render(w, r, status, "error", sh)
 }
 
-// render writes a page whole or not at all.
+// render writes the whole page or nothing of it.
 func (p *pages) render(w http.ResponseWriter, r *http.Request, status int, name string, sh *shell) {
 	var b bytes.Buffer
 	if err := p.set[name]().ExecuteTemplate(&b, "page", sh); err != nil {
 		p.o.Log.Warn("page", "path", r.URL.Path, "error", err)
-		web.Refuse(w, r, http.StatusInternalServerError, "the page cannot be drawn")
+		web.Refuse(w, r, http.StatusInternalServerError, "the page could not be rendered")
 		return
 	}
 	h := w.Header()
 	h.Set("Content-Type", "text/html; charset=utf-8")
-	// With no-referrer a browser would say "Origin: null" of a form's POST.
+	// With no-referrer a browser would send "Origin: null" with a form's POST.
 	h.Set("Referrer-Policy", "same-origin")
 	w.WriteHeader(status)
 	w.Write(b.Bytes())

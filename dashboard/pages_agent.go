@@ -19,20 +19,20 @@ import (
 type paneBody struct {
 	Agent live.Agent
 	Pane  live.Pane
-	Why   string // it can't be seen
-	Above int    // lines above the screen that were asked for
+	Why   string // why it can't be shown
+	Above int    // the lines above the screen were requested
 	Large bool
 	Ended *ending // its program does not run
 }
 
-// An ending is what is left of an agent that does not run.
+// An ending is what is known of an agent that does not run.
 type ending struct {
-	Session *store.Session // its last, if that is on record
-	Start   command        // brings it back
+	Session *store.Session // its last session, if recorded
+	Start   command        // starts it again
 }
 
-// endingOf tells how an agent ended, if it has. The records may be out of reach:
-// then only the command is shown.
+// endingOf returns how an agent ended, if it has. If the records are unavailable, only
+// the command is shown.
 func endingOf(a live.Agent, last *store.Session) *ending {
 	if a.State != agent.Dead && a.State != agent.Down {
 		return nil
@@ -40,11 +40,11 @@ func endingOf(a live.Agent, last *store.Session) *ending {
 	return &ending{Session: last, Start: startAgain(a.ID)}
 }
 
-// Screen and History are the rows on the screen, and those above it.
+// Screen and History are the rows on the screen and those above it.
 func (b paneBody) Screen() []term.Row  { return b.Pane.Rows[min(b.Pane.History, len(b.Pane.Rows)):] }
 func (b paneBody) History() []term.Row { return b.Pane.Rows[:min(b.Pane.History, len(b.Pane.Rows))] }
 
-// Columns is a class for the width of the pane, the next greater there is.
+// Columns is the class for the pane's width, rounded up to the next one there is.
 func (b paneBody) Columns() string {
 	n := (b.Pane.Width + 19) / 20 * 20
 	return "c" + strconv.Itoa(min(max(n, 40), 240))
@@ -66,8 +66,8 @@ func (p *pages) paneBody(ctx context.Context, sh *shell, a live.Agent, above int
 // An agentBody is an agent with its terminal, its session and its work.
 type agentBody struct {
 	Agent    live.Agent
-	Live     bool     // somebody knows how it is now
-	Before   agent.ID // its neighbours in the list, the first after the last
+	Live     bool     // its state is known now
+	Before   agent.ID // its neighbours in the list; the last is followed by the first
 	After    agent.ID
 	Needs    []need
 	Actor    store.Actor
@@ -75,7 +75,7 @@ type agentBody struct {
 	Session  *store.Session
 	Sessions []store.Session // the ones before
 	Tasks    []store.Task
-	Queue    []letter // waits in its inbox, or is taken
+	Queue    []letter // waiting in its inbox, or claimed
 	Mail     []letter
 	Logs     []store.Log
 }
@@ -112,7 +112,8 @@ func (p *pages) agentPage(ctx context.Context, sh *shell, q *query) (string, err
 	return "agent", nil
 }
 
-// neighbours are the agents before and after one in the list, around its ends.
+// neighbours returns the agents before and after one in the list, which is treated as a
+// circle.
 func (sh *shell) neighbours(id agent.ID) (before, after agent.ID) {
 	n := len(sh.Agents)
 	i := slices.IndexFunc(sh.Agents, func(a live.Agent) bool { return a.ID == id })
@@ -157,7 +158,7 @@ func (p *pages) agentRecords(ctx context.Context, sh *shell, db Reader, id agent
 	return err
 }
 
-// inState lists messages by what has become of them.
+// inState lists messages by delivery state.
 func (p *pages) inState(ctx context.Context, db Reader, f store.DeliveryFilter) ([]letter, error) {
 	l, err := db.Deliveries(ctx, f)
 	if err != nil {
@@ -184,20 +185,20 @@ func (p *pages) inState(ctx context.Context, db Reader, f store.DeliveryFilter) 
 	return all, nil
 }
 
-// maxPanes is how many terminals a page shows at once.
+// maxPanes is the most terminals on one page.
 const maxPanes = 12
 
-// A panesBody is several terminals at once: those that a filter leaves, by parts.
+// A panesBody is a page of several terminals, filtered.
 type panesBody struct {
 	Panes  []paneBody
-	Text   string // a part of their names
+	Text   string // text that their names contain
 	State  string
-	States []string // that there are
-	First  int      // the first that is shown, from 1
+	States []string // states to choose from
+	First  int      // the first one shown, from 1
 	Last   int
-	Of     int // how many there are
+	Of     int // how many match
 	Any    bool
-	Next   string // the next part's address; "" at the end
+	Next   string // the next page's address; "" at the end
 	Prev   string
 }
 
@@ -210,7 +211,7 @@ func (p *pages) panesPage(ctx context.Context, sh *shell, q *query) (string, err
 	for _, text := range q.values["agent"] {
 		id, err := agent.Parse(text)
 		if err != nil || !id.IsAgent() {
-			return "", badf("agent: %s is no agent", web.Quote(text))
+			return "", badf("agent: %s is not an agent", web.Quote(text))
 		}
 		chosen[id] = true
 	}
@@ -246,7 +247,7 @@ func (p *pages) panesPage(ctx context.Context, sh *shell, q *query) (string, err
 	return "panes", nil
 }
 
-// named reports whether a filter leaves the agent: one of its words is its
+// named reports whether an agent matches a name filter: one of its words is the agent's
 // number, or a part of its name that begins with a letter.
 func named(id agent.ID, filter string) bool {
 	words := strings.FieldsFunc(filter, func(r rune) bool { return r == ' ' || r == ',' })
@@ -258,7 +259,7 @@ func named(id agent.ID, filter string) bool {
 	})
 }
 
-// lastSession is an agent's last, or nil if it is not on record.
+// lastSession returns an agent's last session, or nil if none is recorded.
 func (p *pages) lastSession(ctx context.Context, id agent.ID) *store.Session {
 	db, err := p.records()
 	if err != nil {
@@ -271,7 +272,7 @@ func (p *pages) lastSession(ctx context.Context, id agent.ID) *store.Session {
 	return &l.Items[0]
 }
 
-// unixLines is a text as a person typed it into a form.
+// unixLines converts the line ends of a form's text.
 func unixLines(s string) string {
 	return strings.ReplaceAll(strings.ReplaceAll(s, "\r\n", "\n"), "\r", "\n")
 }

@@ -8,14 +8,14 @@ import (
 	"netsky/store"
 )
 
-// A findBody is what was searched for and what was found.
+// A findBody is a query and its results.
 type findBody struct {
 	Query string
 	List  listBody
 }
 
-// find leads from an id, from its first six characters or from the name of a
-// file to its page; any other text is searched for.
+// find redirects from an id, its first six characters or a file name to its page; any
+// other text is searched for.
 func (p *pages) find(w http.ResponseWriter, r *http.Request) {
 	ctx, cancel := context.WithTimeout(r.Context(), pageLimit)
 	defer cancel()
@@ -59,7 +59,7 @@ func (p *pages) search(ctx context.Context, text string, page store.Page) (l sto
 	return l, err
 }
 
-// foundPage is the page of what was found.
+// foundPage returns the page of a result.
 func foundPage(f store.Found) string {
 	switch f.Kind {
 	case store.SubjectMessage:

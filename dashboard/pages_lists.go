@@ -13,44 +13,44 @@ import (
 	"netsky/store"
 )
 
-// A listBody is one page of a list with the filters over it.
+// A listBody is one page of a list with its filters.
 type listBody struct {
 	Path   string
 	Fields []field
 	Set    []chip // controls that are not at "any"
 	Chips  []chip
-	Name   string // of the items' template
+	Name   string // the items' template
 	Groups []listGroup
-	Items  any // where there are no groups
+	Items  any // if there are no groups
 	Count  int
 	Older  string // the next page's address; "" at the end
-	Newest string // the first page's, unless this is it
-	Any    bool   // something is filtered
+	Newest string // the first page's; "" on the first page
+	Any    bool   // a filter is set
 }
 
-// A listGroup is the items of a list's page that are in one state, or in states
-// that come to the same.
+// A listGroup holds the items of a page that are in one state, or in states that are
+// shown as one.
 type listGroup struct {
 	Title string
 	Tone  string // a state's word
 	Items []any
-	All   string // how many there are, on this page and others: "12", "100+"
-	Only  string // the list of these alone; "" if it is
+	All   string // how many there are, on all pages: "12", "100+"
+	Only  string // the list of these alone; "" if it is this one
 }
 
-// countTo is how far a group's records are counted.
+// countTo is the most records counted for a group.
 const countTo = 100
 
-// A grouper parts a list.
+// A grouper defines one group of a list.
 type grouper struct {
 	title  string
 	states []string
-	count  func(state string) (n int, more bool, err error) // nil: nobody counts these, who are most
-	tone   string                                           // a word with a glyph, if no state is one
+	count  func(state string) (n int, more bool, err error) // nil: not counted, because most are in this group
+	tone   string                                           // a word with a glyph, if it is not a state
 }
 
-// group parts the items of a page by state, in the order of the groups. A state
-// that no group has is the last one's.
+// group splits the items of a page by state, in the order of the groups. A state that
+// no group has goes to the last one.
 func (b *listBody) group(q *query, param string, groups []grouper, items []any, stateOf func(any) string) error {
 	asked := q.values.Get(param)
 	b.Name = map[string]string{"/tasks": "task", "/messages": "letter", "/sessions": "session"}[b.Path]
@@ -91,7 +91,7 @@ func (b *listBody) group(q *query, param string, groups []grouper, items []any, 
 	return nil
 }
 
-// anys are items of any kind.
+// anys converts a list to []any.
 func anys[T any](list []T) []any {
 	all := make([]any, len(list))
 	for i := range list {
@@ -100,16 +100,16 @@ func anys[T any](list []T) []any {
 	return all
 }
 
-// A field is one control of a filter; one without options is typed.
+// A field is one control of a filter; one without options is a text field.
 type field struct {
 	Name, Label, Value string
 	Options            []string
 }
 
-// A chip is a filter that has no control of its own, and the list without it.
+// A chip is a filter that has no control of its own, and the link that removes it.
 type chip struct{ Name, Value, Without string }
 
-// list makes the body of a list that has been read.
+// list makes the body for a list that has been read.
 func (q *query) list(path string, items any, count int, cursor string, fields ...field) listBody {
 	b := listBody{Path: path, Items: items, Count: count}
 	for _, f := range fields {
@@ -135,8 +135,8 @@ func (q *query) list(path string, items any, count int, cursor string, fields ..
 	return b
 }
 
-// with is the list's address with another value for one parameter. A changed
-// filter begins at the first page.
+// with returns the list's address with one parameter changed. A changed filter starts
+// at the first page.
 func (q *query) with(path, name, value string) string {
 	v := url.Values{}
 	for k, list := range q.values {
@@ -164,7 +164,7 @@ func (sh *shell) names(owner bool) []string {
 	return list
 }
 
-// readList reads what a list's page shows, and nothing where the query is wrong.
+// readList reads what a list's page shows, or nothing if the query is invalid.
 func readList[F, T any](ctx context.Context, p *pages, q *query, f F, read func(Reader, context.Context, F) (store.List[T], error)) (l store.List[T], err error) {
 	if err := q.done(); err != nil {
 		return l, err
@@ -207,7 +207,7 @@ func (p *pages) tasksPage(ctx context.Context, sh *shell, q *query) (string, err
 	return "tasks", err
 }
 
-// stateTitle is a state's word as a heading.
+// stateTitle returns a state as a heading.
 func stateTitle(state string) string {
 	s := strings.ReplaceAll(state, "_", " ")
 	return strings.ToUpper(s[:1]) + s[1:]

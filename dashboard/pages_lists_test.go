@@ -191,9 +191,9 @@ func TestFindText(t *testing.T) {
 		t.Errorf("no such note: %d", a.status)
 	}
 	for path, want := range map[string][]string{
-		"/find":                      {"Messages, tasks and notes are searched"},
-		"/find?q=":                   {"Messages, tasks and notes are searched"},
-		"/find?q=nothing-has-this":   {"Nothing on record contains these words", `value="nothing-has-this"`},
+		"/find":                      {"Finds messages, tasks and notes"},
+		"/find?q=":                   {"Finds messages, tasks and notes"},
+		"/find?q=nothing-has-this":   {"No message, task or note contains all of these words", `value="nothing-has-this"`},
 		"/find?q=OFFLINE&limit=50":   {`href="/tasks/task-offline"`, "task", `href="/messages/`},
 		"/find?q=%3Cscript%3E+there": {"&lt;script&gt; there"},
 		"/find?q=harmonics+come":     {`href="/notes/note-1"`},
@@ -385,7 +385,7 @@ func TestLongMessages(t *testing.T) {
 	if body := w.mustPage(t, "/"); !strings.Contains(body, "ls; rm -rf ~</pre>") {
 		t.Error("the end of what is asked for is not shown")
 	}
-	if body := w.mustPage(t, "/messages/bad"); !strings.Contains(body, "netsky channel poison ls") || !strings.Contains(body, "<h1>unknown ") || strings.Contains(body, "no words") {
+	if body := w.mustPage(t, "/messages/bad"); !strings.Contains(body, "netsky channel poison ls") || !strings.Contains(body, "<h1>unknown ") || strings.Contains(body, "no text") {
 		t.Error("what can't be read is shown as without words, or as from nobody")
 	}
 }

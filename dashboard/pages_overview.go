@@ -12,45 +12,44 @@ import (
 	"netsky/store"
 )
 
-// An overviewBody is the first page: is all well, who does what, what needs me,
-// what has just happened.
+// An overviewBody is the first page: the agents, what needs the owner, and what has
+// just happened.
 type overviewBody struct {
-	Cards  []card       // with many agents, only those that need a hand
+	Cards  []card       // with many agents, only those that need attention
 	Roster []roster     // with many agents, the others
-	Down   []live.Agent // as wanted
+	Down   []live.Agent // as intended
 	Tasks  []store.Task
 	Mail   []letter
 	Unread int
-	UpTo   string // the newest of what is unread
+	UpTo   string // the newest unread file
 	Logs   []store.Log
 }
 
 // A card is one agent on the overview.
 type card struct {
 	live.Agent
-	Task  *store.Task    // at hand
+	Task  *store.Task    // its current task
 	Tasks int            // assigned to it and not ended
-	Says  string         // what it does
-	Last  *store.Message // what it wrote last, if Says is ""
+	Says  string         // what it is doing
+	Last  *store.Message // its last message, if Says is ""
 }
 
-// A roster is the agents of one state, a line each.
+// A roster lists the agents of one state, a line each.
 type roster struct {
 	State agent.State
 	Cards []card
-	Chips bool // nothing but their names
+	Chips bool // only their names
 }
 
-// manyAgents is from how many agents on most of them have a line instead of a card.
+// manyAgents is the number of agents from which most have a line instead of a card.
 const manyAgents = 13
 
-// A letter is a message with what became of it. State is "" if that is not on
-// record.
+// A letter is a message and its state, "" if none is recorded.
 type letter struct {
 	store.Message
 	State  store.DeliveryState
 	Why    string
-	Unread bool // the owner has not read it yet
+	Unread bool // not yet shown to the owner
 	File   string
 }
 
@@ -78,8 +77,8 @@ func (p *pages) overviewPage(ctx context.Context, sh *shell, _ *query) (string, 
 	return "overview", nil
 }
 
-// crew shows the agents: those that need a hand first, the others in the order in
-// which people list them, so that a card stays where it is while its agent works.
+// crew shows the agents: first those that need attention, then the others in list
+// order, so that a card does not move while its agent works.
 func (p *pages) crew(ctx context.Context, db Reader, list []live.Agent, snap store.Snapshot, b *overviewBody) error {
 	var ill, well []card
 	for _, a := range list {
@@ -100,7 +99,7 @@ func (p *pages) crew(ctx context.Context, db Reader, list []live.Agent, snap sto
 	b.Cards = nil
 	for i, group := range [][]card{ill, well} {
 		for _, s := range agentStates {
-			r := roster{State: s, Chips: i == 0 || s == agent.Idle} // what ails the ill stands above
+			r := roster{State: s, Chips: i == 0 || s == agent.Idle} // the dialog or failure is shown above
 			for _, c := range group {
 				if c.State == s || s == agent.Unknown && !slices.Contains(agentStates, c.State) {
 					r.Cards = append(r.Cards, c)
@@ -114,7 +113,7 @@ func (p *pages) crew(ctx context.Context, db Reader, list []live.Agent, snap sto
 	return nil
 }
 
-// agentStates are the states in the order in which a person wants to see them.
+// agentStates are the states in the order in which they are shown.
 var agentStates = []agent.State{
 	agent.Dead, agent.CrashLooping, agent.Hung, agent.Blocked, agent.Down, agent.Waiting, agent.Unknown, agent.Starting, agent.Busy, agent.Idle,
 }
@@ -137,8 +136,8 @@ func cardOf(a live.Agent, snap store.Snapshot) card {
 	return c
 }
 
-// lastOf is the newest of the messages, the newest of which is the first, that
-// the agent wrote with words in it.
+// lastOf returns the agent's newest message with text. The messages are sorted, the
+// newest first.
 func lastOf(id agent.ID, list []store.Message) *store.Message {
 	for i, m := range list {
 		if m.From == id && m.Text != "" && !envelope.Kind(m.Kind).Control() {
@@ -148,7 +147,7 @@ func lastOf(id agent.ID, list []store.Message) *store.Message {
 	return nil
 }
 
-// lastWords looks further back for what agents wrote last.
+// lastWords looks further back for the agents' last messages.
 func (p *pages) lastWords(ctx context.Context, db Reader, cards []card) error {
 	var silent []agent.ID
 	for _, c := range cards {
@@ -172,7 +171,7 @@ func (p *pages) lastWords(ctx context.Context, db Reader, cards []card) error {
 	return err
 }
 
-// mail lists messages with what became of each.
+// mail adds its state to each message.
 func (p *pages) mail(ctx context.Context, db Reader, f store.MessageFilter) ([]letter, error) {
 	l, err := db.Messages(ctx, f)
 	if err != nil {
@@ -191,7 +190,7 @@ func (p *pages) letters(ctx context.Context, db Reader, list []store.Message) ([
 		return nil, err
 	}
 	last := make(map[store.Sent]store.Delivery, len(ends.Items))
-	for _, d := range slices.Backward(ends.Items) { // the last changed is the first
+	for _, d := range slices.Backward(ends.Items) { // the most recently changed is first
 		last[store.Sent{ID: d.Message, From: d.From}] = d
 	}
 	all := make([]letter, len(list))
@@ -203,8 +202,8 @@ func (p *pages) letters(ctx context.Context, db Reader, list []store.Message) ([
 	return all, nil
 }
 
-// markUnread marks what the owner was not shown. Where that can't be found out,
-// the overview says so.
+// markUnread marks the messages that the owner has not been shown. If that is unknown,
+// the page reports it.
 func (p *pages) markUnread(list []letter) {
 	if !slices.ContainsFunc(list, func(l letter) bool { return l.To == agent.Owner }) {
 		return
@@ -216,8 +215,8 @@ func (p *pages) markUnread(list []letter) {
 	}
 }
 
-// unrecorded are the owner's last messages that have been sent and are not on
-// record yet.
+// unrecorded returns the owner's last messages that have been sent and are not recorded
+// yet.
 func (p *pages) unrecorded(known []letter) []letter {
 	last := p.sent.last()
 	if last.ID == "" {
@@ -229,20 +228,20 @@ func (p *pages) unrecorded(known []letter) []letter {
 		}
 	}
 	if len(known) > 0 && known[0].Time > last.Time {
-		return nil // it has been on record, and others came
+		return nil // it was recorded, and newer ones followed
 	}
 	return []letter{{Message: last, State: store.Queued}}
 }
 
-// Needs is the answer to GET /api/needs: what needs the owner, in words that say
-// who and what, and nothing of what agents wrote.
+// Needs is the answer to GET /api/needs: what needs the owner, without anything that
+// agents wrote.
 type Needs struct {
 	Headline string `json:"headline"`
 	Items    []Need `json:"items"`
-	Unread   []Need `json:"unread"` // the newest of the owner's mail that is not read
+	Unread   []Need `json:"unread"` // the newest of the owner's unread mail
 }
 
-// A Need is one item. Its key is the same as long as it is the same item.
+// A Need is one item. Its key does not change while it is the same item.
 type Need struct {
 	Key   string     `json:"key"`
 	Kind  string     `json:"kind"`

@@ -11,28 +11,28 @@ import (
 	"netsky/store"
 )
 
-// A messageBody is where a message came from and what became of it.
+// A messageBody is a message, what led to it and what became of it.
 type messageBody struct {
 	Message    store.Message
 	Recorded   bool // else it was sent a moment ago
 	Poisoned   bool
 	Unread     bool // by the owner
 	Deliveries []store.Delivery
-	Steps      []stage // of the first of them
+	Steps      []stage // of the first delivery
 	Question   *store.Message
-	Led        []letter // to other messages, that are not in the story
+	Led        []letter // replies that are not in the story
 	Tasks      []store.Task
-	Others     []store.Message // of other senders under the same id
+	Others     []store.Message // from other senders with the same id
 	Story      story
 }
 
-// A stage is one of the three that a message takes.
+// A stage is one of the three stages of a message's delivery.
 type stage struct {
 	Word  string
 	Done  bool
-	Past  bool // and so is the next
+	Past  bool // the next stage is done as well
 	At    store.Time
-	After string // how long after the one before
+	After string // how long after the stage before
 }
 
 func (p *pages) messagePage(ctx context.Context, sh *shell, q *query) (string, error) {
@@ -63,7 +63,7 @@ func (p *pages) messagePage(ctx context.Context, sh *shell, q *query) (string, e
 		sh.Draft.To = to
 	} else if b.Message.From.IsAgent() {
 		sh.Draft.To = b.Message.From
-		if b.Recorded && b.Message.Kind != string(envelope.KindApproval) { // that is answered in a terminal
+		if b.Recorded && b.Message.Kind != string(envelope.KindApproval) { // this is answered in a terminal
 			sh.Draft.InReplyTo = b.Message.ID
 		}
 		one := []letter{{Message: b.Message}}
@@ -115,8 +115,8 @@ func (p *pages) messageRecords(ctx context.Context, db Reader, b *messageBody) e
 	return err
 }
 
-// stagesOf are queued, delivered and answered, or what it came to instead. An
-// answer to the owner waits for none of his.
+// stagesOf returns queued, delivered and answered, or the state in which the delivery
+// ended instead. A reply to the owner needs no answer.
 func stagesOf(d store.Delivery, answer bool) []stage {
 	list := []stage{
 		{Word: "queued", Done: d.Queued != 0 || d.State != "", At: d.Queued},
@@ -139,13 +139,14 @@ func stagesOf(d store.Delivery, answer bool) []stage {
 	return list
 }
 
-// A taskBody is who asked, which messages, who worked, what proves it.
+// A taskBody is a task with the message that asked for it, the sessions that worked on
+// it, and its proof.
 type taskBody struct {
 	Task     store.Task
 	Cause    *store.Message
 	Needs    []store.Task
 	NeededBy []store.Task
-	Sessions []store.Session // in which it was worked on
+	Sessions []store.Session // that may have worked on it
 	Story    story
 }
 
@@ -201,8 +202,7 @@ func (b *taskBody) dependencies(ctx context.Context, db Reader) error {
 	return nil
 }
 
-// worked lists the sessions of who the task is assigned to in which it may have
-// been worked on.
+// worked lists the assignee's sessions that may have worked on the task.
 func worked(ctx context.Context, db Reader, k store.Task) ([]store.Session, error) {
 	if k.Assignee == "" || k.Started == 0 {
 		return nil, nil
@@ -216,13 +216,13 @@ func worked(ctx context.Context, db Reader, k store.Task) ([]store.Session, erro
 // A sessionBody is one start of an agent, to its end.
 type sessionBody struct {
 	Session store.Session
-	Live    bool // it is the last of its agent, and has not ended on record
-	Running bool // and it runs now
+	Live    bool // the agent's last session, not ended according to the records
+	Running bool // and running now
 	Agent   live.Agent
 	Story   story
 }
 
-// notePage shows a note. What it is about may be on no record, or nothing.
+// notePage shows a note. What it is about may be unrecorded, or nothing.
 func (p *pages) notePage(ctx context.Context, sh *shell, q *query) (string, error) {
 	sh.Section, sh.Sub = "find", true
 	db, err := p.records()

@@ -11,13 +11,13 @@ import (
 	"netsky/bus/envelope"
 )
 
-// A draft is a message that has not been sent, as its form shows it. Its ID is
-// the message's, so that a form that is sent twice has one effect.
+// A draft is a message that has not been sent, as its form shows it. Its ID becomes the
+// message's, so that a form submitted twice sends one message.
 type draft struct {
 	ID   string
 	To   agent.ID
 	Text string
-	Why  string // it was refused
+	Why  string // why it was refused
 
 	InReplyTo string // the message that it answers
 }
@@ -28,9 +28,8 @@ func newDraft() string {
 	return "web-" + hex.EncodeToString(b[:])
 }
 
-// sayForm is POST /api/user-message for a browser without the script: the same
-// message, told by a form and answered with the message's page. The guard asks
-// of it what it asks of every write.
+// sayForm is POST /user-message, the form that a browser without the script submits. It
+// redirects to the message's page. The guard requires the same of it as of any write.
 func (p *pages) sayForm(w http.ResponseWriter, r *http.Request) {
 	status, d, err := readDraft(r)
 	if err == nil {
@@ -52,7 +51,7 @@ func (p *pages) sayForm(w http.ResponseWriter, r *http.Request) {
 		p.o.Log.Warn("say", "error", err)
 	}
 	sh := p.shell(r.Context())
-	// After a 500 the message may have been sent: it keeps its id.
+	// After a 500 the message may have been sent, so the id is kept.
 	if sh.Title, d.Why = "Not sent", err.Error(); status != http.StatusInternalServerError || d.ID == "" {
 		d.ID = newDraft()
 	}
@@ -60,8 +59,8 @@ func (p *pages) sayForm(w http.ResponseWriter, r *http.Request) {
 	p.render(w, r, status, "say", sh)
 }
 
-// readDraft is what a form holds, as far as it could be read, or the status that
-// refuses it.
+// readDraft returns the draft in a form, or as much of it as could be read and the
+// status of the refusal.
 func readDraft(r *http.Request) (int, draft, error) {
 	d := draft{To: agent.Root}
 	f, status, err := formOf(r, "in_reply_to")
@@ -70,27 +69,27 @@ func readDraft(r *http.Request) (int, draft, error) {
 	}
 	for _, name := range []string{"id", "to", "text"} {
 		if len(r.PostForm[name]) != 1 {
-			return http.StatusBadRequest, d, errors.New(name + ": not given once")
+			return http.StatusBadRequest, d, errors.New(name + ": must be given exactly once")
 		}
 	}
-	// A browser sends each end of a line as CRLF.
+	// Browsers send line ends as CRLF.
 	return 0, draft{
 		ID: r.PostForm.Get("id"), To: agent.ID(r.PostForm.Get("to")), Text: unixLines(r.PostForm.Get("text")), InReplyTo: f["in_reply_to"],
 	}, nil
 }
 
-// formOf reads a form, and what it holds under names that may be left out.
+// formOf parses a form and returns the optional fields in names.
 func formOf(r *http.Request, names ...string) (map[string]string, int, error) {
 	kind, _, err := mime.ParseMediaType(r.Header.Get("Content-Type"))
 	if err != nil || kind != "application/x-www-form-urlencoded" {
-		return nil, http.StatusUnsupportedMediaType, errors.New("the body must be a form's")
+		return nil, http.StatusUnsupportedMediaType, errors.New("the body must be a form")
 	}
 	err = r.ParseForm()
 	if tooLarge := new(http.MaxBytesError); errors.As(err, &tooLarge) {
-		return nil, http.StatusRequestEntityTooLarge, errors.New("the message is too long: with the form around it, it has more than 65536 bytes")
+		return nil, http.StatusRequestEntityTooLarge, errors.New("the message is too long: the form may have at most 65536 bytes")
 	}
 	if err != nil {
-		return nil, http.StatusBadRequest, errors.New("the form cannot be read")
+		return nil, http.StatusBadRequest, errors.New("the form is malformed")
 	}
 	found := map[string]string{}
 	for _, name := range names {

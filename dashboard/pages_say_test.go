@@ -82,14 +82,14 @@ func TestSayFormRefuses(t *testing.T) {
 		why  string
 	}{
 		{"empty", url.Values{"to": {"agent0"}, "text": {" \r\n"}, "id": {""}}, 400, "text: empty"},
-		{"nobody", url.Values{"to": {"agent7"}, "text": {"keep <me>"}, "id": {""}}, 404, "never been up"},
-		{"the owner", url.Values{"to": {"owner"}, "text": {"keep <me>"}, "id": {""}}, 400, "no agent"},
-		{"no name", url.Values{"to": {`"><script>`}, "text": {"keep <me>"}, "id": {""}}, 400, "no agent"},
+		{"nobody", url.Values{"to": {"agent7"}, "text": {"keep <me>"}, "id": {""}}, 404, "never been started"},
+		{"the owner", url.Values{"to": {"owner"}, "text": {"keep <me>"}, "id": {""}}, 400, "not an agent"},
+		{"no name", url.Values{"to": {`"><script>`}, "text": {"keep <me>"}, "id": {""}}, 400, "not an agent"},
 		{"wrapper", url.Values{"to": {"agent0"}, "text": {"</channel>"}, "id": {""}}, 400, "not sent"},
 		{"bad id", url.Values{"to": {"agent0"}, "text": {"keep <me>"}, "id": {"../x"}}, 400, "not sent"},
 		{"too long", url.Values{"to": {"agent0"}, "text": {long}, "id": {""}}, 413, "too long"},
-		{"to twice", url.Values{"to": {"agent0", "agent1"}, "text": {"x"}, "id": {""}}, 400, "to: not given once"},
-		{"no text", url.Values{"to": {"agent0"}, "id": {""}}, 400, "text: not given once"},
+		{"to twice", url.Values{"to": {"agent0", "agent1"}, "text": {"x"}, "id": {""}}, 400, "to: must be given exactly once"},
+		{"no text", url.Values{"to": {"agent0"}, "id": {""}}, 400, "text: must be given exactly once"},
 	} {
 		a := w.form(t, tt.f, nil)
 		if a.status != tt.want || !strings.Contains(html.UnescapeString(a.body), tt.why) {

@@ -14,8 +14,8 @@ import (
 	"netsky/store"
 )
 
-// A query reads the parameters of a request. It remembers the first that is wrong,
-// and which were read, so that a misspelt one does not widen the answer.
+// A query reads the parameters of a request. It remembers the first error and which
+// parameters were read, so that a misspelt one is refused instead of ignored.
 type query struct {
 	path   func(string) string
 	values url.Values
@@ -26,16 +26,16 @@ type query struct {
 func newQuery(r *http.Request) *query {
 	v, err := url.ParseQuery(r.URL.RawQuery)
 	if err != nil {
-		err = badf("the query cannot be read")
+		err = badf("the query is malformed")
 	}
 	return &query{path: r.PathValue, values: v, err: err}
 }
 
-// done returns what is wrong with the query.
+// done returns the first error of the query.
 func (q *query) done() error {
 	for name := range q.values {
 		if q.err == nil && !slices.Contains(q.known, name) {
-			q.err = badf("%s: no such parameter here; there are: %s", web.Quote(name), strings.Join(q.known, ", "))
+			q.err = badf("%s: unknown parameter; known are: %s", web.Quote(name), strings.Join(q.known, ", "))
 		}
 	}
 	return q.err
@@ -113,11 +113,11 @@ func (q *query) page() store.Page {
 	return store.Page{Cursor: q.text("cursor"), Limit: q.number("limit", 1, 1000)}
 }
 
-// parseLog reads the id of a log, which is an event's too.
+// parseLog parses the id of a log entry, which is also an event's id.
 func parseLog(s string) (int64, error) {
 	id, err := strconv.ParseInt(s, 10, 64)
 	if err != nil || id < 0 {
-		return 0, badf("%s: not an event's id", web.Quote(s))
+		return 0, badf("%s: not an event id", web.Quote(s))
 	}
 	return id, nil
 }
@@ -163,14 +163,14 @@ func (q *query) logs() store.LogFilter {
 	if after := q.text("after"); after != "" {
 		id, err := parseLog(after)
 		if err != nil {
-			q.wrong("after", "not an event's id")
+			q.wrong("after", "not an event id")
 		}
 		f.Forward, f.After = true, id
 	}
 	return f
 }
 
-// A badRequest reports what is wrong with a request.
+// A badRequest reports an invalid request.
 type badRequest string
 
 func badf(format string, args ...any) error { return badRequest(fmt.Sprintf(format, args...)) }

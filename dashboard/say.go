@@ -18,8 +18,8 @@ import (
 	"netsky/store"
 )
 
-// A Said is the answer to POST /api/user-message: under which id the message
-// waits, and where its story is told.
+// A Said is the answer to POST /api/user-message: the message's id, and the page with
+// its timeline.
 type Said struct {
 	ID    string   `json:"id"`
 	To    agent.ID `json:"to"`
@@ -27,8 +27,8 @@ type Said struct {
 	URL   string   `json:"url"`
 }
 
-// say sends the owner's message. With an id of the caller's own, the same
-// message said twice has one effect.
+// say sends the owner's message. A message sent twice with the same id of the caller's
+// is delivered once.
 func (s *Server) say(w http.ResponseWriter, r *http.Request) {
 	status, e, err := s.readMessage(r)
 	if err != nil {
@@ -63,8 +63,9 @@ func (s *Server) post(ctx context.Context, e envelope.Envelope) (string, error) 
 	})
 }
 
-// recorded reports whether the message is on record, said by an earlier server
-// of this home. Without records nobody knows; the bus gives an id one effect.
+// recorded reports whether the message is recorded already, sent through an earlier
+// server of this home. If the records are unavailable it reports false; the bus drops a
+// second copy.
 func (s *Server) recorded(ctx context.Context, e envelope.Envelope) (bool, error) {
 	db, err := s.records()
 	if err != nil || e.ID == "" {
@@ -80,7 +81,7 @@ func (s *Server) recorded(ctx context.Context, e envelope.Envelope) (bool, error
 	return true, nil
 }
 
-// notSent is the answer to who wanted to send a message that could not be.
+// notSent returns the answer for a message that could not be sent.
 func notSent(to agent.ID, err error) (status int, detail string) {
 	switch {
 	case errors.Is(err, errReused):
@@ -88,16 +89,16 @@ func notSent(to agent.ID, err error) (status int, detail string) {
 	case errors.Is(err, envelope.ErrInvalid), errors.Is(err, bus.ErrNotAllowed):
 		status = http.StatusBadRequest
 	case errors.Is(err, bus.ErrNoMailbox):
-		return http.StatusNotFound, "not sent: " + string(to) + " has never been up; `netsky up` starts agents"
+		return http.StatusNotFound, "not sent: " + string(to) + " has never been started; `netsky up` starts agents"
 	case errors.Is(err, bus.ErrBrake):
 		status = http.StatusTooManyRequests
 	default:
-		return http.StatusInternalServerError, "perhaps not sent: " + err.Error()
+		return http.StatusInternalServerError, "possibly not sent: " + err.Error()
 	}
 	return status, "not sent: " + err.Error()
 }
 
-// readMessage is the message of a request, or the status that refuses it.
+// readMessage returns the message in a request, or the status of the refusal.
 func (s *Server) readMessage(r *http.Request) (int, envelope.Envelope, error) {
 	kind, params, err := mime.ParseMediaType(r.Header.Get("Content-Type"))
 	if charset := params["charset"]; err != nil || kind != "application/json" || charset != "" && charset != "utf-8" && charset != "UTF-8" {
@@ -108,7 +109,7 @@ func (s *Server) readMessage(r *http.Request) (int, envelope.Envelope, error) {
 		return http.StatusRequestEntityTooLarge, envelope.Envelope{}, errors.New("the body is larger than 65536 bytes")
 	}
 	if err != nil {
-		return http.StatusBadRequest, envelope.Envelope{}, errors.New("the body ended too soon")
+		return http.StatusBadRequest, envelope.Envelope{}, errors.New("the body is incomplete")
 	}
 	f, err := web.Fields(data, "to", "text", "id", "in_reply_to")
 	if err != nil {
@@ -117,18 +118,18 @@ func (s *Server) readMessage(r *http.Request) (int, envelope.Envelope, error) {
 	return s.ownersMessage(r.Context(), said{f["id"], f["to"], f["text"], f["in_reply_to"]})
 }
 
-// said is what the owner says, as it was given.
+// said is the owner's message as submitted.
 type said struct{ id, to, text, inReplyTo string }
 
-// ownersMessage is what the owner says to an agent, or the status that refuses
-// it. What answers an agent's message is a reply, as `netsky reply` sends it, and
-// what answers an agent's own reply is the next message of that thread: agents
-// don't answer replies.
+// ownersMessage makes the envelope for an agent, or returns the status of the refusal.
+// Answering an agent's message sends a reply, as `netsky reply` does. Answering an
+// agent's reply sends the next message of that thread instead: agents don't answer
+// replies.
 func (s *Server) ownersMessage(ctx context.Context, m said) (int, envelope.Envelope, error) {
 	e := envelope.Envelope{ID: m.id, From: agent.Owner, Text: m.text, Via: "web", InReplyTo: m.inReplyTo}
 	var err error
 	if e.To, err = agent.Parse(m.to); err != nil || !e.To.IsAgent() {
-		return http.StatusBadRequest, e, errors.New("to: " + web.Quote(m.to) + " is no agent")
+		return http.StatusBadRequest, e, errors.New("to: " + web.Quote(m.to) + " is not an agent")
 	}
 	if strings.TrimSpace(m.text) == "" {
 		return http.StatusBadRequest, e, errors.New("text: empty")
@@ -155,17 +156,17 @@ func (s *Server) ownersMessage(ctx context.Context, m said) (int, envelope.Envel
 	return 0, e, nil
 }
 
-// errReused is what a message's error matches whose id was another message's.
-var errReused = errors.New("id: another message had it")
+// errReused reports an id that another message had.
+var errReused = errors.New("id: already used by another message")
 
 // maxSent is how many ids are remembered.
 const maxSent = 1024
 
-// sent remembers the last messages that had an id of their caller's, so that
-// one said again is not published again.
+// sent remembers the last messages that had an id of their caller's, so that a second
+// request with the same id sends nothing.
 type sent struct {
 	now   func() time.Time
-	mu    sync.Mutex // guards what follows
+	mu    sync.Mutex // guards the fields below
 	ids   []string   // oldest first
 	known map[string]*saying
 }
@@ -180,8 +181,8 @@ type saying struct {
 
 func newSent(now func() time.Time) *sent { return &sent{now: now, known: map[string]*saying{}} }
 
-// once sends the message, unless it has been. Two who say it at once wait for
-// each other. What has failed may be tried again.
+// once sends the message, unless it has been sent. Concurrent requests with one id wait
+// for each other. A failed one may be tried again.
 func (s *sent) once(e envelope.Envelope, send func() (string, error)) (string, error) {
 	if e.ID == "" {
 		return send()
@@ -217,7 +218,7 @@ func (s *sent) saying(id string) *saying {
 	return one
 }
 
-// last is the message that was sent last and had an id; its zero if there is none.
+// last returns the message with an id that was sent last, or its zero value.
 func (s *sent) last() store.Message {
 	s.mu.Lock()
 	id := ""
@@ -229,7 +230,7 @@ func (s *sent) last() store.Message {
 	return m
 }
 
-// find is the message with that id, if it was sent and is remembered.
+// find returns the message with that id, if it was sent and is remembered.
 func (s *sent) find(id string) (store.Message, bool) {
 	s.mu.Lock()
 	one := s.known[id]

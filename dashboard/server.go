@@ -21,10 +21,10 @@ import (
 // Options configure a Server. Home, Records, Agents, Bus and Token are required.
 type Options struct {
 	Home home.Dir
-	// Records returns the database, or why there is none at the moment.
+	// Records returns the database, or why it is unavailable at the moment.
 	Records func() (Reader, error)
 	Agents  live.Agents
-	Panes   live.Panes // nil: no pane can be shown
+	Panes   live.Panes // nil: panes are not shown
 	Bus     Bus
 	Version string
 	Log     *slog.Logger     // nil: nothing is logged
@@ -43,14 +43,14 @@ type Options struct {
 	Poll       time.Duration
 }
 
-// Bus sends the owner's messages and finds the owner's mail. *bus.Bus is one.
+// Bus sends the owner's messages and finds the owner's mail. *bus.Bus implements it.
 type Bus interface {
 	Send(context.Context, envelope.Envelope) (bus.Receipt, error)
 	Unread() ([]string, error)
 	Find(mailbox agent.ID, name string) (bus.Entry, error)
 }
 
-// Reader is what is read of the records. *store.DB is one.
+// Reader reads the records. *store.DB implements it.
 type Reader interface {
 	live.Reader
 	Snapshot(context.Context) (store.Snapshot, error)
@@ -110,15 +110,15 @@ func New(o Options) (*Server, error) {
 	return s, nil
 }
 
-// Close ends what browsers follow, and returns when all that was started for
-// them has ended. The Server serves no more events then.
+// Close disconnects the browsers that follow events, and returns when everything
+// started for them has ended. The Server serves no more events after that.
 func (s *Server) Close() error {
 	s.live.Close()
 	return nil
 }
 
-// Serve answers on the listener until ctx ends, and then closes it and the Server.
-// What is being answered then is answered within a second.
+// Serve answers on the listener until ctx ends, then closes it and the Server. Requests
+// in progress have one second to finish.
 func (s *Server) Serve(ctx context.Context, l net.Listener) error {
 	defer s.Close()
 	return s.Guard.Serve(ctx, l, s.live.End)

@@ -10,30 +10,29 @@ import (
 	"netsky/store"
 )
 
-// maxUnread is how many letters are looked into; any before those only count.
+// maxUnread is how many messages are opened; older ones are only counted.
 const maxUnread = 100
 
-// An unread knows which of the owner's mail is not marked as read: `netsky inbox`
-// marks what it has shown, a page only what it is told to.
+// An unread knows which of the owner's mail is not marked as read: `netsky inbox` marks
+// what it has shown, a page only what it is told to.
 type unread struct {
 	home home.Dir
 	bus  Bus
 
-	mu    sync.Mutex        // guards what follows
-	known map[string]letter // what is in the files that were looked into
+	mu    sync.Mutex        // guards the fields below
+	known map[string]letter // parsed files
 }
 
 func newUnread(home home.Dir, bus Bus) *unread { return &unread{home: home, bus: bus} }
 
-// files names what is not marked as read, the newest first.
+// files lists the files not marked as read, the newest first.
 func (u *unread) files() ([]string, error) {
 	names, err := u.bus.Unread()
 	slices.SortFunc(names, func(x, y string) int { return strings.Compare(y, x) })
 	return names, err
 }
 
-// mail is how many letters there are, and the newest of them: their senders and
-// ids.
+// mail returns how many messages are unread, and the sender and id of the newest.
 func (u *unread) mail() (n int, newest []letter, err error) {
 	u.mu.Lock()
 	defer u.mu.Unlock()
@@ -49,7 +48,7 @@ func (u *unread) mail() (n int, newest []letter, err error) {
 		}
 		l, ok := u.letter(f)
 		if !ok {
-			continue // it was just moved on, and is seen at the next look
+			continue // it has just been moved, and is found at the next call
 		}
 		if known[f] = l; l.Unread {
 			n++
@@ -60,7 +59,7 @@ func (u *unread) mail() (n int, newest []letter, err error) {
 	return n, newest, nil
 }
 
-// letter is what a file holds. What is no message is not shown as one.
+// letter parses a file. One that is not a message is not shown as one.
 func (u *unread) letter(name string) (letter, bool) {
 	if l, ok := u.known[name]; ok {
 		return l, true
@@ -75,9 +74,9 @@ func (u *unread) letter(name string) (letter, bool) {
 	}, true
 }
 
-// markRead marks the letter of that id and sender as read, as `netsky inbox`
-// does that has shown it, or with upTo the files to that one. What is marked
-// already is no mistake.
+// markRead marks the message with that id and sender as read, as `netsky inbox` does
+// for what it has shown, or with upTo all files up to that one. It does nothing for a
+// message that is marked already.
 func (u *unread) markRead(id string, from agent.ID, upTo string) error {
 	u.mu.Lock()
 	defer u.mu.Unlock()

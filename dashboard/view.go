@@ -7,9 +7,9 @@ import (
 	"netsky/store"
 )
 
-// An Overview is what the first page and GET /api/snapshot show: how the agents
-// are now, what waits for the owner, and the records. What could not be found
-// out is in Errors, and the rest is there all the same.
+// An Overview is what the first page and GET /api/snapshot show: the agents' states
+// now, what waits for the owner, and the records. What could not be read is in Errors;
+// the rest is shown anyway.
 type Overview struct {
 	Version   string          `json:"version"`
 	Agents    []live.Agent    `json:"agents"`

@@ -17,7 +17,7 @@ import (
 	"netsky/store"
 )
 
-// funcs are the words of the templates.
+// funcs are the templates' functions.
 func (p *pages) funcs() template.FuncMap {
 	return template.FuncMap{
 		"ago":       func(t store.Time) string { return span(p.o.Now().Sub(t.Time())) },
@@ -52,7 +52,7 @@ func (p *pages) funcs() template.FuncMap {
 	}
 }
 
-// span is a length of time in one figure, as the script writes it too.
+// span writes a duration with one unit, as the script does too.
 func span(d time.Duration) string {
 	switch {
 	case d < time.Second:
@@ -67,7 +67,7 @@ func span(d time.Duration) string {
 	return fmt.Sprintf("%d d", d/(24*time.Hour))
 }
 
-// past is how long ago something was.
+// past writes how long ago something was.
 func past(d time.Duration) string {
 	if text := span(d); text != "now" {
 		return text + " ago"
@@ -75,7 +75,7 @@ func past(d time.Duration) string {
 	return "now"
 }
 
-// elapsed is the time from one moment to a later one, for a person.
+// elapsed writes the time between two moments.
 func elapsed(from, to store.Time) string {
 	d := to.Time().Sub(from.Time())
 	switch {
@@ -89,10 +89,10 @@ func elapsed(from, to store.Time) string {
 	return span(d)
 }
 
-// excerpt is the beginning of a text on one line.
+// excerpt returns the beginning of a text, on one line.
 func excerpt(n int, text string) string {
 	if len(text) > 8*n {
-		text = strings.ToValidUTF8(text[:8*n], "") // not all of a megabyte
+		text = strings.ToValidUTF8(text[:8*n], "") // don't process a megabyte
 	}
 	text = strings.Join(strings.Fields(envelope.Plain(text)), " ")
 	if utf8.RuneCountInString(text) <= n {
@@ -101,10 +101,10 @@ func excerpt(n int, text string) string {
 	return strings.TrimSpace(string([]rune(text)[:n])) + "…"
 }
 
-// onPageText is how many bytes of a text a page shows; the API has all of it.
+// onPageText is how many bytes of a text a page shows; the API returns all of it.
 const onPageText = 64 << 10
 
-// head is the beginning of a text, as it stands there.
+// head returns the beginning of a text, with its line breaks.
 func head(text string) string {
 	if len(text) > onPageText {
 		text = strings.ToValidUTF8(text[:onPageText], "")
@@ -112,7 +112,7 @@ func head(text string) string {
 	return envelope.Plain(text)
 }
 
-// short is an id as far as a person can tell it from others.
+// short abbreviates an id, so that a person can still tell it from others.
 func short(id string) string {
 	const head, tail = 10, 4
 	id = envelope.Plain(id)
@@ -122,7 +122,7 @@ func short(id string) string {
 	return id
 }
 
-// here marks the section of the navigation that a page is, or belongs to.
+// here marks the navigation's entry for the current page or its section.
 func here(section, link string, sub bool) template.HTMLAttr {
 	switch {
 	case section != link:
@@ -133,13 +133,13 @@ func here(section, link string, sub bool) template.HTMLAttr {
 	return ` aria-current="page"`
 }
 
-// href is the page of a record.
+// href returns the page of a record.
 func href(kind string, id any) string { return "/" + kind + "/" + url.PathEscape(fmt.Sprint(id)) }
 
-// where is the page of whatever has the id.
+// where returns the page of the record with the id, whatever kind it is.
 func where(id string) string { return "/find?" + url.Values{"q": {id}}.Encode() }
 
-// withQuery is a page with a query: withQuery "/tasks" "state" "open".
+// withQuery returns a page's address with a query: withQuery "/tasks" "state" "open".
 func withQuery(page string, pairs ...any) string {
 	v := url.Values{}
 	for i := 0; i+1 < len(pairs); i += 2 {
@@ -153,13 +153,13 @@ func withQuery(page string, pairs ...any) string {
 	return page + "?" + v.Encode()
 }
 
-// who is an address as the page calls it.
+// who returns an address as pages name it.
 func who(id agent.ID) string {
 	switch id {
 	case agent.Owner:
 		return "you"
 	case "":
-		return "unknown" // no envelope that can be read says who
+		return "unknown" // no readable envelope names the sender
 	}
 	return envelope.Plain(string(id))
 }
@@ -171,8 +171,7 @@ func plural(n int, one, many string) string {
 	return strconv.Itoa(n) + " " + many
 }
 
-// keyOf names an element of a page for the script; what it is made of may hold
-// anything.
+// keyOf returns an element's key for the script; the parts may contain any characters.
 func keyOf(parts ...any) string {
 	words := make([]string, 0, len(parts))
 	for _, p := range parts {
@@ -181,7 +180,7 @@ func keyOf(parts ...any) string {
 	return strings.Join(words, "-")
 }
 
-// fieldsOf are a log's fields by name.
+// fieldsOf returns a log entry's fields by name.
 func fieldsOf(m map[string]any) []string {
 	list := make([]string, 0, len(m))
 	for _, name := range slices.Sorted(maps.Keys(m)) {
@@ -190,15 +189,15 @@ func fieldsOf(m map[string]any) []string {
 	return list
 }
 
-// glyphs are the shapes that part_glyphs.html draws. Each state has a shape of
-// its own, so that nobody has to tell them by colour.
+// glyphs are the shapes in part_glyphs.html. Each state has its own shape, so that
+// colour is not needed to tell them apart.
 var glyphs = []string{
 	"starting", "idle", "busy", "waiting", "blocked", "hung", "dead", "crash-looping", "down", "unknown",
 	"queued", "claimed", "delivered", "answered", "failed", "poisoned", "cancelled", "expired",
 	"open", "in_progress", "done", "well", "message", "session_start", "session_end", "note", "log",
 }
 
-// glyph is the shape for a word of the records.
+// glyph returns the shape for a word of the records.
 func glyph(word any) string {
 	w := fmt.Sprint(word)
 	switch w {
@@ -221,7 +220,7 @@ func glyph(word any) string {
 	return "unknown"
 }
 
-// tone is the colour for a word of the records: good, busy, wait, bad, off.
+// tone returns the colour for a word of the records: good, busy, wait, bad, off.
 func tone(word any) string {
 	switch fmt.Sprint(word) {
 	case "busy", "in_progress", "starting", "started", "claimed":

@@ -10,16 +10,16 @@ import (
 	"netsky/store"
 )
 
-// A health is the answer to: is everything all right, and what needs me?
+// A health says whether everything is all right, and what needs the owner.
 type health struct {
 	Word   string // a state's, or "well"
 	Line   string // one sentence: what needs the owner first
-	Counts string // how many items need him, how many agents are how
+	Counts string // how many items need the owner, how many agents are in which state
 	Waits  []need
 	Groups []needGroup // the same, by kind
 }
 
-// A need is something that goes on only when the owner has done something.
+// A need is something that cannot continue without the owner.
 type need struct {
 	Key      string
 	Kind     needKind
@@ -27,14 +27,14 @@ type need struct {
 	Word     string // a state's
 	Title    string
 	Runtime  string
-	Text     string // the command it would run, the dialog it stands at
+	Text     string // the command it would run, or the dialog it waits at
 	Why      string
 	Dir      string
 	Since    store.Time
 	Commands []command
 	Dialog   bool   // Text is the dialog that the agent's pane shows
 	Answer   bool   // Commands begin with two that answer it
-	Alone    []need // this is one dialog that they all wait at
+	Alone    []need // one dialog that several agents wait at
 }
 
 // Agents are those that have the need.
@@ -49,8 +49,8 @@ func (n need) Agents() []agent.ID {
 	return ids
 }
 
-// sameDialogs makes one need of several agents that wait at the same dialog, in
-// the place of the first. One command answers it for all of them.
+// sameDialogs merges the needs of agents that wait at the same dialog, in the place of
+// the first. One command answers it for all of them.
 func sameDialogs(all []need) (list []need) {
 	for _, n := range all {
 		i := slices.IndexFunc(list, func(m need) bool {
@@ -76,7 +76,7 @@ func sameDialogs(all []need) (list []need) {
 	return list
 }
 
-// A needKind is what sort of need it is; those that come first are shown first.
+// A needKind is a kind of need. The first ones are shown first.
 type needKind int
 
 const (
@@ -90,7 +90,8 @@ const (
 	needUnreadable
 )
 
-// needKinds word the kinds: a heading, and what one agent and several do.
+// needKinds are the kinds' texts: a heading, and the verb for one agent and for
+// several.
 var needKinds = [...]struct{ title, one, many string }{
 	needPermission: {"Permission", "asks for permission", "agents ask for permission"},
 	needDialog:     {"Dialogs", "waits at a dialog", "agents wait at a dialog"},
@@ -99,7 +100,7 @@ var needKinds = [...]struct{ title, one, many string }{
 	needCrashing:   {"Crashing", "keeps crashing", "agents keep crashing"},
 	needDead:       {"Dead", "is dead", "agents are dead"},
 	needDown:       {"Down", "is down and should be up", "agents are down and should be up"},
-	needUnreadable: {"Unreadable messages", "received what cannot be read", "agents received what cannot be read"},
+	needUnreadable: {"Unreadable messages", "received an unreadable message", "agents received unreadable messages"},
 }
 
 // A needGroup is the needs of one kind: the first few, and the rest.
@@ -112,7 +113,7 @@ type needGroup struct {
 // shownNeeds is how many needs of a kind are shown before the rest is folded.
 const shownNeeds = 3
 
-// groupNeeds parts needs, which are in the order of their kinds, by kind.
+// groupNeeds splits needs, which are sorted by kind, into kinds.
 func groupNeeds(all []need) (groups []needGroup) {
 	all = sameDialogs(all)
 	for len(all) > 0 {
@@ -122,7 +123,7 @@ func groupNeeds(all []need) (groups []needGroup) {
 		}
 		few := min(n, shownNeeds)
 		if n == shownNeeds+1 {
-			few = n // one more line would say only that there is one more
+			few = n // a line that says "1 more" would take as much room
 		}
 		groups = append(groups, needGroup{needKinds[all[0].Kind].title, all[:few], all[few:n]})
 		all = all[n:]
@@ -130,7 +131,7 @@ func groupNeeds(all []need) (groups []needGroup) {
 	return groups
 }
 
-// Count is how many needs there are of the kind.
+// Count returns how many needs there are of the kind.
 func (g needGroup) Count() (n int) {
 	for _, one := range slices.Concat(g.First, g.Rest) {
 		n += len(one.Agents())
@@ -138,7 +139,7 @@ func (g needGroup) Count() (n int) {
 	return n
 }
 
-// More is how many of them are in the rest.
+// More returns how many of them are in the rest.
 func (g needGroup) More() int { return g.Count() - needGroup{First: g.First}.Count() }
 
 // Names lists the agents of the rest.
@@ -154,11 +155,10 @@ func (g needGroup) Names() string {
 	return strings.Join(names, ", ")
 }
 
-// A command is typed in a terminal; the page only shows it.
+// A command is one to type in a terminal; the page only shows it.
 type command struct{ Does, Line string }
 
-// healthOf weighs how the agents are. Unsure is set if that could not be found
-// out.
+// healthOf summarizes the agents' states. unsure is set if they could not be read.
 func healthOf(list []live.Agent, asked []live.Approval, unsure bool) health {
 	h := health{Word: "well", Line: "All healthy", Waits: needsOf(list, asked)}
 	h.Groups = groupNeeds(h.Waits)
@@ -192,8 +192,8 @@ func healthOf(list []live.Agent, asked []live.Approval, unsure bool) health {
 	return h
 }
 
-// headline names the first need, or how many agents have one of its kind; beside
-// questions also the worst of what ails agents, which no answer of the owner's ends.
+// headline names the first need, or how many agents have one of its kind. Beside
+// questions it also names the worst failure, which answering them would not end.
 func headline(all []need) string {
 	line := kindLine(all, all[0].Kind)
 	if all[0].Kind > needDialog {
@@ -207,7 +207,7 @@ func headline(all []need) string {
 	return line
 }
 
-// kindLine says which agent has a need of the kind, or how many have; "" is none.
+// kindLine says which agent has a need of the kind, or how many have; "" if none.
 func kindLine(all []need, kind needKind) string {
 	of, one := map[agent.ID]bool{}, agent.ID("")
 	for _, n := range all {
@@ -224,8 +224,7 @@ func kindLine(all []need, kind needKind) string {
 	return fmt.Sprintf("%d %s", len(of), needKinds[kind].many)
 }
 
-// isIll reports whether the agent is not as it should be. One that is down
-// although it is wanted is not.
+// isIll reports whether the agent has failed, or is down and should be up.
 func isIll(a live.Agent) bool {
 	switch a.State {
 	case agent.Blocked, agent.Hung, agent.Dead, agent.CrashLooping:
@@ -236,7 +235,7 @@ func isIll(a live.Agent) bool {
 	return false
 }
 
-// counts says how many agents are how, the usual states first.
+// counts says how many agents are in which state, the usual states first.
 func counts(list []live.Agent) string {
 	n := map[agent.State]int{}
 	for _, a := range list {
@@ -253,8 +252,8 @@ func counts(list []live.Agent) string {
 	return strings.Join(words, " · ")
 }
 
-// needsOf lists what needs the owner, kind by kind: questions, the oldest first,
-// then agents that need a hand.
+// needsOf lists what needs the owner, by kind: questions, the oldest first, then agents
+// that need attention.
 func needsOf(list []live.Agent, asked []live.Approval) []need {
 	all := []need{}
 	asks := map[agent.ID]bool{}
@@ -272,7 +271,7 @@ func needsOf(list []live.Agent, asked []live.Approval) []need {
 		if a.Poison > 0 {
 			all = append(all, need{
 				Key: keyOf("poison", a.ID), Kind: needUnreadable, Agent: a.ID, Word: "poisoned",
-				Title:    "received " + plural(a.Poison, "message that cannot be read", "messages that cannot be read"),
+				Title:    "received " + plural(a.Poison, "unreadable message", "unreadable messages"),
 				Commands: []command{{"List them", "netsky channel poison ls"}},
 			})
 		}
@@ -281,10 +280,10 @@ func needsOf(list []live.Agent, asked []live.Approval) []need {
 	return all
 }
 
-// needOf is what an agent needs of the owner, if anything.
+// needOf returns what an agent needs from the owner, if anything.
 func needOf(a live.Agent) (need, bool) {
 	w := need{Key: keyOf("agent", a.ID), Agent: a.ID, Runtime: a.Runtime, Word: string(a.State), Text: a.Detail, Since: a.Since}
-	attach := command{"Go there", "netsky attach " + string(a.ID)}
+	attach := command{"Open its terminal", "netsky attach " + string(a.ID)}
 	switch {
 	case a.State == agent.Waiting:
 		w.Kind, w.Title, w.Dialog, w.Answer = needDialog, "waits at a dialog in its terminal", true, a.Decidable
@@ -296,7 +295,7 @@ func needOf(a live.Agent) (need, bool) {
 	case a.State == agent.Blocked:
 		w.Kind, w.Title, w.Commands = needBlocked, "is blocked", []command{attach}
 	case a.State == agent.Hung:
-		w.Kind, w.Title = needHung, "has work and shows no activity"
+		w.Kind, w.Title = needHung, "has work but shows no activity"
 		w.Commands = []command{attach, {"Interrupt it", "netsky interrupt " + string(a.ID)}}
 	case a.State == agent.CrashLooping:
 		w.Kind, w.Title, w.Commands = needCrashing, "keeps crashing", []command{{"See why", "netsky show " + string(a.ID)}}
@@ -312,10 +311,10 @@ func needOf(a live.Agent) (need, bool) {
 
 // goTo is the command that shows one of several agents' panes.
 func goTo(id agent.ID) []command {
-	return []command{{"Go to " + string(id), "netsky attach " + string(id)}}
+	return []command{{"Open " + string(id), "netsky attach " + string(id)}}
 }
 
-// startAgain is the command that brings an agent back.
+// startAgain is the command that starts an agent again.
 func startAgain(id agent.ID) command {
 	return command{"Start it again", "netsky agent " + id.N()}
 }

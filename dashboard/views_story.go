@@ -14,31 +14,31 @@ type story struct {
 	More   bool
 }
 
-// A moment is one event of a story, with what the page says of it.
+// A moment is one event of a story, as the page words it.
 type moment struct {
 	store.TimelineEvent
-	Day   bool   // it is the first of its day
+	Day   bool   // the first of its day
 	After string // how long after the one before
 	Says  string
 	Link  string // to what it is about
-	Quote bool   // its text is someone's words
-	Step  bool   // it befell what Ref names, at Actor
-	Focus bool   // it is what the page is about
-	Hops  []hop  // what befell it
+	Quote bool   // its text was written by someone
+	Step  bool   // it happened to what Ref names, at Actor
+	Focus bool   // the page is about it
+	Hops  []hop  // what happened to it
 }
 
-// A hop is a step of a message or a task that is told beside it.
+// A hop is a step of a message or a task, shown beside it.
 type hop struct {
 	Word, After, Link, Why string
 	Actor                  agent.ID
 	Time                   store.Time
 }
 
-// ID is what the event is about, as the templates of records call it.
+// ID is the id that the record templates expect.
 func (m moment) ID() string { return m.Ref }
 
-// Came is the hop that says what it has come to. An agent may answer before its
-// message is filed as delivered.
+// Came is the hop with the final state. An agent may answer before its message is filed
+// as delivered.
 func (m moment) Came() hop {
 	for _, h := range m.Hops {
 		if h.Word == string(store.Answered) {
@@ -48,11 +48,11 @@ func (m moment) Came() hop {
 	return m.Hops[len(m.Hops)-1]
 }
 
-// storyOf parts a timeline into what happened, each with what befell it, so that
-// a text stands in it once. Focus is what the page is about.
+// storyOf groups a timeline into events, each with its steps, so that a text is shown
+// once. Focus is what the page is about.
 func storyOf(t store.Timeline, focus string) story {
 	s := story{More: t.More}
-	known := map[string]int{} // where each message and task stands
+	known := map[string]int{} // index of each message and task
 	var last store.Time
 	for _, e := range t.Events {
 		m := moment{TimelineEvent: e, Focus: e.Kind == "message" && e.Ref == focus}
@@ -74,7 +74,7 @@ func storyOf(t store.Timeline, focus string) story {
 	return s
 }
 
-// Has reports whether the story tells of the message.
+// Has reports whether the story contains the message.
 func (s story) Has(id string) bool {
 	return slices.ContainsFunc(s.Events, func(m moment) bool { return m.Kind == "message" && m.Ref == id })
 }
@@ -86,7 +86,7 @@ func kindOfRef(kind string) string {
 	return "message "
 }
 
-// hop tells a step beside its message or task.
+// hop adds a step to its message or task.
 func (m *moment) hop(step moment) {
 	h := hop{Word: step.Kind, Link: step.Link, Actor: step.Actor, Time: step.Time}
 	if step.Time > m.Time {
@@ -107,14 +107,14 @@ func (m *moment) hop(step moment) {
 	m.Hops = append(m.Hops, h)
 }
 
-// befalls is what befalls a message on its way; an agent's name goes on from each.
+// befalls words the steps of a delivery; each is followed by an agent's name.
 var befalls = map[string]string{
 	"queued": "waits in the inbox of", "claimed": "taken by", "delivered": "delivered to", "answered": "answered by",
 	"failed": "failed at", "poisoned": "unreadable to", "cancelled": "taken back from", "expired": "expired at",
 	"input_pending": "submitted to", "input_consumed": "taken up by", "input_cancelled": "not taken up by",
 }
 
-// tell says what the event is in words, and where it leads.
+// tell sets the event's words and its link.
 func (m *moment) tell() {
 	m.Link = href("messages", m.Ref)
 	switch m.Kind {

@@ -1,41 +1,41 @@
-// Package access decides which requests the dashboard answers, and serves the
-// listener on which they arrive.
+// Package access decides which requests the dashboard answers, and serves the listener
+// on which they arrive.
 //
-// A Guard is the handler around all others. It answers /healthz, and what signs a
-// browser in and out, itself; every other request it passes on or refuses. Listen
-// and Serve run it; Token keeps the secret that a script must show, Link makes
-// the links by which browsers sign in, and Browsers, SignOut and Rotate manage
-// those that have.
+// A Guard is the handler around all others. It answers /healthz and the requests that
+// sign a browser in or out itself; every other request it passes on or refuses. Listen
+// and Serve run it; Token keeps the secret that a script must present, Link makes the
+// links by which browsers sign in, and Browsers, SignOut and Rotate manage the browsers
+// that are signed in.
 //
 // # What it promises
 //
-// Every request is refused unless its Host is one of ours, no other user's
-// process has sent it as far as the kernel reports, and it carries the token as a
-// bearer or the cookie of a browser that is signed in; /healthz alone needs
-// nothing and reveals nothing. What another site's page could cause is refused
-// by Origin and Sec-Fetch-Site.
+// Every request is refused unless its Host is one of ours, no other user's process has
+// sent it as far as the kernel reports, and it carries the token as a bearer or the
+// cookie of a browser that is signed in; only /healthz needs neither and reveals
+// nothing. What another site's page could cause is refused by Origin and
+// Sec-Fetch-Site.
 //
-// A browser signs in with a code that is valid once, for minutes, and gets
-// an id, a cookie, and a key: HMAC(token, id, address). The cookie is made with
-// a secret of this Guard, so the next one does not accept it; it permits reading
-// only, as cookies go to every server of the same host. A stream, a socket and
-// a write need the tab's pass too, which POST /session gives: the tab sends its id
-// and a nonce; the Guard proves by HMAC(key, nonce, challenge) that it knows the
-// key; only then the tab proves the same, and gets a new cookie and its pass. The
-// answers to the tab are proved in the same way, and the script shows no other.
-// So a program that listens in a dead server's place is sent nothing of use, and
-// an open tab continues with the next server at that address. A browser that signs
-// in by the form has no key: it may write where it is known whose connection
-// it is.
+// A browser signs in with a code that is valid once, for minutes, and gets an id, a
+// cookie, and a key: HMAC(token, id, address). The cookie is made with a secret of this
+// Guard, so the next one does not accept it; it permits reading only, as cookies go to
+// every server of the same host. A stream, a socket and a write also need the tab's
+// pass, which POST /session gives: the tab sends its id and a nonce; the Guard proves
+// by HMAC(key, nonce, challenge) that it knows the key; only then the tab proves the
+// same, and gets a new cookie and its pass. The answers to the tab are proved in the
+// same way, and the script shows no other. So a program that listens in place of a dead
+// server receives nothing it can use, and an open tab continues with the next server at
+// that address. A browser that signs in by the form has no key: it may write only if
+// the kernel reports whose connection it is.
 //
-// Strangers can't keep the owner out: of connections that have not shown the
-// token yet the oldest gives way, and some places are never theirs.
+// Strangers can't keep the owner out: if there are too many connections, the oldest one
+// that has not shown the token is closed, and some places are reserved for those that
+// have.
 //
 // # What a crash leaves
 //
-// Two files, each written whole or not at all: the token, and
-// state/dashboard.json (who is signed in and the last port; no secret). Browsers
-// sign in again or prove themselves to the next Guard.
+// Two files, each written whole or not at all: the token, and state/dashboard.json (who
+// is signed in and the last port; no secret). Browsers sign in again or prove
+// themselves to the next Guard.
 package access
 
 import (
@@ -55,36 +55,36 @@ type Options struct {
 	Home  home.Dir
 	Token string // from Token
 
-	// Hosts are names, without port, under which a browser may call in addition to
-	// the loopback's own.
+	// Hosts are names, without port, that a browser may use in addition to those of the
+	// loopback.
 	Hosts []string
 	// TLS, if set, encrypts the listener: Certificate makes it. Wide is the owner's
-	// permission to serve an address other than the loopback's without it.
+	// permission to serve an address other than the loopback without TLS.
 	TLS  *tls.Config
 	Wide bool
 
-	// Peer reports which user's process has the other end of a connection within
-	// this machine, if ok; nil: the kernel does.
+	// Peer reports which user's process has the other end of a connection within this
+	// machine, if ok. If nil, the kernel is asked.
 	Peer func(remote, local netip.AddrPort) (uid int, ok bool, err error)
 
-	MaxConns int // connections at once, a quarter of them for those who have shown the token; 0 is 256
+	MaxConns int // simultaneous connections, a quarter of them reserved for those that have shown the token; 0 is 256
 	Log      *slog.Logger
 	Now      func() time.Time
 }
 
 const defaultConns = 256
 
-// A Guard lets through the requests that have the right to an answer.
+// A Guard passes on the requests that may be answered.
 type Guard struct {
 	o       Options
 	secrets *secrets
 	state   *state
 	next    http.Handler
 
-	loopback bool // it is served to this machine alone; set before it is served
+	loopback bool // only this machine can reach it; set before it is served
 }
 
-// New makes a Guard before next.
+// New returns a Guard in front of next.
 func New(o Options, next http.Handler) (*Guard, error) {
 	if o.Home.Root() == "" {
 		return nil, errors.New("dashboard: Options.Home must be set")

@@ -13,13 +13,13 @@ import (
 	"netsky/store"
 )
 
-// stateFile holds what outlives a server, and no secret: a browser's key is made of
-// its id and the token.
+// stateFile holds what outlives a server. It contains no secret: a browser's key is
+// derived from its id and the token.
 const stateFile = "state/dashboard.json"
 
 const (
 	browserDays = 30  // since it was last seen
-	maxBrowsers = 100 // the one that was seen longest ago is signed out for another
+	maxBrowsers = 100 // a new one replaces the one that was seen longest ago
 )
 
 // A Browser is one that is signed in.
@@ -31,24 +31,24 @@ type Browser struct {
 	Plain bool       `json:"plain,omitempty"` // it signed in without the script, and has no key
 }
 
-// state is what is in the file, and the streams that are open. Without the file
-// browsers must sign in again, and a page finds no server at its old address.
+// state holds the file's contents and the open streams. Without the file, browsers must
+// sign in again, and a page finds no server at its old address.
 type state struct {
 	home home.Dir
 	now  func() time.Time
 
-	mu   sync.Mutex // guards what follows
+	mu   sync.Mutex // guards the fields below
 	kept kept
 	held map[*hold]struct{}
 }
 
 type kept struct {
-	Port     int       `json:"port,omitempty"`  // the last that was taken for port 0
-	Token    string    `json:"token,omitempty"` // a fingerprint: the browsers signed in under this one
+	Port     int       `json:"port,omitempty"`  // the last port chosen for port 0
+	Token    string    `json:"token,omitempty"` // of the token under which the browsers signed in
 	Browsers []Browser `json:"browsers,omitempty"`
 }
 
-// A hold is an open stream, and how it is ended.
+// A hold is an open stream and the function that ends it.
 type hold struct {
 	id  string // of the browser; "" for a bearer of the token
 	end func()
@@ -126,7 +126,7 @@ func (s *state) add(b Browser) error {
 	return s.save()
 }
 
-// seen records that the browser is there.
+// seen records that the browser was there.
 func (s *state) seen(id string) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -136,7 +136,7 @@ func (s *state) seen(id string) error {
 	}
 	now := store.At(s.now())
 	if now-s.kept.Browsers[i].Seen < store.Time(time.Minute.Milliseconds()) {
-		return nil // once a minute is enough
+		return nil // at most once a minute
 	}
 	s.kept.Browsers[i].Seen = now
 	return s.save()
@@ -151,7 +151,7 @@ func (s *state) browsers() []Browser {
 	return list
 }
 
-// remove signs one browser out, or all with "", and returns how many they were.
+// remove signs one browser out, or all for "", and returns how many there were.
 func (s *state) remove(id string) (n int, err error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -169,7 +169,7 @@ func (s *state) remove(id string) (n int, err error) {
 	return n, s.save()
 }
 
-// renew signs all browsers out, as there is a new token.
+// renew signs all browsers out, for a new token.
 func (s *state) renew(token string) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -188,8 +188,8 @@ func (s *state) endHeld(id string) {
 	}
 }
 
-// hold keeps what ends a stream, for when its browser is signed out. The caller must
-// call the function that it returns.
+// hold keeps the function that ends a stream until its browser is signed out. The
+// caller must call the function that it returns.
 func (s *state) hold(id string, end func()) func() {
 	h := &hold{id, end}
 	s.mu.Lock()

@@ -13,9 +13,9 @@ import (
 	"netsky/agent/home"
 )
 
-// Certificate makes the TLS configuration from a certificate and its key, each in a
-// file as PEM. A renewed certificate is adopted without a restart. The names in it
-// are accepted as names of the server.
+// Certificate makes the TLS configuration from a certificate and its key, each in a PEM
+// file. A renewed certificate is used without a restart. The names in it are accepted
+// as names of the server.
 func Certificate(cert, key string) (*tls.Config, error) {
 	c := &certificate{cert: cert, key: key}
 	if _, err := c.current(); err != nil {
@@ -30,13 +30,13 @@ func Certificate(cert, key string) (*tls.Config, error) {
 type certificate struct {
 	cert, key string // files
 
-	mu      sync.Mutex // guards what follows
+	mu      sync.Mutex // guards the fields below
 	pair    *tls.Certificate
 	changed time.Time // of the file that it was read from
 }
 
-// current returns the certificate in the file, or the one before if that can't be
-// read, as while it is being renewed.
+// current returns the certificate in the file, or the previous one if that can't be
+// read, for example while it is being renewed.
 func (c *certificate) current() (*tls.Certificate, error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -70,7 +70,7 @@ func (c *certificate) load() (pair tls.Certificate, err error) {
 	return tls.X509KeyPair(cert, key)
 }
 
-// leaf returns the server's certificate, nil if there is none.
+// leaf returns the server's certificate, or nil if there is none.
 func leaf(c *tls.Config) *x509.Certificate {
 	if c == nil {
 		return nil
@@ -87,15 +87,15 @@ func leaf(c *tls.Config) *x509.Certificate {
 	return pair.Leaf
 }
 
-// certified reports whether the certificate is for the name. A browser that called
-// by another name would have refused the certificate.
+// certified reports whether the certificate is valid for the name. A browser that used
+// another name would have refused the certificate.
 func (g *Guard) certified(name string) bool {
 	c := leaf(g.o.TLS)
 	return c != nil && c.VerifyHostname(strings.Trim(name, "[]")) == nil
 }
 
-// URL returns where a browser reaches what is served on the address: by the name in
-// the certificate, else on this machine if the address is every one of its own.
+// URL returns where a browser reaches what is served on the address: by the name in the
+// certificate, else on this machine if it is a wildcard address.
 func (g *Guard) URL(addr net.Addr) string {
 	host, port, err := net.SplitHostPort(addr.String())
 	if err != nil {

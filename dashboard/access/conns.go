@@ -10,22 +10,22 @@ import (
 )
 
 const (
-	// Only maxLarge of the strangers' requests may be larger than largeRequest at
-	// once, so that strangers can't fill the memory.
+	// At most maxLarge requests of strangers may be larger than largeRequest at the
+	// same time, so that strangers can't fill the memory.
 	largeRequest = 128 << 10
 	maxLarge     = 16
 )
 
-// A limited listener limits the connections at once. One without an admitted
-// request yet is a stranger's. The oldest stranger's is closed for the newest, and
-// some places strangers never get, so that no number of silent connections keeps
-// the owner out.
+// A limited listener limits the simultaneous connections. One without an admitted
+// request yet is a stranger's. A new one replaces the oldest stranger's, and some
+// places are reserved for the owner, so that no number of silent connections keeps the
+// owner out.
 type limited struct {
 	net.Listener
 	most      int
-	strangers int // the most of them
+	strangers int // the most simultaneous connections
 
-	mu    sync.Mutex // guards what follows, and all but Conn of each conn
+	mu    sync.Mutex // guards the fields below, and all but Conn of each conn
 	open  int
 	queue list.List // strangers, the oldest first
 	large list.List // those of them whose request is large
@@ -53,8 +53,7 @@ func (l *limited) Accept() (net.Conn, error) {
 	}
 }
 
-// admit gives the connection a place, and returns the connection that must be closed
-// for it.
+// admit gives the connection a place, and returns the connection to close in exchange.
 func (l *limited) admit(c net.Conn) (conn, oldest *limitedConn) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -103,9 +102,9 @@ type limitedConn struct {
 	of *limited
 
 	left  bool
-	waits *list.Element // in queue; nil: no stranger
-	large *list.Element // in large; nil: it is not
-	read  int           // bytes of the request at hand, of a stranger
+	waits *list.Element // in queue; nil: not a stranger's
+	large *list.Element // in large; nil: not large
+	read  int           // bytes of a stranger's current request
 }
 
 func (c *limitedConn) Close() error {
@@ -123,8 +122,8 @@ func (c *limitedConn) Read(b []byte) (int, error) {
 	return n, err
 }
 
-// count adds bytes to the connection's request, and returns the connection that must
-// be closed for it.
+// count adds bytes to the connection's request, and returns the connection to close in
+// exchange.
 func (l *limited) count(c *limitedConn, n int) (oldest *limitedConn) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -157,8 +156,8 @@ func limitedOf(c net.Conn) *limitedConn {
 	return own
 }
 
-// rested is called when a connection's state changes: a request that has been
-// answered uses no memory any more.
+// rested is called when a connection's state changes: a request that has been answered
+// no longer uses memory.
 func rested(c net.Conn, state http.ConnState) {
 	if own := limitedOf(c); own != nil && state == http.StateIdle {
 		own.of.mu.Lock()
@@ -167,8 +166,7 @@ func rested(c net.Conn, state http.ConnState) {
 	}
 }
 
-// vouch makes the connection of a request that has shown its credentials the
-// owner's.
+// vouch makes the connection of a request with valid credentials the owner's.
 func vouch(r *http.Request) {
 	if c, _ := r.Context().Value(connKey{}).(*limitedConn); c != nil {
 		c.of.mu.Lock()

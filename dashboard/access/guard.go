@@ -17,8 +17,8 @@ import (
 	"netsky/dashboard/web"
 )
 
-// The paths that a Guard answers itself, and those of the streams, which need a
-// tab's pass.
+// The paths that a Guard answers itself, and those of the streams, which need a tab's
+// pass.
 const (
 	healthPath  = "/healthz"
 	loginPath   = "/login"
@@ -30,25 +30,25 @@ const (
 )
 
 const (
-	maxBody    = 64 << 10 // bytes of a request's body
+	maxBody    = 64 << 10 // of a request's body
 	cookieDays = browserDays
 
 	passHeader  = "Netsky-Tab"   // the tab's pass
-	nonceHeader = "Netsky-Nonce" // the tab's: the answer must be bound to it
+	nonceHeader = "Netsky-Nonce" // of the tab, to which the answer must be bound
 	proofHeader = "Netsky-Proof" // that it is
 
-	passProtocol  = "netsky-tab." // a browser's socket can send these two only as names of protocols
+	passProtocol  = "netsky-tab." // a browser's websocket can send these two only as names of protocols
 	nonceProtocol = "netsky-nonce."
 )
 
-// policy lets a page load only what this server serves, and forbids inline scripts
-// and styles. connect-src 'self' is for the events and the API, form-action 'self'
-// for a list's filters.
+// policy lets a page load only what this server serves, and forbids inline scripts and
+// styles. connect-src 'self' is for the events and the API, form-action 'self' for a
+// list's filters.
 const policy = "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; font-src 'self'; " +
 	"connect-src 'self'; manifest-src 'self'; form-action 'self'; base-uri 'none'; frame-ancestors 'none'"
 
-// ServeHTTP lets a request through that has the right to an answer. It checks what
-// is cheap first, and a stranger learns only what is missing.
+// ServeHTTP passes a request on if it may be answered. Cheap checks come first, and a
+// stranger learns only what is missing.
 func (g *Guard) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	secure(w.Header())
 	r.Body = http.MaxBytesReader(w, r.Body, maxBody)
@@ -64,7 +64,7 @@ func (g *Guard) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// admit lets a request through whose credentials are enough for what it asks.
+// admit passes a request on if its credentials suffice for it.
 func (g *Guard) admit(w http.ResponseWriter, r *http.Request) {
 	if why := peerOf(r).stranger(); why != "" {
 		g.wrong(r, "another user")
@@ -88,7 +88,7 @@ func (g *Guard) admit(w http.ResponseWriter, r *http.Request) {
 			return
 		case !needsPass(r):
 		case b.Plain && !g.trusts(r):
-			web.Refuse(w, r, http.StatusForbidden, "this browser signed in without JavaScript and is read-only: this system does not report whose connection it is")
+			web.Refuse(w, r, http.StatusForbidden, "this browser signed in without JavaScript and is read-only: this system does not report which user a connection belongs to")
 			return
 		case !b.Plain && g.tab(r) == "":
 			web.Refuse(w, r, http.StatusForbidden, "this tab is read-only: it does not have the key of a signed-in tab; run `netsky dashboard` in a terminal for a link that signs it in")
@@ -139,8 +139,8 @@ func (g *Guard) unauthorized(w http.ResponseWriter, r *http.Request, what string
 
 const notSignedIn = "you are not signed in here; `netsky dashboard` prints a link that signs you in"
 
-// wrong counts and logs a wrong secret or a caller who is not allowed in, and
-// reports whether there were too many.
+// wrong counts and logs a wrong secret or a refused user, and reports whether there
+// were too many.
 func (g *Guard) wrong(r *http.Request, what string) (over bool) {
 	n, over := g.secrets.count()
 	if n > 0 {
@@ -153,9 +153,9 @@ func (g *Guard) wrong(r *http.Request, what string) (over bool) {
 	return over
 }
 
-// trusts reports whether the cookie alone is enough to act on a request: the
-// kernel reports that the owner has sent it, or the owner has opened the dashboard
-// to others by a certificate or by `wide`.
+// trusts reports whether the cookie alone suffices for a write: the kernel reports that
+// the owner has sent the request, or the owner has opened the dashboard to others by a
+// certificate or by `wide`.
 func (g *Guard) trusts(r *http.Request) bool { return peerOf(r).known || r.TLS != nil || g.o.Wide }
 
 func secure(h http.Header) {
@@ -166,12 +166,12 @@ func secure(h http.Header) {
 	h.Set("Cross-Origin-Opener-Policy", "same-origin")
 	h.Set("Cross-Origin-Resource-Policy", "same-origin")
 	h.Set("Permissions-Policy", "camera=(), geolocation=(), microphone=()")
-	h.Set("Cache-Control", "no-store") // a file of ours that may be kept says so itself
+	h.Set("Cache-Control", "no-store") // assets that may be cached set their own value
 }
 
-// knownHost refuses a foreign name that points at this address: to the browser
-// its pages would be of the same origin as ours. Any port is accepted, as ssh -L
-// maps it to another.
+// knownHost refuses a foreign name that points at this address: to the browser its
+// pages would have the same origin as ours. Any port is accepted, as ssh -L maps it to
+// another.
 func (g *Guard) knownHost(r *http.Request) bool {
 	name, ok := hostName(r.Host)
 	if !ok {
@@ -187,8 +187,8 @@ func (g *Guard) knownHost(r *http.Request) bool {
 	return isLocal(r, name) || g.certified(name)
 }
 
-// isLocal reports whether the name is the very address that was called. An
-// address as a name can't be pointed elsewhere.
+// isLocal reports whether the name is the address that was called itself. An address
+// can't be made to point elsewhere.
 func isLocal(r *http.Request, name string) bool {
 	tcp, ok := r.Context().Value(http.LocalAddrContextKey).(*net.TCPAddr)
 	if !ok {
@@ -211,9 +211,9 @@ func hostName(host string) (string, bool) {
 	return strings.ToLower(name), name != ""
 }
 
-// foreign reports whether the browser says that another site caused the
-// request. A link followed from elsewhere is allowed; nothing else is, not even
-// from another port of this machine, which is "same-site".
+// foreign reports whether the browser says that another site caused the request. A link
+// followed from elsewhere is allowed; nothing else is, not even from another port of
+// this machine, which is "same-site".
 func foreign(r *http.Request) bool {
 	if origins := r.Header.Values("Origin"); len(origins) > 0 {
 		if len(origins) > 1 || !strings.EqualFold(origins[0], scheme(r)+"://"+r.Host) {
@@ -245,13 +245,13 @@ func needsOrigin(r *http.Request) bool {
 	return r.Method != http.MethodGet && r.Method != http.MethodHead || r.URL.Path == SocketPath
 }
 
-// needsPass reports whether a cookie is not enough for the request. Cookies know
-// no ports: every server on this machine that the browser calls is sent ours.
+// needsPass reports whether a cookie does not suffice for the request. Cookies ignore
+// ports: the browser sends ours to every server on this machine.
 func needsPass(r *http.Request) bool {
 	return r.Method != http.MethodGet && r.Method != http.MethodHead && r.URL.Path != signOutPath || isStream(r)
 }
 
-// proof is the kind of credentials that a request has.
+// proof is the kind of credentials in a request.
 type proof int
 
 const (
@@ -260,8 +260,8 @@ const (
 	byBearer
 )
 
-// shown returns the credentials of a request, and the browser that a cookie, or the
-// pass of a tab that signs out, is of.
+// shown returns the credentials of a request, and the id of the browser to which the
+// cookie, or the pass of a tab that signs out, belongs.
 func (g *Guard) shown(r *http.Request) (by proof, id string) {
 	if given, ok := r.Header["Authorization"]; ok {
 		token, bearer := strings.CutPrefix(strings.Join(given, ","), "Bearer ")
@@ -277,7 +277,7 @@ func (g *Guard) shown(r *http.Request) (by proof, id string) {
 			}
 		}
 	}
-	if r.URL.Path == signOutPath { // the cookie may be an earlier server's, and the tab has proved itself to this one
+	if r.URL.Path == signOutPath { // the cookie may be from an earlier server, and the tab has proved itself to this one
 		if id := g.tab(r); id != "" {
 			return byCookie, id
 		}
@@ -285,8 +285,8 @@ func (g *Guard) shown(r *http.Request) (by proof, id string) {
 	return nothing, ""
 }
 
-// tab returns the id of the browser that the request comes from, if the tab has
-// proved to this server that it has the browser's key, else "".
+// tab returns the id of the browser that sent the request if the tab has proved to this
+// server that it has the browser's key, else "".
 func (g *Guard) tab(r *http.Request) string {
 	pass := r.Header.Get(passHeader)
 	if pass == "" && r.URL.Path == SocketPath {
@@ -302,8 +302,8 @@ func (g *Guard) tab(r *http.Request) string {
 	return id
 }
 
-// protocol returns what follows the prefix in one of the protocols that a
-// websocket is asked for.
+// protocol returns what follows the prefix in one of the protocols that a websocket
+// request offers.
 func protocol(r *http.Request, prefix string) string {
 	for _, p := range websocket.Subprotocols(r) {
 		if v, ok := strings.CutPrefix(p, prefix); ok {
@@ -315,16 +315,16 @@ func protocol(r *http.Request, prefix string) string {
 
 type proofKey struct{}
 
-// Proof returns what proves to the tab that this Guard has answered a stream, ""
-// if the tab does not ask for it. A socket sends it as its first message.
+// Proof returns the proof for a tab that this Guard has answered a stream, or "" if the
+// tab does not ask for it. A socket sends it as its first message.
 func Proof(r *http.Request) string {
 	proof, _ := r.Context().Value(proofKey{}).(string)
 	return proof
 }
 
-// prove adds to the answer the proof that this server gave it, if the tab asks for
-// that: another program may have this port by now. A stream has the proof in its
-// header, a websocket in its first message.
+// prove adds a proof to the answer that it is this server's, if the tab asks for one:
+// another program may have this port by now. A stream has the proof in its header, a
+// websocket in its first message.
 func (g *Guard) prove(w http.ResponseWriter, r *http.Request) {
 	nonce := r.Header.Get(nonceHeader)
 	if nonce == "" && r.URL.Path == SocketPath {
@@ -355,7 +355,7 @@ func (g *Guard) prove(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// A wholeAnswer holds an answer back.
+// A wholeAnswer buffers an answer.
 type wholeAnswer struct {
 	http.ResponseWriter
 	status int

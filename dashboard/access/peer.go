@@ -16,18 +16,18 @@ import (
 type peer struct {
 	uid   int
 	known bool  // the kernel could be asked
-	err   error // and knows of nobody
+	err   error // why the user is unknown
 }
 
 type peerKey struct{}
 
-// withPeer lets peerOf find the peer. It is looked up once for each connection, at
-// its first request.
+// withPeer lets peerOf find the peer. It is looked up once for each connection, at its
+// first request.
 func (g *Guard) withPeer(ctx context.Context, c net.Conn) context.Context {
 	local, ok := c.LocalAddr().(*net.TCPAddr)
 	remote, ok2 := c.RemoteAddr().(*net.TCPAddr)
 	if !ok || !ok2 || g.o.Wide || !g.loopback {
-		return ctx // others may call
+		return ctx // other machines may connect
 	}
 	look := sync.OnceValue(func() peer { return lookUp(g.o.Peer, remote.AddrPort(), local.AddrPort()) })
 	return context.WithValue(ctx, peerKey{}, look)
@@ -38,7 +38,7 @@ func lookUp(ask func(remote, local netip.AddrPort) (int, bool, error), remote, l
 	return p
 }
 
-// peerOf returns who has sent a request; the zero peer if that is unknown.
+// peerOf returns the sender of a request, or the zero peer if it is unknown.
 func peerOf(r *http.Request) peer {
 	if look, ok := r.Context().Value(peerKey{}).(func() peer); ok {
 		return look()
@@ -46,21 +46,22 @@ func peerOf(r *http.Request) peer {
 	return peer{}
 }
 
-// stranger returns why a request is another user's, "" if it is not as far as is
-// known. What root forwards, such as sshd, is let in: root may do anything.
+// stranger returns why a request is refused as another user's, "" if it is not as far
+// as is known. Root is accepted, because sshd forwards as root and root may do anything
+// anyway.
 func (p peer) stranger() string {
 	switch {
 	case !p.known:
 		return ""
 	case p.err != nil:
-		return "the kernel does not say whose connection it is: " + p.err.Error()
+		return "cannot tell which user the connection belongs to: " + p.err.Error()
 	case p.uid != os.Getuid() && p.uid != 0:
-		return fmt.Sprintf("the connection is another user's of this machine (uid %d)", p.uid)
+		return fmt.Sprintf("the connection belongs to another user of this machine (uid %d)", p.uid)
 	}
 	return ""
 }
 
-// A holder is who listens on a port, as far as the kernel reports.
+// A holder is the process that listens on a port, as far as the kernel reports.
 type holder struct {
 	PID     int    // 0: unknown; another user's processes can't be inspected
 	Program string // its name

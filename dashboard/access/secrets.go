@@ -24,25 +24,25 @@ const (
 	maxCodes      = 32              // the oldest is dropped
 	challengeLife = 30 * time.Second
 
-	logEvery = 10 * time.Second // how often wrong secrets are logged
+	logEvery = 10 * time.Second // the least time between two log entries about wrong secrets
 	maxWrong = 30               // wrong secrets a minute; more are answered 429
 )
 
 // secrets makes and checks all secrets.
 //
-// The token is the home's. A browser's key is made of the token, the browser's
-// id and the address; its cookie and its tabs' passes are made of start, which ends
+// The token is the home's. A browser's key is derived from the token, the browser's id
+// and the address; its cookie and its tabs' passes are derived from start, which ends
 // with the server.
 type secrets struct {
 	start  [32]byte
 	cookie string // its name
 	now    func() time.Time
 
-	mu    sync.Mutex // guards what follows
+	mu    sync.Mutex // guards the fields below
 	token string
 	codes []code // oldest first
 
-	wrong      int // secrets, since wrongSince
+	wrong      int // since wrongSince
 	wrongSince time.Time
 	unlogged   int // of them
 	logged     time.Time
@@ -57,7 +57,7 @@ func newSecrets(o Options) *secrets {
 	home := sha256.Sum256([]byte(o.Home.Root()))
 	s := &secrets{token: o.Token, now: o.Now, cookie: "netsky-" + hex.EncodeToString(home[:4])}
 	if o.TLS != nil {
-		s.cookie = "__Host-" + s.cookie // no other host, and nobody without TLS, can set it
+		s.cookie = "__Host-" + s.cookie // no other host, and no site without TLS, can set it
 	}
 	rand.Read(s.start[:]) // never fails: crypto/rand ends the program instead
 	return s
@@ -69,8 +69,8 @@ func (s *secrets) isToken(text string) bool {
 	return same(text, s.token)
 }
 
-// key is what a browser and this home share at one address. A server at another
-// address has other keys, so one's answers can't be relayed to the other.
+// key is the secret that a browser and this home share at one address. It differs
+// between addresses, so that the answers of one server can't be relayed to another.
 func (s *secrets) key(id string, r *http.Request) []byte {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -96,8 +96,8 @@ func mac(key []byte, words ...string) []byte {
 	return m.Sum(nil)
 }
 
-// pass returns "ID.MAC", by which this server recognises the browser: as a cookie
-// or as a tab's pass.
+// pass returns "ID.MAC", by which this server recognises the browser: as a cookie or as
+// a tab's pass.
 func (s *secrets) pass(kind, id string) string {
 	return id + "." + hex.EncodeToString(mac(s.start[:], kind, id))
 }
@@ -153,7 +153,7 @@ func (s *secrets) renew(token string) {
 	s.token, s.codes = token, nil
 }
 
-// challenge returns what a tab must answer. It needs no state.
+// challenge returns the challenge for a tab. It needs no stored state.
 func (s *secrets) challenge(id, nonce string) string {
 	now := strconv.FormatInt(s.now().UnixMilli(), 10)
 	return now + "." + hex.EncodeToString(mac(s.start[:], "challenge", id, nonce, now))
@@ -169,8 +169,8 @@ func (s *secrets) challenged(id, nonce, text string) bool {
 	return age >= -time.Second && age < challengeLife
 }
 
-// count counts a wrong secret. log is how many there were since they were last
-// logged, 0 if it is too early to log again; over reports whether there are too many.
+// count counts a wrong secret. log is how many there were since the last log entry, 0
+// if it is too early for another; over reports whether there are too many.
 func (s *secrets) count() (log int, over bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -193,8 +193,8 @@ const (
 )
 
 // Token returns the home's token, from the file run/token, which only its user can
-// read. If there is none, or it is too short, or others could have read it, a new
-// one is made.
+// read. If the file is missing or too short, or others could have read it, Token makes
+// a new one.
 func Token(home home.Dir) (string, error) {
 	data, err := home.ReadFile(tokenFile, 4096)
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {

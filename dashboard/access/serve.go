@@ -21,12 +21,11 @@ var ErrWide = advice.With(errors.New("is not a loopback address"),
 // ErrTaken reports an address on which another program listens.
 var ErrTaken = errors.New("is taken")
 
-// Listen listens on an address, "127.0.0.1:7717". The error for one that is taken
-// matches ErrTaken and names the holder; no other port is used instead, as a browser
-// that comes back must never find another server there. Port 0 is the port that the
-// home had last, so that open pages reconnect, or a free one if that is taken. The
-// error for an address that is not the loopback's matches ErrWide, unless TLS or Wide
-// is set.
+// Listen listens on an address, "127.0.0.1:7717". If it is taken, the error matches
+// ErrTaken and names the holder; Listen never uses another port instead, as a browser
+// that returns must not find another server there. Port 0 is the port that the home had
+// last, so that open pages reconnect, or a free one if that is taken. If the address is
+// not a loopback address, the error matches ErrWide, unless TLS or Wide is set.
 func (g *Guard) Listen(ctx context.Context, addr string) (net.Listener, error) {
 	tcp, err := CheckListen(addr, g.o.TLS != nil, g.o.Wide)
 	if err != nil {
@@ -49,7 +48,7 @@ func (g *Guard) Listen(ctx context.Context, addr string) (net.Listener, error) {
 		return nil, err
 	}
 	if err := g.state.keepPort(l.Addr().(*net.TCPAddr).Port); err != nil {
-		g.o.Log.Warn("port is not kept", "error", err)
+		g.o.Log.Warn("cannot save the port", "error", err)
 	}
 	return l, nil
 }
@@ -57,7 +56,7 @@ func (g *Guard) Listen(ctx context.Context, addr string) (net.Listener, error) {
 func listen(ctx context.Context, tcp *net.TCPAddr) (net.Listener, error) {
 	network := "tcp"
 	if tcp.IP.To4() != nil {
-		network = "tcp4" // else 0.0.0.0 would be all of IPv6 too
+		network = "tcp4" // else 0.0.0.0 would include all of IPv6
 	}
 	l, err := new(net.ListenConfig).Listen(ctx, network, tcp.String())
 	switch {
@@ -86,13 +85,12 @@ func mayServe(addr net.Addr, encrypted, wide bool) error {
 	return fmt.Errorf("dashboard: refusing to listen on %s without TLS: it %w", addr, ErrWide)
 }
 
-// Cookies know no port: those that other servers on this machine have given the
-// browser arrive as well. It keeps 180 of 4 KiB at most for one name.
+// Cookies ignore ports: those that other servers on this machine have set arrive as
+// well. A browser keeps at most 180 of 4 KiB for one name.
 const maxHeader = 1 << 20
 
-// Serve answers on the listener until ctx ends, and closes it. What is being
-// answered then is answered within a second; ending is called first, to end
-// streams.
+// Serve answers on the listener until ctx ends, then closes it. Requests in progress
+// have one second to finish; ending is called first, to end streams.
 func (g *Guard) Serve(ctx context.Context, l net.Listener, ending func()) error {
 	defer l.Close()
 	if err := mayServe(l.Addr(), g.o.TLS != nil, g.o.Wide); err != nil {

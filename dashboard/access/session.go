@@ -19,13 +19,13 @@ import (
 type Link struct {
 	URL string     `json:"url"`
 	End store.Time `json:"end"` // it is valid until then
-	// Renewed is set if the token's file was gone or could have been read by others,
-	// and there is a new token now.
+	// Renewed reports that there is a new token, because its file was gone or could
+	// have been read by others.
 	Renewed bool `json:"renewed,omitempty"`
 }
 
-// Link makes a link that signs one browser in, once, within five minutes. base
-// is the server's URL: "http://127.0.0.1:7717".
+// Link makes a link that signs one browser in, once, within five minutes. base is the
+// server's URL: "http://127.0.0.1:7717".
 func (g *Guard) Link(base string) (Link, error) {
 	renewed, err := g.refresh()
 	if err != nil {
@@ -36,7 +36,7 @@ func (g *Guard) Link(base string) (Link, error) {
 	return Link{URL: u, End: store.At(end), Renewed: renewed}, nil
 }
 
-// refresh adopts the token that is in the file now, as scripts send that.
+// refresh adopts the token that is in the file now, as scripts send that one.
 func (g *Guard) refresh() (changed bool, err error) {
 	token, err := Token(g.o.Home)
 	if err != nil || g.secrets.isToken(token) {
@@ -60,8 +60,8 @@ func (g *Guard) Rotate() error {
 // Browsers returns those that are signed in, the last seen first.
 func (g *Guard) Browsers() []Browser { return g.state.browsers() }
 
-// SignOut signs one browser out, or all with "", ends their streams, and returns how
-// many they were.
+// SignOut signs one browser out, or all for "", ends their streams, and returns how
+// many there were.
 func (g *Guard) SignOut(id string) (int, error) {
 	n, err := g.state.remove(id)
 	if n > 0 {
@@ -76,20 +76,21 @@ func (g *Guard) login(w http.ResponseWriter, r *http.Request) {
 	g.loginPage(w, r, http.StatusOK, r.URL.Query().Get("code"), "")
 }
 
-// loginPage offers a browser that is signed in a link to the overview.
+// loginPage shows the form; for a browser that is signed in it adds a link to the
+// overview.
 func (g *Guard) loginPage(w http.ResponseWriter, r *http.Request, status int, code, why string) {
 	on := ""
 	if by, _ := g.shown(r); by == byCookie {
-		on = `<p id=on>This browser is signed in already: <a href="/">open netsky</a></p>`
+		on = `<p id=on>This browser is already signed in: <a href="/">open netsky</a></p>`
 	}
 	w.Header().Set("Referrer-Policy", "same-origin") // with no-referrer a form's POST has no origin
 	web.PlainPage(w, status, "Sign in to netsky", fmt.Sprintf(`<form method=post action=%s id=login><label for=code>Code</label>
 <p><input id=code name=code value="%s" autocomplete=off spellcheck=false autofocus required> <button>Sign in</button></p></form>
-<p id=why role=alert>%s</p>%s<p><code>netsky dashboard</code>, in a terminal, prints a link that holds a code.</p>
+<p id=why role=alert>%s</p>%s<p>Run <code>netsky dashboard</code> in a terminal for a link that contains a code.</p>
 <script src="%s%s" data-login></script>`, loginPath, html.EscapeString(code), web.Coded(why), on, web.StaticPath, web.SessionScript))
 }
 
-const badCode = "the code is wrong, has been used, or is older than five minutes; `netsky dashboard` prints another"
+const badCode = "the code is wrong, has been used, or is older than five minutes; run `netsky dashboard` for a new one"
 
 // A signedIn is the answer to a script that has signed in; its tabs keep it.
 type signedIn struct {
@@ -97,9 +98,9 @@ type signedIn struct {
 	Key string `json:"key"`
 }
 
-// signIn accepts a link's code: as JSON from the login page's script, which gets
-// a key that is in no cookie; or from the page's form, for browsers that don't run
-// the script.
+// signIn accepts a link's code: as JSON from the login page's script, which gets a key
+// that is in no cookie, or from the page's form, for browsers that don't run the
+// script.
 func (g *Guard) signIn(w http.ResponseWriter, r *http.Request) {
 	kind, _, _ := mime.ParseMediaType(r.Header.Get("Content-Type"))
 	text, plain := "", false
@@ -112,12 +113,12 @@ func (g *Guard) signIn(w http.ResponseWriter, r *http.Request) {
 		text = f["code"]
 	case "application/x-www-form-urlencoded":
 		if err := r.ParseForm(); err != nil {
-			web.Refuse(w, r, http.StatusBadRequest, "the form cannot be read")
+			web.Refuse(w, r, http.StatusBadRequest, "the form is malformed")
 			return
 		}
 		text, plain = strings.TrimSpace(r.PostForm.Get("code")), true
 	default:
-		web.Refuse(w, r, http.StatusUnsupportedMediaType, "the body must be application/json or a form's")
+		web.Refuse(w, r, http.StatusUnsupportedMediaType, "the body must be application/json or a form")
 		return
 	}
 	if !g.secrets.useCode(text) {
@@ -177,7 +178,7 @@ func (g *Guard) setCookie(w http.ResponseWriter, r *http.Request, id string) {
 	http.SetCookie(w, c)
 }
 
-// A challenge is the server's half of a greeting: it proves that the server knows
+// A challenge is the server's part of the handshake: it proves that the server knows
 // the browser's key before the tab sends anything of value.
 type challenge struct {
 	State     string `json:"state"` // known or gone
@@ -185,11 +186,11 @@ type challenge struct {
 	Proof     string `json:"proof"`
 }
 
-// session is where a tab and the server prove to each other that they have the
-// browser's key, without sending it: the tab sends a nonce, the server answers
-// with its proof and a challenge, and the tab with its own proof. Then the tab
-// gets a cookie and a pass of this server's. So an open page continues with
-// the next server, and sends nothing of value to a stranger on the port.
+// session is the handshake in which a tab and the server prove to each other that they
+// have the browser's key, without sending it: the tab sends a nonce, the server answers
+// with its proof and a challenge, and the tab with its own proof. Then the tab gets a
+// cookie and a pass from this server. So an open page continues with the next server,
+// and sends nothing of value to a stranger on the port.
 func (g *Guard) session(w http.ResponseWriter, r *http.Request) {
 	f, ok := g.sessionFields(w, r, "id", "nonce", "challenge", "proof")
 	if !ok {
@@ -197,7 +198,7 @@ func (g *Guard) session(w http.ResponseWriter, r *http.Request) {
 	}
 	id, nonce := f["id"], f["nonce"]
 	if !isID(id) || !isHex(nonce) || len(nonce) < 32 || len(nonce) > 64 {
-		web.Refuse(w, r, http.StatusBadRequest, "id and nonce: not what a tab sends")
+		web.Refuse(w, r, http.StatusBadRequest, "id and nonce: malformed")
 		return
 	}
 	key := g.secrets.key(id, r)
@@ -241,18 +242,18 @@ func (g *Guard) sessionFields(w http.ResponseWriter, r *http.Request, names ...s
 			return f, true
 		}
 	} else {
-		err = errors.New("the body ended too soon")
+		err = errors.New("the body is incomplete")
 	}
 	web.Refuse(w, r, http.StatusBadRequest, err.Error())
 	return nil, false
 }
 
-// signOut signs out the browser that asks, with all its tabs: both the cookie's and
-// the tab's, should they differ.
+// signOut signs out the browser that asks, with all its tabs: the cookie's and the
+// tab's, should they differ.
 func (g *Guard) signOut(w http.ResponseWriter, r *http.Request) {
 	by, id := g.shown(r)
 	if by != byCookie {
-		web.Refuse(w, r, http.StatusBadRequest, "only a browser signs out")
+		web.Refuse(w, r, http.StatusBadRequest, "only a browser can sign out")
 		return
 	}
 	_, err := g.SignOut(id)
@@ -262,7 +263,7 @@ func (g *Guard) signOut(w http.ResponseWriter, r *http.Request) {
 	}
 	if err != nil {
 		g.o.Log.Warn("sign out", "error", err)
-		web.Refuse(w, r, http.StatusInternalServerError, "signed out, until the daemon is started again: "+err.Error())
+		web.Refuse(w, r, http.StatusInternalServerError, "signed out, but only until the daemon restarts: "+err.Error())
 		return
 	}
 	g.setCookie(w, r, "")
@@ -270,7 +271,7 @@ func (g *Guard) signOut(w http.ResponseWriter, r *http.Request) {
 	w.WriteHeader(http.StatusSeeOther)
 }
 
-// routes answers what concerns signing in, and leaves all else to next.
+// routes answers the requests that concern signing in, and passes all others to next.
 func (g *Guard) routes(next http.Handler) http.Handler {
 	r := new(web.Routes)
 	r.Get(healthPath, func(w http.ResponseWriter, req *http.Request) {

@@ -2,7 +2,7 @@ package access
 
 import "net/netip"
 
-// peerUser is unknown here: macOS has no table of sockets that every user may read.
+// peerUser never knows: macOS has no table of sockets that every user may read.
 func peerUser(netip.AddrPort, netip.AddrPort) (uid int, ok bool, err error) { return 0, false, nil }
 
 func portHolder(netip.AddrPort) holder { return holder{UID: -1} }

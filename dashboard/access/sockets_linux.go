@@ -13,22 +13,22 @@ import (
 	"strings"
 )
 
-// tcpListen is the state of a socket that listens, in the kernel's tables.
+// tcpListen is the state of a listening socket in the kernel's tables.
 const tcpListen = "0A"
 
 // A socketRow is one row of /proc/net/tcp or tcp6.
 type socketRow struct {
 	local, remote, state string
 	uid                  int
-	inode                uint64 // 0: no process has it open any more
+	inode                uint64 // 0: no process has it open
 }
 
-// scanSockets calls fn for each socket of both tables until it returns true.
+// scanSockets calls fn for each socket of both tables until fn returns true.
 func scanSockets(fn func(socketRow) bool) (found bool, err error) {
 	for _, name := range []string{"/proc/net/tcp", "/proc/net/tcp6"} {
 		f, ferr := os.Open(name)
 		if errors.Is(ferr, os.ErrNotExist) && name != "/proc/net/tcp" {
-			continue // without IPv6
+			continue // no IPv6
 		}
 		if ferr != nil {
 			return false, ferr
@@ -60,7 +60,7 @@ func parseSocket(line string) (r socketRow, ok bool) {
 }
 
 // written returns an address as those tables have it: each 32 bits in the machine's
-// own order. An IPv4 address may be in tcp6 as well.
+// byte order. An IPv4 address may be in tcp6 as well.
 func written(a netip.AddrPort) []string {
 	addr := a.Addr().Unmap().WithZone("")
 	wide := addr.As16()
@@ -80,12 +80,12 @@ func hexAddr(b []byte, port uint16) string {
 	return fmt.Sprintf("%s:%04X", text.String(), port)
 }
 
-// peerUser returns the user whose process has the other end of a connection within
-// this machine. ok is false if the kernel can't be asked.
+// peerUser returns the user whose process has the other end of a connection within this
+// machine. ok is false if the kernel can't be asked.
 func peerUser(remote, local netip.AddrPort) (uid int, ok bool, err error) {
 	from, to := written(remote), written(local)
 	var row socketRow
-	// The table is not read in one piece, and what closes meanwhile shifts it.
+	// The table is not read atomically, and a socket that closes meanwhile shifts it.
 	for range 3 {
 		found, err := scanSockets(func(r socketRow) bool {
 			row = r
@@ -104,7 +104,7 @@ func peerUser(remote, local netip.AddrPort) (uid int, ok bool, err error) {
 	return 0, true, errors.New("its other end is closed")
 }
 
-// portHolder returns who listens on the address.
+// portHolder returns the process that listens on the address.
 func portHolder(addr netip.AddrPort) holder {
 	h := holder{UID: -1}
 	port := fmt.Sprintf(":%04X", addr.Port())

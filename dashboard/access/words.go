@@ -25,16 +25,16 @@ func (b Browser) Words() string {
 		}
 	}
 	if agent == "" {
-		return "a browser without a name"
+		return "unnamed browser"
 	}
 	return strconv.Quote(agent)
 }
 
-// Tunnel returns the command that makes the dashboard reachable from the machine from
-// which a person is logged in by ssh, "" if they are not or don't need it. connection is
-// their SSH_CONNECTION, user their name here.
+// Tunnel returns the ssh command that makes the dashboard reachable from the machine
+// from which a person is logged in, or "" if they are not or don't need it. connection
+// is their SSH_CONNECTION, user their name here.
 func (l Link) Tunnel(connection, user string) string {
-	// SSH_CONNECTION is: client address, client port, our address, our port.
+	// SSH_CONNECTION holds: client address, client port, our address, our port.
 	f := strings.Fields(connection)
 	u, err := url.Parse(l.URL)
 	if len(f) != 4 || err != nil || !net.ParseIP(u.Hostname()).IsLoopback() {

@@ -7,7 +7,8 @@ import (
 	"netsky/agent"
 )
 
-// poll calls pass at once and at every tick, with readLimit for each, until ctx ends.
+// poll calls pass at once and at every tick, each time with at most readLimit, until
+// ctx ends.
 func (b *Broadcaster) poll(ctx context.Context, pass func(context.Context)) {
 	tick := time.NewTicker(b.o.Poll)
 	defer tick.Stop()
@@ -23,8 +24,7 @@ func (b *Broadcaster) poll(ctx context.Context, pass func(context.Context)) {
 	}
 }
 
-// followAgents publishes how the agents are, and which approvals wait, until ctx
-// ends.
+// followAgents publishes the agents' states and the waiting approvals until ctx ends.
 func (b *Broadcaster) followAgents(ctx context.Context, l *look) {
 	known := map[agent.ID]Agent{}
 	b.poll(ctx, func(ctx context.Context) {
@@ -44,8 +44,8 @@ func (b *Broadcaster) followAgents(ctx context.Context, l *look) {
 	})
 }
 
-// putAgents publishes the agents that differ from those that are known, and returns
-// the list by name.
+// putAgents publishes the agents that differ from the known ones, and returns the list
+// by name.
 func (b *Broadcaster) putAgents(l *look, list []Agent, known map[agent.ID]Agent) map[agent.ID]Agent {
 	now := make(map[agent.ID]Agent, len(list))
 	for _, a := range list {

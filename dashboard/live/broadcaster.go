@@ -10,18 +10,18 @@ import (
 	"netsky/agent"
 )
 
-// A Broadcaster has the latest value of each key once, for all browsers; of a
-// browser it has only the keys that it has not been sent since they changed. So
-// one that does not read costs that set, and a publisher never waits.
+// A Broadcaster keeps the latest value of each key once, for all browsers; for a
+// browser it keeps only the keys that have changed since they were last sent. So a
+// browser that does not read costs that set, and a publisher never waits.
 type Broadcaster struct {
 	o       Options
 	sources []func(context.Context, *look) // publish until their context ends
 	running sync.WaitGroup                 // goroutines, and browsers that follow
 
-	mu      sync.Mutex // guards what follows, and all of look, watched and client
+	mu      sync.Mutex // guards the fields below, and all of look, watched and client
 	closed  bool
 	clients map[*client]struct{}
-	look    *look // nil while nobody follows
+	look    *look // nil while no browser follows
 }
 
 // A look is what is known from the first browser that follows to the last.
@@ -41,18 +41,18 @@ type client struct {
 
 	due   []string // keys, in the order in which they changed
 	isDue map[string]bool
-	// had is what it was sent last of the keys whose events build on that: the
-	// records, and each pane that it watches, nil before the first.
+	// had is the value sent last of keys whose events build on it: the records, and
+	// each pane that it watches, nil before the first.
 	had map[string]value
 }
 
 var (
-	errFull  = errors.New("too many browsers follow already")
-	errEnded = errors.New("the dashboard ends")
+	errFull  = errors.New("too many browsers are connected")
+	errEnded = errors.New("the dashboard is shutting down")
 )
 
-// join adds a browser that knows of the logs up to after. The caller must call
-// leave. cut ends what is being written to it.
+// join adds a browser that has the logs up to after. The caller must call leave. cut
+// aborts a write to the browser.
 func (b *Broadcaster) join(after int64, cut func()) (*client, error) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -82,7 +82,7 @@ func (b *Broadcaster) join(after int64, cut func()) (*client, error) {
 		}
 	}
 	if b.look.values[keyRecords] != nil {
-		c.mark(keyRecords) // last: it moves the ids on
+		c.mark(keyRecords) // last: it advances the ids
 	}
 	return c, nil
 }
@@ -113,13 +113,13 @@ func (b *Broadcaster) start() {
 	}
 }
 
-// Close ends all that browsers follow, and waits for it.
+// Close disconnects all browsers, and waits until that is done.
 func (b *Broadcaster) Close() {
 	b.End()
 	b.running.Wait()
 }
 
-// End is Close without the wait. No browser can follow any more.
+// End is Close without the wait. No browser can join after it.
 func (b *Broadcaster) End() {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -132,8 +132,8 @@ func (b *Broadcaster) End() {
 	}
 }
 
-// ended reports whether the Broadcaster ends. A writer asks it after it has set
-// the time that a write may take, so that cut has the last word on that.
+// ended reports whether the Broadcaster is closing. A writer calls it after setting its
+// write deadline, so that cut's deadline wins.
 func (c *client) ended() bool {
 	select {
 	case <-c.gone:
@@ -183,7 +183,7 @@ func (b *Broadcaster) set(l *look, key string, v value) {
 
 func (b *Broadcaster) changed(l *look, key string) {
 	if l != b.look {
-		return // those who followed then are gone
+		return // the browsers that followed then are gone
 	}
 	for c := range b.clients {
 		if _, watches := c.had[key]; watches || !isPane(key) {
@@ -192,7 +192,7 @@ func (b *Broadcaster) changed(l *look, key string) {
 	}
 }
 
-// take returns what the browser is to be sent now.
+// take returns the events to send to the browser now.
 func (c *client) take() []event {
 	c.b.mu.Lock()
 	defer c.b.mu.Unlock()
@@ -216,5 +216,5 @@ func (c *client) take() []event {
 	return list
 }
 
-// last is the log that the browser will know of. The caller holds mu.
+// last returns the log that the browser will have. The caller holds mu.
 func (c *client) last() int64 { return max(c.had[keyRecords].(*recent).last, 0) }

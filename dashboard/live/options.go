@@ -11,62 +11,62 @@ import (
 
 // Options configure a Broadcaster. All but Panes and the limits are required.
 type Options struct {
-	// Records returns the database, or why there is none at the moment.
+	// Records returns the database, or why it is unavailable at the moment.
 	Records   func() (Reader, error)
 	Agents    Agents
 	Approvals func() ([]Approval, error)
-	Panes     Panes // nil: no pane can be shown
+	Panes     Panes // nil: panes are not shown
 	Version   string
 	Log       *slog.Logger
 	Now       func() time.Time
 
-	MaxStreams int           // browsers that follow at once; 0 is 64
-	Poll       time.Duration // how often records and agents are looked at while a browser follows; 0 is 250 ms
+	MaxStreams int           // browsers that follow at the same time; 0 is 64
+	Poll       time.Duration // how often records and agents are read while a browser follows; 0 is 250 ms
 }
 
 const (
 	defaultStreams = 64
 	defaultPoll    = 250 * time.Millisecond
 
-	readLimit = 5 * time.Second // for one look at the records, the agents or a round of panes
+	readLimit = 5 * time.Second // for one read of the records, the agents or a round of panes
 )
 
-// Reader is what is read of the records. *store.DB is one.
+// Reader reads the records. *store.DB implements it.
 type Reader interface {
 	Logs(context.Context, store.LogFilter) (store.List[store.Log], error)
 	DataVersion(context.Context) (int64, error)
 }
 
-// Agents reports how the agents are at this moment, in the order people list
-// them. It is asked while a browser follows, up to four times a second.
+// Agents returns the agents' current states, in list order. It is called while a
+// browser follows, up to four times a second.
 type Agents interface {
 	Agents(context.Context) ([]Agent, error)
 }
 
-// An Agent is how one agent is. One with another state, or with anything else in
-// it changed, is sent to the browsers.
+// An Agent is the state of one agent. If anything in it changes, it is sent to the
+// browsers.
 type Agent struct {
 	ID       agent.ID    `json:"id"`
 	State    agent.State `json:"state"`
 	Since    store.Time  `json:"since,omitzero"`
-	Evidence string      `json:"evidence"` // what the verdict rests on
+	Evidence string      `json:"evidence"` // what the state was derived from
 	Detail   string      `json:"detail,omitempty"`
 	Runtime  string      `json:"runtime,omitempty"`
 	Model    string      `json:"model,omitempty"`
 	Dir      string      `json:"dir,omitempty"`
-	Start    string      `json:"start,omitempty"` // names its session on record
+	Start    string      `json:"start,omitempty"` // the id of its session in the records
 	PID      int         `json:"pid,omitempty"`
 	Wanted   bool        `json:"wanted"`
 	Inbox    int         `json:"inbox"` // envelopes; -1 if they can't be counted
 	Claimed  int         `json:"claimed"`
 	Outbox   int         `json:"outbox"`
 	Poison   int         `json:"poison"`
-	// Decidable is that `netsky approve` answers the dialog at which it waits.
+	// Decidable reports that `netsky approve` can answer the dialog at which it waits.
 	Decidable bool `json:"decidable,omitempty"`
 }
 
-// An Approval is a question that waits for the owner, and the command that
-// answers it. It is answered in a terminal, not in the browser.
+// An Approval is a question that waits for the owner, and the commands that answer it.
+// It is answered in a terminal, not in the browser.
 type Approval struct {
 	Code   string     `json:"code"`
 	Agent  agent.ID   `json:"agent"`
@@ -76,21 +76,20 @@ type Approval struct {
 	Reason string     `json:"reason,omitempty"`
 	Dir    string     `json:"dir,omitempty"`
 	Asked  store.Time `json:"asked"`
-	Allow  string     `json:"allow"` // the command that says yes
-	Deny   string     `json:"deny"`  // and no
+	Allow  string     `json:"allow"` // the command that allows it
+	Deny   string     `json:"deny"`  // the command that denies it
 }
 
-// Panes shows the agents' terminals. Its methods are called from several
-// goroutines, for a pane only while a browser watches it.
+// Panes captures the agents' terminals. Its methods are called from several goroutines,
+// for a pane only while a browser watches it.
 type Panes interface {
 	// Screen returns the agent's pane as it is now, with at most history lines from
-	// above it. The error is for a person: no session, no tmux.
+	// above it. The error is shown to a person: no session, no tmux.
 	Screen(ctx context.Context, id agent.ID, history int) (Screen, error)
-	// Screens returns several panes as they are now, in the order of their names.
+	// Screens returns several panes as they are now, in the order of the ids.
 	Screens(ctx context.Context, ids []agent.ID) []Shot
-	// Watch calls stirred, which never blocks, whenever the pane may look
-	// different, until ctx ends. The channel is closed when ctx has ended or the
-	// pane is gone.
+	// Watch calls stirred, which never blocks, whenever the pane may have changed,
+	// until ctx ends. The channel is closed when ctx has ended or the pane is gone.
 	Watch(ctx context.Context, id agent.ID, stirred func()) (gone <-chan struct{}, err error)
 }
 
@@ -104,7 +103,7 @@ type Screen struct {
 	CursorY int
 }
 
-// A Shot is a Screen, or why it can't be captured.
+// A Shot is a Screen, or why it could not be captured.
 type Shot struct {
 	Screen
 	Err error

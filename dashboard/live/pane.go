@@ -14,22 +14,21 @@ import (
 
 // A frame is a value: one capture of a pane.
 type frame struct {
-	number int // among those of one watched pane
+	number int // counts the frames of one watched pane
 	head   paneHead
 	lines  []*term.Line
 
 	onceDelta, onceFull sync.Once
-	delta               []byte // from the frame before; nil if the whole is better
+	delta               []byte // from the frame before; nil if the whole frame is better
 	full                []byte
 }
 
-// failure is the frame that shows why there is none.
+// failure is the frame that shows an error.
 func failure(id agent.ID, err error) *frame {
 	return &frame{head: paneHead{Agent: id, CursorY: -1, Error: err.Error()}}
 }
 
-// follow gives the frame its number, and reports whether it differs from the
-// last.
+// follow numbers the frame, and reports whether it differs from the last.
 func (f *frame) follow(last *frame) bool {
 	if last == nil {
 		return true
@@ -38,10 +37,10 @@ func (f *frame) follow(last *frame) bool {
 	return f.head != last.head || !slices.Equal(f.lines, last.lines)
 }
 
-// A paneHead is a pane's event without its rows: all of them as "rows", or
-// how they differ from the event before: "moved" has [to, from, how many] for
-// rows that were elsewhere then, and "changed" has those that were not there, by
-// their number. With an error there are none.
+// A paneHead is a pane's event without its rows: all of them as "rows", or how they
+// differ from the event before: "moved" has [to, from, how many] for rows that were
+// elsewhere then, and "changed" has the new ones, by their number. With an error there
+// are none.
 type paneHead struct {
 	Agent   agent.ID `json:"agent"`
 	Width   int      `json:"width"`
@@ -54,7 +53,7 @@ type paneHead struct {
 func (f *frame) base() value     { return f }
 func (f *frame) version() string { return "" }
 
-// encode makes the JSON once for all browsers that have had no frame, and once for
+// encode encodes the frame once for all browsers that have had no frame, and once for
 // those that have had the one before.
 func (f *frame) encode(had value) []byte {
 	base, _ := had.(*frame)
@@ -95,7 +94,7 @@ func (f *frame) whole() []byte {
 	return b.Bytes()
 }
 
-// changes are the rows that differ from base, or nil if the whole is wanted.
+// changes returns the rows that differ from base, or nil if the whole frame is better.
 func (f *frame) changes(base *frame) []byte {
 	if len(f.lines) != len(base.lines) || f.head.Width != base.head.Width || f.head.Height != base.head.Height ||
 		f.head.Error != base.head.Error {
@@ -131,7 +130,7 @@ func (f *frame) changes(base *frame) []byte {
 	return b.Bytes()
 }
 
-// moved are the rows that base has elsewhere, as [to, from, how many].
+// moved returns the rows that base has elsewhere, as [to, from, how many].
 func (f *frame) moved(base *frame) (list [][3]int) {
 	var from map[*term.Line]int
 	looked := 0
@@ -141,7 +140,7 @@ func (f *frame) moved(base *frame) (list [][3]int) {
 		}
 		var j int
 		var ok bool
-		if looked++; looked <= 8 { // most often few have changed, and are new
+		if looked++; looked <= 8 { // usually few have changed, and those are new
 			j = slices.Index(base.lines, l)
 			ok = j >= 0
 		} else {
@@ -170,7 +169,7 @@ type watched struct {
 	failed chan error // room for one: why it could not be captured
 
 	eyes    int  // browsers
-	stirred bool // it may look different than in its latest frame
+	stirred bool // it may have changed since its latest frame
 
-	r *term.Renderer // of the rounds alone
+	r *term.Renderer // used by the rounds only
 }

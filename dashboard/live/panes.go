@@ -12,20 +12,19 @@ import (
 	"netsky/store"
 )
 
-// How fast panes are followed. They are captured in rounds: the first change
-// starts one at once, what changes until the next is captured together there, and
-// each browser is sent what a round has brought in one write. The more panes are
-// watched the longer the pause between rounds, so that watching many costs little
-// more than watching one.
+// How fast panes are followed. They are captured in rounds: the first change starts one
+// at once, further changes wait for the next round, and each browser gets a round's
+// frames in one write. The more panes are watched, the longer the pause between rounds,
+// so that watching many costs little more than watching one.
 const (
 	roundRest  = 8 * time.Millisecond
-	paneRest   = 420 * time.Microsecond // for each pane that is watched, if that is longer
-	paneRetry  = time.Second            // of one that can't be captured
+	paneRest   = 420 * time.Microsecond // for each watched pane, if that is longer
+	paneRetry  = time.Second            // between attempts to capture one that can't be captured
 	maxWatched = 64                     // by one browser
 )
 
-// ErrNoPane reports that an agent's pane can't be captured.
-var ErrNoPane = errors.New("no pane to be seen")
+// ErrNoPane is returned if an agent's pane can't be captured.
+var ErrNoPane = errors.New("no pane to show")
 
 // watch sets which panes the browser watches from now on.
 func (c *client) watch(ids []agent.ID) {
@@ -57,7 +56,7 @@ func (c *client) watch(ids []agent.ID) {
 	}
 }
 
-// open begins to follow a pane. The caller holds mu.
+// open starts to follow a pane. The caller holds mu.
 func (b *Broadcaster) open(id agent.ID) *watched {
 	ctx, end := context.WithCancel(context.Background())
 	w := &watched{id: id, key: keyPane + string(id), end: end, failed: make(chan error, 1), r: new(term.Renderer)}
@@ -67,8 +66,8 @@ func (b *Broadcaster) open(id agent.ID) *watched {
 	return w
 }
 
-// followPane has the pane captured whenever it changes, until ctx ends. One that
-// can't be captured is tried again: its agent may come up.
+// followPane has the pane captured whenever it changes, until ctx ends. One that can't
+// be captured is tried again: its agent may be started.
 func (b *Broadcaster) followPane(ctx context.Context, l *look, w *watched) {
 	for {
 		err := b.stirs(ctx, l, w)
@@ -83,7 +82,7 @@ func (b *Broadcaster) followPane(ctx context.Context, l *look, w *watched) {
 	}
 }
 
-// stirs passes on that the pane may look different, until it can't be captured.
+// stirs reports changes of the pane until it can't be captured.
 func (b *Broadcaster) stirs(ctx context.Context, l *look, w *watched) error {
 	if b.o.Panes == nil {
 		return ErrNoPane
@@ -120,7 +119,7 @@ func (b *Broadcaster) stir(l *look, w *watched) {
 
 // followPanes captures panes in rounds until ctx ends.
 func (b *Broadcaster) followPanes(ctx context.Context, l *look) {
-	var rested time.Time // when the next may begin
+	var rested time.Time // when the next may start
 	for {
 		select {
 		case <-ctx.Done():
@@ -143,8 +142,8 @@ func (b *Broadcaster) followPanes(ctx context.Context, l *look) {
 	}
 }
 
-// due returns what the next round captures, and how many panes are watched. What
-// changes after this is not in it.
+// due returns what the next round captures, and how many panes are watched. Later
+// changes are for the round after it.
 func (b *Broadcaster) due(l *look) (panes []*watched, looked int) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -192,7 +191,7 @@ func (b *Broadcaster) round(ctx context.Context, l *look, panes []*watched) {
 	b.publish(l, panes, frames)
 }
 
-// publish makes each frame its pane's latest, unless it shows nothing new.
+// publish makes each frame its pane's latest, unless nothing has changed.
 func (b *Broadcaster) publish(l *look, panes []*watched, frames []*frame) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -205,8 +204,7 @@ func (b *Broadcaster) publish(l *look, panes []*watched, frames []*frame) {
 	}
 }
 
-// A Pane is an agent's terminal for a browser: rows of runs without anything that
-// a terminal would obey.
+// A Pane is an agent's terminal for a browser: rows of runs, without control sequences.
 type Pane struct {
 	Agent   agent.ID   `json:"agent"`
 	Time    store.Time `json:"time"`
@@ -218,8 +216,8 @@ type Pane struct {
 	Rows    []term.Row `json:"rows"`
 }
 
-// Pane captures an agent's pane, with at most history lines from above it. The
-// error of one that can't be captured matches ErrNoPane.
+// Pane captures an agent's pane, with at most history lines from above it. If it can't,
+// the error matches ErrNoPane.
 func (b *Broadcaster) Pane(ctx context.Context, id agent.ID, history int) (Pane, error) {
 	if b.o.Panes == nil {
 		return Pane{}, fmt.Errorf("%s: %w", id, ErrNoPane)

@@ -11,10 +11,9 @@ const (
 	sentLogs = 50  // in one event; fewer than are kept, so that an event knows whether it has all
 )
 
-// Records is the event that says that records have changed: the logs after
-// Since, the oldest first. If More is set there are others after Since, which
-// GET /api/logs?after= has. An event without logs says that something changed
-// that left none.
+// Records is the event for changed records: the logs after Since, the oldest first. If
+// More is set there are others after Since, which GET /api/logs?after= returns. An
+// event without logs reports a change that left no log entry.
 type Records struct {
 	Since int64       `json:"since"`
 	Last  int64       `json:"last"` // the event's id
@@ -26,8 +25,8 @@ type Records struct {
 // recent is a value: what is known of the records.
 type recent struct {
 	logs  []store.Log // the newest, oldest first
-	last  int64       // their last; of a browser that has just come, -1
-	book  int         // counts the databases that they were read from, one after another
+	last  int64       // their last id; -1 for a browser that has just connected
+	book  int         // counts the databases that they were read from
 	fault string
 	name  string // its version
 }
@@ -38,19 +37,19 @@ func (r *recent) version() string { return r.name }
 func (r *recent) encode(had value) []byte {
 	e := r.since(had.(*recent))
 	data, err := json.Marshal(e)
-	if err != nil { // a log's fields; they came out of JSON
+	if err != nil { // a log's fields; they were parsed from JSON
 		data, _ = json.Marshal(Records{Since: e.Since, Last: e.Last, Logs: []store.Log{}, More: true})
 	}
 	return data
 }
 
-// since is the event for a browser that has had another.
+// since returns the event for a browser that has had another.
 func (r *recent) since(had *recent) Records {
 	e := Records{Since: had.last, Last: r.last, Error: r.fault}
 	switch {
-	case had.last < 0: // it has just come, and knows what is there
+	case had.last < 0: // it has just connected, and has what is there
 		e.Since = r.last
-	case had.last > r.last, had.book != r.book: // these are other records than it knew
+	case had.last > r.last, had.book != r.book: // different records than the browser had
 		e.Since, e.More = 0, true
 	}
 	i := len(r.logs)

@@ -8,11 +8,11 @@ import (
 	"netsky/store"
 )
 
-// recordsVersion names what a database holds while it has this data version.
+// recordsVersion names the contents of a database at this data version.
 func recordsVersion(db Reader, v int64) string { return versionOf(fmt.Appendf(nil, "%p %d", db, v)) }
 
-// RecordsVersion returns the version of the records for [Known], "" if they can't
-// be read.
+// RecordsVersion returns the version of the records for [Known], or "" if they can't be
+// read.
 func (b *Broadcaster) RecordsVersion(ctx context.Context) string {
 	db, err := b.o.Records()
 	if err != nil {
@@ -34,8 +34,8 @@ func (b *Broadcaster) followRecords(ctx context.Context, l *look) {
 type recordFollower struct {
 	b       *Broadcaster
 	look    *look
-	known   *recent // what was published last
-	db      Reader  // the one that version is of; nil: read anew
+	known   *recent // published last
+	db      Reader  // the one that version belongs to; nil: read again
 	version int64
 }
 
@@ -56,10 +56,10 @@ func (f *recordFollower) pass(ctx context.Context) {
 		f.failed(ctx, err)
 		return
 	}
-	f.db, f.version = db, v // read before the logs were, so that none is missed
+	f.db, f.version = db, v // read before the logs, so that no change is missed
 }
 
-// read reads the logs that have come.
+// read reads the new logs.
 func (f *recordFollower) read(ctx context.Context, db Reader, version string) error {
 	next := recent{book: f.known.book, name: version}
 	if f.known.last > 0 {
@@ -87,13 +87,13 @@ func (f *recordFollower) read(ctx context.Context, db Reader, version string) er
 	return nil
 }
 
-// continuedBy reports whether logs begin with the last that is known. Another
-// database may have another log under its id.
+// continuedBy reports whether logs start with the last known one. Another database may
+// have another log under its id.
 func (r *recent) continuedBy(logs []store.Log) bool {
 	return len(logs) > 0 && logs[0].ID == r.last && logs[0].Key == r.logs[len(r.logs)-1].Key
 }
 
-// failed publishes once that the records can't be read.
+// failed publishes, once, that the records can't be read.
 func (f *recordFollower) failed(ctx context.Context, err error) {
 	if ctx.Err() != nil || f.known.fault == err.Error() {
 		return

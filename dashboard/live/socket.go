@@ -18,18 +18,18 @@ import (
 )
 
 const (
-	// socketProtocol is what the dashboard's script asks a socket for; a browser can
-	// send its pass only as the name of another protocol.
+	// socketProtocol is the protocol that the dashboard's script asks for; a browser
+	// can send its pass only as the name of another protocol.
 	socketProtocol = "netsky"
 
 	pongWait  = 75 * time.Second
-	maxAsk    = 8 << 10               // bytes of one message of a browser's
+	maxAsk    = 8 << 10               // of one message from a browser
 	watchRest = 50 * time.Millisecond // between two changes of what a browser watches
 )
 
-// ServeSocket sends the same events over a websocket, on which the browser may
-// change at any time which panes it watches: {"watch":["agent1"]}. Of changes that
-// follow each other faster than every watchRest only the last counts.
+// ServeSocket sends the same events over a websocket, on which the browser may change
+// at any time which panes it watches: {"watch":["agent1"]}. Of changes that follow each
+// other faster than watchRest only the last takes effect.
 func (b *Broadcaster) ServeSocket(w http.ResponseWriter, r *http.Request, s Subscription) {
 	var made atomic.Pointer[websocket.Conn]
 	c, ok := b.follow(w, r, s, func() {
@@ -43,7 +43,7 @@ func (b *Broadcaster) ServeSocket(w http.ResponseWriter, r *http.Request, s Subs
 	defer c.done()
 	up := websocket.Upgrader{
 		HandshakeTimeout: writeWait, ReadBufferSize: 1024, WriteBufferSize: 4096,
-		CheckOrigin:  func(*http.Request) bool { return true }, // package access has
+		CheckOrigin:  func(*http.Request) bool { return true }, // package access has checked it
 		Subprotocols: []string{socketProtocol},
 		Error: func(w http.ResponseWriter, r *http.Request, status int, reason error) {
 			web.Refuse(w, r, status, reason.Error())
@@ -70,12 +70,12 @@ func (b *Broadcaster) ServeSocket(w http.ResponseWriter, r *http.Request, s Subs
 type socket struct {
 	conn   *websocket.Conn
 	client *client
-	asks   chan []agent.ID // what it wants to watch; the last replaces any before
-	pings  chan string     // what to send back; the last replaces any before
+	asks   chan []agent.ID // what it wants to watch; a newer one replaces it
+	pings  chan string     // what to send back; a newer one replaces it
 }
 
-// replace puts the value in the channel, of which the caller is the only sender,
-// instead of one that nobody has taken yet.
+// replace puts the value in the channel in place of one that has not been received. The
+// caller must be the only sender.
 func replace[T any](c chan T, v T) {
 	select {
 	case <-c:
@@ -84,7 +84,7 @@ func replace[T any](c chan T, v T) {
 	c <- v
 }
 
-// run ends when the browser or the server does, and waits for both directions.
+// run ends when the browser or the server closes, and waits for both directions.
 func (s *socket) run() {
 	s.conn.SetPingHandler(func(data string) error { replace(s.pings, data); return nil })
 	s.conn.SetCloseHandler(func(int, string) error { return nil }) // or events would follow its echo
@@ -99,9 +99,9 @@ func (s *socket) run() {
 	}
 }
 
-// speak sends events until the browser or the server ends, and returns the code to
-// close with, and whether listen has returned. It alone writes: the frames of several
-// events go to the connection in one write, which the websocket package can't do.
+// speak sends events until the browser or the server closes, and returns the close code
+// and whether listen has returned. Only speak writes: the frames of several events go
+// out in one write, which the websocket package can't do.
 func (s *socket) speak(heard <-chan error) (code int, over bool) {
 	beat := time.NewTicker(beatEvery)
 	defer beat.Stop()
@@ -141,7 +141,7 @@ func (s *socket) speak(heard <-chan error) (code int, over bool) {
 	}
 }
 
-// textFrame is a text message in one frame, as a server sends it (RFC 6455, 5.2).
+// textFrame returns a text message in one frame, as a server sends it (RFC 6455, 5.2).
 func textFrame(b []byte, _ int64, event []byte) []byte {
 	b = append(b, 0x80|websocket.TextMessage)
 	switch n := len(event); {
@@ -155,8 +155,8 @@ func textFrame(b []byte, _ int64, event []byte) []byte {
 	return append(b, event...)
 }
 
-// listen reads what the browser sends, until it is gone or sends something else than
-// which panes it watches.
+// listen reads from the browser until it is gone or sends anything but a list of panes
+// to watch.
 func (s *socket) listen() error {
 	s.conn.SetReadLimit(maxAsk)
 	alive := func(string) error { return s.conn.SetReadDeadline(time.Now().Add(pongWait)) }
@@ -182,7 +182,7 @@ func parseAsk(kind int, data []byte) ([]agent.ID, error) {
 	dec := json.NewDecoder(strings.NewReader(string(data)))
 	dec.DisallowUnknownFields()
 	if kind != websocket.TextMessage || dec.Decode(&ask) != nil || ask.Watch == nil {
-		return nil, errors.New(`not {"watch":[…]}`)
+		return nil, errors.New(`expected {"watch":[…]}`)
 	}
 	return ParseWatch(ask.Watch)
 }

@@ -12,22 +12,21 @@ import (
 )
 
 const (
-	writeWait = 10 * time.Second // for one write to a browser; then it is given up
-	beatEvery = 20 * time.Second // so that a connection that is gone is noticed
+	writeWait = 10 * time.Second // for one write to a browser; then the connection is closed
+	beatEvery = 20 * time.Second // so that a dead connection is noticed
 
-	// Events that are due together go in writes of about so many bytes, which is
-	// what a browser's own memory for them is kept to.
+	// Events that are due together go out in writes of about this many bytes, which
+	// also limits the buffer of a browser.
 	writeSize = 32 << 10
 )
 
-// A Subscription is what a browser asks for that follows.
+// A Subscription is what a browser asks to follow.
 type Subscription struct {
-	After int64      // the last log it knows of; -1: those that are there when it comes
+	After int64      // the last log it has; -1: those that exist now
 	Watch []agent.ID // the panes, from ParseWatch
 }
 
-// follow makes the request one that follows, or refuses it. The caller must call
-// done.
+// follow registers the browser, or refuses the request. The caller must call done.
 func (b *Broadcaster) follow(w http.ResponseWriter, r *http.Request, s Subscription, cut func()) (*client, bool) {
 	c, err := b.join(s.After, cut)
 	if err != nil {
@@ -39,22 +38,22 @@ func (b *Broadcaster) follow(w http.ResponseWriter, r *http.Request, s Subscript
 	return c, true
 }
 
-// done ends that the browser follows.
+// done removes the browser.
 func (c *client) done() {
 	c.watch(nil)
 	c.leave()
 }
 
-// ParseWatch reads the names of the agents whose panes a browser watches.
+// ParseWatch parses the names of the agents whose panes a browser watches.
 func ParseWatch(list []string) ([]agent.ID, error) {
 	if len(list) > maxWatched {
-		return nil, fmt.Errorf("watch: %d panes, at most %d", len(list), maxWatched)
+		return nil, fmt.Errorf("watch: %d panes; at most %d are allowed", len(list), maxWatched)
 	}
 	ids := []agent.ID{}
 	for _, text := range list {
 		id, err := agent.Parse(text)
 		if err != nil || !id.IsAgent() {
-			return nil, fmt.Errorf("watch: %s is no agent", web.Quote(text))
+			return nil, fmt.Errorf("watch: %s is not an agent", web.Quote(text))
 		}
 		if !slices.Contains(ids, id) {
 			ids = append(ids, id)
@@ -72,7 +71,7 @@ func (b *Broadcaster) ServeEvents(w http.ResponseWriter, r *http.Request, s Subs
 	}
 	defer c.done()
 	w.Header().Set("Content-Type", "text/event-stream")
-	rc.SetReadDeadline(time.Time{}) // the request has been read; the answer goes on
+	rc.SetReadDeadline(time.Time{}) // the request has been read; the answer continues
 	send := func(b []byte) error {
 		rc.SetWriteDeadline(time.Now().Add(writeWait))
 		if c.ended() {
@@ -105,7 +104,7 @@ type outbox struct {
 	write func([]byte) error
 	wrap  func(b []byte, id int64, event []byte) []byte // adds the event
 
-	event, buf []byte // their memory is used again
+	event, buf []byte // to reuse their memory
 }
 
 func (o *outbox) send(events []event) error {

@@ -8,7 +8,7 @@ import (
 	"strings"
 )
 
-// The keys of events. An agent's and a pane's have its name appended.
+// The keys of events. For an agent or a pane, its name is appended.
 const (
 	keyHello     = "hello"
 	keyRecords   = "records"
@@ -20,15 +20,15 @@ const (
 
 func isPane(key string) bool { return strings.HasPrefix(key, keyPane) }
 
-// A value is the state of a key. It is not changed once it is published.
+// A value is the state of a key. It is immutable once published.
 type value interface {
-	// encode returns the value as JSON for a browser that has had another value of
-	// the key, nil for none.
+	// encode returns the value as JSON for a browser that has had another value of the
+	// key, or nil for none.
 	encode(had value) []byte
 	// base returns what must be kept of the value to encode the next.
 	base() value
-	// version names the value as [Known] does for the page that shows it; "" for
-	// what is no part of a page.
+	// version identifies the value as [Known] does for the page that shows it; "" if no
+	// page shows it.
 	version() string
 }
 
@@ -44,18 +44,18 @@ func (d *doc) encode(value) []byte { return d.data }
 func (d *doc) base() value         { return d }
 func (d *doc) version() string     { return d.name }
 
-// null is what is sent of a key that has no value any more.
+// null is sent for a key that no longer has a value.
 var null = newDoc([]byte("null"))
 
-// versionOf is short: a page has one for each agent.
+// versionOf returns a short hash: a page has one for each agent.
 func versionOf(data []byte) string {
 	sum := sha256.Sum256(data)
 	return hex.EncodeToString(sum[:6])
 }
 
-// Known names the versions of what a page shows, as events do: an event that
-// brings one of those is no news to it. records is from RecordsVersion. It reads
-// "agent:agent1=0123456789ab approvals=… records=…".
+// Known returns the versions of what a page shows: the script ignores events with one
+// of those. records is from RecordsVersion. The result reads "agent:agent1=0123456789ab
+// approvals=… records=…".
 func Known(agents []Agent, approvals []Approval, records string) string {
 	var b strings.Builder
 	add := func(key string, v any) {
@@ -70,15 +70,15 @@ func Known(agents []Agent, approvals []Approval, records string) string {
 	return b.String() + keyRecords + "=" + records
 }
 
-// An event is one key's state on its way to one browser.
+// An event is one key's state for one browser.
 type event struct {
 	id    int64
 	key   string
 	value value
-	had   value // what the browser was sent last
+	had   value // the value sent last
 }
 
-// append adds the event as both SSE and websocket carry it.
+// append adds the event in the form that both SSE and websocket use.
 func (e event) append(b []byte) []byte {
 	b = append(b, `{"id":`...)
 	b = strconv.AppendInt(b, e.id, 10)

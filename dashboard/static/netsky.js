@@ -1,7 +1,7 @@
-// Keeps a page as it would be if it were loaded now. The page comes whole from
-// the server and works without this: the events only say that something has
-// changed, and then the page is fetched anew and what differs is put in place.
-// Terminals are drawn from the events themselves.
+// Keeps the page up to date. The page comes complete from the server and works
+// without this script: an event only says that something has changed, then the
+// page is fetched again and what differs is replaced. Terminals are drawn from
+// the events themselves.
 "use strict";
 (() => {
   const root = document.documentElement;
@@ -11,11 +11,11 @@
 
   // ---- what has changed ----
 
-  // By attribute: the id of a form with a field of that name is the field.
+  // Not n.id: in a form with a field named "id" that is the field.
   const keyOf = (n) => (n.nodeType === 1 ? n.getAttribute("data-key") || n.getAttribute("id") || "" : "");
 
-  // morph makes the element a like b. What has data-keep, and the same one, is
-  // the reader's or the script's, and stays.
+  // morph makes the element a like b. Elements with the same data-keep are left
+  // alone: they hold the reader's input or the script's state.
   function morph(a, b) {
     if (a.isEqualNode(b)) return;
     if (a.nodeType !== b.nodeType || a.nodeName !== b.nodeName || keyOf(a) !== keyOf(b)) return a.replaceWith(b);
@@ -45,7 +45,7 @@
     for (const n of rest) n.remove();
   }
 
-  // arrived is called for what is new on a page; it is said to who can't see it.
+  // arrived is called for new elements; it announces them to screen readers.
   function arrived(n) {
     n.classList.add("fresh");
     if (n.dataset.say) say(n.dataset.say);
@@ -57,7 +57,7 @@
     if (saying.length === 1) setTimeout(() => { $("#said").textContent = saying.slice(0, 3).join(". "); saying = []; }, 400);
   }
 
-  // ---- fetching the page anew ----
+  // ---- fetching the page again ----
 
   let wanted = 0, fetching = false, last = 0;
   const most = 700; // ms between two fetches
@@ -88,11 +88,11 @@
     if (looking().join() !== watched) watch();
   }
 
-  // Why the page does not follow, where trying again does not help by itself.
+  // Why the page gets no updates, if trying again alone does not help.
   const reasons = {
-    out: "You are signed out: netsky dashboard, in a terminal, prints a link that signs you in.",
+    out: "You are signed out. Run netsky dashboard in a terminal for a link that signs you in.",
     keyless: "This tab is read-only and shows changes only when you reload it. Run netsky dashboard in a terminal for a link that signs it in fully.",
-    stranger: "What answers here is not the netsky that this tab was signed in to, or all browsers were signed out with --rotate. If it does not come back by itself, close this tab: netsky dashboard, in a terminal, prints a new link. Don't reload it: another program may have the port.",
+    stranger: "The server at this address is not the netsky that this tab was signed in to, or all browsers were signed out with --rotate. If the page does not reconnect by itself, close this tab and run netsky dashboard in a terminal for a new link. Do not reload: another program may be using the port.",
   };
 
   function explain(kind) {
@@ -109,11 +109,11 @@
   // ---- what the page follows ----
 
   let conn = null, fails = 0, lastEvent = "", missed = false, greeted = false;
-  let heardAt = Date.now(), away = false; // when the server was there last; it is not now
+  let heardAt = Date.now(), away = false; // when the server was last heard; it is away now
 
-  let watched = ""; // the terminals that were asked for last
+  let watched = ""; // the terminals requested last
 
-  // watch asks for the terminals that are on the page now.
+  // watch requests the terminals that are on the page now.
   function watch() {
     watched = looking().join();
     if (conn?.watch) conn.watch(looking()); else conn?.close();
@@ -137,7 +137,7 @@
     if (lastEvent) q.set("after", lastEvent);
     watched = looking().join();
     if (watched) q.set("watch", watched);
-    // Each third try goes by SSE, which passes where a websocket does not.
+    // Every third try uses SSE, which gets through where a websocket does not.
     if (fails % 3 === 2 || !window.WebSocket) return follow(q, how);
     const ws = new WebSocket(location.origin.replace(/^http/, "ws") + "/ws?" + q, how.protocols);
     const asked = watched;
@@ -155,7 +155,7 @@
     ws.onclose = () => { clearTimeout(late); lost(); };
   }
 
-  // follow is the same by SSE. EventSource could not say who asks.
+  // follow is the same by SSE. EventSource can't send the tab's headers.
   async function follow(q, how) {
     const end = new AbortController();
     const late = setTimeout(() => end.abort(), 5000);
@@ -199,7 +199,7 @@
     setTimeout(connect, Math.min(5000, rest) * (0.75 + Math.random() / 2));
   }
 
-  // leave greys the page while the server is away: all that is on it was so then.
+  // leave greys the page while the server is away: what it shows may be outdated.
   function leave(is) {
     away = is;
     root.classList.toggle("away-server", is);
@@ -212,7 +212,7 @@
     status("off", "as of " + since + (since === "now" ? "" : " ago"));
   }
 
-  // A server that hangs keeps its connections open.
+  // A hung server keeps its connections open.
   async function beat() {
     if (away || !conn || document.hidden || Date.now() - heardAt < 10000) return;
     const asked = conn;
@@ -229,7 +229,7 @@
     if (e.key.startsWith("pane:")) return terminal(e.key.slice(5), e.data);
     noticed(e.key);
     if (e.key === "records") { lastEvent = String(e.data.last); followSaid(); }
-    if (!e.v || !document.body.dataset.known?.split(" ").includes(e.key + "=" + e.v)) refresh(); // else the page shows it already
+    if (!e.v || !document.body.dataset.known?.split(" ").includes(e.key + "=" + e.v)) refresh(); // else the page already shows it
   }
 
   // A newer netsky may have other pages and another script.
@@ -242,17 +242,17 @@
     if (looking().join() !== watched) watch();
     if (!document.hidden && missed) { missed = false; refresh(); }
   });
-  addEventListener("focus", refresh); // the reader may come from a terminal, where mail was read
+  addEventListener("focus", refresh); // the reader may have read mail in a terminal
   addEventListener("pageshow", (e) => { if (e.persisted) { conn?.close(); refresh(); } });
 
   // ---- terminals ----
 
-  const frames = new Map(); // agent → what has come and is not drawn yet
+  const frames = new Map(); // agent → what has arrived and is not drawn yet
   let drawing = 0;
 
   function terminal(agent, data) {
     const old = frames.get(agent);
-    if (data.changed && old) { // what is moved depends on what was there
+    if (data.changed && old) { // moved rows refer to the frame before
       old.later.push(data);
       if (old.later.length > 100) return draw();
     } else { data.later = []; frames.set(agent, data); }
@@ -289,8 +289,8 @@
     drawCursor(screen, rows, data);
   }
 
-  // keepAbove keeps what is above the screen whole: rows that leave it at its top go
-  // there, and where it can't be told which have gone there is a mark.
+  // keepAbove keeps the history above the screen complete: rows that scroll off the
+  // top are added to it, and a mark where it is unknown which have.
   function keepAbove(above, rows, { rows: all, moved, changed }) {
     if (!above) return;
     const text = (row) => row.map((run) => run.text).join("");
@@ -309,8 +309,8 @@
     while (above.childElementCount > 6000) above.firstElementChild.remove();
   }
 
-  // moveRows puts rows where they are now. Those that are nowhere any more take the
-  // places of changed ones, which are drawn then.
+  // moveRows moves rows to their new places. Rows that are gone take the places of
+  // changed ones, which are drawn afterwards.
   function moveRows(screen, rows, { moved, changed }) {
     const now = [...rows], places = new Set(), used = new Set();
     for (const [to, , n] of moved) for (let i = 0; i < n; i++) places.add(to + i);
@@ -340,7 +340,7 @@
     }));
   }
 
-  // boxed is a character in its cell; lines and blocks are drawn by a class.
+  // boxed makes the element for a character in its cell; a class draws lines and blocks.
   function boxed(c) {
     const n = document.createElement("span"), code = c.codePointAt(0);
     if (code >= 0x2500 && code <= 0x259f) n.className = "x" + code.toString(16);
@@ -356,17 +356,17 @@
     c.style.left = `calc(.7rem + ${x}ch)`;
   }
 
-  // ---- what the owner says ----
+  // ---- sending messages ----
 
-  let said = null; // the last message: its id, and what has become of it
+  let said = null; // the last message: its id and its state
 
   async function send(form) {
     const button = $("button", form), text = form.elements.text, answer = $("#answer");
-    if (!text.value.trim()) { text.focus(); return tell(answer, "bad", "A message needs words."); }
+    if (!text.value.trim()) { text.focus(); return tell(answer, "bad", "Type a message first."); }
     button.disabled = true;
     const to = form.elements.to.value;
     try {
-      await netsky.prove(); // the words go to nobody else
+      await netsky.prove(); // send the text to this server only
       const r = await netsky.ask("/api/user-message", {
         method: "POST", headers: { "Content-Type": "application/json" },
         body: JSON.stringify({ to, text: text.value, id: form.elements.id.value, ...(form.elements.in_reply_to && { in_reply_to: form.elements.in_reply_to.value }) }),
@@ -384,7 +384,7 @@
       tellSaid();
       refresh();
     } catch (e) {
-      tell(answer, "bad", reasons[e.kind] || "netsky does not answer. Your words are still here: send them again.");
+      tell(answer, "bad", reasons[e.kind] || "netsky does not answer. Your message is still here; send it again.");
     } finally { button.disabled = false; }
   }
 
@@ -402,7 +402,7 @@
     const a = document.createElement("a");
     a.href = "/messages/" + encodeURIComponent(said.id);
     a.textContent = "Your message to " + said.to;
-    const words = { queued: " waits in its inbox.", claimed: " is being taken.", delivered: " has been delivered.", answered: " has been answered." };
+    const words = { queued: " waits in its inbox.", claimed: " has been picked up.", delivered: " has been delivered.", answered: " has been answered." };
     tell($("#answer"), { queued: "", claimed: "busy", delivered: "good", answered: "good" }[said.state] ?? "bad", a, words[said.state] || ": " + said.state + ".");
   }
 
@@ -445,7 +445,7 @@
 
   const whyNot = (e) => reasons[e.kind] || (e.kind || !e.message ? "netsky does not answer. Try again when it does." : e.message);
 
-  // complain shows at what was asked for why it was not done, "" that nothing is wrong.
+  // complain shows an error beside the element it concerns, or removes it for "".
   function complain(at, text) {
     $(":scope > .why-not", at)?.remove();
     if (!text) return;
@@ -457,8 +457,8 @@
 
   // ---- drafts ----
 
-  // What is written and not sent yet is kept in the tab, for each agent apart. It
-  // keeps its message's id, so that words sent again after a reload have one effect.
+  // An unsent message is kept in the tab, one for each agent. It keeps its id, so
+  // that a message sent again after a reload is delivered once.
   const draftOf = (form) => "netsky-draft " + form.elements.to.value + " " + (form.elements.in_reply_to?.value || "");
 
   function keepDraft(form) {
@@ -469,7 +469,7 @@
     } catch {} // the browser keeps nothing: then a reload forgets
   }
 
-  // A box that is closed shows nothing but its placeholder, so that names the reader.
+  // A collapsed box shows only its placeholder, so that names the recipient.
   function nameReader(form) {
     const { to, text } = form.elements;
     if (to.matches("select")) text.placeholder = "Message to " + to.value;
@@ -492,17 +492,17 @@
     if (!e.target.matches(".say select")) return;
     const form = e.target.form;
     nameReader(form);
-    if (form.elements.text.value.trim()) { // the words go along
+    if (form.elements.text.value.trim()) { // the text moves along
       try { sessionStorage.removeItem(e.target.dataset.was); } catch {}
       keepDraft(form);
     } else restoreDraft(form);
     e.target.dataset.was = draftOf(form);
   });
 
-  // ---- the reader's place ----
+  // ---- scrolling ----
 
-  // A tall terminal shows its cursor, or the last line that is not blank, until
-  // the reader scrolls away from it, and again once he is back.
+  // A tall terminal stays scrolled to its cursor, or to the last line that is not
+  // blank, unless the reader has scrolled away from it.
   const put = new WeakMap(), held = new WeakSet();
   const changed = new MutationObserver((list) => new Set(list.map((m) => m.target.nodeType === 1 && m.target.closest(".glass"))).forEach((g) => g && toCursor(g)));
 
@@ -523,22 +523,22 @@
   }, { capture: true, passive: true });
   addEventListener("resize", () => $$(".large .glass").forEach(toCursor));
 
-  // Back from a terminal's history leads to its screen.
+  // Going back from a terminal's history leads to its screen.
   let at = location.pathname + location.search;
   async function elsewhere() {
     if (at === location.pathname + location.search) return; // another place on the same page
     at = location.pathname + location.search;
     last = 0;
     await fetchPage();
-    conn?.close(); // so that the new terminal is drawn whole
+    conn?.close(); // so that the new terminal is drawn completely
   }
   addEventListener("popstate", elsewhere);
 
-  // ---- notices ----
+  // ---- notifications ----
 
-  // A tab that nobody looks at asks now and then what needs its reader: the title
-  // and the icon say how much, and a notice of the browser's what is new, if he has
-  // asked for those. They name the agent and the need, and nothing that was written.
+  // A hidden tab asks now and then what needs the owner: the title and the icon show
+  // how many items, and a notification shows a new one, if the owner has turned them
+  // on. It names the agent and the need, and contains nothing that was written.
   const bell = $("#notify"), noticeRest = 5000;
   let asking = 0, knownNeeds = null;
   const wantsNotices = () => { try { return localStorage.getItem("netsky-notices") === "on" && Notification.permission === "granted"; } catch { return false; } };
@@ -586,9 +586,9 @@
   showBell();
   if (wantsNotices()) askNeeds();
 
-  // ---- small help ----
+  // ---- small conveniences ----
 
-  addEventListener("formdata", (e) => { // an empty filter is none
+  addEventListener("formdata", (e) => { // leave out empty filters
     if (e.target.method !== "get") return;
     for (const [k, v] of [...e.formData]) if (v === "") e.formData.delete(k);
   });
@@ -617,7 +617,7 @@
     if (link && !e.target.closest(".glass")) $(link)?.click();
   });
 
-  // adopt does for new parts of the page what its policy forbids the server to.
+  // adopt sets on new elements what the page's policy forbids the server to set inline.
   function adopt() {
     localTimes();
     for (const n of $$("[data-fg], [data-bg]")) {
@@ -633,7 +633,7 @@
     }
   }
 
-  // localTimes writes moments as the browser's zone has them.
+  // localTimes writes times in the browser's time zone.
   const clock = { hour: "2-digit", minute: "2-digit", second: "2-digit", hourCycle: "h23" };
   const zoned = Object.fromEntries(Object.entries({
     clock, day: { weekday: "long", day: "numeric", month: "long", year: "numeric" },
@@ -656,7 +656,7 @@
     }
   }
 
-  // Ages are the server's: skew is how far its clock is ahead of this one.
+  // Ages use the server's clock: skew is how far it is ahead of this one.
   let skew = 0;
   const pulse = $("[data-now]");
   const setClock = () => { skew = Number(pulse.dataset.now) - Date.now(); badge(Number(pulse.dataset.needs)); };

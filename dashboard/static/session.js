@@ -1,22 +1,21 @@
-// Signs this tab in, and keeps apart the netsky that it was signed in to and
-// whatever else may listen at the same address: after the daemon's death any
-// user of the machine can take its port, and gets all that the page asks for
-// and the cookie with it.
+// Signs this tab in, and tells the netsky that it was signed in to from any other
+// program at the same address: after the daemon has ended, any user of the machine
+// can take its port, and gets the page's requests and the cookie with them.
 //
-// At the login the browser is given a key. It is in sessionStorage, which is of
-// this origin alone, and is never sent again: the server proves that it knows
-// the key, then the tab does, and is given a cookie and a pass that are good
-// until that server ends. What the server answers is proved again, each time.
+// At the login the browser gets a key. It is kept in sessionStorage, which belongs
+// to this origin only, and is never sent again: the server proves that it knows the
+// key, then the tab does, and gets a cookie and a pass that are valid until that
+// server ends. Each answer of the server carries a proof as well.
 "use strict";
 window.netsky = (() => {
   const me = document.currentScript.dataset;
-  const plain = !window.crypto?.subtle; // an unencrypted address that is not this machine's: the cookie must do
+  const plain = !window.crypto?.subtle; // an unencrypted address of another machine: only the cookie is available
   const text = new TextEncoder();
   const hex = (b) => [...new Uint8Array(b)].map((x) => x.toString(16).padStart(2, "0")).join("");
   const random = () => hex(crypto.getRandomValues(new Uint8Array(16)));
 
-  // Why there is no answer: "away" (nobody, or an error), "stranger" (somebody
-  // who does not know the key), "out" (signed out), "keyless" (this tab has none).
+  // Why there is no answer: "away" (no server, or an error), "stranger" (a server
+  // that does not know the key), "out" (signed out), "keyless" (this tab has no key).
   class Away extends Error {
     constructor(kind) { super(kind); this.kind = kind; }
   }
@@ -38,11 +37,11 @@ window.netsky = (() => {
 
   try { hold(JSON.parse(sessionStorage.getItem("netsky"))); } catch {}
 
-  // A tab that was opened by hand asks the others of this origin. A page that
-  // whoever had the port meanwhile has served is of this origin, too: while that
-  // one is there, and while nobody is, no tab gives its key away.
+  // A tab that was opened by hand asks the others of this origin for a key. A page
+  // from another program that had the port meanwhile has the same origin, so no tab
+  // gives its key away unless the server has just proved itself.
   const others = plain || !window.BroadcastChannel ? null : new BroadcastChannel("netsky");
-  let offered = null, waits = null; // what takes a key, and what waits longer, while this tab asks for one
+  let offered = null, waits = null; // accepts a key, and extends the wait, while this tab asks for one
   if (others) others.onmessage = ({ data }) => {
     if (data.want && held && pass) {
       others.postMessage({ soon: true });
@@ -52,8 +51,8 @@ window.netsky = (() => {
     if (data.held && data.held.key !== held?.key) offered?.(data.held);
   };
 
-  // borrow is the key of another tab that the server has proved itself to just
-  // now, if there is one and it is not this tab's own.
+  // borrow returns the key of another tab to which the server has just proved itself,
+  // if there is one and it differs from this tab's own.
   const borrow = () => new Promise((done) => {
     if (!others) return done(null);
     let late = setTimeout(done, 500, null);
@@ -78,15 +77,15 @@ window.netsky = (() => {
     } catch { throw new Away("away"); }
   }
 
-  // prove has both sides prove themselves; those who ask meanwhile wait for it.
+  // prove runs the handshake; concurrent callers wait for the same one.
   const prove = () => (proving ||= greet().finally(() => { proving = null; }));
 
-  let loaded = true; // and no greeting since
+  let loaded = true; // no handshake since
 
-  // greet proves with this tab's key. Another tab's is tried where this one has
-  // none, or one that the server does not know, and kept only if the server proves
-  // that it knows it; and only once, when the page has just come from that server.
-  // Later somebody else may answer, and a page of theirs offer a key of theirs.
+  // greet runs the handshake with this tab's key. If there is none, or the server does
+  // not know it, another tab's is tried, and kept only if the server proves that it
+  // knows it; and only once, when the page has just been loaded from that server.
+  // Later another program may answer, and a page of its own may offer its own key.
   async function greet() {
     if (plain) return;
     pass = "";
@@ -110,7 +109,7 @@ window.netsky = (() => {
 
   async function shake() {
     const { id } = held, nonce = random();
-    const first = await post("/session", { id, nonce }, "omit"); // without the cookie: it is not known yet who that is
+    const first = await post("/session", { id, nonce }, "omit"); // without the cookie: the server has not proved itself yet
     const { state, challenge, proof } = first.body;
     if (proof !== await mac("server", nonce, challenge, state)) throw new Away(first.status < 500 ? "stranger" : "away");
     if (state !== "known") { forget(); out = true; throw new Away("out"); }
@@ -119,8 +118,8 @@ window.netsky = (() => {
     pass = second.body.tab;
   }
 
-  // ask is fetch, whose answer is the server's. One that does not prove it is as
-  // none; after a restart of the daemon the second try does.
+  // ask is fetch with a proof that the server has answered. An answer without one
+  // counts as none; after a restart of the daemon the second try succeeds.
   async function ask(path, options = {}) {
     for (let last = plain; ; last = true) {
       if (!pass) await prove();
@@ -146,8 +145,8 @@ window.netsky = (() => {
     }
   }
 
-  // stream is how a stream is asked for, after both have proved themselves, and
-  // what it says first if it is the server's.
+  // stream returns what a stream's request needs, after the handshake, and the proof
+  // with which the server's stream starts.
   async function stream() {
     await prove();
     if (plain) return { protocols: [], headers: {}, proof: "" };
@@ -178,7 +177,7 @@ window.netsky = (() => {
     if (form.elements.code.value) signIn(form);
   }
 
-  // ---- a page that was refused: the daemon has been started anew since ----
+  // ---- a page that was refused because the daemon has been restarted ----
 
   if (me.resume !== undefined) {
     const last = Number(sessionStorage.getItem("netsky-resumed"));
@@ -191,15 +190,15 @@ window.netsky = (() => {
     }
   }
 
-  // signOut signs out this browser with all its tabs. The key goes when the server
-  // has said that it did: without an answer there is still something to sign out.
+  // signOut signs out this browser with all its tabs. The key is deleted once the
+  // server has confirmed it: without an answer the browser is still signed in.
   async function signOut(form) {
     if (plain) return form.submit();
     try {
       const r = await ask(form.action, { method: "POST", redirect: "manual" });
       if (!r.ok) throw new Error(r.json().detail);
     } catch (e) {
-      if (e.kind === "keyless") return form.submit(); // by the cookie, which is all it has
+      if (e.kind === "keyless") return form.submit(); // by the cookie, which is all this tab has
       if (!out) throw e;
     }
     forget();

@@ -7,7 +7,7 @@ import (
 	"netsky/tmux/screen"
 )
 
-// colorClass adds the class of the palette's colour that is nearest.
+// colorClass adds the class of the nearest colour in the palette.
 func colorClass(class []byte, prefix byte, c screen.Color) []byte {
 	n, ok := c.Indexed()
 	if rgb, own := c.RGB(); own {
@@ -19,7 +19,7 @@ func colorClass(class []byte, prefix byte, c screen.Color) []byte {
 	return strconv.AppendInt(append(class, ' ', prefix), int64(n), 10)
 }
 
-// hex is the colour where the class is only near it.
+// hex returns the exact colour if the class only approximates it, else "".
 func hex(c screen.Color) string {
 	rgb, ok := c.RGB()
 	if !ok || paletteColor(nearest(rgb)) == rgb {
@@ -35,8 +35,8 @@ func split(c uint32) (r, g, b int) { return int(c >> 16 & 0xff), int(c >> 8 & 0x
 // steps are the levels of the palette's 6×6×6 cube.
 var steps = [...]int{0, 95, 135, 175, 215, 255}
 
-// paletteColor is one of the fixed colours, 16 to 255. The first 16 are the
-// page's own.
+// paletteColor returns one of the fixed colours, 16 to 255. The page chooses the first
+// 16.
 func paletteColor(n int) uint32 {
 	if n >= 232 {
 		v := 8 + 10*(n-232)
@@ -46,8 +46,8 @@ func paletteColor(n int) uint32 {
 	return pack(steps[n/36], steps[n/6%6], steps[n%6])
 }
 
-// nearest is the number in the palette of a colour in the cube or among the
-// greys.
+// nearest returns the number in the palette of the nearest colour in the cube or among
+// the greys.
 func nearest(c uint32) int {
 	r, g, b := split(c)
 	cube := 16 + 36*step(r) + 6*step(g) + step(b)

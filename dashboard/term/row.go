@@ -10,11 +10,10 @@ import (
 // A Row is one line of a terminal.
 type Row []Run
 
-// A Run is text in one style. Class holds the names of its style, by CSS, the
-// last of which may say of which cells it is: "c" is one character in one cell,
-// "w" one in two; in "cs" and "ws" each code point is a character. FG
-// and BG hold its colours exactly, "#ff8800", where the palette's nearest, which
-// Class names, is not them.
+// A Run is text in one style. Class lists its CSS classes, the last of which may say
+// how its cells are drawn: "c" is one character in one cell, "w" one in two; in "cs"
+// and "ws" each code point is a character. FG and BG are its exact colours, "#ff8800",
+// if the palette's nearest, which Class names, differs.
 type Run struct {
 	Text  string `json:"text"`
 	Class string `json:"class,omitempty"`
@@ -23,8 +22,8 @@ type Run struct {
 	Link  string `json:"link,omitempty"` // http or https
 }
 
-// JSON is what [json.Marshal] makes of the row, at a fraction of its cost: rows
-// are what changes most.
+// JSON encodes the row as [json.Marshal] would, at a fraction of its cost: most of what
+// changes is rows.
 func (r Row) JSON() []byte {
 	n := 2
 	for _, run := range r {
@@ -48,16 +47,16 @@ func (r Row) JSON() []byte {
 	return append(b, ']')
 }
 
-// appendString adds a string as JSON has it.
+// appendString appends a string as JSON.
 func appendString(b []byte, s string) []byte {
 	if !isPlain(s) {
-		data, _ := json.Marshal(s) // of a string it fails never
+		data, _ := json.Marshal(s) // never fails for a string
 		return append(b, data...)
 	}
 	return append(append(append(b, '"'), s...), '"')
 }
 
-// isPlain reports whether JSON has the string as it is.
+// isPlain reports whether the string needs no escaping in JSON.
 func isPlain(s string) bool {
 	ascii := true
 	for i := range len(s) {
@@ -71,9 +70,9 @@ func isPlain(s string) bool {
 	return ascii || utf8.ValidString(s) && !strings.Contains(s, "\u2028") && !strings.Contains(s, "\u2029")
 }
 
-// HTML is the row for a page that works without a script. The exact colours are
-// in data-fg and data-bg: the policy forbids a style in the page, so a script
-// sets them, and without one the nearest of the palette is shown.
+// HTML returns the row for a page that works without a script. The exact colours are in
+// data-fg and data-bg: the policy forbids inline styles, so a script sets them, and
+// without one the nearest palette colour is shown.
 func (r Row) HTML() template.HTML {
 	var b strings.Builder
 	for _, run := range r {
@@ -104,7 +103,7 @@ func (r Run) html(b *strings.Builder) {
 	}
 	b.WriteString(">")
 	if strings.HasSuffix(r.Class, "cs") || strings.HasSuffix(r.Class, "ws") {
-		for _, c := range r.Text { // each in a box of its own; none of them is ASCII
+		for _, c := range r.Text { // each in its own box; none of them is ASCII
 			b.WriteString("<span")
 			if class := drawnClass(c); class != "" {
 				b.WriteString(` class="` + class + `"`)

@@ -1,9 +1,9 @@
-// Package term turns the captures of a pane into the rows that a browser is sent:
-// as JSON, as HTML, and as the style sheet that both need.
+// Package term turns captures of a pane into the rows that a browser receives: as JSON,
+// as HTML, and with the style sheet that both need.
 //
-// It promises that nothing but text, the classes of its own style sheet, colours
-// and http addresses gets from a pane into a page, and that lines which two
-// captures have in common are made once. It has no state but a [Renderer]'s.
+// It promises that only text, the classes of its own style sheet, colours and http
+// addresses get from a pane into a page, and that a line which two captures have in
+// common is rendered once. It has no state but a [Renderer]'s.
 package term
 
 import (
@@ -14,19 +14,19 @@ import (
 	"netsky/tmux/screen"
 )
 
-// MaxRows is how many rows of a capture are rendered, so that no pane can make a
-// page without an end.
+// MaxRows is the most rows of a capture that are rendered, so that no pane can make an
+// endless page.
 const MaxRows = 6000
 
-// A Renderer turns the captures of one pane into rows. A line that was near there
-// in the capture before is not parsed again.
+// A Renderer turns the captures of one pane into rows. A line that was near the same
+// place in the capture before is not parsed again.
 type Renderer struct {
 	last  []*Line
 	spans []screen.Span // room for those of one line
 }
 
-// A Line is a row with what it was made of and what follows from it. It is not
-// changed once it is made, so the same line of two captures is the same pointer.
+// A Line is a row with its source and what was derived from it. It is immutable once
+// made, so the same line of two captures is the same pointer.
 type Line struct {
 	Row  Row
 	JSON []byte // of Row
@@ -47,7 +47,7 @@ func (r *Renderer) Render(text string) []*Line {
 		}
 		var l *Line
 		if l, scrolled = r.find(raw, p, len(lines), scrolled); l == nil {
-			l = r.line(strings.Clone(raw), p) // not the whole capture with it
+			l = r.line(strings.Clone(raw), p) // do not retain the whole capture
 		}
 		lines = append(lines, l)
 		p = l.end
@@ -56,11 +56,11 @@ func (r *Renderer) Render(text string) []*Line {
 	return lines
 }
 
-// maxScroll is how many lines around its place a line is looked for.
+// maxScroll is how many lines around its place a line is searched.
 const maxScroll = 64
 
-// find is the line as it was in the capture before, or nil, and by how many lines
-// it has scrolled, which is where the next is looked for first.
+// find returns the line from the capture before, or nil, and by how many lines it has
+// scrolled, which is where the next one is searched first.
 func (r *Renderer) find(raw string, p screen.Pen, at, scrolled int) (*Line, int) {
 	was := func(i int) bool {
 		return i >= 0 && i < len(r.last) && r.last[i].raw == raw && r.last[i].start == p
@@ -87,7 +87,7 @@ func (r *Renderer) line(raw string, p screen.Pen) *Line {
 	return l
 }
 
-// makeRow makes a row of a line, without blanks at its end that show nothing.
+// makeRow makes a row from a line, without trailing blanks that show nothing.
 func makeRow(spans []screen.Span) Row {
 	row := make(Row, len(spans))
 	for i, s := range spans {
@@ -102,8 +102,8 @@ func makeRow(spans []screen.Span) Row {
 	return row
 }
 
-// The classes of a run. A colour's is f or g (ground) and its number in the
-// palette; fx and gx are the pane's own two, changed for each other.
+// The classes of a run. A colour's is f (foreground) or g (background) and its number
+// in the palette; fx and gx are the pane's two default colours, swapped.
 var attrClasses = []struct {
 	attr  screen.Attr
 	class string
@@ -112,9 +112,8 @@ var attrClasses = []struct {
 	{screen.Hidden, "h"}, {screen.Strike, "s"}, {screen.Overline, "o"},
 }
 
-// cellClasses are the classes of cells: ASCII follows on itself; other characters
-// the page puts in boxes as wide as their cells, because a font may have them
-// wider or narrower.
+// cellClasses are the classes of cells: ASCII needs none; other characters get boxes as
+// wide as their cells, because a font may make them wider or narrower.
 var cellClasses = map[screen.Cells]string{
 	screen.One: " c", screen.Two: " w", screen.Ones: " cs", screen.Twos: " ws", screen.None: " z",
 }
@@ -162,7 +161,7 @@ func (r *Run) style(class []byte, s screen.Style) []byte {
 	return class
 }
 
-// safeLink is an address that a page may lead to, or "".
+// safeLink returns an address that a page may link to, or "".
 func safeLink(s string) string {
 	if s == "" {
 		return ""

@@ -1,6 +1,6 @@
-// Package web reads requests and writes answers in the one way of all of the
-// dashboard's handlers: refusals as a problem or a page, JSON whole or not at
-// all, bodies that are objects of strings, and routes by method.
+// Package web reads requests and writes answers in the same way for all of the
+// dashboard's handlers: refusals as a problem or a page, JSON whole or not at all,
+// bodies that are objects of strings, and routes by method.
 //
 // It keeps no state, so a crash leaves nothing.
 package web
@@ -49,7 +49,7 @@ func PlainPage(w http.ResponseWriter, status int, title, body string) {
 	fmt.Fprintf(w, plainPage, title, body)
 }
 
-// Coded returns a text as HTML, with what is between backticks as code.
+// Coded returns a text as HTML, with the parts between backticks as code.
 func Coded(text string) string {
 	parts := strings.Split(html.EscapeString(text), "`")
 	for i := 1; i+1 < len(parts); i += 2 {
@@ -58,12 +58,12 @@ func Coded(text string) string {
 	return strings.Join(parts, "")
 }
 
-// Refuse answers with a problem: as a page if a person's browser asked for one,
-// else as JSON.
+// Refuse answers with a problem: as a page if a person's browser asked for one, else as
+// JSON.
 func Refuse(w http.ResponseWriter, r *http.Request, status int, detail string) {
 	if strings.Contains(r.Header.Get("Accept"), "text/html") && !strings.HasPrefix(r.URL.Path, "/api/") {
 		title, more := http.StatusText(status), `<p><a href="/">Overview</a></p>`
-		if status == http.StatusUnauthorized { // the cookie may be of an earlier server, and the tab may have a key
+		if status == http.StatusUnauthorized { // the cookie may be from an earlier server, and the tab may have a key
 			title, more = "You are signed out", `<script src="`+StaticPath+SessionScript+`" data-resume></script>`
 		}
 		PlainPage(w, status, html.EscapeString(title), "<p>"+Coded(detail)+"</p>"+more)
@@ -75,12 +75,12 @@ func Refuse(w http.ResponseWriter, r *http.Request, status int, detail string) {
 	w.Write(append(data, '\n'))
 }
 
-// JSON writes a value whole or not at all. encoding/json escapes "<", so no
-// reader can take it for markup.
+// JSON writes a value whole or not at all. encoding/json escapes "<", so no reader can
+// take it for markup.
 func JSON(w http.ResponseWriter, r *http.Request, status int, v any) {
 	data, err := json.Marshal(v)
-	if err != nil { // the raw JSON in a record is broken
-		Refuse(w, r, http.StatusInternalServerError, "the record cannot be written as JSON")
+	if err != nil { // the raw JSON in a record is invalid
+		Refuse(w, r, http.StatusInternalServerError, "the record cannot be encoded as JSON")
 		return
 	}
 	w.Header().Set("Content-Type", "application/json")
@@ -88,7 +88,7 @@ func JSON(w http.ResponseWriter, r *http.Request, status int, v any) {
 	w.Write(append(data, '\n'))
 }
 
-// Quote returns a client's words for a refusal: printable and short.
+// Quote returns a client's text for an error message: printable and short.
 func Quote(text string) string {
 	const most = 80
 	if len(text) > most {
@@ -97,8 +97,8 @@ func Quote(text string) string {
 	return `"` + envelope.Plain(text) + `"`
 }
 
-// Fields reads a JSON object of strings, each named at most once and exactly as
-// in names. encoding/json would take the last of two, and TO for to.
+// Fields reads a JSON object of strings, each named at most once and exactly as in
+// names. encoding/json would use the last of two, and accept TO for to.
 func Fields(data []byte, names ...string) (map[string]string, error) {
 	if !utf8.Valid(data) {
 		return nil, errors.New("the body is not UTF-8")
@@ -115,10 +115,10 @@ func Fields(data []byte, names ...string) (map[string]string, error) {
 			return nil, errors.New("the body is not a JSON object")
 		}
 		if !slices.Contains(names, name) {
-			return nil, errors.New(Quote(name) + ": no such field here")
+			return nil, errors.New(Quote(name) + ": unknown field")
 		}
 		if _, twice := found[name]; twice {
-			return nil, errors.New(name + ": given twice")
+			return nil, errors.New(name + ": given more than once")
 		}
 		v, err := dec.Token()
 		text, ok := v.(string)
@@ -131,7 +131,7 @@ func Fields(data []byte, names ...string) (map[string]string, error) {
 		return nil, errors.New("the body is not a JSON object")
 	}
 	if _, err := dec.Token(); !errors.Is(err, io.EOF) {
-		return nil, errors.New("the body goes on after the object")
+		return nil, errors.New("unexpected data after the JSON object")
 	}
 	return found, nil
 }
@@ -159,6 +159,6 @@ func (r *Routes) add(path, allow string, get, post http.HandlerFunc) {
 	}
 	r.HandleFunc(path, func(w http.ResponseWriter, req *http.Request) {
 		w.Header().Set("Allow", allow)
-		Refuse(w, req, http.StatusMethodNotAllowed, "only "+allow)
+		Refuse(w, req, http.StatusMethodNotAllowed, "allowed methods: "+allow)
 	})
 }
