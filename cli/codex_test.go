@@ -354,7 +354,7 @@ func TestCodexTools(t *testing.T) {
 	}
 	// What is handed to it by hand beside its own Codex.
 	out = w.must(t, "netsky", "codex", "1", "--prompt", "loop: say asked beside it")
-	mustContain(t, "a prompt beside it", out, "sent by the bus as prompt-", "its own Codex is running and takes it; the answer goes to agent0's inbox")
+	mustContain(t, "a prompt beside it", out, "sent over the bus as prompt-", "its own Codex is running and will process it; the answer goes to agent0's inbox")
 	w.mustShow(t, "channel ls agent0", "asked beside it")
 	drained, err := w.command(t.Context(), "netsky", "codex", "1", "--drain").CombinedOutput()
 	if err == nil {

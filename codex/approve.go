@@ -2,7 +2,7 @@ package codex
 
 import "netsky/codex/appserver"
 
-// What the one who starts Codex agents decides with, and what may keep one from
+// The types for deciding what Codex asks, and the errors that keep an agent from
 // starting.
 type (
 	Approval = appserver.Approval

@@ -9,22 +9,22 @@ import (
 	"netsky/bus/envelope"
 )
 
-// A dialog of Codex's is known by its structure, whatever it says: a list of
-// numbered choices, one with the cursor, where else the composer stands at the
-// bottom of the screen. All text of a conversation is above the composer, whose
-// line is then the last that begins with the cursor.
+// A dialog of Codex's is recognised by its structure, whatever its text: a list of
+// numbered choices, one with the cursor, where otherwise the composer is, at the bottom
+// of the screen. All text of a conversation is above the composer, whose line is then
+// the last that starts with the cursor.
 var (
 	cursorLine = regexp.MustCompile(`^\s*[›❯>]\s`)
 	choiceLine = regexp.MustCompile(`^\s*[›❯>]?\s*(\d{1,2})\. +\S`)
 )
 
 const (
-	maxDialogScreen = 256 << 10 // bytes that are looked at, from the end
+	maxDialogScreen = 256 << 10 // bytes examined, from the end
 	maxDialogLines  = 24        // between a dialog's title and its choices
-	maxDialogText   = 200       // bytes
+	maxDialogText   = 200       // in bytes
 )
 
-// dialogNames are words that name a dialog; of any other its first line tells.
+// dialogNames are words that identify a dialog; any other is named by its first line.
 var dialogNames = []struct{ words, name string }{
 	{"Try new model", "new model"},
 	{"Would you like to", "approval"},
@@ -38,16 +38,17 @@ var dialogNames = []struct{ words, name string }{
 
 const unknownDialog = "unknown dialog"
 
-// Dialog is the dialog on Codex's screen. It never has Keys: an answer is a
-// person's to give.
+// Dialog returns the dialog on Codex's screen. It never has Keys: only a person can
+// answer it.
 func (r *Runtime) Dialog(screen string, l agent.Launch) (agent.Dialog, bool) {
 	return recognise(screen, l.Agent)
 }
 
-// Overlaid says that the agent works on behind a dialog, and knows nothing of it.
+// Overlaid reports true: the agent continues behind a dialog, and is not affected by
+// it.
 func (r *Runtime) Overlaid() {}
 
-// recognise finds the dialog on a screen, the text of the pane of that agent.
+// recognise finds the dialog on a screen, the text of the agent's pane.
 func recognise(screen string, id agent.ID) (agent.Dialog, bool) {
 	if over := len(screen) - maxDialogScreen; over > 0 {
 		screen = screen[over:]
@@ -64,13 +65,13 @@ func recognise(screen string, id agent.ID) (agent.Dialog, bool) {
 		return agent.Dialog{}, false
 	}
 	first, last := choices(lines, at)
-	if first == last || composed(lines[last+1:], id) { // a long list shows a part of itself
+	if first == last || composed(lines[last+1:], id) { // a long list shows only a part of itself
 		return agent.Dialog{}, false
 	}
 	return named(lines, first, last), true
 }
 
-// choice is the number of the choice in a line, 0 if there is none.
+// choice returns the number of the choice in a line, 0 if there is none.
 func choice(line string) int {
 	m := choiceLine.FindStringSubmatch(line)
 	if m == nil {
@@ -80,8 +81,8 @@ func choice(line string) int {
 	return n
 }
 
-// choices finds the first and the last line of the list with the cursor's line
-// in it: their numbers count up by one, and a choice may take several lines.
+// choices finds the first and the last line of the list around the cursor's line: the
+// numbers are consecutive, and a choice may take several lines.
 func choices(lines []string, at int) (first, last int) {
 	const apart = 4 // lines of one choice
 	first, last = at, at
@@ -98,8 +99,8 @@ func choices(lines []string, at int) (first, last int) {
 	return first, last
 }
 
-// composed reports whether what stands below is the composer's foot: then the
-// list is a draft. It names the thread, which has the agent's name.
+// composed reports whether the lines below are the composer's foot: then the list is a
+// draft. The foot names the thread, which has the agent's name.
 func composed(below []string, id agent.ID) bool {
 	for _, line := range below {
 		if strings.HasSuffix(line, "for shortcuts") || strings.Contains(line+" ", "· "+string(id)+" ") {
@@ -109,9 +110,9 @@ func composed(below []string, id agent.ID) bool {
 	return false
 }
 
-// named names the dialog whose choices stand there.
+// named returns the name of the dialog above the choices.
 func named(lines []string, first, last int) agent.Dialog {
-	// Its text begins behind two empty lines, or at the top.
+	// Its text starts after two empty lines, or at the top.
 	top := first
 	for i, empty := first-1, 0; i >= 0 && empty < 2 && first-i <= maxDialogLines; i-- {
 		if strings.TrimSpace(lines[i]) == "" {

@@ -8,9 +8,9 @@ import (
 
 func getenv(env []string, name string) string { return program.Value(env, name) }
 
-// childEnv is the environment of the agent's Codex: what we have, without what
-// belongs to other agents and to the terminal, and with the agent's name, which
-// the commands of the model inherit.
+// childEnv returns the environment of the agent's Codex: the current one, without what
+// belongs to other agents and to the terminal, and with the agent's name, which the
+// model's commands inherit.
 func childEnv(env []string, id agent.ID, home home.Dir) []string {
 	env = program.Without(program.Clean(env), "AGENT_N", "NETSKY_HOME", "NETSKY_PROMPT_FILE", EnvModel, "STY", "TMUX*")
 	return append(env, "AGENT_N="+id.N(), "NETSKY_HOME="+home.Root())

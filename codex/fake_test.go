@@ -144,7 +144,7 @@ func TestServerMisbehaves(t *testing.T) {
 		{way: "well", text: "fine"},
 		{way: "garbage", text: "fine"},
 		{way: "early", text: "fine"},
-		{way: "asks", text: `{"id":7,"error":{"code":-32601,"message":"netsky does not answer something/new"}}` + "\n"},
+		{way: "asks", text: `{"id":7,"error":{"code":-32601,"message":"netsky does not support something/new"}}` + "\n"},
 		{way: "ends", is: appserver.ErrLost, want: "its last words"},
 		{way: "huge", is: appserver.ErrLost, want: "over 64 MiB"},
 		{way: "untold", want: "the turn ended before it took the text: no"},

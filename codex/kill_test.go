@@ -96,7 +96,7 @@ func TestKillOnce(t *testing.T) {
 	cmd.Wait()
 	w.mustOnce(nil)
 	reply := w.mustReply(agent.Root)
-	if reply.InReplyTo != id || !strings.Contains(reply.Text, "broken off") {
+	if reply.InReplyTo != id || !strings.Contains(reply.Text, "was interrupted") {
 		t.Errorf("reply = %+v", reply)
 	}
 	if now := w.state().Thread; now != thread {

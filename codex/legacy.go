@@ -9,8 +9,8 @@ import (
 	"netsky/store"
 )
 
-// legacy brings messages through `codex mcp-server`. A saved thread is asked for once
-// and then replaced.
+// legacy brings messages through `codex mcp-server`. A saved thread is tried once and
+// then replaced.
 type legacy struct {
 	o      SessionOptions
 	server appserver.ServerOptions
@@ -28,7 +28,7 @@ func (l *legacy) Deliver(ctx context.Context, in Input) (Answer, error) {
 	}
 	answer, err := l.deliver(call, in)
 	if errors.Is(err, context.DeadlineExceeded) && ctx.Err() == nil {
-		// The server answers a cancelled call never; it has ended with our close.
+		// The server never answers a cancelled call; closing it here ended it.
 		err = fmt.Errorf("%w: over %v", appserver.ErrTimeout, l.o.Limit)
 	}
 	return answer, err
@@ -59,7 +59,7 @@ func (l *legacy) deliver(ctx context.Context, in Input) (Answer, error) {
 	return answer, err
 }
 
-// begin begins a thread with the message.
+// begin starts a thread with the message.
 func (l *legacy) begin(ctx context.Context, s *appserver.Legacy, in Input) (Answer, error) {
 	text := in.Text
 	if l.o.Startup != "" {

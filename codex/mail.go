@@ -15,18 +15,18 @@ import (
 )
 
 const (
-	// MaxText is the longest text that Codex takes, in characters.
+	// MaxText is the longest text that Codex accepts, in characters.
 	MaxText = 1 << 20
-	// reserve is what we may put in front of a message, in bytes.
+	// reserve is the most that netsky puts in front of a message, in bytes.
 	reserve = 64 << 10
 )
 
-// ResidentLock is held by whoever keeps an agent's thread for longer than a
+// ResidentLock is held by a process that keeps an agent's thread for longer than a
 // message, so that a prompt knows where to go.
 func ResidentLock(id agent.ID) string { return "codex-" + string(id) }
 
-// prompt is a message from agent0 that is not on the bus. It is dealt with by
-// the holder of the mailbox, whom it makes us for so long.
+// prompt processes a message from agent0 that is not on the bus. Only the holder of the
+// mailbox may do that, so it holds the mailbox for that time.
 func (w *once) prompt(ctx context.Context) error {
 	w.envelope = envelope.Envelope{
 		ID: "prompt-" + agent.NewStart(), From: agent.Root, To: w.Agent, Text: *w.Prompt, Time: time.Now(), Via: "cli",
@@ -42,7 +42,7 @@ func (w *once) prompt(ctx context.Context) error {
 	lock, err := w.Home.Lock(name)
 	if errors.Is(err, home.ErrLocked) {
 		if w.resident() {
-			return w.byBus(ctx, "its own Codex is running and takes it; the answer goes to agent0's inbox")
+			return w.byBus(ctx, "its own Codex is running and will process it; the answer goes to agent0's inbox")
 		}
 		lock, err = w.Home.WaitLock(ctx, name, func(held error) { w.say(held.Error() + "; waiting for it") })
 	}
@@ -53,11 +53,11 @@ func (w *once) prompt(ctx context.Context) error {
 	if err := w.turn(ctx); !errors.Is(err, appserver.ErrHeld) {
 		return err
 	}
-	return w.byBus(ctx, appserver.ErrHeld.Error()+", so it waits in "+string(w.Agent)+"'s inbox; the answer will go to agent0's")
+	return w.byBus(ctx, appserver.ErrHeld.Error()+"; the message waits in "+string(w.Agent)+"'s inbox, and the answer will go to agent0's")
 }
 
-// resident says whether whoever holds the mailbox will deal with its mail: the
-// agent's own program, and not another of our kind.
+// resident reports whether the holder of the mailbox will process its mail: whether it
+// is the agent's own program, and not another Once.
 func (w *once) resident() bool {
 	if _, ok := w.Home.LockHolder(ResidentLock(w.Agent)); ok {
 		return true
@@ -66,19 +66,19 @@ func (w *once) resident() bool {
 	return err == nil && k.EndedMS == 0 && k.Alive()
 }
 
-// byBus leaves the message to whoever has the agent's thread. what says what
-// becomes of it: there is no answer yet.
+// byBus leaves the message to the process that has the agent's thread. what tells the
+// caller what happens to it: there is no answer yet.
 func (w *once) byBus(ctx context.Context, what string) error {
-	w.envelope.RequiresAck = true // as a turn of ours would have answered
+	w.envelope.RequiresAck = true // as a turn in this process would have answered
 	receipt, err := w.Bus.Send(ctx, w.envelope)
 	if err != nil {
 		return err
 	}
-	fmt.Fprintf(w.Out, "[codex] %s: sent by the bus as %s: %s (`netsky show %[2]s`)\n", w.Agent, receipt.ID, what)
+	fmt.Fprintf(w.Out, "[codex] %s: sent over the bus as %s: %s (`netsky show %[2]s`)\n", w.Agent, receipt.ID, what)
 	return nil
 }
 
-// drain takes the next message of the agent's inbox.
+// drain processes the next message in the agent's inbox.
 func (w *once) drain(ctx context.Context) error {
 	r, err := w.Bus.Receive(ctx, w.Agent, bus.ReceiveOptions{MaxText: MaxText - reserve, Report: func(what string, err error) {
 		if err != nil {
@@ -98,12 +98,12 @@ func (w *once) drain(ctx context.Context) error {
 }
 
 const (
-	look  = 50 * time.Millisecond // how long a message is waited for before the inbox is counted
-	giveU = 5 * time.Second       // how long what lies there may turn out to be no message
+	look  = 50 * time.Millisecond // how long to wait for a message before the inbox is counted
+	giveU = 5 * time.Second       // how long to wait for files that may turn out not to be messages
 )
 
-// next is the first message there is. A file that may still be being written is
-// waited for until the bus has made up its mind.
+// next returns the first message. It waits for a file that may still be being written
+// until the bus has decided what it is.
 func (w *once) next(ctx context.Context, r *bus.Receiver) (*bus.Delivery, error) {
 	empty := fmt.Errorf("%w for %s in %s", ErrEmpty, w.Agent, w.Home.Path(home.Mailbox(w.Agent), string(bus.Inbox)))
 	for until := time.Now().Add(giveU); ; {
@@ -127,15 +127,15 @@ func (w *once) next(ctx context.Context, r *bus.Receiver) (*bus.Delivery, error)
 	}
 }
 
-// reply sends the answer to the message's sender. refused is why that can never
-// be; err is anything else that went wrong.
+// reply sends the answer to the message's sender. refused is why that will never be
+// possible; err is any other error.
 func (w *once) reply(ctx context.Context, a Answer, text string) (refused, err error) {
 	switch w.envelope.Kind {
 	case envelope.KindReply, envelope.KindError, envelope.KindAck, envelope.KindApprovalAnswer:
-		return nil, nil // code does not answer answers
+		return nil, nil // code does not answer replies
 	}
 	if (a.Tools > 0 || a.Recovered) && courier.Answered(ctx, w.Bus, w.Agent, w.envelope) {
-		return nil, nil // the model has answered by itself
+		return nil, nil // the model has already answered with a tool or a verb
 	}
 	kind := envelope.KindReply
 	if text == "" {

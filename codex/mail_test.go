@@ -25,10 +25,10 @@ func TestOnceThreadHeld(t *testing.T) {
 	server := w.mustServer()
 	w.mustThread(server, func(o *appserver.ThreadOptions) { o.ID = w.state().Thread })
 	w.mustOnce(prompting("are you there?"))
-	if !strings.HasPrefix(w.out.String(), "[codex] agent1: sent by the bus as ") {
+	if !strings.HasPrefix(w.out.String(), "[codex] agent1: sent over the bus as ") {
 		t.Errorf("stdout = %q", &w.out)
 	}
-	if !strings.Contains(w.out.String(), "another process has the thread open, so it waits in agent1's inbox; the answer will go to agent0's") {
+	if !strings.Contains(w.out.String(), "another process has the thread open; the message waits in agent1's inbox, and the answer will go to agent0's") {
 		t.Errorf("stdout = %q", &w.out)
 	}
 	list := w.inbox("agent1")
@@ -60,7 +60,7 @@ func TestOnceResident(t *testing.T) {
 	}
 	defer lock.Unlock()
 	w.mustOnce(prompting("are you there?"))
-	if out := w.out.String(); !strings.Contains(out, "its own Codex is running and takes it; the answer goes to agent0's inbox") {
+	if out := w.out.String(); !strings.Contains(out, "its own Codex is running and will process it; the answer goes to agent0's inbox") {
 		t.Errorf("stdout = %q", out)
 	}
 	d, err := r.Next(w.ctx)

@@ -17,7 +17,7 @@ import (
 	"netsky/codex/appserver"
 )
 
-// ErrUsage is what the error of wrong OnceOptions matches.
+// ErrUsage is returned for invalid OnceOptions.
 var ErrUsage = errors.New("wrong usage")
 
 type usageError string
@@ -25,26 +25,26 @@ type usageError string
 func (e usageError) Error() string        { return string(e) }
 func (e usageError) Is(target error) bool { return target == ErrUsage }
 
-// ErrEmpty: there is no message to drain.
+// ErrEmpty is returned if there is no message to drain.
 var ErrEmpty = errors.New("no pending envelope")
 
-// EnvModel names the model where no flag does.
+// EnvModel is the variable that names the model if no flag does.
 const EnvModel = "AGENT_CODEX_MODEL"
 
-// OnceOptions say what Once does and with what.
+// OnceOptions configure Once.
 type OnceOptions struct {
 	Agent  agent.ID
 	Prompt *string // a message from agent0; or
 	Drain  bool    // the next one of the agent's inbox
-	Fresh  bool    // forget the thread and begin another
+	Fresh  bool    // forget the thread and start another
 
-	Model       string // asked for; before EnvModel and ConfigModel
-	ConfigModel string // as configured
-	Sandbox     string // "" is as Codex is configured
-	Approval    string // likewise; whatever it asks is declined
+	Model       string // from the flag; takes precedence over EnvModel and ConfigModel
+	ConfigModel string // from the configuration
+	Sandbox     string // "" is Codex's own setting
+	Approval    string // likewise; every request is declined
 
 	Instructions string         // the agent's rendered prompt
-	Startup      string         // in front of a fresh thread's first message
+	Startup      string         // put in front of a new thread's first message
 	Config       map[string]any // configuration of the thread, such as mcp_servers
 	Dir          string         // where the model works; absolute
 	Limit        time.Duration  // of the turn; 0: none
@@ -56,12 +56,12 @@ type OnceOptions struct {
 	Env     []string         // the whole environment
 
 	Out      io.Writer // the last line, and the answer
-	Err      io.Writer // what a person should know
+	Err      io.Writer // messages for a person
 	Terminal bool      // Out is a terminal: the answer is shown too
 }
 
-// ChooseModel is the model that is wanted: of the flag, else of the environment,
-// else of the configuration, else "", which is the thread's or Codex's own.
+// ChooseModel returns the model from the flag, else the environment, else the
+// configuration, else "", which is the thread's or Codex's own.
 func ChooseModel(flag string, env []string, config string) string {
 	if flag != "" {
 		return flag
@@ -72,22 +72,21 @@ func ChooseModel(flag string, env []string, config string) string {
 	return config
 }
 
-// Once brings one message through a turn of the agent's Codex thread, sends what
-// the model says to the message's sender, and only then files the message. It
-// says on Out which thread it was.
+// Once brings one message through a turn of the agent's Codex thread, sends the model's
+// answer to the message's sender, and only then files the message. It names the thread
+// on Out.
 //
-// If another process keeps the agent, or has its thread open, a prompt goes to
-// its inbox instead, which Out says. An error leaves a drained message to be
-// offered again, and nothing of it is done twice; but one whose sender may not
-// be answered is filed with that error. It matches ErrUsage, ErrEmpty,
-// ErrMissing, ErrHeld, agent.ErrLocked, envelope.ErrInvalid or what
-// Session.Deliver's does.
+// If another process keeps the agent, or has its thread open, a prompt goes to its
+// inbox instead, which is reported on Out. After an error a drained message is offered
+// again, and nothing of it is done twice; but one whose sender must not be answered is
+// filed with that error. The error matches ErrUsage, ErrEmpty, ErrMissing, ErrHeld,
+// home.ErrLocked, envelope.ErrInvalid or an error of Session.Deliver.
 func Once(ctx context.Context, o OnceOptions) error {
 	if !o.Agent.IsClone() {
-		return usageError("only clones are driven one message at a time: agent1, agent2, …")
+		return usageError("only clones process one message at a time: agent1, agent2, …")
 	}
 	if (o.Prompt != nil) == o.Drain {
-		return usageError("codex wants one of --prompt, --drain and --serve")
+		return usageError("codex needs exactly one of --prompt, --drain and --serve")
 	}
 	for _, id := range []agent.ID{o.Agent, agent.Root} {
 		if err := o.Bus.Make(id); err != nil {
@@ -101,7 +100,7 @@ func Once(ctx context.Context, o OnceOptions) error {
 	return w.prompt(ctx)
 }
 
-// once is one message at work.
+// once is one message being processed.
 type once struct {
 	OnceOptions
 	delivery *bus.Delivery // nil: it was not on the bus
@@ -116,7 +115,7 @@ func (w *once) say(text string) {
 	fmt.Fprintf(w.Err, "[codex] %s: %s\n", w.Agent, envelope.Plain(text))
 }
 
-// turn is all that happens to a message that is ours to deal with.
+// turn does everything for a message that this process has to process.
 func (w *once) turn(ctx context.Context) error {
 	answer, end, err := w.answer(ctx)
 	defer end()
@@ -143,8 +142,8 @@ func (w *once) turn(ctx context.Context) error {
 	return nil
 }
 
-// answer is what the installed Codex says to the message. end waits until Codex
-// has ended, which takes it 30 ms, in which the answer can be sent.
+// answer returns the installed Codex's answer to the message. end waits until Codex has
+// exited, which takes it 30 ms, in which the answer can be sent.
 func (w *once) answer(ctx context.Context) (a Answer, end func(), err error) {
 	end = func() {}
 	env, program := childEnv(w.Env, w.Agent, w.Home), w.Program
@@ -177,9 +176,8 @@ func (w *once) answer(ctx context.Context) (a Answer, end func(), err error) {
 	return a, func() { <-ended }, err
 }
 
-// old says whether a message was not delivered because this Codex is one that
-// is driven through mcp-server. One that could not even start an app-server may
-// be older than that.
+// old reports whether a message was not delivered because this Codex is driven through
+// mcp-server. One that could not even start an app-server may be older than that.
 func old(ctx context.Context, program string, env []string, err error) bool {
 	if errors.Is(err, appserver.ErrLost) {
 		v, probed := appserver.Probe(ctx, program, env)
@@ -188,7 +186,7 @@ func old(ctx context.Context, program string, env []string, err error) bool {
 	return errors.Is(err, appserver.ErrOld)
 }
 
-// session are the options of the agent's session.
+// session returns the options of the agent's session.
 func (w *once) session(program string, env []string) SessionOptions {
 	return SessionOptions{
 		Home: w.Home, Agent: w.Agent, Startup: w.Startup, Limit: w.Limit, Records: w.Records, Say: w.say,
@@ -197,26 +195,26 @@ func (w *once) session(program string, env []string) SessionOptions {
 			Sandbox: w.Sandbox, Approval: w.Approval, Config: w.Config, Approve: w.decline,
 		},
 		Connect: func(ctx context.Context) (*appserver.Server, error) {
-			// Else a turn without a network would never end.
+			// Otherwise a turn without a network would never end.
 			config := append(appserver.Trust(w.Dir, w.Sandbox), "features.unbounded_connection_retries=false")
 			return appserver.StartServer(ctx, appserver.ServerOptions{Program: program, Config: config, Env: env, Dir: w.Dir})
 		},
 	}
 }
 
-// decline says no and that it did: nobody is here who could say yes.
+// decline declines and prints that it did: nobody is here to approve.
 func (w *once) decline(_ context.Context, a Approval) Decision {
 	w.say("declined: " + envelope.Cut(strings.TrimSpace(a.Tool+" "+a.Text), 200))
 	return Decline
 }
 
-// adapter is what a model must know about this way of being talked to.
+// adapter is what a model must know about being used in this way.
 func adapter(id agent.ID) string {
 	return fmt.Sprintf(`
 
 ---
 
-You are %s. netsky hands you one message at a time, in a <channel> element that names its sender; nobody sees what
-you write while you work, and nobody can answer a question before you are through. Your last words of the turn go
-to that sender: write them short, and once, between %s and %s. Start and stop no agents.`, id, replyOpen, replyClose)
+You are %s. netsky gives you one message at a time, in a <channel> element that names its sender; nobody sees what
+you write while you work, and nobody can answer a question before you have finished. The last thing you write in the
+turn is sent to that sender: keep it short, and write it once, between %s and %s. Do not start or stop agents.`, id, replyOpen, replyClose)
 }

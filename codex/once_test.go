@@ -81,9 +81,9 @@ func TestOnceRefuses(t *testing.T) {
 		is   error
 		want string
 	}{
-		{"agent0", func(o *codex.OnceOptions) { o.Agent = agent.Root }, codex.ErrUsage, "only clones are driven one message at a time: agent1, agent2, …"},
-		{"neither", func(o *codex.OnceOptions) { o.Drain = false }, codex.ErrUsage, "codex wants one of --prompt, --drain and --serve"},
-		{"both", func(o *codex.OnceOptions) { o.Prompt = &text }, codex.ErrUsage, "codex wants one of --prompt, --drain and --serve"},
+		{"agent0", func(o *codex.OnceOptions) { o.Agent = agent.Root }, codex.ErrUsage, "only clones process one message at a time: agent1, agent2, …"},
+		{"neither", func(o *codex.OnceOptions) { o.Drain = false }, codex.ErrUsage, "codex needs exactly one of --prompt, --drain and --serve"},
+		{"both", func(o *codex.OnceOptions) { o.Prompt = &text }, codex.ErrUsage, "codex needs exactly one of --prompt, --drain and --serve"},
 		{"empty", nil, codex.ErrEmpty, "no pending envelope for agent1 in " + w.home.Path("channels/agent/agent1/inbox")},
 		{"empty prompt", prompting(""), envelope.ErrInvalid, "text: empty"},
 		{"wrapper in prompt", prompting("</channel>"), envelope.ErrInvalid, "wrapper"},

@@ -7,8 +7,8 @@ const (
 	replyClose = "</netsky-reply>"
 )
 
-// ExtractReply is the part of a model's answer that goes to the sender: what
-// stands in its first <netsky-reply> block, else all of it, trimmed.
+// ExtractReply returns the part of a model's answer that goes to the sender: the first
+// <netsky-reply> block, else all of it, trimmed.
 func ExtractReply(answer string) string {
 	if _, rest, ok := strings.Cut(answer, replyOpen); ok {
 		if body, _, ok := strings.Cut(rest, replyClose); ok {

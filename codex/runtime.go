@@ -14,8 +14,8 @@ import (
 	"netsky/codex/appserver"
 )
 
-// A Runtime starts Codex agents: the sidecar of netsky's own in each pane. It is for
-// one up, for which what it finds of the program and the login holds. It is safe for
+// A Runtime starts Codex agents: netsky's own sidecar in each pane. It serves one up,
+// for which its findings about the program and the login are valid. It is safe for
 // concurrent use.
 type Runtime struct {
 	Home   home.Dir
@@ -24,12 +24,12 @@ type Runtime struct {
 	checked program.Answers[struct{}]
 }
 
-// Name is "codex".
+// Name returns "codex".
 func (r *Runtime) Name() string { return "codex" }
 
-// Check says what stands in the way of a start: no Codex on the PATH
-// (ErrMissing), one that is too old (ErrOld), or no login (ErrLogin). It starts
-// Codex to ask it, once for each environment, which takes 0.1 s.
+// Check returns what prevents a start: no Codex on the PATH (ErrMissing), one that is
+// too old (ErrOld), or no login (ErrLogin). It starts Codex to ask it, once for each
+// environment, which takes 0.1 s.
 func (r *Runtime) Check(ctx context.Context, l agent.Launch) error {
 	key := ""
 	for _, name := range []string{"PATH", "HOME", "CODEX_HOME", "OPENAI_API_KEY", "CODEX_API_KEY"} {
@@ -66,13 +66,13 @@ func check(ctx context.Context, l agent.Launch) error {
 	return errors.Join(s.Account(ctx), s.Close())
 }
 
-// neverUsed reports whether Codex can have neither a login nor a provider that
-// needs none, as there is no directory of its own and no configuration. Asked, it
-// would make that directory.
+// neverUsed reports whether Codex can have neither a login nor a provider that needs
+// none, because it has no directory and no configuration. Asking it would create that
+// directory.
 func neverUsed(l agent.Launch) bool {
 	home := program.Value(l.Env, "HOME")
 	if home == "" || program.Value(l.Env, "CODEX_HOME") != "" {
-		return false // it makes no directory that was named to it
+		return false // it does not create a directory that was configured
 	}
 	for _, file := range []string{filepath.Join(home, ".codex"), "/etc/codex", filepath.Join(l.Dir, ".codex")} {
 		if _, err := os.Lstat(file); !errors.Is(err, fs.ErrNotExist) {
@@ -82,7 +82,7 @@ func neverUsed(l agent.Launch) bool {
 	return true
 }
 
-// Prepare completes the launch: the sidecar, and where its mailbox is.
+// Prepare completes the launch: the sidecar, and the location of its mailbox.
 func (r *Runtime) Prepare(_ context.Context, l *agent.Launch) error {
 	l.Argv = []string{r.Binary, "codex", string(l.Agent), "--serve"}
 	const channel = "CODEX_CHANNEL_DIR"

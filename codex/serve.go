@@ -19,28 +19,28 @@ import (
 	"netsky/codex/appserver"
 )
 
-// ServeOptions say whom Serve is, and with what.
+// ServeOptions configure Serve.
 type ServeOptions struct {
 	Agent agent.ID
 	Start string // the start id
-	Fresh bool   // forget the thread and begin another
+	Fresh bool   // forget the thread and start another
 
-	Model       string // asked for; before EnvModel and ConfigModel
-	ConfigModel string // as configured
-	Sandbox     string // "" is as Codex is configured
+	Model       string // from the flag; takes precedence over EnvModel and ConfigModel
+	ConfigModel string // from the configuration
+	Sandbox     string // "" is Codex's own setting
 	Approval    string // likewise
 
 	Instructions string         // the agent's rendered prompt
-	Startup      string         // in front of a fresh thread's first message
+	Startup      string         // put in front of a new thread's first message
 	Config       map[string]any // configuration of the thread, such as mcp_servers
 	Dir          string         // where the model works; absolute
 	Limit        time.Duration  // of a turn; 0: none
 
-	// Approve decides what Codex asks. nil: a person at the TUI does; headless,
+	// Approve decides what Codex asks. If nil, a person at the TUI does; headless,
 	// everything is declined.
 	Approve Approver
-	// Headless shows a transcript on Out in place of Codex's TUI. It is so, too,
-	// where standard input is no terminal of ours.
+	// Headless prints a transcript on Out instead of showing Codex's TUI. That is also
+	// the case if standard input is not this process's terminal.
 	Headless bool
 
 	Home    home.Dir
@@ -51,58 +51,58 @@ type ServeOptions struct {
 	Out     io.Writer        // the pane; nil is standard output
 }
 
-// A resident is a resident agent at work: the courier's Runtime. Its one goroutine
-// of its own keeps the thread open and turns what happens there into the courier's
-// events; see keep.
+// A resident is a resident agent at work: the courier's Runtime. Its own goroutine
+// keeps the thread open and turns what happens there into the courier's events; see
+// keep.
 type resident struct {
 	ServeOptions
 	program string
 	env     []string
-	lock    *home.Lock // says that somebody keeps the agent
+	lock    *home.Lock // held while this process keeps the agent
 	queue   *courier.Queue
 	print   *transcript
 	tui     *tui // nil: headless
 	group   sync.WaitGroup
 
-	// These belong to keep; of the session, Offer writes down what it submits.
+	// Used only by keep, except that Offer records in the session what it submits.
 	server  *appserver.Listener
 	session *Session
-	seen    []string // what Codex's screen need not announce, by the server seenBy
+	seen    []string // what Codex's screen need not announce, as of the server seenBy
 	seenBy  *appserver.Server
 	spent   appserver.Usage  // of the running turn
-	before  *appserver.Usage // the thread's tokens as last told
+	before  *appserver.Usage // the thread's token count reported last
 
 	offering sync.Mutex // held by Offer
 
-	mu      sync.Mutex        // guards what follows
+	mu      sync.Mutex        // guards the fields below
 	thread  *appserver.Thread // the open one; nil: none
 	state   agent.State
 	detail  string
-	quota   bool      // the last turn found it used up
-	gate    time.Time // with quota: no message is taken before
-	message string    // that the running turn took; "": it is a person's
+	quota   bool      // the last turn failed because the quota was used up
+	gate    time.Time // with quota: no message is accepted before
+	message string    // the one the running turn took; "": a person's
 	handed  handed
-	overdue string // the turn that was interrupted, as it ran too long
+	overdue string // the turn that was interrupted because it ran too long
 }
 
-// A handed is the message that was submitted last.
+// A handed is the message submitted last.
 type handed struct {
 	id, turn string
-	taken    bool // it stands in the thread
+	taken    bool // the thread shows it
 }
 
 // Serve is the program in the pane of a resident Codex agent. A courier brings the
-// agent's mail to its thread, sends the answers and reports its state; Codex's own
-// TUI shows the same thread, where a person can look on and type.
+// agent's mail to its thread, sends the answers and reports its state; Codex's own TUI
+// shows the same thread, where a person can watch and type.
 //
-// It returns nil after an obeyed shutdown, and after SIGTERM, SIGHUP or the end
-// of ctx, which break a turn off; nothing it started is left behind then. The
-// error matches ErrMissing, ErrOld, home.ErrLocked or is what makes going on
-// impossible. Whatever dies meanwhile is started again and gone on with; a
-// message that was under way is recognised, by the next process too.
+// It returns nil after a shutdown message, and after SIGTERM, SIGHUP or the end of ctx,
+// which interrupt a turn; nothing it started is left behind then. The error matches
+// ErrMissing, ErrOld, home.ErrLocked or the error that makes it impossible to continue.
+// Anything else that dies is restarted and continued; a message in progress is
+// recognised, also by the next process.
 //
-// Serve uses the whole process: standard input and output if they are a
-// terminal, and how signals are taken.
+// Serve uses the whole process: standard input and output if they are a terminal, and
+// its signal handling.
 func Serve(ctx context.Context, o ServeOptions) error {
 	ctx, stop := signal.NotifyContext(ctx, syscall.SIGTERM, syscall.SIGHUP)
 	defer stop()
@@ -130,8 +130,8 @@ func newResident(o ServeOptions) *resident {
 	}
 }
 
-// begin takes what belongs to one process at a time and starts what runs beside
-// us. end undoes it, as far as it has got.
+// begin acquires what only one process may have and starts everything that runs besides
+// keep. end undoes it, as far as it got.
 func (r *resident) begin(ctx context.Context) (err error) {
 	r.env, r.program = childEnv(r.Env, r.Agent, r.Home), r.Program
 	if r.program == "" {
@@ -161,7 +161,7 @@ func (r *resident) begin(ctx context.Context) (err error) {
 	return err
 }
 
-// run brings mail until it is told to end.
+// run delivers mail until it is told to end.
 func (r *resident) run(ctx context.Context) error {
 	ctx, cancel := context.WithCancel(ctx)
 	mail := courier.New(courier.Options{
@@ -211,8 +211,8 @@ func (r *resident) options() SessionOptions {
 	}
 }
 
-// connect gives the session its server: the one that listens, started again if
-// it has ended.
+// connect connects the session to the listening server, which it restarts if it has
+// ended.
 func (r *resident) connect(ctx context.Context) (*appserver.Server, error) {
 	ctx, cancel := context.WithTimeout(ctx, 3*grace)
 	defer cancel()
@@ -243,7 +243,7 @@ func (r *resident) endServer() {
 	}
 }
 
-// decide answers what Codex asks, or leaves it to whoever is at the TUI.
+// decide answers what Codex asks, or leaves it to a person at the TUI.
 func (r *resident) decide(ctx context.Context, a Approval) Decision {
 	r.mu.Lock()
 	a.Message = r.message
@@ -255,12 +255,12 @@ func (r *resident) decide(ctx context.Context, a Approval) Decision {
 		return Leave
 	}
 	what := strings.TrimSpace(a.Tool + " " + a.Text)
-	r.record("declined, as nobody can answer: " + what)
+	r.record("declined because nobody can answer: " + what)
 	r.print.say("declined: " + what)
 	return Decline
 }
 
-// log says what the courier has to tell.
+// log prints what the courier reports.
 func (r *resident) log(what string, err error) {
 	if err != nil {
 		what += ": " + err.Error()
@@ -269,19 +269,19 @@ func (r *resident) log(what string, err error) {
 	r.print.say(what)
 }
 
-// residentWords is what a model must know about this way of being talked to.
+// residentWords is what a model must know about being used in this way.
 func residentWords(id agent.ID) string {
 	more := ""
 	if id.IsClone() {
-		more = " Start and stop no agents."
+		more = " Do not start or stop agents."
 	}
 	return fmt.Sprintf(`
 
 ---
 
-You are %s. Messages of others reach you one at a time, each in a <channel> element that names its sender and has an
-id. When such a message wants an answer, your last words of the turn go to its sender by themselves; if only a part of
-them should, put that between %s and %s. Or answer at once with
-`+"`netsky reply ID TEXT`"+`; then your last words go to nobody. What comes without a <channel> element has been typed
-by a person at your own pane, who reads there.%s`, id, replyOpen, replyClose, more)
+You are %s. Messages from others reach you one at a time, each in a <channel> element that names its sender and has an
+id. When such a message wants an answer, the last thing you write in the turn is sent to its sender automatically; if
+only a part of it should be sent, put that part between %s and %s. Or answer immediately with
+`+"`netsky reply ID TEXT`"+`; then the last thing you write is sent to nobody. Text without a <channel> element
+was typed by a person at your own pane, who reads your answer there.%s`, id, replyOpen, replyClose, more)
 }

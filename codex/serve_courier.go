@@ -10,7 +10,8 @@ import (
 	"netsky/codex/appserver"
 )
 
-// Traits are those of one turn at a time, which a connection tells of in order.
+// Traits returns those of one turn at a time, on a connection that reports events in
+// order.
 func (r *resident) Traits() courier.Traits {
 	return courier.Traits{
 		Name: "codex", Batch: 1, BatchBytes: MaxText - reserve, Text: MaxText - reserve, Leaves: true, Losses: maxLosses,
@@ -22,7 +23,7 @@ func (r *resident) Traits() courier.Traits {
 	}
 }
 
-// State is what the events of the thread make of it.
+// State is derived from the thread's events.
 func (r *resident) State(context.Context) courier.Condition {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -68,7 +69,7 @@ func (r *resident) Offer(ctx context.Context, o courier.Offer) error {
 	case errors.Is(err, appserver.ErrLost):
 		return err // and the state is keep's
 	case errors.Is(err, context.DeadlineExceeded):
-		return err // likewise: the connection is given up
+		return err // likewise: the connection is dropped
 	case appserver.Refused(err):
 		r.queue.Put(
 			courier.Event{Event: agent.Event{Event: agent.EventPrompt, IDs: o.About}},
@@ -80,7 +81,7 @@ func (r *resident) Offer(ctx context.Context, o courier.Offer) error {
 	return err
 }
 
-// submit writes down that a message is submitted, and submits it.
+// submit records that a message is submitted, then submits it.
 func (r *resident) submit(ctx context.Context, t *appserver.Thread, id, text string) (*appserver.Turn, error) {
 	if err := r.session.submitting(ctx, t.ID(), id); err != nil {
 		return nil, err
@@ -102,24 +103,24 @@ func (r *resident) limit(turn *appserver.Turn) {
 	case <-timer.C:
 	}
 	r.mu.Lock()
-	if !turn.Over() { // else nobody would take it back
+	if !turn.Over() { // otherwise nobody would retract it
 		r.overdue = turn.ID
 	}
 	r.mu.Unlock()
 	turn.BreakOff()
 }
 
-// Holds reports whether the thread's history has the message.
+// Holds reports whether the thread's history contains the message.
 func (r *resident) Holds(ctx context.Context, id string) (bool, error) {
 	past, err := r.past(ctx, id, "")
 	if past != nil {
-		r.session.accepted(ctx, id) // perhaps nobody has heard of that
+		r.session.accepted(ctx, id) // it may not have been reported
 	}
 	return past != nil, err
 }
 
-// Ended is how a turn ended, as the thread's history tells it. One that ended for
-// want of a login is taken for one that was broken off, and is gone on with.
+// Ended returns how a turn ended, according to the thread's history. One that ended for
+// lack of a login counts as interrupted, and is continued.
 func (r *resident) Ended(ctx context.Context, id, turn string) (e agent.Event, ok bool, err error) {
 	past, err := r.past(ctx, id, turn)
 	if err != nil || past == nil {
@@ -140,29 +141,29 @@ func (r *resident) Ended(ctx context.Context, id, turn string) (e agent.Event, o
 	return e, true, nil
 }
 
-// past looks a turn up in the history of the open thread.
+// past finds a turn in the history of the open thread.
 func (r *resident) past(ctx context.Context, id, turn string) (*appserver.Past, error) {
 	t := r.opened()
 	if t == nil {
-		return nil, errors.New("the connection to Codex is being opened")
+		return nil, errors.New("not connected to Codex yet")
 	}
 	ctx, cancel := context.WithTimeout(ctx, grace)
 	defer cancel()
 	return t.Find(ctx, id, turn)
 }
 
-// Interrupt ends the running turn, whoever began it.
+// Interrupt interrupts the running turn, whoever started it.
 func (r *resident) Interrupt(ctx context.Context, _ agent.ID) error {
 	t := r.opened()
 	if t == nil || t.Running() == nil {
-		return errors.New("no turn runs")
+		return errors.New("no turn is running")
 	}
 	ctx, cancel := context.WithTimeout(ctx, grace)
 	defer cancel()
 	return t.Interrupt(ctx)
 }
 
-// opened is the open thread; nil: none.
+// opened returns the open thread, or nil.
 func (r *resident) opened() *appserver.Thread {
 	r.mu.Lock()
 	defer r.mu.Unlock()

@@ -19,7 +19,7 @@ const (
 	maxWords = 200 // bytes of a detail and of a log's text
 )
 
-// set says how the agent is.
+// set sets the agent's state.
 func (r *resident) set(state agent.State, detail string) {
 	r.mu.Lock()
 	r.state, r.detail = state, envelope.Line(detail, maxWords)
@@ -27,8 +27,8 @@ func (r *resident) set(state agent.State, detail string) {
 	r.queue.Put(courier.Event{Event: agent.Event{Event: courier.EventState}})
 }
 
-// follow takes in what happens in the open thread, until ctx ends or the
-// connection is lost, or with the error of a turn for which there was no login.
+// follow handles the open thread's events, until ctx ends or the connection is lost, or
+// returns the error of a turn for which there was no login.
 func (r *resident) follow(ctx context.Context) (login error) {
 	for {
 		select {
@@ -50,7 +50,7 @@ func (r *resident) follow(ctx context.Context) (login error) {
 	}
 }
 
-// event takes in what is no end.
+// event handles an event that is not the end of a turn.
 func (r *resident) event(ctx context.Context, e appserver.Event) {
 	switch e.Kind {
 	case appserver.TurnStarted:
@@ -83,13 +83,13 @@ func (r *resident) event(ctx context.Context, e appserver.Event) {
 	case appserver.ApprovalSettled:
 		r.set(agent.Busy, "turn")
 	case appserver.Retrying:
-		r.set(agent.Busy, "turn; tries again: "+e.Text)
+		r.set(agent.Busy, "turn; retrying: "+e.Text)
 	case appserver.TokenUsage:
 		r.count(e.Usage)
 	}
 }
 
-// take notes which message the running turn took last.
+// take records which message the running turn took last.
 func (r *resident) take(message string) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -99,9 +99,9 @@ func (r *resident) take(message string) {
 	}
 }
 
-// ended takes in the end of a turn.
+// ended handles the end of a turn.
 func (r *resident) ended(ctx context.Context, e appserver.Event) (login error) {
-	r.offering.Lock() // the number of a turn that has just begun is known then
+	r.offering.Lock() // by then the id of a turn that has just started is known
 	r.mu.Lock()
 	h, overdue := r.handed, r.overdue == e.Turn
 	if overdue {
@@ -120,7 +120,7 @@ func (r *resident) ended(ctx context.Context, e appserver.Event) (login error) {
 		detail = "last turn interrupted: " + stop.Text
 	case e.Kind == appserver.TurnInterrupted:
 		if r.ending(ctx) {
-			return nil // it is cut off, not broken off
+			return nil // cut off by the shutdown; the next process continues it
 		}
 		stop.Event.Event, stop.Error = agent.EventStopFailed, courier.Interrupted
 		detail = "last turn interrupted"
@@ -145,19 +145,19 @@ func (r *resident) ended(ctx context.Context, e appserver.Event) (login error) {
 	switch {
 	case h.turn != e.Turn || h.taken:
 		r.queue.Put(stop)
-	case login == nil: // Codex took the turn on and not the text: that is not tried for ever
+	case login == nil: // Codex accepted the turn but not the text: don't retry that forever
 		prompt := courier.Event{Event: agent.Event{Event: agent.EventPrompt, ID: e.Turn, IDs: []string{h.id}}}
 		r.queue.Put(prompt, stop)
-	} // else the text is offered again
+	} // otherwise the text is offered again
 	return login
 }
 
-// tooLong is what whoever waits for a turn over the limit is told.
+// tooLong is the error for the sender of a message whose turn exceeded the limit.
 func (r *resident) tooLong() string {
 	return fmt.Errorf("%w: over %v", appserver.ErrTimeout, r.Limit).Error()
 }
 
-// ending reports whether the server is ending: it interrupts its turns before.
+// ending reports whether the server is shutting down: it interrupts its turns before.
 func (r *resident) ending(ctx context.Context) bool {
 	timer := time.NewTimer(grace / 20)
 	defer timer.Stop()
@@ -171,23 +171,23 @@ func (r *resident) ending(ctx context.Context) bool {
 	}
 }
 
-// lost takes in the end of the connection. A turn that was to end and did not is
-// answered for.
+// lost handles the end of the connection. A turn that was to be interrupted and had not
+// ended is reported as ended.
 func (r *resident) lost(why error) {
-	r.print.say(why.Error() + "; starting it again")
+	r.print.say(why.Error() + "; restarting it")
 	r.mu.Lock()
 	overdue, running := r.overdue, r.state == agent.Busy || r.state == agent.Waiting
 	r.thread = nil
 	r.mu.Unlock()
 	if running {
-		r.set(agent.Busy, "codex is started again")
+		r.set(agent.Busy, "codex is being restarted")
 	}
 	if overdue != "" {
 		r.queue.Put(courier.Event{Event: agent.Event{Event: agent.EventStopFailed, ID: overdue, Text: r.tooLong()}})
 	}
 }
 
-// troubleOf is what a turn failed of; "" if that is not known.
+// troubleOf returns what a turn failed of, or "" if that is unknown.
 func troubleOf(err error) appserver.Trouble {
 	var e *appserver.TurnError
 	if errors.As(err, &e) {
@@ -196,8 +196,8 @@ func troubleOf(err error) appserver.Trouble {
 	return ""
 }
 
-// count adds up the running turn's tokens. Codex tells those of the whole
-// thread, also when nothing has been spent.
+// count adds up the running turn's tokens. Codex reports those of the whole thread,
+// also when nothing has been spent.
 func (r *resident) count(u *appserver.Usage) {
 	if r.before != nil && u.Total >= r.before.Total {
 		r.spent.Input += u.Input - r.before.Input
@@ -212,13 +212,12 @@ func (r *resident) count(u *appserver.Usage) {
 	r.before = u
 }
 
-// usage is what a turn took, as all runtimes count it.
+// usage returns a turn's usage in the form of all runtimes.
 func usage(u appserver.Usage) *agent.Usage {
 	return &agent.Usage{Input: u.Input - u.CachedInput, CacheRead: u.CachedInput, Output: u.Output, ContextNow: u.Last}
 }
 
-// record puts a line on record, about the running turn's message or else the
-// thread.
+// record adds a log entry about the running turn's message, or else the thread.
 func (r *resident) record(text string) {
 	if r.Records == nil {
 		return
@@ -231,7 +230,8 @@ func (r *resident) record(text string) {
 	r.mu.Unlock()
 	ctx, cancel := context.WithTimeout(context.Background(), grace)
 	defer cancel()
-	// What the database does not take waits in the spool, which others tell of.
+	// A record that the database does not accept waits in the spool, which is reported
+	// elsewhere.
 	r.Records.Record(ctx, store.AddLog{
 		Part: "codex", Actor: r.Agent, About: about, Text: envelope.Line(text, maxWords), Time: store.At(time.Now()),
 	})

@@ -15,14 +15,14 @@ import (
 )
 
 const (
-	// recheck is how long what stands in the way of a turn is left alone.
+	// recheck is the time between checks of what prevents a turn.
 	recheck = 30 * time.Second
-	// beat is how often we look, while we wait for something that is not told.
+	// beat is the interval for polling what is not reported.
 	beat = time.Second
 )
 
-// keep keeps the thread open and tells the courier what happens in it, until ctx
-// ends or going on is impossible.
+// keep keeps the thread open and reports its events to the courier, until ctx ends or
+// it cannot continue.
 func (r *resident) keep(ctx context.Context) error {
 	for cut := false; ; cut = true {
 		before, err := r.open(ctx, cut)
@@ -40,8 +40,8 @@ func (r *resident) keep(ctx context.Context) error {
 	}
 }
 
-// open opens the thread and waits until a model can be asked. It returns the login
-// with which that is so.
+// open opens the thread and waits until a model can be used. It returns the login that
+// made it possible.
 func (r *resident) open(ctx context.Context, cut bool) (login string, err error) {
 	for wait := 100 * time.Millisecond; ; wait = min(2*wait, recheck) {
 		before, old := r.account(), r.session.state.Thread
@@ -77,7 +77,7 @@ func (r *resident) open(ctx context.Context, cut bool) (login string, err error)
 	}
 }
 
-// ready tells that mail can be taken, unless a turn runs or the quota is used up.
+// ready reports that mail can be accepted, unless a turn runs or the quota is used up.
 func (r *resident) ready(t *appserver.Thread, cut, fresh bool) {
 	r.mu.Lock()
 	r.thread, r.handed = t, handed{}
@@ -97,7 +97,7 @@ func (r *resident) ready(t *appserver.Thread, cut, fresh bool) {
 	r.queue.Put(e)
 }
 
-// disconnect ends the connection. A server that did not end a turn is ended, too.
+// disconnect ends the connection, and also a server that did not end a turn.
 func (r *resident) disconnect() {
 	r.mu.Lock()
 	stuck := r.overdue != ""
@@ -109,16 +109,16 @@ func (r *resident) disconnect() {
 	}
 }
 
-// blocked waits until there is reason to believe that an account can be used
-// again: somebody has logged in, or, after a while, a message has come. Then Codex
-// is ended, to read what it has when it is started anew.
+// blocked waits until an account may be usable again: someone has logged in, or, after
+// a while, a message has arrived. Then Codex is ended, so that the new one reads its
+// login anew.
 func (r *resident) blocked(ctx context.Context, why error, before string) {
 	r.mu.Lock()
 	r.quota = false
 	r.mu.Unlock()
 	r.set(agent.Blocked, why.Error())
 	began := time.Now()
-	waiting, _ := r.Bus.Count(r.Agent, bus.Inbox) // if it cannot be counted, a login ends the wait
+	waiting, _ := r.Bus.Count(r.Agent, bus.Inbox) // if it can't be counted, only a login ends the wait
 	for ctx.Err() == nil && r.account() == before {
 		pause(ctx, beat)
 		if time.Since(began) < recheck {
@@ -132,7 +132,7 @@ func (r *resident) blocked(ctx context.Context, why error, before string) {
 	r.endServer()
 }
 
-// account tells states of Codex's login apart by its files.
+// account identifies the state of Codex's login by its files.
 func (r *resident) account() (stamp string) {
 	dir := getenv(r.env, "CODEX_HOME")
 	if dir == "" {
@@ -148,7 +148,7 @@ func (r *resident) account() (stamp string) {
 	return stamp
 }
 
-// pause waits for as long, or until ctx ends.
+// pause waits for d, or until ctx ends.
 func pause(ctx context.Context, d time.Duration) {
 	timer := time.NewTimer(d)
 	defer timer.Stop()

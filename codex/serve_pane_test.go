@@ -260,7 +260,7 @@ func TestServeKilled(t *testing.T) {
 	w.mustEnd("SERVE_DIR=" + w.dir)
 	p.mustClose()
 	w.mustPane()
-	if e := w.mustAnswer(agent.Owner, id); !strings.Contains(e.Text, "in the middle of a turn") {
+	if e := w.mustAnswer(agent.Owner, id); !strings.Contains(e.Text, "cut off your turn") {
 		t.Errorf("answer = %+v", e)
 	}
 	last := w.mustSend(envelope.Envelope{From: agent.Owner, Text: "loop: users"})

@@ -190,7 +190,7 @@ func TestServeServerKilled(t *testing.T) {
 	asked()
 	w.mustState(agent.Busy, "turn")
 	w.killServers()
-	if e := w.mustAnswer(agent.Owner, id); !strings.Contains(e.Text, "in the middle of a turn") {
+	if e := w.mustAnswer(agent.Owner, id); !strings.Contains(e.Text, "cut off your turn") {
 		t.Errorf("answer = %+v", e)
 	}
 	w.mustState(agent.Idle, "")

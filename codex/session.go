@@ -15,7 +15,7 @@ import (
 	"netsky/store"
 )
 
-// SessionOptions say how one agent's thread is kept.
+// SessionOptions configure a Session.
 type SessionOptions struct {
 	Home    home.Dir
 	Agent   agent.ID
@@ -24,12 +24,11 @@ type SessionOptions struct {
 	Startup string                                           // for Deliver: in front of a new thread's first text
 	Limit   time.Duration                                    // for Deliver: of one turn; 0: none
 	Records courier.Recorder                                 // nil: nothing is recorded
-	Say     func(text string)                                // tells a person what they should know, from any goroutine; nil: nobody
+	Say     func(text string)                                // prints a message for a person, from any goroutine; nil: nothing is printed
 }
 
-// A Session keeps the thread of one agent over the deaths of its servers. Its
-// methods may be called from one goroutine at a time, but for submitting, refused
-// and accepted.
+// A Session keeps the thread of one agent across restarts of its servers. Its methods
+// may be called from one goroutine at a time, except submitting, refused and accepted.
 type Session struct {
 	o      SessionOptions
 	server *appserver.Server
@@ -37,43 +36,43 @@ type Session struct {
 	events <-chan appserver.Event // of this connection's thread
 	stop   func()                 // ends them
 
-	mu    sync.Mutex // guards what follows
+	mu    sync.Mutex // guards the fields below
 	state State
-	saved State // is on file
+	saved State // saved in the file
 
-	mute atomic.Bool // it has been said that records fail
+	mute atomic.Bool // a failed record has been reported
 }
 
 // An Input is a message for a thread.
 type Input struct {
 	ID   string // the envelope's
-	Text string // as the model is to read it
+	Text string // as rendered for the model
 }
 
-// An Answer is what came of an Input.
+// An Answer is the result of an Input.
 type Answer struct {
 	appserver.Result
-	Recovered bool // it was in the thread already: an earlier process had not got to use it
+	Recovered bool // it was in the thread already: an earlier process did not get to use it
 }
 
-// maxLosses is how often a server may end under one message. A message that
-// ends it each time is not tried for ever.
+// maxLosses is how often a server may end during one message. A message that makes it
+// end each time is not retried forever.
 const maxLosses = 3
 
 const (
-	grace    = 10 * time.Second // what Codex gets to answer
-	patience = 2 * time.Second  // what a Codex that is ending gets to let go of its thread
+	grace    = 10 * time.Second // for Codex to answer
+	patience = 2 * time.Second  // for a Codex that is exiting to let go of its thread
 )
 
-// NewSession reads the agent's state and connects to nothing. Close ends what
-// Open connects to. The caller has the right to the agent's thread.
+// NewSession reads the agent's state and connects to nothing. Close ends what Open
+// connects to. The caller must have the right to the agent's thread.
 func NewSession(o SessionOptions) (*Session, error) {
 	if o.Say == nil {
 		o.Say = func(string) {}
 	}
 	state, aside, err := loadState(o.Home, o.Agent)
 	if aside != "" {
-		o.Say("its state was unreadable and is now " + o.Home.Path(aside) + "; a fresh thread begins")
+		o.Say("its state file was unreadable and was moved to " + o.Home.Path(aside) + "; starting a new thread")
 	}
 	if k := state.Keep; err == nil && k != nil {
 		state.Keep = nil
@@ -87,10 +86,10 @@ func NewSession(o SessionOptions) (*Session, error) {
 	return &Session{o: o, state: state, saved: state, stop: func() {}}, nil
 }
 
-// forget makes the next Open begin a thread.
+// forget makes the next Open start a thread.
 func (s *Session) forget() { s.state = State{} }
 
-// Close ends the connection and waits for a server of our own to end.
+// Close ends the connection and waits for a server that it started to end.
 func (s *Session) Close() error {
 	if s.server == nil {
 		return nil
@@ -101,9 +100,8 @@ func (s *Session) Close() error {
 	return err
 }
 
-// Open connects and opens the thread, unless it is open. The error matches
-// ErrHeld if another process has it, and ErrOld if this Codex is one that is
-// driven otherwise.
+// Open connects and opens the thread, unless it is open. The error matches ErrHeld if
+// another process has it, and ErrOld if this Codex is too old for an app-server.
 func (s *Session) Open(ctx context.Context) (*appserver.Thread, error) {
 	if s.thread != nil && s.server.Err() == nil {
 		return s.thread, nil
@@ -136,8 +134,8 @@ func (s *Session) Open(ctx context.Context) (*appserver.Thread, error) {
 	return thread, nil
 }
 
-// opened notes which thread is open. A new one is written down before its first
-// text, if it is on disk already.
+// opened records which thread is open. A new one is saved before its first text, if it
+// is on disk already.
 func (s *Session) opened(thread *appserver.Thread) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -153,7 +151,7 @@ func (s *Session) opened(thread *appserver.Thread) error {
 	return nil
 }
 
-// save writes the state down, unless it is on file. The caller holds mu.
+// save saves the state, unless it is unchanged. The caller holds mu.
 func (s *Session) save(sync bool) error {
 	if s.state == s.saved {
 		return nil
@@ -165,8 +163,8 @@ func (s *Session) save(sync bool) error {
 	return err
 }
 
-// openFreed opens a thread and gives a server that is just ending the time to
-// let go of it.
+// openFreed opens a thread; if a server that is exiting still has it, openFreed waits
+// for that.
 func (s *Session) openFreed(ctx context.Context, o appserver.ThreadOptions) (*appserver.Thread, error) {
 	deadline := time.Now().Add(patience)
 	for wait := 10 * time.Millisecond; ; wait *= 2 {
@@ -182,7 +180,7 @@ func (s *Session) openFreed(ctx context.Context, o appserver.ThreadOptions) (*ap
 	}
 }
 
-// openFresh begins a thread in the place of one that is gone.
+// openFresh starts a thread in place of one that is gone.
 func (s *Session) openFresh(ctx context.Context, o appserver.ThreadOptions) (*appserver.Thread, error) {
 	s.mu.Lock()
 	old := s.state
@@ -201,11 +199,11 @@ func (s *Session) openFresh(ctx context.Context, o appserver.ThreadOptions) (*ap
 	return thread, err
 }
 
-// Deliver brings a message through a turn and returns what the model said last.
-// A server that ends meanwhile is started again, and the message gone on with.
-// The error is a *TurnError, or matches ErrTimeout, ErrInterrupted, ErrHeld,
-// ErrLost or ctx's. After any of these Deliver may be called again with the same
-// input, also by another process: what has been done is not done again.
+// Deliver brings a message through a turn and returns what the model said last. A
+// server that ends meanwhile is restarted, and the message continued. The error is a
+// *TurnError, or matches ErrTimeout, ErrInterrupted, ErrHeld, ErrLost or ctx's. After
+// any of these Deliver may be called again with the same input, also by another
+// process: what has been done is not done again.
 func (s *Session) Deliver(ctx context.Context, in Input) (Answer, error) {
 	again := s.state.Message == in.ID // an earlier process may have submitted it
 	written := make(chan error, 1)
@@ -230,13 +228,13 @@ func (s *Session) Deliver(ctx context.Context, in Input) (Answer, error) {
 		if losses++; losses == maxLosses {
 			return answer, err
 		}
-		s.o.Say(err.Error() + "; starting it again")
+		s.o.Say(err.Error() + "; restarting it")
 		thread, err = s.Open(ctx)
 	}
 }
 
-// deliver brings a message through a turn. again says that it may stand in the
-// thread already.
+// deliver brings a message through a turn. If again is set, the thread may contain it
+// already.
 func (s *Session) deliver(ctx context.Context, thread *appserver.Thread, in Input, again bool) (Answer, error) {
 	defer thread.Hold()()
 	text := in.Text
@@ -274,13 +272,13 @@ func (s *Session) deliver(ctx context.Context, thread *appserver.Thread, in Inpu
 	return Answer{Result: res}, err
 }
 
-// submitting writes down that a message is about to be submitted, so that the
-// next process looks for it in the thread.
+// submitting records that a message is about to be submitted, so that the next process
+// looks for it in the thread.
 func (s *Session) submitting(ctx context.Context, thread, id string) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.state.Thread != thread || s.saved.Thread == thread && s.saved.Message == id {
-		return nil // it is gone, or that is written down
+		return nil // it is gone, or that is recorded
 	}
 	s.state.Message = id
 	if err := s.save(true); err != nil {
@@ -290,27 +288,27 @@ func (s *Session) submitting(ctx context.Context, thread, id string) error {
 	return nil
 }
 
-// refused notes that a submit failed. Of a loss nobody knows yet whether the
-// message was taken: its row waits for the next attempt, which looks.
+// refused records that a submit failed. After a lost connection it is unknown whether
+// the message was accepted: its row waits for the next attempt, which looks.
 func (s *Session) refused(ctx context.Context, thread *appserver.Thread, id string, err error) {
 	if !errors.Is(err, appserver.ErrLost) && ctx.Err() == nil {
 		s.put(ctx, thread.ID(), id, store.InputCancelled, err.Error())
 	}
 }
 
-// accepted notes that a message stands in the thread.
+// accepted records that the thread shows a message.
 func (s *Session) accepted(ctx context.Context, id string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.state.Started = true
 	if err := s.save(false); err != nil {
-		s.o.Say(err.Error()) // at worst the thread hears the startup text twice
+		s.o.Say(err.Error()) // at worst the thread gets the startup text twice
 	}
 	s.put(ctx, s.state.Thread, id, store.InputConsumed, "")
 }
 
-// put records what became of a message. Records never stop a turn: what the
-// database does not take waits in the spool, and it is for others to say so.
+// put records a message's state. Records never stop a turn: what the database does not
+// accept waits in the spool, and that is reported elsewhere.
 func (s *Session) put(ctx context.Context, thread, message, state, reason string) {
 	if s.o.Records == nil {
 		return
@@ -323,13 +321,13 @@ func (s *Session) put(ctx context.Context, thread, message, state, reason string
 	}
 }
 
-// brokenOff is what a model is told whose turn on a message did not get to its
-// end. The message itself stands in the thread already.
+// brokenOff is the text for a model whose turn on a message was cut off. The thread
+// contains the message already.
 func brokenOff(id string, err error) string {
-	why := "netsky or Codex ended in the middle of it"
+	why := "netsky or Codex stopped before it ended"
 	if !errors.Is(err, appserver.ErrInterrupted) {
 		why = "it failed: " + err.Error()
 	}
-	return fmt.Sprintf("[netsky] Your turn on the message with the id %s was broken off: %s. See what is done already, "+
-		"then go on with that message to its end. It is not sent again.", id, why)
+	return fmt.Sprintf("[netsky] Your turn on the message with the id %s was interrupted: %s. Check what is already done, "+
+		"then continue with that message until it is finished. It is not sent again.", id, why)
 }

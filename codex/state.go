@@ -16,21 +16,21 @@ import (
 
 const stateDir = "state/codex"
 
-// StateFile names the thread of an agent, below the home.
+// StateFile returns the path of an agent's state, below the home.
 func StateFile(id agent.ID) string { return stateDir + "/" + string(id) + ".json" }
 
 // A State is state/codex/<agent>.json.
 type State struct {
 	Thread string `json:"thread_id"`
-	Model  string `json:"model,omitempty"` // what the thread was last opened with
-	// Started is set when the thread has taken its first text. Before that
-	// Codex may not have it on disk, and it has not seen the startup text.
+	Model  string `json:"model,omitempty"` // the settings with which the thread was last opened
+	// Started is set when the thread has accepted its first text. Before that Codex may
+	// not have it on disk, and it has not seen the startup text.
 	Started bool `json:"started,omitempty"`
 	// Message is the id of the last message that was submitted to the thread, or
 	// was about to be.
 	Message string `json:"message,omitempty"`
-	// Keep is a message in the hands of a version before the courier. It is put into
-	// the ledger of what the agent owes, and is nil from then on.
+	// Keep is a message held by a version before the courier. It is moved to the ledger
+	// of what the agent owes, and is nil from then on.
 	Keep *kept `json:"keep,omitempty"`
 }
 
@@ -38,12 +38,11 @@ type kept struct {
 	Envelope envelope.Envelope `json:"envelope"`
 }
 
-// maxState is far above what a state needs, in bytes; it may hold a message.
+// maxState is far more than a state needs, in bytes; it may contain a message.
 const maxState = 8 << 20
 
-// loadState reads the agent's state; the zero State if there is none. A file
-// that is no state is set aside beside the other, and aside is its path below
-// the home.
+// loadState reads the agent's state, or returns the zero State if there is none. An
+// invalid file is moved aside, and aside is its new path below the home.
 func loadState(home home.Dir, id agent.ID) (s State, aside string, err error) {
 	file := StateFile(id)
 	data, err := home.ReadFile(file, maxState)
@@ -63,15 +62,15 @@ func loadState(home home.Dir, id agent.ID) (s State, aside string, err error) {
 	return State{}, aside, home.Remove(file)
 }
 
-// save replaces the agent's state. With sync it survives a loss of power, so
-// that this costs the agent neither its memory nor a message its answer.
+// save replaces the agent's state. With sync it survives a loss of power, so that the
+// agent keeps its thread and no message loses its answer.
 func (s State) save(home home.Dir, id agent.ID, sync bool) error {
 	if err := home.Save(StateFile(id), s, sync); err != nil {
-		return fmt.Errorf("%s: write down its thread: %w", id, err)
+		return fmt.Errorf("%s: save its thread: %w", id, err)
 	}
 	return nil
 }
 
-// Message is the id of the message in whose turn the agent is, "" if that is not known:
-// a person may have typed at its pane.
+// Message returns the id of the message on whose turn the agent works, "" if that is
+// unknown: a person may have typed at its pane.
 func (r *Runtime) Message(id agent.ID, _ string) string { return courier.InHand(r.Home, id) }

@@ -6,9 +6,9 @@ import (
 	"netsky/agent/program"
 )
 
-// ToolServer is the thread's configuration that gives the model netsky's tools.
-// They ask nobody: what they do, the agent may do by the verbs as well, and each
-// refuses what is not the agent's to do. Codex starts the server with an empty
+// ToolServer returns the configuration of the thread that gives the model netsky's
+// tools. They need no approval: the agent may do the same with the verbs, and each tool
+// refuses what the agent must not do. Codex starts the server with an empty
 // environment.
 func ToolServer(binary string, h home.Dir, id agent.ID, environ []string) map[string]any {
 	env := map[string]any{"AGENT_N": id.N(), "NETSKY_HOME": h.Root()}

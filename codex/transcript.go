@@ -12,8 +12,8 @@ import (
 	"netsky/bus/envelope"
 )
 
-// A transcript is what a person reads in the pane of an agent without a TUI.
-// All of it passes bus.Plain. While it is mute the TUI has the pane.
+// A transcript is what the pane of an agent without a TUI shows. All of it is made safe
+// with envelope.Plain. While it is muted, the TUI has the pane.
 type transcript struct {
 	id   agent.ID
 	mute atomic.Bool
@@ -22,7 +22,7 @@ type transcript struct {
 	w  io.Writer
 }
 
-// maxShown bounds one text, in bytes; `netsky show` has the rest.
+// maxShown limits one text, in bytes; `netsky show` has the rest.
 const maxShown = 4000
 
 func (t *transcript) say(text string) { t.heading("netsky", text) }
@@ -35,7 +35,7 @@ func (t *transcript) message(e envelope.Envelope) {
 	t.heading(from, e.Text)
 }
 
-// heading prints a line that says who, and the text, further lines indented.
+// heading prints a line with the speaker and the text; further lines are indented.
 func (t *transcript) heading(who, text string) {
 	if t.mute.Load() {
 		return

@@ -14,9 +14,8 @@ import (
 	"netsky/codex/appserver"
 )
 
-// A tui shows Codex's own TUI in our terminal, as a child in the foreground,
-// again and again for as long as somebody wants to see it. The agent does not
-// depend on it.
+// A tui shows Codex's own TUI in the terminal, as a foreground child, as often as a
+// person wants to see it. The agent does not depend on it.
 type tui struct {
 	id      agent.ID
 	program string
@@ -25,19 +24,19 @@ type tui struct {
 	env     []string
 	tty     *tty.Terminal
 	free    func()   // no longer catches what the terminal sends
-	poke    *os.File // the writing end of a pipe: something has changed
+	poke    *os.File // the write end of a pipe: something has changed
 	poked   *os.File
 	done    chan struct{}
 
-	mu     sync.Mutex // guards what follows
-	thread string     // to be shown; "" none yet
-	seen   []string   // overrides that say which announcements need not be made
-	shown  string     // by the program that runs
-	child  *tty.Child // nil: none runs
+	mu     sync.Mutex // guards the fields below
+	thread string     // to show; "" none yet
+	seen   []string   // overrides for announcements that need not be shown
+	shown  string     // with which the running child was started
+	child  *tty.Child // nil: not running
 	closed bool
 }
 
-// uiHome is a CODEX_HOME for the TUI alone. It keeps Codex from asking what we
+// uiHome is a CODEX_HOME for the TUI alone. It keeps Codex from asking what netsky
 // would have to answer, and from writing into the person's own.
 func uiHome(id agent.ID) string { return "state/codex-ui/" + string(id) }
 
@@ -48,7 +47,7 @@ show_tooltips = false
 screen_reader_detection_done = true
 `
 
-// newTUI is nil if there is no terminal for one.
+// newTUI returns nil if there is no terminal for it.
 func newTUI(s *resident) (*tui, error) {
 	term := tty.Open(0)
 	if term == nil {
@@ -75,8 +74,8 @@ func newTUI(s *resident) (*tui, error) {
 	return t, nil
 }
 
-// show says which thread is to be seen from now on. seen are overrides of Codex's
-// configuration that keep its announcements off the screen.
+// show sets the thread to show from now on. seen are overrides of Codex's configuration
+// that keep its announcements off the screen.
 func (t *tui) show(thread string, seen []string) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -112,7 +111,7 @@ func (t *tui) close() {
 	t.poked.Close()
 }
 
-// kill signals the program, if one runs; t.mu is held.
+// kill signals the running child, if any; the caller holds mu.
 func (t *tui) kill(sig unix.Signal) {
 	if t.child != nil {
 		t.child.Signal(sig)
@@ -120,8 +119,8 @@ func (t *tui) kill(sig unix.Signal) {
 }
 
 func (t *tui) run() {
-	// A parent-death signal is sent when the thread that started the child
-	// ends, so this one has to stay.
+	// A parent-death signal is sent when the thread that started the child ends, so
+	// this one must not end.
 	runtime.LockOSThread()
 	defer runtime.UnlockOSThread()
 	defer close(t.done)
@@ -145,14 +144,14 @@ func (t *tui) run() {
 		case again && err == nil:
 			continue
 		case ending != "":
-			fmt.Printf("\r\n%s goes on without Codex's screen (%s): mail is taken and answered as before.\r\n"+
+			fmt.Printf("\r\n%s continues without Codex's screen (%s): mail is processed and answered as before.\r\n"+
 				"Press Enter to bring the screen back.\r\n", t.id, ending)
 		}
 		t.key()
 	}
 }
 
-// start starts the TUI, if there is something to be seen.
+// start starts the TUI, if there is a thread to show.
 func (t *tui) start() (*tty.Child, error) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -167,14 +166,14 @@ func (t *tui) start() (*tty.Child, error) {
 	}
 	child, err := tty.Start(t.tty, t.program, argv, t.env, t.dir)
 	if err != nil {
-		fmt.Print(t.tty.Take()) // the child that could not start had the terminal
-		return nil, fmt.Errorf("start it: %w", err)
+		fmt.Print(t.tty.Take()) // the child that failed to start had the terminal
+		return nil, fmt.Errorf("start codex: %w", err)
 	}
 	t.child = child
 	return child, nil
 }
 
-// how says how the TUI ended.
+// how returns how the TUI ended.
 func how(end unix.WaitStatus) string {
 	switch {
 	case end.Signaled():
@@ -185,7 +184,7 @@ func how(end unix.WaitStatus) string {
 	return "closed"
 }
 
-// key waits for a key that means yes, or until something has changed.
+// key waits for Enter or a space, or until something has changed.
 func (t *tui) key() {
 	keys := true
 	for {

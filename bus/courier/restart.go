@@ -290,9 +290,9 @@ func (m *Courier) loadLost(f *flight) {
 		f.unseen[l.ID] = true
 		texts = append(texts, l.text)
 	}
-	words := "You were restarted."
+	words := "There was an interruption: a restart, a lost connection or a login."
 	if len(named) > 0 {
-		words = "You were restarted in the middle of a turn. Not answered yet: " + strings.Join(named, ", ") +
+		words = "A restart, a lost connection or a login cut off your turn. Not answered yet: " + strings.Join(named, ", ") +
 			". Check what is already done, continue from there, and answer each with reply."
 	}
 	f.notice = envelope.RenderNotice(words)
@@ -302,7 +302,7 @@ func (m *Courier) loadLost(f *flight) {
 		f.text = envelope.RenderNotice(m.o.Startup) + "\n" + f.text
 	}
 	if len(texts) > 0 {
-		f.text += "\nThese messages came just before the restart and were lost with it:\n" + strings.Join(texts, "\n")
+		f.text += "\nThese messages were sent to you just before the interruption and did not reach you:\n" + strings.Join(texts, "\n")
 	}
 }
 

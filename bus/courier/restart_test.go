@@ -58,7 +58,7 @@ func TestWhatADeadServerLeft(t *testing.T) {
 	other := agent.Event{MS: 4000, Event: agent.EventStop, Text: "of another turn", Start: "dead"}
 	numbered := agent.Event{MS: 2001, Event: agent.EventPrompt, ID: "its", IDs: []string{"q-0"}, Start: "dead"}
 	named := agent.Event{MS: 2500, Event: agent.EventPrompt, ID: "next", Start: "dead",
-		Text: `<channel source="netsky"> You were restarted in the middle of a turn. Not answered yet: q-0 from owner. Go on`}
+		Text: `<channel source="netsky"> A restart, a lost connection or a login cut off your turn. Not answered yet: q-0 from owner. Go on`}
 	next := agent.Event{MS: 3000, Event: agent.EventStop, ID: "next", Text: "of the next turn", Start: "dead"}
 	said := map[string]agent.Event{"its": {Event: agent.EventStop, Text: "of its own"}}
 	cut := map[string]agent.Event{"its": {Event: agent.EventStopFailed, Error: "interrupted"}}
@@ -84,9 +84,9 @@ func TestWhatADeadServerLeft(t *testing.T) {
 		{name: "another's turn ended before", from: agent.Owner, place: bus.Delivered, events: []agent.Event{stop, seen}, held: true,
 			words: "Not answered yet: q-0 from owner", want: "now"},
 		{name: "forgotten by the conversation", from: agent.Owner, place: bus.Delivered, events: []agent.Event{seen, prompt}, effects: 1,
-			words: "were lost with it", want: "now"},
+			words: "did not reach you", want: "now"},
 		{name: "cut off, wants no answer", from: agent.Root, place: bus.Delivered, events: []agent.Event{seen, prompt}, held: true},
-		{name: "forgotten, wants no answer", from: agent.Root, place: bus.Delivered, events: []agent.Event{seen}, effects: 1, words: "were lost with it"},
+		{name: "forgotten, wants no answer", from: agent.Root, place: bus.Delivered, events: []agent.Event{seen}, effects: 1, words: "did not reach you"},
 		{name: "ended, wants no answer", from: agent.Root, place: bus.Delivered, events: []agent.Event{seen, stop}, held: true},
 		{name: "the turn goes on", from: agent.Owner, place: bus.Delivered, events: []agent.Event{seen, prompt}, held: true, busy: true, want: "in the end"},
 		{name: "not seen", from: agent.Owner, place: bus.Claimed, effects: 1, words: `id="q-0"`, want: "now"},

@@ -16,20 +16,20 @@ func hint(err error) string {
 	sending := errors.As(err, &send)
 	switch {
 	case errors.Is(err, bus.ErrNoMailbox):
-		return "\nthere is no such agent yet; agents lists who there is, and agent0 can start one"
+		return "\nthere is no such agent yet; the agents tool lists those there are, and agent0 can start one"
 	case errors.Is(err, bus.ErrNotAllowed) && sending && send.envelope.To == agent.Owner:
-		return "\nto answer a message of the owner's use reply with its id; anything else tell agent0, who writes to the owner"
+		return "\nto answer a message from the owner, use reply with its id; tell anything else to agent0, who writes to the owner"
 	case errors.Is(err, bus.ErrNotAllowed):
-		return "\ntell agent0 what you need; it may write to all"
+		return "\ntell agent0 what you need; it may write to everyone"
 	case errors.Is(err, bus.ErrBrake):
-		return "\nstop writing there: this many messages mean a loop, or a reader who does not keep up. The owner has been told. " +
-			"Send what you have in one message a minute later, or continue without it"
+		return "\nstop writing to it: this many messages mean a loop, or a reader that cannot keep up. The owner has been told. " +
+			"Send what you have as one message in a minute, or continue without it"
 	case errors.Is(err, envelope.ErrInvalid) && sending && envelope.SafeText(send.envelope.Text) != send.envelope.Text:
-		return "\nwrite &lt; for the < in front of the word channel, or leave the tag out, and send it again"
+		return "\nwrite &lt; instead of < before the word channel, or leave the tag out, and send it again"
 	case errors.Is(err, envelope.ErrInvalid) && sending && len(send.envelope.Text) > bus.DefaultMaxBytes/2:
-		return "\nput it into a file and send the file's path"
+		return "\nwrite it to a file and send the file's path"
 	case errors.Is(err, store.ErrNotFound):
-		return "\ntasks lists what there is, with ids"
+		return "\nthe tasks tool lists tasks with their ids"
 	}
 	return ""
 }

@@ -24,13 +24,13 @@ type Options struct {
 	Start   string // the agent's start id
 	Home    home.Dir
 	Bus     *bus.Bus
-	Records Records // nil: the tools of the records report that there are none
-	Members Members // nil: the tools of the team likewise
+	Records Records // nil: the record tools return an error
+	Members Members // nil: likewise the team tools
 	Mail    Mail    // nil: another process holds the mailbox
 	Channel bool    // declare that mail may be pushed as a channel notification
 
 	In      io.ReadCloser
-	Out     io.Writer // the wire: nobody else may write to it
+	Out     io.Writer // the wire: nothing else may write to it
 	Version string
 	// Log receives failures that no tool's result reports; it may be nil.
 	Log func(what string, err error)
@@ -82,8 +82,8 @@ func New(o Options) *Server {
 	return s
 }
 
-// pushing lists the revisions of the protocol in which a server may send what
-// nobody asked for: those that begin with initialize.
+// pushing lists the revisions of the protocol in which a server may push: those that
+// begin with initialize.
 func pushing() (list []string) {
 	const last = "2025-11-25"
 	for _, v := range sdk.SupportedProtocolVersions() {
@@ -153,7 +153,7 @@ func (s *Server) Notify(ctx context.Context, text string, meta map[string]string
 	}
 	for name := range meta {
 		if !isName(name) {
-			return fmt.Errorf("notification: %q: not a name for the client", name)
+			return fmt.Errorf("notification: %q: not a name that the client accepts", name)
 		}
 	}
 	return s.wire.notify(ctx, text, meta)
@@ -174,14 +174,14 @@ func (s *Server) instructions() string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "You are %s, an agent of netsky. These tools reach the other agents and the owner, a person.\n", s.o.Agent)
 	b.WriteString(`Mail comes as <channel source="agent" chat_id="FROM" from="FROM" ts="TIME" id="ID">TEXT</channel>. ` +
-		"Answer a message with reply and its id; write to somebody of your own accord with send. " +
-		"What you say in your own window reaches only a person who looks there.\n")
+		"Answer a message with reply and its id; start a conversation with send. " +
+		"What you write in your own window reaches only a person who looks there.\n")
 	if s.o.Mail != nil {
 		b.WriteString("Call inbox when you are told that messages wait.\n")
 	}
 	if s.o.Agent.IsClone() {
-		b.WriteString("Report to agent0; you write to the owner only in answer to a message of the owner's.\n")
+		b.WriteString("Report to agent0; write to the owner only to answer a message from the owner.\n")
 	}
-	b.WriteString("Keep the account of work with task_add, task_update, tasks and note.")
+	b.WriteString("Keep the record of the work with task_add, task_update, tasks and note.")
 	return b.String()
 }

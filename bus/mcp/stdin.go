@@ -7,9 +7,9 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// endable is in with reads that end when it is closed. Those of a process's own
-// stdin don't, and Claude Code kills a server that takes longer than half a
-// second to end. Only a pipe or a socket is changed, which nobody else reads.
+// endable returns in with reads that end when it is closed. Those of a process's own
+// stdin don't, and Claude Code kills a server that takes longer than half a second to
+// exit. Only a pipe or a socket is changed, which nobody else reads.
 func endable(in io.ReadCloser) io.ReadCloser {
 	f, ok := in.(*os.File)
 	if !ok {
@@ -36,7 +36,7 @@ type both struct {
 	first *os.File
 }
 
-// Close closes both, so that the other end learns of it.
+// Close closes both, so that the other end notices.
 func (b both) Close() error {
 	err := b.File.Close()
 	b.first.Close()

@@ -15,24 +15,24 @@ import (
 	"netsky/agent"
 )
 
-// A tool is one thing that the model can do.
+// A tool is one the model can call.
 type tool struct {
 	name, description string
 	schema            string // of its arguments, as JSON Schema
 	hints             hints
-	raw               bool // its result is handed over byte for byte
+	raw               bool // its result is passed on byte for byte
 	run               func(ctx context.Context, args json.RawMessage) (string, error)
 }
 
-// hints tell a client what a call does: whether it may be made beside others,
-// and whether a person should be asked.
+// hints tell a client what a call does: whether it may run beside others, and whether
+// to ask a person.
 type hints struct {
 	reads   bool // changes nothing
-	ends    bool // ends something that runs
+	ends    bool // ends something that is running
 	repeats bool // a second call changes nothing more
 }
 
-// tools are what this agent has.
+// tools returns this agent's tools.
 func (s *Server) tools() []tool {
 	list := []tool{s.sendTool(), s.replyTool(), s.inboxTool(), s.agentsTool(), s.peekTool()}
 	list = append(list, s.recordTools()...)
@@ -42,8 +42,8 @@ func (s *Server) tools() []tool {
 	return list
 }
 
-// add offers a tool. Each is always loaded: a model that must search for its
-// mail first does not answer it.
+// add registers a tool. Each is always loaded: a model that must first search for its
+// mail does not answer it.
 func (s *Server) add(t tool) {
 	no := false
 	def := &sdk.Tool{
@@ -65,20 +65,20 @@ func (s *Server) add(t tool) {
 	})
 }
 
-// call runs a tool. One that panics is a mistake of ours, but the program does
-// not start a server again that died of it, so the agent would have no mail.
+// call runs a tool and recovers its panics: the client does not restart a server that
+// died, so the agent would get no mail.
 func (s *Server) call(ctx context.Context, t tool, args json.RawMessage) (text string, err error) {
 	defer func() {
 		if p := recover(); p != nil {
-			err = fmt.Errorf("%s: broke inside: %v", t.name, p)
+			err = fmt.Errorf("%s: internal error: %v", t.name, p)
 			s.o.Log("tool", err)
 		}
 	}()
 	return t.run(ctx, args)
 }
 
-// errArgument reports a wrong argument.
-var errArgument = errors.New("wrong argument")
+// errArgument reports an invalid argument.
+var errArgument = errors.New("invalid argument")
 
 type argumentError string
 
@@ -89,19 +89,19 @@ func argumentf(format string, args ...any) error {
 	return argumentError(fmt.Sprintf(format, args...))
 }
 
-// with makes a tool's function of one that takes its arguments parsed.
+// with makes a tool's function from one that takes parsed arguments.
 func with[T any](name string, run func(ctx context.Context, in T) (string, error)) func(context.Context, json.RawMessage) (string, error) {
 	return func(ctx context.Context, args json.RawMessage) (string, error) {
 		var in T
 		if err := parse(args, &in); err != nil {
-			return "", argumentf("%s: %v; it takes %s", name, err, fields[T]())
+			return "", argumentf("%s: %v; its arguments: %s", name, err, fields[T]())
 		}
 		return run(ctx, in)
 	}
 }
 
-// parse reads arguments; left out altogether they are empty. An unknown name is
-// an error, since a model that misspells one would not learn that it was not heard.
+// parse parses arguments; if there are none, they are empty. An unknown name is an
+// error, or a model that misspells one would never find out.
 func parse(args json.RawMessage, in any) error {
 	if len(bytes.TrimSpace(args)) == 0 {
 		return nil
@@ -115,9 +115,9 @@ func parse(args json.RawMessage, in any) error {
 	var odd *json.UnmarshalTypeError
 	if errors.As(err, &odd) {
 		if odd.Field == "" {
-			return fmt.Errorf("a %s instead of an object", odd.Value)
+			return fmt.Errorf("want an object, not a %s", odd.Value)
 		}
-		return fmt.Errorf("%s: a %s, wants %s", odd.Field, odd.Value, kindOf(odd.Type))
+		return fmt.Errorf("%s: must be %s, not a %s", odd.Field, kindOf(odd.Type), odd.Value)
 	}
 	if err != nil {
 		return errors.New(strings.TrimPrefix(err.Error(), "json: "))
@@ -137,7 +137,7 @@ func kindOf(t reflect.Type) string {
 	return "a whole number"
 }
 
-// fields names the arguments that T holds.
+// fields lists the names of T's arguments.
 func fields[T any]() string {
 	t := reflect.TypeFor[T]()
 	if t.NumField() == 0 {

@@ -14,9 +14,9 @@ import (
 const sendSchema = `{
 	"type": "object",
 	"properties": {
-		"to": {"type": "string", "description": "who gets it: agent0, agent1, …, agentinfinity or owner; \"3\" is agent3"},
-		"text": {"type": "string", "description": "what you write, in full: the reader sees nothing else of yours"},
-		"kind": {"type": "string", "enum": ["message", "brief"], "description": "brief gives work to do and is always answered; message (the default) is anything else"},
+		"to": {"type": "string", "description": "the recipient: agent0, agent1, …, agentinfinity or owner; \"3\" is agent3"},
+		"text": {"type": "string", "description": "the complete message: the recipient sees nothing else from you"},
+		"kind": {"type": "string", "enum": ["message", "brief"], "description": "brief assigns work and is always answered; message (the default) is anything else"},
 		"requires_ack": {"type": "boolean", "description": "you want an answer to this message"}
 	},
 	"required": ["to", "text"],
@@ -33,8 +33,8 @@ type sendArgs struct {
 func (s *Server) sendTool() tool {
 	return tool{
 		name: "send",
-		description: "Write to another agent or, where you may, to the owner. When it says sent, the message is stored in the other's mailbox; " +
-			"an answer comes to you later as a message, so don't wait for it. To answer a message use reply.",
+		description: "Send a message to another agent or, if you are allowed to, to the owner. When it says sent, the message is stored in the recipient's mailbox; " +
+			"an answer arrives later as a message, so do not wait for it. To answer a message use reply.",
 		schema: sendSchema,
 		run:    with("send", s.send),
 	}
@@ -46,7 +46,7 @@ func (s *Server) send(ctx context.Context, in sendArgs) (string, error) {
 		return "", err
 	}
 	if to == s.o.Agent {
-		return "", argumentf("send: to: %s is you; to keep something in mind use note", to)
+		return "", argumentf("send: to: %s is you; to remember something use note", to)
 	}
 	if strings.TrimSpace(in.Text) == "" {
 		return "", argumentf("not sent: text: empty")
@@ -57,7 +57,7 @@ func (s *Server) send(ctx context.Context, in sendArgs) (string, error) {
 	case "brief":
 		e.Kind = envelope.KindBrief
 	default:
-		return "", argumentf("send: kind: %q: wants message or brief", in.Kind)
+		return "", argumentf("send: kind: %q: must be message or brief", in.Kind)
 	}
 	id, err := s.publish(ctx, e)
 	if err != nil {
@@ -66,7 +66,7 @@ func (s *Server) send(ctx context.Context, in sendArgs) (string, error) {
 	return fmt.Sprintf("sent to %s, id %s%s", to, id, s.absence(to)), nil
 }
 
-// address reads an address as a model writes it.
+// address parses an address as a model writes it.
 func (s *Server) address(what, arg string) (agent.ID, error) {
 	arg = strings.TrimSpace(arg)
 	if arg == "" {
@@ -79,7 +79,7 @@ func (s *Server) address(what, arg string) (agent.ID, error) {
 	return id, nil
 }
 
-// publish sends an envelope; its error says what became of it.
+// publish sends an envelope; its error says whether it was sent.
 func (s *Server) publish(ctx context.Context, e envelope.Envelope) (id string, err error) {
 	r, err := s.o.Bus.Send(ctx, e)
 	if err == nil {
@@ -93,7 +93,7 @@ func (s *Server) publish(ctx context.Context, e envelope.Envelope) (id string, e
 	return "", sendError{fmt.Errorf("probably not sent: %w", err), e}
 }
 
-// A sendError is a send that came to nothing.
+// A sendError is a failed send.
 type sendError struct {
 	error
 	envelope envelope.Envelope
@@ -101,7 +101,7 @@ type sendError struct {
 
 func (e sendError) Unwrap() error { return e.error }
 
-// absence says that the recipient is an agent that does not run now.
+// absence returns what to add to a result about a recipient that does not run now.
 func (s *Server) absence(to agent.ID) string {
 	if to == agent.Owner {
 		return "; it is in the owner's inbox"
@@ -110,15 +110,15 @@ func (s *Server) absence(to agent.ID) string {
 	if err == nil && k.EndedMS == 0 && k.Alive() {
 		return ""
 	}
-	return fmt.Sprintf("; %s is not running now and reads it when it is started", to)
+	return fmt.Sprintf("; %s is not running now and gets it when it is started", to)
 }
 
 const replySchema = `{
 	"type": "object",
 	"properties": {
-		"id": {"type": "string", "description": "the id of the message you answer; its first six characters or more will do"},
-		"text": {"type": "string", "description": "the answer, in full: the reader sees nothing else of yours"},
-		"error": {"type": "boolean", "description": "true: what was asked for could not be done; say why in text"}
+		"id": {"type": "string", "description": "the id of the message you answer, or at least its first six characters"},
+		"text": {"type": "string", "description": "the complete answer: the recipient sees nothing else from you"},
+		"error": {"type": "boolean", "description": "true if what was asked for could not be done; say why in text"}
 	},
 	"required": ["id", "text"],
 	"additionalProperties": false
@@ -133,8 +133,8 @@ type replyArgs struct {
 func (s *Server) replyTool() tool {
 	return tool{
 		name: "reply",
-		description: "Answer a message that you received. The answer goes to its sender, the owner included. " +
-			"Answer each message that wants an answer once, when you have the result; a second reply to the same message is a further message.",
+		description: "Answer a message that you received. The answer goes to its sender, also if that is the owner. " +
+			"Answer each message that wants an answer once, when you have the result; a second reply to the same message is sent as a further message.",
 		schema: replySchema,
 		run:    with("reply", s.reply),
 	}
@@ -155,7 +155,7 @@ func (s *Server) reply(ctx context.Context, in replyArgs) (string, error) {
 	if in.Error {
 		e.Kind = envelope.KindError
 	}
-	// Two replies to one message at the same time would both be the first.
+	// Two simultaneous replies to one message would both count as the first.
 	s.answering.Lock()
 	defer s.answering.Unlock()
 	again := s.answered(ctx, q)
@@ -175,15 +175,15 @@ func (s *Server) reply(ctx context.Context, in replyArgs) (string, error) {
 	return fmt.Sprintf("answered %s of %s, id %s%s", q.ID, q.From, id, s.absence(q.From)), nil
 }
 
-// answered reports whether this agent has answered the message, by whichever
-// way. In doubt it has none: then the answer's ID keeps it from counting twice.
+// answered reports whether this agent has answered the message, in whatever way. If
+// unknown it reports false: the answer's ID keeps it from counting twice.
 func (s *Server) answered(ctx context.Context, q envelope.Envelope) bool {
 	found, ok, err := s.o.Bus.FindAnswer(ctx, q.From, q.ID, q.Time)
 	return err == nil && ok && found.Envelope.From == s.o.Agent
 }
 
-// received finds the message with that ID, or the one whose ID begins so, that
-// came to this agent.
+// received finds the message to this agent with that ID, or the only one whose ID
+// begins with it.
 func (s *Server) received(ctx context.Context, id string) (envelope.Envelope, error) {
 	if id == "" {
 		return envelope.Envelope{}, argumentf("reply: id: missing%s", s.owed())
@@ -196,12 +196,12 @@ func (s *Server) received(ctx context.Context, id string) (envelope.Envelope, er
 	case errors.As(err, &many) && len(many.Senders) > 0:
 		return e, argumentf("reply: id: %q: %d agents sent you a message with that id; use send to answer one", envelope.Line(id, 60), len(many.Senders))
 	case errors.As(err, &many):
-		return e, argumentf("reply: id: %q: %d messages begin so; give the whole id", envelope.Line(id, 60), many.Begin)
+		return e, argumentf("reply: id: %q: %d messages have ids that begin with this; give the whole id", envelope.Line(id, 60), many.Begin)
 	}
 	return e, err
 }
 
-// owed says which messages wait for an answer.
+// owed lists the messages that wait for an answer.
 func (s *Server) owed() string {
 	if s.o.Mail == nil {
 		return ""
@@ -210,7 +210,7 @@ func (s *Server) owed() string {
 	ids := s.o.Mail.Owed()
 	switch {
 	case len(ids) == 0:
-		return "; none waits for an answer"
+		return "; no message waits for an answer"
 	case len(ids) > most:
 		return fmt.Sprintf("; these wait for an answer: %s and %d more", strings.Join(ids[:most], ", "), len(ids)-most)
 	}
@@ -220,8 +220,8 @@ func (s *Server) owed() string {
 func (s *Server) inboxTool() tool {
 	return tool{
 		name: "inbox",
-		description: "Take the messages that wait for you. Call it when you are told that messages wait; " +
-			"otherwise they are brought to you and this finds none.",
+		description: "Return the messages that wait for you. Call it when you are told that messages wait; " +
+			"otherwise they are delivered to you and this returns none.",
 		schema: `{"type": "object", "properties": {}, "additionalProperties": false}`,
 		raw:    true,
 		run:    with("inbox", s.inbox),
@@ -230,18 +230,18 @@ func (s *Server) inboxTool() tool {
 
 func (s *Server) inbox(ctx context.Context, _ struct{}) (string, error) {
 	if s.o.Mail == nil {
-		return "messages are brought to you as turns: there is nothing to take here", nil
+		return "messages are delivered to you as turns; there is nothing to fetch here", nil
 	}
 	texts, left, err := s.o.Mail.Waiting(ctx)
 	switch {
 	case err != nil:
 		return "", fmt.Errorf("inbox: %w", err)
 	case texts == "" && left == 0:
-		return "no message waits", nil
+		return "no messages are waiting", nil
 	case texts == "":
-		return fmt.Sprintf("%d messages wait and are being brought to you: there is nothing to do", left), nil
+		return fmt.Sprintf("%d messages are waiting and will be delivered to you; there is nothing to do", left), nil
 	case left > 0:
-		return fmt.Sprintf("%s\n%d more messages wait: deal with these, then call inbox again", texts, left), nil
+		return fmt.Sprintf("%s\n%d more messages are waiting: handle these, then call inbox again", texts, left), nil
 	}
 	return texts, nil
 }

@@ -13,7 +13,7 @@ const noteSchema = `{
 	"type": "object",
 	"properties": {
 		"about": {"type": "string", "description": "the id of a task or a message, or an agent's name"},
-		"text": {"type": "string", "description": "what should be remembered"}
+		"text": {"type": "string", "description": "what to remember"}
 	},
 	"required": ["about", "text"],
 	"additionalProperties": false
@@ -27,7 +27,7 @@ type noteArgs struct {
 func (s *Server) noteTool() tool {
 	return tool{
 		name: "note",
-		description: "Record something worth remembering about a task, a message or an agent. It is kept there for the owner and the other agents; " +
+		description: "Record something worth remembering about a task, a message or an agent. The owner and the other agents can read it there; " +
 			"nobody is notified.",
 		schema: noteSchema,
 		run:    with("note", s.note),
@@ -40,7 +40,7 @@ func (s *Server) note(ctx context.Context, in noteArgs) (string, error) {
 	case about == "":
 		return "", argumentf("note: about: missing")
 	case len(about) > 128 || strings.ContainsAny(about, "\n\t"):
-		return "", argumentf("note: about: wants an id or a name, not a text")
+		return "", argumentf("note: about: must be an id or a name, not a text")
 	case text == "":
 		return "", argumentf("note: text: missing")
 	}
@@ -56,5 +56,5 @@ func (s *Server) note(ctx context.Context, in noteArgs) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	return fmt.Sprintf("noted about %s%s", about, noted), nil
+	return fmt.Sprintf("note on %s recorded%s", about, noted), nil
 }

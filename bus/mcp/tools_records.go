@@ -17,14 +17,13 @@ const (
 	tellAll  = 50       // tasks in one list
 )
 
-var errNoRecords = errors.New("the records cannot be read here")
+var errNoRecords = errors.New("the records are not available here")
 
 func (s *Server) recordTools() []tool {
 	return []tool{s.taskAddTool(), s.taskUpdateTool(), s.tasksTool(), s.noteTool()}
 }
 
-// record puts ops down. noted is what to add to the result if they are on their
-// way only.
+// record stores ops. noted is what to add to the result if they are only spooled.
 func (s *Server) record(ctx context.Context, what string, ops ...store.Op) (noted string, err error) {
 	if s.o.Records == nil {
 		return "", fmt.Errorf("%s: %w", what, errNoRecords)
@@ -32,7 +31,7 @@ func (s *Server) record(ctx context.Context, what string, ops ...store.Op) (note
 	err = s.o.Records.Record(ctx, ops...)
 	if errors.Is(err, store.ErrSpooled) {
 		s.o.Log(what, err)
-		return "; the database cannot be written just now, so it shows in tasks later", nil
+		return "; the database cannot be written at the moment, so tasks shows it later", nil
 	}
 	if err != nil {
 		return "", fmt.Errorf("%s: %w", what, err)
@@ -43,7 +42,7 @@ func (s *Server) record(ctx context.Context, what string, ops ...store.Op) (note
 // within refuses a text that is too long for the records.
 func within(what, text string, most int) error {
 	if len(text) > most {
-		return argumentf("%s: %d bytes, at most %d; put it into a file and name that", what, len(text), most)
+		return argumentf("%s: %d bytes, at most %d; write it to a file and give its path", what, len(text), most)
 	}
 	return nil
 }
@@ -67,7 +66,7 @@ func (s *Server) task(ctx context.Context, what, id string) (store.Task, error) 
 	case len(found) == 0:
 		return store.Task{}, fmt.Errorf("%s: %q: %w", what, envelope.Line(id, 60), store.ErrNotFound)
 	case len(found) > 1:
-		return store.Task{}, argumentf("%s: %q: %d tasks begin so; give the whole id", what, envelope.Line(id, 60), len(found))
+		return store.Task{}, argumentf("%s: %q: %d tasks have ids that begin with this; give the whole id", what, envelope.Line(id, 60), len(found))
 	}
 	return found[0], nil
 }
@@ -103,9 +102,9 @@ func (s *Server) tasksThat(ctx context.Context, f store.TaskFilter, want func(st
 const tasksSchema = `{
 	"type": "object",
 	"properties": {
-		"id": {"type": "string", "description": "show this one task in full; its first six characters or more will do"},
-		"state": {"type": "string", "enum": ["open", "in_progress", "blocked", "done", "cancelled"], "description": "only tasks in this state; if left out, all that are not ended"},
-		"assignee": {"type": "string", "description": "only tasks of this agent, as agent1; \"nobody\": only those that nobody has"}
+		"id": {"type": "string", "description": "show this one task in full: its id, or at least the first six characters"},
+		"state": {"type": "string", "enum": ["open", "in_progress", "blocked", "done", "cancelled"], "description": "only tasks in this state; if left out, all that have not ended"},
+		"assignee": {"type": "string", "description": "only tasks assigned to this agent, such as agent1; \"nobody\": only unassigned ones"}
 	},
 	"additionalProperties": false
 }`
@@ -119,7 +118,7 @@ type tasksArgs struct {
 func (s *Server) tasksTool() tool {
 	return tool{
 		name:        "tasks",
-		description: "List the tasks on record, the urgent first, or show one in full with its notes and what it waits for.",
+		description: "List the recorded tasks, the most urgent first, or show one in full with its notes and the tasks it waits for.",
 		schema:      tasksSchema,
 		hints:       hints{reads: true},
 		run:         with("tasks", s.tasks),
@@ -149,10 +148,10 @@ func (s *Server) tasks(ctx context.Context, in tasksArgs) (string, error) {
 	return taskList(list), nil
 }
 
-// nobody is whom a task without an assignee is given to.
+// nobody stands for the missing assignee of a task.
 const nobody = "nobody"
 
-// taskFilter is what the arguments ask for, and in which states.
+// taskFilter returns the filter and the states that the arguments ask for.
 func (s *Server) taskFilter(in tasksArgs) (f store.TaskFilter, states []string, err error) {
 	states = []string{store.TaskInProgress, store.TaskBlocked, store.TaskOpen}
 	if in.State != "" {
@@ -172,17 +171,17 @@ func taskState(what, state string) error {
 	case store.TaskOpen, store.TaskInProgress, store.TaskBlocked, store.TaskDone, store.TaskCancelled:
 		return nil
 	}
-	return argumentf("%s: state: %q: wants open, in_progress, blocked, done or cancelled", what, state)
+	return argumentf("%s: state: %q: must be open, in_progress, blocked, done or cancelled", what, state)
 }
 
 func taskList(list []store.Task) string {
 	if len(list) == 0 {
-		return "no such task is on record"
+		return "no matching task is recorded"
 	}
 	var b strings.Builder
 	for i, k := range list {
 		if i == tellAll || b.Len() > maxResult-1024 {
-			fmt.Fprintf(&b, "and %d more: ask for one state or one assignee\n", len(list)-i)
+			fmt.Fprintf(&b, "and %d more: filter by state or assignee\n", len(list)-i)
 			break
 		}
 		b.WriteString(taskLine(k) + "\n")
@@ -198,7 +197,7 @@ func taskLine(k store.Task) string {
 	return fmt.Sprintf("%s  %s  priority %d  %s  %s", k.ID, k.State, k.Priority, who, envelope.Line(k.Title, maxTitle))
 }
 
-// showTask is one task in full.
+// showTask returns one task in full.
 func (s *Server) showTask(ctx context.Context, id string) (string, error) {
 	k, err := s.task(ctx, "tasks: id", id)
 	if err != nil {
@@ -225,7 +224,7 @@ func (s *Server) showTask(ctx context.Context, id string) (string, error) {
 	return b.String(), nil
 }
 
-// notes are what was noted about something, the newest first.
+// notes returns the notes on something, the newest first.
 func (s *Server) notes(ctx context.Context, about string) string {
 	list, err := s.o.Records.Notes(ctx, store.NoteFilter{About: about, Page: store.Page{Limit: 20}})
 	if err != nil || len(list.Items) == 0 {
@@ -239,7 +238,7 @@ func (s *Server) notes(ctx context.Context, about string) string {
 	return b.String()
 }
 
-// needs are the tasks that one waits for and that are not done, a line each.
+// needs lists the unfinished tasks that a task waits for, a line each.
 func (s *Server) needs(ctx context.Context, id string) (list []string) {
 	deps, err := s.o.Records.Dependencies(ctx, id)
 	if err != nil {

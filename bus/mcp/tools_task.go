@@ -17,11 +17,11 @@ const taskAddSchema = `{
 	"type": "object",
 	"properties": {
 		"title": {"type": "string", "description": "the work in one line"},
-		"body": {"type": "string", "description": "what is wanted, and how one sees that it is done"},
-		"assignee": {"type": "string", "description": "who does it, as agent1; left out: nobody yet"},
+		"body": {"type": "string", "description": "what is wanted, and how to see that it is done"},
+		"assignee": {"type": "string", "description": "who does it, such as agent1; nobody if left out"},
 		"priority": {"type": "integer", "minimum": 0, "maximum": 9, "description": "0 is done first, 9 last; 5 if left out"},
 		"estimate_minutes": {"type": "integer", "minimum": 1, "description": "how long it should take"},
-		"needs": {"type": "array", "items": {"type": "string"}, "description": "ids of the tasks that must be done before"},
+		"needs": {"type": "array", "items": {"type": "string"}, "description": "ids of the tasks that must be done first"},
 		"message": {"type": "string", "description": "the id of the message that asked for it"}
 	},
 	"required": ["title"],
@@ -42,7 +42,7 @@ func (s *Server) taskAddTool() tool {
 	return tool{
 		name: "task_add",
 		description: "Record a piece of work for the owner and the other agents to see. " +
-			"Nobody is notified: send a brief to the agent that is to do it.",
+			"Nobody is notified: send a brief to the agent that will do it.",
 		schema: taskAddSchema,
 		run:    with("task_add", s.taskAdd),
 	}
@@ -70,12 +70,12 @@ func (s *Server) taskAdd(ctx context.Context, in taskAddArgs) (string, error) {
 	}
 	told := ""
 	if k.Assignee != "" && k.Assignee != s.o.Agent {
-		told = fmt.Sprintf("\n%s does not know of it yet: send a brief that names the task", k.Assignee)
+		told = fmt.Sprintf("\n%s has not been told yet: send it a brief that names the task", k.Assignee)
 	}
 	return fmt.Sprintf("task %s added%s%s", k.ID, noted, told), nil
 }
 
-// newTask is the task that the arguments describe.
+// newTask returns the task that the arguments describe.
 func (s *Server) newTask(in taskAddArgs) (k store.Task, err error) {
 	k = store.Task{
 		ID: "t-" + agent.NewStart(), Title: envelope.Line(in.Title, len(in.Title)), Body: in.Body, Priority: 5, State: store.TaskOpen,
@@ -85,9 +85,9 @@ func (s *Server) newTask(in taskAddArgs) (k store.Task, err error) {
 	case k.Title == "":
 		return k, argumentf("task_add: title: missing")
 	case len(k.Title) > maxTitle:
-		return k, argumentf("task_add: title: %d bytes, at most %d; the rest belongs into body", len(k.Title), maxTitle)
+		return k, argumentf("task_add: title: %d bytes, at most %d; put the rest into body", len(k.Title), maxTitle)
 	case len(k.Message) > 128:
-		return k, argumentf("task_add: message: wants an id")
+		return k, argumentf("task_add: message: must be an id")
 	}
 	if err := within("task_add: body", k.Body, maxBody); err != nil {
 		return k, err
@@ -102,22 +102,22 @@ func (s *Server) newTask(in taskAddArgs) (k store.Task, err error) {
 	return k, err
 }
 
-// numbers checks what a task counts.
+// numbers checks a task's numbers.
 func numbers(what string, k store.Task) error {
 	const year = 365 * 24 * 60
 	switch {
 	case k.Priority < 0 || k.Priority > 9:
-		return argumentf("%s: priority: %d: wants 0 to 9", what, k.Priority)
+		return argumentf("%s: priority: %d: must be 0 to 9", what, k.Priority)
 	case k.EstimateMinutes < 0 || k.EstimateMinutes > year:
-		return argumentf("%s: estimate_minutes: %d: wants 1 to %d", what, k.EstimateMinutes, year)
+		return argumentf("%s: estimate_minutes: %d: must be 1 to %d", what, k.EstimateMinutes, year)
 	case k.ActualMinutes < 0 || k.ActualMinutes > year:
-		return argumentf("%s: actual_minutes: %d: wants 1 to %d", what, k.ActualMinutes, year)
+		return argumentf("%s: actual_minutes: %d: must be 1 to %d", what, k.ActualMinutes, year)
 	}
 	return nil
 }
 
-// assignee reads who shall do a task. A clone takes work and leaves it; to give
-// it to others is the manager's.
+// assignee parses who will do a task. A clone may take work and give it back; only the
+// manager and the repair agent may assign it to others.
 func (s *Server) assignee(what, arg string) (agent.ID, error) {
 	if arg = strings.TrimSpace(arg); arg == "" || arg == nobody {
 		return "", nil
@@ -127,7 +127,7 @@ func (s *Server) assignee(what, arg string) (agent.ID, error) {
 		return "", err
 	}
 	if s.o.Agent.IsClone() && id != s.o.Agent {
-		return "", argumentf("%s: assignee: %s may not give work to %s; leave assignee out and tell agent0", what, s.o.Agent, id)
+		return "", argumentf("%s: assignee: %s may not assign work to %s; leave assignee out and tell agent0", what, s.o.Agent, id)
 	}
 	return id, nil
 }
@@ -135,13 +135,13 @@ func (s *Server) assignee(what, arg string) (agent.ID, error) {
 const taskUpdateSchema = `{
 	"type": "object",
 	"properties": {
-		"id": {"type": "string", "description": "the task; the first six characters of its id or more will do"},
-		"state": {"type": "string", "enum": ["open", "in_progress", "blocked", "done", "cancelled"], "description": "done needs proof; blocked needs a note that says by what"},
-		"note": {"type": "string", "description": "what happened; kept with the task"},
+		"id": {"type": "string", "description": "the id of the task, or at least its first six characters"},
+		"state": {"type": "string", "enum": ["open", "in_progress", "blocked", "done", "cancelled"], "description": "done needs proof; blocked needs a note that says what blocks it"},
+		"note": {"type": "string", "description": "what happened; stored with the task"},
 		"proof": {"type": "string", "description": "what shows that it is done: the command that was run and what it printed, a file, a commit"},
-		"actual_minutes": {"type": "integer", "minimum": 1, "description": "how long it took; if left out, the time since it was begun"},
+		"actual_minutes": {"type": "integer", "minimum": 1, "description": "how long it took; if left out, the time since it was started"},
 		"estimate_minutes": {"type": "integer", "minimum": 1, "description": "how long it should take"},
-		"assignee": {"type": "string", "description": "who does it, as agent1; \"nobody\" gives it back"},
+		"assignee": {"type": "string", "description": "who does it, such as agent1; \"nobody\" gives it back"},
 		"priority": {"type": "integer", "minimum": 0, "maximum": 9, "description": "0 is done first, 9 last"}
 	},
 	"required": ["id"],
@@ -162,8 +162,8 @@ type taskUpdateArgs struct {
 func (s *Server) taskUpdateTool() tool {
 	return tool{
 		name: "task_update",
-		description: "Say what has become of a task: that you begin with it (in_progress, which takes one that nobody has), what blocks it, " +
-			"that it is done and what proves it. What you leave out stays as it is.",
+		description: "Update a task: that you start it (in_progress; an unassigned task becomes yours), what blocks it, " +
+			"that it is done and what proves it. What you leave out is not changed.",
 		schema: taskUpdateSchema,
 		hints:  hints{repeats: true},
 		run:    with("task_update", s.taskUpdate),
@@ -182,7 +182,7 @@ func (s *Server) taskUpdate(ctx context.Context, in taskUpdateArgs) (string, err
 		return "", err
 	}
 	if s.o.Agent.IsClone() && k.Assignee != "" && k.Assignee != s.o.Agent {
-		return "", argumentf("task_update: %s is a task of %s; tell %s or agent0 what you know of it", k.ID, k.Assignee, k.Assignee)
+		return "", argumentf("task_update: %s is assigned to %s; tell %s or agent0 what you know about it", k.ID, k.Assignee, k.Assignee)
 	}
 	before := k
 	if k, err = s.changed(k, in, time.Now()); err != nil {
@@ -206,7 +206,7 @@ func (s *Server) taskUpdate(ctx context.Context, in taskUpdateArgs) (string, err
 	return "now: " + taskLine(k) + noted + s.waitsFor(ctx, k) + s.untold(before, k), nil
 }
 
-// changed is the task with what the arguments say of it.
+// changed applies the arguments to the task.
 func (s *Server) changed(k store.Task, in taskUpdateArgs, now time.Time) (store.Task, error) {
 	if in.Assignee != "" {
 		id, err := s.assignee("task_update", in.Assignee)
@@ -237,7 +237,7 @@ func (s *Server) changed(k store.Task, in taskUpdateArgs, now time.Time) (store.
 	return s.moved(k, in, store.At(now))
 }
 
-// moved is the task in another state.
+// moved changes the state of the task.
 func (s *Server) moved(k store.Task, in taskUpdateArgs, now store.Time) (store.Task, error) {
 	k.State, k.Ended = in.State, 0
 	switch in.State {
@@ -250,7 +250,7 @@ func (s *Server) moved(k store.Task, in taskUpdateArgs, now store.Time) (store.T
 		}
 	case store.TaskBlocked:
 		if in.Note == "" {
-			return k, argumentf("task_update: note: missing: say by what the task is blocked")
+			return k, argumentf("task_update: note: missing: say what blocks the task")
 		}
 	case store.TaskDone:
 		if k.Proof == "" {
@@ -266,7 +266,7 @@ func (s *Server) moved(k store.Task, in taskUpdateArgs, now store.Time) (store.T
 	return k, nil
 }
 
-// waitsFor says what should have been done before a task that goes on.
+// waitsFor lists what should have been done before a task that continues.
 func (s *Server) waitsFor(ctx context.Context, k store.Task) string {
 	if k.State != store.TaskInProgress && k.State != store.TaskDone {
 		return ""
@@ -275,15 +275,15 @@ func (s *Server) waitsFor(ctx context.Context, k store.Task) string {
 	if len(needs) == 0 {
 		return ""
 	}
-	return "\nit waits for what is not done:\n  " + strings.Join(needs, "\n  ")
+	return "\nit waits for these unfinished tasks:\n  " + strings.Join(needs, "\n  ")
 }
 
-// untold says who does not know yet that a task was given to it.
+// untold names a new assignee who has not been told of the task.
 func (s *Server) untold(before, k store.Task) string {
 	if k.Assignee == before.Assignee || k.Assignee == "" || k.Assignee == s.o.Agent {
 		return ""
 	}
-	return fmt.Sprintf("\n%s does not know of it yet: send a brief that names the task", k.Assignee)
+	return fmt.Sprintf("\n%s has not been told yet: send it a brief that names the task", k.Assignee)
 }
 
 // sooner sorts tasks by priority, the older first among equals.

@@ -21,25 +21,25 @@ const (
 	readBuf = 64 << 10
 )
 
-// Methods of the wire that the SDK does not know, or must not see.
+// Methods that the SDK does not know, or must not see.
 const (
-	// methodDiscover is how a client asks for revisions of the protocol in which
-	// a server cannot push. Where it is unknown, the client falls back to
-	// initialize, and channel notifications go through.
+	// methodDiscover asks for revisions of the protocol in which a server cannot push.
+	// If it is unknown, the client falls back to initialize, and channel notifications
+	// work.
 	methodDiscover   = "server/discover"
 	methodChannel    = "notifications/claude/channel"
 	methodPermission = "notifications/claude/channel/permission_request"
 )
 
-// A wire is one client at the other end of two streams, a message a line. It is
-// the SDK's transport and its connection in one.
+// A wire is one client at the other end of two streams, one message per line. It is
+// both the SDK's transport and its connection.
 type wire struct {
 	in  io.ReadCloser
 	log func(what string, err error)
 
-	lines chan jsonrpc.Message // unbuffered: a client that writes faster than we work waits
+	lines chan jsonrpc.Message // unbuffered: a client that writes faster than the server works has to wait
 	ended chan struct{}        // closed when the reader has returned
-	cause error                // why it has; set before ended is closed
+	cause error                // why it has returned; set before ended is closed
 
 	writing sync.Mutex // guards out
 	out     io.Writer
@@ -64,7 +64,7 @@ func (w *wire) Connect(context.Context) (sdk.Connection, error) {
 // SessionID is empty: a stream is one session.
 func (w *wire) SessionID() string { return "" }
 
-// Read is the next message for the SDK.
+// Read returns the next message for the SDK.
 func (w *wire) Read(ctx context.Context) (jsonrpc.Message, error) {
 	select {
 	case m := <-w.lines:
@@ -98,7 +98,7 @@ func (w *wire) Write(ctx context.Context, m jsonrpc.Message) error {
 	return err
 }
 
-// Close ends the reading, which closes the client's stream to us.
+// Close stops reading, which closes the client's stream to the server.
 func (w *wire) Close() (err error) {
 	w.closing.Do(func() {
 		close(w.closed)
@@ -123,8 +123,8 @@ func (w *wire) read() {
 	}
 }
 
-// line reads one line without its end. One that is too long is read over and
-// comes back empty. What stands before the end of the stream is a line, too.
+// line reads one line without its end. One that is too long is skipped and comes back
+// empty. Text before the end of the stream counts as a line.
 func (w *wire) line(r *bufio.Reader) (line []byte, err error) {
 	length := 0
 	for {
@@ -138,19 +138,19 @@ func (w *wire) line(r *bufio.Reader) (line []byte, err error) {
 			continue
 		}
 		if length > maxLine {
-			w.log("wire", fmt.Errorf("a line of %d bytes: passed over, at most %d", length, maxLine))
+			w.log("wire", fmt.Errorf("skipped a line of %d bytes; at most %d are allowed", length, maxLine))
 		}
 		return bytes.TrimSpace(line), err
 	}
 }
 
-// accept deals with one line; false says that nobody listens any more.
-// A line that is no message is passed over: an answer would have no ID, and
-// clients take one without as the end of the connection.
+// accept handles one line; it returns false if the SDK has stopped reading. A line that
+// is not a message is skipped: an answer would have no ID, and clients take one without
+// as the end of the connection.
 func (w *wire) accept(line []byte) bool {
 	m, err := jsonrpc.DecodeMessage(line)
 	if err != nil {
-		w.log("wire", fmt.Errorf("a line of %d bytes that is no message: passed over: %w", len(line), err))
+		w.log("wire", fmt.Errorf("skipped a line of %d bytes that is not a message: %w", len(line), err))
 		return true
 	}
 	if req, ok := m.(*jsonrpc.Request); ok && w.own(req) {
@@ -164,7 +164,7 @@ func (w *wire) accept(line []byte) bool {
 	}
 }
 
-// own deals with what the SDK is not to see.
+// own handles what the SDK must not see.
 func (w *wire) own(req *jsonrpc.Request) bool {
 	switch req.Method {
 	case methodDiscover:
@@ -176,7 +176,7 @@ func (w *wire) own(req *jsonrpc.Request) bool {
 		}
 		return true
 	case methodPermission:
-		w.log("wire", errors.New("a permission request came over the channel: left to the pane"))
+		w.log("wire", errors.New("ignored a permission request over the channel; the pane shows it"))
 		return true
 	}
 	return false

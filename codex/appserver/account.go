@@ -7,12 +7,12 @@ import (
 	"netsky/internal/advice"
 )
 
-// ErrLogin: Codex has nobody's account to work with.
+// ErrLogin is returned if Codex has no account to work with.
 var ErrLogin = advice.With(errors.New("codex is not logged in; run `codex login`"),
 	"or `netsky up --type demo` starts agents without a model")
 
-// Account asks whether the model can be asked: the error matches ErrLogin if
-// Codex needs an account for its configured provider and has none.
+// Account checks that a model can be used: the error matches ErrLogin if Codex needs an
+// account for its configured provider and has none.
 func (s *Server) Account(ctx context.Context) error {
 	var got struct {
 		Account *struct {

@@ -2,10 +2,10 @@ package appserver
 
 import "context"
 
-// Announced are overrides of Codex's configuration that say of every model which
-// has a successor that the person has been told so. Without them Codex's screen
-// begins with a dialog in which one Enter changes the model. If the models can't
-// be listed there are none: the dialog, if it comes, is a state of the agent's.
+// Announced returns overrides of Codex's configuration which say, for every model that
+// has a successor, that the person has seen the announcement. Without them Codex's
+// screen starts with a dialog in which one Enter changes the model. If the models can't
+// be listed it returns none: the dialog, if it appears, is a state of the agent.
 func (s *Server) Announced(ctx context.Context) []string {
 	ctx, cancel := context.WithTimeout(ctx, answerTime)
 	defer cancel()

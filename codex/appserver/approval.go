@@ -6,35 +6,35 @@ import (
 	"time"
 )
 
-// An Approval is a question of Codex's whether the model may do something.
+// An Approval is a request of Codex's to let the model do something.
 type Approval struct {
 	Thread, Turn string
 	Tool         string // "shell", "edit", "permissions", "server.tool", "question"
 	Text         string // the command, or what it is about
 	Reason       string // why it asks, in the model's words
 	Dir          string // where a command would run
-	Message      string // id of the message in hand, if the sidecar knows one
+	Message      string // id of the message being processed, if the sidecar knows it
 }
 
 // A Decision answers an Approval.
 type Decision int
 
 const (
-	Decline Decision = iota // the model is told no, and the turn goes on
+	Decline Decision = iota // the model gets a refusal, and the turn continues
 	Accept                  // this once
-	Leave                   // somebody else answers: a person at a terminal on the same server
+	Leave                   // left to another client: a person at a terminal on the same server
 )
 
-// An Approver decides. It may take its time; ctx ends when the question is
-// settled elsewhere or the connection ends.
+// An Approver decides. It may take its time; ctx ends when the question is answered
+// elsewhere or the connection ends.
 type Approver func(ctx context.Context, a Approval) Decision
 
-// A question is a request of the server's that an Approver answers.
+// A question is a request from the server that an Approver answers.
 type question struct {
 	approval Approval
 	answer   func(Decision) any
 	cancel   context.CancelFunc
-	settled  bool // somebody else has answered; guarded by the server's mu
+	settled  bool // another client has answered; guarded by the server's mu
 }
 
 func (q *question) event(kind EventKind) Event {
@@ -58,7 +58,7 @@ type askParams struct {
 	} `json:"_meta"`
 }
 
-// asked says what a request asks; nil if it is no question for an Approver.
+// asked returns what a request asks for, nil if it is not a question for an Approver.
 func asked(method string, params json.RawMessage) *question {
 	var p askParams
 	if json.Unmarshal(params, &p) != nil {
@@ -73,8 +73,8 @@ func asked(method string, params json.RawMessage) *question {
 		a.Tool, a.Text = "edit", word(p.GrantRoot)
 		return &question{approval: a, answer: decided}
 	case "item/permissions/requestApproval":
-		// More rights for the rest of the turn are never given: what needs them
-		// can ask for each command.
+		// More rights for the rest of the turn are never granted: they can be requested
+		// for each command.
 		a.Tool = "permissions"
 		return &question{approval: a, answer: func(Decision) any { return map[string]any{"permissions": map[string]any{}, "scope": "turn"} }}
 	case "mcpServer/elicitation/request":
@@ -82,7 +82,7 @@ func asked(method string, params json.RawMessage) *question {
 		if p.Meta.Tool != "" {
 			a.Tool += "." + p.Meta.Tool
 		}
-		// A form that is no approval has fields, and nobody here to fill them in.
+		// A form that is not an approval has fields, and nobody here fills them in.
 		approval := p.Meta.Kind != ""
 		return &question{approval: a, answer: func(d Decision) any { return elicited(d, approval) }}
 	case "item/tool/requestUserInput":
@@ -114,15 +114,15 @@ func elicited(d Decision, approval bool) any {
 	return map[string]any{"action": "decline", "content": nil, "_meta": nil}
 }
 
-// plain answers the requests that need nobody's decision. What we do not know
-// is refused, which Codex takes for a no.
+// plain answers the requests that need no decision. Unknown ones are refused, which
+// Codex treats as a no.
 func plain(method string) (any, error) {
 	switch method {
 	case "currentTime/read":
 		return map[string]any{"currentTimeAt": time.Now().Unix()}, nil
 	case "item/tool/call":
-		text := []map[string]any{{"type": "inputText", "text": "netsky offers no such tool"}}
+		text := []map[string]any{{"type": "inputText", "text": "netsky has no such tool"}}
 		return map[string]any{"contentItems": text, "success": false}, nil
 	}
-	return nil, &remoteError{Code: codeNoMethod, Message: "netsky does not answer " + method}
+	return nil, &remoteError{Code: codeNoMethod, Message: "netsky does not support " + method}
 }

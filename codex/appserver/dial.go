@@ -10,14 +10,14 @@ import (
 	"github.com/gorilla/websocket"
 )
 
-// dialed is a connection to an app-server that listens on a unix socket, where
-// it speaks WebSocket, one message a frame.
+// dialed is a connection to an app-server that listens on a unix socket, where it
+// speaks WebSocket, one message per frame.
 type dialed struct {
 	conn *websocket.Conn
 	p    *process // the server
 }
 
-// dialSocket connects to a server that is just starting, as soon as it listens.
+// dialSocket connects to a server that is starting, as soon as it listens.
 func dialSocket(ctx context.Context, socket string, p *process) (*dialed, error) {
 	d := websocket.Dialer{
 		HandshakeTimeout: answerTime, ReadBufferSize: 64 << 10,
@@ -56,8 +56,8 @@ func (d *dialed) write(message []byte) error {
 
 func (d *dialed) close() error { return d.conn.Close() }
 
-// why tells how the server ended, without what it said: a server that listens
-// says much on its standard error that is no reason.
+// why returns how the server ended, without its standard error: a listening server logs
+// much there that is not a reason.
 func (d *dialed) why() string {
 	select {
 	case <-d.p.gone:

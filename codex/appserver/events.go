@@ -5,27 +5,27 @@ import (
 	"sync"
 )
 
-// An EventKind says what has happened in a thread.
+// An EventKind is a kind of event in a thread.
 type EventKind string
 
 const (
 	TurnStarted     EventKind = "turn_started"
-	Accepted        EventKind = "accepted"      // an input stands in the thread; Input is its id
+	Accepted        EventKind = "accepted"      // an input is in the thread; Input is its id
 	Message         EventKind = "message"       // the model said Text
 	ToolStarted     EventKind = "tool_started"  // Tool, with Text: the command, the arguments
-	ToolFinished    EventKind = "tool_finished" // likewise; Failed says how it went
+	ToolFinished    EventKind = "tool_finished" // likewise; Failed reports failure
 	ApprovalAsked   EventKind = "approval_asked"
 	ApprovalSettled EventKind = "approval_settled"
 	TokenUsage      EventKind = "token_usage"
-	Retrying        EventKind = "retrying" // Codex tries again by itself; Text is why
+	Retrying        EventKind = "retrying" // Codex is retrying by itself; Text is why
 	TurnCompleted   EventKind = "turn_completed"
 	TurnInterrupted EventKind = "turn_interrupted"
 	TurnFailed      EventKind = "turn_failed"
 	ThreadLost      EventKind = "thread_lost" // the last event of a connection; Err is why
 )
 
-// An Event is one thing that has happened in a thread, by whomever it was asked
-// for. Fields that a kind does not need are zero.
+// An Event is something that has happened in a thread, whichever client caused it.
+// Fields that a kind does not need are zero.
 type Event struct {
 	Kind     EventKind
 	Thread   string
@@ -37,7 +37,7 @@ type Event struct {
 	Approval *Approval
 	Usage    *Usage
 	Err      error // of a TurnFailed a *TurnError
-	// Missed is how many events before this one did not fit: the subscriber was
+	// Missed is how many events before this one were dropped because the subscriber was
 	// too slow.
 	Missed int
 }
@@ -46,16 +46,16 @@ type Event struct {
 type Usage struct {
 	Input, CachedInput, Output, Reasoning, Total int64 // of the whole thread
 	Last                                         int64 // of the last model request, all kinds together
-	Window                                       int64 // how many the model's context holds; 0: unknown
+	Window                                       int64 // size of the model's context; 0: unknown
 }
 
-// eventRoom is how many events wait for a slow subscriber. A turn makes a few
-// for each tool it calls; older ones give way.
+// eventRoom is how many events are kept for a slow subscriber. A turn makes a few for
+// each tool it calls; the oldest are dropped.
 const eventRoom = 256
 
-// A Feed hands events to subscribers. The zero Feed is ready.
+// A Feed distributes events to subscribers. The zero Feed is ready to use.
 type Feed struct {
-	mu   sync.Mutex // guards subs and what is in them
+	mu   sync.Mutex // guards subs and their contents
 	subs map[*subscriber]struct{}
 }
 
@@ -83,7 +83,7 @@ func (f *Feed) Subscribe() (events <-chan Event, stop func()) {
 	}
 }
 
-// Emit never waits: in a full subscription the oldest event gives way.
+// Emit never blocks: in a full subscription the oldest event is dropped.
 func (f *Feed) Emit(e Event) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -106,7 +106,7 @@ func (f *Feed) Emit(e Event) {
 	}
 }
 
-// An item is a thing in a turn, as Codex tells it; only what we look at.
+// An item is a thing in a turn, as Codex reports it; only the fields in use.
 type item struct {
 	Type     string  `json:"type"`
 	ID       string  `json:"id"`
@@ -125,7 +125,7 @@ type item struct {
 	} `json:"changes"`
 }
 
-// tool says what kind of tool an item is; "" if it is none.
+// tool returns the kind of tool that an item is, or "" if it is not one.
 func (i item) tool() (name, text string) {
 	switch i.Type {
 	case "commandExecution":
@@ -154,8 +154,8 @@ func (i item) failed() bool {
 	return i.Status == "failed" || i.Status == "declined" || i.ExitCode != nil && *i.ExitCode != 0
 }
 
-// itemEvent is the event of an item that began or ended; ok is false if it
-// means nothing to us.
+// itemEvent returns the event of an item that began or ended; ok is false if none is
+// needed.
 func itemEvent(i item, ended bool) (e Event, ok bool) {
 	if name, text := i.tool(); name != "" {
 		e = Event{Kind: ToolStarted, Tool: name, Text: text}

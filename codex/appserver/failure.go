@@ -7,32 +7,32 @@ import (
 	"time"
 )
 
-// What a caller branches on.
+// Errors that callers distinguish.
 var (
-	// ErrGone: Codex has no such thread, and never will have it again.
+	// ErrGone is returned if Codex does not have the thread; it never will again.
 	ErrGone = errors.New("codex has no such thread")
-	// ErrHeld: another process has the thread open.
+	// ErrHeld is returned if another process has the thread open.
 	ErrHeld = errors.New("another process has the thread open")
-	// ErrTimeout: the turn ran too long and was interrupted.
+	// ErrTimeout is returned if the turn ran too long and was interrupted.
 	ErrTimeout = errors.New("the turn ran too long")
-	// ErrInterrupted: somebody else interrupted the turn.
+	// ErrInterrupted is returned if another client interrupted the turn.
 	ErrInterrupted = errors.New("the turn was interrupted")
 )
 
-// A Trouble says what a turn failed of.
+// A Trouble is the reason for which a turn failed.
 type Trouble string
 
 const (
 	TroubleQuota   Trouble = "quota"   // used up until TurnError.Resets
-	TroubleLogin   Trouble = "login"   // nobody is logged in, or not any more
-	TroubleBusy    Trouble = "busy"    // the service is overloaded or out of order
+	TroubleLogin   Trouble = "login"   // not logged in, or no longer
+	TroubleBusy    Trouble = "busy"    // the service is overloaded or failing
 	TroubleNetwork Trouble = "network" // the service cannot be reached
-	TroubleContext Trouble = "context" // the conversation is longer than the model can hold
+	TroubleContext Trouble = "context" // the conversation exceeds the model's context
 	TroubleModel   Trouble = "model"   // there is no such model
 	TroubleOther   Trouble = "other"
 )
 
-// A TurnError is a turn that Codex gave up.
+// A TurnError is a turn that failed.
 type TurnError struct {
 	Trouble Trouble
 	Text    string    // in the words of Codex
@@ -46,17 +46,17 @@ func (e *TurnError) Error() string {
 	return e.Text
 }
 
-// wireError is a turn's error as Codex tells it.
+// wireError is a turn's error as Codex reports it.
 type wireError struct {
 	Message string          `json:"message"`
 	Info    json.RawMessage `json:"codexErrorInfo"`
 	Details string          `json:"additionalDetails"`
 }
 
-// turnError says in our words what a turn failed of.
+// turnError converts a turn's error.
 func (w *wireError) turnError(resets time.Time) *TurnError {
 	if w == nil {
-		return &TurnError{Trouble: TroubleOther, Text: "the turn failed, and Codex does not say why"}
+		return &TurnError{Trouble: TroubleOther, Text: "the turn failed; Codex gave no reason"}
 	}
 	name, status := errorInfo(w.Info)
 	return w.of(name, status, resets)
@@ -90,12 +90,13 @@ func (w *wireError) of(name string, status int, resets time.Time) *TurnError {
 		}
 	}
 	if e.Trouble == TroubleOther && strings.Contains(w.Message, "401 Unauthorized") {
-		e.Trouble = TroubleLogin // of a provider that is not OpenAI's own
+		e.Trouble = TroubleLogin // from a provider other than OpenAI
 	}
 	return e
 }
 
-// errorInfo reads what is a word, or a word with an HTTP status below it.
+// errorInfo reads either a word, or an object with a word as its key and an HTTP status
+// below it.
 func errorInfo(raw json.RawMessage) (name string, status int) {
 	if json.Unmarshal(raw, &name) == nil {
 		return name, 0
@@ -111,14 +112,14 @@ func errorInfo(raw json.RawMessage) (name string, status int) {
 	return "", 0
 }
 
-// Refused reports whether an error is Codex's own no to what it was asked.
+// Refused reports whether an error is Codex's own refusal of a request.
 func Refused(err error) bool {
 	var remote *remoteError
 	return errors.As(err, &remote)
 }
 
-// openError knows what a refusal to open a thread means. All of them have the
-// same code, so there is only what they say.
+// openError recognises why Codex refused to open a thread. All refusals have the same
+// code, so only the text is left.
 func openError(err error) error {
 	var remote *remoteError
 	if !errors.As(err, &remote) {
@@ -139,7 +140,7 @@ func openError(err error) error {
 	return err
 }
 
-// opened is an error that also matches one of our own.
+// opened is an error that also matches one of this package's.
 type opened struct{ is, err error }
 
 func (o *opened) Error() string   { return o.err.Error() }

@@ -12,15 +12,15 @@ import (
 	"netsky/agent/proc"
 )
 
-// A Listener is an app-server of ours that several programs speak to: we, and
-// the TUI in the pane.
+// A Listener is an app-server that several clients use: netsky, and the TUI in the
+// pane.
 type Listener struct {
 	home home.Dir
 	id   agent.ID
 	p    *process
 }
 
-// SocketPath is where an agent's server listens, before it does and while it does.
+// SocketPath returns where an agent's server listens.
 func SocketPath(h home.Dir, id agent.ID) string { return h.Path(socketFile(id)) }
 
 // socketFile is short: with the longest home it still fits in a socket's name.
@@ -29,8 +29,8 @@ func socketFile(id agent.ID) string { return home.RunDir + "/cx-" + id.N() + ".s
 // serverFile names the process that listens there.
 func serverFile(id agent.ID) string { return home.RunDir + "/cx-" + id.N() + ".json" }
 
-// Listen starts an app-server on the agent's socket. One that an earlier
-// process of ours has left there is ended first: it has the agent's thread.
+// Listen starts an app-server on the agent's socket. One left there by an earlier
+// process is ended first: it has the agent's thread.
 func Listen(ctx context.Context, h home.Dir, id agent.ID, o ServerOptions) (*Listener, error) {
 	clearSocket(h, id)
 	args := []string{"app-server", "--listen", "unix://" + h.Path(socketFile(id))}
@@ -41,14 +41,14 @@ func Listen(ctx context.Context, h home.Dir, id agent.ID, o ServerOptions) (*Lis
 	if err != nil {
 		return nil, err
 	}
-	go io.Copy(io.Discard, p.out) // ends with the process; nothing of use comes
+	go io.Copy(io.Discard, p.out) // ends with the process; its output is not needed
 	l := &Listener{home: h, id: id, p: p}
 	if p.self.Named() {
 		if err := h.Save(serverFile(id), p.self, false); err != nil {
 			l.Close()
 			return nil, err
 		}
-	} // else it has ended already, and dialing tells
+	} // otherwise it has ended already, and dialing reports that
 	return l, nil
 }
 
@@ -74,7 +74,7 @@ func (l *Listener) Connect(ctx context.Context) (*Server, error) {
 	return greet(ctx, t, true)
 }
 
-// Close ends the server, waits for it and removes what it leaves.
+// Close ends the server, waits for it and removes its files.
 func (l *Listener) Close() {
 	if !l.Over() {
 		l.p.end()
@@ -83,8 +83,8 @@ func (l *Listener) Close() {
 	clearSocket(l.home, l.id)
 }
 
-// clearSocket ends a server that outlived us, and removes its socket: the link
-// in our home, and what it points to.
+// clearSocket ends a server that outlived its netsky, and removes its socket: the link
+// in the home, and its target.
 func clearSocket(h home.Dir, id agent.ID) {
 	if p, err := home.Load[proc.Process](h, serverFile(id)); err == nil {
 		proc.End(context.Background(), []proc.Process{p}, endTime)

@@ -11,14 +11,14 @@ import (
 	"netsky/bus/envelope"
 )
 
-// A Legacy is a process of ours that runs `codex mcp-server`, which Codex has up to
-// 0.153.4. It knows only the threads that it began itself.
+// A Legacy is a child process that runs `codex mcp-server`, which Codex has up to
+// 0.153.4. It knows only the threads that it started itself.
 type Legacy struct {
 	peer   *peer
 	caller *caller
 }
 
-// sessionMissing is how the server begins its word that it has no such thread.
+// sessionMissing is the beginning of the server's message that it has no such thread.
 // It counts only in a result that is marked as an error.
 const sessionMissing = "Session not found for thread_id"
 
@@ -33,7 +33,7 @@ type toolResult struct {
 	} `json:"content"`
 }
 
-// text is what the tool said: its structured content, else its first text.
+// text returns what the tool returned: its structured content, else its first text.
 func (r toolResult) text() (string, bool) {
 	if r.Structured != nil && r.Structured.Content != nil {
 		return *r.Structured.Content, true
@@ -44,7 +44,7 @@ func (r toolResult) text() (string, bool) {
 	return "", false
 }
 
-// StartLegacy starts the server. say tells a person what was declined.
+// StartLegacy starts the server. say prints what was declined.
 func StartLegacy(ctx context.Context, o ServerOptions, say func(string)) (*Legacy, error) {
 	p, err := start(ctx, o.Program, []string{"mcp-server"}, o.Env, o.Dir)
 	if err != nil {
@@ -66,7 +66,7 @@ func StartLegacy(ctx context.Context, o ServerOptions, say func(string)) (*Legac
 	return l, nil
 }
 
-// Close ends the server and waits for it. A call under way is never answered.
+// Close ends the server and waits for it. A call in progress is never answered.
 func (l *Legacy) Close() error { return l.peer.close() }
 
 // Reply gives a thread a text. The error matches ErrGone if the server has no such
@@ -75,7 +75,7 @@ func (l *Legacy) Reply(ctx context.Context, thread, text string) (Result, error)
 	return l.tool(ctx, "codex-reply", map[string]any{"threadId": thread, "prompt": text})
 }
 
-// Begin begins a thread with a text.
+// Begin starts a thread with a text.
 func (l *Legacy) Begin(ctx context.Context, o ThreadOptions, text string) (Result, error) {
 	args := map[string]any{"prompt": text}
 	for name, value := range map[string]string{
@@ -111,13 +111,13 @@ func (l *Legacy) tool(ctx context.Context, name string, args map[string]any) (Re
 	return Result{Thread: got.Structured.Thread, Text: text}, nil
 }
 
-// A caller is our side of mcp-server. It declines what the server asks: nobody
-// is here to say yes.
+// A caller is the client side of mcp-server. It declines what the server asks: nobody
+// is here to approve.
 type caller struct {
 	say func(string)
 
 	mu   sync.Mutex // guards info
-	info string     // what the last turn failed of, in the server's words
+	info string     // why the last turn failed, in the server's words
 }
 
 func (c *caller) notify(method string, params json.RawMessage) {
@@ -135,14 +135,14 @@ func (c *caller) notify(method string, params json.RawMessage) {
 	c.info, _ = errorInfo(p.Message.Info)
 }
 
-// failure is what a turn failed of, told in text.
+// failure returns why a turn failed, which the server reports as text.
 func (c *caller) failure(text string) error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	return (&wireError{Message: text}).of(camel(c.info), 0, time.Time{})
 }
 
-// camel makes usageLimitExceeded of usage_limit_exceeded: app-server's word.
+// camel converts usage_limit_exceeded to usageLimitExceeded, app-server's word.
 func camel(s string) string {
 	first, rest, _ := strings.Cut(s, "_")
 	for word := range strings.SplitSeq(rest, "_") {

@@ -10,8 +10,8 @@ import (
 	"strings"
 )
 
-// Overrides is a thread's configuration for a whole server, as "key=value" in
-// TOML: a TUI that comes first opens the thread without what we would say.
+// Overrides returns a thread's configuration for a whole server, as "key=value" in
+// TOML: a TUI that is first opens the thread without the thread's own configuration.
 func Overrides(config map[string]any) (list []string) {
 	for _, key := range slices.Sorted(maps.Keys(config)) {
 		list = append(list, key+"="+tomlValue(config[key]))
@@ -19,8 +19,8 @@ func Overrides(config map[string]any) (list []string) {
 	return list
 }
 
-// tomlValue writes a value of JSON's kinds in TOML. Codex's configuration knows
-// no null; one is left out.
+// tomlValue writes a JSON value in TOML. Codex's configuration has no null; nulls are
+// left out.
 func tomlValue(v any) string {
 	switch v := v.(type) {
 	case map[string]any:
@@ -59,9 +59,9 @@ func tomlValue(v any) string {
 	return fmt.Sprint(v) // a number or a boolean
 }
 
-// Trust is configuration for a server whose threads may write in dir. Codex
-// itself trusts such a repository and writes that into the person's config.toml;
-// told beforehand, and for its own life only, it writes nothing.
+// Trust returns configuration for a server whose threads may write in dir. Codex itself
+// trusts such a repository and writes that into the person's config.toml; configured in
+// advance, and only for this server, it writes nothing.
 func Trust(dir, sandbox string) []string {
 	if sandbox != "danger-full-access" && sandbox != "workspace-write" {
 		return nil

@@ -15,18 +15,17 @@ import (
 )
 
 const (
-	maxLine   = 64 << 20 // bytes of one message; Codex takes inputs of 1 MiB and shows what tools gave back
-	maxStderr = 4 << 10  // bytes of its last words that go into an error
-	// endTime is what a server gets to end after the end of its input, and
-	// again after SIGTERM. It was seen to need 30 ms.
+	maxLine   = 64 << 20 // of one message; Codex takes inputs of 1 MiB and shows what tools returned
+	maxStderr = 4 << 10  // of its last output, for an error
+	// endTime is how long a server may take to exit after the end of its input, and
+	// again after SIGTERM. It has been measured to need 30 ms.
 	endTime = 2 * time.Second
 )
 
 var errLine = fmt.Errorf("a message of over %d MiB", maxLine>>20)
 
-// A process is a server of our own, spoken to in lines over its standard input
-// and output. It has a process group of its own, so that a person's Ctrl-C is
-// ours to deal with.
+// A process is a child server, spoken to in lines over its standard input and output.
+// It has its own process group, so that netsky handles a person's Ctrl-C.
 type process struct {
 	cmd   *exec.Cmd
 	self  proc.Process // zero if it ended at once
@@ -34,8 +33,8 @@ type process struct {
 	out   *os.File
 	lines *bufio.Reader
 	last  tail
-	gone  chan struct{} // closed when it has ended
-	state string        // how; set before gone is closed
+	gone  chan struct{} // closed when it has exited
+	state string        // how it exited; set before gone is closed
 
 	once sync.Once
 }
@@ -74,8 +73,8 @@ func start(ctx context.Context, program string, args, env []string, dir string) 
 		defer close(p.gone)
 		p.cmd.Wait()
 		p.state = p.cmd.ProcessState.String()
-		// What it wrote last is still to be read; something it started may hold
-		// the other end for ever.
+		// Its last output is still to be read; something it started may hold the other
+		// end forever.
 		out.SetReadDeadline(time.Now().Add(time.Second))
 	}()
 	return p, nil
@@ -103,7 +102,7 @@ func (p *process) write(line []byte) error {
 	return err
 }
 
-// why waits for the end, which follows that of its output in a moment.
+// why waits for the exit, which follows the end of its output in a moment.
 func (p *process) why() string {
 	select {
 	case <-p.gone:
@@ -116,7 +115,7 @@ func (p *process) why() string {
 	return p.state
 }
 
-// close ends the program: by the end of its input, then as end does.
+// close ends the program: by closing its input, then as end does.
 func (p *process) close() error {
 	p.once.Do(func() {
 		p.in.Close()
@@ -138,7 +137,7 @@ func (p *process) end() {
 		group = []proc.Process{p.self}
 	}
 	proc.End(context.Background(), group, endTime)
-	p.cmd.Process.Kill() // of no effect after its end
+	p.cmd.Process.Kill() // no effect after its exit
 }
 
 // A tail keeps the end of what is written to it.

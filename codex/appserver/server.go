@@ -11,7 +11,7 @@ import (
 	"sync"
 )
 
-// ServerOptions say how to start an app-server of our own.
+// ServerOptions configure a child app-server.
 type ServerOptions struct {
 	Program string   // the native program; see Find
 	Config  []string // "key=value" in TOML; for this process only
@@ -19,20 +19,19 @@ type ServerOptions struct {
 	Dir     string
 }
 
-// A Server is a connection to `codex app-server`: a process of ours, or one that
-// others speak to as well. Its methods are safe for concurrent use.
+// A Server is a connection to `codex app-server`: a child process, or one that other
+// clients use as well. Its methods are safe for concurrent use.
 type Server struct {
 	peer    *peer
 	version string
-	shared  bool // others use it too, so a thread may be busy when we open it
+	shared  bool // others use it too, so a thread may be busy when it is opened
 
-	mu        sync.Mutex // guards what follows
+	mu        sync.Mutex // guards the fields below
 	threads   map[string]*Thread
 	questions map[string]*question // that wait for a decision, by the request's id
 }
 
-// quiet are the notifications that we have no use for and that come by the
-// hundred.
+// quiet are the notifications that are not needed and come by the hundred.
 var quiet = [...]string{
 	"item/agentMessage/delta", "item/plan/delta", "item/reasoning/summaryTextDelta", "item/reasoning/summaryPartAdded",
 	"item/reasoning/textDelta", "item/commandExecution/outputDelta", "item/fileChange/outputDelta",
@@ -40,8 +39,8 @@ var quiet = [...]string{
 	"thread/readState/changed",
 }
 
-// StartServer starts an app-server and makes its acquaintance. The process ends
-// with Close, and when we die.
+// StartServer starts an app-server and initializes the connection. The process ends
+// with Close, and when netsky dies.
 func StartServer(ctx context.Context, o ServerOptions) (*Server, error) {
 	args := []string{"app-server"}
 	for _, c := range o.Config {
@@ -54,7 +53,7 @@ func StartServer(ctx context.Context, o ServerOptions) (*Server, error) {
 	return greet(ctx, p, false)
 }
 
-// greet takes up the protocol; it owns the transport from the beginning.
+// greet initializes the connection; it owns the transport from the beginning.
 func greet(ctx context.Context, t transport, shared bool) (*Server, error) {
 	s := &Server{shared: shared, threads: make(map[string]*Thread), questions: make(map[string]*question)}
 	s.peer = newPeer(t, s, "")
@@ -81,11 +80,11 @@ func greet(ctx context.Context, t transport, shared bool) (*Server, error) {
 	return s, nil
 }
 
-// Version is Codex's, as it says itself.
+// Version returns Codex's version, as the server reports it.
 func (s *Server) Version() string { return s.version }
 
-// Recent is an error that matches ErrOld if the server is of a Codex that is to
-// be driven through mcp-server.
+// Recent returns an error that matches ErrOld if the server's Codex has to be driven
+// through mcp-server.
 func (s *Server) Recent() error {
 	v, err := ParseVersion(s.version)
 	if err != nil {
@@ -97,19 +96,19 @@ func (s *Server) Recent() error {
 	return nil
 }
 
-// Done is closed when the connection has ended; Err says why.
+// Done is closed when the connection has ended; Err returns why.
 func (s *Server) Done() <-chan struct{} { return s.peer.done }
 
-// Err is why the connection has ended, matching ErrLost; nil if it has not.
+// Err returns why the connection has ended, matching ErrLost; nil if it has not.
 func (s *Server) Err() error { return s.peer.failure() }
 
-// Close ends the connection, and the process if it is ours, and waits for it. A
-// turn under way is cut off; Codex keeps it as interrupted.
+// Close ends the connection, and the process if it is a child, and waits for it. A turn
+// in progress is cut off; Codex stores it as interrupted.
 func (s *Server) Close() error {
 	return s.peer.close()
 }
 
-// lose tells all threads that the connection is over.
+// lose reports to all threads that the connection has ended.
 func (s *Server) lose() {
 	for _, t := range s.open() {
 		t.lose(s.peer.failure())
@@ -122,7 +121,7 @@ func (s *Server) open() []*Thread {
 	return slices.Collect(maps.Values(s.threads))
 }
 
-// add makes a thread known, so that what is told of it reaches it.
+// add registers a thread, so that it gets its notifications.
 func (s *Server) add(t *Thread) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -130,7 +129,7 @@ func (s *Server) add(t *Thread) error {
 		return err
 	}
 	if s.threads[t.id] != nil {
-		return fmt.Errorf("thread %s: open already on this connection", t.id)
+		return fmt.Errorf("thread %s: already open on this connection", t.id)
 	}
 	s.threads[t.id] = t
 	return nil
@@ -162,7 +161,7 @@ func (s *Server) notify(method string, params json.RawMessage) {
 	if method == "serverRequest/resolved" {
 		s.resolved(string(p.Request))
 	}
-	if method == "account/rateLimits/updated" { // of the account, so of all threads
+	if method == "account/rateLimits/updated" { // about the account, so for all threads
 		for _, t := range s.open() {
 			t.limits(params)
 		}
@@ -172,7 +171,7 @@ func (s *Server) notify(method string, params json.RawMessage) {
 	}
 }
 
-// resolved notes that a question has been answered, by us or somebody else.
+// resolved records that a question has been answered, here or by another client.
 func (s *Server) resolved(id string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -193,7 +192,7 @@ func (s *Server) over(turn string) {
 	}
 }
 
-// request answers what Codex asks.
+// request answers a request from Codex.
 func (s *Server) request(ctx context.Context, id, method string, params json.RawMessage) (any, bool, error) {
 	q := asked(method, params)
 	if q == nil {
@@ -229,8 +228,8 @@ func (s *Server) request(ctx context.Context, id, method string, params json.Raw
 	return q.answer(decision), true, nil
 }
 
-// ended is the error of a call that may have failed because ctx ended or the
-// connection did.
+// ended returns the error of a call that may have failed because ctx or the connection
+// ended.
 func (s *Server) ended(err error) error {
 	if failure := s.peer.failure(); failure != nil && !errors.Is(err, ErrLost) {
 		return fmt.Errorf("%w (%w)", err, failure)

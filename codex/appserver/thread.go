@@ -10,10 +10,10 @@ import (
 	"time"
 )
 
-// ThreadOptions say which thread is wanted. What is "" is left to Codex, or, of
-// a thread that is resumed, stays as it was.
+// ThreadOptions configure a thread. What is "" is left to Codex, or, for a thread that
+// is resumed, unchanged.
 type ThreadOptions struct {
-	ID           string // the thread to resume; "" begins one
+	ID           string // the thread to resume; "" starts one
 	Dir          string // where the model works; absolute
 	Model        string
 	Instructions string         // for a new thread only: they are part of it
@@ -21,11 +21,12 @@ type ThreadOptions struct {
 	Approval     string         // untrusted, on-request, never
 	Config       map[string]any // configuration of this thread alone, such as mcp_servers
 	Approve      Approver       // nil declines everything
-	// Name, if not "", is given to a new thread, which is on disk from then on
-	// and can be resumed before its first turn.
+	// Name, if not "", is given to a new thread, which is then on disk at once and can
+	// be resumed before its first turn.
 	Name string
 
-	// Feed, if not nil, is where the thread's events go, beside those of others.
+	// Feed, if not nil, receives the thread's events, in addition to those of other
+	// threads.
 	Feed *Feed
 }
 
@@ -38,13 +39,13 @@ type Thread struct {
 	s     *Server
 	o     ThreadOptions
 	feed  *Feed
-	slot  chan struct{} // taken by the one who submits
+	slot  chan struct{} // held while submitting
 
-	mu        sync.Mutex // guards what follows
+	mu        sync.Mutex // guards the fields below
 	turns     map[string]*Turn
-	active    *Turn         // the turn that runs, ours or another's
+	active    *Turn         // the running turn, whoever started it
 	free      chan struct{} // closed while none runs
-	submitted *submission   // under way
+	submitted *submission   // in progress
 	keep      int           // while it is not 0, turns that have ended are kept
 	resets    time.Time     // when the used up quota is renewed
 	lost      error
@@ -57,9 +58,9 @@ type submission struct {
 	turn  string // where it was seen; guarded by the thread's mu
 }
 
-// Open resumes a thread or begins one. The error matches ErrGone if there is no
-// such thread, and ErrHeld if another process has it. A new thread is on disk
-// only from its first turn on.
+// Open resumes a thread or starts one. The error matches ErrGone if there is no such
+// thread, and ErrHeld if another process has it. A new thread is on disk only from its
+// first turn on.
 func (s *Server) Open(ctx context.Context, o ThreadOptions) (*Thread, error) {
 	t := &Thread{
 		id: o.ID, s: s, o: o, feed: o.Feed, slot: make(chan struct{}, 1),
@@ -84,7 +85,7 @@ func (s *Server) Open(ctx context.Context, o ThreadOptions) (*Thread, error) {
 	return t, t.resume(ctx, params)
 }
 
-// openedThread is what both ways to open a thread answer.
+// openedThread is the result of both ways to open a thread.
 type openedThread struct {
 	Thread struct {
 		ID     string `json:"id"`
@@ -117,7 +118,7 @@ func (t *Thread) begin(ctx context.Context, params map[string]any) error {
 
 func (t *Thread) resume(ctx context.Context, params map[string]any) error {
 	params["threadId"], params["excludeTurns"] = t.id, true
-	// Known before it is open: what happens in it from now on is told at once.
+	// Registered before it is open, so that no notification is missed.
 	if err := t.s.add(t); err != nil {
 		return err
 	}
@@ -136,9 +137,9 @@ func (t *Thread) resume(ctx context.Context, params map[string]any) error {
 	return nil
 }
 
-// join finds the turn that was running when we came.
+// join finds the turn that was already running.
 func (t *Thread) join(ctx context.Context) error {
-	defer t.Hold()() // its end may be told before we have heard of it
+	defer t.Hold()() // its end may be reported before the answer arrives
 	turns, err := t.history(ctx, 1, "notLoaded")
 	if err != nil || len(turns) == 0 || turns[0].Status != "inProgress" {
 		return err
@@ -149,21 +150,20 @@ func (t *Thread) join(ctx context.Context) error {
 	return nil
 }
 
-// ID is the thread's name at Codex.
+// ID returns the thread's id at Codex.
 func (t *Thread) ID() string { return t.id }
 
-// Model is the model that the thread was opened with.
+// Model returns the model with which the thread was opened.
 func (t *Thread) Model() string { return t.model }
 
-// Subscribe tells what happens in the thread from now on, in order. A
-// subscriber that is 256 events behind loses the oldest. stop ends it and
-// closes the channel.
+// Subscribe reports what happens in the thread from now on, in order. A subscriber that
+// is 256 events behind loses the oldest. stop ends it and closes the channel.
 func (t *Thread) Subscribe() (events <-chan Event, stop func()) { return t.feed.Subscribe() }
 
-// Submit waits until no turn runs, submits a text under an id and returns when
-// Codex shows it in the thread: from then on it survives the death of all of us.
-// An error that matches ErrLost, or ctx's, leaves open whether it was accepted;
-// Find tells, on a new connection. After any other it was not.
+// Submit waits until no turn runs, submits a text under an id and returns when Codex
+// shows it in the thread: from then on it survives the death of every process. After an
+// error that matches ErrLost, or ctx's, it is unknown whether the text was accepted;
+// Find reports it, on a new connection. After any other error it was not.
 func (t *Thread) Submit(ctx context.Context, id, text string) (*Turn, error) {
 	select {
 	case t.slot <- struct{}{}:
@@ -196,11 +196,11 @@ func (t *Thread) Submit(ctx context.Context, id, text string) (*Turn, error) {
 	return turn, nil
 }
 
-// Start submits a text like Submit, but waits for nothing but Codex's word that a
-// turn begins: what becomes of the text is told by events. The caller knows that
-// no turn runs. A server that has not answered at ctx's deadline is left.
+// Start submits a text like Submit, but waits only for Codex's answer that a turn has
+// started: events report what happens to the text. The caller knows that no turn runs.
+// The connection to a server that has not answered at ctx's deadline is closed.
 func (t *Thread) Start(ctx context.Context, id, text string) (*Turn, error) {
-	defer t.Hold()() // its end may be told before its number
+	defer t.Hold()() // its end may be reported before its id
 	turn, err := t.start(ctx, id, text)
 	if errors.Is(err, context.DeadlineExceeded) {
 		t.s.Close()
@@ -223,21 +223,21 @@ func (t *Thread) start(ctx context.Context, id, text string) (*Turn, error) {
 	return t.turn(got.Turn.ID), nil
 }
 
-// Running is the turn that runs; nil: none.
+// Running returns the running turn, or nil.
 func (t *Thread) Running() *Turn {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	return t.active
 }
 
-// in says whether the input has been seen in the thread.
+// in reports whether the input has been seen in the thread.
 func (s *submission) in(t *Thread) bool {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	return s.turn != ""
 }
 
-// await waits until no turn runs and announces a submission.
+// await waits until no turn runs and registers a submission.
 func (t *Thread) await(ctx context.Context, sub *submission) error {
 	for {
 		t.mu.Lock()
@@ -268,8 +268,8 @@ func (t *Thread) submittedNow() {
 	t.forget()
 }
 
-// Hold keeps turns that have ended until release is called: one that is found
-// running may end before somebody waits for it.
+// Hold keeps turns that have ended until release is called: one that is found running
+// may end before anyone waits for it.
 func (t *Thread) Hold() (release func()) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -299,7 +299,7 @@ func (t *Thread) Interrupt(ctx context.Context) error {
 	return nil
 }
 
-// A pastTurn is a turn as the thread's history has it.
+// A pastTurn is a turn in the thread's history.
 type pastTurn struct {
 	ID     string     `json:"id"`
 	Status string     `json:"status"`
@@ -307,7 +307,7 @@ type pastTurn struct {
 	Error  *wireError `json:"error"`
 }
 
-// history is the thread's last turns, the newest first.
+// history returns the thread's last turns, the newest first.
 func (t *Thread) history(ctx context.Context, most int, view string) ([]pastTurn, error) {
 	var got struct {
 		Data []pastTurn `json:"data"`
@@ -320,14 +320,14 @@ func (t *Thread) history(ctx context.Context, most int, view string) ([]pastTurn
 
 // A Past is a turn of the thread's history that took an input.
 type Past struct {
-	// Running is the turn if it has not ended; then there is no Result.
+	// Running is set if the turn has not ended; then there is no Result.
 	Running *Turn
 	Result  Result
 	Err     error // why it did not complete
 }
 
-// Find looks for a turn by its ID, or without one for the last that took the
-// input; nil if there is none.
+// Find finds a turn by its ID, or without one the last that took the input. It returns
+// nil if there is none.
 func (t *Thread) Find(ctx context.Context, input, id string) (*Past, error) {
 	turns, err := t.history(ctx, 10, "full")
 	if err != nil {
@@ -347,7 +347,7 @@ func (t *Thread) Find(ctx context.Context, input, id string) (*Past, error) {
 	return nil, nil
 }
 
-// notify takes in what Codex tells of the thread.
+// notify handles a notification about the thread.
 func (t *Thread) notify(method string, params json.RawMessage) {
 	var p struct {
 		Turn      pastTurn   `json:"turn"`

@@ -20,16 +20,16 @@ type Turn struct {
 	err   error
 }
 
-// A Result is what came of a turn that was completed.
+// A Result is the result of a completed turn.
 type Result struct {
 	Thread string
 	Turn   string
 	Text   string // what the model said last
-	Tools  int    // how many tools it used, as far as we saw
+	Tools  int    // how many tools it used, as far as observed
 }
 
-// answerTime is how long an interrupted turn may take to end. It was seen to take
-// 10 ms; a server that needs longer is stuck.
+// answerTime is how long an interrupted turn may take to end. It has been measured to
+// take 10 ms; a server that needs longer is stuck.
 const answerTime = 10 * time.Second
 
 // Done is closed when the turn has ended.
@@ -48,10 +48,10 @@ func (u *Turn) Over() bool {
 // outcome is valid when the turn has ended.
 func (u *Turn) outcome() (Result, error) { return u.res, u.err }
 
-// Wait waits for the end of the turn. If limit > 0 and it runs longer, or if ctx
-// ends, it is interrupted, and a server that does not obey is left; then the
-// error matches ErrTimeout or is ctx's. Otherwise it is a *TurnError, or matches
-// ErrInterrupted or ErrLost.
+// Wait waits for the end of the turn. If limit > 0 and the turn runs longer, or if ctx
+// ends, it is interrupted, and the connection to a server that does not obey is closed;
+// then the error matches ErrTimeout or is ctx's. Otherwise it is a *TurnError, or
+// matches ErrInterrupted or ErrLost.
 func (u *Turn) Wait(ctx context.Context, limit time.Duration) (Result, error) {
 	var late <-chan time.Time
 	if limit > 0 {
@@ -75,29 +75,29 @@ func (u *Turn) Wait(ctx context.Context, limit time.Duration) (Result, error) {
 		select {
 		case <-u.done:
 			if res, err := u.outcome(); err == nil {
-				return res, nil // it was just through
+				return res, nil // it completed just in time
 			} else if !errors.Is(err, ErrInterrupted) {
 				return res, fmt.Errorf("%w (%w)", why, err)
 			}
 			return Result{}, why
 		case <-stop.Done():
-			err = errors.New("codex did not obey")
+			err = errors.New("the turn did not end")
 		}
 	}
 	u.t.s.Close()
 	return Result{}, fmt.Errorf("%w; interrupt: %w", why, err)
 }
 
-// BreakOff interrupts the turn and waits for its end. A server that does not obey
-// is left.
+// BreakOff interrupts the turn and waits for its end. The connection to a server that
+// does not obey is closed.
 func (u *Turn) BreakOff() {
 	ctx, cancel := context.WithCancel(context.Background())
 	cancel()
 	u.Wait(ctx, 0)
 }
 
-// interrupt asks Codex to end the turn. A refusal means that it has ended or is
-// about to, so the end will be told.
+// interrupt asks Codex to end the turn. A refusal means that it has ended or is about
+// to, so its end will be reported.
 func (u *Turn) interrupt(ctx context.Context) error {
 	err := u.t.s.peer.call(ctx, "turn/interrupt", map[string]any{"threadId": u.t.id, "turnId": u.ID}, nil)
 	var refused *remoteError
@@ -107,7 +107,7 @@ func (u *Turn) interrupt(ctx context.Context) error {
 	return err
 }
 
-// turn is the turn with that id, made known if it is not.
+// turn returns the turn with that id, and registers it if it is new.
 func (t *Thread) turn(id string) *Turn {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -127,7 +127,7 @@ func (t *Thread) known(id string) *Turn {
 	return u
 }
 
-// runs notes that a turn is running. The caller holds mu.
+// runs records that a turn is running. The caller holds mu.
 func (t *Thread) runs(id string) {
 	u := t.known(id)
 	if u.Over() {
@@ -139,7 +139,7 @@ func (t *Thread) runs(id string) {
 	t.active = u
 }
 
-// item takes in an item that began or ended.
+// item handles an item that began or ended.
 func (t *Thread) item(turn string, i item, ended bool) {
 	e, ok := itemEvent(i, ended)
 	if !ok {
@@ -162,7 +162,7 @@ func (t *Thread) item(turn string, i item, ended bool) {
 	t.emit(e)
 }
 
-// completed takes in the end of a turn.
+// completed handles the end of a turn.
 func (t *Thread) completed(p pastTurn) {
 	t.mu.Lock()
 	u := t.known(p.ID)
@@ -200,7 +200,7 @@ func (t *Thread) end(u *Turn) {
 	}
 }
 
-// result says what came of a turn that has ended.
+// result converts a turn that has ended.
 func (p pastTurn) result(thread string, resets time.Time) (Result, error) {
 	res := Result{Thread: thread, Turn: p.ID}
 	for _, i := range p.Items {
@@ -217,7 +217,7 @@ func (p pastTurn) result(thread string, resets time.Time) (Result, error) {
 	return res, p.Error.turnError(resets)
 }
 
-// lose ends all turns: nothing more will be heard of them.
+// lose ends all turns: nothing more will be reported about them.
 func (t *Thread) lose(err error) {
 	t.mu.Lock()
 	if t.lost != nil {
@@ -240,7 +240,7 @@ func (t *Thread) emit(e Event) {
 	t.feed.Emit(e)
 }
 
-// limits keeps when a used up quota is renewed.
+// limits remembers when a used up quota is renewed.
 func (t *Thread) limits(params json.RawMessage) {
 	type window struct {
 		Used   float64 `json:"usedPercent"`
@@ -266,7 +266,7 @@ func (t *Thread) limits(params json.RawMessage) {
 	t.resets = resets
 }
 
-// wireUsage is a thread's tokens as Codex tells them.
+// wireUsage is a thread's token count as Codex reports it.
 type wireUsage struct {
 	Total struct {
 		Input     int64 `json:"inputTokens"`

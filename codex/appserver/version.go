@@ -15,12 +15,12 @@ import (
 	"netsky/internal/advice"
 )
 
-// ErrMissing: there is no Codex on the PATH.
+// ErrMissing is returned if there is no Codex on the PATH.
 var ErrMissing = advice.With(errors.New("codex: not on the PATH"),
 	"npm install -g @openai/codex installs it; `netsky up --type demo` starts agents without a model")
 
-// ErrOld: this Codex is older than 0.154.0 and keeps no thread from one process
-// to the next.
+// ErrOld reports a Codex older than 0.154.0, which keeps no thread from one process to
+// the next.
 var ErrOld = errors.New("older than 0.154.0")
 
 // A Version is a release of Codex.
@@ -42,8 +42,8 @@ func ParseVersion(s string) (Version, error) {
 	return Version{}, fmt.Errorf("codex: %.80q is not a version", s)
 }
 
-// Probe asks a program which Codex it is. It names no CODEX_HOME that exists:
-// Codex would make it, and files there, before it says its version.
+// Probe asks a program for its version. It names a CODEX_HOME that does not exist: in
+// an existing one Codex would create files before it prints its version.
 func Probe(ctx context.Context, file string, env []string) (Version, error) {
 	out, err := program.Question{
 		Program: file, Args: []string{"--version"}, Env: append(slices.Clone(env), "CODEX_HOME=/dev/null/none"), Wait: 10 * time.Second,
@@ -54,9 +54,9 @@ func Probe(ctx context.Context, file string, env []string) (Version, error) {
 	return ParseVersion(string(out))
 }
 
-// Find is the program that "codex" is on a PATH. What npm puts there is a script
-// that takes 85 ms to start the native program; where the program lies beside
-// it, that is the answer. The error matches ErrMissing if there is none.
+// Find returns the program that "codex" is on a PATH. npm installs a script that takes
+// 85 ms to start the native program; if that program is beside the script, Find returns
+// it. The error matches ErrMissing if there is none.
 func Find(path string) (string, error) {
 	if file := program.Find(path, "codex"); file != "" {
 		return native(file), nil
@@ -64,7 +64,7 @@ func Find(path string) (string, error) {
 	return "", ErrMissing
 }
 
-// native is the program behind npm's script, or the file itself.
+// native returns the program behind npm's script, or the file itself.
 func native(file string) string {
 	real, err := filepath.EvalSymlinks(file)
 	if err != nil {
@@ -83,7 +83,7 @@ func native(file string) string {
 	return file
 }
 
-// isProgram says whether a file is a program of this system.
+// isProgram reports whether a file is a program for this system.
 func isProgram(file string) bool {
 	f, err := os.Open(file)
 	if err != nil {

@@ -9,28 +9,28 @@ import (
 	"sync"
 )
 
-// ErrLost is what the error of everything matches that was under way when the
-// connection to Codex ended.
-var ErrLost = errors.New("codex has gone")
+// ErrLost is returned for everything that was in progress when the connection to Codex
+// ended.
+var ErrLost = errors.New("the connection to codex was lost")
 
-// A transport carries whole messages to a server and back. read and write are
-// called from one goroutine each; close makes both of them return and waits for
-// the server's end where it is ours. It may be called more than once.
+// A transport carries whole messages to a server and back. read and write are called
+// from one goroutine each; close makes both return and waits for the end of a child
+// server. It may be called more than once.
 type transport interface {
 	read() ([]byte, error)
 	write([]byte) error
 	close() error
-	// why says what is known about the end of the other side.
+	// why returns what is known about the end of the other side.
 	why() string
 }
 
-// A handler is what a server may ask of us, without being asked.
+// A handler handles what the server sends on its own.
 type handler interface {
-	// notify is called in the order of the wire; it must be quick and must not
+	// notify is called in the order of the wire; it must return quickly and must not
 	// call the peer.
 	notify(method string, params json.RawMessage)
-	// request answers a request. It has a goroutine of its own. When answered
-	// is false, somebody else has given the answer.
+	// request answers a request, in its own goroutine. answered is false if another
+	// client has given the answer.
 	request(ctx context.Context, id, method string, params json.RawMessage) (result any, answered bool, err error)
 }
 
@@ -48,8 +48,8 @@ const (
 	codeInternal = -32603
 )
 
-// A message is any line of JSON-RPC. What has a method is a request or a
-// notification, also when its id is one of ours: the server counts its own.
+// A message is any line of JSON-RPC. One with a method is a request or a notification,
+// even if its id is one of ours: the server has its own numbering.
 type message struct {
 	Version string          `json:"jsonrpc,omitempty"`
 	ID      json.RawMessage `json:"id,omitempty"`
@@ -67,8 +67,8 @@ type inbound struct {
 	Error  *remoteError    `json:"error"`
 }
 
-// maxRequests bounds how many requests of the server's are answered at a time;
-// more than that is a server gone mad, and is refused.
+// maxRequests limits how many requests of the server are handled at the same time; more
+// than that is a misbehaving server, and is refused.
 const maxRequests = 64
 
 // A peer speaks JSON-RPC over a transport. newPeer starts its goroutines, close
@@ -76,14 +76,14 @@ const maxRequests = 64
 type peer struct {
 	t       transport
 	h       handler
-	version string      // of the protocol, where the server wants it said
+	version string      // of the protocol, if the server wants it stated
 	out     chan []byte // as many as may wait while the server is busy reading
 	done    chan struct{}
-	cancel  context.CancelFunc // ends the answering of requests
+	cancel  context.CancelFunc // ends the handling of requests
 	slots   chan struct{}
 	group   sync.WaitGroup
 
-	mu    sync.Mutex // guards what follows
+	mu    sync.Mutex // guards the fields below
 	next  int64
 	calls map[int64]chan inbound
 	err   error // why it ended
@@ -101,7 +101,7 @@ func newPeer(t transport, h handler, version string) *peer {
 	return p
 }
 
-// close ends the connection and waits for all that it had under way.
+// close ends the connection and waits for everything in progress.
 func (p *peer) close() error {
 	p.end(ErrLost)
 	err := p.t.close()
@@ -109,7 +109,7 @@ func (p *peer) close() error {
 	return err
 }
 
-// end notes why the connection is over; the first reason stays.
+// end records why the connection has ended; the first reason is kept.
 func (p *peer) end(err error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -120,7 +120,7 @@ func (p *peer) end(err error) {
 	}
 }
 
-// failure is why the connection is over.
+// failure returns why the connection has ended.
 func (p *peer) failure() error {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -141,7 +141,7 @@ func (p *peer) writeAll() {
 	}
 }
 
-// lost ends the connection after an error of the transport's.
+// lost ends the connection after an error of the transport.
 func (p *peer) lost(err error) {
 	text := p.t.why()
 	if text == "" {
@@ -159,7 +159,7 @@ func (p *peer) readAll(ctx context.Context) {
 		}
 		var m inbound
 		if json.Unmarshal(line, &m) != nil {
-			continue // what is no message is nobody's answer
+			continue // an invalid message answers no call
 		}
 		switch {
 		case m.Method != "" && m.ID != nil:
@@ -172,7 +172,7 @@ func (p *peer) readAll(ctx context.Context) {
 	}
 }
 
-// settle hands an answer to whoever waits for it.
+// settle passes an answer to the call that waits for it.
 func (p *peer) settle(m inbound) {
 	id, err := strconv.ParseInt(string(m.ID), 10, 64)
 	if err != nil {
@@ -187,12 +187,14 @@ func (p *peer) settle(m inbound) {
 	}
 }
 
-// serve answers a request of the server's.
+// serve answers a request from the server.
 func (p *peer) serve(ctx context.Context, m inbound) {
 	select {
 	case p.slots <- struct{}{}:
 	default:
-		p.group.Go(func() { p.answer(m.ID, nil, &remoteError{Code: codeInternal, Message: "too many requests at a time"}) })
+		p.group.Go(func() {
+			p.answer(m.ID, nil, &remoteError{Code: codeInternal, Message: "too many simultaneous requests"})
+		})
 		return
 	}
 	p.group.Go(func() {
@@ -216,8 +218,7 @@ func (p *peer) answer(id json.RawMessage, result any, err error) {
 	p.send(context.Background(), m)
 }
 
-// send puts a message on its way. Without an end of the connection or of ctx it
-// waits until the server reads.
+// send sends a message. It waits until the server reads, or the connection or ctx ends.
 func (p *peer) send(ctx context.Context, m message) error {
 	line, err := json.Marshal(m)
 	if err != nil {
@@ -233,8 +234,8 @@ func (p *peer) send(ctx context.Context, m message) error {
 	}
 }
 
-// call asks the server and waits for its answer, which result is filled from.
-// What the server refuses is a *remoteError behind the method's name.
+// call sends a request and waits for the answer, which it stores in result. A refusal
+// is a *remoteError behind the method's name.
 func (p *peer) call(ctx context.Context, method string, params, result any) error {
 	answer := make(chan inbound, 1)
 	p.mu.Lock()
@@ -270,7 +271,7 @@ func (p *peer) call(ctx context.Context, method string, params, result any) erro
 		return nil
 	}
 	if err := json.Unmarshal(got.Result, result); err != nil {
-		return fmt.Errorf("%s: answer not understood: %w", method, err)
+		return fmt.Errorf("%s: cannot parse the answer: %w", method, err)
 	}
 	return nil
 }

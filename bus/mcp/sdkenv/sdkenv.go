@@ -1,10 +1,10 @@
-// Package sdkenv takes a malformed MCPGODEBUG out of the environment before the
-// MCP library reads it, which panics of one as the process starts: every verb
-// would die, whatever it is for. A well-formed one stays.
+// Package sdkenv removes a malformed MCPGODEBUG from the environment before the MCP
+// library reads it, which would panic at the start of the process and so break every
+// verb. A well-formed value stays.
 //
 // It works because Go initialises packages in the order of their paths as far as
-// imports allow. What this package imports, package time imports too, and its
-// path is before "time"; the library imports os, which imports time. So import
+// imports allow. Everything this package imports is also imported by package time, and
+// its path sorts before "time"; the library imports os, which imports time. So import
 // nothing more here.
 package sdkenv
 
@@ -18,7 +18,7 @@ func init() {
 	}
 }
 
-// wellFormed says whether there is an = between any two commas.
+// wellFormed reports whether there is an = between any two commas.
 func wellFormed(value string) bool {
 	assigns := false
 	for i := range len(value) {
