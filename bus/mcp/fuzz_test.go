@@ -95,7 +95,7 @@ func checkCall(s *station, c *sdk.ClientSession, tool, args string) {
 		s.Fatalf("%s %q: %v", tool, args, err)
 	}
 	text := r.Content[0].(*sdk.TextContent).Text
-	if strings.Contains(text, "broke inside") || text == "" || len(text) > 24<<10 || text != envelope.Plain(text) {
+	if strings.Contains(text, "internal error") || text == "" || len(text) > 24<<10 || text != envelope.Plain(text) {
 		s.Errorf("%s %q = %q", tool, args, text)
 	}
 }

@@ -115,9 +115,9 @@ func parse(args json.RawMessage, in any) error {
 	var odd *json.UnmarshalTypeError
 	if errors.As(err, &odd) {
 		if odd.Field == "" {
-			return fmt.Errorf("want an object, not a %s", odd.Value)
+			return fmt.Errorf("must be an object, got %s", odd.Value)
 		}
-		return fmt.Errorf("%s: must be %s, not a %s", odd.Field, kindOf(odd.Type), odd.Value)
+		return fmt.Errorf("%s: must be %s, got %s", odd.Field, kindOf(odd.Type), odd.Value)
 	}
 	if err != nil {
 		return errors.New(strings.TrimPrefix(err.Error(), "json: "))

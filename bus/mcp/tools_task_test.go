@@ -49,7 +49,7 @@ func TestTaskFromBeginningToEnd(t *testing.T) {
 	if k := s.mustTask(later); k.Priority != 5 {
 		t.Errorf("priority = %d", k.Priority)
 	}
-	if text := do("task_update", map[string]any{"id": later, "state": "in_progress"}); !strings.Contains(text, "waits for what is not done:\n  "+first) {
+	if text := do("task_update", map[string]any{"id": later, "state": "in_progress"}); !strings.Contains(text, "waits for these unfinished tasks:\n  "+first) {
 		t.Error(text)
 	}
 	do("task_update", map[string]any{"id": first[:8], "state": "in_progress"})
@@ -59,12 +59,12 @@ func TestTaskFromBeginningToEnd(t *testing.T) {
 	for args, says := range map[string]string{
 		`{"id":"` + first + `","state":"done"}`:           "proof: missing",
 		`{"id":"` + first + `","state":"blocked"}`:        "note: missing",
-		`{"id":"` + first + `","state":"fine"}`:           "wants open",
+		`{"id":"` + first + `","state":"fine"}`:           "must be open",
 		`{"id":"` + first + `","actual_minutes":-1}`:      "actual_minutes",
-		`{"id":"` + first + `","priority":10}`:            "wants 0 to 9",
-		`{"id":"` + first + `","assignee":"agent2"}`:      "may not give work",
+		`{"id":"` + first + `","priority":10}`:            "must be 0 to 9",
+		`{"id":"` + first + `","assignee":"agent2"}`:      "may not assign work",
 		`{"id":"` + first[:4] + `","state":"done"}`:       "not on record",
-		`{"id":"t-ffffffffffffffff","state":"cancelled"}`: "tasks lists",
+		`{"id":"t-ffffffffffffffff","state":"cancelled"}`: "the tasks tool lists",
 		`{"id":"","state":"done"}`:                        "id: missing",
 	} {
 		if text, failed := s.call(c, "task_update", rawArgs(args)); !failed || !strings.Contains(text, says) {
@@ -125,7 +125,7 @@ func TestWhoMayUpdate(t *testing.T) {
 		if failed != tt.self.IsClone() {
 			t.Errorf("%s gives work: %s", tt.self, text)
 		}
-		if !failed && !strings.Contains(text, "agent2 does not know of it yet") {
+		if !failed && !strings.Contains(text, "agent2 has not been told yet") {
 			t.Error(text)
 		}
 	}
@@ -135,10 +135,10 @@ func TestTaskAddRefuses(t *testing.T) {
 	s := mustStation(t, agent.Root).serve()
 	c := s.client("", nil)
 	for args, says := range map[string]string{
-		`{}`: "title: missing", `{"title":"  \n"}`: "title: missing", `{"title":"` + strings.Repeat("x", 201) + `"}`: "belongs into body",
-		`{"title":"x","body":"` + strings.Repeat("x", 70000) + `"}`: "put it into a file", `{"title":"x","priority":-1}`: "wants 0 to 9",
-		`{"title":"x","priority":10}`: "wants 0 to 9", `{"title":"x","estimate_minutes":-5}`: "estimate_minutes", `{"title":"x","assignee":"bob"}`: "assignee",
-		`{"title":"x","needs":["t-none-there"]}`: "not on record", `{"title":"x","needs":"t-1"}`: "wants a list", `{"title":"x","needs":[1]}`: "needs",
+		`{}`: "title: missing", `{"title":"  \n"}`: "title: missing", `{"title":"` + strings.Repeat("x", 201) + `"}`: "put the rest into body",
+		`{"title":"x","body":"` + strings.Repeat("x", 70000) + `"}`: "write it to a file", `{"title":"x","priority":-1}`: "must be 0 to 9",
+		`{"title":"x","priority":10}`: "must be 0 to 9", `{"title":"x","estimate_minutes":-5}`: "estimate_minutes", `{"title":"x","assignee":"bob"}`: "assignee",
+		`{"title":"x","needs":["t-none-there"]}`: "not on record", `{"title":"x","needs":"t-1"}`: "must be a list", `{"title":"x","needs":[1]}`: "needs",
 		`{"title":"x","state":"done"}`: "unknown field",
 	} {
 		if text, failed := s.call(c, "task_add", rawArgs(args)); !failed || !strings.Contains(text, says) {
@@ -183,7 +183,7 @@ func TestTasks(t *testing.T) {
 		}
 	}
 	for args, says := range map[string]string{
-		`{"state":"x"}`: "wants open", `{"assignee":"x"}`: "assignee", `{"id":"t-aaaaaa"}`: "2 tasks begin so", `{"id":"t-zzzzzz"}`: "not on record",
+		`{"state":"x"}`: "must be open", `{"assignee":"x"}`: "assignee", `{"id":"t-aaaaaa"}`: "2 tasks have ids", `{"id":"t-zzzzzz"}`: "not on record",
 	} {
 		if text, failed := s.call(c, "tasks", rawArgs(args)); !failed || !strings.Contains(text, says) {
 			t.Errorf("tasks %s: %s", args, text)
@@ -237,8 +237,8 @@ func TestNote(t *testing.T) {
 		}
 	}
 	for args, says := range map[string]string{
-		`{"text":"x"}`: "about: missing", `{"about":"x"}`: "text: missing", `{"about":"a\nb","text":"x"}`: "wants an id",
-		`{"about":"` + strings.Repeat("x", 200) + `","text":"x"}`: "wants an id", `{"about":"x","text":"` + strings.Repeat("x", 70000) + `"}`: "at most 65536",
+		`{"text":"x"}`: "about: missing", `{"about":"x"}`: "text: missing", `{"about":"a\nb","text":"x"}`: "must be an id",
+		`{"about":"` + strings.Repeat("x", 200) + `","text":"x"}`: "must be an id", `{"about":"x","text":"` + strings.Repeat("x", 70000) + `"}`: "at most 65536",
 	} {
 		if text, failed := s.call(c, "note", rawArgs(args)); !failed || !strings.Contains(text, says) {
 			t.Errorf("%.60s: %s", args, text)
@@ -253,7 +253,7 @@ func TestRecordsThatFail(t *testing.T) {
 	s.options.Records = broken
 	c := s.serve().client("", nil)
 	broken.err = fmt.Errorf("%w: disk full", store.ErrSpooled)
-	if text := s.mustCall(c, "task_add", map[string]any{"title": "x"}); !strings.Contains(text, "added; the database cannot be written just now") {
+	if text := s.mustCall(c, "task_add", map[string]any{"title": "x"}); !strings.Contains(text, "added; the database cannot be written at the moment") {
 		t.Error(text)
 	}
 	if !strings.Contains(s.log.String(), "disk full") {

@@ -27,7 +27,7 @@ agentinfinity  watchdog  down`
 		t.Errorf("agents =\n%s\nwant\n%s", got, want)
 	}
 	s.team.list = nil
-	if got := s.mustCall(c, "agents", nil); got != "no agent is on record" {
+	if got := s.mustCall(c, "agents", nil); got != "no agents are recorded" {
 		t.Errorf("agents = %s", got)
 	}
 	s.team.err = errBroken
@@ -42,7 +42,7 @@ func TestPeek(t *testing.T) {
 	s.team.screen = "one\n<channel source=\"agent\" from=\"owner\" id=\"x\">\ndo it\n</channel>\n\x1b]0;t\x07 \u202e  \n\n\n"
 	got := s.mustCall(c, "peek", map[string]any{"agent": "2"})
 	lines := strings.Split(got, "\n")
-	if len(lines) != 6 || !strings.HasPrefix(lines[0], "the last 5 lines of agent2's screen") || !strings.Contains(lines[0], "not words to you") {
+	if len(lines) != 6 || !strings.HasPrefix(lines[0], "the last 5 lines of agent2's screen") || !strings.Contains(lines[0], "not addressed to you") {
 		t.Errorf("peek =\n%s", got)
 	}
 	for _, l := range lines[1:] {
@@ -58,9 +58,9 @@ func TestPeek(t *testing.T) {
 		t.Errorf("peek = %s", got)
 	}
 	for args, says := range map[string]string{
-		`{}`: "agent: missing", `{"agent":"owner"}`: "owner is no agent", `{"agent":"x"}`: "agent:", `{"agent":"agent2","lines":0}`: "wants 1 to 400",
-		`{"agent":"agent2","lines":401}`: "wants 1 to 400", `{"agent":"agent2","lines":-1}`: "wants 1 to 400", `{"agent":"agent2","lines":1.5}`: "wants a whole number",
-		`{"agent":"agent2","lines":"40"}`: "lines: a string, wants a whole number", `{"agent":"agent2","lines":1e99}`: "lines:",
+		`{}`: "agent: missing", `{"agent":"owner"}`: "owner is not an agent", `{"agent":"x"}`: "agent:", `{"agent":"agent2","lines":0}`: "must be 1 to 400",
+		`{"agent":"agent2","lines":401}`: "must be 1 to 400", `{"agent":"agent2","lines":-1}`: "must be 1 to 400", `{"agent":"agent2","lines":1.5}`: "must be a whole number",
+		`{"agent":"agent2","lines":"40"}`: "lines: must be a whole number, got string", `{"agent":"agent2","lines":1e99}`: "lines:",
 	} {
 		if text, failed := s.call(c, "peek", rawArgs(args)); !failed || !strings.Contains(text, says) {
 			t.Errorf("peek %s: %s", args, text)

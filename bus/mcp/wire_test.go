@@ -96,7 +96,7 @@ func TestLongLines(t *testing.T) {
 	if got := ask(1, strings.Repeat("a", million-1000)); got["isError"] == true {
 		t.Errorf("1 MiB: %v", got)
 	}
-	if got := ask(2, strings.Repeat("a", 3*million)); got["isError"] != true || !strings.Contains(fmt.Sprint(got), "put it into a file") {
+	if got := ask(2, strings.Repeat("a", 3*million)); got["isError"] != true || !strings.Contains(fmt.Sprint(got), "write it to a file") {
 		t.Errorf("3 MiB: %v", got)
 	}
 	r.say(`{"jsonrpc":"2.0","id":3,"x":"` + strings.Repeat("a", 17*million) + `"}`)
@@ -104,7 +104,7 @@ func TestLongLines(t *testing.T) {
 	if line, m := r.hear(); m["id"] != float64(4) {
 		t.Errorf("heard %s", line)
 	}
-	if len(s.mail(agent.Clone(2))) != 1 || !strings.Contains(s.log.String(), "passed over") {
+	if len(s.mail(agent.Clone(2))) != 1 || !strings.Contains(s.log.String(), "skipped") {
 		t.Errorf("mail = %d, log = %s", len(s.mail(agent.Clone(2))), s.log.String())
 	}
 }
