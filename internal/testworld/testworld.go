@@ -16,9 +16,10 @@ import (
 
 // Patience is how long a test waits for what must happen. It is far above what
 // anything takes, also on a machine with more work than processors.
-const Patience = time.Minute
+const Patience = 90 * time.Second
 
 // Home makes a home for the test, on disk, with a path short enough for sockets.
+// The directory that it is in is the test's too, and goes with it.
 func Home(tb testing.TB) home.Dir {
 	tb.Helper()
 	return homeIn(tb, "")
@@ -42,6 +43,9 @@ func homeIn(tb testing.TB, parent string) home.Dir {
 		tb.Fatal(err)
 	}
 	tb.Cleanup(func() { os.RemoveAll(dir) })
+	if dir, err = filepath.EvalSymlinks(dir); err != nil {
+		tb.Fatal(err)
+	}
 	h, err := home.At(filepath.Join(dir, "h"))
 	if err == nil {
 		_, err = h.Make()
@@ -74,9 +78,10 @@ func Wait(tb testing.TB, what string, holds func() bool) {
 // WaitOr is Wait with a failure that is worded when it happens.
 func WaitOr(tb testing.TB, holds func() bool, why func() string) {
 	tb.Helper()
-	tick := time.NewTicker(3 * time.Millisecond)
-	defer tick.Stop()
-	for end := time.Now().Add(Patience); !holds(); <-tick.C {
+	const longest = 25 * time.Millisecond // to look is work, too, where it starts a program
+	rest := 2 * time.Millisecond
+	for end := time.Now().Add(Patience); !holds(); time.Sleep(rest) {
+		rest = min(longest, rest*5/4)
 		if time.Now().After(end) {
 			tb.Fatalf("waited for %v in vain: %s", Patience, why())
 		}

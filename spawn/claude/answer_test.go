@@ -39,6 +39,7 @@ var channelsScreen = strings.Repeat("─", 70) + `
 `
 
 func TestAnswer(t *testing.T) {
+	t.Parallel()
 	trust, bypass := mustScreen(t, "trust.100.txt"), mustScreen(t, "bypass.60.txt")
 	at := func(dir string, argv ...string) agent.Launch {
 		return agent.Launch{Dir: dir, Argv: append([]string{"/bin/claude"}, argv...)}
@@ -93,6 +94,7 @@ func TestAnswer(t *testing.T) {
 
 // Claude shows the directory without links.
 func TestAnswerLink(t *testing.T) {
+	t.Parallel()
 	dir, err := filepath.EvalSymlinks(t.TempDir())
 	if err != nil {
 		t.Fatal(err)
@@ -109,6 +111,7 @@ func TestAnswerLink(t *testing.T) {
 
 // A launch that implies whatever one can implies none of these.
 func TestNotImplied(t *testing.T) {
+	t.Parallel()
 	files, err := os.ReadDir(screens)
 	if err != nil {
 		t.Fatal(err)
@@ -128,6 +131,7 @@ func TestNotImplied(t *testing.T) {
 // What the owner can answer from elsewhere is known by all its words, and what it
 // is about is part of it.
 func TestDecide(t *testing.T) {
+	t.Parallel()
 	r := &claude.Runtime{}
 	key := mustScreen(t, "key.100.txt")
 	for _, tt := range []struct {

@@ -9,6 +9,7 @@ import (
 )
 
 func TestConformance(t *testing.T) {
+	t.Parallel()
 	l := mustLive(t, "bypassPermissions")
 	events, err := courier.Events(l.ctx, l.Home, bus.New(l.Home, bus.Options{}), "agent1")
 	if err != nil {

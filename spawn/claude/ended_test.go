@@ -45,6 +45,7 @@ const (
 )
 
 func TestTurnEnd(t *testing.T) {
+	t.Parallel()
 	well := func(text string) agent.Event { return agent.Event{Event: agent.EventStop, ID: "t-1", Text: text} }
 	broken := agent.Event{Event: agent.EventStopFailed, ID: "t-1", Error: "interrupted"}
 	nothing := agent.Event{ID: "t-1"}

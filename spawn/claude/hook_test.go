@@ -19,6 +19,7 @@ func with(fields string) string {
 }
 
 func TestHookLine(t *testing.T) {
+	t.Parallel()
 	common := agent.Event{Session: "s-1", Transcript: "/t/s-1.jsonl"}
 	for _, c := range []struct {
 		name, event, input string
@@ -67,6 +68,7 @@ func TestHookLine(t *testing.T) {
 }
 
 func TestHookLeavesNoLine(t *testing.T) {
+	t.Parallel()
 	for event, fields := range map[string]string{
 		"MessageDisplay": "", "SubagentStop": "", "Surprise": `,"new":[1,2]`,
 		"Stop": `,"agent_id":"a-1"`, "StopFailure": `,"agent_id":"a-1","error":"rate_limit"`,
@@ -82,6 +84,7 @@ func TestHookLeavesNoLine(t *testing.T) {
 }
 
 func TestParseHookRefuses(t *testing.T) {
+	t.Parallel()
 	for _, input := range []string{"", "{", "null", "[]", `"x"`, `{"prompt":"x"} {}`, "\x00"} {
 		if h, err := claude.ParseHook("Stop", []byte(input)); err == nil {
 			t.Errorf("ParseHook(%q) = %+v, want an error", input, h)
@@ -94,6 +97,7 @@ func TestParseHookRefuses(t *testing.T) {
 
 // However long and odd a text is, its line can be appended and read.
 func TestHookLineFits(t *testing.T) {
+	t.Parallel()
 	for name, text := range map[string]string{
 		"long": strings.Repeat("x", 600<<10), "escapes": strings.Repeat("<", 300<<10), "controls": strings.Repeat("\x01", 300<<10), "wide": strings.Repeat("€", 200<<10),
 	} {
@@ -141,6 +145,7 @@ func FuzzParseHook(f *testing.F) {
 }
 
 func TestDecision(t *testing.T) {
+	t.Parallel()
 	for _, c := range []struct {
 		allow bool
 		want  string
@@ -183,6 +188,7 @@ func mustTranscript(tb testing.TB, lines ...string) string {
 }
 
 func TestReadTurn(t *testing.T) {
+	t.Parallel()
 	filler := `{"type":"attachment","attachment":{"type":"x","text":"` + strings.Repeat("y", 700<<10) + `"}}`
 	for _, c := range []struct {
 		name   string
@@ -225,6 +231,7 @@ func TestReadTurn(t *testing.T) {
 
 // The text of a stop comes from the file if Claude Code did not tell it.
 func TestStopWithoutText(t *testing.T) {
+	t.Parallel()
 	file := mustTranscript(t, prompted("p-1", "hi"), said("m-1", "from the file", 7))
 	h := claude.Hook{Event: "Stop", Transcript: file, Turn: "p-1"}
 	if e := h.Line(); e.Text != "from the file" || e.Usage != nil {
@@ -241,6 +248,7 @@ func TestStopWithoutText(t *testing.T) {
 }
 
 func TestHolds(t *testing.T) {
+	t.Parallel()
 	const rendered = `<channel source=\"agent\" chat_id=\"agent0\" id=\"ID\">\nhi\n</channel>`
 	in := func(kind, id string) string {
 		return `{"type":"` + kind + `","content":"` + strings.ReplaceAll(rendered, "ID", id) + `"}`

@@ -22,6 +22,7 @@ import (
 	"netsky/agent/proc"
 	"netsky/bus/envelope"
 	"netsky/internal/loopmodel/anthropic"
+	"netsky/internal/testworld"
 	"netsky/spawn/claude"
 )
 
@@ -128,53 +129,33 @@ func mustLive(tb testing.TB, mode string) *live {
 	tb.Helper()
 	program := os.Getenv("NETSKY_TEST_CLAUDE")
 	if program == "" {
-		const why = "NETSKY_TEST_CLAUDE is not set: scripts/test installs the Claude Code that this test uses and says where it is"
-		if os.Getenv("CI") != "" {
-			tb.Fatal(why)
-		}
-		tb.Skip(why)
+		tb.Fatal("NETSKY_TEST_CLAUDE is not set: scripts/test installs the Claude Code that this test uses and says where it is")
 	}
-	top, err := os.MkdirTemp("", "cs") // short, for sockets
-	if err != nil {
-		tb.Fatal(err)
-	}
+	h := testworld.Home(tb)
+	top := filepath.Dir(h.Root())
 	model, err := anthropic.Start()
 	if err != nil {
 		tb.Fatal(err)
 	}
 	l := &live{TB: tb, model: model, top: top, work: filepath.Join(top, "work"), config: filepath.Join(top, "config")}
 	var cancel context.CancelFunc
-	l.ctx, cancel = context.WithTimeout(context.Background(), 3*ample)
-	home := l.mustHome()
-	l.Session = &claude.Session{Home: home, Agent: "agent1", Start: agent.NewStart(), ConfigDir: l.config, Pane: l}
+	l.ctx, cancel = context.WithTimeout(context.Background(), 3*testworld.Patience)
+	l.Session = &claude.Session{Home: h, Agent: "agent1", Start: agent.NewStart(), ConfigDir: l.config, Pane: l}
 	tb.Cleanup(func() {
 		l.Close()
 		l.tmux("kill-server")
-		until(func() bool { _, err := proc.Find(l.PID); return err != nil })
+		testworld.Wait(tb, "Claude Code's end", func() bool { _, err := proc.Find(l.PID); return err != nil })
 		cancel()
 		model.Close()
-		os.RemoveAll(top)
 	})
-	l.mustStart(program, mode)
-	return l
-}
-
-func (l *live) mustHome() home.Dir {
-	l.Helper()
-	home, err := home.At(filepath.Join(l.top, "home"))
-	if err != nil {
-		l.Fatal(err)
-	}
-	if _, err := home.Make(); err != nil {
-		l.Fatal(err)
-	}
 	if err := os.Mkdir(l.work, 0o700); err != nil {
-		l.Fatal(err)
+		tb.Fatal(err)
 	}
 	if err := anthropic.WriteHome(l.config, l.work); err != nil {
-		l.Fatal(err)
+		tb.Fatal(err)
 	}
-	return home
+	l.mustStart(program, mode)
+	return l
 }
 
 func (l *live) mustStart(program, mode string) {
@@ -284,23 +265,9 @@ func (l *live) events(kind agent.EventKind) (list []agent.Event) {
 	return list
 }
 
-// until waits for a condition, and reports whether it came about.
-func until(ok func() bool) bool {
-	tick := time.NewTicker(20 * time.Millisecond)
-	defer tick.Stop()
-	for end := time.Now().Add(ample); time.Now().Before(end); <-tick.C {
-		if ok() {
-			return true
-		}
-	}
-	return false
-}
-
 func (l *live) wait(what string, ok func() bool) {
 	l.Helper()
-	if !until(ok) {
-		l.Fatalf("%s: not in %v; state %+v; screen:\n%s", what, ample, l.State(l.ctx), l.text())
-	}
+	testworld.WaitOr(l, ok, func() string { return fmt.Sprintf("%s; state %+v; screen:\n%s", what, l.State(l.ctx), l.text()) })
 }
 
 // mustState waits until the session is in a state whose detail has these words.

@@ -32,6 +32,7 @@ func (l *live) mustNotPoint(why string) {
 }
 
 func TestPoint(t *testing.T) {
+	t.Parallel()
 	l := mustLive(t, "manual")
 	for _, draft := range []struct{ name, text, clear string }{
 		{"draft", "half a thought", "C-u"},

@@ -11,6 +11,7 @@ import (
 
 // There may be several programs of that name: an error names the one it is about.
 func TestProbeNamesTheProgram(t *testing.T) {
+	t.Parallel()
 	for _, script := range []string{"echo hello", "exit 3"} {
 		program := filepath.Join(t.TempDir(), "claude")
 		if err := os.WriteFile(program, []byte("#!/bin/sh\n"+script+"\n"), 0o700); err != nil {

@@ -12,6 +12,7 @@ import (
 )
 
 func TestPush(t *testing.T) {
+	t.Parallel()
 	l := mustLive(t, "manual")
 	t.Run("idle", func(t *testing.T) {
 		l.mustPush("hello <one> & \"two\"\nthree")
@@ -65,6 +66,7 @@ func TestPush(t *testing.T) {
 }
 
 func TestPushLong(t *testing.T) {
+	t.Parallel()
 	l := mustLive(t, "manual")
 	text := strings.Repeat("0123456789abcde\n", 200<<10/16) + "the end"
 	l.mustPush(text)
@@ -75,9 +77,10 @@ func TestPushLong(t *testing.T) {
 }
 
 func TestGone(t *testing.T) {
+	t.Parallel()
 	l := mustLive(t, "manual")
 	l.mustTmux("kill-server")
-	until(func() bool { _, err := proc.Find(l.PID); return err != nil })
+	l.wait("Claude Code's end", func() bool { _, err := proc.Find(l.PID); return err != nil })
 	err := l.Push(l.ctx, "hello")
 	var r interface{ Refused() bool }
 	if !errors.As(err, &r) || !r.Refused() {

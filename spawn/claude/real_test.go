@@ -16,6 +16,7 @@ import (
 	"netsky/agent"
 	"netsky/agent/home"
 	"netsky/internal/loopmodel/anthropic"
+	"netsky/internal/testworld"
 	"netsky/spawn/claude"
 )
 
@@ -30,11 +31,7 @@ func mustStage(tb testing.TB) *stage {
 	tb.Helper()
 	program := os.Getenv("NETSKY_TEST_CLAUDE")
 	if program == "" {
-		const why = "NETSKY_TEST_CLAUDE is not set: scripts/test installs the Claude Code that this test uses and says where it is"
-		if os.Getenv("CI") != "" {
-			tb.Fatal(why)
-		}
-		tb.Skip(why)
+		tb.Fatal("NETSKY_TEST_CLAUDE is not set: scripts/test installs the Claude Code that this test uses and says where it is")
 	}
 	model, err := anthropic.Start()
 	if err != nil {
@@ -149,15 +146,9 @@ func (w *stage) screen(id agent.ID) string {
 // wait waits until a condition holds.
 func (w *stage) wait(what string, holds func() bool) {
 	w.Helper()
-	tick := time.NewTicker(20 * time.Millisecond)
-	defer tick.Stop()
-	for !holds() {
-		select {
-		case <-tick.C:
-		case <-w.ctx.Done():
-			w.Fatalf("waited for %s in vain\npanes: %s\nhooks: %s", what, w.tmux("list-panes", "-a"), w.notes("hooks"))
-		}
-	}
+	testworld.WaitOr(w, holds, func() string {
+		return fmt.Sprintf("%s\npanes: %s\nhooks: %s", what, w.tmux("list-panes", "-a"), w.notes("hooks"))
+	})
 }
 
 // mustSay types a text and returns the model's request that holds it.

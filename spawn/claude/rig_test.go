@@ -10,15 +10,12 @@ import (
 	"strings"
 	"syscall"
 	"testing"
-	"time"
 
 	"netsky/agent"
 	"netsky/agent/home"
+	"netsky/internal/testworld"
 	"netsky/spawn/claude"
 )
-
-// ample is how long a test waits for what must come, on a loaded machine.
-const ample = 90 * time.Second
 
 // A rig is a home, a work directory, a configuration directory of Claude Code's
 // and a program named claude.
@@ -36,30 +33,18 @@ type rig struct {
 
 func mustRig(tb testing.TB) *rig {
 	tb.Helper()
-	root, err := os.MkdirTemp("", "c")
-	if err != nil {
-		tb.Fatal(err)
-	}
-	tb.Cleanup(func() { os.RemoveAll(root) })
-	if root, err = filepath.EvalSymlinks(root); err != nil {
-		tb.Fatal(err)
-	}
+	h := testworld.Home(tb)
+	root := filepath.Dir(h.Root())
 	g := &rig{
-		TB: tb, work: filepath.Join(root, "work"), config: filepath.Join(root, "config"), bin: filepath.Join(root, "bin"),
+		TB: tb, home: h, work: filepath.Join(root, "work"), config: filepath.Join(root, "config"), bin: filepath.Join(root, "bin"),
 	}
 	for _, d := range []string{g.work, g.config, g.bin} {
 		if err := os.Mkdir(d, 0o700); err != nil {
 			tb.Fatal(err)
 		}
 	}
-	if g.home, err = home.At(filepath.Join(root, "home")); err != nil {
-		tb.Fatal(err)
-	}
-	if _, err := g.home.Make(); err != nil {
-		tb.Fatal(err)
-	}
 	var cancel context.CancelFunc
-	g.ctx, cancel = context.WithTimeout(context.Background(), ample)
+	g.ctx, cancel = context.WithTimeout(context.Background(), 3*testworld.Patience)
 	tb.Cleanup(cancel)
 	g.env = []string{"PATH=" + g.bin + ":/usr/bin:/bin", "HOME=" + root, "CLAUDE_CONFIG_DIR=" + g.config, "TERM=xterm-256color"}
 	g.fresh()

@@ -68,6 +68,7 @@ var real = map[string]agent.Dialog{
 }
 
 func TestRecognise(t *testing.T) {
+	t.Parallel()
 	files, err := os.ReadDir(screens)
 	if err != nil {
 		t.Fatal(err)
@@ -98,6 +99,7 @@ func TestRecognise(t *testing.T) {
 // Wherever it stands on a screen, and whatever is left of it by a pane that is
 // too low, a dialog is never taken for none.
 func TestRecognisePartly(t *testing.T) {
+	t.Parallel()
 	for name, want := range real {
 		files, err := filepath.Glob(filepath.Join(screens, name+".*.txt"))
 		if err != nil || want.Name == "" || name == "notloggedin" || name == "offline" || name == "transcript" {
@@ -124,6 +126,7 @@ func TestRecognisePartly(t *testing.T) {
 }
 
 func TestRecogniseUnknown(t *testing.T) {
+	t.Parallel()
 	rule := strings.Repeat("─", 80)
 	for _, tt := range []struct{ name, screen, want string }{
 		{"menu and footer", rule + "\n  Shall the moon be painted?\n\n  ❯ 1. Yes\n    2. No\n\n  Enter to confirm · Esc to cancel\n", "Shall the moon be painted?"},
@@ -151,6 +154,7 @@ func TestRecogniseUnknown(t *testing.T) {
 // What a model says, however it looks, stands above a composer; and what it puts
 // into a dialog is followed by that dialog's own menu.
 func TestHostile(t *testing.T) {
+	t.Parallel()
 	trust, idle := mustScreen(t, "trust.100.txt"), mustScreen(t, "idle.180.txt")
 	l := consent(t, "/srv/dev/w")
 	indent := func(s, by string) string {
@@ -200,6 +204,7 @@ func FuzzRecognise(f *testing.F) {
 
 // However large a text, the time that it takes is bounded.
 func TestRecogniseLarge(t *testing.T) {
+	t.Parallel()
 	for _, unit := range []string{"─", "❯ ", "❯ 1. Yes\n", strings.Repeat("─", 60) + "\n", " ", "\n", "Do you want to \n"} {
 		screen := strings.Repeat(unit, 1<<20/len(unit))
 		begun := time.Now()

@@ -16,8 +16,8 @@ import (
 	"time"
 
 	"netsky/agent"
-	"netsky/agent/home"
 	"netsky/agent/proc"
+	"netsky/internal/testworld"
 	"netsky/spawn/claude"
 )
 
@@ -36,20 +36,10 @@ type still struct {
 
 func mustStill(tb testing.TB) *still {
 	tb.Helper()
-	top, err := os.MkdirTemp("", "cs")
-	if err != nil {
-		tb.Fatal(err)
-	}
-	tb.Cleanup(func() { os.RemoveAll(top) })
-	home, err := home.At(filepath.Join(top, "home"))
-	if err != nil {
-		tb.Fatal(err)
-	}
-	if _, err := home.Make(); err != nil {
-		tb.Fatal(err)
-	}
+	h := testworld.Home(tb)
+	top := filepath.Dir(h.Root())
 	s := &still{TB: tb, top: top, screen: emptyBox}
-	s.Session = &claude.Session{Home: home, Agent: "agent1", Start: "now", PID: os.Getpid(), ConfigDir: filepath.Join(top, "config"), Pane: s}
+	s.Session = &claude.Session{Home: h, Agent: "agent1", Start: "now", PID: os.Getpid(), ConfigDir: filepath.Join(top, "config"), Pane: s}
 	tb.Cleanup(func() { s.Close() })
 	return s
 }
@@ -112,6 +102,7 @@ const (
 )
 
 func TestFindSession(t *testing.T) {
+	t.Parallel()
 	s := mustStill(t)
 	find := func() (claude.Registered, error) { return claude.FindSession(s.ConfigDir, s.PID) }
 	if _, err := find(); !errors.Is(err, fs.ErrNotExist) {
@@ -143,6 +134,7 @@ func TestFindSession(t *testing.T) {
 }
 
 func TestSessionState(t *testing.T) {
+	t.Parallel()
 	now := time.Now()
 	ago := func(d time.Duration) int64 { return now.Add(-d).UnixMilli() }
 	const registry, hook, pane = "claude's session registry", "hook", "pane"
@@ -223,6 +215,7 @@ func TestSessionState(t *testing.T) {
 
 // A login since the failure lets mail through again.
 func TestStateLoggedIn(t *testing.T) {
+	t.Parallel()
 	s := mustStill(t)
 	s.register(`,"status":"idle"`)
 	s.happened(agent.Event{MS: time.Now().Add(-time.Minute).UnixMilli(), Event: agent.EventStopFailed, Error: "authentication_failed"})
@@ -239,6 +232,7 @@ func TestStateLoggedIn(t *testing.T) {
 
 // A socket that is not Claude Code's own, or not there, is not talked to.
 func TestPushRefused(t *testing.T) {
+	t.Parallel()
 	s := mustStill(t)
 	listen := func(name string) string {
 		l, err := net.Listen("unix", filepath.Join(s.top, name))
@@ -284,6 +278,7 @@ func TestPushRefused(t *testing.T) {
 }
 
 func TestPushWire(t *testing.T) {
+	t.Parallel()
 	s := mustStill(t)
 	l, err := net.Listen("unix", filepath.Join(s.top, "s"))
 	if err != nil {
@@ -318,6 +313,7 @@ func TestPushWire(t *testing.T) {
 
 // A session that takes nothing is not waited for beyond the context.
 func TestPushHangs(t *testing.T) {
+	t.Parallel()
 	s := mustStill(t)
 	l, err := net.Listen("unix", filepath.Join(s.top, "s"))
 	if err != nil {
@@ -333,6 +329,7 @@ func TestPushHangs(t *testing.T) {
 }
 
 func TestInterruptRefused(t *testing.T) {
+	t.Parallel()
 	s := mustStill(t)
 	for _, status := range []string{`,"status":"idle"`, `,"status":"shell"`, `,"status":"waiting","waitingFor":"dialog open"`, ``} {
 		s.register(status)
@@ -348,6 +345,7 @@ func TestInterruptRefused(t *testing.T) {
 }
 
 func TestPointRefused(t *testing.T) {
+	t.Parallel()
 	box := func(inside string) string { return "● x\n\n" + rule + "\n" + inside + "\n" + rule + "\n  footer\n" }
 	for name, c := range map[string]struct{ status, screen, why string }{
 		"busy":          {`,"status":"busy"`, emptyBox, "not idle: busy"},
@@ -377,6 +375,7 @@ func TestPointRefused(t *testing.T) {
 
 // A line of ours that an Escape has brought back is submitted, not typed again.
 func TestPointResumes(t *testing.T) {
+	t.Parallel()
 	s := mustStill(t)
 	s.register(`,"status":"idle"`)
 	const text = "3 messages wait for you: call the inbox tool"
@@ -389,6 +388,7 @@ func TestPointResumes(t *testing.T) {
 
 // What Claude suggests into an empty composer is no draft.
 func TestPointSuggestion(t *testing.T) {
+	t.Parallel()
 	for name, suggestion := range map[string]string{
 		"none":                 "\x1b[7m \x1b[0m",
 		"nothing at all":       "",
@@ -410,6 +410,7 @@ func TestPointSuggestion(t *testing.T) {
 
 // Who types while we look is not disturbed.
 func TestPointWhileTyping(t *testing.T) {
+	t.Parallel()
 	s := mustStill(t)
 	s.register(`,"status":"idle"`)
 	s.screens = []string{emptyBox, strings.Replace(emptyBox, "❯\u00a0", "❯\u00a0h", 1)}
@@ -420,6 +421,7 @@ func TestPointWhileTyping(t *testing.T) {
 
 // What somebody typed between our look and our paste is not sent off.
 func TestPointMixed(t *testing.T) {
+	t.Parallel()
 	s := mustStill(t)
 	s.register(`,"status":"idle"`)
 	s.mix = "rm -rf "
@@ -432,6 +434,7 @@ func TestPointMixed(t *testing.T) {
 
 // A lost Enter is pressed once more, and no third time.
 func TestPointEnterLost(t *testing.T) {
+	t.Parallel()
 	s := mustStill(t)
 	s.register(`,"status":"idle"`)
 	if err := s.Point(t.Context(), 1); err == nil || len(s.keys) != 3 {
@@ -440,6 +443,7 @@ func TestPointEnterLost(t *testing.T) {
 }
 
 func TestPermissionWait(t *testing.T) {
+	t.Parallel()
 	never := func() (bool, bool) { return false, false }
 	for _, c := range []struct {
 		name   string
@@ -468,7 +472,7 @@ func TestPermissionWait(t *testing.T) {
 			ctx, cancel := context.WithTimeout(t.Context(), 2*time.Second)
 			if c.want != claude.Unanswered {
 				cancel()
-				ctx, cancel = context.WithTimeout(t.Context(), ample)
+				ctx, cancel = context.WithTimeout(t.Context(), testworld.Patience)
 			}
 			defer cancel()
 			looks := 0
@@ -487,6 +491,7 @@ func TestPermissionWait(t *testing.T) {
 
 // A session that waited and goes on has its answer.
 func TestPermissionWaitLeaves(t *testing.T) {
+	t.Parallel()
 	s := mustStill(t)
 	s.register(`,"status":"waiting"`)
 	w := claude.PermissionWait{Home: s.Home, Agent: "agent1", Start: "now", ConfigDir: s.ConfigDir, PID: s.PID, Session: "s-1", Tool: "Bash", Input: "rm x"}
@@ -507,6 +512,7 @@ func TestPermissionWaitLeaves(t *testing.T) {
 
 // A hook may have been killed before it told which conversation this is.
 func TestHoldsWithoutHooks(t *testing.T) {
+	t.Parallel()
 	s := mustStill(t)
 	file := filepath.Join(s.top, "conversation.jsonl")
 	line := `{"type":"user","message":{"content":"<channel source=\"agent\" id=\"m-1\">\nhello\n</channel>"}}` + "\n"

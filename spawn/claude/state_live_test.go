@@ -14,6 +14,7 @@ import (
 )
 
 func TestInterrupt(t *testing.T) {
+	t.Parallel()
 	l := mustLive(t, "manual")
 	if err := l.Interrupt(l.ctx); !errors.Is(err, claude.ErrIdle) {
 		t.Errorf("Interrupt of an idle session = %v, want %v", err, claude.ErrIdle)
@@ -58,6 +59,7 @@ func TestInterrupt(t *testing.T) {
 }
 
 func TestInterruptTool(t *testing.T) {
+	t.Parallel()
 	l := mustLive(t, "bypassPermissions")
 	l.mustPush("loop: shell until test -e never; do sleep 0.05; done")
 	r := l.mustState(agent.Busy, "Bash: until test -e never")
@@ -74,6 +76,7 @@ func TestInterruptTool(t *testing.T) {
 
 // What a tool turn, failures and a dialog look like.
 func TestStates(t *testing.T) {
+	t.Parallel()
 	l := mustLive(t, "bypassPermissions")
 	gate := filepath.Join(l.work, "gate")
 	l.mustPush("loop: shell until test -e gate; do sleep 0.05; done")
@@ -114,6 +117,7 @@ func TestStates(t *testing.T) {
 
 // A conversation that the model refuses for its length.
 func TestTooLong(t *testing.T) {
+	t.Parallel()
 	l := mustLive(t, "bypassPermissions")
 	l.fail("much", 400)
 	l.mustPush("much")
@@ -130,19 +134,19 @@ func TestTooLong(t *testing.T) {
 
 // A prompt that this process has been given is in the conversation's file.
 func TestHoldsLive(t *testing.T) {
+	t.Parallel()
 	l := mustLive(t, "manual")
 	text := `<channel source="agent" chat_id="agent0" from="agent0" ts="2026-11-20T12:00:00Z" id="m-1">` + "\nhello\n</channel>"
 	l.mustPush(text)
 	l.mustStop(1)
-	if !until(func() bool { return l.Holds("m-1") }) {
-		t.Error("Holds(m-1) = false after its turn")
-	}
+	l.wait("Holds(m-1) after its turn", func() bool { return l.Holds("m-1") })
 	if l.Holds("m-2") || l.Holds("m") {
 		t.Error("Holds of what was never sent = true")
 	}
 }
 
 func TestPermission(t *testing.T) {
+	t.Parallel()
 	l := mustLive(t, "manual")
 	asked := func(n int) agent.Approval {
 		t.Helper()
