@@ -23,11 +23,13 @@ import (
 
 	"netsky/dashboard"
 	"netsky/dashboard/access"
+	"netsky/internal/testworld"
 )
 
 // What a browser sends is worth nothing to the next server: only who has the key
 // goes on with it, and the key is never sent.
 func TestNextServer(t *testing.T) {
+	t.Parallel()
 	w := mustWorld(t, nil)
 	v := w.signIn(t)
 	old := *v
@@ -81,6 +83,7 @@ func TestNextServer(t *testing.T) {
 
 // A wrong proof, an old challenge and one for another nonce give nothing.
 func TestProofRefused(t *testing.T) {
+	t.Parallel()
 	now := time.Date(2026, 11, 20, 12, 0, 0, 0, time.UTC)
 	var mu sync.Mutex
 	w := mustWorld(t, func(o *dashboard.Options) {
@@ -116,6 +119,7 @@ func TestProofRefused(t *testing.T) {
 
 // The answers to a tab prove that they are the server's, for its nonce.
 func TestAnswersProved(t *testing.T) {
+	t.Parallel()
 	w := mustWorld(t, nil)
 	v := w.signIn(t)
 	for path, status := range map[string]int{"/": 200, "/api/snapshot": 200, "/healthz": 200, "/messages/x": 404} {
@@ -158,6 +162,7 @@ func TestAnswersProved(t *testing.T) {
 
 // Another user's process is told nothing, whatever it shows.
 func TestPeerUser(t *testing.T) {
+	t.Parallel()
 	uid, known, perr := os.Getuid(), true, error(nil)
 	var mu sync.Mutex
 	w := mustWorld(t, func(o *dashboard.Options) {
@@ -206,6 +211,7 @@ func TestPeerUser(t *testing.T) {
 // A browser that has signed in by the form has a cookie alone. It may write where
 // the kernel says that it is the owner's, and can only look elsewhere.
 func TestWithoutScript(t *testing.T) {
+	t.Parallel()
 	for name, known := range map[string]bool{"known": true, "unknown": false} {
 		t.Run(name, func(t *testing.T) {
 			w := mustWorld(t, func(o *dashboard.Options) {
@@ -237,6 +243,7 @@ func TestWithoutScript(t *testing.T) {
 // A link's code signs one browser in, for five minutes; to look at the link does
 // not use it up. Wrong ones are refused, logged at a rate, and told to come later.
 func TestCode(t *testing.T) {
+	t.Parallel()
 	now := time.Date(2026, 11, 20, 12, 0, 0, 0, time.UTC)
 	var mu sync.Mutex
 	var log syncBuffer
@@ -324,6 +331,7 @@ func (b *syncBuffer) String() string { b.mu.Lock(); defer b.mu.Unlock(); return 
 // Browsers are listed, over a restart too, and signed out with all that they
 // follow: one, all, by the page's button, by another token.
 func TestSignOut(t *testing.T) {
+	t.Parallel()
 	w := mustWorld(t, nil)
 	follow := func(v *visitor) (ended func()) {
 		t.Helper()
@@ -334,7 +342,7 @@ func TestSignOut(t *testing.T) {
 		c, _, err := websocket.DefaultDialer.DialContext(t.Context(), "ws://"+w.addr+"/ws",
 			http.Header{"Cookie": {v.cookie.String()}, "Origin": {"http://" + w.addr}, "Netsky-Tab": {v.pass}})
 		mustDo(t, err)
-		late := time.AfterFunc(patience, func() { resp.Body.Close(); c.Close(); t.Error("a stream goes on") })
+		late := time.AfterFunc(testworld.Patience, func() { resp.Body.Close(); c.Close(); t.Error("a stream goes on") })
 		return func() {
 			t.Helper()
 			defer late.Stop()
@@ -409,6 +417,7 @@ func TestSignOut(t *testing.T) {
 // A token whose file is gone, or was open to others, is replaced when a link is
 // asked for: the link is good, scripts find the new one, and it is said.
 func TestTokenReplaced(t *testing.T) {
+	t.Parallel()
 	for name, spoil := range map[string]func(path string) error{
 		"removed": os.Remove,
 		"open":    func(path string) error { return os.Chmod(path, 0o644) },
@@ -448,6 +457,7 @@ func TestTokenReplaced(t *testing.T) {
 // A signed-in browser that follows another link stays the browser it is, so that
 // its other tabs do; one that was not seen for a month is signed out.
 func TestBrowserStays(t *testing.T) {
+	t.Parallel()
 	now := time.Date(2026, 11, 20, 12, 0, 0, 0, time.UTC)
 	var mu sync.Mutex
 	w := mustWorld(t, func(o *dashboard.Options) {

@@ -58,6 +58,7 @@ func names(tb testing.TB, body string) string {
 }
 
 func TestLists(t *testing.T) {
+	t.Parallel()
 	w := mustWorld(t, nil)
 	w.fill(t)
 	w.agents.set(nil, live.Agent{ID: "agent0", State: agent.Idle}, live.Agent{ID: "agent1", State: agent.Down})
@@ -113,6 +114,7 @@ func TestLists(t *testing.T) {
 
 // Every list is read to its end by cursors, each record once.
 func TestCursors(t *testing.T) {
+	t.Parallel()
 	w := mustWorld(t, nil)
 	var ops []store.Op
 	for i := range 25 {
@@ -149,6 +151,7 @@ func TestCursors(t *testing.T) {
 }
 
 func TestOne(t *testing.T) {
+	t.Parallel()
 	w := mustWorld(t, nil)
 	w.fill(t)
 	for path, want := range map[string]string{
@@ -167,6 +170,7 @@ func TestOne(t *testing.T) {
 }
 
 func TestProblems(t *testing.T) {
+	t.Parallel()
 	w := mustWorld(t, nil)
 	w.fill(t)
 	for path, want := range map[string]int{
@@ -196,6 +200,7 @@ func TestProblems(t *testing.T) {
 // What waits for the owner is shown with what it asks and what answers it, and
 // is gone when it has its answer.
 func TestApprovals(t *testing.T) {
+	t.Parallel()
 	w := mustWorld(t, nil)
 	a, err := w.home.Ask(agent.Approval{Agent: "agent1", Tool: "Bash", Text: "rm -r x", Reason: "tidy", Dir: "/src", AskedMS: 5000})
 	mustDo(t, err)

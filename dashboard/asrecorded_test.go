@@ -13,6 +13,7 @@ import (
 // A session that is open on record has no other state on a page than its agent:
 // what is recorded may be older.
 func TestSessionAsItsAgent(t *testing.T) {
+	t.Parallel()
 	w := mustWorld(t, nil)
 	w.apply(t,
 		store.StartSession{Start: "s-1", Actor: "agent1", Runtime: "demo", Started: 1000},

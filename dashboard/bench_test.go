@@ -14,6 +14,7 @@ import (
 	"netsky/agent"
 	"netsky/dashboard/live"
 	"netsky/dashboard/term"
+	"netsky/internal/testworld"
 	"netsky/store"
 )
 
@@ -140,7 +141,7 @@ func BenchmarkPaneChange(b *testing.B) {
 			}
 		})
 	}
-	waitFor(b, "all are watched", func() bool { return w.panes.watched() == 50 })
+	testworld.Wait(b, "all are watched", func() bool { return w.panes.watched() == 50 })
 	tick := time.NewTicker(10 * time.Millisecond) // 100 changes a second
 	defer tick.Stop()
 	mu.Lock()

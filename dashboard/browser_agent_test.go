@@ -23,6 +23,7 @@ func (w *world) tall(id agent.ID, cursor int) {
 // In a small window an agent's page shows its terminal's cursor and the message
 // box, also while a question waits.
 func TestBrowserAgentInSight(t *testing.T) {
+	t.Parallel()
 	w := mustWorld(t, slowly)
 	w.showcase(t)
 	l := mustBrowser(t).look(t, w)
@@ -49,6 +50,7 @@ func TestBrowserAgentInSight(t *testing.T) {
 
 // Keys and links lead from one agent to the next, around the list's end.
 func TestBrowserAgentNeighbours(t *testing.T) {
+	t.Parallel()
 	w := mustWorld(t, slowly)
 	w.showcase(t)
 	l := mustBrowser(t).look(t, w)
@@ -65,6 +67,7 @@ func TestBrowserAgentNeighbours(t *testing.T) {
 
 // A dead agent's page shows what it wrote last and how to start it again.
 func TestBrowserAgentEnded(t *testing.T) {
+	t.Parallel()
 	w := mustWorld(t, slowly)
 	w.showcase(t)
 	l := mustBrowser(t).look(t, w)
@@ -88,6 +91,7 @@ func TestBrowserAgentEnded(t *testing.T) {
 // What is written and not sent survives a reload, for each agent apart, and is
 // forgotten once it is sent.
 func TestBrowserDraft(t *testing.T) {
+	t.Parallel()
 	w := mustWorld(t, slowly)
 	w.showcase(t)
 	l := mustBrowser(t).look(t, w)
@@ -117,6 +121,7 @@ func TestBrowserDraft(t *testing.T) {
 
 // Back leads from what is above the screen to the screen, on the same page.
 func TestBrowserHistoryBack(t *testing.T) {
+	t.Parallel()
 	w := mustWorld(t, slowly)
 	w.showcase(t)
 	l := mustBrowser(t).look(t, w)
@@ -134,6 +139,7 @@ func TestBrowserHistoryBack(t *testing.T) {
 
 // Moments are shown in the browser's zone, ages by the server's clock.
 func TestBrowserTimes(t *testing.T) {
+	t.Parallel()
 	w := mustWorld(t, slowly)
 	w.showcase(t)
 	l := mustBrowser(t).look(t, w)
@@ -152,6 +158,7 @@ func TestBrowserTimes(t *testing.T) {
 // On a phone the filters are behind a button, the message box is a line at the
 // bottom that grows, and neither needs the script.
 func TestBrowserPhone(t *testing.T) {
+	t.Parallel()
 	w := mustWorld(t, slowly)
 	w.showcase(t)
 	l := mustBrowser(t).look(t, w)
@@ -197,6 +204,7 @@ func TestBrowserPhone(t *testing.T) {
 // A page that begins to follow what happens moves nothing that is about to be
 // touched.
 func TestBrowserStandsStill(t *testing.T) {
+	t.Parallel()
 	w := mustWorld(t, slowly)
 	w.showcase(t)
 	l := mustBrowser(t).look(t, w)
@@ -221,6 +229,7 @@ func TestBrowserStandsStill(t *testing.T) {
 
 // A reply is written on the page of what it answers; mail is marked as read there.
 func TestBrowserReply(t *testing.T) {
+	t.Parallel()
 	w := mustWorld(t, slowly)
 	w.showcase(t)
 	_, err := w.bus.Send(t.Context(), envelope.Envelope{ID: "ask-1", From: "agent0", To: agent.Owner, Text: "Which port?"})
@@ -248,6 +257,7 @@ func TestBrowserReply(t *testing.T) {
 // tab that nobody looks at says what is new in its title, its icon and a notice,
 // which holds nothing that an agent wrote.
 func TestBrowserNotices(t *testing.T) {
+	t.Parallel()
 	w := mustWorld(t, slowly)
 	w.agents.set(nil, live.Agent{ID: "agent1", State: agent.Idle, Wanted: true})
 	l := mustBrowser(t).look(t, w)

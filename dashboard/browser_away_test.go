@@ -22,6 +22,7 @@ import (
 	"netsky/agent"
 	"netsky/bus/envelope"
 	"netsky/dashboard/live"
+	"netsky/internal/testworld"
 	"netsky/store"
 )
 
@@ -93,6 +94,7 @@ func (s *squatter) requests() []*http.Request {
 // page that the next server would accept, and shows nothing on it; the page is
 // grey meanwhile, and goes on with the next server by itself.
 func TestBrowserSquatter(t *testing.T) {
+	t.Parallel()
 	w := mustWorld(t, slowly)
 	w.showcase(t)
 	l := mustBrowser(t).look(t, w)
@@ -103,14 +105,14 @@ func TestBrowserSquatter(t *testing.T) {
 	s, squatting := squat(t, first)
 	// The page asks again and again; each way of its is tried: what follows, what
 	// fetches the page, what sends.
-	waitFor(t, "the page asks", func() bool { return len(s.requests()) > 1 })
+	testworld.Wait(t, "the page asks", func() bool { return len(s.requests()) > 1 })
 	l.waits(`document.querySelector("#link").textContent.startsWith("as of ") && document.documentElement.classList.contains("away-server")`)
 	l.waits(`document.querySelector(".errors").innerText.includes("not the netsky that this tab was signed in to")`)
 	l.typeIn("#text", "canary")
 	eval[any](l, `document.querySelector(".say").requestSubmit(), dispatchEvent(new Event("focus")), null`)
 	l.waits(`document.querySelector("#answer").textContent.includes("not the netsky")`)
 	before := len(s.requests())
-	waitFor(t, "the page asks on", func() bool { return len(s.requests()) > before+2 })
+	testworld.Wait(t, "the page asks on", func() bool { return len(s.requests()) > before+2 })
 	if got := l.text("body"); strings.Contains(got, "planted") || !strings.Contains(got, "agent1") {
 		t.Errorf("the page shows %s", got)
 	}
@@ -160,6 +162,7 @@ func TestBrowserSquatter(t *testing.T) {
 // A tab that was opened by hand has the cookie alone: it is given the key by
 // another tab of the browser, else it can look and says so.
 func TestBrowserSecondTab(t *testing.T) {
+	t.Parallel()
 	w := mustWorld(t, slowly)
 	b := mustBrowser(t)
 	one := b.look(t, w)
@@ -188,6 +191,7 @@ func TestBrowserSecondTab(t *testing.T) {
 // A page that is opened when the daemon has been started anew is signed in again
 // by its tab; the button signs out all tabs.
 func TestBrowserSignOut(t *testing.T) {
+	t.Parallel()
 	w := mustWorld(t, slowly)
 	b := mustBrowser(t)
 	one := b.look(t, w)
@@ -220,6 +224,7 @@ func TestBrowserSignOut(t *testing.T) {
 // A sign-out that nobody has answered is none: it says so and the tab keeps its
 // key, by which the next daemon signs it out.
 func TestBrowserSignOutAway(t *testing.T) {
+	t.Parallel()
 	w := mustWorld(t, slowly)
 	l := mustBrowser(t).look(t, w)
 	l.live()
@@ -243,6 +248,7 @@ func TestBrowserSignOutAway(t *testing.T) {
 // key of a tab that has been signed in anew only as its page is loaded: later it
 // can't be known whose key that is.
 func TestBrowserRotate(t *testing.T) {
+	t.Parallel()
 	w := mustWorld(t, slowly)
 	b := mustBrowser(t)
 	one := b.look(t, w)
@@ -266,6 +272,7 @@ func TestBrowserRotate(t *testing.T) {
 // A tab asks the server to prove itself before it gives another one the key: a page
 // of its origin may be that of a program which had the port meanwhile.
 func TestBrowserKeepsKey(t *testing.T) {
+	t.Parallel()
 	w := mustWorld(t, slowly)
 	b := mustBrowser(t)
 	one := b.look(t, w)
@@ -291,6 +298,7 @@ func TestBrowserKeepsKey(t *testing.T) {
 // Whoever has the port and a page in the browser has a key that the two agree on.
 // No open tab takes it for the netsky that it was signed in to.
 func TestBrowserStrangeKey(t *testing.T) {
+	t.Parallel()
 	w := mustWorld(t, slowly)
 	w.showcase(t)
 	b := mustBrowser(t)
@@ -325,7 +333,7 @@ func TestBrowserStrangeKey(t *testing.T) {
 	two.open("/")
 	two.waits(`document.title === "theirs"`)
 	before := asked.Load()
-	waitFor(t, "the tab asks on", func() bool { return asked.Load() > before+3 })
+	testworld.Wait(t, "the tab asks on", func() bool { return asked.Load() > before+3 })
 	if got := eval[string](one, held); got != own || taken.Load() > 0 {
 		t.Errorf("the tab has %s, and greeted %d times with the stranger's key", got, taken.Load())
 	}
@@ -335,6 +343,7 @@ func TestBrowserStrangeKey(t *testing.T) {
 // A row that is not read is one row with its button in it; and a tab that can't
 // mark it as read says so where it was asked to.
 func TestBrowserMarkReadKeyless(t *testing.T) {
+	t.Parallel()
 	w := mustWorld(t, slowly)
 	_, err := w.bus.Send(t.Context(), envelope.Envelope{ID: "m-new", From: "agent0", To: "owner", Text: "look here"})
 	mustDo(t, err)
@@ -357,6 +366,7 @@ func TestBrowserMarkReadKeyless(t *testing.T) {
 // On a phone the open message box has its words over the whole width, and Send
 // below them at the right.
 func TestBrowserPhoneSheet(t *testing.T) {
+	t.Parallel()
 	w := mustWorld(t, slowly)
 	w.agents.set(nil, live.Agent{ID: "agent0", State: agent.Idle, Evidence: "x"})
 	l := mustBrowser(t).look(t, w)
@@ -377,6 +387,7 @@ func TestBrowserPhoneSheet(t *testing.T) {
 // A server that hangs is away, though its connections are open: the page is grey
 // and its ages stand still.
 func TestBrowserAway(t *testing.T) {
+	t.Parallel()
 	w := mustWorld(t, slowly)
 	w.agents.set(nil, live.Agent{ID: "agent0", State: agent.Idle, Evidence: "x"})
 	l := mustBrowser(t).look(t, w)

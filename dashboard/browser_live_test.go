@@ -14,6 +14,7 @@ import (
 	"netsky/dashboard"
 	"netsky/dashboard/live"
 	"netsky/dashboard/term"
+	"netsky/internal/testworld"
 	"netsky/spawn/demo"
 	"netsky/store"
 )
@@ -38,6 +39,7 @@ func (w *world) demo(tb testing.TB, id agent.ID) {
 // A message is written on the page, and the page shows it queued while the agent
 // is down, delivered and answered once it is up.
 func TestBrowserSay(t *testing.T) {
+	t.Parallel()
 	w := mustWorld(t, slowly)
 	w.agents.set(nil, live.Agent{ID: "agent0", State: agent.Down, Runtime: "demo", Evidence: "no session"})
 	l := mustBrowser(t).look(t, w)
@@ -63,6 +65,7 @@ func TestBrowserSay(t *testing.T) {
 
 // What is refused is said beside the words; nothing is lost.
 func TestBrowserSayRefused(t *testing.T) {
+	t.Parallel()
 	w := mustWorld(t, slowly)
 	l := mustBrowser(t).look(t, w)
 	l.live()
@@ -81,6 +84,7 @@ func TestBrowserSayRefused(t *testing.T) {
 // What changes comes onto the page by itself, is told to who can't see it, and
 // leaves alone what the reader is at.
 func TestBrowserLive(t *testing.T) {
+	t.Parallel()
 	w := mustWorld(t, slowly)
 	w.showcase(t)
 	l := mustBrowser(t).look(t, w)
@@ -106,6 +110,7 @@ func TestBrowserLive(t *testing.T) {
 
 // A page goes on by itself after a daemon's restart, with what came meanwhile.
 func TestBrowserReconnect(t *testing.T) {
+	t.Parallel()
 	w := mustWorld(t, slowly)
 	w.showcase(t)
 	l := mustBrowser(t).look(t, w)
@@ -130,6 +135,7 @@ func TestBrowserReconnect(t *testing.T) {
 
 // Where a websocket does not pass, SSE does.
 func TestBrowserSSE(t *testing.T) {
+	t.Parallel()
 	w := mustWorld(t, slowly)
 	w.showcase(t)
 	l := mustBrowser(t).look(t, w)
@@ -146,12 +152,13 @@ func TestBrowserSSE(t *testing.T) {
 // Terminals are drawn as they change, several at once, exactly coloured, and
 // whatever is in them is text.
 func TestBrowserPanes(t *testing.T) {
+	t.Parallel()
 	w := mustWorld(t, slowly)
 	w.showcase(t)
 	l := mustBrowser(t).look(t, w)
 	l.open("/panes")
 	l.live()
-	waitFor(t, "four panes are looked at", func() bool { return w.panes.watched() == 4 })
+	testworld.Wait(t, "four panes are looked at", func() bool { return w.panes.watched() == 4 })
 	for i := range 20 {
 		for _, id := range []agent.ID{"agent0", "agent1", "agent2"} {
 			w.panes.set(id, fmt.Sprintf("row\n%s at %d\n\x1b[38;2;18;52;86mexact\x1b[0m \x1b[1;31mred <img src=x onerror=alert(1)>\x1b[0m <img src=x> 漢字\n\x1b]8;;https://example.org/\x1b\\a link\x1b]8;;\x1b\\", id, i))
@@ -174,7 +181,7 @@ func TestBrowserPanes(t *testing.T) {
 	left := slices.Clone(list)
 	left[1].Detail += " and so on"
 	w.agents.set(nil, left...)
-	waitFor(t, "it is not looked at any more", func() bool { return w.panes.watched() == 4 })
+	testworld.Wait(t, "it is not looked at any more", func() bool { return w.panes.watched() == 4 })
 	// The same, drawn by the server, has the same look.
 	drawn := eval[string](l, `document.querySelector("[data-screen]").innerText`)
 	l.open("/panes?agent=agent0")
@@ -184,7 +191,7 @@ func TestBrowserPanes(t *testing.T) {
 	if got := eval[string](l, `getComputedStyle(document.querySelector("[data-screen] [class*=f]")).color`); got != "rgb(18, 52, 86)" {
 		t.Errorf("the server's exact colour is %s", got)
 	}
-	waitFor(t, "one pane is looked at", func() bool { return w.panes.watched() == 1 })
+	testworld.Wait(t, "one pane is looked at", func() bool { return w.panes.watched() == 1 })
 	// What is above the screen comes when it is asked for, and the screen lives on.
 	l.open("/agents/agent0")
 	l.live()
@@ -202,6 +209,7 @@ func TestBrowserPanes(t *testing.T) {
 
 // A pane that scrolls shows the same as one that has just come.
 func TestBrowserScrolls(t *testing.T) {
+	t.Parallel()
 	w := mustWorld(t, slowly)
 	w.showcase(t)
 	screen := func(first int) string {
@@ -229,6 +237,7 @@ func TestBrowserScrolls(t *testing.T) {
 // Above the screen stands what has left it since, or a mark where rows may be
 // missing.
 func TestBrowserScrollBack(t *testing.T) {
+	t.Parallel()
 	w := mustWorld(t, slowly)
 	w.showcase(t)
 	screen := func(first int) string {
@@ -262,6 +271,7 @@ func TestBrowserScrollBack(t *testing.T) {
 // Each character has its cells on the page too, whatever the font, drawn by the
 // script or by the server; lines and grounds meet.
 func TestBrowserCells(t *testing.T) {
+	t.Parallel()
 	w := mustWorld(t, slowly)
 	w.showcase(t)
 	rows := []struct {
@@ -318,6 +328,7 @@ func TestBrowserCells(t *testing.T) {
 // A page that has just come is not fetched again until something changes, and then
 // once.
 func TestBrowserFetchesOnce(t *testing.T) {
+	t.Parallel()
 	w := mustWorld(t, slowly)
 	w.showcase(t)
 	l := mustBrowser(t).look(t, w)
@@ -337,6 +348,7 @@ func TestBrowserFetchesOnce(t *testing.T) {
 
 // Without the script every page is whole, and the message is sent all the same.
 func TestBrowserWithoutScript(t *testing.T) {
+	t.Parallel()
 	w := mustWorld(t, slowly)
 	w.showcase(t)
 	l := mustBrowser(t).open(t, w)

@@ -14,6 +14,7 @@ import (
 
 	"netsky/agent"
 	"netsky/dashboard"
+	"netsky/internal/testworld"
 	"netsky/store"
 )
 
@@ -30,10 +31,7 @@ func mustAxe(tb testing.TB) string {
 	tb.Helper()
 	path := os.Getenv("NETSKY_TEST_AXE")
 	if path == "" {
-		if os.Getenv("CI") != "" {
-			tb.Fatal("NETSKY_TEST_AXE is not set: scripts/test installs axe-core")
-		}
-		tb.Skip("NETSKY_TEST_AXE names no axe.min.js")
+		tb.Fatal("NETSKY_TEST_AXE is not set: scripts/test installs axe-core")
 	}
 	data, err := os.ReadFile(path)
 	mustDo(tb, err)
@@ -73,6 +71,7 @@ func (t *looker) fits(width int) {
 // Every page, in both themes and on a phone: no rule of accessibility is broken,
 // nothing is wider than the window, the console stays empty.
 func TestBrowserPages(t *testing.T) {
+	t.Parallel()
 	axe := mustAxe(t)
 	w := mustWorld(t, slowly)
 	w.showcase(t)
@@ -102,6 +101,7 @@ func TestBrowserPages(t *testing.T) {
 
 // Names, words and figures as long as can be make no page wider than the window.
 func TestBrowserLongWords(t *testing.T) {
+	t.Parallel()
 	axe := mustAxe(t)
 	w := mustWorld(t, slowly)
 	w.showcase(t)
@@ -143,6 +143,7 @@ func TestBrowserLongWords(t *testing.T) {
 
 // Nothing on a page moves while it is loaded, from a server that takes its time.
 func TestBrowserLoadsStill(t *testing.T) {
+	t.Parallel()
 	w := mustWorld(t, slowly)
 	w.showcase(t)
 	to, err := url.Parse("http://" + w.addr)
@@ -181,6 +182,7 @@ func slowly(o *dashboard.Options) { o.Poll = 100 * time.Millisecond }
 
 // The checks above can fail: a page that breaks what they ask for is found out.
 func TestBrowserChecksBite(t *testing.T) {
+	t.Parallel()
 	axe := mustAxe(t)
 	w := mustWorld(t, slowly)
 	w.showcase(t)
@@ -194,7 +196,7 @@ func TestBrowserChecksBite(t *testing.T) {
 		t.Errorf("axe found only: %s", found)
 	}
 	eval[any](l, `document.body.insertAdjacentHTML("beforeend", "<p style='color:red'>x<img src=http://127.0.0.1:1/x onerror=alert(1)>"), null`)
-	waitFor(t, "the policy's reports", func() bool {
+	testworld.Wait(t, "the policy's reports", func() bool {
 		l.mu.Lock()
 		defer l.mu.Unlock()
 		all := strings.Join(l.wrong, "\n")
@@ -204,6 +206,7 @@ func TestBrowserChecksBite(t *testing.T) {
 
 // A page is light, paints soon, and nothing on it moves by itself when news come.
 func TestBrowserWeight(t *testing.T) {
+	t.Parallel()
 	w := mustWorld(t, slowly)
 	w.showcase(t)
 	l := mustBrowser(t).look(t, w)
@@ -242,6 +245,7 @@ func TestBrowserWeight(t *testing.T) {
 // All that a mouse can do, keys can: the way to the page, to the message, to the
 // search, and one sees where one is.
 func TestBrowserKeys(t *testing.T) {
+	t.Parallel()
 	w := mustWorld(t, slowly)
 	w.showcase(t)
 	l := mustBrowser(t).look(t, w)

@@ -12,15 +12,27 @@ import (
 	"sync"
 	"testing"
 
+	"netsky/internal/testworld"
+
 	"github.com/chromedp/chromedp"
 )
 
-// A browser is one Chromium for all parts of a test.
+// A browser is one profile of Chromium's for all pages of a test.
 type browser struct{ ctx context.Context }
 
-// mustBrowser starts Chromium: NETSKY_TEST_CHROMIUM, else the one on PATH.
+// mustBrowser makes a profile in the Chromium that all tests share.
 func mustBrowser(tb testing.TB) browser {
 	tb.Helper()
+	program, err := chromium()
+	mustDo(tb, err)
+	ctx, cancel := chromedp.NewContext(program, chromedp.WithNewBrowserContext())
+	tb.Cleanup(cancel)
+	mustDo(tb, chromedp.Do(ctx))
+	return browser{ctx}
+}
+
+// chromium is NETSKY_TEST_CHROMIUM, else the one on PATH, once it runs.
+var chromium = sync.OnceValues(func() (context.Context, error) {
 	path := os.Getenv("NETSKY_TEST_CHROMIUM")
 	for _, name := range []string{"chromium", "chromium-browser", "google-chrome"} {
 		if path == "" {
@@ -28,30 +40,43 @@ func mustBrowser(tb testing.TB) browser {
 		}
 	}
 	if path == "" {
-		if os.Getenv("CI") != "" {
-			tb.Fatal("no Chromium: scripts/test installs it")
-		}
-		tb.Skip("no Chromium on PATH, and NETSKY_TEST_CHROMIUM names none")
+		return nil, errors.New("no Chromium on PATH, and NETSKY_TEST_CHROMIUM names none: scripts/test installs it")
 	}
 	var failed error
 	for range 3 { // on a busy machine Chromium itself crashes now and then as it starts
-		options := append(chromedp.DefaultExecAllocatorOptions[:], chromedp.ExecPath(path), chromedp.NoSandbox, chromedp.UserDataDir(tb.TempDir()),
-			chromedp.Flag("disable-dev-shm-usage", true), chromedp.WSURLReadTimeout(patience))
+		profile, err := os.MkdirTemp("", "n")
+		if err != nil {
+			return nil, err
+		}
+		options := append(chromedp.DefaultExecAllocatorOptions[:], chromedp.ExecPath(path), chromedp.NoSandbox, chromedp.UserDataDir(profile),
+			chromedp.Flag("disable-dev-shm-usage", true), chromedp.WSURLReadTimeout(testworld.Patience))
 		allocated, end := chromedp.NewExecAllocator(context.Background(), options...)
 		ctx, cancel := chromedp.NewContext(allocated)
-		if failed = chromedp.Do(ctx); failed == nil {
-			tb.Cleanup(end)
-			tb.Cleanup(func() {
+		failed = chromedp.Do(ctx)
+		stop := func() {
+			if failed == nil {
 				chromedp.Cancel(ctx) // waits until its processes have ended
-				cancel()
-			})
-			return browser{ctx}
+			}
+			cancel()
+			end()
+			os.RemoveAll(profile)
 		}
-		cancel()
-		end()
+		if failed == nil {
+			endChromium = stop
+			return ctx, nil
+		}
+		stop()
 	}
-	tb.Fatal(failed)
-	return browser{}
+	return nil, failed
+})
+
+var endChromium = func() {}
+
+func TestMain(m *testing.M) {
+	os.Setenv("GODEBUG", "tracebacklabels=1") // by which each test knows the goroutines of its own server
+	status := m.Run()
+	endChromium()
+	os.Exit(status)
 }
 
 // A looker is one page of the browser, and what went wrong in it.
@@ -85,7 +110,7 @@ func (w *world) link(tb testing.TB) string {
 func (b browser) open(tb testing.TB, w *world) *looker {
 	tb.Helper()
 	ctx, cancel := chromedp.NewContext(b.ctx)
-	ctx, end := context.WithTimeout(ctx, 5*patience)
+	ctx, end := context.WithTimeout(ctx, 5*testworld.Patience)
 	t := &looker{tb: tb, w: w, ctx: ctx}
 	tb.Cleanup(func() {
 		end()
@@ -95,6 +120,8 @@ func (b browser) open(tb testing.TB, w *world) *looker {
 	for _, domain := range []string{"Runtime.enable", "Log.enable", "Network.enable", "Page.enable"} {
 		t.call(domain, nil, nil)
 	}
+	// Windows of other tests come and go: none of that is this page's focus, got or lost.
+	t.call("Emulation.setFocusEmulationEnabled", map[string]any{"enabled": true}, nil)
 	t.size(1280, 800)
 	return t
 }
@@ -237,7 +264,7 @@ func evalInto(t *looker, js string, v any) error {
 // asked again.
 func (t *looker) waits(js string) {
 	t.tb.Helper()
-	waitFor(t.tb, js, func() bool {
+	testworld.Wait(t.tb, js, func() bool {
 		var ok bool
 		return evalInto(t, "Boolean("+js+")", &ok) == nil && ok
 	})

@@ -18,6 +18,7 @@ import (
 	"netsky/agent/home"
 	"netsky/dashboard"
 	"netsky/dashboard/live"
+	"netsky/internal/testworld"
 	"netsky/store"
 )
 
@@ -29,6 +30,7 @@ var follows = map[string]func(*world, testing.TB, string) *stream{
 
 // Both streams tell what there is, and then what changes.
 func TestFollow(t *testing.T) {
+	t.Parallel()
 	for name, follow := range follows {
 		t.Run(name, func(t *testing.T) {
 			w := mustWorld(t, nil)
@@ -70,6 +72,7 @@ func TestFollow(t *testing.T) {
 // A change that another process makes is told too: it is another connection to
 // the file, as here.
 func TestFollowOtherWriter(t *testing.T) {
+	t.Parallel()
 	w := mustWorld(t, nil)
 	s := w.ws(t, "/ws")
 	s.key(t, "records")
@@ -83,6 +86,7 @@ func TestFollowOtherWriter(t *testing.T) {
 // Who comes back with the last id it saw is told what came since: in the event
 // if it is little, else where to read it.
 func TestCatchUp(t *testing.T) {
+	t.Parallel()
 	w := mustWorld(t, nil)
 	var ops []store.Op
 	for i := range 400 {
@@ -128,6 +132,7 @@ func TestCatchUp(t *testing.T) {
 // Through a gap of the stream no log is missed: the ids that were seen and those
 // that come after the gap are all.
 func TestGap(t *testing.T) {
+	t.Parallel()
 	w := mustWorld(t, nil)
 	seen := map[int64]bool{}
 	last, written := "", 0
@@ -154,17 +159,16 @@ func TestGap(t *testing.T) {
 
 // Records that can't be read are an event, and so is that they can be again.
 func TestFollowBrokenRecords(t *testing.T) {
+	t.Parallel()
 	var broken atomic.Bool
-	w := mustWorld(t, nil)
-	w.stop()
-	w.serve(t, dashboard.Options{
-		Home: w.home, Agents: w.agents, Bus: w.bus, Token: w.token, Poll: 5 * time.Millisecond,
-		Records: func() (dashboard.Reader, error) {
+	w := mustWorld(t, func(o *dashboard.Options) {
+		records := o.Records
+		o.Records = func() (dashboard.Reader, error) {
 			if broken.Load() {
 				return nil, errors.New("meta.db: damaged")
 			}
-			return w.db, nil
-		},
+			return records()
+		}
 	})
 	s := w.ws(t, "/ws")
 	s.key(t, "records")
@@ -184,6 +188,7 @@ func TestFollowBrokenRecords(t *testing.T) {
 // A database that was replaced is another, whether it has fewer logs or more: who
 // follows is told to read anew.
 func TestFollowReplacedRecords(t *testing.T) {
+	t.Parallel()
 	for _, tt := range []struct{ old, fresh int }{{2, 1}, {2, 2}, {2, 5}, {1, 1}, {1, 3}, {300, 301}} {
 		t.Run(fmt.Sprint(tt), func(t *testing.T) {
 			logs := func(n int, text string) (ops []store.Op) {
@@ -215,6 +220,7 @@ func TestFollowReplacedRecords(t *testing.T) {
 
 // A browser that says anything but which panes it looks at is hung up on.
 func TestSocketRefuses(t *testing.T) {
+	t.Parallel()
 	w := mustWorld(t, nil)
 	many, err := json.Marshal(map[string][]string{"watch": strings.Split(strings.Repeat("agent1,", 65), ",")})
 	mustDo(t, err)
@@ -246,8 +252,9 @@ func TestSocketRefuses(t *testing.T) {
 }
 
 // While nobody looks, nothing is asked; and when the server ends, so do those
-// who follow. What mustWorld's cleanup checks: no goroutine is left.
+// who follow. What w.stop checks: no goroutine is left.
 func TestFollowEnds(t *testing.T) {
+	t.Parallel()
 	w := mustWorld(t, nil)
 	w.panes.set("agent1", "x")
 	s, e := w.ws(t, "/ws?watch=agent1"), w.sse(t, "/events?watch=agent1", "")
@@ -258,9 +265,7 @@ func TestFollowEnds(t *testing.T) {
 	}
 	s.close()
 	e.close()
-	if left := waitGone("access.(*Guard).Serve(", "access.(*limited).Accept"); left != "" {
-		t.Errorf("nobody looks, and there run:\n%s", left)
-	}
+	w.mustRunNothing(t, "access.(*Guard).Serve(", "access.(*limited).Accept") // but what waits for somebody to look
 	if n := w.panes.watched(); n != 0 {
 		t.Errorf("nobody looks, and %d panes are watched", n)
 	}
@@ -279,6 +284,7 @@ func TestFollowEnds(t *testing.T) {
 
 // Of what a browser asks for faster than it can be shown only the last counts.
 func TestFlips(t *testing.T) {
+	t.Parallel()
 	w := mustWorld(t, nil)
 	ids := []agent.ID{"agent1", "agent2", "agent3"}
 	for _, id := range ids {
@@ -297,5 +303,5 @@ func TestFlips(t *testing.T) {
 	if most := int(time.Since(began)/(50*time.Millisecond)) + 2; looks > most {
 		t.Errorf("panes were looked at %d times, want %d at most", looks, most)
 	}
-	waitFor(t, "only the last is watched", func() bool { return w.panes.watched() == 1 })
+	testworld.Wait(t, "only the last is watched", func() bool { return w.panes.watched() == 1 })
 }

@@ -23,6 +23,7 @@ var routes = []string{
 // Row 30: a Host that is not ours gets nothing, on every route, with a token
 // and without.
 func TestRow30Host(t *testing.T) {
+	t.Parallel()
 	w := mustWorld(t, func(o *dashboard.Options) { o.Hosts = []string{"box.lan"} })
 	_, port, _ := strings.Cut(w.addr, ":")
 	for _, tt := range []struct {
@@ -74,6 +75,7 @@ func TestRow30Host(t *testing.T) {
 
 // Without the token nothing answers but /healthz, and that tells nothing.
 func TestToken(t *testing.T) {
+	t.Parallel()
 	w := mustWorld(t, nil)
 	cookie := w.login(t)
 	for _, tt := range []struct {
@@ -131,6 +133,7 @@ func TestToken(t *testing.T) {
 // Row 36: what more than this machine could reach is not served by mistake, and
 // no page may be put into another's frame.
 func TestRow36WideAndFraming(t *testing.T) {
+	t.Parallel()
 	w := mustWorld(t, nil)
 	for _, path := range routes {
 		for _, token := range []bool{true, false} {
@@ -169,6 +172,7 @@ func TestRow36WideAndFraming(t *testing.T) {
 
 // What is logged holds no token and no text of a message.
 func TestLogHoldsNoSecret(t *testing.T) {
+	t.Parallel()
 	var b strings.Builder
 	w := mustWorld(t, func(o *dashboard.Options) {
 		o.Log = slog.New(slog.NewTextHandler(&b, &slog.HandlerOptions{Level: slog.LevelDebug}))

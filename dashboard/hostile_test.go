@@ -15,6 +15,7 @@ import (
 // Row 34: whatever stands in any field comes back as that text, and no answer
 // holds a "<" that a browser could take for markup.
 func TestRow34Records(t *testing.T) {
+	t.Parallel()
 	for _, evil := range corpus.Files(t, "web") {
 		w := mustWorld(t, nil)
 		text := strings.ReplaceAll(evil, "\x00", "")
@@ -59,6 +60,7 @@ func TestRow34Records(t *testing.T) {
 // Row 34: what a request holds comes back in a refusal as text too, for a script
 // and for a person.
 func TestRow34Refusals(t *testing.T) {
+	t.Parallel()
 	w := mustWorld(t, nil)
 	for _, evil := range corpus.Files(t, "web") {
 		esc := strings.NewReplacer("%", "%25", " ", "%20", "\n", "%0a", "\x00", "%00", "\x7f", "%7f", `"`, "%22", "#", "%23", "?", "%3f").Replace(evil)

@@ -22,6 +22,7 @@ import (
 	"netsky/dashboard"
 	"netsky/dashboard/access"
 	"netsky/dashboard/live"
+	"netsky/internal/testworld"
 	"netsky/store"
 )
 
@@ -29,6 +30,7 @@ import (
 // is too much is not taken in; others are served all the while, and the bus
 // works.
 func TestRow33Limits(t *testing.T) {
+	t.Parallel()
 	w := mustWorld(t, nil)
 	t.Run("body of 10 MiB", func(t *testing.T) {
 		if a := w.say(t, `{"to":"agent0","text":"`+strings.Repeat("x", 10<<20)); a.status != 413 {
@@ -69,6 +71,7 @@ func TestRow33Limits(t *testing.T) {
 // Row 33: connections that say half a header keep nobody out, and hold a place
 // for seconds only.
 func TestRow33Slowloris(t *testing.T) {
+	t.Parallel()
 	w := mustWorld(t, func(o *dashboard.Options) { o.MaxConns = 4 })
 	var slow []net.Conn
 	for range 9 {
@@ -80,7 +83,7 @@ func TestRow33Slowloris(t *testing.T) {
 		}
 	}
 	for _, c := range slow {
-		c.SetDeadline(time.Now().Add(patience))
+		c.SetDeadline(time.Now().Add(testworld.Patience))
 		if data, err := io.ReadAll(c); err != nil && !strings.Contains(err.Error(), "reset") || strings.Contains(string(data), "200 OK") {
 			t.Errorf("a slow one got %q, %v", data, err)
 		}
@@ -102,6 +105,7 @@ func (w *world) half(tb testing.TB, begin string) net.Conn {
 // Row 33: whoever has shown the token keeps the connection, and gets another,
 // however many strangers come and say nothing.
 func TestRow33Reserve(t *testing.T) {
+	t.Parallel()
 	w := mustWorld(t, nil)
 	owner := func() *http.Client {
 		tr := &http.Transport{MaxConnsPerHost: 1}
@@ -181,7 +185,8 @@ func TestRow33Cookies(t *testing.T) {
 // Any address of the loopback's can be listened on, and is known then; another is
 // not, nor is a name that was pointed there.
 func TestOtherLoopback(t *testing.T) {
-	w := &world{home: mustHome(t), agents: &fakeAgents{}, panes: newFakePanes(), addr: "127.0.0.2:0"}
+	t.Parallel()
+	w := &world{home: testworld.Home(t), agents: &fakeAgents{}, panes: newFakePanes(), addr: "127.0.0.2:0"}
 	var err error
 	w.db, err = store.Open(t.Context(), w.home)
 	mustDo(t, err)
@@ -207,7 +212,7 @@ func (w *world) up(tb testing.TB) bool {
 	c, err := net.Dial("tcp", w.addr)
 	mustDo(tb, err)
 	defer c.Close()
-	c.SetDeadline(time.Now().Add(patience))
+	c.SetDeadline(time.Now().Add(testworld.Patience))
 	io.WriteString(c, "GET /healthz HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n")
 	data, _ := io.ReadAll(c)
 	return strings.HasPrefix(string(data), "HTTP/1.1 200")
@@ -215,6 +220,7 @@ func (w *world) up(tb testing.TB) bool {
 
 // Row 33: idle streams have a cap, which leaves room for the rest.
 func TestRow33Streams(t *testing.T) {
+	t.Parallel()
 	w := mustWorld(t, func(o *dashboard.Options) { o.MaxStreams = 8 })
 	for i := range 12 {
 		resp, err := http.DefaultClient.Do(w.request(t, "GET", "/events", ""))
@@ -238,6 +244,7 @@ func TestRow33Streams(t *testing.T) {
 
 // Row 35: no GET changes anything, not even a question that a dead process left.
 func TestRow35GetsChangeNothing(t *testing.T) {
+	t.Parallel()
 	w := mustWorld(t, nil)
 	w.apply(t, store.UpsertActor{ID: "agent1"}, store.AddLog{Text: "up"}, store.AddNote{ID: "n", Text: "x"},
 		store.UpsertTask{ID: "t-1", Title: "x"}, store.UpsertMessage{ID: "m-1", From: "owner", To: "agent1", Text: "x"})

@@ -2,17 +2,23 @@ package dashboard_test
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"io"
+	"math/rand/v2"
 	"net"
 	"net/http"
-	"os"
 	"runtime"
+	"runtime/pprof"
 	"slices"
+	"strconv"
 	"strings"
 	"sync"
+	"sync/atomic"
+	"syscall"
 	"testing"
 	"time"
 
@@ -22,11 +28,9 @@ import (
 	"netsky/dashboard"
 	"netsky/dashboard/access"
 	"netsky/dashboard/live"
+	"netsky/internal/testworld"
 	"netsky/store"
 )
-
-// patience is how long a test waits for what must come, on the slowest machine.
-const patience = 60 * time.Second
 
 // A world is a home with records, a bus, agents, panes and a running dashboard.
 type world struct {
@@ -39,18 +43,7 @@ type world struct {
 	token  string
 	addr   string // host:port
 	stop   func()
-}
-
-func mustHome(tb testing.TB) home.Dir {
-	tb.Helper()
-	dir, err := os.MkdirTemp("", "n")
-	mustDo(tb, err)
-	tb.Cleanup(func() { os.RemoveAll(dir) })
-	home, err := home.At(dir)
-	mustDo(tb, err)
-	_, err = home.Make()
-	mustDo(tb, err)
-	return home
+	mark   string // of all goroutines that its server starts
 }
 
 func mustDo(tb testing.TB, err error) {
@@ -63,14 +56,12 @@ func mustDo(tb testing.TB, err error) {
 // mustWorld makes a world whose options edit may change.
 func mustWorld(tb testing.TB, edit func(*dashboard.Options)) *world {
 	tb.Helper()
-	w := &world{home: mustHome(tb), agents: &fakeAgents{}, panes: newFakePanes()}
+	w := &world{home: testworld.Home(tb), agents: &fakeAgents{}, panes: newFakePanes()}
 	var err error
 	w.db, err = store.Open(tb.Context(), w.home)
 	mustDo(tb, err)
 	tb.Cleanup(func() { w.db.Close() })
-	w.bus = bus.New(w.home, bus.Options{})
-	mustDo(tb, w.bus.Make("agent0"))
-	mustDo(tb, w.bus.Make("owner"))
+	w.bus = testworld.Bus(tb, w.home, "agent0", "owner")
 	w.token, err = access.Token(w.home)
 	mustDo(tb, err)
 	o := dashboard.Options{
@@ -84,55 +75,82 @@ func mustWorld(tb testing.TB, edit func(*dashboard.Options)) *world {
 	return w
 }
 
+// serve starts a server, where the one before it was.
 func (w *world) serve(tb testing.TB, o dashboard.Options) {
 	tb.Helper()
-	var err error
-	w.srv, err = dashboard.New(o)
-	mustDo(tb, err)
-	if w.addr == "" {
-		w.addr = "127.0.0.1:0"
-	}
-	l, err := w.srv.Listen(tb.Context(), w.addr) // the one after another is where that was
-	mustDo(tb, err)
-	w.addr = l.Addr().String()
+	w.mark = fmt.Sprintf("world %d", worlds.Add(1))
 	ctx, cancel := context.WithCancel(context.Background())
 	ended := make(chan error, 1)
-	go func() { ended <- w.srv.Serve(ctx, l) }()
+	pprof.Do(ctx, pprof.Labels("of", w.mark), func(ctx context.Context) {
+		var err error
+		w.srv, err = dashboard.New(o)
+		mustDo(tb, err)
+		l := w.listen(tb)
+		w.addr = l.Addr().String()
+		go func() { ended <- w.srv.Serve(ctx, l) }()
+	})
 	w.stop = sync.OnceFunc(func() {
+		testworld.Wait(tb, "a goroutine of the running server's to be seen, as one that is left would be", func() bool { return w.running() != "" })
 		cancel()
 		if err := <-ended; err != nil {
 			tb.Error(err)
 		}
 		http.DefaultTransport.(*http.Transport).CloseIdleConnections()
-		if left := waitGone(); left != "" {
-			tb.Errorf("goroutines are left:\n%s", left)
-		}
+		w.mustRunNothing(tb)
 	})
 	tb.Cleanup(w.stop)
 }
 
-// waitGone waits until no goroutine of the package runs, but for those that
-// one of the words names, and returns those that still do.
-func waitGone(but ...string) string {
-	tick := time.NewTicker(5 * time.Millisecond)
-	defer tick.Stop()
-	for end := time.Now().Add(patience); ; <-tick.C {
-		left := running(but)
-		if left == "" || time.Now().After(end) {
-			return left
+var worlds atomic.Int64
+
+// listen takes a port which no system gives to who asks for any: a test that stops
+// its server finds the port free afterwards.
+func (w *world) listen(tb testing.TB) net.Listener {
+	tb.Helper()
+	if w.addr != "" && !strings.HasSuffix(w.addr, ":0") {
+		l, err := w.srv.Listen(tb.Context(), w.addr)
+		mustDo(tb, err)
+		return l
+	}
+	host := cmp.Or(strings.TrimSuffix(w.addr, ":0"), "127.0.0.1")
+	for {
+		l, err := w.srv.Listen(tb.Context(), fmt.Sprintf("%s:%d", host, 20_000+rand.IntN(10_000)))
+		if errors.Is(err, syscall.EADDRINUSE) {
+			continue
 		}
+		mustDo(tb, err)
+		return l
 	}
 }
 
-func running(but []string) string {
+// mustRunNothing waits until no goroutine that the world's server has started runs
+// code of ours, but for those that one of the words names.
+func (w *world) mustRunNothing(tb testing.TB, but ...string) {
+	tb.Helper()
+	var left string
+	testworld.WaitOr(tb, func() bool { left = w.running(but...); return left == "" }, func() string { return "goroutines are left:\n" + left })
+}
+
+func (w *world) running(but ...string) string {
 	var left []string
-	for g := range strings.SplitSeq(allStacks(), "\n\n") {
+	for _, g := range w.stacks() {
 		named := func(word string) bool { return strings.Contains(g, word) }
 		if (named("netsky/dashboard.") || named("netsky/dashboard/live.") || named("netsky/dashboard/access.")) && !slices.ContainsFunc(but, named) {
 			left = append(left, g)
 		}
 	}
 	return strings.Join(left, "\n\n")
+}
+
+// stacks are those of the goroutines that the world's server has started.
+func (w *world) stacks() (list []string) {
+	buf := make([]byte, 4<<20)
+	for g := range strings.SplitSeq(string(buf[:runtime.Stack(buf, true)]), "\n\n") {
+		if head, _, _ := strings.Cut(g, "\n"); strings.Contains(head, strconv.Quote(w.mark)) {
+			list = append(list, g)
+		}
+	}
+	return list
 }
 
 // request makes a request as a script does that has the token.
@@ -191,7 +209,7 @@ func (w *world) raw(tb testing.TB, request string) string {
 	c, err := net.Dial("tcp", w.addr)
 	mustDo(tb, err)
 	defer c.Close()
-	c.SetDeadline(time.Now().Add(patience))
+	c.SetDeadline(time.Now().Add(testworld.Patience))
 	_, err = c.Write([]byte(request))
 	mustDo(tb, err)
 	var b bytes.Buffer
@@ -308,21 +326,4 @@ func (f *fakePanes) watched() (n int) {
 		n += len(w)
 	}
 	return n
-}
-
-// waitFor waits until a condition holds.
-func waitFor(tb testing.TB, what string, ok func() bool) {
-	tb.Helper()
-	tick := time.NewTicker(2 * time.Millisecond)
-	defer tick.Stop()
-	for end := time.Now().Add(patience); !ok(); <-tick.C {
-		if time.Now().After(end) {
-			tb.Fatalf("%s: not within %v", what, patience)
-		}
-	}
-}
-
-func allStacks() string {
-	buf := make([]byte, 4<<20)
-	return string(buf[:runtime.Stack(buf, true)])
 }

@@ -12,6 +12,7 @@ import (
 // Row 31: a message that another site, or anybody without the token, would have
 // us send is refused, and nothing is queued.
 func TestRow31Post(t *testing.T) {
+	t.Parallel()
 	w := mustWorld(t, nil)
 	tab := w.signIn(t)
 	own := "http://" + w.addr
@@ -77,6 +78,7 @@ func TestRow31Post(t *testing.T) {
 
 // A method that a route doesn't have is refused there, with those it has.
 func TestMethods(t *testing.T) {
+	t.Parallel()
 	w := mustWorld(t, nil)
 	for _, path := range routes {
 		if strings.HasPrefix(path, "/nothing") {
@@ -103,6 +105,7 @@ func TestMethods(t *testing.T) {
 // Row 32: who comes from elsewhere or without the token is told nothing on a
 // stream.
 func TestRow32Streams(t *testing.T) {
+	t.Parallel()
 	w := mustWorld(t, nil)
 	tab := w.signIn(t)
 	cookie := tab.cookie
@@ -157,6 +160,7 @@ func TestRow32Streams(t *testing.T) {
 
 // What another site's page may load without reading it is refused too.
 func TestForeignSubresource(t *testing.T) {
+	t.Parallel()
 	w := mustWorld(t, nil)
 	cookie := w.login(t)
 	for _, tt := range []struct {

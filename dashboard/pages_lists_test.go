@@ -36,6 +36,7 @@ func link(body, words string) string {
 
 // A query narrows a list down, and each control shows what it is at.
 func TestFilters(t *testing.T) {
+	t.Parallel()
 	w := mustWorld(t, nil)
 	w.showcase(t)
 	for _, tt := range []struct {
@@ -99,6 +100,7 @@ func TestFilters(t *testing.T) {
 
 // A long list comes by parts, each record once, under any filter.
 func TestPaging(t *testing.T) {
+	t.Parallel()
 	w := mustWorld(t, nil)
 	for i := range 130 {
 		id, kind := fmt.Sprintf("m-%03d", i), ""
@@ -136,6 +138,7 @@ func TestPaging(t *testing.T) {
 
 // A filter that few match shows them all at once, however far they lie apart.
 func TestFewOfMany(t *testing.T) {
+	t.Parallel()
 	w := mustWorld(t, nil)
 	var want []string
 	var ops []store.Op
@@ -165,6 +168,7 @@ func TestFewOfMany(t *testing.T) {
 
 // An id, or its beginning, leads to its page.
 func TestFind(t *testing.T) {
+	t.Parallel()
 	w := mustWorld(t, nil)
 	w.showcase(t)
 	for q, want := range map[string]string{
@@ -184,6 +188,7 @@ func TestFind(t *testing.T) {
 
 // Any other text is searched for, page by page; what is found leads to its page.
 func TestFindText(t *testing.T) {
+	t.Parallel()
 	w := mustWorld(t, nil)
 	w.showcase(t)
 	w.apply(t, store.AddNote{ID: "note-2", Text: "mind the gap", Created: 1}, store.AddNote{ID: "note-3", About: "no record", Text: "mind the gap", Created: 2})
@@ -222,16 +227,17 @@ func TestFindText(t *testing.T) {
 
 // Where something can't be seen, the page says so and shows the rest.
 func TestPagesInPart(t *testing.T) {
+	t.Parallel()
 	var broken atomic.Bool
-	w := mustWorld(t, nil)
-	w.stop()
-	w.serve(t, dashboard.Options{Home: w.home, Agents: w.agents, Panes: w.panes, Bus: w.bus, Token: w.token,
-		Records: func() (dashboard.Reader, error) {
+	w := mustWorld(t, func(o *dashboard.Options) {
+		records := o.Records
+		o.Records = func() (dashboard.Reader, error) {
 			if broken.Load() {
 				return nil, errors.New("meta.db: schema 99 is newer")
 			}
-			return w.db, nil
-		}})
+			return records()
+		}
+	})
 	w.showcase(t)
 
 	broken.Store(true)
@@ -257,6 +263,7 @@ func TestPagesInPart(t *testing.T) {
 
 // An empty home says what to do next.
 func TestPagesEmpty(t *testing.T) {
+	t.Parallel()
 	w := mustWorld(t, nil)
 	for path, want := range map[string]string{"/": "netsky up 2", "/panes": "netsky up 2", "/tasks": "No tasks yet", "/messages": "netsky ask", "/sessions": "netsky up", "/logs": "Nothing has happened"} {
 		if body := w.mustPage(t, path); !strings.Contains(body, want) {
@@ -268,6 +275,7 @@ func TestPagesEmpty(t *testing.T) {
 // What waits for the owner stands on the overview, what holds up nobody last,
 // and on the page of its agent.
 func TestWaits(t *testing.T) {
+	t.Parallel()
 	w := mustWorld(t, nil)
 	w.showcase(t)
 	list, err := w.agents.Agents(t.Context())
@@ -315,6 +323,7 @@ func TestWaits(t *testing.T) {
 // of them, and each can be answered alone. Of dialogs that netsky can't answer,
 // there is the way to each pane.
 func TestSameDialogs(t *testing.T) {
+	t.Parallel()
 	w := mustWorld(t, nil)
 	at := func(n int, detail string, decidable bool) live.Agent {
 		return live.Agent{ID: agent.Clone(n), State: agent.Waiting, Runtime: "claude", Detail: detail, Decidable: decidable, Wanted: true, Since: store.Time(n)}
@@ -360,6 +369,7 @@ func TestSameDialogs(t *testing.T) {
 // However long messages are, a page is not: it shows how each begins, and leads
 // to the rest.
 func TestLongMessages(t *testing.T) {
+	t.Parallel()
 	w := mustWorld(t, nil)
 	text := strings.Repeat("a long story; ", 15_000)
 	for i := range 3 {
@@ -392,6 +402,7 @@ func TestLongMessages(t *testing.T) {
 
 // The first line weighs how the agents are.
 func TestHealth(t *testing.T) {
+	t.Parallel()
 	w := mustWorld(t, nil)
 	is := func(id agent.ID, s agent.State) live.Agent {
 		return live.Agent{ID: id, State: s, Wanted: true}
@@ -427,6 +438,7 @@ func TestHealth(t *testing.T) {
 
 // Panes are filtered by name and state, and come by parts.
 func TestPanesFilter(t *testing.T) {
+	t.Parallel()
 	w := mustWorld(t, nil)
 	w.showcase(t)
 	list, err := w.agents.Agents(t.Context())
@@ -469,6 +481,7 @@ func TestPanesFilter(t *testing.T) {
 
 // Lists say how many are in each state, also where a page has only some of them.
 func TestListGroups(t *testing.T) {
+	t.Parallel()
 	w := mustWorld(t, nil)
 	for i := range 140 {
 		state := store.TaskDone
@@ -493,6 +506,7 @@ func TestListGroups(t *testing.T) {
 // With a hundred agents the overview begins with what needs the owner, a few of
 // each kind, and folds away the rest and who was stopped on request.
 func TestOverviewOfMany(t *testing.T) {
+	t.Parallel()
 	w := mustWorld(t, nil)
 	var list []live.Agent
 	for n := range 100 {
@@ -522,6 +536,7 @@ func TestOverviewOfMany(t *testing.T) {
 
 // A story has each text once; what befell it is folded below it.
 func TestStoryOnce(t *testing.T) {
+	t.Parallel()
 	w := mustWorld(t, nil)
 	w.showcase(t)
 	body := w.mustPage(t, "/messages/web-5d1f0c77a2b94e6180c3d2aa")
@@ -544,6 +559,7 @@ func TestStoryOnce(t *testing.T) {
 // What a message came to is that it was answered, also where it was filed as
 // delivered after its answer.
 func TestStoryAnsweredFirst(t *testing.T) {
+	t.Parallel()
 	w := mustWorld(t, nil)
 	w.apply(t, store.UpsertMessage{ID: "question", From: "owner", To: "agent0", Text: "well?", Time: 1000},
 		store.UpsertMessage{ID: "answer", From: "agent0", To: "owner", Kind: "reply", Text: "yes", InReplyTo: "question", Time: 2000},
@@ -558,6 +574,7 @@ func TestStoryAnsweredFirst(t *testing.T) {
 // An agent's answer to the owner is complete when it has come; his own message
 // waits for an answer.
 func TestStepsOfAnAnswer(t *testing.T) {
+	t.Parallel()
 	w := mustWorld(t, nil)
 	for id, m := range map[string]store.UpsertMessage{"m-asked": {From: "owner", To: "agent0"}, "m-reply": {From: "agent0", To: "owner", InReplyTo: "m-asked"}} {
 		m.ID, m.Text, m.Time = id, "words", 1

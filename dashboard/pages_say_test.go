@@ -33,6 +33,7 @@ func draftID(body string) string {
 // A form sends the same message as the API, leads to its page, and has one
 // effect however often it is sent.
 func TestSayForm(t *testing.T) {
+	t.Parallel()
 	w := mustWorld(t, nil)
 	id := draftID(w.mustPage(t, "/"))
 	f := url.Values{"to": {"agent0"}, "text": {"line 1\r\nline 2 <b>"}, "id": {id}}
@@ -73,6 +74,7 @@ func TestSayForm(t *testing.T) {
 
 // What a form is refused for is said beside the words, which are still there.
 func TestSayFormRefuses(t *testing.T) {
+	t.Parallel()
 	w := mustWorld(t, nil)
 	long := strings.Repeat("x", 64<<10)
 	for _, tt := range []struct {
@@ -108,6 +110,7 @@ func TestSayFormRefuses(t *testing.T) {
 
 // An id that was another message's is refused, and the form has a fresh one.
 func TestSayFormReused(t *testing.T) {
+	t.Parallel()
 	w := mustWorld(t, nil)
 	w.form(t, url.Values{"to": {"agent0"}, "text": {"one"}, "id": {"web-1"}}, nil)
 	a := w.form(t, url.Values{"to": {"agent0"}, "text": {"two"}, "id": {"web-1"}}, nil)
@@ -121,6 +124,7 @@ func TestSayFormReused(t *testing.T) {
 
 // Row 31: the form is guarded as the API is.
 func TestRow31Form(t *testing.T) {
+	t.Parallel()
 	w := mustWorld(t, nil)
 	tab := w.signIn(t)
 	own := "http://" + w.addr
@@ -169,10 +173,10 @@ func TestRow31Form(t *testing.T) {
 
 // A form without an id is sent, under one of the bus's.
 func TestSayFormAfterFailure(t *testing.T) {
-	w := mustWorld(t, nil)
-	w.stop()
-	w.serve(t, dashboard.Options{Home: w.home, Agents: w.agents, Token: w.token, Bus: w.bus,
-		Records: func() (dashboard.Reader, error) { return nil, fmt.Errorf("no database") }})
+	t.Parallel()
+	w := mustWorld(t, func(o *dashboard.Options) {
+		o.Records = func() (dashboard.Reader, error) { return nil, fmt.Errorf("no database") }
+	})
 	a := w.form(t, url.Values{"to": {"agent0"}, "text": {"x"}, "id": {""}}, nil)
 	list := w.inbox(t, "agent0")
 	if a.status != 303 || len(list) != 1 || a.header.Get("Location") != "/messages/"+list[0].Envelope.ID {

@@ -123,6 +123,7 @@ func checkAttributes(tb testing.TB, path, tag, text string, ids map[string]bool)
 
 // Each page is there, whole, and shows what it is for.
 func TestPages(t *testing.T) {
+	t.Parallel()
 	w := mustWorld(t, nil)
 	w.showcase(t)
 	for _, tt := range []struct {
@@ -176,6 +177,7 @@ func TestPages(t *testing.T) {
 
 // Every link of every page leads somewhere, and looking changes nothing (row 35).
 func TestPagesCrawl(t *testing.T) {
+	t.Parallel()
 	w := mustWorld(t, nil)
 	w.showcase(t)
 	before := w.fingerprint(t)
@@ -230,6 +232,7 @@ func (w *world) fingerprint(tb testing.TB) string {
 
 // Row 34: whatever stands in any field is text on every page.
 func TestRow34Pages(t *testing.T) {
+	t.Parallel()
 	for name, evil := range corpus.Files(t, "web") {
 		w := mustWorld(t, nil)
 		text := strings.ReplaceAll(evil, "\x00", "")

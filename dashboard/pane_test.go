@@ -18,6 +18,7 @@ import (
 	"netsky/agent"
 	"netsky/dashboard/live"
 	"netsky/dashboard/term"
+	"netsky/internal/testworld"
 )
 
 // A paneEvent is a pane's event as a browser reads it.
@@ -69,6 +70,7 @@ func plain(r term.Row) string {
 }
 
 func TestPaneFollows(t *testing.T) {
+	t.Parallel()
 	for name, follow := range follows {
 		t.Run(name, func(t *testing.T) {
 			w := mustWorld(t, nil)
@@ -96,6 +98,7 @@ func TestPaneFollows(t *testing.T) {
 
 // Of a pane that scrolls, whole or in a part, a browser is sent what is new.
 func TestPaneScrolls(t *testing.T) {
+	t.Parallel()
 	w := mustWorld(t, nil)
 	line := func(n int) string { return fmt.Sprintf("line %d %s", n, strings.Repeat("x", 100)) }
 	screen := func(first int) string {
@@ -125,6 +128,7 @@ func TestPaneScrolls(t *testing.T) {
 // A browser changes what it looks at; only that costs anything, and of a pane
 // that is not there it is told why until it is.
 func TestPaneWatch(t *testing.T) {
+	t.Parallel()
 	w := mustWorld(t, nil)
 	w.panes.set("agent1", "one")
 	w.panes.set("agent2", "two")
@@ -141,7 +145,7 @@ func TestPaneWatch(t *testing.T) {
 	if p := mustData[paneEvent](t, e); !strings.Contains(p.Error, "no session") {
 		t.Errorf("agent3: %s", e.Data)
 	}
-	waitFor(t, "agent1 is let go", func() bool { return w.panes.watched() == 1 })
+	testworld.Wait(t, "agent1 is let go", func() bool { return w.panes.watched() == 1 })
 	w.panes.set("agent1", "nobody looks")
 	w.panes.set("agent3", "up now")
 	s.until(t, "agent3 is up", func(e event) bool {
@@ -151,10 +155,11 @@ func TestPaneWatch(t *testing.T) {
 		return e.Key == "pane:agent3" && strings.Contains(string(e.Data), "up now")
 	})
 	s.ask(`{"watch":[]}`)
-	waitFor(t, "all are let go", func() bool { return w.panes.watched() == 0 })
+	testworld.Wait(t, "all are let go", func() bool { return w.panes.watched() == 0 })
 }
 
 func TestPaneOnDemand(t *testing.T) {
+	t.Parallel()
 	w := mustWorld(t, nil)
 	w.panes.set("agent1", "x\x1b[1my")
 	p := mustGet[live.Pane](t, w, "/api/pane/agent1")
@@ -178,6 +183,7 @@ func TestPaneOnDemand(t *testing.T) {
 // One tab of ten that does not read takes nothing from the nine: they see every
 // step. When it reads again it has few frames, the last of them the latest.
 func TestFrozenTab(t *testing.T) {
+	t.Parallel()
 	const steps, rows = 40, 400
 	w := mustWorld(t, nil)
 	screen := func(step int) string {
@@ -211,12 +217,12 @@ func TestFrozenTab(t *testing.T) {
 	}
 	unheld := false // the nine have seen a step while a write to the tenth waited
 	for step := 1; step <= steps; step++ {
-		waits := waitingWrites()
+		waits := w.waitingWrites()
 		w.panes.set("agent1", screen(step))
 		for i := range reached {
-			waitFor(t, fmt.Sprintf("step %d in tab %d", step, i), func() bool { return reached[i].Load() == int64(step) })
+			testworld.Wait(t, fmt.Sprintf("step %d in tab %d", step, i), func() bool { return reached[i].Load() == int64(step) })
 		}
-		for id := range waitingWrites() {
+		for id := range w.waitingWrites() {
 			unheld = unheld || waits[id]
 		}
 	}
@@ -224,7 +230,7 @@ func TestFrozenTab(t *testing.T) {
 		t.Error("the nine see no step while a write to the frozen tab waits")
 	}
 	var v tab
-	frozen.SetReadDeadline(time.Now().Add(patience))
+	frozen.SetReadDeadline(time.Now().Add(testworld.Patience))
 	for len(v.text) == 0 || !strings.HasPrefix(v.text[0], fmt.Sprintf("step %04d", steps)) {
 		var e event
 		_, data, err := frozen.ReadMessage()
@@ -252,6 +258,7 @@ func TestFrozenTab(t *testing.T) {
 // reads comes to show how each is at last; one that does not read keeps nobody
 // from it.
 func TestLastState(t *testing.T) {
+	t.Parallel()
 	const panes, steps = 20, 50
 	w := mustWorld(t, nil)
 	var ids []string
@@ -297,12 +304,13 @@ func TestLastState(t *testing.T) {
 }
 
 func TestSocketAnswersPing(t *testing.T) {
+	t.Parallel()
 	w := mustWorld(t, nil)
 	c := w.dialPath(t, "/ws")
 	pong := ""
 	c.SetPongHandler(func(data string) error { pong = data; return errors.New("heard") })
-	mustDo(t, c.WriteControl(websocket.PingMessage, []byte("there?"), time.Now().Add(patience)))
-	c.SetReadDeadline(time.Now().Add(patience))
+	mustDo(t, c.WriteControl(websocket.PingMessage, []byte("there?"), time.Now().Add(testworld.Patience)))
+	c.SetReadDeadline(time.Now().Add(testworld.Patience))
 	for pong == "" {
 		if _, _, err := c.ReadMessage(); err != nil && pong == "" {
 			t.Fatal(err)
@@ -314,9 +322,9 @@ func TestSocketAnswersPing(t *testing.T) {
 }
 
 // waitingWrites are the goroutines that wait for a browser to read.
-func waitingWrites() map[string]bool {
+func (w *world) waitingWrites() map[string]bool {
 	waits := map[string]bool{}
-	for g := range strings.SplitSeq(allStacks(), "\n\n") {
+	for _, g := range w.stacks() {
 		id, _, _ := strings.Cut(g, " [IO wait")
 		if id != g && strings.Contains(g, "(*outbox).send") {
 			waits[id] = true
@@ -343,14 +351,15 @@ func (w *world) dialPath(tb testing.TB, path string) *websocket.Conn {
 
 // The server ends at once, also when it waits for a browser that does not read.
 func TestFrozenTabAtTheEnd(t *testing.T) {
+	t.Parallel()
 	w := mustWorld(t, nil)
 	w.panes.set("agent1", "x")
 	w.dial(t)
 	n := 0
-	waitFor(t, "a write waits", func() bool {
+	testworld.Wait(t, "a write waits", func() bool {
 		n++
 		w.panes.set("agent1", strings.Repeat(fmt.Sprintf("%d%s\n", n, strings.Repeat("x", 900)), 1000))
-		return len(waitingWrites()) > 0
+		return len(w.waitingWrites()) > 0
 	})
 	began := time.Now()
 	w.stop()

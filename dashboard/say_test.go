@@ -28,6 +28,7 @@ func (w *world) say(tb testing.TB, body string) answer {
 // The owner's message lies in the inbox when the answer comes, though no agent
 // is up.
 func TestSay(t *testing.T) {
+	t.Parallel()
 	w := mustWorld(t, nil)
 	a := w.say(t, `{"to":"agent0","text":"line 1\nline 2 <b> ✓"}`)
 	if a.status != 202 {
@@ -51,6 +52,7 @@ func TestSay(t *testing.T) {
 // Whatever the owner says arrives as he said it, or is refused and nothing arrives; and
 // the answer is inert.
 func TestSayHostile(t *testing.T) {
+	t.Parallel()
 	w := mustWorld(t, nil)
 	sent := 0
 	for name, text := range corpus.Files(t, "web") {
@@ -71,6 +73,7 @@ func TestSayHostile(t *testing.T) {
 // The story of a message goes on where the answer points: queued, delivered,
 // answered.
 func TestSayIsFollowed(t *testing.T) {
+	t.Parallel()
 	w := mustWorld(t, nil)
 	var said dashboard.Said
 	mustDo(t, json.Unmarshal([]byte(w.say(t, `{"to":"agent0","text":"hi"}`).body), &said))
@@ -92,6 +95,7 @@ func TestSayIsFollowed(t *testing.T) {
 }
 
 func TestSayRefuses(t *testing.T) {
+	t.Parallel()
 	w := mustWorld(t, nil)
 	for _, tt := range []struct {
 		name, body string
@@ -149,6 +153,7 @@ func TestSayRefuses(t *testing.T) {
 
 // The longest message that fits is sent.
 func TestSayLongest(t *testing.T) {
+	t.Parallel()
 	w := mustWorld(t, nil)
 	head, tail := `{"to":"agent0","text":"`, `"}`
 	body := head + strings.Repeat("x", 64<<10-len(head)-len(tail)) + tail
@@ -163,6 +168,7 @@ func TestSayLongest(t *testing.T) {
 // A message said again under its id has one effect; another one under that id
 // is refused, also by a later server.
 func TestSayTwice(t *testing.T) {
+	t.Parallel()
 	w := mustWorld(t, nil)
 	const body = `{"to":"agent0","text":"once","id":"my-1"}`
 	var each sync.WaitGroup
@@ -209,14 +215,12 @@ func (b failingBus) Send(ctx context.Context, e envelope.Envelope) (bus.Receipt,
 
 // What could not be sent is not said to have been, and may be said again.
 func TestSayFails(t *testing.T) {
+	t.Parallel()
 	var fail atomic.Bool
 	fail.Store(true)
-	w := mustWorld(t, nil)
-	w.stop()
-	w.serve(t, dashboard.Options{
-		Home: w.home, Agents: w.agents, Token: w.token,
-		Records: func() (dashboard.Reader, error) { return nil, errors.New("no database") },
-		Bus:     failingBus{w.bus, &fail},
+	w := mustWorld(t, func(o *dashboard.Options) {
+		o.Records = func() (dashboard.Reader, error) { return nil, errors.New("no database") }
+		o.Bus = failingBus{o.Bus.(*bus.Bus), &fail}
 	})
 	const body = `{"to":"agent0","text":"x","id":"my-2"}`
 	if a := w.say(t, body); a.status != 500 || !strings.Contains(a.body, "disk full") {
@@ -232,6 +236,7 @@ func TestSayFails(t *testing.T) {
 // an agent's own reply, as the next message. Only mail of that agent's to the
 // owner can be answered.
 func TestSayReply(t *testing.T) {
+	t.Parallel()
 	w := mustWorld(t, nil)
 	w.apply(t,
 		store.UpsertMessage{ID: "q", From: "agent0", To: "owner", Text: "which port?", Thread: "th", Hops: 2},
@@ -276,6 +281,7 @@ func TestSayReply(t *testing.T) {
 
 // What needs the owner is told in words that hold nothing of what agents wrote.
 func TestNeeds(t *testing.T) {
+	t.Parallel()
 	w := mustWorld(t, nil)
 	w.showcase(t)
 	_, err := w.bus.Send(t.Context(), envelope.Envelope{From: "agent0", To: agent.Owner, Text: "a secret"})

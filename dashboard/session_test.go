@@ -135,6 +135,7 @@ func (w *world) again(tb testing.TB) {
 // A tab that has proved itself signs its browser out whatever became of the
 // cookie; without a cookie and without a pass nobody is signed out.
 func TestSignOutByPass(t *testing.T) {
+	t.Parallel()
 	w := mustWorld(t, nil)
 	old := w.signIn(t).cookie
 	w.again(t)
@@ -166,6 +167,7 @@ func TestSignOutByPass(t *testing.T) {
 // The pages for who is not signed in have their own style, say what to type, and
 // lead to no page that would be refused too.
 func TestPlainPages(t *testing.T) {
+	t.Parallel()
 	w := mustWorld(t, nil)
 	for path, want := range map[string]string{"/": "<h1>You are signed out</h1>", "/login": "<h1>Sign in to netsky</h1>"} {
 		r := w.request(t, "GET", path, "")

@@ -31,6 +31,7 @@ func mustDir(tb testing.TB) string {
 // TestPictures takes a picture of every page, of sample data, for people to look
 // at, into the directory that NETSKY_PICTURES names.
 func TestPictures(t *testing.T) {
+	t.Parallel()
 	dir := mustDir(t)
 	w := mustWorld(t, func(o *dashboard.Options) { o.Version, o.Poll = "0.1.0", 100*time.Millisecond })
 	w.showcase(t)
@@ -53,6 +54,7 @@ func TestPictures(t *testing.T) {
 // NETSKY_PICTURES_LINK is what its `netsky dashboard` prints. scripts/pictures
 // starts one, gives its agents work, and calls this.
 func TestDocPictures(t *testing.T) {
+	t.Parallel()
 	dir, link := mustDir(t), os.Getenv("NETSKY_PICTURES_LINK")
 	if link == "" {
 		t.Fatal("NETSKY_PICTURES_LINK is no link to a dashboard")

@@ -11,6 +11,8 @@ import (
 	"testing"
 	"time"
 
+	"netsky/internal/testworld"
+
 	"github.com/gorilla/websocket"
 )
 
@@ -70,7 +72,7 @@ func (w *world) ws(tb testing.TB, path string) *stream {
 	c, _, err := websocket.DefaultDialer.DialContext(tb.Context(), "ws://"+w.addr+path, http.Header{"Authorization": {"Bearer " + w.token}})
 	mustDo(tb, err)
 	tb.Cleanup(func() { c.Close() })
-	c.SetReadDeadline(time.Now().Add(patience))
+	c.SetReadDeadline(time.Now().Add(testworld.Patience))
 	return &stream{
 		next: func() (e event, err error) {
 			_, data, err := c.ReadMessage()
@@ -88,7 +90,7 @@ func (w *world) ws(tb testing.TB, path string) *stream {
 // until reads until an event is wanted.
 func (s *stream) until(tb testing.TB, what string, want func(event) bool) event {
 	tb.Helper()
-	late := time.AfterFunc(patience, s.close)
+	late := time.AfterFunc(testworld.Patience, s.close)
 	defer late.Stop()
 	for {
 		e, err := s.next()

@@ -29,6 +29,7 @@ func (w *world) shows(tb testing.TB, names ...string) {
 // Mail of the owner's is unread until `netsky inbox` has shown it; that a page
 // has shown it changes nothing.
 func TestUnread(t *testing.T) {
+	t.Parallel()
 	w := mustWorld(t, nil)
 	send := func(id string, kind envelope.Kind) {
 		t.Helper()
@@ -82,6 +83,7 @@ func TestUnread(t *testing.T) {
 
 // A bad file of what was read is told, and the rest of the page is there.
 func TestUnreadUnknown(t *testing.T) {
+	t.Parallel()
 	w := mustWorld(t, nil)
 	w.showcase(t)
 	mustDo(t, os.Symlink("/dev/zero", w.home.Path(home.OwnerRead)))
@@ -97,6 +99,7 @@ func TestUnreadUnknown(t *testing.T) {
 // A page marks mail as read when it is told to, as `netsky inbox` would, and
 // nothing that came after it was drawn.
 func TestMarkRead(t *testing.T) {
+	t.Parallel()
 	w := mustWorld(t, nil)
 	send := func(from agent.ID, id string) {
 		t.Helper()
@@ -167,6 +170,7 @@ func TestMarkRead(t *testing.T) {
 
 // What is longer than the default limit is mail where the configuration allows it.
 func TestUnreadLarge(t *testing.T) {
+	t.Parallel()
 	w := mustWorld(t, func(o *dashboard.Options) {
 		o.Bus = bus.New(o.Home, bus.Options{MaxBytes: 4 * bus.DefaultMaxBytes})
 	})
