@@ -164,8 +164,13 @@ func (s *Server) run(ctx context.Context, stdin io.Reader, args ...string) (stri
 	cmd.Env, cmd.Stdin, cmd.Stdout, cmd.Stderr = s.Environ(), stdin, &out, &errs
 	// A person's Ctrl-C is for us, not for a call that is half done.
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
-	// The server is handed the program's output: one that hangs keeps it open.
-	cmd.WaitDelay = 250 * time.Millisecond
+	// The server holds the program's output too. After an answer it closes it soon, also
+	// on a busy machine; one that hangs, so that the program is killed, keeps it open.
+	cmd.WaitDelay = 3 * time.Second
+	cmd.Cancel = func() error {
+		cmd.WaitDelay = 250 * time.Millisecond
+		return cmd.Process.Kill()
+	}
 	err = cmd.Run()
 	switch {
 	case out.full || errs.full:
