@@ -60,23 +60,13 @@ type world struct {
 
 func newWorld(tb testing.TB) *world {
 	tb.Helper()
-	dir, err := os.MkdirTemp("", "n") // short: sockets lie in it
-	if err != nil {
+	h := testworld.FastHome(tb)
+	if err := h.WriteFile(home.ConfigFile, []byte("[dashboard]\nlisten = \"127.0.0.1:0\"\n"), false); err != nil {
 		tb.Fatal(err)
 	}
-	tb.Cleanup(func() { os.RemoveAll(dir) })
-	h, err := home.At(filepath.Join(dir, "h"))
-	if err == nil {
-		_, err = h.Make()
-	}
-	if err == nil {
-		err = h.WriteFile(home.ConfigFile, []byte("[dashboard]\nlisten = \"127.0.0.1:0\"\n"), false)
-	}
-	if err != nil {
-		tb.Fatal(err)
-	}
+	dir := filepath.Dir(h.Root())
 	socket := filepath.Join(dir, "s")
-	w := &world{TB: tb, ctx: context.Background(), home: h, bus: bus.New(h, bus.Options{})}
+	w := &world{TB: tb, ctx: context.Background(), home: h, bus: testworld.Bus(tb, h)}
 	w.env = []string{"PATH=" + os.Getenv("PATH"), "HOME=" + dir, "LANG=C.UTF-8", "NETSKY_TMUX_SOCKET=" + socket, "NETSKY_HOME=" + h.Root()}
 	w.l = &spawn.Launcher{
 		Home: h, Bus: w.bus, Journal: store.NewJournal(h), Binary: netsky, Environ: w.env,
@@ -101,11 +91,7 @@ func (w *world) end() {
 			w.Errorf("tmux: %v", err)
 		}
 	}
-	list, err := proc.Descendants(0, "NETSKY_HOME="+w.home.Root())
-	if err != nil {
-		w.Error(err)
-	}
-	proc.End(context.Background(), list, 0)
+	testworld.EndAll(w, w.home)
 	w.l.Journal.Close()
 }
 

@@ -15,6 +15,7 @@ import (
 
 // Which envelopes in agent0's mailbox count as the ack of a request.
 func TestAcks(t *testing.T) {
+	t.Parallel()
 	for _, c := range []struct {
 		name  string
 		ack   func(request string) envelope.Envelope
@@ -105,6 +106,7 @@ func (w *world) drop(e envelope.Envelope) string {
 
 // An ack counts wherever in agent0's mailbox it has got to.
 func TestAckPlaces(t *testing.T) {
+	t.Parallel()
 	for _, place := range []bus.Place{bus.Inbox, bus.Claimed, bus.Delivered} {
 		t.Run(string(place), func(t *testing.T) {
 			t.Parallel()

@@ -34,9 +34,7 @@ func (w *world) late(told string) (wakes func()) {
 		w.Fatal(err)
 	}
 	script := fmt.Sprintf("#!/bin/sh\nREAL=%s PID=%d\ncase $* in\n*source-file*) %s ;;\nesac\nexec $REAL \"$@\"\n", real, pid, told)
-	if err := os.WriteFile(filepath.Join(dir, "tmux"), []byte(script), 0o700); err != nil {
-		w.Fatal(err)
-	}
+	testworld.Program(w, filepath.Join(dir, "tmux"), script)
 	before := w.l.Tmux
 	w.l.Tmux = &tmux.Server{
 		Socket: before.Socket, Conf: before.Conf, Tags: before.Tags, Env: append(before.Env[:len(before.Env):len(before.Env)], "PATH="+dir+":"+os.Getenv("PATH")),
@@ -52,6 +50,7 @@ func (w *world) late(told string) (wakes func()) {
 // An up whose one call of tmux is not answered says that nobody knows what was
 // started; the next look finds what was, and the next up starts the rest.
 func TestUpUnanswered(t *testing.T) {
+	t.Parallel()
 	for _, tt := range []struct {
 		name, told string
 		started    bool
@@ -106,6 +105,7 @@ func TestUpUnanswered(t *testing.T) {
 // Many agents are started a few at a time; a batch that fails is the last, and those
 // after it are neither tried nor wanted.
 func TestUpBatches(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t)
 	w.l.SetAtOnce(2)
 	w.upReady(stays(), "agent0", "agent1", "agent2", "agent3", "agent4")

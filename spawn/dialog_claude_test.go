@@ -63,6 +63,7 @@ func claudeWorld(t *testing.T, out anthropic.Seed, trusted bool) (*world, *anthr
 }
 
 func TestClaudeDialogs(t *testing.T) {
+	t.Parallel()
 	const hooks = `{"hooks":{"SessionStart":[{"hooks":[{"type":"command","command":"true"}]}]}}`
 	for _, tt := range []struct {
 		name, mode string
@@ -78,6 +79,7 @@ func TestClaudeDialogs(t *testing.T) {
 		{name: "trust of a directory whose settings run commands", mode: "manual", settings: hooks, waits: "workspace trust: "},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
+			t.Parallel()
 			w, model, program := claudeWorld(t, tt.out, tt.trusted)
 			if tt.settings != "" {
 				dir := filepath.Join(w.work(), ".claude")

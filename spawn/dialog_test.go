@@ -166,6 +166,7 @@ func (w *world) isTyped(name, want string) {
 const answer = "\x1b[B\r"
 
 func TestDialogAnswered(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t)
 	for _, p := range w.up(seenAsker{asker{"plain"}}, "agent1", "agent2") {
 		if p.Step != spawn.StepReady || p.State != agent.Idle {
@@ -177,6 +178,7 @@ func TestDialogAnswered(t *testing.T) {
 
 // An arrow that jumps back to the no has the Enter wait, not meet the no.
 func TestDialogArrowJumps(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t)
 	p := w.up(seenAsker{asker{"jumps"}}, "agent1")[0]
 	if p.Step != spawn.StepReady || p.State != agent.Idle {
@@ -186,6 +188,7 @@ func TestDialogArrowJumps(t *testing.T) {
 }
 
 func TestDialogForAPerson(t *testing.T) {
+	t.Parallel()
 	for _, tt := range []struct{ how, name, detail, typed string }{
 		{"elsewhere", "another directory", "trust: /elsewhere", ""},
 		{"moon", "unknown", "unknown dialog: Buy a moon?", ""},
@@ -193,6 +196,7 @@ func TestDialogForAPerson(t *testing.T) {
 		{"deaf", "an answer that changes nothing", "trust: ", answer},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
+			t.Parallel()
 			w := newWorld(t)
 			w.l.SetDialogTime(3 * time.Second)
 			r := seenAsker{asker{tt.how}}
@@ -217,6 +221,7 @@ func TestDialogForAPerson(t *testing.T) {
 
 // What the agent says of itself later replaces what was read off its pane.
 func TestDialogAnsweredByAPerson(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t)
 	w.up(seenAsker{asker{"moon"}}, "agent1")
 	w.tmux("send-keys", "-t", "=agent1:", "Down", "Enter")
@@ -244,6 +249,7 @@ func (w *world) slowly(how string) spawn.Status {
 }
 
 func TestLookForDialog(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t)
 	st, r := w.slowly("plain"), seenAsker{}
 	want := agent.Dialog{Name: "trust", Text: w.work()}
@@ -272,6 +278,7 @@ func TestLookForDialog(t *testing.T) {
 
 // A dialog that has gone is not waited for any more, though nobody says so.
 func TestLookForDialogGone(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t)
 	st, r := w.slowly("mute"), seenAsker{}
 	if _, ok, err := w.l.LookForDialog(w.ctx, st, r, false); !ok || err != nil {
@@ -291,6 +298,7 @@ func TestLookForDialogGone(t *testing.T) {
 
 // An answer is given time before a person is told of the dialog.
 func TestDialogGoing(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t)
 	w.l.SetDialogTime(time.Minute)
 	st := w.slowly("deaf")
@@ -310,6 +318,7 @@ func TestDialogGoing(t *testing.T) {
 
 // Two that look at once answer once.
 func TestDialogOnce(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t)
 	st := w.slowly("plain")
 	done := make(chan error)
@@ -332,6 +341,7 @@ func TestDialogOnce(t *testing.T) {
 
 // While its receiver is there, what it says of the agent stands.
 func TestDialogHeard(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t)
 	st := w.slowly("moon")
 	lock, err := w.home.Lock("receiver-agent1")
@@ -348,6 +358,7 @@ func TestDialogHeard(t *testing.T) {
 }
 
 func TestLookForDialogOtherStart(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t)
 	st := w.slowly("plain")
 	old := st

@@ -25,6 +25,7 @@ import (
 // By default agent0 and the clones go, each asked before any is ended;
 // agentinfinity and the ticker stay.
 func TestDown(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t)
 	plans := w.plans(demo{}, "agent0", "agent1", "agent42", "agentinfinity")
 	if _, err := w.l.Up(w.ctx, spawn.UpOptions{Plans: plans, Ticker: true}); err != nil {
@@ -90,6 +91,7 @@ func TestDown(t *testing.T) {
 
 // Force ends at once and sends nobody anything.
 func TestDownForce(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t)
 	w.upReady(demo{}, "agent0", "agent1")
 	if got := w.down(spawn.DownOptions{Force: true}); got["agent0"] != "ended" || got["agent1"] != "ended" || len(got) != 2 {
@@ -109,6 +111,7 @@ func TestDownForce(t *testing.T) {
 
 // An agent that answers nothing is waited for, and then ended.
 func TestDownTimeout(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t)
 	w.l.SetTimes(0, 700*time.Millisecond)
 	w.upReady(stays(), "agent1", "agent2")
@@ -150,12 +153,14 @@ func TestDownTimeout(t *testing.T) {
 
 // What goes by itself while down waits is not waited for longer.
 func TestDownCloses(t *testing.T) {
+	t.Parallel()
 	for name, end := range map[string]func(w *world, st spawn.Status){
 		"session": func(w *world, st spawn.Status) { w.tmux("kill-session", "-t", "=agent1") },
 		"program": func(w *world, st spawn.Status) { syscall.Kill(st.PID, syscall.SIGTERM) },
 		"keeper":  func(w *world, st spawn.Status) { syscall.Kill(w.paneProcess("agent1").PID, syscall.SIGKILL) },
 	} {
 		t.Run(name, func(t *testing.T) {
+			t.Parallel()
 			w := newWorld(t)
 			w.upReady(stays(), "agent1", "agent2")
 			st := w.status("agent1")
@@ -181,6 +186,7 @@ func TestDownCloses(t *testing.T) {
 
 // A dead agent has nobody to ask.
 func TestDownDead(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t)
 	w.upReady(demo{}, "agent0", "agent1")
 	w.mail("agent1", "/crash 4")
@@ -195,6 +201,7 @@ func TestDownDead(t *testing.T) {
 
 // A turn that runs is waited for.
 func TestDownBusy(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t)
 	w.upReady(demo{}, "agent0", "agent1")
 	id := w.mail("agent1", "/busy 5s")
@@ -211,6 +218,7 @@ func TestDownBusy(t *testing.T) {
 // Interrupted, down ends nobody that is still at work: who was asked goes when its
 // turn ends, and Finish ends what is left of it then.
 func TestDownInterrupted(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t)
 	w.upReady(demo{}, "agent0", "agent1")
 	interrupted := func() map[string]string {
@@ -262,6 +270,7 @@ func TestDownInterrupted(t *testing.T) {
 
 // One agent's failure does not stop the rest.
 func TestDownUnasked(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t)
 	w.upReady(demo{}, "agent0", "agent2")
 	w.upReady(stays(), "agent1") // a receiver would make its inbox anew
@@ -292,6 +301,7 @@ func TestDownUnasked(t *testing.T) {
 // A home that takes no more writes: with force, all of it ends, and the error says
 // that this is not on file.
 func TestDownForceWithoutHome(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t)
 	w.upReady(demo{}, "agent0", "agent1")
 	w.l.Journal.Close()
@@ -323,6 +333,7 @@ func TestDownForceWithoutHome(t *testing.T) {
 
 // Down that finds another at work does not slip past it.
 func TestDownWaits(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t)
 	w.upReady(stays(), "agent1")
 	lock, err := w.home.Lock("up")
@@ -346,6 +357,7 @@ func TestDownWaits(t *testing.T) {
 // A down with force that has not waited for an up ends, once that up is through,
 // what it has started meanwhile.
 func TestDownAgain(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t)
 	w.upReady(stays(), "agent1")
 	lock, err := w.home.Lock("up")
@@ -373,6 +385,7 @@ func TestDownAgain(t *testing.T) {
 // What is begun with an up, and ended with a down, can't come between the two:
 // they have the lock meanwhile.
 func TestUpAndDownWithin(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t)
 	locked := func(when string) {
 		t.Helper()
@@ -406,6 +419,7 @@ func TestUpAndDownWithin(t *testing.T) {
 // Whatever an agent has started goes with it, however it got away from its
 // session; nobody else's process does.
 func TestDownEndsAll(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t)
 	script := `
 setsid sleep 1000 & echo $! >setsid
@@ -486,6 +500,7 @@ func (w *world) stranger(name string, words ...string) proc.Process {
 // A daemon that was started from inside an agent survives that agent, both its
 // down and its replacement.
 func TestDaemonOutlivesItsAgent(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t, "NETSKY_TMUX_SOCKET=x")
 	w.l.Environ[len(w.l.Environ)-1] = "NETSKY_TMUX_SOCKET=" + w.socket
 	w.upReady(sh("setsid "+netsky+" daemon run & "+ready+"exec sleep 1000"), "agent0")

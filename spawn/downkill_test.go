@@ -5,6 +5,7 @@ import (
 	"math/rand/v2"
 	"os"
 	"os/exec"
+	"strconv"
 	"testing"
 	"time"
 
@@ -48,6 +49,17 @@ func (w *world) downProcess() *exec.Cmd {
 // A down that is killed at any moment leaves nothing that a later start obeys
 // and nothing that a later down believes.
 func TestDownKilled(t *testing.T) {
+	t.Parallel()
+	for n := range 4 {
+		t.Run(strconv.Itoa(n), func(t *testing.T) {
+			t.Parallel()
+			killDowns(t, 5)
+		})
+	}
+}
+
+func killDowns(t *testing.T, times int) {
+	t.Helper()
 	w := newWorld(t)
 	names := []string{"agent0", "agent1", "agent2"}
 	w.upReady(demo{}, names...)
@@ -59,7 +71,7 @@ func TestDownKilled(t *testing.T) {
 	seed := uint64(time.Now().UnixNano())
 	random := rand.New(rand.NewPCG(seed, 0))
 	t.Logf("a whole down takes %v; seed %d", whole, seed)
-	for range 20 {
+	for range times {
 		w.upReady(demo{}, names...)
 		cmd := w.downProcess()
 		moment := time.NewTimer(time.Duration(random.Int64N(int64(whole))))

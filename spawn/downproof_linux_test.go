@@ -42,8 +42,10 @@ func (w *world) unproved() (names []string) {
 // What has left its session, its environment and its parent is found while the
 // keeper lives, and ended with the agent: that nothing is left is proved.
 func TestDownEndsWhatHasLeft(t *testing.T) {
+	t.Parallel()
 	for _, name := range []string{"asked", "dead", "person"} {
 		t.Run(name, func(t *testing.T) {
+			t.Parallel()
 			w := newWorld(t)
 			r, left := w.leaver()
 			w.upReady(r, "agent1")
@@ -74,6 +76,7 @@ func TestDownEndsWhatHasLeft(t *testing.T) {
 
 // A session that a person ends leaves a proof, if nothing was left.
 func TestKillSessionProves(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t)
 	w.upReady(demo{}, "agent1")
 	k, err := w.home.LoadKeeper("agent1")
@@ -90,6 +93,7 @@ func TestKillSessionProves(t *testing.T) {
 // With the keeper killed nobody can know what had left it: that is said, also
 // after the agent has been started again.
 func TestDownAfterKeeperKilled(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t)
 	r, left := w.leaver()
 	w.upReady(r, "agent1")
@@ -121,6 +125,7 @@ func TestDownAfterKeeperKilled(t *testing.T) {
 // What could be of a killed keeper's start is named, until somebody's word ends
 // the doubt, also after later starts; a start that runs is none of it.
 func TestTakeWord(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t)
 	r, left := w.leaver()
 	w.upReady(r, "agent1")
@@ -214,6 +219,7 @@ func TestTakeWord(t *testing.T) {
 // How an agent ended whose keeper was killed is noted, once, and of its last start
 // alone.
 func TestNoteLost(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t)
 	w.upReady(demo{}, "agent1")
 	k, err := w.home.LoadKeeper("agent1")
@@ -264,6 +270,7 @@ func TestNoteLost(t *testing.T) {
 // A launch without a keeper's record proves nothing, unless tmux has made no
 // session for it.
 func TestUnprovedWithoutRecord(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t)
 	w.upReady(demo{}, "agent1")
 	w.down(spawn.DownOptions{Force: true})
@@ -293,6 +300,7 @@ func TestUnprovedWithoutRecord(t *testing.T) {
 // Without tmux agents are ended by their processes, and that tmux could not be
 // asked stays an error.
 func TestDownWithoutTmux(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t)
 	plans := w.plans(stays(), "agent0", "agent1", "agentinfinity")
 	if _, err := w.l.Up(w.ctx, spawn.UpOptions{Plans: plans, Ticker: true}); err != nil {
@@ -327,6 +335,7 @@ func TestDownWithoutTmux(t *testing.T) {
 // After another socket has been configured, what runs on the old server is found
 // and ended, and nothing starts beside it.
 func TestDownAfterSocketChanged(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t)
 	plans := w.plans(demo{}, "agent0", "agent1")
 	if _, err := w.l.Up(w.ctx, spawn.UpOptions{Plans: plans, Ticker: true}); err != nil {
@@ -389,6 +398,7 @@ func (w *world) keepers(names ...string) (list []agent.Keeper) {
 
 // A record that nobody can read proves nothing.
 func TestUnprovedByDamage(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t)
 	w.upReady(demo{}, "agent1")
 	w.down(spawn.DownOptions{Force: true})
@@ -406,6 +416,7 @@ func TestUnprovedByDamage(t *testing.T) {
 // State that has gone, or can't be read, proves nothing: mailboxes and meta.db
 // still say who was started. What was never started needs no proof.
 func TestUnprovedWithoutState(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t)
 	w.upReady(demo{}, "agent1")
 	r, left := w.leaver() // else it may be proved
@@ -472,6 +483,7 @@ func TestUnprovedWithoutState(t *testing.T) {
 
 // A home where nothing was started is clean, whatever it has for mailboxes.
 func TestNothingStartedIsProved(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t)
 	for _, id := range ids("agent0", "agent1", "owner") {
 		if err := w.bus.Make(id); err != nil {
@@ -489,18 +501,22 @@ func TestNothingStartedIsProved(t *testing.T) {
 
 // A full disk takes no proof away: the record that is there is written over.
 func TestDownOnFullDiskIsProved(t *testing.T) {
+	t.Parallel()
 	dir := t.TempDir()
 	if err := unix.Mount("none", dir, "tmpfs", 0, "size=4m,mode=700"); err != nil {
 		t.Logf("no mounts here: %v", err)
 		return
 	}
 	t.Cleanup(func() { unix.Unmount(dir, unix.MNT_DETACH) })
-	short, err := os.MkdirTemp("", "n")
+	h, err := home.At(filepath.Join(dir, "h"))
+	if err == nil {
+		_, err = h.Make()
+	}
 	if err != nil {
 		t.Fatal(err)
 	}
-	t.Cleanup(func() { os.RemoveAll(short) })
-	w := newWorldAt(t, filepath.Join(dir, "h"), filepath.Join(short, "s"))
+	short := filepath.Dir(testworld.FastHome(t).Root()) // for the socket
+	w := newWorldAt(t, h, filepath.Join(short, "s"))
 	w.upReady(demo{}, "agent1", "agent2")
 	w.l.Journal.Close()
 	f, err := os.Create(filepath.Join(dir, "fill"))
@@ -531,6 +547,7 @@ func TestDownOnFullDiskIsProved(t *testing.T) {
 // What is proved and can't be recorded counts in this run, and is said: a later
 // one can't know it.
 func TestDownUnrecorded(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t)
 	w.upReady(demo{}, "agent1")
 	dir := w.home.Path(home.KeeperDir)

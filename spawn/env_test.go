@@ -38,6 +38,7 @@ func environ(t *testing.T, pid int) map[string]string {
 // An agent's program inherits the environment of the up that started it, less
 // what says which terminal, session or agent that ran in.
 func TestEnvironment(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t, "TMUX=/tmp/x,1,0", "TMUX_PANE=%9", "TMUX_TMPDIR=/nowhere", "STY=1.x", "CLAUDECODE=1", "CLAUDECODE_X=1",
 		"CLAUDE_CODE_ENTRYPOINT=cli", "CLAUDE_CODE_SESSION_ID=s", "CLAUDE_CODE_MESSAGING_TOKEN=m", "CLAUDE_PID=1", "AI_AGENT=claude",
 		"CLAUDE_CODE_USE_BEDROCK=1", "CLAUDE_CONFIG_DIR=/mine", "CODEX_THREAD_ID=t", "AGENT_N=7", "NETSKY_START=other", "NETSKY_PROMPT_FILE=/other",
@@ -82,6 +83,7 @@ func TestEnvironment(t *testing.T) {
 
 // A prompt of any length, and any environment, goes by file and not by tmux.
 func TestLongPrompt(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t, "BIG="+strings.Repeat("x", 100<<10))
 	plans := w.plans(stays(), "agent1")
 	plans[0].Prompt.Addenda = append(plans[0].Prompt.Addenda, layer("long", strings.Repeat("a long text; ", 20<<10)))

@@ -22,6 +22,7 @@ import (
 
 // How an agent ended, and what says so.
 func TestInspectDead(t *testing.T) {
+	t.Parallel()
 	for _, c := range []struct {
 		name, script     string
 		kill             func(w *world, st spawn.Status)
@@ -74,6 +75,7 @@ func TestInspectDead(t *testing.T) {
 
 // A program that lives without its session is not dead.
 func TestInspectWithoutSession(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t)
 	w.upReady(sh(`trap "" HUP; `+ready+"while :; do sleep 0.1; done"), "agent1")
 	pid := w.status("agent1").PID
@@ -97,6 +99,7 @@ func TestInspectWithoutSession(t *testing.T) {
 // A tmux server that hangs: status answers in time, says so, and goes by
 // process and report.
 func TestInspectHungServer(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t)
 	w.upReady(demo{}, "agent1")
 	w.down(spawn.DownOptions{})
@@ -168,6 +171,7 @@ func (w *world) serverPID() (pid int) {
 
 // What an earlier start has left says nothing of this one.
 func TestInspectStale(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t)
 	w.upReady(demo{}, "agent1")
 	w.l.SetTimes(200*time.Millisecond, 0)
@@ -200,6 +204,7 @@ func TestInspectStale(t *testing.T) {
 // Files that are not what they should be make a state unknown, and nothing
 // worse.
 func TestInspectCorrupt(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t)
 	w.upReady(demo{}, "agent1", "agent2")
 	good := w.status("agent2")
@@ -262,6 +267,7 @@ func TestInspectCorrupt(t *testing.T) {
 // Between the files and the session of a start an agent is neither dead nor
 // down: who looks then must not put down a death.
 func TestInspectWhileStarting(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t)
 	w.upReady(demo{}, "agent1")
 	la, err := w.home.LoadLaunch("agent1")
@@ -301,6 +307,7 @@ func TestInspectWhileStarting(t *testing.T) {
 
 // Counts of what waits come with the state, also of one that is down.
 func TestInspectCounts(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t)
 	w.upReady(demo{}, "agent0", "agent1")
 	w.down(spawn.DownOptions{Agents: ids("agent1")})
@@ -323,6 +330,7 @@ func TestInspectCounts(t *testing.T) {
 // A person who splits an agent's window, or looks at it from a second session,
 // changes nothing about whose session it is.
 func TestPersonInTheWindow(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t)
 	w.upReady(demo{}, "agent1", "agent2")
 	before := w.status("agent1")
@@ -346,6 +354,7 @@ func TestPersonInTheWindow(t *testing.T) {
 
 // Statuses come in the order in which people list agents.
 func TestInspectOrder(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t)
 	for _, id := range ids("agentinfinity", "agent10", "agent2", "agent0", "owner") {
 		if err := w.bus.Make(id); err != nil {
@@ -377,8 +386,10 @@ func TestInspectOrder(t *testing.T) {
 // What a person runs in an agent's session is not ended by an up: the agent is
 // not replaced, and that is said.
 func TestUpKeepsPersonsPane(t *testing.T) {
+	t.Parallel()
 	for _, killed := range []string{"program", "keeper"} {
 		t.Run(killed, func(t *testing.T) {
+			t.Parallel()
 			w := newWorld(t)
 			w.upReady(demo{}, "agent1", "agent2")
 			w.tmux("split-window", "-d", "-t", "=agent1:", "echo $$ >"+w.work()+"/person; exec sleep 1000")

@@ -29,7 +29,6 @@ func silent(script string) quiet { return quiet{sh(script)} }
 // newSilentWorld has a silent agent1 that has come up, and short times.
 func newSilentWorld(t *testing.T, script string) *world {
 	t.Helper()
-	t.Parallel()
 	w := newWorld(t)
 	w.l.SetPointTimes(2*time.Second, 5*time.Second, 4*time.Second)
 	w.upReady(silent(script), "agent1")
@@ -142,6 +141,7 @@ func (w *world) sees(text string) {
 }
 
 func TestPoint(t *testing.T) {
+	t.Parallel()
 	w := newSilentWorld(t, repl)
 	if p, err := w.l.Point(w.ctx, "agent1"); err != nil || p.Told != 0 || p.Again <= 0 {
 		t.Errorf("without mail: %+v, %v", p, err)
@@ -180,6 +180,7 @@ func TestPoint(t *testing.T) {
 // The pause holds only while mail lies there that the program was told of: one
 // that takes its mail hears of the next at once.
 func TestPointAfterADrain(t *testing.T) {
+	t.Parallel()
 	w := newSilentWorld(t, repl)
 	w.l.SetPointTimes(2*time.Second, 5*time.Second, time.Hour)
 	for n := 1; n <= 3; n++ {
@@ -201,6 +202,7 @@ func TestPointAfterADrain(t *testing.T) {
 }
 
 func TestPointLeavesDrafts(t *testing.T) {
+	t.Parallel()
 	w := newSilentWorld(t, repl)
 	w.points("looked at", func(p pane.Pointed) bool { // how an empty line looks is known by now
 		_, err := os.Stat(w.home.Path("state/pointer/agent1.json"))
@@ -228,6 +230,7 @@ func TestPointLeavesDrafts(t *testing.T) {
 // What was known of the empty line may be lost: without it a line with words is
 // taken for a draft, and a bare prompt for none.
 func TestPointForgets(t *testing.T) {
+	t.Parallel()
 	w := newSilentWorld(t, repl)
 	p := w.person()
 	p.types("a draft")
@@ -246,6 +249,7 @@ func TestPointForgets(t *testing.T) {
 
 // A program that hides the cursor has its input line somewhere else.
 func TestPointHiddenCursor(t *testing.T) {
+	t.Parallel()
 	w := newSilentWorld(t, `printf '\033[?25l> a draft\nfoot\n'; exec sleep 1000`)
 	p := w.person()
 	p.leaves()
@@ -254,6 +258,7 @@ func TestPointHiddenCursor(t *testing.T) {
 }
 
 func TestPointCopyMode(t *testing.T) {
+	t.Parallel()
 	w := newSilentWorld(t, repl)
 	w.tmux("copy-mode", "-t", "=agent1:")
 	w.mail("agent1", "hello")
@@ -264,6 +269,7 @@ func TestPointCopyMode(t *testing.T) {
 }
 
 func TestPointWaitsForQuiet(t *testing.T) {
+	t.Parallel()
 	w := newSilentWorld(t, `while [ ! -e stop ]; do printf .; sleep 0.2; done; `+repl)
 	w.mail("agent1", "hello")
 	w.held("its pane is changing")
@@ -279,6 +285,7 @@ func TestPointWaitsForQuiet(t *testing.T) {
 
 // An Enter that was missed is pressed, and the line is not typed twice.
 func TestPointFinishes(t *testing.T) {
+	t.Parallel()
 	w := newSilentWorld(t, repl)
 	w.mail("agent1", "hello")
 	w.tmux("send-keys", "-t", "=agent1:", "-l", "netsky: 1 message waits for you; run: netsky channel drain")
@@ -289,6 +296,7 @@ func TestPointFinishes(t *testing.T) {
 }
 
 func TestPointAnswersNothing(t *testing.T) {
+	t.Parallel()
 	w := newSilentWorld(t, `printf 'Do you trust this folder?\n\n❯ 1. Yes, proceed\n  2. No, exit\n'; exec cat >lines`)
 	w.mail("agent1", "hello")
 	w.held("question")

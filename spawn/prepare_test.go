@@ -24,6 +24,7 @@ func (c counted) Check(context.Context, agent.Launch) error {
 
 // Each planned start is looked into once, by Prepare or by the Up that was not prepared.
 func TestUpChecksOnce(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t)
 	var asked atomic.Int32
 	plans := w.plans(counted{sh(ready + "sleep 1000"), &asked}, "agent0", "agent1")

@@ -23,6 +23,7 @@ func (w *world) plan(r spawn.Runtime, name string) spawn.Plan {
 }
 
 func TestRestart(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t)
 	w.upReady(stays(), "agent0", "agent1")
 	claimed := w.claim("agent1", "in the dead receiver's hands")
@@ -88,6 +89,7 @@ func (w *world) lastLog(name string) string {
 }
 
 func TestRestartRefused(t *testing.T) {
+	t.Parallel()
 	errStands := errors.New("something stands in the way")
 	for _, tt := range []struct {
 		name   string
@@ -137,6 +139,7 @@ type hindered struct {
 func (h hindered) Check(context.Context, agent.Launch) error { return h.err }
 
 func TestRestartDead(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t)
 	w.upReady(sh(ready+"read x; exit 4"), "agent1")
 	p := w.plan(stays(), "agent1")
@@ -152,6 +155,7 @@ func TestRestartDead(t *testing.T) {
 
 // It waits for an up or a down, and does not start again what that has ended.
 func TestRestartWaits(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t)
 	w.upReady(stays(), "agent1")
 	p := w.plan(stays(), "agent1")
@@ -178,6 +182,7 @@ func TestRestartWaits(t *testing.T) {
 
 // A start that fails after the end is told as one.
 func TestRestartFails(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t)
 	w.upReady(stays(), "agent1")
 	p, err := w.l.Restart(w.ctx, w.plan(sh("echo no; exit 3"), "agent1"), "daemon", nil)

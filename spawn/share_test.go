@@ -19,6 +19,7 @@ func layer(name, text string) prompts.Layer { return prompts.Layer{Name: name, T
 
 // A person's own session that has an agent's name is never touched.
 func TestForeignSession(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t)
 	w.l.Shared = true
 	w.tmux("new-session", "-d", "-s", "agent1", "exec sleep 1000")
@@ -86,18 +87,20 @@ func remnants(list []spawn.Remnant) string {
 
 // Two homes never see each other, on servers of their own or on one.
 func TestTwoHomes(t *testing.T) {
+	t.Parallel()
 	for _, shared := range []bool{false, true} {
 		name := "own servers"
 		if shared {
 			name = "one server"
 		}
 		t.Run(name, func(t *testing.T) {
+			t.Parallel()
 			a := newWorld(t)
 			socket := filepath.Join(a.dir, "s2")
 			if shared {
 				socket = a.socket
 			}
-			b := newWorldAt(t, filepath.Join(a.dir, "h2"), socket)
+			b := newWorldAt(t, testworld.FastHome(t), socket)
 			a.l.Shared, b.l.Shared = shared, shared
 			a.upReady(demo{}, "agent0", "agent1")
 			b.upReady(demo{}, "agent2")
@@ -135,6 +138,7 @@ func TestTwoHomes(t *testing.T) {
 
 // agent1 never means agent10.
 func TestExactNames(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t)
 	w.upReady(demo{}, "agent1", "agent10", "agent11")
 	ten := w.status("agent10")
@@ -155,6 +159,7 @@ func TestExactNames(t *testing.T) {
 
 // What a person has in ~/.tmux.conf does not reach our server.
 func TestHostileConfiguration(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t)
 	conf := `
 set -g destroy-unattached on
@@ -194,6 +199,7 @@ set-hook -g after-new-session 'kill-server'
 // A tmux.conf that netsky wrote earlier and nobody has changed gives way to the
 // present one; one that a person has changed stays.
 func TestTmuxConfIsTheirs(t *testing.T) {
+	t.Parallel()
 	earlier, err := os.ReadFile("testdata/tmux.conf.1")
 	if err != nil {
 		t.Fatal(err)
@@ -212,6 +218,7 @@ func TestTmuxConfIsTheirs(t *testing.T) {
 		"empty":              {"", true},
 	} {
 		t.Run(name, func(t *testing.T) {
+			t.Parallel()
 			w := newWorld(t)
 			if err := w.home.WriteFile(home.TmuxConfFile, []byte(tt.conf), false); err != nil {
 				t.Fatal(err)

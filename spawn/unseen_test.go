@@ -18,6 +18,7 @@ func leavesSlowly() program {
 // An up right after the server has been killed, whose programs are still ending,
 // waits for them and starts the agents again.
 func TestUpWaitsForOrphans(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t)
 	w.upReady(leavesSlowly(), "agent1", "agent2")
 	before := w.statuses()
@@ -37,6 +38,7 @@ func TestUpWaitsForOrphans(t *testing.T) {
 // An agent whose session a person has renamed runs on where nobody finds it: up
 // does not call that up, and ends nothing.
 func TestUpSaysUnknown(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t)
 	w.upReady(stays(), "agent1")
 	p := processOf(w.status("agent1").PID)
@@ -54,6 +56,7 @@ func TestUpSaysUnknown(t *testing.T) {
 
 // Nor is one whose home was removed below it.
 func TestUpWithoutItsHome(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t)
 	w.upReady(stays(), "agent1")
 	p := processOf(w.status("agent1").PID)

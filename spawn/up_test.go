@@ -23,6 +23,7 @@ import (
 )
 
 func TestUp(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t)
 	var told []string
 	o := spawn.UpOptions{
@@ -75,6 +76,7 @@ func TestUp(t *testing.T) {
 
 // A dead agent is replaced, however it died, and what was left of it is ended.
 func TestUpReplaces(t *testing.T) {
+	t.Parallel()
 	for _, c := range []struct {
 		name string
 		kill func(w *world, st spawn.Status)
@@ -88,6 +90,7 @@ func TestUpReplaces(t *testing.T) {
 		{"server killed", func(w *world, st spawn.Status) { w.tmux("kill-server") }},
 	} {
 		t.Run(c.name, func(t *testing.T) {
+			t.Parallel()
 			w := newWorld(t)
 			w.upReady(demo{}, "agent1")
 			before := w.status("agent1")
@@ -138,6 +141,7 @@ func (w *world) answers(name string) {
 // A prompt that is as it has to be is left alone; any other is replaced, whatever
 // has taken its place.
 func TestUpWritesPrompt(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t)
 	path := w.home.Path(home.PromptFile("agent1"))
 	w.upReady(demo{}, "agent1")
@@ -185,6 +189,7 @@ func TestUpWritesPrompt(t *testing.T) {
 
 // What outlived a dead program might hold its mailbox: the next start ends it.
 func TestUpEndsLeftovers(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t)
 	w.upReady(sh(ready+`setsid sleep 1000 & echo $! >left; exec sleep 1000`), "agent1")
 	left := w.process(filepath.Join(w.work(), "left"))
@@ -196,7 +201,9 @@ func TestUpEndsLeftovers(t *testing.T) {
 }
 
 func TestUpFails(t *testing.T) {
+	t.Parallel()
 	t.Run("at once", func(t *testing.T) {
+		t.Parallel()
 		w := newWorld(t)
 		w.l.SetTimes(20*time.Second, 0)
 		ends, err := w.l.Up(w.ctx, spawn.UpOptions{Plans: append(
@@ -216,6 +223,7 @@ func TestUpFails(t *testing.T) {
 		}
 	})
 	t.Run("never reports", func(t *testing.T) {
+		t.Parallel()
 		w := newWorld(t)
 		w.l.SetTimes(300*time.Millisecond, 0)
 		p := w.up(sh("sleep 1000"), "agent1")[0]
@@ -227,6 +235,7 @@ func TestUpFails(t *testing.T) {
 		}
 	})
 	t.Run("keeper missing", func(t *testing.T) {
+		t.Parallel()
 		w := newWorld(t)
 		w.l.SetTimes(20*time.Second, 0)
 		w.l.Binary = filepath.Join(w.dir, "nowhere")
@@ -236,11 +245,10 @@ func TestUpFails(t *testing.T) {
 		}
 	})
 	t.Run("interpreter missing", func(t *testing.T) {
+		t.Parallel()
 		w := newWorld(t)
 		script := filepath.Join(w.dir, "x")
-		if err := os.WriteFile(script, []byte("#!/nowhere/at/all\n"), 0o700); err != nil {
-			t.Fatal(err)
-		}
+		testworld.Program(t, script, "#!/nowhere/at/all\n")
 		p := w.up(program{script}, "agent1")[0]
 		if p.Step != spawn.StepFailed || p.Err.Error() != "exited 126" || !strings.Contains(strings.Join(p.Lines, "\n"), "its interpreter") {
 			t.Errorf("%+v", p)
@@ -257,6 +265,7 @@ func (refuses) Check(context.Context, agent.Launch) error {
 
 // What stands in the way is all found before anything is made.
 func TestUpRefuses(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t)
 	plans := w.plans(demo{}, "agent0", "agent1", "agent2", "agent3", "agent4")
 	plans[1].Runtime, plans[4].Runtime = refuses{}, refuses{}
@@ -303,6 +312,7 @@ func (unprepared) Prepare(context.Context, *agent.Launch) error {
 
 // Files come first, the session last; and one agent's failure stops no other.
 func TestUpPreparesFirst(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t)
 	plans := append(w.plans(unprepared{}, "agent1"), w.plans(demo{}, "agent2")...)
 	ends, err := w.l.Up(w.ctx, spawn.UpOptions{Plans: plans})
@@ -325,6 +335,7 @@ func TestUpPreparesFirst(t *testing.T) {
 
 // Two ups at once: the second waits, and there is one set of agents.
 func TestUpTwiceAtOnce(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t)
 	other := launcherAt(w.home, w.socket, w.l.Environ)
 	defer other.Journal.Close()
@@ -358,6 +369,7 @@ func TestUpTwiceAtOnce(t *testing.T) {
 
 // An up that waits for another says so, and ends with its context.
 func TestUpWaits(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t)
 	lock, err := w.home.Lock("up")
 	if err != nil {
@@ -377,6 +389,7 @@ func TestUpWaits(t *testing.T) {
 
 // A tmux server that hangs in its exit keeps no up from its work.
 func TestUpReapsServer(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t)
 	cmd := exec.Command(os.Args[0])
 	cmd.Env = append(os.Environ(), refuserRole+"="+w.socket)

@@ -83,29 +83,17 @@ type world struct {
 // newWorld makes a home whose agents inherit env too.
 func newWorld(tb testing.TB, env ...string) *world {
 	tb.Helper()
-	dir, err := os.MkdirTemp("", "n")
-	if err != nil {
-		tb.Fatal(err)
-	}
-	tb.Cleanup(func() { os.RemoveAll(dir) })
-	return newWorldAt(tb, filepath.Join(dir, "h"), filepath.Join(dir, "s"), env...)
+	h := testworld.FastHome(tb)
+	return newWorldAt(tb, h, filepath.Join(filepath.Dir(h.Root()), "s"), env...)
 }
 
-func newWorldAt(tb testing.TB, homeDir, socket string, env ...string) *world {
+func newWorldAt(tb testing.TB, h home.Dir, socket string, env ...string) *world {
 	tb.Helper()
-	home, err := home.At(homeDir)
-	if err == nil {
-		_, err = home.Make()
-	}
-	if err != nil {
-		tb.Fatal(err)
-	}
-	w := &world{TB: tb, ctx: context.Background(), dir: filepath.Dir(homeDir), socket: socket, home: home}
+	w := &world{TB: tb, ctx: context.Background(), dir: filepath.Dir(h.Root()), socket: socket, home: h, bus: testworld.Bus(tb, h)}
 	if err := os.MkdirAll(w.work(), 0o700); err != nil {
 		tb.Fatal(err)
 	}
-	w.bus = bus.New(home, bus.Options{})
-	w.l = launcherAt(home, socket, append([]string{
+	w.l = launcherAt(h, socket, append([]string{
 		"PATH=" + os.Getenv("PATH"), "HOME=" + w.dir, "LANG=C.UTF-8",
 	}, env...))
 	tb.Cleanup(w.end)
@@ -132,11 +120,7 @@ func (w *world) end() {
 			w.Errorf("tmux: %v", err)
 		}
 	}
-	list, err := proc.Descendants(0, "NETSKY_HOME="+w.home.Root())
-	if err != nil {
-		w.Error(err)
-	}
-	proc.End(context.Background(), list, 0)
+	testworld.EndAll(w, w.home)
 	w.l.Journal.Close()
 }
 

@@ -36,6 +36,7 @@ func mustDo(tb testing.TB, c *tmux.Client, line ...string) string {
 }
 
 func TestDo(t *testing.T) {
+	t.Parallel()
 	s := newServer(t)
 	mustStart(t, s, idle("agent1"), idle("agent10"))
 	c := mustControl(t, s, "agent1")
@@ -74,6 +75,7 @@ func TestDo(t *testing.T) {
 // A person's hooks print what nobody asked for, also between the lines of an
 // answer; it never becomes part of one.
 func TestHooks(t *testing.T) {
+	t.Parallel()
 	s := newServer(t)
 	mustStart(t, s, idle("agent1"))
 	c := mustControl(t, s, "agent1")
@@ -96,6 +98,7 @@ func TestHooks(t *testing.T) {
 
 // Each caller gets the reply to its own line, also after others gave up.
 func TestDoConcurrently(t *testing.T) {
+	t.Parallel()
 	s := newServer(t)
 	mustStart(t, s, idle("agent1"))
 	c := mustControl(t, s, "agent1")
@@ -121,6 +124,7 @@ func TestDoConcurrently(t *testing.T) {
 // More than a pipe holds, to a server that does not read: the call ends with its
 // context, and so does every later one.
 func TestDoBlocked(t *testing.T) {
+	t.Parallel()
 	s := newServer(t)
 	mustStart(t, s, idle("agent1"))
 	c := mustControl(t, s, "agent1")
@@ -141,6 +145,7 @@ func TestDoBlocked(t *testing.T) {
 }
 
 func TestControlRefused(t *testing.T) {
+	t.Parallel()
 	s := newServer(t)
 	if _, err := s.Control(t.Context(), "agent1"); !errors.Is(err, tmux.ErrNoServer) {
 		t.Errorf("Control() without a server = %v, want ErrNoServer", err)
@@ -152,6 +157,7 @@ func TestControlRefused(t *testing.T) {
 }
 
 func TestNotices(t *testing.T) {
+	t.Parallel()
 	s := newServer(t)
 	mustStart(t, s, idle("agent1"))
 	c := mustControl(t, s, "agent1")
@@ -174,6 +180,7 @@ func TestNotices(t *testing.T) {
 
 // A client whose server is gone says so, and closes.
 func TestServerDies(t *testing.T) {
+	t.Parallel()
 	s := newServer(t)
 	mustStart(t, s, idle("agent1"))
 	c := mustControl(t, s, "agent1")
@@ -197,6 +204,7 @@ func TestServerDies(t *testing.T) {
 const nasty = `printf 'a\\b \\\\044 $HOME ${x} \\$y ü%%\n%%end 1 2 1\n%%begin 1 2 1\n\033[1;31mred\033[0m\n\\'; exec sleep 1000`
 
 func TestCapture(t *testing.T) {
+	t.Parallel()
 	s := newServer(t)
 	x := tmux.Session{Name: "agent1", Command: "seq 1 300; " + nasty}
 	p := find(t, mustStart(t, s, x, idle("agent10")), "agent1")
@@ -240,6 +248,7 @@ func mustHub(tb testing.TB, s *tmux.Server) *tmux.Client {
 }
 
 func TestHub(t *testing.T) {
+	t.Parallel()
 	s := newServer(t)
 	c := mustHub(t, s) // starts the server too
 	mustStart(t, s, idle("agent1"), idle("agent10"), idle("agent2"))
@@ -290,6 +299,7 @@ func TestHub(t *testing.T) {
 // A process that is killed takes its control client with it, harms no session
 // and leaves a hub that the next one replaces, also if the server hangs meanwhile.
 func TestHubOwnerKilled(t *testing.T) {
+	t.Parallel()
 	s := newServer(t)
 	mustStart(t, s, idle("agent1"))
 	owner := mustHelper(t, plain(t, s, "display-message", "-p", "#{socket_path}"))

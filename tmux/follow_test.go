@@ -59,6 +59,7 @@ func mustScreen(tb testing.TB, c *tmux.Client, pane string, lines int) tmux.Scre
 // A followed window tells of what its panes print, and no other does; it stays a
 // window of its own session, with its size.
 func TestFollow(t *testing.T) {
+	t.Parallel()
 	s := newServer(t)
 	panes := mustStart(t, s, typist("agent1"), typist("agent2"))
 	one, two := find(t, panes, "agent1"), find(t, panes, "agent2")
@@ -109,6 +110,7 @@ func TestFollow(t *testing.T) {
 
 // What is above the screen is there on demand.
 func TestScreenHistory(t *testing.T) {
+	t.Parallel()
 	s := newServer(t)
 	x := tmux.Session{Name: "agent1", Width: 20, Height: 5, Command: `exec /bin/sh -c 'seq 1 50; exec cat'`}
 	p := find(t, mustStart(t, s, x), "agent1")
@@ -125,6 +127,7 @@ func TestScreenHistory(t *testing.T) {
 // Several panes are captured together, each as it is alone; one that is not there
 // takes nothing from the others.
 func TestScreens(t *testing.T) {
+	t.Parallel()
 	s := newServer(t)
 	show := func(name, text string) tmux.Session {
 		return tmux.Session{Name: name, Width: 40, Height: 5, Command: "exec /bin/sh -c 'printf %s \"" + text + "\"; exec cat'"}
@@ -166,6 +169,7 @@ func TestScreens(t *testing.T) {
 // A followed session that is ended takes its programs with it: at once by Kill,
 // and by Orphans when somebody else has ended it.
 func TestFollowedEnds(t *testing.T) {
+	t.Parallel()
 	s := newServer(t)
 	panes := mustStart(t, s, idle("agent1"), idle("agent2"), idle("agent3"))
 	c := mustHub(t, s)
@@ -193,6 +197,7 @@ func TestFollowedEnds(t *testing.T) {
 
 // A client is answered however much flows from the windows that come and go.
 func TestFollowBusy(t *testing.T) {
+	t.Parallel()
 	s := newServer(t)
 	var list []tmux.Session
 	for i := range 8 {
@@ -226,6 +231,7 @@ func windows(tb testing.TB, s *tmux.Server) []string {
 // A window is linked once however often it is followed, and what Follow returns
 // is what became of it, whenever the caller has gone.
 func TestFollowOnce(t *testing.T) {
+	t.Parallel()
 	s := newServer(t)
 	p := find(t, mustStart(t, s, idle("agent1")), "agent1")
 	c := mustHub(t, s)
@@ -263,6 +269,7 @@ func TestFollowOnce(t *testing.T) {
 
 // A client whose link was never answered ends: nobody knows what its hub has.
 func TestFollowUnanswered(t *testing.T) {
+	t.Parallel()
 	s := newServer(t)
 	p := find(t, mustStart(t, s, idle("agent1")), "agent1")
 	c := mustHub(t, s)
@@ -330,6 +337,7 @@ func TestOvergrownHub(t *testing.T) {
 // However early its caller goes, OpenHub leaves no hub that nobody knows of, and
 // Start says what was started.
 func TestCancelled(t *testing.T) {
+	t.Parallel()
 	s := newServer(t)
 	mustStart(t, s, idle("agent0"))
 	for i := range 60 {

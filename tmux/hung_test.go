@@ -30,6 +30,7 @@ func refuse(path string) {
 
 // Reap makes room for a new server where an old one refuses everything.
 func TestReap(t *testing.T) {
+	t.Parallel()
 	dir, err := os.MkdirTemp("", "n")
 	if err != nil {
 		t.Fatal(err)

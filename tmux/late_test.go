@@ -13,6 +13,7 @@ import (
 	"testing"
 	"time"
 
+	"netsky/internal/testworld"
 	"netsky/tmux"
 )
 
@@ -28,14 +29,7 @@ func slowly(tb testing.TB, s *tmux.Server, told, asked string) *tmux.Server {
 	dir := tb.TempDir()
 	script := fmt.Sprintf("#!/bin/sh\nREAL=%s PID=%d\ncase $* in\n*source-file*) %s ;;\n*list-panes*) %s ;;\nesac\nexec $REAL \"$@\"\n",
 		real, serverPID(tb, s), told, asked)
-	// A program that another test starts meanwhile would have the file open to write
-	// for a moment, in which it can't be executed.
-	syscall.ForkLock.Lock()
-	err = os.WriteFile(filepath.Join(dir, "tmux"), []byte(script), 0o700)
-	syscall.ForkLock.Unlock()
-	if err != nil {
-		tb.Fatal(err)
-	}
+	testworld.Program(tb, filepath.Join(dir, "tmux"), script)
 	return &tmux.Server{Socket: s.Socket, Tags: s.Tags, Env: append(os.Environ(), "PATH="+dir+":"+os.Getenv("PATH"))}
 }
 
@@ -48,6 +42,7 @@ const (
 // What a server that answers late has done is found out and told as it is: that all
 // was done, that nothing was, or that it is not known.
 func TestLateAnswer(t *testing.T) {
+	t.Parallel()
 	for _, tt := range []struct {
 		name, told, asked string
 		started, unknown  bool
@@ -103,6 +98,7 @@ func TestLateAnswer(t *testing.T) {
 
 // The same of sessions that are ended.
 func TestLateKill(t *testing.T) {
+	t.Parallel()
 	for _, tt := range []struct {
 		name, told, asked string
 		unknown           bool
@@ -131,8 +127,20 @@ func TestLateKill(t *testing.T) {
 	}
 }
 
+// An answer counts, however late the server closes the output of the program that
+// brought it.
+func TestOutputHeldOpen(t *testing.T) {
+	t.Parallel()
+	s := newServer(t)
+	mustStart(t, s, idle("agent1"))
+	if got := names(mustPanes(t, slowly(t, s, ":", `$REAL "$@"; sleep 1 & exit`))); !slices.Equal(got, []string{"agent1"}) {
+		t.Errorf("sessions %v, want agent1", got)
+	}
+}
+
 // An error about a thousand sessions names a few.
 func TestNotStartedIsShort(t *testing.T) {
+	t.Parallel()
 	e := &tmux.NotStarted{Names: slices.Repeat([]string{"agent1"}, 1000), Cause: errors.New("no more processes")}
 	if text := e.Error(); len(text) > 200 || !strings.Contains(text, "and 990 more") || !strings.Contains(text, "no more processes") {
 		t.Errorf("error %q", text)

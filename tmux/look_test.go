@@ -36,6 +36,7 @@ func lookUntil(tb testing.TB, s *tmux.Server, p tmux.Pane, what string, ok func(
 }
 
 func TestLook(t *testing.T) {
+	t.Parallel()
 	s := newServer(t)
 	began := time.Now().Truncate(time.Second)
 	panes := mustStart(t, s,

@@ -110,6 +110,7 @@ func FuzzUnvis(f *testing.F) {
 
 // The same words in a file that tmux reads, many in one call.
 func TestQuoteSourceFile(t *testing.T) {
+	t.Parallel()
 	s := newServer(t)
 	dir := t.TempDir()
 	var setup []string

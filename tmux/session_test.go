@@ -26,6 +26,7 @@ func plainCommand(s *tmux.Server, args ...string) *exec.Cmd {
 }
 
 func TestStart(t *testing.T) {
+	t.Parallel()
 	s := newServer(t, "@owner", "@run")
 	dir := t.TempDir()
 	odd := filepath.Join(dir, "a #{pid} #(id) ##[x #, b;")
@@ -73,6 +74,7 @@ func TestStart(t *testing.T) {
 }
 
 func TestStartRefuses(t *testing.T) {
+	t.Parallel()
 	s := newServer(t)
 	file := filepath.Join(t.TempDir(), "file")
 	if err := os.WriteFile(file, nil, 0o600); err != nil {
@@ -114,6 +116,7 @@ func TestStartRefuses(t *testing.T) {
 
 // The largest variable that is let through really reaches the program.
 func TestStartLargest(t *testing.T) {
+	t.Parallel()
 	s := newServer(t)
 	out := filepath.Join(t.TempDir(), "out")
 	x := tmux.Session{Name: "agent1", Command: `echo ${#BIG} > ` + out + `; exec sleep 1000`}
@@ -125,6 +128,7 @@ func TestStartLargest(t *testing.T) {
 // What tmux does not carry out is an error though tmux may answer 0, and a
 // session that was there before keeps its tags.
 func TestStartPartly(t *testing.T) {
+	t.Parallel()
 	s := newServer(t, "@run")
 	first := idle("agent1")
 	first.Tags = map[string]string{"@run": "old"}
@@ -149,12 +153,14 @@ func TestStartPartly(t *testing.T) {
 }
 
 func TestPanesWithoutServer(t *testing.T) {
+	t.Parallel()
 	if panes, err := newServer(t).Panes(t.Context()); panes != nil || err != nil {
 		t.Errorf("Panes() = %v, %v, want nothing", panes, err)
 	}
 }
 
 func TestPanesOddTitle(t *testing.T) {
+	t.Parallel()
 	s := newServer(t)
 	x := idle("agent1")
 	x.Command = `printf '\033]2;7:a b, #{pid} 3:ü\033\\'; exec sleep 1000`
@@ -166,6 +172,7 @@ func TestPanesOddTitle(t *testing.T) {
 }
 
 func TestKillIsExact(t *testing.T) {
+	t.Parallel()
 	s := newServer(t)
 	panes := mustStart(t, s, idle("agent1"), idle("agent10"), idle("agent2"), idle("mine"))
 	plain(t, s, "new-window", "-d", "-t", "=agent1:", "sleep 1000")
@@ -196,6 +203,7 @@ func TestKillIsExact(t *testing.T) {
 
 // The ids of a server that is gone mean nothing in the next one.
 func TestKillOtherServer(t *testing.T) {
+	t.Parallel()
 	s := newServer(t)
 	old := mustStart(t, s, idle("agent1"))
 	mustStop(t, s)
@@ -210,6 +218,7 @@ func TestKillOtherServer(t *testing.T) {
 
 // ~/.tmux.conf is never read.
 func TestHostileConf(t *testing.T) {
+	t.Parallel()
 	home := t.TempDir()
 	conf := "set -g destroy-unattached on\nset -g base-index 1\nset -g default-command false\n" +
 		"set-hook -g session-created kill-session\nset -g default-shell /bin/false\n"
@@ -232,6 +241,7 @@ func TestHostileConf(t *testing.T) {
 }
 
 func TestStop(t *testing.T) {
+	t.Parallel()
 	if err := new(tmux.Server).Stop(t.Context()); err == nil {
 		t.Fatal("Stop() of the default server = nil")
 	}
@@ -278,6 +288,7 @@ func TestStop(t *testing.T) {
 // A server whose last session has ended may answer for a while yet: its socket is
 // removed all the same, once it is gone.
 func TestSweepEmptyServer(t *testing.T) {
+	t.Parallel()
 	s := newServer(t)
 	mustStart(t, s, idle("agent1"))
 	path := strings.Split(plain(t, s, "display-message", "-p", "#{socket_path}"), "\n")[0]

@@ -35,6 +35,7 @@ func recorder(t *testing.T, s *tmux.Server, setup string) (tmux.Pane, func(want 
 }
 
 func TestPaste(t *testing.T) {
+	t.Parallel()
 	s := newServer(t)
 	p, typed := recorder(t, s, `printf '\033[?2004h';`)
 	long := strings.Repeat("200 KB; of ü \\ text\n", 10000) + "%end 1 2 1;"
@@ -66,6 +67,7 @@ func TestPaste(t *testing.T) {
 }
 
 func TestKeys(t *testing.T) {
+	t.Parallel()
 	s := newServer(t)
 	p, typed := recorder(t, s, "")
 	if err := s.Keys(t.Context(), p.ID, "Enter", "C-c", "Escape", "run the tests;", "-l", "a b", "$HOME", "~"); err != nil {
@@ -79,6 +81,7 @@ func TestKeys(t *testing.T) {
 
 // What does not reach the program is an error, and never goes to a neighbour.
 func TestTargets(t *testing.T) {
+	t.Parallel()
 	s := newServer(t)
 	if err := s.Keys(t.Context(), "%0", "x"); !errors.Is(err, tmux.ErrNoServer) {
 		t.Errorf("Keys() without a server = %v, want ErrNoServer", err)

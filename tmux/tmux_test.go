@@ -103,6 +103,7 @@ func mustRead(tb testing.TB, path string) string {
 }
 
 func TestVersion(t *testing.T) {
+	t.Parallel()
 	got, err := new(tmux.Server).Version(t.Context())
 	if err != nil || got == "" || strings.Contains(got, "tmux") {
 		t.Errorf("Version() = %q, %v, want a bare version", got, err)
@@ -138,6 +139,7 @@ func TestArgv(t *testing.T) {
 
 // A server that does not answer is named after the deadline, never waited for.
 func TestHungServer(t *testing.T) {
+	t.Parallel()
 	s := newServer(t)
 	panes := mustStart(t, s, idle("agent1"))
 	client, err := s.Control(t.Context(), "agent1")

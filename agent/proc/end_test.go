@@ -18,7 +18,7 @@ import (
 // when it is ready.
 func mustStart(tb testing.TB, script string) proc.Process {
 	tb.Helper()
-	return mustRun(tb, exec.Command("/bin/sh", "-c", script))
+	return testworld.Start(tb, exec.Command("/bin/sh", "-c", script))
 }
 
 // mustLead is mustStart in a process group of its own.
@@ -26,30 +26,7 @@ func mustLead(tb testing.TB, script string) proc.Process {
 	tb.Helper()
 	cmd := exec.Command("/bin/sh", "-c", script)
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
-	return mustRun(tb, cmd)
-}
-
-func mustRun(tb testing.TB, cmd *exec.Cmd) proc.Process {
-	tb.Helper()
-	out, err := cmd.StdoutPipe()
-	if err == nil {
-		err = cmd.Start()
-	}
-	if err != nil {
-		tb.Fatal(err)
-	}
-	p, err := proc.Find(cmd.Process.Pid)
-	if err != nil {
-		tb.Fatal(err)
-	}
-	tb.Cleanup(func() {
-		cmd.Process.Kill()
-		cmd.Wait()
-	})
-	if _, err := out.Read(make([]byte, 64)); err != nil {
-		tb.Fatal(err)
-	}
-	return p
+	return testworld.Start(tb, cmd)
 }
 
 const (

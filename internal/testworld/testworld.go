@@ -1,16 +1,22 @@
 // Package testworld is what the tests of all packages stand on: a home of their
-// own, mailboxes in it, and waiting for a condition instead of sleeping. It is not
-// in the binary.
+// own, mailboxes in it, processes that end with it, and waiting for a condition instead
+// of sleeping. It is not in the binary.
 package testworld
 
 import (
+	"context"
 	"os"
+	"os/exec"
 	"path/filepath"
+	"syscall"
 	"testing"
 	"time"
 
+	"golang.org/x/sys/unix"
+
 	"netsky/agent"
 	"netsky/agent/home"
+	"netsky/agent/proc"
 	"netsky/bus"
 )
 
@@ -25,12 +31,13 @@ func Home(tb testing.TB) home.Dir {
 	return homeIn(tb, "")
 }
 
-// FastHome makes a home in memory where the system has such a place: for tests that
+// FastHome makes a home in memory where the system has room for it: for tests that
 // kill processes, not the machine.
 func FastHome(tb testing.TB) home.Dir {
 	tb.Helper()
-	const memory = "/dev/shm"
-	if info, err := os.Stat(memory); err == nil && info.IsDir() {
+	const memory, room = "/dev/shm", 1 << 30
+	var fs unix.Statfs_t
+	if err := unix.Statfs(memory, &fs); err == nil && fs.Bavail*uint64(fs.Bsize) >= room {
 		return homeIn(tb, memory)
 	}
 	return homeIn(tb, "")
@@ -54,6 +61,54 @@ func homeIn(tb testing.TB, parent string) home.Dir {
 		tb.Fatal(err)
 	}
 	return h
+}
+
+// Start starts a process of the test's, and returns once it has printed something.
+func Start(tb testing.TB, cmd *exec.Cmd) proc.Process {
+	tb.Helper()
+	out, err := cmd.StdoutPipe()
+	if err == nil {
+		err = cmd.Start()
+	}
+	if err != nil {
+		tb.Fatal(err)
+	}
+	tb.Cleanup(func() {
+		cmd.Process.Kill()
+		cmd.Wait()
+	})
+	p, err := proc.Find(cmd.Process.Pid)
+	if err != nil {
+		tb.Fatal(err)
+	}
+	if _, err := out.Read(make([]byte, 64)); err != nil {
+		tb.Fatal(err)
+	}
+	return p
+}
+
+// Program writes a file that can be executed, and returns its path.
+func Program(tb testing.TB, path, text string) string {
+	tb.Helper()
+	// A process that another test starts meanwhile would inherit the open file for a
+	// moment, in which it can't be executed.
+	syscall.ForkLock.Lock()
+	err := os.WriteFile(path, []byte(text), 0o700)
+	syscall.ForkLock.Unlock()
+	if err != nil {
+		tb.Fatal(err)
+	}
+	return path
+}
+
+// EndAll ends every process that was started for a home.
+func EndAll(tb testing.TB, h home.Dir) {
+	tb.Helper()
+	list, err := proc.Descendants(0, "NETSKY_HOME="+h.Root())
+	if err != nil {
+		tb.Error(err)
+	}
+	proc.End(context.Background(), list, 0)
 }
 
 // Bus makes the bus of a home, with mailboxes.

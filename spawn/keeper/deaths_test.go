@@ -3,6 +3,7 @@ package keeper_test
 import (
 	"fmt"
 	"math/rand/v2"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -95,38 +96,54 @@ func (r *rig) told(p pane, l agent.Launch, e end, n *tally) {
 }
 
 func TestDeaths(t *testing.T) {
+	t.Parallel()
+	list := ends(400)
+	for i, burst := range []int{1, 1, 1, 20} { // at a time, on a server
+		from, to := i*66, (i+1)*66
+		if burst > 1 {
+			to = len(list)
+		}
+		t.Run(fmt.Sprintf("%d to %d by %d", from, to, burst), func(t *testing.T) {
+			t.Parallel()
+			tellDeaths(t, burst, list[from:to])
+		})
+	}
+}
+
+func tellDeaths(t *testing.T, burst int, list []end) {
+	t.Helper()
 	r := newRig(t)
 	r.open("agent0") // keeps the server, and says 126
-	list := ends(400)
-	for _, burst := range []int{1, 20} {
-		var n tally
-		began := time.Now()
-		for range 200 / burst {
-			var ids []agent.ID
-			var launches []agent.Launch
-			for i := range burst {
-				id := agent.Clone(i + 1)
-				ids = append(ids, id)
-				launches = append(launches, r.launch(id, list[i].program()...))
-			}
-			panes := r.open(ids...)
-			for i, p := range panes {
-				r.told(p, launches[i], list[i], &n)
-			}
-			for i, p := range panes {
-				r.tmux("kill-session", "-t", "="+string(ids[i]))
-				gone(t, "keeper", p.keeper)
-			}
-			list = list[burst:]
+	var n tally
+	began := time.Now()
+	for some := range slices.Chunk(list, burst) {
+		var ids []agent.ID
+		var launches []agent.Launch
+		for i, e := range some {
+			id := agent.Clone(i + 1)
+			ids = append(ids, id)
+			launches = append(launches, r.launch(id, e.program()...))
 		}
-		t.Logf("%d at a time: %d deaths told right; the line stood in the first capture of %d, else at most %v later; %v in all",
-			burst, n.deaths, n.first, n.late, time.Since(began).Round(time.Millisecond))
+		panes := r.open(ids...)
+		for i, p := range panes {
+			r.told(p, launches[i], some[i], &n)
+		}
+		for i, p := range panes {
+			r.tmux("kill-session", "-t", "="+string(ids[i]))
+			gone(t, "keeper", p.keeper)
+		}
 	}
+	if n.deaths != len(list) {
+		t.Errorf("%d deaths told, want %d", n.deaths, len(list))
+	}
+	t.Logf("%d at a time: %d deaths told right; the line stood in the first capture of %d, else at most %v later; %v in all",
+		burst, n.deaths, n.first, n.late, time.Since(began).Round(time.Millisecond))
 }
 
 // TestKeeperKilled: whoever watches the pane's process learns of it, and the
 // program does not live on unseen.
 func TestKeeperKilled(t *testing.T) {
+	t.Parallel()
 	r := newRig(t)
 	r.open("agent0")
 	w, err := proc.NewWatcher()

@@ -14,6 +14,7 @@ import (
 )
 
 func TestKeys(t *testing.T) {
+	t.Parallel()
 	for _, tt := range []struct {
 		name    string
 		program string
@@ -30,6 +31,7 @@ func TestKeys(t *testing.T) {
 		{"ended while ctrl-s holds", "echo up; sleep 0.1 </dev/null; exit 6", []string{"C-s"}, "up", end{status: 6}},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
+			t.Parallel()
 			r := newRig(t)
 			p, l := r.run("agent1", "/bin/sh", "-c", tt.program)
 			r.shows(p, tt.shows)
@@ -68,6 +70,7 @@ func (r *rig) afterEnd(p pane) {
 
 // TestStop: what stops is continued, since nobody else would.
 func TestStop(t *testing.T) {
+	t.Parallel()
 	r := newRig(t)
 	p, l := r.run("agent1", "/bin/sh", "-c", "echo up; exec cat")
 	r.shows(p, "up")
@@ -87,6 +90,7 @@ func TestStop(t *testing.T) {
 
 // TestShell: a shell as the program has its own jobs, which are its business.
 func TestShell(t *testing.T) {
+	t.Parallel()
 	r := newRig(t)
 	l := r.launch("agent1", "/bin/sh", "-i")
 	l.Env = append(l.Env, "PS1=ready> ", "ENV=")
@@ -107,6 +111,7 @@ func TestShell(t *testing.T) {
 }
 
 func TestFullScreen(t *testing.T) {
+	t.Parallel()
 	r := newRig(t)
 	p, l := r.run("agent1", os.Args[0])
 	r.shows(p, "size 80x24 shown")
@@ -130,6 +135,7 @@ func TestFullScreen(t *testing.T) {
 
 // TestScreenIsReset: a full-screen program that is killed can't tidy up.
 func TestScreenIsReset(t *testing.T) {
+	t.Parallel()
 	r := newRig(t)
 	p, l := r.run("agent1", os.Args[0])
 	r.shows(p, "shown")
@@ -157,6 +163,7 @@ func TestScreenIsReset(t *testing.T) {
 
 // TestPagers: programs that people know.
 func TestPagers(t *testing.T) {
+	t.Parallel()
 	for _, tt := range []struct {
 		program string
 		where   string // the key that makes it say at which line of how many it is
@@ -166,6 +173,7 @@ func TestPagers(t *testing.T) {
 		{"vi", "C-g", []string{":q!", "Enter"}},
 	} {
 		t.Run(tt.program, func(t *testing.T) {
+			t.Parallel()
 			path, err := exec.LookPath(tt.program)
 			if err != nil {
 				t.Fatalf("%v: scripts/test installs it", err)

@@ -50,24 +50,13 @@ type pane struct {
 
 func newRig(tb testing.TB) *rig {
 	tb.Helper()
-	dir, err := os.MkdirTemp("", "n") // short: a socket lies in it
-	if err != nil {
-		tb.Fatal(err)
-	}
-	home, err := home.At(filepath.Join(dir, "home"))
-	if err == nil {
-		_, err = home.Make()
-	}
-	if err != nil {
-		tb.Fatal(err)
-	}
-	r := &rig{tb: tb, home: home, socket: filepath.Join(dir, "s")}
+	h := testworld.FastHome(tb)
+	r := &rig{tb: tb, home: h, socket: filepath.Join(filepath.Dir(h.Root()), "s")}
 	tb.Cleanup(func() {
 		r.command("kill-server").Run()
 		for _, s := range r.starts {
 			proc.End(context.Background(), mustDescendants(tb, 0, s), 0)
 		}
-		os.RemoveAll(dir)
 	})
 	return r
 }

@@ -10,11 +10,13 @@ import (
 
 	"netsky/agent"
 	"netsky/agent/home"
+	"netsky/internal/testworld"
 )
 
 // TestCannotStart: the reason is shown, the status is a shell's, and the keeper
 // stays until told.
 func TestCannotStart(t *testing.T) {
+	t.Parallel()
 	for _, tt := range []struct {
 		name  string
 		edit  func(tb testing.TB, l *agent.Launch)
@@ -27,9 +29,9 @@ func TestCannotStart(t *testing.T) {
 			"agent1: DIR/p: permission denied", 126},
 		{"a directory", func(tb testing.TB, l *agent.Launch) { l.Argv[0] = l.Dir },
 			"agent1: DIR: permission denied", 126},
-		{"no format", func(tb testing.TB, l *agent.Launch) { l.Argv[0] = mustWrite(tb, l.Dir+"/p", "words", 0o700) },
+		{"no format", func(tb testing.TB, l *agent.Launch) { l.Argv[0] = testworld.Program(tb, l.Dir+"/p", "words") },
 			"agent1: DIR/p: exec format error", 126},
-		{"no interpreter", func(tb testing.TB, l *agent.Launch) { l.Argv[0] = mustWrite(tb, l.Dir+"/p", "#!/nothing\n", 0o700) },
+		{"no interpreter", func(tb testing.TB, l *agent.Launch) { l.Argv[0] = testworld.Program(tb, l.Dir+"/p", "#!/nothing\n") },
 			"agent1: DIR/p: its interpreter: no such file or directory", 126},
 		{"directory gone", func(tb testing.TB, l *agent.Launch) { l.Dir += "/gone" },
 			"agent1: directory DIR/gone: no such file or directory", 126},
@@ -45,6 +47,7 @@ func TestCannotStart(t *testing.T) {
 			`agent1: launch: directory "x" is not an absolute path`, 126},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
+			t.Parallel()
 			r := newRig(t)
 			l := r.launch("agent1", "/bin/true")
 			dir := l.Dir
@@ -69,6 +72,7 @@ func TestCannotStart(t *testing.T) {
 // TestEnvironment: the program has the launch's environment and no other, but
 // the terminal's name is the pane's.
 func TestEnvironment(t *testing.T) {
+	t.Parallel()
 	r := newRig(t)
 	l := r.launch("agent1", "/usr/bin/env")
 	l.Env = []string{"TERM=wrong", "ONE=1", "TERMS=kept", "TERM_PROGRAM=wrong"}
@@ -82,11 +86,13 @@ func TestEnvironment(t *testing.T) {
 
 // TestNoLaunch: who was to be started is not known, so the record has no start.
 func TestNoLaunch(t *testing.T) {
+	t.Parallel()
 	for _, tt := range []struct{ name, data, shows string }{
 		{"missing", "", "agent1.json: no such"},
 		{"not JSON", "{", "agent1.json: unexpected end"},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
+			t.Parallel()
 			r := newRig(t)
 			if tt.data != "" {
 				mustWrite(t, r.home.Path("state/launch/agent1.json"), tt.data, 0o600)
@@ -105,6 +111,7 @@ func TestNoLaunch(t *testing.T) {
 
 // TestNoRecord: a home that can't be written is told and stops nothing.
 func TestNoRecord(t *testing.T) {
+	t.Parallel()
 	r := newRig(t)
 	if err := os.RemoveAll(r.home.Path(home.KeeperDir)); err != nil {
 		t.Fatal(err)
@@ -121,6 +128,7 @@ func TestNoRecord(t *testing.T) {
 
 // TestTold: a keeper that is told to go while its program runs passes it on.
 func TestTold(t *testing.T) {
+	t.Parallel()
 	for _, tt := range []struct {
 		name    string
 		program string
@@ -139,6 +147,7 @@ func TestTold(t *testing.T) {
 			func(r *rig, p pane) { unix.Kill(p.keeper.PID, unix.SIGTERM) }, "SIGKILL"},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
+			t.Parallel()
 			r := newRig(t)
 			r.open("agent0") // keeps the server
 			p, l := r.run("agent1", "/bin/sh", "-c", tt.program)

@@ -24,37 +24,12 @@ func mustJSON(tb testing.TB, v any) []byte {
 	return data
 }
 
-// mustStart starts a shell command as a process of the test's; it says a line
-// when it is ready.
-func mustStart(tb testing.TB, script string) proc.Process {
-	tb.Helper()
-	cmd := exec.Command("/bin/sh", "-c", script)
-	out, err := cmd.StdoutPipe()
-	if err == nil {
-		err = cmd.Start()
-	}
-	if err != nil {
-		tb.Fatal(err)
-	}
-	p, err := proc.Find(cmd.Process.Pid)
-	if err != nil {
-		tb.Fatal(err)
-	}
-	tb.Cleanup(func() {
-		cmd.Process.Kill()
-		cmd.Wait()
-	})
-	if _, err := out.Read(make([]byte, 64)); err != nil {
-		tb.Fatal(err)
-	}
-	return p
-}
-
 const meek = "echo up; exec sleep 1000"
 
 // TestStrays: what left the program's group, session and parent is found below
 // the keeper while that lives, and by its environment afterwards.
 func TestStrays(t *testing.T) {
+	t.Parallel()
 	for _, tt := range []struct {
 		name    string
 		tell    unix.Signal
@@ -64,9 +39,10 @@ func TestStrays(t *testing.T) {
 		{"keeper killed", unix.SIGKILL, false},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
+			t.Parallel()
 			r := newRig(t)
 			r.open("agent0")
-			stranger := mustStart(t, meek)
+			stranger := testworld.Start(t, exec.Command("/bin/sh", "-c", meek))
 			// A daemon by double fork, in a session of its own and deaf to HUP.
 			script := `(setsid sh -c 'trap "" HUP; echo $$ > stray; while :; do sleep 1000; done' &) ; while [ ! -s stray ]; do :; done; echo up; exec sleep 1000`
 			p, l := r.run("agent1", "/bin/sh", "-c", script)
@@ -118,6 +94,7 @@ func TestStrays(t *testing.T) {
 // TestReaps: orphans below the keeper leave no zombies, before and after the
 // program's end.
 func TestReaps(t *testing.T) {
+	t.Parallel()
 	r := newRig(t)
 	script := `for i in 1 2 3; do (sleep 0.0$i &); done; (sleep 0.3 &); exit 2`
 	p, l := r.run("agent1", "/bin/sh", "-c", script)

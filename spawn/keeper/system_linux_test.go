@@ -18,6 +18,7 @@ const (
 
 // TestSignalsAreDefault: the keeper's own handling of signals is not handed on.
 func TestSignalsAreDefault(t *testing.T) {
+	t.Parallel()
 	r := newRig(t)
 	p, _ := r.run("agent1", "/bin/grep", "-E", "^Sig(Blk|Ign)", "/proc/self/status")
 	r.shows(p, "SigBlk: 0000000000000000\nSigIgn: 0000000000000000\n")
@@ -26,6 +27,7 @@ func TestSignalsAreDefault(t *testing.T) {
 // TestStuckTerminal: a terminal that takes no output does not hide a death, and
 // has the line as soon as it takes output again.
 func TestStuckTerminal(t *testing.T) {
+	t.Parallel()
 	r := newRig(t)
 	p, l := r.run("agent1", "/bin/sh", "-c", "echo up; read x; exec yes")
 	r.shows(p, "up")
