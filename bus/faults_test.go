@@ -77,11 +77,13 @@ func mustTrial(tb testing.TB, tr trial) (*bus.Bus, home.Dir) {
 	return b, home
 }
 
-// TestKillAtEveryStep, row 18: each process is killed before its k-th system
+// TestFaultKillsEveryStep, row 18: each process is killed before its k-th system
 // call, for every k until one lives to its end.
-func TestKillAtEveryStep(t *testing.T) {
+func TestFaultKillsEveryStep(t *testing.T) {
+	t.Parallel()
 	for _, tr := range trials {
 		t.Run("row 18 "+tr.role, func(t *testing.T) {
+			t.Parallel()
 			const together = 4 // processes at a time
 			steps, checks := 0, 0
 			for k := 1; steps == 0; k += together {
@@ -131,44 +133,78 @@ func killAt(t *testing.T, tr trial, k int) (lived bool, checks int) {
 	return err == nil, checks
 }
 
-// TestFailAtEveryStep, rows 19 and 20: the k-th system call fails, for every k,
+// TestFaultFailsEveryStep, rows 19 and 20: the k-th system call fails, for every k,
 // once or (a disk that is full and then is not) with all writing after it.
-func TestFailAtEveryStep(t *testing.T) {
-	for _, mode := range []struct {
-		name    string
-		err     error
-		lasting bool
-	}{{"ENOSPC", unix.ENOSPC, false}, {"EIO", unix.EIO, false}, {"a full disk", unix.ENOSPC, true}} {
+func TestFaultFailsEveryStep(t *testing.T) {
+	t.Parallel()
+	for _, mode := range []failure{{"ENOSPC", unix.ENOSPC, false}, {"EIO", unix.EIO, false}, {"a full disk", unix.ENOSPC, true}} {
 		for _, tr := range trials {
-			steps, checks := 0, 0
-			for k := int64(1); ; k++ {
-				b, home := mustTrial(t, tr)
-				var at atomic.Int64
-				disk.SetFault(func(op string) error {
-					n := at.Add(1)
-					if n == k || mode.lasting && n > k && n < k+40 && writes(op) {
-						return mode.err
-					}
-					return nil
-				})
-				err := untilDone(t, tr, home)
-				disk.SetFault(nil)
-				if err != nil {
-					t.Fatalf("%s, %s at step %d: %v", tr.role, mode.name, k, err)
-				}
-				checks += tr.check(t, b, home, "")
-				if t.Failed() {
-					t.Fatalf("%s, %s at step %d", tr.role, mode.name, k)
-				}
-				os.RemoveAll(filepath.Dir(home.Root()))
-				if at.Load() < k {
-					steps = int(k - 1)
-					break
-				}
-			}
-			fmt.Printf("faults: %s with %s at each of %d steps, %d checks held\n", tr.role, mode.name, steps, checks)
+			t.Run(tr.role+" with "+mode.name, func(t *testing.T) {
+				t.Parallel()
+				apart(t, func() { failEveryStep(t, tr, mode) })
+			})
 		}
 	}
+}
+
+// A failure is how a system call fails.
+type failure struct {
+	name    string
+	err     error
+	lasting bool
+}
+
+// apart runs a test in a process of its own: a fault is its whole process's.
+func apart(t *testing.T, test func()) {
+	const here = "NETSKY_TEST_APART"
+	if os.Getenv(here) == t.Name() {
+		test()
+		return
+	}
+	pattern := "^" + strings.ReplaceAll(t.Name(), "/", "$/^") + "$"
+	cmd := exec.CommandContext(t.Context(), os.Args[0], "-test.run", pattern)
+	cmd.Env = append(os.Environ(), here+"="+t.Name())
+	out, err := cmd.CombinedOutput()
+	said := false
+	for line := range strings.Lines(string(out)) {
+		if strings.HasPrefix(line, "faults: ") {
+			fmt.Print(line)
+			said = true
+		}
+	}
+	if err != nil || !said {
+		t.Errorf("%v\n%s", err, out)
+	}
+}
+
+func failEveryStep(t *testing.T, tr trial, mode failure) {
+	steps, checks := 0, 0
+	for k := int64(1); ; k++ {
+		b, home := mustTrial(t, tr)
+		var at atomic.Int64
+		disk.SetFault(func(op string) error {
+			n := at.Add(1)
+			if n == k || mode.lasting && n > k && n < k+40 && writes(op) {
+				return mode.err
+			}
+			return nil
+		})
+		err := untilDone(t, tr, home)
+		disk.SetFault(nil)
+		if err != nil {
+			t.Fatalf("%s, %s at step %d: %v", tr.role, mode.name, k, err)
+		}
+		checks += tr.check(t, b, home, "")
+		if t.Failed() {
+			t.Fatalf("%s, %s at step %d", tr.role, mode.name, k)
+		}
+		os.RemoveAll(filepath.Dir(home.Root()))
+		if at.Load() < k {
+			steps = int(k - 1)
+			break
+		}
+	}
+	fmt.Printf("faults: %s with %s at each of %d steps, %d checks held\n", tr.role, mode.name, steps, checks)
 }
 
 // writes reports whether a step needs room on the disk.
@@ -285,9 +321,9 @@ func checkRouter(tb testing.TB, b *bus.Bus, h home.Dir, _ string) (checks int) {
 	return checks + len(got)
 }
 
-// TestFsyncFails, row 20: what could not be fsynced is not acknowledged and never
+// TestFaultInFsync, row 20: what could not be fsynced is not acknowledged and never
 // fsynced a second time; a fresh file is.
-func TestFsyncFails(t *testing.T) {
+func TestFaultInFsync(t *testing.T) {
 	b, h := mustBus(t, bus.Options{}, agent.Root, agent.Clone(1))
 	var mu sync.Mutex
 	var ops []string
@@ -355,9 +391,9 @@ func TestFsyncFails(t *testing.T) {
 	}
 }
 
-// TestFullDiskForAWhile, row 19: a receiver whose disk is full for a while hands nothing over
+// TestFaultFullDisk, row 19: a receiver whose disk is full for a while hands nothing over
 // twice and loses nothing once there is room.
-func TestFullDiskForAWhile(t *testing.T) {
+func TestFaultFullDisk(t *testing.T) {
 	b, _ := mustBus(t, bus.Options{}, agent.Root, agent.Clone(1))
 	r := mustReceive(t, b, agent.Clone(1), bus.ReceiveOptions{})
 	mustSend(t, b, message(agent.Owner, agent.Clone(1), "one"))

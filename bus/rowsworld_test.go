@@ -95,9 +95,9 @@ func holdRole(ctx context.Context, home home.Dir) error {
 
 func TestRowsOfTheWorld(t *testing.T) {
 	t.Run("row 17 umask", row17Umask)
-	// Row 18, kill -9 at each step, is TestKillAtEveryStep in the build with the
+	// Row 18, kill -9 at each step, is TestFaultKillsEveryStep in the build with the
 	// tag faults, and TestSoak in every build. Row 20, fsync, and the other half
-	// of row 19 are TestFsyncFails and TestFailAtEveryStep there.
+	// of row 19 are TestFaultInFsync and TestFaultFailsEveryStep there.
 	t.Run("row 19 no room", row19NoRoom)
 	t.Run("row 21 deleted while running", row21DeletedWhileRunning)
 	t.Run("row 22 no inotify", row22NoInotify)
