@@ -1,8 +1,8 @@
-// Package prompts renders what an agent is told: its system prompt, made of
-// layers that are only ever appended to each other, and the few lines that go
-// in front of the first message of a fresh conversation.
+// Package prompts renders an agent's texts: its system prompt, made of layers that are
+// only ever appended to each other, and the few lines in front of the first message of
+// a new conversation.
 //
-// It promises that no agent starts with a text half filled in. A layer may use
+// It promises that no agent starts with a placeholder left in its text. A layer may use
 // the placeholders
 //
 //	{{ n }}            the agent's number: "0", "3", "infinity"
@@ -13,15 +13,15 @@
 //	{{ runtime }}      claude, codex, demo, …
 //	{{ home }}         netsky's home directory
 //	{{ workspace }}    where the agent puts its git worktrees
-//	{{ prompt_file }}  where the rendered prompt lies
+//	{{ prompt_file }}  where the rendered prompt is
 //	{{ "{{" }}         two opening braces, literally
 //
-// with any number of blanks inside the braces. Every other "{{" is an error that
-// names the layer and the line, in the texts below as in an addendum of the
-// user's. What is put in for a placeholder is data: it is not looked at again,
-// so a directory may be called "{{ n }}".
+// with any number of blanks inside the braces. Every other "{{" is an error that names
+// the layer and the line, in the built-in texts and in a user's addendum. A
+// placeholder's value is data: it is not examined again, so a directory may be called
+// "{{ n }}".
 //
-// The package reads no files but those compiled in, and keeps nothing.
+// The package reads only the files compiled into it, and keeps no state.
 package prompts
 
 import (
@@ -33,7 +33,7 @@ import (
 	"netsky/agent/home"
 )
 
-// Separator stands between two layers.
+// Separator is between two layers.
 const Separator = "\n\n---\n\n"
 
 var (
@@ -60,9 +60,9 @@ type Input struct {
 	Agent   agent.ID
 	Home    home.Dir
 	Dir     string // where the agent starts; absolute
-	Owner   string // the person's name; "" is fine
-	Machine string // the machine's name; "" is fine
-	Runtime string // the runtime's name; "" is fine
+	Owner   string // the person's name; may be ""
+	Machine string // the machine's name; may be ""
+	Runtime string // the runtime's name; may be ""
 	Addenda []Layer
 }
 
@@ -72,10 +72,10 @@ type Layer struct {
 	Text string `json:"text"`
 }
 
-// Layers renders the agent's prompt in its parts: the base, what its runtime adds,
-// the stanza of its role, the addenda in their order. Blank lines around a part are dropped, and
-// so is an addendum with nothing in it. An error that matches ErrPlaceholder or
-// ErrText is about what a layer says.
+// Layers renders the agent's prompt in its parts: the base, the runtime's part, the
+// role's part, and the addenda in their order. Blank lines around a part are dropped,
+// and so is an empty addendum. An error that matches ErrPlaceholder or ErrText is about
+// the text of a layer.
 func Layers(in Input) ([]Layer, error) {
 	values, err := in.values()
 	if err != nil {
@@ -95,7 +95,7 @@ func Layers(in Input) ([]Layer, error) {
 	return rendered, nil
 }
 
-// Render is the agent's whole prompt: its layers with Separator between them.
+// Render returns the agent's whole prompt: its layers with Separator between them.
 func Render(in Input) (string, error) {
 	layers, err := Layers(in)
 	if err != nil {
@@ -108,8 +108,8 @@ func Render(in Input) (string, error) {
 	return strings.Join(texts, Separator) + "\n", nil
 }
 
-// Startup is the text in front of the first message of a fresh conversation.
-// The addenda play no part in it.
+// Startup returns the text in front of the first message of a new conversation. Addenda
+// are not part of it.
 func Startup(in Input) (string, error) {
 	values, err := in.values()
 	if err != nil {
@@ -126,7 +126,7 @@ func Startup(in Input) (string, error) {
 	return text + "\n", nil
 }
 
-// runtime are the layers about what the runtime has and others lack.
+// runtime returns the layers for what only some runtimes have.
 func (in Input) runtime() []Layer {
 	switch in.Runtime {
 	case "claude":
@@ -137,7 +137,7 @@ func (in Input) runtime() []Layer {
 	return nil
 }
 
-// stanza is the layer of the agent's role.
+// stanza returns the layer for the agent's role.
 func (in Input) stanza() Layer {
 	switch in.Agent {
 	case agent.Root:
@@ -148,7 +148,7 @@ func (in Input) stanza() Layer {
 	return Layer{"clone.md", clone}
 }
 
-// values are what the placeholders stand for.
+// values returns the placeholders' values.
 func (in Input) values() (map[string]string, error) {
 	switch {
 	case !in.Agent.IsAgent():

@@ -14,23 +14,23 @@ import (
 )
 
 var (
-	// ErrPlaceholder reports a "{{" that names no known value.
+	// ErrPlaceholder reports a "{{" without a known placeholder.
 	ErrPlaceholder = advice.With(errors.New("is not a known placeholder"),
 		"`netsky prompt AGENT --layers` shows what the text is made of")
 
-	// ErrText reports a layer that is not text: a program's argument
-	// cannot hold a NUL, and JSON no broken UTF-8.
+	// ErrText reports a layer that is not text: a program's argument cannot contain a
+	// NUL, and JSON no invalid UTF-8.
 	ErrText = errors.New("is not text")
 )
 
 const (
 	opening = "{{"
 	closing = "}}"
-	literal = `"{{"` // written between the braces, it gives two braces
+	literal = `"{{"` // in braces, it produces two braces
 )
 
-// substitute fills in the placeholders in one pass from left to right, so that
-// nothing that was put in is ever read again.
+// substitute replaces the placeholders in one pass from left to right, so that no value
+// is examined again.
 func substitute(l Layer, values map[string]string) (string, error) {
 	text := strings.ReplaceAll(strings.TrimPrefix(l.Text, "\ufeff"), "\r\n", "\n")
 	if at := badByte(text); at >= 0 {
@@ -60,7 +60,8 @@ func substitute(l Layer, values map[string]string) (string, error) {
 	return out.String(), nil
 }
 
-// placeholder reads the one that text begins with: its value and its length.
+// placeholder parses the one that text begins with, and returns its value and its
+// length.
 func placeholder(text string, values map[string]string) (value string, length int, ok bool) {
 	inside := strings.TrimLeft(text[len(opening):], " \t")
 	if rest, found := strings.CutPrefix(inside, literal); found {
@@ -77,7 +78,7 @@ func placeholder(text string, values map[string]string) (value string, length in
 	return value, len(text) - len(rest), ok && closed
 }
 
-// refuse is the error for the "{{" at a place of a layer's text.
+// refuse returns the error for the "{{" at a position in a layer's text.
 func refuse(l Layer, text string, at int, values map[string]string) error {
 	return fmt.Errorf("%s, line %d: %q %w; known are %s and %s for the braces themselves",
 		l.Name, lineAt(text, at), preview(text[at:]), ErrPlaceholder, known(values),
@@ -90,8 +91,8 @@ func known(values map[string]string) string {
 
 func lineAt(text string, at int) int { return 1 + strings.Count(text[:at], "\n") }
 
-// preview is the beginning of a text: to its first closing braces, the end of
-// its line or 40 characters, whichever comes first.
+// preview returns the beginning of a text: to its first closing braces, the end of its
+// line or 40 characters, whichever comes first.
 func preview(text string) string {
 	line, _, _ := strings.Cut(text, "\n")
 	if before, _, ok := strings.Cut(line, closing); ok {
@@ -103,7 +104,7 @@ func preview(text string) string {
 	return line
 }
 
-// badByte is where the text first holds a NUL or a byte that is no UTF-8, or -1.
+// badByte returns the position of the first NUL or byte that is not UTF-8, or -1.
 func badByte(text string) int {
 	for i, r := range text {
 		if r == 0 {
@@ -118,8 +119,8 @@ func badByte(text string) int {
 	return -1
 }
 
-// plain is a value as it may stand in the middle of a line. One that would
-// break the line, or is no text, is quoted as in a Go program.
+// plain returns a value for the middle of a line. One that would break the line, or is
+// not text, is quoted as in a Go program.
 func plain(value string) string {
 	odd := func(r rune) bool { return unicode.IsControl(r) || r == '\u2028' || r == '\u2029' }
 	if !utf8.ValidString(value) || strings.ContainsFunc(value, odd) {

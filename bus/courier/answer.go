@@ -14,7 +14,7 @@ import (
 )
 
 const (
-	brakedTries = 24 // for an answer that a brake holds up
+	brakedTries = 24 // for an answer that a brake stops
 	brakedAgain = 5 * time.Second
 	shortened   = 100_000 // bytes of an answer that is too long for the bus
 )
@@ -108,7 +108,7 @@ func endOf(o owed, e agent.Event, asked func(owed) (agent.Event, bool, error)) (
 		return end, false, err
 	case ok:
 		return own, true, nil
-	case own.ID == "" || e.ID == "" || own.ID == e.ID: // nobody counts turns, or it is the same turn
+	case own.ID == "" || e.ID == "" || own.ID == e.ID: // turns have no numbers, or it is the same turn
 		return e, true, nil
 	}
 	return interrupted, o.late, nil

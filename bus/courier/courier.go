@@ -78,27 +78,27 @@ type Courier struct {
 	ledger  *ledger
 	asks    chan func()     // run by Run's goroutine for others
 	stopped chan struct{}   // closed when Run has returned
-	cancels chan agent.ID   // addresses that want the running turn ended
+	cancels chan agent.ID   // addresses that want the running turn interrupted
 	wants   chan struct{}   // asks for a batch
 	batches chan batch      // the requested batches
 	group   sync.WaitGroup  // the goroutines of Run
-	told    map[string]bool // troubles already logged, until they have passed
+	told    map[string]bool // problems already logged, until they have passed
 
 	// The rest belongs to Run's goroutine.
 	box      *bus.Receiver
 	state    Condition
 	reported bool      // state is on disk
-	finished bool      // the state says that a shutdown was obeyed
+	finished bool      // the state reports an obeyed shutdown
 	since    time.Time // when the state was first seen
 	looks    time.Time // when to look at it next
 	heard    time.Time // the last event of this program
 	hooked   bool      // there was one, so events work
-	open     bool      // a turn runs, by the events
-	turn     func()    // ends the turn for the receiver; nil: none runs
+	open     bool      // a turn is running, according to the events
+	turn     func()    // reports the end of the turn to the receiver; nil: none is running
 	startup  bool      // the startup text is due
 
 	asked    bool            // a batch has been asked for
-	over     bool            // the mailbox gives nothing more
+	over     bool            // the mailbox is closed
 	pending  []*bus.Delivery // claimed and not offered
 	lost     []lost          // from an earlier conversation, to be reported to the model
 	flight   *flight         // nil: none
@@ -106,7 +106,7 @@ type Courier struct {
 	filled   time.Time // when tokens were last counted
 	channel  bool      // push by Notify
 	closed   closed
-	unfiled  []*bus.Delivery // witnessed, but the system refused to file them
+	unfiled  []*bus.Delivery // seen in the program, but the system refused to file them
 	unsent   []answer
 	tries    time.Time       // when to retry both
 	restored bool            // what was left is settled
@@ -115,7 +115,7 @@ type Courier struct {
 	end      agent.Event     // of the last turn
 	turnOf   string          // the first message of the running turn
 	past     map[string]*past
-	left     []owed         // of the ledger, to be restored
+	left     []owed         // from the ledger, to be restored
 	losses   map[string]int // how often a message's turn was cut off
 }
 

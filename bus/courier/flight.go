@@ -12,18 +12,18 @@ import (
 	"netsky/bus/envelope"
 )
 
-// A flight is the one text that is on its way.
+// A flight is the text that has been offered and not seen yet.
 type flight struct {
 	list    []*bus.Delivery // the messages in it
-	lost    []lost          // or what an earlier conversation left
+	lost    []lost          // or messages that an earlier conversation left
 	unseen  map[string]bool // by ID, until the program has been seen with it
 	text    string
-	notice  string    // how the text begins, where it is about what was lost
-	startup bool      // the startup text is in it
-	way     way       // by which it went
+	notice  string    // the beginning of the text, if it is about lost messages
+	startup bool      // the startup text is included
+	way     way       // how it was offered
 	pushed  time.Time // last
 	times   int
-	stirred bool // the program has been busy since, and no event has ever come
+	stirred bool // the program has been busy since, and there has never been an event
 }
 
 type way int
@@ -31,18 +31,18 @@ type way int
 const (
 	byPush way = iota
 	byChannel
-	byHand // the inbox tool's result
+	byHand // as the inbox tool's result
 )
 
-// A closed is a way that is closed, and how the other is gone.
+// A closed is a delivery path that can't be used at the moment.
 type closed struct {
 	is    bool
-	next  time.Time // when it is tried again
+	next  time.Time // when to try it again
 	wait  time.Duration
 	since time.Time
 }
 
-// launch hands over what waits. It is written down before.
+// launch offers the waiting messages, after storing in the ledger that it does.
 func (m *Courier) launch(ctx context.Context) {
 	f := &flight{unseen: make(map[string]bool)}
 	if len(m.lost) > 0 {
@@ -63,8 +63,8 @@ func (m *Courier) launch(ctx context.Context) {
 	m.push(ctx)
 }
 
-// load puts messages into a text; false if nothing is to be offered now, as the
-// conversation holds them already or can't be asked.
+// load puts messages into a text. It returns false if nothing is to be offered now,
+// because the conversation holds them already or can't be asked.
 func (m *Courier) load(ctx context.Context, f *flight, list []*bus.Delivery) bool {
 	var fresh []*bus.Delivery
 	for _, d := range list {
@@ -81,7 +81,7 @@ func (m *Courier) load(ctx context.Context, f *flight, list []*bus.Delivery) boo
 			fresh = append(fresh, d)
 			continue
 		}
-		if !m.doubts[e.ID] && (o.Start != m.o.Start || !m.traits.Queues) { // taken by a program, or over a connection, that has died since
+		if !m.doubts[e.ID] && (o.Start != m.o.Start || !m.traits.Queues) { // accepted by a program, or over a connection, that has died since
 			done, err := m.resume(ctx, o, e)
 			if err != nil {
 				return false
@@ -174,12 +174,12 @@ func (m *Courier) push(ctx context.Context) {
 		if !m.closed.is {
 			m.closed = closed{is: true, since: time.Now()}
 		}
-	default: // perhaps it was taken: tried again like one that was not seen
+	default: // it may have been accepted: retried like one that was not seen
 		m.trouble("deliver mail", err)
 	}
 }
 
-// offer is what the runtime is given.
+// offer returns the Offer for the runtime.
 func (f *flight) offer() (o Offer) {
 	o.Text = f.text
 	for _, d := range f.list {
@@ -197,7 +197,7 @@ func (f *flight) offer() (o Offer) {
 	return o
 }
 
-// ground takes the flight back, as nothing of it was taken.
+// ground takes the flight back: nothing of it was accepted.
 func (m *Courier) ground() {
 	f := m.flight
 	m.flight = nil
@@ -206,8 +206,8 @@ func (m *Courier) ground() {
 	m.lost = append(f.lost[:len(f.lost):len(f.lost)], m.lost...)
 }
 
-// notify pushes each message of the flight as a notification. What the program
-// makes of it looks like our own rendering.
+// notify pushes each message of the flight as a notification. The program renders it as
+// netsky does.
 func (m *Courier) notify(ctx context.Context, f *flight) error {
 	for i, d := range f.list {
 		e := d.Envelope()
@@ -226,7 +226,7 @@ func (m *Courier) notify(ctx context.Context, f *flight) error {
 	return nil
 }
 
-// point says in the pane that mail waits, as the other way is closed.
+// point types a line into the pane that mail waits, as the other paths are closed.
 func (m *Courier) point(ctx context.Context, now time.Time) {
 	c, every := &m.closed, m.traits.Pace.Point
 	pane, ok := m.o.Runtime.(Pointer)

@@ -12,7 +12,7 @@ import (
 	"netsky/bus"
 )
 
-// pursue sees to a text that is on its way.
+// pursue follows up a text that has been offered.
 func (m *Courier) pursue(ctx context.Context, now time.Time) time.Time {
 	f := m.flight
 	if f.way == byHand {
@@ -28,7 +28,7 @@ func (m *Courier) pursue(ctx context.Context, now time.Time) time.Time {
 	if now.Sub(f.pushed) < wait || idle < wait {
 		return now.Add(m.traits.Pace.Busy)
 	}
-	m.looks = time.Time{} // it may have begun a turn since
+	m.looks = time.Time{} // it may have started a turn since
 	if m.look(ctx, now); m.state.State != agent.Idle {
 		return m.looks
 	}
@@ -38,7 +38,7 @@ func (m *Courier) pursue(ctx context.Context, now time.Time) time.Time {
 		return now.Add(wait)
 	case held:
 		m.arrived()
-		// Only the hook of the prompt was lost; that of the turn's end has told.
+		// Only the hook of the prompt was lost; that of the turn's end has reported.
 		if e := m.end; m.open && e.MS >= f.pushed.UnixMilli() {
 			m.close(ctx, Event{Event: e})
 		}
@@ -62,7 +62,7 @@ func (m *Courier) pursue(ctx context.Context, now time.Time) time.Time {
 func (m *Courier) held(ctx context.Context, f *flight) (bool, error) {
 	ids := slices.Collect(maps.Keys(f.unseen))
 	for _, l := range f.lost {
-		if l.text != "" { // witnessed perhaps, without a word of the prompt
+		if l.text != "" { // possibly seen, without an event for the prompt
 			ids = append(ids, l.ID)
 		}
 	}
@@ -74,13 +74,13 @@ func (m *Courier) held(ctx context.Context, f *flight) (bool, error) {
 	return len(ids) > 0, nil
 }
 
-// sight takes note that the program has been seen with a message.
+// sight records that the program has been seen with a message.
 func (m *Courier) sight(id string) {
 	if _, ok := m.doubts[id]; ok {
 		m.doubts[id] = true
 	}
 	if m.ledger.sight(id) {
-		m.open = true // until the turn's end is told
+		m.open = true // until the turn's end is reported
 	}
 	f := m.flight
 	if f == nil || !f.unseen[id] {
@@ -98,8 +98,8 @@ func (m *Courier) sight(id string) {
 	}
 }
 
-// unpend files a message that was offered over a connection that broke, and that
-// the program has been seen with since.
+// unpend files a message that was offered over a connection that broke, and with which
+// the program has been seen since.
 func (m *Courier) unpend(id string) {
 	for _, d := range m.pending {
 		if e := d.Envelope(); e.ID == id {
@@ -112,7 +112,7 @@ func (m *Courier) unpend(id string) {
 	}
 }
 
-// arrived takes the whole flight to be seen.
+// arrived marks the whole flight as seen.
 func (m *Courier) arrived() {
 	f := m.flight
 	for id := range f.unseen {
@@ -137,7 +137,7 @@ func (m *Courier) landed() {
 	m.flight = nil
 }
 
-// file confirms a delivery. What the system refuses is tried again.
+// file confirms a delivery. What the system refuses is retried.
 func (m *Courier) file(d *bus.Delivery) {
 	if err := d.Confirm(); err != nil && !errors.Is(err, bus.ErrClosed) {
 		m.trouble("file delivered mail", err)

@@ -14,10 +14,9 @@ import (
 	"netsky/bus/envelope"
 )
 
-// An owed is a message that was offered to the model and whose turn has not
-// ended. It is written down before it is offered, so that the next server knows
-// what a dead one may have left unanswered, and what a conversation that was
-// killed may have forgotten.
+// An owed is a message that was offered to the model and whose turn has not ended. It
+// is stored before it is offered, so that the next courier knows what a dead one may
+// have left unanswered, and what a conversation that was killed may have forgotten.
 type owed struct {
 	ID        string        `json:"id"`
 	From      agent.ID      `json:"from"`
@@ -26,12 +25,12 @@ type owed struct {
 	Hops      int           `json:"hops,omitempty"`
 	SentMS    int64         `json:"sent_ms"`
 	OfferedMS int64         `json:"offered_ms"`
-	Start     string        `json:"start,omitempty"` // the start id of the program that it was offered to last
-	Wants     bool          `json:"wants,omitempty"` // an answer, and has none of the model's
+	Start     string        `json:"start,omitempty"` // the start id of the program that it was last offered to
+	Wants     bool          `json:"wants,omitempty"` // it wants an answer, and the model has given none
 
 	seen bool   // the model has it
-	turn string // the number of the turn that took it, if a hook has told
-	late bool   // a later turn has ended, and how its own did is not known yet
+	turn string // the number of the turn that took it, if an event has reported it
+	late bool   // a later turn has ended, and how its own ended is not known yet
 }
 
 func (m *Courier) owedOf(e envelope.Envelope) owed {
@@ -41,8 +40,8 @@ func (m *Courier) owedOf(e envelope.Envelope) owed {
 	}
 }
 
-// WantsAnswer reports whether a message gets exactly one answer: what the owner
-// wrote, briefs, handoffs and cron's calls, and what asks for one; never an answer.
+// WantsAnswer reports whether a message gets exactly one answer: the owner's messages,
+// briefs, handoffs and cron's calls, and those that ask for one; never an answer.
 func WantsAnswer(e envelope.Envelope) bool {
 	switch e.Kind {
 	case envelope.KindReply, envelope.KindError, envelope.KindAck, envelope.KindApproval, envelope.KindApprovalAnswer:
@@ -58,13 +57,13 @@ type ledger struct {
 	home home.Dir
 	rel  string
 
-	mu   sync.Mutex // guards what follows, and the file
+	mu   sync.Mutex // guards the fields below, and the file
 	file ledgerFile
 }
 
 type ledgerFile struct {
 	Owed []owed `json:"owed"` // the oldest first
-	// RecordedMS is the end of the last turn that is on record.
+	// RecordedMS is the end of the last recorded turn.
 	RecordedMS int64 `json:"recorded_ms,omitempty"`
 }
 
@@ -77,8 +76,8 @@ func newLedger(home home.Dir, id agent.ID) *ledger {
 	return &ledger{home: home, rel: owedDir + "/" + string(id) + ".json"}
 }
 
-// load reads the ledger. One that can't be read is begun anew, and the error says
-// why.
+// load reads the ledger. If it can't be read, an empty one replaces it, and the error
+// says why.
 func (l *ledger) load() error {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -106,8 +105,8 @@ func (l *ledger) save(sync bool) error {
 	return l.home.WriteFile(l.rel, append(data, '\n'), sync)
 }
 
-// offer stores what is about to be offered. When it returns nil, that
-// survives a loss of power.
+// offer stores what is about to be offered. When it returns nil, that survives a loss
+// of power.
 func (l *ledger) offer(list []owed) error {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -137,14 +136,14 @@ func (l *ledger) index(id string, from agent.ID) int {
 	return slices.IndexFunc(l.file.Owed, func(o owed) bool { return o.ID == id && (from == "" || o.From == from) })
 }
 
-// has reports whether anything is owed about the message.
+// has reports whether the ledger has the message.
 func (l *ledger) has(id string) bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	return l.index(id, "") >= 0
 }
 
-// sight notes that the model has the message; true if that is news.
+// sight records that the model has the message, and reports whether that is new.
 func (l *ledger) sight(id string) bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -156,7 +155,7 @@ func (l *ledger) sight(id string) bool {
 	return true
 }
 
-// unsee notes that the model may have lost the messages.
+// unsee records that the model may have lost the messages.
 func (l *ledger) unsee(list []owed) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -167,7 +166,7 @@ func (l *ledger) unsee(list []owed) {
 	}
 }
 
-// late notes that the end of the message's turn was missed.
+// late records that the end of the message's turn was missed.
 func (l *ledger) late(id string) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -176,7 +175,7 @@ func (l *ledger) late(id string) {
 	}
 }
 
-// took notes which turn took a message.
+// took records which turn took a message.
 func (l *ledger) took(id, turn string) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -197,8 +196,8 @@ func (l *ledger) list(seen bool) (list []owed) {
 	return list
 }
 
-// InHand is the ID of the message that was offered to an agent last and whose turn
-// has not ended; "" if there is none.
+// InHand returns the ID of the message that was offered to an agent last and whose turn
+// has not ended, or "".
 func InHand(h home.Dir, of agent.ID) string {
 	l := newLedger(h, of)
 	if l.load() != nil || len(l.file.Owed) == 0 {
@@ -207,9 +206,9 @@ func InHand(h home.Dir, of agent.ID) string {
 	return l.file.Owed[len(l.file.Owed)-1].ID
 }
 
-// Owe puts a message into an agent's ledger that was handed to its program by
-// other means: the next courier answers it, or gives it to the model again. Who
-// calls it holds the agent's lock, as a courier reads the ledger when it begins.
+// Owe puts a message into an agent's ledger that was given to its program in another
+// way: the next courier answers it, or gives it to the model again. The caller must
+// hold the agent's lock, as a courier reads the ledger when it starts.
 func Owe(h home.Dir, to agent.ID, e envelope.Envelope) error {
 	l := newLedger(h, to)
 	if err := l.load(); err != nil {
@@ -232,7 +231,7 @@ func (l *ledger) offered(e envelope.Envelope) (o owed, ok bool) {
 	return l.file.Owed[i], true
 }
 
-// answered notes that the model has answered by itself.
+// answered records that the model has answered by itself.
 func (l *ledger) answered(id string) error {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -244,7 +243,7 @@ func (l *ledger) answered(id string) error {
 	return l.save(false)
 }
 
-// settle takes out what is done with. What a crash leaves in is settled again.
+// settle removes finished entries. If a crash leaves one, it is settled again.
 func (l *ledger) settle(recorded int64, done ...owed) error {
 	l.mu.Lock()
 	defer l.mu.Unlock()

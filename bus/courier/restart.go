@@ -14,29 +14,29 @@ import (
 	"netsky/bus/envelope"
 )
 
-// A lost is a message that an earlier server had handed over and whose turn was
-// cut off by a death.
+// A lost is a message that an earlier courier had offered and whose turn was cut off
+// when a process died.
 type lost struct {
 	owed
 	text     string // its rendering, if the conversation never had it
 	envelope envelope.Envelope
 }
 
-// A past is what the events say of a message that is still owed.
+// A past is what the events report about a message that is still owed.
 type past struct {
 	seen bool
 	turn string       // the number of the turn that took it
 	end  *agent.Event // of its turn
 }
 
-// ends takes in the end of a turn.
+// ends records the end of a turn.
 func (p *past) ends(e agent.Event) {
 	if p.seen && p.end == nil && (p.turn == "" || e.ID == "" || p.turn == e.ID) {
 		p.end = &e
 	}
 }
 
-// remember reads the events that came before us.
+// remember reads the events from before this courier ran.
 func (m *Courier) remember(ctx context.Context) {
 	m.past, m.doubts = make(map[string]*past), make(map[string]bool)
 	offered := make(map[string]int64)
@@ -82,8 +82,7 @@ func (m *Courier) remember(ctx context.Context) {
 	m.left = m.ledger.list(false)
 }
 
-// restore settles what was left, as soon as it is known what the conversation
-// holds.
+// restore settles what was left, as soon as it is known what the conversation holds.
 func (m *Courier) restore(ctx context.Context, now time.Time) {
 	if m.restored || ctx.Err() != nil || len(m.left) > 0 && !m.knows(now) {
 		return
@@ -91,7 +90,7 @@ func (m *Courier) restore(ctx context.Context, now time.Time) {
 	for len(m.left) > 0 {
 		o := m.left[0]
 		done, err := m.restoreOne(ctx, o)
-		if err != nil { // nothing is known of it: we may be told to end
+		if err != nil { // nothing is known about it: this process may be shutting down
 			m.trouble("find "+o.ID, err)
 			return
 		}
@@ -114,8 +113,8 @@ func (m *Courier) knows(now time.Time) bool {
 	return m.began && m.state.Takes
 }
 
-// cut has what was under way settled once more: the program was cut off from its
-// conversation, which goes on.
+// cut has what was in progress settled once more: the program was cut off from its
+// conversation, which continues.
 func (m *Courier) cut() {
 	m.open, m.turnOf = false, ""
 	m.past = make(map[string]*past)
@@ -128,7 +127,7 @@ func (m *Courier) cut() {
 		}
 	}
 	m.ledger.unsee(seen)
-	if f := m.flight; f != nil { // the conversation knows whether it was taken
+	if f := m.flight; f != nil { // the conversation knows whether it was accepted
 		m.flight = nil
 		f.list = slices.DeleteFunc(f.list, func(d *bus.Delivery) bool { return !f.unseen[d.Envelope().ID] })
 		for _, d := range f.list {
@@ -145,15 +144,15 @@ func (m *Courier) cut() {
 	m.restored = len(m.left) == 0
 }
 
-// worn reports whether a message has been cut off as often as it may be.
+// worn reports whether a message has been cut off as often as allowed.
 func (m *Courier) worn(id string) bool {
 	return m.traits.Losses > 0 && m.losses[id] >= m.traits.Losses
 }
 
-// doubt reports whether a message that is not filed has been seen nevertheless,
-// since the mailbox was taken. If it has not, and was handed to this very program
-// by a server that has died since, it may still wait in the program's queue:
-// Claude Code starts a server that is gone again when the model calls a tool.
+// doubt reports whether a message that is not filed has been seen all the same since
+// the mailbox was taken. If it has not, and an earlier server, now dead, gave it to
+// this very program, it may still wait in the program's queue: Claude Code restarts a
+// dead server when the model calls a tool.
 func (m *Courier) doubt(o owed) (seen bool) {
 	p := m.past[o.ID]
 	seen = p != nil && p.seen
@@ -163,8 +162,8 @@ func (m *Courier) doubt(o owed) (seen bool) {
 	return seen
 }
 
-// doubtful reports whether something may wait in the program's queue. What an
-// idle program does not hold is not there.
+// doubtful reports whether something may wait in the program's queue. An idle program's
+// queue is empty.
 func (m *Courier) doubtful(now time.Time) bool {
 	open := false
 	for _, seen := range m.doubts {
@@ -177,7 +176,7 @@ func (m *Courier) doubtful(now time.Time) bool {
 	return false
 }
 
-// restoreOne settles one message; true if nothing more is owed about it.
+// restoreOne settles one message; it returns true if nothing more is owed about it.
 func (m *Courier) restoreOne(ctx context.Context, o owed) (done bool, err error) {
 	e, place, ok, err := m.find(ctx, o)
 	switch {
@@ -189,13 +188,13 @@ func (m *Courier) restoreOne(ctx context.Context, o owed) (done bool, err error)
 		}
 		return true, nil
 	case place != bus.Delivered && !m.doubt(o):
-		return false, nil // it is offered again, perhaps not at once
+		return false, nil // it is offered again, possibly later
 	}
 	return m.resume(ctx, o, e)
 }
 
-// resume continues with a message that was taken by a program that has died since;
-// true if nothing more is owed about it.
+// resume continues with a message that was accepted by a program that has died since;
+// it returns true if nothing more is owed about it.
 func (m *Courier) resume(ctx context.Context, o owed, e envelope.Envelope) (done bool, err error) {
 	var p past
 	if known := m.past[o.ID]; known != nil {
@@ -225,7 +224,7 @@ func (m *Courier) resume(ctx context.Context, o owed, e envelope.Envelope) (done
 		m.unsent = append(m.unsent, a)
 		return false, nil
 	}
-	if m.busy() { // the turn goes on
+	if m.busy() { // the turn continues
 		m.sight(o.ID)
 		m.ledger.took(o.ID, o.turn)
 		return false, nil
@@ -244,8 +243,8 @@ func (m *Courier) resume(ctx context.Context, o owed, e envelope.Envelope) (done
 	return false, nil
 }
 
-// pastEnd is the end of the turn that took the message: an event's, or where none
-// was written the conversation's.
+// pastEnd returns the end of the turn that took the message: from an event, or if there
+// is none from the conversation.
 func (m *Courier) pastEnd(ctx context.Context, o owed, p past) (e agent.Event, ok bool, err error) {
 	exact := p.end != nil && p.turn != "" && p.end.ID == p.turn
 	if !exact && (p.end != nil || !m.busy()) {
@@ -253,10 +252,10 @@ func (m *Courier) pastEnd(ctx context.Context, o owed, p past) (e agent.Event, o
 		switch {
 		case err != nil:
 			return e, false, err
-		case ok && own.Error != Interrupted: // or it is continued
+		case ok && own.Error != Interrupted: // otherwise it is continued
 			return own, true, nil
 		case p.end != nil && own.ID != "" && p.end.ID != "" && own.ID != p.end.ID:
-			return e, false, nil // it is another's
+			return e, false, nil // it belongs to another turn
 		}
 	}
 	if p.end != nil {
@@ -265,12 +264,12 @@ func (m *Courier) pastEnd(ctx context.Context, o owed, p past) (e agent.Event, o
 	return e, false, nil
 }
 
-// naming is how a notice names a message, or how that begins.
+// naming names a message in a notice, or with from "" begins its name.
 func naming(id string, from agent.ID) string { return id + " from " + string(from) }
 
-// loadLost puts what was lost into a text, as much as fits: what the conversation
-// holds is named, the rest offered again. The words between keep the whole from
-// looking like a message that came twice.
+// loadLost puts lost messages into a text, as many as fit: those that the conversation
+// holds are named, the others offered again. The words around them keep the text from
+// looking like a message that arrived twice.
 func (m *Courier) loadLost(f *flight) {
 	most := 1
 	if m.traits.Batch > 1 {
@@ -306,9 +305,9 @@ func (m *Courier) loadLost(f *flight) {
 	}
 }
 
-// find looks for a message that came to the agent and was not filed unread, and
-// says where it lies now; ok is false if it is nowhere. With an error that is not
-// known.
+// find finds a message that the agent received and that was not filed unread, and
+// returns where it is now; ok is false if it is nowhere. After an error that is
+// unknown.
 func (m *Courier) find(ctx context.Context, o owed) (e envelope.Envelope, p bus.Place, ok bool, err error) {
 	list, err := m.o.Bus.Received(ctx, m.o.Agent, o.ID)
 	for _, entry := range list {

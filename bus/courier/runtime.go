@@ -140,8 +140,7 @@ type Settler interface{ Settled(id string) }
 // ErrNotReady is returned by an Offer that can't be accepted at this moment.
 var ErrNotReady = errors.New("not ready")
 
-// Refused reports whether a way to the program is closed, rather than that it
-// was tried and something went wrong on it.
+// Refused reports whether a delivery path is closed, rather than that using it failed.
 func Refused(err error) bool {
 	var r interface{ Refused() bool }
 	if errors.As(err, &r) {

@@ -11,8 +11,8 @@ import (
 	"netsky/bus"
 )
 
-// A File is the Source of a program whose events other processes note in
-// state/events/<agent>.jsonl, such as hooks.
+// A File is the Source of a program whose events other processes, such as hooks, append
+// to state/events/<agent>.jsonl.
 type File struct {
 	home    home.Dir
 	id      agent.ID
@@ -21,10 +21,10 @@ type File struct {
 	rotated time.Time
 }
 
-// rotates is how often the file of events is looked at for its size.
+// rotates is how often the size of the event file is checked.
 const rotates = time.Hour
 
-// Events is the Source of an agent's own events. It ends with ctx or Close.
+// Events returns the Source of an agent's own events. It ends with ctx or Close.
 func Events(ctx context.Context, h home.Dir, b *bus.Bus, id agent.ID) (*File, error) {
 	watch, err := b.WatchEvents(ctx)
 	if err != nil {
@@ -33,11 +33,11 @@ func Events(ctx context.Context, h home.Dir, b *bus.Bus, id agent.ID) (*File, er
 	return &File{home: h, id: id, tail: h.AllEvents(id), watch: watch}, nil
 }
 
-// C receives when a file of events has changed, of whichever agent.
+// C receives when an event file has changed, of any agent.
 func (f *File) C() <-chan struct{} { return f.watch.C }
 
-// Read reads what was appended, and moves a file that has grown large aside once
-// an hour.
+// Read reads what was appended, and once an hour moves a file that has grown large
+// aside.
 func (f *File) Read(fn func(Event)) error {
 	err := f.tail.Read(func(e agent.Event) { fn(Event{Event: e}) })
 	if time.Since(f.rotated) > rotates {
@@ -53,14 +53,14 @@ func (f *File) Close() error {
 	return f.tail.Close()
 }
 
-// A Queue is the Source of a program that is driven by this process. It has no
-// record of the past, so its first Read brings nothing: what was put before is
-// news. The zero Queue is not ready; see NewQueue.
+// A Queue is the Source of a program that this process drives. It has no record of the
+// past, so its first Read returns nothing: everything put in is new. The zero Queue is
+// not ready; see NewQueue.
 type Queue struct {
 	c     chan struct{}
 	start string
 
-	mu    sync.Mutex // guards what follows
+	mu    sync.Mutex // guards the fields below
 	begun bool       // the first Read is over
 	list  []Event
 }
@@ -68,7 +68,7 @@ type Queue struct {
 // NewQueue makes an empty queue for the events of one start.
 func NewQueue(start string) *Queue { return &Queue{c: make(chan struct{}, 1), start: start} }
 
-// Put appends events, which one Read brings together. It never waits.
+// Put appends events, which one Read returns together. It never blocks.
 func (q *Queue) Put(list ...Event) {
 	now := time.Now().UnixMilli()
 	q.mu.Lock()
@@ -78,7 +78,7 @@ func (q *Queue) Put(list ...Event) {
 			e.MS = now
 		}
 		if e.Event.Event == EventState && len(q.list) > 0 && q.list[len(q.list)-1].Event.Event == EventState {
-			continue // one says as much as many
+			continue // one signal is as good as many
 		}
 		q.list = append(q.list, e)
 	}
@@ -96,7 +96,7 @@ func (q *Queue) wake() {
 // C receives when there are events.
 func (q *Queue) C() <-chan struct{} { return q.c }
 
-// Read takes all events out of the queue.
+// Read returns all events and empties the queue.
 func (q *Queue) Read(fn func(Event)) error {
 	q.mu.Lock()
 	if !q.begun {

@@ -41,7 +41,7 @@ func (m *Courier) Waiting(ctx context.Context) (texts string, left int, err erro
 	}
 }
 
-// maxResult is how many bytes of text a tool's result has at most.
+// maxResult is the most bytes of text in a tool's result.
 const maxResult = 20 << 10
 
 // hand makes a flight of what fits in a tool's result. more reports that there may be

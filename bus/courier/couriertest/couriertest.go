@@ -1,6 +1,6 @@
-// Package couriertest proves that a program keeps what courier.Runtime promises. A
-// new runtime's tests run it on the real program; the rest, from the claim to the
-// one answer, is proved once, in package courier.
+// Package couriertest checks that a program keeps what courier.Runtime promises. A new
+// runtime's tests run it on the real program; the rest, from the claim to the one
+// answer, is tested once, in package courier.
 //
 // It has no state of its own and writes nothing.
 package couriertest
@@ -19,14 +19,14 @@ import (
 	"netsky/bus/envelope"
 )
 
-// A Rig is a program that runs, with nobody else to talk to it.
+// A Rig is a running program that nothing else talks to.
 type Rig struct {
 	Agent   agent.ID
 	Runtime courier.Runtime
 	Events  courier.Source
-	// Say is a message's text on which the model ends its turn with these words.
+	// Say returns a message text on which the model ends its turn with these words.
 	Say func(words string) string
-	// Hold is a message's text whose turn lasts until it is interrupted.
+	// Hold returns a message text whose turn lasts until it is interrupted.
 	Hold func() string
 	// Remembers: the program has a conversation that can be asked.
 	Remembers bool
@@ -60,7 +60,7 @@ type check struct {
 	n      int             // messages made
 }
 
-// sound checks what the traits must be whatever the program is.
+// sound checks the traits, whatever the program is.
 func (c *check) sound() {
 	c.Helper()
 	t, p := c.traits, c.traits.Pace
@@ -105,7 +105,7 @@ func (c *check) ready() {
 	})
 }
 
-// nothing: of what never happened nothing is told.
+// nothing: nothing is reported about what never happened.
 func (c *check) nothing() {
 	c.Helper()
 	if err := c.Runtime.Interrupt(c.ctx, agent.Owner); err == nil {
@@ -141,8 +141,8 @@ func (c *check) mustOffer(o courier.Offer) {
 	}
 }
 
-// told waits until the program has been seen with all messages, and returns the
-// turn's number, if it has one.
+// told waits until the program has been seen with all messages, and returns the turn's
+// number, if it has one.
 func (c *check) told(o courier.Offer) (turn string) {
 	c.Helper()
 	c.wait("an event tells of "+strings.Join(o.About, ", "), func() bool {
@@ -210,7 +210,7 @@ func (c *check) mustSay(o courier.Offer, words string) {
 	}
 }
 
-// remembered checks what the conversation tells of a message; it may be written a
+// remembered checks what the conversation reports about a message; it may be written a
 // moment after the turn's end.
 func (c *check) remembered(id, turn string, how agent.EventKind, words string) {
 	c.Helper()
@@ -226,7 +226,7 @@ func (c *check) remembered(id, turn string, how agent.EventKind, words string) {
 	})
 	for _, number := range []string{turn, ""} {
 		if number == "" && how == agent.EventStopFailed {
-			continue // without a number it need not tell that a turn was broken off
+			continue // without a number it need not report that a turn was interrupted
 		}
 		c.wait("the conversation tells how the turn of "+id+" ended, by "+number, func() bool {
 			e, ok, err := c.Runtime.Ended(c.ctx, id, number)
@@ -249,14 +249,14 @@ func (c *check) batch() {
 	}
 }
 
-// interrupted: a turn can be ended from outside, and what is offered meanwhile is
-// either refused or comes later.
+// interrupted: a turn can be interrupted from outside, and what is offered meanwhile is
+// either refused or arrives later.
 func (c *check) interrupted() {
 	c.Helper()
 	before := c.ends()
 	held := c.offer(c.Hold())
 	c.mustOffer(held)
-	if c.traits.Queues || c.Remembers { // one that is interrupted before may be in no conversation
+	if c.traits.Queues || c.Remembers { // one that is interrupted earlier may be in no conversation
 		c.told(held)
 	}
 	c.wait("it is busy", func() bool {
@@ -278,7 +278,7 @@ func (c *check) interrupted() {
 		c.wait("the next turn ends", func() bool { n := c.ends(); return n > before && strings.Contains(c.ended(n).Text, "later") })
 	}
 	c.ready()
-	for _, e := range c.events { // no event need tell, but none may tell otherwise
+	for _, e := range c.events { // it need not be an event, but no event may say otherwise
 		if e.ID == turn && turn != "" && e.Event.Event == agent.EventStop && e.Error == "" {
 			c.Errorf("the interrupted turn ended with %+v", e)
 		}
@@ -291,7 +291,7 @@ func (c *check) interrupted() {
 	}
 }
 
-// long is a message of nearly the greatest length.
+// long is a message of nearly the maximum length.
 func (c *check) long() {
 	c.Helper()
 	if c.traits.Text == 0 {
