@@ -20,7 +20,7 @@ func TestClaudeInterruptAtQuestion(t *testing.T) {
 	if err == nil {
 		t.Errorf("interrupt said that it is done:\n%s", out)
 	}
-	mustContain(t, "interrupt", string(out), "is waiting (permission: Bash: touch ", "nothing was ended", "netsky approvals", "netsky attach agent1")
+	mustContain(t, "interrupt", string(out), "is waiting (permission: Bash: touch ", "nothing was interrupted", "netsky approvals", "netsky attach agent1")
 	if list := w.must(t, "netsky", "channel", "ls", "agent1"); strings.Contains(list, "cancel") || strings.Contains(list, "never mind") {
 		t.Errorf("left in its mailbox:\n%s", list)
 	}

@@ -142,8 +142,8 @@ func TestAskNamesTheApproval(t *testing.T) {
 	if status != 3 {
 		t.Errorf("exit status %d, want 3", status)
 	}
-	mustContain(t, "ask", out, "agent1 asks whether it may use shell: ", "`netsky approve "+code+"` lets it, once, with --deny not")
-	if n := strings.Count(out, "asks whether it may"); n != 1 {
+	mustContain(t, "ask", out, "agent1 asks for permission to use shell: ", "`netsky approve "+code+"` allows it once, with --deny it denies it")
+	if n := strings.Count(out, "asks for permission"); n != 1 {
 		t.Errorf("said %d times:\n%s", n, out)
 	}
 	w.must(t, "netsky", "approve", code)

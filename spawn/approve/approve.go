@@ -1,7 +1,7 @@
-// Package approve brings an agent's question whether it may do something to the owner,
-// and the answer back. A question is a file below state/approvals, a message to the
-// owner, and mostly a dialog in the agent's pane: the first answer counts. What a
-// crash leaves of it is cleared by whoever lists the questions next.
+// Package approve takes an agent's request for permission to the owner, and the answer
+// back. A request is a file below state/approvals, a message to the owner, and usually
+// a dialog in the agent's pane: the first answer counts. What a crash leaves is removed
+// by the next process that lists the requests.
 package approve
 
 import (
@@ -19,27 +19,27 @@ import (
 	"netsky/store"
 )
 
-// A Desk is where questions are put before the owner of a home.
+// A Desk is where requests are put before the owner of a home.
 type Desk struct {
 	Home home.Dir
 	Bus  *bus.Bus
-	Warn func(error) // of what went wrong beside it
+	Warn func(error) // for failures besides the request itself
 }
 
-// Ask puts a question before the owner: in `netsky approvals`, and as a message.
-// Whoever asks settles it by [home.Dir.Settle].
+// Ask puts a request before the owner: in `netsky approvals`, and as a message. The
+// caller settles it by [home.Dir.Settle].
 func (d Desk) Ask(ctx context.Context, q agent.Approval) (agent.Approval, error) {
 	q.AskedMS = time.Now().UnixMilli()
 	q, err := d.Home.Ask(q)
 	if err != nil {
 		return q, err
 	}
-	text := fmt.Sprintf("%s asks whether it may use %s: %s\nnetsky approve %s lets it, once; netsky approve %s --deny says no.",
+	text := fmt.Sprintf("%s asks for permission to use %s: %s\nnetsky approve %s allows it once; netsky approve %s --deny denies it.",
 		q.Agent, q.Tool, q.Text, q.Code, q.Code)
 	if q.Reason != "" {
 		text += "\nIts reason: " + q.Reason
 	}
-	// That the message can't be sent leaves status and the pane to tell.
+	// If the message can't be sent, status and the pane still show the request.
 	r, err := d.Bus.Send(ctx, envelope.Envelope{
 		ID: q.MailID(), From: q.Agent, To: agent.Owner, Kind: envelope.KindApproval,
 		Text: envelope.SafeText(text), Via: "code", Time: time.Now(),
@@ -49,16 +49,16 @@ func (d Desk) Ask(ctx context.Context, q agent.Approval) (agent.Approval, error)
 		err = d.Home.Mailed(q)
 	}
 	if err != nil {
-		d.Warn(fmt.Errorf("%s: the owner was not told by mail: %w", q.Agent, err))
+		d.Warn(fmt.Errorf("%s: could not send the owner mail about its question: %w", q.Agent, err))
 	}
 	return q, nil
 }
 
-// answerEvery is how often an open question looks for its answer.
+// answerEvery is how often an open request looks for its answer.
 const answerEvery = 200 * time.Millisecond
 
-// Put asks, waits for the answer and settles the question. ok is false if it can't be
-// asked, or the context ended first: then the pane has it.
+// Put asks, waits for the answer and settles the request. ok is false if it can't be
+// asked, or the context ended first: then only the pane has it.
 func (d Desk) Put(ctx context.Context, q agent.Approval) (answer agent.Answer, ok bool) {
 	q, err := d.Ask(ctx, q)
 	if err != nil {
@@ -81,13 +81,13 @@ func (d Desk) Put(ctx context.Context, q agent.Approval) (answer agent.Answer, o
 	}
 }
 
-// Answer gives the owner's answer to what waits under the code, once. The error
-// matches agent.ErrNoApproval if nothing does.
+// Answer gives the owner's answer to the request with the code, once. If there is none,
+// the error matches agent.ErrNoApproval.
 func (d Desk) Answer(ctx context.Context, code string, answer agent.Answer) (agent.Approval, error) {
 	q, err := d.Home.Answer(code, answer)
 	if errors.Is(err, agent.ErrNoApproval) {
-		return q, advice.With(fmt.Errorf("%s: %w: it may have been answered, or given up", code, err),
-			"`netsky approvals` lists what waits for your yes; `netsky status` says who waits at its pane")
+		return q, advice.With(fmt.Errorf("%s: %w: it may have been answered or withdrawn", code, err),
+			"`netsky approvals` lists what waits for your approval; `netsky status` shows agents that wait at a dialog")
 	}
 	if err == nil {
 		d.Settled(ctx, q, By(answer))
@@ -95,7 +95,7 @@ func (d Desk) Answer(ctx context.Context, code string, answer agent.Answer) (age
 	return q, err
 }
 
-// Verdict is an answer in one word.
+// Verdict returns an answer as one word.
 func Verdict(allow bool) string {
 	if allow {
 		return "allowed"
@@ -103,7 +103,7 @@ func Verdict(allow bool) string {
 	return "denied"
 }
 
-// By says who decided what, and by which surface.
+// By says who decided what, and with which command.
 func By(v agent.Answer) string {
 	text := Verdict(v.Allow) + " by the owner"
 	if v.By != "" {
@@ -112,21 +112,22 @@ func By(v agent.Answer) string {
 	return text
 }
 
-// How a question ended that netsky was not asked to answer any more. Whether it
-// was a yes is known only if what it was about has been done since.
+// How a request ended that netsky did not answer. Whether it was allowed is known only
+// if it has been carried out since.
 const (
 	InPane        = "answered in the pane"
 	AllowedInPane = "allowed in the pane"
 	Elsewhere     = InPane + ", or withdrawn"
 )
 
-// Settled records how a question was settled, and marks the owner's mail about it as
-// read. Who asked and who answered both call it: the first counts. The log is about
-// the message in whose turn it was asked; its key ties it to the mail as well.
+// Settled records how a request was settled, and marks the owner's mail about it as
+// read. Both the asker and the answerer call it; the first call counts. The log entry
+// is about the message in whose turn it was asked; its key ties it to the mail as well.
 func (d Desk) Settled(ctx context.Context, q agent.Approval, how string) {
 	j := store.NewJournal(d.Home)
 	defer j.Close()
-	// What the database does not take waits in the spool, which others tell of.
+	// A record that the database does not accept waits in the spool, which is reported
+	// elsewhere.
 	_ = j.Record(context.WithoutCancel(ctx), store.AddLog{
 		Key: q.MailID(), Part: "approval", Actor: q.Agent, About: cmp.Or(q.Message, q.MailID()),
 		Text: envelope.Line(how+": "+q.Tool+": "+q.Text, 300), Fields: map[string]any{"code": q.Code},
@@ -139,6 +140,6 @@ func (d Desk) Settled(ctx context.Context, q agent.Approval, how string) {
 		err = d.Home.MarkShown(q.Mail)
 	}
 	if err != nil {
-		d.Warn(fmt.Errorf("the message about %s stays unread: %w", q.Code, err))
+		d.Warn(fmt.Errorf("cannot mark the message about %s as read: %w", q.Code, err))
 	}
 }

@@ -16,11 +16,11 @@ import (
 type Dialog struct {
 	Agents    []agent.ID `json:"agents"`
 	Text      string     `json:"text"`
-	Decidable bool       `json:"decidable"` // netsky can give the answer
+	Decidable bool       `json:"decidable"` // netsky can answer it
 }
 
-// Dialogs are those at which the agents wait, beside the questions that can be
-// answered by a code; the same of several is one.
+// Dialogs are those at which agents wait, besides the requests with a code; agents at
+// the same dialog share one entry.
 func Dialogs(states spawn.Statuses, asked []agent.Approval, runtimes map[string]spawn.Runtime) (list []Dialog) {
 	for _, st := range states {
 		if st.Asks() && !slices.ContainsFunc(asked, func(q agent.Approval) bool { return q.Agent == st.Agent }) {
@@ -43,17 +43,17 @@ func Group(list []Dialog, id agent.ID, text string, decidable bool) []Dialog {
 // ErrNoDialog is returned for an agent that waits at nothing that netsky can answer.
 var ErrNoDialog = errors.New("shows no dialog that netsky can answer")
 
-// A Decision is what came of an answer to the dialog at which agents wait.
+// A Decision is the result of answering the dialog at which agents wait.
 type Decision struct {
 	Dialog  agent.Dialog
-	Given   []agent.ID // to these
-	Others  []agent.ID // wait at the same dialog, and were not answered
-	Differs []agent.ID // wait at another one
+	Given   []agent.ID // agents that were answered
+	Others  []agent.ID // agents at the same dialog that were not answered
+	Differs []agent.ID // agents at another dialog
 	Failed  []error
 }
 
 // Decide gives the owner's answer to the dialog at which an agent waits, and with all
-// to the same one of others. given is called with each that was answered.
+// to the same one of others. given is called for each that was answered.
 func Decide(ctx context.Context, l *spawn.Launcher, runtimes map[string]spawn.Runtime, id agent.ID, allow, all bool, given func(agent.ID, agent.Dialog)) (v Decision, err error) {
 	list, err := l.Inspect(ctx)
 	if err != nil {
@@ -72,9 +72,9 @@ func Decide(ctx context.Context, l *spawn.Launcher, runtimes map[string]spawn.Ru
 	case err != nil:
 		return v, err
 	case !ok && !first.Alive():
-		return v, spawn.NeedsUp(first, "nothing waits there")
+		return v, spawn.NeedsUp(first, "no dialog is open")
 	case !ok:
-		return v, AtPane(id, fmt.Errorf("%s: is %s: %w: nothing was pressed", id, first.How(), ErrNoDialog))
+		return v, AtPane(id, fmt.Errorf("%s: is %s: %w: no key was pressed", id, first.How(), ErrNoDialog))
 	}
 	v.Dialog = want
 	for _, st := range list {
@@ -100,7 +100,7 @@ func Decide(ctx context.Context, l *spawn.Launcher, runtimes map[string]spawn.Ru
 	return v, nil
 }
 
-// AtPane adds to an error about an agent where its question can be answered.
+// AtPane adds advice on where an agent's question can be answered.
 func AtPane(id agent.ID, err error) error {
-	return advice.With(err, "`netsky approvals` lists what waits for your yes; `netsky attach %s` goes to its pane", id)
+	return advice.With(err, "`netsky approvals` lists what waits for your approval; `netsky attach %s` opens its pane", id)
 }

@@ -1,6 +1,6 @@
-// Package ask puts a question to an agent and follows it to its answer: it says what the
-// agent is at meanwhile, and gives up once the agent has ended. The message stays sent
-// whatever becomes of the one who waits.
+// Package ask sends a question to an agent and follows it to its answer: it reports
+// what the agent does meanwhile, and gives up once the agent has ended. The message
+// stays sent, whatever happens to the process that waits.
 package ask
 
 import (
@@ -25,22 +25,21 @@ type Question struct {
 	Text     string
 	Up       bool // the agent has been seen alive
 	Limit    time.Duration
-	Say      func(format string, args ...any) // how it goes
-	Warn     func(format string, args ...any) // what a person has to do
+	Say      func(format string, args ...any) // reports progress
+	Warn     func(format string, args ...any) // reports what a person has to do
 
 	id     string
-	file   string // its name in the agent's mailbox
+	file   string // its file name in the agent's mailbox
 	sent   time.Time
 	state  agent.State
 	detail string
 	taken  bool
-	gone   time.Time // since when it is not alive, though it was; zero if it is
-	code   string    // of its question that was told
-	stuck  string    // what it waits for instead of working: ", as it is waiting (…)"
+	gone   time.Time // when it was first seen not alive; zero while it is alive
+	code   string    // of its permission request reported last
+	stuck  string    // why it is not working: ", as it is waiting (…)"
 }
 
-// ErrUnanswered is matched by the error of a question that was sent and has no answer
-// yet.
+// ErrUnanswered is returned for a question that was sent and has no answer yet.
 var ErrUnanswered = errors.New("no answer yet")
 
 type unansweredError struct{ error }
@@ -53,7 +52,7 @@ func unanswered(format string, args ...any) error {
 
 // Put sends the question and waits for the answer.
 func (p *Question) Put(ctx context.Context) (bus.Entry, error) {
-	// The watch stands before the message is sent, so no answer slips between.
+	// The watch starts before the message is sent, so that no answer is missed.
 	w, err := p.Launcher.Bus.Watch(ctx, bus.Spots(p.From)...)
 	if err != nil {
 		return bus.Entry{}, err
@@ -76,8 +75,8 @@ func note(s string) string {
 	return "  " + s
 }
 
-// mourning is how long an agent has to be gone before its answer is given up: one
-// that is being started again is back sooner.
+// mourning is how long an agent has to be gone before the wait for its answer ends: one
+// that is being restarted is back sooner.
 const mourning = 5 * time.Second
 
 func (p *Question) wait(ctx context.Context, w *bus.Watch) (answer bus.Entry, err error) {
@@ -94,7 +93,7 @@ func (p *Question) wait(ctx context.Context, w *bus.Watch) (answer bus.Entry, er
 		select {
 		case <-wctx.Done():
 			if ctx.Err() != nil {
-				return answer, unanswered("interrupted; the message %s stays sent, its answer will be in `netsky inbox`", p.id)
+				return answer, unanswered("interrupted; the message %s stays sent; its answer will be in `netsky inbox`", p.id)
 			}
 			return answer, unanswered("no answer from %s in %v%s; the message %s is %s; its answer will be in `netsky inbox`",
 				p.To, p.Limit, p.stuck, p.id, p.whereabouts())
@@ -116,8 +115,8 @@ func (p *Question) wait(ctx context.Context, w *bus.Watch) (answer bus.Entry, er
 	}
 }
 
-// progress tells what has changed. Its error says that the agent has ended, and
-// with it the hope for an answer.
+// progress reports changes. It returns an error when the agent has ended, and no answer
+// can be expected.
 func (p *Question) progress(ctx context.Context) error {
 	p.arrived()
 	list, err := p.Launcher.Inspect(ctx)
@@ -141,13 +140,13 @@ func (p *Question) progress(ctx context.Context) error {
 	case p.gone.IsZero() || p.handled():
 		p.gone = time.Now()
 	case time.Since(p.gone) >= mourning:
-		return advice.With(unanswered("%s is %s and has not answered; the message %s is %s; what comes of it after its next start will be in `netsky inbox`",
+		return advice.With(unanswered("%s is %s and has not answered; the message %s is %s; an answer after its next start will be in `netsky inbox`",
 			p.To, st.How(), p.id, p.whereabouts()), "`netsky agent %s` starts it", p.To.N())
 	}
 	return nil
 }
 
-// arrived says once that the agent has taken the message.
+// arrived reports, once, that the agent has the message.
 func (p *Question) arrived() {
 	if !p.taken && p.whereabouts() == string(bus.Delivered) {
 		p.taken = true
@@ -155,8 +154,8 @@ func (p *Question) arrived() {
 	}
 }
 
-// permission names the command that answers the agent's question, once said as
-// soon as it is asked.
+// permission names the command that answers the agent's request for permission, and
+// prints it once as soon as it is asked.
 func (p *Question) permission() string {
 	if p.From != agent.Owner {
 		return "" // an agent can't answer
@@ -169,12 +168,12 @@ func (p *Question) permission() string {
 	q := list[i]
 	if p.code != q.Code {
 		p.code = q.Code
-		p.Warn("%s asks whether it may use %s: %s; `netsky approve %s` lets it, once, with --deny not", p.To, q.Tool, envelope.Line(q.Text, 200), q.Code)
+		p.Warn("%s asks for permission to use %s: %s; `netsky approve %s` allows it once, with --deny it denies it", p.To, q.Tool, envelope.Line(q.Text, 200), q.Code)
 	}
-	return "; `netsky approve " + q.Code + "` lets it, with --deny not"
+	return "; `netsky approve " + q.Code + "` allows it, with --deny it denies it"
 }
 
-// handled reports whether somebody is ending or starting agents just now.
+// handled reports whether an up or a down is running.
 func (p *Question) handled() bool {
 	_, ok := p.Launcher.Home.LockHolder(home.UpLock)
 	return ok
@@ -183,13 +182,13 @@ func (p *Question) handled() bool {
 func (p *Question) whereabouts() string {
 	e, err := p.Launcher.Bus.Find(p.To, p.file)
 	if err != nil {
-		return "not in its mailbox any more"
+		return "no longer in its mailbox"
 	}
 	switch e.Place {
 	case bus.Inbox:
 		return "waiting in its inbox"
 	case bus.Claimed:
-		return "in its hands"
+		return "being processed"
 	}
 	return string(e.Place)
 }

@@ -10,14 +10,14 @@ import (
 	"netsky/agent"
 )
 
-const help = `/delegate ADDRESS TEXT  hand TEXT to an agent as a brief, report its answer
-/busy 3s                be busy that long, then answer; an interrupt ends it
+const help = `/delegate ADDRESS TEXT  send TEXT to an agent as a brief, report its answer
+/busy 3s                be busy for that long, then answer; an interrupt ends it
 /dialog [QUESTION]      wait for a y or an n typed at this pane
-/pingpong ADDRESS       play with another demo until the bus's brakes end it
+/pingpong ADDRESS       exchange messages with another demo until a brake stops it
 /crash [STATUS]         end with that exit status
-/hang                   show no sign of life any more
+/hang                   stop responding
 /help                   this list
-anything else           is heard, and said so`
+anything else           is confirmed`
 
 // command obeys a text that begins with a slash.
 func (d *demo) command(ctx context.Context, q request, text string) (outcome, error) {
@@ -41,10 +41,10 @@ func (d *demo) command(ctx context.Context, q request, text string) (outcome, er
 	case "/help":
 		return outcome{text: help}, nil
 	}
-	return outcome{failed: true, text: fmt.Sprintf("%s: no such command; /help lists those there are", shorten(name, 40))}, nil
+	return outcome{failed: true, text: fmt.Sprintf("%s: unknown command; /help lists the commands", shorten(name, 40))}, nil
 }
 
-// longest is how long /busy may take; a demo is not a way to lose an agent.
+// longest is the longest /busy; a demo must not be a way to lose an agent.
 const longest = time.Hour
 
 func (d *demo) busy(ctx context.Context, arg string) (outcome, error) {
@@ -69,8 +69,8 @@ func (d *demo) busy(ctx context.Context, arg string) (outcome, error) {
 	}
 }
 
-// dialog waits for one key, as the trust and permission dialogs of real agents
-// do: nothing else gets through until someone has pressed it.
+// dialog waits for one key, as the trust and permission dialogs of real agents do:
+// nothing else gets through until someone has pressed it.
 func (d *demo) dialog(ctx context.Context, question string) (outcome, error) {
 	if question = shorten(question, 200); question == "" {
 		question = "Shall I go on?"
@@ -82,9 +82,9 @@ func (d *demo) dialog(ctx context.Context, question string) (outcome, error) {
 		for key, ok := d.keys.key(); ok; key, ok = d.keys.key() {
 			switch key {
 			case 'y', 'Y':
-				return outcome{text: fmt.Sprintf("%q was answered at the pane of %s: yes", question, d.Agent)}, nil
+				return outcome{text: fmt.Sprintf("%q was answered in the pane of %s: yes", question, d.Agent)}, nil
 			case 'n', 'N':
-				return outcome{text: fmt.Sprintf("%q was answered at the pane of %s: no", question, d.Agent)}, nil
+				return outcome{text: fmt.Sprintf("%q was answered in the pane of %s: no", question, d.Agent)}, nil
 			}
 		}
 		select {
@@ -98,7 +98,7 @@ func (d *demo) dialog(ctx context.Context, question string) (outcome, error) {
 	}
 }
 
-// crash ends the program after the message has been filed: else it would crash
+// crash ends the program after the message has been filed: otherwise it would crash
 // again at each start.
 func crash(arg string) outcome {
 	status, err := 1, error(nil)
@@ -114,8 +114,8 @@ func crash(arg string) outcome {
 	}
 }
 
-// hang shows no sign of life any more, not even to a request to shut down, until
-// ctx ends. The message that asked for it has been filed: the next start is well.
+// hang shows no sign of life, not even for a request to shut down, until ctx ends. The
+// message that asked for it has been filed, so the next start is fine.
 func (d *demo) hang(ctx context.Context) error {
 	d.be(ctx, agent.Busy, "/hang")
 	d.pane.note("hanging from now on")

@@ -11,9 +11,9 @@ import (
 	"netsky/bus/envelope"
 )
 
-// delegate hands a brief to another agent and does not wait. The job is on file
-// before the brief is sent, and the brief's id comes from the message that asked
-// for it: after a crash in between, the same brief is sent under the same id.
+// delegate sends a brief to another agent and does not wait. The job is stored before
+// the brief is sent, and the brief's id is derived from the message that asked for it:
+// after a crash in between, the same brief is sent under the same id.
 func (d *demo) delegate(ctx context.Context, q request, arg string) (outcome, error) {
 	to, text, err := target(arg)
 	if err != nil || text == "" {
@@ -23,9 +23,9 @@ func (d *demo) delegate(ctx context.Context, q request, arg string) (outcome, er
 	return d.start(ctx, q, e)
 }
 
-// pingpong serves the first ball. Which message asked for the game goes with the
-// ball as its thread. Our balls have odd hops, so that the brake ends the game
-// at our side of the table and we can tell the asker.
+// pingpong sends the first ball. The message that asked for the game is the ball's
+// thread. This demo's balls have odd hops, so that the brake ends the game here and the
+// asker gets a report.
 func (d *demo) pingpong(ctx context.Context, q request, arg string) (outcome, error) {
 	to, text, err := target(arg)
 	if err != nil || text != "" || !to.IsAgent() {
@@ -35,8 +35,8 @@ func (d *demo) pingpong(ctx context.Context, q request, arg string) (outcome, er
 	return d.start(ctx, q, envelope.Envelope{ID: id, To: to, Text: ball(1), Thread: id, Hops: q.hops() | 1})
 }
 
-// start puts the job on file, then sends what it is about. If the bus refuses
-// that, the asker is told so and the job forgotten.
+// start stores the job, then sends its message. If the bus refuses that, the asker is
+// told and the job forgotten.
 func (d *demo) start(ctx context.Context, q request, e envelope.Envelope) (outcome, error) {
 	if d.jobs.full() {
 		return outcome{failed: true, text: fmt.Sprintf("waiting for %d answers already; not delegated", maxJobs)}, nil
@@ -58,8 +58,8 @@ func (d *demo) start(ctx context.Context, q request, e envelope.Envelope) (outco
 	return d.giveUp(ctx, q, e.ID, text)
 }
 
-// giveUp answers the asker, then forgets the job: in this order, since with the
-// job gone a crash would leave nobody who knows of it.
+// giveUp answers the asker, then forgets the job: in this order, since with the job
+// gone a crash would leave nobody who knows of it.
 func (d *demo) giveUp(ctx context.Context, q request, sent, text string) (outcome, error) {
 	out := outcome{text: text, failed: true}
 	if q.mail.ID != "" {
@@ -72,7 +72,7 @@ func (d *demo) giveUp(ctx context.Context, q request, sent, text string) (outcom
 	return out, d.durable(ctx, func() error { return d.jobs.drop(sent) })
 }
 
-// passOn looks whether a reply or an error answers something delegated, and
+// passOn checks whether a reply or an error answers something delegated, and if so
 // reports it to the address that asked for it.
 func (d *demo) passOn(ctx context.Context, e envelope.Envelope) error {
 	o, ok := d.jobs.open[e.InReplyTo]
@@ -86,12 +86,12 @@ func (d *demo) passOn(ctx context.Context, e envelope.Envelope) error {
 	return d.finish(ctx, e.InReplyTo, text, e.Kind == envelope.KindError, e.Hops)
 }
 
-// maxReport is how many characters of an answer are passed on: with our words
-// before it, one of the largest size would not fit into an envelope any more.
+// maxReport is how many characters of an answer are passed on: with the words before
+// it, one of the maximum size would no longer fit into an envelope.
 const maxReport = 50_000
 
-// finish reports on a job to its asker, then forgets it. hops are those of the
-// envelope that the report comes from.
+// finish reports on a job to its asker, then forgets it. hops are those of the envelope
+// that led to the report.
 func (d *demo) finish(ctx context.Context, sent, text string, failed bool, hops int) error {
 	o := d.jobs.open[sent]
 	if o.Asker == "" {
@@ -111,7 +111,7 @@ const ballPrefix = "/pong "
 
 func ball(n int) string { return ballPrefix + strconv.Itoa(n) }
 
-// parseBall reads a ball that another agent has hit over to us.
+// parseBall parses a ball from another agent.
 func parseBall(e envelope.Envelope) (n int, ok bool) {
 	digits, ok := strings.CutPrefix(e.Text, ballPrefix)
 	if !ok || e.Kind != envelope.KindMessage || !e.From.IsAgent() {
@@ -121,8 +121,8 @@ func parseBall(e envelope.Envelope) (n int, ok bool) {
 	return n, err == nil && n > 0
 }
 
-// hitBack returns the ball until the bus refuses it. The report on that comes
-// from the message that began the game, so it has that one's hops.
+// hitBack returns the ball until the bus refuses it. The report on that answers the
+// message that started the game, so it has that one's hops.
 func (d *demo) hitBack(ctx context.Context, e envelope.Envelope, n int) error {
 	id := envelope.AnswerID(d.Agent, e.ID, envelope.KindMessage)
 	refusal, err := d.send(ctx, envelope.Envelope{ID: id, To: e.From, Text: ball(n + 1), InReplyTo: e.ID, Thread: e.Thread, Hops: e.Hops + 1})
@@ -148,8 +148,8 @@ func target(arg string) (agent.ID, string, error) {
 	return id, text, err
 }
 
-// causedID names what we send because of a request: always the same for the same
-// message. What is typed is typed once, so any new name will do.
+// causedID derives an id from a request: always the same for the same message. A typed
+// line is typed once, so any new id is fine.
 func (d *demo) causedID(q request, kind envelope.Kind) string {
 	if q.mail.ID == "" {
 		return "typed-" + agent.NewStart()
@@ -157,7 +157,7 @@ func (d *demo) causedID(q request, kind envelope.Kind) string {
 	return envelope.AnswerID(d.Agent, q.mail.ID, kind)
 }
 
-// hops are those of an envelope that the request causes.
+// hops returns the hops of an envelope that the request leads to.
 func (q request) hops() int {
 	if q.mail.ID == "" {
 		return 0

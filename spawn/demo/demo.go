@@ -1,16 +1,16 @@
-// Package demo is an agent without a model: a program that runs in a pane,
-// takes its mail like any other agent and answers it, for a first run of netsky
-// and for its tests. It spends nothing.
+// Package demo is an agent without a model: a program that runs in a pane, takes its
+// mail like any other agent and answers it, for a first run of netsky and for its
+// tests. It costs nothing.
 //
-// It answers plain messages, briefs, handoffs and cron's calls, and obeys the
-// commands that "/help" lists, in mail as at its pane. It never answers a
-// reply, an error or an acknowledgement, so two demos do not talk for ever.
+// It answers plain messages, briefs, handoffs and cron's calls, and obeys the commands
+// that "/help" lists, both in mail and at its pane. It never answers a reply, an error
+// or an acknowledgement, so two demos do not talk forever.
 //
-// It may be killed at any moment. Its mail is brought by a courier, for which it
-// is the simplest program there can be: it takes one message at a time, is done
-// with it when it says so, and remembers no conversation. What it has delegated is
-// stored in state/demo/<agent>.json before it is sent, and is forgotten only when
-// the answer has been passed on.
+// It may be killed at any moment. A courier delivers its mail, and for the courier it
+// is the simplest possible program: it takes one message at a time, reports when it has
+// finished, and remembers no conversation. What it has delegated is stored in
+// state/demo/<agent>.json before it is sent, and is forgotten only when the answer has
+// been passed on.
 //
 // It knows nothing of tmux, of the records, or of how it was started.
 package demo
@@ -28,7 +28,7 @@ import (
 	"netsky/bus/courier"
 )
 
-// Options are what the program needs. All but In are required.
+// Options configure the program. All but In are required.
 type Options struct {
 	Home  home.Dir
 	Agent agent.ID
@@ -38,34 +38,33 @@ type Options struct {
 	Out   io.Writer // the pane
 }
 
-// Crash is the error of a demo that was told to crash, with the exit status it
-// was told.
+// Crash is the error of a demo that was told to crash, with the exit status it was
+// given.
 type Crash struct{ Status int }
 
 func (c Crash) Error() string { return fmt.Sprintf("told to crash with status %d", c.Status) }
 
-// A demo is the agent at work. Its fields belong to the goroutine of Run, but for
-// those that say otherwise.
+// A demo is the agent at work. Its fields belong to the goroutine of Run, unless noted
+// otherwise.
 type demo struct {
 	Options
-	look  func(context.Context) bool // has the courier report the state
+	look  func(context.Context) bool // makes the courier report the state
 	over  chan struct{}              // closed when the courier has ended,
 	ended error                      // and how, valid then
 	stop  func()                     // ends the courier
 	queue *courier.Queue
-	pane  *pane // may be written to from any goroutine
+	pane  *pane // may be written from any goroutine
 	keys  *keyboard
 	jobs  *jobs
-	step  func(name string) // called between two durable steps, so that a test can end us there
+	step  func(name string) // called between two durable steps, so that a test can end the process there
 	courierSide
 }
 
-// Run takes the agent's mail and the lines typed at its pane until it is asked
-// to shut down (nil), ctx ends (ctx's error), it is told to crash (a Crash), or
-// it can't continue. The error matches home.ErrLocked if another process holds the
-// agent's mailbox. A message that was not dealt with to its end is offered again at
-// the next start. A Read of In that is under way when Run returns lasts until In
-// has something or ends.
+// Run takes the agent's mail and the lines typed at its pane until it is asked to shut
+// down (nil), ctx ends (ctx's error), it is told to crash (a Crash), or it can't
+// continue. The error matches home.ErrLocked if another process holds the agent's
+// mailbox. An unfinished message is offered again at the next start. A Read of In that
+// is in progress when Run returns continues until In has something or ends.
 func Run(ctx context.Context, o Options) error { return run(ctx, o, func(string) {}) }
 
 func run(ctx context.Context, o Options, step func(string)) error {
@@ -103,7 +102,7 @@ func run(ctx context.Context, o Options, step func(string)) error {
 	d.keys = readKeys(working, o.In)
 	err = d.serve(ctx)
 	if err != nil && ctx.Err() != nil {
-		return ctx.Err() // whatever it was broken off at
+		return ctx.Err() // whatever it interrupted
 	}
 	return err
 }
@@ -116,7 +115,7 @@ func newDemo(o Options, step func(string)) (d *demo, notice string, err error) {
 	return d, notice, err
 }
 
-// trouble shows what the courier reports beside the messages.
+// trouble shows what the courier reports, besides the messages.
 func (d *demo) trouble(what string, err error) {
 	if err != nil {
 		what += ": " + err.Error()
@@ -124,7 +123,7 @@ func (d *demo) trouble(what string, err error) {
 	d.pane.note(what)
 }
 
-// howEnded is how the demo ends with its courier.
+// howEnded returns how the demo ends when its courier does.
 func (d *demo) howEnded(ctx context.Context) error {
 	switch {
 	case errors.Is(d.ended, bus.ErrShutdown):
@@ -159,11 +158,11 @@ func (d *demo) serve(ctx context.Context) error {
 	}
 }
 
-// rest reports that nothing is going on, and what is waited for.
+// rest reports that the demo is idle, and what it waits for.
 func (d *demo) rest(ctx context.Context) {
 	detail := ""
 	if who := d.jobs.waiting(); who != "" {
-		detail = "waits for an answer of " + who
+		detail = "waiting for an answer from " + who
 	}
 	d.be(ctx, agent.Idle, detail)
 	d.pane.prompt()

@@ -32,7 +32,7 @@ func TestAnswers(t *testing.T) {
 		{"long", envelope.KindMessage, strings.Repeat("é", 5000), envelope.KindReply, strings.Repeat("é", 2000) + "…"},
 		{"several lines", envelope.KindMessage, "one\ntwo", envelope.KindReply, "heard: one\ntwo"},
 		{"help", envelope.KindMessage, "/help", envelope.KindReply, "/delegate ADDRESS TEXT"},
-		{"no such command", envelope.KindMessage, "/dance now", envelope.KindError, "/dance: no such command"},
+		{"unknown command", envelope.KindMessage, "/dance now", envelope.KindError, "/dance: unknown command"},
 		{"delegate to nobody", envelope.KindMessage, "/delegate bob hi", envelope.KindError, "no such address"},
 		{"delegate nothing", envelope.KindMessage, "/delegate agent2", envelope.KindError, "no text"},
 		{"delegate to one without a mailbox", envelope.KindMessage, "/delegate agent7 hi", envelope.KindError, "not sent to agent7: "},
@@ -94,14 +94,14 @@ func TestReport(t *testing.T) {
 	}
 	p.typeIn("what?\n")
 	p.typeIn("y")
-	w.answered(id, envelope.KindReply, `"May I?" was answered at the pane of agent1: yes`)
+	w.answered(id, envelope.KindReply, `"May I?" was answered in the pane of agent1: yes`)
 	id = w.tell("agent1", "/dialog")
 	p.shows("Shall I go on? [y/n]")
 	p.typeIn("n\n")
 	w.answered(id, envelope.KindReply, "no")
 	w.tell("agent1", "/delegate agent2 wait for me")
 	w.answered(w.tell("agent1", "there?"), envelope.KindReply, "there?")
-	w.rests("agent1", "waits for an answer of agent2")
+	w.rests("agent1", "waiting for an answer from agent2")
 	w.tell("agent1", "/busy 1h")
 	p.shows("busy for 1h0m0s")
 	if got := w.report("agent1"); got.State != agent.Busy || got.Detail != "/busy 1h0m0s" {
@@ -127,7 +127,7 @@ func TestDelegate(t *testing.T) {
 	one.shows("to agent2, brief\n")
 
 	id = w.tell("agent1", "/delegate 2 /dance")
-	w.answered(id, envelope.KindError, "agent2 answers with an error: /dance: no such command")
+	w.answered(id, envelope.KindError, "agent2 answers with an error: /dance: unknown command")
 
 	// agent1 does not wait: with agent2 at a dialog it answers others.
 	first := w.tell("agent1", "/delegate agent2 /dialog")
@@ -253,7 +253,7 @@ func TestStateThatIsNoJSON(t *testing.T) {
 			if name == "null" {
 				return
 			}
-			p.shows("put aside as")
+			p.shows("moved to")
 			if data, err := w.home.ReadFile(home.DemoDir+"/agent1.json.bad", 100); err != nil || string(data) != text {
 				t.Errorf("the broken file is %q, %v", data, err)
 			}

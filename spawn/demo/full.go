@@ -14,18 +14,18 @@ import (
 	"netsky/bus/envelope"
 )
 
-// How long a step waits for room before it is tried again.
+// The time a step waits for space before it is retried.
 const (
 	firstWait   = 100 * time.Millisecond
 	longestWait = 5 * time.Second
 )
 
 // durable takes a step that must be on disk before the next one. While the system
-// refuses it, as there is no room or a directory can't be used, it waits, and says
-// so once: with mail in hand there is nobody who could go on better. A step that is
-// tried again must do no harm.
+// refuses it, for lack of space or because a directory can't be used, it waits and
+// reports that once: nobody else could finish the message any better. Retrying a step
+// must do no harm.
 func (d *demo) durable(ctx context.Context, step func() error) error {
-	said := "" // what there is to say when it is over
+	said := "" // what to print when it is over
 	for wait := firstWait; ; wait = min(2*wait, longestWait) {
 		err := step()
 		full := isOneOf(err, noRoom)
@@ -38,11 +38,11 @@ func (d *demo) durable(ctx context.Context, step func() error) error {
 		switch {
 		case said != "":
 		case full:
-			d.pane.note(fmt.Sprintf("no room: %v; waiting for some", err))
+			d.pane.note(fmt.Sprintf("no room: %v; waiting", err))
 			said = "there is room again"
 		default:
-			d.pane.note(fmt.Sprintf("can't go on: %v; waiting until that is repaired", err))
-			said = "it is repaired"
+			d.pane.note(fmt.Sprintf("cannot continue: %v; waiting until that is fixed", err))
+			said = "that is fixed"
 		}
 		select {
 		case <-ctx.Done():
@@ -53,12 +53,12 @@ func (d *demo) durable(ctx context.Context, step func() error) error {
 }
 
 var (
-	// noRoom passes when there is room again: on the disk, within a quota or a limit
-	// of sizes, or among open files.
+	// noRoom passes when there is room again: on the disk, within a quota or a size
+	// limit, or among open files.
 	noRoom = []error{unix.ENOSPC, unix.EDQUOT, unix.EFBIG, unix.EMFILE, unix.ENFILE}
-	// refusals pass when somebody has repaired what is there.
+	// refusals pass when somebody has repaired the cause.
 	refusals = []error{unix.EACCES, unix.EPERM, unix.EROFS, unix.EIO, unix.ENOTDIR, unix.EISDIR, home.ErrLink}
-	// verdicts are the bus's word on an envelope.
+	// verdicts are the bus's refusals of an envelope.
 	verdicts = []error{bus.ErrNoMailbox, bus.ErrNotAllowed, bus.ErrBrake, envelope.ErrInvalid}
 )
 

@@ -14,19 +14,19 @@ import (
 	"netsky/agent/home"
 )
 
-// A job is something sent to another agent on behalf of someone who waits to
-// hear of it.
+// A job is something sent to another agent on behalf of an asker who waits for the
+// result.
 type job struct {
 	To      agent.ID `json:"to"`
 	Asker   agent.ID `json:"asker,omitempty"`   // none: a person at the pane
-	Message string   `json:"message,omitempty"` // the id of what the asker wrote
+	Message string   `json:"message,omitempty"` // the id of the asker's message
 	Thread  string   `json:"thread,omitempty"`
 	Hops    int      `json:"hops,omitempty"`
 	AtMS    int64    `json:"at_ms"`
 }
 
-// jobs are the open ones by the id of what was sent. Each change is on disk,
-// and survives a loss of power, before the function that made it returns.
+// jobs are the open ones by the id of what was sent. Each change is on disk, and
+// survives a loss of power, before the function that made it returns.
 type jobs struct {
 	home home.Dir
 	rel  string
@@ -36,11 +36,11 @@ type jobs struct {
 const (
 	maxJobs  = 1000               // a brake: each waits for an agent that may never answer
 	maxAge   = 7 * 24 * time.Hour // the bus forgets an answer after that
-	maxState = 4 << 20            // bytes of the file; 1000 jobs take less
+	maxState = 4 << 20            // of the file; 1000 jobs take less
 )
 
-// loadJobs reads what was open when the last start ended. A file that is no
-// JSON is put aside, and notice says so.
+// loadJobs reads what was open when the last start ended. An invalid file is moved
+// aside, and notice reports that.
 func loadJobs(h home.Dir, id agent.ID) (j *jobs, notice string, err error) {
 	j = &jobs{home: h, rel: home.DemoDir + "/" + string(id) + ".json", open: map[string]job{}}
 	data, err := h.ReadFile(j.rel, maxState)
@@ -56,7 +56,7 @@ func loadJobs(h home.Dir, id agent.ID) (j *jobs, notice string, err error) {
 			return nil, "", err
 		}
 		j.open = map[string]job{}
-		return j, fmt.Sprintf("%s: %v; put aside as %s, what was delegated before is forgotten", j.rel, err, aside), nil
+		return j, fmt.Sprintf("%s: %v; moved to %s; earlier delegations are forgotten", j.rel, err, aside), nil
 	}
 	if j.open == nil { // the file said null
 		j.open = map[string]job{}
@@ -66,7 +66,7 @@ func loadJobs(h home.Dir, id agent.ID) (j *jobs, notice string, err error) {
 	return j, "", nil
 }
 
-// add puts a job on file. One that is there already, from before a crash, stays.
+// add stores a job, unless it is stored already, from before a crash.
 func (j *jobs) add(sent string, o job) error {
 	if _, known := j.open[sent]; known {
 		return nil
@@ -75,7 +75,7 @@ func (j *jobs) add(sent string, o job) error {
 	j.open[sent] = o
 	err := j.save()
 	if err != nil {
-		delete(j.open, sent) // it is not on file
+		delete(j.open, sent) // it is not stored
 	}
 	return err
 }
@@ -106,7 +106,7 @@ func (j *jobs) save() error {
 	return nil
 }
 
-// waiting names the agents whose answers are waited for; "" if none is.
+// waiting names the agents whose answers are awaited; "" if none.
 func (j *jobs) waiting() string {
 	ids := map[agent.ID]bool{}
 	for _, o := range j.open {

@@ -9,22 +9,21 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// A keyboard is what a person types at the pane. C brings it in pieces, a line
-// at a time as a terminal gives it; add puts a piece into the buffer, from which
-// lines and single keys are taken. It belongs to the goroutine of Run, but for
-// the one that reads.
+// A keyboard is what a person types at the pane. C receives it in pieces, a line at a
+// time as a terminal delivers it; add puts a piece into the buffer, from which lines
+// and single keys are taken. It belongs to the goroutine of Run, except for the reader.
 type keyboard struct {
-	C        <-chan []byte // nil when there is nobody to type
+	C        <-chan []byte // nil when nobody can type
 	buf      []byte
-	terminal int // descriptor; -1 if it is none
+	terminal int // descriptor; -1 if it has none
 }
 
-// maxLine is the longest line; a longer one is cut there. It also bounds what
-// is kept while the demo is busy.
+// maxLine is the longest line; a longer one is cut there. It also limits what is kept
+// while the demo is busy.
 const maxLine = 16 << 10
 
-// readKeys starts to read. The goroutine ends with ctx or the reader's end, but
-// never in the middle of a Read: that cannot be broken off.
+// readKeys starts to read. The goroutine ends with ctx or the reader's end, but never
+// in the middle of a Read: that cannot be interrupted.
 func readKeys(ctx context.Context, in io.Reader) *keyboard {
 	k := &keyboard{terminal: -1}
 	if in == nil {
@@ -33,7 +32,7 @@ func readKeys(ctx context.Context, in io.Reader) *keyboard {
 	if f, ok := in.(*os.File); ok && isTerminal(int(f.Fd())) {
 		k.terminal = int(f.Fd())
 	}
-	c := make(chan []byte) // no buffer: what is not looked at stays in the terminal
+	c := make(chan []byte) // unbuffered: what is not read stays in the terminal
 	k.C = c
 	go func() {
 		defer close(c)
@@ -55,7 +54,7 @@ func readKeys(ctx context.Context, in io.Reader) *keyboard {
 	return k
 }
 
-// add keeps a piece for line and key. With open false nobody types any more.
+// add keeps a piece for line and key. With open false nobody can type any more.
 func (k *keyboard) add(piece []byte, open bool) {
 	if !open {
 		k.C = nil
@@ -92,8 +91,8 @@ func (k *keyboard) key() (byte, bool) {
 	return key, true
 }
 
-// single makes the terminal give each key at once, without Enter; Ctrl-C still
-// works. What it returns puts the terminal back.
+// single makes the terminal deliver each key at once, without Enter; Ctrl-C still
+// works. The function that it returns restores the terminal.
 func (k *keyboard) single() (restore func()) {
 	if k.terminal < 0 {
 		return func() {}

@@ -16,17 +16,17 @@ type request struct {
 	mail envelope.Envelope // the zero envelope if it was typed
 }
 
-// An outcome is what became of a request.
+// An outcome is the result of a request.
 type outcome struct {
 	text   string                          // the answer
 	failed bool                            // it is an error
 	silent bool                            // there is none, or not yet
-	after  func(ctx context.Context) error // to do when the message is off our hands
+	after  func(ctx context.Context) error // to do when the message is settled
 }
 
-// receive deals with one message to its end. The courier files it and sends the
-// answer: it gets both events in one piece. A message that a crash cuts off is
-// offered again, and answered under the same id.
+// receive handles one message. The courier files it and sends the answer: it gets both
+// events together. A message that a crash interrupts is offered again, and answered
+// under the same id.
 func (d *demo) receive(ctx context.Context, o courier.Offer) error {
 	e := o.Messages[0]
 	done := d.turn()
@@ -49,14 +49,14 @@ func (d *demo) receive(ctx context.Context, o courier.Offer) error {
 	select {
 	case <-settled:
 	case <-d.over:
-		return nil // serve learns of it
+		return nil // serve will see it
 	case <-ctx.Done():
 		return ctx.Err()
 	}
 	return out.after(ctx)
 }
 
-// deal does what a message asks.
+// deal handles a message's request.
 func (d *demo) deal(ctx context.Context, e envelope.Envelope) (outcome, error) {
 	switch e.Kind {
 	case envelope.KindReply, envelope.KindError:
@@ -71,7 +71,7 @@ func (d *demo) deal(ctx context.Context, e envelope.Envelope) (outcome, error) {
 	return d.do(ctx, request{text: e.Text, mail: e})
 }
 
-// typed deals with a line of the pane; it is answered there and nowhere else.
+// typed handles a line typed in the pane; it is answered only there.
 func (d *demo) typed(ctx context.Context, line string) error {
 	d.pane.entered()
 	line = strings.TrimSpace(line)
@@ -100,14 +100,14 @@ func (d *demo) do(ctx context.Context, q request) (outcome, error) {
 		return d.command(ctx, q, text)
 	}
 	if strings.Contains(strings.ToLower(text), "your name") {
-		return outcome{text: fmt.Sprintf("My name is %s. I am a demo: a program of netsky's without a model behind it. /help tells what I can do.", d.Agent)}, nil
+		return outcome{text: fmt.Sprintf("My name is %s. I am a demo: a netsky program without a model. /help lists what I can do.", d.Agent)}, nil
 	}
 	return outcome{text: fmt.Sprintf("%s (demo) heard: %s", d.Agent, shorten(text, 2000))}, nil
 }
 
-// answer sends the one answer to a message whose turn has ended long ago. The id
-// is the same as that of a courier's, so that a message never gets two. What the
-// bus refuses is shown in the pane; it would be refused the next time too.
+// answer sends the one answer to a message whose turn ended long ago. Its id is the
+// same as a courier's, so that a message never gets two. A refusal by the bus is shown
+// in the pane; it would be refused the next time too.
 func (d *demo) answer(ctx context.Context, e envelope.Envelope, text string, failed bool) error {
 	kind := envelope.KindReply
 	if failed {
@@ -123,8 +123,8 @@ func (d *demo) answer(ctx context.Context, e envelope.Envelope, text string, fai
 	return err
 }
 
-// send sends as this agent and shows it. A refusal is the bus's word that this
-// envelope may not go out; err is anything else, after which we cannot go on.
+// send sends as this agent and shows it. refusal is the bus's refusal of this envelope;
+// err is anything else, after which the demo cannot continue.
 func (d *demo) send(ctx context.Context, e envelope.Envelope) (refusal, err error) {
 	e.From, e.Via = d.Agent, "code"
 	err = d.durable(ctx, func() error {
@@ -141,7 +141,7 @@ func (d *demo) send(ctx context.Context, e envelope.Envelope) (refusal, err erro
 	return nil, nil
 }
 
-// shorten cuts a text after max characters.
+// shorten cuts a text to max characters.
 func shorten(text string, max int) string {
 	for i := range text {
 		if max--; max < 0 {

@@ -15,14 +15,14 @@ import (
 	"netsky/bus/envelope"
 )
 
-// A pane is the transcript a person reads. Whatever comes from a message passes
-// bus.Plain, so no sender can move the cursor or draw a false prompt with it.
-// An error of the writer is not looked at: a pane that is gone ends the program.
+// A pane is the transcript a person reads. Everything from a message is made safe with
+// envelope.Plain, so no sender can move the cursor or draw a false prompt. Errors of
+// the writer are ignored: a pane that is gone ends the program.
 type pane struct {
 	id       agent.ID
-	terminal int // descriptor; -1 if the pane is none
+	terminal int // descriptor; -1 if the pane has none
 
-	mu       sync.Mutex // guards what follows, and the writing
+	mu       sync.Mutex // guards the fields below, and writing
 	w        io.Writer
 	prompted bool // the last line is the prompt
 }
@@ -40,7 +40,7 @@ func (p *pane) banner() {
 	p.write("It answers its mail by itself. Type a message or a command to try it here; /help lists the commands, Ctrl-C ends it.", "")
 }
 
-// prompt invites a person to type, once, in the last line.
+// prompt shows the prompt, once, in the last line.
 func (p *pane) prompt() {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -50,7 +50,7 @@ func (p *pane) prompt() {
 	}
 }
 
-// entered says that a person has ended the prompt's line.
+// entered records that a person has ended the prompt's line.
 func (p *pane) entered() {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -67,7 +67,7 @@ func (p *pane) sent(e envelope.Envelope) {
 
 func (p *pane) note(text string) { p.write(clock(time.Now())+" here", text) }
 
-func (p *pane) question(text string) { p.write("Answer with the key y or n:", text+" [y/n]") }
+func (p *pane) question(text string) { p.write("Press y or n:", text+" [y/n]") }
 
 func kind(e envelope.Envelope) string {
 	if e.Kind == envelope.KindMessage {
@@ -76,7 +76,7 @@ func kind(e envelope.Envelope) string {
 	return ", " + string(e.Kind)
 }
 
-// clock is a time as a person wants it: with the date if it is not of today.
+// clock writes a time for a person: with the date if it is not today's.
 func clock(t time.Time) string {
 	t = t.Local()
 	if time.Since(t) > 12*time.Hour {
@@ -96,7 +96,7 @@ func (p *pane) write(heading, text string) {
 	defer p.mu.Unlock()
 	var b strings.Builder
 	if p.prompted {
-		b.WriteString("\r\x1b[K") // the prompt comes again below
+		b.WriteString("\r\x1b[K") // the prompt is shown again below
 	}
 	p.prompted = false
 	width := p.width()
@@ -112,7 +112,7 @@ func (p *pane) write(heading, text string) {
 	io.WriteString(p.w, b.String())
 }
 
-// width is how many columns there are now: a window can change.
+// width returns the current number of columns: a window can change.
 func (p *pane) width() int {
 	if p.terminal >= 0 {
 		if size, err := unix.IoctlGetWinsize(p.terminal, unix.TIOCGWINSZ); err == nil && size.Col >= 20 {
@@ -122,8 +122,8 @@ func (p *pane) width() int {
 	return 80
 }
 
-// wrap breaks a text into lines of at most width characters, at a blank where
-// there is one. Lines that fit stay as they are.
+// wrap breaks a text into lines of at most width characters, at a blank if there is
+// one. Lines that fit are unchanged.
 func wrap(text string, width int) []string {
 	var lines []string
 	for line := range strings.SplitSeq(strings.ReplaceAll(text, "\t", "    "), "\n") {
@@ -142,7 +142,7 @@ func wrap(text string, width int) []string {
 	return lines
 }
 
-// byteOf is where the character number n begins, n less than there are.
+// byteOf returns where character n begins; there are more than n.
 func byteOf(s string, n int) int {
 	for i := range s {
 		if n == 0 {

@@ -11,25 +11,25 @@ import (
 	"netsky/bus/envelope"
 )
 
-// courierSide is what the demo's goroutine and its courier's both use.
+// courierSide is what the demo's goroutine and its courier share.
 type courierSide struct {
-	offers chan courier.Offer // the one that is accepted and not begun
+	offers chan courier.Offer // the one that is accepted and not started
 
-	mu      sync.Mutex // guards what follows
+	mu      sync.Mutex // guards the fields below
 	report  agent.Report
 	free    bool          // it can be offered a message
 	ending  chan agent.ID // who interrupts the running turn; nil between turns
 	answers map[string]answering
 }
 
-// An answering is a message that has been dealt with and is not settled.
+// An answering is a message that has been handled and is not settled.
 type answering struct {
-	answer envelope.Envelope // as the pane shows it; no text: there is none
+	answer envelope.Envelope // as the pane shows it; without text there is none
 	done   chan struct{}     // closed when it is settled
 }
 
-// be sets the state and waits until it is reported: what the pane shows after it
-// can be relied on. false means that the courier or ctx has ended.
+// be sets the state and waits until it is reported: what the pane shows after it can be
+// relied on. false means that the courier or ctx has ended.
 func (d *demo) be(ctx context.Context, state agent.State, detail string) bool {
 	d.mu.Lock()
 	changed := d.report.State != state || d.report.Detail != detail
@@ -40,13 +40,13 @@ func (d *demo) be(ctx context.Context, state agent.State, detail string) bool {
 	return !changed || d.look(ctx)
 }
 
-// turn begins a turn, which an interrupt may end until done is called. One that
-// comes between two turns is about none.
+// turn begins a turn, which an interrupt may end until done is called. An interrupt
+// between two turns is ignored.
 func (d *demo) turn() (done func()) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	d.free = false
-	d.ending = make(chan agent.ID, 1) // the first word is enough
+	d.ending = make(chan agent.ID, 1) // the first one is enough
 	return func() {
 		d.mu.Lock()
 		d.ending = nil
@@ -54,14 +54,14 @@ func (d *demo) turn() (done func()) {
 	}
 }
 
-// interrupts is where the running turn hears that it shall end.
+// interrupts receives the interrupt of the running turn.
 func (d *demo) interrupts() <-chan agent.ID {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	return d.ending
 }
 
-// answering notes what is to be shown when the message is settled.
+// answering records what to show when the message is settled.
 func (d *demo) answering(e envelope.Envelope, out outcome) (settled <-chan struct{}) {
 	a := answering{done: make(chan struct{})}
 	if !out.silent {
@@ -79,7 +79,7 @@ func (d *demo) answering(e envelope.Envelope, out outcome) (settled <-chan struc
 	return a.done
 }
 
-// program is the demo as its courier knows it.
+// program is the demo as its courier sees it.
 type program struct{ d *demo }
 
 func (program) Traits() courier.Traits {
@@ -92,8 +92,8 @@ func (program) Traits() courier.Traits {
 	}
 }
 
-// wantsAnswer: a demo answers whatever is not an answer itself, so that a first
-// try of netsky gets one, and two demos don't talk for ever.
+// wantsAnswer: a demo answers everything that is not an answer itself, so that a first
+// try of netsky gets one, and two demos don't talk forever.
 func wantsAnswer(e envelope.Envelope) bool {
 	switch e.Kind {
 	case envelope.KindReply, envelope.KindError, envelope.KindAck, envelope.KindApproval, envelope.KindApprovalAnswer:
@@ -131,16 +131,16 @@ func (p program) Interrupt(_ context.Context, by agent.ID) error {
 	p.d.mu.Lock()
 	defer p.d.mu.Unlock()
 	if p.d.ending == nil {
-		return errors.New("no turn runs")
+		return errors.New("no turn is running")
 	}
 	select {
 	case p.d.ending <- by:
-	default: // it is ending
+	default: // it is shutting down
 	}
 	return nil
 }
 
-// Settled shows the answer, which is sent now.
+// Settled shows the answer, which has now been sent.
 func (p program) Settled(id string) {
 	p.d.mu.Lock()
 	a, ok := p.d.answers[id]

@@ -1,5 +1,5 @@
 // Package interrupt ends an agent's running turn: it sends the request, waits until the
-// turn has ended, and takes a request back that was not obeyed, as it would end some
+// turn has ended, and withdraws a request that was not obeyed, as it would end some
 // later turn. A crash in between leaves the request in the agent's inbox.
 package interrupt
 
@@ -16,31 +16,31 @@ import (
 	"netsky/store"
 )
 
-// ErrBusy is returned if the turn goes on in spite of the request.
-var ErrBusy = errors.New("asked to end its turn, still busy")
+// ErrBusy is returned if the turn continues in spite of the request.
+var ErrBusy = errors.New("asked to end its turn, but still busy")
 
-// Working is what a Runtime may be that can tell in whose turn an agent is.
+// Working is implemented by a Runtime that knows whose turn an agent works on.
 type Working interface {
-	// Message is the id of the message whose turn the start is at, "" if that is not
-	// known: a person may have typed at its pane.
+	// Message returns the id of the message on whose turn the start works, "" if that
+	// is unknown: a person may have typed at its pane.
 	Message(id agent.ID, start string) string
 }
 
 const limit = 10 * time.Second
 
-// Turn ends the running turn of an agent that is as st says, on the word of by. ended
-// is false if there was none.
+// Turn ends the running turn of an agent with the status st, on behalf of by. ended is
+// false if there was none.
 func Turn(ctx context.Context, l *spawn.Launcher, by agent.ID, st spawn.Status, r spawn.Runtime) (ended bool, err error) {
 	id := st.Agent
 	switch {
 	case !st.Alive():
 		return false, spawn.NeedsUp(st, "nothing to interrupt")
 	case st.Silent:
-		return false, fmt.Errorf("%s: runs a command of your own, which netsky can't interrupt; its pane takes keys", id)
+		return false, fmt.Errorf("%s: runs a command of your own, which netsky can't interrupt; press its own keys in its pane", id)
 	case st.State == agent.Unknown, st.State == agent.Waiting && !st.Asks():
-		return false, fmt.Errorf("%s: is %s: nothing was ended", id, st.How())
+		return false, fmt.Errorf("%s: is %s: nothing was interrupted", id, st.How())
 	case st.State == agent.Waiting && st.Runtime == "claude":
-		return false, approve.AtPane(id, fmt.Errorf("%s: is %s, and netsky answers no question: nothing was ended", id, st.How()))
+		return false, approve.AtPane(id, fmt.Errorf("%s: is %s, and netsky does not answer questions: nothing was interrupted", id, st.How()))
 	case st.State == agent.Idle, st.State == agent.Starting, st.State == agent.Blocked:
 		return false, nil
 	}
@@ -48,7 +48,7 @@ func Turn(ctx context.Context, l *spawn.Launcher, by agent.ID, st spawn.Status, 
 	if w, ok := r.(Working); ok {
 		about = w.Message(id, st.Start)
 	}
-	before, _ := l.Home.LoadReport(id) // none: any word of it is news
+	before, _ := l.Home.LoadReport(id) // without one, any report is new
 	sent, err := l.Bus.Send(ctx, envelope.Envelope{From: by, To: id, Kind: envelope.KindCancel, Text: "end the running turn", Via: "cli", Time: time.Now()})
 	if err != nil {
 		return false, fmt.Errorf("not sent: %w", err)
@@ -64,8 +64,8 @@ func Turn(ctx context.Context, l *spawn.Launcher, by agent.ID, st spawn.Status, 
 	return true, nil
 }
 
-// idle waits until the agent is busy no more with what it was busy with by its report
-// before. A demo may be at its next message by then; it is busy once in a turn.
+// idle waits until the agent is no longer busy with what its report before shows. A
+// demo may be at its next message by then; it reports busy once per turn.
 func idle(ctx context.Context, l *spawn.Launcher, st spawn.Status, before agent.Report) error {
 	for began := time.Now(); time.Since(began) < limit; {
 		r, err := l.Home.LoadReport(st.Agent)

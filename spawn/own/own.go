@@ -1,6 +1,6 @@
-// Package own is the runtime of commands of the user's: [runtime.NAME] in
-// netsky.toml. Such a command is started without a shell, and nothing is known of
-// it but its pane.
+// Package own is the runtime for the user's own commands: [runtime.NAME] in
+// netsky.toml. Such a command is started without a shell, and netsky knows nothing
+// about it but its pane.
 package own
 
 import (
@@ -27,16 +27,16 @@ type Runtime struct {
 
 var _ spawn.Silent = Runtime{}
 
-// New is the runtime of [runtime.NAME].
+// New returns the runtime for [runtime.NAME].
 func New(name string, command []string) Runtime { return Runtime{name, command} }
 
-// Name is the table's.
+// Name returns the table's name.
 func (r Runtime) Name() string { return r.name }
 
-// Silent says that such a program reports nothing and takes no mail by itself.
+// Silent reports that such a program reports nothing and takes no mail by itself.
 func (Runtime) Silent() {}
 
-// Check reports what stands in the way of the command.
+// Check returns what prevents the command from starting.
 func (r Runtime) Check(_ context.Context, l agent.Launch) error {
 	_, err := r.program(l)
 	return err
@@ -52,8 +52,8 @@ func (r Runtime) Prepare(_ context.Context, l *agent.Launch) error {
 	return nil
 }
 
-// program is the command's first word as an absolute path: looked for in the
-// agent's PATH, or, if it has a slash, from its home or its directory.
+// program returns the command's first word as an absolute path: found in the agent's
+// PATH, or, if it has a slash, relative to its home or its directory.
 func (r Runtime) program(l agent.Launch) (string, error) {
 	if err := CheckTable(r.name, r.command); err != nil {
 		return "", err
@@ -74,7 +74,7 @@ func (r Runtime) program(l agent.Launch) (string, error) {
 		path = filepath.Join(l.Dir, word)
 	}
 	if err := executable(path); err != nil {
-		return "", fmt.Errorf("runtime.%s: program %s: %v", r.name, path, err) // not wrapped: the advice for it is of other files
+		return "", fmt.Errorf("runtime.%s: program %s: %v", r.name, path, err) // not wrapped: its advice is about other files
 	}
 	return path, nil
 }
@@ -97,8 +97,8 @@ func executable(path string) error {
 // netskys are the names of runtimes that netsky.toml can't give to a command.
 var netskys = []string{"auto", "claude", "codex", "demo"}
 
-// isOwnName is whether a name is ^[a-z0-9][a-z0-9_-]{0,31}$; compiling that
-// would cost every process.
+// isOwnName reports whether a name matches ^[a-z0-9][a-z0-9_-]{0,31}$; compiling that
+// would slow every process.
 func isOwnName(name string) bool {
 	const first = "abcdefghijklmnopqrstuvwxyz0123456789"
 	return name != "" && len(name) <= 32 && strings.Contains(first, name[:1]) && strings.Trim(name, first+"-_") == ""
@@ -108,15 +108,15 @@ func isOwnName(name string) bool {
 func CheckTable(name string, command []string) error {
 	switch {
 	case slices.Contains(netskys, name):
-		return fmt.Errorf("runtime.%s: netsky has a runtime of that name itself", name)
+		return fmt.Errorf("runtime.%s: netsky has a built-in runtime of that name", name)
 	case !isOwnName(name):
-		return fmt.Errorf("runtime.%s: a name is a-z, 0-9, - and _, at most 32 of them", name)
+		return fmt.Errorf("runtime.%s: a name has at most 32 characters of a-z, 0-9, - and _", name)
 	case len(command) == 0 || command[0] == "":
 		return fmt.Errorf("runtime.%s: no command", name)
 	}
 	for _, word := range command {
 		if strings.ContainsRune(word, 0) {
-			return fmt.Errorf("runtime.%s: command: %q holds a NUL", name, word)
+			return fmt.Errorf("runtime.%s: command: %q contains a NUL", name, word)
 		}
 	}
 	return nil

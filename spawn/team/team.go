@@ -1,5 +1,5 @@
-// Package team is an agent's team as the tools of its model see it. What changes the
-// team is done by netsky's own verbs, with their rules.
+// Package team shows an agent's model its team. Changes to the team are made by
+// netsky's own verbs, with their rules.
 package team
 
 import (
@@ -25,7 +25,7 @@ type Team struct {
 	Environ  []string // of the verbs
 }
 
-// List is how each agent is, and what it works on as far as the records tell.
+// List returns each agent's state, and its task according to the records.
 func (t Team) List(ctx context.Context) ([]mcp.Member, error) {
 	list, err := t.Launcher.Inspect(ctx)
 	if err != nil {
@@ -42,7 +42,7 @@ func (t Team) List(ctx context.Context) ([]mcp.Member, error) {
 	return members, nil
 }
 
-// tasks names what each agent works on, as far as the records tell.
+// tasks returns each agent's task according to the records.
 func (t Team) tasks(ctx context.Context) map[agent.ID]string {
 	db, err := store.OpenRead(ctx, t.Launcher.Home)
 	if err != nil {
@@ -62,7 +62,7 @@ func (t Team) tasks(ctx context.Context) map[agent.ID]string {
 	return titles
 }
 
-// Peek is the last lines of an agent's pane.
+// Peek returns the last lines of an agent's pane.
 func (t Team) Peek(ctx context.Context, id agent.ID, lines int) (string, error) {
 	list, err := t.Launcher.Inspect(ctx)
 	if err != nil {
@@ -76,7 +76,7 @@ func (t Team) Peek(ctx context.Context, id agent.ID, lines int) (string, error) 
 	return strings.Join(text, "\n"), err
 }
 
-// Start starts one agent and says in one line what that did.
+// Start starts one agent and returns one line on what that did.
 func (t Team) Start(ctx context.Context, id agent.ID, objective string) (string, error) {
 	args := []string{"agent", id.N(), "--json"}
 	if objective != "" {
@@ -95,25 +95,25 @@ func (t Team) Start(ctx context.Context, id agent.ID, objective string) (string,
 		}
 	}
 	if err := json.Unmarshal([]byte(out), &v); err != nil || len(v.Agents) == 0 {
-		return "", fmt.Errorf("agent %s: no answer that can be read: %.200q", id, out)
+		return "", fmt.Errorf("agent %s: unreadable output: %.200q", id, out)
 	}
 	e := v.Agents[0]
 	switch e.Step {
 	case spawn.StepAlready:
-		return fmt.Sprintf("%s was up, and is %s", id, e.State), nil
+		return fmt.Sprintf("%s was already up; it is %s", id, e.State), nil
 	case spawn.StepReady:
 		return fmt.Sprintf("%s is up: %s%s", id, e.State.Word(), spaced(e.Note)), nil
 	}
 	return "", fmt.Errorf("%s: %s: %s", id, e.Step, cmp.Or(e.Error, e.Note))
 }
 
-// Stop ends one agent and says in one line what that did.
+// Stop stops one agent and returns one line on what that did.
 func (t Team) Stop(ctx context.Context, id agent.ID) (string, error) {
 	out, err := t.verb(ctx, "down", id.N())
 	return strings.TrimSpace(out), err
 }
 
-// verb runs a verb of this netsky; its error holds what it said.
+// verb runs a verb of this netsky; its error contains the verb's output.
 func (t Team) verb(ctx context.Context, args ...string) (string, error) {
 	ctx, cancel := context.WithTimeout(ctx, 2*time.Minute)
 	defer cancel()
@@ -131,10 +131,10 @@ func (t Team) verb(ctx context.Context, args ...string) (string, error) {
 	return out.String(), nil
 }
 
-// partly is the exit status of a verb that has done some of it.
+// partly is the exit status of a verb that was partly successful.
 const partly = 3
 
-// spaced is a note behind other words.
+// spaced puts a space before a note.
 func spaced(s string) string {
 	if s == "" {
 		return ""

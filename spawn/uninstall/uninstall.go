@@ -1,6 +1,6 @@
 // Package uninstall removes what netsky made: in its home, and the links on PATH. It
-// removes nothing while anything of netsky runs or may run, or while work is in the home
-// that is nowhere else. A crash leaves a home that a second uninstall removes.
+// removes nothing while anything of netsky runs or may run, or while the home contains
+// work that exists nowhere else. A crash leaves a home that a second uninstall removes.
 package uninstall
 
 import (
@@ -21,11 +21,11 @@ import (
 )
 
 // ErrUnproved is returned by Purge if something of a killed agent may still run.
-var ErrUnproved = errors.New("what is known is ended, nothing was removed: it is not proved that nothing else runs")
+var ErrUnproved = errors.New("everything known has ended, but nothing was removed: there is no proof that nothing else runs")
 
-// Purge removes what netsky made in the home, after all has been ended. Nothing
-// can be started there meanwhile. left are the files there that are not netsky's.
-// unproved is called with the starts of which something may run.
+// Purge removes what netsky made in the home, after everything has ended. Nothing can
+// be started there meanwhile. left are the files there that are not netsky's. unproved
+// is called with the starts of which something may run.
 func Purge(ctx context.Context, l *spawn.Launcher, unproved func([]spawn.Remnant)) (left []string, err error) {
 	h := l.Home
 	wait, cancel := context.WithTimeout(ctx, 5*time.Second)
@@ -33,7 +33,7 @@ func Purge(ctx context.Context, l *spawn.Launcher, unproved func([]spawn.Remnant
 	for _, name := range []string{home.UpLock, home.DaemonLock} {
 		lock, err := h.WaitLock(wait, name, nil)
 		if errors.Is(err, home.ErrLocked) {
-			return nil, fmt.Errorf("uninstall: nothing was removed, as something is being started: %w", err)
+			return nil, fmt.Errorf("uninstall: nothing was removed because something is being started: %w", err)
 		}
 		if err != nil {
 			return nil, fmt.Errorf("uninstall: nothing was removed: %w", err)
@@ -47,27 +47,27 @@ func Purge(ctx context.Context, l *spawn.Launcher, unproved func([]spawn.Remnant
 	if err != nil {
 		return nil, fmt.Errorf("uninstall: nothing was removed: %w", err)
 	}
-	// Their records go with the home; without them nobody could tell any more.
+	// Their records are removed with the home; without them nobody could know any more.
 	if list := l.Unproved(); len(list) > 0 {
 		unproved(list)
 		if proc.Reaps { // elsewhere nothing ever is
 			return nil, ErrUnproved
 		}
 	}
-	// Once more: agents were at work until now.
-	if _, err := Unsaved(ctx, h, "everything is ended, nothing was removed"); err != nil {
+	// Once more: agents were working until now.
+	if _, err := Unsaved(ctx, h, "everything has ended, nothing was removed"); err != nil {
 		return nil, err
 	}
 	left, err = h.Purge()
 	if err != nil {
-		return nil, fmt.Errorf("uninstall: %s: not all was removed: %w", h.Root(), err)
+		return nil, fmt.Errorf("uninstall: %s: could not remove everything: %w", h.Root(), err)
 	}
 	return left, nil
 }
 
-// Unsaved refuses a purge while there is work that is nowhere else: in git
+// Unsaved refuses a purge while there is work that exists nowhere else: in git
 // repositories anywhere below the home, and in the workspaces. ignored are the
-// directories that would go though no repository has them.
+// directories that would be removed although no repository has them.
 func Unsaved(ctx context.Context, h home.Dir, state string) (ignored []string, err error) {
 	var loose []string
 	list, err := os.ReadDir(h.Path(home.WorkDir))
@@ -79,7 +79,7 @@ func Unsaved(ctx context.Context, h home.Dir, state string) (ignored []string, e
 	}
 	found, dirs, err := worktree.Find(ctx, h.Root(), loose...)
 	if err != nil {
-		return nil, fmt.Errorf("uninstall: %s: looking for work that is nowhere else: %w; %s", h.Root(), err, state)
+		return nil, fmt.Errorf("uninstall: %s: cannot check for work that exists nowhere else: %w; %s", h.Root(), err, state)
 	}
 	if len(found) == 0 {
 		return slices.DeleteFunc(dirs, func(d string) bool { return !strings.HasPrefix(d, h.Path(home.WorkDir)+"/") }), nil
@@ -88,10 +88,10 @@ func Unsaved(ctx context.Context, h home.Dir, state string) (ignored []string, e
 	for _, f := range found {
 		lines = append(lines, f.String())
 	}
-	return nil, fmt.Errorf("%s\nuninstall: that may be work that is nowhere else: push it or move it away first; %s", strings.Join(first(lines), "\n"), state)
+	return nil, fmt.Errorf("%s\nuninstall: this work may exist nowhere else: push it or move it away first; %s", strings.Join(first(lines), "\n"), state)
 }
 
-// first is the beginning of a list that is too long to print.
+// first returns the beginning of a list that is too long to print.
 func first(lines []string) []string {
 	const most = 20
 	if len(lines) <= most {
@@ -100,8 +100,8 @@ func first(lines []string) []string {
 	return append(slices.Clone(lines[:most]), fmt.Sprintf("%d more", len(lines)-most))
 }
 
-// RemoveLinks removes what scripts/up put on PATH: links named netsky that lead
-// to this binary, from these directories. The binary itself stays in its checkout.
+// RemoveLinks removes what scripts/up put on PATH: links named netsky that lead to this
+// binary, from these directories. The binary itself stays in its checkout.
 func RemoveLinks(dirs []string) (links []string, own string, err error) {
 	own, err = os.Executable()
 	if err != nil {

@@ -1,7 +1,7 @@
-// Package hook is what Claude Code runs at each event of an agent's: it notes the event,
-// tells the receiver which messages the model has, and puts the model's questions before
-// the owner. Whatever goes wrong, the agent goes on: it blocks nothing but a prompt that
-// brings again what has been delivered.
+// Package hook is what Claude Code runs at each event of an agent's: it records the
+// event, reports to the receiver which messages the model has, and puts the model's
+// requests for permission before the owner. Whatever goes wrong, the agent continues:
+// the hook blocks only a prompt that repeats messages already delivered.
 package hook
 
 import (
@@ -21,12 +21,12 @@ import (
 	"netsky/spawn/claude"
 )
 
-// maxHook bounds what a hook is told, in bytes: a prompt of any length, and what
-// a tool gave.
+// maxHook limits a hook's input, in bytes: a prompt of any length, or what a tool
+// returned.
 const maxHook = 64 << 20
 
-// ErrAgain blocks a prompt; Claude Code shows the words in its pane.
-var ErrAgain = errors.New("every message in this was delivered before; not given to the model again")
+// ErrAgain blocks a prompt; Claude Code shows the text in its pane.
+var ErrAgain = errors.New("every message in this prompt was delivered before; it is not given to the model again")
 
 // Hook is what a hook of one agent needs.
 type Hook struct {
@@ -39,8 +39,8 @@ type Hook struct {
 	Warn      func(error)
 }
 
-// Run takes one event with what Claude Code says of it. [ErrAgain] is to block the
-// prompt; any other error blocks nothing.
+// Run handles one event and its input. [ErrAgain] means to block the prompt; no other
+// error blocks anything.
 func (k Hook) Run(ctx context.Context, event string, in io.Reader) error {
 	data, err := io.ReadAll(io.LimitReader(in, maxHook))
 	if err != nil {
@@ -57,7 +57,7 @@ func (k Hook) Run(ctx context.Context, event string, in io.Reader) error {
 		return k.permission(ctx, h)
 	case "SessionStart":
 		if err := k.sessionStarted(h); err != nil {
-			k.Warn(err) // its line is worth having all the same
+			k.Warn(err) // its line is still worth recording
 		}
 	case "PostToolUse":
 		if h.Tool == inboxTool {
@@ -69,13 +69,13 @@ func (k Hook) Run(ctx context.Context, event string, in io.Reader) error {
 	return k.note(h.Line())
 }
 
-// Claude Code's names for netsky's tools, and for the one that hands over mail.
+// Claude Code's names for netsky's tools, and for the one that returns mail.
 const (
 	ownTools  = "mcp__agent__"
 	inboxTool = ownTools + "inbox"
 )
 
-// note leaves the event's line, if it has one.
+// note records the event's line, if it has one.
 func (k Hook) note(e agent.Event) error {
 	if e.Event == "" {
 		return nil
@@ -84,12 +84,12 @@ func (k Hook) note(e agent.Event) error {
 	return k.Home.AppendEvent(k.Agent, e)
 }
 
-// prompted is told of a text that is about to be given to the model.
+// prompted handles a text that is about to be given to the model.
 func (k Hook) prompted(h claude.Hook) error {
 	ids, _ := envelope.RenderedIDs(h.Prompt)
 	if len(ids) > 0 {
 		if again, err := k.Bus.SeenText(k.Agent, h.Prompt); err == nil && again {
-			// Said once more, for a receiver that has missed it.
+			// Reported again, for a receiver that has missed it.
 			if err := k.Bus.Witness(k.Agent, ids...); err != nil {
 				return err
 			}
@@ -111,7 +111,7 @@ func (k Hook) prompted(h claude.Hook) error {
 	return k.saveSession(s, h, true)
 }
 
-// handedOver says of mail that the inbox tool has given that the model has it.
+// handedOver records that the model has the mail that the inbox tool returned.
 func (k Hook) handedOver(data []byte) error {
 	var in struct {
 		Output any `json:"tool_response"`
@@ -130,7 +130,7 @@ func (k Hook) handedOver(data []byte) error {
 	return k.Bus.Witness(k.Agent, ids...)
 }
 
-// each calls fn with the texts in a value of JSON's kinds.
+// each calls fn with the texts in a JSON value.
 func each(v any, fn func(string)) {
 	switch v := v.(type) {
 	case string:
@@ -146,8 +146,8 @@ func each(v any, fn func(string)) {
 	}
 }
 
-// sessionStarted keeps which conversation the agent has: a person may begin
-// another in the pane.
+// sessionStarted records which conversation the agent has: a person may start another
+// in the pane.
 func (k Hook) sessionStarted(h claude.Hook) error {
 	s, err := claude.LoadState(k.Home, k.Agent)
 	if err != nil {
@@ -158,7 +158,7 @@ func (k Hook) sessionStarted(h claude.Hook) error {
 
 func (k Hook) saveSession(s claude.State, h claude.Hook, used bool) error {
 	if start := k.Start; s.Start != "" && s.Start != start {
-		return nil // of an earlier life, which has nothing to say any more
+		return nil // of an earlier start, which has nothing to report any more
 	}
 	now := s
 	now.Session, now.Transcript, now.Used = h.Session, h.Transcript, used
@@ -168,21 +168,21 @@ func (k Hook) saveSession(s claude.State, h claude.Hook, used bool) error {
 	return claude.SaveState(k.Home, k.Agent, now)
 }
 
-// permission puts a question of the model's before the owner and gives Claude
-// Code the answer, unless it is given at the pane first. The dialog stands there
-// all the while.
+// permission puts a request of the model's before the owner and gives Claude Code the
+// answer, unless it is answered in the pane first. The dialog stays there all the
+// while.
 func (k Hook) permission(ctx context.Context, h claude.Hook) error {
 	p, ok := h.Permission()
 	if !ok {
 		return nil
 	}
 	if strings.HasPrefix(p.Tool, ownTools) {
-		// The settings allow them, which plan mode does not hear. Each refuses by
-		// itself what is not the agent's to do.
+		// The settings allow them, but plan mode ignores that. Each tool refuses what
+		// the agent must not do.
 		_, err := k.Out.Write(claude.Decision(true, ""))
 		return err
 	}
-	// Claude Code ends the hook with the dialog when somebody presses Escape there.
+	// Claude Code ends the hook and the dialog when somebody presses Escape there.
 	ctx, stop := signal.NotifyContext(ctx, syscall.SIGHUP)
 	defer stop()
 	desk := approve.Desk{Home: k.Home, Bus: k.Bus, Warn: k.Warn}
@@ -213,7 +213,7 @@ func (k Hook) permission(ctx context.Context, h claude.Hook) error {
 		return answer.Allow, ok && err == nil
 	})
 	err = k.permitted(q.Code, end)
-	// Claude Code has its answer; how it was settled comes on record afterwards.
+	// Claude Code has its answer; how it was settled is recorded afterwards.
 	switch end {
 	case claude.Allowed, claude.Denied:
 		desk.Settled(ctx, q, approve.By(answer))
@@ -227,12 +227,12 @@ func (k Hook) permission(ctx context.Context, h claude.Hook) error {
 	return err
 }
 
-// permitted tells Claude Code and the agent's events how a question ended.
+// permitted reports to Claude Code and the agent's events how a request ended.
 func (k Hook) permitted(code string, end claude.Outcome) error {
 	word := approve.InPane
 	switch end {
 	case claude.Unanswered:
-		return nil // told to end: the pane has the question still
+		return nil // told to end: the request is still in the pane
 	case claude.Allowed:
 		word = "allowed"
 	case claude.Denied:

@@ -18,9 +18,10 @@ import (
 	"netsky/agent/proc"
 )
 
-// mind starts the process that clears up if this one is killed, and gives what
-// ends it. It knows by a pipe, the other end of which only this process has, and is
-// handed the directory that this one has made: it removes no other.
+// mind starts the process that cleans up if this one is killed, and returns the
+// function that ends it. It notices by a pipe, whose other end only this process has,
+// and gets a descriptor of the directory that this process has created: it removes no
+// other.
 func (t *tour) mind() (dismiss func(), err error) {
 	dir, err := os.Open(filepath.Dir(t.home.Root()))
 	if err != nil {
@@ -46,10 +47,10 @@ func (t *tour) mind() (dismiss func(), err error) {
 	}, nil
 }
 
-// tourFD is the descriptor by which the directory of a tour is handed on.
+// tourFD is the descriptor through which the directory of a tour is passed on.
 const tourFD = 3
 
-// madeByTour reports whether the directory is the one that a tour has handed on.
+// madeByTour reports whether the directory is the one that a tour has passed on.
 func madeByTour(dir string) bool {
 	var handed, there unix.Stat_t
 	return strings.HasPrefix(filepath.Base(dir), dirPrefix) &&
@@ -58,10 +59,10 @@ func madeByTour(dir string) bool {
 }
 
 // ErrNotBeside is returned by [Mind] in a process that no tour has started.
-var ErrNotBeside = errors.New("for netsky itself, which runs it beside a tour")
+var ErrNotBeside = errors.New("only netsky runs this, beside a tour")
 
-// Mind waits until the tour in whose home h it runs has ended, as the end of in tells,
-// and clears up if that one has not; cleared reports that.
+// Mind waits until the tour in whose home h it runs has ended, as the end of in shows,
+// and cleans up if the tour has not; cleared reports that.
 func Mind(ctx context.Context, h home.Dir, in io.Reader, o Options) (cleared bool, err error) {
 	dir := filepath.Dir(h.Root())
 	if filepath.Base(h.Root()) != "home" || !madeByTour(dir) {
@@ -72,10 +73,10 @@ func Mind(ctx context.Context, h home.Dir, in io.Reader, o Options) (cleared boo
 		return false, nil
 	}
 	t := &tour{Options: o, home: h}
-	ctx = context.WithoutCancel(ctx) // it ends with the tour, or when it has cleared up
+	ctx = context.WithoutCancel(ctx) // it ends with the tour, or when it has cleaned up
 	for try := 1; exists(h.Root()); try++ {
 		out, err := t.clear(ctx)
-		// A verb of the tour's that it did not outlive may still be starting something.
+		// A verb that outlived the tour may still be starting something.
 		rest, lerr := proc.Descendants(0, "NETSKY_HOME="+h.Root(), os.Getpid())
 		var exit *exec.ExitError
 		if errors.As(err, &exit) && exit.ExitCode() == partly {
@@ -85,7 +86,7 @@ func Mind(ctx context.Context, h home.Dir, in io.Reader, o Options) (cleared boo
 			break
 		}
 		if try == 10 {
-			return false, fmt.Errorf("the tour was killed, and what it has started in %s does not end: %w: %s", h.Root(), err, out)
+			return false, fmt.Errorf("the tour was killed, and the processes it started in %s do not end: %w: %s", h.Root(), err, out)
 		}
 		if try >= 3 {
 			proc.End(ctx, rest, 2*time.Second)
@@ -94,7 +95,7 @@ func Mind(ctx context.Context, h home.Dir, in io.Reader, o Options) (cleared boo
 		time.Sleep(time.Second)
 	}
 	if !madeByTour(dir) {
-		return false, fmt.Errorf("%s: is another directory now than the tour's: not removed", dir)
+		return false, fmt.Errorf("%s: is no longer the tour's directory: not removed", dir)
 	}
 	if err := os.RemoveAll(dir); err != nil {
 		return false, err
@@ -102,7 +103,7 @@ func Mind(ctx context.Context, h home.Dir, in io.Reader, o Options) (cleared boo
 	return true, nil
 }
 
-// partly is the exit status of a verb that could not prove its end.
+// partly is the exit status of a verb that could not prove that everything ended.
 const partly = 3
 
 func exists(path string) bool {
@@ -110,8 +111,8 @@ func exists(path string) bool {
 	return err == nil
 }
 
-// clear ends all that the tour has started. The signals that end the tour, and
-// come again with a second Ctrl-C or from a terminal that goes, must not end this.
+// clear ends everything that the tour has started. The signals that end the tour, and
+// arrive again with a second Ctrl-C or from a closing terminal, must not end this.
 func (t *tour) clear(ctx context.Context) (string, error) {
 	cmd := t.command(context.WithoutCancel(ctx), "down", "--all", "--force", "--verify")
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true}

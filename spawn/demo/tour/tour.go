@@ -1,7 +1,7 @@
-// Package tour shows netsky at work: three demo agents and ten jobs, in a home and on
-// a tmux server of its own, with an agent and the daemon killed on the way. Whatever
-// ends the tour, nothing of it stays: a process beside it, [Mind], waits for its end
-// and clears up what it could not.
+// Package tour shows netsky at work: three demo agents and ten jobs, in a home and on a
+// tmux server of its own, with an agent and the daemon killed on the way. Whatever ends
+// the tour, nothing of it remains: a process beside it, [Mind], waits for its end and
+// cleans up what is left.
 package tour
 
 import (
@@ -26,8 +26,8 @@ import (
 	"netsky/store"
 )
 
-// jobCount is how many jobs the tour hands out, and answerWithin what each waits
-// for its answer at most.
+// jobCount is how many jobs the tour sends, and answerWithin how long each waits for
+// its answer at most.
 const (
 	dirPrefix = "netsky-tour-"
 
@@ -35,11 +35,11 @@ const (
 	answerWithin = 30 * time.Second
 )
 
-// Options says how the tour runs.
+// Options configure the tour.
 type Options struct {
 	Binary  string        // netsky itself
-	Environ []string      // what its verbs inherit
-	Pause   time.Duration // for reading along
+	Environ []string      // inherited by its verbs
+	Pause   time.Duration // where the tour is printed
 	Width   int           // of the terminal, in columns
 	Say     func(text string)
 	Err     io.Writer // of the process beside it
@@ -48,10 +48,10 @@ type Options struct {
 }
 
 // ErrInterrupted is returned when the context has ended the tour.
-var ErrInterrupted = errors.New("the tour was interrupted; all of it is ended")
+var ErrInterrupted = errors.New("the tour was interrupted; everything it started has ended")
 
-// Run takes the tour. When it returns, all that it has started is ended and removed, or
-// the error says what is not.
+// Run runs the tour. When it returns, everything that it has started has ended and is
+// removed, or the error says what is left.
 func Run(ctx context.Context, o Options) (err error) {
 	dir, err := os.MkdirTemp("", dirPrefix)
 	if err != nil {
@@ -70,16 +70,16 @@ func Run(ctx context.Context, o Options) (err error) {
 	if dismiss, err = t.mind(); err != nil {
 		return err
 	}
-	// Whatever happens, nothing of it stays.
+	// Whatever happens, nothing of it remains.
 	defer func() {
 		if err != nil && ctx.Err() != nil {
 			err = ErrInterrupted
 		}
 		out, cerr := t.clear(ctx)
 		if cerr != nil {
-			err = errors.Join(err, fmt.Errorf("clearing up: %w: %s", cerr, out))
+			err = errors.Join(err, fmt.Errorf("cleaning up: %w: %s", cerr, out))
 		} else if err == nil {
-			t.say("Everything is ended, and %s is removed.", h.Root())
+			t.say("Everything has ended, and %s has been removed.", h.Root())
 		}
 	}()
 	return t.run(ctx)
@@ -94,7 +94,7 @@ type tour struct {
 	killed int
 }
 
-// job is one message of the tour and the answers that came to it.
+// job is one message of the tour and its answers.
 type job struct {
 	to      agent.ID
 	text    string
@@ -140,7 +140,7 @@ func (t *tour) run(ctx context.Context) error {
 		return fmt.Errorf("the tour would run in %s", l.Home.Root())
 	}
 	t.l = l
-	t.say("A tour of netsky, in a home of its own. Nothing of yours is touched.\n")
+	t.say("A tour of netsky, in a temporary home. Nothing of yours is touched.\n")
 	t.say("$ netsky up 2 --type demo")
 	out, err := t.netsky(ctx, "up", "2", "--type", "demo", "--no-attach")
 	t.say("%s\n", out)
@@ -150,7 +150,7 @@ func (t *tour) run(ctx context.Context) error {
 	if err := t.rest(ctx); err != nil {
 		return err
 	}
-	t.say("Ten jobs go out over the bus. Some are done at once, some are handed on, some take a second.")
+	t.say("Ten jobs go out over the bus. Some are done at once, some are delegated, some take a second.")
 	for i := range jobCount {
 		if err := t.send(ctx, i); err != nil {
 			return err
@@ -187,8 +187,8 @@ func (t *tour) send(ctx context.Context, i int) error {
 	return nil
 }
 
-// kill ends agent1 and the daemon as a crash would, while they are at work, and
-// starts them again.
+// kill ends agent1 and the daemon as a crash would, while they work, and starts them
+// again.
 func (t *tour) kill(ctx context.Context) error {
 	who, running := t.home.LockHolder(agent.DaemonName)
 	if !running {
@@ -228,7 +228,7 @@ func (t *tour) kill(ctx context.Context) error {
 	return nil
 }
 
-// tile shows the three panes side by side, cut to what fits.
+// tile shows the three panes side by side, cut to the width.
 func (t *tour) tile(ctx context.Context) error {
 	if err := t.rest(ctx); err != nil {
 		return err
@@ -271,8 +271,8 @@ func pad(s string, width int) string {
 	return string(r) + strings.Repeat(" ", width-len(r))
 }
 
-// collect waits until every job is answered, or the time is up, and then a
-// moment more, as a second answer would come late.
+// collect waits until every job is answered, or the time is up, and then a moment
+// longer, because a second answer would arrive late.
 func (t *tour) collect(whole context.Context) error {
 	ctx, cancel := context.WithTimeout(whole, answerWithin)
 	defer cancel()
@@ -305,8 +305,8 @@ func (t *tour) collect(whole context.Context) error {
 	return t.gather()
 }
 
-// gather counts answers in the owner's mailbox as it lies on disk: what the
-// agents did, not what anyone remembers.
+// gather counts the answers in the owner's mailbox on disk: what the agents did, not
+// what a process remembers.
 func (t *tour) gather() error {
 	names, err := t.l.Bus.Mail(agent.Owner, true)
 	if err != nil {
@@ -329,7 +329,7 @@ func (t *tour) gather() error {
 
 func (t *tour) account(ctx context.Context) error {
 	answered, lost, twice := 0, 0, 0
-	t.say("\nThe jobs, and what became of them:")
+	t.say("\nThe jobs and their answers:")
 	for i, id := range t.order {
 		j := t.jobs[id]
 		answer := "LOST"
@@ -348,13 +348,13 @@ func (t *tour) account(ctx context.Context) error {
 	}
 	t.say("\n%d sent, %d answered, %d lost, %d twice, %d killed", len(t.order), answered, lost, twice, t.killed)
 	if lost > 0 || twice > 0 {
-		return fmt.Errorf("the tour ended with %d lost and %d twice", lost, twice)
+		return fmt.Errorf("the tour ended with %d lost and %d answered twice", lost, twice)
 	}
 	return nil
 }
 
-// showLine is what is on record of the message, in one line. No command is named
-// that would show it: the tour's home goes with its end.
+// showLine returns the recorded history of the message, in one line. It names no
+// command to show it: the tour's home is removed at its end.
 func (t *tour) showLine(ctx context.Context, id string) string {
 	db, err := store.OpenRead(ctx, t.home)
 	if err != nil {
