@@ -15,6 +15,7 @@ import (
 // TestAnswersPassTheBrake: each message that has come to an agent has one answer
 // that neither the rate nor a full mailbox stops.
 func TestAnswersPassTheBrake(t *testing.T) {
+	t.Parallel()
 	b, home := mustBus(t, bus.Options{}, agent.Root, a1, agent.Owner)
 	const asked = 150
 	take := func() {
@@ -74,6 +75,7 @@ func TestAnswersPassTheBrake(t *testing.T) {
 // and pretend that each is the first, come to an end when the brake of the rate
 // lets answers pass.
 func TestAnswersAreBoundedByHops(t *testing.T) {
+	t.Parallel()
 	b, _ := mustBus(t, bus.Options{}, agent.Root, a1, agent.Owner)
 	for i := range 60 {
 		if i > 0 {
@@ -104,6 +106,7 @@ func TestAnswersAreBoundedByHops(t *testing.T) {
 // TestRefusedAnswerIsTold: whoever waits for an answer that the hops stop gets an
 // error in its place, once, and an answer to that error is not told again.
 func TestRefusedAnswerIsTold(t *testing.T) {
+	t.Parallel()
 	b, _ := mustBus(t, bus.Options{}, agent.Root, a1, agent.Owner)
 	for _, from := range []agent.ID{agent.Root, agent.Owner} {
 		q := message(from, a1, "the last hop")

@@ -40,6 +40,7 @@ func mustConfirmAll(tb testing.TB, list []*bus.Delivery) {
 }
 
 func TestBatch(t *testing.T) {
+	t.Parallel()
 	b, _ := mustBus(t, bus.Options{}, agent.Root, agent.Clone(2), a1)
 	long := strings.Repeat("x", 1000)
 	for _, text := range []string{"1", "2" + long, "3", "4" + strings.Repeat(long, 9), "5", "6", "7", "8"} {
@@ -73,6 +74,7 @@ func TestBatch(t *testing.T) {
 // TestBatchLeaves: what did not fit is left unclaimed, and those that are filed
 // unread take no room.
 func TestBatchLeaves(t *testing.T) {
+	t.Parallel()
 	b, _ := mustBus(t, bus.Options{}, agent.Root, agent.Clone(2), a1)
 	first := message(agent.Root, a1, "first")
 	first.ID = "first"
@@ -107,6 +109,7 @@ func TestBatchLeaves(t *testing.T) {
 }
 
 func TestBatchOfMany(t *testing.T) {
+	t.Parallel()
 	const senders, each = 3, 800 // more than a receiver keeps in order
 	b, home := mustBus(t, bus.Options{}, agent.Root, agent.Clone(2), agent.Clone(3), a1)
 	for i := range each {
@@ -137,6 +140,7 @@ func TestBatchOfMany(t *testing.T) {
 }
 
 func TestBatchEnds(t *testing.T) {
+	t.Parallel()
 	b, _ := mustBus(t, bus.Options{}, agent.Root, a1)
 	r := mustReceive(t, b, a1, bus.ReceiveOptions{Start: "s"})
 	short, cancel := context.WithCancel(t.Context())
@@ -159,6 +163,7 @@ func TestBatchEnds(t *testing.T) {
 // TestOrderWhileSending: each sender's order holds however listings of the inbox
 // and arrivals meet.
 func TestOrderWhileSending(t *testing.T) {
+	t.Parallel()
 	const senders, each = 2, 1500
 	home := testworld.Home(t) // on a disk: memory lists otherwise
 	b, _ := mustBusIn(t, home, bus.Options{}, agent.Root, agent.Clone(2), a1)

@@ -17,9 +17,6 @@ import (
 // mustBus makes a bus with mailboxes; a benchmark's is on a real disk.
 func mustBus(tb testing.TB, o bus.Options, boxes ...agent.ID) (*bus.Bus, home.Dir) {
 	tb.Helper()
-	if _, ok := tb.(*testing.B); ok {
-		return mustBusIn(tb, testworld.Home(tb), o, boxes...)
-	}
 	return mustBusIn(tb, testworld.FastHome(tb), o, boxes...)
 }
 
@@ -117,6 +114,7 @@ func message(from, to agent.ID, text string) envelope.Envelope {
 }
 
 func TestSendReceiveConfirm(t *testing.T) {
+	t.Parallel()
 	b, h := mustBus(t, bus.Options{}, agent.Root, agent.Clone(1), agent.Owner)
 	sent := mustSend(t, b, message(agent.Owner, agent.Clone(1), "hello <there>"))
 	mustDrop(t, h, agent.Clone(1), bus.Inbox, "x.json", handmade)
@@ -137,6 +135,7 @@ func TestSendReceiveConfirm(t *testing.T) {
 }
 
 func TestShutdown(t *testing.T) {
+	t.Parallel()
 	b, _ := mustBus(t, bus.Options{}, agent.Root, agent.Clone(1))
 	r := mustReceive(t, b, agent.Clone(1), bus.ReceiveOptions{Start: "s1"})
 	ask := message(agent.Owner, agent.Clone(1), "the owner shuts down")
@@ -157,6 +156,7 @@ func TestShutdown(t *testing.T) {
 }
 
 func TestDrainAndRoute(t *testing.T) {
+	t.Parallel()
 	b, home := mustBus(t, bus.Options{}, agent.Root, agent.Clone(1))
 	mustDrop(t, home, agent.Clone(1), bus.Outbox, "a.json", `{"to":"agent0","text":"done"}`)
 	mustDrop(t, home, agent.Clone(1), bus.Outbox, "b.json", `{"from":"agent1","to":"agent7","text":"who?"}`)

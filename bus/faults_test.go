@@ -324,6 +324,7 @@ func checkRouter(tb testing.TB, b *bus.Bus, h home.Dir, _ string) (checks int) {
 // TestFaultInFsync, row 20: what could not be fsynced is not acknowledged and never
 // fsynced a second time; a fresh file is.
 func TestFaultInFsync(t *testing.T) {
+	t.Parallel()
 	b, h := mustBus(t, bus.Options{}, agent.Root, agent.Clone(1))
 	var mu sync.Mutex
 	var ops []string
@@ -394,6 +395,7 @@ func TestFaultInFsync(t *testing.T) {
 // TestFaultFullDisk, row 19: a receiver whose disk is full for a while hands nothing over
 // twice and loses nothing once there is room.
 func TestFaultFullDisk(t *testing.T) {
+	t.Parallel()
 	b, _ := mustBus(t, bus.Options{}, agent.Root, agent.Clone(1))
 	r := mustReceive(t, b, agent.Clone(1), bus.ReceiveOptions{})
 	mustSend(t, b, message(agent.Owner, agent.Clone(1), "one"))

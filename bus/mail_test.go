@@ -16,6 +16,7 @@ import (
 // TestFile: what a reader has read in the inbox is filed in one go, copies with
 // their reason, and nothing else is touched.
 func TestFile(t *testing.T) {
+	t.Parallel()
 	b, h := mustBus(t, bus.Options{}, agent.Root, agent.Owner)
 	var names []string
 	for _, id := range []string{"a", "b", "b", "c"} {
@@ -67,6 +68,7 @@ func TestFile(t *testing.T) {
 
 // TestFileAfterACrash: what a dead holder had claimed is filed too.
 func TestFileAfterACrash(t *testing.T) {
+	t.Parallel()
 	b, _ := mustBus(t, bus.Options{}, agent.Root, agent.Owner)
 	sent := mustSend(t, b, message(agent.Root, agent.Owner, "hi"))
 	r := mustReceive(t, b, agent.Owner, bus.ReceiveOptions{})

@@ -17,6 +17,7 @@ import (
 )
 
 func TestDrainLeaves(t *testing.T) {
+	t.Parallel()
 	b, _ := mustBus(t, bus.Options{}, agent.Root, agent.Owner)
 	for _, text := range []string{"a", "b", "c", "d"} {
 		mustSend(t, b, message(agent.Root, agent.Owner, text))
@@ -56,6 +57,7 @@ func TestDrainLeaves(t *testing.T) {
 }
 
 func TestRetract(t *testing.T) {
+	t.Parallel()
 	b, _ := mustBus(t, bus.Options{}, agent.Root, a1)
 	e := message(agent.Owner, a1, "the end")
 	e.Kind, e.Start = envelope.KindShutdown, "s"
@@ -73,6 +75,7 @@ func TestRetract(t *testing.T) {
 }
 
 func TestPoisonRetryAndDrop(t *testing.T) {
+	t.Parallel()
 	b, home := mustBus(t, bus.Options{}, agent.Root, a1)
 	age(t, mustDrop(t, home, a1, bus.Inbox, "x.json", "bad"))
 	age(t, mustDrop(t, home, a1, bus.Inbox, "y.json", "bad"))
@@ -96,6 +99,7 @@ func TestPoisonRetryAndDrop(t *testing.T) {
 }
 
 func TestDeliveryPoison(t *testing.T) {
+	t.Parallel()
 	b, _ := mustBus(t, bus.Options{}, agent.Root, a1)
 	sent := mustSend(t, b, message(agent.Root, a1, "hi"))
 	r := mustReceive(t, b, a1, bus.ReceiveOptions{})
@@ -119,6 +123,7 @@ func TestDeliveryPoison(t *testing.T) {
 }
 
 func TestFindAnswer(t *testing.T) {
+	t.Parallel()
 	b, _ := mustBus(t, bus.Options{}, agent.Root, a1, agent.Owner)
 	began := time.Now()
 	answer := func(kind envelope.Kind, text string) {
@@ -175,6 +180,7 @@ func TestFindAnswerUnchanged(t *testing.T) {
 }
 
 func TestLists(t *testing.T) {
+	t.Parallel()
 	b, home := mustBus(t, bus.Options{}, agent.Clone(10), agent.Owner, agent.Root, agent.Clone(9), agent.Infinity)
 	got, err := b.Mailboxes()
 	want := []agent.ID{agent.Root, agent.Clone(9), agent.Clone(10), agent.Infinity, agent.Owner}
@@ -207,6 +213,7 @@ func TestLists(t *testing.T) {
 }
 
 func TestWatch(t *testing.T) {
+	t.Parallel()
 	b, home := mustBus(t, bus.Options{}, agent.Root)
 	w, err := b.Watch(t.Context(), bus.Spot{Place: bus.Inbox}, bus.Spot{Place: bus.Claimed})
 	mustDo(t, err)
@@ -238,6 +245,7 @@ func TestWatch(t *testing.T) {
 
 // Every file that is put aside says why in a word, below the text for people.
 func TestReasons(t *testing.T) {
+	t.Parallel()
 	b, h := mustBus(t, bus.Options{}, agent.Root, a1)
 	first := message(agent.Root, a1, "hi")
 	first.ID = "m-first"
@@ -273,6 +281,7 @@ func TestReasons(t *testing.T) {
 
 // Whoever drains a mailbox is not taken for its receiver.
 func TestDrainPasses(t *testing.T) {
+	t.Parallel()
 	b, h := mustBus(t, bus.Options{}, a1, agent.Owner)
 	mustSend(t, b, message(agent.Owner, a1, "hello"))
 	if _, err := b.Drain(t.Context(), a1, 0, func(envelope.Envelope) error {

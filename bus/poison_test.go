@@ -23,6 +23,7 @@ func mustRetry(tb testing.TB, b *bus.Bus, id agent.ID, name string, want bus.Pla
 // TestPoisonRetryChecks: a file goes back where it was found, and only if it
 // will not be poisoned again; all that is wrong is said at once.
 func TestPoisonRetryChecks(t *testing.T) {
+	t.Parallel()
 	const valid = `"text":"hi","ts":"2026-11-20T12:00:00Z"}`
 	for _, tt := range []struct {
 		name  string
@@ -44,6 +45,7 @@ func TestPoisonRetryChecks(t *testing.T) {
 		{"too many hops", bus.Outbox, `{"to":"agent0","text":"hi","hops":99}`, []string{"hops: 99"}},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
+			t.Parallel()
 			b, home := mustBus(t, bus.Options{}, agent.Root, a1)
 			age(t, mustDrop(t, home, a1, tt.found, "x.json", "bad"))
 			if tt.found == bus.Outbox {
@@ -83,6 +85,7 @@ func TestPoisonRetryChecks(t *testing.T) {
 // TestPoisonRetryOld: what an older netsky has poisoned has a .why without the
 // origin, or none.
 func TestPoisonRetryOld(t *testing.T) {
+	t.Parallel()
 	for _, tt := range []struct {
 		name, text, why string
 		want            bus.Place // "" is refused
@@ -94,6 +97,7 @@ func TestPoisonRetryOld(t *testing.T) {
 		{"a line of its own", handmade, "not delivered: netsky-origin: {}\n", bus.Inbox},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
+			t.Parallel()
 			b, home := mustBus(t, bus.Options{}, agent.Root, a1)
 			mustDrop(t, home, a1, bus.Poison, "x.json", tt.text)
 			if tt.why != "" {
@@ -112,6 +116,7 @@ func TestPoisonRetryOld(t *testing.T) {
 
 // TestForSomebodyElse: a file dropped into the wrong mailbox is not delivered.
 func TestForSomebodyElse(t *testing.T) {
+	t.Parallel()
 	b, home := mustBus(t, bus.Options{}, agent.Root, a1)
 	age(t, mustDrop(t, home, a1, bus.Inbox, "x.json", newEnvelope(`"to":"agent0","text":"secret"`)))
 	mustDrop(t, home, a1, bus.Inbox, "y.json", newEnvelope(`"to":"agent1","text":"right"`))

@@ -30,6 +30,7 @@ func mustRemember(tb testing.TB, h home.Dir, n int) {
 func remembered(i int) string { return fmt.Sprintf("m-%020x", i) }
 
 func TestSeen(t *testing.T) {
+	t.Parallel()
 	const many = 20_000 // some chunks
 	b, home := mustBus(t, bus.Options{}, agent.Root, a1)
 	if all, err := b.Seen(a1, "x"); all || err != nil {
@@ -72,6 +73,7 @@ func TestSeen(t *testing.T) {
 // TestSeenOfAReceiver: what a receiver confirmed is remembered at once, with the
 // mailbox still in its hands, and a text is known only with its sender.
 func TestSeenOfAReceiver(t *testing.T) {
+	t.Parallel()
 	b, _ := mustBus(t, bus.Options{}, agent.Root, agent.Clone(2), a1)
 	e := message(agent.Root, a1, "hi")
 	e.ID = "one"

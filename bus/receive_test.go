@@ -17,6 +17,7 @@ import (
 )
 
 func TestOrder(t *testing.T) {
+	t.Parallel()
 	b, home := mustBus(t, bus.Options{}, agent.Root, a1)
 	first := mustSend(t, b, message(agent.Root, a1, "2"))
 	hand := mustDrop(t, home, a1, bus.Inbox, "zz.json", newEnvelope(`"text":"1"`))
@@ -43,6 +44,7 @@ func TestOrder(t *testing.T) {
 }
 
 func TestTheSameNameTwice(t *testing.T) {
+	t.Parallel()
 	b, home := mustBus(t, bus.Options{}, agent.Root, a1)
 	r := mustReceive(t, b, a1, bus.ReceiveOptions{})
 	ids := make(map[string]bool)
@@ -67,6 +69,7 @@ func TestTheSameNameTwice(t *testing.T) {
 }
 
 func TestOnce(t *testing.T) {
+	t.Parallel()
 	b, home := mustBus(t, bus.Options{}, agent.Root, agent.Clone(2), a1)
 	send := func(from agent.ID, id, key string) {
 		e := message(from, a1, "hi")
@@ -106,6 +109,7 @@ func TestOnce(t *testing.T) {
 }
 
 func TestForgetting(t *testing.T) {
+	t.Parallel()
 	var now atomic.Int64
 	now.Store(time.Now().UnixNano())
 	b, h := mustBus(t, bus.Options{Keep: time.Hour, Now: func() time.Time { return time.Unix(0, now.Load()) }}, agent.Root, a1)
@@ -141,6 +145,7 @@ func TestForgetting(t *testing.T) {
 }
 
 func TestExpiryAndLength(t *testing.T) {
+	t.Parallel()
 	b, home := mustBus(t, bus.Options{}, agent.Root, agent.Clone(2), a1, agent.Owner)
 	late := message(agent.Owner, a1, "too late")
 	late.ID, late.Expires = "late", time.Now().Add(-time.Second)
@@ -174,6 +179,7 @@ func TestExpiryAndLength(t *testing.T) {
 }
 
 func TestWitness(t *testing.T) {
+	t.Parallel()
 	b, h := mustBus(t, bus.Options{}, agent.Root, a1)
 	seen, unseen := mustSend(t, b, message(agent.Owner, a1, "seen")), mustSend(t, b, message(agent.Owner, a1, "unseen"))
 	r := mustReceive(t, b, a1, bus.ReceiveOptions{Witness: true})
@@ -214,6 +220,7 @@ func TestWitness(t *testing.T) {
 // TestWitnessesAndRotation: several are witnessed in one write, and a receiver
 // that looks later misses none when the file is moved aside meanwhile.
 func TestWitnessesAndRotation(t *testing.T) {
+	t.Parallel()
 	b, h := mustBus(t, bus.Options{}, agent.Root, a1)
 	r := mustReceive(t, b, a1, bus.ReceiveOptions{Witness: true})
 	for round := range 3 {
@@ -253,6 +260,7 @@ func TestWitnessesAndRotation(t *testing.T) {
 }
 
 func TestShutdownWaitsForTheTurn(t *testing.T) {
+	t.Parallel()
 	var ahead atomic.Int64
 	b, _ := mustBus(t, bus.Options{Now: func() time.Time { return time.Now().Add(time.Duration(ahead.Load())) }}, agent.Root, a1)
 	acks := func() int { n, _ := b.Count(agent.Root, bus.Inbox); return n }
@@ -303,6 +311,7 @@ func TestShutdownWaitsForTheTurn(t *testing.T) {
 // TestShutdownBeforeTheTurn: who may be in the middle of a turn when it takes the
 // mailbox is not shut down before it has said so.
 func TestShutdownBeforeTheTurn(t *testing.T) {
+	t.Parallel()
 	b, _ := mustBus(t, bus.Options{}, agent.Root, a1)
 	e := message(agent.Owner, a1, "the end")
 	e.Kind, e.Start = envelope.KindShutdown, "s"
@@ -320,6 +329,7 @@ func TestShutdownBeforeTheTurn(t *testing.T) {
 }
 
 func TestShutdownWhileUnconfirmed(t *testing.T) {
+	t.Parallel()
 	b, _ := mustBus(t, bus.Options{}, agent.Root, a1)
 	r := mustReceive(t, b, a1, bus.ReceiveOptions{Start: "s"})
 	mustSend(t, b, message(agent.Owner, a1, "work"))
@@ -332,6 +342,7 @@ func TestShutdownWhileUnconfirmed(t *testing.T) {
 }
 
 func TestControlMail(t *testing.T) {
+	t.Parallel()
 	b, _ := mustBus(t, bus.Options{}, agent.Root, a1)
 	cancelled := make(chan string, 1)
 	r := mustReceive(t, b, a1, bus.ReceiveOptions{Cancel: func(e envelope.Envelope) { cancelled <- e.InReplyTo }})
@@ -349,6 +360,7 @@ func TestControlMail(t *testing.T) {
 }
 
 func TestShutdownTakenBack(t *testing.T) {
+	t.Parallel()
 	b, _ := mustBus(t, bus.Options{}, agent.Root, agent.Clone(2), a1)
 	r := mustReceive(t, b, a1, bus.ReceiveOptions{Start: "s"})
 	done := r.Turn()
@@ -372,6 +384,7 @@ func TestShutdownTakenBack(t *testing.T) {
 }
 
 func TestSweep(t *testing.T) {
+	t.Parallel()
 	b, home := mustBus(t, bus.Options{}, a1)
 	old := mustDrop(t, home, a1, bus.Inbox, ".old.json.tmp", "half")
 	dead := time.Now().Add(-37 * time.Hour)
@@ -388,6 +401,7 @@ func TestSweep(t *testing.T) {
 // What was confirmed while its mailbox was away is filed when that is back, and
 // not offered again.
 func TestConfirmWhileMailboxIsAway(t *testing.T) {
+	t.Parallel()
 	b, h := mustBus(t, bus.Options{}, agent.Root, a1)
 	r := mustReceive(t, b, a1, bus.ReceiveOptions{})
 	mustSend(t, b, message(agent.Owner, a1, "hi"))

@@ -17,6 +17,7 @@ import (
 // What came to a mailbox is found by its id or the beginning of one, wherever it
 // lies, and nothing else is: not what only names it, nor what was sent.
 func TestReceived(t *testing.T) {
+	t.Parallel()
 	var ms atomic.Int64
 	ms.Store(time.Now().UnixMilli())
 	now := func() time.Time { return time.UnixMilli(ms.Load()) }

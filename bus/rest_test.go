@@ -44,6 +44,7 @@ func (s *said) has(word string) bool {
 // 10 s, and however long somebody has it open for writing; another fault is
 // judged after 1 s.
 func TestUnfinished(t *testing.T) {
+	t.Parallel()
 	for _, tt := range []struct {
 		name, text string
 		whole      bool // no more writing mends it
@@ -63,6 +64,7 @@ func TestUnfinished(t *testing.T) {
 		{"not UTF-8", "{\"from\":\"\xff\"}", true},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
+			t.Parallel()
 			var clock skewed
 			b, home := mustBus(t, bus.Options{Now: clock.now}, agent.Root, a1)
 			mustDrop(t, home, a1, bus.Inbox, "x.json", tt.text)
@@ -93,12 +95,14 @@ func TestUnfinished(t *testing.T) {
 var atLast = map[bus.Place]string{bus.Inbox: handmade, bus.Outbox: `{"to":"agent0","text":"at last"}`}
 
 func TestHeldOpen(t *testing.T) {
+	t.Parallel()
 	if runtime.GOOS != "linux" {
 		t.Log("only Linux tells who has a file open; TestMended covers the rest")
 		return
 	}
 	for _, place := range []bus.Place{bus.Inbox, bus.Outbox} {
 		t.Run(string(place), func(t *testing.T) {
+			t.Parallel()
 			var clock skewed
 			b, home := mustBus(t, bus.Options{Now: clock.now}, agent.Root, a1)
 			look := func() {
@@ -135,9 +139,11 @@ func TestHeldOpen(t *testing.T) {
 // was found, whoever had poisoned it, and it is reported; one that only changes,
 // or was refused for another reason, stays.
 func TestMended(t *testing.T) {
+	t.Parallel()
 	for _, place := range []bus.Place{bus.Inbox, bus.Outbox} {
 		for _, restart := range []bool{false, true} {
 			t.Run(string(place), func(t *testing.T) {
+				t.Parallel()
 				var told said
 				b, home := mustBus(t, bus.Options{}, agent.Root, a1)
 				late := box(home, place, "late.json")

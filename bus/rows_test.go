@@ -100,6 +100,7 @@ func newEnvelope(pairs string) string {
 }
 
 func TestRowsOfText(t *testing.T) {
+	t.Parallel()
 	t.Run("row 1 wrapper in the text", row01WrapperInTheText)
 	t.Run("row 2 from", row02From)
 	t.Run("row 3 a name by hand", row03ANameByHand)
@@ -172,6 +173,7 @@ func row26Terminal(t *testing.T) {
 
 // mustParseElement parses what must be exactly one channel element.
 func TestRowsOfNames(t *testing.T) {
+	t.Parallel()
 	t.Run("row 13 names", row13Names)
 	t.Run("row 14 the same nanosecond", row14TheSameNanosecond)
 }

@@ -226,6 +226,7 @@ func mustNoneFor(tb testing.TB, r *bus.Receiver, whole bool) {
 }
 
 func TestRowsOfDirectories(t *testing.T) {
+	t.Parallel()
 	t.Run("row 11 links on the way", row11LinksOnTheWay)
 	t.Run("row 11 swapped in a loop", row11SwappedInALoop)
 }

@@ -94,6 +94,7 @@ func holdRole(ctx context.Context, home home.Dir) error {
 }
 
 func TestRowsOfTheWorld(t *testing.T) {
+	t.Parallel()
 	t.Run("row 17 umask", row17Umask)
 	// Row 18, kill -9 at each step, is TestFaultKillsEveryStep in the build with the
 	// tag faults, and TestSoak in every build. Row 20, fsync, and the other half
@@ -107,6 +108,7 @@ func TestRowsOfTheWorld(t *testing.T) {
 }
 
 func row17Umask(t *testing.T) {
+	t.Parallel()
 	home := testworld.Home(t)
 	mustRole(t, home, "umask")
 	err := filepath.WalkDir(home.Path("channels"), func(path string, d fs.DirEntry, err error) error {
@@ -127,6 +129,7 @@ func row17Umask(t *testing.T) {
 }
 
 func row19NoRoom(t *testing.T) {
+	t.Parallel()
 	b, home := mustBus(t, bus.Options{}, agent.Root, a1)
 	mustRole(t, home, "full")
 	if n := mustWhole(t, b, a1, bus.Inbox); n != 1 {
@@ -135,27 +138,32 @@ func row19NoRoom(t *testing.T) {
 }
 
 func row21DeletedWhileRunning(t *testing.T) {
+	t.Parallel()
 	for _, rel := range []string{"channels/agent/agent1/inbox", "channels/agent/agent1", "channels"} {
-		b, home := mustBus(t, bus.Options{}, agent.Root, a1)
-		var said atomic.Int32
-		r := mustReceive(t, b, a1, bus.ReceiveOptions{Report: func(string, error) { said.Add(1) }})
-		mustSend(t, b, message(agent.Owner, a1, "before"))
-		mustConfirm(t, mustNext(t, r))
-		mustDo(t, os.RemoveAll(home.Path(rel)))
-		testworld.Wait(t, "inbox made anew", func() bool { return b.Exists(a1) })
-		mustSend(t, b, message(agent.Owner, a1, "after"))
-		d := mustNext(t, r)
-		if d.Envelope().Text != "after" {
-			t.Errorf("%s: got %+v", rel, d.Envelope())
-		}
-		mustConfirm(t, d)
-		if n := said.Load(); n == 0 || n > 20 {
-			t.Errorf("%s: %d reports", rel, n)
-		}
+		t.Run(rel, func(t *testing.T) {
+			t.Parallel()
+			b, home := mustBus(t, bus.Options{}, agent.Root, a1)
+			var said atomic.Int32
+			r := mustReceive(t, b, a1, bus.ReceiveOptions{Report: func(string, error) { said.Add(1) }})
+			mustSend(t, b, message(agent.Owner, a1, "before"))
+			mustConfirm(t, mustNext(t, r))
+			mustDo(t, os.RemoveAll(home.Path(rel)))
+			testworld.Wait(t, "inbox made anew", func() bool { return b.Exists(a1) })
+			mustSend(t, b, message(agent.Owner, a1, "after"))
+			d := mustNext(t, r)
+			if d.Envelope().Text != "after" {
+				t.Errorf("%s: got %+v", rel, d.Envelope())
+			}
+			mustConfirm(t, d)
+			if n := said.Load(); n == 0 || n > 20 {
+				t.Errorf("%s: %d reports", rel, n)
+			}
+		})
 	}
 }
 
 func row22NoInotify(t *testing.T) {
+	t.Parallel()
 	b, _ := mustBus(t, bus.Options{}, agent.Root, a1)
 	b.NoInotify()
 	var polling atomic.Bool
@@ -170,6 +178,7 @@ func row22NoInotify(t *testing.T) {
 }
 
 func row22EventsLost(t *testing.T) {
+	t.Parallel()
 	b, _ := mustBus(t, bus.Options{}, agent.Root, a1)
 	stop := b.StealEvents()
 	defer stop()
@@ -181,6 +190,7 @@ func row22EventsLost(t *testing.T) {
 }
 
 func row23Clock(t *testing.T) {
+	t.Parallel()
 	var now atomic.Pointer[time.Time]
 	set := func(at time.Time) { now.Store(&at) }
 	begin := time.Now()
@@ -207,6 +217,7 @@ func row23Clock(t *testing.T) {
 }
 
 func row24TwoHolders(t *testing.T) {
+	t.Parallel()
 	b, h := mustBus(t, bus.Options{}, agent.Root, a1)
 	sent := mustSend(t, b, message(agent.Owner, a1, "hi"))
 	cmd := exec.Command(os.Args[0])

@@ -17,6 +17,7 @@ import (
 )
 
 func TestWhoMayWrite(t *testing.T) {
+	t.Parallel()
 	clone, other := agent.Clone(1), agent.Clone(2)
 	b, _ := mustBus(t, bus.Options{}, agent.Root, agent.Infinity, clone, other, agent.Owner)
 	for _, tt := range []struct {
@@ -82,6 +83,7 @@ func mustNotices(t *testing.T, b *bus.Bus, want int) {
 }
 
 func TestBrakes(t *testing.T) {
+	t.Parallel()
 	var now atomic.Int64
 	now.Store(time.Now().UnixNano())
 	o := bus.Options{Now: func() time.Time { return time.Unix(0, now.Load()) }}
@@ -148,6 +150,7 @@ func TestBrakes(t *testing.T) {
 }
 
 func TestExtraFieldsAreKept(t *testing.T) {
+	t.Parallel()
 	const odd = `{"z":{"b" : [1.50, "<\u003c"]},"from":"agent0","to":null,"id":null,"hops":null,"text":"hi","ts":"2026-11-20T12:00:00Z","a":"\ud83d\ude00"}`
 	e, err := envelope.Parse([]byte(odd))
 	if err != nil {
@@ -169,6 +172,7 @@ func TestExtraFieldsAreKept(t *testing.T) {
 }
 
 func TestRoute(t *testing.T) {
+	t.Parallel()
 	b, h := mustBus(t, bus.Options{}, agent.Root, a1, agent.Clone(2), agent.Owner)
 	out := func(name, text string) { age(t, mustDrop(t, h, a1, bus.Outbox, name, text)) }
 	out("forged.json", `{"from":"agent0","to":"agent2","text":"hi"}`)
@@ -204,6 +208,7 @@ func TestRoute(t *testing.T) {
 }
 
 func TestRouteWaitsForTheBrake(t *testing.T) {
+	t.Parallel()
 	var now atomic.Int64
 	now.Store(time.Now().UnixNano())
 	b, home := mustBus(t, bus.Options{Now: func() time.Time { return time.Unix(0, now.Load()) }}, agent.Root, a1)

@@ -27,8 +27,7 @@ var soakTakers = []agent.ID{agent.Clone(1), agent.Clone(2), agent.Clone(3), agen
 
 // soakBus has a clock that runs 2000 times as fast, so that the agents' answers
 // don't meet the brake of 60 a minute.
-func soakBus(home home.Dir) *bus.Bus {
-	base, _ := strconv.ParseInt(os.Getenv("NETSKY_TEST_BASE"), 10, 64)
+func soakBus(home home.Dir, base int64) *bus.Bus {
 	began := time.Unix(0, base)
 	return bus.New(home, bus.Options{
 		Keep: 365 * 24 * time.Hour,
@@ -36,10 +35,16 @@ func soakBus(home home.Dir) *bus.Bus {
 	})
 }
 
+// soakBase is when the soak began, in one of its processes.
+func soakBase() int64 {
+	base, _ := strconv.ParseInt(os.Getenv("NETSKY_TEST_BASE"), 10, 64)
+	return base
+}
+
 // soakWriter sends numbered messages for as long as it lives and writes down
 // those that were acknowledged.
 func soakWriter(ctx context.Context, home home.Dir) error {
-	b := soakBus(home)
+	b := soakBus(home, soakBase())
 	name := os.Getenv("NETSKY_TEST_NAME")
 	acks, err := home.OpenAppend("state/acks-" + name)
 	if err != nil {
@@ -74,7 +79,7 @@ func soakWriter(ctx context.Context, home home.Dir) error {
 }
 
 func soakTaker(ctx context.Context, home home.Dir) error {
-	b := soakBus(home)
+	b := soakBus(home, soakBase())
 	me, err := agent.Parse(os.Getenv("NETSKY_TEST_NAME"))
 	if err != nil {
 		return err
@@ -129,6 +134,7 @@ func (p *soaked) kill(tb testing.TB) {
 // TestSoak: 8 writers and 4 receivers, one of which takes the answers, under
 // kill -9 at random. NETSKY_SOAK is how long (a duration), NETSKY_SEED which.
 func TestSoak(t *testing.T) {
+	t.Parallel()
 	lasts, err := time.ParseDuration(cmpOr(os.Getenv("NETSKY_SOAK"), "5s"))
 	if err != nil {
 		t.Fatal(err)
@@ -167,14 +173,13 @@ func TestSoak(t *testing.T) {
 	for _, p := range all {
 		p.kill(t)
 	}
-	t.Setenv("NETSKY_TEST_BASE", strconv.FormatInt(base, 10))
-	settleSoak(t, home)
+	settleSoak(t, home, base)
 	checkSoak(t, b, home, kills, seed)
 }
 
 // settleSoak lets receivers that nobody kills take what is left.
-func settleSoak(t *testing.T, home home.Dir) {
-	b := soakBus(home)
+func settleSoak(t *testing.T, home home.Dir, base int64) {
+	b := soakBus(home, base)
 	var agents, owner sync.WaitGroup
 	done := make(chan struct{}) // the agents have given all their answers
 	for _, id := range soakTakers {

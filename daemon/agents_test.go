@@ -13,6 +13,7 @@ import (
 // What an agent says of itself is what the dashboard shows, each time, and so is
 // how much mail waits for it.
 func TestAgentsOnTheDashboard(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t)
 	w.start()
 	w.up(sh(ready+"exec cat"), "agent1")

@@ -199,6 +199,7 @@ func (w *ward) shows(id agent.ID, state agent.State, detail string) (st spawn.St
 }
 
 func TestAttendRestarts(t *testing.T) {
+	t.Parallel()
 	w := newWard(t)
 	w.up(w.r, "agent1")
 	w.answered(w.mail("agent1", "one"))
@@ -245,6 +246,7 @@ func TestAttendRestarts(t *testing.T) {
 // A daemon that was not there when the receiver died knows by the report that
 // there was one; and what is wanted down is not brought back.
 func TestAttendAfterwards(t *testing.T) {
+	t.Parallel()
 	w := newWard(t)
 	w.up(w.r, "agent1", "agent2")
 	w.stop()
@@ -264,6 +266,7 @@ func TestAttendAfterwards(t *testing.T) {
 // What takes long about one agent holds up nothing about the others, nor the end of
 // the daemon.
 func TestAttendBeside(t *testing.T) {
+	t.Parallel()
 	w := newWard(t)
 	w.up(w.r, "agent1", "agent2")
 	w.touch("hang")
@@ -282,6 +285,7 @@ func TestAttendBeside(t *testing.T) {
 }
 
 func TestAttendDialog(t *testing.T) {
+	t.Parallel()
 	w := newWard(t)
 	w.touch("trust")
 	w.up(w.r, "agent1")
@@ -366,6 +370,7 @@ func (w *ward) read(id, how string) {
 // A dialog that comes up while the receiver is there is told of after a while,
 // once; a question that was put before the owner is not told twice.
 func TestAttendLaterDialog(t *testing.T) {
+	t.Parallel()
 	w := newWard(t)
 	w.up(w.r, "agent1", "agent2")
 	told := func(id agent.ID) int {

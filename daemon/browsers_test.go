@@ -114,6 +114,7 @@ func (b *browser) again(watch []string) {
 // A daemon that is killed at any moment while browsers look at busy panes harms
 // no agent, and the browsers see all of it again once there is another.
 func TestKilledUnderBrowsers(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t)
 	const kills = 50
 	ids, watch := []agent.ID{"agent0", "agent1", "agent2", "agent3"}, []string{"agent0", "agent1", "agent2", "agent3"}

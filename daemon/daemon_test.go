@@ -28,6 +28,7 @@ import (
 
 // There is one daemon a home; a second one is refused and says why.
 func TestOne(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t)
 	if _, err := daemon.Ping(w.ctx, w.home); !errors.Is(err, daemon.ErrNotRunning) {
 		t.Errorf("ping of none: %v", err)
@@ -75,6 +76,7 @@ func TestOne(t *testing.T) {
 
 // Several who start it at once get the same one.
 func TestStartAtOnce(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t)
 	pongs := make([]daemon.Pong, 6)
 	var wg sync.WaitGroup
@@ -97,6 +99,7 @@ func TestStartAtOnce(t *testing.T) {
 
 // What a killed daemon leaves does not keep the next one out.
 func TestTakeOver(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t)
 	first := w.start()
 	w.kill(first)
@@ -118,6 +121,7 @@ func TestTakeOver(t *testing.T) {
 
 // One that hangs is known for it, ended, and replaced.
 func TestHung(t *testing.T) {
+	t.Parallel()
 	for _, how := range []string{"start", "stop"} {
 		t.Run(how, func(t *testing.T) {
 			t.Parallel()
@@ -163,6 +167,7 @@ func (w *world) suspend(pid int) {
 
 // A program that can't be the daemon: Start says so and does not wait for it.
 func TestStartFails(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t)
 	_, started, err := daemon.Start(w.ctx, w.home, []string{"/bin/false"}, w.env)
 	if err == nil || started || !strings.Contains(err.Error(), "ended at once") {
@@ -176,6 +181,7 @@ func TestStartFails(t *testing.T) {
 // A daemon that comes to its lock after all was said to be down ends, and whoever
 // has started it hears why.
 func TestStartUnwanted(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t)
 	if err := w.home.SetDesired(agent.DaemonName, false, "owner"); err != nil {
 		t.Fatal(err)
@@ -198,6 +204,7 @@ func TestStartUnwanted(t *testing.T) {
 // Without a database that can be read the daemon runs and mail goes on. What is
 // to be recorded waits, and comes in when the database can be had.
 func TestBrokenDatabase(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t)
 	if err := w.home.WriteFile(home.DBFile, []byte(strings.Repeat("not a database. ", 4096)), false); err != nil {
 		t.Fatal(err)
@@ -233,6 +240,7 @@ func TestBrokenDatabase(t *testing.T) {
 
 // The owner's mail is filed and on record, and stays to be read.
 func TestOwnersMail(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t)
 	w.start()
 	w.up(demo{}, "agent0")
@@ -250,6 +258,7 @@ func TestOwnersMail(t *testing.T) {
 
 // Sends of an agent that only writes files go out while the daemon runs.
 func TestOutbox(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t)
 	w.start()
 	w.up(demo{}, "agent0", "agent1")
@@ -299,6 +308,7 @@ func TestHomeReplaced(t *testing.T) {
 
 // The daemon's hub is nobody's agent, and keeps no tmux server alive.
 func TestHub(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t)
 	w.start()
 	w.up(demo{}, "agent1")
@@ -325,6 +335,7 @@ func TestHub(t *testing.T) {
 // Where a daemon that was killed has served, another program may listen by the
 // time the next one is up: nobody is sent there with our token.
 func TestAddressOfTheDead(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t)
 	w.kill(w.start())
 	for rel, text := range map[string]string{
@@ -344,6 +355,7 @@ func TestAddressOfTheDead(t *testing.T) {
 // Who removes run/ beneath a daemon that runs gets no second one, and the first
 // can be asked again a moment later, and ended.
 func TestRunDirRemoved(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t)
 	p := w.start()
 	// The daemon takes and makes locks there meanwhile.
@@ -374,6 +386,7 @@ func TestRunDirRemoved(t *testing.T) {
 // A file that names a process is no proof that it is the daemon: without the
 // lock, or without a birth, nobody is ended.
 func TestStopEndsOnlyTheDaemon(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t)
 	other := exec.Command("sleep", "600")
 	if err := other.Start(); err != nil {
@@ -409,6 +422,7 @@ func TestStopEndsOnlyTheDaemon(t *testing.T) {
 // A start that is broken off leaves nothing behind, also of a program that does not
 // answer and takes no SIGTERM.
 func TestStartBrokenOff(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t)
 	ctx, cancel := context.WithCancel(w.ctx)
 	pid := filepath.Join(filepath.Dir(w.home.Root()), "pid")

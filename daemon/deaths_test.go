@@ -32,6 +32,7 @@ var killings = []killing{
 // Each death is on record with how it ended and what the pane showed last, ten
 // at a time, and three times over.
 func TestDeaths(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t)
 	w.start()
 	var ids []agent.ID
@@ -79,6 +80,7 @@ func TestDeaths(t *testing.T) {
 // The death of an agent whose keeper was killed is on record with its time, and
 // status shows that.
 func TestDeathOfKeeper(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t)
 	w.start()
 	w.up(sh(ready+"read line"), "agent1", "agent2")
@@ -172,6 +174,7 @@ func (w *world) ended(db *store.DB, starts ...string) {
 // A death is told once, however many daemons come to see it; and one that
 // happened while none ran is not missed.
 func TestDeathToldOnce(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t)
 	first := w.start()
 	w.up(demo{}, "agent0", "agent1", "agent2")
@@ -194,6 +197,7 @@ func TestDeathToldOnce(t *testing.T) {
 
 // An agent that is replaced before the daemon has looked died all the same.
 func TestDeathReplaced(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t)
 	w.start()
 	w.up(demo{}, "agent0", "agent1")
@@ -213,6 +217,7 @@ func TestDeathReplaced(t *testing.T) {
 
 // What was wanted down has not died.
 func TestDownIsNoDeath(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t)
 	w.start()
 	w.up(demo{}, "agent0", "agent1", "agent2")
@@ -234,8 +239,10 @@ func TestDownIsNoDeath(t *testing.T) {
 
 // All of tmux gone is one event.
 func TestServerGone(t *testing.T) {
+	t.Parallel()
 	for name, signal := range map[string]syscall.Signal{"killed": syscall.SIGKILL, "told to end": syscall.SIGTERM} {
 		t.Run(name, func(t *testing.T) {
+			t.Parallel()
 			w := newWorld(t)
 			w.start()
 			ids := []agent.ID{"agent0", "agent1", "agent2", "agent3"}
@@ -276,6 +283,7 @@ func TestServerGone(t *testing.T) {
 // An up that brings back agents which are down is not taken for the loss of
 // their sessions, though none has one yet.
 func TestUpIsNoLoss(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t)
 	ids := []agent.ID{"agent0", "agent1", "agent2"}
 	w.up(demo{}, ids...)

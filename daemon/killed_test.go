@@ -21,6 +21,7 @@ import (
 // A daemon that is killed at any moment, with mail under way and somebody
 // looking at panes, harms no agent, loses no envelope and answers none twice.
 func TestKilled(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t)
 	const kills = 50
 	ids := []agent.ID{"agent0", "agent1", "agent2", "agent3"}
@@ -147,6 +148,7 @@ func (w *world) lookAt(session string) (stop func()) {
 
 // Two daemons in turn see the same agents: nothing is told of them twice.
 func TestKilledTellsNothingTwice(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t)
 	w.up(demo{}, "agent0", "agent1")
 	db := w.db()

@@ -35,6 +35,7 @@ func (w *world) hubWindows() []string {
 
 // Browsers that are cut at any moment leave no window in the hub.
 func TestCutBrowsersLeaveNoWindow(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t)
 	w.up(painter{paints}, "agent1", "agent2")
 	w.start()
@@ -65,6 +66,7 @@ func TestCutBrowsersLeaveNoWindow(t *testing.T) {
 // A hub that has grown out of all bounds, as an earlier netsky could leave it, is
 // removed at once, and costs the daemon nothing.
 func TestOvergrownHub(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t)
 	w.up(painter{paints}, "agent1")
 	before := identities(w.statuses())
@@ -94,6 +96,7 @@ func TestOvergrownHub(t *testing.T) {
 
 // down takes an overgrown hub with it when there is no daemon.
 func TestDownOvergrownHub(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t)
 	w.up(quiet{"exec cat"}, "agent1", "agent2")
 	lines := "new-session -d -s " + spawn.HubSession + " -n hub 'exec cat'\nset-option -t =" + spawn.HubSession + ": @linked-hub 1\n" +
@@ -115,6 +118,7 @@ func TestDownOvergrownHub(t *testing.T) {
 // A browser that flips its panes as fast as it can costs the daemon no memory, and
 // is shown what it asked for last.
 func TestFlippedPanes(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t)
 	var ids []agent.ID
 	var names []string

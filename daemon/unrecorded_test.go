@@ -16,6 +16,7 @@ import (
 // A start that its up did not record, and an end that its down did not, are put on
 // record by the daemon.
 func TestUnrecorded(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t)
 	w.start()
 	w.l.Journal.Close()

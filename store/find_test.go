@@ -12,6 +12,7 @@ import (
 )
 
 func TestFind(t *testing.T) {
+	t.Parallel()
 	home := testworld.Home(t)
 	db := mustOpen(t, home)
 	for i := range 5 {
@@ -76,6 +77,7 @@ func TestFind(t *testing.T) {
 
 // A person's name of a file stands for the newest message that came by it.
 func TestTimelineByFile(t *testing.T) {
+	t.Parallel()
 	home := testworld.Home(t)
 	db := mustOpen(t, home)
 	file := map[string]json.RawMessage{store.MetaFile: json.RawMessage(`"hello.json"`)}

@@ -30,6 +30,7 @@ func mustSpool(tb testing.TB, home home.Dir) store.Spool {
 }
 
 func TestJournal(t *testing.T) {
+	t.Parallel()
 	for _, tt := range []struct {
 		name  string
 		setup func(t *testing.T, home home.Dir)
@@ -58,6 +59,7 @@ func TestJournal(t *testing.T) {
 		}, store.ErrUnrecorded, "not a directory"},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
+			t.Parallel()
 			h := testworld.Home(t)
 			tt.setup(t, h)
 			j := mustJournal(t, h)
@@ -108,6 +110,7 @@ func mustSpooled(tb testing.TB, h home.Dir, ops ...store.Op) {
 // Every op survives the way through the spool: the records are the same as
 // those of a database that worked, and a second replay changes nothing.
 func TestReplay(t *testing.T) {
+	t.Parallel()
 	direct, h := testworld.Home(t), testworld.Home(t)
 	mustApply(t, mustOpen(t, direct), story()...)
 	mustSpooled(t, h, story()...)
@@ -140,6 +143,7 @@ func TestReplay(t *testing.T) {
 // A file that can never be recorded is set aside with the reason; the others
 // are recorded.
 func TestReplayBad(t *testing.T) {
+	t.Parallel()
 	h := testworld.Home(t)
 	mustSpooled(t, h, store.AddLog{Text: "first"}, store.UpsertDelivery{Message: "nobody", Target: "agent1", State: store.Queued},
 		store.AddLog{Text: "last"})
@@ -176,6 +180,7 @@ func TestReplayBad(t *testing.T) {
 
 // A database that takes nothing is no reason to set files aside.
 func TestReplayWaits(t *testing.T) {
+	t.Parallel()
 	h := testworld.Home(t)
 	mustSpooled(t, h, store.AddLog{Text: "x"})
 	db := mustOpen(t, h)
@@ -190,6 +195,7 @@ func TestReplayWaits(t *testing.T) {
 }
 
 func TestSpoolIsBounded(t *testing.T) {
+	t.Parallel()
 	h := testworld.Home(t)
 	mustDo(t, os.Mkdir(h.Path(home.DBFile), 0o700))
 	j := mustJournal(t, h)

@@ -16,6 +16,7 @@ import (
 
 // Every page begins where the last ended, also among records of one moment.
 func TestPages(t *testing.T) {
+	t.Parallel()
 	db := mustOpen(t, testworld.Home(t))
 	var ops []store.Op
 	for i := range 23 {
@@ -101,6 +102,7 @@ func ids[T any](items []T, id func(T) string) []string {
 }
 
 func TestFilters(t *testing.T) {
+	t.Parallel()
 	db := mustOpen(t, testworld.Home(t))
 	mustApply(t, db, story()...)
 	mustApply(t, db, store.UpsertMessage{ID: "m-other", From: "agent1", To: "agent2", Text: "100%", Time: 2000, Thread: "th-9"},
@@ -149,6 +151,7 @@ func TestFilters(t *testing.T) {
 
 // A log is found by its ID, and those from the first one on in order.
 func TestLogByID(t *testing.T) {
+	t.Parallel()
 	db := mustOpen(t, testworld.Home(t))
 	mustApply(t, db, store.AddLog{Key: "a", Text: "one"}, store.AddLog{Key: "b", Text: "two"})
 	l, err := db.Logs(t.Context(), store.LogFilter{Forward: true})
@@ -177,6 +180,7 @@ func TestLogByID(t *testing.T) {
 
 // Several messages are read at once, and what became of them, each of its sender.
 func TestOfMany(t *testing.T) {
+	t.Parallel()
 	db := mustOpen(t, testworld.Home(t))
 	now := time.Unix(1, 0)
 	db.Now = func() time.Time { return now }
@@ -212,6 +216,7 @@ func TestOfMany(t *testing.T) {
 
 // The records come back as they went in, and so does their JSON.
 func TestRoundTrip(t *testing.T) {
+	t.Parallel()
 	db := mustOpen(t, testworld.Home(t))
 	mustApply(t, db, story()...)
 	m, err := db.Message(t.Context(), "m-question")
@@ -253,6 +258,7 @@ func TestRoundTrip(t *testing.T) {
 }
 
 func TestSnapshot(t *testing.T) {
+	t.Parallel()
 	db := mustOpen(t, testworld.Home(t))
 	mustApply(t, db, story()...)
 	mustApply(t, db, store.UpsertActor{ID: "agent10"}, store.UpsertActor{ID: "agent2"},

@@ -25,6 +25,7 @@ func launch(tb testing.TB, home home.Dir, id agent.ID, at time.Time) agent.Launc
 
 // A database that was removed is made anew with what the home's files report.
 func TestRebuilt(t *testing.T) {
+	t.Parallel()
 	h := testworld.Home(t)
 	hour := time.Now().Add(-time.Hour).Truncate(time.Millisecond)
 	three := 3
@@ -80,6 +81,7 @@ func TestRebuilt(t *testing.T) {
 
 // The first database of a home, made while its first agents start, was not lost.
 func TestNotRebuilt(t *testing.T) {
+	t.Parallel()
 	home := testworld.Home(t)
 	launch(t, home, agent.Root, time.Now().Add(time.Second))
 	db := mustOpen(t, home)
@@ -92,6 +94,7 @@ func TestNotRebuilt(t *testing.T) {
 
 // A process that has the removed file open finds out without writing.
 func TestRefresh(t *testing.T) {
+	t.Parallel()
 	h := testworld.Home(t)
 	db := mustOpen(t, h)
 	mustApply(t, db, store.AddLog{Text: "old"})
@@ -119,6 +122,7 @@ func TestRefresh(t *testing.T) {
 // Only meta.db is removed: SQLite must not play the log beside it into the new
 // file, neither while a process has the old one open nor after a kill.
 func TestRemovedWithoutItsLog(t *testing.T) {
+	t.Parallel()
 	for _, tt := range []struct {
 		name string
 		open bool

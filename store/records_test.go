@@ -45,6 +45,7 @@ func story() []store.Op {
 
 // Whatever is applied twice, or late, changes nothing.
 func TestIdempotent(t *testing.T) {
+	t.Parallel()
 	home := testworld.Home(t)
 	db := mustOpen(t, home)
 	for _, op := range story() {
@@ -71,6 +72,7 @@ func TestIdempotent(t *testing.T) {
 // News of the same message may come in any order, as long as the message is
 // on record before its delivery.
 func TestOrderOfDeliveries(t *testing.T) {
+	t.Parallel()
 	ops := []store.Op{
 		store.UpsertDelivery{Message: "m1", Target: "agent1", State: store.Queued, Time: 10},
 		store.UpsertDelivery{Message: "m1", Target: "agent1", State: store.Claimed, Time: 20},
@@ -125,6 +127,7 @@ func TestOrderOfDeliveries(t *testing.T) {
 }
 
 func TestDeliveryMovesForward(t *testing.T) {
+	t.Parallel()
 	type step struct {
 		state    store.DeliveryState
 		attempts int
@@ -159,6 +162,7 @@ func TestDeliveryMovesForward(t *testing.T) {
 }
 
 func TestSessions(t *testing.T) {
+	t.Parallel()
 	start := func(id string, at store.Time) store.Op {
 		return store.StartSession{Start: id, Actor: "agent1", Started: at}
 	}
@@ -207,6 +211,7 @@ func TestSessions(t *testing.T) {
 
 // An older report than the last one is no news.
 func TestSessionState(t *testing.T) {
+	t.Parallel()
 	db := mustOpen(t, testworld.Home(t))
 	mustApply(t, db, store.StartSession{Start: "a", Actor: "agent1", Started: 10},
 		store.SessionState{Start: "a", State: agent.Idle, Time: 30},
@@ -230,6 +235,7 @@ func TestSessionState(t *testing.T) {
 
 // What lies in the spool must not undo what came after it.
 func TestLateNews(t *testing.T) {
+	t.Parallel()
 	db := mustOpen(t, testworld.Home(t))
 	mustApply(t, db,
 		store.UpsertActor{ID: "agent1", Runtime: "demo", Desired: store.DesiredDown, Updated: 20},
@@ -253,6 +259,7 @@ func TestLateNews(t *testing.T) {
 
 // One caller's wrong record is undone alone, whole.
 func TestApplyIsWhole(t *testing.T) {
+	t.Parallel()
 	home := testworld.Home(t)
 	db := mustOpen(t, home)
 	for _, bad := range []store.Op{
@@ -281,6 +288,7 @@ func TestApplyIsWhole(t *testing.T) {
 }
 
 func TestTime(t *testing.T) {
+	t.Parallel()
 	for _, tt := range []struct {
 		in   store.Time
 		want string
@@ -307,6 +315,7 @@ func TestTime(t *testing.T) {
 // Two agents that both count their messages from 1 lose none, and an answer is
 // for the one it was sent to.
 func TestSameIDOfTwoSenders(t *testing.T) {
+	t.Parallel()
 	db := mustOpen(t, testworld.Home(t))
 	for _, from := range []agent.ID{"agent2", "agent3"} {
 		mustApply(t, db, store.UpsertMessage{ID: "1", From: from, To: "agent1", Text: "from " + string(from)},

@@ -99,6 +99,7 @@ var tables = []string{"actors", "sessions", "tasks", "task_dependencies", "messa
 	"actor_inputs", "notes", "logs", "settings", "self_update_runs"}
 
 func TestMigrate(t *testing.T) {
+	t.Parallel()
 	for _, tt := range []struct {
 		name  string
 		setup func(t *testing.T, file string)
@@ -141,6 +142,7 @@ func TestMigrate(t *testing.T) {
 }
 
 func TestOpenRefuses(t *testing.T) {
+	t.Parallel()
 	for _, tt := range []struct {
 		name  string
 		setup func(t *testing.T, home home.Dir, file string)
@@ -182,6 +184,7 @@ func TestOpenRefuses(t *testing.T) {
 }
 
 func TestOpenReadMakesNothing(t *testing.T) {
+	t.Parallel()
 	h := testworld.Home(t)
 	if _, err := store.OpenRead(t.Context(), h); !errors.Is(err, fs.ErrNotExist) {
 		t.Errorf("OpenRead without a file: %v, want fs.ErrNotExist", err)
@@ -221,6 +224,7 @@ func TestMode(t *testing.T) {
 }
 
 func TestCheckFindsDamage(t *testing.T) {
+	t.Parallel()
 	h := testworld.Home(t)
 	db, err := store.Open(t.Context(), h)
 	mustDo(t, err)
@@ -244,6 +248,7 @@ func TestCheckFindsDamage(t *testing.T) {
 // The file is deleted under an open database: the next record goes into a new
 // one, which readers see too.
 func TestReplaced(t *testing.T) {
+	t.Parallel()
 	h := testworld.Home(t)
 	db := mustOpen(t, h)
 	mustApply(t, db, store.AddLog{Text: "old"})
@@ -266,6 +271,7 @@ func TestReplaced(t *testing.T) {
 }
 
 func TestDataVersion(t *testing.T) {
+	t.Parallel()
 	home := testworld.Home(t)
 	db, other := mustOpen(t, home), mustOpen(t, home)
 	version := func() int64 {

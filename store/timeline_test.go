@@ -22,6 +22,7 @@ func kinds(tl store.Timeline) string {
 // A brief that a message has caused answers nothing; its thread is named for that
 // message. Whichever of them is looked at, the whole story is told.
 func TestTimelineThread(t *testing.T) {
+	t.Parallel()
 	db := mustOpen(t, testworld.Home(t))
 	for i, m := range []store.UpsertMessage{
 		{ID: "m-asked", From: "owner", To: "agent0", Text: "/delegate owner shall I go on?"},
@@ -46,6 +47,7 @@ func TestTimelineThread(t *testing.T) {
 }
 
 func TestTimeline(t *testing.T) {
+	t.Parallel()
 	db := mustOpen(t, testworld.Home(t))
 	mustApply(t, db, story()...)
 	conversation := "message:m-question queued:m-question input_pending:m-question claimed:m-question input_consumed:m-question " +
@@ -87,6 +89,7 @@ func TestTimeline(t *testing.T) {
 
 // A message was written before it was taken, whatever its sender's clock said.
 func TestTimelineWrittenFirst(t *testing.T) {
+	t.Parallel()
 	db := mustOpen(t, testworld.Home(t))
 	mustApply(t, db,
 		store.UpsertMessage{ID: "m-fast-clock", From: "owner", To: "agent1", Text: "x", Time: 5000},
@@ -106,6 +109,7 @@ func TestTimelineWrittenFirst(t *testing.T) {
 }
 
 func TestTimelineNames(t *testing.T) {
+	t.Parallel()
 	db := mustOpen(t, testworld.Home(t))
 	mustApply(t, db, store.UpsertMessage{ID: "f-aaaa1111", From: "owner", Text: "x", Thread: "thread-x"},
 		store.UpsertMessage{ID: "f-aaaa2222", From: "owner", Text: "x"}, store.UpsertMessage{ID: "f-aaaa", From: "owner", Text: "x"})
@@ -134,6 +138,7 @@ func TestTimelineNames(t *testing.T) {
 
 // A circle of answers ends, and a very long thread is cut and says so.
 func TestTimelineIsBounded(t *testing.T) {
+	t.Parallel()
 	db := mustOpen(t, testworld.Home(t))
 	mustApply(t, db, store.UpsertMessage{ID: "circle-a", From: "owner", Text: "x", InReplyTo: "circle-b", Time: 1},
 		store.UpsertMessage{ID: "circle-b", From: "owner", Text: "x", InReplyTo: "circle-a", Time: 2})

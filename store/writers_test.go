@@ -73,6 +73,7 @@ func mustTexts(tb testing.TB, db *store.DB) map[string]bool {
 // Thirty-two callers and two readers at once: nobody is told that the database
 // is busy, and everything is there.
 func TestManyGoroutines(t *testing.T) {
+	t.Parallel()
 	db := mustOpen(t, testworld.Home(t))
 	ctx, stop := context.WithCancel(t.Context())
 	defer stop()
@@ -115,6 +116,7 @@ func TestManyGoroutines(t *testing.T) {
 
 // Several processes make the database at the same moment and write to it.
 func TestManyProcesses(t *testing.T) {
+	t.Parallel()
 	home := testworld.Home(t)
 	const each = 100
 	var all sync.WaitGroup
@@ -137,6 +139,7 @@ func TestManyProcesses(t *testing.T) {
 // A process is killed while it writes, also while it makes the database: what
 // Apply has returned for is there, and the file is sound.
 func TestKilled(t *testing.T) {
+	t.Parallel()
 	home := testworld.Home(t)
 	acked := map[string]bool{}
 	for round := range 8 {
@@ -170,6 +173,7 @@ func TestKilled(t *testing.T) {
 // Of those that are committed together, who brings a wrong record is undone
 // alone.
 func TestWrongAmongOthers(t *testing.T) {
+	t.Parallel()
 	db := mustOpen(t, testworld.Home(t))
 	var all sync.WaitGroup
 	for g := range 32 {
@@ -190,6 +194,7 @@ func TestWrongAmongOthers(t *testing.T) {
 }
 
 func TestApplyAfterClose(t *testing.T) {
+	t.Parallel()
 	db, err := store.Open(t.Context(), testworld.Home(t))
 	mustDo(t, err)
 	mustDo(t, db.Close())

@@ -207,6 +207,7 @@ func size(max int) string { return strings.Repeat("x ", 1+rand.IntN(max/2)) }
 // busy or shows a dialog, has its effect once, each sender's in order, although
 // some texts are dropped on the way.
 func TestThousand(t *testing.T) {
+	t.Parallel()
 	const many = 1000
 	p := mustPost(t)
 	p.program.turn = func(string) (time.Duration, string, error) {
@@ -249,6 +250,7 @@ func TestThousand(t *testing.T) {
 }
 
 func TestStartupText(t *testing.T) {
+	t.Parallel()
 	p := mustPost(t)
 	p.options.Startup, p.options.Fresh = "you are <agent1>", true
 	p.program.shut = true
@@ -269,6 +271,7 @@ func TestStartupText(t *testing.T) {
 }
 
 func TestAnswers(t *testing.T) {
+	t.Parallel()
 	for _, tt := range []struct {
 		name   string
 		edit   func(*envelope.Envelope)
@@ -294,6 +297,7 @@ func TestAnswers(t *testing.T) {
 		{name: "by itself", edit: func(e *envelope.Envelope) { e.From = agent.Owner }, words: "told him", reply: true, kind: envelope.KindReply, want: "by hand"},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
+			t.Parallel()
 			p := mustPost(t)
 			e := envelope.Envelope{ID: "q-0", From: agent.Root, To: me, Text: "?"}
 			tt.edit(&e)
@@ -336,6 +340,7 @@ func TestAnswers(t *testing.T) {
 }
 
 func TestAnsweredByTool(t *testing.T) {
+	t.Parallel()
 	p := mustPost(t)
 	ask := make(chan struct{})
 	p.program.turn = func(string) (time.Duration, string, error) { <-ask; return 0, "words", nil }
@@ -362,6 +367,7 @@ func TestAnsweredByTool(t *testing.T) {
 }
 
 func TestInterrupted(t *testing.T) {
+	t.Parallel()
 	p := mustPost(t)
 	p.program.turn = func(string) (time.Duration, string, error) { return time.Hour, "", nil }
 	p.program.mustStart(t)
@@ -381,6 +387,7 @@ func TestInterrupted(t *testing.T) {
 }
 
 func TestRefused(t *testing.T) {
+	t.Parallel()
 	p := mustPost(t)
 	p.program.shut = true
 	p.program.mustStart(t)
@@ -421,6 +428,7 @@ func TestRefused(t *testing.T) {
 
 // TestInboxWhilePushing: where mail is brought, the tool hands over none.
 func TestInboxWhilePushing(t *testing.T) {
+	t.Parallel()
 	p := mustPost(t)
 	p.program.dialog = true
 	p.program.mustStart(t)
@@ -439,6 +447,7 @@ func TestInboxWhilePushing(t *testing.T) {
 // TestSilentHooks: without hooks what the conversation holds is filed, and
 // what it does not is not handed over for ever.
 func TestSilentHooks(t *testing.T) {
+	t.Parallel()
 	p := mustPost(t)
 	p.program.silent, p.program.mum = true, true // from the beginning: not even the session's start is told
 	p.program.mustRun(t)
@@ -450,6 +459,7 @@ func TestSilentHooks(t *testing.T) {
 }
 
 func TestChannel(t *testing.T) {
+	t.Parallel()
 	p := mustPost(t)
 	p.options.Startup, p.options.Fresh = "you are agent1", true
 	var mu sync.Mutex
@@ -506,6 +516,7 @@ func (p *post) shutting() {
 }
 
 func TestShutdown(t *testing.T) {
+	t.Parallel()
 	p := mustPost(t)
 	begun, over := make(chan struct{}), make(chan struct{})
 	p.program.turn = func(string) (time.Duration, string, error) { close(begun); <-over; return 0, "done", nil }
@@ -535,6 +546,7 @@ func TestShutdown(t *testing.T) {
 // TestShutdownAndAnswers: no shutdown is acked before the answer to what a turn
 // took has been given.
 func TestShutdownAndAnswers(t *testing.T) {
+	t.Parallel()
 	for _, tt := range []struct {
 		name string
 		set  func(p *post) (undo func()) // while the turn runs
@@ -556,6 +568,7 @@ func TestShutdownAndAnswers(t *testing.T) {
 		}},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
+			t.Parallel()
 			p := mustPost(t)
 			begun, over := make(chan struct{}), make(chan struct{})
 			p.program.turn = func(string) (time.Duration, string, error) { close(begun); <-over; return 0, "done", nil }
@@ -592,6 +605,7 @@ func TestShutdownAndAnswers(t *testing.T) {
 }
 
 func TestState(t *testing.T) {
+	t.Parallel()
 	p := mustPost(t)
 	p.program.state = agent.Starting
 	p.program.mustStart(t)
@@ -632,6 +646,7 @@ func TestState(t *testing.T) {
 
 // TestAnotherHolds: the tools wait for a mailbox in another's hands, and say so.
 func TestAnotherHolds(t *testing.T) {
+	t.Parallel()
 	p := mustPost(t)
 	p.program.mustStart(t)
 	ctx, cancel := context.WithCancel(t.Context())
@@ -653,6 +668,7 @@ func TestAnotherHolds(t *testing.T) {
 }
 
 func TestRecords(t *testing.T) {
+	t.Parallel()
 	p := mustPost(t)
 	p.program.mustStart(t)
 	p.run()
@@ -671,6 +687,7 @@ func TestRecords(t *testing.T) {
 // TestPromptHookLost: a prompt whose hook was killed, and that of its turn's end
 // was not, is answered by what the turn said.
 func TestPromptHookLost(t *testing.T) {
+	t.Parallel()
 	p := mustPost(t)
 	p.program.mustStart(t)
 	p.program.set(func() { p.program.silent, p.program.mum = true, true })
@@ -688,6 +705,7 @@ func TestPromptHookLost(t *testing.T) {
 // TestEndNotTold: where the hook of a turn's end was killed, the conversation is
 // asked; nobody gets what another turn said.
 func TestEndNotTold(t *testing.T) {
+	t.Parallel()
 	all := []agent.EventKind{agent.EventSeen, agent.EventPrompt, agent.EventStop}
 	for _, tt := range []struct {
 		name  string
@@ -711,6 +729,7 @@ func TestEndNotTold(t *testing.T) {
 			want: "interrupted: the turn ended without an answer"},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
+			t.Parallel()
 			p := mustPost(t)
 			p.program.mum = tt.mum
 			begun, over := make(chan struct{}, 1), make(chan struct{})

@@ -133,6 +133,7 @@ func TestCut(t *testing.T) {
 		{"broken off each time", always(lostAfter), []string{`id="q-0"`, "q-0 from owner", "q-0 from owner"}, envelope.KindError, "cut off 3 times"},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
+			t.Parallel()
 			p := mustPost(t)
 			l := &line{queue: courier.NewQueue("start"), takes: tt.takes, held: make(map[string]agent.Event)}
 			l.queue.Put(courier.Event{Event: agent.Event{Event: agent.EventSessionStart, Session: "c", Text: "clear"}})

@@ -218,6 +218,7 @@ func (p *program) settle(tb testing.TB) {
 // program with it; some of its hooks are killed, too. Every message has its effect
 // once, and what wants an answer has one, which was said to it.
 func TestKilled(t *testing.T) {
+	t.Parallel()
 	const many, kills = 300, 25
 	p := mustPost(t)
 	p.program.turn = func(text string) (time.Duration, string, error) {

@@ -52,6 +52,7 @@ func (p *post) mustLeave(e envelope.Envelope, place bus.Place, events ...agent.E
 // TestWhatADeadServerLeft: every message that a dead server or a killed
 // conversation left has its effect once and, if it wants one, its one answer.
 func TestWhatADeadServerLeft(t *testing.T) {
+	t.Parallel()
 	seen := agent.Event{MS: 2000, Event: agent.EventSeen, ID: "q-0"}
 	prompt := agent.Event{MS: 2001, Event: agent.EventPrompt, IDs: []string{"q-0"}, Start: "dead"}
 	stop := agent.Event{MS: 3000, Event: agent.EventStop, Text: "of the turn", Start: "dead"}
@@ -110,6 +111,7 @@ func TestWhatADeadServerLeft(t *testing.T) {
 		{name: "still in the inbox", from: agent.Owner, place: bus.Inbox, effects: 1, want: "now"},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
+			t.Parallel()
 			p := mustPost(t)
 			e := envelope.Envelope{ID: "q-0", From: tt.from, To: me, Text: "?"}
 			p.mustLeave(e, tt.place, tt.events...)
@@ -174,6 +176,7 @@ func TestWhatADeadServerLeft(t *testing.T) {
 // TestExpiredMeanwhile: what was offered once and then filed unread is not what a
 // conversation has lost.
 func TestExpiredMeanwhile(t *testing.T) {
+	t.Parallel()
 	p := mustPost(t)
 	e := envelope.Envelope{ID: "q-0", From: agent.Owner, To: me, Text: "?", Expires: time.Now().Add(-time.Second)}
 	p.mustLeave(e, bus.Claimed)
@@ -193,6 +196,7 @@ func TestExpiredMeanwhile(t *testing.T) {
 }
 
 func TestBrokenLedger(t *testing.T) {
+	t.Parallel()
 	p := mustPost(t)
 	if err := p.home.WriteFile("state/owed/"+string(me)+".json", []byte("not JSON"), false); err != nil {
 		t.Fatal(err)
@@ -214,6 +218,7 @@ func TestBrokenLedger(t *testing.T) {
 // TestTurnsWhileNobodyLooked: what turns took while no server ran is put on
 // record by the next, once.
 func TestTurnsWhileNobodyLooked(t *testing.T) {
+	t.Parallel()
 	p := mustPost(t)
 	p.program.mustStart(t)
 	stop := p.run()
@@ -236,6 +241,7 @@ func TestTurnsWhileNobodyLooked(t *testing.T) {
 // runs, behind which waits what the dead one handed over. It is not handed over
 // again, alone or with what came since.
 func TestServerStartedAgain(t *testing.T) {
+	t.Parallel()
 	p := mustPost(t)
 	p.program.turn = func(text string) (time.Duration, string, error) {
 		if strings.Contains(text, `id="a"`) {
@@ -268,6 +274,7 @@ func TestServerStartedAgain(t *testing.T) {
 // TestEndedWhileSettling: a server that is told to end while it settles what
 // another left drops nothing of it.
 func TestEndedWhileSettling(t *testing.T) {
+	t.Parallel()
 	p := mustPost(t)
 	const n = 25
 	var left []string
@@ -305,6 +312,7 @@ func TestEndedWhileSettling(t *testing.T) {
 // TestShutdownWaitsForWhatIsOwed: what an earlier server left without an answer
 // has it before a shutdown is acked.
 func TestShutdownWaitsForWhatIsOwed(t *testing.T) {
+	t.Parallel()
 	seen := agent.Event{MS: 2000, Event: agent.EventSeen, ID: "q-0"}
 	stop := agent.Event{MS: 3000, Event: agent.EventStop, Text: "in the end"}
 	for _, tt := range []struct {
@@ -316,6 +324,7 @@ func TestShutdownWaitsForWhatIsOwed(t *testing.T) {
 		{name: "a turn that was cut off", events: []agent.Event{seen}, told: true},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
+			t.Parallel()
 			p := mustPost(t)
 			p.mustLeave(envelope.Envelope{ID: "q-0", From: agent.Owner, To: me, Text: "?"}, bus.Delivered, tt.events...)
 			p.program.held["q-0"] = true
@@ -337,6 +346,7 @@ func TestShutdownWaitsForWhatIsOwed(t *testing.T) {
 // TestNoticeToldByHalf: what was lost and is handed over again with a notice is
 // not handed over once more when the hook of that prompt was killed in the middle.
 func TestNoticeToldByHalf(t *testing.T) {
+	t.Parallel()
 	p := mustPost(t)
 	seen := agent.Event{MS: 2000, Event: agent.EventSeen, ID: "q-0"}
 	p.mustLeave(envelope.Envelope{ID: "q-0", From: agent.Owner, To: me, Text: "?"}, bus.Delivered, seen)

@@ -9,6 +9,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"sync/atomic"
 	"syscall"
 	"testing"
 	"time"
@@ -190,6 +191,7 @@ func (d *desk) mustAnswerOnce() {
 // TestKilledAtEveryStep kills an agent between any two durable steps of its courier,
 // and the next start at one of its own: each message has its one answer.
 func TestKilledAtEveryStep(t *testing.T) {
+	t.Parallel()
 	d := mustDesk(t)
 	d.mustAsk()
 	d.mustSettle(d.serve(0))
@@ -201,22 +203,25 @@ func TestKilledAtEveryStep(t *testing.T) {
 		}
 	}
 	t.Logf("%d steps", len(steps))
-	kills := 0
-	for i := range steps {
-		t.Run(fmt.Sprintf("%02d %s", i+1, steps[i]), func(t *testing.T) {
-			d := mustDesk(t)
-			d.mustAsk()
-			for _, kill := range []int{i + 1, i%7 + 1, 0} {
-				dead := d.mustSettle(d.serve(kill))
-				if !dead {
-					break
+	var kills atomic.Int64
+	t.Run("killed", func(t *testing.T) {
+		for i := range steps {
+			t.Run(fmt.Sprintf("%02d %s", i+1, steps[i]), func(t *testing.T) {
+				t.Parallel()
+				d := mustDesk(t)
+				d.mustAsk()
+				for _, kill := range []int{i + 1, i%7 + 1, 0} {
+					dead := d.mustSettle(d.serve(kill))
+					if !dead {
+						break
+					}
+					kills.Add(1)
 				}
-				kills++
-			}
-			d.mustAnswerOnce()
-		})
-	}
-	if kills < len(steps) {
+				d.mustAnswerOnce()
+			})
+		}
+	})
+	if kills := kills.Load(); kills < int64(len(steps)) {
 		t.Errorf("%d kills in %d runs", kills, len(steps))
 	}
 }

@@ -58,6 +58,7 @@ func serverProcess(dir string) int {
 
 // A server whose stdin stays open ends by a signal, all of it.
 func TestSignal(t *testing.T) {
+	t.Parallel()
 	for _, tt := range []struct {
 		name string
 		end  func(c *exec.Cmd, in io.Closer) error
@@ -153,6 +154,7 @@ func (s *station) mustClaude(prompt string, args ...string) (asked []anthropic.R
 // The real Claude Code has all our tools before its first word, its model sends
 // by them, and when it ends the server does.
 func TestClaudeCode(t *testing.T) {
+	t.Parallel()
 	s := mustStation(t, agent.Clone(1))
 	id := s.mustSend(envelope.Envelope{From: agent.Owner, Text: "what?"})
 	debug := filepath.Join(t.TempDir(), "debug.txt")

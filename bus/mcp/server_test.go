@@ -20,6 +20,7 @@ import (
 // Clients that know the newest revision and those that don't both come to the
 // one in which a server may push.
 func TestHandshake(t *testing.T) {
+	t.Parallel()
 	for _, tt := range []struct{ name, version, want string }{
 		{"newest", "", "2025-11-25"},
 		{"present", "2025-11-25", "2025-11-25"},
@@ -55,6 +56,7 @@ func TestHandshake(t *testing.T) {
 
 // Without being asked for it, the channel is not declared.
 func TestNoChannel(t *testing.T) {
+	t.Parallel()
 	s := mustStation(t, agent.Clone(1))
 	s.options.Channel = false
 	if caps := s.serve().client("", nil).InitializeResult().Capabilities; caps.Experimental != nil {
@@ -64,6 +66,7 @@ func TestNoChannel(t *testing.T) {
 
 // A request of a revision without pushes is refused, whatever was shaken before.
 func TestModernRequestIsRefused(t *testing.T) {
+	t.Parallel()
 	r := mustStation(t, agent.Clone(1)).serve().raw()
 	r.say(`{"jsonrpc":"2.0","id":"a","method":"tools/list","params":{"_meta":{"io.modelcontextprotocol/protocolVersion":"2026-07-28","io.modelcontextprotocol/clientCapabilities":{}}}}`)
 	if line, m := r.hear(); m["error"] == nil {
@@ -72,6 +75,7 @@ func TestModernRequestIsRefused(t *testing.T) {
 }
 
 func TestToolsOnOffer(t *testing.T) {
+	t.Parallel()
 	common := []string{"agents", "inbox", "note", "peek", "reply", "send", "task_add", "task_update", "tasks"}
 	for id, want := range map[agent.ID][]string{
 		agent.Clone(1):  common,
@@ -127,6 +131,7 @@ func checkSchema(t *testing.T, tool *sdk.Tool) {
 // Every argument of a schema is understood by the tool, with the type that the
 // schema gives it, and no other is.
 func TestSchemasAreTrue(t *testing.T) {
+	t.Parallel()
 	s := mustStation(t, agent.Root).serve()
 	c := s.client("", nil)
 	list, err := c.ListTools(s.ctx, nil)
@@ -156,6 +161,7 @@ func TestSchemasAreTrue(t *testing.T) {
 
 // The end of stdin ends the server, and nothing of it stays.
 func TestEndOfStdin(t *testing.T) {
+	t.Parallel()
 	for _, tt := range []struct {
 		name string
 		hold bool // a tool runs
@@ -180,6 +186,7 @@ func TestEndOfStdin(t *testing.T) {
 
 // A tool that nothing can stop does not keep the server.
 func TestEndWithAStuckTool(t *testing.T) {
+	t.Parallel()
 	s := mustStation(t, agent.Clone(1))
 	s.team.hold, s.team.held, s.team.stuck = make(chan struct{}), make(chan struct{}), true
 	r := s.serve().raw()
@@ -198,6 +205,7 @@ func TestEndWithAStuckTool(t *testing.T) {
 }
 
 func TestEndOfContext(t *testing.T) {
+	t.Parallel()
 	s := mustStation(t, agent.Clone(1))
 	ctx, cancel := context.WithCancel(s.ctx)
 	s.ctx = ctx
@@ -211,6 +219,7 @@ func TestEndOfContext(t *testing.T) {
 
 // Two agents' servers know nothing of each other: each sends as its own agent.
 func TestTwoServers(t *testing.T) {
+	t.Parallel()
 	one := mustStation(t, agent.Clone(1)).serve()
 	two := mustStation(t, agent.Clone(2))
 	two.options.Home, two.options.Bus = one.home, one.bus
@@ -234,6 +243,7 @@ func TestTwoServers(t *testing.T) {
 
 // A tool that breaks inside breaks alone.
 func TestPanicInATool(t *testing.T) {
+	t.Parallel()
 	s := mustStation(t, agent.Clone(1))
 	s.options.Members = panicking{s.team}
 	c := s.serve().client("", nil)

@@ -13,6 +13,7 @@ import (
 )
 
 func TestSend(t *testing.T) {
+	t.Parallel()
 	type args = map[string]any
 	for _, tt := range []struct {
 		name string
@@ -84,6 +85,7 @@ func TestSend(t *testing.T) {
 
 // A runner's mail is read at once, so nothing is said about it.
 func TestSendToWhoRuns(t *testing.T) {
+	t.Parallel()
 	s := mustStation(t, agent.Root).serve()
 	if err := s.home.SaveKeeper("agent1", agent.Keeper{Start: "x", Process: proc.Self(), Program: "x", StartedMS: 1}); err != nil {
 		t.Fatal(err)
@@ -94,6 +96,7 @@ func TestSendToWhoRuns(t *testing.T) {
 }
 
 func TestBrake(t *testing.T) {
+	t.Parallel()
 	s := mustStation(t, agent.Root).serve()
 	c := s.client("", nil)
 	for i := range 60 {
@@ -109,6 +112,7 @@ func TestBrake(t *testing.T) {
 }
 
 func TestReply(t *testing.T) {
+	t.Parallel()
 	s := mustStation(t, agent.Clone(1)).serve()
 	c := s.client("", nil)
 	id := s.mustSend(envelope.Envelope{From: agent.Owner, Text: "what?", Thread: "th", Hops: 3})
@@ -139,6 +143,7 @@ func TestReply(t *testing.T) {
 
 // An answer given before this server began, by whichever way, is the first.
 func TestReplyAfterAnother(t *testing.T) {
+	t.Parallel()
 	for _, tt := range []struct {
 		name, id string
 	}{{"implicit", "the same"}, {"by the verb", ""}} {
@@ -161,6 +166,7 @@ func TestReplyAfterAnother(t *testing.T) {
 
 // Of replies at the same time one is the first, and none is lost.
 func TestRepliesTogether(t *testing.T) {
+	t.Parallel()
 	s := mustStation(t, agent.Clone(1)).serve()
 	c := s.client("", nil)
 	const questions, replies = 10, 5
@@ -189,6 +195,7 @@ func TestRepliesTogether(t *testing.T) {
 // What has been delivered can be answered as well as what waits; a shutdown
 // cannot, nor what came to another.
 func TestReplyFinds(t *testing.T) {
+	t.Parallel()
 	s := mustStation(t, agent.Clone(1))
 	old := s.mustSend(envelope.Envelope{ID: "note-1", From: agent.Root, Text: "old"})
 	longer := s.mustSend(envelope.Envelope{ID: "note-10", From: agent.Root, Text: "old"})
@@ -232,6 +239,7 @@ func TestReplyFinds(t *testing.T) {
 // A clone answers agentinfinity, to which it may not write of its own accord. What
 // was asked from an address without a mailbox has nowhere to go.
 func TestReplyRefused(t *testing.T) {
+	t.Parallel()
 	s := mustStation(t, agent.Clone(1)).serve()
 	c := s.client("", nil)
 	id := s.mustSend(envelope.Envelope{From: agent.Infinity, Text: "well?"})
@@ -256,6 +264,7 @@ func TestReplyRefused(t *testing.T) {
 }
 
 func TestInbox(t *testing.T) {
+	t.Parallel()
 	envelope := envelope.Render(envelope.Envelope{ID: "m-1", From: agent.Owner, To: "agent1", Text: "hi\x1b <b>", Time: time.Unix(0, 0)}, time.Unix(0, 0))
 	for _, tt := range []struct {
 		name  string
@@ -282,6 +291,7 @@ func TestInbox(t *testing.T) {
 
 // Where another process holds the mailbox, the tools of the mail go on.
 func TestWithoutMail(t *testing.T) {
+	t.Parallel()
 	s := mustStation(t, agent.Clone(1))
 	s.options.Mail, s.options.Records, s.options.Members = nil, nil, nil
 	c := s.serve().client("", nil)

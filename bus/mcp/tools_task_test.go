@@ -35,6 +35,7 @@ func (s *station) mustTask(id string) store.Task {
 }
 
 func TestTaskFromBeginningToEnd(t *testing.T) {
+	t.Parallel()
 	s := mustStation(t, agent.Clone(1)).serve()
 	c := s.client("", nil)
 	do := func(tool string, args any) string { return s.mustCall(c, tool, args) }
@@ -102,6 +103,7 @@ func bare(k store.Task) store.Task {
 
 // A clone's hands are on its own tasks and on those that nobody has.
 func TestWhoMayUpdate(t *testing.T) {
+	t.Parallel()
 	for _, tt := range []struct {
 		self, assignee agent.ID
 		may            bool
@@ -132,6 +134,7 @@ func TestWhoMayUpdate(t *testing.T) {
 }
 
 func TestTaskAddRefuses(t *testing.T) {
+	t.Parallel()
 	s := mustStation(t, agent.Root).serve()
 	c := s.client("", nil)
 	for args, says := range map[string]string{
@@ -151,6 +154,7 @@ func TestTaskAddRefuses(t *testing.T) {
 }
 
 func TestTasks(t *testing.T) {
+	t.Parallel()
 	s := mustStation(t, agent.Root)
 	if got := s.mustTasks(); got != "" {
 		t.Fatal(got)
@@ -206,6 +210,7 @@ func (s *station) mustTasks() (titles string) {
 
 // However many there are, a result stays one that the client takes.
 func TestManyTasks(t *testing.T) {
+	t.Parallel()
 	s := mustStation(t, agent.Root)
 	var ops []store.Op
 	for i := range 1200 {
@@ -224,6 +229,7 @@ func TestManyTasks(t *testing.T) {
 }
 
 func TestNote(t *testing.T) {
+	t.Parallel()
 	s := mustStation(t, agent.Clone(2))
 	if err := s.db.Apply(s.ctx, store.UpsertTask{ID: "t-abcdef12", Title: "x"}); err != nil {
 		t.Fatal(err)
@@ -248,6 +254,7 @@ func TestNote(t *testing.T) {
 
 // A database that fails is told of; what only lies in the spool is as good as done.
 func TestRecordsThatFail(t *testing.T) {
+	t.Parallel()
 	s := mustStation(t, agent.Root)
 	broken := &failing{Records: records{s.db}}
 	s.options.Records = broken

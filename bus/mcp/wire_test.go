@@ -16,6 +16,7 @@ import (
 )
 
 func TestNotificationOnTheWire(t *testing.T) {
+	t.Parallel()
 	var tap safeBuffer
 	s := mustStation(t, agent.Clone(1)).serve()
 	if err := s.server.Notify(s.ctx, "too early", nil); !errors.Is(err, mcp.ErrNotReady) {
@@ -41,6 +42,7 @@ func TestNotificationOnTheWire(t *testing.T) {
 // A client that no longer reads is a broken wire, but only the end of stdin or
 // the next message tells.
 func TestBrokenWire(t *testing.T) {
+	t.Parallel()
 	s := mustStation(t, agent.Clone(1))
 	r := s.serve().raw()
 	r.hello()
@@ -53,6 +55,7 @@ func TestBrokenWire(t *testing.T) {
 
 // What is no message is passed over; what comes after it is dealt with.
 func TestGarbage(t *testing.T) {
+	t.Parallel()
 	s := mustStation(t, agent.Clone(1))
 	r := s.serve().raw()
 	r.hello()
@@ -77,6 +80,7 @@ func TestGarbage(t *testing.T) {
 
 // Lines may be long: an envelope of the largest size, and longer ones than any.
 func TestLongLines(t *testing.T) {
+	t.Parallel()
 	s := mustStation(t, agent.Clone(1))
 	r := s.serve().raw()
 	r.hello()
@@ -112,6 +116,7 @@ func TestLongLines(t *testing.T) {
 // The same number as an ID twice, and numbers and strings, are each client's own
 // affair: every request has its answer under its own.
 func TestIDs(t *testing.T) {
+	t.Parallel()
 	r := mustStation(t, agent.Clone(1)).serve().raw()
 	r.hello()
 	for _, id := range []string{`1`, `1`, `"1"`, `"a b"`, `9007199254740991`} {

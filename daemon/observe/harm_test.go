@@ -72,6 +72,7 @@ func (r *rig) shape() string {
 
 // The observer leaves every file and directory of the bus as it is.
 func TestTouchesNothing(t *testing.T) {
+	t.Parallel()
 	r := newRig(t, "agent0", "agent1", "owner")
 	for i, p := range []bus.Place{bus.Inbox, bus.Claimed, bus.Delivered, bus.Poison, bus.Outbox, bus.Sent} {
 		r.drop("agent1", p, "good.json", newEnvelope(fmt.Sprint("m-", i), "agent1", `,"to":"agent0"`))
@@ -93,6 +94,7 @@ func TestTouchesNothing(t *testing.T) {
 // What is on record is not read again: a file that is written over under the
 // same name is not noticed, however many passes there are.
 func TestReadsOnce(t *testing.T) {
+	t.Parallel()
 	r := newRig(t, "agent1")
 	for i := range 300 {
 		r.drop("agent1", bus.Delivered, fmt.Sprint(i, ".json"), newEnvelope(fmt.Sprint("m-", i), "owner", ""))
@@ -111,6 +113,7 @@ func TestReadsOnce(t *testing.T) {
 // The process that observes is killed at random moments while mail flows. In
 // the end the records say what the directories say.
 func TestKilled(t *testing.T) {
+	t.Parallel()
 	boxes := []agent.ID{"agent0", "agent1", "agent2", "owner"}
 	r := newRig(t, boxes...)
 	self, err := os.Executable()

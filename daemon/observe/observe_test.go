@@ -112,6 +112,7 @@ func (r *rig) take(id agent.ID, do func(*bus.Delivery) error) {
 }
 
 func TestStates(t *testing.T) {
+	t.Parallel()
 	r := newRig(t, "agent0", "agent1", "owner")
 	for _, id := range []string{"m-queued", "m-claimed", "m-done"} {
 		r.drop("agent1", bus.Inbox, id+".json", newEnvelope(id, "owner", `,"thread":"th","requires_ack":true,"note":[1]`))
@@ -146,6 +147,7 @@ func TestStates(t *testing.T) {
 
 // The way of messages through a real mailbox, looked at after each step.
 func TestMoves(t *testing.T) {
+	t.Parallel()
 	r := newRig(t, "agent0", "agent1", "owner")
 	for _, id := range []string{"1-read", "2-bad", "3-back"} {
 		r.drop("agent1", bus.Inbox, id+".json", newEnvelope(id, "owner", ""))
@@ -193,6 +195,7 @@ func TestMoves(t *testing.T) {
 }
 
 func TestOutbox(t *testing.T) {
+	t.Parallel()
 	r := newRig(t, "agent0", "agent1")
 	r.drop("agent1", bus.Outbox, "a.json", `{"id":"m-a","to":"agent0","text":"hi"}`)
 	r.drop("agent1", bus.Outbox, "b.json", `{"id":"m-b","to":"agent7","text":"hi","from":"agent1","ts":"2026-11-20T12:00:00Z"}`)
@@ -211,6 +214,7 @@ func TestOutbox(t *testing.T) {
 }
 
 func TestPoisonThatIsNoEnvelope(t *testing.T) {
+	t.Parallel()
 	r := newRig(t, "agent1")
 	r.drop("agent1", bus.Poison, "odd.json", "not json\x1b[2J")
 	r.must(os.WriteFile(r.path("agent1", bus.Poison, "odd.json.why"), []byte("not delivered: not JSON\n\nA right envelope\n"), 0o600))
@@ -228,6 +232,7 @@ func TestPoisonThatIsNoEnvelope(t *testing.T) {
 
 // What vanishes from an inbox is cancelled; a shutdown that was taken back too.
 func TestVanished(t *testing.T) {
+	t.Parallel()
 	r := newRig(t, "agent1")
 	r.drop("agent1", bus.Inbox, "a.json", newEnvelope("m-removed", "owner", ""))
 	r.drop("agent1", bus.Inbox, "b.json", newEnvelope("m-shutdown", "agent0", `,"kind":"shutdown","start":"x"`))
@@ -257,6 +262,7 @@ func TestVanished(t *testing.T) {
 }
 
 func TestNewMailbox(t *testing.T) {
+	t.Parallel()
 	r := newRig(t, "agent0")
 	r.run()
 	r.must(r.bus.Make("agent9"))
@@ -267,6 +273,7 @@ func TestNewMailbox(t *testing.T) {
 
 // A database that fails is told once and tried again, and nothing is lost.
 func TestFailingDatabase(t *testing.T) {
+	t.Parallel()
 	r := newRig(t, "agent1")
 	var out bytes.Buffer
 	log := make(chan string, 100)
@@ -302,6 +309,7 @@ func (f writerFunc) Write(p []byte) (int, error) { return f(p) }
 
 // The database is deleted while the observer runs: all is recorded anew.
 func TestDeletedDatabase(t *testing.T) {
+	t.Parallel()
 	r := newRig(t, "agent1")
 	r.drop("agent1", bus.Delivered, "old.json", newEnvelope("m-old", "owner", ""))
 	r.run()
@@ -317,6 +325,7 @@ func TestDeletedDatabase(t *testing.T) {
 
 // The name that a person gave a file stays with the message; ours don't.
 func TestGivenName(t *testing.T) {
+	t.Parallel()
 	r := newRig(t, "agent1")
 	r.drop("agent1", bus.Inbox, "hello.json", newEnvelope("m-first", "owner", ""))
 	r.drop("agent1", bus.Delivered, "hello~2.json", newEnvelope("m-second", "owner", `,"more":1`))
@@ -337,6 +346,7 @@ func TestGivenName(t *testing.T) {
 
 // The database is deleted while nothing happens on the bus.
 func TestDeletedWhileQuiet(t *testing.T) {
+	t.Parallel()
 	r := newRig(t, "agent1")
 	r.drop("agent1", bus.Delivered, "old.json", newEnvelope("m-old", "owner", ""))
 	r.run()
@@ -351,6 +361,7 @@ func TestDeletedWhileQuiet(t *testing.T) {
 // The .why comes a moment after its file: what it would change is not settled
 // before.
 func TestWhyComesLater(t *testing.T) {
+	t.Parallel()
 	r := newRig(t, "agent1")
 	r.drop("agent1", bus.Delivered, "a.json", newEnvelope("m-taken", "agent0", `,"kind":"shutdown","start":"x"`))
 	r.drop("agent1", bus.Delivered, "b.json", newEnvelope("m-late", "agent0", `,"expires":"2026-01-01T00:00:00Z"`))
@@ -376,6 +387,7 @@ func TestWhyComesLater(t *testing.T) {
 // A directory's time alone does not tell two changes apart that came at the
 // same moment.
 func TestSameMoment(t *testing.T) {
+	t.Parallel()
 	r := newRig(t, "agent1")
 	at := time.Now().Add(time.Hour)
 	for _, id := range []string{"m-1", "m-2"} {
@@ -391,6 +403,7 @@ func TestSameMoment(t *testing.T) {
 // A record of what could not be read ends when the file has left poison/: mended
 // there, moved by hand or removed, in the mailbox it came to and in its sender's.
 func TestPoisonThatLeft(t *testing.T) {
+	t.Parallel()
 	r := newRig(t, "agent0", "agent1")
 	for _, name := range []string{"mended.json", "removed.json", "stays.json"} {
 		r.drop("agent1", bus.Poison, name, "not json")

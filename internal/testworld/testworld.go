@@ -32,11 +32,14 @@ func Home(tb testing.TB) home.Dir {
 }
 
 // FastHome makes a home in memory where the system has room for it: for tests that
-// kill processes, not the machine.
+// kill processes, not the machine. What is measured is on disk.
 func FastHome(tb testing.TB) home.Dir {
 	tb.Helper()
 	const memory, room = "/dev/shm", 1 << 30
 	var fs unix.Statfs_t
+	if _, ok := tb.(*testing.B); ok {
+		return homeIn(tb, "")
+	}
 	if err := unix.Statfs(memory, &fs); err == nil && fs.Bavail*uint64(fs.Bsize) >= room {
 		return homeIn(tb, memory)
 	}

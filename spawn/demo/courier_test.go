@@ -9,6 +9,7 @@ import (
 )
 
 func TestConformance(t *testing.T) {
+	t.Parallel()
 	w := mustWorld(t, "agent1")
 	ctx, stop := context.WithCancel(w.ctx)
 	defer stop()

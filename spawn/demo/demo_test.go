@@ -14,6 +14,7 @@ import (
 )
 
 func TestAnswers(t *testing.T) {
+	t.Parallel()
 	w := mustWorld(t, "agent1")
 	w.play("agent1")
 	for _, test := range []struct {
@@ -68,6 +69,7 @@ func (w *world) waitsForNothing(id agent.ID) {
 // TestNeverAnswers sends what is not to be answered, then a message: the first
 // thing the owner gets must be the answer to that.
 func TestNeverAnswers(t *testing.T) {
+	t.Parallel()
 	w := mustWorld(t, "agent1")
 	p := w.play("agent1")
 	for _, kind := range []envelope.Kind{envelope.KindReply, envelope.KindError, envelope.KindAck, envelope.KindApprovalAnswer} {
@@ -80,6 +82,7 @@ func TestNeverAnswers(t *testing.T) {
 }
 
 func TestReport(t *testing.T) {
+	t.Parallel()
 	w := mustWorld(t, "agent1", "agent2")
 	p := w.play("agent1")
 	p.shows("a demo agent")
@@ -116,6 +119,7 @@ func TestReport(t *testing.T) {
 }
 
 func TestDelegate(t *testing.T) {
+	t.Parallel()
 	w := mustWorld(t, "agent1", "agent2")
 	one, two := w.play("agent1"), w.play("agent2")
 	id := w.send(envelope.Envelope{To: "agent1", Text: "/delegate 2 count\nto ten", Hops: 2, Thread: "t"})
@@ -139,6 +143,7 @@ func TestDelegate(t *testing.T) {
 
 // TestDelegateTakesNoOthersAnswer lets another agent answer in agent2's place.
 func TestDelegateTakesNoOthersAnswer(t *testing.T) {
+	t.Parallel()
 	w := mustWorld(t, "agent1", "agent2", "agent3")
 	one := w.play("agent1")
 	id := w.tell("agent1", "/delegate agent2 hello")
@@ -154,6 +159,7 @@ func TestDelegateTakesNoOthersAnswer(t *testing.T) {
 }
 
 func TestPingPong(t *testing.T) {
+	t.Parallel()
 	for _, hops := range []int{0, 1} {
 		w := mustWorld(t, "agent1", "agent2")
 		one, two := w.play("agent1"), w.play("agent2")
@@ -171,6 +177,7 @@ func TestPingPong(t *testing.T) {
 }
 
 func TestCrash(t *testing.T) {
+	t.Parallel()
 	w := mustWorld(t, "agent1")
 	p := w.play("agent1")
 	id := w.tell("agent1", "/crash 3")
@@ -187,6 +194,7 @@ func TestCrash(t *testing.T) {
 }
 
 func TestHang(t *testing.T) {
+	t.Parallel()
 	w := mustWorld(t, "agent1")
 	p := w.play("agent1")
 	w.tell("agent1", "/hang")
@@ -211,6 +219,7 @@ func (w *world) shutdown(id agent.ID, start string) string {
 }
 
 func TestShutdown(t *testing.T) {
+	t.Parallel()
 	w := mustWorld(t, "agent1")
 	p := w.play("agent1")
 	w.shutdown("agent1", "another")
@@ -226,6 +235,7 @@ func TestShutdown(t *testing.T) {
 }
 
 func TestSecondDemoIsRefused(t *testing.T) {
+	t.Parallel()
 	w := mustWorld(t, "agent1")
 	p := w.play("agent1")
 	p.shows("a demo agent")
@@ -241,6 +251,7 @@ func TestSecondDemoIsRefused(t *testing.T) {
 
 // TestStateThatIsNoJSON starts with a broken file of delegations.
 func TestStateThatIsNoJSON(t *testing.T) {
+	t.Parallel()
 	for name, text := range map[string]string{"garbage": "{\"a", "null": "null", "a list": "[]"} {
 		t.Run(name, func(t *testing.T) {
 			w := mustWorld(t, "agent1", "agent2")

@@ -14,6 +14,7 @@ import (
 
 // A demo with mail in hand waits while nothing can be written, and goes on.
 func TestWaitsForRoom(t *testing.T) {
+	t.Parallel()
 	for _, text := range []string{"hello", "/delegate agent2 hello"} {
 		t.Run(text, func(t *testing.T) {
 			w := mustWorld(t, "agent1", "agent2")
@@ -44,6 +45,7 @@ func TestWaitsForRoom(t *testing.T) {
 
 // A demo whose mailbox can't be used waits until it can, and says so.
 func TestWaitsForRepair(t *testing.T) {
+	t.Parallel()
 	w := mustWorld(t, "agent1")
 	pane := newScreen()
 	w.mustServeOn("", pane)

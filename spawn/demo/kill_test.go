@@ -84,6 +84,7 @@ func mustDieByKill(t *testing.T, c *exec.Cmd) {
 // TestKilled kills agent1 between every two durable steps and starts it again.
 // The owner gets one answer, and agent2 one brief, as if nothing had happened.
 func TestKilled(t *testing.T) {
+	t.Parallel()
 	for _, test := range []struct{ step, text, words string }{
 		{"recorded", "/delegate agent2 hi", "agent2 answers: agent2 (demo) heard: hi"},
 		{"sent", "/delegate agent2 hi", "agent2 answers: agent2 (demo) heard: hi"},

@@ -13,6 +13,7 @@ import (
 )
 
 func TestTypedLines(t *testing.T) {
+	t.Parallel()
 	w := mustWorld(t, "agent1", "agent2")
 	p := w.play("agent1")
 	two := w.play("agent2")
@@ -42,6 +43,7 @@ func TestTypedLines(t *testing.T) {
 
 // TestNobodyTypes runs with keys that are at their end from the start.
 func TestNobodyTypes(t *testing.T) {
+	t.Parallel()
 	null, err := os.Open(os.DevNull)
 	if err != nil {
 		t.Fatal(err)
@@ -67,6 +69,7 @@ func TestNobodyTypes(t *testing.T) {
 
 // TestPaneIsSafe sends what would take over a terminal.
 func TestPaneIsSafe(t *testing.T) {
+	t.Parallel()
 	w := mustWorld(t, "agent1")
 	p := w.play("agent1")
 	id := w.tell("agent1", "\x1b[2J\x1b]0;owned\x07\rfake\u202e\u009b1m "+strings.Repeat("long ", 2000))
@@ -88,6 +91,7 @@ func TestPaneIsSafe(t *testing.T) {
 }
 
 func TestWrap(t *testing.T) {
+	t.Parallel()
 	for _, test := range []struct {
 		text string
 		want []string

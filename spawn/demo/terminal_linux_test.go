@@ -51,6 +51,7 @@ func mustTerminal(t *testing.T) (person, program *os.File) {
 // TestTerminal runs a demo as it stands in its pane: a dialog takes a key
 // without Enter, lines fit the window, and the prompt stands last.
 func TestTerminal(t *testing.T) {
+	t.Parallel()
 	w := mustWorld(t, "agent1")
 	person, program := mustTerminal(t)
 	before, err := unix.IoctlGetTermios(int(program.Fd()), unix.TCGETS)

@@ -64,6 +64,7 @@ func (g ground) git(dir string, args ...string) {
 const work = "home/workspaces/agent1"
 
 func TestFind(t *testing.T) {
+	t.Parallel()
 	for _, tt := range []struct {
 		name  string
 		setup func(g ground)
@@ -237,6 +238,7 @@ func TestFind(t *testing.T) {
 }
 
 func TestFindEnds(t *testing.T) {
+	t.Parallel()
 	g := newGround(t)
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
@@ -249,6 +251,7 @@ func TestFindEnds(t *testing.T) {
 }
 
 func TestFindNamesIgnoredDirectories(t *testing.T) {
+	t.Parallel()
 	g := newGround(t)
 	g.write("seed/.gitignore", "node_modules/\n")
 	g.git("seed", "commit", "-qam", "ignore")
