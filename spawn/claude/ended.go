@@ -26,8 +26,8 @@ const maxEnd = 16 << 20
 // turn since.
 func TurnEnd(transcript, envelopeID, number string) (e agent.Event, ok bool) {
 	w := endWalk{number: number}
-	if number == "" && envelopeID != "" {
-		w.mark = envelopeMark(envelopeID)
+	if number == "" {
+		w.envelope = envelopeID
 	}
 	if err := backwards(transcript, maxEnd, w.line); err != nil || !w.found {
 		return e, false
@@ -58,10 +58,10 @@ const (
 // An endWalk goes back through a conversation, and keeps how the turn ended whose
 // beginning it has not found yet.
 type endWalk struct {
-	number string
-	mark   []byte // of an envelope, if there is no number
-	found  bool
-	turn   string // the number of what was found
+	number   string
+	envelope string // its ID, if there is no number
+	found    bool
+	turn     string // the number of what was found
 
 	how       turnEnd
 	text, err string
@@ -74,7 +74,7 @@ const synthetic = "<synthetic>"
 
 // line takes the line before the last one; false ends the walk.
 func (w *endWalk) line(data []byte) bool {
-	given := w.mark != nil && bytes.Contains(data, w.mark)
+	given := w.envelope != "" && shows(data, w.envelope)
 	if !given && !bytes.Contains(data, assistantMark) && !bytes.Contains(data, userMark) && !bytes.Contains(data, systemMark) {
 		return true
 	}
@@ -96,7 +96,7 @@ func (w *endWalk) line(data []byte) bool {
 			w.found, w.turn = true, e.Number
 			return false
 		}
-		*w = endWalk{number: w.number, mark: w.mark} // the beginning of a later turn
+		*w = endWalk{number: w.number, envelope: w.envelope} // the beginning of a later turn
 	}
 	if given && (e.Type == "user" || e.Type == "attachment") {
 		w.found, w.turn = true, e.Number
@@ -107,7 +107,7 @@ func (w *endWalk) line(data []byte) bool {
 func (w *endWalk) system(e entry) {
 	switch {
 	case e.Subtype == "turn_duration": // what came after it was no part of the turn
-		*w = endWalk{number: w.number, mark: w.mark, over: true}
+		*w = endWalk{number: w.number, envelope: w.envelope, over: true}
 	case e.Subtype == "stop_hook_summary" && w.how == noEnd:
 		w.over = true
 	}

@@ -44,10 +44,9 @@ func Holds(transcript, envelopeID string) bool {
 	if envelopeID == "" {
 		return false
 	}
-	mark := envelopeMark(envelopeID)
 	found := false
 	err := backwards(transcript, 1<<40, func(line []byte) bool {
-		if bytes.Contains(line, mark) {
+		if shows(line, envelopeID) {
 			var e struct{ Type string }
 			found = json.Unmarshal(line, &e) == nil && (e.Type == "user" || e.Type == "attachment")
 		}
@@ -56,8 +55,18 @@ func Holds(transcript, envelopeID string) bool {
 	return err == nil && found
 }
 
-// envelopeMark returns what every line with the rendering of an envelope contains.
-func envelopeMark(id string) []byte { return []byte(` id=\"` + id + `\">`) }
+// shows reports whether a line contains the rendering of an envelope, which says so if the
+// envelope has waited for long.
+func shows(line []byte, envelopeID string) bool {
+	mark := []byte(` id=\"` + envelopeID + `\"`)
+	for {
+		_, rest, found := bytes.Cut(line, mark)
+		if !found || bytes.HasPrefix(rest, []byte(">")) || bytes.HasPrefix(rest, []byte(` waited=\"`)) {
+			return found
+		}
+		line = rest
+	}
+}
 
 // An entry is a line of a conversation's file, reduced to what is used.
 type entry struct {
