@@ -38,7 +38,7 @@ type Client struct {
 	id      string        // ends the replies; no pane can guess it
 	turn    chan struct{} // holds a token while nobody writes to stdin
 	notices chan Notice
-	stirred atomic.Pointer[func(pane []byte)] // nil: nobody hears
+	stirred atomic.Pointer[func(pane []byte)] // nil: not called
 	session string                            // it is attached to
 	ready   chan struct{}                     // closed when attached
 	done    chan struct{}                     // closed when the process has ended; err is set then
@@ -50,7 +50,7 @@ type Client struct {
 	pending []*request // in the order written
 }
 
-// A request is lines and what they are answered.
+// A request is lines and their answers.
 type request struct {
 	lines  []string
 	verb   string
@@ -59,7 +59,7 @@ type request struct {
 	end    string // if not: the text of the block that ends the reply
 	text   strings.Builder
 	err    error
-	done   chan struct{} // closed when it has been answered; nil of those that another is asked with, behind them
+	done   chan struct{} // closed when it has been answered; nil for those that wait on another's
 }
 
 // Control attaches a control client to the session of exactly that name. It neither
@@ -72,9 +72,9 @@ func (s *Server) Control(ctx context.Context, session string) (*Client, error) {
 	return s.attach(ctx, session, "no-output,ignore-size")
 }
 
-// attach is Control with tmux's own flags for the client, which must not change
-// later: tmux 3.3a loses track of output that is under way when no-output is set
-// or lifted, and the client is never answered again.
+// attach is Control with tmux's own flags for the client, which must not change later:
+// tmux 3.3a loses track of output in progress when no-output is set or lifted, and the
+// client is never answered again.
 func (s *Server) attach(ctx context.Context, session, flags string) (*Client, error) {
 	if !nameOK(session) {
 		return nil, fmt.Errorf("tmux attach-session: session %q: want letters, digits, - or _", session)
@@ -83,7 +83,7 @@ func (s *Server) attach(ctx context.Context, session, flags string) (*Client, er
 	if err != nil {
 		return nil, err
 	}
-	// One that is given up while it attaches is what tmux 3.3a dies of.
+	// Giving up on one while it attaches is what kills tmux 3.3a.
 	gone := ctx.Err
 	ctx, cancel, err := settled(ctx, "attach-session")
 	if err != nil {
@@ -106,7 +106,7 @@ func (s *Server) attach(ctx context.Context, session, flags string) (*Client, er
 		server: s, cmd: exec.Command(program, args...), stdin: w, id: "end-" + rand.Text() + "-",
 		turn:    make(chan struct{}, 1),
 		session: session,
-		notices: make(chan Notice, 64), // a burst of starts; what is older is dropped
+		notices: make(chan Notice, 64), // a burst of starts; older ones are dropped
 		ready:   make(chan struct{}), done: make(chan struct{}),
 	}
 	c.cmd.Env, c.cmd.Stdin, c.cmd.Stdout, c.cmd.Stderr = s.Environ(), stdin, stdout, stdout
@@ -170,12 +170,11 @@ func (c *Client) Close() error {
 	return nil
 }
 
-// Do carries out tmux command lines in order and returns what they printed,
-// without the last line feed. A line may hold several commands (see [Quote] for
-// words); an error ends its line, the lines after it are carried out. The first
-// error is returned, beside the text of the others. Calls from several
-// goroutines are pipelined. When ctx ends first, the lines may still be carried
-// out.
+// Do executes tmux command lines in order and returns what they printed, without the
+// last line feed. A line may hold several commands (see [Quote] for words); an error
+// ends its line, but the lines after it are executed. The first error is returned, with
+// the output of the others. Calls from several goroutines are pipelined. If ctx ends
+// first, the lines may still be executed.
 func (c *Client) Do(ctx context.Context, line ...string) (string, error) {
 	for _, l := range line {
 		if err := oneLine(l); err != nil {
@@ -195,13 +194,13 @@ func (c *Client) Do(ctx context.Context, line ...string) (string, error) {
 	return strings.TrimSuffix(req.text.String(), "\n"), req.err
 }
 
-// newRequest is one for lines that are such.
+// newRequest makes a request of command lines.
 func newRequest(lines ...string) *request {
 	return &request{lines: lines, verb: firstWord(lines[0]), single: len(lines) == 1 && single(lines[0])}
 }
 
-// ask writes the requests, at least one, in one piece and waits until all have
-// been answered.
+// ask writes the requests, at least one, together and waits until all have been
+// answered.
 func (c *Client) ask(ctx context.Context, reqs ...*request) error {
 	ctx, cancel := withPatience(ctx)
 	defer cancel()
@@ -262,13 +261,13 @@ func (c *Client) send(ctx context.Context, reqs []*request) error {
 	case n == 0:
 		c.forget(reqs)
 	default:
-		// Half a line can't be taken back: the client is of no use any more.
+		// Half a line can't be taken back: the client is no longer usable.
 		_ = c.cmd.Process.Kill()
 	}
 	return c.server.silent(verb, begun, context.DeadlineExceeded)
 }
 
-// forget drops requests of which nothing was written; they are the last.
+// forget drops requests of which nothing was written; they are the last ones.
 func (c *Client) forget(reqs []*request) {
 	c.mu.Lock()
 	defer c.mu.Unlock()

@@ -25,7 +25,7 @@ func (c *Client) Follow(ctx context.Context, window string) error {
 		return err
 	}
 	hub := "=" + c.session + ":"
-	// Whether it is linked there tmux itself is asked, in the same breath.
+	// tmux itself checks in the same call whether it is linked there.
 	return c.relink(ctx, "link-window", "if-shell -F -t "+hub+" '#{W:#{?#{==:#{window_id},"+window+"},1,}}' {} { link-window -d -s "+window+" -t "+hub+" }")
 }
 
@@ -42,9 +42,9 @@ func (c *Client) Unfollow(ctx context.Context, window string) error {
 	return err
 }
 
-// relink carries out a line that links or unlinks a window. One that was sent
-// and not answered may be carried out at any time later: then nobody knows any
-// more what the hub has, so the client ends, and its owner makes the hub anew.
+// relink executes a line that links or unlinks a window. One that was sent and not
+// answered may be executed at any time later: then it is unknown what the hub has, so
+// the client ends, and its owner makes a new hub.
 func (c *Client) relink(ctx context.Context, verb, line string) error {
 	ctx, cancel, err := settled(ctx, verb)
 	if err != nil {
@@ -159,13 +159,13 @@ func (c *Client) Screens(ctx context.Context, panes []string, lines int) []Shot 
 	return list
 }
 
-// screen reads the fields and the capture.
+// screen parses the fields and the capture.
 func screen(reply string, lines int) (Screen, error) {
 	head, text, _ := strings.Cut(strings.TrimSuffix(reply, "\n"), "\n")
 	var n [6]int
 	fields := strings.Fields(head)
 	if len(fields) != len(n) {
-		return Screen{}, fmt.Errorf("%q is no screen", head)
+		return Screen{}, fmt.Errorf("%q is not a screen", head)
 	}
 	for i, f := range fields {
 		var err error

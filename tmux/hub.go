@@ -9,12 +9,11 @@ import (
 	"strings"
 )
 
-// OpenHub makes a session into which windows of other sessions can be linked to
-// watch them, and attaches a control client to it. A hub that an earlier process
-// left under this name is ended first, with the windows that only it still has;
-// windows of other sessions stay as they are. Hubs are left out of every list of
-// panes. The session outlives the client; a session of this name that is no hub
-// is an error.
+// OpenHub makes a session into which windows of other sessions can be linked to watch
+// them, and attaches a control client to it. A hub that an earlier process left under
+// this name is ended first, with the windows that only it still has; windows of other
+// sessions stay as they are. Hubs are left out of every list of panes. The session
+// outlives the client; a session of this name that is not a hub is an error.
 func (s *Server) OpenHub(ctx context.Context, name string) (*Client, error) {
 	if !nameOK(name) {
 		return nil, fmt.Errorf("tmux: hub %q: want letters, digits, - or _", name)
@@ -26,10 +25,10 @@ func (s *Server) OpenHub(ctx context.Context, name string) (*Client, error) {
 	}
 	defer cancel()
 	at := " -t =" + name + ":"
-	// What an earlier process left is not listed: it may have thousands of links.
-	// Its own program is cat, of which nothing is asked but to be there. The
-	// hub must never have destroy-unattached: with that option and two control
-	// clients, tmux 3.3a dies when their parent is killed.
+	// The remains of an earlier process are not listed: it may have thousands of links.
+	// The hub's own program is cat, which only has to exist. The hub must never have
+	// destroy-unattached: with that option and two control clients, tmux 3.3a dies when
+	// their parent is killed.
 	out, err := s.run(ctx, strings.NewReader(strings.Join([]string{
 		endHub(name),
 		"new-session -d -s " + name + " -n hub -x 200 -y 50 -- /bin/sh -c \"exec cat\" ; set-option" + at + " " + hubTag + " 1",
@@ -47,7 +46,7 @@ func (s *Server) OpenHub(ctx context.Context, name string) (*Client, error) {
 		err = fmt.Errorf("tmux attach-session: %w", gone())
 	}
 	if err != nil {
-		// Nobody knows of it who could end it later.
+		// Nobody who knows of it could end it later.
 		undo, cancel := context.WithTimeout(context.WithoutCancel(ctx), patience)
 		defer cancel()
 		return nil, errors.Join(err, s.CloseHub(undo, name))
@@ -55,14 +54,14 @@ func (s *Server) OpenHub(ctx context.Context, name string) (*Client, error) {
 	return c, nil
 }
 
-// endHub is the line that ends the session of that name if it is a hub: tmux
-// itself is asked in the same breath.
+// endHub is the line that ends the session of that name if it is a hub: tmux checks
+// that in the same call.
 func endHub(name string) string {
 	return "if-shell -F -t =" + name + `: "#{` + hubTag + `}" { kill-session -t =` + name + " }"
 }
 
-// CloseHub ends the hub session of that name, with the windows that only it has. A missing
-// one is no error; a session that is no hub stays.
+// CloseHub ends the hub session of that name, with the windows that only it has. A
+// missing one is no error; a session that is not a hub stays.
 func (s *Server) CloseHub(ctx context.Context, name string) error {
 	if !nameOK(name) {
 		return fmt.Errorf("tmux: hub %q: want letters, digits, - or _", name)
@@ -115,8 +114,8 @@ func (c *Client) Capture(ctx context.Context, pane string, o Capture) (string, e
 	return strings.TrimSuffix(req.text.String(), "\n"), nil
 }
 
-// unvis adds text to b without what tmux does to it for a control client: \\ for
-// a backslash, \$ for a dollar, \ooo and C's letters for control characters.
+// unvis adds text to b and undoes tmux's encoding for a control client: \\ for a
+// backslash, \$ for a dollar, \ooo and C's letters for control characters.
 func unvis(b *strings.Builder, text []byte) error {
 	b.Grow(len(text))
 	for {

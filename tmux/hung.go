@@ -39,8 +39,8 @@ func (s *Server) Reap(ctx context.Context) error {
 	if err != nil {
 		return fmt.Errorf("tmux: server %s, process %d: %w", s.label(), pid, err)
 	}
-	// What listens now has the same number, so its birth is the one we know: a
-	// server that had died before would have left nobody to take the call.
+	// The process that listens now has the same number, so its birth is the known one:
+	// if the server had died before, nobody would have accepted the connection.
 	again, err := (&net.Dialer{}).DialContext(ctx, "unix", s.path())
 	if err != nil {
 		return err
@@ -59,7 +59,7 @@ func (s *Server) Reap(ctx context.Context) error {
 	return s.unlink(ctx)
 }
 
-// peer is the process that listens at the other end.
+// peer returns the process that listens at the other end.
 func peer(conn *net.UnixConn) (pid int, err error) {
 	raw, err := conn.SyscallConn()
 	if err != nil {

@@ -86,9 +86,9 @@ func doomedOf(list []Pane, all []listed) doomed {
 	return d
 }
 
-// lines are the commands, each on a line of its own because an error ends the
-// rest of its line. The condition holds only in the server that the ids are of,
-// which never uses one twice.
+// lines returns the commands, each on its own line because an error ends the rest of
+// its line. The condition holds only in the server that the ids belong to, which never
+// reuses one.
 func (d doomed) lines(server string) []string {
 	guard := "if-shell -F " + Quote("#{==:#{pid}-#{start_time},"+server+"}")
 	var lines []string
@@ -110,10 +110,9 @@ func (d doomed) lines(server string) []string {
 
 const stillThere = "still there: "
 
-// carryOut carries out lines and lists the panes that are there then. What
-// the lines met with is not reported, only what they printed. A server that does
-// not answer in time is waited for once more; then the error is unheard, and what
-// it has done is not known.
+// carryOut executes lines and lists the panes that exist afterwards. It does not report
+// the lines' errors, only their output. A server that does not answer in time is waited
+// for once more; then the error is unheard, and it is unknown what was done.
 func (s *Server) carryOut(ctx context.Context, lines []string) (panes []listed, printed string, err error) {
 	q, err := s.question()
 	if err != nil {

@@ -9,8 +9,8 @@ import (
 	"time"
 )
 
-// A Look is what a pane shows, and when its program and a person were last at
-// it. Times are whole seconds, rounded down.
+// A Look is what a pane shows, and when its program and a person were last active.
+// Times are whole seconds, rounded down.
 type Look struct {
 	Screen []string // its rows from the top, without blanks at their ends
 	Row    int      // of the cursor
@@ -19,16 +19,16 @@ type Look struct {
 	InMode bool
 	Dead   bool
 	Output time.Time // of the window's last output
-	// Person is when somebody attached to the session or pressed a key in it,
-	// the last time; zero if nobody ever did. It stays when they leave.
+	// Person is when somebody last attached to the session or pressed a key in it; zero
+	// if nobody ever did. It stays when they leave.
 	Person time.Time
 }
 
 const lookFields = "#{pane_id} #{cursor_y} #{cursor_x} #{cursor_flag} #{pane_in_mode} #{pane_dead} " +
 	"#{window_activity} #{session_activity} #{?session_last_attached,1,0}"
 
-// Look looks at a pane as one of its session's: what of a person's keys went to
-// it through another session is not seen.
+// Look looks at a pane as one of its session's: a person's keys that reached it through
+// another session are not seen.
 func (s *Server) Look(ctx context.Context, p Pane) (Look, error) {
 	target, err := exact(p.ID)
 	if err != nil {
@@ -92,7 +92,7 @@ func (l *Look) parse(text string) error {
 	return nil
 }
 
-// CursorRow is the text of the cursor's row.
+// CursorRow returns the text of the cursor's row.
 func (l Look) CursorRow() string {
 	if l.Row < 0 || l.Row >= len(l.Screen) {
 		return ""

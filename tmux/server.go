@@ -1,20 +1,20 @@
-// Package tmux runs programs in detached sessions of one tmux server and
-// watches over them. It promises that a target is exact: agent1 never means
-// agent10, a pane that is gone never means its neighbour. What tmux leaves
-// undone while answering 0 is an error here.
+// Package tmux runs programs in detached sessions of one tmux server and watches over
+// them. It promises that a target is exact: agent1 never means agent10, a pane that is
+// gone never means its neighbour. Whatever tmux does not do although it exits with 0 is
+// an error here.
 //
-// It does not know what the programs are. Whoever calls tells its own sessions
+// It does not know what the programs are. The caller distinguishes its own sessions
 // from a person's by the tags (user options) it gave them.
 //
-// A caller that dies leaves its sessions running, which is what tmux is for.
-// A control client dies with it; a hub session (see [Server.OpenHub]) stays and
-// is replaced by the next OpenHub. A call that changes something is waited for
-// once it has begun, although its context is cancelled meanwhile: what it returns
-// is what happened. Only a deadline ends it early. Then Start and Kill ask what is
-// there now, as tmux answers after all that it was told before is done; if that is
-// not answered either, the change may still be made once the server wakes up.
+// A caller that dies leaves its sessions running, which is what tmux is for. A control
+// client dies with it; a hub session (see [Server.OpenHub]) stays and is replaced by
+// the next OpenHub. A call that changes something is waited for once it has begun, even
+// if its context is cancelled meanwhile: what it returns is what happened. Only a
+// deadline ends it early. Then Start and Kill ask what exists now, as tmux answers
+// after it has done everything that it was told before; if that is not answered either,
+// the change may still be made once the server wakes up.
 //
-// It needs tmux 3.2 or newer and was seen to work with 3.3a.
+// It needs tmux 3.2 or newer and has been tested with 3.3a.
 package tmux
 
 import (
@@ -36,30 +36,30 @@ import (
 )
 
 var (
-	// ErrNoServer is matched when no server listens on the socket.
+	// ErrNoServer is returned when no server listens on the socket.
 	ErrNoServer = errors.New("no tmux server")
-	// ErrNotFound is matched when the pane or session is not there.
+	// ErrNotFound is returned when the pane or session does not exist.
 	ErrNotFound = errors.New("no such pane or session")
-	// ErrUnanswered is matched when tmux answered neither what it was told nor the
-	// question what is there now: whether it was carried out, or will be once the
-	// server wakes up, is not known.
+	// ErrUnanswered is returned when tmux answered neither a command nor the question
+	// what exists now: it is unknown whether the command was executed, or will be once
+	// the server wakes up.
 	ErrUnanswered = advice.With(errors.New("nor an answer to what is there now"),
 		"once tmux answers, `netsky status` shows what was started, and `netsky up` starts what is missing; `netsky down --force`\nends agents without tmux")
-	// ErrInMode is matched when a pane is in copy mode, or another mode that
-	// would take keys and text in the program's place.
+	// ErrInMode is returned when a pane is in copy mode, or another mode that would
+	// receive keys and text in place of the program.
 	ErrInMode = errors.New("in copy mode")
 )
 
 const (
-	// patience is how long a call waits whose context has no deadline.
+	// patience is how long a call without a deadline waits.
 	patience = 10 * time.Second
 	// startPatience is how long Start waits: it makes many sessions in one call,
 	// and has only begun because the server had answered before.
 	startPatience = 20 * time.Second
 )
 
-// maxAnswer is the largest answer that is taken of a tmux program. It is far
-// above a pane's whole history and keeps a mistake from filling the memory.
+// maxAnswer is the largest answer accepted from a tmux program. It is far above a
+// pane's whole history and keeps a mistake from filling the memory.
 const maxAnswer = 64 << 20
 
 // A Server is one tmux server. The zero Server is the person's own. Its fields
@@ -78,7 +78,7 @@ type Server struct {
 	Tags []string
 }
 
-// Version is what the tmux program calls itself, such as "3.3a".
+// Version returns the tmux program's version, such as "3.3a".
 func (s *Server) Version(ctx context.Context) (string, error) {
 	out, err := s.run(ctx, nil, "-V")
 	if err != nil {
@@ -87,9 +87,9 @@ func (s *Server) Version(ctx context.Context) (string, error) {
 	return strings.TrimPrefix(strings.TrimSpace(out), "tmux "), nil
 }
 
-// Argv is the command line of a tmux program that speaks to this server, for
-// the caller to run with [Server.Environ]. Its first word is an absolute path
-// if there is such a program.
+// Argv returns the command line of a tmux program for this server, for the caller to
+// run with [Server.Environ]. Its first word is an absolute path if there is such a
+// program.
 func (s *Server) Argv(args ...string) []string {
 	file, err := s.program()
 	if err != nil {
@@ -98,9 +98,9 @@ func (s *Server) Argv(args ...string) []string {
 	return append([]string{file}, s.args(args...)...)
 }
 
-// Environ is the environment for a program started by [Server.Argv]: without
-// TMUX, in which tmux would refuse to nest, and without TMUX_TMPDIR, with which
-// it would look for the socket elsewhere.
+// Environ returns the environment for a program started by [Server.Argv]: without TMUX,
+// with which tmux would refuse to nest, and without TMUX_TMPDIR, with which it would
+// look for the socket elsewhere.
 func (s *Server) Environ() []string {
 	env := s.Env
 	if env == nil {
@@ -129,7 +129,7 @@ func (s *Server) label() string {
 	return s.Socket
 }
 
-// path is where tmux puts the socket when TMUX_TMPDIR is not set.
+// path returns where tmux puts the socket when TMUX_TMPDIR is not set.
 func (s *Server) path() string {
 	if strings.Contains(s.Socket, "/") {
 		return s.Socket
@@ -146,8 +146,8 @@ func (s *Server) program() (string, error) {
 	return file, nil
 }
 
-// run starts the tmux program, the only place that does except Control. What
-// tmux said on its standard output is returned also beside an error.
+// run starts the tmux program, the only place that does except Control. tmux's standard
+// output is returned even with an error.
 func (s *Server) run(ctx context.Context, stdin io.Reader, args ...string) (string, error) {
 	file, err := s.program()
 	if err != nil {
@@ -162,7 +162,7 @@ func (s *Server) run(ctx context.Context, stdin io.Reader, args ...string) (stri
 	cmd := exec.CommandContext(ctx, file, append([]string{"-u"}, s.args(args...)...)...)
 	out, errs := answer{over: cancel}, answer{over: cancel}
 	cmd.Env, cmd.Stdin, cmd.Stdout, cmd.Stderr = s.Environ(), stdin, &out, &errs
-	// A person's Ctrl-C is for us, not for a call that is half done.
+	// A person's Ctrl-C is for netsky, not for a call in progress.
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
 	// The server holds the program's output too. After an answer it closes it soon, also
 	// on a busy machine; one that hangs, so that the program is killed, keeps it open.
@@ -187,22 +187,22 @@ func (s *Server) run(ctx context.Context, stdin io.Reader, args ...string) (stri
 	return out.text.String(), s.refusal(verb, errs.text.String())
 }
 
-// unheard is the error of a call whose tmux program was ended before it had the
-// whole answer: the server may have done what it was told, and may yet do it.
+// unheard is the error of a call whose tmux program was ended before the whole answer
+// had arrived: the server may have executed the command, and may yet do so.
 type unheard struct{ error }
 
 func (e unheard) Unwrap() error { return e.error }
 
-// afterwards lists what is there after a call that ended with err, which is
-// unheard. Whatever the server had received of it is done by the time it answers
-// another: tmux is a single thread, and a batch is carried out in one go. It
-// waits as long again as the call did, patience at most. Without an answer the
-// error matches ErrUnanswered.
+// afterwards lists what exists after a call that ended with err, which is unheard.
+// Whatever the server had received of it has been executed by the time it answers
+// another: tmux has a single thread, and executes a batch in one go. It waits as long
+// again as the call did, patience at most. Without an answer the error matches
+// ErrUnanswered.
 func (s *Server) afterwards(ctx context.Context, begun time.Time, err error) (panes []listed, lerr error) {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), min(time.Since(begun), patience))
 	defer cancel()
-	// Asked twice, for the first answer may be given in the very round in which
-	// the server takes the end of the call from its socket.
+	// Asked twice: the first answer may be given in the same round in which the server
+	// reads the end of the call from its socket.
 	for range 2 {
 		if panes, lerr = s.list(ctx); lerr != nil {
 			break
@@ -261,9 +261,9 @@ func withPatience(ctx context.Context) (context.Context, context.CancelFunc) {
 	return context.WithTimeout(ctx, patience)
 }
 
-// settled gives a call that changes something a context that its caller can't
-// cancel any more, with ctx's deadline or patience. The error is that of a caller
-// who has gone before it began.
+// settled gives a call that changes something a context that its caller can't cancel,
+// with ctx's deadline or patience. The error is that of a caller whose context had
+// ended before.
 func settled(ctx context.Context, verb string) (context.Context, context.CancelFunc, error) {
 	return settledWithin(ctx, verb, patience)
 }
@@ -281,7 +281,7 @@ func settledWithin(ctx context.Context, verb string, patience time.Duration) (co
 	return ctx, cancel, nil
 }
 
-// verbOf is the word for a call in errors. Arguments can hold secrets and are
+// verbOf returns the name of a call for errors. Arguments may contain secrets and are
 // never shown.
 func verbOf(args []string) string {
 	if len(args) == 0 {

@@ -6,13 +6,13 @@ import (
 	"sync"
 )
 
-// A TaggedPane is the pane of the session with a tag, as a process below it reaches it.
-// It is found at the first use; tmux gives a pane's id to no other.
+// A TaggedPane is the pane of the session with a tag, as seen by a process below it. It
+// is found at the first use; tmux gives a pane's id to no other.
 type TaggedPane struct {
 	Server     *Server
 	Tag, Value string // Value "" finds none
 
-	mu   sync.Mutex // guards what follows
+	mu   sync.Mutex // guards the fields below
 	pane string
 }
 
@@ -39,7 +39,7 @@ func (p *TaggedPane) find(ctx context.Context) (string, error) {
 	return p.pane, nil
 }
 
-// Screen is what it shows, with its colours and attributes.
+// Screen returns what it shows, with its colours and attributes.
 func (p *TaggedPane) Screen(ctx context.Context) (string, error) {
 	pane, err := p.find(ctx)
 	if err != nil {
@@ -57,7 +57,7 @@ func (p *TaggedPane) Keys(ctx context.Context, keys ...string) error {
 	return p.Server.Keys(ctx, pane, keys...)
 }
 
-// Paste puts text in as if it had been pasted.
+// Paste inserts text as if it had been pasted.
 func (p *TaggedPane) Paste(ctx context.Context, text string) error {
 	pane, err := p.find(ctx)
 	if err != nil {

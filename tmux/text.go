@@ -10,7 +10,7 @@ import (
 	"unicode/utf8"
 )
 
-// deaf is true of a pane whose program would not get what is typed.
+// deaf is true for a pane whose program would not get typed keys.
 const deaf = "#{||:#{pane_in_mode},#{pane_dead}}"
 
 // Keys presses keys in the pane, one after the other: tmux's names for keys,
@@ -41,11 +41,11 @@ func (s *Server) Keys(ctx context.Context, pane string, keys ...string) error {
 	return heard(pane, out, err)
 }
 
-// Paste puts text into the pane as if it had been pasted, bracketed if the
-// program asked for that, without an Enter at the end. Text of any size is
-// fine; control characters other than line feed and tab are refused, as is text
-// that is not UTF-8. Errors are as for [Server.Keys]. After an error nothing was
-// pasted, unless ctx's deadline passed meanwhile.
+// Paste inserts text into the pane as if it had been pasted, bracketed if the program
+// asked for that, without an Enter at the end. Text of any size is fine; control
+// characters other than line feed and tab are refused, as is text that is not UTF-8.
+// Errors are as for [Server.Keys]. After an error nothing was pasted, unless ctx's
+// deadline passed meanwhile.
 func (s *Server) Paste(ctx context.Context, pane, text string) error {
 	target, err := exact(pane)
 	if err != nil {
@@ -74,7 +74,7 @@ func (s *Server) Paste(ctx context.Context, pane, text string) error {
 	return heard(pane, out, err)
 }
 
-// unlessDeaf is a line that carries out command if the pane's program gets it.
+// unlessDeaf returns a line that executes command if the pane's program gets it.
 func unlessDeaf(target, command, otherwise string) string {
 	return "if-shell -F -t " + Quote(target) + " " + Quote(deaf) + " { " + otherwise + whyDeaf(target) + " } { " + command + " }"
 }
@@ -83,7 +83,7 @@ func whyDeaf(target string) string {
 	return "display-message -p -t " + Quote(target) + ` "#{?pane_dead,dead,mode}"`
 }
 
-// heard makes an error of what a deaf pane's guard printed.
+// heard makes an error from the output of a deaf pane's guard.
 func heard(pane, out string, err error) error {
 	if err != nil {
 		return fmt.Errorf("%s: %w", pane, err)
@@ -98,8 +98,8 @@ func heard(pane, out string, err error) error {
 	}
 }
 
-// harmless refuses text with which a program could be made to do more than to
-// take it: an end of the bracketed paste, an interrupt, an escape sequence.
+// harmless refuses text with which a program could be made to do more than receive it:
+// an end of the bracketed paste, an interrupt, an escape sequence.
 func harmless(text string) error {
 	if !utf8.ValidString(text) {
 		return errors.New("text is not UTF-8")

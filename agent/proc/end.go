@@ -13,16 +13,15 @@ import (
 // counts as one that survives (sleeping in the kernel).
 const killed = 2 * time.Second
 
-// End ends the listed processes: SIGTERM (and SIGCONT, for those that are
-// stopped) to all that live, and SIGKILL to those that still live after grace.
-// It returns when all are dead, else those that live 2 s after SIGKILL or could
-// not be signalled. A process is signalled only if its number still means the
-// one that was listed, on Linux through a pidfd, which no other process can get
-// behind; init and this process never are. They are signalled in the order of
-// the list: with parents first, as Descendants lists them, a parent has
-// less occasion to start another child. What was started after the list was
-// made is not on it: list again. When ctx ends, nothing more is signalled and
-// those that live are returned.
+// End ends the listed processes: SIGTERM (and SIGCONT, for those that are stopped) to
+// all that are alive, and SIGKILL to those still alive after grace. It returns nothing
+// when all are dead, else those still alive 2 s after SIGKILL or that could not be
+// signalled. A process is signalled only if its number still means the one that was
+// listed, on Linux through a pidfd, which no other process can take over; init and this
+// process are never signalled. They are signalled in the order of the list: with
+// parents first, as Descendants lists them, a parent has less opportunity to start
+// another child. Processes started after the list was made are not on it: list again.
+// When ctx ends, nothing more is signalled and those still alive are returned.
 func End(ctx context.Context, list []Process, grace time.Duration) (left []Process) {
 	w, err := NewWatcher()
 	if err != nil {
@@ -54,7 +53,7 @@ func End(ctx context.Context, list []Process, grace time.Duration) (left []Proce
 	return living(list)
 }
 
-// await takes deaths out of open until it is empty or the time is over.
+// await receives deaths until open is empty or the time is over.
 func await(ctx context.Context, w *Watcher, open map[string]bool, limit time.Duration) {
 	over := time.NewTimer(limit)
 	defer over.Stop()

@@ -8,14 +8,15 @@ import (
 	"time"
 )
 
-// A Lineage is what a process hangs below: the processes that may become the
-// parents of what its descendants leave behind. The zero Lineage is not known.
+// A Lineage is a process's ancestors: the processes that may become the parents of what
+// its descendants leave behind. The zero Lineage is unknown.
 type Lineage struct {
 	Ancestors []Process `json:"ancestors,omitempty"` // the parent first
-	Space     string    `json:"pid_ns,omitempty"`    // the process namespace that the numbers are of
+	Space     string    `json:"pid_ns,omitempty"`    // the process namespace of the numbers
 }
 
-// OwnLineage is this process's lineage; zero where the system does not tell it.
+// OwnLineage returns this process's lineage; it is zero if the system does not report
+// it.
 func OwnLineage() Lineage {
 	space, err := procSpace()
 	if err != nil {
@@ -48,8 +49,8 @@ func ancestors(pid int) (list []Process, err error) {
 	return nil, fmt.Errorf("process %d: more than %d ancestors", pid, most)
 }
 
-// ErrUntold reports that it can't be known what has survived a process.
-var ErrUntold = errors.New("can't be told")
+// ErrUntold is returned if it is unknown what has survived a process.
+var ErrUntold = errors.New("cannot tell what has survived")
 
 // A Descent is a process that has died, with its lineage.
 type Descent struct {
@@ -57,24 +58,24 @@ type Descent struct {
 	Lineage
 }
 
-// Survivors lists, for each of the descents, the processes that may descend from
-// its first one. Where a list is empty, nothing that the first one or anything
-// below it ever started runs any more, wherever that had gone. known are processes
-// that descend from none of them. The error matches ErrUntold if this process
-// can't see all there is.
+// Survivors lists, for each of the descents, the processes that may descend from its
+// first one. An empty list means that nothing that the first one or anything below it
+// ever started is still running, wherever it had gone. known are processes that descend
+// from none of them. The error matches ErrUntold if this process can't see all
+// processes.
 //
-// Why an empty list is a proof (Linux): a process whose parent dies gets as its
-// next parent the nearest living ancestor that takes in orphans (a subreaper), or
-// else process 1 of its namespace. So of what has survived a dead process, the
-// topmost ones have one of that process's own ancestors as their parent, or
-// process 1. They can't be older than the dead process, and neither a new session,
-// a double fork, another user nor an emptied environment changes their birth or
-// their parent. The ancestors were recorded while the process lived; later they
-// can only become fewer, as each one's death leaves its children to a further one.
-// Which of them take in orphans the kernel does not tell, so each counts as one
-// that does, and so does everybody's process: what one of them has started itself
-// since then, as process 1 does with services, is listed too. What a service does
-// on request (cron, systemd-run, a container) never descended from who asked.
+// Why an empty list is a proof (Linux): a process whose parent dies gets as its next
+// parent the nearest living ancestor that adopts orphans (a subreaper), or else process
+// 1 of its namespace. So of the survivors of a dead process, the topmost ones have one
+// of that process's own ancestors as their parent, or process 1. They can't be older
+// than the dead process, and neither a new session, a double fork, another user nor an
+// emptied environment changes their birth or their parent. The ancestors were recorded
+// while the process lived; later they can only become fewer, as each one's death leaves
+// its children to a further one. The kernel does not report which of them adopt
+// orphans, so each counts as one that does, and so does process 1: what one of them has
+// started itself since then, as process 1 does with services, is listed too. What a
+// service does on request (cron, systemd-run, a container) never descended from the
+// process that asked.
 func Survivors(list []Descent, known ...Process) ([][]Process, error) {
 	space, err := procSpace()
 	if err != nil {
@@ -82,7 +83,7 @@ func Survivors(list []Descent, known ...Process) ([][]Process, error) {
 	}
 	for _, d := range list {
 		if !d.First.Named() || d.Space == "" || d.Space != space {
-			return nil, fmt.Errorf("process %d: what it hung below is not known here: %w", d.First.PID, ErrUntold)
+			return nil, fmt.Errorf("process %d: its ancestors are unknown here: %w", d.First.PID, ErrUntold)
 		}
 	}
 	all, err := procTable()
@@ -121,8 +122,8 @@ func survivors(all []procEntry, d Descent, known []Process) (list []Process) {
 }
 
 // Since lists the processes of this user that were started at that time or later,
-// but for known and those below them. It is what to look through where Survivors
-// can't tell.
+// except known and those below them. It is for the cases in which Survivors returns
+// ErrUntold.
 func Since(t time.Time, known ...Process) (list []Process, err error) {
 	all, err := procTable()
 	if err != nil {
@@ -145,7 +146,7 @@ func Since(t time.Time, known ...Process) (list []Process, err error) {
 		if err != nil {
 			return nil, err
 		}
-		// The clock may have been set by some seconds since: rather too many.
+		// The clock may have been set by some seconds since: better too many.
 		if uid, ok := procUser(e.pid); ok && uid == os.Getuid() && !began.Before(t.Add(-5*time.Second)) {
 			list = append(list, Process{PID: e.pid, Start: e.start})
 		}
@@ -153,11 +154,11 @@ func Since(t time.Time, known ...Process) (list []Process, err error) {
 	return list, nil
 }
 
-// Began is when the process was started, as far as the system's clock tells.
+// Began returns when the process was started, according to the system's clock.
 func (p Process) Began() (time.Time, error) { return procBegan(p.Start) }
 
-// Command is the process's command line, or its name where no more is told; "" if
-// it is gone.
+// Command returns the process's command line, or its name if the system reports no
+// more; "" if it is gone.
 func (p Process) Command() string {
 	text := procCommand(p.PID)
 	if !p.Alive() {

@@ -6,15 +6,15 @@ import (
 	"os"
 )
 
-// A Process names one process for good: its number and when it was born.
-// A number alone is given out again, so one without a birth is nobody: it never
-// counts as alive and is never signalled.
+// A Process identifies one process for good: its number and when it was born. The
+// system reuses numbers, so one without a birth is nobody: it never counts as alive and
+// is never signalled.
 type Process struct {
 	PID   int   `json:"pid"`
 	Start int64 `json:"pid_start"` // clock ticks since boot (Linux), microseconds since 1970 (macOS)
 }
 
-// Self is this process.
+// Self returns this process.
 func Self() Process {
 	p, err := Find(os.Getpid())
 	if err != nil {
@@ -23,14 +23,14 @@ func Self() Process {
 	return p
 }
 
-// Find names the process that has the number now. A zombie counts as
-// gone: its error matches fs.ErrNotExist.
+// Find returns the process that has the number now. A zombie counts as gone: its error
+// matches fs.ErrNotExist.
 func Find(pid int) (Process, error) {
 	s, err := procStat(pid)
 	return Process{PID: pid, Start: s.start}, err
 }
 
-// Named reports whether p says which process it is: a number and a birth.
+// Named reports whether p identifies a process: it has a number and a birth.
 func (p Process) Named() bool { return p.PID > 0 && p.Start != 0 }
 
 // Alive reports whether the process is known to run.
@@ -42,8 +42,8 @@ func (p Process) Alive() bool {
 	return err == nil && now.Start == p.Start
 }
 
-// Gone reports whether the process is known not to run any more. One that can't
-// be looked at, or has no birth, is neither alive nor gone.
+// Gone reports whether the process is known not to run any more. One that can't be
+// examined, or has no birth, is neither alive nor gone.
 func (p Process) Gone() bool {
 	if !p.Named() {
 		return false
@@ -55,8 +55,8 @@ func (p Process) Gone() bool {
 	return now.Start != p.Start
 }
 
-// Group lists the living processes of the process group that p leads, p first. There
-// are none if p is gone, as its number may be another group's then.
+// Group lists the living processes of the process group that p leads, p first. It is
+// empty if p is gone, as its number may be another group's then.
 func (p Process) Group() ([]Process, error) {
 	if !p.Named() {
 		return nil, nil
@@ -81,12 +81,12 @@ func (p Process) Group() ([]Process, error) {
 	return list, nil
 }
 
-// A Family is where a family of processes begins. PID 0 and Mark "" are none.
+// A Family is where a family of processes begins. PID 0 and Mark "" stand for none.
 type Family struct {
 	PID int
-	// Mark is "NAME=value". Where the system tells environments, a process whose
-	// environment holds it belongs to the family wherever it hangs: it was started
-	// by one that has died since.
+	// Mark is "NAME=value". If the system reports environments, a process whose
+	// environment contains it belongs to the family whatever its parent is: it was
+	// started by one that has died since.
 	Mark string
 }
 
@@ -100,8 +100,8 @@ func Descendants(pid int, mark string, keep ...int) ([]Process, error) {
 	return lists[0], nil
 }
 
-// Families is Descendants of several families by one look at all processes. One
-// that could belong to two is listed once, with the family that it hangs below.
+// Families is Descendants for several families with one listing of all processes. One
+// that could belong to two is listed once, with the family of its ancestor.
 func Families(list []Family, keep ...int) ([][]Process, error) {
 	all, err := procTable()
 	if err != nil {
@@ -112,7 +112,7 @@ func Families(list []Family, keep ...int) ([][]Process, error) {
 		f.children[e.parent] = append(f.children[e.parent], e)
 	}
 	for _, k := range keep {
-		if k <= 0 { // nobody; and all hang below the number 0
+		if k <= 0 { // nobody; and all descend from the number 0
 			continue
 		}
 		f.seen[k] = true
@@ -144,7 +144,7 @@ func Families(list []Family, keep ...int) ([][]Process, error) {
 	return lists, reader.err
 }
 
-// A forest is all processes, and which of them have been listed or left out.
+// A forest holds all processes, and which of them have been listed or left out.
 type forest struct {
 	children map[int][]procEntry
 	seen     map[int]bool

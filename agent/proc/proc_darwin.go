@@ -9,11 +9,11 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Reaps reports whether all that a keeper's program starts stays below the keeper
-// while that lives.
+// Reaps reports whether everything that a keeper's program starts stays below the
+// keeper while that lives.
 const Reaps = false
 
-// Booted is when the machine was started.
+// Booted returns when the machine was started.
 func Booted() (time.Time, error) {
 	t, err := unix.SysctlTimeval("kern.boottime")
 	if err != nil {
@@ -40,7 +40,7 @@ func (p Process) Signal(sig unix.Signal) error {
 
 func procStat(pid int) (procEntry, error) {
 	k, err := unix.SysctlKinfoProc("kern.proc.pid", pid)
-	if err == unix.EIO { // an answer of no bytes: no process has the number
+	if err == unix.EIO { // an empty answer: no process has the number
 		return procEntry{}, fmt.Errorf("process %d: %w", pid, fs.ErrNotExist)
 	}
 	if err != nil {
@@ -75,16 +75,16 @@ func entry(k *unix.KinfoProc) procEntry {
 	}
 }
 
-// A markReader finds nothing: macOS tells no environment of another process
-// without privilege.
+// A markReader finds nothing: macOS does not show another process's environment without
+// privilege.
 type markReader struct{ err error }
 
 func (*markReader) find(int, map[string]int) (int, bool) { return 0, false }
 
-// procSpace: macOS has no reaper but launchd, whose children are everybody's, so
-// what has left its parent can't be told apart.
+// procSpace: macOS has no reaper but launchd, which adopts everybody's orphans, so they
+// can't be told apart.
 func procSpace() (string, error) {
-	return "", errors.New("macOS does not tell what a process has left behind")
+	return "", errors.New("macOS does not report what a process has left behind")
 }
 
 func procBegan(start int64) (time.Time, error) { return time.UnixMicro(start), nil }

@@ -17,8 +17,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Signal signals the process through a pidfd, behind which no other process can
-// come. The error matches fs.ErrNotExist if it is gone, or has no birth.
+// Signal signals the process through a pidfd, which no other process can take over. The
+// error matches fs.ErrNotExist if it is gone, or has no birth.
 func (p Process) Signal(sig unix.Signal) error {
 	if !p.Named() {
 		return fmt.Errorf("process %d: not named by its birth: %w", p.PID, fs.ErrNotExist)
@@ -26,7 +26,7 @@ func (p Process) Signal(sig unix.Signal) error {
 	fd, err := unix.PidfdOpen(p.PID, 0)
 	if err == nil {
 		defer unix.Close(fd)
-		// Only now that the number is held fast does its birth say whose it is.
+		// The birth identifies the process only now that the pidfd holds it.
 		if !p.Alive() {
 			err = unix.ESRCH
 		} else {
@@ -42,11 +42,11 @@ func (p Process) Signal(sig unix.Signal) error {
 	return nil
 }
 
-// Reaps reports whether all that a keeper's program starts stays below the keeper
-// while that lives.
+// Reaps reports whether everything that a keeper's program starts stays below the
+// keeper while that lives.
 const Reaps = true
 
-// Booted is when the machine was started.
+// Booted returns when the machine was started.
 func Booted() (time.Time, error) {
 	var since unix.Timespec
 	if err := unix.ClockGettime(unix.CLOCK_BOOTTIME, &since); err != nil {
@@ -56,7 +56,7 @@ func Booted() (time.Time, error) {
 }
 
 // procRead reads a file of a process's into buf, or a larger one. The error matches
-// fs.ErrNotExist if the process is gone. (A look at all processes reads hundreds of
+// fs.ErrNotExist if the process is gone. (Listing all processes reads hundreds of
 // these: os.ReadFile makes twice the system calls.)
 func procRead(pid int, name string, buf []byte) ([]byte, error) {
 	path := "/proc/" + strconv.Itoa(pid) + "/" + name
@@ -84,9 +84,9 @@ func procRead(pid int, name string, buf []byte) ([]byte, error) {
 	}
 }
 
-// procStat reads /proc/PID/stat: fields 3 (state), 4 (parent), 5 (process group),
-// 20 (threads) and 22 (start) of proc(5), counted after the last ')' because a program's name may
-// hold anything.
+// procStat reads /proc/PID/stat: fields 3 (state), 4 (parent), 5 (process group), 20
+// (threads) and 22 (start) of proc(5), counted after the last ')' because a program's
+// name may contain anything.
 func procStat(pid int) (procEntry, error) {
 	var room [1024]byte
 	data, err := procRead(pid, "stat", room[:])
@@ -105,8 +105,8 @@ func procStat(pid int) (procEntry, error) {
 	if !ok || f[len(f)-1] == nil {
 		return procEntry{}, fmt.Errorf("/proc/%d/stat: not understood", pid)
 	}
-	// The first thread of a process is a zombie, and its descriptors and locks
-	// are held on, as long as another thread runs or is still dying.
+	// The first thread of a process is a zombie, and its descriptors and locks are
+	// kept, as long as another thread runs or is still dying.
 	if threads := string(f[17]); f[0][0] == 'X' || f[0][0] == 'Z' && (threads == "0" || threads == "1") {
 		return procEntry{}, fmt.Errorf("process %d: %w", pid, fs.ErrNotExist)
 	}
@@ -148,20 +148,20 @@ func procTable() ([]procEntry, error) {
 	return list, nil
 }
 
-// wanting reports whether it was for want of descriptors or memory that a process
-// was not seen, and not because it is gone: what is not seen must not count as gone.
+// wanting reports whether a process could not be read for lack of descriptors or
+// memory, and not because it is gone: it must not count as gone then.
 func wanting(err error) bool {
 	return errors.Is(err, unix.EMFILE) || errors.Is(err, unix.ENFILE) || errors.Is(err, unix.ENOMEM)
 }
 
-// A markReader reads environments, each into the room of the last.
+// A markReader reads environments, each into the same buffer.
 type markReader struct {
 	room []byte
-	err  error // why one could not be read of a process that may have it
+	err  error // why the environment of a possible member could not be read
 }
 
-// find finds which of the words the environment holds that a process was started
-// with. Another user's is not told, and so never matches.
+// find returns which of the words are in the environment with which a process was
+// started. Another user's can't be read, and so never matches.
 func (r *markReader) find(pid int, words map[string]int) (int, bool) {
 	if len(words) == 0 {
 		return 0, false
@@ -185,8 +185,8 @@ func (r *markReader) find(pid int, words map[string]int) (int, bool) {
 	return 0, false
 }
 
-// procSpace names the process namespace that this process is in. It is an error
-// if /proc hides processes from it.
+// procSpace names this process's process namespace. It returns an error if /proc hides
+// processes from it.
 func procSpace() (string, error) {
 	mounts, err := os.ReadFile("/proc/self/mountinfo")
 	if err != nil {
@@ -207,8 +207,8 @@ func procSpace() (string, error) {
 	return os.Readlink("/proc/self/ns/pid")
 }
 
-// tick is the unit of a process's birth: the kernel tells programs of 100 a
-// second whatever its own clock does.
+// tick is the unit of a process's birth: the kernel reports 100 a second to programs,
+// whatever its own clock does.
 const tick = time.Second / 100
 
 func procBegan(start int64) (time.Time, error) {
@@ -228,8 +228,8 @@ func procUser(pid int) (uid int, ok bool) {
 	return int(st.Uid), true
 }
 
-// procCommand reads the beginning of the command line; a program without one has
-// a name still.
+// procCommand reads the beginning of the command line; a program without one still has
+// a name.
 func procCommand(pid int) string {
 	dir := "/proc/" + strconv.Itoa(pid)
 	buf := make([]byte, 4096)

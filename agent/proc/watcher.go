@@ -9,40 +9,40 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// ErrClosed is what Add returns after Close.
+// ErrClosed is returned by Add after Close.
 var ErrClosed = errors.New("watcher is closed")
 
-// A Death is one process's end, told under the key it was added with.
+// A Death is the end of one process, with the key under which it was added.
 type Death struct {
 	Key     string
 	Process Process
 }
 
-// A Watcher tells deaths of processes, whether they are our children or not,
-// each exactly once. It knows nothing of how they ended: who is no parent is
-// not told. The caller must call Close.
+// A Watcher reports deaths of processes, whether they are children of this one or not,
+// each exactly once. It does not know how they ended: only a parent does. The caller
+// must call Close.
 type Watcher struct {
 	poll   *poller
 	deaths chan Death
 	stop   chan struct{} // closed by Close
 	done   chan struct{} // closed when run has returned
 
-	mu      sync.Mutex // guards what follows
+	mu      sync.Mutex // guards the fields below
 	seq     uint64
 	closed  bool
 	watches map[string]*watch
-	gone    []Death // dead before they were added, not told yet
+	gone    []Death // dead before they were added, not reported yet
 }
 
-// A watch is one process that is still to die.
+// A watch is one process that has not died yet.
 type watch struct {
 	Death
 	seq uint64
 	fd  int
 }
 
-// NewWatcher starts a watcher. It takes one goroutine and one thread that
-// sleeps in the kernel, and on Linux one descriptor for each process added.
+// NewWatcher starts a watcher. It uses one goroutine and one thread that sleeps in the
+// kernel, and on Linux one descriptor for each process added.
 func NewWatcher() (*Watcher, error) {
 	p, err := newPoller()
 	if err != nil {
@@ -50,7 +50,7 @@ func NewWatcher() (*Watcher, error) {
 	}
 	w := &Watcher{
 		poll: p,
-		// Unbuffered: what has not been taken yet waits in the kernel.
+		// Unbuffered: deaths that have not been received yet wait in the kernel.
 		deaths:  make(chan Death),
 		stop:    make(chan struct{}),
 		done:    make(chan struct{}),
@@ -60,10 +60,10 @@ func NewWatcher() (*Watcher, error) {
 	return w, nil
 }
 
-// Add has the process's death told under key. One that is dead already, whose
-// number belongs to another by now, or whose birth is not known (Start 0: it is
-// nobody) is told at once. A watch that had the key is dropped.
-// It never blocks, also while nobody takes deaths.
+// Add has the process's death reported under key. If it is dead already, its number
+// belongs to another process by now, or its birth is unknown (Start 0: it is nobody),
+// its death is reported at once. A watch that had the key is dropped. Add never blocks,
+// even if nobody receives deaths.
 func (w *Watcher) Add(key string, p Process) error {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -75,7 +75,7 @@ func (w *Watcher) Add(key string, p Process) error {
 	x := &watch{Death: Death{key, p}, seq: w.seq, fd: -1}
 	err := w.poll.add(x)
 	if err == nil {
-		// Only now that the number is held fast does its birth say whose it is.
+		// The birth identifies the process only now that the pidfd holds it.
 		var now Process
 		now, err = Find(p.PID)
 		if err == nil && (!p.Named() || now.Start != p.Start) {
@@ -97,15 +97,15 @@ func (w *Watcher) Add(key string, p Process) error {
 	return fmt.Errorf("watch process %d: %w", p.PID, err)
 }
 
-// Remove ends the watch under key, if there is one. A death that has been
-// noticed already may still be told.
+// Remove ends the watch under key, if there is one. A death that has been noticed
+// already may still be reported.
 func (w *Watcher) Remove(key string) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	w.drop(key)
 }
 
-// Deaths is where they are told. It is closed by Close.
+// Deaths returns the channel of deaths. Close closes it.
 func (w *Watcher) Deaths() <-chan Death { return w.deaths }
 
 // Close ends all watches and waits for the goroutine.
@@ -130,7 +130,7 @@ func (w *Watcher) Close() error {
 	return w.poll.close()
 }
 
-// drop forgets the watch or the untold death under key; w.mu is held.
+// drop forgets the watch or the unreported death under key; the caller holds mu.
 func (w *Watcher) drop(key string) {
 	if x := w.watches[key]; x != nil {
 		delete(w.watches, key)
@@ -144,7 +144,7 @@ func (w *Watcher) drop(key string) {
 	}
 }
 
-// signal signals the process under key, if there is one that lives.
+// signal signals the process under key, if there is one alive.
 func (w *Watcher) signal(key string, sig unix.Signal) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -160,7 +160,7 @@ func (w *Watcher) run() {
 	for {
 		events, err := w.poll.wait()
 		if err != nil {
-			return // the descriptor is ours and open: can't be
+			return // the descriptor is open and ours: this can't happen
 		}
 		for _, d := range w.take(events) {
 			select {
@@ -177,8 +177,8 @@ func (w *Watcher) run() {
 	}
 }
 
-// take removes from the watches what the events are about. An event whose
-// watch is gone means nothing.
+// take removes the watches that the events concern. An event without a watch means
+// nothing.
 func (w *Watcher) take(events []event) []Death {
 	w.mu.Lock()
 	defer w.mu.Unlock()

@@ -2,8 +2,8 @@ package proc
 
 import "golang.org/x/sys/unix"
 
-// A poller waits for NOTE_EXIT with kqueue. The kernel ties the note to the
-// process, not to the number, but tells only the number.
+// A poller waits for NOTE_EXIT with kqueue. The kernel ties the note to the process,
+// not to the number, but reports only the number.
 type poller struct {
 	queue  int
 	buf    [64]unix.Kevent_t
@@ -60,8 +60,8 @@ func (p *poller) signal(x *watch, sig unix.Signal) {
 	}
 }
 
-// wait blocks until something died or wakeUp was called. What it returns is
-// good until the next call.
+// wait blocks until a process died or wakeUp was called. Its result is valid until the
+// next call.
 func (p *poller) wait() ([]event, error) {
 	n, err := unix.Kevent(p.queue, nil, p.buf[:], nil)
 	if err != nil && err != unix.EINTR {

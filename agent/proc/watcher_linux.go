@@ -2,15 +2,15 @@ package proc
 
 import "golang.org/x/sys/unix"
 
-// A poller waits for pidfds with epoll. A pidfd means one process for good,
-// whoever gets its number later.
+// A poller waits for pidfds with epoll. A pidfd means one process for good, even if its
+// number is reused.
 type poller struct {
 	epoll, wake int
 	buf         [64]unix.EpollEvent
 	events      []event
 }
 
-// An event is a watch's number. Descriptors are given out again, these never.
+// An event is a watch's number. Descriptors are reused, these numbers never.
 type event uint64
 
 func (e event) of(x *watch) bool { return x.seq == uint64(e) }
@@ -50,8 +50,8 @@ func (p *poller) add(x *watch) error {
 	return nil
 }
 
-// remove takes the pidfd out before it closes it: a copy in a process that is
-// just being forked would keep it in.
+// remove removes the pidfd before it closes it: a copy in a process that is just being
+// forked would keep it in.
 func (p *poller) remove(x *watch) {
 	unix.EpollCtl(p.epoll, unix.EPOLL_CTL_DEL, x.fd, nil)
 	unix.Close(x.fd)
@@ -61,8 +61,8 @@ func (p *poller) signal(x *watch, sig unix.Signal) {
 	unix.PidfdSendSignal(x.fd, sig, nil, 0)
 }
 
-// wait blocks until something died or wakeUp was called. What it returns is
-// good until the next call.
+// wait blocks until a process died or wakeUp was called. Its result is valid until the
+// next call.
 func (p *poller) wait() ([]event, error) {
 	n, err := unix.EpollWait(p.epoll, p.buf[:], -1)
 	if err != nil && err != unix.EINTR {

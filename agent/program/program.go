@@ -1,10 +1,10 @@
 // Package program finds programs that are not netsky's own and asks them short
 // questions, such as which version they are.
 //
-// It promises that a question is bounded in time and in what is kept of the answer,
-// that no answer of a program gets into an error with more than one line of harmless
-// text, and that an environment is cleaned in one way wherever a program is started.
-// It keeps no state on disk; a program that is asked is killed with its question.
+// It promises that a question is bounded in time and size, that only one line of
+// harmless text of a program's answer gets into an error, and that environments are
+// cleaned in the same way wherever a program is started. It keeps no state on disk; a
+// program that is asked is killed with its question.
 package program
 
 import (
@@ -33,10 +33,10 @@ func Find(path, name string) string {
 	return ""
 }
 
-// maxAnswer is how much is kept of an answer, in bytes.
+// maxAnswer is how much of an answer is kept, in bytes.
 const maxAnswer = 64 << 10
 
-// A Question is a program that is run for what it prints.
+// A Question is a program that is run for its output.
 type Question struct {
 	Program string
 	Args    []string
@@ -45,7 +45,7 @@ type Question struct {
 	Wait    time.Duration // 0 is 20 s
 }
 
-// Ask runs the program and returns what it printed, also beside an error.
+// Ask runs the program and returns its output, also with an error.
 func (q Question) Ask(ctx context.Context) ([]byte, error) {
 	wait := cmp.Or(q.Wait, 20*time.Second)
 	limited, cancel := context.WithTimeout(ctx, wait)
@@ -77,7 +77,7 @@ func (h *head) Write(p []byte) (int, error) {
 	return len(p), nil
 }
 
-// firstLine is what a program says in its first line, made fit to be shown.
+// firstLine returns the first line of a program's output, made safe for display.
 func firstLine(s string) string {
 	s, _, _ = strings.Cut(strings.TrimSpace(s), "\n")
 	s = strings.Map(func(r rune) rune {
@@ -100,7 +100,7 @@ func (v Version) String() string { return fmt.Sprintf("%d.%d.%d", v[0], v[1], v[
 // Before reports whether the release is older than another.
 func (v Version) Before(w Version) bool { return slices.Compare(v[:], w[:]) < 0 }
 
-// ParseVersion reads "2.1.329"; what follows the third number is left out.
+// ParseVersion parses "2.1.329"; anything after the third number is ignored.
 func ParseVersion(word string) (v Version, ok bool) {
 	n, _ := fmt.Sscanf(word, "%d.%d.%d", &v[0], &v[1], &v[2])
 	if n != 3 || slices.Min(v[:]) < 0 {
@@ -109,10 +109,10 @@ func ParseVersion(word string) (v Version, ok bool) {
 	return v, true
 }
 
-// Answers keeps what programs have answered: all agents of one up ask the same. The
-// zero Answers is empty. It is safe for concurrent use.
+// Answers caches programs' answers: all agents of one up ask the same. The zero Answers
+// is empty. It is safe for concurrent use.
 type Answers[T any] struct {
-	mu   sync.Mutex // guards what follows, also while a program is asked
+	mu   sync.Mutex // guards the fields below, also while a program is asked
 	kept map[string]answer[T]
 }
 
@@ -121,9 +121,9 @@ type answer[T any] struct {
 	err   error
 }
 
-// Get returns the answer under key, and asks for it if there is none. A caller that comes while
-// another is asking waits. An answer of which ctx has ended is not kept: it says more
-// of the caller than of the program.
+// Get returns the answer under key, and asks for it if there is none. A caller waits
+// while another is asking. An answer is not kept if ctx has ended: it says more about
+// the caller than about the program.
 func (a *Answers[T]) Get(ctx context.Context, key string, ask func() (T, error)) (T, error) {
 	a.mu.Lock()
 	defer a.mu.Unlock()

@@ -1,7 +1,7 @@
-// Package brake counts what agents send, and says when one sends too much: too many
-// hops, too many in a minute, or to a mailbox where too many wait.
+// Package brake counts what agents send, and refuses what exceeds a limit: too many
+// hops, too many messages in a minute, or to a mailbox where too many wait.
 //
-// What it counts is not fsynced: a crash of the machine forgets a minute of it.
+// Its counts are not fsynced: a crash of the machine forgets a minute of them.
 package brake
 
 import (
@@ -20,19 +20,20 @@ import (
 	"netsky/bus/disk"
 )
 
-// Refusals match Err; one by its hops, which no waiting loosens, matches ErrHops too.
+// Refusals match Err; one for too many hops, which waiting does not change, matches
+// ErrHops too.
 var (
 	Err     = errors.New("brake")
 	ErrHops = errors.New("too many hops")
 )
 
-// The limits of agents' sends.
+// The limits for agents' messages.
 const (
 	MaxHops    = 16
 	maxRate    = 60 // envelopes from one sender to one mailbox
 	rateWindow = time.Minute
 	maxWaiting = 1000
-	tellAgain  = time.Hour // the owner is told once in this time, per sender, mailbox and brake
+	tellAgain  = time.Hour // the owner is notified once in this time, per sender, mailbox and brake
 	dir        = home.RunDir + "/brakes"
 )
 
@@ -57,17 +58,18 @@ func (e Error) Is(target error) bool {
 	return target == Err || target == ErrHops && e.Kind == Hops
 }
 
-// Advice is what to do next about it.
+// Advice returns what to do next.
 func (e Error) Advice() string {
-	return "so many messages mean a loop, or a reader who does not keep up: send it again in a minute, or go on without it"
+	return "this many messages mean a loop, or a reader that cannot keep up: send it again in a minute, or continue without it"
 }
 
-// A Ring is the file run/brakes/<sender>-<mailbox>, held under its flock:
-// when the owner was last told of each brake, then when the last sends were
-// made, all in nanoseconds and in no order. It is not fsynced: a crash of the
-// machine forgets a minute of counting.
+// A Ring is the file run/brakes/<sender>-<mailbox>, held under its flock: when the
+// owner was last notified of each brake, then when the last sends were made, all in
+// nanoseconds and in no order. It is not fsynced: a crash of the machine forgets a
+// minute of counting.
 type Ring struct {
-	// Bounded: what is sent now is the first answer to a message, and does not count.
+	// Bounded is set if the message sent now is the first answer to another one, which
+	// does not count.
 	Bounded bool
 
 	cache *disk.Cache
@@ -75,8 +77,8 @@ type Ring struct {
 	times [int(kinds) + maxRate]int64
 }
 
-// Excess says which brake a send with so many hops meets; the fact is "" if none.
-// waiting counts what waits where it goes, up to a limit.
+// Excess returns the brake that stops a send with so many hops; the fact is "" if none
+// does. waiting counts the waiting messages at the recipient, up to a limit.
 func (r *Ring) Excess(hops int, now time.Time, waiting func(limit int) (int, error)) (kind Kind, fact string, err error) {
 	if hops > MaxHops {
 		return Hops, HopsFact(hops), nil
@@ -91,28 +93,29 @@ func (r *Ring) Excess(hops int, now time.Time, waiting func(limit int) (int, err
 	return 0, "", err
 }
 
-// HopsFact says that there are too many hops.
+// HopsFact describes too many hops.
 func HopsFact(hops int) string { return fmt.Sprintf("%d hops, at most %d", hops, MaxHops) }
 
-// ToldLately reports whether the owner was told of that brake in the last hour.
+// ToldLately reports whether the owner was notified of that brake in the last hour.
 func (r *Ring) ToldLately(kind Kind, now time.Time) bool {
 	age := now.UnixNano() - r.times[kind]
 	return age >= 0 && age < int64(tellAgain)
 }
 
-// Tell notes that the owner has been told; if that fails, he is told twice.
+// Tell records that the owner has been notified; if that fails, there is a second
+// notification.
 func (r *Ring) Tell(kind Kind, now time.Time) { r.set(int(kind), now) }
 
-// The ring's file holds, behind the times, which messages have been answered: a
-// table of words of their IDs' digests, in which a later one may take the place
-// of an earlier, so that at worst another answer to that passes.
+// After the times, the ring's file records which messages have been answered: a table
+// of the first words of their IDs' digests. A later one may overwrite an earlier one, so that at worst
+// one more answer to that message passes.
 const answerSlots = 4096
 
 func (r *Ring) answerAt(id string) (offset int64, word [8]byte) {
 	sum := sha256.Sum256([]byte(id))
 	slot := binary.LittleEndian.Uint64(sum[8:]) % answerSlots
 	copy(word[:], sum[:8])
-	word[0] |= 1 // never the zero of a slot that is free
+	word[0] |= 1 // never the zero of a free slot
 	return int64(8*len(r.times)) + 8*int64(slot), word
 }
 
@@ -130,11 +133,11 @@ func (r *Ring) Answer(id string) {
 	disk.Pwrite(r.file.FD, word[:], at)
 }
 
-// recent counts the sends of the last minute and names a slot for one more.
+// recent counts the sends of the last minute and returns a slot for one more.
 func (r *Ring) recent(now time.Time) (n, slot int) {
 	slot = int(kinds)
 	for i := slot; i < len(r.times); i++ {
-		// A time ahead of us is from before the clock was set back.
+		// A future time is from before the clock was set back.
 		if age := now.UnixNano() - r.times[i]; age >= 0 && age < int64(rateWindow) {
 			n++
 		} else {
@@ -153,15 +156,15 @@ func (r *Ring) Count(now time.Time) {
 	r.set(slot, now) // if this fails, one send is not counted
 }
 
-// Release gives the ring to the next sender.
+// Release unlocks the ring for the next sender.
 func (r *Ring) Release() {
 	disk.Flock(r.file.FD, unix.LOCK_UN)
 	r.file.Unlock()
 	r.cache.Put(r.file)
 }
 
-// Open opens the ring of a sender and a mailbox under its lock, for which it waits
-// a second or two. The caller releases it.
+// Open opens the ring of a sender and a mailbox under its lock, for which it waits a
+// second or two. The caller must release it.
 func Open(ctx context.Context, h home.Dir, cache *disk.Cache, files *disk.Maker, from, to agent.ID) (*Ring, error) {
 	name := string(from) + "-" + string(to)
 	file, err := cache.Get(dir+"/"+name, time.Second, func() (int, error) {

@@ -6,17 +6,17 @@ import (
 	"time"
 )
 
-// maxCached bounds the descriptors that a cache keeps open.
+// maxCached is the most descriptors that a cache keeps open.
 const maxCached = 64
 
-// A Cache keeps files and directories open. One that is not where it was is opened
-// anew. What nobody uses is closed with the cache, by the garbage collector.
+// A Cache keeps files and directories open. One that has been moved or replaced is
+// opened again. The garbage collector closes unused ones with the cache.
 type Cache struct {
 	mu   sync.Mutex // guards the map and the counts of users
 	open map[string]*Handle
 }
 
-// A Handle is one of them. Its mutex is for those who need it alone.
+// A Handle is one of them. Its mutex is for users that need it exclusively.
 type Handle struct {
 	sync.Mutex
 	Kept
@@ -26,9 +26,9 @@ type Handle struct {
 	dropped bool
 }
 
-// Get returns the descriptor for a path below the home; make opens it if it is
-// not at hand. The answer to where it lies is good for as long as trust says.
-// The caller gives it back.
+// Get returns the descriptor for a path below the home; make opens it if it is not
+// cached. That the path still leads to it is checked again after trust. The caller must
+// give it back with Put.
 func (c *Cache) Get(rel string, trust time.Duration, make func() (int, error)) (*Handle, error) {
 	c.mu.Lock()
 	now := time.Now()
@@ -61,7 +61,7 @@ func (c *Cache) Get(rel string, trust time.Duration, make func() (int, error)) (
 	if c.open == nil {
 		c.open = map[string]*Handle{}
 	}
-	for name, old := range c.open { // any other makes room; all are equally cheap
+	for name, old := range c.open { // any one of them makes room; all are equally cheap
 		if len(c.open) < maxCached {
 			break
 		}

@@ -12,7 +12,7 @@ import (
 	"netsky/agent/home"
 )
 
-// MakeDir opens a directory below the home as OpenDir does, and makes it if it is
+// MakeDir opens a directory below the home as OpenDir does, and creates it if it is
 // missing: mode 0700, and it and its parents survive a loss of power.
 func MakeDir(home home.Dir, rel string) (int, error) {
 	fd, err := OpenDir(home, rel)
@@ -25,7 +25,7 @@ func MakeDir(home home.Dir, rel string) (int, error) {
 	return OpenDir(home, rel)
 }
 
-// OpenDir opens a directory below the home and follows no link below it.
+// OpenDir opens a directory below the home without following links below it.
 func OpenDir(h home.Dir, rel string) (int, error) {
 	root, err := Open(unix.AT_FDCWD, h.Root(), unix.O_DIRECTORY|unix.O_RDONLY)
 	if err != nil {
@@ -82,7 +82,7 @@ func makeDir(home home.Dir, rel string) error {
 // A Kept is a descriptor that stays open for long.
 type Kept struct {
 	FD   int
-	path string // where it lay when it was opened
+	path string // where it was when it was opened
 }
 
 func Keep(fd int) Kept {
@@ -90,15 +90,15 @@ func Keep(fd int) Kept {
 	return Kept{fd, path}
 }
 
-// Here reports whether it still lies where it was opened: whether it has not been
-// removed, moved away or replaced, by a link too and at any place of its path.
+// Here reports whether it is still where it was opened: not removed, moved away or
+// replaced, nor behind a link at any place of its path.
 func (k Kept) Here() bool {
 	path, ok := pathOf(k.FD)
 	return ok && path == k.path
 }
 
-// A Dir is a directory kept open. One that is not where it was is opened anew, or
-// refused. It is not safe for concurrent use.
+// A Dir is a directory kept open. One that has been moved or replaced is opened again,
+// or refused. It is not safe for concurrent use.
 type Dir struct {
 	Home    home.Dir
 	Rel     string
@@ -107,11 +107,11 @@ type Dir struct {
 	checked time.Time
 }
 
-// checkAgain is how long a check holds good: the system calls of one letter.
+// checkAgain is how long a check is valid: the system calls for one message.
 const checkAgain = 5 * time.Millisecond
 
-// Use returns the descriptor, good until the next call. mended says what had
-// to be done about the directory first, "" if nothing had.
+// Use returns the descriptor, valid until the next call. mended describes what had to
+// be repaired first, "" if nothing.
 func (d *Dir) Use() (fd int, mended string, err error) {
 	now := time.Now()
 	if d.open && now.Sub(d.checked) < checkAgain {

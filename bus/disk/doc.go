@@ -1,10 +1,10 @@
-// Package disk makes, reads and moves the files of a bus by descriptor, so that
-// nobody can put a link in the way.
+// Package disk creates, reads and moves the files of a bus by descriptor, so that
+// nobody can divert it with a link.
 //
-// Every system call of the bus that touches the file system stands here, behind
-// a step, so that a test can end the process or fail the call before any of them.
+// It contains every system call of the bus that touches the file system, each behind a
+// step, so that a test can end the process or fail the call before any of them.
 //
-// A file that WriteNew has made and a directory that MakeDir has made survive a
-// loss of power. A crash leaves a hidden file at most, or, where the file system
-// knows no exclusive rename, one file under two names.
+// A file that WriteNew has created and a directory that MakeDir has created survive a
+// loss of power. A crash leaves a hidden file at most, or, on a file system without
+// exclusive rename, one file under two names.
 package disk

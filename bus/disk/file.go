@@ -12,14 +12,14 @@ import (
 	"netsky/bus/envelope"
 )
 
-// A Mark is what tells one state of a file from every other.
+// A Mark distinguishes one state of a file from every other.
 type Mark struct {
 	Dev, Ino uint64
 	Size     int64
 	MTime    int64 // nanoseconds
 }
 
-// MarkOf is the mark of a file by its state.
+// MarkOf returns the mark of a file with these attributes.
 func MarkOf(st unix.Stat_t) Mark {
 	return Mark{uint64(st.Dev), st.Ino, st.Size, st.Mtim.Nano()}
 }
@@ -27,17 +27,16 @@ func MarkOf(st unix.Stat_t) Mark {
 // ErrGrowing reports a file that changed while it was read.
 var ErrGrowing = errors.New("still being written")
 
-// An OddError is a fault of the file itself that no more writing can mend.
+// An OddError is a fault of the file itself that no further writing can repair.
 type OddError struct{ error }
 
 func (e OddError) Unwrap() error { return e.error }
 
 func oddf(format string, args ...any) error { return OddError{envelope.Invalidf(format, args...)} }
 
-// ReadFile reads a small file by descriptor. It follows no link, never blocks,
-// and reads nothing but a regular file of ours that others can't write to, and
-// never more than limit bytes. Faults of the file match ErrInvalid; errors of
-// the system don't.
+// ReadFile reads a small file by descriptor. It follows no link, never blocks, and
+// reads only a regular file of this user's that others can't write to, and at most
+// limit bytes. Faults of the file match ErrInvalid; errors of the system don't.
 func ReadFile(dir int, name string, limit int64) ([]byte, Mark, error) {
 	fd, err := Open(dir, name, unix.O_RDONLY|unix.O_NOFOLLOW|unix.O_NONBLOCK|unix.O_NOCTTY|NoAtime)
 	switch err {
@@ -63,7 +62,7 @@ func ReadFile(dir int, name string, limit int64) ([]byte, Mark, error) {
 	if st.Size > limit {
 		return nil, m, envelope.Invalidf("%d bytes: at most %d", st.Size, limit)
 	}
-	data := make([]byte, st.Size+1) // one more, to see it grow
+	data := make([]byte, st.Size+1) // one more, to detect growth
 	n, err := Read(fd, data, int(st.Size))
 	if err != nil {
 		return nil, m, fmt.Errorf("read %s: %w", name, err)
@@ -74,9 +73,9 @@ func ReadFile(dir int, name string, limit int64) ([]byte, Mark, error) {
 	return data[:n], m, nil
 }
 
-// CheckStat refuses what is no regular file, and one that another user could
-// have written: of a foreign owner, or writable by all. The group's bit is
-// left to the user's umask; no other group reaches below a home of mode 0700.
+// CheckStat refuses anything but a regular file, and one that another user could have
+// written: with another owner, or writable by all. The group's bit is left to the
+// user's umask; no other group can reach below a home of mode 0700.
 func CheckStat(st unix.Stat_t) error {
 	switch {
 	case st.Mode&unix.S_IFMT != unix.S_IFREG:
@@ -89,17 +88,17 @@ func CheckStat(st unix.Stat_t) error {
 	return nil
 }
 
-// Same reports whether two marks are of one state of one file, whatever device
-// the system calls it on.
+// Same reports whether two marks describe the same state of one file, whatever device
+// the system reports for it.
 func (m Mark) Same(n Mark) bool {
 	m.Dev, n.Dev = 0, 0
 	return m == n
 }
 
-// Gone reports whether the error says that a file has been taken away by someone else.
+// Gone reports whether the error means that another process has removed the file.
 func Gone(err error) bool { return errors.Is(err, unix.ENOENT) }
 
-// TempName is the hidden name under which a file is written.
+// TempName returns the hidden name under which a file is written.
 func TempName(name string) string { return "." + name + TempSuffix }
 
 const TempSuffix = ".tmp"
@@ -107,14 +106,13 @@ const TempSuffix = ".tmp"
 // ErrNotSynced reports that a file may not survive a loss of power.
 var ErrNotSynced = errors.New("not synced")
 
-// A Maker makes files. Whether the process's umask leaves them the mode they need
-// is found out once.
+// A Maker creates files. It determines only once whether the process's umask leaves
+// them the mode they need.
 type Maker struct {
 	fine atomic.Bool
 }
 
-// WriteNew writes and fsyncs a file that was not there before. If it fails, it
-// leaves none.
+// WriteNew writes and fsyncs a new file. If it fails, it leaves none.
 func (m *Maker) WriteNew(dir int, name string, write func(fd int) error) (err error) {
 	fd, err := Open(dir, name, unix.O_WRONLY|unix.O_CREAT|unix.O_EXCL|unix.O_NOFOLLOW)
 	if err == unix.EEXIST {
@@ -143,8 +141,8 @@ func (m *Maker) WriteNew(dir int, name string, write func(fd int) error) (err er
 	return nil
 }
 
-// Replace writes a file that may be lost with the machine's power, in the place of
-// one that is there. A crash leaves a part of it or none.
+// Replace replaces a file that a loss of power may destroy. A crash leaves a part of it
+// or none.
 func (m *Maker) Replace(dir int, name string, data []byte) error {
 	err := Unlink(dir, name)
 	if err != nil && err != unix.ENOENT {

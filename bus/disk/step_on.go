@@ -4,11 +4,11 @@ package disk
 
 import "sync/atomic"
 
-// fault is asked before every system call that touches the file system.
+// fault is called before every system call that touches the file system.
 var fault atomic.Pointer[func(op string) error]
 
-// SetFault puts f before every system call that touches the file system; nil
-// takes it away.
+// SetFault has f called before every system call that touches the file system; nil
+// removes it.
 func SetFault(f func(op string) error) {
 	if f == nil {
 		fault.Store(nil)
@@ -17,7 +17,7 @@ func SetFault(f func(op string) error) {
 	fault.Store(&f)
 }
 
-// Step asks before a system call whether it is to fail.
+// Step returns the error with which a system call is to fail.
 func Step(op string) error {
 	if f := fault.Load(); f != nil {
 		return (*f)(op)

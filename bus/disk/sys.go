@@ -7,7 +7,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// retry runs a call again when a signal interrupted it.
+// retry repeats a call that a signal interrupted.
 func retry(call func() error) error {
 	for {
 		if err := call(); err != unix.EINTR {
@@ -38,7 +38,7 @@ func Fstat(fd int) (st unix.Stat_t, err error) {
 	return st, err
 }
 
-// Lstat looks at a name in a directory and follows no link.
+// Lstat stats a name in a directory and follows no link.
 func Lstat(dir int, name string) (st unix.Stat_t, err error) {
 	if err := Step("lstat"); err != nil {
 		return st, err
@@ -47,7 +47,7 @@ func Lstat(dir int, name string) (st unix.Stat_t, err error) {
 	return st, err
 }
 
-// Read reads at least want bytes, or as far as the file goes.
+// Read reads at least want bytes, or to the end of the file.
 func Read(fd int, buf []byte, want int) (n int, err error) {
 	if err := Step("read"); err != nil {
 		return 0, err
@@ -122,8 +122,8 @@ func Move(dir int, from string, toDir int, to string) error {
 	if err != unix.EINVAL && err != unix.ENOSYS && err != unix.ENOTSUP {
 		return err
 	}
-	// A file system that has no such rename. A crash between the two calls
-	// leaves the file under both names; its ID keeps it one message.
+	// The file system has no such rename. A crash between the two calls leaves the file
+	// under both names; its ID keeps it one message.
 	if err := Link(dir, from, toDir, to); err != nil {
 		return err
 	}
@@ -140,9 +140,9 @@ func Names(fd int, fn func(name string) bool) error {
 // listings are buffers for Dirents: the daemon lists directories all day.
 var listings = sync.Pool{New: func() any { return new([32 << 10]byte) }}
 
-// Dirents is Names with names that are good only during the call, and with the
-// caller's buffer, if that is not nil. parts says in how many parts the system gave them: only one
-// part is a picture of one moment.
+// Dirents is Names with names that are valid only during the call, and with the
+// caller's buffer, if that is not nil. parts is how many system calls returned them:
+// only a single one is a consistent snapshot.
 func Dirents(fd int, buf []byte, fn func(name []byte) bool) (parts int, err error) {
 	if err := Step("list"); err != nil {
 		return 0, err
@@ -181,5 +181,5 @@ func Pwrite(fd int, data []byte, off int64) error {
 	})
 }
 
-// Flock takes or gives back the lock of an open file.
+// Flock locks or unlocks an open file.
 func Flock(fd, how int) error { return retry(func() error { return unix.Flock(fd, how) }) }

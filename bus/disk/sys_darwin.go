@@ -7,20 +7,20 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// noAtime has no counterpart here.
+// noAtime has no equivalent here.
 const NoAtime = 0
 
 func renameExclusive(dir int, from string, toDir int, to string) error {
 	return unix.RenameatxNp(dir, from, toDir, to, unix.RENAME_EXCL)
 }
 
-// openBeneath has no counterpart here: the caller walks.
+// openBeneath has no equivalent here: the caller walks.
 func openBeneath(int, string) (fd int, err error, ok bool) { return -1, nil, false }
 
-// pathOf is where an open file lies now, whatever it was called when it was
-// opened; ok is false where the system won't say.
+// pathOf returns where an open file is now, whatever its name was when it was opened;
+// ok is false if the system does not report it.
 func pathOf(fd int) (path string, ok bool) {
-	var pin runtime.Pinner // the kernel writes to the buffer behind the runtime's back
+	var pin runtime.Pinner // the kernel writes to the buffer without the runtime's knowledge
 	defer pin.Unpin()
 	buf := new([1024]byte)
 	pin.Pin(buf)
@@ -47,5 +47,5 @@ func eachDirent(buf []byte, fn func(name []byte) bool) (all bool) {
 	return true
 }
 
-// HasWriter can't be told here.
+// HasWriter is unknown here.
 func HasWriter(int) bool { return false }

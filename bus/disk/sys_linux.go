@@ -8,16 +8,16 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// noAtime keeps reading from being a write: the time of last access would be
-// put into the journal with every envelope.
+// noAtime keeps reading from being a write: otherwise each envelope would add an access
+// time to the journal.
 const NoAtime = unix.O_NOATIME
 
 func renameExclusive(dir int, from string, toDir int, to string) error {
 	return unix.Renameat2(dir, from, toDir, to, unix.RENAME_NOREPLACE)
 }
 
-// openBeneath opens a directory below another in one call that follows no
-// link. ok is false where the kernel has no such call or a sandbox forbids it.
+// openBeneath opens a directory below another in one call that follows no link. ok is
+// false if the kernel has no such call or a sandbox forbids it.
 func openBeneath(dir int, rel string) (fd int, err error, ok bool) {
 	if err := Step("open"); err != nil {
 		return -1, err, true
@@ -30,23 +30,23 @@ func openBeneath(dir int, rel string) (fd int, err error, ok bool) {
 			})
 			return err
 		})
-		if err != unix.EPERM { // another's directory: its time is not ours to keep
+		if err != unix.EPERM { // another user's directory: its access time must not be suppressed
 			break
 		}
 	}
 	return fd, err, err != unix.ENOSYS && err != unix.EPERM && err != unix.EAGAIN
 }
 
-// pathOf is where an open file lies now, whatever it was called when it was
-// opened; ok is false where the system won't say.
+// pathOf returns where an open file is now, whatever its name was when it was opened;
+// ok is false if the system does not report it.
 func pathOf(fd int) (path string, ok bool) {
 	var buf [512]byte
 	n, err := unix.Readlink("/proc/self/fd/"+strconv.Itoa(fd), buf[:])
 	return string(buf[:max(n, 0)]), err == nil && n < len(buf)
 }
 
-// eachDirent takes the kernel's struct linux_dirent64 apart without making a
-// string of each name.
+// eachDirent parses the kernel's struct linux_dirent64 without allocating a string for
+// each name.
 func eachDirent(buf []byte, fn func(name []byte) bool) (all bool) {
 	const sizeAt, nameAt = 16, 19
 	for len(buf) > nameAt {
@@ -66,10 +66,9 @@ func eachDirent(buf []byte, fn func(name []byte) bool) (all bool) {
 	return true
 }
 
-// HasWriter reports whether the file is open for writing anywhere. The kernel
-// refuses a read lease on such a file; it gives none either on a file of
-// another user's, or where the file system knows no leases, and then nobody
-// can tell. A lease is given back at once.
+// HasWriter reports whether the file is open for writing anywhere. The kernel refuses a
+// read lease on such a file; it also refuses one on another user's file, or if the file
+// system has no leases, and then it is unknown. A lease is given back at once.
 func HasWriter(fd int) bool {
 	if Step("lease") != nil {
 		return false

@@ -1,5 +1,5 @@
-// Package owner is the owner's mail as it is shown: which messages are new, each once, and
-// which have been shown. What a crash cuts off is shown once more.
+// Package owner is the owner's mail for showing it: which messages are new, each once,
+// and which have been shown. What a crash interrupts is shown once more.
 package owner
 
 import (
@@ -13,27 +13,26 @@ import (
 	"netsky/bus/envelope"
 )
 
-// A Showing remembers which of the owner's mail one run of a verb has shown.
+// A Showing records which of the owner's mail one run of a verb has shown.
 type Showing struct {
 	home  home.Dir
 	bus   *bus.Bus
 	shown map[string]bool // by file name, of all time
 	fresh []string        // shown by this run and not filed yet
-	lines []string        // of those that are not yet written down
+	lines []string        // of those not yet saved
 	wrote time.Time
 }
 
-// NewShowing begins a run.
+// NewShowing starts a run.
 func NewShowing(h home.Dir, b *bus.Bus) (*Showing, error) {
 	shown, err := h.ShownMail()
 	return &Showing{home: h, bus: b, shown: shown}, err
 }
 
-// markEvery bounds what is shown once more after a crash: what was shown in so
-// much time.
+// markEvery limits what is shown once more after a crash: what was shown in that time.
 const markEvery = 50 * time.Millisecond
 
-// Mark remembers files as shown.
+// Mark records files as shown.
 func (r *Showing) Mark(names ...string) error {
 	for _, name := range names {
 		if !r.shown[name] {
@@ -54,8 +53,8 @@ func (r *Showing) write() error {
 	return err
 }
 
-// File files what was shown where it lies in the inbox still. Where the daemon
-// runs it holds the mailbox and has filed it, or is about to.
+// File files the messages shown that are still in the inbox. If the daemon runs, it
+// holds the mailbox and has filed them, or is about to.
 func (r *Showing) File() error {
 	if len(r.fresh) == 0 {
 		return nil
@@ -71,8 +70,8 @@ func (r *Showing) File() error {
 	return r.trim()
 }
 
-// maxRead is from how many names on the list is cut to the mail that is still
-// on file, when that is half of it or less.
+// maxRead is the length of the list from which it is reduced to the mail that is still
+// on file, if that is half of it or less.
 const maxRead = 10_000
 
 func (r *Showing) trim() error {
@@ -103,12 +102,12 @@ type Letter struct {
 	copies []string
 }
 
-// Names are its files.
+// Names returns its files.
 func (m Letter) Names() []string { return append([]string{m.Name}, m.copies...) }
 
-// Letters are the owner's readable messages, the oldest first: all of them, also
-// what was filed unread, or those that were not shown yet, each once. Then
-// copies are files in the inbox that will be filed unread, as what they say has
+// Letters returns the owner's readable messages, the oldest first, each once: all of
+// them, including those filed unread, or only those not shown yet. In the latter case,
+// copies are files in the inbox that will be filed unread, because the same message has
 // been filed before.
 func Letters(b *bus.Bus, all bool) (list []Letter, copies []string, err error) {
 	names, err := b.Unread()
@@ -125,7 +124,7 @@ func Letters(b *bus.Bus, all bool) (list []Letter, copies []string, err error) {
 		id   string
 	}
 	had := make(map[key]int)
-	entries, err := b.FindAll(agent.Owner, names) // without those that were pruned just now
+	entries, err := b.FindAll(agent.Owner, names) // without those that were just pruned
 	if err != nil {
 		return nil, nil, err
 	}

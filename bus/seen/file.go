@@ -1,9 +1,9 @@
-// Package seen is the file seen of a mailbox: the IDs of the envelopes that have
-// had their effect, so that none has it twice.
+// Package seen is the file seen of a mailbox: the IDs of the envelopes that have had
+// their effect, so that none has it twice.
 //
-// [File] is for the receiver that holds the mailbox's lock and alone writes it,
-// [Memory] for everybody else. A line that Add has added survives a loss of power.
-// A crash leaves at most half a line at the end, which is skipped.
+// [File] is for the receiver, which holds the mailbox's lock and is the only writer,
+// [Memory] for all others. A line that Add has added survives a loss of power. A crash
+// leaves at most half a line at the end, which is skipped.
 package seen
 
 import (
@@ -29,11 +29,11 @@ const (
 	maxSeen = 500_000 // IDs remembered; each costs about 40 bytes of memory
 )
 
-// A File is the file of the IDs whose effect has been had: one line each, with
-// tabs between milliseconds, sender, ID, hops and idempotency key. Only the
-// receiver that holds the mailbox's lock writes it. A line is fsynced before
-// its envelope leaves claimed/, and it is forgotten after keep. A crash leaves
-// at most half a line at the end, which is skipped.
+// A File is the file of the IDs that have had their effect: one line each, with tabs
+// between milliseconds, sender, ID, hops and idempotency key. Only the receiver that
+// holds the mailbox's lock writes it. A line is fsynced before its envelope leaves
+// claimed/, and it is forgotten after keep. A crash leaves at most half a line at the
+// end, which is skipped.
 type File struct {
 	Home  home.Dir
 	Box   string        // the mailbox's directory
@@ -44,17 +44,17 @@ type File struct {
 
 	open  bool
 	file  disk.Kept
-	size  int64 // as far as the lines are good
-	doubt bool  // what lies behind size is not
+	size  int64 // as far as the lines are valid
+	doubt bool  // the file has an invalid part after size
 	lines int
 	keys  map[Key]struct{}
 }
 
-// A Key is what an envelope is remembered by.
+// A Key identifies an envelope that is remembered.
 type Key [16]byte
 
-// KeysOf are the keys under which an envelope is remembered. An ID is its
-// sender's: two agents that both count their messages from 1 lose none.
+// KeysOf returns the keys under which an envelope is remembered. An ID belongs to its
+// sender: two agents that both number their messages from 1 lose none.
 func KeysOf(e envelope.Envelope) []Key {
 	list := []Key{makeKey("id", e.From, e.ID)}
 	if e.IdempotencyKey != "" {
@@ -68,7 +68,7 @@ func makeKey(what string, from agent.ID, value string) Key {
 	return Key(sum[:16])
 }
 
-// Has reports whether the envelope has had its effect, as far as is remembered.
+// Has reports whether the envelope is remembered to have had its effect.
 func (s *File) Has(e envelope.Envelope) bool {
 	for _, k := range KeysOf(e) {
 		if _, ok := s.keys[k]; ok {
@@ -78,9 +78,9 @@ func (s *File) Has(e envelope.Envelope) bool {
 	return false
 }
 
-// Load opens the file and reads it to its end. Lines older than keep, and the
-// oldest of too many, are forgotten; when that is half of the file, it is
-// written anew without them.
+// Load opens the file and reads it to its end. Lines older than keep, and the oldest of
+// too many, are forgotten; when they are half of the file, it is rewritten without
+// them.
 func (s *File) Load(now time.Time) error {
 	if err := s.reopen(); err != nil {
 		return err
@@ -137,7 +137,7 @@ func (s *File) reopen() error {
 		return err
 	}
 	s.size = st.Size
-	if st.Size == 0 { // perhaps just made: its name must last too
+	if st.Size == 0 { // possibly just created: its name must survive too
 		return disk.Fsync(dir)
 	}
 	return nil
@@ -152,7 +152,7 @@ func (s *File) Close() {
 }
 
 func (s *File) each(fn func(line []byte) error) error {
-	// One reading is one step, however long the file is.
+	// One read is one step, however long the file is.
 	if err := disk.Step("read"); err != nil {
 		return err
 	}
@@ -179,7 +179,7 @@ func (s *File) countLines() (n int, err error) {
 	return n, err
 }
 
-// Add remembers envelopes so that it survives a loss of power.
+// Add remembers envelopes so that they survive a loss of power.
 func (s *File) Add(now time.Time, list ...envelope.Envelope) error {
 	if s.Gone() || s.lines > maxSeen+maxSeen/4 {
 		if err := s.Load(now); err != nil {
@@ -191,8 +191,8 @@ func (s *File) Add(now time.Time, list ...envelope.Envelope) error {
 		lines = append(lines, seenLine(e, now)...)
 	}
 	if s.doubt || s.append(lines) != nil {
-		// What the kernel could not write it may have thrown away, so a fresh
-		// copy of all that is known to be good takes the file's place.
+		// The kernel may have dropped what it could not write, so a new copy of
+		// everything known to be valid replaces the file.
 		s.doubt = true
 		if err := s.rewrite(now, lines); err != nil {
 			return fmt.Errorf("remember %s: %w", list[0].ID, err)
@@ -218,11 +218,10 @@ func (s *File) append(line []byte) error {
 	return nil
 }
 
-// Gone reports whether the file has been taken from its place.
+// Gone reports whether the file has been removed or replaced.
 func (s *File) Gone() bool { return !s.open || !s.file.Here() }
 
-// rewrite replaces the file by a fresh one that holds the lines worth keeping,
-// and one more.
+// rewrite replaces the file by a new one with the lines worth keeping, and one more.
 func (s *File) rewrite(now time.Time, more []byte) error {
 	dir, err := disk.MakeDir(s.Home, s.Box)
 	if err != nil {
@@ -269,7 +268,7 @@ func seenLine(e envelope.Envelope, now time.Time) []byte {
 	return fmt.Appendf(nil, "%d\t%s\t%s\t%d\t%s\n", now.UnixMilli(), e.From, e.ID, e.Hops, e.IdempotencyKey)
 }
 
-// Parse reads a line: when the envelope was remembered, and what is remembered of it.
+// Parse parses a line: when the envelope was remembered, and its keys.
 func Parse(line []byte) (ms int64, e envelope.Envelope, ok bool) {
 	f := strings.Split(strings.TrimSuffix(string(line), "\n"), "\t")
 	if len(f) != 5 {

@@ -17,8 +17,8 @@ import (
 	"netsky/bus/envelope"
 )
 
-// Open opens what a mailbox remembers; the caller closes it. No mailbox,
-// or one that has remembered nothing yet, is an empty memory.
+// Open opens the memory of a mailbox; the caller closes it. Without a mailbox, or for
+// one that has remembered nothing yet, it is empty.
 func Open(h home.Dir, id agent.ID, cutoff time.Time) (*Memory, error) {
 	if _, err := agent.Parse(string(id)); err != nil {
 		return nil, err
@@ -62,7 +62,7 @@ func (m *Memory) Close() {
 }
 
 const (
-	recallChunk = 256 << 10 // stays in the processor's cache
+	recallChunk = 256 << 10 // small enough for the processor's cache
 	seenMost    = 1 << 10   // a line is shorter
 )
 
@@ -70,14 +70,14 @@ const (
 type Memory struct {
 	fd     int
 	size   int64
-	cutoff int64 // what is older is forgotten
+	cutoff int64 // older lines are forgotten
 	buf    []byte
 	at     int64 // where buf begins in the file
 	n      int   // how much of it is read
 }
 
-// Find looks for an envelope, in the part that was read last first. What it
-// finds has no more than a line of the file tells.
+// Find finds an envelope; the part that was read last is searched first. The result has
+// only what a line of the file holds.
 func (m *Memory) Find(e envelope.Envelope) (found envelope.Envelope, ok bool, err error) {
 	word := []byte(e.ID + "\t")
 	if m.n > 0 {
@@ -96,7 +96,7 @@ func (m *Memory) Find(e envelope.Envelope) (found envelope.Envelope, ok bool, er
 		if at == 0 {
 			break
 		}
-		end = at + seenMost // a line that lay across the border is whole here
+		end = at + seenMost // a line that crossed the border is complete here
 	}
 	return envelope.Envelope{}, false, nil
 }
@@ -116,11 +116,11 @@ func (m *Memory) read(at int64) error {
 	return nil
 }
 
-// search looks for an envelope's line in what is read. It takes lines apart only
-// as far as it must, for there may be very many.
+// search finds an envelope's line in buf. It parses lines only as far as necessary, for
+// there may be very many.
 func (m *Memory) search(e envelope.Envelope, word []byte) (found envelope.Envelope, ok bool) {
 	part := m.buf[:m.n]
-	if m.at > 0 { // it may begin within a line
+	if m.at > 0 { // it may start within a line
 		part = part[bytes.IndexByte(part, '\n')+1:]
 	}
 	var from []byte // the sender of the last line, with its tabs
@@ -149,9 +149,8 @@ func (m *Memory) search(e envelope.Envelope, word []byte) (found envelope.Envelo
 // msDigits is how many digits the milliseconds have, until the year 2286.
 const msDigits = 13
 
-// senderField is the second field of the line that part begins with, with the
-// tabs around it; nil if there is none. A line that is not like ours is passed
-// over together with the next.
+// senderField returns the second field of part's first line, with the tabs around it;
+// nil if there is none. A malformed line is skipped together with the next.
 func senderField(part []byte) []byte {
 	from := bytes.IndexByte(part[msDigits:], '\t')
 	if from < 0 {
@@ -164,8 +163,8 @@ func senderField(part []byte) []byte {
 	return part[msDigits : msDigits+from+1+to+1]
 }
 
-// EachLine calls fn with each line of what a mailbox remembers, the oldest first.
-// A line is good only during the call.
+// EachLine calls fn with each remembered line of a mailbox, the oldest first. A line is
+// valid only during the call.
 func EachLine(h home.Dir, id agent.ID, fn func(line []byte)) error {
 	m, err := Open(h, id, time.Time{})
 	if err != nil {

@@ -1,7 +1,7 @@
-// Package watch says when something may have changed in directories. It shares one
-// system watcher among all watches, and polls where the system gives none.
+// Package watch reports when something may have changed in directories. It shares one
+// system watcher among all watches, and polls if the system provides none.
 //
-// It only looks and takes nothing: a crash leaves nothing.
+// It only reads: a crash leaves nothing.
 package watch
 
 import (
@@ -14,33 +14,33 @@ import (
 )
 
 const (
-	lookEvery  = time.Second            // a stat of every watched directory
-	pollEvery  = 250 * time.Millisecond // the same where the system can't watch
-	sweepEvery = 30 * time.Second       // a hint to everybody, whatever was seen
+	lookEvery  = time.Second            // between two stats of every watched directory
+	pollEvery  = 250 * time.Millisecond // the same if the system can't watch
+	sweepEvery = 30 * time.Second       // between two hints to every watch, whatever was seen
 )
 
-// A Hub shares one system watcher among its watches: the system gives a user only
-// 128 of them. It runs while there is a watch. The exported fields must be set
-// before the first.
+// A Hub shares one system watcher among its watches: the system gives a user only 128
+// of them. It runs while there is a watch. The exported fields must be set before the
+// first.
 type Hub struct {
 	Open  func() (*fsnotify.Watcher, error)
-	Boxes func() ([]string, error) // the directories that Each is about
-	Above string                   // where those come and go
+	Boxes func() ([]string, error) // the directories for Each
+	Above string                   // where those appear and disappear
 
 	mu      sync.Mutex // guards the fields that follow
 	watches map[*Watch]bool
 	dirs    map[string]*watched // by absolute path
-	watcher *fsnotify.Watcher   // nil where the system gave none
+	watcher *fsnotify.Watcher   // nil if the system provides none
 	stop    chan struct{}
 	done    chan struct{}
 }
 
-// A watched is one directory under watch.
+// A watched is one directory being watched.
 type watched struct {
 	subs    map[*Watch]bool
 	ino     uint64
 	mtime   int64 // nanoseconds
-	fresh   bool  // mtime was so near that a later change may share it
+	fresh   bool  // mtime was so recent that a later change may have the same
 	noticed bool  // the system watches it
 }
 
@@ -50,7 +50,7 @@ func (h *Hub) add(w *Watch) {
 	if h.watches == nil {
 		h.watches = make(map[*Watch]bool)
 		h.dirs = make(map[string]*watched)
-		h.watcher, _ = h.Open() // none: polled, and Polling says so
+		h.watcher, _ = h.Open() // none: polled, and Polling reports that
 		h.stop, h.done = make(chan struct{}), make(chan struct{})
 		go h.run(h.watcher, h.stop, h.done)
 	}
@@ -95,8 +95,8 @@ func (h *Hub) polling(w *Watch) bool {
 	return h.watcher == nil
 }
 
-// subscribe enters the watch at every directory that it means now.
-// The caller holds mu.
+// subscribe registers the watch for every directory that it covers now. The caller
+// holds mu.
 func (h *Hub) subscribe(w *Watch, boxes func() ([]string, error)) {
 	add := func(name string) {
 		d := h.dirs[name]
@@ -115,7 +115,7 @@ func (h *Hub) subscribe(w *Watch, boxes func() ([]string, error)) {
 	add(h.Above)
 	list, err := boxes()
 	if err != nil {
-		return // asked again within a second
+		return // retried within a second
 	}
 	for _, box := range list {
 		for _, name := range w.of.Each {
@@ -167,9 +167,9 @@ func (h *Hub) run(watcher *fsnotify.Watcher, stop, done chan struct{}) {
 	}
 }
 
-// drain takes the watcher's errors, each of which may mean that events were
-// lost. The watcher holds its own lock while it tells one, so whoever adds a
-// directory cannot be the one who listens.
+// drain receives the watcher's errors, each of which may mean that events were lost.
+// The watcher holds its own lock while it reports one, so the goroutine that adds
+// directories can't be the receiver.
 func drain(errs <-chan error, lost, drained chan<- struct{}) {
 	defer close(drained)
 	for range errs {
@@ -182,11 +182,11 @@ func drain(errs <-chan error, lost, drained chan<- struct{}) {
 
 func (h *Hub) event(e fsnotify.Event) {
 	if path.Base(e.Name)[0] == '.' {
-		return // an envelope in the making
+		return // an envelope being written
 	}
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	if d, ok := h.dirs[e.Name]; ok { // the directory itself has gone
+	if d, ok := h.dirs[e.Name]; ok { // the directory itself has been removed
 		h.lookAt(e.Name, d, time.Now())
 	}
 	d, ok := h.dirs[path.Dir(e.Name)]
@@ -209,7 +209,7 @@ func (h *Hub) hintAll() {
 	}
 }
 
-// tick looks at all directories and says when to look again.
+// tick stats all directories and returns when to do it again.
 func (h *Hub) tick(now time.Time) time.Duration {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -220,8 +220,8 @@ func (h *Hub) tick(now time.Time) time.Duration {
 	return h.look(now)
 }
 
-// look stats every watched directory, hints where one has changed, and asks
-// the system to watch what it does not watch. The caller holds mu.
+// look stats every watched directory, hints at those that changed, and asks the system
+// to watch those that it does not watch. The caller holds mu.
 func (h *Hub) look(now time.Time) time.Duration {
 	next := lookEvery
 	for name, d := range h.dirs {
@@ -241,7 +241,7 @@ func (h *Hub) lookAt(name string, d *watched, now time.Time) {
 	ino, mtime := st.Ino, st.Mtim.Nano()
 	changed := ino != d.ino || mtime != d.mtime || d.fresh
 	if ino != d.ino && d.noticed {
-		h.watcher.Remove(name) // it watches what is no longer here
+		h.watcher.Remove(name) // it watches a directory that is no longer here
 		d.noticed = false
 	}
 	d.ino, d.mtime = ino, mtime

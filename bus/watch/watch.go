@@ -5,19 +5,18 @@ import (
 	"sync"
 )
 
-// Of is what a watch looks at.
+// Of says what a watch covers.
 type Of struct {
 	Dirs []string // directories
 	Each []string // names of directories below each of the hub's boxes, also later ones
-	// Arrivals: only what comes into a directory counts. Whoever takes the files
-	// out of it need not be told of that.
+	// Arrivals: only files that arrive in a directory count. The process that takes the
+	// files out needs no hint of that.
 	Arrivals bool
 }
 
-// A Watch says that something may have changed in the directories it looks at.
-// It is a hint: whoever gets one lists again. A first hint waits from the
-// beginning, one comes every 30 s in any case, and hints that nobody has taken
-// become one.
+// A Watch hints that something may have changed in its directories: a reader that gets
+// one lists them again. A first hint is there from the beginning, one is sent every 30
+// s in any case, and several that nobody has received become one.
 type Watch struct {
 	C <-chan struct{}
 
@@ -29,13 +28,13 @@ type Watch struct {
 	cancel func() bool
 }
 
-// Watch begins to look. When it returns, every later change is announced, so list
-// afterwards. It ends with ctx or Close.
+// Watch starts a watch. When it returns, every later change is reported, so list after
+// that. It ends with ctx or Close.
 func (h *Hub) Watch(ctx context.Context, of Of) (*Watch, error) {
 	if err := ctx.Err(); err != nil {
 		return nil, err
 	}
-	w := &Watch{c: make(chan struct{}, 1), hub: h, of: of} // one hint says as much as many
+	w := &Watch{c: make(chan struct{}, 1), hub: h, of: of} // one hint is as good as many
 	w.C = w.c
 	w.c <- struct{}{}
 	h.add(w)
@@ -53,8 +52,8 @@ func (w *Watch) leave() {
 	w.once.Do(func() { w.hub.remove(w) })
 }
 
-// Polling reports whether the system would not watch, so that the directories
-// are looked at four times a second instead.
+// Polling reports whether the system refused to watch, so that the directories are
+// polled four times a second instead.
 func (w *Watch) Polling() bool { return w.hub.polling(w) }
 
 func (w *Watch) hint() {

@@ -1,4 +1,4 @@
-// Package attach brings a person's terminal to a session: it attaches the terminal,
+// Package attach takes a person's terminal to a session: it attaches the terminal,
 // switches the client that it runs in, or opens a window in another tmux.
 package attach
 
@@ -15,21 +15,21 @@ import (
 	"netsky/tmux"
 )
 
-// Options says who goes where.
+// Options configure To.
 type Options struct {
 	Server   *tmux.Server
 	Session  string
 	ReadOnly bool
 	Terminal bool     // there is one
-	Outer    string   // $TMUX, where the person is in a tmux
+	Outer    string   // $TMUX, if the person is in a tmux
 	Environ  []string // the person's
 }
 
-// ErrNoTerminal reports that there is no terminal to attach.
+// ErrNoTerminal is returned if there is no terminal to attach.
 var ErrNoTerminal = errors.New("not a terminal")
 
-// To goes to the session. It returns only when it can't, or when it has switched or
-// opened a window instead: then leave says how to leave that.
+// To shows the session. It returns only if it can't, or if it has switched or opened a
+// window instead: then leave says how to leave that.
 func To(ctx context.Context, o Options) (leave string, err error) {
 	s := o.Server
 	outer := o.Outer
@@ -59,9 +59,9 @@ func To(ctx context.Context, o Options) (leave string, err error) {
 	return o.leaving(ctx, other, client), nil
 }
 
-// leaving says how a person leaves a window of the other tmux in which a client of
-// ours runs, and has that client's status line say so too: where both have the
-// same prefix, the other one takes it unless it is pressed twice.
+// leaving returns how a person leaves a window of the other tmux in which a client of
+// this one runs, and makes that client's status line show it too: if both have the same
+// prefix, the other one takes it unless it is pressed twice.
 func (o Options) leaving(ctx context.Context, other *tmux.Server, client string) string {
 	s := o.Server
 	theirs, err := ask(ctx, other.Argv("display-message", "-p", "#{prefix}"), o.outside())
@@ -75,7 +75,7 @@ func (o Options) leaving(ctx context.Context, other *tmux.Server, client string)
 	if ours != theirs {
 		return ours + " d leaves it"
 	}
-	// Those that have gone are left out: numbers are given out again.
+	// Those that have gone are left out: numbers are reused.
 	noted, _ := ask(ctx, s.Argv("show-options", "-gqv", nestedOption), s.Environ())
 	there, _ := ask(ctx, s.Argv("list-clients", "-F", "#{client_pid}"), s.Environ())
 	list := []string{client}
@@ -110,7 +110,8 @@ func isOurs(s *tmux.Server, socket string) bool {
 	return filepath.Base(socket) == s.Socket
 }
 
-// outside is the environment of the tmux that this process runs under, so it keeps TMUX.
+// outside returns the environment of the tmux that this process runs under, so it keeps
+// TMUX.
 func (o Options) outside() []string {
 	return slices.DeleteFunc(slices.Clone(o.Environ), func(v string) bool { return strings.HasPrefix(v, "TMUX_TMPDIR=") })
 }

@@ -1,13 +1,12 @@
-// Package screen reads what tmux captures of a pane: its characters by the cells
-// that they take, and in which style each is. It is the one reader of terminal
-// escape sequences in netsky.
+// Package screen parses tmux's captures of a pane: its characters by the cells that
+// they take, and the style of each. It is the only parser of terminal escape sequences
+// in netsky.
 //
-// It promises that nothing a terminal would obey, and no character that could
-// turn a line around, is left in the text of a [Span]; that any input is read in
-// linear time; and that a line's spans are bounded however long the line is. It
-// knows styles and links, the sequences that a capture holds; all others are
-// dropped. A link's address is as the program wrote it: whoever follows or shows
-// it must judge it first.
+// It promises that nothing a terminal would obey, and no character that could reverse a
+// line, is left in the text of a [Span]; that any input is read in linear time; and
+// that a line's spans are bounded however long the line is. It knows styles and links,
+// the sequences that a capture contains; all others are dropped. A link's address is as
+// the program wrote it: check it before following or showing it.
 package screen
 
 import (
@@ -18,7 +17,7 @@ import (
 	"github.com/clipperhouse/displaywidth"
 )
 
-// What a line is cut to, so that no pane can make a screen without an end.
+// What a line is cut to, so that no pane can make an endless screen.
 const (
 	maxColumns = 1000     // cells
 	maxLine    = 64 << 10 // bytes of a line, with its sequences
@@ -45,7 +44,7 @@ const (
 	None               // a sign that takes no cell: it stands for what must not be hidden
 )
 
-// Lines is a whole screen, by its lines.
+// Lines returns a whole screen, by its lines.
 func Lines(text string) [][]Span {
 	var lines [][]Span
 	var p Pen
@@ -55,7 +54,7 @@ func Lines(text string) [][]Span {
 	return lines
 }
 
-// Text is the text of a line's spans.
+// Text returns the text of a line's spans.
 func Text(line []Span) string {
 	if len(line) == 1 {
 		return line[0].Text
@@ -67,15 +66,15 @@ func Text(line []Span) string {
 	return b.String()
 }
 
-// A Pen is the style in which the next character is drawn. tmux carries it on
-// from one line to the next. Two pens that are equal draw the same.
+// A Pen is the style in which the next character is drawn. tmux carries it from one
+// line to the next. Equal pens draw the same.
 type Pen struct {
 	style Style
 	lines bool // letters are the line drawing set (SO)
 }
 
-// Line draws one captured line and appends its spans to a list, which may be
-// reused. The pen is left as the next line needs it.
+// Line draws one captured line and appends its spans to a list, which may be reused.
+// The pen is left as the next line needs it.
 func (p *Pen) Line(spans []Span, line string) []Span {
 	w := writer{pen: *p, spans: spans}
 	w.write(line[:min(len(line), maxLine)])
@@ -88,7 +87,7 @@ func (p *Pen) Line(spans []Span, line string) []Span {
 type writer struct {
 	pen   Pen
 	spans []Span
-	text  strings.Builder // what the span at hand has so far
+	text  strings.Builder // the current span so far
 	of    Pen             // its style
 	cells Cells           // its cells
 	cell  int
@@ -122,7 +121,7 @@ func (w *writer) write(s string) {
 			s = s[w.character(s):]
 		}
 	}
-	// The style goes on in the next line, also from behind the last cell.
+	// The style continues in the next line, also from after the last cell.
 	for i := strings.IndexByte(s, '\x1b'); i >= 0; i = strings.IndexByte(s, '\x1b') {
 		n := sequence(s[i:])
 		w.obey(s[i : i+n])
@@ -150,7 +149,7 @@ func (w *writer) ascii(s string) {
 	}
 }
 
-// control obeys the three controls that a capture may hold.
+// control obeys the three controls that a capture may contain.
 func (w *writer) control(c byte) {
 	switch c {
 	case '\t':
@@ -165,10 +164,10 @@ func (w *writer) control(c byte) {
 	}
 }
 
-// character writes the character that s begins with and returns its length. Cells
-// are as tmux 3.3a makes them: by code points, of which one without a width
-// belongs to the cell before it, as does what follows a joiner. A selector makes
-// nothing wider, and a skin tone has cells of its own.
+// character writes the character that s begins with and returns its length. Cells are
+// as tmux 3.3a makes them: by code points. One without a width belongs to the cell
+// before it, as does what follows a joiner. A selector makes nothing wider, and a skin
+// tone has its own cells.
 func (w *writer) character(s string) int {
 	r, n := utf8.DecodeRuneInString(s)
 	switch width := cellsOf(r); {
@@ -201,7 +200,8 @@ func joinsCell(s string) bool {
 	return cellsOf(r) == 0 && !hostile(r)
 }
 
-// cellsOf is how many cells tmux gives a code point: as many as the C library says.
+// cellsOf returns how many cells tmux gives a code point: as many as the C library
+// says.
 func cellsOf(r rune) int {
 	switch {
 	case r >= 0x1f1e6 && r <= 0x1f1ff, r == '\u00ad', unicode.Is(unicode.Co, r): // halves of flags, soft hyphen, private use
@@ -212,12 +212,12 @@ func cellsOf(r rune) int {
 	return displaywidth.Rune(r)
 }
 
-// hostile is what could turn a line around.
+// hostile is what could reverse a line.
 func hostile(r rune) bool {
 	return r == utf8.RuneError || unicode.Is(unicode.Bidi_Control, r) || r == '\u2028' || r == '\u2029'
 }
 
-// visible is the character without what shows nothing, and with an end.
+// visible returns the character without invisible parts, and limited in length.
 func visible(s string) string {
 	if len(s) <= utf8.UTFMax && utf8.RuneCountInString(s) == 1 {
 		return s
@@ -262,7 +262,7 @@ func (w *writer) box(text string, width int) {
 	w.cell += width
 }
 
-// begin makes the span at hand one of the pen's style and of those cells.
+// begin makes the current span one of the pen's style and of those cells.
 func (w *writer) begin(c Cells) {
 	if w.of != w.pen || w.cells != c {
 		w.flush()

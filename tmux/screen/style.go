@@ -21,10 +21,10 @@ const (
 	kinds         = indexed | exact
 )
 
-// Indexed is the colour's number in the palette, if it is one of those.
+// Indexed returns the colour's number in the palette, if it is one of those.
 func (c Color) Indexed() (n int, ok bool) { return int(c & 0xff), c&kinds == indexed }
 
-// RGB is the colour's 24 bits, if it has any of its own.
+// RGB returns the colour's 24 bits, if it has any of its own.
 func (c Color) RGB() (rgb uint32, ok bool) { return uint32(c & 0xffffff), c&kinds == exact }
 
 // Attr is a set of attributes.
@@ -42,8 +42,8 @@ const (
 	Overline
 )
 
-// sequence is the length of the escape sequence that s begins with. One that
-// is broken ends where it breaks; a string without its end takes all.
+// sequence returns the length of the escape sequence that s begins with. A broken one
+// ends where it breaks; a string without its end extends to the end of s.
 func sequence(s string) int {
 	if len(s) < 2 {
 		return len(s)
@@ -81,7 +81,7 @@ func sequence(s string) int {
 	return i
 }
 
-// obey changes the pen by a sequence; what is neither SGR nor a link is dropped.
+// obey changes the pen by a sequence; anything but SGR and links is dropped.
 func (w *writer) obey(seq string) {
 	if sgr, ok := strings.CutPrefix(seq, "\x1b["); ok {
 		if sgr, ok := strings.CutSuffix(sgr, "m"); ok {
@@ -99,10 +99,10 @@ func (w *writer) obey(seq string) {
 	}
 }
 
-// sgr reads "1;38;5;196" and the like.
+// sgr parses "1;38;5;196" and the like.
 func (st *Style) sgr(s string) {
 	if strings.Trim(s, "0123456789;:") != "" {
-		return // a sequence of another meaning
+		return // a sequence with another meaning
 	}
 	for f := strings.Split(s, ";"); len(f) > 0; {
 		one := f[0]
@@ -122,7 +122,7 @@ func (st *Style) sgr(s string) {
 	}
 }
 
-// number reads a parameter; an empty one is 0, a strange one -1.
+// number parses a parameter; an empty one is 0, an invalid one -1.
 func number(s string) int {
 	if s == "" {
 		return 0
@@ -134,8 +134,8 @@ func number(s string) int {
 	return int(n)
 }
 
-// extended reads what follows 38 or 48, and how many parameters that was. What
-// is broken there takes all.
+// extended parses the parameters after 38 or 48, and returns how many there were. A
+// broken one extends to the end.
 func extended(f []string) (c Color, took int) {
 	switch {
 	case len(f) >= 2 && f[0] == "5":
@@ -163,7 +163,7 @@ func mixed(f []string) Color {
 	return exact | Color(v[0])<<16 | Color(v[1])<<8 | Color(v[2])
 }
 
-// colons reads one parameter with its own parts: 4:3, 38:5:196, 38:2::1:2:3.
+// colons parses one parameter with its own parts: 4:3, 38:5:196, 38:2::1:2:3.
 func (st *Style) colons(f []string) {
 	switch n := number(f[0]); {
 	case n == 4:

@@ -9,18 +9,18 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// A Child is a program in a process group of its own, in the foreground of the
-// terminal. The zero Child is one that has ended.
+// A Child is a program in its own process group, in the foreground of the terminal. The
+// zero Child has ended.
 type Child struct {
 	tty *Terminal
 
-	mu  sync.Mutex // guards what follows, and that pid is not reaped meanwhile
+	mu  sync.Mutex // guards the fields below, and keeps pid from being reaped meanwhile
 	pid int        // 0: it has ended
 }
 
 // Start starts a program that has the terminal before its first instruction. Only
-// descriptors 0 to 2 are handed on. On Linux the program is killed when the thread
-// that calls Start ends, so that must be locked.
+// descriptors 0 to 2 are inherited. On Linux the program is killed when the thread that
+// calls Start ends, so that must be locked.
 func Start(t *Terminal, program string, argv, env []string, dir string) (*Child, error) {
 	attr := &syscall.ProcAttr{
 		Dir: dir, Env: env, Files: []uintptr{0, 1, 2},
@@ -63,9 +63,9 @@ func (c *Child) signal(sig unix.Signal) {
 	unix.Kill(-group, sig)
 }
 
-// Reap takes in that the program has stopped or ended, and reports its end once.
-// One that has stopped is continued, in the foreground: there is no shell to come
-// back to. With orphans it reaps all other children too. It doesn't wait.
+// Reap handles that the program has stopped or ended, and reports its end once. One
+// that has stopped is continued, in the foreground: there is no shell to return to.
+// With orphans it also reaps all other children. It doesn't block.
 func (c *Child) Reap(orphans bool) (end unix.WaitStatus, ended bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()

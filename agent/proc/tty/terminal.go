@@ -17,24 +17,24 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Catch has the signals that a terminal sends caught and forgotten until stop is
-// called. They are not ignored: an ignored signal would stay ignored in the
-// programs that this process starts.
+// Catch catches and drops the signals that a terminal sends until stop is called. They
+// are not ignored: an ignored signal would stay ignored in the programs that this
+// process starts.
 func Catch() (stop func()) {
 	c := make(chan os.Signal, 1)
 	signal.Notify(c, unix.SIGINT, unix.SIGQUIT, unix.SIGTSTP, unix.SIGTTIN, unix.SIGTTOU, unix.SIGPIPE)
 	return func() { signal.Stop(c) }
 }
 
-// A Terminal is this process's own. Nothing happens to nil, which is none.
+// A Terminal is this process's own. All methods of a nil Terminal do nothing.
 type Terminal struct {
 	fd     int
 	saved  unix.Termios   // as it was found
 	caught chan os.Signal // SIGTTOU, after background
 }
 
-// Open returns the terminal on fd, or nil if fd is no terminal or not the
-// controlling one. Whoever lends it to a program must have called [Catch].
+// Open returns the terminal on fd, or nil if fd is not a terminal or not the
+// controlling one. Before it is lent to a program, [Catch] must have been called.
 func Open(fd int) *Terminal {
 	saved, err := unix.IoctlGetTermios(fd, getTermios)
 	if err != nil {
@@ -46,24 +46,23 @@ func Open(fd int) *Terminal {
 	return &Terminal{fd: fd, saved: *saved, caught: make(chan os.Signal, 1)}
 }
 
-// Lend puts the line discipline back as it was found.
+// Lend restores the line discipline as it was found.
 func (t *Terminal) Lend() {
 	if t != nil {
 		t.set(setTermios, &t.saved)
 	}
 }
 
-// Restore is Lend, and drops what has been typed since the last reading.
+// Restore is Lend, and also drops input that was typed but not read.
 func (t *Terminal) Restore() {
 	if t != nil {
 		t.set(setTermiosFlush, &t.saved)
 	}
 }
 
-// Take puts this process into the foreground and the line discipline back, except
-// that keys are neither echoed nor turned into signals any more, and that output
-// which Ctrl-S held up continues. It returns what has to be printed to have the
-// screen back.
+// Take puts this process into the foreground and restores the line discipline, except
+// that keys are neither echoed nor turned into signals any more, and that output which
+// Ctrl-S stopped continues. It returns what to print to restore the screen.
 func (t *Terminal) Take() string {
 	if t == nil {
 		return ""
@@ -91,7 +90,7 @@ func (t *Terminal) set(how uint, to *unix.Termios) {
 	t.background(func() { unix.IoctlSetTermios(t.fd, how, to) })
 }
 
-// background does what would stop a process in the background.
+// background does something that would stop a process in the background.
 func (t *Terminal) background(do func()) {
 	if !signal.Ignored(unix.SIGTTOU) {
 		signal.Ignore(unix.SIGTTOU)
@@ -100,7 +99,7 @@ func (t *Terminal) background(do func()) {
 	do()
 }
 
-// resetScreen ends whatever mode a program that was killed left the terminal in.
+// resetScreen ends whatever mode a killed program left the terminal in.
 var resetScreen = strings.Join([]string{
 	"\x18",   // ends an escape sequence that was cut off
 	"\x1b[m", // colours
