@@ -70,15 +70,15 @@ func (s Status) Pane() string {
 // question from its model.
 func (s Status) Asks() bool { return s.State == agent.Waiting && s.Report.By != agent.ByWatchdog }
 
-// How is the agent's state with what it rests on.
+// How returns the agent's state and its evidence.
 func (s Status) How() string { return fmt.Sprintf("%s (%s)", s.State, cmp.Or(s.Detail, s.Evidence)) }
 
-// NeedsUp is the error of an agent with which nothing can be done as it is not up.
+// NeedsUp returns the error for an agent that has to be up.
 func NeedsUp(s Status, what string) error {
 	return advice.With(fmt.Errorf("%s: is %s: %s", s.Agent, s.State, what), "`netsky agent %s` starts it", s.Agent.N())
 }
 
-// NoPane is the error of an agent whose pane is asked for, and that has none.
+// NoPane returns the error for an agent without a pane.
 func NoPane(s Status) error { return NeedsUp(s, "it has no pane") }
 
 // Watched reports whether somebody is attached to the agent's session.
@@ -116,7 +116,7 @@ func (l *Launcher) inspect(v view, tmuxErr error) (Statuses, error) {
 	return l.inspectBy(v, tmuxErr, l.files)
 }
 
-// files reads all anew.
+// files reads everything again.
 func (l *Launcher) files(id agent.ID) files { return files{l: l, id: id} }
 
 func (l *Launcher) inspectBy(v view, tmuxErr error, filesOf func(agent.ID) files) (Statuses, error) {
@@ -157,8 +157,8 @@ func (l *Launcher) inspectBy(v view, tmuxErr error, filesOf func(agent.ID) files
 	return list, err
 }
 
-// Waiting returns how many messages the agent has not dealt with: unread, claimed, or not
-// yet carried.
+// Waiting returns how many files wait in the agent's mailbox: unread, claimed, unreadable
+// or not yet routed.
 func (s Status) Waiting() int {
 	return max(s.Inbox, 0) + max(s.Claimed, 0) + max(s.Outbox, 0) + max(s.Poison, 0)
 }
@@ -308,7 +308,8 @@ func (l *Launcher) judgeWithoutPane(f files, st *Status, k agent.Keeper, kerr, t
 	}
 }
 
-// judgeLost notes that a dead agent's keeper was killed, if it was and no end is recorded.
+// judgeLost records in the status that a dead agent's keeper was killed, if it was and
+// no end is recorded.
 func (l *Launcher) judgeLost(st *Status, k agent.Keeper) {
 	if !k.Own.Gone() {
 		return

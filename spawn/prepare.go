@@ -10,22 +10,22 @@ import (
 	"netsky/prompts"
 )
 
-// A Preparation is what was found of planned starts, each looked into once.
+// A Preparation is what is known about planned starts, each checked once.
 type Preparation struct {
-	States Statuses // how the agents are: those that are up stay as they are
+	States Statuses // the agents' states: those that are up stay as they are
 
 	found map[agent.ID]found
 }
 
-// found is what one planned start needs, or what stands in its way.
+// found is what one planned start needs, or what prevents it.
 type found struct {
 	prompt string
 	errs   []error
 }
 
-// Prepare finds what stands in the way of an up, as Up does, and changes nothing. Agents
-// that the caller will have ended before the up are judged as if they were down. With an
-// error the preparation holds how the agents are, if that is known.
+// Prepare finds what prevents an up, as Up does, and changes nothing. Agents that the
+// caller will have ended before the up are judged as if they were down. With an error
+// the preparation contains the agents' states, if known.
 func (l *Launcher) Prepare(ctx context.Context, plans []Plan, ended ...agent.ID) (*Preparation, error) {
 	prep := new(Preparation)
 	v, err := l.view(ctx)
@@ -49,7 +49,7 @@ func (l *Launcher) Prepare(ctx context.Context, plans []Plan, ended ...agent.ID)
 	return prep, l.check(ctx, prep, plans, todo)
 }
 
-// Recheck looks again into planned starts for which something else holds by now.
+// Recheck checks planned starts again whose conditions have changed.
 func (l *Launcher) Recheck(ctx context.Context, prep *Preparation, plans []Plan) error {
 	todo := make([]int, len(plans))
 	for i, p := range plans {
@@ -59,10 +59,10 @@ func (l *Launcher) Recheck(ctx context.Context, prep *Preparation, plans []Plan)
 	return l.check(ctx, prep, plans, todo)
 }
 
-// check finds what stands in the way of the plans, without changing anything.
+// check finds what prevents the plans, without changing anything.
 func (l *Launcher) check(ctx context.Context, prep *Preparation, plans []Plan, todo []int) error {
 	var errs []error
-	seen := make(map[string]bool) // the same hindrance of ten clones is said once
+	seen := make(map[string]bool) // the same error for ten clones is reported once
 	if prep.found == nil {
 		prep.found = make(map[agent.ID]found)
 	}
@@ -83,7 +83,7 @@ func (l *Launcher) check(ctx context.Context, prep *Preparation, plans []Plan, t
 	return errors.Join(errs...)
 }
 
-// look looks into one planned start.
+// look checks one planned start.
 func (l *Launcher) look(ctx context.Context, p Plan) (f found) {
 	text, err := prompts.Render(p.input())
 	f.prompt = text

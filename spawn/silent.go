@@ -11,9 +11,10 @@ import (
 	"netsky/tmux"
 )
 
-// A Silent runtime's program knows nothing of netsky: it reports no state, takes no mail
-// by itself and acks nothing. It counts as ready once it has run for a moment, is told of
-// its mail by a line typed into its pane (Point), and is ended without being asked.
+// A Silent runtime's program knows nothing of netsky: it reports no state, takes no
+// mail by itself and acks nothing. It counts as ready once it has run for a moment,
+// learns of its mail from a line typed into its pane (Point), and is ended without
+// being asked.
 type Silent interface {
 	Runtime
 	Silent()

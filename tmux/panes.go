@@ -145,7 +145,7 @@ func (q question) parse(text string) ([]listed, error) {
 		if !ok {
 			return nil, fmt.Errorf("tmux list-panes: answer %d: no end", len(all)+1)
 		}
-		p, err := q.parseOne(strings.Clone(one)) // what is kept of it must not keep the whole answer
+		p, err := q.parseOne(strings.Clone(one)) // the kept part must not keep the whole answer in memory
 		if err != nil {
 			return nil, fmt.Errorf("tmux list-panes: answer %d: %w", len(all)+1, err)
 		}
@@ -195,7 +195,7 @@ func (q question) parseOne(text string) (listed, error) {
 	return p, nil
 }
 
-// counted takes "3:abc", or " 3:abc", off the front of text.
+// counted cuts "3:abc", or " 3:abc", off the front of text.
 func counted(text string) (string, string, error) {
 	head, rest, ok := strings.Cut(text, ":")
 	n, err := strconv.Atoi(strings.TrimPrefix(head, " "))

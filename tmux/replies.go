@@ -37,12 +37,12 @@ func (c *Client) read(r *os.File) {
 	defer r.Close()
 	lines := bufio.NewReaderSize(r, 64<<10)
 	var b block
-	var long []byte // a line that does not fit the reader, as far as it has come
+	var long []byte // a line that does not fit the reader's buffer, as far as it has arrived
 	reason := ""
 	attached := false
 	for {
 		part, err := lines.ReadSlice('\n')
-		whole := part // most are: they are not copied
+		whole := part // usually: then they are not copied
 		if len(long) > 0 || err != nil {
 			if len(long) < maxReply {
 				long = append(long, part...)
@@ -116,7 +116,7 @@ func (c *Client) take(b *block, line []byte, attached *bool) string {
 	case !*attached:
 		*attached = true
 		close(c.ready)
-	case bytes.HasSuffix(b.numbers, []byte(" 1")): // a command of ours
+	case bytes.HasSuffix(b.numbers, []byte(" 1")): // a command of this client
 		c.reply(b.text, failed)
 	}
 	return ""
@@ -155,7 +155,7 @@ func (c *Client) reply(text []byte, failed bool) {
 	}
 }
 
-// notice hands a notification over; the oldest makes room.
+// notice passes a notification on; if there is no room, the oldest is dropped.
 func (c *Client) notice(text string) {
 	name, args, _ := strings.Cut(text, " ")
 	n := Notice{Name: name, Args: args}

@@ -22,7 +22,7 @@ import (
 type Session struct {
 	// Name is made of letters, digits, _ and -.
 	Name string
-	// Dir is where Command starts; it must be there.
+	// Dir is where Command starts; it must exist.
 	Dir string
 	// Command is a command line for /bin/sh, whatever shell the person uses.
 	// It should begin with exec, so that the pane's process is the program.
@@ -76,7 +76,7 @@ func (s *Server) Start(ctx context.Context, setup []string, list []Session) ([]P
 	return panesOf(panes), missing(list, panes, s.Tags, err)
 }
 
-// NotStarted is the error of sessions that are not there after a Start.
+// NotStarted is the error for sessions that do not exist after a Start.
 type NotStarted struct {
 	Names []string
 	Cause error // what tmux said; may be nil
@@ -96,8 +96,8 @@ func (e *NotStarted) Error() string {
 
 func (e *NotStarted) Unwrap() error { return e.Cause }
 
-// batch carries out lines, starting a server if there is none, and lists the
-// panes of all sessions in the same call.
+// batch executes lines, starting a server if there is none, and lists the panes of all
+// sessions in the same call.
 func (s *Server) batch(ctx context.Context, lines []string) ([]listed, error) {
 	q, err := s.question()
 	if err != nil {
@@ -126,8 +126,8 @@ func (s *Server) batch(ctx context.Context, lines []string) ([]listed, error) {
 	return panes, errors.Join(err, bad)
 }
 
-// missing adds to err the sessions that are not among panes with their tags. If
-// all are, an answer that was late is no error.
+// missing adds to err the sessions that are not among panes with their tags. If all
+// are, a late answer is no error.
 func missing(list []Session, panes []listed, tags []string, err error) error {
 	there := make(map[string]Pane, len(panes))
 	for _, p := range panes {
@@ -233,8 +233,8 @@ func wordOK(what, v string) error {
 	return nil
 }
 
-// dirOK refuses a directory that the program could not start in: tmux would
-// take another one without a word.
+// dirOK refuses a directory in which the program could not start: tmux would silently
+// use another one.
 func dirOK(dir string) error {
 	if dir == "" {
 		return nil

@@ -121,7 +121,7 @@ func (s *Server) tryUnlink() (bool, error) {
 	}
 	defer lock.Close()
 	if err := syscall.Flock(int(lock.Fd()), syscall.LOCK_EX|syscall.LOCK_NB); err != nil {
-		return false, nil // somebody starts a server right now
+		return false, nil // another process is starting a server right now
 	}
 	conn, err := net.Dial("unix", s.path())
 	switch {

@@ -1,5 +1,5 @@
-// Package advice lets an error carry what to do next, so that who makes the error can
-// say it and who prints the error can find it.
+// Package advice attaches to an error what to do next, so that the code that makes the
+// error can say it and the code that prints the error can find it.
 package advice
 
 import (
@@ -27,8 +27,8 @@ func With(err error, format string, args ...any) error {
 	return advised{err, fmt.Sprintf(format, args...)}
 }
 
-// Of returns the outermost advice that the error carries, "" if there is none. An error of
-// any type carries it that has a method Advice.
+// Of returns the outermost advice that the error carries, or "". An error of any type
+// with a method Advice carries it.
 func Of(err error) string {
 	var a interface {
 		error
@@ -40,7 +40,7 @@ func Of(err error) string {
 	return ""
 }
 
-// Word writes a word so that a shell takes it for one.
+// Word quotes a text as one word for a shell.
 func Word(s string) string {
 	const plain = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_-+=./,:@%"
 	if s != "" && strings.Trim(s, plain) == "" {

@@ -8,7 +8,7 @@ import (
 	"testing"
 )
 
-// Files returns what the files of one directory hold, by their names.
+// Files returns the contents of the files in one directory, by their names.
 func Files(tb testing.TB, dir string) map[string]string {
 	tb.Helper()
 	top := filepath.Join(root(tb), "testdata", dir)
