@@ -8,11 +8,11 @@ import (
 // A Message is one `<channel source="agent" …>` in what was said.
 type Message struct {
 	From, ID string
-	Text     string // with & < > " ' as they were before they were escaped
+	Text     string // with & < > " ' unescaped
 }
 
-// Messages are the messages in a text, in order. Notices, which have no id, are
-// none.
+// Messages returns the messages in a text, in order. Notices, which have no id, are
+// left out.
 func Messages(text string) []Message {
 	var list []Message
 	for {
@@ -45,10 +45,10 @@ func unescape(s string) string {
 // ReplyTool is the tool with which a model answers a message.
 const ReplyTool = "mcp__agent__reply"
 
-// ReplyAll is a rule: each message that was just said is answered with the reply
-// tool, and the turn ends with a short text. An answer is what the message orders
-// to say (see Directives), else its echo; tools that it orders are called before
-// the reply, in the same breath. What holds no message is left to older rules.
+// ReplyAll is a rule: each new message is answered with the reply tool, and the turn
+// ends with a short text. The answer is what the message orders to say (see
+// Directives), else its echo; tools that it orders are called before the reply, in the
+// same answer. Input without a message is left to older rules.
 func ReplyAll(q Request) *Reply {
 	var list []Message
 	for _, text := range q.News() {

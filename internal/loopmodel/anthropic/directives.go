@@ -41,7 +41,7 @@ func Directives(q Request) *Reply {
 
 func echo(text string) string { return "echo: " + short(gist(text)) }
 
-// gist is a text without what stands around its messages.
+// gist returns a text without what surrounds its messages.
 func gist(text string) string {
 	list := Messages(text)
 	if len(list) == 0 {
@@ -54,7 +54,7 @@ func gist(text string) string {
 	return strings.Join(said, "\n")
 }
 
-// An order gathers what the lines of a text want.
+// An order collects what the lines of a text ask for.
 type order struct {
 	q     Request
 	reply Reply

@@ -9,27 +9,27 @@ import (
 // key is an API key in shape only.
 const key = "sk-ant-api03-loopmodel-0000000000000000"
 
-// Sandbox in the environment lets root use the mode that asks nothing. The
-// program wants it, netsky never sets it.
+// Sandbox in the environment lets root use the mode that asks nothing. The program
+// requires it; netsky never sets it.
 const Sandbox = "IS_SANDBOX=1"
 
-// A Seed is an answer to a dialog of a first run, which a home holds beforehand.
+// A Seed is an answer to a first-run dialog, stored in a home beforehand.
 type Seed int
 
-// The seeds that a home can be without. Without a work directory among those
-// given to WriteHome the program asks there whether it is to be trusted.
+// The seeds that a home may lack. Outside the work directories given to WriteHome the
+// program asks whether to trust the directory.
 const (
 	Onboarding Seed = 1 << iota // theme and login
 	APIKey                      // may the key of the environment be used?
 )
 
-// WriteHome makes dir a CLAUDE_CONFIG_DIR with which no dialog comes in these
-// work directories or below them.
+// WriteHome makes dir a CLAUDE_CONFIG_DIR with which no dialog appears in these work
+// directories or below them.
 func WriteHome(dir string, workdirs ...string) error {
 	return WriteHomeWithout(dir, 0, workdirs...)
 }
 
-// WriteHomeWithout is WriteHome less some seeds, so that their dialogs come.
+// WriteHomeWithout is WriteHome without some seeds, so that their dialogs appear.
 func WriteHomeWithout(dir string, out Seed, workdirs ...string) error {
 	if err := os.MkdirAll(dir, 0o700); err != nil {
 		return err
@@ -57,8 +57,8 @@ func WriteHomeWithout(dir string, out Seed, workdirs ...string) error {
 	return os.WriteFile(filepath.Join(dir, ".claude.json"), data, 0o600)
 }
 
-// Env is what the program needs in its environment to use that home and this
-// model with an API key, and nothing beyond the loopback.
+// Env returns what the program needs in its environment to use that home and this model
+// with an API key, and nothing beyond the loopback.
 func (s *Server) Env(dir string) []string {
 	return []string{
 		"CLAUDE_CONFIG_DIR=" + dir,
@@ -70,8 +70,8 @@ func (s *Server) Env(dir string) []string {
 	}
 }
 
-// LoginEnv is Env with a login's token in place of the key, as a subscriber has
-// it: the program then says of a used up limit when it ends.
+// LoginEnv is Env with a login's token in place of the key, as a subscriber has it: the
+// program then says when a used up limit ends.
 func (s *Server) LoginEnv(dir string) []string {
 	return append(s.Env(dir), "ANTHROPIC_API_KEY=", "CLAUDE_CODE_OAUTH_TOKEN=sk-ant-oat01-loopmodel")
 }

@@ -10,7 +10,7 @@ import (
 	"time"
 )
 
-// A Reply is what the model does with a request. The zero Reply says nothing.
+// A Reply is the model's reaction to a request. The zero Reply says nothing.
 type Reply struct {
 	Delay  time.Duration   // before anything else
 	Hold   <-chan struct{} // likewise: until it is closed, or Delay is over
@@ -29,22 +29,22 @@ type Call struct {
 	Arguments any
 }
 
-// Usage is what an answer costs, in tokens.
+// Usage is the cost of an answer, in tokens.
 type Usage struct{ Input, Output, CacheRead, CacheWrite int }
 
-// Shell is a call of Claude Code's shell tool.
+// Shell returns a call of Claude Code's shell tool.
 func Shell(command string) Call {
 	return Call{Name: "Bash", Arguments: map[string]any{"command": command, "description": "the test wants it"}}
 }
 
-// Write is a call of Claude Code's tool that writes a file.
+// Write returns a call of Claude Code's tool that writes a file.
 func Write(path, text string) Call {
 	return Call{Name: "Write", Arguments: map[string]any{"file_path": path, "content": text}}
 }
 
-// Fail is an answer with an HTTP error as Anthropic's server gives it: 400 says
-// that the prompt is too long, 429 that a limit is used up until an hour from now.
-// None of them asks to be tried again.
+// Fail returns an HTTP error as Anthropic's server sends it: 400 says that the prompt
+// is too long, 429 that a limit is used up until an hour from now. None of them asks
+// for a retry.
 func Fail(status int) *Reply {
 	switch status {
 	case http.StatusBadRequest:
@@ -68,7 +68,7 @@ func failure(status int, kind, message string) *Reply {
 	return &Reply{Status: status, Body: string(body), Header: map[string]string{"request-id": "req_loop", "x-should-retry": "false"}}
 }
 
-// limit adds the headers that tell which limit is used up, and until when.
+// limit adds the headers that name the used up limit, and when it ends.
 func limit(r *Reply) *Reply {
 	at := time.Now().Add(time.Hour)
 	for name, value := range map[string]string{
@@ -85,7 +85,7 @@ func limit(r *Reply) *Reply {
 	return r
 }
 
-// stream is the reply as the events of a Messages stream.
+// stream returns the reply as the events of a Messages stream.
 func stream(n int, q Request, reply *Reply, u Usage) []byte {
 	var b bytes.Buffer
 	send := func(kind string, fields map[string]any) {

@@ -7,20 +7,20 @@ import (
 	"strings"
 )
 
-// A Request is what Claude Code asked.
+// A Request is a request from Claude Code.
 type Request struct {
 	Session string   // the session's id
 	Model   string   // the model it wants
 	System  string   // the system prompt
 	Said    []string // what the user and peers said, oldest first, without what Claude Code puts around it
-	Fresh   int      // how many of Said came since the model last spoke or failed
-	Outputs []string // what tools gave back since the user last said something
+	Fresh   int      // how many of Said are new since the model last spoke or failed
+	Outputs []string // what tools returned since the user last said something
 	Tools   []string // names of the tools on offer
 	Title   bool     // a side request: for a title of the session, or a summary of it
 	Body    []byte   // the whole of it
 }
 
-// Last is what the user said last; "" if nothing.
+// Last returns what the user said last, or "".
 func (q Request) Last() string {
 	if len(q.Said) == 0 {
 		return ""
@@ -28,13 +28,14 @@ func (q Request) Last() string {
 	return q.Said[len(q.Said)-1]
 }
 
-// News is what the user said since the model last spoke or failed; what began
-// the turn, if only tools have answered since then.
+// News returns what the user said since the model last spoke or failed; if only tools
+// have answered since then, what started the turn.
 func (q Request) News() []string {
 	return q.Said[len(q.Said)-min(max(q.Fresh, 1), len(q.Said)):]
 }
 
-// summarise begins the order to sum up a session that has grown too long.
+// summarise is the beginning of the order to summarise a session that has grown too
+// long.
 const summarise = "CRITICAL: Respond with TEXT ONLY."
 
 type wireMessage struct {
@@ -59,7 +60,7 @@ func (p *wireParts) UnmarshalJSON(data []byte) error {
 	return json.Unmarshal(data, (*[]wirePart)(p))
 }
 
-// text is all of the content's text.
+// text returns all text of the content.
 func (p wireParts) text() string {
 	var b strings.Builder
 	for _, part := range p {
@@ -110,8 +111,8 @@ func (q *Request) hear(m wireMessage) {
 	}
 }
 
-// hearText adds one text of a user's message. What was said before an
-// interruption is not for this answer.
+// hearText adds one text of a user's message. This answer ignores what was said before
+// an interruption.
 func (q *Request) hearText(text string) {
 	if strings.HasPrefix(text, "[Request interrupted by user") {
 		q.Fresh, q.Outputs = 0, nil

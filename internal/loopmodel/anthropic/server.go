@@ -1,12 +1,12 @@
-// Package loopmodel is a model on the loopback, for tests of what runs Claude
-// Code: an HTTP server that speaks the part of the Anthropic Messages API that
-// the real program needs, in a pane and with -p. It has no wits. It echoes what
-// was said to it last, and does on request what a model might do: be slow, fail,
-// call tools, count what it was told.
+// Package loopmodel is a model on the loopback, for tests of programs that run Claude
+// Code: an HTTP server that implements the part of the Anthropic Messages API that the
+// real program needs, in a pane and with -p. It has no intelligence. It echoes what was
+// said to it last, and on request does what a model might do: be slow, fail, call
+// tools, count what it was told.
 //
-// A request is answered by the newest rule (Handle) that wants it, else by the
-// orders in what was said last (see Directives), else by an echo. Nothing is
-// kept on disk, and Close ends all that is under way. Only tests import it.
+// A request is answered by the newest rule (Handle) that accepts it, else by the orders
+// in what was said last (see Directives), else by an echo. Nothing is stored on disk,
+// and Close ends everything in progress. Only tests import it.
 package anthropic
 
 import (
@@ -21,7 +21,7 @@ import (
 	"time"
 )
 
-// maxRequest bounds the body of a request, in bytes.
+// maxRequest limits the body of a request, in bytes.
 const maxRequest = 64 << 20
 
 // A Server is a running model.
@@ -32,13 +32,13 @@ type Server struct {
 	done chan struct{} // closed when the server has ended
 	once sync.Once
 
-	mu      sync.Mutex // guards what follows
+	mu      sync.Mutex // guards the fields below
 	rules   []func(Request) *Reply
 	seen    []Request
 	strays  []string
 	news    chan struct{}  // closed and replaced at each request
 	cached  map[string]int // by session: tokens of its last request
-	failed  map[string]int // by session: how much had been said when it failed last
+	failed  map[string]int // by session: how much had been said when it last failed
 	answers int
 }
 
@@ -66,7 +66,7 @@ func Start() (*Server, error) {
 	return s, nil
 }
 
-// Close ends the server and what it is answering. It may be called twice.
+// Close ends the server and the answers in progress. It may be called twice.
 func (s *Server) Close() error {
 	s.once.Do(func() { close(s.stop) })
 	err := s.http.Close()
@@ -74,33 +74,33 @@ func (s *Server) Close() error {
 	return err
 }
 
-// URL is what ANTHROPIC_BASE_URL must be.
+// URL returns the value for ANTHROPIC_BASE_URL.
 func (s *Server) URL() string { return s.url }
 
-// Handle adds a rule; it returns nil for what it leaves to older ones.
+// Handle adds a rule; it returns nil for requests that it leaves to older ones.
 func (s *Server) Handle(rule func(Request) *Reply) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.rules = append(s.rules, rule)
 }
 
-// Requests are all that came so far, without side requests.
+// Requests returns all requests so far, without side requests.
 func (s *Server) Requests() []Request {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return append([]Request(nil), s.seen...)
 }
 
-// Strays are the methods and paths that were asked for and that the model does
-// not have: each was answered with 404.
+// Strays returns the methods and paths that were requested and that the model does not
+// have: each was answered with 404.
 func (s *Server) Strays() []string {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return append([]string(nil), s.strays...)
 }
 
-// Wait returns the first request that matches, now or later, and false if done
-// is closed before.
+// Wait returns the first request that matches, now or later, and false if done is
+// closed first.
 func (s *Server) Wait(done <-chan struct{}, match func(Request) bool) (Request, bool) {
 	for next := 0; ; {
 		s.mu.Lock()
@@ -127,7 +127,7 @@ func (s *Server) messages(w http.ResponseWriter, r *http.Request) {
 	}
 	reply := s.decide(q)
 	if !s.pause(r, reply) {
-		panic(http.ErrAbortHandler) // or it would be an empty answer
+		panic(http.ErrAbortHandler) // otherwise it would be an empty answer
 	}
 	if reply.Status != 0 {
 		s.fail(q)
@@ -142,7 +142,7 @@ func (s *Server) messages(w http.ResponseWriter, r *http.Request) {
 	w.Write(body)
 }
 
-// read reads a request, or answers that it is none.
+// read reads a request, or answers that it is invalid.
 func (s *Server) read(w http.ResponseWriter, r *http.Request) (Request, bool) {
 	body, err := io.ReadAll(http.MaxBytesReader(w, r.Body, maxRequest))
 	if err != nil {
@@ -156,8 +156,8 @@ func (s *Server) read(w http.ResponseWriter, r *http.Request) (Request, bool) {
 	return q, true
 }
 
-// pause waits as long as the reply wants, and reports whether it is still asked
-// for.
+// pause waits as long as the reply wants, and reports whether the client is still
+// waiting.
 func (s *Server) pause(r *http.Request, reply *Reply) bool {
 	if reply.Delay <= 0 && reply.Hold == nil {
 		return true
@@ -179,11 +179,11 @@ func (s *Server) pause(r *http.Request, reply *Reply) bool {
 	return true
 }
 
-// decide notes the request and finds its answer.
+// decide records the request and finds its answer.
 func (s *Server) decide(q Request) *Reply {
 	s.mu.Lock()
 	rules := s.rules
-	if n := s.failed[q.Session]; n < len(q.Said) { // else it is tried again
+	if n := s.failed[q.Session]; n < len(q.Said) { // otherwise it is retried
 		q.Fresh = min(q.Fresh, len(q.Said)-n)
 	}
 	if !q.Title {
@@ -203,8 +203,8 @@ func (s *Server) decide(q Request) *Reply {
 	return Directives(q)
 }
 
-// fail notes that a request failed: what it asked is not for the next answer,
-// though the model has said nothing in between.
+// fail records that a request failed: its text is not for the next answer, though the
+// model has said nothing in between.
 func (s *Server) fail(q Request) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -221,8 +221,8 @@ func aside(q Request) *Reply {
 	return &Reply{Text: `{"title":"A title"}`}
 }
 
-// account numbers an answer and says what it costs: what a session said before
-// is read from the cache, the rest is written there.
+// account numbers an answer and computes its cost: what a session said before is read
+// from the cache, the rest is written there.
 func (s *Server) account(q Request, reply *Reply) (int, Usage) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -239,7 +239,7 @@ func (s *Server) account(q Request, reply *Reply) (int, Usage) {
 	return s.answers, u
 }
 
-// tokens is a guess of the kind that people make.
+// tokens is a rough estimate.
 func tokens(text []byte) int { return len(text) / 4 }
 
 // count answers how many tokens a request would be.
@@ -250,7 +250,7 @@ func (s *Server) count(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// stray answers what the model does not have.
+// stray answers requests for what the model does not have.
 func (s *Server) stray(w http.ResponseWriter, r *http.Request) {
 	s.mu.Lock()
 	s.strays = append(s.strays, r.Method+" "+r.URL.Path)

@@ -10,7 +10,7 @@ var wraps = []struct{ open, end string }{
 	{"The user sent a new message while you were working:\n", "\n\nThis is how Claude Code surfaces messages"},
 }
 
-// spoken is what of a user's text the user or a peer said; nothing if Claude Code
+// spoken returns what of a user's text the user or a peer said; nothing if Claude Code
 // wrote it.
 func spoken(text string) []string {
 	text = unremind(text)
@@ -30,7 +30,7 @@ func spoken(text string) []string {
 	return []string{text}
 }
 
-// unremind is a text without the reminders in front of it.
+// unremind returns a text without the reminders in front of it.
 func unremind(text string) string {
 	text = strings.TrimSpace(text)
 	for {
@@ -43,7 +43,7 @@ func unremind(text string) string {
 	}
 }
 
-// output is what a tool gave back, without the reminders behind it.
+// output returns what a tool returned, without the reminders behind it.
 func output(text string) string {
 	for {
 		at := strings.LastIndex(text, "<system-reminder>")
@@ -54,7 +54,7 @@ func output(text string) string {
 	}
 }
 
-// surfaced are the texts that are passed on in another, in order.
+// surfaced returns the texts that are passed on in another, in order.
 func surfaced(text string) []string {
 	var list []string
 	for {

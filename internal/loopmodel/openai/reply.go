@@ -10,7 +10,7 @@ import (
 	"time"
 )
 
-// A Reply is what the model does with a request. The zero Reply says nothing.
+// A Reply is the model's reaction to a request. The zero Reply says nothing.
 type Reply struct {
 	Delay  time.Duration   // before anything else
 	Hold   <-chan struct{} // likewise: until it is closed, or Delay is over
@@ -28,9 +28,8 @@ type Call struct {
 	Arguments any
 }
 
-// Shell is a call of Codex's shell tool. With escalate it asks to run outside
-// the sandbox, which Codex asks its user about unless its approval policy
-// forbids.
+// Shell returns a call of Codex's shell tool. With escalate it asks to run outside the
+// sandbox, which Codex asks its user about unless its approval policy forbids it.
 func Shell(command string, escalate bool) Call {
 	args := map[string]any{"cmd": command, "login": false}
 	if escalate {
@@ -40,8 +39,8 @@ func Shell(command string, escalate bool) Call {
 	return Call{Name: "exec_command", Arguments: args}
 }
 
-// Fail is an answer with an HTTP error of a kind that OpenAI's server gives:
-// 429 is a used up quota that is renewed in an hour.
+// Fail returns an HTTP error as OpenAI's server sends it: 429 is a used up quota that
+// is renewed in an hour.
 func Fail(status int) *Reply {
 	r := &Reply{Status: status, Body: `{"error":{"type":"server_error","message":"out of order"}}`}
 	switch status {

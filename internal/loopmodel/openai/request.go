@@ -7,19 +7,19 @@ import (
 	"strings"
 )
 
-// A Request is what Codex asked.
+// A Request is a request from Codex.
 type Request struct {
 	Thread  string   // the thread's id
 	Model   string   // the model it wants
 	Rules   []string // the developer messages: base instructions, then others
 	Said    []string // what the user said, oldest first, without Codex's own context
-	Outputs []string // what tools gave back since the user last said something
+	Outputs []string // what tools returned since the user last said something
 	Tools   []string // names of the tools on offer, "namespace.name" for those of MCP servers
 	Title   bool     // a request of the TUI's for a title of the thread
 	Body    []byte   // the whole of it
 }
 
-// Last is what the user said last; "" if nothing.
+// Last returns what the user said last, or "".
 func (q Request) Last() string {
 	if len(q.Said) == 0 {
 		return ""
@@ -75,7 +75,7 @@ func readRequest(header http.Header, body []byte) (Request, error) {
 	return q, nil
 }
 
-// context says whether a user's message is one that Codex wrote itself.
+// context reports whether a user's message is one that Codex wrote itself.
 func context(text string) bool {
 	for _, prefix := range []string{"<environment_context>", "# AGENTS.md instructions", "<user_instructions>", "<turn_aborted>", "<user_shell_command>"} {
 		if strings.HasPrefix(strings.TrimSpace(text), prefix) {
@@ -85,7 +85,7 @@ func context(text string) bool {
 	return false
 }
 
-// textOf is the text of a content that is a string or a list of parts.
+// textOf returns the text of a content that is a string or a list of parts.
 func textOf(raw json.RawMessage) string {
 	var text string
 	if json.Unmarshal(raw, &text) == nil {

@@ -1,12 +1,12 @@
-// Package loopmodel is a model on the loopback, for tests of what runs Codex: an
-// HTTP server that speaks the part of the OpenAI Responses API that the real
-// Codex CLI needs. It has no wits. It echoes the last thing said to it, and
-// does on request what a model might do: be slow, fail, call tools, count what
-// it was told.
+// Package loopmodel is a model on the loopback, for tests of programs that run Codex:
+// an HTTP server that implements the part of the OpenAI Responses API that the real
+// Codex CLI needs. It has no intelligence. It echoes the last thing said to it, and on
+// request does what a model might do: be slow, fail, call tools, count what it was
+// told.
 //
-// A request is answered by the newest rule (Handle) that wants it, else by the
-// orders in its last text (see Directives), else by an echo. Nothing is kept on
-// disk, and Close ends all that is under way. Only tests import it.
+// A request is answered by the newest rule (Handle) that accepts it, else by the orders
+// in its last text (see Directives), else by an echo. Nothing is stored on disk, and
+// Close ends everything in progress. Only tests import it.
 package openai
 
 import (
@@ -21,10 +21,10 @@ import (
 	"time"
 )
 
-// Model is the name under which Codex knows how to offer its shell tool to us.
+// Model is a name for which Codex offers its shell tool to the model.
 const Model = "gpt-5.5"
 
-// maxRequest bounds the body of a request, in bytes.
+// maxRequest limits the body of a request, in bytes.
 const maxRequest = 64 << 20
 
 // A Server is a running model.
@@ -35,7 +35,7 @@ type Server struct {
 	done chan struct{} // closed when the server has ended
 	once sync.Once
 
-	mu    sync.Mutex // guards what follows
+	mu    sync.Mutex // guards the fields below
 	rules []func(Request) *Reply
 	seen  []Request
 	news  chan struct{} // closed and replaced at each request
@@ -66,7 +66,7 @@ func Start() (*Server, error) {
 	return s, nil
 }
 
-// Close ends the server and what it is answering. It may be called twice.
+// Close ends the server and the answers in progress. It may be called twice.
 func (s *Server) Close() error {
 	s.once.Do(func() { close(s.stop) })
 	err := s.http.Close()
@@ -74,25 +74,25 @@ func (s *Server) Close() error {
 	return err
 }
 
-// URL is the base URL for a model_provider of Codex's.
+// URL returns the base URL for a model_provider of Codex's.
 func (s *Server) URL() string { return s.url }
 
-// Handle adds a rule; it returns nil for what it leaves to older ones.
+// Handle adds a rule; it returns nil for requests that it leaves to older ones.
 func (s *Server) Handle(rule func(Request) *Reply) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.rules = append(s.rules, rule)
 }
 
-// Requests are all that came so far, without those for a thread's title.
+// Requests returns all requests so far, without those for a thread's title.
 func (s *Server) Requests() []Request {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return append([]Request(nil), s.seen...)
 }
 
-// Wait returns the first request that matches, now or later, and false if done
-// is closed before.
+// Wait returns the first request that matches, now or later, and false if done is
+// closed first.
 func (s *Server) Wait(done <-chan struct{}, match func(Request) bool) (Request, bool) {
 	for next := 0; ; {
 		s.mu.Lock()
@@ -111,9 +111,9 @@ func (s *Server) Wait(done <-chan struct{}, match func(Request) bool) (Request, 
 	}
 }
 
-// WriteHome makes dir a CODEX_HOME whose only model is this one, with no login,
-// no dialog and nothing that goes to the network. extra are further lines of its
-// config.toml, put before the first table.
+// WriteHome makes dir a CODEX_HOME whose only model is this one, without a login,
+// dialogs and network access. extra are further lines of its config.toml, put before
+// the first table.
 func (s *Server) WriteHome(dir string, extra ...string) error {
 	if err := os.MkdirAll(dir, 0o700); err != nil {
 		return err
@@ -148,7 +148,7 @@ screen_reader_detection_done = true
 	return os.WriteFile(filepath.Join(dir, "config.toml"), []byte(config), 0o600)
 }
 
-// Env is what Codex needs in its environment to use that home.
+// Env returns what Codex needs in its environment to use that home.
 func Env(dir string) []string { return []string{"CODEX_HOME=" + dir, "LOOPMODEL_KEY=x"} }
 
 // responses answers one request of Codex's.
@@ -194,7 +194,7 @@ func (s *Server) responses(w http.ResponseWriter, r *http.Request) {
 	stream(w, n, q, *reply)
 }
 
-// decide notes the request and finds its answer.
+// decide records the request and finds its answer.
 func (s *Server) decide(q Request) *Reply {
 	s.mu.Lock()
 	rules := s.rules
