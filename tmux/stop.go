@@ -14,7 +14,7 @@ import (
 
 // Stop ends the server with all its sessions and removes its socket. Control
 // clients are asked to leave first, and waited for: with one attached, tmux can
-// hang for ever. Without a server only the socket is removed. The default server
+// hang forever. Without a server only the socket is removed. The default server
 // is refused, because it is a person's.
 func (s *Server) Stop(ctx context.Context) error {
 	if s.label() == "default" {

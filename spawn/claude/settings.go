@@ -50,12 +50,12 @@ var events = []event{
 	{"SessionEnd", Version{1, 0, 85}, hookTimeout},
 }
 
-// Permission rules for every agent, whatever its role and mode. Which tools the bus'
+// Permission rules forevery agent, whatever its role and mode. Which tools the bus'
 // server offers a role is decided there. The mode plan asks before any change in spite of
 // the first: there the PermissionRequest hook has to say yes.
 var (
 	allowed = []string{"mcp__agent__*"}
-	// Nobody watches the pane: a question there would wait for ever. An agent asks by a
+	// Nobody watches the pane: a question there would wait forever. An agent asks by a
 	// message.
 	denied = []string{
 		"AskUserQuestion",

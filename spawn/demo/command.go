@@ -73,7 +73,7 @@ func (d *demo) busy(ctx context.Context, arg string) (outcome, error) {
 // nothing else gets through until someone has pressed it.
 func (d *demo) dialog(ctx context.Context, question string) (outcome, error) {
 	if question = shorten(question, 200); question == "" {
-		question = "Shall I go on?"
+		question = "Continue?"
 	}
 	d.be(ctx, agent.Waiting, question)
 	defer d.keys.single()()

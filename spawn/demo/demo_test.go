@@ -99,7 +99,7 @@ func TestReport(t *testing.T) {
 	p.typeIn("y")
 	w.answered(id, envelope.KindReply, `"May I?" was answered in the pane of agent1: yes`)
 	id = w.tell("agent1", "/dialog")
-	p.shows("Shall I go on? [y/n]")
+	p.shows("Continue? [y/n]")
 	p.typeIn("n\n")
 	w.answered(id, envelope.KindReply, "no")
 	w.tell("agent1", "/delegate agent2 wait for me")
@@ -135,10 +135,10 @@ func TestDelegate(t *testing.T) {
 
 	// agent1 does not wait: with agent2 at a dialog it answers others.
 	first := w.tell("agent1", "/delegate agent2 /dialog")
-	two.shows("Shall I go on? [y/n]")
+	two.shows("Continue? [y/n]")
 	w.answered(w.tell("agent1", "hello"), envelope.KindReply, "heard: hello")
 	two.typeIn("y")
-	w.answered(first, envelope.KindReply, "agent2 answers: \"Shall I go on?\"")
+	w.answered(first, envelope.KindReply, "agent2 answers: \"Continue?\"")
 }
 
 // TestDelegateTakesNoOthersAnswer lets another agent answer in agent2's place.

@@ -198,7 +198,7 @@ func (l *Panes) typeLine(ctx context.Context, pane tmux.Pane, before tmux.Look, 
 		return err
 	}
 	select {
-	case <-ctx.Done(): // the line is typed; without Enter it would stay a draft for ever
+	case <-ctx.Done(): // the line is typed; without Enter it would stay a draft forever
 		ctx = context.WithoutCancel(ctx)
 	case <-time.After(beforeEnter):
 	}

@@ -206,7 +206,7 @@ func (t *tour) kill(ctx context.Context) error {
 			return fmt.Errorf("%s: %w", v.what, err)
 		}
 		t.killed++
-		t.say("\n$ kill -9 %d      # %s, with work in hand", v.PID, v.what)
+		t.say("\n$ kill -9 %d      # %s, in the middle of its work", v.PID, v.what)
 	}
 	if err := t.rest(ctx); err != nil {
 		return err
@@ -219,7 +219,7 @@ func (t *tour) kill(ctx context.Context) error {
 	if err := t.rest(ctx); err != nil {
 		return err
 	}
-	t.say("\n$ netsky up 2     # what is up stays as it is")
+	t.say("\n$ netsky up 2     # starts only what is missing")
 	out, err = t.netsky(ctx, "up", "2", "--type", "demo", "--no-attach")
 	t.say("%s", out)
 	if err != nil {
