@@ -3,6 +3,8 @@ package anthropic
 import (
 	"fmt"
 	"strings"
+
+	"netsky/internal/loopmodel"
 )
 
 // A Message is one `<channel source="agent" …>` in what was said.
@@ -26,7 +28,7 @@ func Messages(text string) []Message {
 			return list
 		}
 		if id := attribute(head, "id"); id != "" {
-			list = append(list, Message{From: attribute(head, "from"), ID: id, Text: unescape(strings.Trim(body, "\n"))})
+			list = append(list, Message{From: attribute(head, "from"), ID: id, Text: loopmodel.Unescape(strings.Trim(body, "\n"))})
 		}
 		text = after
 	}
@@ -35,11 +37,7 @@ func Messages(text string) []Message {
 func attribute(head, name string) string {
 	_, rest, _ := strings.Cut(" "+head, " "+name+`="`)
 	value, _, _ := strings.Cut(rest, `"`)
-	return unescape(value)
-}
-
-func unescape(s string) string {
-	return strings.NewReplacer("&lt;", "<", "&gt;", ">", "&quot;", `"`, "&#34;", `"`, "&#39;", "'", "&apos;", "'", "&amp;", "&").Replace(s)
+	return loopmodel.Unescape(value)
 }
 
 // ReplyTool is the tool with which a model answers a message.

@@ -5,6 +5,8 @@ import (
 	"strconv"
 	"strings"
 	"time"
+
+	"netsky/internal/loopmodel"
 )
 
 // Directives answers by the orders in what was just said, each on a line of its
@@ -72,11 +74,10 @@ func obey(q Request, texts ...string) order {
 }
 
 func (o *order) read(line string) {
-	line, ok := strings.CutPrefix(strings.TrimSpace(line), "loop: ")
+	word, rest, ok := loopmodel.Order(line)
 	if !ok {
 		return
 	}
-	word, rest, _ := strings.Cut(unescape(line), " ")
 	first, last, _ := strings.Cut(rest, " ")
 	switch word {
 	case "sleep":

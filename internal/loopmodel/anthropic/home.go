@@ -62,7 +62,7 @@ func WriteHomeWithout(dir string, out Seed, workdirs ...string) error {
 func (s *Server) Env(dir string) []string {
 	return []string{
 		"CLAUDE_CONFIG_DIR=" + dir,
-		"ANTHROPIC_BASE_URL=" + s.url,
+		"ANTHROPIC_BASE_URL=" + s.URL(),
 		"ANTHROPIC_API_KEY=" + key,
 		"DISABLE_AUTOUPDATER=1",
 		"CLAUDE_CODE_DISABLE_NONESSENTIAL_TRAFFIC=1",

@@ -2,49 +2,35 @@ package anthropic
 
 import (
 	"bytes"
-	"encoding/json"
 	"fmt"
 	"net/http"
 	"strconv"
 	"strings"
 	"time"
+
+	"netsky/internal/loopmodel"
 )
 
-// A Reply is the model's reaction to a request. The zero Reply says nothing.
-type Reply struct {
-	Delay  time.Duration   // before anything else
-	Hold   <-chan struct{} // likewise: until it is closed, or Delay is over
-	Status int             // not 0: an HTTP error with Body and Header instead
-	Header map[string]string
-	Body   string
-	Text   string
-	Calls  []Call // tools to call, after the text; Claude Code asks again with their outputs
-	Usage  *Usage // nil: made up from the sizes
-}
+// What all models have.
+type (
+	Reply = loopmodel.Reply
+	Call  = loopmodel.Call
+	Usage = loopmodel.Usage
+)
 
-// A Call is a call of one of Claude Code's tools; those of an MCP server are
-// named mcp__SERVER__TOOL.
-type Call struct {
-	Name      string
-	Arguments any
-}
-
-// Usage is the cost of an answer, in tokens.
-type Usage struct{ Input, Output, CacheRead, CacheWrite int }
-
-// Shell returns a call of Claude Code's shell tool.
+// Shell is a call of Claude Code's shell tool.
 func Shell(command string) Call {
 	return Call{Name: "Bash", Arguments: map[string]any{"command": command, "description": "the test wants it"}}
 }
 
-// Write returns a call of Claude Code's tool that writes a file.
+// Write is a call of Claude Code's tool that writes a file.
 func Write(path, text string) Call {
 	return Call{Name: "Write", Arguments: map[string]any{"file_path": path, "content": text}}
 }
 
-// Fail returns an HTTP error as Anthropic's server sends it: 400 says that the prompt
-// is too long, 429 that a limit is used up until an hour from now. None of them asks
-// for a retry.
+// Fail is an answer with an HTTP error as Anthropic's server gives it: 400 says
+// that the prompt is too long, 429 that a limit is used up until an hour from now.
+// None of them asks to be tried again.
 func Fail(status int) *Reply {
 	switch status {
 	case http.StatusBadRequest:
@@ -62,13 +48,13 @@ func Fail(status int) *Reply {
 }
 
 func failure(status int, kind, message string) *Reply {
-	body, _ := json.Marshal(map[string]any{ // of strings: no error
+	body := loopmodel.JSON(map[string]any{
 		"type": "error", "error": map[string]string{"type": kind, "message": message}, "request_id": "req_loop",
 	})
 	return &Reply{Status: status, Body: string(body), Header: map[string]string{"request-id": "req_loop", "x-should-retry": "false"}}
 }
 
-// limit adds the headers that name the used up limit, and when it ends.
+// limit adds the headers that tell which limit is used up, and until when.
 func limit(r *Reply) *Reply {
 	at := time.Now().Add(time.Hour)
 	for name, value := range map[string]string{
@@ -85,17 +71,10 @@ func limit(r *Reply) *Reply {
 	return r
 }
 
-// stream returns the reply as the events of a Messages stream.
+// stream is the reply as the events of a Messages stream.
 func stream(n int, q Request, reply *Reply, u Usage) []byte {
 	var b bytes.Buffer
-	send := func(kind string, fields map[string]any) {
-		fields["type"] = kind
-		data, err := json.Marshal(fields)
-		if err != nil {
-			panic(err) // a test gave arguments that are not JSON
-		}
-		fmt.Fprintf(&b, "event: %s\ndata: %s\n\n", kind, data)
-	}
+	send := func(kind string, fields map[string]any) { loopmodel.Event(&b, kind, fields) }
 	usage := map[string]any{
 		"input_tokens": u.Input, "cache_creation_input_tokens": u.CacheWrite, "cache_read_input_tokens": u.CacheRead, "output_tokens": 1,
 		"cache_creation": map[string]any{"ephemeral_5m_input_tokens": u.CacheWrite, "ephemeral_1h_input_tokens": 0}, "service_tier": "standard",
@@ -115,13 +94,9 @@ func stream(n int, q Request, reply *Reply, u Usage) []byte {
 		block(map[string]any{"type": "text", "text": ""}, map[string]any{"type": "text_delta", "text": reply.Text})
 	}
 	for i, c := range reply.Calls {
-		args, err := json.Marshal(c.Arguments)
-		if err != nil {
-			panic(err) // as above
-		}
 		reason = "tool_use"
 		block(map[string]any{"type": "tool_use", "id": fmt.Sprintf("toolu_loop%d_%d", n, i), "name": c.Name, "input": map[string]any{}},
-			map[string]any{"type": "input_json_delta", "partial_json": string(args)})
+			map[string]any{"type": "input_json_delta", "partial_json": string(loopmodel.JSON(c.Arguments))})
 	}
 	send("message_delta", map[string]any{
 		"delta": map[string]any{"stop_reason": reason, "stop_sequence": nil},

@@ -1,122 +1,58 @@
-// Package loopmodel is a model on the loopback, for tests of programs that run Claude
-// Code: an HTTP server that implements the part of the Anthropic Messages API that the
-// real program needs, in a pane and with -p. It has no intelligence. It echoes what was
-// said to it last, and on request does what a model might do: be slow, fail, call
-// tools, count what it was told.
+// Package anthropic is a model on the loopback, for tests of what runs Claude
+// Code: a loopmodel that speaks the part of the Anthropic Messages API that
+// the real program needs, in a pane and with -p. It has no wits. It echoes what
+// was said to it last, and does on request what a model might do: be slow, fail,
+// call tools, count what it was told.
 //
-// A request is answered by the newest rule (Handle) that accepts it, else by the orders
-// in what was said last (see Directives), else by an echo. Nothing is stored on disk,
-// and Close ends everything in progress. Only tests import it.
+// A request is answered by the newest rule (Handle) that wants it, else by the
+// orders in what was said last (see Directives), else by an echo. Nothing is
+// kept on disk, and Close ends all that is under way. Only tests import it.
 package anthropic
 
 import (
 	"bytes"
 	"encoding/json"
-	"io"
-	"net"
 	"net/http"
 	"strconv"
 	"strings"
 	"sync"
-	"time"
-)
 
-// maxRequest limits the body of a request, in bytes.
-const maxRequest = 64 << 20
+	"netsky/internal/loopmodel"
+)
 
 // A Server is a running model.
 type Server struct {
-	http *http.Server
-	url  string
-	stop chan struct{} // closed by Close
-	done chan struct{} // closed when the server has ended
-	once sync.Once
+	*loopmodel.Server[Request]
 
-	mu      sync.Mutex // guards the fields below
-	rules   []func(Request) *Reply
-	seen    []Request
+	mu      sync.Mutex // guards what follows
 	strays  []string
-	news    chan struct{}  // closed and replaced at each request
 	cached  map[string]int // by session: tokens of its last request
-	failed  map[string]int // by session: how much had been said when it last failed
+	failed  map[string]int // by session: how much had been said when it failed last
 	answers int
 }
 
-// Start starts a model on a free port of the loopback.
+// Start starts a model on a free port of the loopback. Its URL is what
+// ANTHROPIC_BASE_URL must be.
 func Start() (*Server, error) {
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		return nil, err
-	}
-	s := &Server{
-		url:  "http://" + l.Addr().String(),
-		stop: make(chan struct{}), done: make(chan struct{}),
-		news: make(chan struct{}), cached: make(map[string]int), failed: make(map[string]int),
-	}
+	s := &Server{cached: make(map[string]int), failed: make(map[string]int)}
 	mux := http.NewServeMux()
 	mux.HandleFunc("POST /v1/messages", s.messages)
 	mux.HandleFunc("POST /v1/messages/count_tokens", s.count)
 	mux.HandleFunc("HEAD /api/hello", func(http.ResponseWriter, *http.Request) {})
 	mux.HandleFunc("/", s.stray)
-	s.http = &http.Server{Handler: mux, ReadHeaderTimeout: 10 * time.Second}
-	go func() {
-		defer close(s.done)
-		s.http.Serve(l) // ends with Close, and nothing else
-	}()
+	var err error
+	if s.Server, err = loopmodel.Start[Request](mux); err != nil {
+		return nil, err
+	}
 	return s, nil
 }
 
-// Close ends the server and the answers in progress. It may be called twice.
-func (s *Server) Close() error {
-	s.once.Do(func() { close(s.stop) })
-	err := s.http.Close()
-	<-s.done
-	return err
-}
-
-// URL returns the value for ANTHROPIC_BASE_URL.
-func (s *Server) URL() string { return s.url }
-
-// Handle adds a rule; it returns nil for requests that it leaves to older ones.
-func (s *Server) Handle(rule func(Request) *Reply) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	s.rules = append(s.rules, rule)
-}
-
-// Requests returns all requests so far, without side requests.
-func (s *Server) Requests() []Request {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return append([]Request(nil), s.seen...)
-}
-
-// Strays returns the methods and paths that were requested and that the model does not
-// have: each was answered with 404.
+// Strays are the methods and paths that were asked for and that the model does
+// not have: each was answered with 404.
 func (s *Server) Strays() []string {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return append([]string(nil), s.strays...)
-}
-
-// Wait returns the first request that matches, now or later, and false if done is
-// closed first.
-func (s *Server) Wait(done <-chan struct{}, match func(Request) bool) (Request, bool) {
-	for next := 0; ; {
-		s.mu.Lock()
-		list, news := s.seen, s.news
-		s.mu.Unlock()
-		for ; next < len(list); next++ {
-			if match(list[next]) {
-				return list[next], true
-			}
-		}
-		select {
-		case <-news:
-		case <-done:
-			return Request{}, false
-		}
-	}
 }
 
 // messages answers one request for the model's next words.
@@ -126,12 +62,12 @@ func (s *Server) messages(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	reply := s.decide(q)
-	if !s.pause(r, reply) {
-		panic(http.ErrAbortHandler) // otherwise it would be an empty answer
+	if !s.Pause(r, reply) {
+		panic(http.ErrAbortHandler) // or it would be an empty answer
 	}
 	if reply.Status != 0 {
 		s.fail(q)
-		refuse(w, reply)
+		loopmodel.Refuse(w, reply)
 		return
 	}
 	n, usage := s.account(q, reply)
@@ -142,69 +78,35 @@ func (s *Server) messages(w http.ResponseWriter, r *http.Request) {
 	w.Write(body)
 }
 
-// read reads a request, or answers that it is invalid.
+// read reads a request, or answers that it is none.
 func (s *Server) read(w http.ResponseWriter, r *http.Request) (Request, bool) {
-	body, err := io.ReadAll(http.MaxBytesReader(w, r.Body, maxRequest))
+	body, err := loopmodel.Body(w, r)
 	if err != nil {
 		return Request{}, false
 	}
 	q, err := readRequest(r.Header, body)
 	if err != nil {
-		refuse(w, failure(http.StatusBadRequest, "invalid_request_error", err.Error()))
+		loopmodel.Refuse(w, failure(http.StatusBadRequest, "invalid_request_error", err.Error()))
 		return Request{}, false
 	}
 	return q, true
 }
 
-// pause waits as long as the reply wants, and reports whether the client is still
-// waiting.
-func (s *Server) pause(r *http.Request, reply *Reply) bool {
-	if reply.Delay <= 0 && reply.Hold == nil {
-		return true
-	}
-	var over <-chan time.Time
-	if reply.Delay > 0 {
-		timer := time.NewTimer(reply.Delay)
-		defer timer.Stop()
-		over = timer.C
-	}
-	select {
-	case <-over:
-	case <-reply.Hold:
-	case <-r.Context().Done():
-		return false
-	case <-s.stop:
-		return false
-	}
-	return true
-}
-
-// decide records the request and finds its answer.
+// decide finds the answer to a request.
 func (s *Server) decide(q Request) *Reply {
-	s.mu.Lock()
-	rules := s.rules
-	if n := s.failed[q.Session]; n < len(q.Said) { // otherwise it is retried
-		q.Fresh = min(q.Fresh, len(q.Said)-n)
-	}
-	if !q.Title {
-		s.seen = append(s.seen, q)
-		close(s.news)
-		s.news = make(chan struct{})
-	}
-	s.mu.Unlock()
 	if q.Title {
 		return aside(q)
 	}
-	for i := len(rules) - 1; i >= 0; i-- {
-		if reply := rules[i](q); reply != nil {
-			return reply
-		}
+	s.mu.Lock()
+	if n := s.failed[q.Session]; n < len(q.Said) { // else it is tried again
+		q.Fresh = min(q.Fresh, len(q.Said)-n)
 	}
-	return Directives(q)
+	s.mu.Unlock()
+	return s.Decide(q, Directives)
 }
 
-// fail records that a request failed: its text is not for the next answer, though the
-// model has said nothing in between.
+// fail notes that a request failed: what it asked is not for the next answer,
+// though the model has said nothing in between.
 func (s *Server) fail(q Request) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -221,8 +123,8 @@ func aside(q Request) *Reply {
 	return &Reply{Text: `{"title":"A title"}`}
 }
 
-// account numbers an answer and computes its cost: what a session said before is read
-// from the cache, the rest is written there.
+// account numbers an answer and says what it costs: what a session said before
+// is read from the cache, the rest is written there.
 func (s *Server) account(q Request, reply *Reply) (int, Usage) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -239,7 +141,7 @@ func (s *Server) account(q Request, reply *Reply) (int, Usage) {
 	return s.answers, u
 }
 
-// tokens is a rough estimate.
+// tokens is a guess of the kind that people make.
 func tokens(text []byte) int { return len(text) / 4 }
 
 // count answers how many tokens a request would be.
@@ -250,19 +152,10 @@ func (s *Server) count(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// stray answers requests for what the model does not have.
+// stray answers what the model does not have.
 func (s *Server) stray(w http.ResponseWriter, r *http.Request) {
 	s.mu.Lock()
 	s.strays = append(s.strays, r.Method+" "+r.URL.Path)
 	s.mu.Unlock()
-	refuse(w, failure(http.StatusNotFound, "not_found_error", r.URL.Path+" not found"))
-}
-
-func refuse(w http.ResponseWriter, reply *Reply) {
-	w.Header().Set("Content-Type", "application/json")
-	for name, value := range reply.Header {
-		w.Header().Set(name, value)
-	}
-	w.WriteHeader(reply.Status)
-	io.WriteString(w, reply.Body)
+	loopmodel.Refuse(w, failure(http.StatusNotFound, "not_found_error", r.URL.Path+" not found"))
 }

@@ -11,13 +11,10 @@ import (
 	"strings"
 	"syscall"
 	"testing"
-	"time"
 
 	"netsky/internal/loopmodel/anthropic"
+	"netsky/internal/testworld"
 )
-
-// patience is how long anything may take on a machine that has much else to do.
-const patience = 2 * time.Minute
 
 func TestMain(m *testing.M) {
 	if os.Getenv("LOOPMODEL_MCP") != "" {
@@ -64,7 +61,7 @@ func mustWorld(tb testing.TB) *world {
 		home: filepath.Join(top, "home"), dir: filepath.Join(top, "work"), socket: filepath.Join(top, "tmux"),
 	}
 	var cancel context.CancelFunc
-	w.ctx, cancel = context.WithTimeout(context.Background(), 2*patience)
+	w.ctx, cancel = context.WithTimeout(context.Background(), 2*testworld.Patience)
 	tb.Cleanup(func() { w.end(); cancel(); os.RemoveAll(top) })
 	if err := os.Mkdir(w.dir, 0o700); err != nil {
 		tb.Fatal(err)
@@ -159,7 +156,7 @@ func (w *world) end() {
 	}
 	if pid, dead := pane(); dead == 0 {
 		syscall.Kill(pid, syscall.SIGTERM)
-		w.mustWait(func() bool { _, dead := pane(); return dead == 1 }, func() string { return "the program's end" })
+		testworld.WaitOr(w, func() bool { _, dead := pane(); return dead == 1 }, func() string { return "the program's end" })
 	}
 	w.tmux("kill-server")
 }
@@ -168,7 +165,7 @@ func (w *world) end() {
 func (w *world) mustShow(texts ...string) {
 	w.Helper()
 	var screen string
-	w.mustWait(func() bool {
+	testworld.WaitOr(w, func() bool {
 		screen, _ = w.tmux("capture-pane", "-p", "-t", "pane")
 		for _, text := range texts {
 			if !strings.Contains(screen, text) {
@@ -179,25 +176,10 @@ func (w *world) mustShow(texts ...string) {
 	}, func() string { return fmt.Sprintf("%q in the pane:\n%s", texts, screen) })
 }
 
-// mustWait waits for a condition, or fails with what it was.
-func (w *world) mustWait(is func() bool, what func() string) {
-	w.Helper()
-	tick := time.NewTicker(20 * time.Millisecond)
-	defer tick.Stop()
-	late := time.After(patience)
-	for !is() {
-		select {
-		case <-tick.C:
-		case <-late:
-			w.Fatalf("waited %v for %s", patience, what())
-		}
-	}
-}
-
 // mustAsk waits for the model to be asked.
 func (w *world) mustAsk(match func(anthropic.Request) bool) anthropic.Request {
 	w.Helper()
-	ctx, cancel := context.WithTimeout(w.ctx, patience)
+	ctx, cancel := context.WithTimeout(w.ctx, testworld.Patience)
 	defer cancel()
 	q, ok := w.model.Wait(ctx.Done(), match)
 	if !ok {
@@ -228,7 +210,7 @@ func (w *world) session() (s session) {
 
 func (w *world) mustStatus(want string) {
 	w.Helper()
-	w.mustWait(func() bool { return w.session().Status == want }, func() string {
+	testworld.WaitOr(w, func() bool { return w.session().Status == want }, func() string {
 		screen, _ := w.tmux("capture-pane", "-p", "-t", "pane")
 		return fmt.Sprintf("status %s, it is %+v:\n%s", want, w.session(), screen)
 	})

@@ -8,28 +8,19 @@ import (
 	"strconv"
 	"strings"
 	"time"
+
+	"netsky/internal/loopmodel"
 )
 
-// A Reply is the model's reaction to a request. The zero Reply says nothing.
-type Reply struct {
-	Delay  time.Duration   // before anything else
-	Hold   <-chan struct{} // likewise: until it is closed, or Delay is over
-	Status int             // not 0: an HTTP error with Body and Header instead
-	Header map[string]string
-	Body   string
-	Text   string
-	Calls  []Call // tools to call; Codex asks again with their outputs
-}
+// What all models have.
+type (
+	Reply = loopmodel.Reply
+	Call  = loopmodel.Call
+)
 
-// A Call is a call of one of Codex's tools.
-type Call struct {
-	Name      string
-	Namespace string // of an MCP server: "mcp__" and its name
-	Arguments any
-}
-
-// Shell returns a call of Codex's shell tool. With escalate it asks to run outside the
-// sandbox, which Codex asks its user about unless its approval policy forbids it.
+// Shell is a call of Codex's shell tool. With escalate it asks to run outside
+// the sandbox, which Codex asks its user about unless its approval policy
+// forbids.
 func Shell(command string, escalate bool) Call {
 	args := map[string]any{"cmd": command, "login": false}
 	if escalate {
@@ -39,8 +30,8 @@ func Shell(command string, escalate bool) Call {
 	return Call{Name: "exec_command", Arguments: args}
 }
 
-// Fail returns an HTTP error as OpenAI's server sends it: 429 is a used up quota that
-// is renewed in an hour.
+// Fail is an answer with an HTTP error of a kind that OpenAI's server gives:
+// 429 is a used up quota that is renewed in an hour.
 func Fail(status int) *Reply {
 	r := &Reply{Status: status, Body: `{"error":{"type":"server_error","message":"out of order"}}`}
 	switch status {
@@ -73,20 +64,15 @@ func Fail(status int) *Reply {
 func Directives(q Request) *Reply {
 	r := &Reply{Text: "echo: " + q.Last()}
 	for line := range strings.Lines(q.Last()) {
-		order, ok := strings.CutPrefix(strings.TrimSpace(line), "loop: ")
-		if !ok {
-			continue
+		if word, rest, ok := loopmodel.Order(line); ok {
+			obey(r, q, word, rest)
 		}
-		word, rest, _ := strings.Cut(unescape.Replace(order), " ")
-		obey(r, q, word, rest)
 	}
 	if len(r.Calls) > 0 && len(q.Outputs) > 0 {
 		r.Calls, r.Text = nil, "tool: "+strings.Join(q.Outputs, "\n")
 	}
 	return r
 }
-
-var unescape = strings.NewReplacer("&lt;", "<", "&gt;", ">", "&quot;", `"`, "&#39;", "'", "&amp;", "&")
 
 func obey(r *Reply, q Request, word, rest string) {
 	switch word {
@@ -115,26 +101,15 @@ func obey(r *Reply, q Request, word, rest string) {
 }
 
 // stream writes the reply as the events of a Responses stream.
-func stream(w http.ResponseWriter, n int, q Request, reply Reply) {
+func stream(w http.ResponseWriter, n int64, q Request, reply *Reply) {
 	w.Header().Set("Content-Type", "text/event-stream")
 	id := fmt.Sprintf("resp_%d", n)
-	send := func(kind string, fields map[string]any) {
-		fields["type"] = kind
-		data, err := json.Marshal(fields)
-		if err != nil {
-			panic(err) // a test gave arguments that are not JSON
-		}
-		fmt.Fprintf(w, "event: %s\ndata: %s\n\n", kind, data)
-	}
+	send := func(kind string, fields map[string]any) { loopmodel.Event(w, kind, fields) }
 	send("response.created", map[string]any{"response": map[string]any{"id": id}})
 	for i, c := range reply.Calls {
-		args, err := json.Marshal(c.Arguments)
-		if err != nil {
-			panic(err)
-		}
 		item := map[string]any{
 			"type": "function_call", "id": fmt.Sprintf("fc_%d_%d", n, i), "call_id": fmt.Sprintf("call_%d_%d", n, i),
-			"name": c.Name, "arguments": string(args),
+			"name": c.Name, "arguments": string(loopmodel.JSON(c.Arguments)),
 		}
 		if c.Namespace != "" {
 			item["namespace"] = c.Namespace
