@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"netsky/codex/appserver"
+	"netsky/internal/testworld"
 )
 
 // fakeCodex is an app-server that misbehaves in one way, for what the real one
@@ -130,7 +131,7 @@ func fakeServer(t *testing.T, ctx context.Context, way string) (s *appserver.Ser
 	if err != nil {
 		return s, "", err
 	}
-	res, err := turn.Wait(ctx, enough)
+	res, err := turn.Wait(ctx, testworld.Patience)
 	return s, res.Text, err
 }
 
@@ -151,7 +152,7 @@ func TestServerMisbehaves(t *testing.T) {
 	} {
 		t.Run(tt.way, func(t *testing.T) {
 			t.Parallel()
-			ctx, cancel := context.WithTimeout(t.Context(), enough)
+			ctx, cancel := context.WithTimeout(t.Context(), testworld.Patience)
 			defer cancel()
 			_, text, err := fakeServer(t, ctx, tt.way)
 			if tt.want == "" && (err != nil || text != tt.text) {
@@ -182,7 +183,7 @@ func TestServerDeaf(t *testing.T) {
 // A server that does not end by itself is killed.
 func TestServerStubborn(t *testing.T) {
 	t.Parallel()
-	ctx, cancel := context.WithTimeout(t.Context(), enough)
+	ctx, cancel := context.WithTimeout(t.Context(), testworld.Patience)
 	defer cancel()
 	s, _, err := fakeServer(t, ctx, "stubborn")
 	if err != nil {

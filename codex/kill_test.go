@@ -19,6 +19,7 @@ import (
 	"netsky/codex"
 	"netsky/codex/appserver"
 	"netsky/internal/loopmodel/openai"
+	"netsky/internal/testworld"
 	"netsky/store"
 )
 
@@ -177,7 +178,7 @@ func TestKillAfterAcceptance(t *testing.T) {
 	}
 	select {
 	case <-s.Done():
-	case <-time.After(enough):
+	case <-time.After(testworld.Patience):
 		t.Fatal("the end of the server was not noticed")
 	}
 	again := w.mustThread(w.mustServer(), func(o *appserver.ThreadOptions) { o.ID = thread.ID() })

@@ -97,7 +97,7 @@ func (w *world) mustPane(edit ...string) *pane {
 		}
 		exec.Command("tmux", "-S", p.socket(), "kill-server").Run() // hangs up; all of it ends
 		list, _ := proc.Descendants(0, "NETSKY_HOME="+w.home.Root())
-		for until := time.Now().Add(5 * time.Second); len(list) > 0 && time.Now().Before(until); {
+		for until := time.Now().Add(5 * time.Second); len(list) > 0 && time.Now().Before(until); time.Sleep(20 * time.Millisecond) {
 			list, _ = proc.Descendants(0, "NETSKY_HOME="+w.home.Root())
 		}
 		for _, q := range list {

@@ -18,6 +18,7 @@ import (
 	"netsky/bus/envelope"
 	"netsky/codex"
 	"netsky/internal/loopmodel/openai"
+	"netsky/internal/testworld"
 	"netsky/store"
 )
 
@@ -51,15 +52,7 @@ func (w *world) mustServe(o codex.ServeOptions) (stop func() error) {
 // until waits for a condition that another process brings about.
 func (w *world) until(what string, ok func() bool) {
 	w.Helper()
-	tick := time.NewTicker(20 * time.Millisecond)
-	defer tick.Stop()
-	for !ok() {
-		select {
-		case <-w.ctx.Done():
-			w.Fatalf("waited in vain: %s\n%spane: %s", what, w.left, &w.pane)
-		case <-tick.C:
-		}
-	}
+	testworld.WaitOr(w, ok, func() string { return fmt.Sprintf("%s\n%spane: %s", what, w.left, &w.pane) })
 }
 
 // mustState waits until the agent reports a state.
@@ -421,10 +414,10 @@ func TestServeLimit(t *testing.T) {
 	t.Parallel()
 	w := mustWorld(t)
 	o := w.serving()
-	o.Limit = time.Second
+	o.Limit = 5 * time.Second // for the second turn, which must end before
 	w.mustServe(o)
 	id := w.mustSend(envelope.Envelope{From: agent.Owner, Text: "loop: sleep 1h"})
-	if e := w.mustAnswer(agent.Owner, id); e.Kind != envelope.KindError || !strings.Contains(e.Text, "the turn ran too long: over 1s") {
+	if e := w.mustAnswer(agent.Owner, id); e.Kind != envelope.KindError || !strings.Contains(e.Text, "the turn ran too long: over 5s") {
 		t.Errorf("answer = %s %q", e.Kind, e.Text)
 	}
 	w.mustState(agent.Idle, "last turn interrupted: ")

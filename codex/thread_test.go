@@ -12,6 +12,7 @@ import (
 
 	"netsky/codex"
 	"netsky/codex/appserver"
+	"netsky/internal/testworld"
 )
 
 func TestThreadEvents(t *testing.T) {
@@ -65,7 +66,7 @@ func TestThreadOneTurnAtATime(t *testing.T) {
 				answers <- err.Error()
 				return
 			}
-			res, err := turn.Wait(w.ctx, enough)
+			res, err := turn.Wait(w.ctx, testworld.Patience)
 			if err != nil || res.Text != text {
 				answers <- "bad: " + res.Text
 			}
@@ -105,7 +106,7 @@ func TestThreadTimeout(t *testing.T) {
 	if err := thread.Interrupt(w.ctx); err != nil {
 		t.Error(err)
 	}
-	if _, err := turn.Wait(w.ctx, enough); !errors.Is(err, appserver.ErrInterrupted) {
+	if _, err := turn.Wait(w.ctx, testworld.Patience); !errors.Is(err, appserver.ErrInterrupted) {
 		t.Errorf("Wait = %v, want %v", err, appserver.ErrInterrupted)
 	}
 	ctx, cancel := context.WithCancel(w.ctx)
@@ -114,7 +115,7 @@ func TestThreadTimeout(t *testing.T) {
 		t.Fatal(err)
 	}
 	cancel()
-	if _, err := turn.Wait(ctx, enough); !errors.Is(err, context.Canceled) {
+	if _, err := turn.Wait(ctx, testworld.Patience); !errors.Is(err, context.Canceled) {
 		t.Errorf("Wait = %v, want %v", err, context.Canceled)
 	}
 	select {

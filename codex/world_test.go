@@ -18,11 +18,9 @@ import (
 	"netsky/codex"
 	"netsky/codex/appserver"
 	"netsky/internal/loopmodel/openai"
+	"netsky/internal/testworld"
 	"netsky/store"
 )
-
-// enough is how long a test waits for what must come, all of it together.
-const enough = 3 * time.Minute
 
 func TestMain(m *testing.M) {
 	switch {
@@ -76,7 +74,6 @@ func mustWorldOf(tb testing.TB, variable string) *world {
 	w := mustHome(tb)
 	w.program, w.model = program, model
 	codexHome := w.home.Root() + ".codex"
-	tb.Cleanup(func() { os.RemoveAll(codexHome) })
 	if err := model.WriteHome(codexHome); err != nil {
 		tb.Fatal(err)
 	}
@@ -87,32 +84,18 @@ func mustWorldOf(tb testing.TB, variable string) *world {
 // mustHome is a world without a Codex.
 func mustHome(tb testing.TB) *world {
 	tb.Helper()
-	dir, err := os.MkdirTemp("", "n")
-	if err != nil {
-		tb.Fatal(err)
-	}
-	tb.Cleanup(func() { os.RemoveAll(dir) })
-	home, err := home.At(dir)
-	if err != nil {
-		tb.Fatal(err)
-	}
-	if _, err := home.Make(); err != nil {
-		tb.Fatal(err)
-	}
-	ctx, cancel := context.WithTimeout(context.Background(), enough)
+	h := testworld.Home(tb)
+	dir := h.Root()
+	ctx, cancel := context.WithTimeout(context.Background(), 2*testworld.Patience)
 	tb.Cleanup(cancel)
 	work := filepath.Join(dir, "workspaces", "w")
 	if err := os.MkdirAll(work, 0o700); err != nil {
 		tb.Fatal(err)
 	}
-	w := &world{TB: tb, ctx: ctx, home: home, bus: bus.New(home, bus.Options{}), dir: work, journal: store.NewJournal(home)}
+	b := testworld.Bus(tb, h, agent.Owner, agent.Root, "agent1", "agent2")
+	w := &world{TB: tb, ctx: ctx, home: h, bus: b, dir: work, journal: store.NewJournal(h)}
 	tb.Cleanup(func() { w.journal.Close() })
 	w.env = []string{"PATH=" + os.Getenv("PATH"), "HOME=" + dir, "TERM=xterm-256color"}
-	for _, id := range []agent.ID{agent.Owner, agent.Root, "agent1", "agent2"} {
-		if err := w.bus.Make(id); err != nil {
-			tb.Fatal(err)
-		}
-	}
 	return w
 }
 
@@ -274,7 +257,7 @@ func (w *world) mustAsk(t *appserver.Thread, id, text string) string {
 	if err != nil {
 		w.Fatal(err)
 	}
-	res, err := turn.Wait(w.ctx, enough)
+	res, err := turn.Wait(w.ctx, testworld.Patience)
 	if err != nil {
 		w.Fatal(err)
 	}
