@@ -21,6 +21,7 @@ import (
 	"netsky/bus"
 	"netsky/bus/envelope"
 	"netsky/internal/loopmodel/anthropic"
+	"netsky/internal/testworld"
 	"netsky/spawn/claude"
 )
 
@@ -133,13 +134,7 @@ func (r *claudeRig) idle(b *testing.B) bool {
 
 func (r *claudeRig) until(b *testing.B, what string, ok func() bool) {
 	b.Helper()
-	tick := time.NewTicker(10 * time.Millisecond)
-	defer tick.Stop()
-	for end := time.Now().Add(30 * time.Second); !ok(); <-tick.C {
-		if time.Now().After(end) {
-			b.Fatalf("%s does not come\n%s", what, r.must(b, "netsky", "peek", "agent1"))
-		}
-	}
+	testworld.WaitOr(b, ok, func() string { return what + "\n" + r.must(b, "netsky", "peek", "agent1") })
 }
 
 // bare writes a text to the messaging socket, as the shortest program would.

@@ -7,10 +7,10 @@ import (
 	"strings"
 	"syscall"
 	"testing"
-	"time"
 
 	"netsky/agent/home"
 	"netsky/internal/loopmodel/anthropic"
+	"netsky/internal/testworld"
 	"netsky/spawn/claude"
 )
 
@@ -37,10 +37,11 @@ func TestClaudeAnswerKinds(t *testing.T) {
 		t.Errorf("an implicit answer is %+v", l)
 	}
 	recorded := ""
-	for end := time.Now().Add(time.Minute); !strings.Contains(recorded, "turn completed (") && time.Now().Before(end); {
+	testworld.WaitOr(t, func() bool {
 		recorded = w.must(t, "netsky", "show", id)
-	}
-	mustContain(t, "the turn on record", recorded, "turn completed (")
+		return strings.Contains(recorded, "turn completed (")
+	},
+		func() string { return "the turn on record: " + recorded })
 	mustContain(t, "log", w.must(t, "netsky", "log", "--json"), `"requests": 1`)
 	if l := w.mustOne(t, w.mustSend(t, "agent1", "loop: fail 500")); l.Kind != "error" || !strings.Contains(l.Text, "server_error") {
 		t.Errorf("a failed turn's answer is %+v", l)
@@ -96,7 +97,7 @@ func TestClaudeApproval(t *testing.T) {
 		if _, err := os.Stat(file); (err == nil) != (how != "deny") {
 			t.Errorf("%s: the command ran: %v", how, err == nil)
 		}
-		mustBecome(t, "nothing left to approve", func() bool {
+		testworld.Wait(t, "nothing left to approve", func() bool {
 			return strings.Contains(w.must(t, "netsky", "approvals"), "nothing waits for your yes")
 		})
 		// Who decided what is on record: in the log, in the story of the message
@@ -107,7 +108,7 @@ func TestClaudeApproval(t *testing.T) {
 			"pane":  " in the pane: Bash: touch ", // answered, or allowed if the command is done by then
 		}[strings.Replace(how, "unread", "allow", 1)]
 		for _, verb := range [][]string{{"log", "--actor", "agent1"}, {"show", id}, {"show", "approval-" + code}, {"show", "agent1"}} {
-			mustBecome(t, how+" in "+strings.Join(verb, " "), func() bool {
+			testworld.Wait(t, how+" in "+strings.Join(verb, " "), func() bool {
 				return strings.Contains(w.must(t, "netsky", verb...), decision)
 			})
 		}
@@ -144,7 +145,7 @@ func TestClaudeConversation(t *testing.T) {
 	// ends in that moment has lost the turn, whoever ended it.
 	written := func(text string) {
 		t.Helper()
-		mustBecome(t, "a conversation's file with "+text, func() bool {
+		testworld.Wait(t, "a conversation's file with "+text, func() bool {
 			data, err := os.ReadFile(session().Transcript)
 			return err == nil && strings.Contains(string(data), text)
 		})
@@ -153,7 +154,7 @@ func TestClaudeConversation(t *testing.T) {
 	w.up1(t)
 	users("1")
 	first := session()
-	mustBecome(t, "the conversation on record", func() bool {
+	testworld.Wait(t, "the conversation on record", func() bool {
 		return strings.Contains(w.must(t, "netsky", "show", first.Start), first.Session)
 	})
 
@@ -189,7 +190,7 @@ func TestClaudeConversation(t *testing.T) {
 	// A person begins another conversation in the pane.
 	w.pane(t, "send-keys", "-t", "=agent1:", "-l", "/clear")
 	w.pane(t, "send-keys", "-t", "=agent1:", "Enter")
-	mustBecome(t, "another conversation", func() bool { return session().Session != first.Session })
+	testworld.Wait(t, "another conversation", func() bool { return session().Session != first.Session })
 	second := session()
 	users("1")
 	written("users: 1")
@@ -248,7 +249,7 @@ func TestClaudeOwnSettings(t *testing.T) {
 	mustContain(t, "agent", out, "your MCP servers that agents on Claude Code do not get: github (`mcp` under [claude]")
 	w.mustAsk(t, "hello")
 	for _, file := range []string{"ran-theirs", "ran-named"} {
-		mustBecome(t, "the hook "+file, func() bool {
+		testworld.Wait(t, "the hook "+file, func() bool {
 			_, err := os.Stat(filepath.Join(w.dir, file))
 			return err == nil
 		})

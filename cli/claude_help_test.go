@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"netsky/agent/home"
+	"netsky/internal/testworld"
 )
 
 // up1 brings agent1 up on Claude Code, in the world's directory src.
@@ -27,7 +28,7 @@ func (w *world) mustUp(t testing.TB, args ...string) string {
 		t.Fatalf("netsky %q: exit status %d\n%s", args, status, out)
 	}
 	if status == 3 {
-		mustBecome(t, "all agents up", func() bool { return !strings.Contains(w.must(t, "netsky", "status"), " starting ") })
+		testworld.Wait(t, "all agents up", func() bool { return !strings.Contains(w.must(t, "netsky", "status"), " starting ") })
 	}
 	return strings.ReplaceAll(out, " starting ", " ready    ")
 }
@@ -59,22 +60,10 @@ func (w *world) pane(t testing.TB, args ...string) string {
 	return w.must(t, "tmux", append([]string{"-S", w.socket()}, args...)...)
 }
 
-// mustBecome waits until ok says so.
-func mustBecome(t testing.TB, what string, ok func() bool) {
-	t.Helper()
-	tick := time.NewTicker(50 * time.Millisecond)
-	defer tick.Stop()
-	for end := time.Now().Add(60 * time.Second); !ok(); <-tick.C {
-		if time.Now().After(end) {
-			t.Fatalf("never came to pass: %s", what)
-		}
-	}
-}
-
 // mustBe waits until status says that agent1 is so.
 func (w *world) mustBe(t testing.TB, state string) {
 	t.Helper()
-	mustBecome(t, "agent1 "+state, func() bool {
+	testworld.Wait(t, "agent1 "+state, func() bool {
 		return strings.Contains(w.must(t, "netsky", "status"), "agent1         "+state)
 	})
 }
@@ -104,7 +93,7 @@ type letter struct {
 // mustOne waits for a message's answer, which must be the only one.
 func (w *world) mustOne(t testing.TB, id string) (l letter) {
 	t.Helper()
-	mustBecome(t, "an answer to "+id, func() bool { return len(w.answers(t, id)) > 0 })
+	testworld.Wait(t, "an answer to "+id, func() bool { return len(w.answers(t, id)) > 0 })
 	list := w.answers(t, id)
 	if len(list) != 1 {
 		t.Errorf("%s has %d answers, want one: %+v", id, len(list), list)

@@ -2,17 +2,18 @@ package cli_test
 
 import (
 	"encoding/json"
+	"fmt"
 	"net/http"
 	"os"
 	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
-	"time"
 
 	"netsky/agent"
 	"netsky/agent/home"
 	"netsky/internal/loopmodel/anthropic"
+	"netsky/internal/testworld"
 )
 
 // A yes to a dialog is given only where the owner's own command says it: the
@@ -113,7 +114,7 @@ func (w *world) mustDecidable(t *testing.T, want ...agent.ID) {
 		t.Fatal(err)
 	}
 	var got []agent.ID
-	for end := time.Now().Add(time.Minute); time.Now().Before(end); {
+	testworld.WaitOr(t, func() bool {
 		r, err := http.NewRequestWithContext(t.Context(), "GET", strings.TrimSpace(string(url))+"/api/agents", nil)
 		if err != nil {
 			t.Fatal(err)
@@ -140,11 +141,10 @@ func (w *world) mustDecidable(t *testing.T, want ...agent.ID) {
 				got = append(got, a.ID)
 			}
 		}
-		if slices.Equal(got, want) {
-			return
-		}
-	}
-	t.Fatalf("the dashboard is told that %v can be answered, want %v", got, want)
+		return slices.Equal(got, want)
+	}, func() string {
+		return fmt.Sprintf("the dashboard is told that %v can be answered, want %v", got, want)
+	})
 }
 
 // Of a Claude Code that does not start, up prints why and not its pictures, and of

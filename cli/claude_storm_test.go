@@ -17,6 +17,7 @@ import (
 	"netsky/bus"
 	"netsky/bus/envelope"
 	"netsky/internal/loopmodel/anthropic"
+	"netsky/internal/testworld"
 )
 
 // A storm is many messages to agents on the real Claude Code, and what must have
@@ -88,24 +89,10 @@ func agentOf(q anthropic.Request) agent.ID {
 	return ""
 }
 
-// patience is far more than anything here takes, even on a machine that has much
-// else to do.
-const patience = 3 * time.Minute
-
 // until waits for a condition.
 func (s *storm) until(what string, ok func() bool) {
 	s.Helper()
-	limit := time.NewTimer(patience)
-	defer limit.Stop()
-	tick := time.NewTicker(50 * time.Millisecond)
-	defer tick.Stop()
-	for !ok() {
-		select {
-		case <-tick.C:
-		case <-limit.C:
-			s.Fatalf("%s: not within %v\n%s", what, patience, s.scene())
-		}
-	}
+	testworld.WaitOr(s, ok, func() string { return what + "\n" + s.scene() })
 }
 
 // scene is what there is to see when something goes wrong.

@@ -5,6 +5,7 @@ import (
 	"testing"
 
 	"netsky/agent"
+	"netsky/internal/testworld"
 )
 
 // A dialog on Codex's screen is a state, though the agent works on behind it: it
@@ -14,13 +15,13 @@ func TestCodexDialog(t *testing.T) {
 	t.Parallel()
 	w, _ := mustCodex(t)
 	w.mustUp(t, "up", "1", "--type", "codex", "--yes")
-	mustBecome(t, "Codex's screen", func() bool {
+	testworld.Wait(t, "Codex's screen", func() bool {
 		return strings.Contains(w.must(t, "netsky", "peek", "agent1"), "Ask Codex to do anything")
 	})
 	w.pane(t, "send-keys", "-t", "=agent1:", "-l", "/model")
-	mustBecome(t, "the command on it", func() bool { return strings.Contains(w.must(t, "netsky", "peek", "agent1"), "/model") })
+	testworld.Wait(t, "the command on it", func() bool { return strings.Contains(w.must(t, "netsky", "peek", "agent1"), "/model") })
 	w.pane(t, "send-keys", "-t", "=agent1:", "Enter")
-	mustBecome(t, "the list of models", func() bool { return strings.Contains(w.must(t, "netsky", "peek", "agent1"), "Select Model") })
+	testworld.Wait(t, "the list of models", func() bool { return strings.Contains(w.must(t, "netsky", "peek", "agent1"), "Select Model") })
 	w.mustShow(t, "status", "agent1", "waiting", "model: Select Model")
 	w.mustShow(t, "inbox", "agent1 is waiting at a dialog in its pane (model): Select Model", "netsky attach agent1")
 
@@ -33,5 +34,5 @@ func TestCodexDialog(t *testing.T) {
 	}
 	w.pane(t, "send-keys", "-t", "=agent1:", "Escape")
 	waitState(t, w, "agent1", agent.Idle)
-	mustBecome(t, "no dialog in status", func() bool { return !strings.Contains(w.must(t, "netsky", "status"), "model: ") })
+	testworld.Wait(t, "no dialog in status", func() bool { return !strings.Contains(w.must(t, "netsky", "status"), "model: ") })
 }

@@ -17,6 +17,7 @@ import (
 	"netsky/agent/home"
 	"netsky/agent/proc"
 	"netsky/internal/loopmodel/openai"
+	"netsky/internal/testworld"
 )
 
 // mustCodex is a world in which the real Codex is installed, and speaks to a
@@ -119,7 +120,7 @@ func TestCodexApproval(t *testing.T) {
 		}
 		decision := map[bool]string{true: "allowed", false: "denied"}[allow] + " by the owner, with netsky approve: shell: "
 		for _, verb := range [][]string{{"log"}, {"show", id}, {"show", "agent1"}} {
-			mustBecome(t, decision+" in "+strings.Join(verb, " "), func() bool {
+			testworld.Wait(t, decision+" in "+strings.Join(verb, " "), func() bool {
 				return strings.Contains(w.must(t, "netsky", verb...), decision)
 			})
 		}
@@ -154,40 +155,37 @@ func TestAskNamesTheApproval(t *testing.T) {
 func (w *world) mustShow(t *testing.T, verb string, want ...string) {
 	t.Helper()
 	all := ""
-	for end := time.Now().Add(time.Minute); ; {
+	testworld.WaitOr(t, func() bool {
 		all += w.must(t, "netsky", strings.Fields(verb)...)
-		if !slices.ContainsFunc(want, func(s string) bool { return !strings.Contains(all, s) }) {
-			return
-		}
-		if time.Now().After(end) {
-			mustContain(t, verb, all, want...)
-			return
-		}
-	}
+		return !slices.ContainsFunc(want, func(s string) bool { return !strings.Contains(all, s) })
+	}, func() string { return fmt.Sprintf("%q of %s:\n%s", want, verb, all) })
 }
 
 func (w *world) mustApproval(t *testing.T, text string) (code string) {
 	t.Helper()
-	for end := time.Now().Add(time.Minute); time.Now().Before(end); {
+	testworld.Wait(t, fmt.Sprintf("a question about %q", text), func() bool {
 		var v struct{ Approvals []agent.Approval }
 		if err := json.Unmarshal([]byte(w.must(t, "netsky", "approvals", "--json")), &v); err != nil {
 			t.Fatal(err)
 		}
 		for _, p := range v.Approvals {
 			if strings.Contains(p.Text, text) {
-				return p.Code
+				code = p.Code
 			}
 		}
-	}
-	t.Fatalf("no question about %q came", text)
-	return ""
+		return code != ""
+	})
+	return code
 }
 
 // mustAnswer waits for the answers to messages and returns their texts, by the
 // id answered. Each must have exactly one.
 func (w *world) mustAnswer(t *testing.T, ids ...string) map[string][]string {
 	t.Helper()
-	for end := time.Now().Add(180 * time.Second); ; {
+	var got map[string][]string
+	missing := 0
+	testworld.WaitOr(t, func() bool {
+		w.must(t, "netsky", "status") // must not mind
 		var v struct {
 			Messages []struct {
 				InReplyTo string `json:"in_reply_to"`
@@ -197,25 +195,22 @@ func (w *world) mustAnswer(t *testing.T, ids ...string) map[string][]string {
 		if err := json.Unmarshal([]byte(w.must(t, "netsky", "inbox", "--all", "--json")), &v); err != nil {
 			t.Fatal(err)
 		}
-		got := make(map[string][]string)
+		got = make(map[string][]string)
 		for _, m := range v.Messages {
 			got[m.InReplyTo] = append(got[m.InReplyTo], m.Text)
 		}
-		missing := 0
+		missing = 0
 		for _, id := range ids {
 			if len(got[id]) == 0 {
 				missing++
 			}
 		}
-		if missing == 0 {
-			return got
-		}
-		if time.Now().After(end) {
-			t.Fatalf("%d of %d are not answered\n%s\n%s\n%s", missing, len(ids), w.must(t, "netsky", "status", "-v"),
-				w.must(t, "netsky", "peek", "agent1"), w.must(t, "netsky", "channel", "ls"))
-		}
-		w.must(t, "netsky", "status") // paces the loop, and must not mind
-	}
+		return missing == 0
+	}, func() string {
+		return fmt.Sprintf("%d of %d are not answered\n%s\n%s\n%s", missing, len(ids), w.must(t, "netsky", "status", "-v"),
+			w.must(t, "netsky", "peek", "agent1"), w.must(t, "netsky", "channel", "ls"))
+	})
+	return got
 }
 
 // The manager, the repair agent and two clones on Codex: what the owner asks is
@@ -252,12 +247,7 @@ func waitState(t *testing.T, w *world, id agent.ID, want agent.State) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for end := time.Now().Add(time.Minute); time.Now().Before(end); {
-		if r, err := h.LoadReport(id); err == nil && r.State == want {
-			return
-		}
-	}
-	t.Fatalf("%s: never was %s", id, want)
+	testworld.Wait(t, fmt.Sprintf("%s to be %s", id, want), func() bool { r, err := h.LoadReport(id); return err == nil && r.State == want })
 }
 
 // Fifty messages to each of two clones while their sidecars, app-servers and
@@ -329,11 +319,7 @@ func (w *world) killOne(t *testing.T, random *rand.Rand, id agent.ID) string {
 		}
 	}
 	syscall.Kill(p.PID, syscall.SIGKILL) // gone already: killed all the same
-	for end := time.Now().Add(time.Minute); p.Alive(); {
-		if time.Now().After(end) {
-			t.Fatalf("%s, process %d, lives after SIGKILL", name, p.PID)
-		}
-	}
+	testworld.Wait(t, fmt.Sprintf("the end of %s, process %d, by SIGKILL", name, p.PID), func() bool { return !p.Alive() })
 	return name
 }
 

@@ -11,7 +11,8 @@ import (
 	"strconv"
 	"strings"
 	"syscall"
-	"time"
+
+	"netsky/internal/testworld"
 
 	"github.com/rogpeppe/go-internal/testscript"
 )
@@ -46,23 +47,16 @@ func waitFor(ts *testscript.TestScript, neg bool, args []string) {
 	}
 	re, err := regexp.Compile("(?m)" + args[0])
 	ts.Check(err)
-	limit := time.After(time.Minute)
-	tick := time.NewTicker(20 * time.Millisecond)
-	defer tick.Stop()
-	for {
+	matches := func() bool {
 		err := ts.Exec(args[1], args[2:]...)
 		var exit *exec.ExitError
 		if err != nil && !errors.As(err, &exit) {
 			ts.Fatalf("%v", err)
 		}
-		if re.MatchString(ts.ReadFile("stdout")+ts.ReadFile("stderr")) != neg {
-			return
-		}
-		select {
-		case <-limit:
-			ts.Fatalf("waited in vain")
-		case <-tick.C:
-		}
+		return re.MatchString(ts.ReadFile("stdout")+ts.ReadFile("stderr")) != neg
+	}
+	if !testworld.Until(matches) {
+		ts.Fatalf("waited in vain")
 	}
 }
 
@@ -167,12 +161,8 @@ func sendSignal(ts *testscript.TestScript, neg bool, args []string) {
 	ts.Check(syscall.Kill(pid, signals[args[0]]))
 	if args[0] == "STOP" { // its threads stop one after another, and one that runs still answers
 		waitFor(ts, false, []string{"^T", "ps", "-o", "state=", "-p", args[1]})
-		tick := time.NewTicker(time.Millisecond)
-		defer tick.Stop()
-		for end := time.Now().Add(time.Minute); !stopped(args[1]); <-tick.C {
-			if time.Now().After(end) {
-				ts.Fatalf("threads of %s do not stop", args[1])
-			}
+		if !testworld.Until(func() bool { return stopped(args[1]) }) {
+			ts.Fatalf("threads of %s do not stop", args[1])
 		}
 	}
 }

@@ -19,6 +19,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"runtime"
+	"slices"
 	"strings"
 	"syscall"
 	"testing"
@@ -28,6 +29,7 @@ import (
 
 	"netsky/agent"
 	"netsky/agent/home"
+	"netsky/internal/testworld"
 )
 
 // A page is a real Chromium that shows one page.
@@ -90,18 +92,10 @@ func (p page) eval(js string) (text string) {
 func (p page) shows(want ...string) {
 	p.Helper()
 	text := ""
-	for end := time.Now().Add(60 * time.Second); time.Now().Before(end); {
+	testworld.WaitOr(p, func() bool {
 		text = p.eval("document.body.innerText")
-		missing := false
-		for _, w := range want {
-			missing = missing || !strings.Contains(text, w)
-		}
-		if !missing {
-			return
-		}
-	}
-	mustContain(p, "the page "+p.eval("location.pathname"), text, want...)
-	p.FailNow()
+		return !slices.ContainsFunc(want, func(w string) bool { return !strings.Contains(text, w) })
+	}, func() string { return fmt.Sprintf("%q on the page %s:\n%s", want, p.eval("location.pathname"), text) })
 }
 
 // What the owner sees and says in a browser, with the real daemon and agents: the
@@ -196,16 +190,13 @@ func TestDashboardPortTaken(t *testing.T) {
 	}
 	mustContain(t, "status", second.must(t, "netsky", "status"), "! the dashboard is not served: ", want)
 	first.must(t, "netsky", "daemon", "stop")
-	for end := time.Now().Add(time.Minute); ; {
-		out, err := second.command(t.Context(), "netsky", "dashboard").CombinedOutput()
-		if err == nil {
-			mustContain(t, "dashboard", string(out), base+"/login")
-			break
-		}
-		if time.Now().After(end) {
-			t.Fatalf("the port is free, and: %s", out)
-		}
-	}
+	var out []byte
+	testworld.WaitOr(t, func() bool {
+		var err error
+		out, err = second.command(t.Context(), "netsky", "dashboard").CombinedOutput()
+		return err == nil
+	}, func() string { return fmt.Sprintf("the port is free, and: %s", out) })
+	mustContain(t, "dashboard", string(out), base+"/login")
 	if out := second.must(t, "netsky", "status"); strings.Contains(out, "dashboard") {
 		t.Errorf("status: %s", out)
 	}

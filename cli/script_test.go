@@ -20,34 +20,12 @@ import (
 	"github.com/rogpeppe/go-internal/testscript"
 
 	"netsky/agent/home"
+	"netsky/internal/testworld"
 )
 
-// TestMain builds the program that the scripts run. It is the real one, not
-// this test binary under another name: daemon, keepers, agents and ticker are
-// processes that netsky starts from its own file.
+// TestMain puts netsky, alone in its directory, in front of the PATH.
 func TestMain(m *testing.M) {
-	status, err := runTests(m)
-	if err != nil {
-		fmt.Fprintln(os.Stderr, err)
-		status = 1
-	}
-	os.Exit(status)
-}
-
-func runTests(m *testing.M) (status int, err error) {
-	dir, err := os.MkdirTemp("", "netsky-bin-")
-	if err != nil {
-		return 0, err
-	}
-	defer func() { err = errors.Join(err, os.RemoveAll(dir)) }()
-	cmd := exec.Command("go", "build", "-tags", "urfave_cli_no_docs,nethttpomithttp2", "-o", filepath.Join(dir, "netsky"), "netsky")
-	if out, err := cmd.CombinedOutput(); err != nil {
-		return 0, fmt.Errorf("building netsky: %w\n%s", err, out)
-	}
-	if err := os.Setenv("PATH", dir+":"+os.Getenv("PATH")); err != nil {
-		return 0, err
-	}
-	return m.Run(), nil
+	os.Exit(testworld.Main(m, func(netsky string) { os.Setenv("PATH", filepath.Dir(netsky)+":"+os.Getenv("PATH")) }))
 }
 
 // TestScripts runs testdata/script. Each script has a home of its own in
@@ -144,13 +122,8 @@ func (w *world) end() error {
 		errs = append(errs, fmt.Errorf("down --all --force: %w\n%s", err, out))
 	}
 	// What was told to end may take a moment to be gone.
-	left := w.left()
-	for tick := time.NewTicker(10 * time.Millisecond); len(left) > 0 && ctx.Err() == nil; left = w.left() {
-		select {
-		case <-ctx.Done():
-		case <-tick.C:
-		}
-	}
+	var left []remnant
+	testworld.Until(func() bool { left = w.left(); return len(left) == 0 })
 	for _, r := range left {
 		errs = append(errs, fmt.Errorf("left behind: %s", r.what))
 		if r.pid > 1 { // the test has failed; at least nothing goes on

@@ -2,6 +2,7 @@ package cli_test
 
 import (
 	"context"
+	"fmt"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -9,6 +10,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"netsky/internal/testworld"
 )
 
 // TestTerminal sits at a terminal, as a person does: a pane of a tmux server of
@@ -298,18 +301,8 @@ func (s *screen) lacks(pattern string) { s.t.Helper(); s.wait(pattern, false) }
 func (s *screen) wait(pattern string, want bool) {
 	s.t.Helper()
 	re := regexp.MustCompile(pattern)
-	limit := time.After(time.Minute)
-	tick := time.NewTicker(20 * time.Millisecond)
-	defer tick.Stop()
-	for {
-		text := s.text()
-		if re.MatchString(text) == want {
-			return
-		}
-		select {
-		case <-limit:
-			s.t.Fatalf("the screen matches %q: %v, want %v\n%s", pattern, !want, want, text)
-		case <-tick.C:
-		}
-	}
+	text := ""
+	testworld.WaitOr(s.t, func() bool { text = s.text(); return re.MatchString(text) == want }, func() string {
+		return fmt.Sprintf("the screen matches %q: %v, want %v\n%s", pattern, !want, want, text)
+	})
 }

@@ -3,13 +3,14 @@ package cli_test
 import (
 	"bytes"
 	"context"
+	"fmt"
 	"os"
 	"path/filepath"
 	"strings"
 	"testing"
-	"time"
 
 	"netsky/agent/proc"
+	"netsky/internal/testworld"
 )
 
 // A tour that is cut off, by Ctrl-C or by its terminal that is closed, ends all
@@ -44,16 +45,12 @@ func TestTourInterrupted(t *testing.T) {
 				s.tmux("kill-session", "-t", "=tour:")
 			}
 			var list []proc.Process
-			tick := time.NewTicker(20 * time.Millisecond)
-			defer tick.Stop()
-			for end := time.Now().Add(time.Minute); time.Now().Before(end); <-tick.C {
+			testworld.WaitOr(t, func() bool {
 				var err error
 				list, err = proc.Descendants(0, "TMPDIR="+dir)
-				if left, derr := os.ReadDir(dir); err == nil && derr == nil && len(list) == 0 && len(left) == 0 {
-					return
-				}
-			}
-			t.Errorf("still running: %v", list)
+				left, derr := os.ReadDir(dir)
+				return err == nil && derr == nil && len(list) == 0 && len(left) == 0
+			}, func() string { return fmt.Sprintf("still running: %v", list) })
 		})
 	}
 }
@@ -83,18 +80,11 @@ func TestTourKilled(t *testing.T) {
 			var list []proc.Process
 			until := func(ok func() bool) {
 				t.Helper()
-				tick := time.NewTicker(5 * time.Millisecond)
-				defer tick.Stop()
-				for end := time.Now().Add(time.Minute); ; <-tick.C {
-					var err error
-					if list, err = proc.Descendants(0, "TMPDIR="+dir); err == nil && ok() {
-						return
-					}
-					if time.Now().After(end) {
-						left, _ := os.ReadDir(dir)
-						t.Fatalf("running: %v, left: %v, %v\n%s", list, left, err, said.String())
-					}
-				}
+				var err error
+				testworld.WaitOr(t, func() bool { list, err = proc.Descendants(0, "TMPDIR="+dir); return err == nil && ok() }, func() string {
+					left, _ := os.ReadDir(dir)
+					return fmt.Sprintf("running: %v, left: %v, %v\n%s", list, left, err, said.String())
+				})
 			}
 			until(func() bool { return len(list) >= least })
 			if err := cmd.Process.Kill(); err != nil {

@@ -2,9 +2,7 @@ package daemon_test
 
 import (
 	"context"
-	"fmt"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"strings"
 	"syscall"
@@ -24,28 +22,14 @@ import (
 	"netsky/tmux"
 )
 
-// netsky is the binary under test; TestMain builds it.
+// netsky is the binary under test.
 var netsky string
 
 func TestMain(m *testing.M) {
 	if os.Getenv(receiverRole) != "" {
 		os.Exit(receive())
 	}
-	os.Exit(run(m))
-}
-
-func run(m *testing.M) int {
-	dir, err := os.MkdirTemp("", "n")
-	if err != nil {
-		panic(err)
-	}
-	defer os.RemoveAll(dir)
-	netsky = filepath.Join(dir, "netsky")
-	out, err := exec.Command("go", "build", "-tags", "urfave_cli_no_docs,nethttpomithttp2", "-o", netsky, "netsky").CombinedOutput()
-	if err != nil {
-		panic(fmt.Sprintf("go build: %v\n%s", err, out))
-	}
-	return m.Run()
+	os.Exit(testworld.Main(m, func(path string) { netsky = path }))
 }
 
 // A world is a home, a tmux server and a launcher of the test's own.

@@ -23,7 +23,7 @@ import (
 	"netsky/tmux"
 )
 
-// netsky is the binary under test; TestMain builds it.
+// netsky is the binary under test.
 var netsky string
 
 func TestMain(m *testing.M) { os.Exit(run(m)) }
@@ -38,17 +38,7 @@ func run(m *testing.M) int {
 	if path := os.Getenv(refuserRole); path != "" {
 		return refuse(path)
 	}
-	dir, err := os.MkdirTemp("", "n")
-	if err != nil {
-		panic(err)
-	}
-	defer os.RemoveAll(dir)
-	netsky = filepath.Join(dir, "netsky")
-	out, err := exec.Command("go", "build", "-tags", "urfave_cli_no_docs,nethttpomithttp2", "-o", netsky, "netsky").CombinedOutput()
-	if err != nil {
-		panic(fmt.Sprintf("go build: %v\n%s", err, out))
-	}
-	return m.Run()
+	return testworld.Main(m, func(path string) { netsky = path })
 }
 
 // refuserRole is a process that takes connections at a socket and answers

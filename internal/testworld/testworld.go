@@ -1,10 +1,11 @@
 // Package testworld is what the tests of all packages stand on: a home of their
-// own, mailboxes in it, processes that end with it, and waiting for a condition instead
-// of sleeping. It is not in the binary.
+// own, mailboxes in it, processes that end with it, waiting for a condition instead
+// of sleeping, and netsky itself, built. It is not in the binary.
 package testworld
 
 import (
 	"context"
+	"fmt"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -22,7 +23,7 @@ import (
 
 // Patience is how long a test waits for what must happen. It is far above what
 // anything takes, also on a machine with more work than processors.
-const Patience = 90 * time.Second
+const Patience = 3 * time.Minute
 
 // Home makes a home for the test, on disk, with a path short enough for sockets.
 // The directory that it is in is the test's too, and goes with it.
@@ -136,12 +137,40 @@ func Wait(tb testing.TB, what string, holds func() bool) {
 // WaitOr is Wait with a failure that is worded when it happens.
 func WaitOr(tb testing.TB, holds func() bool, why func() string) {
 	tb.Helper()
+	if !Until(holds) {
+		tb.Fatalf("waited for %v in vain: %s", Patience, why())
+	}
+}
+
+// Until is Wait for whoever has no test: it reports whether the condition came to
+// hold within Patience.
+func Until(holds func() bool) bool {
 	const longest = 25 * time.Millisecond // to look is work, too, where it starts a program
 	rest := 2 * time.Millisecond
 	for end := time.Now().Add(Patience); !holds(); time.Sleep(rest) {
-		rest = min(longest, rest*5/4)
 		if time.Now().After(end) {
-			tb.Fatalf("waited for %v in vain: %s", Patience, why())
+			return false
 		}
+		rest = min(longest, rest*5/4)
 	}
+	return true
+}
+
+// Main is the TestMain of a package whose tests start netsky: it builds the program,
+// once, hands its path to use and runs the tests. It is the real one, not the test's
+// binary under another name: daemon, keepers, agents and ticker are processes that
+// netsky starts from its own file.
+func Main(m *testing.M, use func(netsky string)) (status int) {
+	dir, err := os.MkdirTemp("", "n")
+	if err != nil {
+		panic(err)
+	}
+	defer os.RemoveAll(dir)
+	netsky := filepath.Join(dir, "netsky")
+	out, err := exec.Command("go", "build", "-tags", "urfave_cli_no_docs,nethttpomithttp2", "-o", netsky, "netsky").CombinedOutput()
+	if err != nil {
+		panic(fmt.Sprintf("go build: %v\n%s", err, out))
+	}
+	use(netsky)
+	return m.Run()
 }
