@@ -58,6 +58,9 @@ var (
 	ErrHops  = brake.ErrHops // a limit that waiting does not lift; also matches ErrBrake
 )
 
+// Now returns the time by the clock of this bus.
+func (b *Bus) Now() time.Time { return b.now() }
+
 // New returns the bus of a home. It touches nothing on disk.
 func New(dir home.Dir, o Options) *Bus {
 	b := &Bus{home: dir, maxBytes: o.MaxBytes, keep: o.Keep, now: o.Now}

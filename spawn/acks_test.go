@@ -46,16 +46,16 @@ func TestAcks(t *testing.T) {
 		t.Run(c.name, func(t *testing.T) {
 			t.Parallel()
 			w := newWorld(t)
-			w.l.SetTimes(0, 500*time.Millisecond)
+			within := 500 * time.Millisecond
 			if c.acked {
-				w.l.SetTimes(0, 20*time.Second)
+				within = 20 * time.Second
 			}
 			w.upReady(stays(), "agent3")
 			if err := w.bus.Make(agent.Root); err != nil {
 				t.Fatal(err)
 			}
 			w.send(envelope.Envelope{From: "agent3", To: agent.Root, Kind: envelope.KindShutdownAck, InReplyTo: "shutdown-agent3-0"}) // from before
-			log, err := w.l.Down(w.ctx, spawn.DownOptions{Report: func(p spawn.DownProgress) {
+			log, err := w.l.Down(w.ctx, spawn.DownOptions{AckWithin: within, Report: func(p spawn.DownProgress) {
 				if p.Step == spawn.DownAsked {
 					e := c.ack(w.request("agent3"))
 					e.To, e.Time = agent.Root, time.Now()
@@ -111,9 +111,8 @@ func TestAckPlaces(t *testing.T) {
 		t.Run(string(place), func(t *testing.T) {
 			t.Parallel()
 			w := newWorld(t)
-			w.l.SetTimes(0, 20*time.Second)
 			w.upReady(stays(), "agent3")
-			log, err := w.l.Down(w.ctx, spawn.DownOptions{Report: func(p spawn.DownProgress) {
+			log, err := w.l.Down(w.ctx, spawn.DownOptions{AckWithin: 20 * time.Second, Report: func(p spawn.DownProgress) {
 				if p.Step == spawn.DownAsked {
 					path := w.drop(envelope.Envelope{
 						From: "agent3", To: agent.Root, Kind: envelope.KindShutdownAck, InReplyTo: w.request("agent3"), Time: time.Now(),

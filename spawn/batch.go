@@ -13,7 +13,7 @@ import (
 // are ready or have failed. 50 clones, agent0 and agentinfinity fit.
 const atOnce = 60
 
-func (l *Launcher) atOnce() int { return cmp.Or(l.times.atOnce, atOnce) }
+func (l *Launcher) atOnce() int { return cmp.Or(l.AtOnce, atOnce) }
 
 // ErrUntried is returned by Up for agents that it did not try to start because the start
 // of earlier ones failed.

@@ -107,7 +107,7 @@ func TestUpUnanswered(t *testing.T) {
 func TestUpBatches(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
-	w.l.SetAtOnce(2)
+	w.l.AtOnce = 2
 	w.upReady(stays(), "agent0", "agent1", "agent2", "agent3", "agent4")
 	if got := w.sessions(); got != "agent0 agent1 agent2 agent3 agent4" {
 		t.Errorf("sessions %s", got)
@@ -140,7 +140,7 @@ func TestUpBatches(t *testing.T) {
 func TestUpBatchesBesideDown(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
-	w.l.SetAtOnce(2)
+	w.l.AtOnce = 2
 	ready := 0
 	ends, err := w.l.Up(w.ctx, spawn.UpOptions{
 		Plans: w.plans(stays(), ids("agent1", "agent2", "agent3", "agent4")...), By: "owner",
@@ -173,7 +173,7 @@ func TestUpBatchesBesideDown(t *testing.T) {
 func TestDownUnanswered(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
-	w.l.SetAtOnce(2)
+	w.l.AtOnce = 2
 	w.upReady(stays(), "agent1", "agent2", "agent3")
 	list := w.statuses()
 	wakes := w.late(`kill -STOP $PID`)

@@ -51,7 +51,7 @@ func claudeWorld(t *testing.T, out anthropic.Seed, trusted bool) (*world, *anthr
 	t.Cleanup(func() { model.Close() })
 	config := t.TempDir()
 	w := newWorld(t, append(model.Env(config), anthropic.Sandbox)...)
-	w.l.SetTimes(time.Minute, 0) // the machine may have much to do
+	w.readyWithin = time.Minute // the machine may have much to do
 	var dirs []string
 	if trusted {
 		dirs = []string{w.work()}

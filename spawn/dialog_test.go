@@ -198,7 +198,6 @@ func TestDialogForAPerson(t *testing.T) {
 		t.Run(tt.name, func(t *testing.T) {
 			t.Parallel()
 			w := newWorld(t)
-			w.l.SetDialogTime(3 * time.Second)
 			r := seenAsker{asker{tt.how}}
 			p := w.up(r, "agent1")[0]
 			if p.Step != spawn.StepReady || p.State != agent.Waiting || !strings.HasPrefix(p.Note, tt.detail) {
@@ -239,7 +238,7 @@ func TestDialogAnsweredByAPerson(t *testing.T) {
 // slowly brings an agent up whose runtime shows its dialogs to nobody.
 func (w *world) slowly(how string) spawn.Status {
 	w.Helper()
-	w.l.SetTimes(50*time.Millisecond, 0)
+	w.readyWithin = 50 * time.Millisecond
 	if p := w.up(asker{how}, "agent1")[0]; p.Step != spawn.StepSlow {
 		w.Fatalf("up: %s %v", p.Step, p.Err)
 	}
@@ -300,7 +299,7 @@ func TestLookForDialogGone(t *testing.T) {
 func TestDialogGoing(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
-	w.l.SetDialogTime(time.Minute)
+	w.clock.stop()
 	st := w.slowly("deaf")
 	if d, ok, err := w.l.LookForDialog(w.ctx, st, seenAsker{}, true); !ok || err != nil || d.Keys == nil {
 		t.Fatalf("LookForDialog = %q, %v, %v", d, ok, err)

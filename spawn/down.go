@@ -24,6 +24,9 @@ type DownOptions struct {
 	// before or after it. No up runs until it returns, unless Force did not wait for that
 	// up. Down returns its error.
 	Within func(end func() error) error
+	// AckWithin is how long an agent that was asked may take to ack or to exit before it is
+	// ended, 0 for [DownWithin]; a caller in a hurry gives less.
+	AckWithin time.Duration
 }
 
 // A DownStep is a step in ending an agent.

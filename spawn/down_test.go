@@ -113,10 +113,9 @@ func TestDownForce(t *testing.T) {
 func TestDownTimeout(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
-	w.l.SetTimes(0, 700*time.Millisecond)
 	w.upReady(stays(), "agent1", "agent2")
 	var asked, ended time.Time
-	log, err := w.l.Down(w.ctx, spawn.DownOptions{Report: func(p spawn.DownProgress) {
+	log, err := w.l.Down(w.ctx, spawn.DownOptions{AckWithin: 700 * time.Millisecond, Report: func(p spawn.DownProgress) {
 		switch {
 		case p.Step == spawn.DownAsked && asked.IsZero():
 			asked = time.Now()
@@ -438,8 +437,7 @@ setsid sh -c 'trap "" TERM HUP; echo $$ >deaf; while :; do sleep 0.2; done' &
 		w.stranger("netsky", "run", "agent1"),
 		w.stranger("sleep"),
 	}
-	w.l.SetTimes(0, 100*time.Millisecond)
-	w.down(spawn.DownOptions{})
+	w.down(spawn.DownOptions{AckWithin: 100 * time.Millisecond})
 	for _, p := range append(own, processOf(st.PID)) {
 		w.gone(p, "what agent1 started")
 	}
@@ -459,7 +457,7 @@ setsid sh -c 'trap "" TERM HUP; echo $$ >deaf; while :; do sleep 0.2; done' &
 		list, err = w.l.Remnants(w.ctx)
 		return err == nil && remnants(list) == fmt.Sprintf("process %d of agent1", left.PID)
 	}, func() string { return "remnants: " + remnants(list) })
-	if got := w.down(spawn.DownOptions{}); got["agent1"] != "ended" {
+	if got := w.down(spawn.DownOptions{AckWithin: 100 * time.Millisecond}); got["agent1"] != "ended" {
 		t.Errorf("%v", got)
 	}
 	w.gone(left, "what was left")
@@ -515,7 +513,6 @@ func TestDaemonOutlivesItsAgent(t *testing.T) {
 	w.becomes("agent0", agent.Dead)
 	w.upReady(stays(), "agent0")
 	w.alive(daemon, "the daemon after its agent was replaced")
-	w.l.SetTimes(0, 100*time.Millisecond)
-	w.down(spawn.DownOptions{})
+	w.down(spawn.DownOptions{AckWithin: 100 * time.Millisecond})
 	w.alive(daemon, "the daemon after down")
 }

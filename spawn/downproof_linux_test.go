@@ -2,7 +2,9 @@ package spawn_test
 
 import (
 	"errors"
+	"fmt"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -30,6 +32,18 @@ func (w *world) leaver() (program, func() proc.Process) {
 		w.Cleanup(func() { _ = p.Signal(syscall.SIGKILL) })
 		return p
 	}
+}
+
+// orphan starts a process that is below nobody who looks for suspects.
+func (w *world) orphan(name string) proc.Process {
+	w.Helper()
+	file := filepath.Join(w.dir, name)
+	if err := exec.Command("/bin/sh", "-c", "setsid sleep 1000 >/dev/null 2>&1 & echo $! >"+file).Run(); err != nil {
+		w.Fatal(err)
+	}
+	p := w.process(file)
+	w.Cleanup(func() { _ = p.Signal(syscall.SIGKILL) })
+	return p
 }
 
 func (w *world) unproved() (names []string) {
@@ -185,6 +199,7 @@ func TestTakeWord(t *testing.T) {
 		if k, err = w.home.LoadKeeper("agent1"); err != nil {
 			t.Fatal(err)
 		}
+		young := w.orphan(fmt.Sprint("orphan-", gone))
 		if gone {
 			w.down(spawn.DownOptions{Force: true})
 			err = os.Remove(w.home.Path(home.KeeperDir, "agent1.json"))
@@ -203,8 +218,8 @@ func TestTakeWord(t *testing.T) {
 		if len(list) != 1 || list[0].Earlier {
 			t.Fatalf("unproved: %+v, want the last start", list)
 		}
-		if suspects, err := w.l.Suspects(list); err != nil || !slices.Contains(suspects, p) {
-			t.Errorf("suspects %v, %v; want all that is young enough", suspects, err)
+		if suspects, err := w.l.Suspects(list); err != nil || !slices.Contains(suspects, young) {
+			t.Errorf("suspects %v, %v; want all that is young enough, and so %v", suspects, err, young)
 		}
 		if err := w.l.TakeWord(w.ctx, list, agent.Owner); err != nil || len(w.unproved()) != 0 {
 			t.Errorf("after the word: %v, %v", w.unproved(), err)

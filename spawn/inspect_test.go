@@ -84,12 +84,7 @@ func TestInspectWithoutSession(t *testing.T) {
 	if st.State != agent.Unknown || st.PID != pid || !strings.Contains(st.Evidence, fmt.Sprintf("process %d is running but its tmux session is gone", pid)) || !st.Alive() {
 		t.Errorf("%+v", st)
 	}
-	// Nothing is started beside it, and it is not called up.
-	w.l.SetOrphanedTime(time.Millisecond)
-	if p := w.up(demo{}, "agent1")[0]; p.Step != spawn.StepFailed || !errors.Is(p.Err, spawn.ErrUnknown) {
-		t.Errorf("up: %+v", p)
-	}
-	// Down ends it, though there is no session.
+	// Down ends it, though there is no session. What up does is in TestUpSaysUnknown.
 	if got := w.down(spawn.DownOptions{}); got["agent1"] != "ended" {
 		t.Errorf("down: %v", got)
 	}
@@ -174,7 +169,7 @@ func TestInspectStale(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	w.upReady(demo{}, "agent1")
-	w.l.SetTimes(200*time.Millisecond, 0)
+	w.readyWithin = 200 * time.Millisecond
 	old, err := w.home.LoadReport("agent1")
 	if err != nil {
 		t.Fatal(err)

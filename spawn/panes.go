@@ -15,7 +15,7 @@ import (
 
 // panes returns the panes of this home.
 func (l *Launcher) panes() *pane.Panes {
-	return &pane.Panes{Home: l.Home, Tmux: l.Tmux, Bus: l.Bus, Record: l.record, Times: l.times.Times}
+	return &pane.Panes{Home: l.Home, Tmux: l.Tmux, Bus: l.Bus, Record: l.record}
 }
 
 // at returns the launch that runs in the pane of st.

@@ -26,16 +26,15 @@ const repl = `printf 'hello, I am a program\n> '; while read -r line; do echo "$
 
 func silent(script string) quiet { return quiet{sh(script)} }
 
-// newSilentWorld has a silent agent1 that has come up, and short times.
+// newSilentWorld has a silent agent1 that has come up.
 func newSilentWorld(t *testing.T, script string) *world {
 	t.Helper()
 	w := newWorld(t)
-	w.l.SetPointTimes(2*time.Second, 5*time.Second, 4*time.Second)
 	w.upReady(silent(script), "agent1")
 	return w
 }
 
-// points points until ok, as the daemon would.
+// points points until ok, as the daemon would. Where that waits, the clock is put on.
 func (w *world) points(what string, ok func(pane.Pointed) bool) (p pane.Pointed) {
 	w.Helper()
 	testworld.WaitOr(w, func() bool {
@@ -43,7 +42,11 @@ func (w *world) points(what string, ok func(pane.Pointed) bool) (p pane.Pointed)
 		if p, err = w.l.Point(w.ctx, "agent1"); err != nil {
 			w.Fatal(err)
 		}
-		return ok(p)
+		if ok(p) {
+			return true
+		}
+		w.clock.pass(p.Again)
+		return false
 	}, func() string {
 		return "never " + what + ": " + p.Held + "\n" + w.tmux("capture-pane", "-p", "-t", "=agent1:")
 	})
@@ -149,7 +152,7 @@ func TestPoint(t *testing.T) {
 	w.mail("agent1", "one")
 	w.mail("agent1", "two")
 	w.told()
-	told := time.Now()
+	told := w.clock.now()
 	want := "netsky: you are agent1, and 2 messages wait for you. First read " + w.home.Path(home.PromptFile("agent1")) + ", then run: netsky channel drain"
 	if got := w.lines(1); got[0] != want {
 		t.Errorf("told %q, want %q", got[0], want)
@@ -157,7 +160,7 @@ func TestPoint(t *testing.T) {
 	if st := w.status("agent1"); !strings.HasPrefix(st.Detail, "told of its mail at ") {
 		t.Errorf("status: %+v", st)
 	}
-	if p, err := w.l.Point(w.ctx, "agent1"); err != nil || p.Told != 0 || p.Again <= 0 || p.Again > 4*time.Second {
+	if p, err := w.l.Point(w.ctx, "agent1"); err != nil || p.Told != 0 || p.Again <= 0 || p.Again > time.Minute {
 		t.Errorf("told again at once: %+v, %v", p, err)
 	}
 
@@ -166,7 +169,7 @@ func TestPoint(t *testing.T) {
 		t.Fatal(err)
 	}
 	w.told()
-	if since := time.Since(told); since < 3*time.Second {
+	if since := w.clock.now().Sub(told); since < 55*time.Second { // a moment passed before told
 		t.Errorf("told again after %v", since)
 	}
 	if got := w.lines(2); len(got) != 2 || got[1] != "netsky: 2 messages wait for you; run: netsky channel drain" {
@@ -182,13 +185,16 @@ func TestPoint(t *testing.T) {
 func TestPointAfterADrain(t *testing.T) {
 	t.Parallel()
 	w := newSilentWorld(t, repl)
-	w.l.SetPointTimes(2*time.Second, 5*time.Second, time.Hour)
 	for n := 1; n <= 3; n++ {
+		before := w.clock.now()
 		w.mail("agent1", "hello")
 		w.told()
+		if took := w.clock.now().Sub(before); took >= time.Minute {
+			t.Errorf("told only after %v", took)
+		}
 		w.lines(n)
 		w.mail("agent1", "while the first lies there")
-		if p, err := w.l.Point(w.ctx, "agent1"); err != nil || p.Told != 0 || p.Again < 50*time.Minute {
+		if p, err := w.l.Point(w.ctx, "agent1"); err != nil || p.Told != 0 || p.Again <= 0 {
 			t.Errorf("told again before it has drained: %+v, %v", p, err)
 		}
 		if _, err := w.bus.Drain(w.ctx, "agent1", 0, func(envelope.Envelope) error { return nil }); err != nil {
@@ -251,6 +257,7 @@ func TestPointForgets(t *testing.T) {
 func TestPointHiddenCursor(t *testing.T) {
 	t.Parallel()
 	w := newSilentWorld(t, `printf '\033[?25l> a draft\nfoot\n'; exec sleep 1000`)
+	w.sees("foot")
 	p := w.person()
 	p.leaves()
 	w.mail("agent1", "hello")
@@ -272,7 +279,9 @@ func TestPointWaitsForQuiet(t *testing.T) {
 	t.Parallel()
 	w := newSilentWorld(t, `while [ ! -e stop ]; do printf .; sleep 0.2; done; `+repl)
 	w.mail("agent1", "hello")
-	w.held("its pane is changing")
+	if p, err := w.l.Point(w.ctx, "agent1"); err != nil || p.Held != "its pane is changing" || p.Again > pane.Calm {
+		t.Errorf("Point() = %+v, %v", p, err)
+	}
 	if st := w.status("agent1"); st.State != agent.Busy {
 		t.Errorf("status %s (%s)", st.State, st.Evidence)
 	}
@@ -289,6 +298,7 @@ func TestPointFinishes(t *testing.T) {
 	w := newSilentWorld(t, repl)
 	w.mail("agent1", "hello")
 	w.tmux("send-keys", "-t", "=agent1:", "-l", "netsky: 1 message waits for you; run: netsky channel drain")
+	w.sees("run: netsky channel drain")
 	w.told()
 	if got := w.lines(1); got[0] != "netsky: 1 message waits for you; run: netsky channel drain" {
 		t.Errorf("lines %q", got)
@@ -298,6 +308,7 @@ func TestPointFinishes(t *testing.T) {
 func TestPointAnswersNothing(t *testing.T) {
 	t.Parallel()
 	w := newSilentWorld(t, `printf 'Do you trust this folder?\n\n❯ 1. Yes, proceed\n  2. No, exit\n'; exec cat >lines`)
+	w.sees("No, exit")
 	w.mail("agent1", "hello")
 	w.held("question")
 }

@@ -24,7 +24,7 @@ const (
 // settle waits for the outcome of each request and ends the agents in order of outcome,
 // then of request. It sweeps at least once.
 func (d *down) settle(ctx context.Context) {
-	deadline := time.Now().Add(cmp.Or(d.l.times.down, DownWithin))
+	deadline := time.Now().Add(cmp.Or(d.o.AckWithin, DownWithin))
 	open := d.targets
 	var mail <-chan struct{}
 	if d.acks != nil {

@@ -32,18 +32,18 @@ func begun(k agent.Keeper) bool { return time.Since(time.UnixMilli(k.StartedMS))
 
 // judgeSilent infers a silent program's state from its pane as it is now; there is no
 // report that could be stale.
-func (l *Launcher) judgeSilent(st *Status, pane *tmux.Pane, k agent.Keeper) {
+func (l *Launcher) judgeSilent(st *Status, p *tmux.Pane, k agent.Keeper) {
 	switch {
-	case pane == nil:
+	case p == nil:
 		st.State, st.Evidence = agent.Unknown, fmt.Sprintf("process %d runs", k.PID)
 	case !begun(k):
 		st.State, st.Since = agent.Starting, time.UnixMilli(k.StartedMS)
 		st.Evidence = fmt.Sprintf("process %d has just started", k.PID)
-	case time.Since(pane.Activity) < l.times.Calm():
+	case l.Bus.Now().Sub(p.Activity) < pane.Calm:
 		st.State, st.Since = agent.Busy, time.Time{}
 		st.Evidence = "its pane is changing"
 	default:
-		st.State, st.Since = agent.Idle, pane.Activity
+		st.State, st.Since = agent.Idle, p.Activity
 		st.Evidence = "its pane is quiet" // since when is Since: what counts time would be news each second
 	}
 	if st.Inbox+st.Claimed > 0 {

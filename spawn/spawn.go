@@ -28,7 +28,6 @@ import (
 	"netsky/agent/program"
 	"netsky/bus"
 	"netsky/internal/advice"
-	"netsky/spawn/pane"
 	"netsky/store"
 	"netsky/tmux"
 )
@@ -69,22 +68,9 @@ type Launcher struct {
 	Binary  string   // this netsky, absolute
 	Shared  bool     // the tmux server is a person's: netsky only makes sessions on it
 	Environ []string // what agents inherit, before it is cleaned
-
-	times times
+	AtOnce  int      // how many agents are started together, 0 for 60; fewer spare a small machine
 
 	proofs sync.Map // by start id: nothing of that start is left, as this Launcher has seen
-}
-
-// times are timeouts; 0 is the default. Only tests set them.
-type times struct {
-	ready time.Duration // up, until an agent reports that it is ready
-	down  time.Duration // down, until an agent acks or exits
-
-	orphaned time.Duration // up, until a program whose session is gone ends
-
-	pane.Times
-
-	atOnce int // agents started together; not a time
 }
 
 // ErrForeign reports a session that has an agent's name but does not belong to this home;

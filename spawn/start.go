@@ -67,7 +67,7 @@ func (l *Launcher) start(ctx context.Context, o UpOptions, tickerMissing bool, l
 	var recording sync.WaitGroup
 	recording.Go(func() { l.record(ctx, ops...) })
 	stop := l.lookouts(ctx, list, panes)
-	w.wait(ctx, cmp.Or(l.times.ready, ReadyWithin))
+	w.wait(ctx, cmp.Or(o.ReadyWithin, ReadyWithin))
 	stop()
 	recording.Wait()
 	if ticker && !slices.ContainsFunc(panes, func(q tmux.Pane) bool {

@@ -1,7 +1,6 @@
 package spawn
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -22,7 +21,7 @@ var ErrUnknown = errors.New("neither up nor down")
 // settled returns the tmux server's view and the agents' states, after waiting for
 // programs of planned agents that are ending because their sessions have gone.
 func (l *Launcher) settled(ctx context.Context, plans []Plan) (view, Statuses, error) {
-	for end := time.Now().Add(cmp.Or(l.times.orphaned, orphaned)); ; {
+	for end := time.Now().Add(orphaned); ; {
 		v, err := l.view(ctx)
 		if err != nil {
 			return v, nil, err

@@ -4,7 +4,6 @@ import (
 	"errors"
 	"os"
 	"testing"
-	"time"
 
 	"netsky/agent"
 	"netsky/spawn"
@@ -43,7 +42,6 @@ func TestUpSaysUnknown(t *testing.T) {
 	w.upReady(stays(), "agent1")
 	p := processOf(w.status("agent1").PID)
 	w.tmux("rename-session", "-t", "=agent1", "mine")
-	w.l.SetOrphanedTime(time.Millisecond)
 	for _, end := range w.up(stays(), "agent1") {
 		if end.Step != spawn.StepFailed || !errors.Is(end.Err, spawn.ErrUnknown) {
 			t.Errorf("%s: %s %v, want failed as unknown", end.Agent, end.Step, end.Err)

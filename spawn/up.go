@@ -52,6 +52,9 @@ type UpOptions struct {
 	// started; no down and no other up runs until Up returns. If it returns an error,
 	// nothing is started.
 	Begin func() error
+	// ReadyWithin is how long to wait for each agent to be ready, 0 for [ReadyWithin]; a
+	// busy machine needs more.
+	ReadyWithin time.Duration
 }
 
 // A Step is a step in starting an agent.

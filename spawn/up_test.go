@@ -205,8 +205,7 @@ func TestUpFails(t *testing.T) {
 	t.Run("at once", func(t *testing.T) {
 		t.Parallel()
 		w := newWorld(t)
-		w.l.SetTimes(20*time.Second, 0)
-		ends, err := w.l.Up(w.ctx, spawn.UpOptions{Plans: append(
+		ends, err := w.l.Up(w.ctx, spawn.UpOptions{ReadyWithin: 20 * time.Second, Plans: append(
 			w.plans(sh("echo cannot find my licence; echo bye; exit 7"), "agent1"), w.plans(demo{}, "agent2")...)})
 		if err != nil {
 			t.Fatal(err)
@@ -225,7 +224,7 @@ func TestUpFails(t *testing.T) {
 	t.Run("never reports", func(t *testing.T) {
 		t.Parallel()
 		w := newWorld(t)
-		w.l.SetTimes(300*time.Millisecond, 0)
+		w.readyWithin = 300 * time.Millisecond
 		p := w.up(sh("sleep 1000"), "agent1")[0]
 		if p.Step != spawn.StepSlow || p.State != agent.Starting || !strings.Contains(p.Note, "not ready after 300ms: process ") {
 			t.Errorf("%+v, want starting", p)
@@ -237,7 +236,7 @@ func TestUpFails(t *testing.T) {
 	t.Run("keeper missing", func(t *testing.T) {
 		t.Parallel()
 		w := newWorld(t)
-		w.l.SetTimes(20*time.Second, 0)
+		w.readyWithin = 20 * time.Second
 		w.l.Binary = filepath.Join(w.dir, "nowhere")
 		p := w.up(sh(ready+"sleep 1000"), "agent1")[0]
 		if p.Step != spawn.StepFailed || p.Err == nil || !strings.Contains(p.Err.Error(), "its pane ended") {

@@ -8,6 +8,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -68,6 +69,40 @@ type world struct {
 	home   home.Dir
 	bus    *bus.Bus
 	l      *spawn.Launcher
+	clock  *clock // of the bus
+
+	readyWithin time.Duration // for up; 0 is the default
+}
+
+// A clock is the true one, or ahead of it, or stands still.
+type clock struct {
+	mu    sync.Mutex
+	ahead time.Duration
+	still time.Time // if not zero
+}
+
+func (c *clock) now() time.Time {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if !c.still.IsZero() {
+		return c.still
+	}
+	return time.Now().Add(c.ahead)
+}
+
+// pass lets time pass.
+func (c *clock) pass(d time.Duration) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.ahead += d
+}
+
+// stop lets no time pass any more.
+func (c *clock) stop() {
+	now := c.now()
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.still = now
 }
 
 // newWorld makes a home whose agents inherit env too.
@@ -79,13 +114,15 @@ func newWorld(tb testing.TB, env ...string) *world {
 
 func newWorldAt(tb testing.TB, h home.Dir, socket string, env ...string) *world {
 	tb.Helper()
-	w := &world{TB: tb, ctx: context.Background(), dir: filepath.Dir(h.Root()), socket: socket, home: h, bus: testworld.Bus(tb, h)}
+	w := &world{TB: tb, ctx: context.Background(), dir: filepath.Dir(h.Root()), socket: socket, home: h, clock: new(clock)}
+	w.bus = bus.New(h, bus.Options{Now: w.clock.now})
 	if err := os.MkdirAll(w.work(), 0o700); err != nil {
 		tb.Fatal(err)
 	}
 	w.l = launcherAt(h, socket, append([]string{
 		"PATH=" + os.Getenv("PATH"), "HOME=" + w.dir, "LANG=C.UTF-8",
 	}, env...))
+	w.l.Bus = w.bus
 	tb.Cleanup(w.end)
 	return w
 }
@@ -166,7 +203,7 @@ func (w *world) plans(r spawn.Runtime, list ...agent.ID) (plans []spawn.Plan) {
 // up brings agents up and wants no error.
 func (w *world) up(r spawn.Runtime, names ...string) []spawn.Progress {
 	w.Helper()
-	ends, err := w.l.Up(w.ctx, spawn.UpOptions{Plans: w.plans(r, ids(names...)...), By: "owner"})
+	ends, err := w.l.Up(w.ctx, spawn.UpOptions{Plans: w.plans(r, ids(names...)...), By: "owner", ReadyWithin: w.readyWithin})
 	if err != nil {
 		w.Fatal(err)
 	}

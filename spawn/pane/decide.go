@@ -1,7 +1,6 @@
 package pane
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -61,7 +60,7 @@ func (l *Panes) Decide(ctx context.Context, la agent.Launch, p tmux.Pane, r Deci
 		return fmt.Errorf("%s: %w; no key was pressed", la.Agent, ErrChanged)
 	}
 	ctx = context.WithoutCancel(ctx)
-	for end := time.Now().Add(cmp.Or(l.Goes, dialogGoes)); ; time.Sleep(20 * time.Millisecond) {
+	for end := time.Now().Add(dialogGoes); ; time.Sleep(20 * time.Millisecond) {
 		now, shown, _, err := o.look(ctx)
 		if err != nil {
 			return err

@@ -123,8 +123,8 @@ func (o Lookout) look(ctx context.Context) (d agent.Dialog, shown bool, at tmux.
 // going reports whether the dialog was answered a moment ago and may be about to go.
 func (o Lookout) going(d agent.Dialog) bool {
 	a, err := o.l.answeredOf(o.launch)
-	since := time.Since(time.UnixMilli(a.MS))
-	return err == nil && slices.Contains(a.Names, d.Name) && since >= 0 && since < cmp.Or(o.l.Goes, dialogGoes)
+	since := o.l.since(time.UnixMilli(a.MS))
+	return err == nil && slices.Contains(a.Names, d.Name) && since >= 0 && since < dialogGoes
 }
 
 // free reports whether keys may be pressed: the program would receive them, and no person
@@ -155,7 +155,7 @@ func (o Lookout) answer(ctx context.Context, d agent.Dialog) (bool, error) {
 	if err != nil {
 		return false, err
 	}
-	a.Names, a.MS = append(a.Names, d.Name), time.Now().UnixMilli()
+	a.Names, a.MS = append(a.Names, d.Name), o.l.Bus.Now().UnixMilli()
 	if err := o.l.Home.Save(answeredFile(o.launch.Agent), a, false); err != nil {
 		return false, err
 	}
@@ -202,7 +202,7 @@ func (o Lookout) press(ctx context.Context, d agent.Dialog) error {
 // long, or a person came.
 func (o Lookout) settled(ctx context.Context, d agent.Dialog, pressed []string) (keys []string, ok bool) {
 	var since time.Time
-	for end := time.Now().Add(cmp.Or(o.l.Goes, dialogGoes)); time.Now().Before(end); {
+	for end := time.Now().Add(dialogGoes); time.Now().Before(end); {
 		at, err := o.l.Tmux.Look(ctx, o.pane)
 		if err == nil && !free(at) {
 			return nil, false

@@ -12,7 +12,6 @@
 package pane
 
 import (
-	"cmp"
 	"context"
 	"time"
 
@@ -29,20 +28,11 @@ type Panes struct {
 	Tmux   *tmux.Server
 	Bus    *bus.Bus
 	Record func(ctx context.Context, ops ...store.Op)
-	Times
 }
 
-// Times are timeouts; 0 is the default.
-type Times struct {
-	Quiet  time.Duration // without output, before a pane counts as idle
-	Person time.Duration // after a person's last key
-	Again  time.Duration // between two lines typed into a pane
-	Goes   time.Duration // until an answered dialog has gone
-}
+// Calm is how long a pane must be unchanged to count as idle. tmux reports whole seconds,
+// so one is added.
+const Calm = 5*time.Second + time.Second
 
-// quietTime is how long a pane must be unchanged to count as idle. tmux reports whole
-// seconds, so one is added.
-const quietTime = 5*time.Second + time.Second
-
-// Calm returns how long a pane must be unchanged to count as idle.
-func (t Times) Calm() time.Duration { return cmp.Or(t.Quiet, quietTime) }
+// since returns how long ago t was, by the clock of the bus.
+func (l *Panes) since(t time.Time) time.Duration { return l.Bus.Now().Sub(t) }

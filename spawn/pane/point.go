@@ -1,7 +1,6 @@
 package pane
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -91,10 +90,9 @@ func (l *Panes) Point(ctx context.Context, la agent.Launch, find func(context.Co
 		return Pointed{Again: LookAgain}, err
 	}
 	p := l.pointing(id, la.Start)
-	every := cmp.Or(l.Again, pointTime)
 	last := time.UnixMilli(p.ToldMS)
 	// Once all that it was told of has been taken, any mail is new.
-	if left := time.Until(last.Add(every)); n > 0 && !oldest.After(last) && left > 0 && left <= every {
+	if left := pointTime - l.since(last); n > 0 && !oldest.After(last) && left > 0 && left <= pointTime {
 		return Pointed{Again: left}, nil
 	}
 	if n == 0 && p.Calm != nil {
@@ -104,7 +102,7 @@ func (l *Panes) Point(ctx context.Context, la agent.Launch, find func(context.Co
 	if err != nil || !ok {
 		return Pointed{Again: LookAgain}, err // about to end, or not started yet
 	}
-	if left := l.Calm() - time.Since(pane.Activity); left > 0 && left <= l.Calm() {
+	if left := Calm - l.since(pane.Activity); left > 0 && left <= Calm {
 		return l.hold(id, p, n, "its pane is changing", left)
 	}
 	look, err := l.Tmux.Look(ctx, pane)
@@ -128,7 +126,7 @@ func (l *Panes) Point(ctx context.Context, la agent.Launch, find func(context.Co
 		return Pointed{Again: LookAgain}, nil // it is being drained
 	}
 	// Recorded before it is typed: after a crash it must not be typed again.
-	p.ToldMS, p.Told, p.HeldMS, p.Held = time.Now().UnixMilli(), n, 0, ""
+	p.ToldMS, p.Told, p.HeldMS, p.Held = l.Bus.Now().UnixMilli(), n, 0, ""
 	if err := l.Home.Save(pointingFile(id), p, false); err != nil {
 		return Pointed{Again: LookAgain}, err
 	}
@@ -137,9 +135,9 @@ func (l *Panes) Point(ctx context.Context, la agent.Launch, find func(context.Co
 		text = ""
 	}
 	if err := l.typeLine(ctx, pane, look, text); err != nil {
-		return Pointed{Again: every}, err
+		return Pointed{Again: pointTime}, err
 	}
-	return Pointed{Told: n, Again: every}, nil
+	return Pointed{Told: n, Again: pointTime}, nil
 }
 
 // waiting counts what a silent agent has not taken, and returns since when the oldest has
@@ -170,7 +168,7 @@ func (l *Panes) hold(id agent.ID, p pointing, n int, why string, again time.Dura
 	if p.Held == why && p.HeldMS > p.ToldMS {
 		return r, nil
 	}
-	r.New, p.Held, p.HeldMS = true, why, time.Now().UnixMilli()
+	r.New, p.Held, p.HeldMS = true, why, l.Bus.Now().UnixMilli()
 	return r, l.Home.Save(pointingFile(id), p, false)
 }
 
@@ -214,17 +212,16 @@ func (l *Panes) typeLine(ctx context.Context, pane tmux.Pane, before tmux.Look, 
 
 // hindrance returns what a typed line would disturb, or "", and when to look again.
 func (l *Panes) hindrance(look tmux.Look, p pointing) (why string, again time.Duration) {
-	gone := cmp.Or(l.Person, personTime)
-	since := time.Since(look.Person)
+	since := l.since(look.Person)
 	switch {
 	case look.Dead:
 		return "its program has ended", LookAgain
 	case look.InMode:
 		return "its pane is in copy mode", LookAgain
-	case time.Since(look.Output) < l.Calm():
+	case l.since(look.Output) < Calm:
 		return "its pane is changing", LookAgain
-	case !look.Person.IsZero() && since < gone:
-		return "a person is using its pane", min(gone-since+time.Second, gone)
+	case !look.Person.IsZero() && since < personTime:
+		return "a person is using its pane", min(personTime-since+time.Second, personTime)
 	case asks(look):
 		return "its pane shows what may be a question", LookAgain
 	}
