@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"maps"
 	"os"
 	"strings"
 	"testing"
@@ -123,7 +124,8 @@ func TestWhatADeadServerLeft(t *testing.T) {
 			}
 			p.program.held["q-0"] = tt.held
 			if tt.ends != nil {
-				p.program.took["q-0"], p.program.ends = "its", tt.ends
+				p.program.took["q-0"] = "its"
+				maps.Copy(p.program.ends, tt.ends)
 			}
 			p.program.turn = func(string) (time.Duration, string, error) { return 0, "now", nil }
 			p.program.mustStart(t)
