@@ -268,7 +268,7 @@ func (r *Receiver) readWitnesses() {
 	if !r.o.Witness || len(r.held) == 0 {
 		return
 	}
-	err := eachSeen(r.tail, func(id string) {
+	err := eachSeen(r.tail, func(id string, _ int64) {
 		d := r.held[id]
 		if d == nil {
 			return

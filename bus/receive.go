@@ -160,24 +160,25 @@ func (r *Receiver) recover() error {
 	for i, c := range found {
 		list[i] = &letter{name: c.name, ns: c.ns}
 	}
-	witnessed := make(map[string]bool)
+	witnessed := make(map[string]int64) // when last, in milliseconds
 	for _, l := range list {
 		l.claimed = true
 		if r.look(l, claimed); l.env != nil {
-			witnessed[l.env.ID] = false
+			witnessed[l.env.ID] = 0
 		}
 	}
 	r.tail = r.bus.home.AllEvents(r.id)
-	err = eachSeen(r.tail, func(id string) {
-		if _, ours := witnessed[id]; ours {
-			witnessed[id] = true
+	err = eachSeen(r.tail, func(id string, ms int64) {
+		if last, ours := witnessed[id]; ours && ms > last {
+			witnessed[id] = ms
 		}
 	})
 	if err != nil {
 		return err
 	}
 	for _, l := range list {
-		if l.env == nil || !witnessed[l.env.ID] {
+		// A note from before the file was written is about another sender's with that ID.
+		if l.env == nil || witnessed[l.env.ID] < l.mark.MTime/1e6 {
 			r.again = append(r.again, l)
 			continue
 		}

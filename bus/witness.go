@@ -39,15 +39,15 @@ func (b *Bus) Witness(id agent.ID, envelopeIDs ...string) error {
 	return nil
 }
 
-// eachSeen calls fn with the ID of every envelope that was seen since the last call.
-// Repeating an ID does no harm.
-func eachSeen(tail *home.EventTail, fn func(id string)) error {
+// eachSeen calls fn with the ID of every envelope that was seen since the last call, and
+// when. Repeating an ID does no harm.
+func eachSeen(tail *home.EventTail, fn func(id string, ms int64)) error {
 	if err := disk.Step("read"); err != nil {
 		return err
 	}
 	return tail.Read(func(e agent.Event) {
 		if e.Event == agent.EventSeen && e.ID != "" {
-			fn(e.ID)
+			fn(e.ID, e.MS)
 		}
 	})
 }
