@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 
@@ -56,7 +57,7 @@ func (m *Courier) launch(ctx context.Context) {
 	}
 	m.trouble("ledger of owed answers", nil)
 	step("owed")
-	m.pending, m.lost = m.pending[len(f.list):], m.lost[len(f.lost):]
+	m.pending, m.lost = without(m.pending, f.list...), m.lost[len(f.lost):]
 	m.flight = f
 	m.tokens--
 	m.turning(time.Now())
@@ -69,11 +70,14 @@ func (m *Courier) load(ctx context.Context, f *flight, list []*bus.Delivery) boo
 	var fresh []*bus.Delivery
 	for _, d := range list {
 		e := d.Envelope()
+		if m.ledger.mistakable(e) {
+			continue
+		}
 		o, offered := m.ledger.offered(e)
 		held := m.doubts[e.ID]
 		if !held && offered {
 			var err error
-			if held, err = m.holds(ctx, e.ID); err != nil {
+			if held, err = m.holdsUnseen(ctx, e); err != nil {
 				return false
 			}
 		}
@@ -125,10 +129,24 @@ func (m *Courier) holds(ctx context.Context, id string) (bool, error) {
 	return held, err
 }
 
-func without(list []*bus.Delivery, d *bus.Delivery) (rest []*bus.Delivery) {
-	for _, o := range list {
-		if o != d {
-			rest = append(rest, o)
+// holdsUnseen asks the conversation for a message with which the program has not been
+// seen. The conversation knows IDs only: of two messages with the same one it may mean the
+// other's, so that this one is offered again.
+func (m *Courier) holdsUnseen(ctx context.Context, e envelope.Envelope) (bool, error) {
+	held, err := m.holds(ctx, e.ID)
+	if !held || err != nil {
+		return false, err
+	}
+	list, err := m.o.Bus.Received(ctx, m.o.Agent, e.ID)
+	m.trouble("find "+e.ID, err)
+	other := func(o bus.Entry) bool { return o.Envelope.ID == e.ID && o.Envelope.From != e.From }
+	return err == nil && !slices.ContainsFunc(list, other), err
+}
+
+func without(list []*bus.Delivery, gone ...*bus.Delivery) (rest []*bus.Delivery) {
+	for _, d := range list {
+		if !slices.Contains(gone, d) {
+			rest = append(rest, d)
 		}
 	}
 	return rest

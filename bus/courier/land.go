@@ -4,12 +4,11 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"maps"
-	"slices"
 	"time"
 
 	"netsky/agent"
 	"netsky/bus"
+	"netsky/bus/envelope"
 )
 
 // pursue follows up a text that has been offered.
@@ -60,18 +59,23 @@ func (m *Courier) pursue(ctx context.Context, now time.Time) time.Time {
 
 // held reports whether the conversation holds all messages of the flight.
 func (m *Courier) held(ctx context.Context, f *flight) (bool, error) {
-	ids := slices.Collect(maps.Keys(f.unseen))
-	for _, l := range f.lost {
-		if l.text != "" { // possibly seen, without an event for the prompt
-			ids = append(ids, l.ID)
+	var list []envelope.Envelope
+	for _, d := range f.list {
+		if f.unseen[d.Envelope().ID] {
+			list = append(list, d.Envelope())
 		}
 	}
-	for _, id := range ids {
-		if held, err := m.holds(ctx, id); !held || err != nil {
+	for _, l := range f.lost {
+		if l.text != "" { // possibly seen, without an event for the prompt
+			list = append(list, l.envelope)
+		}
+	}
+	for _, e := range list {
+		if held, err := m.holdsUnseen(ctx, e); !held || err != nil {
 			return false, err
 		}
 	}
-	return len(ids) > 0, nil
+	return len(list) > 0, nil
 }
 
 // sight records that the program has been seen with a message.

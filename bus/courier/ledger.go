@@ -132,8 +132,22 @@ func (l *ledger) offer(list []owed) error {
 	return err
 }
 
+// index finds a message; without a sender the one that was offered last.
 func (l *ledger) index(id string, from agent.ID) int {
-	return slices.IndexFunc(l.file.Owed, func(o owed) bool { return o.ID == id && (from == "" || o.From == from) })
+	for i, o := range slices.Backward(l.file.Owed) {
+		if o.ID == id && (from == "" || o.From == from) {
+			return i
+		}
+	}
+	return -1
+}
+
+// mistakable reports whether a turn has another sender's message with the same ID. Events
+// and the conversation know IDs only, so this one waits until that one is settled.
+func (l *ledger) mistakable(e envelope.Envelope) bool {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return slices.ContainsFunc(l.file.Owed, func(o owed) bool { return o.ID == e.ID && o.From != e.From && o.seen })
 }
 
 // has reports whether the ledger has the message.

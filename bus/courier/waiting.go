@@ -77,9 +77,7 @@ func (m *Courier) hand(ctx context.Context) (text string, left int, more bool) {
 		m.trouble("ledger of owed answers", err)
 		return "", m.waiting() + len(m.pending), false
 	}
-	for _, d := range f.list {
-		m.pending = without(m.pending, d)
-	}
+	m.pending = without(m.pending, f.list...)
 	f.way, f.pushed, f.times = byHand, time.Now(), 1
 	m.flight = f
 	return strings.TrimSpace(f.text), m.waiting() + len(m.pending), false
