@@ -156,7 +156,13 @@ func (m *Courier) Run(ctx context.Context) (err error) {
 		return err
 	}
 	defer m.box.Close()
-	m.trouble("ledger of owed answers", m.ledger.load())
+	for readable := false; !readable; {
+		readable, err = m.ledger.load()
+		m.trouble("ledger of owed answers", err)
+		if !readable && !m.pause(ctx) {
+			return nil
+		}
+	}
 	m.remember(ctx)
 	ctx, cancel := context.WithCancel(ctx)
 	defer m.group.Wait()
@@ -181,18 +187,25 @@ func (m *Courier) take(ctx context.Context) (ok bool, err error) {
 			return false, err
 		}
 		m.trouble("the mailbox", err)
-		m.look(ctx, time.Now())
-		timer := time.NewTimer(again / 4)
-		select {
-		case <-ctx.Done():
-			timer.Stop()
+		if !m.pause(ctx) {
 			return false, nil
-		case f := <-m.asks:
-			f()
-		case <-timer.C:
 		}
-		timer.Stop()
 	}
+}
+
+// pause lets a moment pass before something is tried again; false if ctx has ended.
+func (m *Courier) pause(ctx context.Context) bool {
+	m.look(ctx, time.Now())
+	timer := time.NewTimer(again / 4)
+	defer timer.Stop()
+	select {
+	case <-ctx.Done():
+		return false
+	case f := <-m.asks:
+		f()
+	case <-timer.C:
+	}
+	return true
 }
 
 // report logs what the receiver reports.

@@ -76,24 +76,25 @@ func newLedger(home home.Dir, id agent.ID) *ledger {
 	return &ledger{home: home, rel: owedDir + "/" + string(id) + ".json"}
 }
 
-// load reads the ledger. If it can't be read, an empty one replaces it, and the error
-// says why.
-func (l *ledger) load() error {
+// load reads the ledger. If it is not JSON, an empty one replaces it, and the error says
+// why. If it can't be read now, readable is false: what it says is still owed.
+func (l *ledger) load() (readable bool, err error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.file = ledgerFile{}
 	data, err := l.home.ReadFile(l.rel, maxLedger)
-	if errors.Is(err, fs.ErrNotExist) {
-		return nil
-	}
-	if err == nil {
-		err = json.Unmarshal(data, &l.file)
-	}
 	if err != nil {
-		l.file = ledgerFile{}
-		return fmt.Errorf("%s: %w", l.home.Path(l.rel), err)
+		absent := errors.Is(err, fs.ErrNotExist)
+		if absent {
+			err = nil
+		}
+		return absent, err
 	}
-	return nil
+	if err := json.Unmarshal(data, &l.file); err != nil {
+		l.file = ledgerFile{}
+		return true, fmt.Errorf("%s: %w", l.home.Path(l.rel), err)
+	}
+	return true, nil
 }
 
 // save writes the ledger. The caller holds mu.
@@ -214,7 +215,7 @@ func (l *ledger) list(seen bool) (list []owed) {
 // has not ended, or "".
 func InHand(h home.Dir, of agent.ID) string {
 	l := newLedger(h, of)
-	if l.load() != nil || len(l.file.Owed) == 0 {
+	if _, err := l.load(); err != nil || len(l.file.Owed) == 0 {
 		return ""
 	}
 	return l.file.Owed[len(l.file.Owed)-1].ID
@@ -225,7 +226,7 @@ func InHand(h home.Dir, of agent.ID) string {
 // hold the agent's lock, as a courier reads the ledger when it starts.
 func Owe(h home.Dir, to agent.ID, e envelope.Envelope) error {
 	l := newLedger(h, to)
-	if err := l.load(); err != nil {
+	if _, err := l.load(); err != nil {
 		return err
 	}
 	return l.offer([]owed{{
