@@ -156,6 +156,7 @@ func (m *Courier) Run(ctx context.Context) (err error) {
 		return err
 	}
 	defer m.box.Close()
+	defer m.ledger.close() // before another courier can read it
 	for readable := false; !readable; {
 		readable, err = m.ledger.load()
 		m.trouble("ledger of owed answers", err)

@@ -57,8 +57,9 @@ type ledger struct {
 	home home.Dir
 	rel  string
 
-	mu   sync.Mutex // guards the fields below, and the file
-	file ledgerFile
+	mu     sync.Mutex // guards the fields below, and the file
+	file   ledgerFile
+	closed bool
 }
 
 type ledgerFile struct {
@@ -95,6 +96,13 @@ func (l *ledger) load() (readable bool, err error) {
 		return true, fmt.Errorf("%s: %w", l.home.Path(l.rel), err)
 	}
 	return true, nil
+}
+
+// close keeps a model's late reply from being noted in what is another courier's file now.
+func (l *ledger) close() {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.closed = true
 }
 
 // save writes the ledger. The caller holds mu.
@@ -251,7 +259,7 @@ func (l *ledger) answered(id string) error {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	i := l.index(id, "")
-	if i < 0 || !l.file.Owed[i].Wants {
+	if i < 0 || !l.file.Owed[i].Wants || l.closed {
 		return nil
 	}
 	l.file.Owed[i].Wants = false

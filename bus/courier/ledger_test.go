@@ -4,6 +4,7 @@ import (
 	"os"
 	"strings"
 	"testing"
+	"time"
 
 	"netsky/agent"
 	"netsky/bus"
@@ -44,4 +45,24 @@ func TestLedgerUnreadable(t *testing.T) {
 		t.Errorf("answers: %+v", list)
 	}
 	testworld.Wait(p, "taken", func() bool { return len(p.program.effects()) == 1 })
+}
+
+// TestAnsweredTooLate: a courier that has ended writes no ledger any more: it is the next
+// one's.
+func TestAnsweredTooLate(t *testing.T) {
+	p := mustPost(t)
+	p.program.turn = func(string) (time.Duration, string, error) { return time.Hour, "", nil }
+	p.program.mustStart(t)
+	stop := p.run()
+	before := p.man
+	p.drop(envelope.Envelope{ID: "q-0", From: agent.Owner, To: me, Text: "?"})
+	testworld.Wait(p, "owed", func() bool { return p.owed() == "q-0" && p.count(me, bus.Delivered) == 1 })
+	stop()
+	p.run()
+	p.drop(envelope.Envelope{ID: "q-1", From: agent.Owner, To: me, Text: "?"})
+	testworld.Wait(p, "owed", func() bool { return p.owed() == "q-0 q-1" })
+	before.Answered("q-0")
+	if p.owed() != "q-0 q-1" {
+		t.Errorf("owed: %s", p.owed())
+	}
 }
