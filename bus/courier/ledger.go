@@ -263,7 +263,7 @@ func (l *ledger) answered(id string) error {
 		return nil
 	}
 	l.file.Owed[i].Wants = false
-	return l.save(false)
+	return l.save(true)
 }
 
 // settle removes finished entries. If a crash leaves one, it is settled again.
@@ -278,7 +278,7 @@ func (l *ledger) settle(recorded int64, done ...owed) error {
 		return nil
 	}
 	l.file.RecordedMS = max(l.file.RecordedMS, recorded)
-	return l.save(false)
+	return l.save(len(l.file.Owed) > 0)
 }
 
 func (l *ledger) recorded() int64 {
