@@ -204,11 +204,12 @@ func (m *Courier) resume(ctx context.Context, o owed, e envelope.Envelope) (done
 	if o.Wants && m.answered(ctx, o) {
 		return true, nil
 	}
-	end, ok, err := m.pastEnd(ctx, o, p)
+	end, ok, over, err := m.pastEnd(ctx, o, p)
 	if err != nil {
 		return false, err
 	}
-	if !ok && m.worn(o.ID) && !m.busy() {
+	running := m.busy() && !over && !m.diedWith(o)
+	if !ok && m.worn(o.ID) && !running {
 		end, ok = agent.Event{Event: agent.EventStopFailed, Text: fmt.Sprintf("it was cut off %d times and is not tried again", m.traits.Losses)}, true
 		m.o.Log("give up "+naming(o.ID, o.From), errors.New(end.Text))
 	}
@@ -224,7 +225,7 @@ func (m *Courier) resume(ctx context.Context, o owed, e envelope.Envelope) (done
 		m.unsent = append(m.unsent, a)
 		return false, nil
 	}
-	if m.busy() { // the turn continues
+	if running { // possibly this turn, which continues
 		m.sight(o.ID)
 		m.ledger.took(o.ID, o.turn)
 		return false, nil
@@ -243,25 +244,29 @@ func (m *Courier) resume(ctx context.Context, o owed, e envelope.Envelope) (done
 	return false, nil
 }
 
+// diedWith reports whether the program that took the message has died, so that a turn
+// that runs now is another one, such as a person's. A program that does not queue may
+// have outlived this process.
+func (m *Courier) diedWith(o owed) bool {
+	return m.traits.Queues && o.Start != "" && o.Start != m.o.Start
+}
+
 // pastEnd returns the end of the turn that took the message: from an event, or if there
-// is none from the conversation.
-func (m *Courier) pastEnd(ctx context.Context, o owed, p past) (e agent.Event, ok bool, err error) {
-	exact := p.end != nil && p.turn != "" && p.end.ID == p.turn
-	if !exact && (p.end != nil || !m.busy()) {
+// is none from the conversation. over reports that the turn has ended, even if it may be
+// continued.
+func (m *Courier) pastEnd(ctx context.Context, o owed, p past) (e agent.Event, ok, over bool, err error) {
+	if exact := p.end != nil && p.turn != "" && p.end.ID == p.turn; !exact {
 		own, ok, err := m.o.Runtime.Ended(ctx, o.ID, o.turn)
 		switch {
 		case err != nil:
-			return e, false, err
+			return e, false, false, err
 		case ok && own.Error != Interrupted: // otherwise it is continued
-			return own, true, nil
-		case p.end != nil && own.ID != "" && p.end.ID != "" && own.ID != p.end.ID:
-			return e, false, nil // it belongs to another turn
+			return own, true, true, nil
+		case p.end == nil, own.ID != "" && p.end.ID != "" && own.ID != p.end.ID: // it belongs to another turn
+			return e, false, ok, nil
 		}
 	}
-	if p.end != nil {
-		return *p.end, true, nil
-	}
-	return e, false, nil
+	return *p.end, true, true, nil
 }
 
 // naming names a message in a notice, or with from "" begins its name.
