@@ -187,12 +187,30 @@ func (b *Bus) Count(id agent.ID, p Place) (int, error) {
 // opens no file from more than a second before the question was sent, and lists no place
 // that has not changed since. It takes nothing and needs no lock.
 func (b *Bus) FindAnswer(ctx context.Context, mailbox agent.ID, inReplyTo string, sent time.Time) (e Entry, found bool, err error) {
+	return b.findAnswer(ctx, "", mailbox, inReplyTo, sent)
+}
+
+// Answered reports whether an agent has answered a message, which others that got one with
+// the same ID may have done too. A sender without a mailbox has no answer.
+func (b *Bus) Answered(ctx context.Context, by agent.ID, q envelope.Envelope) (bool, error) {
+	if q.Time.After(b.now()) { // a clock was set back: the answer may seem older than the question
+		q.Time = time.Time{}
+	}
+	_, found, err := b.findAnswer(ctx, by, q.From, q.ID, q.Time)
+	if errors.Is(err, ErrNoMailbox) {
+		return false, nil
+	}
+	return found, err
+}
+
+// findAnswer is FindAnswer for the answer of one sender, of any if by is "".
+func (b *Bus) findAnswer(ctx context.Context, by, mailbox agent.ID, inReplyTo string, sent time.Time) (e Entry, found bool, err error) {
 	for _, p := range places[:3] {
 		fd, err := b.openPlace(mailbox, p)
 		if err != nil {
 			return Entry{}, false, err
 		}
-		e, found, err = b.findAnswerIn(ctx, fd, mailbox, p, inReplyTo, sent)
+		e, found, err = b.findAnswerIn(ctx, fd, by, mailbox, p, inReplyTo, sent)
 		unix.Close(fd)
 		if found || err != nil {
 			return e, found, err
@@ -201,7 +219,7 @@ func (b *Bus) FindAnswer(ctx context.Context, mailbox agent.ID, inReplyTo string
 	return Entry{}, false, nil
 }
 
-func (b *Bus) findAnswerIn(ctx context.Context, fd int, id agent.ID, p Place, inReplyTo string, sent time.Time) (Entry, bool, error) {
+func (b *Bus) findAnswerIn(ctx context.Context, fd int, by, id agent.ID, p Place, inReplyTo string, sent time.Time) (Entry, bool, error) {
 	oldest := int64(0)
 	if !sent.IsZero() {
 		oldest = sent.Add(-time.Second).UnixNano()
@@ -217,8 +235,11 @@ func (b *Bus) findAnswerIn(ctx context.Context, fd int, id agent.ID, p Place, in
 		if err := ctx.Err(); err != nil {
 			return Entry{}, false, err
 		}
+		if _, from, ours := envelope.NameParts(c.name); ours && by != "" && from != string(by) {
+			continue
+		}
 		e, err := b.entry(fd, id, p, c.name)
-		if err != nil || e.Err != nil || e.Envelope.InReplyTo != inReplyTo {
+		if err != nil || e.Err != nil || e.Envelope.InReplyTo != inReplyTo || by != "" && e.Envelope.From != by {
 			continue
 		}
 		switch e.Envelope.Kind {

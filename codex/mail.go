@@ -134,8 +134,10 @@ func (w *once) reply(ctx context.Context, a Answer, text string) (refused, err e
 	case envelope.KindReply, envelope.KindError, envelope.KindAck, envelope.KindApprovalAnswer:
 		return nil, nil // code does not answer replies
 	}
-	if (a.Tools > 0 || a.Recovered) && courier.Answered(ctx, w.Bus, w.Agent, w.envelope) {
-		return nil, nil // the model has already answered with a tool or a verb
+	if a.Tools > 0 || a.Recovered {
+		if answered, err := w.Bus.Answered(ctx, w.Agent, w.envelope); answered || err != nil {
+			return nil, err // the model has already answered with a tool or a verb
+		}
 	}
 	kind := envelope.KindReply
 	if text == "" {

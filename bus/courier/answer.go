@@ -150,10 +150,14 @@ func (m *Courier) retry(ctx context.Context, now time.Time) {
 // give sends an answer, unless the model has given one. It reports whether the message is
 // finished.
 func (m *Courier) give(ctx context.Context, a *answer) (done bool) {
-	if m.answered(ctx, a.owed) {
+	answered, err := m.answered(ctx, a.owed)
+	if answered {
 		return true
 	}
-	refused, err := m.send(ctx, a)
+	var refused error
+	if err == nil {
+		refused, err = m.send(ctx, a)
+	}
 	a.tries++
 	a.due = time.Now().Add(again)
 	switch {
@@ -172,20 +176,14 @@ func (m *Courier) give(ctx context.Context, a *answer) (done bool) {
 }
 
 // answered reports whether this agent has answered the message in any way.
-func (m *Courier) answered(ctx context.Context, o owed) bool {
-	return Answered(ctx, m.o.Bus, m.o.Agent, envelope.Envelope{ID: o.ID, From: o.From, Time: time.UnixMilli(o.SentMS)})
+func (m *Courier) answered(ctx context.Context, o owed) (bool, error) {
+	return m.o.Bus.Answered(ctx, m.o.Agent, envelope.Envelope{ID: o.ID, From: o.From, Time: time.UnixMilli(o.SentMS)})
 }
 
 // send sends an answer. refused is why it can never be sent.
 func (m *Courier) send(ctx context.Context, a *answer) (refused, err error) {
 	to := envelope.Envelope{ID: a.ID, From: a.From, Thread: a.Thread, Hops: a.Hops}
 	return Answer(ctx, m.o.Bus, m.o.Agent, to, a.kind, a.text, m.traits.Implicit)
-}
-
-// Answered reports whether an agent has answered a message in any way.
-func Answered(ctx context.Context, b *bus.Bus, from agent.ID, to envelope.Envelope) bool {
-	found, ok, err := b.FindAnswer(ctx, to.From, to.ID, to.Time)
-	return err == nil && ok && found.Envelope.From == from
 }
 
 // Answer sends netsky's one answer to a message on behalf of an agent; its ID depends on

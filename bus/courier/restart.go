@@ -201,8 +201,10 @@ func (m *Courier) resume(ctx context.Context, o owed, e envelope.Envelope) (done
 		p = *known
 	}
 	o.turn = p.turn
-	if o.Wants && m.answered(ctx, o) {
-		return true, nil
+	if o.Wants {
+		if answered, err := m.answered(ctx, o); answered || err != nil {
+			return answered, err
+		}
 	}
 	end, ok, over, err := m.pastEnd(ctx, o, p)
 	if err != nil {

@@ -178,8 +178,8 @@ func (s *Server) reply(ctx context.Context, in replyArgs) (string, error) {
 // answered reports whether this agent has answered the message, in whatever way. If
 // unknown it reports false: the answer's ID keeps it from counting twice.
 func (s *Server) answered(ctx context.Context, q envelope.Envelope) bool {
-	found, ok, err := s.o.Bus.FindAnswer(ctx, q.From, q.ID, q.Time)
-	return err == nil && ok && found.Envelope.From == s.o.Agent
+	answered, err := s.o.Bus.Answered(ctx, s.o.Agent, q)
+	return err == nil && answered
 }
 
 // received finds the message to this agent with that ID, or the only one whose ID
