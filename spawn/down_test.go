@@ -446,7 +446,7 @@ setsid sh -c 'trap "" TERM HUP; echo $$ >deaf; while :; do sleep 0.2; done' &
 	}
 
 	// The same when the session is gone already.
-	w.upReady(sh(`setsid sleep 1000 & echo $! >left; `+ready+"exec sleep 1000"), "agent1")
+	w.upReady(sh(`setsid sh -c 'echo $$ >left; exec sleep 1000' & `+ready+"exec sleep 1000"), "agent1")
 	left := w.process(filepath.Join(w.work(), "left"))
 	w.tmux("kill-session", "-t", "=agent1")
 	w.becomes("agent1", agent.Dead)

@@ -191,7 +191,7 @@ func TestUpWritesPrompt(t *testing.T) {
 func TestUpEndsLeftovers(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
-	w.upReady(sh(ready+`setsid sleep 1000 & echo $! >left; exec sleep 1000`), "agent1")
+	w.upReady(sh(ready+`setsid sh -c 'echo $$ >left; exec sleep 1000' & exec sleep 1000`), "agent1")
 	left := w.process(filepath.Join(w.work(), "left"))
 	syscall.Kill(w.status("agent1").PID, syscall.SIGKILL)
 	w.becomes("agent1", agent.Dead)

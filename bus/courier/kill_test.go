@@ -11,6 +11,7 @@ import (
 	"os/exec"
 	"regexp"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -239,13 +240,18 @@ func TestKilled(t *testing.T) {
 	if err := server.RegisterName("Door", Door{p.program}); err != nil {
 		t.Fatal(err)
 	}
+	var served atomic.Int32 // servers whose words the program has not all heard
 	go func() {
 		for {
 			conn, err := listener.Accept()
 			if err != nil {
 				return
 			}
-			go server.ServeConn(conn)
+			served.Add(1)
+			go func() {
+				defer served.Add(-1)
+				server.ServeConn(conn)
+			}()
 		}
 	}()
 	defer listener.Close()
@@ -275,13 +281,13 @@ func TestKilled(t *testing.T) {
 			pause := time.NewTimer(time.Duration(rand.IntN(120)) * time.Millisecond)
 			<-pause.C
 		}
-		if rand.IntN(2) == 0 {
-			kill()
-			p.program.settle(t)
-			continue
-		}
 		kill()
-		p.program.die(t)
+		testworld.Wait(p, "what the dead server had sent", func() bool { return served.Load() == 0 })
+		if rand.IntN(2) == 0 {
+			p.program.settle(t)
+		} else {
+			p.program.die(t)
+		}
 	}
 	p.program.set(func() { clear(p.program.muted) })
 	defer p.mustCourier(socket)()
