@@ -209,8 +209,8 @@ func TestDialogForAPerson(t *testing.T) {
 			}
 			// Whoever looks again, it is not answered a second time.
 			for range 3 {
-				if d, ok, err := w.l.LookForDialog(w.ctx, st, r, true); err != nil || !ok || d.Keys != nil {
-					t.Errorf("LookForDialog = %q, %v, %v", d, ok, err)
+				if d, ok, err := w.l.Lookout(st, r).Look(w.ctx, true); err != nil || !ok || d.Keys != nil {
+					t.Errorf("Look = %q, %v, %v", d, ok, err)
 				}
 			}
 			w.isTyped("agent1", tt.typed)
@@ -227,8 +227,8 @@ func TestDialogAnsweredByAPerson(t *testing.T) {
 	if st := w.becomes("agent1", agent.Idle); st.Evidence != "itself" {
 		t.Errorf("idle by %s", st.Evidence)
 	}
-	if _, ok, err := w.l.LookForDialog(w.ctx, w.status("agent1"), seenAsker{}, true); ok || err != nil {
-		t.Errorf("LookForDialog = %v, %v", ok, err)
+	if _, ok, err := w.l.Lookout(w.status("agent1"), seenAsker{}).Look(w.ctx, true); ok || err != nil {
+		t.Errorf("Look = %v, %v", ok, err)
 	}
 	if st := w.status("agent1"); st.State != agent.Idle {
 		t.Errorf("after a look: %s", st.State)
@@ -247,26 +247,26 @@ func (w *world) slowly(how string) spawn.Status {
 	return w.status("agent1")
 }
 
-func TestLookForDialog(t *testing.T) {
+func TestLook(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	st, r := w.slowly("plain"), seenAsker{}
 	want := agent.Dialog{Name: "trust", Text: w.work()}
 	// Not asked to answer, it doesn't.
-	if d, ok, err := w.l.LookForDialog(w.ctx, st, r, false); err != nil || !ok || d.Name != want.Name || d.Text != want.Text {
-		t.Errorf("LookForDialog = %q, %v, %v, want %q", d, ok, err, want)
+	if d, ok, err := w.l.Lookout(st, r).Look(w.ctx, false); err != nil || !ok || d.Name != want.Name || d.Text != want.Text {
+		t.Errorf("Look = %q, %v, %v, want %q", d, ok, err, want)
 	}
 	if now := w.status("agent1"); now.State != agent.Waiting || now.Detail != "trust: "+w.work() || w.typed("agent1") != "" {
 		t.Errorf("%s %q, typed %q", now.State, now.Detail, w.typed("agent1"))
 	}
 	// Nor in a pane in which somebody scrolls.
 	w.tmux("copy-mode", "-t", "=agent1:")
-	if _, ok, err := w.l.LookForDialog(w.ctx, st, r, true); err != nil || !ok || w.typed("agent1") != "" {
+	if _, ok, err := w.l.Lookout(st, r).Look(w.ctx, true); err != nil || !ok || w.typed("agent1") != "" {
 		t.Errorf("in copy mode: %v, %v, typed %q", ok, err, w.typed("agent1"))
 	}
 	w.tmux("send-keys", "-t", "=agent1:", "-X", "cancel")
 	testworld.WaitOr(w, func() bool {
-		_, _, err := w.l.LookForDialog(w.ctx, st, r, true)
+		_, _, err := w.l.Lookout(st, r).Look(w.ctx, true)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -276,21 +276,21 @@ func TestLookForDialog(t *testing.T) {
 }
 
 // A dialog that has gone is not waited for any more, though nobody says so.
-func TestLookForDialogGone(t *testing.T) {
+func TestLookGone(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	st, r := w.slowly("mute"), seenAsker{}
-	if _, ok, err := w.l.LookForDialog(w.ctx, st, r, false); !ok || err != nil {
-		t.Fatalf("LookForDialog = %v, %v", ok, err)
+	if _, ok, err := w.l.Lookout(st, r).Look(w.ctx, false); !ok || err != nil {
+		t.Fatalf("Look = %v, %v", ok, err)
 	}
 	since := w.becomes("agent1", agent.Waiting).Since
-	if _, _, err := w.l.LookForDialog(w.ctx, st, r, false); err != nil || !w.status("agent1").Since.Equal(since) {
+	if _, _, err := w.l.Lookout(st, r).Look(w.ctx, false); err != nil || !w.status("agent1").Since.Equal(since) {
 		t.Errorf("waits since %v, then since %v (%v)", since, w.status("agent1").Since, err)
 	}
 	w.tmux("send-keys", "-t", "=agent1:", "Down", "Enter")
 	// A look that finds a change leaves it to the next one.
 	testworld.WaitOr(w, func() bool {
-		_, ok, err := w.l.LookForDialog(w.ctx, st, r, false)
+		_, ok, err := w.l.Lookout(st, r).Look(w.ctx, false)
 		return err == nil && !ok && w.status("agent1").State == agent.Starting
 	}, func() string { return fmt.Sprintf("still waits: %+v", w.status("agent1")) })
 }
@@ -301,11 +301,11 @@ func TestDialogGoing(t *testing.T) {
 	w := newWorld(t)
 	w.clock.stop()
 	st := w.slowly("deaf")
-	if d, ok, err := w.l.LookForDialog(w.ctx, st, seenAsker{}, true); !ok || err != nil || d.Keys == nil {
-		t.Fatalf("LookForDialog = %q, %v, %v", d, ok, err)
+	if d, ok, err := w.l.Lookout(st, seenAsker{}).Look(w.ctx, true); !ok || err != nil || d.Keys == nil {
+		t.Fatalf("Look = %q, %v, %v", d, ok, err)
 	}
 	for range 3 {
-		if d, ok, err := w.l.LookForDialog(w.ctx, st, seenAsker{}, true); ok || err != nil {
+		if d, ok, err := w.l.Lookout(st, seenAsker{}).Look(w.ctx, true); ok || err != nil {
 			t.Errorf("again: %q, %v, %v", d, ok, err)
 		}
 	}
@@ -325,7 +325,7 @@ func TestDialogOnce(t *testing.T) {
 		go func() {
 			l := launcherAt(w.home, w.socket, w.l.Environ)
 			defer l.Journal.Close()
-			_, _, err := l.LookForDialog(w.ctx, st, seenAsker{}, true)
+			_, _, err := l.Lookout(st, seenAsker{}).Look(w.ctx, true)
 			done <- err
 		}()
 	}
@@ -348,25 +348,25 @@ func TestDialogHeard(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer lock.Unlock()
-	if _, ok, err := w.l.LookForDialog(w.ctx, st, seenAsker{}, true); !ok || err != nil {
-		t.Fatalf("LookForDialog = %v, %v", ok, err)
+	if _, ok, err := w.l.Lookout(st, seenAsker{}).Look(w.ctx, true); !ok || err != nil {
+		t.Fatalf("Look = %v, %v", ok, err)
 	}
 	if now := w.status("agent1"); now.State != agent.Starting {
 		t.Errorf("%s (%s)", now.State, now.Evidence)
 	}
 }
 
-func TestLookForDialogOtherStart(t *testing.T) {
+func TestLookOtherStart(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	st := w.slowly("plain")
 	old := st
 	old.Start = "0123456789abcdef"
-	if _, _, err := w.l.LookForDialog(w.ctx, old, seenAsker{}, true); !errors.Is(err, spawn.ErrOtherStart) {
+	if _, _, err := w.l.Lookout(old, seenAsker{}).Look(w.ctx, true); !errors.Is(err, spawn.ErrOtherStart) {
 		t.Errorf("of another start: %v", err)
 	}
 	w.down(spawn.DownOptions{Agents: ids("agent1"), Force: true})
-	if _, _, err := w.l.LookForDialog(w.ctx, w.status("agent1"), seenAsker{}, true); err == nil {
+	if _, _, err := w.l.Lookout(w.status("agent1"), seenAsker{}).Look(w.ctx, true); err == nil {
 		t.Error("without a session: no error")
 	}
 	if got := w.typed("agent1"); got != "" {

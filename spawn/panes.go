@@ -18,52 +18,20 @@ func (l *Launcher) panes() *pane.Panes {
 	return &pane.Panes{Home: l.Home, Tmux: l.Tmux, Bus: l.Bus, Record: l.record}
 }
 
-// at returns the launch that runs in the pane of st.
-func (l *Launcher) at(st Status) (agent.Launch, tmux.Pane, error) {
+// Lookout returns the lookout for an agent's pane. Without a pane, or if another start is
+// running in it, all of the lookout's methods return that as an error.
+func (l *Launcher) Lookout(st Status, r pane.Screens) pane.Lookout {
 	if st.pane == nil {
-		return agent.Launch{}, tmux.Pane{}, fmt.Errorf("%s: no tmux session: %w", st.Agent, fs.ErrNotExist)
+		return pane.None(fmt.Errorf("%s: no tmux session: %w", st.Agent, fs.ErrNotExist))
 	}
 	la, err := l.Home.LoadLaunch(st.Agent)
 	if err == nil && la.Start != st.Start {
 		err = fmt.Errorf("%s: %w", st.Agent, ErrOtherStart)
 	}
-	return la, *st.pane, err
-}
-
-// LookForDialog calls [pane.Lookout.Look] for an agent's pane.
-func (l *Launcher) LookForDialog(ctx context.Context, st Status, r pane.Screens, answer bool) (agent.Dialog, bool, error) {
-	la, p, err := l.at(st)
 	if err != nil {
-		return agent.Dialog{}, false, err
+		return pane.None(err)
 	}
-	return l.panes().At(la, p, r).Look(ctx, answer)
-}
-
-// LookOver calls [pane.Lookout.LookOver] for an agent's pane.
-func (l *Launcher) LookOver(ctx context.Context, st Status, r pane.Overlaid) (agent.Dialog, time.Time, error) {
-	la, p, err := l.at(st)
-	if err != nil {
-		return agent.Dialog{}, time.Time{}, err
-	}
-	return l.panes().At(la, p, r).LookOver(ctx)
-}
-
-// Question calls [pane.Panes.Question] for an agent's pane.
-func (l *Launcher) Question(ctx context.Context, st Status, r pane.Deciding) (agent.Dialog, bool, error) {
-	la, p, err := l.at(st)
-	if err != nil {
-		return agent.Dialog{}, false, err
-	}
-	return l.panes().Question(ctx, la, p, r)
-}
-
-// Decide calls [pane.Panes.Decide] for an agent's pane.
-func (l *Launcher) Decide(ctx context.Context, st Status, r pane.Deciding, want agent.Dialog, allow bool) error {
-	la, p, err := l.at(st)
-	if err != nil {
-		return err
-	}
-	return l.panes().Decide(ctx, la, p, r, want, allow)
+	return l.panes().At(la, *st.pane, r)
 }
 
 // Pressed calls [pane.Panes.Pressed].

@@ -63,7 +63,7 @@ func Decide(ctx context.Context, l *spawn.Launcher, runtimes map[string]spawn.Ru
 		if r, ok = runtimes[st.Runtime].(pane.Deciding); !ok || !st.Asks() || st.Pane() == "" {
 			return d, r, false, nil
 		}
-		d, ok, err = l.Question(ctx, st, r)
+		d, ok, err = l.Lookout(st, r).Question(ctx)
 		return d, r, ok, err
 	}
 	first := list.Find(id)
@@ -89,7 +89,7 @@ func Decide(ctx context.Context, l *spawn.Launcher, runtimes map[string]spawn.Ru
 		case st.Agent != id && !all:
 			v.Others = append(v.Others, st.Agent)
 		default:
-			if err := l.Decide(ctx, st, r, want, allow); err != nil {
+			if err := l.Lookout(st, r).Decide(ctx, want, allow); err != nil {
 				v.Failed = append(v.Failed, AtPane(st.Agent, err))
 				continue
 			}

@@ -1,13 +1,13 @@
 package pane
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
 	"time"
 
 	"netsky/agent"
-	"netsky/tmux"
 )
 
 // decided makes a Deciding answer its dialogs with yes or with no.
@@ -22,8 +22,13 @@ func (d decided) Dialog(screen string, _ agent.Launch) (agent.Dialog, bool) {
 
 // Question returns the dialog at which the agent waits, if the owner can answer it without
 // going to its pane.
-func (l *Panes) Question(ctx context.Context, la agent.Launch, p tmux.Pane, r Deciding) (agent.Dialog, bool, error) {
-	d, shown, _, err := l.At(la, p, decided{Deciding: r}).look(ctx)
+func (o Lookout) Question(ctx context.Context) (agent.Dialog, bool, error) {
+	r, ok := o.r.(Deciding)
+	if !ok {
+		return agent.Dialog{}, false, o.err
+	}
+	o.r = decided{Deciding: r}
+	d, shown, _, err := o.look(ctx)
 	return d, shown, err
 }
 
@@ -37,8 +42,12 @@ var (
 // the one that Question returned, and returns when the dialog has gone. It follows the
 // same rules as an answer implied by the launch: each key only if the whole screen is
 // known, once under a start, and never where a person types.
-func (l *Panes) Decide(ctx context.Context, la agent.Launch, p tmux.Pane, r Deciding, want agent.Dialog, allow bool) error {
-	o := l.At(la, p, decided{r, allow})
+func (o Lookout) Decide(ctx context.Context, want agent.Dialog, allow bool) error {
+	r, ok := o.r.(Deciding)
+	if !ok {
+		return cmp.Or(o.err, fmt.Errorf("%s: %w; no key was pressed", o.launch.Agent, ErrChanged))
+	}
+	o.r = decided{r, allow}
 	o.answers = "no, as the owner decided"
 	if allow {
 		o.answers = "yes, as the owner decided"
@@ -48,16 +57,16 @@ func (l *Panes) Decide(ctx context.Context, la agent.Launch, p tmux.Pane, r Deci
 	case err != nil:
 		return err
 	case !shown || d.Name != want.Name || d.Text != want.Text || d.Keys == nil:
-		return fmt.Errorf("%s: %w; no key was pressed", la.Agent, ErrChanged)
+		return fmt.Errorf("%s: %w; no key was pressed", o.launch.Agent, ErrChanged)
 	case !free(at):
-		return fmt.Errorf("%s: %w; no key was pressed", la.Agent, ErrAtPane)
+		return fmt.Errorf("%s: %w; no key was pressed", o.launch.Agent, ErrAtPane)
 	}
 	pressed, err := o.answer(ctx, d)
 	if err != nil {
 		return err
 	}
 	if !pressed {
-		return fmt.Errorf("%s: %w; no key was pressed", la.Agent, ErrChanged)
+		return fmt.Errorf("%s: %w; no key was pressed", o.launch.Agent, ErrChanged)
 	}
 	ctx = context.WithoutCancel(ctx)
 	for end := time.Now().Add(dialogGoes); ; time.Sleep(20 * time.Millisecond) {
@@ -69,7 +78,7 @@ func (l *Panes) Decide(ctx context.Context, la agent.Launch, p tmux.Pane, r Deci
 			return o.gone()
 		}
 		if time.Now().After(end) {
-			return fmt.Errorf("%s: %s: answered, but still on the screen", la.Agent, d.Name)
+			return fmt.Errorf("%s: %s: answered, but still on the screen", o.launch.Agent, d.Name)
 		}
 	}
 }

@@ -99,6 +99,7 @@ type Lookout struct {
 	launch agent.Launch
 	pane   tmux.Pane
 	r      Screens
+	err    error // why there is nothing to look at
 
 	answers string // who decided, for the record; "": implied by the launch
 }
@@ -106,6 +107,9 @@ type Lookout struct {
 // look returns the dialog that the pane shows, without Keys if it has been answered under
 // this start.
 func (o Lookout) look(ctx context.Context) (d agent.Dialog, shown bool, at tmux.Look, err error) {
+	if o.err != nil {
+		return d, false, at, o.err
+	}
 	if at, err = o.l.Tmux.Look(ctx, o.pane); err != nil {
 		return d, false, at, err
 	}

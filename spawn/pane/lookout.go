@@ -49,6 +49,9 @@ func (l *Panes) At(la agent.Launch, p tmux.Pane, r Screens) Lookout {
 	return Lookout{l: l, launch: la, pane: p, r: r}
 }
 
+// None returns a Lookout whose methods return err.
+func None(err error) Lookout { return Lookout{err: err} }
+
 // heard reports whether the agent's receiver is running: its reports are not overwritten.
 func (o Lookout) heard() bool {
 	_, held := o.l.Home.LockHolder(home.ReceiverLock(o.launch.Agent))

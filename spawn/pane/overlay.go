@@ -35,6 +35,9 @@ func overlayFile(id agent.ID) string { return "state/screens/" + string(id) + ".
 // itself, and records it for status. It returns the dialog, and since when it has been
 // there. It never answers anything.
 func (o Lookout) LookOver(ctx context.Context) (d agent.Dialog, since time.Time, err error) {
+	if o.err != nil {
+		return d, since, o.err
+	}
 	l, id, start := o.l, o.launch.Agent, o.launch.Start
 	was, err := home.Load[overlay](l.Home, overlayFile(id))
 	known := err == nil && was.Start == start

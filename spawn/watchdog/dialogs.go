@@ -88,7 +88,7 @@ func (l *loop) heldDialogs(ctx context.Context, w *ward, r spawn.Runtime) {
 		var over agent.Dialog
 		var since time.Time
 		if looked {
-			over, since, err = l.o.Launcher.LookOver(ctx, st, overlaid)
+			over, since, err = l.o.Launcher.Lookout(st, overlaid).LookOver(ctx)
 		}
 		return func() {
 			c := &w.receiver

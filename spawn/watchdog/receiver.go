@@ -116,7 +116,7 @@ func (l *loop) seek(w *ward, screens pane.Screens, served spawn.Served) func(con
 		found := findings{st: st, heard: c.heard || l.o.Launcher.Heard(st) || l.hadReceiver(st)}
 		if screens != nil {
 			found.answer = st.State == agent.Starting
-			found.dialog, found.shown, err = l.o.Launcher.LookForDialog(ctx, st, screens, found.answer)
+			found.dialog, found.shown, err = l.o.Launcher.Lookout(st, screens).Look(ctx, found.answer)
 		}
 		gone := !c.since.IsZero() && time.Since(c.since) >= goneFor
 		if err == nil && !found.shown && served != nil && found.heard && gone {
