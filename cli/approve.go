@@ -21,7 +21,7 @@ import (
 func (a *app) approvalsCommand() *cli.Command {
 	return &cli.Command{
 		Name:  "approvals",
-		Usage: "what waits for your yes",
+		Usage: "list what agents ask permission for",
 		Flags: []cli.Flag{&cli.BoolFlag{Name: "json", Usage: "print one JSON object"}},
 		Action: func(c *cli.Context) error {
 			h, err := a.home()
@@ -37,7 +37,7 @@ func (a *app) approvalsCommand() *cli.Command {
 				return err
 			}
 			states, err := l.Inspect(c.Context)
-			if err != nil { // what agents ask is known all the same
+			if err != nil { // the questions are known even so
 				a.warn("%v", err)
 			}
 			dialogs := approve.Dialogs(states, list, a.planner(l).Runtimes())
@@ -53,7 +53,7 @@ func (a *app) approvalsCommand() *cli.Command {
 				a.print("%s", overview.DialogWords(d))
 			}
 			if len(list)+len(dialogs) == 0 {
-				a.print("nothing waits for your yes")
+				a.print("nothing waits for your approval")
 			}
 			return nil
 		},
@@ -63,20 +63,20 @@ func (a *app) approvalsCommand() *cli.Command {
 func (a *app) approveCommand() *cli.Command {
 	return &cli.Command{
 		Name:      "approve",
-		Usage:     "let an agent do what it asks for, once",
+		Usage:     "allow what an agent asks for, once",
 		ArgsUsage: "CODE|AGENT",
-		Description: "CODE is the word of five letters that `netsky approvals` and the message to you name. It counts once, for that\n" +
-			"one question. With AGENT it answers the dialog at which that agent waits in its pane, if netsky knows every word\n" +
-			"of it; with --all-same, that of all agents that wait at the same one. An agent can't answer.",
+		Description: "CODE is the five-letter code from `netsky approvals` or from the message to you. It is valid once, for that question.\n" +
+			"With AGENT, it answers the dialog in that agent's pane, if netsky knows every word of the dialog; with --all-same,\n" +
+			"it does so for all agents that wait at the same dialog. Agents can't answer, only you can.",
 		Flags: []cli.Flag{
-			&cli.BoolFlag{Name: "deny", Usage: "say no instead"},
+			&cli.BoolFlag{Name: "deny", Usage: "deny it instead"},
 			&cli.BoolFlag{Name: "all-same", Usage: "answer all agents that wait at the same dialog"},
 		},
 		Action: func(c *cli.Context) error {
 			if id, err := a.self(); err != nil || id != agent.Owner {
-				return usagef("approve: only the owner answers, from a terminal of their own")
+				return usagef("approve: only the owner can answer, from a terminal of their own")
 			}
-			code, err := one(c, "one code or agent; `netsky approvals` lists what waits")
+			code, err := one(c, "one code or agent; `netsky approvals` lists them")
 			if err != nil {
 				return err
 			}
@@ -84,7 +84,7 @@ func (a *app) approveCommand() *cli.Command {
 				return a.decide(c.Context, id, !c.Bool("deny"), c.Bool("all-same"))
 			}
 			if c.Bool("all-same") {
-				return usagef("approve: --all-same: is for dialogs, and wants one of the agents that wait there; a code answers one question")
+				return usagef("approve: --all-same: needs an agent that waits at a dialog; a code answers only one question")
 			}
 			l, err := a.launcher()
 			if err != nil {
@@ -101,13 +101,13 @@ func (a *app) approveCommand() *cli.Command {
 	}
 }
 
-// desk is where agents' questions are put before the owner.
+// desk returns what puts agents' questions to the owner.
 func (a *app) desk(l *spawn.Launcher) approve.Desk {
 	return approve.Desk{Home: l.Home, Bus: l.Bus, Warn: func(err error) { a.warn("%v", err) }}
 }
 
-// approver puts a Codex agent's questions before the owner. Whoever answers first, here
-// or at the pane, is obeyed.
+// approver puts a Codex agent's questions to the owner. The first answer counts, here
+// or in the pane.
 func (a *app) approver(l *spawn.Launcher, id agent.ID, start string) codex.Approver {
 	return func(ctx context.Context, q codex.Approval) codex.Decision {
 		answer, ok := a.desk(l).Put(ctx, agent.Approval{
@@ -131,7 +131,7 @@ func (a *app) interruptCommand() *cli.Command {
 		Description: "The agent stays up and keeps its conversation. TEXT, if given, is its next message.",
 		Action: func(c *cli.Context) error {
 			if c.NArg() < 1 || c.NArg() > 2 {
-				return usagef("interrupt: wants an agent, and at most one text in quotes")
+				return usagef("interrupt: needs an agent, and takes at most one text, in quotes")
 			}
 			if c.NArg() == 2 && console.Blank(c.Args().Get(1)) {
 				return usagef("interrupt: the text is empty")

@@ -121,11 +121,11 @@ func TestCheck(t *testing.T) {
 		{"netsky nosuch --foo", ""}, // the verb is what is wrong
 		{"netsky up 2 --foo", "up: no option --foo; `netsky up --help` lists the options"},
 		{"netsky --foo", "no option --foo; `netsky --help` lists the options"},
-		{"netsky up --type", "up: --type: wants a value; "},
-		{"netsky log -n", "log: -n: wants a value; "},
-		{"netsky log -n x", `log: -n "x": wants a number; `},
-		{"netsky ask agent0 hi --wait=5", `ask: --wait "5": wants a time span, `},
-		{"netsky status --json=maybe", `status: --json "maybe": no such value; `},
+		{"netsky up --type", "up: --type: needs a value; "},
+		{"netsky log -n", "log: -n: needs a value; "},
+		{"netsky log -n x", `log: -n "x": must be a number; `},
+		{"netsky ask agent0 hi --wait=5", `ask: --wait "5": must be a duration, `},
+		{"netsky status --json=maybe", `status: --json "maybe": not a valid value; `},
 		{"netsky channel poison ls --bar", "channel poison ls: no option --bar; "},
 	} {
 		err := line.Check((&app{}).cli(), strings.Fields(tt.in))

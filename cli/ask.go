@@ -20,21 +20,21 @@ func (a *app) askCommand() *cli.Command {
 		Name:      "ask",
 		Usage:     "send an agent a message and wait for its answer",
 		ArgsUsage: "ADDR TEXT",
-		Description: "The answer goes to stdout, what happens meanwhile to stderr. Without an answer in time the exit status is 3; the\n" +
-			"message is not lost, and the answer will be in `netsky inbox`. So it is when the agent ends meanwhile. An agent\n" +
-			"that is not up is not asked, unless --queue says that the message may wait for its next start.",
+		Description: "The answer goes to stdout, progress to stderr. If there is no answer in time, or the agent ends first, the exit status\n" +
+			"is 3; the message is not lost, and the answer will be in `netsky inbox`. An agent that is not up is not asked; with\n" +
+			"--queue the message waits for its next start.",
 		Flags: []cli.Flag{
-			&cli.DurationFlag{Name: "wait", Value: 10 * time.Minute, Usage: "wait for `TIME`, such as 90s or 1h"},
-			&cli.StringFlag{Name: "file", Usage: "take the text from `FILE`; - is stdin"},
+			&cli.DurationFlag{Name: "wait", Value: 10 * time.Minute, Usage: "wait up to `TIME`, such as 90s or 1h"},
+			&cli.StringFlag{Name: "file", Usage: "read the text from `FILE`; - is stdin"},
 			&cli.BoolFlag{Name: "queue", Usage: "send it even if the agent is not up"},
-			&cli.BoolFlag{Name: "json", Usage: "print the answer's envelope"},
+			&cli.BoolFlag{Name: "json", Usage: "print the answer as JSON"},
 		},
 		Action: a.ask,
 	}
 }
 
 func (a *app) ask(c *cli.Context) error {
-	text, err := a.textArg(c, 1, "ask: wants an agent and one text, in quotes: netsky ask agent0 \"how is it going?\"")
+	text, err := a.textArg(c, 1, "ask: needs an agent and one text, in quotes: netsky ask agent0 \"how is it going?\"")
 	if err != nil {
 		return err
 	}
@@ -43,14 +43,14 @@ func (a *app) ask(c *cli.Context) error {
 		return err
 	}
 	if c.Duration("wait") <= 0 {
-		return usagef("ask: --wait %v: wants a time span above 0", c.Duration("wait"))
+		return usagef("ask: --wait %v: must be above 0", c.Duration("wait"))
 	}
 	self, err := a.self()
 	if err != nil {
 		return err
 	}
 	if self == to {
-		return usagef("ask: %s would ask itself", self)
+		return usagef("ask: %s can't ask itself", self)
 	}
 	if _, err := a.madeHome(); err != nil {
 		return err

@@ -16,12 +16,12 @@ import (
 func (a *app) attachCommand() *cli.Command {
 	return &cli.Command{
 		Name:      "attach",
-		Usage:     "go to an agent's pane; C-b d leaves it",
+		Usage:     "attach to an agent's pane; C-b d leaves it",
 		ArgsUsage: "[AGENT]",
-		Description: "Outside tmux it attaches this terminal; inside netsky's own tmux it switches; inside another tmux it opens a\n" +
-			"window there, which C-b C-b d leaves if that tmux has the prefix C-b too; the status line says which it is.\n" +
-			"Without AGENT it is agent0.",
-		Flags: []cli.Flag{&cli.BoolFlag{Name: "read-only", Aliases: []string{"r"}, Usage: "look, and let no key through"}},
+		Description: "Outside tmux it attaches this terminal; inside netsky's own tmux it switches to the pane; inside another tmux it opens\n" +
+			"a window there, which C-b C-b d leaves if that tmux also has the prefix C-b. The status line shows the keys.\n" +
+			"Without AGENT it goes to agent0.",
+		Flags: []cli.Flag{&cli.BoolFlag{Name: "read-only", Aliases: []string{"r"}, Usage: "only watch; keys are not sent to the agent"}},
 		Action: func(c *cli.Context) error {
 			id := agent.Root
 			if c.NArg() > 0 {
@@ -49,14 +49,14 @@ func (a *app) attachCommand() *cli.Command {
 	}
 }
 
-// attach goes to the agent's session. It returns only when it can't, or when it
-// has switched or opened a window instead.
+// attach attaches to the agent's session. It returns only if that fails, or if it has
+// switched or opened a window instead.
 func (a *app) attach(ctx context.Context, s *tmux.Server, id agent.ID, readOnly bool) error {
 	_, tty := console.Width(a.out)
 	leave, err := attach.To(ctx, attach.Options{Server: s, Session: string(id), ReadOnly: readOnly, Terminal: tty, Outer: a.getenv("TMUX"), Environ: a.environ})
 	switch {
 	case errors.Is(err, attach.ErrNoTerminal):
-		return usagef("attach: this is no terminal; `netsky peek %s` shows the pane", id)
+		return usagef("attach: not a terminal; `netsky peek %s` prints the screen", id)
 	case leave != "":
 		a.warn("opened %s in a new window of your tmux: %s", id, leave)
 	}

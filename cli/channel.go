@@ -21,10 +21,10 @@ import (
 func (a *app) channelCommand() *cli.Command {
 	return &cli.Command{
 		Name:  "channel",
-		Usage: "the bus by hand: send, take, list, mend",
+		Usage: "use the mailboxes by hand: send, print, list, repair",
 		Subcommands: []*cli.Command{
 			a.sendCommand(), a.drainCommand(), a.lsCommand(),
-			{Name: "route", Usage: "carry what lies in the agents' outboxes, once", Action: a.route},
+			{Name: "route", Usage: "deliver what is in the agents' outboxes, once", Action: a.route},
 			a.poisonCommand(),
 		},
 		Action: a.needsSub,
@@ -34,28 +34,28 @@ func (a *app) channelCommand() *cli.Command {
 func (a *app) sendCommand() *cli.Command {
 	return &cli.Command{
 		Name:      "send",
-		Usage:     "send a message; prints its id",
+		Usage:     "send a message and print its id",
 		ArgsUsage: "ADDR TEXT",
-		Description: "The sender is the agent in whose pane this runs, else the owner. When it prints the id, the message survives a\n" +
-			"loss of power.",
+		Description: "The sender is the agent in whose pane this runs, else the owner. Once the id is printed, the message survives a power\n" +
+			"cut.",
 		Flags: []cli.Flag{
-			&cli.StringFlag{Name: "file", Usage: "take the text from `FILE`; - is stdin"},
-			&cli.StringFlag{Name: "kind", Usage: "brief, reply, error, handoff, … (`KIND`); none is a message"},
-			&cli.StringFlag{Name: "in-reply-to", Usage: "the message `ID` that this answers"},
-			&cli.StringFlag{Name: "thread", Usage: "the conversation `NAME`"},
-			&cli.StringFlag{Name: "id", Usage: "give it this `ID`; sent twice, it has one effect"},
+			&cli.StringFlag{Name: "file", Usage: "read the text from `FILE`; - is stdin"},
+			&cli.StringFlag{Name: "kind", Usage: "send a message of `KIND`: brief, reply, error, handoff, … (default: a plain message)"},
+			&cli.StringFlag{Name: "in-reply-to", Usage: "answer the message `ID`"},
+			&cli.StringFlag{Name: "thread", Usage: "add it to the thread `NAME`"},
+			&cli.StringFlag{Name: "id", Usage: "give it this `ID`; an id takes effect once, even if sent twice"},
 			&cli.BoolFlag{Name: "requires-ack", Usage: "ask for an answer"},
-			&cli.DurationFlag{Name: "expires", Usage: "file it unread after `TIME`, such as 90s or 1h"},
-			&cli.StringFlag{Name: "wait", Usage: "wait until it is `delivered` or answered"},
-			&cli.DurationFlag{Name: "timeout", Value: 10 * time.Minute, Usage: "how long --wait waits: `TIME`, such as 90s or 1h"},
+			&cli.DurationFlag{Name: "expires", Usage: "if not read within `TIME`, such as 90s or 1h, file it unread"},
+			&cli.StringFlag{Name: "wait", Usage: "wait for `STATE`: delivered or answered"},
+			&cli.DurationFlag{Name: "timeout", Value: 10 * time.Minute, Usage: "with --wait: wait up to `TIME`, such as 90s or 1h"},
 			&cli.BoolFlag{Name: "json", Usage: "print one JSON object"},
 		},
 		Action: a.send,
 	}
 }
 
-// textArg is the verb's text: its argument i, or the file. A blank one is refused:
-// an answer without words would settle a question that nobody has answered.
+// textArg returns the verb's text: its argument i, or the file. A blank text is refused:
+// it would settle a question that nobody has answered.
 func (a *app) textArg(c *cli.Context, i int, usage string) (string, error) {
 	text, err := a.givenText(c, i, usage)
 	if err == nil && console.Blank(text) {
@@ -64,7 +64,7 @@ func (a *app) textArg(c *cli.Context, i int, usage string) (string, error) {
 	return text, err
 }
 
-// givenText is the verb's text as it was given, blank or not.
+// givenText returns the verb's text as it was given, blank or not.
 func (a *app) givenText(c *cli.Context, i int, usage string) (string, error) {
 	file := c.String("file")
 	switch {
@@ -73,7 +73,7 @@ func (a *app) givenText(c *cli.Context, i int, usage string) (string, error) {
 	case file == "" || c.NArg() != i:
 		return "", usagef("%s; or --file instead of the text", usage)
 	}
-	const limit = 16 << 20 // the bus refuses far less; this only bounds memory
+	const limit = 16 << 20 // bounds memory; the bus's own limit is far lower
 	var in io.Reader = a.in
 	if file != "-" {
 		f, err := os.Open(file)
@@ -91,7 +91,7 @@ func (a *app) givenText(c *cli.Context, i int, usage string) (string, error) {
 }
 
 func (a *app) send(c *cli.Context) error {
-	const usage = "channel send: wants an address and one text, in quotes"
+	const usage = "channel send: needs an address and one text, in quotes"
 	kind, take := envelope.Kind(c.String("kind")), a.textArg
 	if kind.Control() {
 		take = a.givenText // some of them need no text
@@ -110,10 +110,10 @@ func (a *app) send(c *cli.Context) error {
 	}
 	until := c.String("wait")
 	if until != "" && until != "delivered" && until != "answered" {
-		return usagef("channel send: --wait %q: wants delivered or answered", until)
+		return usagef("channel send: --wait %q: must be delivered or answered", until)
 	}
 	if until != "" && c.Duration("timeout") <= 0 {
-		return usagef("channel send: --timeout %v: wants a time span above 0", c.Duration("timeout"))
+		return usagef("channel send: --timeout %v: must be above 0", c.Duration("timeout"))
 	}
 	if _, err := a.madeHome(); err != nil {
 		return err
@@ -129,12 +129,12 @@ func (a *app) send(c *cli.Context) error {
 	if c.IsSet("expires") {
 		d := c.Duration("expires")
 		if d <= 0 {
-			return usagef("channel send: --expires %v: wants a time span above 0", d)
+			return usagef("channel send: --expires %v: must be above 0", d)
 		}
 		e.Expires = e.Time.Add(d)
 	}
 	if e.Kind.Control() && self != agent.Owner {
-		return usagef("channel send: kind %q is for receivers, not for agents", e.Kind)
+		return usagef("channel send: kind %q: agents can't send it", e.Kind)
 	}
 	if e.InReplyTo != "" {
 		q, err := b.ReceivedOne(c.Context, self, e.InReplyTo, to)
@@ -144,7 +144,7 @@ func (a *app) send(c *cli.Context) error {
 			if e.Thread == "" {
 				e.Thread = q.Thread
 			}
-		case !errors.Is(err, bus.ErrNoMessage): // which may have come to another
+		case !errors.Is(err, bus.ErrNoMessage): // another address may have received it
 			return fmt.Errorf("not sent: --in-reply-to: %w", err)
 		}
 	}
@@ -180,7 +180,7 @@ func (a *app) waitFor(ctx context.Context, b *bus.Bus, self, to agent.ID, r bus.
 	for {
 		select {
 		case <-ctx.Done():
-			return exitError{exitPartly, fmt.Errorf("%s: not %s within %v; it stays sent", r.ID, until, limit)}
+			return exitError{exitPartly, fmt.Errorf("%s: sent, but not %s within %v", r.ID, until, limit)}
 		case <-w.C:
 		}
 		if done, err := arrived(ctx, b, where, r, sent); done || err != nil && ctx.Err() == nil {
@@ -213,7 +213,7 @@ func (a *app) delivered(_ context.Context, b *bus.Bus, to agent.ID, r bus.Receip
 	return false, nil
 }
 
-// mailboxArg is the address named, else one's own.
+// mailboxArg returns the address named, else the caller's own.
 func (a *app) mailboxArg(c *cli.Context) (agent.ID, error) {
 	if c.NArg() == 0 {
 		return a.self()
@@ -235,7 +235,7 @@ func (a *app) route(c *cli.Context) error {
 	}
 	err = b.Route(c.Context)
 	if errors.Is(err, home.ErrLocked) {
-		return fmt.Errorf("the daemon routes already: %w", err)
+		return fmt.Errorf("the daemon already delivers from the outboxes: %w", err)
 	}
 	return err
 }

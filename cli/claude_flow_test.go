@@ -98,7 +98,7 @@ func TestClaudeApproval(t *testing.T) {
 			t.Errorf("%s: the command ran: %v", how, err == nil)
 		}
 		testworld.Wait(t, "nothing left to approve", func() bool {
-			return strings.Contains(w.must(t, "netsky", "approvals"), "nothing waits for your yes")
+			return strings.Contains(w.must(t, "netsky", "approvals"), "nothing waits for your approval")
 		})
 		// Who decided what is on record: in the log, in the story of the message
 		// and in that of the agent. The mail that asked is not left unread.
@@ -246,7 +246,7 @@ func TestClaudeOwnSettings(t *testing.T) {
 	}
 	w.config(t, freely+"settings = \""+filepath.Join(w.dir, "mine.json")+"\"\nmcp = [\"notes\"]\n")
 	out := w.up1(t)
-	mustContain(t, "agent", out, "your MCP servers that agents on Claude Code do not get: github (`mcp` under [claude]")
+	mustContain(t, "agent", out, "agents on Claude Code do not get these MCP servers of yours: github (name them in `mcp` under [claude]")
 	w.mustAsk(t, "hello")
 	for _, file := range []string{"ran-theirs", "ran-named"} {
 		testworld.Wait(t, "the hook "+file, func() bool {

@@ -61,7 +61,7 @@ func TestClaudeSameDialog(t *testing.T) {
 	}
 	w.config(t, freely)
 	out := w.mustUp(t, "up", "agent1", "agent2", "agent3", "--type", "claude", "--dir", filepath.Join(w.dir, "src"))
-	mustContain(t, "up", out, `agent1, agent2, agent3 wait for you at the same dialog: "custom API key`, "`netsky approve agent1 --all-same` answers all with yes")
+	mustContain(t, "up", out, `agent1, agent2, agent3 wait for you at the same dialog: "custom API key`, "`netsky approve agent1 --all-same` accepts for all")
 	mustContain(t, "status", w.must(t, "netsky", "status"), "agent1, agent2, agent3 wait for you at the same dialog")
 	mustContain(t, "approvals", w.must(t, "netsky", "approvals"), "`netsky approve agent1 --all-same`")
 	w.mustShow(t, "inbox", "or netsky approve agent", "--all-same")
@@ -71,7 +71,7 @@ func TestClaudeSameDialog(t *testing.T) {
 
 	// One first: the others are named.
 	out = w.must(t, "netsky", "approve", "agent2")
-	mustContain(t, "approve", out, "allowed: agent2: custom API key: Detected a custom API key in your environment sk-ant-", "agent1, agent3: the same dialog waits; `netsky approve agent1 --all-same`")
+	mustContain(t, "approve", out, "allowed: agent2: custom API key: Detected a custom API key in your environment sk-ant-", "agent1, agent3: waiting at the same dialog; `netsky approve agent1 --all-same`")
 	if l := w.mustOne(t, w.mustSend(t, "agent2", "hello")); l.Text != "echo: hello" {
 		t.Errorf("the answer is %+v", l)
 	}
@@ -82,7 +82,7 @@ func TestClaudeSameDialog(t *testing.T) {
 	w.mustSend(t, "agent4", "/dialog Go on?")
 	w.mustShow(t, "status", "Go on?")
 	out = w.must(t, "netsky", "approve", "agent3", "--all-same")
-	mustContain(t, "approve", out, "allowed: agent1: custom API key", "allowed: agent3: custom API key", "agent4: waits, but not at that dialog: nothing was pressed there")
+	mustContain(t, "approve", out, "allowed: agent1: custom API key", "allowed: agent3: custom API key", "agent4: waits at a different dialog, which was not answered")
 	w.mustDecidable(t)
 	for _, to := range []string{"agent1", "agent3"} {
 		if l := w.mustOne(t, w.mustSend(t, to, "hello")); l.Text != "echo: hello" {
@@ -251,10 +251,10 @@ func TestClaudeConsent(t *testing.T) {
 	s.shows(`What may Claude Code agents do on this machine without asking you\?`)
 	s.shows(`1  everything you can do, without asking\n +2  edit in its directory; ask for the rest\n +3  read; ask for all else`)
 	s.types("", "Enter")
-	s.shows(`nothing was chosen: nothing started`)
+	s.shows(`no permission mode was chosen; nothing was started`)
 	nothing("nothing chosen")
 	s.types(command, "Enter")
-	s.shows(`1, 2 or 3 \(anything else starts none\):`)
+	s.shows(`1, 2 or 3 \(anything else starts nothing\):`)
 	s.types("3", "Enter")
 	s.shows(`agent1 +ready +claude .* may read; ask for all else`)
 	data, err := os.ReadFile(filepath.Join(w.home, home.ConfigFile))

@@ -1,8 +1,8 @@
-// Package cli holds the verbs, netsky.toml, and every word that is printed. It
-// makes the runtimes and hands them to the launcher and the daemon; the packages
-// below it state facts, and it adds what to do next.
+// Package cli implements the verbs: it parses the command line, calls the packages
+// below it, and prints their results and errors. It decides nothing itself and keeps
+// nothing; a verb that is killed leaves what those packages leave.
 //
-// Results go to stdout, one fact a line; words for people go to stderr as
+// Results go to stdout, one fact per line; messages for people go to stderr as
 // "netsky: …". The exit status is 0 for done, 1 for failed, 2 for wrong usage,
 // bad input or not allowed, 3 for partly done or not yet.
 package cli
@@ -67,8 +67,8 @@ func Main(ctx context.Context, args []string, in io.Reader, out, errs io.Writer)
 	return status(err)
 }
 
-// app is what the verbs share: the streams, the environment, and what is found
-// from them on demand.
+// app is what the verbs share: the streams, the environment, and what is loaded
+// on demand.
 type app struct {
 	in      io.Reader
 	out     io.Writer
@@ -76,10 +76,10 @@ type app struct {
 	getenv  func(string) string
 	environ []string
 
-	broken error // of a write to out
-	deed   bool  // the verb does something and prints what: printed or not, that is done
+	broken error // the error of a write to out
+	deed   bool  // the verb changes something: its exit status is that of the change, printed or not
 
-	lenient bool // what is wrong in netsky.toml and can't matter is no error
+	lenient bool // mistakes in netsky.toml that can't affect the verb are only warned about
 
 	once   sync.Once
 	config config.Config
@@ -90,7 +90,7 @@ func newApp(in io.Reader, out, errs io.Writer, environ []string) *app {
 	return &app{in: in, out: out, err: errs, getenv: func(name string) string { return program.Value(environ, name) }, environ: environ}
 }
 
-// exitError carries the exit status that a verb wants.
+// exitError is an error with the verb's exit status.
 type exitError struct {
 	code int
 	err  error
@@ -103,7 +103,7 @@ func usagef(format string, args ...any) error {
 	return exitError{exitUsage, fmt.Errorf(format, args...)}
 }
 
-// silent is an error whose story has been told already.
+// errTold is returned when everything has been printed already.
 var errTold = errors.New("told")
 
 func status(err error) int {
@@ -119,9 +119,9 @@ func status(err error) int {
 	return exitFailed
 }
 
-// complain tells what went wrong and what to do next.
+// complain prints an error and what to do next.
 func (a *app) complain(err error) {
-	gone := errors.Is(a.broken, syscall.EPIPE) && errors.Is(err, syscall.EPIPE) // there is nobody to tell
+	gone := errors.Is(a.broken, syscall.EPIPE) && errors.Is(err, syscall.EPIPE) // nobody reads it
 	if gone || errors.Is(err, errTold) {
 		return
 	}
@@ -133,29 +133,29 @@ func (a *app) complain(err error) {
 	a.advise(err)
 }
 
-// called writes the commands in a text for people as they work here.
+// called returns the text with its commands as they work here.
 func (a *app) called(text string) string { return console.Caller{Getenv: a.getenv}.Called(text) }
 
-// advise says what to do next about an error.
+// advise prints what to do next about an error.
 func (a *app) advise(err error) {
 	for _, h := range a.hints(err) {
 		fmt.Fprintln(a.err, a.called(h))
 	}
 }
 
-// warn tells of something that stopped nothing.
+// warn prints a message about something that does not stop the verb.
 func (a *app) warn(format string, args ...any) {
 	fmt.Fprintln(a.err, "netsky:", envelope.Plain(fmt.Sprintf(format, args...)))
 }
 
-// print writes one fact to stdout, safe for a terminal.
+// print writes a line to stdout, safe for a terminal.
 func (a *app) print(format string, args ...any) {
 	fmt.Fprintln(a.stdout(), envelope.Plain(fmt.Sprintf(format, args...)))
 }
 
-// stdout is out, for what is not printed line by line. What it does not take of
-// a verb that has done something goes to stderr, unless whoever read it has left:
-// the verb's exit status is that of its deed.
+// stdout returns out, for text that is not printed line by line. If the verb has
+// changed something, text that out does not accept goes to stderr, unless the reader
+// has gone; the exit status is that of the change.
 func (a *app) stdout() io.Writer { return stdout{a} }
 
 type stdout struct{ a *app }
@@ -175,12 +175,11 @@ func (s stdout) Write(p []byte) (int, error) {
 	return n, err
 }
 
-// left reports whether a write failed as nobody reads stdout any more, or ever
-// did: whoever that is has what they want.
+// left reports whether a write failed because stdout is closed or has no reader left.
 func left(err error) bool { return errors.Is(err, syscall.EPIPE) || errors.Is(err, syscall.EBADF) }
 
-// home is where this netsky keeps everything: a directory that is its own, or
-// can become that. No verb does anything in another.
+// home returns netsky's home: a directory that is its own, or can become so. No
+// verb does anything in another.
 func (a *app) home() (home.Dir, error) {
 	h, err := home.Find(a.getenv)
 	if err == nil {
@@ -192,8 +191,8 @@ func (a *app) home() (home.Dir, error) {
 	return h, nil
 }
 
-// madeHome is the home with its directories made and its mode in order. The
-// owner's mailbox comes with it: an agent may write to the owner at any time.
+// madeHome returns the home with its directories and the owner's mailbox, to which
+// an agent may write at any time, and repairs its mode.
 func (a *app) madeHome() (home.Dir, error) {
 	h, err := a.home()
 	if err != nil {
@@ -213,7 +212,7 @@ func (a *app) madeHome() (home.Dir, error) {
 	return h, b.Make(agent.Owner)
 }
 
-// self is who runs this netsky: the agent that AGENT_N names, else the owner.
+// self returns who runs this netsky: the agent in AGENT_N, else the owner.
 func (a *app) self() (agent.ID, error) {
 	n := a.getenv("AGENT_N")
 	if n == "" {
@@ -221,20 +220,19 @@ func (a *app) self() (agent.ID, error) {
 	}
 	id, err := agent.Parse("agent" + n)
 	if err != nil {
-		return "", usagef("AGENT_N: %q names no agent: 0, 1 to %d, infinity", n, agent.MaxClones)
+		return "", usagef("AGENT_N: %q is not an agent: must be 0, 1 to %d or infinity", n, agent.MaxClones)
 	}
 	return id, nil
 }
 
-// notForClones refuses verbs that change the constellation when a clone runs
-// them.
+// notForClones refuses a verb that starts or stops agents when a clone runs it.
 func (a *app) notForClones(verb string) error {
 	id, err := a.self()
 	if err != nil {
 		return err
 	}
 	if id.IsClone() {
-		return usagef("%s: not for clones: this is %s; ask agent0 to do it", verb, id)
+		return usagef("%s: not allowed for clones (this is %s); ask agent0 to do it", verb, id)
 	}
 	return nil
 }
@@ -260,7 +258,7 @@ func (a *app) serverFor(h home.Dir, c config.Config) *tmux.Server {
 	if v := a.getenv("NETSKY_TMUX_SOCKET"); v != "" {
 		s.Socket = v
 	}
-	// A path means the same wherever netsky is called.
+	// A path must not depend on the current directory.
 	if strings.Contains(s.Socket, "/") {
 		if path, err := a.placed(s.Socket); err == nil {
 			s.Socket = path
@@ -269,7 +267,7 @@ func (a *app) serverFor(h home.Dir, c config.Config) *tmux.Server {
 	return s
 }
 
-// launcher is all that brings agents up and down.
+// launcher returns what starts and stops agents.
 func (a *app) launcher() (*spawn.Launcher, error) {
 	h, err := a.home()
 	if err != nil {
@@ -293,13 +291,13 @@ func (a *app) launcherFor(h home.Dir, c config.Config) (*spawn.Launcher, error) 
 	}, nil
 }
 
-// planner plans the starts of agents.
+// planner returns what plans the starts of agents.
 func (a *app) planner(l *spawn.Launcher) *plan.Planner {
 	return &plan.Planner{Launcher: l, Config: &a.config, UserHome: a.getenv("HOME")}
 }
 
-// binary is this program's own absolute path. The link that a person calls it
-// by is kept where there is one, as it outlives the version that it points to.
+// binary returns this program's absolute path. A link that it was called by is kept,
+// as it outlives the version that it points to.
 func binary() (string, error) {
 	if p := os.Args[0]; filepath.IsAbs(p) {
 		return p, nil
@@ -313,12 +311,12 @@ func binary() (string, error) {
 
 func one(c *cli.Context, what string) (string, error) {
 	if c.NArg() != 1 {
-		return "", usagef("%s: wants %s", c.Command.Name, what)
+		return "", usagef("%s: needs %s", c.Command.Name, what)
 	}
 	return c.Args().First(), nil
 }
 
-// oneAgent is the verb's only argument, an agent.
+// oneAgent returns the verb's only argument, an agent.
 func oneAgent(c *cli.Context, what string) (agent.ID, error) {
 	arg, err := one(c, what)
 	if err != nil {

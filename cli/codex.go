@@ -20,20 +20,20 @@ import (
 func (a *app) codexCommand() *cli.Command {
 	return &cli.Command{
 		Name:      "codex",
-		Usage:     "bring one message through a clone's Codex thread",
+		Usage:     "run one message through a clone's Codex thread",
 		ArgsUsage: "N",
-		Description: "Hands the clone's next message (--drain), or a text of yours (--prompt, which counts as from agent0), to its\n" +
-			"Codex thread, sends the answer to whoever wrote the message, and only then files it. The thread is gone on\n" +
-			"with at the next call. The model is that of --model, else AGENT_CODEX_MODEL, else `model` under [codex] in\n" +
-			"netsky.toml, else Codex's own; sandbox and approval are those of [codex], else Codex's own, and what Codex asks\n" +
-			"is declined, as nobody is there to say yes.",
+		Description: "Gives the clone's next message (--drain), or a text of yours (--prompt, as if agent0 sent it), to its Codex thread,\n" +
+			"sends the answer to the sender, and only then files the message. The next call continues the same thread. The model\n" +
+			"is --model, else AGENT_CODEX_MODEL, else `model` under [codex] in netsky.toml, else Codex's default. Sandbox and\n" +
+			"approval are those under [codex], else Codex's defaults; anything that Codex asks for is declined, as nobody is there\n" +
+			"to approve it.",
 		Flags: []cli.Flag{
-			&cli.StringFlag{Name: "prompt", Usage: "hand over `TEXT`"},
-			&cli.BoolFlag{Name: "drain", Usage: "hand over the next message of the clone's inbox"},
-			&cli.BoolFlag{Name: "serve", Usage: "be the agent: take its mail as it comes, and show Codex's own screen"},
+			&cli.StringFlag{Name: "prompt", Usage: "run `TEXT`"},
+			&cli.BoolFlag{Name: "drain", Usage: "run the next message of the clone's inbox"},
+			&cli.BoolFlag{Name: "serve", Usage: "run as the agent: take its mail as it arrives, and show Codex's own screen"},
 			&cli.BoolFlag{Name: "headless", Usage: "with --serve: print a transcript instead of Codex's screen"},
-			&cli.StringFlag{Name: "model", Usage: "run on this `MODEL`"},
-			&cli.BoolFlag{Name: "fresh", Usage: "forget the thread and begin another"},
+			&cli.StringFlag{Name: "model", Usage: "use `MODEL`"},
+			&cli.BoolFlag{Name: "fresh", Usage: "start a new thread"},
 			&cli.DurationFlag{Name: "limit", Usage: "interrupt a turn that runs longer than `TIME`, such as 90s or 1h"},
 		},
 		Action: a.codexOnce,
@@ -45,7 +45,7 @@ func (a *app) codexOnce(c *cli.Context) error {
 	if err != nil {
 		return err
 	}
-	id, err := oneAgent(c, "one clone's number; a text for it goes behind --prompt")
+	id, err := oneAgent(c, "one clone's number; use --prompt for a text")
 	if err != nil {
 		return err
 	}
@@ -96,17 +96,17 @@ func (a *app) codexOnce(c *cli.Context) error {
 	return err
 }
 
-// beside refuses what a running agent leaves no room for. A prompt for one that
+// beside refuses what would conflict with the running agent. A prompt for one that
 // runs on Codex is sent to it.
 func beside(l *spawn.Launcher, id agent.ID, drain bool) error {
 	la, err := l.RunningLaunch(id)
 	switch {
 	case err != nil:
-		return nil // whoever has its mailbox or its thread says so
+		return nil // the locks of its mailbox and thread decide
 	case la.Runtime != (&codex.Runtime{}).Name():
-		// The turn would be taken by that one, or speak for two.
+		// That program would take the message, or two would speak for one agent.
 		return exitError{exitUsage, advice.With(fmt.Errorf("%s: is running on %s, not on Codex", id, la.Runtime),
-			"`netsky ask %s \"…\"` asks it as it is; `netsky down %[1]s` ends it", id)}
+			"`netsky ask %s \"…\"` asks it there; `netsky down %[1]s` ends it", id)}
 	case drain:
 		return receiving(l, id)
 	}
@@ -131,7 +131,7 @@ func (a *app) codexServe(c *cli.Context, l *spawn.Launcher, cfg config.Config, i
 	return codex.Serve(c.Context, o)
 }
 
-// codexTexts are where the agent works and what it is told.
+// codexTexts returns the agent's directory, instructions and startup text.
 func (a *app) codexTexts(l *spawn.Launcher, id agent.ID) (dir, instructions, startup string, err error) {
 	in, err := a.planner(l).Again(id, "codex")
 	if err != nil {

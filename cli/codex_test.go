@@ -346,7 +346,7 @@ func TestCodexTools(t *testing.T) {
 	if err == nil {
 		t.Error("a drain beside it: exit status 0")
 	}
-	mustContain(t, "a drain beside it", string(drained), "netsky: agent1: is running, and takes its mail itself (it runs on codex)")
+	mustContain(t, "a drain beside it", string(drained), "netsky: agent1: is running and takes its mail itself (it runs on codex)")
 	if n := len(model.Requests()); n < 4 {
 		t.Errorf("%d requests, want one and another after each tool", n)
 	}

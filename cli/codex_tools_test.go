@@ -17,5 +17,5 @@ func TestCodexRepliesFromItsSandbox(t *testing.T) {
 	if l := w.mustOne(t, id); l.Text != "by the tool" {
 		t.Errorf("after the turn the answer is %+v", l)
 	}
-	mustContain(t, "approvals", w.must(t, "netsky", "approvals"), "nothing waits for your yes")
+	mustContain(t, "approvals", w.must(t, "netsky", "approvals"), "nothing waits for your approval")
 }

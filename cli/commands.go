@@ -9,19 +9,19 @@ import (
 	"github.com/urfave/cli/v2"
 )
 
-// cli is the command table. docs/cli.md is generated from it.
+// cli returns the command table. docs/cli.md is generated from it.
 func (a *app) cli() *cli.App {
 	table := &cli.App{
 		Name:            "netsky",
-		Usage:           "start AI coding agents in tmux and carry messages between them",
+		Usage:           "run AI coding agents in tmux and deliver messages between them",
 		HideVersion:     true,
 		HideHelpCommand: true,
 		Reader:          a.in,
 		Writer:          a.out,
 		ErrWriter:       a.err,
-		ExitErrHandler:  func(*cli.Context, error) {}, // Main tells errors, once
+		ExitErrHandler:  func(*cli.Context, error) {}, // Main prints errors, once
 		Action:          a.summary,
-		Flags:           []cli.Flag{&cli.BoolFlag{Name: "version", Aliases: []string{"v"}, Usage: "say which netsky this is"}},
+		Flags:           []cli.Flag{&cli.BoolFlag{Name: "version", Aliases: []string{"v"}, Usage: "print the version"}},
 		Commands: []*cli.Command{
 			a.upCommand(), a.downCommand(), a.agentCommand(), a.forgetCommand(), a.attachCommand(),
 			a.statusCommand(), a.peekCommand(), a.showCommand(),
@@ -40,8 +40,8 @@ func (a *app) cli() *cli.App {
 	return table
 }
 
-// isDeed names the verbs that change something and then print what they did. What
-// ask, inbox and drain print is their result, and so are they not among them.
+// isDeed reports whether a verb changes something and then prints what it did. What
+// ask, inbox and drain print is their result, so they are not among them.
 func isDeed(verb string) bool {
 	switch verb {
 	case "up", "down", "agent", "reply", "interrupt", "approve", "init", "uninstall",
@@ -51,9 +51,8 @@ func isDeed(verb string) bool {
 	return false
 }
 
-// startsNothing names the verbs that go on where something is wrong in
-// netsky.toml that can't matter to them. Those that start something, and so obey
-// all of it, are not among them.
+// startsNothing reports whether a verb continues if netsky.toml has a mistake that
+// can't affect it. Verbs that start something obey the whole file and so stop.
 func startsNothing(verb string) bool {
 	switch verb {
 	case "status", "peek", "show", "log", "find", "attach", "approvals", "inbox", "ask", "reply",
@@ -78,10 +77,9 @@ func (a *app) mark(path string, list []*cli.Command) {
 	}
 }
 
-// settle gives every command what the library gives to none by itself: an error
-// instead of a page of help for a wrong option or for arguments where there are
-// none, and no verb "help" below it. With Args set, a command that takes none
-// says itself what to write instead.
+// settle sets up every command: a wrong option, or an argument to a command without
+// any, is an error instead of a page of help, and "help" is no subcommand. With Args
+// set, a command without arguments reports them itself, with what to write instead.
 func settle(path string, list []*cli.Command) {
 	for _, c := range list {
 		full := path + " " + c.Name
@@ -95,7 +93,7 @@ func settle(path string, list []*cli.Command) {
 				return act(c)
 			}
 		}
-		c.Args = false // else its help shows arguments
+		c.Args = false // otherwise its help shows arguments
 		for _, f := range c.Flags {
 			switch f := f.(type) {
 			case *cli.BoolFlag:
@@ -127,11 +125,11 @@ const helpTemplate = `netsky: {{.Usage}}
 
 {{range .VisibleCommands}}  {{printf "%-12s" .Name}}{{.Usage}}
 {{end}}
-` + "`netsky VERB --help` tells more; `netsky` alone says how things are.\n"
+` + "Run `netsky VERB --help` for details, `netsky` for a summary.\n"
 
 func (a *app) helpCommand() *cli.Command {
 	return &cli.Command{
-		Name: "help", Usage: "list the verbs, or tell about one", ArgsUsage: "[VERB…]",
+		Name: "help", Usage: "list the verbs, or describe one", ArgsUsage: "[VERB…]",
 		Action: func(c *cli.Context) error {
 			table, line := a.cli(), []string{"netsky"}
 			list := table.Commands

@@ -13,10 +13,10 @@ import (
 func (a *app) completionCommand() *cli.Command {
 	return &cli.Command{
 		Name:      "completion",
-		Usage:     "a script that completes verbs, options, agents, codes and ids in your shell",
+		Usage:     "print a shell script that completes verbs, options, agents, codes and ids",
 		ArgsUsage: "bash|zsh|fish",
 		Description: "bash: netsky completion bash > ~/.local/share/bash-completion/completions/netsky\n" +
-			"zsh:  netsky completion zsh > a directory of your $fpath/_netsky\n" +
+			"zsh:  netsky completion zsh > DIR/_netsky (DIR: a directory in your $fpath)\n" +
 			"fish: netsky completion fish > ~/.config/fish/completions/netsky.fish",
 		Action: func(c *cli.Context) error {
 			shell, err := one(c, "bash, zsh or fish")
@@ -25,7 +25,7 @@ func (a *app) completionCommand() *cli.Command {
 			}
 			script := complete.Script(shell)
 			if script == "" {
-				return usagef("completion: %q: wants bash, zsh or fish", shell)
+				return usagef("completion: %q: must be bash, zsh or fish", shell)
 			}
 			fmt.Fprint(a.stdout(), script)
 			return nil
@@ -33,15 +33,14 @@ func (a *app) completionCommand() *cli.Command {
 	}
 }
 
-// completing answers a shell that asks what could come next, and reports whether one
-// does.
+// completing answers a shell that asks for completions, and reports whether one asked.
 func (a *app) completing(args []string) bool {
 	q, ok := complete.Asked(args)
 	if !ok {
 		return false
 	}
 	runtimes := func() []string {
-		cfg, _ := a.cfg() // what can't be read names none
+		cfg, _ := a.cfg() // a broken netsky.toml names none
 		return slices.Concat([]string{"claude", "codex", "demo"}, slices.Sorted(maps.Keys(cfg.Runtime)))
 	}
 	for _, text := range (complete.Completer{Table: a.cli(), Home: a.home, Runtimes: runtimes}).Lines(q) {

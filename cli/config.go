@@ -4,7 +4,7 @@ import (
 	"netsky/cli/config"
 )
 
-// cfg is the configuration, read once.
+// cfg returns the configuration, which is read once.
 func (a *app) cfg() (config.Config, error) {
 	a.once.Do(func() {
 		h, err := a.home()
@@ -16,7 +16,7 @@ func (a *app) cfg() (config.Config, error) {
 		a.config, usable, err = config.Load(h)
 		switch {
 		case err != nil && usable && a.lenient:
-			a.warn("%v; ignored here, but correct it before the next `netsky up`", err)
+			a.warn("%v; ignored here, but fix it before the next `netsky up`", err)
 		case err != nil:
 			a.cfgErr = exitError{exitUsage, err}
 		}
@@ -27,7 +27,7 @@ func (a *app) cfg() (config.Config, error) {
 	return a.config, a.cfgErr
 }
 
-// placed is a path of netsky.toml.
+// placed makes a path from netsky.toml absolute.
 func (a *app) placed(path string) (string, error) {
 	h, err := a.home()
 	if err != nil {
@@ -36,5 +36,5 @@ func (a *app) placed(path string) (string, error) {
 	return config.Path(h, a.getenv("HOME"), path)
 }
 
-// expand is a path that a person typed.
+// expand makes a path that a person typed absolute.
 func (a *app) expand(path string) (string, error) { return config.Expand(a.getenv("HOME"), path) }

@@ -14,15 +14,15 @@ import (
 	"netsky/spawn"
 )
 
-// A consent is an answer that is to be written to netsky.toml.
+// A consent is an answer to write to netsky.toml.
 type consent struct {
 	w config.Warrant
 	m config.Mode
 }
 
-// consents makes sure that somebody has said what the planned agents may do: in
-// netsky.toml, now on the terminal, or by --yes. An agent can say nothing of it.
-// What was said now holds for this process; recordConsents puts it on file.
+// consents makes sure that the owner has said what the planned agents may do: in
+// netsky.toml, now on the terminal, or by --yes. An agent can't. The answers given
+// now hold for this process; recordConsents saves them.
 func (a *app) consents(h home.Dir, plans []spawn.Plan, self agent.ID, yes bool) (list []consent, err error) {
 	cfg, err := a.cfg()
 	if err != nil {
@@ -35,7 +35,7 @@ func (a *app) consents(h home.Dir, plans []spawn.Plan, self agent.ID, yes bool) 
 			continue
 		}
 		if self.IsAgent() {
-			return nil, usagef("what %s agents may do was never said, and it is the owner's to say: by the owner's next `netsky up`, or as `%s` under [%s] in %s",
+			return nil, usagef("no permission mode is set for %s agents, and only the owner can set one: with their next `netsky up`, or as `%s` under [%s] in %s",
 				w.Name, strings.Join(w.Keys, "` and `"), w.Runtime, h.Path(home.ConfigFile))
 		}
 		m, err := a.consent(h, w, in, yes)
@@ -56,7 +56,7 @@ func (a *app) consent(h home.Dir, w config.Warrant, in *bufio.Reader, yes bool) 
 	if _, out := console.Width(a.err); tty && out {
 		return a.askMode(w, in)
 	}
-	return config.Mode{}, usagef("what %s agents may do was never said: set `%s` under [%s] in %s, or give --yes for full access",
+	return config.Mode{}, usagef("no permission mode is set for %s agents: set `%s` under [%s] in %s, or use --yes for full access",
 		w.Name, strings.Join(w.Keys, "` and `"), w.Runtime, h.Path(home.ConfigFile))
 }
 
@@ -65,19 +65,18 @@ func (a *app) askMode(w config.Warrant, in *bufio.Reader) (config.Mode, error) {
 	for i, m := range w.Modes {
 		fmt.Fprintf(a.err, "  %d  %s\n", i+1, m.Words)
 	}
-	fmt.Fprintf(a.err, "1, 2 or 3 (anything else starts none): ")
+	fmt.Fprintf(a.err, "1, 2 or 3 (anything else starts nothing): ")
 	line, err := in.ReadString('\n')
 	if err != nil {
-		return config.Mode{}, usagef("nothing was chosen: nothing started")
+		return config.Mode{}, usagef("no permission mode was chosen; nothing was started")
 	}
 	if n, err := strconv.Atoi(strings.TrimSpace(line)); err == nil && n >= 1 && n <= len(w.Modes) {
 		return w.Modes[n-1], nil
 	}
-	return config.Mode{}, usagef("nothing was chosen: nothing started")
+	return config.Mode{}, usagef("no permission mode was chosen; nothing was started")
 }
 
-// recordConsents writes the answers to netsky.toml, where they can be read and
-// changed.
+// recordConsents saves the answers to netsky.toml.
 func (a *app) recordConsents(h home.Dir, list []consent) error {
 	for _, c := range list {
 		if err := c.w.Write(h, c.m); err != nil {

@@ -19,7 +19,7 @@ func TestConsentIsTheOwners(t *testing.T) {
 		if status != 2 {
 			t.Errorf("agent%s: exit status %d, want 2", n, status)
 		}
-		mustContain(t, "the refusal", out, "never said", "the owner's to say", "permission_mode")
+		mustContain(t, "the refusal", out, "no permission mode is set for", "only the owner can set one", "permission_mode")
 	}
 	if _, err := os.Stat(filepath.Join(w.home, home.ConfigFile)); err == nil {
 		t.Error("netsky.toml has been written")

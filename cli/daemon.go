@@ -29,20 +29,20 @@ import (
 func (a *app) daemonCommand() *cli.Command {
 	return &cli.Command{
 		Name:  "daemon",
-		Usage: "the process that routes, records and watches",
-		Description: "Agents and their mail do not need it: without it the history, the outboxes of agents that only write files,\n" +
-			"and the filing of your mail wait.",
+		Usage: "manage the daemon: it delivers outboxes, keeps the records, watches agents",
+		Description: "Agents and their mail work without it. Until it runs again, the history, the outboxes of agents that only write\n" +
+			"files, and the filing of your mail wait.",
 		Subcommands: []*cli.Command{
 			{
-				Name: "run", Usage: "be the daemon, in the foreground", Action: a.daemonRun,
-				Flags: []cli.Flag{&cli.BoolFlag{Name: "wanted", Usage: "end at once if the daemon is to be down; for the verbs that start it"}},
+				Name: "run", Usage: "run the daemon in the foreground", Action: a.daemonRun,
+				Flags: []cli.Flag{&cli.BoolFlag{Name: "wanted", Usage: "end at once if the daemon has been stopped; for the verbs that start it"}},
 			},
 			{
-				Name: "status", Usage: "whether it runs and answers",
+				Name: "status", Usage: "report whether it is running and answers",
 				Flags:  []cli.Flag{&cli.BoolFlag{Name: "json", Usage: "print one JSON object"}},
 				Action: a.daemonStatus,
 			},
-			{Name: "stop", Usage: "end it, and keep it ended until the next up", Action: a.daemonStop},
+			{Name: "stop", Usage: "end it until the next up", Action: a.daemonStop},
 		},
 		Action: a.needsSub,
 	}
@@ -57,12 +57,12 @@ func (a *app) needsSub(c *cli.Context) error {
 	}
 	verb := strings.TrimPrefix(c.Command.HelpName, "netsky ")
 	if c.NArg() > 0 {
-		return usagef("%s: no such verb %q; there are:%s", verb, c.Args().First(), names)
+		return usagef("%s: no verb %q; there are:%s", verb, c.Args().First(), names)
 	}
-	return usagef("%s: wants one of:%s", verb, names)
+	return usagef("%s: needs one of:%s", verb, names)
 }
 
-var errDaemonRuns = advice.With(errors.New("a daemon of this home runs already"),
+var errDaemonRuns = advice.With(errors.New("a daemon is already running for this home"),
 	"`netsky daemon status` shows it, `netsky daemon stop` ends it")
 
 func (a *app) daemonRun(c *cli.Context) error {
@@ -77,8 +77,8 @@ func (a *app) daemonRun(c *cli.Context) error {
 	if err != nil {
 		return err
 	}
-	// The logs are made, and made anew, by a library that leaves their mode to
-	// the umask. What agents inherit comes from tmux, not from here.
+	// The library that creates and rotates the logs leaves their mode to the umask.
+	// Agents inherit theirs from tmux.
 	unix.Umask(0o077)
 	file := &lumberjack.Logger{Filename: h.Path(home.LogDir, "netsky.jsonl"), MaxSize: 10, MaxBackups: 5}
 	defer file.Close()
@@ -94,8 +94,8 @@ func (a *app) daemonRun(c *cli.Context) error {
 	return err
 }
 
-// planAgain is how an agent would be started now, with what it inherited when it
-// was started last.
+// planAgain plans a start of the agent as of now, with the environment of its last
+// start.
 func (a *app) planAgain(ctx context.Context, id agent.ID) (spawn.Plan, error) {
 	fresh := newApp(a.in, io.Discard, io.Discard, a.environ) // reads netsky.toml anew
 	l, err := fresh.launcher()
@@ -132,7 +132,7 @@ func (a *app) daemonStatus(c *cli.Context) error {
 	}
 	a.print("stopped")
 	if v.Wanted {
-		return fmt.Errorf("daemon: wanted, and %w", daemon.ErrNotRunning)
+		return fmt.Errorf("daemon: %w, but should be", daemon.ErrNotRunning)
 	}
 	return nil
 }
@@ -168,18 +168,18 @@ func (a *app) daemonStop(c *cli.Context) error {
 	return notWantedAgain(h)
 }
 
-// notWantedAgain is nil as long as the daemon that was ended is to stay so.
+// notWantedAgain returns an error if the daemon's desired state is up again.
 func notWantedAgain(h home.Dir) error {
 	if d, err := h.LoadDesired(agent.DaemonName); err == nil && d.Up {
-		return exitError{exitPartly, errors.New("daemon: a `netsky up` or `netsky dashboard` at the same time starts it again")}
+		return exitError{exitPartly, errors.New("daemon: a concurrent `netsky up` or `netsky dashboard` starts it again")}
 	}
 	return nil
 }
 
-// runCommand is the process in every agent's pane.
+// runCommand runs the process in every agent's pane.
 func (a *app) runCommand() *cli.Command {
 	return &cli.Command{
-		Name: "run", Usage: "keep an agent's program in its pane", ArgsUsage: "AGENT", Hidden: true,
+		Name: "run", Usage: "run an agent's program in its pane", ArgsUsage: "AGENT", Hidden: true,
 		Description: "For netsky itself, which starts it in each agent's pane. By hand: `netsky agent N`.",
 		Action: func(c *cli.Context) error {
 			id, err := oneAgent(c, "one agent")
@@ -198,14 +198,13 @@ func (a *app) runCommand() *cli.Command {
 	}
 }
 
-// watchdogCommand is what the ticker's session runs: it starts the daemon again,
-// and nothing else.
+// watchdogCommand is what the ticker's session runs: it only restarts the daemon.
 func (a *app) watchdogCommand() *cli.Command {
 	return &cli.Command{
 		Name: "watchdog", Usage: "keep the daemon running", Hidden: true,
 		Description: "For netsky itself, which runs it in the session netsky-ticker.",
 		Subcommands: []*cli.Command{
-			{Name: "tick", Usage: "start the daemon if it is wanted and does not answer", Action: a.tick},
+			{Name: "tick", Usage: "start the daemon if it should be running and does not answer", Action: a.tick},
 			{Name: "ticker", Usage: "tick every minute", Action: a.ticker},
 		},
 		Action: a.needsSub,
@@ -224,11 +223,11 @@ func (a *app) tick(c *cli.Context) error {
 	p, started, err := ticker.Tick(c.Context, h, bin, a.daemonEnv(h))
 	switch {
 	case errors.Is(err, daemon.ErrUnwanted):
-		a.print("the daemon is not wanted")
+		a.print("the daemon is meant to be down")
 	case err != nil:
 		return err
 	case started:
-		a.print("the daemon did not answer: started it, pid %d", p.PID)
+		a.print("the daemon did not answer; started it, pid %d", p.PID)
 	default:
 		a.print("the daemon answers, pid %d", p.PID)
 	}
@@ -250,7 +249,7 @@ func (a *app) ticker(c *cli.Context) error {
 	} else {
 		a.warn("%v; ticking every minute", err)
 	}
-	a.print("netsky's ticker: starts the daemon again when it is gone; every %v", every)
+	a.print("netsky's ticker: every %v, starts the daemon again if it is gone", every)
 	ticker.Run(c.Context, ticker.Options{
 		Home: h, Binary: bin, Socket: a.getenv(spawn.TickerSocket), Environ: program.Inherited(a.environ), Every: every, Out: a.out,
 		Warn: func(err error) { a.warn("%v", err) },

@@ -18,13 +18,13 @@ import (
 func (a *app) dashboardCommand() *cli.Command {
 	return &cli.Command{
 		Name:  "dashboard",
-		Usage: "the link to the web page that shows it all",
-		Description: "Prints a link that signs one browser in to the dashboard, once, within five minutes, and starts the daemon, which\n" +
-			"serves it, if it does not run. Who is signed in can read everything, and write to agents in your name.",
+		Usage: "print a link to the web dashboard",
+		Description: "Prints a link that signs in one browser, once, within five minutes. The daemon, which serves the dashboard, is started\n" +
+			"if it is not running. A signed-in browser can read everything and write to agents in your name.",
 		Flags: []cli.Flag{
 			&cli.BoolFlag{Name: "browsers", Usage: "list the browsers that are signed in"},
-			&cli.StringFlag{Name: "sign-out", Usage: "sign out the browser with this `ID`, or all of them"},
-			&cli.BoolFlag{Name: "rotate", Usage: "replace the token that scripts send, and sign all browsers out"},
+			&cli.StringFlag{Name: "sign-out", Usage: "sign out the browser `ID`; all signs out every browser"},
+			&cli.BoolFlag{Name: "rotate", Usage: "replace the token that scripts send, and sign out all browsers"},
 			&cli.BoolFlag{Name: "json", Usage: "print one JSON object"},
 		},
 		Action: a.dashboard,
@@ -35,7 +35,7 @@ var errNoDashboard = errors.New("dashboard: not served")
 
 func (a *app) dashboard(c *cli.Context) error {
 	if id, err := a.self(); err != nil || id != agent.Owner {
-		return usagef("dashboard: only the owner gets the link, from a terminal of their own")
+		return usagef("dashboard: only the owner can get the link, from a terminal of their own")
 	}
 	cfg, err := a.cfg()
 	if err != nil {
@@ -69,7 +69,7 @@ func (a *app) dashboard(c *cli.Context) error {
 	return err
 }
 
-// dashboardOf does what was asked for, with a daemon that runs.
+// dashboardOf does what the options ask for. The daemon is running.
 func (a *app) dashboardOf(c *cli.Context, h home.Dir) error {
 	switch {
 	case c.Bool("rotate"):
@@ -94,14 +94,14 @@ func (a *app) dashboardOf(c *cli.Context, h home.Dir) error {
 		return a.writeJSON(map[string]any{"url": link.URL, "until": link.End, "ssh": tunnel})
 	}
 	if link.Renewed && !c.Bool("rotate") {
-		a.warn("run/token was gone or could be read by others: there is a new one, and all browsers are signed out")
+		a.warn("run/token was missing or readable by others: there is a new one, and all browsers are signed out")
 	}
 	a.print("%s", link.URL)
 	if _, person := console.Width(a.out); person {
-		fmt.Fprintln(a.err, "netsky: it signs one browser in, once, within five minutes")
+		fmt.Fprintln(a.err, "netsky: it signs in one browser, once, within five minutes")
 	}
 	if tunnel != "" {
-		fmt.Fprintf(a.err, "netsky: you are here by ssh: run this where your browser is, then open the link there\n%s\n", tunnel)
+		fmt.Fprintf(a.err, "netsky: you are connected by ssh: run this on the machine with your browser, then open the link there\n%s\n", tunnel)
 	}
 	return nil
 }
@@ -131,7 +131,7 @@ func (a *app) dashboardBrowsers(c *cli.Context, h home.Dir) error {
 func (a *app) dashboardSignOut(c *cli.Context, h home.Dir, id string) error {
 	all := id == "all" || id == "--all"
 	if !all && id == "" {
-		return usagef("dashboard --sign-out: wants an id of `netsky dashboard --browsers`, or all")
+		return usagef("dashboard --sign-out: needs an id from `netsky dashboard --browsers`, or all")
 	}
 	ask := id
 	if all {
@@ -156,7 +156,7 @@ func (a *app) dashboardSignOut(c *cli.Context, h home.Dir, id string) error {
 	return nil
 }
 
-// dashboardTLS is what the dashboard is served with, nil without a certificate.
+// dashboardTLS returns the dashboard's certificate, nil if none is configured.
 func (a *app) dashboardTLS() (*tls.Config, error) {
 	cfg, err := a.cfg()
 	if err != nil || cfg.Dashboard.Cert == "" {

@@ -364,7 +364,7 @@ func TestDashboardBrowsers(t *testing.T) {
 		t.Fatal(err)
 	}
 	out := w.must(t, "netsky", "dashboard") // with what goes to stderr
-	mustContain(t, "dashboard", out, "run/token was gone or could be read by others", "/login?code=")
+	mustContain(t, "dashboard", out, "run/token was missing or readable by others", "/login?code=")
 	after, err := os.ReadFile(token)
 	if err != nil || string(after) == string(before) {
 		t.Errorf("the token was %s, is %s, %v", before, after, err)

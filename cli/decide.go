@@ -9,8 +9,8 @@ import (
 	"netsky/spawn/approve"
 )
 
-// decide gives the owner's answer to the dialog at which an agent waits, and with
-// all to the same one of others.
+// decide answers the dialog at which an agent waits, and with all the same dialog of
+// other agents.
 func (a *app) decide(ctx context.Context, id agent.ID, allow, all bool) error {
 	l, err := a.launcher()
 	if err != nil {
@@ -23,10 +23,10 @@ func (a *app) decide(ctx context.Context, id agent.ID, allow, all bool) error {
 		return err
 	}
 	for _, id := range v.Differs {
-		a.warn("%s: waits, but not at that dialog: nothing was pressed there", id)
+		a.warn("%s: waits at a different dialog, which was not answered", id)
 	}
 	if len(v.Others) > 0 {
-		a.warn("%s: the same dialog waits; `netsky approve %s --all-same` answers all", overview.Names(v.Others), v.Others[0])
+		a.warn("%s: waiting at the same dialog; `netsky approve %s --all-same` answers all", overview.Names(v.Others), v.Others[0])
 	}
 	err = errors.Join(v.Failed...)
 	if err != nil && len(v.Given) > 0 {

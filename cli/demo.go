@@ -20,31 +20,30 @@ import (
 func (a *app) demoCommand() *cli.Command {
 	return &cli.Command{
 		Name:  "demo",
-		Usage: "a tour of a minute, in a home of its own that is removed again",
-		Description: "Starts three demo agents, hands out ten jobs over the bus, kills an agent and the daemon on the way, and counts\n" +
-			"what came of it. It costs nothing and leaves nothing behind, also when it is killed.",
-		Flags:  []cli.Flag{&cli.BoolFlag{Name: "quick", Usage: "without the pauses for reading along"}},
+		Usage: "a one-minute tour in a temporary home",
+		Description: "Starts three demo agents, gives them ten jobs, kills an agent and the daemon on the way, and counts the results.\n" +
+			"It costs nothing and leaves nothing behind, even if it is killed.",
+		Flags:  []cli.Flag{&cli.BoolFlag{Name: "quick", Usage: "do not pause for reading"}},
 		Action: a.takeTour,
 		Subcommands: []*cli.Command{{
-			Name: "serve", Usage: "be a demo agent", ArgsUsage: "AGENT", Hidden: true, Action: a.demoServe,
+			Name: "serve", Usage: "run a demo agent", ArgsUsage: "AGENT", Hidden: true, Action: a.demoServe,
 			Description: "For netsky itself, which runs it in a demo agent's pane. By hand: `netsky agent N --type demo`.",
 		}, {
-			Name: "mind", Usage: "clear up after a tour that was killed", Hidden: true, Action: a.mindTour,
+			Name: "mind", Usage: "clean up after a tour that was killed", Hidden: true, Action: a.mindTour,
 			Description: "For netsky itself, which runs it beside a tour.",
 		}},
 	}
 }
 
-// takeTour shows netsky at work in a home of its own.
+// takeTour runs the tour in a temporary home.
 func (a *app) takeTour(c *cli.Context) error {
 	if c.NArg() > 0 {
 		return usagef("demo: takes no arguments")
 	}
 	if id, err := a.self(); err != nil || id != agent.Owner {
-		return usagef("demo: only the owner takes the tour")
+		return usagef("demo: only the owner can run it, from a terminal of their own")
 	}
-	// A terminal that is closed ends the tour like Ctrl-C, unless it was started
-	// so that it does not mind.
+	// Closing the terminal ends the tour like Ctrl-C, unless SIGHUP is ignored.
 	ctx := c.Context
 	if !signal.Ignored(syscall.SIGHUP) {
 		var stop func()
@@ -95,7 +94,7 @@ func (a *app) mindTour(c *cli.Context) error {
 	case errors.Is(err, tour.ErrNotBeside):
 		return usagef("demo mind: %w", err)
 	case cleared:
-		a.warn("the tour was killed; all of it is ended and removed")
+		a.warn("the tour was killed; its processes have ended and its home is removed")
 	}
 	return err
 }
@@ -119,7 +118,7 @@ func (a *app) demoServe(c *cli.Context) error {
 	case errors.As(err, &crash):
 		return exitError{crash.Status, err}
 	case errors.Is(err, context.Canceled):
-		return exitError{128 + int(endedBy(c.Context)), errTold} // as a shell says it
+		return exitError{128 + int(endedBy(c.Context)), errTold} // as a shell reports it
 	}
 	return err
 }

@@ -31,8 +31,8 @@ func TestDocsUpToDate(t *testing.T) {
 
 func document(a *cli.App) []byte {
 	var b bytes.Buffer
-	b.WriteString("# The verbs\n\nGenerated from the command table; `netsky VERB --help` says the same.\n\n")
-	b.WriteString("Results go to stdout, words for people to stderr as `netsky: …`. The exit status is 0 for done, 1 for\n")
+	b.WriteString("# The verbs\n\nGenerated from the command table; `netsky VERB --help` prints the same text.\n\n")
+	b.WriteString("Results go to stdout, messages for people to stderr as `netsky: …`. The exit status is 0 for done, 1 for\n")
 	b.WriteString("failed, 2 for wrong usage, bad input or not allowed, 3 for partly done or not yet. Agents are written\n")
 	b.WriteString("`agent3` or `3`, `agentinfinity` or `infinity`.\n")
 	for _, c := range a.Commands {

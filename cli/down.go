@@ -24,17 +24,17 @@ func (a *app) downCommand() *cli.Command {
 		Name:      "down",
 		Usage:     "stop agent0 and the clones",
 		ArgsUsage: "[AGENT…]",
-		Description: "Asks each agent to finish its running turn, waits up to 60 s, and ends what is left with all its processes.\n" +
-			"agentinfinity, the ticker and the daemon stay up unless --all is given. With names it ends those agents alone:\n" +
+		Description: "Asks each agent to finish its running turn, waits up to 60 s, then ends those that are left, with all their processes.\n" +
+			"agentinfinity, the ticker and the daemon stay up unless you use --all. If you name agents, only those are ended:\n" +
 			"`netsky down 2` ends agent2, while `netsky up 2` starts two clones.\n" +
-			"Ctrl-C stops the waiting and ends nobody: who was asked ends when its turn does, unless `netsky up` takes it back.\n\n" +
-			"It ends processes and removes no file: mail, records, conversations, prompts and workspaces stay, and `netsky up`\n" +
-			"goes on from there. What an agent was at in the running turn is lost if it does not finish within the 60 s, or\n" +
-			"with --force.",
+			"Ctrl-C stops waiting and ends nothing: each agent that was asked still ends after its turn, unless `netsky up`\n" +
+			"withdraws the request first.\n\n" +
+			"No file is removed: mail, records, conversations, prompts and workspaces stay, and `netsky up` continues from there.\n" +
+			"A turn that does not finish within 60 s is lost; with --force, every running turn is.",
 		Flags: []cli.Flag{
-			&cli.BoolFlag{Name: "force", Usage: "end them at once, without asking"},
-			&cli.BoolFlag{Name: "all", Usage: "agentinfinity, the ticker and the daemon too"},
-			&cli.BoolFlag{Name: "verify", Usage: "prove afterwards that nothing of them runs; 3 if that can't be proved"},
+			&cli.BoolFlag{Name: "force", Usage: "end them at once, without letting them finish"},
+			&cli.BoolFlag{Name: "all", Usage: "also end agentinfinity, the ticker and the daemon"},
+			&cli.BoolFlag{Name: "verify", Usage: "prove that nothing of them is still running; exit status 3 if that can't be proved"},
 			&cli.BoolFlag{Name: "json", Usage: "print one JSON object"},
 		},
 		Action: a.down,
@@ -87,14 +87,14 @@ func (a *app) down(c *cli.Context) error {
 		}
 		return exitError{128 + int(endedBy(ctx)), err}
 	}
-	ctx = context.WithoutCancel(ctx) // what is ended is told and looked at to the end
+	ctx = context.WithoutCancel(ctx) // what was ended is reported and verified in any case
 	if !all {
 		if werr := daemon.Wake(ctx, l.Home); werr != nil {
 			a.warn("%v", werr)
 		}
 	}
 	for _, id := range ids {
-		if !rep.Tried(id) && err == nil { // with an error nobody knows
+		if !rep.Tried(id) && err == nil { // with an error it is not known
 			rep.Say(string(id) + ": was not running")
 		}
 	}
@@ -117,11 +117,11 @@ func (a *app) down(c *cli.Context) error {
 	return err
 }
 
-// errUnproved is the end of a down that has ended all it knows of, and can't
-// know whether that is all.
+// errUnproved is returned when everything known has been ended, but it can't be
+// proved that this is all.
 var errUnproved = errors.New("verify: not proved")
 
-// verifyDown says what is left, or that nothing is, if that can be proved.
+// verifyDown prints what is left, or that it is proved that nothing is.
 func (a *app) verifyDown(ctx context.Context, l *spawn.Launcher, rep *report.Down, ids []agent.ID, all bool) error {
 	left, err := l.Remnants(ctx, a.keepRunning(l.Home)...)
 	if err != nil {
@@ -139,7 +139,7 @@ func (a *app) verifyDown(ctx context.Context, l *spawn.Launcher, rep *report.Dow
 		rep.Say(unprovedHint(unproved))
 	}
 	if now := func(r spawn.Remnant) bool { return !r.Earlier }; err == nil && len(left) == 0 && len(unproved) > 0 && !slices.ContainsFunc(unproved, now) {
-		rep.Say("their last starts are proved to have ended: that is about earlier ones")
+		rep.Say("their last starts are proved to have ended; this is about earlier ones")
 	}
 	switch {
 	case len(left) > 0:
@@ -156,13 +156,13 @@ func (a *app) verifyDown(ctx context.Context, l *spawn.Launcher, rep *report.Dow
 	return err
 }
 
-// unprovedHint is what can be done about starts that are not proved.
+// unprovedHint returns what can be done about starts whose end is not proved.
 func unprovedHint(list []spawn.Remnant) string {
 	command := "netsky forget --unproved"
 	for _, id := range spawn.AgentsOf(list) {
 		command += " " + string(id)
 	}
-	return "`" + command + "` lists the processes that could be left of it, and takes your word when you have looked; a restart of the machine proves it"
+	return "`" + command + "` lists the processes that could be left of it and lets you confirm that you have looked; a restart of the machine proves it, too"
 }
 
 func agentArgs(c *cli.Context) ([]agent.ID, error) {
@@ -177,18 +177,18 @@ func agentArgs(c *cli.Context) ([]agent.ID, error) {
 	return ids, nil
 }
 
-// launcherWithout is the launcher of a home whose configuration can't be read.
+// launcherWithout returns the launcher of a home whose configuration can't be read.
 func (a *app) launcherWithout(why error, allowed bool) (*spawn.Launcher, error) {
 	h, herr := a.home()
 	if herr != nil || !allowed {
 		return nil, why
 	}
-	a.warn("%v; going on without it", why)
+	a.warn("%v; continuing without it", why)
 	return a.launcherFor(h, config.Default())
 }
 
-// keepRunning are processes that no ending of an agent may touch, even when an
-// agent started them: the daemon.
+// keepRunning returns the processes that must survive the end of an agent, even one
+// that started them: the daemon.
 func (a *app) keepRunning(h home.Dir) []int {
 	if who, ok := h.LockHolder(agent.DaemonName); ok && who.Named() {
 		return []int{who.PID}
@@ -196,20 +196,20 @@ func (a *app) keepRunning(h home.Dir) []int {
 	return nil
 }
 
-// withDaemon is how a down ends the daemon too, and keeps it ended: while no up
-// can start or find it.
+// withDaemon returns a function that also ends the daemon and keeps it ended, while
+// no up can start or find it.
 func (a *app) withDaemon(ctx context.Context, h home.Dir, by agent.ID, rep *report.Down) func(end func() error) error {
 	return func(end func() error) error {
 		unwritten := h.SetDesired(agent.DaemonName, false, string(by))
 		if unwritten != nil { // it is ended all the same
-			unwritten = fmt.Errorf("not written down that the daemon shall stay down: %w", unwritten)
+			unwritten = fmt.Errorf("could not save that the daemon stays down; it may be started again: %w", unwritten)
 		}
 		err := end()
 		if stopped := new(spawn.InterruptedError); errors.As(err, &stopped) {
 			if werr := h.SetDesired(agent.DaemonName, true, string(by)); werr != nil {
 				return errors.Join(err, werr)
 			}
-			rep.Say("daemon: still up, as agents are still at work")
+			rep.Say("daemon: still up, because agents are still working")
 			return err
 		}
 		err = errors.Join(err, unwritten, a.endDaemon(context.WithoutCancel(ctx), h, rep))
@@ -232,7 +232,7 @@ func (a *app) endDaemon(ctx context.Context, h home.Dir, rep *report.Down) error
 	return nil
 }
 
-// stillUp says what this down has left running, by design.
+// stillUp prints what this down has left running on purpose.
 func (a *app) stillUp(ctx context.Context, l *spawn.Launcher, rep *report.Down) {
 	var up []string
 	list, err := l.Inspect(ctx)

@@ -22,34 +22,34 @@ import (
 func (a *app) drainCommand() *cli.Command {
 	return &cli.Command{
 		Name:      "drain",
-		Usage:     "take the waiting mail out of a mailbox and print it",
+		Usage:     "print the waiting mail of a mailbox and file it",
 		ArgsUsage: "[AGENT]",
-		Description: "Prints each message as a model gets it, and files as delivered what stdout took; the rest stays. Without AGENT it\n" +
-			"is the mailbox of the agent in whose pane this runs. A mailbox whose agent is running is that agent's to read: it\n" +
-			"is refused. An agent that drains its own gets 30 messages or 200 KiB at once, unless --max says otherwise.",
+		Description: "Prints each message as a model gets it, and files as delivered what the reader of stdout took; the rest stays. Without\n" +
+			"AGENT it takes the mail of the agent in whose pane this runs. The mail of any other running agent is refused. An agent\n" +
+			"that drains its own mailbox gets up to 30 messages, or N with --max, and 200 KiB at a time.",
 		Flags: []cli.Flag{
 			&cli.IntFlag{Name: "max", Value: 100, Usage: "take at most `N`"},
-			&cli.BoolFlag{Name: "json", Usage: "print one JSON object a message, each on a line; the text for a fresh start is in \"notice\""},
+			&cli.BoolFlag{Name: "json", Usage: "print one JSON object per message, one per line; the startup text is in \"notice\""},
 		},
 		Action: a.drain,
 	}
 }
 
-var errOwnersMail = advice.With(errors.New("its mail is taken by the daemon"), "`netsky inbox` shows it")
+var errOwnersMail = advice.With(errors.New("the daemon takes this mail"), "`netsky inbox` shows it")
 
-var errOwnMail = advice.With(errors.New("is running, and takes its mail itself"),
-	"`netsky channel ls AGENT` lists it, and takes nothing")
+var errOwnMail = advice.With(errors.New("is running and takes its mail itself"),
+	"`netsky channel ls AGENT` lists it without taking it")
 
-var errTakenMail = advice.With(errors.New("another process is taking its mail"), "run it again when that has ended")
+var errTakenMail = advice.With(errors.New("another process is taking its mail"), "run this again when it has ended")
 
-// What an agent's own drain prints at once: a tool's longer output might be cut
-// before the model sees it, and what is cut was filed.
+// Limits of an agent's own drain: the output of a tool may be cut before the model sees
+// it, and what is cut would be filed.
 const (
 	ownMax   = 30
 	ownBytes = 200 << 10
 )
 
-// errEnough ends a drain that has printed enough.
+// errEnough is returned when a drain has printed ownBytes.
 var errEnough = errors.New("enough for one output")
 
 func (a *app) drain(c *cli.Context) error {
@@ -62,7 +62,7 @@ func (a *app) drain(c *cli.Context) error {
 		return err
 	}
 	if self.IsClone() && id != self {
-		return usagef("channel drain: %s may take its own mail only", self)
+		return usagef("channel drain: %s may take only its own mail", self)
 	}
 	l, err := a.launcher()
 	if err != nil {
@@ -78,7 +78,7 @@ func (a *app) drain(c *cli.Context) error {
 	first := "" // in front of the first message
 	la, err := l.SilentLaunch(id)
 	switch {
-	case err != nil: // whoever holds the mailbox says whether it may be taken
+	case err != nil: // the mailbox's lock decides
 	case self != id:
 		return receiving(l, id)
 	case la.Start == a.getenv("NETSKY_START") && !l.Greeted(id, la.Start):
@@ -105,7 +105,7 @@ func (a *app) drain(c *cli.Context) error {
 		if first != "" {
 			first = ""
 			if err := l.Greet(id, la.Start); err != nil {
-				a.warn("%v", err) // at worst it is told twice who it is
+				a.warn("%v", err) // at worst it gets the startup text twice
 			}
 		}
 		return nil
@@ -117,7 +117,7 @@ func (a *app) drain(c *cli.Context) error {
 		return receiving(l, id)
 	case errors.Is(err, errEnough):
 	case err != nil && n > 0:
-		return exitError{exitPartly, fmt.Errorf("%d printed and filed, the others stay: %w", n, err)}
+		return exitError{exitPartly, fmt.Errorf("%d printed and filed, the rest stay: %w", n, err)}
 	case err != nil:
 		return err
 	case n == 0:
@@ -127,7 +127,7 @@ func (a *app) drain(c *cli.Context) error {
 	return nil
 }
 
-// receiving says who takes an agent's mail, so that nobody else can.
+// receiving returns the error that names who takes an agent's mail.
 func receiving(l *spawn.Launcher, id agent.ID) error {
 	if la, err := l.RunningLaunch(id); err == nil {
 		return fmt.Errorf("%s: %w (it runs on %s)", id, errOwnMail, la.Runtime)
@@ -138,14 +138,14 @@ func receiving(l *spawn.Launcher, id agent.ID) error {
 	return fmt.Errorf("%s: %w", id, errTakenMail)
 }
 
-// tellMore says that mail is left when a bound has ended the drain.
+// tellMore prints that mail is left when a limit has ended the drain.
 func (a *app) tellMore(b *bus.Bus, id agent.ID, taken int) {
 	if left, err := b.Count(id, bus.Inbox); err == nil && left > 0 && taken > 0 {
-		a.warn("more waits for %s (%d): run it again", id, left)
+		a.warn("%d more wait for %s: run it again", left, id)
 	}
 }
 
-// greeting is the startup text for an agent that has been told nothing yet.
+// greeting returns the startup text, for an agent that has not had it yet.
 func (a *app) greeting(l *spawn.Launcher, la agent.Launch, asJSON bool) (string, error) {
 	if _, err := a.cfg(); err != nil {
 		return "", err
@@ -161,7 +161,7 @@ func (a *app) greeting(l *spawn.Launcher, la agent.Launch, asJSON bool) (string,
 	return envelope.RenderNotice(strings.TrimSpace(text)) + "\n", nil
 }
 
-// drained is a message as a drain prints it.
+// drained returns a message as a drain prints it.
 func drained(e envelope.Envelope, asJSON bool) (string, error) {
 	if !asJSON {
 		return envelope.Render(e, time.Now()) + "\n", nil

@@ -17,12 +17,12 @@ func (a *app) findCommand() *cli.Command {
 		Name:      "find",
 		Usage:     "search messages, tasks and notes",
 		ArgsUsage: "TEXT",
-		Description: "Lists the messages, tasks and notes that contain every word of TEXT in their text, their id or the name of the\n" +
-			"file they came in, the newest first. Upper and lower case of A to Z are alike. Finding nothing is exit status 1. `netsky show ID`\n" +
-			"prints one of them in full.",
+		Description: "Lists the messages, tasks and notes that contain every word of TEXT in their text, their id or the name of their file,\n" +
+			"newest first. Case is ignored for A to Z only. The exit status is 1 if nothing is found. `netsky show ID` prints one in\n" +
+			"full.",
 		Flags: []cli.Flag{
-			&cli.IntFlag{Name: "n", Value: 20, Usage: "at most `N`, up to 1000"},
-			&cli.StringFlag{Name: "cursor", Usage: "the page that the `CURSOR` of an earlier --json names: what is older"},
+			&cli.IntFlag{Name: "n", Value: 20, Usage: "list at most `N`, up to 1000"},
+			&cli.StringFlag{Name: "cursor", Usage: "list older ones, from the `CURSOR` of an earlier --json"},
 			&cli.BoolFlag{Name: "json", Usage: "print one JSON object"},
 		},
 		Action: a.find,
@@ -32,11 +32,11 @@ func (a *app) findCommand() *cli.Command {
 func (a *app) find(c *cli.Context) error {
 	text := strings.Join(c.Args().Slice(), " ")
 	if strings.TrimSpace(text) == "" {
-		return usagef("find: wants the words to search for: netsky find \"release notes\"")
+		return usagef("find: needs the words to search for: netsky find \"release notes\"")
 	}
 	n := c.Int("n")
 	if n < 1 || n > 1000 {
-		return usagef("find: -n %d: wants 1 to 1000", n)
+		return usagef("find: -n %d: must be 1 to 1000", n)
 	}
 	h, err := a.home()
 	if err != nil {
@@ -44,7 +44,7 @@ func (a *app) find(c *cli.Context) error {
 	}
 	db, err := a.freshRecords(c.Context, h)
 	if errors.Is(err, fs.ErrNotExist) {
-		a.warn("nothing is on record yet: no agent was ever started here")
+		a.warn("no records yet: no agent was ever started here")
 		return exitError{exitFailed, errTold}
 	}
 	if err != nil {
@@ -66,7 +66,7 @@ func (a *app) find(c *cli.Context) error {
 	}
 	switch {
 	case len(list.Items) == 0:
-		a.warn("nothing on record contains %q", console.Brief(text, 60))
+		a.warn("no record contains %q", console.Brief(text, 60))
 		return exitError{exitFailed, errTold}
 	case list.Cursor != "":
 		a.warn("there is more: -n %d shows up to %d", min(10*n, 1000), min(10*n, 1000))

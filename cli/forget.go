@@ -20,18 +20,17 @@ import (
 func (a *app) forgetCommand() *cli.Command {
 	return &cli.Command{
 		Name:      "forget",
-		Usage:     "take an agent that is down off status",
+		Usage:     "remove an agent that is down from status",
 		ArgsUsage: "[AGENT…]",
-		Description: "It removes the agent's line from `netsky status`, and nothing else: its mail, records, prompt and workspace stay\n" +
-			"where they are, and what still waits for it is named. The line comes back when the agent is started, or when a new\n" +
-			"message waits for it.\n\n" +
+		Description: "Removes the agent's line from `netsky status`, and nothing else: its mail, records, prompt and workspace stay, and\n" +
+			"unread mail is named. The line comes back when the agent is started or a new message waits for it.\n\n" +
 			"An agent whose keeper was killed may have left a process that netsky can't find: `down --verify` and `uninstall\n" +
-			"--purge` then say \"not proved\" until the machine is restarted. For such an agent forget also lists the processes\n" +
-			"that could be its own, asks whether you have looked, and removes that note on your yes, which is logged. It ends\n" +
-			"no process. With --unproved it does only that; without names, for all agents that have such a note.",
+			"--purge` then report \"not proved\" until the machine is restarted. For such an agent, forget also lists the processes\n" +
+			"that could be its own and asks whether you have looked; if you say yes, it removes that note and logs your answer.\n" +
+			"It ends no process. With --unproved it does only this, without names for all agents that have such a note.",
 		Flags: []cli.Flag{
-			&cli.BoolFlag{Name: "unproved", Usage: "only remove the notes that something of a killed agent may still run"},
-			&cli.BoolFlag{Name: "yes", Usage: "do not ask: you have looked, and nothing of it is left"},
+			&cli.BoolFlag{Name: "unproved", Usage: "only remove the note that something of a killed agent may still run"},
+			&cli.BoolFlag{Name: "yes", Usage: "do not ask; you have looked, and nothing of it is left"},
 		},
 		Action: a.forget,
 	}
@@ -47,14 +46,14 @@ func (a *app) forget(c *cli.Context) error {
 	}
 	only := c.Bool("unproved")
 	if len(ids) == 0 && !only {
-		return usagef("forget: wants an agent that is down; `netsky status` lists them")
+		return usagef("forget: needs an agent that is down; `netsky status` lists them")
 	}
 	self, err := a.self()
 	if err != nil {
 		return err
 	}
 	if only && self != agent.Owner {
-		return usagef("forget: whether anything of a killed agent is left only the owner can say, from a terminal of their own")
+		return usagef("forget: --unproved is only for the owner, from a terminal of their own")
 	}
 	l, err := a.launcher()
 	if err != nil {
@@ -64,7 +63,7 @@ func (a *app) forget(c *cli.Context) error {
 	if err != nil {
 		return err
 	}
-	if !proc.Reaps && !only { // every agent that has ended has such a note there
+	if !proc.Reaps && !only { // on this system every ended agent has such a note
 		notes = nil
 	}
 	switch {
@@ -76,9 +75,9 @@ func (a *app) forget(c *cli.Context) error {
 		for _, r := range notes {
 			a.warn("not proved: %s", r.What)
 		}
-		a.warn("that note stays: only the owner can remove it")
+		a.warn("the note stays: only the owner can remove it")
 	case only:
-		a.print("nothing to forget: no end of an agent is unproved")
+		a.print("nothing to forget: there is no such note")
 	}
 	if only {
 		return nil
@@ -86,12 +85,12 @@ func (a *app) forget(c *cli.Context) error {
 	return a.offStatus(c.Context, l, ids, self, notes)
 }
 
-// unproved are the notes about these agents, all without names, after one more
-// look whether they are needed still.
+// unproved returns the notes about these agents, or about all if none are named,
+// after checking whether they still apply.
 func (a *app) unproved(ctx context.Context, l *spawn.Launcher, ids []agent.ID) ([]spawn.Remnant, error) {
 	of := func() []spawn.Remnant { return spawn.RemnantsOf(l.Unproved(), ids, len(ids) == 0) }
 	before := of()
-	if len(before) == 0 { // nothing is made in a home that is not there
+	if len(before) == 0 { // and nothing is created in a home that does not exist
 		return nil, nil
 	}
 	if err := l.Prove(ctx); err != nil {
@@ -99,16 +98,16 @@ func (a *app) unproved(ctx context.Context, l *spawn.Launcher, ids []agent.ID) (
 	}
 	rest := of()
 	if len(rest) < len(before) {
-		a.print("%d of %d unproved ends are proved now: no process is there that could be of them", len(before)-len(rest), len(before))
+		a.print("%d of %d unproved ends are proved now: no process is left that could belong to them", len(before)-len(rest), len(before))
 	}
 	return rest, nil
 }
 
-// offStatus takes the agents off status that are down. For one that is not, and of
-// which a note was removed, that is not an error.
+// offStatus removes the agents from status that are down. One that is not is an
+// error, unless a note about it was removed.
 func (a *app) offStatus(ctx context.Context, l *spawn.Launcher, ids []agent.ID, self agent.ID, removed []spawn.Remnant) error {
 	list, err := l.Inspect(ctx)
-	if err != nil { // what can't be seen may run
+	if err != nil { // an agent may run unseen
 		return err
 	}
 	var errs []error
@@ -121,7 +120,7 @@ func (a *app) offStatus(ctx context.Context, l *spawn.Launcher, ids []agent.ID, 
 			continue
 		case st.State != agent.Down || st.Wanted:
 			if self == agent.Owner && slices.ContainsFunc(removed, func(r spawn.Remnant) bool { return r.Agent == id }) {
-				a.print("%s: stays on status, as it is %s; `netsky down %s` ends it", id, st.State, id)
+				a.print("%s: stays in status, because it is %s; `netsky down %s` ends it", id, st.State, id)
 				done++
 				continue
 			}
@@ -135,7 +134,7 @@ func (a *app) offStatus(ctx context.Context, l *spawn.Launcher, ids []agent.ID, 
 		done++
 		kept := "its mail stays in " + tilde(a, l.Home.Path(home.Mailbox(id)))
 		if n := st.Waiting(); n > 0 {
-			kept += fmt.Sprintf(" (%d not read)", n)
+			kept += fmt.Sprintf(" (%d unread)", n)
 		}
 		if work := l.Home.Path(home.Workspace(id)); exists(work) {
 			kept += ", its work in " + tilde(a, work)
@@ -149,8 +148,8 @@ func (a *app) offStatus(ctx context.Context, l *spawn.Launcher, ids []agent.ID, 
 	return err
 }
 
-// takeWord shows what is not proved, with the processes that it may be about, and
-// removes the notes if the owner says that nothing is left.
+// takeWord prints what is not proved and the processes that could be left, and
+// removes the notes if the owner confirms that none is.
 func (a *app) takeWord(ctx context.Context, l *spawn.Launcher, notes []spawn.Remnant, yes bool) error {
 	for _, r := range notes {
 		a.print("not proved: %s", r.What)
@@ -158,11 +157,11 @@ func (a *app) takeWord(ctx context.Context, l *spawn.Launcher, notes []spawn.Rem
 	list, err := l.Suspects(notes)
 	switch {
 	case err != nil:
-		a.warn("which processes that may be can't be listed: %v", err)
+		a.warn("can't list the processes that could be left: %v", err)
 	case len(list) == 0:
-		a.print("no process is there that could be of it")
+		a.print("no process is left that could belong to it")
 	default:
-		a.print("these processes began since then and could be of it:")
+		a.print("these processes started since then and could belong to it:")
 		var lines []string
 		for _, p := range list {
 			began, err := p.Began()
@@ -189,7 +188,7 @@ func (a *app) takeWord(ctx context.Context, l *spawn.Launcher, notes []spawn.Rem
 		return err
 	}
 	for _, id := range spawn.AgentsOf(notes) {
-		a.print("%s: on your word, nothing of it is left; that is in `netsky log`", id)
+		a.print("%s: recorded that nothing of it is left, as you confirmed; `netsky log` shows it", id)
 	}
 	return nil
 }

@@ -11,8 +11,8 @@ import (
 	"netsky/store"
 )
 
-// hints says what to do next about an error. Most errors carry that themselves, from
-// where they are made; here is what takes the person's environment to say.
+// hints returns what to do next about an error. Most errors carry it from where they
+// are made; what depends on the user's environment is here.
 func (a *app) hints(err error) []string {
 	if text := advice.Of(err); text != "" {
 		return []string{text}
@@ -28,11 +28,11 @@ func (a *app) hints(err error) []string {
 		}
 		return list
 	case errors.Is(err, home.ErrHomeOpen) && found == nil:
-		return []string{"netsky did not make it and leaves its mode alone; to close it: chmod 700 " + advice.Word(h.Root())}
+		return []string{"netsky did not create it and leaves its mode alone; to keep other users out: chmod 700 " + advice.Word(h.Root())}
 	case store.Damaged(err) && found == nil:
 		return []string{overview.RepairRecords(h)}
 	case errors.Is(err, fs.ErrPermission):
-		return []string{"the home and all below it must be yours: " + a.getenv("HOME") + "/.netsky, or NETSKY_HOME"}
+		return []string{"the home and everything below it must belong to you: " + a.getenv("HOME") + "/.netsky, or NETSKY_HOME"}
 	}
 	return nil
 }

@@ -10,18 +10,17 @@ import (
 	"netsky/spawn/claude/hook"
 )
 
-// hookCommand is what Claude Code runs at each event of an agent's. Whatever goes
-// wrong in it, the agent goes on: it blocks nothing but a prompt that brings
-// again what has been delivered.
+// hookCommand is what Claude Code runs at each event of an agent. If it fails, the agent
+// continues: it blocks only a prompt that repeats delivered messages.
 func (a *app) hookCommand() *cli.Command {
 	return &cli.Command{
-		Name: "hook", Usage: "be told by Claude Code what an agent does", ArgsUsage: "EVENT", Hidden: true,
-		Description: "For Claude Code, which runs it at each event of an agent's with JSON on stdin. The event is written to\n" +
-			"state/events/ in netsky's home, from where `netsky status` and the receiver read it.",
+		Name: "hook", Usage: "record an event that Claude Code reports", ArgsUsage: "EVENT", Hidden: true,
+		Description: "For Claude Code, which runs it at each event of an agent, with JSON on stdin. The event is written to state/events/\n" +
+			"in netsky's home, where `netsky status` and the receiver read it.",
 		Action: func(c *cli.Context) error {
 			err := a.hook(c.Context, c.Args().First())
 			if errors.Is(err, hook.ErrAgain) {
-				return exitError{exitUsage, err} // 2 is Claude Code's word for "block this"
+				return exitError{exitUsage, err} // 2 tells Claude Code to block the prompt
 			}
 			if err != nil {
 				a.warn("hook: %v", err)

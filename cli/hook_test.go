@@ -138,10 +138,10 @@ func TestHookAndServerByHand(t *testing.T) {
 		args []string
 		want string
 	}{
-		{"AGENT_N=", []string{"io"}, "wants one of: serve"},
+		{"AGENT_N=", []string{"io"}, "needs one of: serve"},
 		{"AGENT_N=", []string{"io", "serve"}, "AGENT_N is not set"},
-		{"AGENT_N=x", []string{"io", "serve"}, `AGENT_N: "x" names no agent`},
-		{"AGENT_N=1", []string{"io", "serve", "-s", "fax"}, `-s "fax": wants agent`},
+		{"AGENT_N=x", []string{"io", "serve"}, `AGENT_N: "x" is not an agent`},
+		{"AGENT_N=1", []string{"io", "serve", "-s", "fax"}, `-s "fax": must be agent`},
 		{"AGENT_N=1", []string{"io", "serve", "agent"}, "takes no arguments"},
 	} {
 		status, out := w.within(t, []string{c.env}, "", "netsky", c.args...)

@@ -23,24 +23,24 @@ func (a *app) inboxCommand() *cli.Command {
 	return &cli.Command{
 		Name:  "inbox",
 		Args:  true,
-		Usage: "your mail",
-		Description: "Prints what you have not been shown yet, the oldest first. What was printed is remembered; it stays on file for\n" +
-			"a week, and --all shows it again.",
+		Usage: "print your mail",
+		Description: "Prints the messages that you have not been shown yet, oldest first. They then count as read; they are kept for a\n" +
+			"week, and --all prints them again.",
 		Flags: []cli.Flag{
-			&cli.BoolFlag{Name: "follow", Aliases: []string{"f"}, Usage: "go on printing what comes, until Ctrl-C"},
-			&cli.BoolFlag{Name: "all", Usage: "what was shown already, too"},
-			&cli.IntFlag{Name: "n", Usage: "only the newest `N`; what is older stays new", DefaultText: "all"},
-			&cli.BoolFlag{Name: "sent", Usage: "what you sent, and what became of it; takes --json and --cursor alone"},
-			&cli.StringFlag{Name: "cursor", Usage: "with --sent the page that the `CURSOR` of an earlier --json names: what is older"},
-			&cli.BoolFlag{Name: "json", Usage: "print one JSON object; with --follow one a message"},
+			&cli.BoolFlag{Name: "follow", Aliases: []string{"f"}, Usage: "keep printing new mail, until Ctrl-C"},
+			&cli.BoolFlag{Name: "all", Usage: "also print what you have read"},
+			&cli.IntFlag{Name: "n", Usage: "print only the newest `N`; older ones stay new", DefaultText: "all"},
+			&cli.BoolFlag{Name: "sent", Usage: "list what you sent and what became of it; goes only with --json and --cursor"},
+			&cli.StringFlag{Name: "cursor", Usage: "with --sent: list older ones, from the `CURSOR` of an earlier --json"},
+			&cli.BoolFlag{Name: "json", Usage: "print one JSON object; with --follow one per message"},
 			&cli.BoolFlag{Name: "pause", Usage: "wait for a key before ending", Hidden: true},
 		},
 		Action: a.inbox,
 	}
 }
 
-// askFirst is how long --follow lets a waiting `ask` print its answer, which is
-// then no new mail any more.
+// askFirst is how long --follow leaves an answer to a waiting `ask`, which marks it as
+// read.
 const askFirst = 500 * time.Millisecond
 
 func (a *app) inbox(c *cli.Context) error {
@@ -48,7 +48,7 @@ func (a *app) inbox(c *cli.Context) error {
 		return usagef("inbox: takes no arguments; `netsky channel ls %s` lists an agent's mail", c.Args().First())
 	}
 	if id, err := a.self(); err != nil || id != agent.Owner {
-		return usagef("inbox: is the owner's; an agent reads its mail by `netsky channel drain`")
+		return usagef("inbox: only for the owner; an agent reads its mail with `netsky channel drain`")
 	}
 	switch {
 	case c.Bool("sent") && (c.Bool("follow") || c.Bool("all")):
@@ -56,14 +56,14 @@ func (a *app) inbox(c *cli.Context) error {
 	case c.Bool("sent"):
 		return a.inboxSent(c)
 	case c.IsSet("cursor"):
-		return usagef("inbox: --cursor is for --sent")
+		return usagef("inbox: --cursor needs --sent")
 	}
 	newest := c.Int("n")
 	switch {
 	case c.IsSet("n") && newest < 1:
-		return usagef("inbox: -n %d: wants 1 or more", newest)
+		return usagef("inbox: -n %d: must be 1 or more", newest)
 	case newest > 0 && c.Bool("follow"):
-		return usagef("inbox: -n goes without --follow, which prints all that is new")
+		return usagef("inbox: -n does not go with --follow, which prints everything new")
 	}
 	if _, err := a.madeHome(); err != nil {
 		return err
@@ -107,7 +107,7 @@ func (a *app) inbox(c *cli.Context) error {
 	for all := c.Bool("all"); ; all = false {
 		n, err := a.showMail(ctx, l, all, newest, show)
 		if errors.Is(err, console.ErrClosed) {
-			return nil // what was not shown stays new
+			return nil // what was not printed stays new
 		}
 		if err != nil {
 			return err
@@ -121,20 +121,20 @@ func (a *app) inbox(c *cli.Context) error {
 			return nil
 		case <-more:
 		}
-		select { // an answer that `ask` waits for is its to print
+		select { // an `ask` that waits for it prints it
 		case <-ctx.Done():
 			return nil
 		case <-time.After(askFirst):
 		}
 	}
 	if shown == 0 {
-		a.print("no new mail; `netsky inbox --all` shows the old")
+		a.print("no new mail; `netsky inbox --all` prints what you have read")
 	}
 	pages.Wait("(Enter, Esc or q closes)")
 	return nil
 }
 
-// inboxJSON writes the mail as one object, and remembers it as read only then.
+// inboxJSON writes the mail as one object, and only then marks it as read.
 func (a *app) inboxJSON(ctx context.Context, l *spawn.Launcher, all bool, newest int) error {
 	list, names, err := owner.Letters(l.Bus, all)
 	if err != nil {
@@ -170,7 +170,7 @@ func (a *app) inboxJSON(ctx context.Context, l *spawn.Launcher, all bool, newest
 	return r.File()
 }
 
-// newest are the last n messages, all if n is 0; the others are counted.
+// newest returns the last n messages, all if n is 0, and prints how many are left out.
 func (a *app) newest(list []owner.Letter, n int) []owner.Letter {
 	older := len(list) - n
 	if n == 0 || older <= 0 {
@@ -180,8 +180,8 @@ func (a *app) newest(list []owner.Letter, n int) []owner.Letter {
 	return list[older:]
 }
 
-// showMail shows the mail one by one; what was taken is remembered as read. The
-// error is errClosed if the reader has gone.
+// showMail prints the mail one by one and marks what was taken as read. The error is
+// console.ErrClosed if the reader has gone.
 func (a *app) showMail(ctx context.Context, l *spawn.Launcher, all bool, newest int, show func(bus.Entry) (taken bool, err error)) (n int, err error) {
 	list, copies, err := owner.Letters(l.Bus, all)
 	if err != nil || len(list)+len(copies) == 0 {
@@ -202,8 +202,8 @@ func (a *app) showMail(ctx context.Context, l *spawn.Launcher, all bool, newest 
 		return 0, err
 	}
 	list = a.newest(list, newest)
-	var written []string // and not known to be taken
-	first := 0           // of the messages that are not
+	var written []string // but not known to be taken
+	first := 0           // the first message not known to be taken
 	defer func() {
 		if len(list) > first && (left(err) || errors.Is(err, console.ErrNotTaken)) {
 			a.notShown("has gone", len(list)-first, all)
@@ -229,7 +229,7 @@ func (a *app) showMail(ctx context.Context, l *spawn.Launcher, all bool, newest 
 			continue
 		}
 		first = i + 1
-		if err := r.Mark(written...); err != nil { // it is on the screen, whatever comes now
+		if err := r.Mark(written...); err != nil { // it was printed, even if ctx ends now
 			return n, err
 		}
 		written = nil
@@ -237,7 +237,7 @@ func (a *app) showMail(ctx context.Context, l *spawn.Launcher, all bool, newest 
 	return n, nil
 }
 
-// notShown says what the reader of stdout has not read.
+// notShown prints how many messages the reader of stdout has not read.
 func (a *app) notShown(why string, n int, all bool) {
 	stay := "; they stay new"
 	if all {
@@ -246,7 +246,7 @@ func (a *app) notShown(why string, n int, all bool) {
 	a.warn("stdout: its reader %s; messages not read: %d%s", why, n, stay)
 }
 
-// reader is who reads stdout, if that can be known.
+// reader returns the Reader for stdout.
 func (a *app) reader() *console.Reader {
 	_, person := console.Width(a.err)
 	return console.NewReader(a.stdout(), a.out, person)
@@ -273,13 +273,13 @@ func mailText(e bus.Entry) string {
 	return envelope.Plain(b.String())
 }
 
-// unread counts the owner's envelopes that were not shown yet, by name alone.
+// unread counts the owner's messages that were not shown yet.
 func (a *app) unread(l *spawn.Launcher) (int, error) {
 	names, err := l.Bus.Unread()
 	return len(names), err
 }
 
-// markRead remembers an envelope as shown, and files it.
+// markRead marks a message as read, and files it.
 func (a *app) markRead(l *spawn.Launcher, e bus.Entry) error {
 	r, err := owner.NewShowing(l.Home, l.Bus)
 	if err == nil {

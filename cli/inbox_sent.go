@@ -18,14 +18,14 @@ import (
 // maxSent is how many messages `inbox --sent` lists at once.
 const maxSent = 40
 
-// A sentView is a message of the owner's with what became of it.
+// A sentView is a message that the owner sent, with its deliveries.
 type sentView struct {
 	store.Message
 	Deliveries []store.Delivery `json:"deliveries"`
 }
 
-// inboxSent lists what the owner sent, the oldest of the newest first, with what
-// became of each.
+// inboxSent lists the newest messages that the owner sent, oldest first, with what became
+// of each.
 func (a *app) inboxSent(c *cli.Context) error {
 	ctx := c.Context
 	h, err := a.home()
@@ -34,7 +34,7 @@ func (a *app) inboxSent(c *cli.Context) error {
 	}
 	db, err := a.freshRecords(ctx, h)
 	if errors.Is(err, fs.ErrNotExist) {
-		a.warn("nothing is on record yet: no agent was ever started here")
+		a.warn("no records yet: no agent was ever started here")
 		return nil
 	}
 	if err != nil {
@@ -49,7 +49,7 @@ func (a *app) inboxSent(c *cli.Context) error {
 	views := make([]sentView, 0, len(list.Items))
 	for _, m := range list.Items {
 		if envelope.Kind(m.Kind).Control() {
-			continue // an interrupt or a down: log has it
+			continue // an interrupt or a down; `netsky log` has it
 		}
 		d, err := db.Deliveries(ctx, store.DeliveryFilter{Message: m.ID, From: agent.Owner})
 		if err != nil {
@@ -84,7 +84,7 @@ func (a *app) inboxSent(c *cli.Context) error {
 	return nil
 }
 
-// becameOf says in words what became of a message.
+// becameOf describes what became of a message.
 func becameOf(list []store.Delivery) string {
 	if len(list) == 0 {
 		return "not delivered yet"
@@ -92,7 +92,7 @@ func becameOf(list []store.Delivery) string {
 	d := list[0]
 	switch d.State {
 	case store.Queued:
-		return "waits in the inbox"
+		return "waiting in the inbox"
 	case store.Claimed:
 		return "taken"
 	case store.Answered:

@@ -13,13 +13,13 @@ import (
 
 func (a *app) ioCommand() *cli.Command {
 	return &cli.Command{
-		Name: "io", Usage: "be an MCP server, for programs", Hidden: true,
-		Description: "For Claude Code and Codex, which start `netsky io serve` beside an agent. It gives the model its tools, and hands\n" +
+		Name: "io", Usage: "run an MCP server, for an agent's program", Hidden: true,
+		Description: "For Claude Code and Codex, which start `netsky io serve` beside an agent. It gives the model its tools, and gives\n" +
 			"Claude Code the agent's mail.",
 		Subcommands: []*cli.Command{{
 			Name: "serve", Usage: "speak MCP on stdin and stdout",
 			Flags: []cli.Flag{
-				&cli.StringFlag{Name: "s", Aliases: []string{"server"}, Value: "agent", Usage: "which `SERVER`: agent"},
+				&cli.StringFlag{Name: "s", Aliases: []string{"server"}, Value: "agent", Usage: "run this `SERVER`: agent"},
 				&cli.BoolFlag{Name: "tools-only", Usage: "leave the mailbox to another process"},
 			},
 			Action: a.ioServe,
@@ -28,15 +28,15 @@ func (a *app) ioCommand() *cli.Command {
 	}
 }
 
-var errNoAgent = errors.New("AGENT_N is not set: this is for an agent's own program to start")
+var errNoAgent = errors.New("AGENT_N is not set; only an agent's program starts this")
 
-// ioServe is the MCP server of one agent, a child of its program.
+// ioServe runs the MCP server of one agent, as a child of its program.
 func (a *app) ioServe(c *cli.Context) error {
 	if c.NArg() > 0 {
 		return usagef("io serve: takes no arguments; -s names the server")
 	}
 	if s := c.String("server"); s != "agent" {
-		return usagef("io serve: -s %q: wants agent", s)
+		return usagef("io serve: -s %q: must be agent", s)
 	}
 	self, err := a.self()
 	if err != nil {
@@ -64,8 +64,7 @@ func (a *app) ioServe(c *cli.Context) error {
 	return a.serveClaude(c.Context, l, o)
 }
 
-// logIO tells on stderr, which the runtime keeps in a log of its own, what went
-// wrong with a server.
+// logIO prints what went wrong with a server to stderr, which the runtime logs.
 func (a *app) logIO(what string, err error) {
 	if err != nil {
 		what += ": " + err.Error()

@@ -16,7 +16,7 @@ import (
 	"netsky/tmux"
 )
 
-// serveClaude is the server of an agent on Claude Code, which holds its mailbox.
+// serveClaude runs the server of an agent on Claude Code, which also holds its mailbox.
 func (a *app) serveClaude(ctx context.Context, l *spawn.Launcher, o mcp.Options) error {
 	session := &claude.Session{
 		Home: l.Home, Agent: o.Agent, Start: o.Start, PID: a.claudePID(l.Home, o), ConfigDir: claude.ConfigDir(a.getenv),
@@ -25,11 +25,11 @@ func (a *app) serveClaude(ctx context.Context, l *spawn.Launcher, o mcp.Options)
 	defer session.Close()
 	state, err := claude.LoadState(l.Home, o.Agent)
 	if err != nil {
-		a.logIO("the conversation", err)
+		a.logIO("can't read which conversation it continues", err)
 	}
 	startup, err := a.startup(l, o.Agent)
 	if err != nil {
-		a.logIO("the startup text", err)
+		a.logIO("can't render the startup text", err)
 	}
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
@@ -63,7 +63,7 @@ func (a *app) serveClaude(ctx context.Context, l *spawn.Launcher, o mcp.Options)
 	return errors.Join(err, <-over)
 }
 
-// claudePID is the agent's program, whose child this is.
+// claudePID returns the pid of the agent's program, our parent.
 func (a *app) claudePID(h home.Dir, o mcp.Options) int {
 	if k, err := h.LoadKeeper(o.Agent); err == nil && k.Start == o.Start && k.PID > 0 {
 		return k.PID
@@ -71,7 +71,7 @@ func (a *app) claudePID(h home.Dir, o mcp.Options) int {
 	return os.Getppid()
 }
 
-// startup is the text in front of a fresh conversation's first message.
+// startup returns the text in front of a new conversation's first message.
 func (a *app) startup(l *spawn.Launcher, id agent.ID) (string, error) {
 	la, err := l.Home.LoadLaunch(id)
 	if err != nil {
@@ -80,13 +80,12 @@ func (a *app) startup(l *spawn.Launcher, id agent.ID) (string, error) {
 	return prompts.Startup(a.planner(l).Facts(la))
 }
 
-// forgive goes on with the defaults where netsky.toml is broken, but for what of
-// it can be read and matters: whoever edits it is told by the next verb, and mail
-// does not stop meanwhile.
+// forgive makes a broken netsky.toml a warning, so that mail does not stop while it is
+// edited. What can't be read has its defaults.
 func (a *app) forgive() {
 	a.lenient = true
 	if _, err := a.cfg(); err != nil {
-		a.warn("%v; going on with the defaults", err)
+		a.warn("%v; continuing with the defaults", err)
 		a.config, a.cfgErr = config.Default(), nil
 	}
 }

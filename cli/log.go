@@ -19,15 +19,15 @@ func (a *app) logCommand() *cli.Command {
 	return &cli.Command{
 		Name:  "log",
 		Args:  true,
-		Usage: "what has happened, from the records",
-		Description: "The newest entries, the oldest of them first: ups and downs, deaths, decisions, and what services had to say.\n" +
-			"The id in parentheses is a start, a message or another record that `netsky show ID` tells the story of.",
+		Usage: "print what has happened",
+		Description: "Prints the newest entries of the records, oldest first: starts and ends, deaths, decisions, and reports of services.\n" +
+			"The id in parentheses is a start, a message or another record; `netsky show ID` prints its history.",
 		Flags: []cli.Flag{
-			&cli.IntFlag{Name: "n", Value: 40, Usage: "the last `N`, at most 1000"},
-			&cli.StringFlag{Name: "actor", Usage: "about this `AGENT` only"},
-			&cli.StringFlag{Name: "cursor", Usage: "the page that the `CURSOR` of an earlier --json names: what came before it"},
-			&cli.BoolFlag{Name: "follow", Aliases: []string{"f"}, Usage: "go on printing what comes, until Ctrl-C"},
-			&cli.BoolFlag{Name: "json", Usage: "print one JSON object; with --follow one a line"},
+			&cli.IntFlag{Name: "n", Value: 40, Usage: "print the last `N`, at most 1000"},
+			&cli.StringFlag{Name: "actor", Usage: "print only entries about `AGENT`"},
+			&cli.StringFlag{Name: "cursor", Usage: "print older ones, from the `CURSOR` of an earlier --json"},
+			&cli.BoolFlag{Name: "follow", Aliases: []string{"f"}, Usage: "keep printing new entries, until Ctrl-C"},
+			&cli.BoolFlag{Name: "json", Usage: "print one JSON object; with --follow one per line"},
 		},
 		Action: a.log,
 	}
@@ -35,11 +35,11 @@ func (a *app) logCommand() *cli.Command {
 
 func (a *app) log(c *cli.Context) error {
 	if c.NArg() > 0 {
-		return usagef("log: takes no arguments; `netsky show %s` tells one story", c.Args().First())
+		return usagef("log: takes no arguments; `netsky show %[1]s` prints the history of %[1]s", c.Args().First())
 	}
 	f := store.LogFilter{Page: store.Page{Limit: c.Int("n"), Cursor: c.String("cursor")}}
 	if f.Limit < 1 || f.Limit > 1000 {
-		return usagef("log: -n %d: wants 1 to 1000", f.Limit)
+		return usagef("log: -n %d: must be 1 to 1000", f.Limit)
 	}
 	if who := c.String("actor"); who != "" {
 		id, err := agent.ParseArg(who)
@@ -58,7 +58,7 @@ func (a *app) log(c *cli.Context) error {
 	ctx := c.Context
 	db, err := a.records(ctx, h)
 	if errors.Is(err, fs.ErrNotExist) {
-		a.warn("nothing is on record yet: no agent was ever started here")
+		a.warn("no records yet: no agent was ever started here")
 		return nil
 	}
 	if err != nil {

@@ -14,10 +14,10 @@ import (
 func (a *app) lsCommand() *cli.Command {
 	return &cli.Command{
 		Name:      "ls",
-		Usage:     "what lies in the mailboxes",
+		Usage:     "list what is in the mailboxes",
 		ArgsUsage: "[ADDR]",
 		Flags: []cli.Flag{
-			&cli.IntFlag{Name: "n", Value: 20, Usage: "of what is delivered, the newest `N`"},
+			&cli.IntFlag{Name: "n", Value: 20, Usage: "with ADDR: list the newest `N` of each directory"},
 			&cli.BoolFlag{Name: "json", Usage: "print one JSON object"},
 		},
 		Action: a.ls,
@@ -71,7 +71,7 @@ func (a *app) ls(c *cli.Context) error {
 	}
 	for _, v := range boxes {
 		if !single {
-			a.print("%-14s %4d waiting %3d in hand %6d delivered %3d poisoned %3d in outbox", v.Mailbox,
+			a.print("%-14s %4d waiting %3d claimed %6d delivered %3d poisoned %3d in outbox", v.Mailbox,
 				v.Counts[bus.Inbox], v.Counts[bus.Claimed], v.Counts[bus.Delivered], v.Counts[bus.Poison], v.Counts[bus.Outbox])
 			continue
 		}

@@ -14,11 +14,11 @@ import (
 func (a *app) peekCommand() *cli.Command {
 	return &cli.Command{
 		Name:      "peek",
-		Usage:     "see an agent's pane without going there",
+		Usage:     "print an agent's screen",
 		ArgsUsage: "AGENT",
 		Flags: []cli.Flag{
-			&cli.IntFlag{Name: "n", Value: 40, Usage: "the last `LINES`"},
-			&cli.BoolFlag{Name: "follow", Aliases: []string{"f"}, Usage: "draw it again when it changes, until Ctrl-C"},
+			&cli.IntFlag{Name: "n", Value: 40, Usage: "print the last `LINES`"},
+			&cli.BoolFlag{Name: "follow", Aliases: []string{"f"}, Usage: "print it again whenever it changes, until Ctrl-C"},
 			&cli.BoolFlag{Name: "json", Usage: "print one JSON object"},
 		},
 		Action: a.peek,
@@ -32,7 +32,7 @@ func (a *app) peek(c *cli.Context) error {
 	}
 	n := c.Int("n")
 	if n < 1 || n > 100_000 {
-		return usagef("peek: -n %d: wants 1 to 100000", n)
+		return usagef("peek: -n %d: must be 1 to 100000", n)
 	}
 	l, err := a.launcher()
 	if err != nil {
@@ -69,7 +69,7 @@ func (a *app) paneLines(c *cli.Context, l *spawn.Launcher, id agent.ID, n int) (
 
 func (a *app) followPane(c *cli.Context, l *spawn.Launcher, id agent.ID, n int) error {
 	if _, ok := console.Width(a.out); !ok {
-		return usagef("peek --follow: this is no terminal")
+		return usagef("peek --follow: not a terminal")
 	}
 	tick := time.NewTicker(300 * time.Millisecond)
 	defer tick.Stop()

@@ -19,14 +19,14 @@ func (a *app) poisonCommand() *cli.Command {
 	act := func(do func(*bus.Bus, agent.ID, string) (word string, err error)) cli.ActionFunc {
 		return func(c *cli.Context) error {
 			if c.NArg() != 2 {
-				return usagef("channel poison %s: wants an address and a file's name; `netsky channel poison ls` shows both", c.Command.Name)
+				return usagef("channel poison %s: needs an address and a file name; `netsky channel poison ls` lists both", c.Command.Name)
 			}
 			id, err := agent.ParseArg(c.Args().Get(0))
 			if err != nil {
 				return err
 			}
 			if name := c.Args().Get(1); filepath.Base(name) != name || filepath.Ext(name) != ".json" {
-				return usagef("channel poison %s: %q: wants a file's name as `netsky channel poison ls` shows it", c.Command.Name, name)
+				return usagef("channel poison %s: %q: needs a file name from `netsky channel poison ls`", c.Command.Name, name)
 			}
 			b, err := a.bus()
 			if err != nil {
@@ -43,9 +43,9 @@ func (a *app) poisonCommand() *cli.Command {
 	return &cli.Command{
 		Name: "poison", Usage: "inspect and repair messages netsky could not read",
 		Subcommands: []*cli.Command{
-			{Name: "ls", Usage: "list them, with the reason", ArgsUsage: "[ADDR]", Action: a.poisonLs},
-			{Name: "show", Usage: "print one, and what is wrong with it", ArgsUsage: "ADDR FILE", Action: a.poisonShow},
-			{Name: "retry", Usage: "put one back into the inbox or outbox where it was found, if it is valid now", ArgsUsage: "ADDR FILE", Action: act(poisonRetry)},
+			{Name: "ls", Usage: "list them, with the reasons", ArgsUsage: "[ADDR]", Action: a.poisonLs},
+			{Name: "show", Usage: "print one and what is wrong with it", ArgsUsage: "ADDR FILE", Action: a.poisonShow},
+			{Name: "retry", Usage: "move one back to the inbox or outbox where it was found, if it is valid now", ArgsUsage: "ADDR FILE", Action: act(poisonRetry)},
 			{Name: "drop", Usage: "delete one", ArgsUsage: "ADDR FILE", Action: act(poisonDrop)},
 		},
 		Action: a.needsSub,
@@ -59,7 +59,7 @@ func poisonRetry(b *bus.Bus, id agent.ID, name string) (string, error) {
 	}
 	for _, p := range append(bus.Arrived(), bus.Outbox, bus.Sent) {
 		if _, elsewhere := b.Read(id, p, name); elsewhere == nil {
-			return "", fmt.Errorf("%w; a file of that name is in %s (once it is valid, a poisoned file moves back by itself)", err, p)
+			return "", fmt.Errorf("%w; a file of that name is in %s (a poisoned file moves back by itself once it is valid)", err, p)
 		}
 	}
 	return "", err
@@ -99,7 +99,7 @@ func (a *app) poisonLs(c *cli.Context) error {
 
 func (a *app) poisonShow(c *cli.Context) error {
 	if c.NArg() != 2 {
-		return usagef("channel poison show: wants an address and a file's name; `netsky channel poison ls` shows both")
+		return usagef("channel poison show: needs an address and a file name; `netsky channel poison ls` lists both")
 	}
 	id, err := agent.ParseArg(c.Args().Get(0))
 	if err != nil {
@@ -115,7 +115,7 @@ func (a *app) poisonShow(c *cli.Context) error {
 	}
 	i := slices.IndexFunc(list, func(e bus.Entry) bool { return e.Name == c.Args().Get(1) })
 	if i < 0 {
-		return fmt.Errorf("%s: no poison of that name: %s", id, c.Args().Get(1))
+		return fmt.Errorf("%s: no poisoned file %s", id, c.Args().Get(1))
 	}
 	h, err := a.home()
 	if err != nil {

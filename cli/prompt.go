@@ -14,13 +14,13 @@ import (
 func (a *app) promptCommand() *cli.Command {
 	return &cli.Command{
 		Name:      "prompt",
-		Usage:     "what an agent is told",
+		Usage:     "print an agent's system prompt",
 		ArgsUsage: "AGENT",
-		Description: "Prints the system prompt that the agent's next start would get. --layers shows which part comes from where:\n" +
-			"the base, the role, and the files that `addendum` in netsky.toml names.",
+		Description: "Prints the system prompt for the agent's next start. --layers shows where each part comes from: the base, the role,\n" +
+			"and the files listed in `addendum` in netsky.toml.",
 		Flags: []cli.Flag{
-			&cli.BoolFlag{Name: "layers", Usage: "with a heading for each part"},
-			&cli.BoolFlag{Name: "startup", Usage: "the text in front of its first message instead"},
+			&cli.BoolFlag{Name: "layers", Usage: "print a heading for each part"},
+			&cli.BoolFlag{Name: "startup", Usage: "print the text in front of its first message instead"},
 		},
 		Action: func(c *cli.Context) error {
 			id, err := oneAgent(c, "one agent")

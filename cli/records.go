@@ -8,7 +8,7 @@ import (
 	"netsky/store"
 )
 
-// records opens the database for reading. That it was lost and made anew is said. The
+// records opens the database for reading, and says so if it was lost and rebuilt. The
 // error matches fs.ErrNotExist in a home in which no agent was ever started.
 func (a *app) records(ctx context.Context, h home.Dir) (*store.DB, error) {
 	db, rebuilt, err := observe.Records(ctx, h, a.bus)
@@ -19,15 +19,15 @@ func (a *app) records(ctx context.Context, h home.Dir) (*store.DB, error) {
 	return db, err
 }
 
-// freshRecords opens the records. Where no daemon mirrors the mailboxes into them,
-// that is done first.
+// freshRecords opens the database. If no daemon mirrors the mailboxes into it, it does
+// that first.
 func (a *app) freshRecords(ctx context.Context, h home.Dir) (*store.DB, error) {
 	db, err := a.records(ctx, h)
 	if err != nil {
 		return nil, err
 	}
 	if err := observe.Refresh(ctx, h, a.bus); err != nil {
-		a.warn("no daemon runs, and what came since it did is not in the records: %v", err)
+		a.warn("the daemon is not running, and what happened since it did is not in the records: %v", err)
 	}
 	return db, nil
 }

@@ -14,14 +14,14 @@ func (a *app) replyCommand() *cli.Command {
 		Name:        "reply",
 		Usage:       "answer a message",
 		ArgsUsage:   "ID TEXT",
-		Description: "Sends TEXT to whoever sent the message ID to you. The first characters of an id do, six at least.",
+		Description: "Sends TEXT to the sender of the message ID. The first six or more characters of an id are enough.",
 		Flags: []cli.Flag{
-			&cli.StringFlag{Name: "file", Usage: "take the text from `FILE`; - is stdin"},
-			&cli.BoolFlag{Name: "error", Usage: "say that it failed"},
+			&cli.StringFlag{Name: "file", Usage: "read the text from `FILE`; - is stdin"},
+			&cli.BoolFlag{Name: "error", Usage: "answer with an error"},
 		},
 		Action: func(c *cli.Context) error {
 			id := c.Args().First()
-			text, err := a.textArg(c, 1, "reply: wants an id and one text, in quotes")
+			text, err := a.textArg(c, 1, "reply: needs an id and one text, in quotes")
 			if err != nil {
 				return err
 			}

@@ -8,20 +8,20 @@ import (
 	"netsky/cli/report"
 )
 
-// tilde writes a path as people do.
+// tilde shortens a path below the user's home.
 func tilde(a *app, path string) string { return console.Tilde(a.getenv("HOME"), path) }
 
-// dumb reports whether the terminal takes no commands, only text.
+// dumb reports whether the terminal understands no control sequences.
 func (a *app) dumb() bool { return a.getenv("TERM") == "dumb" || a.getenv("TERM") == "" }
 
-// colors reports whether what goes to stdout may be coloured.
+// colors reports whether output to stdout may be coloured.
 func (a *app) colors() bool {
 	_, tty := console.Width(a.out)
 	return tty && a.getenv("NO_COLOR") == "" && !a.dumb()
 }
 
-// clear empties the screen before it is drawn again; on a dumb terminal what
-// follows stands below.
+// clear empties the screen before it is drawn again. On a dumb terminal the new one
+// follows the old one.
 func (a *app) clear() {
 	if a.dumb() {
 		fmt.Fprint(a.out, "\n")
@@ -30,7 +30,7 @@ func (a *app) clear() {
 	fmt.Fprint(a.out, "\x1b[H\x1b[J")
 }
 
-// printer is where an up or a down is reported.
+// printer returns where an up or a down is reported.
 func (a *app) printer(asJSON bool) report.Printer {
 	_, live := console.Width(a.out)
 	return report.Printer{Out: a.stdout(), Live: live && !a.dumb(), JSON: asJSON, Warn: a.warn, Home: a.getenv("HOME"), Version: Version}

@@ -27,8 +27,8 @@ import (
 func (a *app) initCommand() *cli.Command {
 	return &cli.Command{
 		Name:        "init",
-		Usage:       "write netsky.toml with its keys commented",
-		Description: "Makes the home directory and writes a netsky.toml in which every key stands with its default, commented out. A\nnetsky.toml that is there is left alone.",
+		Usage:       "write netsky.toml, with its keys commented out",
+		Description: "Creates the home directory and a netsky.toml that lists the keys with their defaults, commented out. An existing\nnetsky.toml is left as it is.",
 		Action: func(c *cli.Context) error {
 			if err := a.notForClones("init"); err != nil {
 				return err
@@ -48,7 +48,7 @@ func (a *app) initCommand() *cli.Command {
 				return err
 			}
 			if !written {
-				a.print("%s: is there already, left as it is", h.Path(home.ConfigFile))
+				a.print("%s: exists already, left as it is", h.Path(home.ConfigFile))
 				return nil
 			}
 			a.print("%s: written", h.Path(home.ConfigFile))
@@ -59,7 +59,7 @@ func (a *app) initCommand() *cli.Command {
 
 func (a *app) versionCommand() *cli.Command {
 	return &cli.Command{
-		Name: "version", Usage: "which netsky this is",
+		Name: "version", Usage: "print the version",
 		Action: func(*cli.Context) error { return a.version() },
 	}
 }
@@ -72,17 +72,17 @@ func (a *app) version() error {
 func (a *app) uninstallCommand() *cli.Command {
 	return &cli.Command{
 		Name:  "uninstall",
-		Usage: "end everything and take netsky off this machine",
-		Description: "Ends all agents, the ticker and the daemon, and removes the links named netsky on PATH that lead to this binary.\n" +
-			"That is all: your mail, records, configuration and the clones' workspaces stay in the home directory, and the\n" +
-			"binary stays in its checkout. What Claude Code and Codex have written in directories of their own (~/.claude,\n" +
-			"~/.codex) is theirs and stays, also with --purge.\n\n" +
+		Usage: "end everything and remove netsky from PATH",
+		Description: "Ends all agents, the ticker and the daemon, and removes the links named netsky on PATH that lead to this binary. Your\n" +
+			"mail, records, configuration and the clones' workspaces stay in the home directory, and the binary stays in its\n" +
+			"checkout. What Claude Code and Codex have written to their own directories (~/.claude, ~/.codex) stays, even with\n" +
+			"--purge.\n\n" +
 			"With --purge it also removes what netsky made in the home directory: all mail and records, netsky.toml, tmux.conf,\n" +
-			"prompts, logs, and the workspaces with all that is in them. Your own files there stay, also among netsky's, and\n" +
-			"are named. A git repository below the home with changes that are not committed, files that git ignores, stashes,\n" +
-			"or commits that are on no remote stops a purge before anything is ended, as does any other file in a workspace.\n" +
-			"Ignored directories (node_modules/) are removed with their repository, and are named first. A purge ends with 3\n" +
-			"and removes nothing while something of a killed agent may still run; `netsky forget --unproved` settles that.",
+			"prompts, logs, and the workspaces with everything in them. Your own files there stay, even among netsky's, and are\n" +
+			"listed. A purge ends and removes nothing while there is work that it would destroy: a git repository below the home\n" +
+			"with uncommitted changes, files that git ignores, stashes, or commits that are on no remote; or any other file in a\n" +
+			"workspace. Ignored directories (node_modules/) are removed with their repository and are listed first. While something\n" +
+			"of a killed agent may still run, a purge removes nothing and exits with 3; see `netsky forget --unproved`.",
 		Flags: []cli.Flag{
 			&cli.BoolFlag{Name: "purge", Usage: "also remove what netsky made in the home directory: mail, records, workspaces"},
 			&cli.BoolFlag{Name: "yes", Usage: "do not ask"},
@@ -93,7 +93,7 @@ func (a *app) uninstallCommand() *cli.Command {
 
 func (a *app) uninstall(c *cli.Context) error {
 	if id, err := a.self(); err != nil || id != agent.Owner {
-		return usagef("uninstall: only the owner does that, from a terminal of their own")
+		return usagef("uninstall: only the owner can do this, from a terminal of their own")
 	}
 	h, err := a.home()
 	if err != nil {
@@ -109,7 +109,7 @@ func (a *app) uninstall(c *cli.Context) error {
 		}
 	}
 	for _, line := range console.First(ignored) {
-		a.warn("a purge removes what git ignores, too: %s", tilde(a, line))
+		a.warn("a purge also removes what git ignores: %s", tilde(a, line))
 	}
 	if !c.Bool("yes") {
 		if ok, err := a.confirm("uninstall", uninstallQuestion(a, h, purge)); err != nil || !ok {
@@ -126,7 +126,7 @@ func (a *app) uninstall(c *cli.Context) error {
 		lock, err := h.Lock("uninstall")
 		switch {
 		case errors.Is(err, home.ErrLocked):
-			return fmt.Errorf("another uninstall is at work: %w; nothing was done here", err)
+			return fmt.Errorf("another uninstall is running: %w; this one did nothing", err)
 		case err == nil: // else the disk may be full
 			defer lock.Unlock()
 		}
@@ -138,16 +138,16 @@ func (a *app) uninstall(c *cli.Context) error {
 		full := errors.Is(err, syscall.ENOSPC) || errors.Is(err, syscall.EDQUOT)
 		switch {
 		case err != nil && purge && full && c.Context.Err() == nil:
-			a.warn("%v", err) // the purge makes room, and looks itself whether all has ended
+			a.warn("%v", err) // the purge frees space, and checks itself that everything has ended
 		case err != nil && !exists(h.Root()):
-			return fmt.Errorf("uninstall: another uninstall has removed %s meanwhile", tilde(a, h.Root()))
+			return fmt.Errorf("uninstall: another uninstall has meanwhile removed %s", tilde(a, h.Root()))
 		case err != nil:
 			return fmt.Errorf("uninstall: stopped: %w", err)
 		}
 	}
 	switch {
 	case !there:
-		a.print("%s: is not there", tilde(a, h.Root()))
+		a.print("%s: does not exist", tilde(a, h.Root()))
 	case purge:
 		if err := a.purge(c.Context, h, l); err != nil {
 			return err
@@ -159,12 +159,12 @@ func (a *app) uninstall(c *cli.Context) error {
 	return a.removeLinks()
 }
 
-// purgeCommand is a command line that purges the home once netsky is off PATH.
+// purgeCommand returns a command that purges the home once netsky is off PATH.
 func (a *app) purgeCommand(h home.Dir) string {
 	command := "netsky"
 	if own, err := os.Executable(); err == nil {
 		if real, err := filepath.EvalSymlinks(own); err == nil {
-			own = real // the link goes
+			own = real // the link will be gone
 		}
 		command = advice.Word(own)
 	}
@@ -174,7 +174,7 @@ func (a *app) purgeCommand(h home.Dir) string {
 	return command + " uninstall --purge"
 }
 
-// tellUnproved warns of starts of which something may run.
+// tellUnproved warns of starts of which something may still run.
 func (a *app) tellUnproved(list []spawn.Remnant) {
 	for _, r := range list {
 		a.warn("not proved: %s", r.What)
@@ -184,8 +184,8 @@ func (a *app) tellUnproved(list []spawn.Remnant) {
 	}
 }
 
-// tellCarried warns of the starts of which something may run and that an up has
-// replaced just now: those that were the last ones before. It is said once.
+// tellCarried warns, once, of starts that an up has just replaced although something
+// of them may still run.
 func (a *app) tellCarried(now, before []spawn.Remnant) {
 	if !proc.Reaps {
 		return
@@ -204,27 +204,27 @@ func (a *app) tellCarried(now, before []spawn.Remnant) {
 
 func uninstallQuestion(a *app, h home.Dir, purge bool) string {
 	if purge {
-		return fmt.Sprintf("End all agents and remove netsky and all that it made in %s, mail and records too?", tilde(a, h.Root()))
+		return fmt.Sprintf("End all agents and remove netsky and everything it made in %s, including mail and records?", tilde(a, h.Root()))
 	}
 	return fmt.Sprintf("End all agents and remove netsky? (%s stays)", tilde(a, h.Root()))
 }
 
-// confirm asks on a terminal; without one the answer has to be --yes.
+// confirm asks on the terminal; without one it requires --yes.
 func (a *app) confirm(verb, question string) (bool, error) {
 	if _, ok := console.Width(a.in); !ok {
-		return false, usagef("%s: this is no terminal to ask on; --yes says yes", verb)
+		return false, usagef("%s: not a terminal; use --yes to confirm", verb)
 	}
 	fmt.Fprintf(a.err, "%s [y/N] ", question)
 	var answer string
 	fmt.Fscanln(a.in, &answer)
 	if answer != "y" && answer != "yes" {
-		a.print("nothing done")
+		a.print("nothing was done")
 		return false, nil
 	}
 	return true, nil
 }
 
-// purge removes what netsky made in the home, after all has been ended.
+// purge removes what netsky made in the home, after everything has ended.
 func (a *app) purge(ctx context.Context, h home.Dir, l *spawn.Launcher) error {
 	left, err := uninstall.Purge(ctx, l, a.tellUnproved)
 	switch {
@@ -250,7 +250,7 @@ func (a *app) purge(ctx context.Context, h home.Dir, l *spawn.Launcher) error {
 func (a *app) removeLinks() error {
 	links, own, err := uninstall.RemoveLinks(append(filepath.SplitList(a.getenv("PATH")), console.Caller{Getenv: a.getenv}.LinkDirs()...))
 	for _, link := range links {
-		a.print("removed %s (the binary %s stays with its checkout)", tilde(a, link), tilde(a, own))
+		a.print("removed %s (the binary %s stays in its checkout)", tilde(a, link), tilde(a, own))
 	}
 	return err
 }

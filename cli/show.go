@@ -21,11 +21,11 @@ import (
 func (a *app) showCommand() *cli.Command {
 	return &cli.Command{
 		Name:      "show",
-		Usage:     "the story of a message, an agent, a session, a thread, a note or the owner",
+		Usage:     "print the history of a message, an agent, a session, a thread, a note or the owner",
 		ArgsUsage: "ID",
-		Description: "ID is the id of a message or a note, a start id, a thread's name, an agent or owner; the first characters of an id do, six at\n" +
-			"least. The name of a file that you dropped into an inbox stands for the message in it.\n" +
-			"Without the database it shows what the mailboxes still hold.",
+		Description: "ID is the id of a message or a note, a start id, a thread's name, an agent or owner; or the name of a file that you\n" +
+			"dropped into an inbox. The first six or more characters of an id are enough. Without the database it shows what the\n" +
+			"mailboxes still hold.",
 		Flags: []cli.Flag{&cli.BoolFlag{Name: "json", Usage: "print one JSON object"}},
 		Action: func(c *cli.Context) error {
 			id, err := one(c, "one id")
@@ -57,7 +57,7 @@ func (a *app) showCommand() *cli.Command {
 	}
 }
 
-// showAddress tells how an agent is, then what is on record about it.
+// showAddress prints an agent's state, then its history.
 func (a *app) showAddress(c *cli.Context, h home.Dir, id agent.ID) error {
 	l, err := a.launcher()
 	if err != nil {
@@ -80,7 +80,7 @@ func (a *app) showAddress(c *cli.Context, h home.Dir, id agent.ID) error {
 	case errors.Is(err, store.ErrNotFound), errors.Is(err, fs.ErrNotExist):
 		t = store.Timeline{Subject: store.Subject{Kind: "actor", ID: string(id)}, Events: []store.TimelineEvent{}}
 		if now == nil {
-			a.warn("nothing is on record about %s: no mail was sent or received yet", id)
+			a.warn("no records about %s: no mail was sent or received yet", id)
 		}
 	case err != nil:
 		a.warn("the records can't be read: %v", err)
@@ -104,8 +104,7 @@ func isNoDatabase(err error) bool {
 	return err != nil && !errors.Is(err, store.ErrNotFound) && !errors.Is(err, store.ErrAmbiguous)
 }
 
-// timelineSoon gives the daemon, where it runs, a moment to put on record what
-// has only just happened.
+// timelineSoon gives a running daemon a moment to record what has only just happened.
 func (a *app) timelineSoon(ctx context.Context, h home.Dir, id string) (store.Timeline, error) {
 	for i := 0; ; i++ {
 		t, err := a.timeline(ctx, h, id)
@@ -129,7 +128,7 @@ func (a *app) timeline(ctx context.Context, h home.Dir, id string) (store.Timeli
 	return db.Timeline(ctx, id)
 }
 
-// showAgent prints how an agent is now, and what a dead one said last.
+// showAgent prints an agent's state, and the last lines of a dead one.
 func (a *app) showAgent(ctx context.Context, l *spawn.Launcher, st spawn.Status) {
 	v := overview.Of(st)
 	since := ""
@@ -153,7 +152,7 @@ func (a *app) showAgent(ctx context.Context, l *spawn.Launcher, st spawn.Status)
 		return
 	}
 	lines, err := l.LastLines(ctx, st, 20)
-	if err != nil { // the pane is gone; the record below may have them
+	if err != nil { // the pane is gone; the history may have them
 		if k, err := l.Home.LoadKeeper(st.Agent); err == nil && k.Start == st.Start && k.Lost != "" {
 			a.print("  last lines none: the pane closed with its keeper")
 		}
@@ -165,8 +164,8 @@ func (a *app) showAgent(ctx context.Context, l *spawn.Launcher, st spawn.Status)
 	}
 }
 
-// conversation is the runtime's own name of what a start goes on with, "" if it
-// is not on record.
+// conversation returns the runtime's id of the conversation that a start continues, ""
+// if it is not recorded.
 func conversation(ctx context.Context, h home.Dir, start string) string {
 	db, err := store.OpenRead(ctx, h)
 	if err != nil {
@@ -180,7 +179,7 @@ func conversation(ctx context.Context, h home.Dir, start string) string {
 	return s.Thread
 }
 
-// showFromBus tells what the mailboxes hold of a message that is not on record.
+// showFromBus prints what the mailboxes hold of a message that is not recorded.
 func (a *app) showFromBus(c *cli.Context, id string, why error) error {
 	b, err := a.bus()
 	if err != nil {
@@ -193,7 +192,7 @@ func (a *app) showFromBus(c *cli.Context, id string, why error) error {
 	if len(list) == 0 {
 		switch {
 		case errors.Is(why, fs.ErrNotExist):
-			return fmt.Errorf("%s: %w: in no mailbox, and nothing is on record yet", id, store.ErrNotFound)
+			return fmt.Errorf("%s: %w: in no mailbox, and there are no records yet", id, store.ErrNotFound)
 		case isNoDatabase(why):
 			return fmt.Errorf("%s: in no mailbox, and the records can't be read: %w", id, why)
 		}
@@ -203,7 +202,7 @@ func (a *app) showFromBus(c *cli.Context, id string, why error) error {
 		a.warn("the records can't be read (%v); this is what the mailboxes hold", why)
 		a.advise(why)
 	} else {
-		a.warn("not on record yet; this is what the mailboxes hold")
+		a.warn("not recorded yet; this is what the mailboxes hold")
 	}
 	if c.Bool("json") {
 		var found []map[string]any

@@ -8,13 +8,13 @@ import (
 	"syscall"
 )
 
-// signaled is the cause of a context that a signal has ended.
+// signaled is the cause of a context that a signal has canceled.
 type signaled struct{ syscall.Signal }
 
-func (s signaled) Error() string { return s.String() + ": told to end" }
+func (s signaled) Error() string { return s.String() + ": signal received" }
 
-// Signals returns a context that the first of the signals ends. After stop they
-// are delivered as before.
+// Signals returns a context that the first of these signals cancels. After stop they are
+// handled as before.
 func Signals(parent context.Context, list ...os.Signal) (ctx context.Context, stop func()) {
 	ctx, cancel := context.WithCancelCause(parent)
 	c := make(chan os.Signal, 1)
@@ -34,7 +34,7 @@ func Signals(parent context.Context, list ...os.Signal) (ctx context.Context, st
 	}
 }
 
-// endedBy is the signal that has ended the context, SIGINT if that is not known.
+// endedBy returns the signal that has canceled the context, SIGINT if it is unknown.
 func endedBy(ctx context.Context) syscall.Signal {
 	var s signaled
 	if errors.As(context.Cause(ctx), &s) {

@@ -17,23 +17,23 @@ func (a *app) statusCommand() *cli.Command {
 		Name:    "status",
 		Args:    true,
 		Aliases: []string{"ps", "ls", "list"},
-		Usage:   "how the agents are, and what waits",
-		Description: "Each agent with its state, since when, and what the verdict rests on. It needs neither the daemon nor the\n" +
-			"database. --line prints it in short for a tmux status-right of your own. `ps`, `ls` and `list` are the same verb.",
+		Usage:   "print the state of the agents, and what needs you",
+		Description: "Prints each agent with its state and for how long it has been in it; -v adds the evidence for that state. It needs\n" +
+			"neither the daemon nor the database. --line is for a tmux status-right of your own. `ps`, `ls` and `list` are aliases.",
 		Flags: []cli.Flag{
 			&cli.BoolFlag{Name: "json", Usage: "print one JSON object"},
-			&cli.BoolFlag{Name: "watch", Aliases: []string{"w"}, Usage: "draw it again every second, until Ctrl-C"},
-			&cli.BoolFlag{Name: "line", Usage: "one short line"},
-			&cli.IntFlag{Name: "width", Usage: "with --line: in at most `N` columns", DefaultText: "as wide as it is"},
-			&cli.BoolFlag{Name: "verbose", Aliases: []string{"v"}, Usage: "with evidence, directories and ids"},
+			&cli.BoolFlag{Name: "watch", Aliases: []string{"w"}, Usage: "print it again every second, until Ctrl-C"},
+			&cli.BoolFlag{Name: "line", Usage: "print one short line"},
+			&cli.IntFlag{Name: "width", Usage: "with --line: use at most `N` columns", DefaultText: "no limit"},
+			&cli.BoolFlag{Name: "verbose", Aliases: []string{"v"}, Usage: "also print evidence, directories and ids"},
 		},
 		Action: func(c *cli.Context) error {
 			if c.NArg() > 0 {
-				return usagef("status: takes no arguments; `netsky show %s` tells one agent's story", c.Args().First())
+				return usagef("status: takes no arguments; `netsky show %[1]s` prints the history of %[1]s", c.Args().First())
 			}
 			if c.Bool("line") {
 				width := c.Int("width")
-				if c.IsSet("width") { // what tmux computes may be below 1
+				if c.IsSet("width") { // a width that tmux computes may be below 1
 					width = max(width, 1)
 				}
 				return a.statusLine(c.Context, width)

@@ -13,8 +13,8 @@ import (
 	"netsky/cli/overview"
 )
 
-// statusLine prints the state in one short line, for tmux. It never fails
-// loudly: a status line shows what it can. width is the room there is, 0 without end.
+// statusLine prints the state in one short line of at most width columns, 0 for no
+// limit. It is for tmux: errors appear in that line.
 func (a *app) statusLine(ctx context.Context, width int) error {
 	text := func(s string) error {
 		fmt.Fprintln(a.stdout(), console.Cut(s, width))
@@ -39,7 +39,7 @@ func (a *app) statusLine(ctx context.Context, width int) error {
 	return nil
 }
 
-// summary is `netsky` alone: the state in three lines and the next step.
+// summary runs `netsky` without a verb: the state in three lines, and the next step.
 func (a *app) summary(c *cli.Context) error {
 	if c.Bool("version") {
 		return a.version()
@@ -53,7 +53,7 @@ func (a *app) summary(c *cli.Context) error {
 		return err
 	}
 	waiting, poisoned := 0, 0
-	var up, dead, owed []agent.ID // in the order people do: agent0 first; owed are down, and mail waits for them
+	var up, dead, owed []agent.ID // agent0 first; owed are down, with mail waiting for them
 	for _, s := range v.Agents {
 		switch s.State {
 		case agent.Down:
@@ -76,26 +76,26 @@ func (a *app) summary(c *cli.Context) error {
 	next := ""
 	switch {
 	case len(dead) > 1 && len(up) == 0:
-		next = "netsky status says how they ended; netsky up starts them again"
+		next = "netsky status shows how they ended; netsky up starts them again"
 	case len(dead) > 0:
-		next = fmt.Sprintf("netsky show %s says how it ended; netsky agent %s starts it again", dead[0], dead[0].N())
+		next = fmt.Sprintf("netsky show %s shows how it ended; netsky agent %s starts it again", dead[0], dead[0].N())
 	case len(up) == 0:
 		next = "netsky up starts agents"
 	case v.Daemon.Wanted && v.Daemon.State != "running":
 		next = "netsky up starts the daemon again"
 	case v.Asked > 0:
-		next = "netsky approvals lists what agents ask for"
+		next = "netsky approvals lists what agents ask permission for"
 	case asks:
-		next = fmt.Sprintf("netsky attach %s answers what it waits for; netsky status says what", at)
+		next = fmt.Sprintf("netsky attach %s lets you answer what it waits for; netsky status shows what that is", at)
 	case v.Unread > 0:
 		next = "netsky inbox shows your mail"
 	case blocked:
 		next = strings.ReplaceAll(what, "`", "")
 	case poisoned > 0:
-		next = "netsky channel poison ls lists what could not be read"
+		next = "netsky channel poison ls lists the unreadable messages"
 	case len(owed) > 0:
-		next = fmt.Sprintf("netsky up %s starts it, and it takes the mail that waits for it", owed[0])
-	case len(up) == 1 && up[0] == agent.Infinity: // it repairs; work is for the others
+		next = fmt.Sprintf("netsky up %s starts it; mail is waiting for it", owed[0])
+	case len(up) == 1 && up[0] == agent.Infinity: // it only repairs
 		next = "netsky up starts agent0 and the clones"
 	default:
 		next = fmt.Sprintf("netsky ask %s \"…\" gives %[1]s work; netsky help lists the verbs", up[0])

@@ -132,7 +132,7 @@ func (s *screen) watches(t *testing.T) {
 	s.types("clear; netsky uninstall", "Enter")
 	s.shows(`End all agents and remove netsky\? \(.* stays\) \[y/N\]`)
 	s.types("n", "Enter")
-	s.shows(`nothing done`)
+	s.shows(`nothing was done`)
 	s.world.must(t, "netsky", "down", "--force", "agent1")
 }
 
@@ -223,7 +223,7 @@ func TestCompletionZsh(t *testing.T) {
 	s.shows(`(?m)netsky agent 1 --type demo *$`)
 	s.keys("C-u")
 	s.types("netsky in", "Tab")
-	s.shows(`inbox +-- your mail`)
+	s.shows(`inbox +-- print your mail`)
 }
 
 func mustWorld(t testing.TB) *world {

@@ -4,8 +4,8 @@ import (
 	"netsky/cli/spell"
 )
 
-// unknownVerb says which verb was probably meant: by what people are used to,
-// else by a slip of the fingers.
+// unknownVerb returns the error of an unknown verb, with the one that was probably meant:
+// what other programs' verb does here, or a similar word.
 func (a *app) unknownVerb(word string, rest []string) error {
 	if meant := spell.Habit(word, rest); meant != "" {
 		return usagef("no verb %q: %s", word, meant)

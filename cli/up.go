@@ -23,17 +23,17 @@ import (
 func (a *app) upCommand() *cli.Command {
 	return &cli.Command{
 		Name:      "up",
-		Usage:     "start agents: agent0, N clones and agentinfinity, or those you name",
+		Usage:     "start the team: agent0, N clones and agentinfinity; or only the agents you name",
 		ArgsUsage: "[N|AGENT…] [OBJECTIVE]",
-		Description: "N is the number of clones, agent1 to agentN; without it, `clones` of netsky.toml (2). With names, only those agents\n" +
-			"are started. What is up stays as it is, a dead agent is replaced, and nothing is ever stopped. The daemon and the\n" +
-			"ticker, which starts it again, come with them. An OBJECTIVE is a text in quotes with a space in it, or that of\n" +
-			"--objective; it becomes the first message of agent0, or of the one agent that is named.\n" +
-			"One line an agent reports how far it has come: ready, or failed with what its pane shows.\n" +
-			"More than 50 clones are started only after a question, or with --yes, and 60 agents at a time.",
+		Description: "N is the number of clones, agent1 to agentN (default: `clones` in netsky.toml, 2). If you name agents, only those are\n" +
+			"started. Running agents stay as they are, dead ones are replaced, and nothing is stopped. The daemon is started too,\n" +
+			"and the ticker, which restarts the daemon. OBJECTIVE is a quoted text with a space in it, or the text of --objective:\n" +
+			"the first message to agent0, or to the one agent you name.\n\n" +
+			"For each agent a line reports that it is ready, or that it failed, with the last lines of its pane. More than 50\n" +
+			"clones are started only if you confirm it or use --yes. Agents are started 60 at a time.",
 		Flags: startFlags(
-			&cli.BoolFlag{Name: "no-attach", Usage: "stay here instead of going to agent0's pane"},
-			&cli.StringFlag{Name: "objective", Usage: "`TEXT` is the first message"},
+			&cli.BoolFlag{Name: "no-attach", Usage: "do not attach to agent0's pane"},
+			&cli.StringFlag{Name: "objective", Usage: "send `TEXT` as the first message"},
 		),
 		Action: func(c *cli.Context) error {
 			if err := a.notForClones("up"); err != nil {
@@ -60,17 +60,17 @@ func (a *app) agentCommand() *cli.Command {
 		Name:      "agent",
 		Usage:     "start one agent",
 		ArgsUsage: "N|infinity",
-		Description: "Starts agentN if it is not up. With --fresh one that is up is ended first, and the new one starts with a clean\n" +
-			"conversation. Nothing is ended unless the new one can be started; a running turn is waited for, up to 60 s.",
+		Description: "Starts agentN if it is not up. With --fresh, an agent that is up is ended first, and started with a new conversation.\n" +
+			"It is ended only if it can be started again, and has up to 60 s to finish its running turn.",
 		Flags: startFlags(
-			&cli.BoolFlag{Name: "fresh", Usage: "end it first if it is up, and forget its conversation"},
-			&cli.StringFlag{Name: "objective", Usage: "`TEXT` is its first message"},
+			&cli.BoolFlag{Name: "fresh", Usage: "end it first if it is up, and start a new conversation"},
+			&cli.StringFlag{Name: "objective", Usage: "send `TEXT` as its first message"},
 		),
 		Action: func(c *cli.Context) error {
 			if err := a.notForClones("agent"); err != nil {
 				return err
 			}
-			id, err := oneAgent(c, "one agent: 3, agent3 or infinity; a text for it goes behind --objective")
+			id, err := oneAgent(c, "one agent: 3, agent3 or infinity; use --objective for a text")
 			if err != nil {
 				return err
 			}
@@ -83,7 +83,7 @@ func (a *app) agentCommand() *cli.Command {
 	}
 }
 
-// stayedUp are those of the agents that an up has found up, and left as they were.
+// stayedUp returns the agents that were already up and were left as they are.
 func stayedUp(states spawn.Statuses, ends []spawn.Progress) (list spawn.Statuses) {
 	for _, p := range ends {
 		if p.Step == spawn.StepAlready {
@@ -108,8 +108,8 @@ type upRun struct {
 	why       error // with demo chosen: what stands in the way of a model
 	ended     []agent.ID
 	objective string
-	misplaced []spawn.Status // up on another runtime than was wanted
-	disobeyed error          // what agents that are up can't obey
+	misplaced []spawn.Status // up on another runtime than requested
+	disobeyed error          // options that can't be applied to agents that are up
 
 	rep    *report.Up
 	pong   daemon.Pong
@@ -117,7 +117,7 @@ type upRun struct {
 	stayed []spawn.Progress
 }
 
-// up brings the agents up and tells of it; whole also attaches and explains.
+// up starts the agents and reports it; whole also attaches and explains.
 func (a *app) up(c *cli.Context, ids []agent.ID, objective string, whole bool) error {
 	u := &upRun{a: a, c: c, ids: ids, whole: whole, objective: objective, wish: plan.Wish{Runtime: c.String("type"), Dir: c.String("dir")}}
 	if c.Bool("fresh") {
@@ -145,7 +145,7 @@ func (a *app) up(c *cli.Context, ids []agent.ID, objective string, whole bool) e
 	return u.tell(ends)
 }
 
-// plan decides what is started, on what and where.
+// plan decides what is started, on which runtime and where.
 func (u *upRun) plan() error {
 	a := u.a
 	var err error
@@ -161,8 +161,8 @@ func (u *upRun) plan() error {
 		return err
 	}
 	if u.self.IsAgent() && len(la.Env) > 0 {
-		// What an agent starts inherits what the agent did, and not what its
-		// runtime has put into the environment of its tools.
+		// An agent started by an agent inherits the same environment, without what
+		// the runtime adds for its tools.
 		a.environ = la.Env
 	}
 	if u.l, err = a.launcher(); err != nil {
@@ -175,7 +175,7 @@ func (u *upRun) plan() error {
 	if u.plans, u.why, err = p.Plans(u.c.Context, u.ids, u.wish); err != nil {
 		return err
 	}
-	if u.wish.Dir != "" { // also for agents that are up: no hint ends them for a directory that can't be worked in
+	if u.wish.Dir != "" { // also for agents that are up: no advice may end them for an unusable directory
 		if err := spawn.CheckDir(u.plans[0].Dir); err != nil {
 			return exitError{exitUsage, fmt.Errorf("--dir: %w; nothing was started or ended", err)}
 		}
@@ -185,8 +185,7 @@ func (u *upRun) plan() error {
 	return nil
 }
 
-// prepare finds what stands in the way, before anything runs: the daemon is not started
-// for an up that can't be.
+// prepare finds what prevents the up before anything is started.
 func (u *upRun) prepare() (err error) {
 	all := u.plans
 	u.prep, err = u.l.Prepare(u.c.Context, all, u.ended...)
@@ -208,7 +207,7 @@ func (u *upRun) prepare() (err error) {
 	return nil
 }
 
-// agree gets the owner's word for what needs it, and ends what is to begin anew.
+// agree gets the owner's consent where it is needed, and ends agents that start fresh.
 func (u *upRun) agree() error {
 	a, h := u.a, u.l.Home
 	starting := toStart(u.plans, u.prep.States)
@@ -216,7 +215,7 @@ func (u *upRun) agree() error {
 	if err != nil {
 		return err
 	}
-	for _, s := range said { // with the answer something else may stand in the way
+	for _, s := range said { // the answer may bring up another obstacle
 		of := slices.DeleteFunc(slices.Clone(starting), func(p spawn.Plan) bool { return p.Runtime.Name() != s.w.Runtime })
 		if err := u.l.Recheck(u.c.Context, u.prep, of); err != nil {
 			return err
@@ -237,14 +236,14 @@ func (u *upRun) agree() error {
 	return nil
 }
 
-// start starts the daemon and the agents. Its error is that none has come up.
+// start starts the daemon and the agents. It fails if no agent has come up.
 func (u *upRun) start() ([]spawn.Progress, error) {
 	a, l, ctx := u.a, u.l, u.c.Context
 	setup, err := a.tmuxSetup()
 	if err != nil {
-		a.warn("%v; tmux is started without it", err)
+		a.warn("%v; starting tmux without it", err)
 	}
-	begin := func() error { // as long as no `down --all` can end it
+	begin := func() error { // while no `down --all` can end it
 		if err := l.Home.SetDesired(agent.DaemonName, true, string(u.self)); err != nil {
 			return err
 		}
@@ -280,7 +279,7 @@ func (u *upRun) start() ([]spawn.Progress, error) {
 	return ends, nil
 }
 
-// tell sends the objective, says how the up ended, and what there is to do next.
+// tell sends the objective and reports how the up ended and what to do next.
 func (u *upRun) tell(ends []spawn.Progress) error {
 	a, asJSON := u.a, u.c.Bool("json")
 	if !u.tellUnsent() {
@@ -322,8 +321,8 @@ func (u *upRun) tell(ends []spawn.Progress) error {
 	return nil
 }
 
-// tellUnsent says that the objective stays unsent, if the agent it is for runs on what it
-// was not meant for.
+// tellUnsent reports whether the objective is not sent, because its agent runs on
+// another runtime than requested, and says so.
 func (u *upRun) tellUnsent() bool {
 	unsent := u.objective != "" && len(u.misplaced) > 0 && u.misplaced[0].Agent == u.ids[0]
 	if unsent {
@@ -332,7 +331,7 @@ func (u *upRun) tellUnsent() bool {
 	return unsent
 }
 
-// tellDemo explains agents that have started on demo for want of a model.
+// tellDemo explains why agents run on demo.
 func (u *upRun) tellDemo(ends []spawn.Progress) {
 	started := slices.ContainsFunc(ends, func(p spawn.Progress) bool { return p.Step == spawn.StepReady })
 	switch {
@@ -345,7 +344,7 @@ func (u *upRun) tellDemo(ends []spawn.Progress) {
 	}
 }
 
-// toStart are the plans of agents that are not up: only they need somebody's word.
+// toStart returns the plans of agents that are not up: only they need consent.
 func toStart(plans []spawn.Plan, states spawn.Statuses) []spawn.Plan {
 	return slices.DeleteFunc(slices.Clone(plans), func(p spawn.Plan) bool { return states.Find(p.Agent).Alive() })
 }
@@ -380,17 +379,17 @@ func (a *app) sendObjective(c *cli.Context, l *spawn.Launcher, id agent.ID, text
 	if !c.Bool("json") {
 		a.warn("sent %s to %s: %s", r.ID, id, console.FirstLine(text))
 	}
-	// On record also when the agent was up already and nothing of it was started.
+	// Recorded here too, as an agent that was already up has had no new start.
 	l.Journal.Record(c.Context, store.UpsertActor{ID: id, Role: id.Role(), Objective: text, Desired: store.DesiredUp})
 	return nil
 }
 
 func (a *app) explainDemo(n int, why error) {
-	fmt.Fprint(a.err, "netsky: ", a.called(fmt.Sprintf(`these %d run on demo (%s): programs without a model
+	fmt.Fprint(a.err, "netsky: ", a.called(fmt.Sprintf(`these %d agents run on demo (%s): programs without a model
 that show their mail, answer it and obey a few commands (/delegate, /busy, /crash …), at no cost.
-agent0 is the manager, agent1… are its workers, agentinfinity is there for repairs.
-  netsky ask agent0 "/delegate agent1 what is your name?"    hand work on and get the answer
+agent0 is the manager, agent1… are the workers, agentinfinity does repairs.
+  netsky ask agent0 "/delegate agent1 what is your name?"    delegate work and print the answer
   netsky attach agent1                                       look at its pane; C-b d leaves
-  netsky status                                              how everything is
+  netsky status                                              show the state of everything
 `, n, envelope.Plain(console.FirstLine(why.Error())))))
 }

@@ -14,8 +14,8 @@ import (
 	"netsky/tmux"
 )
 
-// stillWanted reports whether the daemon that a verb has found or started was to
-// be ended meanwhile.
+// stillWanted returns an error if the daemon's desired state has meanwhile become
+// down.
 func stillWanted(h home.Dir) error {
 	if d, err := h.LoadDesired(agent.DaemonName); err != nil || d.Up {
 		return err
@@ -23,14 +23,14 @@ func stillWanted(h home.Dir) error {
 	return fmt.Errorf("daemon: %w", daemon.ErrUnwanted)
 }
 
-// startDaemon starts the daemon if none answers. It ends by itself if it is to be
-// down by then.
+// startDaemon starts the daemon if none answers. It ends by itself if its desired
+// state is down by then.
 func (a *app) startDaemon(ctx context.Context, h home.Dir, bin string) (daemon.Pong, bool, error) {
 	return daemon.Start(ctx, h, []string{bin, "daemon", "run", "--wanted"}, a.daemonEnv(h))
 }
 
-// wantDaemon has the daemon run, and says so if it did not: like an up, not while
-// a down ends all.
+// wantDaemon starts the daemon if it is not running, and says so. Like an up, it waits
+// for a running down.
 func (a *app) wantDaemon(ctx context.Context, l *spawn.Launcher) error {
 	p, err := daemon.Ping(ctx, l.Home)
 	if err == nil && !home.Removed(p.Binary) && stillWanted(l.Home) == nil {
@@ -48,13 +48,13 @@ func (a *app) wantDaemon(ctx context.Context, l *spawn.Launcher) error {
 	})
 }
 
-// daemonEnv is the environment of a daemon that is to outlive this verb.
+// daemonEnv returns the environment for a daemon, which outlives this verb.
 func (a *app) daemonEnv(h home.Dir) []string {
 	return append(program.Inherited(a.environ), "NETSKY_HOME="+h.Root())
 }
 
-// tmuxSetup are lines for the tmux server beside what every up sets. An error
-// is about the owner's tmux.conf: the lines are right without it.
+// tmuxSetup returns additional configuration lines for the tmux server. An error is
+// about the owner's tmux.conf; the lines are valid without it.
 func (a *app) tmuxSetup() (lines []string, err error) {
 	if a.getenv("NETSKY_TMUX_SOCKET") != "" {
 		h, err := a.home()

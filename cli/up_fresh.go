@@ -13,8 +13,8 @@ import (
 	"netsky/spawn/claude"
 )
 
-// endForFresh ends an agent whose next start is to be a clean one, once nothing
-// stands in the way of that start.
+// endForFresh ends an agent and forgets its conversation. It is called once nothing
+// prevents the next start.
 func (a *app) endForFresh(ctx context.Context, l *spawn.Launcher, id, self agent.ID) error {
 	list, err := l.Inspect(ctx)
 	if err != nil {
@@ -34,7 +34,7 @@ func (a *app) endForFresh(ctx context.Context, l *spawn.Launcher, id, self agent
 	return forget(l.Home, id)
 }
 
-// forget removes what names the agent's conversation, whatever it ran on.
+// forget removes the files that name the agent's conversation, on any runtime.
 func forget(h home.Dir, id agent.ID) error {
 	return errors.Join(h.Remove(codex.StateFile(id)), claude.Forget(h, id))
 }

@@ -61,7 +61,7 @@ func TestNamesAgentsOfOtherVersion(t *testing.T) {
 		}
 	}
 	const want = "agent0 and agent1 still run netsky 0.0.9, and this is "
-	const how = "`netsky down agent0 agent1 && netsky up agent0 agent1` starts them anew"
+	const how = "`netsky down agent0 agent1 && netsky up agent0 agent1` restarts them"
 	for _, args := range [][]string{{"status"}, {"status", "-v"}, {"up", "1", "--no-attach"}} {
 		out, err := w.command(t.Context(), "netsky", args...).CombinedOutput()
 		if err != nil || strings.Count(string(out), want) != 1 || strings.Count(string(out), how) != 1 {

@@ -12,7 +12,7 @@ import (
 	"netsky/spawn"
 )
 
-// chooseDir asks where the agents of a first up work, when that would be netsky's own
+// chooseDir asks where the agents of a first up work if that would be netsky's own
 // checkout.
 func (a *app) chooseDir(p *plan.Planner, ids []agent.ID, flag string) error {
 	own, ok, err := p.OwnCheckout(ids, flag)
@@ -20,12 +20,12 @@ func (a *app) chooseDir(p *plan.Planner, ids []agent.ID, flag string) error {
 		return err
 	}
 	unsaid := exitError{exitUsage, advice.With(
-		fmt.Errorf("%s: is netsky's own checkout, where agents work only if you say so; nothing was started", own),
-		"name your project's directory: cd DIR first, or --dir DIR (--dir . is this one)")}
+		fmt.Errorf("%s: is netsky's own checkout, where agents work only if you ask for it; nothing was started", own),
+		"cd to your project first, or use --dir DIR (--dir . is this directory)")}
 	if _, ok := console.Width(a.in); !ok {
 		return unsaid
 	}
-	fmt.Fprintf(a.err, "This is netsky's own checkout, %s.\nIn which directory shall the agents work? They may edit what is there (. is this one): ", tilde(a, own))
+	fmt.Fprintf(a.err, "This is netsky's own checkout, %s.\nIn which directory should the agents work? They may edit what is there (. is this one): ", tilde(a, own))
 	answer, err := console.ReadLine(a.in)
 	if err != nil && answer == "" {
 		return err
@@ -44,8 +44,8 @@ func (a *app) chooseDir(p *plan.Planner, ids []agent.ID, flag string) error {
 	return nil
 }
 
-// tellWhere says that agents work elsewhere than where the caller is, when only
-// the record of an earlier up says so.
+// tellWhere warns if agents work in another directory than the caller's only because an
+// earlier up has set it.
 func (a *app) tellWhere(p *plan.Planner, plans []spawn.Plan, flag string) {
 	here, err := p.Cwd()
 	if err != nil {
@@ -63,7 +63,7 @@ func (a *app) tellWhere(p *plan.Planner, plans []spawn.Plan, flag string) {
 // maxUnasked is how many clones an up starts without asking.
 const maxUnasked = 50
 
-// agreeToMany makes sure that somebody wants so many agents: on the terminal, or by
+// agreeToMany has the owner confirm a large number of clones, on the terminal or by
 // --yes. More than this machine has room for are refused in any case.
 func (a *app) agreeToMany(plans []spawn.Plan, yes bool) error {
 	c := plan.CostOf(plans)
@@ -82,11 +82,11 @@ func (a *app) agreeToMany(plans []spawn.Plan, yes bool) error {
 	fmt.Fprintf(a.err, "%s.\nStart them? [y/N] ", cost)
 	answer, err := console.ReadLine(a.in)
 	if err != nil && answer == "" {
-		return usagef("up: nothing was chosen: nothing started")
+		return usagef("up: no answer; nothing was started")
 	}
 	switch strings.ToLower(strings.TrimSpace(answer)) {
 	case "y", "yes":
 		return nil
 	}
-	return usagef("up: not confirmed: nothing started")
+	return usagef("up: not confirmed; nothing was started")
 }

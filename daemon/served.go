@@ -6,12 +6,11 @@ import (
 	"time"
 )
 
-// servedWithin is how long a daemon that has just started may take until it
-// serves the dashboard.
+// servedWithin is how long a daemon that has just started may take to serve the
+// dashboard.
 const servedWithin = 5 * time.Second
 
-// Served asks the daemon for something of the dashboard's, again while it does
-// not serve that yet.
+// Served calls ask, which needs the dashboard, again until the daemon serves it.
 func Served(ctx context.Context, ask func() error) error {
 	for end := time.Now().Add(servedWithin); ; {
 		err := ask()

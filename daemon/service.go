@@ -21,7 +21,6 @@ const stopWithin = 3 * time.Second
 // runAll starts the services in order. When ctx or one of them ends, it stops them in
 // reverse order, each when the one before has ended or its time is up. The error joins the
 // cause, if that is a failure, and what failed meanwhile, each with the service's name.
-// each with the service's name.
 func runAll(ctx context.Context, log *slog.Logger, list ...service) error {
 	type ending struct {
 		cancel context.CancelFunc

@@ -22,7 +22,7 @@ const URLFile = home.RunDir + "/url"
 // portEvery is how often a port in use by another program is retried.
 const portEvery = time.Second
 
-// A Web says how the dashboard is served.
+// A Web describes how the dashboard is served.
 type Web struct {
 	URL   string `json:"url,omitempty"`   // "": not served at the moment
 	Error string `json:"error,omitempty"` // why
@@ -168,7 +168,7 @@ type NotServed struct{ Web Web }
 
 func (e *NotServed) Error() string { return "dashboard: not served: " + e.Web.Error }
 
-// Advice is what to do next where another program has the port.
+// Advice returns what to do next if another program has the port.
 func (e *NotServed) Advice() string {
 	if !e.Web.Taken {
 		return ""
@@ -192,24 +192,24 @@ func askWeb(ctx context.Context, home home.Dir, method, path string, answer any)
 	return json.Unmarshal(a.Value, answer)
 }
 
-// Link is a link that signs one browser in.
+// Link returns a link that signs in one browser.
 func Link(ctx context.Context, home home.Dir) (l access.Link, err error) {
 	err = askWeb(ctx, home, http.MethodPost, "/dashboard/link", &l)
 	return l, err
 }
 
-// Rotate replaces the dashboard's token and signs everybody out.
+// Rotate replaces the dashboard's token and signs out all browsers.
 func Rotate(ctx context.Context, home home.Dir) error {
 	return askWeb(ctx, home, http.MethodPost, "/dashboard/rotate", nil)
 }
 
-// Browsers are those that are signed in to the dashboard.
+// Browsers returns the browsers that are signed in to the dashboard.
 func Browsers(ctx context.Context, home home.Dir) (list []access.Browser, err error) {
 	err = askWeb(ctx, home, http.MethodGet, "/dashboard/browsers", &list)
 	return list, err
 }
 
-// SignOut signs a browser out of the dashboard, all with "", and returns how many.
+// SignOut signs a browser out of the dashboard, all of them for "", and returns how many.
 func SignOut(ctx context.Context, home home.Dir, id string) (n int, err error) {
 	err = askWeb(ctx, home, http.MethodPost, "/dashboard/sign-out?browser="+url.QueryEscape(id), &n)
 	return n, err

@@ -1,5 +1,5 @@
-// Package complete answers a shell that asks what could come next on a command line. It
-// runs no verb and changes nothing.
+// Package complete answers a shell's requests for completions. It runs no verb and
+// changes nothing.
 package complete
 
 import (
@@ -18,22 +18,22 @@ import (
 	"netsky/cli/line"
 )
 
-// word is the first argument of a shell that asks what could stand in place of the last
-// word. earlier is how the scripts of earlier versions asked: it stood last, behind the
-// words before and, if that began with a dash, the one to complete.
+// word is the first argument of a request to complete the last word. earlier is how the
+// scripts of earlier versions asked: as the last argument, after the words before and, if
+// it began with a dash, the one to complete.
 const (
 	word    = "__complete"
 	earlier = "--generate-bash-completion"
 )
 
-// A Completer knows what could come next.
+// A Completer finds completions.
 type Completer struct {
 	Table    *cli.App
 	Home     func() (home.Dir, error)
-	Runtimes func() []string // all that --type may name
+	Runtimes func() []string // the values of --type
 }
 
-// Asked takes a command line apart that asks what could come next.
+// Asked parses a command line that requests completions; ok is false for any other.
 func Asked(args []string) (q Question, ok bool) {
 	q.meanings = true
 	switch {
@@ -52,14 +52,14 @@ func Asked(args []string) (q Question, ok bool) {
 	return q, true
 }
 
-// A Question is what a shell asks.
+// A Question is a request for completions.
 type Question struct {
 	words    []string
 	current  string
-	meanings bool // they are wanted as well
+	meanings bool // the shell also shows descriptions
 }
 
-// Lines is the answer, nothing if it would take too long.
+// Lines returns the answer, empty if it would take too long.
 func (c Completer) Lines(q Question) (lines []string) {
 	found := make(chan []candidate, 1)
 	go func() { found <- c.candidates(q.words, q.current) }()
@@ -72,16 +72,16 @@ func (c Completer) Lines(q Question) (lines []string) {
 			}
 			lines = append(lines, text)
 		}
-	case <-time.After(time.Second): // a shell that waits is worse than one that knows nothing
+	case <-time.After(time.Second): // no completions are better than a shell that hangs
 	}
 	return lines
 }
 
-// A candidate is a word that could come next.
+// A candidate is a possible completion, with a description.
 type candidate struct{ word, meaning string }
 
 func (c Completer) candidates(words []string, current string) (list []candidate) {
-	// bash takes --type=demo for three words.
+	// bash splits --type=demo into three words.
 	words = slices.DeleteFunc(slices.Clone(words), func(w string) bool { return w == "=" })
 	option := ""
 	if current == "=" {
@@ -110,7 +110,7 @@ func (c Completer) candidates(words []string, current string) (list []candidate)
 	return list
 }
 
-// optionsOf are the options that the verb has and the line has not.
+// optionsOf returns the verb's options that are not on the line yet.
 func optionsOf(table *cli.App, l line.Line) (list []candidate) {
 	flags := slices.Clone(table.Flags)
 	if l.Command != nil {
@@ -130,7 +130,7 @@ func optionsOf(table *cli.App, l line.Line) (list []candidate) {
 	return list
 }
 
-// wordsOf are the verbs or arguments that could come next.
+// wordsOf returns the verbs or arguments that could come next.
 func (c Completer) wordsOf(table *cli.App, l line.Line) (list []candidate) {
 	commands := table.Commands
 	if l.Command != nil {
@@ -199,7 +199,7 @@ func (c Completer) wordsOf(table *cli.App, l line.Line) (list []candidate) {
 	return list
 }
 
-// valuesOf are the values that an option could have.
+// valuesOf returns the values that an option could have.
 func (c Completer) valuesOf(verbs []string, option string) []candidate {
 	switch option {
 	case "type":
@@ -234,7 +234,7 @@ func verbCandidates(commands []*cli.Command) (list []candidate) {
 	return list
 }
 
-// looking is the bus for looking only: it needs no configuration.
+// looking returns the bus for reading only, which needs no configuration.
 func (c Completer) looking() (home.Dir, *bus.Bus, error) {
 	h, err := c.Home()
 	if err != nil {
@@ -243,13 +243,13 @@ func (c Completer) looking() (home.Dir, *bus.Bus, error) {
 	return h, bus.New(h, bus.Options{MaxBytes: 1 << 20}), nil
 }
 
-// agentCandidates are the agents that have a mailbox, and more.
+// agentCandidates returns the agents that have a mailbox, and more.
 func (c Completer) agentCandidates(more ...agent.ID) (list []candidate) {
 	h, b, err := c.looking()
 	if err != nil {
 		return nil
 	}
-	ids, _ := b.Mailboxes() // none are none
+	ids, _ := b.Mailboxes() // without mailboxes: no candidates
 	ids = slices.DeleteFunc(ids, func(id agent.ID) bool { return !id.IsAgent() })
 	for _, id := range more {
 		if !slices.Contains(ids, id) {
@@ -258,7 +258,7 @@ func (c Completer) agentCandidates(more ...agent.ID) (list []candidate) {
 	}
 	slices.SortFunc(ids, agent.Compare)
 	for _, id := range ids {
-		la, _ := h.LoadLaunch(id) // none is fine: it was never up
+		la, _ := h.LoadLaunch(id) // without a launch it was never up
 		list = append(list, candidate{string(id), cmp.Or(la.Runtime, agent.RoleWord(id.Role()))})
 	}
 	return list
@@ -267,7 +267,7 @@ func (c Completer) agentCandidates(more ...agent.ID) (list []candidate) {
 // recent is how many messages are offered.
 const recent = 20
 
-// idCandidates are the owner's newest messages, the newest first.
+// idCandidates returns the owner's newest messages, newest first.
 func (c Completer) idCandidates() (list []candidate) {
 	_, b, err := c.looking()
 	if err != nil {
@@ -275,7 +275,7 @@ func (c Completer) idCandidates() (list []candidate) {
 	}
 	var all []bus.Entry
 	for _, p := range bus.Arrived() {
-		some, _ := b.List(agent.Owner, p, recent) // none are none
+		some, _ := b.List(agent.Owner, p, recent) // without mailboxes: no candidates
 		all = append(all, some...)
 	}
 	slices.SortStableFunc(all, func(x, y bus.Entry) int { return y.Time.Compare(x.Time) })
@@ -289,17 +289,17 @@ func (c Completer) idCandidates() (list []candidate) {
 	return list
 }
 
-// codeCandidates are what can be approved.
+// codeCandidates returns what can be approved.
 func (c Completer) codeCandidates() (list []candidate) {
 	h, _, err := c.looking()
 	if err != nil {
 		return nil
 	}
-	asked, _ := h.Approvals() // none are none
+	asked, _ := h.Approvals() // without mailboxes: no candidates
 	for _, p := range asked {
 		list = append(list, candidate{p.Code, fmt.Sprintf("%s: %s: %s", p.Agent, p.Tool, console.FirstLine(p.Text))})
 	}
-	for _, one := range c.agentCandidates() { // those that waited at a dialog when last heard of
+	for _, one := range c.agentCandidates() { // whose last report is that they wait at a dialog
 		id := agent.ID(one.word)
 		r, err := h.LoadReport(id)
 		if err == nil && r.State == agent.Waiting && !slices.ContainsFunc(asked, func(p agent.Approval) bool { return p.Agent == id }) {
@@ -315,7 +315,7 @@ func (c Completer) poisonCandidates(word string) (list []candidate) {
 	if err != nil || perr != nil {
 		return nil
 	}
-	some, _ := b.List(id, bus.Poison, recent) // none are none
+	some, _ := b.List(id, bus.Poison, recent) // without mailboxes: no candidates
 	for _, e := range slices.Backward(some) {
 		list = append(list, candidate{e.Name, console.FirstLine(e.Why)})
 	}

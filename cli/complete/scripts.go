@@ -1,6 +1,6 @@
 package complete
 
-// Script is what a shell reads; "" for a shell that is not known.
+// Script returns the shell's completion script, "" for an unknown shell.
 func Script(shell string) string {
 	switch shell {
 	case "bash":
@@ -13,9 +13,8 @@ func Script(shell string) string {
 	return ""
 }
 
-// The scripts ask the program itself what comes next, so they are never stale.
-// Each answer is a line, a word with its meaning behind a tab; where there is
-// none, the shell offers files.
+// The scripts ask the program for completions, so they are never stale. Each is a line: a
+// word, a tab and a description. Without any, the shell offers files.
 const bash = `_netsky() {
   local IFS=$'\n'
   COMPREPLY=($("${COMP_WORDS[0]}" __complete "${COMP_WORDS[@]:1:COMP_CWORD}" 2>/dev/null | cut -f1))

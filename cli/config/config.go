@@ -1,7 +1,6 @@
-// Package config is netsky.toml: it loads the file, reports what is wrong in it and
-// on which line, and puts the owner's answers into it. It changes nothing but what
-// it is told to: the file is replaced as a whole, so a crash leaves the old one or
-// the new one.
+// Package config loads netsky.toml, reports what is wrong in it and on which line, and
+// adds the owner's answers to it. The rest of the file stays as it is. The file is
+// replaced as a whole, so a crash leaves the old one or the new one.
 package config
 
 import (
@@ -19,7 +18,7 @@ import (
 	"netsky/spawn/own"
 )
 
-// Sample is what `netsky init` writes: each key that has an effect, with its
+// Sample is the file that `netsky init` writes: every key that has an effect, with its
 // default, commented out.
 //
 //go:embed netsky.toml
@@ -27,8 +26,8 @@ var Sample []byte
 
 const maxFile = 1 << 20 // bytes
 
-// Config is netsky.toml. Some keys have no effect yet: turns_per_hour, hang, repage,
-// and all that is about iMessage. A file may have them; [Sample] does not.
+// Config is netsky.toml. These keys are accepted but have no effect yet, and [Sample]
+// omits them: turns_per_hour, hang, repage, and those about iMessage.
 type Config struct {
 	Agents    agentsConfig
 	Agent     map[agent.ID]agentConfig `toml:"-"` // [agents.1], [agents.infinity]
@@ -110,19 +109,19 @@ type imessageConfig struct {
 	DB      string `toml:"db"`
 }
 
-// Duration is a time span as a person writes it: "90s", "168h".
+// Duration is a duration as a person writes it: "90s", "168h".
 type Duration struct{ time.Duration }
 
-// UnmarshalText reads it.
+// UnmarshalText implements encoding.TextUnmarshaler.
 func (d *Duration) UnmarshalText(text []byte) (err error) {
 	d.Duration, err = time.ParseDuration(string(text))
 	if err != nil || d.Duration <= 0 {
-		return fmt.Errorf("%q is no time span above 0, such as \"90s\" or \"24h\"", text)
+		return fmt.Errorf("%q is not a duration above 0, such as \"90s\" or \"24h\"", text)
 	}
 	return nil
 }
 
-// Default is what holds without a netsky.toml.
+// Default returns the configuration without a netsky.toml.
 func Default() Config {
 	return Config{
 		Agents:    agentsConfig{Clones: 2, Runtime: "auto", TurnsPerHour: 120},
@@ -135,21 +134,21 @@ func Default() Config {
 	}
 }
 
-// permissionModes are Claude Code's own words.
+// permissionModes are Claude Code's.
 var permissionModes = []string{"bypassPermissions", "acceptEdits", "manual", "auto", "dontAsk", "plan"}
 
 func (c Config) check() error {
 	switch {
 	case c.Agents.Clones < 0 || c.Agents.Clones > agent.MaxClones:
-		return fmt.Errorf("agents.clones: %d is not 0 to %d", c.Agents.Clones, agent.MaxClones)
+		return fmt.Errorf("agents.clones: %d: must be 0 to %d", c.Agents.Clones, agent.MaxClones)
 	case c.Agents.TurnsPerHour < 0:
-		return fmt.Errorf("agents.turns_per_hour: %d is below 0", c.Agents.TurnsPerHour)
+		return fmt.Errorf("agents.turns_per_hour: %d: must be 0 or above", c.Agents.TurnsPerHour)
 	case c.Claude.Delivery != "auto" && c.Claude.Delivery != "channel":
-		return fmt.Errorf("claude.delivery: %q is neither auto nor channel", c.Claude.Delivery)
+		return fmt.Errorf("claude.delivery: %q: must be auto or channel", c.Claude.Delivery)
 	case c.Claude.PermissionMode != "" && !slices.Contains(permissionModes, c.Claude.PermissionMode):
-		return fmt.Errorf("claude.permission_mode: %q is none of %s", c.Claude.PermissionMode, strings.Join(permissionModes, ", "))
+		return fmt.Errorf("claude.permission_mode: %q: must be one of %s", c.Claude.PermissionMode, strings.Join(permissionModes, ", "))
 	case (c.Dashboard.Cert == "") != (c.Dashboard.Key == ""):
-		return errors.New("dashboard: cert and key are given together")
+		return errors.New("dashboard: cert and key: set both or neither")
 	}
 	for name, r := range c.Runtime {
 		if err := own.CheckTable(name, r.Command); err != nil {
@@ -161,13 +160,13 @@ func (c Config) check() error {
 
 func (c Config) checkBus() error {
 	if c.Bus.MaxBytes < 1024 || c.Bus.MaxBytes > 64<<20 {
-		return fmt.Errorf("bus.max_bytes: %d is not 1024 to %d", c.Bus.MaxBytes, 64<<20)
+		return fmt.Errorf("bus.max_bytes: %d: must be 1024 to %d", c.Bus.MaxBytes, 64<<20)
 	}
 	return nil
 }
 
-// Load reads the home's netsky.toml; without one it is [Default]. With an error, usable
-// reports whether what is wrong can't matter to a verb that starts nothing: then the
+// Load reads the home's netsky.toml; without one it returns [Default]. With an error,
+// usable reports whether the mistake can't affect a verb that starts nothing; then the
 // configuration is that of [Bearing].
 func Load(h home.Dir) (c Config, usable bool, err error) {
 	data, err := h.ReadFile(home.ConfigFile, maxFile)
@@ -184,7 +183,7 @@ func Load(h home.Dir) (c Config, usable bool, err error) {
 	return c, unknown == nil, fmt.Errorf("%s: %w", h.Path(home.ConfigFile), err)
 }
 
-// Init writes the sample, unless there is a netsky.toml.
+// Init writes [Sample], unless there is a netsky.toml.
 func Init(h home.Dir) (written bool, err error) {
 	_, err = h.ReadFile(home.ConfigFile, maxFile)
 	if !errors.Is(err, fs.ErrNotExist) {
@@ -193,8 +192,7 @@ func Init(h home.Dir) (written bool, err error) {
 	return true, h.WriteFile(home.ConfigFile, Sample, true)
 }
 
-// Path makes a path in netsky.toml absolute: a relative one is beside the file,
-// wherever netsky is called.
+// Path makes a path in netsky.toml absolute. A relative one is relative to the file.
 func Path(h home.Dir, userHome, path string) (string, error) {
 	if path == "" || path[0] != '/' && path[0] != '~' {
 		path = h.Path(path)
@@ -202,7 +200,7 @@ func Path(h home.Dir, userHome, path string) (string, error) {
 	return Expand(userHome, path)
 }
 
-// Expand makes a person's path absolute: ~/ is the user's home.
+// Expand makes a path that a person typed absolute; ~/ is the user's home.
 func Expand(userHome, path string) (string, error) {
 	if rest, ok := strings.CutPrefix(path, "~"); ok && (rest == "" || rest[0] == '/') {
 		path = userHome + rest

@@ -10,8 +10,7 @@ import (
 	"netsky/cli/spell"
 )
 
-// keyType is the type of what stands under a key, nil for an unknown one. Names are
-// read in whatever case.
+// keyType returns the type of a key's value, nil if the key is unknown. Case is ignored.
 func keyType(path []string) reflect.Type {
 	t := reflect.TypeFor[Config]()
 	for i, word := range path {
@@ -50,7 +49,7 @@ func fieldOf(table reflect.Type, word string) (reflect.StructField, bool) {
 	return reflect.StructField{}, false
 }
 
-// nameOf is what a field is called in the file, "" if it is not there.
+// nameOf returns a field's name in the file, "" if it is not a key.
 func nameOf(f reflect.StructField) string {
 	switch name := f.Tag.Get("toml"); name {
 	case "-":
@@ -62,7 +61,7 @@ func nameOf(f reflect.StructField) string {
 	}
 }
 
-// keysOf are the keys that a table may have; none if they are names of the user's.
+// keysOf returns the keys that a table may have; none if the user chooses their names.
 func keysOf(path []string) (names []string) {
 	t := keyType(path)
 	if t == nil || t.Kind() != reflect.Struct || !isTable(t) {
@@ -76,8 +75,7 @@ func keysOf(path []string) (names []string) {
 	return names
 }
 
-// meant says which key an unknown one was probably meant to be, and is empty if
-// nobody can tell.
+// meant returns a suggestion for an unknown key, to append to its error, or "".
 func meant(key []string) string {
 	last := len(key) - 1
 	names := keysOf(key[:last])

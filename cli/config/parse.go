@@ -15,8 +15,8 @@ import (
 	"netsky/cli/spell"
 )
 
-// Parse reads netsky.toml. Its error names the line: of a syntax error, an unknown
-// key, or a value of the wrong type.
+// Parse reads netsky.toml. The error names the line of a syntax error, an unknown key or
+// a value of the wrong type.
 func Parse(data []byte) (Config, error) {
 	c := Default()
 	problems, err := inspect(data)
@@ -41,7 +41,7 @@ func Parse(data []byte) (Config, error) {
 			continue // a key of [agents] itself
 		}
 		if other, twice := names[id]; twice {
-			return c, fmt.Errorf("agents: %s stands there twice, as %q and as %q", id, min(name, other), max(name, other))
+			return c, fmt.Errorf("agents: %s is configured twice, as %q and as %q", id, min(name, other), max(name, other))
 		}
 		names[id] = name
 		text, err := toml.Marshal(table)
@@ -57,9 +57,9 @@ func Parse(data []byte) (Config, error) {
 	return c, c.check()
 }
 
-// Bearing is what of a broken netsky.toml bears on every verb: which tmux server
-// is asked, and what a message may be. The rest has its defaults. The error says
-// that these can't be known: the file is no TOML, or what is wrong may be theirs.
+// Bearing returns the part of a broken netsky.toml that affects every verb: [tmux] and
+// [bus]. The rest has its defaults. It fails if that part can't be known, because the
+// file is not TOML or the mistake may concern one of these tables.
 func Bearing(data []byte) (Config, error) {
 	c := Default()
 	problems, err := inspect(data)
@@ -85,7 +85,7 @@ func Bearing(data []byte) (Config, error) {
 type problem struct {
 	key   []string
 	at    int    // where the key is, in bytes
-	wrong string // what is wrong with its value; "" if the key is unknown
+	wrong string // about its value; "" if the key is unknown
 }
 
 func (p problem) err(data []byte) error {
@@ -96,8 +96,8 @@ func (p problem) err(data []byte) error {
 	return fmt.Errorf("line %d: %s", 1+bytes.Count(data[:p.at], []byte("\n")), text)
 }
 
-// bears reports whether the key is in a table that bears on every verb, or may be a
-// slip for a key of theirs.
+// bears reports whether the key is in a table that affects every verb, or may be a
+// misspelled key of one.
 func (p problem) bears() bool {
 	if knows([]string{"tmux", "bus"}, p.key[0]) {
 		return true
@@ -105,7 +105,7 @@ func (p problem) bears() bool {
 	return p.wrong == "" && spell.Nearest(p.key[len(p.key)-1], []string{"tmux", "bus", "socket", "max_bytes", "keep"}) != ""
 }
 
-// syntax is an error of the library's, with its line first.
+// syntax returns an error of the library with the line first.
 func syntax(err error) error {
 	var bad *toml.DecodeError
 	if !errors.As(err, &bad) {
@@ -115,11 +115,10 @@ func syntax(err error) error {
 	return fmt.Errorf("line %d: %s", line, strings.TrimPrefix(bad.Error(), "toml: "))
 }
 
-// inspect reads the file once and lists what is wrong in it, in its order. The error
-// is a syntax error.
+// inspect returns what is wrong in the file, in its order. The error is a syntax error.
 func inspect(data []byte) (list []problem, err error) {
 	var any map[string]any
-	if err := toml.Unmarshal(data, &any); err != nil { // finds what the parser below lets pass
+	if err := toml.Unmarshal(data, &any); err != nil { // finds what the parser below accepts
 		return nil, syntax(err)
 	}
 	i := inspector{data: data}
@@ -141,8 +140,8 @@ type inspector struct {
 	data []byte
 }
 
-// key is the whole key of a table or a value that stands under a table. Its first
-// unknown word is a problem.
+// key returns the full key of a table or of a value in a table. Its first unknown word
+// is a problem.
 func (i *inspector) key(table []string, e *unstable.Node, list *[]problem) []string {
 	key := slices.Clone(table)
 	for it := e.Key(); it.Next(); {
@@ -152,13 +151,13 @@ func (i *inspector) key(table []string, e *unstable.Node, list *[]problem) []str
 		case t == nil:
 			*list = append(*list, problem{key: slices.Clone(key), at: at})
 		case !isTable(t) && (e.Kind != unstable.KeyValue || !it.IsLast()):
-			*list = append(*list, problem{key: slices.Clone(key), at: at, wrong: strings.Join(key, ".") + ": table, " + wants(t)})
+			*list = append(*list, problem{key: slices.Clone(key), at: at, wrong: strings.Join(key, ".") + ": is a table, " + wants(t)})
 		}
 	}
 	return key
 }
 
-// value checks one key with its value, and what is in an inline table.
+// value checks a key and its value, also those in an inline table.
 func (i *inspector) value(table []string, e *unstable.Node, list *[]problem) {
 	before := len(*list)
 	key := i.key(table, e, list)
@@ -179,7 +178,7 @@ func (i *inspector) value(table []string, e *unstable.Node, list *[]problem) {
 	}
 }
 
-// mismatch says what is wrong with a value, in words of the file.
+// mismatch returns what is wrong with a value, or "".
 func mismatch(key string, t reflect.Type, v *unstable.Node) string {
 	ok := false
 	switch {
@@ -208,22 +207,29 @@ func mismatch(key string, t reflect.Type, v *unstable.Node) string {
 	}
 	has := strings.ToLower(v.Kind.String())
 	if isTable(t) {
-		return key + ": " + has + " does not belong there"
+		return key + ": must be a table, not " + has
 	}
-	return key + ": " + has + ", " + wants(t)
+	return key + ": is " + article(has) + ", " + wants(t)
 }
 
-// wants says what a key's value looks like.
+func article(word string) string {
+	if strings.ContainsRune("aeiou", rune(word[0])) {
+		return "an " + word
+	}
+	return "a " + word
+}
+
+// wants returns what a key's value must be.
 func wants(t reflect.Type) string {
 	switch {
 	case t == reflect.TypeFor[Duration]():
-		return `wants a time span, such as "90s" or "24h"`
+		return `must be a duration, such as "90s" or "24h"`
 	case t.Kind() == reflect.Slice:
-		return `wants a list of texts, as ["a", "b"]`
+		return `must be a list of strings, such as ["a", "b"]`
 	case t.Kind() == reflect.String:
-		return "wants a text in quotes"
+		return "must be a string in quotes"
 	case t.Kind() == reflect.Bool:
-		return "wants true or false"
+		return "must be true or false"
 	}
-	return "wants a whole number"
+	return "must be a whole number"
 }

@@ -12,17 +12,17 @@ import (
 	"netsky/agent/home"
 )
 
-// A Warrant is what somebody has to say about a runtime before agents run on
-// it: what they may do without asking, in the runtime's own terms.
+// A Warrant is what the owner must decide about a runtime before agents run on it: what
+// they may do without asking, in the runtime's own terms.
 type Warrant struct {
 	Runtime string   // and the table of netsky.toml
-	Name    string   // as people write it
+	Name    string   // as printed
 	Modes   []Mode   // the first is full access
 	Keys    []string // in the table; a mode has a value for each
 	said    func(*Config) []*string
 }
 
-// A Mode is one answer. The words stand on every up line.
+// A Mode is one answer. Every line of an up shows its words.
 type Mode struct {
 	Words  string
 	values []string
@@ -34,7 +34,7 @@ const (
 	mayRead = "read; ask for all else"
 )
 
-// Warrants are the runtimes that must be given one.
+// Warrants returns the warrants of all runtimes that need one.
 func Warrants() []Warrant {
 	return []Warrant{
 		{
@@ -64,15 +64,15 @@ func (w Warrant) of(c Config) (values []string) {
 	return values
 }
 
-// Give puts the mode into the configuration, and not into the file.
+// Give sets the mode in the configuration, but not in the file.
 func (w Warrant) Give(c *Config, m Mode) {
 	for i, v := range w.said(c) {
 		*v = m.values[i]
 	}
 }
 
-// May is what the configuration lets agents of a runtime do, in a few words; ""
-// for a runtime that needs no warrant.
+// May returns what agents of a runtime may do, in a few words; "" for a runtime that
+// needs no warrant.
 func (c Config) May(runtime string) string {
 	list := Warrants()
 	i := slices.IndexFunc(list, func(w Warrant) bool { return w.Runtime == runtime })
@@ -93,7 +93,7 @@ func (c Config) May(runtime string) string {
 	return strings.Join(parts, ", ")
 }
 
-// Write puts the mode into the home's netsky.toml and leaves the rest of it as it is.
+// Write sets the mode in the home's netsky.toml and leaves the rest of it as it is.
 func (w Warrant) Write(h home.Dir, m Mode) error {
 	data, err := h.ReadFile(home.ConfigFile, maxFile)
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
@@ -112,7 +112,7 @@ func (w Warrant) Write(h home.Dir, m Mode) error {
 			within = strings.TrimSpace(head) == "["+w.Runtime+"]"
 		}
 		if within && emptyValue(word, w.Keys) {
-			continue // an empty value gives way
+			continue // an empty value is replaced
 		}
 		out.Write(l)
 		if within && !placed {
@@ -131,10 +131,10 @@ func (w Warrant) Write(h home.Dir, m Mode) error {
 	}
 	c, err := Parse(out.Bytes())
 	if err == nil && !slices.Equal(w.of(c), m.values) {
-		err = errors.New("it would not be read so")
+		err = errors.New("the file would not mean that")
 	}
 	if err != nil {
-		return fmt.Errorf("%s: the answer could not be put in (%w): set it by hand under [%s]: %s",
+		return fmt.Errorf("%s: could not save the answer (%w); set it by hand under [%s]: %s",
 			h.Path(home.ConfigFile), err, w.Runtime, strings.ReplaceAll(strings.TrimSpace(keys), "\n", ", "))
 	}
 	return h.WriteFile(home.ConfigFile, out.Bytes(), true)

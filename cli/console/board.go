@@ -20,12 +20,12 @@ type Board struct {
 	drawn int
 }
 
-// NewBoard is a list without lines; live says that out is a terminal.
+// NewBoard returns an empty list; live means that out is a terminal.
 func NewBoard(out io.Writer, live bool) *Board {
 	return &Board{out: out, live: live, rows: make(map[string]int)}
 }
 
-// Set puts the text at the name's row. final text may have several lines.
+// Set writes the text to the name's row. A final text may have several lines.
 func (b *Board) Set(name, text string, final bool) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -59,7 +59,7 @@ func (b *Board) Set(name, text string, final bool) {
 	}
 }
 
-// clip cuts a single line to the terminal's width, so that it takes one row.
+// clip cuts a line to the terminal's width, so that it takes one row.
 func clip(s string, out io.Writer, rows int) string {
 	w, ok := Width(out)
 	if !ok || rows > 1 {

@@ -11,8 +11,8 @@ import (
 // A Caller is a person who types commands.
 type Caller struct{ Getenv func(string) string }
 
-// Called writes the commands in a text for people as they work here: with a path
-// where netsky on PATH is another program, or none.
+// Called returns the text with its commands as they work here: with a path if netsky
+// on PATH is another program or missing.
 func (c Caller) Called(text string) string {
 	cmd := c.Command()
 	if cmd == "netsky" {
@@ -25,7 +25,7 @@ func (c Caller) Called(text string) string {
 	return text
 }
 
-// Command is what a person types to run this netsky.
+// Command returns what a person types to run this netsky.
 func (c Caller) Command() string {
 	file, err := os.Executable()
 	if err != nil {
@@ -58,7 +58,7 @@ func (c Caller) Command() string {
 	return c.typed(file)
 }
 
-// typed is a path as a person types it.
+// typed returns a path as a person types it.
 func (c Caller) typed(path string) string {
 	if short := Tilde(c.Getenv("HOME"), path); advice.Word(short[1:]) == short[1:] {
 		return short
@@ -66,7 +66,7 @@ func (c Caller) typed(path string) string {
 	return advice.Word(path)
 }
 
-// LinkDirs are where scripts/up links netsky, whether or not PATH has them.
+// LinkDirs returns where scripts/up links netsky, whether or not PATH has them.
 func (c Caller) LinkDirs() []string {
 	list := []string{"/usr/local/bin"}
 	if home := c.Getenv("HOME"); filepath.IsAbs(home) {

@@ -1,6 +1,6 @@
-// Package console prints for people: it knows the terminal behind a stream, cuts and
-// words what goes there, and reports what a reader has taken. It holds nothing that
-// outlives the process.
+// Package console prints for people: it reports the size of the terminal behind a
+// stream, cuts and formats text, and reports what a reader has taken. It keeps nothing
+// beyond the process.
 package console
 
 import (
@@ -24,7 +24,7 @@ func Width(stream any) (width int, ok bool) {
 	return w, true
 }
 
-// Size is a terminal's, 80 by 24 where it does not say.
+// Size returns the terminal's size, or 80 by 24 if it is unknown.
 func Size(stream any) (width, height int) {
 	if f, ok := stream.(*os.File); ok {
 		if w, h, err := term.GetSize(int(f.Fd())); err == nil && w > 0 && h > 0 {
@@ -34,7 +34,7 @@ func Size(stream any) (width, height int) {
 	return 80, 24
 }
 
-// Cut is the text in at most so many columns; 0 is without end.
+// Cut returns the text in at most width columns; 0 means no limit.
 func Cut(s string, width int) string {
 	r := []rune(s)
 	switch {
@@ -46,7 +46,7 @@ func Cut(s string, width int) string {
 	return string(r[:width-1]) + "…"
 }
 
-// ReadLine reads a line and nothing behind it.
+// ReadLine reads one line and nothing after it.
 func ReadLine(in io.Reader) (string, error) {
 	var line []byte
 	for b := make([]byte, 1); len(line) < 4096; {

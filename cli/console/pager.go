@@ -10,11 +10,11 @@ import (
 	"golang.org/x/term"
 )
 
-// ErrClosed says that the reader has seen enough.
+// ErrClosed is returned when the reader wants no more.
 var ErrClosed = errors.New("closed")
 
-// A Pager stops before a full screen scrolls away: a popup has no scrollback.
-// The nil pager never does.
+// A Pager waits for a key before a full screen scrolls away, as a popup has no
+// scrollback. A nil Pager never waits.
 type Pager struct {
 	in    io.Reader
 	out   io.Writer
@@ -22,7 +22,7 @@ type Pager struct {
 	used  int
 }
 
-// NewPager fits its pages to the terminal behind out.
+// NewPager returns a pager for the terminal behind out.
 func NewPager(in io.Reader, out io.Writer) *Pager {
 	p := &Pager{in: in, out: out, lines: 24}
 	if _, h := Size(out); h > 2 {
@@ -31,8 +31,8 @@ func NewPager(in io.Reader, out io.Writer) *Pager {
 	return p
 }
 
-// Room makes sure that so many lines fit, or begins a new screen. It reports
-// false if the reader wants no more.
+// Room makes sure that the lines fit, if need be on a new screen. It returns false if
+// the reader wants no more.
 func (p *Pager) Room(lines int) bool {
 	if p == nil {
 		return true
@@ -58,8 +58,7 @@ func (p *Pager) Wait(text string) bool {
 	return key != "" && !slices.Contains([]string{"q", "Q", "\x1b", "\x03", "\x04"}, key)
 }
 
-// key is one key as a terminal sends it, "" at the end of the input. Where there
-// is no terminal, a byte is one.
+// key reads one key as a terminal sends it; "" is the end of the input.
 func (p *Pager) key() string {
 	if f, ok := p.in.(*os.File); ok {
 		if before, err := term.MakeRaw(int(f.Fd())); err == nil {

@@ -6,13 +6,13 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// A pipe is the writing end of one, or a socket.
+// A pipe is the writing end of a pipe, or a socket.
 type pipe struct {
 	fd      int
 	request uint // the ioctl that counts what the reader has not taken
 }
 
-// pipeOf is the pipe behind a stream, or nil.
+// pipeOf returns the pipe behind a stream, or nil.
 func pipeOf(stream any) *pipe {
 	f, ok := stream.(*os.File)
 	if !ok {
@@ -31,9 +31,9 @@ func pipeOf(stream any) *pipe {
 	return nil
 }
 
-// IsClosed reports whether the stream is what Go puts in the place of one that was
-// closed when the program began: the null device, open for both reading and
-// writing. Whoever says >/dev/null gets it for writing, and means it.
+// IsClosed reports whether the stream was closed when the program started: Go then
+// opens the null device for both reading and writing. With >/dev/null it is open only
+// for writing.
 func IsClosed(stream any) bool {
 	f, ok := stream.(*os.File)
 	if !ok {
@@ -46,8 +46,8 @@ func IsClosed(stream any) bool {
 		st.Mode&unix.S_IFMT == unix.S_IFCHR && st.Rdev == null.Rdev
 }
 
-// state reports whether something written has not been read, and whether no
-// reader is left. Where the system does not count, nothing is unread.
+// state reports whether something written has not been read, and whether no reader is
+// left. If the system doesn't count unread bytes, unread is false.
 func (p *pipe) state() (unread, gone bool) {
 	n, err := unix.IoctlGetInt(p.fd, p.request)
 	list := []unix.PollFd{{Fd: int32(p.fd)}}

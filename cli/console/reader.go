@@ -7,35 +7,36 @@ import (
 	"time"
 )
 
-// A Reader is whoever reads stdout: it prints, and knows as far as the system tells whether a reader took it:
-// what lies in the pipe of a reader that has gone was printed for nobody.
+// A Reader prints to whatever reads stdout, and reports whether that took the text, as
+// far as the system can tell. Text left in the pipe of a reader that has gone is not
+// taken.
 type Reader struct {
 	out  io.Writer
-	pipe *pipe     // nil: written is taken
-	till time.Time // how long a slow reader is waited for, all in all; zero before it begins
+	pipe *pipe     // nil: what is written counts as taken
+	till time.Time // when waiting for a slow reader ends; zero before the first Print
 
-	person bool // who reads is at a terminal, and waited for without end
-	slow   bool // the reader was waited for in vain, and has taken nothing since
+	person bool // a person at a terminal reads, and is waited for without limit
+	slow   bool // the last wait for the reader timed out, and it has taken nothing since
 }
 
-// slowReader is how long all of a drain waits for its reader: one that reads only
-// when we have ended counts as one that will.
+// slowReader is how long a drain waits for its reader in total. A reader that reads
+// only after we have ended is assumed to read everything.
 const slowReader = 2 * time.Second
 
-// NewReader prints to out, behind which the stream is. person says that who reads is at a
-// terminal, and is waited for without end.
+// NewReader returns a Reader that prints to out, which writes to the stream. person means
+// that a person at a terminal reads, and is waited for without limit.
 func NewReader(out io.Writer, stream any, person bool) *Reader {
 	return &Reader{out: out, pipe: pipeOf(stream), person: person}
 }
 
-// ErrNoStdout reports that there is no stdout.
-var ErrNoStdout = errors.New("stdout: closed; nothing is taken")
+// ErrNoStdout is returned when stdout was closed from the start.
+var ErrNoStdout = errors.New("stdout: closed; no mail was taken")
 
-// ErrNotTaken reports that the reader has gone and has not read all.
+// ErrNotTaken is returned when the reader has gone without reading everything.
 var ErrNotTaken = errors.New("stdout: its reader has gone")
 
-// Print prints, and waits for the reader. Once it has been slow, what it has not
-// taken counts as what it will.
+// Print prints the text and waits for the reader. Once the time for a slow reader is
+// used up, text counts as taken without waiting.
 func (t *Reader) Print(ctx context.Context, text string) error {
 	if t.till.IsZero() {
 		t.till = time.Now().Add(slowReader)
@@ -47,8 +48,8 @@ func (t *Reader) Print(ctx context.Context, text string) error {
 	return err
 }
 
-// Show is print for what has to be known to be taken: it waits for each anew, and
-// reports whether the reader has taken all that was printed.
+// Show prints the text, waits anew each time, and reports whether the reader has taken
+// everything printed so far.
 func (t *Reader) Show(ctx context.Context, text string) (taken bool, err error) {
 	if _, err := t.out.Write([]byte(text)); err != nil {
 		return false, err
@@ -57,7 +58,7 @@ func (t *Reader) Show(ctx context.Context, text string) (taken bool, err error) 
 	if !t.slow {
 		till = till.Add(slowReader)
 	}
-	if !t.person { // it is in the pipe already, whatever comes
+	if !t.person { // it is in the pipe already, even if ctx ends
 		ctx = context.WithoutCancel(ctx)
 	}
 	taken, err = t.wait(ctx, till)

@@ -7,7 +7,7 @@ import (
 	"time"
 )
 
-// Ago says a time span in one unit: "3s", "12m", "5h", "9d".
+// Ago formats a duration in one unit: "3s", "12m", "5h", "9d".
 func Ago(d time.Duration) string {
 	switch {
 	case d < 0:
@@ -22,7 +22,7 @@ func Ago(d time.Duration) string {
 	return fmt.Sprintf("%dd", int(d.Hours()/24))
 }
 
-// Tilde writes a path below the user's home as people do.
+// Tilde shortens a path below the user's home to ~/….
 func Tilde(home, path string) string {
 	if rest, ok := strings.CutPrefix(path, home); ok && home != "" && (rest == "" || rest[0] == '/') {
 		return "~" + rest
@@ -30,7 +30,7 @@ func Tilde(home, path string) string {
 	return path
 }
 
-// OrDash is the text, or a dash for none.
+// OrDash returns the text, or a dash if it is empty.
 func OrDash(s string) string {
 	if s == "" {
 		return "-"
@@ -38,16 +38,16 @@ func OrDash(s string) string {
 	return s
 }
 
-// FirstLine is what comes before the first newline.
+// FirstLine returns the text before the first newline.
 func FirstLine(s string) string {
 	s, _, _ = strings.Cut(s, "\n")
 	return s
 }
 
-// Blank reports whether a text says nothing.
+// Blank reports whether a text is empty or all white space.
 func Blank(text string) bool { return strings.TrimSpace(text) == "" }
 
-// SomeOf lists the first names of n.
+// SomeOf joins the first names of n.
 func SomeOf(first []string, n int) string {
 	text := strings.Join(first, ", ")
 	if n > len(first) {
@@ -56,7 +56,7 @@ func SomeOf(first []string, n int) string {
 	return text
 }
 
-// Brief is the text's first line, cut.
+// Brief returns the text's first line, cut to n characters.
 func Brief(text string, n int) string {
 	text = strings.TrimRight(text, "\n")
 	s := []rune(FirstLine(text))
@@ -66,7 +66,7 @@ func Brief(text string, n int) string {
 	return string(s)
 }
 
-// Note is a remark behind other words, set off by two spaces.
+// Note returns a remark to append to other words, set off by two spaces.
 func Note(s string) string {
 	if s == "" {
 		return ""
@@ -74,7 +74,7 @@ func Note(s string) string {
 	return "  " + s
 }
 
-// First is the beginning of a list that is too long to print.
+// First returns the lines, or the first of a list that is too long to print.
 func First(lines []string) []string {
 	const most = 20
 	if len(lines) <= most {

@@ -1,6 +1,6 @@
-// Package line takes a command line apart and puts it in the order that the library
-// wants: options may stand before the verb, behind it and behind its arguments, as
-// people write them (`netsky up 2 --type demo`).
+// Package line parses a command line and puts it in the order that the library needs:
+// people put options before the verb, after it, and after its arguments (`netsky up 2
+// --type demo`).
 package line
 
 import (
@@ -13,24 +13,22 @@ import (
 	"github.com/urfave/cli/v2"
 )
 
-// A Line is what was typed, taken apart: options may stand before the verb,
-// behind it and behind its arguments, as people write them (`netsky up 2 --type
-// demo`). The library's parser stops at the first argument and would take what
-// follows for more of them.
+// A Line is a parsed command line. (The library's own parser stops at the first argument
+// and takes what follows for more arguments.)
 type Line struct {
 	Verbs   []string     // the path of the verb
-	Command *cli.Command // nil above all verbs
+	Command *cli.Command // nil without a verb
 	Options []string     // each followed by its value
 	Words   []string     // the arguments
 	Open    string       // the last option, if its value is missing
 	Literal bool         // "--" was among them
-	help    bool         // help is asked for: nothing runs, wherever that stands
+	help    bool         // help is requested, anywhere in the line: nothing runs
 	version bool         // likewise, before the verb
 }
 
-// Parse takes the words behind the program's name apart. What stands behind
-// "--" is argument alone, and so is a word that can be no option, such as a text
-// that begins with a dash and holds a space.
+// Parse parses the words after the program's name. What follows "--" is an argument, and
+// so is a word that can't be an option, such as a text that begins with a dash and
+// contains a space.
 func Parse(a *cli.App, rest []string) Line {
 	var l Line
 	flags, commands := a.Flags, a.Commands
@@ -60,7 +58,7 @@ func Parse(a *cli.App, rest []string) Line {
 			case !wantsValue(flags, word):
 			case len(rest) == 0:
 				l.Open = word
-			case asksHelp(flags, rest[0]): // no value that anybody means
+			case asksHelp(flags, rest[0]): // help is requested instead of a value
 			default:
 				l.Options = append(l.Options, rest[0])
 				rest = rest[1:]
@@ -70,19 +68,19 @@ func Parse(a *cli.App, rest []string) Line {
 	return l
 }
 
-// FlagsFirst puts a command line in the order that the library wants. Where help
-// or the version is asked for, nothing else is left of it.
+// FlagsFirst puts a command line in the order that the library needs. If help or the
+// version is requested, the rest is dropped.
 func FlagsFirst(a *cli.App, args []string) []string {
 	if len(args) == 0 {
 		return args
 	}
 	l := Parse(a, args[1:])
-	if l.Unknown(a) { // there is no help about it
+	if l.Unknown(a) { // there is no help for it
 		l.help, l.version = false, false
 	}
 	head := append(args[:1:1], l.Verbs...)
 	if l.Command == nil && l.Unknown(a) {
-		l.Options = nil // of which verb, nobody can tell
+		l.Options = nil // of an unknown verb
 	}
 	switch {
 	case l.help:
@@ -97,8 +95,7 @@ func FlagsFirst(a *cli.App, args []string) []string {
 	return append(head, l.Words...)
 }
 
-// Unknown reports whether the first argument stands where a verb should, and is
-// none.
+// Unknown reports whether the first argument is in the place of a verb but is none.
 func (l Line) Unknown(a *cli.App) bool {
 	list := a.Commands
 	if l.Command != nil {
@@ -107,8 +104,8 @@ func (l Line) Unknown(a *cli.App) bool {
 	return len(list) > 0 && len(l.Words) > 0 && !slices.ContainsFunc(list, func(c *cli.Command) bool { return c.HasName(l.Words[0]) })
 }
 
-// asksHelp reports whether the word asks for help, and is no option of the verb's
-// own.
+// asksHelp reports whether the word requests help and is not one of the verb's own
+// options.
 func asksHelp(flags []cli.Flag, word string) bool {
 	return !OptionIn(flags, word) && OptionIn([]cli.Flag{cli.HelpFlag}, word)
 }
@@ -155,7 +152,7 @@ func wantsValue(flags []cli.Flag, word string) bool {
 	return false
 }
 
-// Dashes writes an option as people do.
+// Dashes returns an option's name with its dashes.
 func Dashes(name string) string {
 	if len(name) == 1 {
 		return "-" + name
@@ -163,7 +160,7 @@ func Dashes(name string) string {
 	return "--" + name
 }
 
-// NumberIn is the first of the words that is a number.
+// NumberIn returns the first of the words that is a number.
 func NumberIn(words []string) (string, bool) {
 	i := slices.IndexFunc(words, func(w string) bool { return w != "" && strings.Trim(w, "0123456789") == "" })
 	if i < 0 {
@@ -172,9 +169,9 @@ func NumberIn(words []string) (string, bool) {
 	return words[i], true
 }
 
-// Check finds what is wrong with the options of a command line: the library's own errors
-// can be told apart only by their words. An option of an unknown verb is not looked at,
-// nor one where help is asked for.
+// Check returns what is wrong with the options of a command line, as the library's own
+// errors can be told apart only by their text. Options of an unknown verb are not
+// checked, nor any if help is requested.
 func Check(a *cli.App, args []string) error {
 	if len(args) == 0 {
 		return nil
@@ -202,10 +199,10 @@ func Check(a *cli.App, args []string) error {
 		case at < 0:
 			return wrong("no option %s", Dashes(name))
 		case option == l.Open:
-			return wrong("%s: wants a value", Dashes(name))
+			return wrong("%s: needs a value", Dashes(name))
 		case !given && wantsValue(flags, option):
 			if i++; i == len(l.Options) {
-				return nil // help is asked for in its place
+				return nil // help is requested instead of a value
 			}
 			value, given = l.Options[i], true
 		}
@@ -213,19 +210,19 @@ func Check(a *cli.App, args []string) error {
 			continue
 		}
 		var err error
-		wants := "no such value"
+		must := "not a valid value"
 		switch flags[at].(type) {
 		case *cli.DurationFlag:
 			_, err = time.ParseDuration(value)
-			wants = "wants a time span, such as 90s, 10m or 2h"
+			must = "must be a duration, such as 90s, 10m or 2h"
 		case *cli.IntFlag:
 			_, err = strconv.ParseInt(value, 0, strconv.IntSize)
-			wants = "wants a number"
+			must = "must be a number"
 		case *cli.BoolFlag:
 			_, err = strconv.ParseBool(value)
 		}
 		if err != nil {
-			return wrong("%s %q: %s", Dashes(name), value, wants)
+			return wrong("%s %q: %s", Dashes(name), value, must)
 		}
 	}
 	return nil

@@ -11,9 +11,9 @@ import (
 	"netsky/spawn"
 )
 
-// Line is the state in at most width columns. A state is written whole or
-// not at all: with less room agents give way to counts, those that need nobody
-// first.
+// Line returns the state in at most width columns, 0 for no limit. Nothing is cut in
+// the middle of a state: if space is short, agents are counted instead of named, those
+// that need nobody first.
 func Line(list spawn.Statuses, unread, width int) string {
 	var all, urgent, urgentCounts, calmCounts []string
 	counts := make(map[agent.State]int)

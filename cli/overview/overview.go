@@ -1,6 +1,6 @@
-// Package overview is the state of a home as `netsky status` shows it: collected once,
-// then drawn as a screen, as one line, or as JSON. It needs neither the daemon nor the
-// database, and changes nothing.
+// Package overview collects the state of a home for `netsky status` and formats it as a
+// screen, as one line, or as JSON. It needs neither the daemon nor the database, and
+// changes nothing.
 package overview
 
 import (
@@ -23,7 +23,7 @@ import (
 	"netsky/store"
 )
 
-// A View is all that status shows, and the shape of its JSON.
+// A View is everything that status shows, and its JSON.
 type View struct {
 	Home    string   `json:"home"`
 	Daemon  Daemon   `json:"daemon"`
@@ -31,16 +31,16 @@ type View struct {
 	Agents  []Agent  `json:"agents"`
 	Unread  int      `json:"unread"` // envelopes for the owner not shown yet
 	Spooled int      `json:"spooled"`
-	Asked   int      `json:"asked"` // questions that wait for a yes
-	Notes   []string `json:"notes"` // what could not be found out, or is wrong
+	Asked   int      `json:"asked"` // questions that wait for an approval
+	Notes   []string `json:"notes"` // what is wrong, or could not be determined
 
 	now     time.Time
 	version string // of this netsky
-	home    string // as people write it
+	home    string // with ~
 	dialogs []approve.Dialog
 }
 
-// A Daemon is how the daemon is.
+// A Daemon is the daemon's state.
 type Daemon struct {
 	State   string     `json:"state"` // running, hung, stopped
 	PID     int        `json:"pid,omitempty"`
@@ -50,7 +50,7 @@ type Daemon struct {
 	Wanted  bool       `json:"wanted"`
 	Web     daemon.Web `json:"dashboard,omitzero"`
 
-	socketless bool // it holds the home's lock, and its socket is not there
+	socketless bool // it holds the home's lock, but its socket is missing
 }
 
 // An Agent is one line of status.
@@ -86,7 +86,7 @@ type Options struct {
 	Unread   func() (int, error) // the owner's mail
 }
 
-// Collect looks at everything. What can't be found out is a note of the view.
+// Collect collects the state. What can't be determined becomes a note.
 func Collect(ctx context.Context, o Options) View {
 	l := o.Launcher
 	v := View{
@@ -102,7 +102,7 @@ func Collect(ctx context.Context, o Options) View {
 			continue
 		}
 		row := Of(s)
-		row.Strays, row.stray, _ = l.Bus.Strays(s.Agent) // what can't be read is told by its counts
+		row.Strays, row.stray, _ = l.Bus.Strays(s.Agent) // an unreadable mailbox shows in its counts
 		v.Agents = append(v.Agents, row)
 	}
 	if on, err := l.TickerUp(ctx); err == nil {
@@ -111,11 +111,11 @@ func Collect(ctx context.Context, o Options) View {
 	v.Daemon = DaemonOf(ctx, l.Home)
 	switch {
 	case v.Daemon.socketless:
-		v.Notes = append(v.Notes, "the daemon runs without its socket: it is starting, or run/ was removed and it is making it anew (within a second or two); if that lasts, `netsky daemon stop`, then `netsky up`")
+		v.Notes = append(v.Notes, "the daemon has no socket: it is starting, or it is restoring a removed run/ (within a second or two); if that lasts, `netsky daemon stop`, then `netsky up`")
 	case v.Daemon.State == "hung":
 		v.Notes = append(v.Notes, "the daemon does not answer; if that lasts, `netsky daemon stop`, then `netsky up`")
 	case v.Daemon.Wanted && v.Daemon.State != "running":
-		v.Notes = append(v.Notes, "the daemon is not running, though it should be: outboxes and history wait (`netsky up` starts it)")
+		v.Notes = append(v.Notes, "the daemon is not running, but should be: outboxes and history wait (`netsky up` starts it)")
 	}
 	v.Notes = append(v.Notes, v.Daemon.Notes(o.Version)...)
 	v.Notes = append(v.Notes, BuildNotes(list, o.Version)...)
@@ -154,7 +154,7 @@ func Collect(ctx context.Context, o Options) View {
 	return v
 }
 
-// readable reports what is wrong with the records, nil if there are none yet.
+// readable returns what is wrong with the records, nil if there are none yet.
 func readable(ctx context.Context, h home.Dir) error {
 	ctx, cancel := context.WithTimeout(ctx, 2*time.Second)
 	defer cancel()
@@ -170,7 +170,7 @@ func readable(ctx context.Context, h home.Dir) error {
 	return err
 }
 
-// Of is an agent's line.
+// Of returns an agent's line.
 func Of(s spawn.Status) Agent {
 	v := Agent{
 		Agent: s.Agent, State: s.State, Evidence: s.Evidence, Detail: s.Detail, Runtime: s.Runtime, Model: s.Model,
@@ -183,7 +183,7 @@ func Of(s spawn.Status) Agent {
 	return v
 }
 
-// DaemonOf is how the daemon of a home is.
+// DaemonOf returns the state of a home's daemon.
 func DaemonOf(ctx context.Context, h home.Dir) Daemon {
 	d, _ := h.LoadDesired(agent.DaemonName)
 	v := Daemon{State: "stopped", Wanted: d.Up}
@@ -193,7 +193,7 @@ func DaemonOf(ctx context.Context, h home.Dir) Daemon {
 		v.Web, v.Binary = p.Web, p.Binary
 	case errors.Is(err, daemon.ErrHung):
 		v.State = "hung"
-	default: // without its socket it routes all the same
+	default: // without its socket it may still run
 		if who, ok := h.LockHolder(agent.DaemonName); ok {
 			v.State, v.PID = "hung", who.PID
 			_, err := os.Lstat(h.Path(home.DaemonSocket))
@@ -203,9 +203,9 @@ func DaemonOf(ctx context.Context, h home.Dir) Daemon {
 	return v
 }
 
-// Notes say that the running daemon is of another program than this one.
+// Notes returns a note if the running daemon is another build than this program.
 func (d Daemon) Notes(version string) (notes []string) {
-	const how = "`netsky daemon stop`, then `netsky up`; agents and their mail go on meanwhile"
+	const how = "`netsky daemon stop`, then `netsky up`; agents and their mail continue meanwhile"
 	switch {
 	case d.State != "running":
 	case home.Removed(d.Binary):
@@ -216,8 +216,8 @@ func (d Daemon) Notes(version string) (notes []string) {
 	return notes
 }
 
-// BuildNotes say, in one line at most, which agents run on another netsky than this
-// one: what is in their panes stays what it was when they were started.
+// BuildNotes returns a note if agents run another version of netsky than this one: what
+// is in their panes stays as it was when they were started.
 func BuildNotes(list spawn.Statuses, version string) []string {
 	var names, versions []string
 	for _, st := range list {
@@ -240,16 +240,16 @@ func BuildNotes(list spawn.Statuses, version string) []string {
 	if len(names) > 6 {
 		who, words = fmt.Sprintf("%d agents", len(names)), "--all"
 	}
-	how := "`netsky down " + words + " && netsky up " + words + "` starts them anew, with their conversations"
+	how := "`netsky down " + words + " && netsky up " + words + "` restarts them with their conversations"
 	if words == "--all" {
-		how = "`netsky down --all`, then `netsky up N`, starts them anew, with their conversations"
+		how = "`netsky down --all`, then `netsky up N`, restarts them with their conversations"
 	}
 	return []string{fmt.Sprintf("%s still %s netsky %s, and this is %s: %s", who, verb, strings.Join(versions, " and "), version, how)}
 }
 
-// RepairRecords is what makes the records whole again.
+// RepairRecords returns what repairs damaged records.
 func RepairRecords(h home.Dir) string {
 	file := h.Path(home.DBFile)
 	return "mv " + advice.Word(file) + " " + advice.Word(file+".damaged") +
-		" repairs it: what agents' files and mailboxes hold is put on record anew"
+		" repairs it: the records are rebuilt from the agents' files and mailboxes"
 }

@@ -11,7 +11,7 @@ import (
 	"netsky/spawn/approve"
 )
 
-// The marks that stand before an agent, as systemctl does it.
+// marks precede each agent, as in systemctl.
 var marks = map[agent.State]struct{ sign, color string }{
 	agent.Idle:         {"●", "32"},
 	agent.Busy:         {"●", "36"},
@@ -25,19 +25,19 @@ var marks = map[agent.State]struct{ sign, color string }{
 	agent.Down:         {"○", "2"},
 }
 
-// urgency orders states by how much they need a person, the first the most.
+// urgency lists the states, those that most need a person first.
 var urgency = []agent.State{
 	agent.Waiting, agent.Blocked, agent.Dead, agent.CrashLooping, agent.Hung, agent.Unknown, agent.Starting, agent.Busy, agent.Idle, agent.Down,
 }
 
-// calm is the place in urgency from which on nobody is needed.
+// calm is the index in urgency from which on nobody is needed.
 const calm = 6
 
-// A Screen is what status shows, line by line.
+// A Screen is the output of status, in lines.
 type Screen struct {
 	head   string
 	agents []row
-	needs  []string // what there is to do, and what is wrong
+	needs  []string // what to do, and what is wrong
 }
 
 // A row is one agent.
@@ -46,7 +46,7 @@ type row struct {
 	lines []string // the first begins with the state's mark
 }
 
-// Screen draws the view; verbose adds evidence, directories and ids.
+// Screen formats the view; verbose adds evidence, directories and ids.
 func (v View) Screen(verbose bool) (s Screen) {
 	s.head = fmt.Sprintf("netsky %s   %s   daemon %s", v.version, v.home, daemonWords(v))
 	if len(v.Agents) == 0 {
@@ -74,14 +74,14 @@ func (v View) Screen(verbose bool) (s Screen) {
 	}
 	for _, s := range v.Agents {
 		if s.Strays > 0 {
-			need("%s's inbox: %d ignored, as only files named *.json are read (%s)", s.Agent, s.Strays, console.SomeOf(s.stray, s.Strays))
+			need("%s's inbox: %d ignored, because only files named *.json are read (%s)", s.Agent, s.Strays, console.SomeOf(s.stray, s.Strays))
 		}
 	}
 	if v.Unread > 0 {
 		need("mail for you: %d (`netsky inbox`)", v.Unread)
 	}
 	if v.Asked > 0 {
-		need("waiting for your yes: %d (`netsky approvals`)", v.Asked)
+		need("waiting for your approval: %d (`netsky approvals`)", v.Asked)
 	}
 	for _, d := range v.dialogs {
 		need("%s", DialogWords(d))
@@ -95,7 +95,7 @@ func (v View) Screen(verbose bool) (s Screen) {
 	return s
 }
 
-// where names the agent's start, its program and its pane, each if there is one.
+// where returns the agent's start, pid and pane, as far as there are any.
 func (s Agent) where(version string) string {
 	if s.Start == "" {
 		return "no start on record"
@@ -119,9 +119,9 @@ func (s Agent) where(version string) string {
 	return words
 }
 
-// Fit is the screen in so many columns and rows; 0 is without end. What has to
-// give way is counted: first agents that need nobody, the calmest first, then the
-// last of what there is to do.
+// Fit returns the screen in at most width columns and height rows; 0 means no limit.
+// What does not fit is counted: first agents that need nobody, the calmest first, then
+// the last of the needs.
 func (s Screen) Fit(width, height int, colors bool) []string {
 	footer := ""
 	needs, hidden := s.needs, make(map[int]bool)
@@ -174,8 +174,8 @@ func rowsOf(list []row, hidden map[int]bool) (n int) {
 	return n
 }
 
-// calmest are the indexes of the agents, those that need nobody first; of the
-// same state the last first.
+// calmest returns the indexes of the agents, those that need nobody first; of the same
+// state the last first.
 func (s Screen) calmest() []int {
 	list := make([]int, len(s.agents))
 	for i := range list {
@@ -202,7 +202,7 @@ func (s Screen) hiddenWords(hidden map[int]bool) string {
 	return fmt.Sprintf("… %d more: %s", len(hidden), strings.Join(words, ", "))
 }
 
-// Blocked is an agent that can't work, and what there is to do about it.
+// Blocked returns an agent that can't work, and what to do about it.
 func (v View) Blocked() (id agent.ID, what string, ok bool) {
 	i := slices.IndexFunc(v.Agents, func(s Agent) bool { return s.State == agent.Blocked })
 	if i < 0 {
@@ -210,12 +210,12 @@ func (v View) Blocked() (id agent.ID, what string, ok bool) {
 	}
 	id = v.Agents[i].Agent
 	if strings.HasPrefix(v.Agents[i].Detail, "context full") {
-		return id, fmt.Sprintf("`netsky attach %s`, then /compact; or `netsky agent %s --fresh` begins a clean conversation", id, id.N()), true
+		return id, fmt.Sprintf("`netsky attach %s`, then /compact; or `netsky agent %s --fresh` starts a new conversation", id, id.N()), true
 	}
-	return id, fmt.Sprintf("`netsky attach %s` goes to its pane; its mail waits", id), true
+	return id, fmt.Sprintf("`netsky attach %s` opens its pane; its mail waits", id), true
 }
 
-// AtPane is an agent that waits for a person at its pane.
+// AtPane returns an agent that waits for a person at its pane.
 func (v View) AtPane() (agent.ID, bool) {
 	if len(v.dialogs) == 0 {
 		return "", false
@@ -239,8 +239,7 @@ func daemonWords(v View) string {
 	return "stopped"
 }
 
-// Words is what there is to say about an agent beside its state: what it
-// is at, then what waits.
+// Words describes an agent apart from its state: what it is doing, then what waits.
 func (s Agent) Words() string {
 	var words []string
 	if s.Detail != "" {
@@ -252,7 +251,7 @@ func (s Agent) Words() string {
 	for _, c := range []struct {
 		n    int
 		word string
-	}{{s.Inbox, "waiting"}, {s.Claimed, "in hand"}, {s.Outbox, "in outbox"}, {s.Poison, "poisoned"}} {
+	}{{s.Inbox, "waiting"}, {s.Claimed, "claimed"}, {s.Outbox, "in outbox"}, {s.Poison, "poisoned"}} {
 		if c.n > 0 {
 			words = append(words, fmt.Sprintf("%d %s", c.n, c.word))
 		}
@@ -260,7 +259,7 @@ func (s Agent) Words() string {
 	return strings.Join(words, ", ")
 }
 
-// DialogWords says who waits, and what the owner can do about it.
+// DialogWords describes who waits at a dialog, and what the owner can do about it.
 func DialogWords(d approve.Dialog) string {
 	first, text := d.Agents[0], ""
 	if d.Text != "" {
@@ -269,18 +268,18 @@ func DialogWords(d approve.Dialog) string {
 	if len(d.Agents) == 1 {
 		how := ""
 		if d.Decidable {
-			how = fmt.Sprintf(" or `netsky approve %s`, with --deny for a no", first)
+			how = fmt.Sprintf(" or `netsky approve %s`, with --deny to refuse", first)
 		}
 		return fmt.Sprintf("%s waits for you at its pane%s (`netsky attach %s`%s)", first, text, first, how)
 	}
 	how := ""
 	if d.Decidable {
-		how = fmt.Sprintf("; `netsky approve %s --all-same` answers all with yes, with --deny no", first)
+		how = fmt.Sprintf("; `netsky approve %s --all-same` accepts for all, with --deny refuses", first)
 	}
 	return fmt.Sprintf("%s wait for you at the same dialog%s (`netsky attach %s`%s)", Names(d.Agents), text, first, how)
 }
 
-// Names names agents: "agent0, agent1".
+// Names joins agents' names: "agent0, agent1".
 func Names(ids []agent.ID) string {
 	var words []string
 	for _, id := range ids {

@@ -9,8 +9,8 @@ import (
 	"netsky/spawn"
 )
 
-// RunningElsewhere takes out of the plans those of agents that are up on another
-// runtime than --type names, and returns how they are. Up ends no agent.
+// RunningElsewhere splits off the plans of agents that are up on another runtime than
+// --type names, and returns their states. Up ends no agent.
 func RunningElsewhere(plans []spawn.Plan, states spawn.Statuses, runtime string) (rest []spawn.Plan, up []spawn.Status) {
 	for _, p := range plans {
 		if st := states.Find(p.Agent); runtime != "" && runtime != "auto" && st.Alive() && st.Runtime != p.Runtime.Name() {
@@ -22,11 +22,10 @@ func RunningElsewhere(plans []spawn.Plan, states spawn.Statuses, runtime string)
 	return rest, up
 }
 
-// onOtherRuntime is the error of a --type that agents which are up can't obey.
+// onOtherRuntime is returned when agents are up on another runtime than --type names.
 type onOtherRuntime struct{ agents []spawn.Status }
 
-// DisobeyedType is the error of agents that are up on another runtime than was wanted,
-// nil if there is none.
+// DisobeyedType returns an error if agents are up on another runtime than requested.
 func DisobeyedType(up []spawn.Status, w Wish) error {
 	if len(up) == 0 {
 		return nil
@@ -39,7 +38,7 @@ func DisobeyedType(up []spawn.Status, w Wish) error {
 	if w.Dir != "" {
 		again += " --dir " + advice.Word(w.Dir)
 	}
-	return advice.With(onOtherRuntime{up}, "`netsky down %s && netsky up %[1]s %s` ends them and starts them so", names, again)
+	return advice.With(onOtherRuntime{up}, "`netsky down %s && netsky up %[1]s %s` restarts them that way", names, again)
 }
 
 func (e onOtherRuntime) Error() string {
@@ -60,17 +59,16 @@ func (e onOtherRuntime) Error() string {
 		}
 		parts = append(parts, fmt.Sprintf("%s %s on %s", strings.Join(who[r], ", "), verb, r))
 	}
-	return strings.Join(parts, "; ") + ": left so, as up ends no agent"
+	return strings.Join(parts, "; ") + ": left unchanged, because up ends no agent"
 }
 
-// inOtherDir is the error of a --dir that agents which are up can't obey.
+// inOtherDir is returned when agents are up in another directory than --dir names.
 type inOtherDir struct {
 	agents []string
 	dir    string // where the first of them works
 }
 
-// DisobeyedDir is the error of agents that are up in another directory than --dir
-// names, nil if there is none.
+// DisobeyedDir returns an error if agents are up in another directory than --dir names.
 func DisobeyedDir(plans []spawn.Plan, states spawn.Statuses, flag string) error {
 	if flag == "" {
 		return nil
@@ -88,7 +86,7 @@ func DisobeyedDir(plans []spawn.Plan, states spawn.Statuses, flag string) error 
 	if len(e.agents) == 0 {
 		return nil
 	}
-	return advice.With(e, "`netsky down %s && netsky up %[1]s --dir %s` ends them and starts them there", strings.Join(e.agents, " "), advice.Word(wanted))
+	return advice.With(e, "`netsky down %s && netsky up %[1]s --dir %s` restarts them there", strings.Join(e.agents, " "), advice.Word(wanted))
 }
 
 func (e inOtherDir) Error() string {
@@ -96,5 +94,5 @@ func (e inOtherDir) Error() string {
 	if len(e.agents) > 1 {
 		verb = "work"
 	}
-	return fmt.Sprintf("%s %s in %s: left so, as up ends no agent", strings.Join(e.agents, ", "), verb, e.dir)
+	return fmt.Sprintf("%s %s in %s: left unchanged, because up ends no agent", strings.Join(e.agents, ", "), verb, e.dir)
 }

@@ -10,11 +10,11 @@ import (
 	"netsky/spawn/claude"
 )
 
-// leftOutFile holds what was last said of servers that are left out.
+// leftOutFile holds the servers that were last named as left out.
 const leftOutFile = "state/claude/left-out"
 
-// NewlyLeftOut are the person's MCP servers that agents on Claude Code do not get, if they
-// are others than when it was asked last. With the error they are named again.
+// NewlyLeftOut returns the owner's MCP servers that agents on Claude Code do not get, if
+// the list has changed since the last call. After an error the next call returns it again.
 func NewlyLeftOut(l *spawn.Launcher, plans []spawn.Plan) ([]string, error) {
 	all := make(map[string]bool)
 	for _, p := range plans {

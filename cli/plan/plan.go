@@ -1,6 +1,6 @@
 // Package plan decides how each agent is started: on which runtime, in which directory and
-// with what prompt. A flag outranks netsky.toml, which outranks what the agent did
-// before. It asks nobody and changes nothing.
+// with which prompt. A flag overrides netsky.toml, which overrides the agent's last start.
+// It asks nobody and changes nothing.
 package plan
 
 import (
@@ -24,17 +24,17 @@ type Planner struct {
 	Launcher *spawn.Launcher
 	Config   *config.Config
 	UserHome string
-	Here     string // where agents work if nothing says it; "" is the caller's directory
+	Here     string // where agents work by default; "" is the caller's directory
 }
 
-// A Wish is what the caller's flags say; "" says nothing.
+// A Wish is what the caller's flags request; "" requests nothing.
 type Wish struct {
 	Runtime string
 	Dir     string
 }
 
-// Plans says of each agent what it runs on and where. Where demo was taken for want of
-// a model, why says what stands in the way of one.
+// Plans returns for each agent what it runs on and where. If demo was chosen because no
+// model is available, why is the reason.
 func (p *Planner) Plans(ctx context.Context, ids []agent.ID, w Wish) (list []spawn.Plan, why error, err error) {
 	all := p.Runtimes()
 	var lost []error
@@ -68,7 +68,7 @@ func (p *Planner) Plans(ctx context.Context, ids []agent.ID, w Wish) (list []spa
 	return list, why, nil
 }
 
-// input is what an agent's prompt is made of, all but its runtime.
+// input returns what an agent's prompt is made of, except its runtime.
 func (p *Planner) input(id agent.ID, flag, before string) (prompts.Input, error) {
 	dir, err := p.dir(id, flag, before)
 	if err != nil {
@@ -80,7 +80,7 @@ func (p *Planner) input(id agent.ID, flag, before string) (prompts.Input, error)
 	return in, err
 }
 
-// Facts are what an agent is told of its start, without the owner's addenda.
+// Facts returns what an agent's prompt says about its start, without the owner's addenda.
 func (p *Planner) Facts(la agent.Launch) prompts.Input {
 	name, err := os.Hostname()
 	if err != nil {
@@ -91,7 +91,7 @@ func (p *Planner) Facts(la agent.Launch) prompts.Input {
 	}
 }
 
-// Again is what an agent is told if it is started as it was before, but on this runtime.
+// Again returns an agent's prompt for a start like the last one, but on this runtime.
 func (p *Planner) Again(id agent.ID, runtime string) (prompts.Input, error) {
 	before, err := Before(p.Launcher.Home, id)
 	if err != nil && !named(p.Config.Agent[id].Dir, p.Config.Agents.Dir) {
@@ -102,23 +102,23 @@ func (p *Planner) Again(id agent.ID, runtime string) (prompts.Input, error) {
 	return in, err
 }
 
-// errLaunch is matched when an agent's launch is on file and does not tell what
-// the agent ran on or where. What is not known is not guessed: the guess could be
-// a runtime that may do more, in a directory that nobody chose.
-var errLaunch = errors.New("can't be read, so it is not known what it ran on, and where")
+// errLaunch is returned when an agent's launch file does not name its runtime or its
+// directory. Neither is guessed: the guess could be a runtime with more rights, or a
+// directory that nobody chose.
+var errLaunch = errors.New("can't be read, so its runtime and directory are unknown")
 
-// Before is how the agent was started last; the zero launch if it never was.
+// Before returns the agent's last launch, the zero launch if it never was started.
 func Before(h home.Dir, id agent.ID) (agent.Launch, error) {
 	la, err := h.LoadLaunch(id)
 	switch {
 	case errors.Is(err, fs.ErrNotExist):
 		return agent.Launch{}, nil
 	case err == nil && (la.Agent != id || la.Runtime == "" || la.Dir == ""):
-		err = errors.New("it is not complete")
+		err = errors.New("it is incomplete")
 	}
 	if err != nil {
 		return agent.Launch{}, advice.With(fmt.Errorf("%s: its launch file %w (%w)", id, errLaunch, err),
-			"`netsky agent N --fresh --type RUNTIME --dir DIR` says both anew, and starts it with a clean conversation")
+			"`netsky agent N --fresh --type RUNTIME --dir DIR` sets both and starts it with a new conversation")
 	}
 	return la, nil
 }
@@ -133,13 +133,13 @@ func named(words ...string) bool {
 	return false
 }
 
-// ErrRanOnDemo is why agents run on demo that ran on it before.
+// ErrRanOnDemo is the reason why agents run on demo again.
 var ErrRanOnDemo = errors.New("they ran on demo before; --type claude or --type codex changes that")
 
 // maxAddendum bounds a file of the owner's that goes into a prompt, in bytes.
 const maxAddendum = 1 << 20
 
-// addenda reads the files that are appended to an agent's prompt.
+// addenda returns the files that are appended to an agent's prompt.
 func (p *Planner) addenda(id agent.ID) ([]prompts.Layer, error) {
 	files := p.Config.Agents.Addendum
 	if own := p.Config.Agent[id].Addendum; own != nil {

@@ -2,7 +2,7 @@ package plan
 
 import "golang.org/x/sys/unix"
 
-// ptysLeft is how many terminals there can be; -1 if that is not known.
+// ptysLeft returns how many terminals there can be, -1 if unknown.
 func ptysLeft() int {
 	n, err := unix.SysctlUint32("kern.tty.ptmx_max")
 	if err != nil {
@@ -11,5 +11,5 @@ func ptysLeft() int {
 	return int(n)
 }
 
-// memoryLeft is not known here: what is free says little about what can be had.
+// memoryLeft returns 0 for unknown: on macOS free memory says little about what is available.
 func memoryLeft() int { return 0 }

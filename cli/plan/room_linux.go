@@ -7,7 +7,7 @@ import (
 	"os"
 )
 
-// ptysLeft is how many terminals can still be made; -1 if that is not known.
+// ptysLeft returns how many more terminals can be opened, -1 if unknown.
 func ptysLeft() int {
 	var most, now int
 	for path, n := range map[string]*int{"/proc/sys/kernel/pty/max": &most, "/proc/sys/kernel/pty/nr": &now} {
@@ -22,7 +22,7 @@ func ptysLeft() int {
 	return max(most-now, 0)
 }
 
-// memoryLeft is how much memory is available, in MB; 0 if that is not known.
+// memoryLeft returns the available memory in MB, 0 if unknown.
 func memoryLeft() int {
 	data, err := os.ReadFile("/proc/meminfo")
 	if err != nil {

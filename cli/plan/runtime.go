@@ -16,7 +16,7 @@ import (
 	"netsky/spawn/own"
 )
 
-// Runtimes are all that this netsky can start, by name.
+// Runtimes returns all runtimes that can be started, by name.
 func (p *Planner) Runtimes() map[string]spawn.Runtime {
 	l := p.Launcher
 	all := map[string]spawn.Runtime{
@@ -30,8 +30,7 @@ func (p *Planner) Runtimes() map[string]spawn.Runtime {
 	return all
 }
 
-// claudeOptions are what is configured for an agent on Claude Code by the time
-// they are asked for.
+// claudeOptions returns the current configuration of an agent on Claude Code.
 func (p *Planner) claudeOptions(id agent.ID) claude.Options {
 	c := p.Config.Claude
 	o := claude.Options{
@@ -50,20 +49,19 @@ func (p *Planner) claudeOptions(id agent.ID) claude.Options {
 	return o
 }
 
-// preferred are the runtimes with a model, in the order in which `auto` takes
-// the first that is installed and logged in.
+// preferred lists the runtimes with a model: `auto` takes the first that is installed
+// and logged in.
 var preferred = []string{"claude", "codex"}
 
 // A choice is the runtime of one agent, and why it is that one.
 type choice struct {
 	spawn.Runtime
-	chosen bool  // nobody named it
-	why    error // with demo chosen: what stands in the way of a model
+	chosen bool  // no flag or key named it
+	why    error // with demo chosen: why no model is available
 }
 
-// choose obeys the flag, then the agent's own table, then [agents], then
-// what the agent ran on before; else it takes what is preferred, and demo if
-// none of that can be had.
+// choose takes the runtime from the flag, else the agent's own table, else [agents], else
+// the last start; else it takes the first preferred one that is available, else demo.
 func (p *Planner) choose(ctx context.Context, all map[string]spawn.Runtime, flag string, id agent.ID, dir, before string) (choice, error) {
 	for _, name := range []string{flag, p.Config.Agent[id].Runtime, p.Config.Agents.Runtime, before} {
 		if name == "" || name == "auto" {
@@ -72,7 +70,7 @@ func (p *Planner) choose(ctx context.Context, all map[string]spawn.Runtime, flag
 		r, ok := all[name]
 		if !ok {
 			known := strings.Join(slices.Sorted(maps.Keys(all)), ", ")
-			return choice{}, &UsageError{fmt.Errorf("%s: runtime %q: this netsky can start %s", id, name, known)}
+			return choice{}, &UsageError{fmt.Errorf("%s: no runtime %q; there are: %s", id, name, known)}
 		}
 		return choice{Runtime: r, chosen: name == before && flag == "" && p.Config.Agent[id].Runtime == ""}, nil
 	}
@@ -92,8 +90,7 @@ func firstLine(err error) string {
 	return text
 }
 
-// A UsageError is a wish that can't be.
+// A UsageError is returned for flags or keys that can't be applied.
 type UsageError struct{ error }
 
-// Unwrap is what is wrong with it.
 func (e *UsageError) Unwrap() error { return e.error }

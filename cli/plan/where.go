@@ -15,8 +15,8 @@ import (
 	"netsky/spawn"
 )
 
-// dir is where an agent works: the flag, its own table, [agents], where it
-// worked before, where agent0 works, and for a first up where the caller is.
+// dir returns where an agent works, by the first of: the flag, its own table, [agents],
+// its last start, agent0's last start, the caller's directory.
 func (p *Planner) dir(id agent.ID, flag, before string) (dir string, err error) {
 	switch said := p.configured(id, flag); {
 	case flag != "":
@@ -26,7 +26,7 @@ func (p *Planner) dir(id agent.ID, flag, before string) (dir string, err error) 
 	default:
 		if before == "" {
 			if _, err := Before(p.Launcher.Home, agent.Root); err != nil {
-				return "", err // where agent0 works, this one would too
+				return "", err // this agent would work where agent0 does
 			}
 		}
 		if dir = p.recorded(before); dir == "" {
@@ -43,7 +43,7 @@ func (p *Planner) configured(id agent.ID, flag string) string {
 	return cmp.Or(flag, p.Config.Agent[id].Dir, p.Config.Agents.Dir)
 }
 
-// recorded is where an agent, or else agent0, was started before.
+// recorded returns where the agent, else agent0, was started last.
 func (p *Planner) recorded(before string) string {
 	if before != "" {
 		return before
@@ -52,10 +52,9 @@ func (p *Planner) recorded(before string) string {
 	return root.Dir
 }
 
-// Cwd is where agents work if nobody has said it: what the caller has chosen,
-// the root of the repository that holds the current directory, or that directory
-// itself. The person's own directory is not taken for a repository: whoever keeps
-// it in git does not mean all of it.
+// Cwd returns where agents work by default: Here, else the root of the git repository
+// that contains the current directory, else that directory. A repository of the user's
+// whole home directory does not count.
 func (p *Planner) Cwd() (string, error) {
 	if p.Here != "" {
 		return p.Here, nil
@@ -73,7 +72,7 @@ func (p *Planner) Cwd() (string, error) {
 	return dir, nil
 }
 
-// Holds reports whether a directory is another or lies above it.
+// Holds reports whether a directory is the other or contains it.
 func Holds(dir, other string) bool {
 	if other == "" {
 		return false
@@ -87,7 +86,7 @@ func Holds(dir, other string) bool {
 	return dir == other || strings.HasPrefix(other, strings.TrimSuffix(dir, "/")+"/")
 }
 
-// checkout is the source tree in which this binary was built, if it lies in it.
+// checkout returns the source tree in which this binary was built, if it is still there.
 func checkout() (string, bool) {
 	own, err := os.Executable()
 	if err == nil {
@@ -104,15 +103,15 @@ func checkout() (string, bool) {
 	return root, err == nil && bytes.HasPrefix(mod, []byte("module netsky\n"))
 }
 
-// OwnCheckout is netsky's own source tree if agents of a first up would work there
-// though nobody has said so: they may edit what is there, so nobody gets it by typing
-// the README's first lines.
+// OwnCheckout returns netsky's own source tree if agents of a first up would work there
+// without an explicit request: they may edit it, and typing the README's first lines must
+// not lead there.
 func (p *Planner) OwnCheckout(ids []agent.ID, flag string) (dir string, ok bool, err error) {
-	open := false // whether somebody has to say it
+	open := false // whether the directory must be chosen
 	for _, id := range ids {
 		before, err := Before(p.Launcher.Home, id)
 		if err != nil {
-			continue // it is refused, or both are named
+			continue // Plans refuses it unless both are named
 		}
 		open = open || p.configured(id, flag) == "" && p.recorded(before.Dir) == ""
 	}
@@ -127,8 +126,8 @@ func (p *Planner) OwnCheckout(ids []agent.ID, flag string) (dir string, ok bool,
 	return own, ok && Holds(own, here), nil
 }
 
-// Elsewhere are the agents that work elsewhere than where the caller is, when only the
-// record of an earlier up says so, and where the first of them works.
+// Elsewhere returns the agents that work outside the directory here only because an
+// earlier up has set it, and the directory of the first of them.
 func (p *Planner) Elsewhere(plans []spawn.Plan, flag, here string) (agents []string, dir string) {
 	for _, one := range plans {
 		before, _ := p.Launcher.Home.LoadLaunch(one.Agent)

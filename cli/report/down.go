@@ -7,15 +7,15 @@ import (
 	"netsky/spawn"
 )
 
-// A Down tells how a down goes.
+// A Down reports how a down goes.
 type Down struct {
 	Printer
-	Ended  int  // how many
-	Failed bool // not all is known to be ended
+	Ended  int  // how many have ended
+	Failed bool // not everything is known to have ended
 
 	rows  []downRow
 	notes []string
-	why   map[string]int // how many were not ended, by the reason
+	why   map[string]int // how many were not ended, by reason
 }
 
 type downRow struct {
@@ -24,7 +24,7 @@ type downRow struct {
 	Error string         `json:"error,omitempty"`
 }
 
-// Say tells of something else.
+// Say reports something else.
 func (r *Down) Say(text string) {
 	if r.JSON {
 		r.notes = append(r.notes, text)
@@ -38,7 +38,7 @@ func (r *Down) Tried(id agent.ID) bool {
 	return slices.ContainsFunc(r.rows, func(row downRow) bool { return row.What == string(id) })
 }
 
-// Progress tells of one step.
+// Progress reports one step.
 func (r *Down) Progress(p spawn.DownProgress) {
 	row := downRow{What: p.What, Step: p.Step}
 	if p.Err != nil {
@@ -61,7 +61,7 @@ func (r *Down) Progress(p spawn.DownProgress) {
 	case spawn.DownAcked:
 		r.print("%s: finished", p.What)
 	case spawn.DownLeft:
-		r.print("%s: asked to finish, and has not yet", p.What)
+		r.print("%s: asked to finish, still running", p.What)
 	case spawn.DownTimeout:
 		r.print("%s: no answer within %v; ending it", p.What, p.After)
 	case spawn.DownEnded:
@@ -85,7 +85,7 @@ func orAll(what string) string {
 	return what
 }
 
-// Finish prints the JSON object, if that was asked for.
+// Finish prints the JSON object, if requested.
 func (r *Down) Finish() error {
 	if !r.JSON {
 		return nil
@@ -97,7 +97,7 @@ func (r *Down) Finish() error {
 	}{r.Ended, append([]downRow{}, r.rows...), append([]string{}, r.notes...)})
 }
 
-// Fresh tells why the ending of an agent takes its time, and how not to wait.
+// Fresh reports why ending an agent takes time, and how not to wait.
 func Fresh(p Printer, st spawn.Status) func(spawn.DownProgress) {
 	return func(d spawn.DownProgress) {
 		switch {

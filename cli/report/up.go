@@ -1,5 +1,5 @@
-// Package report prints how an up and a down go: line by line for people, or as one JSON
-// object at the end.
+// Package report prints the progress of an up or a down: line by line for people, or as
+// one JSON object at the end.
 package report
 
 import (
@@ -23,8 +23,8 @@ import (
 	"netsky/spawn/pane"
 )
 
-// An Up tells how an up goes: on a terminal each agent's line changes in
-// place, elsewhere it is written once, when its end is known.
+// An Up reports how an up goes: on a terminal each agent's line changes in place,
+// elsewhere it is written once, when the outcome is known.
 type Up struct {
 	Printer
 	runtimes map[string]spawn.Runtime
@@ -32,7 +32,7 @@ type Up struct {
 	plans    map[agent.ID]spawn.Plan
 	board    *console.Board
 
-	failed map[string]agent.ID // who has failed so first
+	failed map[string]agent.ID // the first agent with that failure
 }
 
 // A Printer is where a report goes.
@@ -55,7 +55,7 @@ func (p Printer) json(v any) error {
 	return enc.Encode(v)
 }
 
-// NewUp begins a report. may is what the agents of a runtime may do.
+// NewUp begins a report. may returns what agents of a runtime may do.
 func NewUp(p Printer, runtimes map[string]spawn.Runtime, may func(runtime string) string, plans []spawn.Plan) *Up {
 	r := &Up{Printer: p, runtimes: runtimes, may: may, plans: make(map[agent.ID]spawn.Plan), failed: make(map[string]agent.ID)}
 	for _, one := range plans {
@@ -69,7 +69,7 @@ func NewUp(p Printer, runtimes map[string]spawn.Runtime, may func(runtime string
 	return r
 }
 
-// Daemon tells of the daemon.
+// Daemon reports the daemon.
 func (r *Up) Daemon(p daemon.Pong, started bool, err error) {
 	switch {
 	case err != nil:
@@ -84,7 +84,7 @@ func (r *Up) Daemon(p daemon.Pong, started bool, err error) {
 	}
 }
 
-// Progress tells of one step.
+// Progress reports one step.
 func (r *Up) Progress(p spawn.Progress) {
 	if p.Step == spawn.StepBlocked {
 		Blocked(r.Warn, p.Err)
@@ -134,7 +134,7 @@ func (r *Up) Progress(p spawn.Progress) {
 	}
 }
 
-// Stayed reports agents that are up and not as they were wanted now.
+// Stayed reports agents that are up on another runtime than requested.
 func (r *Up) Stayed(list []spawn.Status) (ends []spawn.Progress) {
 	for _, st := range list {
 		p := spawn.Progress{Agent: st.Agent, Step: spawn.StepAlready, State: st.State, Note: st.Detail, Runtime: st.Runtime, Dir: st.Dir}
@@ -152,15 +152,15 @@ func on(runtime string) string {
 	return " on " + runtime
 }
 
-// tellingLines are, of what the pane of a program shows that has ended, the lines
-// that say why, three at most: neither pictures nor what came before the trouble.
+// tellingLines returns up to three lines of an ended program's pane that explain why it
+// ended: the first that mentions trouble and those after it, without drawings.
 func tellingLines(lines []string) []string {
 	const most = 3
 	var words []string
 	trouble := -1
 	for _, l := range lines {
 		l = strings.TrimSpace(l)
-		if !wordy(l) || strings.HasPrefix(l, "[agent") && strings.HasSuffix(l, "]") { // the keeper's own: the error says it
+		if !wordy(l) || strings.HasPrefix(l, "[agent") && strings.HasSuffix(l, "]") { // the keeper's own line: the error has it
 			continue
 		}
 		if trouble < 0 && troubled(l) {
@@ -174,7 +174,7 @@ func tellingLines(lines []string) []string {
 	return words[trouble:min(trouble+most, len(words))]
 }
 
-// troubled reports whether the line speaks of something that went wrong.
+// troubled reports whether the line mentions something that went wrong.
 func troubled(line string) bool {
 	line = strings.ToLower(line)
 	return slices.ContainsFunc([]string{
@@ -197,7 +197,7 @@ func wordy(s string) bool {
 	return letters > 0 && 2*letters >= all
 }
 
-// Dialogs are the dialogs at which agents that have started wait.
+// Dialogs returns the dialogs at which started agents wait.
 func (r *Up) Dialogs(ends []spawn.Progress) (list []approve.Dialog) {
 	for _, e := range ends {
 		if e.State == agent.Waiting && (e.Step == spawn.StepReady || e.Step == spawn.StepAlready) {
@@ -212,7 +212,7 @@ func boardLine(name, state, rest string) string {
 	return fmt.Sprintf("%-14s %-9s %s", name, state, rest)
 }
 
-// Finish prints the JSON object, if that was asked for.
+// Finish prints the JSON object, if requested.
 func (r *Up) Finish(h home.Dir, p daemon.Pong, ends []spawn.Progress) error {
 	if !r.JSON {
 		return nil
@@ -246,7 +246,7 @@ func (r *Up) Finish(h home.Dir, p daemon.Pong, ends []spawn.Progress) error {
 	return r.json(obj)
 }
 
-// Blocked says that a verb waits for another one.
+// Blocked reports that a verb waits for another one.
 func Blocked(warn func(format string, args ...any), err error) {
-	warn("another `netsky up` or `netsky down` is at work; waiting for it (%v)", err)
+	warn("another `netsky up` or `netsky down` is running; waiting for it (%v)", err)
 }

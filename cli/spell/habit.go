@@ -8,14 +8,14 @@ import (
 	"netsky/cli/line"
 )
 
-// A habit is a verb of other programs', and what does the same here. Those that
-// only look are aliases of ours; those that act are never guessed at.
+// A habit is a verb of other programs, with what to type here instead. Verbs that change
+// something are never guessed, only suggested.
 type habit struct {
 	words []string
 	say   func(agents, rest []string) string
 }
 
-// cmd is a command with the agents that were named.
+// cmd returns a command with the agents that were named.
 func cmd(command string, agents []string, more ...string) string {
 	return "`" + strings.Join(slices.Concat([]string{command}, agents, more), " ") + "`"
 }
@@ -23,25 +23,25 @@ func cmd(command string, agents []string, more ...string) string {
 var habits = []habit{
 	{[]string{"stop", "quit", "exit", "end", "shutdown", "halt"}, func(agents, _ []string) string {
 		if len(agents) == 0 {
-			return "`netsky down` asks agent0 and the clones to finish, and ends them; --all everything"
+			return "`netsky down` asks agent0 and the clones to finish, then ends them; with --all, everything"
 		}
 		return cmd("netsky down", agents) + " lets the running turn finish, then ends the agent"
 	}},
 	{[]string{"kill", "killall"}, func(agents, _ []string) string {
 		if len(agents) == 0 {
-			return "`netsky down --force` ends agent0 and the clones at once; `netsky interrupt AGENT` only a turn"
+			return "`netsky down --force` ends agent0 and the clones at once; `netsky interrupt AGENT` ends only a turn"
 		}
-		return cmd("netsky down", agents, "--force") + " ends at once; " + cmd("netsky interrupt", agents[:1]) + " only a turn"
+		return cmd("netsky down", agents, "--force") + " ends at once; " + cmd("netsky interrupt", agents[:1]) + " ends only a turn"
 	}},
 	{[]string{"restart", "reload", "reboot"}, func(agents, _ []string) string {
 		return cmd("netsky down", agents) + ", then " + cmd("netsky up", agents)
 	}},
 	{[]string{"start", "new", "spawn", "create", "launch", "add"}, func(agents, rest []string) string {
 		if n, ok := line.NumberIn(rest); ok && len(agents) == 1 {
-			return "`netsky up agent" + n + "` starts that agent; `netsky up " + n + "` agent0, " + n + " clones and agentinfinity"
+			return "`netsky up agent" + n + "` starts that agent; `netsky up " + n + "` starts agent0, " + n + " clones and agentinfinity"
 		}
 		if len(agents) == 0 {
-			return "`netsky up` starts agents; `netsky up agent1` that one"
+			return "`netsky up` starts the team; `netsky up agent1` only that agent"
 		}
 		return cmd("netsky up", agents)
 	}},
@@ -54,19 +54,19 @@ var habits = []habit{
 	}},
 	{[]string{"rm", "remove", "delete", "del"}, func(agents, _ []string) string {
 		if len(agents) == 0 {
-			return "`netsky down AGENT` ends an agent; `netsky uninstall` takes netsky off this machine"
+			return "`netsky down AGENT` ends an agent; `netsky uninstall` removes netsky from PATH"
 		}
-		return cmd("netsky down", agents) + " ends it; then " + cmd("netsky forget", agents) + " takes it off status"
+		return cmd("netsky down", agents) + " ends it; then " + cmd("netsky forget", agents) + " removes it from status"
 	}},
 	{[]string{"connect", "enter", "open", "join", "switch"}, func(agents, _ []string) string {
-		return cmd("netsky attach", agents[:min(len(agents), 1)]) + " goes to its pane"
+		return cmd("netsky attach", agents[:min(len(agents), 1)]) + " opens its pane"
 	}},
 	{[]string{"search", "grep", "query", "lookup"}, func([]string, []string) string {
 		return "`netsky find TEXT` searches messages, tasks and notes"
 	}},
 	{[]string{"logs", "history", "events"}, func([]string, []string) string { return "`netsky log`" }},
 	{[]string{"mail", "messages", "read", "from"}, func([]string, []string) string {
-		return "`netsky inbox` shows what agents wrote to you, `netsky inbox --all` what you have read as well"
+		return "`netsky inbox` prints what agents wrote to you; with --all, also what you have read"
 	}},
 	{[]string{"cancel", "abort"}, func(agents, _ []string) string {
 		if len(agents) == 0 {
@@ -75,14 +75,14 @@ var habits = []habit{
 		return cmd("netsky interrupt", agents[:1]) + " ends its running turn"
 	}},
 	{[]string{"yes", "allow", "accept"}, func([]string, []string) string {
-		return "`netsky approvals` lists what waits for your yes, `netsky approve CODE` says it"
+		return "`netsky approvals` lists what agents ask permission for; `netsky approve CODE` allows it"
 	}},
 	{[]string{"web", "ui", "gui"}, func([]string, []string) string { return "`netsky dashboard`" }},
 	{[]string{"watch", "top"}, func([]string, []string) string { return "`netsky status --watch`" }},
 }
 
-// Habit says what does here what a verb of other programs' does, "" for a word that is none.
-// rest are the words behind it.
+// Habit returns what to type instead of another program's verb, "" if the word is not one.
+// rest are the words after it.
 func Habit(word string, rest []string) string {
 	i := slices.IndexFunc(habits, func(h habit) bool { return slices.Contains(h.words, word) })
 	if i < 0 {

@@ -1,11 +1,11 @@
-// Package spell finds the word that somebody meant: a verb, or a key of
+// Package spell finds the word that a misspelled one was meant to be: a verb, or a key of
 // netsky.toml.
 package spell
 
 import "strings"
 
-// Nearest is the name that the word was probably meant to be: one that it begins,
-// or that is a slip of the fingers away, one in a short word. "" is none.
+// Nearest returns the name that the word was probably meant to be, "" if there is none:
+// a name that one of them begins, or one with few letters different.
 func Nearest(word string, names []string) string {
 	best, at := "", max(1, len(word)/3)+1
 	for _, name := range names {
@@ -20,8 +20,8 @@ func Nearest(word string, names []string) string {
 	return best
 }
 
-// distance is how many letters must be put in, taken out, changed or swapped
-// with their neighbour to make one word of the other.
+// distance returns how many letters must be inserted, deleted, replaced or swapped with
+// their neighbour to turn one word into the other.
 func distance(a, b string) int {
 	before, last := make([]int, len(b)+1), make([]int, len(b)+1)
 	for j := range last {

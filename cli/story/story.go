@@ -1,4 +1,4 @@
-// Package story writes a record's timeline as lines of text.
+// Package story formats a record's history as lines of text.
 package story
 
 import (
@@ -11,7 +11,7 @@ import (
 	"netsky/store"
 )
 
-// Lines is the story of one record.
+// Lines returns the history of one record.
 func Lines(t store.Timeline) []string {
 	var l lines
 	switch {
@@ -88,7 +88,7 @@ func viaWords(via string) string {
 	return " by " + via
 }
 
-// About names a record that another is about, "" if that is the subject itself.
+// About returns the record that another is about, in parentheses; "" if it is the subject.
 func About(ref, subject string) string {
 	if ref == "" || ref == subject {
 		return ""
@@ -111,5 +111,5 @@ func endWords(s store.Session) string {
 	return fmt.Sprintf(", ended %s%s", Stamp(s.Ended), console.Note(s.Reason))
 }
 
-// Stamp is a moment as people read it.
+// Stamp formats a time in the local zone.
 func Stamp(t store.Time) string { return t.Time().Local().Format("2006-01-02 15:04:05") }

@@ -12,9 +12,9 @@ import (
 	"netsky/store"
 )
 
-// Records opens the database for reading. If it was lost, it is made anew from the
-// agents' files and the mailboxes, which rebuilt reports. The error matches
-// fs.ErrNotExist in a home in which no agent was ever started.
+// Records opens the database for reading. If it was lost, Records rebuilds it from the
+// agents' files and mailboxes and reports that. The error matches fs.ErrNotExist in a
+// home in which no agent was ever started.
 func Records(ctx context.Context, h home.Dir, mail func() (*bus.Bus, error)) (db *store.DB, rebuilt bool, err error) {
 	db, err = store.OpenRead(ctx, h)
 	if !errors.Is(err, fs.ErrNotExist) || !store.Launched(h) {
@@ -34,7 +34,7 @@ func Records(ctx context.Context, h home.Dir, mail func() (*bus.Bus, error)) (db
 	return db, true, nil
 }
 
-// Refresh mirrors the mailboxes into the records where no daemon does.
+// Refresh mirrors the mailboxes into the records, unless a running daemon does.
 func Refresh(ctx context.Context, h home.Dir, mail func() (*bus.Bus, error)) error {
 	if _, running := h.LockHolder(agent.DaemonName); running {
 		return nil

@@ -1,6 +1,6 @@
-// Package ticker starts the daemon again when it is gone: once a tick, each in a process of
-// its own, so that one that hangs does not end the ticking. state/ticker.json says how the
-// last went.
+// Package ticker restarts the daemon when it is gone. Each tick is a process of its own, so
+// that one that hangs does not stop the ticking; state/ticker.json holds the result of the
+// last.
 package ticker
 
 import (
@@ -21,19 +21,19 @@ import (
 	"netsky/daemon"
 )
 
-// Tick starts the daemon if it is wanted and does not answer. The error matches
-// daemon.ErrUnwanted if it is not wanted.
+// Tick starts the daemon if its desired state is up and it does not answer. The error
+// matches daemon.ErrUnwanted if its desired state is down.
 func Tick(ctx context.Context, h home.Dir, bin string, environ []string) (p daemon.Pong, started bool, err error) {
 	switch d, err := h.LoadDesired(agent.DaemonName); {
 	case err != nil && !errors.Is(err, fs.ErrNotExist):
-		return p, false, fmt.Errorf("whether the daemon is wanted can't be read: %w", err)
+		return p, false, fmt.Errorf("can't read whether the daemon should be running: %w", err)
 	case !d.Up:
 		return p, false, daemon.ErrUnwanted
 	}
 	return daemon.Start(ctx, h, []string{bin, "daemon", "run", "--wanted"}, environ)
 }
 
-// Options are what a ticker needs.
+// Options configure a ticker.
 type Options struct {
 	Home    home.Dir
 	Binary  string
@@ -46,7 +46,7 @@ type Options struct {
 
 // Run ticks until ctx ends.
 func Run(ctx context.Context, o Options) {
-	// Who knows the ticker by this file ends it without tmux too.
+	// With this file the ticker can be ended even without tmux.
 	me := agent.Ticker{Process: proc.Self(), Binary: o.Binary, Socket: o.Socket}
 	if err := o.Home.SaveTicker(me); err != nil {
 		o.Warn(err)
@@ -67,7 +67,7 @@ func Run(ctx context.Context, o Options) {
 	}
 }
 
-// tick says why the daemon could not be started, or "".
+// tick returns why the daemon could not be started, or "".
 func (o Options) tick(ctx context.Context) (why string) {
 	within, cancel := context.WithTimeout(ctx, 30*time.Second)
 	defer cancel()
@@ -80,7 +80,7 @@ func (o Options) tick(ctx context.Context) (why string) {
 	case err == nil || ctx.Err() != nil:
 		return ""
 	case within.Err() != nil:
-		why = "it takes longer than 30 s"
+		why = "starting it took longer than 30 s"
 	case len(bytes.TrimSpace(out)) > 0:
 		first, _, _ := strings.Cut(strings.TrimSpace(envelope.Plain(string(out))), "\n")
 		why = strings.TrimPrefix(first, "netsky: ")
