@@ -56,10 +56,8 @@ func mustStage(tb testing.TB) *stage {
 // to the file hooks, its server has three tools.
 func (w *stage) mustNetsky() {
 	w.Helper()
-	syscall.ForkLock.RLock()
-	defer syscall.ForkLock.RUnlock()
 	file := filepath.Join(w.bin, "net sky")
-	w.mustWrite(file, fmt.Sprintf(`#!/bin/sh
+	testworld.Program(w, file, fmt.Sprintf(`#!/bin/sh
 cd %q || exit 0
 if [ "$1" = hook ]; then
 	told=$(cat)
@@ -90,9 +88,6 @@ while read -r line; do
 	esac
 done
 `, w.bin))
-	if err := os.Chmod(file, 0o700); err != nil {
-		w.Fatal(err)
-	}
 	w.fresh().Binary = file
 }
 

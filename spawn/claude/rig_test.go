@@ -8,7 +8,6 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
-	"syscall"
 	"testing"
 
 	"netsky/agent"
@@ -61,11 +60,7 @@ func (g *rig) fresh() *claude.Runtime {
 // "auth status" with that shell command, and notes each of its runs.
 func (g *rig) mustFake(version, auth string) {
 	g.Helper()
-	// A child of another test's must not inherit the open file: the system
-	// refuses to run what is being written to.
-	syscall.ForkLock.RLock()
-	defer syscall.ForkLock.RUnlock()
-	g.mustWrite(filepath.Join(g.bin, "claude"), fmt.Sprintf(`#!/bin/sh
+	testworld.Program(g, filepath.Join(g.bin, "claude"), fmt.Sprintf(`#!/bin/sh
 echo "$*" >> %q
 case $1 in
 --version) echo "%s (Claude Code)" ;;
@@ -73,9 +68,6 @@ auth) %s ;;
 *) exit 9 ;;
 esac
 `, g.runsFile(), version, auth))
-	if err := os.Chmod(filepath.Join(g.bin, "claude"), 0o700); err != nil {
-		g.Fatal(err)
-	}
 	g.fresh()
 }
 
