@@ -90,11 +90,11 @@ func (m *Courier) load(ctx context.Context, f *flight, list []*bus.Delivery) boo
 			if err != nil {
 				return false
 			}
-			if done {
+			m.pending = without(m.pending, d)
+			// Filed first: claimed and not in the ledger, it would be new to the next courier.
+			if m.file(d) && done {
 				m.settle(0, o)
 			}
-			m.pending = without(m.pending, d)
-			m.file(d)
 			continue
 		}
 		delete(m.doubts, e.ID)

@@ -317,7 +317,7 @@ func TestKilled(t *testing.T) {
 	}
 	restarts := 0
 	for _, text := range p.program.texts {
-		if strings.Contains(text, "restarted") {
+		if strings.Contains(text, "interruption") || strings.Contains(text, "cut off your turn") {
 			restarts++
 		}
 	}

@@ -153,7 +153,7 @@ func TestWhatADeadServerLeft(t *testing.T) {
 				t.Errorf("%d effects, want %d", effects, tt.effects)
 			}
 			pushed := strings.Join(p.program.texts, "\n")
-			if !strings.Contains(pushed, tt.words) || tt.words == "" && strings.Contains(pushed, "restarted") {
+			if !strings.Contains(pushed, tt.words) || tt.words == "" && strings.Contains(pushed, "cut off your turn") {
 				t.Errorf("pushed %q, want %q", pushed, tt.words)
 			}
 			list := p.answers(tt.from, "q-0")
