@@ -12,6 +12,7 @@ import (
 	"regexp"
 	"strings"
 	"sync/atomic"
+	"syscall"
 	"testing"
 	"time"
 
@@ -139,6 +140,11 @@ func courierProcess(socket string) int {
 		if err != nil {
 			return err
 		}
+		courier.SetStep(func(name string) {
+			if name == os.Getenv("COURIER_KILL") {
+				syscall.Kill(os.Getpid(), syscall.SIGKILL)
+			}
+		})
 		m := courier.New(courier.Options{
 			Agent: me, Start: os.Getenv("NETSKY_START"), Home: home, Bus: b, Runtime: caller{client}, Events: events,
 		})
@@ -148,11 +154,44 @@ func courierProcess(socket string) int {
 	return 1
 }
 
+// mustDoor lets servers in other processes reach the program. gone reports whether the
+// program has heard all that dead ones had sent.
+func (p *post) mustDoor() (socket string, gone func() bool) {
+	p.Helper()
+	socket = p.home.Path("run", "door")
+	listener, err := net.Listen("unix", socket)
+	if err != nil {
+		p.Fatal(err)
+	}
+	p.Cleanup(func() { listener.Close() })
+	server := rpc.NewServer()
+	if err := server.RegisterName("Door", Door{p.program}); err != nil {
+		p.Fatal(err)
+	}
+	var served atomic.Int32
+	go func() {
+		for {
+			conn, err := listener.Accept()
+			if err != nil {
+				return
+			}
+			served.Add(1)
+			go func() {
+				defer served.Add(-1)
+				server.ServeConn(conn)
+			}()
+		}
+	}()
+	return socket, func() bool { return served.Load() == 0 }
+}
+
 // mustCourier starts a server in a process of its own.
-func (p *post) mustCourier(socket string) (kill func()) {
+// It kills itself at the named step, if one is given.
+func (p *post) mustCourier(socket string, at ...string) (kill func()) {
 	p.Helper()
 	cmd := exec.Command(os.Args[0])
-	cmd.Env = append(os.Environ(), "COURIER_DOOR="+socket, "NETSKY_HOME="+p.home.Root(), "NETSKY_START="+p.program.startID())
+	cmd.Env = append(os.Environ(), "COURIER_DOOR="+socket, "NETSKY_HOME="+p.home.Root(), "NETSKY_START="+p.program.startID(),
+		"COURIER_KILL="+strings.Join(at, ""))
 	cmd.Stderr = os.Stderr
 	if err := cmd.Start(); err != nil {
 		p.Fatal(err)
@@ -215,6 +254,39 @@ func (p *program) settle(tb testing.TB) {
 	p.mustNote(tb, agent.Event{Event: agent.EventSessionStart, Text: "resume"})
 }
 
+// TestKilledFilingWhatIsHeld: no hook has told of a message that the conversation holds,
+// and the server that finds that out is killed while it files it.
+func TestKilledFilingWhatIsHeld(t *testing.T) {
+	t.Parallel()
+	for _, step := range []string{"filed", "settled"} {
+		t.Run(step, func(t *testing.T) {
+			t.Parallel()
+			p := mustPost(t)
+			p.program.muted = map[agent.EventKind]bool{agent.EventSeen: true, agent.EventPrompt: true, agent.EventStop: true}
+			p.program.mustStart(t)
+			socket, gone := p.mustDoor()
+			kill := p.mustCourier(socket)
+			p.drop(envelope.Envelope{ID: "q-0", From: agent.Root, To: me, Text: "hello"})
+			testworld.Wait(p, "the message is taken", func() bool { return len(p.program.effects()) == 1 })
+			kill()
+			testworld.Wait(p, "what the dead server had sent", gone)
+			if p.count(me, bus.Claimed) != 1 {
+				t.Fatal("it was filed before it was known to be held")
+			}
+			p.program.settle(t)
+			p.mustCourier(socket, step)
+			testworld.Wait(p, "it is filed", func() bool { return p.count(me, bus.Delivered) == 1 || step == "settled" && p.owed() == "" })
+			testworld.Wait(p, "the second server has died", gone)
+			p.program.settle(t)
+			defer p.mustCourier(socket)()
+			testworld.Wait(p, "it is filed and nothing owed", func() bool { return p.count(me, bus.Delivered) == 1 && p.owed() == "" })
+			if n := len(p.program.effects()); n != 1 {
+				t.Errorf("%d effects", n)
+			}
+		})
+	}
+}
+
 // TestKilled: the server is killed at random moments, and half of the times the
 // program with it; some of its hooks are killed, too. Every message has its effect
 // once, and what wants an answer has one, which was said to it.
@@ -231,30 +303,7 @@ func TestKilled(t *testing.T) {
 		return scaled(time.Duration(rand.IntN(10_000)) * time.Millisecond), "to " + words + ".", nil
 	}
 	p.program.mustStart(t)
-	socket := p.home.Path("run", "door")
-	listener, err := net.Listen("unix", socket)
-	if err != nil {
-		t.Fatal(err)
-	}
-	server := rpc.NewServer()
-	if err := server.RegisterName("Door", Door{p.program}); err != nil {
-		t.Fatal(err)
-	}
-	var served atomic.Int32 // servers whose words the program has not all heard
-	go func() {
-		for {
-			conn, err := listener.Accept()
-			if err != nil {
-				return
-			}
-			served.Add(1)
-			go func() {
-				defer served.Add(-1)
-				server.ServeConn(conn)
-			}()
-		}
-	}()
-	defer listener.Close()
+	socket, gone := p.mustDoor()
 	want := make(map[string]int)
 	// A brake lets only 60 answers a minute pass from one to another.
 	senders := []agent.ID{agent.Root, agent.Clone(2), agent.Infinity, agent.Root, agent.Clone(2), agent.Infinity, agent.Owner}
@@ -282,7 +331,7 @@ func TestKilled(t *testing.T) {
 			<-pause.C
 		}
 		kill()
-		testworld.Wait(p, "what the dead server had sent", func() bool { return served.Load() == 0 })
+		testworld.Wait(p, "what the dead server had sent", gone)
 		if rand.IntN(2) == 0 {
 			p.program.settle(t)
 		} else {
