@@ -1,7 +1,6 @@
 package bus
 
 import (
-	"bytes"
 	"context"
 	"fmt"
 	"time"
@@ -35,7 +34,7 @@ func (b *Bus) check(r *brake.Ring, e *envelope.Envelope, inbox *disk.Handle) err
 	kind, fact, err := r.Excess(e.Hops, b.now(), func(limit int) (int, error) {
 		inbox.Lock()
 		defer inbox.Unlock()
-		n, err := countMail(inbox.FD, limit)
+		n, err := disk.Count(inbox.FD, limit)
 		if err != nil {
 			return 0, fmt.Errorf("count waiting messages for %s: %w", e.To, err)
 		}
@@ -98,15 +97,4 @@ func (b *Bus) refuse(r *brake.Ring, e envelope.Envelope, kind brake.Kind, fact s
 	}
 	r.Tell(kind, now)
 	return err
-}
-
-// countMail counts the envelopes in an open directory and stops at limit.
-func countMail(dir, limit int) (n int, err error) {
-	_, err = disk.Dirents(dir, nil, func(name []byte) bool {
-		if name[0] != '.' && bytes.HasSuffix(name, []byte(".json")) {
-			n++
-		}
-		return n < limit
-	})
-	return n, err
 }

@@ -175,7 +175,7 @@ func (b *Bus) Count(id agent.ID, p Place) (int, error) {
 		return 0, err
 	}
 	defer unix.Close(fd)
-	n, err := countMail(fd, int(^uint(0)>>1))
+	n, err := disk.Count(fd, int(^uint(0)>>1))
 	if err != nil {
 		return 0, fmt.Errorf("count %s of %s: %w", p, id, err)
 	}

@@ -156,6 +156,9 @@ func TestExpiryAndLength(t *testing.T) {
 	longReply := long
 	longReply.ID, longReply.Kind = "long-reply", envelope.KindReply
 	mustSend(t, b, longReply)
+	longAnswer := longReply // to a question of the recipient's
+	longAnswer.ID, longAnswer.InReplyTo = "long-answer", "question"
+	mustSend(t, b, longAnswer)
 	mustDrop(t, home, a1, bus.Inbox, "old.json", handmade)
 	r := mustReceive(t, b, a1, bus.ReceiveOptions{MaxText: 1000})
 	d := mustNext(t, r)
@@ -163,6 +166,12 @@ func TestExpiryAndLength(t *testing.T) {
 		t.Errorf("Rendered = %s", d.Rendered())
 	}
 	mustConfirm(t, d)
+	told := mustNext(t, r)
+	if e := told.Envelope(); e.From != agent.Clone(2) || e.Kind != envelope.KindError || e.InReplyTo != "question" ||
+		!strings.HasPrefix(e.Text, "the reply of agent2 was not delivered to agent1: too long for agent1: ") || !strings.HasSuffix(e.Text, ". It begins: "+strings.Repeat("<", 62)) {
+		t.Errorf("who waits for an answer that is too long is told %+v", e)
+	}
+	mustConfirm(t, told)
 	mustNone(t, r)
 	for _, tt := range []struct {
 		to   agent.ID
@@ -174,8 +183,8 @@ func TestExpiryAndLength(t *testing.T) {
 			t.Errorf("answer to %s: %+v, %v, %v", tt.id, e.Envelope, ok, err)
 		}
 	}
-	mustCount(t, b, a1, bus.Poison, 2)
-	mustCount(t, b, a1, bus.Delivered, 2)
+	mustCount(t, b, a1, bus.Poison, 3)
+	mustCount(t, b, a1, bus.Delivered, 3)
 }
 
 func TestWitness(t *testing.T) {

@@ -77,9 +77,24 @@ func (r *Receiver) refuse(name string, e envelope.Envelope, reason string) error
 	return r.poisonFrom(from, name, disk.MarkOf(st), errors.New(reason))
 }
 
+// beginning is how much of an undelivered answer its recipient is shown, in bytes.
+const beginning = 2000
+
 // tellSender answers with an error, unless the envelope is one that netsky does not answer
-// or its sender has no mailbox.
+// or its sender has no mailbox. If it is an answer, the recipient, who waits for it, gets
+// the error instead.
 func (r *Receiver) tellSender(e envelope.Envelope, text string) error {
+	if !e.Kind.Answerable() && !e.Kind.Control() && e.InReplyTo != "" {
+		if e.ID == envelope.AnswerID(e.From, e.InReplyTo, envelope.KindError) {
+			return nil // it is such an error
+		}
+		begins := beginning
+		if r.o.MaxText > 0 {
+			begins = min(begins, r.o.MaxText/16) // rendered it may be six times as long
+		}
+		cause := envelope.Envelope{ID: e.InReplyTo, Thread: e.Thread, Hops: e.Hops - 1}
+		return r.bus.answer(e.From, r.id, envelope.KindError, cause, fmt.Sprintf("the %s of %s was %s. It begins: %s", e.Kind, e.From, text, envelope.Cut(e.Text, begins)))
+	}
 	if !e.Kind.Answerable() || e.From == r.id {
 		return nil
 	}

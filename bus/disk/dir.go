@@ -1,6 +1,7 @@
 package disk
 
 import (
+	"bytes"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -150,4 +151,15 @@ func (d *Dir) Close() {
 		unix.Close(d.kept.FD)
 		d.open = false
 	}
+}
+
+// Count counts the envelopes in an open directory and stops at limit.
+func Count(dir, limit int) (n int, err error) {
+	_, err = Dirents(dir, nil, func(name []byte) bool {
+		if name[0] != '.' && bytes.HasSuffix(name, []byte(".json")) {
+			n++
+		}
+		return n < limit
+	})
+	return n, err
 }
