@@ -54,7 +54,7 @@ func TestOne(t *testing.T) {
 	cmd := exec.Command(netsky, "daemon", "run")
 	cmd.Env = w.env
 	out, err := cmd.CombinedOutput()
-	if err == nil || !strings.Contains(string(out), "runs already") {
+	if err == nil || !strings.Contains(string(out), "already running") {
 		t.Errorf("a second process: %v, %s", err, out)
 	}
 	info, err := os.Stat(w.home.Path(home.DaemonSocket))
