@@ -384,7 +384,7 @@ func TestLongMessages(t *testing.T) {
 	if n := len(body); n > 3*(64<<10)+20_000 { // the beginnings, and the page around them
 		t.Errorf("the page has %d bytes", n)
 	}
-	for _, want := range []string{`href="/api/messages/m-0">all 210000 bytes`, `href="/messages/m-1">all of it`, `tabindex="0">a long story;`} {
+	for _, want := range []string{`href="/api/messages/m-0">all 210000 bytes`, `href="/messages/m-1">read all`, `tabindex="0">a long story;`} {
 		if !strings.Contains(body, want) {
 			t.Errorf("no %s", want)
 		}
