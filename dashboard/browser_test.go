@@ -187,6 +187,8 @@ func (t *looker) clean(but ...string) {
 	t.tb.Helper()
 	t.mu.Lock()
 	defer t.mu.Unlock()
+	// What the browser notes when a page is left, or gives up, while it connects.
+	but = append(but, "WebSocket is closed before the connection is established")
 next:
 	for _, wrong := range t.wrong {
 		for _, word := range but {
