@@ -162,17 +162,15 @@ func apart(t *testing.T, test func()) {
 		return
 	}
 	pattern := "^" + strings.ReplaceAll(t.Name(), "/", "$/^") + "$"
-	cmd := exec.CommandContext(t.Context(), os.Args[0], "-test.run", pattern)
+	cmd := exec.CommandContext(t.Context(), os.Args[0], "-test.v", "-test.run", pattern)
 	cmd.Env = append(os.Environ(), here+"="+t.Name())
 	out, err := cmd.CombinedOutput()
-	said := false
 	for line := range strings.Lines(string(out)) {
 		if strings.HasPrefix(line, "faults: ") {
 			fmt.Print(line)
-			said = true
 		}
 	}
-	if err != nil || !said {
+	if err != nil || !strings.Contains(string(out), "--- PASS: "+t.Name()+" (") {
 		t.Errorf("%v\n%s", err, out)
 	}
 }
@@ -325,6 +323,10 @@ func checkRouter(tb testing.TB, b *bus.Bus, h home.Dir, _ string) (checks int) {
 // fsynced a second time; a fresh file is.
 func TestFaultInFsync(t *testing.T) {
 	t.Parallel()
+	apart(t, func() { faultInFsync(t) })
+}
+
+func faultInFsync(t *testing.T) {
 	b, h := mustBus(t, bus.Options{}, agent.Root, agent.Clone(1))
 	var mu sync.Mutex
 	var ops []string
@@ -396,6 +398,10 @@ func TestFaultInFsync(t *testing.T) {
 // twice and loses nothing once there is room.
 func TestFaultFullDisk(t *testing.T) {
 	t.Parallel()
+	apart(t, func() { faultFullDisk(t) })
+}
+
+func faultFullDisk(t *testing.T) {
 	b, _ := mustBus(t, bus.Options{}, agent.Root, agent.Clone(1))
 	r := mustReceive(t, b, agent.Clone(1), bus.ReceiveOptions{})
 	mustSend(t, b, message(agent.Owner, agent.Clone(1), "one"))
