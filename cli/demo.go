@@ -5,7 +5,6 @@ import (
 	"errors"
 	"os/signal"
 	"syscall"
-	"time"
 
 	"github.com/urfave/cli/v2"
 
@@ -21,8 +20,8 @@ func (a *app) demoCommand() *cli.Command {
 	return &cli.Command{
 		Name:  "demo",
 		Usage: "a one-minute tour in a temporary home",
-		Description: "Starts three demo agents, gives them ten jobs, kills an agent and the daemon on the way, and counts the results.\n" +
-			"It costs nothing and leaves nothing behind, even if it is killed.",
+		Description: "Starts demo agents, gives them ten jobs, kills an agent and the daemon meanwhile, and counts the answers. On a\n" +
+			"terminal it pauses for reading. It costs nothing and leaves nothing behind, even if it is killed.",
 		Flags:  []cli.Flag{&cli.BoolFlag{Name: "quick", Usage: "do not pause for reading"}},
 		Action: a.takeTour,
 		Subcommands: []*cli.Command{{
@@ -54,9 +53,9 @@ func (a *app) takeTour(c *cli.Context) error {
 	if err != nil {
 		return err
 	}
-	if !c.Bool("quick") {
-		o.Pause = 1500 * time.Millisecond
-	}
+	// Nobody reads along where the output is not a terminal.
+	_, terminal := console.Width(a.out)
+	o.Quick = c.Bool("quick") || !terminal
 	err = tour.Run(ctx, o)
 	if errors.Is(err, tour.ErrInterrupted) {
 		return exitError{128 + int(endedBy(ctx)), err}

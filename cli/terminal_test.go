@@ -42,7 +42,7 @@ func TestTerminal(t *testing.T) {
 	s.shows(`agent1, a demo agent of netsky`)
 	s.shows(`(?m)^ agent1 .*C-b d leaves *$`)
 	s.types("good morning", "Enter")
-	s.shows(`heard: good morning`)
+	s.shows(`received: good morning`)
 
 	// The prefix and a number goes to that agent, e to agentinfinity.
 	s.keys("C-b", "0")
@@ -68,7 +68,7 @@ func TestTerminal(t *testing.T) {
 	w.must(t, "netsky", "channel", "send", "agent0", "a letter", "--wait", "answered")
 	s.shows(`1:idle ∞:idle mail:1 \|`)
 	s.keys("C-b", "i")
-	s.shows(`(?s)agent0 \(demo\) heard: a letter.*\(Enter, Esc or q closes\)`)
+	s.shows(`(?s)agent0 \(demo\) received: a letter.*\(Enter, Esc or q closes\)`)
 	s.keys("Enter")
 	s.lacks(`q closes`)
 	for _, key := range []string{"q", "Escape"} {
@@ -85,7 +85,7 @@ func TestTerminal(t *testing.T) {
 	s.shows(`(?m)[$#] *$`)
 	s.types(binDir()+"/netsky attach agent0", "Enter") // a login shell has a PATH of its own
 	s.shows(`(?m)^ agent0 .*C-b d leaves *$`)
-	if out := w.must(t, "netsky", "peek", "agent1"); !strings.Contains(out, "heard: good morning") {
+	if out := w.must(t, "netsky", "peek", "agent1"); !strings.Contains(out, "received: good morning") {
 		t.Errorf("peek agent1 shows another window:\n%s", out)
 	}
 	s.keys("C-b", "d")
@@ -124,11 +124,11 @@ func (s *screen) watches(t *testing.T) {
 	s.keys("C-c")
 	s.types("clear; netsky inbox --follow", "Enter")
 	s.world.must(t, "netsky", "channel", "send", "agent0", "followed", "--wait", "answered")
-	s.shows(`heard: followed`)
+	s.shows(`received: followed`)
 	s.keys("C-c")
 	s.types("clear; netsky ask agent0 '/busy 1s'", "Enter")
 	s.shows(`netsky: sent m-[0-9a-f]+ to agent0`)
-	s.shows(`was busy for 1s and is through`)
+	s.shows(`was busy for 1s and is done`)
 	s.types("clear; netsky uninstall", "Enter")
 	s.shows(`End all agents and remove netsky\? \(.* stays\) \[y/N\]`)
 	s.types("n", "Enter")

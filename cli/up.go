@@ -385,11 +385,11 @@ func (a *app) sendObjective(c *cli.Context, l *spawn.Launcher, id agent.ID, text
 }
 
 func (a *app) explainDemo(n int, why error) {
-	fmt.Fprint(a.err, "netsky: ", a.called(fmt.Sprintf(`these %d agents run on demo (%s): programs without a model
-that show their mail, answer it and obey a few commands (/delegate, /busy, /crash …), at no cost.
-agent0 is the manager, agent1… are the workers, agentinfinity does repairs.
-  netsky ask agent0 "/delegate agent1 what is your name?"    delegate work and print the answer
+	fmt.Fprint(a.err, "netsky: ", a.called(fmt.Sprintf(`these %d are demo agents (%s):
+small programs without a model that show their mail, answer it and obey a few commands, at no cost.
+agent0 is the manager, agent1… are the workers, agentinfinity does repairs. Try:
+  netsky ask agent0 "/delegate agent1 what is your name?"    have agent0 ask agent1, and print the answer
   netsky attach agent1                                       look at its pane; C-b d leaves
-  netsky status                                              show the state of everything
+  netsky status                                              print the state of each agent
 `, n, envelope.Plain(console.FirstLine(why.Error())))))
 }

@@ -209,7 +209,7 @@ func TestDownBusy(t *testing.T) {
 		t.Errorf("%v", got)
 	}
 	e, ok, err := w.bus.FindAnswer(w.ctx, agent.Owner, id, time.Time{})
-	if err != nil || !ok || !strings.Contains(e.Envelope.Text, "is through") {
+	if err != nil || !ok || !strings.Contains(e.Envelope.Text, "is done") {
 		t.Errorf("the busy turn's answer: %v %v %v", e.Envelope.Text, ok, err)
 	}
 }

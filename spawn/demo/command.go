@@ -17,7 +17,7 @@ const help = `/delegate ADDRESS TEXT  send TEXT to an agent as a brief, report i
 /crash [STATUS]         end with that exit status
 /hang                   stop responding
 /help                   this list
-anything else           is confirmed`
+anything else           is answered by repeating it`
 
 // command obeys a text that begins with a slash.
 func (d *demo) command(ctx context.Context, q request, text string) (outcome, error) {
@@ -63,7 +63,7 @@ func (d *demo) busy(ctx context.Context, arg string) (outcome, error) {
 	case who := <-d.interrupts():
 		return outcome{failed: true, text: fmt.Sprintf("%s (demo) was interrupted by %s after %s of being busy", d.Agent, who, time.Since(began).Round(100*time.Millisecond))}, nil
 	case <-timer.C:
-		return outcome{text: fmt.Sprintf("%s (demo) was busy for %s and is through", d.Agent, span)}, nil
+		return outcome{text: fmt.Sprintf("%s (demo) was busy for %s and is done", d.Agent, span)}, nil
 	case <-ctx.Done():
 		return outcome{}, ctx.Err()
 	}

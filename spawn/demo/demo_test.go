@@ -24,14 +24,14 @@ func TestAnswers(t *testing.T) {
 		reply envelope.Kind
 		words string
 	}{
-		{"message", envelope.KindMessage, "hello", envelope.KindReply, "agent1 (demo) heard: hello"},
+		{"message", envelope.KindMessage, "hello", envelope.KindReply, "agent1 (demo) received: hello"},
 		{"name", envelope.KindMessage, "What is your name?", envelope.KindReply, "My name is agent1. "},
-		{"brief", envelope.KindBrief, "count to ten", envelope.KindReply, "heard: count to ten"},
-		{"handoff", envelope.KindHandoff, "go on", envelope.KindReply, "heard: go on"},
-		{"cron", envelope.KindCron, "it is nine", envelope.KindReply, "heard: it is nine"},
-		{"a kind nobody knows", "question", "why?", envelope.KindReply, "heard: why?"},
+		{"brief", envelope.KindBrief, "count to ten", envelope.KindReply, "received: count to ten"},
+		{"handoff", envelope.KindHandoff, "go on", envelope.KindReply, "received: go on"},
+		{"cron", envelope.KindCron, "it is nine", envelope.KindReply, "received: it is nine"},
+		{"a kind nobody knows", "question", "why?", envelope.KindReply, "received: why?"},
 		{"long", envelope.KindMessage, strings.Repeat("é", 5000), envelope.KindReply, strings.Repeat("é", 2000) + "…"},
-		{"several lines", envelope.KindMessage, "one\ntwo", envelope.KindReply, "heard: one\ntwo"},
+		{"several lines", envelope.KindMessage, "one\ntwo", envelope.KindReply, "received: one\ntwo"},
 		{"help", envelope.KindMessage, "/help", envelope.KindReply, "/delegate ADDRESS TEXT"},
 		{"unknown command", envelope.KindMessage, "/dance now", envelope.KindError, "/dance: unknown command"},
 		{"delegate to nobody", envelope.KindMessage, "/delegate bob hi", envelope.KindError, "no such address"},
@@ -76,7 +76,7 @@ func TestNeverAnswers(t *testing.T) {
 		w.send(envelope.Envelope{To: "agent1", Kind: kind, Text: "kind " + string(kind), InReplyTo: "x"})
 	}
 	id := w.tell("agent1", "last")
-	w.answered(id, envelope.KindReply, "heard: last")
+	w.answered(id, envelope.KindReply, "received: last")
 	p.shows("owner, reply\n    kind reply\n")
 	p.shows("owner, error\n    kind error\n")
 }
@@ -123,7 +123,7 @@ func TestDelegate(t *testing.T) {
 	w := mustWorld(t, "agent1", "agent2")
 	one, two := w.play("agent1"), w.play("agent2")
 	id := w.send(envelope.Envelope{To: "agent1", Text: "/delegate 2 count\nto ten", Hops: 2, Thread: "t"})
-	e := w.answered(id, envelope.KindReply, "agent2 answers: agent2 (demo) heard: count\nto ten")
+	e := w.answered(id, envelope.KindReply, "agent2 answers: agent2 (demo) received: count\nto ten")
 	if e.Hops != 5 || e.Thread != "t" {
 		t.Errorf("the report is %+v, want 5 hops and the thread t", e)
 	}
@@ -136,7 +136,7 @@ func TestDelegate(t *testing.T) {
 	// agent1 does not wait: with agent2 at a dialog it answers others.
 	first := w.tell("agent1", "/delegate agent2 /dialog")
 	two.shows("Continue? [y/n]")
-	w.answered(w.tell("agent1", "hello"), envelope.KindReply, "heard: hello")
+	w.answered(w.tell("agent1", "hello"), envelope.KindReply, "received: hello")
 	two.typeIn("y")
 	w.answered(first, envelope.KindReply, "agent2 answers: \"Continue?\"")
 }
@@ -154,7 +154,7 @@ func TestDelegateTakesNoOthersAnswer(t *testing.T) {
 	w.send(envelope.Envelope{From: "agent2", To: "agent1", Kind: envelope.KindReply, Text: "truth", InReplyTo: brief})
 	w.answered(id, envelope.KindReply, "agent2 answers: truth")
 	w.send(envelope.Envelope{From: "agent2", To: "agent1", Kind: envelope.KindReply, Text: "more truth", InReplyTo: brief})
-	w.answered(w.tell("agent1", "last"), envelope.KindReply, "heard: last")
+	w.answered(w.tell("agent1", "last"), envelope.KindReply, "received: last")
 	w.waitsForNothing("agent1")
 }
 

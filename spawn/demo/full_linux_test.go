@@ -34,11 +34,11 @@ func TestWaitsForRoom(t *testing.T) {
 			}
 			p.shows("ledger of owed answers: works again")
 			if text == "hello" {
-				w.answered(id, envelope.KindReply, "heard: hello")
+				w.answered(id, envelope.KindReply, "received: hello")
 				return
 			}
 			w.play("agent2")
-			w.answered(id, envelope.KindReply, "heard: hello")
+			w.answered(id, envelope.KindReply, "received: hello")
 		})
 	}
 }
@@ -67,5 +67,5 @@ func TestWaitsForRepair(t *testing.T) {
 		t.Fatal(err)
 	}
 	p.shows("file delivered mail: works again")
-	w.answered(id, envelope.KindReply, "heard: hello")
+	w.answered(id, envelope.KindReply, "received: hello")
 }

@@ -86,10 +86,10 @@ func mustDieByKill(t *testing.T, c *exec.Cmd) {
 func TestKilled(t *testing.T) {
 	t.Parallel()
 	for _, test := range []struct{ step, text, words string }{
-		{"recorded", "/delegate agent2 hi", "agent2 answers: agent2 (demo) heard: hi"},
-		{"sent", "/delegate agent2 hi", "agent2 answers: agent2 (demo) heard: hi"},
-		{"reported", "/delegate agent2 hi", "agent2 answers: agent2 (demo) heard: hi"},
-		{"forgotten", "/delegate agent2 hi", "agent2 answers: agent2 (demo) heard: hi"},
+		{"recorded", "/delegate agent2 hi", "agent2 answers: agent2 (demo) received: hi"},
+		{"sent", "/delegate agent2 hi", "agent2 answers: agent2 (demo) received: hi"},
+		{"reported", "/delegate agent2 hi", "agent2 answers: agent2 (demo) received: hi"},
+		{"forgotten", "/delegate agent2 hi", "agent2 answers: agent2 (demo) received: hi"},
 		{"recorded", "/delegate agent7 hi", "not sent to agent7: "},
 		{"sent", "/delegate agent7 hi", "not sent to agent7: "},
 		{"answered", "/delegate agent7 hi", "not sent to agent7: "},
@@ -107,8 +107,8 @@ func TestKilled(t *testing.T) {
 				t.Fatalf("the owner got %q to %s, want %q to %s", e.Text, e.InReplyTo, test.words, id)
 			}
 			// What was sent twice would lie before these.
-			w.answered(w.tell("agent1", "/delegate agent2 last"), envelope.KindReply, "heard: last")
-			w.answered(w.tell("agent2", "last"), envelope.KindReply, "heard: last")
+			w.answered(w.tell("agent1", "/delegate agent2 last"), envelope.KindReply, "received: last")
+			w.answered(w.tell("agent2", "last"), envelope.KindReply, "received: last")
 			if n := strings.Count(two.pane.String(), "\n    hi\n"); n > 1 {
 				t.Errorf("agent2 got the brief %d times:\n%s", n, two.pane)
 			}

@@ -100,9 +100,9 @@ func (d *demo) do(ctx context.Context, q request) (outcome, error) {
 		return d.command(ctx, q, text)
 	}
 	if strings.Contains(strings.ToLower(text), "your name") {
-		return outcome{text: fmt.Sprintf("My name is %s. I am a demo: a netsky program without a model. /help lists what I can do.", d.Agent)}, nil
+		return outcome{text: fmt.Sprintf("My name is %s. I am a demo agent, a small program without a model. /help lists what I can do.", d.Agent)}, nil
 	}
-	return outcome{text: fmt.Sprintf("%s (demo) heard: %s", d.Agent, shorten(text, 2000))}, nil
+	return outcome{text: fmt.Sprintf("%s (demo) received: %s", d.Agent, shorten(text, 2000))}, nil
 }
 
 // answer sends the one answer to a message whose turn ended long ago. Its id is the

@@ -36,7 +36,7 @@ func newPane(w io.Writer, id agent.ID) *pane {
 }
 
 func (p *pane) banner() {
-	p.write(fmt.Sprintf("%s, a demo agent of netsky: a program without a model, it costs nothing.", p.id), "")
+	p.write(fmt.Sprintf("%s, a demo agent of netsky: a small program without a model that costs nothing.", p.id), "")
 	p.write("It answers its mail by itself. Type a message or a command to try it here; /help lists the commands, Ctrl-C ends it.", "")
 }
 

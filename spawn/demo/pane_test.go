@@ -18,13 +18,13 @@ func TestTypedLines(t *testing.T) {
 	p := w.play("agent1")
 	two := w.play("agent2")
 	p.typeIn("hello\n\n  \n")
-	p.shows("here\n    agent1 (demo) heard: hello\n")
+	p.shows("here\n    agent1 (demo) received: hello\n")
 	p.typeIn("/no")
 	p.typeIn("thing\r\n/busy 1ms\n")
 	p.shows("here\n    /nothing: unknown command")
 	p.shows("was busy for 1ms")
 	p.typeIn("/delegate 2 go\n")
-	p.shows("here\n    agent2 answers: agent2 (demo) heard: go\n")
+	p.shows("here\n    agent2 answers: agent2 (demo) received: go\n")
 	p.typeIn("/delegate 7 go\n")
 	p.shows("here\n    not sent to agent7: ")
 	p.typeIn("/pingpong 2\n")
@@ -56,9 +56,9 @@ func TestNobodyTypes(t *testing.T) {
 		done := make(chan error)
 		o.Home, o.Agent, o.Start, o.Bus, o.Out = w.home, "agent1", "s", w.bus, pane
 		go func() { done <- demo.Run(ctx, o) }()
-		w.answered(w.tell("agent1", "hello"), envelope.KindReply, "heard: hello")
+		w.answered(w.tell("agent1", "hello"), envelope.KindReply, "received: hello")
 		if _, ok := o.In.(*strings.Reader); ok {
-			(&player{world: w, id: "agent1", pane: pane}).shows("heard: last words")
+			(&player{world: w, id: "agent1", pane: pane}).shows("received: last words")
 		}
 		stop()
 		if err := <-done; !errors.Is(err, context.Canceled) {

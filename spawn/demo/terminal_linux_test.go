@@ -67,7 +67,7 @@ func TestTerminal(t *testing.T) {
 	}()
 	p.shows("agent1, a message or /help> ")
 	p.typeIn("hello\n")
-	p.shows("heard: hello\r\nagent1, a message or /help> ")
+	p.shows("received: hello\r\nagent1, a message or /help> ")
 	id := w.tell("agent1", "/dialog")
 	p.shows("[y/n]")
 	p.typeIn("y")

@@ -33,14 +33,19 @@ const (
 
 	jobCount     = 10
 	answerWithin = 30 * time.Second
+
+	// perWord is how long a reader takes for a word, and longestPause the longest wait
+	// for one: tables are skimmed.
+	perWord      = time.Minute / 200
+	longestPause = 12 * time.Second
 )
 
 // Options configure the tour.
 type Options struct {
 	Binary  string        // netsky itself
 	Environ []string      // inherited by its verbs
-	Pause   time.Duration // where the tour is printed
-	Width   int           // of the terminal, in columns
+	Quick   bool // do not pause for reading
+	Width   int  // of the terminal, in columns
 	Say     func(text string)
 	Err     io.Writer // of the process beside it
 	// Open makes the launcher of the home that the environment names.
@@ -92,6 +97,7 @@ type tour struct {
 	jobs   map[string]*job
 	order  []string
 	killed int
+	unread int // words printed since the last pause
 }
 
 // job is one message of the tour and its answers.
@@ -101,13 +107,23 @@ type job struct {
 	answers []bus.Entry
 }
 
-func (t *tour) say(format string, args ...any) { t.Say(fmt.Sprintf(format, args...)) }
+func (t *tour) say(format string, args ...any) {
+	text := fmt.Sprintf(format, args...)
+	t.unread += len(strings.Fields(text))
+	t.Say(text)
+}
 
+// rest waits until what was printed can have been read.
 func (t *tour) rest(ctx context.Context) error {
+	pause := min(time.Duration(t.unread)*perWord, longestPause)
+	t.unread = 0
+	if t.Quick {
+		return ctx.Err()
+	}
 	select {
 	case <-ctx.Done():
 		return ctx.Err()
-	case <-time.After(t.Pause):
+	case <-time.After(pause):
 		return nil
 	}
 }
@@ -140,17 +156,21 @@ func (t *tour) run(ctx context.Context) error {
 		return fmt.Errorf("the tour would run in %s", l.Home.Root())
 	}
 	t.l = l
-	t.say("A tour of netsky, in a temporary home. Nothing of yours is touched.\n")
+	t.say("A tour of netsky in a temporary home. It touches nothing of yours and removes everything at its end.")
+	if !t.Quick {
+		t.say("It takes about a minute, as it pauses for reading (--quick does not). Ctrl-C ends it.")
+	}
+	t.say("\n1. Start agent0, the manager, and two workers. Demo agents are small programs without a model.\n")
 	t.say("$ netsky up 2 --type demo")
 	out, err := t.netsky(ctx, "up", "2", "--type", "demo", "--no-attach")
-	t.say("%s\n", out)
+	t.say("%s", out)
 	if err != nil {
 		return fmt.Errorf("up: %w", err)
 	}
 	if err := t.rest(ctx); err != nil {
 		return err
 	}
-	t.say("Ten jobs go out over the bus. Some are done at once, some are delegated, some take a second.")
+	t.say("\n2. Send ten jobs. /delegate has agent0 pass a job on to a worker; /busy takes the time it names.\n")
 	for i := range jobCount {
 		if err := t.send(ctx, i); err != nil {
 			return err
@@ -198,6 +218,7 @@ func (t *tour) kill(ctx context.Context) error {
 	if err != nil {
 		return fmt.Errorf("agent1: %w", err)
 	}
+	t.say("\n3. Kill a worker and the daemon while they work. Messages are files, so none is lost.\n")
 	for _, v := range []struct {
 		what string
 		proc.Process
@@ -206,10 +227,7 @@ func (t *tour) kill(ctx context.Context) error {
 			return fmt.Errorf("%s: %w", v.what, err)
 		}
 		t.killed++
-		t.say("\n$ kill -9 %d      # %s, in the middle of its work", v.PID, v.what)
-	}
-	if err := t.rest(ctx); err != nil {
-		return err
+		t.say("$ kill -9 %d      # %s", v.PID, v.what)
 	}
 	out, err := t.netsky(ctx, "status")
 	if err != nil {
@@ -219,7 +237,8 @@ func (t *tour) kill(ctx context.Context) error {
 	if err := t.rest(ctx); err != nil {
 		return err
 	}
-	t.say("\n$ netsky up 2     # starts only what is missing")
+	t.say("\n4. Start what is missing. agent1 continues with the jobs it had.\n")
+	t.say("$ netsky up 2")
 	out, err = t.netsky(ctx, "up", "2", "--type", "demo", "--no-attach")
 	t.say("%s", out)
 	if err != nil {
@@ -248,7 +267,7 @@ func (t *tour) tile(ctx context.Context) error {
 		}
 		panes = append(panes, append([]string{"[" + string(id) + "]"}, lines...))
 	}
-	t.say("\nTheir panes:")
+	t.say("\n5. Look at the panes. `netsky attach agent1` would show that one in full.\n")
 	for row := range rows + 1 {
 		var line strings.Builder
 		for _, p := range panes {
@@ -329,7 +348,10 @@ func (t *tour) gather() error {
 
 func (t *tour) account(ctx context.Context) error {
 	answered, lost, twice := 0, 0, 0
-	t.say("\nThe jobs and their answers:")
+	if err := t.rest(ctx); err != nil {
+		return err
+	}
+	t.say("\n6. Count the answers. The line below each job is its recorded history.\n")
 	for i, id := range t.order {
 		j := t.jobs[id]
 		answer := "LOST"
@@ -344,32 +366,36 @@ func (t *tour) account(ctx context.Context) error {
 			answer = fmt.Sprintf("ANSWERED %d TIMES", len(j.answers))
 		}
 		t.say("  %2d  %-7s %-36s %s", i+1, j.to, j.text, answer)
-		t.say("      %s", t.showLine(ctx, id))
+		t.say("      %s", t.history(ctx, id))
 	}
-	t.say("\n%d sent, %d answered, %d lost, %d twice, %d killed", len(t.order), answered, lost, twice, t.killed)
+	t.say("\n%d sent, %d answered, %d lost, %d answered twice; %d processes killed", len(t.order), answered, lost, twice, t.killed)
 	if lost > 0 || twice > 0 {
 		return fmt.Errorf("the tour ended with %d lost and %d answered twice", lost, twice)
 	}
 	return nil
 }
 
-// showLine returns the recorded history of the message, in one line. It names no
-// command to show it: the tour's home is removed at its end.
-func (t *tour) showLine(ctx context.Context, id string) string {
+// history returns the recorded history of the message, in one line. It names no command
+// to show it: the tour's home is removed at its end.
+func (t *tour) history(ctx context.Context, id string) string {
 	db, err := store.OpenRead(ctx, t.home)
 	if err != nil {
-		return "on record: " + err.Error()
+		return err.Error()
 	}
 	defer db.Close()
 	tl, err := db.Timeline(ctx, id)
 	if err != nil {
-		return "on record: " + err.Error()
+		return err.Error()
 	}
 	var steps []string
 	for _, e := range tl.Events {
-		if e.Ref == id || e.Kind == "answered" {
+		switch {
+		case e.Ref != id: // another message of the conversation
+		case e.Kind == "message":
+			steps = append(steps, "sent")
+		default:
 			steps = append(steps, e.Kind)
 		}
 	}
-	return "on record: " + strings.Join(steps, ", ")
+	return strings.Join(steps, ", ")
 }
