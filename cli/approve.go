@@ -65,12 +65,12 @@ func (a *app) approveCommand() *cli.Command {
 		Name:      "approve",
 		Usage:     "allow what an agent asks for, once",
 		ArgsUsage: "CODE|AGENT",
-		Description: "CODE is the five-letter code from `netsky approvals` or from the message to you. It is valid once, for that question.\n" +
-			"With AGENT, it answers the dialog in that agent's pane, if netsky knows every word of the dialog; with --all-same,\n" +
-			"it does so for all agents that wait at the same dialog. Agents can't answer, only you can.",
+		Description: "CODE is the five-letter code of a question, from `netsky approvals` or from the message to you; it is valid once.\n" +
+			"AGENT stands for the dialog that the agent's pane shows; it is answered only if netsky knows every word of it.\n" +
+			"Only you can answer; for agents, this verb refuses to run.",
 		Flags: []cli.Flag{
-			&cli.BoolFlag{Name: "deny", Usage: "deny it instead"},
-			&cli.BoolFlag{Name: "all-same", Usage: "answer all agents that wait at the same dialog"},
+			&cli.BoolFlag{Name: "deny", Usage: "refuse it instead"},
+			&cli.BoolFlag{Name: "all-same", Usage: "with AGENT: also answer all other agents that wait at the same dialog"},
 		},
 		Action: func(c *cli.Context) error {
 			if id, err := a.self(); err != nil || id != agent.Owner {

@@ -29,9 +29,9 @@ import (
 func (a *app) daemonCommand() *cli.Command {
 	return &cli.Command{
 		Name:  "daemon",
-		Usage: "manage the daemon: it delivers outboxes, keeps the records, watches agents",
-		Description: "Agents and their mail work without it. Until it runs again, the history, the outboxes of agents that only write\n" +
-			"files, and the filing of your mail wait.",
+		Usage: "manage the daemon, which watches the agents, keeps the records and serves the dashboard",
+		Description: "`netsky up` starts it. Agents and their mail work without it; until it runs again, nothing is added to the history,\n" +
+			"and mail that programs put into an outbox waits.",
 		Subcommands: []*cli.Command{
 			{
 				Name: "run", Usage: "run the daemon in the foreground", Action: a.daemonRun,
@@ -42,7 +42,7 @@ func (a *app) daemonCommand() *cli.Command {
 				Flags:  []cli.Flag{&cli.BoolFlag{Name: "json", Usage: "print one JSON object"}},
 				Action: a.daemonStatus,
 			},
-			{Name: "stop", Usage: "end it until the next up", Action: a.daemonStop},
+			{Name: "stop", Usage: "end it; `netsky up` starts it again", Action: a.daemonStop},
 		},
 		Action: a.needsSub,
 	}

@@ -19,12 +19,13 @@ func (a *app) dashboardCommand() *cli.Command {
 	return &cli.Command{
 		Name:  "dashboard",
 		Usage: "print a link to the web dashboard",
-		Description: "Prints a link that signs in one browser, once, within five minutes. The daemon, which serves the dashboard, is started\n" +
-			"if it is not running. A signed-in browser can read everything and write to agents in your name.",
+		Description: "The link opens the dashboard in one browser, once, within five minutes. That browser then stays signed in: it can\n" +
+			"read everything and write to agents in your name. The daemon, which serves the dashboard, is started if it is not\n" +
+			"running.",
 		Flags: []cli.Flag{
 			&cli.BoolFlag{Name: "browsers", Usage: "list the browsers that are signed in"},
-			&cli.StringFlag{Name: "sign-out", Usage: "sign out the browser `ID`; all signs out every browser"},
-			&cli.BoolFlag{Name: "rotate", Usage: "replace the token that scripts send, and sign out all browsers"},
+			&cli.StringFlag{Name: "sign-out", Usage: "sign out the browser with `ID`, as --browsers lists it; all signs out every browser"},
+			&cli.BoolFlag{Name: "rotate", Usage: "replace the token that scripts use, and sign out all browsers"},
 			&cli.BoolFlag{Name: "json", Usage: "print one JSON object"},
 		},
 		Action: a.dashboard,

@@ -28,7 +28,7 @@ func (a *app) initCommand() *cli.Command {
 	return &cli.Command{
 		Name:        "init",
 		Usage:       "write netsky.toml, with its keys commented out",
-		Description: "Creates the home directory and a netsky.toml that lists the keys with their defaults, commented out. An existing\nnetsky.toml is left as it is.",
+		Description: "Creates netsky's home, and in it a netsky.toml that lists the keys with their defaults, commented out. An existing\nnetsky.toml is left as it is.",
 		Action: func(c *cli.Context) error {
 			if err := a.notForClones("init"); err != nil {
 				return err
@@ -73,18 +73,17 @@ func (a *app) uninstallCommand() *cli.Command {
 	return &cli.Command{
 		Name:  "uninstall",
 		Usage: "end everything and remove netsky from PATH",
-		Description: "Ends all agents, the ticker and the daemon, and removes the links named netsky on PATH that lead to this binary. Your\n" +
-			"mail, records, configuration and the clones' workspaces stay in the home directory, and the binary stays in its\n" +
-			"checkout. What Claude Code and Codex have written to their own directories (~/.claude, ~/.codex) stays, even with\n" +
-			"--purge.\n\n" +
-			"With --purge it also removes what netsky made in the home directory: all mail and records, netsky.toml, tmux.conf,\n" +
+		Description: "Ends all agents, the ticker and the daemon, and removes each link named netsky on PATH that leads to this binary. The\n" +
+			"binary stays in its checkout. Your mail, records, configuration and the clones' workspaces stay in netsky's home.\n" +
+			"What Claude Code and Codex have written to their own directories (~/.claude, ~/.codex) stays, even with --purge.\n\n" +
+			"With --purge it also removes what netsky made in its home: all mail and records, netsky.toml, tmux.conf,\n" +
 			"prompts, logs, and the workspaces with everything in them. Your own files there stay, even among netsky's, and are\n" +
 			"listed. A purge ends and removes nothing while there is work that it would destroy: a git repository below the home\n" +
 			"with uncommitted changes, files that git ignores, stashes, or commits that are on no remote; or any other file in a\n" +
 			"workspace. Ignored directories (node_modules/) are removed with their repository and are listed first. While something\n" +
 			"of a killed agent may still run, a purge removes nothing and exits with 3; see `netsky forget --unproved`.",
 		Flags: []cli.Flag{
-			&cli.BoolFlag{Name: "purge", Usage: "also remove what netsky made in the home directory: mail, records, workspaces"},
+			&cli.BoolFlag{Name: "purge", Usage: "also remove what netsky made in its home: mail, records, workspaces"},
 			&cli.BoolFlag{Name: "yes", Usage: "do not ask"},
 		},
 		Action: a.uninstall,

@@ -21,11 +21,11 @@ import (
 func (a *app) showCommand() *cli.Command {
 	return &cli.Command{
 		Name:      "show",
-		Usage:     "print the history of a message, an agent, a session, a thread, a note or the owner",
+		Usage:     "print the history of a message, an agent, a session, a thread or a note",
 		ArgsUsage: "ID",
-		Description: "ID is the id of a message or a note, a start id, a thread's name, an agent or owner; or the name of a file that you\n" +
-			"dropped into an inbox. The first six or more characters of an id are enough. Without the database it shows what the\n" +
-			"mailboxes still hold.",
+		Description: "ID is the id of a message, a note or a session (one run of an agent; `netsky status -v` prints it as start), an agent\n" +
+			"or owner, the name of a thread, or the name of a file that you dropped into an inbox. The first six or more characters\n" +
+			"of an id are enough. Without the database it prints what the mailboxes still hold.",
 		Flags: []cli.Flag{&cli.BoolFlag{Name: "json", Usage: "print one JSON object"}},
 		Action: func(c *cli.Context) error {
 			id, err := one(c, "one id")

@@ -18,14 +18,14 @@ func (a *app) statusCommand() *cli.Command {
 		Args:    true,
 		Aliases: []string{"ps", "ls", "list"},
 		Usage:   "print the state of the agents, and what needs you",
-		Description: "Prints each agent with its state and for how long it has been in it; -v adds the evidence for that state. It needs\n" +
-			"neither the daemon nor the database. --line is for a tmux status-right of your own. `ps`, `ls` and `list` are aliases.",
+		Description: "Prints the state of each agent, since when, and the mail that waits for it; -v adds what that state is based on. It\n" +
+			"works without the daemon and without the database. `ps`, `ls` and `list` are aliases.",
 		Flags: []cli.Flag{
 			&cli.BoolFlag{Name: "json", Usage: "print one JSON object"},
 			&cli.BoolFlag{Name: "watch", Aliases: []string{"w"}, Usage: "print it again every second, until Ctrl-C"},
-			&cli.BoolFlag{Name: "line", Usage: "print one short line"},
+			&cli.BoolFlag{Name: "line", Usage: "print one short line, for the status-right of your own tmux"},
 			&cli.IntFlag{Name: "width", Usage: "with --line: use at most `N` columns", DefaultText: "no limit"},
-			&cli.BoolFlag{Name: "verbose", Aliases: []string{"v"}, Usage: "also print evidence, directories and ids"},
+			&cli.BoolFlag{Name: "verbose", Aliases: []string{"v"}, Usage: "also print what each state is based on, directories and ids"},
 		},
 		Action: func(c *cli.Context) error {
 			if c.NArg() > 0 {

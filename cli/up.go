@@ -23,14 +23,15 @@ import (
 func (a *app) upCommand() *cli.Command {
 	return &cli.Command{
 		Name:      "up",
-		Usage:     "start the team: agent0, N clones and agentinfinity; or only the agents you name",
+		Usage:     "start agent0, N clones (the workers) and agentinfinity, or the agents you name",
 		ArgsUsage: "[N|AGENT…] [OBJECTIVE]",
 		Description: "N is the number of clones, agent1 to agentN (default: `clones` in netsky.toml, 2). If you name agents, only those are\n" +
-			"started. Running agents stay as they are, dead ones are replaced, and nothing is stopped. The daemon is started too,\n" +
-			"and the ticker, which restarts the daemon. OBJECTIVE is a quoted text with a space in it, or the text of --objective:\n" +
-			"the first message to agent0, or to the one agent you name.\n\n" +
-			"For each agent a line reports that it is ready, or that it failed, with the last lines of its pane. More than 50\n" +
-			"clones are started only if you confirm it or use --yes. Agents are started 60 at a time.",
+			"started. Running agents stay as they are, dead ones are replaced, and nothing is stopped. OBJECTIVE is the first\n" +
+			"message to agent0, or to the one agent you name: a quoted text with a space in it, or the text of --objective.\n\n" +
+			"For each agent a line reports that it is ready, or that it failed, with the last lines of its pane. On a terminal\n" +
+			"outside of tmux, up then attaches to agent0's pane, unless you named agents; C-b d leaves it. More than 50 clones are\n" +
+			"started only if you confirm it or use --yes. up also starts the daemon, which watches the agents and keeps the records, and the\n" +
+			"ticker, which restarts the daemon if it dies.",
 		Flags: startFlags(
 			&cli.BoolFlag{Name: "no-attach", Usage: "do not attach to agent0's pane"},
 			&cli.StringFlag{Name: "objective", Usage: "send `TEXT` as the first message"},
@@ -60,8 +61,8 @@ func (a *app) agentCommand() *cli.Command {
 		Name:      "agent",
 		Usage:     "start one agent",
 		ArgsUsage: "N|infinity",
-		Description: "Starts agentN if it is not up. With --fresh, an agent that is up is ended first, and started with a new conversation.\n" +
-			"It is ended only if it can be started again, and has up to 60 s to finish its running turn.",
+		Description: "An agent that is up stays as it is. With --fresh it has up to 60 s to finish its running turn, is ended, and starts\n" +
+			"with a new conversation; if it could not be started again, it is not ended.",
 		Flags: startFlags(
 			&cli.BoolFlag{Name: "fresh", Usage: "end it first if it is up, and start a new conversation"},
 			&cli.StringFlag{Name: "objective", Usage: "send `TEXT` as its first message"},

@@ -14,7 +14,7 @@ import (
 func startFlags(more ...cli.Flag) []cli.Flag {
 	return append([]cli.Flag{
 		&cli.StringFlag{Name: "type", Usage: "run on `RUNTIME`: claude, codex, demo or one from netsky.toml"},
-		&cli.StringFlag{Name: "dir", Usage: "work in `DIR` (default: where they worked before; at first, this git repository or directory)"},
+		&cli.StringFlag{Name: "dir", Usage: "work in `DIR` (default: as before; at first, this git repository or directory)"},
 		&cli.BoolFlag{Name: "json", Usage: "print one JSON object"},
 		&cli.BoolFlag{Name: "yes", Usage: "grant agents full access if no permission mode is set; do not ask about more than 50 clones"},
 	}, more...)
