@@ -94,17 +94,18 @@ type shape struct {
 const (
 	addressName = `(owner|agent(infinity|0|[1-9][0-9]{0,3}))`
 	agentJSON   = addressName + `\.json`
+	// A message, the reason beside it (a long name is cut short for it), or one half written.
+	mail = `([^.].*\.json(\.why)?|[^.].{60,}\.why|\..*\.json\.tmp)`
 )
 
 // shapes are those of the directories in ownNames. Old names stay here, as homes keep
 // their files.
 var shapes = map[string]shape{
 	"channels": {dirs: map[string]shape{"agent": {boxes: &shape{
-		files: `(seen|settings\.json|mcp-config\.json)`,
-		// A message may have any name.
+		files: `(seen|\.seen\.tmp|settings\.json|mcp-config\.json)`,
 		dirs: map[string]shape{
-			"inbox": {files: `.*`}, "claimed": {files: `.*`}, "delivered": {files: `.*`},
-			"poison": {files: `.*`}, "outbox": {files: `.*`}, "sent": {files: `.*`},
+			"inbox": {files: mail}, "claimed": {files: mail}, "delivered": {files: mail},
+			"poison": {files: mail}, "outbox": {files: mail}, "sent": {files: mail},
 			"attach": {tree: true},
 		},
 	}}}},
