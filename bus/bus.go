@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"os"
 	"slices"
 	"time"
 
@@ -17,6 +18,7 @@ import (
 	"netsky/bus/brake"
 	"netsky/bus/disk"
 	"netsky/bus/envelope"
+	"netsky/bus/seen"
 	"netsky/bus/watch"
 	"netsky/internal/advice"
 )
@@ -130,6 +132,22 @@ func (b *Bus) Exists(id agent.ID) bool {
 		return false
 	}
 	unix.Close(fd)
+	return true
+}
+
+// Used reports whether netsky has used the address: its mailbox is whole, or messages were
+// filed there. A directory with some of a mailbox's names may be a person's.
+func (b *Bus) Used(id agent.ID) bool {
+	if _, err := os.Lstat(b.home.Path(home.Mailbox(id), seen.Name)); err == nil {
+		return true
+	}
+	for _, p := range places {
+		fd, err := b.openPlace(id, p)
+		if err != nil {
+			return !errors.Is(err, ErrNoMailbox)
+		}
+		unix.Close(fd)
+	}
 	return true
 }
 

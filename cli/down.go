@@ -79,7 +79,10 @@ func (a *app) down(c *cli.Context) error {
 	if all {
 		o.Within = a.withDaemon(ctx, l.Home, self, rep)
 	}
-	_, err = l.Down(ctx, o)
+	never := l.NeverUp(ctx)
+	if !never {
+		_, err = l.Down(ctx, o)
+	}
 	if stopped := new(spawn.InterruptedError); errors.As(err, &stopped) {
 		rep.Failed = true
 		if jerr := rep.Finish(); jerr != nil {
@@ -88,7 +91,7 @@ func (a *app) down(c *cli.Context) error {
 		return exitError{128 + int(endedBy(ctx)), err}
 	}
 	ctx = context.WithoutCancel(ctx) // what was ended is reported and verified in any case
-	if !all {
+	if !all && !never {
 		if werr := daemon.Wake(ctx, l.Home); werr != nil {
 			a.warn("%v", werr)
 		}
@@ -200,14 +203,21 @@ func (a *app) keepRunning(h home.Dir) []int {
 // no up can start or find it.
 func (a *app) withDaemon(ctx context.Context, h home.Dir, by agent.ID, rep *report.Down) func(end func() error) error {
 	return func(end func() error) error {
-		unwritten := h.SetDesired(agent.DaemonName, false, string(by))
+		d, err := h.LoadDesired(agent.DaemonName)
+		was := err != nil || d.Up
+		var unwritten error
+		if was {
+			unwritten = h.SetDesired(agent.DaemonName, false, string(by))
+		}
 		if unwritten != nil { // it is ended all the same
 			unwritten = fmt.Errorf("could not save that the daemon stays down; it may be started again: %w", unwritten)
 		}
-		err := end()
+		err = end()
 		if stopped := new(spawn.InterruptedError); errors.As(err, &stopped) {
-			if werr := h.SetDesired(agent.DaemonName, true, string(by)); werr != nil {
-				return errors.Join(err, werr)
+			if was {
+				if werr := h.SetDesired(agent.DaemonName, true, string(by)); werr != nil {
+					return errors.Join(err, werr)
+				}
 			}
 			rep.Say("daemon: still up, because agents are still working")
 			return err

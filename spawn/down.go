@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 
@@ -233,12 +234,16 @@ func (d *down) by() string {
 // ask sends every request before any agent is ended, even when ctx ends meanwhile: an
 // agent that was not asked would be ended.
 func (d *down) ask(ctx context.Context) {
+	answers := func(t *target) bool { return !t.dead && t.id != "" }
+	if !slices.ContainsFunc(d.targets, answers) {
+		return
+	}
 	var err error
 	if d.acks, err = newAcks(d.l.Bus); err != nil {
 		d.warn(agent.Root, err)
 	}
 	for _, t := range d.targets {
-		if t.dead || t.id == "" {
+		if !answers(t) {
 			continue
 		}
 		if t.deaf != nil {

@@ -2,7 +2,9 @@ package spawn
 
 import (
 	"context"
+	"errors"
 	"fmt"
+	"io/fs"
 	"slices"
 
 	"netsky/agent"
@@ -55,7 +57,7 @@ func (d *down) find(ctx context.Context) error {
 		if !pick(st.Agent) {
 			continue
 		}
-		if !st.Forgotten { // which says down already
+		if !d.l.settledDown(st) {
 			d.wanted = append(d.wanted, st.Agent)
 		}
 		t := &target{name: string(st.Agent), id: st.Agent, dead: !st.Alive()}
@@ -77,6 +79,16 @@ func (d *down) find(ctx context.Context) error {
 		d.findTicker(ctx, v)
 	}
 	return nil
+}
+
+// settledDown reports whether the agent is down and nothing wants it up, so that its
+// desired state, which shows since when it is down, is left alone.
+func (l *Launcher) settledDown(st Status) bool {
+	if st.State != agent.Down || st.Wanted || st.pane != nil {
+		return false
+	}
+	_, err := l.Home.LoadDesired(string(st.Agent))
+	return err == nil || errors.Is(err, fs.ErrNotExist)
 }
 
 // findTicker adds the ticker: that of the session, the one that its file names if that is

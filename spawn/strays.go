@@ -91,6 +91,33 @@ func (l *Launcher) Remnants(ctx context.Context, keep ...int) (list []Remnant, e
 	return list, err
 }
 
+// NeverUp reports whether nothing was ever started in this home, nor is being started:
+// there is nothing to end, and a down would leave files in it. With any doubt it is false.
+func (l *Launcher) NeverUp(ctx context.Context) bool {
+	absent := func(err error) bool { return errors.Is(err, fs.ErrNotExist) }
+	if _, err := l.Home.LoadDesired(agent.DaemonName); !absent(err) {
+		return false
+	}
+	if _, err := l.Home.LoadTicker(); !absent(err) {
+		return false
+	}
+	for _, name := range []string{home.UpLock, home.DaemonLock} {
+		if _, held := l.Home.LockHolder(name); held {
+			return false
+		}
+	}
+	kept, err := l.kept()
+	if err != nil || len(kept) > 0 || len(l.Unproved()) > 0 {
+		return false
+	}
+	left, err := l.Remnants(ctx)
+	if err != nil || len(left) > 0 {
+		return false
+	}
+	list, err := l.Inspect(ctx)
+	return err == nil && !slices.ContainsFunc(list, func(s Status) bool { return !l.settledDown(s) })
+}
+
 // booted returns when the machine was started; zero if unknown.
 func booted() time.Time {
 	t, err := proc.Booted()

@@ -152,16 +152,17 @@ func (l *Launcher) unprovedLast(id agent.ID) (s unprovedStart, ok bool) {
 	return s, ok && !beforeBoot(time.UnixMilli(s.StartedMS))
 }
 
-// lost reports whether the agent was started although state holds no record of it:
-// creating a home creates the directories of the records, and meta.db has its starts. With
+// lost reports whether the agent was started although state holds no record of it: up
+// creates the directories of the records and the whole mailbox first, and meta.db has its
+// starts. What a purge has left, a person's own files in a mailbox, is no whole one. With
 // an error that is unknown.
 func (l *Launcher) lost(id agent.ID) (bool, error) {
 	for _, rel := range []string{home.KeeperDir, home.LaunchDir} {
 		d, err := l.Home.OpenDir(rel, false)
-		if errors.Is(err, fs.ErrNotExist) {
+		if errors.Is(err, fs.ErrNotExist) && l.Bus.Used(id) {
 			return true, nil
 		}
-		if err != nil {
+		if err != nil && !errors.Is(err, fs.ErrNotExist) {
 			return false, err
 		}
 		d.Close()

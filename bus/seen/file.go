@@ -25,7 +25,7 @@ import (
 )
 
 const (
-	name    = "seen"
+	Name    = "seen"  // of the file in a mailbox
 	maxSeen = 500_000 // IDs remembered; each costs about 40 bytes of memory
 )
 
@@ -121,9 +121,9 @@ func (s *File) reopen() error {
 		return err
 	}
 	defer unix.Close(dir)
-	fd, err := disk.Open(dir, name, unix.O_RDWR|unix.O_APPEND|unix.O_CREAT|unix.O_NOFOLLOW|unix.O_NONBLOCK)
+	fd, err := disk.Open(dir, Name, unix.O_RDWR|unix.O_APPEND|unix.O_CREAT|unix.O_NOFOLLOW|unix.O_NONBLOCK)
 	if err != nil {
-		return fmt.Errorf("open %s: %w", s.Home.Path(s.Box, name), err)
+		return fmt.Errorf("open %s: %w", s.Home.Path(s.Box, Name), err)
 	}
 	s.open, s.file = true, disk.Keep(fd)
 	st, err := disk.Fstat(fd)
@@ -131,7 +131,7 @@ func (s *File) reopen() error {
 		return err
 	}
 	if err := disk.CheckStat(st); err != nil {
-		return fmt.Errorf("%s: %w", s.Home.Path(s.Box, name), err)
+		return fmt.Errorf("%s: %w", s.Home.Path(s.Box, Name), err)
 	}
 	if err := s.Files.EnsureMode(fd); err != nil {
 		return err
@@ -166,7 +166,7 @@ func (s *File) each(fn func(line []byte) error) error {
 		case errors.Is(err, bufio.ErrBufferFull):
 			continue
 		case err != nil:
-			return fmt.Errorf("read %s: %w", s.Home.Path(s.Box, name), err)
+			return fmt.Errorf("read %s: %w", s.Home.Path(s.Box, Name), err)
 		}
 		if err := fn(line); err != nil {
 			return err
@@ -228,7 +228,7 @@ func (s *File) rewrite(now time.Time, more []byte) error {
 		return err
 	}
 	defer unix.Close(dir)
-	temp := disk.TempName(name)
+	temp := disk.TempName(Name)
 	if err := disk.Unlink(dir, temp); err != nil && err != unix.ENOENT {
 		return err
 	}
@@ -254,7 +254,7 @@ func (s *File) rewrite(now time.Time, more []byte) error {
 	if err != nil {
 		return err
 	}
-	if err := disk.Rename(dir, temp, dir, name); err != nil {
+	if err := disk.Rename(dir, temp, dir, Name); err != nil {
 		return err
 	}
 	if err := disk.Fsync(dir); err != nil {

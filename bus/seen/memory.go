@@ -31,11 +31,11 @@ func Open(h home.Dir, id agent.ID, cutoff time.Time) (*Memory, error) {
 		return nil, err
 	}
 	defer unix.Close(dir)
-	fd, err := disk.Open(dir, name, unix.O_RDONLY|unix.O_NOFOLLOW|unix.O_NONBLOCK)
+	fd, err := disk.Open(dir, Name, unix.O_RDONLY|unix.O_NOFOLLOW|unix.O_NONBLOCK)
 	if err == unix.ENOENT {
 		return &Memory{fd: -1}, nil
 	}
-	path := h.Path(home.Mailbox(id), name)
+	path := h.Path(home.Mailbox(id), Name)
 	if err != nil {
 		return nil, fmt.Errorf("open %s: %w", path, err)
 	}
@@ -110,7 +110,7 @@ func (m *Memory) read(at int64) error {
 	}
 	n, err := disk.ReaderAt(m.fd).ReadAt(m.buf[:min(recallChunk, m.size-at)], at)
 	if n == 0 && err != nil {
-		return fmt.Errorf("read %s: %w", name, err)
+		return fmt.Errorf("read %s: %w", Name, err)
 	}
 	m.at, m.n = at, n
 	return nil
