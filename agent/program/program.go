@@ -59,7 +59,7 @@ func (q Question) Ask(ctx context.Context) ([]byte, error) {
 	case err == nil:
 		return out.text, nil
 	case ctx.Err() != nil:
-		return out.text, ctx.Err()
+		return out.text, fmt.Errorf("%s: %w", what, ctx.Err())
 	case limited.Err() != nil:
 		return out.text, fmt.Errorf("%s: no answer within %v", what, wait)
 	}

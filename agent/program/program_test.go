@@ -57,7 +57,7 @@ func TestAsk(t *testing.T) {
 	}
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
-	if _, err := sh(`sleep 1000`).Ask(ctx); !errors.Is(err, context.Canceled) {
+	if _, err := sh(`sleep 1000`).Ask(ctx); !errors.Is(err, context.Canceled) || !strings.Contains(err.Error(), "sleep 1000") {
 		t.Errorf("Ask = %v, want the caller's", err)
 	}
 }

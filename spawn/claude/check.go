@@ -113,7 +113,7 @@ func (r *Runtime) login(ctx context.Context, file string, v Version, l agent.Lau
 	slices.Sort(about)
 	key := strings.Join(append([]string{file, l.Dir, o.Settings}, about...), "\x00")
 	_, err := r.logins.Get(ctx, key, func() (struct{}, error) {
-		return struct{}{}, login(ctx, r.patience, file, v, program.Clean(l.Env), l.Dir, settings)
+		return struct{}{}, login(ctx, file, v, program.Clean(l.Env), l.Dir, settings)
 	})
 	return err
 }

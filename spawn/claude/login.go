@@ -10,7 +10,6 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
-	"time"
 
 	"netsky/agent/program"
 	"netsky/internal/advice"
@@ -22,7 +21,7 @@ var ErrLogin = advice.With(errors.New("claude: not logged in"),
 
 // login reports whether a start would find a login: in the environment, in its settings,
 // or else according to Claude Code itself.
-func login(ctx context.Context, wait time.Duration, file string, v Version, env []string, dir string, settings object) error {
+func login(ctx context.Context, file string, v Version, env []string, dir string, settings object) error {
 	if envLogin(env) || settingsLogin(settings) {
 		return nil
 	}
@@ -35,7 +34,7 @@ func login(ctx context.Context, wait time.Duration, file string, v Version, env 
 		return fmt.Errorf("%w (%s)", ErrLogin, configDir(env))
 	}
 	out, err := program.Question{
-		Program: file, Args: []string{"auth", "status", "--json"}, Env: env, Dir: dir, Wait: wait,
+		Program: file, Args: []string{"auth", "status", "--json"}, Env: env, Dir: dir,
 	}.Ask(ctx)
 	var status struct {
 		LoggedIn *bool `json:"loggedIn"`

@@ -6,7 +6,6 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
-	"time"
 
 	"netsky/agent"
 	"netsky/agent/home"
@@ -59,8 +58,6 @@ type Runtime struct {
 	Home    home.Dir
 	Binary  string                 // this netsky, absolute
 	Options func(agent.ID) Options // called from several goroutines; nil is all defaults
-
-	patience time.Duration // for the login check; 0 is the default, only tests set it
 
 	versions program.Answers[Version]
 	logins   program.Answers[struct{}]
@@ -119,7 +116,6 @@ const deliveryChannel = "channel"
 // prompt: the agent's messages arrive once its tools are there. Nothing is set in Env, not
 // even to disable Claude Code's updates: that is its user's choice, and a running one
 // keeps its program.
-// running one the program that it has.
 func (r *Runtime) Prepare(ctx context.Context, l *agent.Launch) error {
 	o := r.options(l.Agent)
 	if o.Model == "" {
