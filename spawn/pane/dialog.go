@@ -50,9 +50,11 @@ const (
 	// dialogLooks is how many looks must agree before a person is notified: a screen may be
 	// half drawn.
 	dialogLooks = 3
-	// dialogGoes is how long a dialog may stay after its answer, and an arrow in place
-	// after a key, on a busy machine.
+	// dialogGoes is how long a dialog may stay after its answer.
 	dialogGoes = 5 * time.Second
+	// dialogMoves is how long an arrow may stay in place after a key, on a busy machine;
+	// less than an up waits, which then reports that a person has to answer.
+	dialogMoves = 10 * time.Second
 	// dialogStill is how long a dialog must be unchanged before each key. Claude Code
 	// ignores keys in a menu's first 150 to 250 ms, by its own timers, which are late on a
 	// busy machine.
@@ -140,7 +142,7 @@ func free(at tmux.Look) bool {
 // answer presses the dialog's keys, once under a start, whatever other callers and
 // processes do. It continues when ctx ends: half an answer is worthless.
 func (o Lookout) answer(ctx context.Context, d agent.Dialog) (bool, error) {
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), 4*dialogGoes)
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), 4*dialogMoves)
 	defer cancel()
 	lock, err := o.l.Home.Lock(home.DialogLock(o.launch.Agent))
 	if errors.Is(err, home.ErrLocked) {
@@ -206,7 +208,7 @@ func (o Lookout) press(ctx context.Context, d agent.Dialog) error {
 // long, or a person came.
 func (o Lookout) settled(ctx context.Context, d agent.Dialog, pressed []string) (keys []string, ok bool) {
 	var since time.Time
-	for end := time.Now().Add(dialogGoes); time.Now().Before(end); {
+	for end := time.Now().Add(dialogMoves); time.Now().Before(end); {
 		at, err := o.l.Tmux.Look(ctx, o.pane)
 		if err == nil && !free(at) {
 			return nil, false
