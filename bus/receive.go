@@ -178,14 +178,14 @@ func (r *Receiver) recover() error {
 	}
 	for _, l := range list {
 		// A note from before the file was written is about another sender's with that ID.
-		if l.env == nil || witnessed[l.env.ID] < l.mark.MTime/1e6 {
+		if l.env == nil || l.kind.Control() || witnessed[l.env.ID] < l.mark.MTime/1e6 && !r.seen.Has(*l.env) {
 			r.again = append(r.again, l)
 			continue
 		}
 		if err := r.file(l.name, *l.env); err != nil {
 			return err
 		}
-		r.o.Report("filed "+l.name+": witnessed before this start", nil)
+		r.o.Report("filed "+l.name+": confirmed or witnessed before this start", nil)
 	}
 	slices.SortStableFunc(r.again, byTime)
 	return nil

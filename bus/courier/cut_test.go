@@ -3,12 +3,15 @@ package courier_test
 import (
 	"context"
 	"fmt"
+	"os"
+	"path/filepath"
 	"strings"
 	"sync"
 	"testing"
 	"time"
 
 	"netsky/agent"
+	"netsky/agent/home"
 	"netsky/bus"
 	"netsky/bus/courier"
 	"netsky/bus/envelope"
@@ -154,6 +157,59 @@ func TestCut(t *testing.T) {
 				if !strings.Contains(texts[i], want) {
 					t.Errorf("text %d: %q, want %q in it", i, texts[i], want)
 				}
+			}
+		})
+	}
+}
+
+// TestKilledConfirming: a courier is killed after its mailbox remembers a message and
+// before the file is moved, so that the mailbox does not offer it again. What its turn
+// owed is still given.
+func TestKilledConfirming(t *testing.T) {
+	t.Parallel()
+	for _, tt := range []struct {
+		name  string
+		end   agent.Event // of the turn, by the conversation
+		words int         // texts that are offered
+		want  string
+	}{
+		{"broken off", agent.Event{Event: agent.EventStopFailed, ID: "turn-0", Error: courier.Interrupted}, 1, "said in turn-1"},
+		{"ended", agent.Event{Event: agent.EventStop, ID: "turn-0", Text: "said before"}, 0, "said before"},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			t.Parallel()
+			p := mustPost(t)
+			p.drop(envelope.Envelope{ID: "q-0", From: agent.Owner, To: me, Text: "?"})
+			r, err := p.bus.Receive(t.Context(), me, bus.ReceiveOptions{})
+			if err != nil {
+				t.Fatal(err)
+			}
+			d, err := r.Next(t.Context())
+			if err != nil {
+				t.Fatal(err)
+			}
+			if err := courier.Owe(p.home, me, d.Envelope()); err != nil {
+				t.Fatal(err)
+			}
+			if err := d.Confirm(); err != nil {
+				t.Fatal(err)
+			}
+			r.Close()
+			place := func(p2 bus.Place) string { return p.home.Path(home.Mailbox(me), string(p2)) }
+			list, err := p.bus.List(me, bus.Delivered, 0)
+			if err != nil || len(list) != 1 {
+				t.Fatal(list, err)
+			}
+			if err := os.Rename(filepath.Join(place(bus.Delivered), list[0].Name), filepath.Join(place(bus.Claimed), list[0].Name)); err != nil {
+				t.Fatal(err)
+			}
+			l := &line{queue: courier.NewQueue("start"), takes: func(int) fate { return answered }, held: map[string]agent.Event{"q-0": tt.end}}
+			l.queue.Put(courier.Event{Event: agent.Event{Event: agent.EventSessionStart, Session: "c"}})
+			p.runLine(l)
+			testworld.Wait(p, "the answer", func() bool { return len(p.answers(agent.Owner, "q-0")) > 0 })
+			testworld.Wait(p, "nothing owed", func() bool { return p.owed() == "" && p.count(me, bus.Delivered) == 1 })
+			if list := p.answers(agent.Owner, "q-0"); len(list) != 1 || list[0].Text != tt.want || len(l.said()) != tt.words {
+				t.Errorf("answers: %+v, want one %q; offered %q", list, tt.want, l.said())
 			}
 		})
 	}
