@@ -99,14 +99,14 @@ func (w *once) drain(ctx context.Context) error {
 
 const (
 	look  = 50 * time.Millisecond // how long to wait for a message before the inbox is counted
-	giveU = 5 * time.Second       // how long to wait for files that may turn out not to be messages
+	judgeWithin = 5 * time.Second       // how long to wait for files that may turn out not to be messages
 )
 
 // next returns the first message. It waits for a file that may still be being written
 // until the bus has decided what it is.
 func (w *once) next(ctx context.Context, r *bus.Receiver) (*bus.Delivery, error) {
 	empty := fmt.Errorf("%w for %s in %s", ErrEmpty, w.Agent, w.Home.Path(home.Mailbox(w.Agent), string(bus.Inbox)))
-	for until := time.Now().Add(giveU); ; {
+	for until := time.Now().Add(judgeWithin); ; {
 		waiting := 0
 		for _, p := range []bus.Place{bus.Inbox, bus.Claimed} {
 			n, err := w.Bus.Count(w.Agent, p)
