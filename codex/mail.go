@@ -98,7 +98,7 @@ func (w *once) drain(ctx context.Context) error {
 }
 
 const (
-	look  = 50 * time.Millisecond // how long to wait for a message before the inbox is counted
+	look        = 50 * time.Millisecond // how long to wait for a message before the inbox is counted
 	judgeWithin = 5 * time.Second       // how long to wait for files that may turn out not to be messages
 )
 
