@@ -24,9 +24,9 @@ func (a *app) drainCommand() *cli.Command {
 		Name:      "drain",
 		Usage:     "print the waiting mail of a mailbox and file it",
 		ArgsUsage: "[AGENT]",
-		Description: "Prints each message as a model gets it, and files as delivered what the reader of stdout took; the rest stays. Without\n" +
-			"AGENT it takes the mail of the agent in whose pane this runs. The mail of any other running agent is refused. An agent\n" +
-			"that drains its own mailbox gets up to 30 messages, or N with --max, and 200 KiB at a time.",
+		Description: "Prints each message as a model gets it. What the reader of stdout has taken counts as delivered; the rest stays.\n" +
+			"Without AGENT it takes the mail of the agent in whose pane this runs; the mail of another agent that is running is\n" +
+			"refused. An agent that drains its own mailbox gets up to 30 messages, or N with --max, and 200 KiB at a time.",
 		Flags: []cli.Flag{
 			&cli.IntFlag{Name: "max", Value: 100, Usage: "take at most `N`"},
 			&cli.BoolFlag{Name: "json", Usage: "print one JSON object per message, one per line; the startup text is in \"notice\""},

@@ -70,7 +70,7 @@ func (a *app) summary(c *cli.Context) error {
 	}
 	fmt.Fprintf(a.stdout(), "agents up: %d   daemon: %s\n", len(up), v.Daemon.State)
 	fmt.Fprintf(a.stdout(), "mail for you: %d\n", v.Unread)
-	fmt.Fprintf(a.stdout(), "not yet read by agents: %d\n", waiting)
+	fmt.Fprintf(a.stdout(), "not yet handled by agents: %d\n", waiting)
 	at, asks := v.AtPane()
 	_, what, blocked := v.Blocked()
 	next := ""

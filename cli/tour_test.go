@@ -30,6 +30,7 @@ func TestTourInterrupted(t *testing.T) {
 			})
 			s := w.mustScreen(t, "tour", "env -u TMUX -u TMUX_PANE TMPDIR="+dir+" sh")
 			s.types("netsky demo; echo status $?", "Enter")
+			s.shows(`pauses for reading`)
 			s.shows(`agent2 +ready`)
 			if list, err := proc.Descendants(0, "TMPDIR="+dir); err != nil || len(list) < 8 {
 				t.Errorf("running: %v, %v", list, err)
