@@ -121,7 +121,7 @@ var shapes = map[string]shape{
 			"unproved":  {files: agentJSON},
 			"screens":   {files: agentJSON},
 			"own":       {files: agentJSON},
-			"owed":      {files: agentJSON},
+			"owed":      {files: agentJSON + `(\.bad-[0-9]+)?`},
 			"events":    {files: addressName + `\.jsonl(\.1)?`},
 			"desired":   {files: `(daemon|` + addressName + `)`},
 			"spool":     {files: `[0-9]{20}-[0-9]{10}-[0-9a-zA-Z]+\.(json|bad|why)`},

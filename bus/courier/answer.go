@@ -14,18 +14,16 @@ import (
 )
 
 const (
-	brakedTries = 24 // for an answer that a brake stops
-	brakedAgain = 5 * time.Second
-	shortened   = 100_000 // bytes of an answer that is too long for the bus
+	brakedAgain = 5 * time.Second // between tries of an answer that a brake stops, of which the bus tells the owner
+	shortened   = 100_000         // bytes of an answer that is too long for the bus
 )
 
 // An answer is what netsky sends on behalf of the model.
 type answer struct {
 	owed
-	kind  envelope.Kind
-	text  string
-	tries int
-	due   time.Time
+	kind envelope.Kind
+	text string
+	due  time.Time
 }
 
 // interrupted is the end of a turn of which nothing more is known.
@@ -52,7 +50,7 @@ func (m *Courier) close(ctx context.Context, e Event) {
 	asked := m.ends(ctx)
 	var done []owed
 	for _, o := range m.ledger.list(true) {
-		if m.isUnsent(o) {
+		if m.settling(o) {
 			continue
 		}
 		end, ok, err := endOf(o, e.Event, asked)
@@ -75,23 +73,27 @@ func (m *Courier) close(ctx context.Context, e Event) {
 	m.settle(e.MS, done...)
 }
 
-// settle removes finished entries from the ledger.
+// settle removes finished entries from the ledger, once their files are moved: the next
+// courier would take a message that is neither filed nor in the ledger for a new one.
 func (m *Courier) settle(recorded int64, done ...owed) {
+	all := append(m.unsettled, done...)
+	done, m.unsettled = nil, nil
+	for _, o := range all {
+		if slices.ContainsFunc(m.unfiled, func(d *bus.Delivery) bool { return o.is(d.Envelope()) }) {
+			m.unsettled = append(m.unsettled, o)
+		} else {
+			done = append(done, o)
+		}
+	}
 	m.trouble("ledger of owed answers", m.ledger.settle(recorded, done...))
 	if len(done) > 0 {
 		step("settled")
 	}
 	for _, o := range done {
 		delete(m.losses, o.ID)
-		m.settled(o.ID)
-	}
-}
-
-// settled notifies the runtime, unless the message has yet to be filed.
-func (m *Courier) settled(id string) {
-	r, ok := m.o.Runtime.(Settler)
-	if ok && !slices.ContainsFunc(m.unfiled, func(d *bus.Delivery) bool { return d.Envelope().ID == id }) {
-		r.Settled(id)
+		if r, ok := m.o.Runtime.(Settler); ok {
+			r.Settled(o.ID)
+		}
 	}
 }
 
@@ -114,8 +116,11 @@ func endOf(o owed, e agent.Event, asked func(owed) (agent.Event, bool, error)) (
 	return interrupted, o.late, nil
 }
 
-func (m *Courier) isUnsent(o owed) bool {
-	return slices.ContainsFunc(m.unsent, func(a answer) bool { return a.ID == o.ID && a.From == o.From })
+// settling reports whether a message's turn is over, and only its answer is to be sent or
+// its file to be moved.
+func (m *Courier) settling(o owed) bool {
+	same := func(l owed) bool { return l.ID == o.ID && l.From == o.From }
+	return slices.ContainsFunc(m.unsent, func(a answer) bool { return same(a.owed) }) || slices.ContainsFunc(m.unsettled, same)
 }
 
 // retry repeats what the system refused.
@@ -127,9 +132,7 @@ func (m *Courier) retry(ctx context.Context, now time.Time) {
 	unfiled := m.unfiled
 	m.unfiled = nil
 	for _, d := range unfiled {
-		if m.file(d); !m.ledger.has(d.Envelope().ID) {
-			m.settled(d.Envelope().ID)
-		}
+		m.file(d)
 	}
 	if len(m.unfiled) == 0 {
 		m.trouble("file delivered mail", nil)
@@ -158,14 +161,10 @@ func (m *Courier) give(ctx context.Context, a *answer) (done bool) {
 	if err == nil {
 		refused, err = m.send(ctx, a)
 	}
-	a.tries++
 	a.due = time.Now().Add(again)
 	switch {
 	case refused != nil:
 		m.o.Log(fmt.Sprintf("%s from %s gets no answer", a.ID, a.From), refused)
-		return true
-	case errors.Is(err, bus.ErrBrake) && a.tries >= brakedTries:
-		m.o.Log(fmt.Sprintf("%s from %s gets no answer", a.ID, a.From), err)
 		return true
 	case errors.Is(err, bus.ErrBrake):
 		a.due = time.Now().Add(brakedAgain)

@@ -97,26 +97,27 @@ type Courier struct {
 	turn     func()    // reports the end of the turn to the receiver; nil: none is running
 	startup  bool      // the startup text is due
 
-	asked    bool            // a batch has been asked for
-	over     bool            // the mailbox is closed
-	pending  []*bus.Delivery // claimed and not offered
-	lost     []lost          // from an earlier conversation, to be reported to the model
-	flight   *flight         // nil: none
-	tokens   float64
-	filled   time.Time // when tokens were last counted
-	channel  bool      // push by Notify
-	closed   closed
-	unfiled  []*bus.Delivery // seen in the program, but the system refused to file them
-	unsent   []answer
-	tries    time.Time       // when to retry both
-	restored bool            // what was left is settled
-	doubts   map[string]bool // for unfiled messages: whether it was seen, or may still wait in the program's queue
-	began    bool            // this program's session has begun
-	end      agent.Event     // of the last turn
-	turnOf   string          // the first message of the running turn
-	past     map[string]*past
-	left     []owed         // from the ledger, to be restored
-	losses   map[string]int // how often a message's turn was cut off
+	asked     bool            // a batch has been asked for
+	over      bool            // the mailbox is closed
+	pending   []*bus.Delivery // claimed and not offered
+	lost      []lost          // from an earlier conversation, to be reported to the model
+	flight    *flight         // nil: none
+	tokens    float64
+	filled    time.Time // when tokens were last counted
+	channel   bool      // push by Notify
+	closed    closed
+	unfiled   []*bus.Delivery // seen in the program, but the system refused to file them
+	unsent    []answer
+	tries     time.Time       // when to retry both
+	unsettled []owed          // finished, but not filed
+	restored  bool            // what was left is settled
+	doubts    map[string]bool // for unfiled messages: whether it was seen, or may still wait in the program's queue
+	began     bool            // this program's session has begun
+	end       agent.Event     // of the last turn
+	turnOf    string          // the first message of the running turn
+	past      map[string]*past
+	left      []owed         // from the ledger, to be restored
+	losses    map[string]int // how often a message's turn was cut off
 }
 
 // A batch is what the mailbox gave.
@@ -158,9 +159,14 @@ func (m *Courier) Run(ctx context.Context) (err error) {
 	defer m.box.Close()
 	defer m.ledger.close() // before another courier can read it
 	for readable := false; !readable; {
-		readable, err = m.ledger.load()
+		readable, err = m.ledger.open()
 		m.trouble("ledger of owed answers", err)
-		if !readable && !m.pause(ctx) {
+		switch {
+		case readable && err != nil:
+			m.putDown(ctx, store.AddLog{
+				Part: m.traits.Name, Actor: m.o.Agent, Level: store.LevelWarn, Text: envelope.Line(err.Error(), 300), Time: store.At(time.Now()),
+			})
+		case !readable && !m.pause(ctx):
 			return nil
 		}
 	}

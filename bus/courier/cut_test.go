@@ -215,6 +215,50 @@ func TestKilledConfirming(t *testing.T) {
 	}
 }
 
+// TestKilledUnfiled: a message is answered while the disk refuses to file it, and the
+// courier is killed then. It is not given to the model a second time.
+func TestKilledUnfiled(t *testing.T) {
+	t.Parallel()
+	p := mustPost(t)
+	memory := p.home.Path(home.Mailbox(me), "seen")
+	l := &line{queue: courier.NewQueue("start"), held: make(map[string]agent.Event)}
+	l.takes = func(n int) fate {
+		if n > 1 {
+			return answered
+		}
+		if err := os.Remove(memory); err != nil && !os.IsNotExist(err) {
+			t.Error(err)
+		}
+		if err := os.Mkdir(memory, 0o700); err != nil { // which nothing can be written to
+			t.Error(err)
+		}
+		return answered
+	}
+	begin := courier.Event{Event: agent.Event{Event: agent.EventSessionStart, Session: "c"}}
+	l.queue.Put(begin)
+	stop := p.runLine(l)
+	p.drop(envelope.Envelope{ID: "q-0", From: agent.Owner, To: me, Text: "?"})
+	testworld.Wait(p, "the answer", func() bool { return len(p.answers(agent.Owner, "q-0")) > 0 })
+	testworld.Wait(p, "the turn's end on record", func() bool { return len(p.records.all()) > 0 })
+	stop()
+	if p.count(me, bus.Claimed) != 1 {
+		t.Fatal("it was filed")
+	}
+	if err := os.Remove(memory); err != nil {
+		t.Fatal(err)
+	}
+	l.queue = courier.NewQueue("start")
+	l.queue.Put(begin)
+	p.runLine(l)
+	testworld.Wait(p, "it is filed and nothing owed", func() bool { return p.count(me, bus.Delivered) == 1 && p.owed() == "" })
+	if texts := l.said(); len(texts) != 1 || len(p.answers(agent.Owner, "q-0")) != 1 {
+		t.Errorf("offered %q", texts)
+	}
+	// Filed late, it is settled then.
+	p.drop(envelope.Envelope{ID: "q-1", From: agent.Owner, To: me, Text: "?"})
+	testworld.Wait(p, "nothing owed", func() bool { return p.count(me, bus.Delivered) == 2 && p.owed() == "" })
+}
+
 // TestQueueBeforeRun: what a program has told before the courier runs is news to
 // it, as no courier was there to hear it.
 func TestQueueBeforeRun(t *testing.T) {

@@ -97,7 +97,7 @@ func (m *Courier) againLater() {
 	list := m.ledger.list(true)
 	m.ledger.unsee(list)
 	for _, o := range list {
-		if !m.isUnsent(o) {
+		if !m.settling(o) {
 			m.lost = append(m.lost, lost{owed: o})
 		}
 	}

@@ -91,8 +91,7 @@ func (m *Courier) load(ctx context.Context, f *flight, list []*bus.Delivery) boo
 				return false
 			}
 			m.pending = without(m.pending, d)
-			// Filed first: claimed and not in the ledger, it would be new to the next courier.
-			if m.file(d) && done {
+			if m.file(d); done {
 				m.settle(0, o)
 			}
 			continue

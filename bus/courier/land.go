@@ -141,16 +141,14 @@ func (m *Courier) landed() {
 	m.flight = nil
 }
 
-// file confirms a delivery, and reports whether it could. What the system refuses is
-// retried.
-func (m *Courier) file(d *bus.Delivery) bool {
+// file confirms a delivery. What the system refuses is retried.
+func (m *Courier) file(d *bus.Delivery) {
 	err := d.Confirm()
 	if err != nil && !errors.Is(err, bus.ErrClosed) {
 		m.trouble("file delivered mail", err)
 		m.unfiled = append(m.unfiled, d)
 		m.tries = time.Now().Add(again)
-		return false
+		return
 	}
 	step("filed")
-	return err == nil
 }

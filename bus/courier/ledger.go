@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io/fs"
 	"slices"
+	"strconv"
 	"sync"
 	"time"
 
@@ -32,6 +33,9 @@ type owed struct {
 	turn string // the number of the turn that took it, if an event has reported it
 	late bool   // a later turn has ended, and how its own ended is not known yet
 }
+
+// is reports whether that is the message.
+func (o owed) is(e envelope.Envelope) bool { return o.ID == e.ID && o.From == e.From }
 
 func (m *Courier) owedOf(e envelope.Envelope) owed {
 	return owed{
@@ -77,25 +81,47 @@ func newLedger(home home.Dir, id agent.ID) *ledger {
 	return &ledger{home: home, rel: owedDir + "/" + string(id) + ".json"}
 }
 
-// load reads the ledger. If it is not JSON, an empty one replaces it, and the error says
-// why. If it can't be read now, readable is false: what it says is still owed.
-func (l *ledger) load() (readable bool, err error) {
+// open reads the ledger for the courier that keeps it. One that is not JSON is moved aside,
+// and the error says where to. If it can't be read now, readable is false: what it says is
+// still owed.
+func (l *ledger) open() (readable bool, err error) {
+	if err = l.load(); !errors.Is(err, errDamaged) {
+		return err == nil, err
+	}
+	aside := l.rel + ".bad-" + strconv.FormatInt(time.Now().UnixMilli(), 10)
+	data, rerr := l.home.ReadFile(l.rel, maxLedger)
+	if rerr == nil {
+		rerr = l.home.WriteFile(aside, data, true)
+	}
+	if rerr == nil {
+		rerr = l.home.Remove(l.rel)
+	}
+	if rerr != nil {
+		return false, errors.Join(err, rerr)
+	}
+	return true, fmt.Errorf("%w; moved to %s: who waited for an answer may get none", err, l.home.Path(aside))
+}
+
+// errDamaged reports a ledger that is not JSON.
+var errDamaged = errors.New("damaged")
+
+// load reads the ledger; one that is not there is empty.
+func (l *ledger) load() error {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.file = ledgerFile{}
 	data, err := l.home.ReadFile(l.rel, maxLedger)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil
+	}
 	if err != nil {
-		absent := errors.Is(err, fs.ErrNotExist)
-		if absent {
-			err = nil
-		}
-		return absent, err
+		return err
 	}
 	if err := json.Unmarshal(data, &l.file); err != nil {
 		l.file = ledgerFile{}
-		return true, fmt.Errorf("%s: %w", l.home.Path(l.rel), err)
+		return fmt.Errorf("%s: %w: %w", l.home.Path(l.rel), errDamaged, err)
 	}
-	return true, nil
+	return nil
 }
 
 // close keeps a model's late reply from being noted in what is another courier's file now.
@@ -159,13 +185,6 @@ func (l *ledger) mistakable(e envelope.Envelope) bool {
 	return slices.ContainsFunc(l.file.Owed, func(o owed) bool { return o.ID == e.ID && o.From != e.From && o.seen })
 }
 
-// has reports whether the ledger has the message.
-func (l *ledger) has(id string) bool {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return l.index(id, "") >= 0
-}
-
 // sight records that the model has the message, and reports whether that is new.
 func (l *ledger) sight(id string) bool {
 	l.mu.Lock()
@@ -223,7 +242,7 @@ func (l *ledger) list(seen bool) (list []owed) {
 // has not ended, or "".
 func InHand(h home.Dir, of agent.ID) string {
 	l := newLedger(h, of)
-	if _, err := l.load(); err != nil || len(l.file.Owed) == 0 {
+	if err := l.load(); err != nil || len(l.file.Owed) == 0 {
 		return ""
 	}
 	return l.file.Owed[len(l.file.Owed)-1].ID
@@ -234,7 +253,7 @@ func InHand(h home.Dir, of agent.ID) string {
 // hold the agent's lock, as a courier reads the ledger when it starts.
 func Owe(h home.Dir, to agent.ID, e envelope.Envelope) error {
 	l := newLedger(h, to)
-	if _, err := l.load(); err != nil {
+	if err := l.load(); err != nil {
 		return err
 	}
 	return l.offer([]owed{{

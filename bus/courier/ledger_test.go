@@ -2,6 +2,7 @@ package courier_test
 
 import (
 	"os"
+	"path/filepath"
 	"strings"
 	"testing"
 	"time"
@@ -64,5 +65,31 @@ func TestAnsweredTooLate(t *testing.T) {
 	before.Answered("q-0")
 	if p.owed() != "q-0 q-1" {
 		t.Errorf("owed: %s", p.owed())
+	}
+}
+
+// TestLedgerDamaged: a ledger that is not JSON is kept beside the new one, and told of.
+func TestLedgerDamaged(t *testing.T) {
+	p := mustPost(t)
+	const text = `{"owed":[{"id":"q-0","from":"own`
+	if err := p.home.WriteFile("state/owed/agent1.json", []byte(text), false); err != nil {
+		t.Fatal(err)
+	}
+	p.program.mustStart(t)
+	p.run()
+	p.drop(envelope.Envelope{ID: "next-0", From: agent.Root, To: me, Text: "next"})
+	testworld.Wait(p, "taken", func() bool { return len(p.program.effects()) == 1 })
+	list, err := filepath.Glob(p.home.Path("state/owed/agent1.json.bad-*"))
+	if err != nil || len(list) != 1 {
+		t.Fatalf("set aside: %v, %v", list, err)
+	}
+	if data, err := os.ReadFile(list[0]); err != nil || string(data) != text {
+		t.Errorf("it says %q, %v", data, err)
+	}
+	if !strings.Contains(p.log.String(), list[0]) {
+		t.Error("that was not said")
+	}
+	if logs := p.records.all(); len(logs) == 0 || !strings.Contains(logs[0].Text, "agent1.json.bad-") {
+		t.Errorf("on record: %+v", logs)
 	}
 }

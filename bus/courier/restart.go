@@ -122,7 +122,7 @@ func (m *Courier) cut() {
 	for _, o := range seen {
 		m.losses[o.ID]++
 		m.past[o.ID] = &past{seen: true, turn: o.turn}
-		if !m.isUnsent(o) {
+		if !m.settling(o) {
 			m.left = append(m.left, o)
 		}
 	}
