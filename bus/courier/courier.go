@@ -78,7 +78,7 @@ type Courier struct {
 	ledger  *ledger
 	asks    chan func()     // run by Run's goroutine for others
 	stopped chan struct{}   // closed when Run has returned
-	cancels chan agent.ID   // addresses that want the running turn interrupted
+	cancels chan cancel     // that want the running turn interrupted
 	wants   chan struct{}   // asks for a batch
 	batches chan batch      // the requested batches
 	group   sync.WaitGroup  // the goroutines of Run
@@ -94,6 +94,8 @@ type Courier struct {
 	heard    time.Time // the last event of this program
 	hooked   bool      // there was one, so events work
 	open     bool      // a turn is running, according to the events
+	opened   int64     // when it began, in milliseconds
+	stopping bool      // it is being interrupted
 	turn     func()    // reports the end of the turn to the receiver; nil: none is running
 	startup  bool      // the startup text is due
 
@@ -120,6 +122,12 @@ type Courier struct {
 	losses    map[string]int // how often a message's turn was cut off
 }
 
+// A cancel is the wish of an address that the turn ends which runs at that time.
+type cancel struct {
+	by agent.ID
+	at time.Time
+}
+
 // A batch is what the mailbox gave.
 type batch struct {
 	list []*bus.Delivery
@@ -133,7 +141,7 @@ func New(o Options) *Courier {
 	}
 	m := &Courier{
 		o: o, traits: o.Runtime.Traits(), ledger: newLedger(o.Home, o.Agent),
-		asks: make(chan func()), stopped: make(chan struct{}), cancels: make(chan agent.ID, 1), wants: make(chan struct{}, 1), batches: make(chan batch),
+		asks: make(chan func()), stopped: make(chan struct{}), cancels: make(chan cancel, 1), wants: make(chan struct{}, 1), batches: make(chan batch),
 		told: make(map[string]bool), losses: make(map[string]int), startup: o.Fresh && o.Startup != "", channel: o.Notify != nil,
 	}
 	m.tokens = float64(m.traits.Pace.Burst)
@@ -220,12 +228,13 @@ func (m *Courier) report(what string, err error) {
 	m.o.Log(what, err)
 }
 
-// cancelled passes a cancel to the loop.
+// cancelled passes a cancel to the loop; the last one counts.
 func (m *Courier) cancelled(e envelope.Envelope) {
 	select {
-	case m.cancels <- e.From:
-	default: // one is enough
+	case <-m.cancels:
+	default:
 	}
+	m.cancels <- cancel{e.From, time.Now()} // from one goroutine
 }
 
 // fetch takes a batch out of the mailbox whenever one is requested.

@@ -24,8 +24,10 @@ type line struct {
 	queue *courier.Queue
 	// takes decides what becomes of the nth offer, counted from 1.
 	takes func(n int) fate
+	wants func(envelope.Envelope) bool // nil: the usual ones
 
 	mu    sync.Mutex
+	stops int // calls of Interrupt
 	n     int
 	texts []string
 	held  map[string]agent.Event // how the last turn ended that took a message
@@ -39,11 +41,12 @@ const (
 	lostAfter       // it does, and the turn was broken off
 	lostDone        // it does, and the turn had ended
 	lostRuns        // its turn runs on, and is told of over the next connection
+	runs            // its turn does not end
 )
 
 func (l *line) Traits() courier.Traits {
 	return courier.Traits{
-		Name: "line", Batch: 1, BatchBytes: 1 << 20, Text: 1 << 20, Leaves: true, Losses: 3,
+		Name: "line", Wants: l.wants, Batch: 1, BatchBytes: 1 << 20, Text: 1 << 20, Leaves: true, Losses: 3,
 		Pace: courier.Pace{
 			Unseen: []time.Duration{time.Minute}, Busy: 5 * time.Millisecond, Idle: 20 * time.Millisecond,
 			Told: 50 * time.Millisecond, Silent: time.Minute, Begins: time.Minute,
@@ -76,6 +79,9 @@ func (l *line) Offer(_ context.Context, o courier.Offer) error {
 		prompt := courier.Event{Event: agent.Event{Event: agent.EventPrompt, ID: turn, IDs: o.About}}
 		l.queue.Put(cut, prompt, courier.Event{Event: stop})
 		return fmt.Errorf("the connection is gone")
+	case runs:
+		l.queue.Put(courier.Event{Event: agent.Event{Event: agent.EventPrompt, ID: turn, IDs: o.About}})
+		return nil
 	case lostDone:
 		l.held[id] = stop
 		l.queue.Put(cut)
@@ -100,7 +106,18 @@ func (l *line) Ended(_ context.Context, id, _ string) (agent.Event, bool, error)
 	return e, ok, nil
 }
 
-func (l *line) Interrupt(context.Context, agent.ID) error { return nil }
+func (l *line) Interrupt(context.Context, agent.ID) error {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.stops++
+	return nil
+}
+
+func (l *line) interrupted() int {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.stops
+}
 
 func (l *line) said() []string {
 	l.mu.Lock()
@@ -257,6 +274,33 @@ func TestKilledUnfiled(t *testing.T) {
 	// Filed late, it is settled then.
 	p.drop(envelope.Envelope{ID: "q-1", From: agent.Owner, To: me, Text: "?"})
 	testworld.Wait(p, "nothing owed", func() bool { return p.count(me, bus.Delivered) == 2 && p.owed() == "" })
+}
+
+// TestCancelBetweenTurns: a cancel that comes while no turn runs does not end the one that
+// begins a moment later.
+func TestCancelBetweenTurns(t *testing.T) {
+	t.Parallel()
+	p := mustPost(t)
+	cancel := func(id string) {
+		p.drop(envelope.Envelope{ID: id, From: agent.Owner, To: me, Kind: envelope.KindCancel, Text: "stop"})
+	}
+	l := &line{queue: courier.NewQueue("start"), takes: func(int) fate { return runs }, held: make(map[string]agent.Event)}
+	l.wants = func(e envelope.Envelope) bool { // the message is about to be offered
+		cancel("c-0")
+		p.drop(envelope.Envelope{ID: "s-0", From: agent.Root, To: me, Kind: envelope.KindShutdown, Text: "another start's", Start: "other"})
+		testworld.Wait(p, "the cancel taken, and what came after it", func() bool { return p.count(me, bus.Delivered) == 2 })
+		return courier.WantsAnswer(e)
+	}
+	l.queue.Put(courier.Event{Event: agent.Event{Event: agent.EventSessionStart, Session: "c"}})
+	p.runLine(l)
+	p.drop(envelope.Envelope{ID: "q-0", From: agent.Owner, To: me, Text: "?"})
+	testworld.Wait(p, "what becomes of the cancel", func() bool { return l.interrupted() > 0 || strings.Contains(p.log.String(), "cancel from owner") })
+	if l.interrupted() > 0 {
+		t.Error("the next turn was interrupted")
+	}
+	testworld.Wait(p, "the turn", func() bool { return p.count(me, bus.Delivered) == 3 })
+	cancel("c-1")
+	testworld.Wait(p, "an interrupt", func() bool { return l.interrupted() == 1 })
 }
 
 // TestQueueBeforeRun: what a program has told before the courier runs is news to

@@ -5,7 +5,6 @@ import (
 	"errors"
 	"time"
 
-	"netsky/agent"
 	"netsky/bus"
 )
 
@@ -23,8 +22,8 @@ func (m *Courier) loop(ctx context.Context) error {
 			m.got(b)
 		case f := <-m.asks:
 			f()
-		case by := <-m.cancels:
-			m.group.Go(func() { m.interrupt(ctx, by) })
+		case c := <-m.cancels:
+			m.interrupt(ctx, c)
 		case <-timer.C:
 		}
 		wait := m.step(ctx)
@@ -48,10 +47,26 @@ func (m *Courier) got(b batch) {
 	}
 }
 
-func (m *Courier) interrupt(ctx context.Context, by agent.ID) {
-	if err := m.o.Runtime.Interrupt(ctx, by); err != nil && ctx.Err() == nil {
-		m.o.Log("interrupt the turn", err)
+// interrupt ends the running turn, unless that began after the cancel had come. Nothing is
+// offered meanwhile: the next turn is not meant.
+func (m *Courier) interrupt(ctx context.Context, c cancel) {
+	m.trouble("events", m.o.Events.Read(func(e Event) { m.event(ctx, e) }))
+	came, now := c.at.UnixMilli(), time.Now().UnixMilli()
+	later := func(ms int64) bool { return ms > came && ms <= now } // else a clock was set back
+	if f := m.flight; f != nil && f.pushed.After(c.at) && !m.traits.Queues || m.open && later(m.opened) {
+		m.o.Log("cancel from "+string(c.by)+": its turn had ended before", nil)
+		return
 	}
+	m.stopping = true
+	m.group.Go(func() {
+		if err := m.o.Runtime.Interrupt(ctx, c.by); err != nil && ctx.Err() == nil {
+			m.o.Log("interrupt the turn", err)
+		}
+		select {
+		case m.asks <- func() { m.stopping = false }:
+		case <-ctx.Done():
+		}
+	})
 }
 
 // step does what is due and returns when to run again at the latest.
@@ -109,10 +124,7 @@ func (m *Courier) deliver(ctx context.Context, now time.Time) (due time.Time) {
 	if m.flight != nil {
 		return m.pursue(ctx, now)
 	}
-	if !m.restored || m.over {
-		return due
-	}
-	if !m.able() {
+	if !m.restored || m.over || m.stopping || !m.able() {
 		return due
 	}
 	if wait := m.token(now); wait > 0 {

@@ -24,7 +24,10 @@ func (m *Courier) event(ctx context.Context, e Event) {
 	case agent.EventSeen:
 		m.heard, m.looks = time.Now(), time.Time{}
 		m.about(e.ID)
-		m.sight(e.ID)
+		was := m.open
+		if m.sight(e.ID); m.open && !was {
+			m.opened = e.MS
+		}
 		return
 	}
 	if e.Start != "" && e.Start != m.o.Start {
@@ -50,7 +53,9 @@ func (m *Courier) event(ctx context.Context, e Event) {
 
 // prompted handles the beginning of a turn, or further input to it.
 func (m *Courier) prompted(e agent.Event) {
-	m.open = true
+	if !m.open {
+		m.open, m.opened = true, e.MS
+	}
 	f := m.flight
 	for _, id := range e.IDs {
 		m.about(id)
