@@ -18,7 +18,7 @@ func Lines(t store.Timeline) []string {
 	case t.Message != nil:
 		m := t.Message
 		l.add("message %s", m.ID)
-		l.add("  from %s to %s%s, sent %s", m.From, m.To, viaWords(m.Via), Stamp(m.Time))
+		l.add("  from %s to %s%s, sent %s", cmp.Or(string(m.From), "an unknown sender"), m.To, viaWords(m.Via), Stamp(m.Time))
 		for text := range strings.SplitSeq(m.Text, "\n") {
 			l.add("  | %s", text)
 		}
@@ -60,7 +60,12 @@ func Lines(t store.Timeline) []string {
 		if e.To != "" {
 			who += " → " + string(e.To)
 		}
-		l.add("  %s  %-10s %-20s %s%s", at.Format("15:04:05.000"), strings.ReplaceAll(e.Kind, "_", " "), who, console.Brief(e.Text, 90), About(e.Ref, t.Subject.ID))
+		text := e.Text
+		if e.Kind == string(store.Answered) { // the answer's id
+			text = "by " + text
+		}
+		line := fmt.Sprintf("  %s  %-14s %-20s %s%s", at.Format("15:04:05.000"), strings.ReplaceAll(e.Kind, "_", " "), who, console.Brief(text, 90), About(e.Ref, t.Subject.ID))
+		l.add("%s", strings.TrimRight(line, " "))
 	}
 	return l
 }
