@@ -13,6 +13,7 @@ type facts struct {
 	transcript string
 	began      int64   // of the session, 0 if it has not
 	prompted   int64   // the last prompt
+	prompt     string  // how it begins
 	ended      int64   // the last end of a turn
 	turns      int     // successful ones
 	tools      []since // running
@@ -67,7 +68,7 @@ func (f *facts) take(e agent.Event) {
 	case agent.EventSessionEnd:
 		f.tools = nil
 	case agent.EventPrompt:
-		f.prompted, f.tools, f.wants = e.MS, nil, since{}
+		f.prompted, f.prompt, f.tools, f.wants = e.MS, e.Text, nil, since{}
 	case agent.EventTool:
 		f.tools = append(f.tools, since{e.MS, e.ID, e.Tool, e.Text})
 	case agent.EventToolDone:

@@ -109,8 +109,12 @@ func (s *Session) Usage(ctx context.Context, e agent.Event) agent.Usage {
 	return u
 }
 
-// interruptPatience limits the wait for a turn to end.
-const interruptPatience = 5 * time.Second
+const (
+	// interruptPatience limits the wait for a turn to end.
+	interruptPatience = 5 * time.Second
+	// beginPatience limits the wait for the hook of a turn that has just begun.
+	beginPatience = 2 * time.Second
+)
 
 // ErrIdle is returned by Interrupt when no turn runs.
 var ErrIdle = errors.New("no turn is running")
@@ -118,7 +122,9 @@ var ErrIdle = errors.New("no turn is running")
 // Interrupt ends the running turn with one Escape, and waits until it has ended. It
 // presses no key unless Claude Code's registry shows a running turn: the Escape would
 // mean something else. A turn in which the model has not said anything yet is undone:
-// what the person had typed is back in the composer.
+// what the person had typed is back in the composer. Claude Code begins a turn that is
+// ended while its prompt's hook runs once more, with the same prompt: so the Escape waits
+// for that hook, and is pressed again if it runs again.
 func (s *Session) Interrupt(ctx context.Context) error {
 	s.hands.Lock()
 	defer s.hands.Unlock()
@@ -134,17 +140,33 @@ func (s *Session) Interrupt(ctx context.Context) error {
 	case s.Pane == nil:
 		return fmt.Errorf("%s: no pane", s.Agent)
 	}
-	if err := s.Pane.Keys(ctx, "Escape"); err != nil {
-		return err
-	}
 	ended := func() bool {
 		r, err := FindSession(s.ConfigDir, s.PID)
 		return err != nil || r.Status != statusBusy
 	}
-	if !until(ctx, interruptPatience, ended) {
+	began := time.UnixMilli(r.StatusMS)
+	until(ctx, beginPatience-time.Since(began), func() bool { return s.known().prompted >= r.StatusMS || ended() })
+	last := s.known()
+	if ended() {
+		return nil
+	}
+	if err := s.Pane.Keys(ctx, "Escape"); err != nil {
+		return err
+	}
+	over := until(ctx, interruptPatience, func() bool {
+		if f := s.known(); f.prompted != last.prompted {
+			again := f.prompt == last.prompt
+			last = f
+			if again {
+				err = s.Pane.Keys(ctx, "Escape")
+			}
+		}
+		return err != nil || ended()
+	})
+	if err == nil && !over {
 		return fmt.Errorf("%s: still busy %v after an Escape", s.Agent, interruptPatience)
 	}
-	return nil
+	return err
 }
 
 // untilTick is how often until checks.

@@ -12,6 +12,7 @@ import (
 	"path/filepath"
 	"strconv"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -528,5 +529,34 @@ func TestHoldsWithoutHooks(t *testing.T) {
 		if got, want := s.Holds("m-1"), start == s.Start; got != want {
 			t.Errorf("of the start %q: Holds = %v, want %v", start, got, want)
 		}
+	}
+}
+
+// TestInterruptEarly: a turn that is ended before its prompt's hook has run would begin
+// once more.
+func TestInterruptEarly(t *testing.T) {
+	t.Parallel()
+	s := mustStill(t)
+	now := time.Now().UnixMilli()
+	s.register(fmt.Sprintf(`,"status":"busy","statusUpdatedAt":%d`, now))
+	s.happened(agent.Event{Event: agent.EventPrompt, MS: now - 1000, Text: "before"})
+	var noted atomic.Bool
+	s.typed = func(...string) {
+		switch {
+		case !noted.Load():
+			t.Error("an Escape before the turn had begun")
+		case len(s.keys) == 1:
+			s.happened(agent.Event{Event: agent.EventPrompt, MS: now + 20, Text: "this"}) // all the same
+		default:
+			s.register(`,"status":"idle"`)
+		}
+	}
+	hook := time.AfterFunc(200*time.Millisecond, func() {
+		noted.Store(true)
+		s.happened(agent.Event{Event: agent.EventPrompt, MS: now + 10, Text: "this"})
+	})
+	defer hook.Stop()
+	if err := s.Interrupt(t.Context()); err != nil || len(s.keys) != 2 {
+		t.Errorf("Interrupt = %v, keys %v, want two Escapes", err, s.keys)
 	}
 }
