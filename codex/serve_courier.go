@@ -147,8 +147,6 @@ func (r *resident) past(ctx context.Context, id, turn string) (*appserver.Past, 
 	if t == nil {
 		return nil, errors.New("not connected to Codex yet")
 	}
-	ctx, cancel := context.WithTimeout(ctx, grace)
-	defer cancel()
 	return t.Find(ctx, id, turn)
 }
 

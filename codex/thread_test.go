@@ -3,6 +3,7 @@ package codex_test
 import (
 	"context"
 	"errors"
+	"fmt"
 	"os"
 	"path/filepath"
 	"slices"
@@ -239,5 +240,28 @@ func TestThreadSandboxWhenResumed(t *testing.T) {
 	answer := w.mustAsk(again, "i2", "loop: shell touch "+file)
 	if err := os.Remove(file); err == nil {
 		t.Errorf("made in spite of read-only; the model says %q", answer)
+	}
+}
+
+// A message is found however many turns have followed, also by another process.
+func TestThreadFind(t *testing.T) {
+	t.Parallel()
+	w := mustWorld(t)
+	s := w.mustServer()
+	thread := w.mustThread(s, nil)
+	for n := range 23 {
+		w.mustAsk(thread, fmt.Sprint("i", n), fmt.Sprint("loop: say ", n))
+	}
+	if err := s.Close(); err != nil {
+		t.Fatal(err)
+	}
+	thread = w.mustThread(w.mustServer(), func(o *appserver.ThreadOptions) { o.ID = thread.ID() })
+	for _, n := range []int{22, 12, 0} {
+		if past, err := thread.Find(w.ctx, fmt.Sprint("i", n), ""); err != nil || past == nil || past.Result.Text != fmt.Sprint(n) {
+			t.Errorf("Find(i%d) = %+v, %v", n, past, err)
+		}
+	}
+	if past, err := thread.Find(w.ctx, "i23", ""); err != nil || past != nil {
+		t.Errorf("Find of what never came = %+v, %v", past, err)
 	}
 }

@@ -140,7 +140,7 @@ func (t *Thread) resume(ctx context.Context, params map[string]any) error {
 // join finds the turn that was already running.
 func (t *Thread) join(ctx context.Context) error {
 	defer t.Hold()() // its end may be reported before the answer arrives
-	turns, err := t.history(ctx, 1, "notLoaded")
+	turns, _, err := t.history(ctx, 1, "notLoaded", "")
 	if err != nil || len(turns) == 0 || turns[0].Status != "inProgress" {
 		return err
 	}
@@ -307,15 +307,21 @@ type pastTurn struct {
 	Error  *wireError `json:"error"`
 }
 
-// history returns the thread's last turns, the newest first.
-func (t *Thread) history(ctx context.Context, most int, view string) ([]pastTurn, error) {
+// history returns turns of the thread, the newest first: the last ones, or those that next
+// of an earlier call stands for.
+func (t *Thread) history(ctx context.Context, most int, view, from string) (turns []pastTurn, next string, err error) {
+	ctx, cancel := context.WithTimeout(ctx, answerTime)
+	defer cancel()
 	var got struct {
 		Data []pastTurn `json:"data"`
+		Next string     `json:"nextCursor"`
 	}
-	err := t.s.peer.call(ctx, "thread/turns/list", map[string]any{
-		"threadId": t.id, "limit": most, "sortDirection": "desc", "itemsView": view,
-	}, &got)
-	return got.Data, err
+	params := map[string]any{"threadId": t.id, "limit": most, "sortDirection": "desc", "itemsView": view}
+	if from != "" {
+		params["cursor"] = from
+	}
+	err = t.s.peer.call(ctx, "thread/turns/list", params, &got)
+	return got.Data, got.Next, err
 }
 
 // A Past is a turn of the thread's history that took an input.
@@ -326,22 +332,32 @@ type Past struct {
 	Err     error // why it did not complete
 }
 
+// mostPages limits how far back Find looks, in pages of 10 turns.
+const mostPages = 50
+
 // Find finds a turn by its ID, or without one the last that took the input. It returns
-// nil if there is none.
+// nil if there is none among the last 500.
 func (t *Thread) Find(ctx context.Context, input, id string) (*Past, error) {
-	turns, err := t.history(ctx, 10, "full")
-	if err != nil {
-		return nil, err
-	}
-	for _, turn := range turns {
-		took := func(i item) bool { return i.ClientID != nil && *i.ClientID == input }
-		switch {
-		case turn.ID != id && (id != "" || !slices.ContainsFunc(turn.Items, took)):
-		case turn.Status == "inProgress":
-			return &Past{Running: t.turn(turn.ID)}, nil
-		default:
-			res, err := turn.result(t.id, time.Time{})
-			return &Past{Result: res, Err: err}, nil
+	next := ""
+	for range mostPages {
+		var turns []pastTurn
+		var err error
+		if turns, next, err = t.history(ctx, 10, "full", next); err != nil {
+			return nil, err
+		}
+		for _, turn := range turns {
+			took := func(i item) bool { return i.ClientID != nil && *i.ClientID == input }
+			switch {
+			case turn.ID != id && (id != "" || !slices.ContainsFunc(turn.Items, took)):
+			case turn.Status == "inProgress":
+				return &Past{Running: t.turn(turn.ID)}, nil
+			default:
+				res, err := turn.result(t.id, time.Time{})
+				return &Past{Result: res, Err: err}, nil
+			}
+		}
+		if next == "" {
+			break
 		}
 	}
 	return nil, nil
