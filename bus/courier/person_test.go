@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"netsky/agent"
+	"netsky/agent/home"
 	"netsky/bus"
 	"netsky/bus/courier"
 	"netsky/bus/envelope"
@@ -29,10 +30,12 @@ func TestPersonFirst(t *testing.T) {
 		name   string
 		end    *agent.Event // of the first turn, by the conversation
 		single bool         // the program queues nothing, and may outlive its courier
+		gone   bool         // the conversation does not hold the message
 		want   string
 	}{
 		{name: "cut off", want: "now"},
 		{name: "cut off without a queue", single: true, want: "now"},
+		{name: "not in the conversation", single: true, gone: true, want: "now"},
 		{name: "ended, of which no hook told", end: &agent.Event{Event: agent.EventStop, Text: "before"}, want: "before"},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
@@ -50,6 +53,12 @@ func TestPersonFirst(t *testing.T) {
 			next.ends["turn-1"] = agent.Event{Event: agent.EventStopFailed, Error: "interrupted"}
 			if tt.end != nil {
 				next.ends["turn-1"] = *tt.end
+			}
+			if tt.gone {
+				next.held, next.took = make(map[string]bool), make(map[string]string)
+				if err := p.home.Remove(home.EventsDir + "/agent1.jsonl"); err != nil { // nor does any hook know of it
+					t.Fatal(err)
+				}
 			}
 			next.turns = 1
 			next.turn = func(string) (time.Duration, string, error) { return 0, "now", nil }

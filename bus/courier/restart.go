@@ -211,6 +211,11 @@ func (m *Courier) resume(ctx context.Context, o owed, e envelope.Envelope) (done
 		return false, err
 	}
 	running := m.busy() && !over && !m.diedWith(o)
+	if running && !m.traits.Queues { // else it is somebody else's turn
+		if running, err = m.holds(ctx, o.ID); err != nil {
+			return false, err
+		}
+	}
 	if !ok && m.worn(o.ID) && !running {
 		end, ok = agent.Event{Event: agent.EventStopFailed, Text: fmt.Sprintf("it was cut off %d times and is not tried again", m.traits.Losses)}, true
 		m.o.Log("give up "+naming(o.ID, o.From), errors.New(end.Text))
