@@ -233,9 +233,19 @@ func TestKilledConfirming(t *testing.T) {
 }
 
 // TestKilledUnfiled: a message is answered while the disk refuses to file it, and the
-// courier is killed then. It is not given to the model a second time.
+// courier is killed then. It is not given to the model a second time, also if the
+// conversation has been lost.
 func TestKilledUnfiled(t *testing.T) {
 	t.Parallel()
+	for _, lost := range []bool{false, true} {
+		t.Run(fmt.Sprintf("lost %v", lost), func(t *testing.T) {
+			t.Parallel()
+			killedUnfiled(t, lost)
+		})
+	}
+}
+
+func killedUnfiled(t *testing.T, lost bool) {
 	p := mustPost(t)
 	memory := p.home.Path(home.Mailbox(me), "seen")
 	l := &line{queue: courier.NewQueue("start"), held: make(map[string]agent.Event)}
@@ -263,6 +273,9 @@ func TestKilledUnfiled(t *testing.T) {
 	}
 	if err := os.Remove(memory); err != nil {
 		t.Fatal(err)
+	}
+	if lost {
+		l.held = make(map[string]agent.Event)
 	}
 	l.queue = courier.NewQueue("start")
 	l.queue.Put(begin)

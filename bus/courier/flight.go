@@ -77,7 +77,10 @@ func (m *Courier) load(ctx context.Context, f *flight, list []*bus.Delivery) boo
 		held := m.doubts[e.ID]
 		if !held && offered {
 			var err error
-			if held, err = m.holdsUnseen(ctx, e); err != nil {
+			if held, err = m.holdsUnseen(ctx, e); err == nil && !held && o.Wants {
+				held, err = m.answered(ctx, o) // so it was held
+			}
+			if err != nil {
 				return false
 			}
 		}
