@@ -42,10 +42,10 @@ const (
 
 // Options configure the tour.
 type Options struct {
-	Binary  string        // netsky itself
-	Environ []string      // inherited by its verbs
-	Quick   bool // do not pause for reading
-	Width   int  // of the terminal, in columns
+	Binary  string   // netsky itself
+	Environ []string // inherited by its verbs
+	Quick   bool     // do not pause for reading
+	Width   int      // of the terminal, in columns
 	Say     func(text string)
 	Err     io.Writer // of the process beside it
 	// Open makes the launcher of the home that the environment names.
