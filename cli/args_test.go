@@ -2,6 +2,7 @@ package cli
 
 import (
 	"bytes"
+	"slices"
 	"strings"
 	"testing"
 
@@ -115,7 +116,16 @@ func TestHelpNeverRuns(t *testing.T) {
 func TestCheck(t *testing.T) {
 	for _, tt := range []struct{ in, want string }{
 		{"netsky up 2 --type demo", ""},
-		{"netsky status --width 80 -w", ""},
+		{"netsky status --line --width 80", ""},
+		{"netsky status --width 80", "status: --width needs --line; `netsky status --help` lists the options"},
+		{"netsky status -w --json", "status: --watch does not go with --json; "},
+		{"netsky status --line -v", "status: --line does not go with --verbose; "},
+		{"netsky status --line=false -v", ""},
+		{"netsky inbox --cursor x", "inbox: --cursor needs --sent; "},
+		{"netsky channel send agent1 hi --timeout 5s", "channel send: --timeout needs --wait; "},
+		{"netsky channel send agent1 hi --timeout 5s --wait delivered", ""},
+		{"netsky codex 1 --headless --drain", "codex: --headless needs --serve; "},
+		{"netsky dashboard --rotate --browsers", "dashboard: --rotate does not go with --browsers; "},
 		{"netsky ask agent0 --wait 90s hi", ""},
 		{"netsky up --help --foo", ""},
 		{"netsky nosuch --foo", ""}, // the verb is what is wrong
@@ -128,9 +138,46 @@ func TestCheck(t *testing.T) {
 		{"netsky status --json=maybe", `status: --json "maybe": not a valid value; `},
 		{"netsky channel poison ls --bar", "channel poison ls: no option --bar; "},
 	} {
-		err := line.Check((&app{}).cli(), strings.Fields(tt.in))
+		err := line.Check((&app{}).cli(), optionRules, strings.Fields(tt.in))
 		if (err == nil) != (tt.want == "") || err != nil && !strings.HasPrefix(err.Error(), tt.want) {
 			t.Errorf("Check(%s) = %v, want %q", tt.in, err, tt.want)
+		}
+	}
+}
+
+// TestOptionRules: the rules name options that there are, and an option whose help says
+// that it goes with another has a rule.
+func TestOptionRules(t *testing.T) {
+	seen := make(map[string]bool)
+	var each func(path []string, list []*cli.Command)
+	each = func(path []string, list []*cli.Command) {
+		for _, c := range list {
+			verb := strings.Join(append(path, c.Name), " ")
+			seen[verb] = true
+			names := make(map[string]bool)
+			for _, f := range c.Flags {
+				names[f.Names()[0]] = true
+			}
+			rules := optionRules[verb]
+			for _, r := range rules {
+				if other := r.Needs + r.Not; !names[r.Option] || !names[other] {
+					t.Errorf("%s: a rule about --%s and --%s; its options are %v", verb, r.Option, other, names)
+				}
+			}
+			for _, f := range c.Flags {
+				usage := f.(cli.DocGenerationFlag).GetUsage()
+				other, only := strings.CutPrefix(usage, "with --")
+				if other, _, _ = strings.Cut(other, ":"); only && !slices.Contains(rules, line.Rule{Option: f.Names()[0], Needs: other}) {
+					t.Errorf("%s: --%s has no rule: %s", verb, f.Names()[0], usage)
+				}
+			}
+			each(append(path, c.Name), c.Subcommands)
+		}
+	}
+	each(nil, (&app{}).cli().Commands)
+	for verb := range optionRules {
+		if !seen[verb] {
+			t.Errorf("rules for %q, which is no verb", verb)
 		}
 	}
 }

@@ -39,15 +39,15 @@ func (a *app) sendCommand() *cli.Command {
 		Description: "The sender is the agent in whose pane this runs, else the owner. Once the id is printed, the message survives a power\n" +
 			"cut.",
 		Flags: []cli.Flag{
-			&cli.StringFlag{Name: "file", Usage: "read the text from `FILE`; - is stdin"},
-			&cli.StringFlag{Name: "kind", Usage: "send a message of `KIND`: brief, reply, error, handoff, … (default: a plain message)"},
-			&cli.StringFlag{Name: "in-reply-to", Usage: "answer the message `ID`"},
-			&cli.StringFlag{Name: "thread", Usage: "add it to the thread `NAME`"},
-			&cli.StringFlag{Name: "id", Usage: "give it this `ID`; an id takes effect once, even if sent twice"},
-			&cli.BoolFlag{Name: "requires-ack", Usage: "ask for an answer"},
-			&cli.DurationFlag{Name: "expires", Usage: "if not read within `TIME`, such as 90s or 1h, file it unread"},
-			&cli.StringFlag{Name: "wait", Usage: "wait for `STATE`: delivered or answered"},
-			&cli.DurationFlag{Name: "timeout", Value: 10 * time.Minute, Usage: "with --wait: wait up to `TIME`, such as 90s or 1h"},
+			&cli.StringFlag{Name: "file", Usage: "read the text from `FILE` instead; - is stdin"},
+			&cli.StringFlag{Name: "kind", Usage: "send it as `KIND`: brief (a task), reply or error (an answer), handoff (notes for the next run) (default: a plain message)"},
+			&cli.StringFlag{Name: "in-reply-to", Usage: "send it as an answer to the message `ID` from ADDR"},
+			&cli.StringFlag{Name: "thread", Usage: "label it with the thread `NAME`; answers carry the same (default: that of the message it answers)"},
+			&cli.StringFlag{Name: "id", Usage: "use `ID` as its id; a second message with that id has no effect (default: a new id)"},
+			&cli.BoolFlag{Name: "requires-ack", Usage: "ask the agent to answer"},
+			&cli.DurationFlag{Name: "expires", Usage: "if the agent has not taken it within `TIME`, such as 90s or 1h, file it unread and report that to you"},
+			&cli.StringFlag{Name: "wait", Usage: "after sending, wait until it is `STATE`: delivered (the agent has it) or answered"},
+			&cli.DurationFlag{Name: "timeout", Value: 10 * time.Minute, Usage: "with --wait: wait up to `TIME`, such as 90s or 1h; then exit with status 3"},
 			&cli.BoolFlag{Name: "json", Usage: "print one JSON object"},
 		},
 		Action: a.send,
@@ -78,7 +78,7 @@ func (a *app) givenText(c *cli.Context, i int, usage string) (string, error) {
 	if file != "-" {
 		f, err := os.Open(file)
 		if err != nil {
-			return "", err
+			return "", fmt.Errorf("--file %s: %w", file, errors.Unwrap(err))
 		}
 		defer f.Close()
 		in = f
@@ -144,7 +144,9 @@ func (a *app) send(c *cli.Context) error {
 			if e.Thread == "" {
 				e.Thread = q.Thread
 			}
-		case !errors.Is(err, bus.ErrNoMessage): // another address may have received it
+		case errors.Is(err, bus.ErrNoMessage): // another address may have received it
+			a.warn("--in-reply-to %s: no message with this id from %s is in the mailbox of %s; sending it anyway", e.InReplyTo, to, self)
+		default:
 			return fmt.Errorf("not sent: --in-reply-to: %w", err)
 		}
 	}

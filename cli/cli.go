@@ -51,7 +51,7 @@ func Main(ctx context.Context, args []string, in io.Reader, out, errs io.Writer)
 		return 0
 	}
 	table := a.cli()
-	err := line.Check(table, args)
+	err := line.Check(table, optionRules, args)
 	if err != nil {
 		err = exitError{exitUsage, err}
 	} else {

@@ -55,8 +55,6 @@ func (a *app) inbox(c *cli.Context) error {
 		return usagef("inbox: --sent takes neither --follow nor --all")
 	case c.Bool("sent"):
 		return a.inboxSent(c)
-	case c.IsSet("cursor"):
-		return usagef("inbox: --cursor needs --sent")
 	}
 	newest := c.Int("n")
 	switch {

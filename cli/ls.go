@@ -17,7 +17,7 @@ func (a *app) lsCommand() *cli.Command {
 		Usage:     "list what is in the mailboxes",
 		ArgsUsage: "[ADDR]",
 		Flags: []cli.Flag{
-			&cli.IntFlag{Name: "n", Value: 20, Usage: "with ADDR: list the newest `N` of each directory"},
+			&cli.IntFlag{Name: "n", Value: 20, Usage: "with ADDR: list at most the newest `N` of each directory"},
 			&cli.BoolFlag{Name: "json", Usage: "print one JSON object"},
 		},
 		Action: a.ls,
@@ -48,6 +48,9 @@ func (a *app) ls(c *cli.Context) error {
 		return err
 	}
 	single := c.NArg() > 0
+	if !single && c.IsSet("n") {
+		return usagef("channel ls: -n needs an address")
+	}
 	if single {
 		id, err := a.mailboxArg(c)
 		if err != nil {

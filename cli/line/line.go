@@ -169,10 +169,14 @@ func NumberIn(words []string) (string, bool) {
 	return words[i], true
 }
 
+// A Rule says with what other option of its verb an option means something, and with
+// which it does not.
+type Rule struct{ Option, Needs, Not string }
+
 // Check returns what is wrong with the options of a command line, as the library's own
-// errors can be told apart only by their text. Options of an unknown verb are not
-// checked, nor any if help is requested.
-func Check(a *cli.App, args []string) error {
+// errors can be told apart only by their text. rules are by verb. Options of an unknown
+// verb are not checked, nor any if help is requested.
+func Check(a *cli.App, rules map[string][]Rule, args []string) error {
 	if len(args) == 0 {
 		return nil
 	}
@@ -191,6 +195,7 @@ func Check(a *cli.App, args []string) error {
 		}
 		return fmt.Errorf("%s; `%s --help` lists the options", text, strings.TrimSpace("netsky "+verb))
 	}
+	set := make(map[string]bool)
 	for i := 0; i < len(l.Options); i++ {
 		option := l.Options[i]
 		name, value, given := strings.Cut(strings.TrimLeft(option, "-"), "=")
@@ -206,6 +211,7 @@ func Check(a *cli.App, args []string) error {
 			}
 			value, given = l.Options[i], true
 		}
+		set[flags[at].Names()[0]] = true
 		if !given {
 			continue
 		}
@@ -219,10 +225,19 @@ func Check(a *cli.App, args []string) error {
 			_, err = strconv.ParseInt(value, 0, strconv.IntSize)
 			must = "must be a number"
 		case *cli.BoolFlag:
-			_, err = strconv.ParseBool(value)
+			set[flags[at].Names()[0]], err = strconv.ParseBool(value)
 		}
 		if err != nil {
 			return wrong("%s %q: %s", Dashes(name), value, must)
+		}
+	}
+	for _, r := range rules[verb] {
+		switch {
+		case !set[r.Option]:
+		case r.Needs != "" && !set[r.Needs]:
+			return wrong("%s needs %s", Dashes(r.Option), Dashes(r.Needs))
+		case set[r.Not]:
+			return wrong("%s does not go with %s", Dashes(r.Option), Dashes(r.Not))
 		}
 	}
 	return nil
