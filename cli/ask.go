@@ -20,9 +20,10 @@ func (a *app) askCommand() *cli.Command {
 		Name:      "ask",
 		Usage:     "send an agent a message and wait for its answer",
 		ArgsUsage: "ADDR TEXT",
-		Description: "The answer goes to stdout, progress to stderr. If there is no answer in time, or the agent ends first, the exit status\n" +
-			"is 3; the message is not lost, and the answer will be in `netsky inbox`. An agent that is not up is not asked; with\n" +
-			"--queue the message waits for its next start.",
+		Description: "The answer goes to stdout; on a terminal, progress goes to stderr. What you have to do (a permission request, an agent\n" +
+			"that is down) is always printed there. If there is no answer in time, or the agent ends first, the exit status is 3;\n" +
+			"the message is not lost, and the answer will be in `netsky inbox`. An agent that is not up is not asked; with --queue\n" +
+			"the message waits for its next start, and so does this command, for as long as --wait allows.",
 		Flags: []cli.Flag{
 			&cli.DurationFlag{Name: "wait", Value: 10 * time.Minute, Usage: "wait up to `TIME`, such as 90s or 1h"},
 			&cli.StringFlag{Name: "file", Usage: "read the text from `FILE`; - is stdin"},

@@ -73,8 +73,14 @@ func (s Status) Asks() bool { return s.State == agent.Waiting && s.Report.By != 
 // How returns the agent's state and its evidence.
 func (s Status) How() string { return fmt.Sprintf("%s (%s)", s.State, cmp.Or(s.Detail, s.Evidence)) }
 
+// neverStarted is the evidence of an agent that is down because it was never up.
+const neverStarted = "never started"
+
 // NeedsUp returns the error for an agent that has to be up.
 func NeedsUp(s Status, what string) error {
+	if s.Evidence == neverStarted {
+		return advice.With(fmt.Errorf("%s: was never started: %s", s.Agent, what), "`netsky agent %s` starts it; `netsky status` lists the agents", s.Agent.N())
+	}
 	return advice.With(fmt.Errorf("%s: is %s: %s", s.Agent, s.State, what), "`netsky agent %s` starts it", s.Agent.N())
 }
 
@@ -100,7 +106,7 @@ func (list Statuses) Find(id agent.ID) Status {
 	if s, ok := list.find(id); ok {
 		return s
 	}
-	return Status{Agent: id, State: agent.Down, Evidence: "never started"}
+	return Status{Agent: id, State: agent.Down, Evidence: neverStarted}
 }
 
 // Inspect returns the status of every agent of this home: those with a session, a mailbox
@@ -303,7 +309,7 @@ func (l *Launcher) judgeWithoutPane(f files, st *Status, k agent.Keeper, kerr, t
 	default:
 		st.Evidence = "stopped on request"
 		if st.Start == "" {
-			st.Evidence = "never started"
+			st.Evidence = neverStarted
 		}
 	}
 }

@@ -64,7 +64,11 @@ func (p *Question) Put(ctx context.Context) (bus.Entry, error) {
 		return bus.Entry{}, fmt.Errorf("not sent: %w", err)
 	}
 	p.id, p.file = r.ID, r.File
-	p.Say("sent %s to %s", r.ID, p.To)
+	if p.Say("sent %s to %s", r.ID, p.To); !p.Up {
+		path := p.Launcher.Home.Path(home.Mailbox(p.To), string(bus.Inbox), p.file)
+		p.Warn("%s is down: the message %s waits in its inbox until `netsky up %[1]s`; waiting up to %[3]v for the answer (Ctrl-C stops only this wait; rm %[4]s cancels the message)",
+			p.To, p.id, p.Limit, advice.Word(path))
+	}
 	return p.wait(ctx, w)
 }
 
@@ -188,7 +192,10 @@ func (p *Question) whereabouts() string {
 	case bus.Inbox:
 		return "waiting in its inbox"
 	case bus.Claimed:
-		return "being processed"
+		if !p.gone.IsZero() || !p.Up {
+			return "not finished: its next start gets it again"
+		}
+		return "being handled"
 	}
 	return string(e.Place)
 }
