@@ -85,14 +85,19 @@ func (a *app) poisonLs(c *cli.Context) error {
 		}
 		ids = []agent.ID{id}
 	}
+	found := 0
 	for _, id := range ids {
 		list, err := b.List(id, bus.Poison, 0)
 		if err != nil {
 			return err
 		}
+		found += len(list)
 		for _, e := range list {
 			a.print("%-14s %s  %s", id, e.Name, console.FirstLine(e.Why))
 		}
+	}
+	if found == 0 {
+		a.warn("no unreadable messages")
 	}
 	return nil
 }
