@@ -29,11 +29,11 @@ func (a *app) upCommand() *cli.Command {
 			"started. Running agents stay as they are, dead ones are replaced, and nothing is stopped. OBJECTIVE is the first\n" +
 			"message to agent0, or to the one agent you name: a quoted text with a space in it, or the text of --objective.\n\n" +
 			"For each agent a line reports that it is ready, or that it failed, with the last lines of its pane. On a terminal\n" +
-			"outside of tmux, up then attaches to agent0's pane, unless you named agents; C-b d leaves it. More than 50 clones are\n" +
-			"started only if you confirm it or use --yes. up also starts the daemon, which watches the agents and keeps the records, and the\n" +
-			"ticker, which restarts the daemon if it dies.",
+			"outside of tmux, up then attaches to agent0's pane, unless you named agents or it runs on demo; C-b d leaves it. More\n" +
+			"than 50 clones are started only if you confirm it or use --yes. up also starts the daemon, which watches the agents\n" +
+			"and keeps the records, and the ticker, which restarts the daemon if it dies.",
 		Flags: startFlags(
-			&cli.BoolFlag{Name: "no-attach", Usage: "do not attach to agent0's pane"},
+			&cli.BoolFlag{Name: "no-attach", Usage: "do not open agent0's pane on this terminal; `netsky attach` does that later"},
 			&cli.StringFlag{Name: "objective", Usage: "send `TEXT` as the first message"},
 		),
 		Action: func(c *cli.Context) error {
@@ -191,7 +191,11 @@ func (u *upRun) prepare() (err error) {
 	all := u.plans
 	u.prep, err = u.l.Prepare(u.c.Context, all, u.ended...)
 	u.plans, u.misplaced = plan.RunningElsewhere(all, u.prep.States, u.wish.Runtime)
-	disobeyed := plan.DisobeyedType(u.misplaced, u.wish)
+	var blocked error
+	if i := slices.IndexFunc(all, func(p spawn.Plan) bool { return len(u.misplaced) > 0 && p.Agent == u.misplaced[0].Agent }); i >= 0 && err == nil {
+		blocked = u.l.Recheck(u.c.Context, u.prep, all[i:i+1])
+	}
+	disobeyed := plan.DisobeyedType(u.misplaced, u.wish, blocked)
 	if err != nil {
 		if disobeyed != nil {
 			u.a.warn("%v", disobeyed)
@@ -332,6 +336,12 @@ func (u *upRun) tellUnsent() bool {
 	return unsent
 }
 
+// ranOn returns the runtime that the agent was planned for.
+func (u *upRun) ranOn(id agent.ID) string {
+	i := slices.IndexFunc(u.plans, func(p spawn.Plan) bool { return p.Agent == id })
+	return u.plans[i].Runtime.Name()
+}
+
 // tellDemo explains why agents run on demo.
 func (u *upRun) tellDemo(ends []spawn.Progress) {
 	started := slices.ContainsFunc(ends, func(p spawn.Progress) bool { return p.Step == spawn.StepReady })
@@ -339,8 +349,10 @@ func (u *upRun) tellDemo(ends []spawn.Progress) {
 	case started && u.whole:
 		u.a.explainDemo(len(u.plans), u.why)
 	case started && !errors.Is(u.why, plan.ErrRanOnDemo):
-		for _, id := range u.ids {
-			u.a.warn("%s runs on demo, a program without a model: %s", id, console.FirstLine(u.why.Error()))
+		for _, p := range ends {
+			if p.Step == spawn.StepReady && u.ranOn(p.Agent) == "demo" {
+				u.a.warn("%s runs on demo, a program without a model: %s", p.Agent, console.FirstLine(u.why.Error()))
+			}
 		}
 	}
 }

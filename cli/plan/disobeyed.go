@@ -26,9 +26,13 @@ func RunningElsewhere(plans []spawn.Plan, states spawn.Statuses, runtime string)
 type onOtherRuntime struct{ agents []spawn.Status }
 
 // DisobeyedType returns an error if agents are up on another runtime than requested.
-func DisobeyedType(up []spawn.Status, w Wish) error {
+// blocked is what would keep them from starting on that, or nil.
+func DisobeyedType(up []spawn.Status, w Wish, blocked error) error {
 	if len(up) == 0 {
 		return nil
+	}
+	if blocked != nil {
+		return fmt.Errorf("%w; and they can't be started on %s: %w", onOtherRuntime{up}, w.Runtime, blocked)
 	}
 	var list []string
 	for _, st := range up {

@@ -77,7 +77,7 @@ func (r *Up) Daemon(p daemon.Pong, started bool, err error) {
 	case started:
 		r.board.Set("daemon", boardLine("daemon", "ready", fmt.Sprintf("started, pid %d", p.PID)), true)
 	default:
-		r.board.Set("daemon", boardLine("daemon", "ready", fmt.Sprintf("was up, pid %d", p.PID)), true)
+		r.board.Set("daemon", boardLine("daemon", "ready", fmt.Sprintf("already up, pid %d", p.PID)), true)
 		for _, n := range (overview.Daemon{State: "running", Version: p.Version, Binary: p.Binary}).Notes(r.Version) {
 			r.Warn("%s", n)
 		}
@@ -108,7 +108,11 @@ func (r *Up) Progress(p spawn.Progress) {
 		}
 		r.board.Set(name, boardLine(name, p.State.Word(), what+console.Note(p.Note)), true)
 	case spawn.StepAlready:
-		r.board.Set(name, boardLine(name, string(p.State), "was up"+on(p.Runtime)+console.Note(p.Note)), true)
+		state := p.State
+		if state == agent.Idle { // as for one that has just started
+			state = agent.State(state.Word())
+		}
+		r.board.Set(name, boardLine(name, string(state), "already up"+on(p.Runtime)+console.Note(p.Note)), true)
 	case spawn.StepSlow:
 		r.board.Set(name, boardLine(name, "starting", what+console.Note(p.Note)), true)
 	case spawn.StepFailed:
