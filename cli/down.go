@@ -165,7 +165,7 @@ func unprovedHint(list []spawn.Remnant) string {
 	for _, id := range spawn.AgentsOf(list) {
 		command += " " + string(id)
 	}
-	return "`" + command + "` lists the processes that could be left of it and lets you confirm that you have looked; a restart of the machine proves it, too"
+	return "`" + command + "` lists the processes that could be left of it and lets you confirm that none is; it is also proved once no such process is left, or the machine has been restarted"
 }
 
 func agentArgs(c *cli.Context) ([]agent.ID, error) {

@@ -24,10 +24,11 @@ func (a *app) forgetCommand() *cli.Command {
 		ArgsUsage: "[AGENT…]",
 		Description: "Removes the agent's line from `netsky status`, and nothing else: its mail, records, prompt and workspace stay, and\n" +
 			"unread mail is named. The line comes back when the agent is started or a new message waits for it.\n\n" +
-			"An agent whose keeper was killed may have left a process that netsky can't find: `down --verify` and `uninstall\n" +
-			"--purge` then report \"not proved\" until the machine is restarted. For such an agent, forget also lists the processes\n" +
-			"that could be its own and asks whether you have looked; if you say yes, it removes that note and logs your answer.\n" +
-			"It ends no process. With --unproved it does only this, without names for all agents that have such a note.",
+			"If the netsky process that watched over an agent was killed, the agent may have left a process that netsky can't find:\n" +
+			"`down --verify` and `uninstall --purge` then report \"not proved\" until no process is left that could be its own, the\n" +
+			"machine is restarted, or you confirm here that you have looked. For such an agent, forget also lists those processes\n" +
+			"and asks; if you say yes, it removes that note and logs your answer. It ends no process. With --unproved it does only\n" +
+			"this, without names for all agents that have such a note.",
 		Flags: []cli.Flag{
 			&cli.BoolFlag{Name: "unproved", Usage: "only remove the note that something of a killed agent may still run"},
 			&cli.BoolFlag{Name: "yes", Usage: "do not ask; you have looked, and nothing of it is left"},
@@ -163,7 +164,12 @@ func (a *app) takeWord(ctx context.Context, l *spawn.Launcher, notes []spawn.Rem
 	default:
 		a.print("these processes started since then and could belong to it:")
 		var lines []string
+		others := 0
 		for _, p := range list {
+			if home, ok := p.Env("NETSKY_HOME"); ok && home != l.Home.Root() {
+				others++
+				continue
+			}
 			began, err := p.Began()
 			command := p.Command()
 			if err != nil || command == "" { // gone meanwhile
@@ -173,6 +179,9 @@ func (a *app) takeWord(ctx context.Context, l *spawn.Launcher, notes []spawn.Rem
 		}
 		for _, line := range console.First(lines) {
 			a.print("%s", line)
+		}
+		if others > 0 {
+			a.print("  and %d that belong to another netsky home, by the NETSKY_HOME in their environment", others)
 		}
 	}
 	if !yes {

@@ -70,7 +70,7 @@ func (l *Launcher) Unproved() (list []Remnant) {
 				which, at = "a start", "since"
 			}
 			list = append(list, Remnant{
-				What: fmt.Sprintf("%s: %s %s %s: %s; a process of that start that left its session and environment may still run",
+				What: fmt.Sprintf("%s: %s %s %s: %s; a process that detached itself from it may still run",
 					id, which, at, since.Format(time.DateTime), s.Why),
 				Agent: id, Since: since, Start: s.Start, Earlier: i < earlier,
 			})
@@ -124,9 +124,9 @@ func (l *Launcher) saveCarried(id agent.ID, list []unprovedStart) error {
 func (l *Launcher) unprovedLast(id agent.ID) (s unprovedStart, ok bool) {
 	la, lerr := l.Home.LoadLaunch(id)
 	rec, err := l.Home.LoadKeeper(id)
-	s = unprovedStart{Start: rec.Start, StartedMS: rec.StartedMS, Why: "its keeper ended first, or could not record that nothing was left", Keeper: rec.Own, Above: rec.Above}
+	s = unprovedStart{Start: rec.Start, StartedMS: rec.StartedMS, Why: "the netsky process that watched over it was killed before it could record that everything had ended", Keeper: rec.Own, Above: rec.Above}
 	if err != nil {
-		s = unprovedStart{Start: la.Start, StartedMS: la.StartedMS, Why: "its keeper's record is gone"}
+		s = unprovedStart{Start: la.Start, StartedMS: la.StartedMS, Why: "the record of how it ended is gone"}
 		if lerr != nil {
 			s.StartedMS = booted().UnixMilli()
 		}
@@ -142,7 +142,7 @@ func (l *Launcher) unprovedLast(id agent.ID) (s unprovedStart, ok bool) {
 	case errors.Is(err, fs.ErrNotExist):
 		ok = true
 	case err != nil:
-		s.Why = fmt.Sprintf("cannot read its keeper's record: %v", err)
+		s.Why = fmt.Sprintf("cannot read the record of how it ended: %v", err)
 		ok = true
 	case rec.ClearedMS != 0 || rec.Own.Alive() || l.proved(rec.Start):
 	case !rec.Own.Named() && rec.EndedMS != 0: // written by an older netsky

@@ -81,6 +81,9 @@ type markReader struct{ err error }
 
 func (*markReader) find(int, map[string]int) (int, bool) { return 0, false }
 
+// Env finds nothing, for the same reason.
+func (p Process) Env(string) (value string, ok bool) { return "", false }
+
 // procSpace: macOS has no reaper but launchd, which adopts everybody's orphans, so they
 // can't be told apart.
 func procSpace() (string, error) {

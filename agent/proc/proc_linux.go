@@ -185,6 +185,21 @@ func (r *markReader) find(pid int, words map[string]int) (int, bool) {
 	return 0, false
 }
 
+// Env returns a variable of the environment with which the process was started. ok is
+// false if it has none of that name, or can't be read.
+func (p Process) Env(name string) (value string, ok bool) {
+	env, err := procRead(p.PID, "environ", nil)
+	if err != nil || !p.Alive() {
+		return "", false
+	}
+	for v := range strings.SplitSeq(string(env), "\x00") {
+		if value, ok = strings.CutPrefix(v, name+"="); ok {
+			return value, true
+		}
+	}
+	return "", false
+}
+
 // procSpace names this process's process namespace. It returns an error if /proc hides
 // processes from it.
 func procSpace() (string, error) {
