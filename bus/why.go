@@ -35,7 +35,8 @@ A valid envelope is one JSON object, alone in a file whose name ends in .json:
 {"from":"agent0","text":"hi","ts":"2026-11-20T12:00:00Z"}
 
 from   agent0, agent1 to agent9999, agentinfinity or owner
-text   valid UTF-8 without channel tags, and not empty
+text   valid UTF-8, not empty, without the tags in which a model is shown
+       messages (<channel …>, </channel>)
 ts     a time as in RFC 3339
 
 It may also have: id, to, kind, in_reply_to, thread, hops, idempotency_key,

@@ -375,7 +375,7 @@ func TestDownUnheard(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if log, err = w.l.Down(w.ctx, spawn.DownOptions{}); err != nil || steps(log)["agent1"] != "unasked ended" || log[0].Err.Error() != "no receiver takes its mail" {
+	if log, err = w.l.Down(w.ctx, spawn.DownOptions{}); err != nil || steps(log)["agent1"] != "unasked ended" || log[0].Err.Error() != "no process of it is reading its mail" {
 		t.Errorf("%+v, %v", log, err)
 	}
 }

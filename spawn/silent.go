@@ -86,4 +86,4 @@ func errSilent(runtime string) error {
 	return fmt.Errorf("its program (runtime %s) takes no requests", runtime)
 }
 
-var errNobody = errors.New("no receiver takes its mail")
+var errNobody = errors.New("no process of it is reading its mail")

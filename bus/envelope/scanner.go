@@ -67,7 +67,7 @@ func (s *scanner) syntax() error {
 	if s.at == 0 && bytes.HasPrefix(s.data, []byte("\ufeff")) {
 		return Invalidf("not JSON: it begins with a byte order mark: save it as UTF-8 without one")
 	}
-	return Invalidf("not JSON: %s at byte %d", Clip(string(rune(s.data[s.at]))), s.at)
+	return Invalidf("not JSON: unexpected %q as byte %d", rune(s.data[s.at]), s.at+1)
 }
 
 // unfinished reports whether data may be the beginning of an object whose rest

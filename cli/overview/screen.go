@@ -248,12 +248,18 @@ func (s Agent) Words() string {
 	if s.State == agent.Unknown || (s.State == agent.Dead && s.Detail == "") {
 		words = append(words, s.Evidence)
 	}
+	waiting, handled := max(s.Inbox, 0), max(s.Claimed, 0)
+	if s.State == agent.Down || s.State == agent.Dead { // its next start gets them again
+		waiting, handled = waiting+handled, 0
+	}
+	mail := "mail: "
 	for _, c := range []struct {
 		n    int
 		word string
-	}{{s.Inbox, "waiting"}, {s.Claimed, "claimed"}, {s.Outbox, "in outbox"}, {s.Poison, "poisoned"}} {
+	}{{waiting, "waiting"}, {handled, "being handled"}, {s.Outbox, "in outbox"}, {s.Poison, "unreadable"}} {
 		if c.n > 0 {
-			words = append(words, fmt.Sprintf("%d %s", c.n, c.word))
+			words = append(words, fmt.Sprintf("%s%d %s", mail, c.n, c.word))
+			mail = ""
 		}
 	}
 	return strings.Join(words, ", ")

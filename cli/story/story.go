@@ -49,6 +49,9 @@ func Lines(t store.Timeline) []string {
 	if t.More {
 		l.add("  …")
 	}
+	if len(t.Events) > 0 {
+		l.add("  %-12s  %-10s %-20s %s", "time", "event", "agent", "text  (id)")
+	}
 	day := ""
 	for _, e := range t.Events {
 		at := e.Time.Time().Local()

@@ -41,7 +41,7 @@ func Group(list []Dialog, id agent.ID, text string, decidable bool) []Dialog {
 }
 
 // ErrNoDialog is returned for an agent that waits at nothing that netsky can answer.
-var ErrNoDialog = errors.New("shows no dialog that netsky can answer")
+var ErrNoDialog = errors.New("netsky recognizes no dialog in its pane")
 
 // A Decision is the result of answering the dialog at which agents wait.
 type Decision struct {
@@ -74,7 +74,7 @@ func Decide(ctx context.Context, l *spawn.Launcher, runtimes map[string]spawn.Ru
 	case !ok && !first.Alive():
 		return v, spawn.NeedsUp(first, "no dialog is open")
 	case !ok:
-		return v, AtPane(id, fmt.Errorf("%s: is %s: %w: no key was pressed", id, first.How(), ErrNoDialog))
+		return v, AtPane(id, fmt.Errorf("%s: nothing was answered: it is %s, and %w", id, first.How(), ErrNoDialog))
 	}
 	v.Dialog = want
 	for _, st := range list {

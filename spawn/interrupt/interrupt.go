@@ -11,6 +11,7 @@ import (
 
 	"netsky/agent"
 	"netsky/bus/envelope"
+	"netsky/internal/advice"
 	"netsky/spawn"
 	"netsky/spawn/approve"
 	"netsky/store"
@@ -79,5 +80,6 @@ func idle(ctx context.Context, l *spawn.Launcher, st spawn.Status, before agent.
 		case <-time.After(20 * time.Millisecond):
 		}
 	}
-	return fmt.Errorf("%s: %w after %v", st.Agent, ErrBusy, limit)
+	return advice.With(fmt.Errorf("%s: %w after %v", st.Agent, ErrBusy, limit),
+		"`netsky peek %s` shows what it does; the request stays in force, and `netsky down %[1]s --force` ends the agent at once", st.Agent)
 }
