@@ -8,6 +8,7 @@ import (
 	"netsky/agent"
 	"netsky/bus/envelope"
 	"netsky/dashboard/live"
+	"netsky/internal/testworld"
 	"netsky/store"
 )
 
@@ -127,8 +128,11 @@ func TestBrowserHistoryBack(t *testing.T) {
 	l := mustBrowser(t).look(t, w)
 	l.open("/agents/agent0")
 	l.live()
-	l.click("[data-above]")
-	l.waits(`location.search === "?history=1000" && document.querySelector(".history")?.innerText.includes("above")`)
+	testworld.Wait(t, "a click that hits", func() bool { // what comes meanwhile may move what is aimed at
+		l.click("[data-above]")
+		return eval[bool](l, `location.search === "?history=1000"`)
+	})
+	l.waits(`document.querySelector(".history")?.innerText.includes("above")`)
 	eval[any](l, `history.back(), null`)
 	l.waits(`location.pathname === "/agents/agent0" && !location.search && !document.querySelector(".history")`)
 	l.waits(`document.querySelector("[data-screen]").innerText.includes("Planning the next step")`)

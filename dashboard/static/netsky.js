@@ -70,10 +70,13 @@
   async function fetchPage() {
     if (fetching) { wanted = setTimeout(fetchPage, 200); return; }
     wanted = 0; fetching = true; last = Date.now();
+    const asked = location.href; // Back may lead elsewhere meanwhile, and fetches that
+    let failed = false;
     try {
-      const r = await netsky.ask(location.href, { headers: { Accept: "text/html", "Netsky-Update": "1" } });
-      if (r.type.startsWith("text/html") && r.status !== 401) show(r.text());
-    } catch {} finally { fetching = false; }
+      const r = await netsky.ask(asked, { headers: { Accept: "text/html", "Netsky-Update": "1" } });
+      if (asked === location.href && r.type.startsWith("text/html") && r.status !== 401) show(r.text());
+    } catch { failed = true; } finally { fetching = false; }
+    if (failed && conn) refresh(); // a new connection would fetch it anyway
   }
 
   function show(html) {
