@@ -144,8 +144,13 @@ func (w *world) running(but ...string) string {
 
 // stacks are those of the goroutines that the world's server has started.
 func (w *world) stacks() (list []string) {
-	buf := make([]byte, 4<<20)
-	for g := range strings.SplitSeq(string(buf[:runtime.Stack(buf, true)]), "\n\n") {
+	buf := make([]byte, 256<<10)
+	n := runtime.Stack(buf, true)
+	for n == len(buf) {
+		buf = make([]byte, 2*len(buf))
+		n = runtime.Stack(buf, true)
+	}
+	for g := range strings.SplitSeq(string(buf[:n]), "\n\n") {
 		if head, _, _ := strings.Cut(g, "\n"); strings.Contains(head, strconv.Quote(w.mark)) {
 			list = append(list, g)
 		}
