@@ -143,17 +143,21 @@ func WaitOr(tb testing.TB, holds func() bool, why func() string) {
 }
 
 // Until is Wait for whoever has no test: it reports whether the condition came to
-// hold within Patience.
+// hold within Patience. A look that takes long, as it starts a program or reads many
+// files, is followed by a longer rest: what is waited for needs the processor more.
 func Until(holds func() bool) bool {
-	const longest = 25 * time.Millisecond // to look is work, too, where it starts a program
+	const longest, share = 25 * time.Millisecond, 4
 	rest := 2 * time.Millisecond
-	for end := time.Now().Add(Patience); !holds(); time.Sleep(rest) {
+	for end := time.Now().Add(Patience); ; rest = min(longest, rest*5/4) {
+		began := time.Now()
+		if holds() {
+			return true
+		}
 		if time.Now().After(end) {
 			return false
 		}
-		rest = min(longest, rest*5/4)
+		time.Sleep(max(rest, min(share*time.Since(began), 10*longest)))
 	}
-	return true
 }
 
 // Main is the TestMain of a package whose tests start netsky: it builds the program,
@@ -167,7 +171,7 @@ func Main(m *testing.M, use func(netsky string)) (status int) {
 	}
 	defer os.RemoveAll(dir)
 	netsky := filepath.Join(dir, "netsky")
-	out, err := exec.Command("go", "build", "-tags", "urfave_cli_no_docs,nethttpomithttp2", "-o", netsky, "netsky").CombinedOutput()
+	out, err := exec.Command("go", "build", "-tags", "urfave_cli_no_docs,nethttpomithttp2", "-ldflags", "-s -w", "-o", netsky, "netsky").CombinedOutput()
 	if err != nil {
 		panic(fmt.Sprintf("go build: %v\n%s", err, out))
 	}
