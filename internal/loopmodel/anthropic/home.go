@@ -58,7 +58,9 @@ func WriteHomeWithout(dir string, out Seed, workdirs ...string) error {
 }
 
 // Env returns what the program needs in its environment to use that home and this model
-// with an API key, and nothing beyond the loopback.
+// with an API key, and nothing beyond the loopback. Its JavaScript engine collects garbage
+// without helpers and leaves out the optimizing compiler, which a run of seconds does not
+// repay: each start takes a quarter less of the processor.
 func (s *Server) Env(dir string) []string {
 	return []string{
 		"CLAUDE_CONFIG_DIR=" + dir,
@@ -67,6 +69,8 @@ func (s *Server) Env(dir string) []string {
 		"DISABLE_AUTOUPDATER=1",
 		"CLAUDE_CODE_DISABLE_NONESSENTIAL_TRAFFIC=1",
 		"NO_PROXY=127.0.0.1",
+		"BUN_JSC_useConcurrentGC=0",
+		"BUN_JSC_useDFGJIT=0",
 	}
 }
 
