@@ -17,25 +17,26 @@ import (
 func TestPrint(t *testing.T) {
 	t.Parallel()
 	w := mustWorld(t)
+	say := w.mustTalk(w.env()) // one start for all
 	for _, tt := range []struct {
 		name, prompt, want string
 	}{
+		{"users", "loop: users", "users: 1"},
 		{"echo", "hello there", "echo: hello there"},
 		{"say", "x\nloop: say  two words", "two words"},
 		{"delay", "loop: sleep 10ms\nloop: say late", "late"},
-		{"users", "loop: users", "users: 1"},
 		{"shell", "loop: shell echo $((40+2))", "tool: 42"},
 		{"shell, then say", "loop: shell echo 1\nloop: say done", "done"},
 		{"escaped", "<channel source=\"agent\" chat_id=\"agent0\" from=\"agent0\" ts=\"\" id=\"m1\">\nloop: shell printf &#39;&lt;%s&gt;&#39; a&amp;&amp;true\n</channel>", "tool: <a>"},
 		{"message", "<channel source=\"agent\" chat_id=\"agent0\" from=\"agent0\" ts=\"\" id=\"m1\">\na &lt;b&gt;\n</channel>", "echo: a <b>"},
 		{"no JSON", "loop: call Bash {", "not JSON: {"},
 	} {
-		if got := w.mustPrint(tt.prompt); got != tt.want {
-			t.Errorf("%s: claude -p %q = %q, want %q", tt.name, tt.prompt, got, tt.want)
+		if got, failed := say(tt.prompt); got != tt.want || failed {
+			t.Errorf("%s: claude -p %q = %q (failed: %v), want %q", tt.name, tt.prompt, got, failed, tt.want)
 		}
 	}
-	if got := len(w.mustPrint("loop: long")); got != 200_000 {
-		t.Errorf("loop: long gave %d characters, want 200000", got)
+	if got, _ := say("loop: long"); len(got) != 200_000 {
+		t.Errorf("loop: long gave %d characters, want 200000", len(got))
 	}
 	if strays := w.model.Strays(); len(strays) > 0 {
 		t.Errorf("the program also asked for %q", strays)
@@ -82,6 +83,9 @@ func TestWrite(t *testing.T) {
 func TestFail(t *testing.T) {
 	t.Parallel()
 	w := mustWorld(t)
+	talks := map[bool]func(string) (string, bool){ // by login
+		false: w.mustTalk(w.env()), true: w.mustTalk(append(w.env(), w.model.LoginEnv(w.home)...)),
+	}
 	for _, tt := range []struct {
 		status int
 		login  bool
@@ -97,14 +101,10 @@ func TestFail(t *testing.T) {
 		{500, false, `500 Internal server error`, 1},
 		{529, false, `529 Overloaded`, 1},
 	} {
-		env := w.env()
-		if tt.login {
-			env = append(env, w.model.LoginEnv(w.home)...)
-		}
 		before := len(w.model.Requests())
-		out, err := w.print(env, fmt.Sprintf("loop: fail %d", tt.status))
-		if err == nil || !regexp.MustCompile(tt.want).MatchString(out) {
-			t.Errorf("loop: fail %d (login %v) = %v, %q; want an error and %q", tt.status, tt.login, err, out, tt.want)
+		out, failed := talks[tt.login](fmt.Sprintf("loop: fail %d", tt.status))
+		if !failed || !regexp.MustCompile(tt.want).MatchString(out) {
+			t.Errorf("loop: fail %d (login %v) = %q (failed: %v); want an error and %q", tt.status, tt.login, out, failed, tt.want)
 		}
 		if n := len(w.model.Requests()) - before; n != tt.asked {
 			t.Errorf("loop: fail %d (login %v): asked %d times, want %d", tt.status, tt.login, n, tt.asked)

@@ -98,6 +98,50 @@ func (w *world) mustPrint(prompt string, args ...string) string {
 	return out
 }
 
+// mustTalk starts the program for many prompts of one conversation, and returns what says
+// one and returns its answer, and whether that is an error.
+func (w *world) mustTalk(env []string) (say func(prompt string) (answer string, isError bool)) {
+	w.Helper()
+	var failed bool
+	cmd := exec.CommandContext(w.ctx, w.program, "-p", "--permission-mode", "bypassPermissions",
+		"--input-format", "stream-json", "--output-format", "stream-json", "--verbose")
+	cmd.Dir, cmd.Env = w.dir, env
+	in, err := cmd.StdinPipe()
+	if err != nil {
+		w.Fatal(err)
+	}
+	out, err := cmd.StdoutPipe()
+	if err == nil {
+		err = cmd.Start()
+	}
+	if err != nil {
+		w.Fatal(err)
+	}
+	w.Cleanup(func() {
+		in.Close()
+		if err := cmd.Wait(); (err != nil) != failed {
+			w.Errorf("claude -p ended with %v, the last answer failed: %v", err, failed)
+		}
+	})
+	to, from := json.NewEncoder(in), json.NewDecoder(out)
+	return func(prompt string) (string, bool) {
+		w.Helper()
+		err := to.Encode(map[string]any{"type": "user", "message": map[string]string{"role": "user", "content": prompt}})
+		for err == nil {
+			var line struct {
+				Type, Result string
+				IsError      bool `json:"is_error"`
+			}
+			if err = from.Decode(&line); err == nil && line.Type == "result" {
+				failed = line.IsError
+				return strings.TrimSpace(line.Result), failed
+			}
+		}
+		w.Fatalf("claude -p %q: %v", prompt, err)
+		return "", true
+	}
+}
+
 // A result is what -p prints as JSON.
 type result struct {
 	Result    string
