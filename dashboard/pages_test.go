@@ -44,6 +44,8 @@ func (w *world) mustPage(tb testing.TB, path string) string {
 
 var (
 	tags    = regexp.MustCompile(`<(/?)([a-zA-Z][^\s/>]*)((?:[^>"]|"[^"]*")*)>`)
+	hidden  = regexp.MustCompile(`<input type="hidden"[^>]*>`)
+	links   = regexp.MustCompile(`href="(/[^"]*)"`)
 	attrs   = regexp.MustCompile(`\s([^\s=>"]+)(?:="([^"]*)")?`)
 	voids   = []string{"br", "input", "link", "meta"}
 	plainly = strings.Fields(`a body br button code dd details div dl dt footer form h1 h2 h3 head header html input kbd label li link main
@@ -91,7 +93,7 @@ func checkPage(tb testing.TB, path, body string) {
 	if strings.ContainsAny(rest, "<") || len(open) > 0 || scripts != 2 {
 		tb.Errorf("%s: open %v, %d scripts, or a stray <", path, open, scripts)
 	}
-	shown := regexp.MustCompile(`<input type="hidden"[^>]*>`).ReplaceAllString(body, "") // those hold a filter as it is
+	shown := hidden.ReplaceAllString(body, "") // those hold a filter as it is
 	for _, r := range html.UnescapeString(shown) {
 		if unicode.IsControl(r) && r != '\n' && r != '\t' || unicode.Is(unicode.Bidi_Control, r) || r == '\u2028' {
 			tb.Errorf("%s: holds %U", path, r)
@@ -199,7 +201,7 @@ func TestPagesCrawl(t *testing.T) {
 			continue
 		}
 		checkPage(t, path, a.body)
-		for _, m := range regexp.MustCompile(`href="(/[^"]*)"`).FindAllStringSubmatch(a.body, -1) {
+		for _, m := range links.FindAllStringSubmatch(a.body, -1) {
 			if to := html.UnescapeString(m[1]); !seen[to] {
 				seen[to] = true
 				todo = append(todo, to)
