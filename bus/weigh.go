@@ -25,7 +25,7 @@ func (r *Receiver) weigh(l *letter, now time.Time) (*Delivery, error) {
 			r.o.Report("filed "+l.name+": already delivered", nil)
 		}
 		return nil, err
-	case !e.Expires.IsZero() && !now.Before(e.Expires):
+	case !e.Expires.IsZero() && !now.Before(e.Expires) && (r.o.Offered == nil || !r.o.Offered(e)):
 		l.expired = true
 		return nil, r.expire(l, e)
 	}

@@ -289,6 +289,39 @@ func killedUnfiled(t *testing.T, lost bool) {
 	testworld.Wait(p, "nothing owed", func() bool { return p.count(me, bus.Delivered) == 2 && p.owed() == "" })
 }
 
+// TestExpiredAfterOffer: a message expires while no courier runs, after it was offered. Its
+// turn's answer is still given; if the model never had it, it is not given to it late.
+func TestExpiredAfterOffer(t *testing.T) {
+	t.Parallel()
+	for _, tt := range []struct {
+		name string
+		held map[string]agent.Event
+		kind envelope.Kind
+		want string
+	}{
+		{"ended", map[string]agent.Event{"q-0": {Event: agent.EventStop, ID: "turn-0", Text: "said before"}}, envelope.KindReply, "said before"},
+		{"never taken", map[string]agent.Event{}, envelope.KindError, "it expired before the model had it"},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			t.Parallel()
+			p := mustPost(t)
+			e := envelope.Envelope{ID: "q-0", From: agent.Owner, To: me, Text: "?", Expires: time.Now().Add(-time.Second)}
+			p.drop(e)
+			if err := courier.Owe(p.home, me, e); err != nil {
+				t.Fatal(err)
+			}
+			l := &line{queue: courier.NewQueue("start"), takes: func(int) fate { return answered }, held: tt.held}
+			l.queue.Put(courier.Event{Event: agent.Event{Event: agent.EventSessionStart, Session: "c"}})
+			p.runLine(l)
+			testworld.Wait(p, "nothing owed", func() bool { return p.count(me, bus.Delivered) == 1 && p.owed() == "" })
+			list := p.answers(agent.Owner, "q-0")
+			if len(list) != 1 || list[0].Kind != tt.kind || list[0].Text != tt.want || len(l.said()) > 0 {
+				t.Errorf("answers: %+v, want one %s %q; offered %q", list, tt.kind, tt.want, l.said())
+			}
+		})
+	}
+}
+
 // TestCancelBetweenTurns: a cancel that comes while no turn runs does not end the one that
 // begins a moment later.
 func TestCancelBetweenTurns(t *testing.T) {

@@ -84,11 +84,12 @@ func (m *Courier) load(ctx context.Context, f *flight, list []*bus.Delivery) boo
 				return false
 			}
 		}
-		if !held && !m.worn(e.ID) {
+		late := offered && expired(e)
+		if !held && !late && !m.worn(e.ID) {
 			fresh = append(fresh, d)
 			continue
 		}
-		if !m.doubts[e.ID] && (o.Start != m.o.Start || !m.traits.Queues) { // accepted by a program, or over a connection, that has died since
+		if !m.doubts[e.ID] && (late || o.Start != m.o.Start || !m.traits.Queues) { // accepted by a program, or over a connection, that has died since
 			done, err := m.resume(ctx, o, e)
 			if err != nil {
 				return false
@@ -143,6 +144,10 @@ func (m *Courier) holdsUnseen(ctx context.Context, e envelope.Envelope) (bool, e
 	m.trouble("find "+e.ID, err)
 	other := func(o bus.Entry) bool { return o.Envelope.ID == e.ID && o.Envelope.From != e.From }
 	return err == nil && !slices.ContainsFunc(list, other), err
+}
+
+func expired(e envelope.Envelope) bool {
+	return !e.Expires.IsZero() && !time.Now().Before(e.Expires)
 }
 
 func without(list []*bus.Delivery, gone ...*bus.Delivery) (rest []*bus.Delivery) {

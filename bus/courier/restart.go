@@ -220,6 +220,13 @@ func (m *Courier) resume(ctx context.Context, o owed, e envelope.Envelope) (done
 		end, ok = agent.Event{Event: agent.EventStopFailed, Text: fmt.Sprintf("it was cut off %d times and is not tried again", m.traits.Losses)}, true
 		m.o.Log("give up "+naming(o.ID, o.From), errors.New(end.Text))
 	}
+	held, err := false, error(nil)
+	if !ok && !running {
+		held, err = m.holds(ctx, o.ID)
+		if ok = err == nil && !held && expired(e); ok {
+			end = agent.Event{Event: agent.EventStop, Error: "expired", Text: "it expired before the model had it"}
+		}
+	}
 	if ok {
 		if !o.Wants {
 			return true, nil
@@ -237,7 +244,6 @@ func (m *Courier) resume(ctx context.Context, o owed, e envelope.Envelope) (done
 		m.ledger.took(o.ID, o.turn)
 		return false, nil
 	}
-	held, err := m.holds(ctx, o.ID)
 	switch {
 	case err != nil:
 		return false, err

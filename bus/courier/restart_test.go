@@ -175,8 +175,8 @@ func TestWhatADeadServerLeft(t *testing.T) {
 	}
 }
 
-// TestExpiredMeanwhile: what was offered once and then filed unread is not what a
-// conversation has lost.
+// TestExpiredMeanwhile: what was offered once and then expired is not what a conversation
+// has lost, and its sender is told.
 func TestExpiredMeanwhile(t *testing.T) {
 	t.Parallel()
 	p := mustPost(t)
@@ -192,8 +192,8 @@ func TestExpiredMeanwhile(t *testing.T) {
 	mustOnce(t, p.program.effects(), map[string]int{"next": 2})
 	p.run()
 	testworld.Wait(p, "nothing owed", func() bool { return p.owed() == "" })
-	if !strings.Contains(p.log.String(), "q-0 from owner gets no answer") {
-		t.Errorf("log: %s", p.log.String())
+	if list := p.answers(agent.Owner, "q-0"); len(list) != 1 || list[0].Kind != envelope.KindError || !strings.Contains(list[0].Text, "expired") {
+		t.Errorf("answers: %+v", list)
 	}
 }
 
