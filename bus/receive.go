@@ -37,8 +37,7 @@ type ReceiveOptions struct {
 	// is nil if nothing did). It must be quick and must not call the receiver. It gets
 	// names of files and IDs, never a message's text.
 	Report func(what string, err error)
-	// Offered, if set, reports whether a dead holder may have given the envelope to the
-	// runtime. Then it does not expire: the caller settles it.
+	// Offered, if set, reports whether a dead holder may have given it out: it does not expire.
 	Offered func(envelope.Envelope) bool
 	// Cancel receives cancels; it must be quick.
 	Cancel func(envelope.Envelope)

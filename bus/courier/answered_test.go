@@ -17,8 +17,10 @@ func TestAnsweredByHand(t *testing.T) {
 		name  string
 		sent  time.Duration // the question's time, from now
 		other bool          // another agent that got the same id has answered since
+		lasts time.Duration // the turn
 	}{
 		{name: "by a clock ahead of ours", sent: time.Hour},
+		{name: "by a clock that was set back for a moment", sent: 1500 * time.Millisecond, lasts: 2 * time.Second},
 		{name: "another answered it, too", other: true},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
@@ -34,7 +36,7 @@ func TestAnsweredByHand(t *testing.T) {
 				if tt.other {
 					answer(agent.Clone(2))
 				}
-				return 0, "told him", nil
+				return tt.lasts, "told him", nil
 			}
 			p.program.mustStart(t)
 			p.run()
