@@ -11,6 +11,7 @@ import (
 	"netsky/agent"
 	"netsky/agent/home"
 	"netsky/bus/envelope"
+	"netsky/spawn/acks"
 )
 
 // DownOptions says which agents to end and how.
@@ -186,7 +187,7 @@ type down struct {
 	log     []DownProgress
 	errs    []error
 	failed  []DownProgress // with DownFailed
-	acks    *acks
+	acks    *acks.Watch
 	asked   time.Time
 	hidden  bool       // tmux does not report its sessions
 	locked  bool       // no up is running
@@ -239,7 +240,7 @@ func (d *down) ask(ctx context.Context) {
 		return
 	}
 	var err error
-	if d.acks, err = newAcks(d.l.Bus); err != nil {
+	if d.acks, err = acks.New(d.l.Bus); err != nil {
 		d.warn(agent.Root, err)
 	}
 	for _, t := range d.targets {

@@ -45,11 +45,11 @@ func (d *down) settle(ctx context.Context) {
 		case <-ctx.Done():
 		case <-mail:
 			looked = time.Now()
-			d.acks.look()
+			d.acks.Look()
 		case <-poll.C:
 			if time.Since(looked) > mailPoll {
 				looked = time.Now()
-				d.acks.look()
+				d.acks.Look()
 			}
 		}
 	}
@@ -63,18 +63,18 @@ func (d *down) sweep(ctx context.Context, open []*target, last bool) (rest []*ta
 	ctx = context.WithoutCancel(ctx) // a half-ended agent is worse than none
 	over := d.over(ctx, open)
 	if (last || interrupted) && d.acks != nil {
-		d.acks.look()
+		d.acks.Look()
 	}
 	for _, t := range open {
 		switch {
 		case t.req == "":
 		case over[t] == paneGone:
 			d.say(t, DownClosed, nil)
-		case d.acks.of(t.id, t.req):
+		case d.acks.Of(t.id, t.req):
 			d.say(t, DownAcked, nil)
 		case over[t] == programGone:
 			// It may have acked just before it exited; the ack takes precedence.
-			if d.acks.look(); d.acks.of(t.id, t.req) {
+			if d.acks.Look(); d.acks.Of(t.id, t.req) {
 				d.say(t, DownAcked, nil)
 			} else {
 				d.say(t, DownClosed, nil)

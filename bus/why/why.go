@@ -6,9 +6,11 @@ package why
 import (
 	"cmp"
 	"encoding/json"
+	"errors"
 	"strings"
 
 	"netsky/bus/disk"
+	"netsky/bus/envelope"
 )
 
 // A Reason is the machine-readable reason why a file was put aside. The text beside it is
@@ -53,6 +55,30 @@ func (w Why) String() string {
 		text += w.Origin.line() + "\n"
 	}
 	return text
+}
+
+// Poisoned returns what is written beside a file in poison/: the reason, and what a valid
+// envelope is.
+func Poisoned(reason error, o Origin) Why {
+	word := Refused
+	if errors.Is(reason, envelope.ErrInvalid) {
+		word = Invalid
+	}
+	return Why{Text: NotDelivered + envelope.Plain(reason.Error()) + `
+
+A valid envelope is one JSON object, alone in a file whose name ends in .json:
+
+{"from":"agent0","text":"hi","ts":"2026-11-20T12:00:00Z"}
+
+from   agent0, agent1 to agent9999, agentinfinity or owner
+text   valid UTF-8, not empty, without the tags in which a model is shown
+       messages (<channel …>, </channel>)
+ts     a time as in RFC 3339
+
+It may also have: id, to, kind, in_reply_to, thread, hops, idempotency_key,
+requires_ack, expires, attachments. No key occurs twice.
+
+Once this file is a valid envelope, netsky moves it back where it was found.`, Reason: word, Origin: o}
 }
 
 // Parse reads a file's contents. What it does not know is part of the text.

@@ -1,4 +1,6 @@
-package spawn
+// Package acks tells who has acknowledged a request to shut down. It reads agent0's mailbox
+// and changes nothing in it.
+package acks
 
 import (
 	"strings"
@@ -8,18 +10,18 @@ import (
 	"netsky/bus/envelope"
 )
 
-// acks counts the agents whose acks have reached agent0 since newAcks. agent0 may be
-// taking them meanwhile, so they count wherever in its mailbox they are.
-type acks struct {
+// A Watch finds the acks that have reached agent0 since it began. agent0 may be taking them
+// meanwhile, so they count wherever in its mailbox they are.
+type Watch struct {
 	bus  *bus.Bus
 	seen map[string]bool     // file names
 	mail []envelope.Envelope // that may be acks
 }
 
-// newAcks ignores what is there already. Without a mailbox there is nowhere for an ack to
+// New ignores what is there already. Without a mailbox there is nowhere for an ack to
 // arrive: that is an error.
-func newAcks(b *bus.Bus) (*acks, error) {
-	a := &acks{bus: b, seen: make(map[string]bool)}
+func New(b *bus.Bus) (*Watch, error) {
+	a := &Watch{bus: b, seen: make(map[string]bool)}
 	if err := b.Make(agent.Root); err != nil {
 		return a, err
 	}
@@ -35,8 +37,8 @@ func newAcks(b *bus.Bus) (*acks, error) {
 	return a, nil
 }
 
-// look reads what has arrived since the last look.
-func (a *acks) look() {
+// Look reads what has arrived since the last look.
+func (a *Watch) Look() {
 	for _, p := range bus.Arrived() {
 		names, err := a.bus.Names(agent.Root, p)
 		if err != nil {
@@ -58,9 +60,9 @@ func (a *acks) look() {
 	}
 }
 
-// of reports whether the agent has acked the request: by kind, or in words, as a model
+// Of reports whether the agent has acked the request: by kind, or in words, as a model
 // does that writes its own envelope.
-func (a *acks) of(id agent.ID, request string) bool {
+func (a *Watch) Of(id agent.ID, request string) bool {
 	for _, e := range a.mail {
 		switch {
 		case e.From != id:

@@ -1,0 +1,76 @@
+package story
+
+import (
+	"context"
+	"errors"
+	"strings"
+
+	"netsky/agent"
+	"netsky/bus/envelope"
+	"netsky/cli/console"
+	"netsky/store"
+)
+
+// A Sent is a message that the owner sent, with its deliveries.
+type Sent struct {
+	store.Message
+	Deliveries []store.Delivery `json:"deliveries"`
+
+	became string
+}
+
+// SentMessages returns a page of the messages that the owner sent, newest first, and the
+// cursor of the next. Control messages are left out: `netsky log` has them.
+func SentMessages(ctx context.Context, db *store.DB, page store.Page) (sent []Sent, cursor string, err error) {
+	list, err := db.Messages(ctx, store.MessageFilter{From: agent.Owner, Page: page})
+	if err != nil {
+		return nil, "", err
+	}
+	sent = make([]Sent, 0, len(list.Items))
+	for _, m := range list.Items {
+		if envelope.Kind(m.Kind).Control() {
+			continue
+		}
+		d, err := db.Deliveries(ctx, store.DeliveryFilter{Message: m.ID, From: agent.Owner})
+		if err != nil {
+			return nil, "", err
+		}
+		v := Sent{Message: m, Deliveries: d.Items, became: becameOf(d.Items)}
+		if len(d.Items) > 0 && d.Items[0].State == store.Answered {
+			answer, err := db.Message(ctx, d.Items[0].Answer)
+			if err != nil && !errors.Is(err, store.ErrNotFound) {
+				return nil, "", err
+			}
+			if envelope.Kind(answer.Kind) == envelope.KindError {
+				v.became = "answered with an error: " + console.Brief(console.FirstLine(answer.Text), 100)
+			}
+		}
+		sent = append(sent, v)
+	}
+	return sent, list.Cursor, nil
+}
+
+// Lines returns what became of the message, and its beginning.
+func (s Sent) Lines() []string {
+	return []string{
+		Stamp(s.Time) + "  to " + string(s.To) + "  " + s.became + "  (" + s.ID + ")",
+		"    " + console.Brief(strings.Join(strings.Fields(s.Text), " "), 160),
+	}
+}
+
+// becameOf describes what became of a message.
+func becameOf(list []store.Delivery) string {
+	if len(list) == 0 {
+		return "not delivered yet"
+	}
+	d := list[0]
+	switch d.State {
+	case store.Queued:
+		return "waiting in the inbox"
+	case store.Claimed:
+		return "taken"
+	case store.Answered:
+		return "answered by " + d.Answer
+	}
+	return string(d.State) + console.Note(console.FirstLine(d.Reason))
+}
