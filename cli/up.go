@@ -2,7 +2,6 @@ package cli
 
 import (
 	"cmp"
-	"errors"
 	"fmt"
 	"slices"
 	"time"
@@ -336,27 +335,6 @@ func (u *upRun) tellUnsent() bool {
 	return unsent
 }
 
-// ranOn returns the runtime that the agent was planned for.
-func (u *upRun) ranOn(id agent.ID) string {
-	i := slices.IndexFunc(u.plans, func(p spawn.Plan) bool { return p.Agent == id })
-	return u.plans[i].Runtime.Name()
-}
-
-// tellDemo explains why agents run on demo.
-func (u *upRun) tellDemo(ends []spawn.Progress) {
-	started := slices.ContainsFunc(ends, func(p spawn.Progress) bool { return p.Step == spawn.StepReady })
-	switch {
-	case started && u.whole:
-		u.a.explainDemo(len(u.plans), u.why)
-	case started && !errors.Is(u.why, plan.ErrRanOnDemo):
-		for _, p := range ends {
-			if p.Step == spawn.StepReady && u.ranOn(p.Agent) == "demo" {
-				u.a.warn("%s runs on demo, a program without a model: %s", p.Agent, console.FirstLine(u.why.Error()))
-			}
-		}
-	}
-}
-
 // toStart returns the plans of agents that are not up: only they need consent.
 func toStart(plans []spawn.Plan, states spawn.Statuses) []spawn.Plan {
 	return slices.DeleteFunc(slices.Clone(plans), func(p spawn.Plan) bool { return states.Find(p.Agent).Alive() })
@@ -395,14 +373,4 @@ func (a *app) sendObjective(c *cli.Context, l *spawn.Launcher, id agent.ID, text
 	// Recorded here too, as an agent that was already up has had no new start.
 	l.Journal.Record(c.Context, store.UpsertActor{ID: id, Role: id.Role(), Objective: text, Desired: store.DesiredUp})
 	return nil
-}
-
-func (a *app) explainDemo(n int, why error) {
-	fmt.Fprint(a.err, "netsky: ", a.called(fmt.Sprintf(`these %d are demo agents (%s):
-small programs without a model that show their mail, answer it and obey a few commands, at no cost.
-agent0 is the manager, agent1… are the workers, agentinfinity does repairs. Try:
-  netsky ask agent0 "/delegate agent1 what is your name?"    have agent0 ask agent1, and print the answer
-  netsky attach agent1                                       look at its pane; C-b d leaves
-  netsky status                                              print the state of each agent
-`, n, envelope.Plain(console.FirstLine(why.Error())))))
 }

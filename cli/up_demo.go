@@ -1,0 +1,38 @@
+package cli
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+
+	"netsky/bus/envelope"
+	"netsky/cli/console"
+	"netsky/cli/plan"
+	"netsky/spawn"
+)
+
+// tellDemo explains why agents run on demo.
+func (u *upRun) tellDemo(ends []spawn.Progress) {
+	started := slices.ContainsFunc(ends, func(p spawn.Progress) bool { return p.Step == spawn.StepReady })
+	switch {
+	case started && u.whole:
+		u.a.explainDemo(len(u.plans), u.why)
+	case started && !errors.Is(u.why, plan.ErrRanOnDemo):
+		for _, p := range u.plans {
+			ready := func(e spawn.Progress) bool { return e.Agent == p.Agent && e.Step == spawn.StepReady }
+			if p.Runtime.Name() == "demo" && slices.ContainsFunc(ends, ready) {
+				u.a.warn("%s runs on demo, a program without a model: %s", p.Agent, console.FirstLine(u.why.Error()))
+			}
+		}
+	}
+}
+
+func (a *app) explainDemo(n int, why error) {
+	fmt.Fprint(a.err, "netsky: ", a.called(fmt.Sprintf(`these %d are demo agents (%s):
+small programs without a model that show their mail, answer it and obey a few commands, at no cost.
+agent0 is the manager, agent1… are the workers, agentinfinity does repairs. Try:
+  netsky ask agent0 "/delegate agent1 what is your name?"    have agent0 ask agent1, and print the answer
+  netsky attach agent1                                       look at its pane; C-b d leaves
+  netsky status                                              print the state of each agent
+`, n, envelope.Plain(console.FirstLine(why.Error())))))
+}
