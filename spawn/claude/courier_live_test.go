@@ -1,11 +1,14 @@
 package claude_test
 
 import (
+	"slices"
+	"strings"
 	"testing"
 
 	"netsky/bus"
 	"netsky/bus/courier"
 	"netsky/bus/courier/couriertest"
+	"netsky/internal/loopmodel/anthropic"
 )
 
 func TestConformance(t *testing.T) {
@@ -16,9 +19,13 @@ func TestConformance(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer events.Close()
+	const hold = "loop: sleep 10m"
 	couriertest.Run(t, couriertest.Rig{
 		Agent: "agent1", Runtime: l.Courier(), Events: events, Remembers: true,
 		Say:  func(words string) string { return "loop: say " + words },
-		Hold: func() string { return "loop: sleep 10m" },
+		Hold: func() string { return hold },
+		Holding: func() bool {
+			return slices.ContainsFunc(l.model.Requests(), func(q anthropic.Request) bool { return strings.Contains(q.Last(), hold) })
+		},
 	})
 }

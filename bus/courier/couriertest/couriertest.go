@@ -28,6 +28,9 @@ type Rig struct {
 	Say func(words string) string
 	// Hold returns a message text whose turn lasts until it is interrupted.
 	Hold func() string
+	// Holding, if set, reports whether the model has been asked for that turn. Claude
+	// Code begins one that is interrupted before once more by itself.
+	Holding func() bool
 	// Remembers: the program has a conversation that can be asked.
 	Remembers bool
 }
@@ -261,7 +264,7 @@ func (c *check) interrupted() {
 	}
 	c.wait("it is busy", func() bool {
 		s := c.Runtime.State(c.ctx)
-		return s.State == agent.Busy || s.State == agent.Waiting
+		return (s.State == agent.Busy || s.State == agent.Waiting) && (c.Holding == nil || c.Holding())
 	})
 	later := c.offer(c.Say("later"))
 	err := c.Runtime.Offer(c.ctx, later)
