@@ -14,6 +14,7 @@ type facts struct {
 	began      int64   // of the session, 0 if it has not
 	prompted   int64   // the last prompt
 	prompt     string  // how it begins
+	turn       string  // its number
 	ended      int64   // the last end of a turn
 	turns      int     // successful ones
 	tools      []since // running
@@ -68,7 +69,7 @@ func (f *facts) take(e agent.Event) {
 	case agent.EventSessionEnd:
 		f.tools = nil
 	case agent.EventPrompt:
-		f.prompted, f.prompt, f.tools, f.wants = e.MS, e.Text, nil, since{}
+		f.prompted, f.prompt, f.turn, f.tools, f.wants = e.MS, e.Text, e.ID, nil, since{}
 	case agent.EventTool:
 		f.tools = append(f.tools, since{e.MS, e.ID, e.Tool, e.Text})
 	case agent.EventToolDone:

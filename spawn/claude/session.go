@@ -112,7 +112,7 @@ func (s *Session) Usage(ctx context.Context, e agent.Event) agent.Usage {
 const (
 	// interruptPatience limits the wait for a turn to end.
 	interruptPatience = 5 * time.Second
-	// beginPatience limits the wait for the hook of a turn that has just begun.
+	// beginPatience limits the wait for a turn that has just begun to be in the file.
 	beginPatience = 2 * time.Second
 )
 
@@ -123,8 +123,8 @@ var ErrIdle = errors.New("no turn is running")
 // presses no key unless Claude Code's registry shows a running turn: the Escape would
 // mean something else. A turn in which the model has not said anything yet is undone:
 // what the person had typed is back in the composer. Claude Code begins a turn that is
-// ended while its prompt's hook runs once more, with the same prompt: so the Escape waits
-// for that hook, and is pressed again if it runs again.
+// ended too early once more, with the same prompt: so the Escape waits until the
+// conversation's file holds that, and is pressed again if its hook runs again.
 func (s *Session) Interrupt(ctx context.Context) error {
 	s.hands.Lock()
 	defer s.hands.Unlock()
@@ -145,7 +145,11 @@ func (s *Session) Interrupt(ctx context.Context) error {
 		return err != nil || r.Status != statusBusy
 	}
 	began := time.UnixMilli(r.StatusMS)
-	until(ctx, beginPatience-time.Since(began), func() bool { return s.known().prompted >= r.StatusMS || ended() })
+	until(ctx, beginPatience-time.Since(began), func() bool {
+		f := s.known()
+		held, _ := TurnEnd(s.transcript(), "", f.turn)
+		return f.prompted >= r.StatusMS && held.ID != "" || ended()
+	})
 	last := s.known()
 	if ended() {
 		return nil
