@@ -97,7 +97,7 @@ func TestClaudeSameDialog(t *testing.T) {
 	if status != 1 {
 		t.Errorf("an answer to nothing: exit status %d", status)
 	}
-	mustContain(t, "an answer to nothing", out, "agent1: is idle", "nothing was answered")
+	mustContain(t, "an answer to nothing", out, "agent1: nothing was answered: it is idle")
 }
 
 // mustDecidable waits until the dashboard is told that these agents, and no others,
