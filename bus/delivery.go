@@ -35,31 +35,30 @@ func (d *Delivery) Witnessed() <-chan struct{} { return d.witnessed }
 // may be called again. After a crash before Confirm returns, the envelope is either
 // offered again or filed.
 func (d *Delivery) Confirm() error {
-	r := d.r
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	if d.done {
-		return nil
-	}
-	if r.closed {
-		return ErrClosed
-	}
-	if !d.remembered {
-		if err := r.seen.Add(r.bus.now(), d.envelope); err != nil {
-			return err
+	return d.end(func(r *Receiver) error {
+		if !d.remembered {
+			if err := r.seen.Add(r.bus.now(), d.envelope); err != nil {
+				return err
+			}
+			d.remembered = true
 		}
-		d.remembered = true
-	}
-	if err := r.filed(d.name, why.Why{}, d.envelope); err != nil {
-		return err
-	}
-	d.finish()
-	return nil
+		return r.filed(d.name, why.Why{}, d.envelope)
+	})
+}
+
+// Expire files the envelope unread, as expired, and notifies its sender.
+func (d *Delivery) Expire() error {
+	return d.end(func(r *Receiver) error { return r.expire(d.name, d.envelope) })
 }
 
 // Poison moves the envelope to poison/ with the reason and notifies its sender. The ID is
 // not remembered: moved out of poison/, the envelope is offered again.
 func (d *Delivery) Poison(reason string) error {
+	return d.end(func(r *Receiver) error { return r.refuse(d.name, d.envelope, reason) })
+}
+
+// end finishes the delivery, once. After an error it is still in hand.
+func (d *Delivery) end(how func(*Receiver) error) error {
 	r := d.r
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -69,7 +68,7 @@ func (d *Delivery) Poison(reason string) error {
 	if r.closed {
 		return ErrClosed
 	}
-	if err := r.refuse(d.name, d.envelope, reason); err != nil {
+	if err := how(r); err != nil {
 		return err
 	}
 	d.finish()

@@ -27,7 +27,7 @@ func (r *Receiver) weigh(l *letter, now time.Time) (*Delivery, error) {
 		return nil, err
 	case !e.Expires.IsZero() && !now.Before(e.Expires) && (r.o.Offered == nil || !r.o.Offered(e)):
 		l.expired = true
-		return nil, r.expire(l, e)
+		return nil, r.expire(l.name, e)
 	}
 	d := &Delivery{r: r, name: l.name, envelope: e, witnessed: make(chan struct{})}
 	d.rendered = sync.OnceValue(func() string { return envelope.Render(e, now) })
@@ -45,7 +45,7 @@ func deliveredBefore(e envelope.Envelope) why.Why {
 }
 
 // expire files an envelope unread and notifies its sender.
-func (r *Receiver) expire(l *letter, e envelope.Envelope) error {
+func (r *Receiver) expire(name string, e envelope.Envelope) error {
 	w := why.Why{Text: "filed unread: it expired at " + envelope.Stamp(e.Expires), Reason: why.Expired}
 	if err := r.tellSender(e, "not delivered to "+string(r.id)+": it expired at "+envelope.Stamp(e.Expires)); err != nil {
 		return err
@@ -53,10 +53,10 @@ func (r *Receiver) expire(l *letter, e envelope.Envelope) error {
 	if err := r.seen.Add(r.bus.now(), e); err != nil {
 		return err
 	}
-	if err := r.filed(l.name, w, e); err != nil {
+	if err := r.filed(name, w, e); err != nil {
 		return err
 	}
-	r.o.Report("filed "+l.name+": expired", nil)
+	r.o.Report("filed "+name+": expired", nil)
 	return nil
 }
 

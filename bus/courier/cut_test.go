@@ -15,6 +15,7 @@ import (
 	"netsky/bus"
 	"netsky/bus/courier"
 	"netsky/bus/envelope"
+	"netsky/bus/why"
 	"netsky/internal/testworld"
 )
 
@@ -290,22 +291,25 @@ func killedUnfiled(t *testing.T, lost bool) {
 }
 
 // TestExpiredAfterOffer: a message expires while no courier runs, after it was offered. Its
-// turn's answer is still given; if the model never had it, it is not given to it late.
+// turn's answer is still given; if the model never had it, it is not given to it late but
+// filed unread, and its sender is told, also one that waits for no answer.
 func TestExpiredAfterOffer(t *testing.T) {
 	t.Parallel()
 	for _, tt := range []struct {
 		name string
+		from agent.ID
 		held map[string]agent.Event
 		kind envelope.Kind
 		want string
 	}{
-		{"ended", map[string]agent.Event{"q-0": {Event: agent.EventStop, ID: "turn-0", Text: "said before"}}, envelope.KindReply, "said before"},
-		{"never taken", map[string]agent.Event{}, envelope.KindError, "it expired before the model had it"},
+		{"ended", agent.Owner, map[string]agent.Event{"q-0": {Event: agent.EventStop, ID: "turn-0", Text: "said before"}}, envelope.KindReply, "said before"},
+		{"never taken", agent.Owner, map[string]agent.Event{}, envelope.KindError, "not delivered to agent1: it expired"},
+		{"never taken, from an agent", agent.Root, map[string]agent.Event{}, envelope.KindError, "not delivered to agent1: it expired"},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			t.Parallel()
 			p := mustPost(t)
-			e := envelope.Envelope{ID: "q-0", From: agent.Owner, To: me, Text: "?", Expires: time.Now().Add(-time.Second)}
+			e := envelope.Envelope{ID: "q-0", From: tt.from, To: me, Text: "?", Expires: time.Now().Add(-time.Second)}
 			p.drop(e)
 			if err := courier.Owe(p.home, me, e); err != nil {
 				t.Fatal(err)
@@ -314,9 +318,13 @@ func TestExpiredAfterOffer(t *testing.T) {
 			l.queue.Put(courier.Event{Event: agent.Event{Event: agent.EventSessionStart, Session: "c"}})
 			p.runLine(l)
 			testworld.Wait(p, "nothing owed", func() bool { return p.count(me, bus.Delivered) == 1 && p.owed() == "" })
-			list := p.answers(agent.Owner, "q-0")
-			if len(list) != 1 || list[0].Kind != tt.kind || list[0].Text != tt.want || len(l.said()) > 0 {
+			list := p.answers(tt.from, "q-0")
+			if len(list) != 1 || list[0].Kind != tt.kind || !strings.HasPrefix(list[0].Text, tt.want) || len(l.said()) > 0 {
 				t.Errorf("answers: %+v, want one %s %q; offered %q", list, tt.kind, tt.want, l.said())
+			}
+			filed, err := p.bus.Received(t.Context(), me, "q-0")
+			if unread := tt.kind == envelope.KindError; err != nil || len(filed) != 1 || (filed[0].Reason == why.Expired) != unread {
+				t.Errorf("filed: %+v, %v; want unread: %v", filed, err, unread)
 			}
 		})
 	}

@@ -90,7 +90,7 @@ func (m *Courier) load(ctx context.Context, f *flight, list []*bus.Delivery) boo
 			continue
 		}
 		if !m.doubts[e.ID] && (late || o.Start != m.o.Start || !m.traits.Queues) { // accepted by a program, or over a connection, that has died since
-			done, err := m.resume(ctx, o, e)
+			done, err := m.resume(ctx, o, e, d)
 			if err != nil {
 				return false
 			}

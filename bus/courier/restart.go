@@ -190,12 +190,13 @@ func (m *Courier) restoreOne(ctx context.Context, o owed) (done bool, err error)
 	case place != bus.Delivered && !m.doubt(o):
 		return false, nil // it is offered again, possibly later
 	}
-	return m.resume(ctx, o, e)
+	return m.resume(ctx, o, e, nil)
 }
 
 // resume continues with a message that was accepted by a program that has died since;
-// it returns true if nothing more is owed about it.
-func (m *Courier) resume(ctx context.Context, o owed, e envelope.Envelope) (done bool, err error) {
+// it returns true if nothing more is owed about it. d is its delivery if it is not filed:
+// if it has expired, and the model never had it, it is filed unread.
+func (m *Courier) resume(ctx context.Context, o owed, e envelope.Envelope, d *bus.Delivery) (done bool, err error) {
 	var p past
 	if known := m.past[o.ID]; known != nil {
 		p = *known
@@ -220,13 +221,6 @@ func (m *Courier) resume(ctx context.Context, o owed, e envelope.Envelope) (done
 		end, ok = agent.Event{Event: agent.EventStopFailed, Text: fmt.Sprintf("it was cut off %d times and is not tried again", m.traits.Losses)}, true
 		m.o.Log("give up "+naming(o.ID, o.From), errors.New(end.Text))
 	}
-	held, err := false, error(nil)
-	if !ok && !running {
-		held, err = m.holds(ctx, o.ID)
-		if ok = err == nil && !held && expired(e); ok {
-			end = agent.Event{Event: agent.EventStop, Error: "expired", Text: "it expired before the model had it"}
-		}
-	}
 	if ok {
 		if !o.Wants {
 			return true, nil
@@ -244,9 +238,14 @@ func (m *Courier) resume(ctx context.Context, o owed, e envelope.Envelope) (done
 		m.ledger.took(o.ID, o.turn)
 		return false, nil
 	}
+	held, err := m.holds(ctx, o.ID)
 	switch {
 	case err != nil:
 		return false, err
+	case !held && d != nil && expired(e):
+		err = d.Expire()
+		m.trouble("file expired mail", err)
+		return err == nil, err
 	case !held:
 		m.lost = append(m.lost, lost{o, envelope.Render(e, time.Now()), e})
 	case o.Wants:
