@@ -128,49 +128,68 @@ var ErrIdle = errors.New("no turn is running")
 func (s *Session) Interrupt(ctx context.Context) error {
 	s.hands.Lock()
 	defer s.hands.Unlock()
-	r, err := FindSession(s.ConfigDir, s.PID)
+	before := s.known()
+	r, err := s.running()
 	if err != nil {
 		return err
 	}
-	switch {
-	case r.Status == statusWaiting:
-		return fmt.Errorf("%s: waiting for an answer (%s)", s.Agent, r.WaitingFor)
-	case r.Status != statusBusy:
-		return fmt.Errorf("%s: %w", s.Agent, ErrIdle)
-	case s.Pane == nil:
+	if s.Pane == nil {
 		return fmt.Errorf("%s: no pane", s.Agent)
 	}
-	ended := func() bool {
-		r, err := FindSession(s.ConfigDir, s.PID)
-		return err != nil || r.Status != statusBusy
+	began := r.StatusMS
+	over := func() bool { // or it waits, or what runs is the next turn
+		r, err = s.running()
+		return err != nil || s.known().ended != before.ended
 	}
-	began := time.UnixMilli(r.StatusMS)
-	until(ctx, beginPatience-time.Since(began), func() bool {
+	until(ctx, min(beginPatience, beginPatience-time.Since(time.UnixMilli(began))), func() bool {
 		f := s.known()
 		held, _ := TurnEnd(s.transcript(), "", f.turn)
-		return f.prompted >= r.StatusMS && held.ID != "" || ended()
+		return f.prompted >= began && held.ID != "" || over()
 	})
 	last := s.known()
-	if ended() {
-		return nil
+	var unpressed error
+	gone := over()
+	if !gone {
+		if err := s.Pane.Keys(ctx, "Escape"); err != nil {
+			return err
+		}
+		gone = until(ctx, interruptPatience, func() bool {
+			if over() {
+				return true
+			}
+			if f := s.known(); f.prompted != last.prompted {
+				again := f.prompt == last.prompt
+				last = f
+				if again {
+					unpressed = s.Pane.Keys(ctx, "Escape")
+				}
+			}
+			return unpressed != nil
+		})
 	}
-	if err := s.Pane.Keys(ctx, "Escape"); err != nil {
+	switch {
+	case unpressed != nil:
+		return unpressed
+	case !gone:
+		return fmt.Errorf("%s: still busy %v after an Escape", s.Agent, interruptPatience)
+	case r.Status == statusWaiting:
 		return err
 	}
-	over := until(ctx, interruptPatience, func() bool {
-		if f := s.known(); f.prompted != last.prompted {
-			again := f.prompt == last.prompt
-			last = f
-			if again {
-				err = s.Pane.Keys(ctx, "Escape")
-			}
-		}
-		return err != nil || ended()
-	})
-	if err == nil && !over {
-		return fmt.Errorf("%s: still busy %v after an Escape", s.Agent, interruptPatience)
+	return nil
+}
+
+// running returns what the registry shows of a running turn, and an error if there is none
+// or it waits for an answer.
+func (s *Session) running() (Registered, error) {
+	r, err := FindSession(s.ConfigDir, s.PID)
+	switch {
+	case err != nil:
+	case r.Status == statusWaiting:
+		err = fmt.Errorf("%s: waiting for an answer (%s)", s.Agent, r.WaitingFor)
+	case r.Status != statusBusy:
+		err = fmt.Errorf("%s: %w", s.Agent, ErrIdle)
 	}
-	return err
+	return r, err
 }
 
 // untilTick is how often until checks.

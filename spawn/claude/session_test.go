@@ -560,3 +560,52 @@ func TestInterruptEarly(t *testing.T) {
 		t.Errorf("Interrupt = %v, keys %v, want two Escapes", err, s.keys)
 	}
 }
+
+// TestInterruptMeanwhile: the turn ends, or waits for an answer, while an interrupt waits
+// until it has begun or ended. An Escape would mean something else then.
+func TestInterruptMeanwhile(t *testing.T) {
+	t.Parallel()
+	const asks = `,"status":"waiting","waitingFor":"dialog open"`
+	for _, tt := range []struct {
+		name string
+		from int64        // when its status became busy
+		does func(*still) // while it is being waited for
+		then func(*still) // at an Escape
+		keys int
+		want string
+	}{
+		{"a dialog opens", 0, func(s *still) { s.register(asks) }, nil, 0, "waiting for an answer"},
+		{"the next turn runs", 0, func(s *still) {
+			now := time.Now().UnixMilli()
+			s.happened(agent.Event{Event: agent.EventStop, MS: now}, agent.Event{Event: agent.EventPrompt, MS: now + 1, Text: "next"})
+			s.register(fmt.Sprintf(`,"status":"busy","statusUpdatedAt":%d`, now))
+		}, nil, 0, ""},
+		{"the clock is set back", time.Hour.Milliseconds(), nil, func(s *still) { s.register(`,"status":"idle"`) }, 1, ""},
+		{"it begins again, and a dialog opens", -time.Hour.Milliseconds(), nil, func(s *still) {
+			s.happened(agent.Event{Event: agent.EventPrompt, MS: time.Now().UnixMilli(), Text: "this"})
+			s.register(asks)
+		}, 1, "waiting for an answer"},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			t.Parallel()
+			s := mustStill(t)
+			s.happened(agent.Event{Event: agent.EventPrompt, MS: 1, Text: "this"})
+			s.register(fmt.Sprintf(`,"status":"busy","statusUpdatedAt":%d`, time.Now().UnixMilli()+tt.from))
+			if tt.then != nil {
+				s.typed = func(...string) { tt.then(s) }
+			} else {
+				does := time.AfterFunc(200*time.Millisecond, func() { tt.does(s) })
+				defer does.Stop()
+			}
+			ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+			defer cancel()
+			err := s.Interrupt(ctx)
+			if len(s.keys) != tt.keys || tt.want == "" && err != nil || tt.want != "" && (err == nil || !strings.Contains(err.Error(), tt.want)) {
+				t.Errorf("Interrupt = %v, keys %v, want %q and %d keys", err, s.keys, tt.want, tt.keys)
+			}
+			if ctx.Err() != nil {
+				t.Error("it waited for ever")
+			}
+		})
+	}
+}
