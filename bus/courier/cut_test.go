@@ -7,6 +7,7 @@ import (
 	"path/filepath"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -26,6 +27,9 @@ type line struct {
 	// takes decides what becomes of the nth offer, counted from 1.
 	takes func(n int) fate
 	wants func(envelope.Envelope) bool // nil: the usual ones
+	stop  func(n int)                  // the nth interrupt; nil: nothing
+
+	queues bool
 
 	mu    sync.Mutex
 	stops int // calls of Interrupt
@@ -43,11 +47,12 @@ const (
 	lostDone        // it does, and the turn had ended
 	lostRuns        // its turn runs on, and is told of over the next connection
 	runs            // its turn does not end
+	waits           // nor has it begun
 )
 
 func (l *line) Traits() courier.Traits {
 	return courier.Traits{
-		Name: "line", Wants: l.wants, Batch: 1, BatchBytes: 1 << 20, Text: 1 << 20, Leaves: true, Losses: 3,
+		Name: "line", Wants: l.wants, Queues: l.queues, Batch: 1, BatchBytes: 1 << 20, Text: 1 << 20, Leaves: true, Losses: 3,
 		Pace: courier.Pace{
 			Unseen: []time.Duration{time.Minute}, Busy: 5 * time.Millisecond, Idle: 20 * time.Millisecond,
 			Told: 50 * time.Millisecond, Silent: time.Minute, Begins: time.Minute,
@@ -83,6 +88,8 @@ func (l *line) Offer(_ context.Context, o courier.Offer) error {
 	case runs:
 		l.queue.Put(courier.Event{Event: agent.Event{Event: agent.EventPrompt, ID: turn, IDs: o.About}})
 		return nil
+	case waits:
+		return nil
 	case lostDone:
 		l.held[id] = stop
 		l.queue.Put(cut)
@@ -109,8 +116,12 @@ func (l *line) Ended(_ context.Context, id, _ string) (agent.Event, bool, error)
 
 func (l *line) Interrupt(context.Context, agent.ID) error {
 	l.mu.Lock()
-	defer l.mu.Unlock()
 	l.stops++
+	n := l.stops
+	l.mu.Unlock()
+	if l.stop != nil {
+		l.stop(n)
+	}
 	return nil
 }
 
@@ -334,13 +345,22 @@ func TestExpiredAfterOffer(t *testing.T) {
 // begins a moment later.
 func TestCancelBetweenTurns(t *testing.T) {
 	t.Parallel()
-	p := mustPost(t)
-	cancel := func(id string) {
-		p.drop(envelope.Envelope{ID: id, From: agent.Owner, To: me, Kind: envelope.KindCancel, Text: "stop"})
+	for _, queues := range []bool{false, true} {
+		t.Run(fmt.Sprintf("queues %v", queues), func(t *testing.T) {
+			t.Parallel()
+			cancelBetweenTurns(t, queues)
+		})
 	}
-	l := &line{queue: courier.NewQueue("start"), takes: func(int) fate { return runs }, held: make(map[string]agent.Event)}
+}
+
+func cancelBetweenTurns(t *testing.T, queues bool) {
+	p := mustPost(t)
+	l := &line{queue: courier.NewQueue("start"), takes: func(int) fate { return runs }, held: make(map[string]agent.Event), queues: queues}
+	if queues { // it begins later
+		l.takes = func(int) fate { return waits }
+	}
 	l.wants = func(e envelope.Envelope) bool { // the message is about to be offered
-		cancel("c-0")
+		p.dropCancel("c-0")
 		p.drop(envelope.Envelope{ID: "s-0", From: agent.Root, To: me, Kind: envelope.KindShutdown, Text: "another start's", Start: "other"})
 		testworld.Wait(p, "the cancel taken, and what came after it", func() bool { return p.count(me, bus.Delivered) == 2 })
 		return courier.WantsAnswer(e)
@@ -352,9 +372,50 @@ func TestCancelBetweenTurns(t *testing.T) {
 	if l.interrupted() > 0 {
 		t.Error("the next turn was interrupted")
 	}
+	l.queue.Put(courier.Event{Event: agent.Event{Event: agent.EventPrompt, ID: "turn-1", IDs: []string{"q-0"}}})
 	testworld.Wait(p, "the turn", func() bool { return p.count(me, bus.Delivered) == 3 })
-	cancel("c-1")
+	p.dropCancel("c-1")
 	testworld.Wait(p, "an interrupt", func() bool { return l.interrupted() == 1 })
+}
+
+// TestCancelTwice: a cancel that comes while the turn is being ended is about that turn,
+// not about the next one.
+func TestCancelTwice(t *testing.T) {
+	t.Parallel()
+	p := mustPost(t)
+	l := &line{queue: courier.NewQueue("start"), takes: func(int) fate { return runs }, held: make(map[string]agent.Event)}
+	begun := func() int { return len(l.said()) }
+	var most atomic.Int32
+	var running atomic.Int32
+	l.stop = func(n int) {
+		most.Store(max(most.Load(), running.Add(1)))
+		defer running.Add(-1)
+		if n == 1 {
+			p.dropCancel("c-1")
+			p.drop(envelope.Envelope{ID: "q-1", From: agent.Owner, To: me, Text: "?"})
+			testworld.Wait(p, "the second cancel taken", func() bool { return p.count(me, bus.Delivered) == 3 })
+			l.queue.Put(courier.Event{Event: agent.Event{Event: agent.EventStopFailed, ID: "turn-1", Error: courier.Interrupted}})
+			return
+		}
+		testworld.Wait(p, "the first turn's end", func() bool { return len(p.answers(agent.Owner, "q-0")) == 1 })
+		if begun() != 1 {
+			t.Error("the next turn was to be interrupted")
+		}
+	}
+	l.queue.Put(courier.Event{Event: agent.Event{Event: agent.EventSessionStart, Session: "c"}})
+	p.runLine(l)
+	p.drop(envelope.Envelope{ID: "q-0", From: agent.Owner, To: me, Text: "?"})
+	testworld.Wait(p, "the turn", func() bool { return p.count(me, bus.Delivered) == 1 })
+	p.dropCancel("c-0")
+	testworld.Wait(p, "the next turn", func() bool { return begun() == 2 && running.Load() == 0 })
+	if n, at := l.interrupted(), most.Load(); n != 2 || at != 1 {
+		t.Errorf("%d interrupts, %d at a time", n, at)
+	}
+}
+
+func (p *post) dropCancel(id string) {
+	p.Helper()
+	p.drop(envelope.Envelope{ID: id, From: agent.Owner, To: me, Kind: envelope.KindCancel, Text: "stop"})
 }
 
 // TestQueueBeforeRun: what a program has told before the courier runs is news to

@@ -14,6 +14,10 @@ func (m *Courier) loop(ctx context.Context) error {
 	timer := time.NewTimer(0)
 	defer timer.Stop()
 	for {
+		cancels := m.cancels
+		if m.stopping {
+			cancels = nil
+		}
 		select {
 		case <-ctx.Done():
 			return nil
@@ -22,7 +26,7 @@ func (m *Courier) loop(ctx context.Context) error {
 			m.got(b)
 		case f := <-m.asks:
 			f()
-		case c := <-m.cancels:
+		case c := <-cancels:
 			m.interrupt(ctx, c)
 		case <-timer.C:
 		}
@@ -48,12 +52,14 @@ func (m *Courier) got(b batch) {
 }
 
 // interrupt ends the running turn, unless that began after the cancel had come. Nothing is
-// offered meanwhile: the next turn is not meant.
+// offered meanwhile, nor before another cancel that came meanwhile: the next turn is not
+// meant.
 func (m *Courier) interrupt(ctx context.Context, c cancel) {
 	m.trouble("events", m.o.Events.Read(func(e Event) { m.event(ctx, e) }))
 	came, now := c.at.UnixMilli(), time.Now().UnixMilli()
 	later := func(ms int64) bool { return ms > came && ms <= now } // else a clock was set back
-	if f := m.flight; f != nil && f.pushed.After(c.at) && !m.traits.Queues || m.open && later(m.opened) {
+	none := !m.traits.Queues || !m.open && !m.busy()               // a turn that a text could wait for
+	if f := m.flight; f != nil && f.pushed.After(c.at) && none || m.open && later(m.opened) {
 		m.o.Log("cancel from "+string(c.by)+": its turn had ended before", nil)
 		return
 	}
@@ -63,10 +69,19 @@ func (m *Courier) interrupt(ctx context.Context, c cancel) {
 			m.o.Log("interrupt the turn", err)
 		}
 		select {
-		case m.asks <- func() { m.stopping = false }:
+		case m.asks <- func() { m.interrupted(ctx) }:
 		case <-ctx.Done():
 		}
 	})
+}
+
+func (m *Courier) interrupted(ctx context.Context) {
+	m.stopping = false
+	select {
+	case c := <-m.cancels:
+		m.interrupt(ctx, c)
+	default:
+	}
 }
 
 // step does what is due and returns when to run again at the latest.
