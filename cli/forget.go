@@ -166,7 +166,7 @@ func (a *app) takeWord(ctx context.Context, l *spawn.Launcher, notes []spawn.Rem
 		var lines []string
 		others := 0
 		for _, p := range list {
-			if home, ok := p.Env("NETSKY_HOME"); ok && home != l.Home.Root() {
+			if home, ok := p.Env("NETSKY_HOME"); ok && l.Home.IsOther(home) {
 				others++
 				continue
 			}

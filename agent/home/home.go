@@ -123,6 +123,14 @@ const (
 	DaemonSocket = "run/daemon.sock"
 )
 
+// IsOther reports whether dir is there and not this home, which may have been moved, or
+// have other paths.
+func (h Dir) IsOther(dir string) bool {
+	own, err := os.Stat(h.dir)
+	there, derr := os.Stat(dir)
+	return err == nil && derr == nil && !os.SameFile(own, there)
+}
+
 // Mailbox returns the directory of an address on the bus.
 func Mailbox(id agent.ID) string { return Channels + "/" + string(id) }
 
