@@ -120,6 +120,7 @@ func TestCheck(t *testing.T) {
 		{"netsky status --width 80", "status: --width needs --line; `netsky status --help` lists the options"},
 		{"netsky status -w --json", "status: --watch does not go with --json; "},
 		{"netsky status --line -v", "status: --line does not go with --verbose; "},
+		{"netsky ls --line --json", "ls: --line does not go with --json; "},
 		{"netsky status --line=false -v", ""},
 		{"netsky inbox --cursor x", "inbox: --cursor needs --sent; "},
 		{"netsky channel send agent1 hi --timeout 5s", "channel send: --timeout needs --wait; "},

@@ -185,8 +185,10 @@ func Check(a *cli.App, rules map[string][]Rule, args []string) error {
 		return nil
 	}
 	verb, flags := strings.Join(l.Verbs, " "), a.Flags
-	if l.Command != nil {
+	of := verb
+	if n := len(l.Verbs); l.Command != nil {
 		flags = l.Command.Flags
+		of = strings.Join(append(l.Verbs[:n-1:n-1], l.Command.Name), " ") // not its alias
 	}
 	wrong := func(format string, args ...any) error {
 		text := fmt.Sprintf(format, args...)
@@ -231,7 +233,7 @@ func Check(a *cli.App, rules map[string][]Rule, args []string) error {
 			return wrong("%s %q: %s", Dashes(name), value, must)
 		}
 	}
-	for _, r := range rules[verb] {
+	for _, r := range rules[of] {
 		switch {
 		case !set[r.Option]:
 		case r.Needs != "" && !set[r.Needs]:
