@@ -79,9 +79,13 @@ func (p page) eval(js string) (text string) {
 			Value json.RawMessage `json:"value"`
 		} `json:"result"`
 	}
-	p.must(chromedp.Do(p.ctx, chromedp.Func(func(ctx context.Context, t *chromedp.Target) error {
+	err := chromedp.Do(p.ctx, chromedp.Func(func(ctx context.Context, t *chromedp.Target) error {
 		return t.Call(ctx, "Runtime.evaluate", map[string]any{"expression": "String(" + js + ")", "returnByValue": true}, &r)
-	})))
+	}))
+	if err != nil && strings.Contains(err.Error(), "Inspected target navigated") {
+		return ""
+	}
+	p.must(err)
 	if len(r.Result.Value) > 0 {
 		p.must(json.Unmarshal(r.Result.Value, &text))
 	}
