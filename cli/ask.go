@@ -65,12 +65,12 @@ func (a *app) ask(c *cli.Context) error {
 	if err != nil {
 		a.warn("%v", err)
 	}
-	up := list.Find(to).Alive()
-	if !up && !c.Bool("queue") {
-		return spawn.NeedsUp(list.Find(to), "not sent (--queue sends it anyway)")
+	st := list.Find(to)
+	if !st.Alive() && !c.Bool("queue") {
+		return spawn.NeedsUp(st, "not sent (--queue sends it anyway)")
 	}
 	_, tty := console.Width(a.err)
-	q := ask.Question{Launcher: l, From: self, To: to, Text: text, Up: up, Limit: c.Duration("wait"), Warn: a.warn, Say: func(format string, args ...any) {
+	q := ask.Question{Launcher: l, From: self, To: to, Text: text, Up: st.Alive(), Start: st.Start, Limit: c.Duration("wait"), Warn: a.warn, Say: func(format string, args ...any) {
 		if tty {
 			a.warn(format, args...)
 		}

@@ -248,6 +248,13 @@ func InHand(h home.Dir, of agent.ID) string {
 	return l.file.Owed[len(l.file.Owed)-1].ID
 }
 
+// Owes reports whether the message is still to be answered or given to the model again, by
+// the agent's courier or its next one. A ledger that can't be read is still owed.
+func Owes(h home.Dir, of agent.ID, id string) bool {
+	l := newLedger(h, of)
+	return l.load() != nil || l.index(id, "") >= 0
+}
+
 // Owe puts a message into an agent's ledger that was given to its program in another
 // way: the next courier answers it, or gives it to the model again. The caller must
 // hold the agent's lock, as a courier reads the ledger when it starts.

@@ -13,6 +13,7 @@ import (
 	"netsky/agent"
 	"netsky/agent/home"
 	"netsky/bus"
+	"netsky/bus/courier"
 	"netsky/bus/envelope"
 	"netsky/internal/advice"
 	"netsky/spawn"
@@ -23,7 +24,8 @@ type Question struct {
 	Launcher *spawn.Launcher
 	From, To agent.ID
 	Text     string
-	Up       bool // the agent has been seen alive
+	Up       bool   // the agent has been seen alive
+	Start    string // its start id then
 	Limit    time.Duration
 	Say      func(format string, args ...any) // reports progress
 	Warn     func(format string, args ...any) // reports what a person has to do
@@ -139,15 +141,34 @@ func (p *Question) progress(ctx context.Context) error {
 	}
 	switch {
 	case st.Alive():
-		p.Up, p.gone = true, time.Time{}
+		again := p.Up && p.Start != "" && p.Start != st.Start
+		p.Up, p.Start, p.gone = true, st.Start, time.Time{}
+		if again {
+			return p.restarted(ctx)
+		}
 	case !p.Up: // --queue: it may wait
-	case p.gone.IsZero() || p.handled():
+	case p.gone.IsZero() || p.atWork():
 		p.gone = time.Now()
 	case time.Since(p.gone) >= mourning:
 		return advice.With(unanswered("%s is %s and has not answered; the message %s is %s; an answer after its next start will be in `netsky inbox`",
 			p.To, st.How(), p.id, p.whereabouts()), "`netsky agent %s` starts it", p.To.N())
 	}
 	return nil
+}
+
+// restarted reports that the agent has been started again, with an error if its new start
+// does nothing about the message.
+func (p *Question) restarted(ctx context.Context) error {
+	owed := courier.Owes(p.Launcher.Home, p.To, p.id) // until the answer is sent
+	if place := p.whereabouts(); owed || place == waits || place == handled {
+		p.Warn("%s was ended and started again; its new start answers the message, or gets it again", p.To)
+		return nil
+	}
+	if _, found, err := p.Launcher.Bus.FindAnswer(ctx, p.From, p.id, p.sent); found || err != nil {
+		return nil // it is read next
+	}
+	return unanswered("%s was ended and started again, and has not answered; the message %s is %s, and its new start does not know of it",
+		p.To, p.id, p.whereabouts())
 }
 
 // arrived reports, once, that the agent has the message.
@@ -177,11 +198,16 @@ func (p *Question) permission() string {
 	return "; `netsky approve " + q.Code + "` allows it, with --deny it denies it"
 }
 
-// handled reports whether an up or a down is running.
-func (p *Question) handled() bool {
+// atWork reports whether an up or a down is running.
+func (p *Question) atWork() bool {
 	_, ok := p.Launcher.Home.LockHolder(home.UpLock)
 	return ok
 }
+
+const (
+	waits   = "waiting in its inbox"
+	handled = "being handled"
+)
 
 func (p *Question) whereabouts() string {
 	e, err := p.Launcher.Bus.Find(p.To, p.file)
@@ -190,12 +216,12 @@ func (p *Question) whereabouts() string {
 	}
 	switch e.Place {
 	case bus.Inbox:
-		return "waiting in its inbox"
+		return waits
 	case bus.Claimed:
 		if !p.gone.IsZero() || !p.Up {
 			return "not finished: its next start gets it again"
 		}
-		return "being handled"
+		return handled
 	}
 	return string(e.Place)
 }

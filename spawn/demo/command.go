@@ -19,12 +19,20 @@ const help = `/delegate ADDRESS TEXT  send TEXT to an agent as a brief, report i
 /help                   this list
 anything else           is answered by repeating it`
 
+const hangs = "/hang"
+
+// split splits a text after its first word.
+func split(text string) (word, rest string) {
+	text = strings.TrimSpace(text)
+	if i := strings.IndexAny(text, " \t\n"); i >= 0 {
+		return text[:i], strings.TrimSpace(text[i:])
+	}
+	return text, ""
+}
+
 // command obeys a text that begins with a slash.
 func (d *demo) command(ctx context.Context, q request, text string) (outcome, error) {
-	name, rest := text, ""
-	if i := strings.IndexAny(text, " \t\n"); i >= 0 {
-		name, rest = text[:i], strings.TrimSpace(text[i:])
-	}
+	name, rest := split(text)
 	switch name {
 	case "/delegate":
 		return d.delegate(ctx, q, rest)
@@ -36,8 +44,8 @@ func (d *demo) command(ctx context.Context, q request, text string) (outcome, er
 		return d.dialog(ctx, rest)
 	case "/crash":
 		return crash(rest), nil
-	case "/hang":
-		return outcome{silent: true, after: d.hang}, nil
+	case hangs:
+		return outcome{silent: true, endless: true, after: d.hang}, nil
 	case "/help":
 		return outcome{text: help}, nil
 	}
@@ -115,9 +123,11 @@ func crash(arg string) outcome {
 }
 
 // hang shows no sign of life, not even for a request to shut down, until ctx ends. The
-// message that asked for it has been filed, so the next start is fine.
+// message that asked for it is filed before, and still owed an answer: the next start
+// gives it, as Ended reports how it ended.
 func (d *demo) hang(ctx context.Context) error {
 	d.be(ctx, agent.Busy, "/hang")
+	d.look(ctx) // between two looks the courier reads its events
 	d.pane.note("hanging from now on")
 	d.stop()
 	<-ctx.Done()

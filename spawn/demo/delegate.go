@@ -140,10 +140,7 @@ func (d *demo) hitBack(ctx context.Context, e envelope.Envelope, n int) error {
 
 // target splits an address from the text after it.
 func target(arg string) (agent.ID, string, error) {
-	word, text := arg, ""
-	if i := strings.IndexAny(arg, " \t\n"); i >= 0 {
-		word, text = arg[:i], strings.TrimSpace(arg[i:])
-	}
+	word, text := split(arg)
 	id, err := agent.ParseArg(word)
 	return id, text, err
 }

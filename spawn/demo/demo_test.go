@@ -197,7 +197,7 @@ func TestHang(t *testing.T) {
 	t.Parallel()
 	w := mustWorld(t, "agent1")
 	p := w.play("agent1")
-	w.tell("agent1", "/hang")
+	hung := w.tell("agent1", "/hang")
 	p.shows("hanging from now on")
 	if got := w.report("agent1"); got.State != agent.Busy || got.Detail != "/hang" {
 		t.Errorf("hanging: %+v", got)
@@ -208,8 +208,13 @@ func TestHang(t *testing.T) {
 	if err := p.end(); !errors.Is(err, context.Canceled) {
 		t.Errorf("Run = %v, want that it was cancelled", err)
 	}
-	w.play("agent1")
+	p = w.play("agent1")
+	w.answered(hung, envelope.KindError, "was ended while it hung")
 	w.answered(unread, envelope.KindReply, "hello?")
+	p.stop()
+	p.end()
+	w.play("agent1")
+	w.answered(w.tell("agent1", "once more"), envelope.KindReply, "once more") // and nothing before it
 }
 
 // shutdown asks one start of an agent to end, as `netsky down` does.

@@ -22,6 +22,8 @@ type outcome struct {
 	failed bool                            // it is an error
 	silent bool                            // there is none, or not yet
 	after  func(ctx context.Context) error // to do when the message is settled
+
+	endless bool // the turn does not end: after is done at once
 }
 
 // receive handles one message. The courier files it and sends the answer: it gets both
@@ -36,13 +38,18 @@ func (d *demo) receive(ctx context.Context, o courier.Offer) error {
 	if err != nil {
 		return err
 	}
-	settled := d.answering(e, out)
 	number := agent.NewStart()
+	begin := courier.Event{Event: agent.Event{Event: agent.EventPrompt, ID: number, IDs: o.About}}
+	if out.endless {
+		d.queue.Put(begin)
+		return out.after(ctx)
+	}
+	settled := d.answering(e, out)
 	end := courier.Event{Event: agent.Event{Event: agent.EventStop, ID: number, Text: out.text}, Deferred: out.silent}
 	if out.failed {
 		end.Error = "refused"
 	}
-	d.queue.Put(courier.Event{Event: agent.Event{Event: agent.EventPrompt, ID: number, IDs: o.About}}, end)
+	d.queue.Put(begin, end)
 	if out.after == nil {
 		return nil
 	}

@@ -3,6 +3,7 @@ package demo
 import (
 	"context"
 	"errors"
+	"fmt"
 	"sync"
 	"time"
 
@@ -123,8 +124,16 @@ func (p program) State(context.Context) courier.Condition {
 
 func (program) Holds(context.Context, string) (bool, error) { return false, nil }
 
-func (program) Ended(context.Context, string, string) (e agent.Event, ok bool, err error) {
-	return e, false, nil
+// Ended knows of a /hang, whose turn does not end before the program does. Another turn
+// leaves its message claimed until it ends, so that it is offered again.
+func (p program) Ended(ctx context.Context, id, _ string) (e agent.Event, ok bool, err error) {
+	list, err := p.d.Bus.Received(ctx, p.d.Agent, id)
+	for _, m := range list {
+		if name, _ := split(m.Envelope.Text); m.Err == nil && name == hangs {
+			return agent.Event{Event: agent.EventStopFailed, Text: fmt.Sprintf("%s (demo) was ended while it hung, as the message told it to", p.d.Agent)}, true, nil
+		}
+	}
+	return e, false, err
 }
 
 func (p program) Interrupt(_ context.Context, by agent.ID) error {
