@@ -58,7 +58,7 @@ func (b *Bus) check(r *brake.Ring, e *envelope.Envelope, inbox *disk.Handle) err
 	// An agent that answers this error is refused again, and then nobody waits.
 	if first && (e.To == agent.Owner || e.Hops <= brake.MaxHops+1) {
 		cause := envelope.Envelope{ID: e.InReplyTo, Thread: e.Thread, Hops: e.Hops - 1}
-		told := b.answer(e.From, e.To, envelope.KindError, cause, fmt.Sprintf("netsky refused the answer of %s: %s", e.From, fact))
+		told := b.answer(cause, envelope.Envelope{From: e.From, To: e.To, Kind: envelope.KindError, Text: fmt.Sprintf("netsky refused the answer of %s: %s", e.From, fact)})
 		if told != nil {
 			return fmt.Errorf("%w; could not notify %s: %w", err, e.To, told)
 		}

@@ -24,7 +24,7 @@ type shutdown struct {
 }
 
 // Turn marks a turn as running until done is called; done may be called twice. A shutdown
-// is acked when no turn runs, but within 45 s of its arrival.
+// is acked when no turn runs, or 45 s after its arrival as unfinished.
 func (r *Receiver) Turn() (done func()) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -241,9 +241,13 @@ func (r *Receiver) answerShutdown() time.Duration {
 	if busy && !late {
 		return time.Second
 	}
+	ack := envelope.Envelope{From: r.id, To: agent.Root, Kind: envelope.KindShutdownAck}
+	if busy {
+		ack.Extra = envelope.CutOff()
+	}
 	var left []*letter
 	for _, l := range r.shut.requests {
-		err := r.bus.answer(r.id, agent.Root, envelope.KindShutdownAck, *l.env, "")
+		err := r.bus.answer(*l.env, ack)
 		if err == nil {
 			err = r.file(l.name, *l.env)
 		}

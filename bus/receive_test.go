@@ -308,6 +308,12 @@ func TestShutdownWaitsForTheTurn(t *testing.T) {
 		if n := acks(); n != before+2 {
 			t.Errorf("%s: %d acks, want 2", end, n-before)
 		}
+		list, err := b.List(agent.Root, bus.Inbox, 0)
+		for _, e := range list[before:] {
+			if late := end == "45 s"; err != nil || e.Envelope.Unfinished() != late {
+				t.Errorf("%s: the ack says unfinished: %v, %v", end, !late, err)
+			}
+		}
 		mustConfirm(t, d) // what the turn was about can still be confirmed
 		mustDo(t, r.Close())
 		n, err := b.Drain(t.Context(), a1, 0, func(envelope.Envelope) error { return nil })

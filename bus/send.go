@@ -85,19 +85,18 @@ func (b *Bus) put(inbox int, e envelope.Envelope) (file string, err error) {
 	return file, nil
 }
 
-// answer sends netsky's own answer to an envelope of a mailbox. Its ID depends only on the
-// three, so sending it again has no effect. Brakes do not apply: there is at most one for
-// each message.
-func (b *Bus) answer(from, to agent.ID, kind envelope.Kind, cause envelope.Envelope, text string) error {
-	inbox, err := b.inbox(to)
+// answer sends netsky's own answer to an envelope of a mailbox. Its ID depends only on its
+// sender, its kind and that envelope, so sending it again has no effect. Brakes do not
+// apply: there is at most one for each message.
+func (b *Bus) answer(cause, e envelope.Envelope) error {
+	inbox, err := b.inbox(e.To)
 	if err != nil {
 		return err
 	}
 	defer b.cache.Put(inbox)
-	_, err = b.put(inbox.FD, envelope.Envelope{
-		ID: envelope.AnswerID(from, cause.ID, kind), From: from, To: to, Kind: kind, Text: text, Time: b.now(),
-		InReplyTo: cause.ID, Thread: cause.Thread, Hops: min(cause.Hops+1, envelope.MaxHops), Via: "code",
-	})
+	e.ID, e.Time, e.Via = envelope.AnswerID(e.From, cause.ID, e.Kind), b.now(), "code"
+	e.InReplyTo, e.Thread, e.Hops = cause.ID, cause.Thread, min(cause.Hops+1, envelope.MaxHops)
+	_, err = b.put(inbox.FD, e)
 	return err
 }
 

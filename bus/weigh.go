@@ -93,12 +93,15 @@ func (r *Receiver) tellSender(e envelope.Envelope, text string) error {
 			begins = min(begins, r.o.MaxText/16) // rendered it may be six times as long
 		}
 		cause := envelope.Envelope{ID: e.InReplyTo, Thread: e.Thread, Hops: e.Hops - 1}
-		return r.bus.answer(e.From, r.id, envelope.KindError, cause, fmt.Sprintf("the %s of %s was %s. It begins: %s", e.Kind, e.From, text, envelope.Cut(e.Text, begins)))
+		return r.bus.answer(cause, envelope.Envelope{
+			From: e.From, To: r.id, Kind: envelope.KindError,
+			Text: fmt.Sprintf("the %s of %s was %s. It begins: %s", e.Kind, e.From, text, envelope.Cut(e.Text, begins)),
+		})
 	}
 	if !e.Kind.Answerable() || e.From == r.id {
 		return nil
 	}
-	err := r.bus.answer(r.id, e.From, envelope.KindError, e, text)
+	err := r.bus.answer(e, envelope.Envelope{From: r.id, To: e.From, Kind: envelope.KindError, Text: text})
 	if errors.Is(err, ErrNoMailbox) {
 		return nil
 	}

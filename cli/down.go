@@ -24,13 +24,15 @@ func (a *app) downCommand() *cli.Command {
 		Name:      "down",
 		Usage:     "stop agent0 and the clones",
 		ArgsUsage: "[AGENT…]",
-		Description: "Asks each agent to finish its running turn, waits up to 60 s, then ends those that are left, with all their processes.\n" +
+		Description: "Asks each agent to finish its running turn, waits up to 45 s for that (60 s for one that does not respond), then ends\n" +
+			"them with all their processes.\n" +
 			"agentinfinity, the ticker and the daemon stay up unless you use --all. If you name agents, only those are ended:\n" +
 			"`netsky down 2` ends agent2, while `netsky up 2` starts two clones.\n" +
-			"Ctrl-C stops waiting and ends nothing: each agent that was asked still ends after its turn, unless `netsky up`\n" +
-			"withdraws the request first.\n\n" +
+			"Ctrl-C stops waiting and ends nothing: each agent that was asked still ends after its turn (on Codex or demo after 45 s\n" +
+			"at the latest), unless `netsky up` withdraws the request first.\n\n" +
 			"No file is removed: mail, records, conversations, prompts and workspaces stay, and `netsky up` continues from there.\n" +
-			"A turn that does not finish within 60 s is lost; with --force, every running turn is.",
+			"A turn that has not finished by then is cut off (with --force, every running turn is): its message goes to the\n" +
+			"agent's next start.",
 		Flags: []cli.Flag{
 			&cli.BoolFlag{Name: "force", Usage: "end them at once, without letting them finish"},
 			&cli.BoolFlag{Name: "all", Usage: "also end agentinfinity, the ticker and the daemon"},

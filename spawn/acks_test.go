@@ -21,6 +21,9 @@ func TestAcks(t *testing.T) {
 		ack   func(request string) envelope.Envelope
 		acked bool
 	}{
+		{"during a turn", func(r string) envelope.Envelope {
+			return envelope.Envelope{From: "agent3", Kind: envelope.KindShutdownAck, InReplyTo: r, Extra: envelope.CutOff()}
+		}, true},
 		{"the kind", func(r string) envelope.Envelope {
 			return envelope.Envelope{From: "agent3", Kind: envelope.KindShutdownAck, InReplyTo: r, Text: "done"}
 		}, true},
@@ -65,6 +68,9 @@ func TestAcks(t *testing.T) {
 			want := "asked timeout ended"
 			if c.acked {
 				want = "asked acked ended"
+			}
+			if c.name == "during a turn" {
+				want = "asked unfinished ended"
 			}
 			if got := steps(log)["agent3"]; err != nil || got != want {
 				t.Errorf("%s %v, want %s", got, err, want)

@@ -35,15 +35,16 @@ type DownOptions struct {
 type DownStep string
 
 const (
-	DownAsked   DownStep = "asked"   // the shutdown request is in its inbox
-	DownUnasked DownStep = "unasked" // it could not be asked; see Err
-	DownClosed  DownStep = "closed"  // its session or program was gone before it was ended
-	DownAcked   DownStep = "acked"   // it acked; its session is being ended
-	DownTimeout DownStep = "timeout" // no ack in time; being ended
-	DownLeft    DownStep = "left"    // no ack yet when down was interrupted: it runs until its turn ends
-	DownEnded   DownStep = "ended"   // its session and processes are gone
-	DownFailed  DownStep = "failed"  // it could not be ended; see Err
-	DownWarning DownStep = "warning" // Err, which stopped nothing
+	DownAsked      DownStep = "asked"      // the shutdown request is in its inbox
+	DownUnasked    DownStep = "unasked"    // it could not be asked; see Err
+	DownClosed     DownStep = "closed"     // its session or program was gone before it was ended
+	DownAcked      DownStep = "acked"      // it acked; its session is being ended
+	DownUnfinished DownStep = "unfinished" // it acked, as a receiver does after 45 s, but its turn still runs; being ended
+	DownTimeout    DownStep = "timeout"    // no ack in time; being ended
+	DownLeft       DownStep = "left"       // no ack yet when down was interrupted: it runs until its turn ends
+	DownEnded      DownStep = "ended"      // its session and processes are gone
+	DownFailed     DownStep = "failed"     // it could not be ended; see Err
+	DownWarning    DownStep = "warning"    // Err, which stopped nothing
 )
 
 // DownProgress is one step that down reports. Agent is "" for the ticker and for what
@@ -52,7 +53,7 @@ type DownProgress struct {
 	Agent agent.ID
 	What  string // the session's name
 	Step  DownStep
-	After time.Duration // with DownTimeout
+	After time.Duration // with DownUnfinished and DownTimeout
 	Err   error
 }
 
@@ -200,7 +201,7 @@ func (d *down) say(t *target, step DownStep, err error) {
 	if step == DownFailed {
 		d.failed = append(d.failed, p)
 	}
-	if step == DownTimeout {
+	if step == DownTimeout || step == DownUnfinished {
 		p.After = time.Since(d.asked).Round(100 * time.Millisecond)
 	}
 	d.tell(p)
@@ -268,11 +269,12 @@ func (d *down) ask(ctx context.Context) {
 
 // downReasons are recorded as the reason why an agent ended.
 var downReasons = map[DownStep]string{
-	DownAsked:   "asked to finish",
-	DownUnasked: "could not be asked to finish",
-	DownClosed:  "closed by itself",
-	DownAcked:   "finished",
-	DownTimeout: "did not answer in time",
+	DownAsked:      "asked to finish",
+	DownUnasked:    "could not be asked to finish",
+	DownClosed:     "closed by itself",
+	DownAcked:      "finished",
+	DownUnfinished: "not finished in time",
+	DownTimeout:    "did not answer in time",
 }
 
 // retract withdraws the requests that nobody claimed, and files the acks that agent0 did

@@ -48,7 +48,7 @@ func (l *Launcher) Finish(ctx context.Context, st Status) (done bool, err error)
 	for _, p := range left[0] {
 		err = errors.Join(err, stays(p))
 	}
-	const reason = "down: finished by itself"
+	const reason = "down: ended by itself, as asked"
 	l.record(ctx,
 		store.EndSession{Start: st.Start, Actor: st.Agent, State: agent.Down, Reason: reason},
 		store.AddLog{Part: "down", Actor: st.Agent, About: st.Start, Text: reason},

@@ -12,7 +12,7 @@ import (
 )
 
 // DownWithin is how long an agent may take to ack or to exit. A receiver acks within 45 s
-// of the request, so the wait is longer than that; nothing waits longer.
+// of the request, finished or not, so the wait is longer than that; nothing waits longer.
 const DownWithin = 60 * time.Second
 
 const (
@@ -70,13 +70,10 @@ func (d *down) sweep(ctx context.Context, open []*target, last bool) (rest []*ta
 		case t.req == "":
 		case over[t] == paneGone:
 			d.say(t, DownClosed, nil)
-		case d.acks.Of(t.id, t.req):
-			d.say(t, DownAcked, nil)
+		case d.acked(t):
 		case over[t] == programGone:
 			// It may have acked just before it exited; the ack takes precedence.
-			if d.acks.Look(); d.acks.Of(t.id, t.req) {
-				d.say(t, DownAcked, nil)
-			} else {
+			if d.acks.Look(); !d.acked(t) {
 				d.say(t, DownClosed, nil)
 			}
 		case last:
@@ -96,13 +93,25 @@ func (d *down) sweep(ctx context.Context, open []*target, last bool) (rest []*ta
 	return rest
 }
 
+// acked reports whether the agent has acked, and reports how.
+func (d *down) acked(t *target) bool {
+	acked, unfinished := d.acks.Of(t.id, t.req)
+	switch {
+	case unfinished:
+		d.say(t, DownUnfinished, nil)
+	case acked:
+		d.say(t, DownAcked, nil)
+	}
+	return acked
+}
+
 // filed gives those that have acked a moment to file the request, which they do after the
 // ack: otherwise it would look unfinished.
 func (d *down) filed(done []*target) {
 	for end := time.Now().Add(filing); time.Now().Before(end); time.Sleep(2 * time.Millisecond) {
 		if !slices.ContainsFunc(done, func(t *target) bool {
 			n, err := d.l.Bus.Count(t.id, bus.Claimed)
-			return t.step == DownAcked && err == nil && n > 0
+			return (t.step == DownAcked || t.step == DownUnfinished) && err == nil && n > 0
 		}) {
 			return
 		}

@@ -13,7 +13,7 @@
 // message, or an error with the reason why there is none. One offer is in flight at a
 // time; messages that arrive meanwhile go into the next, so that each sender's messages
 // keep their order. What a brake or the system stops is retried. A shutdown is
-// acknowledged after the answers to what a turn took, or after 45 s.
+// acknowledged after the answers to what a turn took, or after 45 s as unfinished.
 //
 // # What a crash leaves
 //

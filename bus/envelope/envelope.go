@@ -257,3 +257,14 @@ func isLine(s string, limit int) bool {
 	}
 	return true
 }
+
+const unfinished = "unfinished"
+
+// CutOff returns the extra field of a shutdown_ack that was sent while a turn was still
+// running.
+func CutOff() map[string]json.RawMessage {
+	return map[string]json.RawMessage{unfinished: json.RawMessage("true")}
+}
+
+// Unfinished reports whether the envelope has that field.
+func (e Envelope) Unfinished() bool { return string(e.Extra[unfinished]) == "true" }

@@ -1,7 +1,9 @@
 package report
 
 import (
+	"fmt"
 	"slices"
+	"time"
 
 	"netsky/agent"
 	"netsky/spawn"
@@ -60,6 +62,8 @@ func (r *Down) Progress(p spawn.DownProgress) {
 		r.print("%s: closed by itself", p.What)
 	case spawn.DownAcked:
 		r.print("%s: finished", p.What)
+	case spawn.DownUnfinished:
+		r.print("%s", unfinished(p))
 	case spawn.DownLeft:
 		r.print("%s: asked to finish, still running", p.What)
 	case spawn.DownTimeout:
@@ -76,6 +80,10 @@ func (r *Down) Progress(p spawn.DownProgress) {
 	case spawn.DownWarning:
 		r.Warn("%s: %v", orAll(p.What), p.Err)
 	}
+}
+
+func unfinished(p spawn.DownProgress) string {
+	return fmt.Sprintf("%s: not finished after %v; its message goes to its next start", p.What, p.After.Round(time.Second))
 }
 
 func orAll(what string) string {
@@ -104,6 +112,8 @@ func Fresh(p Printer, st spawn.Status) func(spawn.DownProgress) {
 		case d.Step == spawn.DownAsked && st.State == agent.Busy:
 			p.Warn("%s is busy; waiting up to %v for its running turn to end (`netsky down %s --force` in another terminal ends it at once)",
 				d.What, spawn.DownWithin, d.What)
+		case d.Step == spawn.DownUnfinished:
+			p.Warn("%s", unfinished(d))
 		case d.Step == spawn.DownTimeout:
 			p.Warn("%s: no answer within %v; ending it", d.What, d.After)
 		case d.Step == spawn.DownUnasked:

@@ -61,16 +61,16 @@ func (a *Watch) Look() {
 }
 
 // Of reports whether the agent has acked the request: by kind, or in words, as a model
-// does that writes its own envelope.
-func (a *Watch) Of(id agent.ID, request string) bool {
+// does that writes its own envelope. unfinished reports that its turn was still running.
+func (a *Watch) Of(id agent.ID, request string) (acked, unfinished bool) {
 	for _, e := range a.mail {
 		switch {
 		case e.From != id:
 		case e.InReplyTo == request, e.ID == request && saysAck(e.Text):
-			return true
+			return true, e.Unfinished()
 		}
 	}
-	return false
+	return false, false
 }
 
 func saysAck(text string) bool { return strings.Contains(strings.ToLower(text), "shutdown ack") }
