@@ -103,7 +103,7 @@ func (l *Launcher) batch(ctx context.Context, o UpOptions, states Statuses, batc
 			return nil, err
 		}
 	}
-	if err := l.clear(ctx, before); err != nil {
+	if err := l.clear(ctx, before, states.together()); err != nil {
 		return nil, err
 	}
 	ready := make([]prepared, len(batch))

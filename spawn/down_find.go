@@ -52,10 +52,18 @@ func (d *down) find(ctx context.Context) error {
 			d.errs = append(d.errs, fmt.Errorf("%w; not ended", other))
 		}
 	}
+	var dead Statuses
 	var lost []*target // without a session; processes may remain
 	for _, st := range states {
 		if !pick(st.Agent) {
 			continue
+		}
+		if st.State == agent.Dead {
+			if d.locked && st.Lost {
+				_, err := d.l.noteLost(st.Agent, st.Start)
+				d.warn(st.Agent, err)
+			}
+			dead = append(dead, st)
 		}
 		if !d.l.settledDown(st) {
 			d.wanted = append(d.wanted, st.Agent)
@@ -72,6 +80,7 @@ func (d *down) find(ctx context.Context) error {
 			lost = append(lost, t)
 		}
 	}
+	d.l.recordDeaths(ctx, dead, false) // before this down is taken for their cause
 	if err := d.addLost(lost); err != nil {
 		return err
 	}

@@ -516,3 +516,72 @@ func TestDaemonOutlivesItsAgent(t *testing.T) {
 	w.down(spawn.DownOptions{AckWithin: 100 * time.Millisecond})
 	w.alive(daemon, "the daemon after down")
 }
+
+// A death that a down finds is recorded as one, and the agent is down since then.
+func TestDownFindsDeath(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	w.upReady(stays(), "agent1", "agent2", "agent3")
+	starts := map[string]string{}
+	for _, id := range []string{"agent1", "agent2", "agent3"} {
+		starts[id] = w.status(id).Start
+	}
+	for _, id := range []string{"agent1", "agent2"} {
+		k, err := w.home.LoadKeeper(agent.ID(id))
+		if err != nil {
+			t.Fatal(err)
+		}
+		victim := k.Own
+		if id == "agent2" {
+			victim = k.Process
+		}
+		if err := victim.Signal(syscall.SIGKILL); err != nil {
+			t.Fatal(err)
+		}
+		testworld.Wait(t, id+" dead", func() bool { return w.status(id).State == agent.Dead })
+	}
+	before := time.Now().Add(-time.Second)
+	w.down(spawn.DownOptions{Force: true})
+	db, err := store.OpenRead(w.ctx, w.home)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer db.Close()
+	for id, want := range map[string]string{"agent1": "died: its keeper was killed", "agent2": "died: killed by SIGKILL"} {
+		s, err := db.Session(w.ctx, starts[id])
+		if err != nil || s.State != agent.Dead || !strings.HasPrefix(s.Reason, "died") {
+			t.Errorf("%s on record: %+v %v", id, s, err)
+		}
+		logs, err := db.Logs(w.ctx, store.LogFilter{Actor: agent.ID(id)})
+		if n := len(slices.DeleteFunc(logs.Items, func(l store.Log) bool { return l.Text != want })); err != nil || n != 1 {
+			t.Errorf("%s: %d logs %q, %v", id, n, want, err)
+		}
+	}
+	if s, err := db.Session(w.ctx, starts["agent3"]); err != nil || s.State != agent.Down {
+		t.Errorf("agent3 on record: %+v %v", s, err)
+	}
+	for id := range starts {
+		if st := w.status(id); st.State != agent.Down || id != "agent2" && st.Since.Before(before) {
+			t.Errorf("%s: %+v", id, st)
+		}
+	}
+}
+
+// What is down is down since its end, not since the request.
+func TestDownSince(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	w.upReady(stays(), "agent1")
+	w.down(spawn.DownOptions{AckWithin: 700 * time.Millisecond})
+	d, err := w.home.LoadDesired("agent1")
+	if err != nil {
+		t.Fatal(err)
+	}
+	k, err := w.home.LoadKeeper("agent1")
+	if err != nil || k.EndedMS <= d.AtMS {
+		t.Fatalf("ended %d, wanted down %d: %v", k.EndedMS, d.AtMS, err)
+	}
+	if st := w.status("agent1"); st.Since.UnixMilli() != k.EndedMS {
+		t.Errorf("down since %v, ended %d", st.Since, k.EndedMS)
+	}
+}

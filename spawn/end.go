@@ -11,7 +11,6 @@ import (
 
 	"netsky/agent"
 	"netsky/agent/proc"
-	"netsky/store"
 	"netsky/tmux"
 )
 
@@ -90,7 +89,6 @@ func (l *Launcher) spared(keep []int) []int {
 //
 // Keepers are ended last. As long as one lives, everything its program started is found
 // below it, even if it left the session: so when nothing is found, nothing is left.
-// is found below it, wherever it has gone: so when nothing is, nothing is left.
 func (l *Launcher) end(ctx context.Context, panes []tmux.Pane, list []kin, keep []int) (left [][]proc.Process, unfiled []error, err error) {
 	keep = l.spared(keep)
 	left = make([][]proc.Process, len(list))
@@ -200,11 +198,10 @@ func (l *Launcher) kill(ctx context.Context, panes []tmux.Pane) error {
 
 // clear records how the agents to be replaced ended, and ends what is left of them: the
 // keeper that shows the last lines, and processes that outlived the program and might
-// still hold its mailbox.
-func (l *Launcher) clear(ctx context.Context, list Statuses) error {
+// still hold its mailbox. together is as in recordDeaths.
+func (l *Launcher) clear(ctx context.Context, list Statuses, together bool) error {
 	var panes []tmux.Pane
 	var gone []kin
-	var ops []store.Op
 	for _, st := range list {
 		if st.pane != nil {
 			panes = append(panes, *st.pane)
@@ -213,20 +210,11 @@ func (l *Launcher) clear(ctx context.Context, list Statuses) error {
 			continue // never started
 		}
 		gone = append(gone, l.kinOf(st.Agent, st.pane, st.Start))
-		if st.State == agent.Dead {
-			end, log := l.Death(ctx, st)
-			ops = append(ops, end)
-			if st.pane != nil { // else all sessions may have gone at once, which is one event
-				ops = append(ops, log)
-			}
-		}
 	}
 	if len(gone) == 0 {
 		return nil
 	}
-	if len(ops) > 0 {
-		l.record(ctx, ops...)
-	}
+	l.recordDeaths(ctx, list, together)
 	// A proof found here need not be recorded: a new start's record replaces it.
 	left, _, err := l.end(ctx, panes, gone, nil)
 	for _, p := range slices.Concat(left...) {

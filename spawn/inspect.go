@@ -310,6 +310,8 @@ func (l *Launcher) judgeWithoutPane(f files, st *Status, k agent.Keeper, kerr, t
 		st.Evidence = "stopped on request"
 		if st.Start == "" {
 			st.Evidence = neverStarted
+		} else if kerr == nil && k.EndedMS > st.Since.UnixMilli() {
+			st.Since = time.UnixMilli(k.EndedMS)
 		}
 	}
 }
@@ -338,6 +340,10 @@ func (l *Launcher) NoteLost(id agent.ID, start string) (noted bool, err error) {
 		return false, err
 	}
 	defer lock.Unlock()
+	return l.noteLost(id, start)
+}
+
+func (l *Launcher) noteLost(id agent.ID, start string) (noted bool, err error) {
 	rec, err := l.Home.LoadKeeper(id)
 	if err != nil || rec.Start != start || rec.EndedMS != 0 || !rec.Own.Gone() || rec.Process.Alive() {
 		return false, err

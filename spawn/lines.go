@@ -5,6 +5,7 @@ import (
 	"context"
 	"fmt"
 	"os"
+	"slices"
 	"strings"
 
 	"netsky/agent"
@@ -40,10 +41,34 @@ func (l *Launcher) Death(ctx context.Context, st Status) (store.EndSession, stor
 		end.Status, end.Signal, end.Reason = k.Status, k.Signal, "died"
 		if k.Lost != "" {
 			end.Reason += ": " + k.Lost
+			st.Detail = cmp.Or(st.Detail, k.Lost)
 		}
 	}
 	if lines, err := l.LastLines(ctx, st, tailLines); err == nil {
 		end.LastLines = strings.Join(lines, "\n")
 	}
 	return end, store.DiedLog(st.Agent, st.Start, cmp.Or(st.Detail, st.Evidence), end.Time)
+}
+
+// recordDeaths records the dead of the list, if the daemon has not. together says that all
+// sessions may have gone at once, which is one event and not the death of each.
+func (l *Launcher) recordDeaths(ctx context.Context, list Statuses, together bool) {
+	var ops []store.Op
+	for _, st := range list {
+		if st.State == agent.Dead && st.Start != "" {
+			end, log := l.Death(ctx, st)
+			if ops = append(ops, end); !together {
+				ops = append(ops, log)
+			}
+		}
+	}
+	if len(ops) > 0 {
+		l.record(ctx, ops...)
+	}
+}
+
+// together reports whether several agents are dead and no agent has a session.
+func (list Statuses) together() bool {
+	list = slices.DeleteFunc(slices.Clone(list), func(s Status) bool { return s.pane == nil && s.State != agent.Dead })
+	return len(list) > 1 && !slices.ContainsFunc(list, func(s Status) bool { return s.pane != nil })
 }

@@ -49,7 +49,7 @@ func (l *Launcher) Restart(ctx context.Context, p Plan, by string, report func(P
 	if err := l.writeConf(); err != nil {
 		return Progress{}, err
 	}
-	if err := l.clear(ctx, Statuses{st}); err != nil {
+	if err := l.clear(ctx, Statuses{st}, false); err != nil {
 		return Progress{}, fmt.Errorf("%s: %w", p.Agent, err)
 	}
 	const why = "restarted: its receiver had gone"

@@ -211,7 +211,7 @@ func (l *loop) orphan(ctx context.Context, st spawn.Status, r spawn.Served, fail
 	if !idle && why != "" {
 		gone += " (" + why + ")"
 	}
-	return idle, l.o.Launcher.ReceiverGone(st, gone)
+	return idle, noteGone(l.o.Launcher.Home, st, gone)
 }
 
 // backoff returns the time between two restarts: none before the first, then 1 s, 2 s, 4
@@ -247,5 +247,28 @@ func (l *loop) restart(ctx context.Context, w *ward) {
 			w.receiver.failed = err.Error()
 			l.failed(ctx, w, "attend", fmt.Errorf("restart: %w", err))
 		}
+	})
+}
+
+// nobodys is the evidence of a report about an agent whose receiver has gone.
+const nobodys = "no receiver holds its mailbox"
+
+// noteGone records that the agent's program runs without its receiver, and what is
+// done about it. It does not overwrite the report of a receiver that is running again.
+func noteGone(h home.Dir, st spawn.Status, what string) error {
+	if _, held := h.LockHolder(home.ReceiverLock(st.Agent)); held {
+		return nil
+	}
+	r, err := h.LoadReport(st.Agent)
+	same := err == nil && r.Start == st.Start && r.By == agent.ByWatchdog
+	if same && r.Detail == what {
+		return nil
+	}
+	since := time.Now().UnixMilli()
+	if same {
+		since = r.SinceMS
+	}
+	return h.SaveReport(st.Agent, agent.Report{
+		Start: st.Start, State: agent.Waiting, SinceMS: since, Evidence: nobodys, Detail: what, By: agent.ByWatchdog,
 	})
 }
