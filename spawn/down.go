@@ -11,6 +11,7 @@ import (
 	"netsky/agent"
 	"netsky/agent/home"
 	"netsky/bus/envelope"
+	"netsky/internal/advice"
 	"netsky/spawn/acks"
 )
 
@@ -98,15 +99,15 @@ func (l *Launcher) Down(ctx context.Context, o DownOptions) ([]DownProgress, err
 	}
 	lctx, cancel := context.WithTimeout(ctx, wait)
 	defer cancel()
-	lock, err := l.Home.WaitLock(lctx, home.UpLock, nil)
+	lock, err := l.Home.WaitLockAs(lctx, home.UpLock, home.Ending, nil)
 	switch {
 	case err == nil:
 		defer lock.Unlock()
 		d.locked = true
 	case o.Force:
-		d.tell(DownProgress{Step: DownWarning, Err: err})
+		d.tell(DownProgress{Step: DownWarning, Err: fmt.Errorf("%w; not waiting for it", err)})
 	default:
-		return nil, err
+		return nil, advice.With(err, "wait until it has finished, or use --force, which ends agents at once and does not wait for it")
 	}
 	beside := lock == nil && errors.Is(err, home.ErrLocked)
 	err = d.within(ctx)
@@ -125,11 +126,14 @@ func (d *down) within(ctx context.Context) error {
 }
 
 // again ends whatever an up that was not waited for has started since. If that up still
-// runs, it may start more.
+// runs, it may start more; another down does not.
 func (d *down) again(ctx context.Context, wait time.Duration) error {
+	if who, held := d.l.Home.LockHolder(home.UpLock); held && who.Role == home.Ending {
+		return nil
+	}
 	lctx, cancel := context.WithTimeout(ctx, wait)
 	defer cancel()
-	lock, err := d.l.Home.WaitLock(lctx, home.UpLock, nil)
+	lock, err := d.l.Home.WaitLockAs(lctx, home.UpLock, home.Ending, nil)
 	if err != nil {
 		return fmt.Errorf("an `up` is still running and may start more: %w", err)
 	}

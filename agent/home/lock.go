@@ -24,6 +24,21 @@ import (
 var ErrLocked = advice.With(errors.New("held by another process"),
 	"wait for it to finish, or see `netsky status`")
 
+// A heldError is an ErrLocked of which the holder is known.
+type heldError struct {
+	name string
+	who  Holder
+}
+
+func (heldError) Unwrap() error { return ErrLocked }
+
+func (e heldError) Error() string {
+	if e.name == UpLock {
+		return fmt.Sprintf("%s, pid %d, is starting or ending agents", e.who.Program, e.who.PID)
+	}
+	return fmt.Sprintf("%s: %v: %s, pid %d", e.name, ErrLocked, e.who.Program, e.who.PID)
+}
+
 // A Lock is an flock on a file in run/lock and, for locks that must not be held twice even
 // if run/ is removed meanwhile, on the directory they protect. The kernel releases both
 // with the process, so a crash leaves none behind; the file stays and names the last
@@ -61,6 +76,9 @@ type Role string
 // Passing is the Role of a process that drains a mailbox and leaves. Any other holder of a
 // mailbox is its receiver.
 const Passing Role = "passing"
+
+// Ending is the Role of a holder of UpLock that starts no agent.
+const Ending Role = "ending"
 
 // A Holder identifies who took a lock, as written in its file.
 type Holder struct {
@@ -136,7 +154,7 @@ func (h Dir) lock(name string, role Role) (*Lock, error) {
 		who, held := h.LockHolder(name)
 		switch {
 		case held && who.Named():
-			return nil, fmt.Errorf("%w: %s, pid %d", err, who.Program, who.PID)
+			return nil, heldError{name, who}
 		case held || !who.Named() || time.Now().After(end):
 			return nil, err
 		}
