@@ -103,6 +103,11 @@ func (t *Timeline) deliveries(ctx context.Context, q querier, cond string, args 
 		return err
 	}
 	for _, d := range found {
+		for _, at := range []Time{d.Claimed, d.Delivered, d.Ended} { // by the kernel's clock, which may be some milliseconds behind
+			if at != 0 && d.Queued > at {
+				d.Queued = at
+			}
+		}
 		t.add(d.Queued, string(Queued), d.Target, "", "", d.Message)
 		t.add(d.Claimed, string(Claimed), d.Target, "", "", d.Message)
 		t.add(d.Delivered, string(Delivered), d.Target, "", d.Reason, d.Message)

@@ -87,6 +87,25 @@ func TestTimeline(t *testing.T) {
 	}
 }
 
+// The time of a file's name is exact, that of its move is the kernel's, which is some
+// milliseconds behind.
+func TestTimelineQueuedFirst(t *testing.T) {
+	t.Parallel()
+	db := mustOpen(t, testworld.Home(t))
+	mustApply(t, db,
+		store.UpsertMessage{ID: "m-1", From: "owner", To: "agent1", Text: "x", Time: 2998},
+		store.UpsertDelivery{Message: "m-1", Target: "agent1", State: store.Claimed, Queued: 3003, Time: 3000},
+		store.UpsertDelivery{Message: "m-1", Target: "agent1", State: store.Delivered, Time: 3001},
+	)
+	tl, err := db.Timeline(t.Context(), "m-1")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got, want := kinds(tl), "message:m-1 queued:m-1 claimed:m-1 delivered:m-1"; got != want {
+		t.Errorf("%s, want %s", got, want)
+	}
+}
+
 // A message was written before it was taken, whatever its sender's clock said.
 func TestTimelineWrittenFirst(t *testing.T) {
 	t.Parallel()
