@@ -37,13 +37,14 @@ func (a *app) sendCommand() *cli.Command {
 		Usage:     "send a message and print its id",
 		ArgsUsage: "ADDR TEXT",
 		Description: "The sender is the agent in whose pane this runs, else the owner. Once the id is printed, the message survives a power\n" +
-			"cut.",
+			"cut. Clones may send the owner only replies, errors and requests for approval, and agentinfinity only replies and\n" +
+			"errors.",
 		Flags: []cli.Flag{
 			&cli.StringFlag{Name: "file", Usage: "read the text from `FILE` instead; - is stdin"},
 			&cli.StringFlag{Name: "kind", Usage: "send it as `KIND`: brief (a task), reply or error (an answer), handoff (notes for the next run) (default: a plain message)"},
 			&cli.StringFlag{Name: "in-reply-to", Usage: "send it as an answer to the message `ID` from ADDR"},
 			&cli.StringFlag{Name: "thread", Usage: "label it with the thread `NAME`; answers carry the same (default: that of the message it answers)"},
-			&cli.StringFlag{Name: "id", Usage: "use `ID` as its id; a second message with that id has no effect (default: a new id)"},
+			&cli.StringFlag{Name: "id", Usage: "use `ID` as its id: sending the same text again under it has no effect, another one is refused (default: a new id)"},
 			&cli.BoolFlag{Name: "requires-ack", Usage: "ask the agent to answer"},
 			&cli.DurationFlag{Name: "expires", Usage: "if the agent has not taken it within `TIME`, such as 90s or 1h, file it unread and report that to you"},
 			&cli.StringFlag{Name: "wait", Usage: "after sending, wait until it is `STATE`: delivered (the agent has it) or answered"},
@@ -93,6 +94,9 @@ func (a *app) givenText(c *cli.Context, i int, usage string) (string, error) {
 func (a *app) send(c *cli.Context) error {
 	const usage = "channel send: needs an address and one text, in quotes"
 	kind, take := envelope.Kind(c.String("kind")), a.textArg
+	if c.String("in-reply-to") == "" && (kind == envelope.KindReply || kind == envelope.KindError) {
+		return usagef("channel send: --kind %s: needs --in-reply-to, the id of what it answers", kind)
+	}
 	if kind.Control() {
 		take = a.givenText // some of them need no text
 	}
@@ -150,10 +154,20 @@ func (a *app) send(c *cli.Context) error {
 			return fmt.Errorf("not sent: --in-reply-to: %w", err)
 		}
 	}
+	if !e.Kind.Known() {
+		a.warn("--kind %s: not a kind netsky knows; the agent gets it as a plain message", e.Kind)
+	}
 	ctx := c.Context
-	r, err := b.Send(ctx, e)
+	r, again, err := b.SendOnce(ctx, e)
+	if errors.Is(err, bus.ErrUsed) {
+		return exitError{exitUsage, err}
+	}
 	if err != nil {
 		return fmt.Errorf("not sent: %w", err)
+	}
+	if again {
+		a.warn("%s was used already: %s has that message; nothing was sent again", r.ID, to)
+		e.Time = time.Time{} // its answer may be older
 	}
 	if c.Bool("json") {
 		err = a.writeJSON(map[string]any{"id": r.ID, "to": to, "file": r.File})
@@ -162,6 +176,10 @@ func (a *app) send(c *cli.Context) error {
 	}
 	if err != nil || until == "" {
 		return err
+	}
+	if again && until == "delivered" {
+		a.print("delivered")
+		return nil
 	}
 	return a.waitFor(ctx, b, self, to, r, until, e.Time, c.Duration("timeout"))
 }
@@ -237,7 +255,8 @@ func (a *app) route(c *cli.Context) error {
 	}
 	err = b.Route(c.Context)
 	if errors.Is(err, home.ErrLocked) {
-		return fmt.Errorf("the daemon already delivers from the outboxes: %w", err)
+		a.warn("the daemon, or another `channel route`, delivers from the outboxes already: there is nothing to do")
+		return nil
 	}
 	return err
 }

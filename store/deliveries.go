@@ -72,7 +72,8 @@ type Delivery struct {
 // UpsertDelivery records where a message is now. Within one attempt a state only moves
 // forward: queued, claimed, then its end, of which delivered and expired are final; a
 // higher number of Attempts starts again. The message must be recorded. Answered is not
-// set directly: it is derived from the answer's own record.
+// set directly: it is derived from the answer's own record. A copy that was filed unread
+// changes nothing about one that was delivered.
 type UpsertDelivery struct {
 	Message  string        `json:"message"`
 	From     agent.ID      `json:"from,omitempty"` // its sender; "" is enough if no other sender used that ID
@@ -117,10 +118,14 @@ func (d UpsertDelivery) apply(t *tx) error {
 		VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
 		ON CONFLICT (message, sender, target) DO UPDATE SET
 			filed     = iif((excluded.attempts, excluded.rank) > (attempts, rank), excluded.filed, filed),
-			reason    = iif((excluded.attempts, excluded.rank) > (attempts, rank), excluded.reason, iif(reason = '' AND excluded.filed = filed, excluded.reason, reason)),
+			reason    = CASE WHEN (excluded.attempts, excluded.rank) > (attempts, rank) THEN excluded.reason
+				WHEN excluded.filed <> filed THEN reason
+				WHEN filed = 'delivered' THEN iif(excluded.reason = '', '', reason)
+				ELSE iif(reason = '', excluded.reason, reason) END,
 			changed   = iif((excluded.attempts, excluded.rank) > (attempts, rank), excluded.changed, changed),
 			queued    = iif(queued = 0, excluded.queued, queued),
-			claimed   = iif(excluded.attempts > attempts OR (claimed = 0 AND excluded.attempts = attempts), excluded.claimed, claimed),
+			claimed   = iif(excluded.attempts > attempts OR (claimed = 0 AND excluded.attempts = attempts
+				AND (delivered = 0 OR excluded.claimed <= delivered)), excluded.claimed, claimed),
 			delivered = iif(excluded.attempts > attempts OR (delivered = 0 AND excluded.attempts = attempts), excluded.delivered, delivered),
 			ended     = iif((excluded.attempts, excluded.rank) > (attempts, rank), excluded.ended, ended),
 			rank      = iif((excluded.attempts, excluded.rank) > (attempts, rank), excluded.rank, rank),

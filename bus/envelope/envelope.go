@@ -37,6 +37,11 @@ const (
 // model ever sees them.
 func (k Kind) Control() bool { return slices.Contains(control, k) }
 
+// Known reports whether netsky gives the kind a meaning.
+func (k Kind) Known() bool { return slices.Contains(known, k) || k.Control() }
+
+var known = []Kind{KindMessage, KindBrief, KindReply, KindError, KindHandoff, KindCron, KindApproval, KindApprovalAnswer}
+
 var control = []Kind{KindAck, KindShutdown, KindShutdownAck, KindCancel}
 
 // ControlKinds returns the kinds that Control reports.

@@ -3,6 +3,7 @@ package observe_test
 import (
 	"bytes"
 	"context"
+	"errors"
 	"fmt"
 	"log/slog"
 	"os"
@@ -142,6 +143,41 @@ func TestStates(t *testing.T) {
 	r.sync()
 	if d := r.state("m-half", "agent1"); d.State != store.Queued {
 		t.Errorf("the half file, now whole: %+v, want queued", d)
+	}
+}
+
+// A copy that is filed unread changes nothing about the first one, seen by one observer
+// step by step or by another all at once.
+func TestCopies(t *testing.T) {
+	t.Parallel()
+	r := newRig(t, "agent1")
+	r.drop("agent1", bus.Inbox, "1.json", newEnvelope("key-1", "owner", ""))
+	r.sync()
+	r.take("agent1", func(d *bus.Delivery) error { return d.Confirm() })
+	r.sync()
+	first := r.state("key-1", "agent1")
+	if first.State != store.Delivered || first.Reason != "" {
+		t.Fatalf("%+v", first)
+	}
+	r.drop("agent1", bus.Inbox, "2.json", newEnvelope("key-1", "owner", ""))
+	r.sync()
+	_, err := r.bus.Drain(r.Context(), "agent1", 1, func(envelope.Envelope) error { return errors.New("given again") })
+	r.must(err)
+	names, err := r.bus.Names("agent1", bus.Delivered)
+	r.must(err)
+	if len(names) != 2 {
+		t.Fatalf("delivered/ holds %v", names)
+	}
+	r.sync()
+	if d := r.state("key-1", "agent1"); d != first {
+		t.Errorf("%+v, want as before, %+v", d, first)
+	}
+	late, err := store.Open(t.Context(), testworld.Home(t))
+	r.must(err)
+	t.Cleanup(func() { r.must(late.Close()) })
+	r.must((&observe.Observer{Bus: r.bus, DB: late}).Sync(t.Context()))
+	if d, err := late.Delivery(t.Context(), "key-1", "owner", "agent1"); err != nil || d.Filed != store.Delivered || d.Reason != "" {
+		t.Errorf("read at once: %+v, %v; want delivered, without a reason", d, err)
 	}
 }
 
