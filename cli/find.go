@@ -62,7 +62,9 @@ func (a *app) find(c *cli.Context) error {
 		return a.writeJSON(map[string]any{"found": list.Items, "cursor": list.Cursor})
 	}
 	for _, f := range list.Items {
-		a.printFound(f)
+		for _, line := range story.FoundLines(f) {
+			a.print("%s", line)
+		}
 	}
 	switch {
 	case len(list.Items) == 0:
@@ -72,21 +74,4 @@ func (a *app) find(c *cli.Context) error {
 		a.warn("there is more: -n %d shows up to %d", min(10*n, 1000), min(10*n, 1000))
 	}
 	return nil
-}
-
-func (a *app) printFound(f store.Found) {
-	who := string(f.From)
-	if f.To != "" {
-		who += " → " + string(f.To)
-	}
-	file := ""
-	if f.File != "" {
-		file = "  in " + f.File
-	}
-	about := ""
-	if f.About != "" {
-		about = "  about " + console.Brief(f.About, 60)
-	}
-	a.print("%s  %-7s  %s  (%s)%s%s", story.Stamp(f.Time), f.Kind, who, f.ID, about, file)
-	a.print("    %s", console.Brief(strings.Join(strings.Fields(f.Text), " "), 160))
 }

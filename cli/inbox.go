@@ -5,17 +5,20 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
-	"fmt"
+	"io/fs"
+	"os"
 	"strings"
 	"time"
 
 	"github.com/urfave/cli/v2"
 
 	"netsky/agent"
+	"netsky/agent/home"
 	"netsky/bus"
 	"netsky/bus/envelope"
 	"netsky/bus/owner"
 	"netsky/cli/console"
+	"netsky/cli/story"
 	"netsky/spawn"
 )
 
@@ -29,7 +32,7 @@ func (a *app) inboxCommand() *cli.Command {
 		Flags: []cli.Flag{
 			&cli.BoolFlag{Name: "follow", Aliases: []string{"f"}, Usage: "keep printing new mail, until Ctrl-C"},
 			&cli.BoolFlag{Name: "all", Usage: "also print what you have read"},
-			&cli.IntFlag{Name: "n", Usage: "print only the newest `N`; older ones stay new", DefaultText: "all"},
+			&cli.IntFlag{Name: "n", Usage: "print only the newest `N`; older ones stay unread", DefaultText: "all"},
 			&cli.BoolFlag{Name: "sent", Usage: "list what you sent and what became of it; goes only with --json and --cursor"},
 			&cli.StringFlag{Name: "cursor", Usage: "with --sent: list older ones, from the `CURSOR` of an earlier --json"},
 			&cli.BoolFlag{Name: "json", Usage: "print one JSON object; with --follow one per message"},
@@ -38,6 +41,8 @@ func (a *app) inboxCommand() *cli.Command {
 		Action: a.inbox,
 	}
 }
+
+const noMail = "no new mail; `netsky inbox --all` prints what you have read"
 
 // askFirst is how long --follow leaves an answer to a waiting `ask`, which marks it as
 // read.
@@ -62,6 +67,17 @@ func (a *app) inbox(c *cli.Context) error {
 		return usagef("inbox: -n %d: must be 1 or more", newest)
 	case newest > 0 && c.Bool("follow"):
 		return usagef("inbox: -n does not go with --follow, which prints everything new")
+	}
+	h, err := a.home()
+	if err != nil {
+		return err
+	}
+	if _, err := os.Lstat(h.Path(home.Channels)); errors.Is(err, fs.ErrNotExist) && !c.Bool("follow") { // no home to read
+		if c.Bool("json") {
+			return a.writeJSON(map[string]any{"messages": []envelope.Envelope{}})
+		}
+		a.print(noMail)
+		return nil
 	}
 	if _, err := a.madeHome(); err != nil {
 		return err
@@ -89,7 +105,7 @@ func (a *app) inbox(c *cli.Context) error {
 	}
 	out := a.reader()
 	show := func(e bus.Entry) (taken bool, err error) {
-		text := mailText(e)
+		text := story.Mail(e)
 		if c.Bool("json") {
 			line, err := json.Marshal(e.Envelope)
 			if err != nil {
@@ -126,7 +142,7 @@ func (a *app) inbox(c *cli.Context) error {
 		}
 	}
 	if shown == 0 {
-		a.print("no new mail; `netsky inbox --all` prints what you have read")
+		a.print(noMail)
 	}
 	pages.Wait("(Enter, Esc or q closes)")
 	return nil
@@ -248,27 +264,6 @@ func (a *app) notShown(why string, n int, all bool) {
 func (a *app) reader() *console.Reader {
 	_, person := console.Width(a.err)
 	return console.NewReader(a.stdout(), a.out, person)
-}
-
-func mailText(e bus.Entry) string {
-	v := e.Envelope
-	kind := ""
-	if v.Kind != envelope.KindMessage {
-		kind = "  " + string(v.Kind)
-	}
-	about := ""
-	if v.InReplyTo != "" {
-		about = "  to " + v.InReplyTo
-	}
-	var b strings.Builder
-	fmt.Fprintf(&b, "%s  %s%s%s  (%s)\n", v.Time.Local().Format("2006-01-02 15:04:05"), v.From, kind, about, v.ID)
-	for l := range strings.SplitSeq(v.Text, "\n") {
-		fmt.Fprintf(&b, "    %s\n", l)
-	}
-	if e.Why != "" {
-		fmt.Fprintf(&b, "    (%s)\n", e.Why)
-	}
-	return envelope.Plain(b.String())
 }
 
 // unread counts the owner's messages that were not shown yet.

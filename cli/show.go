@@ -213,7 +213,7 @@ func (a *app) showFromBus(c *cli.Context, id string, why error) error {
 	}
 	for _, e := range list {
 		a.print("%s in %s's mailbox", e.Place, e.Mailbox)
-		if _, err := fmt.Fprint(a.stdout(), mailText(e)); err != nil {
+		if _, err := fmt.Fprint(a.stdout(), story.Mail(e)); err != nil {
 			return err
 		}
 	}
