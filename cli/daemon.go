@@ -30,8 +30,8 @@ func (a *app) daemonCommand() *cli.Command {
 	return &cli.Command{
 		Name:  "daemon",
 		Usage: "manage the daemon, which watches the agents, keeps the records and serves the dashboard",
-		Description: "`netsky up` starts it. Agents and their mail work without it; until it runs again, nothing is added to the history,\n" +
-			"and mail that programs put into an outbox waits.",
+		Description: "`netsky up` starts it. Agents and their mail work without it. Until it runs again, mail that programs put into an\n" +
+			"outbox waits, and log entries of deaths and turns are not written.",
 		Subcommands: []*cli.Command{
 			{
 				Name: "run", Usage: "run the daemon in the foreground", Action: a.daemonRun,
@@ -130,7 +130,7 @@ func (a *app) daemonStatus(c *cli.Context) error {
 	case "hung":
 		return fmt.Errorf("daemon: %w", daemon.ErrHung)
 	}
-	a.print("stopped")
+	a.print("%s", v.Word())
 	if v.Wanted {
 		return fmt.Errorf("daemon: %w, but should be", daemon.ErrNotRunning)
 	}

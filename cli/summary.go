@@ -68,7 +68,7 @@ func (a *app) summary(c *cli.Context) error {
 		waiting += s.Inbox + s.Claimed
 		poisoned += max(s.Poison, 0)
 	}
-	fmt.Fprintf(a.stdout(), "agents up: %d   daemon: %s\n", len(up), v.Daemon.State)
+	fmt.Fprintf(a.stdout(), "agents up: %d   daemon: %s\n", len(up), v.Daemon.Word())
 	fmt.Fprintf(a.stdout(), "mail for you: %d\n", v.Unread)
 	fmt.Fprintf(a.stdout(), "not yet handled by agents: %d\n", waiting)
 	at, asks := v.AtPane()

@@ -115,7 +115,7 @@ func Collect(ctx context.Context, o Options) View {
 	case v.Daemon.State == "hung":
 		v.Notes = append(v.Notes, "the daemon does not answer; if that lasts, `netsky daemon stop`, then `netsky up`")
 	case v.Daemon.Wanted && v.Daemon.State != "running":
-		v.Notes = append(v.Notes, "the daemon is not running, but should be: outboxes and history wait (`netsky up` starts it)")
+		v.Notes = append(v.Notes, "the daemon is not running, but should be: outboxes, and log entries of deaths and turns, wait (`netsky up` starts it)")
 	}
 	v.Notes = append(v.Notes, v.Daemon.Notes(o.Version)...)
 	v.Notes = append(v.Notes, BuildNotes(list, o.Version)...)
@@ -142,7 +142,14 @@ func Collect(ctx context.Context, o Options) View {
 	v.Asked, v.dialogs = len(asked), approve.Dialogs(list, asked, o.Runtimes)
 	if s, err := store.SpoolSize(l.Home); err == nil && s.Files+s.Bad > 0 {
 		v.Spooled = s.Files
-		v.Notes = append(v.Notes, fmt.Sprintf("%d records wait in state/spool for the database, %d could not be read", s.Files, s.Bad))
+		var notes []string
+		if s.Files > 0 {
+			notes = append(notes, fmt.Sprintf("%d records wait in state/spool for the database", s.Files))
+		}
+		if s.Bad > 0 {
+			notes = append(notes, fmt.Sprintf("%d records in state/spool could not be read", s.Bad))
+		}
+		v.Notes = append(v.Notes, strings.Join(notes, ", "))
 	}
 	if err := readable(ctx, l.Home); err != nil {
 		note := "the records can't be read: " + err.Error()
@@ -201,6 +208,15 @@ func DaemonOf(ctx context.Context, h home.Dir) Daemon {
 		}
 	}
 	return v
+}
+
+// Word returns the daemon's state for people: "stopped" by the owner, or "not running"
+// though it should be.
+func (d Daemon) Word() string {
+	if d.State == "stopped" && d.Wanted {
+		return "not running"
+	}
+	return d.State
 }
 
 // Notes returns a note if the running daemon is another build than this program.

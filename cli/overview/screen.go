@@ -233,10 +233,7 @@ func daemonWords(v View) string {
 	case "running":
 		return fmt.Sprintf("running, pid %d, for %s", v.Daemon.PID, console.Ago(v.now.Sub(v.Daemon.Since.Time())))
 	}
-	if v.Daemon.Wanted {
-		return "NOT RUNNING"
-	}
-	return "stopped"
+	return v.Daemon.Word()
 }
 
 // Words describes an agent apart from its state: what it is doing, then what waits.
