@@ -68,7 +68,7 @@ func becameOf(list []store.Delivery) string {
 	case store.Queued:
 		return "waiting in the inbox"
 	case store.Claimed:
-		return "taken"
+		return "waiting (claimed)"
 	case store.Answered:
 		return "answered by " + d.Answer
 	}
