@@ -35,6 +35,7 @@ func TestPoisonRetryChecks(t *testing.T) {
 		{"valid, with the recipient", bus.Inbox, `{"from":"agent0","to":"agent1",` + valid, nil},
 		{"another recipient", bus.Inbox, `{"from":"agent0","to":"agent0",` + valid, []string{"to: agent0, but this is the mailbox of agent1"}},
 		{"all faults", bus.Inbox, `{"from":"nobody","text":"","kind":"X","TS":"x","hops":"1"}`, []string{"from: ", "text: ", "kind: ", "ts: ", `"TS": a spelling of ts`, "hops: "}},
+		{"no sender", bus.Inbox, `{"text":"hi","ts":"2026-11-20T12:00:00Z"}`, []string{"from: missing"}},
 		{"no text, no time", bus.Inbox, `{"from":"agent0"}`, []string{"text: missing", "ts: missing"}},
 		{"not JSON", bus.Inbox, `hello`, []string{"not JSON"}},
 		{"half", bus.Inbox, `{"from":"agent0"`, []string{"not JSON: it ends too early"}},

@@ -133,7 +133,7 @@ func resolve(ctx context.Context, q querier, id string) (Subject, error) {
 		return found[0], nil
 	}
 	if len(id) < minPrefix {
-		return Subject{}, fmt.Errorf("%q: %w", id, ErrNotFound)
+		return Subject{}, fmt.Errorf("%q: %w; the beginning of an id needs at least %d characters", id, ErrNotFound, minPrefix)
 	}
 	// '~' sorts after every character of an id.
 	found, err = list(ctx, q, scanSubject, `SELECT * FROM (SELECT 'task', id FROM tasks WHERE id > ?1 AND id < ?1 || '~' LIMIT 4)
