@@ -243,6 +243,7 @@ func (a *app) purge(ctx context.Context, h home.Dir, l *spawn.Launcher) error {
 	if len(left) > most {
 		a.print("left %d more that are not netsky's", len(left)-most)
 	}
+	a.print("netsky does not use this directory again until it is empty or you mark it: touch %s", advice.Word(h.Path(home.MarkerFile)))
 	return nil
 }
 
