@@ -29,6 +29,23 @@ func TestDocsUpToDate(t *testing.T) {
 	}
 }
 
+// TestBoolFlagsTakeNoValue: a word in backquotes in a flag's usage is shown as its value.
+func TestBoolFlagsTakeNoValue(t *testing.T) {
+	var check func(path string, list []*cli.Command)
+	check = func(path string, list []*cli.Command) {
+		for _, c := range list {
+			for _, f := range c.Flags {
+				if b, ok := f.(*cli.BoolFlag); ok && strings.Contains(b.Usage, "`") {
+					t.Errorf("%s %s --%s: backquotes in %q", path, c.Name, b.Name, b.Usage)
+				}
+			}
+			check(path+" "+c.Name, c.Subcommands)
+		}
+	}
+	a := (&app{}).cli()
+	check("netsky", append([]*cli.Command{{Flags: a.Flags}}, a.Commands...))
+}
+
 func document(a *cli.App) []byte {
 	var b bytes.Buffer
 	b.WriteString("# The verbs\n\nGenerated from the command table; `netsky VERB --help` prints the same text.\n\n")

@@ -24,7 +24,7 @@ func (a *app) drainCommand() *cli.Command {
 		Name:      "drain",
 		Usage:     "print the waiting mail of a mailbox and file it",
 		ArgsUsage: "[AGENT]",
-		Description: "Prints each message as a model gets it. What the reader of stdout has taken counts as delivered; the rest stays.\n" +
+		Description: "Prints each message as a model gets it. What was written to stdout and read counts as delivered; the rest stays.\n" +
 			"Without AGENT it takes the mail of the agent in whose pane this runs; the mail of another agent that is running is\n" +
 			"refused. An agent that drains its own mailbox gets up to 30 messages, or N with --max, and 200 KiB at a time.",
 		Flags: []cli.Flag{

@@ -28,7 +28,7 @@ func (a *app) forgetCommand() *cli.Command {
 			"`down --verify` and `uninstall --purge` then report \"not proved\" until no process is left that could be its own, the\n" +
 			"machine is restarted, or you confirm here that you have looked. For such an agent, forget also lists those processes\n" +
 			"and asks; if you say yes, it removes that note and logs your answer. It ends no process. With --unproved it does only\n" +
-			"this, without names for all agents that have such a note.",
+			"that: for the agents you name, or else for all that have such a note.",
 		Flags: []cli.Flag{
 			&cli.BoolFlag{Name: "unproved", Usage: "only remove the note that something of a killed agent may still run"},
 			&cli.BoolFlag{Name: "yes", Usage: "do not ask; you have looked, and nothing of it is left"},

@@ -28,11 +28,11 @@ func (a *app) upCommand() *cli.Command {
 			"started. Running agents stay as they are, dead ones are replaced, and nothing is stopped. OBJECTIVE is the first\n" +
 			"message to agent0, or to the one agent you name: a quoted text with a space in it, or the text of --objective.\n\n" +
 			"For each agent a line reports that it is ready, or that it failed, with the last lines of its pane. On a terminal\n" +
-			"outside of tmux, up then attaches to agent0's pane, unless you named agents or it runs on demo; C-b d leaves it. More\n" +
-			"than 50 clones are started only if you confirm it or use --yes. up also starts the daemon, which watches the agents\n" +
-			"and keeps the records, and the ticker, which restarts the daemon if it dies.",
+			"outside of tmux, up then attaches to agent0's pane, unless you named agents or netsky fell back on demo; C-b d leaves\n" +
+			"it. More than 50 clones are started only if you confirm it or use --yes. up also starts the daemon, which watches the\n" +
+			"agents and keeps the records, and the ticker, which restarts the daemon if it dies.",
 		Flags: startFlags(
-			&cli.BoolFlag{Name: "no-attach", Usage: "do not open agent0's pane on this terminal; `netsky attach` does that later"},
+			&cli.BoolFlag{Name: "no-attach", Usage: "do not open agent0's pane on this terminal; netsky attach does that later"},
 			&cli.StringFlag{Name: "objective", Usage: "send `TEXT` as the first message"},
 		),
 		Action: func(c *cli.Context) error {
@@ -303,7 +303,7 @@ func (u *upRun) tell(ends []spawn.Progress) error {
 		}
 	}
 	if u.derr != nil {
-		return exitError{exitPartly, fmt.Errorf("%w: the agents are up; outboxes and history wait for the daemon", u.derr)}
+		return exitError{exitPartly, fmt.Errorf("%w: the agents are up; outboxes, and log entries of deaths and turns, wait for the daemon", u.derr)}
 	}
 	if failed := upFailed(ends); failed != nil {
 		if u.disobeyed != nil {
