@@ -31,7 +31,7 @@ func (a *app) daemonCommand() *cli.Command {
 		Name:  "daemon",
 		Usage: "manage the daemon, which watches the agents, keeps the records and serves the dashboard",
 		Description: "`netsky up` starts it. Agents and their mail work without it. Until it runs again, mail that programs put into an\n" +
-			"outbox waits, and log entries of deaths and turns are not written.",
+			"outbox waits, and deaths of agents are not recorded.",
 		Subcommands: []*cli.Command{
 			{
 				Name: "run", Usage: "run the daemon in the foreground", Action: a.daemonRun,

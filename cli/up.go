@@ -303,7 +303,7 @@ func (u *upRun) tell(ends []spawn.Progress) error {
 		}
 	}
 	if u.derr != nil {
-		return exitError{exitPartly, fmt.Errorf("%w: the agents are up; outboxes, and log entries of deaths and turns, wait for the daemon", u.derr)}
+		return exitError{exitPartly, fmt.Errorf("%w: the agents are up; outboxes and the records of deaths wait for the daemon", u.derr)}
 	}
 	if failed := upFailed(ends); failed != nil {
 		if u.disobeyed != nil {

@@ -115,7 +115,7 @@ func Collect(ctx context.Context, o Options) View {
 	case v.Daemon.State == "hung":
 		v.Notes = append(v.Notes, "the daemon does not answer; if that lasts, `netsky daemon stop`, then `netsky up`")
 	case v.Daemon.Wanted && v.Daemon.State != "running":
-		v.Notes = append(v.Notes, "the daemon is not running, but should be: outboxes, and log entries of deaths and turns, wait (`netsky up` starts it)")
+		v.Notes = append(v.Notes, "the daemon is not running, but should be: outboxes and the records of deaths wait (`netsky up` starts it)")
 	}
 	v.Notes = append(v.Notes, v.Daemon.Notes(o.Version)...)
 	v.Notes = append(v.Notes, BuildNotes(list, o.Version)...)
