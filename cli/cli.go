@@ -8,6 +8,7 @@
 package cli
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -25,6 +26,7 @@ import (
 	"netsky/agent/program"
 	"netsky/bus"
 	"netsky/bus/envelope"
+	"netsky/bus/lookup"
 	"netsky/cli/config"
 	"netsky/cli/console"
 	"netsky/cli/line"
@@ -57,12 +59,10 @@ func Main(ctx context.Context, args []string, in io.Reader, out, errs io.Writer)
 	} else {
 		err = table.RunContext(ctx, line.FlagsFirst(table, args))
 	}
-	if err == nil && !left(a.broken) {
-		err = a.broken
-	}
-	if err == nil {
+	if err == nil && (a.broken == nil || left(a.broken)) {
 		return 0
 	}
+	err = cmp.Or(err, a.broken)
 	a.complain(err)
 	return status(err)
 }
@@ -109,7 +109,7 @@ var errTold = errors.New("told")
 func status(err error) int {
 	var e exitError
 	var wish *plan.UsageError
-	var ids *bus.AmbiguousError
+	var ids *lookup.AmbiguousError
 	switch {
 	case errors.As(err, &e):
 		return e.code

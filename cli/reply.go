@@ -7,6 +7,7 @@ import (
 	"github.com/urfave/cli/v2"
 
 	"netsky/bus/envelope"
+	"netsky/bus/lookup"
 )
 
 func (a *app) replyCommand() *cli.Command {
@@ -33,7 +34,7 @@ func (a *app) replyCommand() *cli.Command {
 			if err != nil {
 				return err
 			}
-			e, err := b.ReceivedOne(c.Context, self, id, "")
+			e, err := lookup.One(c.Context, b, self, id, "")
 			if err != nil {
 				return err
 			}

@@ -1,4 +1,6 @@
-package bus
+// Package lookup finds the one message that a person or a model means by an id or the
+// beginning of one. It only reads.
+package lookup
 
 import (
 	"context"
@@ -8,11 +10,12 @@ import (
 	"strings"
 
 	"netsky/agent"
+	"netsky/bus"
 	"netsky/bus/envelope"
 	"netsky/internal/advice"
 )
 
-// ErrNoMessage reports that no message with that ID has come to an address.
+// ErrNoMessage reports that an address has received no message with that ID.
 var ErrNoMessage = errors.New("no message with that id has come to")
 
 // An AmbiguousError reports an ID that names several messages: that of several
@@ -20,7 +23,7 @@ var ErrNoMessage = errors.New("no message with that id has come to")
 type AmbiguousError struct {
 	ID      string
 	Senders []agent.ID // who each gave a message that ID
-	Begin   int        // how many IDs begin so, MostReceived at most
+	Begin   int        // how many IDs begin so, at most bus.MostReceived
 }
 
 func (e *AmbiguousError) Error() string {
@@ -33,23 +36,23 @@ func (e *AmbiguousError) Error() string {
 			e.ID, strings.Join(senders, " and "))
 	}
 	more := ""
-	if e.Begin == MostReceived {
+	if e.Begin == bus.MostReceived {
 		more = " or more"
 	}
 	return fmt.Sprintf("%s: %d%s messages begin so; give more of the id", e.ID, e.Begin, more)
 }
 
-// ReceivedOne is the one message that Received finds for the address; a control
-// message is none that anybody could answer, and is passed over. Two senders may
-// have given theirs the same ID: then it is that of from, if there is such. The error
-// matches ErrNoMessage or is an [AmbiguousError].
-func (b *Bus) ReceivedOne(ctx context.Context, box agent.ID, id string, from agent.ID) (envelope.Envelope, error) {
+// One returns the one message that an address has received under the ID; control messages,
+// which nobody could answer, do not count. Two senders may have given theirs the same ID:
+// then it is that of from, if there is such. The error matches ErrNoMessage or is an
+// [AmbiguousError].
+func One(ctx context.Context, b *bus.Bus, box agent.ID, id string, from agent.ID) (envelope.Envelope, error) {
 	list, err := b.Received(ctx, box, id)
 	if err != nil {
 		return envelope.Envelope{}, err
 	}
-	list = slices.DeleteFunc(list, func(e Entry) bool { return e.Envelope.Kind.Control() })
-	if i := slices.IndexFunc(list, func(e Entry) bool { return e.Envelope.ID == id && e.Envelope.From == from }); i >= 0 {
+	list = slices.DeleteFunc(list, func(e bus.Entry) bool { return e.Envelope.Kind.Control() })
+	if i := slices.IndexFunc(list, func(e bus.Entry) bool { return e.Envelope.ID == id && e.Envelope.From == from }); i >= 0 {
 		list = list[i : i+1]
 	}
 	switch {
