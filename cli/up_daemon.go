@@ -14,8 +14,7 @@ import (
 	"netsky/tmux"
 )
 
-// stillWanted returns an error if the daemon's desired state has meanwhile become
-// down.
+// stillWanted returns an error if the daemon's desired state has become down meanwhile.
 func stillWanted(h home.Dir) error {
 	if d, err := h.LoadDesired(agent.DaemonName); err != nil || d.Up {
 		return err
