@@ -1,6 +1,7 @@
 package bus
 
 import (
+	"cmp"
 	"crypto/rand"
 	"encoding/hex"
 	"errors"
@@ -43,6 +44,7 @@ type Bus struct {
 	maxBytes int64
 	keep     time.Duration
 	now      func() time.Time
+	born     time.Time // by now, when this Bus was made
 	names    envelope.Namer
 	hub      watch.Hub
 	cache    disk.Cache
@@ -65,17 +67,11 @@ func (b *Bus) Now() time.Time { return b.now() }
 
 // New returns the bus of a home. It touches nothing on disk.
 func New(dir home.Dir, o Options) *Bus {
-	b := &Bus{home: dir, maxBytes: o.MaxBytes, keep: o.Keep, now: o.Now}
-	if b.maxBytes <= 0 {
-		b.maxBytes = DefaultMaxBytes
-	}
-	if b.keep <= 0 {
-		b.keep = DefaultKeep
-	}
+	b := &Bus{home: dir, maxBytes: cmp.Or(max(o.MaxBytes, 0), DefaultMaxBytes), keep: cmp.Or(max(o.Keep, 0), DefaultKeep), now: o.Now}
 	if b.now == nil {
 		b.now = time.Now
 	}
-	b.names.Now = b.now
+	b.born, b.names.Now = b.now(), b.now
 	b.hub.Open = func() (*fsnotify.Watcher, error) { return fsnotify.NewBufferedWatcher(1024) }
 	b.hub.Boxes, b.hub.Above = b.mailboxDirs, dir.Path(home.Channels)
 	return b

@@ -12,6 +12,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"netsky/agent"
+	"netsky/agent/proc"
 	"netsky/bus/disk"
 	"netsky/bus/envelope"
 	"netsky/bus/why"
@@ -193,8 +194,10 @@ func (b *Bus) FindAnswer(ctx context.Context, mailbox agent.ID, inReplyTo string
 // Answered reports whether an agent has answered a message, which others that got one with
 // the same ID may have done too. A sender without a mailbox has no answer.
 func (b *Bus) Answered(ctx context.Context, by agent.ID, q envelope.Envelope) (bool, error) {
-	// If a clock was set back, the answer may seem older than the question.
-	if q.Time = q.Time.Add(-time.Minute); q.Time.After(b.now()) {
+	// If the clock was set back, the answer may seem older than the question.
+	if now := b.now(); q.Time.Before(b.born) || proc.SetBack(b.born, now) {
+		q.Time = q.Time.Add(-time.Minute)
+	} else if q.Time.After(now) {
 		q.Time = time.Time{}
 	}
 	_, found, err := b.findAnswer(ctx, by, q.From, q.ID, q.Time)

@@ -176,7 +176,8 @@ func (m *Courier) give(ctx context.Context, a *answer) (done bool) {
 
 // answered reports whether this agent has answered the message in any way.
 func (m *Courier) answered(ctx context.Context, o owed) (bool, error) {
-	return m.o.Bus.Answered(ctx, m.o.Agent, envelope.Envelope{ID: o.ID, From: o.From, Time: time.UnixMilli(o.SentMS)})
+	since := time.UnixMilli(min(o.SentMS, o.OfferedMS)) // the sender's clock may be ahead of ours
+	return m.o.Bus.Answered(ctx, m.o.Agent, envelope.Envelope{ID: o.ID, From: o.From, Time: since})
 }
 
 // send sends an answer. refused is why it can never be sent.
