@@ -358,6 +358,7 @@ func TestBrowserMarkReadKeyless(t *testing.T) {
 	l = b.open(t, w)
 	for _, path := range []string{"/", "/messages/m-new"} {
 		l.open(path)
+		l.waits(`document.querySelector("#why-away")`) // it moves the button down: a click before it may miss
 		l.click(".inbox button")
 		l.waits(`document.querySelector(".inbox .why-not")?.innerText.includes("Not marked as read: This tab is read-only")`)
 	}
