@@ -18,6 +18,7 @@ import (
 	"netsky/bus"
 	"netsky/bus/envelope"
 	"netsky/codex"
+	"netsky/internal/testworld"
 	"netsky/spawn/keeper"
 	"netsky/store"
 )
@@ -96,10 +97,11 @@ func (w *world) mustPane(edit ...string) *pane {
 			}
 		}
 		exec.Command("tmux", "-S", p.socket(), "kill-server").Run() // hangs up; all of it ends
-		list, _ := proc.Descendants(0, "NETSKY_HOME="+w.home.Root())
-		for until := time.Now().Add(5 * time.Second); len(list) > 0 && time.Now().Before(until); time.Sleep(20 * time.Millisecond) {
+		var list []proc.Process
+		testworld.Until(func() bool {
 			list, _ = proc.Descendants(0, "NETSKY_HOME="+w.home.Root())
-		}
+			return len(list) == 0
+		})
 		for _, q := range list {
 			syscall.Kill(q.PID, syscall.SIGKILL)
 		}

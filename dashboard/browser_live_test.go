@@ -6,9 +6,6 @@ import (
 	"io"
 	"math"
 	"net/http"
-	"net/http/httptest"
-	"net/http/httputil"
-	"net/url"
 	"slices"
 	"strings"
 	"testing"
@@ -369,10 +366,9 @@ func TestBrowserFetchesAgain(t *testing.T) {
 	t.Parallel()
 	w := mustWorld(t, slowly)
 	w.showcase(t)
-	to, err := url.Parse("http://" + w.addr)
-	mustDo(t, err)
-	proxy, broken := httputil.NewSingleHostReverseProxy(to), make(chan bool, 1)
-	front := httptest.NewServer(http.HandlerFunc(func(rw http.ResponseWriter, r *http.Request) {
+	broken := make(chan bool, 1)
+	l := mustBrowser(t).open(t, w)
+	l.through(func(rw http.ResponseWriter, r *http.Request, server http.Handler) {
 		if r.Header.Get("Netsky-Update") != "" {
 			select {
 			case broken <- true:
@@ -383,14 +379,8 @@ func TestBrowserFetchesAgain(t *testing.T) {
 			default:
 			}
 		}
-		proxy.ServeHTTP(rw, r)
-	}))
-	t.Cleanup(front.Close)
-	l := mustBrowser(t).open(t, w)
-	link, err := w.srv.Link(front.URL)
-	mustDo(t, err)
-	l.goTo(link.URL)
-	l.waits(`location.pathname === "/" && document.querySelector("#link")`)
+		server.ServeHTTP(rw, r)
+	})
 	l.live()
 	w.apply(t, store.AddLog{Text: "news that come late", Actor: "agent1"})
 	l.waits(`document.body.innerText.includes("news that come late")`)

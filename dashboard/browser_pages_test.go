@@ -4,9 +4,6 @@ import (
 	"encoding/json"
 	"fmt"
 	"net/http"
-	"net/http/httptest"
-	"net/http/httputil"
-	"net/url"
 	"os"
 	"strings"
 	"testing"
@@ -147,27 +144,19 @@ func TestBrowserLoadsStill(t *testing.T) {
 	t.Parallel()
 	w := mustWorld(t, slowly)
 	w.showcase(t)
-	to, err := url.Parse("http://" + w.addr)
-	mustDo(t, err)
-	proxy := httputil.NewSingleHostReverseProxy(to)
-	slow := httptest.NewServer(http.HandlerFunc(func(rw http.ResponseWriter, r *http.Request) {
-		time.Sleep(300 * time.Millisecond)
-		proxy.ServeHTTP(rw, r)
-	}))
-	t.Cleanup(slow.Close)
 	l := mustBrowser(t).open(t, w)
 	l.call("Page.addScriptToEvaluateOnNewDocument", map[string]any{"source": `window.moved = [];
 		new PerformanceObserver((list) => moved.push(...list.getEntries().map((e) => [e.value, ...e.sources.map((s) => s.node?.className)])))
 			.observe({ type: "layout-shift", buffered: true })`}, nil)
 	l.call("Network.setCacheDisabled", map[string]any{"cacheDisabled": true}, nil)
-	link, err := w.srv.Link(slow.URL)
-	mustDo(t, err)
-	l.goTo(link.URL)
-	l.waits(`location.pathname === "/" && document.querySelector("#link")`)
+	slow := l.through(func(rw http.ResponseWriter, r *http.Request, server http.Handler) {
+		time.Sleep(300 * time.Millisecond) // on its way
+		server.ServeHTTP(rw, r)
+	})
 	for _, size := range [][2]int{{1280, 800}, {390, 844}} {
 		l.size(size[0], size[1])
 		for _, path := range []string{"/", "/messages", "/messages/msg-owner-01", "/agents/agent0", "/panes", "/sessions", "/logs"} {
-			l.goTo(slow.URL + path)
+			l.goTo(slow + path)
 			l.live()
 			eval[any](l, `new Promise((done) => requestAnimationFrame(() => requestAnimationFrame(() => setTimeout(done, 0)))).then(() => null)`)
 			if sum := eval[float64](l, `moved.reduce((sum, e) => sum + e[0], 0)`); sum > 0.01 {

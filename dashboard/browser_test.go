@@ -6,6 +6,10 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"net/http"
+	"net/http/httptest"
+	"net/http/httputil"
+	"net/url"
 	"os"
 	"os/exec"
 	"strings"
@@ -215,6 +219,22 @@ func (t *looker) goTo(url string) {
 }
 
 func (t *looker) open(path string) { t.tb.Helper(); t.goTo("http://" + t.w.addr + path) }
+
+// through signs in at another address, where front passes requests on to the server as it
+// likes.
+func (t *looker) through(front func(rw http.ResponseWriter, r *http.Request, server http.Handler)) (address string) {
+	t.tb.Helper()
+	to, err := url.Parse("http://" + t.w.addr)
+	mustDo(t.tb, err)
+	server := httputil.NewSingleHostReverseProxy(to)
+	s := httptest.NewServer(http.HandlerFunc(func(rw http.ResponseWriter, r *http.Request) { front(rw, r, server) }))
+	t.tb.Cleanup(s.Close)
+	link, err := t.w.srv.Link(s.URL)
+	mustDo(t.tb, err)
+	t.goTo(link.URL)
+	t.waits(`location.pathname === "/" && document.querySelector("#link")`)
+	return s.URL
+}
 
 func (t *looker) size(width, height int) {
 	t.tb.Helper()

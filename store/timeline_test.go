@@ -87,43 +87,37 @@ func TestTimeline(t *testing.T) {
 	}
 }
 
-// The time of a file's name is exact, that of its move is the kernel's, which is some
-// milliseconds behind.
-func TestTimelineQueuedFirst(t *testing.T) {
+// A message was written before it was queued, and queued before it was taken, whatever
+// its sender's clock said. The time of a file's name is exact; that of its move is the
+// kernel's, which is some milliseconds behind.
+func TestTimelineOrder(t *testing.T) {
 	t.Parallel()
-	db := mustOpen(t, testworld.Home(t))
-	mustApply(t, db,
-		store.UpsertMessage{ID: "m-1", From: "owner", To: "agent1", Text: "x", Time: 2998},
-		store.UpsertDelivery{Message: "m-1", Target: "agent1", State: store.Claimed, Queued: 3003, Time: 3000},
-		store.UpsertDelivery{Message: "m-1", Target: "agent1", State: store.Delivered, Time: 3001},
-	)
-	tl, err := db.Timeline(t.Context(), "m-1")
-	if err != nil {
-		t.Fatal(err)
-	}
-	if got, want := kinds(tl), "message:m-1 queued:m-1 claimed:m-1 delivered:m-1"; got != want {
-		t.Errorf("%s, want %s", got, want)
-	}
-}
-
-// A message was written before it was taken, whatever its sender's clock said.
-func TestTimelineWrittenFirst(t *testing.T) {
-	t.Parallel()
-	db := mustOpen(t, testworld.Home(t))
-	mustApply(t, db,
-		store.UpsertMessage{ID: "m-fast-clock", From: "owner", To: "agent1", Text: "x", Time: 5000},
-		store.UpsertDelivery{Message: "m-fast-clock", Target: "agent1", State: store.Claimed, Queued: 3000, Time: 3000},
-		store.UpsertDelivery{Message: "m-fast-clock", Target: "agent1", State: store.Delivered, Time: 4000},
-	)
-	tl, err := db.Timeline(t.Context(), "m-fast-clock")
-	if err != nil {
-		t.Fatal(err)
-	}
-	if got, want := kinds(tl), "message:m-fast-clock queued:m-fast-clock claimed:m-fast-clock delivered:m-fast-clock"; got != want || tl.Events[0].Time != 3000 {
-		t.Errorf("%s, written at %d, want %s, at 3000", got, tl.Events[0].Time, want)
-	}
-	if tl.Message.Time != 5000 {
-		t.Errorf("the message's own time is %d", tl.Message.Time)
+	for _, tt := range []struct {
+		name                                      string
+		sent, queued, claimed, delivered, written store.Time
+	}{
+		{"the kernel's clock is behind", 2998, 3003, 3000, 3001, 2998},
+		{"the sender's clock is ahead", 5000, 3000, 3000, 4000, 3000},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			t.Parallel()
+			db := mustOpen(t, testworld.Home(t))
+			mustApply(t, db,
+				store.UpsertMessage{ID: "m-1", From: "owner", To: "agent1", Text: "x", Time: tt.sent},
+				store.UpsertDelivery{Message: "m-1", Target: "agent1", State: store.Claimed, Queued: tt.queued, Time: tt.claimed},
+				store.UpsertDelivery{Message: "m-1", Target: "agent1", State: store.Delivered, Time: tt.delivered},
+			)
+			tl, err := db.Timeline(t.Context(), "m-1")
+			if err != nil {
+				t.Fatal(err)
+			}
+			if got, want := kinds(tl), "message:m-1 queued:m-1 claimed:m-1 delivered:m-1"; got != want || tl.Events[0].Time != tt.written {
+				t.Errorf("%s, written at %d, want %s, at %d", got, tl.Events[0].Time, want, tt.written)
+			}
+			if tl.Message.Time != tt.sent {
+				t.Errorf("the message's own time is %d", tl.Message.Time)
+			}
+		})
 	}
 }
 

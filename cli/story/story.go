@@ -11,6 +11,9 @@ import (
 	"netsky/store"
 )
 
+// row formats an event's time, kind, agent and text, and the line above them.
+const row = "  %-12s  %-14s %-20s %s"
+
 // Lines returns the history of one record.
 func Lines(t store.Timeline) []string {
 	var l lines
@@ -50,7 +53,7 @@ func Lines(t store.Timeline) []string {
 		l.add("  …")
 	}
 	if len(t.Events) > 0 {
-		l.add("  %-12s  %-10s %-20s %s", "time", "event", "agent", "text  (id)")
+		l.add(row, "time", "event", "agent", "text  (id)")
 	}
 	day := ""
 	for _, e := range t.Events {
@@ -67,7 +70,7 @@ func Lines(t store.Timeline) []string {
 		if e.Kind == string(store.Answered) { // the answer's id
 			text = "by " + text
 		}
-		line := fmt.Sprintf("  %s  %-14s %-20s %s%s", at.Format("15:04:05.000"), strings.ReplaceAll(e.Kind, "_", " "), who, console.Brief(text, 90), About(e.Ref, t.Subject.ID))
+		line := fmt.Sprintf(row, at.Format("15:04:05.000"), strings.ReplaceAll(e.Kind, "_", " "), who, console.Brief(text, 90)+About(e.Ref, t.Subject.ID))
 		l.add("%s", strings.TrimRight(line, " "))
 	}
 	return l
