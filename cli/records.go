@@ -4,6 +4,7 @@ import (
 	"context"
 
 	"netsky/agent/home"
+	"netsky/daemon"
 	"netsky/daemon/observe"
 	"netsky/store"
 )
@@ -19,15 +20,14 @@ func (a *app) records(ctx context.Context, h home.Dir) (*store.DB, error) {
 	return db, err
 }
 
-// freshRecords opens the database. If no daemon mirrors the mailboxes into it, it does
-// that first.
+// freshRecords opens the database once it holds what the mailboxes do.
 func (a *app) freshRecords(ctx context.Context, h home.Dir) (*store.DB, error) {
 	db, err := a.records(ctx, h)
 	if err != nil {
 		return nil, err
 	}
-	if err := observe.Refresh(ctx, h, a.bus); err != nil {
-		a.warn("the daemon is not running, and what happened since it did is not in the records: %v", err)
+	if err := daemon.Sync(ctx, h, a.bus); err != nil {
+		a.warn("the newest messages may be missing from the records: %v", err)
 	}
 	return db, nil
 }

@@ -39,7 +39,7 @@ func (a *app) showCommand() *cli.Command {
 			if who, err := agent.ParseArg(id); err == nil {
 				return a.showAddress(c, h, who)
 			}
-			t, err := a.timelineSoon(c.Context, h, id)
+			t, err := a.timeline(c.Context, h, id)
 			if errors.Is(err, store.ErrNotFound) || isNoDatabase(err) {
 				return a.showFromBus(c, id, err)
 			}
@@ -104,23 +104,8 @@ func isNoDatabase(err error) bool {
 	return err != nil && !errors.Is(err, store.ErrNotFound) && !errors.Is(err, store.ErrAmbiguous)
 }
 
-// timelineSoon gives a running daemon a moment to record what has only just happened.
-func (a *app) timelineSoon(ctx context.Context, h home.Dir, id string) (store.Timeline, error) {
-	for i := 0; ; i++ {
-		t, err := a.timeline(ctx, h, id)
-		if _, running := h.LockHolder(agent.DaemonName); !errors.Is(err, store.ErrNotFound) || !running || i == 5 {
-			return t, err
-		}
-		select {
-		case <-ctx.Done():
-			return t, err
-		case <-time.After(100 * time.Millisecond):
-		}
-	}
-}
-
 func (a *app) timeline(ctx context.Context, h home.Dir, id string) (store.Timeline, error) {
-	db, err := a.records(ctx, h)
+	db, err := a.freshRecords(ctx, h)
 	if err != nil {
 		return store.Timeline{}, err
 	}

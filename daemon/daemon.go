@@ -23,10 +23,10 @@ import (
 	"netsky/agent"
 	"netsky/agent/home"
 	"netsky/bus"
+	"netsky/daemon/observe"
 	"netsky/dashboard"
 	"netsky/spawn"
 	"netsky/spawn/watchdog"
-	"netsky/store"
 )
 
 // Options configure the daemon.
@@ -139,7 +139,7 @@ type daemon struct {
 	door  os.FileInfo       // the socket's file; owned by home once it runs
 
 	mu     sync.Mutex        // guards the fields below
-	db     *store.DB         // nil while the database is not available
+	mirror *observe.Observer // nil while the database is not available
 	server *dashboard.Server // nil while the dashboard is not served
 	served Web
 }

@@ -109,6 +109,13 @@ func (d *daemon) serve(ctx context.Context) error {
 		d.wake()
 		w.WriteHeader(http.StatusNoContent)
 	})
+	mux.HandleFunc("POST /sync", func(w http.ResponseWriter, r *http.Request) {
+		if err := d.sync(r.Context()); err != nil {
+			http.Error(w, err.Error(), http.StatusServiceUnavailable)
+			return
+		}
+		w.WriteHeader(http.StatusNoContent)
+	})
 	mux.HandleFunc("POST /stop", func(w http.ResponseWriter, _ *http.Request) {
 		w.WriteHeader(http.StatusNoContent)
 		d.stop()

@@ -2,12 +2,15 @@ package daemon
 
 import (
 	"context"
+	"errors"
 	"fmt"
+	"net/http"
 	"os"
 	"sync"
 	"time"
 
 	"netsky/agent"
+	"netsky/agent/home"
 	"netsky/bus"
 	"netsky/daemon/observe"
 	"netsky/store"
@@ -23,8 +26,9 @@ func (d *daemon) records(ctx context.Context) error {
 		return err
 	}
 	defer db.Close()
-	d.setDB(db)
-	defer d.setDB(nil)
+	mirror := &observe.Observer{Bus: d.o.Bus, DB: db, Log: d.o.Log.With("part", "observe")}
+	d.setMirror(mirror)
+	defer d.setMirror(nil)
 	if d.before != "" {
 		err := db.Apply(ctx, store.AddLog{
 			Key: fmt.Sprintf("daemon-%d", d.started.UnixMilli()), Level: store.LevelWarn, Part: "daemon",
@@ -40,19 +44,42 @@ func (d *daemon) records(ctx context.Context) error {
 	upkeep.Go(func() { d.upkeep(ctx, db) })
 	defer upkeep.Wait() // before the database closes
 	defer cancel()
-	return (&observe.Observer{Bus: d.o.Bus, DB: db, Log: d.o.Log.With("part", "observe")}).Run(ctx)
+	return mirror.Run(ctx)
 }
 
-func (d *daemon) setDB(db *store.DB) {
+func (d *daemon) setMirror(mirror *observe.Observer) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	d.db = db
+	d.mirror = mirror
 }
 
 func (d *daemon) database() *store.DB {
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	return d.db
+	if d.mirror == nil {
+		return nil
+	}
+	return d.mirror.DB
+}
+
+// sync records all that has happened on the bus until now.
+func (d *daemon) sync(ctx context.Context) error {
+	d.mu.Lock()
+	mirror := d.mirror
+	d.mu.Unlock()
+	if mirror == nil {
+		return errNoRecords
+	}
+	return mirror.Sync(ctx)
+}
+
+// Sync brings the records up to date with the mailboxes: the running daemon does it, else
+// this process. mail opens the bus for that.
+func Sync(ctx context.Context, h home.Dir, mail func() (*bus.Bus, error)) error {
+	if err := call(ctx, h, http.MethodPost, "/sync", nil); !errors.Is(err, ErrNotRunning) {
+		return err
+	}
+	return observe.Sync(ctx, h, mail)
 }
 
 // Record records what happened: in the open database, else in the spool.

@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"io/fs"
 
-	"netsky/agent"
 	"netsky/agent/home"
 	"netsky/bus"
 	"netsky/store"
@@ -34,11 +33,8 @@ func Records(ctx context.Context, h home.Dir, mail func() (*bus.Bus, error)) (db
 	return db, true, nil
 }
 
-// Refresh mirrors the mailboxes into the records, unless a running daemon does.
-func Refresh(ctx context.Context, h home.Dir, mail func() (*bus.Bus, error)) error {
-	if _, running := h.LockHolder(agent.DaemonName); running {
-		return nil
-	}
+// Sync opens the database and makes one pass, where no daemon mirrors the mailboxes.
+func Sync(ctx context.Context, h home.Dir, mail func() (*bus.Bus, error)) error {
 	b, err := mail()
 	if err != nil {
 		return err

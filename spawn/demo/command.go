@@ -61,7 +61,7 @@ func (d *demo) busy(ctx context.Context, arg string) (outcome, error) {
 		span, err = time.Duration(seconds)*time.Second, nil
 	}
 	if err != nil || span < 0 || span > longest {
-		return outcome{failed: true, text: fmt.Sprintf("/busy %s: not a time from 0s to %s", shorten(arg, 40), longest)}, nil
+		return outcome{failed: true, text: fmt.Sprintf("%s: not a time from 0s to %s", strings.TrimSpace("/busy "+shorten(arg, 40)), longest)}, nil
 	}
 	d.be(ctx, agent.Busy, "/busy "+span.String())
 	d.pane.note("busy for " + span.String())

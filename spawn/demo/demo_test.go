@@ -44,7 +44,7 @@ func TestAnswers(t *testing.T) {
 		{"busy in seconds", envelope.KindMessage, "/busy 0", envelope.KindReply, "was busy for 0s"},
 		{"busy for ever", envelope.KindMessage, "/busy 2h", envelope.KindError, "not a time from 0s to 1h"},
 		{"busy backwards", envelope.KindMessage, "/busy -1s", envelope.KindError, "not a time"},
-		{"busy without a time", envelope.KindMessage, "/busy", envelope.KindError, "not a time"},
+		{"busy without a time", envelope.KindMessage, "/busy", envelope.KindError, "/busy: not a time"},
 		{"crash with no status", envelope.KindMessage, "/crash 256", envelope.KindError, "not a status from 0 to 255"},
 	} {
 		t.Run(test.name, func(t *testing.T) {
