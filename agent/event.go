@@ -32,6 +32,7 @@ type Event struct {
 	Text    string    `json:"text,omitempty"`
 	Error   string    `json:"error,omitempty"`
 	Usage   *Usage    `json:"usage,omitempty"` // with EventStop: what the turn used
+	Fault   *Fault    `json:"fault,omitempty"` // with EventStopFailed: the vendor's fault it failed of
 	// Transcript is the runtime's own file of the conversation.
 	Transcript string `json:"transcript,omitempty"`
 }

@@ -44,6 +44,11 @@ type Report struct {
 	Detail   string   `json:"detail,omitempty"`   // what it is busy with or waits for
 	Dialog   string   `json:"dialog,omitempty"`   // the name of the dialog in its pane that Detail describes
 	By       Reporter `json:"by,omitempty"`
+	// Fault is what keeps the model from answering: the state is Blocked, or Busy while
+	// the program itself tries again, for the Attempt-th time of Of, if it says so.
+	Fault   Fault `json:"fault,omitzero"`
+	Attempt int   `json:"attempt,omitempty"`
+	Of      int   `json:"of,omitempty"`
 }
 
 // Shown returns the dialog in the agent's pane that the report describes, without Keys.

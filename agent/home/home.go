@@ -113,6 +113,7 @@ const (
 	DesiredDir   = "state/desired"
 	OwnerRead    = "state/owner-read" // names of the owner's mail that was shown, one per line
 	LaunchDir    = "state/launch"
+	BreakersDir  = "state/breakers"
 	EventsDir    = "state/events"
 	PromptDir    = "state/prompts"
 	LockDir      = "run/lock"

@@ -39,10 +39,11 @@ type Lock struct {
 
 // The locks of a home, by what their holder does. Their names are defined only here.
 const (
-	DaemonLock = agent.DaemonName // is the daemon
-	UpLock     = "up"             // starts or ends agents
-	RouterLock = "router"         // delivers mail from outboxes
-	TmuxLock   = "tmux"           // makes or ends sessions, or attaches a control client
+	DaemonLock   = agent.DaemonName // is the daemon
+	UpLock       = "up"             // starts or ends agents
+	RouterLock   = "router"         // delivers mail from outboxes
+	TmuxLock     = "tmux"           // makes or ends sessions, or attaches a control client
+	BreakersLock = "breakers"       // changes a breaker
 )
 
 const receiverLock = "receiver-"

@@ -129,6 +129,7 @@ var shapes = map[string]shape{
 			"claude":    {files: `(left-out|` + agentJSON + `(\.bad)?)`},
 			"codex":     {files: agentJSON + `(\.bad-[0-9]+)?`},
 			"codex-ui":  {boxes: &shape{tree: true}}, // Codex writes there what it likes
+			"breakers":  {files: `[a-z0-9-]*-[0-9a-f]{8}\.json`},
 			"approvals": {files: `[0-9a-zA-Z]+\.(json|answer)`},
 		},
 	},
@@ -136,7 +137,7 @@ var shapes = map[string]shape{
 		files: `(daemon\.(pid|sock)|url|token|cx-(infinity|[0-9]+)\.(sock|json|sock\.lock))`,
 		dirs: map[string]shape{
 			"brakes": {files: addressName + `-` + addressName},
-			"lock":   {files: `(up|uninstall|tick|daemon|router|tmux|records|(receiver|codex|dialog)-` + addressName + `)`},
+			"lock":   {files: `(up|uninstall|tick|daemon|router|tmux|records|breakers|(receiver|codex|dialog)-` + addressName + `)`},
 		},
 	},
 	LogDir:  {files: `(daemon\.log|netsky(-[0-9]{4}-[0-9]{2}-[0-9]{2}T[0-9.-]+)?\.jsonl)`},

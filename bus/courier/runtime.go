@@ -133,6 +133,14 @@ type Meter interface {
 	Usage(ctx context.Context, e agent.Event) agent.Usage
 }
 
+// A Subscriber is a Runtime whose model is reached by a login with a vendor.
+type Subscriber interface {
+	// Account names the provider and the login that a turn would use now, without a secret,
+	// and returns when its credentials were last changed, zero if that is not known. It is
+	// "" if the login is not known. It must be quick.
+	Account() (name string, changed time.Time)
+}
+
 // A Settler is a Runtime that wants to know when a message is finished: it is filed, and
 // its answer is sent, or will not be. Settled must be quick.
 type Settler interface{ Settled(id string) }

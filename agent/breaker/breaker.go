@@ -1,0 +1,317 @@
+// Package breaker keeps agents from using a vendor's account while it serves nobody.
+//
+// There is one circuit breaker for each account: an account that has run into a limit, a
+// login or an outage is tripped, and then nothing is offered to an agent that uses it and
+// no agent is started on it. At the time when the vendor said that it serves again, or
+// after a back-off, one agent tries; when the model has answered it, the others follow one
+// after the other.
+//
+// A breaker is a file, state/breakers/<account>.json, replaced as a whole under the lock
+// "breakers". No file means that the account can be used, and so does a damaged one, which
+// the next change replaces. A crash leaves the last state. An agent that dies while it
+// tries keeps the others waiting for TrialTime.
+package breaker
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"io/fs"
+	"math/rand/v2"
+	"slices"
+	"strings"
+	"time"
+
+	"netsky/agent"
+	"netsky/agent/home"
+)
+
+const (
+	// TrialTime is how long the one agent that tries may go without a word of the model.
+	TrialTime = 5 * time.Minute
+	// Spacing is the time between two agents that go on after a trial has succeeded, and
+	// following how long they are kept apart.
+	Spacing   = 400 * time.Millisecond
+	following = 30 * time.Second
+	// jitter is the most that is added to the time of the vendor's.
+	jitter = 2 * time.Second
+	// longest is the most that a vendor's time is believed: limits are monthly at most.
+	longest = 35 * 24 * time.Hour
+	soonest = 2 * time.Second // a trial after a trip
+)
+
+// A Breaker is that of one account. Several processes may use it.
+type Breaker struct {
+	home home.Dir
+	rel  string
+	name string
+}
+
+// Of returns the breaker of an account. The account "" has none: it is always closed.
+func Of(h home.Dir, account string) Breaker {
+	return Breaker{home: h, name: account, rel: home.BreakersDir + "/" + fileName(account)}
+}
+
+// fileName keeps what is readable of an account's name, and a hash of all of it.
+func fileName(account string) string {
+	sum := sha256.Sum256([]byte(account))
+	plain := strings.Map(func(r rune) rune {
+		switch {
+		case r >= 'a' && r <= 'z', r >= '0' && r <= '9':
+			return r
+		case r >= 'A' && r <= 'Z':
+			return r + 'a' - 'A'
+		}
+		return '-'
+	}, account)
+	return strings.Trim(plain[:min(len(plain), 40)], "-") + "-" + hex.EncodeToString(sum[:4]) + ".json"
+}
+
+// A State is what a breaker's file says.
+type State struct {
+	Account string      `json:"account"`
+	Fault   agent.Fault `json:"fault"`    // the latest
+	By      agent.ID    `json:"by"`       // the agent that ran into it
+	SinceMS int64       `json:"since_ms"` // when the account stopped serving
+	TripMS  int64       `json:"trip_ms"`  // the latest trip
+	RetryMS int64       `json:"retry_ms"` // when one agent may try; 0: when the owner has acted
+	Trips   int         `json:"trips"`    // in a row
+	Trial   *Trial      `json:"trial,omitempty"`
+	// ClosedMS is when the model answered again; the others follow from NextMS on.
+	ClosedMS int64 `json:"closed_ms,omitempty"`
+	NextMS   int64 `json:"next_ms,omitempty"`
+}
+
+// A Trial is the one try of a tripped account.
+type Trial struct {
+	Agent agent.ID `json:"agent"`
+	AtMS  int64    `json:"at_ms"`
+}
+
+// Retry returns when the account is tried again; zero if that is for the owner to say.
+func (s State) Retry() time.Time {
+	if s.RetryMS == 0 {
+		return time.Time{}
+	}
+	return time.UnixMilli(s.RetryMS)
+}
+
+// Tripped reports whether the account is in doubt: nobody has been answered since the last
+// trip.
+func (s State) Tripped() bool { return s.SinceMS != 0 && s.ClosedMS == 0 }
+
+// A Pass says whether an agent may use an account now.
+type Pass struct {
+	OK    bool
+	State State     // of the breaker, if not OK
+	Again time.Time // when to ask again, if not OK; zero: when the file has changed
+}
+
+// Allow asks for an agent to use the account now. Whoever gets a Pass must use it: it may
+// be the one trial. On an error nothing is known.
+func (b Breaker) Allow(ctx context.Context, id agent.ID) (p Pass, err error) {
+	if b.name == "" || !b.home.Mark(b.rel).Exists() {
+		return Pass{OK: true}, nil
+	}
+	err = b.change(ctx, func(s *State, now time.Time) bool {
+		p = s.allow(id, now)
+		return p.OK
+	})
+	return p, err
+}
+
+func (s *State) allow(id agent.ID, now time.Time) Pass {
+	switch {
+	case s.SinceMS == 0:
+		return Pass{OK: true}
+	case s.ClosedMS != 0:
+		if next := time.UnixMilli(s.NextMS); now.Before(next) && next.Sub(now) < following {
+			return Pass{State: *s, Again: next}
+		}
+		s.NextMS = now.Add(Spacing).UnixMilli()
+		if now.Sub(time.UnixMilli(s.ClosedMS)) > following {
+			*s = State{}
+		}
+		return Pass{OK: true}
+	case s.RetryMS == 0:
+		return Pass{State: *s}
+	case now.Before(s.Retry()):
+		return Pass{State: *s, Again: s.Retry()}
+	}
+	if t := s.Trial; t != nil && t.Agent != id {
+		// A time in the future is that of a clock that was set back.
+		if end := time.UnixMilli(t.AtMS).Add(TrialTime); now.Before(end) && end.Sub(now) <= TrialTime {
+			return Pass{State: *s, Again: end}
+		}
+	}
+	s.Trial = &Trial{Agent: id, AtMS: now.UnixMilli()}
+	return Pass{OK: true}
+}
+
+// Trip records that an agent ran into a fault of the account. first reports whether
+// nobody had before. On an error it is not recorded.
+func (b Breaker) Trip(ctx context.Context, id agent.ID, f agent.Fault) (s State, first bool, err error) {
+	if b.name == "" {
+		return s, false, nil
+	}
+	err = b.change(ctx, func(now *State, at time.Time) bool {
+		first = now.trip(b.name, id, f, at)
+		s = *now
+		return true
+	})
+	return s, first, err
+}
+
+func (s *State) trip(account string, id agent.ID, f agent.Fault, now time.Time) (first bool) {
+	first = s.SinceMS == 0 || s.ClosedMS != 0
+	tried := first || s.RetryMS != 0 && !now.Before(s.Retry())
+	if first {
+		trips := s.Trips
+		if now.Sub(time.UnixMilli(s.ClosedMS)) > following {
+			trips = 0
+		}
+		*s = State{Account: account, SinceMS: now.UnixMilli(), Trips: trips}
+	}
+	if tried {
+		s.Trips++
+	}
+	retry := retryAt(f, s.Trips, now)
+	if !tried && !later(retry, s.RetryMS) {
+		return first // of a turn that ran when the account was tripped already
+	}
+	s.Fault, s.By, s.TripMS, s.RetryMS, s.Trial = f, id, now.UnixMilli(), retry, nil
+	return first
+}
+
+// later reports whether the first retry is the later one; 0 is later than all.
+func later(a, b int64) bool { return b != 0 && (a == 0 || a > b) }
+
+// retryAt returns when an account is tried after so many trips in a row, in milliseconds;
+// 0 if only the owner can mend it.
+func retryAt(f agent.Fault, trips int, now time.Time) int64 {
+	if until := f.Until(); until.After(now) {
+		if most := now.Add(longest); until.After(most) {
+			until = most
+		}
+		return max(until.UnixMilli(), now.Add(soonest).UnixMilli()) + rand.Int64N(jitter.Milliseconds())
+	}
+	if f.Reason == agent.Login {
+		return 0
+	}
+	wait, most := 5*time.Second, 5*time.Minute
+	switch f.Reason {
+	case agent.RateLimit:
+		wait, most = 30*time.Second, 10*time.Minute
+	case agent.UsageLimit, agent.Billing:
+		wait, most = 5*time.Minute, time.Hour
+	}
+	for range min(trips-1, 16) {
+		wait = min(2*wait, most)
+	}
+	return now.Add(wait + rand.N(wait/10)).UnixMilli()
+}
+
+// Answered records that the model has answered an agent in a turn that began at a time. An
+// answer in a turn that is older than the trip proves nothing, unless that is the trial's.
+// closed reports whether the account serves again by that.
+func (b Breaker) Answered(ctx context.Context, id agent.ID, began time.Time) (closed bool, err error) {
+	if b.name == "" || !b.home.Mark(b.rel).Exists() {
+		return false, nil
+	}
+	err = b.change(ctx, func(s *State, now time.Time) bool {
+		trial := s.Trial != nil && s.Trial.Agent == id
+		if !s.Tripped() || !trial && began.UnixMilli() <= s.TripMS {
+			return false
+		}
+		s.ClosedMS, s.Trial = now.UnixMilli(), nil
+		s.NextMS = now.Add(Spacing).UnixMilli()
+		closed = true
+		return true
+	})
+	return closed, err
+}
+
+// Retry lets one agent try now: the owner has acted. It reports whether the account was
+// tripped.
+func (b Breaker) Retry(ctx context.Context) (tripped bool, err error) {
+	if b.name == "" || !b.home.Mark(b.rel).Exists() {
+		return false, nil
+	}
+	err = b.change(ctx, func(s *State, now time.Time) bool {
+		if tripped = s.Tripped(); tripped {
+			s.RetryMS, s.Trial = now.UnixMilli(), nil
+		}
+		return tripped
+	})
+	return tripped, err
+}
+
+// change reads the state, lets f change it and stores it if f says so; the zero State is
+// no file.
+func (b Breaker) change(ctx context.Context, f func(s *State, now time.Time) (changed bool)) (err error) {
+	l, err := b.home.WaitLock(ctx, home.BreakersLock, nil)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, l.Unlock()) }()
+	s, err := home.Load[State](b.home, b.rel)
+	if err != nil {
+		s = State{} // damaged or absent: it must not keep anybody from trying
+	}
+	if !f(&s, time.Now()) {
+		return nil
+	}
+	if s.SinceMS == 0 {
+		if err := b.home.Remove(b.rel); !errors.Is(err, fs.ErrNotExist) {
+			return err
+		}
+		return nil
+	}
+	return b.home.Save(b.rel, s, false)
+}
+
+// Load returns the breaker's state; the zero State if the account was not tripped lately.
+func (b Breaker) Load() (State, error) {
+	s, err := home.Load[State](b.home, b.rel)
+	if errors.Is(err, fs.ErrNotExist) {
+		return State{}, nil
+	}
+	return s, err
+}
+
+// List returns the states of all breakers that are not closed, by account. An unreadable
+// one is in the error; the others are returned.
+func List(h home.Dir) (list []State, err error) {
+	d, err := h.OpenDir(home.BreakersDir, false)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, err
+	}
+	defer d.Close()
+	names, err := d.Readdirnames(maxBreakers)
+	if err != nil && len(names) == 0 {
+		return nil, nil // an empty directory reports io.EOF
+	}
+	var errs []error
+	for _, name := range names {
+		if !strings.HasSuffix(name, ".json") || strings.HasPrefix(name, ".") {
+			continue
+		}
+		s, err := home.Load[State](h, home.BreakersDir+"/"+name)
+		switch {
+		case errors.Is(err, fs.ErrNotExist):
+		case err != nil:
+			errs = append(errs, fmt.Errorf("breaker: %w", err))
+		case s.Tripped():
+			list = append(list, s)
+		}
+	}
+	slices.SortFunc(list, func(a, b State) int { return strings.Compare(a.Account, b.Account) })
+	return list, errors.Join(errs...)
+}
+
+const maxBreakers = 1000 // files read; there is one for each login
