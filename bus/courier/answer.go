@@ -49,6 +49,7 @@ func (m *Courier) close(ctx context.Context, e Event) {
 	m.open, m.turnOf = false, ""
 	asked := m.ends(ctx)
 	var done []owed
+	var held []failed
 	for _, o := range m.ledger.list(true) {
 		if m.settling(o) {
 			continue
@@ -61,6 +62,10 @@ func (m *Courier) close(ctx context.Context, e Event) {
 			m.open = true
 			continue
 		}
+		if ofAccount(end) {
+			held = append(held, failed{o, end})
+			continue
+		}
 		a := answer{owed: o}
 		a.kind, a.text = verdict(end)
 		if !o.Wants || e.Deferred || m.give(ctx, &a) {
@@ -69,6 +74,11 @@ func (m *Courier) close(ctx context.Context, e Event) {
 		}
 		m.unsent = append(m.unsent, a)
 		m.tries = time.Time{}
+	}
+	if len(held) > 0 {
+		m.hold(ctx, held...)
+	} else if ofAccount(e.Event) { // of a turn that took no message
+		m.trip(ctx, *e.Fault)
 	}
 	m.settle(e.MS, done...)
 }

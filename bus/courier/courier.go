@@ -15,6 +15,11 @@
 // keep their order. What a brake or the system stops is retried. A shutdown is
 // acknowledged after the answers to what a turn took, or after 45 s as unfinished.
 //
+// A fault of the vendor's, such as a used up quota, is no answer: what the turn took is
+// held, the account's circuit breaker is tripped, and nothing is offered to any agent on
+// that account until the breaker allows it; then the held messages are given to the model
+// again, before all others. Whoever sent one can cancel it until then.
+//
 // # What a crash leaves
 //
 // Every message is in the ledger, state/owed/<agent>.json, from before it is offered until
@@ -79,6 +84,7 @@ type Courier struct {
 	asks    chan func()     // run by Run's goroutine for others
 	stopped chan struct{}   // closed when Run has returned
 	cancels chan cancel     // that want the running turn interrupted
+	drops   chan cancel     // that name a message
 	wants   chan struct{}   // asks for a batch
 	batches chan batch      // the requested batches
 	group   sync.WaitGroup  // the goroutines of Run
@@ -87,8 +93,9 @@ type Courier struct {
 	// The rest belongs to Run's goroutine.
 	box      *bus.Receiver
 	state    Condition
-	reported bool      // state is on disk
-	finished bool      // the state reports an obeyed shutdown
+	saved    agent.Report // on disk
+	reported bool         // saved is what is to be reported
+	gate     gate
 	since    time.Time // when the state was first seen
 	looks    time.Time // when to look at it next
 	heard    time.Time // the last event of this program
@@ -102,7 +109,7 @@ type Courier struct {
 	asked     bool            // a batch has been asked for
 	over      bool            // the mailbox is closed
 	pending   []*bus.Delivery // claimed and not offered
-	lost      []lost          // from an earlier conversation, to be reported to the model
+	lost      []lost          // from an earlier conversation or held, to be given to the model
 	flight    *flight         // nil: none
 	tokens    float64
 	filled    time.Time // when tokens were last counted
@@ -122,10 +129,12 @@ type Courier struct {
 	losses    map[string]int // how often a message's turn was cut off
 }
 
-// A cancel is the wish of an address that the turn ends which runs at that time.
+// A cancel is the wish of an address that a message is dropped, or that the turn ends
+// which runs at that time.
 type cancel struct {
-	by agent.ID
-	at time.Time
+	by    agent.ID
+	at    time.Time
+	about string // the message that is meant, "" for the running turn
 }
 
 // A batch is what the mailbox gave.
@@ -141,7 +150,7 @@ func New(o Options) *Courier {
 	}
 	m := &Courier{
 		o: o, traits: o.Runtime.Traits(), ledger: newLedger(o.Home, o.Agent),
-		asks: make(chan func()), stopped: make(chan struct{}), cancels: make(chan cancel, 1), wants: make(chan struct{}, 1), batches: make(chan batch),
+		asks: make(chan func()), stopped: make(chan struct{}), cancels: make(chan cancel, 1), drops: make(chan cancel, maxDrops), wants: make(chan struct{}, 1), batches: make(chan batch),
 		told: make(map[string]bool), losses: make(map[string]int), startup: o.Fresh && o.Startup != "", channel: o.Notify != nil,
 	}
 	m.tokens = float64(m.traits.Pace.Burst)
@@ -229,13 +238,25 @@ func (m *Courier) report(what string, err error) {
 	m.o.Log(what, err)
 }
 
-// cancelled passes a cancel to the loop; the last one counts.
+// maxDrops is how many cancels of messages wait for the loop.
+const maxDrops = 1000
+
+// cancelled passes a cancel to the loop; of those without a message the last one counts.
 func (m *Courier) cancelled(e envelope.Envelope) {
+	c := cancel{e.From, time.Now(), e.InReplyTo}
+	if c.about != "" {
+		select {
+		case m.drops <- c:
+		default:
+			m.o.Log("cancel from "+string(c.by)+" is ignored: too many at once", nil)
+		}
+		return
+	}
 	select {
 	case <-m.cancels:
 	default:
 	}
-	m.cancels <- cancel{e.From, time.Now()} // from one goroutine
+	m.cancels <- c // from one goroutine
 }
 
 // fetch takes a batch out of the mailbox whenever one is requested.

@@ -3,6 +3,7 @@ package courier
 import (
 	"context"
 	"errors"
+	"slices"
 	"time"
 
 	"netsky/bus"
@@ -28,6 +29,8 @@ func (m *Courier) loop(ctx context.Context) error {
 			f()
 		case c := <-cancels:
 			m.interrupt(ctx, c)
+		case c := <-m.drops:
+			m.drop(ctx, c)
 		case <-timer.C:
 		}
 		wait := m.step(ctx)
@@ -48,6 +51,18 @@ func (m *Courier) got(b batch) {
 	m.over = true
 	if !errors.Is(b.err, bus.ErrShutdown) && !errors.Is(b.err, context.Canceled) {
 		m.o.Log("take mail", b.err)
+	}
+}
+
+// drop cancels a message: one that is held, or else the turn that took it.
+func (m *Courier) drop(ctx context.Context, c cancel) {
+	m.trouble("events", m.o.Events.Read(func(e Event) { m.event(ctx, e) }))
+	switch {
+	case m.withdraw(ctx, c):
+	case !slices.ContainsFunc(m.ledger.list(true), func(o owed) bool { return o.ID == c.about }):
+		m.o.Log("cancel from "+string(c.by)+": the agent is not working on "+c.about, nil)
+	case !m.stopping:
+		m.interrupt(ctx, c)
 	}
 }
 
@@ -93,6 +108,7 @@ func (m *Courier) step(ctx context.Context) time.Duration {
 	m.abandoned(ctx, now)
 	m.retry(ctx, now)
 	m.turning(now)
+	m.tellSenders(ctx, now)
 	next := m.looks
 	if due := m.deliver(ctx, now); !due.IsZero() && due.Before(next) {
 		next = due
@@ -103,7 +119,7 @@ func (m *Courier) step(ctx context.Context) time.Duration {
 // turning tells the receiver when a turn begins and ends: a shutdown waits for it, and for
 // the answers to what it took.
 func (m *Courier) turning(now time.Time) {
-	if running := m.open || m.busy() || m.handing(now) || m.owing(); running && m.turn == nil {
+	if running := m.open || m.busy() || m.handing(now) || m.owing(now); running && m.turn == nil {
 		m.turn = m.box.Turn()
 	} else if !running {
 		m.turnOver()
@@ -119,8 +135,8 @@ func (m *Courier) handing(now time.Time) bool {
 
 // owing reports whether answers are owed to earlier messages that the program can still
 // give.
-func (m *Courier) owing() bool {
-	return len(m.unsent) > 0 || m.able() && (len(m.lost) > 0 || !m.restored && len(m.ledger.list(false)) > 0)
+func (m *Courier) owing(now time.Time) bool {
+	return len(m.unsent) > 0 || m.able() && !now.Before(m.gate.barred) && (len(m.lost) > 0 || !m.restored && len(m.ledger.list(false)) > 0)
 }
 
 // able reports whether the program can be offered something.
@@ -145,6 +161,9 @@ func (m *Courier) deliver(ctx context.Context, now time.Time) (due time.Time) {
 	if wait := m.token(now); wait > 0 {
 		return now.Add(wait)
 	}
+	if now.Before(m.gate.barred) {
+		return m.gate.barred
+	}
 	switch {
 	case len(m.lost) == 0 && len(m.pending) == 0:
 		if !m.asked && !m.over {
@@ -156,6 +175,8 @@ func (m *Courier) deliver(ctx context.Context, now time.Time) (due time.Time) {
 		return now.Add(m.traits.Pace.Busy)
 	case m.closed.is && now.Before(m.closed.next):
 		return m.closed.next
+	case !m.pass(ctx, now):
+		return m.gate.barred
 	}
 	m.launch(ctx)
 	if m.closed.is && m.flight == nil {

@@ -46,7 +46,12 @@ func (m *Courier) event(ctx context.Context, e Event) {
 		}
 	case agent.EventPrompt:
 		m.prompted(e.Event)
-	case agent.EventStop, agent.EventStopFailed:
+	case agent.EventTool:
+		m.served(ctx)
+	case agent.EventStop:
+		m.served(ctx)
+		m.ended(ctx, e)
+	case agent.EventStopFailed:
 		m.ended(ctx, e)
 	}
 }
@@ -216,6 +221,10 @@ func (m *Courier) took(ctx context.Context, e agent.Event) agent.Usage {
 	return agent.Usage{}
 }
 
+// failure describes why a turn failed.
 func failure(e agent.Event) string {
+	if f := e.Fault; f != nil && f.Text != "" {
+		return f.String()
+	}
 	return strings.Trim(e.Error+": "+e.Text, ": ")
 }

@@ -47,6 +47,9 @@ type closed struct {
 func (m *Courier) launch(ctx context.Context) {
 	f := &flight{unseen: make(map[string]bool)}
 	if len(m.lost) > 0 {
+		if !m.readHeld(ctx) || len(m.lost) == 0 {
+			return
+		}
 		m.loadLost(f)
 	} else if !m.load(ctx, f, m.pending) {
 		return
@@ -160,7 +163,14 @@ func without(list []*bus.Delivery, gone ...*bus.Delivery) (rest []*bus.Delivery)
 }
 
 func (m *Courier) writeDown(f *flight) error {
-	list := make([]owed, 0, len(f.list))
+	list := make([]owed, 0, len(f.list)+len(f.lost))
+	for _, l := range f.lost {
+		if l.again {
+			o := l.owed
+			o.Start = m.o.Start
+			list = append(list, o)
+		}
+	}
 	for _, d := range f.list {
 		o := m.owedOf(d.Envelope())
 		list = append(list, o)

@@ -124,6 +124,8 @@ func (c caller) Ended(_ context.Context, id, turn string) (agent.Event, bool, er
 	return w.End, w.Holds, err
 }
 
+func (c caller) Account() (string, time.Time) { return account, time.Time{} }
+
 // courierProcess is the server that the tests kill.
 func courierProcess(socket string) int {
 	err := func() error {

@@ -65,8 +65,16 @@ func (m *Courier) held(ctx context.Context, f *flight) (bool, error) {
 			list = append(list, d.Envelope())
 		}
 	}
+	again := 0
 	for _, l := range f.lost {
-		if l.text != "" { // possibly seen, without an event for the prompt
+		switch {
+		case l.again: // the conversation holds it from the turn that failed
+			e, _, err := m.o.Runtime.Ended(ctx, l.ID, "")
+			if err != nil || e.ID == "" || e.ID == l.Held.Turn {
+				return false, err
+			}
+			again++
+		case l.text != "": // possibly seen, without an event for the prompt
 			list = append(list, l.envelope)
 		}
 	}
@@ -75,7 +83,7 @@ func (m *Courier) held(ctx context.Context, f *flight) (bool, error) {
 			return false, err
 		}
 	}
-	return len(list) > 0, nil
+	return len(list)+again > 0, nil
 }
 
 // sight records that the program has been seen with a message.

@@ -29,6 +29,8 @@ type owed struct {
 	Start     string        `json:"start,omitempty"` // the start id of the program that it was last offered to
 	Wants     bool          `json:"wants,omitempty"` // it wants an answer, and the model has given none
 
+	Held *Held `json:"held,omitempty"` // its turn failed of the account; never changed, only replaced
+
 	seen bool   // the model has it
 	turn string // the number of the turn that took it, if an event has reported it
 	late bool   // a later turn has ended, and how its own ended is not known yet
@@ -48,7 +50,7 @@ func (m *Courier) owedOf(e envelope.Envelope) owed {
 // briefs, handoffs and cron's calls, and those that ask for one; never an answer.
 func WantsAnswer(e envelope.Envelope) bool {
 	switch e.Kind {
-	case envelope.KindReply, envelope.KindError, envelope.KindAck, envelope.KindApproval, envelope.KindApprovalAnswer:
+	case envelope.KindReply, envelope.KindError, envelope.KindAck, envelope.KindHeld, envelope.KindApproval, envelope.KindApprovalAnswer:
 		return false
 	case envelope.KindBrief, envelope.KindHandoff, envelope.KindCron:
 		return true
@@ -152,6 +154,10 @@ func (l *ledger) offer(list []owed) error {
 		switch i := l.index(o.ID, o.From); {
 		case i < 0:
 			next, fresh = append(next, o), true
+		case next[i].Held != nil && next[i].Held.Waits: // events of earlier turns are not about this offer
+			h := *next[i].Held
+			h.Waits = false
+			next[i].Held, next[i].Start, next[i].OfferedMS, fresh = &h, o.Start, time.Now().UnixMilli(), true
 		case next[i].Start != o.Start:
 			next[i].Start, fresh = o.Start, true
 		}
@@ -208,6 +214,23 @@ func (l *ledger) unsee(list []owed) {
 	}
 }
 
+// hold records that messages wait for their account, or that their senders know it. If that
+// can't be stored now, the next change of the ledger does.
+func (l *ledger) hold(list []owed) error {
+	if len(list) == 0 {
+		return nil
+	}
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	for _, o := range list {
+		if i := l.index(o.ID, o.From); i >= 0 {
+			e := &l.file.Owed[i]
+			e.Held, e.seen, e.turn, e.late = o.Held, false, "", false
+		}
+	}
+	return l.save(true)
+}
+
 // late records that the end of the message's turn was missed.
 func (l *ledger) late(id string) {
 	l.mu.Lock()
@@ -242,10 +265,15 @@ func (l *ledger) list(seen bool) (list []owed) {
 // has not ended, or "".
 func InHand(h home.Dir, of agent.ID) string {
 	l := newLedger(h, of)
-	if err := l.load(); err != nil || len(l.file.Owed) == 0 {
+	if l.load() != nil {
 		return ""
 	}
-	return l.file.Owed[len(l.file.Owed)-1].ID
+	for _, o := range slices.Backward(l.file.Owed) {
+		if o.Held == nil || !o.Held.Waits {
+			return o.ID
+		}
+	}
+	return ""
 }
 
 // Owes reports whether the message is still to be answered or given to the model again, by

@@ -61,6 +61,7 @@ type program struct {
 	lastAt   time.Time
 	breakOff chan struct{} // not nil: a turn runs; closed: it is broken off
 	fresh    int           // texts that the running turn has taken
+	login    time.Time     // when the credentials were changed
 	wake     chan struct{}
 }
 
@@ -214,6 +215,20 @@ func (p *program) Ended(_ context.Context, id, turn string) (e agent.Event, ok b
 	return e, ok && !p.mum, nil
 }
 
+// account is what all programs of a test use.
+const account = "vendor you@example.org"
+
+// A faultError fails a turn of a fault of the vendor's.
+type faultError struct{ agent.Fault }
+
+func (f faultError) Error() string { return f.Text }
+
+func (p *program) Account() (string, time.Time) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return account, p.login
+}
+
 // set changes the program under the lock.
 func (p *program) set(change func()) {
 	p.mu.Lock()
@@ -288,6 +303,9 @@ func (p *program) end(number, words string, failed error) {
 	e := agent.Event{Event: agent.EventStop, ID: number, Text: words, Usage: &agent.Usage{Input: 3, Output: 4, CacheRead: 5}}
 	if failed != nil {
 		e.Event, e.Error = agent.EventStopFailed, failed.Error()
+	}
+	if f := (faultError{}); errors.As(failed, &f) {
+		e.Error, e.Fault = "", &f.Fault
 	}
 	p.mu.Lock()
 	p.ends[number] = e

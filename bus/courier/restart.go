@@ -18,8 +18,9 @@ import (
 // when a process died.
 type lost struct {
 	owed
-	text     string // its rendering, if the conversation never had it
+	text     string // its rendering, if the conversation never had it, or has to have it again
 	envelope envelope.Envelope
+	again    bool // it was held
 }
 
 // A past is what the events report about a message that is still owed.
@@ -207,6 +208,10 @@ func (m *Courier) resume(ctx context.Context, o owed, e envelope.Envelope, d *bu
 			return answered, err
 		}
 	}
+	if o.Held != nil && o.Held.Waits {
+		m.lost = append(m.lost, lost{owed: o, again: true})
+		return false, nil
+	}
 	end, ok, over, err := m.pastEnd(ctx, o, p)
 	if err != nil {
 		return false, err
@@ -222,6 +227,10 @@ func (m *Courier) resume(ctx context.Context, o owed, e envelope.Envelope, d *bu
 		m.o.Log("give up "+naming(o.ID, o.From), errors.New(end.Text))
 	}
 	if ok {
+		if ofAccount(end) {
+			m.hold(ctx, failed{o, end})
+			return false, nil
+		}
 		if !o.Wants {
 			return true, nil
 		}
@@ -247,7 +256,7 @@ func (m *Courier) resume(ctx context.Context, o owed, e envelope.Envelope, d *bu
 		m.trouble("file expired mail", err)
 		return err == nil, err
 	case !held:
-		m.lost = append(m.lost, lost{o, envelope.Render(e, time.Now()), e})
+		m.lost = append(m.lost, lost{owed: o, text: envelope.Render(e, time.Now()), envelope: e})
 	case o.Wants:
 		m.lost = append(m.lost, lost{owed: o})
 	default:
@@ -286,14 +295,11 @@ func naming(id string, from agent.ID) string { return id + " from " + string(fro
 
 // loadLost puts lost messages into a text, as many as fit: those that the conversation
 // holds are named, the others offered again. The words around them keep the text from
-// looking like a message that arrived twice.
+// looking like a message that arrived twice, which Claude's hook would drop.
 func (m *Courier) loadLost(f *flight) {
-	most := 1
-	if m.traits.Batch > 1 {
-		most = 2 * m.traits.Batch
-	}
-	var named, texts []string
-	size := 0
+	most := m.mostLost()
+	var named, texts, repeated []string
+	size, why := 0, ""
 	for _, l := range m.lost {
 		if size += len(l.text); len(f.lost) > 0 && (size > m.traits.BatchBytes || len(f.lost) == most) {
 			break
@@ -304,10 +310,18 @@ func (m *Courier) loadLost(f *flight) {
 			continue
 		}
 		f.unseen[l.ID] = true
+		if l.again {
+			repeated = append(repeated, l.text)
+			why = fmt.Sprintf("%s, try %d", l.Held.Fault.Reason.Text(), l.Held.Tries+1)
+			continue
+		}
 		texts = append(texts, l.text)
 	}
 	words := "There was an interruption: a restart, a lost connection or a login."
-	if len(named) > 0 {
+	switch {
+	case len(named)+len(texts) == 0:
+		words = "The model's vendor ended your turn (" + why + ")."
+	case len(named) > 0:
 		words = "A restart, a lost connection or a login cut off your turn. Not answered yet: " + strings.Join(named, ", ") +
 			". Check what is already done, continue from there, and answer each with reply."
 	}
@@ -317,9 +331,21 @@ func (m *Courier) loadLost(f *flight) {
 		f.startup = true
 		f.text = envelope.RenderNotice(m.o.Startup) + "\n" + f.text
 	}
+	if len(repeated) > 0 {
+		f.text += "\nThese messages are given to you again, because the vendor ended your turn on them (" + why +
+			"). Check what is already done, continue from there, and answer each once:\n" + strings.Join(repeated, "\n")
+	}
 	if len(texts) > 0 {
 		f.text += "\nThese messages were sent to you just before the interruption and did not reach you:\n" + strings.Join(texts, "\n")
 	}
+}
+
+// mostLost is how many lost messages are put into one text.
+func (m *Courier) mostLost() int {
+	if m.traits.Batch > 1 {
+		return 2 * m.traits.Batch
+	}
+	return 1
 }
 
 // find finds a message that the agent received and that was not filed unread, and

@@ -18,6 +18,7 @@ func (m *Courier) look(ctx context.Context, now time.Time) {
 		return // a program's last reports are unreliable
 	}
 	r.Start, r.Detail = m.o.Start, envelope.Line(r.Detail, 300)
+	m.lookAtGate(ctx, now)
 	if r.State != m.state.State {
 		r.SinceMS = time.Now().UnixMilli()
 		m.since = now
@@ -35,17 +36,24 @@ func (m *Courier) look(ctx context.Context, now time.Time) {
 	if f := m.flight; f != nil && r.State == agent.Busy && !m.hooked {
 		f.stirred = true
 	}
-	finished := m.box != nil && m.box.Obeyed()
-	if r == m.state && finished == m.finished && m.reported {
-		return
+	if m.gate.state.Tripped() && m.looks.After(now.Add(gateAgain)) {
+		m.looks = now.Add(gateAgain)
 	}
-	m.state, m.finished = r, finished
-	if finished && r.State == agent.Idle {
+	m.state = r
+	report := m.blocked(r.Report, now)
+	if m.box != nil && m.box.Obeyed() && r.State == agent.Idle {
 		// The process that requested it may have died: nobody should give this agent work,
 		// and an up should start it again.
-		r.State, r.SinceMS, r.Evidence, r.Detail = agent.Down, time.Now().UnixMilli(), "it acknowledged a shutdown", "finished as requested"
+		report = agent.Report{Start: r.Start, State: agent.Down, SinceMS: m.saved.SinceMS, Evidence: "it acknowledged a shutdown", Detail: "finished as requested"}
+		if m.saved.State != agent.Down {
+			report.SinceMS = time.Now().UnixMilli()
+		}
 	}
-	err := m.o.Home.SaveReport(m.o.Agent, r.Report)
+	if report == m.saved && m.reported {
+		return
+	}
+	m.saved = report
+	err := m.o.Home.SaveReport(m.o.Agent, report)
 	m.reported = err == nil
 	m.trouble("report the state", err)
 }

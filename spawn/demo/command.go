@@ -16,6 +16,7 @@ const help = `/delegate ADDRESS TEXT  send TEXT to an agent as a brief, report i
 /pingpong ADDRESS       exchange messages with another demo until a brake stops it
 /crash [STATUS]         end with that exit status
 /hang                   stop responding
+/limit 20s [REASON]     let no demo answer for that long, as at a vendor's limit
 /help                   this list
 anything else           is answered by repeating it`
 
@@ -46,6 +47,8 @@ func (d *demo) command(ctx context.Context, q request, text string) (outcome, er
 		return crash(rest), nil
 	case hangs:
 		return outcome{silent: true, endless: true, after: d.hang}, nil
+	case "/limit":
+		return d.limit(q, rest), nil
 	case "/help":
 		return outcome{text: help}, nil
 	}

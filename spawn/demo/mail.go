@@ -23,7 +23,8 @@ type outcome struct {
 	silent bool                            // there is none, or not yet
 	after  func(ctx context.Context) error // to do when the message is settled
 
-	endless bool // the turn does not end: after is done at once
+	endless bool         // the turn does not end: after is done at once
+	fault   *agent.Fault // the turn fails of it, and there is no answer
 }
 
 // receive handles one message. The courier files it and sends the answer: it gets both
@@ -34,15 +35,23 @@ func (d *demo) receive(ctx context.Context, o courier.Offer) error {
 	done := d.turn()
 	defer done()
 	d.pane.message(e)
-	out, err := d.deal(ctx, e)
+	out, err := outcome{fault: d.limited(e)}, error(nil)
+	if out.fault == nil {
+		out, err = d.deal(ctx, e)
+	}
 	if err != nil {
 		return err
 	}
 	number := agent.NewStart()
 	begin := courier.Event{Event: agent.Event{Event: agent.EventPrompt, ID: number, IDs: o.About}}
-	if out.endless {
+	switch {
+	case out.endless:
 		d.queue.Put(begin)
 		return out.after(ctx)
+	case out.fault != nil:
+		d.pane.note(out.fault.String())
+		d.queue.Put(begin, courier.Event{Event: agent.Event{Event: agent.EventStopFailed, ID: number, Text: out.fault.Text, Fault: out.fault}})
+		return nil
 	}
 	settled := d.answering(e, out)
 	end := courier.Event{Event: agent.Event{Event: agent.EventStop, ID: number, Text: out.text}, Deferred: out.silent}
@@ -68,7 +77,7 @@ func (d *demo) deal(ctx context.Context, e envelope.Envelope) (outcome, error) {
 	switch e.Kind {
 	case envelope.KindReply, envelope.KindError:
 		return outcome{silent: true}, d.passOn(ctx, e)
-	case envelope.KindAck, envelope.KindShutdown, envelope.KindShutdownAck, envelope.KindCancel, envelope.KindApproval, envelope.KindApprovalAnswer:
+	case envelope.KindAck, envelope.KindShutdown, envelope.KindShutdownAck, envelope.KindCancel, envelope.KindHeld, envelope.KindApproval, envelope.KindApprovalAnswer:
 		return outcome{silent: true}, nil
 	}
 	d.be(ctx, agent.Busy, "answers "+string(e.From))

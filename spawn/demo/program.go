@@ -97,7 +97,7 @@ func (program) Traits() courier.Traits {
 // try of netsky gets one, and two demos don't talk forever.
 func wantsAnswer(e envelope.Envelope) bool {
 	switch e.Kind {
-	case envelope.KindReply, envelope.KindError, envelope.KindAck, envelope.KindApproval, envelope.KindApprovalAnswer:
+	case envelope.KindReply, envelope.KindError, envelope.KindAck, envelope.KindHeld, envelope.KindApproval, envelope.KindApprovalAnswer:
 		return false
 	}
 	_, ball := parseBall(e)
@@ -148,6 +148,9 @@ func (p program) Interrupt(_ context.Context, by agent.ID) error {
 	}
 	return nil
 }
+
+// Account names the account that all demos share.
+func (program) Account() (string, time.Time) { return account, time.Time{} }
 
 // Settled shows the answer, which has now been sent.
 func (p program) Settled(id string) {

@@ -1,0 +1,187 @@
+package courier
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"slices"
+	"time"
+
+	"netsky/agent"
+	"netsky/agent/home"
+	"netsky/bus/envelope"
+	"netsky/store"
+)
+
+// A Held is why a message waits: its turn failed of a fault of the vendor's, which is no
+// answer. It is offered again when the account's breaker allows it.
+type Held struct {
+	Fault   agent.Fault `json:"fault"`            // the latest
+	SinceMS int64       `json:"since_ms"`         // when it was held first
+	LastMS  int64       `json:"last_ms"`          // and last
+	Turn    string      `json:"turn,omitempty"`   // the last one that failed
+	Tries   int         `json:"tries"`            // turns that failed
+	Blamed  int         `json:"blamed,omitempty"` // of them those that the message itself may have caused
+	Waits   bool        `json:"waits"`            // it has not been offered again since
+	Told    bool        `json:"told,omitempty"`   // its sender
+}
+
+const (
+	// mostTries is how often a message's turn may fail of its account before that is its
+	// answer, mostBlamed how often if others were served just before, and no time was
+	// stated at which that ends.
+	mostTries, mostBlamed = 100, 3
+	// settles is how long a message is held before its sender is told.
+	settles = 3 * time.Second
+)
+
+// A failed is a message, and how its turn failed.
+type failed struct {
+	owed
+	end agent.Event
+}
+
+// ofAccount reports whether a turn ended because of a fault of the account, which is no
+// answer to what it took.
+func ofAccount(e agent.Event) bool {
+	return e.Event == agent.EventStopFailed && e.Fault != nil && e.Fault.Reason.OfAccount()
+}
+
+// hold keeps messages, whose turns have just failed of the account, until it serves again.
+func (m *Courier) hold(ctx context.Context, list ...failed) {
+	var done []owed
+	now := time.Now().UnixMilli()
+	tripped, first := false, false
+	for i := range list {
+		f := &list[i]
+		h := Held{SinceMS: now}
+		if f.Held != nil {
+			h = *f.Held
+		}
+		if h.Turn == "" || h.Turn != f.end.ID { // otherwise it was counted before a crash
+			if !tripped {
+				tripped, first = true, m.trip(ctx, *f.end.Fault)
+			}
+			h.Fault, h.Turn, h.LastMS = m.faultOf(*f.end.Fault), f.end.ID, now
+			if h.Tries++; first && h.Fault.UntilMS == 0 && (h.Fault.Reason == agent.RateLimit || h.Fault.Reason == agent.Overloaded || h.Fault.Reason == agent.Billing) {
+				h.Blamed++
+			}
+		}
+		h.Waits, f.Held = true, &h
+	}
+	var kept []owed
+	for _, f := range list {
+		if h := f.Held; h.Tries >= mostTries || h.Blamed >= mostBlamed {
+			f.end.Text = fmt.Sprintf("%s (the last of %d tries)", cmp.Or(f.end.Text, h.Fault.Text), h.Tries)
+			a := answer{owed: f.owed}
+			a.kind, a.text = verdict(f.end)
+			if !f.Wants || m.give(ctx, &a) {
+				done = append(done, f.owed)
+			} else {
+				m.unsent = append(m.unsent, a)
+			}
+			continue
+		}
+		kept = append(kept, f.owed)
+		m.lost = append(m.lost, lost{owed: f.owed, again: true})
+		m.o.Log(fmt.Sprintf("%s is held: %s", naming(f.ID, f.From), f.Held.Fault), nil)
+		m.group.Go(func() {
+			m.putDown(ctx, store.AddLog{
+				Key: fmt.Sprintf("held-%s-%s-%d", m.o.Agent, f.ID, f.Held.LastMS), Time: store.At(time.UnixMilli(f.Held.LastMS)), Level: store.LevelWarn,
+				Part: m.traits.Name, Actor: m.o.Agent, About: f.ID, Text: envelope.Line("held: "+f.Held.Fault.String(), 200),
+			})
+		})
+	}
+	m.trouble("ledger of owed answers", m.ledger.hold(kept))
+	step("held")
+	m.settle(0, done...)
+}
+
+// readHeld renders the held messages that are to be offered next. One that is no longer in
+// the mailbox is answered with an error. It returns false if they can't be read now.
+func (m *Courier) readHeld(ctx context.Context) bool {
+	var gone []owed
+	for i := range min(len(m.lost), m.mostLost()) {
+		l := &m.lost[i]
+		if !l.again {
+			continue
+		}
+		e, _, ok, err := m.find(ctx, l.owed)
+		if m.trouble("find "+l.ID, err); err != nil {
+			return false
+		}
+		if !ok {
+			gone = append(gone, l.owed)
+			continue
+		}
+		l.text, l.envelope = envelope.Render(e, time.Now()), e
+	}
+	for _, o := range gone {
+		m.giveUp(ctx, o, "it was held ("+o.Held.Fault.Reason.Text()+"), and the message is no longer in the mailbox")
+	}
+	return true
+}
+
+// giveUp answers a lost message with an error.
+func (m *Courier) giveUp(ctx context.Context, o owed, why string) {
+	same := func(l lost) bool { return l.ID == o.ID && l.From == o.From }
+	m.lost = slices.DeleteFunc(m.lost, same)
+	m.o.Log("give up "+naming(o.ID, o.From)+": "+why, nil)
+	a := answer{owed: o, kind: envelope.KindError, text: why}
+	if o.Wants && !m.give(ctx, &a) {
+		m.unsent = append(m.unsent, a)
+		return
+	}
+	m.settle(0, o)
+}
+
+// withdraw drops a held message on behalf of its sender or of an address that may cancel
+// anything. It reports whether the message was held.
+func (m *Courier) withdraw(ctx context.Context, c cancel) bool {
+	i := slices.IndexFunc(m.lost, func(l lost) bool {
+		return l.again && l.ID == c.about && (l.From == c.by || !c.by.IsClone())
+	})
+	if i < 0 {
+		return false
+	}
+	m.giveUp(ctx, m.lost[i].owed, "cancelled by "+string(c.by)+" while it was held: "+m.lost[i].Held.Fault.String())
+	return true
+}
+
+// tellSenders tells agents that their messages are held, once. The owner learns it from
+// the state, and from ask.
+func (m *Courier) tellSenders(ctx context.Context, now time.Time) {
+	for i := range m.lost {
+		l := &m.lost[i]
+		if !l.again || l.Held.Told || l.From == agent.Owner || now.Sub(time.UnixMilli(l.Held.LastMS)) < settles {
+			continue
+		}
+		h := *l.Held
+		h.Told = true
+		l.Held = &h
+		// A sender on the same account can do nothing about it, and reads it too late.
+		if r, err := m.o.Home.LoadReport(l.From); err != nil || r.Fault.Account != h.Fault.Account {
+			text := fmt.Sprintf("Not answered yet: your message %s is held, because the model's vendor does not serve %s (%s). "+
+				"It is given to %[2]s again as soon as it does; nothing is lost. To cancel it, send a cancel with in_reply_to %[1]s.", l.ID, m.o.Agent, h.Fault)
+			_, err := m.o.Bus.Send(ctx, envelope.Envelope{
+				ID: envelope.AnswerID(m.o.Agent, l.ID, envelope.KindHeld), From: m.o.Agent, To: l.From, Kind: envelope.KindHeld,
+				Text: envelope.SafeText(text), InReplyTo: l.ID, Thread: l.Thread, Hops: l.Hops + 1, Via: "code",
+			})
+			m.trouble("tell "+string(l.From)+" that its message is held", err)
+		}
+		m.trouble("ledger of owed answers", m.ledger.hold([]owed{l.owed}))
+	}
+}
+
+// HeldBy returns why an agent holds a message, if it does.
+func HeldBy(h home.Dir, of agent.ID, id string) (held Held, ok bool) {
+	l := newLedger(h, of)
+	if l.load() != nil {
+		return held, false
+	}
+	i := l.index(id, "")
+	if i < 0 || l.file.Owed[i].Held == nil || !l.file.Owed[i].Held.Waits {
+		return held, false
+	}
+	return *l.file.Owed[i].Held, true
+}

@@ -1,0 +1,208 @@
+package courier_test
+
+import (
+	"context"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"netsky/agent"
+	"netsky/agent/breaker"
+	"netsky/bus"
+	"netsky/bus/courier"
+	"netsky/bus/envelope"
+	"netsky/internal/testworld"
+)
+
+// usage returns a used up quota that is reset after d.
+func usage(d time.Duration) faultError {
+	return faultError{agent.Fault{Reason: agent.UsageLimit, UntilMS: time.Now().Add(d).UnixMilli(), Text: "You've used it up"}}
+}
+
+// fails makes the program's next n turns fail, and counts all turns.
+func (p *program) fails(n int32, fault func() error) (turns *atomic.Int32) {
+	turns = new(atomic.Int32)
+	p.turn = func(string) (time.Duration, string, error) {
+		if turns.Add(1) <= n {
+			return 0, "", fault()
+		}
+		return 0, "42", nil
+	}
+	return turns
+}
+
+// retry lets the account be tried now.
+func (p *post) retry() {
+	p.Helper()
+	if _, err := breaker.Of(p.home, account).Retry(context.Background()); err != nil {
+		p.Fatal(err)
+	}
+}
+
+func (p *post) tripped() bool {
+	p.Helper()
+	s, err := breaker.Of(p.home, account).Load()
+	if err != nil {
+		p.Fatal(err)
+	}
+	return s.Tripped()
+}
+
+func (p *post) mustHold(id string) (h courier.Held) {
+	p.Helper()
+	testworld.Wait(p, id+" is held", func() (ok bool) {
+		h, ok = courier.HeldBy(p.home, me, id)
+		return ok
+	})
+	return h
+}
+
+// TestHeld: a message whose turn failed of the account's quota is not answered, but given
+// to the model again when that is reset; what arrives meanwhile waits.
+func TestHeld(t *testing.T) {
+	t.Parallel()
+	for _, tt := range []struct {
+		name      string
+		restarted bool // the courier, while it holds the message
+		again     int32
+	}{
+		{name: "once"},
+		{name: "twice", again: 1},
+		{name: "restarted", restarted: true},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			t.Parallel()
+			p := mustPost(t)
+			turns := p.program.fails(1+tt.again, func() error { return usage(time.Hour) })
+			p.program.mustStart(t)
+			stop := p.run()
+			p.drop(envelope.Envelope{ID: "owner-0", From: agent.Owner, To: me, Text: "the answer?"})
+			h := p.mustHold("owner-0")
+			if h.Fault.Reason != agent.UsageLimit || h.Fault.Account != account || h.Tries != 1 {
+				t.Errorf("held: %+v", h)
+			}
+			testworld.Wait(p, "reported as blocked", func() bool {
+				r, err := p.home.LoadReport(me)
+				return err == nil && r.State == agent.Blocked && r.Fault.Reason == agent.UsageLimit &&
+					r.Fault.Until().Sub(time.Now()) > 50*time.Minute && strings.HasPrefix(r.Detail, "usage limit until ")
+			})
+			p.drop(envelope.Envelope{ID: "agent0-0", From: agent.Root, To: me, Text: "later"})
+			if tt.restarted {
+				stop()
+				p.run()
+			}
+			p.man.Look(t.Context())
+			if n := p.count(me, bus.Delivered); n != 1 {
+				t.Errorf("%d messages were given to the model, want 1", n)
+			}
+			if n := turns.Load(); n != 1 {
+				t.Errorf("%d turns before the reset", n)
+			}
+			p.retry()
+			for n := range tt.again {
+				testworld.Wait(p, "held again", func() bool {
+					h, ok := courier.HeldBy(p.home, me, "owner-0")
+					return ok && h.Tries == int(2+n)
+				})
+				p.retry()
+			}
+			testworld.Wait(p, "an answer", func() bool { return len(p.answers(agent.Owner, "owner-0")) > 0 })
+			testworld.Wait(p, "the other one filed", func() bool { return p.count(me, bus.Delivered) == 2 && p.owed() == "" })
+			if list := p.answers(agent.Owner, "owner-0"); len(list) != 1 || list[0].Kind != envelope.KindReply || list[0].Text != "42" {
+				t.Errorf("answers: %+v", list)
+			}
+			if p.tripped() {
+				t.Error("the account is still taken for exhausted")
+			}
+			testworld.Wait(p, "idle", func() bool {
+				r, err := p.home.LoadReport(me)
+				return err == nil && r.State == agent.Idle && r.Fault == agent.Fault{}
+			})
+			p.program.mu.Lock()
+			defer p.program.mu.Unlock()
+			want := []string{"the answer?", "given to you again", "later"}
+			if tt.again > 0 {
+				want = []string{"the answer?", "try 2", "try 3", "later"}
+			}
+			if len(p.program.texts) != len(want) {
+				t.Fatalf("texts: %q", p.program.texts)
+			}
+			for i, words := range want {
+				if !strings.Contains(p.program.texts[i], words) {
+					t.Errorf("text %d: %q, want %q in it", i, p.program.texts[i], words)
+				}
+			}
+		})
+	}
+}
+
+// TestHeldForLogin: it is tried again after a login, not before.
+func TestHeldForLogin(t *testing.T) {
+	t.Parallel()
+	p := mustPost(t)
+	turns := p.program.fails(1, func() error { return faultError{agent.Fault{Reason: agent.Login, Text: "Please run /login"}} })
+	p.program.mustStart(t)
+	p.run()
+	p.drop(envelope.Envelope{ID: "owner-0", From: agent.Owner, To: me, Text: "?"})
+	p.mustHold("owner-0")
+	testworld.Wait(p, "reported as blocked", func() bool {
+		r, err := p.home.LoadReport(me)
+		return err == nil && r.State == agent.Blocked && r.Fault.Reason == agent.Login
+	})
+	if s, err := breaker.Of(p.home, account).Load(); err != nil || !s.Retry().IsZero() || turns.Load() != 1 {
+		t.Errorf("breaker %+v, %v after %d turns: want it to wait for the owner", s, err, turns.Load())
+	}
+	p.program.set(func() { p.program.login = time.Now().Add(time.Second) })
+	testworld.Wait(p, "an answer", func() bool { return len(p.answers(agent.Owner, "owner-0")) == 1 })
+}
+
+// TestHeldCancelled: the sender or the owner can cancel what is held, and nobody else.
+func TestHeldCancelled(t *testing.T) {
+	t.Parallel()
+	p := mustPost(t)
+	turns := p.program.fails(1000, func() error { return usage(time.Hour) })
+	p.program.mustStart(t)
+	p.run()
+	p.drop(envelope.Envelope{ID: "agent0-0", From: agent.Root, To: me, Text: "?", Kind: envelope.KindBrief})
+	p.mustHold("agent0-0")
+	testworld.Wait(p, "its sender is told", func() bool { return len(p.answers(agent.Root, "agent0-0")) == 1 })
+	if told := p.answers(agent.Root, "agent0-0")[0]; told.Kind != envelope.KindHeld || !strings.Contains(told.Text, "usage limit until ") {
+		t.Errorf("told: %+v", told)
+	}
+	if _, found, err := p.bus.FindAnswer(t.Context(), agent.Root, "agent0-0", time.Time{}); found || err != nil {
+		t.Errorf("being held passes for an answer: %v, %v", found, err)
+	}
+	p.drop(envelope.Envelope{ID: "c-1", From: agent.Clone(2), To: me, Kind: envelope.KindCancel, InReplyTo: "agent0-0", Text: "cancel"})
+	testworld.Wait(p, "another's cancel is ignored", func() bool { return strings.Contains(p.log.String(), "cancel from agent2") })
+	p.mustHold("agent0-0")
+	p.drop(envelope.Envelope{ID: "c-2", From: agent.Root, To: me, Kind: envelope.KindCancel, InReplyTo: "agent0-0", Text: "cancel"})
+	testworld.Wait(p, "an error", func() bool { return len(p.answers(agent.Root, "agent0-0")) == 2 })
+	testworld.Wait(p, "nothing owed", func() bool { return p.owed() == "" })
+	last := p.answers(agent.Root, "agent0-0")[1]
+	if last.Kind != envelope.KindError || !strings.HasPrefix(last.Text, "cancelled by agent0 while it was held") {
+		t.Errorf("answer: %+v", last)
+	}
+	p.retry()
+	p.man.Look(t.Context())
+	if n := turns.Load(); n != 1 {
+		t.Errorf("%d turns", n)
+	}
+}
+
+// TestContextFull: a full context is this conversation's alone.
+func TestContextFull(t *testing.T) {
+	t.Parallel()
+	p := mustPost(t)
+	p.program.fails(1, func() error { return faultError{agent.Fault{Reason: agent.ContextFull, Text: "prompt is too long"}} })
+	p.program.mustStart(t)
+	p.run()
+	p.drop(envelope.Envelope{ID: "owner-0", From: agent.Owner, To: me, Text: "?"})
+	testworld.Wait(p, "an answer", func() bool { return len(p.answers(agent.Owner, "owner-0")) == 1 })
+	if a := p.answers(agent.Owner, "owner-0")[0]; a.Kind != envelope.KindError || !strings.Contains(a.Text, "prompt is too long") {
+		t.Errorf("answer: %+v", a)
+	}
+	if p.tripped() {
+		t.Error("other agents are kept from working")
+	}
+}
