@@ -72,7 +72,9 @@ func (m *Courier) hold(ctx context.Context, list ...failed) {
 	var kept []owed
 	for _, f := range list {
 		if h := f.Held; h.Tries >= mostTries || h.Blamed >= mostBlamed {
-			f.end.Text = fmt.Sprintf("%s (the last of %d tries)", cmp.Or(f.end.Text, h.Fault.Text), h.Tries)
+			fault := h.Fault
+			fault.Text = fmt.Sprintf("%s (the last of %d tries)", cmp.Or(fault.Text, f.end.Text), h.Tries)
+			f.end.Fault = &fault
 			a := answer{owed: f.owed}
 			a.kind, a.text = verdict(f.end)
 			if !f.Wants || m.give(ctx, &a) {

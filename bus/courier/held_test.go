@@ -2,6 +2,7 @@ package courier_test
 
 import (
 	"context"
+	"fmt"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -190,6 +191,45 @@ func TestHeldCancelled(t *testing.T) {
 	}
 }
 
+// TestPoisonousMessage: a message whose turns trip an account that serves all others does
+// not do so for ever.
+func TestPoisonousMessage(t *testing.T) {
+	t.Parallel()
+	p := mustPost(t)
+	p.program.turn = func(text string) (time.Duration, string, error) {
+		if strings.Contains(text, "poison") {
+			return 0, "", faultError{agent.Fault{Reason: agent.Overloaded, Text: "500"}}
+		}
+		return 0, "fine", nil
+	}
+	p.program.mustStart(t)
+	p.run()
+	p.drop(envelope.Envelope{ID: "owner-0", From: agent.Owner, To: me, Text: "poison"})
+	for range 2 {
+		p.mustHold("owner-0")
+		testworld.Wait(p, "tripped", p.tripped)
+		// Another agent is served.
+		b := breaker.Of(p.home, account)
+		if _, err := b.Retry(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		if closed, err := b.Answered(t.Context(), agent.Clone(2), time.Now().Add(time.Second)); err != nil || !closed {
+			t.Logf("closed %v, %v: this agent was faster", closed, err)
+		}
+	}
+	testworld.Wait(p, "an error", func() bool {
+		if p.tripped() {
+			b := breaker.Of(p.home, account)
+			b.Retry(context.Background())
+			b.Answered(context.Background(), agent.Clone(2), time.Now().Add(time.Second))
+		}
+		return len(p.answers(agent.Owner, "owner-0")) == 1
+	})
+	if a := p.answers(agent.Owner, "owner-0")[0]; a.Kind != envelope.KindError || !strings.Contains(a.Text, "500 (the last of ") {
+		t.Errorf("answer: %+v", a)
+	}
+}
+
 // TestContextFull: a full context is this conversation's alone.
 func TestContextFull(t *testing.T) {
 	t.Parallel()
@@ -204,5 +244,44 @@ func TestContextFull(t *testing.T) {
 	}
 	if p.tripped() {
 		t.Error("other agents are kept from working")
+	}
+}
+
+// TestHeldKilled: the courier is killed at each step of holding a message and of offering
+// it again: it is answered once all the same.
+func TestHeldKilled(t *testing.T) {
+	t.Parallel()
+	for kill := 1; kill <= 14; kill++ {
+		t.Run(fmt.Sprint(kill), func(t *testing.T) {
+			t.Parallel()
+			p := mustPost(t)
+			turns := p.program.fails(1, func() error { return usage(time.Hour) })
+			p.program.mustStart(t)
+			socket, _ := p.mustDoor()
+			p.drop(envelope.Envelope{ID: "owner-0", From: agent.Owner, To: me, Text: "?"})
+			first := p.mustProcess(socket, fmt.Sprint(kill))
+			died := make(chan error, 1)
+			go func() { died <- first.Wait() }()
+			t.Cleanup(func() { first.Process.Kill() })
+			next := func() {}
+			testworld.Wait(p, "nothing owed", func() bool {
+				select {
+				case <-died:
+					next = p.mustCourier(socket)
+				default:
+				}
+				if p.tripped() {
+					p.retry()
+				}
+				return len(p.answers(agent.Owner, "owner-0")) > 0 && p.owed() == "" && p.count(me, bus.Delivered) == 1
+			})
+			next()
+			if list := p.answers(agent.Owner, "owner-0"); len(list) != 1 || list[0].Kind != envelope.KindReply || list[0].Text != "42" {
+				t.Errorf("answers: %+v", list)
+			}
+			if n := turns.Load(); n < 2 || n > 3 {
+				t.Errorf("%d turns", n)
+			}
+		})
 	}
 }

@@ -10,6 +10,7 @@ import (
 	"os"
 	"os/exec"
 	"regexp"
+	"strconv"
 	"strings"
 	"sync/atomic"
 	"syscall"
@@ -142,8 +143,10 @@ func courierProcess(socket string) int {
 		if err != nil {
 			return err
 		}
+		n := 0
 		courier.SetStep(func(name string) {
-			if name == os.Getenv("COURIER_KILL") {
+			n++
+			if at := os.Getenv("COURIER_KILL"); name == at || strconv.Itoa(n) == at {
 				syscall.Kill(os.Getpid(), syscall.SIGKILL)
 			}
 		})
@@ -188,8 +191,17 @@ func (p *post) mustDoor() (socket string, gone func() bool) {
 }
 
 // mustCourier starts a server in a process of its own.
-// It kills itself at the named step, if one is given.
+// It kills itself at the named step, or that of the number, if one is given.
 func (p *post) mustCourier(socket string, at ...string) (kill func()) {
+	p.Helper()
+	cmd := p.mustProcess(socket, at...)
+	return func() {
+		cmd.Process.Kill()
+		cmd.Wait()
+	}
+}
+
+func (p *post) mustProcess(socket string, at ...string) *exec.Cmd {
 	p.Helper()
 	cmd := exec.Command(os.Args[0])
 	cmd.Env = append(os.Environ(), "COURIER_DOOR="+socket, "NETSKY_HOME="+p.home.Root(), "NETSKY_START="+p.program.startID(),
@@ -198,10 +210,7 @@ func (p *post) mustCourier(socket string, at ...string) (kill func()) {
 	if err := cmd.Start(); err != nil {
 		p.Fatal(err)
 	}
-	return func() {
-		cmd.Process.Kill()
-		cmd.Wait()
-	}
+	return cmd
 }
 
 func (p *program) startID() string {
