@@ -68,10 +68,14 @@ func (f Fault) String() string {
 	return strings.TrimSuffix(s+": "+f.Text, ": ")
 }
 
-// Clock returns the time of day, with the date if it is over 20 hours from now.
+// Clock returns the time of day, with the date if it is over 20 hours from now, and with
+// seconds if it is less than 5 minutes.
 func Clock(t, now time.Time) string {
-	if d := t.Sub(now); d > 20*time.Hour || d < -20*time.Hour {
+	switch d := t.Sub(now).Abs(); {
+	case d > 20*time.Hour:
 		return t.Local().Format("Mon 2 Jan 15:04")
+	case d < 5*time.Minute:
+		return t.Local().Format("15:04:05")
 	}
 	return t.Local().Format("15:04")
 }

@@ -60,19 +60,26 @@ type Agent struct {
 	Since    store.Time  `json:"since,omitzero"`
 	Evidence string      `json:"evidence"`
 	Detail   string      `json:"detail,omitempty"`
-	Runtime  string      `json:"runtime,omitempty"`
-	Model    string      `json:"model,omitempty"`
-	Dir      string      `json:"dir,omitempty"`
-	Start    string      `json:"start,omitempty"`
-	PID      int         `json:"pid,omitempty"`
-	Pane     string      `json:"pane,omitempty"`
-	Version  string      `json:"version,omitempty"` // of the netsky that its keeper runs
-	Wanted   bool        `json:"wanted"`
-	Inbox    int         `json:"inbox"`
-	Claimed  int         `json:"claimed"`
-	Outbox   int         `json:"outbox"`
-	Poison   int         `json:"poison"`
-	Strays   int         `json:"strays"` // files in its inbox that nobody reads
+	// What keeps its model from answering, on which account, until when if that is known,
+	// and how often its program has tried.
+	Reason   agent.Reason `json:"reason,omitempty"`
+	Account  string       `json:"account,omitempty"`
+	Until    store.Time   `json:"until,omitzero"`
+	Attempt  int          `json:"attempt,omitempty"`
+	Attempts int          `json:"attempts,omitempty"`
+	Runtime  string       `json:"runtime,omitempty"`
+	Model    string       `json:"model,omitempty"`
+	Dir      string       `json:"dir,omitempty"`
+	Start    string       `json:"start,omitempty"`
+	PID      int          `json:"pid,omitempty"`
+	Pane     string       `json:"pane,omitempty"`
+	Version  string       `json:"version,omitempty"` // of the netsky that its keeper runs
+	Wanted   bool         `json:"wanted"`
+	Inbox    int          `json:"inbox"`
+	Claimed  int          `json:"claimed"`
+	Outbox   int          `json:"outbox"`
+	Poison   int          `json:"poison"`
+	Strays   int          `json:"strays"` // files in its inbox that nobody reads
 
 	stray []string // the first of them
 }
@@ -186,6 +193,10 @@ func Of(s spawn.Status) Agent {
 	}
 	if !s.Since.IsZero() {
 		v.Since = store.At(s.Since)
+	}
+	if r := s.Report; s.State == r.State {
+		v.Reason, v.Account, v.Attempt, v.Attempts = r.Fault.Reason, r.Fault.Account, r.Attempt, r.Of
+		v.Until = store.Time(r.Fault.UntilMS)
 	}
 	return v
 }

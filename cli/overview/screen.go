@@ -208,11 +208,17 @@ func (v View) Blocked() (id agent.ID, what string, ok bool) {
 	if i < 0 {
 		return "", "", false
 	}
-	id = v.Agents[i].Agent
-	if strings.HasPrefix(v.Agents[i].Detail, "context full") {
-		return id, fmt.Sprintf("`netsky attach %s`, then /compact; or `netsky agent %s --fresh` starts a new conversation", id, id.N()), true
+	a := v.Agents[i]
+	id, what = a.Agent, fmt.Sprintf("`netsky attach %s` opens its pane; its mail waits", a.Agent)
+	switch {
+	case a.Reason == agent.ContextFull:
+		what = fmt.Sprintf("`netsky attach %s`, then /compact; or `netsky agent %s --fresh` starts a new conversation", id, id.N())
+	case a.Reason == agent.Login:
+		what = fmt.Sprintf("`netsky attach %s` opens its pane to log in; its mail waits, and it continues by itself then", id)
+	case a.Until != 0:
+		what = fmt.Sprintf("nothing to do: its mail waits, and it continues by itself at %s", agent.Clock(a.Until.Time(), v.now))
 	}
-	return id, fmt.Sprintf("`netsky attach %s` opens its pane; its mail waits", id), true
+	return id, what, true
 }
 
 // AtPane returns an agent that waits for a person at its pane.

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"netsky/agent"
+	"netsky/agent/breaker"
 	"netsky/agent/home"
 	"netsky/bus"
 	"netsky/bus/courier"
@@ -38,6 +39,7 @@ type Question struct {
 	taken  bool
 	gone   time.Time // when it was first seen not alive; zero while it is alive
 	code   string    // of its permission request reported last
+	held   string    // why its message is held, as reported last
 	stuck  string    // why it is not working: ", as it is waiting (…)"
 }
 
@@ -117,6 +119,9 @@ func (p *Question) wait(ctx context.Context, w *bus.Watch) (answer bus.Entry, er
 			if err := p.progress(ctx); err != nil {
 				return answer, err
 			}
+			if err := p.heldUp(wctx); err != nil {
+				return answer, err
+			}
 		}
 	}
 }
@@ -152,6 +157,45 @@ func (p *Question) progress(ctx context.Context) error {
 	case time.Since(p.gone) >= mourning:
 		return advice.With(unanswered("%s is %s and has not answered; the message %s is %s; an answer after its next start will be in `netsky inbox`",
 			p.To, st.How(), p.id, p.whereabouts()), "`netsky agent %s` starts it", p.To.N())
+	}
+	return nil
+}
+
+// heldUp reports that the message is held because the model's vendor does not serve the
+// agent, or waits behind one that is. It returns an error if that lasts longer than the wait.
+func (p *Question) heldUp(ctx context.Context) error {
+	h, held := courier.HeldBy(p.Launcher.Home, p.To, p.id)
+	where := "is held, and is given to it again"
+	if !held {
+		r, err := p.Launcher.Home.LoadReport(p.To)
+		if err != nil || r.State != agent.Blocked || !r.Fault.Reason.OfAccount() {
+			return nil
+		}
+		h.Fault, where = r.Fault, "waits, and is given to it"
+	}
+	retry, known := h.Fault.Until(), true
+	if s, err := breaker.Of(p.Launcher.Home, h.Fault.Account).Load(); err == nil && s.Tripped() {
+		retry, known = s.Retry(), s.RetryMS != 0
+	}
+	when := "when that has been mended"
+	if known && !retry.IsZero() {
+		when = "at " + agent.Clock(retry, time.Now())
+	}
+	text := fmt.Sprintf("%s can't answer now: %s; the message %s %s %s", p.To, h.Fault, p.id, where, when)
+	deadline, _ := ctx.Deadline()
+	if !known || retry.After(deadline) {
+		err := unanswered("%s; its answer will be in `netsky inbox`", text)
+		switch {
+		case held:
+			return advice.With(err, "`netsky channel send %s --kind cancel --in-reply-to %s cancel` cancels it", p.To, p.id)
+		case p.whereabouts() == waits:
+			return advice.With(err, "`rm %s` cancels it", advice.Word(p.Launcher.Home.Path(home.Mailbox(p.To), string(bus.Inbox), p.file)))
+		}
+		return err
+	}
+	if text != p.held {
+		p.held = text
+		p.Warn("%s", text)
 	}
 	return nil
 }
