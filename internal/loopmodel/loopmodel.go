@@ -29,10 +29,14 @@ type Reply struct {
 	Status int             // not 0: an HTTP error with Body and Header instead
 	Header map[string]string
 	Body   string
+	Breaks string // Claude's: the answer's stream ends early, with an error of this kind, or with none: Cut
 	Text   string
 	Calls  []Call // tools to call, after the text; the program asks again with their outputs
 	Usage  *Usage // of Claude's; nil: made up from the sizes
 }
+
+// Cut is a stream that ends without an error, as its connection does.
+const Cut = "cut"
 
 // A Call is a call of one of the program's tools. Claude Code's of an MCP server are
 // named mcp__SERVER__TOOL.

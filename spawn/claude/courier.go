@@ -38,6 +38,9 @@ func (c conversation) Offer(ctx context.Context, o courier.Offer) error { return
 // State reports that a text can be offered whenever a session runs: Claude Code queues it.
 func (c conversation) State(ctx context.Context) courier.Condition {
 	r := c.Session.State(ctx)
+	if r.Dialog == limitDialog {
+		c.decline(ctx)
+	}
 	return courier.Condition{Report: r, Takes: r.State == agent.Idle || r.State == agent.Busy || r.State == agent.Waiting}
 }
 
@@ -55,6 +58,7 @@ func (c conversation) Interrupt(ctx context.Context, _ agent.ID) error {
 }
 
 var (
-	_ courier.Pointer = conversation{}
-	_ courier.Meter   = conversation{}
+	_ courier.Pointer    = conversation{}
+	_ courier.Meter      = conversation{}
+	_ courier.Subscriber = conversation{}
 )

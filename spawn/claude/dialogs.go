@@ -15,6 +15,7 @@ const (
 	loginDialog    = "login"
 	keyDialog      = "custom API key"
 	importsDialog  = "external imports"
+	limitDialog    = "usage limit"
 	permission     = "permission"
 	unknownDialog  = "unknown dialog"
 )
@@ -53,7 +54,7 @@ var kinds = []kind{
 	{"Fetch", permission, question},
 	{"Tool use", permission, second},
 	{"Select model", "model", nil},
-	{"What do you want to do?", "usage limit", nil}, // not seen
+	{"What do you want to do?", limitDialog, nil},
 	// Not a dialog, but nothing can be typed there either.
 	{"Showing detailed transcript", "transcript", func(frame) string { return "it is open" }},
 	{"☐ ", "question", below},

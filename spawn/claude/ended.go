@@ -2,6 +2,7 @@ package claude
 
 import (
 	"bytes"
+	"cmp"
 	"encoding/json"
 	"strings"
 
@@ -37,7 +38,7 @@ func TurnEnd(transcript, envelopeID, number string) (e agent.Event, ok bool) {
 	case w.how == endedWell:
 		e.Event, e.Text = agent.EventStop, body(w.text)
 	case w.how == endedBadly:
-		e.Event, e.Text, e.Error = agent.EventStopFailed, body(w.text), w.err
+		e.Event, e.Text, e.Error, e.Fault = agent.EventStopFailed, body(w.text), w.err, w.fault
 	case w.how == brokenOff && number != "":
 		e.Event, e.Error = agent.EventStopFailed, "interrupted"
 	}
@@ -65,6 +66,7 @@ type endWalk struct {
 
 	how       turnEnd
 	text, err string
+	fault     *agent.Fault
 	over      bool // Claude Code says so in a separate line
 }
 
@@ -121,10 +123,7 @@ func (w *endWalk) said(e entry) {
 	w.text = blockText(e.Message.Content)
 	switch stop := e.Message.Stop; {
 	case e.Failure:
-		w.how, w.err = endedBadly, line(string(e.Error), maxName)
-		if w.err == "" {
-			w.err = "unknown"
-		}
+		w.how, w.err, w.fault = endedBadly, cmp.Or(line(e.What(), maxName), "unknown"), e.Fault(w.text)
 	case e.Message.Model == synthetic:
 		w.how = brokenOff
 	case w.text != "" && (stop == "end_turn" || stop == "stop_sequence" || stop == "" && w.over):

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"reflect"
 	"strings"
 	"testing"
 
@@ -26,15 +27,18 @@ func says(stop, text string) string {
 }
 
 const (
-	midTurn     = `{"type":"attachment","attachment":{"type":"queued_command","prompt":"<channel source=\"agent\" from=\"owner\" id=\"m-2\">\nhi\n</channel>"}}`
-	calls       = `{"type":"assistant","message":{"id":"msg_0","model":"m","stop_reason":"tool_use","content":[{"type":"tool_use","name":"Bash"}]}}`
-	gave        = `{"type":"user","promptId":"t-1","message":{"role":"user","content":[{"type":"tool_result","content":"x"}]}}`
-	hookKilled  = `{"type":"attachment","attachment":{"type":"hook_non_blocking_error"}}`
-	hooksRan    = `{"type":"system","subtype":"stop_hook_summary"}`
-	turnOver    = `{"type":"system","subtype":"turn_duration","isMeta":false}`
-	escaped     = `{"type":"user","promptId":"t-1","message":{"role":"user","content":[{"type":"text","text":"[Request interrupted by user]"}]}}`
-	resumed     = `{"type":"assistant","message":{"id":"u","model":"<synthetic>","stop_reason":"stop_sequence","content":[{"type":"text","text":"No response requested."}]}}`
-	refused     = `{"type":"assistant","error":"authentication_failed","isApiErrorMessage":true,"message":{"model":"<synthetic>","stop_reason":"stop_sequence","content":[{"type":"text","text":"Please run /login"}]}}`
+	midTurn    = `{"type":"attachment","attachment":{"type":"queued_command","prompt":"<channel source=\"agent\" from=\"owner\" id=\"m-2\">\nhi\n</channel>"}}`
+	calls      = `{"type":"assistant","message":{"id":"msg_0","model":"m","stop_reason":"tool_use","content":[{"type":"tool_use","name":"Bash"}]}}`
+	gave       = `{"type":"user","promptId":"t-1","message":{"role":"user","content":[{"type":"tool_result","content":"x"}]}}`
+	hookKilled = `{"type":"attachment","attachment":{"type":"hook_non_blocking_error"}}`
+	hooksRan   = `{"type":"system","subtype":"stop_hook_summary"}`
+	turnOver   = `{"type":"system","subtype":"turn_duration","isMeta":false}`
+	escaped    = `{"type":"user","promptId":"t-1","message":{"role":"user","content":[{"type":"text","text":"[Request interrupted by user]"}]}}`
+	resumed    = `{"type":"assistant","message":{"id":"u","model":"<synthetic>","stop_reason":"stop_sequence","content":[{"type":"text","text":"No response requested."}]}}`
+	refused    = `{"type":"assistant","error":"authentication_failed","isApiErrorMessage":true,"message":{"model":"<synthetic>","stop_reason":"stop_sequence","content":[{"type":"text","text":"Please run /login"}]}}`
+	limited    = `{"type":"assistant","error":"rate_limit","isApiErrorMessage":true,"apiErrorStatus":429,"apiError":"usage_limit_reached",` +
+		`"quotaLimits":{"status":"rejected","resetsAt":1795398265,"rateLimitType":"five_hour"},` +
+		`"message":{"model":"<synthetic>","stop_reason":"stop_sequence","content":[{"type":"text","text":"You've hit your 5-hour limit"}]}}`
 	feedback    = `{"type":"user","isMeta":true,"message":{"role":"user","content":"Stop hook feedback:\n[x]: go on"}}`
 	slash       = `{"type":"user","message":{"role":"user","content":"<command-name>/cost</command-name>"}}`
 	queued      = `{"type":"queue-operation","operation":"enqueue","content":"<channel source=\"agent\" from=\"owner\" id=\"m-1\">\nhi\n</channel>"}`
@@ -74,7 +78,12 @@ func TestTurnEnd(t *testing.T) {
 		{name: "killed, and gone on with", lines: []string{first, calls, resumed, typed("t-2", "go on"), said}, want: broken, mark: nothing},
 		{name: "killed, gone on with without a word of that", lines: []string{first, typed("t-2", "go on"), said}, want: nothing},
 		{name: "refused", lines: []string{first, refused, turnOver},
-			want: agent.Event{Event: agent.EventStopFailed, ID: "t-1", Text: "Please run /login", Error: "authentication_failed"}},
+			want: agent.Event{Event: agent.EventStopFailed, ID: "t-1", Text: "Please run /login", Error: "authentication_failed", Fault: &agent.Fault{Reason: agent.Login, Text: "Please run /login"}}},
+		{name: "limited", lines: []string{first, limited},
+			want: agent.Event{Event: agent.EventStopFailed, ID: "t-1", Text: "You've hit your 5-hour limit", Error: "rate_limit",
+				Fault: &agent.Fault{Reason: agent.UsageLimit, UntilMS: 1795398265000, Text: "You've hit your 5-hour limit"}}},
+		{name: "a bad request", lines: []string{first, strings.Replace(refused, "authentication_failed", "invalid_request", 1)},
+			want: agent.Event{Event: agent.EventStopFailed, ID: "t-1", Text: "Please run /login", Error: "invalid_request"}},
 		{name: "another turn came after", lines: []string{first, said, hooksRan, turnOver, prompt("t-2", "m-9"), says(`"end_turn"`, "of another")}, want: well("said")},
 		{name: "another came after, without a word between", lines: []string{first, said, typed("t-2", "x"), says(`"end_turn"`, "of another")}, want: well("said")},
 		{name: "another came before", lines: []string{typed("t-0", "x"), says(`"end_turn"`, "of another"), turnOver, first}, want: nothing},
@@ -94,7 +103,7 @@ func TestTurnEnd(t *testing.T) {
 			check := func(what, id, number string, want agent.Event) {
 				t.Helper()
 				got, ok := claude.TurnEnd(file, id, number)
-				if fmt.Sprintf("%+v", got) != fmt.Sprintf("%+v", want) || ok != (want.Event != "") {
+				if !reflect.DeepEqual(got, want) || ok != (want.Event != "") {
 					t.Errorf("by its %s: %+v, %v, want %+v", what, got, ok, want)
 				}
 			}

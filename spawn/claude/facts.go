@@ -19,7 +19,7 @@ type facts struct {
 	turns      int     // successful ones
 	tools      []since // running
 	wants      since   // the last question for a permission
-	failed     failure // of the last turn, if it was given up
+	failed     failure // of the last turn, if it failed of a fault
 }
 
 // since is what a tool does, and since when.
@@ -32,12 +32,10 @@ type since struct {
 
 func (t since) String() string { return strings.TrimSuffix(t.tool+": "+t.text, ": ") }
 
-// A failure is a failed turn that predicts how the next one will go.
+// A failure is a turn that failed of a fault of the vendor's.
 type failure struct {
 	ms    int64
-	what  string // loginDialog, "usage limit" or "context full"
-	words string
-	until time.Time // it may have passed by then
+	fault agent.Fault
 }
 
 // known reads what the hooks have reported since the last call.
@@ -84,7 +82,10 @@ func (f *facts) take(e agent.Event) {
 		f.ended, f.tools, f.wants, f.failed = e.MS, nil, since{}, failure{}
 		f.turns++
 	case agent.EventStopFailed:
-		f.ended, f.tools, f.wants, f.failed = e.MS, nil, since{}, failureOf(e)
+		f.ended, f.tools, f.wants, f.failed = e.MS, nil, since{}, failure{}
+		if e.Fault != nil {
+			f.failed = failure{e.MS, *e.Fault}
+		}
 	}
 }
 
@@ -99,43 +100,12 @@ func (f *facts) done(e agent.Event) {
 	}
 }
 
-// How long a failure is assumed to last, unless Claude Code says until when. A message
-// that is tried then and fails costs nothing, while one held back for good would wait for
-// a turn that nobody begins.
-const (
-	loginHolds   = 10 * time.Minute
-	limitHolds   = 15 * time.Minute
-	rateHolds    = time.Minute
-	contextHolds = 10 * time.Minute
-)
+// contextHolds is how long a full context keeps messages back, unless the conversation is
+// compacted or cleared before that. One that is tried then costs nothing, while one held
+// back for good would wait for a turn that nobody begins.
+const contextHolds = 10 * time.Minute
 
-// failureOf judges a turn that was given up; the zero failure means that the next one may
-// succeed: the service was down, the connection broke.
-func failureOf(e agent.Event) failure {
-	at := time.UnixMilli(e.MS)
-	f := failure{ms: e.MS, words: line(e.Text, 200)}
-	full := tooLong(e.Text) || e.Usage != nil && e.Usage.ContextFull
-	switch e.Error {
-	case "authentication_failed", "oauth_org_not_allowed", "cloud_credential_error", "account_on_hold", "verification_required":
-		f.what, f.until = loginDialog, at.Add(loginHolds)
-	case "billing_error":
-		f.what, f.until = "usage limit", at.Add(limitHolds)
-	case "rate_limit":
-		f.what, f.until = "usage limit", at.Add(rateHolds)
-		if reset, words, ok := resetTime(e.Text, at); ok {
-			f.words, f.until = "resets "+words, reset
-		} else if strings.Contains(e.Text, "hit your ") || strings.Contains(e.Text, "limit reached") {
-			f.until = at.Add(limitHolds)
-		}
-	default:
-		if !full {
-			return failure{}
-		}
-		f.what, f.until = "context full", at.Add(contextHolds)
-	}
-	return f
+// full reports whether the conversation is too long for the model.
+func (f failure) full(now time.Time) bool {
+	return f.fault.Reason == agent.ContextFull && now.Sub(time.UnixMilli(f.ms)) < contextHolds
 }
-
-func (f failure) holds(now time.Time) bool { return f.what != "" && now.Before(f.until) }
-
-func (f failure) String() string { return strings.TrimSuffix(f.what+": "+f.words, ": ") }

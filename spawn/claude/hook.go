@@ -2,6 +2,7 @@ package claude
 
 import (
 	"bytes"
+	"cmp"
 	"encoding/json"
 	"fmt"
 	"strings"
@@ -222,14 +223,9 @@ func (h Hook) end(e *agent.Event) {
 	}
 	e.Event, e.ID, e.Text = agent.EventStop, line(h.Turn, maxName), h.LastText
 	if h.Event == "StopFailure" {
-		e.Event, e.Error = agent.EventStopFailed, line(h.Error, maxName)
-		if e.Text == "" {
-			e.Text = h.Details
-		}
-		if e.Error == "" {
-			e.Error = "unknown"
-		}
-		if tooLong(e.Text) || tooLong(h.Details) {
+		e.Event, e.Error, e.Text = agent.EventStopFailed, cmp.Or(line(h.Error, maxName), "unknown"), cmp.Or(h.LastText, h.Details)
+		e.Fault = h.fault(err == nil)
+		if e.Fault != nil && e.Fault.Reason == agent.ContextFull {
 			if e.Usage == nil {
 				e.Usage = &agent.Usage{}
 			}
@@ -240,9 +236,4 @@ func (h Hook) end(e *agent.Event) {
 		e.Text = turn.Text
 	}
 	e.Text = body(e.Text)
-}
-
-// tooLong reports whether the text says that the model's context is full.
-func tooLong(words string) bool {
-	return strings.Contains(strings.ToLower(cut(words, maxName)), "prompt is too long")
 }

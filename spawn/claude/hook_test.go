@@ -46,9 +46,12 @@ func TestHookLine(t *testing.T) {
 			agent.Event{Event: agent.EventNotification, Text: "permission_prompt: Claude needs you"}},
 		{"stop", "Stop", `,"last_assistant_message":"all\ndone"`, agent.Event{Event: agent.EventStop, ID: "p-1", Text: "all\ndone"}},
 		{"failure", "StopFailure", `,"error":"rate_limit","last_assistant_message":"API Error"`,
-			agent.Event{Event: agent.EventStopFailed, ID: "p-1", Error: "rate_limit", Text: "API Error"}},
+			agent.Event{Event: agent.EventStopFailed, ID: "p-1", Error: "rate_limit", Text: "API Error", Fault: &agent.Fault{Reason: agent.RateLimit, Text: "API Error"}}},
+		{"bad request", "StopFailure", `,"error":"invalid_request","last_assistant_message":"API Error: 400 no"`,
+			agent.Event{Event: agent.EventStopFailed, ID: "p-1", Error: "invalid_request", Text: "API Error: 400 no"}},
 		{"too long", "StopFailure", `,"error":"invalid_request","error_details":"400 prompt is too long: 5 > 4","last_assistant_message":"no room"`,
-			agent.Event{Event: agent.EventStopFailed, ID: "p-1", Error: "invalid_request", Text: "no room", Usage: &agent.Usage{ContextFull: true}}},
+			agent.Event{Event: agent.EventStopFailed, ID: "p-1", Error: "invalid_request", Text: "no room", Usage: &agent.Usage{ContextFull: true},
+				Fault: &agent.Fault{Reason: agent.ContextFull, Text: "no room"}}},
 		{"fields of other types", "Notification", `,"message":7,"notification_type":{"a":1},"cwd":[1]`, agent.Event{Event: agent.EventNotification, Text: "7"}},
 	} {
 		t.Run(c.name, func(t *testing.T) {

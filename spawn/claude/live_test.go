@@ -13,6 +13,7 @@ import (
 	"strconv"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"syscall"
 	"testing"
 	"time"
@@ -124,8 +125,9 @@ var liveEvents = []string{
 	"Notification", "Stop", "StopFailure", "SessionEnd",
 }
 
-// mustLive starts Claude Code in a permission mode and waits until it is ready.
-func mustLive(tb testing.TB, mode string) *live {
+// mustLive starts Claude Code in a permission mode, with more variables, and waits until it
+// is ready.
+func mustLive(tb testing.TB, mode string, more ...string) *live {
 	tb.Helper()
 	program := os.Getenv("NETSKY_TEST_CLAUDE")
 	if program == "" {
@@ -154,11 +156,11 @@ func mustLive(tb testing.TB, mode string) *live {
 	if err := anthropic.WriteHome(l.config, l.work); err != nil {
 		tb.Fatal(err)
 	}
-	l.mustStart(program, mode)
+	l.mustStart(program, mode, more)
 	return l
 }
 
-func (l *live) mustStart(program, mode string) {
+func (l *live) mustStart(program, mode string, more []string) {
 	l.Helper()
 	self, err := os.Executable()
 	if err != nil {
@@ -168,7 +170,7 @@ func (l *live) mustStart(program, mode string) {
 	for _, name := range liveEvents {
 		hooks[name] = []any{map[string]any{"hooks": []any{map[string]any{"type": "command", "command": "'" + self + "' hook " + name, "timeout": 600}}}}
 	}
-	settings, err := json.Marshal(map[string]any{"hooks": hooks, "skipDangerousModePermissionPrompt": true, "crossSessionInbound": "accept"})
+	settings, err := json.Marshal(map[string]any{"hooks": hooks, "skipDangerousModePermissionPrompt": true, "crossSessionInbound": "accept", "autoContinueAtUsageLimit": false})
 	if err != nil {
 		l.Fatal(err)
 	}
@@ -178,6 +180,10 @@ func (l *live) mustStart(program, mode string) {
 	}
 	env := append(l.model.Env(l.config), "PATH="+os.Getenv("PATH"), "HOME="+l.top, "TERM=xterm-256color", anthropic.Sandbox,
 		"NETSKY_HOME="+l.Home.Root(), "LIVE_START="+l.Start)
+	env = append(env, more...)
+	if err := l.Home.SaveLaunch(agent.Launch{Agent: "agent1", Start: l.Start, Runtime: "claude", Env: env, Dir: l.work}); err != nil {
+		l.Fatal(err)
+	}
 	words := append([]string{"exec", "env", "-i"}, env...)
 	words = append(words, program, "--permission-mode", mode, "--settings", file, "--model", "opus")
 	out := l.mustTmux("-f", "/dev/null", "new-session", "-d", "-P", "-F", "#{pane_pid}", "-s", "claude", "-x", "110", "-y", "40", "-c", l.work, strings.Join(words, " "))
@@ -316,6 +322,17 @@ func (l *live) fail(text string, status int) {
 			return nil
 		}
 		return anthropic.Fail(status)
+	})
+}
+
+// answer answers a text by a rule, which returns nil to let the model answer.
+func (l *live) answer(text string, rule func(n int) *anthropic.Reply) {
+	var n atomic.Int32
+	l.model.Handle(func(q anthropic.Request) *anthropic.Reply {
+		if q.Last() != text {
+			return nil
+		}
+		return rule(int(n.Add(1)))
 	})
 }
 

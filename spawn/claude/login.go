@@ -6,13 +6,13 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
-	"net/url"
 	"os"
 	"path/filepath"
 	"strings"
 
 	"netsky/agent/program"
 	"netsky/internal/advice"
+	"netsky/spawn/claude/account"
 )
 
 // ErrLogin is returned when Claude Code has no credentials.
@@ -60,12 +60,7 @@ func envLogin(env []string) bool {
 			return true
 		}
 	}
-	for _, provider := range []string{"BEDROCK", "VERTEX", "FOUNDRY", "MANTLE", "ANTHROPIC_AWS", "ANTHROPIC_GOOGLE_CLOUD"} {
-		if truthy(program.Value(env, "CLAUDE_CODE_USE_"+provider)) {
-			return true
-		}
-	}
-	return ownBase(program.Value(env, "ANTHROPIC_BASE_URL"))
+	return account.Cloud(env) != "" || account.Gateway(program.Value(env, "ANTHROPIC_BASE_URL")) != ""
 }
 
 // neverUsed reports whether Claude Code can't be logged in, as none of the places that
@@ -92,15 +87,6 @@ func neverUsed(env []string, dir string) bool {
 		}
 	}
 	return true
-}
-
-func ownBase(s string) bool {
-	u, err := url.Parse(s)
-	if err != nil || u.Host == "" {
-		return false
-	}
-	host := strings.ToLower(u.Hostname())
-	return host != "anthropic.com" && !strings.HasSuffix(host, ".anthropic.com")
 }
 
 // settingsLogin is envLogin for a settings file.

@@ -95,7 +95,8 @@ func TestPoint(t *testing.T) {
 	})
 	t.Run("after a failure", func(t *testing.T) {
 		l.mustType("loop: fail 429")
-		l.mustState(agent.Blocked, "usage limit")
+		l.wait("the turn fails", func() bool { return len(l.events(agent.EventStopFailed)) == 1 })
+		l.mustState(agent.Idle, "")
 		l.mustPoint(1)
 		if got := l.mustStop(3).Text; got != "echo: 1 message waits for you: call the inbox tool" {
 			t.Errorf("the turn's text = %q", got)

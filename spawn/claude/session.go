@@ -10,6 +10,7 @@ import (
 
 	"netsky/agent"
 	"netsky/agent/home"
+	"netsky/spawn/claude/account"
 )
 
 // A Pane is the terminal that a session runs in.
@@ -36,7 +37,8 @@ type Session struct {
 	ConfigDir string
 	Pane      Pane // nil if there is none to reach
 
-	hands sync.Mutex // held while keys are pressed
+	hands    sync.Mutex // held while keys are pressed
+	declined time.Time  // when [Session.decline] pressed one; guarded by hands
 
 	mu        sync.Mutex // guards the fields below
 	tail      *home.EventTail
@@ -44,6 +46,7 @@ type Session struct {
 	glance    string     // the screen at the last look,
 	glanced   time.Time  // when that was,
 	glancedAt Registered // and what the registry said then
+	login     *account.Login
 }
 
 // Close closes what is open. The session can be used again.

@@ -139,9 +139,11 @@ func TestSessionState(t *testing.T) {
 	now := time.Now()
 	ago := func(d time.Duration) int64 { return now.Add(-d).UnixMilli() }
 	const registry, hook, pane = "claude's session registry", "hook", "pane"
-	limit := func(ms int64, text string) []agent.Event {
-		return []agent.Event{{MS: ms, Event: agent.EventStopFailed, Error: "rate_limit", Text: text}}
+	failed := func(ms int64, reason agent.Reason) []agent.Event {
+		return []agent.Event{{MS: ms, Event: agent.EventStopFailed, Error: "x", Fault: &agent.Fault{Reason: reason, Text: "some words"}}}
 	}
+	full := agent.Fault{Reason: agent.ContextFull, Text: "some words"}
+	retry := func(reason agent.Reason, text string) agent.Fault { return agent.Fault{Reason: reason, Text: text} }
 	began := agent.Event{MS: ago(time.Hour), Event: agent.EventSessionStart}
 	for _, c := range []struct {
 		name   string
@@ -166,25 +168,21 @@ func TestSessionState(t *testing.T) {
 		{"a permission without a hook", `,"status":"waiting","waitingFor":"permission prompt"`, nil, dialog,
 			agent.Report{State: agent.Waiting, Evidence: registry + ", " + pane, Detail: "permission: …", Dialog: "permission"}},
 		{"something that nothing tells", `,"status":"waiting","waitingFor":"goal proposal"`, nil, emptyBox, agent.Report{State: agent.Waiting, Evidence: registry, Detail: "goal proposal"}},
-		{"not logged in", `,"status":"idle"`, []agent.Event{{Event: agent.EventStopFailed, Error: "authentication_failed", Text: "Invalid API key"}}, emptyBox,
-			agent.Report{State: agent.Blocked, Evidence: hook, Detail: "login: Invalid API key"}},
-		{"long not logged in", `,"status":"idle"`, []agent.Event{{MS: ago(time.Hour), Event: agent.EventStopFailed, Error: "authentication_failed"}}, emptyBox, agent.Report{State: agent.Idle, Evidence: registry}},
-		{"logged in again", `,"status":"idle"`, []agent.Event{{Event: agent.EventStopFailed, Error: "authentication_failed"}, {Event: agent.EventStop}}, emptyBox, agent.Report{State: agent.Idle, Evidence: registry}},
-		{"a limit", `,"status":"idle"`, limit(0, "You've hit your session limit · resets "+now.Add(2*time.Hour).UTC().Format("3:04pm")+" (UTC)"), emptyBox,
-			agent.Report{State: agent.Blocked, Evidence: hook, Detail: "usage limit: resets " + now.Add(2*time.Hour).UTC().Format("3:04pm") + " (UTC)"}},
-		{"a limit of days", `,"status":"idle"`, limit(ago(24*time.Hour), "You've hit your weekly limit · resets "+now.UTC().AddDate(0, 0, 2).Format("Jan 2")+" at 3pm (UTC)"), emptyBox,
-			agent.Report{State: agent.Blocked, Evidence: hook, Detail: "usage limit: resets " + now.UTC().AddDate(0, 0, 2).Format("Jan 2") + " at 3pm (UTC)"}},
-		{"a limit until tomorrow", `,"status":"idle"`, limit(ago(time.Hour), "You've hit your session limit · resets "+now.Add(-2*time.Hour).UTC().Format("3:04pm")+" (UTC)"), emptyBox,
-			agent.Report{State: agent.Blocked, Evidence: hook, Detail: "usage limit: resets " + now.Add(-2*time.Hour).UTC().Format("3:04pm") + " (UTC)"}},
-		{"a limit that is over", `,"status":"idle"`, limit(ago(26*time.Hour), "You've hit your session limit · resets 3pm"), emptyBox, agent.Report{State: agent.Idle, Evidence: registry}},
-		{"a burst", `,"status":"idle"`, limit(0, "API Error: Request rejected (429)"), emptyBox, agent.Report{State: agent.Blocked, Evidence: hook, Detail: "usage limit: API Error: Request rejected (429)"}},
-		{"a burst that is over", `,"status":"idle"`, limit(ago(2*time.Minute), "API Error: Request rejected (429)"), emptyBox, agent.Report{State: agent.Idle, Evidence: registry}},
-		{"context full", `,"status":"idle"`, []agent.Event{{Event: agent.EventStopFailed, Error: "invalid_request", Text: "Prompt is too long · x"}}, emptyBox,
-			agent.Report{State: agent.Blocked, Evidence: hook, Detail: "context full: Prompt is too long · x"}},
-		{"compacted", `,"status":"idle"`, []agent.Event{{Event: agent.EventStopFailed, Error: "invalid_request", Text: "Prompt is too long"}, {Event: agent.EventSessionStart, Text: "compact"}}, emptyBox, agent.Report{State: agent.Idle, Evidence: registry}},
-		{"the service is down", `,"status":"idle"`, []agent.Event{{Event: agent.EventStopFailed, Error: "server_error"}}, emptyBox, agent.Report{State: agent.Idle, Evidence: registry}},
-		{"tries again", `,"status":"busy","statusUpdatedAt":1`, nil, "✻ 5-hour limit reached · retrying in 4s (5:16pm) · attempt 4/10\n\n" + emptyBox,
-			agent.Report{State: agent.Blocked, Evidence: registry + ", " + pane, Detail: "usage limit: 5-hour limit reached · retrying in 4s (5:16pm) · attempt 4/10"}},
+		{"not logged in", `,"status":"idle"`, failed(0, agent.Login), emptyBox, agent.Report{State: agent.Idle, Evidence: registry}},
+		{"a limit", `,"status":"idle"`, failed(0, agent.UsageLimit), emptyBox, agent.Report{State: agent.Idle, Evidence: registry}},
+		{"the service is down", `,"status":"idle"`, failed(0, agent.Overloaded), emptyBox, agent.Report{State: agent.Idle, Evidence: registry}},
+		{"context full", `,"status":"idle"`, failed(0, agent.ContextFull), emptyBox,
+			agent.Report{State: agent.Blocked, Evidence: hook, Detail: "context full: some words", Fault: full}},
+		{"long context full", `,"status":"idle"`, failed(ago(11*time.Minute), agent.ContextFull), emptyBox, agent.Report{State: agent.Idle, Evidence: registry}},
+		{"compacted", `,"status":"idle"`, append(failed(0, agent.ContextFull), agent.Event{Event: agent.EventSessionStart, Text: "compact"}), emptyBox, agent.Report{State: agent.Idle, Evidence: registry}},
+		{"a turn that was short enough", `,"status":"idle"`, append(failed(0, agent.ContextFull), agent.Event{Event: agent.EventStop}), emptyBox, agent.Report{State: agent.Idle, Evidence: registry}},
+		{"a request of its own", `,"status":"idle"`, []agent.Event{{Event: agent.EventStopFailed, Error: "invalid_request"}}, emptyBox, agent.Report{State: agent.Idle, Evidence: registry}},
+		{"tries again", `,"status":"busy","statusUpdatedAt":1`, nil, "✻ 529 Overloaded · retrying in 4s · attempt 4/10\n  ⎿  If it persists, check status.claude.com.\n\n" + emptyBox,
+			agent.Report{State: agent.Busy, Evidence: registry + ", " + pane, Detail: "retrying, attempt 4 of 10: vendor overloaded", Fault: retry(agent.Overloaded, "529 Overloaded"), Attempt: 4, Of: 10}},
+		{"hears nothing", `,"status":"busy","statusUpdatedAt":1`, nil, "✻ Waiting for API response · will retry in 4m 15s · check your network\n\n" + emptyBox,
+			agent.Report{State: agent.Busy, Evidence: registry + ", " + pane, Detail: "retrying: vendor not reachable", Fault: retry(agent.Network, "Waiting for API response")}},
+		{"waits for a limit", `,"status":"busy","statusUpdatedAt":1`, nil, "✻ 5-hour limit reached · retrying in 4s (5:16pm) · attempt 4/10\n\n" + emptyBox,
+			agent.Report{State: agent.Blocked, Evidence: registry + ", " + pane, Detail: "retrying, attempt 4 of 10: usage limit", Fault: retry(agent.UsageLimit, "5-hour limit reached"), Attempt: 4, Of: 10}},
 		{"tries again, says the model", `,"status":"busy","statusUpdatedAt":1`, nil, "  ✻ 5-hour limit reached · retrying in 4s\n\n" + emptyBox, agent.Report{State: agent.Busy, Evidence: registry}},
 		{"starting", "-", nil, "", agent.Report{State: agent.Starting, Evidence: pane}},
 		{"its first moment", "", nil, emptyBox, agent.Report{State: agent.Starting, Evidence: pane}},
@@ -214,20 +212,71 @@ func TestSessionState(t *testing.T) {
 	}
 }
 
-// A login since the failure lets mail through again.
-func TestStateLoggedIn(t *testing.T) {
+// A release that records its retries is believed before its screen.
+func TestStateRecordedRetry(t *testing.T) {
 	t.Parallel()
 	s := mustStill(t)
-	s.register(`,"status":"idle"`)
-	s.happened(agent.Event{MS: time.Now().Add(-time.Minute).UnixMilli(), Event: agent.EventStopFailed, Error: "authentication_failed"})
-	if got := s.State(t.Context()).State; got != agent.Blocked {
-		t.Errorf("State = %s, want blocked", got)
+	s.register(`,"status":"busy","statusUpdatedAt":1`)
+	s.screen = "✻ API error · retrying in 4s · attempt 4/10\n\n" + emptyBox
+	file := filepath.Join(s.top, "c.jsonl")
+	s.happened(agent.Event{MS: 1, Event: agent.EventPrompt, Transcript: file})
+	for _, tt := range []struct {
+		lines, evidence, want string
+	}{
+		{prompt("t-1", "m-1"), "pane", "retrying, attempt 4 of 10: vendor overloaded"},
+		{prompt("t-1", "m-1") + "\n" + `{"type":"system","subtype":"api_error","error":{"status":429,"message":"x"},"retryAttempt":5,"maxRetries":10}` + "\n" + other,
+			"conversation", "retrying, attempt 5 of 10: rate limit"},
+		{prompt("t-1", "m-1") + "\n" + `{"type":"system","subtype":"api_error","error":{"message":"ECONNREFUSED"},"retryAttempt":2,"maxRetries":10}`,
+			"conversation", "retrying, attempt 2 of 10: vendor not reachable"},
+		{`{"type":"system","subtype":"api_error","error":{"status":429},"retryAttempt":5,"maxRetries":10}` + "\n" + prompt("t-2", "m-1"),
+			"pane", "retrying, attempt 4 of 10: vendor overloaded"},
+	} {
+		if err := os.WriteFile(file, []byte(tt.lines+"\n"), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		if got := s.State(t.Context()); got.Detail != tt.want || !strings.HasSuffix(got.Evidence, ", "+tt.evidence) {
+			t.Errorf("%s\nState = %+v, want %q by %s", tt.lines, got, tt.want, tt.evidence)
+		}
 	}
-	if err := os.WriteFile(filepath.Join(s.ConfigDir, ".credentials.json"), []byte("{}"), 0o600); err != nil {
-		t.Fatal(err)
+}
+
+const limitMenu = "  ⎿  You've hit your 5-hour limit · resets 1:44am (UTC)\n\n▔▔▔▔▔▔▔▔▔▔▔▔▔▔▔▔▔▔▔▔▔▔▔▔▔▔▔▔▔▔▔▔▔▔▔▔▔▔▔▔\n  What do you want to do?\n\n" +
+	"  ❯ 1. Stop and wait for limit to reset\n    2. Wait here, then continue automatically at 1:44am\n    3. Upgrade your plan\n\n  Enter to confirm · Esc to cancel\n"
+
+// The dialog that a usage limit opens is closed, once, and nothing else is.
+func TestLimitDialogIsClosed(t *testing.T) {
+	t.Parallel()
+	now := time.Now().UnixMilli()
+	waiting := func(ms int64) string {
+		return fmt.Sprintf(`,"status":"waiting","waitingFor":"dialog open","statusUpdatedAt":%d`, ms)
 	}
-	if got := s.State(t.Context()).State; got != agent.Idle {
-		t.Errorf("after a login State = %s, want idle", got)
+	limit := agent.Fault{Reason: agent.UsageLimit}
+	for _, tt := range []struct {
+		name, status, screen string
+		fault                agent.Fault
+		keys                 string
+	}{
+		{"of the failed turn", waiting(now), limitMenu, limit, "[Escape]"},
+		{"opened by a person", waiting(now + 60_000), limitMenu, limit, "[]"},
+		{"after another failure", waiting(now), limitMenu, agent.Fault{Reason: agent.RateLimit}, "[]"},
+		{"another dialog", waiting(now), dialog, limit, "[]"},
+		{"gone already", fmt.Sprintf(`,"status":"idle","statusUpdatedAt":%d`, now), limitMenu, limit, "[]"},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			s := mustStill(t)
+			s.screen = tt.screen
+			s.register(tt.status)
+			s.happened(agent.Event{MS: now, Event: agent.EventStopFailed, Fault: &tt.fault})
+			c := s.Courier()
+			first := c.State(t.Context())
+			c.State(t.Context())
+			if got := fmt.Sprint(s.keys); got != tt.keys {
+				t.Errorf("keys %s, want %s", got, tt.keys)
+			}
+			if tt.name == "of the failed turn" && (first.State != agent.Blocked || first.Fault.Reason != agent.UsageLimit || first.Takes) {
+				t.Errorf("State = %+v, want blocked by the limit", first)
+			}
+		})
 	}
 }
 

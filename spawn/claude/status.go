@@ -4,13 +4,12 @@ import (
 	"context"
 	"errors"
 	"io/fs"
-	"os"
-	"path/filepath"
 	"strings"
 	"time"
 
 	"netsky/agent"
 	"netsky/agent/proc"
+	"netsky/spawn/claude/fault"
 )
 
 // The evidence for a state.
@@ -18,6 +17,7 @@ const (
 	byRegistry = "claude's session registry"
 	byHook     = "hook"
 	byPane     = "pane"
+	byFile     = "conversation"
 )
 
 const (
@@ -58,8 +58,8 @@ func (s *Session) idle(ctx context.Context, r Registered, f facts, now time.Time
 	switch {
 	case f.prompted > r.StatusMS && f.prompted > f.ended && now.Sub(prompted) < lagging:
 		return agent.Report{State: agent.Busy, Evidence: byHook}
-	case f.failed.holds(now) && !s.loggedIn(f.failed):
-		return agent.Report{State: agent.Blocked, Evidence: byHook, Detail: f.failed.String()}
+	case f.failed.full(now):
+		return agent.Report{State: agent.Blocked, Evidence: byHook, Detail: f.failed.fault.String(), Fault: f.failed.fault}
 	}
 	if f.turns == 0 { // it may not be logged in, which no hook has reported yet
 		if d, ok := Recognise(plain(s.look(ctx, r))); ok && d.Name == loginDialog {
@@ -73,13 +73,6 @@ func (s *Session) idle(ctx context.Context, r Registered, f facts, now time.Time
 	return report
 }
 
-// loggedIn reports whether somebody seems to have logged in since the failure. If the
-// login is not in a file, the failure holds until it is tried again.
-func (s *Session) loggedIn(f failure) bool {
-	info, err := os.Stat(filepath.Join(s.ConfigDir, ".credentials.json"))
-	return f.what == loginDialog && err == nil && info.ModTime().UnixMilli() > f.ms
-}
-
 // busy judges a session in which a turn runs.
 func (s *Session) busy(ctx context.Context, r Registered, f facts, now time.Time) agent.Report {
 	if n := len(f.tools); n > 0 {
@@ -90,10 +83,14 @@ func (s *Session) busy(ctx context.Context, r Registered, f facts, now time.Time
 	if now.Sub(latest) < silent {
 		return report
 	}
-	if words := retrying(plain(s.look(ctx, r))); words != "" {
-		report.Detail, report.Evidence = words, byRegistry+", "+byPane
-		if strings.Contains(words, "limit reached") {
-			report.State, report.Detail = agent.Blocked, "usage limit: "+words
+	if retry, ok := fault.Retrying(plain(s.look(ctx, r))); ok {
+		report.Evidence += ", " + byPane
+		if tried, ok := lastTry(s.transcript()); ok {
+			retry, report.Evidence = tried, byRegistry+", "+byFile
+		}
+		report.Fault, report.Attempt, report.Of, report.Detail = retry.Fault, retry.Attempt, retry.Of, retry.String()
+		if retry.Fault.Reason == agent.UsageLimit { // the program may wait for hours
+			report.State = agent.Blocked
 		}
 	}
 	return report
@@ -111,8 +108,12 @@ func (s *Session) waiting(ctx context.Context, r Registered, f facts) agent.Repo
 	}
 	d, ok := Recognise(plain(s.look(ctx, r)))
 	switch {
-	case ok && (d.Name == loginDialog || d.Name == "usage limit"):
-		return blockedBy(d)
+	case ok && (d.Name == loginDialog || d.Name == limitDialog):
+		report = blockedBy(d)
+		if f.failed.fault.Reason == report.Fault.Reason { // it knows until when
+			report.Fault = f.failed.fault
+		}
+		return report
 	case ok:
 		report.Evidence += ", " + byPane
 		report.Detail, report.Dialog = d.String(), d.Name
@@ -155,7 +156,11 @@ func (s *Session) byScreen(ctx context.Context, r Registered, f facts) agent.Rep
 }
 
 func blockedBy(d agent.Dialog) agent.Report {
-	return agent.Report{State: agent.Blocked, Evidence: byPane, Detail: d.String(), Dialog: d.Name}
+	f := agent.Fault{Reason: agent.Login, Text: line(d.Text, 200)}
+	if d.Name == limitDialog {
+		f.Reason = agent.UsageLimit
+	}
+	return agent.Report{State: agent.Blocked, Evidence: byPane, Detail: d.String(), Dialog: d.Name, Fault: f}
 }
 
 // look returns the screen, possibly as of lookAgain ago; "" if there is none.
@@ -174,19 +179,4 @@ func (s *Session) look(ctx context.Context, r Registered) string {
 	}
 	s.glance, s.glanced, s.glancedAt = screen, time.Now(), r
 	return screen
-}
-
-// retrying returns what Claude Code shows in the first column, above its composer, while
-// it retries to reach the service.
-func retrying(screen string) string {
-	lines := strings.Split(screen, "\n")
-	for i := len(lines) - 1; i >= 0; i-- {
-		if lines[i] == "" || strings.HasPrefix(lines[i], " ") || !strings.Contains(lines[i], "retrying in ") {
-			continue
-		}
-		if _, words, ok := strings.Cut(strings.TrimSpace(lines[i]), " "); ok {
-			return line(words, 200)
-		}
-	}
-	return ""
 }

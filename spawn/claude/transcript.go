@@ -10,6 +10,7 @@ import (
 	"strings"
 
 	"netsky/agent"
+	"netsky/spawn/claude/fault"
 )
 
 // A Turn is what a conversation's file holds of its last turn.
@@ -70,18 +71,18 @@ func shows(line []byte, envelopeID string) bool {
 
 // An entry is a line of a conversation's file, reduced to what is used.
 type entry struct {
-	Type      string   `json:"type"`
-	Subtype   string   `json:"subtype"`
-	Number    string   `json:"promptId"`
-	Sidechain bool     `json:"isSidechain"`
-	Summary   bool     `json:"isCompactSummary"`
-	Repeat    bool     `json:"repeatsCompactSummary"`
-	Failure   bool     `json:"isApiErrorMessage"`
-	Error     flexible `json:"error"`
+	Type      string `json:"type"`
+	Subtype   string `json:"subtype"`
+	Number    string `json:"promptId"`
+	Sidechain bool   `json:"isSidechain"`
+	Summary   bool   `json:"isCompactSummary"`
+	Repeat    bool   `json:"repeatsCompactSummary"`
+	Failure   bool   `json:"isApiErrorMessage"`
 	Origin    *struct {
 		Kind string `json:"kind"`
 	} `json:"origin"`
-	Meta    bool `json:"isMeta"`
+	Meta bool `json:"isMeta"`
+	fault.Record
 	Message struct {
 		ID      string          `json:"id"`
 		Model   string          `json:"model"`

@@ -40,7 +40,7 @@ func Fail(status int) *Reply {
 	case http.StatusForbidden:
 		return failure(status, "permission_error", "Your account does not have permission")
 	case http.StatusTooManyRequests:
-		return limit(failure(status, "rate_limit_error", "This request would exceed your account's rate limit. Please try again later."))
+		return Limit(time.Now().Add(time.Hour))
 	case 529:
 		return failure(status, "overloaded_error", "Overloaded")
 	}
@@ -54,9 +54,24 @@ func failure(status int, kind, message string) *Reply {
 	return &Reply{Status: status, Body: string(body), Header: map[string]string{"request-id": "req_loop", "x-should-retry": "false"}}
 }
 
-// limit adds the headers that tell which limit is used up, and until when.
-func limit(r *Reply) *Reply {
-	at := time.Now().Add(time.Hour)
+// Error is an answer with an HTTP error of the kind and message, and more headers, each a
+// name and a value.
+func Error(status int, kind, message string, headers ...string) *Reply {
+	r := failure(status, kind, message)
+	delete(r.Header, "x-should-retry")
+	for i := 0; i+1 < len(headers); i += 2 {
+		r.Header[headers[i]] = headers[i+1]
+	}
+	return r
+}
+
+// Limit is the answer to a subscriber whose plan's limit is used up until then.
+func Limit(until time.Time) *Reply {
+	return limited(failure(http.StatusTooManyRequests, "rate_limit_error", "This request would exceed your account's rate limit. Please try again later."), until)
+}
+
+// limited adds the headers that tell which limit is used up, and until when.
+func limited(r *Reply, at time.Time) *Reply {
 	for name, value := range map[string]string{
 		"anthropic-ratelimit-unified-status":               "rejected",
 		"anthropic-ratelimit-unified-reset":                strconv.FormatInt(at.Unix(), 10),
@@ -64,7 +79,7 @@ func limit(r *Reply) *Reply {
 		"anthropic-ratelimit-unified-5h-status":            "rejected",
 		"anthropic-ratelimit-unified-5h-utilization":       "1.0",
 		"anthropic-ratelimit-unified-5h-reset":             strconv.FormatInt(at.Unix(), 10),
-		"retry-after":                                      "3600",
+		"retry-after":                                      strconv.Itoa(int(time.Until(at).Seconds())),
 	} {
 		r.Header[name] = value
 	}

@@ -73,9 +73,25 @@ func (s *Server) messages(w http.ResponseWriter, r *http.Request) {
 	n, usage := s.account(q, reply)
 	body := stream(n, q, reply, usage)
 	w.Header().Set("Content-Type", "text/event-stream")
-	w.Header().Set("Content-Length", strconv.Itoa(len(body)))
 	w.Header().Set("request-id", "req_"+strconv.Itoa(n))
+	if reply.Breaks != "" {
+		broken(w, body, reply.Breaks)
+		return
+	}
+	w.Header().Set("Content-Length", strconv.Itoa(len(body)))
 	w.Write(body)
+}
+
+// broken writes the first event of a stream and no other, or an error alone.
+func broken(w http.ResponseWriter, body []byte, kind string) {
+	if kind != loopmodel.Cut {
+		loopmodel.Event(w, "error", map[string]any{"error": map[string]string{"type": kind, "message": kind}})
+		return
+	}
+	first, _, _ := bytes.Cut(body, []byte("\n\n"))
+	w.Write(append(first, "\n\n"...))
+	http.NewResponseController(w).Flush()
+	panic(http.ErrAbortHandler)
 }
 
 // read reads a request, or answers that it is none.

@@ -1,4 +1,4 @@
-package claude
+package fault
 
 import (
 	"regexp"
@@ -14,14 +14,13 @@ var resetWords = sync.OnceValue(func() *regexp.Regexp {
 	return regexp.MustCompile(`(?i)\bresets?(?: at| on)? (?:([A-Z][a-z]{2}) (\d{1,2})(?:,? (?:at )?)?)?(?:(\d{1,2})(?::(\d\d))? ?([ap]m))?(?: ?\(([A-Za-z0-9_+/-]{1,40})\))?`)
 })
 
-// resetTime finds in a text when a limit ends, as a time and in its own words. A time of
-// day is the next one after now; without a zone it is this machine's.
-func resetTime(text string, now time.Time) (time.Time, string, bool) {
-	m := resetWords().FindStringSubmatch(cut(text, maxName))
+// resetTime finds in a text when a limit ends. A time of day is the next one after now;
+// without a zone it is this machine's.
+func resetTime(text string, now time.Time) (time.Time, bool) {
+	m := resetWords().FindStringSubmatch(text[:min(len(text), maxText)])
 	if m == nil || m[1] == "" && m[5] == "" {
-		return time.Time{}, "", false
+		return time.Time{}, false
 	}
-	words := strings.TrimSpace(m[0][strings.IndexByte(m[0], ' ')+1:])
 	zone := time.Local
 	if m[6] != "" {
 		if z, err := time.LoadLocation(m[6]); err == nil {
@@ -33,7 +32,7 @@ func resetTime(text string, now time.Time) (time.Time, string, bool) {
 	if m[1] != "" {
 		t, err := time.Parse("Jan", m[1])
 		if err != nil {
-			return time.Time{}, "", false
+			return time.Time{}, false
 		}
 		month = t.Month()
 		day, _ = strconv.Atoi(m[2])
@@ -46,7 +45,7 @@ func resetTime(text string, now time.Time) (time.Time, string, bool) {
 	case m[1] != "" && at.Before(now.AddDate(0, -6, 0)):
 		at = at.AddDate(1, 0, 0)
 	}
-	return at, words, true
+	return at, true
 }
 
 // clock converts a time of day from 12 to 24 hours.

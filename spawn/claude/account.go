@@ -1,0 +1,46 @@
+package claude
+
+import (
+	"path/filepath"
+	"time"
+
+	"netsky/agent"
+	"netsky/agent/program"
+	"netsky/spawn/claude/account"
+)
+
+// loginOf returns where Claude Code with an environment, in a directory, finds its
+// credentials; settings is the file that it is started with.
+func loginOf(env []string, dir, settings string) *account.Login {
+	config := configDir(env)
+	return &account.Login{
+		Env: env, Global: globalConfig(env), Credentials: filepath.Join(config, ".credentials.json"),
+		Settings: []string{
+			settings, filepath.Join(dir, ".claude", "settings.local.json"), filepath.Join(dir, ".claude", "settings.json"),
+			filepath.Join(config, "settings.json"),
+		},
+	}
+}
+
+// Account names the login that a start would use now, as [Session.Account] does for a
+// running one.
+func (r *Runtime) Account(l agent.Launch) (name string, changed time.Time) {
+	return loginOf(program.Clean(l.Env), l.Dir, r.options(l.Agent).Settings).Account()
+}
+
+// Account names the provider and the login that a turn would use now, without a secret,
+// and returns when its credentials were last changed, zero if that is not known.
+func (s *Session) Account() (name string, changed time.Time) {
+	s.mu.Lock()
+	if s.login == nil {
+		if l, err := s.Home.LoadLaunch(s.Agent); err == nil && l.Start == s.Start {
+			s.login = loginOf(l.Env, l.Dir, s.Home.Path(settingsFile(s.Agent)))
+		}
+	}
+	login := s.login
+	s.mu.Unlock()
+	if login == nil {
+		return "", time.Time{}
+	}
+	return login.Account()
+}

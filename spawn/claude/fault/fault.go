@@ -1,0 +1,117 @@
+// Package fault judges what Claude Code reports when the model does not answer: whether
+// that is the vendor's fault, why, and until when.
+//
+// It judges by what Claude Code has classified itself, in its StopFailure hook and in the
+// conversation's file: the kind of the error, the HTTP status, the limit and its reset.
+// Words decide in three cases only, each noted where it is: for them nothing else exists.
+// It keeps nothing; a crash loses nothing.
+package fault
+
+import (
+	"cmp"
+	"regexp"
+	"strconv"
+	"strings"
+	"sync"
+	"time"
+
+	"netsky/agent"
+)
+
+// Evidence is what Claude Code has recorded of a failed turn.
+type Evidence struct {
+	Kind    string // "rate_limit", as a hook or the conversation's file has it
+	Status  int    // of the HTTP response; 0: there was none, or it is not known
+	Known   bool   // Status is from the conversation's file, which has one if there was one
+	Limit   bool   // a plan's limit is used up
+	ResetMS int64  // when that limit ends; 0 if it is not known
+	Text    string // the turn's last words
+	Details string // the response's
+	At      time.Time
+}
+
+// maxText limits how much of a text is examined, and maxWords how much is kept, in bytes.
+const (
+	maxText  = 4 << 10
+	maxWords = 200
+)
+
+// Of judges a failed turn. It returns nil if the failure is no fault of the vendor's: the
+// request itself was refused, or nothing is known about it.
+func Of(e Evidence) *agent.Fault {
+	f := agent.Fault{Reason: e.reason(), Text: words(cmp.Or(e.Text, e.Details))}
+	switch f.Reason {
+	case "":
+		return nil
+	case agent.UsageLimit:
+		f.UntilMS = e.ResetMS
+		if f.UntilMS == 0 {
+			if at, ok := resetTime(e.Text, e.At); ok {
+				f.UntilMS = at.UnixMilli()
+			}
+		}
+	}
+	return &f
+}
+
+func (e Evidence) reason() agent.Reason {
+	switch e.Kind {
+	case "authentication_failed", "oauth_org_not_allowed", "cloud_credential_error", "account_on_hold", "verification_required":
+		return agent.Login
+	case "billing_error":
+		return agent.Billing
+	case "rate_limit":
+		// A file that lags behind the hook does not name the limit yet, one of an older
+		// release never does: a reset in the words means the same.
+		if _, stated := resetTime(e.Text, e.At); e.Limit || stated {
+			return agent.UsageLimit
+		}
+		return agent.RateLimit
+	case "overloaded":
+		return agent.Overloaded
+	case "server_error":
+		if status := e.status(); status == 0 {
+			return agent.Network
+		}
+		return agent.Overloaded
+	case "invalid_request", "unknown", "":
+		// Only the vendor's words tell a full context from other bad requests.
+		if TooLong(e.Text) || TooLong(e.Details) {
+			return agent.ContextFull
+		}
+	}
+	if e.status() >= 500 {
+		return agent.Overloaded
+	}
+	return ""
+}
+
+// apiError matches the words of a failure that had an HTTP response.
+var apiError = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`^API Error: ([1-5]\d\d)\b`) })
+
+// status returns the response's HTTP status, from the words if the file did not have it
+// yet; 0 if there was no response.
+func (e Evidence) status() int {
+	if e.Known || e.Status != 0 {
+		return e.Status
+	}
+	if m := apiError().FindStringSubmatch(e.Text); m != nil {
+		status, _ := strconv.Atoi(m[1])
+		return status
+	}
+	return 0
+}
+
+// TooLong reports whether a text says that the model's context is full.
+func TooLong(text string) bool {
+	return strings.Contains(strings.ToLower(text[:min(len(text), maxText)]), "prompt is too long")
+}
+
+// words returns a text as one line.
+func words(s string) string {
+	s = strings.Join(strings.Fields(s[:min(len(s), maxText)]), " ")
+	if len(s) > maxWords {
+		s = s[:maxWords] + "…"
+	}
+	return strings.ToValidUTF8(s, "")
+}
