@@ -2,9 +2,11 @@ package cli_test
 
 import (
 	"encoding/json"
+	"net/http"
 	"os"
 	"path/filepath"
 	"strings"
+	"sync/atomic"
 	"syscall"
 	"testing"
 
@@ -20,9 +22,15 @@ import (
 func TestClaudeAnswerKinds(t *testing.T) {
 	t.Parallel()
 	w, model := mustClaude(t)
+	var failed atomic.Bool
 	model.Handle(func(q anthropic.Request) *anthropic.Reply {
-		if strings.Contains(strings.Join(q.News(), ""), "by the tool") {
+		switch news := strings.Join(q.News(), ""); {
+		case strings.Contains(news, "by the tool"):
 			return anthropic.ReplyAll(q)
+		case strings.Contains(news, "what is badly asked"):
+			return anthropic.Error(http.StatusBadRequest, "invalid_request_error", "messages.0: something is wrong")
+		case strings.Contains(news, "in bad times") && failed.CompareAndSwap(false, true):
+			return anthropic.Fail(http.StatusInternalServerError)
 		}
 		return nil
 	})
@@ -43,8 +51,11 @@ func TestClaudeAnswerKinds(t *testing.T) {
 	},
 		func() string { return "the turn on record: " + recorded })
 	mustContain(t, "log", w.must(t, "netsky", "log", "--json"), `"requests": 1`)
-	if l := w.mustOne(t, w.mustSend(t, "agent1", "loop: fail 500")); l.Kind != "error" || !strings.Contains(l.Text, "server_error") {
+	if l := w.mustOne(t, w.mustSend(t, "agent1", "what is badly asked")); l.Kind != "error" || !strings.Contains(l.Text, "something is wrong") {
 		t.Errorf("a failed turn's answer is %+v", l)
+	}
+	if l := w.mustOne(t, w.mustSend(t, "agent1", "loop: say asked in bad times")); l.Kind != "reply" || l.Text != "asked in bad times" {
+		t.Errorf("the answer after the vendor has failed once is %+v", l)
 	}
 
 	// One Escape ends a turn; the next message is answered as ever.

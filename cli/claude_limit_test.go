@@ -1,0 +1,73 @@
+package cli_test
+
+import (
+	"path/filepath"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"netsky/agent"
+	"netsky/internal/loopmodel/anthropic"
+	"netsky/internal/testworld"
+)
+
+// A message whose turn ran into a plan's limit is held, offered once more after the reset
+// and answered once; Claude Code does nothing by itself, and no dialog stays in its pane.
+func TestClaudeUsageLimit(t *testing.T) {
+	t.Parallel()
+	w, model := mustClaude(t)
+	w.env = append(w.env, model.LoginEnv(filepath.Join(w.dir, "cc"))...)
+	w.config(t, freely)
+	w.up1(t)
+	var (
+		mu    sync.Mutex
+		reset time.Time
+		asked []time.Time
+	)
+	model.Handle(func(q anthropic.Request) *anthropic.Reply {
+		mu.Lock()
+		defer mu.Unlock()
+		now := time.Now()
+		asked = append(asked, now)
+		if reset.IsZero() {
+			reset = now.Add(10 * time.Second).Truncate(time.Second)
+		}
+		if now.Before(reset) {
+			return anthropic.Limit(reset)
+		}
+		return nil
+	})
+	first := w.mustSend(t, "agent1", "loop: say the first")
+	var held agent.Fault
+	testworld.WaitOr(t, func() bool {
+		r, err := w.mustHome(t).LoadReport("agent1")
+		held = r.Fault
+		return err == nil && r.State == agent.Blocked && held.Account != ""
+	}, func() string { return "blocked by the account; " + w.must(t, "netsky", "status", "-v") })
+	mu.Lock()
+	early, end := len(asked), reset
+	mu.Unlock()
+	if held.Reason != agent.UsageLimit || held.Until().Before(end) || held.Until().After(end.Add(5*time.Second)) || !strings.HasPrefix(held.Account, "claude token ") {
+		t.Errorf("the report's fault is %+v, want the usage limit until %v", held, end)
+	}
+	second := w.mustSend(t, "agent1", "loop: say the second")
+	one, two := w.mustOne(t, first), w.mustOne(t, second)
+	if one.Kind == "error" || two.Kind == "error" {
+		t.Errorf("answers %+v and %+v", one, two)
+	}
+	mu.Lock()
+	defer mu.Unlock()
+	if early != 1 {
+		t.Errorf("the model was asked %d times before the reset, want once", early)
+	}
+	for _, at := range asked[1:] {
+		if late := at.Sub(end); late < 0 {
+			t.Errorf("the model was asked %v before the reset", -late)
+		}
+	}
+	if late := asked[1].Sub(end); late > 10*time.Second {
+		t.Errorf("the model was asked again %v after the reset", late)
+	}
+	mustContain(t, "the pane", w.pane(t, "capture-pane", "-p", "-t", "=agent1:"), "❯")
+}
