@@ -369,3 +369,29 @@ func TestServeNoAnnouncement(t *testing.T) {
 		})
 	}
 }
+
+// Near a limit Codex offers another model in a dialog, where one Enter changes the model:
+// it does not show.
+func TestServeNoNudge(t *testing.T) {
+	t.Parallel()
+	w := mustWorld(t)
+	p := w.mustPane()
+	w.mustState(agent.Idle, "")
+	p.mustSee(composer)
+	for _, line := range []string{"loop: fail 429", "loop: say still the thread"} {
+		p.keys("-l", line)
+		p.mustSee(line)
+		p.keys("Enter")
+		want := strings.TrimPrefix(line, "loop: say ")
+		if want == line {
+			want = "hit your usage limit"
+		}
+		p.until(want, func() bool {
+			screen := p.text()
+			if strings.Contains(screen, "Approaching rate limits") {
+				t.Fatalf("a dialog of Codex's:\n%s", screen)
+			}
+			return strings.Contains(screen, "• "+want) || strings.Contains(screen, "ve "+want)
+		})
+	}
+}

@@ -47,6 +47,9 @@ show_tooltips = false
 screen_reader_detection_done = true
 `
 
+// noNudge keeps a dialog off the screen that near a limit offers another model.
+const noNudge = "notice.hide_rate_limit_model_nudge=true"
+
 // newTUI returns nil if there is no terminal for it.
 func newTUI(s *resident) (*tui, error) {
 	term := tty.Open(0)
@@ -161,7 +164,7 @@ func (t *tui) start() (*tty.Child, error) {
 	}
 	t.tty.Lend()
 	argv := []string{"codex", "resume", t.thread, "--remote", t.remote}
-	for _, o := range t.seen {
+	for _, o := range append([]string{noNudge}, t.seen...) {
 		argv = append(argv, "-c", o)
 	}
 	child, err := tty.Start(t.tty, t.program, argv, t.env, t.dir)
