@@ -18,9 +18,11 @@
 //
 // # What it does not know
 //
-// How a message is claimed, owed, answered and retried is the courier's job. The
-// package reads no configuration file, neither netsky's nor Codex's, and renders no
-// prompt. Only Codex knows which models there are and who is logged in.
+// How a message is claimed, owed, answered, held and retried is the courier's job: a
+// vendor's fault is reported to it as the end of a turn. The package reads no
+// configuration of netsky's, and of Codex's only what names the account, as account.go
+// does; it renders no prompt. Only Codex knows which models there are and whether a login
+// is accepted.
 //
 // With Codex up to 0.153.4 each call starts a thread of its own, and nothing is
 // recognised after a crash.

@@ -12,6 +12,6 @@ func getenv(env []string, name string) string { return program.Value(env, name) 
 // belongs to other agents and to the terminal, and with the agent's name, which the
 // model's commands inherit.
 func childEnv(env []string, id agent.ID, home home.Dir) []string {
-	env = program.Without(program.Clean(env), "AGENT_N", "NETSKY_HOME", "NETSKY_PROMPT_FILE", EnvModel, "STY", "TMUX*")
+	env = program.Without(program.Clean(env), "AGENT_N", "NETSKY_HOME", "NETSKY_PROMPT_FILE", envModel, "STY", "TMUX*")
 	return append(env, "AGENT_N="+id.N(), "NETSKY_HOME="+home.Root())
 }

@@ -6,12 +6,16 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"net"
+	"net/http"
 	"os"
 	"os/signal"
 	"strings"
 	"syscall"
 	"testing"
 	"time"
+
+	"github.com/gorilla/websocket"
 
 	"netsky/codex/appserver"
 	"netsky/internal/testworld"
@@ -20,6 +24,9 @@ import (
 // fakeCodex is an app-server that misbehaves in one way, for what the real one
 // cannot be made to do. It is this binary, started with FAKE_CODEX.
 func fakeCodex(way string) int {
+	if way == "hangs once" {
+		return hangOnce()
+	}
 	f := &fake{way: way, in: bufio.NewReader(os.Stdin)}
 	if way == "stubborn" {
 		signal.Ignore(syscall.SIGTERM)
@@ -47,6 +54,53 @@ func fakeCodex(way string) int {
 			}
 		}
 	}
+}
+
+// hangOnce is a listening app-server. The first process does not answer when it is to open
+// a thread. Without a network it can't look up its account.
+func hangOnce() int {
+	if os.Args[1] == "--version" {
+		fmt.Println("codex-cli 0.169.0")
+		return 0
+	}
+	mark, err := os.OpenFile(os.Getenv("FAKE_MARK"), os.O_CREATE|os.O_EXCL, 0o600)
+	hangs := err == nil
+	mark.Close()
+	l, err := net.Listen("unix", strings.TrimPrefix(os.Args[3], "unix://")) // app-server --listen ADDRESS
+	if err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		return 2
+	}
+	http.Serve(l, http.HandlerFunc(func(w http.ResponseWriter, q *http.Request) {
+		var up websocket.Upgrader
+		conn, err := up.Upgrade(w, q, nil)
+		if err != nil {
+			return
+		}
+		defer conn.Close()
+		for {
+			var m struct {
+				ID     json.RawMessage
+				Method string
+			}
+			if conn.ReadJSON(&m) != nil {
+				return
+			}
+			answer := `"result":{}`
+			switch {
+			case m.ID == nil || m.Method == "thread/start" && hangs:
+				continue
+			case m.Method == "initialize":
+				answer = `"result":{"userAgent":"netsky/0.169.0 (x)"}`
+			case m.Method == "thread/start":
+				answer = `"result":{"thread":{"id":"t","status":{"type":"idle"}},"model":"m"}`
+			case m.Method == "account/read":
+				answer = `"error":{"code":-32603,"message":"workspace routing discovery failed"}`
+			}
+			conn.WriteMessage(websocket.TextMessage, fmt.Appendf(nil, `{"id":%s,%s}`, m.ID, answer))
+		}
+	}))
+	return 0
 }
 
 type fake struct {

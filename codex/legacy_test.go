@@ -51,9 +51,8 @@ func TestLegacyFails(t *testing.T) {
 	w := mustWorldOf(t, "NETSKY_TEST_CODEX_OLD")
 	w.mustSend(envelope.Envelope{Text: "loop: fail 429"})
 	err := w.once(nil)
-	var failed *appserver.TurnError
-	if !errors.As(err, &failed) || failed.Trouble != appserver.TroubleQuota {
-		t.Errorf("Once = %v, want %s", err, appserver.TroubleQuota)
+	if s, bad := w.breaker().Load(); !errors.Is(err, codex.ErrNotYet) || bad != nil || s.Fault.Reason != agent.UsageLimit {
+		t.Errorf("Once = %v, breaker %+v, %v, want %s", err, s, bad, agent.UsageLimit)
 	}
 	if len(w.inbox(agent.Root)) != 0 || len(w.envelopes("agent1", bus.Delivered)) != 0 {
 		t.Error("the message was answered or filed")

@@ -90,6 +90,9 @@ func (w *once) drain(ctx context.Context) error {
 		return err
 	}
 	defer r.Close()
+	if err := w.closed(ctx); err != nil {
+		return err // before anything is claimed
+	}
 	if w.delivery, err = w.next(ctx, r); err != nil {
 		return err
 	}

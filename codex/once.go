@@ -28,8 +28,12 @@ func (e usageError) Is(target error) bool { return target == ErrUsage }
 // ErrEmpty is returned if there is no message to drain.
 var ErrEmpty = errors.New("no pending envelope")
 
-// EnvModel is the variable that names the model if no flag does.
-const EnvModel = "AGENT_CODEX_MODEL"
+// ErrNotYet is returned if the vendor's account can't be used now. The error says why, and
+// until when if that is known.
+var ErrNotYet = errors.New("not yet")
+
+// envModel is the variable that names the model if no flag does.
+const envModel = "AGENT_CODEX_MODEL"
 
 // OnceOptions configure Once.
 type OnceOptions struct {
@@ -38,7 +42,7 @@ type OnceOptions struct {
 	Drain  bool    // the next one of the agent's inbox
 	Fresh  bool    // forget the thread and start another
 
-	Model       string // from the flag; takes precedence over EnvModel and ConfigModel
+	Model       string // from the flag; takes precedence over AGENT_CODEX_MODEL and ConfigModel
 	ConfigModel string // from the configuration
 	Sandbox     string // "" is Codex's own setting
 	Approval    string // likewise; every request is declined
@@ -66,7 +70,7 @@ func ChooseModel(flag string, env []string, config string) string {
 	if flag != "" {
 		return flag
 	}
-	if m := getenv(env, EnvModel); m != "" {
+	if m := getenv(env, envModel); m != "" {
 		return m
 	}
 	return config
@@ -79,7 +83,8 @@ func ChooseModel(flag string, env []string, config string) string {
 // If another process keeps the agent, or has its thread open, a prompt goes to its
 // inbox instead, which is reported on Out. After an error a drained message is offered
 // again, and nothing of it is done twice; but one whose sender must not be answered is
-// filed with that error. The error matches ErrUsage, ErrEmpty, ErrMissing, ErrHeld,
+// filed with that error. While the account's breaker keeps it from being used, nothing is
+// claimed. The error matches ErrUsage, ErrEmpty, ErrNotYet, ErrMissing, ErrHeld,
 // home.ErrLocked, envelope.ErrInvalid or an error of Session.Deliver.
 func Once(ctx context.Context, o OnceOptions) error {
 	if !o.Agent.IsClone() {
@@ -117,8 +122,15 @@ func (w *once) say(text string) {
 
 // turn does everything for a message that this process has to process.
 func (w *once) turn(ctx context.Context) error {
+	if err := w.allowed(ctx); err != nil {
+		return err
+	}
+	began := time.Now()
 	answer, end, err := w.answer(ctx)
 	defer end()
+	if err := w.account(ctx, began, answer, err); err != nil {
+		return err
+	}
 	if err != nil {
 		return fmt.Errorf("%s: %w", w.Agent, err)
 	}

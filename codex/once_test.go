@@ -6,12 +6,15 @@ import (
 	"regexp"
 	"strings"
 	"testing"
+	"time"
 
 	"netsky/agent"
+	"netsky/agent/breaker"
 	"netsky/bus"
 	"netsky/bus/envelope"
 	"netsky/codex"
 	"netsky/codex/appserver"
+	"netsky/internal/loopmodel/openai"
 )
 
 func TestOnceDrains(t *testing.T) {
@@ -183,21 +186,37 @@ func TestOnceFailsAndIsGoneOnWith(t *testing.T) {
 	t.Parallel()
 	for _, tt := range []struct {
 		order string
-		want  appserver.Trouble
+		want  agent.Reason
+		text  string
 	}{
-		{"fail 500", appserver.TroubleBusy}, {"fail 429", appserver.TroubleQuota}, {"fail 401", appserver.TroubleLogin},
+		{"fail 500", agent.Overloaded, "agent1: not yet: vendor overloaded: We"},
+		{"fail 429", agent.UsageLimit, "agent1: not yet: usage limit until "},
+		{"fail 401", agent.Login, "agent1: not yet: not logged in: unexpected status 401"},
 	} {
 		t.Run(tt.order, func(t *testing.T) {
 			t.Parallel()
 			w := mustWorld(t)
 			id := w.mustSend(envelope.Envelope{Text: "the very task\nloop: " + tt.order})
 			err := w.once(nil)
-			var failed *appserver.TurnError
-			if !errors.As(err, &failed) || failed.Trouble != tt.want {
-				t.Fatalf("Once = %v, want %s", err, tt.want)
+			if !errors.Is(err, codex.ErrNotYet) || !strings.HasPrefix(err.Error(), tt.text) || !strings.HasSuffix(err.Error(), "; the message stays") {
+				t.Fatalf("Once = %v, want %s", err, tt.text)
 			}
-			if tt.want == appserver.TroubleQuota && failed.Resets.IsZero() {
-				t.Errorf("%v: no word when the quota is renewed", err)
+			b := w.breaker()
+			s, err := b.Load()
+			if err != nil || !s.Tripped() || s.Fault.Reason != tt.want || s.By != "agent1" || s.Account != w.account() {
+				t.Errorf("breaker = %+v, %v", s, err)
+			}
+			if tt.want == agent.UsageLimit && time.Until(s.Fault.Until()) < 50*time.Minute {
+				t.Errorf("until %v, want in an hour", s.Fault.Until())
+			}
+			// While it is tripped, neither a message nor a prompt reaches the model.
+			for _, edit := range []func(*codex.OnceOptions){nil, prompting("hello")} {
+				if err := w.once(edit); !errors.Is(err, codex.ErrNotYet) {
+					t.Errorf("Once = %v, want %v", err, codex.ErrNotYet)
+				}
+			}
+			if n := len(w.model.Requests()); n != 1 {
+				t.Errorf("%d requests, want 1", n)
 			}
 			if got := w.envelopes("agent1", bus.Delivered); len(got) != 0 {
 				t.Errorf("the message was filed")
@@ -205,16 +224,33 @@ func TestOnceFailsAndIsGoneOnWith(t *testing.T) {
 			if got := w.inbox(agent.Root); len(got) != 0 {
 				t.Errorf("agent0 got %v", got)
 			}
+			// Once the owner has acted, it is tried again: the message itself, not a word about it.
+			if _, err := b.Retry(w.ctx); err != nil {
+				t.Fatal(err)
+			}
+			w.model.Handle(func(q openai.Request) *openai.Reply { return &openai.Reply{Text: "done"} })
 			w.mustOnce(nil)
-			if reply := w.mustReply(agent.Root); reply.InReplyTo != id {
+			if reply := w.mustReply(agent.Root); reply.InReplyTo != id || reply.Text != "done" {
 				t.Errorf("reply = %+v", reply)
 			}
-			if n := w.said("the very task"); n != 1 {
-				t.Errorf("the model was told the task %d times", n)
+			requests := w.model.Requests()
+			if last := requests[len(requests)-1].Last(); !strings.Contains(last, "the very task") || !strings.Contains(last, "failed before you answered it") {
+				t.Errorf("the model was told %q", last)
+			}
+			if s, err := b.Load(); err != nil || s.Tripped() {
+				t.Errorf("after the answer: %+v, %v", s, err)
 			}
 		})
 	}
 }
+
+// account is that of the world's Codex.
+func (w *world) account() string {
+	name, _ := new(codex.Runtime).Account(w.env)
+	return name
+}
+
+func (w *world) breaker() breaker.Breaker { return breaker.Of(w.home, w.account()) }
 
 func TestOnceUsesTheAnswerThatIsThere(t *testing.T) {
 	t.Parallel()
@@ -256,8 +292,7 @@ func TestOnceOffline(t *testing.T) {
 	}
 	w.model.Close()
 	err = w.once(prompting("hello"))
-	var failed *appserver.TurnError
-	if !errors.As(err, &failed) || failed.Trouble != appserver.TroubleNetwork {
-		t.Errorf("Once = %v, want %s", err, appserver.TroubleNetwork)
+	if !errors.Is(err, codex.ErrNotYet) || !strings.Contains(err.Error(), agent.Network.Text()) {
+		t.Errorf("Once = %v, want %s", err, agent.Network.Text())
 	}
 }

@@ -25,7 +25,7 @@ type ServeOptions struct {
 	Start string // the start id
 	Fresh bool   // forget the thread and start another
 
-	Model       string // from the flag; takes precedence over EnvModel and ConfigModel
+	Model       string // from the flag; takes precedence over AGENT_CODEX_MODEL and ConfigModel
 	ConfigModel string // from the configuration
 	Sandbox     string // "" is Codex's own setting
 	Approval    string // likewise
@@ -58,6 +58,7 @@ type resident struct {
 	ServeOptions
 	program string
 	env     []string
+	login   *login
 	lock    *home.Lock // held while this process keeps the agent
 	queue   *courier.Queue
 	print   *transcript
@@ -71,16 +72,19 @@ type resident struct {
 	seenBy  *appserver.Server
 	spent   appserver.Usage  // of the running turn
 	before  *appserver.Usage // the thread's token count reported last
+	spoke   bool             // the model has said something in the running turn
+	renew   chan struct{}    // asks keep for a Codex that reads its login again
 
 	offering sync.Mutex // held by Offer
 
 	mu      sync.Mutex        // guards the fields below
 	thread  *appserver.Thread // the open one; nil: none
-	state   agent.State
-	detail  string
-	quota   bool      // the last turn failed because the quota was used up
-	gate    time.Time // with quota: no message is accepted before
-	message string    // the one the running turn took; "": a person's
+	now     agent.Report      // State, Detail, Fault, Attempt and Of
+	full    time.Time         // until then, no mail is accepted: the context is full
+	fullOf  agent.Fault       // in the words of Codex
+	read    loginState        // what the running Codex has read, or something older
+	refused bool              // that was not accepted
+	message string            // the one the running turn took; "": a person's
 	handed  handed
 	overdue string // the turn that was interrupted because it ran too long
 }
@@ -126,7 +130,8 @@ func newResident(o ServeOptions) *resident {
 		o.Out = os.Stdout
 	}
 	return &resident{
-		ServeOptions: o, state: agent.Starting, queue: courier.NewQueue(o.Start), print: &transcript{w: o.Out, id: o.Agent},
+		ServeOptions: o, now: agent.Report{State: agent.Starting}, queue: courier.NewQueue(o.Start), print: &transcript{w: o.Out, id: o.Agent},
+		renew: make(chan struct{}, 1),
 	}
 }
 
@@ -134,6 +139,7 @@ func newResident(o ServeOptions) *resident {
 // keep. end undoes it, as far as it got.
 func (r *resident) begin(ctx context.Context) (err error) {
 	r.env, r.program = childEnv(r.Env, r.Agent, r.Home), r.Program
+	r.login = &login{env: r.env}
 	if r.program == "" {
 		if r.program, err = appserver.Find(getenv(r.env, "PATH")); err != nil {
 			return err
@@ -220,6 +226,9 @@ func (r *resident) connect(ctx context.Context) (*appserver.Server, error) {
 		r.endServer()
 	}
 	if r.server == nil {
+		r.mu.Lock()
+		r.read, r.refused = r.login.state(), false
+		r.mu.Unlock()
 		l, err := appserver.Listen(ctx, r.Home, r.Agent, appserver.ServerOptions{
 			Program: r.program, Config: append(appserver.Trust(r.Dir, r.Sandbox), appserver.Overrides(r.Config)...), Env: r.env, Dir: r.Dir,
 		})

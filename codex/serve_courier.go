@@ -27,17 +27,25 @@ func (r *resident) Traits() courier.Traits {
 func (r *resident) State(context.Context) courier.Condition {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	return courier.Condition{
-		Report: agent.Report{State: r.state, Evidence: evidence, Detail: r.detail},
-		Takes:  r.takes(),
+	return courier.Condition{Report: r.report(), Takes: r.takes()}
+}
+
+// report returns the agent's state: a full context has its time. The caller holds mu.
+func (r *resident) report() agent.Report {
+	if r.now.Fault.Reason == agent.ContextFull && !time.Now().Before(r.full) {
+		r.now = agent.Report{State: agent.Idle, Detail: "the context was full; trying again"}
 	}
+	r.now.Evidence = evidence
+	return r.now
 }
 
 // takes reports whether a message can be submitted. The caller holds mu.
 func (r *resident) takes() bool {
-	idle := r.state == agent.Idle || r.state == agent.Blocked && r.quota && time.Now().After(r.gate)
-	return r.thread != nil && idle && r.thread.Running() == nil
+	return r.thread != nil && r.report().State == agent.Idle && r.thread.Running() == nil
 }
+
+// Account names the login that Codex would use now.
+func (r *resident) Account() (name string, changed time.Time) { return r.login.account() }
 
 // Offer submits the text under the message's ID.
 func (r *resident) Offer(ctx context.Context, o courier.Offer) error {
@@ -49,8 +57,16 @@ func (r *resident) Offer(ctx context.Context, o courier.Offer) error {
 		r.mu.Unlock()
 		return courier.ErrNotReady
 	}
-	t, state, detail := r.thread, r.state, r.detail
-	r.state, r.detail, r.handed = agent.Busy, "turn", handed{id: id}
+	if outdated, _ := r.outdated(); outdated {
+		r.mu.Unlock()
+		select {
+		case r.renew <- struct{}{}:
+		default:
+		}
+		return courier.ErrNotReady
+	}
+	t, now := r.thread, r.now
+	r.now, r.handed = agent.Report{State: agent.Busy, Detail: "turn"}, handed{id: id}
 	r.mu.Unlock()
 	for _, e := range o.Messages {
 		r.print.message(e)
@@ -75,9 +91,9 @@ func (r *resident) Offer(ctx context.Context, o courier.Offer) error {
 			courier.Event{Event: agent.Event{Event: agent.EventPrompt, IDs: o.About}},
 			courier.Event{Event: agent.Event{Event: agent.EventStopFailed, Text: err.Error()}},
 		)
-		err, state, detail = nil, agent.Idle, "last turn failed: "+err.Error()
+		err, now = nil, agent.Report{State: agent.Idle, Detail: "last turn failed: " + err.Error()}
 	}
-	r.set(state, detail)
+	r.show(now)
 	return err
 }
 
@@ -119,8 +135,7 @@ func (r *resident) Holds(ctx context.Context, id string) (bool, error) {
 	return past != nil, err
 }
 
-// Ended returns how a turn ended, according to the thread's history. One that ended for
-// lack of a login counts as interrupted, and is continued.
+// Ended returns how a turn ended, according to the thread's history.
 func (r *resident) Ended(ctx context.Context, id, turn string) (e agent.Event, ok bool, err error) {
 	past, err := r.past(ctx, id, turn)
 	if err != nil || past == nil {
@@ -133,10 +148,10 @@ func (r *resident) Ended(ctx context.Context, id, turn string) (e agent.Event, o
 		return e, false, nil
 	case err == nil:
 		e.Event, e.Text = agent.EventStop, ExtractReply(past.Result.Text)
-	case errors.Is(err, appserver.ErrInterrupted), troubleOf(err) == appserver.TroubleLogin:
+	case errors.Is(err, appserver.ErrInterrupted):
 		e.Error = courier.Interrupted
 	default:
-		e.Text = err.Error()
+		e.Text, e.Fault = err.Error(), r.fault(err)
 	}
 	return e, true, nil
 }

@@ -2,7 +2,6 @@ package codex
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"strings"
 	"time"
@@ -21,28 +20,62 @@ const (
 
 // set sets the agent's state.
 func (r *resident) set(state agent.State, detail string) {
+	r.show(agent.Report{State: state, Detail: detail})
+}
+
+// show sets the agent's state, and what keeps the model from answering.
+func (r *resident) show(now agent.Report) {
+	now.Detail = envelope.Line(now.Detail, maxWords)
 	r.mu.Lock()
-	r.state, r.detail = state, envelope.Line(detail, maxWords)
+	r.now = now
 	r.mu.Unlock()
 	r.queue.Put(courier.Event{Event: agent.Event{Event: courier.EventState}})
 }
 
-// follow handles the open thread's events, until ctx ends or the connection is lost, or
-// returns the error of a turn for which there was no login.
-func (r *resident) follow(ctx context.Context) (login error) {
+// fault returns the vendor's fault that an error stands for, nil if it stands for none.
+func (r *resident) fault(err error) *agent.Fault {
+	f := appserver.FaultOf(err)
+	if f.Reason == "" {
+		return nil
+	}
+	f = r.affects(f)
+	return &f
+}
+
+// affects adds the account that a fault affects: the one that the running Codex uses.
+func (r *resident) affects(f agent.Fault) agent.Fault {
+	if f.Reason.OfAccount() {
+		r.mu.Lock()
+		f.Account = r.read.name
+		r.mu.Unlock()
+	}
+	return f
+}
+
+// follow handles the open thread's events until ctx ends, the connection is lost or Codex
+// is to read its login again; only then cut is false.
+func (r *resident) follow(ctx context.Context) (cut bool) {
+	look := time.NewTicker(beat)
+	defer look.Stop()
 	for {
 		select {
 		case <-ctx.Done():
-			return nil
+			return true
+		case <-r.renew:
+			if r.renewable(true) {
+				return false
+			}
+		case <-look.C:
+			if r.renewable(false) {
+				return false
+			}
 		case e := <-r.session.events:
 			switch e.Kind {
 			case appserver.TurnCompleted, appserver.TurnInterrupted, appserver.TurnFailed:
-				if login := r.ended(ctx, e); login != nil {
-					return login
-				}
+				r.ended(ctx, e)
 			case appserver.ThreadLost:
 				r.lost(e.Err)
-				return nil
+				return true
 			default:
 				r.event(ctx, e)
 			}
@@ -50,12 +83,21 @@ func (r *resident) follow(ctx context.Context) (login error) {
 	}
 }
 
+// renewable reports whether Codex is to be ended so that a new one reads its login:
+// nothing runs that this would cut off, and the login has changed or is to be tried again.
+func (r *resident) renewable(again bool) bool {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	outdated, changed := r.outdated()
+	return outdated && (changed || again) && r.thread != nil && r.thread.Running() == nil
+}
+
 // event handles an event that is not the end of a turn.
 func (r *resident) event(ctx context.Context, e appserver.Event) {
 	switch e.Kind {
 	case appserver.TurnStarted:
 		r.take("")
-		r.spent = appserver.Usage{}
+		r.spent, r.spoke = appserver.Usage{}, false
 		r.set(agent.Busy, "turn")
 		r.queue.Put(courier.Event{Event: agent.Event{Event: agent.EventPrompt, ID: e.Turn}})
 	case appserver.Accepted:
@@ -67,7 +109,12 @@ func (r *resident) event(ctx context.Context, e appserver.Event) {
 		r.queue.Put(courier.Event{Event: agent.Event{Event: agent.EventPrompt, ID: e.Turn, IDs: []string{e.Input}}})
 	case appserver.Message:
 		r.print.heading(string(r.Agent), e.Text)
+		if !r.spoke {
+			r.spoke = true
+			r.queue.Put(courier.Event{Event: agent.Event{Event: agent.EventTool, ID: e.Turn}})
+		}
 	case appserver.ToolStarted:
+		r.queue.Put(courier.Event{Event: agent.Event{Event: agent.EventTool, ID: e.Turn, Tool: e.Tool, Text: envelope.Line(e.Text, maxWords)}})
 		r.print.heading(e.Tool, e.Text)
 		r.set(agent.Busy, strings.TrimSpace(e.Tool+": "+e.Text))
 		r.record(e.Tool + " started: " + e.Text)
@@ -83,7 +130,9 @@ func (r *resident) event(ctx context.Context, e appserver.Event) {
 	case appserver.ApprovalSettled:
 		r.set(agent.Busy, "turn")
 	case appserver.Retrying:
-		r.set(agent.Busy, "turn; retrying: "+e.Text)
+		r.retrying(e)
+	case appserver.Resumed:
+		r.set(agent.Busy, "turn")
 	case appserver.TokenUsage:
 		r.count(e.Usage)
 	}
@@ -99,8 +148,26 @@ func (r *resident) take(message string) {
 	}
 }
 
+// retrying handles a notice that Codex tries a request again by itself.
+func (r *resident) retrying(e appserver.Event) {
+	now := agent.Report{State: agent.Busy, Detail: "retrying", Fault: r.affects(e.Fault), Attempt: e.Attempt, Of: e.Of}
+	if e.Of > 0 {
+		now.Detail += fmt.Sprintf(", attempt %d of %d", e.Attempt, e.Of)
+	}
+	if why := e.Fault.Reason.Text(); why != "" {
+		now.Detail += ": " + why
+	} else {
+		now.Detail += ": " + e.Text
+	}
+	r.show(now)
+}
+
+// fullTime is how long mail waits after the context was full, unless the thread is
+// compacted or a turn succeeds before.
+const fullTime = 10 * time.Minute
+
 // ended handles the end of a turn.
-func (r *resident) ended(ctx context.Context, e appserver.Event) (login error) {
+func (r *resident) ended(ctx context.Context, e appserver.Event) {
 	r.offering.Lock() // by then the id of a turn that has just started is known
 	r.mu.Lock()
 	h, overdue := r.handed, r.overdue == e.Turn
@@ -110,8 +177,7 @@ func (r *resident) ended(ctx context.Context, e appserver.Event) (login error) {
 	r.mu.Unlock()
 	r.offering.Unlock()
 	stop := courier.Event{Event: agent.Event{Event: agent.EventStop, ID: e.Turn, Session: e.Thread, Usage: usage(r.spent)}}
-	state, detail := agent.Idle, ""
-	trouble := troubleOf(e.Err)
+	detail, failed := "", agent.Reason("")
 	switch {
 	case e.Kind == appserver.TurnCompleted:
 		stop.Text = ExtractReply(e.Text)
@@ -120,36 +186,47 @@ func (r *resident) ended(ctx context.Context, e appserver.Event) (login error) {
 		detail = "last turn interrupted: " + stop.Text
 	case e.Kind == appserver.TurnInterrupted:
 		if r.ending(ctx) {
-			return nil // cut off by the shutdown; the next process continues it
+			return // cut off by the shutdown; the next process continues it
 		}
 		stop.Event.Event, stop.Error = agent.EventStopFailed, courier.Interrupted
 		detail = "last turn interrupted"
 	default:
 		r.print.say("the turn failed: " + e.Err.Error())
-		stop.Event.Event, stop.Text, stop.Again = agent.EventStopFailed, e.Err.Error(), trouble == appserver.TroubleLogin
+		stop.Event.Event, stop.Text, stop.Fault = agent.EventStopFailed, e.Err.Error(), r.fault(e.Err)
+		if stop.Fault != nil {
+			failed = stop.Fault.Reason
+		}
 		detail = "last turn failed: " + e.Err.Error()
 	}
 	r.mu.Lock()
-	r.quota = trouble == appserver.TroubleQuota || r.quota && e.Kind != appserver.TurnCompleted
-	if trouble == appserver.TroubleQuota {
-		r.gate = time.Now().Add(recheck)
+	switch {
+	case failed == agent.ContextFull:
+		r.full, r.fullOf = time.Now().Add(fullTime), *stop.Fault
+	case failed == agent.Login:
+		r.refused = true
+	case e.Kind == appserver.TurnCompleted:
+		r.full, r.refused = time.Time{}, false
 	}
 	r.mu.Unlock()
-	switch trouble {
-	case appserver.TroubleQuota:
-		state, detail = agent.Blocked, "quota: "+e.Err.Error()
-	case appserver.TroubleLogin:
-		state, detail, login = agent.Blocked, e.Err.Error(), e.Err
-	}
-	r.set(state, detail)
-	switch {
-	case h.turn != e.Turn || h.taken:
-		r.queue.Put(stop)
-	case login == nil: // Codex accepted the turn but not the text: don't retry that forever
+	told := []courier.Event{stop}
+	if h.turn == e.Turn && !h.taken { // Codex accepted the turn but not the text: that is not retried forever
 		prompt := courier.Event{Event: agent.Event{Event: agent.EventPrompt, ID: e.Turn, IDs: []string{h.id}}}
-		r.queue.Put(prompt, stop)
-	} // otherwise the text is offered again
-	return login
+		told = []courier.Event{prompt, stop}
+	}
+	r.queue.Put(told...) // before the agent takes mail again: a fault may mean that there is to be none
+	r.rest(detail)
+}
+
+// rest sets the state of an agent whose thread has no turn: while its context is full, it
+// is blocked. What a fault of the account means is for the courier to decide.
+func (r *resident) rest(detail string) {
+	r.mu.Lock()
+	now := agent.Report{State: agent.Idle, Detail: detail}
+	if time.Now().Before(r.full) {
+		now = agent.Report{State: agent.Blocked, Detail: r.fullOf.String(), Fault: r.fullOf}
+	}
+	r.mu.Unlock()
+	r.show(now)
 }
 
 // tooLong is the error for the sender of a message whose turn exceeded the limit.
@@ -176,7 +253,7 @@ func (r *resident) ending(ctx context.Context) bool {
 func (r *resident) lost(why error) {
 	r.print.say(why.Error() + "; restarting it")
 	r.mu.Lock()
-	overdue, running := r.overdue, r.state == agent.Busy || r.state == agent.Waiting
+	overdue, running := r.overdue, r.now.State == agent.Busy || r.now.State == agent.Waiting
 	r.thread = nil
 	r.mu.Unlock()
 	if running {
@@ -185,15 +262,6 @@ func (r *resident) lost(why error) {
 	if overdue != "" {
 		r.queue.Put(courier.Event{Event: agent.Event{Event: agent.EventStopFailed, ID: overdue, Text: r.tooLong()}})
 	}
-}
-
-// troubleOf returns what a turn failed of, or "" if that is unknown.
-func troubleOf(err error) appserver.Trouble {
-	var e *appserver.TurnError
-	if errors.As(err, &e) {
-		return e.Trouble
-	}
-	return ""
 }
 
 // count adds up the running turn's tokens. Codex reports those of the whole thread,

@@ -4,19 +4,19 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"os"
-	"path/filepath"
 	"time"
 
 	"netsky/agent"
-	"netsky/bus"
 	"netsky/bus/courier"
 	"netsky/codex/appserver"
 )
 
 const (
-	// recheck is the time between checks of what prevents a turn.
-	recheck = 30 * time.Second
+	// mostWait is the longest pause between attempts to open the thread.
+	mostWait = 30 * time.Second
+	// loginWait is how long a Codex that is not logged in is left alone if its files do not
+	// change: a login in a keyring changes none.
+	loginWait = 5 * time.Minute
 	// beat is the interval for polling what is not reported.
 	beat = time.Second
 )
@@ -24,52 +24,50 @@ const (
 // keep keeps the thread open and reports its events to the courier, until ctx ends or
 // it cannot continue.
 func (r *resident) keep(ctx context.Context) error {
-	for cut := false; ; cut = true {
-		before, err := r.open(ctx, cut)
-		if err != nil {
+	for cut := false; ; {
+		if err := r.open(ctx, cut); err != nil {
 			return err
 		}
-		login := r.follow(ctx)
-		if ctx.Err() == nil && login != nil {
-			r.blocked(ctx, login, before)
-		}
+		cut = r.follow(ctx)
 		if ctx.Err() != nil {
 			return ctx.Err()
 		}
 		r.disconnect()
+		if !cut {
+			r.print.say("starting Codex again, which then reads its login")
+			r.endServer()
+		}
 	}
 }
 
-// open opens the thread and waits until a model can be used. It returns the login that
-// made it possible.
-func (r *resident) open(ctx context.Context, cut bool) (login string, err error) {
-	for wait := 100 * time.Millisecond; ; wait = min(2*wait, recheck) {
-		before, old := r.account(), r.session.state.Thread
-		thread, err := r.session.Open(ctx)
-		if err == nil {
-			if r.tui != nil {
-				r.print.mute.Store(true)
-				if r.seenBy != r.session.server {
-					r.seenBy, r.seen = r.session.server, r.session.server.Announced(ctx)
-				}
-				r.tui.show(thread.ID(), r.seen)
-			}
-			err = r.session.server.Account(ctx)
-		}
+// open opens the thread and waits until a model can be used. A Codex that does not answer
+// in time is ended; each attempt is reported.
+func (r *resident) open(ctx context.Context, cut bool) error {
+	for wait := 100 * time.Millisecond; ; wait = min(2*wait, mostWait) {
+		old := r.session.state.Thread
+		thread, err := r.opening(ctx)
 		if err == nil {
 			r.ready(thread, cut, old != "" && old != thread.ID())
-			return before, nil
+			return nil
 		}
 		if ctx.Err() != nil {
-			return "", ctx.Err()
+			return ctx.Err()
 		}
 		r.print.say(err.Error())
 		switch {
 		case errors.Is(err, appserver.ErrLogin):
-			r.blocked(ctx, err, before)
+			f := r.fault(err)
+			r.show(agent.Report{State: agent.Blocked, Detail: f.String(), Fault: *f})
+			r.awaitLogin(ctx)
 			r.disconnect()
+			r.endServer()
 		case errors.Is(err, appserver.ErrOld):
-			return "", fmt.Errorf("update Codex: %w", err)
+			return fmt.Errorf("update Codex: %w", err)
+		case errors.Is(err, context.DeadlineExceeded):
+			r.set(agent.Blocked, err.Error())
+			r.disconnect()
+			r.endServer()
+			pause(ctx, wait)
 		default:
 			r.set(agent.Blocked, err.Error())
 			pause(ctx, wait)
@@ -77,19 +75,44 @@ func (r *resident) open(ctx context.Context, cut bool) (login string, err error)
 	}
 }
 
-// ready reports that mail can be accepted, unless a turn runs or the quota is used up.
+// opening opens the thread, shows it and checks the login.
+func (r *resident) opening(ctx context.Context) (*appserver.Thread, error) {
+	thread, err := r.session.Open(ctx)
+	if err != nil {
+		return nil, err
+	}
+	if r.tui != nil {
+		r.print.mute.Store(true)
+		if r.seenBy != r.session.server {
+			r.seenBy, r.seen = r.session.server, r.session.server.Announced(ctx)
+		}
+		r.tui.show(thread.ID(), r.seen)
+	}
+	within, cancel := context.WithTimeout(ctx, r.session.within)
+	defer cancel()
+	if err := r.session.server.Account(within); err != nil {
+		return nil, err
+	}
+	return thread, nil
+}
+
+// ready reports that mail can be accepted, unless a turn runs or the context is full.
 func (r *resident) ready(t *appserver.Thread, cut, fresh bool) {
 	r.mu.Lock()
 	r.thread, r.handed = t, handed{}
-	state, detail := r.state, r.detail
-	switch {
-	case t.Running() != nil:
-		state, detail = agent.Busy, "turn"
-	case state != agent.Idle && !(state == agent.Blocked && r.quota):
-		state, detail = agent.Idle, ""
+	detail := ""
+	if r.now.State == agent.Idle {
+		detail = r.now.Detail
+	}
+	if fresh {
+		r.full = time.Time{}
 	}
 	r.mu.Unlock()
-	r.set(state, detail)
+	if t.Running() != nil {
+		r.set(agent.Busy, "turn")
+	} else {
+		r.rest(detail)
+	}
 	e := courier.Event{Event: agent.Event{Event: agent.EventSessionStart, Session: t.ID()}, Cut: cut}
 	if fresh {
 		e.Text = "clear"
@@ -109,43 +132,24 @@ func (r *resident) disconnect() {
 	}
 }
 
-// blocked waits until an account may be usable again: someone has logged in, or, after
-// a while, a message has arrived. Then Codex is ended, so that the new one reads its
-// login anew.
-func (r *resident) blocked(ctx context.Context, why error, before string) {
+// awaitLogin waits until Codex may be logged in: its login has changed, or enough time has
+// passed to ask it once more.
+func (r *resident) awaitLogin(ctx context.Context) {
 	r.mu.Lock()
-	r.quota = false
+	read := r.read
 	r.mu.Unlock()
-	r.set(agent.Blocked, why.Error())
 	began := time.Now()
-	waiting, _ := r.Bus.Count(r.Agent, bus.Inbox) // if it can't be counted, only a login ends the wait
-	for ctx.Err() == nil && r.account() == before {
+	for ctx.Err() == nil && r.login.state() == read && time.Since(began) < loginWait {
 		pause(ctx, beat)
-		if time.Since(began) < recheck {
-			continue
-		}
-		if n, err := r.Bus.Count(r.Agent, bus.Inbox); err == nil && n > waiting {
-			break
-		}
 	}
-	r.session.Close()
-	r.endServer()
 }
 
-// account identifies the state of Codex's login by its files.
-func (r *resident) account() (stamp string) {
-	dir := getenv(r.env, "CODEX_HOME")
-	if dir == "" {
-		dir = filepath.Join(getenv(r.env, "HOME"), ".codex")
-	}
-	for _, name := range []string{"auth.json", "config.toml"} {
-		if info, err := os.Stat(filepath.Join(dir, name)); err == nil {
-			stamp += fmt.Sprint(info.ModTime().UnixNano(), info.Size(), " ")
-		} else {
-			stamp += "- "
-		}
-	}
-	return stamp
+// outdated reports whether a turn needs a Codex that reads its login again, and whether it
+// may find another there. The caller holds mu.
+func (r *resident) outdated() (now, changed bool) {
+	login := r.login.state()
+	now = r.refused || login.name != r.read.name
+	return now, now && login != r.read
 }
 
 // pause waits for d, or until ctx ends.

@@ -35,6 +35,7 @@ type Session struct {
 	thread *appserver.Thread
 	events <-chan appserver.Event // of this connection's thread
 	stop   func()                 // ends them
+	within time.Duration          // for Codex to open the thread
 
 	mu    sync.Mutex // guards the fields below
 	state State
@@ -61,6 +62,7 @@ const maxLosses = 3
 
 const (
 	grace    = 10 * time.Second // for Codex to answer
+	openTime = time.Minute      // to open a thread, which takes it 0.2 s; a Codex that needs longer hangs
 	patience = 2 * time.Second  // for a Codex that is exiting to let go of its thread
 )
 
@@ -83,7 +85,7 @@ func NewSession(o SessionOptions) (*Session, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &Session{o: o, state: state, saved: state, stop: func() {}}, nil
+	return &Session{o: o, state: state, saved: state, stop: func() {}, within: openTime}, nil
 }
 
 // forget makes the next Open start a thread.
@@ -119,9 +121,14 @@ func (s *Session) Open(ctx context.Context) (*appserver.Thread, error) {
 	o := s.o.Thread
 	o.ID, o.Feed = s.state.Thread, new(appserver.Feed)
 	s.events, s.stop = o.Feed.Subscribe()
-	thread, err := s.openFreed(ctx, o)
+	within, cancel := context.WithTimeout(ctx, s.within)
+	defer cancel()
+	thread, err := s.openFreed(within, o)
 	if errors.Is(err, appserver.ErrGone) {
-		thread, err = s.openFresh(ctx, o)
+		thread, err = s.openFresh(within, o)
+	}
+	if err != nil && within.Err() != nil && ctx.Err() == nil {
+		err = fmt.Errorf("codex did not open the thread within %v: %w", s.within, err)
 	}
 	if err == nil {
 		err = s.opened(thread)
@@ -256,7 +263,7 @@ func (s *Session) deliver(ctx context.Context, thread *appserver.Thread, in Inpu
 			if past.Err == nil {
 				return Answer{Result: past.Result, Recovered: true}, nil
 			}
-			text = brokenOff(in.ID, past.Err)
+			text = brokenOff(in, past.Err)
 		}
 	}
 	if err := s.submitting(ctx, thread.ID(), in.ID); err != nil {
@@ -322,12 +329,17 @@ func (s *Session) put(ctx context.Context, thread, message, state, reason string
 }
 
 // brokenOff is the text for a model whose turn on a message was cut off. The thread
-// contains the message already.
-func brokenOff(id string, err error) string {
+// contains the message already. After a fault of the vendor's the message is repeated: the
+// model may never have seen it, and its answer is to be one to the message.
+func brokenOff(in Input, err error) string {
+	if appserver.FaultOf(err).Reason != "" {
+		return fmt.Sprintf("[netsky] Your turn on the message with the id %s failed before you answered it. "+
+			"It follows once more; what you have already done for it need not be done again.\n\n%s", in.ID, in.Text)
+	}
 	why := "netsky or Codex stopped before it ended"
 	if !errors.Is(err, appserver.ErrInterrupted) {
 		why = "it failed: " + err.Error()
 	}
 	return fmt.Sprintf("[netsky] Your turn on the message with the id %s was interrupted: %s. Check what is already done, "+
-		"then continue with that message until it is finished. It is not sent again.", id, why)
+		"then continue with that message until it is finished. It is not sent again.", in.ID, why)
 }

@@ -3,6 +3,8 @@ package appserver
 import (
 	"encoding/json"
 	"sync"
+
+	"netsky/agent"
 )
 
 // An EventKind is a kind of event in a thread.
@@ -17,7 +19,8 @@ const (
 	ApprovalAsked   EventKind = "approval_asked"
 	ApprovalSettled EventKind = "approval_settled"
 	TokenUsage      EventKind = "token_usage"
-	Retrying        EventKind = "retrying" // Codex is retrying by itself; Text is why
+	Retrying        EventKind = "retrying" // Codex is retrying by itself because of Fault, for the Attempt-th time of Of
+	Resumed         EventKind = "resumed"  // a retry has succeeded
 	TurnCompleted   EventKind = "turn_completed"
 	TurnInterrupted EventKind = "turn_interrupted"
 	TurnFailed      EventKind = "turn_failed"
@@ -37,6 +40,9 @@ type Event struct {
 	Approval *Approval
 	Usage    *Usage
 	Err      error // of a TurnFailed a *TurnError
+	Fault    agent.Fault
+	Attempt  int // 0: not known
+	Of       int
 	// Missed is how many events before this one were dropped because the subscriber was
 	// too slow.
 	Missed int

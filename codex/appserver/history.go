@@ -3,7 +3,6 @@ package appserver
 import (
 	"context"
 	"slices"
-	"time"
 )
 
 // A pastTurn is a turn in the thread's history.
@@ -12,6 +11,8 @@ type pastTurn struct {
 	Status string     `json:"status"`
 	Items  []item     `json:"items"`
 	Error  *wireError `json:"error"`
+	// Completed is when it ended, in seconds since 1970.
+	Completed int64 `json:"completedAt"`
 }
 
 // history returns turns of the thread, the newest first: the last ones, or those that next
@@ -59,7 +60,7 @@ func (t *Thread) Find(ctx context.Context, input, id string) (*Past, error) {
 			case turn.Status == "inProgress":
 				return &Past{Running: t.turn(turn.ID)}, nil
 			default:
-				res, err := turn.result(t.id, time.Time{})
+				res, err := turn.result(t.id, quota{})
 				return &Past{Result: res, Err: err}, nil
 			}
 		}

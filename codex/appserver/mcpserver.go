@@ -117,7 +117,7 @@ type caller struct {
 	say func(string)
 
 	mu   sync.Mutex // guards info
-	info string     // why the last turn failed, in the server's words
+	info code       // of the last turn's error
 }
 
 func (c *caller) notify(method string, params json.RawMessage) {
@@ -132,14 +132,15 @@ func (c *caller) notify(method string, params json.RawMessage) {
 	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	c.info, _ = errorInfo(p.Message.Info)
+	c.info = errorInfo(p.Message.Info)
+	c.info.name = camel(c.info.name)
 }
 
 // failure returns why a turn failed, which the server reports as text.
 func (c *caller) failure(text string) error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	return (&wireError{Message: text}).of(camel(c.info), 0, time.Time{})
+	return (&wireError{Message: text}).of(c.info, quota{}, time.Now())
 }
 
 // camel converts usage_limit_exceeded to usageLimitExceeded, app-server's word.

@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"sync"
-	"time"
 )
 
 // ThreadOptions configure a thread. What is "" is left to Codex, or, for a thread that
@@ -46,7 +45,8 @@ type Thread struct {
 	free      chan struct{} // closed while none runs
 	submitted *submission   // in progress
 	keep      int           // while it is not 0, turns that have ended are kept
-	resets    time.Time     // when the used up quota is renewed
+	quota     quota         // of the account
+	retrying  string        // the turn whose request Codex is retrying
 	lost      error
 }
 
@@ -325,7 +325,7 @@ func (t *Thread) notify(method string, params json.RawMessage) {
 		}
 	case "error":
 		if p.WillRetry && p.Error != nil {
-			t.emit(Event{Kind: Retrying, Turn: p.TurnID, Text: p.Error.Message})
+			t.retry(p.TurnID, p.Error)
 		}
 	case "turn/completed":
 		t.completed(p.Turn)

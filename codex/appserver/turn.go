@@ -6,6 +6,9 @@ import (
 	"errors"
 	"fmt"
 	"time"
+
+	"netsky/agent"
+	"netsky/bus/envelope"
 )
 
 // A Turn is one turn of a thread, running or ended.
@@ -141,6 +144,15 @@ func (t *Thread) runs(id string) {
 
 // item handles an item that began or ended.
 func (t *Thread) item(turn string, i item, ended bool) {
+	t.mu.Lock()
+	resumed := t.retrying == turn && i.Type != "userMessage"
+	if resumed {
+		t.retrying = ""
+	}
+	t.mu.Unlock()
+	if resumed {
+		t.emit(Event{Kind: Resumed, Turn: turn})
+	}
 	e, ok := itemEvent(i, ended)
 	if !ok {
 		return
@@ -170,7 +182,7 @@ func (t *Thread) completed(p pastTurn) {
 		t.mu.Unlock()
 		return
 	}
-	u.res, u.err = p.result(t.id, t.resets)
+	u.res, u.err = p.result(t.id, t.quota)
 	if u.res.Text == "" {
 		u.res.Text = u.last
 	}
@@ -200,8 +212,18 @@ func (t *Thread) end(u *Turn) {
 	}
 }
 
+// retry handles Codex's notice that it is retrying a request.
+func (t *Thread) retry(turn string, w *wireError) {
+	t.mu.Lock()
+	t.retrying = turn
+	t.mu.Unlock()
+	e := Event{Kind: Retrying, Turn: turn, Text: w.text(), Fault: agent.Fault{Reason: w.reason(errorInfo(w.Info)), Text: envelope.Line(w.Details, maxFault)}}
+	e.Attempt, e.Of = w.attempt()
+	t.emit(e)
+}
+
 // result converts a turn that has ended.
-func (p pastTurn) result(thread string, resets time.Time) (Result, error) {
+func (p pastTurn) result(thread string, q quota) (Result, error) {
 	res := Result{Thread: thread, Turn: p.ID}
 	for _, i := range p.Items {
 		if i.Type == "agentMessage" && i.Text != "" {
@@ -214,7 +236,11 @@ func (p pastTurn) result(thread string, resets time.Time) (Result, error) {
 	case "interrupted":
 		return res, ErrInterrupted
 	}
-	return res, p.Error.turnError(resets)
+	ended := time.Now()
+	if p.Completed > 0 {
+		ended = time.Unix(p.Completed, 0)
+	}
+	return res, p.Error.turnError(q, ended)
 }
 
 // lose ends all turns: nothing more will be reported about them.
@@ -240,30 +266,11 @@ func (t *Thread) emit(e Event) {
 	t.feed.Emit(e)
 }
 
-// limits remembers when a used up quota is renewed.
+// limits records what Codex reports of the account's limits.
 func (t *Thread) limits(params json.RawMessage) {
-	type window struct {
-		Used   float64 `json:"usedPercent"`
-		Resets int64   `json:"resetsAt"` // seconds since 1970
-	}
-	var p struct {
-		Limits struct {
-			Primary   *window `json:"primary"`
-			Secondary *window `json:"secondary"`
-		} `json:"rateLimits"`
-	}
-	if json.Unmarshal(params, &p) != nil {
-		return
-	}
-	var resets time.Time
-	for _, w := range []*window{p.Limits.Primary, p.Limits.Secondary} {
-		if w != nil && w.Used >= 100 && w.Resets > 0 && time.Unix(w.Resets, 0).After(resets) {
-			resets = time.Unix(w.Resets, 0)
-		}
-	}
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	t.resets = resets
+	t.quota.update(params)
 }
 
 // wireUsage is a thread's token count as Codex reports it.

@@ -33,6 +33,8 @@ type Reply struct {
 	Text   string
 	Calls  []Call // tools to call, after the text; the program asks again with their outputs
 	Usage  *Usage // of Claude's; nil: made up from the sizes
+	Fails  string // of Codex's: the code of an error in the stream, with Text as its message
+	Cut    bool   // of Codex's: the stream ends after its first event
 }
 
 // Cut is a stream that ends without an error, as its connection does.

@@ -100,12 +100,25 @@ func obey(r *Reply, q Request, word, rest string) {
 	}
 }
 
+// FailWith is an answer with an HTTP error that has a code.
+func FailWith(status int, code string) *Reply {
+	body := loopmodel.JSON(map[string]any{"error": map[string]any{"type": code, "code": code, "message": "out of order"}})
+	return &Reply{Status: status, Body: string(body)}
+}
+
 // stream writes the reply as the events of a Responses stream.
 func stream(w http.ResponseWriter, n int64, q Request, reply *Reply) {
 	w.Header().Set("Content-Type", "text/event-stream")
 	id := fmt.Sprintf("resp_%d", n)
 	send := func(kind string, fields map[string]any) { loopmodel.Event(w, kind, fields) }
 	send("response.created", map[string]any{"response": map[string]any{"id": id}})
+	switch {
+	case reply.Cut:
+		return
+	case reply.Fails != "":
+		send("response.failed", map[string]any{"response": map[string]any{"id": id, "error": map[string]any{"code": reply.Fails, "message": reply.Text}}})
+		return
+	}
 	for i, c := range reply.Calls {
 		item := map[string]any{
 			"type": "function_call", "id": fmt.Sprintf("fc_%d_%d", n, i), "call_id": fmt.Sprintf("call_%d_%d", n, i),

@@ -10,6 +10,7 @@ import (
 // A Request is a request from Codex.
 type Request struct {
 	Thread  string   // the thread's id
+	Key     string   // the key or token with which it was sent
 	Model   string   // the model it wants
 	Rules   []string // the developer messages: base instructions, then others
 	Said    []string // what the user said, oldest first, without Codex's own context
@@ -49,7 +50,7 @@ func readRequest(header http.Header, body []byte) (Request, error) {
 	if err := json.Unmarshal(body, &wire); err != nil {
 		return Request{}, fmt.Errorf("request: %w", err)
 	}
-	q := Request{Thread: header.Get("Thread-Id"), Model: wire.Model, Body: body}
+	q := Request{Thread: header.Get("Thread-Id"), Model: wire.Model, Body: body, Key: strings.TrimPrefix(header.Get("Authorization"), "Bearer ")}
 	for _, item := range wire.Input {
 		switch {
 		case item.Type == "message" && item.Role == "developer":
