@@ -229,7 +229,7 @@ func TestServeAnswers(t *testing.T) {
 		{name: "plain", e: envelope.Envelope{From: "agent2", Text: "loop: say well"}, none: true},
 		{name: "reply", e: envelope.Envelope{From: agent.Owner, Kind: envelope.KindReply, InReplyTo: "x", Text: "thanks"}, none: true},
 		{name: "error", e: envelope.Envelope{From: "agent2", Kind: envelope.KindError, InReplyTo: "x", RequiresAck: true, Text: "oh"}, none: true},
-		{name: "failed", e: envelope.Envelope{From: agent.Owner, Text: "loop: fail 500"}, want: envelope.KindError, text: "demand"},
+		{name: "failed", e: envelope.Envelope{From: agent.Owner, Text: "loop: fail 400"}, want: envelope.KindError, text: "out of order"},
 		{name: "quiet", e: envelope.Envelope{From: agent.Owner, Text: "loop: say"}, want: envelope.KindError, text: "without any text"},
 	} {
 		id := w.mustSend(tt.e)
@@ -271,11 +271,6 @@ func TestServeAnswers(t *testing.T) {
 	if told != 1 {
 		t.Errorf("agent2 was told %d times", told)
 	}
-	id := w.mustSend(envelope.Envelope{From: agent.Owner, Text: "loop: fail 429"})
-	if e := w.mustAnswer(agent.Owner, id); e.Kind != envelope.KindError || !strings.Contains(e.Text, "resets 2") {
-		t.Errorf("used up: %s %q", e.Kind, e.Text)
-	}
-	w.mustState(agent.Blocked, "quota: ")
 }
 
 // A cancel ends the running turn, and its sender is told.
@@ -344,7 +339,7 @@ func TestServeBlocked(t *testing.T) {
 	}
 	w.mustServe(w.serving())
 	id := w.mustSend(envelope.Envelope{From: agent.Owner, Text: "hello"})
-	w.mustState(agent.Blocked, "codex login")
+	w.mustFault(agent.Login, "codex login")
 	if n, err := w.bus.Count("agent1", bus.Inbox); n != 1 || err != nil {
 		t.Errorf("%d messages wait, want 1 (%v)", n, err)
 	}
@@ -364,15 +359,59 @@ func TestServeBlocked(t *testing.T) {
 		return openai.Fail(401)
 	})
 	id = w.mustSend(envelope.Envelope{From: agent.Owner, Text: "again"})
-	w.mustState(agent.Blocked, "401")
+	w.mustFault(agent.Login, "401")
 	mu.Lock()
 	refuse = false
 	mu.Unlock()
 	w.mustLogin("sk-another")
-	if e := w.mustAnswer(agent.Owner, id); e.Kind != envelope.KindReply {
+	if e := w.mustAnswer(agent.Owner, id); e.Kind != envelope.KindReply || !strings.Contains(e.Text, "again") {
 		t.Errorf("answer = %+v", e)
 	}
 	w.mustState(agent.Idle, "")
+}
+
+// mustFault waits until the agent reports that it is blocked for a reason.
+func (w *world) mustFault(reason agent.Reason, text string) (f agent.Fault) {
+	w.Helper()
+	w.until("blocked: "+string(reason), func() bool {
+		r, err := w.home.LoadReport("agent1")
+		f = r.Fault
+		return err == nil && r.State == agent.Blocked && f.Reason == reason && strings.Contains(f.Text, text)
+	})
+	return f
+}
+
+// A message whose turn fails of a limit is no answered message: it is held, and so is the
+// next, and at the reset both are answered, each once and from the model.
+func TestServeHeld(t *testing.T) {
+	t.Parallel()
+	w := mustWorld(t)
+	reset := time.Now().Add(8 * time.Second).Truncate(time.Second)
+	w.model.Handle(func(q openai.Request) *openai.Reply {
+		if time.Now().After(reset) {
+			return nil
+		}
+		r := openai.Fail(429)
+		r.Header["x-codex-primary-reset-at"] = fmt.Sprint(reset.Unix())
+		return r
+	})
+	w.mustServe(w.serving())
+	first := w.mustSend(envelope.Envelope{From: agent.Owner, Text: "the first task"})
+	f := w.mustFault(agent.UsageLimit, "usage limit")
+	if d := f.Until().Sub(reset); d < 0 || d > 3*time.Second || f.Account != w.account() { // one agent tries soon after it
+		t.Errorf("fault %+v, want until %v of %s", f, reset, w.account())
+	}
+	second := w.mustSend(envelope.Envelope{From: agent.Owner, Text: "the second task"})
+	for id, text := range map[string]string{first: "the first task", second: "the second task"} {
+		if e := w.mustAnswer(agent.Owner, id); e.Kind != envelope.KindReply || !strings.Contains(e.Text, text) {
+			t.Errorf("answer to %s = %s %q", text, e.Kind, e.Text)
+		}
+	}
+	if n := len(w.model.Requests()); n != 3 {
+		t.Errorf("%d requests, want 3: one failed", n)
+	}
+	w.mustState(agent.Idle, "")
+	w.mustOnly(agent.Owner, first, second)
 }
 
 // mustLogin is what a person does elsewhere.
