@@ -28,7 +28,7 @@ func (a *app) cli() *cli.App {
 			a.askCommand(), a.inboxCommand(), a.replyCommand(),
 			a.interruptCommand(), a.approvalsCommand(), a.approveCommand(),
 			a.channelCommand(), a.codexCommand(), a.promptCommand(), a.logCommand(), a.findCommand(),
-			a.daemonCommand(), a.dashboardCommand(), a.demoCommand(), a.initCommand(), a.uninstallCommand(),
+			a.daemonCommand(), a.dashboardCommand(), a.doctorCommand(), a.demoCommand(), a.initCommand(), a.uninstallCommand(),
 			a.versionCommand(), a.completionCommand(), a.helpCommand(),
 			a.runCommand(), a.watchdogCommand(), a.ioCommand(), a.hookCommand(),
 		},

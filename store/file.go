@@ -123,6 +123,9 @@ func create(ctx context.Context, h home.Dir, lost bool) error {
 	return nil
 }
 
+// malformed is what SQLite says of a database whose structure is broken.
+const malformed = "database disk image is malformed"
+
 // Damaged reports whether an error means that the file is no database, or an incomplete
 // one. Opening a home without the file creates a new one from the bus.
 func Damaged(err error) bool {
@@ -131,7 +134,7 @@ func Damaged(err error) bool {
 	}
 	// SQLite's own messages: its error type exists only in a build with cgo.
 	text := err.Error()
-	return strings.Contains(text, "file is not a database") || strings.Contains(text, "database disk image is malformed") ||
+	return strings.Contains(text, "file is not a database") || strings.Contains(text, malformed) ||
 		strings.Contains(text, "malformed database schema")
 }
 

@@ -1,0 +1,88 @@
+package cli
+
+import (
+	"context"
+	"errors"
+
+	"github.com/urfave/cli/v2"
+
+	"netsky/agent"
+	"netsky/cli/config"
+	"netsky/cli/doctor"
+	"netsky/spawn"
+)
+
+func (a *app) doctorCommand() *cli.Command {
+	return &cli.Command{
+		Name:  "doctor",
+		Usage: "examine the installation; --fix repairs what it safely can",
+		Description: "Checks the programs that agents need and their logins, netsky's home, mailboxes and records, the daemon, the ticker,\n" +
+			"the disk and the clock. Each line says what is wrong and what to do. It spends no tokens, takes a few seconds at\n" +
+			"most, and works when other verbs do not. The exit status is 1 if something is wrong, 0 with warnings only.\n\n" +
+			"--fix sets modes, makes missing directories, loads records that wait, removes unfinished files of killed processes,\n" +
+			"and starts a daemon or ticker that should be running. It prints each thing it did. It never deletes mail, and leaves\n" +
+			"alone what netsky can't prove to be its own.",
+		Flags: []cli.Flag{
+			&cli.BoolFlag{Name: "fix", Usage: "repair what netsky can prove to be its own"},
+			&cli.BoolFlag{Name: "json", Usage: "print one JSON object"},
+		},
+		Action: a.doctor,
+	}
+}
+
+func (a *app) doctor(c *cli.Context) error {
+	o := a.doctorOptions()
+	var r doctor.Report
+	if c.Bool("fix") {
+		if err := a.notForClones("doctor --fix"); err != nil {
+			return err
+		}
+		r = doctor.Fix(c.Context, o)
+	} else {
+		r = doctor.Run(c.Context, o)
+	}
+	if c.Bool("json") {
+		if err := a.writeJSON(r); err != nil {
+			return err
+		}
+	} else {
+		r.Print(a.print)
+	}
+	if r.Wrong > 0 {
+		return exitError{exitFailed, errTold}
+	}
+	return nil
+}
+
+// doctorOptions collects what is examined; whatever can't be had is left out.
+func (a *app) doctorOptions() doctor.Options {
+	o := doctor.Options{Version: Version, Environ: a.environ, UserHome: a.getenv("HOME"), Config: config.Default()}
+	if o.Home, o.HomeErr = a.home(); o.HomeErr != nil {
+		return o
+	}
+	c, err := a.cfg()
+	if o.ConfigErr = err; err == nil {
+		o.Config = c
+	}
+	l, err := a.launcherFor(o.Home, o.Config)
+	if err != nil {
+		o.HomeErr = err
+		return o
+	}
+	o.Launcher, o.Runtimes = l, a.planner(l).Runtimes()
+	o.StartDaemon = func(ctx context.Context) error {
+		return l.Alone(ctx, nil, func() error {
+			if err := stillWanted(o.Home); err != nil {
+				return err
+			}
+			_, _, err := a.startDaemon(ctx, o.Home, l.Binary)
+			return err
+		})
+	}
+	o.StartTicker = func(ctx context.Context) error {
+		setup, serr := a.tmuxSetup()
+		_, err := l.Up(ctx, spawn.UpOptions{Ticker: true, By: string(agent.Owner), Setup: setup, Begin: func() error { return stillWanted(o.Home) }})
+		return errors.Join(err, serr)
+	}
+	return o
+}

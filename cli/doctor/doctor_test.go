@@ -1,0 +1,240 @@
+package doctor_test
+
+import (
+	"context"
+	"errors"
+	"os"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	"netsky/agent"
+	"netsky/agent/home"
+	"netsky/agent/proc"
+	"netsky/bus"
+	"netsky/cli/config"
+	"netsky/cli/doctor"
+	"netsky/internal/testworld"
+	"netsky/spawn"
+	"netsky/store"
+	"netsky/tmux"
+)
+
+// patient returns a home in which nothing is wrong, and how to examine it.
+func patient(t *testing.T) (home.Dir, *doctor.Options) {
+	t.Helper()
+	h := testworld.FastHome(t)
+	if _, err := h.Make(); err != nil {
+		t.Fatal(err)
+	}
+	b := testworld.Bus(t, h, agent.Owner, "agent1")
+	db, err := store.Open(t.Context(), h)
+	if err != nil {
+		t.Fatal(err)
+	}
+	db.Close()
+	env := append(os.Environ(), "TMUX_TMPDIR="+t.TempDir())
+	o := &doctor.Options{Home: h, Version: "test", Environ: env, Config: config.Default(), Within: 10 * time.Second}
+	o.Launcher = &spawn.Launcher{
+		Home: h, Bus: b, Journal: store.NewJournal(h), Binary: mustExecutable(t), Environ: env,
+		Tmux: &tmux.Server{Socket: filepath.Join(t.TempDir(), "s"), Env: env},
+	}
+	o.StartDaemon = func(context.Context) error { return h.SetDesired(agent.DaemonName, false, "owner") }
+	o.StartTicker = func(context.Context) error { return h.SetDesired(agent.DaemonName, false, "owner") }
+	return h, o
+}
+
+func mustExecutable(t *testing.T) string {
+	t.Helper()
+	file, err := os.Executable()
+	if err != nil {
+		t.Fatal(err)
+	}
+	return file
+}
+
+func lines(r doctor.Report, check string, level doctor.Level) (list []string) {
+	for _, f := range r.Checks {
+		if f.Check == check && f.Level == level {
+			list = append(list, f.Text+"; "+f.Do)
+		}
+	}
+	return list
+}
+
+func must(t *testing.T, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+func write(t *testing.T, h home.Dir, rel, text string, mode os.FileMode) {
+	t.Helper()
+	must(t, os.WriteFile(h.Path(rel), []byte(text), 0o600))
+	must(t, os.Chmod(h.Path(rel), mode))
+}
+
+// Each broken thing is reported, repaired in one pass, and leaves nothing for a second.
+func TestFixConverges(t *testing.T) {
+	t.Parallel()
+	const box = home.Channels + "/agent1/"
+	for name, c := range map[string]struct {
+		check string
+		level doctor.Level
+		says  string // part of the finding
+		harm  func(t *testing.T, h home.Dir)
+		stays bool // only a person can repair it
+	}{
+		"open directory":    {"files", doctor.Wrong, "state", func(t *testing.T, h home.Dir) { must(t, os.Chmod(h.Path("state"), 0o755)) }, false},
+		"closed directory":  {"files", doctor.Wrong, "state/launch", func(t *testing.T, h home.Dir) { must(t, os.Chmod(h.Path("state/launch"), 0o500)) }, false},
+		"open mailbox":      {"files", doctor.Wrong, box + "inbox", func(t *testing.T, h home.Dir) { must(t, os.Chmod(h.Path(box, "inbox"), 0o711)) }, false},
+		"open file":         {"files", doctor.Wrong, "state/owner-read", func(t *testing.T, h home.Dir) { write(t, h, "state/owner-read", "", 0o644) }, false},
+		"missing directory": {"home", doctor.Wrong, "state/approvals", func(t *testing.T, h home.Dir) { must(t, os.Remove(h.Path("state/approvals"))) }, false},
+		"missing and open": {"files", doctor.Wrong, "state/agents", func(t *testing.T, h home.Dir) {
+			must(t, os.Remove(h.Path("state/approvals")))
+			must(t, os.Chmod(h.Path("state/agents"), 0o777))
+		}, false},
+		"half a mailbox": {"mailboxes", doctor.Wrong, "agent1: its mailbox lacks sent", func(t *testing.T, h home.Dir) {
+			must(t, os.Remove(h.Path(box, "sent")))
+			must(t, h.SaveLaunch(agent.Launch{Agent: "agent1", Runtime: "demo", Dir: "/"}))
+		}, false},
+		"temporary file": {"files", doctor.Warn, "1 unfinished file", func(t *testing.T, h home.Dir) {
+			write(t, h, "state/.tmp-4194999-1", "x", 0o600)
+			old := time.Now().Add(-time.Hour)
+			must(t, os.Chtimes(h.Path("state/.tmp-4194999-1"), old, old))
+		}, false},
+		"spool": {"spool", doctor.Warn, "1 record", func(t *testing.T, h home.Dir) {
+			must(t, os.Rename(h.Path(home.DBFile), h.Path("meta.away"))) // a journal without a database
+			must(t, os.Mkdir(h.Path(home.DBFile), 0o700))
+			if err := store.NewJournal(h).Record(t.Context(), store.AddLog{Part: "test", Text: "spooled"}); !errors.Is(err, store.ErrSpooled) {
+				t.Fatal(err)
+			}
+			must(t, os.Remove(h.Path(home.DBFile)))
+			must(t, os.Rename(h.Path("meta.away"), h.Path(home.DBFile)))
+		}, false},
+		"dead daemon": {"daemon", doctor.Wrong, "not running, but should be", func(t *testing.T, h home.Dir) {
+			must(t, h.SetDesired(agent.DaemonName, true, "owner"))
+		}, false},
+		"killed daemon": {"daemon", doctor.Warn, "run/daemon.pid", func(t *testing.T, h home.Dir) { write(t, h, home.DaemonPID, "1\n", 0o600) }, false},
+		"a link in a mailbox": {"files", doctor.Wrong, box + "claimed", func(t *testing.T, h home.Dir) {
+			must(t, os.Remove(h.Path(box, "claimed")))
+			must(t, os.Symlink("/", h.Path(box, "claimed")))
+		}, true},
+		"stray":           {"mailboxes", doctor.Warn, "x.txt", func(t *testing.T, h home.Dir) { write(t, h, box+"inbox/x.txt", "x", 0o644) }, true},
+		"poison":          {"mailboxes", doctor.Warn, "1 message set aside", func(t *testing.T, h home.Dir) { write(t, h, box+"poison/x.json", "x", 0o600) }, true},
+		"no mailbox":      {"mailboxes", doctor.Warn, "channels/agent/mine", func(t *testing.T, h home.Dir) { must(t, os.Mkdir(h.Path(home.Channels, "mine"), 0o700)) }, true},
+		"bad spool":       {"spool", doctor.Warn, "could not be read", func(t *testing.T, h home.Dir) { write(t, h, home.SpoolDir+"/x.bad", "x", 0o600) }, true},
+		"damaged records": {"records", doctor.Wrong, "repairs it", func(t *testing.T, h home.Dir) { write(t, h, home.DBFile, strings.Repeat("no database ", 900), 0o600) }, true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			h, o := patient(t)
+			if r := doctor.Run(t.Context(), *o); r.Wrong != 0 || slices.ContainsFunc(r.Checks, func(f doctor.Finding) bool { return f.Fixable }) {
+				t.Fatalf("before: %+v", r.Checks)
+			}
+			c.harm(t, h)
+			r := doctor.Run(t.Context(), *o)
+			if got := strings.Join(lines(r, c.check, c.level), "\n"); !strings.Contains(got, c.says) {
+				t.Fatalf("%s %s: %q, want %q; %+v", c.check, c.level, got, c.says, r.Checks)
+			}
+			first := doctor.Fix(t.Context(), *o)
+			if fixed := len(first.Fixed) > 0; fixed == c.stays {
+				t.Errorf("fixed %q", first.Fixed)
+			}
+			if left := lines(first, c.check, c.level); !c.stays && len(left) > 0 {
+				t.Errorf("left after one pass: %q, failed %q", left, first.Failed)
+			}
+			second := doctor.Fix(t.Context(), *o)
+			if len(second.Fixed)+len(second.Failed) > 0 {
+				t.Errorf("a second pass did %q, failed at %q", second.Fixed, second.Failed)
+			}
+		})
+	}
+}
+
+// Mail stays whatever is repaired.
+func TestFixKeepsMail(t *testing.T) {
+	t.Parallel()
+	h, o := patient(t)
+	for _, p := range bus.Places() {
+		write(t, h, home.Mailbox("agent1")+"/"+string(p)+"/m.json", `{"from":"owner"}`, 0o644)
+		write(t, h, home.Mailbox("agent1")+"/"+string(p)+"/other", "mine", 0o644)
+	}
+	must(t, os.MkdirAll(h.Path("state/mine"), 0o755))
+	write(t, h, "state/mine/file", "mine", 0o644)
+	doctor.Fix(t.Context(), *o)
+	for _, p := range bus.Places() {
+		for _, name := range []string{"m.json", "other"} {
+			if info, err := os.Stat(h.Path(home.Mailbox("agent1"), string(p), name)); err != nil || info.Mode().Perm() != 0o644 {
+				t.Errorf("%s/%s: %v, %v", p, name, info, err)
+			}
+		}
+	}
+	if info, err := os.Stat(h.Path("state/mine")); err != nil || info.Mode().Perm() != 0o755 {
+		t.Errorf("a person's directory: %v, %v", info, err)
+	}
+}
+
+// A file that a running process writes is not removed.
+func TestFixKeepsTemporaryOfTheLiving(t *testing.T) {
+	t.Parallel()
+	h, o := patient(t)
+	rel := "state/.tmp-" + strconv.Itoa(proc.Self().PID) + "-77"
+	write(t, h, rel, "x", 0o600)
+	old := time.Now().Add(-time.Hour)
+	must(t, os.Chtimes(h.Path(rel), old, old))
+	if r := doctor.Fix(t.Context(), *o); len(r.Fixed) > 0 || !h.Mark(rel).Exists() {
+		t.Errorf("fixed %q", r.Fixed)
+	}
+}
+
+// Whatever is broken or missing, there is a report, in bounded time.
+func TestWithout(t *testing.T) {
+	t.Parallel()
+	for name, c := range map[string]struct {
+		check, says string
+		harm        func(t *testing.T, h home.Dir, o *doctor.Options)
+	}{
+		"home": {"home", "not a netsky home", func(_ *testing.T, _ home.Dir, o *doctor.Options) {
+			o.HomeErr, o.Launcher, o.Home = home.ErrNotHome, nil, home.Dir{}
+		}},
+		"configuration": {"config", "line 3", func(_ *testing.T, _ home.Dir, o *doctor.Options) {
+			o.ConfigErr = errors.New("netsky.toml: line 3: what?")
+		}},
+		"tmux": {"tmux", "not on the PATH", func(t *testing.T, _ home.Dir, o *doctor.Options) {
+			o.Environ = []string{"PATH=" + t.TempDir()}
+			o.Launcher.Tmux.Env = o.Environ
+		}},
+		"a tmux that is too old": {"tmux", "too old", func(t *testing.T, _ home.Dir, o *doctor.Options) { o.Environ = fake(t, "tmux", "echo tmux 3.1c") }},
+		"a tmux that hangs":      {"tmux", "", func(t *testing.T, _ home.Dir, o *doctor.Options) { o.Environ = fake(t, "tmux", "exec sleep 60") }},
+		"a git that fails":       {"git", "exit status 3", func(t *testing.T, _ home.Dir, o *doctor.Options) { o.Environ = fake(t, "git", "exit 3") }},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			h, o := patient(t)
+			c.harm(t, h, o)
+			o.Within = 2 * time.Second
+			began := time.Now()
+			r := doctor.Fix(t.Context(), *o)
+			bad := append(lines(r, c.check, doctor.Wrong), lines(r, c.check, doctor.Warn)...)
+			if len(bad) == 0 || !strings.Contains(strings.Join(bad, "\n"), c.says) {
+				t.Errorf("%q, want %q", bad, c.says)
+			}
+			if took := time.Since(began); took > 30*time.Second {
+				t.Errorf("took %v", took)
+			}
+		})
+	}
+}
+
+// fake returns an environment with a program of that name before the others.
+func fake(t *testing.T, name, script string) []string {
+	t.Helper()
+	dir := t.TempDir()
+	testworld.Program(t, filepath.Join(dir, name), "#!/bin/sh\n"+script+"\n")
+	return append(os.Environ(), "PATH="+dir+":"+os.Getenv("PATH"))
+}

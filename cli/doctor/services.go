@@ -1,0 +1,246 @@
+package doctor
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"syscall"
+	"time"
+
+	"netsky/agent"
+	"netsky/agent/home"
+	"netsky/cli/console"
+	"netsky/cli/overview"
+	"netsky/spawn"
+	"netsky/store"
+)
+
+func running(pid int) bool { return pid > 0 && syscall.Kill(pid, 0) != syscall.ESRCH }
+
+func checkRecords(ctx context.Context, e *exam) []Finding {
+	db, err := store.OpenRead(ctx, e.Home)
+	if errors.Is(err, fs.ErrNotExist) {
+		if store.Launched(e.Home) {
+			return []Finding{{Level: Warn, Text: "meta.db is missing", Do: "the next verb that reads it rebuilds it from the mailboxes"}}
+		}
+		return []Finding{ok("none yet")}
+	}
+	if err == nil {
+		defer db.Close()
+		err = db.QuickCheck(ctx)
+	}
+	switch {
+	case err == nil:
+		return []Finding{ok("meta.db is whole, schema %d", store.Schema())}
+	case store.Damaged(err):
+		return []Finding{{Level: Wrong, Text: err.Error(), Do: overview.RepairRecords(e.Home)}}
+	case cut(err) || ctx.Err() != nil:
+		return []Finding{{Level: Warn, Text: fmt.Sprintf("meta.db is too large, or too busy, to be checked in %v", e.Within)}}
+	}
+	return []Finding{failed(Wrong, "", err, "")}
+}
+
+func checkSpool(_ context.Context, e *exam) []Finding {
+	s, err := store.SpoolSize(e.Home)
+	if err != nil {
+		return []Finding{failed(Wrong, "", err, "")}
+	}
+	var list []Finding
+	if s.Files > 0 {
+		list = append(list, Finding{
+			Level: Warn, Text: fmt.Sprintf("%s in state/spool for the database", plural(s.Files, "record")),
+			Do: "the daemon loads them; `netsky doctor --fix` does it now", fix: e.replay,
+		})
+	}
+	if s.Bad > 0 {
+		list = append(list, Finding{
+			Level: Warn, Text: fmt.Sprintf("%s in state/spool could not be read", plural(s.Bad, "record")),
+			Do: "the reason is in the .why beside each .bad in " + e.tilde(e.Home.Path(home.SpoolDir)),
+		})
+	}
+	if len(list) == 0 {
+		list = append(list, ok("empty"))
+	}
+	return list
+}
+
+func (e *exam) replay(ctx context.Context) (string, error) {
+	db, err := store.Open(ctx, e.Home)
+	if err != nil {
+		return "", err
+	}
+	defer db.Close()
+	n, err := db.ReplaySpool(ctx)
+	if n == 0 {
+		return "", err
+	}
+	return "loaded " + plural(n, "record") + " into the database", err
+}
+
+func checkDaemon(ctx context.Context, e *exam) []Finding {
+	v := overview.DaemonOf(ctx, e.Home)
+	switch {
+	case v.State == "running" && !home.Removed(v.Binary):
+		f := ok("running, pid %d", v.PID)
+		if v.Version != e.Version {
+			f = Finding{Level: Warn, Text: fmt.Sprintf("running, pid %d, as netsky %s; this is %s", v.PID, v.Version, e.Version), Do: "`netsky daemon stop`, then `netsky up`; agents and their mail continue meanwhile"}
+		}
+		list := []Finding{f}
+		if why := v.Web.Error; why != "" {
+			list = append(list, Finding{Level: Warn, Text: "the dashboard is not served: " + why, Do: "`listen` under [dashboard] in netsky.toml sets another address"})
+		}
+		return list
+	case !v.Wanted && v.State == "stopped":
+		return append([]Finding{ok("stopped, as wanted")}, e.staleDoor()...)
+	}
+	text := "not running, but should be: outboxes, schedules and the records of deaths wait"
+	switch v.State {
+	case "running":
+		text = "its program " + v.Binary + " is gone"
+	case "hung":
+		text = "it does not answer"
+		if !v.Wanted {
+			return []Finding{{Level: Wrong, Text: text, Do: "`netsky daemon stop` ends it"}}
+		}
+	}
+	return []Finding{{
+		Level: Wrong, Text: text, Do: "`netsky doctor --fix` starts it, or `netsky up`",
+		fix: func(ctx context.Context) (string, error) {
+			if err := e.StartDaemon(ctx); err != nil {
+				return "", err
+			}
+			return "started the daemon", nil
+		},
+	}}
+}
+
+// staleDoor reports the files that a daemon has left that was killed.
+func (e *exam) staleDoor() []Finding {
+	if held, err := e.Home.Locked(home.DaemonLock); held || err != nil {
+		return nil
+	}
+	var left []string
+	for _, rel := range []string{home.DaemonSocket, home.DaemonPID} {
+		if e.Home.Mark(rel).Exists() {
+			left = append(left, rel)
+		}
+	}
+	if len(left) == 0 {
+		return nil
+	}
+	return []Finding{{
+		Level: Warn, Text: "left by a daemon that was killed: " + some(left), Do: "`netsky doctor --fix` removes them",
+		fix: func(context.Context) (string, error) {
+			lock, err := e.Home.Lock(home.DaemonLock) // no daemon can start meanwhile
+			if err != nil {
+				return "", err
+			}
+			defer lock.Unlock()
+			for _, rel := range left {
+				if err := e.Home.Remove(rel); err != nil {
+					return "", err
+				}
+			}
+			return "removed " + some(left), nil
+		},
+	}}
+}
+
+func checkTicker(ctx context.Context, e *exam) []Finding {
+	up, err := e.Launcher.TickerUp(ctx)
+	d, derr := e.Home.LoadDesired(agent.DaemonName)
+	wanted := derr == nil && d.Up
+	t, terr := e.Home.LoadTicker()
+	switch {
+	case err != nil && !up:
+		return []Finding{failed(Warn, "", err, "")}
+	case !up && !wanted:
+		return []Finding{ok("not running; nothing is wanted up")}
+	case up && terr == nil && t.Alive() && !home.Removed(t.Binary):
+		age := e.Now().Sub(time.UnixMilli(t.TickMS))
+		if t.Error != "" {
+			return []Finding{{Level: Wrong, Text: fmt.Sprintf("it could not start the daemon %s ago: %s", console.Ago(age), t.Error), Do: "`netsky daemon run` shows why"}}
+		}
+		if t.TickMS > 0 && age > 5*time.Minute+2*e.Config.Watchdog.Tick.Duration {
+			return []Finding{{Level: Wrong, Text: fmt.Sprintf("its last tick was %s ago", console.Ago(age)), Do: "`netsky down --all`, then `netsky up`, starts another"}}
+		}
+		return []Finding{ok("running, pid %d", t.PID)}
+	case up && terr != nil:
+		return []Finding{ok("running")} // it has just started
+	}
+	text := "not running: nothing restarts the daemon if it dies"
+	if up {
+		text = "its program " + t.Binary + " is gone: it can't start the daemon"
+	}
+	return []Finding{{
+		Level: Wrong, Text: text, Do: "`netsky doctor --fix` starts it, or `netsky up`",
+		fix: func(ctx context.Context) (string, error) {
+			if err := e.StartTicker(ctx); err != nil {
+				return "", err
+			}
+			return "started the ticker", nil
+		},
+	}}
+}
+
+// checkOrphans reports ends that are not proved: something of those agents may still run.
+func checkOrphans(ctx context.Context, e *exam) []Finding {
+	list := e.Launcher.Unproved()
+	var out []Finding
+	if len(list) > 0 {
+		f := Finding{Level: Warn, Text: fmt.Sprintf("something may still run of %s: %s", plural(len(list), "killed agent"), list[0].What), Do: "`netsky forget --unproved` lists the processes that it could be, and asks you"}
+		f.fix = func(ctx context.Context) (string, error) {
+			if err := e.Launcher.Prove(ctx); err != nil {
+				return "", err
+			}
+			if n := len(list) - len(e.Launcher.Unproved()); n > 0 {
+				return fmt.Sprintf("proved that nothing is left of %s", plural(n, "killed agent")), nil
+			}
+			return "", nil
+		}
+		out = append(out, f)
+	}
+	rest, err := e.Launcher.Remnants(ctx)
+	if err != nil {
+		out = append(out, failed(Warn, "", err, ""))
+	}
+	statuses, _ := e.agents()
+	var stray []spawn.Remnant
+	for _, r := range rest {
+		if st := statuses.Find(r.Agent); r.Agent != "" && !st.Wanted && !st.Alive() && st.State != agent.Dead {
+			stray = append(stray, r)
+		}
+	}
+	if len(stray) > 0 {
+		out = append(out, Finding{Level: Warn, Text: fmt.Sprintf("%s of agents that are down: %s", plural(len(stray), "leftover"), stray[0].What), Do: fmt.Sprintf("`netsky down %s --force --verify` ends it", stray[0].Agent)})
+	}
+	if len(out) == 0 {
+		out = append(out, ok("none"))
+	}
+	return out
+}
+
+// checkClock reports a clock that can't be right: it is before this program's files or
+// what is on record.
+func checkClock(ctx context.Context, e *exam) []Finding {
+	now := e.Now()
+	if info, err := os.Stat(e.Launcher.Binary); err == nil && info.ModTime().After(now.Add(time.Hour)) {
+		return []Finding{{Level: Wrong, Text: fmt.Sprintf("the clock says %s, but this program was built %s", now.Format(time.DateTime), info.ModTime().Format(time.DateTime)), Do: "set the clock"}}
+	}
+	if db, err := store.OpenRead(ctx, e.Home); err == nil {
+		defer db.Close()
+		list, err := db.Logs(ctx, store.LogFilter{Page: store.Page{Limit: 1}})
+		if err == nil && len(list.Items) > 0 && list.Items[0].Time.Time().After(now.Add(time.Minute)) {
+			return []Finding{{Level: Warn, Text: fmt.Sprintf("the newest log entry is from %s, after now: the clock was set back", list.Items[0].Time.Time().Local().Format(time.DateTime)), Do: "check the clock; schedules wait until their last run is past"}}
+		}
+	}
+	if s, _ := e.files(); len(s.future) > 0 {
+		return []Finding{{
+			Level: Warn, Text: fmt.Sprintf("%s changed in the future, up to %v ahead: %s; the clock was set back", plural(len(s.future), "file"), s.ahead.Round(time.Second), some(s.future)),
+			Do: "check the clock; messages are delivered, but ages and times mislead until then",
+		}}
+	}
+	return []Finding{ok("%s", now.Format("2006-01-02 15:04:05 MST"))}
+}
