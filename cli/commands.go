@@ -27,7 +27,7 @@ func (a *app) cli() *cli.App {
 			a.statusCommand(), a.peekCommand(), a.showCommand(),
 			a.askCommand(), a.inboxCommand(), a.replyCommand(),
 			a.interruptCommand(), a.approvalsCommand(), a.approveCommand(),
-			a.channelCommand(), a.codexCommand(), a.promptCommand(), a.logCommand(), a.findCommand(),
+			a.channelCommand(), a.cronCommand(), a.loopCommand(), a.codexCommand(), a.promptCommand(), a.logCommand(), a.findCommand(),
 			a.daemonCommand(), a.dashboardCommand(), a.doctorCommand(), a.demoCommand(), a.initCommand(), a.uninstallCommand(),
 			a.versionCommand(), a.completionCommand(), a.helpCommand(),
 			a.runCommand(), a.watchdogCommand(), a.ioCommand(), a.hookCommand(),
@@ -45,7 +45,8 @@ func (a *app) cli() *cli.App {
 func isDeed(verb string) bool {
 	switch verb {
 	case "up", "down", "agent", "reply", "interrupt", "approve", "init", "uninstall",
-		"channel send", "channel route", "channel poison retry", "channel poison drop", "daemon stop", "watchdog tick":
+		"channel send", "channel route", "channel poison retry", "channel poison drop", "daemon stop", "watchdog tick",
+		"cron add", "cron rm", "loop":
 		return true
 	}
 	return false
@@ -58,7 +59,7 @@ func startsNothing(verb string) bool {
 	case "status", "peek", "show", "log", "find", "attach", "approvals", "inbox", "ask", "reply",
 		"interrupt", "approve", "down", "uninstall",
 		"channel send", "channel drain", "channel ls", "channel route", "channel poison ls", "channel poison show",
-		"channel poison retry", "channel poison drop":
+		"channel poison retry", "channel poison drop", "cron ls", "cron rm":
 		return true
 	}
 	return false

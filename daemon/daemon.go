@@ -1,6 +1,6 @@
 // Package daemon composes netsky's long-running services and nothing else: the mirror of
-// the bus in the records, the router, the owner's mailbox, the watchdog, the control
-// client that watches panes, the dashboard, and the door, which answers requests about the
+// the bus in the records, the router, the owner's mailbox, the watchdog, the schedules,
+// the control client that watches panes, the dashboard, and the door, which answers requests about the
 // daemon. They start in order and stop in reverse, each within its own time limit; one
 // that does not stop is named and abandoned.
 //
@@ -24,6 +24,7 @@ import (
 	"netsky/agent/home"
 	"netsky/bus"
 	"netsky/daemon/observe"
+	"netsky/daemon/schedule"
 	"netsky/dashboard"
 	"netsky/spawn"
 	"netsky/spawn/watchdog"
@@ -105,6 +106,7 @@ func Run(ctx context.Context, o Options) error {
 	d.watchdog = watchdog.New(watchdog.Options{
 		Launcher: o.Launcher, Runtimes: o.Runtimes, Plan: o.Plan, Records: d, Log: o.Log,
 	})
+	d.schedules = schedule.New(o.Home, o.Bus, d.database, o.Log)
 	// In order: each starts after those it uses, and stops before them. The door closes
 	// first: then callers see that no daemon is running.
 	services := []service{
@@ -112,6 +114,7 @@ func Run(ctx context.Context, o Options) error {
 		{name: "router", run: patient(o.Log, "router", d.route)},
 		{name: "owner", run: patient(o.Log, "owner", d.owner)},
 		{name: "watchdog", run: patient(o.Log, "watchdog", d.watchdog.Run), within: 10 * time.Second},
+		{name: "schedules", run: patient(o.Log, "schedules", d.schedules.Run)},
 		{name: "hub", run: patient(o.Log, "hub", d.hub)},
 	}
 	if o.Listen != "" {
@@ -131,7 +134,8 @@ type daemon struct {
 	panes   chan struct{} // wakes hub; one waiting wake is enough
 	screens *screens
 
-	watchdog *watchdog.Watchdog
+	watchdog  *watchdog.Watchdog
+	schedules *schedule.Keeper
 
 	before string // pid of a daemon that did not end by itself, until that is recorded; owned by records once it runs
 
@@ -144,9 +148,10 @@ type daemon struct {
 	served Web
 }
 
-// wake makes the watchdog look at the agents, and attaches the hub if there are any.
+// wake makes the watchdog look at the agents and the schedules be looked at, and attaches the hub if there are any.
 func (d *daemon) wake() {
 	d.watchdog.Wake()
+	d.schedules.Wake()
 	select {
 	case d.panes <- struct{}{}:
 	default:

@@ -101,6 +101,12 @@ func decodeOp(w written) (Op, error) {
 		return decode[AddLog](w.Args)
 	case SetSetting{}.name():
 		return decode[SetSetting](w.Args)
+	case AddSchedule{}.name():
+		return decode[AddSchedule](w.Args)
+	case EndSchedule{}.name():
+		return decode[EndSchedule](w.Args)
+	case RunSchedule{}.name():
+		return decode[RunSchedule](w.Args)
 	case UpsertUpdate{}.name():
 		return decode[UpsertUpdate](w.Args)
 	}

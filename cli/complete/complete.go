@@ -164,7 +164,11 @@ func (c Completer) wordsOf(table *cli.App, l line.Line) (list []candidate) {
 		if n == 0 {
 			return agents(agent.Root, agent.Infinity)
 		}
-	case "attach", "peek", "ask", "interrupt", "prompt", "codex":
+	case "cron add":
+		if n == 1 {
+			return agents()
+		}
+	case "attach", "peek", "ask", "interrupt", "prompt", "codex", "loop":
 		if n == 0 {
 			return agents()
 		}
