@@ -28,7 +28,7 @@ func (a *app) cli() *cli.App {
 			a.askCommand(), a.inboxCommand(), a.replyCommand(),
 			a.interruptCommand(), a.approvalsCommand(), a.approveCommand(),
 			a.channelCommand(), a.cronCommand(), a.loopCommand(), a.codexCommand(), a.promptCommand(), a.logCommand(), a.findCommand(),
-			a.daemonCommand(), a.dashboardCommand(), a.doctorCommand(), a.demoCommand(), a.initCommand(), a.uninstallCommand(),
+			a.daemonCommand(), a.dashboardCommand(), a.doctorCommand(), a.demoCommand(), a.initCommand(), a.serviceCommand(), a.uninstallCommand(),
 			a.versionCommand(), a.completionCommand(), a.helpCommand(),
 			a.runCommand(), a.watchdogCommand(), a.ioCommand(), a.hookCommand(),
 		},
@@ -46,7 +46,7 @@ func isDeed(verb string) bool {
 	switch verb {
 	case "up", "down", "agent", "reply", "interrupt", "approve", "init", "uninstall",
 		"channel send", "channel route", "channel poison retry", "channel poison drop", "daemon stop", "watchdog tick",
-		"cron add", "cron rm", "loop":
+		"cron add", "cron rm", "loop", "service install", "service uninstall", "service run":
 		return true
 	}
 	return false

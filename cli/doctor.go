@@ -69,7 +69,7 @@ func (a *app) doctorOptions() doctor.Options {
 		o.HomeErr = err
 		return o
 	}
-	o.Launcher, o.Runtimes = l, a.planner(l).Runtimes()
+	o.Launcher, o.Runtimes, o.Service = l, a.planner(l).Runtimes(), a.serviceOf(o.Home)
 	o.StartDaemon = func(ctx context.Context) error {
 		return l.Alone(ctx, nil, func() error {
 			if err := stillWanted(o.Home); err != nil {

@@ -21,6 +21,7 @@ import (
 	"netsky/cli/report"
 	"netsky/internal/advice"
 	"netsky/spawn"
+	"netsky/spawn/service"
 	"netsky/spawn/uninstall"
 )
 
@@ -73,8 +74,8 @@ func (a *app) uninstallCommand() *cli.Command {
 	return &cli.Command{
 		Name:  "uninstall",
 		Usage: "end everything and remove netsky from PATH",
-		Description: "Ends all agents, the ticker and the daemon, and removes each link named netsky on PATH that leads to this binary. The\n" +
-			"binary stays in its checkout. Your mail, records, configuration and the clones' workspaces stay in netsky's home.\n" +
+		Description: "Ends all agents, the ticker and the daemon, removes the service that `netsky service install` has made, and each link\n" +
+			"named netsky on PATH that leads to this binary. The binary stays in its checkout. Your mail, records, configuration and the clones' workspaces stay in netsky's home.\n" +
 			"What Claude Code and Codex have written to their own directories (~/.claude, ~/.codex) stays, even with --purge.\n\n" +
 			"With --purge it also removes what netsky made in its home: all mail and records, netsky.toml, tmux.conf,\n" +
 			"prompts, logs, and the workspaces with everything in them. Your own files there stay, even among netsky's, and are\n" +
@@ -120,6 +121,14 @@ func (a *app) uninstall(c *cli.Context) error {
 		if l, err = a.launcherWithout(err, true); err != nil {
 			return err
 		}
+	}
+	// First, as it would start again what is ended.
+	gone, err := service.Uninstall(c.Context, a.serviceOf(h))
+	for _, path := range gone.Removed {
+		a.print("removed %s", tilde(a, path))
+	}
+	if err != nil {
+		a.warn("service: %v", err)
 	}
 	if there {
 		lock, err := h.Lock("uninstall")

@@ -20,6 +20,7 @@ import (
 	"netsky/cli/config"
 	"netsky/internal/advice"
 	"netsky/spawn"
+	"netsky/spawn/service"
 )
 
 // A Level is how serious a finding is.
@@ -62,6 +63,7 @@ type Options struct {
 	Runtimes  map[string]spawn.Runtime
 	Config    config.Config
 	ConfigErr error
+	Service   service.Options
 	Version   string
 	Environ   []string
 	UserHome  string
@@ -97,6 +99,7 @@ var checks = []check{
 	{"spool", true, checkSpool},
 	{"daemon", true, checkDaemon},
 	{"ticker", true, checkTicker},
+	{"service", true, checkService},
 	{"agents", true, checkAgents},
 	{"orphans", true, checkOrphans},
 	{"versions", true, checkVersions},

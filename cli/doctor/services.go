@@ -14,6 +14,7 @@ import (
 	"netsky/cli/console"
 	"netsky/cli/overview"
 	"netsky/spawn"
+	"netsky/spawn/service"
 	"netsky/store"
 )
 
@@ -243,4 +244,14 @@ func checkClock(ctx context.Context, e *exam) []Finding {
 		}}
 	}
 	return []Finding{ok("%s", now.Format("2006-01-02 15:04:05 MST"))}
+}
+
+// checkService reports whether what is wanted up is brought up after a reboot.
+func checkService(ctx context.Context, e *exam) []Finding {
+	s := service.Inspect(ctx, e.Service)
+	f := ok("%s", s)
+	if s.Installed && (s.Enabled == "no" || s.Outdated) {
+		f.Level, f.Do = Warn, "`netsky service install` corrects that"
+	}
+	return []Finding{f}
 }

@@ -1,0 +1,110 @@
+package service
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"slices"
+
+	"netsky/agent"
+	"netsky/agent/home"
+	"netsky/spawn"
+)
+
+// errChanged is returned when the owner has changed the desired state meanwhile.
+var errChanged = errors.New("its desired state has changed meanwhile")
+
+// A Run brings up what is wanted up.
+type Run struct {
+	Launcher *spawn.Launcher
+	// Plan returns how an agent would be started now, as it was started last.
+	Plan   func(ctx context.Context, id agent.ID) (spawn.Plan, error)
+	Daemon func(ctx context.Context) error // starts the daemon
+	Setup  []string                        // commands for the tmux server
+	Report func(spawn.Progress)
+}
+
+// Wanted returns the agents whose desired state is up, agent0 first, and whether the
+// daemon's is.
+func Wanted(h home.Dir) (ids []agent.ID, daemon bool, err error) {
+	list, err := os.ReadDir(h.Path(home.DesiredDir))
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return nil, false, err
+	}
+	var errs []error
+	for _, e := range list {
+		id, perr := agent.Parse(e.Name())
+		if e.Name() != agent.DaemonName && (perr != nil || !id.IsAgent()) {
+			continue
+		}
+		d, err := h.LoadDesired(e.Name())
+		switch {
+		case err != nil:
+			errs = append(errs, fmt.Errorf("%s: can't read whether it is wanted up: %w", e.Name(), err))
+		case d.Up && perr != nil:
+			daemon = true
+		case d.Up:
+			ids = append(ids, id)
+		}
+	}
+	slices.SortFunc(ids, agent.Compare)
+	return ids, daemon, errors.Join(errs...)
+}
+
+// Up starts the daemon and the agents that are wanted up and are not. It changes no
+// desired state. One agent that can't be started does not stop the others; the error joins
+// them all.
+func (r Run) Up(ctx context.Context) (started []spawn.Progress, err error) {
+	ids, daemon, err := Wanted(r.Launcher.Home)
+	errs := []error{err}
+	var plans []spawn.Plan
+	list, _ := r.Launcher.Inspect(ctx) // Up itself fails if tmux does not answer
+	for _, id := range ids {
+		if list.Find(id).Alive() {
+			continue
+		}
+		p, err := r.Plan(ctx, id)
+		if err != nil {
+			errs = append(errs, fmt.Errorf("%s: %w", id, err))
+			continue
+		}
+		plans = append(plans, p)
+	}
+	if len(plans) == 0 && !daemon {
+		return nil, errors.Join(errs...)
+	}
+	ends, err := r.up(ctx, plans, daemon)
+	if err != nil && len(ends) == 0 && len(plans) > 0 { // one may have stopped the others
+		err = nil
+		for _, p := range plans {
+			end, oneErr := r.up(ctx, []spawn.Plan{p}, daemon)
+			ends = append(ends, end...)
+			if oneErr != nil && !errors.Is(oneErr, errChanged) {
+				errs = append(errs, fmt.Errorf("%s: %w", p.Agent, oneErr))
+			}
+		}
+	}
+	return ends, errors.Join(append(errs, err)...)
+}
+
+// up starts some of them, unless the owner has just decided otherwise.
+func (r Run) up(ctx context.Context, plans []spawn.Plan, daemon bool) ([]spawn.Progress, error) {
+	h := r.Launcher.Home
+	wants := func(name string) bool { d, err := h.LoadDesired(name); return err == nil && d.Up }
+	return r.Launcher.Up(ctx, spawn.UpOptions{
+		Plans: plans, Ticker: daemon, By: "service", Setup: r.Setup, Report: r.Report,
+		Begin: func() error { // no other up or down runs now
+			for _, p := range plans {
+				if !wants(string(p.Agent)) {
+					return fmt.Errorf("%s: %w", p.Agent, errChanged)
+				}
+			}
+			if !wants(agent.DaemonName) {
+				return nil
+			}
+			return r.Daemon(ctx)
+		},
+	})
+}

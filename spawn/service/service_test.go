@@ -1,0 +1,335 @@
+package service_test
+
+import (
+	"encoding/xml"
+	"errors"
+	"io"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"netsky/agent"
+	"netsky/agent/home"
+	"netsky/internal/testworld"
+	"netsky/spawn/service"
+)
+
+// options are those of a home in a directory with that name, and of a manager that
+// answers with a script and notes in calls what it is told.
+func options(t *testing.T, system, name, script string) (o service.Options, calls string) {
+	t.Helper()
+	dir, err := os.MkdirTemp("", "s") // the path of a home is bounded
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { os.RemoveAll(dir) })
+	h, err := home.At(filepath.Join(dir, name))
+	if err != nil {
+		t.Fatal(err)
+	}
+	calls = filepath.Join(dir, "calls")
+	bin := filepath.Join(dir, "bin")
+	if err := os.Mkdir(bin, 0o700); err != nil {
+		t.Fatal(err)
+	}
+	for _, ctl := range []string{"systemctl", "launchctl"} {
+		testworld.Program(t, filepath.Join(bin, ctl), "#!/bin/sh\necho \""+ctl+" $*\" >>'"+calls+"'\n"+script+"\n")
+	}
+	return service.Options{
+		Home: h, System: system, UserHome: filepath.Join(dir, "u"), Binary: filepath.Join(dir, name, "net$sky"), User: 501,
+		Environ: []string{"PATH=" + bin + ":relative:/usr/bin:/bin", "ANTHROPIC_API_KEY=secret", "HOME=/x"},
+	}, calls
+}
+
+func called(t *testing.T, calls string) string {
+	t.Helper()
+	data, err := os.ReadFile(calls)
+	if err != nil && !errors.Is(err, os.ErrNotExist) {
+		t.Fatal(err)
+	}
+	return string(data)
+}
+
+const odd = `a "b" %h $X \n é 'c'`
+
+// The words of a unit, as systemd reads them, are those that were meant.
+func TestUnits(t *testing.T) {
+	t.Parallel()
+	o, _ := options(t, "linux", odd, "exit 0")
+	r, err := service.Plan(o)
+	if err != nil || len(r.Files) != 3 {
+		t.Fatalf("%+v, %v", r, err)
+	}
+	for i, args := range [][]string{{"service", "run"}, {"watchdog", "tick"}} {
+		unit := parseUnit(t, r.Files[i].Text)
+		if got := unwords(t, unit["Service.ExecStart"][0], true); !slices.Equal(got, append([]string{o.Binary}, args...)) {
+			t.Errorf("ExecStart %q", got)
+		}
+		var env []string
+		for _, e := range unit["Service.Environment"] {
+			env = append(env, unwords(t, e, false)...)
+		}
+		path := filepath.Dir(o.Home.Root()) + "/bin:/usr/bin:/bin"
+		if !slices.Equal(env, []string{"NETSKY_HOME=" + o.Home.Root(), "PATH=" + path}) {
+			t.Errorf("Environment %q", env)
+		}
+		if unit["Service.KillMode"][0] != "process" || unit["Service.Type"][0] != "oneshot" {
+			t.Errorf("%v: would end what it has started", unit)
+		}
+	}
+	if u := parseUnit(t, r.Files[0].Text); u["Install.WantedBy"][0] != "default.target" || u["Service.RemainAfterExit"][0] != "yes" {
+		t.Errorf("%v", u)
+	}
+	if u := parseUnit(t, r.Files[2].Text); u["Install.WantedBy"][0] != "timers.target" || u["Timer.OnUnitInactiveSec"][0] != "1min" {
+		t.Errorf("%v", u)
+	}
+	for _, f := range r.Files {
+		if strings.Contains(f.Text, "secret") {
+			t.Errorf("%s holds a secret", f.Path)
+		}
+	}
+}
+
+// systemd's own check, where there is one.
+func TestUnitsVerify(t *testing.T) {
+	t.Parallel()
+	verify, err := exec.LookPath("systemd-analyze")
+	if err != nil {
+		return // TestUnits reads them everywhere
+	}
+	o, _ := options(t, "linux", "with space", "exit 0")
+	o.Binary = "/bin/true"
+	r, err := service.Install(t.Context(), o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	args := []string{"verify", "--user"}
+	for _, f := range r.Files {
+		args = append(args, f.Path)
+	}
+	cmd := exec.Command(verify, args...)
+	run := t.TempDir()
+	cmd.Env = append(os.Environ(), "XDG_RUNTIME_DIR="+run, "HOME="+o.UserHome)
+	if out, err := cmd.CombinedOutput(); err != nil || strings.Contains(string(out), filepath.Base(r.Files[0].Path)) {
+		t.Errorf("systemd-analyze: %v\n%s", err, out)
+	}
+}
+
+// parseUnit reads a unit file into "Section.Key" and its values.
+func parseUnit(t *testing.T, text string) map[string][]string {
+	t.Helper()
+	unit, section := make(map[string][]string), ""
+	for line := range strings.Lines(text) {
+		line = strings.TrimSuffix(line, "\n")
+		switch key, value, ok := strings.Cut(line, "="); {
+		case line == "" || line[0] == '#':
+		case line[0] == '[':
+			section = strings.Trim(line, "[]")
+		case !ok:
+			t.Errorf("no assignment: %q", line)
+		default:
+			unit[section+"."+key] = append(unit[section+"."+key], value)
+		}
+	}
+	return unit
+}
+
+// unwords splits a value as systemd does: quotes, escapes, specifiers, and in commands
+// variables.
+func unwords(t *testing.T, s string, command bool) (list []string) {
+	t.Helper()
+	for s = strings.TrimSpace(s); s != ""; s = strings.TrimSpace(s) {
+		var b strings.Builder
+		quoted := s[0] == '"'
+		if quoted {
+			s = s[1:]
+		}
+		for {
+			if s == "" || !quoted && s[0] == ' ' {
+				break
+			}
+			c := s[0]
+			s = s[1:]
+			if quoted && c == '"' {
+				break
+			}
+			if c == '\\' || c == '%' || command && c == '$' {
+				if s == "" || s[0] != c && c != '\\' {
+					t.Errorf("%c is not escaped before %q", c, s)
+					return list
+				}
+				c, s = s[0], s[1:]
+			}
+			b.WriteByte(c)
+		}
+		list = append(list, b.String())
+	}
+	return list
+}
+
+// A plist, read as XML, has the same words.
+func TestPlists(t *testing.T) {
+	t.Parallel()
+	o, _ := options(t, "darwin", "a--b & <c> ---", "exit 0")
+	r, err := service.Plan(o)
+	if err != nil || len(r.Files) != 2 {
+		t.Fatalf("%+v, %v", r, err)
+	}
+	for i, want := range [][]string{{"service", "run", "RunAtLoad"}, {"watchdog", "tick", "StartInterval"}} {
+		var words []string
+		for dec := xml.NewDecoder(strings.NewReader(r.Files[i].Text)); ; {
+			token, err := dec.Token()
+			if errors.Is(err, io.EOF) {
+				break
+			}
+			if err != nil {
+				t.Fatalf("%v in\n%s", err, r.Files[i].Text)
+			}
+			if text, ok := token.(xml.CharData); ok && strings.TrimSpace(string(text)) != "" {
+				words = append(words, string(text))
+			}
+		}
+		for _, w := range append(want, o.Binary, o.Home.Root(), "AbandonProcessGroup", "Aqua") {
+			if !slices.Contains(words, w) {
+				t.Errorf("%q is not among %q", w, words)
+			}
+		}
+	}
+}
+
+func TestInstallAndUninstall(t *testing.T) {
+	t.Parallel()
+	for _, system := range []string{"linux", "darwin"} {
+		o, calls := options(t, system, "h--x", "exit 0")
+		if s := service.Inspect(t.Context(), o); s.Installed || s.Enabled != "no" || called(t, calls) != "" {
+			t.Errorf("before: %+v", s)
+		}
+		if r, err := service.Uninstall(t.Context(), o); err != nil || len(r.Removed) > 0 || called(t, calls) != "" {
+			t.Errorf("uninstall of nothing: %+v, %v", r, err)
+		}
+		r, err := service.Install(t.Context(), o)
+		if err != nil || len(r.Written) != len(r.Files) {
+			t.Fatalf("%+v, %v", r, err)
+		}
+		if s := service.Inspect(t.Context(), o); !s.Installed || s.Outdated || s.Enabled != "yes" || s.Active != "yes" {
+			t.Errorf("%+v", s)
+		}
+		// Again: nothing is written. With another program: outdated, and renewed.
+		if r, err = service.Install(t.Context(), o); err != nil || len(r.Written) > 0 {
+			t.Errorf("again: %+v, %v", r, err)
+		}
+		o.Binary = "/elsewhere/netsky"
+		if s := service.Inspect(t.Context(), o); !s.Outdated {
+			t.Errorf("%+v", s)
+		}
+		if r, err = service.Install(t.Context(), o); err != nil || len(r.Written) == 0 {
+			t.Errorf("renewed: %+v, %v", r, err)
+		}
+		if r, err = service.Uninstall(t.Context(), o); err != nil || len(r.Removed) != len(r.Commands[:len(r.Removed)]) || len(r.Removed) == 0 {
+			t.Errorf("%+v, %v", r, err)
+		}
+		for _, f := range service.Inspect(t.Context(), o).Files {
+			if _, err := os.Lstat(f.Path); err == nil {
+				t.Errorf("%s is left", f.Path)
+			}
+		}
+	}
+}
+
+// What netsky did not write for this home stays, whatever its name.
+func TestForeignFiles(t *testing.T) {
+	t.Parallel()
+	for name, harm := range map[string]func(t *testing.T, o service.Options, path, text string){
+		"another file": func(t *testing.T, _ service.Options, path, _ string) { write(t, path, "[Unit]\n") },
+		"a changed mark": func(t *testing.T, _ service.Options, path, text string) {
+			write(t, path, strings.Replace(text, "# netsky service for", "# mine, once netsky service for", 1))
+		},
+		"another home's": func(t *testing.T, o service.Options, path, text string) {
+			write(t, path, strings.ReplaceAll(text, o.Home.Root(), "/other"))
+		},
+		"a link": func(t *testing.T, _ service.Options, path, text string) {
+			write(t, path+".real", text)
+			if err := os.Symlink(path+".real", path); err != nil {
+				t.Fatal(err)
+			}
+		},
+	} {
+		o, calls := options(t, "linux", "h", "exit 0")
+		p, err := service.Plan(o)
+		if err != nil {
+			t.Fatal(err)
+		}
+		file := p.Files[0]
+		if err := os.MkdirAll(filepath.Dir(file.Path), 0o755); err != nil {
+			t.Fatal(err)
+		}
+		harm(t, o, file.Path, file.Text)
+		before, err := os.ReadFile(file.Path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if r, err := service.Install(t.Context(), o); !errors.Is(err, service.ErrForeign) || len(r.Written) > 0 || called(t, calls) != "" {
+			t.Errorf("%s: install %+v, %v", name, r, err)
+		}
+		if _, err := service.Uninstall(t.Context(), o); !errors.Is(err, service.ErrForeign) {
+			t.Errorf("%s: uninstall %v", name, err)
+		}
+		if after, err := os.ReadFile(file.Path); err != nil || string(after) != string(before) {
+			t.Errorf("%s: %q, %v", name, after, err)
+		}
+	}
+}
+
+func write(t *testing.T, path, text string) {
+	t.Helper()
+	if err := os.WriteFile(path, []byte(text), 0o644); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// A manager that is missing or fails leaves the files, and is said.
+func TestNoManager(t *testing.T) {
+	t.Parallel()
+	o, _ := options(t, "linux", "h", "exit 1")
+	absent := o
+	absent.Environ = []string{"PATH=" + t.TempDir()}
+	for _, o := range []service.Options{o, absent} {
+		r, err := service.Install(t.Context(), o)
+		if !errors.Is(err, service.ErrManager) || !slices.Equal(r.Failed, r.Commands) || len(r.Failed) != 3 {
+			t.Errorf("%+v, %v", r, err)
+		}
+		if s := service.Inspect(t.Context(), o); !s.Installed || s.Active != "unknown" || s.Why == "" {
+			t.Errorf("%+v", s)
+		}
+		if r, err := service.Uninstall(t.Context(), o); !errors.Is(err, service.ErrManager) || len(r.Removed) != 3 {
+			t.Errorf("%+v, %v", r, err)
+		}
+	}
+	o.System = "plan9"
+	if _, err := service.Install(t.Context(), o); err == nil {
+		t.Error("plan9 has a service")
+	}
+}
+
+func TestWanted(t *testing.T) {
+	t.Parallel()
+	h := testworld.FastHome(t)
+	for name, up := range map[string]bool{"agent0": true, "agent1": false, "agent12": true, "agentinfinity": true, agent.DaemonName: true} {
+		if err := h.SetDesired(name, up, "owner"); err != nil {
+			t.Fatal(err)
+		}
+	}
+	ids, daemon, err := service.Wanted(h)
+	if err != nil || !daemon || !slices.Equal(ids, []agent.ID{"agent0", "agent12", "agentinfinity"}) {
+		t.Errorf("%v, %v, %v", ids, daemon, err)
+	}
+	if err := os.WriteFile(h.Path(home.DesiredDir, "agent3"), []byte("{"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if ids, _, err = service.Wanted(h); err == nil || len(ids) != 3 {
+		t.Errorf("%v, %v", ids, err)
+	}
+}

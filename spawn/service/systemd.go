@@ -1,0 +1,74 @@
+package service
+
+import (
+	"path/filepath"
+	"strings"
+
+	"netsky/agent/program"
+)
+
+// systemd returns the user units: one that runs at the start of the user's manager, and
+// a timer. KillMode=process keeps what they start alive: agents and daemon are no part of
+// the service.
+func (o Options) systemd() plan {
+	config := program.Value(o.Environ, "XDG_CONFIG_HOME")
+	if !filepath.IsAbs(config) {
+		config = filepath.Join(o.UserHome, ".config")
+	}
+	dir := filepath.Join(config, "systemd", "user")
+	name := o.name()
+	var env strings.Builder
+	for _, e := range o.environ() {
+		env.WriteString("Environment=" + unitWord(e, false) + "\n")
+	}
+	run := func(args string) string {
+		return "Type=oneshot\nKillMode=process\n" + env.String() + "ExecStart=" + unitWord(o.Binary, true) + " " + args + "\n"
+	}
+	top := "# " + o.mark() + "\n# `netsky service uninstall` removes it.\n\n[Unit]\n"
+	about := strings.ReplaceAll(o.Home.Root(), "%", "%%")
+	service := top + "Description=netsky: bring up the agents of " + about + " that are wanted up\n\n" +
+		"[Service]\n" + run("service run") + "RemainAfterExit=yes\nTimeoutStartSec=15min\n\n" +
+		"[Install]\nWantedBy=default.target\n"
+	tick := top + "Description=netsky: start the daemon of " + about + " if it is wanted and gone\n\n" +
+		"[Service]\n" + run("watchdog tick") + "TimeoutStartSec=90s\n"
+	timer := top + "Description=netsky: look after the daemon of " + about + "\n\n" +
+		"[Timer]\nOnStartupSec=2min\nOnUnitInactiveSec=1min\nAccuracySec=10s\n\n" +
+		"[Install]\nWantedBy=timers.target\n"
+	ctl := func(args ...string) []string { return append([]string{"systemctl", "--user"}, args...) }
+	return plan{
+		files: []File{
+			{filepath.Join(dir, name+".service"), service},
+			{filepath.Join(dir, name+"-tick.service"), tick},
+			{filepath.Join(dir, name+"-tick.timer"), timer},
+		},
+		links: []string{
+			filepath.Join(dir, "default.target.wants", name+".service"),
+			filepath.Join(dir, "timers.target.wants", name+"-tick.timer"),
+		},
+		on: [][]string{
+			ctl("daemon-reload"),
+			ctl("enable", name+".service"),
+			ctl("enable", "--now", name+"-tick.timer"),
+		},
+		off: [][]string{
+			ctl("disable", "--now", name+"-tick.timer"),
+			ctl("disable", name+".service"),
+		},
+		after: [][]string{ctl("daemon-reload")},
+		states: map[string][]string{
+			"enabled": ctl("is-enabled", name+".service"),
+			"active":  ctl("is-active", name+"-tick.timer"),
+		},
+		note: "it begins when you log in; `loginctl enable-linger` makes it begin when the machine starts",
+	}
+}
+
+// unitWord quotes one word for a unit file. A dollar stands for a variable in commands
+// only.
+func unitWord(s string, command bool) string {
+	s = strings.NewReplacer(`\`, `\\`, `"`, `\"`, "%", "%%", "\t", `\t`).Replace(s)
+	if command {
+		s = strings.ReplaceAll(s, "$", "$$")
+	}
+	return `"` + s + `"`
+}
