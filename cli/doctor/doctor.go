@@ -97,6 +97,7 @@ var checks = []check{
 	{"mail", true, checkMail},
 	{"records", true, checkRecords},
 	{"spool", true, checkSpool},
+	{"locks", true, checkLocks},
 	{"daemon", true, checkDaemon},
 	{"ticker", true, checkTicker},
 	{"service", true, checkService},
@@ -140,8 +141,12 @@ func (o Options) exam(ctx context.Context) *exam {
 // Run examines without changing anything.
 func Run(ctx context.Context, o Options) Report { return report(o, run(ctx, o)) }
 
-// maxRounds bounds Fix: a repair may make another one possible.
-const maxRounds = 4
+const (
+	// maxRounds bounds Fix: a repair may make another one possible.
+	maxRounds = 4
+	// fixWithin bounds one repair, which may wait for an up or a down.
+	fixWithin = time.Minute
+)
 
 // Fix examines, repairs what can be repaired, and examines again, until no repair has an
 // effect. A second Fix finds nothing to repair.
@@ -156,7 +161,9 @@ func Fix(ctx context.Context, o Options) Report {
 				continue
 			}
 			tried[f.Check+f.Text] = true
-			text, err := f.fix(ctx)
+			limited, cancel := context.WithTimeout(ctx, fixWithin)
+			text, err := f.fix(limited)
+			cancel()
 			if text != "" {
 				fixed = append(fixed, f.Check+": "+text)
 				done++

@@ -186,6 +186,33 @@ func checkTicker(ctx context.Context, e *exam) []Finding {
 	}}
 }
 
+// checkLocks reports locks that are held by a process that nobody knows: the kernel
+// releases those of the dead, so something still has the file open.
+func checkLocks(ctx context.Context, e *exam) []Finding {
+	list, err := os.ReadDir(e.Home.Path(home.LockDir))
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return []Finding{failed(Warn, "", err, "")}
+	}
+	var stuck []string
+	held := 0
+	for _, f := range list {
+		if is, err := e.Home.Locked(f.Name()); err != nil || !is || ctx.Err() != nil {
+			continue
+		}
+		held++
+		if who, _ := e.Home.LockHolder(f.Name()); who.Named() && !who.Alive() {
+			stuck = append(stuck, f.Name())
+		}
+	}
+	if len(stuck) > 0 {
+		return []Finding{{
+			Level: Warn, Text: fmt.Sprintf("%s whose holder is dead, but a child of it has kept: %s", plural(len(stuck), "lock"), some(stuck)),
+			Do: "if that lasts, end the process that has " + e.tilde(e.Home.Path(home.LockDir, stuck[0])) + " open",
+		}}
+	}
+	return []Finding{ok("%d held, each by a process that runs", held)}
+}
+
 // checkOrphans reports ends that are not proved: something of those agents may still run.
 func checkOrphans(ctx context.Context, e *exam) []Finding {
 	list := e.Launcher.Unproved()
@@ -207,10 +234,10 @@ func checkOrphans(ctx context.Context, e *exam) []Finding {
 	if err != nil {
 		out = append(out, failed(Warn, "", err, ""))
 	}
-	statuses, _ := e.agents()
+	statuses, err := e.agents()
 	var stray []spawn.Remnant
 	for _, r := range rest {
-		if st := statuses.Find(r.Agent); r.Agent != "" && !st.Wanted && !st.Alive() && st.State != agent.Dead {
+		if st := statuses.Find(r.Agent); err == nil && r.Agent != "" && !st.Wanted && !st.Alive() && st.State != agent.Dead {
 			stray = append(stray, r)
 		}
 	}

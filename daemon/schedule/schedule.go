@@ -71,6 +71,9 @@ func (k *Keeper) Run(ctx context.Context) error {
 		wait := look
 		if db := k.Records(); db != nil {
 			next, err := k.Pass(ctx, db)
+			if ctx.Err() != nil {
+				return nil
+			}
 			if err != nil {
 				return err
 			}

@@ -81,8 +81,8 @@ func (r Run) Up(ctx context.Context) (started []spawn.Progress, err error) {
 		for _, p := range plans {
 			end, oneErr := r.up(ctx, []spawn.Plan{p}, daemon)
 			ends = append(ends, end...)
-			if oneErr != nil && !errors.Is(oneErr, errChanged) {
-				errs = append(errs, fmt.Errorf("%s: %w", p.Agent, oneErr))
+			if !errors.Is(oneErr, errChanged) {
+				errs = append(errs, oneErr) // it names the agent
 			}
 		}
 	}
