@@ -130,7 +130,9 @@ func (a *app) serviceStatus(c *cli.Context) error {
 	if c.Bool("json") {
 		return a.writeJSON(s)
 	}
-	a.print("%s", s)
+	if a.print("%s", s); s.Note != "" {
+		a.print("%s", s.Note)
+	}
 	return nil
 }
 

@@ -91,6 +91,7 @@ var checks = []check{
 	{"git", false, checkGit},
 	{"claude", false, checkClaude},
 	{"codex", false, checkCodex},
+	{"accounts", true, checkAccounts},
 	{"paths", true, checkPaths},
 	{"files", true, checkFiles},
 	{"mailboxes", true, checkMailboxes},

@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"netsky/agent"
+	"netsky/agent/breaker"
 	"netsky/agent/home"
 	"netsky/agent/proc"
 	"netsky/bus"
@@ -153,6 +154,20 @@ func TestFixConverges(t *testing.T) {
 				t.Errorf("a second pass did %q, failed at %q", second.Fixed, second.Failed)
 			}
 		})
+	}
+}
+
+// An account that is at its limit is named, with the time.
+func TestAccounts(t *testing.T) {
+	t.Parallel()
+	h, o := patient(t)
+	fault := agent.Fault{Reason: agent.UsageLimit, Account: "anthropic:me", UntilMS: time.Now().Add(time.Hour).UnixMilli(), Text: "limit reached"}
+	if _, _, err := breaker.Of(h, fault.Account).Trip(t.Context(), "agent1", fault); err != nil {
+		t.Fatal(err)
+	}
+	r := doctor.Run(t.Context(), *o)
+	if got := strings.Join(lines(r, "accounts", doctor.Warn), "\n"); !strings.Contains(got, "anthropic:me: usage limit until") || !strings.Contains(got, "tried again at 2") {
+		t.Errorf("%q", got)
 	}
 }
 

@@ -10,10 +10,12 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"time"
 
 	"golang.org/x/sys/unix"
 
 	"netsky/agent"
+	"netsky/agent/breaker"
 	"netsky/agent/program"
 	"netsky/cli/console"
 	"netsky/codex/appserver"
@@ -99,6 +101,31 @@ func checkCodex(ctx context.Context, e *exam) []Finding {
 		version = v.String()
 	}
 	return e.model("codex", e.ready(ctx, "codex"), appserver.ErrMissing, version, file)
+}
+
+// checkAccounts reports the accounts with a vendor that serve nobody now.
+func checkAccounts(_ context.Context, e *exam) []Finding {
+	states, err := breaker.List(e.Home)
+	var list []Finding
+	for _, s := range states {
+		if !s.Tripped() {
+			continue
+		}
+		f := Finding{Level: Warn, Text: fmt.Sprintf("%s: %s; nothing is offered to its agents, and mail waits", s.Account, s.Fault)}
+		if retry := s.Retry(); retry.IsZero() {
+			f.Do = "it is for you to settle: log in, or see to the vendor's account, and agents continue"
+		} else {
+			f.Do = "it is tried again at " + retry.Format(time.DateTime)
+		}
+		list = append(list, f)
+	}
+	if err != nil {
+		list = append(list, failed(Warn, "", err, ""))
+	}
+	if len(list) == 0 {
+		list = append(list, ok("no account is at a limit"))
+	}
+	return list
 }
 
 // ready asks a runtime what would prevent a start here, which includes its login.

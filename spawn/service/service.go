@@ -282,6 +282,7 @@ type Status struct {
 	Outdated  bool   `json:"outdated,omitempty"` // another Install would change the files
 	Enabled   string `json:"enabled"`            // yes, no, unknown
 	Active    string `json:"active"`             // of the watcher: yes, no, unknown
+	Note      string `json:"note,omitempty"`     // when it begins
 	Why       string `json:"why,omitempty"`      // why something is unknown, or not as it should be
 	Files     []File `json:"-"`
 }
@@ -308,7 +309,7 @@ func Inspect(ctx context.Context, o Options) Status {
 	if found == 0 {
 		return s
 	}
-	s.Installed = true
+	s.Installed, s.Note = true, p.note
 	if found < len(p.files) {
 		s.Outdated = true
 	}

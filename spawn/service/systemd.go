@@ -1,6 +1,8 @@
 package service
 
 import (
+	"os"
+	"os/user"
 	"path/filepath"
 	"strings"
 
@@ -35,6 +37,10 @@ func (o Options) systemd() plan {
 		"[Timer]\nOnStartupSec=2min\nOnUnitInactiveSec=1min\nAccuracySec=10s\n\n" +
 		"[Install]\nWantedBy=timers.target\n"
 	ctl := func(args ...string) []string { return append([]string{"systemctl", "--user"}, args...) }
+	note := "it begins when you log in, and what it starts ends when you log out; `loginctl enable-linger` has it begin with the machine, and stay"
+	if lingers() {
+		note = "it begins with the machine, as lingering is enabled for you"
+	}
 	return plan{
 		files: []File{
 			{filepath.Join(dir, name+".service"), service},
@@ -59,8 +65,18 @@ func (o Options) systemd() plan {
 			"enabled": ctl("is-enabled", name+".service"),
 			"active":  ctl("is-active", name+"-tick.timer"),
 		},
-		note: "it begins when you log in; `loginctl enable-linger` makes it begin when the machine starts",
+		note: note,
 	}
+}
+
+// lingers reports whether the user's manager runs without a login.
+func lingers() bool {
+	u, err := user.Current()
+	if err != nil {
+		return false
+	}
+	_, err = os.Stat("/var/lib/systemd/linger/" + u.Username)
+	return err == nil
 }
 
 // unitWord quotes one word for a unit file. A dollar stands for a variable in commands
