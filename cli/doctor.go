@@ -2,14 +2,11 @@ package cli
 
 import (
 	"context"
-	"errors"
 
 	"github.com/urfave/cli/v2"
 
-	"netsky/agent"
 	"netsky/cli/config"
 	"netsky/cli/doctor"
-	"netsky/spawn"
 )
 
 func (a *app) doctorCommand() *cli.Command {
@@ -70,19 +67,6 @@ func (a *app) doctorOptions() doctor.Options {
 		return o
 	}
 	o.Launcher, o.Runtimes, o.Service = l, a.planner(l).Runtimes(), a.serviceOf(o.Home)
-	o.StartDaemon = func(ctx context.Context) error {
-		return l.Alone(ctx, nil, func() error {
-			if err := stillWanted(o.Home); err != nil {
-				return err
-			}
-			_, _, err := a.startDaemon(ctx, o.Home, l.Binary)
-			return err
-		})
-	}
-	o.StartTicker = func(ctx context.Context) error {
-		setup, serr := a.tmuxSetup()
-		_, err := l.Up(ctx, spawn.UpOptions{Ticker: true, By: string(agent.Owner), Setup: setup, Begin: func() error { return stillWanted(o.Home) }})
-		return errors.Join(err, serr)
-	}
+	o.Start = func(ctx context.Context) error { return a.reviver(l).Services(ctx) }
 	return o
 }

@@ -70,9 +70,8 @@ type Options struct {
 	Now       func() time.Time
 	Within    time.Duration // for each check; 0 is 5 s
 
-	// StartDaemon and StartTicker start what should be running, for Fix.
-	StartDaemon func(context.Context) error
-	StartTicker func(context.Context) error
+	// Start starts the daemon and the ticker if they should be running, for Fix.
+	Start func(context.Context) error
 }
 
 // A check is one entry of the table.

@@ -43,8 +43,7 @@ func patient(t *testing.T) (home.Dir, *doctor.Options) {
 		Home: h, Bus: b, Journal: store.NewJournal(h), Binary: mustExecutable(t), Environ: env,
 		Tmux: &tmux.Server{Socket: filepath.Join(t.TempDir(), "s"), Env: env},
 	}
-	o.StartDaemon = func(context.Context) error { return h.SetDesired(agent.DaemonName, false, "owner") }
-	o.StartTicker = func(context.Context) error { return h.SetDesired(agent.DaemonName, false, "owner") }
+	o.Start = func(context.Context) error { return h.SetDesired(agent.DaemonName, false, "owner") }
 	return h, o
 }
 

@@ -109,7 +109,7 @@ func checkDaemon(ctx context.Context, e *exam) []Finding {
 	return []Finding{{
 		Level: Wrong, Text: text, Do: "`netsky doctor --fix` starts it, or `netsky up`",
 		fix: func(ctx context.Context) (string, error) {
-			if err := e.StartDaemon(ctx); err != nil {
+			if err := e.Start(ctx); err != nil {
 				return "", err
 			}
 			return "started the daemon", nil
@@ -178,7 +178,7 @@ func checkTicker(ctx context.Context, e *exam) []Finding {
 	return []Finding{{
 		Level: Wrong, Text: text, Do: "`netsky doctor --fix` starts it, or `netsky up`",
 		fix: func(ctx context.Context) (string, error) {
-			if err := e.StartTicker(ctx); err != nil {
+			if err := e.Start(ctx); err != nil {
 				return "", err
 			}
 			return "started the ticker", nil

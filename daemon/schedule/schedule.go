@@ -1,5 +1,5 @@
-// Package schedule sends the messages that the owner has scheduled: it parses when they
-// are due, and, in the daemon, sends them.
+// Package schedule sends the messages that the owner has scheduled: it keeps the list of
+// schedules for the verbs, parses when they are due, and, in the daemon, sends them.
 //
 // A due time is sent at most once, whatever crashes and however the clock is set: its
 // message's id is made of the schedule and the time, is recorded before it is sent, and is

@@ -54,7 +54,8 @@ func clock(t store.Time, now time.Time) string {
 }
 
 // Line says when it is due and what became of the last run.
-func (v View) Line(now time.Time) string {
+func (v View) Line() string {
+	now := Now()
 	text := Words(v.Schedule)
 	switch {
 	case v.Ended != 0:

@@ -23,8 +23,11 @@ type Run struct {
 	Plan   func(ctx context.Context, id agent.ID) (spawn.Plan, error)
 	Daemon func(ctx context.Context) error // starts the daemon
 	Setup  []string                        // commands for the tmux server
-	Report func(spawn.Progress)
+	Say    func(format string, args ...any)
 }
+
+// ErrPartly is returned if some were started and others not.
+var ErrPartly = errors.New("not everything that is wanted up is up")
 
 // Wanted returns the agents whose desired state is up, agent0 first, and whether the
 // daemon's is.
@@ -56,7 +59,7 @@ func Wanted(h home.Dir) (ids []agent.ID, daemon bool, err error) {
 // Up starts the daemon and the agents that are wanted up and are not. It changes no
 // desired state. One agent that can't be started does not stop the others; the error joins
 // them all.
-func (r Run) Up(ctx context.Context) (started []spawn.Progress, err error) {
+func (r Run) Up(ctx context.Context) error {
 	ids, daemon, err := Wanted(r.Launcher.Home)
 	errs := []error{err}
 	var plans []spawn.Plan
@@ -73,7 +76,8 @@ func (r Run) Up(ctx context.Context) (started []spawn.Progress, err error) {
 		plans = append(plans, p)
 	}
 	if len(plans) == 0 && !daemon {
-		return nil, errors.Join(errs...)
+		r.Say("no agent is wanted up that is not")
+		return errors.Join(errs...)
 	}
 	ends, err := r.up(ctx, plans, daemon)
 	if err != nil && len(ends) == 0 && len(plans) > 0 { // one may have stopped the others
@@ -86,7 +90,26 @@ func (r Run) Up(ctx context.Context) (started []spawn.Progress, err error) {
 			}
 		}
 	}
-	return ends, errors.Join(append(errs, err)...)
+	for _, p := range ends {
+		if p.Err != nil {
+			errs = append(errs, fmt.Errorf("%s: %w", p.Agent, p.Err))
+		}
+	}
+	if err := errors.Join(append(errs, err)...); err != nil && len(ends) > 0 {
+		return fmt.Errorf("%w: %w", ErrPartly, err)
+	} else if err != nil {
+		return err
+	}
+	if len(plans) == 0 {
+		r.Say("no agent is wanted up that is not")
+	}
+	return nil
+}
+
+// Services starts the daemon and the ticker, if they are wanted and missing, and no agent.
+func (r Run) Services(ctx context.Context) error {
+	_, err := r.up(ctx, nil, true)
+	return err
 }
 
 // up starts some of them, unless the owner has just decided otherwise.
@@ -94,17 +117,26 @@ func (r Run) up(ctx context.Context, plans []spawn.Plan, daemon bool) ([]spawn.P
 	h := r.Launcher.Home
 	wants := func(name string) bool { d, err := h.LoadDesired(name); return err == nil && d.Up }
 	return r.Launcher.Up(ctx, spawn.UpOptions{
-		Plans: plans, Ticker: daemon, By: "service", Setup: r.Setup, Report: r.Report,
+		Plans: plans, Ticker: daemon, By: "service", Setup: r.Setup, Report: r.report,
 		Begin: func() error { // no other up or down runs now
 			for _, p := range plans {
 				if !wants(string(p.Agent)) {
 					return fmt.Errorf("%s: %w", p.Agent, errChanged)
 				}
 			}
-			if !wants(agent.DaemonName) {
-				return nil
+			switch {
+			case wants(agent.DaemonName):
+				return r.Daemon(ctx)
+			case daemon:
+				return fmt.Errorf("daemon: %w", errChanged)
 			}
-			return r.Daemon(ctx)
+			return nil
 		},
 	})
+}
+
+func (r Run) report(p spawn.Progress) {
+	if p.Agent != "" {
+		r.Say("%s: %s", p.Agent, p.Step)
+	}
 }

@@ -15,6 +15,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"runtime"
 	"strings"
 	"time"
 
@@ -39,6 +40,19 @@ type Options struct {
 	Binary   string   // a path that outlives an update
 	Environ  []string // of the caller: PATH and NETSKY_TMUX_SOCKET are passed on, XDG_CONFIG_HOME is obeyed
 	User     int      // the user's number
+}
+
+// For returns the options of this process for a home. own is its program's path; a link
+// named netsky on the PATH that leads to it outlives a checkout that is moved or rebuilt.
+func For(h home.Dir, own string, environ []string) Options {
+	o := Options{Home: h, System: runtime.GOOS, UserHome: program.Value(environ, "HOME"), Binary: own, Environ: environ, User: os.Getuid()}
+	link := program.Find(program.Value(environ, "PATH"), "netsky")
+	if to, err := filepath.EvalSymlinks(link); link != "" && err == nil {
+		if real, err := filepath.EvalSymlinks(own); err == nil && to == real {
+			o.Binary = link
+		}
+	}
+	return o
 }
 
 // A File is one file for the service manager.
@@ -110,6 +124,34 @@ type Result struct {
 func Plan(o Options) (Result, error) {
 	p, err := o.plan()
 	return Result{Files: p.files, Commands: words(append(p.before, p.on...)), Note: p.note}, err
+}
+
+// Lines says what was done, or with dry would be.
+func (r Result) Lines(dry bool) (list []string) {
+	if dry {
+		for _, f := range r.Files {
+			list = append(list, f.Path+":\n"+f.Text)
+		}
+		for _, line := range r.Commands {
+			list = append(list, "would run: "+line)
+		}
+	}
+	for _, path := range r.Written {
+		list = append(list, "wrote "+path)
+	}
+	for _, path := range r.Removed {
+		list = append(list, "removed "+path)
+	}
+	switch installed := len(r.Files) > 0 && !dry; {
+	case installed && len(r.Failed) == 0:
+		list = append(list, "enabled: what is up when the machine stops is started again; `netsky service uninstall` removes this")
+	case !installed && !dry && len(r.Removed) == 0:
+		list = append(list, "not installed")
+	}
+	if r.Note != "" {
+		list = append(list, r.Note)
+	}
+	return list
 }
 
 func words(commands [][]string) (list []string) {
@@ -273,91 +315,4 @@ func (o Options) ask(ctx context.Context, c []string) (string, error) {
 	out, err := program.Question{Program: file, Args: c[1:], Env: o.Environ, Dir: "/", Wait: 10 * time.Second}.Ask(ctx)
 	line, _, _ := strings.Cut(strings.TrimSpace(string(out)), "\n")
 	return line, err
-}
-
-// A Status says what is registered.
-type Status struct {
-	Name      string `json:"name"`
-	Installed bool   `json:"installed"`
-	Outdated  bool   `json:"outdated,omitempty"` // another Install would change the files
-	Enabled   string `json:"enabled"`            // yes, no, unknown
-	Active    string `json:"active"`             // of the watcher: yes, no, unknown
-	Note      string `json:"note,omitempty"`     // when it begins
-	Why       string `json:"why,omitempty"`      // why something is unknown, or not as it should be
-	Files     []File `json:"-"`
-}
-
-// Inspect returns what is registered for a home. It changes nothing.
-func Inspect(ctx context.Context, o Options) Status {
-	s := Status{Name: o.name(), Enabled: "no", Active: "no"}
-	p, err := o.plan()
-	if err != nil {
-		s.Why = err.Error()
-		return s
-	}
-	s.Files = p.files
-	found := 0
-	for _, f := range p.files {
-		switch have, err := o.own(f.Path); {
-		case err == nil:
-			found++
-			s.Outdated = s.Outdated || have != f.Text
-		case !errors.Is(err, fs.ErrNotExist):
-			s.Why = err.Error()
-		}
-	}
-	if found == 0 {
-		return s
-	}
-	s.Installed, s.Note = true, p.note
-	if found < len(p.files) {
-		s.Outdated = true
-	}
-	for what, to := range map[string]*string{"enabled": &s.Enabled, "active": &s.Active} {
-		word, err := o.ask(ctx, p.states[what])
-		switch {
-		case err == nil:
-			*to = "yes"
-		case word == "disabled" || word == "inactive" || word == "failed" || word == "not-found" || o.System == "darwin" && !errors.Is(err, fs.ErrNotExist):
-			*to = "no"
-		default:
-			*to, s.Why = "unknown", err.Error()
-		}
-	}
-	return s
-}
-
-// String says it in one line.
-func (s Status) String() string {
-	if !s.Installed {
-		text := "not installed: nothing is started after a reboot; `netsky service install` changes that"
-		if s.Why != "" {
-			text += " (" + s.Why + ")"
-		}
-		return text
-	}
-	text := "installed as " + s.Name
-	switch s.Enabled {
-	case "yes":
-		text += ", enabled"
-	case "no":
-		text += ", not enabled: nothing is started after a reboot"
-	default:
-		text += ", enabled or not is unknown"
-	}
-	switch s.Active {
-	case "yes":
-		text += ", watching the daemon"
-	case "no":
-		text += ", not watching the daemon"
-	default:
-		text += ", watching the daemon or not is unknown"
-	}
-	if s.Outdated {
-		text += "; `netsky service install` renews its files"
-	}
-	if s.Why != "" {
-		text += " (" + s.Why + ")"
-	}
-	return text
 }
