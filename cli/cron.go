@@ -62,7 +62,15 @@ func (a *app) loopCommand() *cli.Command {
 func (a *app) book(c *cli.Context, h home.Dir) schedule.Book {
 	return schedule.Book{
 		Home: h, Records: func() (*store.DB, error) { return a.records(c.Context, h) },
-		Ping: func() error { _, err := daemon.Ping(c.Context, h); return err },
+		Idle: func() string {
+			switch p, err := daemon.Ping(c.Context, h); {
+			case err != nil:
+				return "the daemon, which sends it, is not running: nothing is sent until `netsky up`"
+			case p.Schema < store.Schema():
+				return "the daemon, which sends it, is of an older netsky: nothing is sent until `netsky daemon stop`, then `netsky up`"
+			}
+			return ""
+		},
 	}
 }
 

@@ -19,6 +19,10 @@ var migrations embed.FS
 var ErrNewer = advice.With(errors.New("schema is newer than this netsky supports"),
 	"this netsky is older than the database: run the newer one, or move meta.db away")
 
+// ErrOlder is returned by OpenRead for a database that an older netsky wrote. Open migrates
+// it.
+var ErrOlder = errors.New("has not been migrated yet")
+
 // migrationNames returns the files in the order in which they run; how many have run is
 // the database's user_version.
 func migrationNames() []string {

@@ -98,7 +98,7 @@ func open(ctx context.Context, home home.Dir, busyMS int) (*DB, error) {
 }
 
 // OpenRead opens the home's database for reading. It creates and migrates nothing: the
-// error for a missing one matches fs.ErrNotExist, and one with older tables is refused
+// error for a missing one matches fs.ErrNotExist, and for one with older tables ErrOlder,
 // until Open has migrated it.
 func OpenRead(ctx context.Context, h home.Dir) (*DB, error) {
 	_, ok, err := checkFile(h)
@@ -121,7 +121,7 @@ func OpenRead(ctx context.Context, h home.Dir) (*DB, error) {
 	}
 	missing, err := checkVersion(have, Schema())
 	if err == nil && missing > 0 {
-		err = fmt.Errorf("schema %d is older than this netsky's %d and has not been migrated yet", have, Schema())
+		err = fmt.Errorf("schema %d is older than this netsky's %d and %w", have, Schema(), ErrOlder)
 	}
 	if err != nil {
 		read.Close()

@@ -35,6 +35,8 @@ func checkRecords(ctx context.Context, e *exam) []Finding {
 	switch {
 	case err == nil:
 		return []Finding{ok("meta.db is whole, schema %d", store.Schema())}
+	case errors.Is(err, store.ErrOlder):
+		return []Finding{{Level: Warn, Text: err.Error(), Do: "netsky was updated: the next verb that uses them migrates them; `netsky daemon stop`, then `netsky up`, replaces the older daemon"}}
 	case store.Damaged(err):
 		return []Finding{{Level: Wrong, Text: err.Error(), Do: overview.RepairRecords(e.Home)}}
 	case cut(err) || ctx.Err() != nil:

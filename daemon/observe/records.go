@@ -11,11 +11,19 @@ import (
 	"netsky/store"
 )
 
-// Records opens the database for reading. If it was lost, Records rebuilds it from the
-// agents' files and mailboxes and reports that. The error matches fs.ErrNotExist in a
-// home in which no agent was ever started.
+// Records opens the database for reading. After an update it migrates the tables, as a verb
+// that writes would. If the database was lost, Records rebuilds it from the agents' files
+// and mailboxes and reports that. The error matches fs.ErrNotExist in a home in which no
+// agent was ever started.
 func Records(ctx context.Context, h home.Dir, mail func() (*bus.Bus, error)) (db *store.DB, rebuilt bool, err error) {
 	db, err = store.OpenRead(ctx, h)
+	if errors.Is(err, store.ErrOlder) {
+		if db, err = store.Open(ctx, h); err == nil {
+			if err = db.Close(); err == nil {
+				db, err = store.OpenRead(ctx, h)
+			}
+		}
+	}
 	if !errors.Is(err, fs.ErrNotExist) || !store.Launched(h) {
 		return db, false, err
 	}

@@ -21,7 +21,7 @@ var ErrWish = errors.New("not added")
 type Book struct {
 	Home    home.Dir
 	Records func() (*store.DB, error) // opens them for reading
-	Ping    func() error              // reports whether a daemon runs, which sends them
+	Idle    func() string             // says why no daemon sends them now, or ""
 }
 
 // May returns an error if an agent may not change schedules: only the owner and agent0 may.
@@ -63,13 +63,11 @@ func (b Book) Add(ctx context.Context, w Wish) (a Added, err error) {
 	if d, err := b.Home.LoadDesired(string(s.Target)); err != nil || !d.Up {
 		a.Warnings = append(a.Warnings, fmt.Sprintf("%[1]s is down: nothing is sent until `netsky up %[1]s`", s.Target))
 	}
-	if b.Ping() != nil {
-		a.Warnings = append(a.Warnings, noDaemon)
+	if why := b.Idle(); why != "" {
+		a.Warnings = append(a.Warnings, why)
 	}
 	return a, err
 }
-
-const noDaemon = "the daemon, which sends it, is not running: nothing is sent until `netsky up`"
 
 func (b Book) record(ctx context.Context, ops ...store.Op) error {
 	j := store.NewJournal(b.Home)
@@ -100,8 +98,8 @@ func (b Book) List(ctx context.Context, ended bool) (views []View, warning strin
 	if err != nil {
 		return nil, "", err
 	}
-	if slices.ContainsFunc(list, func(s store.Schedule) bool { return s.Ended == 0 }) && b.Ping() != nil {
-		warning = noDaemon
+	if slices.ContainsFunc(list, func(s store.Schedule) bool { return s.Ended == 0 }) {
+		warning = b.Idle()
 	}
 	return Views(b.Home, list, Now()), warning, nil
 }

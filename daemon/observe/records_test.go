@@ -1,0 +1,50 @@
+package observe_test
+
+import (
+	"database/sql"
+	"errors"
+	"testing"
+
+	"netsky/agent/home"
+	"netsky/bus"
+	"netsky/daemon/observe"
+	"netsky/internal/testworld"
+	"netsky/store"
+)
+
+// After an update, a verb that reads migrates the records that an older netsky wrote, and
+// finds in them what was there.
+func TestRecordsOfAnOlderNetsky(t *testing.T) {
+	t.Parallel()
+	h := testworld.FastHome(t)
+	db, err := store.Open(t.Context(), h)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := errors.Join(db.Apply(t.Context(), store.AddLog{Text: "before"}), db.Close()); err != nil {
+		t.Fatal(err)
+	}
+	raw, err := sql.Open("sqlite3", h.Path(home.DBFile))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := raw.Exec("DROP TABLE schedules; PRAGMA user_version = 1"); err != nil {
+		t.Fatal(err)
+	}
+	if err := raw.Close(); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := store.OpenRead(t.Context(), h); !errors.Is(err, store.ErrOlder) {
+		t.Fatalf("OpenRead: %v, want %v", err, store.ErrOlder)
+	}
+	db, rebuilt, err := observe.Records(t.Context(), h, func() (*bus.Bus, error) { return bus.New(h, bus.Options{}), nil })
+	if err != nil || rebuilt {
+		t.Fatalf("rebuilt %v, %v", rebuilt, err)
+	}
+	defer db.Close()
+	logs, err := db.Logs(t.Context(), store.LogFilter{})
+	list, err2 := db.Schedules(t.Context(), true)
+	if err != nil || err2 != nil || len(logs.Items) != 1 || len(list) != 0 {
+		t.Errorf("%+v, %+v, %v, %v", logs, list, err, err2)
+	}
+}
