@@ -1,9 +1,12 @@
 package cli_test
 
 import (
+	"net/http"
+	"os"
 	"path/filepath"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -70,4 +73,40 @@ func TestClaudeUsageLimit(t *testing.T) {
 		t.Errorf("the model was asked again %v after the reset", late)
 	}
 	mustContain(t, "the pane", w.pane(t, "capture-pane", "-p", "-t", "=agent1:"), "❯")
+}
+
+// After a login has expired, a login anywhere is enough: the message that was held is
+// answered, and nobody has to act in the pane.
+func TestClaudeLoginExpired(t *testing.T) {
+	t.Parallel()
+	w, model := mustClaude(t)
+	config := filepath.Join(w.dir, "cc")
+	login := func(token string) {
+		t.Helper()
+		text := `{"claudeAiOauth":{"accessToken":"` + token + `","expiresAt":4102444800000,"scopes":["user:inference","user:profile"],"subscriptionType":"max"}}`
+		if err := os.WriteFile(filepath.Join(config, ".credentials.json"), []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	login("sk-ant-oat01-old")
+	w.env = append(w.env, "ANTHROPIC_API_KEY=")
+	w.config(t, freely)
+	var well atomic.Bool
+	model.Handle(func(anthropic.Request) *anthropic.Reply {
+		if well.Load() {
+			return nil
+		}
+		return anthropic.Error(http.StatusUnauthorized, "authentication_error", "OAuth token has expired. Please obtain a new token or refresh your existing token.")
+	})
+	w.up1(t)
+	id := w.mustSend(t, "agent1", "loop: say all is well")
+	testworld.WaitOr(t, func() bool {
+		r, err := w.mustHome(t).LoadReport("agent1")
+		return err == nil && r.State == agent.Blocked && r.Fault.Reason == agent.Login && r.Fault.Account != ""
+	}, func() string { return "blocked by the login; " + w.must(t, "netsky", "status", "-v") })
+	well.Store(true)
+	login("sk-ant-oat01-new")
+	if l := w.mustOne(t, id); l.Kind != "reply" || l.Text != "all is well" {
+		t.Errorf("the answer after the login is %+v", l)
+	}
 }

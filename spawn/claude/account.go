@@ -22,14 +22,12 @@ func loginOf(env []string, dir, settings string) *account.Login {
 	}
 }
 
-// Account names the login that a start would use now, as [Session.Account] does for a
-// running one.
+// Account names the login that a start would use now.
 func (r *Runtime) Account(l agent.Launch) (name string, changed time.Time) {
 	return loginOf(program.Clean(l.Env), l.Dir, r.options(l.Agent).Settings).Account()
 }
 
-// Account names the provider and the login that a turn would use now, without a secret,
-// and returns when its credentials were last changed, zero if that is not known.
+// Account names the login that a turn would use now, as [account.Login] does.
 func (s *Session) Account() (name string, changed time.Time) {
 	s.mu.Lock()
 	if s.login == nil {
@@ -39,8 +37,5 @@ func (s *Session) Account() (name string, changed time.Time) {
 	}
 	login := s.login
 	s.mu.Unlock()
-	if login == nil {
-		return "", time.Time{}
-	}
 	return login.Account()
 }

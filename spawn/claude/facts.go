@@ -16,7 +16,6 @@ type facts struct {
 	prompt     string  // how it begins
 	turn       string  // its number
 	ended      int64   // the last end of a turn
-	turns      int     // successful ones
 	tools      []since // running
 	wants      since   // the last question for a permission
 	failed     failure // of the last turn, if it failed of a fault
@@ -80,7 +79,6 @@ func (f *facts) take(e agent.Event) {
 		}
 	case agent.EventStop:
 		f.ended, f.tools, f.wants, f.failed = e.MS, nil, since{}, failure{}
-		f.turns++
 	case agent.EventStopFailed:
 		f.ended, f.tools, f.wants, f.failed = e.MS, nil, since{}, failure{}
 		if e.Fault != nil {

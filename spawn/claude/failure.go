@@ -10,8 +10,11 @@ import (
 	"netsky/spawn/claude/fault"
 )
 
-// recordPatience limits the wait for the entry of a failed turn.
-const recordPatience = time.Second
+const (
+	recordPatience = time.Second     // for the entry of a failed turn
+	declineAgain   = 2 * time.Second // for a dialog to close
+	openedWithin   = 10 * time.Second
+)
 
 // fault judges a StopFailure. Only the conversation's file names a plan's limit and its
 // reset; Claude Code 2.1.329 writes it in the same moment as it runs the hook.
@@ -42,25 +45,22 @@ func lastTry(transcript string) (r fault.Retry, ok bool) {
 	return r, ok
 }
 
-// declineAgain is how long a dialog may take to close.
-const declineAgain = 2 * time.Second
-
 // decline closes the dialog with which Claude Code 2.1.329 offers, after a usage limit, to
 // wait for the reset or to upgrade, and behind which it takes no message. One Escape means
 // neither; the message is offered again when the account serves. It is pressed only if the
 // failed turn has opened the dialog, not a person.
 func (s *Session) decline(ctx context.Context) {
-	s.hands.Lock()
+	if !s.hands.TryLock() { // an interrupt takes its time
+		return
+	}
 	defer s.hands.Unlock()
 	if s.Pane == nil || time.Since(s.declined) < declineAgain {
 		return
 	}
-	f := s.known().failed
+	f := s.known()
 	r, err := FindSession(s.ConfigDir, s.PID)
-	if err != nil || r.Status != statusWaiting || f.fault.Reason != agent.UsageLimit {
-		return
-	}
-	if opened := time.UnixMilli(r.StatusMS).Sub(time.UnixMilli(f.ms)); opened.Abs() > lagging {
+	if err != nil || r.Status != statusWaiting || f.failed.fault.Reason != agent.UsageLimit ||
+		r.StatusMS < f.prompted || r.StatusMS > f.failed.ms+openedWithin.Milliseconds() {
 		return
 	}
 	screen, err := s.Pane.Screen(ctx)

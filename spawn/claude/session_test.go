@@ -168,6 +168,10 @@ func TestSessionState(t *testing.T) {
 		{"a permission without a hook", `,"status":"waiting","waitingFor":"permission prompt"`, nil, dialog,
 			agent.Report{State: agent.Waiting, Evidence: registry + ", " + pane, Detail: "permission: …", Dialog: "permission"}},
 		{"something that nothing tells", `,"status":"waiting","waitingFor":"goal proposal"`, nil, emptyBox, agent.Report{State: agent.Waiting, Evidence: registry, Detail: "goal proposal"}},
+		{"not logged in, before any turn", `,"status":"idle"`, []agent.Event{began}, "Not logged in · run /login\n" + emptyBox[len("● hello\n\n"):],
+			agent.Report{State: agent.Blocked, Evidence: pane, Detail: "login: not logged in", Dialog: "login", Fault: retry(agent.Login, "not logged in")}},
+		{"not logged in, which a turn has shown", `,"status":"idle"`, failed(ago(time.Minute), agent.Login), "Not logged in · run /login\n" + emptyBox[len("● hello\n\n"):],
+			agent.Report{State: agent.Idle, Evidence: registry}},
 		{"not logged in", `,"status":"idle"`, failed(0, agent.Login), emptyBox, agent.Report{State: agent.Idle, Evidence: registry}},
 		{"a limit", `,"status":"idle"`, failed(0, agent.UsageLimit), emptyBox, agent.Report{State: agent.Idle, Evidence: registry}},
 		{"the service is down", `,"status":"idle"`, failed(0, agent.Overloaded), emptyBox, agent.Report{State: agent.Idle, Evidence: registry}},
@@ -209,6 +213,28 @@ func TestSessionState(t *testing.T) {
 				t.Errorf("State = %+v, want %+v", got, c.want)
 			}
 		})
+	}
+}
+
+// A login since the session began lets a message through, although the screen still says
+// that there is none.
+func TestStateLoggedIn(t *testing.T) {
+	t.Parallel()
+	s := mustStill(t)
+	s.screen = "Not logged in · run /login\n" + emptyBox[len("● hello\n\n"):]
+	s.register(`,"status":"idle"`)
+	s.happened(agent.Event{MS: time.Now().Add(-time.Minute).UnixMilli(), Event: agent.EventSessionStart})
+	if err := s.Home.SaveLaunch(agent.Launch{Agent: "agent1", Start: "now", Env: []string{"CLAUDE_CONFIG_DIR=" + s.ConfigDir}}); err != nil {
+		t.Fatal(err)
+	}
+	if got := s.State(t.Context()); got.State != agent.Blocked || got.Fault.Reason != agent.Login {
+		t.Errorf("State = %+v, want blocked by the login", got)
+	}
+	if err := os.WriteFile(filepath.Join(s.ConfigDir, ".credentials.json"), []byte("{}"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if got := s.State(t.Context()).State; got != agent.Idle {
+		t.Errorf("after a login State = %s, want idle", got)
 	}
 }
 

@@ -123,8 +123,7 @@ func mergeSettings(all object, binary, mode string, v Version) ([]byte, error) {
 		"hooks": hooks, "permissions": permissions,
 		// Otherwise Claude Code holds back what netsky sends and asks in the pane.
 		"crossSessionInbound": "accept",
-		// After a usage limit Claude Code would continue by itself, also with a message that
-		// netsky offers again then. Its dialog in place of that is for [Session.decline].
+		// Else it continues by itself after a usage limit, with what netsky offers again then.
 		"autoContinueAtUsageLimit": false,
 	}
 	switch mode { // their owner's consent is on record: it chose the mode

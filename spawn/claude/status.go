@@ -61,7 +61,7 @@ func (s *Session) idle(ctx context.Context, r Registered, f facts, now time.Time
 	case f.failed.full(now):
 		return agent.Report{State: agent.Blocked, Evidence: byHook, Detail: f.failed.fault.String(), Fault: f.failed.fault}
 	}
-	if f.turns == 0 { // it may not be logged in, which no hook has reported yet
+	if f.ended == 0 && !s.loggedInSince(f.began) { // it may not be, which no hook has reported yet
 		if d, ok := Recognise(plain(s.look(ctx, r))); ok && d.Name == loginDialog {
 			return blockedBy(d)
 		}
@@ -71,6 +71,13 @@ func (s *Session) idle(ctx context.Context, r Registered, f facts, now time.Time
 		report.Detail = "a command runs in the background"
 	}
 	return report
+}
+
+// loggedInSince reports whether somebody has logged in since a time. The screen keeps
+// saying the contrary until the next turn, which works.
+func (s *Session) loggedInSince(ms int64) bool {
+	_, changed := s.Account()
+	return !changed.IsZero() && changed.UnixMilli() > ms
 }
 
 // busy judges a session in which a turn runs.

@@ -61,8 +61,12 @@ const maxFile = 64 << 20
 
 // Account returns the login's name, "" if it is not known, and when its credentials were
 // last changed, zero if that is not known: a key does not change, and on macOS a login is
-// in the keychain. It reads only files that have changed since the last call.
+// in the keychain. It reads only files that have changed since the last call. Nothing is
+// known of the nil Login.
 func (l *Login) Account() (name string, changed time.Time) {
+	if l == nil {
+		return "", time.Time{}
+	}
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	env, helper := slices.Clone(l.Env), ""
@@ -74,13 +78,13 @@ func (l *Login) Account() (name string, changed time.Time) {
 		helper = cmp.Or(w.APIKeyHelper, helper)
 	}
 	name, filed := l.name(env, helper)
-	if name == "" {
-		return "", time.Time{}
-	}
-	if filed {
+	if filed || name == "" {
 		if info, err := os.Stat(l.Credentials); err == nil {
 			changed = info.ModTime()
 		}
+	}
+	if name == "" {
+		return "", changed
 	}
 	if host := Gateway(program.Value(env, "ANTHROPIC_BASE_URL")); host != "" {
 		name += " at " + host

@@ -23,7 +23,7 @@ func TestAccount(t *testing.T) {
 		flag, project string // settings
 		dated         bool
 	}{
-		{name: "nothing"},
+		{name: "nothing", dated: true},
 		{name: "a login", global: oauth, want: "claude ann@example.org", dated: true},
 		{name: "an elder key", global: `{"primaryApiKey":"k"}`, want: "claude api key 8254c329", dated: true},
 		{name: "a key", env: []string{"ANTHROPIC_API_KEY=" + secret}, want: "claude api key *"},
