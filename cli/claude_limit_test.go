@@ -34,7 +34,7 @@ func TestClaudeUsageLimit(t *testing.T) {
 		now := time.Now()
 		asked = append(asked, now)
 		if reset.IsZero() {
-			reset = now.Add(10 * time.Second).Truncate(time.Second)
+			reset = now.Add(15 * time.Second).Truncate(time.Second)
 		}
 		if now.Before(reset) {
 			return anthropic.Limit(reset)

@@ -11,20 +11,20 @@ import (
 )
 
 const (
-	recordPatience = time.Second     // for the entry of a failed turn
+	recordPatience = 5 * time.Second // for the entry of a failed turn
 	declineAgain   = 2 * time.Second // for a dialog to close
 	openedWithin   = 10 * time.Second
 )
 
 // fault judges a StopFailure. Only the conversation's file names a plan's limit and its
-// reset; Claude Code 2.1.329 writes it in the same moment as it runs the hook.
-func (h Hook) fault(recorded bool) *agent.Fault {
+// reset; Claude Code 2.1.329 writes it, or even begins it, in the moment it runs the hook.
+func (h Hook) fault() *agent.Fault {
 	var end agent.Event
 	look := func() bool {
 		end, _ = TurnEnd(h.Transcript, "", h.Turn)
 		return end.Fault != nil
 	}
-	if recorded && h.Turn != "" && (look() || h.Error == "rate_limit" && until(context.Background(), recordPatience, look)) {
+	if h.Transcript != "" && h.Turn != "" && (look() || h.Error == "rate_limit" && until(context.Background(), recordPatience, look)) {
 		return end.Fault
 	}
 	return fault.Of(fault.Evidence{Kind: h.Error, Text: h.LastText, Details: h.Details, At: time.Now()})

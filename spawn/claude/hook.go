@@ -224,7 +224,7 @@ func (h Hook) end(e *agent.Event) {
 	e.Event, e.ID, e.Text = agent.EventStop, line(h.Turn, maxName), h.LastText
 	if h.Event == "StopFailure" {
 		e.Event, e.Error, e.Text = agent.EventStopFailed, cmp.Or(line(h.Error, maxName), "unknown"), cmp.Or(h.LastText, h.Details)
-		e.Fault = h.fault(err == nil)
+		e.Fault = h.fault()
 		if e.Fault != nil && e.Fault.Reason == agent.ContextFull {
 			if e.Usage == nil {
 				e.Usage = &agent.Usage{}

@@ -14,8 +14,9 @@ var resetWords = sync.OnceValue(func() *regexp.Regexp {
 	return regexp.MustCompile(`(?i)\bresets?(?: at| on)? (?:([A-Z][a-z]{2}) (\d{1,2})(?:,? (?:at )?)?)?(?:(\d{1,2})(?::(\d\d))? ?([ap]m))?(?: ?\(([A-Za-z0-9_+/-]{1,40})\))?`)
 })
 
-// resetTime finds in a text when a limit ends. A time of day is the next one after now;
-// without a zone it is this machine's.
+// resetTime finds in a text when a limit ends. A time of day is the end of that minute, as
+// Claude Code leaves out the seconds: the next one after now, in this machine's zone
+// unless the text has one.
 func resetTime(text string, now time.Time) (time.Time, bool) {
 	m := resetWords().FindStringSubmatch(text[:min(len(text), maxText)])
 	if m == nil || m[1] == "" && m[5] == "" {
@@ -38,6 +39,9 @@ func resetTime(text string, now time.Time) (time.Time, bool) {
 		day, _ = strconv.Atoi(m[2])
 	}
 	hour, minute := clock(m[3], m[4], m[5])
+	if m[5] != "" {
+		minute++
+	}
 	at := time.Date(year, month, day, hour, minute, 0, 0, zone)
 	switch {
 	case m[1] == "" && !at.After(now):
