@@ -2,11 +2,15 @@ package codex_test
 
 import (
 	"fmt"
+	"io"
+	"net"
 	"net/http"
 	"os"
 	"strings"
 	"testing"
 	"time"
+
+	"golang.org/x/sys/unix"
 
 	"netsky/agent"
 	"netsky/bus/courier"
@@ -232,19 +236,98 @@ func TestFaultPasses(t *testing.T) {
 	}
 }
 
-// Without a network Codex waits for one, and says so.
+// A door is an address on the loopback that refuses connections, until it leads to the
+// world's model.
+type door struct {
+	*world
+	fd   int
+	addr string
+}
+
+func (w *world) mustDoor() *door {
+	w.Helper()
+	fd, err := unix.Socket(unix.AF_INET, unix.SOCK_STREAM, 0)
+	if err == nil {
+		unix.CloseOnExec(fd)
+		err = unix.Bind(fd, &unix.SockaddrInet4{Addr: [4]byte{127, 0, 0, 1}})
+	}
+	if err != nil {
+		w.Fatal(err)
+	}
+	at, err := unix.Getsockname(fd)
+	if err != nil {
+		w.Fatal(err)
+	}
+	return &door{world: w, fd: fd, addr: fmt.Sprintf("127.0.0.1:%d", at.(*unix.SockaddrInet4).Port)}
+}
+
+// open lets connections through, or with closing set closes each at once.
+func (d *door) open(closing bool) {
+	d.Helper()
+	if err := unix.Listen(d.fd, 16); err != nil {
+		d.Fatal(err)
+	}
+	f := os.NewFile(uintptr(d.fd), d.addr)
+	l, err := net.FileListener(f)
+	f.Close()
+	if err != nil {
+		d.Fatal(err)
+	}
+	d.Cleanup(func() { l.Close() })
+	model := strings.TrimSuffix(strings.TrimPrefix(d.model.URL(), "http://"), "/v1")
+	go func() {
+		for { // until the listener is closed
+			c, err := l.Accept()
+			if err != nil {
+				return
+			}
+			if closing {
+				c.Close()
+				continue
+			}
+			m, err := net.Dial("tcp", model)
+			if err != nil {
+				c.Close()
+				continue
+			}
+			go func() { io.Copy(m, c); m.Close() }()
+			go func() { io.Copy(c, m); c.Close() }()
+		}
+	}()
+}
+
+// Without a network Codex waits for one, and says so; then it goes on.
 func TestFaultOffline(t *testing.T) {
 	t.Parallel()
 	w := mustWorld(t)
-	w.configure("unbounded_connection_retries = false", "unbounded_connection_retries = true")
+	d := w.mustDoor()
+	w.configure("unbounded_connection_retries = false", "unbounded_connection_retries = true", w.model.URL(), "http://"+d.addr+"/v1")
 	r := w.mustRig()
 	r.takes()
-	w.model.Close()
 	r.offer("m-1", "the task")
 	r.until("the report", func() bool {
 		s := r.State(w.ctx)
 		return s.State == agent.Busy && s.Fault.Reason == agent.Network && s.Fault.Account == w.account() && s.Detail == "retrying: vendor not reachable"
 	})
+	d.open(false)
+	if e := r.see(0, agent.EventStop, agent.EventStopFailed); e.Event.Event != agent.EventStop || !strings.Contains(e.Text, "the task") {
+		t.Errorf("end = %+v", e)
+	}
+}
+
+// A connection that is closed without an answer is no answer either.
+func TestFaultClosed(t *testing.T) {
+	t.Parallel()
+	w := mustWorld(t)
+	d := w.mustDoor()
+	w.configure(w.model.URL(), "http://"+d.addr+"/v1")
+	d.open(true)
+	r := w.mustRig()
+	r.takes()
+	r.offer("m-1", "the task")
+	if e := r.see(0, agent.EventStop, agent.EventStopFailed); e.Fault == nil || e.Fault.Reason != agent.Network {
+		t.Errorf("end = %+v, fault %+v, want %s", e, e.Fault, agent.Network)
+	}
 }
 
 // A full context keeps mail waiting until a while has passed; then one message may try.

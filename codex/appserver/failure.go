@@ -160,6 +160,7 @@ func ownWords(text string) agent.Reason {
 		{"Connection failed: ", agent.Network},
 		{"stream disconnected before completion: stream closed before response.completed", agent.Network},
 		{"stream disconnected before completion: idle timeout waiting for ", agent.Network},
+		{"stream disconnected before completion: error sending request", agent.Network},
 		{"stream disconnected before completion: Transport error: ", agent.Network},
 	} {
 		if strings.HasPrefix(text, own.begins) {
