@@ -24,6 +24,7 @@ import (
 	"netsky/internal/advice"
 	"netsky/spawn"
 	"netsky/spawn/keeper"
+	"netsky/spawn/watchdog"
 )
 
 func (a *app) daemonCommand() *cli.Command {
@@ -86,7 +87,7 @@ func (a *app) daemonRun(c *cli.Context) error {
 	err = daemon.Run(c.Context, daemon.Options{
 		Home: h, Bus: l.Bus, Launcher: l, Runtimes: a.planner(l).Runtimes(), Plan: a.planAgain,
 		Listen: a.config.Dashboard.Listen, TLS: a.dashboardTLS, Wide: a.config.Dashboard.Wide, Version: Version, Log: log,
-		Wanted: c.Bool("wanted"),
+		Wanted: c.Bool("wanted"), Setup: a.setupAgain,
 	})
 	if errors.Is(err, home.ErrLocked) {
 		return fmt.Errorf("%w: %w", errDaemonRuns, err)
@@ -112,6 +113,13 @@ func (a *app) planAgain(ctx context.Context, id agent.ID) (spawn.Plan, error) {
 	}
 	plans[0].Environ = before.Env
 	return plans[0], nil
+}
+
+// setupAgain returns the configuration of a tmux server as of now. A mistake in it keeps
+// no agent down.
+func (a *app) setupAgain() []string {
+	lines, _ := newApp(a.in, io.Discard, io.Discard, a.environ).tmuxSetup()
+	return lines
 }
 
 func (a *app) daemonStatus(c *cli.Context) error {
@@ -198,14 +206,23 @@ func (a *app) runCommand() *cli.Command {
 	}
 }
 
-// watchdogCommand is what the ticker's session runs: it only restarts the daemon.
 func (a *app) watchdogCommand() *cli.Command {
 	return &cli.Command{
-		Name: "watchdog", Usage: "keep the daemon running", Hidden: true,
-		Description: "For netsky itself, which runs it in the session netsky-ticker.",
+		Name: "watchdog", Usage: "show what the watchdog saw and did",
+		Description: "The watchdog is the part of the daemon that starts agents again when they have died, and tells you of those that hang.",
 		Subcommands: []*cli.Command{
-			{Name: "tick", Usage: "start the daemon if it should be running and does not answer", Action: a.tick},
-			{Name: "ticker", Usage: "tick every minute", Action: a.ticker},
+			{
+				Name: "events", Args: true, Usage: "print deaths, restarts, crash loops, hangs and dialogs, oldest first",
+				Flags: []cli.Flag{
+					&cli.IntFlag{Name: "n", Value: 40, Usage: "print the last `N`, at most 1000"},
+					&cli.BoolFlag{Name: "follow", Aliases: []string{"f"}, Usage: "keep printing new ones, until Ctrl-C"},
+					&cli.BoolFlag{Name: "json", Usage: "print one JSON object; with --follow one per line"},
+				},
+				Action: func(c *cli.Context) error { return a.logOf(c, "watchdog events", "events", watchdog.Part) },
+			},
+			// The session netsky-ticker runs these.
+			{Name: "tick", Usage: "start the daemon if it should be running and does not answer", Hidden: true, Action: a.tick},
+			{Name: "ticker", Usage: "tick every minute", Hidden: true, Action: a.ticker},
 		},
 		Action: a.needsSub,
 	}

@@ -132,11 +132,11 @@ func (a *app) verifyDown(ctx context.Context, l *spawn.Launcher, rep *report.Dow
 	if err != nil {
 		err = fmt.Errorf("verify: %w", err)
 	}
-	left = spawn.RemnantsOf(left, ids, all)
+	left = report.RemnantsOf(left, ids, all)
 	for _, r := range left {
 		rep.Say("still there: " + r.What)
 	}
-	unproved := spawn.RemnantsOf(l.Unproved(), ids, all)
+	unproved := report.RemnantsOf(l.Unproved(), ids, all)
 	for _, r := range unproved {
 		rep.Say("not proved: " + r.What)
 	}
@@ -164,7 +164,7 @@ func (a *app) verifyDown(ctx context.Context, l *spawn.Launcher, rep *report.Dow
 // unprovedHint returns what can be done about starts whose end is not proved.
 func unprovedHint(list []spawn.Remnant) string {
 	command := "netsky forget --unproved"
-	for _, id := range spawn.AgentsOf(list) {
+	for _, id := range report.AgentsOf(list) {
 		command += " " + string(id)
 	}
 	return "`" + command + "` lists the processes that could be left of it and lets you confirm that none is; it is also proved once no such process is left, or the machine has been restarted"

@@ -33,13 +33,17 @@ func (a *app) logCommand() *cli.Command {
 	}
 }
 
-func (a *app) log(c *cli.Context) error {
+func (a *app) log(c *cli.Context) error { return a.logOf(c, "log", "logs", "") }
+
+// logOf prints the entries of a part of netsky, "" for all, as a verb does; field is the
+// list's name in its JSON.
+func (a *app) logOf(c *cli.Context, verb, field, part string) error {
 	if c.NArg() > 0 {
-		return usagef("log: takes no arguments; `netsky show %[1]s` prints the history of %[1]s", c.Args().First())
+		return usagef("%s: takes no arguments; `netsky show %[2]s` prints the history of %[2]s", verb, c.Args().First())
 	}
-	f := store.LogFilter{Page: store.Page{Limit: c.Int("n"), Cursor: c.String("cursor")}}
+	f := store.LogFilter{Part: part, Page: store.Page{Limit: c.Int("n"), Cursor: c.String("cursor")}}
 	if f.Limit < 1 || f.Limit > 1000 {
-		return usagef("log: -n %d: must be 1 to 1000", f.Limit)
+		return usagef("%s: -n %d: must be 1 to 1000", verb, f.Limit)
 	}
 	if who := c.String("actor"); who != "" {
 		id, err := agent.ParseArg(who)
@@ -71,7 +75,7 @@ func (a *app) log(c *cli.Context) error {
 	}
 	slices.Reverse(list.Items)
 	if c.Bool("json") && !c.Bool("follow") {
-		return a.writeJSON(map[string]any{"logs": append([]store.Log{}, list.Items...), "cursor": list.Cursor})
+		return a.writeJSON(map[string]any{field: append([]store.Log{}, list.Items...), "cursor": list.Cursor})
 	}
 	last, err := a.printLogs(list.Items, 0, c.Bool("json"))
 	if err != nil || !c.Bool("follow") {

@@ -133,7 +133,7 @@ func (a *app) showAgent(ctx context.Context, l *spawn.Launcher, st spawn.Status)
 			a.print("  conversation %s", talk)
 		}
 	}
-	if v.State != agent.Dead {
+	if !st.Died() {
 		return
 	}
 	lines, err := l.LastLines(ctx, st, 20)

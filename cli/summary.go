@@ -53,6 +53,7 @@ func (a *app) summary(c *cli.Context) error {
 		return err
 	}
 	waiting, poisoned := 0, 0
+	restart := ""                 // of the first of the dead
 	var up, dead, owed []agent.ID // agent0 first; owed are down, with mail waiting for them
 	for _, s := range v.Agents {
 		switch s.State {
@@ -61,7 +62,9 @@ func (a *app) summary(c *cli.Context) error {
 				owed = append(owed, s.Agent)
 			}
 		case agent.Dead, agent.Hung, agent.CrashLooping:
-			dead = append(dead, s.Agent)
+			if dead = append(dead, s.Agent); len(dead) == 1 {
+				restart = s.Restart
+			}
 		default:
 			up = append(up, s.Agent)
 		}
@@ -77,6 +80,8 @@ func (a *app) summary(c *cli.Context) error {
 	switch {
 	case len(dead) > 1 && len(up) == 0:
 		next = "netsky status shows how they ended; netsky up starts them again"
+	case restart != "":
+		next = fmt.Sprintf("%s has died, %s; netsky show %[1]s shows how, netsky agent %[3]s starts it now", dead[0], restart, dead[0].N())
 	case len(dead) > 0:
 		next = fmt.Sprintf("netsky show %s shows how it ended; netsky agent %s starts it again", dead[0], dead[0].N())
 	case len(up) == 0:

@@ -16,6 +16,7 @@ import (
 	"netsky/cli/report"
 	"netsky/daemon"
 	"netsky/spawn"
+	"netsky/spawn/backoff"
 	"netsky/store"
 )
 
@@ -250,6 +251,9 @@ func (u *upRun) start() ([]spawn.Progress, error) {
 	begin := func() error { // while no `down --all` can end it
 		if err := l.Home.SetDesired(agent.DaemonName, true, string(u.self)); err != nil {
 			return err
+		}
+		for _, line := range backoff.Clear(l.Home, u.ids...) {
+			a.warn("%s", line)
 		}
 		var started bool
 		u.pong, started, u.derr = a.startDaemon(ctx, l.Home, l.Binary)

@@ -118,6 +118,8 @@ type ward struct {
 	r     served
 	stop  func()
 	plans atomic.Int64
+	hangs agent.ID // its plan takes for ever
+	fails agent.ID // and this one has none
 }
 
 func newWard(t *testing.T) *ward {
@@ -141,8 +143,11 @@ func (w *ward) begin() {
 		Home: w.home, Bus: w.bus, Launcher: w.l, Version: "test",
 		Log:      slog.New(slog.NewJSONHandler(io.Writer(file), nil)),
 		Runtimes: map[string]spawn.Runtime{"served": w.r},
-		Plan: func(_ context.Context, id agent.ID) (spawn.Plan, error) {
+		Plan: func(ctx context.Context, id agent.ID) (spawn.Plan, error) {
 			w.plans.Add(1)
+			if err := w.planned(ctx, id); err != nil {
+				return spawn.Plan{}, err
+			}
 			return spawn.Plan{
 				Agent: id, Runtime: w.r, Dir: w.home.Root(), Resume: "conversation-7",
 				Prompt: prompts.Input{Home: w.home, Runtime: "served"},

@@ -34,7 +34,7 @@ type ending struct {
 // endingOf returns how an agent ended, if it has. If the records are unavailable, only
 // the command is shown.
 func endingOf(a live.Agent, last *store.Session) *ending {
-	if a.State != agent.Dead && a.State != agent.Down {
+	if a.State != agent.Dead && a.State != agent.CrashLooping && a.State != agent.Down {
 		return nil
 	}
 	return &ending{Session: last, Start: startAgain(a.ID)}

@@ -251,7 +251,7 @@ func (p *pages) sessionPage(ctx context.Context, sh *shell, q *query) (string, e
 		return "", err
 	}
 	if a, ok := sh.agent(b.Session.Actor); ok && a.Start == b.Session.Start && b.Session.Ended == 0 {
-		b.Agent, b.Live, b.Running = a, true, a.State != agent.Dead && a.State != agent.Down
+		b.Agent, b.Live, b.Running = a, true, a.State != agent.Dead && a.State != agent.CrashLooping && a.State != agent.Down
 	}
 	t, err := db.Timeline(ctx, b.Session.Start)
 	b.Story = storyOf(t, "")

@@ -22,12 +22,15 @@ var ErrUntried = errors.New("not tried, because other agents failed to start")
 // wantedFirst returns the agents whose desired state is saved before the first batch: all
 // but those of later batches, so that an interrupted up leaves no agent wanted that it
 // never began to start.
-func (l *Launcher) wantedFirst(plans []Plan, todo []int) (ids []agent.ID) {
+func (l *Launcher) wantedFirst(o UpOptions, todo []int) (ids []agent.ID) {
+	if o.Wanted {
+		return nil
+	}
 	later := make(map[int]bool)
 	for _, i := range todo[min(len(todo), l.atOnce()):] {
 		later[i] = true
 	}
-	for i, p := range plans {
+	for i, p := range o.Plans {
 		if !later[i] {
 			ids = append(ids, p.Agent)
 		}
@@ -98,7 +101,7 @@ func (l *Launcher) batch(ctx context.Context, o UpOptions, states Statuses, batc
 		ids[n] = o.Plans[i].Agent
 		before[n] = states.Find(ids[n])
 	}
-	if !first {
+	if !first && !o.Wanted {
 		if err := l.Home.SetAllDesired(ids, true, o.By); err != nil {
 			return nil, err
 		}

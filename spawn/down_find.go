@@ -58,7 +58,7 @@ func (d *down) find(ctx context.Context) error {
 		if !pick(st.Agent) {
 			continue
 		}
-		if st.State == agent.Dead {
+		if st.Died() {
 			if d.locked && st.Lost {
 				_, err := d.l.noteLost(st.Agent, st.Start)
 				d.warn(st.Agent, err)
@@ -80,7 +80,7 @@ func (d *down) find(ctx context.Context) error {
 			lost = append(lost, t)
 		}
 	}
-	d.l.recordDeaths(ctx, dead, false) // before this down is taken for their cause
+	d.l.recordDeaths(ctx, dead, states.together()) // before this down is taken for their cause
 	if err := d.addLost(lost); err != nil {
 		return err
 	}

@@ -13,6 +13,7 @@ import (
 	"netsky/agent"
 	"netsky/agent/home"
 	"netsky/internal/advice"
+	"netsky/spawn/backoff"
 	"netsky/tmux"
 )
 
@@ -42,6 +43,10 @@ type Status struct {
 	// arrived for it since.
 	Forgotten bool
 
+	// Restart says when an agent that has died is started again, or why it is not; "" if
+	// nothing has decided that yet.
+	Restart string
+
 	// Lost reports that its keeper was killed and could not record the end.
 	Lost bool
 
@@ -54,9 +59,12 @@ type Status struct {
 	told   bool   // the keeper has reported how it ended, in its pane too
 }
 
-// Alive reports whether the agent's program may still run: every state but dead and down.
-// An unknown one counts as alive, as nothing proves its death.
-func (s Status) Alive() bool { return s.State != agent.Dead && s.State != agent.Down }
+// Alive reports whether the agent's program may still run: every state but dead,
+// crash-looping and down. An unknown one counts as alive, as nothing proves its death.
+func (s Status) Alive() bool { return !s.Died() && s.State != agent.Down }
+
+// Died reports whether the agent has ended though it is wanted up.
+func (s Status) Died() bool { return s.State == agent.Dead || s.State == agent.CrashLooping }
 
 // Pane returns the id of the agent's tmux pane, or "".
 func (s Status) Pane() string {
@@ -158,6 +166,7 @@ func (l *Launcher) inspectBy(v view, tmuxErr error, filesOf func(agent.ID) files
 			s = &o
 		}
 		list[i] = l.judge(of[i], s, tmuxErr)
+		l.judgeRestart(&list[i])
 		list[i].Forgotten = forgotten(of[i], list[i])
 	})
 	return list, err
@@ -175,6 +184,17 @@ func forgotten(f files, st Status) bool {
 	}
 	d, err := f.desired()
 	return err == nil && !d.Up && d.Forgotten != nil && st.Waiting() <= *d.Forgotten
+}
+
+// judgeRestart adds what the watchdog has decided about a dead agent.
+func (l *Launcher) judgeRestart(st *Status) {
+	if st.State != agent.Dead {
+		return
+	}
+	loops := false
+	if st.Restart, loops = backoff.Shown(l.Home, st.Agent, st.Start); loops {
+		st.State = agent.CrashLooping
+	}
 }
 
 // startGrace is how long after a start the keeper's record may be missing before that is

@@ -55,7 +55,7 @@ func (l *Launcher) Death(ctx context.Context, st Status) (store.EndSession, stor
 func (l *Launcher) recordDeaths(ctx context.Context, list Statuses, together bool) {
 	var ops []store.Op
 	for _, st := range list {
-		if st.State == agent.Dead && st.Start != "" {
+		if st.Died() && st.Start != "" {
 			end, log := l.Death(ctx, st)
 			if ops = append(ops, end); !together {
 				ops = append(ops, log)
@@ -69,6 +69,6 @@ func (l *Launcher) recordDeaths(ctx context.Context, list Statuses, together boo
 
 // together reports whether several agents are dead and no agent has a session.
 func (list Statuses) together() bool {
-	list = slices.DeleteFunc(slices.Clone(list), func(s Status) bool { return s.pane == nil && s.State != agent.Dead })
+	list = slices.DeleteFunc(slices.Clone(list), func(s Status) bool { return s.pane == nil && !s.Died() })
 	return len(list) > 1 && !slices.ContainsFunc(list, func(s Status) bool { return s.pane != nil })
 }

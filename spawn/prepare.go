@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"slices"
 
 	"netsky/agent"
@@ -21,6 +22,14 @@ type Preparation struct {
 type found struct {
 	prompt string
 	errs   []error
+}
+
+// Add adopts what another preparation has found.
+func (p *Preparation) Add(other *Preparation) {
+	if p.found == nil {
+		p.found = make(map[agent.ID]found)
+	}
+	maps.Copy(p.found, other.found)
 }
 
 // Prepare finds what prevents an up, as Up does, and changes nothing. Agents that the

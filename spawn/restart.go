@@ -1,6 +1,7 @@
 package spawn
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -52,10 +53,10 @@ func (l *Launcher) Restart(ctx context.Context, p Plan, by string, report func(P
 	if err := l.clear(ctx, Statuses{st}, false); err != nil {
 		return Progress{}, fmt.Errorf("%s: %w", p.Agent, err)
 	}
-	const why = "restarted: its receiver had gone"
+	why := "restarted: " + cmp.Or(p.Why, "its receiver had gone")
 	l.record(ctx,
 		store.EndSession{Start: st.Start, Actor: p.Agent, State: agent.Down, Reason: why},
-		store.AddLog{Level: store.LevelWarn, Part: "spawn", Actor: p.Agent, About: st.Start, Text: why + " (by " + by + ")"},
+		store.AddLog{Level: store.LevelWarn, Part: "watchdog", Actor: p.Agent, About: st.Start, Text: why + " (by " + by + ")"},
 	)
 	next, err := l.prepare(ctx, p, prep.found[p.Agent].prompt)
 	next.plan, next.launch.Agent, next.err = p, p.Agent, err

@@ -36,6 +36,7 @@ type Plan struct {
 	// restart passes on the previous environment.
 	Environ []string
 	Start   string // for Restart: the start to end
+	Why     string // for Restart, for the record; "": its receiver has gone
 }
 
 // UpOptions says what Up does besides starting agents.
@@ -44,10 +45,12 @@ type UpOptions struct {
 	// Prepared, if not nil, is what [Launcher.Prepare] found about the plans, and is not
 	// checked again; Up checks the rest itself.
 	Prepared *Preparation
-	Ticker   bool           // start the ticker's session too
-	By       string         // who asked, for the record
-	Report   func(Progress) // each step as it happens; may be nil
-	Setup    []string       // commands for the tmux server, before the sessions
+	Ticker   bool // start the ticker's session too
+	// Wanted leaves desired states as they are, and starts only agents that are wanted up.
+	Wanted bool
+	By     string         // who asked, for the record
+	Report func(Progress) // each step as it happens; may be nil
+	Setup  []string       // commands for the tmux server, before the sessions
 	// Begin, if not nil, is called once all checks have passed and before anything is
 	// started; no down and no other up runs until Up returns. If it returns an error,
 	// nothing is started.
@@ -114,7 +117,7 @@ func (l *Launcher) Up(ctx context.Context, o UpOptions) ([]Progress, error) {
 	if err != nil {
 		return nil, err
 	}
-	if changed, err := l.withdraw(ctx, states, o.Plans); err != nil {
+	if changed, err := l.withdraw(ctx, states, o); err != nil {
 		return nil, err
 	} else if changed {
 		if v, err = l.view(ctx); err != nil {
@@ -139,6 +142,10 @@ func (l *Launcher) Up(ctx context.Context, o UpOptions) ([]Progress, error) {
 	}
 	todo = slices.DeleteFunc(todo, func(i int) bool {
 		id := o.Plans[i].Agent
+		if o.Wanted && !states.Find(id).Wanted {
+			result[i] = Progress{Agent: id, Step: StepFailed, Err: ErrUnwanted}
+			return true
+		}
 		s, ok := v.agents[id]
 		if !ok {
 			return false
@@ -162,12 +169,15 @@ func (l *Launcher) Up(ctx context.Context, o UpOptions) ([]Progress, error) {
 	if err := l.writeConf(); err != nil {
 		return nil, err
 	}
-	if err := l.Home.SetAllDesired(l.wantedFirst(o.Plans, todo), true, o.By); err != nil {
+	if err := l.Home.SetAllDesired(l.wantedFirst(o, todo), true, o.By); err != nil {
 		return nil, err
 	}
 	for i, p := range result {
 		switch p.Step {
 		case StepAlready:
+			if o.Wanted {
+				break
+			}
 			// A down that died may have left its request; the later up overrides it.
 			if _, err := l.Bus.Retract(ctx, o.Plans[i].Agent, isShutdown); err != nil {
 				return nil, fmt.Errorf("%s: %w", p.Agent, err)

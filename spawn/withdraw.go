@@ -18,10 +18,10 @@ const withdrawWithin = 5 * time.Second
 // agents that are wanted up now, if their receivers have not obeyed yet. An agent whose
 // receiver obeyed in that moment ends; withdraw waits for it, so that the up starts it
 // again. It reports whether anything was cancelled.
-func (l *Launcher) withdraw(ctx context.Context, states Statuses, plans []Plan) (changed bool, err error) {
-	for _, p := range plans {
+func (l *Launcher) withdraw(ctx context.Context, states Statuses, o UpOptions) (changed bool, err error) {
+	for _, p := range o.Plans {
 		st, known := states.find(p.Agent)
-		if !known || !st.Alive() || st.Claimed == 0 && st.Inbox == 0 {
+		if o.Wanted || !known || !st.Alive() || st.Claimed == 0 && st.Inbox == 0 {
 			continue
 		}
 		if _, err := l.Bus.Retract(ctx, p.Agent, func(e envelope.Envelope) bool { return isShutdown(e) && e.Start == st.Start }); err != nil {

@@ -132,7 +132,7 @@ func StartedLog(la agent.Launch) AddLog {
 // DiedLog returns the log of a death; it is the same each time.
 func DiedLog(id agent.ID, start, how string, at Time) AddLog {
 	return AddLog{
-		Key: "died-" + start, Level: LevelWarn, Part: "spawn", Actor: id, About: start, Time: at,
+		Key: "died-" + start, Level: LevelWarn, Part: "watchdog", Actor: id, About: start, Time: at,
 		Text: "died: " + how,
 	}
 }

@@ -41,6 +41,8 @@ type Lock struct {
 const (
 	DaemonLock   = agent.DaemonName // is the daemon
 	UpLock       = "up"             // starts or ends agents
+	WatchdogLock = "watchdog"       // restarts agents that have died
+	TickLock     = "tick"           // checks the daemon
 	RouterLock   = "router"         // delivers mail from outboxes
 	TmuxLock     = "tmux"           // makes or ends sessions, or attaches a control client
 	BreakersLock = "breakers"       // changes a breaker

@@ -79,7 +79,8 @@ type Agent struct {
 	Claimed  int          `json:"claimed"`
 	Outbox   int          `json:"outbox"`
 	Poison   int          `json:"poison"`
-	Strays   int          `json:"strays"` // files in its inbox that nobody reads
+	Strays   int          `json:"strays"`            // files in its inbox that nobody reads
+	Restart  string       `json:"restart,omitempty"` // of one that has died: when it is started again, or why not
 
 	stray []string // the first of them
 }
@@ -187,7 +188,7 @@ func readable(ctx context.Context, h home.Dir) error {
 // Of returns an agent's line.
 func Of(s spawn.Status) Agent {
 	v := Agent{
-		Agent: s.Agent, State: s.State, Evidence: s.Evidence, Detail: s.Detail, Runtime: s.Runtime, Model: s.Model,
+		Agent: s.Agent, State: s.State, Evidence: s.Evidence, Detail: s.Detail, Restart: s.Restart, Runtime: s.Runtime, Model: s.Model,
 		Dir: s.Dir, Start: s.Start, PID: s.PID, Pane: s.Pane(), Version: s.Build, Wanted: s.Wanted,
 		Inbox: s.Inbox, Claimed: s.Claimed, Outbox: s.Outbox, Poison: s.Poison,
 	}

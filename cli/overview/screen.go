@@ -101,7 +101,7 @@ func (s Agent) where(version string) string {
 		return "no start on record"
 	}
 	words := "start " + s.Start
-	gone := s.State == agent.Dead || s.State == agent.Down
+	gone := s.State == agent.Dead || s.State == agent.CrashLooping || s.State == agent.Down
 	switch {
 	case s.PID != 0 && gone:
 		words += fmt.Sprintf(", was pid %d", s.PID)
@@ -248,11 +248,15 @@ func (s Agent) Words() string {
 	if s.Detail != "" {
 		words = append(words, s.Detail)
 	}
-	if s.State == agent.Unknown || (s.State == agent.Dead && s.Detail == "") {
+	died := s.State == agent.Dead || s.State == agent.CrashLooping
+	if s.State == agent.Unknown || died && s.Detail == "" {
 		words = append(words, s.Evidence)
 	}
+	if s.Restart != "" && len(words) > 0 {
+		words[len(words)-1] += "; " + s.Restart
+	}
 	waiting, handled := max(s.Inbox, 0), max(s.Claimed, 0)
-	if s.State == agent.Down || s.State == agent.Dead { // its next start gets them again
+	if s.State == agent.Down || died { // its next start gets them again
 		waiting, handled = waiting+handled, 0
 	}
 	mail := "mail: "

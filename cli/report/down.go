@@ -123,3 +123,25 @@ func Fresh(p Printer, st spawn.Status) func(spawn.DownProgress) {
 		}
 	}
 }
+
+// RemnantsOf are those of the list that are of these agents, all of them with all, and
+// without either those of agent0 and the clones.
+func RemnantsOf(list []spawn.Remnant, ids []agent.ID, all bool) (rest []spawn.Remnant) {
+	for _, r := range list {
+		of := slices.Contains(ids, r.Agent) || len(ids) == 0 && r.Agent != "" && r.Agent != agent.Infinity
+		if all || of {
+			rest = append(rest, r)
+		}
+	}
+	return rest
+}
+
+// AgentsOf are the agents that the list is about, each once.
+func AgentsOf(list []spawn.Remnant) (ids []agent.ID) {
+	for _, r := range list {
+		if r.Agent != "" && !slices.Contains(ids, r.Agent) {
+			ids = append(ids, r.Agent)
+		}
+	}
+	return ids
+}

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"errors"
+	"slices"
 	"strings"
 	"time"
 
@@ -20,7 +21,7 @@ type deathWatch struct {
 	state   agent.State // the last one recorded
 	watched bool        // its death will be reported
 	settled bool        // it has died, and its keeper had the time to record how
-	again   bool        // its session is gone too, and was looked for once more
+	again   bool        // it has died, and was looked at once more
 	started bool        // its start is recorded
 
 	finished bool // what an interrupted down left of it was ended, which is tried once
@@ -38,6 +39,9 @@ func (l *loop) follow(ctx context.Context) (soon bool) {
 			continue
 		}
 		unsettled, err := l.followOne(ctx, w, gone)
+		if w.Died() && w.death.state == agent.Dead {
+			unsettled = l.count(ctx, w, gone) || unsettled
+		}
 		if err != nil {
 			l.o.Log.Warn("follow", "agent", st.Agent, "error", err)
 		}
@@ -77,10 +81,11 @@ func (l *loop) gone(ctx context.Context) bool {
 	}
 	if !l.alone {
 		l.alone = true
-		l.o.Records.Record(ctx, store.AddLog{
-			Key: "gone-" + first, Level: store.LevelError, Part: "daemon",
-			Text: "all tmux sessions have ended: " + strings.Join(names, ", "),
-		})
+		l.event(ctx, "gone-"+first, store.LevelError, "", "", "all tmux sessions have ended: "+strings.Join(names, ", "))
+		if slices.ContainsFunc(l.last.list, l.restarts) {
+			l.page(ctx, agent.ID(names[0]), "gone-"+first, "All tmux sessions ended at once: "+strings.Join(names, ", ")+
+				". They are restarted with their conversations, agent0 first; `netsky watchdog events` shows how that went.")
+		}
 	}
 	return true
 }
@@ -105,7 +110,11 @@ func (l *loop) followOne(ctx context.Context, w *ward, gone bool) (unsettled boo
 	if d.watched && !d.started {
 		d.started = l.recordStart(ctx, w.Status)
 	}
-	if w.Lost && w.State == agent.Dead {
+	state := w.State
+	if w.Died() {
+		state = agent.Dead
+	}
+	if w.Lost && w.Died() {
 		noted, err := l.o.Launcher.NoteLost(w.Agent, w.Start)
 		if noted || errors.Is(err, home.ErrLocked) {
 			return true, nil // the next look shows it
@@ -114,22 +123,22 @@ func (l *loop) followOne(ctx context.Context, w *ward, gone bool) (unsettled boo
 			l.o.Log.Warn("its keeper was killed", "agent", w.Agent, "error", err)
 		}
 	}
-	if d.state == w.State {
+	if d.state == state {
 		return false, nil
 	}
 	if w.State == agent.Down && !l.recordEnd(ctx, w.Status) {
 		return false, nil
 	}
-	if w.State == agent.Dead && w.Detail == "" && !d.settled {
+	if state == agent.Dead && w.Detail == "" && !d.settled {
 		d.settled = !d.watched // the keeper has until the next look
 		return true, nil
 	}
-	if w.State == agent.Dead && w.Pane() == "" && !gone && !d.again {
-		d.again = true // the other sessions may be ending too, one after another
+	if state == agent.Dead && !gone && !d.again {
+		d.again = true // the other sessions may be ending too, one after another; with a pane it was seen before that
 		return true, nil
 	}
-	d.state = w.State
-	switch w.State {
+	d.state = state
+	switch state {
 	case agent.Dead:
 		end, log := l.o.Launcher.Death(ctx, w.Status)
 		ops := []store.Op{end}

@@ -199,6 +199,7 @@ func (l *loop) say(ctx context.Context, st spawn.Status, d agent.Dialog, id stri
 	})
 	if err == nil {
 		l.o.Log.Info("dialog", "agent", st.Agent, "dialog", d.Name)
+		l.event(ctx, "told-"+id, store.LevelInfo, st.Agent, st.Start, "told you that it is waiting at a dialog: "+d.Name)
 	}
 	return err
 }

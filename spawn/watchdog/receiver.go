@@ -20,8 +20,6 @@ const (
 	attendLate  = 15 * time.Second // once an agent has had no receiver for a while
 	goneFor     = 3 * time.Second  // how long a receiver must be away to count as gone
 	sureAfter   = time.Second      // between two looks that find an agent idle
-	maxBackoff  = 300 * time.Second
-	healthy     = 10 * time.Minute // after which earlier restarts no longer count
 )
 
 // A receiverWatch is what is known of an agent's receiver.
@@ -34,12 +32,6 @@ type receiverWatch struct {
 	failed string      // why the last restart failed
 
 	dialogWatch
-}
-
-// restarts counts those of an agent, over all its starts.
-type restarts struct {
-	count int
-	last  time.Time
 }
 
 func receiverKey(start string) string { return "receiver " + start }
@@ -93,9 +85,6 @@ func (l *loop) held(w *ward) bool {
 		}
 	}
 	c.heard, c.since, c.idle, c.next = true, time.Time{}, time.Time{}, time.Time{}
-	if w.restarts.count > 0 && time.Since(w.restarts.last) > healthy {
-		w.restarts.count = 0
-	}
 	return true
 }
 
@@ -170,8 +159,8 @@ func (l *loop) found(ctx context.Context, w *ward, f findings, err error) {
 		if c.idle.IsZero() {
 			c.idle = time.Now()
 		}
-		if time.Since(c.idle) >= sureAfter && time.Since(w.restarts.last) >= backoff(w.restarts.count) && l.o.Plan != nil {
-			l.restart(ctx, w)
+		if time.Since(c.idle) >= sureAfter && l.o.Plan != nil {
+			l.replace(ctx, w)
 		}
 	}
 }
@@ -214,26 +203,33 @@ func (l *loop) orphan(ctx context.Context, st spawn.Status, r spawn.Served, fail
 	return idle, noteGone(l.o.Launcher.Home, st, gone)
 }
 
-// backoff returns the time between two restarts: none before the first, then 1 s, 2 s, 4
-// s, … up to five minutes.
-func backoff(restarts int) time.Duration {
-	if restarts == 0 {
-		return 0
+// replace restarts an idle agent that has no receiver, unless it was restarted just now
+// or may not be started.
+func (l *loop) replace(ctx context.Context, w *ward) {
+	now := time.Now()
+	rec, err := l.record(w)
+	if err != nil || rec.Tries > 0 && !rec.Due(now) {
+		return
 	}
-	return min(time.Second<<min(restarts-1, 10), maxBackoff)
+	if why, _ := l.mayStart(w.Status, now); why != "" {
+		w.receiver.failed = why
+		return
+	}
+	rec.Begin(w.Start, now)
+	l.keep(w, rec)
+	l.restart(ctx, w, "")
 }
 
-// restart restarts an idle agent that has no receiver.
-func (l *loop) restart(ctx context.Context, w *ward) {
-	w.restarts.count, w.restarts.last, w.receiver.idle = w.restarts.count+1, time.Now(), time.Time{}
+// restart ends a start that is of no use and begins another; why is for the record, ""
+// if it has lost its receiver.
+func (l *loop) restart(ctx context.Context, w *ward, why string) {
+	w.receiver.idle = time.Time{}
 	id, start := w.Agent, w.Start
 	l.work(ctx, w, func(ctx context.Context) func() {
-		// A daemon stopped half way would leave the agent ended.
-		within, cancel := context.WithCancel(context.WithoutCancel(ctx))
+		within, cancel := outlive(ctx, checkWithin+startWithin)
 		defer cancel()
-		defer context.AfterFunc(ctx, func() { time.AfterFunc(goneFor, cancel) })()
 		plan, err := l.o.Plan(within, id)
-		plan.Agent, plan.Start = id, start
+		plan.Agent, plan.Start, plan.Why = id, start, why
 		var end spawn.Progress
 		if err == nil {
 			end, err = l.o.Launcher.Restart(within, plan, agent.DaemonName, nil)
@@ -244,7 +240,7 @@ func (l *loop) restart(ctx context.Context, w *ward) {
 			return nil
 		}
 		return func() {
-			w.receiver.failed = err.Error()
+			w.receiver.failed = firstLine(err)
 			l.failed(ctx, w, "attend", fmt.Errorf("restart: %w", err))
 		}
 	})

@@ -1,17 +1,18 @@
 // Package watchdog looks after running agents: it records how each ended and what state it
-// reports, finishes what an interrupted down has left, notifies the owner of dialogs
-// nobody answers, tells a program that knows nothing of netsky that it has mail, and
-// restarts an agent whose receiver has died.
+// reports, restarts one that has died or lost its receiver, finishes what an interrupted
+// down has left, notifies the owner of dialogs nobody answers, and tells a program that
+// knows nothing of netsky that it has mail.
 //
 // There is one roster, inspected when a file that it depends on has changed, and one loop
 // that owns what is known of each agent. Slow work runs beside the loop, one thing at a
 // time for each agent. To add another task, add a duty.
 //
-// An agent is ended only to be restarted, and only if its receiver is gone, it is idle,
-// and it is wanted up. Killing the watchdog at any moment harms no agent. The next one
-// finds and records what it had not recorded; mail to the owner is sent again under the
-// same id, which has no further effect. state/watchdog/ holds the dialogs on screen that
-// the owner was notified of.
+// It is the only authority that restarts agents, and only those that are wanted up. An
+// agent is ended only to be restarted: if its receiver is gone and it is idle, or if a
+// restart has not come to life. Killing the watchdog at any moment harms no agent. The next
+// one finds and records what it had not recorded, and keeps to the back-off; mail to the
+// owner is sent again under the same id, which has no further effect. state/watchdog/ holds
+// the dialogs on screen that the owner was notified of, and what is counted about restarts.
 package watchdog
 
 import (
@@ -21,6 +22,7 @@ import (
 	"time"
 
 	"netsky/agent"
+	"netsky/agent/home"
 	"netsky/agent/proc"
 	"netsky/bus"
 	"netsky/spawn"
@@ -33,7 +35,9 @@ type Options struct {
 	Runtimes map[string]spawn.Runtime // by name; an agent whose runtime is missing here is left alone
 	// Plan returns how an agent would be started now, with its conversation. nil: nothing
 	// is restarted.
-	Plan    func(ctx context.Context, id agent.ID) (spawn.Plan, error)
+	Plan func(ctx context.Context, id agent.ID) (spawn.Plan, error)
+	// Setup returns commands for a tmux server that a restart has to start; may be nil.
+	Setup   func() []string
 	Records Records
 	Log     *slog.Logger
 }
@@ -81,8 +85,14 @@ const (
 )
 
 // Run looks after the agents until ctx ends. It returns when no work is left: within three
-// seconds, plus the time of a restart in progress.
+// seconds, plus the time of a restart in progress. While another process runs it for the
+// same home, the error matches home.ErrLocked.
 func (w *Watchdog) Run(ctx context.Context) error {
+	lock, err := w.o.Launcher.Home.Lock(home.WatchdogLock)
+	if err != nil {
+		return err
+	}
+	defer lock.Unlock()
 	watcher, err := proc.NewWatcher()
 	if err != nil {
 		return err
@@ -103,6 +113,7 @@ func (w *Watchdog) Run(ctx context.Context) error {
 	duties := []*duty{
 		{every: attendEvery, each: l.attend, after: l.settleDialogs},
 		{every: tickEvery, each: l.point},
+		{every: tickEvery, each: l.revive, after: l.launch},
 	}
 	tick := time.NewTicker(tickEvery)
 	defer tick.Stop()
@@ -143,6 +154,8 @@ type loop struct {
 	last    look // the wards are as of this look
 	alone   bool // all sessions are gone, and that is recorded
 
+	launching bool // a batch of restarts is being started
+
 	dialogs dialogs
 
 	done  chan func()   // to run in the loop after some work
@@ -158,7 +171,7 @@ type ward struct {
 
 	death    deathWatch
 	receiver receiverWatch
-	restarts restarts // outlive a start
+	restart  *restartWatch // outlives a start
 	mail     mailWatch
 }
 
@@ -223,10 +236,10 @@ func (l *loop) look(ctx context.Context, urgent bool) (soon bool) {
 
 // renewed returns the ward of an agent that is new or has been restarted.
 func (l *loop) renewed(old *ward) *ward {
-	w := &ward{}
+	w := &ward{restart: new(restartWatch)}
 	if old != nil {
 		l.forget(old)
-		w.restarts = old.restarts
+		w.restart = old.restart
 	}
 	return w
 }

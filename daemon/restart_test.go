@@ -1,0 +1,315 @@
+package daemon_test
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"syscall"
+	"testing"
+
+	"netsky/agent"
+	"netsky/bus"
+	"netsky/internal/testworld"
+	"netsky/spawn"
+	"netsky/spawn/backoff"
+	"netsky/store"
+)
+
+// events returns what the watchdog has recorded, the oldest first.
+func (w *world) events() (texts []string) {
+	w.Helper()
+	logs, err := w.db().Logs(w.ctx, store.LogFilter{Part: "watchdog", Forward: true})
+	if err != nil {
+		w.Fatal(err)
+	}
+	for _, l := range logs.Items {
+		texts = append(texts, strings.TrimSpace(string(l.Actor)+" "+l.Text))
+	}
+	return texts
+}
+
+// event waits until an event that begins so has been recorded.
+func (w *world) event(prefix string) {
+	w.Helper()
+	testworld.WaitOr(w, func() bool {
+		return slices.ContainsFunc(w.events(), func(s string) bool { return strings.HasPrefix(s, prefix) })
+	}, func() string { return fmt.Sprintf("no event %q: %q\n%s", prefix, w.events(), w.log()) })
+}
+
+// owned returns the texts of the mail to the owner, each id once.
+func (w *world) owned() (texts []string) {
+	w.Helper()
+	seen := make(map[string]bool)
+	for _, place := range []bus.Place{bus.Inbox, bus.Claimed, bus.Delivered} {
+		all, err := w.bus.List(agent.Owner, place, 0)
+		if err != nil {
+			w.Fatal(err)
+		}
+		for _, e := range all {
+			if e.Err == nil && !seen[e.Envelope.ID] {
+				seen[e.Envelope.ID] = true
+				texts = append(texts, e.Envelope.Text)
+			}
+		}
+	}
+	return texts
+}
+
+// back waits until an agent has come to life in another start than this one.
+func (w *world) back(was spawn.Status) (st spawn.Status) {
+	w.Helper()
+	testworld.WaitOr(w, func() bool {
+		st = w.statuses().Find(was.Agent)
+		return st.State == agent.Idle && st.Start != was.Start
+	}, func() string { return fmt.Sprintf("not back: %+v\n%s", st, w.log()) })
+	return st
+}
+
+// due makes the next restart of an agent due now, as if its wait had passed.
+func (w *world) due(id agent.ID) {
+	w.Helper()
+	r, err := backoff.Load(w.home, id)
+	if err != nil || r.NextMS == 0 {
+		w.Fatalf("%+v %v", r, err)
+	}
+	r.NextMS = 1
+	if err := backoff.Save(w.home, id, r); err != nil {
+		w.Fatal(err)
+	}
+}
+
+// An agent that has died is started again on its conversation, as status announces, and
+// only what its new start reports proves that it lives.
+func TestRestart(t *testing.T) {
+	t.Parallel()
+	w := newWard(t)
+	w.up(w.r, "agent1", "agent2")
+	was := w.statuses().Find("agent1")
+	syscall.Kill(was.PID, syscall.SIGKILL)
+	testworld.WaitOr(w, func() bool {
+		st := w.statuses().Find("agent1")
+		return st.Start != was.Start || st.Died() && strings.HasPrefix(st.Restart, "restart") && strings.HasSuffix(st.Restart, "(attempt 1)")
+	}, func() string { return fmt.Sprintf("not announced: %+v", w.statuses().Find("agent1")) })
+	st := w.back(was)
+	w.answered(w.mail("agent1", "hello"))
+	w.event("agent1 restarted: ready")
+	if got := w.events(); got[0] != "agent1 died: killed by SIGKILL" || got[1] != "agent1 restarting (attempt 1): killed by SIGKILL" ||
+		!strings.HasSuffix(got[2], "after the attempt 1 began") || len(got) != 3 {
+		t.Errorf("%q", got)
+	}
+	starts, err := os.ReadFile(filepath.Join(w.r.dir, "starts"))
+	if err != nil || !strings.Contains(string(starts), "1 "+st.Start+" conversation-7\n") {
+		t.Errorf("starts %q, %v", starts, err)
+	}
+	if d, err := w.home.LoadDesired("agent1"); err != nil || d.By != "owner" {
+		t.Errorf("the owner's word was replaced: %+v %v", d, err)
+	}
+
+	// The next wait is longer, and another daemon keeps to it.
+	w.stop()
+	syscall.Kill(st.PID, syscall.SIGKILL)
+	w.begin()
+	testworld.WaitOr(w, func() bool { return strings.HasSuffix(w.statuses().Find("agent1").Restart, "(attempt 2)") },
+		func() string { return fmt.Sprintf("%+v", w.statuses().Find("agent1")) })
+	r, err := backoff.Load(w.home, "agent1")
+	if err != nil || r.Tries != 1 {
+		t.Errorf("%+v %v", r, err)
+	}
+	st = w.back(st)
+
+	// Ten healthy minutes later nothing of it counts.
+	w.event("agent1 restarted: ready")
+	testworld.WaitOr(w, func() bool {
+		r, err := backoff.Load(w.home, "agent1")
+		if err != nil || r.Proved != st.Start {
+			return false
+		}
+		r.ProvedMS -= backoff.Healthy.Milliseconds()
+		return backoff.Save(w.home, "agent1", r) == nil
+	}, func() string { return "not proved" })
+	w.event("agent1 healthy for 10 minutes")
+	if r, err := backoff.Load(w.home, "agent1"); err != nil || !r.Zero() {
+		t.Errorf("%+v %v", r, err)
+	}
+	if got := w.owned(); len(got) != 1 { // the answer
+		t.Errorf("told the owner %q", got)
+	}
+}
+
+// Nothing is started that is wanted down, nor while an up or a down runs; and the owner's
+// word makes void what was counted before.
+func TestRestartObeys(t *testing.T) {
+	t.Parallel()
+	w := newWard(t)
+	w.up(w.r, "agent1", "agent2")
+	was := w.statuses()
+	lock, err := w.home.Lock("up")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, id := range []agent.ID{"agent1", "agent2"} {
+		syscall.Kill(was.Find(id).PID, syscall.SIGKILL)
+	}
+	w.ended(w.db(), was.Find("agent1").Start, was.Find("agent2").Start)
+	if got := w.events(); len(got) != 2 || w.plans.Load() != 0 {
+		t.Errorf("while an up runs: %q", got)
+	}
+	if err := w.home.SetDesired("agent1", false, "owner"); err != nil {
+		t.Fatal(err)
+	}
+	lock.Unlock()
+	w.back(was.Find("agent2"))
+	if st := w.statuses().Find("agent1"); st.Start != was.Find("agent1").Start || st.State != agent.Down {
+		t.Errorf("%+v", st)
+	}
+	if r, err := backoff.Load(w.home, "agent1"); err != nil || !r.Zero() {
+		t.Errorf("%+v %v", r, err)
+	}
+}
+
+// The fifth death within ten minutes is a crash loop: status shows it, the owner is told
+// once, and it ends with the owner's next up.
+func TestCrashLoop(t *testing.T) {
+	t.Parallel()
+	w := newWard(t)
+	w.up(w.r, "agent1")
+	st := w.statuses().Find("agent1")
+	for range backoff.LoopDeaths - 1 {
+		syscall.Kill(st.PID, syscall.SIGKILL)
+		testworld.WaitOr(w, func() bool { r, err := backoff.Load(w.home, "agent1"); return err == nil && r.Died == st.Start }, w.log)
+		w.due("agent1")
+		st = w.back(st)
+	}
+	syscall.Kill(st.PID, syscall.SIGKILL)
+	w.shows("agent1", agent.CrashLooping, "killed by SIGKILL")
+	testworld.WaitOr(w, func() bool { return len(w.owned()) == 1 }, func() string { return fmt.Sprintf("%q", w.owned()) })
+	if got := w.statuses().Find("agent1"); got.Restart != "5 deaths in 10 minutes; restart in 30m (attempt 5)" || got.Alive() {
+		t.Errorf("%q", got.Restart)
+	}
+	mail := w.owned()[0]
+	if !strings.HasPrefix(mail, "agent1 is in a crash loop: it died 5 times within 10 minutes, the last time killed by SIGKILL. It is started again every 30 minutes.\n") {
+		t.Errorf("%q", mail)
+	}
+
+	// Another daemon knows of it, and tries it when its time has come; that it died again is
+	// no news.
+	w.stop()
+	w.begin()
+	w.shows("agent1", agent.CrashLooping, "")
+	w.due("agent1")
+	st = w.back(st)
+	syscall.Kill(st.PID, syscall.SIGKILL)
+	w.shows("agent1", agent.CrashLooping, "")
+	if got := w.owned(); len(got) != 1 {
+		t.Errorf("told the owner %q", got)
+	}
+
+	w.up(w.r, "agent1")
+	if r, err := backoff.Load(w.home, "agent1"); err != nil || !r.Zero() {
+		t.Errorf("%+v %v", r, err)
+	}
+	testworld.WaitOr(w, func() bool { n, err := w.unread(); return err == nil && n == 0 }, func() string { return "its mail is not settled" })
+}
+
+func (w *world) unread() (n int, err error) {
+	shown, err := w.home.ShownMail()
+	if err != nil {
+		return 0, err
+	}
+	names, err := w.bus.Mail(agent.Owner, false)
+	for _, name := range names {
+		if !shown[name] {
+			n++
+		}
+	}
+	return n, err
+}
+
+// All of tmux gone is one event and one message, and everybody comes back.
+func TestRestartAll(t *testing.T) {
+	t.Parallel()
+	w := newWard(t)
+	ids := []agent.ID{"agent0", "agent1", "agent2", "agent3"}
+	w.up(w.r, ids...)
+	was := w.statuses()
+	panes, err := w.l.Tmux.Panes(w.ctx)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var server int
+	fmt.Sscanf(panes[0].Server, "%d", &server)
+	syscall.Kill(server, syscall.SIGKILL)
+	for _, id := range ids {
+		w.back(was.Find(id))
+		w.event(string(id) + " restarted: ready")
+	}
+	var begun, other []string
+	for _, e := range w.events() {
+		switch {
+		case strings.Contains(e, "restarting (attempt 1)"):
+			begun = append(begun, strings.Fields(e)[0])
+		case !strings.Contains(e, "restarted: ready"):
+			other = append(other, e)
+		}
+	}
+	if !slices.Equal(begun, []string{"agent0", "agent1", "agent2", "agent3"}) || len(other) != 1 || other[0] != "all tmux sessions have ended: agent0, agent1, agent2, agent3" {
+		t.Errorf("begun %q, else %q", begun, other)
+	}
+	if got := w.owned(); len(got) != 1 || !strings.HasPrefix(got[0], "All tmux sessions ended at once: agent0, agent1, agent2, agent3.") {
+		t.Errorf("told the owner %q", got)
+	}
+}
+
+// An agent whose start hangs does not delay the others, nor the daemon's end.
+func TestRestartBeside(t *testing.T) {
+	t.Parallel()
+	w := newWard(t)
+	w.hangs = "agent1"
+	w.up(w.r, "agent1", "agent2")
+	was := w.statuses()
+	syscall.Kill(was.Find("agent1").PID, syscall.SIGKILL)
+	testworld.WaitOr(w, func() bool { return w.plans.Load() > 0 }, func() string { return "not planned" })
+	syscall.Kill(was.Find("agent2").PID, syscall.SIGKILL)
+	w.back(was.Find("agent2"))
+	w.stop()
+}
+
+// An agent that can't be started is tried again, later each time, and status says why.
+func TestRestartFails(t *testing.T) {
+	t.Parallel()
+	w := newWard(t)
+	w.fails = "agent1"
+	w.up(w.r, "agent1")
+	was := w.statuses().Find("agent1")
+	syscall.Kill(was.PID, syscall.SIGKILL)
+	for n := range backoff.LoopDeaths {
+		w.event(fmt.Sprintf("agent1 restart failed (attempt %d): no program; restart in ", n+1))
+		if n == backoff.LoopDeaths-1 {
+			break
+		}
+		w.due("agent1")
+	}
+	st := w.shows("agent1", agent.Dead, "killed by SIGKILL")
+	if !strings.HasPrefix(st.Restart, "restart failed: no program; restart in 3") {
+		t.Errorf("%q", st.Restart)
+	}
+	testworld.WaitOr(w, func() bool { return len(w.owned()) == 1 }, func() string { return fmt.Sprintf("%q", w.owned()) })
+	if got := w.owned()[0]; !strings.HasPrefix(got, "agent1 is dead (killed by SIGKILL) and can't be restarted: no program\n") {
+		t.Errorf("%q", got)
+	}
+}
+
+// planned is what the daemon's Plan does about an agent in a test.
+func (w *ward) planned(ctx context.Context, id agent.ID) error {
+	switch id {
+	case w.hangs:
+		<-ctx.Done()
+		return ctx.Err()
+	case w.fails:
+		return fmt.Errorf("no program")
+	}
+	return nil
+}

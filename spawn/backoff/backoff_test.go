@@ -1,0 +1,156 @@
+package backoff_test
+
+import (
+	"slices"
+	"testing"
+	"time"
+
+	"netsky/internal/testworld"
+	"netsky/spawn/backoff"
+)
+
+var now = time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)
+
+func ms(d time.Duration) int64 { return now.Add(d).UnixMilli() }
+
+// Deaths apart by more than the window double the wait, up to the longest.
+func TestWaits(t *testing.T) {
+	var r backoff.Record
+	at, want := now, []time.Duration{1, 2, 4, 8, 16, 32, 64, 128, 256, 300, 300, 300}
+	for i, w := range want {
+		if r.Ended("s", "exited 3", false, at) {
+			t.Fatalf("crash loop after %d deaths, hours apart", i+1)
+		}
+		if got := time.UnixMilli(r.NextMS).Sub(at); got != w*time.Second {
+			t.Errorf("death %d: restart after %v, want %v", i+1, got, w*time.Second)
+		}
+		if r.Due(at) || !r.Due(at.Add(w*time.Second)) {
+			t.Errorf("death %d: due too early or too late", i+1)
+		}
+		r.Begin("s", at)
+		at = at.Add(time.Hour)
+	}
+}
+
+func TestLoop(t *testing.T) {
+	for name, tt := range map[string]struct {
+		at    []time.Duration // deaths
+		whole bool
+		loops int // the death that begins a crash loop; 0: none
+	}{
+		"four":           {at: []time.Duration{0, 1, 2, 3}},
+		"five":           {at: []time.Duration{0, 1, 2, 3, 4}, loops: 5},
+		"told once":      {at: []time.Duration{0, 1, 2, 3, 4, 5, 6}, loops: 5},
+		"five, slowly":   {at: []time.Duration{0, 3, 6, 9, 12, 15}},
+		"after a pause":  {at: []time.Duration{0, 1, 30, 31, 32, 33, 34}, loops: 7},
+		"of all of tmux": {at: []time.Duration{0, 1, 2, 3, 4, 5}, whole: true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			var r backoff.Record
+			loops := 0
+			for i, d := range tt.at {
+				if r.Ended("s", "exited 3", tt.whole, now.Add(d*time.Minute)) {
+					loops = i + 1
+				}
+				if got := time.UnixMilli(r.NextMS).Sub(now.Add(d * time.Minute)); r.LoopMS != 0 && got != backoff.LoopEvery {
+					t.Errorf("in a crash loop, restarted after %v", got)
+				}
+				r.Begin("s", now.Add(d*time.Minute))
+			}
+			if loops != tt.loops {
+				t.Errorf("crash loop at death %d, want %d", loops, tt.loops)
+			}
+			if len(r.DeathsMS) > backoff.LoopDeaths {
+				t.Errorf("%d deaths kept", len(r.DeathsMS))
+			}
+		})
+	}
+}
+
+func TestWords(t *testing.T) {
+	for want, r := range map[string]backoff.Record{
+		"":                           {},
+		"restart in 4s (attempt 3)":  {Died: "s", Tries: 2, NextMS: ms(4 * time.Second)},
+		"restart in 1s (attempt 1)":  {Died: "s", NextMS: ms(time.Millisecond)},
+		"restart in 5m (attempt 9)":  {Died: "s", Tries: 8, NextMS: ms(5 * time.Minute)},
+		"restarting now (attempt 1)": {Died: "s", NextMS: ms(-time.Second)},
+		"5 deaths in 10 minutes; restart in 30m (attempt 6)": {Died: "s", Tries: 5, LoopMS: 1, NextMS: ms(30 * time.Minute)},
+		"restart failed: no disk; restart in 8s (attempt 4)": {Died: "s", Tries: 3, Failed: "no disk", NextMS: ms(8 * time.Second)},
+		"not restarted: account x: usage limit until 14:00":  {Died: "s", Held: "account x: usage limit until 14:00", NextMS: ms(time.Hour)},
+	} {
+		if got := r.Words(now); got != want {
+			t.Errorf("%q, want %q", got, want)
+		}
+	}
+}
+
+// A clock that was set back delays a restart by no more than a wait.
+func TestClockSetBack(t *testing.T) {
+	var r backoff.Record
+	r.Ended("s", "exited 3", false, now.Add(48*time.Hour))
+	if !r.Due(now) {
+		t.Error("not due, until two days from now")
+	}
+	r.Hold("usage limit", now.Add(48*time.Hour))
+	if r.Due(now) {
+		t.Error("due in spite of a limit")
+	}
+}
+
+// What the owner says makes void what was counted before, though the file stays.
+func TestWord(t *testing.T) {
+	h := testworld.Home(t)
+	set := func(up bool) {
+		t.Helper()
+		d, _ := h.LoadDesired("agent1")
+		for last := d.AtMS; d.AtMS == last; d, _ = h.LoadDesired("agent1") { // another millisecond
+			if err := h.SetDesired("agent1", up, "owner"); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+	load := func() backoff.Record {
+		t.Helper()
+		r, err := backoff.Load(h, "agent1")
+		if err != nil {
+			t.Fatal(err)
+		}
+		return r
+	}
+	set(true)
+	r := load()
+	for range backoff.LoopDeaths {
+		r.Ended("s", "exited 3", false, now)
+		r.Begin("s", now)
+	}
+	if err := backoff.Save(h, "agent1", r); err != nil {
+		t.Fatal(err)
+	}
+	if r := load(); r.LoopMS == 0 || r.Tries != 5 {
+		t.Errorf("not kept: %+v", r)
+	}
+	if got, want := backoff.Clear(h, "agent1", "agent2"), []string{"agent1: cleared its crash loop (5 deaths in 10 minutes, last exited 3)"}; !slices.Equal(got, want) {
+		t.Errorf("%q, want %q", got, want)
+	}
+	if err := backoff.Save(h, "agent1", r); err != nil {
+		t.Fatal(err)
+	}
+	set(false)
+	if r := load(); !r.Zero() {
+		t.Errorf("outranks the down: %+v", r)
+	}
+	set(true)
+	if r := load(); !r.Zero() {
+		t.Errorf("outranks the up: %+v", r)
+	}
+	if got := backoff.Clear(h, "agent1"); len(got) != 0 {
+		t.Errorf("cleared %q twice", got)
+	}
+	// A damaged record is none.
+	if err := h.WriteFile(backoff.Dir+"/agent1.json", []byte("{"), false); err != nil {
+		t.Fatal(err)
+	}
+	if r := load(); !r.Zero() {
+		t.Errorf("%+v", r)
+	}
+}

@@ -1,0 +1,381 @@
+package watchdog
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"time"
+
+	"netsky/agent"
+	"netsky/agent/breaker"
+	"netsky/bus/envelope"
+	"netsky/spawn"
+	"netsky/spawn/backoff"
+	"netsky/store"
+)
+
+const (
+	checkWithin = time.Minute     // to find what prevents a start
+	startWithin = time.Minute     // for tmux to make the sessions of a batch
+	readyWithin = time.Second     // that the batch holds the lock "up"; the roster sees the rest
+	lifeWithin  = 2 * time.Minute // for a restarted agent to report that it is ready
+	togetherFor = 2 * time.Second // that a checked agent waits for others, to be started with them
+	allWithin   = 8 * time.Second // the same after the death of all
+)
+
+// Accounted is implemented by a Runtime whose agents use a vendor's account.
+type Accounted interface {
+	// Account names the account that the launch uses, as its breaker does, "" if that is
+	// unknown, and returns when its login last changed.
+	Account(la agent.Launch) (name string, changed time.Time)
+}
+
+// A restartWatch is what the loop knows of an agent's restarts, beside the record on disk.
+// It outlives a start.
+type restartWatch struct {
+	known  bool   // the record was looked for
+	active bool   // there is one
+	mail   string // to the owner, about its crash loop
+
+	checking bool
+	plan     spawn.Plan // checked, and to be started with the next batch
+	prep     *spawn.Preparation
+	checked  time.Time // when; zero: it is not
+}
+
+// restarts reports whether the agent is one that the watchdog starts again.
+func (l *loop) restarts(st spawn.Status) bool {
+	return l.o.Plan != nil && l.o.Runtimes[st.Runtime] != nil && st.Wanted
+}
+
+// count counts the recorded death of an agent once, and schedules its restart. whole says
+// that all agents died at once. It reports whether it has to be called again.
+func (l *loop) count(ctx context.Context, w *ward, whole bool) (again bool) {
+	if !l.restarts(w.Status) {
+		return false
+	}
+	rec, err := l.record(w)
+	if err != nil || rec.Died == w.Start {
+		return false
+	}
+	// The order matters: under the word that was just read, an up that replaces this start
+	// either still runs or has written the new start.
+	if l.atWork() {
+		return true
+	}
+	if la, err := l.o.Launcher.Home.LoadLaunch(w.Agent); err == nil && la.Start != w.Start {
+		return true
+	}
+	l.ended(ctx, w, rec, cmp.Or(w.Detail, w.Evidence), whole)
+	return false
+}
+
+// ended counts a death.
+func (l *loop) ended(ctx context.Context, w *ward, rec backoff.Record, how string, whole bool) {
+	looped := rec.Ended(w.Start, how, whole, time.Now())
+	if looped {
+		text := fmt.Sprintf("crash loop: %d deaths within %.0f minutes, last %s; started again every %.0f minutes",
+			backoff.LoopDeaths, backoff.LoopWithin.Minutes(), how, backoff.LoopEvery.Minutes())
+		l.event(ctx, "loop-"+w.Start, store.LevelError, w.Agent, w.Start, text)
+		rec.Mail = "crash-loop-" + w.Start
+	}
+	l.keep(w, rec)
+	if looped {
+		l.page(ctx, w.Agent, rec.Mail, fmt.Sprintf("%s is in a crash loop: it died %d times within %.0f minutes, the last time %s. "+
+			"It is started again every %.0f minutes.\n`netsky show %s` shows its last lines, `netsky agent %s` starts it now, `netsky down %s` leaves it down.",
+			w.Agent, backoff.LoopDeaths, backoff.LoopWithin.Minutes(), how, backoff.LoopEvery.Minutes(), w.Agent, w.Agent.N(), w.Agent.N()))
+	}
+}
+
+// record returns the record as of now: the owner may have made it void.
+func (l *loop) record(w *ward) (backoff.Record, error) {
+	r := w.restart
+	rec, err := backoff.Load(l.o.Launcher.Home, w.Agent)
+	if err != nil {
+		return rec, err
+	}
+	if r.active && rec.Zero() && r.mail != "" { // the owner has settled it
+		if err := l.markRead(r.mail); err != nil {
+			l.o.Log.Warn("restarts", "mail", r.mail, "error", err)
+		}
+	}
+	r.known, r.active, r.mail = true, !rec.Zero(), rec.Mail
+	return rec, nil
+}
+
+// keep saves the record.
+func (l *loop) keep(w *ward, rec backoff.Record) {
+	w.restart.known, w.restart.active, w.restart.mail = true, !rec.Zero(), rec.Mail
+	if err := backoff.Save(l.o.Launcher.Home, w.Agent, rec); err != nil {
+		l.o.Log.Warn("restarts", "agent", w.Agent, "error", err)
+	}
+}
+
+// revive follows an agent that has died or was restarted: it checks what prevents its start
+// once that is due, and whether a restart has brought it to life.
+func (l *loop) revive(ctx context.Context, w *ward) {
+	r := w.restart
+	if r.known && !r.active {
+		return
+	}
+	rec, err := l.record(w)
+	if err != nil || rec.Zero() || !l.restarts(w.Status) {
+		return
+	}
+	now := time.Now()
+	if w.Alive() && w.Start != rec.From && w.State != agent.Unknown {
+		l.prove(ctx, w, rec, now)
+		return
+	}
+	if w.Died() && w.Start == rec.Died {
+		l.begin(ctx, w, rec, now)
+	}
+}
+
+// prove looks for signs of life of a restarted agent.
+func (l *loop) prove(ctx context.Context, w *ward, rec backoff.Record, now time.Time) {
+	stuck := rec.Died == w.Start // it did not come to life in time
+	switch {
+	case rec.Proved == w.Start:
+		if !rec.Well(now) {
+			return
+		}
+		l.event(ctx, "well-"+w.Start, store.LevelInfo, w.Agent, w.Start,
+			fmt.Sprintf("healthy for %.0f minutes; its earlier deaths no longer count", backoff.Healthy.Minutes()))
+		if rec.Mail != "" {
+			if err := l.markRead(rec.Mail); err != nil {
+				l.o.Log.Warn("restarts", "mail", rec.Mail, "error", err)
+			}
+		}
+		l.keep(w, backoff.Record{WordMS: rec.WordMS})
+	case w.State.Ready():
+		rec.Came(w.Start, now)
+		if stuck {
+			rec.Died = ""
+		}
+		l.event(ctx, "proved-"+w.Start, store.LevelInfo, w.Agent, w.Start, fmt.Sprintf("restarted: %s %s after the attempt %d began",
+			w.State.Word(), brief(now.Sub(time.UnixMilli(rec.TriedMS))), rec.Tries))
+		l.keep(w, rec)
+	case w.State != agent.Starting || rec.Tries == 0:
+	case stuck:
+		l.begin(ctx, w, rec, now)
+	case now.Sub(time.UnixMilli(rec.TriedMS)) >= lifeWithin:
+		how := fmt.Sprintf("not ready within %s", lifeWithin)
+		l.event(ctx, "unproved-"+w.Start, store.LevelWarn, w.Agent, w.Start, fmt.Sprintf("restarted, but %s (attempt %d)", how, rec.Tries))
+		l.ended(ctx, w, rec, how, false)
+	}
+}
+
+// begin checks, beside the loop, what prevents the start of an agent whose restart is due.
+func (l *loop) begin(ctx context.Context, w *ward, rec backoff.Record, now time.Time) {
+	r := w.restart
+	if w.working || r.checking || !r.checked.IsZero() || !rec.Due(now) || l.atWork() {
+		return
+	}
+	if why, until := l.mayStart(w.Status, now); why != "" {
+		if why != rec.Held {
+			l.event(ctx, fmt.Sprintf("held-%s-%d", w.Start, rec.Tries), store.LevelWarn, w.Agent, w.Start, "not restarted: "+why)
+		}
+		rec.Hold(why, until)
+		l.keep(w, rec)
+		return
+	}
+	if w.Alive() { // it hangs in its start, which nothing but its end can undo
+		rec.Begin(w.Start, now)
+		l.keep(w, rec)
+		l.restart(ctx, w, "it was "+rec.How)
+		return
+	}
+	r.checking = true
+	id := w.Agent
+	l.work(ctx, w, func(ctx context.Context) func() {
+		within, cancel := context.WithTimeout(ctx, checkWithin)
+		defer cancel()
+		var prep *spawn.Preparation
+		plan, err := l.o.Plan(within, id)
+		plan.Agent = id
+		if err == nil {
+			prep, err = l.o.Launcher.Prepare(within, []spawn.Plan{plan})
+		}
+		return func() {
+			r.checking = false
+			if err == nil {
+				r.plan, r.prep, r.checked = plan, prep, time.Now()
+				return
+			}
+			if rec, rerr := l.record(w); rerr == nil && rec.Died == w.Start {
+				rec.Begin(w.Start, time.Now())
+				l.startFailed(ctx, w, rec, err)
+			}
+		}
+	})
+}
+
+// startFailed records why a restart that has begun started nothing.
+func (l *loop) startFailed(ctx context.Context, w *ward, rec backoff.Record, err error) {
+	rec.Fail(firstLine(err), time.Now())
+	l.event(ctx, fmt.Sprintf("failed-%s-%d", rec.From, rec.Tries), store.LevelWarn, w.Agent, rec.From,
+		fmt.Sprintf("restart failed (attempt %d): %s; %s", rec.Tries, rec.Failed, rec.Next(time.Now())))
+	tell := rec.Tries >= backoff.LoopDeaths && rec.Mail == ""
+	if tell {
+		rec.Mail = "no-restart-" + rec.From
+	}
+	l.keep(w, rec)
+	if tell {
+		l.page(ctx, w.Agent, rec.Mail, fmt.Sprintf("%s is dead (%s) and can't be restarted: %v\nIt is tried again every %.0f minutes; `netsky agent %s` tries now, `netsky down %s` leaves it down.",
+			w.Agent, rec.How, err, backoff.Longest.Minutes(), w.Agent.N(), w.Agent.N()))
+	}
+}
+
+// mayStart reports why an agent may not be started now, and when to ask again; "" if it
+// may.
+func (l *loop) mayStart(st spawn.Status, now time.Time) (why string, until time.Time) {
+	accounted, ok := l.o.Runtimes[st.Runtime].(Accounted)
+	if !ok {
+		return "", now
+	}
+	la, err := l.o.Launcher.Home.LoadLaunch(st.Agent)
+	if err != nil {
+		return "", now
+	}
+	name, changed := accounted.Account(la)
+	list, _ := breaker.List(l.o.Launcher.Home) // an unreadable one stops nobody
+	for _, s := range list {
+		retry := s.Retry()
+		switch {
+		case name == "" || s.Account != name || !s.Tripped(), changed.UnixMilli() > s.TripMS, !retry.IsZero() && !now.Before(retry):
+		case retry.IsZero():
+			return fmt.Sprintf("account %s: %s", name, s.Fault), now.Add(30 * time.Second)
+		default:
+			return fmt.Sprintf("account %s: %s", name, s.Fault), retry
+		}
+	}
+	return "", now
+}
+
+// launch starts the agents that were checked, agent0 first, as one batch. One batch is
+// started at a time, and it takes a second longer than tmux at most: whether they come to
+// life is seen by revive.
+func (l *loop) launch(ctx context.Context) {
+	var list []*ward
+	var first time.Time
+	more := false
+	for _, w := range l.wards {
+		r := w.restart
+		switch {
+		case r.checking:
+			more = true
+		case r.checked.IsZero():
+			more = more || l.alone && w.Wanted && w.Pane() == "" && l.restarts(w.Status)
+		case !w.Died():
+			r.checked = time.Time{}
+		default:
+			list = append(list, w)
+			if first.IsZero() || r.checked.Before(first) {
+				first = r.checked
+			}
+		}
+	}
+	wait := togetherFor
+	if l.alone {
+		wait = allWithin
+	}
+	if len(list) == 0 || l.launching || more && time.Since(first) < wait {
+		return
+	}
+	slices.SortFunc(list, func(a, b *ward) int { return agent.Compare(a.Agent, b.Agent) })
+	o := spawn.UpOptions{By: agent.DaemonName, Wanted: true, Ticker: l.ticked(), ReadyWithin: readyWithin, Prepared: new(spawn.Preparation)}
+	for _, w := range list {
+		r := w.restart
+		r.checked = time.Time{}
+		rec, err := l.record(w)
+		if err != nil || rec.Died != w.Start {
+			continue // the owner has acted
+		}
+		rec.Begin(w.Start, time.Now())
+		l.keep(w, rec)
+		l.event(ctx, fmt.Sprintf("restart-%s-%d", w.Start, rec.Tries), store.LevelInfo, w.Agent, w.Start,
+			fmt.Sprintf("restarting (attempt %d): %s", rec.Tries, rec.How))
+		o.Plans = append(o.Plans, r.plan)
+		o.Prepared.Add(r.prep)
+	}
+	if len(o.Plans) == 0 {
+		return
+	}
+	if l.o.Setup != nil {
+		o.Setup = l.o.Setup()
+	}
+	l.launching = true
+	l.works.Go(func() {
+		within, cancel := outlive(ctx, startWithin)
+		ends, err := l.o.Launcher.Up(within, o)
+		cancel()
+		select {
+		case l.done <- func() { l.launched(ctx, o.Plans, ends, err) }:
+		case <-ctx.Done():
+		}
+	})
+}
+
+// ticked reports whether this home has had a ticker, which is then wanted as long as a
+// daemon is.
+func (l *loop) ticked() bool {
+	_, err := l.o.Launcher.Home.LoadTicker()
+	return err == nil
+}
+
+// launched records which restarts of a batch failed.
+func (l *loop) launched(ctx context.Context, plans []spawn.Plan, ends []spawn.Progress, err error) {
+	l.launching = false
+	l.Wake()
+	for i, p := range plans {
+		w := l.wards[p.Agent]
+		cause := err
+		if i < len(ends) {
+			if ends[i].Step != spawn.StepFailed && ends[i].Step != spawn.StepUnknown && ends[i].Step != "" {
+				continue
+			}
+			cause = cmp.Or(ends[i].Err, err)
+		}
+		if w == nil || cause == nil || errors.Is(cause, spawn.ErrUnwanted) {
+			continue
+		}
+		if rec, rerr := l.record(w); rerr == nil && rec.Died == rec.From && rec.Tries > 0 {
+			l.startFailed(ctx, w, rec, cause)
+		}
+	}
+}
+
+// outlive returns a context for work that must not be left half done when the watchdog
+// stops: it ends after that time, or three seconds after ctx.
+func outlive(ctx context.Context, within time.Duration) (context.Context, context.CancelFunc) {
+	longer, cancel := context.WithTimeout(context.WithoutCancel(ctx), within)
+	stop := context.AfterFunc(ctx, func() { time.AfterFunc(goneFor, cancel) })
+	return longer, func() { stop(); cancel() }
+}
+
+// event records what the watchdog saw or did, once by its key.
+func (l *loop) event(ctx context.Context, key, level string, id agent.ID, about, text string) {
+	l.o.Log.Info("event", "agent", id, "text", text)
+	l.o.Records.Record(ctx, store.AddLog{Key: key, Level: level, Part: Part, Actor: id, About: about, Text: text})
+}
+
+// Part is the part of netsky that the records name for what the watchdog saw and did.
+const Part = "watchdog"
+
+// page sends mail to the owner, in the name of the agent that it is about. The same id is
+// told once.
+func (l *loop) page(ctx context.Context, about agent.ID, id, text string) {
+	_, err := l.o.Launcher.Bus.Send(ctx, envelope.Envelope{
+		ID: id, From: about, To: agent.Owner, Kind: envelope.KindApproval, Via: "code", Text: text, Time: time.Now(),
+	})
+	if err != nil {
+		l.o.Log.Warn("mail to the owner", "agent", about, "id", id, "error", err)
+	}
+}
+
+func firstLine(err error) string { return envelope.Line(err.Error(), 300) }
+
+func brief(d time.Duration) string { return d.Round(100 * time.Millisecond).String() }
