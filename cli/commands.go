@@ -26,7 +26,7 @@ func (a *app) cli() *cli.App {
 			a.upCommand(), a.downCommand(), a.agentCommand(), a.forgetCommand(), a.attachCommand(),
 			a.statusCommand(), a.peekCommand(), a.showCommand(),
 			a.askCommand(), a.inboxCommand(), a.replyCommand(),
-			a.interruptCommand(), a.approvalsCommand(), a.approveCommand(),
+			a.interruptCommand(), a.approvalsCommand(), a.approveCommand(), a.quietCommand(),
 			a.channelCommand(), a.cronCommand(), a.loopCommand(), a.codexCommand(), a.promptCommand(), a.logCommand(), a.findCommand(),
 			a.daemonCommand(), a.dashboardCommand(), a.doctorCommand(), a.demoCommand(), a.initCommand(), a.serviceCommand(), a.uninstallCommand(),
 			a.versionCommand(), a.completionCommand(), a.helpCommand(),

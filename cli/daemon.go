@@ -87,7 +87,7 @@ func (a *app) daemonRun(c *cli.Context) error {
 	err = daemon.Run(c.Context, daemon.Options{
 		Home: h, Bus: l.Bus, Launcher: l, Runtimes: a.planner(l).Runtimes(), Plan: a.planAgain,
 		Listen: a.config.Dashboard.Listen, TLS: a.dashboardTLS, Wide: a.config.Dashboard.Wide, Version: Version, Log: log,
-		Wanted: c.Bool("wanted"), Setup: a.setupAgain,
+		Wanted: c.Bool("wanted"), Setup: a.setupAgain, Hang: a.config.Watchdog.Hang.Duration, Repage: a.config.Watchdog.Repage.Duration,
 	})
 	if errors.Is(err, home.ErrLocked) {
 		return fmt.Errorf("%w: %w", errDaemonRuns, err)

@@ -120,6 +120,8 @@ type ward struct {
 	plans atomic.Int64
 	hangs agent.ID // its plan takes for ever
 	fails agent.ID // and this one has none
+
+	hang, repage time.Duration
 }
 
 func newWard(t *testing.T) *ward {
@@ -140,7 +142,7 @@ func (w *ward) begin() {
 		w.Fatal(err)
 	}
 	o := daemon.Options{
-		Home: w.home, Bus: w.bus, Launcher: w.l, Version: "test",
+		Home: w.home, Bus: w.bus, Launcher: w.l, Version: "test", Hang: w.hang, Repage: w.repage,
 		Log:      slog.New(slog.NewJSONHandler(io.Writer(file), nil)),
 		Runtimes: map[string]spawn.Runtime{"served": w.r},
 		Plan: func(ctx context.Context, id agent.ID) (spawn.Plan, error) {

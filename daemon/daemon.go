@@ -40,7 +40,8 @@ type Options struct {
 	// configuration each time. nil: nothing is restarted.
 	Plan func(ctx context.Context, id agent.ID) (spawn.Plan, error)
 	// Setup returns commands for a tmux server that a restart has to start; may be nil.
-	Setup func() []string
+	Setup        func() []string
+	Hang, Repage time.Duration // see [watchdog.Options]
 	// Listen is the dashboard's address, such as "127.0.0.1:7717"; "" disables it.
 	// TLS, if set, returns the certificate to serve with, or nil for none; Wide lets the
 	// dashboard listen without TLS on an address that others can reach.
@@ -106,7 +107,8 @@ func Run(ctx context.Context, o Options) error {
 	d.writePID()
 	o.Log.Info("start", "pid", os.Getpid(), "version", o.Version)
 	d.watchdog = watchdog.New(watchdog.Options{
-		Launcher: o.Launcher, Runtimes: o.Runtimes, Plan: o.Plan, Setup: o.Setup, Records: d, Log: o.Log,
+		Launcher: o.Launcher, Runtimes: o.Runtimes, Plan: o.Plan, Setup: o.Setup, Hang: o.Hang, Repage: o.Repage,
+		Records: d, Log: o.Log,
 	})
 	d.schedules = schedule.New(o.Home, o.Bus, d.database, o.Log)
 	// In order: each starts after those it uses, and stops before them. The door closes

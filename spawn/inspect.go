@@ -14,6 +14,7 @@ import (
 	"netsky/agent/home"
 	"netsky/internal/advice"
 	"netsky/spawn/backoff"
+	"netsky/spawn/hang"
 	"netsky/tmux"
 )
 
@@ -166,7 +167,7 @@ func (l *Launcher) inspectBy(v view, tmuxErr error, filesOf func(agent.ID) files
 			s = &o
 		}
 		list[i] = l.judge(of[i], s, tmuxErr)
-		l.judgeRestart(&list[i])
+		l.judgeWatched(&list[i])
 		list[i].Forgotten = forgotten(of[i], list[i])
 	})
 	return list, err
@@ -186,14 +187,15 @@ func forgotten(f files, st Status) bool {
 	return err == nil && !d.Up && d.Forgotten != nil && st.Waiting() <= *d.Forgotten
 }
 
-// judgeRestart adds what the watchdog has decided about a dead agent.
-func (l *Launcher) judgeRestart(st *Status) {
-	if st.State != agent.Dead {
-		return
-	}
-	loops := false
-	if st.Restart, loops = backoff.Shown(l.Home, st.Agent, st.Start); loops {
-		st.State = agent.CrashLooping
+// judgeWatched adds what the watchdog has found and decided.
+func (l *Launcher) judgeWatched(st *Status) {
+	if st.State == agent.Dead {
+		loops := false
+		if st.Restart, loops = backoff.Shown(l.Home, st.Agent, st.Start); loops {
+			st.State = agent.CrashLooping
+		}
+	} else if words, since, hung := hang.Shown(l.Home, st.Agent, st.Start); hung && st.Alive() && !st.Asks() {
+		st.State, st.Detail, st.Since = agent.Hung, words, since
 	}
 }
 

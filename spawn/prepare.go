@@ -24,11 +24,8 @@ type found struct {
 	errs   []error
 }
 
-// Add adopts what another preparation has found.
+// Add adopts what another preparation of starts has found.
 func (p *Preparation) Add(other *Preparation) {
-	if p.found == nil {
-		p.found = make(map[agent.ID]found)
-	}
 	maps.Copy(p.found, other.found)
 }
 

@@ -43,6 +43,7 @@ const (
 	UpLock       = "up"             // starts or ends agents
 	WatchdogLock = "watchdog"       // restarts agents that have died
 	TickLock     = "tick"           // checks the daemon
+	QuietLock    = "quiet"          // changes the quiet hours
 	RouterLock   = "router"         // delivers mail from outboxes
 	TmuxLock     = "tmux"           // makes or ends sessions, or attaches a control client
 	BreakersLock = "breakers"       // changes a breaker

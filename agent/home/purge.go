@@ -130,7 +130,7 @@ var shapes = map[string]shape{
 			"codex":    {files: agentJSON + `(\.bad-[0-9]+)?`},
 			"codex-ui": {boxes: &shape{tree: true}}, // Codex writes there what it likes
 			"watchdog": {
-				files: `(dialogs|quiet|told)\.json`,
+				files: `(dialogs|quiet)\.json`,
 				dirs:  map[string]shape{"restarts": {files: agentJSON}, "hangs": {files: agentJSON}},
 			},
 			"breakers":  {files: `[a-z0-9-]*-[0-9a-f]{8}\.json`},
@@ -141,7 +141,7 @@ var shapes = map[string]shape{
 		files: `(daemon\.(pid|sock)|url|token|cx-(infinity|[0-9]+)\.(sock|json|sock\.lock))`,
 		dirs: map[string]shape{
 			"brakes": {files: addressName + `-` + addressName},
-			"lock":   {files: `(up|uninstall|tick|watchdog|daemon|router|tmux|records|breakers|(receiver|codex|dialog)-` + addressName + `)`},
+			"lock":   {files: `(up|uninstall|tick|watchdog|quiet|daemon|router|tmux|records|breakers|(receiver|codex|dialog)-` + addressName + `)`},
 		},
 	},
 	LogDir:  {files: `(daemon\.log|netsky(-[0-9]{4}-[0-9]{2}-[0-9]{2}T[0-9.-]+)?\.jsonl)`},

@@ -27,7 +27,7 @@ var Sample []byte
 const maxFile = 1 << 20 // bytes
 
 // Config is netsky.toml. These keys are accepted but have no effect yet, and [Sample]
-// omits them: turns_per_hour, hang, repage, and those about iMessage.
+// omits them: turns_per_hour, and those about iMessage.
 type Config struct {
 	Agents    agentsConfig
 	Agent     map[agent.ID]agentConfig `toml:"-"` // [agents.1], [agents.infinity]

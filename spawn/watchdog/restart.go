@@ -74,18 +74,25 @@ func (l *loop) count(ctx context.Context, w *ward, whole bool) (again bool) {
 
 // ended counts a death.
 func (l *loop) ended(ctx context.Context, w *ward, rec backoff.Record, how string, whole bool) {
-	looped := rec.Ended(w.Start, how, whole, time.Now())
-	if looped {
+	if rec.Ended(w.Start, how, whole, time.Now()) {
 		text := fmt.Sprintf("crash loop: %d deaths within %.0f minutes, last %s; started again every %.0f minutes",
 			backoff.LoopDeaths, backoff.LoopWithin.Minutes(), how, backoff.LoopEvery.Minutes())
 		l.event(ctx, "loop-"+w.Start, store.LevelError, w.Agent, w.Start, text)
-		rec.Mail = "crash-loop-" + w.Start
 	}
+	l.tellLoop(ctx, w, &rec)
 	l.keep(w, rec)
-	if looped {
-		l.page(ctx, w.Agent, rec.Mail, fmt.Sprintf("%s is in a crash loop: it died %d times within %.0f minutes, the last time %s. "+
-			"It is started again every %.0f minutes.\n`netsky show %s` shows its last lines, `netsky agent %s` starts it now, `netsky down %s` leaves it down.",
-			w.Agent, backoff.LoopDeaths, backoff.LoopWithin.Minutes(), how, backoff.LoopEvery.Minutes(), w.Agent, w.Agent.N(), w.Agent.N()))
+}
+
+// tellLoop tells the owner of a crash loop, once.
+func (l *loop) tellLoop(ctx context.Context, w *ward, rec *backoff.Record) {
+	if rec.LoopMS == 0 || rec.Mail != "" {
+		return
+	}
+	id := fmt.Sprintf("crash-loop-%s-%d", w.Agent, rec.LoopMS)
+	if l.page(ctx, w.Agent, id, fmt.Sprintf("%s is in a crash loop: it died %d times within %.0f minutes, the last time %s. "+
+		"It is started again every %.0f minutes.\n`netsky show %s` shows its last lines, `netsky agent %s` starts it now, `netsky down %s` leaves it down.",
+		w.Agent, backoff.LoopDeaths, backoff.LoopWithin.Minutes(), rec.How, backoff.LoopEvery.Minutes(), w.Agent, w.Agent.N(), w.Agent.N())) {
+		rec.Mail = id
 	}
 }
 
@@ -125,6 +132,11 @@ func (l *loop) revive(ctx context.Context, w *ward) {
 		return
 	}
 	now := time.Now()
+	if rec.LoopMS != 0 && rec.Mail == "" {
+		if l.tellLoop(ctx, w, &rec); rec.Mail != "" {
+			l.keep(w, rec)
+		}
+	}
 	if w.Alive() && w.Start != rec.From && w.State != agent.Unknown {
 		l.prove(ctx, w, rec, now)
 		return
@@ -218,15 +230,12 @@ func (l *loop) startFailed(ctx context.Context, w *ward, rec backoff.Record, err
 	rec.Fail(firstLine(err), time.Now())
 	l.event(ctx, fmt.Sprintf("failed-%s-%d", rec.From, rec.Tries), store.LevelWarn, w.Agent, rec.From,
 		fmt.Sprintf("restart failed (attempt %d): %s; %s", rec.Tries, rec.Failed, rec.Next(time.Now())))
-	tell := rec.Tries >= backoff.LoopDeaths && rec.Mail == ""
-	if tell {
-		rec.Mail = "no-restart-" + rec.From
+	id := "no-restart-" + rec.From
+	if rec.Tries >= backoff.LoopDeaths && rec.Mail == "" && l.page(ctx, w.Agent, id, fmt.Sprintf("%s is dead (%s) and can't be restarted: %v\nIt is tried again every %.0f minutes; `netsky agent %s` tries now, `netsky down %s` leaves it down.",
+		w.Agent, rec.How, err, backoff.Longest.Minutes(), w.Agent.N(), w.Agent.N())) {
+		rec.Mail = id
 	}
 	l.keep(w, rec)
-	if tell {
-		l.page(ctx, w.Agent, rec.Mail, fmt.Sprintf("%s is dead (%s) and can't be restarted: %v\nIt is tried again every %.0f minutes; `netsky agent %s` tries now, `netsky down %s` leaves it down.",
-			w.Agent, rec.How, err, backoff.Longest.Minutes(), w.Agent.N(), w.Agent.N()))
-	}
 }
 
 // mayStart reports why an agent may not be started now, and when to ask again; "" if it
@@ -286,7 +295,7 @@ func (l *loop) launch(ctx context.Context) {
 		return
 	}
 	slices.SortFunc(list, func(a, b *ward) int { return agent.Compare(a.Agent, b.Agent) })
-	o := spawn.UpOptions{By: agent.DaemonName, Wanted: true, Ticker: l.ticked(), ReadyWithin: readyWithin, Prepared: new(spawn.Preparation)}
+	o := spawn.UpOptions{By: agent.DaemonName, Wanted: true, Ticker: l.ticked(), ReadyWithin: readyWithin}
 	for _, w := range list {
 		r := w.restart
 		r.checked = time.Time{}
@@ -299,7 +308,11 @@ func (l *loop) launch(ctx context.Context) {
 		l.event(ctx, fmt.Sprintf("restart-%s-%d", w.Start, rec.Tries), store.LevelInfo, w.Agent, w.Start,
 			fmt.Sprintf("restarting (attempt %d): %s", rec.Tries, rec.How))
 		o.Plans = append(o.Plans, r.plan)
-		o.Prepared.Add(r.prep)
+		if o.Prepared == nil {
+			o.Prepared = r.prep
+		} else {
+			o.Prepared.Add(r.prep)
+		}
 	}
 	if len(o.Plans) == 0 {
 		return
@@ -366,14 +379,15 @@ func (l *loop) event(ctx context.Context, key, level string, id agent.ID, about,
 const Part = "watchdog"
 
 // page sends mail to the owner, in the name of the agent that it is about. The same id is
-// told once.
-func (l *loop) page(ctx context.Context, about agent.ID, id, text string) {
+// told once. It reports whether the mail was sent.
+func (l *loop) page(ctx context.Context, about agent.ID, id, text string) bool {
 	_, err := l.o.Launcher.Bus.Send(ctx, envelope.Envelope{
 		ID: id, From: about, To: agent.Owner, Kind: envelope.KindApproval, Via: "code", Text: text, Time: time.Now(),
 	})
 	if err != nil {
 		l.o.Log.Warn("mail to the owner", "agent", about, "id", id, "error", err)
 	}
+	return err == nil
 }
 
 func firstLine(err error) string { return envelope.Line(err.Error(), 300) }

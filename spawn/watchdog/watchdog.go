@@ -36,6 +36,9 @@ type Options struct {
 	// Plan returns how an agent would be started now, with its conversation. nil: nothing
 	// is restarted.
 	Plan func(ctx context.Context, id agent.ID) (spawn.Plan, error)
+	// Hang is how long an agent with pending work may show no sign of life before the owner
+	// is told; 0: for ever. Repage is when that is repeated.
+	Hang, Repage time.Duration
 	// Setup returns commands for a tmux server that a restart has to start; may be nil.
 	Setup   func() []string
 	Records Records
@@ -114,6 +117,7 @@ func (w *Watchdog) Run(ctx context.Context) error {
 		{every: attendEvery, each: l.attend, after: l.settleDialogs},
 		{every: tickEvery, each: l.point},
 		{every: tickEvery, each: l.revive, after: l.launch},
+		{every: hangEvery(l.o.Hang), each: l.listen},
 	}
 	tick := time.NewTicker(tickEvery)
 	defer tick.Stop()
@@ -173,6 +177,7 @@ type ward struct {
 	receiver receiverWatch
 	restart  *restartWatch // outlives a start
 	mail     mailWatch
+	hang     hangWatch
 }
 
 // A duty is a recurring task. It runs in the loop, so slow parts must be work.

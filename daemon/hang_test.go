@@ -1,0 +1,89 @@
+package daemon_test
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	"netsky/agent"
+	"netsky/internal/testworld"
+	"netsky/spawn/hang"
+	hours "netsky/spawn/quiet"
+)
+
+// An agent with work that shows no sign of life is hung: status shows it and the owner is
+// paged, again and again, but not while it is quiet, and not once it is alive again. One
+// that has nothing to do, or waits for a person, does not hang.
+func TestHang(t *testing.T) {
+	t.Parallel()
+	w := newWard(t)
+	w.stop()
+	w.hang, w.repage = 2*time.Second, time.Hour
+	w.begin()
+	w.up(w.r, "agent1", "agent2", "agent3", "agent4")
+	report := func(id agent.ID, state agent.State, detail string) {
+		t.Helper()
+		start := w.statuses().Find(id).Start
+		if err := w.home.SaveReport(id, agent.Report{Start: start, State: state, SinceMS: time.Now().UnixMilli(), Detail: detail}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	pages := func(id agent.ID) (n int) {
+		t.Helper()
+		for _, text := range w.owned() {
+			if strings.HasPrefix(text, string(id)+" hangs: no sign of life for ") {
+				n++
+			}
+		}
+		return n
+	}
+	if _, err := hours.Add(w.ctx, w.home, time.Hour, "owner", time.Now()); err != nil {
+		t.Fatal(err)
+	}
+	report("agent2", agent.Waiting, "May I?")
+	report("agent4", agent.Blocked, "usage limit until 14:00")
+	report("agent1", agent.Busy, "Bash: make")
+	st := w.shows("agent1", agent.Hung, "busy: Bash: make")
+	if !st.Alive() || !strings.HasPrefix(st.Detail, "no sign of life for ") {
+		t.Errorf("%+v", st)
+	}
+	w.event("agent1 hangs: no sign of life for ")
+	if n := pages("agent1"); n != 0 {
+		t.Errorf("paged %d times while it is quiet", n)
+	}
+	if _, err := hours.Off(w.ctx, w.home, time.Now()); err != nil {
+		t.Fatal(err)
+	}
+	testworld.WaitOr(w, func() bool { return pages("agent1") == 1 }, func() string { return fmt.Sprintf("not paged: %q\n%s", w.owned(), w.log()) })
+
+	// Another daemon knows of it, and pages again when it is time.
+	w.stop()
+	r := hang.Load(w.home, "agent1", st.Start)
+	r.PagedMS -= time.Hour.Milliseconds()
+	if err := hang.Save(w.home, "agent1", r); err != nil {
+		t.Fatal(err)
+	}
+	w.begin()
+	testworld.WaitOr(w, func() bool { return pages("agent1") == 2 }, func() string { return fmt.Sprintf("not paged again: %q\n%s", w.owned(), w.log()) })
+
+	report("agent1", agent.Idle, "")
+	w.event("agent1 shows signs of life again, after ")
+	w.shows("agent1", agent.Idle, "")
+	for _, id := range []agent.ID{"agent2", "agent3", "agent4"} {
+		if st := w.statuses().Find(id); st.State == agent.Hung || pages(id) != 0 {
+			t.Errorf("%+v", st)
+		}
+	}
+	testworld.WaitOr(w, func() bool {
+		shown, err := w.home.ShownMail()
+		names, err2 := w.bus.Mail(agent.Owner, false)
+		list, err3 := w.bus.FindAll(agent.Owner, names)
+		for _, e := range list {
+			if err != nil || err2 != nil || err3 != nil || !shown[e.Name] && e.Envelope.From == "agent1" {
+				return false
+			}
+		}
+		return true
+	}, func() string { return "the pages still count as unread" })
+}

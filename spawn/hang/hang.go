@@ -1,0 +1,168 @@
+// Package hang decides whether an agent hangs: whether it shows no sign of life for a time
+// while work is pending.
+//
+// Work is pending while the agent is busy, while mail waits in its inbox or is claimed and
+// not finished, and while its state is unknown. Signs of life are: a change of its
+// receiver's report, a new line in its event file (each hook and each event of a turn
+// writes one), mail that it takes, finishes or sends, and new words in its pane. Digits and
+// spinners in a pane are no sign: a program that waits for an answer for ever turns its
+// spinner for ever. CPU time is none either, for the same reason. So a tool that runs for
+// half an hour without a word of output looks like a hang; the evidence names it.
+//
+// Silence is counted by the clock of this process, check by check, and a gap between two
+// checks is not counted: neither a suspended machine nor a changed clock makes anything
+// hang, and after such a jump agents have Grace to show signs of life. A daemon that is
+// restarted begins to count anew.
+//
+// state/watchdog/hangs/<agent>.json says that a start hangs. The watchdog that holds the
+// lock "watchdog" writes it and removes it with the next sign of life; nobody believes it
+// while no process holds that lock.
+package hang
+
+import (
+	"fmt"
+	"hash/fnv"
+	"strings"
+	"time"
+	"unicode"
+
+	"netsky/agent"
+	"netsky/agent/home"
+)
+
+const (
+	// Every is the time between two checks of an agent.
+	Every = 30 * time.Second
+	// Grace is how long after a jump of the clock nothing counts as hung.
+	Grace = 5 * time.Minute
+
+	jump = 3 * Every
+)
+
+// Signs are what a living agent changes.
+type Signs struct {
+	Report  agent.Report
+	Events  int64 // when its event file last changed
+	Inbox   int
+	Claimed int
+	Outbox  int
+	Owed    int64  // when its ledger last changed
+	Screen  uint64 // see [Screen]
+}
+
+// Screen returns what counts of a pane's lines: the words of at least three letters.
+func Screen(lines []string) uint64 {
+	sum := fnv.New64a()
+	for _, line := range lines {
+		for word := range strings.FieldsFuncSeq(line, func(r rune) bool { return !unicode.IsLetter(r) }) {
+			if len(word) >= 3 {
+				sum.Write([]byte(word))
+			}
+		}
+	}
+	return sum.Sum64()
+}
+
+// A Watch counts the silence of one start. The zero Watch has seen nothing.
+type Watch struct {
+	last   Signs
+	at     time.Time // of the last check; zero: none
+	silent time.Duration
+	grace  time.Time
+}
+
+// Screen returns the screen as of the last check.
+func (w *Watch) Screen() uint64 { return w.last.Screen }
+
+// Quiet reports whether nothing but the pane, which costs more to look at, has changed.
+func (w *Watch) Quiet(s Signs) bool {
+	s.Screen = w.last.Screen
+	return !w.at.IsZero() && !w.alive(s)
+}
+
+func (w *Watch) alive(s Signs) bool {
+	was := w.last
+	grown := s.Inbox > was.Inbox // that is others' doing
+	if grown {
+		was.Inbox = s.Inbox
+	}
+	return s != was
+}
+
+// See takes the signs at a check, and returns for how long there was none. pending is false
+// if nothing waits for the agent.
+func (w *Watch) See(s Signs, pending bool, now time.Time) (silent time.Duration) {
+	first, alive := w.at.IsZero(), w.alive(s)
+	gap, wall := now.Sub(w.at), now.Round(0).Sub(w.at.Round(0))
+	w.last, w.at = s, now
+	switch {
+	case first, alive, !pending:
+		w.silent = 0
+	case gap > jump, (wall - gap).Abs() > time.Minute:
+		w.grace = now.Add(Grace)
+	default:
+		w.silent += gap
+	}
+	return w.silent
+}
+
+// Hung reports whether the silence has lasted for that long.
+func (w *Watch) Hung(after time.Duration, now time.Time) bool {
+	return w.silent >= after && !now.Before(w.grace)
+}
+
+// A Record says that a start hangs.
+type Record struct {
+	Start   string `json:"start"`
+	SinceMS int64  `json:"since_ms"` // when it last showed a sign of life
+	What    string `json:"what"`     // is pending
+	PagedMS int64  `json:"paged_ms,omitempty"`
+	Pages   int    `json:"pages,omitempty"`
+}
+
+// Dir holds the records.
+const Dir = "state/watchdog/hangs"
+
+func file(id agent.ID) string { return Dir + "/" + string(id) + ".json" }
+
+// Load returns the agent's record if it is about this start, else the zero Record.
+func Load(h home.Dir, id agent.ID, start string) Record {
+	r, err := home.Load[Record](h, file(id))
+	if err != nil || r.Start != start {
+		return Record{}
+	}
+	return r
+}
+
+// Save replaces the agent's record; the zero Record removes it.
+func Save(h home.Dir, id agent.ID, r Record) error {
+	if r.Start == "" {
+		return h.Remove(file(id))
+	}
+	return h.Save(file(id), r, false)
+}
+
+// Words describes the hang.
+func (r Record) Words(now time.Time) string {
+	return fmt.Sprintf("no sign of life for %s: %s", Span(now.Sub(time.UnixMilli(r.SinceMS))), r.What)
+}
+
+// Shown returns what status says of a start that runs: how it hangs, and since when.
+func Shown(h home.Dir, id agent.ID, start string) (words string, since time.Time, hung bool) {
+	r := Load(h, id, start)
+	if r.Start == "" {
+		return "", time.Time{}, false
+	}
+	if _, held := h.LockHolder(home.WatchdogLock); !held {
+		return "", time.Time{}, false
+	}
+	return r.Words(time.Now()), time.UnixMilli(r.SinceMS), true
+}
+
+// Span returns a duration as people write it: "31m", "2h5m".
+func Span(d time.Duration) string {
+	if d < time.Minute {
+		return d.Round(time.Second).String()
+	}
+	return strings.TrimSuffix(d.Round(time.Minute).String(), "0s")
+}

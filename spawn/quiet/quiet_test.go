@@ -1,0 +1,54 @@
+package quiet_test
+
+import (
+	"os"
+	"testing"
+	"time"
+
+	"netsky/internal/testworld"
+	"netsky/spawn/quiet"
+)
+
+func TestQuiet(t *testing.T) {
+	h := testworld.Home(t)
+	now := time.UnixMilli(1_800_000_000_000)
+	add := func(d time.Duration, at time.Time) time.Duration {
+		t.Helper()
+		q, err := quiet.Add(t.Context(), h, d, "owner", at)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return q.Until().Sub(now)
+	}
+	if got := add(time.Hour, now); got != time.Hour {
+		t.Errorf("quiet for %v", got)
+	}
+	if got := add(time.Minute, now); got != time.Hour {
+		t.Errorf("a shorter one ends it after %v", got)
+	}
+	if got := quiet.Now(h, now.Add(time.Hour)); got.UntilMS != 0 {
+		t.Errorf("does not expire: %+v", got)
+	}
+	if got := quiet.Now(h, now.Add(-30*24*time.Hour)); got.UntilMS != 0 {
+		t.Errorf("a clock that was set back makes it last: %+v", got)
+	}
+	add(time.Minute, now.Add(2*time.Hour))
+	if data, err := os.ReadFile(h.Path("state/watchdog/quiet.json")); err != nil || len(data) > 100 {
+		t.Errorf("expired ones stay: %s %v", data, err)
+	}
+	if was, err := quiet.Off(t.Context(), h, now.Add(2*time.Hour)); err != nil || !was {
+		t.Errorf("%v %v", was, err)
+	}
+	if _, err := os.Stat(h.Path("state/watchdog/quiet.json")); !os.IsNotExist(err) {
+		t.Errorf("the file stays: %v", err)
+	}
+	if err := h.WriteFile("state/watchdog/quiet.json", []byte("{"), false); err != nil {
+		t.Fatal(err)
+	}
+	if got := quiet.Now(h, now); got.UntilMS != 0 {
+		t.Errorf("%+v", got)
+	}
+	if got := add(time.Hour, now); got != time.Hour {
+		t.Errorf("a damaged file prevents it: %v", got)
+	}
+}

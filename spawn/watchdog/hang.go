@@ -1,0 +1,153 @@
+package watchdog
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"time"
+
+	"netsky/agent"
+	"netsky/agent/home"
+	"netsky/spawn/hang"
+	"netsky/spawn/quiet"
+	"netsky/store"
+)
+
+// screenLines is how much of a pane is compared for signs of life.
+const screenLines = 100
+
+// hangEvery returns the time between two checks.
+func hangEvery(after time.Duration) time.Duration {
+	return max(min(hang.Every, after/10), tickEvery)
+}
+
+// A hangWatch is what is known of an agent's silence.
+type hangWatch struct {
+	watch  hang.Watch
+	known  bool        // the record was looked for
+	record hang.Record // zero: it does not hang
+}
+
+// listen checks one agent for signs of life. The pane is captured only if nothing else
+// has changed.
+func (l *loop) listen(ctx context.Context, w *ward) {
+	if l.o.Hang == 0 || !w.Alive() || !w.Wanted {
+		return
+	}
+	c := &w.hang
+	signs, what := l.signs(w), l.pending(w)
+	if what == "" || w.Pane() == "" || !c.watch.Quiet(signs) {
+		signs.Screen = c.watch.Screen()
+		l.heard(ctx, w, signs, what)
+		return
+	}
+	st := w.Status
+	l.work(ctx, w, func(ctx context.Context) func() {
+		within, cancel := context.WithTimeout(ctx, hang.Every/2)
+		defer cancel()
+		lines, err := l.o.Launcher.LastLines(within, st, screenLines)
+		return func() {
+			signs.Screen = c.watch.Screen()
+			if err == nil {
+				signs.Screen = hang.Screen(lines)
+			}
+			l.heard(ctx, w, signs, what)
+		}
+	})
+}
+
+func (l *loop) signs(w *ward) hang.Signs {
+	h := l.o.Launcher.Home
+	changed := func(rel string) int64 {
+		info, err := os.Lstat(h.Path(rel))
+		if err != nil {
+			return 0
+		}
+		return info.ModTime().UnixNano()
+	}
+	return hang.Signs{
+		Report: w.Report, Events: changed(home.EventsDir + "/" + string(w.Agent) + ".jsonl"),
+		Inbox: w.Inbox, Claimed: w.Claimed, Outbox: w.Outbox, Owed: changed("state/owed/" + string(w.Agent) + ".json"),
+	}
+}
+
+// pending returns what an agent has to do, "" if that is nothing, or if it can't go on for
+// a reason that is known.
+func (l *loop) pending(w *ward) string {
+	state := w.State
+	if state == agent.Hung {
+		if state = w.Report.State; state == "" {
+			state = agent.Busy
+		}
+	}
+	asks := state == agent.Waiting && w.Report.By != agent.ByWatchdog
+	if asks || state == agent.Blocked || w.Report.Fault.Reason != "" {
+		return ""
+	}
+	if why, _ := l.mayStart(w.Status, time.Now()); why != "" {
+		return ""
+	}
+	mail := max(w.Inbox, 0) + max(w.Claimed, 0)
+	switch {
+	case state == agent.Unknown:
+		return "its state is unknown: " + w.Evidence
+	case state == agent.Busy && w.Report.Detail != "":
+		return "busy: " + w.Report.Detail
+	case state == agent.Busy && !w.Silent:
+		return "busy"
+	case mail == 1:
+		return "1 message waits for it"
+	case mail > 0:
+		return fmt.Sprintf("%d messages wait for it", mail)
+	}
+	return ""
+}
+
+// heard acts on the signs of life at a check.
+func (l *loop) heard(ctx context.Context, w *ward, signs hang.Signs, what string) {
+	c, now := &w.hang, time.Now()
+	first := !c.known
+	if first {
+		c.known, c.record = true, hang.Load(l.o.Launcher.Home, w.Agent, w.Start)
+	}
+	silent := c.watch.See(signs, what != "", now)
+	r := &c.record
+	switch {
+	case first:
+		return // whether it is still silent shows at the next check
+	case silent == 0 && r.Start != "":
+		l.event(ctx, fmt.Sprintf("alive-%s-%d", w.Start, r.SinceMS), store.LevelInfo, w.Agent, w.Start,
+			"shows signs of life again, after "+hang.Span(now.Sub(time.UnixMilli(r.SinceMS))))
+		for n := range r.Pages {
+			if err := l.markRead(pageID(*r, n)); err != nil {
+				l.o.Log.Warn("hang", "agent", w.Agent, "error", err)
+			}
+		}
+		*r = hang.Record{}
+	case r.Start == "" && c.watch.Hung(l.o.Hang, now):
+		*r = hang.Record{Start: w.Start, SinceMS: now.Add(-silent).UnixMilli(), What: what}
+		l.event(ctx, fmt.Sprintf("hang-%s-%d", w.Start, r.SinceMS), store.LevelError, w.Agent, w.Start, "hangs: "+r.Words(now))
+	case r.Start == "" || silent == 0:
+		return
+	}
+	due := r.Start != "" && now.Sub(time.UnixMilli(r.PagedMS)).Abs() >= l.o.Repage
+	told := false
+	if due && quiet.Now(l.o.Launcher.Home, now).UntilMS == 0 {
+		text := fmt.Sprintf("%s hangs: %s.\n`netsky peek %s` shows its pane, `netsky attach %s` opens it, `netsky interrupt %s` ends its turn; `netsky quiet 1h` stops these messages for an hour.",
+			w.Agent, r.Words(now), w.Agent, w.Agent, w.Agent)
+		told = l.page(ctx, w.Agent, pageID(*r, r.Pages), text)
+	}
+	if told {
+		l.event(ctx, pageID(*r, r.Pages), store.LevelWarn, w.Agent, w.Start, fmt.Sprintf("told you that it hangs (%s)", hang.Span(now.Sub(time.UnixMilli(r.SinceMS)))))
+		r.PagedMS, r.Pages = now.UnixMilli(), r.Pages+1
+	} else if r.Pages > 0 && r.Start != "" {
+		return
+	}
+	if err := hang.Save(l.o.Launcher.Home, w.Agent, *r); err != nil {
+		l.o.Log.Warn("hang", "agent", w.Agent, "error", err)
+	}
+	l.Wake()
+}
+
+// pageID returns the id of the n-th message about a hang.
+func pageID(r hang.Record, n int) string { return fmt.Sprintf("hang-%s-%d-%d", r.Start, r.SinceMS, n) }
