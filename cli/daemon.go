@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -84,15 +85,22 @@ func (a *app) daemonRun(c *cli.Context) error {
 	file := &lumberjack.Logger{Filename: h.Path(home.LogDir, "netsky.jsonl"), MaxSize: 10, MaxBackups: 5}
 	defer file.Close()
 	log := slog.New(slog.NewJSONHandler(io.Writer(file), nil))
-	err = daemon.Run(c.Context, daemon.Options{
-		Home: h, Bus: l.Bus, Launcher: l, Runtimes: a.planner(l).Runtimes(), Plan: a.planAgain,
-		Listen: a.config.Dashboard.Listen, TLS: a.dashboardTLS, Wide: a.config.Dashboard.Wide, Version: Version, Log: log,
-		Wanted: c.Bool("wanted"), Setup: a.setupAgain, Hang: a.config.Watchdog.Hang.Duration, Repage: a.config.Watchdog.Repage.Duration,
-	})
+	o := a.daemonOptions(l, log)
+	o.Wanted = c.Bool("wanted")
+	err = daemon.Run(c.Context, o)
 	if errors.Is(err, home.ErrLocked) {
 		return fmt.Errorf("%w: %w", errDaemonRuns, err)
 	}
 	return err
+}
+
+func (a *app) daemonOptions(l *spawn.Launcher, log *slog.Logger) daemon.Options {
+	w := a.config.Watchdog
+	return daemon.Options{
+		Home: l.Home, Bus: l.Bus, Launcher: l, Runtimes: a.planner(l).Runtimes(), Plan: a.planAgain, Setup: a.setupAgain,
+		Listen: a.config.Dashboard.Listen, TLS: a.dashboardTLS, Wide: a.config.Dashboard.Wide, Version: Version, Log: log,
+		Hang: w.Hang.Duration, Repage: w.Repage.Duration, Tick: w.Tick.Duration,
+	}
 }
 
 // planAgain plans a start of the agent as of now, with the environment of its last
@@ -228,6 +236,10 @@ func (a *app) watchdogCommand() *cli.Command {
 	}
 }
 
+// watchFor is how long a tick without a daemon looks after the agents; the ticker ends one
+// after half a minute.
+const watchFor = 12 * time.Second
+
 func (a *app) tick(c *cli.Context) error {
 	h, err := a.home()
 	if err != nil {
@@ -237,10 +249,25 @@ func (a *app) tick(c *cli.Context) error {
 	if err != nil {
 		return err
 	}
+	lock, err := h.Lock(home.TickLock)
+	if errors.Is(err, home.ErrLocked) {
+		a.print("another tick is in progress: %v", err)
+		return nil
+	} else if err != nil {
+		return err
+	}
+	defer lock.Unlock()
 	p, started, err := ticker.Tick(c.Context, h, bin, a.daemonEnv(h))
 	switch {
 	case errors.Is(err, daemon.ErrUnwanted):
 		a.print("the daemon is meant to be down")
+	case err != nil && ticker.FailedBefore(h):
+		l, lerr := a.launcher()
+		if lerr != nil {
+			return errors.Join(err, lerr)
+		}
+		a.print("%v; looking after the agents without it", err)
+		return cmp.Or(daemon.Watch(c.Context, a.daemonOptions(l, slog.New(slog.DiscardHandler)), watchFor), error(exitError{exitFailed, errTold}))
 	case err != nil:
 		return err
 	case started:

@@ -40,8 +40,8 @@ type Options struct {
 	// configuration each time. nil: nothing is restarted.
 	Plan func(ctx context.Context, id agent.ID) (spawn.Plan, error)
 	// Setup returns commands for a tmux server that a restart has to start; may be nil.
-	Setup        func() []string
-	Hang, Repage time.Duration // see [watchdog.Options]
+	Setup              func() []string
+	Hang, Repage, Tick time.Duration // see [watchdog.Options]
 	// Listen is the dashboard's address, such as "127.0.0.1:7717"; "" disables it.
 	// TLS, if set, returns the certificate to serve with, or nil for none; Wide lets the
 	// dashboard listen without TLS on an address that others can reach.
@@ -106,10 +106,7 @@ func Run(ctx context.Context, o Options) error {
 	d.before = d.predecessor()
 	d.writePID()
 	o.Log.Info("start", "pid", os.Getpid(), "version", o.Version)
-	d.watchdog = watchdog.New(watchdog.Options{
-		Launcher: o.Launcher, Runtimes: o.Runtimes, Plan: o.Plan, Setup: o.Setup, Hang: o.Hang, Repage: o.Repage,
-		Records: d, Log: o.Log,
-	})
+	d.watchdog = watchdog.New(d.watchdogOptions())
 	d.schedules = schedule.New(o.Home, o.Bus, d.database, o.Log)
 	// In order: each starts after those it uses, and stops before them. The door closes
 	// first: then callers see that no daemon is running.
@@ -128,6 +125,25 @@ func Run(ctx context.Context, o Options) error {
 	err = runAll(ctx, o.Log, services...)
 	o.Log.Info("stop", "error", err)
 	return err
+}
+
+func (d *daemon) watchdogOptions() watchdog.Options {
+	return watchdog.Options{
+		Launcher: d.o.Launcher, Runtimes: d.o.Runtimes, Plan: d.o.Plan, Setup: d.o.Setup,
+		Hang: d.o.Hang, Repage: d.o.Repage, Tick: d.o.Tick, Records: d, Log: d.o.Log,
+	}
+}
+
+// Watch does what the watchdog of a daemon does, for that long: the ticker's last resort if
+// no daemon can be started. What happens is recorded in the spool if need be.
+func Watch(ctx context.Context, o Options, within time.Duration) error {
+	ctx, cancel := context.WithTimeout(ctx, within)
+	defer cancel()
+	o.Hang = 0 // silence is counted over a longer time
+	if err := o.Bus.Make(agent.Owner); err != nil {
+		return err
+	}
+	return watchdog.New((&daemon{o: o}).watchdogOptions()).Run(ctx)
 }
 
 type daemon struct {

@@ -1,10 +1,11 @@
-// Package ticker restarts the daemon when it is gone. Each tick is a process of its own, so
-// that one that hangs does not stop the ticking; state/ticker.json holds the result of the
-// last.
+// Package ticker restarts the daemon when it is gone, as the daemon's watchdog does with the
+// ticker. Each tick is a process of its own, so that one that hangs is ended and does not
+// stop the ticking; state/ticker.json holds the result of the last.
 package ticker
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -33,6 +34,12 @@ func Tick(ctx context.Context, h home.Dir, bin string, environ []string) (p daem
 	return daemon.Start(ctx, h, []string{bin, "daemon", "run", "--wanted"}, environ)
 }
 
+// FailedBefore reports whether the ticker's last tick has failed to start the daemon too.
+func FailedBefore(h home.Dir) bool {
+	t, err := h.LoadTicker()
+	return err == nil && t.Error != ""
+}
+
 // Options configure a ticker.
 type Options struct {
 	Home    home.Dir
@@ -40,6 +47,7 @@ type Options struct {
 	Socket  string // of the tmux server it runs on
 	Environ []string
 	Every   time.Duration
+	Within  time.Duration // a tick that takes longer is ended; 0: 30 s
 	Out     io.Writer
 	Warn    func(error)
 }
@@ -67,9 +75,11 @@ func Run(ctx context.Context, o Options) {
 	}
 }
 
+const tickWithin = 30 * time.Second
+
 // tick returns why the daemon could not be started, or "".
 func (o Options) tick(ctx context.Context) (why string) {
-	within, cancel := context.WithTimeout(ctx, 30*time.Second)
+	within, cancel := context.WithTimeout(ctx, cmp.Or(o.Within, tickWithin))
 	defer cancel()
 	cmd := exec.CommandContext(within, o.Binary, "watchdog", "tick")
 	cmd.Env = o.Environ
@@ -80,7 +90,7 @@ func (o Options) tick(ctx context.Context) (why string) {
 	case err == nil || ctx.Err() != nil:
 		return ""
 	case within.Err() != nil:
-		why = "starting it took longer than 30 s"
+		why = fmt.Sprintf("the tick took longer than %v and was ended", cmp.Or(o.Within, tickWithin))
 	case len(bytes.TrimSpace(out)) > 0:
 		first, _, _ := strings.Cut(strings.TrimSpace(envelope.Plain(string(out))), "\n")
 		why = strings.TrimPrefix(first, "netsky: ")

@@ -39,6 +39,7 @@ type Options struct {
 	// Hang is how long an agent with pending work may show no sign of life before the owner
 	// is told; 0: for ever. Repage is when that is repeated.
 	Hang, Repage time.Duration
+	Tick         time.Duration // the ticker's interval
 	// Setup returns commands for a tmux server that a restart has to start; may be nil.
 	Setup   func() []string
 	Records Records
@@ -118,6 +119,7 @@ func (w *Watchdog) Run(ctx context.Context) error {
 		{every: tickEvery, each: l.point},
 		{every: tickEvery, each: l.revive, after: l.launch},
 		{every: hangEvery(l.o.Hang), each: l.listen},
+		{every: tickerEvery, after: l.ticker},
 	}
 	tick := time.NewTicker(tickEvery)
 	defer tick.Stop()
@@ -159,6 +161,7 @@ type loop struct {
 	alone   bool // all sessions are gone, and that is recorded
 
 	launching bool // a batch of restarts is being started
+	tick      tickerWatch
 
 	dialogs dialogs
 
@@ -183,7 +186,7 @@ type ward struct {
 // A duty is a recurring task. It runs in the loop, so slow parts must be work.
 type duty struct {
 	every time.Duration
-	each  func(ctx context.Context, w *ward) // for each agent with a start, in order
+	each  func(ctx context.Context, w *ward) // for each agent with a start, in order; nil: nothing
 	after func(ctx context.Context)          // nil: nothing
 	next  time.Time
 }
@@ -195,7 +198,7 @@ func (l *loop) do(ctx context.Context, d *duty) {
 	}
 	d.next = now.Add(d.every - tickEvery/2) // at a tick, a late one too
 	for _, st := range l.last.list {
-		if w := l.wards[st.Agent]; w != nil && ctx.Err() == nil {
+		if w := l.wards[st.Agent]; w != nil && d.each != nil && ctx.Err() == nil {
 			d.each(ctx, w)
 		}
 	}
