@@ -120,6 +120,7 @@ func (w *Watchdog) Run(ctx context.Context) error {
 		{every: tickEvery, each: l.revive, after: l.launch},
 		{every: hangEvery(l.o.Hang), each: l.listen},
 		{every: tickerEvery, after: l.ticker},
+		{every: orphansEvery, after: l.orphans},
 	}
 	tick := time.NewTicker(tickEvery)
 	defer tick.Stop()
@@ -162,6 +163,7 @@ type loop struct {
 
 	launching bool // a batch of restarts is being started
 	tick      tickerWatch
+	seeking   bool // for orphans
 
 	dialogs dialogs
 
