@@ -84,6 +84,12 @@ while :; do sleep 0.1; if [ -e "$D/trust" ]; then printf 'Do you trust this?\n';
 	return nil
 }
 
+// Account is the one of everybody, if there is any.
+func (s served) Account(agent.Launch) (name string, changed time.Time) {
+	data, _ := os.ReadFile(filepath.Join(s.dir, "account"))
+	return string(data), time.Time{}
+}
+
 func (s served) Idle(ctx context.Context, l agent.Launch, pid int) (bool, string) {
 	s.looks.Add(1)
 	if !slices.Contains(l.Env, "D="+s.dir) {

@@ -9,8 +9,10 @@ import (
 	"strings"
 	"syscall"
 	"testing"
+	"time"
 
 	"netsky/agent"
+	"netsky/agent/breaker"
 	"netsky/bus"
 	"netsky/internal/testworld"
 	"netsky/spawn"
@@ -300,6 +302,36 @@ func TestRestartFails(t *testing.T) {
 	if got := w.owned()[0]; !strings.HasPrefix(got, "agent1 is dead (killed by SIGKILL) and can't be restarted: no program\n") {
 		t.Errorf("%q", got)
 	}
+}
+
+// An agent is not started on an account that serves nobody; status says why. Once it serves
+// again, it is.
+func TestRestartOnTrippedAccount(t *testing.T) {
+	t.Parallel()
+	w := newWard(t)
+	if err := os.WriteFile(filepath.Join(w.r.dir, "account"), []byte("claude/me"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	w.up(w.r, "agent1")
+	was := w.statuses().Find("agent1")
+	b := breaker.Of(w.home, "claude/me")
+	fault := agent.Fault{Reason: agent.UsageLimit, UntilMS: time.Now().Add(time.Hour).UnixMilli()}
+	if _, _, err := b.Trip(w.ctx, "agent2", fault); err != nil {
+		t.Fatal(err)
+	}
+	syscall.Kill(was.PID, syscall.SIGKILL)
+	testworld.WaitOr(w, func() bool {
+		return strings.HasPrefix(w.statuses().Find("agent1").Restart, "not restarted: account claude/me: usage limit until ")
+	}, func() string { return fmt.Sprintf("%+v", w.statuses().Find("agent1")) })
+	w.event("agent1 not restarted: account claude/me: usage limit until ")
+	if w.plans.Load() != 0 {
+		t.Error("planned on a tripped account")
+	}
+	if closed, err := b.Answered(w.ctx, "agent2", time.Now().Add(time.Second)); err != nil || !closed {
+		t.Fatal(closed, err)
+	}
+	w.due("agent1")
+	w.back(was)
 }
 
 // planned is what the daemon's Plan does about an agent in a test.

@@ -238,9 +238,12 @@ func (l *loop) startFailed(ctx context.Context, w *ward, rec backoff.Record, err
 	l.keep(w, rec)
 }
 
+// askAgain is how long an account that serves nobody is believed: it may serve again early.
+const askAgain = 30 * time.Second
+
 // mayStart reports why an agent may not be started now, and when to ask again; "" if it
 // may.
-func (l *loop) mayStart(st spawn.Status, now time.Time) (why string, until time.Time) {
+func (l *loop) mayStart(st spawn.Status, now time.Time) (why string, again time.Time) {
 	accounted, ok := l.o.Runtimes[st.Runtime].(Accounted)
 	if !ok {
 		return "", now
@@ -252,13 +255,16 @@ func (l *loop) mayStart(st spawn.Status, now time.Time) (why string, until time.
 	name, changed := accounted.Account(la)
 	list, _ := breaker.List(l.o.Launcher.Home) // an unreadable one stops nobody
 	for _, s := range list {
-		retry := s.Retry()
+		retry := s.Retry() // from then on one agent tries
 		switch {
-		case name == "" || s.Account != name || !s.Tripped(), changed.UnixMilli() > s.TripMS, !retry.IsZero() && !now.Before(retry):
-		case retry.IsZero():
-			return fmt.Sprintf("account %s: %s", name, s.Fault), now.Add(30 * time.Second)
+		case name == "" || s.Account != name || !s.Tripped():
+		case changed.UnixMilli() > s.TripMS, !retry.IsZero() && !now.Before(retry):
 		default:
-			return fmt.Sprintf("account %s: %s", name, s.Fault), retry
+			again = now.Add(askAgain)
+			if !retry.IsZero() && retry.Before(again) {
+				again = retry
+			}
+			return fmt.Sprintf("account %s: %s", name, s.Fault), again
 		}
 	}
 	return "", now
