@@ -17,14 +17,15 @@ import (
 
 	"github.com/pelletier/go-toml/v2"
 
+	"netsky/agent"
 	"netsky/bus/envelope"
 )
 
-// Account names the provider and the login that Codex would use in this environment,
-// without a secret, and returns when its credentials were last changed. The name is "" if
+// Account names the provider and the login that a launch of Codex would use, without a
+// secret, and returns when its credentials were last changed. The name is "" if
 // nobody is logged in, the time zero if it is not known.
-func (r *Runtime) Account(env []string) (name string, changed time.Time) {
-	name, changed, _ = readAccount(env)
+func (r *Runtime) Account(l agent.Launch) (name string, changed time.Time) {
+	name, changed, _ = readAccount(l.Env)
 	return name, changed
 }
 

@@ -9,6 +9,7 @@ import (
 	"testing"
 	"time"
 
+	"netsky/agent"
 	"netsky/codex"
 )
 
@@ -61,7 +62,7 @@ func TestAccount(t *testing.T) {
 					t.Fatal(err)
 				}
 			}
-			name, changed := new(codex.Runtime).Account(env)
+			name, changed := new(codex.Runtime).Account(agent.Launch{Env: env})
 			if name != tt.want || !changed.Equal(when[tt.changed]) {
 				t.Errorf("Account = %q, %v, want %q, %v", name, changed, tt.want, when[tt.changed])
 			}

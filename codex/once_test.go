@@ -246,7 +246,7 @@ func TestOnceFailsAndIsGoneOnWith(t *testing.T) {
 
 // account is that of the world's Codex.
 func (w *world) account() string {
-	name, _ := new(codex.Runtime).Account(w.env)
+	name, _ := new(codex.Runtime).Account(agent.Launch{Env: w.env})
 	return name
 }
 

@@ -2,6 +2,7 @@ package demo
 
 import (
 	"context"
+	"time"
 
 	"netsky/agent"
 	"netsky/bus"
@@ -19,6 +20,9 @@ func (Runtime) Name() string { return "demo" }
 
 // Check returns nil: nothing can prevent a start.
 func (Runtime) Check(context.Context, agent.Launch) error { return nil }
+
+// Account names the account that all demos share.
+func (Runtime) Account(agent.Launch) (name string, changed time.Time) { return account, time.Time{} }
 
 // Prepare sets the launch's program.
 func (r Runtime) Prepare(_ context.Context, l *agent.Launch) error {
