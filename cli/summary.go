@@ -81,7 +81,7 @@ func (a *app) summary(c *cli.Context) error {
 	case len(dead) > 1 && len(up) == 0:
 		next = "netsky status shows how they ended; netsky up starts them again"
 	case restart != "":
-		next = fmt.Sprintf("%s has died, %s; netsky show %[1]s shows how, netsky agent %[3]s starts it now", dead[0], restart, dead[0].N())
+		next = fmt.Sprintf("netsky show %s shows how it ended; %s", dead[0], restart)
 	case len(dead) > 0:
 		next = fmt.Sprintf("netsky show %s shows how it ended; netsky agent %s starts it again", dead[0], dead[0].N())
 	case len(up) == 0:

@@ -99,7 +99,7 @@ func TestRestart(t *testing.T) {
 	w.answered(w.mail("agent1", "hello"))
 	w.event("agent1 restarted: ready")
 	if got := w.events(); got[0] != "agent1 died: killed by SIGKILL" || got[1] != "agent1 restarting (attempt 1): killed by SIGKILL" ||
-		!strings.HasSuffix(got[2], "after the attempt 1 began") || len(got) != 3 {
+		!strings.HasSuffix(got[2], "after attempt 1 began") || len(got) != 3 {
 		t.Errorf("%q", got)
 	}
 	starts, err := os.ReadFile(filepath.Join(w.r.dir, "starts"))

@@ -34,10 +34,11 @@ func Tick(ctx context.Context, h home.Dir, bin string, environ []string) (p daem
 	return daemon.Start(ctx, h, []string{bin, "daemon", "run", "--wanted"}, environ)
 }
 
-// FailedBefore reports whether the ticker's last tick has failed to start the daemon too.
+// FailedBefore reports whether the ticker's last tick has failed to start the daemon too, or
+// no ticker runs that could have recorded it.
 func FailedBefore(h home.Dir) bool {
 	t, err := h.LoadTicker()
-	return err == nil && t.Error != ""
+	return err != nil || t.Error != "" || !t.Alive()
 }
 
 // Options configure a ticker.

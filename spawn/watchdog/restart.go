@@ -167,7 +167,7 @@ func (l *loop) prove(ctx context.Context, w *ward, rec backoff.Record, now time.
 		if stuck {
 			rec.Died = ""
 		}
-		l.event(ctx, "proved-"+w.Start, store.LevelInfo, w.Agent, w.Start, fmt.Sprintf("restarted: %s %s after the attempt %d began",
+		l.event(ctx, "proved-"+w.Start, store.LevelInfo, w.Agent, w.Start, fmt.Sprintf("restarted: %s %s after attempt %d began",
 			w.State.Word(), brief(now.Sub(time.UnixMilli(rec.TriedMS))), rec.Tries))
 		l.keep(w, rec)
 	case w.State != agent.Starting || rec.Tries == 0:
