@@ -1,6 +1,6 @@
 // Package watchdog looks after running agents: it records how each ended and what state it
 // reports, restarts one that has died or lost its receiver, pages the owner about one that
-// hangs, notifies them of dialogs nobody answers, finishes what an interrupted down has
+// hangs, notifies them of dialogs nobody answers and of accounts that serve nobody, finishes what an interrupted down has
 // left, ends what is left of agents that are down, restarts the ticker, and tells a program
 // that knows nothing of netsky that it has mail.
 //
@@ -121,6 +121,7 @@ func (w *Watchdog) Run(ctx context.Context) error {
 		{every: tickEvery, each: l.point},
 		{every: tickEvery, each: l.revive, after: l.launch},
 		{every: hangEvery(l.o.Hang), each: l.listen},
+		{every: limitsEvery, after: l.limit},
 		{every: tickerEvery, after: l.ticker},
 		{every: orphansEvery, after: l.orphans},
 	}
@@ -168,6 +169,7 @@ type loop struct {
 	seeking   bool // for orphans
 
 	dialogs dialogs
+	limits  limits // nil: not read yet
 
 	done  chan func()   // to run in the loop after some work
 	slots chan struct{} // one for each work in progress
