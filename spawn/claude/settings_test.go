@@ -83,7 +83,7 @@ func TestSettingsModes(t *testing.T) {
 		g.options.Mode = mode
 		g.mustPrepare("agent3")
 		s := g.read("agent3", "settings.json")
-		if s["skipDangerousModePermissionPrompt"] != want.bypass || s["skipAutoPermissionPrompt"] != want.auto || s["crossSessionInbound"] != "accept" {
+		if s["skipDangerousModePermissionPrompt"] != want.bypass || s["skipAutoPermissionPrompt"] != want.auto || s["crossSessionInbound"] != "accept" || s["autoContinueAtUsageLimit"] != false {
 			t.Errorf("%s: settings %v", mode, s)
 		}
 		if got := strings.Join(rules(s, "deny"), " "); got != want.deny {
@@ -102,7 +102,7 @@ func TestSettingsMerged(t *testing.T) {
 	g.mustFake("2.1.329", loggedIn)
 	g.options = claude.Options{Mode: "manual", Settings: filepath.Join(g.work, "mine.json")}
 	const mine = `{
-		"model": "sonnet", "cleanupPeriodDays": 12345678901234567890, "crossSessionInbound": "refuse",
+		"model": "sonnet", "cleanupPeriodDays": 12345678901234567890, "crossSessionInbound": "refuse", "autoContinueAtUsageLimit": true,
 		"permissions": {"allow": ["Bash(ls)", "mcp__agent__*"], "deny": ["WebFetch", "AskUserQuestion"], "ask": ["Edit"], "additionalDirectories": ["/x"]},
 		"hooks": {
 			"Stop": [{"hooks": [{"type": "command", "command": "mine stop"}]}],
@@ -134,7 +134,7 @@ func TestSettingsMerged(t *testing.T) {
 			t.Errorf("%s: %s, want %s", name, got, want)
 		}
 	}
-	if s["model"] != "sonnet" || s["crossSessionInbound"] != "accept" || len(s["permissions"].(map[string]any)) != 4 {
+	if s["model"] != "sonnet" || s["crossSessionInbound"] != "accept" || s["autoContinueAtUsageLimit"] != false || len(s["permissions"].(map[string]any)) != 4 {
 		t.Errorf("settings = %v", s)
 	}
 	data, err := g.home.ReadFile("channels/agent/agent3/settings.json", 1<<20)
