@@ -9,7 +9,6 @@ import (
 	"time"
 
 	"netsky/agent"
-	"netsky/agent/breaker"
 	"netsky/bus/envelope"
 	"netsky/spawn"
 	"netsky/spawn/backoff"
@@ -24,13 +23,6 @@ const (
 	togetherFor = 2 * time.Second // that a checked agent waits for others, to be started with them
 	allWithin   = 8 * time.Second // the same after the death of all
 )
-
-// Accounted is implemented by a Runtime whose agents use a vendor's account.
-type Accounted interface {
-	// Account names the account that the launch uses, as its breaker does, "" if that is
-	// unknown, and returns when its login last changed.
-	Account(la agent.Launch) (name string, changed time.Time)
-}
 
 // A restartWatch is what the loop knows of an agent's restarts, beside the record on disk.
 // It outlives a start.
@@ -236,38 +228,6 @@ func (l *loop) startFailed(ctx context.Context, w *ward, rec backoff.Record, err
 		rec.Mail = id
 	}
 	l.keep(w, rec)
-}
-
-// askAgain is how long an account that serves nobody is believed: it may serve again early.
-const askAgain = 30 * time.Second
-
-// mayStart reports why an agent may not be started now, and when to ask again; "" if it
-// may.
-func (l *loop) mayStart(st spawn.Status, now time.Time) (why string, again time.Time) {
-	accounted, ok := l.o.Runtimes[st.Runtime].(Accounted)
-	if !ok {
-		return "", now
-	}
-	la, err := l.o.Launcher.Home.LoadLaunch(st.Agent)
-	if err != nil {
-		return "", now
-	}
-	name, changed := accounted.Account(la)
-	list, _ := breaker.List(l.o.Launcher.Home) // an unreadable one stops nobody
-	for _, s := range list {
-		retry := s.Retry() // from then on one agent tries
-		switch {
-		case name == "" || s.Account != name || !s.Tripped():
-		case changed.UnixMilli() > s.TripMS, !retry.IsZero() && !now.Before(retry):
-		default:
-			again = now.Add(askAgain)
-			if !retry.IsZero() && retry.Before(again) {
-				again = retry
-			}
-			return fmt.Sprintf("account %s: %s", name, s.Fault), again
-		}
-	}
-	return "", now
 }
 
 // launch starts the agents that were checked, agent0 first, as one batch. One batch is

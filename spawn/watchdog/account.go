@@ -1,0 +1,49 @@
+package watchdog
+
+import (
+	"fmt"
+	"time"
+
+	"netsky/agent"
+	"netsky/agent/breaker"
+	"netsky/spawn"
+)
+
+// Accounted is implemented by a Runtime whose agents use a vendor's account.
+type Accounted interface {
+	// Account names the account that the launch uses, as its breaker does, "" if that is
+	// unknown, and returns when its login last changed.
+	Account(la agent.Launch) (name string, changed time.Time)
+}
+
+// askAgain is how long an account that serves nobody is believed: it may serve again early.
+const askAgain = 30 * time.Second
+
+// mayStart reports why an agent may not be started now, and when to ask again; "" if it
+// may.
+func (l *loop) mayStart(st spawn.Status, now time.Time) (why string, again time.Time) {
+	accounted, ok := l.o.Runtimes[st.Runtime].(Accounted)
+	if !ok {
+		return "", now
+	}
+	la, err := l.o.Launcher.Home.LoadLaunch(st.Agent)
+	if err != nil {
+		return "", now
+	}
+	name, changed := accounted.Account(la)
+	list, _ := breaker.List(l.o.Launcher.Home) // an unreadable one stops nobody
+	for _, s := range list {
+		retry := s.Retry() // from then on one agent tries
+		switch {
+		case name == "" || s.Account != name || !s.Tripped():
+		case changed.UnixMilli() > s.TripMS, !retry.IsZero() && !now.Before(retry):
+		default:
+			again = now.Add(askAgain)
+			if !retry.IsZero() && retry.Before(again) {
+				again = retry
+			}
+			return fmt.Sprintf("account %s: %s", name, s.Fault), again
+		}
+	}
+	return "", now
+}
