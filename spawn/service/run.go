@@ -117,7 +117,7 @@ func (r Run) up(ctx context.Context, plans []spawn.Plan, daemon bool) ([]spawn.P
 	h := r.Launcher.Home
 	wants := func(name string) bool { d, err := h.LoadDesired(name); return err == nil && d.Up }
 	return r.Launcher.Up(ctx, spawn.UpOptions{
-		Plans: plans, Ticker: daemon, By: "service", Setup: r.Setup, Report: r.report,
+		Plans: plans, Wanted: true, Ticker: daemon, By: "service", Setup: r.Setup, Report: r.report,
 		Begin: func() error { // no other up or down runs now
 			for _, p := range plans {
 				if !wants(string(p.Agent)) {

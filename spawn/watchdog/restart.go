@@ -159,8 +159,11 @@ func (l *loop) prove(ctx context.Context, w *ward, rec backoff.Record, now time.
 		if stuck {
 			rec.Died = ""
 		}
-		l.event(ctx, "proved-"+w.Start, store.LevelInfo, w.Agent, w.Start, fmt.Sprintf("restarted: %s %s after attempt %d began",
-			w.State.Word(), brief(now.Sub(time.UnixMilli(rec.TriedMS))), rec.Tries))
+		text := "started again: " + w.State.Word() // by a service at the machine's start
+		if rec.Tries > 0 {
+			text = fmt.Sprintf("restarted: %s %s after attempt %d began", w.State.Word(), brief(now.Sub(time.UnixMilli(rec.TriedMS))), rec.Tries)
+		}
+		l.event(ctx, "proved-"+w.Start, store.LevelInfo, w.Agent, w.Start, text)
 		l.keep(w, rec)
 	case w.State != agent.Starting || rec.Tries == 0:
 	case stuck:
