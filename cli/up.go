@@ -216,6 +216,9 @@ func (u *upRun) prepare() (err error) {
 func (u *upRun) agree() error {
 	a, h := u.a, u.l.Home
 	starting := toStart(u.plans, u.prep.States)
+	if err := u.served(starting); err != nil {
+		return err
+	}
 	said, err := a.consents(h, starting, u.self, u.c.Bool("yes"))
 	if err != nil {
 		return err

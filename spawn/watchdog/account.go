@@ -6,6 +6,7 @@ import (
 
 	"netsky/agent"
 	"netsky/agent/breaker"
+	"netsky/agent/home"
 	"netsky/spawn"
 )
 
@@ -22,16 +23,22 @@ const askAgain = 30 * time.Second
 // mayStart reports why an agent may not be started now, and when to ask again; "" if it
 // may.
 func (l *loop) mayStart(st spawn.Status, now time.Time) (why string, again time.Time) {
-	accounted, ok := l.o.Runtimes[st.Runtime].(Accounted)
-	if !ok {
-		return "", now
-	}
 	la, err := l.o.Launcher.Home.LoadLaunch(st.Agent)
 	if err != nil {
 		return "", now
 	}
+	return MayStart(l.o.Launcher.Home, l.o.Runtimes[st.Runtime], la, now)
+}
+
+// MayStart reports why nothing should be started on the account that a launch uses, as it
+// serves nobody, and when to ask again; "" if it may be.
+func MayStart(h home.Dir, runtime spawn.Runtime, la agent.Launch, now time.Time) (why string, again time.Time) {
+	accounted, ok := runtime.(Accounted)
+	if !ok {
+		return "", now
+	}
 	name, changed := accounted.Account(la)
-	list, _ := breaker.List(l.o.Launcher.Home) // an unreadable one stops nobody
+	list, _ := breaker.List(h) // an unreadable one stops nobody
 	for _, s := range list {
 		retry := s.Retry() // from then on one agent tries
 		switch {
