@@ -13,6 +13,7 @@ import (
 	"netsky/cli/console"
 	"netsky/spawn"
 	"netsky/spawn/ask"
+	"netsky/spawn/backoff"
 )
 
 func (a *app) askCommand() *cli.Command {
@@ -66,7 +67,7 @@ func (a *app) ask(c *cli.Context) error {
 		a.warn("%v", err)
 	}
 	st := list.Find(to)
-	if !st.Alive() && !c.Bool("queue") {
+	if !st.Alive() && !c.Bool("queue") && !backoff.Soon(l.Home, to, st.Start) {
 		return spawn.NeedsUp(st, "not sent (--queue sends it anyway)")
 	}
 	_, tty := console.Width(a.err)

@@ -18,6 +18,7 @@ import (
 	"netsky/bus/envelope"
 	"netsky/internal/advice"
 	"netsky/spawn"
+	"netsky/spawn/backoff"
 )
 
 // A Question is one message whose answer is waited for.
@@ -68,7 +69,12 @@ func (p *Question) Put(ctx context.Context) (bus.Entry, error) {
 		return bus.Entry{}, fmt.Errorf("not sent: %w", err)
 	}
 	p.id, p.file = r.ID, r.File
-	if p.Say("sent %s to %s", r.ID, p.To); !p.Up {
+	p.Say("sent %s to %s", r.ID, p.To)
+	switch {
+	case p.Up:
+	case backoff.Soon(p.Launcher.Home, p.To, p.Start):
+		p.Warn("%s has died and is about to be started again: the message %s waits in its inbox; waiting up to %v for the answer", p.To, p.id, p.Limit)
+	default:
 		path := p.Launcher.Home.Path(home.Mailbox(p.To), string(bus.Inbox), p.file)
 		p.Warn("%s is down: the message %s waits in its inbox until `netsky up %[1]s`; waiting up to %[3]v for the answer (Ctrl-C stops only this wait; rm %[4]s cancels the message)",
 			p.To, p.id, p.Limit, advice.Word(path))
@@ -152,7 +158,7 @@ func (p *Question) progress(ctx context.Context) error {
 			return p.restarted(ctx)
 		}
 	case !p.Up: // --queue: it may wait
-	case p.gone.IsZero() || p.atWork():
+	case p.gone.IsZero() || p.atWork() || backoff.Soon(p.Launcher.Home, p.To, st.Start):
 		p.gone = time.Now()
 	case time.Since(p.gone) >= mourning:
 		return advice.With(unanswered("%s is %s and has not answered; the message %s is %s; an answer after its next start will be in `netsky inbox`",

@@ -173,6 +173,18 @@ func Shown(h home.Dir, id agent.ID, start string) (words string, loops bool) {
 	return r.Words(time.Now()), r.LoopMS != 0
 }
 
+// Soon reports whether an agent whose start has died is about to be started again.
+func Soon(h home.Dir, id agent.ID, start string) bool {
+	r, err := Load(h, id)
+	if err != nil || r.Died != start || start == "" || r.LoopMS != 0 {
+		return false
+	}
+	_, held := h.LockHolder(home.WatchdogLock)
+	return held && time.Until(time.UnixMilli(r.NextMS)) < soon
+}
+
+const soon = time.Minute
+
 // Next describes when the next restart is due.
 func (r Record) Next(now time.Time) string {
 	words := "restarting now"
