@@ -214,7 +214,7 @@ func TestValuesAreData(t *testing.T) {
 
 // TestPromptNamesOnlyVerbsThatExist keeps the texts honest.
 func TestPromptNamesOnlyVerbsThatExist(t *testing.T) {
-	verbs := "up down agent attach status peek show ask inbox reply channel prompt log daemon demo"
+	verbs := "up down agent attach status peek show ask inbox reply channel prompt log daemon demo cron loop"
 	for _, id := range []agent.ID{agent.Root, agent.Clone(1), agent.Infinity} {
 		prompt, err := prompts.Render(input(id))
 		if err != nil {
