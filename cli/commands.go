@@ -26,7 +26,7 @@ func (a *app) cli() *cli.App {
 			a.upCommand(), a.downCommand(), a.agentCommand(), a.forgetCommand(), a.attachCommand(),
 			a.statusCommand(), a.peekCommand(), a.showCommand(),
 			a.askCommand(), a.inboxCommand(), a.replyCommand(),
-			a.interruptCommand(), a.approvalsCommand(), a.approveCommand(), a.quietCommand(),
+			a.interruptCommand(), a.approvalsCommand(), a.approveCommand(), a.quietCommand(), a.escalateCommand(),
 			a.channelCommand(), a.cronCommand(), a.loopCommand(), a.codexCommand(), a.promptCommand(), a.logCommand(), a.findCommand(),
 			a.daemonCommand(), a.dashboardCommand(), a.doctorCommand(), a.demoCommand(), a.initCommand(), a.serviceCommand(), a.uninstallCommand(),
 			a.versionCommand(), a.completionCommand(), a.helpCommand(),
@@ -45,7 +45,7 @@ func (a *app) cli() *cli.App {
 func isDeed(verb string) bool {
 	switch verb {
 	case "up", "down", "agent", "reply", "interrupt", "approve", "init", "uninstall",
-		"channel send", "channel route", "channel poison retry", "channel poison drop", "daemon stop", "watchdog tick",
+		"channel send", "channel route", "channel poison retry", "channel poison drop", "daemon stop", "escalate", "watchdog tick",
 		"cron add", "cron rm", "loop", "service install", "service uninstall", "service run":
 		return true
 	}

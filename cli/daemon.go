@@ -24,6 +24,7 @@ import (
 	"netsky/daemon/ticker"
 	"netsky/internal/advice"
 	"netsky/spawn"
+	"netsky/spawn/escalate"
 	"netsky/spawn/keeper"
 	"netsky/spawn/watchdog"
 )
@@ -96,11 +97,17 @@ func (a *app) daemonRun(c *cli.Context) error {
 
 func (a *app) daemonOptions(l *spawn.Launcher, log *slog.Logger) daemon.Options {
 	w := a.config.Watchdog
-	return daemon.Options{
+	o := daemon.Options{
 		Home: l.Home, Bus: l.Bus, Launcher: l, Runtimes: a.planner(l).Runtimes(), Plan: a.planAgain, Setup: a.setupAgain,
 		Listen: a.config.Dashboard.Listen, TLS: a.dashboardTLS, Wide: a.config.Dashboard.Wide, Version: Version, Log: log,
 		Hang: w.Hang.Duration, Repage: w.Repage.Duration, Tick: w.Tick.Duration,
 	}
+	if ways := a.ways(); !ways.None() {
+		o.Escalate = func(ctx context.Context, subject, body string) (string, error) {
+			return ways.Send(ctx, l.Home, escalate.Alert{Subject: subject, Body: body})
+		}
+	}
+	return o
 }
 
 // planAgain plans a start of the agent as of now, with the environment of its last

@@ -47,6 +47,7 @@ const (
 	RouterLock   = "router"         // delivers mail from outboxes
 	TmuxLock     = "tmux"           // makes or ends sessions, or attaches a control client
 	BreakersLock = "breakers"       // changes a breaker
+	EscalateLock = "escalate"       // changes the list of alerts that reached nobody
 )
 
 const receiverLock = "receiver-"

@@ -54,7 +54,7 @@ func (q Question) Ask(ctx context.Context) ([]byte, error) {
 	cmd := exec.CommandContext(limited, q.Program, q.Args...)
 	cmd.Env, cmd.Dir, cmd.Stdout, cmd.Stderr, cmd.WaitDelay = q.Env, q.Dir, &out, &errs, time.Second
 	err := cmd.Run()
-	what := q.Program + " " + strings.Join(q.Args, " ") // there may be several
+	what := strings.TrimSpace(q.Program + " " + strings.Join(q.Args, " ")) // there may be several
 	switch {
 	case err == nil:
 		return out.text, nil

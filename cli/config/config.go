@@ -15,6 +15,7 @@ import (
 
 	"netsky/agent"
 	"netsky/agent/home"
+	"netsky/spawn/escalate"
 	"netsky/spawn/own"
 )
 
@@ -38,6 +39,7 @@ type Config struct {
 	Bus       busConfig
 	Tmux      tmuxConfig
 	Watchdog  watchdogConfig
+	Escalate  escalateConfig
 	Dashboard dashboardConfig
 	IMessage  imessageConfig `toml:"imessage"`
 }
@@ -97,6 +99,12 @@ type watchdogConfig struct {
 	Repage Duration `toml:"repage"`
 }
 
+type escalateConfig struct {
+	Command []string `toml:"command"`
+	Webhook string   `toml:"webhook"`
+	Desktop bool     `toml:"desktop"`
+}
+
 type dashboardConfig struct {
 	Listen string `toml:"listen"`
 	Cert   string `toml:"cert"`
@@ -128,6 +136,7 @@ func Default() Config {
 		Claude:    claudeConfig{Delivery: "auto"},
 		Bus:       busConfig{MaxBytes: 1 << 20, Keep: Duration{168 * time.Hour}},
 		Tmux:      tmuxConfig{Socket: "netsky"},
+		Escalate:  escalateConfig{Command: []string{}},
 		Watchdog:  watchdogConfig{Duration{time.Minute}, Duration{30 * time.Minute}, Duration{time.Hour}},
 		Dashboard: dashboardConfig{Listen: "127.0.0.1:7717"},
 		IMessage:  imessageConfig{DB: "~/Library/Messages/chat.db"},
@@ -149,6 +158,11 @@ func (c Config) check() error {
 		return fmt.Errorf("claude.permission_mode: %q: must be one of %s", c.Claude.PermissionMode, strings.Join(permissionModes, ", "))
 	case (c.Dashboard.Cert == "") != (c.Dashboard.Key == ""):
 		return errors.New("dashboard: cert and key: set both or neither")
+	}
+	if c.Escalate.Webhook != "" {
+		if err := escalate.CheckURL(c.Escalate.Webhook); err != nil {
+			return fmt.Errorf("escalate.webhook: %w", err)
+		}
 	}
 	for name, r := range c.Runtime {
 		if err := own.CheckTable(name, r.Command); err != nil {

@@ -97,6 +97,7 @@ var checks = []check{
 	{"mail", true, checkMail},
 	{"records", true, checkRecords},
 	{"spool", true, checkSpool},
+	{"alerts", true, checkAlerts},
 	{"locks", true, checkLocks},
 	{"daemon", true, checkDaemon},
 	{"ticker", true, checkTicker},

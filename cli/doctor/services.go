@@ -14,6 +14,7 @@ import (
 	"netsky/cli/console"
 	"netsky/cli/overview"
 	"netsky/spawn"
+	"netsky/spawn/escalate"
 	"netsky/spawn/service"
 	"netsky/store"
 )
@@ -67,6 +68,17 @@ func checkSpool(_ context.Context, e *exam) []Finding {
 		list = append(list, ok("empty"))
 	}
 	return list
+}
+
+func checkAlerts(_ context.Context, e *exam) []Finding {
+	failed, err := escalate.Failed(e.Home)
+	switch {
+	case err != nil:
+		return []Finding{{Level: Wrong, Text: err.Error(), Do: "`netsky escalate --clear` replaces it"}}
+	case len(failed) > 0:
+		return []Finding{{Level: Wrong, Text: failed[len(failed)-1].String(), Do: "mend what it names under [escalate] in netsky.toml, and try `netsky escalate \"a test\"`"}}
+	}
+	return []Finding{ok("none has failed")}
 }
 
 func (e *exam) replay(ctx context.Context) (string, error) {

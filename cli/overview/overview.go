@@ -20,6 +20,7 @@ import (
 	"netsky/internal/advice"
 	"netsky/spawn"
 	"netsky/spawn/approve"
+	"netsky/spawn/escalate"
 	"netsky/store"
 )
 
@@ -127,6 +128,12 @@ func Collect(ctx context.Context, o Options) View {
 	}
 	v.Notes = append(v.Notes, v.Daemon.Notes(o.Version)...)
 	v.Notes = append(v.Notes, BuildNotes(list, o.Version)...)
+	failed, err := escalate.Failed(l.Home)
+	if n := len(failed); n > 0 {
+		v.Notes = append(v.Notes, failed[n-1].String()+" (`netsky escalate --clear` once you have seen to it)")
+	} else if err != nil {
+		v.Notes = append(v.Notes, err.Error())
+	}
 	if t, err := l.Home.LoadTicker(); err == nil && t.Alive() {
 		switch {
 		case home.Removed(t.Binary):

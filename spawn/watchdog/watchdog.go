@@ -43,9 +43,11 @@ type Options struct {
 	Hang, Repage time.Duration
 	Tick         time.Duration // the ticker's interval
 	// Setup returns commands for a tmux server that a restart has to start; may be nil.
-	Setup   func() []string
-	Records Records
-	Log     *slog.Logger
+	Setup func() []string
+	// Escalate reaches the owner outside of netsky and returns how; nil: there is no way.
+	Escalate func(ctx context.Context, subject, body string) (by string, err error)
+	Records  Records
+	Log      *slog.Logger
 }
 
 // Records stores what happened to agents.
@@ -122,6 +124,7 @@ func (w *Watchdog) Run(ctx context.Context) error {
 		{every: tickEvery, each: l.revive, after: l.launch},
 		{every: hangEvery(l.o.Hang), each: l.listen},
 		{every: limitsEvery, after: l.limit},
+		{every: escalateEvery, after: l.escalate},
 		{every: tickerEvery, after: l.ticker},
 		{every: orphansEvery, after: l.orphans},
 	}
@@ -170,6 +173,7 @@ type loop struct {
 
 	dialogs dialogs
 	limits  limits // nil: not read yet
+	alerts  escalation
 
 	done  chan func()   // to run in the loop after some work
 	slots chan struct{} // one for each work in progress

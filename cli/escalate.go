@@ -1,0 +1,78 @@
+package cli
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"github.com/urfave/cli/v2"
+
+	"netsky/agent"
+	"netsky/agent/home"
+	"netsky/internal/advice"
+	"netsky/spawn/escalate"
+	"netsky/store"
+)
+
+func (a *app) escalateCommand() *cli.Command {
+	return &cli.Command{
+		Name: "escalate", Usage: "reach the owner outside of netsky", ArgsUsage: "SUBJECT [BODY]",
+		Description: "Tries the ways of [escalate] in netsky.toml in turn, each three times: a command of yours, a webhook, a desktop\n" +
+			"notification. It needs no agent and no daemon. The daemon does the same with mail that needs you (approvals, dialogs,\n" +
+			"crash loops, hangs, limits) and that you have not read within 5 s. If no way works, `netsky status` says so until one\n" +
+			"does, or until `netsky escalate --clear`.",
+		Flags:  []cli.Flag{&cli.BoolFlag{Name: "clear", Usage: "forget alerts that could not be sent"}},
+		Action: a.escalate,
+	}
+}
+
+func (a *app) escalate(c *cli.Context) error {
+	if err := a.notForClones("escalate"); err != nil {
+		return err
+	}
+	h, err := a.madeHome()
+	if err != nil {
+		return err
+	}
+	if c.Bool("clear") {
+		n, err := escalate.Clear(c.Context, h)
+		if err == nil {
+			a.print("%d alerts that could not be sent are forgotten", n)
+		}
+		return err
+	}
+	if c.NArg() == 0 || c.NArg() > 2 {
+		return usagef("escalate: needs a subject, and perhaps a body")
+	}
+	self, err := a.self()
+	if err != nil {
+		return err
+	}
+	by, err := a.ways().Send(c.Context, h, escalate.Alert{Subject: c.Args().Get(0), Body: c.Args().Get(1)})
+	a.recordAlert(c.Context, h, self, c.Args().Get(0), by, err)
+	if errors.Is(err, escalate.ErrNone) {
+		return advice.With(err, "set command, webhook or desktop under [escalate] in %s", tilde(a, h.Path(home.ConfigFile)))
+	}
+	if err != nil {
+		return fmt.Errorf("not sent: %w", err)
+	}
+	a.print("sent by %s", by)
+	return nil
+}
+
+// ways returns how the owner can be reached.
+func (a *app) ways() escalate.Ways {
+	w := a.config.Escalate
+	return escalate.Ways{Command: w.Command, Webhook: w.Webhook, Desktop: w.Desktop, Env: a.environ}
+}
+
+// recordAlert records an alert, if the records can be used now.
+func (a *app) recordAlert(ctx context.Context, h home.Dir, self agent.ID, subject, by string, err error) {
+	log := store.AddLog{Part: "escalate", Actor: self, Text: "alerted by " + by + ": " + subject}
+	if err != nil {
+		log.Level, log.Text = store.LevelError, "not alerted: "+subject
+	}
+	if err := store.NewJournal(h).Record(ctx, log); err != nil && !errors.Is(err, store.ErrSpooled) {
+		a.warn("not recorded: %v", err)
+	}
+}

@@ -1,0 +1,5 @@
+package escalate
+
+import "time"
+
+func init() { pauses = [tries]time.Duration{0, time.Millisecond, time.Millisecond} }
