@@ -42,6 +42,7 @@ type Options struct {
 	// Setup returns commands for a tmux server that a restart has to start; may be nil.
 	Setup              func() []string
 	Hang, Repage, Tick time.Duration // see [watchdog.Options]
+	Wakes              int
 	Escalate           func(ctx context.Context, subject, body string) (by string, err error)
 	// Listen is the dashboard's address, such as "127.0.0.1:7717"; "" disables it.
 	// TLS, if set, returns the certificate to serve with, or nil for none; Wide lets the
@@ -131,7 +132,7 @@ func Run(ctx context.Context, o Options) error {
 func (d *daemon) watchdogOptions() watchdog.Options {
 	return watchdog.Options{
 		Launcher: d.o.Launcher, Runtimes: d.o.Runtimes, Plan: d.o.Plan, Setup: d.o.Setup,
-		Hang: d.o.Hang, Repage: d.o.Repage, Tick: d.o.Tick, Escalate: d.o.Escalate, Records: d, Log: d.o.Log,
+		Hang: d.o.Hang, Repage: d.o.Repage, Tick: d.o.Tick, Wakes: d.o.Wakes, Escalate: d.o.Escalate, Records: d, Log: d.o.Log,
 	}
 }
 

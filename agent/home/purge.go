@@ -130,7 +130,7 @@ var shapes = map[string]shape{
 			"codex":    {files: agentJSON + `(\.bad-[0-9]+)?`},
 			"codex-ui": {boxes: &shape{tree: true}}, // Codex writes there what it likes
 			"watchdog": {
-				files: `(dialogs|quiet|limits|escalated)\.json`,
+				files: `(dialogs|quiet|limits|escalated|wakes)\.json`,
 				dirs:  map[string]shape{"restarts": {files: agentJSON}, "hangs": {files: agentJSON}},
 			},
 			"breakers":  {files: `[a-z0-9-]*-[0-9a-f]{8}\.json`},

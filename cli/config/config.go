@@ -97,6 +97,7 @@ type watchdogConfig struct {
 	Tick   Duration `toml:"tick"`
 	Hang   Duration `toml:"hang"`
 	Repage Duration `toml:"repage"`
+	Wakes  int      `toml:"wakes"`
 }
 
 type escalateConfig struct {
@@ -137,7 +138,7 @@ func Default() Config {
 		Bus:       busConfig{MaxBytes: 1 << 20, Keep: Duration{168 * time.Hour}},
 		Tmux:      tmuxConfig{Socket: "netsky"},
 		Escalate:  escalateConfig{Command: []string{}},
-		Watchdog:  watchdogConfig{Duration{time.Minute}, Duration{30 * time.Minute}, Duration{time.Hour}},
+		Watchdog:  watchdogConfig{Duration{time.Minute}, Duration{30 * time.Minute}, Duration{time.Hour}, 5},
 		Dashboard: dashboardConfig{Listen: "127.0.0.1:7717"},
 		IMessage:  imessageConfig{DB: "~/Library/Messages/chat.db"},
 	}
@@ -152,6 +153,8 @@ func (c Config) check() error {
 		return fmt.Errorf("agents.clones: %d: must be 0 to %d", c.Agents.Clones, agent.MaxClones)
 	case c.Agents.TurnsPerHour < 0:
 		return fmt.Errorf("agents.turns_per_hour: %d: must be 0 or above", c.Agents.TurnsPerHour)
+	case c.Watchdog.Wakes < 0:
+		return fmt.Errorf("watchdog.wakes: %d: must be 0 or above", c.Watchdog.Wakes)
 	case c.Claude.Delivery != "auto" && c.Claude.Delivery != "channel":
 		return fmt.Errorf("claude.delivery: %q: must be auto or channel", c.Claude.Delivery)
 	case c.Claude.PermissionMode != "" && !slices.Contains(permissionModes, c.Claude.PermissionMode):

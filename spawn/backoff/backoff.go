@@ -173,14 +173,15 @@ func Shown(h home.Dir, id agent.ID, start string) (words string, loops bool) {
 	return r.Words(time.Now()), r.LoopMS != 0
 }
 
-// Soon reports whether an agent whose start has died is about to be started again.
+// Soon reports whether an agent that is wanted up, and whose start has died, is about to be
+// started again.
 func Soon(h home.Dir, id agent.ID, start string) bool {
 	r, err := Load(h, id)
-	if err != nil || r.Died != start || start == "" || r.LoopMS != 0 {
+	if d, derr := h.LoadDesired(string(id)); err != nil || derr != nil || !d.Up || start == "" || r.LoopMS != 0 {
 		return false
 	}
 	_, held := h.LockHolder(home.WatchdogLock)
-	return held && time.Until(time.UnixMilli(r.NextMS)) < soon
+	return held && (r.Died != start || time.Until(time.UnixMilli(r.NextMS)) < soon) // else it is counted in a moment
 }
 
 const soon = time.Minute

@@ -135,7 +135,9 @@ func (l *loop) heard(ctx context.Context, w *ward, signs hang.Signs, what string
 	if due && quiet.Now(l.o.Launcher.Home, now).UntilMS == 0 {
 		text := fmt.Sprintf("%s hangs: %s.\n`netsky peek %s` shows its pane, `netsky attach %s` opens it, `netsky interrupt %s` ends its turn; `netsky quiet 1h` stops these messages for an hour.",
 			w.Agent, r.Words(now), w.Agent, w.Agent, w.Agent)
-		told = l.page(ctx, w.Agent, pageID(*r, r.Pages), text)
+		if told = l.page(ctx, w.Agent, pageID(*r, r.Pages), text); told && r.Pages == 0 {
+			l.wake(ctx, w.Agent, pageID(*r, 0), text)
+		}
 	}
 	if told {
 		l.event(ctx, pageID(*r, r.Pages), store.LevelWarn, w.Agent, w.Start, fmt.Sprintf("told you that it hangs (%s)", hang.Span(now.Sub(time.UnixMilli(r.SinceMS)))))

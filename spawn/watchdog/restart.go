@@ -81,10 +81,12 @@ func (l *loop) tellLoop(ctx context.Context, w *ward, rec *backoff.Record) {
 		return
 	}
 	id := fmt.Sprintf("crash-loop-%s-%d", w.Agent, rec.LoopMS)
-	if l.page(ctx, w.Agent, id, fmt.Sprintf("%s is in a crash loop: it died %d times within %.0f minutes, the last time %s. "+
+	text := fmt.Sprintf("%s is in a crash loop: it died %d times within %.0f minutes, the last time %s. "+
 		"It is started again every %.0f minutes.\n`netsky show %s` shows its last lines, `netsky agent %s` starts it now, `netsky down %s` leaves it down.",
-		w.Agent, backoff.LoopDeaths, backoff.LoopWithin.Minutes(), rec.How, backoff.LoopEvery.Minutes(), w.Agent, w.Agent.N(), w.Agent.N())) {
+		w.Agent, backoff.LoopDeaths, backoff.LoopWithin.Minutes(), rec.How, backoff.LoopEvery.Minutes(), w.Agent, w.Agent.N(), w.Agent.N())
+	if l.page(ctx, w.Agent, id, text) {
 		rec.Mail = id
+		l.wake(ctx, w.Agent, id, text)
 	}
 }
 
@@ -226,9 +228,11 @@ func (l *loop) startFailed(ctx context.Context, w *ward, rec backoff.Record, err
 	l.event(ctx, fmt.Sprintf("failed-%s-%d", rec.From, rec.Tries), store.LevelWarn, w.Agent, rec.From,
 		fmt.Sprintf("restart failed (attempt %d): %s; %s", rec.Tries, rec.Failed, rec.Next(time.Now())))
 	id := "no-restart-" + rec.From
-	if rec.Tries >= backoff.LoopDeaths && rec.Mail == "" && l.page(ctx, w.Agent, id, fmt.Sprintf("%s is dead (%s) and can't be restarted: %v\nIt is tried again every %.0f minutes; `netsky agent %s` tries now, `netsky down %s` leaves it down.",
-		w.Agent, rec.How, err, backoff.Longest.Minutes(), w.Agent.N(), w.Agent.N())) {
+	text := fmt.Sprintf("%s is dead (%s) and can't be restarted: %v\nIt is tried again every %.0f minutes; `netsky agent %s` tries now, `netsky down %s` leaves it down.",
+		w.Agent, rec.How, err, backoff.Longest.Minutes(), w.Agent.N(), w.Agent.N())
+	if rec.Tries >= backoff.LoopDeaths && rec.Mail == "" && l.page(ctx, w.Agent, id, text) {
 		rec.Mail = id
+		l.wake(ctx, w.Agent, id, text)
 	}
 	l.keep(w, rec)
 }

@@ -42,6 +42,7 @@ type Options struct {
 	// is told; 0: for ever. Repage is when that is repeated.
 	Hang, Repage time.Duration
 	Tick         time.Duration // the ticker's interval
+	Wakes        int           // how often agentinfinity may be woken in 24 hours
 	// Setup returns commands for a tmux server that a restart has to start; may be nil.
 	Setup func() []string
 	// Escalate reaches the owner outside of netsky and returns how; nil: there is no way.
