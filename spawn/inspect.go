@@ -13,8 +13,6 @@ import (
 	"netsky/agent"
 	"netsky/agent/home"
 	"netsky/internal/advice"
-	"netsky/spawn/backoff"
-	"netsky/spawn/hang"
 	"netsky/tmux"
 )
 
@@ -185,18 +183,6 @@ func forgotten(f files, st Status) bool {
 	}
 	d, err := f.desired()
 	return err == nil && !d.Up && d.Forgotten != nil && st.Waiting() <= *d.Forgotten
-}
-
-// judgeWatched adds what the watchdog has found and decided.
-func (l *Launcher) judgeWatched(st *Status) {
-	if st.State == agent.Dead {
-		loops := false
-		if st.Restart, loops = backoff.Shown(l.Home, st.Agent, st.Start); loops {
-			st.State = agent.CrashLooping
-		}
-	} else if words, since, hung := hang.Shown(l.Home, st.Agent, st.Start); hung && st.Alive() && !st.Asks() {
-		st.State, st.Detail, st.Since = agent.Hung, words, since
-	}
 }
 
 // startGrace is how long after a start the keeper's record may be missing before that is
