@@ -16,8 +16,7 @@ import (
 	"netsky/bus/why"
 )
 
-// Retract removes unclaimed control mail from an inbox, for a `down` that has ended: what
-// match accepts moves to delivered/ with a .why that says so. It returns how many it
+// Retract takes unclaimed mail back out of an inbox: what match accepts moves to delivered/ with a .why that says so. It returns how many it
 // removed. If a receiver claims one at the same moment, the receiver has it; it is never
 // in both places.
 func (b *Bus) Retract(ctx context.Context, id agent.ID, match func(envelope.Envelope) bool) (n int, err error) {
@@ -40,7 +39,7 @@ func (b *Bus) Retract(ctx context.Context, id agent.ID, match func(envelope.Enve
 			return n, err
 		}
 		e, _, err := b.readEnvelope(inbox, c.name, form{})
-		if err != nil || !e.Kind.Control() || !match(e) {
+		if err != nil || !match(e) {
 			continue
 		}
 		name, err := move(inbox, c.name, delivered)

@@ -68,7 +68,11 @@ func (a *app) ask(c *cli.Context) error {
 	}
 	st := list.Find(to)
 	if !st.Alive() && !c.Bool("queue") && !backoff.Soon(l.Home, to, st.Start) {
-		return spawn.NeedsUp(st, "not sent (--queue sends it anyway)")
+		what := "not sent"
+		if l.Bus.Exists(to) {
+			what += " (--queue sends it anyway)"
+		}
+		return spawn.NeedsUp(st, what)
 	}
 	_, tty := console.Width(a.err)
 	q := ask.Question{Launcher: l, From: self, To: to, Text: text, Up: st.Alive(), Start: st.Start, Limit: c.Duration("wait"), Warn: a.warn, Say: func(format string, args ...any) {

@@ -26,7 +26,7 @@ func (a *app) cli() *cli.App {
 			a.upCommand(), a.downCommand(), a.agentCommand(), a.forgetCommand(), a.attachCommand(),
 			a.statusCommand(), a.peekCommand(), a.showCommand(),
 			a.askCommand(), a.inboxCommand(), a.replyCommand(),
-			a.interruptCommand(), a.approvalsCommand(), a.approveCommand(), a.quietCommand(), a.escalateCommand(),
+			a.interruptCommand(), a.cancelCommand(), a.approvalsCommand(), a.approveCommand(), a.quietCommand(), a.escalateCommand(),
 			a.channelCommand(), a.cronCommand(), a.loopCommand(), a.codexCommand(), a.promptCommand(), a.logCommand(), a.findCommand(),
 			a.daemonCommand(), a.dashboardCommand(), a.doctorCommand(), a.demoCommand(), a.initCommand(), a.serviceCommand(), a.uninstallCommand(),
 			a.versionCommand(), a.completionCommand(), a.helpCommand(),
@@ -44,7 +44,7 @@ func (a *app) cli() *cli.App {
 // ask, inbox and drain print is their result, so they are not among them.
 func isDeed(verb string) bool {
 	switch verb {
-	case "up", "down", "agent", "reply", "interrupt", "approve", "init", "uninstall",
+	case "up", "down", "agent", "reply", "interrupt", "cancel", "approve", "init", "uninstall",
 		"channel send", "channel route", "channel poison retry", "channel poison drop", "daemon stop", "escalate", "watchdog tick",
 		"cron add", "cron rm", "loop", "service install", "service uninstall", "service run":
 		return true
@@ -57,7 +57,7 @@ func isDeed(verb string) bool {
 func startsNothing(verb string) bool {
 	switch verb {
 	case "status", "peek", "show", "log", "find", "attach", "approvals", "inbox", "ask", "reply",
-		"interrupt", "approve", "down", "uninstall",
+		"interrupt", "cancel", "approve", "down", "uninstall",
 		"channel send", "channel drain", "channel ls", "channel route", "channel poison ls", "channel poison show",
 		"channel poison retry", "channel poison drop", "cron ls", "cron rm":
 		return true

@@ -9,6 +9,7 @@ import (
 
 	"netsky/agent"
 	"netsky/agent/home"
+	"netsky/bus"
 	"netsky/bus/envelope"
 	"netsky/store"
 )
@@ -137,6 +138,26 @@ func (m *Courier) giveUp(ctx context.Context, o owed, why string) {
 	m.settle(0, o)
 }
 
+// withdrawPending does the same with a message that is claimed and was never offered.
+func (m *Courier) withdrawPending(ctx context.Context, c cancel) bool {
+	i := slices.IndexFunc(m.pending, func(d *bus.Delivery) bool {
+		e := d.Envelope()
+		_, offered := m.ledger.offered(e)
+		return e.ID == c.about && (e.From == c.by || !c.by.IsClone()) && !offered
+	})
+	if i < 0 {
+		return false
+	}
+	d := m.pending[i]
+	m.pending = without(m.pending, d)
+	a := answer{owed: m.owedOf(d.Envelope()), kind: envelope.KindError, text: "cancelled by " + string(c.by) + " before it was given to the model"}
+	if a.Wants && !m.give(ctx, &a) {
+		m.unsent = append(m.unsent, a)
+	}
+	m.file(d)
+	return true
+}
+
 // withdraw drops a held message on behalf of its sender or of an address that may cancel
 // anything. It reports whether the message was held.
 func (m *Courier) withdraw(ctx context.Context, c cancel) bool {
@@ -144,7 +165,7 @@ func (m *Courier) withdraw(ctx context.Context, c cancel) bool {
 		return l.again && l.ID == c.about && (l.From == c.by || !c.by.IsClone())
 	})
 	if i < 0 {
-		return false
+		return m.withdrawPending(ctx, c)
 	}
 	m.giveUp(ctx, m.lost[i].owed, "cancelled by "+string(c.by)+" while it was held: "+m.lost[i].Held.Fault.String())
 	return true

@@ -124,7 +124,7 @@ func Collect(ctx context.Context, o Options) View {
 	case v.Daemon.State == "hung":
 		v.Notes = append(v.Notes, "the daemon does not answer; if that lasts, `netsky daemon stop`, then `netsky up`")
 	case v.Daemon.Wanted && v.Daemon.State != "running":
-		v.Notes = append(v.Notes, "the daemon is not running, but should be: outboxes and the records of deaths wait (`netsky up` starts it)")
+		v.Notes = append(v.Notes, "the daemon is not running, but should be: dead agents are not restarted, outboxes and schedules wait (`netsky up` starts it)")
 	}
 	v.Notes = append(v.Notes, v.Daemon.Notes(o.Version)...)
 	v.Notes = append(v.Notes, BuildNotes(list, o.Version)...)
@@ -286,5 +286,5 @@ func BuildNotes(list spawn.Statuses, version string) []string {
 func RepairRecords(h home.Dir) string {
 	file := h.Path(home.DBFile)
 	return "mv " + advice.Word(file) + " " + advice.Word(file+".damaged") +
-		" repairs it: the records are rebuilt from the agents' files and mailboxes"
+		" repairs it: the records are rebuilt from the agents' files and mailboxes, without the schedules of cron and loop"
 }

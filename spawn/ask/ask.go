@@ -7,6 +7,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io/fs"
 	"slices"
 	"time"
 
@@ -32,16 +33,17 @@ type Question struct {
 	Say      func(format string, args ...any) // reports progress
 	Warn     func(format string, args ...any) // reports what a person has to do
 
-	id     string
-	file   string // its file name in the agent's mailbox
-	sent   time.Time
-	state  agent.State
-	detail string
-	taken  bool
-	gone   time.Time // when it was first seen not alive; zero while it is alive
-	code   string    // of its permission request reported last
-	held   string    // why its message is held, as reported last
-	stuck  string    // why it is not working: ", as it is waiting (…)"
+	id      string
+	file    string // its file name in the agent's mailbox
+	sent    time.Time
+	state   agent.State
+	detail  string
+	taken   bool
+	gone    time.Time // when it was first seen not alive; zero while it is alive
+	code    string    // of its permission request reported last
+	missing int       // looks at which the message was nowhere
+	held    string    // why its message is held, as reported last
+	stuck   string    // why it is not working: ", as it is waiting (…)"
 }
 
 // ErrUnanswered is returned for a question that was sent and has no answer yet.
@@ -75,9 +77,7 @@ func (p *Question) Put(ctx context.Context) (bus.Entry, error) {
 	case backoff.Soon(p.Launcher.Home, p.To, p.Start):
 		p.Warn("%s has died and is about to be started again: the message %s waits in its inbox; waiting up to %v for the answer", p.To, p.id, p.Limit)
 	default:
-		path := p.Launcher.Home.Path(home.Mailbox(p.To), string(bus.Inbox), p.file)
-		p.Warn("%s is down: the message %s waits in its inbox until `netsky up %[1]s`; waiting up to %[3]v for the answer (Ctrl-C stops only this wait; rm %[4]s cancels the message)",
-			p.To, p.id, p.Limit, advice.Word(path))
+		p.Warn("%s is down: the message %s waits in its inbox until `netsky up %[1]s`; waiting up to %[3]v for the answer (Ctrl-C stops only this wait; `netsky cancel %[2]s` cancels the message)", p.To, p.id, p.Limit)
 	}
 	return p.wait(ctx, w)
 }
@@ -125,6 +125,9 @@ func (p *Question) wait(ctx context.Context, w *bus.Watch) (answer bus.Entry, er
 			if err := p.progress(ctx); err != nil {
 				return answer, err
 			}
+			if err := p.cancelled(wctx); err != nil {
+				return answer, err
+			}
 			if err := p.heldUp(wctx); err != nil {
 				return answer, err
 			}
@@ -170,6 +173,9 @@ func (p *Question) progress(ctx context.Context) error {
 // heldUp reports that the message is held because the model's vendor does not serve the
 // agent, or waits behind one that is. It returns an error if that lasts longer than the wait.
 func (p *Question) heldUp(ctx context.Context) error {
+	if !p.Up || !p.gone.IsZero() {
+		return nil // its next start will show
+	}
 	h, held := courier.HeldBy(p.Launcher.Home, p.To, p.id)
 	where := "is held, and is given to it again"
 	if !held {
@@ -183,21 +189,17 @@ func (p *Question) heldUp(ctx context.Context) error {
 	if s, err := breaker.Of(p.Launcher.Home, h.Fault.Account).Load(); err == nil && s.Tripped() {
 		retry, known = s.Retry(), s.RetryMS != 0
 	}
-	when := "when that has been mended"
-	if known && !retry.IsZero() {
-		when = "at " + agent.Clock(retry, time.Now())
+	when := "in a moment"
+	switch {
+	case !known:
+		when = "when that has been mended"
+	case retry.After(time.Now()):
+		when, h.Fault.UntilMS = "at "+agent.Clock(retry, time.Now()), retry.UnixMilli()
 	}
 	text := fmt.Sprintf("%s can't answer now: %s; the message %s %s %s", p.To, h.Fault, p.id, where, when)
 	deadline, _ := ctx.Deadline()
 	if !known || retry.After(deadline) {
-		err := unanswered("%s; its answer will be in `netsky inbox`", text)
-		switch {
-		case held:
-			return advice.With(err, "`netsky channel send %s --kind cancel --in-reply-to %s cancel` cancels it", p.To, p.id)
-		case p.whereabouts() == waits:
-			return advice.With(err, "`rm %s` cancels it", advice.Word(p.Launcher.Home.Path(home.Mailbox(p.To), string(bus.Inbox), p.file)))
-		}
-		return err
+		return advice.With(unanswered("%s; its answer will be in `netsky inbox`", text), "`netsky cancel %s` cancels it", p.id)
 	}
 	if text != p.held {
 		p.held = text
@@ -219,6 +221,27 @@ func (p *Question) restarted(ctx context.Context) error {
 	}
 	return unanswered("%s was ended and started again, and has not answered; the message %s is %s, and its new start does not know of it",
 		p.To, p.id, p.whereabouts())
+}
+
+// cancelled returns an error if the message is in none of the agent's places any more, or
+// was taken back.
+func (p *Question) cancelled(ctx context.Context) error {
+	e, err := p.Launcher.Bus.Find(p.To, p.file)
+	taken := err == nil && e.Place == bus.Delivered && e.Why != ""
+	if !taken && !errors.Is(err, fs.ErrNotExist) {
+		p.missing = 0
+		return nil
+	}
+	if p.missing++; p.missing < 3 || courier.Owes(p.Launcher.Home, p.To, p.id) {
+		return nil // it may be moving, or be held
+	}
+	if _, found, err := p.Launcher.Bus.FindAnswer(ctx, p.From, p.id, p.sent); found || err != nil {
+		return nil // it is read next
+	}
+	if taken {
+		return fmt.Errorf("the message %s was %s: there will be no answer", p.id, e.Why)
+	}
+	return fmt.Errorf("the message %s was cancelled, as its file is gone: there will be no answer", p.id)
 }
 
 // arrived reports, once, that the agent has the message.

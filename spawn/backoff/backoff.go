@@ -148,7 +148,7 @@ func (r Record) Words(now time.Time) string {
 		return ""
 	}
 	if r.Held != "" {
-		return "not restarted: " + r.Held
+		return "started again when its account serves again (" + r.Held + ")"
 	}
 	words := r.Next(now)
 	switch {
@@ -168,7 +168,7 @@ func Shown(h home.Dir, id agent.ID, start string) (words string, loops bool) {
 		return "", false
 	}
 	if _, held := h.LockHolder(home.WatchdogLock); !held {
-		return "not restarted while the daemon is not running", r.LoopMS != 0
+		return "not restarted while the daemon is not running; `netsky up` starts both", r.LoopMS != 0
 	}
 	return r.Words(time.Now()), r.LoopMS != 0
 }

@@ -74,9 +74,9 @@ func TestWords(t *testing.T) {
 		"restart in 1s (attempt 1)":  {Died: "s", NextMS: ms(time.Millisecond)},
 		"restart in 5m (attempt 9)":  {Died: "s", Tries: 8, NextMS: ms(5 * time.Minute)},
 		"restarting now (attempt 1)": {Died: "s", NextMS: ms(-time.Second)},
-		"5 deaths in 10 minutes; restart in 30m (attempt 6)": {Died: "s", Tries: 5, LoopMS: 1, NextMS: ms(30 * time.Minute)},
-		"restart failed: no disk; restart in 8s (attempt 4)": {Died: "s", Tries: 3, Failed: "no disk", NextMS: ms(8 * time.Second)},
-		"not restarted: account x: usage limit until 14:00":  {Died: "s", Held: "account x: usage limit until 14:00", NextMS: ms(time.Hour)},
+		"5 deaths in 10 minutes; restart in 30m (attempt 6)":                               {Died: "s", Tries: 5, LoopMS: 1, NextMS: ms(30 * time.Minute)},
+		"restart failed: no disk; restart in 8s (attempt 4)":                               {Died: "s", Tries: 3, Failed: "no disk", NextMS: ms(8 * time.Second)},
+		"started again when its account serves again (account x: usage limit until 14:00)": {Died: "s", Held: "account x: usage limit until 14:00", NextMS: ms(time.Hour)},
 	} {
 		if got := r.Words(now); got != want {
 			t.Errorf("%q, want %q", got, want)

@@ -84,10 +84,20 @@ func (l *loop) gone(ctx context.Context) bool {
 		l.event(ctx, "gone-"+first, store.LevelError, "", "", "all tmux sessions have ended: "+strings.Join(names, ", "))
 		if slices.ContainsFunc(l.last.list, l.restarts) {
 			l.page(ctx, agent.ID(names[0]), "gone-"+first, "All tmux sessions ended at once: "+strings.Join(names, ", ")+
-				". They are restarted with their conversations, agent0 first; `netsky watchdog events` shows how that went.")
+				". "+l.after(names)+"; `netsky watchdog events` shows how that went.")
 		}
 	}
 	return true
+}
+
+// after says when these agents are started again.
+func (l *loop) after(names []string) string {
+	for _, st := range l.last.list {
+		if why, _ := l.mayStart(st, time.Now()); why != "" && slices.Contains(names, string(st.Agent)) {
+			return "They are restarted with their conversations, agent0 first, those on an account that serves nobody when it does again (" + why + ")"
+		}
+	}
+	return "They are restarted with their conversations, agent0 first"
 }
 
 // followOne watches the agent's program and records a change of its state. It reports

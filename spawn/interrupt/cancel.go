@@ -1,0 +1,83 @@
+package interrupt
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"netsky/agent"
+	"netsky/bus"
+	"netsky/bus/courier"
+	"netsky/bus/envelope"
+	"netsky/internal/advice"
+	"netsky/spawn"
+)
+
+// Cancel cancels a message on behalf of its sender or of an address that may cancel
+// anything: one that waits in the inbox is filed unread, one that the agent holds is given
+// up by the agent. how says what was done. A crash leaves the message as it was, or
+// cancelled.
+func Cancel(ctx context.Context, l *spawn.Launcher, by agent.ID, id string) (how string, err error) {
+	found, err := l.Bus.Locate(ctx, id)
+	if err != nil {
+		return "", err
+	}
+	var m *bus.Entry
+	for i, e := range found {
+		mine := e.Envelope.From == by || !by.IsClone()
+		received := e.Place != bus.Sent && e.Place != bus.Outbox && e.Place != bus.Poison
+		switch {
+		case e.Err != nil || !received || !mine:
+		case m != nil && (m.Envelope.ID != e.Envelope.ID || m.Mailbox != e.Mailbox || m.Envelope.From != e.Envelope.From):
+			return "", fmt.Errorf("%s: several messages have that id: nothing was cancelled", id)
+		default:
+			m = &found[i]
+		}
+	}
+	if m == nil {
+		return "", advice.With(fmt.Errorf("%s: there is no such message of yours", id), "`netsky inbox --sent` lists those you have sent")
+	}
+	to := m.Mailbox
+	switch m.Place {
+	case bus.Inbox:
+		n, err := l.Bus.Retract(ctx, to, func(e envelope.Envelope) bool { return e.ID == m.Envelope.ID && e.From == m.Envelope.From })
+		if err != nil {
+			return "", err
+		}
+		if n > 0 {
+			return "cancelled before " + string(to) + " took it", nil
+		}
+	}
+	r, _ := l.Home.LoadReport(to)
+	_, held := courier.HeldBy(l.Home, to, m.Envelope.ID)
+	switch {
+	case held, m.Place != bus.Delivered && r.State != agent.Busy:
+		return giveUp(ctx, l, by, m)
+	case !courier.Owes(l.Home, to, m.Envelope.ID) && m.Place == bus.Delivered:
+		return "", fmt.Errorf("%s: %s has finished it: nothing was cancelled", id, to)
+	}
+	return "", advice.With(fmt.Errorf("%s: %s has it: nothing was cancelled", id, to), "`netsky interrupt %s` ends its turn", to)
+}
+
+// giveUp has the agent give up a message that it holds, and waits until it has.
+func giveUp(ctx context.Context, l *spawn.Launcher, by agent.ID, m *bus.Entry) (how string, err error) {
+	to, id := m.Mailbox, m.Envelope.ID
+	sent, err := l.Bus.Send(ctx, envelope.Envelope{From: by, To: to, Kind: envelope.KindCancel, InReplyTo: id, Text: "cancel", Via: "cli", Time: time.Now()})
+	if err != nil {
+		return "", fmt.Errorf("not cancelled: %w", err)
+	}
+	for began := time.Now(); time.Since(began) < limit; {
+		now, err := l.Bus.Find(to, m.Name)
+		if err == nil && now.Place == bus.Delivered && !courier.Owes(l.Home, to, id) {
+			return "cancelled while " + string(to) + " held it", nil
+		}
+		select {
+		case <-ctx.Done():
+			return "", ctx.Err()
+		case <-time.After(20 * time.Millisecond):
+		}
+	}
+	_, err = l.Bus.Retract(context.WithoutCancel(ctx), to, func(e envelope.Envelope) bool { return e.ID == sent.ID })
+	return "", errors.Join(fmt.Errorf("%s: %s did not react within %v: not cancelled", id, to, limit), err)
+}
