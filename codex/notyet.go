@@ -26,7 +26,7 @@ func (w *once) closed(ctx context.Context) error {
 	switch {
 	case err != nil, !s.Tripped(): // an unreadable breaker is replaced by the next change
 		return nil
-	case s.RetryMS == 0 && changed.UnixMilli() > s.TripMS:
+	case s.Acted(time.Now(), changed):
 		_, err := b.Retry(ctx)
 		return err
 	case s.RetryMS == 0, time.Now().Before(s.Retry()):

@@ -12,6 +12,7 @@ import (
 	"netsky/agent"
 	"netsky/agent/home"
 	"netsky/bus"
+	"netsky/bus/courier"
 	"netsky/daemon/observe"
 	"netsky/store"
 )
@@ -123,6 +124,20 @@ func (d *daemon) owner(ctx context.Context) error {
 	}
 }
 
+// prune removes old mail that is recorded, but none that an agent still holds: it is read
+// again when it is given to the model.
+func (d *daemon) prune(ctx context.Context, db *store.DB) (n int, err error) {
+	boxes, err := d.o.Bus.Mailboxes()
+	if err != nil {
+		return 0, err
+	}
+	held, err := courier.Unfinished(d.o.Home, boxes...)
+	if err != nil {
+		return 0, err
+	}
+	return d.o.Bus.Prune(ctx, func(id string) bool { return !held[id] && db.Recorded(ctx, id) })
+}
+
 // upkeep loads the spool now and whenever something has been spooled, and prunes recorded
 // mail that is past its keep time from the bus.
 func (d *daemon) upkeep(ctx context.Context, db *store.DB) {
@@ -137,7 +152,7 @@ func (d *daemon) upkeep(ctx context.Context, db *store.DB) {
 		}
 		if time.Since(pruned) > pruneEvery {
 			pruned = time.Now()
-			n, err := d.o.Bus.Prune(ctx, func(id string) bool { return db.Recorded(ctx, id) })
+			n, err := d.prune(ctx, db)
 			if err != nil {
 				d.o.Log.Warn("prune", "error", err)
 			}

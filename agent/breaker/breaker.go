@@ -102,6 +102,30 @@ func (s State) Retry() time.Time {
 // trip.
 func (s State) Tripped() bool { return s.SinceMS != 0 && s.ClosedMS == 0 }
 
+// Acted reports whether the owner has acted since the account was tripped, if it waits for
+// that: one of the times, of a login or a start, is later, and not in the future.
+func (s State) Acted(now time.Time, times ...time.Time) bool {
+	return s.Tripped() && s.RetryMS == 0 && slices.ContainsFunc(times, func(t time.Time) bool {
+		return t.UnixMilli() > s.TripMS && !t.After(now)
+	})
+}
+
+// sane returns the state without times from another clock, which would hold the account
+// back for as long as the clock was set back.
+func (s State) sane(now time.Time) State {
+	soon := now.Add(time.Minute).UnixMilli()
+	if s.TripMS > soon || s.SinceMS > soon {
+		s.TripMS, s.SinceMS, s.Trial = 1, min(s.SinceMS, now.UnixMilli()), nil
+		if s.RetryMS != 0 && s.Fault.UntilMS == 0 {
+			s.RetryMS = now.UnixMilli()
+		}
+	}
+	if s.RetryMS > now.Add(longest+jitter).UnixMilli() {
+		s.RetryMS = now.UnixMilli()
+	}
+	return s
+}
+
 // A Pass says whether an agent may use an account now.
 type Pass struct {
 	OK    bool
@@ -233,6 +257,30 @@ func (b Breaker) Answered(ctx context.Context, id agent.ID, began time.Time) (cl
 	return closed, err
 }
 
+// Release ends the trial of an agent whose turn has ended without telling whether the
+// account serves: another may try.
+func (b Breaker) Release(ctx context.Context, id agent.ID) error {
+	if b.name == "" || !b.home.Mark(b.rel).Exists() {
+		return nil
+	}
+	return b.change(ctx, func(s *State, _ time.Time) bool {
+		if s.Trial == nil || s.Trial.Agent != id {
+			return false
+		}
+		s.Trial = nil
+		return true
+	})
+}
+
+// Drop forgets an account that is no longer used: another login has taken its place. An
+// agent that uses it all the same finds out by itself.
+func (b Breaker) Drop(ctx context.Context) error {
+	if b.name == "" || !b.home.Mark(b.rel).Exists() {
+		return nil
+	}
+	return b.change(ctx, func(s *State, _ time.Time) bool { *s = State{}; return true })
+}
+
 // Retry lets one agent try now: the owner has acted. It reports whether the account was
 // tripped.
 func (b Breaker) Retry(ctx context.Context) (tripped bool, err error) {
@@ -260,7 +308,9 @@ func (b Breaker) change(ctx context.Context, f func(s *State, now time.Time) (ch
 	if err != nil {
 		s = State{} // damaged or absent: it must not keep anybody from trying
 	}
-	if !f(&s, time.Now()) {
+	now := time.Now()
+	s = s.sane(now)
+	if !f(&s, now) {
 		return nil
 	}
 	if s.SinceMS == 0 {
@@ -278,7 +328,7 @@ func (b Breaker) Load() (State, error) {
 	if errors.Is(err, fs.ErrNotExist) {
 		return State{}, nil
 	}
-	return s, err
+	return s.sane(time.Now()), err
 }
 
 // List returns the states of all breakers that are not closed, by account. An unreadable
@@ -307,7 +357,7 @@ func List(h home.Dir) (list []State, err error) {
 		case err != nil:
 			errs = append(errs, fmt.Errorf("breaker: %w", err))
 		case s.Tripped():
-			list = append(list, s)
+			list = append(list, s.sane(time.Now()))
 		}
 	}
 	slices.SortFunc(list, func(a, b State) int { return strings.Compare(a.Account, b.Account) })

@@ -185,6 +185,9 @@ func (h Dir) Restrict(rel string) error {
 	default:
 		return &fs.PathError{Op: "chmod", Path: h.Path(rel), Err: errors.New("neither a file nor a directory")}
 	}
+	if mode == 0o600 && st.Nlink > 1 {
+		return &fs.PathError{Op: "chmod", Path: h.Path(rel), Err: errors.New("has another name elsewhere (a hard link), whose mode would change too")}
+	}
 	if int(st.Uid) != os.Geteuid() {
 		return &fs.PathError{Op: "chmod", Path: h.Path(rel), Err: errors.New("belongs to another user")}
 	}

@@ -62,7 +62,7 @@ func (m *Courier) close(ctx context.Context, e Event) {
 			m.open = true
 			continue
 		}
-		if ofAccount(end) {
+		if ofAccount(end) && !m.replied(ctx, o) {
 			held = append(held, failed{o, end})
 			continue
 		}
@@ -79,8 +79,20 @@ func (m *Courier) close(ctx context.Context, e Event) {
 		m.hold(ctx, held...)
 	} else if ofAccount(e.Event) { // of a turn that took no message
 		m.trip(ctx, *e.Fault)
+	} else {
+		m.release(ctx)
 	}
 	m.settle(e.MS, done...)
+}
+
+// replied reports whether the model itself has answered the message: its turn may fail
+// afterwards.
+func (m *Courier) replied(ctx context.Context, o owed) bool {
+	if o.Replied || !o.Wants {
+		return o.Replied
+	}
+	answered, err := m.answered(ctx, o)
+	return answered && err == nil
 }
 
 // settle removes finished entries from the ledger, once their files are moved: the next

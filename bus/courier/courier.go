@@ -93,6 +93,7 @@ type Courier struct {
 	// The rest belongs to Run's goroutine.
 	box      *bus.Receiver
 	state    Condition
+	later    []cancel     // of messages of which it is not known yet whether the model has them
 	saved    agent.Report // on disk
 	reported bool         // saved is what is to be reported
 	gate     gate
@@ -189,6 +190,7 @@ func (m *Courier) Run(ctx context.Context) (err error) {
 	}
 	m.remember(ctx)
 	ctx, cancel := context.WithCancel(ctx)
+	defer m.release(ctx)
 	defer m.group.Wait()
 	defer cancel()
 	m.group.Go(func() { m.fetch(ctx) })

@@ -15,7 +15,10 @@ func (m *Courier) loop(ctx context.Context) error {
 	timer := time.NewTimer(0)
 	defer timer.Stop()
 	for {
-		cancels := m.cancels
+		cancels, drops := m.cancels, m.drops
+		if len(m.later) >= maxDrops {
+			drops = nil
+		}
 		if m.stopping {
 			cancels = nil
 		}
@@ -29,7 +32,7 @@ func (m *Courier) loop(ctx context.Context) error {
 			f()
 		case c := <-cancels:
 			m.interrupt(ctx, c)
-		case c := <-m.drops:
+		case c := <-drops:
 			m.drop(ctx, c)
 		case <-timer.C:
 		}
@@ -57,7 +60,9 @@ func (m *Courier) got(b batch) {
 // drop cancels a message: one that is held, or else the turn that took it.
 func (m *Courier) drop(ctx context.Context, c cancel) {
 	m.trouble("events", m.o.Events.Read(func(e Event) { m.event(ctx, e) }))
-	switch {
+	switch f := m.flight; {
+	case !m.restored || f != nil && slices.Contains(f.offer().About, c.about):
+		m.later = append(m.later, c) // until it is known whether the model has it
 	case m.withdraw(ctx, c):
 	case !slices.ContainsFunc(m.ledger.list(true), func(o owed) bool { return o.ID == c.about }):
 		m.o.Log("cancel from "+string(c.by)+": the agent is not working on "+c.about, nil)
@@ -109,6 +114,11 @@ func (m *Courier) step(ctx context.Context) time.Duration {
 	m.retry(ctx, now)
 	m.turning(now)
 	m.tellSenders(ctx, now)
+	later := m.later
+	m.later = nil
+	for _, c := range later {
+		m.drop(ctx, c)
+	}
 	next := m.looks
 	if due := m.deliver(ctx, now); !due.IsZero() && due.Before(next) {
 		next = due

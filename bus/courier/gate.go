@@ -14,6 +14,8 @@ type gate struct {
 	account string
 	state   breaker.State
 	barred  time.Time // nothing is offered before
+	broken  time.Time // nothing is offered before, as the breaker could not be changed
+	trial   bool      // this agent tries the account
 }
 
 const (
@@ -27,7 +29,19 @@ func (m *Courier) account() (name string, changed time.Time) {
 	if s, ok := m.o.Runtime.(Subscriber); ok {
 		name, changed = s.Account()
 	}
-	return cmp.Or(name, m.traits.Name+", unknown login"), changed
+	return cmp.Or(name, m.unknown()), changed
+}
+
+func (m *Courier) unknown() string { return m.traits.Name + ", unknown login" }
+
+// leave drops the breaker of an account that the program used before the present one.
+func (m *Courier) leave(ctx context.Context, before, now string) {
+	if before == now || before == "" {
+		return
+	}
+	within, cancel := context.WithTimeout(ctx, gateWithin)
+	defer cancel()
+	m.trouble("change the breaker of "+before, breaker.Of(m.o.Home, before).Drop(within))
 }
 
 // faultOf completes a fault that a turn failed of.
@@ -45,24 +59,21 @@ func (m *Courier) lookAtGate(ctx context.Context, now time.Time) {
 	b := breaker.Of(m.o.Home, name)
 	s, err := b.Load()
 	m.trouble("read the breaker of "+name, err)
-	if s.Tripped() && s.RetryMS == 0 {
-		if started := m.started(); max(changed.UnixMilli(), started) > s.TripMS {
-			within, cancel := context.WithTimeout(ctx, gateWithin)
-			_, err := b.Retry(within)
-			cancel()
-			m.trouble("change the breaker of "+name, err)
-			if err == nil {
-				s, _ = b.Load()
-			}
+	if s.Acted(now, changed, m.started()) {
+		within, cancel := context.WithTimeout(ctx, gateWithin)
+		_, err := b.Retry(within)
+		cancel()
+		m.trouble("change the breaker of "+name, err)
+		if err == nil {
+			s, _ = b.Load()
 		}
 	}
+	m.leave(ctx, m.gate.account, name)
+	m.leave(ctx, m.unknown(), name)
 	m.gate.account, m.gate.state = name, s
 	switch {
 	case !s.Tripped():
-		if err == nil && m.gate.barred.After(now.Add(gateAgain)) {
-			return // the breaker could not be changed: this waits all the same
-		}
-		m.gate.barred = time.Time{}
+		m.gate.barred = m.gate.broken
 	case s.RetryMS == 0:
 		m.gate.barred = now.Add(gateAgain)
 	default:
@@ -70,14 +81,13 @@ func (m *Courier) lookAtGate(ctx context.Context, now time.Time) {
 	}
 }
 
-// started returns when this start of the program was begun, in milliseconds; 0 if that is
-// not known.
-func (m *Courier) started() int64 {
+// started returns when this start of the program was begun; zero if that is not known.
+func (m *Courier) started() time.Time {
 	la, err := m.o.Home.LoadLaunch(m.o.Agent)
 	if err != nil || la.Start != m.o.Start {
-		return 0
+		return time.Time{}
 	}
-	return la.StartedMS
+	return time.UnixMilli(la.StartedMS)
 }
 
 // pass asks the breaker whether something may be offered now. What gets a pass must be
@@ -92,6 +102,7 @@ func (m *Courier) pass(ctx context.Context, now time.Time) bool {
 	}
 	m.trouble("change the breaker of "+name, err)
 	if p.OK && err == nil {
+		m.gate.trial = m.gate.state.Tripped()
 		return true
 	}
 	m.gate.barred, m.looks = now.Add(gateAgain), time.Time{}
@@ -101,8 +112,9 @@ func (m *Courier) pass(ctx context.Context, now time.Time) bool {
 	return false
 }
 
-// trip records a fault of the account. first reports whether the account served until now.
-func (m *Courier) trip(ctx context.Context, f agent.Fault) (first bool) {
+// trip records a fault of the account. first reports whether the account served until now,
+// ok whether it is recorded.
+func (m *Courier) trip(ctx context.Context, f agent.Fault) (first, ok bool) {
 	f = m.faultOf(f)
 	within, cancel := context.WithTimeout(context.WithoutCancel(ctx), gateWithin)
 	defer cancel()
@@ -110,10 +122,24 @@ func (m *Courier) trip(ctx context.Context, f agent.Fault) (first bool) {
 	m.trouble("change the breaker of "+f.Account, err)
 	m.looks = time.Time{}
 	if err != nil { // or it would be tried again and again
-		m.gate.barred = time.Now().Add(gateWithin + gateAgain)
+		m.gate.broken = time.Now().Add(gateWithin + gateAgain)
+		m.gate.barred = m.gate.broken
 	}
+	m.gate.trial = false
 	step("tripped")
-	return first
+	return first, err == nil
+}
+
+// release lets another agent try the account, if this one has not found out whether it
+// serves.
+func (m *Courier) release(ctx context.Context) {
+	if !m.gate.trial {
+		return
+	}
+	m.gate.trial = false
+	within, cancel := context.WithTimeout(context.WithoutCancel(ctx), gateWithin)
+	defer cancel()
+	m.trouble("change the breaker of "+m.gate.account, breaker.Of(m.o.Home, m.gate.account).Release(within, m.o.Agent))
 }
 
 // served records that the model answers.
@@ -123,7 +149,7 @@ func (m *Courier) served(ctx context.Context) {
 	defer cancel()
 	closed, err := breaker.Of(m.o.Home, name).Answered(within, m.o.Agent, time.UnixMilli(m.opened))
 	m.trouble("change the breaker of "+name, err)
-	if closed {
+	if m.gate.trial = m.gate.trial && err != nil; closed {
 		m.o.Log(name+" serves again", nil)
 		m.looks = time.Time{}
 	}

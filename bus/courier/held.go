@@ -21,7 +21,7 @@ type Held struct {
 	SinceMS int64       `json:"since_ms"`         // when it was held first
 	LastMS  int64       `json:"last_ms"`          // and last
 	Turn    string      `json:"turn,omitempty"`   // the last one that failed
-	Tries   int         `json:"tries"`            // turns that failed
+	Tries   int         `json:"tries"`            // turns that failed of a limit or of the vendor
 	Blamed  int         `json:"blamed,omitempty"` // of them those that the message itself may have caused
 	Waits   bool        `json:"waits"`            // it has not been offered again since
 	Told    bool        `json:"told,omitempty"`   // its sender
@@ -31,7 +31,7 @@ const (
 	// mostTries is how often a message's turn may fail of its account before that is its
 	// answer, mostBlamed how often if others were served just before, and no time was
 	// stated at which that ends.
-	mostTries, mostBlamed = 100, 3
+	mostTries, mostBlamed = 1000, 3
 	// settles is how long a message is held before its sender is told.
 	settles = 3 * time.Second
 )
@@ -52,7 +52,7 @@ func ofAccount(e agent.Event) bool {
 func (m *Courier) hold(ctx context.Context, list ...failed) {
 	var done []owed
 	now := time.Now().UnixMilli()
-	tripped, first := false, false
+	tripped, first, counts := false, false, true
 	for i := range list {
 		f := &list[i]
 		h := Held{SinceMS: now}
@@ -61,10 +61,14 @@ func (m *Courier) hold(ctx context.Context, list ...failed) {
 		}
 		if h.Turn == "" || h.Turn != f.end.ID { // otherwise it was counted before a crash
 			if !tripped {
-				tripped, first = true, m.trip(ctx, *f.end.Fault)
+				tripped = true
+				first, counts = m.trip(ctx, *f.end.Fault)
 			}
 			h.Fault, h.Turn, h.LastMS = m.faultOf(*f.end.Fault), f.end.ID, now
-			if h.Tries++; first && h.Fault.UntilMS == 0 && (h.Fault.Reason == agent.RateLimit || h.Fault.Reason == agent.Overloaded || h.Fault.Reason == agent.Billing) {
+			if counts && h.Fault.Reason != agent.Network && h.Fault.Reason != agent.Login { // these pass, however long they last
+				h.Tries++
+			}
+			if counts && first && h.Fault.UntilMS == 0 && (h.Fault.Reason == agent.RateLimit || h.Fault.Reason == agent.Overloaded || h.Fault.Reason == agent.Billing) {
 				h.Blamed++
 			}
 		}
@@ -185,7 +189,7 @@ func (m *Courier) tellSenders(ctx context.Context, now time.Time) {
 		// A sender on the same account can do nothing about it, and reads it too late.
 		if r, err := m.o.Home.LoadReport(l.From); err != nil || r.Fault.Account != h.Fault.Account {
 			text := fmt.Sprintf("Not answered yet: your message %s is held, because the model's vendor does not serve %s (%s). "+
-				"It is given to %[2]s again as soon as it does; nothing is lost. To cancel it, send a cancel with in_reply_to %[1]s.", l.ID, m.o.Agent, h.Fault)
+				"It is given to %[2]s again as soon as it does; nothing is lost. `netsky cancel %[1]s` cancels it.", l.ID, m.o.Agent, h.Fault)
 			_, err := m.o.Bus.Send(ctx, envelope.Envelope{
 				ID: envelope.AnswerID(m.o.Agent, l.ID, envelope.KindHeld), From: m.o.Agent, To: l.From, Kind: envelope.KindHeld,
 				Text: envelope.SafeText(text), InReplyTo: l.ID, Thread: l.Thread, Hops: l.Hops + 1, Via: "code",

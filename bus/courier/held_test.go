@@ -10,6 +10,7 @@ import (
 
 	"netsky/agent"
 	"netsky/agent/breaker"
+	"netsky/agent/home"
 	"netsky/bus"
 	"netsky/bus/courier"
 	"netsky/bus/envelope"
@@ -156,6 +157,162 @@ func TestHeldForLogin(t *testing.T) {
 	}
 	p.program.set(func() { p.program.login = time.Now().Add(time.Second) })
 	testworld.Wait(p, "an answer", func() bool { return len(p.answers(agent.Owner, "owner-0")) == 1 })
+}
+
+// TestClosedEarly: an account that serves before its stated time serves everybody at once,
+// and so does another account that its owner has logged in with.
+func TestClosedEarly(t *testing.T) {
+	t.Parallel()
+	p := mustPost(t)
+	p.program.fails(1, func() error { return usage(time.Hour) })
+	p.program.mustStart(t)
+	p.run()
+	p.drop(envelope.Envelope{ID: "owner-0", From: agent.Owner, To: me, Text: "?"})
+	p.mustHold("owner-0")
+	testworld.Wait(p, "reported as blocked", func() bool {
+		r, err := p.home.LoadReport(me)
+		return err == nil && r.State == agent.Blocked
+	})
+	if closed, err := breaker.Of(p.home, account).Answered(t.Context(), agent.Clone(2), time.Now().Add(time.Second)); !closed || err != nil {
+		t.Fatalf("Answered = %v, %v", closed, err)
+	}
+	testworld.Wait(p, "an answer", func() bool { return len(p.answers(agent.Owner, "owner-0")) == 1 })
+}
+
+// TestHeldFutureLogin: a login file from the future does not make it try again and again.
+func TestHeldFutureLogin(t *testing.T) {
+	t.Parallel()
+	p := mustPost(t)
+	p.program.login = time.Now().Add(24 * time.Hour)
+	turns := p.program.fails(1000, func() error { return faultError{agent.Fault{Reason: agent.Login, Text: "Please run /login"}} })
+	p.program.mustStart(t)
+	p.run()
+	p.drop(envelope.Envelope{ID: "owner-0", From: agent.Owner, To: me, Text: "?"})
+	p.mustHold("owner-0")
+	for range 5 {
+		p.man.Look(t.Context())
+	}
+	if n := turns.Load(); n != 1 {
+		t.Errorf("%d turns", n)
+	}
+}
+
+// TestHeldWithoutBreaker: if the account's breaker can't be written, it is tried again
+// slowly, and none of that counts against the message.
+func TestHeldWithoutBreaker(t *testing.T) {
+	t.Parallel()
+	p := mustPost(t)
+	if err := p.home.WriteFile("state/breakers", []byte("not a directory"), false); err != nil {
+		t.Fatal(err)
+	}
+	turns := p.program.fails(1000, func() error { return usage(time.Hour) })
+	p.program.mustStart(t)
+	p.run()
+	p.drop(envelope.Envelope{ID: "owner-0", From: agent.Owner, To: me, Text: "?"})
+	h := p.mustHold("owner-0")
+	for range 5 {
+		p.man.Look(t.Context())
+	}
+	if n := turns.Load(); n != 1 || h.Tries != 0 {
+		t.Errorf("%d turns, %d of them counted", n, h.Tries)
+	}
+}
+
+// TestHeldAndGone: the file of a held message is removed while no courier runs.
+func TestHeldAndGone(t *testing.T) {
+	t.Parallel()
+	p := mustPost(t)
+	p.program.fails(1, func() error { return usage(time.Hour) })
+	p.program.mustStart(t)
+	stop := p.run()
+	p.drop(envelope.Envelope{ID: "owner-0", From: agent.Owner, To: me, Text: "?"})
+	p.mustHold("owner-0")
+	stop()
+	if ids, err := courier.Unfinished(p.home, me); err != nil || !ids["owner-0"] {
+		t.Errorf("Unfinished = %v, %v", ids, err)
+	}
+	names, err := p.bus.Names(me, bus.Delivered)
+	if err != nil || len(names) != 1 {
+		t.Fatal(names, err)
+	}
+	if err := p.home.Remove(home.Mailbox(me) + "/delivered/" + names[0]); err != nil {
+		t.Fatal(err)
+	}
+	p.run()
+	testworld.Wait(p, "an answer", func() bool { return len(p.answers(agent.Owner, "owner-0")) == 1 })
+	if a := p.answers(agent.Owner, "owner-0")[0]; a.Kind != envelope.KindError || !strings.Contains(a.Text, "no longer in the mailbox") {
+		t.Errorf("answer: %+v", a)
+	}
+}
+
+// TestHeldFirst: what was offered and not seen when the account was tripped waits behind
+// what is held.
+func TestHeldFirst(t *testing.T) {
+	t.Parallel()
+	p := mustPost(t)
+	started, fail := make(chan bool, 10), make(chan bool)
+	p.program.turn = func(text string) (time.Duration, string, error) {
+		if strings.Contains(text, "first") {
+			select {
+			case started <- true:
+			default:
+			}
+			<-fail
+			if strings.Contains(text, "given to you again") {
+				return 0, "42", nil
+			}
+			return 0, "", usage(time.Hour)
+		}
+		return 0, "43", nil
+	}
+	p.program.mustStart(t)
+	p.run()
+	p.drop(envelope.Envelope{ID: "owner-0", From: agent.Owner, To: me, Text: "first"})
+	<-started
+	p.program.set(func() { p.program.drop = 1 })
+	p.drop(envelope.Envelope{ID: "owner-1", From: agent.Owner, To: me, Text: "second"})
+	testworld.Wait(p, "the second is dropped", func() bool {
+		p.program.mu.Lock()
+		defer p.program.mu.Unlock()
+		return p.program.dropped == 1
+	})
+	close(fail)
+	p.mustHold("owner-0")
+	testworld.Wait(p, "the flight is over", func() bool {
+		r, err := p.home.LoadReport(me)
+		return err == nil && r.State == agent.Blocked
+	})
+	for range 20 {
+		p.man.Look(t.Context())
+	}
+	p.retry()
+	testworld.Wait(p, "both answered", func() bool {
+		return len(p.answers(agent.Owner, "owner-0")) == 1 && len(p.answers(agent.Owner, "owner-1")) == 1
+	})
+	if got := fmt.Sprint(p.program.effects()); got != "[owner-0 owner-0 owner-1]" {
+		t.Errorf("effects %s", got)
+	}
+}
+
+// TestRepliedThenHeld: a turn that fails after the model has answered is no reason to give
+// it the message again.
+func TestRepliedThenHeld(t *testing.T) {
+	t.Parallel()
+	p := mustPost(t)
+	p.program.turn = func(string) (time.Duration, string, error) {
+		_, err := p.bus.Send(context.Background(), envelope.Envelope{ID: "mine", From: me, To: agent.Owner, Kind: envelope.KindReply, Text: "done", InReplyTo: "owner-0"})
+		if err != nil {
+			t.Error(err)
+		}
+		return 0, "", usage(time.Hour)
+	}
+	p.program.mustStart(t)
+	p.run()
+	p.drop(envelope.Envelope{ID: "owner-0", From: agent.Owner, To: me, Text: "?"})
+	testworld.Wait(p, "nothing owed", func() bool { return p.count(me, bus.Delivered) == 1 && p.owed() == "" && p.tripped() })
+	if list := p.answers(agent.Owner, "owner-0"); len(list) != 1 {
+		t.Errorf("answers: %+v", list)
+	}
 }
 
 // TestHeldCancelled: the sender or the owner can cancel what is held, and nobody else.

@@ -44,6 +44,9 @@ func (m *Courier) pursue(ctx context.Context, now time.Time) time.Time {
 	case f.stirred && f.times > 1:
 		m.o.Log("deliver mail", errors.New("a turn ran but no hook reported it; assuming the message arrived"))
 		m.arrived()
+	case now.Before(m.gate.barred), len(f.lost) == 0 && m.holding(): // what is held goes first
+		m.ground()
+		return now
 	case f.way == byChannel:
 		m.o.Log("channel", fmt.Errorf("a notification was not seen within %v; using the other delivery path from now on", wait))
 		m.channel, f.way = false, byPush

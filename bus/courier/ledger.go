@@ -29,6 +29,8 @@ type owed struct {
 	Start     string        `json:"start,omitempty"` // the start id of the program that it was last offered to
 	Wants     bool          `json:"wants,omitempty"` // it wants an answer, and the model has given none
 
+	Replied bool `json:"replied,omitempty"` // the model has answered it by itself
+
 	Held *Held `json:"held,omitempty"` // its turn failed of the account; never changed, only replaced
 
 	seen bool   // the model has it
@@ -283,6 +285,21 @@ func Owes(h home.Dir, of agent.ID, id string) bool {
 	return l.load() != nil || l.index(id, "") >= 0
 }
 
+// Unfinished returns the IDs of all messages that are in the ledgers of these agents.
+func Unfinished(h home.Dir, of ...agent.ID) (ids map[string]bool, err error) {
+	ids = make(map[string]bool)
+	for _, id := range of {
+		l := newLedger(h, id)
+		if err := l.load(); err != nil {
+			return nil, err
+		}
+		for _, o := range l.file.Owed {
+			ids[o.ID] = true
+		}
+	}
+	return ids, nil
+}
+
 // Owe puts a message into an agent's ledger that was given to its program in another
 // way: the next courier answers it, or gives it to the model again. The caller must
 // hold the agent's lock, as a courier reads the ledger when it starts.
@@ -316,7 +333,7 @@ func (l *ledger) answered(id string) error {
 	if i < 0 || !l.file.Owed[i].Wants || l.closed {
 		return nil
 	}
-	l.file.Owed[i].Wants = false
+	l.file.Owed[i].Wants, l.file.Owed[i].Replied = false, true
 	return l.save(true)
 }
 

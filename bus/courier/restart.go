@@ -183,6 +183,13 @@ func (m *Courier) restoreOne(ctx context.Context, o owed) (done bool, err error)
 	switch {
 	case err != nil:
 		return false, err
+	case !ok && o.Held != nil && o.Wants:
+		a := answer{owed: o, kind: envelope.KindError, text: "it was held (" + o.Held.Fault.Reason.Text() + "), and the message is no longer in the mailbox"}
+		if m.give(ctx, &a) {
+			return true, nil
+		}
+		m.unsent = append(m.unsent, a)
+		return false, nil
 	case !ok: // removed by hand, or filed unread
 		if o.Wants {
 			m.o.Log(naming(o.ID, o.From)+" gets no answer: the message is gone or was filed unread", nil)

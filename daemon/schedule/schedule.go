@@ -135,7 +135,11 @@ func (k *Keeper) one(ctx context.Context, db *store.DB, s store.Schedule, w When
 		}
 		s.Last.Result = store.RunSent
 	}
-	if last := max(s.First, s.Last.Due).Time(); last.Sub(now) > strayed {
+	ahead := strayed
+	if w.every > 0 {
+		ahead = min(ahead, w.every)
+	}
+	if last := max(s.First, s.Last.Due).Time(); last.Sub(now) > ahead {
 		err := db.Apply(ctx, k.ran(s, now, s.Last.Result, s.Last.Note, ""), store.AddLog{
 			Key: key(s.ID, last, "strayed"), Part: "cron", Level: store.LevelWarn, Actor: s.Target, About: s.ID,
 			Text: fmt.Sprintf("%s: the clock was set back from %s; runs continue from now", s.ID, stamp(last.In(now.Location()))),

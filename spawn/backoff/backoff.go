@@ -131,7 +131,7 @@ func (r *Record) Hold(why string, until time.Time) { r.Held, r.NextMS = why, unt
 // written under another clock.
 func (r Record) Due(now time.Time) bool {
 	next := time.UnixMilli(r.NextMS)
-	return !now.Before(next) || r.Held == "" && next.Sub(now) > LoopEvery+time.Minute
+	return !now.Before(next) || next.Sub(now) > LoopEvery+time.Minute
 }
 
 // Came records that a restarted agent has come to life.

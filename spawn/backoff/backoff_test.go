@@ -91,9 +91,13 @@ func TestClockSetBack(t *testing.T) {
 	if !r.Due(now) {
 		t.Error("not due, until two days from now")
 	}
-	r.Hold("usage limit", now.Add(48*time.Hour))
+	r.Hold("usage limit", now.Add(30*time.Second)) // whose account is asked again then
 	if r.Due(now) {
 		t.Error("due in spite of a limit")
+	}
+	r.Hold("usage limit", now.Add(48*time.Hour))
+	if !r.Due(now) {
+		t.Error("the account is not asked again, until two days from now")
 	}
 }
 

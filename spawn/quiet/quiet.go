@@ -7,6 +7,7 @@
 package quiet
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"io/fs"
@@ -55,7 +56,7 @@ func Now(h home.Dir, now time.Time) (last Hour) {
 }
 
 func (h Hour) in(now time.Time) bool {
-	return now.Before(time.UnixMilli(h.UntilMS)) && h.UntilMS-now.UnixMilli() <= Longest.Milliseconds()
+	return !time.UnixMilli(h.FromMS).After(now.Add(time.Minute)) && now.Before(time.UnixMilli(h.UntilMS)) && h.UntilMS-now.UnixMilli() <= Longest.Milliseconds()
 }
 
 // Add keeps quiet for that long from now on, and returns what is in force then.
@@ -63,6 +64,7 @@ func Add(ctx context.Context, h home.Dir, d time.Duration, by string, now time.T
 	err := change(ctx, h, func(list []Hour) []Hour {
 		list = slices.DeleteFunc(list, func(q Hour) bool { return !q.in(now) })
 		list = append(list, Hour{FromMS: now.UnixMilli(), UntilMS: now.Add(d).UnixMilli(), By: by})
+		slices.SortFunc(list, func(a, b Hour) int { return cmp.Compare(a.UntilMS, b.UntilMS) })
 		return list[max(len(list)-most, 0):]
 	})
 	return Now(h, now), err

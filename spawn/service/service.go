@@ -18,6 +18,7 @@ import (
 	"runtime"
 	"strings"
 	"time"
+	"unicode"
 
 	"netsky/agent/home"
 	"netsky/agent/program"
@@ -76,6 +77,9 @@ type plan struct {
 func (o Options) plan() (plan, error) {
 	if !filepath.IsAbs(o.UserHome) || !filepath.IsAbs(o.Binary) {
 		return plan{}, fmt.Errorf("HOME %q and netsky's path %q must be absolute", o.UserHome, o.Binary)
+	}
+	if strings.ContainsFunc(o.UserHome+o.Binary, unicode.IsControl) {
+		return plan{}, fmt.Errorf("HOME %q and netsky's path %q must not contain control characters", o.UserHome, o.Binary)
 	}
 	switch o.System {
 	case "linux":

@@ -43,7 +43,7 @@ func MayStart(h home.Dir, runtime spawn.Runtime, la agent.Launch, now time.Time)
 		retry := s.Retry() // from then on one agent tries
 		switch {
 		case name == "" || s.Account != name || !s.Tripped():
-		case changed.UnixMilli() > s.TripMS, !retry.IsZero() && !now.Before(retry):
+		case s.Acted(now, changed), !retry.IsZero() && !now.Before(retry):
 		default:
 			again = now.Add(askAgain)
 			if !retry.IsZero() && retry.Before(again) {

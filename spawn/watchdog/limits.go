@@ -33,6 +33,9 @@ const (
 	// observed before the owner is notified, and passing how long one that may serve again
 	// at any moment is.
 	limitSettles, passing = 5 * time.Second, 2 * time.Minute
+	// untried is how long an account that may be tried again is left alone before nobody
+	// is taken to need it.
+	untried = 10 * time.Minute
 )
 
 // limit notifies the owner of the accounts that serve nobody, once, and records when they
@@ -49,18 +52,21 @@ func (l *loop) limit(ctx context.Context) {
 		}
 	}
 	list, err := breaker.List(h)
-	if err != nil {
+	if words := fmt.Sprint(err); err != nil && words != l.badBreaker {
+		l.badBreaker = words
 		l.o.Log.Warn("limits", "error", err)
-		return
 	}
 	changed := false
 	tripped := make(map[string]bool)
 	for _, s := range list {
+		if s.RetryMS != 0 && time.Since(s.Retry()) > untried {
+			continue // nobody on it has anything to do
+		}
 		tripped[s.Account] = true
 		changed = l.limited(ctx, s) || changed
 	}
 	for account, n := range l.limits {
-		if !tripped[account] {
+		if !tripped[account] && err == nil {
 			l.served(ctx, account, n)
 			delete(l.limits, account)
 			changed = true
@@ -126,7 +132,7 @@ func (l *loop) limitText(s breaker.State) string {
 func (l *loop) served(ctx context.Context, account string, n *limitNote) {
 	lasted := time.Since(time.UnixMilli(n.SinceMS)).Round(time.Second)
 	l.event(ctx, fmt.Sprintf("served-%s-%d", limitHash(account), n.SinceMS), store.LevelInfo, n.By, "",
-		fmt.Sprintf("%s serves again, after %s (%s)", account, lasted, n.Fault.Reason.Text()))
+		fmt.Sprintf("%s is held back no longer, after %s (%s)", account, lasted, n.Fault.Reason.Text()))
 	if n.Mail == "" {
 		return
 	}

@@ -172,9 +172,10 @@ type loop struct {
 	tick      tickerWatch
 	seeking   bool // for orphans
 
-	dialogs dialogs
-	limits  limits // nil: not read yet
-	alerts  escalation
+	dialogs    dialogs
+	limits     limits // nil: not read yet
+	alerts     escalation
+	badBreaker string // the error of an unreadable one that was logged last
 
 	done  chan func()   // to run in the loop after some work
 	slots chan struct{} // one for each work in progress
