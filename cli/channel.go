@@ -75,12 +75,17 @@ func (a *app) givenText(c *cli.Context, i int, usage string) (string, error) {
 	case file == "" || c.NArg() != i:
 		return "", usagef("%s; or --file instead of the text", usage)
 	}
+	return a.textFile("--file", file)
+}
+
+// textFile reads a text from a file that an option names, or from standard input for "-".
+func (a *app) textFile(option, file string) (string, error) {
 	const limit = 16 << 20 // bounds memory; the bus's own limit is far lower
 	var in io.Reader = a.in
 	if file != "-" {
 		f, err := os.Open(file)
 		if err != nil {
-			return "", fmt.Errorf("--file %s: %w", file, errors.Unwrap(err))
+			return "", fmt.Errorf("%s %s: %w", option, file, errors.Unwrap(err))
 		}
 		defer f.Close()
 		in = f

@@ -23,7 +23,7 @@ func (a *app) cli() *cli.App {
 		Action:          a.summary,
 		Flags:           []cli.Flag{&cli.BoolFlag{Name: "version", Aliases: []string{"v"}, Usage: "print the version"}},
 		Commands: []*cli.Command{
-			a.upCommand(), a.downCommand(), a.agentCommand(), a.forgetCommand(), a.attachCommand(),
+			a.upCommand(), a.downCommand(), a.restartCommand(), a.agentCommand(), a.forgetCommand(), a.attachCommand(),
 			a.statusCommand(), a.peekCommand(), a.showCommand(),
 			a.askCommand(), a.inboxCommand(), a.replyCommand(),
 			a.interruptCommand(), a.cancelCommand(), a.approvalsCommand(), a.approveCommand(), a.quietCommand(), a.escalateCommand(),
@@ -44,7 +44,7 @@ func (a *app) cli() *cli.App {
 // ask, inbox and drain print is their result, so they are not among them.
 func isDeed(verb string) bool {
 	switch verb {
-	case "up", "down", "agent", "reply", "interrupt", "cancel", "approve", "init", "uninstall",
+	case "up", "down", "restart", "agent", "reply", "interrupt", "cancel", "approve", "init", "uninstall",
 		"channel send", "channel route", "channel poison retry", "channel poison drop", "daemon stop", "escalate", "watchdog tick",
 		"cron add", "cron rm", "loop", "service install", "service uninstall", "service run":
 		return true

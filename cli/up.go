@@ -9,6 +9,7 @@ import (
 	"github.com/urfave/cli/v2"
 
 	"netsky/agent"
+	"netsky/agent/program"
 	"netsky/bus/envelope"
 	"netsky/cli/console"
 	"netsky/cli/overview"
@@ -177,7 +178,7 @@ func (u *upRun) plan() error {
 		return err
 	}
 	if u.wish.Dir != "" { // also for agents that are up: no advice may end them for an unusable directory
-		if err := spawn.CheckDir(u.plans[0].Dir); err != nil {
+		if err := program.CheckDir(u.plans[0].Dir); err != nil {
 			return exitError{exitUsage, fmt.Errorf("--dir: %w; nothing was started or ended", err)}
 		}
 	}

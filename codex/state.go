@@ -74,3 +74,13 @@ func (s State) save(home home.Dir, id agent.ID, sync bool) error {
 // Message returns the id of the message on whose turn the agent works, "" if that is
 // unknown: a person may have typed at its pane.
 func (r *Runtime) Message(id agent.ID, _ string) string { return courier.InHand(r.Home, id) }
+
+// Conversation returns the thread that a start of the agent continues, "" if none has
+// accepted a text yet. It changes nothing.
+func Conversation(h home.Dir, id agent.ID) (string, error) {
+	s, err := home.Load[State](h, StateFile(id))
+	if errors.Is(err, fs.ErrNotExist) || err == nil && !s.Started {
+		return "", nil
+	}
+	return s.Thread, err
+}

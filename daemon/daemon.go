@@ -39,6 +39,9 @@ type Options struct {
 	// Plan returns how an agent would be started now, with its conversation; it reads the
 	// configuration each time. nil: nothing is restarted.
 	Plan func(ctx context.Context, id agent.ID) (spawn.Plan, error)
+	// Conversation returns the conversation that a start of the agent continues; see
+	// [watchdog.Options].
+	Conversation func(id agent.ID) (string, error)
 	// Setup returns commands for a tmux server that a restart has to start; may be nil.
 	Setup              func() []string
 	Hang, Repage, Tick time.Duration // see [watchdog.Options]
@@ -131,7 +134,7 @@ func Run(ctx context.Context, o Options) error {
 
 func (d *daemon) watchdogOptions() watchdog.Options {
 	return watchdog.Options{
-		Launcher: d.o.Launcher, Runtimes: d.o.Runtimes, Plan: d.o.Plan, Setup: d.o.Setup,
+		Launcher: d.o.Launcher, Runtimes: d.o.Runtimes, Plan: d.o.Plan, Conversation: d.o.Conversation, Setup: d.o.Setup,
 		Hang: d.o.Hang, Repage: d.o.Repage, Tick: d.o.Tick, Wakes: d.o.Wakes, Escalate: d.o.Escalate, Records: d, Log: d.o.Log,
 	}
 }

@@ -99,7 +99,9 @@ func (l *Launcher) batch(ctx context.Context, o UpOptions, states Statuses, batc
 	before := make(Statuses, len(batch))
 	for n, i := range batch {
 		ids[n] = o.Plans[i].Agent
-		before[n] = states.Find(ids[n])
+		if before[n] = states.Find(ids[n]); before[n].Start == o.Plans[i].Start {
+			before[n].State = agent.Down // recorded by the down before a planned restart
+		}
 	}
 	if !first && !o.Wanted {
 		if err := l.Home.SetAllDesired(ids, true, o.By); err != nil {

@@ -19,10 +19,12 @@ import (
 type DownOptions struct {
 	Agents []agent.ID // empty: agent0 and all clones
 	Force  bool       // end them at once, without asking
-	All    bool       // include agentinfinity and the ticker
-	By     string
-	Keep   []int // processes never to end, with all their children: the daemon
-	Report func(DownProgress)
+	// Restart says that the caller starts them again: their desired states stay.
+	Restart bool
+	All     bool // include agentinfinity and the ticker
+	By      string
+	Keep    []int // processes never to end, with all their children: the daemon
+	Report  func(DownProgress)
 	// Within, if not nil, is called to end the agents by calling end, and may end more
 	// before or after it. No up runs until it returns, unless Force did not wait for that
 	// up. Down returns its error.
@@ -228,13 +230,21 @@ func (d *down) want() {
 // by names who wants them down. Requests come from agent0 whoever asked, because their
 // format is agent0's and the acks are counted in agent0's mailbox.
 func (d *down) by() string {
-	switch d.o.By {
+	by := d.o.By
+	switch by {
 	case "":
 		return ""
 	case string(agent.Owner):
-		return " (asked by the owner, with netsky down)"
+		by = "the owner"
 	}
-	return " (asked by " + d.o.By + ", with netsky down)"
+	return " (asked by " + by + ", with netsky " + d.o.verb() + ")"
+}
+
+func (o DownOptions) verb() string {
+	if o.Restart {
+		return "restart"
+	}
+	return "down"
 }
 
 // ask sends every request before any agent is ended, even when ctx ends meanwhile: an

@@ -141,16 +141,19 @@ func (l *Launcher) deaf(st Status) error {
 func stays(p proc.Process) error { return fmt.Errorf("process %d did not end", p.PID) }
 
 func (d *down) recordEnd(ctx context.Context, t *target, how DownStep) {
-	reason := "down: forced"
+	reason, desired := "forced", store.DesiredDown
 	switch {
 	case t.dead:
-		reason = "down: was dead"
+		reason = "was dead"
 	case how != "":
-		reason = "down: " + cmp.Or(downReasons[how], string(how))
+		reason = cmp.Or(downReasons[how], string(how))
+	}
+	if reason = d.o.verb() + ": " + reason; d.o.Restart {
+		desired = "" // as it was
 	}
 	d.l.record(ctx,
 		store.EndSession{Start: t.kin.start, Actor: t.id, State: agent.Down, Reason: reason},
-		store.UpsertActor{ID: t.id, Role: t.id.Role(), Desired: store.DesiredDown},
-		store.AddLog{Part: "down", Actor: t.id, About: t.kin.start, Text: reason + d.by()},
+		store.UpsertActor{ID: t.id, Role: t.id.Role(), Desired: desired},
+		store.AddLog{Part: d.o.verb(), Actor: t.id, About: t.kin.start, Text: reason + d.by()},
 	)
 }

@@ -58,14 +58,14 @@ func (d *down) find(ctx context.Context) error {
 		if !pick(st.Agent) {
 			continue
 		}
-		if st.Died() {
+		if st.Died() && !d.o.Restart { // of a restart, it has ended as it was asked to
 			if d.locked && st.Lost {
 				_, err := d.l.noteLost(st.Agent, st.Start)
 				d.warn(st.Agent, err)
 			}
 			dead = append(dead, st)
 		}
-		if !d.l.settledDown(st) {
+		if !d.o.Restart && !d.l.settledDown(st) {
 			d.wanted = append(d.wanted, st.Agent)
 		}
 		t := &target{name: string(st.Agent), id: st.Agent, dead: !st.Alive()}

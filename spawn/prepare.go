@@ -8,6 +8,7 @@ import (
 	"slices"
 
 	"netsky/agent"
+	"netsky/agent/program"
 	"netsky/prompts"
 )
 
@@ -43,9 +44,15 @@ func (l *Launcher) Prepare(ctx context.Context, plans []Plan, ended ...agent.ID)
 		return prep, err
 	}
 	for i := range states {
-		if slices.Contains(ended, states[i].Agent) {
-			states[i].State = agent.Down
+		if !slices.Contains(ended, states[i].Agent) {
+			continue
 		}
+		if s, ok := v.agents[states[i].Agent]; ok && states[i].Alive() {
+			if err := l.keepPerson(states[i].Agent, s); err != nil {
+				return prep, err
+			}
+		}
+		states[i].State = agent.Down
 	}
 	todo, err := l.todo(v, states, plans)
 	if err != nil {
@@ -94,7 +101,7 @@ func (l *Launcher) look(ctx context.Context, p Plan) (f found) {
 	text, err := prompts.Render(p.input())
 	f.prompt = text
 	for _, err := range []error{
-		CheckDir(p.Dir),
+		program.CheckDir(p.Dir),
 		p.Runtime.Check(ctx, agent.Launch{Agent: p.Agent, Dir: p.Dir, Model: p.Model, Resume: p.Resume, Env: l.inherited(p)}),
 		err,
 	} {

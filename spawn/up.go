@@ -7,14 +7,11 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
-	"os"
 	"path/filepath"
 	"runtime"
 	"slices"
 	"sync"
 	"time"
-
-	"golang.org/x/sys/unix"
 
 	"netsky/agent"
 	"netsky/agent/home"
@@ -35,7 +32,7 @@ type Plan struct {
 	// Environ is what the agent inherits, before it is cleaned; nil is the launcher's. A
 	// restart passes on the previous environment.
 	Environ []string
-	Start   string // for Restart: the start to end
+	Start   string // that Restart ends, or a Down with DownOptions.Restart has ended
 	Why     string // for Restart, for the record; "": its receiver has gone
 }
 
@@ -254,25 +251,6 @@ func (l *Launcher) inherited(p Plan) []string {
 		return p.Environ
 	}
 	return l.Environ
-}
-
-// CheckDir reports why an agent can't work in a directory.
-func CheckDir(dir string) error {
-	info, err := os.Stat(dir)
-	switch {
-	case err != nil:
-		var p *fs.PathError
-		if errors.As(err, &p) {
-			err = p.Err
-		}
-		return fmt.Errorf("directory %s: %w", dir, err)
-	case !info.IsDir():
-		return fmt.Errorf("directory %s: is a file", dir)
-	}
-	if err := unix.Access(dir, unix.R_OK|unix.X_OK); err != nil {
-		return fmt.Errorf("directory %s: %w", dir, err)
-	}
-	return nil
 }
 
 //go:embed tmux.conf

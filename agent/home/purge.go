@@ -94,6 +94,7 @@ type shape struct {
 const (
 	addressName = `(owner|agent(infinity|0|[1-9][0-9]{0,3}))`
 	agentJSON   = addressName + `\.json`
+	requestJSON = `[0-9]{20}-[0-9]+\.json`
 	// A message, the reason beside it (a long name is cut short for it), or one half written.
 	mail = `([^.].*\.json(\.why)?|[^.].{60,}\.why|\..*\.json\.tmp)`
 )
@@ -133,6 +134,7 @@ var shapes = map[string]shape{
 				files: `(dialogs|quiet|limits|escalated|wakes)\.json`,
 				dirs:  map[string]shape{"restarts": {files: agentJSON}, "hangs": {files: agentJSON}},
 			},
+			"restart":   {files: requestJSON, dirs: map[string]shape{"new": {files: requestJSON}}},
 			"breakers":  {files: `[a-z0-9-]*-[0-9a-f]{8}\.json`},
 			"approvals": {files: `[0-9a-zA-Z]+\.(json|answer)`},
 		},

@@ -54,3 +54,13 @@ func MayStart(h home.Dir, runtime spawn.Runtime, la agent.Launch, now time.Time)
 	}
 	return "", now
 }
+
+// Barred reports why an agent should not be started as it was last, "" if it may be.
+func Barred(h home.Dir, runtimes map[string]spawn.Runtime, id agent.ID) string {
+	la, err := h.LoadLaunch(id)
+	if err != nil {
+		return ""
+	}
+	why, _ := MayStart(h, runtimes[la.Runtime], la, time.Now())
+	return why
+}

@@ -38,6 +38,10 @@ func (l *loop) follow(ctx context.Context) (soon bool) {
 		if w == nil {
 			continue
 		}
+		if l.planned.agents[st.Agent] {
+			soon = true
+			continue
+		}
 		unsettled, err := l.followOne(ctx, w, gone)
 		if w.Died() && w.death.state == agent.Dead {
 			unsettled = l.count(ctx, w, gone) || unsettled
@@ -63,6 +67,8 @@ func (l *loop) gone(ctx context.Context) bool {
 	first := ""
 	for _, st := range l.last.list {
 		switch {
+		case l.planned.agents[st.Agent]:
+			return false
 		case st.Pane() != "":
 			l.alone = false
 			return false

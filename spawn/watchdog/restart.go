@@ -251,7 +251,7 @@ func (l *loop) launch(ctx context.Context) {
 			more = true
 		case r.checked.IsZero():
 			more = more || l.alone && w.Wanted && w.Pane() == "" && l.restarts(w.Status)
-		case !w.Died():
+		case !w.Died() || l.planned.agents[w.Agent]:
 			r.checked = time.Time{}
 		default:
 			list = append(list, w)

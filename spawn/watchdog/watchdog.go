@@ -9,8 +9,8 @@
 // time for each agent. To add another task, add a duty.
 //
 // It is the only authority that restarts agents, and only those that are wanted up. An
-// agent is ended only to be restarted: if its receiver is gone and it is idle, or if a
-// restart has not come to life. Killing the watchdog at any moment harms no agent. The next
+// agent is ended only to be restarted: if that was asked for, if its receiver is gone and it
+// is idle, or if a restart has not come to life. Killing the watchdog at any moment harms no agent. The next
 // one finds and records what it had not recorded, and keeps to the back-off; mail to the
 // owner is sent again under the same id, which has no further effect. state/watchdog/ holds
 // the dialogs on screen that the owner was notified of, and what is known about restarts,
@@ -38,6 +38,9 @@ type Options struct {
 	// Plan returns how an agent would be started now, with its conversation. nil: nothing
 	// is restarted.
 	Plan func(ctx context.Context, id agent.ID) (spawn.Plan, error)
+	// Conversation returns the conversation that a start of the agent continues; see
+	// [restart.Options]. nil: none is known.
+	Conversation func(id agent.ID) (string, error)
 	// Hang is how long an agent with pending work may show no sign of life before the owner
 	// is told; 0: for ever. Repage is when that is repeated.
 	Hang, Repage time.Duration
@@ -119,10 +122,12 @@ func (w *Watchdog) Run(ctx context.Context) error {
 		done: make(chan func()), slots: make(chan struct{}, atOnce),
 	}
 	defer l.works.Wait()
+	l.resumeRestarts()
 	duties := []*duty{
 		{every: attendEvery, each: l.attend, after: l.settleDialogs},
 		{every: tickEvery, each: l.point},
 		{every: tickEvery, each: l.revive, after: l.launch},
+		{every: tickEvery, after: l.asked},
 		{every: hangEvery(l.o.Hang), each: l.listen},
 		{every: limitsEvery, after: l.limit},
 		{every: escalateEvery, after: l.escalate},
@@ -169,6 +174,7 @@ type loop struct {
 	alone   bool // all sessions are gone, and that is recorded
 
 	launching bool // a batch of restarts is being started
+	planned   plannedWatch
 	tick      tickerWatch
 	seeking   bool // for orphans
 
@@ -210,7 +216,7 @@ func (l *loop) do(ctx context.Context, d *duty) {
 	}
 	d.next = now.Add(d.every - tickEvery/2) // at a tick, a late one too
 	for _, st := range l.last.list {
-		if w := l.wards[st.Agent]; w != nil && d.each != nil && ctx.Err() == nil {
+		if w := l.wards[st.Agent]; w != nil && d.each != nil && ctx.Err() == nil && !l.planned.agents[st.Agent] {
 			d.each(ctx, w)
 		}
 	}

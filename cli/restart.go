@@ -1,0 +1,101 @@
+package cli
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"github.com/urfave/cli/v2"
+
+	"netsky/agent"
+	"netsky/cli/console"
+	"netsky/cli/plan"
+	"netsky/daemon"
+	"netsky/internal/advice"
+	"netsky/spawn"
+	"netsky/spawn/restart"
+	"netsky/spawn/watchdog"
+)
+
+func (a *app) restartCommand() *cli.Command {
+	return &cli.Command{
+		Name: "restart", Usage: "end agents and start them again on their conversations", ArgsUsage: "[AGENT…]",
+		Description: "Without names: all agents that are up. Everything that could keep them from starting is checked first; if anything\n" +
+			"does, nothing is ended. Then all are asked to finish their turns, as `netsky down` does, and are started together, agent0\n" +
+			"first: the others answer to it. The daemon does that, so it goes on if this command or its terminal ends.\n" +
+			"A restart sends nothing to a model; --handoff does, as it is a message to each of the agents.",
+		Flags: []cli.Flag{
+			&cli.StringFlag{Name: "handoff", Usage: "send each agent this `FILE` (- is stdin) before its new start"},
+			&cli.BoolFlag{Name: "force", Usage: "cut off running turns"},
+			&cli.BoolFlag{Name: "json", Usage: "print one JSON object at the end"},
+		},
+		Action: func(c *cli.Context) error {
+			if err := a.notForClones("restart"); err != nil {
+				return err
+			}
+			ids, err := agentArgs(c)
+			if err != nil {
+				return err
+			}
+			self, err := a.self()
+			if err != nil {
+				return err
+			}
+			r := restart.Request{By: self, Force: c.Bool("force")}
+			if c.IsSet("handoff") {
+				if r.Handoff, err = a.textFile("--handoff", c.String("handoff")); err != nil {
+					return err
+				}
+				if console.Blank(r.Handoff) || len(r.Handoff) > restart.MaxHandoff {
+					return usagef("restart: a handoff has 1 to %d bytes of text; this one has %d", restart.MaxHandoff, len(r.Handoff))
+				}
+			}
+			l, err := a.launcher()
+			if err != nil {
+				return err
+			}
+			return a.restart(c.Context, l, ids, r, c.Bool("json"))
+		},
+	}
+}
+
+func (a *app) restart(ctx context.Context, l *spawn.Launcher, ids []agent.ID, r restart.Request, asJSON bool) error {
+	runtimes := a.planner(l).Runtimes()
+	err := restart.Check(ctx, restart.Options{
+		Launcher: l, Plan: a.planAgain,
+		Conversation: func(id agent.ID) (string, error) { return plan.Conversation(l.Home, id) },
+		Barred:       func(id agent.ID) string { return watchdog.Barred(l.Home, runtimes, id) },
+	}, ids, &r)
+	if err == nil {
+		err = a.wantDaemon(ctx, l)
+	}
+	if err == nil {
+		err = restart.Submit(l.Home, &r)
+	}
+	if err != nil {
+		return fmt.Errorf("nothing was ended: %w", err)
+	}
+	if err := daemon.Wake(ctx, l.Home); err != nil {
+		a.warn("%v", err)
+	}
+	if r.Names(r.By) {
+		return exitError{exitPartly, advice.With(fmt.Errorf("%s is restarted once this turn has ended, and cut off after a minute: end it now", r.By), "`netsky log` then shows how it went")}
+	}
+	r, err = restart.Follow(ctx, l.Home, r.ID, func(line string) {
+		if !asJSON {
+			a.print("%s", line)
+		}
+	})
+	if asJSON {
+		if jerr := a.writeJSON(r.View()); jerr != nil {
+			return jerr
+		}
+	}
+	switch {
+	case errors.Is(err, context.Canceled):
+		return exitError{128 + int(endedBy(ctx)), advice.With(errors.New("interrupted: the daemon continues the restart"), "`netsky log` shows how it went")}
+	case errors.Is(err, restart.ErrPartly):
+		return exitError{exitPartly, err}
+	}
+	return err
+}

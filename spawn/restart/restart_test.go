@@ -1,0 +1,390 @@
+package restart_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"netsky/agent"
+	"netsky/agent/home"
+	"netsky/bus"
+	"netsky/bus/envelope"
+	"netsky/internal/testworld"
+	"netsky/prompts"
+	"netsky/spawn"
+	"netsky/spawn/restart"
+	"netsky/store"
+	"netsky/tmux"
+)
+
+// netsky is the binary under test.
+var netsky string
+
+// With these in its environment the test binary carries out the requests of that home, and
+// kills itself at the step of that number; 0 is none.
+const (
+	runHome   = "RESTART_TEST_HOME"
+	runKill   = "RESTART_TEST_KILL"
+	runNetsky = "RESTART_TEST_NETSKY"
+	stepsFile = "run/steps"
+)
+
+func TestMain(m *testing.M) {
+	if dir := os.Getenv(runHome); dir != "" {
+		os.Exit(carryOut(dir))
+	}
+	os.Exit(testworld.Main(m, func(path string) { netsky = path }))
+}
+
+func carryOut(dir string) int {
+	h, err := home.At(dir)
+	if err != nil {
+		return 2
+	}
+	netsky = os.Getenv(runNetsky)
+	last, _ := strconv.Atoi(os.Getenv(runKill))
+	n := 0
+	restart.SetStep(func(name string) {
+		n++
+		if f, err := h.OpenAppend(stepsFile); err == nil {
+			fmt.Fprintln(f, n, name)
+			f.Close()
+		}
+		if n == last {
+			syscall.Kill(os.Getpid(), syscall.SIGKILL)
+		}
+	})
+	list, err := restart.Open(h)
+	if err != nil {
+		return 2
+	}
+	for _, r := range list {
+		restart.Run(context.Background(), options(launcher(h), nil), &r)
+	}
+	return 0
+}
+
+// demo is the runtime of demo agents, which prevent wants not to start.
+type demo struct{ prevent error }
+
+func (demo) Name() string                                { return "demo" }
+func (d demo) Check(context.Context, agent.Launch) error { return d.prevent }
+
+func (demo) Prepare(_ context.Context, l *agent.Launch) error {
+	l.Argv = []string{netsky, "demo", "serve", string(l.Agent)}
+	return nil
+}
+
+func launcher(h home.Dir) *spawn.Launcher {
+	dir := filepath.Dir(h.Root())
+	socket := filepath.Join(dir, "s")
+	env := []string{"PATH=" + os.Getenv("PATH"), "HOME=" + dir, "LANG=C.UTF-8", "NETSKY_TMUX_SOCKET=" + socket, "NETSKY_HOME=" + h.Root()}
+	return &spawn.Launcher{
+		Home: h, Bus: bus.New(h, bus.Options{}), Journal: store.NewJournal(h), Binary: netsky, Environ: env,
+		Tmux: &tmux.Server{Socket: socket, Conf: h.Path(home.TmuxConfFile), Env: env, Tags: []string{spawn.TagHome, spawn.TagStart}},
+	}
+}
+
+func options(l *spawn.Launcher, prevent error) restart.Options {
+	return restart.Options{
+		Launcher: l,
+		Plan: func(_ context.Context, id agent.ID) (spawn.Plan, error) {
+			return spawn.Plan{Agent: id, Runtime: demo{prevent}, Dir: l.Home.Root(), Prompt: prompts.Input{Home: l.Home, Runtime: "demo"}}, nil
+		},
+		Barred: func(agent.ID) string { return "" },
+	}
+}
+
+type world struct {
+	*testing.T
+	home home.Dir
+	l    *spawn.Launcher
+}
+
+func newWorld(t *testing.T, ids ...agent.ID) *world {
+	t.Helper()
+	h := testworld.FastHome(t)
+	w := &world{T: t, home: h, l: launcher(h)}
+	t.Cleanup(func() {
+		ctx, cancel := context.WithTimeout(context.Background(), 5*time.Second)
+		defer cancel()
+		if w.l.Tmux.Stop(ctx) != nil {
+			w.l.Tmux.Reap(context.Background())
+		}
+		testworld.EndAll(t, h)
+		w.l.Journal.Close()
+	})
+	if err := w.l.Bus.Make(agent.Owner); err != nil {
+		t.Fatal(err)
+	}
+	w.up(ids...)
+	return w
+}
+
+func (w *world) up(ids ...agent.ID) {
+	w.Helper()
+	var plans []spawn.Plan
+	for _, id := range ids {
+		p, _ := options(w.l, nil).Plan(w.Context(), id)
+		plans = append(plans, p)
+	}
+	ends, err := w.l.Up(w.Context(), spawn.UpOptions{Plans: plans, By: "owner", ReadyWithin: time.Minute})
+	if err != nil || slices.ContainsFunc(ends, func(p spawn.Progress) bool { return p.Step != spawn.StepReady && p.Step != spawn.StepAlready }) {
+		w.Fatalf("%+v %v", ends, err)
+	}
+}
+
+func (w *world) statuses() spawn.Statuses {
+	w.Helper()
+	list, err := w.l.Inspect(w.Context())
+	if err != nil {
+		w.Fatal(err)
+	}
+	return list
+}
+
+// submit asks for a restart.
+func (w *world) submit(r restart.Request, ids ...agent.ID) restart.Request {
+	w.Helper()
+	r.By = agent.Owner
+	if err := restart.Check(w.Context(), options(w.l, nil), ids, &r); err != nil {
+		w.Fatal(err)
+	}
+	if err := restart.Submit(w.home, &r); err != nil {
+		w.Fatal(err)
+	}
+	return r
+}
+
+// process carries out what is asked for, in a process of its own that is killed at a step,
+// and reports whether it was.
+func (w *world) process(kill int) (killed bool) {
+	w.Helper()
+	c := exec.Command(os.Args[0])
+	c.Env = append(os.Environ(), runHome+"="+w.home.Root(), runNetsky+"="+netsky, runKill+"="+strconv.Itoa(kill))
+	out, err := c.CombinedOutput()
+	if err == nil {
+		return false
+	}
+	if exit := (*exec.ExitError)(nil); errors.As(err, &exit) && !exit.Exited() {
+		return true
+	}
+	w.Fatalf("%v\n%s", err, out)
+	return false
+}
+
+func (w *world) load(id string) restart.Request {
+	w.Helper()
+	r, _, err := restart.Load(w.home, id)
+	if err != nil {
+		w.Fatal(err)
+	}
+	return r
+}
+
+// Killed at any step, a restart is completed by the next process: every agent is up under
+// one new start, each has had the handoff once, and the owner's word is as it was.
+func TestKilledAtEveryStep(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, "agent0", "agent1")
+	killed := true
+	for kill := 1; killed; kill++ {
+		if kill > 40 {
+			t.Fatal("it never ends")
+		}
+		before := w.statuses()
+		r := w.submit(restart.Request{Handoff: fmt.Sprintf("go on %d", kill)})
+		if killed = w.process(kill); killed && w.process(0) {
+			t.Fatal("killed again")
+		}
+		r = w.load(r.ID)
+		for _, a := range r.Agents {
+			st := w.statuses().Find(a.Agent)
+			if a.Step != restart.Ready || st.Start != a.Start || st.Start == before.Find(a.Agent).Start || !st.Alive() || !st.Wanted || st.By != "owner" {
+				steps, _ := w.home.ReadFile(stepsFile, 1<<20)
+				t.Fatalf("killed at step %d: %+v, %+v\n%s", kill, a, st, steps)
+			}
+			id := "handoff-" + r.ID + "-" + string(a.Agent)
+			var answers []bus.Entry
+			testworld.WaitOr(t, func() bool {
+				answers = answers[:0]
+				list, err := w.l.Bus.List(agent.Owner, bus.Inbox, 0)
+				for _, e := range list {
+					if e.Err == nil && e.Envelope.InReplyTo == id {
+						answers = append(answers, e)
+					}
+				}
+				return err == nil && len(answers) > 0
+			}, func() string { return "no answer to " + id })
+			if len(answers) != 1 || !strings.Contains(answers[0].Envelope.Text, fmt.Sprintf("go on %d", kill)) {
+				t.Errorf("killed at step %d: %d answers", kill, len(answers))
+			}
+		}
+		if kill > 1 {
+			os.Remove(w.home.Path(stepsFile))
+		}
+	}
+}
+
+// If anything prevents a new start, nothing is ended: neither at the check nor if it came
+// up since.
+func TestRefused(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, "agent0", "agent1")
+	before := w.statuses()
+	broken := errors.New("no such program")
+	barred := options(w.l, nil)
+	barred.Barred = func(id agent.ID) string {
+		if id == "agent1" {
+			return "account x: usage limit"
+		}
+		return ""
+	}
+	lost := options(w.l, nil)
+	lost.Conversation = func(agent.ID) (string, error) { return "", errors.New("its conversation is gone") }
+	for _, tt := range []struct {
+		name string
+		o    restart.Options
+		ids  []agent.ID
+		want string
+	}{
+		{"a program that is missing", options(w.l, broken), nil, "agent0: no such program"},
+		{"an account that serves nobody", barred, nil, "agent1: not restarted: account x: usage limit"},
+		{"a lost conversation", lost, nil, "agent1: its conversation is gone"},
+		{"an agent that is not up", options(w.l, nil), []agent.ID{"agent0", "agent7"}, "agent7: "},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			var r restart.Request
+			if err := restart.Check(w.Context(), tt.o, tt.ids, &r); err == nil || !strings.Contains(err.Error(), tt.want) {
+				t.Errorf("%v", err)
+			}
+			r = restart.Request{By: agent.Owner}
+			if tt.ids != nil {
+				return
+			}
+			if err := restart.Check(w.Context(), options(w.l, nil), nil, &r); err != nil {
+				t.Fatal(err)
+			}
+			if err := restart.Submit(w.home, &r); err != nil {
+				t.Fatal(err)
+			}
+			list, err := restart.Open(w.home)
+			if err != nil || len(list) != 1 {
+				t.Fatal(list, err)
+			}
+			restart.Run(w.Context(), tt.o, &list[0])
+			if r = w.load(r.ID); !strings.Contains(r.Refused, tt.want) || r.EndedMS == 0 || r.Agents[1].Step != restart.Left {
+				t.Errorf("%+v", r)
+			}
+		})
+	}
+	for _, st := range w.statuses() {
+		if was := before.Find(st.Agent); st.Start != was.Start || st.PID != was.PID || !st.Alive() {
+			t.Errorf("%+v", st)
+		}
+	}
+}
+
+// An agent that the owner has ended or started meanwhile is left alone, and the others of a
+// restart that had begun are brought back.
+func TestOwnersWord(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, "agent0", "agent1", "agent2")
+	r := w.submit(restart.Request{Force: true})
+	if !w.process(3) { // "ending": nothing has ended yet
+		t.Fatal("not killed")
+	}
+	if got := w.load(r.ID); got.Agents[0].Step != restart.Ending {
+		t.Fatalf("%+v", got)
+	}
+	if _, err := w.l.Down(w.Context(), spawn.DownOptions{Agents: []agent.ID{"agent0", "agent1"}, Force: true, By: "owner"}); err != nil {
+		t.Fatal(err)
+	}
+	w.up("agent1")
+	before := w.statuses()
+	w.process(0)
+	after := w.statuses()
+	if after.Find("agent0").Alive() || after.Find("agent1").Start != before.Find("agent1").Start || after.Find("agent2").Start == before.Find("agent2").Start {
+		t.Errorf("%+v", after)
+	}
+	for i, want := range []restart.Step{restart.Left, restart.Left, restart.Ready} {
+		if a := w.load(r.ID).Agents[i]; a.Step != want {
+			t.Errorf("%+v", a)
+		}
+	}
+	if _, err := restart.Follow(w.Context(), w.home, r.ID, func(string) {}); !errors.Is(err, restart.ErrPartly) {
+		t.Errorf("%v", err)
+	}
+}
+
+// A running turn is waited for, unless the restart is forced; then it is cut off.
+func TestTurn(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, "agent1")
+	busy := func(text string) string {
+		t.Helper()
+		sent, err := w.l.Bus.Send(t.Context(), envelope.Envelope{From: agent.Owner, To: "agent1", Text: text})
+		if err != nil {
+			t.Fatal(err)
+		}
+		testworld.WaitOr(t, func() bool { return w.statuses().Find("agent1").State == agent.Busy }, func() string { return "not busy" })
+		return sent.ID
+	}
+	id := busy("/busy 2s")
+	r := w.submit(restart.Request{})
+	w.process(0)
+	a, ok, err := w.l.Bus.FindAnswer(t.Context(), agent.Owner, id, time.Time{})
+	if got := w.load(r.ID).Agents[0]; got.How != "its turn is finished" || got.Step != restart.Ready || !ok || err != nil || a.Envelope.Kind != envelope.KindReply {
+		t.Errorf("%+v; answered %v: %+v %v", got, ok, a.Envelope, err)
+	}
+	busy("/busy 1h")
+	r = w.submit(restart.Request{Force: true})
+	w.process(0)
+	if got := w.load(r.ID).Agents[0]; got.How != "at once" || got.Step != restart.Ready {
+		t.Errorf("%+v", got)
+	}
+}
+
+// A request that nobody claims can be withdrawn, and expires.
+func TestUnclaimed(t *testing.T) {
+	t.Parallel()
+	h := testworld.FastHome(t)
+	r := restart.Request{By: agent.Owner, Agents: []restart.Agent{{Agent: "agent1", From: "x"}}}
+	if err := restart.Submit(h, &r); err != nil {
+		t.Fatal(err)
+	}
+	if ok, err := restart.Withdraw(h, r.ID); !ok || err != nil {
+		t.Fatal(ok, err)
+	}
+	if list, err := restart.Open(h); len(list) > 0 || err != nil {
+		t.Fatal(list, err)
+	}
+	if err := restart.Submit(h, &r); err != nil {
+		t.Fatal(err)
+	}
+	r.AtMS -= time.Hour.Milliseconds()
+	if err := h.Save("state/restart/new/"+r.ID+".json", r, false); err != nil {
+		t.Fatal(err)
+	}
+	if list, err := restart.Open(h); len(list) > 0 || err != nil {
+		t.Fatal(list, err)
+	}
+	if err := restart.Submit(h, &r); err != nil {
+		t.Fatal(err)
+	}
+	if list, err := restart.Open(h); len(list) != 1 || err != nil {
+		t.Fatal(list, err)
+	}
+	if ok, err := restart.Withdraw(h, r.ID); ok || err != nil {
+		t.Error("withdrew what is claimed", err)
+	}
+}
