@@ -13,6 +13,7 @@ import (
 	"netsky/prompts"
 	"netsky/spawn"
 	"netsky/spawn/claude"
+	"netsky/spawn/recall"
 	"netsky/tmux"
 )
 
@@ -42,7 +43,7 @@ func (a *app) serveClaude(ctx context.Context, l *spawn.Launcher, o mcp.Options)
 	var server *mcp.Server
 	c := courier.Options{
 		Agent: o.Agent, Start: o.Start, Home: l.Home, Bus: l.Bus, Runtime: session.Courier(), Events: events,
-		Records: o.Records, Startup: startup, Fresh: !state.Used, Log: o.Log,
+		Records: o.Records, Startup: startup, Fresh: !state.Used, Log: o.Log, Facts: recall.For(l, o.Agent),
 	}
 	if o.Channel {
 		c.Notify = func(ctx context.Context, text string, meta map[string]string) error {

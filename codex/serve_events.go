@@ -107,6 +107,9 @@ func (r *resident) event(ctx context.Context, e appserver.Event) {
 		r.take(e.Input)
 		r.session.accepted(ctx, e.Input)
 		r.queue.Put(courier.Event{Event: agent.Event{Event: agent.EventPrompt, ID: e.Turn, IDs: []string{e.Input}}})
+	case appserver.Compacted:
+		r.record("the conversation was compacted")
+		r.queue.Put(courier.Event{Event: agent.Event{Event: agent.EventSessionStart, Session: e.Thread, Text: courier.Compacted}})
 	case appserver.Message:
 		r.print.heading(string(r.Agent), e.Text)
 		if !r.spoke {

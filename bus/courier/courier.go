@@ -56,6 +56,11 @@ type Options struct {
 	// been accepted in it yet.
 	Startup string
 	Fresh   bool
+	// Facts, if not nil, returns what the conversation may not know any more: it precedes
+	// the first text after the program has compacted or cleared it, and, after Startup, the
+	// first text of a Fresh one, for which fresh is true. told are the ids of the messages
+	// that the text itself is about. "" adds nothing.
+	Facts func(ctx context.Context, fresh bool, told []string) string
 	// Notify, if not nil, pushes one message as a channel notification. If that has no
 	// effect, messages go through Runtime.Offer from then on.
 	Notify func(ctx context.Context, text string, meta map[string]string) error
@@ -106,6 +111,7 @@ type Courier struct {
 	stopping bool      // it is being interrupted
 	turn     func()    // reports the end of the turn to the receiver; nil: none is running
 	startup  bool      // the startup text is due
+	facts    bool      // the facts are due
 
 	asked     bool            // a batch has been asked for
 	over      bool            // the mailbox is closed
@@ -152,7 +158,7 @@ func New(o Options) *Courier {
 	m := &Courier{
 		o: o, traits: o.Runtime.Traits(), ledger: newLedger(o.Home, o.Agent),
 		asks: make(chan func()), stopped: make(chan struct{}), cancels: make(chan cancel, 1), drops: make(chan cancel, maxDrops), wants: make(chan struct{}, 1), batches: make(chan batch),
-		told: make(map[string]bool), losses: make(map[string]int), startup: o.Fresh && o.Startup != "", channel: o.Notify != nil,
+		told: make(map[string]bool), losses: make(map[string]int), startup: o.Fresh && o.Startup != "", facts: o.Fresh, channel: o.Notify != nil,
 	}
 	m.tokens = float64(m.traits.Pace.Burst)
 	if m.traits.Wants == nil {

@@ -38,9 +38,7 @@ func (m *Courier) event(ctx context.Context, e Event) {
 	case agent.EventSessionStart:
 		m.began = true
 		m.group.Go(func() { m.putDown(ctx, m.conversation(e.Event)...) })
-		if e.Text == "clear" { // it knows nothing of earlier messages
-			m.startup = m.o.Startup != ""
-		}
+		m.forgot(e.Text)
 		if e.Cut {
 			m.cut()
 		}

@@ -15,16 +15,17 @@ import (
 
 // A flight is the text that has been offered and not seen yet.
 type flight struct {
-	list    []*bus.Delivery // the messages in it
-	lost    []lost          // or messages that an earlier conversation left
-	unseen  map[string]bool // by ID, until the program has been seen with it
-	text    string
-	notice  string    // the beginning of the text, if it is about lost messages
-	startup bool      // the startup text is included
-	way     way       // how it was offered
-	pushed  time.Time // last
-	times   int
-	stirred bool // the program has been busy since, and there has never been an event
+	list     []*bus.Delivery // the messages in it
+	lost     []lost          // or messages that an earlier conversation left
+	unseen   map[string]bool // by ID, until the program has been seen with it
+	text     string
+	notice   string    // the beginning of the text, if it is about lost messages
+	preface  []string  // the texts of the notices that are included
+	prefaced bool      // whatever was due is among them
+	way      way       // how it was offered
+	pushed   time.Time // last
+	times    int
+	stirred  bool // the program has been busy since, and there has never been an event
 }
 
 type way int
@@ -50,7 +51,7 @@ func (m *Courier) launch(ctx context.Context) {
 		if !m.readHeld(ctx) || len(m.lost) == 0 {
 			return
 		}
-		m.loadLost(f)
+		m.loadLost(ctx, f)
 	} else if !m.load(ctx, f, m.pending) {
 		return
 	}
@@ -112,10 +113,9 @@ func (m *Courier) load(ctx context.Context, f *flight, list []*bus.Delivery) boo
 		return false
 	}
 	f.list = fresh
-	texts := make([]string, 0, len(fresh)+1)
-	if m.startup {
-		f.startup = true
-		texts = append(texts, envelope.RenderNotice(m.o.Startup))
+	texts := make([]string, 0, len(fresh)+2)
+	for _, text := range m.preface(ctx, f) {
+		texts = append(texts, envelope.RenderNotice(text))
 	}
 	for _, d := range fresh {
 		f.unseen[d.Envelope().ID] = true
@@ -248,8 +248,8 @@ func (m *Courier) notify(ctx context.Context, f *flight) error {
 		e := d.Envelope()
 		_, body, _ := strings.Cut(d.Rendered(), "\n")
 		body = strings.TrimSuffix(body, "\n</channel>")
-		if f.startup && i == 0 {
-			body = m.o.Startup + "\n\n" + body
+		if i == 0 {
+			body = strings.Join(append(slices.Clone(f.preface), body), "\n\n")
 		}
 		meta := map[string]string{
 			"chat_id": string(e.From), "from": string(e.From), "ts": e.Time.UTC().Format(time.RFC3339Nano), "id": e.ID,

@@ -141,8 +141,8 @@ func (m *Courier) arrived() {
 // landed ends the flight.
 func (m *Courier) landed() {
 	f := m.flight
-	if f.startup {
-		m.startup = false
+	if f.prefaced {
+		m.startup, m.facts = false, false
 	}
 	for _, l := range f.lost {
 		if m.ledger.sight(l.ID) {

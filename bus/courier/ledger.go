@@ -278,6 +278,27 @@ func InHand(h home.Dir, of agent.ID) string {
 	return ""
 }
 
+// A Debt is a message that was offered to an agent and whose turn has not ended.
+type Debt struct {
+	ID    string
+	From  agent.ID
+	Sent  time.Time
+	Wants bool // it wants an answer
+	Held  bool // a vendor's fault has interrupted it
+}
+
+// Debts lists them, the oldest first; a ledger that can't be read has none.
+func Debts(h home.Dir, of agent.ID) (list []Debt) {
+	l := newLedger(h, of)
+	if l.load() != nil {
+		return nil
+	}
+	for _, o := range l.file.Owed {
+		list = append(list, Debt{o.ID, o.From, time.UnixMilli(o.SentMS), o.Wants, o.Held != nil && o.Held.Waits})
+	}
+	return list
+}
+
 // Owes reports whether the message is still to be answered or given to the model again, by
 // the agent's courier or its next one. A ledger that can't be read is still owed.
 func Owes(h home.Dir, of agent.ID, id string) bool {

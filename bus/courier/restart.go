@@ -59,6 +59,9 @@ func (m *Courier) remember(ctx context.Context) {
 		case agent.EventSeen:
 			see(e.ID, e.MS, "")
 		case agent.EventPrompt:
+			if e.Start == m.o.Start && strings.HasPrefix(e.Text, noticeMark) {
+				m.startup, m.facts = false, false
+			}
 			for _, id := range e.IDs {
 				see(id, e.MS, e.ID)
 			}
@@ -69,6 +72,9 @@ func (m *Courier) remember(ctx context.Context) {
 			}
 		case agent.EventSessionStart:
 			m.began = m.began || e.Start == m.o.Start
+			if e.Start == m.o.Start {
+				m.forgot(e.Text)
+			}
 		case agent.EventStop, agent.EventStopFailed:
 			for _, p := range m.past {
 				p.ends(e.Event)
@@ -303,7 +309,7 @@ func naming(id string, from agent.ID) string { return id + " from " + string(fro
 // loadLost puts lost messages into a text, as many as fit: those that the conversation
 // holds are named, the others offered again. The words around them keep the text from
 // looking like a message that arrived twice, which Claude's hook would drop.
-func (m *Courier) loadLost(f *flight) {
+func (m *Courier) loadLost(ctx context.Context, f *flight) {
 	most := m.mostLost()
 	var named, texts, repeated []string
 	size, why := 0, ""
@@ -334,9 +340,12 @@ func (m *Courier) loadLost(f *flight) {
 	}
 	f.notice = envelope.RenderNotice(words)
 	f.text = f.notice
-	if m.startup {
-		f.startup = true
-		f.text = envelope.RenderNotice(m.o.Startup) + "\n" + f.text
+	for i, text := range m.preface(ctx, f) {
+		if text = envelope.RenderNotice(text); i == 0 && m.startup {
+			f.text = text + "\n" + f.text
+		} else { // behind the names of the messages, by which an event's beginning is known
+			f.text += "\n" + text
+		}
 	}
 	if len(repeated) > 0 {
 		f.text += "\nThese messages are given to you again, because the vendor ended your turn on them (" + why +

@@ -19,8 +19,9 @@ const (
 	ApprovalAsked   EventKind = "approval_asked"
 	ApprovalSettled EventKind = "approval_settled"
 	TokenUsage      EventKind = "token_usage"
-	Retrying        EventKind = "retrying" // Codex is retrying by itself because of Fault, for the Attempt-th time of Of
-	Resumed         EventKind = "resumed"  // a retry has succeeded
+	Retrying        EventKind = "retrying"  // Codex is retrying by itself because of Fault, for the Attempt-th time of Of
+	Resumed         EventKind = "resumed"   // a retry has succeeded
+	Compacted       EventKind = "compacted" // the model knows a summary of what came before
 	TurnCompleted   EventKind = "turn_completed"
 	TurnInterrupted EventKind = "turn_interrupted"
 	TurnFailed      EventKind = "turn_failed"
@@ -182,6 +183,8 @@ func itemEvent(i item, ended bool) (e Event, ok bool) {
 		return e, true
 	case "agentMessage":
 		return Event{Kind: Message, Text: i.Text}, true
+	case "contextCompaction":
+		return Event{Kind: Compacted}, true
 	}
 	return e, false
 }

@@ -1,0 +1,112 @@
+package recall_test
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"netsky/agent"
+	"netsky/agent/home"
+	"netsky/agent/proc"
+	"netsky/bus/courier"
+	"netsky/bus/envelope"
+	"netsky/internal/testworld"
+	"netsky/spawn"
+	"netsky/spawn/recall"
+	"netsky/store"
+	"netsky/tmux"
+)
+
+func newLauncher(t *testing.T) *spawn.Launcher {
+	t.Helper()
+	h := testworld.FastHome(t)
+	env := []string{"PATH=" + os.Getenv("PATH"), "HOME=" + filepath.Dir(h.Root())}
+	return &spawn.Launcher{
+		Home: h, Bus: testworld.Bus(t, h, "agent0", "agent1", "agent2", agent.Owner), Journal: store.NewJournal(h), Environ: env,
+		Tmux: &tmux.Server{Socket: filepath.Join(filepath.Dir(h.Root()), "s"), Conf: h.Path(home.TmuxConfFile), Env: env, Tags: []string{spawn.TagHome, spawn.TagStart}},
+	}
+}
+
+func send(t *testing.T, l *spawn.Launcher, e envelope.Envelope) {
+	t.Helper()
+	if e.Time.IsZero() {
+		e.Time = time.Now()
+	}
+	if _, err := l.Bus.Send(t.Context(), e); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// The manager is told who is up, what is unanswered on both sides, and the open questions
+// and tasks; a clone only of its own message and tasks.
+func TestFacts(t *testing.T) {
+	t.Parallel()
+	l := newLauncher(t)
+	if got := recall.Facts(t.Context(), l, "agent0", true, nil); got != "" {
+		t.Errorf("a new home: %q", got)
+	}
+	send(t, l, envelope.Envelope{ID: "brief-1", From: "agent0", To: "agent1", Kind: envelope.KindBrief, Text: "fix the\nroof"})
+	send(t, l, envelope.Envelope{ID: "brief-2", From: "agent0", To: "agent2", Kind: envelope.KindBrief, Text: "paint it"})
+	send(t, l, envelope.Envelope{ID: "note-1", From: "agent1", To: "agent2", Text: "not the manager's"})
+	send(t, l, envelope.Envelope{ID: "ask-1", From: agent.Owner, To: "agent0", Text: "is it done?"})
+	send(t, l, envelope.Envelope{ID: "ask-2", From: agent.Owner, To: "agent0", Text: "and now?"})
+	for to, id := range map[agent.ID]string{"agent1": "brief-1", "agent0": "ask-1"} {
+		list, err := l.Bus.Received(t.Context(), to, id)
+		if err != nil || len(list) != 1 {
+			t.Fatal(list, err)
+		}
+		if err := courier.Owe(l.Home, to, list[0].Envelope); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if _, err := l.Home.Ask(agent.Approval{Agent: "agent2", Start: "s", Tool: "shell", Text: "rm -rf build", Asker: proc.Self()}); err != nil {
+		t.Fatal(err)
+	}
+	if err := l.Home.SetDesired("agent1", true, "owner"); err != nil {
+		t.Fatal(err)
+	}
+	if err := l.Journal.Record(t.Context(), store.UpsertTask{ID: "t-1", Title: "the roof", State: store.TaskOpen, Assignee: "agent1", AskedBy: "agent0"}); err != nil {
+		t.Fatal(err)
+	}
+	l.Journal.Close()
+	got := recall.Facts(t.Context(), l, "agent0", false, nil)
+	for _, want := range []string{
+		"compacted or cleared", "from owner, ask-1, ", `in hand: "is it done?"`, "to agent1, brief-1, ", `in hand: "fix the roof"`,
+		"to agent2, brief-2, ", `not read yet: "paint it"`, "agent2 asks the owner (", "rm -rf build", "agent1 dead", "t-1, open, agent1: the roof",
+	} {
+		if !strings.Contains(got, want) {
+			t.Errorf("no %q in\n%s", want, got)
+		}
+	}
+	if strings.Contains(got, "not the manager's") || len(got) > recall.Most {
+		t.Errorf("%d bytes:\n%s", len(got), got)
+	}
+	if got := recall.Facts(t.Context(), l, "agent0", false, []string{"ask-1"}); strings.Contains(got, "ask-1") {
+		t.Errorf("told twice:\n%s", got)
+	}
+	got = recall.Facts(t.Context(), l, "agent1", false, nil)
+	if !strings.Contains(got, "from agent0, brief-1") || !strings.Contains(got, "the roof") || strings.Contains(got, "agent2") || strings.Contains(got, "rm -rf") {
+		t.Errorf("a clone is told\n%s", got)
+	}
+	if got := recall.Facts(t.Context(), l, "agent2", false, nil); got != "" {
+		t.Errorf("a clone without work is told\n%s", got)
+	}
+}
+
+// However much there is, the text has at most 4 KB, and what is left out is counted.
+func TestBound(t *testing.T) {
+	t.Parallel()
+	l := newLauncher(t)
+	for i := range 60 {
+		for _, to := range []agent.ID{"agent1", "agent2"} {
+			send(t, l, envelope.Envelope{ID: fmt.Sprintf("b-%s-%d", to, i), From: "agentinfinity", To: to, Kind: envelope.KindBrief, Text: strings.Repeat("läng ", 100), Time: time.Now().Add(time.Duration(i) * time.Hour)})
+		}
+	}
+	got := recall.Facts(t.Context(), l, "agentinfinity", false, nil)
+	if len(got) > recall.Most || !strings.Contains(got, " more: your messages") {
+		t.Errorf("%d bytes:\n%s", len(got), got)
+	}
+}
