@@ -7,9 +7,11 @@ import (
 	"strings"
 	"testing"
 
+	"netsky/agent"
 	"netsky/codex"
 	"netsky/internal/testworld"
 	"netsky/spawn/claude"
+	"netsky/spawn/recall"
 )
 
 // A manager on Claude Code whose conversation was compacted is told with its next message,
@@ -68,6 +70,26 @@ func TestClaudeCompacted(t *testing.T) {
 	if after, err := claude.LoadState(h, "agent0"); err != nil || after.Session != before.Session {
 		t.Errorf("%+v %v", after, err)
 	}
+
+	// All of it dies: the manager is told that, too.
+	start := before.Start
+	testworld.Wait(t, "the conversation's file", func() bool {
+		data, err := os.ReadFile(before.Transcript)
+		return err == nil && strings.Contains(string(data), "hello fourth")
+	})
+	if now, err := claude.LoadState(h, "agent0"); err == nil {
+		start = now.Start
+	}
+	w.pane(t, "kill-server")
+	testworld.Wait(t, "agent0 to be back", func() bool {
+		r, err := h.LoadReport("agent0")
+		return err == nil && r.Start != start && r.State == agent.Idle
+	})
+	w.must(t, "netsky", "ask", "agent0", "hello fifth")
+	last = model.Requests()[len(model.Requests())-1]
+	mustContain(t, "the text", strings.Join(last.News(), "\n"), "All agents were down at once", "- agent1, ", "hello fifth")
+	mustContain(t, "the conversation", strings.Join(last.Said, "\n"), "hello fourth")
+	testworld.Wait(t, "the note to be removed", func() bool { return !recall.Due(h, "agent0") })
 	w.must(t, "netsky", "down", "--all", "--force")
 }
 

@@ -134,6 +134,7 @@ var shapes = map[string]shape{
 				files: `(dialogs|quiet|limits|escalated|wakes)\.json`,
 				dirs:  map[string]shape{"restarts": {files: agentJSON}, "hangs": {files: agentJSON}},
 			},
+			"recall":    {files: agentJSON},
 			"restart":   {files: requestJSON, dirs: map[string]shape{"new": {files: requestJSON}}},
 			"breakers":  {files: `[a-z0-9-]*-[0-9a-f]{8}\.json`},
 			"approvals": {files: `[0-9a-zA-Z]+\.(json|answer)`},

@@ -142,6 +142,9 @@ func (m *Courier) arrived() {
 func (m *Courier) landed() {
 	f := m.flight
 	if f.prefaced {
+		if m.facts && m.o.Told != nil {
+			m.o.Told()
+		}
 		m.startup, m.facts = false, false
 	}
 	for _, l := range f.lost {

@@ -55,3 +55,26 @@ func TestFacts(t *testing.T) {
 		}
 	}
 }
+
+// What is due from the start precedes the first text, and is told once.
+func TestFactsBehind(t *testing.T) {
+	t.Parallel()
+	p := mustPost(t)
+	var told atomic.Int64
+	p.options.Startup, p.options.Behind, p.options.Told = "to begin with", true, func() { told.Add(1) }
+	p.options.Facts = func(context.Context, bool, []string) string { return "all were down" }
+	l := &line{queue: courier.NewQueue("start"), takes: func(int) fate { return answered }, held: make(map[string]agent.Event)}
+	l.queue.Put(courier.Event{Event: agent.Event{Event: agent.EventSessionStart, Session: "c", Text: "resume"}})
+	p.runLine(l)
+	for i, want := range []string{envelope.RenderNotice("all were down") + "\n", ""} {
+		id := fmt.Sprintf("q-%d", i)
+		p.drop(envelope.Envelope{ID: id, From: agent.Owner, To: me, Text: "?"})
+		testworld.Wait(p, "the answer", func() bool { return len(p.answers(agent.Owner, id)) > 0 })
+		if text := l.said()[i]; !strings.HasPrefix(text, want+`<channel source="agent"`) {
+			t.Errorf("%q", text)
+		}
+	}
+	if n := told.Load(); n != 1 {
+		t.Errorf("told %d times", n)
+	}
+}

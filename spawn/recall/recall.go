@@ -2,8 +2,9 @@
 // and records hold: who is up, what is unanswered, which questions and tasks are open. A
 // clone is told only of its own messages.
 //
-// It reads and changes nothing, so a crash leaves nothing. What can't be read is left out,
-// and what exceeds the limit is counted.
+// What can't be read is left out, and what exceeds the limit is counted. state/recall/ has
+// the agents that have yet to be told that all were down at once; a crash after an agent was
+// told makes it be told twice.
 package recall
 
 import (
@@ -41,6 +42,7 @@ func For(l *spawn.Launcher, id agent.ID) func(ctx context.Context, fresh bool, t
 // fresh, is a new one. It is told of some of its messages anyway.
 func Facts(ctx context.Context, l *spawn.Launcher, id agent.ID, fresh bool, told []string) string {
 	f := facts{ctx: ctx, l: l, id: id, told: told}
+	f.fell()
 	f.mail()
 	if !id.IsClone() {
 		f.sent()
@@ -54,7 +56,10 @@ func Facts(ctx context.Context, l *spawn.Launcher, id agent.ID, fresh bool, told
 		f.team()
 	}
 	why := "Your conversation was compacted or cleared. "
-	if fresh {
+	switch {
+	case !fresh && Due(l.Home, id):
+		why = ""
+	case fresh:
 		why = "This conversation is new; you have been at work before. "
 	}
 	return f.text(why + "What netsky's records hold now; check what is already done before you repeat anything.")

@@ -12,6 +12,7 @@ import (
 	"netsky/agent/home"
 	"netsky/agent/proc"
 	"netsky/spawn"
+	"netsky/spawn/recall"
 	"netsky/store"
 )
 
@@ -64,6 +65,7 @@ func (l *loop) follow(ctx context.Context) (soon bool) {
 // is recorded as one event, not as the death of each.
 func (l *loop) gone(ctx context.Context) bool {
 	var names []string
+	var down []recall.Down
 	first := ""
 	for _, st := range l.last.list {
 		switch {
@@ -76,6 +78,7 @@ func (l *loop) gone(ctx context.Context) bool {
 			return false // an up is running
 		case st.Wanted && st.Start != "":
 			names = append(names, string(st.Agent))
+			down = append(down, recall.Down{Agent: st.Agent, SinceMS: max(st.Since.UnixMilli(), 0)})
 			first = cmp.Or(first, st.Start)
 		}
 	}
@@ -87,6 +90,9 @@ func (l *loop) gone(ctx context.Context) bool {
 	}
 	if !l.alone {
 		l.alone = true
+		if err := recall.Fell(l.o.Launcher.Home, down); err != nil {
+			l.o.Log.Warn("recall", "error", err)
+		}
 		l.event(ctx, "gone-"+first, store.LevelError, "", "", "all tmux sessions have ended: "+strings.Join(names, ", "))
 		if slices.ContainsFunc(l.last.list, l.restarts) {
 			l.page(ctx, agent.ID(names[0]), "gone-"+first, "All tmux sessions ended at once: "+strings.Join(names, ", ")+
