@@ -388,3 +388,25 @@ func TestUnclaimed(t *testing.T) {
 		t.Error("withdrew what is claimed", err)
 	}
 }
+
+// An agent that came back on another conversation, or did not report, is not called back,
+// and both conversations are named.
+func TestWhole(t *testing.T) {
+	t.Parallel()
+	for _, tt := range []struct {
+		a     restart.Agent
+		whole bool
+		line  string
+	}{
+		{restart.Agent{Agent: "agent1", Step: restart.Ready, Start: "s", Conversation: "c", Resumed: "c"}, true, "agent1: ready, start s, conversation c"},
+		{restart.Agent{Agent: "agent1", Step: restart.Ready, Start: "s", Conversation: "c", Resumed: "d"}, false, "on another conversation: d instead of c"},
+		{restart.Agent{Agent: "agent1", Step: restart.Ready, Start: "s", Conversation: "c"}, false, "a new one instead of c"},
+		{restart.Agent{Agent: "agent1", Step: restart.Ready, Start: "s"}, true, "it has no conversation yet"},
+		{restart.Agent{Agent: "agent1", Step: restart.Slow, Start: "s", Note: "no report"}, false, "not ready yet: no report"},
+		{restart.Agent{Agent: "agent1", Step: restart.Failed, Note: "no program"}, false, "failed: no program"},
+	} {
+		if got := tt.a.Line(); tt.a.Whole() != tt.whole || !strings.Contains(got, tt.line) {
+			t.Errorf("%+v: %v %q", tt.a, tt.a.Whole(), got)
+		}
+	}
+}

@@ -1,0 +1,62 @@
+package plan_test
+
+import (
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"netsky/agent"
+	"netsky/cli/plan"
+	"netsky/internal/testworld"
+	"netsky/spawn/claude"
+)
+
+// A conversation that its runtime can't continue any more is known before anything is
+// ended; one that has not begun is none.
+func TestConversation(t *testing.T) {
+	t.Parallel()
+	const id = "0f8fad5b-d9cb-469f-a165-70867728950e"
+	file := filepath.Join(t.TempDir(), "c.jsonl")
+	if err := os.WriteFile(file, []byte("{}\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	for _, tt := range []struct {
+		name, runtime string
+		claude        claude.State
+		codex         string
+		want, err     string
+	}{
+		{name: "never started"},
+		{name: "a demo", runtime: "demo"},
+		{name: "claude, unused", runtime: "claude", claude: claude.State{Session: id}},
+		{name: "claude", runtime: "claude", claude: claude.State{Session: id, Transcript: file, Used: true}, want: id},
+		{name: "claude, its file gone", runtime: "claude", claude: claude.State{Session: id, Transcript: file + "x", Used: true}, err: "its conversation " + id + " can't be continued"},
+		{name: "codex", runtime: "codex", codex: `{"thread_id":"t-1","started":true}`, want: "t-1"},
+		{name: "codex, unused", runtime: "codex", codex: `{"thread_id":"t-1"}`},
+		{name: "codex, damaged", runtime: "codex", codex: `{`, err: "unexpected end of JSON input"},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			h := testworld.FastHome(t)
+			if tt.runtime != "" {
+				if err := h.SaveLaunch(agent.Launch{Agent: "agent1", Start: "s", Runtime: tt.runtime}); err != nil {
+					t.Fatal(err)
+				}
+			}
+			if tt.claude.Session != "" {
+				if err := claude.SaveState(h, "agent1", tt.claude); err != nil {
+					t.Fatal(err)
+				}
+			}
+			if tt.codex != "" {
+				if err := h.WriteFile("state/codex/agent1.json", []byte(tt.codex), false); err != nil {
+					t.Fatal(err)
+				}
+			}
+			got, err := plan.Conversation(h, "agent1")
+			if got != tt.want && err == nil || tt.err == "" && err != nil || tt.err != "" && (err == nil || !strings.Contains(err.Error(), tt.err)) {
+				t.Errorf("%q, %v", got, err)
+			}
+		})
+	}
+}
