@@ -33,9 +33,7 @@ var habits = []habit{
 		}
 		return cmd("netsky down", agents, "--force") + " ends at once; " + cmd("netsky interrupt", agents[:1]) + " ends only a turn"
 	}},
-	{[]string{"restart", "reload", "reboot"}, func(agents, _ []string) string {
-		return cmd("netsky down", agents) + ", then " + cmd("netsky up", agents)
-	}},
+	{[]string{"reload", "reboot"}, func(agents, _ []string) string { return cmd("netsky restart", agents) }},
 	{[]string{"start", "new", "spawn", "create", "launch", "add"}, func(agents, rest []string) string {
 		if n, ok := line.NumberIn(rest); ok && len(agents) == 1 {
 			return "`netsky up agent" + n + "` starts that agent; `netsky up " + n + "` starts agent0, " + n + " clones and agentinfinity"
