@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"slices"
 	"strings"
 	"time"
 
@@ -73,7 +74,12 @@ func (a *app) givenText(c *cli.Context, i int, usage string) (string, error) {
 	case file == "" && c.NArg() == i+1:
 		return c.Args().Get(i), nil
 	case file == "" || c.NArg() != i:
-		return "", usagef("%s; or --file instead of the text", usage)
+		for _, f := range c.Command.Flags {
+			if slices.Contains(f.Names(), "file") {
+				usage += "; or --file instead of the text"
+			}
+		}
+		return "", usagef("%s", usage)
 	}
 	return a.textFile("--file", file)
 }

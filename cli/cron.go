@@ -53,7 +53,7 @@ func (a *app) loopCommand() *cli.Command {
 		Name: "loop", Usage: "send an agent a message now, and again and again", ArgsUsage: "ADDR EVERY TEXT", Flags: limitFlags,
 		Description: "EVERY is an interval of at least 1m, such as 30m or 6h. `netsky cron ls` lists it, `netsky cron rm ID` ends it.\n\n" + cronDescription,
 		Action: func(c *cli.Context) error {
-			return a.addSchedule(c, 0, schedule.Wish{Spec: "every " + c.Args().Get(1), AtOnce: true}, "an agent, an interval and a text, in quotes: netsky loop agent0 30m \"how is it going?\"")
+			return a.addSchedule(c, 0, schedule.Wish{Spec: "every " + strings.TrimPrefix(c.Args().Get(1), "every "), AtOnce: true}, "an agent, an interval and a text, in quotes: netsky loop agent0 30m \"how is it going?\"")
 		},
 	}
 }

@@ -77,6 +77,9 @@ func (a *app) logOf(c *cli.Context, verb, field, part string) error {
 	if c.Bool("json") && !c.Bool("follow") {
 		return a.writeJSON(map[string]any{field: append([]store.Log{}, list.Items...), "cursor": list.Cursor})
 	}
+	if len(list.Items) == 0 && !c.Bool("follow") {
+		a.warn("none yet")
+	}
 	last, err := a.printLogs(list.Items, 0, c.Bool("json"))
 	if err != nil || !c.Bool("follow") {
 		return err
