@@ -247,7 +247,7 @@ func (b *Bus) findAnswerIn(ctx context.Context, fd int, by, id agent.ID, p Place
 			continue
 		}
 		switch e.Envelope.Kind {
-		case envelope.KindAck, envelope.KindHeld, envelope.KindCancel, envelope.KindApproval, envelope.KindApprovalAnswer:
+		case envelope.KindAck, envelope.KindHeld, envelope.KindNotice, envelope.KindCancel, envelope.KindApproval, envelope.KindApprovalAnswer:
 			continue
 		}
 		return e, true, nil

@@ -62,15 +62,17 @@ func TestRetract(t *testing.T) {
 	e := message(agent.Owner, a1, "the end")
 	e.Kind, e.Start = envelope.KindShutdown, "s"
 	asked := mustSend(t, b, e)
-	mustSend(t, b, message(agent.Owner, a1, "no control mail"))
-	n, err := b.Retract(t.Context(), a1, func(e envelope.Envelope) bool { return e.Start == "s" || e.Start == "" })
-	if err != nil || n != 1 {
-		t.Fatalf("Retract = %d, %v, want 1", n, err)
-	}
-	mustCount(t, b, a1, bus.Inbox, 1)
-	list, err := b.Locate(t.Context(), asked.ID)
-	if err != nil || len(list) != 1 || list[0].Place != bus.Delivered || !strings.Contains(list[0].Why, "taken back") {
-		t.Errorf("Locate = %+v, %v", list, err)
+	plain := mustSend(t, b, message(agent.Owner, a1, "no control mail"))
+	for i, id := range []string{asked.ID, plain.ID} {
+		n, err := b.Retract(t.Context(), a1, func(e envelope.Envelope) bool { return e.ID == id })
+		if err != nil || n != 1 {
+			t.Fatalf("Retract = %d, %v, want 1", n, err)
+		}
+		mustCount(t, b, a1, bus.Inbox, 1-i)
+		list, err := b.Locate(t.Context(), id)
+		if err != nil || len(list) != 1 || list[0].Place != bus.Delivered || !strings.Contains(list[0].Why, "taken back") {
+			t.Errorf("Locate = %+v, %v", list, err)
+		}
 	}
 }
 

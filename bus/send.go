@@ -121,8 +121,8 @@ func allowed(e envelope.Envelope) error {
 		return refuse("from a clone, " + string(e.Kind) + " needs in_reply_to")
 	case e.To == agent.Infinity:
 		return refuse("clones may send agentinfinity only reply and error")
-	case e.Kind == envelope.KindApproval:
+	case e.Kind == envelope.KindApproval, e.Kind == envelope.KindNotice:
 		return nil
 	}
-	return refuse("clones may send the owner only reply, error and approval")
+	return refuse("clones may send the owner only reply, error, approval and notice")
 }

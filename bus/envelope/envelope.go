@@ -31,7 +31,8 @@ const (
 	KindApproval       Kind = "approval"
 	KindApprovalAnswer Kind = "approval_answer"
 	KindCancel         Kind = "cancel"
-	KindHeld           Kind = "held" // no answer yet: the model's vendor does not serve the agent
+	KindNotice         Kind = "notice" // netsky's own, about the agent that it is from
+	KindHeld           Kind = "held"   // no answer yet: the model's vendor does not serve the agent
 )
 
 // Control reports whether envelopes of this kind are handled by the receiver, so that no
@@ -41,7 +42,7 @@ func (k Kind) Control() bool { return slices.Contains(control, k) }
 // Known reports whether netsky gives the kind a meaning.
 func (k Kind) Known() bool { return slices.Contains(known, k) || k.Control() }
 
-var known = []Kind{KindMessage, KindBrief, KindReply, KindError, KindHandoff, KindCron, KindApproval, KindApprovalAnswer, KindHeld}
+var known = []Kind{KindMessage, KindBrief, KindReply, KindError, KindHandoff, KindCron, KindApproval, KindApprovalAnswer, KindHeld, KindNotice}
 
 var control = []Kind{KindAck, KindShutdown, KindShutdownAck, KindCancel}
 

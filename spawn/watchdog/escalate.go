@@ -119,7 +119,7 @@ func (l *loop) dueAlerts(now time.Time) (due []envelope.Envelope, urgent bool, e
 	for _, name := range slices.Sorted(maps.Keys(known)) {
 		m := known[name]
 		age := now.Sub(m.Time)
-		if m.Kind != envelope.KindApproval || e.done[m.ID] != 0 || age < escalateAfter || age > escalateWithin || l.seesPane(m.From) {
+		if m.Kind != envelope.KindApproval && m.Kind != envelope.KindNotice || e.done[m.ID] != 0 || age < escalateAfter || age > escalateWithin || l.seesPane(m.From) {
 			continue
 		}
 		due = append(due, m)

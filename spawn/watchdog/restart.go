@@ -355,7 +355,7 @@ const Part = "watchdog"
 // told once. It reports whether the mail was sent.
 func (l *loop) page(ctx context.Context, about agent.ID, id, text string) bool {
 	_, err := l.o.Launcher.Bus.Send(ctx, envelope.Envelope{
-		ID: id, From: about, To: agent.Owner, Kind: envelope.KindApproval, Via: "code", Text: text, Time: time.Now(),
+		ID: id, From: about, To: agent.Owner, Kind: envelope.KindNotice, Via: "code", Text: text, Time: time.Now(),
 	})
 	if err != nil {
 		l.o.Log.Warn("mail to the owner", "agent", about, "id", id, "error", err)
