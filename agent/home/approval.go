@@ -88,8 +88,9 @@ func codeLike(code string) bool {
 	return len(code) == 5 && strings.Trim(code, letters) == ""
 }
 
-// Answer answers the question with that code, once. The error matches ErrNoApproval if it
-// is not pending.
+// Answer answers the question with that code. Of several answers, also at the same moment,
+// one takes effect. The error matches ErrNoApproval if the question is not pending; if it
+// has an answer already, it is returned with the error.
 func (h Dir) Answer(code string, answer agent.Answer) (agent.Approval, error) {
 	list, err := h.Approvals()
 	if err != nil {
@@ -99,10 +100,20 @@ func (h Dir) Answer(code string, answer agent.Answer) (agent.Approval, error) {
 	if i < 0 {
 		return agent.Approval{}, agent.ErrNoApproval
 	}
-	if _, _, err := h.Answered(code); err == nil {
-		return list[i], agent.ErrNoApproval // it is already answered
+	data, err := json.Marshal(answer)
+	if err != nil {
+		return list[i], err
 	}
-	return list[i], h.Save(answerFile(code), answer, false)
+	if err := h.create(answerFile(code), data); errors.Is(err, fs.ErrExist) {
+		return list[i], agent.ErrNoApproval
+	} else if err != nil {
+		return list[i], err
+	}
+	// If its asker has settled it in between, nobody reads the answer.
+	if !h.Mark(approvalFile(code)).Exists() {
+		return agent.Approval{}, errors.Join(agent.ErrNoApproval, h.Settle(code))
+	}
+	return list[i], nil
 }
 
 // Answered returns the answer, and whether it has been given.

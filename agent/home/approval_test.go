@@ -2,8 +2,10 @@ package home_test
 
 import (
 	"errors"
+	"fmt"
 	"io/fs"
 	"os"
+	"sync"
 	"testing"
 
 	"netsky/agent"
@@ -45,6 +47,40 @@ func TestApprovals(t *testing.T) {
 	}
 	if list, err := h.Approvals(); err != nil || len(list) != 0 {
 		t.Errorf("settled: %v, %v", list, err)
+	}
+}
+
+// Of answers at the same moment one takes effect, and only its giver is told so.
+func TestAnswersAtOnce(t *testing.T) {
+	h := testworld.Home(t)
+	for range 20 {
+		p, err := h.Ask(agent.Approval{Agent: "agent1", Text: "rm x"})
+		if err != nil {
+			t.Fatal(err)
+		}
+		var all sync.WaitGroup
+		won := make(chan string, 8)
+		for i := range 8 {
+			all.Go(func() {
+				by := fmt.Sprint("surface ", i)
+				q, err := h.Answer(p.Code, agent.Answer{Allow: i%2 == 0, By: by})
+				switch {
+				case err == nil:
+					won <- by
+				case !errors.Is(err, agent.ErrNoApproval) || q.Code != p.Code:
+					t.Errorf("%s: %+v, %v", by, q, err)
+				}
+			})
+		}
+		all.Wait()
+		close(won)
+		got, ok, err := h.Answered(p.Code)
+		if by := <-won; len(won) != 0 || !ok || err != nil || got.By != by {
+			t.Fatalf("%q and %d others were told that theirs counts; it is %+v, %v, %v", by, len(won), got, ok, err)
+		}
+		if err := h.Settle(p.Code); err != nil {
+			t.Fatal(err)
+		}
 	}
 }
 

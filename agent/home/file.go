@@ -159,6 +159,28 @@ func (h Dir) writeFiles(rel string, names []string, data []byte, sync bool) (err
 	return nil
 }
 
+// create writes a file that does not exist yet, in one step; the error matches
+// fs.ErrExist if it does.
+func (h Dir) create(rel string, data []byte) error {
+	dir, err := h.OpenDir(path.Dir(rel), true)
+	if err != nil {
+		return err
+	}
+	defer dir.Close()
+	d := int(dir.Fd())
+	f, err := writeTemp(d, data)
+	if err == nil {
+		defer unix.Unlinkat(d, f.Name(), 0)
+		if err = f.Close(); err == nil {
+			err = unix.Linkat(d, f.Name(), d, path.Base(rel), 0)
+		}
+	}
+	if err != nil {
+		return &fs.PathError{Op: "create", Path: h.Path(rel), Err: reason(err)}
+	}
+	return nil
+}
+
 // newTemp creates a dot-file under a name that no other writer uses.
 func newTemp(dir int, make func(name string) error) (name string, err error) {
 	name = ".tmp-" + strconv.Itoa(os.Getpid()) + "-" + strconv.FormatUint(tempCount.Add(1), 10)

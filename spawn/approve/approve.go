@@ -9,6 +9,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strings"
 	"time"
 
 	"netsky/agent"
@@ -81,11 +82,16 @@ func (d Desk) Put(ctx context.Context, q agent.Approval) (answer agent.Answer, o
 	}
 }
 
-// Answer gives the owner's answer to the request with the code, once. If there is none,
-// the error matches agent.ErrNoApproval.
+// Answer gives the owner's answer to the request with the code, once. If there is none, or
+// it has been answered, the error matches agent.ErrNoApproval and says how it was settled,
+// as far as that is known.
 func (d Desk) Answer(ctx context.Context, code string, answer agent.Answer) (agent.Approval, error) {
 	q, err := d.Home.Answer(code, answer)
 	if errors.Is(err, agent.ErrNoApproval) {
+		if how := d.settledBy(ctx, q, code); how != "" {
+			return q, advice.With(fmt.Errorf("%s: %w: it is settled already (%s), and nothing has changed", code, err, how),
+				"`netsky needs` lists what still needs you")
+		}
 		return q, advice.With(fmt.Errorf("%s: %w: it may have been answered or withdrawn", code, err),
 			"`netsky approvals` lists what waits for your approval; `netsky status` shows agents that wait at a dialog")
 	}
@@ -93,6 +99,34 @@ func (d Desk) Answer(ctx context.Context, code string, answer agent.Answer) (age
 		d.Settled(ctx, q, By(answer))
 	}
 	return q, err
+}
+
+// settledBy returns how the request with the code was settled, "" if that is not known: by
+// its answer, if its asker has not read that yet, else as it was recorded.
+func (d Desk) settledBy(ctx context.Context, q agent.Approval, code string) string {
+	if q.Code != "" {
+		if given, ok, _ := d.Home.Answered(code); ok {
+			return By(given)
+		}
+	}
+	ctx, cancel := context.WithTimeout(ctx, 2*time.Second)
+	defer cancel()
+	db, err := store.OpenRead(ctx, d.Home)
+	if err != nil {
+		return ""
+	}
+	defer db.Close()
+	list, err := db.Logs(ctx, store.LogFilter{Part: "approval", Page: store.Page{Limit: 100}})
+	if err != nil {
+		return ""
+	}
+	for _, l := range list.Items {
+		if l.Fields["code"] == code {
+			how, _, _ := strings.Cut(l.Text, ": ")
+			return how
+		}
+	}
+	return ""
 }
 
 // Verdict returns an answer as one word.
@@ -103,10 +137,17 @@ func Verdict(allow bool) string {
 	return "denied"
 }
 
-// By says who decided what, and with which command.
+// InDashboard is the [agent.Answer.By] of an answer given in the dashboard.
+const InDashboard = "in the dashboard"
+
+// By says who decided what, and where.
 func By(v agent.Answer) string {
 	text := Verdict(v.Allow) + " by the owner"
-	if v.By != "" {
+	switch v.By {
+	case "":
+	case InDashboard:
+		text = "answered in the dashboard, " + text
+	default:
 		text += ", with " + v.By
 	}
 	return text

@@ -1,0 +1,50 @@
+package approve_test
+
+import (
+	"errors"
+	"strings"
+	"testing"
+
+	"netsky/agent"
+	"netsky/internal/advice"
+	"netsky/internal/testworld"
+	"netsky/spawn/approve"
+	"netsky/store"
+)
+
+// Who answers second is told who was first and what it was, also once the asker has read
+// the answer.
+func TestAnsweredAlready(t *testing.T) {
+	h := testworld.Home(t)
+	db, err := store.Open(t.Context(), h)
+	if err != nil {
+		t.Fatal(err)
+	}
+	db.Close()
+	d := approve.Desk{Home: h, Bus: testworld.Bus(t, h, "agent1", "owner"), Warn: func(err error) { t.Error(err) }}
+	q, err := d.Ask(t.Context(), agent.Approval{Agent: "agent1", Start: "s-1", Tool: "Bash", Text: "ls"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := d.Answer(t.Context(), q.Code, agent.Answer{Allow: true, By: approve.InDashboard}); err != nil {
+		t.Fatal(err)
+	}
+	second := func(when string) {
+		t.Helper()
+		_, err := d.Answer(t.Context(), q.Code, agent.Answer{By: "netsky approve"})
+		if !errors.Is(err, agent.ErrNoApproval) || !strings.Contains(err.Error(), "it is settled already (answered in the dashboard, allowed by the owner), and nothing has changed") || advice.Of(err) == "" {
+			t.Errorf("%s: %v", when, err)
+		}
+	}
+	second("at once")
+	if a, ok, err := h.Answered(q.Code); !a.Allow || !ok || err != nil {
+		t.Errorf("the second answer has turned the first: %+v, %v, %v", a, ok, err)
+	}
+	if err := h.Settle(q.Code); err != nil {
+		t.Fatal(err)
+	}
+	second("once it is settled")
+	if _, err := d.Answer(t.Context(), "zzzzz", agent.Answer{}); !errors.Is(err, agent.ErrNoApproval) || strings.Contains(err.Error(), "dashboard") {
+		t.Errorf("a code that nobody knows: %v", err)
+	}
+}
