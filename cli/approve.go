@@ -13,9 +13,11 @@ import (
 	"netsky/cli/console"
 	"netsky/cli/overview"
 	"netsky/codex"
+	"netsky/internal/advice"
 	"netsky/spawn"
 	"netsky/spawn/approve"
 	"netsky/spawn/interrupt"
+	"netsky/spawn/needs"
 )
 
 func (a *app) approvalsCommand() *cli.Command {
@@ -65,7 +67,8 @@ func (a *app) approveCommand() *cli.Command {
 		Name:      "approve",
 		Usage:     "allow what an agent asks for, once",
 		ArgsUsage: "CODE|AGENT",
-		Description: "CODE is the five-letter code of a question, from `netsky approvals` or from the message to you; it is valid once.\n" +
+		Description: "CODE is the five-letter code of a question or of a dialog, from `netsky needs` or from the message to you; that of a\n" +
+			"question is valid once, and that of a dialog answers all agents that wait at it.\n" +
 			"AGENT stands for the dialog that the agent's pane shows; it is answered only if netsky knows every word of it.\n" +
 			"Only you can answer; for agents, this verb refuses to run.",
 		Flags: []cli.Flag{
@@ -92,6 +95,13 @@ func (a *app) approveCommand() *cli.Command {
 			}
 			answer := agent.Answer{Allow: !c.Bool("deny"), By: "netsky approve"}
 			p, err := a.desk(l).Answer(c.Context, code, answer)
+			if errors.Is(err, agent.ErrNoApproval) {
+				if n, ok := a.need(c.Context, l, code); ok && n.Kind == needs.Dialog && len(n.Options) > 0 {
+					return a.decide(c.Context, n.Agents[0], answer.Allow, len(n.Agents) > 1)
+				} else if ok {
+					return advice.With(usagef("approve: %s is no question that netsky can answer: %s", code, n.Line()), "%s", n.How())
+				}
+			}
 			if err != nil {
 				return err
 			}

@@ -24,7 +24,7 @@ func (a *app) cli() *cli.App {
 		Flags:           []cli.Flag{&cli.BoolFlag{Name: "version", Aliases: []string{"v"}, Usage: "print the version"}},
 		Commands: []*cli.Command{
 			a.upCommand(), a.downCommand(), a.restartCommand(), a.agentCommand(), a.forgetCommand(), a.attachCommand(),
-			a.statusCommand(), a.peekCommand(), a.showCommand(),
+			a.statusCommand(), a.needsCommand(), a.peekCommand(), a.showCommand(),
 			a.askCommand(), a.inboxCommand(), a.replyCommand(),
 			a.interruptCommand(), a.cancelCommand(), a.approvalsCommand(), a.approveCommand(), a.quietCommand(), a.escalateCommand(),
 			a.channelCommand(), a.cronCommand(), a.loopCommand(), a.codexCommand(), a.promptCommand(), a.logCommand(), a.findCommand(),

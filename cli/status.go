@@ -10,6 +10,7 @@ import (
 
 	"netsky/cli/console"
 	"netsky/cli/overview"
+	"netsky/spawn"
 )
 
 func (a *app) statusCommand() *cli.Command {
@@ -39,7 +40,10 @@ func (a *app) statusCommand() *cli.Command {
 				return a.statusLine(c.Context, width)
 			}
 			if c.Bool("watch") {
-				return a.watchStatus(c)
+				return a.watch(c, func(width, height int) ([]string, error) {
+					v, err := a.view(c.Context)
+					return v.Screen(c.Bool("verbose")).Fit(width, height, a.colors()), err
+				})
 			}
 			v, err := a.view(c.Context)
 			if err != nil {
@@ -61,26 +65,31 @@ func (a *app) view(ctx context.Context) (overview.View, error) {
 	if err != nil {
 		return overview.View{}, err
 	}
-	return overview.Collect(ctx, overview.Options{
-		Launcher: l, Runtimes: a.planner(l).Runtimes(), Version: Version, UserHome: a.getenv("HOME"),
-		Unread: func() (int, error) { return a.unread(l) },
-	}), nil
+	return overview.Collect(ctx, a.overviewOptions(l)), nil
 }
 
-func (a *app) watchStatus(c *cli.Context) error {
+func (a *app) overviewOptions(l *spawn.Launcher) overview.Options {
+	return overview.Options{
+		Launcher: l, Runtimes: a.planner(l).Runtimes(), Version: Version, UserHome: a.getenv("HOME"),
+		Unread: func() (int, error) { return a.unread(l) },
+	}
+}
+
+// watch prints the text again every second, until Ctrl-C.
+func (a *app) watch(c *cli.Context, text func(width, height int) ([]string, error)) error {
 	if _, ok := console.Width(a.out); !ok {
-		return usagef("status --watch: not a terminal")
+		return usagef("%s --watch: not a terminal", c.Command.Name)
 	}
 	tick := time.NewTicker(time.Second)
 	defer tick.Stop()
 	for {
-		v, err := a.view(c.Context)
+		width, height := console.Size(a.out)
+		lines, err := text(width, height)
 		if err != nil {
 			return err
 		}
 		a.clear()
-		width, height := console.Size(a.out)
-		fmt.Fprint(a.out, strings.Join(v.Screen(c.Bool("verbose")).Fit(width, height, a.colors()), "\n"))
+		fmt.Fprint(a.out, strings.Join(lines, "\n"))
 		select {
 		case <-c.Context.Done():
 			fmt.Fprintln(a.out)

@@ -4,13 +4,13 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"strings"
 
 	"github.com/urfave/cli/v2"
 
 	"netsky/agent"
 	"netsky/cli/console"
 	"netsky/cli/overview"
+	"netsky/spawn/needs"
 )
 
 // statusLine prints the state in one short line of at most width columns, 0 for no
@@ -35,7 +35,9 @@ func (a *app) statusLine(ctx context.Context, width int) error {
 	if err != nil {
 		unread = 0
 	}
-	fmt.Fprintln(a.stdout(), overview.Line(list, unread, width))
+	// What can't be read is in status.
+	found, _ := overview.Needs(ctx, a.overviewOptions(l), list, overview.DaemonOf(ctx, l.Home))
+	fmt.Fprintln(a.stdout(), overview.Line(list, len(found), unread, width))
 	return nil
 }
 
@@ -52,7 +54,7 @@ func (a *app) summary(c *cli.Context) error {
 	if err != nil {
 		return err
 	}
-	waiting, poisoned := 0, 0
+	waiting := 0
 	restart := ""                 // of the first of the dead
 	var up, dead, owed []agent.ID // agent0 first; owed are down, with mail waiting for them
 	for _, s := range v.Agents {
@@ -69,13 +71,14 @@ func (a *app) summary(c *cli.Context) error {
 			up = append(up, s.Agent)
 		}
 		waiting += s.Inbox + s.Claimed
-		poisoned += max(s.Poison, 0)
 	}
 	fmt.Fprintf(a.stdout(), "agents up: %d   daemon: %s\n", len(up), v.Daemon.Word())
 	fmt.Fprintf(a.stdout(), "mail for you: %d\n", v.Unread)
 	fmt.Fprintf(a.stdout(), "not yet handled by agents: %d\n", waiting)
-	at, asks := v.AtPane()
-	_, what, blocked := v.Blocked()
+	for _, line := range v.NeedLines(3) {
+		a.print("%s", line)
+	}
+	first, urgent := needs.First(v.Needs)
 	next := ""
 	switch {
 	case len(dead) > 1 && len(up) == 0:
@@ -86,18 +89,12 @@ func (a *app) summary(c *cli.Context) error {
 		next = fmt.Sprintf("netsky show %s shows how it ended; netsky agent %s starts it again", dead[0], dead[0].N())
 	case len(up) == 0:
 		next = "netsky up starts agents"
-	case v.Daemon.Wanted && v.Daemon.State != "running":
-		next = "netsky up starts the daemon again"
-	case v.Asked > 0:
-		next = "netsky approvals lists what agents ask permission for"
-	case asks:
-		next = fmt.Sprintf("netsky attach %s lets you answer what it waits for; netsky status shows what that is", at)
+	case urgent:
+		next = first.Next()
 	case v.Unread > 0:
 		next = "netsky inbox shows your mail"
-	case blocked:
-		next = strings.ReplaceAll(what, "`", "")
-	case poisoned > 0:
-		next = "netsky channel poison ls lists the unreadable messages"
+	case first.Code != "":
+		next = first.Next()
 	case len(owed) > 0:
 		next = fmt.Sprintf("netsky up %s starts it; mail is waiting for it", owed[0])
 	case len(up) == 1 && up[0] == agent.Infinity: // it only repairs

@@ -13,8 +13,8 @@ import (
 
 // Line returns the state in at most width columns, 0 for no limit. Nothing is cut in
 // the middle of a state: if space is short, agents are counted instead of named, those
-// that need nobody first.
-func Line(list spawn.Statuses, unread, width int) string {
+// that need nobody first. needs is how many things need the owner.
+func Line(list spawn.Statuses, needs, unread, width int) string {
 	var all, urgent, urgentCounts, calmCounts []string
 	counts := make(map[agent.State]int)
 	for _, s := range list {
@@ -45,8 +45,11 @@ func Line(list spawn.Statuses, unread, width int) string {
 		}
 	}
 	var mail []string
+	if needs > 0 {
+		mail = append(mail, fmt.Sprintf("needs:%d", needs))
+	}
 	if unread > 0 {
-		mail = []string{fmt.Sprintf("mail:%d", unread)}
+		mail = append(mail, fmt.Sprintf("mail:%d", unread))
 	}
 	if len(all) == 0 {
 		all = []string{"no agents"}
@@ -55,8 +58,8 @@ func Line(list spawn.Statuses, unread, width int) string {
 	if len(all) == needed {
 		up = nil
 	}
-	few := []string{fmt.Sprintf("!%d", needed)}
-	if needed == 0 {
+	few := []string{fmt.Sprintf("!%d", max(needed, needs))}
+	if needed == 0 && needs == 0 {
 		few = []string{"ok"}
 	}
 	for _, words := range [][][]string{

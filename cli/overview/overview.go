@@ -19,26 +19,29 @@ import (
 	"netsky/daemon"
 	"netsky/internal/advice"
 	"netsky/spawn"
-	"netsky/spawn/approve"
 	"netsky/spawn/escalate"
+	"netsky/spawn/needs"
+	"netsky/spawn/pane"
 	"netsky/store"
 )
 
 // A View is everything that status shows, and its JSON.
 type View struct {
-	Home    string   `json:"home"`
-	Daemon  Daemon   `json:"daemon"`
-	Ticker  bool     `json:"ticker"`
-	Agents  []Agent  `json:"agents"`
-	Unread  int      `json:"unread"` // envelopes for the owner not shown yet
-	Spooled int      `json:"spooled"`
-	Asked   int      `json:"asked"` // questions that wait for an approval
-	Notes   []string `json:"notes"` // what is wrong, or could not be determined
+	Home    string  `json:"home"`
+	Daemon  Daemon  `json:"daemon"`
+	Ticker  bool    `json:"ticker"`
+	Agents  []Agent `json:"agents"`
+	Unread  int     `json:"unread"` // envelopes for the owner not shown yet
+	Spooled int     `json:"spooled"`
+	Asked   int     `json:"asked"` // questions that wait for an approval
+	// Needs is what needs the owner, the first things first.
+	Needs []needs.Need `json:"needs"`
+	Notes []string     `json:"notes"` // what is wrong, or could not be determined
 
 	now     time.Time
 	version string // of this netsky
 	home    string // with ~
-	dialogs []approve.Dialog
+	unsure  error  // why Needs may be incomplete
 }
 
 // A Daemon is the daemon's state.
@@ -99,12 +102,12 @@ type Options struct {
 func Collect(ctx context.Context, o Options) View {
 	l := o.Launcher
 	v := View{
-		Home: l.Home.Root(), Agents: []Agent{}, Notes: []string{},
+		Home: l.Home.Root(), Agents: []Agent{}, Notes: []string{}, Needs: []needs.Need{},
 		now: time.Now(), version: o.Version, home: console.Tilde(o.UserHome, l.Home.Root()),
 	}
-	list, err := l.Inspect(ctx)
-	if err != nil {
-		v.Notes = append(v.Notes, "tmux: "+err.Error())
+	list, tmuxErr := l.Inspect(ctx)
+	if tmuxErr != nil {
+		v.Notes = append(v.Notes, "tmux: "+tmuxErr.Error())
 	}
 	for _, s := range list {
 		if s.Forgotten {
@@ -150,11 +153,15 @@ func Collect(ctx context.Context, o Options) View {
 	} else {
 		v.Notes = append(v.Notes, "mail: "+err.Error())
 	}
-	asked, err := l.Home.Approvals()
-	if err != nil {
-		v.Notes = append(v.Notes, "approvals: "+err.Error())
+	if v.Needs, err = Needs(ctx, o, list, v.Daemon); err != nil {
+		v.Notes = append(v.Notes, err.Error())
 	}
-	v.Asked, v.dialogs = len(asked), approve.Dialogs(list, asked, o.Runtimes)
+	v.unsure = errors.Join(tmuxErr, err)
+	for _, n := range v.Needs {
+		if n.Kind == needs.Approval {
+			v.Asked++
+		}
+	}
 	if s, err := store.SpoolSize(l.Home); err == nil && s.Files+s.Bad > 0 {
 		v.Spooled = s.Files
 		var notes []string
@@ -174,6 +181,36 @@ func Collect(ctx context.Context, o Options) View {
 		v.Notes = append(v.Notes, note)
 	}
 	return v
+}
+
+// Needs lists what needs the owner, by the agents' states and the daemon's.
+func Needs(ctx context.Context, o Options, list spawn.Statuses, d Daemon) ([]needs.Need, error) {
+	s := needs.Sources{Now: time.Now()}
+	for _, st := range list {
+		if st.Forgotten {
+			continue
+		}
+		a := needs.Agent{
+			ID: st.Agent, State: st.State, Start: st.Start, Runtime: st.Runtime, Detail: st.Detail, Evidence: st.Evidence,
+			Restart: st.Restart, Wanted: st.Wanted, Poison: st.Poison,
+			Asks: st.Asks(), Decidable: pane.Decidable(o.Runtimes[st.Runtime], st.Dialog),
+		}
+		if !st.Since.IsZero() {
+			a.Since = store.At(st.Since)
+		}
+		if r := st.Report; st.State == r.State {
+			a.Fault = r.Fault
+		}
+		s.Agents = append(s.Agents, a)
+	}
+	switch {
+	case d.State == "hung":
+		s.Daemon = needs.DaemonHung
+	case d.Wanted && d.State != "running":
+		s.Daemon = needs.DaemonGone
+	}
+	found, err := needs.Collect(ctx, o.Launcher.Home, needs.NewMail(o.Launcher.Bus), s)
+	return append([]needs.Need{}, found...), err
 }
 
 // readable returns what is wrong with the records, nil if there are none yet.
@@ -287,4 +324,12 @@ func RepairRecords(h home.Dir) string {
 	file := h.Path(home.DBFile)
 	return "mv " + advice.Word(file) + " " + advice.Word(file+".damaged") +
 		" repairs it: the records are rebuilt from the agents' files and mailboxes, without the schedules of cron and loop"
+}
+
+// NeedsNow returns what needs the owner as lines, and why that may be incomplete.
+func (v View) NeedsNow() ([]string, error) {
+	if v.unsure != nil && len(v.Needs) == 0 {
+		return nil, v.unsure
+	}
+	return needs.Lines(v.Needs, v.now), v.unsure
 }

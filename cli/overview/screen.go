@@ -7,8 +7,10 @@ import (
 	"strings"
 
 	"netsky/agent"
+	"netsky/bus/envelope"
 	"netsky/cli/console"
 	"netsky/spawn/approve"
+	"netsky/spawn/needs"
 )
 
 // marks precede each agent, as in systemctl.
@@ -32,6 +34,21 @@ var urgency = []agent.State{
 
 // calm is the index in urgency from which on nobody is needed.
 const calm = 6
+
+// NeedLines are the lines of what needs the owner: the count and the first few.
+func (v View) NeedLines(few int) (lines []string) {
+	if len(v.Needs) == 0 {
+		return nil
+	}
+	lines = []string{needs.Count(len(v.Needs)) + ": `netsky needs`"}
+	for _, n := range v.Needs[:min(len(v.Needs), few)] {
+		lines = append(lines, fmt.Sprintf("  %s  %s (%s)", n.Code, envelope.Line(n.Line(), 200), n.How()))
+	}
+	if more := len(v.Needs) - few; more > 0 {
+		lines = append(lines, fmt.Sprintf("  … %d more", more))
+	}
+	return lines
+}
 
 // A Screen is the output of status, in lines.
 type Screen struct {
@@ -65,13 +82,7 @@ func (v View) Screen(verbose bool) (s Screen) {
 		s.agents = append(s.agents, r)
 	}
 	need := func(format string, args ...any) { s.needs = append(s.needs, fmt.Sprintf(format, args...)) }
-	poisoned := 0
-	for _, s := range v.Agents {
-		poisoned += max(s.Poison, 0)
-	}
-	if poisoned > 0 {
-		need("unreadable messages: %d (`netsky channel poison ls`)", poisoned)
-	}
+	s.needs = append(s.needs, v.NeedLines(5)...)
 	for _, s := range v.Agents {
 		if s.Strays > 0 {
 			need("%s's inbox: %d ignored, because only files named *.json are read (%s)", s.Agent, s.Strays, console.SomeOf(s.stray, s.Strays))
@@ -79,15 +90,6 @@ func (v View) Screen(verbose bool) (s Screen) {
 	}
 	if v.Unread > 0 {
 		need("mail for you: %d (`netsky inbox`)", v.Unread)
-	}
-	if v.Asked > 0 {
-		need("waiting for your approval: %d (`netsky approvals`)", v.Asked)
-	}
-	for _, d := range v.dialogs {
-		need("%s", DialogWords(d))
-	}
-	if id, what, ok := v.Blocked(); ok {
-		need("%s is blocked: %s", id, what)
 	}
 	for _, n := range v.Notes {
 		need("! %s", n)
@@ -202,33 +204,6 @@ func (s Screen) hiddenWords(hidden map[int]bool) string {
 	return fmt.Sprintf("… %d more: %s", len(hidden), strings.Join(words, ", "))
 }
 
-// Blocked returns an agent that can't work, and what to do about it.
-func (v View) Blocked() (id agent.ID, what string, ok bool) {
-	i := slices.IndexFunc(v.Agents, func(s Agent) bool { return s.State == agent.Blocked })
-	if i < 0 {
-		return "", "", false
-	}
-	a := v.Agents[i]
-	id, what = a.Agent, fmt.Sprintf("`netsky attach %s` opens its pane; its mail waits", a.Agent)
-	switch {
-	case a.Reason == agent.ContextFull:
-		what = fmt.Sprintf("`netsky attach %s`, then /compact; or `netsky agent %s --fresh` starts a new conversation", id, id.N())
-	case a.Reason == agent.Login:
-		what = fmt.Sprintf("`netsky attach %s` opens its pane to log in; its mail waits, and it continues by itself then", id)
-	case a.Until != 0:
-		what = fmt.Sprintf("nothing to do: its mail waits, and it continues by itself at %s", agent.Clock(a.Until.Time(), v.now))
-	}
-	return id, what, true
-}
-
-// AtPane returns an agent that waits for a person at its pane.
-func (v View) AtPane() (agent.ID, bool) {
-	if len(v.dialogs) == 0 {
-		return "", false
-	}
-	return v.dialogs[0].Agents[0], true
-}
-
 func daemonWords(v View) string {
 	switch v.Daemon.State {
 	case "hung":
@@ -289,14 +264,5 @@ func DialogWords(d approve.Dialog) string {
 	if d.Decidable {
 		how = fmt.Sprintf("; `netsky approve %s --all-same` accepts for all, with --deny refuses", first)
 	}
-	return fmt.Sprintf("%s wait for you at the same dialog%s (`netsky attach %s`%s)", Names(d.Agents), text, first, how)
-}
-
-// Names joins agents' names: "agent0, agent1".
-func Names(ids []agent.ID) string {
-	var words []string
-	for _, id := range ids {
-		words = append(words, string(id))
-	}
-	return strings.Join(words, ", ")
+	return fmt.Sprintf("%s wait for you at the same dialog%s (`netsky attach %s`%s)", needs.Names(d.Agents), text, first, how)
 }

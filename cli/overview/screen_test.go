@@ -28,36 +28,41 @@ func TestLine(t *testing.T) {
 	const some = "0:idle 1:busy 2:waiting 3:dead 4:down infinity:idle"
 	for _, tt := range []struct {
 		agents string
+		needs  int
 		unread int
 		width  int
 		want   string
 	}{
-		{some, 2, 0, "0:idle 1:busy 2:waiting 3:dead ∞:idle mail:2"},
-		{some, 2, 44, "0:idle 1:busy 2:waiting 3:dead ∞:idle mail:2"},
-		{some, 2, 43, "2:waiting 3:dead mail:2 1 busy 2 idle"},
-		{some, 2, 36, "2:waiting 3:dead mail:2 3 up"},
-		{some, 2, 26, "1 waiting 1 dead mail:2"},
-		{some, 2, 12, "!2 mail:2"},
-		{some, 2, 2, "!2"},
-		{some, 2, 1, "…"},
-		{"0:idle 1:idle 2:idle infinity:idle", 0, 26, "4 idle"},
-		{"0:idle 1:busy infinity:idle", 0, 10, "3 up"},
-		{"0:idle 1:busy infinity:idle", 0, 3, "ok"},
-		{"0:waiting 1:waiting 2:waiting 3:waiting infinity:idle", 0, 26, "4 waiting 1 idle"},
-		{"0:dead", 0, 26, "0:dead"},
-		{"0:down", 0, 26, "no agents"},
-		{"", 3, 26, "no agents mail:3"},
+		{some, 0, 2, 0, "0:idle 1:busy 2:waiting 3:dead ∞:idle mail:2"},
+		{some, 0, 2, 44, "0:idle 1:busy 2:waiting 3:dead ∞:idle mail:2"},
+		{some, 0, 2, 43, "2:waiting 3:dead mail:2 1 busy 2 idle"},
+		{some, 0, 2, 36, "2:waiting 3:dead mail:2 3 up"},
+		{some, 0, 2, 26, "1 waiting 1 dead mail:2"},
+		{some, 0, 2, 12, "!2 mail:2"},
+		{some, 0, 2, 2, "!2"},
+		{some, 0, 2, 1, "…"},
+		{"0:idle 1:idle 2:idle infinity:idle", 0, 0, 26, "4 idle"},
+		{"0:idle 1:busy infinity:idle", 0, 0, 10, "3 up"},
+		{"0:idle 1:busy infinity:idle", 0, 0, 3, "ok"},
+		{"0:waiting 1:waiting 2:waiting 3:waiting infinity:idle", 0, 0, 26, "4 waiting 1 idle"},
+		{"0:dead", 0, 0, 26, "0:dead"},
+		{"0:down", 0, 0, 26, "no agents"},
+		{"", 0, 3, 26, "no agents mail:3"},
+		{"0:idle 1:waiting", 1, 0, 0, "0:idle 1:waiting needs:1"},
+		{"0:idle 1:waiting", 2, 3, 30, "1:waiting needs:2 mail:3 1 up"},
+		{"0:idle 1:waiting", 2, 3, 17, "!2 needs:2 mail:3"},
+		{"0:idle", 1, 0, 5, "!1"},
 	} {
-		got := Line(mustList(t, tt.agents), tt.unread, tt.width)
+		got := Line(mustList(t, tt.agents), tt.needs, tt.unread, tt.width)
 		if got != tt.want {
-			t.Errorf("Line(%s, %d, %d) = %q, want %q", tt.agents, tt.unread, tt.width, got, tt.want)
+			t.Errorf("Line(%s, %d, %d, %d) = %q, want %q", tt.agents, tt.needs, tt.unread, tt.width, got, tt.want)
 		}
 	}
 	// In whatever room, no word is cut.
 	list := mustList(t, some)
-	whole := " " + Line(list, 2, 0) + " 1 waiting 1 dead 1 busy 2 idle 3 up !2 ok … "
+	whole := " " + Line(list, 0, 2, 0) + " 1 waiting 1 dead 1 busy 2 idle 3 up !2 ok … "
 	for width := 1; width < 60; width++ {
-		got := Line(list, 2, width)
+		got := Line(list, 0, 2, width)
 		if utf8.RuneCountInString(got) > width {
 			t.Errorf("width %d: %q is wider", width, got)
 		}

@@ -1,0 +1,211 @@
+package needs
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+	"time"
+
+	"netsky/agent"
+	"netsky/agent/breaker"
+	"netsky/store"
+)
+
+func (s Sources) approvals() (list []Need) {
+	for _, q := range s.Approvals {
+		list = append(list, Need{
+			Code: q.Code, Kind: Approval, About: string(q.Agent), Agents: []agent.ID{q.Agent},
+			Title: "asks for permission to use " + q.Tool, Text: q.Text, Reason: q.Reason, Dir: q.Dir,
+			Options: []string{Allow, Deny}, Since: store.Time(q.AskedMS),
+			Otherwise: "nothing is run, and " + string(q.Agent) + " waits",
+		})
+	}
+	return list
+}
+
+// dialogs are those at which agents wait, besides the requests with a code. Agents at the
+// same dialog share one item.
+func (s Sources) dialogs() (list []Need) {
+	for _, a := range s.Agents {
+		if !a.Asks || slices.ContainsFunc(s.Approvals, func(q agent.Approval) bool { return q.Agent == a.ID }) {
+			continue
+		}
+		id := []string{a.Runtime, a.Detail, fmt.Sprint(a.Decidable)}
+		if a.Detail == "" { // unknown dialogs are not known to be the same
+			id = append(id, string(a.ID), a.Start)
+		}
+		if i := slices.IndexFunc(list, func(n Need) bool { return slices.Equal(n.id, id) }); i >= 0 {
+			n := &list[i]
+			n.Agents, n.Since = append(n.Agents, a.ID), min(n.Since, a.Since)
+			n.Title = "wait at the same dialog"
+			n.Commands = append(n.Commands, attach("Open "+string(a.ID), a.ID))
+			continue
+		}
+		n := Need{
+			Kind: Dialog, Agents: []agent.ID{a.ID}, Title: "waits at a dialog in its terminal", Text: a.Detail, Since: a.Since,
+			Commands: []Command{attach("Open "+string(a.ID), a.ID)}, id: id,
+		}
+		if a.Decidable {
+			n.Options = []string{Allow, Deny}
+		}
+		list = append(list, n)
+	}
+	for i := range list {
+		n := &list[i]
+		n.About = Names(n.Agents)
+		switch {
+		case len(n.Options) > 0 && len(n.Agents) > 1:
+			n.Commands = nil // one answer is for all of them
+		case len(n.Agents) == 1:
+			n.Commands[0].Does = "Open its terminal"
+		}
+		n.Otherwise = n.About + " waits, and so does its mail"
+		if len(n.Agents) > 1 {
+			n.Otherwise = n.About + " wait, and so does their mail"
+		}
+	}
+	return list
+}
+
+// accounts are the logins and limits, one item for each account, and what blocks only one
+// agent.
+func (s Sources) accounts() (list []Need) {
+	at := map[string]int{} // by kind and account
+	for _, a := range s.Agents {
+		if a.State != agent.Blocked {
+			continue
+		}
+		kind := kindOf(a.Fault.Reason)
+		of := string(kind) + " " + a.Fault.Account
+		if i, ok := at[of]; ok && a.Fault.Account != "" {
+			list[i].Agents, list[i].Since = append(list[i].Agents, a.ID), min(list[i].Since, a.Since)
+			continue
+		}
+		fault, retry := a.Fault, a.Fault.Until()
+		if b, ok := s.breaker(a.Fault.Account); ok && kind != Blocked {
+			fault, retry = b.Fault, b.Retry()
+		}
+		n := s.blocked(kind, a, fault, retry)
+		if a.Fault.Account != "" && kind != Blocked {
+			at[of] = len(list)
+			n.About, n.id = a.Fault.Account, []string{a.Fault.Account}
+		}
+		list = append(list, n)
+	}
+	for _, b := range s.Breakers {
+		kind := kindOf(b.Fault.Reason)
+		lasting := kind == Login || b.Fault.Reason == agent.UsageLimit || b.Fault.Reason == agent.Billing
+		_, shown := at[string(kind)+" "+b.Account]
+		i := slices.IndexFunc(s.Agents, func(a Agent) bool { return a.ID == b.By && a.Wanted })
+		if shown || !lasting || i < 0 {
+			continue // an account that no agent needs now concerns nobody
+		}
+		n := s.blocked(kind, s.Agents[i], b.Fault, b.Retry())
+		n.About, n.id, n.Since = b.Account, []string{b.Account}, store.Time(b.SinceMS)
+		list = append(list, n)
+	}
+	for i := range list {
+		if n := &list[i]; len(n.Agents) > 1 {
+			n.Title = map[Kind]string{Login: "are not logged in", Limit: "are not served by their vendor"}[n.Kind]
+		}
+	}
+	return list
+}
+
+func (s Sources) breaker(account string) (breaker.State, bool) {
+	i := slices.IndexFunc(s.Breakers, func(b breaker.State) bool { return account != "" && b.Account == account })
+	if i < 0 {
+		return breaker.State{}, false
+	}
+	return s.Breakers[i], true
+}
+
+func kindOf(r agent.Reason) Kind {
+	switch {
+	case r == agent.Login:
+		return Login
+	case r.OfAccount():
+		return Limit
+	}
+	return Blocked
+}
+
+func (s Sources) blocked(kind Kind, a Agent, f agent.Fault, retry time.Time) Need {
+	n := Need{
+		Kind: kind, About: string(a.ID), Agents: []agent.ID{a.ID}, Title: words[kind].one, Text: a.Detail, Since: a.Since,
+		Otherwise: "its mail waits", id: []string{string(a.ID), a.Start},
+	}
+	if f.Reason != "" {
+		n.Text = f.String()
+		if f.Account != "" {
+			n.Text += " (" + f.Account + ")"
+		}
+	}
+	open := attach("Open its terminal", a.ID)
+	switch {
+	case f.Reason == agent.ContextFull:
+		n.Commands = []Command{
+			{"Begin a new conversation", "netsky agent " + a.ID.N() + " --fresh"},
+			{"Open its terminal, then /compact", open.Line},
+		}
+	case kind == Login:
+		n.Commands, n.Otherwise = []Command{{"Open its terminal to log in", open.Line}}, "its mail waits; it continues by itself after a login"
+	case !retry.IsZero():
+		n.Commands, n.Otherwise = []Command{open}, "its mail waits; it continues by itself at "+agent.Clock(retry, s.Now)
+	case kind == Limit:
+		n.Commands, n.Otherwise = []Command{open}, "its mail waits; it is tried again by itself"
+	default:
+		n.Commands = []Command{open}
+	}
+	return n
+}
+
+// agent are the failures of one agent.
+func (s Sources) agent(a Agent) (list []Need) {
+	add := func(kind Kind, title, otherwise string, commands ...Command) *Need {
+		list = append(list, Need{
+			Kind: kind, About: string(a.ID), Agents: []agent.ID{a.ID}, Title: title, Text: a.Detail, Since: a.Since,
+			Otherwise: otherwise, Commands: commands, id: []string{string(a.ID), a.Start},
+		})
+		return &list[len(list)-1]
+	}
+	again := Command{"Start it again", "netsky agent " + a.ID.N()}
+	show := Command{"See why", "netsky show " + string(a.ID)}
+	switch {
+	case a.State == agent.Hung:
+		add(Hung, "has work but shows no activity", "it keeps running, and you are told again",
+			Command{"Interrupt it", "netsky interrupt " + string(a.ID)}, attach("Open its terminal", a.ID))
+	case a.State == agent.CrashLooping:
+		add(Looping, "keeps crashing", cmp.Or(a.Restart, "it is not restarted"), show, again)
+	case a.State == agent.Dead:
+		n := add(Dead, "is dead", cmp.Or(a.Restart, "it stays dead, and its mail waits"), again, show)
+		n.Text = cmp.Or(a.Detail, a.Evidence)
+	case a.State == agent.Down && a.Wanted:
+		add(Down, "is down and should be up", "it stays down, and its mail waits", again)
+	}
+	if a.Poison > 0 {
+		n := add(Unreadable, fmt.Sprintf("received %d unreadable messages", a.Poison), "they are kept aside, and nobody reads them",
+			Command{"List them", "netsky channel poison ls"})
+		if a.Poison == 1 {
+			n.Title = "received 1 unreadable message"
+		}
+		n.Text, n.Since, n.id = "", 0, []string{string(a.ID)}
+	}
+	return list
+}
+
+func (s Sources) daemon() (n Need, ok bool) {
+	switch s.Daemon {
+	case DaemonHung:
+		n.Title, n.Commands = "does not answer", []Command{{"End it, then start it again with `netsky up`", "netsky daemon stop"}}
+	case DaemonGone:
+		n.Title, n.Commands = "is not running, but should be", []Command{{"Start it again", "netsky up"}}
+	default:
+		return n, false
+	}
+	n.Kind, n.About, n.id = Daemon, "the daemon", []string{s.Daemon}
+	n.Otherwise = "outboxes, schedules and the records of deaths wait"
+	return n, true
+}
+
+func attach(does string, id agent.ID) Command { return Command{does, "netsky attach " + string(id)} }

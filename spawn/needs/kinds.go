@@ -1,0 +1,229 @@
+package needs
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"netsky/agent"
+	"netsky/bus/envelope"
+)
+
+// A Kind is a kind of need.
+type Kind string
+
+const (
+	Approval   Kind = "approval"
+	Dialog     Kind = "dialog"
+	Login      Kind = "login"   // an account that nobody is logged in to
+	Limit      Kind = "limit"   // an account that does not serve anybody
+	Blocked    Kind = "blocked" // an agent that can't go on: its conversation is full, say
+	Hung       Kind = "hung"
+	Looping    Kind = "looping"
+	Dead       Kind = "dead"
+	Down       Kind = "down" // wanted up, and not started
+	Daemon     Kind = "daemon"
+	Question   Kind = "question"
+	Unreadable Kind = "unreadable"
+)
+
+// kinds are all, those that are shown first first.
+var kinds = []Kind{Approval, Dialog, Login, Limit, Blocked, Hung, Looping, Dead, Down, Daemon, Question, Unreadable}
+
+// words are the kinds' texts: a heading, and the verb for one agent and for several.
+var words = map[Kind]struct{ title, one, many string }{
+	Approval:   {"Permission", "asks for permission", "agents ask for permission"},
+	Dialog:     {"Dialogs", "waits at a dialog", "agents wait at a dialog"},
+	Login:      {"Logins", "is not logged in", "agents are not logged in"},
+	Limit:      {"Limits", "is not served by its vendor", "agents are not served by their vendor"},
+	Blocked:    {"Blocked", "is blocked", "agents are blocked"},
+	Hung:       {"Hung", "is hung", "agents are hung"},
+	Looping:    {"Crashing", "keeps crashing", "agents keep crashing"},
+	Dead:       {"Dead", "is dead", "agents are dead"},
+	Down:       {"Down", "is down and should be up", "agents are down and should be up"},
+	Daemon:     {"Daemon", "needs you", "need you"},
+	Question:   {"Questions", "waits for your answer", "agents wait for your answer"},
+	Unreadable: {"Unreadable messages", "received an unreadable message", "agents received unreadable messages"},
+}
+
+// Title returns a heading for needs of the kind.
+func (k Kind) Title() string { return words[k].title }
+
+// Phrase says what one agent with such a need does.
+func (k Kind) Phrase() string { return words[k].one }
+
+// Passes reports whether agents go on working meanwhile, or go on by themselves.
+func (k Kind) Passes() bool { return k == Unreadable || k == Limit }
+
+// Headline names the first need, or how many agents have one of its kind; "" if there is
+// none. Beside what can be answered it also names the worst failure, which answering would
+// not end.
+func Headline(list []Need) string {
+	if len(list) == 0 {
+		return ""
+	}
+	line := kindLine(list, list[0].Kind)
+	if list[0].Kind != Approval && list[0].Kind != Dialog {
+		return line
+	}
+	for _, k := range []Kind{Dead, Looping, Hung, Blocked, Login, Limit, Down} {
+		if more := kindLine(list, k); more != "" {
+			return line + ", " + more
+		}
+	}
+	return line
+}
+
+// kindLine says which agent has a need of the kind, or how many have; "" if none.
+func kindLine(list []Need, kind Kind) string {
+	of, about := map[agent.ID]bool{}, ""
+	for _, n := range list {
+		if n.Kind == kind {
+			about = n.About
+			for _, id := range n.Agents {
+				of[id], about = true, string(id)
+			}
+		}
+	}
+	switch {
+	case about == "":
+		return ""
+	case len(of) < 2:
+		return about + " " + words[kind].one
+	}
+	return fmt.Sprintf("%d %s", len(of), words[kind].many)
+}
+
+// Who names those that the need concerns.
+func (n Need) Who() string {
+	if len(n.Agents) == 0 {
+		return n.About
+	}
+	return Names(n.Agents)
+}
+
+// Names joins agents' names: "agent0, agent1".
+func Names(ids []agent.ID) string {
+	var list []string
+	for _, id := range ids {
+		list = append(list, string(id))
+	}
+	return strings.Join(list, ", ")
+}
+
+// maxLine is how much of a text a line of the list has.
+const maxLine = 300
+
+// Line describes the need in a line: who, and the text.
+func (n Need) Line() string {
+	text := envelope.Line(n.Text, maxLine)
+	if text == "" {
+		return n.Who() + " " + n.Title
+	}
+	return n.Who() + " " + n.Title + ": " + text
+}
+
+// How is the command that settles the need, and how to refuse if that is possible.
+func (n Need) How() string {
+	if len(n.Options) > 0 {
+		return "`" + n.Command + "` allows it once, --deny refuses"
+	}
+	return "`" + n.Command + "`"
+}
+
+// Next is the command that settles the need, as the next step of `netsky` alone.
+func (n Need) Next() string {
+	if len(n.Options) > 0 {
+		return n.Command + " allows once what " + n.Who() + " asks for, --deny refuses; netsky needs lists what needs you"
+	}
+	if n.Kind == Limit {
+		return "nothing to do: " + n.Otherwise
+	}
+	return n.Command + " " + cmp.Or(map[Kind]string{
+		Dialog:     "lets you answer what it waits for; netsky needs shows what that is",
+		Login:      "opens its pane to log in; its mail waits, and it continues by itself then",
+		Hung:       "ends its turn",
+		Looping:    "shows how it ended",
+		Dead:       "starts it again",
+		Down:       "starts it",
+		Daemon:     "starts the daemon again",
+		Question:   "answers what " + n.Who() + " asks; netsky needs shows that",
+		Unreadable: "lists the unreadable messages",
+	}[n.Kind], "is the next step: "+n.Otherwise)
+}
+
+// Count says how many there are: "3 items need you".
+func Count(n int) string {
+	if n == 1 {
+		return "1 item needs you"
+	}
+	return fmt.Sprintf("%d items need you", n)
+}
+
+// First returns the first need that does not pass by itself; else the first, if any.
+func First(list []Need) (first Need, urgent bool) {
+	if i := slices.IndexFunc(list, func(n Need) bool { return !n.Kind.Passes() }); i >= 0 {
+		return list[i], true
+	}
+	if len(list) > 0 {
+		return list[0], false
+	}
+	return first, false
+}
+
+// Lines are the list as `netsky needs` prints it.
+func Lines(list []Need, now time.Time) (lines []string) {
+	for _, n := range list {
+		lines = append(lines,
+			fmt.Sprintf("%s  %-10s %5s  %s", n.Code, n.Kind, n.age(now), n.Line()),
+			"       "+n.How()+"; otherwise "+n.Otherwise)
+	}
+	if len(list) == 0 {
+		lines = []string{"nothing needs you"}
+	}
+	return lines
+}
+
+// Whole is the need as `netsky needs CODE` prints it.
+func (n Need) Whole(now time.Time) []string {
+	lines := []string{fmt.Sprintf("%s  %s  %s %s", n.Code, n.Kind, n.Who(), n.Title)}
+	add := func(name, text string) {
+		if text != "" {
+			lines = append(lines, fmt.Sprintf("%-10s %s", name, strings.ReplaceAll(text, "\n", "\n           ")))
+		}
+	}
+	add("text", n.Text)
+	add("reason", n.Reason)
+	add("directory", n.Dir)
+	if n.Who() != n.About {
+		add("about", n.About)
+	}
+	if n.Since != 0 {
+		add("since", n.Since.Time().Local().Format("Mon 2 Jan 15:04:05")+", for "+n.age(now))
+	}
+	add("otherwise", n.Otherwise)
+	for _, c := range n.Commands {
+		add("command", c.Line+"  ("+c.Does+")")
+	}
+	add("digest", n.Digest)
+	return lines
+}
+
+// age is for how long it has been so: "45s", "12m".
+func (n Need) age(now time.Time) string {
+	if n.Since == 0 {
+		return "-"
+	}
+	switch d := max(now.Sub(n.Since.Time()), 0); {
+	case d < time.Minute:
+		return fmt.Sprintf("%.0fs", d.Truncate(time.Second).Seconds())
+	case d < time.Hour:
+		return fmt.Sprintf("%.0fm", d.Truncate(time.Minute).Minutes())
+	case d < 48*time.Hour:
+		return fmt.Sprintf("%.0fh", d.Truncate(time.Hour).Hours())
+	default:
+		return fmt.Sprintf("%dd", int(d.Hours())/24)
+	}
+}

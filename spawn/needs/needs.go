@@ -1,0 +1,195 @@
+// Package needs lists what needs the owner: approvals, dialogs, logins and limits, agents
+// that hang, crash or are down though they are wanted up, the daemon, questions to the
+// owner, and unreadable messages. Every surface shows this list in these words: `netsky
+// needs`, `netsky` alone, status, and the dashboard.
+//
+// The list is derived from the sources of truth each time and stored nowhere: the pending
+// approvals, the agents' states, the breakers and the owner's mailbox. So an item is gone
+// as soon as what it is about is settled, wherever that was done, and a crash leaves
+// nothing. How an item was settled is in the logs, written by whoever settled it.
+//
+// A code stands for the same thing as long as it stands; an approval's is its own. A digest
+// stands for the exact words as well: an answer that carries it can't be taken for another
+// question's.
+package needs
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"netsky/agent"
+	"netsky/agent/breaker"
+	"netsky/agent/home"
+	"netsky/store"
+)
+
+// A Need is one thing that needs the owner.
+type Need struct {
+	Code    string     `json:"code"` // five letters
+	Kind    Kind       `json:"kind"`
+	About   string     `json:"about"`  // an agent, agents, an account, or the daemon
+	Agents  []agent.ID `json:"agents"` // whom it concerns
+	Title   string     `json:"title"`  // after the agents' names: "waits at a dialog"
+	Text    string     `json:"text"`   // exact: the command to allow, the dialog, the fault, the question
+	Reason  string     `json:"reason,omitempty"`
+	Dir     string     `json:"dir,omitempty"`
+	Options []string   `json:"options"` // the answers that netsky takes, if any
+	Digest  string     `json:"digest"`  // of what a yes refers to
+	Since   store.Time `json:"since,omitzero"`
+	// Otherwise says what happens if nothing is done.
+	Otherwise string    `json:"otherwise"`
+	Command   string    `json:"command"` // settles it, or is the next step
+	Commands  []Command `json:"commands"`
+
+	id []string // what identifies it among those of its kind
+}
+
+// A Command is one to type in a terminal.
+type Command struct {
+	Does string `json:"does"`
+	Line string `json:"line"`
+}
+
+// The options of an approval and of a dialog that netsky can answer.
+const (
+	Allow = "allow once"
+	Deny  = "deny"
+)
+
+// Sources are what the list is derived from.
+type Sources struct {
+	Now       time.Time
+	Agents    []Agent
+	Approvals []agent.Approval // without those that are answered
+	Breakers  []breaker.State  // the tripped ones
+	Questions []Asked
+	Daemon    string // what is wrong with the daemon: DaemonHung, DaemonGone or ""
+}
+
+// What may be wrong with the daemon.
+const (
+	DaemonHung = "hung"
+	DaemonGone = "not running"
+)
+
+// An Agent is what is known of one.
+type Agent struct {
+	ID        agent.ID
+	State     agent.State
+	Since     store.Time
+	Start     string
+	Runtime   string
+	Detail    string
+	Evidence  string
+	Restart   string // when it is started again, or why not
+	Fault     agent.Fault
+	Wanted    bool
+	Asks      bool // it waits for a person
+	Decidable bool // netsky can answer what it waits at
+	Poison    int
+}
+
+// Collect lists what needs the owner, by kind and then by age. It adds the pending approvals
+// and the breakers of the home to the sources. What can't be read is in the error; the rest
+// is listed.
+func Collect(ctx context.Context, h home.Dir, mail *Mail, s Sources) ([]Need, error) {
+	var failed []string
+	note := func(what string, err error) {
+		if err != nil {
+			failed = append(failed, what+": "+err.Error())
+		}
+	}
+	var err error
+	s.Approvals, err = Approvals(h)
+	note("approvals", err)
+	s.Breakers, err = breaker.List(h)
+	note("accounts", err)
+	s.Questions, err = mail.Questions(ctx)
+	note("questions to you", err)
+	if len(failed) > 0 {
+		err = fmt.Errorf("%s", strings.Join(failed, "; "))
+	}
+	return List(s), err
+}
+
+// Approvals returns the requests that wait for an answer.
+func Approvals(h home.Dir) ([]agent.Approval, error) {
+	list, err := h.Approvals()
+	return slices.DeleteFunc(list, func(q agent.Approval) bool {
+		_, answered, _ := h.Answered(q.Code)
+		return answered
+	}), err
+}
+
+// List derives the list.
+func List(s Sources) []Need {
+	list := s.approvals()
+	list = append(list, s.dialogs()...)
+	list = append(list, s.accounts()...)
+	for _, a := range s.Agents {
+		list = append(list, s.agent(a)...)
+	}
+	if n, ok := s.daemon(); ok {
+		list = append(list, n)
+	}
+	for _, q := range s.Questions {
+		list = append(list, q.need())
+	}
+	slices.SortStableFunc(list, func(x, y Need) int {
+		if x.Kind != y.Kind {
+			return slices.Index(kinds, x.Kind) - slices.Index(kinds, y.Kind)
+		}
+		return int(min(max(x.Since-y.Since, -1), 1))
+	})
+	taken := make(map[string]bool)
+	for i := range list {
+		n := &list[i]
+		for try := 0; n.Code == "" || taken[n.Code]; try++ {
+			n.Code = codeOf(append([]string{string(n.Kind), fmt.Sprint(try)}, n.id...)...)
+		}
+		taken[n.Code] = true
+		n.finish()
+	}
+	return list
+}
+
+// finish adds what follows from the rest.
+func (n *Need) finish() {
+	if len(n.Options) > 0 {
+		n.Commands = append([]Command{
+			{"Allow once", "netsky approve " + n.Code}, {"Deny", "netsky approve " + n.Code + " --deny"},
+		}, n.Commands...)
+	} else {
+		n.Options = []string{}
+	}
+	n.Command = n.Commands[0].Line
+	what, _ := json.Marshal([]any{n.Code, n.Kind, n.About, n.Title, n.Text, n.Dir, n.Options}) // strings always encode
+	sum := sha256.Sum256(what)
+	n.Digest = hex.EncodeToString(sum[:])
+}
+
+// Find returns the item with the code.
+func Find(list []Need, code string) (Need, bool) {
+	i := slices.IndexFunc(list, func(n Need) bool { return n.Code == code })
+	if i < 0 {
+		return Need{}, false
+	}
+	return list[i], true
+}
+
+// codeOf makes five letters of the parts. It omits l, as the codes of approvals do.
+func codeOf(parts ...string) string {
+	const letters = "abcdefghijkmnopqrstuvwxyz"
+	sum := sha256.Sum256([]byte(strings.Join(parts, "\x00")))
+	code := make([]byte, 5)
+	for i := range code {
+		code[i] = letters[int(sum[i])%len(letters)]
+	}
+	return string(code)
+}

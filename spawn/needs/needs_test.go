@@ -1,0 +1,233 @@
+package needs_test
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"netsky/agent"
+	"netsky/agent/breaker"
+	"netsky/bus/envelope"
+	"netsky/internal/testworld"
+	"netsky/spawn/needs"
+	"netsky/store"
+)
+
+var now = time.Now()
+
+func one(id agent.ID, state agent.State, edit func(*needs.Agent)) needs.Agent {
+	a := needs.Agent{ID: id, State: state, Start: "s-" + string(id), Runtime: "claude", Wanted: true, Since: store.At(now.Add(-time.Minute))}
+	a.Asks = state == agent.Waiting
+	if edit != nil {
+		edit(&a)
+	}
+	return a
+}
+
+// limited is an agent whose account does not serve anybody.
+func limited(id agent.ID, r agent.Reason, account string, until time.Time) needs.Agent {
+	return one(id, agent.Blocked, func(a *needs.Agent) {
+		a.Fault = agent.Fault{Reason: r, Account: account, Text: "no"}
+		if !until.IsZero() {
+			a.Fault.UntilMS = until.UnixMilli()
+		}
+	})
+}
+
+func TestList(t *testing.T) {
+	reset := now.Add(time.Hour)
+	detail := func(text string, decidable bool) func(*needs.Agent) {
+		return func(a *needs.Agent) { a.Detail, a.Decidable = text, decidable }
+	}
+	for name, tt := range map[string]struct {
+		s    needs.Sources
+		want []string // kind, who, title, text, command, otherwise
+	}{
+		"nothing": {needs.Sources{Agents: []needs.Agent{one("agent0", agent.Idle, nil), one("agent1", agent.Busy, nil), {ID: "agent2", State: agent.Down}}}, nil},
+		"approval": {
+			needs.Sources{
+				Approvals: []agent.Approval{{Code: "abcde", Agent: "agent1", Tool: "Bash", Text: "rm -rf x"}},
+				Agents:    []needs.Agent{one("agent1", agent.Waiting, nil)}, // at the same question
+			},
+			[]string{"approval|agent1|asks for permission to use Bash|rm -rf x|netsky approve abcde|nothing is run, and agent1 waits"},
+		},
+		"dialogs": {
+			needs.Sources{Agents: []needs.Agent{
+				one("agent0", agent.Waiting, detail("trust it?", true)), one("agent1", agent.Waiting, detail("log in", false)), one("agent2", agent.Waiting, detail("trust it?", true)),
+			}},
+			[]string{
+				"dialog|agent0, agent2|wait at the same dialog|trust it?|netsky approve CODE|agent0, agent2 wait, and so does their mail",
+				"dialog|agent1|waits at a dialog in its terminal|log in|netsky attach agent1|agent1 waits, and so does its mail",
+			},
+		},
+		"unknown dialogs are not the same": {
+			needs.Sources{Agents: []needs.Agent{one("agent0", agent.Waiting, nil), one("agent1", agent.Waiting, nil)}},
+			[]string{
+				"dialog|agent0|waits at a dialog in its terminal||netsky attach agent0|agent0 waits, and so does its mail",
+				"dialog|agent1|waits at a dialog in its terminal||netsky attach agent1|agent1 waits, and so does its mail",
+			},
+		},
+		"accounts": {
+			needs.Sources{Agents: []needs.Agent{
+				limited("agent0", agent.UsageLimit, "a", reset), limited("agent1", agent.UsageLimit, "a", reset), limited("agent2", agent.Login, "b", time.Time{}),
+				limited("agent3", agent.ContextFull, "a", time.Time{}), limited("agent4", agent.Overloaded, "c", time.Time{}), one("agent5", agent.Blocked, detail("why", false)),
+			}},
+			[]string{
+				"login|agent2|is not logged in|not logged in: no (b)|netsky attach agent2|its mail waits; it continues by itself after a login",
+				"limit|agent0, agent1|are not served by their vendor|usage limit until " + agent.Clock(reset, now) + ": no (a)|netsky attach agent0|its mail waits; it continues by itself at " + agent.Clock(reset, now),
+				"limit|agent4|is not served by its vendor|vendor overloaded: no (c)|netsky attach agent4|its mail waits; it is tried again by itself",
+				"blocked|agent3|is blocked|context full: no (a)|netsky agent 3 --fresh|its mail waits",
+				"blocked|agent5|is blocked|why|netsky attach agent5|its mail waits",
+			},
+		},
+		"a tripped account": {
+			needs.Sources{
+				Agents: []needs.Agent{one("agent0", agent.Dead, detail("killed", false)), one("agent1", agent.Idle, nil)},
+				Breakers: []breaker.State{
+					{Account: "a", By: "agent0", SinceMS: 5, Fault: agent.Fault{Reason: agent.Login}},
+					{Account: "b", By: "agent1", SinceMS: 5, RetryMS: 9, Fault: agent.Fault{Reason: agent.Overloaded}}, // passes in seconds
+					{Account: "c", By: "agent7", SinceMS: 5, Fault: agent.Fault{Reason: agent.Login}},                  // nobody needs it
+				},
+			},
+			[]string{
+				"login|agent0|is not logged in|not logged in|netsky attach agent0|its mail waits; it continues by itself after a login",
+				"dead|agent0|is dead|killed|netsky agent 0|it stays dead, and its mail waits",
+			},
+		},
+		"failures": {
+			needs.Sources{Daemon: needs.DaemonGone, Agents: []needs.Agent{
+				one("agent0", agent.Down, nil), one("agent1", agent.Dead, func(a *needs.Agent) { a.Evidence, a.Restart = "exited 3", "restart in 4s (attempt 2)" }),
+				one("agent2", agent.CrashLooping, func(a *needs.Agent) { a.Detail, a.Restart = "exited 1", "5 deaths in 10 minutes" }),
+				one("agent3", agent.Hung, detail("no sign of life for 31m", false)), one("agent4", agent.Idle, func(a *needs.Agent) { a.Poison = 2 }),
+			}},
+			[]string{
+				"hung|agent3|has work but shows no activity|no sign of life for 31m|netsky interrupt agent3|it keeps running, and you are told again",
+				"looping|agent2|keeps crashing|exited 1|netsky show agent2|5 deaths in 10 minutes",
+				"dead|agent1|is dead|exited 3|netsky agent 1|restart in 4s (attempt 2)",
+				"down|agent0|is down and should be up||netsky agent 0|it stays down, and its mail waits",
+				"daemon|the daemon|is not running, but should be||netsky up|outboxes, schedules and the records of deaths wait",
+				"unreadable|agent4|received 2 unreadable messages||netsky channel poison ls|they are kept aside, and nobody reads them",
+			},
+		},
+		"a daemon that hangs": {
+			needs.Sources{Daemon: needs.DaemonHung},
+			[]string{"daemon|the daemon|does not answer||netsky daemon stop|outboxes, schedules and the records of deaths wait"},
+		},
+		"questions": {
+			needs.Sources{Questions: []needs.Asked{{ID: "m-1", From: "agent2", Text: "which port?\n"}}},
+			[]string{`question|agent2|waits for your answer|which port?|netsky reply m-1 "…"|agent2 waits for it`},
+		},
+	} {
+		tt.s.Now = now
+		var got []string
+		list := needs.List(tt.s)
+		for _, n := range list {
+			got = append(got, strings.Join([]string{string(n.Kind), n.Who(), n.Title, n.Text, strings.ReplaceAll(n.Command, n.Code, "CODE"), n.Otherwise}, "|"))
+			if n.Kind == needs.Approval {
+				got[len(got)-1] = strings.ReplaceAll(got[len(got)-1], "CODE", n.Code)
+			}
+			if len(n.Code) != 5 || strings.Trim(n.Code, "abcdefghijkmnopqrstuvwxyz") != "" || len(n.Digest) != 64 || n.About == "" {
+				t.Errorf("%s: %+v", name, n)
+			}
+			if found, ok := needs.Find(list, n.Code); !ok || found.Digest != n.Digest {
+				t.Errorf("%s: %s finds %+v", name, n.Code, found)
+			}
+		}
+		if !slices.Equal(got, tt.want) {
+			t.Errorf("%s:\n%s\nwant\n%s", name, strings.Join(got, "\n"), strings.Join(tt.want, "\n"))
+		}
+	}
+}
+
+// A code stays the same while the thing stands, whatever becomes of its words and of the
+// others; a digest changes with the words.
+func TestCodesAndDigests(t *testing.T) {
+	asked := agent.Approval{Code: "abcde", Agent: "agent1", Tool: "Bash", Text: "ls"}
+	base := []needs.Agent{one("agent2", agent.Hung, func(a *needs.Agent) { a.Detail = "for 30m" }), limited("agent3", agent.Login, "a", time.Time{})}
+	before := needs.List(needs.Sources{Now: now, Approvals: []agent.Approval{asked}, Agents: base})
+	asked.Text = "ls "
+	longer := slices.Clone(base)
+	longer[0].Detail = "for 31m"
+	longer = append(longer, limited("agent4", agent.Login, "a", time.Time{}), one("agent5", agent.Dead, nil))
+	after := needs.List(needs.Sources{Now: now.Add(time.Minute), Approvals: []agent.Approval{asked}, Agents: longer})
+	for i, kind := range []needs.Kind{needs.Approval, needs.Login, needs.Hung} {
+		x, y := before[i], after[i]
+		if x.Kind != kind || y.Kind != kind || x.Code != y.Code || x.Digest == y.Digest {
+			t.Errorf("%s: %s %s, later %s %s", kind, x.Code, x.Digest, y.Code, y.Digest)
+		}
+	}
+	again := needs.List(needs.Sources{Now: now.Add(time.Hour), Approvals: []agent.Approval{asked}, Agents: longer})
+	if !slices.EqualFunc(after, again, func(x, y needs.Need) bool { return x.Code == y.Code && x.Digest == y.Digest }) {
+		t.Error("the same things have other codes or digests an hour later")
+	}
+	other := longer[0]
+	other.Start = "another"
+	if n := needs.List(needs.Sources{Now: now, Agents: []needs.Agent{other}})[0]; n.Code == after[2].Code {
+		t.Error("another start that hangs has the code of the first")
+	}
+	codes := map[string]bool{}
+	var many []needs.Agent
+	for i := range 200 {
+		many = append(many, one(agent.Clone(i+1), agent.Dead, nil))
+	}
+	for _, n := range needs.List(needs.Sources{Now: now, Agents: many}) {
+		codes[n.Code] = true
+	}
+	if len(codes) != len(many) {
+		t.Errorf("%d codes for %d things", len(codes), len(many))
+	}
+}
+
+// Mail that asks the owner is a need until it is answered, read or not.
+func TestQuestions(t *testing.T) {
+	h := testworld.Home(t)
+	b := testworld.Bus(t, h, "agent0", "owner")
+	mail := needs.NewMail(b)
+	send := func(e envelope.Envelope) {
+		t.Helper()
+		if _, err := b.Send(t.Context(), e); err != nil {
+			t.Fatal(err)
+		}
+	}
+	send(envelope.Envelope{ID: "plain", From: "agent0", To: "owner", Text: "done"})
+	send(envelope.Envelope{ID: "page", From: "agent0", To: "owner", Kind: envelope.KindApproval, Text: "hangs", Via: "code"})
+	send(envelope.Envelope{ID: "reply", From: "agent0", To: "owner", Kind: envelope.KindReply, Text: "yes", RequiresAck: true})
+	send(envelope.Envelope{ID: "ack", From: "agent0", To: "owner", Text: "which port?", RequiresAck: true})
+	send(envelope.Envelope{ID: "brief", From: "agent0", To: "owner", Kind: envelope.KindBrief, Text: "please"})
+	send(envelope.Envelope{ID: "may", From: "agent0", To: "owner", Kind: envelope.KindApproval, Text: "may I?", Via: "mcp"})
+	send(envelope.Envelope{ID: "word", From: "agent0", To: "owner", Kind: "question", Text: "really?"})
+	list, err := needs.Collect(t.Context(), h, mail, needs.Sources{Now: now})
+	var got []string
+	for _, n := range list {
+		got = append(got, n.Commands[0].Line)
+	}
+	if want := `[netsky reply ack "…" netsky reply brief "…" netsky reply may "…" netsky reply word "…"]`; err != nil || fmt.Sprint(got) != want {
+		t.Fatalf("%v, %v", got, err)
+	}
+	names, err := b.Mail("owner", false)
+	if err != nil || h.MarkShown(names...) != nil {
+		t.Fatal(err)
+	}
+	send(envelope.Envelope{ID: "a", From: "owner", To: "agent0", Kind: envelope.KindReply, InReplyTo: "brief", Text: "yes"})
+	for range 2 { // the second time from what is remembered
+		left, err := mail.Questions(t.Context())
+		if err != nil || len(left) != 3 || left[0].ID != "ack" || left[2].ID != "word" {
+			t.Errorf("after one answer: %+v, %v", left, err)
+		}
+	}
+}
+
+func TestHeadline(t *testing.T) {
+	list := needs.List(needs.Sources{
+		Now: now, Approvals: []agent.Approval{{Code: "abcde", Agent: "agent1"}}, Daemon: needs.DaemonGone,
+		Agents: []needs.Agent{one("agent2", agent.Dead, nil), one("agent3", agent.Dead, nil)},
+	})
+	if got, want := needs.Headline(list), "agent1 asks for permission, 2 agents are dead"; got != want {
+		t.Errorf("%q, want %q", got, want)
+	}
+	if got, want := needs.Headline(list[3:]), "the daemon needs you"; got != want {
+		t.Errorf("%q, want %q", got, want)
+	}
+}
