@@ -100,7 +100,7 @@ func (a *app) daemonOptions(l *spawn.Launcher, log *slog.Logger) daemon.Options 
 	o := daemon.Options{
 		Home: l.Home, Bus: l.Bus, Launcher: l, Runtimes: a.planner(l).Runtimes(), Plan: a.planAgain, Setup: a.setupAgain,
 		Conversation: func(id agent.ID) (string, error) { return plan.Conversation(l.Home, id) },
-		Listen:       a.config.Dashboard.Listen, TLS: a.dashboardTLS, Wide: a.config.Dashboard.Wide, Version: Version, Log: log,
+		Listen:       a.config.Dashboard.Listen, TLS: a.dashboardTLS, Wide: a.config.Dashboard.Wide, Answer: a.config.Dashboard.Answer, Version: Version, Log: log,
 		Hang: w.Hang.Duration, Repage: w.Repage.Duration, Tick: w.Tick.Duration, Wakes: w.Wakes,
 	}
 	if ways := a.ways(); !ways.None() {

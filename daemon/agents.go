@@ -31,8 +31,11 @@ func (a agents) views(list spawn.Statuses) []live.Agent {
 		v := live.Agent{
 			ID: st.Agent, State: st.State, Evidence: st.Evidence, Detail: st.Detail, Runtime: st.Runtime, Model: st.Model,
 			Dir: st.Dir, Start: st.Start, PID: st.PID, Wanted: st.Wanted,
-			Inbox: st.Inbox, Claimed: st.Claimed, Outbox: st.Outbox, Poison: st.Poison,
+			Inbox: st.Inbox, Claimed: st.Claimed, Outbox: st.Outbox, Poison: st.Poison, Restart: st.Restart,
 			Decidable: st.Asks() && pane.Decidable(a.runtimes[st.Runtime], st.Dialog),
+		}
+		if st.State == st.Report.State {
+			v.Fault = st.Report.Fault
 		}
 		if !st.Since.IsZero() {
 			v.Since = store.At(st.Since)

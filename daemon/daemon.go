@@ -49,10 +49,12 @@ type Options struct {
 	Escalate           func(ctx context.Context, subject, body string) (by string, err error)
 	// Listen is the dashboard's address, such as "127.0.0.1:7717"; "" disables it.
 	// TLS, if set, returns the certificate to serve with, or nil for none; Wide lets the
-	// dashboard listen without TLS on an address that others can reach.
+	// dashboard listen without TLS on an address that others can reach; Answer lets it answer
+	// agents' requests for approval.
 	Listen  string
 	TLS     func() (*tls.Config, error)
 	Wide    bool
+	Answer  bool
 	Version string
 	Log     *slog.Logger
 	// Wanted makes Run return ErrUnwanted once it holds the lock, if the desired state of

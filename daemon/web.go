@@ -11,9 +11,11 @@ import (
 	"strings"
 	"time"
 
+	"netsky/agent"
 	"netsky/agent/home"
 	"netsky/dashboard"
 	"netsky/dashboard/access"
+	"netsky/spawn/approve"
 )
 
 // URLFile holds the dashboard's address while the daemon runs.
@@ -93,8 +95,12 @@ func (d *daemon) serveWeb(ctx context.Context) error {
 			return err
 		}
 	}
+	var answers dashboard.Desk
+	if d.o.Answer {
+		answers = desk{approve.Desk{Home: d.o.Home, Bus: d.o.Bus, Warn: func(err error) { d.o.Log.Warn("approval", "error", err) }}}
+	}
 	s, err := dashboard.New(dashboard.Options{
-		Home: d.o.Home, Records: d.reader, Agents: agents{d.watchdog, d.o.Runtimes}, Panes: d.screens, Bus: d.o.Bus, Token: token,
+		Desk: answers, Home: d.o.Home, Records: d.reader, Agents: agents{d.watchdog, d.o.Runtimes}, Panes: d.screens, Bus: d.o.Bus, Token: token,
 		TLS: encrypt, Wide: d.o.Wide, Version: d.o.Version, Log: d.o.Log.With("part", "dashboard"),
 	})
 	if err != nil {
@@ -118,6 +124,13 @@ func (d *daemon) serveWeb(ctx context.Context) error {
 		}
 	}()
 	return s.Serve(ctx, l)
+}
+
+// A desk takes the answers that are given in the dashboard.
+type desk struct{ approve.Desk }
+
+func (d desk) Answer(ctx context.Context, code string, allow bool) (agent.Approval, error) {
+	return d.Desk.Answer(ctx, code, agent.Answer{Allow: allow, By: approve.InDashboard})
 }
 
 // reader returns the open database, as the dashboard reads it.

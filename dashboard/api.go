@@ -22,6 +22,7 @@ func (s *Server) routes() http.Handler {
 	r.Get(access.SocketPath, s.socket)
 	r.Get(palettePath, s.paletteCSS)
 	r.Post("/api/user-message", s.say)
+	r.Post("/api/approval-answer", s.answerAPI)
 	s.api(r)
 	s.pages(r)
 	r.HandleFunc("/", func(w http.ResponseWriter, req *http.Request) {

@@ -1,6 +1,6 @@
 // Package dashboard is the owner's pages and API: it shows the records and the panes in
-// a browser, as they change, and accepts two things from it: the owner's messages, and
-// which mail has been read.
+// a browser, as they change, and accepts three things from it: the owner's messages, which
+// mail has been read, and, unless that is turned off, answers to requests for approval.
 //
 // New makes a Server from its Options, and Listen and Serve run it; it is an
 // http.Handler without them, for tests, and Close ends it. Package access decides which
@@ -14,7 +14,9 @@
 // message is in the recipient's inbox and survives a loss of power; with any other
 // answer it was not sent, except for 500, after which the same message may be sent
 // again under its id. POST /user-message does the same for an HTML form: its 303
-// corresponds to that 202.
+// corresponds to that 202. POST /api/approval-answer, and POST /approval for a form, answer
+// a request for approval if the digest is that of its exact words; with any answer but 200
+// and 303 nothing was answered, except for 500, after which that is unknown.
 //
 // Pages are complete and work by reload alone. The script fetches the page again when
 // an event reports a change, and replaces what differs; only panes are drawn from the
@@ -25,8 +27,8 @@
 //
 // # What it does not know
 //
-// How an agent is found to be idle, where a pane is, and how a message is delivered:
-// Agents, Panes and Bus are passed in.
+// How an agent is found to be idle, where a pane is, how a message is delivered, and how an
+// answer reaches an agent: Agents, Panes, Bus and Desk are passed in.
 //
 // # What a crash leaves
 //

@@ -73,6 +73,7 @@ func (s *Server) pages(r *web.Routes) {
 	r.Get("/find", p.find)
 	r.Post("/user-message", p.sayForm)
 	r.Post("/read", p.readForm)
+	r.Post("/approval", p.answerForm)
 	r.Get("/api/needs", answer(p.Server, p.needs))
 	r.Get(web.StaticPath+"{name}", p.static)
 }
@@ -131,6 +132,7 @@ type shell struct {
 	Agents    []live.Agent
 	Approvals []live.Approval
 	Health    health
+	Answers   bool     // approvals can be answered here
 	Errors    []string // what could not be read; the rest is shown anyway
 	Draft     draft
 	Known     string // the versions of what it shows; the script ignores events with these
@@ -180,7 +182,11 @@ func (p *pages) shell(ctx context.Context) *shell {
 	if sh.Approvals, err = p.approvals(); err != nil {
 		sh.failed(err)
 	}
-	sh.Health = healthOf(sh.Agents, sh.Approvals, len(sh.Errors) > 0)
+	waits, err := p.needsOf(ctx, sh.Agents)
+	if err != nil {
+		sh.failed(err)
+	}
+	sh.Health, sh.Answers = healthOf(sh.Agents, waits, len(sh.Errors) > 0), p.o.Desk != nil
 	sh.Draft = draft{ID: newDraft(), To: agent.Root}
 	return sh
 }

@@ -12,6 +12,7 @@ import (
 	"netsky/dashboard/live"
 	"netsky/dashboard/term"
 	"netsky/dashboard/web"
+	"netsky/spawn/needs"
 	"netsky/store"
 )
 
@@ -28,7 +29,7 @@ type paneBody struct {
 // An ending is what is known of an agent that does not run.
 type ending struct {
 	Session *store.Session // its last session, if recorded
-	Start   command        // starts it again
+	Start   needs.Command  // starts it again
 }
 
 // endingOf returns how an agent ended, if it has. If the records are unavailable, only
@@ -102,8 +103,8 @@ func (p *pages) agentPage(ctx context.Context, sh *shell, q *query) (string, err
 		sh.failed(err)
 	}
 	for _, n := range sh.Health.Waits {
-		if n.Agent == id {
-			b.Needs = append(b.Needs, n)
+		if slices.Contains(n.Agents, id) {
+			b.Needs = append(b.Needs, aloneOf(n, id))
 		}
 	}
 	b.Pane = p.paneBody(ctx, sh, b.Agent, above)

@@ -283,22 +283,18 @@ func TestWaits(t *testing.T) {
 	list[0].Poison = 1
 	list[4].Evidence = list[4].Runtime
 	w.agents.set(nil, list...)
-	asks := regexp.MustCompile(`class="ask tone-[a-z]+" data-key="([a-z]+-[a-z0-9]*)`)
+	asks := regexp.MustCompile(`class="ask tone-[a-z]+" data-key="([a-z]+)-[a-z]{5}"`)
 	for path, want := range map[string]string{
-		"/":              "approval agent-agent3 poison-agent0",
-		"/agents/agent0": "poison-agent0",
+		"/":              "approval dead unreadable",
+		"/agents/agent0": "unreadable",
 		"/agents/agent1": "",
 		"/agents/agent2": "approval",
-		"/agents/agent3": "agent-agent3",
+		"/agents/agent3": "dead",
 	} {
 		body := w.mustPage(t, path)
 		var got []string
 		for _, m := range asks.FindAllStringSubmatch(body, -1) {
-			key := m[1]
-			if strings.HasPrefix(key, "approval") {
-				key = "approval"
-			}
-			got = append(got, key)
+			got = append(got, m[1])
 		}
 		if strings.Join(got, " ") != want {
 			t.Errorf("%s: %q waits, want %q", path, got, want)
@@ -348,10 +344,19 @@ func TestSameDialogs(t *testing.T) {
 		got = append(got, strings.Join(lines, ", "))
 		rest = rest[end:]
 	}
+	code := func(text string) string {
+		for _, n := range mustGet[dashboard.Overview](t, w, "/api/snapshot").Needs {
+			if n.Text == text {
+				return n.Code
+			}
+		}
+		return "none"
+	}
+	same, other := code(key), code(trust)
 	want := []string{
-		"approve agent1 --all-same, approve agent1 --all-same --deny, approve agent1, approve agent1 --deny, attach agent1, " +
+		"approve " + same + ", approve " + same + " --deny, approve agent1, approve agent1 --deny, attach agent1, " +
 			"approve agent3, approve agent3 --deny, attach agent3, approve agent5, approve agent5 --deny, attach agent5",
-		"approve agent2, approve agent2 --deny, attach agent2",
+		"approve " + other + ", approve " + other + " --deny, attach agent2",
 		"attach agent4, attach agent6",
 		"attach agent7", "attach agent8", // what they wait at is not known
 	}
@@ -361,7 +366,7 @@ func TestSameDialogs(t *testing.T) {
 	if !strings.Contains(body, `>Dialogs <span class="count">8</span>`) || !strings.Contains(body, "8 agents wait at a dialog") {
 		t.Error("not all agents are counted")
 	}
-	if one := w.mustPage(t, "/agents/agent3"); strings.Contains(one, "--all-same") || !strings.Contains(one, `data-copy="netsky approve agent3"`) {
+	if one := w.mustPage(t, "/agents/agent3"); strings.Contains(one, "approve "+same) || !strings.Contains(one, `data-copy="netsky approve agent3"`) {
 		t.Error("an agent's page has another agent's answer, or not its own")
 	}
 }

@@ -9,6 +9,7 @@ import (
 	"netsky/agent"
 	"netsky/bus/envelope"
 	"netsky/dashboard/live"
+	"netsky/spawn/needs"
 	"netsky/store"
 )
 
@@ -248,6 +249,9 @@ type Need struct {
 	Agent agent.ID   `json:"agent"`
 	Title string     `json:"title"`
 	Since store.Time `json:"since,omitzero"`
+
+	Code   string `json:"code,omitempty"`
+	Digest string `json:"digest,omitempty"`
 }
 
 func (p *pages) needs(ctx context.Context, _ *query) (any, error) {
@@ -257,12 +261,18 @@ func (p *pages) needs(ctx context.Context, _ *query) (any, error) {
 	}
 	v := Needs{Headline: sh.Health.Line, Items: []Need{}, Unread: []Need{}}
 	for _, n := range sh.Health.Waits {
-		k := needKinds[n.Kind]
-		v.Items = append(v.Items, Need{n.Key, strings.ToLower(k.title), n.Agent, string(n.Agent) + " " + k.one, n.Since})
+		one := Need{Key: n.Key, Kind: strings.ToLower(n.Kind.Title()), Title: n.Who() + " " + n.Title, Since: n.Since, Code: n.Code, Digest: n.Digest}
+		if len(n.Agents) > 0 {
+			one.Agent = n.Agents[0]
+		}
+		if n.Kind != needs.Unreadable {
+			one.Title = n.Who() + " " + n.Kind.Phrase()
+		}
+		v.Items = append(v.Items, one)
 	}
 	_, newest, err := p.unread.mail()
 	for _, l := range newest[:min(len(newest), 20)] {
-		v.Unread = append(v.Unread, Need{"mail-" + l.File, "mail", l.From, who(l.From) + " wrote to you", 0})
+		v.Unread = append(v.Unread, Need{Key: "mail-" + l.File, Kind: "mail", Agent: l.From, Title: who(l.From) + " wrote to you"})
 	}
 	return v, err
 }

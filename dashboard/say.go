@@ -100,22 +100,31 @@ func notSent(to agent.ID, err error) (status int, detail string) {
 
 // readMessage returns the message in a request, or the status of the refusal.
 func (s *Server) readMessage(r *http.Request) (int, envelope.Envelope, error) {
-	kind, params, err := mime.ParseMediaType(r.Header.Get("Content-Type"))
-	if charset := params["charset"]; err != nil || kind != "application/json" || charset != "" && charset != "utf-8" && charset != "UTF-8" {
-		return http.StatusUnsupportedMediaType, envelope.Envelope{}, errors.New("the body must be application/json")
-	}
-	data, err := io.ReadAll(r.Body)
-	if tooLarge := new(http.MaxBytesError); errors.As(err, &tooLarge) {
-		return http.StatusRequestEntityTooLarge, envelope.Envelope{}, errors.New("the body is larger than 65536 bytes")
-	}
+	data, status, err := jsonBody(r)
 	if err != nil {
-		return http.StatusBadRequest, envelope.Envelope{}, errors.New("the body is incomplete")
+		return status, envelope.Envelope{}, err
 	}
 	f, err := web.Fields(data, "to", "text", "id", "in_reply_to")
 	if err != nil {
 		return http.StatusBadRequest, envelope.Envelope{}, err
 	}
 	return s.ownersMessage(r.Context(), said{f["id"], f["to"], f["text"], f["in_reply_to"]})
+}
+
+// jsonBody returns the body of a request in JSON, or the status of the refusal.
+func jsonBody(r *http.Request) ([]byte, int, error) {
+	kind, params, err := mime.ParseMediaType(r.Header.Get("Content-Type"))
+	if charset := params["charset"]; err != nil || kind != "application/json" || charset != "" && charset != "utf-8" && charset != "UTF-8" {
+		return nil, http.StatusUnsupportedMediaType, errors.New("the body must be application/json")
+	}
+	data, err := io.ReadAll(r.Body)
+	if tooLarge := new(http.MaxBytesError); errors.As(err, &tooLarge) {
+		return nil, http.StatusRequestEntityTooLarge, errors.New("the body is larger than 65536 bytes")
+	}
+	if err != nil {
+		return nil, http.StatusBadRequest, errors.New("the body is incomplete")
+	}
+	return data, 0, nil
 }
 
 // said is the owner's message as submitted.

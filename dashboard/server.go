@@ -15,6 +15,7 @@ import (
 	"netsky/bus/envelope"
 	"netsky/dashboard/access"
 	"netsky/dashboard/live"
+	"netsky/spawn/needs"
 	"netsky/store"
 )
 
@@ -26,6 +27,7 @@ type Options struct {
 	Agents  live.Agents
 	Panes   live.Panes // nil: panes are not shown
 	Bus     Bus
+	Desk    Desk // nil: approvals are answered elsewhere
 	Version string
 	Log     *slog.Logger     // nil: nothing is logged
 	Now     func() time.Time // nil: time.Now
@@ -45,6 +47,7 @@ type Options struct {
 
 // Bus sends the owner's messages and finds the owner's mail. *bus.Bus implements it.
 type Bus interface {
+	needs.Bus
 	Send(context.Context, envelope.Envelope) (bus.Receipt, error)
 	Unread() ([]string, error)
 	Find(mailbox agent.ID, name string) (bus.Entry, error)
@@ -81,6 +84,9 @@ type Server struct {
 	live   *live.Broadcaster
 	sent   *sent
 	unread *unread
+
+	questions *needs.Mail
+	answers   *limiter // of answers to approvals
 }
 
 // New makes a Server. It starts nothing.
@@ -94,7 +100,7 @@ func New(o Options) (*Server, error) {
 	if o.Now == nil {
 		o.Now = time.Now
 	}
-	s := &Server{o: o, sent: newSent(o.Now), unread: newUnread(o.Home, o.Bus)}
+	s := &Server{o: o, sent: newSent(o.Now), unread: newUnread(o.Home, o.Bus), questions: needs.NewMail(o.Bus), answers: &limiter{now: o.Now}}
 	s.live = live.New(live.Options{
 		Records: func() (live.Reader, error) { return o.Records() }, Agents: o.Agents, Approvals: s.approvals, Panes: o.Panes,
 		Version: o.Version, Log: o.Log, Now: o.Now, MaxStreams: o.MaxStreams, Poll: o.Poll,

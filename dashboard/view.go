@@ -4,6 +4,7 @@ import (
 	"context"
 
 	"netsky/dashboard/live"
+	"netsky/spawn/needs"
 	"netsky/store"
 )
 
@@ -14,13 +15,14 @@ type Overview struct {
 	Version   string          `json:"version"`
 	Agents    []live.Agent    `json:"agents"`
 	Approvals []live.Approval `json:"approvals"`
+	Needs     []needs.Need    `json:"needs"`  // everything that needs the owner
 	Unread    int             `json:"unread"` // the owner's mail that `netsky inbox` has not shown
 	Errors    []string        `json:"errors"`
 	store.Snapshot
 }
 
 func (s *Server) overview(ctx context.Context) Overview {
-	v := Overview{Version: s.o.Version, Agents: []live.Agent{}, Approvals: []live.Approval{}, Errors: []string{}}
+	v := Overview{Version: s.o.Version, Agents: []live.Agent{}, Approvals: []live.Approval{}, Needs: []needs.Need{}, Errors: []string{}}
 	v.Snapshot = store.Snapshot{
 		Time: store.At(s.o.Now()), Actors: []store.ActorNow{}, Waiting: map[store.DeliveryState]int{},
 		Tasks: []store.Task{}, Messages: []store.Message{}, Logs: []store.Log{},
@@ -42,6 +44,13 @@ func (s *Server) overview(ctx context.Context) Overview {
 		failed(err)
 	} else {
 		v.Approvals = list
+	}
+	waits, err := s.needsOf(ctx, v.Agents)
+	if err != nil {
+		failed(err)
+	}
+	for _, n := range waits {
+		v.Needs = append(v.Needs, n.Need)
 	}
 	n, _, err := s.unread.mail()
 	if err != nil {

@@ -111,6 +111,7 @@ type dashboardConfig struct {
 	Cert   string `toml:"cert"`
 	Key    string `toml:"key"`
 	Wide   bool   `toml:"wide"`
+	Answer bool   `toml:"answer"`
 }
 
 type imessageConfig struct {
@@ -139,7 +140,7 @@ func Default() Config {
 		Tmux:      tmuxConfig{Socket: "netsky"},
 		Escalate:  escalateConfig{Command: []string{}},
 		Watchdog:  watchdogConfig{Duration{time.Minute}, Duration{30 * time.Minute}, Duration{time.Hour}, 5},
-		Dashboard: dashboardConfig{Listen: "127.0.0.1:7717"},
+		Dashboard: dashboardConfig{Listen: "127.0.0.1:7717", Answer: true},
 		IMessage:  imessageConfig{DB: "~/Library/Messages/chat.db"},
 	}
 }

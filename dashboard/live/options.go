@@ -61,12 +61,13 @@ type Agent struct {
 	Claimed  int         `json:"claimed"`
 	Outbox   int         `json:"outbox"`
 	Poison   int         `json:"poison"`
+	Restart  string      `json:"restart,omitempty"` // of one that has died: when it is started again, or why not
+	Fault    agent.Fault `json:"fault,omitzero"`    // what keeps its model from answering
 	// Decidable reports that `netsky approve` can answer the dialog at which it waits.
 	Decidable bool `json:"decidable,omitempty"`
 }
 
 // An Approval is a question that waits for the owner, and the commands that answer it.
-// It is answered in a terminal, not in the browser.
 type Approval struct {
 	Code   string     `json:"code"`
 	Agent  agent.ID   `json:"agent"`

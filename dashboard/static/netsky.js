@@ -421,6 +421,7 @@
   document.addEventListener("submit", (e) => {
     if (e.target.matches("form.sign-out")) { e.preventDefault(); return signOut(e.target); }
     if (e.target.matches("form.read")) { e.preventDefault(); return markRead(e.target); }
+    if (e.target.matches("form.approval")) { e.preventDefault(); return answer(e.target); }
     if (!e.target.matches("form.say")) return;
     e.preventDefault();
     send(e.target);
@@ -437,6 +438,19 @@
       if (r.ok) return refresh();
       throw new Error(r.json().detail);
     } catch (e) { complain(at, "Not marked as read: " + whyNot(e)); } finally { button.disabled = false; }
+  }
+
+  async function answer(form) {
+    const button = $("button", form);
+    button.disabled = true;
+    complain(form, "");
+    try {
+      await netsky.prove(); // the answer is for this server only
+      const r = await netsky.ask(form.action, { method: "POST", body: new URLSearchParams(new FormData(form)), redirect: "manual" });
+      if (!r.ok) throw new Error(r.json().detail);
+      say(form.elements.answer.value === "deny" ? "Denied" : "Allowed once");
+      return refresh();
+    } catch (e) { complain(form, whyNot(e)); } finally { button.disabled = false; }
   }
 
   async function signOut(form) {

@@ -9,6 +9,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 
@@ -88,7 +89,7 @@ func (d Desk) Put(ctx context.Context, q agent.Approval) (answer agent.Answer, o
 func (d Desk) Answer(ctx context.Context, code string, answer agent.Answer) (agent.Approval, error) {
 	q, err := d.Home.Answer(code, answer)
 	if errors.Is(err, agent.ErrNoApproval) {
-		if how := d.settledBy(ctx, q, code); how != "" {
+		if how := d.How(ctx, code); how != "" {
 			return q, advice.With(fmt.Errorf("%s: %w: it is settled already (%s), and nothing has changed", code, err, how),
 				"`netsky needs` lists what still needs you")
 		}
@@ -101,13 +102,15 @@ func (d Desk) Answer(ctx context.Context, code string, answer agent.Answer) (age
 	return q, err
 }
 
-// settledBy returns how the request with the code was settled, "" if that is not known: by
-// its answer, if its asker has not read that yet, else as it was recorded.
-func (d Desk) settledBy(ctx context.Context, q agent.Approval, code string) string {
-	if q.Code != "" {
+// How returns how the request with the code was settled, "" if that is not known: by its
+// answer, if its asker has not read that yet, else as it was recorded.
+func (d Desk) How(ctx context.Context, code string) string {
+	list, err := d.Home.Approvals()
+	if err == nil && slices.ContainsFunc(list, func(q agent.Approval) bool { return q.Code == code }) {
 		if given, ok, _ := d.Home.Answered(code); ok {
 			return By(given)
 		}
+		return ""
 	}
 	ctx, cancel := context.WithTimeout(ctx, 2*time.Second)
 	defer cancel()
@@ -116,11 +119,11 @@ func (d Desk) settledBy(ctx context.Context, q agent.Approval, code string) stri
 		return ""
 	}
 	defer db.Close()
-	list, err := db.Logs(ctx, store.LogFilter{Part: "approval", Page: store.Page{Limit: 100}})
+	logs, err := db.Logs(ctx, store.LogFilter{Part: "approval", Page: store.Page{Limit: 100}})
 	if err != nil {
 		return ""
 	}
-	for _, l := range list.Items {
+	for _, l := range logs.Items {
 		if l.Fields["code"] == code {
 			how, _, _ := strings.Cut(l.Text, ": ")
 			return how

@@ -1,0 +1,130 @@
+package dashboard
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+	"sync"
+	"time"
+
+	"netsky/agent"
+	"netsky/dashboard/web"
+	"netsky/spawn/needs"
+)
+
+// A Desk takes the owner's answers to agents' requests for approval.
+type Desk interface {
+	// Answer answers the request with that code, once. The error matches
+	// agent.ErrNoApproval if it is not pending, or was answered elsewhere first.
+	Answer(ctx context.Context, code string, allow bool) (agent.Approval, error)
+	// How returns how a request that is no longer pending was settled, "" if that is not
+	// known.
+	How(ctx context.Context, code string) string
+}
+
+// An Answered is the answer to POST /api/approval-answer.
+type Answered struct {
+	Code   string   `json:"code"`
+	Agent  agent.ID `json:"agent"`
+	Answer string   `json:"answer"`
+	Text   string   `json:"text"` // what was allowed or denied
+}
+
+// answerAPI is POST /api/approval-answer. It answers the request with that code if the
+// digest is that of what the request says now.
+func (s *Server) answerAPI(w http.ResponseWriter, r *http.Request) {
+	data, status, err := jsonBody(r)
+	var f map[string]string
+	if err == nil {
+		status = http.StatusBadRequest
+		f, err = web.Fields(data, "code", "digest", "answer")
+	}
+	var done Answered
+	if err == nil {
+		done, status, err = s.decide(r.Context(), f)
+	}
+	if err != nil {
+		web.Refuse(w, r, status, err.Error())
+		return
+	}
+	web.JSON(w, r, http.StatusOK, done)
+}
+
+// answerForm is POST /approval, the same by a form. It redirects to the page that the form
+// was on.
+func (p *pages) answerForm(w http.ResponseWriter, r *http.Request) {
+	f, status, err := formOf(r, "code", "digest", "answer")
+	if err == nil {
+		_, status, err = p.decide(r.Context(), f)
+	}
+	if err != nil {
+		web.Refuse(w, r, status, err.Error())
+		return
+	}
+	w.Header().Set("Location", cameFrom(r))
+	w.WriteHeader(http.StatusSeeOther)
+}
+
+// decide gives the owner's answer, or returns the status of the refusal.
+func (s *Server) decide(ctx context.Context, f map[string]string) (a Answered, status int, err error) {
+	code, allow := f["code"], f["answer"] == needs.Allow
+	switch {
+	case s.o.Desk == nil:
+		return a, http.StatusForbidden, errors.New("nothing was answered: approvals are not answered here, as `answer` under [dashboard] in netsky.toml is false; `netsky approve CODE` does")
+	case !allow && f["answer"] != needs.Deny:
+		return a, http.StatusBadRequest, fmt.Errorf("answer: must be %q or %q", needs.Allow, needs.Deny)
+	case code == "" || f["digest"] == "":
+		return a, http.StatusBadRequest, errors.New("code, digest: both are needed")
+	case !s.answers.take():
+		return a, http.StatusTooManyRequests, errors.New("nothing was answered: too many answers within a minute")
+	}
+	asked, err := needs.Approvals(s.o.Home)
+	n, ok := needs.Find(needs.List(needs.Sources{Approvals: asked}), code)
+	switch {
+	case !ok && err != nil:
+		return a, http.StatusServiceUnavailable, fmt.Errorf("nothing was answered: %w", err)
+	case !ok:
+		how := s.o.Desk.How(ctx, code)
+		if how == "" {
+			how = "it may have been answered or withdrawn"
+		}
+		return a, http.StatusConflict, fmt.Errorf("nothing was answered: %s is not pending: %s", web.Quote(code), how)
+	case n.Digest != f["digest"]:
+		return a, http.StatusConflict, fmt.Errorf("nothing was answered: %s is not what you were shown; now it says: %s (digest %s)", code, n.Line(), n.Digest)
+	}
+	// Once it is begun, it does not depend on the browser.
+	q, err := s.o.Desk.Answer(context.WithoutCancel(ctx), code, allow)
+	switch {
+	case errors.Is(err, agent.ErrNoApproval):
+		return a, http.StatusConflict, err
+	case err != nil:
+		s.o.Log.Warn("approval", "code", code, "error", err)
+		return a, http.StatusInternalServerError, fmt.Errorf("possibly not answered: %w", err)
+	}
+	s.o.Log.Info("approval", "code", code, "agent", q.Agent, "allow", allow)
+	return Answered{Code: code, Agent: q.Agent, Answer: f["answer"], Text: q.Text}, http.StatusOK, nil
+}
+
+// mostAnswers is how many answers are taken within a minute.
+const mostAnswers = 60
+
+// A limiter counts what happens within a minute.
+type limiter struct {
+	now func() time.Time
+
+	mu    sync.Mutex // guards the fields below
+	since time.Time
+	n     int
+}
+
+// take reports whether one more is allowed.
+func (l *limiter) take() bool {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if now := l.now(); now.Sub(l.since).Abs() >= time.Minute {
+		l.since, l.n = now, 0
+	}
+	l.n++
+	return l.n <= mostAnswers
+}
