@@ -9,7 +9,7 @@ func TestClaudeBlockedSaysWhatToDo(t *testing.T) {
 	w.config(t, freely)
 	w.up1(t)
 	w.mustOne(t, w.mustSend(t, "agent1", "loop: fail 400"))
-	w.mustShow(t, "status", "context full", "agent1 is blocked: `netsky attach agent1`, then /compact; or `netsky agent 1 --fresh`")
+	w.mustShow(t, "status", "context full", "agent1 is blocked: context full", "(`netsky attach agent1`, then /compact; or `netsky agent 1 --fresh`)")
 	w.must(t, "netsky", "inbox")
 	mustContain(t, "netsky", w.must(t, "netsky"), "next: netsky attach agent1, then /compact")
 	w.must(t, "netsky", "agent", "1", "--fresh")

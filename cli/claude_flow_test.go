@@ -2,6 +2,8 @@ package cli_test
 
 import (
 	"encoding/json"
+	"fmt"
+	"io"
 	"net/http"
 	"os"
 	"path/filepath"
@@ -14,6 +16,7 @@ import (
 	"netsky/internal/loopmodel/anthropic"
 	"netsky/internal/testworld"
 	"netsky/spawn/claude"
+	"netsky/spawn/needs"
 )
 
 // A turn that took a message of the owner's gives one answer: what the model
@@ -75,13 +78,13 @@ func TestClaudeAnswerKinds(t *testing.T) {
 }
 
 // A question of the model's shows as what the agent waits for, and is answered
-// once: by its code, yes or no, or at the pane.
+// once: by its code, yes or no, in the dashboard, or at the pane.
 func TestClaudeApproval(t *testing.T) {
 	t.Parallel()
 	w, _ := mustClaude(t)
 	w.config(t, "[claude]\npermission_mode = \"manual\"\n")
 	mustContain(t, "agent", w.up1(t), "may read; ask for all else")
-	for _, how := range []string{"allow", "deny", "pane", "unread"} {
+	for _, how := range []string{"allow", "deny", "pane", "dashboard", "unread"} {
 		file := filepath.Join(w.dir, "src", how)
 		id := w.mustSend(t, "agent1", "loop: shell touch "+file)
 		code := w.mustApproval(t, "touch "+file)
@@ -101,6 +104,8 @@ func TestClaudeApproval(t *testing.T) {
 			w.must(t, "netsky", "approve", code)
 		case "deny":
 			w.must(t, "netsky", "approve", code, "--deny")
+		case "dashboard":
+			w.mustAnswerInDashboard(t, code, "touch "+file)
 		case "pane":
 			w.pane(t, "send-keys", "-t", "=agent1:", "Enter")
 		}
@@ -114,9 +119,10 @@ func TestClaudeApproval(t *testing.T) {
 		// Who decided what is on record: in the log, in the story of the message
 		// and in that of the agent. The mail that asked is not left unread.
 		decision := map[string]string{
-			"allow": "allowed by the owner, with netsky approve: Bash: touch ",
-			"deny":  "denied by the owner, with netsky approve: Bash: touch ",
-			"pane":  " in the pane: Bash: touch ", // answered, or allowed if the command is done by then
+			"allow":     "allowed by the owner, with netsky approve: Bash: touch ",
+			"deny":      "denied by the owner, with netsky approve: Bash: touch ",
+			"dashboard": "answered in the dashboard, allowed by the owner: Bash: touch ",
+			"pane":      " in the pane: Bash: touch ", // answered, or allowed if the command is done by then
 		}[strings.Replace(how, "unread", "allow", 1)]
 		for _, verb := range [][]string{{"log", "--actor", "agent1"}, {"show", id}, {"show", "approval-" + code}, {"show", "agent1"}} {
 			testworld.Wait(t, how+" in "+strings.Join(verb, " "), func() bool {
@@ -129,6 +135,48 @@ func TestClaudeApproval(t *testing.T) {
 	}
 	if n := strings.Count(w.must(t, "netsky", "log"), " by the owner, with netsky approve: "); n != 3 {
 		t.Errorf("%d decisions in the log, want 3", n)
+	}
+}
+
+// mustAnswerInDashboard allows what the item with that code and text asks for, as a page of
+// the dashboard does.
+func (w *world) mustAnswerInDashboard(t *testing.T, code, text string) {
+	t.Helper()
+	var list struct{ Needs []needs.Need }
+	if err := json.Unmarshal([]byte(w.must(t, "netsky", "needs", "--json")), &list); err != nil {
+		t.Fatal(err)
+	}
+	n, ok := needs.Find(list.Needs, code)
+	if !ok || n.Text != text || n.Kind != needs.Approval || n.Command != "netsky approve "+code {
+		t.Fatalf("netsky needs has %+v", list)
+	}
+	h := w.mustHome(t)
+	url, err := h.ReadFile("run/url", 1<<10)
+	if err != nil {
+		t.Fatal(err)
+	}
+	token, err := h.ReadFile("run/token", 1<<10)
+	if err != nil {
+		t.Fatal(err)
+	}
+	body := fmt.Sprintf(`{"code":%q,"digest":%q,"answer":"allow once"}`, code, n.Digest)
+	r, err := http.NewRequestWithContext(t.Context(), "POST", strings.TrimSpace(string(url))+"/api/approval-answer", strings.NewReader(body))
+	if err != nil {
+		t.Fatal(err)
+	}
+	r.Header.Set("Authorization", "Bearer "+strings.TrimSpace(string(token)))
+	r.Header.Set("Content-Type", "application/json")
+	resp, err := http.DefaultClient.Do(r)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer resp.Body.Close()
+	if said, _ := io.ReadAll(resp.Body); resp.StatusCode != http.StatusOK {
+		t.Fatalf("the dashboard answers %s %s", resp.Status, said)
+	}
+	out, err := w.command(t.Context(), "netsky", "approve", code, "--deny").CombinedOutput()
+	if err == nil || !strings.Contains(string(out), "it is settled already (answered in the dashboard, allowed by the owner), and nothing has changed") {
+		t.Errorf("the second answer: %v\n%s", err, out)
 	}
 }
 

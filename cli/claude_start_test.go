@@ -14,6 +14,7 @@ import (
 	"netsky/agent/home"
 	"netsky/internal/loopmodel/anthropic"
 	"netsky/internal/testworld"
+	"netsky/spawn/needs"
 )
 
 // A yes to a dialog is given only where the owner's own command says it: the
@@ -62,7 +63,7 @@ func TestClaudeSameDialog(t *testing.T) {
 	w.config(t, freely)
 	out := w.mustUp(t, "up", "agent1", "agent2", "agent3", "--type", "claude", "--dir", filepath.Join(w.dir, "src"))
 	mustContain(t, "up", out, `agent1, agent2, agent3 wait for you at the same dialog: "custom API key`, "`netsky approve agent1 --all-same` accepts for all")
-	mustContain(t, "status", w.must(t, "netsky", "status"), "agent1, agent2, agent3 wait for you at the same dialog")
+	mustContain(t, "status", w.must(t, "netsky", "status"), "agent1, agent2, agent3 wait at the same dialog: custom API key")
 	mustContain(t, "approvals", w.must(t, "netsky", "approvals"), "`netsky approve agent1 --all-same`")
 	w.mustShow(t, "inbox", "or netsky approve agent", "--all-same")
 	if status, out := w.within(t, []string{"AGENT_N=0"}, "", "netsky", "approve", "agent1", "--all-same"); status != 2 {
@@ -81,7 +82,17 @@ func TestClaudeSameDialog(t *testing.T) {
 	w.mustUp(t, "up", "agent4", "--type", "demo", "--dir", filepath.Join(w.dir, "src"))
 	w.mustSend(t, "agent4", "/dialog Go on?")
 	w.mustShow(t, "status", "Go on?")
-	out = w.must(t, "netsky", "approve", "agent3", "--all-same")
+	var list struct{ Needs []needs.Need }
+	if err := json.Unmarshal([]byte(w.must(t, "netsky", "needs", "--json")), &list); err != nil {
+		t.Fatal(err)
+	}
+	i := slices.IndexFunc(list.Needs, func(n needs.Need) bool {
+		return n.Kind == needs.Dialog && slices.Equal(n.Agents, []agent.ID{"agent1", "agent3"})
+	})
+	if i < 0 {
+		t.Fatalf("netsky needs has %+v", list)
+	}
+	out = w.must(t, "netsky", "approve", list.Needs[i].Code) // the same as agent3 --all-same
 	mustContain(t, "approve", out, "allowed: agent1: custom API key", "allowed: agent3: custom API key", "agent4: waits at a different dialog, which was not answered")
 	w.mustDecidable(t)
 	for _, to := range []string{"agent1", "agent3"} {

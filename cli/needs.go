@@ -31,10 +31,11 @@ func (a *app) needsCommand() *cli.Command {
 				return usagef("needs: takes one code at most")
 			}
 			if c.Bool("watch") {
-				return a.watch(c, func(width, height int) (lines []string, err error) {
+				return a.watch(c, func(width, height int) ([]string, error) {
 					v, err := a.view(c.Context)
-					if err == nil {
-						lines, err = v.NeedsNow()
+					lines, unsure := v.NeedsNow()
+					if unsure != nil {
+						lines = append(lines, "! the list may be incomplete: "+unsure.Error())
 					}
 					for i, line := range lines {
 						lines[i] = console.Cut(envelope.Plain(line), width)

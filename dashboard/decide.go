@@ -79,7 +79,7 @@ func (s *Server) decide(ctx context.Context, f map[string]string) (a Answered, s
 	case !s.answers.take():
 		return a, http.StatusTooManyRequests, errors.New("nothing was answered: too many answers within a minute")
 	}
-	asked, err := needs.Approvals(s.o.Home)
+	asked, _, err := needs.Approvals(s.o.Home)
 	n, ok := needs.Find(needs.List(needs.Sources{Approvals: asked}), code)
 	switch {
 	case !ok && err != nil:

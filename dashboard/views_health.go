@@ -63,7 +63,7 @@ func aloneOf(n need, id agent.ID) need {
 	yes := "netsky approve " + string(id)
 	n.Commands = []needs.Command{{Does: "Open its terminal", Line: "netsky attach " + string(id)}}
 	if len(n.Options) > 0 {
-		n.Commands = append([]needs.Command{{Does: "Allow once", Line: yes}, {Does: "Deny", Line: yes + " --deny"}}, n.Commands...)
+		n.Commands = append([]needs.Command{{Does: "Allow", Line: yes}, {Does: "Deny", Line: yes + " --deny"}}, n.Commands...)
 	}
 	return n
 }
@@ -71,7 +71,7 @@ func aloneOf(n need, id agent.ID) need {
 // needWords are the words that a need's colour and glyph are chosen by: states.
 var needWords = map[needs.Kind]string{
 	needs.Approval: "waiting", needs.Dialog: "waiting", needs.Question: "waiting",
-	needs.Login: "blocked", needs.Limit: "blocked", needs.Blocked: "blocked", needs.Daemon: "hung",
+	needs.Login: "blocked", needs.Limit: "blocked", needs.Blocked: "blocked", needs.Daemon: "hung", needs.Unreached: "hung",
 	needs.Hung: "hung", needs.Looping: "crash-looping", needs.Dead: "dead", needs.Down: "down", needs.Unreadable: "poisoned",
 }
 

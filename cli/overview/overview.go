@@ -19,7 +19,6 @@ import (
 	"netsky/daemon"
 	"netsky/internal/advice"
 	"netsky/spawn"
-	"netsky/spawn/escalate"
 	"netsky/spawn/needs"
 	"netsky/spawn/pane"
 	"netsky/store"
@@ -131,12 +130,6 @@ func Collect(ctx context.Context, o Options) View {
 	}
 	v.Notes = append(v.Notes, v.Daemon.Notes(o.Version)...)
 	v.Notes = append(v.Notes, BuildNotes(list, o.Version)...)
-	failed, err := escalate.Failed(l.Home)
-	if n := len(failed); n > 0 {
-		v.Notes = append(v.Notes, failed[n-1].String()+" (`netsky escalate --clear` once you have seen to it)")
-	} else if err != nil {
-		v.Notes = append(v.Notes, err.Error())
-	}
 	if t, err := l.Home.LoadTicker(); err == nil && t.Alive() {
 		switch {
 		case home.Removed(t.Binary):
@@ -153,6 +146,7 @@ func Collect(ctx context.Context, o Options) View {
 	} else {
 		v.Notes = append(v.Notes, "mail: "+err.Error())
 	}
+	var err error
 	if v.Needs, err = Needs(ctx, o, list, v.Daemon); err != nil {
 		v.Notes = append(v.Notes, err.Error())
 	}

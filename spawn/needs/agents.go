@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"fmt"
 	"slices"
+	"strings"
 	"time"
 
 	"netsky/agent"
@@ -27,7 +28,7 @@ func (s Sources) approvals() (list []Need) {
 // same dialog share one item.
 func (s Sources) dialogs() (list []Need) {
 	for _, a := range s.Agents {
-		if !a.Asks || slices.ContainsFunc(s.Approvals, func(q agent.Approval) bool { return q.Agent == a.ID }) {
+		if !a.Asks || slices.Contains(s.Answered, a.ID) || slices.ContainsFunc(s.Approvals, func(q agent.Approval) bool { return q.Agent == a.ID }) {
 			continue
 		}
 		id := []string{a.Runtime, a.Detail, fmt.Sprint(a.Decidable)}
@@ -46,7 +47,7 @@ func (s Sources) dialogs() (list []Need) {
 			Commands: []Command{attach("Open "+string(a.ID), a.ID)}, id: id,
 		}
 		if a.Decidable {
-			n.Options = []string{Allow, Deny}
+			n.Options = []string{"allow", Deny}
 		}
 		list = append(list, n)
 	}
@@ -107,6 +108,7 @@ func (s Sources) accounts() (list []Need) {
 	for i := range list {
 		if n := &list[i]; len(n.Agents) > 1 {
 			n.Title = map[Kind]string{Login: "are not logged in", Limit: "are not served by their vendor"}[n.Kind]
+			n.Otherwise = strings.NewReplacer("its mail waits", "their mail waits", "it continues by itself", "they continue by themselves").Replace(n.Otherwise)
 		}
 	}
 	return list
@@ -145,15 +147,15 @@ func (s Sources) blocked(kind Kind, a Agent, f agent.Fault, retry time.Time) Nee
 	switch {
 	case f.Reason == agent.ContextFull:
 		n.Commands = []Command{
+			{compact, open.Line},
 			{"Begin a new conversation", "netsky agent " + a.ID.N() + " --fresh"},
-			{"Open its terminal, then /compact", open.Line},
 		}
 	case kind == Login:
-		n.Commands, n.Otherwise = []Command{{"Open its terminal to log in", open.Line}}, "its mail waits; it continues by itself after a login"
+		n.Commands, n.Otherwise = []Command{{"Open its terminal to log in", open.Line}}, "its mail waits, and it continues by itself after a login"
 	case !retry.IsZero():
-		n.Commands, n.Otherwise = []Command{open}, "its mail waits; it continues by itself at "+agent.Clock(retry, s.Now)
+		n.Commands, n.Otherwise = []Command{open}, "its mail waits, and it continues by itself at "+agent.Clock(retry, s.Now)
 	case kind == Limit:
-		n.Commands, n.Otherwise = []Command{open}, "its mail waits; it is tried again by itself"
+		n.Commands, n.Otherwise = []Command{open}, "its mail waits, and it is tried again by itself"
 	default:
 		n.Commands = []Command{open}
 	}
@@ -197,7 +199,7 @@ func (s Sources) agent(a Agent) (list []Need) {
 func (s Sources) daemon() (n Need, ok bool) {
 	switch s.Daemon {
 	case DaemonHung:
-		n.Title, n.Commands = "does not answer", []Command{{"End it, then start it again with `netsky up`", "netsky daemon stop"}}
+		n.Title, n.Commands = "does not answer", []Command{{"End it, then start it again", "netsky daemon stop"}, {"Start it again", "netsky up"}}
 	case DaemonGone:
 		n.Title, n.Commands = "is not running, but should be", []Command{{"Start it again", "netsky up"}}
 	default:
@@ -206,6 +208,17 @@ func (s Sources) daemon() (n Need, ok bool) {
 	n.Kind, n.About, n.id = Daemon, "the daemon", []string{s.Daemon}
 	n.Otherwise = "outboxes, schedules and the records of deaths wait"
 	return n, true
+}
+
+func (s Sources) unreached() (n Need, ok bool) {
+	if len(s.Failed) == 0 {
+		return n, false
+	}
+	last := s.Failed[len(s.Failed)-1]
+	return Need{
+		Kind: Unreached, About: "an alert", Title: "did not reach you", Text: last.String(), Since: store.Time(last.MS),
+		Otherwise: "later alerts may not reach you either", Commands: []Command{{"Forget it, once you have seen to it", "netsky escalate --clear"}},
+	}, true
 }
 
 func attach(does string, id agent.ID) Command { return Command{does, "netsky attach " + string(id)} }

@@ -25,12 +25,13 @@ const (
 	Dead       Kind = "dead"
 	Down       Kind = "down" // wanted up, and not started
 	Daemon     Kind = "daemon"
+	Unreached  Kind = "unreached" // an alert that could not be sent to the owner
 	Question   Kind = "question"
 	Unreadable Kind = "unreadable"
 )
 
 // kinds are all, those that are shown first first.
-var kinds = []Kind{Approval, Dialog, Login, Limit, Blocked, Hung, Looping, Dead, Down, Daemon, Question, Unreadable}
+var kinds = []Kind{Approval, Dialog, Login, Limit, Blocked, Hung, Looping, Dead, Down, Daemon, Unreached, Question, Unreadable}
 
 // words are the kinds' texts: a heading, and the verb for one agent and for several.
 var words = map[Kind]struct{ title, one, many string }{
@@ -44,6 +45,7 @@ var words = map[Kind]struct{ title, one, many string }{
 	Dead:       {"Dead", "is dead", "agents are dead"},
 	Down:       {"Down", "is down and should be up", "agents are down and should be up"},
 	Daemon:     {"Daemon", "needs you", "need you"},
+	Unreached:  {"Alerts", "did not reach you", "did not reach you"},
 	Question:   {"Questions", "waits for your answer", "agents wait for your answer"},
 	Unreadable: {"Unreadable messages", "received an unreadable message", "agents received unreadable messages"},
 }
@@ -127,19 +129,39 @@ func (n Need) Line() string {
 
 // How is the command that settles the need, and how to refuse if that is possible.
 func (n Need) How() string {
-	if len(n.Options) > 0 {
-		return "`" + n.Command + "` allows it once, --deny refuses"
+	switch {
+	case n.Kind == Dialog && len(n.Options) > 0:
+		return "`" + n.Command + "` answers with yes, --deny refuses"
+	case len(n.Options) > 0:
+		return "`" + n.Command + "` allows this once, --deny refuses"
+	case n.Kind == Limit:
+		return "nothing to do: " + n.Otherwise
+	}
+	if n.Kind == Daemon && len(n.Commands) > 1 {
+		return "`" + n.Command + "`, then `" + n.Commands[1].Line + "`"
+	}
+	if n.Commands[0].Does == compact {
+		return "`" + n.Command + "`, then /compact; or `" + n.Commands[1].Line + "`"
 	}
 	return "`" + n.Command + "`"
 }
 
+// compact is what to do about a conversation that is full.
+const compact = "Open its terminal, then /compact"
+
 // Next is the command that settles the need, as the next step of `netsky` alone.
 func (n Need) Next() string {
-	if len(n.Options) > 0 {
-		return n.Command + " allows once what " + n.Who() + " asks for, --deny refuses; netsky needs lists what needs you"
-	}
-	if n.Kind == Limit {
-		return "nothing to do: " + n.Otherwise
+	switch {
+	case n.Kind == Dialog && len(n.Options) > 0:
+		return n.Command + " answers what " + n.Who() + " waits at with yes, --deny refuses; netsky needs shows what that is"
+	case len(n.Options) > 0:
+		return n.Command + " allows once what " + n.Who() + " asks for, --deny refuses; netsky needs shows what that is"
+	case n.Commands[0].Does == compact:
+		return n.Command + ", then /compact; or " + n.Commands[1].Line
+	case n.Kind == Daemon && len(n.Commands) > 1:
+		return n.Command + ", then " + n.Commands[1].Line + " starts the daemon again"
+	case n.Kind == Limit:
+		return n.How()
 	}
 	return n.Command + " " + cmp.Or(map[Kind]string{
 		Dialog:     "lets you answer what it waits for; netsky needs shows what that is",
@@ -149,6 +171,7 @@ func (n Need) Next() string {
 		Dead:       "starts it again",
 		Down:       "starts it",
 		Daemon:     "starts the daemon again",
+		Unreached:  "forgets the alert that did not reach you, once you have seen to it",
 		Question:   "answers what " + n.Who() + " asks; netsky needs shows that",
 		Unreadable: "lists the unreadable messages",
 	}[n.Kind], "is the next step: "+n.Otherwise)
@@ -176,9 +199,11 @@ func First(list []Need) (first Need, urgent bool) {
 // Lines are the list as `netsky needs` prints it.
 func Lines(list []Need, now time.Time) (lines []string) {
 	for _, n := range list {
-		lines = append(lines,
-			fmt.Sprintf("%s  %-10s %5s  %s", n.Code, n.Kind, n.age(now), n.Line()),
-			"       "+n.How()+"; otherwise "+n.Otherwise)
+		how := n.How()
+		if !strings.HasSuffix(how, n.Otherwise) {
+			how += "; otherwise " + n.Otherwise
+		}
+		lines = append(lines, fmt.Sprintf("%s  %-10s %5s  %s", n.Code, n.Kind, n.age(now), n.Line()), "       "+how)
 	}
 	if len(list) == 0 {
 		lines = []string{"nothing needs you"}

@@ -1,6 +1,6 @@
 // Package needs lists what needs the owner: approvals, dialogs, logins and limits, agents
-// that hang, crash or are down though they are wanted up, the daemon, questions to the
-// owner, and unreadable messages. Every surface shows this list in these words: `netsky
+// that hang, crash or are down though they are wanted up, the daemon, alerts that did
+// not reach the owner, questions to them, and unreadable messages. Every surface shows this list in these words: `netsky
 // needs`, `netsky` alone, status, and the dashboard.
 //
 // The list is derived from the sources of truth each time and stored nowhere: the pending
@@ -26,6 +26,7 @@ import (
 	"netsky/agent"
 	"netsky/agent/breaker"
 	"netsky/agent/home"
+	"netsky/spawn/escalate"
 	"netsky/store"
 )
 
@@ -56,7 +57,7 @@ type Command struct {
 	Line string `json:"line"`
 }
 
-// The options of an approval and of a dialog that netsky can answer.
+// The options of an approval; a dialog that netsky can answer has "allow" and Deny.
 const (
 	Allow = "allow once"
 	Deny  = "deny"
@@ -67,9 +68,11 @@ type Sources struct {
 	Now       time.Time
 	Agents    []Agent
 	Approvals []agent.Approval // without those that are answered
+	Answered  []agent.ID       // agents that are about to read an answer to theirs
 	Breakers  []breaker.State  // the tripped ones
 	Questions []Asked
-	Daemon    string // what is wrong with the daemon: DaemonHung, DaemonGone or ""
+	Failed    []escalate.Failure // alerts that did not reach the owner
+	Daemon    string             // what is wrong with the daemon: DaemonHung, DaemonGone or ""
 }
 
 // What may be wrong with the daemon.
@@ -95,8 +98,8 @@ type Agent struct {
 	Poison    int
 }
 
-// Collect lists what needs the owner, by kind and then by age. It adds the pending approvals
-// and the breakers of the home to the sources. What can't be read is in the error; the rest
+// Collect lists what needs the owner, by kind and then by age. It adds to the sources
+// the pending approvals, the breakers, the failed alerts and the owner's questions. What can't be read is in the error; the rest
 // is listed.
 func Collect(ctx context.Context, h home.Dir, mail *Mail, s Sources) ([]Need, error) {
 	var failed []string
@@ -106,10 +109,12 @@ func Collect(ctx context.Context, h home.Dir, mail *Mail, s Sources) ([]Need, er
 		}
 	}
 	var err error
-	s.Approvals, err = Approvals(h)
+	s.Approvals, s.Answered, err = Approvals(h)
 	note("approvals", err)
 	s.Breakers, err = breaker.List(h)
 	note("accounts", err)
+	s.Failed, err = escalate.Failed(h)
+	note("alerts", err)
 	s.Questions, err = mail.Questions(ctx)
 	note("questions to you", err)
 	if len(failed) > 0 {
@@ -118,13 +123,18 @@ func Collect(ctx context.Context, h home.Dir, mail *Mail, s Sources) ([]Need, er
 	return List(s), err
 }
 
-// Approvals returns the requests that wait for an answer.
-func Approvals(h home.Dir) ([]agent.Approval, error) {
-	list, err := h.Approvals()
-	return slices.DeleteFunc(list, func(q agent.Approval) bool {
-		_, answered, _ := h.Answered(q.Code)
-		return answered
-	}), err
+// Approvals returns the requests that wait for an answer, and the agents that are about to
+// read one.
+func Approvals(h home.Dir) (list []agent.Approval, answered []agent.ID, err error) {
+	all, err := h.Approvals()
+	for _, q := range all {
+		if _, ok, _ := h.Answered(q.Code); ok {
+			answered = append(answered, q.Agent)
+		} else {
+			list = append(list, q)
+		}
+	}
+	return list, answered, err
 }
 
 // List derives the list.
@@ -136,6 +146,9 @@ func List(s Sources) []Need {
 		list = append(list, s.agent(a)...)
 	}
 	if n, ok := s.daemon(); ok {
+		list = append(list, n)
+	}
+	if n, ok := s.unreached(); ok {
 		list = append(list, n)
 	}
 	for _, q := range s.Questions {
@@ -162,8 +175,12 @@ func List(s Sources) []Need {
 // finish adds what follows from the rest.
 func (n *Need) finish() {
 	if len(n.Options) > 0 {
+		does := "Allow once"
+		if n.Kind == Dialog { // what it allows may last
+			does = "Allow"
+		}
 		n.Commands = append([]Command{
-			{"Allow once", "netsky approve " + n.Code}, {"Deny", "netsky approve " + n.Code + " --deny"},
+			{does, "netsky approve " + n.Code}, {"Deny", "netsky approve " + n.Code + " --deny"},
 		}, n.Commands...)
 	} else {
 		n.Options = []string{}

@@ -11,6 +11,7 @@ import (
 	"netsky/agent/breaker"
 	"netsky/bus/envelope"
 	"netsky/internal/testworld"
+	"netsky/spawn/escalate"
 	"netsky/spawn/needs"
 	"netsky/store"
 )
@@ -53,6 +54,7 @@ func TestList(t *testing.T) {
 			},
 			[]string{"approval|agent1|asks for permission to use Bash|rm -rf x|netsky approve abcde|nothing is run, and agent1 waits"},
 		},
+		"an answer that has not been read yet": {needs.Sources{Answered: []agent.ID{"agent1"}, Agents: []needs.Agent{one("agent1", agent.Waiting, nil)}}, nil},
 		"dialogs": {
 			needs.Sources{Agents: []needs.Agent{
 				one("agent0", agent.Waiting, detail("trust it?", true)), one("agent1", agent.Waiting, detail("log in", false)), one("agent2", agent.Waiting, detail("trust it?", true)),
@@ -75,10 +77,10 @@ func TestList(t *testing.T) {
 				limited("agent3", agent.ContextFull, "a", time.Time{}), limited("agent4", agent.Overloaded, "c", time.Time{}), one("agent5", agent.Blocked, detail("why", false)),
 			}},
 			[]string{
-				"login|agent2|is not logged in|not logged in: no (b)|netsky attach agent2|its mail waits; it continues by itself after a login",
-				"limit|agent0, agent1|are not served by their vendor|usage limit until " + agent.Clock(reset, now) + ": no (a)|netsky attach agent0|its mail waits; it continues by itself at " + agent.Clock(reset, now),
-				"limit|agent4|is not served by its vendor|vendor overloaded: no (c)|netsky attach agent4|its mail waits; it is tried again by itself",
-				"blocked|agent3|is blocked|context full: no (a)|netsky agent 3 --fresh|its mail waits",
+				"login|agent2|is not logged in|not logged in: no (b)|netsky attach agent2|its mail waits, and it continues by itself after a login",
+				"limit|agent0, agent1|are not served by their vendor|usage limit until " + agent.Clock(reset, now) + ": no (a)|netsky attach agent0|their mail waits, and they continue by themselves at " + agent.Clock(reset, now),
+				"limit|agent4|is not served by its vendor|vendor overloaded: no (c)|netsky attach agent4|its mail waits, and it is tried again by itself",
+				"blocked|agent3|is blocked|context full: no (a)|netsky attach agent3|its mail waits",
 				"blocked|agent5|is blocked|why|netsky attach agent5|its mail waits",
 			},
 		},
@@ -92,7 +94,7 @@ func TestList(t *testing.T) {
 				},
 			},
 			[]string{
-				"login|agent0|is not logged in|not logged in|netsky attach agent0|its mail waits; it continues by itself after a login",
+				"login|agent0|is not logged in|not logged in|netsky attach agent0|its mail waits, and it continues by itself after a login",
 				"dead|agent0|is dead|killed|netsky agent 0|it stays dead, and its mail waits",
 			},
 		},
@@ -110,6 +112,10 @@ func TestList(t *testing.T) {
 				"daemon|the daemon|is not running, but should be||netsky up|outboxes, schedules and the records of deaths wait",
 				"unreadable|agent4|received 2 unreadable messages||netsky channel poison ls|they are kept aside, and nobody reads them",
 			},
+		},
+		"an alert that did not reach the owner": {
+			needs.Sources{Failed: []escalate.Failure{{MS: now.UnixMilli(), Subject: "agent1 hangs", Error: "answered 500"}}},
+			[]string{"unreached|an alert|did not reach you|you could not be reached at " + now.Local().Format("15:04:05") + " about \"agent1 hangs\": answered 500|netsky escalate --clear|later alerts may not reach you either"},
 		},
 		"a daemon that hangs": {
 			needs.Sources{Daemon: needs.DaemonHung},
@@ -229,5 +235,24 @@ func TestHeadline(t *testing.T) {
 	}
 	if got, want := needs.Headline(list[3:]), "the daemon needs you"; got != want {
 		t.Errorf("%q, want %q", got, want)
+	}
+}
+
+// What to do is said in words of its own for each surface.
+func TestHowAndNext(t *testing.T) {
+	for _, tt := range []struct{ kind, how, next string }{
+		{"approval", "`netsky approve abcde` allows this once, --deny refuses", "netsky approve abcde allows once what agent1 asks for, --deny refuses; netsky needs shows what that is"},
+		{"blocked", "`netsky attach agent2`, then /compact; or `netsky agent 2 --fresh`", "netsky attach agent2, then /compact; or netsky agent 2 --fresh"},
+		{"limit", "nothing to do: its mail waits, and it is tried again by itself", "nothing to do: its mail waits, and it is tried again by itself"},
+		{"daemon", "`netsky daemon stop`, then `netsky up`", "netsky daemon stop, then netsky up starts the daemon again"},
+	} {
+		list := needs.List(needs.Sources{
+			Now: now, Approvals: []agent.Approval{{Code: "abcde", Agent: "agent1"}}, Daemon: needs.DaemonHung,
+			Agents: []needs.Agent{limited("agent2", agent.ContextFull, "a", time.Time{}), limited("agent3", agent.Network, "a", time.Time{})},
+		})
+		i := slices.IndexFunc(list, func(n needs.Need) bool { return string(n.Kind) == tt.kind })
+		if n := list[i]; n.How() != tt.how || n.Next() != tt.next {
+			t.Errorf("%s:\n%s\n%s", tt.kind, n.How(), n.Next())
+		}
 	}
 }
