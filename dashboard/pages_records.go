@@ -63,7 +63,7 @@ func (p *pages) messagePage(ctx context.Context, sh *shell, q *query) (string, e
 		sh.Draft.To = to
 	} else if b.Message.From.IsAgent() {
 		sh.Draft.To = b.Message.From
-		if b.Recorded && b.Message.Kind != string(envelope.KindApproval) { // this is answered in a terminal
+		if asked := b.Message.Kind == string(envelope.KindApproval) && b.Message.Via == "code"; b.Recorded && !asked { // netsky's own has an answer of its own
 			sh.Draft.InReplyTo = b.Message.ID
 		}
 		one := []letter{{Message: b.Message}}
