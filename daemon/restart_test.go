@@ -321,7 +321,7 @@ func TestRestartOnTrippedAccount(t *testing.T) {
 	}
 	syscall.Kill(was.PID, syscall.SIGKILL)
 	testworld.WaitOr(w, func() bool {
-		return strings.HasPrefix(w.statuses().Find("agent1").Restart, "not restarted: account claude/me: usage limit until ")
+		return strings.HasPrefix(w.statuses().Find("agent1").Restart, "started again when its account serves again (account claude/me: usage limit until ")
 	}, func() string { return fmt.Sprintf("%+v", w.statuses().Find("agent1")) })
 	w.event("agent1 not restarted: account claude/me: usage limit until ")
 	if w.plans.Load() != 0 {
