@@ -67,7 +67,8 @@ func (a *app) ask(c *cli.Context) error {
 		a.warn("%v", err)
 	}
 	st := list.Find(to)
-	if !st.Alive() && !c.Bool("queue") && !backoff.Soon(l.Home, to, st.Start) {
+	returns := st.State == agent.Dead && backoff.Soon(l.Home, to, st.Start)
+	if !st.Alive() && !c.Bool("queue") && !returns {
 		what := "not sent"
 		if l.Bus.Exists(to) {
 			what += " (--queue sends it anyway)"
@@ -75,7 +76,7 @@ func (a *app) ask(c *cli.Context) error {
 		return spawn.NeedsUp(st, what)
 	}
 	_, tty := console.Width(a.err)
-	q := ask.Question{Launcher: l, From: self, To: to, Text: text, Up: st.Alive(), Start: st.Start, Limit: c.Duration("wait"), Warn: a.warn, Say: func(format string, args ...any) {
+	q := ask.Question{Launcher: l, From: self, To: to, Text: text, Up: st.Alive(), Returns: returns, Start: st.Start, Limit: c.Duration("wait"), Warn: a.warn, Say: func(format string, args ...any) {
 		if tty {
 			a.warn(format, args...)
 		}

@@ -30,7 +30,7 @@ func TestClaudeDialogs(t *testing.T) {
 	mustContain(t, "agent", w.up1(t), "agent1         waiting", "custom API key")
 	w.mustShow(t, "status", "waiting", "custom API key")
 	w.mustShow(t, "inbox", "agent1 is waiting at a dialog in its pane (custom API key)", "netsky attach agent1")
-	mustContain(t, "netsky", w.must(t, "netsky"), "next: netsky attach agent1")
+	mustContain(t, "netsky", w.must(t, "netsky"), "next: netsky approve ", "answers what agent1 waits at with yes")
 	id := w.mustSend(t, "agent1", "hello")
 	mustContain(t, "peek", w.must(t, "netsky", "peek", "agent1"), "Do you want to use this API key?", "❯ No")
 

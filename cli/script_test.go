@@ -51,6 +51,7 @@ func TestScripts(t *testing.T) {
 				return err
 			}
 			e.Setenv("SCRIPTS", scripts)
+			e.Setenv("CODEX_DIR", filepath.Dir(os.Getenv("NETSKY_TEST_CODEX")))
 			e.Setenv("LONG", strings.Repeat("a", 300))
 			e.Setenv("NL", "\n")
 			e.Setenv("ESC", "\x1b")

@@ -91,7 +91,6 @@ type looker struct {
 
 	mu    sync.Mutex
 	wrong []string
-	bytes float64 // what was loaded, with headers
 }
 
 // look opens a page that is signed in.
@@ -177,11 +176,6 @@ func (t *looker) listens() {
 				t.wrong = append(t.wrong, e.Entry.Text+" "+e.Entry.URL)
 			}
 		})
-		hear(target, "Network.loadingFinished", func(data []byte) {
-			var e struct{ EncodedDataLength float64 }
-			json.Unmarshal(data, &e)
-			t.bytes += e.EncodedDataLength
-		})
 		return nil
 	})))
 }
@@ -203,14 +197,6 @@ next:
 		t.tb.Errorf("in the browser: %s", wrong)
 	}
 	t.wrong = nil
-}
-
-func (t *looker) loaded() float64 {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	n := t.bytes
-	t.bytes = 0
-	return n
 }
 
 func (t *looker) goTo(url string) {

@@ -87,7 +87,7 @@ func TestHeld(t *testing.T) {
 			testworld.Wait(p, "reported as blocked", func() bool {
 				r, err := p.home.LoadReport(me)
 				return err == nil && r.State == agent.Blocked && r.Fault.Reason == agent.UsageLimit &&
-					r.Fault.Until().Sub(time.Now()) > 50*time.Minute && strings.HasPrefix(r.Detail, "usage limit until ")
+					time.Until(r.Fault.Until()) > 50*time.Minute && strings.HasPrefix(r.Detail, "usage limit until ")
 			})
 			p.drop(envelope.Envelope{ID: "agent0-0", From: agent.Root, To: me, Text: "later"})
 			if tt.restarted {

@@ -28,6 +28,7 @@ type Question struct {
 	From, To agent.ID
 	Text     string
 	Up       bool   // the agent has been seen alive
+	Returns  bool   // it has died, and is about to be started again
 	Start    string // its start id then
 	Limit    time.Duration
 	Say      func(format string, args ...any) // reports progress
@@ -74,7 +75,7 @@ func (p *Question) Put(ctx context.Context) (bus.Entry, error) {
 	p.Say("sent %s to %s", r.ID, p.To)
 	switch {
 	case p.Up:
-	case backoff.Soon(p.Launcher.Home, p.To, p.Start):
+	case p.Returns:
 		p.Warn("%s has died and is about to be started again: the message %s waits in its inbox; waiting up to %v for the answer", p.To, p.id, p.Limit)
 	default:
 		p.Warn("%s is down: the message %s waits in its inbox until `netsky up %[1]s`; waiting up to %[3]v for the answer (Ctrl-C stops only this wait; `netsky cancel %[2]s` cancels the message)", p.To, p.id, p.Limit)
@@ -161,7 +162,7 @@ func (p *Question) progress(ctx context.Context) error {
 			return p.restarted(ctx)
 		}
 	case !p.Up: // --queue: it may wait
-	case p.gone.IsZero() || p.atWork() || backoff.Soon(p.Launcher.Home, p.To, st.Start):
+	case p.gone.IsZero() || p.atWork() || st.State == agent.Dead && backoff.Soon(p.Launcher.Home, p.To, st.Start):
 		p.gone = time.Now()
 	case time.Since(p.gone) >= mourning:
 		return advice.With(unanswered("%s is %s and has not answered; the message %s is %s; an answer after its next start will be in `netsky inbox`",

@@ -64,7 +64,7 @@ func (d *demo) limited(e envelope.Envelope) *agent.Fault {
 		d.trouble("the limit", err)
 		return nil
 	}
-	if left := time.UnixMilli(l.EndMS).Sub(time.Now()); left <= 0 || left > longest {
+	if left := time.Until(time.UnixMilli(l.EndMS)); left <= 0 || left > longest {
 		return nil
 	}
 	return &l.Fault
