@@ -185,6 +185,8 @@ func (m *Courier) deliver(ctx context.Context, now time.Time) (due time.Time) {
 		return now.Add(m.traits.Pace.Busy)
 	case m.closed.is && now.Before(m.closed.next):
 		return m.closed.next
+	case m.gate.trial && (m.open || m.busy()): // what tries the account is given nothing more until that is known
+		return now.Add(m.traits.Pace.Busy)
 	case !m.pass(ctx, now):
 		return m.gate.barred
 	}

@@ -59,7 +59,7 @@ func (m *Courier) lookAtGate(ctx context.Context, now time.Time) {
 	b := breaker.Of(m.o.Home, name)
 	s, err := b.Load()
 	m.trouble("read the breaker of "+name, err)
-	if s.Acted(now, changed, m.started()) {
+	if s.Tripped() && s.RetryMS == 0 && s.Acted(now, changed, m.started()) { // else the launch need not be read
 		within, cancel := context.WithTimeout(ctx, gateWithin)
 		_, err := b.Retry(within)
 		cancel()

@@ -21,7 +21,8 @@ type Held struct {
 	SinceMS int64       `json:"since_ms"`         // when it was held first
 	LastMS  int64       `json:"last_ms"`          // and last
 	Turn    string      `json:"turn,omitempty"`   // the last one that failed
-	Tries   int         `json:"tries"`            // turns that failed of a limit or of the vendor
+	Turns   int         `json:"turns"`            // that failed
+	Tries   int         `json:"tries"`            // of them those that failed of a limit or of the vendor
 	Blamed  int         `json:"blamed,omitempty"` // of them those that the message itself may have caused
 	Waits   bool        `json:"waits"`            // it has not been offered again since
 	Told    bool        `json:"told,omitempty"`   // its sender
@@ -65,6 +66,7 @@ func (m *Courier) hold(ctx context.Context, list ...failed) {
 				first, counts = m.trip(ctx, *f.end.Fault)
 			}
 			h.Fault, h.Turn, h.LastMS = m.faultOf(*f.end.Fault), f.end.ID, now
+			h.Turns++
 			if counts && h.Fault.Reason != agent.Network && h.Fault.Reason != agent.Login { // these pass, however long they last
 				h.Tries++
 			}

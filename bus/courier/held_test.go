@@ -315,6 +315,37 @@ func TestRepliedThenHeld(t *testing.T) {
 	}
 }
 
+// TestHeldTexts: no two offers of a held message are the same text, which the program drops
+// for half a minute.
+func TestHeldTexts(t *testing.T) {
+	t.Parallel()
+	p := mustPost(t)
+	p.program.fails(3, func() error { return faultError{agent.Fault{Reason: agent.Network, Text: "connection refused"}} })
+	p.program.mustStart(t)
+	p.run()
+	p.drop(envelope.Envelope{ID: "owner-0", From: agent.Owner, To: me, Text: "?"})
+	for n := range 3 {
+		testworld.Wait(p, "held", func() bool {
+			h, ok := courier.HeldBy(p.home, me, "owner-0")
+			return ok && h.Turns == n+1
+		})
+		p.retry()
+	}
+	testworld.Wait(p, "an answer", func() bool { return len(p.answers(agent.Owner, "owner-0")) == 1 })
+	p.program.mu.Lock()
+	defer p.program.mu.Unlock()
+	seen := make(map[string]bool)
+	for _, text := range p.program.texts {
+		if seen[text] {
+			t.Errorf("offered twice: %q", text)
+		}
+		seen[text] = true
+	}
+	if len(seen) != 4 {
+		t.Errorf("%d texts", len(seen))
+	}
+}
+
 // TestHeldCancelled: the sender or the owner can cancel what is held, and nobody else.
 func TestHeldCancelled(t *testing.T) {
 	t.Parallel()

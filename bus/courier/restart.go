@@ -325,7 +325,7 @@ func (m *Courier) loadLost(ctx context.Context, f *flight) {
 		f.unseen[l.ID] = true
 		if l.again {
 			repeated = append(repeated, l.text)
-			why = fmt.Sprintf("%s, try %d", l.Held.Fault.Reason.Text(), l.Held.Tries+1)
+			why = fmt.Sprintf("%s, try %d", l.Held.Fault.Reason.Text(), l.Held.Turns+1) // no two texts are the same: Claude Code drops the second
 			continue
 		}
 		texts = append(texts, l.text)
