@@ -180,7 +180,14 @@ func (l *loop) prove(ctx context.Context, w *ward, rec backoff.Record, now time.
 // begin checks, beside the loop, what prevents the start of an agent whose restart is due.
 func (l *loop) begin(ctx context.Context, w *ward, rec backoff.Record, now time.Time) {
 	r := w.restart
-	if w.working || r.checking || !r.checked.IsZero() || !rec.Due(now) || l.atWork() {
+	if w.working || r.checking || !r.checked.IsZero() {
+		return
+	}
+	if !rec.Due(now) {
+		l.hasten(time.UnixMilli(rec.NextMS))
+		return
+	}
+	if l.atWork() {
 		return
 	}
 	if why, until := l.mayStart(w.Status, now); why != "" {
@@ -210,6 +217,7 @@ func (l *loop) begin(ctx context.Context, w *ward, rec backoff.Record, now time.
 		}
 		return func() {
 			r.checking = false
+			l.hasten(time.Now())
 			if err == nil {
 				r.plan, r.prep, r.checked = plan, prep, time.Now()
 				return
@@ -315,7 +323,7 @@ func (l *loop) ticked() bool {
 // launched records which restarts of a batch failed.
 func (l *loop) launched(ctx context.Context, plans []spawn.Plan, ends []spawn.Progress, err error) {
 	l.launching = false
-	l.Wake()
+	l.Wake() // to see whether they live
 	for i, p := range plans {
 		w := l.wards[p.Agent]
 		cause := err

@@ -123,10 +123,13 @@ func (w *Watchdog) Run(ctx context.Context) error {
 	}
 	defer l.works.Wait()
 	l.resumeRestarts()
+	l.revival = &duty{every: tickEvery, each: l.revive, after: l.launch}
+	l.due = time.NewTimer(tickEvery)
+	defer l.due.Stop()
 	duties := []*duty{
 		{every: attendEvery, each: l.attend, after: l.settleDialogs},
 		{every: tickEvery, each: l.point},
-		{every: tickEvery, each: l.revive, after: l.launch},
+		l.revival,
 		{every: tickEvery, after: l.asked},
 		{every: hangEvery(l.o.Hang), each: l.listen},
 		{every: limitsEvery, after: l.limit},
@@ -150,6 +153,8 @@ func (w *Watchdog) Run(ctx context.Context) error {
 			urgent = l.died(ctx, death)
 		case <-w.woken:
 		case <-soon.C:
+		case <-l.due.C:
+			urgent, l.dueAt, l.revival.next = false, time.Time{}, time.Time{}
 		case <-tick.C:
 			urgent = false
 		}
@@ -174,6 +179,9 @@ type loop struct {
 	alone   bool // all sessions are gone, and that is recorded
 
 	launching bool // a batch of restarts is being started
+	revival   *duty
+	due       *time.Timer // for revival, between ticks
+	dueAt     time.Time   // when it fires; zero: at no set time
 	planned   plannedWatch
 	tick      tickerWatch
 	seeking   bool // for orphans
@@ -225,6 +233,14 @@ func (l *loop) do(ctx context.Context, d *duty) {
 	}
 }
 
+// hasten has the restarts attended to at a time that need not be a tick's.
+func (l *loop) hasten(at time.Time) {
+	if l.dueAt.IsZero() || at.Before(l.dueAt) {
+		l.dueAt = at
+		l.due.Reset(time.Until(at))
+	}
+}
+
 // look inspects the agents if there may be news, and follows their states. It reports
 // whether another look is needed soon.
 func (l *loop) look(ctx context.Context, urgent bool) (soon bool) {
@@ -238,6 +254,7 @@ func (l *loop) look(ctx context.Context, urgent bool) (soon bool) {
 		return false
 	}
 	l.last = next
+	l.revival.next = time.Time{} // one that was started may have come to life
 	here := make(map[agent.ID]bool)
 	for _, st := range next.list {
 		if st.Start == "" {
