@@ -11,7 +11,6 @@ import (
 	"netsky/codex"
 	"netsky/internal/testworld"
 	"netsky/spawn/claude"
-	"netsky/spawn/recall"
 )
 
 // A manager on Claude Code whose conversation was compacted is told with its next message,
@@ -89,7 +88,7 @@ func TestClaudeCompacted(t *testing.T) {
 	last = model.Requests()[len(model.Requests())-1]
 	mustContain(t, "the text", strings.Join(last.News(), "\n"), "All agents were down at once", "- agent1, ", "hello fifth")
 	mustContain(t, "the conversation", strings.Join(last.Said, "\n"), "hello fourth")
-	testworld.Wait(t, "the note to be removed", func() bool { return !recall.Due(h, "agent0") })
+	testworld.Wait(t, "the note to be removed", func() bool { return !h.Mark("state/recall/agent0.json").Exists() })
 	w.must(t, "netsky", "down", "--all", "--force")
 }
 
@@ -128,5 +127,15 @@ func TestCodexCompacted(t *testing.T) {
 	if after, err := codex.Conversation(h, "agent0"); err != nil || after != before {
 		t.Errorf("%q, it was %q, %v", after, before, err)
 	}
+
+	// A program that ends before it could tell leaves that to the next.
+	w.pane(t, "send-keys", "-t", "=agent0:", "-l", "/compact")
+	w.pane(t, "send-keys", "-t", "=agent0:", "Enter")
+	testworld.Wait(t, "the note", func() bool { return h.Mark("state/recall/agent0.json").Exists() })
+	w.must(t, "netsky", "restart", "0")
+	w.must(t, "netsky", "ask", "agent0", "hello fifth")
+	reqs := model.Requests()
+	mustContain(t, "the facts", reqs[len(reqs)-1].Last(), "Your conversation was compacted or cleared.", "hello fifth", "to agent1, ")
+	testworld.Wait(t, "the note to be removed", func() bool { return !h.Mark("state/recall/agent0.json").Exists() })
 	w.must(t, "netsky", "down", "--all", "--force")
 }

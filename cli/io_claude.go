@@ -44,7 +44,7 @@ func (a *app) serveClaude(ctx context.Context, l *spawn.Launcher, o mcp.Options)
 	c := courier.Options{
 		Agent: o.Agent, Start: o.Start, Home: l.Home, Bus: l.Bus, Runtime: session.Courier(), Events: events,
 		Records: o.Records, Startup: startup, Fresh: !state.Used, Log: o.Log,
-		Facts: recall.For(l, o.Agent), Behind: recall.Due(l.Home, o.Agent), Told: recall.Told(l.Home, o.Agent),
+		Memory: recall.Of(l, o.Agent),
 	}
 	if o.Channel {
 		c.Notify = func(ctx context.Context, text string, meta map[string]string) error {

@@ -32,13 +32,10 @@ type ServeOptions struct {
 
 	Instructions string // the agent's rendered prompt
 	Startup      string // put in front of a new thread's first message
-	// Facts returns what a compacted thread may not know any more; see [courier.Options].
-	Facts  func(ctx context.Context, fresh bool, told []string) string
-	Behind bool           // likewise
-	Told   func()         // likewise
-	Config map[string]any // configuration of the thread, such as mcp_servers
-	Dir    string         // where the model works; absolute
-	Limit  time.Duration  // of a turn; 0: none
+	Memory       courier.Memory
+	Config       map[string]any // configuration of the thread, such as mcp_servers
+	Dir          string         // where the model works; absolute
+	Limit        time.Duration  // of a turn; 0: none
 
 	// Approve decides what Codex asks. If nil, a person at the TUI does; headless,
 	// everything is declined.
@@ -176,7 +173,7 @@ func (r *resident) run(ctx context.Context) error {
 	ctx, cancel := context.WithCancel(ctx)
 	mail := courier.New(courier.Options{
 		Agent: r.Agent, Start: r.Start, Home: r.Home, Bus: r.Bus, Runtime: r, Events: r.queue, Records: r.Records,
-		Startup: r.Startup, Fresh: !r.session.state.Started, Facts: r.Facts, Behind: r.Behind, Told: r.Told, Log: r.log,
+		Startup: r.Startup, Fresh: !r.session.state.Started, Memory: r.Memory, Log: r.log,
 	})
 	kept := make(chan error, 1)
 	go func() {

@@ -82,16 +82,17 @@ func TestReconcile(t *testing.T) {
 		t.Errorf("%+v", st)
 	}
 	for _, id := range []agent.ID{"agent0", "agentinfinity"} {
-		got := recall.Facts(w.ctx, w.l, id, false, nil)
-		if !recall.Due(w.home, id) || !strings.Contains(got, "All agents were down at once") || !strings.Contains(got, "- agent1, ") || strings.Contains(got, "agent2, ") {
+		memory := recall.Of(w.l, id)
+		got := memory.Facts(w.ctx, false, nil)
+		if !memory.Due() || !strings.Contains(got, "All agents were down at once") || !strings.Contains(got, "- agent1, ") || strings.Contains(got, "agent2, ") {
 			t.Errorf("%s is to be told\n%s", id, got)
 		}
-		recall.Told(w.home, id)()
-		if recall.Due(w.home, id) {
+		memory.Told()
+		if memory.Due() {
 			t.Error("not forgotten")
 		}
 	}
-	if recall.Due(w.home, "agent1") {
+	if recall.Of(w.l, "agent1").Due() {
 		t.Error("a clone is told of the others")
 	}
 }

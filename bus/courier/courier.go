@@ -56,15 +56,7 @@ type Options struct {
 	// been accepted in it yet.
 	Startup string
 	Fresh   bool
-	// Facts, if not nil, returns what the conversation may not know any more: it precedes
-	// the first text after the program has compacted or cleared it, and, after Startup, the
-	// first text of a Fresh one, for which fresh is true. told are the ids of the messages
-	// that the text itself is about. "" adds nothing.
-	Facts func(ctx context.Context, fresh bool, told []string) string
-	// Behind says that the facts precede the first text in any case.
-	Behind bool
-	// Told, if not nil, is called when the program has been given the facts.
-	Told func()
+	Memory  Memory // nil: the conversation needs none
 	// Notify, if not nil, pushes one message as a channel notification. If that has no
 	// effect, messages go through Runtime.Offer from then on.
 	Notify func(ctx context.Context, text string, meta map[string]string) error
@@ -162,7 +154,7 @@ func New(o Options) *Courier {
 	m := &Courier{
 		o: o, traits: o.Runtime.Traits(), ledger: newLedger(o.Home, o.Agent),
 		asks: make(chan func()), stopped: make(chan struct{}), cancels: make(chan cancel, 1), drops: make(chan cancel, maxDrops), wants: make(chan struct{}, 1), batches: make(chan batch),
-		told: make(map[string]bool), losses: make(map[string]int), startup: o.Fresh && o.Startup != "", facts: o.Fresh || o.Behind, channel: o.Notify != nil,
+		told: make(map[string]bool), losses: make(map[string]int), startup: o.Fresh && o.Startup != "", facts: o.Fresh || o.Memory != nil && o.Memory.Due(), channel: o.Notify != nil,
 	}
 	m.tokens = float64(m.traits.Pace.Burst)
 	if m.traits.Wants == nil {

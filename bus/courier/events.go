@@ -38,7 +38,9 @@ func (m *Courier) event(ctx context.Context, e Event) {
 	case agent.EventSessionStart:
 		m.began = true
 		m.group.Go(func() { m.putDown(ctx, m.conversation(e.Event)...) })
-		m.forgot(e.Text)
+		if m.forgot(e.Text) {
+			m.forgotten()
+		}
 		if e.Cut {
 			m.cut()
 		}

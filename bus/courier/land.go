@@ -142,8 +142,8 @@ func (m *Courier) arrived() {
 func (m *Courier) landed() {
 	f := m.flight
 	if f.prefaced {
-		if m.facts && m.o.Told != nil {
-			m.o.Told()
+		if m.facts && m.o.Memory != nil {
+			m.o.Memory.Told()
 		}
 		m.startup, m.facts = false, false
 	}

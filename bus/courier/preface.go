@@ -11,13 +11,39 @@ const (
 	Compacted = "compact" // it knows a summary of them
 )
 
-// forgot notes what the conversation has to be told after its session has begun anew.
-func (m *Courier) forgot(why string) {
+// A Memory holds what a conversation may not know any more: its facts precede the first text
+// after the program has compacted or cleared it, and, after Options.Startup, the first text
+// of a fresh one.
+type Memory interface {
+	// Due reports whether the facts precede the first text whatever it follows.
+	Due() bool
+	// Facts returns them; "" adds nothing. told are the ids of the messages that the text
+	// itself is about.
+	Facts(ctx context.Context, fresh bool, told []string) string
+	// Forgot makes the facts due, whatever happens to this process, until Told.
+	Forgot()
+	// Told says that the program has been given the facts.
+	Told()
+}
+
+// forgot notes what the conversation has to be told after its session has begun anew. It
+// reports whether that is anything.
+func (m *Courier) forgot(why string) bool {
 	switch why {
 	case Cleared:
 		m.startup, m.facts = m.o.Startup != "", true
 	case Compacted:
 		m.facts = true
+	default:
+		return false
+	}
+	return true
+}
+
+// forgotten has the facts told even if this process ends before.
+func (m *Courier) forgotten() {
+	if m.o.Memory != nil {
+		m.o.Memory.Forgot()
 	}
 }
 
@@ -31,10 +57,10 @@ func (m *Courier) preface(ctx context.Context, f *flight) []string {
 	if m.startup {
 		f.preface = append(f.preface, m.o.Startup)
 	}
-	if m.facts && m.o.Facts != nil {
+	if m.facts && m.o.Memory != nil {
 		within, cancel := context.WithTimeout(ctx, factsWithin)
 		defer cancel()
-		if text := m.o.Facts(within, m.startup, f.offer().About); text != "" {
+		if text := m.o.Memory.Facts(within, m.startup, f.offer().About); text != "" {
 			f.preface = append(f.preface, text)
 		}
 	}

@@ -20,9 +20,10 @@ func TestFacts(t *testing.T) {
 	p := mustPost(t)
 	p.options.Startup, p.options.Fresh = "to begin with", true
 	var asked atomic.Int64
-	p.options.Facts = func(_ context.Context, fresh bool, told []string) string {
+	memory := &memory{facts: func(fresh bool, told []string) string {
 		return fmt.Sprintf("facts %d, fresh %v, besides %q", asked.Add(1), fresh, told)
-	}
+	}}
+	p.options.Memory = memory
 	l := &line{queue: courier.NewQueue("start"), takes: func(int) fate { return answered }, held: make(map[string]agent.Event)}
 	p.runLine(l)
 	for i, tt := range []struct {
@@ -60,9 +61,9 @@ func TestFacts(t *testing.T) {
 func TestFactsBehind(t *testing.T) {
 	t.Parallel()
 	p := mustPost(t)
-	var told atomic.Int64
-	p.options.Startup, p.options.Behind, p.options.Told = "to begin with", true, func() { told.Add(1) }
-	p.options.Facts = func(context.Context, bool, []string) string { return "all were down" }
+	memory := &memory{facts: func(bool, []string) string { return "all were down" }}
+	memory.due.Store(true)
+	p.options.Startup, p.options.Memory = "to begin with", memory
 	l := &line{queue: courier.NewQueue("start"), takes: func(int) fate { return answered }, held: make(map[string]agent.Event)}
 	l.queue.Put(courier.Event{Event: agent.Event{Event: agent.EventSessionStart, Session: "c", Text: "resume"}})
 	p.runLine(l)
@@ -74,7 +75,37 @@ func TestFactsBehind(t *testing.T) {
 			t.Errorf("%q", text)
 		}
 	}
-	if n := told.Load(); n != 1 {
-		t.Errorf("told %d times", n)
+	if n := memory.told.Load(); n != 1 || memory.due.Load() {
+		t.Errorf("told %d times, due %v", n, memory.due.Load())
+	}
+}
+
+// memory counts what it is asked.
+type memory struct {
+	facts      func(fresh bool, told []string) string
+	due        atomic.Bool
+	told, lost atomic.Int64
+}
+
+func (m *memory) Due() bool { return m.due.Load() }
+func (m *memory) Facts(_ context.Context, fresh bool, told []string) string {
+	return m.facts(fresh, told)
+}
+func (m *memory) Forgot() { m.lost.Add(1); m.due.Store(true) }
+func (m *memory) Told()   { m.told.Add(1); m.due.Store(false) }
+
+// What a compacted conversation has forgotten is due in the agent's next start too, if it
+// was not told in this one.
+func TestFactsOutliveTheCourier(t *testing.T) {
+	t.Parallel()
+	p := mustPost(t)
+	memory := &memory{facts: func(bool, []string) string { return "what it forgot" }}
+	p.options.Memory = memory
+	l := &line{queue: courier.NewQueue("start"), takes: func(int) fate { return answered }, held: make(map[string]agent.Event)}
+	p.runLine(l)
+	l.queue.Put(courier.Event{Event: agent.Event{Event: agent.EventSessionStart, Session: "c", Text: courier.Compacted}})
+	testworld.Wait(p, "the note", memory.due.Load)
+	if n := memory.lost.Load(); n != 1 || memory.told.Load() != 0 {
+		t.Errorf("noted %d times, told %d times", n, memory.told.Load())
 	}
 }

@@ -53,6 +53,7 @@ func (m *Courier) remember(ctx context.Context) {
 			}
 		}
 	}
+	forgot := false
 	err := m.o.Events.Read(func(e Event) {
 		m.hooked = m.hooked || e.Start == m.o.Start
 		switch e.Event.Event {
@@ -60,7 +61,7 @@ func (m *Courier) remember(ctx context.Context) {
 			see(e.ID, e.MS, "")
 		case agent.EventPrompt:
 			if e.Start == m.o.Start && strings.HasPrefix(e.Text, noticeMark) {
-				m.startup, m.facts = false, false
+				m.startup, m.facts, forgot = false, false, false
 			}
 			for _, id := range e.IDs {
 				see(id, e.MS, e.ID)
@@ -73,7 +74,7 @@ func (m *Courier) remember(ctx context.Context) {
 		case agent.EventSessionStart:
 			m.began = m.began || e.Start == m.o.Start
 			if e.Start == m.o.Start {
-				m.forgot(e.Text)
+				forgot = m.forgot(e.Text) || forgot
 			}
 		case agent.EventStop, agent.EventStopFailed:
 			for _, p := range m.past {
@@ -85,6 +86,9 @@ func (m *Courier) remember(ctx context.Context) {
 		}
 	})
 	m.trouble("events", err)
+	if forgot {
+		m.forgotten()
+	}
 	m.settle(time.Now().UnixMilli())
 	m.left = m.ledger.list(false)
 }

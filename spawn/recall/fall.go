@@ -9,12 +9,13 @@ import (
 	"netsky/agent/home"
 )
 
-func fallFile(id agent.ID) string { return "state/recall/" + string(id) + ".json" }
+func noteFile(id agent.ID) string { return "state/recall/" + string(id) + ".json" }
 
-// A fall is the end of all agents at once, of which one has to be told.
-type fall struct {
-	FoundMS int64  `json:"found_ms"`
-	Down    []Down `json:"down"`
+// A note is what an agent has to be told with its next text.
+type note struct {
+	FoundMS int64  `json:"found_ms,omitempty"` // when all agents had ended at once
+	Down    []Down `json:"down,omitempty"`
+	Forgot  bool   `json:"forgot,omitempty"` // its conversation was compacted or cleared
 }
 
 // A Down is an agent that was down against the owner's wish.
@@ -28,33 +29,50 @@ type Down struct {
 func Fell(h home.Dir, list []Down) (err error) {
 	for _, d := range list {
 		if !d.Agent.IsClone() {
-			err = errors.Join(err, h.Save(fallFile(d.Agent), fall{time.Now().UnixMilli(), list}, false))
+			n := load(h, d.Agent)
+			n.FoundMS, n.Down = time.Now().UnixMilli(), list
+			err = errors.Join(err, h.Save(noteFile(d.Agent), n, false))
 		}
 	}
 	return err
 }
 
-// Due reports whether an agent has to be told of a fall.
-func Due(h home.Dir, id agent.ID) bool { return h.Mark(fallFile(id)).Exists() }
-
-// Told returns what forgets a fall once the agent was told of it.
-func Told(h home.Dir, id agent.ID) func() {
-	return func() { _ = h.Remove(fallFile(id)) } // at worst it is told again
+// load returns what the agent has to be told; a note that is damaged says nothing.
+func load(h home.Dir, id agent.ID) note {
+	n, err := home.Load[note](h, noteFile(id))
+	if err != nil {
+		return note{}
+	}
+	return n
 }
 
-// fell adds who was down.
-func (f *facts) fell() {
-	fall, err := home.Load[fall](f.l.Home, fallFile(f.id))
-	if err != nil {
-		return
-	}
+func (m Memory) note() note { return load(m.l.Home, m.id) }
+
+// Due reports whether the agent has to be told anything with its next text.
+func (m Memory) Due() bool { return m.l.Home.Mark(noteFile(m.id)).Exists() }
+
+// Forgot notes that the agent's conversation was compacted or cleared. If that can't be
+// saved, it is known until the courier ends.
+func (m Memory) Forgot() {
+	n := m.note()
+	n.Forgot = true
+	_ = m.l.Home.Save(noteFile(m.id), n, false)
+}
+
+// Told removes the note: the agent was told.
+func (m Memory) Told() { _ = m.l.Home.Remove(noteFile(m.id)) } // at worst it is told again
+
+// fell adds who was down. It reports whether the conversation has forgotten something: it
+// has if nothing else is noted.
+func (n note) fell(f *facts) (forgot bool) {
 	var lines []string
-	for _, d := range fall.Down {
+	for _, d := range n.Down {
 		words, ms := "since", d.SinceMS
 		if ms <= 0 {
-			words, ms = "found down at", fall.FoundMS
+			words, ms = "found down at", n.FoundMS
 		}
 		lines = append(lines, fmt.Sprintf("%s, %s %s", d.Agent, words, time.UnixMilli(ms).UTC().Format("2006-01-02 15:04:05Z")))
 	}
 	f.add("All agents were down at once and are started again with their conversations:", lines)
+	return n.Forgot || len(lines) == 0
 }

@@ -3,8 +3,8 @@
 // clone is told only of its own messages.
 //
 // What can't be read is left out, and what exceeds the limit is counted. state/recall/ has
-// the agents that have yet to be told that all were down at once; a crash after an agent was
-// told makes it be told twice.
+// the agents that have yet to be told that all were down at once, or what their conversation
+// has forgotten; a crash after an agent was told makes it be told twice.
 package recall
 
 import (
@@ -32,17 +32,22 @@ const (
 	reserved  = 200 // bytes for the counts of what is left out
 )
 
-// For returns the facts for an agent as its courier asks for them: "" for the first text of
-// a conversation if nothing has happened that it should know.
-func For(l *spawn.Launcher, id agent.ID) func(ctx context.Context, fresh bool, told []string) string {
-	return func(ctx context.Context, fresh bool, told []string) string { return Facts(ctx, l, id, fresh, told) }
+// A Memory is an agent's, for its courier.
+type Memory struct {
+	l  *spawn.Launcher
+	id agent.ID
 }
 
-// Facts returns what an agent is told whose conversation was compacted or cleared or, with
-// fresh, is a new one. It is told of some of its messages anyway.
-func Facts(ctx context.Context, l *spawn.Launcher, id agent.ID, fresh bool, told []string) string {
+// Of returns an agent's memory.
+func Of(l *spawn.Launcher, id agent.ID) Memory { return Memory{l, id} }
+
+// Facts returns what the agent is told whose conversation was compacted or cleared or, with
+// fresh, is a new one: "" if nothing has happened that it should know. It is told of some of
+// its messages anyway.
+func (m Memory) Facts(ctx context.Context, fresh bool, told []string) string {
+	l, id := m.l, m.id
 	f := facts{ctx: ctx, l: l, id: id, told: told}
-	f.fell()
+	forgot := m.note().fell(&f)
 	f.mail()
 	if !id.IsClone() {
 		f.sent()
@@ -57,7 +62,7 @@ func Facts(ctx context.Context, l *spawn.Launcher, id agent.ID, fresh bool, told
 	}
 	why := "Your conversation was compacted or cleared. "
 	switch {
-	case !fresh && Due(l.Home, id):
+	case !fresh && !forgot:
 		why = ""
 	case fresh:
 		why = "This conversation is new; you have been at work before. "

@@ -45,7 +45,7 @@ func send(t *testing.T, l *spawn.Launcher, e envelope.Envelope) {
 func TestFacts(t *testing.T) {
 	t.Parallel()
 	l := newLauncher(t)
-	if got := recall.Facts(t.Context(), l, "agent0", true, nil); got != "" {
+	if got := recall.Of(l, "agent0").Facts(t.Context(), true, nil); got != "" {
 		t.Errorf("a new home: %q", got)
 	}
 	send(t, l, envelope.Envelope{ID: "brief-1", From: "agent0", To: "agent1", Kind: envelope.KindBrief, Text: "fix the\nroof"})
@@ -72,7 +72,7 @@ func TestFacts(t *testing.T) {
 		t.Fatal(err)
 	}
 	l.Journal.Close()
-	got := recall.Facts(t.Context(), l, "agent0", false, nil)
+	got := recall.Of(l, "agent0").Facts(t.Context(), false, nil)
 	for _, want := range []string{
 		"compacted or cleared", "from owner, ask-1, ", `in hand: "is it done?"`, "to agent1, brief-1, ", `in hand: "fix the roof"`,
 		"to agent2, brief-2, ", `not read yet: "paint it"`, "agent2 asks the owner (", "rm -rf build", "agent1 dead", "t-1, open, agent1: the roof",
@@ -84,14 +84,14 @@ func TestFacts(t *testing.T) {
 	if strings.Contains(got, "not the manager's") || len(got) > recall.Most {
 		t.Errorf("%d bytes:\n%s", len(got), got)
 	}
-	if got := recall.Facts(t.Context(), l, "agent0", false, []string{"ask-1"}); strings.Contains(got, "ask-1") {
+	if got := recall.Of(l, "agent0").Facts(t.Context(), false, []string{"ask-1"}); strings.Contains(got, "ask-1") {
 		t.Errorf("told twice:\n%s", got)
 	}
-	got = recall.Facts(t.Context(), l, "agent1", false, nil)
+	got = recall.Of(l, "agent1").Facts(t.Context(), false, nil)
 	if !strings.Contains(got, "from agent0, brief-1") || !strings.Contains(got, "the roof") || strings.Contains(got, "agent2") || strings.Contains(got, "rm -rf") {
 		t.Errorf("a clone is told\n%s", got)
 	}
-	if got := recall.Facts(t.Context(), l, "agent2", false, nil); got != "" {
+	if got := recall.Of(l, "agent2").Facts(t.Context(), false, nil); got != "" {
 		t.Errorf("a clone without work is told\n%s", got)
 	}
 }
@@ -105,7 +105,7 @@ func TestBound(t *testing.T) {
 			send(t, l, envelope.Envelope{ID: fmt.Sprintf("b-%s-%d", to, i), From: "agentinfinity", To: to, Kind: envelope.KindBrief, Text: strings.Repeat("läng ", 100), Time: time.Now().Add(time.Duration(i) * time.Hour)})
 		}
 	}
-	got := recall.Facts(t.Context(), l, "agentinfinity", false, nil)
+	got := recall.Of(l, "agentinfinity").Facts(t.Context(), false, nil)
 	if len(got) > recall.Most || !strings.Contains(got, " more: your messages") {
 		t.Errorf("%d bytes:\n%s", len(got), got)
 	}
