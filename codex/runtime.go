@@ -29,10 +29,10 @@ func (r *Runtime) Name() string { return "codex" }
 
 // Check returns what prevents a start: no Codex on the PATH (ErrMissing), one that is
 // too old (ErrOld), or no login (ErrLogin). It starts Codex to ask it, once for each
-// environment, which takes 0.1 s.
+// environment, which takes 0.1 s: a key in the environment is no login for its app-server.
 func (r *Runtime) Check(ctx context.Context, l agent.Launch) error {
 	key := ""
-	for _, name := range []string{"PATH", "HOME", "CODEX_HOME", "OPENAI_API_KEY", "CODEX_API_KEY"} {
+	for _, name := range []string{"PATH", "HOME", "CODEX_HOME"} {
 		key += program.Value(l.Env, name) + "\x00"
 	}
 	_, err := r.checked.Get(ctx, key, func() (struct{}, error) { return struct{}{}, check(ctx, l) })
@@ -50,9 +50,6 @@ func check(ctx context.Context, l agent.Launch) error {
 	}
 	if version.Legacy() {
 		return fmt.Errorf("update Codex: %v is %w", version, appserver.ErrOld)
-	}
-	if program.Value(l.Env, "OPENAI_API_KEY") != "" || program.Value(l.Env, "CODEX_API_KEY") != "" {
-		return nil
 	}
 	if neverUsed(l) {
 		return ErrLogin

@@ -87,6 +87,7 @@ func TestCheckNeverUsed(t *testing.T) {
 	if err := os.Mkdir(filepath.Join(home, ".codex"), 0o700); err != nil {
 		t.Fatal(err)
 	}
+	l.Env = append(l.Env, "OPENAI_API_KEY=sk-s3cret", "CODEX_API_KEY=sk-s3cret") // its app-server ignores both
 	r = &codex.Runtime{Home: w.home, Binary: "/x/netsky"}
 	if err := r.Check(w.ctx, l); !errors.Is(err, codex.ErrLogin) {
 		t.Errorf("Check with a directory = %v, want %v by its own word", err, codex.ErrLogin)

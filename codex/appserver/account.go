@@ -8,7 +8,7 @@ import (
 )
 
 // ErrLogin is returned if Codex has no account to work with.
-var ErrLogin = advice.With(errors.New("codex is not logged in; run `codex login`"),
+var ErrLogin = advice.With(errors.New("codex is not logged in; run `codex login` (`codex login --with-api-key` reads a key from stdin)"),
 	"or `netsky up --type demo` starts agents without a model")
 
 // Account checks that a model can be used: the error matches ErrLogin if Codex needs an
