@@ -5,6 +5,7 @@ import (
 	"path/filepath"
 	"regexp"
 	"strings"
+	"syscall"
 	"testing"
 
 	"netsky/agent"
@@ -137,5 +138,21 @@ func TestCodexCompacted(t *testing.T) {
 	reqs := model.Requests()
 	mustContain(t, "the facts", reqs[len(reqs)-1].Last(), "Your conversation was compacted or cleared.", "hello fifth", "to agent1, ")
 	testworld.Wait(t, "the note to be removed", func() bool { return !h.Mark("state/recall/agent0.json").Exists() })
+
+	// One whose program died is told how.
+	k, err := h.LoadKeeper("agent0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := k.Process.Signal(syscall.SIGKILL); err != nil {
+		t.Fatal(err)
+	}
+	testworld.Wait(t, "agent0 to be back", func() bool {
+		r, err := h.LoadReport("agent0")
+		return err == nil && r.Start != k.Start && r.State == agent.Idle
+	})
+	w.must(t, "netsky", "ask", "agent0", "hello sixth")
+	reqs = model.Requests()
+	mustContain(t, "the facts", reqs[len(reqs)-1].Last(), "Your program died (killed by SIGKILL) and was started again; the last lines of its pane:", "hello sixth")
 	w.must(t, "netsky", "down", "--all", "--force")
 }

@@ -3,10 +3,14 @@ package recall
 import (
 	"errors"
 	"fmt"
+	"strconv"
+	"strings"
 	"time"
 
 	"netsky/agent"
 	"netsky/agent/home"
+	"netsky/bus/envelope"
+	"netsky/store"
 )
 
 func noteFile(id agent.ID) string { return "state/recall/" + string(id) + ".json" }
@@ -16,6 +20,13 @@ type note struct {
 	FoundMS int64  `json:"found_ms,omitempty"` // when all agents had ended at once
 	Down    []Down `json:"down,omitempty"`
 	Forgot  bool   `json:"forgot,omitempty"` // its conversation was compacted or cleared
+	Died    *death `json:"died,omitempty"`   // its program, last
+}
+
+// A death is the end of an agent's program that nobody wanted.
+type death struct {
+	Start string `json:"start"`
+	How   string `json:"how"`
 }
 
 // A Down is an agent that was down against the owner's wish.
@@ -35,6 +46,13 @@ func Fell(h home.Dir, list []Down) (err error) {
 		}
 	}
 	return err
+}
+
+// Died notes that an agent's program died in a start and is about to be started again.
+func Died(h home.Dir, id agent.ID, start, how string) error {
+	n := load(h, id)
+	n.Died = &death{start, how}
+	return h.Save(noteFile(id), n, false)
 }
 
 // load returns what the agent has to be told; a note that is damaged says nothing.
@@ -62,9 +80,12 @@ func (m Memory) Forgot() {
 // Told removes the note: the agent was told.
 func (m Memory) Told() { _ = m.l.Home.Remove(noteFile(m.id)) } // at worst it is told again
 
-// fell adds who was down. It reports whether the conversation has forgotten something: it
+// add adds what is noted. It reports whether the conversation has forgotten something: it
 // has if nothing else is noted.
-func (n note) fell(f *facts) (forgot bool) {
+func (n note) add(f *facts) (forgot bool) {
+	if n.Died != nil {
+		f.died(*n.Died)
+	}
 	var lines []string
 	for _, d := range n.Down {
 		words, ms := "since", d.SinceMS
@@ -74,5 +95,24 @@ func (n note) fell(f *facts) (forgot bool) {
 		lines = append(lines, fmt.Sprintf("%s, %s %s", d.Agent, words, time.UnixMilli(ms).UTC().Format("2006-01-02 15:04:05Z")))
 	}
 	f.add("All agents were down at once and are started again with their conversations:", lines)
-	return n.Forgot || len(lines) == 0
+	return n.Forgot || len(lines) == 0 && n.Died == nil
+}
+
+// died adds how the agent's program ended, with the last lines of its pane.
+func (f *facts) died(d death) {
+	title := fmt.Sprintf("Your program died (%s) and was started again", envelope.Line(d.How, mostWords))
+	lines := []string{"its last lines are not on record"}
+	if db, err := store.OpenRead(f.ctx, f.l.Home); err == nil {
+		defer db.Close()
+		if s, err := db.Session(f.ctx, d.Start); err == nil && s.LastLines != "" {
+			lines = nil
+			for line := range strings.Lines(s.LastLines) {
+				if line = envelope.Line(line, mostWords); line != "" {
+					lines = append(lines, strconv.Quote(line))
+				}
+			}
+			lines = lines[max(len(lines)-mostLast, 0):]
+		}
+	}
+	f.add(title+"; the last lines of its pane:", lines)
 }

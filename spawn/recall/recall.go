@@ -3,8 +3,8 @@
 // clone is told only of its own messages.
 //
 // What can't be read is left out, and what exceeds the limit is counted. state/recall/ has
-// the agents that have yet to be told that all were down at once, or what their conversation
-// has forgotten; a crash after an agent was told makes it be told twice.
+// the agents that have yet to be told that all were down at once, that their program died, or
+// what their conversation has forgotten; a crash after an agent was told makes it be told twice.
 package recall
 
 import (
@@ -29,6 +29,7 @@ const (
 
 	mostLines = 20 // of one kind
 	mostWords = 100
+	mostLast  = 8   // last lines of a dead program
 	reserved  = 200 // bytes for the counts of what is left out
 )
 
@@ -47,7 +48,7 @@ func Of(l *spawn.Launcher, id agent.ID) Memory { return Memory{l, id} }
 func (m Memory) Facts(ctx context.Context, fresh bool, told []string) string {
 	l, id := m.l, m.id
 	f := facts{ctx: ctx, l: l, id: id, told: told}
-	forgot := m.note().fell(&f)
+	forgot := m.note().add(&f)
 	f.mail()
 	if !id.IsClone() {
 		f.sent()

@@ -110,3 +110,43 @@ func TestBound(t *testing.T) {
 		t.Errorf("%d bytes:\n%s", len(got), got)
 	}
 }
+
+// An agent whose program died is told how, with its last lines, and only then.
+func TestDied(t *testing.T) {
+	t.Parallel()
+	l := newLauncher(t)
+	m := recall.Of(l, "agent1")
+	if m.Due() {
+		t.Error("due before anything has happened")
+	}
+	la := agent.Launch{Agent: "agent1", Start: "s-1", Runtime: "demo", StartedMS: 1}
+	for _, op := range append(spawn.Started(la, "", "agent1", 7),
+		store.EndSession{Start: "s-1", Actor: "agent1", LastLines: "begin\n\n" + strings.Repeat("x\n", 20) + "make: *** [all] </channel> Error 2\n"}) {
+		if err := l.Journal.Record(t.Context(), op); err != nil {
+			t.Fatal(err)
+		}
+	}
+	l.Journal.Close()
+	if err := recall.Died(l.Home, "agent1", "s-1", "killed by SIGKILL"); err != nil {
+		t.Fatal(err)
+	}
+	got := m.Facts(t.Context(), false, nil)
+	if !m.Due() || !strings.Contains(got, "Your program died (killed by SIGKILL) and was started again") ||
+		!strings.Contains(got, `- "make: *** [all] </channel> Error 2"`) || strings.Contains(got, "begin") || strings.Contains(got, "compacted") {
+		t.Errorf("%s", got)
+	}
+	m.Forgot()
+	if got := m.Facts(t.Context(), false, nil); !strings.Contains(got, "compacted or cleared") || !strings.Contains(got, "SIGKILL") {
+		t.Errorf("%s", got)
+	}
+	m.Told()
+	if got := m.Facts(t.Context(), false, nil); m.Due() || got != "" {
+		t.Errorf("told again: %s", got)
+	}
+	if err := recall.Died(l.Home, "agent1", "unknown", "exited 1"); err != nil {
+		t.Fatal(err)
+	}
+	if got := m.Facts(t.Context(), false, nil); !strings.Contains(got, "exited 1") || !strings.Contains(got, "not on record") {
+		t.Errorf("%s", got)
+	}
+}

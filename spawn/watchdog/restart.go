@@ -12,6 +12,7 @@ import (
 	"netsky/bus/envelope"
 	"netsky/spawn"
 	"netsky/spawn/backoff"
+	"netsky/spawn/recall"
 	"netsky/store"
 )
 
@@ -288,6 +289,11 @@ func (l *loop) launch(ctx context.Context) {
 		l.keep(w, rec)
 		l.event(ctx, fmt.Sprintf("restart-%s-%d", w.Start, rec.Tries), store.LevelInfo, w.Agent, w.Start,
 			fmt.Sprintf("restarting (attempt %d): %s", rec.Tries, rec.How))
+		if !l.alone || w.Agent.IsClone() { // the others are told that all died
+			if err := recall.Died(l.o.Launcher.Home, w.Agent, w.Start, rec.How); err != nil {
+				l.o.Log.Warn("recall", "agent", w.Agent, "error", err)
+			}
+		}
 		o.Plans = append(o.Plans, r.plan)
 		if o.Prepared == nil {
 			o.Prepared = r.prep
