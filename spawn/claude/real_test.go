@@ -228,9 +228,9 @@ func TestRealModes(t *testing.T) {
 				t.Errorf("the system prompt is %.300s…", q.System)
 			}
 			wanted := []string{"mcp__agent__reply", "mcp__agent__send"}
-			unwanted := []string{"AskUserQuestion", "SendMessage", "ListAgents", "EnterPlanMode", "ExitPlanMode"}
+			unwanted := []string{"AskUserQuestion", "SendMessage", "ListAgents", "CronCreate", "CronDelete", "CronList", "ScheduleWakeup", "RemoteTrigger", "EnterPlanMode", "ExitPlanMode"}
 			if mode == "plan" {
-				unwanted = unwanted[:3]
+				unwanted = unwanted[:8]
 			}
 			w.wait("the tool's answer", func() bool { return w.count("Stop") == 1 })
 			list := w.model.Requests()

@@ -50,18 +50,18 @@ var events = []event{
 	{"SessionEnd", Version{1, 0, 85}, hookTimeout},
 }
 
-// Permission rules forevery agent, whatever its role and mode. Which tools the bus'
+// Permission rules for every agent, whatever its role and mode. Which tools the bus'
 // server offers a role is decided there. The mode plan asks before any change in spite of
 // the first: there the PermissionRequest hook has to say yes.
 var (
 	allowed = []string{"mcp__agent__*"}
-	// Nobody watches the pane: a question there would wait forever. An agent asks by a
-	// message.
+	// Nobody watches the pane: a question there would wait forever; an agent sends one.
 	denied = []string{
 		"AskUserQuestion",
-		// They talk to other Claude Codes on this machine without the bus: no record, no
-		// brake, and no proof of who said what.
+		// They reach other Claude Codes without the bus: no record, no brake, no sender.
 		"SendMessage", "ListAgents",
+		// They begin turns nobody asked for, off the record; netsky cron and loop are on it.
+		"CronCreate", "CronDelete", "CronList", "ScheduleWakeup", "RemoteTrigger",
 	}
 	// Entering and leaving plan mode are questions to a person. An owner who has chosen
 	// that mode wants the second, and its permission can be asked for like any other.

@@ -73,10 +73,10 @@ func TestSettingsModes(t *testing.T) {
 		bypass, auto any
 		deny         string
 	}{
-		"manual":            {nil, nil, "AskUserQuestion SendMessage ListAgents EnterPlanMode ExitPlanMode"},
-		"bypassPermissions": {true, nil, "AskUserQuestion SendMessage ListAgents EnterPlanMode ExitPlanMode"},
-		"auto":              {nil, true, "AskUserQuestion SendMessage ListAgents EnterPlanMode ExitPlanMode"},
-		"plan":              {nil, nil, "AskUserQuestion SendMessage ListAgents"},
+		"manual":            {nil, nil, "AskUserQuestion SendMessage ListAgents CronCreate CronDelete CronList ScheduleWakeup RemoteTrigger EnterPlanMode ExitPlanMode"},
+		"bypassPermissions": {true, nil, "AskUserQuestion SendMessage ListAgents CronCreate CronDelete CronList ScheduleWakeup RemoteTrigger EnterPlanMode ExitPlanMode"},
+		"auto":              {nil, true, "AskUserQuestion SendMessage ListAgents CronCreate CronDelete CronList ScheduleWakeup RemoteTrigger EnterPlanMode ExitPlanMode"},
+		"plan":              {nil, nil, "AskUserQuestion SendMessage ListAgents CronCreate CronDelete CronList ScheduleWakeup RemoteTrigger"},
 	} {
 		g := mustRig(t)
 		g.mustFake("2.1.329", loggedIn)
@@ -128,7 +128,7 @@ func TestSettingsMerged(t *testing.T) {
 	}
 	for name, want := range map[string]string{
 		"allow": "Bash(ls) mcp__agent__*", "ask": "Edit",
-		"deny": "WebFetch AskUserQuestion SendMessage ListAgents EnterPlanMode ExitPlanMode",
+		"deny": "WebFetch AskUserQuestion SendMessage ListAgents CronCreate CronDelete CronList ScheduleWakeup RemoteTrigger EnterPlanMode ExitPlanMode",
 	} {
 		if got := strings.Join(rules(s, name), " "); got != want {
 			t.Errorf("%s: %s, want %s", name, got, want)
