@@ -2,11 +2,13 @@ package daemon_test
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 	"testing"
 	"time"
 
 	"netsky/agent"
+	"netsky/agent/home"
 	"netsky/internal/testworld"
 	"netsky/spawn/hang"
 	hours "netsky/spawn/quiet"
@@ -14,14 +16,14 @@ import (
 
 // An agent with work that shows no sign of life is hung: status shows it and the owner is
 // paged, again and again, but not while it is quiet, and not once it is alive again. One
-// that has nothing to do, or waits for a person, does not hang.
+// that has nothing to do, or waits for a person, does not hang; one whose state nobody can tell does.
 func TestHang(t *testing.T) {
 	t.Parallel()
 	w := newWard(t)
 	w.stop()
 	w.hang, w.repage = 2*time.Second, time.Hour
 	w.begin()
-	w.up(w.r, "agent1", "agent2", "agent3", "agent4")
+	w.up(w.r, "agent1", "agent2", "agent3", "agent4", "agent5")
 	report := func(id agent.ID, state agent.State, detail string) {
 		t.Helper()
 		start := w.statuses().Find(id).Start
@@ -41,6 +43,9 @@ func TestHang(t *testing.T) {
 	if _, err := hours.Add(w.ctx, w.home, time.Hour, "owner", time.Now()); err != nil {
 		t.Fatal(err)
 	}
+	if err := w.home.WriteFile(home.ReportDir+"/agent5.json", []byte("{"), false); err != nil {
+		t.Fatal(err)
+	}
 	report("agent2", agent.Waiting, "May I?")
 	report("agent4", agent.Blocked, "usage limit until 14:00")
 	report("agent1", agent.Busy, "Bash: make")
@@ -49,6 +54,7 @@ func TestHang(t *testing.T) {
 		t.Errorf("%+v", st)
 	}
 	w.event("agent1 hangs: no sign of life for ")
+	w.event("agent5 hangs: no sign of life for ")
 	if n := pages("agent1"); n != 0 {
 		t.Errorf("paged %d times while it is quiet", n)
 	}
@@ -66,6 +72,9 @@ func TestHang(t *testing.T) {
 	}
 	w.begin()
 	testworld.WaitOr(w, func() bool { return pages("agent1") == 2 }, func() string { return fmt.Sprintf("not paged again: %q\n%s", w.owned(), w.log()) })
+	if got := w.events(); slices.ContainsFunc(got, func(s string) bool { return strings.Contains(s, "shows signs of life again") }) {
+		t.Errorf("a new daemon takes its first look at a pane for a sign of life: %q", got)
+	}
 
 	report("agent1", agent.Idle, "")
 	w.event("agent1 shows signs of life again, after ")

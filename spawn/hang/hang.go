@@ -74,10 +74,11 @@ type Watch struct {
 // Screen returns the screen as of the last check.
 func (w *Watch) Screen() uint64 { return w.last.Screen }
 
-// Quiet reports whether nothing but the pane, which costs more to look at, has changed.
+// Quiet reports whether nothing but the pane, which costs more to look at, may have changed
+// since the last check: before the first, nobody has looked at the pane.
 func (w *Watch) Quiet(s Signs) bool {
 	s.Screen = w.last.Screen
-	return !w.at.IsZero() && !w.alive(s)
+	return w.at.IsZero() || !w.alive(s)
 }
 
 func (w *Watch) alive(s Signs) bool {
