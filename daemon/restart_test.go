@@ -141,6 +141,42 @@ func TestRestart(t *testing.T) {
 	}
 }
 
+// That a new start runs proves nothing: one that has not reported in time has died again.
+func TestRestartUnproved(t *testing.T) {
+	t.Parallel()
+	w := newWard(t)
+	w.up(w.r, "agent1")
+	was := w.statuses().Find("agent1")
+	mute := filepath.Join(w.r.dir, "mute")
+	if err := os.WriteFile(mute, nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	syscall.Kill(was.PID, syscall.SIGKILL)
+	var st spawn.Status
+	testworld.WaitOr(w, func() bool {
+		st = w.statuses().Find("agent1")
+		return st.Start != was.Start && st.State == agent.Starting && st.PID != 0
+	}, func() string { return fmt.Sprintf("not started again: %+v\n%s", st, w.log()) })
+	r, err := backoff.Load(w.home, "agent1")
+	if err != nil || r.Tries != 1 || r.Proved != "" {
+		t.Errorf("%+v %v", r, err)
+	}
+	r.TriedMS -= (2 * time.Minute).Milliseconds()
+	if err := backoff.Save(w.home, "agent1", r); err != nil {
+		t.Fatal(err)
+	}
+	w.event("agent1 restarted, but not ready within 2m0s (attempt 1)")
+	if err := os.Remove(mute); err != nil {
+		t.Fatal(err)
+	}
+	w.event("agent1 restarted: ready")
+	testworld.WaitOr(w, func() bool {
+		st := w.statuses().Find("agent1")
+		r, err := backoff.Load(w.home, "agent1")
+		return err == nil && st.State == agent.Idle && r.Proved == st.Start && r.Died == ""
+	}, func() string { return fmt.Sprintf("%+v", w.statuses().Find("agent1")) })
+}
+
 // Nothing is started that is wanted down, nor while an up or a down runs; and the owner's
 // word makes void what was counted before.
 func TestRestartObeys(t *testing.T) {

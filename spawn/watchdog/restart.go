@@ -132,7 +132,8 @@ func (l *loop) revive(ctx context.Context, w *ward) {
 			l.keep(w, rec)
 		}
 	}
-	if w.Alive() && w.Start != rec.From && w.State != agent.Unknown {
+	// A start that is to be replaced, as it did not come to life in time, may do so yet.
+	if w.Alive() && (w.Start != rec.From || w.State.Ready()) && w.State != agent.Unknown {
 		l.prove(ctx, w, rec, now)
 		return
 	}
