@@ -394,6 +394,36 @@ func faultInFsync(t *testing.T) {
 	}
 }
 
+// TestFaultNameTaken: a name that is taken is never written over; another is tried, eight at
+// most.
+func TestFaultNameTaken(t *testing.T) {
+	t.Parallel()
+	apart(t, func() { faultNameTaken(t) })
+}
+
+func faultNameTaken(t *testing.T) {
+	b, _ := mustBus(t, bus.Options{}, agent.Root, agent.Clone(1))
+	taken := 0
+	disk.SetFault(func(op string) error {
+		if op == "link" && taken > 0 {
+			taken--
+			return unix.EEXIST
+		}
+		return nil
+	})
+	defer disk.SetFault(nil)
+	taken = 7
+	if _, err := b.Send(t.Context(), message(agent.Owner, agent.Clone(1), "hi")); err != nil || taken != 0 {
+		t.Errorf("Send with seven names taken = %v, %d not tried", err, taken)
+	}
+	mustCount(t, b, agent.Clone(1), bus.Inbox, 1)
+	taken = 8
+	if _, err := b.Send(t.Context(), message(agent.Owner, agent.Clone(1), "hi")); !errors.Is(err, unix.EEXIST) || taken != 0 {
+		t.Errorf("Send with eight names taken = %v, %d not tried", err, taken)
+	}
+	mustCount(t, b, agent.Clone(1), bus.Inbox, 1)
+}
+
 // TestFaultFullDisk, row 19: a receiver whose disk is full for a while hands nothing over
 // twice and loses nothing once there is room.
 func TestFaultFullDisk(t *testing.T) {
