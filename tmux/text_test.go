@@ -87,6 +87,7 @@ func TestTargets(t *testing.T) {
 		t.Errorf("Keys() without a server = %v, want ErrNoServer", err)
 	}
 	p, typed := recorder(t, s, "")
+	mustStart(t, s, idle("other10")) // tmux takes a beginning of one name, and of no other, for it
 	calls := map[string]func(target string) error{
 		"Keys":  func(target string) error { return s.Keys(t.Context(), target, "x") },
 		"Paste": func(target string) error { return s.Paste(t.Context(), target, "x") },
@@ -96,7 +97,7 @@ func TestTargets(t *testing.T) {
 		},
 	}
 	for what, call := range calls {
-		for _, target := range []string{"%99", "@99", "$99", "=agent", "=agent100"} {
+		for _, target := range []string{"%99", "@99", "$99", "=agent", "=agent100", "=other1"} {
 			if err := call(target); !errors.Is(err, tmux.ErrNotFound) {
 				t.Errorf("%s(%s) = %v, want ErrNotFound", what, target, err)
 			}
