@@ -129,6 +129,7 @@ type ward struct {
 	fails agent.ID // and this one has none
 
 	hang, repage time.Duration
+	wakes        int
 }
 
 func newWard(t *testing.T) *ward {
@@ -149,7 +150,7 @@ func (w *ward) begin() {
 		w.Fatal(err)
 	}
 	o := daemon.Options{
-		Home: w.home, Bus: w.bus, Launcher: w.l, Version: "test", Hang: w.hang, Repage: w.repage,
+		Home: w.home, Bus: w.bus, Launcher: w.l, Version: "test", Hang: w.hang, Repage: w.repage, Wakes: w.wakes,
 		Log:      slog.New(slog.NewJSONHandler(io.Writer(file), nil)),
 		Runtimes: map[string]spawn.Runtime{"served": w.r},
 		Plan: func(ctx context.Context, id agent.ID) (spawn.Plan, error) {

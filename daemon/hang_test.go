@@ -9,6 +9,7 @@ import (
 
 	"netsky/agent"
 	"netsky/agent/home"
+	"netsky/bus"
 	"netsky/internal/testworld"
 	"netsky/spawn/hang"
 	hours "netsky/spawn/quiet"
@@ -24,13 +25,7 @@ func TestHang(t *testing.T) {
 	w.hang, w.repage = 2*time.Second, time.Hour
 	w.begin()
 	w.up(w.r, "agent1", "agent2", "agent3", "agent4", "agent5")
-	report := func(id agent.ID, state agent.State, detail string) {
-		t.Helper()
-		start := w.statuses().Find(id).Start
-		if err := w.home.SaveReport(id, agent.Report{Start: start, State: state, SinceMS: time.Now().UnixMilli(), Detail: detail}); err != nil {
-			t.Fatal(err)
-		}
-	}
+	report := w.report
 	pages := func(id agent.ID) (n int) {
 		t.Helper()
 		for _, text := range w.owned() {
@@ -48,6 +43,11 @@ func TestHang(t *testing.T) {
 	}
 	report("agent2", agent.Waiting, "May I?")
 	report("agent4", agent.Blocked, "usage limit until 14:00")
+	for _, id := range []agent.ID{"agent2", "agent4"} { // with work, too
+		if err := w.home.WriteFile(home.Mailbox(id)+"/claimed/work.json", []byte("{}"), false); err != nil {
+			t.Fatal(err)
+		}
+	}
 	report("agent1", agent.Busy, "Bash: make")
 	st := w.shows("agent1", agent.Hung, "busy: Bash: make")
 	if !st.Alive() || !strings.HasPrefix(st.Detail, "no sign of life for ") {
@@ -80,7 +80,7 @@ func TestHang(t *testing.T) {
 	w.event("agent1 shows signs of life again, after ")
 	w.shows("agent1", agent.Idle, "")
 	for _, id := range []agent.ID{"agent2", "agent3", "agent4"} {
-		if st := w.statuses().Find(id); st.State == agent.Hung || pages(id) != 0 {
+		if st := w.statuses().Find(id); st.State == agent.Hung || pages(id) != 0 || id != "agent3" && st.Claimed != 1 {
 			t.Errorf("%+v", st)
 		}
 	}
@@ -95,4 +95,47 @@ func TestHang(t *testing.T) {
 		}
 		return true
 	}, func() string { return "the pages still count as unread" })
+}
+
+// agentinfinity is woken about what the owner is told, once about each event and not beyond
+// its budget.
+func TestWake(t *testing.T) {
+	t.Parallel()
+	w := newWard(t)
+	w.stop()
+	w.hang, w.repage, w.wakes = 2*time.Second, time.Second, 1
+	w.begin()
+	w.up(w.r, "agent1", "agent2", "agentinfinity")
+	told := func() (n int) {
+		t.Helper()
+		for _, place := range []bus.Place{bus.Inbox, bus.Claimed, bus.Delivered} {
+			all, err := w.bus.List(agent.Infinity, place, 0)
+			if err != nil {
+				t.Fatal(err)
+			}
+			for _, e := range all {
+				if e.Err == nil && strings.HasPrefix(e.Envelope.Text, "The watchdog reports") {
+					n++
+				}
+			}
+		}
+		return n
+	}
+	w.report("agent1", agent.Busy, "Bash: make")
+	w.event("agent1 agentinfinity is woken about it (1 of 1 in 24 hours)")
+	w.report("agent2", agent.Busy, "Bash: make")
+	w.event("agent2 agentinfinity is not woken about it")
+	testworld.WaitOr(w, func() bool { return len(w.owned()) >= 4 }, func() string { return fmt.Sprintf("%q", w.owned()) }) // the owner goes on being paged
+	if n := told(); n != 1 {
+		t.Errorf("woken %d times", n)
+	}
+}
+
+// report has an agent say something about itself.
+func (w *ward) report(id agent.ID, state agent.State, detail string) {
+	w.Helper()
+	start := w.statuses().Find(id).Start
+	if err := w.home.SaveReport(id, agent.Report{Start: start, State: state, SinceMS: time.Now().UnixMilli(), Detail: detail}); err != nil {
+		w.Fatal(err)
+	}
 }

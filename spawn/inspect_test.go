@@ -62,7 +62,7 @@ func TestInspectDead(t *testing.T) {
 			if c.detail == "" && !st.Since.IsZero() {
 				t.Errorf("since %v, which nobody knows", st.Since)
 			}
-			if !strings.HasPrefix(c.evidence, "the keeper") {
+			if c.evidence != "recorded by its keeper" {
 				return
 			}
 			lines, err := w.l.LastLines(w.ctx, st, 1)
