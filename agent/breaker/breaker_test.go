@@ -3,6 +3,7 @@ package breaker_test
 import (
 	"os"
 	"path/filepath"
+	"strings"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -286,4 +287,18 @@ func TestClockSetBack(t *testing.T) {
 			t.Errorf("a retry in %v", d)
 		}
 	})
+}
+
+// However long an account's name is, it has a file of its own.
+func TestLongNames(t *testing.T) {
+	_, h := newBreaker(t)
+	long := strings.Repeat("claude/somebody@example.com ", 500)
+	for _, name := range []string{long + "a", long + "b"} {
+		if _, first, err := breaker.Of(h, name).Trip(t.Context(), "agent1", limit(0)); err != nil || !first {
+			t.Errorf("%t %v", first, err)
+		}
+	}
+	if list, err := breaker.List(h); err != nil || len(list) != 2 {
+		t.Errorf("%d breakers, %v", len(list), err)
+	}
 }

@@ -193,6 +193,26 @@ func TestFixKeepsMail(t *testing.T) {
 	}
 }
 
+// Mail that nobody reads, finishes or sends is named, with its age.
+func TestOldMail(t *testing.T) {
+	t.Parallel()
+	h, o := patient(t)
+	now := time.Now().Add(25 * time.Hour)
+	o.Now = func() time.Time { return now }
+	if got := lines(doctor.Run(t.Context(), *o), "mail", doctor.Warn); len(got) != 0 {
+		t.Errorf("no mail: %q", got)
+	}
+	for _, p := range []bus.Place{bus.Inbox, bus.Claimed, bus.Outbox} {
+		write(t, h, home.Mailbox("agent1")+"/"+string(p)+"/m.json", `{"from":"owner"}`, 0o600)
+	}
+	got := strings.Join(lines(doctor.Run(t.Context(), *o), "mail", doctor.Warn), "\n")
+	for _, want := range []string{"agent1: 1 message waiting for up to 24h", "agent1: 1 message taken and not confirmed", "agent1: 1 message in its outbox"} {
+		if !strings.Contains(got, want) {
+			t.Errorf("%q is missing in:\n%s", want, got)
+		}
+	}
+}
+
 // A file that a running process writes is not removed.
 func TestFixKeepsTemporaryOfTheLiving(t *testing.T) {
 	t.Parallel()
