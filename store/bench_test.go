@@ -10,6 +10,7 @@ import (
 	"netsky/agent"
 	"netsky/internal/testworld"
 	"netsky/store"
+	"netsky/store/prune"
 )
 
 // One record, from the call to the return of its commit.
@@ -121,5 +122,26 @@ func BenchmarkFindNothing(b *testing.B) {
 		if l, err := db.Find(b.Context(), "needle", store.Page{}); err != nil || len(l.Items) != 0 {
 			b.Fatal(l, err)
 		}
+	}
+}
+
+// A pass over half a million old messages beside as many young ones: the whole, and how
+// long its longest transaction keeps others waiting.
+func BenchmarkPrune(b *testing.B) {
+	for b.Loop() {
+		b.StopTimer()
+		home := testworld.Home(b)
+		bulk(b, home, 500_000)
+		db := mustOpen(b, home)
+		p := &prune.Pass{Before: time.Now().Add(-30 * day), Key: "k", Why: "a test"}
+		b.StartTimer()
+		longest := time.Duration(0)
+		for !p.Done() {
+			began := time.Now()
+			mustDo(b, db.Prune(b.Context(), p))
+			longest = max(longest, time.Since(began))
+		}
+		b.ReportMetric(float64(longest.Milliseconds()), "longest-ms")
+		b.ReportMetric(float64(p.Removed["messages"]), "messages")
 	}
 }

@@ -92,7 +92,7 @@ func create(ctx context.Context, h home.Dir, lost bool) error {
 	if err != nil {
 		return err
 	}
-	db, err := sql.Open("sqlite3", dsn(h.Path(temp), "rw", "immediate", 1000, writable))
+	db, err := sql.Open("sqlite3", dsn(h.Path(temp), "rw", "immediate", 1000, writable+"&_auto_vacuum=2"))
 	if err != nil {
 		return err
 	}

@@ -9,6 +9,7 @@ import (
 	"fmt"
 
 	"netsky/agent"
+	"netsky/store/prune"
 )
 
 // The kinds of envelope that answer the one named in in_reply_to.
@@ -84,7 +85,8 @@ func (m UpsertMessage) apply(t *tx) error {
 
 // settleAnswer recomputes what answered the message from the records, so that the order of
 // recording makes no difference. A reply outranks an error, an earlier answer a later one.
-// If two senders used the same id, an answer belongs to the one it was sent to.
+// If two senders used the same id, an answer belongs to the one it was sent to. An answer
+// whose record was pruned stays the answer.
 func settleAnswer(t *tx, message string) error {
 	return t.exec(`UPDATE deliveries AS d SET (answer, answer_kind, answered) = (
 			SELECT id, kind, time FROM (
@@ -93,7 +95,8 @@ func settleAnswer(t *tx, message string) error {
 					AND a.kind IN `+answerKinds+`
 					AND (a.target = d.sender OR NOT EXISTS (SELECT 1 FROM deliveries o
 						WHERE o.message = d.message AND o.target = d.target AND o.sender <> d.sender))
-				UNION ALL SELECT '', '', 0, 1)
+				UNION ALL SELECT d.answer, d.answer_kind, d.answered, 1 WHERE NOT EXISTS (SELECT 1 FROM messages p WHERE p.id = d.answer)
+				UNION ALL SELECT '', '', 0, 2)
 			ORDER BY missing, kind = 'error', time, id LIMIT 1)
 		WHERE d.message = ?1`, message)
 }
@@ -196,11 +199,12 @@ func (db *DB) Message(ctx context.Context, id string) (Message, error) {
 	return first(ctx, db.read.Load(), scanMessage, id, "SELECT "+messageColumns+" FROM messages WHERE id = ? ORDER BY seq LIMIT 1", id)
 }
 
-// Recorded reports whether the message is recorded and every delivery of it has ended.
-// Nothing else is pruned from the mailboxes; for an unreadable database it returns false.
+// Recorded reports whether the message is recorded, every delivery of it has ended, and it
+// is no question that the owner has yet to answer. Nothing else is pruned from the
+// mailboxes; for an unreadable database it returns false.
 func (db *DB) Recorded(ctx context.Context, id string) bool {
 	all, waiting := 0, 0
 	err := db.read.Load().QueryRowContext(ctx, `SELECT count(*), count(*) FILTER (WHERE filed IN ('queued', 'claimed'))
-		FROM deliveries WHERE message = ?`, id).Scan(&all, &waiting)
+		+ EXISTS (`+prune.OpenQuestion+` AND m.id = ?1) FROM deliveries WHERE message = ?1`, id).Scan(&all, &waiting)
 	return err == nil && all > 0 && waiting == 0
 }

@@ -29,6 +29,9 @@ func child(what string) error {
 	if err != nil {
 		return err
 	}
+	if name == "prune" {
+		return pruneChild(home)
+	}
 	ctx := context.Background()
 	db, err := store.Open(ctx, home)
 	if err != nil {

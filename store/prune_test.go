@@ -1,0 +1,369 @@
+package store_test
+
+import (
+	"bufio"
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"os"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"netsky/agent"
+	"netsky/agent/home"
+	"netsky/internal/testworld"
+	"netsky/store"
+	"netsky/store/prune"
+)
+
+const day = 24 * time.Hour
+
+func mustPrune(tb testing.TB, db *store.DB, p *prune.Pass) {
+	tb.Helper()
+	for !p.Done() {
+		mustDo(tb, db.Prune(tb.Context(), p))
+	}
+}
+
+// letter returns the records of a message that was delivered then.
+func letter(id string, from, to agent.ID, at store.Time) []store.Op {
+	return []store.Op{
+		store.UpsertMessage{ID: id, From: from, To: to, Text: "text of " + id, Time: at},
+		store.UpsertDelivery{Message: id, From: from, Target: to, State: store.Delivered, Queued: at, Time: at},
+	}
+}
+
+// What has ended long ago is removed; what is young, open or needed is not.
+func TestPrune(t *testing.T) {
+	t.Parallel()
+	db := mustOpen(t, testworld.FastHome(t))
+	now := time.Now()
+	old, young := store.At(now.Add(-40*day)), store.At(now.Add(-day))
+	var ops []store.Op
+	add := func(more ...store.Op) { ops = append(ops, more...) }
+	gone := []string{"plain", "answered", "answer", "lost", "expired", "consumed", "of-done", "shown-brief-answered", "its-answer", "code"}
+	add(letter("plain", "agent1", "agent2", old)...)
+	add(letter("answered", "owner", "agent1", old)...)
+	add(store.UpsertMessage{ID: "answer", From: "agent1", To: "owner", Kind: "reply", InReplyTo: "answered", Text: "x", Time: old})
+	add(store.UpsertMessage{ID: "lost", From: "agent1", To: "agent2", Text: "never delivered", Time: old})
+	add(store.UpsertMessage{ID: "expired", From: "agent1", To: "agent2", Text: "x", Time: old},
+		store.UpsertDelivery{Message: "expired", Target: "agent2", State: store.Expired, Time: old})
+	add(letter("consumed", "owner", "agent1", old)...)
+	add(store.UpsertInput{Actor: "agent1", Thread: "t", Message: "consumed", State: store.InputConsumed, Time: old})
+	add(letter("of-done", "owner", "agent1", old)...)
+	brief := func(id, kind, via string) {
+		add(store.UpsertMessage{ID: id, From: "agent1", To: "owner", Kind: kind, Via: via, Text: "which?", Time: old},
+			store.UpsertDelivery{Message: id, Target: "owner", State: store.Delivered, Time: old})
+	}
+	brief("shown-brief-answered", "brief", "")
+	add(store.UpsertMessage{ID: "its-answer", From: "owner", To: "agent1", Kind: "reply", InReplyTo: "shown-brief-answered", Text: "x", Time: old})
+	brief("code", "approval", "code") // its item in `netsky needs` is the approval itself
+
+	stays := []string{"young", "late", "queued", "claimed", "poisoned", "pending", "of-open", "held", "question", "brief", "ack", "approval", "answered-now", "now-answer"}
+	add(letter("young", "agent1", "agent2", young)...)
+	add(store.UpsertMessage{ID: "late", From: "agent1", To: "agent2", Text: "written long ago, delivered yesterday", Time: old},
+		store.UpsertDelivery{Message: "late", Target: "agent2", State: store.Delivered, Time: young})
+	for _, s := range []store.DeliveryState{store.Queued, store.Claimed, store.Poisoned} {
+		add(store.UpsertMessage{ID: string(s), From: "agent1", To: "agent2", Text: "x", Time: old},
+			store.UpsertDelivery{Message: string(s), Target: "agent2", State: s, Time: old})
+	}
+	add(letter("pending", "owner", "agent1", old)...)
+	add(store.UpsertInput{Actor: "agent1", Thread: "t", Message: "pending", State: store.InputPending, Time: old})
+	add(letter("of-open", "owner", "agent1", old)...)
+	add(letter("held", "owner", "agent1", old)...)
+	brief("question", "question", "")
+	brief("brief", "brief", "")
+	brief("approval", "approval", "")
+	add(store.UpsertMessage{ID: "ack", From: "agent1", To: "owner", RequiresAck: true, Text: "well?", Time: old},
+		store.UpsertDelivery{Message: "ack", Target: "owner", State: store.Delivered, Time: old})
+	add(letter("answered-now", "owner", "agent1", old)...)
+	add(store.UpsertMessage{ID: "now-answer", From: "agent1", To: "owner", Kind: "reply", InReplyTo: "answered-now", Text: "x", Time: young})
+
+	task := func(id, state, message string, at store.Time) {
+		add(store.UpsertTask{ID: id, Title: id, State: state, Message: message, Created: old, Updated: at, Ended: at})
+	}
+	task("done", store.TaskDone, "of-done", old)
+	task("done-now", store.TaskDone, "", young)
+	task("open", store.TaskOpen, "of-open", old)
+	task("needed", store.TaskDone, "", old)
+	task("chain-1", store.TaskDone, "", old)
+	task("chain-2", store.TaskCancelled, "", old)
+	add(store.AddDependency{Task: "open", Needs: "needed"}, store.AddDependency{Task: "chain-1", Needs: "chain-2"})
+
+	for i := range 3 {
+		start := fmt.Sprintf("agent1-%d", i)
+		add(store.StartSession{Start: start, Actor: "agent1", Started: old + store.Time(i)}, store.EndSession{Start: start, Time: old + store.Time(i) + 1})
+	}
+	add(store.StartSession{Start: "running", Actor: "agent2", Started: old})
+	add(store.AddLog{Key: "old", Text: "old", Time: old}, store.AddLog{Key: "young", Text: "young", Time: young}, store.AddNote{ID: "note", Text: "remember", Created: old})
+	add(store.SetSetting{Key: "k", Value: "v", Updated: old})
+	add(store.AddSchedule{ID: "ended", Spec: "@daily", Target: "agent1", Text: "x", Who: "owner", Created: old}, store.EndSchedule{ID: "ended", At: old},
+		store.AddSchedule{ID: "active", Spec: "@daily", Target: "agent1", Text: "x", Who: "owner", Created: old})
+	mustApply(t, db, ops...)
+
+	pass := func(key string) *prune.Pass {
+		return &prune.Pass{Before: now.Add(-30 * day), Key: key, Why: "a test", Held: func(id string) bool { return id == "held" }}
+	}
+	mustPrune(t, db, pass("prune-1"))
+	for _, id := range gone {
+		if _, err := db.Message(t.Context(), id); !errors.Is(err, store.ErrNotFound) {
+			t.Errorf("message %s is still there: %v", id, err)
+		}
+		if d, err := db.Deliveries(t.Context(), store.DeliveryFilter{Message: id}); err != nil || len(d.Items) > 0 {
+			t.Errorf("delivery of %s: %v, %v", id, d, err)
+		}
+		if in, err := db.Inputs(t.Context(), id); err != nil || len(in) > 0 {
+			t.Errorf("input of %s: %v, %v", id, in, err)
+		}
+	}
+	for _, id := range stays {
+		if _, err := db.Message(t.Context(), id); err != nil {
+			t.Errorf("message %s: %v", id, err)
+		}
+	}
+	got := map[string]bool{}
+	for _, id := range []string{"done", "done-now", "open", "needed", "chain-1", "chain-2"} {
+		if _, err := db.Task(t.Context(), id); err == nil {
+			got[id] = true
+		}
+	}
+	if want := map[string]bool{"done-now": true, "open": true, "needed": true}; !maps.Equal(got, want) {
+		t.Errorf("tasks %v, want %v", got, want)
+	}
+	sessions, err := db.Sessions(t.Context(), store.SessionFilter{})
+	mustDo(t, err)
+	var starts []string
+	for _, s := range sessions.Items {
+		starts = append(starts, s.Start)
+	}
+	if slices.Sort(starts); !slices.Equal(starts, []string{"agent1-2", "running"}) {
+		t.Errorf("sessions %v", starts)
+	}
+	if _, err := db.Note(t.Context(), "note"); err != nil {
+		t.Error(err)
+	}
+	if s, err := db.Setting(t.Context(), "k"); err != nil || s.Value != "v" {
+		t.Errorf("setting %v, %v", s, err)
+	}
+	if l, err := db.Schedules(t.Context(), true); err != nil || len(l) != 1 || l[0].ID != "active" {
+		t.Errorf("schedules %v, %v", l, err)
+	}
+	logs, err := db.Logs(t.Context(), store.LogFilter{})
+	mustDo(t, err)
+	if len(logs.Items) != 2 || logs.Items[1].Text != "young" ||
+		!strings.Contains(logs.Items[0].Text, "messages 10") || !strings.Contains(logs.Items[0].Text, "(a test)") {
+		t.Errorf("logs %+v", logs.Items)
+	}
+
+	mustPrune(t, db, pass("prune-2"))
+	if logs, err := db.Logs(t.Context(), store.LogFilter{}); err != nil || len(logs.Items) != 2 {
+		t.Errorf("a pass that removed nothing left %+v, %v", logs.Items, err)
+	}
+	mustDo(t, db.Check(t.Context()))
+}
+
+// A question stays answered when the record of its answer is gone, and becomes open by
+// nothing that is recorded again.
+func TestPrunedAnswer(t *testing.T) {
+	t.Parallel()
+	db := mustOpen(t, testworld.FastHome(t))
+	now := time.Now()
+	old := store.At(now.Add(-40 * day))
+	question := letter("question", "agent1", "agent2", store.At(now))
+	mustApply(t, db, question...)
+	mustApply(t, db, letter("answer", "agent2", "agent1", old)...)
+	mustApply(t, db, store.UpsertMessage{ID: "answer", From: "agent2", InReplyTo: "question", Kind: "reply"},
+		store.UpsertMessage{ID: "reply", From: "agent2", To: "agent1", Kind: "reply", InReplyTo: "question", Text: "x", Time: old})
+	mustPrune(t, db, &prune.Pass{Before: now.Add(-30 * day), Key: "k"})
+	if _, err := db.Message(t.Context(), "reply"); !errors.Is(err, store.ErrNotFound) {
+		t.Fatalf("the answer is still there: %v", err)
+	}
+	mustApply(t, db, question...)
+	if d, err := db.Delivery(t.Context(), "question", "agent1", "agent2"); err != nil || d.State != store.Answered || d.Answer != "reply" {
+		t.Errorf("%+v, %v", d, err)
+	}
+}
+
+// What asks the owner keeps its file until it is answered.
+func TestRecordedQuestion(t *testing.T) {
+	t.Parallel()
+	db := mustOpen(t, testworld.FastHome(t))
+	mustApply(t, db, store.UpsertMessage{ID: "q", From: "agent1", To: "owner", Kind: "question", Text: "which?"},
+		store.UpsertDelivery{Message: "q", Target: "owner", State: store.Delivered})
+	if db.Recorded(t.Context(), "q") {
+		t.Error("an open question may be removed")
+	}
+	mustApply(t, db, store.UpsertMessage{ID: "a", From: "owner", To: "agent1", Kind: "reply", InReplyTo: "q", Text: "this"})
+	if !db.Recorded(t.Context(), "q") {
+		t.Error("an answered question may not be removed")
+	}
+}
+
+// bulk records n old messages with their deliveries and logs, and as many young ones.
+func bulk(tb testing.TB, h home.Dir, n int) {
+	tb.Helper()
+	mustOpen(tb, h)
+	old, young := time.Now().Add(-40*day).UnixMilli(), time.Now().Add(-day).UnixMilli()
+	text := strings.Repeat("some words to an agent ", 16)
+	fill := func(name string, at int64, n int) []string {
+		count := fmt.Sprintf("WITH RECURSIVE c (i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM c WHERE i < %d) ", n)
+		return []string{
+			"INSERT INTO messages (id, sender, target, text, time) " + count +
+				fmt.Sprintf("SELECT lower(hex(randomblob(4))) || '-%s-' || i, 'agent' || (i %% 50 + 1), 'agent' || ((i + 7) %% 50 + 1), '%s', %d + i FROM c", name, text, at),
+			fmt.Sprintf(`INSERT INTO deliveries (message, sender, target, filed, rank, queued, claimed, delivered, changed)
+				SELECT id, sender, target, 'delivered', 5, time, time, time, time FROM messages WHERE time > %[1]d AND time <= %[1]d + %[2]d`, at, n),
+			"INSERT INTO logs (key, time, level, part, actor, about, text) " + count +
+				fmt.Sprintf("SELECT '%s-' || i, %d + i, 'INFO', 'courier', 'agent' || (i %% 50 + 1), '%s-' || i, 'turn finished, 1200 tokens' FROM c", name, at, name),
+		}
+	}
+	mustSQL(tb, h.Path(home.DBFile), slices.Concat([]string{"PRAGMA foreign_keys = 1", "BEGIN"}, fill("old", old, n), fill("young", young, n), []string{"COMMIT"})...)
+}
+
+func mustCount(tb testing.TB, db *store.DB) (old, young int) {
+	tb.Helper()
+	f := store.MessageFilter{Page: store.Page{Limit: 1000}}
+	for {
+		l, err := db.Messages(tb.Context(), f)
+		mustDo(tb, err)
+		for _, m := range l.Items {
+			if strings.Contains(m.ID, "-old-") {
+				old++
+			} else {
+				young++
+			}
+		}
+		if f.Cursor = l.Cursor; f.Cursor == "" {
+			return old, young
+		}
+	}
+}
+
+// pruneChild is a process that prunes, and prints after each step.
+func pruneChild(h home.Dir) error {
+	ctx := context.Background()
+	db, err := store.Open(ctx, h)
+	if err != nil {
+		return err
+	}
+	p := &prune.Pass{Before: time.Now().Add(-30 * day), Key: "pass-" + agent.NewStart(), Why: "a test"}
+	for !p.Done() {
+		if err := db.Prune(ctx, p); err != nil {
+			return err
+		}
+		fmt.Println(p.Total())
+	}
+	for {
+		s, err := db.Space(ctx)
+		if err != nil || !s.Spare() {
+			return errors.Join(err, db.Close())
+		}
+		if err := db.Shorten(ctx); err != nil {
+			return err
+		}
+		fmt.Println("short")
+	}
+}
+
+// A process is killed in the middle of a pass, again and again: what it removed is whole
+// and counted in the log, what is young is there, and the last one finishes.
+func TestPruneKilled(t *testing.T) {
+	t.Parallel()
+	h := testworld.FastHome(t)
+	const n = 4000
+	bulk(t, h, n)
+	for round := range 12 {
+		cmd := mustChild(t, h, "prune:0")
+		out, err := cmd.StdoutPipe()
+		mustDo(t, err)
+		mustDo(t, cmd.Start())
+		lines := bufio.NewScanner(out)
+		for i := 0; i < 2+round%5 && lines.Scan(); i++ {
+		}
+		mustDo(t, cmd.Process.Kill())
+		for lines.Scan() {
+		}
+		cmd.Wait()
+		db, err := store.Open(t.Context(), h)
+		mustDo(t, err)
+		mustDo(t, db.Check(t.Context()))
+		old, young := mustCount(t, db)
+		counted := counted(t, db)
+		if young != n || old+counted != n {
+			t.Fatalf("round %d: %d young, %d old and %d that the log counts as removed, want %d and %d", round, young, old, counted, n, n)
+		}
+		mustDo(t, db.Close())
+	}
+	cmd := mustChild(t, h, "prune:0")
+	mustDo(t, cmd.Run())
+	if old, young := mustCount(t, mustOpen(t, h)); old != 0 || young != n {
+		t.Errorf("%d old, %d young", old, young)
+	}
+}
+
+// counted adds up the messages that the log says were removed.
+func counted(tb testing.TB, db *store.DB) (sum int) {
+	tb.Helper()
+	l, err := db.Logs(tb.Context(), store.LogFilter{Part: "records", Page: store.Page{Limit: 1000}})
+	mustDo(tb, err)
+	for _, x := range l.Items {
+		for part := range strings.SplitSeq(x.Text[strings.LastIndex(x.Text, ": ")+2:], ", ") {
+			n := 0
+			if _, err := fmt.Sscanf(part, "messages %d", &n); err == nil {
+				sum += n
+			}
+		}
+	}
+	return sum
+}
+
+// Removed records make the file shorter, and the log beside it stays short.
+func TestShorten(t *testing.T) {
+	t.Parallel()
+	h := testworld.FastHome(t)
+	bulk(t, h, 20_000)
+	db := mustOpen(t, h)
+	before, err := db.Space(t.Context())
+	mustDo(t, err)
+	mustPrune(t, db, &prune.Pass{Before: time.Now().Add(-30 * day), Key: "k", Why: "a test"})
+	for {
+		s, err := db.Space(t.Context())
+		mustDo(t, err)
+		if !s.Spare() {
+			break
+		}
+		mustDo(t, db.Shorten(t.Context()))
+	}
+	after, err := db.Space(t.Context())
+	mustDo(t, err)
+	mustDo(t, db.Check(t.Context()))
+	if after.File > before.File*3/4 || after.Whole() {
+		t.Errorf("%+v, was %+v", after, before)
+	}
+	if info, err := os.Stat(h.Path(home.DBFile + "-wal")); err == nil && info.Size() > 32<<20 {
+		t.Errorf("the log is %d bytes long", info.Size())
+	}
+	t.Logf("before %+v, after %+v", before, after)
+}
+
+// A database that an earlier netsky made is rewritten once.
+func TestRewrite(t *testing.T) {
+	t.Parallel()
+	h := testworld.FastHome(t)
+	bulk(t, h, 5000)
+	mustSQL(t, h.Path(home.DBFile), "PRAGMA auto_vacuum = 0", "VACUUM")
+	db := mustOpen(t, h)
+	was, err := db.Space(t.Context())
+	mustDo(t, err)
+	mustPrune(t, db, &prune.Pass{Before: time.Now().Add(-30 * day), Key: "k"})
+	mustDo(t, db.Rewrite(t.Context()))
+	mustApply(t, db, store.AddLog{Text: "still the same file"})
+	is, err := db.Space(t.Context())
+	mustDo(t, err)
+	if !was.Whole() || is.Whole() || is.File > was.File*2/3 || db.Replaced() != 0 {
+		t.Errorf("%+v, was %+v", is, was)
+	}
+	mustDo(t, db.Check(t.Context()))
+}
