@@ -28,7 +28,7 @@ func (a *app) cli() *cli.App {
 			a.askCommand(), a.inboxCommand(), a.replyCommand(),
 			a.interruptCommand(), a.cancelCommand(), a.approvalsCommand(), a.approveCommand(), a.quietCommand(), a.escalateCommand(),
 			a.channelCommand(), a.cronCommand(), a.loopCommand(), a.codexCommand(), a.promptCommand(), a.logCommand(), a.findCommand(),
-			a.daemonCommand(), a.dashboardCommand(), a.doctorCommand(), a.demoCommand(), a.initCommand(), a.serviceCommand(), a.uninstallCommand(),
+			a.daemonCommand(), a.dashboardCommand(), a.doctorCommand(), a.drillCommand(), a.demoCommand(), a.initCommand(), a.serviceCommand(), a.uninstallCommand(),
 			a.versionCommand(), a.completionCommand(), a.helpCommand(),
 			a.runCommand(), a.watchdogCommand(), a.ioCommand(), a.hookCommand(),
 		},

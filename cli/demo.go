@@ -14,6 +14,7 @@ import (
 	"netsky/spawn"
 	"netsky/spawn/demo"
 	"netsky/spawn/demo/tour"
+	"netsky/spawn/throwaway"
 )
 
 func (a *app) demoCommand() *cli.Command {
@@ -28,8 +29,8 @@ func (a *app) demoCommand() *cli.Command {
 			Name: "serve", Usage: "run a demo agent", ArgsUsage: "AGENT", Hidden: true, Action: a.demoServe,
 			Description: "For netsky itself, which runs it in a demo agent's pane. By hand: `netsky agent N --type demo`.",
 		}, {
-			Name: "mind", Usage: "clean up after a tour that was killed", Hidden: true, Action: a.mindTour,
-			Description: "For netsky itself, which runs it beside a tour.",
+			Name: "mind", Usage: "clean up after a tour or a drill that was killed", Hidden: true, Action: a.mindHome,
+			Description: "For netsky itself, which runs it beside a temporary home.",
 		}},
 	}
 }
@@ -78,22 +79,21 @@ func (a *app) tourOptions() (tour.Options, error) {
 	return o, err
 }
 
-func (a *app) mindTour(c *cli.Context) error {
+func (a *app) mindHome(c *cli.Context) error {
 	h, err := a.home()
 	if err != nil {
 		return err
 	}
-	o, err := a.tourOptions()
+	bin, err := binary()
 	if err != nil {
 		return err
 	}
-	o.Environ = a.environ
-	cleared, err := tour.Mind(c.Context, h, a.in, o)
+	what, err := throwaway.Mind(c.Context, h, a.in, throwaway.Options{Binary: bin, Environ: a.environ})
 	switch {
-	case errors.Is(err, tour.ErrNotBeside):
+	case errors.Is(err, throwaway.ErrNotBeside):
 		return usagef("demo mind: %w", err)
-	case cleared:
-		a.warn("the tour was killed; its processes have ended and its home is removed")
+	case err == nil && what != "":
+		a.warn("the %s was killed; its processes have ended and its home is removed", what)
 	}
 	return err
 }

@@ -100,7 +100,7 @@ func (t *tour) account(ctx context.Context) error {
 // history returns the recorded history of the message, in one line. It names no command
 // to show it: the tour's home is removed at its end.
 func (t *tour) history(ctx context.Context, id string) string {
-	db, err := store.OpenRead(ctx, t.home)
+	db, err := store.OpenRead(ctx, t.Dir)
 	if err != nil {
 		return err.Error()
 	}

@@ -1,7 +1,6 @@
 // Package tour shows netsky at work: three demo agents and ten jobs, in a home and on a
 // tmux server of its own, with an agent and the daemon killed on the way. Whatever ends
-// the tour, nothing of it remains: a process beside it, [Mind], waits for its end and
-// cleans up what is left.
+// the tour, nothing of it remains: its home is a [throwaway.Home].
 package tour
 
 import (
@@ -9,27 +8,21 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"os"
-	"os/exec"
-	"path/filepath"
 	"strings"
 	"syscall"
 	"time"
 
 	"netsky/agent"
-	"netsky/agent/home"
 	"netsky/agent/proc"
-	"netsky/agent/program"
 	"netsky/bus"
 	"netsky/bus/envelope"
 	"netsky/spawn"
+	"netsky/spawn/throwaway"
 )
 
 // jobCount is how many jobs the tour sends, and answerWithin how long each waits for
 // its answer at most.
 const (
-	dirPrefix = "netsky-tour-"
-
 	jobCount     = 10
 	answerWithin = 30 * time.Second
 
@@ -57,31 +50,18 @@ var ErrInterrupted = errors.New("the tour was interrupted; everything it started
 // Run runs the tour. When it returns, everything that it has started has ended and is
 // removed, or the error says what is left.
 func Run(ctx context.Context, o Options) (err error) {
-	dir, err := os.MkdirTemp("", dirPrefix)
+	h, err := throwaway.New(throwaway.Options{What: "tour", Binary: o.Binary, Environ: o.Environ, Err: o.Err})
 	if err != nil {
 		return err
 	}
-	dismiss := func() {}
-	defer func() { dismiss() }()
-	defer os.RemoveAll(dir)
-	h, err := home.At(filepath.Join(dir, "home"))
-	if err != nil {
-		return err
-	}
-	t := &tour{Options: o, home: h, jobs: make(map[string]*job)}
-	t.Environ = append(program.Without(o.Environ, "NETSKY_HOME", "NETSKY_TMUX_SOCKET", "NETSKY_LISTEN"),
-		"NETSKY_HOME="+h.Root(), "NETSKY_TMUX_SOCKET="+filepath.Join(dir, "tmux"), "NETSKY_LISTEN=127.0.0.1:0")
-	if dismiss, err = t.mind(); err != nil {
-		return err
-	}
+	t := &tour{Options: o, Home: h, jobs: make(map[string]*job)}
 	// Whatever happens, nothing of it remains.
 	defer func() {
 		if err != nil && ctx.Err() != nil {
 			err = ErrInterrupted
 		}
-		out, cerr := t.clear(ctx)
-		if cerr != nil {
-			err = errors.Join(err, fmt.Errorf("cleaning up: %w: %s", cerr, out))
+		if cerr := h.Close(ctx); cerr != nil {
+			err = errors.Join(err, cerr)
 		} else if err == nil {
 			t.say("Everything has ended, and %s has been removed.", h.Root())
 		}
@@ -91,7 +71,7 @@ func Run(ctx context.Context, o Options) (err error) {
 
 type tour struct {
 	Options
-	home   home.Dir
+	*throwaway.Home
 	l      *spawn.Launcher
 	jobs   map[string]*job
 	order  []string
@@ -129,29 +109,16 @@ func (t *tour) rest(ctx context.Context) error {
 
 // netsky runs a verb in the tour's home, as a person would.
 func (t *tour) netsky(ctx context.Context, words ...string) (string, error) {
-	out, err := t.command(ctx, words...).CombinedOutput()
+	out, err := t.Command(ctx, words...).CombinedOutput()
 	return strings.TrimRight(string(out), "\n"), err
 }
 
-func (t *tour) command(ctx context.Context, words ...string) *exec.Cmd {
-	cmd := exec.CommandContext(ctx, t.Binary, words...)
-	cmd.Env = t.Environ
-	cmd.Dir = t.home.Root()
-	// Asked to end, not killed: an up undoes what it has half done.
-	cmd.Cancel = func() error { return cmd.Process.Signal(syscall.SIGTERM) }
-	cmd.WaitDelay = 15 * time.Second
-	return cmd
-}
-
 func (t *tour) run(ctx context.Context) error {
-	if err := os.MkdirAll(t.home.Root(), 0o700); err != nil {
-		return err
-	}
-	l, err := t.Open(t.Environ)
+	l, err := t.Open(t.Home.Environ)
 	if err != nil {
 		return err
 	}
-	if l.Home.Root() != t.home.Root() {
+	if l.Home.Root() != t.Root() {
 		return fmt.Errorf("the tour would run in %s", l.Home.Root())
 	}
 	t.l = l
@@ -209,11 +176,11 @@ func (t *tour) send(ctx context.Context, i int) error {
 // kill ends agent1 and the daemon as a crash would, while they work, and starts them
 // again.
 func (t *tour) kill(ctx context.Context) error {
-	who, running := t.home.LockHolder(agent.DaemonName)
+	who, running := t.LockHolder(agent.DaemonName)
 	if !running {
 		return errors.New("daemon: not running")
 	}
-	k, err := t.home.LoadKeeper(agent.Clone(1))
+	k, err := t.LoadKeeper(agent.Clone(1))
 	if err != nil {
 		return fmt.Errorf("agent1: %w", err)
 	}

@@ -1,0 +1,76 @@
+package drill
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+)
+
+// A Result is how something went.
+type Result string
+
+// The results.
+const (
+	Passed   Result = "passed"
+	Failed   Result = "failed"
+	NotTried Result = "not tried"
+)
+
+// A Line is one fault or one check of a report.
+type Line struct {
+	Name    string  `json:"name"`
+	Check   bool    `json:"check,omitempty"` // at the end, not a fault
+	Result  Result  `json:"result"`
+	Seconds float64 `json:"recovered_s,omitempty"` // from the fault's end until everything answered
+	By      string  `json:"by,omitempty"`          // the verb that recovery needed; "": netsky itself
+	Detail  string  `json:"detail,omitempty"`
+}
+
+// String returns the line as people read it.
+func (l Line) String() string {
+	text := fmt.Sprintf("%-9s  %-18s", l.Result, l.Name)
+	if !l.Check && l.Result == Passed {
+		text += fmt.Sprintf("  recovered in %.1fs", l.Seconds)
+		if l.By != "" {
+			text += " by " + l.By
+		}
+		text += ":"
+	}
+	return strings.TrimRight(text+"  "+l.Detail, " ")
+}
+
+// A Report is what a drill has done and found.
+type Report struct {
+	Seed     uint64         `json:"seed"`
+	Agents   int            `json:"agents"`
+	Took     float64        `json:"took_s"`
+	Faults   map[string]int `json:"faults"` // done, by name
+	Lines    []Line         `json:"lines"`
+	Notices  int            `json:"notices"` // to the owner
+	Held     int            `json:"held"`    // messages that senders were told are held
+	Messages struct {
+		Sent         int `json:"sent"`
+		Acknowledged int `json:"acknowledged"`
+		Retries      int `json:"retries"`
+		Delivered    int `json:"delivered"` // with those of the agents
+		Answered     int `json:"answered"`
+	} `json:"messages"`
+}
+
+// Has reports whether anything came out as that.
+func (r *Report) Has(result Result) bool {
+	return slices.ContainsFunc(r.Lines, func(l Line) bool { return l.Result == result })
+}
+
+// Counts returns the counts as one line.
+func (r *Report) Counts() string {
+	var faults []string
+	total := 0
+	for _, name := range slices.Sorted(maps.Keys(r.Faults)) {
+		faults = append(faults, fmt.Sprintf("%d %s", r.Faults[name], name))
+		total += r.Faults[name]
+	}
+	return fmt.Sprintf("%d faults (%s), %d agents, %d messages sent, %d delivered, %d answered, %d notices, %.0f s",
+		total, strings.Join(faults, ", "), r.Agents, r.Messages.Acknowledged, r.Messages.Delivered, r.Messages.Answered, r.Notices, r.Took)
+}
