@@ -31,8 +31,8 @@ import (
 const (
 	// TrialTime is how long the one agent that tries may go without a word of the model.
 	TrialTime = 5 * time.Minute
-	// Spacing is the time between two agents that go on after a trial has succeeded, and
-	// following how long they are kept apart.
+	// Spacing is the time between two agents that go on after a trial has succeeded, each
+	// with its first message, and following how long they are kept apart.
 	Spacing   = 400 * time.Millisecond
 	following = 30 * time.Second
 	// jitter is the most that is added to the time of the vendor's.
@@ -79,9 +79,11 @@ type State struct {
 	RetryMS int64       `json:"retry_ms"` // when one agent may try; 0: when the owner has acted
 	Trips   int         `json:"trips"`    // in a row
 	Trial   *Trial      `json:"trial,omitempty"`
-	// ClosedMS is when the model answered again; the others follow from NextMS on.
-	ClosedMS int64 `json:"closed_ms,omitempty"`
-	NextMS   int64 `json:"next_ms,omitempty"`
+	// ClosedMS is when the model answered again; the others follow from NextMS on, and
+	// Through are those that have: they are no longer held back.
+	ClosedMS int64      `json:"closed_ms,omitempty"`
+	NextMS   int64      `json:"next_ms,omitempty"`
+	Through  []agent.ID `json:"through,omitempty"`
 }
 
 // A Trial is the one try of a tripped account.
@@ -150,14 +152,17 @@ func (s *State) allow(id agent.ID, now time.Time) Pass {
 	switch {
 	case s.SinceMS == 0:
 		return Pass{OK: true}
+	case s.ClosedMS != 0 && now.Sub(time.UnixMilli(s.ClosedMS)) > following:
+		*s = State{}
+		return Pass{OK: true}
 	case s.ClosedMS != 0:
+		if slices.Contains(s.Through, id) {
+			return Pass{OK: true}
+		}
 		if next := time.UnixMilli(s.NextMS); now.Before(next) && next.Sub(now) < following {
 			return Pass{State: *s, Again: next}
 		}
-		s.NextMS = now.Add(Spacing).UnixMilli()
-		if now.Sub(time.UnixMilli(s.ClosedMS)) > following {
-			*s = State{}
-		}
+		s.NextMS, s.Through = now.Add(Spacing).UnixMilli(), append(s.Through, id)
 		return Pass{OK: true}
 	case s.RetryMS == 0:
 		return Pass{State: *s}
@@ -250,7 +255,7 @@ func (b Breaker) Answered(ctx context.Context, id agent.ID, began time.Time) (cl
 			return false
 		}
 		s.ClosedMS, s.Trial = now.UnixMilli(), nil
-		s.NextMS = now.Add(Spacing).UnixMilli()
+		s.NextMS, s.Through = now.Add(Spacing).UnixMilli(), []agent.ID{id}
 		closed = true
 		return true
 	})

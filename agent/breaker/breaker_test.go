@@ -106,6 +106,12 @@ func TestReset(t *testing.T) {
 				t.Errorf("agent%d follows %v after the one before", i+1, d)
 			}
 			last = time.Now()
+			// Who has gone on is not held back again, nor holds anybody back.
+			for _, n := range []int{1, i + 1} {
+				if p := allow(t, b, agent.Clone(n)); !p.OK {
+					t.Errorf("agent%d, which has gone on, waits for %v with its next message", n, time.Until(p.Again))
+				}
+			}
 		}
 		if d := last.Sub(reset); d > 10*time.Second {
 			t.Errorf("all go on %v after the reset", d)
@@ -114,7 +120,7 @@ func TestReset(t *testing.T) {
 		if p := allow(t, b, agent.Root); !p.OK {
 			t.Errorf("Allow later = %+v", p)
 		}
-		if s, err := b.Load(); err != nil || s != (breaker.State{}) {
+		if s, err := b.Load(); err != nil || s.SinceMS != 0 || s.Through != nil {
 			t.Errorf("left: %+v, %v", s, err)
 		}
 	})
