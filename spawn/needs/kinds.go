@@ -106,14 +106,8 @@ func (n Need) Who() string {
 	return Names(n.Agents)
 }
 
-// Names joins agents' names: "agent0, agent1".
-func Names(ids []agent.ID) string {
-	var list []string
-	for _, id := range ids {
-		list = append(list, string(id))
-	}
-	return strings.Join(list, ", ")
-}
+// Names joins agents' names: "agent0 to agent9, agentinfinity".
+func Names(ids []agent.ID) string { return agent.Span(slices.SortedFunc(slices.Values(ids), agent.Compare)) }
 
 // maxLine is how much of a text a line of the list has.
 const maxLine = 300
