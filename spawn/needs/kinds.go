@@ -107,7 +107,9 @@ func (n Need) Who() string {
 }
 
 // Names joins agents' names: "agent0 to agent9, agentinfinity".
-func Names(ids []agent.ID) string { return agent.Span(slices.SortedFunc(slices.Values(ids), agent.Compare)) }
+func Names(ids []agent.ID) string {
+	return agent.Span(slices.SortedFunc(slices.Values(ids), agent.Compare))
+}
 
 // maxLine is how much of a text a line of the list has.
 const maxLine = 300
