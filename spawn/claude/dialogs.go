@@ -16,6 +16,7 @@ const (
 	keyDialog      = "custom API key"
 	importsDialog  = "external imports"
 	limitDialog    = "usage limit"
+	transcriptView = "transcript"
 	permission     = "permission"
 	unknownDialog  = "unknown dialog"
 )
@@ -56,7 +57,7 @@ var kinds = []kind{
 	{"Select model", "model", nil},
 	{"What do you want to do?", limitDialog, nil},
 	// Not a dialog, but nothing can be typed there either.
-	{"Showing detailed transcript", "transcript", func(frame) string { return "it is open" }},
+	{"Showing detailed transcript", transcriptView, func(frame) string { return "it is open" }},
 	{"☐ ", "question", below},
 	// Several questions at once; the first may already be answered.
 	{"←  ☐ ", "question", below},
@@ -73,7 +74,7 @@ func Recognise(screen string) (agent.Dialog, bool) {
 	l := readScreen(screen)
 	if l.composer {
 		if above := l.rules[len(l.rules)-2] - 1; above >= 0 && strings.Contains(l.lines[above], "Not logged in · run /login") {
-			return agent.Dialog{Name: loginDialog, Text: "not logged in"}, true
+			return notLoggedIn, true
 		}
 		return agent.Dialog{}, false
 	}
@@ -92,6 +93,9 @@ func Recognise(screen string) (agent.Dialog, bool) {
 		}
 	}
 	if q := asked(low, menu); q != "" {
+		if d, ok := (frame{lines: []string{q}}).known(); ok { // its title is above the pane
+			return d, true
+		}
 		return agent.Dialog{Name: permission, Text: short(q)}, true
 	}
 	if name := byOptions(low); name != "" {
@@ -109,6 +113,9 @@ func (r *Runtime) Dialog(screen string, l agent.Launch) (agent.Dialog, bool) {
 	}
 	return d, ok
 }
+
+// notLoggedIn is what a session without a login shows above its composer.
+var notLoggedIn = agent.Dialog{Name: loginDialog, Text: "not logged in"}
 
 // lowest is how far from the bottom of a screen a dialog's menu is searched for, in
 // non-empty lines.

@@ -97,6 +97,12 @@ func (l *look) find() {
 	}
 }
 
+// below reports whether the lines below the composer hold these words: a model can't write
+// there.
+func (l look) below(words string) bool {
+	return strings.Contains(strings.Join(l.lines[l.rules[len(l.rules)-1]+1:], "\n"), words)
+}
+
 // isRule reports whether a line is one of Claude's rules: from the first column to the
 // last, possibly with a word in it.
 func isRule(line string) bool {

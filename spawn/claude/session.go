@@ -11,6 +11,7 @@ import (
 	"netsky/agent"
 	"netsky/agent/home"
 	"netsky/spawn/claude/account"
+	"netsky/spawn/claude/socket"
 )
 
 // A Pane is the terminal that a session runs in.
@@ -46,6 +47,8 @@ type Session struct {
 	glance    string     // the screen at the last look,
 	glanced   time.Time  // when that was,
 	glancedAt Registered // and what the registry said then
+	compared  time.Time  // when the screen was last compared with the registry,
+	doubted   bool       // and whether it contradicted it
 	login     *account.Login
 }
 
@@ -67,12 +70,12 @@ func (s *Session) Close() error {
 func (s *Session) Push(ctx context.Context, text string) error {
 	r, err := FindSession(s.ConfigDir, s.PID)
 	if errors.Is(err, fs.ErrNotExist) {
-		return closedError{err}
+		return socket.Closed{Err: err}
 	}
 	if err != nil {
 		return err
 	}
-	return push(ctx, r.Socket, s.PID, text)
+	return socket.Push(ctx, r.Socket, s.PID, text)
 }
 
 // Holds reports whether the conversation already holds the envelope.

@@ -27,6 +27,11 @@ const (
 	lagging = 3 * time.Second
 	// silent is how long a turn may show no activity before the screen is consulted.
 	silent = 5 * time.Second
+	// doubtEvery is how often the screen is compared with a registry that nothing
+	// contradicts: it stands still while the disk is full.
+	doubtEvery = 30 * time.Second
+	// lookWithin limits a look at the screen; tmux may hang.
+	lookWithin = 2 * time.Second
 )
 
 // State returns the session's State, Evidence and Detail as a report.
@@ -39,9 +44,9 @@ func (s *Session) State(ctx context.Context) agent.Report {
 	}
 	switch r.Status {
 	case statusIdle, statusShell:
-		return s.idle(ctx, r, f, now)
+		return s.doubt(ctx, r, f, now, s.idle(ctx, r, f, now))
 	case statusBusy:
-		return s.busy(ctx, r, f, now)
+		return s.doubt(ctx, r, f, now, s.busy(ctx, r, f, now))
 	case statusWaiting:
 		return s.waiting(ctx, r, f)
 	case "":
@@ -71,6 +76,44 @@ func (s *Session) idle(ctx context.Context, r Registered, f facts, now time.Time
 		report.Detail = "a command runs in the background"
 	}
 	return report
+}
+
+// doubt returns the registry's verdict that nobody is needed, unless the hooks or the screen
+// know better. A question that a hook has reported since the registry's last change counts
+// at once; otherwise the screen decides, where a dialog and a running turn can't be forged.
+func (s *Session) doubt(ctx context.Context, r Registered, f facts, now time.Time, d agent.Report) agent.Report {
+	if d.State != agent.Idle && d.State != agent.Busy || d.Fault.Reason != "" {
+		return d
+	}
+	asked := f.wants.tool != "" && f.wants.ms >= r.StatusMS
+	begun := d.State == agent.Idle && f.prompted > max(r.StatusMS, f.ended)
+	over := d.State == agent.Busy && f.ended > max(r.StatusMS, f.prompted)
+	s.mu.Lock()
+	due := s.doubted || now.Sub(s.compared) >= doubtEvery
+	s.mu.Unlock()
+	if !asked && !begun && !over && !due {
+		return d
+	}
+	seen := s.seen(ctx, r, f)
+	asking := asked && now.Sub(time.UnixMilli(f.wants.ms)).Abs() < lagging
+	switch {
+	case seen.State == agent.Waiting && asked, asking:
+		seen = asks(f, byHook)
+	case seen.State == agent.Waiting, seen.State == agent.Blocked && seen.Detail != notLoggedIn.String():
+	case seen.State == agent.Busy && d.State == agent.Idle, seen.State == agent.Idle && over:
+	default:
+		seen = d
+	}
+	s.mu.Lock()
+	s.doubted, s.compared = seen.State != d.State, now
+	s.mu.Unlock()
+	return seen
+}
+
+// asks is the report of a session whose tool waits for a permission.
+func asks(f facts, evidence string) agent.Report {
+	d := agent.Dialog{Name: permission, Text: line(f.wants.String(), 200)}
+	return agent.Report{State: agent.Waiting, Evidence: evidence, Detail: d.String(), Dialog: d.Name}
 }
 
 // loggedInSince reports whether somebody has logged in since a time. The screen keeps
@@ -105,29 +148,23 @@ func (s *Session) busy(ctx context.Context, r Registered, f facts, now time.Time
 
 // waiting judges a session that shows a dialog.
 func (s *Session) waiting(ctx context.Context, r Registered, f facts) agent.Report {
-	report := agent.Report{State: agent.Waiting, Evidence: byRegistry}
-	asks := r.WaitingFor == "permission prompt" || r.WaitingFor == ""
-	if asks && f.wants.tool != "" {
-		report.Evidence += ", " + byHook
-		d := agent.Dialog{Name: "permission", Text: line(f.wants.String(), 200)}
-		report.Detail, report.Dialog = d.String(), d.Name
-		return report
+	if (r.WaitingFor == "permission prompt" || r.WaitingFor == "") && f.wants.tool != "" {
+		return asks(f, byRegistry+", "+byHook)
 	}
-	d, ok := Recognise(plain(s.look(ctx, r)))
-	switch {
-	case ok && (d.Name == loginDialog || d.Name == limitDialog):
-		report = blockedBy(d)
-		if f.failed.fault.Reason == report.Fault.Reason { // it knows until when
-			report.Fault = f.failed.fault
+	seen := s.seen(ctx, r, f)
+	switch seen.State {
+	case agent.Blocked:
+		if f.failed.fault.Reason == seen.Fault.Reason { // it knows until when
+			seen.Fault = f.failed.fault
 		}
-		return report
-	case ok:
-		report.Evidence += ", " + byPane
-		report.Detail, report.Dialog = d.String(), d.Name
-	default:
-		report.Detail = line(r.WaitingFor, 200)
+		return seen
+	case agent.Waiting:
+		seen.Evidence = byRegistry + ", " + byPane
+		return seen
+	case agent.Busy: // the registry stands still
+		return seen
 	}
-	return report
+	return agent.Report{State: agent.Waiting, Evidence: byRegistry, Detail: line(r.WaitingFor, 200)}
 }
 
 // unregistered judges a session that is not in the registry, or has no status there yet.
@@ -142,24 +179,44 @@ func (s *Session) unregistered(ctx context.Context, r Registered, f facts, err e
 	return d
 }
 
-// byScreen judges a session by its screen.
+// byScreen judges a session by its screen and what the hooks say.
 func (s *Session) byScreen(ctx context.Context, r Registered, f facts) agent.Report {
+	d := s.seen(ctx, r, f)
+	switch {
+	case d.State == agent.Idle && f.failed.full(time.Now()):
+		return agent.Report{State: agent.Blocked, Evidence: byHook, Detail: f.failed.fault.String(), Fault: f.failed.fault}
+	case f.began == 0 && (d.State == agent.Idle || d.State == agent.Unknown):
+		d.State = agent.Starting
+	}
+	return d
+}
+
+// seen is what the screen alone shows; Unknown if that is nothing.
+func (s *Session) seen(ctx context.Context, r Registered, f facts) agent.Report {
 	screen := plain(s.look(ctx, r))
 	d, ok := Recognise(screen)
-	_, box := findComposer(styledLines(screen))
+	l := readScreen(screen)
+	report := agent.Report{State: agent.Unknown, Evidence: byPane}
 	switch {
-	case ok && d.Name == loginDialog:
+	case ok && (d.Name == loginDialog || d.Name == limitDialog):
 		return blockedBy(d)
+	case ok && d.Name == transcriptView:
+		report.Detail = d.String()
 	case ok:
-		return agent.Report{State: agent.Waiting, Evidence: byPane, Detail: d.String(), Dialog: d.Name}
-	case box && strings.Contains(screen, "esc to interrupt"):
-		return agent.Report{State: agent.Busy, Evidence: byPane}
-	case box && f.began != 0:
-		return agent.Report{State: agent.Idle, Evidence: byPane}
-	case f.began == 0:
-		return agent.Report{State: agent.Starting, Evidence: byPane}
+		report.State, report.Detail, report.Dialog = agent.Waiting, d.String(), d.Name
+	case !l.composer:
+	case l.below("Continuing automatically at"):
+		report = blockedBy(agent.Dialog{Name: limitDialog, Text: "the program continues by itself when it is over"})
+		report.Dialog = ""
+		if f.failed.fault.Reason == agent.UsageLimit {
+			report.Fault, report.Detail = f.failed.fault, f.failed.fault.String()
+		}
+	case l.below("esc to interrupt"):
+		report.State = agent.Busy
+	default:
+		report.State = agent.Idle
 	}
-	return agent.Report{State: agent.Unknown, Evidence: byPane}
+	return report
 }
 
 func blockedBy(d agent.Dialog) agent.Report {
@@ -180,9 +237,11 @@ func (s *Session) look(ctx context.Context, r Registered) string {
 	if r == s.glancedAt && time.Since(s.glanced) < lookAgain {
 		return s.glance
 	}
+	ctx, cancel := context.WithTimeout(ctx, lookWithin)
+	defer cancel()
 	screen, err := s.Pane.Screen(ctx)
 	if err != nil {
-		return ""
+		screen = ""
 	}
 	s.glance, s.glanced, s.glancedAt = screen, time.Now(), r
 	return screen

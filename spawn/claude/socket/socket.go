@@ -1,4 +1,7 @@
-package claude
+// Package socket passes a text to a running Claude Code through its messaging socket. It
+// writes nowhere but to a socket of this user's on which that very process listens, keeps
+// nothing, and a crash leaves nothing: half a line is no message to Claude Code.
+package socket
 
 import (
 	"bytes"
@@ -15,37 +18,39 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// pushPatience limits how long Claude Code may take over a message.
-const pushPatience = 10 * time.Second
+// patience limits how long Claude Code may take over a message.
+const patience = 10 * time.Second
 
-// A closedError reports that a way is closed now, as opposed to tried and failed.
-type closedError struct{ error }
+// Closed reports that a way is closed now, as opposed to tried and failed.
+type Closed struct{ Err error }
 
-func (e closedError) Unwrap() error { return e.error }
+func (e Closed) Error() string { return e.Err.Error() }
+
+func (e Closed) Unwrap() error { return e.Err }
 
 // Refused marks the error for callers that do not know this package.
-func (e closedError) Refused() bool { return true }
+func (e Closed) Refused() bool { return true }
 
-// push passes a text to the session that listens on a messaging socket, as another session
+// Push passes a text to the session that listens on a messaging socket, as another session
 // would. If pid is not 0, the listener must be that process. Claude Code does not reply:
 // nil means that the bytes were accepted.
-func push(ctx context.Context, socket string, pid int, text string) error {
+func Push(ctx context.Context, socket string, pid int, text string) error {
 	if socket == "" {
-		return closedError{fmt.Errorf("messaging socket: %w", os.ErrNotExist)}
+		return Closed{fmt.Errorf("messaging socket: %w", os.ErrNotExist)}
 	}
 	message, err := pushLine(text)
 	if err != nil {
 		return err
 	}
 	if err := ownSocket(socket); err != nil {
-		return closedError{err}
+		return Closed{err}
 	}
-	ctx, cancel := context.WithTimeout(ctx, pushPatience)
+	ctx, cancel := context.WithTimeout(ctx, patience)
 	defer cancel()
 	conn, err := new(net.Dialer).DialContext(ctx, "unix", socket)
 	if err != nil {
 		if ctx.Err() == nil {
-			err = closedError{err}
+			err = Closed{err}
 		}
 		return fmt.Errorf("messaging socket: %w", err)
 	}
@@ -53,7 +58,7 @@ func push(ctx context.Context, socket string, pid int, text string) error {
 	stop := context.AfterFunc(ctx, func() { conn.SetDeadline(time.Unix(1, 0)) })
 	defer stop()
 	if err := ownPeer(conn.(*net.UnixConn), pid); err != nil {
-		return closedError{fmt.Errorf("%s: %w", socket, err)}
+		return Closed{fmt.Errorf("%s: %w", socket, err)}
 	}
 	return hand(ctx, conn.(*net.UnixConn), message)
 }

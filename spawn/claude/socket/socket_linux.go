@@ -1,4 +1,4 @@
-package claude
+package socket
 
 import "golang.org/x/sys/unix"
 
