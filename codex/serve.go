@@ -74,6 +74,7 @@ type resident struct {
 	spent   appserver.Usage  // of the running turn
 	before  *appserver.Usage // the thread's token count reported last
 	spoke   bool             // the model has said something in the running turn
+	asks    []string         // what the running turn waits for a person to allow
 	renew   chan struct{}    // asks keep for a Codex that reads its login again
 
 	offering sync.Mutex // held by Offer
@@ -124,6 +125,29 @@ func Serve(ctx context.Context, o ServeOptions) error {
 		return fmt.Errorf("%s: %w", o.Agent, err)
 	}
 	return nil
+}
+
+// Resident starts what Serve runs, without a courier: the caller drives the runtime and
+// reads its events. stop ends it, and waits.
+func Resident(ctx context.Context, o ServeOptions) (r courier.Runtime, events courier.Source, stop func(), err error) {
+	return residentWithin(ctx, o, openTime)
+}
+
+// residentWithin is Resident for a Codex that has so long to open the thread.
+func residentWithin(ctx context.Context, o ServeOptions, within time.Duration) (courier.Runtime, courier.Source, func(), error) {
+	r := newResident(o)
+	if err := r.begin(ctx); err != nil {
+		r.end()
+		return nil, nil, nil, err
+	}
+	r.session.within = within
+	ctx, cancel := context.WithCancel(ctx)
+	over := make(chan struct{})
+	go func() {
+		r.keep(ctx)
+		close(over)
+	}()
+	return r, r.queue, func() { cancel(); <-over; r.end() }, nil
 }
 
 func newResident(o ServeOptions) *resident {

@@ -3,6 +3,7 @@ package codex
 import (
 	"context"
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 
@@ -31,6 +32,25 @@ func (r *resident) show(now agent.Report) {
 	r.mu.Unlock()
 	r.queue.Put(courier.Event{Event: agent.Event{Event: courier.EventState}})
 }
+
+// works sets the state of an agent whose turn goes on. A question that is still open
+// counts more than what the turn does meanwhile. What is reported of a turn that has ended
+// already, as an answer to it may be, changes nothing.
+func (r *resident) works(now agent.Report) {
+	switch t := r.opened(); {
+	case t == nil || t.Running() == nil:
+	case len(r.asks) > 0:
+		r.set(agent.Waiting, r.asks[0])
+	default:
+		r.show(now)
+	}
+}
+
+// goesOn is works for a turn of which nothing more is known.
+func (r *resident) goesOn() { r.works(agent.Report{State: agent.Busy, Detail: "turn"}) }
+
+// approval is the detail of an agent that waits for an answer.
+func approval(e appserver.Event) string { return "approval: " + strings.TrimSpace(e.Tool+" "+e.Text) }
 
 // fault returns the vendor's fault that an error stands for, nil if it stands for none.
 func (r *resident) fault(err error) *agent.Fault {
@@ -97,8 +117,8 @@ func (r *resident) event(ctx context.Context, e appserver.Event) {
 	switch e.Kind {
 	case appserver.TurnStarted:
 		r.take("")
-		r.spent, r.spoke = appserver.Usage{}, false
-		r.set(agent.Busy, "turn")
+		r.spent, r.spoke, r.asks = appserver.Usage{}, false, nil
+		r.goesOn()
 		r.queue.Put(courier.Event{Event: agent.Event{Event: agent.EventPrompt, ID: e.Turn}})
 	case appserver.Accepted:
 		if e.Input == "" {
@@ -119,23 +139,27 @@ func (r *resident) event(ctx context.Context, e appserver.Event) {
 	case appserver.ToolStarted:
 		r.queue.Put(courier.Event{Event: agent.Event{Event: agent.EventTool, ID: e.Turn, Tool: e.Tool, Text: envelope.Line(e.Text, maxWords)}})
 		r.print.heading(e.Tool, e.Text)
-		r.set(agent.Busy, strings.TrimSpace(e.Tool+": "+e.Text))
+		r.works(agent.Report{State: agent.Busy, Detail: strings.TrimSpace(e.Tool + ": " + e.Text)})
 		r.record(e.Tool + " started: " + e.Text)
 	case appserver.ToolFinished:
-		r.set(agent.Busy, "turn")
+		r.goesOn()
 		how := " finished: "
 		if e.Failed {
 			how = " failed: "
 		}
 		r.record(e.Tool + how + e.Text)
 	case appserver.ApprovalAsked:
-		r.set(agent.Waiting, "approval: "+strings.TrimSpace(e.Tool+" "+e.Text))
+		r.asks = append(r.asks, approval(e))
+		r.goesOn()
 	case appserver.ApprovalSettled:
-		r.set(agent.Busy, "turn")
+		if i := slices.Index(r.asks, approval(e)); i >= 0 {
+			r.asks = slices.Delete(r.asks, i, i+1)
+		}
+		r.goesOn()
 	case appserver.Retrying:
 		r.retrying(e)
 	case appserver.Resumed:
-		r.set(agent.Busy, "turn")
+		r.goesOn()
 	case appserver.TokenUsage:
 		r.count(e.Usage)
 	}
@@ -162,7 +186,7 @@ func (r *resident) retrying(e appserver.Event) {
 	} else {
 		now.Detail += ": " + e.Text
 	}
-	r.show(now)
+	r.works(now)
 }
 
 // fullTime is how long mail waits after the context was full, unless the thread is
@@ -218,6 +242,7 @@ func (r *resident) ended(ctx context.Context, e appserver.Event) {
 	}
 	r.queue.Put(told...) // before the agent takes mail again: a fault may mean that there is to be none
 	r.rest(detail)
+	r.goesOn() // if the next one has begun
 }
 
 // rest sets the state of an agent whose thread has no turn: while its context is full, it
@@ -257,7 +282,7 @@ func (r *resident) lost(why error) {
 	r.print.say(why.Error() + "; restarting it")
 	r.mu.Lock()
 	overdue, running := r.overdue, r.now.State == agent.Busy || r.now.State == agent.Waiting
-	r.thread = nil
+	r.thread, r.asks = nil, nil
 	r.mu.Unlock()
 	if running {
 		r.set(agent.Busy, "codex is being restarted")
