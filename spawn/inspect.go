@@ -373,17 +373,21 @@ func (l *Launcher) judgeRunning(f files, st *Status, pane *tmux.Pane, k agent.Ke
 		l.judgeSilent(st, pane, k)
 		return
 	}
-	l.judgeReport(f, st, started)
+	l.judgeReport(f, st, k, started)
 }
 
 // judgeReport uses the runtime's own report.
-func (l *Launcher) judgeReport(f files, st *Status, started time.Time) {
+func (l *Launcher) judgeReport(f files, st *Status, k agent.Keeper, started time.Time) {
 	r, err := f.report()
 	switch {
 	case err == nil && r.Start == st.Start:
 		st.Report = r
 		st.State, st.Since = r.State, time.UnixMilli(r.SinceMS)
 		st.Evidence, st.Detail, st.Dialog = r.Evidence, r.Detail, r.Dialog
+		if r.By == "" && r.State.Ready() && l.Home.Abandoned(home.ReceiverLock(st.Agent), k.Process) {
+			st.State, st.Evidence, st.Dialog = agent.Unknown, fmt.Sprintf("its receiver has exited; it last reported %s", r.State), ""
+			return
+		}
 		l.judgeOverlay(st)
 	case err == nil || errors.Is(err, fs.ErrNotExist):
 		st.State, st.Since = agent.Starting, started

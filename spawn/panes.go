@@ -1,6 +1,7 @@
 package spawn
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"io/fs"
@@ -63,26 +64,21 @@ func (s Status) Changed() time.Time {
 	return s.pane.Activity
 }
 
-// judgeOverlay adds to an agent's report that its pane shows a dialog.
+// judgeOverlay adds to an agent's report that its pane shows a dialog: a person is asked
+// something, even if a turn runs behind it.
 func (l *Launcher) judgeOverlay(st *Status) {
 	if st.State != agent.Idle && st.State != agent.Busy {
 		return
 	}
 	d, since, ok := l.panes().Overlay(st.Agent, st.Start)
-	switch {
-	case !ok:
-	case st.State == agent.Busy:
-		st.Detail = joinDetail(st.Detail, "its pane shows a dialog: "+d.String())
-	default:
-		st.State, st.Since, st.Evidence, st.Detail, st.Dialog = agent.Waiting, since, pane.Evidence, d.String(), d.Name
+	if !ok {
+		return
 	}
-}
-
-func joinDetail(a, b string) string {
-	if a == "" {
-		return b
+	behind := ""
+	if st.State == agent.Busy {
+		behind = "; behind it: " + cmp.Or(st.Detail, "busy")
 	}
-	return a + "; " + b
+	st.State, st.Since, st.Evidence, st.Detail, st.Dialog = agent.Waiting, since, pane.Evidence, d.String()+behind, d.Name
 }
 
 // lookouts watches the panes of the started agents whose programs can show dialogs, until

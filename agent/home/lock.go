@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"netsky/agent"
+	"netsky/agent/proc"
 	"netsky/internal/advice"
 
 	"golang.org/x/sys/unix"
@@ -293,6 +294,13 @@ func (h Dir) LockHolder(name string) (Holder, bool) {
 // LastHolder returns who took the lock last, according to its file; that process may have
 // released it or died. The error matches fs.ErrNotExist if nobody has.
 func (h Dir) LastHolder(name string) (Holder, error) { return h.readHolder(LockDir + "/" + name) }
+
+// Abandoned reports whether a process of this program's, or a later one, has held the lock
+// and nobody does now. A process that held it in passing does not count.
+func (h Dir) Abandoned(name string, program proc.Process) bool {
+	who, held := h.LockHolder(name)
+	return !held && who.Named() && !who.Passing() && who.Start >= program.Start
+}
 
 func (h Dir) readHolder(rel string) (who Holder, err error) {
 	data, err := h.ReadFile(rel, 4096)

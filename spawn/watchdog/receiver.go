@@ -65,7 +65,7 @@ func (l *loop) attend(ctx context.Context, w *ward) {
 
 // needsReceiver reports whether to act on an agent without a receiver.
 func needsReceiver(st spawn.Status) bool {
-	return st.Alive() && st.Wanted && st.Pane() != "" && st.State != agent.Unknown
+	return st.Alive() && st.Wanted && st.Pane() != "" && (st.State != agent.Unknown || st.Report.Start != "") // of which its receiver has reported
 }
 
 // held reports whether the mailbox has its receiver. The lock is read only until a
