@@ -1,0 +1,463 @@
+package overview_test
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"netsky/agent"
+	"netsky/agent/breaker"
+	"netsky/agent/home"
+	"netsky/agent/proc"
+	"netsky/bus"
+	"netsky/bus/courier"
+	"netsky/cli/overview"
+	"netsky/codex"
+	"netsky/internal/corpus"
+	"netsky/internal/testworld"
+	"netsky/spawn"
+	"netsky/spawn/backoff"
+	"netsky/spawn/claude"
+	"netsky/spawn/hang"
+	"netsky/tmux"
+)
+
+// A scene is a home in which each observation is an agent of its own. What they share is
+// what one home has: a tmux server, and the locks of other processes.
+type scene struct {
+	*testing.T
+	home home.Dir
+	bus  *bus.Bus
+	l    *spawn.Launcher
+	list []*observation // agent1, agent2, …
+	dead proc.Process
+	// screens are the recorded ones, by directory and name.
+	screens map[string]map[string]string
+}
+
+// classify returns what status says of each observation.
+func classify(t *testing.T, list []*observation) map[*observation]overview.Agent {
+	t.Helper()
+	dead := mustDie(t)
+	screens := map[string]map[string]string{"claude/": corpus.Files(t, "screens/claude"), "codex/": corpus.Files(t, "screens/codex")}
+	scenes := make(map[string]*scene)
+	for _, o := range list {
+		key := o.Tmux + "|" + o.Lock
+		if o.Typed != "" { // a demo's limit is the whole home's
+			key = o.Name
+		}
+		if scenes[key] == nil {
+			scenes[key] = &scene{T: t, dead: dead, screens: screens}
+		}
+		scenes[key].list = append(scenes[key].list, o)
+	}
+	var mu sync.Mutex
+	said := make(map[*observation]overview.Agent)
+	var all sync.WaitGroup
+	for _, s := range scenes {
+		s.open()
+		all.Go(func() {
+			for o, a := range s.classify() {
+				mu.Lock()
+				said[o] = a
+				mu.Unlock()
+			}
+		})
+	}
+	all.Wait()
+	return said
+}
+
+// mustDie returns a process that has ended.
+func mustDie(t *testing.T) proc.Process {
+	t.Helper()
+	cmd := exec.Command("/bin/sh", "-c", "echo; read x")
+	in, err := cmd.StdinPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	p := testworld.Start(t, cmd)
+	in.Close()
+	testworld.Wait(t, "the process ends", p.Gone)
+	return p
+}
+
+func (s *scene) open() {
+	s.home = testworld.FastHome(s.T)
+	s.bus = testworld.Bus(s.T, s.home)
+	top := filepath.Dir(s.home.Root())
+	s.must(os.Mkdir(filepath.Join(top, "bin"), 0o700))
+	testworld.Program(s.T, filepath.Join(top, "bin", "tmux"), s.tmux())
+	s.l = &spawn.Launcher{Home: s.home, Bus: s.bus, Tmux: &tmux.Server{
+		Socket: filepath.Join(top, "s"), Env: []string{"PATH=" + filepath.Join(top, "bin") + ":/usr/bin:/bin"}, Tags: []string{spawn.TagHome, spawn.TagStart},
+	}}
+}
+
+// tmux is a program that answers list-panes as tmux 3.3a does.
+func (s *scene) tmux() string {
+	switch s.list[0].Tmux {
+	case "silent":
+		return "#!/bin/sh\nexec sleep 1000\n"
+	case "none":
+		return "#!/bin/sh\necho 'no server running on /tmp/s' >&2\nexit 1\n"
+	}
+	var b strings.Builder
+	b.WriteString("#!/bin/sh\nfor f; do :; done\nb=${f%% *}\nsed \"s|^|$b |; s|$| $b|\" <<'EOF'\n")
+	counted := func(v string) string { return fmt.Sprintf("%d:%s", len(v), v) }
+	for i, o := range s.list {
+		start := startOf(i)
+		switch o.Session {
+		case "none":
+			continue
+		case "other":
+			start = "ffff" + start[4:]
+		}
+		fmt.Fprintf(&b, "1-1 $%d @%d %%%d %d 200 50 0 0 0 %d 0 %s %s %s %s netsky\n", i, i, i, os.Getpid(), time.Now().Add(-time.Minute).Unix(),
+			counted(string(agent.Clone(i+1))), counted("x"), counted(s.home.Root()), counted(start))
+	}
+	b.WriteString("EOF\n")
+	return b.String()
+}
+
+func startOf(i int) string { return fmt.Sprintf("%016x", i+1) }
+
+// classify makes all observations, then looks at them once.
+func (s *scene) classify() map[*observation]overview.Agent {
+	ctx, cancel := context.WithTimeout(s.Context(), testworld.Patience)
+	defer cancel()
+	var all sync.WaitGroup
+	atOnce := make(chan struct{}, 32)
+	for i, o := range s.list {
+		all.Go(func() {
+			atOnce <- struct{}{}
+			defer func() { <-atOnce }()
+			(&stage{scene: s, o: o, id: agent.Clone(i + 1), start: startOf(i)}).observe(ctx)
+		})
+	}
+	all.Wait()
+	if name := map[string]string{"up": home.UpLock, "watchdog": home.WatchdogLock}[s.list[0].Lock]; name != "" {
+		s.mustLock(name)
+	}
+	if s.list[0].Tmux == "silent" {
+		ctx, cancel = context.WithTimeout(ctx, time.Second)
+		defer cancel()
+	}
+	v := overview.Collect(ctx, overview.Options{Launcher: s.l, Unread: func() (int, error) { return 0, nil }})
+	said := make(map[*observation]overview.Agent)
+	for _, a := range v.Agents {
+		n, _ := a.Agent.Number()
+		said[s.list[n-1]] = a
+	}
+	return said
+}
+
+func (s *scene) mustLock(name string) {
+	s.Helper()
+	lock, err := s.home.Lock(name)
+	if err != nil {
+		s.Errorf("lock %s: %v", name, err)
+		return
+	}
+	s.Cleanup(func() { lock.Unlock() })
+}
+
+func (s *scene) must(err error) {
+	s.Helper()
+	if err != nil {
+		s.Error(err)
+	}
+}
+
+// A stage is one agent of a scene.
+type stage struct {
+	*scene
+	o     *observation
+	id    agent.ID
+	start string
+}
+
+func (s *stage) dir() string { return filepath.Join(filepath.Dir(s.home.Root()), string(s.id)) }
+
+// observe makes what can be seen of the agent, and lets those report its state who do.
+func (s *stage) observe(ctx context.Context) {
+	o := s.o
+	s.must(s.bus.Make(s.id))
+	s.must(os.MkdirAll(s.dir(), 0o700))
+	if o.Wanted != "none" {
+		s.must(s.home.SetDesired(string(s.id), o.Wanted != "down", "owner"))
+	}
+	began := time.Now().Add(-time.Minute).UnixMilli()
+	if o.Started != 0 {
+		began = time.Now().UnixMilli() + o.Started
+	}
+	switch launch := home.LaunchDir + "/" + string(s.id) + ".json"; o.Launch {
+	case "":
+		s.must(s.home.SaveLaunch(agent.Launch{
+			Agent: s.id, Start: s.start, Runtime: o.Runtime, Dir: s.dir(), StartedMS: began,
+			Env: []string{"HOME=" + s.dir(), "CLAUDE_CONFIG_DIR=" + s.dir(), "ANTHROPIC_API_KEY=sk-ant-" + s.start},
+		}))
+	case "torn":
+		s.must(s.home.WriteFile(launch, []byte(`{"agent":"`), false))
+	}
+	s.keep(began)
+	if o.Hang != nil {
+		s.must(s.home.WriteFile(hang.Dir+"/"+string(s.id)+".json", s.json(o.Hang), false))
+	}
+	if o.Restarts != nil {
+		d, err := s.home.LoadDesired(string(s.id))
+		s.must(err)
+		var r backoff.Record
+		s.must(json.Unmarshal(s.json(o.Restarts), &r))
+		r.WordMS = d.AtMS
+		if r.Died == "" {
+			r.Died = s.start
+		}
+		s.must(backoff.Save(s.home, s.id, r))
+	}
+	switch {
+	case o.Typed != "":
+		s.demo(ctx)
+		return // it holds its mailbox itself
+	case o.Wire != nil:
+		s.codex(ctx)
+	case o.Registry != nil || o.Events != nil || o.Runtime == "claude" && o.Screen != "":
+		s.claude(ctx)
+	case string(o.Report) == `"torn"`:
+		s.must(s.home.WriteFile(home.ReportDir+"/"+string(s.id)+".json", []byte(`{"start":"`), false))
+	case o.Report != nil:
+		s.must(s.home.WriteFile(home.ReportDir+"/"+string(s.id)+".json", s.json(o.Report), false))
+	}
+	switch o.Receiver {
+	case "":
+		if o.Process == "" {
+			s.mustLock(home.ReceiverLock(s.id))
+		}
+	case "gone":
+		lock, err := s.home.Lock(home.ReceiverLock(s.id))
+		s.must(err)
+		s.must(lock.Unlock())
+	}
+	if o.Runtime == "codex" && o.Screen != "" {
+		s.overlay()
+	}
+}
+
+// keep writes the keeper's record.
+func (s *stage) keep(began int64) {
+	self := proc.Self()
+	k := agent.Keeper{Start: s.start, Process: self, Own: self, Program: s.o.Runtime, Version: "v", StartedMS: began}
+	switch s.o.Process {
+	case "dead":
+		k.Process = s.dead
+	case "reused":
+		k.Start, k.Process = s.start, proc.Process{PID: self.PID, Start: self.Start - 1}
+	case "unnamed":
+		k.Process.Start = 0
+	}
+	ended := func() { k.EndedMS = time.Now().UnixMilli() - 1000 }
+	switch how, arg, _ := strings.Cut(s.o.Keeper, " "); how {
+	case "none":
+		return
+	case "torn":
+		s.must(s.home.WriteFile(home.KeeperDir+"/"+string(s.id)+".json", []byte(`{"start":"0`), false))
+		return
+	case "before":
+		k.Start, k.StartedMS = "ffff"+s.start[4:], began-1
+		ended()
+		status := 9
+		k.Status = &status
+	case "exited":
+		status, err := strconv.Atoi(arg)
+		s.must(err)
+		ended()
+		k.Status = &status
+	case "signal":
+		ended()
+		k.Signal = arg
+	case "lost":
+		ended()
+		k.Lost = arg
+	case "killed":
+		k.Own = s.dead
+	}
+	s.must(s.home.SaveKeeper(s.id, k))
+}
+
+// json fills in what an observation leaves to the moment: the start id, and times, which
+// are relative.
+func (s *stage) json(data json.RawMessage) []byte {
+	var v any
+	d := json.NewDecoder(bytes.NewReader(data))
+	d.UseNumber()
+	s.must(d.Decode(&v))
+	now := time.Now().UnixMilli()
+	var fill func(v any) any
+	fill = func(v any) any {
+		switch v := v.(type) {
+		case []any:
+			for i := range v {
+				v[i] = fill(v[i])
+			}
+		case map[string]any:
+			for name, field := range v {
+				v[name] = fill(field)
+				n, isNumber := field.(json.Number)
+				ms, err := n.Int64()
+				if isNumber && err == nil && (name == "ms" || name == "statusUpdatedAt" || strings.HasSuffix(name, "_ms")) {
+					v[name] = now + ms
+				}
+			}
+			if v["start"] == nil && v["pid"] == nil {
+				v["start"] = s.start
+			}
+		}
+		return v
+	}
+	out, err := json.Marshal(fill(v))
+	s.must(err)
+	return out
+}
+
+// screen returns the recorded screen, in the pane of the observation.
+func (s *stage) screen() string {
+	if s.o.Screen == "" {
+		return ""
+	}
+	dir, name := filepath.Split(s.o.Screen)
+	text, ok := s.screens[dir][name]
+	if !ok {
+		s.Errorf("%s: no such screen", s.o.Screen)
+	}
+	lines := strings.Split(strings.TrimRight(text, "\n"), "\n")
+	if n := s.o.Rows; n > 0 {
+		lines = lines[max(len(lines)-n, 0):]
+	}
+	for i, line := range lines {
+		for _, c := range []string{"─", "▔"} {
+			if more := s.o.Width - len([]rune(line)); more > 0 && strings.HasPrefix(line, c+c+c) && strings.HasSuffix(line, c) {
+				lines[i] = strings.Repeat(c, more) + line
+			}
+		}
+	}
+	return strings.Join(lines, "\n") + "\n"
+}
+
+// overlay records the dialog on Codex's screen as the watchdog's look does.
+func (s *stage) overlay() {
+	d, ok := new(codex.Runtime).Dialog(s.screen(), agent.Launch{Agent: "agent1"})
+	if !ok {
+		return
+	}
+	now := time.Now().UnixMilli()
+	s.must(s.home.Save("state/screens/"+string(s.id)+".json", map[string]any{
+		"start": s.start, "name": d.Name, "text": d.Text, "since_ms": now, "seen_ms": now,
+	}, false))
+}
+
+// A still is a pane that shows one screen.
+type still string
+
+func (p still) Screen(context.Context) (string, error) { return string(p), nil }
+func (p still) Keys(context.Context, ...string) error  { return nil }
+func (p still) Paste(context.Context, string) error    { return nil }
+
+// claude lets a courier report the state of a Claude Code that shows all this.
+func (s *stage) claude(ctx context.Context) {
+	o, self := s.o, proc.Self()
+	entry := ""
+	switch r := string(o.Registry); r {
+	case "", `"none"`:
+	case `"torn"`:
+		entry = fmt.Sprintf(`{"pid":%d,"procSt`, self.PID)
+	case `"foreign"`:
+		entry = fmt.Sprintf(`{"pid":%d,"procStart":"1","sessionId":"s","status":"idle"}`, self.PID)
+	default:
+		fields := s.json(json.RawMessage(fmt.Sprintf(`{"pid":%d,"procStart":"%d","sessionId":"s","cwd":"/srv/dev/w","version":"2.1.329",%s`,
+			self.PID, self.Start, strings.TrimPrefix(r, "{"))))
+		entry = string(fields)
+	}
+	if entry != "" {
+		sessions := filepath.Join(s.dir(), "sessions")
+		s.must(os.MkdirAll(sessions, 0o700))
+		s.must(os.WriteFile(filepath.Join(sessions, strconv.Itoa(self.PID)+".json"), []byte(entry), 0o600))
+	}
+	transcript := filepath.Join(s.dir(), "conversation.jsonl")
+	if o.Transcript != nil {
+		s.must(os.WriteFile(transcript, []byte(strings.Join(o.Transcript, "\n")+"\n"), 0o600))
+	}
+	if o.Events != nil {
+		var list []agent.Event
+		s.must(json.Unmarshal(s.json(o.Events), &list))
+		for _, e := range list {
+			if o.Transcript != nil {
+				e.Transcript = transcript
+			}
+			s.must(s.home.AppendEvent(s.id, e))
+		}
+	}
+	if o.Torn != "" {
+		f, err := s.home.OpenAppend(home.EventsDir + "/" + string(s.id) + ".jsonl")
+		s.must(err)
+		_, err = f.WriteString(o.Torn)
+		s.must(err)
+		f.Close()
+	}
+	session := &claude.Session{Home: s.home, Agent: s.id, Start: s.start, PID: self.PID, ConfigDir: s.dir(), Pane: still(s.screen())}
+	defer session.Close()
+	if o.Breaker != nil {
+		var f agent.Fault
+		s.must(json.Unmarshal(s.json(o.Breaker), &f))
+		name, _ := session.Account()
+		_, _, err := breaker.Of(s.home, name).Trip(ctx, "agent9999", f)
+		s.must(err)
+	}
+	if o.group != "claude-faults" && o.Breaker == nil {
+		// A courier adds what it knows of the account, which is nothing. It would take the
+		// kernel 10 ms for each, to end its watches.
+		r := session.State(ctx)
+		r.Start, r.SinceMS = s.start, time.Now().UnixMilli()
+		s.must(s.home.SaveReport(s.id, r))
+		return
+	}
+	events, err := courier.Events(ctx, s.home, s.bus, s.id)
+	if err != nil {
+		s.Error(err)
+		return
+	}
+	defer events.Close()
+	s.report(ctx, session.Courier(), events)
+}
+
+// report lets a courier report the program's state.
+func (s *stage) report(ctx context.Context, r courier.Runtime, events courier.Source, before ...func()) {
+	ctx, cancel := context.WithCancel(ctx)
+	mail := courier.New(courier.Options{Agent: s.id, Start: s.start, Home: s.home, Bus: s.bus, Runtime: r, Events: events})
+	over := make(chan struct{})
+	go func() {
+		defer close(over)
+		mail.Run(ctx)
+	}()
+	defer func() { cancel(); <-over }()
+	for _, f := range before {
+		f()
+	}
+	for end := time.Now().Add(3 * time.Second); ; {
+		if !mail.Look(ctx) {
+			s.Errorf("%s, %s: nobody reports its state", s.o.group, s.o.Name)
+			return
+		}
+		// A turn's failure reaches the breaker a moment later.
+		if r, err := s.home.LoadReport(s.id); s.o.Is != agent.Blocked || err != nil || r.State == agent.Blocked || time.Now().After(end) {
+			return
+		}
+	}
+}
