@@ -30,7 +30,7 @@ func (a *app) inboxSent(c *cli.Context) error {
 		return err
 	}
 	defer db.Close()
-	list, cursor, err := story.SentMessages(c.Context, db, store.Page{Limit: maxSent, Cursor: c.String("cursor")})
+	list, cursor, err := story.SentMessages(c.Context, db, h, store.Page{Limit: maxSent, Cursor: c.String("cursor")})
 	if err != nil {
 		return err
 	}

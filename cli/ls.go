@@ -74,7 +74,7 @@ func (a *app) ls(c *cli.Context) error {
 	}
 	for _, v := range boxes {
 		if !single {
-			a.print("%-14s %4d waiting %3d claimed %6d delivered %3d poisoned %3d in outbox", v.Mailbox,
+			a.print("%-14s %4d waiting %3d in progress %6d delivered %3d poisoned %3d in outbox", v.Mailbox,
 				v.Counts[bus.Inbox], v.Counts[bus.Claimed], v.Counts[bus.Delivered], v.Counts[bus.Poison], v.Counts[bus.Outbox])
 			continue
 		}

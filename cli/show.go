@@ -71,6 +71,7 @@ func (a *app) showAddress(c *cli.Context, h home.Dir, id agent.ID) error {
 		}
 		st := list.Find(id)
 		v := overview.Of(st)
+		v.Hold(l.Home)
 		if now = &v; !c.Bool("json") {
 			a.showAgent(c.Context, l, st)
 		}
@@ -116,6 +117,7 @@ func (a *app) timeline(ctx context.Context, h home.Dir, id string) (store.Timeli
 // showAgent prints an agent's state, and the last lines of a dead one.
 func (a *app) showAgent(ctx context.Context, l *spawn.Launcher, st spawn.Status) {
 	v := overview.Of(st)
+	v.Hold(l.Home)
 	since := ""
 	if !st.Since.IsZero() {
 		since = ", for " + console.Ago(time.Since(st.Since))

@@ -2,7 +2,10 @@ package daemon
 
 import (
 	"context"
+	"fmt"
 
+	"netsky/agent/home"
+	"netsky/bus/courier"
 	"netsky/dashboard/live"
 	"netsky/spawn"
 	"netsky/spawn/pane"
@@ -14,6 +17,7 @@ import (
 type agents struct {
 	watchdog *watchdog.Watchdog
 	runtimes map[string]spawn.Runtime
+	home     home.Dir
 }
 
 // Agents returns their state.
@@ -36,6 +40,9 @@ func (a agents) views(list spawn.Statuses) []live.Agent {
 		}
 		if st.State == st.Report.State {
 			v.Fault = st.Report.Fault
+		}
+		if n, until := courier.Holding(a.home, st.Agent); n > 0 {
+			v.Held = fmt.Sprintf("%d %s", n, courier.HeldWords(until))
 		}
 		if !st.Since.IsZero() {
 			v.Since = store.At(st.Since)

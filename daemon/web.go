@@ -100,7 +100,7 @@ func (d *daemon) serveWeb(ctx context.Context) error {
 		answers = desk{approve.Desk{Home: d.o.Home, Bus: d.o.Bus, Warn: func(err error) { d.o.Log.Warn("approval", "error", err) }}}
 	}
 	s, err := dashboard.New(dashboard.Options{
-		Desk: answers, Home: d.o.Home, Records: d.reader, Agents: agents{d.watchdog, d.o.Runtimes}, Panes: d.screens, Bus: d.o.Bus, Token: token,
+		Desk: answers, Home: d.o.Home, Records: d.reader, Agents: agents{d.watchdog, d.o.Runtimes, d.o.Home}, Panes: d.screens, Bus: d.o.Bus, Token: token,
 		TLS: encrypt, Wide: d.o.Wide, Version: d.o.Version, Log: d.o.Log.With("part", "dashboard"),
 	})
 	if err != nil {

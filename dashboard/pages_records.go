@@ -128,7 +128,7 @@ func stagesOf(d store.Delivery, answer bool) []stage {
 		list[0].Past = true
 		return []stage{list[0], {Word: string(d.State), Done: true, At: d.Ended, After: elapsed(d.Queued, d.Ended)}}
 	case store.Claimed:
-		list[1] = stage{Word: "claimed", Done: true, At: d.Claimed, After: elapsed(d.Queued, d.Claimed)}
+		list[1] = stage{Word: "in progress", Done: true, At: d.Claimed, After: elapsed(d.Queued, d.Claimed)}
 	}
 	for i := range list[:2] {
 		list[i].Past = list[i+1].Done

@@ -202,6 +202,33 @@ func (m *Courier) tellSenders(ctx context.Context, now time.Time) {
 	}
 }
 
+// Holding returns how many messages an agent holds, and until when at most, if the vendor
+// has stated that.
+func Holding(h home.Dir, of agent.ID) (n int, until time.Time) {
+	l := newLedger(h, of)
+	if l.load() != nil {
+		return 0, until
+	}
+	for _, o := range l.file.Owed {
+		if o.Held == nil || !o.Held.Waits {
+			continue
+		}
+		n++
+		if t := o.Held.Fault.Until(); t.After(until) {
+			until = t
+		}
+	}
+	return n, until
+}
+
+// HeldWords is what people read of held messages: "held until 14:30".
+func HeldWords(until time.Time) string {
+	if until.IsZero() {
+		return "held until its account serves again"
+	}
+	return "held until " + agent.Clock(until, time.Now())
+}
+
 // HeldBy returns why an agent holds a message, if it does.
 func HeldBy(h home.Dir, of agent.ID, id string) (held Held, ok bool) {
 	l := newLedger(h, of)

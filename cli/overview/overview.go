@@ -15,6 +15,7 @@ import (
 
 	"netsky/agent"
 	"netsky/agent/home"
+	"netsky/bus/courier"
 	"netsky/cli/console"
 	"netsky/daemon"
 	"netsky/internal/advice"
@@ -85,6 +86,11 @@ type Agent struct {
 	Strays   int          `json:"strays"`            // files in its inbox that nobody reads
 	Restart  string       `json:"restart,omitempty"` // of one that has died: when it is started again, or why not
 
+	// Held is how many messages wait for its account, in whatever place, and HeldUntil when
+	// that ends, if it is known.
+	Held      int        `json:"held,omitempty"`
+	HeldUntil store.Time `json:"held_until,omitzero"`
+
 	stray []string // the first of them
 }
 
@@ -113,6 +119,7 @@ func Collect(ctx context.Context, o Options) View {
 			continue
 		}
 		row := Of(s)
+		row.Hold(l.Home)
 		row.Strays, row.stray, _ = l.Bus.Strays(s.Agent) // an unreadable mailbox shows in its counts
 		v.Agents = append(v.Agents, row)
 	}
@@ -238,6 +245,14 @@ func Of(s spawn.Status) Agent {
 		v.Until = store.Time(r.Fault.UntilMS)
 	}
 	return v
+}
+
+// Hold looks up which messages the agent holds.
+func (v *Agent) Hold(h home.Dir) {
+	n, until := courier.Holding(h, v.Agent)
+	if v.Held = n; !until.IsZero() {
+		v.HeldUntil = store.At(until)
+	}
 }
 
 // DaemonOf returns the state of a home's daemon.

@@ -5,8 +5,10 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"time"
 
 	"netsky/agent"
+	"netsky/bus/courier"
 	"netsky/bus/envelope"
 	"netsky/cli/console"
 	"netsky/spawn/approve"
@@ -69,12 +71,16 @@ func (v View) Screen(verbose bool) (s Screen) {
 	if len(v.Agents) == 0 {
 		s.needs = append(s.needs, "no agents yet: `netsky up` starts some")
 	}
+	wide := len(agent.Starting) // of the longest state there is
+	for _, v2 := range v.Agents {
+		wide = max(wide, len(v2.State))
+	}
 	for _, v2 := range v.Agents {
 		since := ""
 		if v2.Since != 0 {
 			since = console.Ago(v.now.Sub(v2.Since.Time()))
 		}
-		line := fmt.Sprintf("%s %-14s %-8s %5s  %-7s %s", marks[v2.State].sign, v2.Agent, v2.State, since, v2.Runtime, v2.Words())
+		line := fmt.Sprintf("%s %-14s %-*s %5s  %-7s %s", marks[v2.State].sign, v2.Agent, wide, v2.State, since, v2.Runtime, v2.Words())
 		r := row{v2.State, []string{strings.TrimRight(line, " ")}}
 		if verbose {
 			r.lines = append(r.lines, "    "+v2.Evidence+"; "+v2.where(v.version), "    "+console.OrDash(v2.Dir))
@@ -230,7 +236,8 @@ func (s Agent) Words() string {
 	if s.Restart != "" && len(words) > 0 {
 		words[len(words)-1] += "; " + s.Restart
 	}
-	waiting, handled := max(s.Inbox, 0), max(s.Claimed, 0)
+	waiting, handled := max(s.Inbox, 0), max(s.Claimed-s.Held, 0)
+	held := courier.HeldWords(s.heldUntil())
 	if s.State == agent.Down || died { // its next start gets them again
 		waiting, handled = waiting+handled, 0
 	}
@@ -238,13 +245,20 @@ func (s Agent) Words() string {
 	for _, c := range []struct {
 		n    int
 		word string
-	}{{waiting, "waiting"}, {handled, "being handled"}, {s.Outbox, "in outbox"}, {s.Poison, "unreadable"}} {
+	}{{waiting, "waiting"}, {handled, "in progress"}, {s.Held, held}, {s.Outbox, "in outbox"}, {s.Poison, "unreadable"}} {
 		if c.n > 0 {
 			words = append(words, fmt.Sprintf("%s%d %s", mail, c.n, c.word))
 			mail = ""
 		}
 	}
 	return strings.Join(words, ", ")
+}
+
+func (s Agent) heldUntil() (t time.Time) {
+	if s.HeldUntil != 0 {
+		t = s.HeldUntil.Time()
+	}
+	return t
 }
 
 // DialogWords describes who waits at a dialog, and what the owner can do about it.

@@ -4,10 +4,12 @@ import (
 	"fmt"
 	"strings"
 	"testing"
+	"time"
 	"unicode/utf8"
 
 	"netsky/agent"
 	"netsky/spawn"
+	"netsky/store"
 )
 
 // mustList makes agents of words such as "0:idle".
@@ -133,5 +135,35 @@ func TestScreenFits(t *testing.T) {
 	lines = v.Screen(false).Fit(80, 12, false)
 	if text := strings.Join(lines, "\n"); len(lines) > 12 || !strings.Contains(text, "agent21") || !strings.Contains(text, "… 27 more lines: `netsky status` shows all") {
 		t.Errorf("many notes:\n%s", text)
+	}
+}
+
+// The columns stand one below the other, whatever the states; held messages are neither
+// waiting in the mailbox nor in progress.
+func TestScreenColumns(t *testing.T) {
+	v := View{now: time.Now(), Agents: []Agent{
+		{Agent: "agent1", State: agent.Idle, Runtime: "demo", Detail: "x"}, {Agent: "agent2", State: agent.CrashLooping, Runtime: "demo", Detail: "x"},
+	}}
+	lines := v.Screen(false).Fit(0, 0, false)
+	if strings.Index(lines[1], "demo") != strings.Index(lines[2], "demo") {
+		t.Errorf("columns:\n%s", strings.Join(lines, "\n"))
+	}
+	v.Agents = v.Agents[:1]
+	if line := v.Screen(false).Fit(0, 0, false)[1]; !strings.HasPrefix(line, "● agent1         idle            demo    x") {
+		t.Errorf("without a long state: %q", line)
+	}
+	until := time.Now().Add(time.Hour)
+	for _, tt := range []struct {
+		a    Agent
+		want string
+	}{
+		{Agent{State: agent.Blocked, Claimed: 2, Held: 1, HeldUntil: store.At(until)}, "mail: 1 in progress, 1 held until " + until.Local().Format("15:04")},
+		{Agent{State: agent.Blocked, Inbox: 3, Claimed: 1, Held: 1}, "mail: 3 waiting, 1 held until its account serves again"},
+		{Agent{State: agent.Dead, Detail: "exited 1", Inbox: 3, Claimed: 1, Held: 1}, "exited 1, mail: 3 waiting, 1 held until its account serves again"},
+		{Agent{State: agent.Busy, Claimed: 1}, "mail: 1 in progress"},
+	} {
+		if got := tt.a.Words(); got != tt.want {
+			t.Errorf("%+v: %q, want %q", tt.a, got, tt.want)
+		}
 	}
 }

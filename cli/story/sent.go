@@ -6,6 +6,8 @@ import (
 	"strings"
 
 	"netsky/agent"
+	"netsky/agent/home"
+	"netsky/bus/courier"
 	"netsky/bus/envelope"
 	"netsky/cli/console"
 	"netsky/store"
@@ -20,8 +22,8 @@ type Sent struct {
 }
 
 // SentMessages returns a page of the messages that the owner sent, newest first, and the
-// cursor of the next. Control messages are left out: `netsky log` has them.
-func SentMessages(ctx context.Context, db *store.DB, page store.Page) (sent []Sent, cursor string, err error) {
+// cursor of the next; h has what agents hold of them. Control messages are left out: `netsky log` has them.
+func SentMessages(ctx context.Context, db *store.DB, h home.Dir, page store.Page) (sent []Sent, cursor string, err error) {
 	list, err := db.Messages(ctx, store.MessageFilter{From: agent.Owner, Page: page})
 	if err != nil {
 		return nil, "", err
@@ -36,6 +38,11 @@ func SentMessages(ctx context.Context, db *store.DB, page store.Page) (sent []Se
 			return nil, "", err
 		}
 		v := Sent{Message: m, Deliveries: d.Items, became: becameOf(d.Items)}
+		if len(d.Items) > 0 && (d.Items[0].State == store.Claimed || d.Items[0].State == store.Delivered) {
+			if held, ok := courier.HeldBy(h, m.To, m.ID); ok { // its turn failed of that
+				v.became = courier.HeldWords(held.Fault.Until()) + ": " + held.Fault.Reason.Text()
+			}
+		}
 		if len(d.Items) > 0 && d.Items[0].State == store.Answered {
 			answer, err := db.Message(ctx, d.Items[0].Answer)
 			if err != nil && !errors.Is(err, store.ErrNotFound) {
@@ -68,7 +75,7 @@ func becameOf(list []store.Delivery) string {
 	case store.Queued:
 		return "waiting in the inbox"
 	case store.Claimed:
-		return "waiting (claimed)"
+		return "in progress"
 	case store.Answered:
 		return "answered by " + d.Answer
 	}

@@ -59,6 +59,7 @@ type Agent struct {
 	Wanted   bool        `json:"wanted"`
 	Inbox    int         `json:"inbox"` // envelopes; -1 if they can't be counted
 	Claimed  int         `json:"claimed"`
+	Held     string      `json:"held,omitempty"` // how many messages wait for its account, in words
 	Outbox   int         `json:"outbox"`
 	Poison   int         `json:"poison"`
 	Restart  string      `json:"restart,omitempty"` // of one that has died: when it is started again, or why not

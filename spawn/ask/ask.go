@@ -280,7 +280,7 @@ func (p *Question) atWork() bool {
 
 const (
 	waits   = "waiting in its inbox"
-	handled = "being handled"
+	handled = "in progress"
 )
 
 func (p *Question) whereabouts() string {
