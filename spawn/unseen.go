@@ -44,7 +44,7 @@ func (l *Launcher) settled(ctx context.Context, plans []Plan) (view, Statuses, e
 
 // wasUp returns the last step of an agent that is not started because it runs.
 func wasUp(st Status) Progress {
-	if st.State == agent.Unknown {
+	if st.State == agent.Unknown && st.Report.Start == "" {
 		return Progress{Agent: st.Agent, Step: StepFailed, Err: fmt.Errorf("%w: %s", ErrUnknown, st.Evidence)}
 	}
 	return Progress{Agent: st.Agent, Step: StepAlready, State: st.State, Note: st.Detail, Dialog: st.Dialog, Runtime: st.Runtime, Dir: st.Dir}

@@ -295,11 +295,11 @@ func (h Dir) LockHolder(name string) (Holder, bool) {
 // released it or died. The error matches fs.ErrNotExist if nobody has.
 func (h Dir) LastHolder(name string) (Holder, error) { return h.readHolder(LockDir + "/" + name) }
 
-// Abandoned reports whether a process of this program's, or a later one, has held the lock
-// and nobody does now. A process that held it in passing does not count.
+// Abandoned reports whether a process that was started since the program was, not the
+// program itself, has held the lock and died. One that held it in passing does not count.
 func (h Dir) Abandoned(name string, program proc.Process) bool {
 	who, held := h.LockHolder(name)
-	return !held && who.Named() && !who.Passing() && who.Start >= program.Start
+	return !held && who.Gone() && !who.Passing() && who.PID != program.PID && who.Start >= program.Start
 }
 
 func (h Dir) readHolder(rel string) (who Holder, err error) {

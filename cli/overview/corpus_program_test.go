@@ -17,7 +17,6 @@ import (
 	"github.com/gorilla/websocket"
 
 	"netsky/agent"
-	"netsky/agent/home"
 	"netsky/bus"
 	"netsky/bus/envelope"
 	"netsky/codex"
@@ -220,9 +219,6 @@ func (s *stage) demo(ctx context.Context) {
 	}
 	for end := time.Now().Add(3 * time.Second); time.Now().Before(end); runtime.Gosched() {
 		n, _ := s.bus.Count(agent.Owner, bus.Inbox)
-		if _, held := s.home.LockHolder(home.ReceiverLock(s.id)); held && s.o.Unknown != "" {
-			continue // it lets go of it in a moment
-		}
 		answered := n > 0 || !mail || s.o.Is != agent.Idle                                  // it is idle before it has read anything
 		if r, err := s.home.LoadReport(s.id); err == nil && r.State == s.o.Is && answered { // at a wrong one, classify reports that
 			return

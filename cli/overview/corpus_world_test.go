@@ -242,9 +242,7 @@ func (s *stage) observe(ctx context.Context) {
 			s.mustLock(home.ReceiverLock(s.id))
 		}
 	case "gone":
-		lock, err := s.home.Lock(home.ReceiverLock(s.id))
-		s.must(err)
-		s.must(lock.Unlock())
+		s.must(s.home.Save(home.LockDir+"/"+home.ReceiverLock(s.id), home.Holder{Process: s.dead, Program: "netsky io serve"}, false))
 	}
 	if o.Runtime == "codex" && o.Screen != "" {
 		s.overlay()

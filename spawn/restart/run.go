@@ -94,7 +94,7 @@ func (o Options) check(ctx context.Context, list []spawn.Status) (agents []Agent
 // mayRestart reports why an agent in that state is not restarted.
 func mayRestart(st spawn.Status) error {
 	switch {
-	case st.State == agent.Unknown:
+	case st.State == agent.Unknown && st.Report.Start == "": // else only its receiver has gone
 		return fmt.Errorf("%s: %s; it is not known what runs, so nothing is ended", st.Agent, st.How())
 	case !st.Alive():
 		return spawn.NeedsUp(st, "there is nothing to restart")
