@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"time"
 
 	"github.com/urfave/cli/v2"
 
@@ -36,10 +37,19 @@ func (a *app) statusLine(ctx context.Context, width int) error {
 		unread = 0
 	}
 	// What can't be read is in status.
-	found, _ := overview.Needs(ctx, a.overviewOptions(l), list, overview.DaemonOf(ctx, l.Home))
-	fmt.Fprintln(a.stdout(), overview.Line(list, len(found), unread, width))
+	within, cancel := context.WithTimeout(ctx, lineWithin)
+	d, notes := overview.DaemonOf(within, l.Home), []string(nil)
+	cancel()
+	if d.State == "hung" { // or slow: that is for status to find out
+		d.State, notes = "running", []string{"daemon ?"}
+	}
+	found, _ := overview.Needs(ctx, a.overviewOptions(l), list, d)
+	fmt.Fprintln(a.stdout(), overview.Line(list, len(found), unread, width, notes...))
 	return nil
 }
+
+// lineWithin is how long a line for a status bar waits for the daemon.
+const lineWithin = 300 * time.Millisecond
 
 // summary runs `netsky` without a verb: the state in three lines, and the next step.
 func (a *app) summary(c *cli.Context) error {

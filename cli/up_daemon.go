@@ -2,6 +2,7 @@ package cli
 
 import (
 	"context"
+	"errors"
 	"fmt"
 
 	"netsky/agent"
@@ -39,8 +40,15 @@ func (a *app) wantDaemon(ctx context.Context, l *spawn.Launcher) error {
 		if err := l.Home.SetDesired(agent.DaemonName, true, string(agent.Owner)); err != nil {
 			return err
 		}
+		hung := errors.Is(err, daemon.ErrHung)
+		if hung {
+			a.warn("the daemon does not answer: ending it and starting another")
+		}
 		p, started, err := a.startDaemon(ctx, l.Home, l.Binary)
-		if started {
+		switch {
+		case started && hung:
+			a.warn("started another daemon, pid %d", p.PID)
+		case started:
 			a.warn("the daemon was not running: started it, pid %d; `netsky daemon stop` ends it", p.PID)
 		}
 		return err

@@ -13,8 +13,9 @@ import (
 
 // Line returns the state in at most width columns, 0 for no limit. Nothing is cut in
 // the middle of a state: if space is short, agents are counted instead of named, those
-// that need nobody first. needs is how many things need the owner.
-func Line(list spawn.Statuses, needs, unread, width int) string {
+// that need nobody first. needs is how many things need the owner, and notes
+// stand behind the mail.
+func Line(list spawn.Statuses, needs, unread, width int, notes ...string) string {
 	var all, urgent, urgentCounts, calmCounts []string
 	counts := make(map[agent.State]int)
 	for _, s := range list {
@@ -51,6 +52,7 @@ func Line(list spawn.Statuses, needs, unread, width int) string {
 	if unread > 0 {
 		mail = append(mail, fmt.Sprintf("mail:%d", unread))
 	}
+	mail = append(mail, notes...)
 	if len(all) == 0 {
 		all = []string{"no agents"}
 	}

@@ -238,7 +238,7 @@ func (s Agent) Words() string {
 	}
 	waiting, handled := max(s.Inbox, 0), max(s.Claimed-s.Held, 0)
 	held := courier.HeldWords(s.heldUntil())
-	if s.State == agent.Down || died { // its next start gets them again
+	if s.State == agent.Down || died || s.State == agent.Blocked { // it is given them later
 		waiting, handled = waiting+handled, 0
 	}
 	mail := "mail: "

@@ -60,6 +60,9 @@ func TestLine(t *testing.T) {
 			t.Errorf("Line(%s, %d, %d, %d) = %q, want %q", tt.agents, tt.needs, tt.unread, tt.width, got, tt.want)
 		}
 	}
+	if got := Line(mustList(t, "0:idle"), 0, 2, 0, "daemon ?"); got != "0:idle mail:2 daemon ?" {
+		t.Errorf("with a note: %q", got)
+	}
 	// In whatever room, no word is cut.
 	list := mustList(t, some)
 	whole := " " + Line(list, 0, 2, 0) + " 1 waiting 1 dead 1 busy 2 idle 3 up !2 ok … "
@@ -157,7 +160,7 @@ func TestScreenColumns(t *testing.T) {
 		a    Agent
 		want string
 	}{
-		{Agent{State: agent.Blocked, Claimed: 2, Held: 1, HeldUntil: store.At(until)}, "mail: 1 in progress, 1 held until " + until.Local().Format("15:04")},
+		{Agent{State: agent.Blocked, Claimed: 2, Held: 1, HeldUntil: store.At(until)}, "mail: 1 waiting, 1 held until " + until.Local().Format("15:04")},
 		{Agent{State: agent.Blocked, Inbox: 3, Claimed: 1, Held: 1}, "mail: 3 waiting, 1 held until its account serves again"},
 		{Agent{State: agent.Dead, Detail: "exited 1", Inbox: 3, Claimed: 1, Held: 1}, "exited 1, mail: 3 waiting, 1 held until its account serves again"},
 		{Agent{State: agent.Busy, Claimed: 1}, "mail: 1 in progress"},

@@ -43,6 +43,12 @@ func SentMessages(ctx context.Context, db *store.DB, h home.Dir, page store.Page
 				v.became = courier.HeldWords(held.Fault.Until()) + ": " + held.Fault.Reason.Text()
 			}
 		}
+		if len(d.Items) > 0 && (d.Items[0].State == store.Queued || d.Items[0].State == store.Claimed) && v.became == becameOf(d.Items) {
+			if r, err := h.LoadReport(m.To); err == nil && r.State == agent.Blocked && r.Fault.Reason != "" {
+				r.Fault.Text = ""
+				v.became = "waiting: " + r.Fault.String()
+			}
+		}
 		if len(d.Items) > 0 && d.Items[0].State == store.Answered {
 			answer, err := db.Message(ctx, d.Items[0].Answer)
 			if err != nil && !errors.Is(err, store.ErrNotFound) {
