@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"cmp"
 	"errors"
 	"io/fs"
 	"slices"
@@ -80,6 +81,8 @@ func (a *app) logOf(c *cli.Context, verb, field, part string) error {
 	if len(list.Items) == 0 && !c.Bool("follow") {
 		a.warn("none yet")
 	}
+	// What was noticed late is recorded late.
+	byTime(list.Items)
 	last, err := a.printLogs(list.Items, 0, c.Bool("json"))
 	if err != nil || !c.Bool("follow") {
 		return err
@@ -106,6 +109,10 @@ func (a *app) logOf(c *cli.Context, verb, field, part string) error {
 			return err
 		}
 	}
+}
+
+func byTime(list []store.Log) {
+	slices.SortStableFunc(list, func(a, b store.Log) int { return cmp.Compare(a.Time, b.Time) })
 }
 
 func (a *app) printLogs(list []store.Log, last int64, asJSON bool) (int64, error) {
