@@ -2,12 +2,14 @@ package cli
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"strings"
 	"time"
 
 	"github.com/urfave/cli/v2"
 
+	"netsky/cli/config"
 	"netsky/cli/console"
 	"netsky/cli/overview"
 	"netsky/spawn"
@@ -47,15 +49,17 @@ func (a *app) statusCommand() *cli.Command {
 			}
 			v, err := a.view(c.Context)
 			if err != nil {
-				return err
+				if v, err = a.viewWithout(c.Context, err); v.Home == "" {
+					return err
+				}
 			}
 			if c.Bool("json") {
-				return a.writeJSON(v)
+				return errors.Join(a.writeJSON(v), err)
 			}
 			for _, line := range v.Screen(c.Bool("verbose")).Fit(0, 0, a.colors()) {
 				fmt.Fprintln(a.stdout(), line)
 			}
-			return nil
+			return err
 		},
 	}
 }
@@ -66,6 +70,31 @@ func (a *app) view(ctx context.Context) (overview.View, error) {
 		return overview.View{}, err
 	}
 	return overview.Collect(ctx, a.overviewOptions(l)), nil
+}
+
+// viewWithout is view for a home whose configuration can't be read, on the tmux server that
+// its agents were started on. The error says why; without a view nothing is known.
+func (a *app) viewWithout(ctx context.Context, why error) (v overview.View, err error) {
+	h, err := a.home()
+	if err != nil {
+		return v, why
+	}
+	l, err := a.launcherFor(h, config.Default())
+	if err != nil {
+		return v, why
+	}
+	a.config = config.Default()
+	ids, _ := l.Bus.Mailboxes()
+	socket := a.getenv("NETSKY_TMUX_SOCKET")
+	for _, id := range ids {
+		if la, err := h.LoadLaunch(id); err == nil && socket == "" {
+			socket, l.Tmux.Socket = la.Socket, la.Socket
+		}
+	}
+	if socket == "" { // another server is not looked at on a guess
+		return v, why
+	}
+	return overview.Collect(ctx, a.overviewOptions(l)), exitError{exitPartly, why}
 }
 
 func (a *app) overviewOptions(l *spawn.Launcher) overview.Options {
