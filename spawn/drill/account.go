@@ -38,6 +38,25 @@ func (d *Drill) account(ctx context.Context) {
 	d.check("on record", func() (string, error) { return d.recorded(ctx) })
 	d.check("owner told", d.told)
 	d.check("nothing left to do", func() (string, error) { return d.needs(ctx) })
+	d.check("restarts", func() (string, error) { return d.restarts(ctx) })
+}
+
+// restarts counts what the watchdog has started again.
+func (d *Drill) restarts(ctx context.Context) (string, error) {
+	var page struct {
+		Events []struct {
+			Text string `json:"text"`
+		} `json:"events"`
+	}
+	if err := d.query(ctx, &page, "watchdog", "events", "-n", "1000", "--json"); err != nil {
+		return "", err
+	}
+	for _, e := range page.Events {
+		if strings.HasPrefix(e.Text, "restarted: ready") {
+			d.report.Restarts++
+		}
+	}
+	return fmt.Sprintf("%d agents were started again by the watchdog", d.report.Restarts), nil
 }
 
 // end ends everything and checks that nothing is left.

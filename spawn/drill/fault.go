@@ -14,6 +14,7 @@ import (
 	"netsky/agent"
 	"netsky/agent/home"
 	"netsky/agent/proc"
+	"netsky/bus/envelope"
 )
 
 // A Fault is a way to break netsky.
@@ -108,6 +109,45 @@ func Faults(limit, stop, full time.Duration) []Fault {
 	}
 }
 
+// Children kills a process below the program of one of these agents: an MCP server, an
+// app-server, a screen.
+func Children(among []agent.ID) Fault {
+	return Fault{"child", "kill -9 a child of an agent's program, such as its MCP server", func(_ context.Context, d *Drill) (Hit, error) {
+		hit, err := d.Kill(among, func(_ agent.ID, k agent.Keeper) (string, proc.Process, error) {
+			list, err := proc.Descendants(k.PID, "")
+			if err == nil && len(list) == 0 {
+				err = errors.New("it has no children")
+			}
+			if err != nil {
+				return "", proc.Process{}, err
+			}
+			p := list[d.rng.IntN(len(list))]
+			return "`" + envelope.Line(p.Command(), 60) + "` below the program", p, nil
+		})
+		hit.Fresh = nil // the program may do without
+		return hit, err
+	}}
+}
+
+// Quiet waits until none of the drill's verbs is sending mail and keeps it so until resume is
+// called.
+func (d *Drill) Quiet() (resume func()) {
+	d.ledger.pause.Lock()
+	return d.ledger.pause.Unlock
+}
+
+// Starts returns the start ids of all agents.
+func (d *Drill) Starts() (list []string, err error) {
+	for _, id := range d.Agents {
+		k, err := d.Home.LoadKeeper(id)
+		if err != nil {
+			return nil, err
+		}
+		list = append(list, k.Start)
+	}
+	return list, nil
+}
+
 // killed kills a process.
 func killed(p proc.Process, err error, what string) (Hit, error) {
 	if err == nil {
@@ -134,13 +174,9 @@ func both(_ context.Context, d *Drill) (Hit, error) {
 }
 
 func killServer(ctx context.Context, d *Drill) (Hit, error) {
-	var starts []string
-	for _, id := range d.Agents {
-		k, err := d.Home.LoadKeeper(id)
-		if err != nil {
-			return Hit{}, err
-		}
-		starts = append(starts, k.Start)
+	starts, err := d.Starts()
+	if err != nil {
+		return Hit{}, err
 	}
 	p, err := d.tmux(ctx)
 	hit, err := killed(p, err, "the tmux server")
@@ -173,10 +209,10 @@ func suspend(ctx context.Context, d *Drill, hold time.Duration) (Hit, error) {
 		return Hit{}, err
 	}
 	// No verb of the drill's own may be among them.
-	d.ledger.pause.Lock()
+	resume := d.Quiet()
 	list, err := proc.Descendants(server.PID, "NETSKY_HOME="+d.Home.Root(), d.Spare...)
 	if err != nil {
-		d.ledger.pause.Unlock()
+		resume()
 		return Hit{}, err
 	}
 	hit, err := stopped(append(list, server), hold, fmt.Sprintf("all %d processes", len(list)+1))
@@ -185,10 +221,10 @@ func suspend(ctx context.Context, d *Drill, hold time.Duration) (Hit, error) {
 		if undo != nil {
 			undo()
 		}
-		d.ledger.pause.Unlock()
+		resume()
 	}
 	if err != nil {
-		d.ledger.pause.Unlock()
+		resume()
 	}
 	return hit, err
 }

@@ -31,7 +31,7 @@ type message struct {
 
 // A ledger is the mail of a drill: what it has sent, and what the mailboxes hold.
 type ledger struct {
-	pause sync.Mutex // held while no verb may be started
+	pause sync.RWMutex // held for reading while mail is sent
 
 	mu   sync.Mutex // guards what follows
 	sent []*message
@@ -69,9 +69,9 @@ func (d *Drill) send(ctx context.Context, m *message) error {
 		if m.from != agent.Owner {
 			cmd.Env = append(slices.Clone(cmd.Env), "AGENT_N="+m.from.N())
 		}
-		d.ledger.pause.Lock()
+		d.ledger.pause.RLock()
 		out, err := cmd.CombinedOutput()
-		d.ledger.pause.Unlock()
+		d.ledger.pause.RUnlock()
 		d.ledger.mu.Lock()
 		m.tries++
 		m.acked = err == nil

@@ -49,6 +49,7 @@ type Report struct {
 	Lines    []Line         `json:"lines"`
 	Notices  int            `json:"notices"` // to the owner
 	Held     int            `json:"held"`    // messages that senders were told are held
+	Restarts int            `json:"restarts"`
 	Messages struct {
 		Sent         int `json:"sent"`
 		Acknowledged int `json:"acknowledged"`
@@ -71,6 +72,24 @@ func (r *Report) Counts() string {
 		faults = append(faults, fmt.Sprintf("%d %s", r.Faults[name], name))
 		total += r.Faults[name]
 	}
-	return fmt.Sprintf("%d faults (%s), %d agents, %d messages sent, %d delivered, %d answered, %d notices, %.0f s",
-		total, strings.Join(faults, ", "), r.Agents, r.Messages.Acknowledged, r.Messages.Delivered, r.Messages.Answered, r.Notices, r.Took)
+	return fmt.Sprintf("%d faults (%s), %d agents, %d messages sent, %d delivered, %d answered, %d restarts, %d notices, %.0f s",
+		total, strings.Join(faults, ", "), r.Agents, r.Messages.Acknowledged, r.Messages.Delivered, r.Messages.Answered, r.Restarts, r.Notices, r.Took)
+}
+
+// Table returns the counts as rows of a table.
+func (r *Report) Table() string {
+	var b strings.Builder
+	row := func(what string, n any) { fmt.Fprintf(&b, "| %s | %v |\n", what, n) }
+	for _, name := range slices.Sorted(maps.Keys(r.Faults)) {
+		row(name, r.Faults[name])
+	}
+	row("messages sent and acknowledged", r.Messages.Acknowledged)
+	row("sends refused, and repeated", r.Messages.Retries)
+	row("messages delivered, with the agents' own", r.Messages.Delivered)
+	row("answers", r.Messages.Answered)
+	row("agents started again by the watchdog", r.Restarts)
+	row("notices to the owner", r.Notices)
+	row("senders told that a message is held", r.Held)
+	row("seconds", int(r.Took))
+	return b.String()
 }

@@ -13,6 +13,8 @@ func apart(*exec.Cmd) error { return errLinux }
 // start starts cmd, and wait waits for its end.
 func start(cmd *exec.Cmd) (wait func() error, err error) { return cmd.Wait, cmd.Start() }
 
-func mount(string, int64) error { return errLinux }
+// Mount mounts a small file system: on Linux only.
+func Mount(string, int64) error { return errLinux }
 
-func unmount(string) error { return nil }
+// Unmount ends it.
+func Unmount(string) error { return nil }

@@ -41,7 +41,9 @@ func start(cmd *exec.Cmd) (wait func() error, err error) {
 	return func() error { return <-ended }, <-started
 }
 
-func mount(dir string, size int64) error {
+// Mount mounts a file system of that many bytes, which ends with its last user, in a process
+// that [Rerun] has started.
+func Mount(dir string, size int64) error {
 	err := unix.Mount("netsky", dir, "tmpfs", unix.MS_NOSUID|unix.MS_NODEV, fmt.Sprintf("size=%d,mode=0700", size))
 	if err != nil {
 		return fmt.Errorf("a small file system can't be mounted: %w", err)
@@ -49,4 +51,5 @@ func mount(dir string, size int64) error {
 	return nil
 }
 
-func unmount(dir string) error { return unix.Unmount(dir, unix.MNT_DETACH) }
+// Unmount ends it.
+func Unmount(dir string) error { return unix.Unmount(dir, unix.MNT_DETACH) }

@@ -86,6 +86,7 @@ func Mind(ctx context.Context, h home.Dir, in io.Reader, o Options) (what string
 	}
 	t := &Home{Dir: h, Environ: o.Environ, o: o}
 	ctx = context.WithoutCancel(ctx) // it ends with the home, or when it has cleaned up
+	wake(h)
 	for try := 1; exists(h.Root()); try++ {
 		out, err := t.clear(ctx)
 		// A verb that outlived the maker may still be starting something.
@@ -109,6 +110,15 @@ func Mind(ctx context.Context, h home.Dir, in io.Reader, o Options) (what string
 	if !madeHere(dir) {
 		return "", fmt.Errorf("%s: is no longer the %s's directory: not removed", dir, what)
 	}
-	_ = unmount(h.Root()) // if anything is mounted there
+	_ = Unmount(h.Root()) // if anything is mounted there
 	return what, os.RemoveAll(dir)
+}
+
+// wake lets what the maker had stopped go on: a tmux server that is stopped does not answer
+// those who end it.
+func wake(h home.Dir) {
+	list, _ := proc.Descendants(0, "NETSKY_HOME="+h.Root(), os.Getpid())
+	for _, p := range list {
+		_ = p.Signal(unix.SIGCONT) // it may have ended
+	}
 }

@@ -81,7 +81,7 @@ func New(o Options) (t *Home, err error) {
 		return nil, err
 	}
 	if o.Disk > 0 {
-		t.NoDisk = mount(h.Root(), o.Disk)
+		t.NoDisk = Mount(h.Root(), o.Disk)
 		t.mounted = t.NoDisk == nil
 	}
 	return t, nil
@@ -132,7 +132,7 @@ func (t *Home) settle() error {
 	if t.keep {
 		err = copyFiles(t.Root(), filepath.Join(dir, kept))
 	}
-	if err = errors.Join(err, unmount(t.Root())); err != nil || !t.keep {
+	if err = errors.Join(err, Unmount(t.Root())); err != nil || !t.keep {
 		return err
 	}
 	if err := os.Remove(t.Root()); err != nil {
