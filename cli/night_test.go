@@ -202,7 +202,7 @@ func (q *quota) useUp(ctx context.Context, d *drill.Drill, who string, among []a
 	}
 	return drill.Hit{
 		On: fmt.Sprintf("the model of %s refuses with 429 for %s", who, length), Hold: time.Until(until),
-		Owes: []drill.Notice{{Prefix: "limit-", Why: "the model of " + who + " was cut off"}},
+		Owes: []drill.Notice{{Prefix: "limit-", Why: "the model of " + who + " was cut off", Passes: true}},
 	}, nil
 }
 

@@ -13,6 +13,7 @@ import (
 
 	"netsky/agent"
 	"netsky/agent/breaker"
+	"netsky/agent/home"
 	"netsky/bus"
 	"netsky/internal/testworld"
 	"netsky/spawn"
@@ -299,6 +300,39 @@ func TestRestartAll(t *testing.T) {
 	if got := w.owned(); len(got) != 1 || !strings.HasPrefix(got[0], "All tmux sessions ended at once: agent0, agent1, agent2, agent3.") {
 		t.Errorf("told the owner %q", got)
 	}
+}
+
+// If the owner can't be told that all of tmux is gone, they are told later.
+func TestRestartAllTold(t *testing.T) {
+	t.Parallel()
+	w := newWard(t)
+	ids := []agent.ID{"agent0", "agent1"}
+	w.up(w.r, ids...)
+	was := w.statuses()
+	panes, err := w.l.Tmux.Panes(w.ctx)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var server int
+	fmt.Sscanf(panes[0].Server, "%d", &server)
+	box := w.home.Path(home.Mailbox(agent.Owner))
+	if err := os.Rename(box, box+".away"); err != nil {
+		t.Fatal(err)
+	}
+	syscall.Kill(server, syscall.SIGKILL)
+	for _, id := range ids {
+		w.back(was.Find(id))
+	}
+	if err := os.RemoveAll(box); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.Rename(box+".away", box); err != nil {
+		t.Fatal(err)
+	}
+	testworld.Wait(t, "the message about it", func() bool {
+		got := w.owned()
+		return len(got) == 1 && strings.HasPrefix(got[0], "All tmux sessions ended at once: agent0, agent1.")
+	})
 }
 
 // An agent whose start hangs does not delay the others, nor the daemon's end.

@@ -276,3 +276,17 @@ func TestStateThatIsNoJSON(t *testing.T) {
 		})
 	}
 }
+
+// A limit that is from the future, as the clock has been set back, keeps no demo from
+// answering.
+func TestLimitOfAnotherClock(t *testing.T) {
+	t.Parallel()
+	w := mustWorld(t, "agent1")
+	hour := time.Now().Add(time.Hour).UnixMilli()
+	limit := map[string]any{"fault": agent.Fault{Reason: agent.UsageLimit, Account: "demo"}, "since_ms": hour - 15_000, "end_ms": hour - 1000}
+	if err := w.home.Save("state/demo/limit.json", limit, false); err != nil {
+		t.Fatal(err)
+	}
+	w.play("agent1")
+	w.answered(w.tell("agent1", "hello"), envelope.KindReply, "received: hello")
+}

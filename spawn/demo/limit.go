@@ -16,6 +16,7 @@ import (
 // It is in state/demo/limit.json, so that it outlives the program, as a vendor's does.
 type limit struct {
 	Fault   agent.Fault `json:"fault"`
+	SinceMS int64       `json:"since_ms"`
 	EndMS   int64       `json:"end_ms"`
 	Message string      `json:"message,omitempty"` // the one that asked for it
 }
@@ -44,11 +45,12 @@ func (d *demo) limit(q request, arg string) outcome {
 	if l, err := home.Load[limit](d.Home, limitFile); err == nil && l.Message != "" && l.Message == q.mail.ID {
 		return outcome{text: fmt.Sprintf("%s (demo): the limit of %s has passed", d.Agent, span)}
 	}
-	end := time.Now().Add(span).UnixMilli()
+	now := time.Now()
+	end := now.Add(span).UnixMilli()
 	if stated {
 		f.UntilMS = end
 	}
-	if err := d.Home.Save(limitFile, limit{f, end, q.mail.ID}, true); err != nil {
+	if err := d.Home.Save(limitFile, limit{f, now.UnixMilli(), end, q.mail.ID}, true); err != nil {
 		return outcome{failed: true, text: "/limit: " + err.Error()}
 	}
 	return outcome{fault: &f, text: f.String()}
@@ -64,7 +66,8 @@ func (d *demo) limited(e envelope.Envelope) *agent.Fault {
 		d.trouble("the limit", err)
 		return nil
 	}
-	if left := time.Until(time.UnixMilli(l.EndMS)); left <= 0 || left > longest {
+	// One that has not begun is of another clock, which has been set back.
+	if now := time.Now().UnixMilli(); l.EndMS <= now || l.SinceMS > now {
 		return nil
 	}
 	return &l.Fault

@@ -22,7 +22,8 @@ import (
 type Notice struct {
 	Prefix string // of the message's id
 	Why    string
-	May    bool
+	Passes bool // nobody needs to be told once it is over
+	may    bool
 }
 
 // account checks, after the last fault, that everything has come out right.
@@ -321,7 +322,7 @@ func (d *Drill) told() (string, error) {
 		}
 	}
 	for _, n := range owed {
-		if !n.May {
+		if !n.may {
 			return "", fmt.Errorf("not told that %s (no message %s…)", n.Why, n.Prefix)
 		}
 	}

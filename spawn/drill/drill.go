@@ -16,6 +16,7 @@ import (
 	"io"
 	"math/rand/v2"
 	"os/exec"
+	"slices"
 	"strings"
 	"sync"
 	"time"
@@ -102,74 +103,78 @@ func (d *Drill) run(ctx context.Context) error {
 func (d *Drill) faults(ctx context.Context) error {
 	order := d.rng.Perm(len(d.Faults))
 	for _, i := range order {
-		if !d.round(ctx, d.Faults[i]) {
-			return ctx.Err()
+		if line, ok := d.round(ctx, d.Faults[i:i+1]); ok {
+			d.tell(line)
 		}
 	}
-	for len(d.Faults) > 0 && time.Since(d.began) < d.For {
+	for len(d.Faults) > 0 && time.Since(d.began) < d.For && ctx.Err() == nil {
 		var some []Fault
 		for range 1 + d.rng.IntN(max(d.Burst, 1)) {
 			some = append(some, d.Faults[d.rng.IntN(len(d.Faults))])
 		}
-		if !d.round(ctx, some...) {
-			return ctx.Err()
+		slices.SortStableFunc(some, func(a, b Fault) int { return cmp.Compare(a.When, b.When) })
+		line, ok := d.round(ctx, some)
+		switch {
+		case ok && line.Result != NotTried:
+			d.tell(line)
+		case ok: // it could be once; now there is nobody left to kill
+			d.hold(ctx, Hit{Hold: time.Second})
 		}
 	}
 	return ctx.Err()
 }
 
-// round does some faults, one upon the other, and waits for the recovery from all of them.
-// It returns false if the drill can't go on.
-func (d *Drill) round(ctx context.Context, some ...Fault) (goOn bool) {
-	var names []string
+// round does some faults, one upon the other, ends them and waits for the recovery from all of
+// them. ok is false if ctx has ended.
+func (d *Drill) round(ctx context.Context, some []Fault) (line Line, ok bool) {
+	var names, what []string
 	var all Hit
-	var what []string
+	var undo []func()
+	var why error
 	for _, f := range some {
-		if all.Up && len(names) > 0 {
-			break // nothing but an up recovers from it
+		if ctx.Err() != nil || all.Alone || all.Up {
+			break
 		}
 		hit, err := f.Do(ctx, d)
-		switch {
-		case ctx.Err() != nil:
-			d.undo(ctx, hit)
-			return false
-		case err != nil:
-			d.tell(Line{Name: f.Name, Result: NotTried, Detail: err.Error()})
-			continue
+		if hit.Undo != nil {
+			undo = append(undo, hit.Undo)
+		}
+		if err != nil {
+			why = cmp.Or(why, err)
+			continue // of several, what one has done can keep the next from being done
 		}
 		d.report.Faults[f.Name]++
 		names, what = append(names, f.Name), append(what, hit.On)
-		if hit.Hold > 0 {
-			d.hold(ctx, hit)
-		}
-		d.undo(ctx, hit)
-		all.Up = all.Up || hit.Up
-		all.Gone = append(all.Gone, hit.Gone...)
-		all.Fresh = append(all.Fresh, hit.Fresh...)
-		d.owed = append(d.owed, hit.Owes...)
+		all.add(hit)
+	}
+	for _, n := range all.Owes {
+		n.may = all.Up || all.Mute && n.Passes // an `up` is the owner's own
+		d.owed = append(d.owed, n)
+	}
+	if all.Hold > 0 {
+		d.hold(ctx, all)
+	}
+	slices.Reverse(undo)
+	for _, f := range undo {
+		f()
 	}
 	if len(names) == 0 {
-		return ctx.Err() == nil
+		return Line{Name: some[0].Name, Result: NotTried, Detail: fmt.Sprint(why)}, ctx.Err() == nil
 	}
 	ended := time.Now()
-	line := Line{Name: strings.Join(names, "+"), Detail: strings.Join(what, "; ")}
+	line = Line{Name: strings.Join(names, "+"), Result: Passed, Detail: strings.Join(what, "; ")}
 	if all.Up {
 		line.By = "netsky " + strings.Join(d.Up, " ")
 		if out, err := d.netsky(ctx, d.Up...); err != nil {
-			d.tell(Line{Name: line.Name, Result: Failed, Detail: fmt.Sprintf("%s; %s: %v: %s", line.Detail, line.By, err, out)})
-			return ctx.Err() == nil
+			line.Result, line.Detail = Failed, fmt.Sprintf("%s; %s: %v: %s", line.Detail, line.By, err, out)
+			return line, ctx.Err() == nil
 		}
 	}
 	took, err := d.recover(ctx, all, ended)
-	if ctx.Err() != nil {
-		return false
-	}
-	line.Result, line.Seconds = Passed, took.Seconds()
-	if err != nil {
+	if line.Seconds = took.Seconds(); err != nil {
 		line.Result, line.Detail = Failed, fmt.Sprintf("%s; not recovered in %s: %v", line.Detail, d.Within, err)
 	}
-	d.tell(line)
-	return true
+	return line, ctx.Err() == nil
 }
 
 func (d *Drill) tell(l Line) {
@@ -194,11 +199,5 @@ func (d *Drill) hold(ctx context.Context, hit Hit) {
 				hit.Again()
 			}
 		}
-	}
-}
-
-func (d *Drill) undo(ctx context.Context, hit Hit) {
-	if hit.Undo != nil {
-		hit.Undo()
 	}
 }

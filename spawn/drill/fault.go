@@ -23,7 +23,17 @@ type Fault struct {
 	Says string // what is done, for the plan: "kill -9 the daemon"
 	// Do does it. Its error means that it can't be done here, and that nothing was.
 	Do func(ctx context.Context, d *Drill) (Hit, error)
+	// When orders faults that are done upon each other: what needs netsky to work comes first.
+	When int
 }
+
+// The values of Fault.When.
+const (
+	Working = iota // it sends mail
+	Lasting        // it lasts, and what follows is done meanwhile
+	Sudden         // it is done in a moment
+	Lastly         // nothing can follow
+)
 
 // A Hit is what a fault has done.
 type Hit struct {
@@ -31,10 +41,28 @@ type Hit struct {
 	Hold  time.Duration  // how long to leave it
 	Again func()         // keeps it up meanwhile; may be nil
 	Undo  func()         // ends it; may be nil
+	Alone bool           // nothing else can be done until it has ended
 	Up    bool           // nothing recovers from it but the owner's `netsky up`
 	Gone  []proc.Process // what was killed
 	Fresh []string       // the start ids of agents that must have another one
+	Mute  bool           // nobody can be told anything meanwhile
 	Owes  []Notice       // what the owner must be told
+}
+
+// add adds what another fault has done meanwhile.
+func (h *Hit) add(other Hit) {
+	h.Hold = max(h.Hold, other.Hold)
+	h.Alone, h.Up, h.Mute = h.Alone || other.Alone, h.Up || other.Up, h.Mute || other.Mute
+	h.Owes = append(h.Owes, other.Owes...)
+	h.Gone, h.Fresh = append(h.Gone, other.Gone...), append(h.Fresh, other.Fresh...)
+	if again := h.Again; other.Again != nil {
+		h.Again = func() {
+			if again != nil {
+				again()
+			}
+			other.Again()
+		}
+	}
 }
 
 // Random returns the drill's source of chance.
@@ -69,43 +97,43 @@ func Faults(limit, stop, full time.Duration) []Fault {
 			return d.Kill(d.Agents, func(_ agent.ID, k agent.Keeper) (string, proc.Process, error) {
 				return "the program", k.Process, nil
 			})
-		}},
+		}, Sudden},
 		{"keeper", "kill -9 the process that keeps an agent's pane", func(_ context.Context, d *Drill) (Hit, error) {
 			return d.Kill(d.Agents, func(_ agent.ID, k agent.Keeper) (string, proc.Process, error) {
 				return "the keeper", k.Own, nil
 			})
-		}},
+		}, Sudden},
 		{"daemon", "kill -9 the daemon", func(_ context.Context, d *Drill) (Hit, error) {
 			p, err := d.daemon()
 			return killed(p, err, "the daemon")
-		}},
+		}, Sudden},
 		{"ticker", "kill -9 the ticker", func(_ context.Context, d *Drill) (Hit, error) {
 			t, err := d.Home.LoadTicker()
 			return killed(t.Process, err, "the ticker")
-		}},
-		{"both", "kill -9 the daemon and the ticker together, after which only your `netsky up` helps", both},
-		{"tmux", "kill -9 the tmux server, and so all agents", killServer},
+		}, Sudden},
+		{"both", "kill -9 the daemon and the ticker together, after which only your `netsky up` helps", both, Lastly},
+		{"tmux", "kill -9 the tmux server, and so all agents", killServer, Lasting},
 		{"stop", "stop an agent's program for " + stop.String(), func(_ context.Context, d *Drill) (Hit, error) {
 			id, k, err := d.victim(d.Agents)
 			if err != nil {
 				return Hit{}, err
 			}
 			return stopped([]proc.Process{k.Process}, stop, "the program of "+string(id))
-		}},
+		}, Lasting},
 		{"stop-daemon", "stop the daemon for " + stop.String(), func(_ context.Context, d *Drill) (Hit, error) {
 			p, err := d.daemon()
 			if err != nil {
 				return Hit{}, err
 			}
 			return stopped([]proc.Process{p}, stop, "the daemon")
-		}},
+		}, Lasting},
 		{"suspend", "stop every process of the home for " + stop.String() + ", as a machine that sleeps", func(ctx context.Context, d *Drill) (Hit, error) {
 			return suspend(ctx, d, stop)
-		}},
-		{"disk", "fill the disk for " + full.String(), func(_ context.Context, d *Drill) (Hit, error) { return fill(d, full) }},
+		}, Lastly},
+		{"disk", "fill the disk for " + full.String(), func(_ context.Context, d *Drill) (Hit, error) { return fill(d, full) }, Lasting},
 		{"limit", "cut the demo agents' model off for " + limit.String(), func(ctx context.Context, d *Drill) (Hit, error) {
 			return cutOff(ctx, d, limit)
-		}},
+		}, Working},
 	}
 }
 
@@ -126,7 +154,7 @@ func Children(among []agent.ID) Fault {
 		})
 		hit.Fresh = nil // the program may do without
 		return hit, err
-	}}
+	}, Sudden}
 }
 
 // Quiet waits until none of the drill's verbs is sending mail and keeps it so until resume is
@@ -217,6 +245,7 @@ func suspend(ctx context.Context, d *Drill, hold time.Duration) (Hit, error) {
 	}
 	hit, err := stopped(append(list, server), hold, fmt.Sprintf("all %d processes", len(list)+1))
 	undo := hit.Undo
+	hit.Alone = true
 	hit.Undo = func() {
 		if undo != nil {
 			undo()
@@ -255,7 +284,7 @@ func fill(d *Drill, hold time.Duration) (Hit, error) {
 		return Hit{}, err
 	}
 	return Hit{
-		On: fmt.Sprintf("the disk is full for %s", hold), Hold: hold,
+		On: fmt.Sprintf("the disk is full for %s", hold), Hold: hold, Mute: true,
 		Again: func() { _ = more() }, Undo: func() { f.Close() },
 	}, nil
 }
@@ -278,7 +307,7 @@ func cutOff(ctx context.Context, d *Drill, length time.Duration) (Hit, error) {
 		if err == nil && now.EndMS != before.EndMS {
 			return Hit{
 				On: fmt.Sprintf("%s has a usage limit for all demo agents for %s", to, length), Hold: time.Until(time.UnixMilli(now.EndMS)),
-				Owes: []Notice{{Prefix: "limit-", Why: "the model was cut off"}},
+				Owes: []Notice{{Prefix: "limit-", Why: "the model was cut off", Passes: true}},
 			}, nil
 		}
 		select {

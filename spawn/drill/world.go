@@ -144,7 +144,9 @@ func (d *Drill) daemon() (proc.Process, error) {
 
 // tmux returns the process of the home's tmux server.
 func (d *Drill) tmux(ctx context.Context) (proc.Process, error) {
-	cmd := exec.CommandContext(ctx, "tmux", "-S", d.Socket, "display-message", "-p", "#{pid}")
+	within, cancel := context.WithTimeout(ctx, 10*time.Second) // it may be stopped
+	defer cancel()
+	cmd := exec.CommandContext(within, "tmux", "-S", d.Socket, "display-message", "-p", "#{pid}")
 	cmd.Env = d.Command(ctx).Env
 	out, err := cmd.Output()
 	if err != nil {

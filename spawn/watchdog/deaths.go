@@ -95,7 +95,7 @@ func (l *loop) gone(ctx context.Context) bool {
 		}
 		l.event(ctx, "gone-"+first, store.LevelError, "", "", "all tmux sessions have ended: "+strings.Join(names, ", "))
 		if slices.ContainsFunc(l.last.list, l.restarts) {
-			l.page(ctx, agent.ID(names[0]), "gone-"+first, "All tmux sessions ended at once: "+strings.Join(names, ", ")+
+			l.pageOnce(ctx, agent.ID(names[0]), "gone-"+first, "All tmux sessions ended at once: "+strings.Join(names, ", ")+
 				". "+l.after(names)+"; `netsky watchdog events` shows how that went.")
 		}
 	}

@@ -378,6 +378,29 @@ func (l *loop) page(ctx context.Context, about agent.ID, id, text string) bool {
 	return err == nil
 }
 
+// An unsaid is mail to the owner that could not be sent yet.
+type unsaid struct {
+	about    agent.ID
+	id, text string
+}
+
+const maxUnsaid = 20
+
+// pageOnce is page for what happens once: mail that can't be sent now, as on a full disk, is
+// sent later, as long as this process lives.
+func (l *loop) pageOnce(ctx context.Context, about agent.ID, id, text string) {
+	if !l.page(ctx, about, id, text) && len(l.unsaid) < maxUnsaid {
+		l.unsaid = append(l.unsaid, unsaid{about, id, text})
+	}
+}
+
+// pageLate sends the first of what could not be sent.
+func (l *loop) pageLate(ctx context.Context) {
+	if len(l.unsaid) > 0 && l.page(ctx, l.unsaid[0].about, l.unsaid[0].id, l.unsaid[0].text) {
+		l.unsaid = l.unsaid[1:]
+	}
+}
+
 func firstLine(err error) string { return envelope.Line(err.Error(), 300) }
 
 func brief(d time.Duration) string { return d.Round(100 * time.Millisecond).String() }

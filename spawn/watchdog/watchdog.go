@@ -93,7 +93,9 @@ const (
 	lookAgain  = 5 * time.Second        // if the last look failed
 	lookAnyway = 30 * time.Second       // if no file has changed
 	lookSoon   = 200 * time.Millisecond // while an agent is starting or ending
-	atOnce     = 8                      // agents worked on at once
+	// unsaidEvery is how often mail to the owner that could not be sent is tried again.
+	unsaidEvery = 5 * time.Second
+	atOnce      = 8 // agents worked on at once
 )
 
 // Run looks after the agents until ctx ends. It returns when no work is left: within three
@@ -133,6 +135,7 @@ func (w *Watchdog) Run(ctx context.Context) error {
 		{every: tickEvery, after: l.asked},
 		{every: hangEvery(l.o.Hang), each: l.listen},
 		{every: limitsEvery, after: l.limit},
+		{every: unsaidEvery, after: l.pageLate},
 		{every: escalateEvery, after: l.escalate},
 		{every: tickerEvery, after: l.ticker},
 		{every: orphansEvery, after: l.orphans},
@@ -175,8 +178,9 @@ type loop struct {
 	*Watchdog
 	watcher *proc.Watcher
 	wards   map[agent.ID]*ward
-	last    look // the wards are as of this look
-	alone   bool // all sessions are gone, and that is recorded
+	last    look     // the wards are as of this look
+	alone   bool     // all sessions are gone, and that is recorded
+	unsaid  []unsaid // the oldest first
 
 	launching bool // a batch of restarts is being started
 	revival   *duty
