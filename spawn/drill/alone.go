@@ -77,7 +77,7 @@ func (o Alone) Plan() (string, error) {
 	}
 	return fmt.Sprintf("This starts %d demo agents in a temporary home with a tmux server of its own. They have no model and cost\n"+
 		"nothing. While mail flows between them, it does each of these once, in random order (seed %d), then\n"+
-		"further ones until %s have passed:\n%s"+
+		"further ones, some upon each other, until %s have passed:\n%s"+
 		"After each it waits until everything is up and answers again. At the end it accounts for every message,\n"+
 		"ends everything and removes the home. Nothing of yours is touched. (Demo agents have no MCP servers to kill.)",
 		o.Clones+2, o.Seed, o.For, plan(list)), nil
@@ -122,7 +122,7 @@ func (o Alone) Run(ctx context.Context) (r *Report, kept string, err error) {
 		Up:     []string{"up", strconv.Itoa(o.Clones), "--type", "demo", "--no-attach"},
 		Agents: append(slices.Clone(agents), agent.Infinity), Demos: agents,
 	}
-	r, err = Run(ctx, Options{World: w, Faults: list, For: o.For, Seed: o.Seed, Every: mailEvery, Say: o.Say, Trace: trace})
+	r, err = Run(ctx, Options{World: w, Faults: list, For: o.For, Burst: 2, Seed: o.Seed, Every: mailEvery, Say: o.Say, Trace: trace})
 	return r, "", err
 }
 
