@@ -13,6 +13,7 @@ import (
 
 	"netsky/agent"
 	"netsky/agent/proc"
+	"netsky/tmux"
 )
 
 // netsky runs a verb in the home and returns what it printed.
@@ -146,15 +147,16 @@ func (d *Drill) daemon() (proc.Process, error) {
 func (d *Drill) tmux(ctx context.Context) (proc.Process, error) {
 	within, cancel := context.WithTimeout(ctx, 10*time.Second) // it may be stopped
 	defer cancel()
-	cmd := exec.CommandContext(within, "tmux", "-S", d.Socket, "display-message", "-p", "#{pid}")
-	cmd.Env = d.Command(ctx).Env
-	out, err := cmd.Output()
+	panes, err := (&tmux.Server{Socket: d.Socket}).Panes(within)
 	if err != nil {
-		return proc.Process{}, fmt.Errorf("tmux: %w", err)
+		return proc.Process{}, err
 	}
 	var pid int
-	if _, err := fmt.Sscan(string(out), &pid); err != nil || pid < 2 {
-		return proc.Process{}, fmt.Errorf("tmux: pid %q", out)
+	if len(panes) == 0 {
+		return proc.Process{}, errors.New("no tmux server is running")
+	}
+	if _, err := fmt.Sscan(strings.Split(panes[0].Server, ",")[0], &pid); err != nil || pid < 2 {
+		return proc.Process{}, fmt.Errorf("tmux: pid %q", panes[0].Server)
 	}
 	return proc.Find(pid)
 }
