@@ -1,15 +1,11 @@
 package cli
 
 import (
-	"context"
 	"errors"
 	"fmt"
 	"math/rand/v2"
 	"os"
-	"os/exec"
 	"os/signal"
-	"path/filepath"
-	"strconv"
 	"strings"
 	"syscall"
 	"time"
@@ -85,7 +81,7 @@ func (a *app) drill(c *cli.Context) error {
 			return err
 		}
 	}
-	status, err := throwaway.Rerun(c.Context, a.drillInside(o, c.Bool("json")), func() os.Signal { return endedBy(c.Context) })
+	status, err := o.Apart(c.Context, c.Bool("json"), a.out, func() os.Signal { return endedBy(c.Context) })
 	switch {
 	case errors.Is(err, throwaway.ErrNotApart):
 		o.NoDisk = err
@@ -96,44 +92,25 @@ func (a *app) drill(c *cli.Context) error {
 	return err
 }
 
-// drillInside returns the same drill as a process that can mount its small disk.
-func (a *app) drillInside(o drill.Alone, asJSON bool) *exec.Cmd {
-	words := []string{"drill", "--inside", "--agents", strconv.Itoa(o.Clones), "--for", o.For.String(), "--seed", strconv.FormatUint(o.Seed, 10),
-		"--keep=" + strconv.FormatBool(o.Keep), "--json=" + strconv.FormatBool(asJSON)}
-	if o.Only != nil {
-		words = append(words, "--only", strings.Join(o.Only, ","))
-	}
-	cmd := exec.Command(o.Binary, words...)
-	cmd.Env, cmd.Stdout, cmd.Stderr = a.environ, a.out, a.err
-	return cmd
-}
-
 func (a *app) runDrill(c *cli.Context, o drill.Alone) error {
 	r, kept, err := o.Run(c.Context)
-	if c.Context.Err() != nil {
-		if err != nil && !errors.Is(err, context.Canceled) {
-			a.warn("%v", err)
-		}
-		return exitError{128 + int(endedBy(c.Context)), errors.New("the drill was interrupted; everything it started has ended")}
-	}
 	if kept != "" {
-		a.warn("the home is kept: NETSKY_HOME=%s netsky log, and the verbs that ran are in %s; remove it with rm -r", kept, filepath.Join(filepath.Dir(kept), "drill.log"))
-	}
-	if err != nil {
-		return err
-	}
-	if c.Bool("json") {
-		err = a.writeJSON(r)
-	} else {
-		a.print("%s", r.Counts())
+		a.warn("%s", drill.Kept(kept))
 	}
 	switch {
+	case c.Context.Err() != nil:
+		return exitError{128 + int(endedBy(c.Context)), err}
 	case err != nil:
 		return err
-	case r.Has(drill.Failed):
-		return exitError{exitFailed, fmt.Errorf("drill: something failed, see above; `netsky drill --seed %d` repeats its choices", r.Seed)}
-	case r.Has(drill.NotTried):
-		return exitError{exitPartly, errors.New("drill: something could not be tried, see above; all else passed")}
+	case c.Bool("json"):
+		err = a.writeJSON(r)
+	default:
+		a.print("%s", r.Counts())
 	}
-	return nil
+	if why := r.Err(); errors.Is(why, drill.ErrNotTried) && err == nil {
+		return exitError{exitPartly, why}
+	} else if err == nil {
+		err = why
+	}
+	return err
 }

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"slices"
 	"strconv"
@@ -103,12 +104,15 @@ func (o Alone) Run(ctx context.Context) (r *Report, kept string, err error) {
 			h.Keep()
 			kept = h.Root()
 		}
+		if ctx.Err() != nil {
+			err = ErrInterrupted
+		}
 		err = errors.Join(err, h.Close(ctx))
 	}()
 	if err := o.configure(h.Dir); err != nil {
 		return nil, "", err
 	}
-	trace, err := os.Create(filepath.Join(filepath.Dir(h.Root()), "drill.log"))
+	trace, err := os.Create(filepath.Join(filepath.Dir(h.Root()), logName))
 	if err != nil {
 		return nil, "", err
 	}
@@ -124,6 +128,31 @@ func (o Alone) Run(ctx context.Context) (r *Report, kept string, err error) {
 	}
 	r, err = Run(ctx, Options{World: w, Faults: list, For: o.For, Burst: 2, Seed: o.Seed, Every: mailEvery, Say: o.Say, Trace: trace})
 	return r, "", err
+}
+
+// ErrInterrupted is returned when the context has ended the drill.
+var ErrInterrupted = errors.New("the drill was interrupted; everything it started has ended")
+
+// Kept says what to do with a home that is kept.
+func Kept(dir string) string {
+	return fmt.Sprintf("the home is kept: NETSKY_HOME=%s netsky log; the verbs that ran are in %s; rm -r %s removes both",
+		dir, filepath.Join(filepath.Dir(dir), logName), filepath.Dir(dir))
+}
+
+// logName is the file beside the home in which the verbs are written that the drill has run.
+const logName = "drill.log"
+
+// Apart runs the same drill as a process that can mount its small disk, and returns how it
+// exited; see [throwaway.Rerun].
+func (o Alone) Apart(ctx context.Context, asJSON bool, out io.Writer, sig func() os.Signal) (status int, err error) {
+	words := []string{"drill", "--inside", "--agents", strconv.Itoa(o.Clones), "--for", o.For.String(), "--seed", strconv.FormatUint(o.Seed, 10),
+		"--keep=" + strconv.FormatBool(o.Keep), "--json=" + strconv.FormatBool(asJSON)}
+	if o.Only != nil {
+		words = append(words, "--only", strings.Join(o.Only, ","))
+	}
+	cmd := exec.Command(o.Binary, words...)
+	cmd.Env, cmd.Stdout, cmd.Stderr = o.Environ, out, o.Err
+	return throwaway.Rerun(ctx, cmd, sig)
 }
 
 func (o Alone) configure(h home.Dir) error {

@@ -45,12 +45,24 @@ type Hit struct {
 	Up    bool           // nothing recovers from it but the owner's `netsky up`
 	Gone  []proc.Process // what was killed
 	Fresh []string       // the start ids of agents that must have another one
+	Stops Watch          // which of those that start each other again it has ended
 	Mute  bool           // nobody can be told anything meanwhile
 	Owes  []Notice       // what the owner must be told
 }
 
+// A Watch is a set of the two that start each other again. Without both, only the owner helps.
+type Watch int
+
+// The two.
+const (
+	Daemon Watch = 1 << iota
+	Ticker
+)
+
 // add adds what another fault has done meanwhile.
 func (h *Hit) add(other Hit) {
+	h.Stops |= other.Stops
+	other.Up = other.Up || h.Stops == Daemon|Ticker
 	h.Hold = max(h.Hold, other.Hold)
 	h.Alone, h.Up, h.Mute = h.Alone || other.Alone, h.Up || other.Up, h.Mute || other.Mute
 	h.Owes = append(h.Owes, other.Owes...)
@@ -105,11 +117,15 @@ func Faults(limit, stop, full time.Duration) []Fault {
 		}, Sudden},
 		{"daemon", "kill -9 the daemon", func(_ context.Context, d *Drill) (Hit, error) {
 			p, err := d.daemon()
-			return killed(p, err, "the daemon")
+			hit, err := killed(p, err, "the daemon")
+			hit.Stops = Daemon
+			return hit, err
 		}, Sudden},
 		{"ticker", "kill -9 the ticker", func(_ context.Context, d *Drill) (Hit, error) {
 			t, err := d.Home.LoadTicker()
-			return killed(t.Process, err, "the ticker")
+			hit, err := killed(t.Process, err, "the ticker")
+			hit.Stops = Ticker
+			return hit, err
 		}, Sudden},
 		{"both", "kill -9 the daemon and the ticker together, after which only your `netsky up` helps", both, Lastly},
 		{"tmux", "kill -9 the tmux server, and so all agents", killServer, Lasting},
@@ -197,7 +213,7 @@ func both(_ context.Context, d *Drill) (Hit, error) {
 	_, err := stopped([]proc.Process{t.Process, p}, 0, "")
 	one, kerr := killed(t.Process, nil, "the ticker")
 	two, derr := killed(p, nil, "the daemon")
-	two.On, two.Gone, two.Up = one.On+", and "+two.On, append(two.Gone, one.Gone...), true
+	two.On, two.Gone, two.Stops = one.On+", and "+two.On, append(two.Gone, one.Gone...), Daemon|Ticker
 	return two, errors.Join(err, kerr, derr)
 }
 
@@ -208,7 +224,7 @@ func killServer(ctx context.Context, d *Drill) (Hit, error) {
 	}
 	p, err := d.tmux(ctx)
 	hit, err := killed(p, err, "the tmux server")
-	hit.Fresh = starts
+	hit.Fresh, hit.Stops = starts, Ticker // which runs in it
 	hit.Owes = []Notice{{Prefix: "gone-", Why: "the tmux server was killed"}}
 	return hit, err
 }

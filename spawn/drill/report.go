@@ -1,6 +1,7 @@
 package drill
 
 import (
+	"errors"
 	"fmt"
 	"maps"
 	"slices"
@@ -62,6 +63,20 @@ type Report struct {
 // Has reports whether anything came out as that.
 func (r *Report) Has(result Result) bool {
 	return slices.ContainsFunc(r.Lines, func(l Line) bool { return l.Result == result })
+}
+
+// ErrNotTried is returned by Err if nothing has failed, but something could not be tried.
+var ErrNotTried = errors.New("something could not be tried, see above; all else passed")
+
+// Err returns nil if everything was tried and has passed.
+func (r *Report) Err() error {
+	switch {
+	case r.Has(Failed):
+		return fmt.Errorf("drill: something failed, see above; `netsky drill --seed %d` repeats its choices", r.Seed)
+	case r.Has(NotTried):
+		return fmt.Errorf("drill: %w", ErrNotTried)
+	}
+	return nil
 }
 
 // Counts returns the counts as one line.
