@@ -5,6 +5,9 @@ import (
 	"flag"
 	"fmt"
 	"os"
+	"path/filepath"
+	"regexp"
+	"slices"
 	"strings"
 	"testing"
 
@@ -27,6 +30,63 @@ func TestDocsUpToDate(t *testing.T) {
 	if err != nil || !bytes.Equal(have, want) {
 		t.Errorf("%s is stale (%v): go test ./cli -run Docs -update", file, err)
 	}
+}
+
+// TestLessons: each test that docs/lessons.md names exists, and no requirement is left out.
+func TestLessons(t *testing.T) {
+	t.Parallel()
+	data, err := os.ReadFile("../docs/lessons.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	named := regexp.MustCompile("`(?:([a-z/]+) ((?:Test|Fuzz)[A-Za-z]+)|([a-z_]+\\.txtar))`")
+	have := make(map[string]bool)
+	for line := range strings.Lines(string(data)) {
+		cells := strings.Split(line, " | ")
+		if len(cells) != 5 || !regexp.MustCompile(`^\| [RP]\d`).MatchString(line) {
+			continue
+		}
+		for id := range strings.SplitSeq(strings.TrimPrefix(cells[0], "| "), ", ") {
+			have[id] = true
+		}
+		tests := named.FindAllStringSubmatch(cells[3], -1)
+		if len(tests) == 0 || len(tests) != strings.Count(cells[3], "`")/2 {
+			t.Errorf("%s: what is named is no test: %s", cells[0], cells[3])
+		}
+		for _, m := range tests {
+			if !testExists(t, m[1], m[2], m[3]) {
+				t.Errorf("%s: there is no %s", cells[0], m[0])
+			}
+		}
+	}
+	var want []string
+	for _, r := range [][3]int{{'R', 1, 13}, {'R', 16, 33}, {'R', 35, 35}, {'P', 1, 5}, {'P', 7, 23}, {'P', 25, 26}, {'P', 28, 33}, {'P', 37, 45}, {'P', 48, 48}} {
+		for n := r[1]; n <= r[2]; n++ {
+			want = append(want, fmt.Sprintf("%c%d", r[0], n))
+		}
+	}
+	for _, id := range want {
+		if !have[id] {
+			t.Errorf("%s is missing", id)
+		}
+	}
+}
+
+// testExists reports whether there is a script, or a function in one of a package's tests.
+func testExists(t *testing.T, pkg, name, script string) bool {
+	t.Helper()
+	if script != "" {
+		_, err := os.Stat("testdata/script/" + script)
+		return err == nil
+	}
+	files, err := filepath.Glob("../" + pkg + "/*_test.go")
+	if err != nil {
+		t.Fatal(err)
+	}
+	return slices.ContainsFunc(files, func(file string) bool {
+		data, err := os.ReadFile(file)
+		return err == nil && bytes.Contains(data, []byte("\nfunc "+name+"("))
+	})
 }
 
 // TestBoolFlagsTakeNoValue: a word in backquotes in a flag's usage is shown as its value.
