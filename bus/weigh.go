@@ -46,14 +46,14 @@ func deliveredBefore(e envelope.Envelope) why.Why {
 
 // expire files an envelope unread and notifies its sender.
 func (r *Receiver) expire(name string, e envelope.Envelope) error {
-	w := why.Why{Text: "filed unread: it expired at " + envelope.Stamp(e.Expires), Reason: why.Expired}
-	if err := r.tellSender(e, "not delivered to "+string(r.id)+": it expired at "+envelope.Stamp(e.Expires)); err != nil {
+	what := "it expired at " + e.Expires.Local().Format(time.DateTime)
+	if err := r.tellSender(e, "not delivered to "+string(r.id)+": "+what); err != nil {
 		return err
 	}
 	if err := r.seen.Add(r.bus.now(), e); err != nil {
 		return err
 	}
-	if err := r.filed(name, w, e); err != nil {
+	if err := r.filed(name, why.Why{Text: "filed unread: " + what, Reason: why.Expired}, e); err != nil {
 		return err
 	}
 	r.o.Report("filed "+name+": expired", nil)

@@ -114,6 +114,9 @@ func (m *Courier) step(ctx context.Context) time.Duration {
 	m.retry(ctx, now)
 	m.turning(now)
 	m.tellSenders(ctx, now)
+	for _, d := range m.pending {
+		m.lapsed(d)
+	}
 	later := m.later
 	m.later = nil
 	for _, c := range later {
@@ -191,6 +194,9 @@ func (m *Courier) deliver(ctx context.Context, now time.Time) (due time.Time) {
 		return m.gate.barred
 	}
 	m.launch(ctx)
+	if m.flight == nil && len(m.lost) == 0 && len(m.pending) == 0 {
+		m.release(ctx) // nothing was left to offer
+	}
 	if m.closed.is && m.flight == nil {
 		m.point(ctx, time.Now())
 		return m.closed.next

@@ -74,7 +74,7 @@ func (m *Courier) load(ctx context.Context, f *flight, list []*bus.Delivery) boo
 	var fresh []*bus.Delivery
 	for _, d := range list {
 		e := d.Envelope()
-		if m.ledger.mistakable(e) {
+		if m.ledger.mistakable(e) || m.lapsed(d) {
 			continue
 		}
 		o, offered := m.ledger.offered(e)
@@ -147,6 +147,24 @@ func (m *Courier) holdsUnseen(ctx context.Context, e envelope.Envelope) (bool, e
 	m.trouble("find "+e.ID, err)
 	other := func(o bus.Entry) bool { return o.Envelope.ID == e.ID && o.Envelope.From != e.From }
 	return err == nil && !slices.ContainsFunc(list, other), err
+}
+
+// lapsed reports whether a claimed message has expired before it was ever offered. It is
+// filed unread then, and its sender is told.
+func (m *Courier) lapsed(d *bus.Delivery) bool {
+	e := d.Envelope()
+	if !expired(e) {
+		return false
+	}
+	if _, offered := m.ledger.offered(e); offered {
+		return false // the model may have it
+	}
+	err := d.Expire()
+	m.trouble("file expired mail", err)
+	if err == nil {
+		m.pending = without(m.pending, d)
+	}
+	return true
 }
 
 func expired(e envelope.Envelope) bool {

@@ -107,9 +107,11 @@ func (m *Courier) hold(ctx context.Context, list ...failed) {
 }
 
 // readHeld renders the held messages that are to be offered next. One that is no longer in
-// the mailbox is answered with an error. It returns false if they can't be read now.
+// the mailbox, or has expired, is answered with an error. It returns false if they can't be
+// read now.
 func (m *Courier) readHeld(ctx context.Context) bool {
 	var gone []owed
+	late := make(map[string]time.Time)
 	for i := range min(len(m.lost), m.mostLost()) {
 		l := &m.lost[i]
 		if !l.again {
@@ -119,14 +121,18 @@ func (m *Courier) readHeld(ctx context.Context) bool {
 		if m.trouble("find "+l.ID, err); err != nil {
 			return false
 		}
-		if !ok {
-			gone = append(gone, l.owed)
+		if !ok || expired(e) {
+			gone, late[naming(l.ID, l.From)] = append(gone, l.owed), e.Expires
 			continue
 		}
 		l.text, l.envelope = envelope.Render(e, time.Now()), e
 	}
 	for _, o := range gone {
-		m.giveUp(ctx, o, "it was held ("+o.Held.Fault.Reason.Text()+"), and the message is no longer in the mailbox")
+		why := "the message is no longer in the mailbox"
+		if at := late[naming(o.ID, o.From)]; !at.IsZero() {
+			why = "it expired meanwhile, at " + agent.Clock(at, time.Now())
+		}
+		m.giveUp(ctx, o, "it was held ("+o.Held.Fault.Reason.Text()+"), and "+why)
 	}
 	return true
 }

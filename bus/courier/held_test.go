@@ -379,6 +379,48 @@ func TestHeldCancelled(t *testing.T) {
 	}
 }
 
+// TestHeldExpires: a message that expires while it is held, or while it waits behind one, is
+// not given to the model any more, and its sender is told.
+func TestHeldExpires(t *testing.T) {
+	t.Parallel()
+	p := mustPost(t)
+	turns := new(atomic.Int32)
+	p.program.turn = func(string) (time.Duration, string, error) {
+		if turns.Add(1) == 1 {
+			return 500 * time.Millisecond, "", usage(time.Hour)
+		}
+		return 0, "42", nil
+	}
+	p.program.mustStart(t)
+	p.run()
+	end := time.Now().Add(3 * time.Second)
+	p.drop(envelope.Envelope{ID: "owner-0", From: agent.Owner, To: me, Text: "held", Expires: end})
+	p.mustHold("owner-0")
+	p.drop(envelope.Envelope{ID: "agent0-0", From: agent.Root, To: me, Text: "behind", Expires: end})
+	testworld.Wait(p, "the one behind is claimed", func() bool { return p.count(me, bus.Claimed) == 1 })
+	testworld.Wait(p, "its sender is told", func() bool { return len(p.answers(agent.Root, "agent0-0")) == 1 })
+	want := "not delivered to agent1: it expired at " + end.Local().Format(time.DateTime)
+	if a := p.answers(agent.Root, "agent0-0")[0]; a.Kind != envelope.KindError || a.Text != want || time.Now().Before(end) {
+		t.Errorf("told %q, want %q", a.Text, want)
+	}
+	if !p.tripped() {
+		t.Error("nobody waits any more")
+	}
+	p.retry()
+	testworld.Wait(p, "an answer", func() bool { return len(p.answers(agent.Owner, "owner-0")) == 1 })
+	if a := p.answers(agent.Owner, "owner-0")[0]; a.Kind != envelope.KindError || !strings.HasPrefix(a.Text, "it was held (usage limit), and it expired meanwhile, at ") {
+		t.Errorf("answer: %+v", a)
+	}
+	p.drop(envelope.Envelope{ID: "owner-1", From: agent.Owner, To: me, Text: "next"})
+	testworld.Wait(p, "the next is answered", func() bool { return len(p.answers(agent.Owner, "owner-1")) == 1 })
+	if n := turns.Load(); n != 2 {
+		t.Errorf("%d turns", n)
+	}
+	if p.tripped() {
+		t.Error("the account is still taken for exhausted")
+	}
+}
+
 // TestPoisonousMessage: a message whose turns trip an account that serves all others does
 // not do so for ever.
 func TestPoisonousMessage(t *testing.T) {
