@@ -280,6 +280,33 @@ func TestServerGone(t *testing.T) {
 	}
 }
 
+// What an up is about to bring back has not died: it was ended, and that is on record.
+func TestUpIsNoDeath(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	w.start()
+	w.up(demo{}, "agent1", "agent2")
+	db := w.db()
+	list := w.statuses()
+	if _, err := w.l.Down(w.ctx, spawn.DownOptions{Agents: []agent.ID{"agent1"}}); err != nil {
+		t.Fatal(err)
+	}
+	w.ended(db, list.Find("agent1").Start)
+	lock, err := w.home.Lock("up")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer lock.Unlock()
+	if err := w.home.SetDesired("agent1", true, "up"); err != nil {
+		t.Fatal(err)
+	}
+	w.mail("agent2", "/crash 4")
+	w.ended(db, list.Find("agent2").Start) // for which it looked twice
+	if got := w.deathLogs(db); len(got) != 1 || !strings.HasPrefix(got[0], "agent2 died: exited 4") {
+		t.Errorf("on record: %q", got)
+	}
+}
+
 // An up that brings back agents which are down is not taken for the loss of
 // their sessions, though none has one yet.
 func TestUpIsNoLoss(t *testing.T) {

@@ -92,7 +92,7 @@ func TestReconcile(t *testing.T) {
 			t.Error("not forgotten")
 		}
 	}
-	if recall.Of(w.l, "agent1").Due() {
-		t.Error("a clone is told of the others")
+	if got := recall.Of(w.l, "agent1").Facts(w.ctx, false, nil); strings.Contains(got, "All agents were down") {
+		t.Errorf("a clone is told of the others:\n%s", got)
 	}
 }

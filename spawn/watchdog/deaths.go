@@ -162,6 +162,9 @@ func (l *loop) followOne(ctx context.Context, w *ward, gone bool) (unsettled boo
 	d.state = state
 	switch state {
 	case agent.Dead:
+		if s, err := l.o.Records.Session(ctx, w.Start); err == nil && s.State == agent.Down && s.Ended != 0 {
+			break // a down has ended it, and an up wants it again but has not started it yet
+		}
 		end, log := l.o.Launcher.Death(ctx, w.Status)
 		ops := []store.Op{end}
 		if !gone {
