@@ -20,6 +20,7 @@ import (
 	"netsky/cli/doctor"
 	"netsky/internal/testworld"
 	"netsky/spawn"
+	"netsky/spawn/backoff"
 	"netsky/store"
 	"netsky/tmux"
 )
@@ -190,6 +191,47 @@ func TestFixKeepsMail(t *testing.T) {
 	}
 	if info, err := os.Stat(h.Path("state/mine")); err != nil || info.Mode().Perm() != 0o755 {
 		t.Errorf("a person's directory: %v, %v", info, err)
+	}
+}
+
+// An agent that the watchdog is about to start again needs nobody.
+func TestRestartIsDue(t *testing.T) {
+	t.Parallel()
+	h, o := patient(t)
+	must(t, h.SetDesired("agent1", true, "owner"))
+	must(t, h.SaveLaunch(agent.Launch{Agent: "agent1", Start: "s1", Runtime: "demo"}))
+	says := func() string { return strings.Join(lines(doctor.Run(t.Context(), *o), "agents", doctor.Warn), "\n") }
+	if got := says(); !strings.Contains(got, "agent1 is wanted up, and is dead") || !strings.Contains(got, "`netsky up agent1` starts it") {
+		t.Errorf("without a watchdog: %q", got)
+	}
+	lock, err := h.Lock(home.WatchdogLock)
+	must(t, err)
+	defer lock.Unlock()
+	d, err := h.LoadDesired("agent1")
+	must(t, err)
+	r := backoff.Record{WordMS: d.AtMS}
+	r.Ended("s1", "exited 3", false, time.Now())
+	must(t, backoff.Save(h, "agent1", r))
+	if got := says(); !strings.Contains(got, "; restart") || !strings.Contains(got, "(attempt 1); nothing: the watchdog starts it by itself") {
+		t.Errorf("with one: %q", got)
+	}
+	r.NextMS += time.Hour.Milliseconds() / 4
+	must(t, backoff.Save(h, "agent1", r))
+	if got := says(); !strings.Contains(got, "; restart in 15m (attempt 1); `netsky up agent1` starts it") {
+		t.Errorf("much later: %q", got)
+	}
+}
+
+// With a mistake in netsky.toml nothing can be started, and nothing promises to.
+func TestNoStartWithoutConfig(t *testing.T) {
+	t.Parallel()
+	h, o := patient(t)
+	must(t, h.SetDesired(agent.DaemonName, true, "owner"))
+	o.ConfigErr = errors.New("netsky.toml: line 3: what?")
+	o.Start = func(context.Context) error { t.Error("started"); return nil }
+	r := doctor.Fix(t.Context(), *o)
+	if got := lines(r, "daemon", doctor.Wrong); len(got) != 1 || !strings.Contains(got[0], "; correct netsky.toml first; then `netsky doctor --fix` starts it") || len(r.Failed) != 0 {
+		t.Errorf("%q, failed %q", got, r.Failed)
 	}
 }
 

@@ -20,6 +20,7 @@ import (
 	"netsky/cli/console"
 	"netsky/codex/appserver"
 	"netsky/spawn"
+	"netsky/spawn/backoff"
 	"netsky/spawn/claude"
 	"netsky/tmux"
 )
@@ -280,10 +281,17 @@ func checkAgents(_ context.Context, e *exam) []Finding {
 		case st.Alive() && st.Wanted:
 			up++
 		case st.Wanted:
-			list = append(list, Finding{
+			f := Finding{
 				Level: Warn, Text: fmt.Sprintf("%s is wanted up, and is %s (%s)", st.Agent, st.State, console.FirstLine(why(st))),
 				Do: fmt.Sprintf("`netsky up %[1]s` starts it with its conversation; `netsky down %[1]s` if it is to stay down", st.Agent),
-			})
+			}
+			if backoff.Soon(e.Home, st.Agent, st.Start) {
+				f.Do = "nothing: the watchdog starts it by itself; `netsky watchdog events` shows how that goes"
+			}
+			if st.Restart != "" {
+				f.Text += "; " + console.FirstLine(st.Restart)
+			}
+			list = append(list, f)
 		case st.Alive() && !st.Finished():
 			list = append(list, Finding{
 				Level: Warn, Text: fmt.Sprintf("%s is wanted down, and still runs", st.Agent),

@@ -120,15 +120,23 @@ func checkDaemon(ctx context.Context, e *exam) []Finding {
 			return []Finding{{Level: Wrong, Text: text, Do: "`netsky daemon stop` ends it"}}
 		}
 	}
-	return []Finding{{
+	return []Finding{e.gone(text, "started the daemon")}
+}
+
+// gone reports that the daemon or the ticker is gone, and how it is started.
+func (e *exam) gone(text, done string) Finding {
+	if e.ConfigErr != nil {
+		return Finding{Level: Wrong, Text: text, Do: "correct netsky.toml first; then `netsky doctor --fix` starts it, or `netsky up`"}
+	}
+	return Finding{
 		Level: Wrong, Text: text, Do: "`netsky doctor --fix` starts it, or `netsky up`",
 		fix: func(ctx context.Context) (string, error) {
 			if err := e.Start(ctx); err != nil {
 				return "", err
 			}
-			return "started the daemon", nil
+			return done, nil
 		},
-	}}
+	}
 }
 
 // staleDoor reports the files that a daemon has left that was killed.
@@ -189,15 +197,7 @@ func checkTicker(ctx context.Context, e *exam) []Finding {
 	if up {
 		text = "its program " + t.Binary + " is gone: it can't start the daemon"
 	}
-	return []Finding{{
-		Level: Wrong, Text: text, Do: "`netsky doctor --fix` starts it, or `netsky up`",
-		fix: func(ctx context.Context) (string, error) {
-			if err := e.Start(ctx); err != nil {
-				return "", err
-			}
-			return "started the ticker", nil
-		},
-	}}
+	return []Finding{e.gone(text, "started the ticker")}
 }
 
 // checkLocks reports locks that are held by a process that nobody knows: the kernel
