@@ -2,6 +2,9 @@ package daemon_test
 
 import (
 	"fmt"
+	"os"
+	"path/filepath"
+	"runtime"
 	"slices"
 	"strings"
 	"testing"
@@ -95,6 +98,28 @@ func TestHang(t *testing.T) {
 		}
 		return true
 	}, func() string { return "the pages still count as unread" })
+}
+
+// An agent whose tool computes without a word does not hang.
+func TestHangWhileComputing(t *testing.T) {
+	if runtime.GOOS != "linux" {
+		return // it is not known there
+	}
+	t.Parallel()
+	w := newWard(t)
+	w.stop()
+	w.hang, w.repage = 6*time.Second, time.Hour
+	w.begin()
+	if err := os.WriteFile(filepath.Join(w.r.dir, "computes-agent2"), nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	w.up(w.r, "agent1", "agent2")
+	w.report("agent2", agent.Busy, "Bash: make")
+	w.report("agent1", agent.Busy, "Bash: make")
+	w.shows("agent1", agent.Hung, "busy: Bash: make")
+	if st := w.statuses().Find("agent2"); st.State != agent.Busy {
+		t.Errorf("%+v", st)
+	}
 }
 
 // agentinfinity is woken about what the owner is told, once about each event and not beyond

@@ -138,3 +138,20 @@ func TestSurvivorsOf(t *testing.T) {
 		t.Errorf("below a tmux as young as the first: %v, want 60 alone", got)
 	}
 }
+
+// Processor time is that of the process and of its children which have ended.
+func TestCPU(t *testing.T) {
+	cmd := exec.Command("/bin/sh", "-c", "sh -c 'i=0; while [ $i -lt 300000 ]; do i=$((i+1)); done'; exec sleep 1000")
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { cmd.Process.Kill(); cmd.Wait() })
+	p, err := proc.Find(cmd.Process.Pid)
+	if err != nil {
+		t.Fatal(err)
+	}
+	testworld.Wait(t, "the child's time", func() bool { return proc.CPU([]proc.Process{p}) >= 50*time.Millisecond })
+	if got := proc.CPU([]proc.Process{{PID: 1 << 30}}); got != 0 {
+		t.Errorf("nobody used %v", got)
+	}
+}

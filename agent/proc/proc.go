@@ -4,6 +4,7 @@ import (
 	"errors"
 	"io/fs"
 	"os"
+	"time"
 )
 
 // A Process identifies one process for good: its number and when it was born. The
@@ -163,4 +164,13 @@ func (f forest) below(pid int) (list []Process) {
 type procEntry struct {
 	pid, parent, group int
 	start              int64
+}
+
+// CPU returns the processor time that these processes have used, with that of their
+// children which have ended; 0 if the system does not report it.
+func CPU(list []Process) (sum time.Duration) {
+	for _, p := range list {
+		sum += procCPU(p.PID)
+	}
+	return sum
 }

@@ -122,6 +122,21 @@ func procStat(pid int) (procEntry, error) {
 	return procEntry{pid: pid, parent: parent, group: group, start: start}, err
 }
 
+// procCPU reads the fields 14 to 17 of /proc/PID/stat, which count hundredths of a second.
+func procCPU(pid int) (sum time.Duration) {
+	var room [1024]byte
+	data, err := procRead(pid, "stat", room[:])
+	if err != nil {
+		return 0
+	}
+	f := bytes.Fields(data[max(bytes.LastIndexByte(data, ')'), 0):])
+	for i := 12; i < min(16, len(f)); i++ { // f[1] is field 3
+		n, _ := strconv.ParseInt(string(f[i]), 10, 64)
+		sum += time.Duration(n) * (time.Second / 100)
+	}
+	return sum
+}
+
 func procTable() ([]procEntry, error) {
 	d, err := os.Open("/proc")
 	if err != nil {

@@ -6,8 +6,12 @@
 // receiver's report, a new line in its event file (each hook and each event of a turn
 // writes one), mail that it takes, finishes or sends, and new words in its pane. Digits and
 // spinners in a pane are no sign: a program that waits for an answer for ever turns its
-// spinner for ever. CPU time is none either, for the same reason. So a tool that runs for
-// half an hour without a word of output looks like a hang; the evidence names it.
+// spinner for ever.
+//
+// Processor time is half a sign. While what the program has started uses at least a quarter
+// of a processor, as a compiler or a test does that prints nothing, silence is not counted,
+// for Computing at most: a tool that spins for ever is told of in the end. The program's own
+// time is none: it draws the spinner. macOS does not report processor time.
 //
 // Silence is counted by the clock of this process, check by check, and a gap between two
 // checks is not counted: neither a suspended machine nor a changed clock makes anything
@@ -33,6 +37,8 @@ import (
 const (
 	// Every is the time between two checks of an agent.
 	Every = 30 * time.Second
+	// Computing is how long processor time holds off the count of the silence.
+	Computing = 2 * time.Hour
 	// Grace is how long after a jump of the clock nothing counts as hung.
 	Grace = 5 * time.Minute
 
@@ -48,6 +54,8 @@ type Signs struct {
 	Outbox  int
 	Owed    int64  // when its ledger last changed
 	Screen  uint64 // see [Screen]
+	// CPU is what the processes below the program have used; 0 if that was not looked up.
+	CPU time.Duration
 }
 
 // Screen returns what counts of a pane's lines: the words of at least three letters.
@@ -68,6 +76,7 @@ type Watch struct {
 	last   Signs
 	at     time.Time // of the last check; zero: none
 	silent time.Duration
+	worked time.Duration // of silence that was not counted, since the last sign
 	grace  time.Time
 }
 
@@ -87,7 +96,13 @@ func (w *Watch) alive(s Signs) bool {
 	if grown {
 		was.Inbox = s.Inbox
 	}
+	s.CPU = was.CPU
 	return s != was
+}
+
+// computes reports whether what the program has started was busy since the last check.
+func computes(was, s Signs, gap time.Duration) bool {
+	return was.CPU > 0 && gap > 0 && s.CPU-was.CPU >= gap/4
 }
 
 // See takes the signs at a check, and returns for how long there was none. pending is false
@@ -95,12 +110,15 @@ func (w *Watch) alive(s Signs) bool {
 func (w *Watch) See(s Signs, pending bool, now time.Time) (silent time.Duration) {
 	first, alive := w.at.IsZero(), w.alive(s)
 	gap, wall := now.Sub(w.at), now.Round(0).Sub(w.at.Round(0))
+	busy := computes(w.last, s, gap)
 	w.last, w.at = s, now
 	switch {
 	case first, alive, !pending:
-		w.silent = 0
+		w.silent, w.worked = 0, 0
 	case gap > jump, (wall - gap).Abs() > time.Minute:
 		w.grace = now.Add(Grace)
+	case busy && w.worked < Computing:
+		w.worked += gap
 	default:
 		w.silent += gap
 	}

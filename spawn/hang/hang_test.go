@@ -76,3 +76,36 @@ func TestScreen(t *testing.T) {
 		t.Error("new output is not taken for life")
 	}
 }
+
+// While a tool computes, silence is not counted, but not for ever; any other sign begins
+// that anew.
+func TestComputing(t *testing.T) {
+	var w hang.Watch
+	now, cpu, events := time.Unix(1_800_000_000, 0), time.Second, int64(0)
+	check := func(n int, used time.Duration) (silent time.Duration) {
+		for range n {
+			now, cpu = now.Add(hang.Every), cpu+used
+			silent = w.See(hang.Signs{CPU: cpu, Events: events}, true, now)
+		}
+		return silent
+	}
+	const long = int(hang.Computing / hang.Every)
+	for range 2 {
+		events++
+		if got := check(1+long, hang.Every/4); got != 0 {
+			t.Errorf("silent for %v while a tool computed", got)
+		}
+		if got := check(4, hang.Every/4); got != 4*hang.Every {
+			t.Errorf("silent for %v when it had computed for %v", got, hang.Computing)
+		}
+	}
+	events++
+	if got := check(5, hang.Every/5); got != 4*hang.Every {
+		t.Errorf("silent for %v while a little processor time was used", got)
+	}
+	var unknown hang.Watch
+	unknown.See(hang.Signs{}, true, now)
+	if got := unknown.See(hang.Signs{CPU: time.Hour}, true, now.Add(hang.Every)); got != hang.Every {
+		t.Errorf("silent for %v when nothing was known before", got)
+	}
+}

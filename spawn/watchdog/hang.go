@@ -8,6 +8,7 @@ import (
 
 	"netsky/agent"
 	"netsky/agent/home"
+	"netsky/agent/proc"
 	"netsky/spawn/hang"
 	"netsky/spawn/quiet"
 	"netsky/store"
@@ -28,8 +29,8 @@ type hangWatch struct {
 	record hang.Record // zero: it does not hang
 }
 
-// listen checks one agent for signs of life. The pane is captured only if nothing else
-// has changed.
+// listen checks one agent for signs of life. The pane is captured, and processor time
+// looked up, only if nothing else has changed.
 func (l *loop) listen(ctx context.Context, w *ward) {
 	if l.o.Hang == 0 || !w.Alive() || !w.Wanted {
 		return
@@ -46,6 +47,9 @@ func (l *loop) listen(ctx context.Context, w *ward) {
 		within, cancel := context.WithTimeout(ctx, hang.Every/2)
 		defer cancel()
 		lines, err := l.o.Launcher.LastLines(within, st, screenLines)
+		if below, err := proc.Descendants(st.PID, ""); err == nil && st.PID > 0 {
+			signs.CPU = proc.CPU(below)
+		}
 		return func() {
 			signs.Screen = c.watch.Screen()
 			if err == nil {
