@@ -167,6 +167,14 @@ func TestRestartUnproved(t *testing.T) {
 		t.Fatal(err)
 	}
 	w.event("agent1 restarted, but not ready within 2m0s (attempt 1)")
+	// It comes to life when its replacement has begun, which is then refused.
+	if r, err = backoff.Load(w.home, "agent1"); err != nil || r.Died != st.Start {
+		t.Errorf("%+v %v", r, err)
+	}
+	r.From, r.NextMS = st.Start, time.Now().Add(5*time.Minute).UnixMilli()
+	if err := backoff.Save(w.home, "agent1", r); err != nil {
+		t.Fatal(err)
+	}
 	if err := os.Remove(mute); err != nil {
 		t.Fatal(err)
 	}
