@@ -235,9 +235,9 @@ func (l *Launcher) judge(f files, s *session, tmuxErr error) (st Status) {
 	case s.start != st.Start:
 		st.State, st.Evidence = agent.Unknown, "the session's start id is not the launch file's"
 	case errors.Is(kerr, fs.ErrNotExist) && time.Since(started) < startGrace:
-		st.State, st.Since, st.Evidence = agent.Starting, started, "session started, no keeper record yet"
+		st.State, st.Since, st.Evidence = agent.Starting, started, "its session is made, its program has not been recorded yet"
 	case kerr != nil:
-		st.State, st.Evidence = agent.Unknown, "no keeper record:  "+kerr.Error()
+		st.State, st.Evidence = agent.Unknown, "no record of its program: "+kerr.Error()
 	case keeper.EndedMS != 0:
 		st.State, st.Since = agent.Dead, time.UnixMilli(keeper.EndedMS)
 		st.Detail, st.Evidence = keeper.How(), "recorded by its keeper"
