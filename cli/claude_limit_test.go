@@ -7,10 +7,12 @@ import (
 	"strings"
 	"sync"
 	"sync/atomic"
+	"syscall"
 	"testing"
 	"time"
 
 	"netsky/agent"
+	"netsky/agent/home"
 	"netsky/internal/loopmodel/anthropic"
 	"netsky/internal/testworld"
 )
@@ -73,6 +75,33 @@ func TestClaudeUsageLimit(t *testing.T) {
 		t.Errorf("the model was asked again %v after the reset", late)
 	}
 	mustContain(t, "the pane", w.pane(t, "capture-pane", "-p", "-t", "=agent1:"), "❯")
+}
+
+// The same if the receiver is killed as the limit is met, and so can't close the dialog that
+// Claude Code opens then: the agent is started again after the reset, and goes on.
+func TestClaudeUsageLimitReceiverKilled(t *testing.T) {
+	t.Parallel()
+	w, model := mustClaude(t)
+	w.env = append(w.env, model.LoginEnv(filepath.Join(w.dir, "cc"))...)
+	w.config(t, freely)
+	w.up1(t)
+	h := w.mustHome(t)
+	reset := time.Now().Add(20 * time.Second).Truncate(time.Second)
+	var once sync.Once
+	model.Handle(func(q anthropic.Request) *anthropic.Reply {
+		once.Do(func() {
+			if who, ok := h.LockHolder(home.ReceiverLock("agent1")); !ok || who.Signal(syscall.SIGKILL) != nil {
+				t.Error("there is no receiver to kill")
+			}
+		})
+		if time.Now().Before(reset) {
+			return anthropic.Limit(reset)
+		}
+		return nil
+	})
+	if l := w.mustOne(t, w.mustSend(t, "agent1", "loop: say it goes on")); l.Kind != "reply" || l.Text != "it goes on" {
+		t.Errorf("the answer is %+v", l)
+	}
 }
 
 // After a login has expired, a login anywhere is enough: the message that was held is

@@ -146,7 +146,7 @@ func (n night) choose(all []drill.Fault) []drill.Fault {
 func (n night) world(t *testing.T, w *world) drill.World {
 	t.Helper()
 	clones := n.demos - 2 + n.codexes + n.claudes
-	config := "[watchdog]\ntick = \"5s\"\n[agents]\nruntime = \"demo\"\n" + freely +
+	config := drill.Config + "[agents]\nruntime = \"demo\"\n" + freely +
 		"[codex]\nsandbox = \"danger-full-access\"\napproval = \"never\"\n"
 	agents := []agent.ID{agent.Root, agent.Infinity}
 	for i := range clones {

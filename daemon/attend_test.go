@@ -82,7 +82,7 @@ if [ -e "$D/trust" ]; then printf 'Do you trust this? <channel>\n'; while [ -e "
 while [ -e "$D/mute" ]; do sleep 0.1; done
 if [ -e "$D/computes-agent$AGENT_N" ]; then for i in 1 2; do sh -c 'while [ -e "$D" ]; do :; done' & done; fi
 "$0" & echo $! >"$D/receiver-agent$AGENT_N"
-while :; do sleep 0.1; if [ -e "$D/trust" ]; then printf 'Do you trust this?\n'; while [ -e "$D/trust" ]; do sleep 0.1; done; printf '\033[2J\033[H'; fi; done`, me}
+while :; do sleep 0.1; if [ -e "$D/menu" ]; then printf 'What do you want to do?\n'; stty -icanon -echo; dd bs=1 count=1 of="$D/key" 2>/dev/null; rm "$D/menu"; printf '\033[2J\033[H'; fi; if [ -e "$D/trust" ]; then printf 'Do you trust this?\n'; while [ -e "$D/trust" ]; do sleep 0.1; done; printf '\033[2J\033[H'; fi; done`, me}
 	return nil
 }
 
@@ -117,8 +117,13 @@ func (s served) Dialog(screen string, _ agent.Launch) (agent.Dialog, bool) {
 	if strings.Contains(screen, "Do you trust this?") {
 		return agent.Dialog{Name: "trust", Text: "Do you trust this? <channel>"}, true
 	}
+	if strings.Contains(screen, "What do you want to do?") {
+		return agent.Dialog{Name: "limit", Text: "What do you want to do?"}, true
+	}
 	return agent.Dialog{}, false
 }
+
+func (s served) Dismisses(name string) bool { return name == "limit" }
 
 // ward is a world whose daemon runs in this process and knows served agents.
 type ward struct {
@@ -359,6 +364,24 @@ func TestAttendDialog(t *testing.T) {
 	}
 	if len(seen) != 2 {
 		t.Errorf("told %v, want each of two dialogs once", seen)
+	}
+}
+
+// A dialog that the program has opened by itself, and that its receiver would have closed,
+// does not keep an agent without its receiver from going on.
+func TestAttendDismisses(t *testing.T) {
+	t.Parallel()
+	w := newWard(t)
+	w.up(w.r, "agent1")
+	start := w.statuses().Find("agent1").Start
+	w.touch("menu")
+	w.killReceiver("agent1")
+	w.answered(w.mail("agent1", "hello"))
+	if st := w.statuses().Find("agent1"); st.Start == start {
+		t.Errorf("not restarted: %+v", st)
+	}
+	if key, err := os.ReadFile(filepath.Join(w.r.dir, "key")); err != nil || string(key) != "\x1b" {
+		t.Errorf("pressed %q, %v", key, err)
 	}
 }
 

@@ -55,6 +55,9 @@ func (r *Runtime) Decidable(name string) bool {
 	return name == keyDialog || name == importsDialog
 }
 
+// Dismisses reports whether the program opens dialogs of that name by itself; Escape closes them.
+func (r *Runtime) Dismisses(name string) bool { return name == limitDialog }
+
 // Decide returns the dialog on the screen, if the owner can answer it from elsewhere, with
 // the keys for it; as with [Answer], only if every word is known.
 func (r *Runtime) Decide(screen string, allow bool) (agent.Dialog, bool) {

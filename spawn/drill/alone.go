@@ -20,14 +20,16 @@ import (
 
 // What a drill on demo agents is like.
 const (
-	maxAgents  = 50
-	maxFor     = 24 * time.Hour
-	limitFor   = 12 * time.Second // above the time after which the owner is told
-	stopFor    = 5 * time.Second
-	fullFor    = 8 * time.Second
-	mailEvery  = 500 * time.Millisecond
-	diskBytes  = 256 << 20
-	tickConfig = "[watchdog]\ntick = \"5s\"\n" // or the daemon's return would take a minute each time
+	maxAgents = 50
+	maxFor    = 24 * time.Hour
+	limitFor  = 12 * time.Second // above the time after which the owner is told
+	stopFor   = 5 * time.Second
+	fullFor   = 8 * time.Second
+	mailEvery = 500 * time.Millisecond
+	diskBytes = 256 << 20
+	// Config lets the daemon return within seconds instead of a minute, and an agent that
+	// only seems to hang be noticed.
+	Config = "[watchdog]\ntick = \"5s\"\nhang = \"1m\"\n"
 )
 
 // Alone is a drill on demo agents in a temporary home.
@@ -159,5 +161,5 @@ func (o Alone) configure(h home.Dir) error {
 	if _, err := h.Make(); err != nil {
 		return err
 	}
-	return h.WriteFile(home.ConfigFile, []byte(tickConfig), false)
+	return h.WriteFile(home.ConfigFile, []byte(Config), false)
 }

@@ -36,6 +36,14 @@ type Deciding interface {
 	Decide(screen string, allow bool) (agent.Dialog, bool)
 }
 
+// Dismissing is implemented by a Screens whose program opens dialogs that nobody has asked
+// for, and that its receiver closes.
+type Dismissing interface {
+	Screens
+	// Dismisses reports whether dialogs of that name are such, and Escape closes them.
+	Dismisses(name string) bool
+}
+
 // Decidable reports whether the owner can answer the runtime's dialogs of that name
 // without going to the pane.
 func Decidable(r any, name string) bool {

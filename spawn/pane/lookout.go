@@ -49,6 +49,26 @@ func (l *Panes) At(la agent.Launch, p tmux.Pane, r Screens) Lookout {
 	return Lookout{l: l, launch: la, pane: p, r: r}
 }
 
+// Dismissing returns a Lookout whose answer is to close what the program has opened by
+// itself, as its receiver would if it were there.
+func (o Lookout) Dismissing() Lookout {
+	if o.r != nil {
+		o.r, o.answers = dismissing{o.r}, "Escape, as its receiver is gone"
+	}
+	return o
+}
+
+type dismissing struct{ Screens }
+
+func (r dismissing) Dialog(screen string, l agent.Launch) (agent.Dialog, bool) {
+	d, shown := r.Screens.Dialog(screen, l)
+	d.Keys = nil
+	if c, ok := r.Screens.(Dismissing); ok && c.Dismisses(d.Name) {
+		d.Keys = []string{"Escape"}
+	}
+	return d, shown
+}
+
 // None returns a Lookout whose methods return err.
 func None(err error) Lookout { return Lookout{err: err} }
 

@@ -103,11 +103,14 @@ func (l *loop) seek(w *ward, screens pane.Screens, served spawn.Served) func(con
 			return func() { w.receiver.since, w.receiver.idle = time.Time{}, time.Time{} }
 		}
 		found := findings{st: st, heard: c.heard || l.o.Launcher.Heard(st) || l.hadReceiver(st)}
-		if screens != nil {
-			found.answer = st.State == agent.Starting
-			found.dialog, found.shown, err = l.o.Launcher.Lookout(st, screens).Look(ctx, found.answer)
-		}
 		gone := !c.since.IsZero() && time.Since(c.since) >= goneFor
+		if screens != nil {
+			lookout := l.o.Launcher.Lookout(st, screens)
+			if found.answer = st.State == agent.Starting; !found.answer && found.heard && gone {
+				lookout, found.answer = lookout.Dismissing(), true
+			}
+			found.dialog, found.shown, err = lookout.Look(ctx, found.answer)
+		}
 		if err == nil && !found.shown && served != nil && found.heard && gone {
 			found.orphan = true
 			found.idle, err = l.orphan(ctx, st, served, c.failed)
