@@ -292,10 +292,13 @@ func (d *Drill) told() (string, error) {
 	if err := d.ledger.read(d.Home, agent.Owner); err != nil {
 		return "", err
 	}
-	owed := slices.Clone(d.owed)
-	var may []Notice
-	if d.More != nil {
-		may = d.More()
+	var owed, may []Notice // several begin the same: those that must have been told count first
+	for _, n := range d.owed {
+		if n.may {
+			may = append(may, n)
+		} else {
+			owed = append(owed, n)
+		}
 	}
 	b := d.ledger.boxes[agent.Owner]
 	held := 0
@@ -315,16 +318,16 @@ func (d *Drill) told() (string, error) {
 			match := func(n Notice) bool { return strings.HasPrefix(e.ID, n.Prefix) }
 			if i := slices.IndexFunc(owed, match); i >= 0 {
 				owed = slices.Delete(owed, i, i+1)
-			} else if !slices.ContainsFunc(may, match) {
+			} else if i := slices.IndexFunc(may, match); i >= 0 {
+				may = slices.Delete(may, i, i+1)
+			} else {
 				return "", fmt.Errorf("unexplained: %s from %s: %s", e.ID, e.From, envelope.Line(e.Text, 300))
 			}
 			d.report.Notices++
 		}
 	}
-	for _, n := range owed {
-		if !n.may {
-			return "", fmt.Errorf("not told that %s (no message %s…)", n.Why, n.Prefix)
-		}
+	if len(owed) > 0 {
+		return "", fmt.Errorf("not told that %s (no message %s…)", owed[0].Why, owed[0].Prefix)
 	}
 	d.report.Held = held
 	return fmt.Sprintf("%d notices, each explained by a fault; %d messages reported as held", d.report.Notices, held), nil

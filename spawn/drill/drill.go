@@ -45,11 +45,10 @@ type Options struct {
 	For    time.Duration // then random ones follow until this has passed
 	Burst  int           // how many are done at once at most, after the first round; 0: 1
 	Seed   uint64
-	Every  time.Duration   // between two messages
-	Within time.Duration   // for each recovery; 0: two minutes
-	Say    func(Line)      // each line of the report, as it is known
-	Trace  io.Writer       // what the verbs print; may be nil
-	More   func() []Notice // what else the owner may have been told; may be nil
+	Every  time.Duration // between two messages
+	Within time.Duration // for each recovery; 0: two minutes
+	Say    func(Line)    // each line of the report, as it is known
+	Trace  io.Writer     // what the verbs print; may be nil
 }
 
 // Run runs a drill. The error says why it could not be done to its end; what has failed or
