@@ -26,7 +26,7 @@ func (a *app) drillCommand() *cli.Command {
 			"flows, waits for the recovery from each fault, and accounts for every message at the end. It costs nothing, touches\n" +
 			"nothing of yours and prints what it will do before it asks. The small disk that it fills needs Linux and the right to\n" +
 			"make user namespaces; without it, that fault is reported as not tried. The exit status is 1 if anything failed, and 3\n" +
-			"if something could not be tried. What failed can be looked at in the home, which is then kept.",
+			"if something could not be tried or proved. What failed can be looked at in the home, which is then kept.",
 		Flags: []cli.Flag{
 			&cli.IntFlag{Name: "agents", Value: 3, Usage: "start `N` workers beside agent0 and agentinfinity, at most 50"},
 			&cli.DurationFlag{Name: "for", Value: 2 * time.Minute, Usage: "after one of each, go on until `TIME` has passed, such as 30s or 1h"},

@@ -67,8 +67,9 @@ func (d *Drill) end(ctx context.Context) {
 	d.check("nothing left", func() (string, error) {
 		out, err := d.netsky(ctx, "down", "--all", "--verify")
 		var exit *exec.ExitError
-		if !proc.Reaps && errors.As(err, &exit) && exit.ExitCode() == 3 {
-			err = nil // that can't be proved there
+		var unproved error
+		if errors.As(err, &exit) && exit.ExitCode() == 3 && strings.Contains(out, "not proved") {
+			unproved, err = fmt.Errorf("%w: %s", errNotProved, envelope.Line(out[strings.Index(out, "not proved"):], 300)), nil
 		}
 		if err != nil {
 			return "", fmt.Errorf("netsky down --all --verify: %w: %s", err, out)
@@ -88,9 +89,15 @@ func (d *Drill) end(ctx context.Context) {
 				return "", fmt.Errorf("%s still answers", socket)
 			}
 		}
-		return "processes, sessions, sockets", nil
+		if !proc.Reaps {
+			unproved = nil // it never can be there
+		}
+		return "processes, sessions, sockets", unproved
 	})
 }
+
+// errNotProved is returned if nothing was found to be left.
+var errNotProved = errors.New("nothing is found to run")
 
 // check adds a line to the report.
 func (d *Drill) check(name string, do func() (string, error)) {
@@ -98,6 +105,9 @@ func (d *Drill) check(name string, do func() (string, error)) {
 	line := Line{Name: name, Check: true, Result: Passed, Detail: detail}
 	if err != nil {
 		line.Result, line.Detail = Failed, err.Error()
+		if errors.Is(err, errNotProved) {
+			line.Result = NotProved
+		}
 	}
 	d.tell(line)
 }

@@ -97,7 +97,7 @@ func (o Alone) Run(ctx context.Context) (r *Report, kept string, err error) {
 	if o.NoDisk != nil {
 		size = 0
 	}
-	h, err := throwaway.New(throwaway.Options{What: "drill", Binary: o.Binary, Environ: o.Environ, Err: o.Err, Disk: size})
+	h, err := throwaway.New(throwaway.Options{What: "drill", Binary: o.Binary, Environ: o.Environ, Err: o.Err, Disk: size, Rough: true})
 	if err != nil {
 		return nil, "", err
 	}

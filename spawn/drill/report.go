@@ -16,6 +16,10 @@ const (
 	Passed   Result = "passed"
 	Failed   Result = "failed"
 	NotTried Result = "not tried"
+	// NotProved is that of "nothing left" if nothing of the home's is found running, but
+	// netsky can't exclude it: a keeper was killed, and the machine runs processes that are
+	// younger and whose parents are gone.
+	NotProved Result = "not proved"
 )
 
 // A Line is one fault or one check of a report.
@@ -30,7 +34,7 @@ type Line struct {
 
 // String returns the line as people read it.
 func (l Line) String() string {
-	text := fmt.Sprintf("%-9s  %-18s", l.Result, l.Name)
+	text := fmt.Sprintf("%-10s  %-18s", l.Result, l.Name)
 	if !l.Check && l.Result == Passed {
 		text += fmt.Sprintf("  recovered in %.1fs", l.Seconds)
 		if l.By != "" {
@@ -66,14 +70,14 @@ func (r *Report) Has(result Result) bool {
 }
 
 // ErrNotTried is returned by Err if nothing has failed, but something could not be tried.
-var ErrNotTried = errors.New("something could not be tried, see above; all else passed")
+var ErrNotTried = errors.New("something could not be tried or proved, see above; all else passed")
 
 // Err returns nil if everything was tried and has passed.
 func (r *Report) Err() error {
 	switch {
 	case r.Has(Failed):
 		return fmt.Errorf("drill: something failed, see above; `netsky drill --seed %d` repeats its choices", r.Seed)
-	case r.Has(NotTried):
+	case r.Has(NotTried) || r.Has(NotProved):
 		return fmt.Errorf("drill: %w", ErrNotTried)
 	}
 	return nil

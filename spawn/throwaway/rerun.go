@@ -3,6 +3,7 @@ package throwaway
 import (
 	"context"
 	"errors"
+	"fmt"
 	"os"
 	"os/exec"
 )
@@ -12,11 +13,11 @@ import (
 // be started is ErrNotApart.
 func Rerun(ctx context.Context, cmd *exec.Cmd, sig func() os.Signal) (status int, err error) {
 	if err := apart(cmd); err != nil {
-		return 0, errors.Join(ErrNotApart, err)
+		return 0, fmt.Errorf("%w: %w", ErrNotApart, err)
 	}
 	wait, err := start(cmd)
 	if err != nil {
-		return 0, errors.Join(ErrNotApart, err)
+		return 0, fmt.Errorf("%w: %w", ErrNotApart, err)
 	}
 	stop := context.AfterFunc(ctx, func() { _ = cmd.Process.Signal(sig()) })
 	defer stop()
