@@ -17,11 +17,13 @@ import (
 	"netsky/agent"
 	"netsky/agent/home"
 	"netsky/agent/program"
+	"netsky/cli/config"
 	"netsky/cli/console"
 	"netsky/cli/overview"
 	"netsky/cli/plan"
 	"netsky/daemon"
 	"netsky/daemon/ticker"
+	"netsky/daemon/upkeep"
 	"netsky/internal/advice"
 	"netsky/spawn"
 	"netsky/spawn/escalate"
@@ -83,7 +85,8 @@ func (a *app) daemonRun(c *cli.Context) error {
 	// The library that creates and rotates the logs leaves their mode to the umask.
 	// Agents inherit theirs from tmux.
 	unix.Umask(0o077)
-	file := &lumberjack.Logger{Filename: h.Path(home.LogDir, "netsky.jsonl"), MaxSize: 10, MaxBackups: 5}
+	file := &lumberjack.Logger{Filename: h.Path(home.LogDir, "netsky.jsonl"), MaxSize: 10, MaxBackups: 5,
+		MaxAge: 1 + int(a.config.Records.Keep.Hours()/24)} // days
 	defer file.Close()
 	log := slog.New(slog.NewJSONHandler(io.Writer(file), nil))
 	o := a.daemonOptions(l, log)
@@ -101,7 +104,7 @@ func (a *app) daemonOptions(l *spawn.Launcher, log *slog.Logger) daemon.Options 
 		Home: l.Home, Bus: l.Bus, Launcher: l, Runtimes: a.planner(l).Runtimes(), Plan: a.planAgain, Setup: a.setupAgain,
 		Conversation: func(id agent.ID) (string, error) { return plan.Conversation(l.Home, id) },
 		Listen:       a.config.Dashboard.Listen, TLS: a.dashboardTLS, Wide: a.config.Dashboard.Wide, Answer: a.config.Dashboard.Answer, Version: Version, Log: log,
-		Hang: w.Hang.Duration, Repage: w.Repage.Duration, Tick: w.Tick.Duration, Wakes: w.Wakes,
+		Hang: w.Hang.Duration, Repage: w.Repage.Duration, Tick: w.Tick.Duration, Wakes: w.Wakes, Upkeep: upkeepOf(l.Home, a.config),
 	}
 	if ways := a.ways(); !ways.None() {
 		o.Escalate = func(ctx context.Context, subject, body string) (string, error) {
@@ -109,6 +112,13 @@ func (a *app) daemonOptions(l *spawn.Launcher, log *slog.Logger) daemon.Options 
 		}
 	}
 	return o
+}
+
+// upkeepOf returns what keeps the home within its bounds.
+func upkeepOf(h home.Dir, c config.Config) upkeep.Keeper {
+	return upkeep.Keeper{Home: h, MaxBytes: c.Bus.MaxBytes, Bounds: upkeep.Bounds{
+		Mail: c.Bus.Keep.Duration, Records: c.Records.Keep.Duration, Bytes: c.Records.MaxBytes,
+	}}
 }
 
 // planAgain plans a start of the agent as of now, with the environment of its last

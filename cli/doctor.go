@@ -17,8 +17,9 @@ func (a *app) doctorCommand() *cli.Command {
 			"the disk and the clock. Each line says what is wrong and what to do. It spends no tokens, takes a few seconds at\n" +
 			"most, and works when other verbs do not. The exit status is 1 if something is wrong, 0 with warnings only.\n\n" +
 			"--fix sets modes, makes missing directories, loads records that wait, removes unfinished files of killed processes,\n" +
-			"and starts a daemon or ticker that should be running. It prints each thing it did. It never deletes mail, and leaves\n" +
-			"alone what netsky can't prove to be its own.",
+			"and starts a daemon or ticker that should be running. If the home is larger than normal, it removes what is older than\n" +
+			"[bus] keep and [records] keep, as the daemon does every hour. It prints each thing it did. It deletes no other mail, and\n" +
+			"leaves alone what netsky can't prove to be its own.",
 		Flags: []cli.Flag{
 			&cli.BoolFlag{Name: "fix", Usage: "repair what netsky can prove to be its own"},
 			&cli.BoolFlag{Name: "json", Usage: "print one JSON object"},
@@ -66,7 +67,7 @@ func (a *app) doctorOptions() doctor.Options {
 		o.HomeErr = err
 		return o
 	}
-	o.Launcher, o.Runtimes, o.Service = l, a.planner(l).Runtimes(), a.serviceOf(o.Home)
+	o.Launcher, o.Runtimes, o.Service, o.Upkeep = l, a.planner(l).Runtimes(), a.serviceOf(o.Home), upkeepOf(o.Home, o.Config)
 	o.Start = func(ctx context.Context) error { return a.reviver(l).Services(ctx) }
 	return o
 }

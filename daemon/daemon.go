@@ -25,6 +25,7 @@ import (
 	"netsky/bus"
 	"netsky/daemon/observe"
 	"netsky/daemon/schedule"
+	"netsky/daemon/upkeep"
 	"netsky/dashboard"
 	"netsky/spawn"
 	"netsky/spawn/watchdog"
@@ -47,6 +48,7 @@ type Options struct {
 	Hang, Repage, Tick time.Duration // see [watchdog.Options]
 	Wakes              int
 	Escalate           func(ctx context.Context, subject, body string) (by string, err error)
+	Upkeep             upkeep.Keeper // what is kept, and for how long; the zero value keeps all
 	// Listen is the dashboard's address, such as "127.0.0.1:7717"; "" disables it.
 	// TLS, if set, returns the certificate to serve with, or nil for none; Wide lets the
 	// dashboard listen without TLS on an address that others can reach; Answer lets it answer

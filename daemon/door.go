@@ -211,6 +211,12 @@ func Wake(ctx context.Context, home home.Dir) error {
 	return err
 }
 
+// outFile is what the daemon prints, as when it crashes; a long one is put aside.
+const (
+	outFile = home.LogDir + "/daemon.log"
+	maxOut  = 1 << 20
+)
+
 // Start starts the daemon if none answers, as a process in its own session that outlives
 // the caller, and waits until it answers. It reports whether it started one. A daemon that
 // hangs, or whose program has been removed, is ended first. argv[0] is the binary.
@@ -224,7 +230,12 @@ func Start(ctx context.Context, h home.Dir, argv, env []string) (Pong, bool, err
 			return p, false, err
 		}
 	}
-	out, err := h.OpenAppend(home.LogDir + "/daemon.log")
+	if info, err := os.Lstat(h.Path(outFile)); err == nil && info.Size() > maxOut {
+		if err := os.Rename(h.Path(outFile), h.Path(outFile+".1")); err != nil {
+			return p, false, err
+		}
+	}
+	out, err := h.OpenAppend(outFile)
 	if err != nil {
 		return p, false, err
 	}

@@ -12,12 +12,16 @@ import (
 	"netsky/agent"
 	"netsky/agent/home"
 	"netsky/bus"
-	"netsky/bus/courier"
 	"netsky/daemon/observe"
+	"netsky/daemon/upkeep"
 	"netsky/store"
 )
 
-const pruneEvery = time.Hour
+const (
+	pruneEvery  = time.Hour
+	pruneWithin = 10 * time.Minute
+	pruneRest   = 9 // a pass works a tenth of its time
+)
 
 // records opens the database, loads what was spooled, and mirrors the bus until something
 // fails.
@@ -41,9 +45,10 @@ func (d *daemon) records(ctx context.Context) error {
 		d.before = ""
 	}
 	ctx, cancel := context.WithCancel(ctx)
-	var upkeep sync.WaitGroup
-	upkeep.Go(func() { d.upkeep(ctx, db) })
-	defer upkeep.Wait() // before the database closes
+	var beside sync.WaitGroup
+	beside.Go(func() { d.replay(ctx, db) })
+	beside.Go(func() { d.prune(ctx, db) })
+	defer beside.Wait() // before the database closes
 	defer cancel()
 	return mirror.Run(ctx)
 }
@@ -124,43 +129,15 @@ func (d *daemon) owner(ctx context.Context) error {
 	}
 }
 
-// prune removes old mail that is recorded, but none that an agent still holds: it is read
-// again when it is given to the model.
-func (d *daemon) prune(ctx context.Context, db *store.DB) (n int, err error) {
-	boxes, err := d.o.Bus.Mailboxes()
-	if err != nil {
-		return 0, err
-	}
-	held, err := courier.Unfinished(d.o.Home, boxes...)
-	if err != nil {
-		return 0, err
-	}
-	return d.o.Bus.Prune(ctx, func(id string) bool { return !held[id] && db.Recorded(ctx, id) })
-}
-
-// upkeep loads the spool now and whenever something has been spooled, and prunes recorded
-// mail that is past its keep time from the bus.
-func (d *daemon) upkeep(ctx context.Context, db *store.DB) {
+// replay loads the spool now and whenever something has been spooled.
+func (d *daemon) replay(ctx context.Context, db *store.DB) {
 	tick := time.NewTicker(30 * time.Second)
 	defer tick.Stop()
-	var pruned time.Time
 	for {
 		if n, err := db.ReplaySpool(ctx); err != nil {
 			d.o.Log.Warn("spool", "error", err)
 		} else if n > 0 {
 			d.o.Log.Info("spool", "replayed", n)
-		}
-		if time.Since(pruned) > pruneEvery {
-			pruned = time.Now()
-			n, err := d.prune(ctx, db)
-			if err != nil {
-				d.o.Log.Warn("prune", "error", err)
-			}
-			if n > 0 {
-				d.o.Log.Info("prune", "files", n)
-				d.Record(ctx, store.AddLog{Part: "daemon", Text: fmt.Sprintf(
-					"removed the files of %s older than [bus] keep, delivered or sent and recorded; the owner's unread mail is kept", messages(n))})
-			}
 		}
 		select {
 		case <-ctx.Done():
@@ -170,9 +147,31 @@ func (d *daemon) upkeep(ctx context.Context, db *store.DB) {
 	}
 }
 
-func messages(n int) string {
-	if n == 1 {
-		return "1 message"
+// prune removes what is beyond the home's bounds, now and every hour. A pass that does not
+// get done leaves the rest to the next.
+func (d *daemon) prune(ctx context.Context, db *store.DB) {
+	keeper := d.o.Upkeep
+	if keeper.Home == (home.Dir{}) {
+		return
 	}
-	return fmt.Sprintf("%d messages", n)
+	keeper.Log, keeper.Rest = d.o.Log, pruneRest
+	for {
+		limited, cancel := context.WithTimeout(ctx, pruneWithin)
+		removed, err := keeper.Pass(limited, db)
+		cancel()
+		if ctx.Err() != nil {
+			return
+		}
+		if err != nil {
+			d.o.Log.Warn("upkeep", "error", err)
+		}
+		if removed != (upkeep.Removed{}) {
+			d.o.Log.Info("upkeep", "removed", removed.String())
+		}
+		select {
+		case <-ctx.Done():
+			return
+		case <-time.After(pruneEvery):
+		}
+	}
 }

@@ -59,6 +59,21 @@ func (l AddLog) apply(t *tx) error {
 		ON CONFLICT (key) DO NOTHING`, l.Key, l.Time, l.Level, l.Part, l.Actor, l.About, l.Text, fields)
 }
 
+// CountLog is AddLog for a log whose text changes while something is counted: applied again
+// it replaces the text.
+type CountLog AddLog
+
+func (CountLog) name() string { return "count_log" }
+
+func (l CountLog) stamped(now Time) Op { return CountLog(AddLog(l).stamped(now).(AddLog)) }
+
+func (l CountLog) apply(t *tx) error {
+	if err := AddLog(l).apply(t); err != nil {
+		return err
+	}
+	return t.exec("UPDATE logs SET text = ? WHERE key = ?", l.Text, l.Key)
+}
+
 const logColumns = "id, key, time, level, part, actor, about, text, fields"
 
 func scanLog(r *sql.Rows) (l Log, err error) {

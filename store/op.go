@@ -99,6 +99,8 @@ func decodeOp(w written) (Op, error) {
 		return decode[AddNote](w.Args)
 	case AddLog{}.name():
 		return decode[AddLog](w.Args)
+	case CountLog{}.name():
+		return decode[CountLog](w.Args)
 	case SetSetting{}.name():
 		return decode[SetSetting](w.Args)
 	case AddSchedule{}.name():

@@ -144,10 +144,10 @@ var shapes = map[string]shape{
 		files: `(daemon\.(pid|sock)|url|token|cx-(infinity|[0-9]+)\.(sock|json|sock\.lock))`,
 		dirs: map[string]shape{
 			"brakes": {files: addressName + `-` + addressName},
-			"lock":   {files: `(up|uninstall|tick|watchdog|quiet|daemon|router|tmux|records|breakers|(receiver|codex|dialog)-` + addressName + `)`},
+			"lock":   {files: `(up|uninstall|tick|watchdog|quiet|daemon|router|tmux|records|upkeep|breakers|(receiver|codex|dialog)-` + addressName + `)`},
 		},
 	},
-	LogDir:  {files: `(daemon\.log|netsky(-[0-9]{4}-[0-9]{2}-[0-9]{2}T[0-9.-]+)?\.jsonl)`},
+	LogDir:  {files: `(daemon\.log(\.1)?|netsky(-[0-9]{4}-[0-9]{2}-[0-9]{2}T[0-9.-]+)?\.jsonl)`},
 	WorkDir: {boxes: &shape{tree: true}},
 }
 

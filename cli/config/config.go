@@ -37,6 +37,7 @@ type Config struct {
 	Codex     codexConfig
 	Runtime   map[string]runtimeConfig
 	Bus       busConfig
+	Records   recordsConfig
 	Tmux      tmuxConfig
 	Watchdog  watchdogConfig
 	Escalate  escalateConfig
@@ -88,6 +89,11 @@ type busConfig struct {
 	Keep     Duration `toml:"keep"`
 }
 
+type recordsConfig struct {
+	Keep     Duration `toml:"keep"`
+	MaxBytes int64    `toml:"max_bytes"`
+}
+
 type tmuxConfig struct {
 	Socket string `toml:"socket"`
 	Conf   string `toml:"conf"`
@@ -137,6 +143,7 @@ func Default() Config {
 		Agents:    agentsConfig{Clones: 2, Runtime: "auto", TurnsPerHour: 120},
 		Claude:    claudeConfig{Delivery: "auto"},
 		Bus:       busConfig{MaxBytes: 1 << 20, Keep: Duration{168 * time.Hour}},
+		Records:   recordsConfig{Keep: Duration{90 * 24 * time.Hour}, MaxBytes: 1 << 30},
 		Tmux:      tmuxConfig{Socket: "netsky"},
 		Escalate:  escalateConfig{Command: []string{}},
 		Watchdog:  watchdogConfig{Duration{time.Minute}, Duration{30 * time.Minute}, Duration{time.Hour}, 5},
@@ -156,6 +163,8 @@ func (c Config) check() error {
 		return fmt.Errorf("agents.turns_per_hour: %d: must be 0 or above", c.Agents.TurnsPerHour)
 	case c.Watchdog.Wakes < 0:
 		return fmt.Errorf("watchdog.wakes: %d: must be 0 or above", c.Watchdog.Wakes)
+	case c.Records.MaxBytes < 16<<20:
+		return fmt.Errorf("records.max_bytes: %d: must be %d or above", c.Records.MaxBytes, 16<<20)
 	case c.Claude.Delivery != "auto" && c.Claude.Delivery != "channel":
 		return fmt.Errorf("claude.delivery: %q: must be auto or channel", c.Claude.Delivery)
 	case c.Claude.PermissionMode != "" && !slices.Contains(permissionModes, c.Claude.PermissionMode):

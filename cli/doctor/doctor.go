@@ -18,6 +18,7 @@ import (
 
 	"netsky/agent/home"
 	"netsky/cli/config"
+	"netsky/daemon/upkeep"
 	"netsky/internal/advice"
 	"netsky/spawn"
 	"netsky/spawn/service"
@@ -64,6 +65,7 @@ type Options struct {
 	Config    config.Config
 	ConfigErr error
 	Service   service.Options
+	Upkeep    upkeep.Keeper // the zero value removes nothing
 	Version   string
 	Environ   []string
 	UserHome  string

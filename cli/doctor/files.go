@@ -337,29 +337,3 @@ func (e *exam) older(b *bus.Bus, id agent.ID, p bus.Place, then time.Time) (n in
 	}
 	return n, age
 }
-
-// Bounds of checkGrowth: a month of steady use stays below.
-const (
-	manyLogs    = 512 << 20
-	manyRecords = 2 << 30
-	manyMail    = 2 << 30
-	manyFiles   = 500_000
-)
-
-func checkGrowth(_ context.Context, e *exam) []Finding {
-	s, err := e.files()
-	if err != nil && !cut(err) {
-		return nil // that of files says why
-	}
-	records := s.bytes[home.DBFile] + s.bytes[home.DBFile+"-wal"]
-	f := ok("records %s, mail %s in %d files, logs %s, state %s", size(records), size(s.bytes["channels"]), s.files["channels"], size(s.bytes[home.LogDir]), size(s.bytes["state"]))
-	switch {
-	case s.bytes[home.LogDir] > manyLogs:
-		f.Level, f.Do = Warn, "logs are rotated at 10 MiB; look at what else is in "+e.tilde(e.Home.Path(home.LogDir))
-	case records > manyRecords:
-		f.Level, f.Do = Warn, "the records are unusually large"
-	case s.bytes["channels"] > manyMail || s.files["channels"] > manyFiles:
-		f.Level, f.Do = Warn, "delivered mail is removed after [bus] keep, by the daemon; is it running?"
-	}
-	return []Finding{f}
-}

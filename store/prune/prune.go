@@ -74,7 +74,7 @@ func (p *Pass) Step(c *sql.Conn) error {
 		return nil
 	}
 	_, err = c.ExecContext(context.Background(), `INSERT INTO logs (key, time, level, part, text) VALUES (?, ?, 'INFO', 'records', ?)
-		ON CONFLICT (key) DO UPDATE SET text = excluded.text`, p.Key, time.Now().UnixMilli(), p.text())
+		ON CONFLICT (key) DO UPDATE SET text = excluded.text`, p.Key, max(time.Now().UnixMilli(), t.cutoff()), p.text())
 	return err
 }
 
@@ -213,7 +213,7 @@ func (t tx) logs() (bool, error) {
 	had, last := t.Removed["logs"], sql.NullInt64{}
 	err := t.conn.QueryRowContext(context.Background(), "SELECT max(id) FROM (SELECT id FROM logs WHERE id > ? ORDER BY id LIMIT ?)", t.seq, rows).Scan(&last)
 	if err == nil && last.Valid {
-		err = t.remove("logs", "id > ? AND id <= ? AND time < ?", t.seq, last.Int64, t.cutoff())
+		err = t.remove("logs", "id > ? AND id <= ? AND time < ? AND key <> ?", t.seq, last.Int64, t.cutoff(), t.Key) // the clock may be set back meanwhile
 		t.seq = last.Int64
 	}
 	return t.Removed["logs"] == had, err

@@ -1,0 +1,422 @@
+package upkeep_test
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"runtime"
+	"strings"
+	"testing"
+	"time"
+
+	"netsky/agent"
+	"netsky/agent/home"
+	"netsky/bus"
+	"netsky/bus/courier"
+	"netsky/bus/envelope"
+	"netsky/daemon/observe"
+	"netsky/daemon/upkeep"
+	"netsky/internal/testworld"
+	"netsky/store"
+)
+
+const day = 24 * time.Hour
+
+// A rig is a home with a clock that only goes forward from now: the kernel's times can't
+// be set.
+type rig struct {
+	*testing.T
+	home   home.Dir
+	bus    *bus.Bus
+	db     *store.DB
+	keeper upkeep.Keeper
+	now    time.Time
+}
+
+func newRig(t *testing.T, b upkeep.Bounds) *rig {
+	t.Helper()
+	r := &rig{T: t, home: testworld.FastHome(t), now: time.Now()}
+	_, err := r.home.Make()
+	r.must(err)
+	clock := func() time.Time { return r.now }
+	r.bus = bus.New(r.home, bus.Options{Keep: b.Mail, Now: clock})
+	for _, id := range []agent.ID{agent.Owner, agent.Root, "agent1"} {
+		r.must(r.bus.Make(id))
+	}
+	r.db, err = store.Open(t.Context(), r.home)
+	r.must(err)
+	r.db.Now = clock
+	t.Cleanup(func() { r.db.Close() })
+	r.keeper = upkeep.Keeper{Home: r.home, Bounds: b, Now: clock}
+	return r
+}
+
+func (r *rig) must(err error) {
+	r.Helper()
+	if err != nil {
+		r.Fatal(err)
+	}
+}
+
+func (r *rig) pass() upkeep.Removed {
+	r.Helper()
+	removed, err := r.keeper.Pass(r.Context(), r.db)
+	r.must(err)
+	return removed
+}
+
+func (r *rig) sync() {
+	r.Helper()
+	r.must((&observe.Observer{Bus: r.bus, DB: r.db}).Sync(r.Context()))
+}
+
+// send sends a message, and delivers what waits there if deliver is set.
+func (r *rig) send(e envelope.Envelope, deliver bool) {
+	r.Helper()
+	_, err := r.bus.Send(r.Context(), e)
+	r.must(err)
+	if deliver {
+		r.deliver(e.To)
+	}
+}
+
+// deliver takes all that waits, and returns how many that were.
+func (r *rig) deliver(to agent.ID) (n int) {
+	r.Helper()
+	n, err := r.bus.Drain(r.Context(), to, 100, func(envelope.Envelope) error { return nil })
+	r.must(err)
+	return n
+}
+
+func (r *rig) recorded(id string) bool {
+	_, err := r.db.Message(r.Context(), id)
+	return err == nil
+}
+
+func (r *rig) files(id agent.ID, p bus.Place) int {
+	r.Helper()
+	n, err := r.bus.Count(id, p)
+	r.must(err)
+	return n
+}
+
+// 120 days of steady use of 50 agents: the home stops growing once the oldest record is as
+// old as records get, and what is owed is there at the end.
+func TestSteadyUse(t *testing.T) {
+	t.Parallel()
+	const days, messages = 120, 400
+	r := newRig(t, upkeep.Bounds{Mail: 7 * day, Records: 30 * day, Bytes: 1 << 30})
+	r.send(envelope.Envelope{ID: "unread", From: agent.Root, To: agent.Owner, Text: "for later"}, true)
+	r.send(envelope.Envelope{ID: "question", From: agent.Root, To: agent.Owner, Kind: "question", Text: "which one?"}, true)
+	names, err := r.bus.Names(agent.Owner, bus.Delivered)
+	r.must(err)
+	r.must(r.home.MarkShown(names[1]))
+	r.send(envelope.Envelope{ID: "queued", From: agent.Owner, To: "agent1", Text: "when you are up"}, false)
+	held := envelope.Envelope{ID: "held", From: agent.Owner, To: agent.Root, Text: "held by a limit", Time: r.now}
+	r.send(held, true)
+	r.must(courier.Owe(r.home, agent.Root, held))
+	r.sync()
+	r.must(r.db.Apply(t.Context(), store.UpsertTask{ID: "task", Title: "open", Message: "of-task", Created: store.At(r.now)},
+		store.UpsertMessage{ID: "of-task", From: "owner", To: "agent2", Text: "do it", Time: store.At(r.now)},
+		store.UpsertDelivery{Message: "of-task", Target: "agent2", State: store.Delivered, Time: store.At(r.now)},
+		store.AddNote{ID: "note", Text: "keep in mind", Created: store.At(r.now)}))
+
+	text := strings.Repeat("some words to an agent ", 16)
+	start, plateau, most := r.now, int64(0), time.Duration(0)
+	for d := range days {
+		r.now = start.Add(time.Duration(d) * day)
+		var ops []store.Op
+		for i := range messages {
+			id, at := fmt.Sprintf("m-%d-%d", d, i), store.At(r.now.Add(time.Duration(i)*time.Minute))
+			from, to := agent.Clone(i%50+1), agent.Clone((i+7)%50+1)
+			ops = append(ops, store.UpsertMessage{ID: id, From: from, To: to, Text: text, Time: at},
+				store.UpsertDelivery{Message: id, From: from, Target: to, State: store.Delivered, Queued: at, Time: at},
+				store.UpsertInput{Actor: to, Thread: "t", Message: id, State: store.InputConsumed, Time: at},
+				store.AddLog{Key: id, Actor: to, About: id, Part: "courier", Text: "turn finished", Time: at})
+		}
+		for i := range 20 {
+			s := fmt.Sprintf("s-%d-%d", d, i)
+			ops = append(ops, store.StartSession{Start: s, Actor: agent.Clone(i + 1), Started: store.At(r.now)}, store.EndSession{Start: s, LastLines: text, Time: store.At(r.now) + 1},
+				store.UpsertTask{ID: "t" + s, Title: "x", State: store.TaskDone, Created: store.At(r.now), Updated: store.At(r.now)})
+		}
+		r.must(r.db.Apply(t.Context(), ops...))
+		for i := range 5 {
+			r.send(envelope.Envelope{ID: fmt.Sprintf("f-%d-%d", d, i), From: agent.Root, To: "agent1", Text: text}, false)
+		}
+		r.sync()
+		began := time.Now()
+		r.pass()
+		most = max(most, time.Since(began))
+		s, err := r.db.Space(t.Context())
+		r.must(err)
+		switch {
+		case d == 40:
+			plateau = s.File
+		case d > 40 && s.File > plateau+plateau/4:
+			t.Fatalf("day %d: %d bytes, %d on day 40", d, s.File, plateau)
+		}
+		if d%5 == 0 { // and mail that was taken is removed after a week
+			queued := r.files("agent1", bus.Inbox)
+			r.deliver("agent1")
+			r.sync()
+			if d > 20 && r.files("agent1", bus.Delivered) > 13*5+queued {
+				t.Fatalf("day %d: %d files in delivered/", d, r.files("agent1", bus.Delivered))
+			}
+		}
+	}
+	t.Logf("%d bytes, the longest pass took %v", plateau, most)
+	for _, id := range []string{"unread", "question", "held", "of-task"} {
+		if !r.recorded(id) {
+			t.Errorf("%s is not on record", id)
+		}
+	}
+	if n := r.files(agent.Owner, bus.Delivered); n != 2 {
+		t.Errorf("%d files of the owner's, want the unread one and the question", n)
+	}
+	if n := r.files(agent.Root, bus.Delivered); n != 1 {
+		t.Errorf("%d files of agent0's, want what is held", n)
+	}
+	if _, err := r.db.Task(t.Context(), "task"); err != nil {
+		t.Error(err)
+	}
+	if _, err := r.db.Note(t.Context(), "note"); err != nil {
+		t.Error(err)
+	}
+	if r.recorded("m-80-0") || !r.recorded("m-100-0") || r.recorded("f-60-0") {
+		t.Error("records of the last 30 days are kept, and no others")
+	}
+	r.must(r.db.Check(t.Context()))
+	if info, err := os.Stat(r.home.Path(home.DBFile + "-wal")); err == nil && info.Size() > 16<<20 {
+		t.Errorf("the log of meta.db is %d bytes long", info.Size())
+	}
+
+	if removed := r.pass(); removed.Records != 0 || removed.Mail != 0 {
+		t.Errorf("a second pass removed %v", removed)
+	}
+}
+
+// Queued mail waits however old it is.
+func TestQueuedStays(t *testing.T) {
+	t.Parallel()
+	r := newRig(t, upkeep.Bounds{Mail: day, Records: 2 * day, Bytes: 1 << 30})
+	r.send(envelope.Envelope{ID: "queued", From: agent.Owner, To: "agent1", Text: "x"}, false)
+	r.sync()
+	r.now = r.now.Add(200 * day)
+	r.pass()
+	if !r.recorded("queued") || r.deliver("agent1") != 1 {
+		t.Error("queued mail is gone")
+	}
+}
+
+// What was removed can't take effect twice: an id outlives everything else that belongs to
+// its message, also where records are to be kept for a shorter time than mail.
+func TestNoneTwice(t *testing.T) {
+	t.Parallel()
+	r := newRig(t, upkeep.Bounds{Mail: 7 * day, Records: time.Hour, Bytes: 1})
+	e := envelope.Envelope{ID: "once", From: agent.Owner, To: "agent1", Text: "x"}
+	r.send(e, true)
+	r.sync()
+	for _, age := range []time.Duration{2 * time.Hour, 3 * day} {
+		r.now = time.Now().Add(age)
+		r.pass()
+		if !r.recorded("once") || r.files("agent1", bus.Delivered) != 1 {
+			t.Fatalf("removed within [bus] keep, after %v", age)
+		}
+		if _, again, err := r.bus.SendOnce(t.Context(), e); err != nil || !again {
+			t.Errorf("sent again after %v: %v, %v", age, again, err)
+		}
+		r.must(os.Remove(r.home.Path(home.Mailbox("agent1"), "delivered", mustName(r)))) // whoever removes it
+		if _, err := r.bus.Send(t.Context(), e); err != nil {
+			t.Fatal(err)
+		}
+		taken := 0
+		if _, err := r.bus.Drain(t.Context(), "agent1", 10, func(envelope.Envelope) error { taken++; return nil }); err != nil || taken != 0 {
+			t.Errorf("taken %d times again after %v, %v", taken, age, err)
+		}
+	}
+	r.now = time.Now().Add(8 * day)
+	r.sync()
+	r.pass()
+	r.pass() // its record goes after its file
+	if r.recorded("once") {
+		t.Error("still on record after [bus] keep")
+	}
+}
+
+func mustName(r *rig) string {
+	names, err := r.bus.Names("agent1", bus.Delivered)
+	r.must(err)
+	if len(names) == 0 {
+		r.Fatal("no file")
+	}
+	return names[0]
+}
+
+// Too many records are removed before they are old, but not before mail is.
+func TestTooMuch(t *testing.T) {
+	t.Parallel()
+	r := newRig(t, upkeep.Bounds{Mail: 7 * day, Records: 90 * day, Bytes: 3 << 20})
+	text := strings.Repeat("0123456789", 100)
+	for d := range 60 {
+		var ops []store.Op
+		for i := range 100 {
+			id, at := fmt.Sprintf("m-%d-%d", d, i), store.At(r.now.Add(-time.Duration(d)*day))
+			ops = append(ops, store.UpsertMessage{ID: id, From: "agent1", To: "agent2", Text: text, Time: at},
+				store.UpsertDelivery{Message: id, Target: "agent2", State: store.Delivered, Time: at})
+		}
+		r.must(r.db.Apply(t.Context(), ops...))
+	}
+	r.pass()
+	s, err := r.db.Space(t.Context())
+	r.must(err)
+	if s.Used() > r.keeper.Bounds.Bytes || !r.recorded("m-5-0") || r.recorded("m-59-0") {
+		t.Errorf("%+v", s)
+	}
+	logs, err := r.db.Logs(t.Context(), store.LogFilter{Part: "records"})
+	r.must(err)
+	if len(logs.Items) == 0 || !strings.Contains(logs.Items[0].Text, "exceeded [records] max_bytes") {
+		t.Errorf("%+v", logs.Items)
+	}
+}
+
+// Only state files that are netsky's, old and of no use are removed, and are named.
+func TestStateFiles(t *testing.T) {
+	t.Parallel()
+	r := newRig(t, upkeep.Bounds{Mail: day, Records: 30 * day, Bytes: 1 << 30})
+	write := func(rel string) {
+		r.must(os.MkdirAll(r.home.Path(rel[:strings.LastIndex(rel, "/")]), 0o700))
+		r.must(os.WriteFile(r.home.Path(rel), []byte("{}"), 0o600))
+	}
+	gone := []string{
+		"state/owed/agent1.json.bad-12", "state/spool/00000000000000000001-0000000001-a.bad", "state/spool/00000000000000000001-0000000001-a.why",
+		"state/events/agent3.jsonl", "state/events/agent3.jsonl.1", "state/screens/agent3.json", "state/watchdog/hangs/agent3.json",
+		"logs/daemon.log.1", "logs/netsky-2026-01-01T00-00-00.000.jsonl", "state/launch/.tmp-4194999-1",
+	}
+	stays := []string{
+		"state/events/agent1.jsonl", "state/launch/agent3.json", "state/codex/agent3.json", "state/claude/agent3.json", "state/mine.bad", "state/owed/notes.bad",
+		"logs/daemon.log", "channels/agent/agent1/poison/x.json", "state/events/agent4.jsonl",
+	}
+	for _, rel := range append(gone, stays...) {
+		write(rel)
+	}
+	r.must(r.home.SetDesired("agent1", true, "owner"))
+	r.must(r.home.SetDesired("agent3", false, "owner"))
+	r.must(r.home.SetDesired("agent4", false, "owner"))
+	r.must(courier.Owe(r.home, "agent4", envelope.Envelope{ID: "x", From: agent.Owner, To: "agent4"})) // its events tell what became of it
+	if removed := r.pass(); removed.Files != 0 {
+		t.Errorf("young ones: %v", removed)
+	}
+	r.now = r.now.Add(31 * day)
+	if removed := r.pass(); removed.Files != len(gone) {
+		t.Errorf("%v, want %d files", removed, len(gone))
+	}
+	for _, rel := range gone {
+		if r.home.Mark(rel).Exists() {
+			t.Errorf("%s is still there", rel)
+		}
+	}
+	for _, rel := range stays {
+		if !r.home.Mark(rel).Exists() {
+			t.Errorf("%s is gone", rel)
+		}
+	}
+	logs, err := r.db.Logs(t.Context(), store.LogFilter{Part: "upkeep"})
+	r.must(err)
+	if len(logs.Items) != 1 || !strings.Contains(logs.Items[0].Text, "state/events/agent3.jsonl") && !strings.Contains(logs.Items[0].Text, "more") {
+		t.Errorf("%+v", logs.Items)
+	}
+}
+
+// One unreadable ledger costs only that agent's mail its removal.
+func TestDamagedLedger(t *testing.T) {
+	t.Parallel()
+	r := newRig(t, upkeep.Bounds{Mail: day, Records: 2 * day, Bytes: 1 << 30})
+	r.send(envelope.Envelope{ID: "a", From: agent.Owner, To: agent.Root, Text: "x"}, true)
+	r.send(envelope.Envelope{ID: "b", From: agent.Owner, To: "agent1", Text: "x"}, true)
+	r.sync()
+	r.must(os.MkdirAll(r.home.Path("state/owed"), 0o700))
+	r.must(os.WriteFile(r.home.Path("state/owed/agent1.json"), []byte("{"), 0o600))
+	r.now = r.now.Add(5 * day)
+	r.pass()
+	if r.recorded("a") || !r.recorded("b") || r.files("agent1", bus.Delivered) != 1 || r.files(agent.Root, bus.Delivered) != 0 {
+		t.Error("want b, which agent1 may owe, and not a")
+	}
+}
+
+// The list of shown mail does not grow for ever, and nobody who adds to it loses a name.
+func TestShownList(t *testing.T) {
+	t.Parallel()
+	r := newRig(t, upkeep.Bounds{Mail: day, Records: 2 * day, Bytes: 1 << 30})
+	r.send(envelope.Envelope{ID: "q", From: agent.Root, To: agent.Owner, Kind: "question", Text: "x"}, true)
+	names, err := r.bus.Names(agent.Owner, bus.Delivered)
+	r.must(err)
+	r.must(r.home.MarkShown(names...))
+	for i := range 10_000 {
+		r.must(r.home.MarkShown(fmt.Sprintf("%020d-a-file-that-was-removed.json", i)))
+	}
+	r.sync()
+	done := make(chan error)
+	go func() {
+		for i := range 200 {
+			if err := r.home.MarkShown(fmt.Sprint("new-", i)); err != nil {
+				done <- err
+				return
+			}
+		}
+		done <- nil
+	}()
+	for range 5 {
+		r.pass()
+	}
+	r.must(<-done)
+	info, err := os.Stat(r.home.Path(home.OwnerRead))
+	r.must(err)
+	shown, err := r.home.ShownMail()
+	r.must(err)
+	if info.Size() > 64<<10 || !shown[names[0]] {
+		t.Errorf("%d bytes, %v", info.Size(), shown[names[0]])
+	}
+}
+
+// While a pass works, a record is written as fast as ever; and the pass needs little memory.
+func BenchmarkPassBeside(b *testing.B) {
+	h := testworld.Home(b)
+	if _, err := h.Make(); err != nil {
+		b.Fatal(err)
+	}
+	db, err := store.Open(b.Context(), h)
+	if err != nil {
+		b.Fatal(err)
+	}
+	defer db.Close()
+	text := strings.Repeat("some words to an agent ", 16)
+	old := time.Now().Add(-40 * day)
+	for d := range 100 {
+		var ops []store.Op
+		for i := range 2000 {
+			id, at := fmt.Sprintf("%s-%d-%d", agent.NewStart(), d, i), store.At(old.Add(time.Duration(d*2000+i)*time.Second))
+			ops = append(ops, store.UpsertMessage{ID: id, From: "agent1", To: "agent2", Text: text, Time: at},
+				store.UpsertDelivery{Message: id, Target: "agent2", State: store.Delivered, Time: at}, store.AddLog{Text: "x", Time: at})
+		}
+		if err := db.Apply(b.Context(), ops...); err != nil {
+			b.Fatal(err)
+		}
+	}
+	k := upkeep.Keeper{Home: h, Bounds: upkeep.Bounds{Mail: 7 * day, Records: 30 * day, Bytes: 1 << 30}, Rest: 9}
+	ctx, stop := context.WithCancel(b.Context())
+	done := make(chan upkeep.Removed)
+	go func() {
+		r, _ := k.Pass(ctx, db)
+		done <- r
+	}()
+	for b.Loop() {
+		if err := db.Apply(b.Context(), store.AddLog{Text: "beside"}); err != nil {
+			b.Fatal(err)
+		}
+	}
+	var m runtime.MemStats
+	runtime.ReadMemStats(&m)
+	stop()
+	b.ReportMetric(float64((<-done).Records), "removed")
+	b.ReportMetric(float64(m.Sys>>20), "MiB")
+}
