@@ -14,7 +14,7 @@ import (
 func (a *app) records(ctx context.Context, h home.Dir) (*store.DB, error) {
 	db, rebuilt, err := observe.Records(ctx, h, a.bus)
 	if rebuilt {
-		a.warn("%s was missing; rebuilt it from the agents' files and mailboxes; older log entries, sessions and schedules are lost",
+		a.warn("%s was missing; rebuilt it from the agents' files and mailboxes; older log entries and sessions are lost",
 			tilde(a, h.Path(home.DBFile)))
 	}
 	return db, err

@@ -100,7 +100,7 @@ func create(ctx context.Context, h home.Dir, lost bool) error {
 	if err == nil {
 		err = migrate(ctx, conn)
 		if err == nil {
-			err = (&tx{conn}).rebuild(withNotice(rebuilt(h), lost))
+			err = (&tx{conn}).rebuild(append(withNotice(rebuilt(h), lost), scheduled(h)...))
 		}
 		conn.Close()
 	}

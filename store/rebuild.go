@@ -30,6 +30,18 @@ func rebuilt(home home.Dir) (all [][]Op) {
 	return all
 }
 
+// scheduled returns the schedules that the copy beside the database holds.
+func scheduled(h home.Dir) (all [][]Op) {
+	list, err := home.Load[[]AddSchedule](h, schedulesFile)
+	if err != nil {
+		return nil // there are none, or none can be read
+	}
+	for _, s := range list {
+		all = append(all, []Op{s})
+	}
+	return all
+}
+
 // withNotice adds a log that an earlier database existed: with lost that is known, else an
 // agent older than this process proves it.
 func withNotice(all [][]Op, lost bool) [][]Op {

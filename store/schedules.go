@@ -3,9 +3,13 @@ package store
 import (
 	"context"
 	"database/sql"
+	"errors"
 	"fmt"
+	"io/fs"
+	"slices"
 
 	"netsky/agent"
+	"netsky/agent/home"
 )
 
 // A Schedule is a message that the daemon sends at given times, and its latest run.
@@ -24,6 +28,38 @@ type Schedule struct {
 	Sent    int      `json:"sent"`             // messages, so far
 	Last    Run      `json:"last,omitzero"`    // the latest run
 	Message string   `json:"message,omitzero"` // the latest message that was sent
+}
+
+// schedulesFile holds the schedules that have not ended, for a database that is made anew.
+const schedulesFile = "state/schedules.json"
+
+// KeepSchedules replaces the copy of the schedules from which a lost database gets them
+// back: list is what Schedules returns. A crash leaves the earlier copy.
+func KeepSchedules(h home.Dir, list []Schedule) error {
+	kept, err := home.Load[[]AddSchedule](h, schedulesFile)
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+		kept = nil // damaged
+	}
+	next := make([]AddSchedule, 0, len(list))
+	for _, s := range list {
+		if s.Ended == 0 {
+			next = append(next, s.rest())
+		}
+	}
+	if err == nil && slices.Equal(kept, next) || err != nil && len(next) == 0 {
+		return nil
+	}
+	return h.Save(schedulesFile, next, true)
+}
+
+// rest returns what is left of a schedule after its latest run.
+func (s Schedule) rest() AddSchedule {
+	if s.Times > 0 {
+		s.Times = max(s.Times-s.Sent, 1) // a last one may not have been recorded as the end
+	}
+	s.First = max(s.First, s.Last.Due)
+	s.Sent, s.Last, s.Message = 0, Run{}, ""
+	return AddSchedule(s)
 }
 
 // A RunResult is what became of a due time.

@@ -116,7 +116,7 @@ func (db *DB) reopen(w *writer) error {
 		return err
 	}
 	// It may be a restored copy that does not know the present agents.
-	if err := next.tx.rebuild(rebuilt(db.home)); err != nil {
+	if err := next.tx.rebuild(append(rebuilt(db.home), scheduled(db.home)...)); err != nil {
 		next.close()
 		return err
 	}

@@ -332,7 +332,7 @@ func BuildNotes(list spawn.Statuses, version string) []string {
 func RepairRecords(h home.Dir) string {
 	file := h.Path(home.DBFile)
 	return "mv " + advice.Word(file) + " " + advice.Word(file+".damaged") +
-		" repairs it: the records are rebuilt from the agents' files and mailboxes, without the schedules of cron and loop"
+		" repairs it: the records are rebuilt from the agents' files and mailboxes, without older log entries and sessions"
 }
 
 // NeedsNow returns what needs the owner as lines, and why that may be incomplete.

@@ -60,6 +60,7 @@ func (b Book) Add(ctx context.Context, w Wish) (a Added, err error) {
 	if errors.Is(err, store.ErrSpooled) {
 		return a, fmt.Errorf("%s begins once the records can be written: %w", s.ID, err)
 	}
+	b.keep(ctx)
 	if d, err := b.Home.LoadDesired(string(s.Target)); err != nil || !d.Up {
 		a.Warnings = append(a.Warnings, fmt.Sprintf("%[1]s is down: nothing is sent until `netsky up %[1]s`", s.Target))
 	}
@@ -124,5 +125,13 @@ func (b Book) Remove(ctx context.Context, by agent.ID, ids []string) (done []str
 		}
 		done = append(done, id)
 	}
+	b.keep(ctx)
 	return done, errors.Join(errs...)
+}
+
+// keep brings the copy of the schedules up to date, which the daemon does otherwise.
+func (b Book) keep(ctx context.Context) {
+	if list, err := b.list(ctx, false); err == nil {
+		_ = store.KeepSchedules(b.Home, list)
+	}
 }

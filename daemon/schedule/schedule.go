@@ -8,7 +8,8 @@
 // Of the times that pass while the daemon is down or the machine sleeps, one is sent, and
 // a log entry says how many were missed. Nothing is sent to an agent that is down.
 //
-// The schedules are in the records; a crash leaves at most one run in state "sending",
+// The schedules are in the records, and a copy beside them in state/schedules.json, from which
+// a database that was lost gets them back. A crash leaves at most one run in state "sending",
 // which the next pass completes.
 package schedule
 
@@ -115,6 +116,12 @@ func (k *Keeper) Pass(ctx context.Context, db *store.DB) (next time.Time, err er
 		if !due.IsZero() && (next.IsZero() || due.Before(next)) {
 			next = due
 		}
+	}
+	if list, err = db.Schedules(ctx, false); err == nil {
+		err = store.KeepSchedules(k.Home, list)
+	}
+	if err != nil {
+		k.once("", err.Error(), func() { k.Log.Warn("copy the schedules", "error", err) })
 	}
 	return next, ctx.Err()
 }

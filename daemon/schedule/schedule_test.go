@@ -322,3 +322,52 @@ func TestRun(t *testing.T) {
 		t.Error(err)
 	}
 }
+
+// A database that is lost gets the schedules back, with what is left of them, and nothing
+// is sent twice; one that was removed stays away.
+func TestDatabaseLost(t *testing.T) {
+	t.Parallel()
+	r := newRig(t)
+	r.add(store.Schedule{Spec: "every 1h", Times: 3})
+	r.at("2026-11-23 09:00")
+	r.sent(1, store.RunSent)
+	r.take()
+	lose := func() {
+		t.Helper()
+		r.must(r.db.Close())
+		for _, name := range []string{"meta.db", "meta.db-wal", "meta.db-shm"} {
+			if err := os.Remove(r.home.Path(name)); err != nil && !os.IsNotExist(err) {
+				t.Fatal(err)
+			}
+		}
+		db, err := store.Open(t.Context(), r.home)
+		r.must(err)
+		t.Cleanup(func() { db.Close() })
+		r.db = db
+	}
+	lose()
+	if s := r.schedule(); s.Text != "look" || s.Who != "owner" || s.Times != 2 || !s.First.Time().Equal(r.now) {
+		t.Errorf("%+v", s)
+	}
+	r.at("2026-11-23 09:30")
+	if s := r.schedule(); s.Sent != 0 {
+		t.Errorf("sent again: %+v", s)
+	}
+	r.at("2026-11-23 10:00")
+	r.take()
+	r.at("2026-11-23 11:00")
+	r.take()
+	r.at("2026-11-23 12:00")
+	r.at("2026-11-23 12:00")
+	if s := r.schedule(); s.Sent != 2 || s.Ended == 0 {
+		t.Errorf("%+v", s)
+	}
+	lose()
+	if list, err := r.db.Schedules(t.Context(), true); err != nil || len(list) != 0 {
+		t.Errorf("back again: %+v %v", list, err)
+	}
+	if err := os.WriteFile(r.home.Path("state/schedules.json"), []byte(`[{"id":`), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	lose() // a damaged copy prevents nothing
+}
