@@ -64,7 +64,7 @@ func Plan(w Wish, now time.Time, others []store.Schedule) (s store.Schedule, fir
 	return s, first, nil
 }
 
-const maxText = 64 << 10 // it is in the records, and sent again and again
+const maxText = 16 << 10 // it is in the records, and sent again and again; all have room in a state file
 
 // parseUntil parses "18:00" (the next time that the clock shows it), "2026-12-24 18:00",
 // RFC 3339, or a duration from now.
