@@ -156,17 +156,24 @@ func (d *daemon) prune(ctx context.Context, db *store.DB) {
 	}
 	keeper.Log, keeper.Rest = d.o.Log, pruneRest
 	for {
-		limited, cancel := context.WithTimeout(ctx, pruneWithin)
-		removed, err := keeper.Pass(limited, db)
-		cancel()
-		if ctx.Err() != nil {
-			return
+		why, err := keeper.Wait()
+		if why != "" {
+			d.o.Log.Warn("upkeep", "waits", why)
+		}
+		if err == nil && why == "" {
+			limited, cancel := context.WithTimeout(ctx, pruneWithin)
+			var removed upkeep.Removed
+			removed, err = keeper.Pass(limited, db)
+			cancel()
+			if ctx.Err() != nil {
+				return
+			}
+			if removed != (upkeep.Removed{}) {
+				d.o.Log.Info("upkeep", "removed", removed.String())
+			}
 		}
 		if err != nil {
 			d.o.Log.Warn("upkeep", "error", err)
-		}
-		if removed != (upkeep.Removed{}) {
-			d.o.Log.Info("upkeep", "removed", removed.String())
 		}
 		select {
 		case <-ctx.Done():

@@ -111,7 +111,7 @@ var shapes = map[string]shape{
 		},
 	}}}},
 	"state": {
-		files: `(owner-read|(ticker|daemon|dashboard|escalation|schedules)\.json)`,
+		files: `(owner-read|(ticker|daemon|dashboard|escalation|schedules|upkeep)\.json)`,
 		dirs: map[string]shape{
 			"prompts":  {files: addressName + `\.md`},
 			"launch":   {files: agentJSON},

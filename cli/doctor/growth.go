@@ -1,6 +1,7 @@
 package doctor
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -62,6 +63,10 @@ func (e *exam) prune(ctx context.Context) (string, error) {
 		return "", err
 	}
 	defer db.Close()
+	why, err := e.Upkeep.Wait()
+	if err != nil || why != "" {
+		return "", cmp.Or(err, errors.New(why))
+	}
 	removed, err := e.Upkeep.Pass(ctx, db)
 	if errors.Is(err, home.ErrLocked) {
 		return "", errors.New("the daemon is at it; run `netsky doctor` again in some minutes")
