@@ -109,7 +109,11 @@ func (d *Drill) faults(ctx context.Context) error {
 	for len(d.Faults) > 0 && time.Since(d.began) < d.For && ctx.Err() == nil {
 		var some []Fault
 		for range 1 + d.rng.IntN(max(d.Burst, 1)) {
-			some = append(some, d.Faults[d.rng.IntN(len(d.Faults))])
+			f := d.Faults[d.rng.IntN(len(d.Faults))]
+			if f.When != Sudden && slices.ContainsFunc(some, func(other Fault) bool { return other.Name == f.Name }) {
+				continue // twice at once is once
+			}
+			some = append(some, f)
 		}
 		slices.SortStableFunc(some, func(a, b Fault) int { return cmp.Compare(a.When, b.When) })
 		line, ok := d.round(ctx, some)
