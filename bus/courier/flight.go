@@ -264,11 +264,17 @@ func (m *Courier) ground() {
 func (m *Courier) notify(ctx context.Context, f *flight) error {
 	for i, d := range f.list {
 		e := d.Envelope()
-		_, body, _ := strings.Cut(d.Rendered(), "\n")
-		body = strings.TrimSuffix(body, "\n</channel>")
+		texts := []string{d.Rendered()}
 		if i == 0 {
-			body = strings.Join(append(slices.Clone(f.preface), body), "\n\n")
+			for at, text := range f.preface {
+				texts = slices.Insert(texts, at, envelope.RenderNotice(text))
+			}
 		}
+		for at, text := range texts { // the program adds the element around it
+			_, text, _ = strings.Cut(text, "\n")
+			texts[at] = strings.TrimSuffix(text, "\n</channel>")
+		}
+		body := strings.Join(texts, "\n\n")
 		meta := map[string]string{
 			"chat_id": string(e.From), "from": string(e.From), "ts": e.Time.UTC().Format(time.RFC3339Nano), "id": e.ID,
 		}
