@@ -85,10 +85,11 @@ func (a *app) viewWithout(ctx context.Context, why error) (v overview.View, err 
 	}
 	a.config = config.Default()
 	ids, _ := l.Bus.Mailboxes()
-	socket := a.getenv("NETSKY_TMUX_SOCKET")
+	socket, latest := a.getenv("NETSKY_TMUX_SOCKET"), int64(0)
 	for _, id := range ids {
-		if la, err := h.LoadLaunch(id); err == nil && socket == "" {
-			socket, l.Tmux.Socket = la.Socket, la.Socket
+		la, err := h.LoadLaunch(id)
+		if err == nil && la.StartedMS > latest && (socket == "" || latest > 0) {
+			socket, l.Tmux.Socket, latest = la.Socket, la.Socket, la.StartedMS
 		}
 	}
 	if socket == "" { // another server is not looked at on a guess
