@@ -62,8 +62,8 @@ func TestClaudeSameDialog(t *testing.T) {
 	}
 	w.config(t, freely)
 	out := w.mustUp(t, "up", "agent1", "agent2", "agent3", "--type", "claude", "--dir", filepath.Join(w.dir, "src"))
-	mustContain(t, "up", out, `agent1, agent2, agent3 wait for you at the same dialog: "custom API key`, "`netsky approve agent1 --all-same` accepts for all")
-	mustContain(t, "status", w.must(t, "netsky", "status"), "agent1, agent2, agent3 wait at the same dialog: custom API key")
+	mustContain(t, "up", out, `agent1 to agent3 wait for you at the same dialog: "custom API key`, "`netsky approve agent1 --all-same` accepts for all")
+	mustContain(t, "status", w.must(t, "netsky", "status"), "agent1 to agent3 wait at the same dialog: custom API key")
 	mustContain(t, "approvals", w.must(t, "netsky", "approvals"), "`netsky approve agent1 --all-same`")
 	w.mustShow(t, "inbox", "or netsky approve agent", "--all-same")
 	if status, out := w.within(t, []string{"AGENT_N=0"}, "", "netsky", "approve", "agent1", "--all-same"); status != 2 {

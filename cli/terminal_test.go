@@ -159,6 +159,7 @@ func TestTerminalInTmux(t *testing.T) {
 	}
 
 	// An agent that ends while someone looks leaves its last words to be read.
+	w.must(t, "netsky", "daemon", "stop") // which starts it again a second later
 	s.types("clear; netsky attach agent1", "Enter")
 	s.shows(`(?m)^ agent1 `)
 	s.types("/crash 7", "Enter")

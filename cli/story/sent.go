@@ -3,6 +3,7 @@ package story
 import (
 	"context"
 	"errors"
+	"fmt"
 	"strings"
 
 	"netsky/agent"
@@ -47,6 +48,8 @@ func SentMessages(ctx context.Context, db *store.DB, h home.Dir, page store.Page
 			if r, err := h.LoadReport(m.To); err == nil && r.State == agent.Blocked && r.Fault.Reason != "" {
 				r.Fault.Text = ""
 				v.became = "waiting: " + r.Fault.String()
+			} else if k, err := h.LoadKeeper(m.To); err == nil && k.EndedMS != 0 {
+				v.became = fmt.Sprintf("waiting: %s is not running", m.To)
 			}
 		}
 		if len(d.Items) > 0 && d.Items[0].State == store.Answered {
