@@ -186,16 +186,16 @@ func (b *Bus) Prune(ctx context.Context, recorded func(envelopeID string) bool) 
 	}
 	for _, id := range boxes {
 		for _, p := range []Place{Delivered, Sent} {
-			removed, err := b.prunePlace(ctx, id, p, func(name, envelopeID string) bool {
+			removed, perr := b.prunePlace(ctx, id, p, func(name, envelopeID string) bool {
 				return (id != agent.Owner || p != Delivered || shown[name]) && recorded(envelopeID)
 			})
 			n += removed
-			if err != nil && !errors.Is(err, ErrNoMailbox) {
-				return n, fmt.Errorf("prune %s of %s: %w", p, id, err)
+			if perr != nil && !errors.Is(perr, ErrNoMailbox) {
+				err = errors.Join(err, fmt.Errorf("prune %s of %s: %w", p, id, perr))
 			}
 		}
 	}
-	return n, nil
+	return n, errors.Join(err, ctx.Err())
 }
 
 func (b *Bus) prunePlace(ctx context.Context, id agent.ID, p Place, may func(name, envelopeID string) bool) (n int, err error) {

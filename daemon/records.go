@@ -156,24 +156,18 @@ func (d *daemon) prune(ctx context.Context, db *store.DB) {
 	}
 	keeper.Log, keeper.Rest = d.o.Log, pruneRest
 	for {
-		why, err := keeper.Wait()
-		if why != "" {
-			d.o.Log.Warn("upkeep", "waits", why)
+		careful, err := keeper.Careful() // an error, as of a full disk, must not prevent what frees it
+		limited, cancel := context.WithTimeout(ctx, pruneWithin)
+		removed, perr := careful.Pass(limited, db)
+		cancel()
+		if ctx.Err() != nil {
+			return
 		}
-		if err == nil && why == "" {
-			limited, cancel := context.WithTimeout(ctx, pruneWithin)
-			var removed upkeep.Removed
-			removed, err = keeper.Pass(limited, db)
-			cancel()
-			if ctx.Err() != nil {
-				return
-			}
-			if removed != (upkeep.Removed{}) {
-				d.o.Log.Info("upkeep", "removed", removed.String())
-			}
-		}
-		if err != nil {
+		if err = errors.Join(err, perr); err != nil {
 			d.o.Log.Warn("upkeep", "error", err)
+		}
+		if removed != (upkeep.Removed{}) {
+			d.o.Log.Info("upkeep", "removed", removed.String())
 		}
 		select {
 		case <-ctx.Done():

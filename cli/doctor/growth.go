@@ -1,7 +1,6 @@
 package doctor
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -63,11 +62,11 @@ func (e *exam) prune(ctx context.Context) (string, error) {
 		return "", err
 	}
 	defer db.Close()
-	why, err := e.Upkeep.Wait()
-	if err != nil || why != "" {
-		return "", cmp.Or(err, errors.New(why))
+	careful, err := e.Upkeep.Careful()
+	if err != nil {
+		return "", err
 	}
-	removed, err := e.Upkeep.Pass(ctx, db)
+	removed, err := careful.Pass(ctx, db)
 	if errors.Is(err, home.ErrLocked) {
 		return "", errors.New("the daemon is at it; run `netsky doctor` again in some minutes")
 	}

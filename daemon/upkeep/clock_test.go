@@ -8,38 +8,41 @@ import (
 	"netsky/daemon/upkeep"
 )
 
-// A clock that has gone far ahead is not believed for a day, unless it is set back before;
-// a machine that is off for days at a time is kept in order nevertheless.
-func TestWait(t *testing.T) {
+// A clock that is far ahead for a while, once or twice, is believed a day further at each
+// pass; one that is right again is believed at once.
+func TestCareful(t *testing.T) {
 	t.Parallel()
 	r := newRig(t, upkeep.Bounds{Mail: day, Records: day})
-	start := r.now
-	for i, tt := range []struct {
-		after time.Duration // the start
-		waits bool
-	}{
-		{0, false},
-		{time.Hour, false},
-		{40 * time.Hour, false},           // off for a night and a day
-		{9 * 365 * day, true},             // a wrong year
-		{9*365*day + time.Hour, true},     // still
-		{41 * time.Hour, false},           // corrected
-		{9 * 365 * day, true},             // wrong again
-		{9*365*day + 23*time.Hour, true},  // for nearly a day
-		{9*365*day + 25*time.Hour, false}, // for a day: so it is right
-		{9*365*day + 30*day, true},        // off for a month
-		{9*365*day + 40*day, false},       // and again
-		{9*365*day + 40*day + time.Hour, false},
+	start := r.now.Truncate(time.Millisecond)
+	const years = 9 * 365 * day
+	for i, tt := range []struct{ clock, believed time.Duration }{
+		{0, 0},
+		{time.Hour, time.Hour},
+		{20 * time.Hour, 20 * time.Hour}, // off for a night
+		{years, 44 * time.Hour},          // a wrong year
+		{years + time.Hour, 68 * time.Hour},
+		{2 * years, 92 * time.Hour},
+		{21 * time.Hour, 21 * time.Hour}, // corrected
+		{5 * day, 45 * time.Hour},        // off for days
+		{5*day + time.Hour, 69 * time.Hour},
+		{5*day + 2*time.Hour, 93 * time.Hour},
+		{5*day + 3*time.Hour, 117 * time.Hour},
+		{5*day + 4*time.Hour, 5*day + 4*time.Hour},
 	} {
-		r.now = start.Add(tt.after)
-		why, err := r.keeper.Wait()
+		r.now = start.Add(tt.clock)
+		k, err := r.keeper.Careful()
 		r.must(err)
-		if (why != "") != tt.waits {
-			t.Errorf("%d: waits %q, want %v", i, why, tt.waits)
+		if got := k.Now().Sub(start); got != tt.believed {
+			t.Errorf("%d: believed %v, want %v", i, got, tt.believed)
 		}
 	}
 	r.must(os.WriteFile(r.home.Path("state/upkeep.json"), []byte("{"), 0o600))
-	if why, err := r.keeper.Wait(); why != "" || err != nil {
-		t.Errorf("with a damaged file: %q %v", why, err)
+	if k, err := r.keeper.Careful(); err != nil || !k.Now().Equal(r.now) {
+		t.Errorf("with a damaged file: %v %v", k.Now(), err)
+	}
+	r.must(os.Remove(r.home.Path("state/upkeep.json")))
+	r.must(os.Mkdir(r.home.Path("state/upkeep.json"), 0o700))
+	if k, err := r.keeper.Careful(); err == nil || !k.Now().Equal(r.now) {
+		t.Errorf("with a file that can't be written: %v %v", k.Now(), err)
 	}
 }

@@ -38,7 +38,7 @@ func (p *pass) records(ctx context.Context) error {
 	for i := range steps + 1 {
 		keep := max(longest*time.Duration(steps-i)/steps, shortest)
 		pass := &prune.Pass{
-			Before: p.now.Add(-keep), Key: fmt.Sprintf("%srecords-%d", p.key, i), Why: why,
+			Before: p.now.Add(-keep), Key: fmt.Sprintf("%srecords-%d", p.key, i), Why: why, Early: i > 0,
 			Held: func(id string) bool { return held(id) || there(id) },
 		}
 		for !pass.Done() {

@@ -264,9 +264,16 @@ func TestTooMuch(t *testing.T) {
 			ops = append(ops, store.UpsertMessage{ID: id, From: "agent1", To: "agent2", Text: text, Time: at},
 				store.UpsertDelivery{Message: id, Target: "agent2", State: store.Delivered, Time: at})
 		}
+		for _, m := range []store.UpsertMessage{{ID: fmt.Sprintf("o-%d", d), From: agent.Owner, To: "agent1"}, {ID: fmt.Sprintf("p-%d", d), From: "agent1", To: agent.Owner}} {
+			m.Text, m.Time = "words", store.At(r.now.Add(-time.Duration(d)*day))
+			ops = append(ops, m, store.UpsertDelivery{Message: m.ID, Target: m.To, State: store.Delivered, Time: m.Time})
+		}
 		r.must(r.db.Apply(t.Context(), ops...))
 	}
 	r.pass()
+	if !r.recorded("o-59") || !r.recorded("p-59") {
+		t.Error("the owner's messages went before their time")
+	}
 	s, err := r.db.Space(t.Context())
 	r.must(err)
 	if s.Used() > r.keeper.Bounds.Bytes || !r.recorded("m-5-0") || r.recorded("m-59-0") {

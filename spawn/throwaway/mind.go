@@ -55,10 +55,16 @@ func (t *Home) mind() error {
 	return nil
 }
 
-// dismiss ends the process beside this one, which finds nothing left to do.
+// dismiss has the process beside this one clean up what is left, and waits for it.
 func (t *Home) dismiss() {
 	t.pipe.Close()
 	_ = t.beside.Wait()
+}
+
+// partlyDone reports whether a verb has done its work, but can't prove it.
+func partlyDone(err error) bool {
+	var exit *exec.ExitError
+	return errors.As(err, &exit) && exit.ExitCode() == partly
 }
 
 // madeHere reports whether the directory is the one that its maker has passed on.
@@ -91,8 +97,7 @@ func Mind(ctx context.Context, h home.Dir, in io.Reader, o Options) (what string
 		out, err := t.clear(ctx)
 		// A verb that outlived the maker may still be starting something.
 		rest, lerr := proc.Descendants(0, "NETSKY_HOME="+h.Root(), os.Getpid())
-		var exit *exec.ExitError
-		if errors.As(err, &exit) && exit.ExitCode() == partly {
+		if partlyDone(err) {
 			err = nil // an up that was cut off can't prove it, and demo agents leave nothing
 		}
 		if err = errors.Join(err, lerr); err == nil && len(rest) == 0 {

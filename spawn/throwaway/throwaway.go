@@ -111,8 +111,13 @@ func (t *Home) Beside() int { return t.beside.Process.Pid }
 // be ended; then the process beside this one has tried, too.
 func (t *Home) Close(ctx context.Context) error {
 	out, err := t.clear(ctx)
+	unproved := partlyDone(err)
 	if err != nil {
 		err = fmt.Errorf("cleaning up: %w: %s", err, out)
+	}
+	if err != nil && !unproved && !t.keep {
+		t.dismiss() // with the home there, it tries again
+		return err
 	}
 	err = errors.Join(err, t.settle())
 	if t.keep {

@@ -29,6 +29,7 @@ type Pass struct {
 	Held   func(message string) bool // further messages to keep
 	Key    string                    // of the log entry, different for each pass
 	Why    string                    // what the log entry gives as the reason
+	Early  bool                      // the owner's messages, sent and received, stay
 
 	Removed map[string]int // rows, by table
 
@@ -192,9 +193,10 @@ func (t tx) message(id, sender string) error {
 	}
 	needed, err := t.yes(`SELECT EXISTS (SELECT 1 FROM deliveries WHERE message = ?1 AND sender = ?2
 			AND (changed >= ?3 OR answered >= ?3 OR filed IN ('queued', 'claimed', 'poisoned')))
+		OR ?4 AND EXISTS (SELECT 1 FROM deliveries WHERE message = ?1 AND sender = ?2 AND 'owner' IN (sender, target))
 		OR EXISTS (SELECT 1 FROM actor_inputs WHERE message = ?1 AND state = 'pending')
 		OR EXISTS (SELECT 1 FROM tasks WHERE message <> '' AND message = ?1 AND `+unfinished+`)
-		OR EXISTS (`+OpenQuestion+` AND m.id = ?1 AND m.sender = ?2)`, id, sender, t.cutoff())
+		OR EXISTS (`+OpenQuestion+` AND m.id = ?1 AND m.sender = ?2)`, id, sender, t.cutoff(), t.Early)
 	if needed || err != nil {
 		return err
 	}
