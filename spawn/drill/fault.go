@@ -129,13 +129,17 @@ func Faults(limit, stop, full time.Duration) []Fault {
 		}, Sudden},
 		{"both", "kill -9 the daemon and the ticker together, after which only your `netsky up` helps", both, Lastly},
 		{"tmux", "kill -9 the tmux server, and so all agents", killServer, Lasting},
-		{"stop", "stop an agent's program for " + stop.String(), func(_ context.Context, d *Drill) (Hit, error) {
+		{"stop", "stop an agent's program, which its keeper continues", func(_ context.Context, d *Drill) (Hit, error) {
 			id, k, err := d.victim(d.Agents)
 			if err != nil {
 				return Hit{}, err
 			}
-			return stopped([]proc.Process{k.Process}, stop, "the program of "+string(id))
-		}, Lasting},
+			err = k.Process.Signal(unix.SIGSTOP)
+			if err != nil && !k.Process.Alive() {
+				err = nil // another fault was faster
+			}
+			return Hit{On: "kill -STOP the program of " + string(id)}, err
+		}, Sudden},
 		{"stop-daemon", "stop the daemon for " + stop.String(), func(_ context.Context, d *Drill) (Hit, error) {
 			p, err := d.daemon()
 			if err != nil {
