@@ -42,9 +42,10 @@ func (r Reason) Text() string {
 // message that the turn took.
 type Fault struct {
 	Reason Reason `json:"reason"`
-	// Account names the provider and the login that is affected, without a secret; "" if
-	// it is not known, or if only this conversation is.
+	// Account names the provider and the login that is affected, without a secret, and the
+	// Scope; "" if it is not known, or if only this conversation is.
 	Account string `json:"account,omitempty"`
+	Scope   string `json:"scope,omitempty"`    // the model that is affected: "opus"; "": all of the account
 	UntilMS int64  `json:"until_ms,omitempty"` // when it passes, if the vendor says so
 	Text    string `json:"text,omitempty"`     // the vendor's words, in one line
 	// Continues reports that the program itself continues the turn then.
@@ -59,9 +60,12 @@ func (f Fault) Until() time.Time {
 	return time.UnixMilli(f.UntilMS)
 }
 
-// String describes the fault in a line: "usage limit until 14:30: You've hit …".
+// String describes the fault in a line: "usage limit of opus until 14:30: You've hit …".
 func (f Fault) String() string {
 	s := f.Reason.Text()
+	if f.Scope != "" {
+		s += " of " + f.Scope
+	}
 	if until := f.Until(); !until.IsZero() {
 		s = fmt.Sprintf("%s until %s", s, Clock(until, time.Now()))
 	}

@@ -4,7 +4,8 @@
 // login or an outage is tripped, and then nothing is offered to an agent that uses it and
 // no agent is started on it. At the time when the vendor said that it serves again, or
 // after a back-off, one agent tries; when the model has answered it, the others follow one
-// after the other.
+// after the other. A limit of one model has a breaker of its own, which bars only the
+// agents that have run into it.
 //
 // A breaker is a file, state/breakers/<account>.json, replaced as a whole under the lock
 // "breakers". No file means that the account can be used, and so does a damaged one, which
@@ -40,9 +41,20 @@ const (
 	// longest is the most that a vendor's time is believed: limits are monthly at most.
 	longest = 35 * 24 * time.Hour
 	soonest = 2 * time.Second // a trial after a trip
+	// unneeded is how long an account that may be tried again is left alone before nobody
+	// is taken to need it.
+	unneeded = 10 * time.Minute
 )
 
-// A Breaker is that of one account. Several processes may use it.
+// Name returns the account's name for the breaker of one of its models; "" is the account.
+func Name(account, scope string) string {
+	if account == "" || scope == "" {
+		return account
+	}
+	return account + ", " + scope
+}
+
+// A Breaker is that of one account, or of a model on it. Several processes may use it.
 type Breaker struct {
 	home home.Dir
 	rel  string
@@ -103,6 +115,15 @@ func (s State) Retry() time.Time {
 // Tripped reports whether the account is in doubt: nobody has been answered since the last
 // trip.
 func (s State) Tripped() bool { return s.SinceMS != 0 && s.ClosedMS == 0 }
+
+// Due reports whether one agent may try the account.
+func (s State) Due(now time.Time) bool { return s.RetryMS != 0 && !now.Before(s.Retry()) }
+
+// Unneeded reports whether the account could have been tried for so long that nobody on it
+// has anything to do.
+func (s State) Unneeded(now time.Time) bool {
+	return s.RetryMS != 0 && now.Sub(s.Retry()) > unneeded
+}
 
 // Acted reports whether the owner has acted since the account was tripped, if it waits for
 // that: one of the times, of a login or a start, is later, and not in the future.

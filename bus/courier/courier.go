@@ -18,7 +18,8 @@
 // A fault of the vendor's, such as a used up quota, is no answer: what the turn took is
 // held, the account's circuit breaker is tripped, and nothing is offered to any agent on
 // that account until the breaker allows it; then the held messages are given to the model
-// again, before all others. Whoever sent one can cancel it until then.
+// again, before all others. Whoever sent one can cancel it until then. A fault of one model
+// has a breaker of its own, which bars only those that have run into it.
 //
 // # What a crash leaves
 //

@@ -49,6 +49,7 @@ func (j *journal) String() string {
 // A post is a home with mailboxes, a program and the courier between them.
 type post struct {
 	testing.TB
+	id      agent.ID
 	home    home.Dir
 	bus     *bus.Bus
 	program *program
@@ -63,22 +64,27 @@ type post struct {
 func mustPost(tb testing.TB) *post {
 	tb.Helper()
 	home := testworld.Home(tb)
-	p := &post{TB: tb, home: home, bus: testworld.Bus(tb, home, agent.Root, me, agent.Clone(2), agent.Infinity, agent.Owner)}
+	p := &post{TB: tb, id: me, home: home, bus: testworld.Bus(tb, home, agent.Root, me, agent.Clone(2), agent.Infinity, agent.Owner)}
 	tb.Cleanup(func() {
 		if tb.Failed() {
 			tb.Log(p.log.String())
 		}
 	})
-	p.program = newProgram(p.bus, home, me)
-	p.options = courier.Options{Agent: me, Start: p.program.start, Home: home, Bus: p.bus, Runtime: p.program, Records: &p.records, Log: p.log.note}
+	p.open()
 	return p
+}
+
+// open sets up the program and its courier.
+func (p *post) open() {
+	p.program = newProgram(p.bus, p.home, p.id)
+	p.options = courier.Options{Agent: p.id, Start: p.program.start, Home: p.home, Bus: p.bus, Runtime: p.program, Records: &p.records, Log: p.log.note}
 }
 
 // run starts a courier; stop ends it and waits.
 func (p *post) run() (stop func()) {
 	p.Helper()
 	ctx, cancel := context.WithCancel(context.Background())
-	events, err := courier.Events(ctx, p.home, p.bus, me)
+	events, err := courier.Events(ctx, p.home, p.bus, p.id)
 	if err != nil {
 		p.Fatal(err)
 	}
@@ -113,7 +119,7 @@ func (p *post) drop(e envelope.Envelope) {
 	}
 	p.names++
 	name := fmt.Sprintf("%020d-%010d-00000000-%010d-from-%s.json", time.Now().UnixNano(), os.Getpid(), p.names, e.From)
-	dir := p.home.Path(home.Mailbox(me), string(bus.Inbox))
+	dir := p.home.Path(home.Mailbox(p.id), string(bus.Inbox))
 	temp := filepath.Join(dir, "."+name+".tmp")
 	if err := os.WriteFile(temp, data, 0o600); err != nil {
 		p.Fatal(err)
@@ -140,7 +146,7 @@ func (p *post) answers(to agent.ID, about string) (list []envelope.Envelope) {
 		p.Fatal(err)
 	}
 	for _, e := range entries {
-		if e.Envelope.InReplyTo == about && e.Envelope.From == me {
+		if e.Envelope.InReplyTo == about && e.Envelope.From == p.id {
 			list = append(list, e.Envelope)
 		}
 	}
@@ -148,7 +154,7 @@ func (p *post) answers(to agent.ID, about string) (list []envelope.Envelope) {
 }
 
 func (p *post) owed() string {
-	data, err := os.ReadFile(p.home.Path("state/owed", string(me)+".json"))
+	data, err := os.ReadFile(p.home.Path("state/owed", string(p.id)+".json"))
 	if err != nil && !os.IsNotExist(err) {
 		p.Fatal(err)
 	}

@@ -9,13 +9,15 @@ import (
 	"netsky/agent/breaker"
 )
 
-// A gate is the circuit breaker of the account that the program uses, as of the last look.
+// A gate is the circuit breaker of the account that the program uses, as of the last look,
+// and that of its model while a limit of that model alone holds this agent back.
 type gate struct {
 	account string
-	state   breaker.State
-	barred  time.Time // nothing is offered before
-	broken  time.Time // nothing is offered before, as the breaker could not be changed
-	trial   bool      // this agent tries the account
+	scope   string        // the model that is limited, "" if none is
+	state   breaker.State // of the one that waits for the owner, or else that bars for longer
+	barred  time.Time     // nothing is offered before
+	broken  time.Time     // nothing is offered before, as the breaker could not be changed
+	trial   bool          // this agent tries the account
 }
 
 const (
@@ -34,28 +36,80 @@ func (m *Courier) account() (name string, changed time.Time) {
 
 func (m *Courier) unknown() string { return m.traits.Name + ", unknown login" }
 
-// leave drops the breaker of an account that the program used before the present one.
+// names returns the breakers that may bar this agent.
+func (m *Courier) names(account string) []string {
+	if m.gate.scope == "" {
+		return []string{account}
+	}
+	return []string{breaker.Name(account, m.gate.scope), account} // the one that may bar for days first
+}
+
+// leave drops the breakers of an account that the program used before the present one.
 func (m *Courier) leave(ctx context.Context, before, now string) {
 	if before == now || before == "" {
 		return
 	}
 	within, cancel := context.WithTimeout(ctx, gateWithin)
 	defer cancel()
-	m.trouble("change the breaker of "+before, breaker.Of(m.o.Home, before).Drop(within))
+	for _, name := range m.names(before) {
+		m.trouble("change the breaker of "+name, breaker.Of(m.o.Home, name).Drop(within))
+	}
 }
 
 // faultOf completes a fault that a turn failed of.
 func (m *Courier) faultOf(f agent.Fault) agent.Fault {
 	if f.Account == "" {
-		f.Account, _ = m.account()
+		name, _ := m.account()
+		f.Account = breaker.Name(name, f.Scope)
 	}
 	return f
 }
 
-// lookAtGate reads the breaker. A login that has changed since the account was tripped, or
-// a start of the program since then, lets one agent try: the owner has acted.
+// recall finds out which model's limit held this agent back when the last courier ended. A
+// new start may use another model: it is held back only when one agent may try.
+func (m *Courier) recall() {
+	o, ok := m.ledger.limited()
+	account, _ := m.account()
+	if !ok || o.Held.Fault.Account != breaker.Name(account, o.Held.Fault.Scope) {
+		return
+	}
+	s, err := breaker.Of(m.o.Home, o.Held.Fault.Account).Load()
+	m.trouble("read the breaker of "+o.Held.Fault.Account, err)
+	if o.Held.Waits && o.Start == m.o.Start || s.Tripped() && s.Due(time.Now()) {
+		m.gate.scope, m.looks = o.Held.Fault.Scope, time.Time{}
+	}
+}
+
+// lookAtGate reads the breakers.
 func (m *Courier) lookAtGate(ctx context.Context, now time.Time) {
-	name, changed := m.account()
+	account, changed := m.account()
+	m.leave(ctx, m.gate.account, account)
+	m.leave(ctx, m.unknown(), account)
+	m.gate.account, m.gate.state, m.gate.barred = account, breaker.State{}, m.gate.broken
+	for _, name := range m.names(account) {
+		s, err := m.readBreaker(ctx, name, now, changed)
+		if !s.Tripped() {
+			if name != account && err == nil && s.SinceMS == 0 { // long closed, or of another login
+				m.gate.scope = ""
+			}
+			continue
+		}
+		barred := s.Retry()
+		if s.RetryMS == 0 {
+			barred = now.Add(gateAgain)
+		}
+		if last := m.gate.state; !last.Tripped() || s.RetryMS == 0 || s.RetryMS > last.RetryMS {
+			m.gate.state = s
+		}
+		if barred.After(m.gate.barred) {
+			m.gate.barred = barred
+		}
+	}
+}
+
+// readBreaker reads a breaker. A login that has changed since the account was tripped, or
+// a start of the program since then, lets one agent try: the owner has acted.
+func (m *Courier) readBreaker(ctx context.Context, name string, now, changed time.Time) (breaker.State, error) {
 	b := breaker.Of(m.o.Home, name)
 	s, err := b.Load()
 	m.trouble("read the breaker of "+name, err)
@@ -68,17 +122,7 @@ func (m *Courier) lookAtGate(ctx context.Context, now time.Time) {
 			s, _ = b.Load()
 		}
 	}
-	m.leave(ctx, m.gate.account, name)
-	m.leave(ctx, m.unknown(), name)
-	m.gate.account, m.gate.state = name, s
-	switch {
-	case !s.Tripped():
-		m.gate.barred = m.gate.broken
-	case s.RetryMS == 0:
-		m.gate.barred = now.Add(gateAgain)
-	default:
-		m.gate.barred = s.Retry()
-	}
+	return s, err
 }
 
 // started returns when this start of the program was begun; zero if that is not known.
@@ -90,32 +134,43 @@ func (m *Courier) started() time.Time {
 	return time.UnixMilli(la.StartedMS)
 }
 
-// pass asks the breaker whether something may be offered now. What gets a pass must be
+// pass asks the breakers whether something may be offered now. What gets a pass must be
 // offered.
 func (m *Courier) pass(ctx context.Context, now time.Time) bool {
 	within, cancel := context.WithTimeout(ctx, gateWithin)
 	defer cancel()
-	name, _ := m.account()
-	p, err := breaker.Of(m.o.Home, name).Allow(within, m.o.Agent)
-	if ctx.Err() != nil {
+	account, _ := m.account()
+	for _, name := range m.names(account) {
+		p, err := breaker.Of(m.o.Home, name).Allow(within, m.o.Agent)
+		if ctx.Err() != nil {
+			return false
+		}
+		m.trouble("change the breaker of "+name, err)
+		if p.OK && err == nil {
+			continue
+		}
+		m.free(ctx, name) // what the other one has just given
+		m.gate.barred, m.looks = now.Add(gateAgain), time.Time{}
+		if again := p.Again; !again.IsZero() && again.Before(m.gate.barred) {
+			m.gate.barred = again
+		}
 		return false
 	}
-	m.trouble("change the breaker of "+name, err)
-	if p.OK && err == nil {
-		m.gate.trial = m.gate.state.Tripped()
-		return true
-	}
-	m.gate.barred, m.looks = now.Add(gateAgain), time.Time{}
-	if again := p.Again; !again.IsZero() && again.Before(m.gate.barred) {
-		m.gate.barred = again
-	}
-	return false
+	m.gate.trial = m.gate.state.Tripped()
+	return true
 }
 
 // trip records a fault of the account. first reports whether the account served until now,
 // ok whether it is recorded.
 func (m *Courier) trip(ctx context.Context, f agent.Fault) (first, ok bool) {
 	f = m.faultOf(f)
+	if m.gate.trial {
+		m.gate.trial = false
+		m.free(ctx, f.Account)
+	}
+	if f.Scope != "" {
+		m.gate.scope = f.Scope
+	}
 	within, cancel := context.WithTimeout(context.WithoutCancel(ctx), gateWithin)
 	defer cancel()
 	_, first, err := breaker.Of(m.o.Home, f.Account).Trip(within, m.o.Agent, f)
@@ -125,7 +180,6 @@ func (m *Courier) trip(ctx context.Context, f agent.Fault) (first, ok bool) {
 		m.gate.broken = time.Now().Add(gateWithin + gateAgain)
 		m.gate.barred = m.gate.broken
 	}
-	m.gate.trial = false
 	step("tripped")
 	return first, err == nil
 }
@@ -133,26 +187,61 @@ func (m *Courier) trip(ctx context.Context, f agent.Fault) (first, ok bool) {
 // release lets another agent try the account, if this one has not found out whether it
 // serves.
 func (m *Courier) release(ctx context.Context) {
-	if !m.gate.trial {
-		return
+	if m.gate.trial {
+		m.gate.trial = false
+		m.free(ctx, "")
 	}
-	m.gate.trial = false
+}
+
+// free ends the trials of this agent but that of one breaker.
+func (m *Courier) free(ctx context.Context, but string) {
 	within, cancel := context.WithTimeout(context.WithoutCancel(ctx), gateWithin)
 	defer cancel()
-	m.trouble("change the breaker of "+m.gate.account, breaker.Of(m.o.Home, m.gate.account).Release(within, m.o.Agent))
+	for _, name := range m.names(m.gate.account) {
+		if name != but {
+			m.trouble("change the breaker of "+name, breaker.Of(m.o.Home, name).Release(within, m.o.Agent))
+		}
+	}
 }
 
 // served records that the model answers.
 func (m *Courier) served(ctx context.Context) {
-	name, _ := m.account()
+	if m.gate.scope != "" {
+		m.regain(ctx)
+	}
+	account, _ := m.account()
+	if err := m.answers(ctx, account); err == nil && m.gate.scope == "" {
+		m.gate.trial = false
+	}
+}
+
+// answers tells a breaker that the model has answered.
+func (m *Courier) answers(ctx context.Context, name string) error {
 	within, cancel := context.WithTimeout(context.WithoutCancel(ctx), gateWithin)
 	defer cancel()
 	closed, err := breaker.Of(m.o.Home, name).Answered(within, m.o.Agent, time.UnixMilli(m.opened))
 	m.trouble("change the breaker of "+name, err)
-	if m.gate.trial = m.gate.trial && err != nil; closed {
+	if closed {
 		m.o.Log(name+" serves again", nil)
 		m.looks = time.Time{}
 	}
+	return err
+}
+
+// regain ends what a limit of one model means to this agent, as a model has answered it.
+// Before one agent may try, that may be another model, chosen in the program: it says
+// nothing to the agents that still use the limited one.
+func (m *Courier) regain(ctx context.Context) {
+	name := breaker.Name(m.gate.account, m.gate.scope)
+	s, err := breaker.Of(m.o.Home, name).Load()
+	tries := s.Trial != nil && s.Trial.Agent == m.o.Agent
+	switch {
+	case err != nil, s.Tripped() && !tries && m.opened <= s.TripMS: // or in a turn from before
+		return
+	case (tries || s.Due(time.Now())) && m.answers(ctx, name) != nil:
+		return
+	}
+	m.gate.scope, m.looks = "", time.Time{}
 }
 
 // blocked returns the report of a program that could work but for its account.
@@ -161,7 +250,7 @@ func (m *Courier) blocked(r agent.Report, now time.Time) agent.Report {
 	if r.State != agent.Idle || !s.Tripped() {
 		return r
 	}
-	due := s.RetryMS != 0 && !now.Before(s.Retry())
+	due := s.Due(now)
 	if due && !m.holding() {
 		return r // the next message is the try
 	}

@@ -247,3 +247,26 @@ func HeldBy(h home.Dir, of agent.ID, id string) (held Held, ok bool) {
 	}
 	return *l.file.Owed[i].Held, true
 }
+
+// Limited returns the model of which a limit, rather than one of its account, made a start
+// of an agent hold messages; "" if none did.
+func Limited(h home.Dir, of agent.ID, start string) (scope string) {
+	l := newLedger(h, of)
+	if l.load() != nil {
+		return ""
+	}
+	if o, ok := l.limited(); ok && o.Held.Waits && o.Start == start {
+		return o.Held.Fault.Scope
+	}
+	return ""
+}
+
+// limited returns the message that was the last to be held for a limit of one model.
+func (l *ledger) limited() (last owed, ok bool) {
+	for _, o := range l.list(false) {
+		if o.Held != nil && o.Held.Fault.Scope != "" && (!ok || o.Held.LastMS >= last.Held.LastMS) {
+			last, ok = o, true
+		}
+	}
+	return last, ok
+}

@@ -54,7 +54,7 @@ func (p *post) tripped() bool {
 func (p *post) mustHold(id string) (h courier.Held) {
 	p.Helper()
 	testworld.Wait(p, id+" is held", func() (ok bool) {
-		h, ok = courier.HeldBy(p.home, me, id)
+		h, ok = courier.HeldBy(p.home, p.id, id)
 		return ok
 	})
 	return h

@@ -1,6 +1,7 @@
 package courier_test
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -62,6 +63,7 @@ type program struct {
 	breakOff chan struct{} // not nil: a turn runs; closed: it is broken off
 	fresh    int           // texts that the running turn has taken
 	login    time.Time     // when the credentials were changed
+	account  string        // "" is that of all programs of a test
 	wake     chan struct{}
 }
 
@@ -226,7 +228,7 @@ func (f faultError) Error() string { return f.Text }
 func (p *program) Account() (string, time.Time) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	return account, p.login
+	return cmp.Or(p.account, account), p.login
 }
 
 // set changes the program under the lock.

@@ -91,6 +91,7 @@ func (m *Courier) remember(ctx context.Context) {
 	}
 	m.settle(time.Now().UnixMilli())
 	m.left = m.ledger.list(false)
+	m.recall()
 }
 
 // restore settles what was left, as soon as it is known what the conversation holds.

@@ -109,10 +109,13 @@ func checkAccounts(_ context.Context, e *exam) []Finding {
 	states, err := breaker.List(e.Home)
 	var list []Finding
 	for _, s := range states {
-		if !s.Tripped() {
+		if !s.Tripped() || s.Unneeded(time.Now()) {
 			continue
 		}
 		f := Finding{Level: Warn, Text: fmt.Sprintf("%s: %s; nothing is offered to its agents, and mail waits", s.Account, s.Fault)}
+		if s.Fault.Scope != "" {
+			f.Text = fmt.Sprintf("%s: %s; nothing is offered to the agents that have run into it, and their mail waits; other models serve", s.Account, s.Fault)
+		}
 		if retry := s.Retry(); retry.IsZero() {
 			f.Do = "it is for you to settle: log in, or see to the vendor's account, and agents continue"
 		} else {

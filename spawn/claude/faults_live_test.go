@@ -132,6 +132,8 @@ func TestFaultsOfSubscription(t *testing.T) {
 	if got := l.mustStop(1).Text; got != "echo: well again" {
 		t.Errorf("after the limit: %q", got)
 	}
+	l.mustFail("limited to another model", func() *anthropic.Reply { return anthropic.LimitOf("seven_day_opus", reset) }, "rate_limit",
+		&agent.Fault{Reason: agent.UsageLimit, UntilMS: reset.UnixMilli(), Scope: "opus"}, "Opus limit")
 }
 
 // While Claude Code tries again itself, the state says so, and why.

@@ -98,7 +98,7 @@ func (s Sources) accounts() (list []Need) {
 		lasting := kind == Login || b.Fault.Reason == agent.UsageLimit || b.Fault.Reason == agent.Billing
 		_, shown := at[string(kind)+" "+b.Account]
 		i := slices.IndexFunc(s.Agents, func(a Agent) bool { return a.ID == b.By && a.Wanted })
-		if shown || !lasting || i < 0 {
+		if shown || !lasting || i < 0 || b.Unneeded(s.Now) {
 			continue // an account that no agent needs now concerns nobody
 		}
 		n := s.blocked(kind, s.Agents[i], b.Fault, b.Retry())

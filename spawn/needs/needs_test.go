@@ -84,6 +84,25 @@ func TestList(t *testing.T) {
 				"blocked|agent5|is blocked|why|netsky attach agent5|its mail waits",
 			},
 		},
+		"a limit of one model beside one of the account": {
+			needs.Sources{
+				Agents: []needs.Agent{limited("agent0", agent.UsageLimit, "a", reset), one("agent1", agent.Blocked, func(a *needs.Agent) {
+					a.Fault = agent.Fault{Reason: agent.UsageLimit, Account: "a, opus", Scope: "opus", UntilMS: reset.UnixMilli(), Text: "no"}
+				})},
+				Now: now,
+			},
+			[]string{
+				"limit|agent0|is not served by its vendor|usage limit until " + agent.Clock(reset, now) + ": no (a)|netsky attach agent0|its mail waits, and it continues by itself at " + agent.Clock(reset, now),
+				"limit|agent1|is not served by its vendor|usage limit of opus until " + agent.Clock(reset, now) + ": no (a, opus)|netsky attach agent1|its mail waits, and it continues by itself at " + agent.Clock(reset, now),
+			},
+		},
+		"a limit that could have been tried for long": {
+			needs.Sources{
+				Agents: []needs.Agent{one("agent0", agent.Idle, nil)}, Now: now,
+				Breakers: []breaker.State{{Account: "a, opus", By: "agent0", SinceMS: 5, RetryMS: now.Add(-time.Hour).UnixMilli(), Fault: agent.Fault{Reason: agent.UsageLimit, Scope: "opus"}}},
+			},
+			nil,
+		},
 		"a tripped account": {
 			needs.Sources{
 				Agents: []needs.Agent{one("agent0", agent.Dead, detail("killed", false)), one("agent1", agent.Idle, nil)},

@@ -7,6 +7,7 @@ import (
 	"netsky/agent"
 	"netsky/agent/breaker"
 	"netsky/agent/home"
+	"netsky/bus/courier"
 	"netsky/spawn"
 )
 
@@ -20,19 +21,35 @@ type Accounted interface {
 // askAgain is how long an account that serves nobody is believed: it may serve again early.
 const askAgain = 30 * time.Second
 
-// mayStart reports why an agent may not be started now, and when to ask again; "" if it
-// may.
+// mayStart reports why an agent may not be started now as it was last, and when to ask
+// again; "" if it may.
 func (l *loop) mayStart(st spawn.Status, now time.Time) (why string, again time.Time) {
-	la, err := l.o.Launcher.Home.LoadLaunch(st.Agent)
+	return mayStartAgain(l.o.Launcher.Home, l.o.Runtimes, st.Agent, now)
+}
+
+// Barred reports why an agent should not be started as it was last, "" if it may be.
+func Barred(h home.Dir, runtimes map[string]spawn.Runtime, id agent.ID) string {
+	why, _ := mayStartAgain(h, runtimes, id, time.Now())
+	return why
+}
+
+func mayStartAgain(h home.Dir, runtimes map[string]spawn.Runtime, id agent.ID, now time.Time) (why string, again time.Time) {
+	la, err := h.LoadLaunch(id)
 	if err != nil {
 		return "", now
 	}
-	return MayStart(l.o.Launcher.Home, l.o.Runtimes[st.Runtime], la, now)
+	return mayStart(h, runtimes[la.Runtime], la, courier.Limited(h, id, la.Start), now)
 }
 
 // MayStart reports why nothing should be started on the account that a launch uses, as it
-// serves nobody, and when to ask again; "" if it may be.
+// serves nobody, and when to ask again; "" if it may be. A limit of one model bars nothing:
+// the launch may use another.
 func MayStart(h home.Dir, runtime spawn.Runtime, la agent.Launch, now time.Time) (why string, again time.Time) {
+	return mayStart(h, runtime, la, "", now)
+}
+
+// mayStart does the same for an agent that uses the model of a scope, if that is not "".
+func mayStart(h home.Dir, runtime spawn.Runtime, la agent.Launch, scope string, now time.Time) (why string, again time.Time) {
 	accounted, ok := runtime.(Accounted)
 	if !ok {
 		return "", now
@@ -42,25 +59,15 @@ func MayStart(h home.Dir, runtime spawn.Runtime, la agent.Launch, now time.Time)
 	for _, s := range list {
 		retry := s.Retry() // from then on one agent tries
 		switch {
-		case name == "" || s.Account != name || !s.Tripped():
-		case s.Acted(now, changed), !retry.IsZero() && !now.Before(retry):
+		case name == "" || s.Account != name && s.Account != breaker.Name(name, scope):
+		case s.Acted(now, changed), s.Due(now):
 		default:
 			again = now.Add(askAgain)
 			if !retry.IsZero() && retry.Before(again) {
 				again = retry
 			}
-			return fmt.Sprintf("account %s: %s", name, s.Fault), again
+			return fmt.Sprintf("account %s: %s", s.Account, s.Fault), again
 		}
 	}
 	return "", now
-}
-
-// Barred reports why an agent should not be started as it was last, "" if it may be.
-func Barred(h home.Dir, runtimes map[string]spawn.Runtime, id agent.ID) string {
-	la, err := h.LoadLaunch(id)
-	if err != nil {
-		return ""
-	}
-	why, _ := MayStart(h, runtimes[la.Runtime], la, time.Now())
-	return why
 }

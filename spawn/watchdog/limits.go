@@ -33,9 +33,6 @@ const (
 	// observed before the owner is notified, and passing how long one that may serve again
 	// at any moment is.
 	limitSettles, passing = 5 * time.Second, 2 * time.Minute
-	// untried is how long an account that may be tried again is left alone before nobody
-	// is taken to need it.
-	untried = 10 * time.Minute
 )
 
 // limit notifies the owner of the accounts that serve nobody, once, and records when they
@@ -59,8 +56,8 @@ func (l *loop) limit(ctx context.Context) {
 	changed := false
 	tripped := make(map[string]bool)
 	for _, s := range list {
-		if s.RetryMS != 0 && time.Since(s.Retry()) > untried {
-			continue // nobody on it has anything to do
+		if s.Unneeded(time.Now()) {
+			continue
 		}
 		tripped[s.Account] = true
 		changed = l.limited(ctx, s) || changed
@@ -122,6 +119,9 @@ func (l *loop) limitText(s breaker.State) string {
 		then = fmt.Sprintf("They continue by themselves at %s.", agent.Clock(s.Retry(), time.Now()))
 	case s.Fault.Reason == agent.Billing:
 		then = "They continue by themselves once the account has credit; one of them tries now and then."
+	}
+	if s.Fault.Scope != "" {
+		then += " Agents on other models of this account work on."
 	}
 	text := strings.ReplaceAll(s.Fault.String(), "<", "&lt;")
 	return fmt.Sprintf("%s: %s\nUntil then their mail waits, and what they were working on is given to them again: %s.\n%s",

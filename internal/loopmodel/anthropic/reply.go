@@ -70,6 +70,18 @@ func Limit(until time.Time) *Reply {
 	return limited(failure(http.StatusTooManyRequests, "rate_limit_error", "This request would exceed your account's rate limit. Please try again later."), until)
 }
 
+// LimitOf is the same for one claim, such as "seven_day_opus".
+func LimitOf(claim string, until time.Time) *Reply {
+	r := Limit(until)
+	for name := range r.Header {
+		if strings.HasPrefix(name, "anthropic-ratelimit-unified-5h-") {
+			delete(r.Header, name)
+		}
+	}
+	r.Header["anthropic-ratelimit-unified-representative-claim"] = claim
+	return r
+}
+
 // limited adds the headers that tell which limit is used up, and until when.
 func limited(r *Reply, at time.Time) *Reply {
 	for name, value := range map[string]string{

@@ -25,6 +25,7 @@ type Evidence struct {
 	Known   bool   // Status is from the conversation's file, which has one if there was one
 	Limit   bool   // a plan's limit is used up
 	ResetMS int64  // when that limit ends; 0 if it is not known
+	Scope   string // the model that alone is limited, "" if all are
 	Text    string // the turn's last words
 	Details string // the response's
 	At      time.Time
@@ -44,7 +45,7 @@ func Of(e Evidence) *agent.Fault {
 	case "":
 		return nil
 	case agent.UsageLimit:
-		f.UntilMS = e.ResetMS
+		f.UntilMS, f.Scope = e.ResetMS, e.Scope
 		if f.UntilMS == 0 {
 			if at, ok := resetTime(e.Text, e.At); ok {
 				f.UntilMS = at.UnixMilli()

@@ -16,6 +16,10 @@ func TestOf(t *testing.T) {
 	at := time.Date(2026, 11, 23, 1, 43, 44, 0, time.UTC)
 	const reset = 1795398265
 	limit := map[string]any{"status": "rejected", "resetsAt": reset, "rateLimitType": "five_hour"}
+	of := func(kind string) map[string]any {
+		quota := map[string]any{"status": "rejected", "resetsAt": reset, "rateLimitType": kind}
+		return map[string]any{"error": "rate_limit", "apiErrorStatus": 429, "apiError": "usage_limit_reached", "quotaLimits": quota}
+	}
 	for _, tt := range []struct {
 		name   string
 		record map[string]any
@@ -31,6 +35,14 @@ func TestOf(t *testing.T) {
 		{"a burst", map[string]any{"error": "rate_limit", "apiErrorStatus": 429}, "API Error: Request rejected (429)", &agent.Fault{Reason: agent.RateLimit}},
 		{"a plan's limit", map[string]any{"error": "rate_limit", "apiErrorStatus": 429, "apiError": "usage_limit_reached", "quotaLimits": limit},
 			"You've hit your 5-hour limit · resets 3pm (UTC)", &agent.Fault{Reason: agent.UsageLimit, UntilMS: reset * 1000}},
+		{"a limit of Opus", of("seven_day_opus"), "You've hit your Opus limit", &agent.Fault{Reason: agent.UsageLimit, UntilMS: reset * 1000, Scope: "opus"}},
+		{"a limit of Sonnet", of("seven_day_sonnet"), "You've hit your Sonnet limit", &agent.Fault{Reason: agent.UsageLimit, UntilMS: reset * 1000, Scope: "sonnet"}},
+		{"a limit of Fable", of("seven_day_overage_included"), "You've reached your Fable limit", &agent.Fault{Reason: agent.UsageLimit, UntilMS: reset * 1000, Scope: "fable"}},
+		{"a week's limit", of("seven_day"), "You've hit your weekly limit", &agent.Fault{Reason: agent.UsageLimit, UntilMS: reset * 1000}},
+		{"an unknown limit", of("seven_day_haiku"), "You've hit your Opus limit", &agent.Fault{Reason: agent.UsageLimit, UntilMS: reset * 1000}},
+		{"a limit of a model, in words only", map[string]any{"error": "rate_limit", "apiError": "usage_limit_reached"}, "You've hit your Opus limit", &agent.Fault{Reason: agent.UsageLimit}},
+		{"a burst, with a model's limit not used up", map[string]any{"error": "rate_limit", "quotaLimits": map[string]any{"status": "allowed_warning", "rateLimitType": "seven_day_opus"}},
+			"API Error: Request rejected (429)", &agent.Fault{Reason: agent.RateLimit}},
 		{"a plan's limit without a reset", map[string]any{"error": "rate_limit", "apiError": "usage_limit_reached"}, "You've hit your limit", &agent.Fault{Reason: agent.UsageLimit}},
 		{"a plan's limit, in words", map[string]any{"error": "rate_limit"}, "You've hit your 5-hour limit · resets 1:44am (UTC)",
 			&agent.Fault{Reason: agent.UsageLimit, UntilMS: time.Date(2026, 11, 23, 1, 45, 0, 0, time.UTC).UnixMilli()}},

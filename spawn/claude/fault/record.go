@@ -19,6 +19,10 @@ type Record struct {
 	Of        any `json:"maxRetries"`
 }
 
+// scopes are the limits of one model, as Claude Code 2.1.329 names them. Any other limit,
+// also an unknown one, counts as the account's.
+var scopes = map[string]string{"seven_day_opus": "opus", "seven_day_sonnet": "sonnet", "seven_day_overage_included": "fable"}
+
 // What returns the kind of the error, "" if there is none.
 func (r Record) What() string { return text(r.Error) }
 
@@ -30,10 +34,14 @@ func (r Record) Fault(words string) *agent.Fault {
 	if err != nil {
 		at = time.Now()
 	}
+	rejected, scope := text(quota["status"]) == "rejected", ""
+	if rejected {
+		scope = scopes[text(quota["rateLimitType"])]
+	}
 	return Of(Evidence{
 		Kind: r.What(), Status: number(r.Status), Text: words, Details: text(r.Details), At: at,
-		Limit:   text(r.Kind) == "usage_limit_reached" || text(quota["status"]) == "rejected",
-		ResetMS: int64(number(quota["resetsAt"])) * 1000,
+		Limit:   text(r.Kind) == "usage_limit_reached" || rejected,
+		ResetMS: int64(number(quota["resetsAt"])) * 1000, Scope: scope,
 	})
 }
 
