@@ -73,7 +73,7 @@ func (a *app) summary(c *cli.Context) error {
 			if s.Inbox+s.Claimed > 0 {
 				owed = append(owed, s.Agent)
 			}
-		case agent.Dead, agent.Hung, agent.CrashLooping:
+		case agent.Dead, agent.CrashLooping:
 			if dead = append(dead, s.Agent); len(dead) == 1 {
 				restart = s.Restart
 			}

@@ -212,7 +212,7 @@ func TestRestartIsDue(t *testing.T) {
 	r := backoff.Record{WordMS: d.AtMS}
 	r.Ended("s1", "exited 3", false, time.Now())
 	must(t, backoff.Save(h, "agent1", r))
-	if got := says(); !strings.Contains(got, "; restart") || !strings.Contains(got, "(attempt 1); nothing: the watchdog starts it by itself") {
+	if got := says(); !strings.Contains(got, "; restart") || !strings.Contains(got, "(attempt 1); nothing needs to be done: the watchdog starts it") {
 		t.Errorf("with one: %q", got)
 	}
 	r.NextMS += time.Hour.Milliseconds() / 4

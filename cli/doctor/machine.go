@@ -289,7 +289,7 @@ func checkAgents(_ context.Context, e *exam) []Finding {
 				Do: fmt.Sprintf("`netsky up %[1]s` starts it with its conversation; `netsky down %[1]s` if it is to stay down", st.Agent),
 			}
 			if backoff.Soon(e.Home, st.Agent, st.Start) {
-				f.Do = "nothing: the watchdog starts it by itself; `netsky watchdog events` shows how that goes"
+				f.Do = "nothing needs to be done: the watchdog starts it; `netsky watchdog events` shows how that goes"
 			}
 			if st.Restart != "" {
 				f.Text += "; " + console.FirstLine(st.Restart)

@@ -183,7 +183,7 @@ func checkTicker(ctx context.Context, e *exam) []Finding {
 		return []Finding{ok("not running; nothing is wanted up")}
 	case up && terr == nil && t.Alive() && !home.Removed(t.Binary):
 		age := e.Now().Sub(time.UnixMilli(t.TickMS))
-		if t.Error != "" {
+		if t.Error != "" && overview.DaemonOf(ctx, e.Home).Since <= store.Time(t.TickMS) { // it has not been started since
 			return []Finding{{Level: Wrong, Text: fmt.Sprintf("it could not start the daemon %s ago: %s", console.Ago(age), t.Error), Do: "`netsky daemon run` shows why"}}
 		}
 		if t.TickMS > 0 && age > 5*time.Minute+2*e.Config.Watchdog.Tick.Duration {

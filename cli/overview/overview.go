@@ -141,7 +141,7 @@ func Collect(ctx context.Context, o Options) View {
 		switch {
 		case home.Removed(t.Binary):
 			v.Notes = append(v.Notes, "the ticker can't start the daemon: its program "+t.Binary+" is gone (`netsky up` starts another ticker)")
-		case t.Error != "":
+		case t.Error != "" && !(v.Daemon.State == "running" && v.Daemon.Since > store.Time(t.TickMS)): // not started since
 			v.Notes = append(v.Notes, fmt.Sprintf("the ticker could not start the daemon %s ago: %s", console.Ago(v.now.Sub(time.UnixMilli(t.TickMS))), t.Error))
 		}
 	}
@@ -205,6 +205,8 @@ func Needs(ctx context.Context, o Options, list spawn.Statuses, d Daemon) ([]nee
 		s.Agents = append(s.Agents, a)
 	}
 	switch {
+	case d.State == "running":
+		s.Daemon = needs.DaemonRuns
 	case d.State == "hung":
 		s.Daemon = needs.DaemonHung
 	case d.Wanted && d.State != "running":

@@ -176,11 +176,16 @@ func (s Sources) agent(a Agent) (list []Need) {
 	switch {
 	case a.State == agent.Hung:
 		add(Hung, "has work but shows no activity", "it keeps running, and you are told again",
-			Command{"Interrupt it", "netsky interrupt " + string(a.ID)}, attach("Open its terminal", a.ID))
+			Command{"Interrupt it", "netsky interrupt " + string(a.ID)}, attach("Open its terminal", a.ID),
+			Command{"If it obeys neither, start it again on its conversation", "netsky restart " + a.ID.N() + " --force"})
 	case a.State == agent.CrashLooping:
 		add(Looping, "keeps crashing", cmp.Or(a.Restart, "it is not restarted"), show, again)
 	case a.State == agent.Dead:
-		n := add(Dead, "is dead", cmp.Or(a.Restart, "it stays dead, and its mail waits"), again, show)
+		otherwise := "it stays dead, and its mail waits"
+		if s.Daemon == DaemonRuns && a.Wanted { // which has not looked at it yet
+			otherwise = "it is started again"
+		}
+		n := add(Dead, "is dead", cmp.Or(a.Restart, otherwise), again, show)
 		n.Text = cmp.Or(a.Detail, a.Evidence)
 	case a.State == agent.Down && a.Wanted:
 		add(Down, "is down and should be up", "it stays down, and its mail waits", again)

@@ -72,11 +72,12 @@ type Sources struct {
 	Breakers  []breaker.State  // the tripped ones
 	Questions []Asked
 	Failed    []escalate.Failure // alerts that did not reach the owner
-	Daemon    string             // what is wrong with the daemon: DaemonHung, DaemonGone or ""
+	Daemon    string             // DaemonRuns, DaemonHung, DaemonGone, or "": it is not wanted
 }
 
 // What may be wrong with the daemon.
 const (
+	DaemonRuns = "running"
 	DaemonHung = "hung"
 	DaemonGone = "not running"
 )

@@ -124,7 +124,7 @@ func (l *loop) limitText(s breaker.State) string {
 		then += " Agents on other models of this account work on."
 	}
 	text := strings.ReplaceAll(s.Fault.String(), "<", "&lt;")
-	return fmt.Sprintf("%s: %s\nUntil then their mail waits, and what they were working on is given to them again: %s.\n%s",
+	return fmt.Sprintf("%s: %s\nIt concerns %s. Until then their mail waits, and what they were working on is given to them again.\n%s",
 		s.Account, text, strings.Join(names, ", "), then)
 }
 
