@@ -30,7 +30,7 @@ func (a *app) drillCommand() *cli.Command {
 		Flags: []cli.Flag{
 			&cli.IntFlag{Name: "agents", Value: 3, Usage: "start `N` workers beside agent0 and agentinfinity, at most 50"},
 			&cli.DurationFlag{Name: "for", Value: 2 * time.Minute, Usage: "after one of each, go on until `TIME` has passed, such as 30s or 1h"},
-			&cli.StringFlag{Name: "only", Usage: "only the faults `NAMES`, separated by commas"},
+			&cli.StringFlag{Name: "only", Usage: "only the faults `NAMES` of the list that it prints, separated by commas"},
 			&cli.Uint64Flag{Name: "seed", Usage: "use the random numbers of an earlier drill `SEED`", DefaultText: "a new one"},
 			&cli.BoolFlag{Name: "keep", Usage: "keep the home even if everything passed"},
 			&cli.BoolFlag{Name: "yes", Usage: "do not ask"},

@@ -57,7 +57,7 @@ func (d *Drill) restarts(ctx context.Context) (string, error) {
 			d.report.Restarts++
 		}
 	}
-	return fmt.Sprintf("%d agents were started again by the watchdog", d.report.Restarts), nil
+	return fmt.Sprintf("%s by the watchdog", count(d.report.Restarts, "restart")), nil
 }
 
 // end ends everything and checks that nothing is left.
@@ -69,7 +69,8 @@ func (d *Drill) end(ctx context.Context) {
 		var exit *exec.ExitError
 		var unproved error
 		if errors.As(err, &exit) && exit.ExitCode() == 3 && strings.Contains(out, "not proved") {
-			unproved, err = fmt.Errorf("%w: %s", errNotProved, envelope.Line(out[strings.Index(out, "not proved"):], 300)), nil
+			why, _, _ := strings.Cut(out[strings.Index(out, "not proved"):], "\n") // what follows is advice for a home that stays
+			unproved, err = fmt.Errorf("%w: %s", errNotProved, why), nil
 		}
 		if err != nil {
 			return "", fmt.Errorf("netsky down --all --verify: %w: %s", err, out)
@@ -182,7 +183,7 @@ func (l *ledger) count(r *Report) string {
 		}
 		r.Messages.Retries += max(m.tries-1, 0)
 	}
-	return fmt.Sprintf("%d messages, %d acknowledged, %d repeated after a refusal", r.Messages.Sent, r.Messages.Acknowledged, r.Messages.Retries)
+	return fmt.Sprintf("%s tried, %d accepted, %d repeated after a refusal", count(r.Messages.Sent, "message"), r.Messages.Acknowledged, r.Messages.Retries)
 }
 
 // delivered checks that every acknowledged message is in its recipient's delivered/ once, and
@@ -340,7 +341,7 @@ func (d *Drill) told() (string, error) {
 		return "", fmt.Errorf("not told that %s (no message %s…)", owed[0].Why, owed[0].Prefix)
 	}
 	d.report.Held = held
-	return fmt.Sprintf("%d notices, each explained by a fault; %d messages reported as held", d.report.Notices, held), nil
+	return fmt.Sprintf("%s, each explained by a fault; %s reported as held", count(d.report.Notices, "notice"), count(held, "message")), nil
 }
 
 // needs checks that nothing waits for the owner any more and that the spool is empty.
@@ -362,4 +363,12 @@ func (d *Drill) needs(ctx context.Context) (string, error) {
 		return "", fmt.Errorf("not yet in the records: %v, %w", spool, err)
 	}
 	return "no needs, no spool", nil
+}
+
+// count is a number of things that are named in the singular.
+func count(n int, one string) string {
+	if n != 1 {
+		one += "s"
+	}
+	return fmt.Sprintf("%d %s", n, one)
 }

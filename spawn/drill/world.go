@@ -174,7 +174,7 @@ func (d *Drill) victim(among []agent.ID) (agent.ID, agent.Keeper, error) {
 			continue
 		}
 		k, err := d.Home.LoadKeeper(id)
-		if errors.Is(err, fs.ErrNotExist) || err == nil && !k.Alive() {
+		if errors.Is(err, fs.ErrNotExist) || err == nil && !(k.Alive() && k.Own.Alive()) { // another fault has killed it
 			continue
 		}
 		return id, k, err
