@@ -133,14 +133,19 @@ func (s *scene) classify() map[*observation]overview.Agent {
 	defer cancel()
 	var all sync.WaitGroup
 	atOnce := make(chan struct{}, 32)
-	for i, o := range s.list {
-		all.Go(func() {
-			atOnce <- struct{}{}
-			defer func() { <-atOnce }()
-			(&stage{scene: s, o: o, id: agent.Clone(i + 1), start: startOf(i)}).observe(ctx)
-		})
+	for _, fresh := range []bool{false, true} { // what was started just now comes last
+		for i, o := range s.list {
+			if fresh != (o.Started != 0) {
+				continue
+			}
+			all.Go(func() {
+				atOnce <- struct{}{}
+				defer func() { <-atOnce }()
+				(&stage{scene: s, o: o, id: agent.Clone(i + 1), start: startOf(i)}).observe(ctx)
+			})
+		}
+		all.Wait()
 	}
-	all.Wait()
 	if name := map[string]string{"up": home.UpLock, "watchdog": home.WatchdogLock}[s.list[0].Lock]; name != "" {
 		s.mustLock(name)
 	}

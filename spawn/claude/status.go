@@ -88,16 +88,19 @@ func (s *Session) doubt(ctx context.Context, r Registered, f facts, now time.Tim
 	asked := f.wants.tool != "" && f.wants.ms >= r.StatusMS
 	begun := d.State == agent.Idle && f.prompted > max(r.StatusMS, f.ended)
 	over := d.State == agent.Busy && f.ended > max(r.StatusMS, f.prompted)
+	asking := f.wants.tool != "" && now.Sub(time.UnixMilli(f.wants.ms)).Abs() < lagging
 	s.mu.Lock()
 	due := s.doubted || now.Sub(s.compared) >= doubtEvery
+	if asking && !asked { // the registry may have changed just after, for another reason: look now
+		s.glanced, due = time.Time{}, true
+	}
 	s.mu.Unlock()
 	if !asked && !begun && !over && !due {
 		return d
 	}
 	seen := s.seen(ctx, r, f)
-	asking := asked && now.Sub(time.UnixMilli(f.wants.ms)).Abs() < lagging
 	switch {
-	case seen.State == agent.Waiting && asked, asking:
+	case seen.State == agent.Waiting && asked, asked && asking:
 		seen = asks(f, byHook)
 	case seen.State == agent.Waiting, seen.State == agent.Blocked && seen.Detail != notLoggedIn.String():
 	case seen.State == agent.Busy && d.State == agent.Idle, seen.State == agent.Idle && over:
