@@ -31,7 +31,7 @@ func SentMessages(ctx context.Context, db *store.DB, h home.Dir, page store.Page
 	}
 	sent = make([]Sent, 0, len(list.Items))
 	for _, m := range list.Items {
-		if envelope.Kind(m.Kind).Control() {
+		if envelope.Kind(m.Kind).Control() || m.Via == "code" { // the watchdog speaks to agentinfinity in the owner's name
 			continue
 		}
 		d, err := db.Deliveries(ctx, store.DeliveryFilter{Message: m.ID, From: agent.Owner})
