@@ -102,6 +102,7 @@ func (r *Receiver) due() (wait time.Duration) {
 	if left := r.judge(); left > 0 {
 		wait = min(wait, max(left, 10*time.Millisecond))
 	}
+	wait = min(wait, r.lapse())
 	if len(r.again)+len(r.reported) > 0 {
 		wait = min(wait, lookAgain)
 	}
@@ -222,8 +223,7 @@ func (r *Receiver) fileControl(l *letter, known bool) error {
 
 // obeys reports whether a shutdown is for this start and its sender may request it.
 func (r *Receiver) obeys(e envelope.Envelope, now time.Time) bool {
-	expired := !e.Expires.IsZero() && !now.Before(e.Expires)
-	return r.o.Start != "" && e.Start == r.o.Start && !e.From.IsClone() && !expired
+	return r.o.Start != "" && e.Start == r.o.Start && !e.From.IsClone() && !e.Expired(now)
 }
 
 // answerShutdown acks a requested shutdown when it is time, and returns when to try again;

@@ -80,7 +80,7 @@ func (r *Receiver) nextNow() (*Delivery, error) {
 		r.judge()
 		r.sortOut(&r.again)
 		r.sortOut(&r.queue)
-		if d := r.take(math.MaxInt); d != nil {
+		if d := r.take(math.MaxInt, nil); d != nil {
 			return d, nil
 		}
 		if !r.stale {

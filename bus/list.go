@@ -47,20 +47,28 @@ func (e Entry) Fact() string {
 // Names lists the files of a place in order, oldest first. It opens none of the bus's own;
 // for files dropped by hand it reads the time.
 func (b *Bus) Names(id agent.ID, p Place) ([]string, error) {
-	fd, err := b.openPlace(id, p)
+	fd, list, err := b.openListed(id, p)
 	if err != nil {
 		return nil, err
 	}
 	defer unix.Close(fd)
-	list, err := candidates(fd, 0)
-	if err != nil {
-		return nil, fmt.Errorf("list %s of %s: %w", p, id, err)
-	}
 	names := make([]string, len(list))
 	for i, c := range list {
 		names[i] = c.name
 	}
 	return names, nil
+}
+
+// openListed opens a place and lists its envelopes; the caller closes it.
+func (b *Bus) openListed(id agent.ID, p Place) (fd int, list []candidate, err error) {
+	if fd, err = b.openPlace(id, p); err != nil {
+		return fd, nil, err
+	}
+	if list, err = candidates(fd, 0); err != nil {
+		unix.Close(fd)
+		return -1, nil, fmt.Errorf("list %s of %s: %w", p, id, err)
+	}
+	return fd, list, nil
 }
 
 // candidates lists the envelopes of a directory made at since or later.
@@ -122,15 +130,11 @@ func (b *Bus) entry(fd int, id agent.ID, p Place, name string) (Entry, error) {
 // List reads the newest files of a place, all if newest <= 0, oldest first. It holds all
 // of them in memory; use Names and Read if there may be many.
 func (b *Bus) List(id agent.ID, p Place, newest int) ([]Entry, error) {
-	fd, err := b.openPlace(id, p)
+	fd, found, err := b.openListed(id, p)
 	if err != nil {
 		return nil, err
 	}
 	defer unix.Close(fd)
-	found, err := candidates(fd, 0)
-	if err != nil {
-		return nil, fmt.Errorf("list %s of %s: %w", p, id, err)
-	}
 	if newest > 0 {
 		found = found[max(0, len(found)-newest):]
 	}
@@ -290,15 +294,11 @@ func (b *Bus) Locate(ctx context.Context, id string) ([]Entry, error) {
 }
 
 func (b *Bus) locateIn(ctx context.Context, box agent.ID, p Place, id string) (found []Entry, err error) {
-	fd, err := b.openPlace(box, p)
+	fd, list, err := b.openListed(box, p)
 	if err != nil {
 		return nil, err
 	}
 	defer unix.Close(fd)
-	list, err := candidates(fd, 0)
-	if err != nil {
-		return nil, fmt.Errorf("list %s of %s: %w", p, box, err)
-	}
 	for _, c := range list {
 		if err := ctx.Err(); err != nil {
 			return found, err

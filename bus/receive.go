@@ -158,15 +158,11 @@ func (r *Receiver) recover() error {
 	if err != nil {
 		return err
 	}
-	list := make([]*letter, len(found))
+	list, witnessed := make([]*letter, len(found)), make(map[string]int64) // when last, in milliseconds
 	for i, c := range found {
-		list[i] = &letter{name: c.name, ns: c.ns}
-	}
-	witnessed := make(map[string]int64) // when last, in milliseconds
-	for _, l := range list {
-		l.claimed = true
-		if r.look(l, claimed); l.env != nil {
-			witnessed[l.env.ID] = 0
+		list[i] = &letter{name: c.name, ns: c.ns, claimed: true}
+		if r.look(list[i], claimed); list[i].env != nil {
+			witnessed[list[i].env.ID] = 0
 		}
 	}
 	r.tail = r.bus.home.AllEvents(r.id)
@@ -228,18 +224,12 @@ func (r *Receiver) release() error {
 	return r.lock.Unlock()
 }
 
-// wake lets a waiting Next look again.
-func (r *Receiver) wake() {
-	select {
-	case r.ready <- struct{}{}:
-	default:
-	}
-}
+func (r *Receiver) wake() { signal(r.ready) } // lets a waiting Next look again
+func (r *Receiver) prod() { signal(r.poke) }  // asks run for a pass
 
-// prod asks run for a pass.
-func (r *Receiver) prod() {
+func signal(c chan struct{}) {
 	select {
-	case r.poke <- struct{}{}:
+	case c <- struct{}{}:
 	default:
 	}
 }

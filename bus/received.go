@@ -5,7 +5,6 @@ import (
 	"cmp"
 	"context"
 	"errors"
-	"fmt"
 	"math"
 	"slices"
 	"strings"
@@ -52,15 +51,11 @@ type search struct {
 }
 
 func (s *search) place(p Place) error {
-	fd, err := s.b.openPlace(s.box, p)
+	fd, list, err := s.b.openListed(s.box, p)
 	if err != nil {
 		return err
 	}
 	defer unix.Close(fd)
-	list, err := candidates(fd, 0)
-	if err != nil {
-		return fmt.Errorf("list %s of %s: %w", p, s.box, err)
-	}
 	if p != Delivered {
 		for _, c := range list {
 			if _, err := s.look(fd, p, c.name, s.id, s.meant); err != nil {

@@ -32,14 +32,15 @@ type letter struct {
 	ours    bool // claimed by this holder, not by a dead one
 	expired bool
 
-	looked bool
-	mark   disk.Mark
-	env    *envelope.Envelope // nil if bad, unreadable, or dropped to save memory
-	from   agent.ID
-	kind   envelope.Kind
-	bad    error     // why it is not an envelope
-	sys    error     // why it could not be read
-	since  time.Time // since when it has been invalid like this
+	looked  bool
+	mark    disk.Mark
+	env     *envelope.Envelope // nil if bad, unreadable, or dropped to save memory
+	from    agent.ID
+	kind    envelope.Kind
+	expires time.Time
+	bad     error     // why it is not an envelope
+	sys     error     // why it could not be read
+	since   time.Time // since when it has been invalid like this
 }
 
 func byTime(a, b *letter) int {
@@ -217,7 +218,7 @@ func (r *Receiver) look(l *letter, dir int) {
 	switch {
 	case err == nil:
 		e.To = r.id
-		l.env, l.from, l.kind = &e, e.From, e.Kind
+		l.env, l.from, l.kind, l.expires = &e, e.From, e.Kind, e.Expires
 	case errors.Is(err, envelope.ErrInvalid), errors.Is(err, disk.ErrGrowing):
 		l.bad = err
 	default:

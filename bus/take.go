@@ -57,7 +57,7 @@ func (r *Receiver) tryNext() (d *Delivery, err error) {
 	case r.given != nil:
 		d, r.given = r.given, nil
 	default:
-		d = r.take(math.MaxInt)
+		d = r.take(math.MaxInt, nil)
 	}
 	r.taken(d)
 	return d, nil
@@ -73,15 +73,15 @@ func (r *Receiver) taken(d *Delivery) {
 	}
 }
 
-// take claims the first letter that can be handed over; nil if there is none or its
-// rendering exceeds room bytes. A letter in trouble holds up later ones from the same
+// take claims the first letter that can be handed over, of those that only accepts if it
+// is set; nil if there is none or its rendering exceeds room bytes. A letter in trouble holds up later ones from the same
 // sender, to keep their order, and no others. The caller holds mu.
-func (r *Receiver) take(room int) *Delivery {
+func (r *Receiver) take(room int, only func(*letter) bool) *Delivery {
 	troubled := make(map[agent.ID]bool)
 	for _, list := range []*[]*letter{&r.again, &r.queue} {
 		for i := 0; i < len(*list); {
 			l := (*list)[i]
-			if troubled[l.from] {
+			if troubled[l.from] || only != nil && !only(l) {
 				i++
 				continue
 			}
@@ -299,7 +299,7 @@ func (r *Receiver) another(room int) *Delivery {
 	d := r.given
 	switch {
 	case d == nil:
-		d = r.take(room)
+		d = r.take(room, nil)
 	case len(d.Rendered()) > room:
 		return nil
 	default:

@@ -20,7 +20,7 @@ import (
 // removed. If a receiver claims one at the same moment, the receiver has it; it is never
 // in both places.
 func (b *Bus) Retract(ctx context.Context, id agent.ID, match func(envelope.Envelope) bool) (n int, err error) {
-	inbox, err := b.openPlace(id, Inbox)
+	inbox, list, err := b.openListed(id, Inbox)
 	if err != nil {
 		return 0, err
 	}
@@ -30,10 +30,6 @@ func (b *Bus) Retract(ctx context.Context, id agent.ID, match func(envelope.Enve
 		return 0, err
 	}
 	defer unix.Close(delivered)
-	list, err := candidates(inbox, 0)
-	if err != nil {
-		return 0, fmt.Errorf("list the inbox of %s: %w", id, err)
-	}
 	for _, c := range list {
 		if err := ctx.Err(); err != nil {
 			return n, err

@@ -3,6 +3,7 @@ package bus
 import (
 	"errors"
 	"fmt"
+	"math"
 	"sync"
 	"time"
 
@@ -25,7 +26,7 @@ func (r *Receiver) weigh(l *letter, now time.Time) (*Delivery, error) {
 			r.o.Report("filed "+l.name+": already delivered", nil)
 		}
 		return nil, err
-	case !e.Expires.IsZero() && !now.Before(e.Expires) && (r.o.Offered == nil || !r.o.Offered(e)):
+	case e.Expired(now) && !r.offered(e):
 		l.expired = true
 		return nil, r.expire(l.name, e)
 	}
@@ -42,6 +43,25 @@ func (r *Receiver) weigh(l *letter, now time.Time) (*Delivery, error) {
 
 func deliveredBefore(e envelope.Envelope) why.Why {
 	return why.Why{Text: "filed unread: an envelope from " + string(e.From) + " with this ID or idempotency key was already delivered", Reason: why.Duplicate}
+}
+
+func (r *Receiver) offered(e envelope.Envelope) bool { return r.o.Offered != nil && r.o.Offered(e) }
+
+// lapse files what has expired while it waited, also if nobody calls Next, and returns when
+// the next expires. It looks at no file that has not. The caller holds mu.
+func (r *Receiver) lapse() time.Duration {
+	wait, now := passEvery, r.bus.now()
+	if r.given == nil { // if the clock is set back meanwhile, one is given out after all
+		r.given = r.take(math.MaxInt, func(l *letter) bool {
+			left := l.expires.Sub(now)
+			if left > 0 {
+				wait = min(wait, left)
+			}
+			return left <= 0 && !l.expires.IsZero() && r.readable(l) && (l.env == nil || !r.offered(*l.env))
+		})
+		r.taken(nil)
+	}
+	return wait
 }
 
 // expire files an envelope unread and notifies its sender.

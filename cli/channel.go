@@ -48,7 +48,7 @@ func (a *app) sendCommand() *cli.Command {
 			&cli.StringFlag{Name: "thread", Usage: "label it with the thread `NAME`; answers carry the same (default: that of the message it answers)"},
 			&cli.StringFlag{Name: "id", Usage: "use `ID` as its id: sending the same text again under it has no effect, another one is refused (default: a new id)"},
 			&cli.BoolFlag{Name: "requires-ack", Usage: "ask the agent to answer"},
-			&cli.DurationFlag{Name: "expires", Usage: "if the agent has not taken it within `TIME`, such as 90s or 1h, file it unread and report that to you"},
+			&cli.DurationFlag{Name: "expires", Usage: "if the agent has not taken it within `TIME`, such as 90s or 1h, file it unread and report that to you (of an agent that is down: once it is up)"},
 			&cli.StringFlag{Name: "wait", Usage: "after sending, wait until it is `STATE`: delivered (the agent has it) or answered"},
 			&cli.DurationFlag{Name: "timeout", Value: 10 * time.Minute, Usage: "with --wait: wait up to `TIME`, such as 90s or 1h; then exit with status 3"},
 			&cli.BoolFlag{Name: "json", Usage: "print one JSON object"},

@@ -88,7 +88,7 @@ func (m *Courier) load(ctx context.Context, f *flight, list []*bus.Delivery) boo
 				return false
 			}
 		}
-		late := offered && expired(e)
+		late := offered && e.Expired(time.Now())
 		if !held && !late && !m.worn(e.ID) {
 			fresh = append(fresh, d)
 			continue
@@ -153,7 +153,7 @@ func (m *Courier) holdsUnseen(ctx context.Context, e envelope.Envelope) (bool, e
 // filed unread then, and its sender is told.
 func (m *Courier) lapsed(d *bus.Delivery) bool {
 	e := d.Envelope()
-	if !expired(e) {
+	if !e.Expired(time.Now()) {
 		return false
 	}
 	if _, offered := m.ledger.offered(e); offered {
@@ -165,10 +165,6 @@ func (m *Courier) lapsed(d *bus.Delivery) bool {
 		m.pending = without(m.pending, d)
 	}
 	return true
-}
-
-func expired(e envelope.Envelope) bool {
-	return !e.Expires.IsZero() && !time.Now().Before(e.Expires)
 }
 
 func without(list []*bus.Delivery, gone ...*bus.Delivery) (rest []*bus.Delivery) {

@@ -121,7 +121,7 @@ func (m *Courier) readHeld(ctx context.Context) bool {
 		if m.trouble("find "+l.ID, err); err != nil {
 			return false
 		}
-		if !ok || expired(e) {
+		if !ok || e.Expired(time.Now()) {
 			gone, late[naming(l.ID, l.From)] = append(gone, l.owed), e.Expires
 			continue
 		}

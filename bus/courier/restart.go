@@ -269,7 +269,7 @@ func (m *Courier) resume(ctx context.Context, o owed, e envelope.Envelope, d *bu
 	switch {
 	case err != nil:
 		return false, err
-	case !held && d != nil && expired(e):
+	case !held && d != nil && e.Expired(time.Now()):
 		err = d.Expire()
 		m.trouble("file expired mail", err)
 		return err == nil, err

@@ -162,6 +162,9 @@ func (e Envelope) timeFault() error {
 	return nil
 }
 
+// Expired reports whether the envelope has expired at that time.
+func (e Envelope) Expired(now time.Time) bool { return !e.Expires.IsZero() && !now.Before(e.Expires) }
+
 func (e Envelope) expiresFault() error {
 	if !e.Expires.IsZero() && !inRange(e.Expires) {
 		return Invalidf("expires: year %d: want 1 to 9999", e.Expires.UTC().Year())
