@@ -4,19 +4,23 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"os"
+	"strings"
 	"time"
 
 	"netsky/agent"
+	"netsky/agent/home"
 	"netsky/bus"
 	"netsky/bus/courier"
 	"netsky/bus/envelope"
+	"netsky/bus/why"
 	"netsky/internal/advice"
 	"netsky/spawn"
 )
 
 // Cancel cancels a message on behalf of its sender or of an address that may cancel
 // anything: one that waits in the inbox is filed unread, one that the agent holds is given
-// up by the agent. how says what was done. A crash leaves the message as it was, or
+// up by the agent. One that was cancelled before is no error. how says what was done. A crash leaves the message as it was, or
 // cancelled.
 func Cancel(ctx context.Context, l *spawn.Launcher, by agent.ID, id string) (how string, err error) {
 	found, err := l.Bus.Locate(ctx, id)
@@ -49,6 +53,9 @@ func Cancel(ctx context.Context, l *spawn.Launcher, by agent.ID, id string) (how
 			return "cancelled before " + string(to) + " took it", nil
 		}
 	}
+	if how, at := before(ctx, l, m); how != "" {
+		return "already cancelled " + how + at, nil
+	}
 	r, _ := l.Home.LoadReport(to)
 	_, held := courier.HeldBy(l.Home, to, m.Envelope.ID)
 	switch {
@@ -58,6 +65,26 @@ func Cancel(ctx context.Context, l *spawn.Launcher, by agent.ID, id string) (how
 		return "", fmt.Errorf("%s: %s has finished it: nothing was cancelled", id, to)
 	}
 	return "", advice.With(fmt.Errorf("%s: %s has it: nothing was cancelled", id, to), "`netsky interrupt %s` ends its turn", to)
+}
+
+// before returns how a message was cancelled before, "" if it was not, and when, if that is
+// known.
+func before(ctx context.Context, l *spawn.Launcher, m *bus.Entry) (how, at string) {
+	if m.Place != bus.Delivered {
+		return "", ""
+	}
+	to, e := m.Mailbox, m.Envelope
+	if m.Reason == why.Retracted {
+		if info, err := os.Lstat(l.Home.Path(home.Mailbox(to), string(m.Place), envelope.WhyName(m.Name))); err == nil {
+			at = ", at " + agent.Clock(info.ModTime(), time.Now())
+		}
+		return "before " + string(to) + " took it", at
+	}
+	a, ok, err := l.Bus.FindAnswer(ctx, e.From, e.ID, e.Time)
+	if err == nil && ok && a.Envelope.From == to && a.Envelope.Kind == envelope.KindError && strings.HasPrefix(a.Envelope.Text, "cancelled by ") {
+		return "while " + string(to) + " held it", ", at " + agent.Clock(a.Envelope.Time, time.Now())
+	}
+	return "", ""
 }
 
 // giveUp has the agent give up a message that it holds, and waits until it has.
