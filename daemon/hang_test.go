@@ -100,6 +100,35 @@ func TestHang(t *testing.T) {
 	}, func() string { return "the pages still count as unread" })
 }
 
+// A daemon that is restarted does not begin to count anew.
+func TestHangOverRestarts(t *testing.T) {
+	t.Parallel()
+	w := newWard(t)
+	w.stop()
+	w.hang, w.repage = 20*time.Second, time.Hour
+	w.begin()
+	w.up(w.r, "agent1")
+	w.report("agent1", agent.Busy, "Bash: make")
+	start := w.statuses().Find("agent1").Start
+	var kept hang.Silence
+	testworld.Wait(w, "its silence is stored", func() bool {
+		kept = hang.LoadSilence(w.home, "agent1", start)
+		return kept.Silent > 0
+	})
+	if st := w.statuses().Find("agent1"); st.State == agent.Hung {
+		t.Errorf("%+v", st)
+	}
+	w.stop()
+	kept.Silent = (3 * time.Hour).Milliseconds() // as if it had been silent for long
+	if err := hang.SaveSilence(w.home, "agent1", kept); err != nil {
+		t.Fatal(err)
+	}
+	w.begin()
+	if st := w.shows("agent1", agent.Hung, "busy: Bash: make"); !strings.Contains(st.Detail, "3h") {
+		t.Errorf("%+v", st)
+	}
+}
+
 // An agent whose tool computes without a word does not hang.
 func TestHangWhileComputing(t *testing.T) {
 	if runtime.GOOS != "linux" {

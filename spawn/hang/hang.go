@@ -16,9 +16,11 @@
 // Silence is counted by the clock of this process, check by check, and a gap between two
 // checks is not counted: neither a suspended machine nor a changed clock makes anything
 // hang, and after such a jump agents have Grace to show signs of life. A daemon that is
-// restarted begins to count anew.
+// restarted continues the count if nothing has changed since the last one stored it; a time
+// between them beyond a few checks is not counted. What it does not know, it does not count:
+// then the silence has lasted "for at least" so long.
 //
-// state/watchdog/hangs/<agent>.json says that a start hangs. The watchdog that holds the
+// state/watchdog/hangs/<agent>.json says that a start hangs, or how long it has been silent. The watchdog that holds the
 // lock "watchdog" writes it and removes it with the next sign of life; nobody believes it
 // while no process holds that lock.
 package hang
@@ -78,6 +80,7 @@ type Watch struct {
 	silent time.Duration
 	worked time.Duration // of silence that was not counted, since the last sign
 	grace  time.Time
+	least  bool // it may have been silent for longer
 }
 
 // Screen returns the screen as of the last check.
@@ -114,9 +117,9 @@ func (w *Watch) See(s Signs, pending bool, now time.Time) (silent time.Duration)
 	w.last, w.at = s, now
 	switch {
 	case first, alive, !pending:
-		w.silent, w.worked = 0, 0
-	case gap > jump, (wall - gap).Abs() > time.Minute:
-		w.grace = now.Add(Grace)
+		w.silent, w.worked, w.least = 0, 0, first && pending
+	case gap < 0, gap > jump, (wall - gap).Abs() > time.Minute:
+		w.grace, w.least = now.Add(Grace), true
 	case busy && w.worked < Computing:
 		w.worked += gap
 	default:
@@ -130,6 +133,47 @@ func (w *Watch) Hung(after time.Duration, now time.Time) bool {
 	return w.silent >= after && !now.Before(w.grace)
 }
 
+// AtLeast reports whether the silence may have lasted for longer than was counted.
+func (w *Watch) AtLeast() bool { return w.least }
+
+// A Silence is what another process needs to continue a Watch.
+type Silence struct {
+	Of      string `json:"of"` // the start
+	AtMS    int64  `json:"at_ms"`
+	Silent  int64  `json:"silent_ms"`
+	Worked  int64  `json:"worked_ms,omitempty"`
+	AtLeast bool   `json:"at_least,omitempty"`
+	Signs   Signs  `json:"signs"`
+}
+
+// Kept returns what is to be kept of the Watch.
+func (w *Watch) Kept(start string) Silence {
+	return Silence{start, w.at.UnixMilli(), w.silent.Milliseconds(), w.worked.Milliseconds(), w.least, w.last}
+}
+
+// Resume returns the Watch of which that was kept; of the zero Silence, the zero Watch.
+func (s Silence) Resume() Watch {
+	if s.Of == "" {
+		return Watch{}
+	}
+	return Watch{
+		last: s.Signs, at: time.UnixMilli(s.AtMS), least: s.AtLeast,
+		silent: time.Duration(s.Silent) * time.Millisecond, worked: time.Duration(s.Worked) * time.Millisecond,
+	}
+}
+
+// LoadSilence returns what is kept of the agent's silence if it is about this start.
+func LoadSilence(h home.Dir, id agent.ID, start string) Silence {
+	s, err := home.Load[Silence](h, file(id))
+	if err != nil || s.Of != start {
+		return Silence{}
+	}
+	return s
+}
+
+// SaveSilence replaces the agent's record, which does not hang.
+func SaveSilence(h home.Dir, id agent.ID, s Silence) error { return h.Save(file(id), s, false) }
+
 // A Record says that a start hangs.
 type Record struct {
 	Start   string `json:"start"`
@@ -137,6 +181,7 @@ type Record struct {
 	What    string `json:"what"`     // is pending
 	PagedMS int64  `json:"paged_ms,omitempty"`
 	Pages   int    `json:"pages,omitempty"`
+	AtLeast bool   `json:"at_least,omitempty"` // or before: it is not known
 }
 
 // Dir holds the records.
@@ -163,7 +208,11 @@ func Save(h home.Dir, id agent.ID, r Record) error {
 
 // Words describes the hang.
 func (r Record) Words(now time.Time) string {
-	return fmt.Sprintf("no sign of life for %s: %s", Span(now.Sub(time.UnixMilli(r.SinceMS))), r.What)
+	least := ""
+	if r.AtLeast {
+		least = "at least "
+	}
+	return fmt.Sprintf("no sign of life for %s%s: %s", least, Span(now.Sub(time.UnixMilli(r.SinceMS))), r.What)
 }
 
 // Shown returns what status says of a start that runs: how it hangs, and since when.

@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"netsky/agent"
+	"netsky/internal/testworld"
 	"netsky/spawn/hang"
 )
 
@@ -107,5 +108,59 @@ func TestComputing(t *testing.T) {
 	unknown.See(hang.Signs{}, true, now)
 	if got := unknown.See(hang.Signs{CPU: time.Hour}, true, now.Add(hang.Every)); got != hang.Every {
 		t.Errorf("silent for %v when nothing was known before", got)
+	}
+}
+
+// Another daemon continues the count if nothing has changed meanwhile, and says when it does
+// not know all.
+func TestResume(t *testing.T) {
+	busy := hang.Signs{Report: agent.Report{Start: "s", State: agent.Busy, SinceMS: 7, Fault: agent.Fault{Text: "x"}}, Inbox: 1, Screen: 1<<63 + 1}
+	for _, tt := range []struct {
+		name    string
+		kept    bool
+		after   time.Duration // until the next daemon looks
+		signs   hang.Signs
+		idle    bool
+		silence time.Duration // at its second check
+		atLeast bool
+	}{
+		{"restarted", true, time.Minute, busy, false, 7*hang.Every + 2*time.Minute, false},
+		{"down for long", true, time.Hour, busy, false, 7*hang.Every + time.Minute, true},
+		{"a clock that was set back", true, -time.Hour, busy, false, 7*hang.Every + time.Minute, true},
+		{"worked meanwhile", true, time.Minute, hang.Signs{Events: 1}, false, time.Minute, false},
+		{"finished", true, time.Minute, busy, true, 0, false},
+		{"unknown", false, time.Minute, busy, false, time.Minute, true},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			h, now := testworld.Home(t), time.UnixMilli(1_800_000_000_000)
+			var w hang.Watch
+			w.See(hang.Signs{}, true, now.Add(-time.Second))
+			for range 8 {
+				w.See(busy, true, now)
+				now = now.Add(hang.Every)
+			}
+			now = now.Add(-hang.Every)
+			if tt.kept {
+				if err := hang.SaveSilence(h, "agent1", w.Kept("s")); err != nil {
+					t.Fatal(err)
+				}
+				if r := hang.Load(h, "agent1", "s"); r.Start != "" {
+					t.Errorf("hangs: %+v", r)
+				}
+			}
+			if s := hang.LoadSilence(h, "agent1", "another"); s.Of != "" {
+				t.Errorf("of another start: %+v", s)
+			}
+			w = hang.LoadSilence(h, "agent1", "s").Resume()
+			now = now.Add(tt.after)
+			w.See(tt.signs, !tt.idle, now)
+			if got := w.See(tt.signs, !tt.idle, now.Add(time.Minute)); got != tt.silence || w.AtLeast() != tt.atLeast {
+				t.Errorf("silent for %v, at least %t; want %v, %t", got, w.AtLeast(), tt.silence, tt.atLeast)
+			}
+			words := hang.Record{SinceMS: now.UnixMilli(), What: "busy", AtLeast: w.AtLeast()}.Words(now.Add(time.Minute))
+			if want := map[bool]string{false: "no sign of life for 1m: busy", true: "no sign of life for at least 1m: busy"}[tt.atLeast]; words != want {
+				t.Errorf("%q, want %q", words, want)
+			}
+		})
 	}
 }

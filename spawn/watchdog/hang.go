@@ -17,6 +17,9 @@ import (
 // screenLines is how much of a pane is compared for signs of life.
 const screenLines = 100
 
+// saveSilence is how often a silence is stored at most: at every second check.
+const saveSilence = hang.Every * 3 / 2
+
 // hangEvery returns the time between two checks.
 func hangEvery(after time.Duration) time.Duration {
 	return max(min(hang.Every, after/10), tickEvery)
@@ -26,6 +29,8 @@ func hangEvery(after time.Duration) time.Duration {
 type hangWatch struct {
 	watch  hang.Watch
 	known  bool        // the record was looked for
+	looked bool        // there was a check
+	saved  time.Time   // when the silence was last stored; zero: it is not
 	record hang.Record // zero: it does not hang
 }
 
@@ -36,6 +41,12 @@ func (l *loop) listen(ctx context.Context, w *ward) {
 		return
 	}
 	c := &w.hang
+	if !c.known {
+		c.known, c.record = true, hang.Load(l.o.Launcher.Home, w.Agent, w.Start)
+		if s := hang.LoadSilence(l.o.Launcher.Home, w.Agent, w.Start); s.Of != "" {
+			c.watch, c.saved = s.Resume(), time.UnixMilli(s.AtMS)
+		}
+	}
 	signs, what := l.signs(w), l.pending(w)
 	if what == "" || w.Pane() == "" || !c.watch.Quiet(signs) {
 		signs.Screen = c.watch.Screen()
@@ -110,12 +121,13 @@ func (l *loop) pending(w *ward) string {
 // heard acts on the signs of life at a check.
 func (l *loop) heard(ctx context.Context, w *ward, signs hang.Signs, what string) {
 	c, now := &w.hang, time.Now()
-	first := !c.known
-	if first {
-		c.known, c.record = true, hang.Load(l.o.Launcher.Home, w.Agent, w.Start)
-	}
+	first := !c.looked
+	c.looked = true
 	silent := c.watch.See(signs, what != "", now)
 	r := &c.record
+	if r.Start == "" {
+		l.keepSilence(w, silent, now)
+	}
 	switch {
 	case first:
 		return // whether it is still silent shows at the next check
@@ -129,7 +141,7 @@ func (l *loop) heard(ctx context.Context, w *ward, signs hang.Signs, what string
 		}
 		*r = hang.Record{}
 	case r.Start == "" && c.watch.Hung(l.o.Hang, now):
-		*r = hang.Record{Start: w.Start, SinceMS: now.Add(-silent).UnixMilli(), What: what}
+		*r = hang.Record{Start: w.Start, SinceMS: now.Add(-silent).UnixMilli(), What: what, AtLeast: c.watch.AtLeast()}
 		l.event(ctx, fmt.Sprintf("hang-%s-%d", w.Start, r.SinceMS), store.LevelError, w.Agent, w.Start, "hangs: "+r.Words(now))
 	case r.Start == "" || silent == 0:
 		return
@@ -153,6 +165,21 @@ func (l *loop) heard(ctx context.Context, w *ward, signs hang.Signs, what string
 		l.o.Log.Warn("hang", "agent", w.Agent, "error", err)
 	}
 	l.Wake()
+}
+
+// keepSilence stores the silence of an agent that does not hang for the next daemon, about
+// once a minute.
+func (l *loop) keepSilence(w *ward, silent time.Duration, now time.Time) {
+	c, err := &w.hang, error(nil)
+	switch {
+	case silent > 0 && now.Sub(c.saved).Abs() >= min(saveSilence, l.o.Hang/4):
+		c.saved, err = now, hang.SaveSilence(l.o.Launcher.Home, w.Agent, c.watch.Kept(w.Start))
+	case silent == 0 && !c.saved.IsZero():
+		c.saved, err = time.Time{}, hang.Save(l.o.Launcher.Home, w.Agent, hang.Record{})
+	}
+	if err != nil {
+		l.o.Log.Warn("hang", "agent", w.Agent, "error", err)
+	}
 }
 
 // pageID returns the id of the n-th message about a hang.
