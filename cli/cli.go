@@ -79,7 +79,10 @@ type app struct {
 	broken error // the error of a write to out
 	deed   bool  // the verb changes something: its exit status is that of the change, printed or not
 
-	lenient bool // mistakes in netsky.toml that can't affect the verb are only warned about
+	bears config.Harm // a mistake in netsky.toml of at most this harm is only warned about
+
+	mistake error // that was found and is borne
+	harm    config.Harm
 
 	once   sync.Once
 	config config.Config

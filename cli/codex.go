@@ -53,6 +53,9 @@ func (a *app) codexOnce(c *cli.Context) error {
 	if self.IsClone() && (self != id || !c.Bool("serve")) {
 		return a.notForClones("codex")
 	}
+	if c.Bool("serve") {
+		a.bears = config.Ignored // the watchdog may have started it again
+	}
 	h, err := a.madeHome()
 	if err != nil {
 		return err

@@ -7,6 +7,8 @@ import (
 	"strings"
 
 	"github.com/urfave/cli/v2"
+
+	"netsky/cli/config"
 )
 
 // cli returns the command table. docs/cli.md is generated from it.
@@ -56,7 +58,7 @@ func isDeed(verb string) bool {
 // can't affect it. Verbs that start something obey the whole file and so stop.
 func startsNothing(verb string) bool {
 	switch verb {
-	case "status", "peek", "show", "log", "find", "attach", "approvals", "inbox", "ask", "reply",
+	case "status", "needs", "quiet", "escalate", "forget", "cron add", "loop", "peek", "show", "log", "find", "attach", "approvals", "inbox", "ask", "reply",
 		"interrupt", "cancel", "approve", "down", "uninstall",
 		"channel send", "channel drain", "channel ls", "channel route", "channel poison ls", "channel poison show",
 		"channel poison retry", "channel poison drop", "cron ls", "cron rm":
@@ -70,7 +72,9 @@ func (a *app) mark(path string, list []*cli.Command) {
 		act, deed, lenient := c.Action, isDeed(path+c.Name), startsNothing(path+c.Name)
 		if deed || lenient {
 			c.Action = func(c *cli.Context) error {
-				a.deed, a.lenient = deed, lenient
+				if a.deed = deed; lenient {
+					a.bears = config.Parts
+				}
 				return act(c)
 			}
 		}

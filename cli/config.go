@@ -12,11 +12,16 @@ func (a *app) cfg() (config.Config, error) {
 			a.cfgErr = err
 			return
 		}
-		usable := false
-		a.config, usable, err = config.Load(h)
+		harm := config.Harm(0)
+		a.config, harm, err = config.Load(h)
 		switch {
-		case err != nil && usable && a.lenient:
-			a.warn("%v; ignored here, but fix it before the next `netsky up`", err)
+		case err != nil && harm <= a.bears:
+			a.mistake, a.harm = err, harm
+			if harm == config.Ignored {
+				a.warn("%v; the key is ignored, but fix it before the next `netsky up`", err)
+			} else {
+				a.warn("%v; ignored here, but until it is corrected nothing is started, not even an agent that has died", err)
+			}
 		case err != nil:
 			a.cfgErr = exitError{exitUsage, err}
 		}

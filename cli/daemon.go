@@ -74,21 +74,27 @@ func (a *app) daemonRun(c *cli.Context) error {
 	if err := a.notForClones("daemon run"); err != nil {
 		return err
 	}
+	a.bears = config.Whole
 	h, err := a.madeHome()
 	if err != nil {
 		return err
 	}
-	l, err := a.launcher()
+	l, err := a.night()
 	if err != nil {
 		return err
 	}
 	// The library that creates and rotates the logs leaves their mode to the umask.
 	// Agents inherit theirs from tmux.
 	unix.Umask(0o077)
-	file := &lumberjack.Logger{Filename: h.Path(home.LogDir, "netsky.jsonl"), MaxSize: 10, MaxBackups: 5,
-		MaxAge: 1 + int(a.config.Records.Keep.Hours()/24)} // days
+	file := &lumberjack.Logger{Filename: h.Path(home.LogDir, "netsky.jsonl"), MaxSize: 10, MaxBackups: 5}
+	if keep := a.config.Records.Keep; keep.Duration > 0 {
+		file.MaxAge = 1 + int(keep.Hours()/24) // days
+	}
 	defer file.Close()
 	log := slog.New(slog.NewJSONHandler(io.Writer(file), nil))
+	if a.mistake != nil {
+		log.Warn("config", "error", a.mistake)
+	}
 	o := a.daemonOptions(l, log)
 	o.Wanted = c.Bool("wanted")
 	err = daemon.Run(c.Context, o)
@@ -98,6 +104,18 @@ func (a *app) daemonRun(c *cli.Context) error {
 	return err
 }
 
+// night returns the launcher of one who looks after agents that run, whatever is wrong in
+// netsky.toml. If that may be the name of the tmux server, it is the one that agents were
+// last started on.
+func (a *app) night() (*spawn.Launcher, error) {
+	a.bears = config.Whole
+	l, err := a.launcher()
+	if err == nil && a.harm == config.Whole && !a.lastServer(l) {
+		return nil, exitError{exitUsage, a.mistake}
+	}
+	return l, err
+}
+
 func (a *app) daemonOptions(l *spawn.Launcher, log *slog.Logger) daemon.Options {
 	w := a.config.Watchdog
 	o := daemon.Options{
@@ -105,6 +123,7 @@ func (a *app) daemonOptions(l *spawn.Launcher, log *slog.Logger) daemon.Options 
 		Conversation: func(id agent.ID) (string, error) { return plan.Conversation(l.Home, id) },
 		Listen:       a.config.Dashboard.Listen, TLS: a.dashboardTLS, Wide: a.config.Dashboard.Wide, Answer: a.config.Dashboard.Answer, Version: Version, Log: log,
 		Hang: w.Hang.Duration, Repage: w.Repage.Duration, Tick: w.Tick.Duration, Wakes: w.Wakes, Upkeep: upkeepOf(l.Home, a.config),
+		Mistake: func() (text, then string) { return config.Mistake(l.Home) },
 	}
 	if ways := a.ways(); !ways.None() {
 		o.Escalate = func(ctx context.Context, subject, body string) (string, error) {
@@ -114,17 +133,29 @@ func (a *app) daemonOptions(l *spawn.Launcher, log *slog.Logger) daemon.Options 
 	return o
 }
 
-// upkeepOf returns what keeps the home within its bounds.
+// upkeepOf returns what keeps the home within its bounds; nothing does while they are
+// unknown.
 func upkeepOf(h home.Dir, c config.Config) upkeep.Keeper {
+	if c.Records.Keep.Duration == 0 {
+		return upkeep.Keeper{}
+	}
 	return upkeep.Keeper{Home: h, MaxBytes: c.Bus.MaxBytes, Bounds: upkeep.Bounds{
 		Mail: c.Bus.Keep.Duration, Records: c.Records.Keep.Duration, Bytes: c.Records.MaxBytes,
 	}}
 }
 
+// anew returns an app that reads netsky.toml anew, for starting an agent again: a mistake
+// that can't be about how agents run keeps none down.
+func (a *app) anew() *app {
+	fresh := newApp(a.in, io.Discard, io.Discard, a.environ)
+	fresh.bears = config.Ignored
+	return fresh
+}
+
 // planAgain plans a start of the agent as of now, with the environment of its last
 // start.
 func (a *app) planAgain(ctx context.Context, id agent.ID) (spawn.Plan, error) {
-	fresh := newApp(a.in, io.Discard, io.Discard, a.environ) // reads netsky.toml anew
+	fresh := a.anew()
 	l, err := fresh.launcher()
 	if err != nil {
 		return spawn.Plan{}, err
@@ -144,7 +175,7 @@ func (a *app) planAgain(ctx context.Context, id agent.ID) (spawn.Plan, error) {
 // setupAgain returns the configuration of a tmux server as of now. A mistake in it keeps
 // no agent down.
 func (a *app) setupAgain() []string {
-	lines, _ := newApp(a.in, io.Discard, io.Discard, a.environ).tmuxSetup()
+	lines, _ := a.anew().tmuxSetup()
 	return lines
 }
 
@@ -280,7 +311,7 @@ func (a *app) tick(c *cli.Context) error {
 	case errors.Is(err, daemon.ErrUnwanted):
 		a.print("the daemon is meant to be down")
 	case err != nil && ticker.FailedBefore(h):
-		l, lerr := a.launcher()
+		l, lerr := a.night()
 		if lerr != nil {
 			return errors.Join(err, lerr)
 		}
@@ -306,6 +337,7 @@ func (a *app) ticker(c *cli.Context) error {
 		return err
 	}
 	every := time.Minute
+	a.bears = config.Parts
 	if cfg, err := a.cfg(); err == nil {
 		every = cfg.Watchdog.Tick.Duration
 	} else {

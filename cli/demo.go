@@ -10,6 +10,7 @@ import (
 
 	"netsky/agent"
 	"netsky/agent/program"
+	"netsky/cli/config"
 	"netsky/cli/console"
 	"netsky/spawn"
 	"netsky/spawn/demo"
@@ -107,6 +108,7 @@ func (a *app) demoServe(c *cli.Context) error {
 	if err != nil {
 		return err
 	}
+	a.bears = config.Ignored // the watchdog may have started it again
 	b, err := a.bus()
 	if err != nil {
 		return err

@@ -85,7 +85,7 @@ func (a *app) startup(l *spawn.Launcher, id agent.ID) (string, error) {
 // forgive makes a broken netsky.toml a warning, so that mail does not stop while it is
 // edited. What can't be read has its defaults.
 func (a *app) forgive() {
-	a.lenient = true
+	a.bears = config.Parts
 	if _, err := a.cfg(); err != nil {
 		a.warn("%v; continuing with the defaults", err)
 		a.config, a.cfgErr = config.Default(), nil

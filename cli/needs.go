@@ -51,7 +51,9 @@ func (a *app) needsCommand() *cli.Command {
 func (a *app) needs(c *cli.Context) error {
 	v, err := a.view(c.Context)
 	if err != nil {
-		return err
+		if v, err = a.viewWithout(c.Context, err); v.Home == "" {
+			return err
+		}
 	}
 	list := v.Needs
 	lines, unsure := v.NeedsNow()
@@ -64,7 +66,7 @@ func (a *app) needs(c *cli.Context) error {
 		list, lines = []needs.Need{n}, n.Whole(time.Now())
 	}
 	if c.Bool("json") {
-		err = a.writeJSON(map[string]any{"needs": list})
+		err = errors.Join(a.writeJSON(map[string]any{"needs": list}), err)
 	} else if len(lines) > 0 {
 		a.print("%s", strings.Join(lines, "\n"))
 	}

@@ -9,6 +9,7 @@ import (
 	"github.com/urfave/cli/v2"
 
 	"netsky/agent/home"
+	"netsky/cli/config"
 	"netsky/spawn"
 	"netsky/spawn/service"
 )
@@ -104,6 +105,7 @@ func (a *app) serviceRun(c *cli.Context) error {
 	if err := a.notForClones("service run"); err != nil {
 		return err
 	}
+	a.bears = config.Ignored // as the watchdog, which starts agents again
 	l, err := a.launcher()
 	if err != nil {
 		return err

@@ -84,24 +84,37 @@ func (a *app) viewWithout(ctx context.Context, why error) (v overview.View, err 
 		return v, why
 	}
 	a.config = config.Default()
-	ids, _ := l.Bus.Mailboxes()
-	socket, latest := a.getenv("NETSKY_TMUX_SOCKET"), int64(0)
-	for _, id := range ids {
-		la, err := h.LoadLaunch(id)
-		if err == nil && la.StartedMS > latest && (socket == "" || latest > 0) {
-			socket, l.Tmux.Socket, latest = la.Socket, la.Socket, la.StartedMS
-		}
-	}
-	if socket == "" { // another server is not looked at on a guess
+	if !a.lastServer(l) {
 		return v, why
 	}
 	return overview.Collect(ctx, a.overviewOptions(l)), exitError{exitPartly, why}
 }
 
+// lastServer makes the launcher use the tmux server that agents were last started on. It
+// reports false if that is unknown: another is not looked at on a guess.
+func (a *app) lastServer(l *spawn.Launcher) bool {
+	if a.getenv("NETSKY_TMUX_SOCKET") != "" {
+		return true
+	}
+	ids, _ := l.Bus.Mailboxes()
+	socket, latest := "", int64(0)
+	for _, id := range ids {
+		la, err := l.Home.LoadLaunch(id)
+		if err == nil && la.StartedMS > latest {
+			socket, latest = la.Socket, la.StartedMS
+		}
+	}
+	if socket != "" {
+		l.Tmux.Socket, l.Shared = socket, socket == "default"
+	}
+	return socket != ""
+}
+
 func (a *app) overviewOptions(l *spawn.Launcher) overview.Options {
 	return overview.Options{
 		Launcher: l, Runtimes: a.planner(l).Runtimes(), Version: Version, UserHome: a.getenv("HOME"),
-		Unread: func() (int, error) { return a.unread(l) },
+		Unread:  func() (int, error) { return a.unread(l) },
+		Mistake: func() (text, then string) { return config.Mistake(l.Home) },
 	}
 }
 

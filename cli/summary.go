@@ -9,6 +9,7 @@ import (
 	"github.com/urfave/cli/v2"
 
 	"netsky/agent"
+	"netsky/cli/config"
 	"netsky/cli/console"
 	"netsky/cli/overview"
 	"netsky/spawn/needs"
@@ -59,7 +60,7 @@ func (a *app) summary(c *cli.Context) error {
 	if c.NArg() > 0 {
 		return a.unknownVerb(c.Args().First(), c.Args().Tail())
 	}
-	a.lenient = true
+	a.bears = config.Parts
 	v, err := a.view(c.Context)
 	if err != nil {
 		return err

@@ -48,7 +48,8 @@ type Options struct {
 	Hang, Repage, Tick time.Duration // see [watchdog.Options]
 	Wakes              int
 	Escalate           func(ctx context.Context, subject, body string) (by string, err error)
-	Upkeep             upkeep.Keeper // what is kept, and for how long; the zero value keeps all
+	Mistake            func() (text, then string) // see [watchdog.Options]
+	Upkeep             upkeep.Keeper              // what is kept, and for how long; the zero value keeps all
 	// Listen is the dashboard's address, such as "127.0.0.1:7717"; "" disables it.
 	// TLS, if set, returns the certificate to serve with, or nil for none; Wide lets the
 	// dashboard listen without TLS on an address that others can reach; Answer lets it answer
@@ -139,7 +140,7 @@ func Run(ctx context.Context, o Options) error {
 func (d *daemon) watchdogOptions() watchdog.Options {
 	return watchdog.Options{
 		Launcher: d.o.Launcher, Runtimes: d.o.Runtimes, Plan: d.o.Plan, Conversation: d.o.Conversation, Setup: d.o.Setup,
-		Hang: d.o.Hang, Repage: d.o.Repage, Tick: d.o.Tick, Wakes: d.o.Wakes, Escalate: d.o.Escalate, Records: d, Log: d.o.Log,
+		Hang: d.o.Hang, Repage: d.o.Repage, Tick: d.o.Tick, Wakes: d.o.Wakes, Escalate: d.o.Escalate, Mistake: d.o.Mistake, Records: d, Log: d.o.Log,
 	}
 }
 

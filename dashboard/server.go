@@ -28,6 +28,8 @@ type Options struct {
 	Panes   live.Panes // nil: panes are not shown
 	Bus     Bus
 	Desk    Desk // nil: approvals are answered elsewhere
+	// Mistake returns what is wrong in netsky.toml and what that prevents, "" for nothing.
+	Mistake func() (text, then string)
 	Version string
 	Log     *slog.Logger     // nil: nothing is logged
 	Now     func() time.Time // nil: time.Now

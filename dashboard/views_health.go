@@ -32,6 +32,9 @@ type need struct {
 // needsOf lists what needs the owner.
 func (s *Server) needsOf(ctx context.Context, list []live.Agent) ([]need, error) {
 	from := needs.Sources{Now: s.o.Now()}
+	if s.o.Mistake != nil {
+		from.Mistake, from.Prevents = s.o.Mistake()
+	}
 	for _, a := range list {
 		from.Agents = append(from.Agents, needs.Agent{
 			ID: a.ID, State: a.State, Since: a.Since, Start: a.Start, Runtime: a.Runtime, Detail: a.Detail, Evidence: a.Evidence,
@@ -71,7 +74,7 @@ func aloneOf(n need, id agent.ID) need {
 // needWords are the words that a need's colour and glyph are chosen by: states.
 var needWords = map[needs.Kind]string{
 	needs.Approval: "waiting", needs.Dialog: "waiting", needs.Question: "waiting",
-	needs.Login: "blocked", needs.Limit: "blocked", needs.Blocked: "blocked", needs.Daemon: "hung", needs.Unreached: "hung",
+	needs.Login: "blocked", needs.Limit: "blocked", needs.Blocked: "blocked", needs.Daemon: "hung", needs.Unreached: "hung", needs.Config: "hung",
 	needs.Hung: "hung", needs.Looping: "crash-looping", needs.Dead: "dead", needs.Down: "down", needs.Unreadable: "poisoned",
 }
 

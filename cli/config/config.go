@@ -192,22 +192,23 @@ func (c Config) checkBus() error {
 	return nil
 }
 
-// Load reads the home's netsky.toml; without one it returns [Default]. With an error,
-// usable reports whether the mistake can't affect a verb that starts nothing; then the
-// configuration is that of [Bearing].
-func Load(h home.Dir) (c Config, usable bool, err error) {
+// Load reads the home's netsky.toml; without one it returns [Default]. With an error, harm
+// says how much of the configuration is known. What may not be is at its default, but what
+// then would be removed, served or spent is not.
+func Load(h home.Dir) (c Config, harm Harm, err error) {
 	data, err := h.ReadFile(home.ConfigFile, maxFile)
 	if errors.Is(err, fs.ErrNotExist) {
-		return Default(), true, nil
+		return Default(), 0, nil
 	}
 	if err != nil {
-		return Default(), false, err
+		c = Default()
+		c.without(all)
+		return c, Whole, err
 	}
-	if c, err = Parse(data); err == nil {
-		return c, true, nil
+	if c, harm, err = parse(data); err != nil {
+		err = fmt.Errorf("%s: %w", h.Path(home.ConfigFile), err)
 	}
-	c, unknown := Bearing(data)
-	return c, unknown == nil, fmt.Errorf("%s: %w", h.Path(home.ConfigFile), err)
+	return c, harm, err
 }
 
 // Init writes [Sample], unless there is a netsky.toml.

@@ -146,6 +146,50 @@ func TestBearing(t *testing.T) {
 	}
 }
 
+// TestHarm: an unknown key that can't be about how an agent runs, not even as a slip or in
+// the wrong table, is ignored; any other mistake leaves agents down. What may have been
+// turned off in the file is off.
+func TestHarm(t *testing.T) {
+	for _, tt := range []struct {
+		name, text string
+		want       Harm
+		ok         func(Config) bool
+	}{
+		{"nothing", "[watchdog]\nhang = \"15s\"\n", 0, nil},
+		{"a slip", "[watchdog]\nhang = \"15s\"\nhangg = 3\n[codex]\nsandbox = \"read-only\"\n", Ignored, func(c Config) bool {
+			return c.Watchdog.Hang.Seconds() == 15 && c.Codex.Sandbox == "read-only" && c.Watchdog.Wakes == 0 && c.Dashboard.Answer && c.Records.Keep.Duration > 0
+		}},
+		{"a slip of the records'", "[records]\nkeeep = \"9000h\"\n", Ignored, func(c Config) bool { return c.Records.Keep.Duration == 0 && c.Dashboard.Listen != "" }},
+		{"a slip of the dashboard's", "[dashboard]\nanswr = false\n", Ignored, func(c Config) bool { return !c.Dashboard.Answer && c.Dashboard.Listen == "" }},
+		{"the dashboard's in another table", "[watchdog]\nlisten = \"\"\n", Ignored, func(c Config) bool { return c.Dashboard.Listen == "" }},
+		{"a slip of the ways'", "[escalate]\ncomand = [\"x\"]\n", Ignored, nil},
+		{"a strange key", "[owner]\nfoo = 1\n", Ignored, nil},
+		{"a slip of the sandbox", "[codex]\nsandbx = \"read-only\"\n", Parts, func(c Config) bool { return c.Watchdog.Wakes == 5 && c.Dashboard.Answer }},
+		{"the sandbox in another table", "[watchdog]\nsandbox = \"read-only\"\n", Parts, nil},
+		{"the same, misspelled", "[dashboard]\npermision_mode = \"plan\"\n", Parts, nil},
+		{"in a table of another", "[watchdog.codex]\nsandbox = \"read-only\"\n", Parts, nil},
+		{"in an unknown table of another", "[watchdog.foo]\nsandbox = \"read-only\"\n", Parts, nil},
+		{"inline", "[watchdog]\nfoo = {sandbox = \"read-only\"}\n", Parts, nil},
+		{"an agent's", "[agents.1]\nmodell = \"m\"\n", Parts, nil},
+		{"an unknown table", "[codx]\nsandbox = \"read-only\"\n", Parts, func(c Config) bool { return c.Watchdog.Wakes == 0 && c.Dashboard.Listen == "" }},
+		{"no table", "sandbox = \"read-only\"\n", Parts, nil},
+		{"a slip and worse", "[watchdog]\nhangg = 3\n[codex]\nsandbx = \"read-only\"\n", Parts, nil},
+		{"a bad value", "[watchdog]\nhang = 3\n[escalate]\ndesktop = true\n", Parts, func(c Config) bool {
+			return c.Watchdog.Wakes == 0 && c.Escalate.Desktop && c.Dashboard.Answer
+		}},
+		{"a value out of bounds", "[watchdog]\nwakes = -1\n[dashboard]\nanswer = false\n", Parts, func(c Config) bool { return c.Watchdog.Wakes == 0 && !c.Dashboard.Answer }},
+		{"of the bus", "[bus]\nkep = \"9000h\"\n", Whole, func(c Config) bool { return c.Records.Keep.Duration == 0 }},
+		{"no TOML", "[agents\n", Whole, func(c Config) bool { return c.Watchdog.Wakes == 0 && c.Dashboard.Listen == "" && !c.Dashboard.Answer }},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			c, harm, err := parse([]byte(tt.text))
+			if harm != tt.want || (err == nil) != (harm == 0) || tt.ok != nil && !tt.ok(c) {
+				t.Errorf("parse(%q) = %d, %v, %+v", tt.text, harm, err, c)
+			}
+		})
+	}
+}
+
 // FuzzParse: whatever stands in the file, it is read or refused.
 func FuzzParse(f *testing.F) {
 	f.Add(Sample)

@@ -18,14 +18,41 @@ import (
 // Parse reads netsky.toml. The error names the line of a syntax error, an unknown key or
 // a value of the wrong type.
 func Parse(data []byte) (Config, error) {
-	c := Default()
+	c, _, err := parse(data)
+	return c, err
+}
+
+func parse(data []byte) (c Config, harm Harm, err error) {
 	problems, err := inspect(data)
+	if err == nil {
+		worse := slices.IndexFunc(problems, func(p problem) bool { return !p.idle() })
+		if worse >= 0 {
+			err = problems[worse].err(data)
+		} else {
+			c, err = decode(data)
+		}
+	}
 	if err != nil {
-		return c, err
+		var unknown error
+		if c, unknown = Bearing(data); unknown != nil {
+			c = Default()
+			c.without(all)
+			return c, Whole, err
+		}
+		return salvage(data, c), Parts, err
 	}
 	if len(problems) > 0 {
-		return c, problems[0].err(data)
+		c.without(func(table string) bool {
+			return slices.ContainsFunc(problems, func(p problem) bool { return p.may(table) })
+		})
+		return c, Ignored, problems[0].err(data)
 	}
+	return c, 0, nil
+}
+
+// decode reads a file whose keys and values are of the right types, but for unknown keys.
+func decode(data []byte) (Config, error) {
+	c := Default()
 	if err := toml.Unmarshal(data, &c); err != nil {
 		return c, syntax(err)
 	}
@@ -102,7 +129,10 @@ func (p problem) bears() bool {
 	if knows([]string{"tmux", "bus"}, p.key[0]) {
 		return true
 	}
-	return p.wrong == "" && spell.Nearest(p.key[len(p.key)-1], []string{"tmux", "bus", "socket", "max_bytes", "keep"}) != ""
+	if p.wrong != "" || len(p.key) > 1 && !slices.Contains(p.strange(), p.key[len(p.key)-1]) {
+		return false
+	}
+	return spell.Nearest(p.key[len(p.key)-1], []string{"tmux", "bus", "socket", "max_bytes", "keep"}) != ""
 }
 
 // syntax returns an error of the library with the line first.

@@ -101,6 +101,8 @@ type Options struct {
 	Version  string // of this netsky
 	UserHome string
 	Unread   func() (int, error) // the owner's mail
+	// Mistake returns what is wrong in netsky.toml and what that prevents, "" for nothing.
+	Mistake func() (text, then string)
 }
 
 // Collect collects the state. What can't be determined becomes a note.
@@ -187,6 +189,9 @@ func Collect(ctx context.Context, o Options) View {
 // Needs lists what needs the owner, by the agents' states and the daemon's.
 func Needs(ctx context.Context, o Options, list spawn.Statuses, d Daemon) ([]needs.Need, error) {
 	s := needs.Sources{Now: time.Now()}
+	if o.Mistake != nil {
+		s.Mistake, s.Prevents = o.Mistake()
+	}
 	for _, st := range list {
 		if st.Forgotten {
 			continue

@@ -9,6 +9,7 @@ import (
 
 	"netsky/agent"
 	"netsky/agent/breaker"
+	"netsky/agent/home"
 	"netsky/store"
 )
 
@@ -172,6 +173,9 @@ func (s Sources) agent(a Agent) (list []Need) {
 		return &list[len(list)-1]
 	}
 	again := Command{"Start it again", "netsky agent " + a.ID.N()}
+	if s.Mistake != "" {
+		again = correct
+	}
 	show := Command{"See why", "netsky show " + string(a.ID)}
 	switch {
 	case a.State == agent.Hung:
@@ -200,6 +204,17 @@ func (s Sources) agent(a Agent) (list []Need) {
 	}
 	return list
 }
+
+// mistake is the need for a netsky.toml without one.
+func (s Sources) mistake() Need {
+	return Need{
+		Kind: Config, About: home.ConfigFile, Title: "has a mistake", Text: s.Mistake, Otherwise: s.Prevents,
+		Commands: []Command{correct}, id: []string{s.Mistake},
+	}
+}
+
+// correct is what to do about a mistake in netsky.toml.
+var correct = Command{"Show it, to correct it", "netsky doctor"}
 
 func (s Sources) daemon() (n Need, ok bool) {
 	switch s.Daemon {

@@ -23,7 +23,8 @@ const (
 	Hung       Kind = "hung"
 	Looping    Kind = "looping"
 	Dead       Kind = "dead"
-	Down       Kind = "down" // wanted up, and not started
+	Down       Kind = "down"   // wanted up, and not started
+	Config     Kind = "config" // a mistake in netsky.toml
 	Daemon     Kind = "daemon"
 	Unreached  Kind = "unreached" // an alert that could not be sent to the owner
 	Question   Kind = "question"
@@ -31,7 +32,7 @@ const (
 )
 
 // kinds are all, those that are shown first first.
-var kinds = []Kind{Approval, Dialog, Login, Limit, Blocked, Hung, Looping, Dead, Down, Daemon, Unreached, Question, Unreadable}
+var kinds = []Kind{Approval, Dialog, Login, Limit, Blocked, Hung, Looping, Dead, Down, Config, Daemon, Unreached, Question, Unreadable}
 
 // words are the kinds' texts: a heading, and the verb for one agent and for several.
 var words = map[Kind]struct{ title, one, many string }{
@@ -44,6 +45,7 @@ var words = map[Kind]struct{ title, one, many string }{
 	Looping:    {"Crashing", "keeps crashing", "agents keep crashing"},
 	Dead:       {"Dead", "is dead", "agents are dead"},
 	Down:       {"Down", "is down and should be up", "agents are down and should be up"},
+	Config:     {"Configuration", "has a mistake", "have mistakes"},
 	Daemon:     {"Daemon", "needs you", "need you"},
 	Unreached:  {"Alerts", "did not reach you", "did not reach you"},
 	Question:   {"Questions", "waits for your answer", "agents wait for your answer"},
@@ -158,6 +160,9 @@ func (n Need) Next() string {
 		return n.Command + ", then " + n.Commands[1].Line + " starts the daemon again"
 	case n.Kind == Limit:
 		return n.How()
+	}
+	if n.Commands[0] == correct {
+		return n.Command + " shows the mistake in netsky.toml, which keeps netsky from starting anything"
 	}
 	return n.Command + " " + cmp.Or(map[Kind]string{
 		Dialog:     "lets you answer what it waits for; netsky needs shows what that is",

@@ -72,7 +72,9 @@ type Sources struct {
 	Breakers  []breaker.State  // the tripped ones
 	Questions []Asked
 	Failed    []escalate.Failure // alerts that did not reach the owner
-	Daemon    string             // DaemonRuns, DaemonHung, DaemonGone, or "": it is not wanted
+	Mistake   string             // what is wrong in netsky.toml, with its name; Prevents is what that prevents
+	Prevents  string
+	Daemon    string // DaemonRuns, DaemonHung, DaemonGone, or "": it is not wanted
 }
 
 // What may be wrong with the daemon.
@@ -145,6 +147,9 @@ func List(s Sources) []Need {
 	list = append(list, s.accounts()...)
 	for _, a := range s.Agents {
 		list = append(list, s.agent(a)...)
+	}
+	if s.Mistake != "" {
+		list = append(list, s.mistake())
 	}
 	if n, ok := s.daemon(); ok {
 		list = append(list, n)

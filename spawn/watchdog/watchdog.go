@@ -50,8 +50,11 @@ type Options struct {
 	Setup func() []string
 	// Escalate reaches the owner outside of netsky and returns how; nil: there is no way.
 	Escalate func(ctx context.Context, subject, body string) (by string, err error)
-	Records  Records
-	Log      *slog.Logger
+	// Mistake returns what is wrong in the configuration now and what that prevents, "" for
+	// nothing. nil: nothing ever is.
+	Mistake func() (text, then string)
+	Records Records
+	Log     *slog.Logger
 }
 
 // Records stores what happened to agents.
@@ -136,6 +139,7 @@ func (w *Watchdog) Run(ctx context.Context) error {
 		{every: hangEvery(l.o.Hang), each: l.listen},
 		{every: limitsEvery, after: l.limit},
 		{every: unsaidEvery, after: l.pageLate},
+		{every: mistakeEvery, after: l.mistake},
 		{every: escalateEvery, after: l.escalate},
 		{every: tickerEvery, after: l.ticker},
 		{every: orphansEvery, after: l.orphans},
@@ -188,6 +192,7 @@ type loop struct {
 	dueAt     time.Time   // when it fires; zero: at no set time
 	planned   plannedWatch
 	tick      tickerWatch
+	wrong     mistakeWatch
 	seeking   bool // for orphans
 
 	dialogs    dialogs
