@@ -396,6 +396,3 @@ func (l *Launcher) judgeReport(f files, st *Status, k agent.Keeper, started time
 		st.State, st.Evidence = agent.Unknown, err.Error()
 	}
 }
-
-// tailLines is how many lines of a dead agent's pane are recorded.
-const tailLines = 40

@@ -32,6 +32,9 @@ func (l *Launcher) lines(ctx context.Context, st Status, n int) ([]string, error
 	return pane.Lines(ctx, l.Tmux, st.pane.ID, n, last)
 }
 
+// tailLines is how many lines of a dead agent's pane are recorded.
+const tailLines = 40
+
 // Death returns what to record about a dead agent: how it ended, if its keeper has
 // recorded that, and a log with the last lines of its pane. Recording it twice has the
 // effect of once.
