@@ -306,7 +306,7 @@ func (a *app) tick(c *cli.Context) error {
 		return err
 	}
 	defer lock.Unlock()
-	p, started, err := ticker.Tick(c.Context, h, bin, a.daemonEnv(h))
+	p, did, err := ticker.Tick(c.Context, h, bin, a.daemonEnv(h))
 	switch {
 	case errors.Is(err, daemon.ErrUnwanted):
 		a.print("the daemon is meant to be down")
@@ -319,8 +319,8 @@ func (a *app) tick(c *cli.Context) error {
 		return cmp.Or(daemon.Watch(c.Context, a.daemonOptions(l, slog.New(slog.DiscardHandler)), watchFor), error(exitError{exitFailed, errTold}))
 	case err != nil:
 		return err
-	case started:
-		a.print("the daemon did not answer; started it, pid %d", p.PID)
+	case did != "":
+		a.print("%s", did)
 	default:
 		a.print("the daemon answers, pid %d", p.PID)
 	}

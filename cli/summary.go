@@ -81,7 +81,7 @@ func (a *app) summary(c *cli.Context) error {
 		default:
 			up = append(up, s.Agent)
 		}
-		waiting += s.Inbox + s.Claimed
+		waiting += s.Inbox + s.Claimed + s.Held
 	}
 	fmt.Fprintf(a.stdout(), "agents up: %d   daemon: %s\n", len(up), v.Daemon.Word())
 	fmt.Fprintf(a.stdout(), "mail for you: %d\n", v.Unread)

@@ -40,7 +40,7 @@ var (
 	ErrNotRunning = advice.With(errors.New("not running"),
 		"`netsky up` starts it")
 	ErrHung = advice.With(errors.New("does not answer"),
-		"`netsky daemon stop` ends it; `netsky up` starts another")
+		"`netsky up` ends it and starts another; `netsky daemon stop` only ends it")
 	ErrUnwanted = advice.With(errors.New("ended by a concurrent `netsky down --all` or `netsky daemon stop`"),
 		"`netsky up` starts it again; `netsky down --all` ends all that runs")
 )

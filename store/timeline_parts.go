@@ -111,7 +111,7 @@ func (t *Timeline) deliveries(ctx context.Context, q querier, cond string, args 
 		t.add(d.Queued, string(Queued), d.Target, "", "", d.Message)
 		t.add(d.Claimed, string(Claimed), d.Target, "", "", d.Message)
 		t.add(d.Delivered, string(Delivered), d.Target, "", d.Reason, d.Message)
-		if d.Answer != "" {
+		if d.State == Answered { // an error may also say why it was not delivered
 			t.add(d.Answered, string(Answered), d.Target, "", d.Answer, d.Message)
 		}
 		if d.Ended != 0 {

@@ -87,6 +87,22 @@ func TestTimeline(t *testing.T) {
 	}
 }
 
+// An error that says why a message was not delivered does not answer it.
+func TestTimelineExpired(t *testing.T) {
+	t.Parallel()
+	db := mustOpen(t, testworld.Home(t))
+	mustApply(t, db,
+		store.UpsertMessage{ID: "m-1", From: "owner", To: "agent1", Text: "x", Time: 1000},
+		store.UpsertDelivery{Message: "m-1", Target: "agent1", State: store.Queued, Time: 1001},
+		store.UpsertDelivery{Message: "m-1", Target: "agent1", State: store.Expired, Time: 2001},
+		store.UpsertMessage{ID: "r-1", From: "agent1", To: "owner", Kind: "error", Text: "not delivered to agent1: it expired", InReplyTo: "m-1", Time: 2000},
+	)
+	tl, err := db.Timeline(t.Context(), "m-1")
+	if want := "message:m-1 queued:m-1 message:r-1 expired:m-1"; err != nil || kinds(tl) != want {
+		t.Errorf("%s %v, want %s", kinds(tl), err, want)
+	}
+}
+
 // A message was written before it was queued, and queued before it was taken, whatever
 // its sender's clock said. The time of a file's name is exact; that of its move is the
 // kernel's, which is some milliseconds behind.

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io/fs"
 	"os"
+	"slices"
 	"syscall"
 	"time"
 
@@ -110,7 +111,7 @@ func checkDaemon(ctx context.Context, e *exam) []Finding {
 	case !v.Wanted && v.State == "stopped":
 		return append([]Finding{ok("stopped, as wanted")}, e.staleDoor()...)
 	}
-	text := "not running, but should be: outboxes, schedules and the records of deaths wait"
+	text, level := "not running, but should be: outboxes, schedules and the records of deaths wait", Wrong
 	switch v.State {
 	case "running":
 		text = "its program " + v.Binary + " is gone"
@@ -120,16 +121,19 @@ func checkDaemon(ctx context.Context, e *exam) []Finding {
 			return []Finding{{Level: Wrong, Text: text, Do: "`netsky daemon stop` ends it"}}
 		}
 	}
-	return []Finding{e.gone(text, "started the daemon")}
+	if t, err := e.Home.LoadTicker(); err == nil && t.Alive() && t.Error == "" && !home.Removed(t.Binary) && e.ConfigErr == nil {
+		text, level = fmt.Sprintf("%s; the ticker starts another within %v", text, e.Config.Watchdog.Tick.Duration), Warn
+	}
+	return []Finding{e.gone(level, text, "started the daemon")}
 }
 
 // gone reports that the daemon or the ticker is gone, and how it is started.
-func (e *exam) gone(text, done string) Finding {
+func (e *exam) gone(level Level, text, done string) Finding {
 	if e.ConfigErr != nil {
-		return Finding{Level: Wrong, Text: text, Do: "correct netsky.toml first; then `netsky doctor --fix` starts it, or `netsky up`"}
+		return Finding{Level: level, Text: text, Do: "correct netsky.toml first; then `netsky doctor --fix` starts it, or `netsky up`"}
 	}
 	return Finding{
-		Level: Wrong, Text: text, Do: "`netsky doctor --fix` starts it, or `netsky up`",
+		Level: level, Text: text, Do: "`netsky doctor --fix` starts it, or `netsky up`",
 		fix: func(ctx context.Context) (string, error) {
 			if err := e.Start(ctx); err != nil {
 				return "", err
@@ -193,11 +197,15 @@ func checkTicker(ctx context.Context, e *exam) []Finding {
 	case up && terr != nil:
 		return []Finding{ok("running")} // it has just started
 	}
-	text := "not running: nothing restarts the daemon if it dies"
 	if up {
-		text = "its program " + t.Binary + " is gone: it can't start the daemon"
+		return []Finding{e.gone(Wrong, "its program "+t.Binary+" is gone: it can't start the daemon", "started the ticker")}
 	}
-	return []Finding{e.gone(text, "started the ticker")}
+	text, level := "not running: nothing restarts the daemon if it dies", Wrong
+	list, err := e.agents()
+	if v := overview.DaemonOf(ctx, e.Home); err == nil && v.State == "running" && !home.Removed(v.Binary) && slices.ContainsFunc(list, func(st spawn.Status) bool { return st.Wanted && st.Alive() }) {
+		text, level = "not running; the daemon starts another within a minute", Warn
+	}
+	return []Finding{e.gone(level, text, "started the ticker")}
 }
 
 // checkLocks reports locks that are held by a process that nobody knows: the kernel

@@ -86,7 +86,7 @@ type Agent struct {
 	Strays   int          `json:"strays"`            // files in its inbox that nobody reads
 	Restart  string       `json:"restart,omitempty"` // of one that has died: when it is started again, or why not
 
-	// Held is how many messages wait for its account, in whatever place, and HeldUntil when
+	// Held is how many delivered messages wait for its account, and HeldUntil when
 	// that ends, if it is known.
 	Held      int        `json:"held,omitempty"`
 	HeldUntil store.Time `json:"held_until,omitzero"`
@@ -133,7 +133,7 @@ func Collect(ctx context.Context, o Options) View {
 	case v.Daemon.socketless:
 		v.Notes = append(v.Notes, "the daemon has no socket: it is starting, or it is restoring a removed run/ (within a second or two); if that lasts, `netsky daemon stop`, then `netsky up`")
 	case v.Daemon.State == "hung":
-		v.Notes = append(v.Notes, "the daemon does not answer; if that lasts, `netsky daemon stop`, then `netsky up`")
+		v.Notes = append(v.Notes, "the daemon does not answer; if that lasts, `netsky up` ends it and starts another")
 	case v.Daemon.Wanted && v.Daemon.State != "running":
 		v.Notes = append(v.Notes, "the daemon is not running, but should be: dead agents are not restarted, outboxes and schedules wait (`netsky up` starts it)")
 	}
@@ -217,6 +217,8 @@ func Needs(ctx context.Context, o Options, list spawn.Statuses, d Daemon) ([]nee
 	case d.Wanted && d.State != "running":
 		s.Daemon = needs.DaemonGone
 	}
+	t, err := o.Launcher.Home.LoadTicker()
+	s.Ticks = err == nil && t.Alive() && t.Error == "" && !home.Removed(t.Binary)
 	found, err := needs.Collect(ctx, o.Launcher.Home, needs.NewMail(o.Launcher.Bus), s)
 	return append([]needs.Need{}, found...), err
 }

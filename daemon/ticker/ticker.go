@@ -20,18 +20,36 @@ import (
 	"netsky/agent/proc"
 	"netsky/bus/envelope"
 	"netsky/daemon"
+	"netsky/store"
 )
 
-// Tick starts the daemon if its desired state is up and it does not answer. The error
-// matches daemon.ErrUnwanted if its desired state is down.
-func Tick(ctx context.Context, h home.Dir, bin string, environ []string) (p daemon.Pong, started bool, err error) {
+// Tick starts the daemon if its desired state is up and it does not answer. did says what
+// it did, and is recorded; "" if the daemon answers. The error matches daemon.ErrUnwanted if
+// its desired state is down.
+func Tick(ctx context.Context, h home.Dir, bin string, environ []string) (p daemon.Pong, did string, err error) {
 	switch d, err := h.LoadDesired(agent.DaemonName); {
 	case err != nil && !errors.Is(err, fs.ErrNotExist):
-		return p, false, fmt.Errorf("can't read whether the daemon should be running: %w", err)
+		return p, "", fmt.Errorf("can't read whether the daemon should be running: %w", err)
 	case !d.Up:
-		return p, false, daemon.ErrUnwanted
+		return p, "", daemon.ErrUnwanted
 	}
-	return daemon.Start(ctx, h, []string{bin, "daemon", "run", "--wanted"}, environ)
+	why := "was not running; started another"
+	switch p, err = daemon.Ping(ctx, h); {
+	case errors.Is(err, daemon.ErrHung):
+		why = fmt.Sprintf("did not answer within %v; ended it and started another", daemon.HungAfter)
+	case err == nil:
+		why = "had lost its program; ended it and started another"
+	}
+	p, started, err := daemon.Start(ctx, h, []string{bin, "daemon", "run", "--wanted"}, environ)
+	if !started {
+		return p, "", err
+	}
+	did = fmt.Sprintf("the daemon %s, pid %d", why, p.PID)
+	err = store.NewJournal(h).Record(ctx, store.AddLog{Level: store.LevelWarn, Part: "ticker", Text: did})
+	if err != nil && !errors.Is(err, store.ErrSpooled) {
+		did += fmt.Sprintf(" (not recorded: %v)", err)
+	}
+	return p, did, nil
 }
 
 // FailedBefore reports whether the ticker's last tick has failed to start the daemon too, or

@@ -56,7 +56,7 @@ func (o Alone) faults() ([]Fault, error) {
 			for _, f := range all {
 				names = append(names, f.Name)
 			}
-			return nil, fmt.Errorf("--only %s: no such fault; there are %s", name, strings.Join(names, ", "))
+			return nil, fmt.Errorf("--only %q: no such fault; there are %s", name, strings.Join(names, ", "))
 		}
 		list = append(list, all[i])
 	}

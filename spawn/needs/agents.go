@@ -219,14 +219,16 @@ var correct = Command{"Show it, to correct it", "netsky doctor"}
 func (s Sources) daemon() (n Need, ok bool) {
 	switch s.Daemon {
 	case DaemonHung:
-		n.Title, n.Commands = "does not answer", []Command{{"End it, then start it again", "netsky daemon stop"}, {"Start it again", "netsky up"}}
+		n.Title, n.Commands = "does not answer", []Command{{"End it and start another", "netsky up"}}
 	case DaemonGone:
 		n.Title, n.Commands = "is not running, but should be", []Command{{"Start it again", "netsky up"}}
 	default:
 		return n, false
 	}
 	n.Kind, n.About, n.id = Daemon, "the daemon", []string{s.Daemon}
-	n.Otherwise = "outboxes, schedules and the records of deaths wait"
+	if n.Otherwise = "outboxes, schedules and the records of deaths wait"; s.Ticks {
+		n.Otherwise += " until the ticker's next tick starts another"
+	}
 	return n, true
 }
 

@@ -135,9 +135,6 @@ func (n Need) How() string {
 	case n.Kind == Limit:
 		return "nothing to do: " + n.Otherwise
 	}
-	if n.Kind == Daemon && len(n.Commands) > 1 {
-		return "`" + n.Command + "`, then `" + n.Commands[1].Line + "`"
-	}
 	if n.Commands[0].Does == compact {
 		return "`" + n.Command + "`, then /compact; or `" + n.Commands[1].Line + "`"
 	}
@@ -156,8 +153,6 @@ func (n Need) Next() string {
 		return n.Command + " allows once what " + n.Who() + " asks for, --deny refuses; netsky needs shows what that is"
 	case n.Commands[0].Does == compact:
 		return n.Command + ", then /compact; or " + n.Commands[1].Line
-	case n.Kind == Daemon && len(n.Commands) > 1:
-		return n.Command + ", then " + n.Commands[1].Line + " starts the daemon again"
 	case n.Kind == Limit:
 		return n.How()
 	}
@@ -171,7 +166,7 @@ func (n Need) Next() string {
 		Looping:    "shows how it ended",
 		Dead:       "starts it again",
 		Down:       "starts it",
-		Daemon:     "starts the daemon again",
+		Daemon:     "starts another daemon",
 		Unreached:  "forgets the alert that did not reach you, once you have seen to it",
 		Question:   "answers what " + n.Who() + " asks; netsky needs shows that",
 		Unreadable: "lists the unreadable messages",

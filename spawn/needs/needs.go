@@ -75,6 +75,7 @@ type Sources struct {
 	Mistake   string             // what is wrong in netsky.toml, with its name; Prevents is what that prevents
 	Prevents  string
 	Daemon    string // DaemonRuns, DaemonHung, DaemonGone, or "": it is not wanted
+	Ticks     bool   // the ticker runs, which starts another daemon
 }
 
 // What may be wrong with the daemon.

@@ -138,7 +138,11 @@ func TestList(t *testing.T) {
 		},
 		"a daemon that hangs": {
 			needs.Sources{Daemon: needs.DaemonHung},
-			[]string{"daemon|the daemon|does not answer||netsky daemon stop|outboxes, schedules and the records of deaths wait"},
+			[]string{"daemon|the daemon|does not answer||netsky up|outboxes, schedules and the records of deaths wait"},
+		},
+		"a daemon that the ticker will replace": {
+			needs.Sources{Daemon: needs.DaemonGone, Ticks: true},
+			[]string{"daemon|the daemon|is not running, but should be||netsky up|outboxes, schedules and the records of deaths wait until the ticker's next tick starts another"},
 		},
 		"questions": {
 			needs.Sources{Questions: []needs.Asked{{ID: "m-1", From: "agent2", Text: "which port?\n"}}},
@@ -263,7 +267,7 @@ func TestHowAndNext(t *testing.T) {
 		{"approval", "`netsky approve abcde` allows this once, --deny refuses", "netsky approve abcde allows once what agent1 asks for, --deny refuses; netsky needs shows what that is"},
 		{"blocked", "`netsky attach agent2`, then /compact; or `netsky agent 2 --fresh`", "netsky attach agent2, then /compact; or netsky agent 2 --fresh"},
 		{"limit", "nothing to do: its mail waits, and it is tried again by itself", "nothing to do: its mail waits, and it is tried again by itself"},
-		{"daemon", "`netsky daemon stop`, then `netsky up`", "netsky daemon stop, then netsky up starts the daemon again"},
+		{"daemon", "`netsky up`", "netsky up starts another daemon"},
 	} {
 		list := needs.List(needs.Sources{
 			Now: now, Approvals: []agent.Approval{{Code: "abcde", Agent: "agent1"}}, Daemon: needs.DaemonHung,
