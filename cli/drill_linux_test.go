@@ -2,10 +2,8 @@ package cli_test
 
 import (
 	"bytes"
-	"context"
 	"fmt"
 	"os"
-	"path/filepath"
 	"strings"
 	"testing"
 
@@ -30,14 +28,7 @@ func TestDrillEnded(t *testing.T) {
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			w := mustWorld(t)
-			dir := filepath.Join(w.dir, "drill")
-			if err := os.Mkdir(dir, 0o700); err != nil {
-				t.Fatal(err)
-			}
-			t.Cleanup(func() { // whatever the test finds, nothing stays
-				list, _ := proc.Descendants(0, "TMPDIR="+dir)
-				proc.End(context.Background(), list, 0)
-			})
+			dir := w.mustTempDir(t, "drill")
 			cmd := w.command(t.Context(), "netsky", "drill", "--yes", "--agents", "1", "--only", "suspend,stop", "--for", "1h")
 			cmd.Env = append(cmd.Env, "TMPDIR="+dir)
 			var said bytes.Buffer

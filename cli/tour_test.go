@@ -20,14 +20,7 @@ func TestTourInterrupted(t *testing.T) {
 	for _, how := range []string{"Ctrl-C", "closed"} {
 		t.Run(how, func(t *testing.T) {
 			w := mustWorld(t)
-			dir := filepath.Join(w.dir, "tour")
-			if err := os.Mkdir(dir, 0o700); err != nil {
-				t.Fatal(err)
-			}
-			t.Cleanup(func() { // whatever the test finds, nothing stays
-				list, _ := proc.Descendants(0, "TMPDIR="+dir)
-				proc.End(context.Background(), list, 0)
-			})
+			dir := w.mustTempDir(t, "tour")
 			s := w.mustScreen(t, "tour", "env -u TMUX -u TMUX_PANE TMPDIR="+dir+" sh")
 			s.types("netsky demo; echo status $?", "Enter")
 			s.shows(`pauses for reading`)
@@ -63,14 +56,7 @@ func TestTourKilled(t *testing.T) {
 	for name, least := range map[string]int{"at its start": 2, "while agents start": 4, "at work": 9} {
 		t.Run(name, func(t *testing.T) {
 			w := mustWorld(t)
-			dir := filepath.Join(w.dir, "tour")
-			if err := os.Mkdir(dir, 0o700); err != nil {
-				t.Fatal(err)
-			}
-			t.Cleanup(func() {
-				list, _ := proc.Descendants(0, "TMPDIR="+dir)
-				proc.End(context.Background(), list, 0)
-			})
+			dir := w.mustTempDir(t, "tour")
 			cmd := w.command(t.Context(), "netsky", "demo")
 			cmd.Env = append(cmd.Env, "TMPDIR="+dir)
 			var said bytes.Buffer
@@ -101,4 +87,19 @@ func TestTourKilled(t *testing.T) {
 			}
 		})
 	}
+}
+
+// mustTempDir makes a directory in which programs make theirs, with TMPDIR. Whatever the
+// test finds, none of them stays.
+func (w *world) mustTempDir(t *testing.T, name string) string {
+	t.Helper()
+	dir := filepath.Join(w.dir, name)
+	if err := os.Mkdir(dir, 0o700); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		list, _ := proc.Descendants(0, "TMPDIR="+dir)
+		proc.End(context.Background(), list, 0)
+	})
+	return dir
 }
