@@ -128,6 +128,26 @@ func TestStartIDs(t *testing.T) {
 	}
 }
 
+func TestBacklog(t *testing.T) {
+	for _, tt := range []struct {
+		state            agent.State
+		inbox, claimed   int
+		waiting, working int
+	}{
+		{agent.Busy, 3, 1, 3, 1},
+		{agent.Waiting, 0, 1, 0, 1},
+		{agent.Blocked, 3, 1, 4, 0},
+		{agent.Dead, 0, 2, 2, 0},
+		{agent.CrashLooping, 1, 1, 2, 0},
+		{agent.Down, 1, 1, 2, 0},
+		{agent.Idle, -1, -1, 0, 0},
+	} {
+		if waiting, working := tt.state.Backlog(tt.inbox, tt.claimed); waiting != tt.waiting || working != tt.working {
+			t.Errorf("%s with %d and %d: %d waiting, %d working", tt.state, tt.inbox, tt.claimed, waiting, working)
+		}
+	}
+}
+
 func TestSpan(t *testing.T) {
 	for _, tt := range []struct {
 		in   []agent.ID

@@ -34,6 +34,17 @@ func (s State) Word() string {
 // Ready reports whether an agent in this state has finished starting.
 func (s State) Ready() bool { return s == Idle || s == Busy || s == Waiting || s == Blocked }
 
+// Backlog returns how many of an agent's messages wait and how many it works on, of those in
+// its inbox and those that were claimed for it: in a state without work, these wait too.
+func (s State) Backlog(inbox, claimed int) (waiting, working int) {
+	waiting, working = max(inbox, 0), max(claimed, 0) // negative: they can't be counted
+	switch s {
+	case Down, Dead, CrashLooping, Blocked:
+		return waiting + working, 0
+	}
+	return waiting, working
+}
+
 // A Report is state/agents/<agent>.json: what the agent's receiver reports or, if it has
 // none, what others have found.
 type Report struct {

@@ -236,11 +236,8 @@ func (s Agent) Words() string {
 	if s.Restart != "" && len(words) > 0 {
 		words[len(words)-1] += "; " + s.Restart
 	}
-	waiting, handled := max(s.Inbox, 0), max(s.Claimed, 0) // what is held is in delivered/
+	waiting, handled := s.State.Backlog(s.Inbox, s.Claimed)
 	held := courier.HeldWords(s.heldUntil())
-	if s.State == agent.Down || died || s.State == agent.Blocked { // it is given them later
-		waiting, handled = waiting+handled, 0
-	}
 	mail := "mail: "
 	for _, c := range []struct {
 		n    int

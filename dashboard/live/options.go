@@ -68,6 +68,18 @@ type Agent struct {
 	Decidable bool `json:"decidable,omitempty"`
 }
 
+// Waiting returns how many messages wait for the agent, beside those that are held.
+func (a Agent) Waiting() int {
+	n, _ := a.State.Backlog(a.Inbox, a.Claimed)
+	return n
+}
+
+// Working returns how many messages it works on.
+func (a Agent) Working() int {
+	_, n := a.State.Backlog(a.Inbox, a.Claimed)
+	return n
+}
+
 // An Approval is a question that waits for the owner, and the commands that answer it.
 type Approval struct {
 	Code   string     `json:"code"`
