@@ -34,7 +34,7 @@ func Tick(ctx context.Context, h home.Dir, bin string, environ []string) (p daem
 		return p, "", daemon.ErrUnwanted
 	}
 	why := "was not running; started another"
-	switch p, err = daemon.Ping(ctx, h); {
+	switch _, err := daemon.Ping(ctx, h); {
 	case errors.Is(err, daemon.ErrHung):
 		why = fmt.Sprintf("did not answer within %v; ended it and started another", daemon.HungAfter)
 	case err == nil:

@@ -166,7 +166,7 @@ func (n Need) Next() string {
 		Looping:    "shows how it ended",
 		Dead:       "starts it again",
 		Down:       "starts it",
-		Daemon:     "starts another daemon",
+		Daemon:     "starts the daemon again",
 		Unreached:  "forgets the alert that did not reach you, once you have seen to it",
 		Question:   "answers what " + n.Who() + " asks; netsky needs shows that",
 		Unreadable: "lists the unreadable messages",

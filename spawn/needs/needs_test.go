@@ -267,7 +267,7 @@ func TestHowAndNext(t *testing.T) {
 		{"approval", "`netsky approve abcde` allows this once, --deny refuses", "netsky approve abcde allows once what agent1 asks for, --deny refuses; netsky needs shows what that is"},
 		{"blocked", "`netsky attach agent2`, then /compact; or `netsky agent 2 --fresh`", "netsky attach agent2, then /compact; or netsky agent 2 --fresh"},
 		{"limit", "nothing to do: its mail waits, and it is tried again by itself", "nothing to do: its mail waits, and it is tried again by itself"},
-		{"daemon", "`netsky up`", "netsky up starts another daemon"},
+		{"daemon", "`netsky up`", "netsky up starts the daemon again"},
 	} {
 		list := needs.List(needs.Sources{
 			Now: now, Approvals: []agent.Approval{{Code: "abcde", Agent: "agent1"}}, Daemon: needs.DaemonHung,
