@@ -74,8 +74,9 @@ func (r *Receiver) taken(d *Delivery) {
 }
 
 // take claims the first letter that can be handed over, of those that only accepts if it
-// is set; nil if there is none or its rendering exceeds room bytes. A letter in trouble holds up later ones from the same
-// sender, to keep their order, and no others. The caller holds mu.
+// is set; nil if there is none or its rendering exceeds room bytes. A letter in trouble
+// holds up later ones from the same sender, to keep their order, and no others. The caller
+// holds mu.
 func (r *Receiver) take(room int, only func(*letter) bool) *Delivery {
 	troubled := make(map[agent.ID]bool)
 	for _, list := range []*[]*letter{&r.again, &r.queue} {

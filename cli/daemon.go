@@ -310,7 +310,7 @@ func (a *app) tick(c *cli.Context) error {
 	switch {
 	case errors.Is(err, daemon.ErrUnwanted):
 		a.print("the daemon is meant to be down")
-	case err != nil && ticker.FailedBefore(h):
+	case err != nil && !h.Ticks(): // the tick before this one has failed too, as far as is known
 		l, lerr := a.night()
 		if lerr != nil {
 			return errors.Join(err, lerr)

@@ -31,6 +31,13 @@ func (h Dir) SaveTicker(t agent.Ticker) error { return h.Save(tickerFile, t, fal
 
 func (h Dir) LoadTicker() (agent.Ticker, error) { return Load[agent.Ticker](h, tickerFile) }
 
+// Ticks reports whether a ticker runs that can start another daemon: its last tick has not
+// failed to, and its program is still there.
+func (h Dir) Ticks() bool {
+	t, err := h.LoadTicker()
+	return err == nil && t.Alive() && t.Error == "" && !Removed(t.Binary)
+}
+
 const maxStateFile = 4 << 20
 
 // Save replaces a small file with v as JSON, using WriteFile.

@@ -121,7 +121,7 @@ func checkDaemon(ctx context.Context, e *exam) []Finding {
 			return []Finding{{Level: Wrong, Text: text, Do: "`netsky daemon stop` ends it"}}
 		}
 	}
-	if t, err := e.Home.LoadTicker(); err == nil && t.Alive() && t.Error == "" && !home.Removed(t.Binary) && e.ConfigErr == nil {
+	if e.Home.Ticks() && e.ConfigErr == nil {
 		text, level = fmt.Sprintf("%s; the ticker starts another within %v", text, e.Config.Watchdog.Tick.Duration), Warn
 	}
 	return []Finding{e.gone(level, text, "started the daemon")}

@@ -217,8 +217,7 @@ func Needs(ctx context.Context, o Options, list spawn.Statuses, d Daemon) ([]nee
 	case d.Wanted && d.State != "running":
 		s.Daemon = needs.DaemonGone
 	}
-	t, err := o.Launcher.Home.LoadTicker()
-	s.Ticks = err == nil && t.Alive() && t.Error == "" && !home.Removed(t.Binary)
+	s.Ticks = o.Launcher.Home.Ticks()
 	found, err := needs.Collect(ctx, o.Launcher.Home, needs.NewMail(o.Launcher.Bus), s)
 	return append([]needs.Need{}, found...), err
 }

@@ -23,7 +23,8 @@ type Sent struct {
 }
 
 // SentMessages returns a page of the messages that the owner sent, newest first, and the
-// cursor of the next; h has what agents hold of them. Control messages are left out: `netsky log` has them.
+// cursor of the next; h has what agents hold of them. Control messages are left out: `netsky
+// log` has them.
 func SentMessages(ctx context.Context, db *store.DB, h home.Dir, page store.Page) (sent []Sent, cursor string, err error) {
 	list, err := db.Messages(ctx, store.MessageFilter{From: agent.Owner, Page: page})
 	if err != nil {

@@ -52,13 +52,6 @@ func Tick(ctx context.Context, h home.Dir, bin string, environ []string) (p daem
 	return p, did, nil
 }
 
-// FailedBefore reports whether the ticker's last tick has failed to start the daemon too, or
-// no ticker runs that could have recorded it.
-func FailedBefore(h home.Dir) bool {
-	t, err := h.LoadTicker()
-	return err != nil || t.Error != "" || !t.Alive()
-}
-
 // Options configure a ticker.
 type Options struct {
 	Home    home.Dir

@@ -20,9 +20,9 @@
 // between them beyond a few checks is not counted. What it does not know, it does not count:
 // then the silence has lasted "for at least" so long.
 //
-// state/watchdog/hangs/<agent>.json says that a start hangs, or how long it has been silent. The watchdog that holds the
-// lock "watchdog" writes it and removes it with the next sign of life; nobody believes it
-// while no process holds that lock.
+// state/watchdog/hangs/<agent>.json says that a start hangs, or how long it has been silent.
+// The watchdog that holds the lock "watchdog" writes it and removes it with the next sign of
+// life; nobody believes it while no process holds that lock.
 package hang
 
 import (

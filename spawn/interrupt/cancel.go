@@ -20,8 +20,8 @@ import (
 
 // Cancel cancels a message on behalf of its sender or of an address that may cancel
 // anything: one that waits in the inbox is filed unread, one that the agent holds is given
-// up by the agent. One that was cancelled before is no error. how says what was done. A crash leaves the message as it was, or
-// cancelled.
+// up by the agent. One that was cancelled before is no error. how says what was done. A
+// crash leaves the message as it was, or cancelled.
 func Cancel(ctx context.Context, l *spawn.Launcher, by agent.ID, id string) (how string, err error) {
 	found, err := l.Bus.Locate(ctx, id)
 	if err != nil {

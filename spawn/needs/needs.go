@@ -1,7 +1,8 @@
 // Package needs lists what needs the owner: approvals, dialogs, logins and limits, agents
-// that hang, crash or are down though they are wanted up, the daemon, alerts that did
-// not reach the owner, questions to them, and unreadable messages. Every surface shows this list in these words: `netsky
-// needs`, `netsky` alone, status, and the dashboard.
+// that hang, crash or are down though they are wanted up, a mistake in netsky.toml, the
+// daemon, alerts that did not reach the owner, questions to them, and unreadable messages.
+// Every surface shows this list in these words: `netsky needs`, `netsky` alone, status, and
+// the dashboard.
 //
 // The list is derived from the sources of truth each time and stored nowhere: the pending
 // approvals, the agents' states, the breakers and the owner's mailbox. So an item is gone
@@ -103,8 +104,8 @@ type Agent struct {
 }
 
 // Collect lists what needs the owner, by kind and then by age. It adds to the sources
-// the pending approvals, the breakers, the failed alerts and the owner's questions. What can't be read is in the error; the rest
-// is listed.
+// the pending approvals, the breakers, the failed alerts and the owner's questions. What
+// can't be read is in the error; the rest is listed.
 func Collect(ctx context.Context, h home.Dir, mail *Mail, s Sources) ([]Need, error) {
 	var failed []string
 	note := func(what string, err error) {
