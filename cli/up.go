@@ -259,7 +259,7 @@ func (u *upRun) start() ([]spawn.Progress, error) {
 		for _, line := range backoff.Clear(l.Home, u.ids...) {
 			a.warn("%s", line)
 		}
-		var started bool
+		var started daemon.Started
 		u.pong, started, u.derr = a.startDaemon(ctx, l.Home, l.Binary)
 		u.rep.Daemon(u.pong, started, u.derr)
 		u.stayed = u.rep.Stayed(u.misplaced)

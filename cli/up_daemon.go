@@ -25,7 +25,7 @@ func stillWanted(h home.Dir) error {
 
 // startDaemon starts the daemon if none answers. It ends by itself if its desired
 // state is down by then.
-func (a *app) startDaemon(ctx context.Context, h home.Dir, bin string) (daemon.Pong, bool, error) {
+func (a *app) startDaemon(ctx context.Context, h home.Dir, bin string) (daemon.Pong, daemon.Started, error) {
 	return daemon.Start(ctx, h, []string{bin, "daemon", "run", "--wanted"}, a.daemonEnv(h))
 }
 
@@ -40,16 +40,16 @@ func (a *app) wantDaemon(ctx context.Context, l *spawn.Launcher) error {
 		if err := l.Home.SetDesired(agent.DaemonName, true, string(agent.Owner)); err != nil {
 			return err
 		}
-		hung := errors.Is(err, daemon.ErrHung)
-		if hung {
+		if errors.Is(err, daemon.ErrHung) {
 			a.warn("the daemon does not answer: ending it and starting another")
 		}
 		p, started, err := a.startDaemon(ctx, l.Home, l.Binary)
-		switch {
-		case started && hung:
-			a.warn("started another daemon, pid %d", p.PID)
-		case started:
+		switch started {
+		case "":
+		case daemon.Began:
 			a.warn("the daemon was not running: started it, pid %d; `netsky daemon stop` ends it", p.PID)
+		default:
+			a.warn("started another daemon, pid %d", p.PID)
 		}
 		return err
 	})

@@ -41,7 +41,7 @@ func TestOne(t *testing.T) {
 	}
 	first := w.start()
 	pong, started, err := daemon.Start(w.ctx, w.home, []string{netsky, "daemon", "run"}, w.env)
-	if err != nil || started || pong.PID != first.PID || pong.Schema != store.Schema() || pong.Version == "" {
+	if err != nil || started != "" || pong.PID != first.PID || pong.Schema != store.Schema() || pong.Version == "" {
 		t.Errorf("%+v %v %v", pong, started, err)
 	}
 	if since := time.Since(time.UnixMilli(pong.StartMS)); since < 0 || since > time.Minute {
@@ -170,7 +170,7 @@ func TestStartFails(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	_, started, err := daemon.Start(w.ctx, w.home, []string{"/bin/false"}, w.env)
-	if err == nil || started || !strings.Contains(err.Error(), "ended at once") {
+	if err == nil || started != "" || !strings.Contains(err.Error(), "ended at once") {
 		t.Errorf("%v %v", started, err)
 	}
 	if _, _, err = daemon.Start(w.ctx, w.home, []string{"/nowhere"}, w.env); err == nil {
@@ -187,7 +187,7 @@ func TestStartUnwanted(t *testing.T) {
 		t.Fatal(err)
 	}
 	argv := []string{netsky, "daemon", "run", "--wanted"}
-	if _, started, err := daemon.Start(w.ctx, w.home, argv, w.env); !errors.Is(err, daemon.ErrUnwanted) || started {
+	if _, started, err := daemon.Start(w.ctx, w.home, argv, w.env); !errors.Is(err, daemon.ErrUnwanted) || started != "" {
 		t.Errorf("%v %v", started, err)
 	}
 	if held, err := w.home.Locked(agent.DaemonName); held || err != nil {
@@ -196,7 +196,7 @@ func TestStartUnwanted(t *testing.T) {
 	if err := w.home.SetDesired(agent.DaemonName, true, "owner"); err != nil {
 		t.Fatal(err)
 	}
-	if _, started, err := daemon.Start(w.ctx, w.home, argv, w.env); err != nil || !started {
+	if _, started, err := daemon.Start(w.ctx, w.home, argv, w.env); err != nil || started != daemon.Began {
 		t.Errorf("wanted: %v %v", started, err)
 	}
 }

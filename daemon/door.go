@@ -217,32 +217,48 @@ const (
 	maxOut  = 1 << 20
 )
 
+// Started is what Start did: nothing if it is "".
+type Started string
+
+// What Start may do.
+const (
+	Began    Started = "started"
+	Unhung   Started = "ended one that did not answer, started another"
+	Replaced Started = "ended one whose program is gone, started another"
+)
+
 // Start starts the daemon if none answers, as a process in its own session that outlives
-// the caller, and waits until it answers. It reports whether it started one. A daemon that
-// hangs, or whose program has been removed, is ended first. argv[0] is the binary.
-func Start(ctx context.Context, h home.Dir, argv, env []string) (Pong, bool, error) {
+// the caller, and waits until it answers. A daemon that hangs, or whose program has been
+// removed, is ended first. argv[0] is the binary.
+func Start(ctx context.Context, h home.Dir, argv, env []string) (Pong, Started, error) {
+	did := Began
 	p, err := Ping(ctx, h)
 	switch {
 	case err == nil && (p.Binary == argv[0] || !home.Removed(p.Binary)):
-		return p, false, nil
-	case err == nil || errors.Is(err, ErrHung):
+		return p, "", nil
+	case err == nil:
+		did = Replaced
+	case errors.Is(err, ErrHung):
+		did = Unhung
+	}
+	if did != Began {
 		if _, err := Stop(ctx, h); err != nil {
-			return p, false, err
+			return p, "", err
 		}
 	}
 	if info, err := os.Lstat(h.Path(outFile)); err == nil && info.Size() > maxOut {
 		if err := os.Rename(h.Path(outFile), h.Path(outFile+".1")); err != nil {
-			return p, false, err
+			return p, "", err
 		}
 	}
 	out, err := h.OpenAppend(outFile)
 	if err != nil {
-		return p, false, err
+		return p, "", err
 	}
 	defer out.Close()
 	null, err := os.Open(os.DevNull)
 	if err != nil {
-		return p, false, err
+		return p, "", err
 	}
 	defer null.Close()
 	cmd := exec.Command(argv[0], argv[1:]...)
@@ -250,7 +266,7 @@ func Start(ctx context.Context, h home.Dir, argv, env []string) (Pong, bool, err
 	cmd.Stdin, cmd.Stdout, cmd.Stderr = null, out, out
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true}
 	if err := cmd.Start(); err != nil {
-		return p, false, fmt.Errorf("daemon: %w", err)
+		return p, "", fmt.Errorf("daemon: %w", err)
 	}
 	child, _ := proc.Find(cmd.Process.Pid) // not waited for yet, so its number is not reused
 	exited := make(chan error, 1)
@@ -259,8 +275,10 @@ func Start(ctx context.Context, h home.Dir, argv, env []string) (Pong, bool, err
 	var end error // of our child
 	for wait := 2 * time.Millisecond; ; wait = min(2*wait, 50*time.Millisecond) {
 		if p, err = Ping(ctx, h); err == nil {
-			// Another process may have won the lock: any daemon that answers will do.
-			return p, p.PID == cmd.Process.Pid, nil
+			if p.PID != cmd.Process.Pid {
+				did = "" // another process has won the lock: any daemon that answers will do
+			}
+			return p, did, nil
 		}
 		select {
 		case <-ctx.Done():
@@ -268,15 +286,15 @@ func Start(ctx context.Context, h home.Dir, argv, env []string) (Pong, bool, err
 			if exited != nil { // our child, which nothing waits for any more
 				err = errors.Join(err, stop(context.WithoutCancel(ctx), child, false))
 			}
-			return p, false, err
+			return p, "", err
 		case <-deadline:
 			if end != nil {
-				return p, false, fmt.Errorf("daemon: ended at once (%v); see %s", end, out.Name())
+				return p, "", fmt.Errorf("daemon: ended at once (%v); see %s", end, out.Name())
 			}
-			return p, false, fmt.Errorf("daemon: started, but %w; see %s", err, out.Name())
+			return p, "", fmt.Errorf("daemon: started, but %w; see %s", err, out.Name())
 		case end = <-exited:
 			if err := unwanted(h); errors.Is(err, ErrUnwanted) {
-				return p, false, err
+				return p, "", err
 			}
 			// Another daemon may have the lock, and will answer in a moment.
 			if _, other := h.LockHolder(agent.DaemonName); !other {

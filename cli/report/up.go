@@ -70,12 +70,12 @@ func NewUp(p Printer, runtimes map[string]spawn.Runtime, may func(runtime string
 }
 
 // Daemon reports the daemon.
-func (r *Up) Daemon(p daemon.Pong, started bool, err error) {
+func (r *Up) Daemon(p daemon.Pong, started daemon.Started, err error) {
 	switch {
 	case err != nil:
 		r.board.Set("daemon", boardLine("daemon", "failed", err.Error()), true)
-	case started:
-		r.board.Set("daemon", boardLine("daemon", "ready", fmt.Sprintf("started, pid %d", p.PID)), true)
+	case started != "":
+		r.board.Set("daemon", boardLine("daemon", "ready", fmt.Sprintf("%s, pid %d", started, p.PID)), true)
 	default:
 		r.board.Set("daemon", boardLine("daemon", "ready", fmt.Sprintf("already up, pid %d", p.PID)), true)
 		for _, n := range (overview.Daemon{State: "running", Version: p.Version, Binary: p.Binary}).Notes(r.Version) {

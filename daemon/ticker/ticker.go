@@ -33,18 +33,16 @@ func Tick(ctx context.Context, h home.Dir, bin string, environ []string) (p daem
 	case !d.Up:
 		return p, "", daemon.ErrUnwanted
 	}
-	why := "was not running; started another"
-	switch _, err := daemon.Ping(ctx, h); {
-	case errors.Is(err, daemon.ErrHung):
-		why = fmt.Sprintf("did not answer within %v; ended it and started another", daemon.HungAfter)
-	case err == nil:
-		why = "had lost its program; ended it and started another"
-	}
 	p, started, err := daemon.Start(ctx, h, []string{bin, "daemon", "run", "--wanted"}, environ)
-	if !started {
+	switch started {
+	case "":
 		return p, "", err
+	case daemon.Began:
+		did = "the daemon was not running: started another"
+	default:
+		did = "the daemon: " + string(started)
 	}
-	did = fmt.Sprintf("the daemon %s, pid %d", why, p.PID)
+	did = fmt.Sprintf("%s, pid %d", did, p.PID)
 	err = store.NewJournal(h).Record(ctx, store.AddLog{Level: store.LevelWarn, Part: "ticker", Text: did})
 	if err != nil && !errors.Is(err, store.ErrSpooled) {
 		did += fmt.Sprintf(" (not recorded: %v)", err)
