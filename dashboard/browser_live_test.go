@@ -398,14 +398,14 @@ func TestBrowserWithoutScript(t *testing.T) {
 	l.call("Emulation.setScriptExecutionDisabled", map[string]bool{"value": true}, nil)
 	l.goTo(w.link(t))
 	l.click("#login button")
-	l.waits(`location.pathname === "/"`)
+	l.waits(`location.pathname === "/" && document.readyState === "complete"`)
 	l.open("/agents/agent1")
 	if got := l.text("#link") + l.text("[data-screen]"); !strings.Contains(got, "as of") || !strings.Contains(got, "tideline/tides/offline") {
 		t.Errorf("the page shows %s", got)
 	}
 	l.typeIn("#text", "no script, éß")
 	l.click(".send button")
-	l.waits(`location.pathname.startsWith("/messages/web-")`)
+	l.waits(`location.pathname.startsWith("/messages/web-") && document.readyState === "complete"`)
 	if got := l.text("main"); !strings.Contains(got, "no script, éß") || !strings.Contains(got, "queued") {
 		t.Errorf("its page shows %s", got)
 	}
@@ -415,6 +415,6 @@ func TestBrowserWithoutScript(t *testing.T) {
 	l.open("/messages")
 	eval[any](l, `document.querySelector("#f-state").value = "queued", null`)
 	l.click(".go button")
-	l.waits(`new URLSearchParams(location.search).get("state") === "queued" && document.querySelectorAll(".letter").length === 2`)
+	l.waits(`document.readyState === "complete" && new URLSearchParams(location.search).get("state") === "queued" && document.querySelectorAll(".letter").length === 2`)
 	l.clean()
 }
