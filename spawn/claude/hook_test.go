@@ -7,6 +7,8 @@ import (
 	"reflect"
 	"strings"
 	"testing"
+	"testing/synctest"
+	"time"
 	"unicode/utf8"
 
 	"netsky/agent"
@@ -266,6 +268,32 @@ func TestHolds(t *testing.T) {
 	if claude.Holds("", "a") || claude.Holds("/nowhere", "a") {
 		t.Error("Holds of no file = true")
 	}
+}
+
+// TestUsageOfFirstTurn: Claude Code makes a conversation's file a moment after the hooks of
+// the first turn have run.
+func TestUsageOfFirstTurn(t *testing.T) {
+	t.Parallel()
+	lines := prompted("p-1", "hi") + "\n" + said("m-1", "yes", 7) + "\n"
+	dir := t.TempDir()
+	synctest.Test(t, func(t *testing.T) {
+		stop := agent.Event{Event: agent.EventStop, ID: "p-1", Text: "yes", Transcript: filepath.Join(dir, "late.jsonl")}
+		go func() {
+			time.Sleep(time.Second)
+			if err := os.WriteFile(stop.Transcript, []byte(lines), 0o600); err != nil {
+				t.Error(err)
+			}
+		}()
+		var s claude.Session
+		if u := s.Usage(t.Context(), stop); u.Requests != 1 || u.Output != 7 {
+			t.Errorf("Usage = %+v, want that of one request", u)
+		}
+		began := time.Now()
+		s.Usage(t.Context(), agent.Event{Event: agent.EventStop, Text: "yes"})
+		if took := time.Since(began); took > 0 {
+			t.Errorf("without a file Usage took %v", took)
+		}
+	})
 }
 
 func BenchmarkReadTurn(b *testing.B) {

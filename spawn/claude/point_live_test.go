@@ -106,6 +106,7 @@ func TestPoint(t *testing.T) {
 		l.mustPush("loop: shell touch made")
 		l.mustState(agent.Waiting, "permission: Bash: touch made")
 		l.wait("the dialog is shown", func() bool { return strings.Contains(l.text(), "Do you want to proceed?") })
+		l.wait("the registry says so", func() bool { r, _ := claude.FindSession(l.config, l.PID); return r.Status == "waiting" })
 		if err := l.Point(l.ctx, 1); err == nil || !strings.Contains(err.Error(), "not idle: waiting") {
 			t.Errorf("Point = %v, want it refused", err)
 		}

@@ -107,6 +107,9 @@ func (s *Session) Usage(ctx context.Context, e agent.Event) agent.Usage {
 	until(ctx, usagePatience, func() bool {
 		turn, err := ReadTurn(e.Transcript, e.ID)
 		u = turn.Usage
+		if errors.Is(err, fs.ErrNotExist) { // of a first turn it is not there yet
+			return e.Transcript == ""
+		}
 		return err != nil || turn.endsWith(e.Text)
 	})
 	if e.Usage != nil {
