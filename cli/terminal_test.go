@@ -21,6 +21,14 @@ func TestTerminal(t *testing.T) {
 	t.Parallel()
 	w := mustWorld(t)
 	s := w.mustScreen(t, "alone", "env -u TMUX -u TMUX_PANE sh")
+	t.Cleanup(func() {
+		if t.Failed() {
+			for _, verb := range []string{"inbox", "log"} { // what may have mailed the owner
+				out, err := w.command(context.Background(), "netsky", verb).CombinedOutput()
+				t.Logf("netsky %s: %v\n%s", verb, err, out)
+			}
+		}
+	})
 
 	// up draws each agent's line in place.
 	s.types("netsky up 1 --type demo --no-attach; echo $?", "Enter")
