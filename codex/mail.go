@@ -146,5 +146,5 @@ func (w *once) reply(ctx context.Context, a Answer, text string) (refused, err e
 	if text == "" {
 		kind, text = envelope.KindError, "the turn ended without any text"
 	}
-	return courier.Answer(ctx, w.Bus, w.Agent, w.envelope, kind, text, false)
+	return courier.Answer(ctx, w.Bus, w.Agent, w.envelope, kind, text, nil)
 }

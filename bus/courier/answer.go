@@ -21,9 +21,10 @@ const (
 // An answer is what netsky sends on behalf of the model.
 type answer struct {
 	owed
-	kind envelope.Kind
-	text string
-	due  time.Time
+	kind      envelope.Kind
+	text      string
+	cancelled bool // the message was
+	due       time.Time
 }
 
 // interrupted is the end of a turn of which nothing more is known.
@@ -205,20 +206,25 @@ func (m *Courier) answered(ctx context.Context, o owed) (bool, error) {
 // send sends an answer. refused is why it can never be sent.
 func (m *Courier) send(ctx context.Context, a *answer) (refused, err error) {
 	to := envelope.Envelope{ID: a.ID, From: a.From, Thread: a.Thread, Hops: a.Hops}
-	return Answer(ctx, m.o.Bus, m.o.Agent, to, a.kind, a.text, m.traits.Implicit)
+	var extra map[string]json.RawMessage
+	switch {
+	case a.cancelled:
+		extra = envelope.Withdrawn()
+	case m.traits.Implicit && a.kind == envelope.KindReply:
+		extra = map[string]json.RawMessage{"implicit": json.RawMessage("true")}
+	}
+	return Answer(ctx, m.o.Bus, m.o.Agent, to, a.kind, a.text, extra)
 }
 
 // Answer sends netsky's one answer to a message on behalf of an agent; its ID depends on
-// the two alone, so sending it again has no further effect. implicit marks a reply as the
-// model's last text. A reply too long for the bus is cut and says by how much. refused is
-// why it can never be sent.
-func Answer(ctx context.Context, b *bus.Bus, from agent.ID, to envelope.Envelope, kind envelope.Kind, text string, implicit bool) (refused, err error) {
+// the two alone, so sending it again has no further effect. extra are further fields, or
+// nil. A reply too long for the bus is cut and says by how much. refused is why it can never
+// be sent.
+func Answer(ctx context.Context, b *bus.Bus, from agent.ID, to envelope.Envelope, kind envelope.Kind, text string, extra map[string]json.RawMessage) (refused, err error) {
 	e := envelope.Envelope{
 		ID: envelope.AnswerID(from, to.ID, envelope.KindReply), From: from, To: to.From, Kind: kind, Text: envelope.SafeText(text),
 		InReplyTo: to.ID, Thread: to.Thread, Hops: to.Hops + 1, Via: "code",
-	}
-	if implicit && kind == envelope.KindReply {
-		e.Extra = map[string]json.RawMessage{"implicit": json.RawMessage("true")}
+		Extra: extra,
 	}
 	_, err = b.Send(ctx, e)
 	if errors.Is(err, envelope.ErrInvalid) && len(e.Text) > shortened {

@@ -132,22 +132,26 @@ func (m *Courier) readHeld(ctx context.Context) bool {
 		if at := late[naming(o.ID, o.From)]; !at.IsZero() {
 			why = "it expired meanwhile, at " + agent.Clock(at, time.Now())
 		}
-		m.giveUp(ctx, o, "it was held ("+o.Held.Fault.Reason.Text()+"), and "+why)
+		m.giveUp(ctx, answer{owed: o, kind: envelope.KindError, text: "it was held (" + o.Held.Fault.Reason.Text() + "), and " + why})
 	}
 	return true
 }
 
-// giveUp answers a lost message with an error.
-func (m *Courier) giveUp(ctx context.Context, o owed, why string) {
-	same := func(l lost) bool { return l.ID == o.ID && l.From == o.From }
+// giveUp answers a lost message with an error, and forgets it.
+func (m *Courier) giveUp(ctx context.Context, a answer) {
+	same := func(l lost) bool { return l.ID == a.ID && l.From == a.From }
 	m.lost = slices.DeleteFunc(m.lost, same)
-	m.o.Log("give up "+naming(o.ID, o.From)+": "+why, nil)
-	a := answer{owed: o, kind: envelope.KindError, text: why}
-	if o.Wants && !m.give(ctx, &a) {
+	m.o.Log("give up "+naming(a.ID, a.From)+": "+a.text, nil)
+	if a.Wants && !m.give(ctx, &a) {
 		m.unsent = append(m.unsent, a)
 		return
 	}
-	m.settle(0, o)
+	m.settle(0, a.owed)
+}
+
+// answer returns the answer to a message that was cancelled.
+func (c cancel) answer(o owed, when string) answer {
+	return answer{owed: o, kind: envelope.KindError, text: "cancelled by " + string(c.by) + " " + when, cancelled: true}
 }
 
 // withdrawPending does the same with a message that is claimed and was never offered.
@@ -162,7 +166,7 @@ func (m *Courier) withdrawPending(ctx context.Context, c cancel) bool {
 	}
 	d := m.pending[i]
 	m.pending = without(m.pending, d)
-	a := answer{owed: m.owedOf(d.Envelope()), kind: envelope.KindError, text: "cancelled by " + string(c.by) + " before it was given to the model"}
+	a := c.answer(m.owedOf(d.Envelope()), "before it was given to the model")
 	if a.Wants && !m.give(ctx, &a) {
 		m.unsent = append(m.unsent, a)
 	}
@@ -179,7 +183,7 @@ func (m *Courier) withdraw(ctx context.Context, c cancel) bool {
 	if i < 0 {
 		return m.withdrawPending(ctx, c)
 	}
-	m.giveUp(ctx, m.lost[i].owed, "cancelled by "+string(c.by)+" while it was held: "+m.lost[i].Held.Fault.String())
+	m.giveUp(ctx, c.answer(m.lost[i].owed, "while it was held: "+m.lost[i].Held.Fault.String()))
 	return true
 }
 

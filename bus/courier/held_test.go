@@ -369,7 +369,7 @@ func TestHeldCancelled(t *testing.T) {
 	testworld.Wait(p, "an error", func() bool { return len(p.answers(agent.Root, "agent0-0")) == 2 })
 	testworld.Wait(p, "nothing owed", func() bool { return p.owed() == "" })
 	last := p.answers(agent.Root, "agent0-0")[1]
-	if last.Kind != envelope.KindError || !strings.HasPrefix(last.Text, "cancelled by agent0 while it was held") {
+	if last.Kind != envelope.KindError || !last.Cancelled() || !strings.HasPrefix(last.Text, "cancelled by agent0 while it was held") {
 		t.Errorf("answer: %+v", last)
 	}
 	p.retry()

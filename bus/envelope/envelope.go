@@ -270,7 +270,11 @@ func isLine(s string, limit int) bool {
 	return true
 }
 
-const unfinished = "unfinished"
+// The extra fields that netsky sets itself.
+const (
+	unfinished = "unfinished"
+	cancelled  = "cancelled"
+)
 
 // CutOff returns the extra field of a shutdown_ack that was sent while a turn was still
 // running.
@@ -280,3 +284,11 @@ func CutOff() map[string]json.RawMessage {
 
 // Unfinished reports whether the envelope has that field.
 func (e Envelope) Unfinished() bool { return string(e.Extra[unfinished]) == "true" }
+
+// Withdrawn returns the extra field of the error that answers a message which was cancelled.
+func Withdrawn() map[string]json.RawMessage {
+	return map[string]json.RawMessage{cancelled: json.RawMessage("true")}
+}
+
+// Cancelled reports whether the envelope has that field.
+func (e Envelope) Cancelled() bool { return string(e.Extra[cancelled]) == "true" }

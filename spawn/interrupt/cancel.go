@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"os"
-	"strings"
 	"time"
 
 	"netsky/agent"
@@ -81,7 +80,7 @@ func before(ctx context.Context, l *spawn.Launcher, m *bus.Entry) (how, at strin
 		return "before " + string(to) + " took it", at
 	}
 	a, ok, err := l.Bus.FindAnswer(ctx, e.From, e.ID, e.Time)
-	if err == nil && ok && a.Envelope.From == to && a.Envelope.Kind == envelope.KindError && strings.HasPrefix(a.Envelope.Text, "cancelled by ") {
+	if err == nil && ok && a.Envelope.From == to && a.Envelope.Cancelled() {
 		return "while " + string(to) + " held it", ", at " + agent.Clock(a.Envelope.Time, time.Now())
 	}
 	return "", ""
