@@ -47,3 +47,17 @@ type step struct {
 func (s step) name() string      { return s.what }
 func (s step) stamped(Time) Op   { return s }
 func (s step) apply(t *tx) error { return s.do(t) }
+
+// Do runs a function on the writer's connection, in a transaction, for store/phone, which
+// has tables of its own. It is not spooled, and does not end with ctx once it has begun: with
+// an error, nothing happened. It may be run again, so it must set all that it returns anew.
+func (db *DB) Do(ctx context.Context, what string, do func(*sql.Conn) error) error {
+	if err := ctx.Err(); err != nil {
+		return err
+	}
+	return db.apply(context.WithoutCancel(ctx), []Op{step{what, func(t *tx) error { return do(t.conn) }}})
+}
+
+// Pool returns the connections for reading, for the same package. It is to be asked for at
+// each use, as the file may have been replaced.
+func (db *DB) Pool() *sql.DB { return db.read.Load() }

@@ -49,6 +49,7 @@ const (
 	TmuxLock     = "tmux"           // makes or ends sessions, or attaches a control client
 	BreakersLock = "breakers"       // changes a breaker
 	EscalateLock = "escalate"       // changes the list of alerts that reached nobody
+	PhoneLock    = "phone"          // carries messages to and from the phone
 )
 
 const receiverLock = "receiver-"

@@ -111,7 +111,7 @@ var shapes = map[string]shape{
 		},
 	}}}},
 	"state": {
-		files: `(owner-read|(ticker|daemon|dashboard|escalation|schedules|upkeep)\.json)`,
+		files: `(owner-read|(ticker|daemon|dashboard|escalation|schedules|upkeep|phone)\.json)`,
 		dirs: map[string]shape{
 			"prompts":  {files: addressName + `\.md`},
 			"launch":   {files: agentJSON},

@@ -176,15 +176,15 @@ func ServiceName(s string) string {
 	return s
 }
 
-// KeyOf returns the key and the identifier of the chat with this guid ("iMessage;-;+15550100",
-// "any;+;chat123"), and whether it is a direct one; ok is false for a guid of another form.
+// KeyOf returns the chat with this guid ("iMessage;-;+15550100", "any;+;chat123") or key; ok is
+// false for another form.
 func KeyOf(guid string) (c Chat, ok bool) {
 	rest := guid
-	if _, after, found := strings.Cut(guid, ";"); found {
-		rest = after
+	if !strings.HasPrefix(guid, "-;") && !strings.HasPrefix(guid, "+;") {
+		_, rest, _ = strings.Cut(guid, ";")
 	}
-	sep, id, found := strings.Cut(rest, ";")
-	if !found || id == "" || sep != "-" && sep != "+" {
+	sep, id, _ := strings.Cut(rest, ";")
+	if id == "" || sep != "-" && sep != "+" {
 		return Chat{}, false
 	}
 	return Chat{Key: sep + ";" + Handle(id), Identifier: Handle(id), GUID: guid, Direct: sep == "-"}, true

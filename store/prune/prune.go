@@ -20,10 +20,10 @@ import (
 const rows = 64
 
 // A Pass removes what ended before a time. It keeps the actors, the settings, the notes,
-// the active schedules and the last session of each actor; messages that are queued,
-// claimed or poisoned, that an actor has not consumed, that an unfinished task came from,
-// or that ask the owner and are not answered; and unfinished tasks with those they are
-// linked to.
+// the active schedules, the last session of each actor and texts that are still to be
+// sent to the phone; messages that are queued, claimed or poisoned, that an actor has not
+// consumed, that an unfinished task came from, or that ask the owner and are not answered;
+// and unfinished tasks with those they are linked to.
 type Pass struct {
 	Before time.Time
 	Held   func(message string) bool // further messages to keep
@@ -80,7 +80,7 @@ func (p *Pass) Step(c *sql.Conn) error {
 }
 
 // words are the tables as they are called in the log.
-var words = map[string]string{"logs": "log entries", "task_dependencies": "links of tasks", "actor_inputs": "inputs", "self_update_runs": "updates"}
+var words = map[string]string{"logs": "log entries", "task_dependencies": "links of tasks", "actor_inputs": "inputs", "self_update_runs": "updates", "phone_heard": "texts from the phone", "phone_said": "texts to the phone"}
 
 func (p *Pass) text() string {
 	var counts []string
@@ -102,7 +102,7 @@ type tx struct {
 	*Pass
 }
 
-var stages = []func(tx) (done bool, err error){tx.deliveries, tx.messages, tx.logs, tx.sessions, tx.tasks, tx.rest}
+var stages = []func(tx) (done bool, err error){tx.deliveries, tx.messages, tx.logs, tx.sessions, tx.tasks, tx.heard, tx.said, tx.rest}
 
 func (t tx) cutoff() int64 { return t.Before.UnixMilli() }
 
@@ -241,6 +241,17 @@ func (t tx) tasks() (bool, error) {
 			return err
 		}
 		return t.remove("tasks", "id = ?", r.id)
+	})
+}
+
+// heard and said remove what passed through the phone, but nothing that is not finished.
+func (t tx) heard() (bool, error) {
+	return t.each("phone_heard", "heard", "guid", "state", func(r row) error { return t.remove("phone_heard", "seq = ? AND state = 'done'", r.seq) })
+}
+
+func (t tx) said() (bool, error) {
+	return t.each("phone_said", "created", "id", "state", func(r row) error {
+		return t.remove("phone_said", "seq = ? AND state NOT IN ('pending', 'sending')", r.seq)
 	})
 }
 

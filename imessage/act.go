@@ -1,0 +1,349 @@
+package imessage
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"sync"
+	"time"
+
+	"netsky/agent"
+	"netsky/bus"
+	"netsky/bus/envelope"
+	"netsky/imessage/chat"
+	"netsky/spawn/needs"
+	"netsky/store"
+	"netsky/store/phone"
+)
+
+const (
+	actPoll  = 2 * time.Second
+	mostActs = 4 // errands at a time; messages are sent on at once, in their order
+	mostTry  = 8 // after which a message is given up, and the owner told
+)
+
+// act lets what was taken take effect.
+func (b *Bridge) act(ctx context.Context) error {
+	rec, line, err := b.line(ctx)
+	if err != nil {
+		return err
+	}
+	var errands sync.WaitGroup
+	defer errands.Wait()
+	slots := make(chan struct{}, mostActs)
+	for {
+		list, err := rec.NewHeard(ctx, line.Name)
+		if err != nil && ctx.Err() == nil {
+			return err
+		}
+		for _, h := range list {
+			if !b.begin(h.Seq) {
+				continue
+			}
+			if h.Verdict == VerdictOrder && h.Kind == chat.Text && parse(h.Text).what == askMessage {
+				b.do(ctx, rec, h)
+				continue
+			}
+			select {
+			case slots <- struct{}{}:
+			case <-ctx.Done():
+				return ctx.Err()
+			}
+			errands.Go(func() {
+				defer func() { <-slots }()
+				b.do(ctx, rec, h)
+			})
+		}
+		if err := pause(ctx, actPoll, b.unacted); err != nil {
+			return err
+		}
+	}
+}
+
+func (b *Bridge) begin(seq int64) bool {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if b.acting[seq] {
+		return false
+	}
+	b.acting[seq] = true
+	return true
+}
+
+// do lets one message take effect, and records that. If that fails, it is done again later.
+func (b *Bridge) do(ctx context.Context, rec phone.Records, h phone.Heard) {
+	defer func() {
+		b.mu.Lock()
+		defer b.mu.Unlock()
+		delete(b.acting, h.Seq)
+	}()
+	if err := rec.Try(ctx, h.Seq); err != nil {
+		return
+	}
+	b.o.Step("tried")
+	say, err := b.effect(ctx, rec, &h)
+	if ctx.Err() != nil && err != nil {
+		return
+	}
+	if err != nil {
+		b.o.Log.Warn("act", "guid", h.GUID, "tries", h.Tries+1, "error", err)
+		if h.Tries+1 < mostTry {
+			return
+		}
+		h.Note = envelope.Line(err.Error(), 300)
+		say = b.reply(h, "Your message could not be acted on: "+err.Error())
+	}
+	b.o.Step("acted")
+	if err := rec.Did(context.WithoutCancel(ctx), h, say...); err != nil {
+		b.o.Log.Warn("act", "guid", h.GUID, "error", err)
+		return
+	}
+	wake(b.unsent)
+}
+
+// effect does what a message asks for, and returns what is to be said about it. An error says
+// that it is to be tried again.
+func (b *Bridge) effect(ctx context.Context, rec phone.Records, h *phone.Heard) ([]phone.Said, error) {
+	switch h.Verdict {
+	case VerdictUnreadable:
+		return b.reply(*h, "Your last message could not be read ("+h.Note+"). Please send it again."), nil
+	case VerdictBrake:
+		return b.brake(ctx, *h), nil
+	case VerdictReaction:
+		return b.react(ctx, rec, h)
+	}
+	a := parse(h.Text)
+	b.o.Log.Info("act", "what", a.what, "agent", a.agent, "guid", h.GUID)
+	switch a.what {
+	case askAnswer:
+		h.Note = "answer " + a.code
+		return b.answer(ctx, rec, *h, a.code, a.allow, "")
+	case askStatus:
+		text, err := b.o.Desk.Status(ctx)
+		return b.reply(*h, text), err
+	case askNeeds:
+		return b.list(ctx, *h, a.code)
+	case askHelp:
+		return b.reply(*h, help), nil
+	case askPeek:
+		text, err := b.o.Desk.Peek(ctx, a.agent, a.lines)
+		if err != nil {
+			text = err.Error()
+		} else if strings.TrimSpace(text) == "" {
+			text = string(a.agent) + ": its screen is empty"
+		}
+		return b.reply(*h, text), nil
+	case askStop:
+		text, err := b.o.Desk.Stop(ctx, a.agent)
+		if err != nil {
+			text = err.Error()
+		}
+		return b.reply(*h, text), nil
+	}
+	return b.message(ctx, rec, h, a)
+}
+
+const help = "status: how everything is\nneeds: what needs you; needs CODE: all of one\nyes CODE, no CODE: answers it\nstop agent2: ends its turn\n" +
+	"peek agent1: the end of its screen\nagent2: TEXT: a message to agent2\nAnything else is a message to agent0."
+
+// reply returns our answer to a message of the owner's.
+func (b *Bridge) reply(h phone.Heard, text string) []phone.Said {
+	return b.compose(letter{id: "a-" + short(h.GUID), chat: h.Chat, kind: kindAnswer, about: h.GUID, name: us, text: text, rest: "the rest is on the computer"})
+}
+
+// brake tells the owner, here and by mail, that the chat rests.
+func (b *Bridge) brake(ctx context.Context, h phone.Heard) []phone.Said {
+	text := fmt.Sprintf("Too many messages arrived here within a minute. What is sent in the next %d minutes is not acted on.", int(brakeRest.Minutes()))
+	b.mail(ctx, "phone-brake-"+short(h.GUID), "phone: "+text+" If you did not send them, two programs may be answering each other.")
+	return b.reply(h, text)
+}
+
+// mail sends mail to the owner, once.
+func (b *Bridge) mail(ctx context.Context, id, text string) {
+	_, _, err := b.o.Bus.SendOnce(context.WithoutCancel(ctx), envelope.Envelope{
+		ID: id, From: agent.Infinity, To: agent.Owner, Kind: envelope.KindNotice, Via: "code", Text: text, Time: b.o.Now(),
+	})
+	if err != nil && !errors.Is(err, bus.ErrUsed) {
+		b.o.Log.Warn("mail to the owner", "error", err)
+	}
+}
+
+// message sends a message on to an agent.
+func (b *Bridge) message(ctx context.Context, rec phone.Records, h *phone.Heard, a ask) ([]phone.Said, error) {
+	e := envelope.Envelope{
+		ID: messageID(h.Line, h.GUID), From: agent.Owner, To: a.agent, Text: envelope.SafeText(a.text), Via: b.o.Via, Time: h.At.Time(),
+	}
+	if !a.named && h.About != "" {
+		b.continues(ctx, rec, *h, &e)
+	}
+	if !b.o.Bus.Exists(e.To) {
+		return b.reply(*h, fmt.Sprintf("There is no %s: your message was not sent. `status` lists the agents.", e.To)), nil
+	}
+	files, lost := b.files(ctx, *h, e.To, e.ID)
+	e.Attachments = files
+	if len(lost) > 0 {
+		e.Text = strings.TrimSpace(e.Text + "\n(The owner also sent " + strings.Join(lost, "; ") + ".)")
+	}
+	if strings.TrimSpace(e.Text) == "" && len(files) == 0 {
+		return b.reply(*h, "There was nothing in your message to "+string(e.To)+"."), nil
+	}
+	_, _, err := b.o.Bus.SendOnce(ctx, e)
+	switch {
+	case errors.Is(err, bus.ErrUsed), err == nil:
+	case errors.Is(err, envelope.ErrInvalid), errors.Is(err, bus.ErrNotAllowed), errors.Is(err, bus.ErrBrake):
+		h.Note = envelope.Line(err.Error(), 300)
+		return b.reply(*h, "Your message was not sent: "+err.Error()), nil
+	default:
+		return nil, err
+	}
+	h.Target, h.Message = e.To, e.ID
+	b.o.Step("on the bus")
+	hints := b.hints(ctx, *h, e.To)
+	if len(lost) > 0 {
+		hints = append(hints, "Not passed on: "+strings.Join(lost, "; ")+".")
+	}
+	if len(hints) == 0 {
+		return nil, nil
+	}
+	return b.reply(*h, strings.Join(hints, "\n")), nil
+}
+
+// continues makes an answer of what the owner wrote in reply to an agent's message.
+func (b *Bridge) continues(ctx context.Context, rec phone.Records, h phone.Heard, e *envelope.Envelope) {
+	s, ok, err := rec.SaidAs(ctx, h.Line, h.About)
+	if err != nil || !ok || s.Kind != kindMail {
+		return
+	}
+	m, err := rec.DB.Message(ctx, s.About)
+	if err != nil || !m.From.IsAgent() {
+		return
+	}
+	e.To, e.InReplyTo, e.Thread = m.From, m.ID, m.Thread
+	if m.RequiresAck || envelope.Kind(m.Kind) == envelope.KindBrief || m.Kind == "question" {
+		e.Kind = envelope.KindReply // it asked; otherwise it is a message, which is answered in turn
+	}
+}
+
+// hints returns what the owner should know about a message that was sent on.
+func (b *Bridge) hints(ctx context.Context, h phone.Heard, to agent.ID) (hints []string) {
+	if why := b.o.Desk.Waits(ctx, to); why != "" {
+		hints = append(hints, why)
+	}
+	if bareForm.MatchString(strings.TrimSpace(h.Text)) {
+		list, _ := b.o.Desk.Needs(ctx)
+		for _, n := range list {
+			if len(n.Options) > 0 {
+				hints = append(hints, fmt.Sprintf("That went to %s. %s still waits for your answer: yes %[2]s or no %[2]s.", to, n.Code))
+				break
+			}
+		}
+	}
+	return hints
+}
+
+// list returns what needs the owner: a line each, or all of one.
+func (b *Bridge) list(ctx context.Context, h phone.Heard, code string) ([]phone.Said, error) {
+	list, err := b.o.Desk.Needs(ctx)
+	if err != nil && len(list) == 0 {
+		return nil, err
+	}
+	if code != "" {
+		n, ok := needs.Find(list, code)
+		if !ok {
+			return b.reply(h, b.settled(ctx, code)), nil
+		}
+		return b.ask(n, h.Chat, h.GUID), nil
+	}
+	if len(list) == 0 {
+		return b.reply(h, "Nothing needs you."), nil
+	}
+	lines := []string{needs.Count(len(list)) + ":"}
+	for _, n := range list {
+		lines = append(lines, n.Code+" "+n.Line())
+	}
+	return b.reply(h, strings.Join(append(lines, "needs CODE shows all of one."), "\n")), nil
+}
+
+func (b *Bridge) settled(ctx context.Context, code string) string {
+	if how := b.o.Desk.How(ctx, code); how != "" {
+		return fmt.Sprintf("%s is settled: %s.", code, how)
+	}
+	return fmt.Sprintf("Nothing was done: no item %s needs you; it may have been settled or withdrawn.", code)
+}
+
+// react takes a tapback, or a button, as the answer to the item that the message shows.
+func (b *Bridge) react(ctx context.Context, rec phone.Records, h *phone.Heard) ([]phone.Said, error) {
+	s, ok, err := rec.SaidAs(ctx, h.Line, h.About)
+	if err != nil {
+		return nil, err
+	}
+	if !ok || s.Kind != kindNeed {
+		h.Note = "on a message that asks nothing"
+		return nil, nil
+	}
+	allow := h.Text == chat.Like
+	if h.Kind == chat.Press {
+		a := parse(h.Text)
+		if a.what != askAnswer || a.code != s.About {
+			h.Note = "a button that is none of this message's"
+			return nil, nil
+		}
+		allow = a.allow
+	} else if h.Text != chat.Like && h.Text != chat.Dislike {
+		h.Note = "a reaction that is no answer"
+		return nil, nil
+	}
+	h.Note = "answer " + s.About
+	return b.answer(ctx, rec, *h, s.About, allow, s.Digest)
+}
+
+// validFor is how long an item that was shown can be answered without showing it again.
+const validFor = 24 * time.Hour
+
+// answer gives the owner's answer to an item, if it still says what this chat was shown: with
+// a digest, in that very message. Doing it again after a crash finds it settled, which is said
+// in the same words.
+func (b *Bridge) answer(ctx context.Context, rec phone.Records, h phone.Heard, code string, allow bool, digest string) ([]phone.Said, error) {
+	list, err := b.o.Desk.Needs(ctx)
+	n, ok := needs.Find(list, code)
+	if !ok {
+		if err != nil && len(list) == 0 {
+			return nil, err
+		}
+		return b.reply(h, b.settled(ctx, code)), nil
+	}
+	if len(n.Options) == 0 {
+		return b.reply(h, fmt.Sprintf("%s cannot be answered by text. %s", code, n.Next())), nil
+	}
+	shown, err := rec.Asked(ctx, h.Line, h.Chat.Key, code)
+	if err != nil {
+		return nil, err
+	}
+	if !b.current(shown, n, digest) {
+		return b.ask(n, h.Chat, h.GUID), nil // it says what there is to answer now
+	}
+	text, err := b.o.Desk.Answer(context.WithoutCancel(ctx), n, allow)
+	if err != nil {
+		text = err.Error()
+	}
+	return b.reply(h, text), nil
+}
+
+// current reports whether the item was shown in the chat as it is now, not too long ago, and
+// in full.
+func (b *Bridge) current(shown []phone.Said, n needs.Need, digest string) bool {
+	if digest != "" && digest != n.Digest {
+		return false
+	}
+	for _, s := range shown {
+		out := s.State == phone.Sent || s.State == phone.Unconfirmed || s.State == phone.Sending
+		if s.Digest == n.Digest && s.Part == s.Parts && out && b.o.Now().Sub(s.Began.Time()) < validFor {
+			return true
+		}
+	}
+	return false
+}
+
+// at returns now, as it is recorded.
+func (b *Bridge) at() store.Time { return store.At(b.o.Now()) }

@@ -1,0 +1,232 @@
+package imessage
+
+import (
+	"strings"
+	"time"
+	"unicode"
+
+	"netsky/imessage/chat"
+	"netsky/store"
+	"netsky/store/phone"
+)
+
+// The verdicts on what arrives. The first group is only counted; the rest is recorded.
+const (
+	VerdictStranger = "stranger" // not one of the owner's handles
+	VerdictGroup    = "group"    // not a direct chat
+	VerdictService  = "service"  // the owner's handle, by a service whose sender can be forged
+
+	VerdictOrder      = "order"      // the owner's: it is acted on
+	VerdictReaction   = "reaction"   // the owner's, on a message: it is acted on if that asks something
+	VerdictUnreadable = "unreadable" // the owner's, but its text is damaged: the owner is told
+	VerdictEcho       = "echo"       // what we sent, coming back
+	VerdictOurs       = "ours"       // signed by us, but not on the ledger
+	VerdictPair       = "pair"       // the second row of a message to oneself
+	VerdictOwn        = "own"        // written with our account, which is not the owner's
+	VerdictOld        = "old"        // written too long ago to act on it
+	VerdictEvent      = "event"      // not a message: a member, a name, a sticker
+	VerdictEmpty      = "empty"      // neither words nor files
+	VerdictBrake      = "brake"      // one too many within a minute: from here on the chat rests
+	VerdictBraked     = "braked"     // arrived while it rests
+)
+
+const (
+	echoFor  = 30 * time.Second // how long after a text its echo may come
+	echoSlip = 5 * time.Second  // how much the transport's clock may differ from ours
+	pairFor  = 3 * time.Second  // between the two rows of a message to oneself
+
+	brakeWithin    = time.Minute
+	brakeIdentical = 5  // messages of the same text that are taken in that time
+	brakeAll       = 20 // messages that are taken in that time
+	brakeRest      = 10 * time.Minute
+)
+
+// A scene is what the verdict on a message depends on besides itself.
+type scene struct {
+	now   time.Time
+	fence time.Time     // what was written before is old
+	self  bool          // our account is the owner's own: what it writes in the owner's chats counts
+	said  []phone.Said  // begun lately in the chat; their counts of echoes are kept up to date
+	heard []phone.Heard // heard lately in the chat
+	sent  func(guid string) bool
+}
+
+// foreign returns the verdict on what is not the owner's, which is counted only; "" for the
+// rest.
+func foreign(who Speakers, m chat.Message) string {
+	switch {
+	case !m.Chat.Direct:
+		return VerdictGroup
+	case !who.OwnerChat(m.Chat), !m.FromMe && !who.May(m.Handle):
+		return VerdictStranger // also somebody else in the owner's chat
+	case m.Service != chat.ServiceIMessage && m.Service != chat.ServiceTelegram:
+		return VerdictService
+	}
+	return ""
+}
+
+// judge returns the verdict on a message in one of the owner's chats, and the number of the
+// text that it is the echo of, if it is one.
+func (s *scene) judge(m chat.Message) (verdict string, said int64) {
+	if m.Kind == chat.Event {
+		return VerdictEvent, 0
+	}
+	if m.Kind == chat.Text {
+		if i := s.echo(m); i >= 0 {
+			return VerdictEcho, s.said[i].Seq
+		}
+		if m.FromMe && s.sent(m.GUID) {
+			return VerdictEcho, 0
+		}
+	}
+	switch {
+	case m.FromMe && !s.self:
+		return VerdictOwn, 0
+	case s.when(m).Before(s.fence):
+		return VerdictOld, 0
+	case m.Kind != chat.Text:
+		return VerdictReaction, 0
+	case m.Unreadable != "":
+		return VerdictUnreadable, 0
+	case strings.TrimSpace(m.Text) == "" && len(m.Attachments) == 0:
+		return VerdictEmpty, 0
+	case Signed(m.Text):
+		return VerdictOurs, 0
+	case s.partner(m) != "":
+		return VerdictPair, 0
+	}
+	return s.brake(m), 0
+}
+
+// when returns when a message was written, or else heard.
+func (s *scene) when(m chat.Message) time.Time {
+	if m.At.IsZero() {
+		return s.now
+	}
+	return m.At
+}
+
+// echo returns the text that the message is the echo of, or -1. A text to oneself comes back
+// as up to two rows, one of each direction.
+func (s *scene) echo(m chat.Message) int {
+	at, text := s.when(m), essence(m.Text)
+	for i := range s.said {
+		p := &s.said[i]
+		if p.GUID != "" && p.GUID == m.GUID {
+			p.EchoMe++
+			return i
+		}
+		last := max(p.Began, p.Ended).Time()
+		near := at.After(p.Began.Time().Add(-echoSlip)) && at.Before(last.Add(echoFor)) || s.now.Before(last.Add(echoFor))
+		switch {
+		case !near || p.Began == 0 || text == "" && p.File == "":
+			continue
+		case p.File != "": // it comes back with a name that Messages.app gave it
+			if len(m.Attachments) == 0 || text != "" {
+				continue
+			}
+		case essence(p.Text) != text:
+			continue
+		}
+		count := &p.EchoOther
+		if m.FromMe {
+			count = &p.EchoMe
+		}
+		if *count == 0 {
+			*count++
+			return i
+		}
+	}
+	return -1
+}
+
+// partner returns the guid of the first row of a message to oneself, of which m is the second;
+// "" if it is none.
+func (s *scene) partner(m chat.Message) string {
+	text, at := essence(m.Text), s.when(m)
+	for _, h := range s.heard {
+		if h.Verdict == VerdictOrder && h.FromMe != m.FromMe && at.Sub(h.At.Time()).Abs() <= pairFor && essence(h.Text) == text &&
+			len(h.Files) == len(m.Attachments) && !s.pairOf(h.GUID) {
+			return h.GUID
+		}
+	}
+	return ""
+}
+
+// pairOf reports whether the message with this guid has its second row.
+func (s *scene) pairOf(guid string) bool {
+	for _, h := range s.heard {
+		if h.Verdict == VerdictPair && h.Note == guid {
+			return true
+		}
+	}
+	return false
+}
+
+// brake returns the verdict on an order: the chat rests when too much arrives.
+func (s *scene) brake(m chat.Message) string {
+	at, text := s.when(m), essence(m.Text)
+	all, same := 0, 0
+	for _, h := range s.heard {
+		if h.Verdict == VerdictBrake && s.now.Sub(h.Time.Time()) < brakeRest {
+			return VerdictBraked
+		}
+		if h.Verdict == VerdictOrder && at.Sub(h.At.Time()).Abs() < brakeWithin {
+			all++
+			if essence(h.Text) == text {
+				same++
+			}
+		}
+	}
+	if same >= brakeIdentical || all >= brakeAll {
+		return VerdictBrake
+	}
+	return VerdictOrder
+}
+
+// record returns what is kept of a message in one of the owner's chats.
+func (s *scene) record(line string, m chat.Message, verdict string) phone.Heard {
+	h := phone.Heard{
+		Line: line, GUID: m.GUID, Chat: m.Chat, Handle: m.Handle, FromMe: m.FromMe, At: store.At(s.when(m)), Time: store.At(s.now),
+		Kind: m.Kind, Text: m.Text, About: m.About, Files: m.Attachments, Verdict: verdict, State: phone.Done,
+	}
+	switch verdict {
+	case VerdictOrder, VerdictReaction, VerdictUnreadable, VerdictBrake:
+		h.State = phone.New
+	case VerdictPair:
+		h.Note = s.partner(m)
+	}
+	switch {
+	case m.Kind == chat.Reaction && m.Removed:
+		h.Text, h.State = "", phone.Done
+	case m.Kind == chat.Reaction:
+		h.Text = m.Reaction
+	case m.Unreadable != "":
+		h.Note = m.Unreadable
+	}
+	return h
+}
+
+// Signed reports whether a text begins as all texts of ours do: with a name of netsky's in
+// brackets. Such a text is never an order, wherever it comes from.
+func Signed(text string) bool {
+	text = strings.TrimLeftFunc(text, func(r rune) bool { return unicode.IsSpace(r) || !unicode.IsGraphic(r) })
+	name, ok := strings.CutPrefix(text, "[")
+	name = strings.ToLower(name)
+	return ok && (strings.HasPrefix(name, "netsky") || strings.HasPrefix(name, "agent"))
+}
+
+// essence is what two copies of a text have in common, whatever a phone made of its quotes,
+// spaces and pictures: the letters and digits; of a text without any, all but the spaces.
+func essence(text string) string {
+	keep := func(r rune) rune {
+		if unicode.IsLetter(r) || unicode.IsDigit(r) {
+			return unicode.ToLower(r)
+		}
+		return -1
+	}
+	if s := strings.Map(keep, text); s != "" {
+		return s
+	}
+	return strings.Join(strings.Fields(text), "")
+}

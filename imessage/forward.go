@@ -1,0 +1,118 @@
+package imessage
+
+import (
+	"context"
+	"strings"
+	"time"
+
+	"netsky/agent"
+	"netsky/agent/home"
+	"netsky/bus/envelope"
+	"netsky/imessage/chat"
+	"netsky/store"
+	"netsky/store/phone"
+)
+
+const (
+	forwardEvery = 500 * time.Millisecond
+	mostForward  = 100
+	// Mail that answers nothing from the phone is held back: the owner may be at the computer,
+	// and read it there.
+	holdBack = 20 * time.Second
+)
+
+// forward records what of the owner's mail is to be texted.
+func (b *Bridge) forward(ctx context.Context) error {
+	rec, line, err := b.line(ctx)
+	if err != nil {
+		return err
+	}
+	since := b.status.forwardedTill()
+	if since == 0 {
+		since = line.Since
+	}
+	for {
+		list, upTo, err := rec.MailAfter(ctx, line.Forwarded, mostForward)
+		if err != nil && ctx.Err() == nil {
+			return err
+		}
+		if err == nil && upTo > line.Forwarded {
+			say, waits, err := b.texts(ctx, rec, line.Name, list, since)
+			if err != nil && ctx.Err() == nil {
+				return err
+			}
+			if err == nil && !waits {
+				if err := rec.Forward(ctx, line.Name, upTo, say); err != nil {
+					return err
+				}
+				line.Forwarded = upTo
+				b.status.forwards(list)
+				wake(b.unsent)
+			}
+		}
+		if err := pause(ctx, forwardEvery, nil); err != nil {
+			return err
+		}
+	}
+}
+
+// texts returns what is to be texted of mail. waits says that there is no chat yet to send it
+// to.
+func (b *Bridge) texts(ctx context.Context, rec phone.Records, line string, list []phone.Mail, since store.Time) (say []phone.Said, waits bool, err error) {
+	for _, m := range list {
+		if m.Time < since-store.Time(liveFence.Milliseconds()) || !forwarded(m) {
+			continue // of a time before the records were made anew, or not for the phone
+		}
+		to, hold := chat.Chat{}, store.Time(0)
+		asked, ok, err := rec.HeardAs(ctx, m.InReplyTo)
+		if err != nil {
+			return nil, false, err
+		}
+		if ok = ok && m.InReplyTo != ""; ok {
+			to = asked.Chat
+		} else {
+			if m.From.IsClone() {
+				continue
+			}
+			if to, ok, err = b.room(ctx, rec, line); err != nil || !ok {
+				return nil, true, err
+			}
+			hold = store.At(b.o.Now().Add(holdBack))
+		}
+		name := string(m.From)
+		if envelope.Kind(m.Kind) == envelope.KindError {
+			name += ", error"
+		}
+		say = append(say, b.compose(letter{
+			id: "m-" + short(string(m.From)+"\x00"+m.ID), chat: to, kind: kindMail, about: m.ID, name: name, text: m.Text,
+			rest: "the rest: netsky show " + m.ID, files: b.attached(m), hold: hold,
+		})...)
+	}
+	return say, false, nil
+}
+
+// forwarded reports whether a message to the owner is one for the phone: what needs an answer
+// of the owner's is texted by remind, as it can be answered there.
+func forwarded(m phone.Mail) bool {
+	switch envelope.Kind(m.Kind) {
+	case envelope.KindAck, envelope.KindShutdown, envelope.KindShutdownAck, envelope.KindCancel, envelope.KindApproval:
+		return false
+	case envelope.KindNotice:
+		return m.Via != "code" // what netsky itself reports is on the list of what needs the owner
+	}
+	return m.From.IsAgent()
+}
+
+// attached returns the paths of the files of a message to the owner that are there.
+func (b *Bridge) attached(m phone.Mail) (files []string) {
+	for _, name := range m.Attachments {
+		if rel, ok := strings.CutPrefix(name, "attach/"); ok && plainName(rel) {
+			files = append(files, b.o.Home.Path(home.Mailbox(agent.Owner), "attach", rel))
+		}
+	}
+	return files
+}
+
+func plainName(s string) bool {
+	return s != "" && s[0] != '.' && !strings.ContainsAny(s, "/\\\x00")
+}

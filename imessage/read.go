@@ -1,0 +1,223 @@
+package imessage
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strconv"
+	"time"
+
+	"netsky/imessage/chat"
+	"netsky/store"
+	"netsky/store/phone"
+)
+
+const (
+	liveFence   = 15 * time.Minute // what is older when it arrives is not acted on
+	mostAway    = 2 * time.Hour    // after an absence, what was written meanwhile is, up to this age
+	awayAfter   = time.Minute      // without a look this long, the bridge was away
+	recoverFor  = 15 * time.Minute // how long after it what was missed may arrive
+	reportOld   = 24 * time.Hour   // the owner is told of old messages that are not older than this
+	retryFirst  = time.Second
+	retryMost   = time.Minute
+	graceToTell = 5 * time.Minute // a transport that can't be used for longer is reported by another way
+)
+
+// read takes what arrives.
+func (b *Bridge) read(ctx context.Context) error {
+	rec, line, err := b.line(ctx)
+	if err != nil {
+		return err
+	}
+	wake(b.unacted) // what an earlier run left
+	replaced, wait := rec.DB.Replaced(), retryFirst
+	away := absence{seen: b.status.seen(), now: b.o.Now}
+	for {
+		// With a list that can't be read nobody may speak: then nothing is taken, and all waits.
+		if _, err = b.o.Gate.Speakers(); err == nil {
+			var batch chat.Batch
+			if batch, err = b.o.Transport.Next(ctx, line.Cursor); err == nil {
+				err = b.take(ctx, rec, &line, batch, away.fence())
+			}
+		}
+		if ctx.Err() != nil {
+			return ctx.Err()
+		}
+		if err == nil {
+			b.status.reads()
+			away.look()
+			wait = retryFirst
+		} else {
+			b.status.fails(err)
+			if err := pause(ctx, wait, nil); err != nil {
+				return err
+			}
+			wait = min(2*wait, retryMost)
+		}
+		if n := rec.DB.Replaced(); n != replaced || b.o.Records() != rec.DB {
+			return errNoRecords // the next run opens them anew
+		}
+	}
+}
+
+// An absence is a time in which nobody looked: the program did not run, the machine slept, the
+// transport could not be read.
+type absence struct {
+	seen  time.Time // the last look
+	since time.Time // of the last absence: what was written after it is not old
+	until time.Time // when the recovery from it ends
+	now   func() time.Time
+}
+
+// fence returns the time before which messages are old.
+func (a *absence) fence() time.Time {
+	now := a.now().Round(0) // by the wall clock, which goes on while the machine sleeps
+	if !a.seen.IsZero() && now.Sub(a.seen) > awayAfter {
+		a.since, a.until = a.seen, now.Add(recoverFor)
+	}
+	fence := now.Add(-liveFence)
+	if missed := a.since.Add(-liveFence); now.Before(a.until) && missed.Before(fence) {
+		if earliest := now.Add(-mostAway); missed.Before(earliest) {
+			return earliest
+		}
+		return missed
+	}
+	return fence
+}
+
+func (a *absence) look() { a.seen = a.now().Round(0) }
+
+// take judges a batch and records it with its cursor.
+func (b *Bridge) take(ctx context.Context, rec phone.Records, line *phone.Line, batch chat.Batch, fence time.Time) error {
+	for _, note := range batch.Notes {
+		b.o.Log.Info("transport", "name", line.Name, "note", note)
+	}
+	if len(batch.Messages) == 0 && batch.Cursor == line.Cursor {
+		return nil
+	}
+	who, err := b.o.Gate.Speakers()
+	if err != nil {
+		return err
+	}
+	t := taking{b: b, rec: rec, line: line.Name, scenes: make(map[string]*scene), fence: fence, who: who, now: b.o.Now()}
+	for _, m := range batch.Messages {
+		if err := t.add(ctx, m); err != nil {
+			return err
+		}
+	}
+	fresh, err := rec.Hear(ctx, line.Name, batch.Cursor, t.heard, t.echoes, t.say())
+	if err != nil {
+		return err
+	}
+	line.Cursor = batch.Cursor
+	b.status.took(line.Cursor, t.counts)
+	for _, h := range fresh {
+		b.o.Log.Info("heard", "verdict", h.Verdict, "guid", h.GUID)
+	}
+	for _, m := range t.strangers {
+		b.o.Gate.Offer(m.Handle, m.Service, m.Text)
+	}
+	wake(b.unacted)
+	if len(t.old) > 0 {
+		wake(b.unsent)
+	}
+	return nil
+}
+
+// A taking is a batch on its way into the records.
+type taking struct {
+	b      *Bridge
+	rec    phone.Records
+	line   string
+	who    Speakers
+	fence  time.Time
+	now    time.Time
+	scenes map[string]*scene // by chat
+
+	heard     []phone.Heard
+	echoes    []phone.Absorbed
+	counts    map[string]int // by verdict, of what is not recorded
+	strangers []chat.Message
+	old       []phone.Heard // the owner's, not acted on, and not long ago
+}
+
+func (t *taking) add(ctx context.Context, m chat.Message) error {
+	verdict := foreign(t.who, m)
+	if verdict == "" {
+		s, err := t.scene(ctx, m)
+		if err != nil {
+			return err
+		}
+		said := int64(0)
+		verdict, said = s.judge(m)
+		if said != 0 {
+			t.echoes = append(t.echoes, phone.Absorbed{Said: said, FromMe: m.FromMe, GUID: m.GUID})
+		}
+		h := s.record(t.line, m, verdict)
+		t.heard, s.heard = append(t.heard, h), append(s.heard, h)
+		if verdict == VerdictOld && m.Kind == chat.Text && t.now.Sub(s.when(m)) < reportOld && !Signed(m.Text) && s.partner(m) == "" {
+			t.old = append(t.old, h)
+		}
+		return nil
+	}
+	if t.counts == nil {
+		t.counts = make(map[string]int)
+	}
+	t.counts[verdict]++
+	if verdict == VerdictStranger && m.Chat.Direct && !m.FromMe && m.Kind == chat.Text {
+		t.strangers = append(t.strangers, m)
+	}
+	return nil
+}
+
+// scene returns what the verdicts in a chat depend on.
+func (t *taking) scene(ctx context.Context, m chat.Message) (*scene, error) {
+	if s, ok := t.scenes[m.Chat.Key]; ok {
+		return s, nil
+	}
+	said, err := t.rec.SaidSince(ctx, t.line, m.Chat.Key, t.now.Add(-mostAway-liveFence))
+	if err != nil {
+		return nil, err
+	}
+	heard, err := t.rec.HeardSince(ctx, t.line, m.Chat.Key, t.now.Add(-brakeRest))
+	if err != nil {
+		return nil, err
+	}
+	s := &scene{now: t.now, fence: t.fence, self: t.b.o.SelfChat, said: said, heard: heard, sent: func(guid string) bool {
+		_, ok, err := t.rec.SaidAs(ctx, t.line, guid)
+		return ok && err == nil
+	}}
+	t.scenes[m.Chat.Key] = s
+	return s, nil
+}
+
+// say returns what the owner is told about messages that came too late.
+func (t *taking) say() []phone.Said {
+	if len(t.old) == 0 {
+		return nil
+	}
+	first, last := t.old[0], t.old[len(t.old)-1]
+	text := fmt.Sprintf("A message of yours from %s arrived only now, too late to act on. Send it again if it still matters.", clock(first.At, t.now))
+	if len(t.old) > 1 {
+		text = fmt.Sprintf("%d messages of yours from %s to %s arrived only now, too late to act on. Send again what still matters.",
+			len(t.old), clock(first.At, t.now), clock(last.At, t.now))
+	}
+	return t.b.compose(letter{id: "old-" + short(first.GUID+strconv.Itoa(len(t.old))), chat: last.Chat, kind: kindAnswer, name: us, text: text})
+}
+
+func clock(t store.Time, now time.Time) string {
+	layout := "15:04"
+	if at := t.Time().Local(); at.Format("2006-01-02") != now.Local().Format("2006-01-02") {
+		layout = "Monday 15:04"
+	}
+	return t.Time().Local().Format(layout)
+}
+
+// reasonOf returns why a transport can't be read, and what to do.
+func reasonOf(err error) (reason, next string) {
+	var d *chat.Degraded
+	if errors.As(err, &d) {
+		return d.Reason, d.Next
+	}
+	return err.Error(), ""
+}

@@ -1,0 +1,234 @@
+package imessage
+
+import (
+	"context"
+	"errors"
+	"time"
+
+	"netsky/imessage/chat"
+	"netsky/spawn/needs"
+	"netsky/store"
+	"netsky/store/phone"
+)
+
+// How much is sent to one chat: more looks like spam to the transport, and was blocked for a
+// day where others did it.
+const (
+	sendGap       = time.Second
+	mostAMinute   = 20
+	mostAnHour    = 100
+	mailAnHour    = 80 // of it: the rest is for what needs the owner
+	sendAgain     = 2 * time.Second
+	sendAgainMost = 5 * time.Minute
+	giveUpAfter   = 24 * time.Hour
+	lookFor       = 10 * time.Minute // how long what was not seen to go out is looked for
+	lookEvery     = 15 * time.Second
+	sendPoll      = 2 * time.Second
+	recoverWithin = 2 * time.Minute // how long it may take to find out what became of a text
+)
+
+// repeated ends a text that may have been sent before, where that can't be found out.
+const repeated = " (perhaps a repeat)"
+
+// send sends what is recorded to be sent, one at a time.
+func (b *Bridge) send(ctx context.Context) error {
+	rec, line, err := b.line(ctx)
+	if err != nil {
+		return err
+	}
+	looked := time.Time{}
+	for {
+		wait, err := b.sendNext(ctx, rec, line.Name)
+		if err == nil && b.o.Now().Sub(looked) > lookEvery {
+			looked = b.o.Now()
+			err = b.lookAgain(ctx, rec, line.Name)
+		}
+		if ctx.Err() != nil {
+			return ctx.Err()
+		}
+		if err != nil {
+			b.o.Log.Warn("send", "error", err)
+			if b.o.Records() != rec.DB {
+				return errNoRecords
+			}
+			wait = sendPoll
+		}
+		if wait > 0 {
+			if err := pause(ctx, wait, b.unsent); err != nil {
+				return err
+			}
+		}
+	}
+}
+
+// sendNext sends the first part that may be sent now. It returns how long to wait before the
+// next.
+func (b *Bridge) sendNext(ctx context.Context, rec phone.Records, line string) (time.Duration, error) {
+	list, err := rec.Unsent(ctx, line)
+	if err != nil {
+		return 0, err
+	}
+	now, wait := b.o.Now(), sendPoll
+	blocked := map[string]bool{} // ids of which an earlier part has to go first
+	for _, s := range list {
+		key := s.Line + s.ID
+		switch due := s.NotBefore.Time(); {
+		case blocked[key]:
+			continue
+		case s.State == phone.Sending: // a crash left it so
+			if now.Before(b.recheck[s.Seq]) {
+				wait, blocked[key] = min(wait, b.recheck[s.Seq].Sub(now)), true
+				continue
+			}
+			return 0, b.recover(ctx, rec, s)
+		case due.After(now):
+			wait, blocked[key] = min(wait, due.Sub(now)), true
+			continue
+		}
+		if why, err := b.superseded(ctx, rec, s); err != nil || why != "" {
+			s.State, s.Fact = phone.Dropped, why
+			if err == nil {
+				err = rec.End(ctx, s, now)
+			}
+			return 0, err
+		}
+		rest, err := b.pace(ctx, rec, s, now)
+		if err != nil {
+			return 0, err
+		}
+		if rest > 0 {
+			wait, blocked[key] = min(wait, rest), true
+			continue
+		}
+		return 0, b.sendOne(ctx, rec, s)
+	}
+	return wait, nil
+}
+
+// superseded returns why a part need not be sent any more.
+func (b *Bridge) superseded(ctx context.Context, rec phone.Records, s phone.Said) (string, error) {
+	if s.Part > 1 && s.Tries == 0 {
+		if failed, err := rec.Before(ctx, s); err != nil || failed {
+			return "an earlier part did not go out", err
+		}
+	}
+	switch {
+	case s.Kind == kindNeed && s.Part == 1 && s.Tries == 0:
+		list, err := b.o.Desk.Needs(ctx)
+		n, ok := needs.Find(list, s.About)
+		if err == nil && (!ok || s.Digest != "" && n.Digest != s.Digest) {
+			return "it was settled before", nil
+		}
+	case s.Kind == kindMail && s.NotBefore != 0 && s.Part == 1 && s.Tries == 0:
+		if seen, err := b.o.Shown(ctx, s.About); err == nil && seen {
+			return "it was read elsewhere before", nil
+		}
+	}
+	return "", nil
+}
+
+// pace returns how long the chat has to rest before the next text.
+func (b *Bridge) pace(ctx context.Context, rec phone.Records, s phone.Said, now time.Time) (time.Duration, error) {
+	said, err := rec.SaidSince(ctx, s.Line, s.Chat.Key, now.Add(-time.Hour))
+	if err != nil {
+		return 0, err
+	}
+	began := make([]time.Time, len(said))
+	for i := range said {
+		began[i] = said[i].Began.Time()
+	}
+	rest := func(most int, within time.Duration) time.Duration {
+		if len(began) < most {
+			return 0
+		}
+		return began[len(began)-most].Add(within).Sub(now)
+	}
+	hour := mostAnHour
+	if s.Kind == kindMail {
+		hour = mailAnHour
+	}
+	return max(rest(1, sendGap), rest(mostAMinute, time.Minute), rest(hour, time.Hour)), nil
+}
+
+// sendOne sends one part. Once begun, it is finished and recorded, whatever happens to ctx.
+func (b *Bridge) sendOne(ctx context.Context, rec phone.Records, s phone.Said) error {
+	mark, err := b.o.Transport.Mark(ctx)
+	if err != nil {
+		return b.ended(ctx, rec, s, chat.Receipt{State: chat.Failed, Fact: err.Error(), Again: true})
+	}
+	if err := rec.Begin(ctx, s, mark, b.o.Now()); err != nil {
+		return err
+	}
+	s.Mark, s.Tries, s.Began = mark, s.Tries+1, store.At(b.o.Now())
+	b.o.Step("begun")
+	ctx = context.WithoutCancel(ctx)
+	got, err := b.o.Transport.Send(ctx, outgoing(s))
+	if err != nil {
+		got = chat.Receipt{State: chat.Failed, Fact: err.Error(), Again: true}
+	}
+	b.o.Step("sent")
+	return b.ended(ctx, rec, s, got)
+}
+
+func outgoing(s phone.Said) chat.Outgoing {
+	return chat.Outgoing{ID: s.ID + "-" + string(rune('0'+s.Part)), Chat: s.Chat, Text: s.Text, File: s.File, Choices: s.Choices, Mark: s.Mark}
+}
+
+// ended records what became of a part.
+func (b *Bridge) ended(ctx context.Context, rec phone.Records, s phone.Said, got chat.Receipt) error {
+	now := b.o.Now()
+	s.State, s.GUID, s.Fact, s.NotBefore = string(got.State), got.GUID, got.Fact, 0
+	if got.State == chat.Failed && got.Again && now.Sub(s.Created.Time()) < giveUpAfter {
+		wait := max(min(sendAgain<<min(s.Tries, 10), sendAgainMost), got.Wait)
+		s.State, s.NotBefore = phone.Pending, store.At(now.Add(wait))
+	}
+	b.o.Log.Info("said", "id", s.ID, "part", s.Part, "state", s.State, "fact", s.Fact)
+	return rec.End(ctx, s, now)
+}
+
+// recover finds out what became of a part that was being sent when the program died.
+func (b *Bridge) recover(ctx context.Context, rec phone.Records, s phone.Said) error {
+	b.recheck[s.Seq] = b.o.Now().Add(sendPoll)
+	got, err := b.o.Transport.Find(ctx, outgoing(s))
+	switch {
+	case errors.Is(err, chat.ErrCannotLook): // twice, and saying so, is better than not at all
+		return b.again(ctx, rec, s)
+	case err != nil:
+		b.o.Log.Warn("find", "id", s.ID, "error", err)
+		return nil
+	case got.State == chat.Unconfirmed && b.o.Now().Sub(s.Began.Time()) < recoverWithin:
+		return nil // it may be on its way
+	case got.State == chat.Failed:
+		got.Again = got.Again || got.GUID == "" // what is not there can't arrive twice
+	}
+	delete(b.recheck, s.Seq)
+	return b.ended(ctx, rec, s, got)
+}
+
+// again records that a part is to be sent once more, as a repeat.
+func (b *Bridge) again(ctx context.Context, rec phone.Records, s phone.Said) error {
+	if err := rec.Repeat(ctx, s, repeated); err != nil {
+		return err
+	}
+	s.State, s.Fact = phone.Pending, "a crash left it unknown whether it went out"
+	return rec.End(ctx, s, b.o.Now())
+}
+
+// lookAgain looks for what was handed over and not seen to go out.
+func (b *Bridge) lookAgain(ctx context.Context, rec phone.Records, line string) error {
+	list, err := rec.Doubtful(ctx, line, b.o.Now().Add(-lookFor))
+	if err != nil {
+		return err
+	}
+	for _, s := range list {
+		got, err := b.o.Transport.Find(ctx, outgoing(s))
+		if err != nil || got.State == chat.Unconfirmed || got.State == chat.Failed && got.GUID == "" {
+			continue // that it is not there proves nothing: it was handed over
+		}
+		s.State, s.GUID, s.Fact = string(got.State), got.GUID, got.Fact
+		if err := rec.End(ctx, s, b.o.Now()); err != nil {
+			return err
+		}
+	}
+	return nil
+}

@@ -1,0 +1,223 @@
+package imessage
+
+import (
+	"context"
+	"fmt"
+	"strings"
+	"sync"
+	"time"
+
+	"netsky/agent/home"
+	"netsky/bus/envelope"
+	"netsky/store"
+	"netsky/store/phone"
+)
+
+// StatusFile holds what the bridge reports about itself, and what a lost database would take
+// with it: the cursor, and the time up to which mail was forwarded.
+const StatusFile = "state/phone.json"
+
+// The states of a bridge.
+const (
+	StateOK       = "ok"
+	StateDegraded = "degraded" // it can't read for now; what arrives waits
+)
+
+// A Status is what a bridge reports about itself.
+type Status struct {
+	Transport string         `json:"transport"`
+	State     string         `json:"state"`
+	Reason    string         `json:"reason,omitempty"`
+	Next      string         `json:"next,omitempty"` // what the owner can do about it
+	Since     store.Time     `json:"since"`
+	Seen      store.Time     `json:"seen"` // when it last could read
+	Waiting   int            `json:"waiting"`
+	Oldest    store.Time     `json:"oldest,omitzero"` // of what waits
+	Failed    int            `json:"failed"`          // within a day
+	Doubtful  int            `json:"unconfirmed"`     // within a day
+	Fact      string         `json:"fact,omitempty"`  // why something was not sent
+	Ignored   map[string]int `json:"ignored,omitempty"`
+
+	Cursor    string     `json:"cursor"`
+	Forwarded store.Time `json:"forwarded"`
+}
+
+// Load returns what the bridge of a home last reported. The error matches fs.ErrNotExist if
+// there never was one.
+func Load(h home.Dir) (Status, error) { return home.Load[Status](h, StatusFile) }
+
+// Lines describe it: what waits or went wrong.
+func (s Status) Lines(now time.Time) (lines []string) {
+	if s.State == StateDegraded {
+		line := fmt.Sprintf("phone: %s cannot be read since %s: %s; what you write there waits", s.Transport, s.Since.Time().Local().Format("15:04"), s.Reason)
+		if s.Next != "" {
+			line += "; " + s.Next
+		}
+		lines = append(lines, line)
+	}
+	var counts []string
+	add := func(n int, what string) {
+		if n > 0 {
+			counts = append(counts, fmt.Sprintf("%d %s", n, what))
+		}
+	}
+	add(s.Failed, "not sent")
+	add(s.Doubtful, "sent without a confirmation")
+	if s.Waiting > 0 && now.Sub(s.Oldest.Time()) > time.Minute {
+		add(s.Waiting, "waiting to be sent")
+	}
+	if len(counts) > 0 {
+		line := "phone: texts to you: " + strings.Join(counts, ", ")
+		if s.Fact != "" {
+			line += " (" + envelope.Line(s.Fact, 200) + ")"
+		}
+		lines = append(lines, line)
+	}
+	return lines
+}
+
+// A status is the bridge's, with what decides when it is saved.
+type status struct {
+	home home.Dir
+	now  func() time.Time
+	warn func(error)
+
+	mu     sync.Mutex // guards the fields below
+	s      Status
+	before Status // of the run before
+	saved  time.Time
+	told   bool // the owner, that it is degraded
+}
+
+func (t *status) init(o Options) {
+	t.home, t.now = o.Home, o.Now
+	t.warn = func(err error) { o.Log.Warn("status", "error", err) }
+	if s, err := Load(o.Home); err == nil && s.Transport == o.Transport.Name() {
+		t.before = s
+	}
+	t.s = Status{Transport: o.Transport.Name(), State: StateOK, Since: store.At(o.Now()), Seen: t.before.Seen, Cursor: t.before.Cursor, Forwarded: t.before.Forwarded}
+}
+
+func (t *status) kept() string { return t.before.Cursor }
+
+func (t *status) seen() time.Time { return t.before.Seen.Time() }
+
+func (t *status) forwardedTill() store.Time { return t.before.Forwarded }
+
+const saveEvery = 30 * time.Second
+
+// change makes a change, and saves what is then reported: at once if another word, else now
+// and then.
+func (t *status) change(f func(s *Status) (urgent bool)) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if f(&t.s) || t.now().Sub(t.saved) >= saveEvery {
+		t.write()
+	}
+}
+
+func (t *status) write() {
+	t.saved = t.now()
+	if err := t.home.Save(StatusFile, t.s, false); err != nil {
+		t.warn(err)
+	}
+}
+
+func (t *status) save() {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.write()
+}
+
+// reads reports that the transport could be read.
+func (t *status) reads() {
+	t.change(func(s *Status) bool {
+		was := s.State
+		s.Seen = store.At(t.now())
+		if was == StateOK {
+			return false
+		}
+		s.State, s.Reason, s.Next, s.Since, t.told = StateOK, "", "", s.Seen, false
+		return true
+	})
+}
+
+// fails reports that it could not.
+func (t *status) fails(err error) {
+	t.change(func(s *Status) bool {
+		reason, next := reasonOf(err)
+		reason = envelope.Line(reason, 300)
+		changed := s.State != StateDegraded || s.Reason != reason
+		if s.State != StateDegraded {
+			s.Since = store.At(t.now())
+		}
+		s.State, s.Reason, s.Next = StateDegraded, reason, next
+		return changed
+	})
+}
+
+// took reports what a batch held.
+func (t *status) took(cursor string, counts map[string]int) {
+	t.change(func(s *Status) bool {
+		s.Cursor = cursor
+		for verdict, n := range counts {
+			if s.Ignored == nil {
+				s.Ignored = make(map[string]int)
+			}
+			s.Ignored[verdict] += n
+		}
+		return true
+	})
+}
+
+func (t *status) forwards(list []phone.Mail) {
+	t.change(func(s *Status) bool {
+		for _, m := range list {
+			s.Forwarded = max(s.Forwarded, m.Time)
+		}
+		return len(list) > 0
+	})
+}
+
+// watch keeps what is reported true, and reaches the owner another way when the phone does not
+// work.
+func (b *Bridge) watch(ctx context.Context) error {
+	rec, line, err := b.line(ctx)
+	if err != nil {
+		return err
+	}
+	for {
+		if tally, err := rec.Count(ctx, line.Name, b.o.Now()); err == nil {
+			b.status.counts(tally)
+		}
+		if reason, ok := b.status.overdue(); ok {
+			text := "phone: messages cannot be read: " + reason
+			b.mail(ctx, "phone-degraded-"+short(reason+b.o.Now().Format("2006-01-02 15")), text)
+			if b.o.Alert != nil {
+				b.o.Alert(ctx, "netsky can't read your phone's messages", text)
+			}
+		}
+		if err := pause(ctx, sendPoll, nil); err != nil {
+			return err
+		}
+	}
+}
+
+func (t *status) counts(tally phone.Tally) {
+	t.change(func(s *Status) bool {
+		urgent := s.Failed != tally.Failed || s.Doubtful != tally.Unconfirmed || (s.Waiting == 0) != (tally.Waiting == 0)
+		s.Waiting, s.Failed, s.Doubtful, s.Fact, s.Oldest = tally.Waiting, tally.Failed, tally.Unconfirmed, tally.LastFact, tally.Oldest
+		return urgent
+	})
+}
+
+// overdue reports, once, that the transport can't be read for longer than it may take.
+func (t *status) overdue() (reason string, ok bool) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if t.s.State != StateDegraded || t.told || t.now().Sub(t.s.Since.Time()) < graceToTell {
+		return "", false
+	}
+	t.told = true
+	return t.s.Reason, true
+}

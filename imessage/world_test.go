@@ -1,0 +1,362 @@
+package imessage_test
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"netsky/agent"
+	"netsky/agent/home"
+	"netsky/bus"
+	"netsky/bus/envelope"
+	"netsky/imessage"
+	"netsky/imessage/chat"
+	"netsky/internal/testworld"
+	"netsky/spawn/needs"
+	"netsky/store"
+)
+
+const me = "+15550100"
+
+var mine, _ = chat.KeyOf("iMessage;-;" + me)
+
+// A wire is a transport that a test drives: what it puts in arrives, in order, and what is sent
+// is kept. Its memory outlives the bridges that use it, as a phone's does.
+type wire struct {
+	mu    sync.Mutex // guards the fields below
+	rows  []chat.Message
+	out   []chat.Outgoing
+	sent  map[string]string // guid by what was sent
+	send  func(chat.Outgoing) chat.Receipt
+	fail  error
+	wake  chan struct{}
+	looks bool
+}
+
+func newWire() *wire { return &wire{sent: map[string]string{}, wake: make(chan struct{}, 1), looks: true} }
+
+func (w *wire) Name() string { return "test" }
+
+func (w *wire) Next(ctx context.Context, cursor string) (chat.Batch, error) {
+	from := 0
+	fmt.Sscan(cursor, &from)
+	for {
+		w.mu.Lock()
+		rows, err := slices.Clone(w.rows[min(from, len(w.rows)):]), w.fail
+		w.mu.Unlock()
+		switch {
+		case err != nil:
+			return chat.Batch{}, err
+		case len(rows) > 0:
+			return chat.Batch{Messages: rows, Cursor: fmt.Sprint(from + len(rows))}, nil
+		}
+		select {
+		case <-ctx.Done():
+			return chat.Batch{}, ctx.Err()
+		case <-w.wake:
+		case <-time.After(20 * time.Millisecond):
+		}
+	}
+}
+
+func (w *wire) Mark(context.Context) (string, error) { return "", nil }
+
+func (w *wire) Send(_ context.Context, o chat.Outgoing) (chat.Receipt, error) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if w.send != nil {
+		if r := w.send(o); r.State != "" {
+			return r, nil
+		}
+	}
+	w.out = append(w.out, o)
+	guid := fmt.Sprintf("out-%d", len(w.out))
+	w.sent[o.ID] = guid
+	return chat.Receipt{State: chat.Sent, GUID: guid}, nil
+}
+
+func (w *wire) Find(_ context.Context, o chat.Outgoing) (chat.Receipt, error) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if !w.looks {
+		return chat.Receipt{}, chat.ErrCannotLook
+	}
+	if guid := w.sent[o.ID]; guid != "" {
+		return chat.Receipt{State: chat.Sent, GUID: guid}, nil
+	}
+	return chat.Receipt{State: chat.Failed}, nil
+}
+
+func (w *wire) History(context.Context, chat.Chat, int) ([]chat.Message, error) {
+	return nil, chat.ErrNoHistory
+}
+
+func (w *wire) Open(_ context.Context, a chat.Attachment, _ int64) (io.ReadCloser, error) {
+	return io.NopCloser(strings.NewReader("content of " + a.Name)), nil
+}
+
+func (w *wire) Check(context.Context) []chat.Fact { return nil }
+func (w *wire) Close() error                      { return nil }
+
+// texts returns what was sent.
+func (w *wire) texts() (list []string) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	for _, o := range w.out {
+		list = append(list, o.Text)
+	}
+	return list
+}
+
+func (w *wire) put(rows ...chat.Message) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	for _, m := range rows {
+		if m.GUID == "" {
+			m.GUID = fmt.Sprintf("in-%d", len(w.rows)+1)
+		}
+		if m.Kind == "" {
+			m.Kind = chat.Text
+		}
+		if m.Service == "" {
+			m.Service = chat.ServiceIMessage
+		}
+		if m.Chat.Key == "" {
+			m.Chat = mine
+		}
+		if m.At.IsZero() {
+			m.At = time.Now()
+		}
+		if m.Handle == "" && !m.FromMe {
+			m.Handle = me
+		}
+		w.rows = append(w.rows, m)
+	}
+	select {
+	case w.wake <- struct{}{}:
+	default:
+	}
+}
+
+// text puts a text of the owner's and returns its guid.
+func (w *wire) text(s string) string {
+	w.put(chat.Message{Text: s})
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return w.rows[len(w.rows)-1].GUID
+}
+
+// A gate admits the owner.
+type gate struct {
+	mu      sync.Mutex // guards the fields below
+	err     error
+	offered []string
+}
+
+func (g *gate) Speakers() (imessage.Speakers, error) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	return g, g.err
+}
+func (g *gate) OwnerChat(c chat.Chat) bool { return c.Direct && c.Identifier == me }
+func (g *gate) May(handle string) bool     { return handle == me }
+func (g *gate) Offer(handle, service, text string) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	g.offered = append(g.offered, handle+" "+text)
+}
+
+// A desk has items to answer, each once.
+type desk struct {
+	mu      sync.Mutex // guards the fields below
+	list    []needs.Need
+	settled map[string]string
+	took    []string
+	down    map[agent.ID]bool
+	stopped []agent.ID
+}
+
+func (d *desk) Needs(context.Context) ([]needs.Need, error) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	return slices.Clone(d.list), nil
+}
+
+func (d *desk) Answer(_ context.Context, n needs.Need, allow bool) (string, error) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	now, ok := needs.Find(d.list, n.Code)
+	if !ok || now.Digest != n.Digest {
+		return "", errors.New(n.Code + " is settled: " + d.settled[n.Code])
+	}
+	d.list = slices.DeleteFunc(d.list, func(v needs.Need) bool { return v.Code == n.Code })
+	d.took = append(d.took, fmt.Sprint(n.Code, " ", allow))
+	d.settled[n.Code] = fmt.Sprint("answered ", allow)
+	return fmt.Sprintf("%s: done (%v).", n.Code, allow), nil
+}
+
+func (d *desk) How(_ context.Context, code string) string {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	return d.settled[code]
+}
+
+func (d *desk) Status(context.Context) (string, error) { return "2 agents up", nil }
+func (d *desk) Peek(_ context.Context, id agent.ID, n int) (string, error) {
+	return fmt.Sprintf("the screen of %s, %d lines", id, n), nil
+}
+func (d *desk) Stop(_ context.Context, id agent.ID) (string, error) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	d.stopped = append(d.stopped, id)
+	return string(id) + ": its turn has ended.", nil
+}
+func (d *desk) Waits(_ context.Context, id agent.ID) string {
+	if d.down[id] {
+		return string(id) + " is down: your message waits until it is up."
+	}
+	return ""
+}
+
+func (d *desk) asks(code, text string) needs.Need {
+	n := needs.List(needs.Sources{Approvals: []agent.Approval{{Code: code, Agent: "agent1", Tool: "Bash", Text: text, AskedMS: time.Now().UnixMilli()}}})[0]
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	d.list = append(d.list, n)
+	return n
+}
+
+// A world is a home with a bridge in it.
+type world struct {
+	t      *testing.T
+	home   home.Dir
+	bus    *bus.Bus
+	db     *store.DB
+	wire   *wire
+	gate   *gate
+	desk   *desk
+	opts   func(*imessage.Options)
+	stop   func()
+	bridge *imessage.Bridge
+}
+
+func newWorld(t *testing.T, opts func(*imessage.Options)) *world {
+	t.Helper()
+	t.Parallel()
+	w := &world{t: t, home: testworld.FastHome(t), wire: newWire(), gate: &gate{}, opts: opts,
+		desk: &desk{settled: map[string]string{}, down: map[agent.ID]bool{}}}
+	w.bus = testworld.Bus(t, w.home, agent.Root, "agent1", "agent2", agent.Infinity, agent.Owner)
+	w.open()
+	w.start()
+	return w
+}
+
+func (w *world) open() {
+	w.t.Helper()
+	db, err := store.Open(w.t.Context(), w.home)
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	w.db = db
+	w.t.Cleanup(func() { db.Close() })
+}
+
+func (w *world) options() imessage.Options {
+	o := imessage.Options{
+		Home: w.home, Bus: w.bus, Records: func() *store.DB { return w.db }, Transport: w.wire, Gate: w.gate, Desk: w.desk, SelfChat: true,
+		To: func() (chat.Chat, error) { return mine, nil }, Via: "imessage",
+		Shown: func(context.Context, string) (bool, error) { return false, nil }, Log: slog.New(slog.DiscardHandler),
+	}
+	if w.opts != nil {
+		w.opts(&o)
+	}
+	return o
+}
+
+func (w *world) start() {
+	w.t.Helper()
+	ctx, cancel := context.WithCancel(context.Background())
+	ended := make(chan error, 1)
+	w.bridge = imessage.New(w.options())
+	go func() { ended <- w.bridge.Run(ctx) }()
+	w.stop = sync.OnceFunc(func() {
+		cancel()
+		if err := <-ended; err != nil && !errors.Is(err, context.Canceled) {
+			w.t.Errorf("bridge: %v", err)
+		}
+	})
+	w.t.Cleanup(func() { w.stop() })
+}
+
+// again ends the bridge and starts another on the same records.
+func (w *world) again() {
+	w.stop()
+	w.start()
+}
+
+// inbox returns the texts in an agent's inbox.
+func (w *world) inbox(id agent.ID) (list []envelope.Envelope) {
+	w.t.Helper()
+	entries, err := w.bus.List(id, bus.Inbox, 0)
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	for _, e := range entries {
+		list = append(list, e.Envelope)
+	}
+	slices.SortFunc(list, func(a, b envelope.Envelope) int { return a.Time.Compare(b.Time) })
+	return list
+}
+
+// arrives waits until the agent's inbox has this text.
+func (w *world) arrives(id agent.ID, text string) envelope.Envelope {
+	w.t.Helper()
+	var got envelope.Envelope
+	testworld.WaitOr(w.t, func() bool {
+		list := w.inbox(id)
+		i := slices.IndexFunc(list, func(e envelope.Envelope) bool { return e.Text == text })
+		if i >= 0 {
+			got = list[i]
+		}
+		return i >= 0
+	}, func() string {
+		data, _ := json.Marshal(w.inbox(id))
+		return fmt.Sprintf("%q is not in the inbox of %s: %s; said: %q", text, id, data, w.wire.texts())
+	})
+	return got
+}
+
+// says waits until a text with this in it was sent to the phone.
+func (w *world) says(part string) string {
+	w.t.Helper()
+	text := ""
+	testworld.WaitOr(w.t, func() bool {
+		list := w.wire.texts()
+		i := slices.IndexFunc(list, func(s string) bool { return strings.Contains(s, part) })
+		if i >= 0 {
+			text = list[i]
+		}
+		return i >= 0
+	}, func() string { return fmt.Sprintf("%q was not sent: %q", part, w.wire.texts()) })
+	return text
+}
+
+// mail records a message to the owner, as the daemon does.
+func (w *world) mail(m store.Message) {
+	w.t.Helper()
+	m.To = agent.Owner
+	if m.Time == 0 {
+		m.Time = store.At(time.Now())
+	}
+	if err := w.db.Apply(w.t.Context(), store.UpsertMessage(m)); err != nil {
+		w.t.Fatal(err)
+	}
+}

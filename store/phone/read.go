@@ -1,0 +1,210 @@
+package phone
+
+import (
+	"context"
+	"database/sql"
+	"encoding/json"
+	"errors"
+	"time"
+
+	"netsky/imessage/chat"
+	"netsky/store"
+)
+
+const heardColumns = `seq, line, guid, chat, room, handle, from_me, at, heard, kind, text, about, files, verdict, state, tries, target, message, note`
+
+func (r Records) heard(ctx context.Context, rest string, args ...any) (list []Heard, err error) {
+	rows, err := r.DB.Pool().QueryContext(ctx, "SELECT "+heardColumns+" FROM phone_heard "+rest, args...)
+	if err != nil {
+		return nil, err
+	}
+	defer rows.Close()
+	for rows.Next() {
+		var h Heard
+		var key, room, files string
+		if err := rows.Scan(&h.Seq, &h.Line, &h.GUID, &key, &room, &h.Handle, &h.FromMe, &h.At, &h.Time, &h.Kind, &h.Text, &h.About, &files,
+			&h.Verdict, &h.State, &h.Tries, &h.Target, &h.Message, &h.Note); err != nil {
+			return nil, err
+		}
+		h.Chat = chatOf(key, room)
+		if files != "" {
+			if err := json.Unmarshal([]byte(files), &h.Files); err != nil {
+				return nil, err
+			}
+		}
+		list = append(list, h)
+	}
+	return list, rows.Err()
+}
+
+func chatOf(key, room string) chat.Chat {
+	c, _ := chat.KeyOf(key)
+	c.Key, c.GUID = key, room
+	return c
+}
+
+// NewHeard returns what arrived and is not certain to have taken effect, the oldest first.
+func (r Records) NewHeard(ctx context.Context, line string) ([]Heard, error) {
+	return r.heard(ctx, "WHERE line = ? AND state = 'new' ORDER BY seq LIMIT 1000", line)
+}
+
+// HeardSince returns what arrived in a chat since then, the last first.
+func (r Records) HeardSince(ctx context.Context, line, key string, since time.Time) ([]Heard, error) {
+	return r.heard(ctx, "WHERE line = ? AND chat = ? AND heard >= ? ORDER BY seq DESC LIMIT 1000", line, key, store.At(since))
+}
+
+// LastHeard returns the last message of the owner's that had one of the verdicts, in any chat.
+func (r Records) LastHeard(ctx context.Context, line string, verdict string) (h Heard, ok bool, err error) {
+	list, err := r.heard(ctx, "WHERE line = ? AND verdict = ? ORDER BY seq DESC LIMIT 1", line, verdict)
+	if len(list) > 0 {
+		return list[0], true, err
+	}
+	return h, false, err
+}
+
+// HeardAs returns the message that was sent on the bus under that id.
+func (r Records) HeardAs(ctx context.Context, message string) (h Heard, ok bool, err error) {
+	list, err := r.heard(ctx, "WHERE message = ? LIMIT 1", message)
+	if len(list) > 0 {
+		return list[0], true, err
+	}
+	return h, false, err
+}
+
+const saidColumns = `seq, line, id, part, parts, chat, room, kind, rank, about, digest, text, file, choices, state, mark, guid, fact, tries,
+	not_before, created, began, ended, echo_me, echo_other`
+
+func (r Records) said(ctx context.Context, rest string, args ...any) (list []Said, err error) {
+	rows, err := r.DB.Pool().QueryContext(ctx, "SELECT "+saidColumns+" FROM phone_said "+rest, args...)
+	if err != nil {
+		return nil, err
+	}
+	defer rows.Close()
+	for rows.Next() {
+		var s Said
+		var key, room, choices string
+		if err := rows.Scan(&s.Seq, &s.Line, &s.ID, &s.Part, &s.Parts, &key, &room, &s.Kind, &s.Rank, &s.About, &s.Digest, &s.Text, &s.File, &choices,
+			&s.State, &s.Mark, &s.GUID, &s.Fact, &s.Tries, &s.NotBefore, &s.Created, &s.Began, &s.Ended, &s.EchoMe, &s.EchoOther); err != nil {
+			return nil, err
+		}
+		s.Chat = chatOf(key, room)
+		if choices != "" {
+			if err := json.Unmarshal([]byte(choices), &s.Choices); err != nil {
+				return nil, err
+			}
+		}
+		list = append(list, s)
+	}
+	return list, rows.Err()
+}
+
+// Open says how many parts are to be sent at most with one look.
+const maxOpen = 200
+
+// Unsent returns what is to be sent, in the order in which it is: by rank, then by age.
+func (r Records) Unsent(ctx context.Context, line string) ([]Said, error) {
+	return r.said(ctx, "WHERE line = ? AND state IN ('pending', 'sending') ORDER BY state = 'pending', rank, seq LIMIT ?", line, maxOpen)
+}
+
+// Doubtful returns what was handed over since then and not seen to go out.
+func (r Records) Doubtful(ctx context.Context, line string, since time.Time) ([]Said, error) {
+	return r.said(ctx, "WHERE line = ? AND state = 'unconfirmed' AND began >= ? ORDER BY seq LIMIT ?", line, store.At(since), maxOpen)
+}
+
+// SaidSince returns what was begun in a chat since then, the oldest first.
+func (r Records) SaidSince(ctx context.Context, line, key string, since time.Time) ([]Said, error) {
+	return r.said(ctx, "WHERE line = ? AND chat = ? AND began >= ? ORDER BY began, seq LIMIT 1000", line, key, store.At(since))
+}
+
+// SaidAs returns the part with this guid.
+func (r Records) SaidAs(ctx context.Context, line, guid string) (s Said, ok bool, err error) {
+	list, err := r.said(ctx, "WHERE line = ? AND guid = ? AND guid <> '' LIMIT 1", line, guid)
+	if len(list) > 0 {
+		return list[0], true, err
+	}
+	return s, false, err
+}
+
+// Asked returns what was said in a chat about an item that needs the owner, the last first.
+func (r Records) Asked(ctx context.Context, line, key, about string) ([]Said, error) {
+	return r.said(ctx, "WHERE line = ? AND chat = ? AND about = ? AND kind = 'need' ORDER BY seq DESC LIMIT 20", line, key, about)
+}
+
+// Before reports whether an earlier part of the same text did not go out and will not.
+func (r Records) Before(ctx context.Context, s Said) (failed bool, err error) {
+	err = r.DB.Pool().QueryRowContext(ctx, `SELECT EXISTS (SELECT 1 FROM phone_said WHERE line = ? AND id = ? AND part < ? AND state IN ('failed', 'dropped'))`,
+		s.Line, s.ID, s.Part).Scan(&failed)
+	return failed, err
+}
+
+// Has reports whether a message with that id is on record.
+func (r Records) Has(ctx context.Context, line, id string) (has bool, err error) {
+	err = r.DB.Pool().QueryRowContext(ctx, "SELECT EXISTS (SELECT 1 FROM phone_said WHERE line = ? AND id = ?)", line, id).Scan(&has)
+	return has, err
+}
+
+// A Tally counts what was and is to be sent.
+type Tally struct {
+	Waiting     int
+	Unconfirmed int // within the last day
+	Failed      int // within the last day
+	Oldest      store.Time
+	LastFact    string
+}
+
+// Count counts what is to be sent, and what of the last day's was not seen to go out.
+func (r Records) Count(ctx context.Context, line string, now time.Time) (t Tally, err error) {
+	db := r.DB.Pool()
+	err = db.QueryRowContext(ctx, `SELECT count(*), coalesce(min(created), 0) FROM phone_said WHERE line = ? AND state IN ('pending', 'sending')`, line).
+		Scan(&t.Waiting, &t.Oldest)
+	if err == nil {
+		err = db.QueryRowContext(ctx, `SELECT count(*) FILTER (WHERE state = 'unconfirmed'), count(*) FILTER (WHERE state = 'failed')
+			FROM phone_said WHERE line = ? AND created >= ?`, line, store.At(now.Add(-24*time.Hour))).Scan(&t.Unconfirmed, &t.Failed)
+	}
+	if err == nil {
+		err = db.QueryRowContext(ctx, `SELECT fact FROM phone_said WHERE line = ? AND state IN ('pending', 'unconfirmed', 'failed') AND fact <> ''
+			AND created >= ? ORDER BY seq DESC LIMIT 1`, line, store.At(now.Add(-24*time.Hour))).Scan(&t.LastFact)
+		if errors.Is(err, sql.ErrNoRows) {
+			err = nil
+		}
+	}
+	return t, err
+}
+
+// A Mail is a message to the owner, with its number among the records.
+type Mail struct {
+	Seq int64
+	store.Message
+}
+
+// MailAfter returns messages to the owner that were recorded after the one with that number,
+// the oldest first, and the number up to which it has looked.
+func (r Records) MailAfter(ctx context.Context, seq int64, limit int) (list []Mail, upTo int64, err error) {
+	err = r.DB.Pool().QueryRowContext(ctx, "SELECT coalesce(max(seq), 0) FROM messages").Scan(&upTo)
+	if err != nil || upTo <= seq {
+		return nil, max(upTo, seq), err
+	}
+	rows, err := r.DB.Pool().QueryContext(ctx, `SELECT seq, id, sender, kind, text, time, in_reply_to, via, attachments FROM messages
+		WHERE seq > ? AND seq <= ? AND target = 'owner' ORDER BY seq LIMIT ?`, seq, upTo, limit)
+	if err != nil {
+		return nil, seq, err
+	}
+	defer rows.Close()
+	for rows.Next() {
+		m := Mail{Message: store.Message{To: "owner"}}
+		attachments := ""
+		if err := rows.Scan(&m.Seq, &m.ID, &m.From, &m.Kind, &m.Text, &m.Time, &m.InReplyTo, &m.Via, &attachments); err != nil {
+			return nil, seq, err
+		}
+		if attachments != "" {
+			if err := json.Unmarshal([]byte(attachments), &m.Attachments); err != nil {
+				return nil, seq, err
+			}
+		}
+		list = append(list, m)
+	}
+	if len(list) == limit {
+		upTo = list[limit-1].Seq
+	}
+	return list, upTo, rows.Err()
+}
