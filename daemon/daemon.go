@@ -1,7 +1,7 @@
 // Package daemon composes netsky's long-running services and nothing else: the mirror of
 // the bus in the records, the router, the owner's mailbox, the watchdog, the schedules,
-// the control client that watches panes, the dashboard, and the door, which answers requests about the
-// daemon. They start in order and stop in reverse, each within its own time limit; one
+// the control client that watches panes, the phone bridge, the dashboard, and the door,
+// which answers requests about the daemon. They start in order and stop in reverse, each within its own time limit; one
 // that does not stop is named and abandoned.
 //
 // The daemon serves the agents but is not their parent: they live in tmux, their mail in
@@ -29,6 +29,7 @@ import (
 	"netsky/dashboard"
 	"netsky/spawn"
 	"netsky/spawn/watchdog"
+	"netsky/store"
 )
 
 // Options configure the daemon.
@@ -54,10 +55,14 @@ type Options struct {
 	// TLS, if set, returns the certificate to serve with, or nil for none; Wide lets the
 	// dashboard listen without TLS on an address that others can reach; Answer lets it answer
 	// agents' requests for approval.
-	Listen  string
-	TLS     func() (*tls.Config, error)
-	Wide    bool
-	Answer  bool
+	Listen string
+	TLS    func() (*tls.Config, error)
+	Wide   bool
+	Answer bool
+	// Phone carries messages between the owner's phone and the bus, until ctx ends or it
+	// fails; records returns the open database, nil while there is none. nil: there is no
+	// phone.
+	Phone   func(ctx context.Context, records func() *store.DB) error
 	Version string
 	Log     *slog.Logger
 	// Wanted makes Run return ErrUnwanted once it holds the lock, if the desired state of
@@ -128,6 +133,9 @@ func Run(ctx context.Context, o Options) error {
 		{name: "schedules", run: patient(o.Log, "schedules", d.schedules.Run)},
 		{name: "hub", run: patient(o.Log, "hub", d.hub)},
 	}
+	if o.Phone != nil {
+		services = append(services, service{name: "phone", run: patient(o.Log, "phone", d.phone), within: phoneWithin})
+	}
 	if o.Listen != "" {
 		services = append(services, service{name: "dashboard", run: patient(o.Log, "dashboard", d.web)})
 	}
@@ -186,6 +194,24 @@ func (d *daemon) wake() {
 	case d.panes <- struct{}{}:
 	default:
 	}
+}
+
+// phoneWithin is how long a text that is being sent may take to be finished: what it became
+// is then on record. A longer one is looked for by the next daemon.
+const phoneWithin = 5 * time.Second
+
+// phone runs the phone bridge as soon as there is a database.
+func (d *daemon) phone(ctx context.Context) error {
+	tick := time.NewTicker(20 * time.Millisecond)
+	defer tick.Stop()
+	for d.database() == nil {
+		select {
+		case <-ctx.Done():
+			return ctx.Err()
+		case <-tick.C:
+		}
+	}
+	return d.o.Phone(ctx, d.database)
 }
 
 // route delivers mail from the agents' outboxes.

@@ -185,8 +185,11 @@ func (b *Bridge) message(ctx context.Context, rec phone.Records, h *phone.Heard,
 	if len(lost) > 0 {
 		e.Text = strings.TrimSpace(e.Text + "\n(The owner also sent " + strings.Join(lost, "; ") + ".)")
 	}
-	if strings.TrimSpace(e.Text) == "" && len(files) == 0 {
-		return b.reply(*h, "There was nothing in your message to "+string(e.To)+"."), nil
+	if strings.TrimSpace(e.Text) == "" {
+		if len(files) == 0 {
+			return b.reply(*h, "There was nothing in your message to "+string(e.To)+"."), nil
+		}
+		e.Text = "(The owner sent this without words.)"
 	}
 	_, _, err := b.o.Bus.SendOnce(ctx, e)
 	switch {

@@ -77,7 +77,9 @@ func (b *Bridge) texts(ctx context.Context, rec phone.Records, line string, list
 			if to, ok, err = b.room(ctx, rec, line); err != nil || !ok {
 				return nil, true, err
 			}
-			hold = store.At(b.o.Now().Add(holdBack))
+			if !envelope.ForPhone(m.Metadata) {
+				hold = store.At(b.o.Now().Add(holdBack))
+			}
 		}
 		name := string(m.From)
 		if envelope.Kind(m.Kind) == envelope.KindError {

@@ -274,6 +274,7 @@ func isLine(s string, limit int) bool {
 const (
 	unfinished = "unfinished"
 	cancelled  = "cancelled"
+	phone      = "phone"
 )
 
 // CutOff returns the extra field of a shutdown_ack that was sent while a turn was still
@@ -292,3 +293,12 @@ func Withdrawn() map[string]json.RawMessage {
 
 // Cancelled reports whether the envelope has that field.
 func (e Envelope) Cancelled() bool { return string(e.Extra[cancelled]) == "true" }
+
+// ToPhone returns the extra field of a message to the owner that is for their phone: it is
+// texted at once.
+func ToPhone() map[string]json.RawMessage {
+	return map[string]json.RawMessage{phone: json.RawMessage("true")}
+}
+
+// ForPhone reports whether the extra fields of a message have that field.
+func ForPhone(extra map[string]json.RawMessage) bool { return string(extra[phone]) == "true" }

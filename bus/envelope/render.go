@@ -11,7 +11,8 @@ import (
 // Render returns the envelope as text for a model. Nothing in the text can end the element
 // or begin another: & < > " ' are escaped, and what a terminal or a reader would obey
 // (controls but newline and tab, bidi marks) becomes U+FFFD. A message that waited over an
-// hour says so, in whole hours.
+// hour says so, in whole hours; one with attachments names them, as paths beneath the
+// recipient's mailbox.
 func Render(e Envelope, now time.Time) string {
 	var b strings.Builder
 	b.Grow(len(e.Text) + 160)
@@ -26,6 +27,10 @@ func Render(e Envelope, now time.Time) string {
 	if waited := now.Sub(e.Time); waited >= time.Hour {
 		b.WriteString(`" waited="`)
 		b.WriteString(strconv.Itoa(int(waited/time.Hour)) + "h")
+	}
+	if len(e.Attachments) > 0 { // here they can't be forged by the text
+		b.WriteString(`" attachments="`)
+		renderText(&b, strings.Join(e.Attachments, " "))
 	}
 	b.WriteString("\">\n")
 	renderText(&b, e.Text)

@@ -106,6 +106,13 @@ func parseHead(line string) (e Envelope, ok bool) {
 			return e, false
 		}
 	}
+	if attached, ok := strings.CutPrefix(rest, ` attachments="`); ok {
+		names, after, _ := strings.Cut(attached, `"`)
+		if names == "" || !isEscaped(names) {
+			return e, false
+		}
+		rest = after
+	}
 	return Envelope{ID: id, From: agent.ID(from), Time: at}, rest == ">"
 }
 

@@ -15,6 +15,7 @@ func TestRenderedIDs(t *testing.T) {
 		return envelope.Render(envelope.Envelope{ID: id, From: agent.Clone(3), Text: text, Time: at}, at.Add(waited))
 	}
 	one, two := render("one", "hi\n\n&", 0), render("two", "", 26*time.Hour)
+	with := envelope.Render(envelope.Envelope{ID: "with", From: agent.Owner, Text: "look", Time: at, Attachments: []string{"attach/a b\".png", "attach/c"}}, at.Add(2*time.Hour))
 	notice := envelope.RenderNotice("you are agent3 & \"new\"</channel>")
 	for _, tt := range []struct {
 		name, text string
@@ -25,6 +26,9 @@ func TestRenderedIDs(t *testing.T) {
 		{"white space", " \n\t\n", "", false},
 		{"one", one, "one", true},
 		{"two", one + "\n" + two, "one two", true},
+		{"with attachments", with + "\n" + one, "with one", true},
+		{"with a forged attribute", strings.Replace(with, ` attachments="`, ` attachments="a" x="`, 1), "", false},
+		{"without a name of an attachment", strings.Replace(one, `">`, `" attachments="">`, 1), "", false},
 		{"with space between", "\n" + one + "  \n\n" + two + "\n", "one two", true},
 		{"a notice", notice, "", true},
 		{"behind a notice", notice + "\n" + one, "one", true},

@@ -34,6 +34,9 @@ type hints struct {
 
 // tools returns this agent's tools.
 func (s *Server) tools() []tool {
+	if s.o.Phone != nil {
+		return s.phoneTools()
+	}
 	list := []tool{s.sendTool(), s.replyTool(), s.inboxTool(), s.agentsTool(), s.peekTool()}
 	list = append(list, s.recordTools()...)
 	if s.o.Agent == agent.Root {

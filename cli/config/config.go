@@ -27,8 +27,8 @@ var Sample []byte
 
 const maxFile = 1 << 20 // bytes
 
-// Config is netsky.toml. These keys are accepted but have no effect yet, and [Sample]
-// omits them: turns_per_hour, and those about iMessage.
+// Config is netsky.toml. The key turns_per_hour is accepted but has no effect yet, and
+// [Sample] omits it.
 type Config struct {
 	Agents    agentsConfig
 	Agent     map[agent.ID]agentConfig `toml:"-"` // [agents.1], [agents.infinity]
@@ -43,6 +43,7 @@ type Config struct {
 	Escalate  escalateConfig
 	Dashboard dashboardConfig
 	IMessage  imessageConfig `toml:"imessage"`
+	Telegram  telegramConfig
 }
 
 type agentsConfig struct {
@@ -63,6 +64,7 @@ type agentConfig struct {
 type ownerConfig struct {
 	Name     string   `toml:"name"`
 	IMessage []string `toml:"imessage"`
+	Telegram []string `toml:"telegram"`
 }
 
 type claudeConfig struct {
@@ -121,9 +123,25 @@ type dashboardConfig struct {
 }
 
 type imessageConfig struct {
-	Enabled bool   `toml:"enabled"`
-	DB      string `toml:"db"`
+	Enabled      bool   `toml:"enabled"`
+	Through      string `toml:"through"`
+	DB           string `toml:"db"`
+	SelfChat     bool   `toml:"self_chat"`
+	URL          string `toml:"url"`
+	PasswordFile string `toml:"password_file"`
 }
+
+type telegramConfig struct {
+	Enabled   bool   `toml:"enabled"`
+	TokenFile string `toml:"token_file"`
+	API       string `toml:"api"`
+}
+
+// The programs that [imessage] can go through.
+const (
+	ThroughMessages    = "messages"
+	ThroughBlueBubbles = "bluebubbles"
+)
 
 // Duration is a duration as a person writes it: "90s", "168h".
 type Duration struct{ time.Duration }
@@ -148,7 +166,8 @@ func Default() Config {
 		Escalate:  escalateConfig{Command: []string{}},
 		Watchdog:  watchdogConfig{Duration{time.Minute}, Duration{30 * time.Minute}, Duration{time.Hour}, 5},
 		Dashboard: dashboardConfig{Listen: "127.0.0.1:7717", Answer: true},
-		IMessage:  imessageConfig{DB: "~/Library/Messages/chat.db"},
+		Owner:     ownerConfig{IMessage: []string{}, Telegram: []string{}},
+		IMessage:  imessageConfig{Through: ThroughMessages, DB: "~/Library/Messages/chat.db", SelfChat: true},
 	}
 }
 
@@ -182,7 +201,25 @@ func (c Config) check() error {
 			return err
 		}
 	}
+	if err := c.checkPhone(); err != nil {
+		return err
+	}
 	return c.checkBus()
+}
+
+func (c Config) checkPhone() error {
+	m, t := c.IMessage, c.Telegram
+	switch {
+	case m.Enabled && t.Enabled:
+		return errors.New("imessage and telegram: both are enabled; netsky uses one of them")
+	case m.Through != ThroughMessages && m.Through != ThroughBlueBubbles:
+		return fmt.Errorf("imessage.through: %q: must be %s or %s", m.Through, ThroughMessages, ThroughBlueBubbles)
+	case m.Enabled && m.Through == ThroughBlueBubbles && (m.URL == "" || m.PasswordFile == ""):
+		return errors.New("imessage: through = \"bluebubbles\" needs url and password_file")
+	case t.Enabled && t.TokenFile == "":
+		return errors.New("telegram: needs token_file: a file that holds the bot's token")
+	}
+	return nil
 }
 
 func (c Config) checkBus() error {

@@ -95,6 +95,9 @@ func (c *Config) without(doubt func(table string) bool) {
 	if doubt("dashboard") {
 		c.Dashboard = dashboardConfig{}
 	}
+	if doubt("imessage") || doubt("telegram") || doubt("owner") {
+		c.IMessage.Enabled, c.Telegram.Enabled = false, false
+	}
 }
 
 func all(string) bool { return true }
@@ -113,7 +116,11 @@ func salvage(data []byte, c Config) Config {
 		"records":   &struct{ Records *recordsConfig }{&c.Records},
 		"dashboard": &struct{ Dashboard *dashboardConfig }{&c.Dashboard},
 		"owner":     &struct{ Owner *ownerConfig }{&c.Owner},
-		"runtime":   &struct{ Runtime *map[string]runtimeConfig }{&c.Runtime},
+		"imessage": &struct {
+			IMessage *imessageConfig `toml:"imessage"`
+		}{&c.IMessage},
+		"telegram": &struct{ Telegram *telegramConfig }{&c.Telegram},
+		"runtime":  &struct{ Runtime *map[string]runtimeConfig }{&c.Runtime},
 	} {
 		if !doubt(table) && toml.Unmarshal(data, part) != nil {
 			failed = true

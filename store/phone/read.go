@@ -27,10 +27,8 @@ func (r Records) heard(ctx context.Context, rest string, args ...any) (list []He
 			return nil, err
 		}
 		h.Chat = chatOf(key, room)
-		if files != "" {
-			if err := json.Unmarshal([]byte(files), &h.Files); err != nil {
-				return nil, err
-			}
+		if err := fromJSON(files, &h.Files); err != nil {
+			return nil, err
 		}
 		list = append(list, h)
 	}
@@ -88,10 +86,8 @@ func (r Records) said(ctx context.Context, rest string, args ...any) (list []Sai
 			return nil, err
 		}
 		s.Chat = chatOf(key, room)
-		if choices != "" {
-			if err := json.Unmarshal([]byte(choices), &s.Choices); err != nil {
-				return nil, err
-			}
+		if err := fromJSON(choices, &s.Choices); err != nil {
+			return nil, err
 		}
 		list = append(list, s)
 	}
@@ -184,7 +180,7 @@ func (r Records) MailAfter(ctx context.Context, seq int64, limit int) (list []Ma
 	if err != nil || upTo <= seq {
 		return nil, max(upTo, seq), err
 	}
-	rows, err := r.DB.Pool().QueryContext(ctx, `SELECT seq, id, sender, kind, text, time, in_reply_to, via, attachments FROM messages
+	rows, err := r.DB.Pool().QueryContext(ctx, `SELECT seq, id, sender, kind, text, time, in_reply_to, via, attachments, metadata FROM messages
 		WHERE seq > ? AND seq <= ? AND target = 'owner' ORDER BY seq LIMIT ?`, seq, upTo, limit)
 	if err != nil {
 		return nil, seq, err
@@ -192,14 +188,13 @@ func (r Records) MailAfter(ctx context.Context, seq int64, limit int) (list []Ma
 	defer rows.Close()
 	for rows.Next() {
 		m := Mail{Message: store.Message{To: "owner"}}
-		attachments := ""
-		if err := rows.Scan(&m.Seq, &m.ID, &m.From, &m.Kind, &m.Text, &m.Time, &m.InReplyTo, &m.Via, &attachments); err != nil {
-			return nil, seq, err
+		var attachments, metadata string
+		err := rows.Scan(&m.Seq, &m.ID, &m.From, &m.Kind, &m.Text, &m.Time, &m.InReplyTo, &m.Via, &attachments, &metadata)
+		if err == nil {
+			err = errors.Join(fromJSON(attachments, &m.Attachments), fromJSON(metadata, &m.Metadata))
 		}
-		if attachments != "" {
-			if err := json.Unmarshal([]byte(attachments), &m.Attachments); err != nil {
-				return nil, seq, err
-			}
+		if err != nil {
+			return nil, seq, err
 		}
 		list = append(list, m)
 	}
@@ -207,4 +202,12 @@ func (r Records) MailAfter(ctx context.Context, seq int64, limit int) (list []Ma
 		upTo = list[limit-1].Seq
 	}
 	return list, upTo, rows.Err()
+}
+
+// fromJSON reads what toJSON returned.
+func fromJSON(text string, to any) error {
+	if text == "" {
+		return nil
+	}
+	return json.Unmarshal([]byte(text), to)
 }

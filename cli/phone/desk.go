@@ -1,0 +1,192 @@
+package phone
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"netsky/agent"
+	"netsky/bus/envelope"
+	"netsky/cli/overview"
+	"netsky/imessage"
+	"netsky/spawn"
+	"netsky/spawn/approve"
+	"netsky/spawn/interrupt"
+	"netsky/spawn/needs"
+)
+
+// A Desk does what the owner asks for by text, as the verbs do it.
+type Desk struct {
+	Overview overview.Options
+	Approve  approve.Desk
+}
+
+var _ imessage.Desk = Desk{}
+
+// ByPhone is the [agent.Answer.By] of an answer by text.
+const ByPhone = "the phone"
+
+func (d Desk) launcher() *spawn.Launcher { return d.Overview.Launcher }
+
+// Needs implements [imessage.Desk].
+func (d Desk) Needs(ctx context.Context) ([]needs.Need, error) {
+	list, err := d.launcher().Inspect(ctx)
+	found, nerr := overview.Needs(ctx, d.Overview, list, overview.Daemon{State: "running", Wanted: true})
+	return found, errors.Join(err, nerr)
+}
+
+const (
+	effectWithin = 10 * time.Second // for an agent to read the answer to its question
+	effectLook   = 50 * time.Millisecond
+)
+
+// Answer implements [imessage.Desk].
+func (d Desk) Answer(ctx context.Context, n needs.Need, allow bool) (string, error) {
+	if n.Kind == needs.Dialog {
+		return d.dialog(ctx, n, allow)
+	}
+	q, err := d.Approve.Answer(ctx, n.Code, agent.Answer{Allow: allow, By: ByPhone})
+	if errors.Is(err, agent.ErrNoApproval) {
+		how := d.Approve.How(ctx, n.Code)
+		if how == "" {
+			how = "it may have been withdrawn"
+		}
+		return "", fmt.Errorf("%s is settled: %s", n.Code, how)
+	}
+	if err != nil {
+		return "", fmt.Errorf("%s was possibly not answered: %w", n.Code, err)
+	}
+	what := fmt.Sprintf("%s: %s: %s: %s.", n.Code, approve.Verdict(allow), q.Agent, envelope.Line(q.Tool+": "+q.Text, 200))
+	if !d.read(ctx, n.Code) {
+		what += fmt.Sprintf(" %s has not read the answer yet.", q.Agent)
+	}
+	return what, nil
+}
+
+// read reports whether the asker has read the answer, which removes the question.
+func (d Desk) read(ctx context.Context, code string) bool {
+	for end := time.Now().Add(effectWithin); time.Now().Before(end); {
+		list, err := d.launcher().Home.Approvals()
+		if err == nil && !slices.ContainsFunc(list, func(q agent.Approval) bool { return q.Code == code }) {
+			return true
+		}
+		select {
+		case <-ctx.Done():
+			return false
+		case <-time.After(effectLook):
+		}
+	}
+	return false
+}
+
+// dialog answers a dialog in the panes of the agents that wait at it.
+func (d Desk) dialog(ctx context.Context, n needs.Need, allow bool) (string, error) {
+	v, err := approve.Decide(ctx, d.launcher(), d.Overview.Runtimes, n.Agents[0], allow, len(n.Agents) > 1, func(agent.ID, agent.Dialog) {})
+	if err == nil {
+		err = errors.Join(v.Failed...)
+	}
+	if len(v.Given) == 0 {
+		if err == nil {
+			err = errors.New("nothing was answered")
+		}
+		return "", fmt.Errorf("%s: %w", n.Code, err)
+	}
+	text := fmt.Sprintf("%s: %s: %s: %s.", n.Code, approve.Verdict(allow), needs.Names(v.Given), envelope.Line(v.Dialog.Text, 200))
+	if err != nil {
+		text += " " + err.Error()
+	}
+	return text, nil
+}
+
+// How implements [imessage.Desk].
+func (d Desk) How(ctx context.Context, code string) string { return d.Approve.How(ctx, code) }
+
+// Status implements [imessage.Desk].
+func (d Desk) Status(ctx context.Context) (string, error) {
+	v := overview.Collect(ctx, d.Overview)
+	var lines []string
+	down := 0
+	for _, a := range v.Agents {
+		if a.State == agent.Down && !a.Wanted {
+			down++
+			continue
+		}
+		line := string(a.Agent) + " " + string(a.State)
+		if words := a.Words(); words != "" {
+			line += ": " + envelope.Line(words, 120)
+		}
+		lines = append(lines, line)
+	}
+	switch {
+	case len(lines) == 0:
+		lines = append(lines, "No agent is up.")
+	case down > 0:
+		lines = append(lines, fmt.Sprintf("%d more down", down))
+	}
+	if n := len(v.Needs); n > 0 {
+		lines = append(lines, needs.Count(n)+": "+needs.Headline(v.Needs)+". `needs` lists them.")
+	} else {
+		lines = append(lines, "Nothing needs you.")
+	}
+	for _, note := range v.Notes {
+		lines = append(lines, "! "+envelope.Line(note, 300))
+	}
+	return strings.Join(lines, "\n"), nil
+}
+
+// Peek implements [imessage.Desk].
+func (d Desk) Peek(ctx context.Context, id agent.ID, n int) (string, error) {
+	st, err := d.status(ctx, id)
+	if err != nil {
+		return "", err
+	}
+	if st.Pane() == "" {
+		return "", spawn.NoPane(st)
+	}
+	lines, err := d.launcher().LastLines(ctx, st, n)
+	for i := range lines {
+		lines[i] = strings.TrimRight(lines[i], " ")
+	}
+	return strings.Trim(strings.Join(lines, "\n"), "\n"), err
+}
+
+// Stop implements [imessage.Desk].
+func (d Desk) Stop(ctx context.Context, id agent.ID) (string, error) {
+	st, err := d.status(ctx, id)
+	if err != nil {
+		return "", err
+	}
+	ended, err := interrupt.Turn(ctx, d.launcher(), agent.Owner, st, d.Overview.Runtimes[st.Runtime])
+	switch {
+	case err != nil:
+		return "", err
+	case !ended:
+		return fmt.Sprintf("%s is %s: there is nothing to end.", id, st.State), nil
+	}
+	return string(id) + ": its turn has ended.", nil
+}
+
+// Waits implements [imessage.Desk].
+func (d Desk) Waits(ctx context.Context, id agent.ID) string {
+	st, err := d.status(ctx, id)
+	switch {
+	case err != nil:
+		return ""
+	case !st.Alive():
+		return fmt.Sprintf("%s is %s: your message waits until it is up.", id, st.State)
+	case st.State == agent.Blocked, st.State == agent.Hung, st.State == agent.Waiting && st.Asks():
+		return fmt.Sprintf("%s is %s: your message waits.", id, st.How())
+	}
+	return ""
+}
+
+func (d Desk) status(ctx context.Context, id agent.ID) (spawn.Status, error) {
+	list, err := d.launcher().Inspect(ctx)
+	if err != nil {
+		return spawn.Status{}, err
+	}
+	return list.Find(id), nil
+}
