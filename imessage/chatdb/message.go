@@ -1,0 +1,196 @@
+package chatdb
+
+import (
+	"database/sql"
+	"fmt"
+	"strings"
+	"time"
+
+	"netsky/imessage/chat"
+)
+
+// message makes a row into what the bridge sees.
+func (v *view) message(r *row) (chat.Message, error) {
+	m := chat.Message{
+		GUID: r.guid, FromMe: r.fromMe, Service: chat.ServiceName(r.service),
+		Kind: chat.Text, At: timeOf(r.date), About: r.thread,
+	}
+	if len(r.chats) > 0 {
+		m.Chat = r.chats[0].Chat
+		if m.Service == "" {
+			m.Service = chat.ServiceName(r.chats[0].service)
+		}
+	}
+	if !r.fromMe {
+		var err error
+		if m.Handle, err = v.handle(r.handle); err != nil {
+			return m, err
+		}
+	}
+	switch {
+	case r.item == 0 && 2000 <= r.aboutType && r.aboutType < 4000:
+		m.Kind, m.About = chat.Reaction, target(r.about)
+		m.Reaction, m.Removed = reactionOf(r.aboutType, r.emoji)
+		return m, nil
+	case !r.message():
+		m.Kind, m.About = chat.Event, target(r.about)
+		return m, nil
+	}
+	files, err := v.attachments(r.id)
+	if err != nil {
+		return m, err
+	}
+	m.Attachments = files
+	m.Text, m.Unreadable = v.words(r)
+	if m.Text == "" && r.retracted && len(files) == 0 {
+		m.Kind, m.Unreadable = chat.Event, ""
+	} else if m.Text == "" && m.Unreadable == "" && len(files) == 0 {
+		m.Unreadable = "the message has no text"
+		if r.balloon != "" {
+			m.Unreadable = "the message is from an app in Messages (" + r.balloon + ")"
+		} else if r.marked {
+			m.Unreadable = "the message has an attachment that is not stored here"
+		}
+	}
+	return m, nil
+}
+
+// words returns a row's text, or why it can't be read.
+func (v *view) words(r *row) (text, unreadable string) {
+	switch {
+	case r.long > 0:
+		return "", fmt.Sprintf("the message has %d bytes; at most %d are read", r.long, maxBody)
+	case r.text != "":
+		return strings.ToValidUTF8(r.text, "\ufffd"), ""
+	case len(r.body) == 0:
+		return "", ""
+	}
+	text, err := v.o.Decode(r.body)
+	if err != nil {
+		return "", fmt.Sprintf("the text can't be decoded: %v", err)
+	}
+	return strings.TrimSpace(strings.ReplaceAll(text, placeholder, "")), ""
+}
+
+// target returns the message that "p:0/GUID" or "bp:GUID" means.
+func target(about string) string {
+	if rest, ok := strings.CutPrefix(about, "bp:"); ok {
+		return rest
+	}
+	if strings.HasPrefix(about, "p:") {
+		if _, rest, ok := strings.Cut(about, "/"); ok {
+			return rest
+		}
+	}
+	return about
+}
+
+// reactionOf returns what a tapback says. 2000 and up add one, 3000 and up take it back.
+func reactionOf(kind int64, emoji string) (reaction string, removed bool) {
+	removed = kind >= 3000
+	switch kind % 1000 {
+	case 1:
+		return chat.Like, removed
+	case 2:
+		return chat.Dislike, removed
+	case 6:
+		switch r := []rune(emoji); {
+		case len(r) == 0:
+		case r[0] == '👍' && plain(r[1:]):
+			return chat.Like, removed
+		case r[0] == '👎' && plain(r[1:]):
+			return chat.Dislike, removed
+		}
+	}
+	return chat.OtherReaction, removed
+}
+
+// plain reports whether what follows an emoji changes only how it looks.
+func plain(rest []rune) bool {
+	for _, r := range rest {
+		if r != 0xfe0f && (r < 0x1f3fb || r > 0x1f3ff) {
+			return false
+		}
+	}
+	return true
+}
+
+// maxAttachments is how many attachments of one message are listed.
+const maxAttachments = 100
+
+func (v *view) attachments(id int64) (list []chat.Attachment, err error) {
+	if !v.schema.has("attachment", "guid") || !v.schema.has("message_attachment_join", "message_id attachment_id") {
+		return nil, nil
+	}
+	col := func(name, otherwise string) string {
+		return "coalesce(" + v.schema.column("attachment", name, otherwise) + ", " + otherwise + ")"
+	}
+	query := "SELECT attachment.guid, " + strings.Join([]string{
+		col("transfer_name", "''"), col("mime_type", "''"), "CAST(" + col("total_bytes", "-1") + " AS INTEGER)", "CAST(" + col("transfer_state", "5") + " AS INTEGER)", col("filename", "''"),
+	}, ", ") + ` FROM message_attachment_join AS j JOIN attachment ON attachment.ROWID = j.attachment_id
+		WHERE j.message_id = ? AND ` + col("hide_attachment", "0") + " = 0 ORDER BY attachment.ROWID LIMIT ?"
+	err = v.all(query, []any{id, maxAttachments}, func(rows *sql.Rows) error {
+		var a chat.Attachment
+		var state int64
+		var path string
+		if err := rows.Scan(&a.GUID, &a.Name, &a.MIME, &a.Bytes, &state, &path); err != nil {
+			return err
+		}
+		a.Missing = missing(state, path)
+		list = append(list, a)
+		return nil
+	})
+	return list, err
+}
+
+// missing returns why an attachment's file is not there, by its transfer_state: 5 is finished, 6
+// and 7 are failed. 0 is seen for files that are there.
+func missing(state int64, path string) string {
+	switch {
+	case path == "":
+		return "not downloaded"
+	case 1 <= state && state <= 4:
+		return "still being transferred"
+	case state == 6 || state == 7:
+		return "its transfer failed"
+	}
+	return ""
+}
+
+// linkBalloon is the app that shows a link's preview.
+const linkBalloon = "com.apple.messages.URLBalloonProvider"
+
+const linkWithin = 90 * time.Second
+
+// repeatsLink reports whether the row is the preview of a link that an earlier row has.
+func (v *view) repeatsLink(r *row) (bool, error) {
+	if r.balloon != linkBalloon || len(r.chats) == 0 {
+		return false, nil
+	}
+	text, _ := v.words(r)
+	if text == "" {
+		return false, nil
+	}
+	var ids []int64
+	err := v.all(`SELECT m.ROWID FROM message AS m JOIN chat_message_join AS j ON j.message_id = m.ROWID
+		WHERE m.ROWID < ? AND m.ROWID >= ? AND j.chat_id = ? AND m.is_from_me = ? AND m.handle_id = ?
+		ORDER BY m.ROWID DESC LIMIT 20`,
+		[]any{r.id, r.id - 1000, r.chats[0].id, r.fromMe, r.handle}, func(rows *sql.Rows) error {
+			var id int64
+			defer func() { ids = append(ids, id) }()
+			return rows.Scan(&id)
+		})
+	for _, id := range ids {
+		before, ok, rerr := v.row(id)
+		if rerr != nil {
+			return false, rerr
+		}
+		if !ok || !before.message() || timeOf(r.date).Sub(timeOf(before.date)).Abs() > linkWithin {
+			continue
+		}
+		if same, _ := v.words(before); same == text {
+			return true, nil
+		}
+	}
+	return false, err
+}

@@ -1,0 +1,303 @@
+package chatdb_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"os"
+	"strings"
+	"testing"
+	"time"
+
+	"netsky/imessage/chat"
+	"netsky/imessage/chatdb"
+	"netsky/internal/messagesim"
+	"netsky/internal/testworld"
+)
+
+// degraded reads until the transport reports that it can't.
+func (r *reader) degraded() *chat.Degraded {
+	r.Helper()
+	var out *chat.Degraded
+	testworld.Wait(r, "a degraded state", func() bool {
+		b, err := r.db.Next(context.Background(), r.cursor)
+		if err == nil {
+			r.want(b.Messages)
+			r.cursor = b.Cursor
+			return false
+		}
+		if !errors.As(err, &out) {
+			r.Fatalf("Next = %v, want a Degraded", err)
+		}
+		return true
+	})
+	return out
+}
+
+// recovered reads until a message has come, through errors.
+func (r *reader) recovered(text string) {
+	r.Helper()
+	var got []chat.Message
+	testworld.Wait(r, text, func() bool {
+		b, err := r.db.Next(context.Background(), r.cursor)
+		if err != nil {
+			return false
+		}
+		r.cursor = b.Cursor
+		got = append(got, b.Messages...)
+		return len(got) > 0
+	})
+	r.want(got, text)
+}
+
+// Each trouble is reported, and when it ends what came meanwhile is returned.
+func TestTrouble(t *testing.T) {
+	t.Parallel()
+	for _, tt := range []struct {
+		name       string
+		begin, end func(*messagesim.Sim)
+		want, next string
+	}{
+		{"a column is missing",
+			func(s *messagesim.Sim) { s.Exec("ALTER TABLE message RENAME COLUMN service TO other") },
+			func(s *messagesim.Sim) { s.Exec("ALTER TABLE message RENAME COLUMN other TO service") },
+			"it has no message.service", "update netsky"},
+		{"a page is damaged", (*messagesim.Sim).Damage, (*messagesim.Sim).Mend, "malformed", "integrity_check"},
+		{"the file is gone",
+			func(s *messagesim.Sim) { rename(s, s.Path, s.Path+".away") },
+			func(s *messagesim.Sim) { rename(s, s.Path+".away", s.Path) },
+			"there is no such file", "sign in to Messages"},
+		{"the file can't be opened",
+			func(s *messagesim.Sim) {
+				rename(s, s.Path, s.Path+".away")
+				l, err := net.Listen("unix", s.Path) // what has the name is no file
+				if err != nil {
+					t.Error(err)
+					return
+				}
+				l.(*net.UnixListener).SetUnlinkOnClose(false)
+				l.Close()
+			},
+			func(s *messagesim.Sim) { rename(s, s.Path+".away", s.Path) },
+			"unable to open database file", "Full Disk Access"},
+		{"no database",
+			func(s *messagesim.Sim) {
+				rename(s, s.Path, s.Path+".away")
+				if err := os.WriteFile(s.Path, []byte(strings.Repeat("not a database ", 500)), 0o600); err != nil {
+					t.Error(err)
+				}
+			},
+			func(s *messagesim.Sim) { rename(s, s.Path+".away", s.Path) },
+			"not a database", "quit Messages"},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			t.Parallel()
+			r := mustReader(t, 15, nil)
+			tt.begin(r.sim)
+			// A wrong schema is found when the database is opened, at the latest after two minutes.
+			r.clock.advance(3 * time.Minute)
+			d := r.degraded()
+			if !strings.Contains(d.Reason, tt.want) || !strings.Contains(d.Reason, "chat.db") || !strings.Contains(d.Next, tt.next) {
+				t.Errorf("degraded: %q, next %q; want %q, %q", d.Reason, d.Next, tt.want, tt.next)
+			}
+			if f := r.db.Facts(t.Context()); len(f) == 0 || f[len(f)-1].State == chat.OK || !strings.Contains(f[len(f)-1].Detail, tt.want) {
+				t.Errorf("facts %+v", f)
+			}
+			tt.end(r.sim)
+			r.sim.Insert(message{From: friend, Text: "meanwhile"})
+			r.recovered("meanwhile")
+		})
+	}
+}
+
+func rename(s *messagesim.Sim, from, to string) {
+	if err := os.Rename(from, to); err != nil {
+		panic(fmt.Sprint(s.Path, ": ", err))
+	}
+}
+
+func TestLocked(t *testing.T) {
+	t.Parallel()
+	r := mustReader(t, 15, nil)
+	r.sim.Insert(message{From: friend, Text: "behind the lock"})
+	r.db.Close()
+	r.sim.Lock(time.Second)
+	r.open(func(o *chatdb.Options) { o.Busy = time.Millisecond })
+	if d := r.degraded(); !strings.Contains(d.Reason, "locked by another process") || d.Next != "" {
+		t.Errorf("degraded: %+v", d)
+	}
+	r.recovered("behind the lock")
+}
+
+// A lock that ends within the patience is not reported.
+func TestLockedBriefly(t *testing.T) {
+	t.Parallel()
+	r := mustReader(t, 15, nil)
+	r.sim.Insert(message{From: friend, Text: "behind the lock"})
+	r.db.Close()
+	r.sim.Lock(200 * time.Millisecond)
+	r.open(func(o *chatdb.Options) { o.Busy = time.Minute })
+	r.want(r.after(soon), "behind the lock")
+}
+
+// Failures are followed by longer and longer rests.
+func TestBackOff(t *testing.T) {
+	t.Parallel()
+	r := mustReader(t, 15, func(o *chatdb.Options) { o.Rest = 20 * time.Millisecond })
+	rename(r.sim, r.sim.Path, r.sim.Path+".away")
+	began := time.Now()
+	for range 5 {
+		r.degraded()
+	}
+	if took := time.Since(began); took < (20+40+80+160)*time.Millisecond {
+		t.Errorf("five failures took %v", took)
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	if _, err := r.db.Next(ctx, r.cursor); !errors.Is(err, context.Canceled) {
+		t.Errorf("Next = %v, want canceled", err)
+	}
+}
+
+// The reader keeps no transaction open, so the log can be emptied and replaced while it waits, and
+// it hears of what is in the next one.
+func TestLogReplacedWhileWaiting(t *testing.T) {
+	inEach(t, func(t *testing.T, p messagesim.Profile) {
+		r := mustReader(t, p, func(o *chatdb.Options) { o.Wait = time.Minute })
+		for i := range 5 {
+			got := make(chan []chat.Message)
+			go func() {
+				b, err := r.db.Next(t.Context(), r.cursor)
+				if err != nil {
+					t.Error(err)
+				}
+				r.cursor = b.Cursor
+				got <- b.Messages
+			}()
+			r.sim.NewLog()
+			r.sim.Insert(message{From: friend, Text: fmt.Sprint(i)})
+			r.want(<-got, fmt.Sprint(i))
+		}
+	})
+}
+
+func TestKilledInTransaction(t *testing.T) {
+	t.Parallel()
+	r := mustReader(t, 15, nil)
+	r.sim.Insert(message{From: friend, Text: "committed"})
+	r.sim.Hold(message{GUID: "half", From: friend, Text: "half"})
+	r.sim.Kill()
+	r.want(r.after(soon), "committed")
+	r.sim.Restart()
+	r.sim.Insert(message{From: friend, Text: "after it"})
+	r.want(r.after(soon), "after it")
+	if len(r.notes) > 0 {
+		t.Errorf("notes %q", r.notes)
+	}
+}
+
+// Where SQLite can't open the file and there is no log, it is read as it is; that is reported, and
+// ends when there is a log.
+func TestImmutable(t *testing.T) {
+	t.Parallel()
+	s := messagesim.Start(t, 15)
+	s.Insert(message{From: friend, Text: "old"})
+	s.Exec("DELETE FROM kvtable")
+	s.Kill()
+	// What is in the log goes into the file when the last one closes it.
+	if list := closeLast(t, s); len(list) > 0 {
+		t.Fatalf("left: %v", list)
+	}
+	if err := os.Symlink("nowhere", s.Path+"-shm"); err != nil { // the index can't be made
+		t.Fatal(err)
+	}
+	r := &reader{TB: t, sim: s, clock: &clock{}}
+	r.open(nil)
+	r.next()
+	if f := r.db.Facts(t.Context()); f[1].State != chat.Bad || !strings.Contains(f[1].Detail, "immutable") {
+		t.Errorf("facts %+v", f)
+	}
+	if err := os.Remove(s.Path + "-shm"); err != nil {
+		t.Fatal(err)
+	}
+	s.Restart()
+	s.Insert(message{From: friend, Text: "new"})
+	r.want(r.after(soon), "new")
+	if f := r.db.Facts(t.Context()); f[1].State != chat.OK {
+		t.Errorf("facts %+v", f)
+	}
+}
+
+// closeLast opens and closes the database as the only one, and returns what is left beside it.
+func closeLast(t *testing.T, s *messagesim.Sim) (left []string) {
+	t.Helper()
+	s.Restart()
+	s.NewLog()
+	s.Kill()
+	for _, end := range []string{"-wal", "-shm"} {
+		os.Remove(s.Path + end)
+		if _, err := os.Stat(s.Path + end); err == nil {
+			left = append(left, end)
+		}
+	}
+	return left
+}
+
+func TestFacts(t *testing.T) {
+	inEach(t, func(t *testing.T, p messagesim.Profile) {
+		r := mustReader(t, p, nil)
+		r.sim.Insert(message{From: friend, Text: "secret", At: time.Now().Add(-time.Hour)})
+		var all string
+		for _, f := range r.db.Facts(t.Context()) {
+			if f.State != chat.OK {
+				t.Errorf("%+v", f)
+			}
+			all += f.Name + ": " + f.Detail + "\n"
+		}
+		for _, want := range []string{fmt.Sprintf("as of macOS %d", int(p)), "1 chats", "1h0m", r.sim.Path} {
+			if !strings.Contains(all, want) {
+				t.Errorf("no %q in\n%s", want, all)
+			}
+		}
+		if strings.Contains(all, friend) || strings.Contains(all, "secret") {
+			t.Errorf("a handle or a text in\n%s", all)
+		}
+	})
+}
+
+// The reader, its lookups and its end may come at the same time.
+func TestTogether(t *testing.T) {
+	t.Parallel()
+	r := mustReader(t, 15, nil)
+	mark, err := r.db.Mark(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	done := make(chan error, 4)
+	for range 4 {
+		go func() {
+			for range 20 {
+				if _, err := r.db.Sent(t.Context(), mark, chatdb.Wanted{Key: "-;" + friend, Text: "x"}); err != nil {
+					done <- err
+					return
+				}
+				if _, err := r.db.History(t.Context(), chat.Chat{Key: "-;" + friend}, 5); err != nil {
+					done <- err
+					return
+				}
+			}
+			done <- nil
+		}()
+	}
+	for i := range 10 {
+		r.sim.NewLog()
+		r.sim.Insert(message{From: friend, Text: fmt.Sprint(i)})
+		r.want(r.after(soon), fmt.Sprint(i))
+	}
+	for range 4 {
+		if err := <-done; err != nil {
+			t.Error(err)
+		}
+	}
+}
