@@ -124,6 +124,7 @@ type Receipt struct {
 	State State
 	GUID  string // the message's id on the transport, if it is known
 	Fact  string // why it is not sent, or not known to be
+	Next  string // what the owner can do about it; may be empty
 	// Again says that another try can succeed and cannot send it twice.
 	Again bool
 	// Wait is how long the transport asked not to be called again; 0 if it did not.

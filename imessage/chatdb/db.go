@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"netsky/imessage/chat"
+	"netsky/imessage/typedstream"
 )
 
 // A Decoder returns the text of an attributedBody.
@@ -18,7 +19,7 @@ type Decoder func(attributedBody []byte) (string, error)
 // Options are what a DB is made with.
 type Options struct {
 	Path   string  // of chat.db; it need not exist yet
-	Decode Decoder // without one, what is only in an attributedBody is unreadable
+	Decode Decoder // typedstream.Text if nil
 
 	// What follows has defaults.
 	Now   func() time.Time
@@ -79,7 +80,7 @@ func New(o Options) *DB {
 		o.Path = abs
 	}
 	if o.Decode == nil {
-		o.Decode = func([]byte) (string, error) { return "", errors.New("no decoder") }
+		o.Decode = typedstream.Text
 	}
 	if o.Now == nil {
 		o.Now = time.Now

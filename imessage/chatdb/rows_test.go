@@ -11,6 +11,7 @@ import (
 
 	"netsky/imessage/chat"
 	"netsky/imessage/chatdb"
+	"netsky/imessage/typedstream/typedstreamtest"
 	"netsky/internal/messagesim"
 )
 
@@ -324,4 +325,26 @@ func TestSentFilesAndEmoji(t *testing.T) {
 	if _, err := r.db.Sent(t.Context(), "x", chatdb.Wanted{}); err == nil {
 		t.Error("a mark that is none was accepted")
 	}
+}
+
+// Texts that are in the attributedBody alone are returned exactly, or not at all.
+func TestBodies(t *testing.T) {
+	inEach(t, func(t *testing.T, p messagesim.Profile) {
+		r := mustReader(t, p, func(o *chatdb.Options) { o.Decode = nil })
+		for _, n := range []int{1, 127, 128, 145, 255, 256, 257, 32768, 65535, 65536} {
+			text := strings.Repeat("stop agent2, é ", n)[:n]
+			text = strings.ToValidUTF8(text, "")
+			text += strings.Repeat(".", n-len(text))
+			body := typedstreamtest.Body{Text: text}.Encode()
+			r.sim.Insert(message{From: friend, Body: body})
+			list := r.after(soon)
+			if len(list) != 1 || list[0].Text != strings.TrimSpace(text) || list[0].Unreadable != "" {
+				t.Fatalf("%d bytes: %.200q", n, textsOf(list))
+			}
+			r.sim.Insert(message{From: friend, Body: body[:len(body)/2]})
+			if list = r.after(soon); len(list) != 1 || list[0].Text != "" || list[0].Unreadable == "" {
+				t.Fatalf("%d bytes, damaged: %.200q", n, textsOf(list))
+			}
+		}
+	})
 }

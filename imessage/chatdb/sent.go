@@ -27,10 +27,12 @@ type Found struct {
 	// Ghost says that there is no such row, but one of our own account without a text and, so
 	// far, without a chat: what Messages leaves when it takes a message and loses it.
 	Ghost bool
+	// More says that not all rows behind the mark were looked at.
+	More bool
 }
 
 // maxLook is how many rows behind a mark are looked at.
-const maxLook = 1000
+const maxLook = 2000
 
 // Mark returns the database's end, for Sent.
 func (d *DB) Mark(ctx context.Context) (string, error) {
@@ -66,6 +68,7 @@ func (v *view) sent(cur cursor, w Wanted) (f Found, err error) {
 	if err != nil {
 		return f, err
 	}
+	f.More = len(ids) == maxLook
 	var hollow *row // of our own account in that chat, without a text
 	heard := false  // the same text, as if somebody else had written it
 	for _, id := range ids {

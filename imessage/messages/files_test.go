@@ -1,0 +1,178 @@
+package messages_test
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"netsky/imessage/chat"
+	"netsky/imessage/chatdb"
+	"netsky/imessage/messages"
+	"netsky/internal/messagesim"
+)
+
+func mustWrite(tb testing.TB, path, text string) string {
+	tb.Helper()
+	if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
+		tb.Fatal(err)
+	}
+	return path
+}
+
+func TestFile(t *testing.T) {
+	t.Parallel()
+	w := mustWorld(t, nil)
+	path := mustWrite(t, filepath.Join(t.TempDir(), "a report.pdf"), "hello")
+	r := w.send(chat.Outgoing{Chat: direct, File: path})
+	if r.State != chat.Sent {
+		t.Errorf("receipt %+v", r)
+	}
+	c := w.script.Calls()[0]
+	staged := c.Args[4]
+	below := filepath.Join(filepath.Dir(w.sim.Path), "Attachments", "netsky")
+	if c.Args[3] != "file" || !strings.HasPrefix(staged, below+"/") || filepath.Base(staged) != "a report.pdf" {
+		t.Errorf("argv %q", c.Args)
+	}
+	if data, err := os.ReadFile(staged); err != nil || string(data) != "hello" {
+		t.Errorf("%q, %v", data, err)
+	}
+}
+
+func TestRefusedFiles(t *testing.T) {
+	t.Parallel()
+	dir, err := filepath.EvalSymlinks(t.TempDir())
+	if err != nil {
+		t.Fatal(err)
+	}
+	w := mustWorld(t, nil)
+	home := filepath.Join(dir, "home")
+	w.open(func(o *messages.Options) {
+		o.Refuse = func(path string) error {
+			if strings.HasPrefix(path, home+"/") {
+				return errors.New("netsky's own")
+			}
+			return nil
+		}
+	})
+	ok := mustWrite(t, filepath.Join(dir, "ok"), "x")
+	if err := errors.Join(os.Mkdir(home, 0o700), os.Symlink(ok, filepath.Join(dir, "link")), os.Symlink(home, filepath.Join(dir, "way")),
+		syscall.Mkfifo(filepath.Join(dir, "pipe"), 0o600)); err != nil {
+		t.Fatal(err)
+	}
+	mustWrite(t, filepath.Join(home, "secret"), "x")
+	if err := os.Truncate(mustWrite(t, filepath.Join(dir, "huge"), ""), 100<<20+1); err != nil {
+		t.Fatal(err)
+	}
+	for _, name := range []string{"link", "pipe", "huge", "gone", "home", "home/secret", "way/secret", "home/../home/secret"} {
+		if r, err := w.Send(t.Context(), chat.Outgoing{Chat: direct, File: dir + "/" + name}); err == nil {
+			t.Errorf("%s: %+v", name, r)
+		}
+	}
+	if r, err := w.Send(t.Context(), chat.Outgoing{Chat: direct, File: "ok"}); err == nil {
+		t.Errorf("a relative path: %+v", r)
+	}
+	if n := len(w.script.Calls()); n != 0 {
+		t.Errorf("%d calls", n)
+	}
+	if list, _ := os.ReadDir(filepath.Join(filepath.Dir(w.sim.Path), "Attachments", "netsky")); len(list) > 0 {
+		t.Errorf("left: %v", list)
+	}
+}
+
+// Copies are removed a day later; what is not ours stays.
+func TestCopiesRemoved(t *testing.T) {
+	t.Parallel()
+	w := mustWorld(t, nil)
+	now := time.Now()
+	w.open(func(o *messages.Options) { o.Now = func() time.Time { return now } })
+	dir := filepath.Join(filepath.Dir(w.sim.Path), "Attachments", "netsky")
+	name := func(age time.Duration) string {
+		return filepath.Join(dir, fmt.Sprintf("netsky-%013d-0123456789abcdef", now.Add(-age).UnixMilli()))
+	}
+	old, fresh, other := name(25*time.Hour), name(23*time.Hour), filepath.Join(dir, "netsky-old")
+	for _, d := range []string{old, fresh, other} {
+		if err := os.MkdirAll(d, 0o700); err != nil {
+			t.Fatal(err)
+		}
+		mustWrite(t, filepath.Join(d, "f"), "x")
+	}
+	w.send(chat.Outgoing{Chat: direct, Text: "x"})
+	for path, want := range map[string]bool{old: false, fresh: true, other: true} {
+		if _, err := os.Stat(path); (err == nil) != want {
+			t.Errorf("%s: %v, want there = %v", path, err, want)
+		}
+	}
+	now = now.Add(2 * time.Hour)
+	w.send(chat.Outgoing{Chat: direct, Text: "x"})
+	if _, err := os.Stat(fresh); err == nil {
+		t.Error("a copy of 25 hours is still there")
+	}
+}
+
+// What arrived can be read through the transport.
+func TestReading(t *testing.T) {
+	t.Parallel()
+	w := mustWorld(t, nil)
+	b, err := w.Next(t.Context(), "")
+	if err != nil {
+		t.Fatal(err)
+	}
+	path := mustWrite(t, filepath.Join(filepath.Dir(w.sim.Path), "Attachments", "f"), "hello")
+	w.sim.Insert(messagesim.Message{From: friend, Text: "look", Files: []messagesim.File{{GUID: "f", Name: "f", Path: path, State: 5}}})
+	if b, err = w.Next(t.Context(), b.Cursor); err != nil || len(b.Messages) != 1 || b.Messages[0].Text != "look" {
+		t.Fatalf("Next = %+v, %v", b, err)
+	}
+	f, err := w.Open(t.Context(), b.Messages[0].Attachments[0], 10)
+	if err != nil {
+		t.Fatal(err)
+	}
+	f.Close()
+	if list, err := w.History(t.Context(), b.Messages[0].Chat, 5); err != nil || len(list) != 1 {
+		t.Errorf("History = %+v, %v", list, err)
+	}
+}
+
+func TestCheck(t *testing.T) {
+	t.Parallel()
+	states := func(w *world) (all string, by map[string]chat.FactState) {
+		by = make(map[string]chat.FactState)
+		for _, f := range w.Check(t.Context()) {
+			by[f.Name] = f.State
+			all += f.Name + " " + string(f.State) + ": " + f.Detail + " (" + f.Next + ")\n"
+		}
+		return all, by
+	}
+	w := mustWorld(t, nil)
+	w.script.Mode("ok", "-1743=de")
+	all, by := states(w)
+	if by["chat.db"] != chat.OK || by["osascript"] != chat.OK || by["Messages"] != chat.OK || by["files to send"] != chat.OK || by["sending"] != chat.Unchecked {
+		t.Errorf("a Mac that works:\n%s", all)
+	}
+	all, by = states(w)
+	if by["Messages"] != chat.Bad || !strings.Contains(all, "Automation") {
+		t.Errorf("without permission:\n%s", all)
+	}
+	if calls := w.script.Calls(); len(calls) != 2 || !calls[0].Known || len(calls[0].Args) != 0 && len(calls[0].Args) != 1 {
+		t.Errorf("calls %+v", calls)
+	}
+
+	// A machine that is no Mac.
+	nowhere := filepath.Join(t.TempDir(), "Library", "Messages", "chat.db")
+	w.open(func(o *messages.Options) {
+		o.DB, o.Env = chatdb.New(chatdb.Options{Path: nowhere}), []string{"PATH=/nowhere"}
+	})
+	all, by = states(w)
+	for name, state := range by {
+		if state != chat.Unchecked {
+			t.Errorf("%s is %s elsewhere than on a Mac:\n%s", name, state, all)
+		}
+	}
+	if _, err := os.Stat(filepath.Dir(filepath.Dir(nowhere))); err == nil {
+		t.Error("Check made directories of Messages'")
+	}
+}

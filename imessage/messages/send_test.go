@@ -1,0 +1,367 @@
+package messages_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"netsky/imessage"
+	"netsky/imessage/chat"
+	"netsky/imessage/chatdb"
+	"netsky/imessage/messages"
+	"netsky/internal/messagesim"
+	"netsky/internal/testworld"
+)
+
+var _ imessage.Transport = (*messages.Transport)(nil)
+
+func TestMain(m *testing.M) {
+	if messagesim.Main() {
+		return
+	}
+	os.Exit(m.Run())
+}
+
+const friend = "+15550100"
+
+var direct = chat.Chat{Key: "-;" + friend, Identifier: friend, GUID: "iMessage;-;" + friend, Direct: true}
+
+// A world is a transport with a simulated Messages.
+type world struct {
+	testing.TB
+	*messages.Transport
+	sim    *messagesim.Sim
+	script *messagesim.Script
+}
+
+func mustWorld(tb testing.TB, edit func(*messages.Options)) *world {
+	tb.Helper()
+	w := &world{TB: tb, sim: messagesim.Start(tb, 15)}
+	w.script = w.sim.Script(messages.Scripts()...)
+	w.open(edit)
+	return w
+}
+
+// open makes a new transport, as a new process does.
+func (w *world) open(edit func(*messages.Options)) {
+	if w.Transport != nil {
+		w.Transport.Close()
+	}
+	o := messages.Options{
+		DB:  chatdb.New(chatdb.Options{Path: w.sim.Path}),
+		Env: w.script.Env, Verify: 300 * time.Millisecond, Orphan: time.Millisecond,
+	}
+	if edit != nil {
+		edit(&o)
+	}
+	w.Transport = messages.New(o)
+	w.Cleanup(func() { w.Transport.Close() })
+}
+
+func (w *world) send(out chat.Outgoing) chat.Receipt {
+	w.Helper()
+	r, err := w.Send(context.Background(), out)
+	if err != nil {
+		w.Fatal(err)
+	}
+	return r
+}
+
+func TestSend(t *testing.T) {
+	t.Parallel()
+	const (
+		sent, unconfirmed, failed = chat.Sent, chat.Unconfirmed, chat.Failed
+	)
+	for _, tt := range []struct {
+		modes string // of the calls
+		want  chat.State
+		fact  string
+		again bool
+		calls int
+	}{
+		{"row", sent, "", false, 1},
+		{"self=1ms", sent, "", false, 1},
+		{"ok", unconfirmed, "no such message was found", false, 1},
+		{"ghost", failed, "an empty row without a chat", false, 1},
+		{"failed", failed, "error 22", false, 1},
+		{"-1743", failed, "(-1743)", false, 1},
+		{"-1743=de", failed, "does not let netsky control Messages (-1743)", false, 1},
+		{"-600", failed, "(-600)", true, 1},
+		{"-600=de", failed, "is not running (-600)", true, 1},
+		{"-1712", unconfirmed, "(-1712)", false, 1},
+		{"-1712=de", unconfirmed, "did not answer in time (-1712)", false, 1},
+		{"row+-1712", sent, "", false, 1},
+		{"-1728", failed, "(-1728)", false, 3},
+		{"-1728=de", failed, "knows no such chat or person (-1728)", false, 3},
+		{"-1728 row", sent, "", false, 2},
+		{"-1728 -1728 row", sent, "", false, 3},
+		{"-1719 row", sent, "", false, 2},
+		{"-1700 -1743", failed, "(-1743)", false, 2},
+		{"row+-1728", sent, "", false, 1}, // never twice
+		{"-10004", failed, "(-10004)", false, 1},
+		{"-2700", unconfirmed, "(-2700)", false, 1},
+		{"killed", unconfirmed, "killed", false, 1},
+		{"row+killed", sent, "", false, 1},
+		{"noisy+-1743", failed, "(-1743)", false, 1},
+		{"noisy+row", sent, "", false, 1},
+		{"slow+row", sent, "", false, 1},
+	} {
+		t.Run(tt.modes, func(t *testing.T) {
+			t.Parallel()
+			w := mustWorld(t, nil)
+			w.script.Mode(strings.Fields(tt.modes)...)
+			r := w.send(chat.Outgoing{ID: "1", Chat: direct, Text: "Done."})
+			if r.State != tt.want || !strings.Contains(r.Fact, tt.fact) || r.Again != tt.again || r.State == sent && r.GUID == "" {
+				t.Errorf("receipt %+v, want %s, %q, again %v", r, tt.want, tt.fact, tt.again)
+			}
+			if tt.fact == "" && r.Fact != "" || len(r.Fact) > 400 || strings.Contains(r.Fact, "\n") {
+				t.Errorf("fact %q", r.Fact)
+			}
+			calls := w.script.Calls()
+			if len(calls) != tt.calls {
+				t.Fatalf("%d calls, want %d", len(calls), tt.calls)
+			}
+			for _, c := range calls {
+				if !c.Known {
+					t.Errorf("an unknown script in %q", c.Args)
+				}
+			}
+		})
+	}
+}
+
+// The row is found in the tables of each release.
+func TestSendInEach(t *testing.T) {
+	t.Parallel()
+	for _, p := range messagesim.Profiles {
+		t.Run(p.String(), func(t *testing.T) {
+			t.Parallel()
+			w := mustWorld(t, nil)
+			w.sim.Replace(p)
+			w.script.Mode("row", "ghost", "ok", "failed")
+			for _, want := range []chat.State{chat.Sent, chat.Failed, chat.Unconfirmed, chat.Failed} {
+				if r := w.send(chat.Outgoing{Chat: direct, Text: "Done."}); r.State != want {
+					t.Errorf("receipt %+v, want %s", r, want)
+				}
+			}
+		})
+	}
+}
+
+// Values are arguments, whatever they are.
+func TestArguments(t *testing.T) {
+	t.Parallel()
+	for _, text := range []string{
+		"-", "--version", `" & (do shell script "id") & "`, "\\\"$(id)`id`", "a\nb\r\nc", "quit application \"Messages\"\nend tell",
+		"é 👩‍👩‍👧 \u202e", strings.Repeat("x", 90_000),
+	} {
+		w := mustWorld(t, nil)
+		if r := w.send(chat.Outgoing{Chat: direct, Text: text}); r.State != chat.Sent {
+			t.Errorf("%.40q: %+v", text, r)
+		}
+		c := w.script.Calls()[0]
+		if want := []string{"-", "chat", direct.GUID, "text", text}; !slices.Equal(c.Args, want) || !c.Known {
+			t.Errorf("argv %.200q, want %.200q", c.Args, want)
+		}
+	}
+	w := mustWorld(t, nil)
+	w.send(chat.Outgoing{Chat: direct, Text: "a\x00b\xff"})
+	if got := w.script.Calls()[0].Args[4]; got != "ab\ufffd" {
+		t.Errorf("NUL and no UTF-8: %q", got)
+	}
+}
+
+func TestTargets(t *testing.T) {
+	t.Parallel()
+	of := func(guid string) chat.Chat {
+		c, _ := chat.KeyOf(guid)
+		return c
+	}
+	group := of("iMessage;+;chat77")
+	group.Direct = true // a mistake elsewhere does not make a group a person
+	for _, tt := range []struct {
+		chat chat.Chat
+		want string // "" is an error, with nothing tried
+	}{
+		{of("iMessage;-;" + friend), "chat iMessage;-;+15550100, chat any;-;+15550100, participant +15550100"},
+		{of("any;-;me@example.com"), "chat any;-;me@example.com, chat iMessage;-;me@example.com, participant me@example.com"},
+		{of("iMessage;+;chat77"), "chat iMessage;+;chat77, chat any;+;chat77"},
+		{of("any;+;chat77"), "chat any;+;chat77, chat iMessage;+;chat77"},
+		{group, "chat iMessage;+;chat77, chat any;+;chat77"},
+		{of("SMS;-;" + friend), "chat SMS;-;+15550100"},
+		{of("iMessage;-;chat77"), "chat iMessage;-;chat77, chat any;-;chat77"},
+		{of("iMessage;-;55501"), "chat iMessage;-;55501, chat any;-;55501"},
+		{chat.Chat{Key: "+;chat77", Identifier: "chat77", GUID: "chat77"}, ""},
+		{chat.Chat{Key: "-;" + friend, Identifier: friend, Direct: true}, ""},
+		{chat.Chat{Key: "-;+15550199", Identifier: "+15550199", GUID: direct.GUID, Direct: true}, ""},
+	} {
+		w := mustWorld(t, nil)
+		w.script.Mode("-1728")
+		_, err := w.Send(t.Context(), chat.Outgoing{Chat: tt.chat, Text: "x"})
+		var got []string
+		for _, c := range w.script.Calls() {
+			got = append(got, c.Args[1]+" "+c.Args[2])
+		}
+		if s := strings.Join(got, ", "); s != tt.want || (err != nil) != (tt.want == "") {
+			t.Errorf("%+v: %q, %v, want %q", tt.chat, s, err, tt.want)
+		}
+	}
+}
+
+// An osascript that hangs is ended with what it started, and the message is looked for.
+func TestHang(t *testing.T) {
+	t.Parallel()
+	for mode, want := range map[string]chat.State{"hang": chat.Unconfirmed, "row+hang": chat.Sent} {
+		t.Run(mode, func(t *testing.T) {
+			t.Parallel()
+			w := mustWorld(t, func(o *messages.Options) { o.Timeout = time.Second })
+			w.script.Mode(mode)
+			if r := w.send(chat.Outgoing{Chat: direct, Text: "Done."}); r.State != want || want == chat.Unconfirmed && !strings.Contains(r.Fact, "did not end in time") {
+				t.Errorf("receipt %+v, want %s", r, want)
+			}
+			calls := w.script.Calls()
+			if len(calls) != 1 || calls[0].Child == 0 {
+				t.Fatalf("calls %+v", calls)
+			}
+			if messagesim.Runs(calls[0].PID) || messagesim.Runs(calls[0].Child) {
+				t.Error("it still runs, or its child does")
+			}
+		})
+	}
+}
+
+// A send that has begun goes on when its context ends, and one waits for the other.
+func TestCancel(t *testing.T) {
+	t.Parallel()
+	w := mustWorld(t, nil)
+	w.script.Mode("slow+row", "row")
+	ctx, cancel := context.WithCancel(t.Context())
+	done := make(chan chat.Receipt)
+	go func() {
+		r, err := w.Send(ctx, chat.Outgoing{Chat: direct, Text: "one"})
+		if err != nil {
+			t.Error(err)
+		}
+		done <- r
+	}()
+	testworld.Wait(t, "the first call", func() bool { return len(w.script.Calls()) == 1 })
+	second, stop := context.WithTimeout(t.Context(), 10*time.Millisecond)
+	defer stop()
+	if _, err := w.Send(second, chat.Outgoing{Chat: direct, Text: "two"}); !errors.Is(err, context.DeadlineExceeded) {
+		t.Errorf("a second send meanwhile: %v", err)
+	}
+	cancel()
+	if r := <-done; r.State != chat.Sent {
+		t.Errorf("receipt %+v", r)
+	}
+	if n := len(w.script.Calls()); n != 1 {
+		t.Errorf("%d calls, want 1", n)
+	}
+}
+
+func TestNothingTried(t *testing.T) {
+	t.Parallel()
+	w := mustWorld(t, nil)
+	for _, out := range []chat.Outgoing{
+		{Chat: direct},
+		{Chat: direct, Text: " \x00\n"},
+		{Chat: direct, Text: strings.Repeat("x", 200_000)},
+		{Text: "nobody"},
+	} {
+		if r, err := w.Send(t.Context(), out); err == nil {
+			t.Errorf("%.40q: %+v", out.Text, r)
+		}
+	}
+	w.open(func(o *messages.Options) { o.Env = []string{"PATH=/nowhere"} })
+	if _, err := w.Send(t.Context(), chat.Outgoing{Chat: direct, Text: "x"}); err == nil || !strings.Contains(err.Error(), "osascript: not found") {
+		t.Errorf("without osascript: %v", err)
+	}
+	if n := len(w.script.Calls()); n != 0 {
+		t.Errorf("%d calls", n)
+	}
+	w.Close()
+	if _, err := w.Send(t.Context(), chat.Outgoing{Chat: direct, Text: "x"}); err == nil {
+		t.Error("sent after Close")
+	}
+}
+
+// Without the database, the message goes out, and nobody claims to know what became of it.
+func TestBlind(t *testing.T) {
+	t.Parallel()
+	w := mustWorld(t, nil)
+	w.open(func(o *messages.Options) { o.DB = chatdb.New(chatdb.Options{Path: w.sim.Path + ".none"}) })
+	r := w.send(chat.Outgoing{Chat: direct, Text: "x"})
+	if r.State != chat.Unconfirmed || !strings.Contains(r.Fact, "can't be read") {
+		t.Errorf("receipt %+v", r)
+	}
+}
+
+func TestFind(t *testing.T) {
+	t.Parallel()
+	w := mustWorld(t, nil)
+	mark, err := w.Mark(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	out := chat.Outgoing{ID: "1", Chat: direct, Text: "Done: 3 files", Mark: mark}
+	find := func(want chat.State, again bool) {
+		t.Helper()
+		r, err := w.Find(t.Context(), out)
+		if err != nil || r.State != want || r.Again != again {
+			t.Errorf("Find = %+v, %v, want %s, again %v", r, err, want, again)
+		}
+	}
+	find(chat.Failed, true)
+
+	// After an unconfirmed send, it is not said to be missing before it can't come any more.
+	w.open(func(o *messages.Options) { o.Orphan = time.Second })
+	w.script.Mode("-1712")
+	if r := w.send(out); r.State != chat.Unconfirmed {
+		t.Fatalf("receipt %+v", r)
+	}
+	w.sim.Insert(messagesim.Message{Text: "Done: 3 files", Join: 300 * time.Millisecond})
+	find(chat.Sent, false)
+	find(chat.Sent, false)
+
+	// What an earlier process has begun may still come.
+	w.open(func(o *messages.Options) { o.Orphan = time.Second })
+	out.Text = "another"
+	w.sim.Insert(messagesim.Message{Text: "another", Join: 300 * time.Millisecond})
+	find(chat.Sent, false)
+
+	out.Text = "never"
+	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Millisecond)
+	defer cancel()
+	w.open(func(o *messages.Options) { o.Orphan = time.Hour })
+	if r, err := w.Find(ctx, out); !errors.Is(err, context.DeadlineExceeded) {
+		t.Errorf("Find = %+v, %v before it can be known", r, err)
+	}
+	w.sim.Replace(15)
+	find(chat.Unconfirmed, false)
+	if _, err := w.Find(t.Context(), chat.Outgoing{Chat: direct, Text: "x"}); !errors.Is(err, chat.ErrCannotLook) {
+		t.Errorf("without a mark: %v", err)
+	}
+}
+
+// Sends after one another find their own messages.
+func TestSameTextTwice(t *testing.T) {
+	t.Parallel()
+	w := mustWorld(t, nil)
+	w.script.Mode("row", "ok", "row")
+	var guids []string
+	for i, want := range []chat.State{chat.Sent, chat.Unconfirmed, chat.Sent} {
+		r := w.send(chat.Outgoing{ID: fmt.Sprint(i), Chat: direct, Text: "ok"})
+		if r.State != want {
+			t.Errorf("send %d: %+v, want %s", i, r, want)
+		}
+		guids = append(guids, r.GUID)
+	}
+	if guids[0] == guids[2] {
+		t.Errorf("guids %q", guids)
+	}
+}
