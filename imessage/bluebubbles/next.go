@@ -1,0 +1,192 @@
+package bluebubbles
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"time"
+
+	"netsky/imessage/chat"
+)
+
+// askAgain is how often the server is asked who it is.
+const askAgain = 10 * time.Minute
+
+// Next implements imessage.Transport.
+func (t *Transport) Next(ctx context.Context, from string) (chat.Batch, error) {
+	until := t.opts.Now().Add(t.opts.Wait)
+	c, note, err := t.begin(ctx, from)
+	if err != nil {
+		t.checked = time.Time{} // it may be another one that answers next
+		return chat.Batch{}, t.degraded(err)
+	}
+	t.listen()
+	if from == "" || note != "" {
+		b := chat.Batch{Cursor: c.String()}
+		if note != "" {
+			b.Notes = []string{note}
+		}
+		return b, nil
+	}
+	for {
+		b, err := t.look(ctx, &c)
+		if err != nil {
+			t.checked = time.Time{}
+			return chat.Batch{}, t.degraded(err)
+		}
+		left := until.Sub(t.opts.Now())
+		if len(b.Messages) > 0 || len(b.Notes) > 0 || left <= 0 {
+			b.Cursor = c.String()
+			return b, nil
+		}
+		if err := t.pause(ctx, min(left, t.interval())); err != nil {
+			return chat.Batch{}, err
+		}
+	}
+}
+
+// interval is how long to wait for the next query, if the socket says nothing before.
+func (t *Transport) interval() time.Duration {
+	switch {
+	case len(t.held) > 0:
+		return min(t.opts.Poll, max(t.opts.Hold/10, time.Millisecond))
+	case t.connected.Load():
+		return t.opts.Watch
+	}
+	return t.opts.Poll
+}
+
+// pause waits for that long, or until the socket says that something happened.
+func (t *Transport) pause(ctx context.Context, d time.Duration) error {
+	timer := time.NewTimer(d)
+	defer timer.Stop()
+	select {
+	case <-ctx.Done():
+		return ctx.Err()
+	case <-t.ctx.Done():
+		return context.Canceled
+	case <-t.wake:
+	case <-timer.C:
+	}
+	return nil
+}
+
+// begin parses the cursor and checks that it is about the table that is there now. If it is not,
+// or there is none, reading begins at the end, and the note says why.
+func (t *Transport) begin(ctx context.Context, from string) (cursor, string, error) {
+	c, broken := parseCursor(from)
+	now := t.opts.Now()
+	if broken == nil && now.Sub(t.checked) < askAgain {
+		return c, "", nil
+	}
+	i, err := t.who(ctx)
+	if err != nil {
+		return cursor{}, "", err
+	}
+	top, err := t.newest(ctx)
+	if err != nil {
+		return cursor{}, "", err
+	}
+	t.checked = now
+	id := value(i.Computer)
+	note := ""
+	switch {
+	case from == "":
+	case broken != nil:
+		note = fmt.Sprintf("the cursor cannot be read: reading begins at message %d", top)
+	case c.Server != "" && id != "" && c.Server != id:
+		note = fmt.Sprintf("another Mac answers: reading begins at its message %d", top)
+	case top < c.Row:
+		note = fmt.Sprintf("the Mac's newest message is %d, where %d was seen: its database was replaced; reading begins at its end", top, c.Row)
+	default:
+		if c.Server == "" {
+			c.Server = id
+		}
+		return c, "", nil
+	}
+	clear(t.held)
+	return cursor{Server: id, Row: top}, note, nil
+}
+
+// look queries once and returns what was not returned before.
+func (t *Transport) look(ctx context.Context, c *cursor) (chat.Batch, error) {
+	var b chat.Batch
+	now := t.opts.Now()
+	here := map[int64]bool{}
+	err := t.scan(ctx, c.Row, func(list []row) bool {
+		for i := range list {
+			r := &list[i]
+			here[r.ID] = true
+			if c.has(r.ID) || t.hold(r, now) {
+				continue
+			}
+			c.add(r.ID, now)
+			if r.unreadable != nil {
+				b.Notes = append(b.Notes, fmt.Sprintf("message %s is left out: %v", clip(r.GUID), r.unreadable))
+				continue
+			}
+			m := r.message()
+			if r.late() {
+				m.Unreadable = "the server has no text of it"
+			}
+			b.Messages = append(b.Messages, m)
+			if len(b.Messages) == chat.MaxBatch {
+				return false
+			}
+		}
+		return true
+	})
+	if err != nil {
+		return chat.Batch{}, err
+	}
+	if len(b.Messages) < chat.MaxBatch {
+		for id := range t.held { // deleted meanwhile
+			if !here[id] {
+				delete(t.held, id)
+			}
+		}
+	}
+	c.settle(now.Add(-t.opts.Again), t.held)
+	return b, nil
+}
+
+// hold reports whether a row without a body is to wait for it.
+func (t *Transport) hold(r *row, now time.Time) bool {
+	if r.unreadable != nil || !r.late() {
+		delete(t.held, r.ID)
+		return false
+	}
+	since, known := t.held[r.ID]
+	if !known {
+		since = now
+		t.held[r.ID] = now
+	}
+	if now.Sub(since) < t.opts.Hold {
+		return true
+	}
+	delete(t.held, r.ID)
+	return false
+}
+
+// History implements imessage.Transport.
+func (t *Transport) History(ctx context.Context, c chat.Chat, limit int) ([]chat.Message, error) {
+	if limit <= 0 {
+		return nil, nil
+	}
+	list, err := t.ask(ctx, query{Chat: c.GUID, With: withAll, Sort: "DESC", Limit: min(limit, chat.MaxBatch)})
+	if err != nil {
+		return nil, t.degraded(err)
+	}
+	slices.Reverse(list)
+	all := make([]chat.Message, 0, len(list))
+	for i := range list {
+		m := chat.Message{GUID: list[i].GUID, Kind: chat.Event}
+		if err := list[i].unreadable; err == nil {
+			m = list[i].message()
+		} else {
+			m.Unreadable = err.Error()
+		}
+		all = append(all, m)
+	}
+	return all, nil
+}

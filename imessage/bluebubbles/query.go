@@ -1,0 +1,128 @@
+package bluebubbles
+
+import (
+	"cmp"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"slices"
+)
+
+const (
+	// pageRows is how many rows a query asks for. A message is a few kilobytes.
+	pageRows = 200
+	// maxPages is how many queries one look may take.
+	maxPages = 200
+)
+
+// A condition is a part of a query in the server's form. It passes the statement on to the
+// database; these two are what its own app sends, and others that speak its API know them.
+type condition struct {
+	Statement string           `json:"statement"`
+	Args      map[string]int64 `json:"args"`
+}
+
+// A query is the body of message/query.
+type query struct {
+	Chat  string      `json:"chatGuid,omitempty"`
+	With  []string    `json:"with"`
+	Where []condition `json:"where,omitempty"`
+	Sort  string      `json:"sort"`
+	Limit int         `json:"limit"`
+}
+
+var withAll = []string{"chat", "attachment"}
+
+// ask makes one query. The rows come in the order of their dates.
+func (t *Transport) ask(ctx context.Context, q query) ([]row, error) {
+	var list []json.RawMessage
+	if _, err := t.call(ctx, t.opts.Timeout, jsonRequest("message/query", q), &list); err != nil {
+		return nil, err
+	}
+	return rows(list)
+}
+
+// span returns the rows above one number, up to a width above it or without end, by their
+// numbers. It reports whether there may be more than it returns.
+func (t *Transport) span(ctx context.Context, above, width int64, with []string) (list []row, more bool, err error) {
+	q := query{With: with, Sort: "ASC", Limit: pageRows,
+		Where: []condition{{"message.ROWID > :startRowId", map[string]int64{"startRowId": above}}}}
+	if width > 0 {
+		q.Where = append(q.Where, condition{"message.ROWID <= :endRowId", map[string]int64{"endRowId": above + width}})
+	}
+	list, err = t.ask(ctx, q)
+	if errors.Is(err, errTooLarge) && width != 1 {
+		return nil, true, nil
+	}
+	if err != nil {
+		return nil, false, err
+	}
+	joined := 0
+	for _, r := range list {
+		if r.ID <= above || width > 0 && r.ID > above+width {
+			return nil, false, fmt.Errorf("the server returns message %d, where those above %d were asked for", r.ID, above)
+		}
+		joined += r.joined()
+	}
+	slices.SortFunc(list, func(a, b row) int { return cmp.Compare(a.ID, b.ID) })
+	return list, joined >= pageRows, nil
+}
+
+// scan visits the rows above a number in the order of their numbers, until visit returns false.
+//
+// The server sorts by date only, so a page that is full says nothing about which rows it left
+// out. Then the numbers are gone through in pieces that are small enough.
+func (t *Transport) scan(ctx context.Context, above int64, visit func([]row) bool) error {
+	width, piece := int64(0), int64(pageRows/2)
+	for range maxPages {
+		list, more, err := t.span(ctx, above, width, withAll)
+		switch {
+		case err != nil:
+			return err
+		case more && width == 0:
+			width = piece
+			continue
+		case more && width > 1:
+			width /= 2
+			piece = width
+			continue
+		case !visit(list) || width == 0:
+			return nil
+		}
+		above += width
+		if len(list) == 0 { // a gap, or the end
+			piece = min(4*width, 1<<40)
+		}
+		if int64(len(list)) < width/2 {
+			width = 0 // perhaps the rest fits into a page
+		}
+	}
+	return fmt.Errorf("more than %d queries to find the messages above number %d", maxPages, above)
+}
+
+// newest returns the highest number in the message table: the newest message by date, and what
+// was inserted after it.
+func (t *Transport) newest(ctx context.Context) (int64, error) {
+	list, err := t.ask(ctx, query{With: []string{}, Sort: "DESC", Limit: 1})
+	if err != nil {
+		return 0, err
+	}
+	top := int64(0)
+	for range maxPages {
+		for _, r := range list {
+			top = max(top, r.ID)
+		}
+		if list, _, err = t.span(ctx, top, 0, []string{}); err != nil || len(list) == 0 {
+			return top, err
+		}
+	}
+	return 0, fmt.Errorf("more than %d queries to find the newest message", maxPages)
+}
+
+// who returns what the server says about itself.
+func (t *Transport) who(ctx context.Context) (info, error) {
+	var i info
+	_, err := t.call(ctx, t.opts.Timeout, request{method: "GET", path: "server/info"}, &i)
+	return i, err
+}
