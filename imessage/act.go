@@ -191,7 +191,7 @@ func (b *Bridge) message(ctx context.Context, rec phone.Records, h *phone.Heard,
 		}
 		e.Text = "(The owner sent this without words.)"
 	}
-	_, _, err := b.o.Bus.SendOnce(ctx, e)
+	err := b.publish(ctx, e, h.Tries > 0)
 	switch {
 	case errors.Is(err, bus.ErrUsed), err == nil:
 	case errors.Is(err, envelope.ErrInvalid), errors.Is(err, bus.ErrNotAllowed), errors.Is(err, bus.ErrBrake):
@@ -210,6 +210,18 @@ func (b *Bridge) message(ctx context.Context, rec phone.Records, h *phone.Heard,
 		return nil, nil
 	}
 	return b.reply(*h, strings.Join(hints, "\n")), nil
+}
+
+// publish sends an envelope. Again says that it may have been sent before a crash: then it is
+// looked for in the mailbox first.
+func (b *Bridge) publish(ctx context.Context, e envelope.Envelope, again bool) error {
+	if again {
+		if list, err := b.o.Bus.Received(ctx, e.To, e.ID); err == nil && len(list) > 0 {
+			return nil
+		}
+	}
+	_, _, err := b.o.Bus.SendOnce(ctx, e)
+	return err
 }
 
 // continues makes an answer of what the owner wrote in reply to an agent's message.

@@ -205,7 +205,7 @@ func (b *Bridge) watch(ctx context.Context) error {
 
 func (t *status) counts(tally phone.Tally) {
 	t.change(func(s *Status) bool {
-		urgent := s.Failed != tally.Failed || s.Doubtful != tally.Unconfirmed || (s.Waiting == 0) != (tally.Waiting == 0)
+		urgent := s.Failed != tally.Failed || s.Doubtful != tally.Unconfirmed || s.Fact != tally.LastFact || (s.Waiting == 0) != (tally.Waiting == 0)
 		s.Waiting, s.Failed, s.Doubtful, s.Fact, s.Oldest = tally.Waiting, tally.Failed, tally.Unconfirmed, tally.LastFact, tally.Oldest
 		return urgent
 	})

@@ -22,6 +22,7 @@ import (
 	"netsky/internal/testworld"
 	"netsky/spawn/needs"
 	"netsky/store"
+	"netsky/store/phone"
 )
 
 const me = "+15550100"
@@ -41,7 +42,9 @@ type wire struct {
 	looks bool
 }
 
-func newWire() *wire { return &wire{sent: map[string]string{}, wake: make(chan struct{}, 1), looks: true} }
+func newWire() *wire {
+	return &wire{sent: map[string]string{}, wake: make(chan struct{}, 1), looks: true}
+}
 
 func (w *wire) Name() string { return "test" }
 
@@ -236,16 +239,16 @@ func (d *desk) asks(code, text string) needs.Need {
 
 // A world is a home with a bridge in it.
 type world struct {
-	t      *testing.T
-	home   home.Dir
-	bus    *bus.Bus
-	db     *store.DB
-	wire   *wire
-	gate   *gate
-	desk   *desk
-	opts   func(*imessage.Options)
-	stop   func()
-	bridge *imessage.Bridge
+	t     *testing.T
+	home  home.Dir
+	bus   *bus.Bus
+	db    *store.DB
+	wire  *wire
+	gate  *gate
+	desk  *desk
+	opts  func(*imessage.Options)
+	stop  func()
+	leave func() // stop without waiting
 }
 
 func newWorld(t *testing.T, opts func(*imessage.Options)) *world {
@@ -255,6 +258,10 @@ func newWorld(t *testing.T, opts func(*imessage.Options)) *world {
 		desk: &desk{settled: map[string]string{}, down: map[agent.ID]bool{}}}
 	w.bus = testworld.Bus(t, w.home, agent.Root, "agent1", "agent2", agent.Infinity, agent.Owner)
 	w.open()
+	// Mail from before the first use is not forwarded.
+	if _, err := (phone.Records{DB: w.db}).Open(t.Context(), "test", "", time.Now()); err != nil {
+		t.Fatal(err)
+	}
 	w.start()
 	return w
 }
@@ -285,8 +292,10 @@ func (w *world) start() {
 	w.t.Helper()
 	ctx, cancel := context.WithCancel(context.Background())
 	ended := make(chan error, 1)
-	w.bridge = imessage.New(w.options())
-	go func() { ended <- w.bridge.Run(ctx) }()
+	b := imessage.New(w.options())
+	go func() { ended <- b.Run(ctx) }()
+	testworld.Wait(w.t, "the bridge runs", func() bool { on, err := w.home.Locked(home.PhoneLock); return err == nil && on })
+	w.leave = cancel
 	w.stop = sync.OnceFunc(func() {
 		cancel()
 		if err := <-ended; err != nil && !errors.Is(err, context.Canceled) {
@@ -294,12 +303,6 @@ func (w *world) start() {
 		}
 	})
 	w.t.Cleanup(func() { w.stop() })
-}
-
-// again ends the bridge and starts another on the same records.
-func (w *world) again() {
-	w.stop()
-	w.start()
 }
 
 // inbox returns the texts in an agent's inbox.

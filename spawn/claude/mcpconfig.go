@@ -29,8 +29,8 @@ type mcpServer struct {
 	Env     map[string]string `json:"env"`
 }
 
-// mcpConfig returns the agent's mcp-config.json: the bus for every agent, iMessage for
-// agent0 and agentinfinity if enabled, and the person's servers that are let through. No
+// mcpConfig returns the agent's mcp-config.json: the bus for every agent, the phone
+// for agent0 and agentinfinity if enabled, and the person's servers that are let through. No
 // others are started: they would share the agent's rights, and a project's servers wait
 // for a yes in the pane.
 func (r *Runtime) mcpConfig(l agent.Launch, o Options) ([]byte, error) {

@@ -20,7 +20,7 @@ type Options struct {
 	Delivery string   // "channel" opts in to channel notifications
 	MCP      []string // the person's MCP servers to let through, by name
 	Settings string   // a settings file to merge under ours, absolute
-	IMessage bool     // offer agent0 and agentinfinity an iMessage server; nothing sets it yet
+	IMessage bool     // give agent0 and agentinfinity the tools for the owner's phone
 }
 
 // The permission modes that netsky interprets.

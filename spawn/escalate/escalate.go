@@ -1,5 +1,5 @@
-// Package escalate reaches the owner outside of netsky: by a command of theirs, a webhook,
-// a notification on the desktop. It needs no agent, no daemon and no records.
+// Package escalate reaches the owner outside of netsky: by a text to their phone, a command of
+// theirs, a webhook, a notification on the desktop. It needs no agent, no daemon and no records.
 //
 // The configured ways are tried in turn until one has taken the alert, each up to three
 // times. state/escalation.json holds the alerts that no way took; it is replaced as a
@@ -42,13 +42,21 @@ type Ways struct {
 	Webhook string   // a URL, https or on this machine
 	Desktop bool
 	Env     []string // of the programs
+	// Phone texts the owner, if it is set. It is tried first.
+	Phone func(context.Context, Alert) error
 }
 
 // None reports whether no way is configured.
-func (w Ways) None() bool { return len(w.Command) == 0 && w.Webhook == "" && !w.Desktop }
+func (w Ways) None() bool {
+	return len(w.Command) == 0 && w.Webhook == "" && !w.Desktop && w.Phone == nil
+}
 
 // ErrNone is returned if no way is configured.
 var ErrNone = errors.New("no way to reach you is configured")
+
+// ErrOnce is matched by the error of a way that must not be tried again with this alert: it
+// may have arrived.
+var ErrOnce = errors.New("not tried again")
 
 const (
 	tries     = 3
@@ -79,6 +87,9 @@ func (w Ways) Send(ctx context.Context, h home.Dir, a Alert) (by string, err err
 			cancel()
 			if err == nil {
 				return way.name, w.clear(ctx, h)
+			}
+			if errors.Is(err, ErrOnce) {
+				break
 			}
 		}
 		errs = append(errs, fmt.Errorf("%s: %w", way.name, err))
@@ -112,6 +123,9 @@ type way struct {
 }
 
 func (w Ways) list() (list []way) {
+	if w.Phone != nil {
+		list = append(list, way{"the phone", w.Phone})
+	}
 	if len(w.Command) > 0 {
 		list = append(list, way{"command " + filepath.Base(w.Command[0]), w.command})
 	}

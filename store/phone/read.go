@@ -211,3 +211,45 @@ func fromJSON(text string, to any) error {
 	}
 	return json.Unmarshal([]byte(text), to)
 }
+
+// A Turn is one text of the conversation with the owner, in either direction.
+type Turn struct {
+	Time    store.Time `json:"time"`
+	From    string     `json:"from"` // owner, or netsky
+	Text    string     `json:"text"`
+	State   string     `json:"state"` // what became of it
+	Message string     `json:"message,omitempty"`
+	Files   int        `json:"files,omitempty"`
+}
+
+// Talk returns the last texts from and to the owner's chats, the oldest first, without echoes.
+func (r Records) Talk(ctx context.Context, limit int) ([]Turn, error) {
+	rows, err := r.DB.Pool().QueryContext(ctx, `SELECT * FROM (
+			SELECT heard AS time, 'owner', text, verdict, message, iif(files = '', 0, json_array_length(files)) FROM phone_heard
+			WHERE verdict NOT IN ('echo', 'ours', 'pair', 'own', 'event', 'empty')
+			UNION ALL
+			SELECT iif(began = 0, created, began), 'netsky', text, state, about, file <> '' FROM phone_said WHERE state <> 'dropped'
+			ORDER BY time DESC LIMIT ?) ORDER BY time`, limit)
+	if err != nil {
+		return nil, err
+	}
+	defer rows.Close()
+	list := []Turn{}
+	for rows.Next() {
+		var t Turn
+		if err := rows.Scan(&t.Time, &t.From, &t.Text, &t.State, &t.Message, &t.Files); err != nil {
+			return nil, err
+		}
+		list = append(list, t)
+	}
+	return list, rows.Err()
+}
+
+// Part returns the first part of a text, as it stands.
+func (r Records) Part(ctx context.Context, line, id string) (s Said, ok bool, err error) {
+	list, err := r.said(ctx, "WHERE line = ? AND id = ? ORDER BY part LIMIT 1", line, id)
+	if len(list) > 0 {
+		return list[0], true, err
+	}
+	return s, false, err
+}

@@ -1,0 +1,140 @@
+package imessage_test
+
+import (
+	"encoding/json"
+	"fmt"
+	"runtime"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+
+	"netsky/agent"
+	"netsky/imessage"
+	"netsky/imessage/chat"
+	"netsky/internal/testworld"
+	"netsky/store"
+)
+
+var forPhone = map[string]json.RawMessage{"phone": json.RawMessage("true")}
+
+// A bridge that dies between any two steps leaves what the next one finishes, once. Here it
+// dies by never coming back from the step; what it held in memory is lost with it.
+func TestDeathBetweenSteps(t *testing.T) {
+	for _, step := range []string{"tried", "on the bus", "acted", "begun", "sent"} {
+		t.Run(step, func(t *testing.T) {
+			var die sync.Once
+			died := make(chan struct{})
+			var w *world
+			w = newWorld(t, func(o *imessage.Options) {
+				o.Step = func(name string) {
+					if name == step {
+						die.Do(func() {
+							w.leave()
+							close(died)
+							runtime.Goexit()
+						})
+					}
+				}
+			})
+			guid := w.wire.text("build it")
+			if step == "begun" || step == "sent" {
+				w.answer(w.arrives(agent.Root, "build it").ID, "built")
+			}
+			<-died
+			w.stop()
+			w.start()
+			e := w.arrives(agent.Root, "build it")
+			w.answer(e.ID, "built")
+			w.says("built")
+			w.wire.text("status") // another round, after which nothing more can come of the first
+			w.says("2 agents up")
+			if n := len(w.inbox(agent.Root)); n != 1 {
+				t.Errorf("%s arrived %d times", guid, n)
+			}
+			if texts := w.wire.texts(); len(slices.DeleteFunc(texts, func(s string) bool { return !strings.Contains(s, "built") })) != 1 {
+				t.Errorf("said %q, want the answer once", w.wire.texts())
+			}
+		})
+	}
+}
+
+func (w *world) answer(id, text string) {
+	w.t.Helper()
+	w.mail(store.Message{ID: "r-" + id, From: agent.Root, Kind: "reply", Text: text, InReplyTo: id})
+}
+
+// A text that may have gone out is looked for; where that is not possible, it is sent again
+// and says so.
+func TestSentAndNotKnown(t *testing.T) {
+	for _, looks := range []bool{true, false} {
+		t.Run(fmt.Sprint("looks ", looks), func(t *testing.T) {
+			var die sync.Once
+			died := make(chan struct{})
+			var w *world
+			w = newWorld(t, func(o *imessage.Options) {
+				o.Step = func(name string) {
+					if name == "sent" {
+						die.Do(func() { w.leave(); close(died); runtime.Goexit() })
+					}
+				}
+			})
+			w.wire.mu.Lock()
+			w.wire.looks = looks
+			w.wire.mu.Unlock()
+			w.mail(store.Message{ID: "a", From: agent.Root, Text: "report", Metadata: forPhone})
+			<-died
+			w.stop()
+			w.start()
+			if !looks {
+				w.says("[agent0] report (perhaps a repeat)")
+				return
+			}
+			w.wire.text("status")
+			w.says("2 agents up")
+			if texts := w.wire.texts(); len(texts) != 2 {
+				t.Errorf("said %q", texts)
+			}
+		})
+	}
+}
+
+// What can't be sent waits, is reported, and goes out later.
+func TestWaits(t *testing.T) {
+	w := newWorld(t, nil)
+	tries := 0
+	w.wire.mu.Lock()
+	w.wire.send = func(o chat.Outgoing) chat.Receipt {
+		if tries++; tries <= 1 {
+			return chat.Receipt{State: chat.Failed, Fact: "Messages is not running", Again: true}
+		}
+		return chat.Receipt{}
+	}
+	w.wire.mu.Unlock()
+	w.mail(store.Message{ID: "a", From: agent.Root, Text: "report", Metadata: forPhone})
+	testworld.Wait(t, "it is reported", func() bool {
+		s, err := imessage.Load(w.home)
+		return err == nil && s.Waiting == 1 && s.Fact == "Messages is not running"
+	})
+	w.says("report")
+}
+
+// While the list of those who may speak can't be read, nobody may, and nothing is lost.
+func TestGateClosed(t *testing.T) {
+	w := newWorld(t, nil)
+	w.gate.mu.Lock()
+	w.gate.err = &chat.Degraded{Reason: "phone-access.json: unknown key \"alow\""}
+	w.gate.mu.Unlock()
+	w.wire.text("do it")
+	testworld.Wait(t, "it is reported", func() bool {
+		s, err := imessage.Load(w.home)
+		return err == nil && s.State == imessage.StateDegraded && strings.Contains(s.Reason, "alow")
+	})
+	if n := len(w.inbox(agent.Root)); n != 0 {
+		t.Fatalf("%d messages were taken", n)
+	}
+	w.gate.mu.Lock()
+	w.gate.err = nil
+	w.gate.mu.Unlock()
+	w.arrives(agent.Root, "do it")
+}

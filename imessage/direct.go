@@ -1,0 +1,133 @@
+package imessage
+
+import (
+	"context"
+	"crypto/rand"
+	"errors"
+	"fmt"
+	"time"
+
+	"netsky/agent/home"
+	"netsky/bus/envelope"
+	"netsky/imessage/chat"
+	"netsky/store"
+	"netsky/store/phone"
+)
+
+// ErrWaits is returned for a text that is recorded and not sent yet.
+var ErrWaits = errors.New("it waits to be sent")
+
+const (
+	directLook = 100 * time.Millisecond
+	directMost = 3000 // characters
+)
+
+// Text sends one text of netsky's own to the owner, in whatever process: by the bridge that
+// runs, else itself. It needs neither a daemon nor the records; with records, the text is on
+// the ledger before it is sent. The receipt says what became of it; the error matches ErrWaits
+// if that is not known when ctx ends, and the bridge still has it.
+func Text(ctx context.Context, o Options, text string) (chat.Receipt, error) {
+	b := New(o)
+	lock, err := o.Home.Lock(home.PhoneLock)
+	if err != nil && !errors.Is(err, home.ErrLocked) {
+		return chat.Receipt{}, err
+	}
+	if err == nil {
+		defer lock.Unlock()
+	}
+	rec := phone.Records{}
+	to, ok := chat.Chat{}, false
+	if db := o.Records(); db != nil {
+		rec = phone.Records{DB: db}
+		if _, err := rec.Open(ctx, o.Transport.Name(), b.status.kept(), b.o.Now()); err == nil {
+			to, ok, err = b.room(ctx, rec, o.Transport.Name())
+			if err != nil {
+				return chat.Receipt{}, err
+			}
+		} else {
+			rec = phone.Records{}
+		}
+	}
+	if !ok {
+		if to, err = o.To(); err != nil {
+			return chat.Receipt{}, err
+		}
+	}
+	said := b.compose(letter{id: "x-" + rand.Text(), chat: to, kind: kindAlert, name: us, text: envelope.Shorten(text, directMost)})[0]
+	if lock == nil {
+		return b.handOver(ctx, rec, said)
+	}
+	return b.alone(ctx, rec, said)
+}
+
+// handOver leaves a text to the bridge that runs, and waits for what becomes of it.
+func (b *Bridge) handOver(ctx context.Context, rec phone.Records, said phone.Said) (chat.Receipt, error) {
+	if rec.DB == nil {
+		return chat.Receipt{}, errNoRecords
+	}
+	if err := rec.Say(ctx, said); err != nil {
+		return chat.Receipt{}, err
+	}
+	for {
+		s, ok, err := rec.Part(ctx, said.Line, said.ID)
+		switch {
+		case ctx.Err() != nil:
+			return chat.Receipt{}, fmt.Errorf("%w: %w", ErrWaits, ctx.Err())
+		case err != nil:
+			return chat.Receipt{}, err
+		case ok && s.State != phone.Pending && s.State != phone.Sending:
+			return chat.Receipt{State: chat.State(s.State), GUID: s.GUID, Fact: s.Fact}, nil
+		}
+		select {
+		case <-ctx.Done():
+		case <-time.After(directLook):
+		}
+	}
+}
+
+// alone sends a text while no bridge runs.
+func (b *Bridge) alone(ctx context.Context, rec phone.Records, said phone.Said) (chat.Receipt, error) {
+	mark, err := b.o.Transport.Mark(ctx)
+	if err != nil {
+		return chat.Receipt{}, err
+	}
+	said.Mark, said.State, said.Began = mark, phone.Sending, store.At(b.o.Now())
+	if rec.DB != nil {
+		if err := rec.Say(ctx, said); err != nil {
+			b.o.Log.Warn("not on the ledger", "error", err) // its signature keeps it from being an order
+		}
+	}
+	ctx = context.WithoutCancel(ctx)
+	got, err := b.o.Transport.Send(ctx, outgoing(said))
+	if err != nil {
+		got = chat.Receipt{State: chat.Failed, Fact: err.Error()}
+	}
+	if rec.DB == nil {
+		return got, nil
+	}
+	s, ok, err := rec.Part(ctx, said.Line, said.ID)
+	if err == nil && ok {
+		s.State, s.GUID, s.Fact = string(got.State), got.GUID, got.Fact
+		err = rec.End(ctx, s, b.o.Now())
+	}
+	if err != nil {
+		b.o.Log.Warn("not recorded", "error", err)
+	}
+	return got, nil
+}
+
+// Transcript formats texts as lines: when, who, what. A text can't forge a line.
+func Transcript(list []phone.Turn) (lines []string) {
+	for _, t := range list {
+		line := t.Time.Time().Local().Format("2006-01-02 15:04") + " " + t.From
+		if t.State != phone.Sent && t.State != VerdictOrder {
+			line += " (" + t.State + ")"
+		}
+		line += ": " + envelope.Line(t.Text, 1000)
+		if t.Files > 0 {
+			line += fmt.Sprintf(" [%d files]", t.Files)
+		}
+		lines = append(lines, line)
+	}
+	return lines
+}

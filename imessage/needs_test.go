@@ -1,0 +1,152 @@
+package imessage_test
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"netsky/agent"
+	"netsky/imessage/chat"
+	"netsky/internal/testworld"
+)
+
+func (w *world) taken(want ...string) {
+	w.t.Helper()
+	var got []string
+	testworld.WaitOr(w.t, func() bool {
+		w.desk.mu.Lock()
+		defer w.desk.mu.Unlock()
+		got = slices.Clone(w.desk.took)
+		return slices.Equal(got, want)
+	}, func() string { return fmt.Sprintf("took effect: %q, want %q; said %q", got, want, w.wire.texts()) })
+}
+
+// guidOf returns the guid of the text that was sent with this in it.
+func (w *world) guidOf(part string) string {
+	w.t.Helper()
+	w.says(part)
+	w.wire.mu.Lock()
+	defer w.wire.mu.Unlock()
+	i := slices.IndexFunc(w.wire.out, func(o chat.Outgoing) bool { return strings.Contains(o.Text, part) })
+	return w.wire.sent[w.wire.out[i].ID]
+}
+
+func TestApprovalByText(t *testing.T) {
+	w := newWorld(t, nil)
+	w.desk.asks("kxqvd", "rm -rf build")
+	text := w.says("yes kxqvd or no kxqvd")
+	for _, part := range []string{"[netsky] agent1 asks for permission to use Bash:\nrm -rf build", "Otherwise: nothing is run, and agent1 waits."} {
+		if !strings.Contains(text, part) {
+			t.Errorf("%q lacks %q", text, part)
+		}
+	}
+	w.wire.text("Yes kxqvd")
+	w.says("kxqvd: done (true).")
+	w.wire.text("no kxqvd") // the loser, and every other repeat
+	w.says("kxqvd is settled: answered true.")
+	w.taken("kxqvd true")
+}
+
+// What is no answer answers nothing.
+func TestNoAnswer(t *testing.T) {
+	w := newWorld(t, nil)
+	w.desk.asks("kxqvd", "rm -rf build")
+	guid := w.guidOf("yes kxqvd or no kxqvd")
+	friend, _ := chat.KeyOf("iMessage;-;+15550199")
+	group, _ := chat.KeyOf("iMessage;+;chat1")
+	w.wire.put(
+		chat.Message{Text: "yes abcde"},
+		chat.Message{Text: "I would say yes kxqvd to that"},
+		chat.Message{Text: "yes kxqvd", Service: chat.ServiceSMS},
+		chat.Message{Text: "yes kxqvd", Chat: group},
+		chat.Message{Text: "yes kxqvd", Chat: friend, Handle: "+15550199"},
+		chat.Message{Text: "[agent0] yes kxqvd"},
+		chat.Message{Text: "yes kxqvd", At: time.Now().Add(-time.Hour)},
+		chat.Message{Kind: chat.Reaction, Reaction: chat.Like, About: "another"},
+		chat.Message{Kind: chat.Reaction, Reaction: chat.OtherReaction, About: guid},
+		chat.Message{Kind: chat.Reaction, Reaction: chat.Like, About: guid, Removed: true},
+		chat.Message{Kind: chat.Reaction, Reaction: chat.Like, About: guid, Chat: group},
+		chat.Message{Kind: chat.Press, Text: "yes abcde", About: guid},
+		chat.Message{Text: "yes"},
+	)
+	w.says("no item abcde needs you")
+	w.arrives(agent.Root, "I would say yes kxqvd to that")
+	w.arrives(agent.Root, "yes")
+	w.says("kxqvd still waits for your answer")
+	w.taken()
+}
+
+func TestAnswerByReaction(t *testing.T) {
+	w := newWorld(t, nil)
+	w.desk.asks("kxqvd", "rm -rf build")
+	w.desk.asks("abcde", "git push")
+	w.wire.put(chat.Message{Kind: chat.Reaction, Reaction: chat.Dislike, About: w.guidOf("or no kxqvd")})
+	w.taken("kxqvd false")
+	w.wire.put(chat.Message{Kind: chat.Press, Text: "yes abcde", About: w.guidOf("or no abcde")})
+	w.taken("kxqvd false", "abcde true")
+}
+
+// A yes is to the words that were shown: others are shown first.
+func TestAnswerToOtherWords(t *testing.T) {
+	w := newWorld(t, nil)
+	w.desk.asks("kxqvd", "rm -rf build")
+	guid := w.guidOf("rm -rf build")
+	w.desk.mu.Lock()
+	w.desk.list = nil
+	w.desk.mu.Unlock()
+	w.desk.asks("kxqvd", "rm -rf /")
+	w.wire.put(chat.Message{Kind: chat.Reaction, Reaction: chat.Like, About: guid}, chat.Message{Text: "yes kxqvd"})
+	w.says("rm -rf /")
+	testworld.Wait(t, "both are done with", func() bool { return len(w.heard()) == 2 && w.done() })
+	w.taken()
+	w.wire.text("yes kxqvd")
+	w.taken("kxqvd true")
+}
+
+func (w *world) done() bool {
+	for _, h := range w.heard() {
+		if h.State != "done" {
+			return false
+		}
+	}
+	return true
+}
+
+// Many at once are listed; each is shown in full before it can be answered.
+func TestMany(t *testing.T) {
+	w := newWorld(t, nil)
+	w.desk.mu.Lock() // all at once
+	codes := []string{"aaaaa", "bbbbb", "ccccc", "ddddd", "eeeee", "fffff", "ggggg"}
+	w.desk.mu.Unlock()
+	for _, code := range codes {
+		w.desk.asks(code, "command of "+code)
+	}
+	w.says("needs CODE shows all of one")
+	w.wire.text("needs ggggg")
+	w.says("yes ggggg or no ggggg")
+	w.wire.text("yes ggggg")
+	w.says("ggggg: done (true).")
+}
+
+// What is too long for a phone can't be answered there.
+func TestTooLong(t *testing.T) {
+	w := newWorld(t, nil)
+	w.desk.asks("kxqvd", strings.Repeat("echo word; ", 2000))
+	w.says("too long to show")
+	w.wire.text("yes kxqvd")
+	testworld.Wait(t, "it is done with", func() bool { return len(w.heard()) == 1 && w.done() })
+	w.taken()
+}
+
+// A text of several parts has its code at the end, and is answered as a whole.
+func TestSeveralParts(t *testing.T) {
+	w := newWorld(t, nil)
+	w.desk.asks("kxqvd", strings.Repeat("echo word; ", 800))
+	if last := w.says("or no kxqvd"); !strings.HasPrefix(last, "[netsky 3/3] ") {
+		t.Errorf("the last part is %.40q", last)
+	}
+	w.wire.text("yes kxqvd")
+	w.taken("kxqvd true")
+}
