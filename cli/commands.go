@@ -29,7 +29,7 @@ func (a *app) cli() *cli.App {
 			a.statusCommand(), a.needsCommand(), a.peekCommand(), a.showCommand(),
 			a.askCommand(), a.inboxCommand(), a.replyCommand(),
 			a.interruptCommand(), a.cancelCommand(), a.approvalsCommand(), a.approveCommand(), a.quietCommand(), a.escalateCommand(),
-			a.channelCommand(), a.cronCommand(), a.loopCommand(), a.codexCommand(), a.promptCommand(), a.logCommand(), a.findCommand(),
+			a.imessageCommand(), a.channelCommand(), a.cronCommand(), a.loopCommand(), a.codexCommand(), a.promptCommand(), a.logCommand(), a.findCommand(),
 			a.daemonCommand(), a.dashboardCommand(), a.doctorCommand(), a.drillCommand(), a.demoCommand(), a.initCommand(), a.serviceCommand(), a.uninstallCommand(),
 			a.versionCommand(), a.completionCommand(), a.helpCommand(),
 			a.runCommand(), a.watchdogCommand(), a.ioCommand(), a.hookCommand(),
@@ -46,7 +46,7 @@ func (a *app) cli() *cli.App {
 // ask, inbox and drain print is their result, so they are not among them.
 func isDeed(verb string) bool {
 	switch verb {
-	case "up", "down", "restart", "agent", "reply", "interrupt", "cancel", "approve", "init", "uninstall",
+	case "up", "down", "restart", "agent", "reply", "interrupt", "cancel", "approve", "init", "uninstall", "imessage send",
 		"channel send", "channel route", "channel poison retry", "channel poison drop", "daemon stop", "escalate", "watchdog tick",
 		"cron add", "cron rm", "loop", "service install", "service uninstall", "service run":
 		return true

@@ -125,12 +125,22 @@ func (a *app) daemonOptions(l *spawn.Launcher, log *slog.Logger) daemon.Options 
 		Hang: w.Hang.Duration, Repage: w.Repage.Duration, Tick: w.Tick.Duration, Wakes: w.Wakes, Upkeep: upkeepOf(l.Home, a.config),
 		Mistake: func() (text, then string) { return config.Mistake(l.Home) },
 	}
-	if ways := a.ways(); !ways.None() {
-		o.Escalate = func(ctx context.Context, subject, body string) (string, error) {
-			return ways.Send(ctx, l.Home, escalate.Alert{Subject: subject, Body: body})
-		}
+	if a.phone(l.Home).On() {
+		o.Phone = a.phoneService(l, log)
 	}
+	// What needs the owner is texted by the bridge; the other ways are for when that fails.
+	o.Escalate = escalating(l.Home, a.ways())
 	return o
+}
+
+// escalating returns what reaches the owner by these ways, nil if there are none.
+func escalating(h home.Dir, ways escalate.Ways) func(ctx context.Context, subject, body string) (string, error) {
+	if ways.None() {
+		return nil
+	}
+	return func(ctx context.Context, subject, body string) (string, error) {
+		return ways.Send(ctx, h, escalate.Alert{Subject: subject, Body: body})
+	}
 }
 
 // upkeepOf returns what keeps the home within its bounds; nothing does while they are
@@ -316,7 +326,9 @@ func (a *app) tick(c *cli.Context) error {
 			return errors.Join(err, lerr)
 		}
 		a.print("%v; looking after the agents without it", err)
-		return cmp.Or(daemon.Watch(c.Context, a.daemonOptions(l, slog.New(slog.DiscardHandler)), watchFor), error(exitError{exitFailed, errTold}))
+		o := a.daemonOptions(l, slog.New(slog.DiscardHandler))
+		o.Escalate = escalating(l.Home, a.allWays(l.Home)) // no bridge texts the owner now
+		return cmp.Or(daemon.Watch(c.Context, o, watchFor), error(exitError{exitFailed, errTold}))
 	case err != nil:
 		return err
 	case did != "":

@@ -17,8 +17,8 @@ import (
 func (a *app) escalateCommand() *cli.Command {
 	return &cli.Command{
 		Name: "escalate", Usage: "reach the owner outside of netsky", ArgsUsage: "SUBJECT [BODY]",
-		Description: "Tries the ways of [escalate] in netsky.toml in turn, each three times: a command of yours, a webhook, a desktop\n" +
-			"notification. It needs no agent and no daemon. The daemon does the same with mail that needs you (approvals, dialogs,\n" +
+		Description: "Tries your phone, if it is set up, and the ways of [escalate] in netsky.toml in turn, each three times: a command of\n" +
+			"yours, a webhook, a desktop notification. It needs no agent and no daemon. The daemon does the same with mail that needs you (approvals, dialogs,\n" +
 			"crash loops, hangs, limits) and that you have not read within 5 s. If no way works, `netsky status` says so until one\n" +
 			"does, or until `netsky escalate --clear`.",
 		Flags:  []cli.Flag{&cli.BoolFlag{Name: "clear", Usage: "forget alerts that could not be sent"}},
@@ -48,10 +48,10 @@ func (a *app) escalate(c *cli.Context) error {
 	if err != nil {
 		return err
 	}
-	by, err := a.ways().Send(c.Context, h, escalate.Alert{Subject: c.Args().Get(0), Body: c.Args().Get(1)})
+	by, err := a.allWays(h).Send(c.Context, h, escalate.Alert{Subject: c.Args().Get(0), Body: c.Args().Get(1)})
 	a.recordAlert(c.Context, h, self, c.Args().Get(0), by, err)
 	if errors.Is(err, escalate.ErrNone) {
-		return advice.With(err, "set command, webhook or desktop under [escalate] in %s", tilde(a, h.Path(home.ConfigFile)))
+		return advice.With(err, "set command, webhook or desktop under [escalate] in %s, or set up your phone (docs/imessage.md)", tilde(a, h.Path(home.ConfigFile)))
 	}
 	if err != nil {
 		return fmt.Errorf("not sent: %w", err)
@@ -60,7 +60,16 @@ func (a *app) escalate(c *cli.Context) error {
 	return nil
 }
 
-// ways returns how the owner can be reached.
+// allWays returns how the owner can be reached, by their phone first.
+func (a *app) allWays(h home.Dir) escalate.Ways {
+	w := a.ways()
+	if p := a.phone(h); p.On() {
+		w.Phone = p.Alert
+	}
+	return w
+}
+
+// ways returns how the owner can be reached besides by their phone.
 func (a *app) ways() escalate.Ways {
 	w := a.config.Escalate
 	return escalate.Ways{Command: w.Command, Webhook: w.Webhook, Desktop: w.Desktop, Env: a.environ}

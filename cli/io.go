@@ -7,6 +7,7 @@ import (
 	"github.com/urfave/cli/v2"
 
 	"netsky/bus/mcp"
+	"netsky/cli/phone"
 	"netsky/spawn/team"
 	"netsky/store"
 )
@@ -19,7 +20,7 @@ func (a *app) ioCommand() *cli.Command {
 		Subcommands: []*cli.Command{{
 			Name: "serve", Usage: "speak MCP on stdin and stdout",
 			Flags: []cli.Flag{
-				&cli.StringFlag{Name: "s", Aliases: []string{"server"}, Value: "agent", Usage: "run this `SERVER`: agent"},
+				&cli.StringFlag{Name: "s", Aliases: []string{"server"}, Value: "agent", Usage: "run this `SERVER`: agent, or imessage, the tools for your phone"},
 				&cli.BoolFlag{Name: "tools-only", Usage: "leave the mailbox to another process"},
 			},
 			Action: a.ioServe,
@@ -35,8 +36,9 @@ func (a *app) ioServe(c *cli.Context) error {
 	if c.NArg() > 0 {
 		return usagef("io serve: takes no arguments; -s names the server")
 	}
-	if s := c.String("server"); s != "agent" {
-		return usagef("io serve: -s %q: must be agent", s)
+	server := c.String("server")
+	if server != "agent" && server != "imessage" {
+		return usagef("io serve: -s %q: must be agent or imessage", server)
 	}
 	self, err := a.self()
 	if err != nil {
@@ -44,6 +46,9 @@ func (a *app) ioServe(c *cli.Context) error {
 	}
 	if !self.IsAgent() {
 		return usagef("io serve: %w", errNoAgent)
+	}
+	if server == "imessage" && self.IsClone() {
+		return usagef("io serve: -s imessage: only agent0 and agentinfinity write to the owner's phone")
 	}
 	a.forgive()
 	l, err := a.launcher()
@@ -57,6 +62,10 @@ func (a *app) ioServe(c *cli.Context) error {
 	o := mcp.Options{
 		Agent: self, Start: a.getenv("NETSKY_START"), Home: l.Home, Bus: l.Bus,
 		Records: store.Shelf{Journal: l.Journal, Home: l.Home}, Members: team.Team{Launcher: l, Environ: a.environ}, In: in, Out: a.out, Version: Version, Log: a.logIO,
+	}
+	if server == "imessage" {
+		o.Phone = phone.Tools{Home: l.Home}
+		return mcp.Serve(c.Context, o)
 	}
 	if c.Bool("tools-only") {
 		return mcp.Serve(c.Context, o)

@@ -20,11 +20,15 @@ import (
 	"github.com/rogpeppe/go-internal/testscript"
 
 	"netsky/agent/home"
+	"netsky/internal/messagesim"
 	"netsky/internal/testworld"
 )
 
 // TestMain puts netsky, alone in its directory, in front of the PATH.
 func TestMain(m *testing.M) {
+	if messagesim.Main() {
+		return
+	}
 	os.Exit(testworld.Main(m, func(netsky string) { os.Setenv("PATH", filepath.Dir(netsky)+":"+os.Getenv("PATH")) }))
 }
 

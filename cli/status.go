@@ -115,6 +115,7 @@ func (a *app) overviewOptions(l *spawn.Launcher) overview.Options {
 		Launcher: l, Runtimes: a.planner(l).Runtimes(), Version: Version, UserHome: a.getenv("HOME"),
 		Unread:  func() (int, error) { return a.unread(l) },
 		Mistake: func() (text, then string) { return config.Mistake(l.Home) },
+		Phone:   func() []string { return a.phoneNotes(l.Home) },
 	}
 }
 

@@ -31,7 +31,7 @@ type Gate interface {
 	// Speakers reads the list. With an error nobody may speak, and what arrives waits.
 	Speakers() (Speakers, error)
 	// Offer shows it a text of somebody who may not speak, which may be a pairing code.
-	Offer(handle, service, text string)
+	Offer(ctx context.Context, m chat.Message) error
 }
 
 // A Desk does what the owner asks for by text, as the verbs of the same names do it.

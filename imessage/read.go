@@ -115,7 +115,9 @@ func (b *Bridge) take(ctx context.Context, rec phone.Records, line *phone.Line, 
 		b.o.Log.Info("heard", "verdict", h.Verdict, "guid", h.GUID)
 	}
 	for _, m := range t.strangers {
-		b.o.Gate.Offer(m.Handle, m.Service, m.Text)
+		if err := b.o.Gate.Offer(ctx, m); err != nil {
+			b.o.Log.Warn("pairing", "error", err)
+		}
 	}
 	wake(b.unacted)
 	if len(t.old) > 0 {

@@ -171,10 +171,11 @@ func (g *gate) Speakers() (imessage.Speakers, error) {
 }
 func (g *gate) OwnerChat(c chat.Chat) bool { return c.Direct && c.Identifier == me }
 func (g *gate) May(handle string) bool     { return handle == me }
-func (g *gate) Offer(handle, service, text string) {
+func (g *gate) Offer(_ context.Context, m chat.Message) error {
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	g.offered = append(g.offered, handle+" "+text)
+	g.offered = append(g.offered, m.Handle+" "+m.Text)
+	return nil
 }
 
 // A desk has items to answer, each once.

@@ -28,13 +28,20 @@ func (h Dir) Ask(a agent.Approval) (agent.Approval, error) {
 	for _, code := range dead {
 		h.Settle(code) // if this fails, the next Ask does it
 	}
-	var b [5]byte
-	rand.Read(b[:]) // never fails: crypto/rand ends the program instead
+	a.Code, a.Asker = NewCode(approvalLetters), proc.Self()
+	return a, h.Save(approvalFile(a.Code), a, false)
+}
+
+const approvalLetters = 5
+
+// NewCode returns random letters for a person to type.
+func NewCode(n int) string {
+	b := make([]byte, n)
+	rand.Read(b) // never fails: crypto/rand ends the program instead
 	for i := range b {
 		b[i] = letters[int(b[i])%len(letters)]
 	}
-	a.Code, a.Asker = string(b[:]), proc.Self()
-	return a, h.Save(approvalFile(a.Code), a, false)
+	return string(b)
 }
 
 // Mailed records which envelope notified the owner of the question.
@@ -85,7 +92,7 @@ func (h Dir) approvals() (list []agent.Approval, dead []string, err error) {
 }
 
 func codeLike(code string) bool {
-	return len(code) == 5 && strings.Trim(code, letters) == ""
+	return len(code) == approvalLetters && strings.Trim(code, letters) == ""
 }
 
 // Answer answers the question with that code. Of several answers, also at the same moment,

@@ -50,6 +50,7 @@ const (
 	BreakersLock = "breakers"       // changes a breaker
 	EscalateLock = "escalate"       // changes the list of alerts that reached nobody
 	PhoneLock    = "phone"          // carries messages to and from the phone
+	AccessLock   = "phone-access"   // changes who may speak by phone, or a pairing
 )
 
 const receiverLock = "receiver-"

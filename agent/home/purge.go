@@ -111,7 +111,7 @@ var shapes = map[string]shape{
 		},
 	}}}},
 	"state": {
-		files: `(owner-read|(ticker|daemon|dashboard|escalation|schedules|upkeep|phone)\.json)`,
+		files: `(owner-read|(ticker|daemon|dashboard|escalation|schedules|upkeep|phone|phone-access|phone-pairing)\.json)`,
 		dirs: map[string]shape{
 			"prompts":  {files: addressName + `\.md`},
 			"launch":   {files: agentJSON},
@@ -144,7 +144,7 @@ var shapes = map[string]shape{
 		files: `(daemon\.(pid|sock)|url|token|cx-(infinity|[0-9]+)\.(sock|json|sock\.lock))`,
 		dirs: map[string]shape{
 			"brakes": {files: addressName + `-` + addressName},
-			"lock":   {files: `(up|uninstall|tick|watchdog|quiet|daemon|router|tmux|records|upkeep|breakers|(receiver|codex|dialog)-` + addressName + `)`},
+			"lock":   {files: `(up|uninstall|tick|watchdog|quiet|daemon|router|tmux|records|upkeep|breakers|escalate|phone|phone-access|(receiver|codex|dialog)-` + addressName + `)`},
 		},
 	},
 	LogDir:  {files: `(daemon\.log(\.1)?|netsky(-[0-9]{4}-[0-9]{2}-[0-9]{2}T[0-9.-]+)?\.jsonl)`},

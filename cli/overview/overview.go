@@ -103,6 +103,7 @@ type Options struct {
 	Unread   func() (int, error) // the owner's mail
 	// Mistake returns what is wrong in netsky.toml and what that prevents, "" for nothing.
 	Mistake func() (text, then string)
+	Phone   func() []string // what is wrong with the phone bridge; may be nil
 }
 
 // Collect collects the state. What can't be determined becomes a note.
@@ -149,6 +150,9 @@ func Collect(ctx context.Context, o Options) View {
 	}
 	if why := v.Daemon.Web.Error; why != "" {
 		v.Notes = append(v.Notes, "the dashboard is not served: "+why)
+	}
+	if o.Phone != nil {
+		v.Notes = append(v.Notes, o.Phone()...)
 	}
 	if n, err := o.Unread(); err == nil {
 		v.Unread = n

@@ -39,7 +39,8 @@ func (p *Planner) claudeOptions(id agent.ID) claude.Options {
 	c := p.Config.Claude
 	o := claude.Options{
 		Mode: c.PermissionMode, Model: c.Model, Effort: c.Effort, Delivery: c.Delivery, MCP: c.MCP,
-	} // no iMessage server: there is none to start yet
+		IMessage: p.Config.IMessage.Enabled || p.Config.Telegram.Enabled,
+	}
 	if own := p.Config.Agent[id].Model; own != "" {
 		o.Model = own
 	}

@@ -1,0 +1,195 @@
+package cli
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"log/slog"
+	"strings"
+	"time"
+
+	"github.com/urfave/cli/v2"
+
+	"netsky/agent/home"
+	"netsky/bus/envelope"
+	"netsky/cli/phone"
+	"netsky/imessage"
+	"netsky/imessage/chat"
+	"netsky/internal/advice"
+	"netsky/spawn"
+	"netsky/spawn/escalate"
+	"netsky/store"
+)
+
+func (a *app) imessageCommand() *cli.Command {
+	return &cli.Command{
+		Name: "imessage", Aliases: []string{"phone"}, Usage: "manage the phone bridge: iMessage, or a Telegram bot",
+		Description: "The bridge runs in the daemon if [imessage] or [telegram] in netsky.toml enables it.",
+		Subcommands: []*cli.Command{
+			{
+				Name: "doctor", Usage: "find out what works between netsky and your phone, and what does not",
+				Description: "Sends nothing. It also says what could not be checked here.",
+				Flags:       []cli.Flag{&cli.BoolFlag{Name: "json", Usage: "print one JSON object"}},
+				Action:      a.imessageDoctor,
+			},
+			{
+				Name: "history", Usage: "print the last texts from and to your phone",
+				Flags: []cli.Flag{
+					&cli.IntFlag{Name: "n", Value: 30, Usage: "print the last `TEXTS`"},
+					&cli.BoolFlag{Name: "json", Usage: "print one JSON object"},
+				},
+				Action: a.imessageHistory,
+			},
+			{
+				Name: "send", Usage: "text your phone, to see that it works", ArgsUsage: "TEXT",
+				Description: "Needs no daemon. It prints what became of the text: sent, unconfirmed, or failed and why.",
+				Action:      a.imessageSend,
+			},
+			a.imessageAccessCommand(),
+		},
+		Action: a.needsSub,
+	}
+}
+
+// phone returns what netsky.toml says about the owner's phone.
+func (a *app) phone(h home.Dir) phone.Phone {
+	return phone.Phone{Config: a.config, Home: h, UserHome: a.getenv("HOME"), Env: a.environ}
+}
+
+// phoneDesk returns what does what the owner asks for by text.
+func (a *app) phoneDesk(l *spawn.Launcher) phone.Desk {
+	return phone.Desk{Overview: a.overviewOptions(l), Approve: a.desk(l)}
+}
+
+// phoneService returns the bridge as the daemon runs it.
+func (a *app) phoneService(l *spawn.Launcher, log *slog.Logger) func(context.Context, func() *store.DB) error {
+	return func(ctx context.Context, records func() *store.DB) error {
+		p := a.phone(l.Home)
+		t, err := p.Transport()
+		if err != nil {
+			return err
+		}
+		defer t.Close()
+		o := p.Options(t, l.Bus, records, a.phoneDesk(l), log.With("part", "phone"))
+		if ways := a.ways(); !ways.None() {
+			o.Alert = func(ctx context.Context, subject, body string) {
+				if _, err := ways.Send(ctx, l.Home, escalate.Alert{Subject: subject, Body: body}); err != nil {
+					log.Warn("escalate", "error", err)
+				}
+			}
+		}
+		return imessage.New(o).Run(ctx)
+	}
+}
+
+func (a *app) imessageHistory(c *cli.Context) error {
+	n := c.Int("n")
+	if n < 1 || n > 10_000 {
+		return usagef("imessage history: -n %d: must be 1 to 10000", n)
+	}
+	if err := a.notForClones("imessage history"); err != nil {
+		return err
+	}
+	h, err := a.home()
+	if err != nil {
+		return err
+	}
+	list, err := phone.Talk(c.Context, h, n)
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return err
+	}
+	if c.Bool("json") {
+		return a.writeJSON(map[string]any{"texts": list})
+	}
+	for _, line := range imessage.Transcript(list) {
+		a.print("%s", line)
+	}
+	if len(list) == 0 {
+		a.print("no texts are on record")
+	}
+	return nil
+}
+
+func (a *app) imessageSend(c *cli.Context) error {
+	if err := a.notForClones("imessage send"); err != nil {
+		return err
+	}
+	text, err := one(c, "one text, in quotes")
+	if err != nil {
+		return err
+	}
+	if _, err := a.madeHome(); err != nil {
+		return err
+	}
+	l, err := a.launcher() // reads netsky.toml
+	if err != nil {
+		return err
+	}
+	got, err := a.phone(l.Home).Text(c.Context, text)
+	switch {
+	case errors.Is(err, imessage.ErrWaits):
+		return exitError{exitPartly, advice.With(fmt.Errorf("imessage send: %w", err), "`netsky status` shows what waits, and why")}
+	case err != nil:
+		return fmt.Errorf("imessage send: not sent: %w", err)
+	case got.State == chat.Failed:
+		return advice.With(fmt.Errorf("imessage send: not sent: %s", got.Fact), "`netsky imessage doctor` examines the way to your phone")
+	case got.State == chat.Unconfirmed:
+		return exitError{exitPartly, fmt.Errorf("imessage send: unconfirmed: %s", got.Fact)}
+	}
+	a.print("sent")
+	return nil
+}
+
+func (a *app) imessageDoctor(c *cli.Context) error {
+	if err := a.notForClones("imessage doctor"); err != nil {
+		return err
+	}
+	l, err := a.launcher()
+	if err != nil {
+		return err
+	}
+	facts, err := a.phone(l.Home).Check(c.Context)
+	if err != nil {
+		return err
+	}
+	bad := 0
+	for _, f := range facts {
+		if f.State == chat.Bad {
+			bad++
+		}
+	}
+	if c.Bool("json") {
+		err = a.writeJSON(map[string]any{"checks": facts})
+	} else {
+		for _, f := range facts {
+			a.print("%s", factLine(f))
+		}
+	}
+	if err == nil && bad > 0 {
+		err = exitError{exitFailed, errTold}
+	}
+	return err
+}
+
+// factLine is one line of `netsky imessage doctor`.
+func factLine(f chat.Fact) string {
+	word := map[chat.FactState]string{chat.OK: "ok", chat.Bad: "BAD", chat.Unchecked: "not checked"}[f.State]
+	line := fmt.Sprintf("%-11s  %s: %s", word, f.Name, envelope.Line(f.Detail, 400))
+	if f.Next != "" {
+		line += "\n" + strings.Repeat(" ", 13) + f.Next
+	}
+	return line
+}
+
+// phoneNotes are the lines of status about the phone.
+func (a *app) phoneNotes(h home.Dir) []string {
+	if !a.phone(h).On() {
+		return nil
+	}
+	s, err := imessage.Load(h)
+	if err != nil {
+		return nil // it has not run yet
+	}
+	return s.Lines(time.Now())
+}

@@ -1,0 +1,90 @@
+package phone
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"strings"
+	"time"
+
+	"netsky/agent/home"
+	"netsky/cli/config"
+	"netsky/imessage"
+	"netsky/imessage/chat"
+)
+
+// checkWithin is how long the transport may take to examine itself.
+const checkWithin = 30 * time.Second
+
+// Check finds out what works between netsky and the owner's phone. Without a phone in
+// netsky.toml it examines Messages.app on this machine.
+func (p Phone) Check(ctx context.Context) ([]chat.Fact, error) {
+	list := []chat.Fact{p.enabled(), p.speakers(), p.bridge()}
+	if !p.On() {
+		p.Config.IMessage.Enabled, p.Config.IMessage.Through = true, config.ThroughMessages
+	}
+	t, err := p.Transport()
+	if err != nil {
+		return append(list, chat.Fact{Name: "transport", State: chat.Bad, Detail: err.Error()}), nil
+	}
+	defer t.Close()
+	ctx, cancel := context.WithTimeout(ctx, checkWithin)
+	defer cancel()
+	return append(list, t.Check(ctx)...), nil
+}
+
+func (p Phone) enabled() chat.Fact {
+	f := chat.Fact{Name: "netsky.toml", State: chat.OK}
+	switch {
+	case p.Config.Telegram.Enabled:
+		f.Detail = "the phone is reached by a Telegram bot"
+	case p.Config.IMessage.Enabled && p.Config.IMessage.Through == config.ThroughBlueBubbles:
+		f.Detail = "the phone is reached by iMessage, through BlueBubbles at " + p.Config.IMessage.URL
+	case p.Config.IMessage.Enabled:
+		f.Detail = "the phone is reached by iMessage, through Messages.app on this machine"
+	default:
+		f.State, f.Detail, f.Next = chat.Unchecked, "no phone is enabled; this examines Messages.app on this machine", "set enabled = true under [imessage] or [telegram]"
+	}
+	return f
+}
+
+func (p Phone) speakers() chat.Fact {
+	f := chat.Fact{Name: "who may speak", State: chat.OK}
+	list, err := gate{p}.list()
+	switch handles := allowed(list); {
+	case err != nil:
+		f.State, f.Detail = chat.Bad, err.Error()
+		var d *chat.Degraded
+		if errors.As(err, &d) {
+			f.Next = d.Next
+		}
+	case len(handles) == 0:
+		f.State, f.Detail, f.Next = chat.Bad, "nobody", "add your handle to [owner] in netsky.toml, or run `netsky imessage access pair`"
+	default:
+		f.Detail = strings.Join(handles, ", ")
+	}
+	return f
+}
+
+func (p Phone) bridge() chat.Fact {
+	f := chat.Fact{Name: "bridge", State: chat.OK}
+	s, err := imessage.Load(p.Home)
+	locked, _ := p.Home.Locked(home.PhoneLock)
+	switch {
+	case !p.On():
+		f.State, f.Detail = chat.Unchecked, "it runs once a phone is enabled"
+	case !locked:
+		f.State, f.Detail, f.Next = chat.Bad, "it does not run", "`netsky up` starts the daemon, which runs it; `netsky daemon stop` first if the daemon ran before it was enabled"
+	case errors.Is(err, fs.ErrNotExist):
+		f.State, f.Detail = chat.Unchecked, "it has just begun"
+	case err != nil:
+		f.State, f.Detail = chat.Bad, err.Error()
+	case s.State == imessage.StateDegraded:
+		f.State, f.Detail, f.Next = chat.Bad, "it can't read: "+s.Reason, s.Next
+	default:
+		f.Detail = fmt.Sprintf("it runs, and last looked at %s; %d texts wait, %d were not sent and %d not confirmed within a day",
+			s.Seen.Time().Local().Format("15:04:05"), s.Waiting, s.Failed, s.Doubtful)
+	}
+	return f
+}

@@ -1,0 +1,123 @@
+package phone
+
+import (
+	"context"
+	"crypto/rand"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"strings"
+
+	"golang.org/x/sys/unix"
+
+	"netsky/agent"
+	"netsky/agent/home"
+	"netsky/bus/mcp"
+	"netsky/imessage"
+	"netsky/store"
+	"netsky/store/phone"
+)
+
+// Tools are what a model's phone tools need.
+type Tools struct{ Home home.Dir }
+
+var _ mcp.Phone = Tools{}
+
+// History implements [mcp.Phone].
+func (t Tools) History(ctx context.Context, limit int) (string, error) {
+	list, err := Talk(ctx, t.Home, limit)
+	if err != nil {
+		return "", err
+	}
+	if len(list) == 0 {
+		return "no texts are on record", nil
+	}
+	return strings.Join(imessage.Transcript(list), "\n"), nil
+}
+
+// Talk returns the last texts from and to the phone that are on record, the oldest first.
+func Talk(ctx context.Context, h home.Dir, limit int) ([]phone.Turn, error) {
+	db, err := store.OpenRead(ctx, h)
+	if err != nil {
+		return nil, err
+	}
+	defer db.Close()
+	return phone.Records{DB: db}.Talk(ctx, limit)
+}
+
+// MaxFile is the size of the largest file that is sent, in bytes.
+const MaxFile = 16 << 20
+
+// Attach implements [mcp.Phone].
+func (t Tools) Attach(path string) (string, error) {
+	if !filepath.IsAbs(path) {
+		return "", fmt.Errorf("%s: must be an absolute path", path)
+	}
+	real, err := filepath.EvalSymlinks(path)
+	if err != nil {
+		return "", err
+	}
+	if err := Sendable(t.Home, real); err != nil {
+		return "", err
+	}
+	f, err := os.OpenFile(real, os.O_RDONLY|unix.O_NOFOLLOW|unix.O_NONBLOCK, 0)
+	if err != nil {
+		return "", err
+	}
+	defer f.Close()
+	info, err := f.Stat()
+	switch {
+	case err != nil:
+		return "", err
+	case !info.Mode().IsRegular():
+		return "", fmt.Errorf("%s: not a regular file", path)
+	case info.Size() > MaxFile:
+		return "", fmt.Errorf("%s: has %d bytes; at most %d MiB are sent", path, info.Size(), MaxFile>>20)
+	}
+	data, err := io.ReadAll(io.LimitReader(f, MaxFile+1))
+	if err != nil {
+		return "", err
+	}
+	if len(data) > MaxFile {
+		return "", fmt.Errorf("%s: grows; at most %d MiB are sent", path, MaxFile>>20)
+	}
+	name := strings.ToLower(rand.Text()[:8]) + "-" + clean(filepath.Base(path))
+	return "attach/" + name, t.Home.WriteFile(home.Mailbox(agent.Owner)+"/attach/"+name, data, true)
+}
+
+// clean returns a file's name with letters, digits and some signs only.
+func clean(name string) string {
+	name = strings.Map(func(r rune) rune {
+		if r < 0x80 && (r >= 'a' && r <= 'z' || r >= 'A' && r <= 'Z' || r >= '0' && r <= '9' || strings.ContainsRune("._-", r)) {
+			return r
+		}
+		return '_'
+	}, name)
+	return name[max(0, len(name)-80):]
+}
+
+var errOurs = errors.New("belongs to netsky: only files outside of its home, and those in workspaces/, are sent")
+
+// Sendable returns why a file is not to be sent: netsky's own files may hold secrets. Those in
+// the owner's mailbox were put there to be sent.
+func Sendable(h home.Dir, path string) error {
+	root, err := filepath.EvalSymlinks(h.Root())
+	if err != nil {
+		return err
+	}
+	if path, err = filepath.EvalSymlinks(path); err != nil {
+		return err
+	}
+	rel, err := filepath.Rel(root, path)
+	if err != nil || rel == ".." || strings.HasPrefix(rel, "../") {
+		return nil
+	}
+	for _, dir := range []string{"workspaces", home.Mailbox(agent.Owner) + "/attach"} {
+		if strings.HasPrefix(rel, dir+"/") {
+			return nil
+		}
+	}
+	return fmt.Errorf("%s: %w", path, errOurs)
+}

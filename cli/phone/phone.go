@@ -1,0 +1,207 @@
+// Package phone sets the phone bridge up as netsky.toml says: which transport, who may speak,
+// what does what the owner asks for by text. It holds no state; a crash leaves nothing of its
+// own.
+package phone
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"slices"
+	"time"
+
+	"netsky/agent"
+	"netsky/agent/home"
+	"netsky/bus"
+	"netsky/cli/config"
+	"netsky/imessage"
+	"netsky/imessage/access"
+	"netsky/imessage/bluebubbles"
+	"netsky/imessage/chat"
+	"netsky/imessage/chatdb"
+	"netsky/imessage/messages"
+	"netsky/imessage/telegram"
+	"netsky/internal/advice"
+	"netsky/spawn/escalate"
+	"netsky/store"
+)
+
+// A Phone is what netsky.toml says about the owner's phone.
+type Phone struct {
+	Config   config.Config
+	Home     home.Dir
+	UserHome string
+	Env      []string
+}
+
+// ErrOff is returned if netsky.toml enables no phone.
+var ErrOff = advice.With(errors.New("no phone is set up: netsky.toml enables neither [imessage] nor [telegram]"),
+	"docs/imessage.md shows how to set one up")
+
+// On reports whether a phone is enabled.
+func (p Phone) On() bool { return p.Config.IMessage.Enabled || p.Config.Telegram.Enabled }
+
+// Transport returns the configured transport. The caller closes it.
+func (p Phone) Transport() (imessage.Transport, error) {
+	m, t := p.Config.IMessage, p.Config.Telegram
+	switch {
+	case t.Enabled:
+		file, err := config.Path(p.Home, p.UserHome, t.TokenFile)
+		if err != nil {
+			return nil, err
+		}
+		return telegram.New(telegram.Options{TokenFile: file, API: t.API, Refuse: p.refuse})
+	case !m.Enabled:
+		return nil, ErrOff
+	case m.Through == config.ThroughBlueBubbles:
+		file, err := config.Path(p.Home, p.UserHome, m.PasswordFile)
+		if err != nil {
+			return nil, err
+		}
+		return bluebubbles.Open(bluebubbles.Options{URL: m.URL, PasswordFile: file})
+	}
+	db, err := config.Path(p.Home, p.UserHome, m.DB)
+	if err != nil {
+		return nil, err
+	}
+	return messages.New(messages.Options{DB: chatdb.New(chatdb.Options{Path: db}), Env: p.Env, Refuse: p.refuse}), nil
+}
+
+// refuse keeps netsky's own files from being sent, but for those that agents have put into the
+// owner's mailbox to be sent.
+func (p Phone) refuse(path string) error { return Sendable(p.Home, path) }
+
+// Owner returns the owner's handles of the transport that is enabled.
+func (p Phone) Owner() []string {
+	if p.Config.Telegram.Enabled {
+		return p.Config.Owner.Telegram
+	}
+	return p.Config.Owner.IMessage
+}
+
+// Via is what envelopes say about how they were sent.
+func (p Phone) Via() string {
+	if p.Config.Telegram.Enabled {
+		return "telegram"
+	}
+	return "imessage"
+}
+
+// Gate returns who may speak. The owner's handles are those of netsky.toml as it is now.
+func (p Phone) Gate() imessage.Gate { return gate{p} }
+
+type gate struct{ Phone }
+
+// Speakers implements [imessage.Gate].
+func (g gate) Speakers() (imessage.Speakers, error) {
+	list, err := g.list()
+	if err != nil {
+		return nil, err
+	}
+	return list, nil
+}
+
+func (g gate) list() (access.List, error) {
+	now, harm, err := config.Load(g.Home)
+	if err != nil && harm != config.Ignored {
+		return access.List{}, &chat.Degraded{Reason: "who may speak is not certain while netsky.toml has a mistake", Next: "netsky doctor shows it", Err: err}
+	}
+	g.Config = now
+	return access.Load(g.Home, g.Owner())
+}
+
+// Offer implements [imessage.Gate].
+func (g gate) Offer(ctx context.Context, m chat.Message) error {
+	_, err := access.Offer(ctx, g.Home, m, time.Now())
+	return err
+}
+
+// To returns the chat with the first of the owner's handles that may speak.
+func (p Phone) To() (chat.Chat, error) {
+	g := gate{p}
+	list, err := g.list()
+	if err != nil {
+		return chat.Chat{}, err
+	}
+	for _, handle := range slices.Concat(p.Owner(), allowed(list)) {
+		if c, ok := chat.KeyOf("-;" + handle); ok && list.OwnerChat(c) {
+			c.GUID = ""
+			return c, nil
+		}
+	}
+	return chat.Chat{}, advice.With(errors.New("nobody may speak by phone yet, so there is nobody to write to"),
+		"add your handle to [owner] in netsky.toml, or run `netsky imessage access pair`")
+}
+
+// allowed returns the handles that may speak.
+func allowed(l access.List) (handles []string) {
+	for _, e := range l.Entries() {
+		if !e.Denied {
+			handles = append(handles, e.Handle)
+		}
+	}
+	return handles
+}
+
+// Options returns the bridge's options, with the transport.
+func (p Phone) Options(t imessage.Transport, b *bus.Bus, records func() *store.DB, desk imessage.Desk, log *slog.Logger) imessage.Options {
+	return imessage.Options{
+		Home: p.Home, Bus: b, Records: records, Transport: t, Gate: p.Gate(), Desk: desk, SelfChat: p.Config.IMessage.SelfChat && !p.Config.Telegram.Enabled,
+		To: p.To, Via: p.Via(), Log: log,
+		Shown: func(ctx context.Context, message string) (bool, error) { return shown(ctx, p.Home, b, message) },
+	}
+}
+
+// shown reports whether the owner's mail with that id was shown to them.
+func shown(ctx context.Context, h home.Dir, b *bus.Bus, message string) (bool, error) {
+	list, err := h.ShownMail()
+	if err != nil || len(list) == 0 {
+		return false, err
+	}
+	entries, err := b.Received(ctx, agent.Owner, message)
+	for _, e := range entries {
+		if list[e.Name] {
+			return true, nil
+		}
+	}
+	return false, err
+}
+
+// Alert texts an alert to the owner, without the daemon if need be. It may be the last thing
+// that works, so it needs neither agents nor records.
+func (p Phone) Alert(ctx context.Context, a escalate.Alert) error {
+	text := "alert: " + a.Subject
+	if a.Body != "" {
+		text += "\n" + a.Body
+	}
+	got, err := p.Text(ctx, text)
+	switch {
+	case errors.Is(err, imessage.ErrWaits):
+		return fmt.Errorf("%w: %w", escalate.ErrOnce, err)
+	case err != nil:
+		return err
+	case got.State == chat.Sent:
+		return nil
+	case got.Again:
+		return fmt.Errorf("%s: %s", got.State, got.Fact)
+	}
+	return fmt.Errorf("%w: %s: %s", escalate.ErrOnce, got.State, got.Fact)
+}
+
+// Text sends one text to the owner, without the daemon if need be.
+func (p Phone) Text(ctx context.Context, text string) (chat.Receipt, error) {
+	t, err := p.Transport()
+	if err != nil {
+		return chat.Receipt{}, err
+	}
+	defer t.Close()
+	var db *store.DB
+	within, cancel := context.WithTimeout(ctx, 2*time.Second)
+	if db, err = store.Open(within, p.Home); err == nil {
+		defer db.Close()
+	}
+	cancel()
+	o := p.Options(t, nil, func() *store.DB { return db }, nil, slog.New(slog.DiscardHandler))
+	return imessage.Text(ctx, o, text)
+}

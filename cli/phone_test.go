@@ -1,0 +1,202 @@
+package cli_test
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"netsky/agent"
+	"netsky/agent/home"
+	"netsky/imessage/messages"
+	"netsky/internal/messagesim"
+	"netsky/internal/testworld"
+	"netsky/store"
+	"netsky/store/phone"
+)
+
+const ownerHandle = "+15550100"
+
+// A phoneWorld is a world with a phone: a simulated database of Messages, and a stand-in for
+// osascript.
+type phoneWorld struct {
+	*world
+	t      testing.TB
+	sim    *messagesim.Sim
+	script *messagesim.Script
+	home   home.Dir
+}
+
+func mustPhone(t testing.TB, config string) *phoneWorld {
+	t.Helper()
+	w := &phoneWorld{t: t, sim: messagesim.Start(t, 15)}
+	w.script = w.sim.Script(messages.Scripts()...)
+	w.world = mustWorld(t)
+	// Of the later of two values of a name the later one counts.
+	for _, v := range w.script.Env {
+		if strings.HasPrefix(v, "MESSAGESIM_") || strings.HasPrefix(v, "PATH=") {
+			w.env = append(w.env, v)
+		}
+	}
+	text := fmt.Sprintf("[owner]\nimessage = [%q]\n[imessage]\nenabled = true\ndb = %q\n%s", ownerHandle, w.sim.Path, config)
+	if err := os.WriteFile(filepath.Join(w.world.home, home.ConfigFile), []byte(text), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	var err error
+	if w.home, err = home.At(w.world.home); err != nil {
+		t.Fatal(err)
+	}
+	return w
+}
+
+// texts is what the phone was sent, in order.
+func (w *phoneWorld) texts() (list []string) {
+	for _, c := range w.script.Calls() {
+		if !c.Known {
+			w.t.Errorf("osascript was given another script: %q", c.Args)
+		}
+		list = append(list, strings.Join(c.Args, "\x00"))
+	}
+	return list
+}
+
+// gets waits until the phone gets a text with this in it.
+func (w *phoneWorld) gets(part string) {
+	w.t.Helper()
+	testworld.WaitOr(w.t, func() bool { return w.count(part) > 0 }, func() string {
+		data, _ := os.ReadFile(filepath.Join(w.world.home, "logs", "netsky.jsonl"))
+		return fmt.Sprintf("the phone did not get %q, but %q\n%s", part, w.texts(), data[max(0, len(data)-4000):])
+	})
+}
+
+func (w *phoneWorld) count(part string) (n int) {
+	for _, text := range w.texts() {
+		if strings.Contains(text, part) {
+			n++
+		}
+	}
+	return n
+}
+
+// says inserts a text of the owner's.
+func (w *phoneWorld) says(text string) string {
+	return w.sim.Insert(messagesim.Message{From: ownerHandle, Text: text, At: time.Now()})
+}
+
+// records opens the records for reading.
+func (w *phoneWorld) records(read func(phone.Records) bool) bool {
+	db, err := store.OpenRead(w.t.Context(), w.home)
+	if err != nil {
+		return false
+	}
+	defer db.Close()
+	return read(phone.Records{DB: db})
+}
+
+// heard reports whether a text is on record in that state.
+func (w *phoneWorld) heard(text, state string) bool {
+	return w.records(func(r phone.Records) bool {
+		list, err := r.HeardSince(w.t.Context(), "messages", "-;"+ownerHandle, time.Now().Add(-time.Hour))
+		return err == nil && slices.ContainsFunc(list, func(h phone.Heard) bool { return h.Text == text && (h.State == state || state == "") })
+	})
+}
+
+// said reports whether a text with this in it is on record in that state.
+func (w *phoneWorld) said(part, state string) bool {
+	return w.records(func(r phone.Records) bool {
+		list, err := r.Talk(w.t.Context(), 1000)
+		return err == nil && slices.ContainsFunc(list, func(s phone.Turn) bool {
+			return s.From == "netsky" && strings.Contains(s.Text, part) && s.State == state
+		})
+	})
+}
+
+// killDaemon kills the daemon, and returns when it is gone.
+func (w *phoneWorld) killDaemon() {
+	w.t.Helper()
+	pid := 0
+	data, err := os.ReadFile(filepath.Join(w.world.home, home.DaemonPID))
+	if err == nil {
+		_, err = fmt.Sscan(string(data), &pid)
+	}
+	if err != nil || pid <= 1 {
+		w.t.Fatalf("no daemon to kill: %v", err)
+	}
+	if err := syscall.Kill(pid, syscall.SIGKILL); err != nil {
+		w.t.Fatal(err)
+	}
+	testworld.Wait(w.t, "the daemon is gone", func() bool { return syscall.Kill(pid, 0) != nil })
+}
+
+// mailed reports whether an agent has received a text.
+func (w *phoneWorld) mailed(id agent.ID, text string) bool {
+	for _, place := range []string{"inbox", "claimed", "delivered"} {
+		files, _ := filepath.Glob(filepath.Join(w.world.home, home.Mailbox(id), place, "*.json"))
+		for _, f := range files {
+			if data, err := os.ReadFile(f); err == nil && strings.Contains(string(data), text) {
+				return true
+			}
+		}
+	}
+	return false
+}
+
+func TestPhone(t *testing.T) {
+	t.Parallel()
+	w := mustPhone(t, "")
+	w.must(t, "netsky", "up", "1", "--type", "demo", "--no-attach")
+	w.says("agent1: good morning")
+	w.gets("[agent1] ")
+	w.says("status")
+	w.gets("agent1 idle")
+	w.says("peek agent1")
+	w.gets("good morning")
+	if out := w.must(t, "netsky", "imessage", "history"); !strings.Contains(out, "owner: agent1: good morning") || !strings.Contains(out, "netsky: [agent1]") {
+		t.Errorf("history:\n%s", out)
+	}
+	if out := w.must(t, "netsky", "imessage", "send", "a test"); out != "sent\n" || w.count("[netsky] a test") != 1 {
+		t.Errorf("send: %s; the phone got %q", out, w.texts())
+	}
+}
+
+// The daemon is killed at each step between a text and its answer: the answer arrives once.
+func TestPhoneKilled(t *testing.T) {
+	t.Parallel()
+	w := mustPhone(t, "")
+	w.must(t, "netsky", "up", "0", "--type", "demo", "--no-attach")
+	for i, at := range []struct {
+		name string
+		when func(text string) bool
+	}{
+		{"written", func(string) bool { return true }},
+		{"heard", func(text string) bool { return w.heard(text, "") }},
+		{"sent on", func(text string) bool { return w.mailed(agent.Root, text) }},
+		{"done with", func(text string) bool { return w.heard(text, "done") }},
+		{"answered", func(text string) bool { return w.mailed(agent.Owner, text) }},
+		{"to be texted", func(text string) bool { return w.said(text, "pending") || w.count(text) > 0 }},
+		{"being texted", func(text string) bool { return w.said(text, "sending") || w.count(text) > 0 }},
+		{"texted", func(text string) bool { return w.count(text) > 0 }},
+	} {
+		text := fmt.Sprintf("question %d: %s", i, at.name)
+		if at.name == "being texted" {
+			w.script.Mode("slow+row")
+		}
+		w.says(text)
+		testworld.Wait(t, at.name, func() bool { return at.when(text) })
+		w.killDaemon()
+		w.must(t, "netsky", "up", "0", "--type", "demo", "--no-attach")
+		w.gets(text)
+		w.script.Mode("row")
+	}
+	w.says("status")
+	w.gets("agent0 idle")
+	for _, text := range w.texts() {
+		if n := w.count(text); n != 1 {
+			t.Errorf("%q was sent %d times", text, n)
+		}
+	}
+}
