@@ -59,6 +59,8 @@ func (p Phone) speakers() chat.Fact {
 		if errors.As(err, &d) {
 			f.Next = d.Next
 		}
+	case len(handles) == 0 && !p.On():
+		f.State, f.Detail = chat.Unchecked, "nobody yet"
 	case len(handles) == 0:
 		f.State, f.Detail, f.Next = chat.Bad, "nobody", "add your handle to [owner] in netsky.toml, or run `netsky imessage access pair`"
 	default:

@@ -133,10 +133,10 @@ type Receipt struct {
 
 // A Fact is one line of what a transport found out about itself.
 type Fact struct {
-	Name   string // what was looked at
-	State  FactState
-	Detail string // what was found
-	Next   string // what the owner can do about it
+	Name   string    `json:"name"` // what was looked at
+	State  FactState `json:"state"`
+	Detail string    `json:"detail"`         // what was found
+	Next   string    `json:"next,omitempty"` // what the owner can do about it
 }
 
 // A FactState says how a check ended.
