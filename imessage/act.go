@@ -20,7 +20,10 @@ import (
 const (
 	actPoll  = 2 * time.Second
 	mostActs = 4 // errands at a time; messages are sent on at once, in their order
-	mostTry  = 8 // after which a message is given up, and the owner told
+	// A message that can't be acted on is tried again for a while, and so often; then the owner
+	// is told.
+	leastTries = 8
+	tryFor     = 10 * time.Minute
 )
 
 // act lets what was taken take effect.
@@ -82,17 +85,14 @@ func (b *Bridge) do(ctx context.Context, rec phone.Records, h phone.Heard) {
 		return
 	}
 	b.o.Step("tried")
-	say, err := b.effect(ctx, rec, &h)
-	if ctx.Err() != nil && err != nil {
-		return
-	}
-	if err != nil {
+	var say []phone.Said
+	var err error
+	if h.Tries >= leastTries && b.o.Now().Sub(h.Time.Time()) > tryFor {
+		h.Note = "given up" // also one that ends the program each time
+		say = b.reply(h, "Your message could not be acted on; `netsky log` and the daemon's log say why. It was: "+envelope.Line(h.Text, 100))
+	} else if say, err = b.effect(ctx, rec, &h); err != nil {
 		b.o.Log.Warn("act", "guid", h.GUID, "tries", h.Tries+1, "error", err)
-		if h.Tries+1 < mostTry {
-			return
-		}
-		h.Note = envelope.Line(err.Error(), 300)
-		say = b.reply(h, "Your message could not be acted on: "+err.Error())
+		return
 	}
 	b.o.Step("acted")
 	if err := rec.Did(context.WithoutCancel(ctx), h, say...); err != nil {
@@ -172,7 +172,7 @@ func (b *Bridge) mail(ctx context.Context, id, text string) {
 // message sends a message on to an agent.
 func (b *Bridge) message(ctx context.Context, rec phone.Records, h *phone.Heard, a ask) ([]phone.Said, error) {
 	e := envelope.Envelope{
-		ID: messageID(h.Line, h.GUID), From: agent.Owner, To: a.agent, Text: envelope.SafeText(a.text), Via: b.o.Via, Time: h.At.Time(),
+		ID: messageID(h.Line, h.GUID), From: agent.Owner, To: a.agent, Text: envelope.SafeText(a.text), Via: b.o.Via, Time: min(h.At, b.at()).Time(),
 	}
 	if !a.named && h.About != "" {
 		b.continues(ctx, rec, *h, &e)

@@ -136,7 +136,8 @@ func (b *Bridge) line(ctx context.Context) (phone.Records, phone.Line, error) {
 		return phone.Records{}, phone.Line{}, errNoRecords
 	}
 	r := phone.Records{DB: db}
-	l, err := r.Open(ctx, b.o.Transport.Name(), b.status.kept(), b.o.Now())
+	cursor, forwarded := b.status.kept()
+	l, err := r.Open(ctx, b.o.Transport.Name(), cursor, forwarded, b.o.Now())
 	return r, l, err
 }
 

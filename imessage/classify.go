@@ -59,6 +59,7 @@ func foreign(who Speakers, m chat.Message) string {
 		return VerdictGroup
 	case !who.OwnerChat(m.Chat), !m.FromMe && !who.May(m.Handle):
 		return VerdictStranger // also somebody else in the owner's chat
+	case m.Service == "" && m.FromMe: // macOS 26 names none; our own account can't be forged
 	case m.Service != chat.ServiceIMessage && m.Service != chat.ServiceTelegram:
 		return VerdictService
 	}

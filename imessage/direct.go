@@ -39,7 +39,8 @@ func Text(ctx context.Context, o Options, text string) (chat.Receipt, error) {
 	to, ok := chat.Chat{}, false
 	if db := o.Records(); db != nil {
 		rec = phone.Records{DB: db}
-		if _, err := rec.Open(ctx, o.Transport.Name(), b.status.kept(), b.o.Now()); err == nil {
+		cursor, forwarded := b.status.kept()
+		if _, err := rec.Open(ctx, o.Transport.Name(), cursor, forwarded, b.o.Now()); err == nil {
 			to, ok, err = b.room(ctx, rec, o.Transport.Name())
 			if err != nil {
 				return chat.Receipt{}, err

@@ -27,17 +27,13 @@ func (b *Bridge) forward(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	since := b.status.forwardedTill()
-	if since == 0 {
-		since = line.Since
-	}
 	for {
 		list, upTo, err := rec.MailAfter(ctx, line.Forwarded, mostForward)
 		if err != nil && ctx.Err() == nil {
 			return err
 		}
 		if err == nil && upTo > line.Forwarded {
-			say, waits, err := b.texts(ctx, rec, line.Name, list, since)
+			say, waits, err := b.texts(ctx, rec, line, list)
 			if err != nil && ctx.Err() == nil {
 				return err
 			}
@@ -58,10 +54,10 @@ func (b *Bridge) forward(ctx context.Context) error {
 
 // texts returns what is to be texted of mail. waits says that there is no chat yet to send it
 // to.
-func (b *Bridge) texts(ctx context.Context, rec phone.Records, line string, list []phone.Mail, since store.Time) (say []phone.Said, waits bool, err error) {
+func (b *Bridge) texts(ctx context.Context, rec phone.Records, line phone.Line, list []phone.Mail) (say []phone.Said, waits bool, err error) {
 	for _, m := range list {
-		if m.Time < since-store.Time(liveFence.Milliseconds()) || !forwarded(m) {
-			continue // of a time before the records were made anew, or not for the phone
+		if m.Time <= line.Fence || !forwarded(m) {
+			continue // from before the records were made anew, or not for the phone
 		}
 		to, hold := chat.Chat{}, store.Time(0)
 		asked, ok, err := rec.HeardAs(ctx, m.InReplyTo)
@@ -74,7 +70,7 @@ func (b *Bridge) texts(ctx context.Context, rec phone.Records, line string, list
 			if m.From.IsClone() {
 				continue
 			}
-			if to, ok, err = b.room(ctx, rec, line); err != nil || !ok {
+			if to, ok, err = b.room(ctx, rec, line.Name); err != nil || !ok {
 				return nil, true, err
 			}
 			if !envelope.ForPhone(m.Metadata) {

@@ -2,6 +2,7 @@ package imessage
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"strings"
 	"time"
@@ -75,6 +76,9 @@ func (b *Bridge) remindOf(ctx context.Context, rec phone.Records, line phone.Lin
 	}
 	if len(due) == 0 {
 		return err
+	}
+	if waits, werr := rec.Waits(ctx, line.Name); werr != nil || waits > mostAtOnce {
+		return errors.Join(err, werr) // the next list has them all
 	}
 	defer wake(b.unsent)
 	if len(due) > mostAtOnce {

@@ -98,11 +98,15 @@ func (t *status) init(o Options) {
 	t.s = Status{Transport: o.Transport.Name(), State: StateOK, Since: store.At(o.Now()), Seen: t.before.Seen, Cursor: t.before.Cursor, Forwarded: t.before.Forwarded}
 }
 
-func (t *status) kept() string { return t.before.Cursor }
+// kept returns the cursor, and the time up to which mail was forwarded, of the run before.
+func (t *status) kept() (cursor string, forwarded store.Time) {
+	if t.before.Cursor == "" {
+		return "", 0
+	}
+	return t.before.Cursor, max(t.before.Forwarded, 1)
+}
 
 func (t *status) seen() time.Time { return t.before.Seen.Time() }
-
-func (t *status) forwardedTill() store.Time { return t.before.Forwarded }
 
 const saveEvery = 30 * time.Second
 

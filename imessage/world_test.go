@@ -260,7 +260,7 @@ func newWorld(t *testing.T, opts func(*imessage.Options)) *world {
 	w.bus = testworld.Bus(t, w.home, agent.Root, "agent1", "agent2", agent.Infinity, agent.Owner)
 	w.open()
 	// Mail from before the first use is not forwarded.
-	if _, err := (phone.Records{DB: w.db}).Open(t.Context(), "test", "", time.Now()); err != nil {
+	if _, err := (phone.Records{DB: w.db}).Open(t.Context(), "test", "", 0, time.Now()); err != nil {
 		t.Fatal(err)
 	}
 	w.start()

@@ -3,6 +3,7 @@ CREATE TABLE phone_lines (
 	line      TEXT PRIMARY KEY,
 	cursor    TEXT NOT NULL DEFAULT '', -- what its transport continues from
 	forwarded INTEGER NOT NULL,         -- messages.seq up to which the owner's mail has been looked at
+	fence     INTEGER NOT NULL,         -- mail up to this time was forwarded, by records that were lost; 0: none were
 	since     INTEGER NOT NULL          -- its first use
 ) STRICT;
 

@@ -30,7 +30,10 @@ type Line struct {
 	Cursor string
 	// Forwarded is the number of the last record of mail to the owner that was looked at.
 	Forwarded int64
-	Since     store.Time
+	// Fence is the time up to which mail was forwarded, by records that were lost; zero if none
+	// were.
+	Fence store.Time
+	Since store.Time
 }
 
 // The states of what arrived.
@@ -102,18 +105,21 @@ type Said struct {
 // Records are the bridge's records in an open database.
 type Records struct{ DB *store.DB }
 
-// Open returns the line's record, and makes it at its first use: with the cursor given, and so
-// that mail recorded before now is not forwarded.
-func (r Records) Open(ctx context.Context, name, cursor string, now time.Time) (l Line, err error) {
+// Open returns the line's record, and makes it at its first use. Mail recorded before that is
+// not forwarded. If there was an earlier record, which was lost with its database, cursor and
+// forwarded are what is known of it: then mail that is recorded anew is forwarded if it is
+// later than that.
+func (r Records) Open(ctx context.Context, name, cursor string, forwarded store.Time, now time.Time) (l Line, err error) {
 	err = r.DB.Do(ctx, "phone line", func(c *sql.Conn) error {
-		_, err := c.ExecContext(context.Background(), `INSERT INTO phone_lines (line, cursor, forwarded, since)
-			VALUES (?, ?, (SELECT coalesce(max(seq), 0) FROM messages), ?) ON CONFLICT DO NOTHING`, name, cursor, store.At(now))
+		_, err := c.ExecContext(context.Background(), `INSERT INTO phone_lines (line, cursor, forwarded, fence, since)
+			VALUES (?1, ?2, iif(?3 > 0, 0, (SELECT coalesce(max(seq), 0) FROM messages)), ?3, ?4) ON CONFLICT DO NOTHING`,
+			name, cursor, forwarded, store.At(now))
 		if err != nil {
 			return err
 		}
 		l = Line{Name: name}
-		return c.QueryRowContext(context.Background(), "SELECT cursor, forwarded, since FROM phone_lines WHERE line = ?", name).
-			Scan(&l.Cursor, &l.Forwarded, &l.Since)
+		return c.QueryRowContext(context.Background(), "SELECT cursor, forwarded, fence, since FROM phone_lines WHERE line = ?", name).
+			Scan(&l.Cursor, &l.Forwarded, &l.Fence, &l.Since)
 	})
 	return l, err
 }

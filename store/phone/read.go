@@ -139,6 +139,12 @@ func (r Records) Has(ctx context.Context, line, id string) (has bool, err error)
 	return has, err
 }
 
+// Waits counts what netsky itself has to say and has not sent yet.
+func (r Records) Waits(ctx context.Context, line string) (n int, err error) {
+	err = r.DB.Pool().QueryRowContext(ctx, "SELECT count(*) FROM phone_said WHERE line = ? AND state = 'pending' AND kind IN ('need', 'alert')", line).Scan(&n)
+	return n, err
+}
+
 // A Tally counts what was and is to be sent.
 type Tally struct {
 	Waiting     int
