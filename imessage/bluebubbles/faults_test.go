@@ -74,49 +74,53 @@ func answer(status int, body string) func(http.ResponseWriter, *http.Request) bo
 	}
 }
 
+// echo is a server that repeats what it was asked, with the password.
+func echo(w http.ResponseWriter, r *http.Request) bool {
+	w.WriteHeader(500)
+	_, _ = io.WriteString(w, `{"error":{"message":"cannot serve `+r.URL.RawQuery+" "+password+`"}}`)
+	return true
+}
+
+// faults are what can be wrong with a server, and what the error says of it.
+var faults = []struct {
+	name, want string
+	fault      func(http.ResponseWriter, *http.Request) bool
+}{
+	{"500", "HTTP status 500: out of order", answer(500, `{"status":500,"message":"x","error":{"type":"Server Error","message":"out of order"}}`)},
+	{"502 of a tunnel", "HTTP status 502", answer(502, "<html>Bad gateway</html>")},
+	{"404", "HTTP status 404", answer(404, "not here")},
+	{"an address in the error", "(password)", echo},
+	{"no JSON", "not the API's", answer(200, "<html>")},
+	{"an array", "not the API's", answer(200, "[]")},
+	{"no data", "no data", answer(200, `{"status":200}`)},
+	{"data of another type", "not the API's", answer(200, `{"data":{"rows":[]}}`)},
+	{"a message of another type", "not the API's", answer(200, `{"data":["x"]}`)},
+	{"a number in quotes", "not the API's", answer(200, `{"data":[{"originalROWID":"5","guid":"g"}]}`)},
+	{"no number", "without a number", answer(200, `{"data":[{"guid":"g"}]}`)},
+	{"no guid", "without a number or a guid", answer(200, `{"data":[{"originalROWID":9007199254740993}]}`)},
+	{"conditions that are ignored", "where those above", answer(200, `{"data":[{"originalROWID":5,"guid":"g"},{"originalROWID":3,"guid":"h"}]}`)},
+	{"cut off", "", func(w http.ResponseWriter, r *http.Request) bool {
+		w.Header().Set("Content-Length", "1000")
+		_, _ = io.WriteString(w, `{"data":[`)
+		return true
+	}},
+	{"a huge body", "more than 8 MiB", answer(200, `{"data":["`+strings.Repeat("x", 9<<20)+`"]}`)},
+	{"a redirect", "another address", func(w http.ResponseWriter, r *http.Request) bool {
+		http.Redirect(w, r, "http://127.0.0.1:9/elsewhere", http.StatusFound)
+		return true
+	}},
+	{"hung", "no response within", func(_ http.ResponseWriter, r *http.Request) bool {
+		_, _ = io.Copy(io.Discard, r.Body) // or the end of the connection is not noticed
+		<-r.Context().Done()
+		return true
+	}},
+}
+
 // Whatever is wrong with the server: one degraded error, which says what, and never the
 // password. The same cursor works again afterwards.
 func TestFaults(t *testing.T) {
 	t.Parallel()
-	const row = `{"originalROWID":5,"guid":"g"}`
-	echo := func(w http.ResponseWriter, r *http.Request) bool {
-		w.WriteHeader(500)
-		_, _ = io.WriteString(w, `{"error":{"message":"cannot serve `+r.URL.RawQuery+" "+password+`"}}`)
-		return true
-	}
-	for _, tt := range []struct {
-		name, want string
-		fault      func(http.ResponseWriter, *http.Request) bool
-	}{
-		{"500", "HTTP status 500: out of order", answer(500, `{"status":500,"message":"x","error":{"type":"Server Error","message":"out of order"}}`)},
-		{"502 of a tunnel", "HTTP status 502", answer(502, "<html>Bad gateway</html>")},
-		{"404", "HTTP status 404", answer(404, "not here")},
-		{"an address in the error", "(password)", echo},
-		{"no JSON", "not the API's", answer(200, "<html>")},
-		{"an array", "not the API's", answer(200, "[]")},
-		{"no data", "no data", answer(200, `{"status":200}`)},
-		{"data of another type", "not the API's", answer(200, `{"data":{"rows":[]}}`)},
-		{"a message of another type", "not the API's", answer(200, `{"data":["x"]}`)},
-		{"a number in quotes", "not the API's", answer(200, `{"data":[{"originalROWID":"5","guid":"g"}]}`)},
-		{"no number", "without a number", answer(200, `{"data":[{"guid":"g"}]}`)},
-		{"no guid", "without a number or a guid", answer(200, `{"data":[{"originalROWID":9007199254740993}]}`)},
-		{"conditions that are ignored", "where those above", answer(200, `{"data":[`+row+`,{"originalROWID":3,"guid":"h"}]}`)},
-		{"cut off", "", func(w http.ResponseWriter, r *http.Request) bool {
-			w.Header().Set("Content-Length", "1000")
-			_, _ = io.WriteString(w, `{"data":[`)
-			return true
-		}},
-		{"a huge body", "more than 8 MiB", answer(200, `{"data":["`+strings.Repeat("x", 9<<20)+`"]}`)},
-		{"a redirect", "another address", func(w http.ResponseWriter, r *http.Request) bool {
-			http.Redirect(w, r, "http://127.0.0.1:9/elsewhere", http.StatusFound)
-			return true
-		}},
-		{"hung", "no response within", func(_ http.ResponseWriter, r *http.Request) bool {
-			_, _ = io.Copy(io.Discard, r.Body) // or the end of the connection is not noticed
-			<-r.Context().Done()
-			return true
-		}},
-	} {
+	for _, tt := range faults {
 		t.Run(tt.name, func(t *testing.T) {
 			t.Parallel()
 			m := newMac(t)

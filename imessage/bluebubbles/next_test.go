@@ -266,6 +266,60 @@ func TestSocket(t *testing.T) {
 	}
 }
 
+// What came while the socket was away is found when it is back, without an event.
+func TestSocketCut(t *testing.T) {
+	t.Parallel()
+	m := newMac(t)
+	tr := m.open(t, func(o *bluebubbles.Options) { o.Watch, o.Wait = time.Hour, time.Hour })
+	cursor := mustBegin(t, tr)
+	queries := func() int {
+		n := 0
+		for _, call := range m.get().calls {
+			if strings.HasSuffix(call, "/query") {
+				n++
+			}
+		}
+		return n
+	}
+	testworld.Wait(t, "the socket to be joined", func() bool { return m.get().joined >= 1 })
+	before := queries()
+	got := make(chan chat.Batch, 1)
+	go func() {
+		b, err := tr.Next(t.Context(), cursor)
+		if err != nil {
+			t.Error(err)
+		}
+		got <- b
+	}()
+	// One query at once, one for the socket's first word.
+	testworld.Wait(t, "Next to have looked", func() bool { return queries() >= before+2 })
+	m.add(object{"text": "unannounced"})
+	m.cut()
+	if b := <-got; len(b.Messages) != 1 || b.Messages[0].Text != "unannounced" {
+		t.Errorf("Next = %+v", b.Messages)
+	}
+}
+
+// A message whose body is awaited is not passed by, however many come after it.
+func TestLateBodyBeforeMany(t *testing.T) {
+	t.Parallel()
+	m := newMac(t)
+	tr := m.open(t, func(o *bluebubbles.Options) { o.Hold = time.Hour })
+	cursor := mustBegin(t, tr)
+	late := m.add(object{"text": ""})
+	for range 400 {
+		m.add(nil)
+	}
+	b, texts := mustNext(t, tr, cursor)
+	if len(texts) != 400 {
+		t.Fatalf("Next has %d messages", len(texts))
+	}
+	m.set(func() { late["text"] = "body" })
+	if _, texts = mustNext(t, tr, b.Cursor); !slices.Equal(texts, []string{"body"}) {
+		t.Errorf("Next = %.100q", texts)
+	}
+}
+
 func TestWithoutSocket(t *testing.T) {
 	t.Parallel()
 	m := newMac(t)
