@@ -26,7 +26,7 @@ func (t *Transport) Check(ctx context.Context) []chat.Fact {
 	if top, err := t.newest(ctx); err != nil {
 		facts = append(facts, t.bad("messages", err))
 	} else {
-		facts = append(facts, chat.Fact{Name: "messages", State: chat.OK, Detail: fmt.Sprintf("can be read; the newest is number %d", top)})
+		facts = append(facts, chat.Fact{Name: "messages", State: chat.OK, Detail: fmt.Sprintf("can be read; the newest is number %d", top.ID)})
 	}
 	facts = append(facts, t.checkSocket(ctx), chat.Fact{
 		Name: "sending", State: chat.Unchecked,
@@ -49,12 +49,7 @@ func about(i info) []chat.Fact {
 	if s := value(i.Account); s != "" {
 		account = chat.Fact{Name: "iMessage account", State: chat.OK, Detail: clip(s)}
 	}
-	facts = append(facts, private, account)
-	if value(i.Computer) == "" {
-		facts = append(facts, chat.Fact{Name: "identity", State: chat.Unchecked,
-			Detail: "the server has no id of its Mac: another Mac at this address would not be noticed"})
-	}
-	return facts
+	return append(facts, private, account)
 }
 
 func (t *Transport) checkSocket(ctx context.Context) chat.Fact {

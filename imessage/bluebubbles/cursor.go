@@ -14,9 +14,14 @@ const maxSeen = 150
 // A cursor says what was returned: every row up to Row, and those of Seen.
 type cursor struct {
 	Version int    `json:"v"`
-	Server  string `json:"server"` // the computer's id; "" if the server has none
 	Row     int64  `json:"row"`
 	Seen    []seen `json:"seen,omitempty"` // by number
+
+	// Whose rows these are: a message with its number. What the server calls its computer's id
+	// is a name, which changes with the network that the Mac is in.
+	Anchor int64  `json:"anchor,omitempty"`
+	GUID   string `json:"guid,omitempty"`
+	Name   string `json:"name,omitempty"`
 }
 
 // A seen row: its number, and when it was returned, in Unix seconds.

@@ -5,8 +5,9 @@
 // order of insertion. A date is no cursor: a message may arrive with a date of hours ago, and many
 // have the same one. The server leaves out a row that has no chat yet, so rows are looked at again
 // for five minutes, as far as they are among the last 150; those already returned are in the cursor. A message without a text or an
-// attachment is held back for ten seconds, as its body may follow. The cursor names the computer:
-// if another one answers, or the table has become shorter, reading begins anew at its end.
+// attachment is held back for ten seconds, as its body may follow. The cursor has the guid of
+// a message: if another one has its number, or the table has become shorter, it is another table,
+// and reading begins anew at its end.
 //
 // The server's socket only says that something happened; every message comes from a query. With
 // the socket, queries are made every fifteen seconds all the same, because the server's own

@@ -256,7 +256,7 @@ func TestCheck(t *testing.T) {
 		}},
 		{"no socket", func(m *mac) { m.deaf = true }, map[string]chat.FactState{"event socket": chat.Bad}},
 		{"an early server", func(m *mac) { m.info = object{"os_version": "10.15", "server_version": "0.9"} }, map[string]chat.FactState{
-			"iMessage account": chat.Unchecked, "identity": chat.Unchecked,
+			"iMessage account": chat.Unchecked, "messages": chat.OK,
 		}},
 		{"no right to the database", func(m *mac) { m.fault = answer(500, `{"message":"x"}`) }, map[string]chat.FactState{"messages": chat.Bad}},
 		{"down", func(m *mac) {

@@ -88,24 +88,43 @@ func (t *Transport) begin(ctx context.Context, from string) (cursor, string, err
 		return cursor{}, "", err
 	}
 	t.checked = now
-	id := value(i.Computer)
+	name := value(i.Computer)
 	note := ""
 	switch {
 	case from == "":
 	case broken != nil:
-		note = fmt.Sprintf("the cursor cannot be read: reading begins at message %d", top)
-	case c.Server != "" && id != "" && c.Server != id:
-		note = fmt.Sprintf("another Mac answers: reading begins at its message %d", top)
-	case top < c.Row:
-		note = fmt.Sprintf("the Mac's newest message is %d, where %d was seen: its database was replaced; reading begins at its end", top, c.Row)
+		note = fmt.Sprintf("the cursor cannot be read: reading begins at message %d", top.ID)
+	case top.ID < c.Row:
+		note = fmt.Sprintf("the Mac's newest message is %d, where %d was seen: its database was replaced; reading begins at its end", top.ID, c.Row)
 	default:
-		if c.Server == "" {
-			c.Server = id
+		ours, err := t.ours(ctx, c, name)
+		if err != nil {
+			return cursor{}, "", err
 		}
-		return c, "", nil
+		if ours {
+			c.Name = name
+			return c, "", nil
+		}
+		note = fmt.Sprintf("message %d is not the one that was seen: another Mac or another database; reading begins at message %d", c.Anchor, top.ID)
 	}
 	clear(t.held)
-	return cursor{Server: id, Row: top}, note, nil
+	return cursor{Row: top.ID, Anchor: top.ID, GUID: top.GUID, Name: name}, note, nil
+}
+
+// ours reports whether the cursor is about the table that is there. If the message that would
+// tell was deleted, the Mac's name does.
+func (t *Transport) ours(ctx context.Context, c cursor, name string) (bool, error) {
+	if c.Anchor == 0 {
+		return true, nil
+	}
+	list, _, err := t.span(ctx, c.Anchor-1, 1, []string{})
+	if err != nil {
+		return false, err
+	}
+	if len(list) > 0 {
+		return list[0].GUID == c.GUID, nil
+	}
+	return c.Name == name, nil
 }
 
 // look queries once and returns what was not returned before.
@@ -121,6 +140,9 @@ func (t *Transport) look(ctx context.Context, c *cursor) (chat.Batch, error) {
 				continue
 			}
 			c.add(r.ID, now)
+			if r.ID > c.Anchor {
+				c.Anchor, c.GUID = r.ID, r.GUID
+			}
 			if r.unreadable != nil {
 				b.Notes = append(b.Notes, fmt.Sprintf("message %s is left out: %v", clip(r.GUID), r.unreadable))
 				continue

@@ -165,7 +165,15 @@ func TestCursorOfAnotherTable(t *testing.T) {
 		change     func(m *mac)
 		cursor     func(string) string
 	}{
-		{"another Mac", "another Mac answers", func(m *mac) { m.info["computer_id"] = "MAC-2" }, nil},
+		{"another Mac", "another Mac or another database", func(m *mac) {
+			for _, r := range m.rows {
+				r["guid"] = "other " + r["guid"].(string)
+			}
+		}, nil},
+		{"another Mac without the message", "another Mac", func(m *mac) {
+			m.rows[4]["originalROWID"] = int64(9)
+			m.info["computer_id"] = "owner@other"
+		}, nil},
 		{"a shorter table", "its database was replaced", func(m *mac) { m.rows = m.rows[:2] }, nil},
 		{"no cursor of ours", "cannot be read", func(*mac) {}, func(string) string { return `{"v":7}` }},
 		{"no JSON", "cannot be read", func(*mac) {}, func(string) string { return "x" }},
@@ -187,6 +195,29 @@ func TestCursorOfAnotherTable(t *testing.T) {
 		m.add(object{"text": "new"})
 		if _, texts := mustNext(t, tr, b.Cursor); !slices.Equal(texts, []string{"new"}) {
 			t.Errorf("%s: then %q", tt.name, texts)
+		}
+	}
+}
+
+// A Mac in another network has another name, and its newest message may be deleted: what comes
+// meanwhile is not lost.
+func TestSameTable(t *testing.T) {
+	t.Parallel()
+	for name, change := range map[string]func(m *mac){
+		"another name":    func(m *mac) { m.info["computer_id"] = "owner@mac.lan" },
+		"deleted message": func(m *mac) { m.rows = slices.Delete(m.rows, 4, 5) },
+		"no name":         func(m *mac) { delete(m.info, "computer_id") },
+	} {
+		m := newMac(t)
+		for range 5 {
+			m.add(nil)
+		}
+		cursor := mustBegin(t, m.open(t, nil))
+		m.add(object{"text": "new"})
+		m.set(func() { change(m) })
+		b, texts := mustNext(t, m.open(t, nil), cursor)
+		if len(b.Notes) != 0 || !slices.Equal(texts, []string{"new"}) {
+			t.Errorf("%s: Next = %q, %q", name, texts, b.Notes)
 		}
 	}
 }

@@ -101,23 +101,23 @@ func (t *Transport) scan(ctx context.Context, above int64, visit func([]row) boo
 	return fmt.Errorf("more than %d queries to find the messages above number %d", maxPages, above)
 }
 
-// newest returns the highest number in the message table: the newest message by date, and what
-// was inserted after it.
-func (t *Transport) newest(ctx context.Context) (int64, error) {
+// newest returns the row with the highest number in the message table: the newest message by
+// date, or what was inserted after it. It has the number 0 if there is none.
+func (t *Transport) newest(ctx context.Context) (row, error) {
 	list, err := t.ask(ctx, query{With: []string{}, Sort: "DESC", Limit: 1})
 	if err != nil {
-		return 0, err
+		return row{}, err
 	}
-	top := int64(0)
+	top := row{}
 	for range maxPages {
-		for _, r := range list {
-			top = max(top, r.ID)
+		if len(list) > 0 {
+			top = list[len(list)-1]
 		}
-		if list, _, err = t.span(ctx, top, 0, []string{}); err != nil || len(list) == 0 {
+		if list, _, err = t.span(ctx, top.ID, 0, []string{}); err != nil || len(list) == 0 {
 			return top, err
 		}
 	}
-	return 0, fmt.Errorf("more than %d queries to find the newest message", maxPages)
+	return row{}, fmt.Errorf("more than %d queries to find the newest message", maxPages)
 }
 
 // who returns what the server says about itself.

@@ -25,7 +25,7 @@ func (t *Transport) Mark(ctx context.Context) (string, error) {
 	if err != nil {
 		return "", t.degraded(err)
 	}
-	data, err := json.Marshal(mark{Row: top, At: t.opts.Now().Unix()})
+	data, err := json.Marshal(mark{Row: top.ID, At: t.opts.Now().Unix()})
 	return string(data), err
 }
 

@@ -52,7 +52,7 @@ type mac struct {
 
 func newMac(tb testing.TB) *mac {
 	m := &mac{info: object{
-		"computer_id": "MAC-1", "os_version": "14.5", "server_version": "1.9.9", "private_api": false,
+		"computer_id": "owner@mac.local", "os_version": "14.5", "server_version": "1.9.9", "private_api": false,
 		"helper_connected": false, "detected_imessage": "owner@example.com", "local_ipv4s": []string{"192.168.0.2"},
 	}, files: map[string]string{}}
 	mux := http.NewServeMux()

@@ -91,7 +91,7 @@ const unknownAssoc assoc = -1
 
 // info is what the server says about itself.
 type info struct {
-	Computer *string `json:"computer_id"`
+	Computer *string `json:"computer_id"` // its user and host
 	System   string  `json:"os_version"`
 	Version  string  `json:"server_version"`
 	Private  bool    `json:"private_api"`
