@@ -131,12 +131,12 @@ func TestBacklog(t *testing.T) {
 		tr := m.open(t, nil)
 		cursor := mustBegin(t, tr)
 		var want, got []string
-		for i := range 740 {
-			change := object{"text": fmt.Sprint(i), "dateCreated": int64(1_700_000_000_000 + (i*7919)%740)}
+		for i := range 560 {
+			change := object{"text": fmt.Sprint(i), "dateCreated": int64(1_700_000_000_000 + (i*7919)%560)}
 			if i%10 == 0 {
 				change["attachments"] = []object{{"guid": "a"}, {"guid": "b"}, {"guid": "c"}}
 			}
-			if i == 500 {
+			if i == 300 {
 				change["originalROWID"] = int64(50_000) // a gap
 			}
 			m.add(change)

@@ -84,7 +84,7 @@ func (t *Transport) scan(ctx context.Context, above int64, visit func([]row) boo
 			width = piece
 			continue
 		case more && width > 1:
-			width /= 2
+			width = max(width/4, 1)
 			piece = width
 			continue
 		case !visit(list) || width == 0:
@@ -92,7 +92,7 @@ func (t *Transport) scan(ctx context.Context, above int64, visit func([]row) boo
 		}
 		above += width
 		if len(list) == 0 { // a gap, or the end
-			piece = min(4*width, 1<<40)
+			piece = min(8*width, 1<<40)
 		}
 		if int64(len(list)) < width/2 {
 			width = 0 // perhaps the rest fits into a page
