@@ -11,8 +11,8 @@ import (
 	"netsky/internal/messagesim"
 )
 
-// BenchmarkArrival measures from a message's commit to its return, with the times that a user has.
-func BenchmarkArrival(b *testing.B) {
+// BenchmarkChatArrival measures from a message's commit to its return, with the times that a user has.
+func BenchmarkChatArrival(b *testing.B) {
 	r := &reader{TB: b, sim: messagesim.Start(b, 15), clock: &clock{}}
 	r.db = chatdb.New(chatdb.Options{Path: r.sim.Path, Decode: decode})
 	defer r.db.Close()
@@ -35,8 +35,8 @@ func BenchmarkArrival(b *testing.B) {
 	b.ReportMetric(float64(took[len(took)*95/100].Milliseconds()), "p95-ms")
 }
 
-// BenchmarkIdle measures the processor time of looking while nothing comes.
-func BenchmarkIdle(b *testing.B) {
+// BenchmarkChatIdle measures the processor time of looking while nothing comes.
+func BenchmarkChatIdle(b *testing.B) {
 	sim := messagesim.Start(b, 15)
 	const every = time.Millisecond
 	db := chatdb.New(chatdb.Options{Path: sim.Path, Decode: decode, Every: every, Wait: time.Second})
@@ -66,8 +66,8 @@ func used(b *testing.B) time.Duration {
 	return time.Duration(u.Utime.Nano() + u.Stime.Nano())
 }
 
-// BenchmarkBacklog measures the reading of what has come while netsky was down.
-func BenchmarkBacklog(b *testing.B) {
+// BenchmarkChatBacklog measures the reading of what has come while netsky was down.
+func BenchmarkChatBacklog(b *testing.B) {
 	r := &reader{TB: b, sim: messagesim.Start(b, 15), clock: &clock{}}
 	r.open(nil)
 	r.next()

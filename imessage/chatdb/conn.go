@@ -8,6 +8,7 @@ import (
 	"io/fs"
 	"net/url"
 	"os"
+	"sync/atomic"
 	"syscall"
 	"time"
 
@@ -22,7 +23,8 @@ type conn struct {
 	immutable bool
 	files     files
 	schema    schema
-	used      time.Time // when it was opened
+	opened    time.Time
+	broken    atomic.Bool // it has failed in a way that another may not
 }
 
 // A file is what a name stands for, without opening it.
@@ -67,7 +69,7 @@ func (f file) same(g file) bool { return f.there == g.there && f.dev == g.dev &&
 
 // current reports whether the connection is to what has the name now.
 func (c *conn) current(o Options) bool {
-	if c == nil || o.Now().Sub(c.used).Abs() > freshAfter {
+	if c == nil || c.broken.Load() || o.Now().Sub(c.opened).Abs() > freshAfter {
 		return false
 	}
 	now, err := lookAll(o.Path)
@@ -121,7 +123,7 @@ func openMode(ctx context.Context, o Options, more string, before files) (_ *con
 	if err != nil {
 		return nil, err
 	}
-	c := &conn{pool: pool, used: o.Now()}
+	c := &conn{pool: pool, opened: o.Now()}
 	defer func() {
 		if err != nil {
 			c.close()

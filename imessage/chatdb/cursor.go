@@ -12,6 +12,7 @@ type cursor struct {
 	ID    string  `json:"id,omitempty"`   // of the database, if it has one
 	Row   int64   `json:"row"`            // the last row that was passed
 	GUID  string  `json:"guid,omitempty"` // of that row
+	Date  int64   `json:"date,omitempty"` // likewise
 	Aside []aside `json:"aside,omitempty"`
 }
 
@@ -55,7 +56,7 @@ func (v *view) end() (c cursor, err error) {
 	if c.ID, err = v.identity(); err != nil {
 		return c, err
 	}
-	_, err = v.one("SELECT ROWID, guid FROM message ORDER BY ROWID DESC LIMIT 1", nil, &c.Row, &c.GUID)
+	_, err = v.one("SELECT ROWID, guid, "+number("date")+" FROM message ORDER BY ROWID DESC LIMIT 1", nil, &c.Row, &c.GUID, &c.Date)
 	return c, err
 }
 
@@ -81,11 +82,12 @@ func (v *view) foreign(c cursor) (why string, err error) {
 		return "its identifier is another", nil
 	}
 	var guid string
-	ok, err := v.one("SELECT guid FROM message WHERE ROWID = ?", []any{c.Row}, &guid)
+	var date int64
+	ok, err := v.one("SELECT guid, "+number("date")+" FROM message WHERE ROWID = ?", []any{c.Row}, &guid, &date)
 	if err != nil {
 		return "", err
 	}
-	if ok && c.GUID != "" && guid != c.GUID {
+	if ok && guid != c.GUID && date != c.Date && (id == "" || c.ID == "") {
 		return fmt.Sprintf("its row %d is another message", c.Row), nil
 	}
 	if ok || c.Row == 0 {

@@ -125,10 +125,14 @@ func (d *DB) use(ctx context.Context, f func(*conn) error) error {
 	}
 	defer d.mu.RUnlock()
 	err := f(d.conn)
-	if err != nil {
-		return d.degraded(err)
+	if err == nil {
+		return nil
 	}
-	return nil
+	switch codeOf(err) {
+	case codeIO, codeCorrupt, codeNotDB, codeCantOpen, codeReadOnly:
+		d.conn.broken.Store(true)
+	}
+	return d.degraded(err)
 }
 
 // renew opens the database, unless somebody else has.
@@ -205,6 +209,7 @@ const (
 	codeBusy     = 5
 	codeLocked   = 6
 	codeReadOnly = 8
+	codeIO       = 10
 	codeCorrupt  = 11
 	codeCantOpen = 14
 	codeProtocol = 15 // somebody held a lock of the log's index for ten seconds

@@ -25,11 +25,11 @@
 // # Cursors
 //
 // A cursor names the database: its path, the identifier in _SqliteDatabaseProperties where
-// Messages stored one, and the guid of the row that was last passed. Without the identifier the
-// guid decides: a row of that number with another guid belongs to another database. A missing
-// row proves nothing, since people delete messages; then the highest number that was ever given
-// (sqlite_sequence) has to reach the cursor. If the cursor does not belong to the database, Next
-// begins at its end, with a note.
+// Messages stored one, and the guid and the date of the row that was last passed. Without the
+// identifier those decide: a row of that number with another guid and another date belongs to
+// another database. A missing row proves nothing, since people delete messages; then the highest
+// number that was ever given (sqlite_sequence) has to reach the cursor. If the cursor does not
+// belong to the database, Next begins at its end, with a note.
 //
 // # The connection
 //

@@ -15,18 +15,22 @@ import (
 	"netsky/internal/messagesim"
 )
 
+// columns makes a map of pairs.
+func columns(pairs ...any) map[string]any {
+	m := make(map[string]any)
+	for i := 0; i < len(pairs); i += 2 {
+		m[pairs[i].(string)] = pairs[i+1]
+	}
+	return m
+}
+
+// about is what a row has that belongs to another one.
+func about(kind int, more ...any) map[string]any {
+	return columns(append(more, "associated_message_type", kind, "associated_message_guid", "p:0/that")...)
+}
+
 func TestKinds(t *testing.T) {
 	t.Parallel()
-	columns := func(pairs ...any) map[string]any {
-		m := make(map[string]any)
-		for i := 0; i < len(pairs); i += 2 {
-			m[pairs[i].(string)] = pairs[i+1]
-		}
-		return m
-	}
-	about := func(kind int, more ...any) map[string]any {
-		return columns(append(more, "associated_message_type", kind, "associated_message_guid", "p:0/that")...)
-	}
 	retracted := append([]byte("bplist00\xd1\x01\x02"), "\x52rp"...)
 	for _, tt := range []struct {
 		name string

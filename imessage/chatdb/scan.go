@@ -137,7 +137,7 @@ func (s *scan) following(v *view) error {
 		} else if err != nil {
 			return err
 		}
-		s.cur.Row, s.cur.GUID, s.moved = id, r.guid, true
+		s.cur.Row, s.cur.GUID, s.cur.Date, s.moved = id, r.guid, r.date, true
 	}
 	return nil
 }

@@ -58,7 +58,10 @@ func (e ending) fact() string {
 
 // meaning returns what is known about an ending that is not ok.
 func (e ending) meaning() meaning {
-	if m, ok := meanings[e.number]; ok && !e.timedOut {
+	if e.timedOut {
+		return meaning{unknown: true, next: "look at the Mac's screen: macOS or Messages may be asking something"}
+	}
+	if m, ok := meanings[e.number]; ok {
 		return m
 	}
 	return meaning{unknown: true}
