@@ -13,7 +13,7 @@ import (
 
 // BenchmarkChatArrival measures from a message's commit to its return, with the times that a user has.
 func BenchmarkChatArrival(b *testing.B) {
-	r := &reader{TB: b, sim: messagesim.Start(b, 15), clock: &clock{}}
+	r := &reader{TB: b, sim: messagesim.Start(b, 15), clock: newClock()}
 	r.db = chatdb.New(chatdb.Options{Path: r.sim.Path, Decode: decode})
 	defer r.db.Close()
 	r.next()
@@ -68,7 +68,7 @@ func used(b *testing.B) time.Duration {
 
 // BenchmarkChatBacklog measures the reading of what has come while netsky was down.
 func BenchmarkChatBacklog(b *testing.B) {
-	r := &reader{TB: b, sim: messagesim.Start(b, 15), clock: &clock{}}
+	r := &reader{TB: b, sim: messagesim.Start(b, 15), clock: newClock()}
 	r.open(nil)
 	r.next()
 	var rows []message

@@ -59,7 +59,7 @@ func TestRestart(t *testing.T) {
 	t.Parallel()
 	s := messagesim.Start(t, 15)
 	s.Insert(message{From: friend, Text: "old"})
-	r := &reader{TB: t, sim: s, clock: &clock{}}
+	r := &reader{TB: t, sim: s, clock: newClock()}
 	r.open(nil)
 	r.want(r.after(late))
 	s.Insert(message{From: friend, Text: "while up"})
@@ -94,12 +94,16 @@ func TestJoinLag(t *testing.T) {
 	})
 }
 
+// step is by how much the clock is advanced between two looks.
+const step = 20 * time.Millisecond
+
 // waitFor reads until these texts have come.
 func waitFor(r *reader, texts ...string) {
 	r.Helper()
 	var list []chat.Message
 	for end := time.Now().Add(time.Minute); len(list) < len(texts) && time.Now().Before(end); {
 		list = append(list, r.next()...)
+		r.clock.advance(step)
 	}
 	r.want(list, texts...)
 }

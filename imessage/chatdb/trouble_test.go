@@ -46,6 +46,7 @@ func (r *reader) recovered(text string) {
 		}
 		r.cursor = b.Cursor
 		got = append(got, b.Messages...)
+		r.clock.advance(step)
 		return len(got) > 0
 	})
 	r.want(got, text)
@@ -164,7 +165,7 @@ func TestBackOff(t *testing.T) {
 // it hears of what is in the next one.
 func TestLogReplacedWhileWaiting(t *testing.T) {
 	inEach(t, func(t *testing.T, p messagesim.Profile) {
-		r := mustReader(t, p, func(o *chatdb.Options) { o.Wait = time.Minute })
+		r := mustReader(t, p, func(o *chatdb.Options) { o.Wait, o.Now = time.Minute, time.Now })
 		for i := range 5 {
 			got := make(chan []chat.Message)
 			go func() {
@@ -212,7 +213,7 @@ func TestImmutable(t *testing.T) {
 	if err := os.Symlink("nowhere", s.Path+"-shm"); err != nil { // the index can't be made
 		t.Fatal(err)
 	}
-	r := &reader{TB: t, sim: s, clock: &clock{}}
+	r := &reader{TB: t, sim: s, clock: newClock()}
 	r.open(nil)
 	r.next()
 	if f := r.db.Facts(t.Context()); f[1].State != chat.Bad || !strings.Contains(f[1].Detail, "immutable") {
@@ -227,6 +228,42 @@ func TestImmutable(t *testing.T) {
 	if f := r.db.Facts(t.Context()); f[1].State != chat.OK {
 		t.Errorf("facts %+v", f)
 	}
+}
+
+// A file that is read as it is is read again when it has changed.
+func TestImmutableChanges(t *testing.T) {
+	t.Parallel()
+	s := messagesim.Start(t, 15)
+	s.Kill()
+	var versions [2][]byte
+	for i := range versions {
+		closeLast(t, s)
+		var err error
+		if versions[i], err = os.ReadFile(s.Path); err != nil {
+			t.Fatal(err)
+		}
+		if i == 0 {
+			s.Restart()
+			s.Insert(message{From: friend, Text: "new"})
+			s.NewLog()
+			s.Kill()
+		}
+	}
+	write := func(data []byte, at time.Time) {
+		if err := errors.Join(os.WriteFile(s.Path, data, 0o600), os.Chtimes(s.Path, at, at)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	write(versions[0], time.Unix(1790000000, 0))
+	// Neither can be made.
+	if err := errors.Join(os.Symlink("nowhere/x", s.Path+"-wal"), os.Symlink("nowhere/x", s.Path+"-shm")); err != nil {
+		t.Fatal(err)
+	}
+	r := &reader{TB: t, sim: s, clock: newClock()}
+	r.open(nil)
+	r.want(r.after(soon))
+	write(versions[1], time.Unix(1790000001, 0))
+	r.want(r.after(soon), "new")
 }
 
 // closeLast opens and closes the database as the only one, and returns what is left beside it.

@@ -21,22 +21,24 @@ func TestMain(m *testing.M) {
 	os.Exit(m.Run())
 }
 
-// A clock runs as the real one does, and can be advanced.
+// A clock stands still until it is advanced, however slow the machine is.
 type clock struct {
-	mu    sync.Mutex // guards ahead
-	ahead time.Duration
+	mu sync.Mutex // guards at
+	at time.Time
 }
+
+func newClock() *clock { return &clock{at: time.Now()} }
 
 func (c *clock) now() time.Time {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	return time.Now().Add(c.ahead)
+	return c.at
 }
 
 func (c *clock) advance(d time.Duration) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	c.ahead += d
+	c.at = c.at.Add(d)
 }
 
 // decode is a decoder of bodies that say "body:" and the text.
@@ -60,7 +62,7 @@ type reader struct {
 
 func mustReader(tb testing.TB, p messagesim.Profile, edit func(*chatdb.Options)) *reader {
 	tb.Helper()
-	r := &reader{TB: tb, sim: messagesim.Start(tb, p), clock: &clock{}}
+	r := &reader{TB: tb, sim: messagesim.Start(tb, p), clock: newClock()}
 	r.open(edit)
 	r.next()
 	if r.cursor == "" {

@@ -219,7 +219,7 @@ func TestHang(t *testing.T) {
 	for mode, want := range map[string]chat.State{"hang": chat.Unconfirmed, "row+hang": chat.Sent} {
 		t.Run(mode, func(t *testing.T) {
 			t.Parallel()
-			w := mustWorld(t, func(o *messages.Options) { o.Timeout = time.Second })
+			w := mustWorld(t, func(o *messages.Options) { o.Timeout = 5 * time.Second })
 			w.script.Mode(mode)
 			if r := w.send(chat.Outgoing{Chat: direct, Text: "Done."}); r.State != want || want == chat.Unconfirmed && !strings.Contains(r.Fact, "did not end in time") {
 				t.Errorf("receipt %+v, want %s", r, want)
