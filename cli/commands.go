@@ -46,7 +46,7 @@ func (a *app) cli() *cli.App {
 // ask, inbox and drain print is their result, so they are not among them.
 func isDeed(verb string) bool {
 	switch verb {
-	case "up", "down", "restart", "agent", "reply", "interrupt", "cancel", "approve", "init", "uninstall", "imessage send",
+	case "up", "down", "restart", "agent", "reply", "interrupt", "cancel", "approve", "init", "uninstall", "imessage send", "imessage access allow", "imessage access deny",
 		"channel send", "channel route", "channel poison retry", "channel poison drop", "daemon stop", "escalate", "watchdog tick",
 		"cron add", "cron rm", "loop", "service install", "service uninstall", "service run":
 		return true
@@ -61,7 +61,8 @@ func startsNothing(verb string) bool {
 	case "status", "needs", "quiet", "escalate", "forget", "cron add", "loop", "peek", "show", "log", "find", "attach", "approvals", "inbox", "ask", "reply",
 		"interrupt", "cancel", "approve", "down", "uninstall",
 		"channel send", "channel drain", "channel ls", "channel route", "channel poison ls", "channel poison show",
-		"channel poison retry", "channel poison drop", "cron ls", "cron rm":
+		"channel poison retry", "channel poison drop", "cron ls", "cron rm",
+		"imessage access allow", "imessage access deny", "imessage history":
 		return true
 	}
 	return false

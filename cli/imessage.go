@@ -46,7 +46,7 @@ func (a *app) imessageCommand() *cli.Command {
 				Description: "Needs no daemon. It prints what became of the text: sent, unconfirmed, or failed and why.",
 				Action:      a.imessageSend,
 			},
-			a.imessageAccessCommand(),
+			a.accessCommand(),
 		},
 		Action: a.needsSub,
 	}

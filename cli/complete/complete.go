@@ -16,6 +16,7 @@ import (
 	"netsky/bus"
 	"netsky/cli/console"
 	"netsky/cli/line"
+	"netsky/imessage/access"
 )
 
 // word is the first argument of a request to complete the last word. earlier is how the
@@ -195,6 +196,10 @@ func (c Completer) wordsOf(table *cli.App, l line.Line) (list []candidate) {
 		case 1:
 			return c.poisonCandidates(l.Words[0])
 		}
+	case "imessage access allow", "imessage access deny", "phone access allow", "phone access deny":
+		if n == 0 {
+			return c.handleCandidates(l.Command.Name == "allow")
+		}
 	case "completion":
 		if n == 0 {
 			return plain("bash", "zsh", "fish")
@@ -308,6 +313,22 @@ func (c Completer) codeCandidates() (list []candidate) {
 		r, err := h.LoadReport(id)
 		if err == nil && r.State == agent.Waiting && !slices.ContainsFunc(asked, func(p agent.Approval) bool { return p.Agent == id }) {
 			list = append(list, candidate{one.word, r.Detail})
+		}
+	}
+	return list
+}
+
+// handleCandidates returns the handles that are denied, or those that are allowed. Those of
+// the configuration are not read.
+func (c Completer) handleCandidates(denied bool) (list []candidate) {
+	h, err := c.Home()
+	if err != nil {
+		return nil
+	}
+	l, _ := access.Load(h, nil) // one that can't be read: no candidates
+	for _, e := range l.Entries() {
+		if e.Denied == denied {
+			list = append(list, candidate{word: e.Handle})
 		}
 	}
 	return list

@@ -149,7 +149,7 @@ func Load(h home.Dir, owner []string) (List, error) {
 // stored form, and whether anything changed.
 func Allow(ctx context.Context, h home.Dir, handle string, now time.Time) (stored string, changed bool, err error) {
 	return change(ctx, h, handle, func(f *file, handle string) bool {
-		return f.allow(record{Handle: handle, Added: now.UTC(), By: ByTerminal})
+		return f.allow(record{Handle: handle, Added: stamp(now), By: ByTerminal})
 	})
 }
 
@@ -160,7 +160,7 @@ func Deny(ctx context.Context, h home.Dir, handle string, now time.Time) (stored
 		if f.has(f.Deny, handle) {
 			return had
 		}
-		f.Deny = append(f.Deny, record{Handle: handle, Added: now.UTC(), By: ByTerminal})
+		f.Deny = append(f.Deny, record{Handle: handle, Added: stamp(now), By: ByTerminal})
 		return true
 	})
 }
@@ -172,6 +172,9 @@ func Remove(ctx context.Context, h home.Dir, handle string) (stored string, chan
 		return allowed || denied
 	})
 }
+
+// stamp is a time as it is stored.
+func stamp(t time.Time) time.Time { return t.UTC().Truncate(time.Millisecond) }
 
 // change changes the file under the lock.
 func change(ctx context.Context, h home.Dir, handle string, edit func(*file, string) bool) (stored string, changed bool, err error) {

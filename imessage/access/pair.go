@@ -149,6 +149,22 @@ func (p Pairing) Pending(h home.Dir, now time.Time) (c Candidate, ok bool, err e
 	return *stored.Candidate, true, nil
 }
 
+// Wait waits for a candidate. The error is ErrOver once there can be none, or that of ctx.
+func (p Pairing) Wait(ctx context.Context, h home.Dir) (Candidate, error) {
+	tick := time.NewTicker(250 * time.Millisecond)
+	defer tick.Stop()
+	for {
+		if c, ok, err := p.Pending(h, time.Now()); ok || err != nil {
+			return c, err
+		}
+		select {
+		case <-ctx.Done():
+			return Candidate{}, ctx.Err()
+		case <-tick.C:
+		}
+	}
+}
+
 // Confirm allows the candidate, whom the owner has seen, and ends the pairing.
 func (p Pairing) Confirm(ctx context.Context, h home.Dir, c Candidate, now time.Time) error {
 	return locked(ctx, h, func() error {
@@ -164,7 +180,7 @@ func (p Pairing) Confirm(ctx context.Context, h home.Dir, c Candidate, now time.
 			return err
 		}
 		if _, err := store(h, func(f *file) bool {
-			return f.allow(record{Handle: handle, Added: now.UTC(), By: ByPairing})
+			return f.allow(record{Handle: handle, Added: stamp(now), By: ByPairing})
 		}); err != nil {
 			return err
 		}

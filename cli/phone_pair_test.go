@@ -1,0 +1,85 @@
+package cli_test
+
+import (
+	"os"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"testing"
+	"time"
+
+	"netsky/agent/home"
+	"netsky/imessage/access"
+	"netsky/imessage/chat"
+	"netsky/internal/testworld"
+)
+
+// TestPairing sits at a terminal; the part of the phone and the bridge is played by the
+// test: it passes on a stranger's message with the code.
+func TestPairing(t *testing.T) {
+	t.Parallel()
+	w := mustWorld(t)
+	s := w.mustScreen(t, "pairing", "env -u TMUX -u TMUX_PANE sh")
+	h, err := home.At(w.home)
+	if err != nil {
+		t.Fatal(err)
+	}
+	const pairing = "state/phone-pairing.json"
+	pair := func() (code string) {
+		t.Helper()
+		s.types("clear", "Enter")
+		s.lacks(`(?m)^[a-z]{6} *$`)
+		s.types("netsky imessage access pair; echo status $?", "Enter")
+		s.shows(`(?m)^[a-z]{6} *$`)
+		return strings.TrimSpace(regexp.MustCompile(`(?m)^[a-z]{6} *$`).FindString(s.text()))
+	}
+	sends := func(handle, text string) {
+		t.Helper()
+		m := chat.Message{
+			Handle: handle, Text: text, Service: chat.ServiceTelegram, Kind: chat.Text,
+			Chat: chat.Chat{Key: "-;" + handle, Identifier: handle, Direct: true},
+		}
+		if taken, err := access.Offer(t.Context(), h, m, time.Now()); err != nil || !taken {
+			t.Fatalf("Offer: %v, %v", taken, err)
+		}
+	}
+
+	s.types("netsky imessage access pair", "Enter")
+	s.shows(`no phone is enabled, so no code can arrive`)
+	if err := os.WriteFile(filepath.Join(w.home, "netsky.toml"), []byte("[imessage]\nenabled = true\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	s.types("clear; netsky imessage access pair", "Enter")
+	s.shows(`the daemon, which runs the bridge, is not running`)
+	w.must(t, "netsky", "up", "0", "--type", "demo", "--no-attach")
+
+	// Ctrl-C ends it, while it waits and while it asks.
+	pair()
+	s.keys("C-c")
+	s.shows(`(?s)ended; nobody was allowed.*status 1`)
+	if h.Mark(pairing).Exists() {
+		t.Error("the pairing is still there")
+	}
+	sends("987654321", pair())
+	s.shows(`987654321 sent the code by Telegram\. Allow it to give orders by phone\? \[y/N\]`)
+	s.keys("C-c")
+	s.shows(`(?s)ended; nobody was allowed.*status 1`)
+
+	// Anything but yes is no.
+	sends("987654321", pair())
+	s.shows(`\[y/N\]`)
+	s.keys("Enter")
+	s.shows(`(?s)nothing was done.*status 0`)
+
+	// Yes allows who sent it.
+	sends("987654321", pair())
+	s.shows(`\[y/N\]`)
+	s.types("y", "Enter")
+	s.shows(`(?s)987654321: may give orders by phone.*status 0`)
+	testworld.Wait(t, "the pairing's end", func() bool { return !h.Mark(pairing).Exists() })
+	if l, err := access.Load(h, nil); err != nil || !l.May("987654321") {
+		t.Errorf("%+v, %v", l.Entries(), err)
+	}
+	s.types("clear; netsky imessage access ls", "Enter")
+	s.shows(`987654321  allowed by a pairing`)
+}
