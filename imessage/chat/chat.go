@@ -198,6 +198,9 @@ func Handle(s string) string {
 	if strings.Contains(s, "@") {
 		return strings.ToLower(s)
 	}
+	if strings.HasPrefix(s, "-") {
+		return s // a group of Telegram's; without the sign it would be a person
+	}
 	var b strings.Builder
 	for i, r := range s {
 		switch {
