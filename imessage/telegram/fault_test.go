@@ -159,6 +159,25 @@ func TestHungServer(t *testing.T) {
 	}
 }
 
+// Telegram is not asked again before the time that it wants.
+func TestNextObeys(t *testing.T) {
+	t.Parallel()
+	api := newAPI(t)
+	tr := bot(t, api.URL)
+	cursor := begin(t, tr)
+	api.breaks(func(_ string, w http.ResponseWriter, _ *http.Request) bool {
+		say(w, 429, map[string]any{"ok": false, "error_code": 429, "parameters": map[string]any{"retry_after": 3600}})
+		return true
+	})
+	before := api.count("getUpdates")
+	tr.Next(t.Context(), cursor)
+	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Millisecond)
+	defer cancel()
+	if _, err := tr.Next(ctx, cursor); !errors.Is(err, context.DeadlineExceeded) || api.count("getUpdates") != before+1 {
+		t.Errorf("%v, asked %d times", err, api.count("getUpdates")-before)
+	}
+}
+
 // Two that read the same bot: the one that came first is told.
 func TestTwoReaders(t *testing.T) {
 	t.Parallel()

@@ -60,7 +60,7 @@ type Options struct {
 const (
 	official    = "https://api.telegram.org"
 	defaultPoll = 25 * time.Second
-	maxRest     = 30 * time.Second // how long Next obeys a request to wait
+	maxRest     = 30 * time.Second // how long one Next waits where Telegram asks for it
 	maxDrain    = 200              // how many times a first run asks before it returns
 	perCall     = 80               // updates; with those of reactions fewer messages than chat.MaxBatch
 )
@@ -158,6 +158,9 @@ func (p position) String() string {
 func (t *Transport) Next(ctx context.Context, cursor string) (chat.Batch, error) {
 	if err := pause(ctx, min(time.Until(t.rest), maxRest)); err != nil {
 		return chat.Batch{}, err
+	}
+	if left := time.Until(t.rest); left > 0 {
+		return chat.Batch{}, &chat.Degraded{Reason: fmt.Sprintf("telegram: asked to wait %s more", left.Round(time.Second))}
 	}
 	tok, err := t.token()
 	if err != nil {
