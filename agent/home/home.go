@@ -112,6 +112,7 @@ const (
 	KeeperDir    = "state/keepers"
 	DesiredDir   = "state/desired"
 	OwnerRead    = "state/owner-read" // names of the owner's mail that was shown, one per line
+	PhoneAccess  = "state/phone-access.json"
 	LaunchDir    = "state/launch"
 	BreakersDir  = "state/breakers"
 	EventsDir    = "state/events"

@@ -28,6 +28,8 @@ type survey struct {
 	ahead   time.Duration
 	bytes   map[string]int64 // by the first word of the path
 	files   map[string]int
+
+	doubtful bool // others can write to the list of who may speak by phone
 }
 
 const maxListed = 10_000
@@ -49,6 +51,9 @@ func look(ctx context.Context, h home.Dir) (survey, error) {
 		case i.Own():
 			if wrongMode(i) {
 				add(&s.open, i.Rel)
+			}
+			if i.Rel == home.PhoneAccess && i.Mode.Perm()&0o022 != 0 {
+				s.doubtful = true
 			}
 			if i.Temporary() && len(s.temps) < maxListed {
 				s.temps = append(s.temps, i)
@@ -73,6 +78,8 @@ func wrongMode(i home.Item) bool {
 	switch {
 	case i.Mode.IsDir():
 		return mode&0o077 != 0 || mode&0o700 != 0o700
+	case i.Rel == home.PhoneAccess && mode&0o022 != 0: // whoever could write it may have: see checkFiles
+		return false
 	case !i.Mode.IsRegular(), i.Rel == home.ConfigFile, i.Rel == home.TmuxConfFile, strings.HasPrefix(i.Rel, home.Channels+"/"):
 		return false
 	}
@@ -132,6 +139,12 @@ func checkFiles(_ context.Context, e *exam) []Finding {
 			Level: Wrong, Text: fmt.Sprintf("%s in the home with a wrong mode: %s", plural(n, "entry"), some(s.open)),
 			Do:  "`netsky doctor --fix` sets 0700 and 0600",
 			fix: func(context.Context) (string, error) { return e.restrict(s.open) },
+		})
+	}
+	if s.doubtful {
+		list = append(list, Finding{
+			Level: Wrong, Text: home.PhoneAccess + ": others can write to it, so nobody may give orders by phone",
+			Do: "look at whom it allows, then chmod 600 it",
 		})
 	}
 	if n := len(s.links); n > 0 {

@@ -21,7 +21,7 @@ import (
 )
 
 const (
-	accessFile = "state/phone-access.json"
+	accessFile = home.PhoneAccess
 	maxFile    = 64 << 10
 )
 
