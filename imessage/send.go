@@ -21,8 +21,9 @@ const (
 	sendAgain     = 2 * time.Second
 	sendAgainMost = 5 * time.Minute
 	giveUpAfter   = 24 * time.Hour
-	lookFor       = 10 * time.Minute // how long what was not seen to go out is looked for
+	lookFor       = 20 * time.Minute // how long what was not seen to go out is looked for
 	lookEvery     = 15 * time.Second
+	mostTries     = 3 // of a text that was handed over and is nowhere to be seen
 	sendPoll      = 2 * time.Second
 	recoverWithin = 2 * time.Minute // how long it may take to find out what became of a text
 )
@@ -210,7 +211,7 @@ func (b *Bridge) again(ctx context.Context, rec phone.Records, s phone.Said) err
 	if err := rec.Repeat(ctx, s, repeated); err != nil {
 		return err
 	}
-	s.State, s.Fact = phone.Pending, "a crash left it unknown whether it went out"
+	s.State, s.Fact = phone.Pending, "it is not known whether it went out, and it is sent once more"
 	return rec.End(ctx, s, b.o.Now())
 }
 
@@ -222,8 +223,17 @@ func (b *Bridge) lookAgain(ctx context.Context, rec phone.Records, line string) 
 	}
 	for _, s := range list {
 		got, err := b.o.Transport.Find(ctx, outgoing(s))
-		if err != nil || got.State == chat.Unconfirmed || got.State == chat.Failed && got.GUID == "" {
-			continue // that it is not there proves nothing: it was handed over
+		switch late := b.o.Now().Sub(s.Began.Time()) > recoverWithin; {
+		case err != nil, got.State == chat.Unconfirmed:
+			continue
+		case got.State == chat.Failed && got.GUID == "" && got.Again && late && s.Tries < mostTries:
+			// Handed over, and not there minutes later.
+			if err := b.again(ctx, rec, s); err != nil {
+				return err
+			}
+			continue
+		case got.State == chat.Failed && got.GUID == "":
+			continue // so soon that proves nothing
 		}
 		s.State, s.GUID, s.Fact = string(got.State), got.GUID, got.Fact
 		if err := rec.End(ctx, s, b.o.Now()); err != nil {
