@@ -7,6 +7,7 @@ import (
 	"os"
 	"slices"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -183,7 +184,8 @@ func TestTargets(t *testing.T) {
 		return c
 	}
 	group := of("iMessage;+;chat77")
-	group.Direct = true // a mistake elsewhere does not make a group a person
+	odd := of("iMessage;+;" + friend)
+	group.Direct, odd.Direct = true, true // a mistake elsewhere does not make a group a person
 	for _, tt := range []struct {
 		chat chat.Chat
 		want string // "" is an error, with nothing tried
@@ -193,6 +195,7 @@ func TestTargets(t *testing.T) {
 		{of("iMessage;+;chat77"), "chat iMessage;+;chat77, chat any;+;chat77"},
 		{of("any;+;chat77"), "chat any;+;chat77, chat iMessage;+;chat77"},
 		{group, "chat iMessage;+;chat77, chat any;+;chat77"},
+		{odd, "chat iMessage;+;+15550100, chat any;+;+15550100"},
 		{of("SMS;-;" + friend), "chat SMS;-;+15550100"},
 		{of("iMessage;-;chat77"), "chat iMessage;-;chat77, chat any;-;chat77"},
 		{of("iMessage;-;55501"), "chat iMessage;-;55501, chat any;-;55501"},
@@ -319,7 +322,12 @@ func TestFind(t *testing.T) {
 	find(chat.Failed, true)
 
 	// After an unconfirmed send, it is not said to be missing before it can't come any more.
-	w.open(func(o *messages.Options) { o.Orphan = time.Second })
+	var ahead atomic.Int64
+	w.open(func(o *messages.Options) {
+		o.Orphan = time.Second
+		o.Now = func() time.Time { return time.Now().Add(time.Duration(ahead.Load())) }
+	})
+	ahead.Store(int64(time.Hour)) // the process began long ago
 	w.script.Mode("-1712")
 	if r := w.send(out); r.State != chat.Unconfirmed {
 		t.Fatalf("receipt %+v", r)
