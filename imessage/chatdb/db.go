@@ -128,6 +128,9 @@ func (d *DB) use(ctx context.Context, f func(*conn) error) error {
 	if err == nil {
 		return nil
 	}
+	if ctx.Err() != nil {
+		return ctx.Err() // SQLite only says that it was interrupted
+	}
 	switch codeOf(err) {
 	case codeIO, codeCorrupt, codeNotDB, codeCantOpen, codeReadOnly:
 		d.conn.broken.Store(true)
