@@ -117,6 +117,9 @@ func (s *scene) echo(m chat.Message) int {
 			p.EchoMe++
 			return i
 		}
+		if m.FromMe && p.GUID != "" {
+			continue // its row is another one
+		}
 		last := max(p.Began, p.Ended).Time()
 		near := at.After(p.Began.Time().Add(-echoSlip)) && at.Before(last.Add(echoFor)) || s.now.Before(last.Add(echoFor))
 		switch {

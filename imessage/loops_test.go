@@ -59,7 +59,7 @@ func TestEchoes(t *testing.T) {
 	w.mail(store.Message{ID: "b", From: agent.Root, Text: "“late” — done…", Metadata: forPhone})
 	late := w.says("late")
 	w.wire.put(
-		chat.Message{GUID: "late-1", Text: strings.NewReplacer("“", `"`, "”", `"`, "…", "...").Replace(late), FromMe: true},
+		chat.Message{GUID: w.guidOf("late"), Text: strings.NewReplacer("“", `"`, "”", `"`, "…", "...").Replace(late), FromMe: true},
 		chat.Message{GUID: "late-2", Text: late, At: time.Now().Add(25 * time.Second)},
 		chat.Message{Text: "done"},
 	)
