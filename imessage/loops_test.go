@@ -45,7 +45,7 @@ func TestEchoes(t *testing.T) {
 	w.wire.mu.Lock()
 	w.wire.send = func(o chat.Outgoing) chat.Receipt {
 		if strings.Contains(o.Text, "early") { // its rows are there before the call returns
-			w.wire.rows = append(w.wire.rows, echo(o, "early-1", true), echo(o, "early-2", false))
+			w.wire.rows = append(w.wire.rows, echo(o, "out-1", true), echo(o, "early-2", false))
 			time.Sleep(0)
 		}
 		if send != nil {
