@@ -100,6 +100,7 @@ var checks = []check{
 	{"records", true, checkRecords},
 	{"spool", true, checkSpool},
 	{"alerts", true, checkAlerts},
+	{"phone", true, checkPhone},
 	{"locks", true, checkLocks},
 	{"daemon", true, checkDaemon},
 	{"ticker", true, checkTicker},

@@ -14,6 +14,8 @@ import (
 	"netsky/agent/home"
 	"netsky/cli/console"
 	"netsky/cli/overview"
+	"netsky/cli/phone"
+	"netsky/imessage/chat"
 	"netsky/spawn"
 	"netsky/spawn/escalate"
 	"netsky/spawn/service"
@@ -45,6 +47,22 @@ func checkRecords(ctx context.Context, e *exam) []Finding {
 		return []Finding{{Level: Warn, Text: fmt.Sprintf("meta.db is too large, or too busy, to be checked in %v", e.Within)}}
 	}
 	return []Finding{failed(Wrong, "", err, "")}
+}
+
+func checkPhone(_ context.Context, e *exam) []Finding {
+	p := phone.Phone{Config: e.Config, Home: e.Home, UserHome: e.UserHome, Env: e.Environ}
+	if !p.On() {
+		return []Finding{ok("none is set up")}
+	}
+	var list []Finding
+	for _, f := range p.Glance() {
+		level := OK
+		if f.State == chat.Bad {
+			level = Wrong
+		}
+		list = append(list, Finding{Level: level, Text: f.Name + ": " + f.Detail, Do: f.Next})
+	}
+	return append(list, ok("`netsky imessage doctor` examines the way to it"))
 }
 
 func checkSpool(_ context.Context, e *exam) []Finding {

@@ -20,7 +20,7 @@ const checkWithin = 30 * time.Second
 // Check finds out what works between netsky and the owner's phone. Without a phone in
 // netsky.toml it examines Messages.app on this machine.
 func (p Phone) Check(ctx context.Context) ([]chat.Fact, error) {
-	list := []chat.Fact{p.enabled(), p.speakers(), p.bridge()}
+	list := append([]chat.Fact{p.enabled()}, p.Glance()...)
 	if !p.On() {
 		p.Config.IMessage.Enabled, p.Config.IMessage.Through = true, config.ThroughMessages
 	}
@@ -33,6 +33,10 @@ func (p Phone) Check(ctx context.Context) ([]chat.Fact, error) {
 	defer cancel()
 	return append(list, t.Check(ctx)...), nil
 }
+
+// Glance finds out what is known without asking the transport: who may speak, and what the
+// bridge reports.
+func (p Phone) Glance() []chat.Fact { return []chat.Fact{p.speakers(), p.bridge()} }
 
 func (p Phone) enabled() chat.Fact {
 	f := chat.Fact{Name: "netsky.toml", State: chat.OK}
