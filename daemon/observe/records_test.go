@@ -28,7 +28,7 @@ func TestRecordsOfAnOlderNetsky(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, err := raw.Exec("DROP TABLE schedules; PRAGMA user_version = 1"); err != nil {
+	if _, err := raw.Exec("DROP TABLE schedules; DROP TABLE phone_lines; DROP TABLE phone_heard; DROP TABLE phone_said; PRAGMA user_version = 1"); err != nil {
 		t.Fatal(err)
 	}
 	if err := raw.Close(); err != nil {
