@@ -8,6 +8,8 @@ import (
 	"syscall"
 	"testing"
 
+	"golang.org/x/sys/unix"
+
 	"netsky/internal/testworld"
 )
 
@@ -31,6 +33,11 @@ func TestOrphans(t *testing.T) {
 		return p
 	}
 	left, other := processOf(pid(1)), processOf(pid(2))
+	testworld.Wait(w, "they have left the pane's session", func() bool { // else they end with it
+		mine, err := unix.Getsid(left.PID)
+		others, err2 := unix.Getsid(other.PID)
+		return err == nil && err2 == nil && mine == left.PID && others == other.PID
+	})
 	k, err := w.home.LoadKeeper("agent1")
 	if err != nil {
 		t.Fatal(err)
