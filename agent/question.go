@@ -28,6 +28,7 @@ func (a Approval) MailID() string { return "approval-" + a.Code + "-" + a.Start 
 type Answer struct {
 	Allow bool   `json:"allow"`
 	By    string `json:"by,omitempty"` // "netsky approve"
+	ID    string `json:"id,omitempty"` // tells it from another of the same words
 }
 
 // ErrNoApproval is returned for an answer to a question that is not pending.

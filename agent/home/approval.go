@@ -116,27 +116,31 @@ func (h Dir) Answer(code string, answer agent.Answer) (agent.Approval, error) {
 	} else if err != nil {
 		return list[i], err
 	}
-	// If its asker has settled it in between, nobody reads the answer.
+	// If its asker has settled it in between, nobody reads the answer, unless it was this one
+	// that settled it: the asker's record says so.
 	if !h.Mark(approvalFile(code)).Exists() {
-		return agent.Approval{}, errors.Join(agent.ErrNoApproval, h.Settle(code))
+		return list[i], errors.Join(agent.ErrNoApproval, h.Settle(code))
 	}
 	return list[i], nil
 }
 
 // Answered returns the answer, and whether it has been given.
 func (h Dir) Answered(code string) (answer agent.Answer, ok bool, err error) {
+	if !codeLike(code) {
+		return agent.Answer{}, false, fs.ErrNotExist
+	}
 	data, err := h.ReadFile(answerFile(code), 4096)
 	if err != nil {
 		return agent.Answer{}, false, err
 	}
 	var v struct {
-		Allow *bool
-		By    string
+		Allow  *bool
+		By, ID string
 	}
 	if err := json.Unmarshal(data, &v); err != nil || v.Allow == nil {
 		return agent.Answer{}, false, errors.New(h.Path(answerFile(code)) + ": not an answer")
 	}
-	return agent.Answer{Allow: *v.Allow, By: v.By}, true, nil
+	return agent.Answer{Allow: *v.Allow, By: v.By, ID: v.ID}, true, nil
 }
 
 // Settle removes the question and its answer.

@@ -7,9 +7,9 @@ package approve
 import (
 	"cmp"
 	"context"
+	"crypto/rand"
 	"errors"
 	"fmt"
-	"slices"
 	"strings"
 	"time"
 
@@ -77,7 +77,7 @@ func (d Desk) Put(ctx context.Context, q agent.Approval) (answer agent.Answer, o
 		case <-tick.C:
 		}
 		if answer, ok, _ = d.Home.Answered(q.Code); ok {
-			d.Settled(ctx, q, By(answer))
+			d.Answered(ctx, q, answer)
 			return answer, true
 		}
 	}
@@ -87,9 +87,14 @@ func (d Desk) Put(ctx context.Context, q agent.Approval) (answer agent.Answer, o
 // it has been answered, the error matches agent.ErrNoApproval and says how it was settled,
 // as far as that is known.
 func (d Desk) Answer(ctx context.Context, code string, answer agent.Answer) (agent.Approval, error) {
+	answer.ID = rand.Text()
 	q, err := d.Home.Answer(code, answer)
 	if errors.Is(err, agent.ErrNoApproval) {
-		if how := d.How(ctx, code); how != "" {
+		how, id := d.how(ctx, code)
+		if id == answer.ID {
+			return q, nil // the asker was so fast that the request was gone when we looked again
+		}
+		if how != "" {
 			return q, advice.With(fmt.Errorf("%s: %w: it is settled already (%s), and nothing has changed", code, err, how),
 				"`netsky needs` lists what still needs you")
 		}
@@ -97,7 +102,7 @@ func (d Desk) Answer(ctx context.Context, code string, answer agent.Answer) (age
 			"`netsky approvals` lists what waits for your approval; `netsky status` shows agents that wait at a dialog")
 	}
 	if err == nil {
-		d.Settled(ctx, q, By(answer))
+		d.Answered(ctx, q, answer)
 	}
 	return q, err
 }
@@ -105,31 +110,45 @@ func (d Desk) Answer(ctx context.Context, code string, answer agent.Answer) (age
 // How returns how the request with the code was settled, "" if that is not known: by its
 // answer, if its asker has not read that yet, else as it was recorded.
 func (d Desk) How(ctx context.Context, code string) string {
-	list, err := d.Home.Approvals()
-	if err == nil && slices.ContainsFunc(list, func(q agent.Approval) bool { return q.Code == code }) {
-		if given, ok, _ := d.Home.Answered(code); ok {
-			return By(given)
-		}
-		return ""
+	how, _ := d.how(ctx, code)
+	return how
+}
+
+const (
+	howWithin = 2 * time.Second
+	howPages  = 10 // of a thousand entries each
+)
+
+// how is How, with the ID of the answer that settled it.
+func (d Desk) how(ctx context.Context, code string) (how, answer string) {
+	if given, ok, _ := d.Home.Answered(code); ok {
+		return By(given), given.ID
 	}
-	ctx, cancel := context.WithTimeout(ctx, 2*time.Second)
+	ctx, cancel := context.WithTimeout(ctx, howWithin)
 	defer cancel()
 	db, err := store.OpenRead(ctx, d.Home)
 	if err != nil {
-		return ""
+		return "", ""
 	}
 	defer db.Close()
-	logs, err := db.Logs(ctx, store.LogFilter{Part: "approval", Page: store.Page{Limit: 100}})
-	if err != nil {
-		return ""
-	}
-	for _, l := range logs.Items {
-		if l.Fields["code"] == code {
-			how, _, _ := strings.Cut(l.Text, ": ")
-			return how
+	page := store.Page{Limit: 1000}
+	for range howPages {
+		logs, err := db.Logs(ctx, store.LogFilter{Part: logPart, Page: page})
+		if err != nil {
+			return "", ""
+		}
+		for _, l := range logs.Items {
+			if l.Fields["code"] == code {
+				how, _, _ := strings.Cut(l.Text, ": ")
+				answer, _ := l.Fields["answer"].(string)
+				return how, answer
+			}
+		}
+		if page.Cursor = logs.Cursor; page.Cursor == "" {
+			break
 		}
 	}
-	return ""
+	return "", ""
 }
 
 // Verdict returns an answer as one word.
@@ -164,17 +183,30 @@ const (
 	Elsewhere     = InPane + ", or withdrawn"
 )
 
-// Settled records how a request was settled, and marks the owner's mail about it as
+// logPart is the part of netsky that the records name for how requests were settled.
+const logPart = "approval"
+
+// Answered records that a request was settled by an answer of the owner's.
+func (d Desk) Answered(ctx context.Context, q agent.Approval, answer agent.Answer) {
+	d.settled(ctx, q, By(answer), map[string]any{"code": q.Code, "answer": answer.ID})
+}
+
+// Settled records how a request was settled otherwise.
+func (d Desk) Settled(ctx context.Context, q agent.Approval, how string) {
+	d.settled(ctx, q, how, map[string]any{"code": q.Code})
+}
+
+// settled records how a request was settled, and marks the owner's mail about it as
 // read. Both the asker and the answerer call it; the first call counts. The log entry
 // is about the message in whose turn it was asked; its key ties it to the mail as well.
-func (d Desk) Settled(ctx context.Context, q agent.Approval, how string) {
+func (d Desk) settled(ctx context.Context, q agent.Approval, how string, fields map[string]any) {
 	j := store.NewJournal(d.Home)
 	defer j.Close()
 	// A record that the database does not accept waits in the spool, which is reported
 	// elsewhere.
 	_ = j.Record(context.WithoutCancel(ctx), store.AddLog{
-		Key: q.MailID(), Part: "approval", Actor: q.Agent, About: cmp.Or(q.Message, q.MailID()),
-		Text: envelope.Line(how+": "+q.Tool+": "+q.Text, 300), Fields: map[string]any{"code": q.Code},
+		Key: q.MailID(), Part: logPart, Actor: q.Agent, About: cmp.Or(q.Message, q.MailID()),
+		Text: envelope.Line(how+": "+q.Tool+": "+q.Text, 300), Fields: fields,
 	})
 	if q.Mail == "" {
 		return

@@ -2,6 +2,7 @@ package approve_test
 
 import (
 	"errors"
+	"fmt"
 	"strings"
 	"testing"
 
@@ -46,5 +47,29 @@ func TestAnsweredAlready(t *testing.T) {
 	second("once it is settled")
 	if _, err := d.Answer(t.Context(), "zzzzz", agent.Answer{}); !errors.Is(err, agent.ErrNoApproval) || strings.Contains(err.Error(), "dashboard") {
 		t.Errorf("a code that nobody knows: %v", err)
+	}
+}
+
+// How a request was settled is known after many others.
+func TestHowAmongMany(t *testing.T) {
+	h := testworld.FastHome(t)
+	db, err := store.Open(t.Context(), h)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer db.Close()
+	d := approve.Desk{Home: h, Bus: testworld.Bus(t, h, "agent1", "owner"), Warn: func(err error) { t.Error(err) }}
+	d.Answered(t.Context(), agent.Approval{Code: "first", Agent: "agent1", Start: "s"}, agent.Answer{By: "the phone"})
+	for i := range 1500 {
+		op := store.AddLog{Key: fmt.Sprint("later ", i), Part: "approval", Text: "allowed by the owner: Bash: ls", Fields: map[string]any{"code": fmt.Sprint("c", i)}}
+		if err := db.Apply(t.Context(), op); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if how := d.How(t.Context(), "first"); how != "denied by the owner, with the phone" {
+		t.Errorf("settled %q", how)
+	}
+	if how := d.How(t.Context(), "../../meta"); how != "" {
+		t.Errorf("a path as a code: %q", how)
 	}
 }

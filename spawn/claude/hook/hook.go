@@ -216,7 +216,7 @@ func (k Hook) permission(ctx context.Context, h claude.Hook) error {
 	// Claude Code has its answer; how it was settled is recorded afterwards.
 	switch end {
 	case claude.Allowed, claude.Denied:
-		desk.Settled(ctx, q, approve.By(answer))
+		desk.Answered(ctx, q, answer)
 	case claude.AllowedAtPane:
 		desk.Settled(ctx, q, approve.AllowedInPane)
 	case claude.AtPane:
