@@ -62,6 +62,9 @@ func (a *app) approvalsCommand() *cli.Command {
 	}
 }
 
+// byTerminal is the [agent.Answer.By] of an answer with this verb.
+const byTerminal = "netsky approve"
+
 func (a *app) approveCommand() *cli.Command {
 	return &cli.Command{
 		Name:      "approve",
@@ -84,7 +87,7 @@ func (a *app) approveCommand() *cli.Command {
 				return err
 			}
 			if id, err := agent.ParseAgent(code); err == nil {
-				return a.decide(c.Context, id, !c.Bool("deny"), c.Bool("all-same"))
+				return a.decide(c.Context, approve.Choice{Agents: []agent.ID{id}, Same: c.Bool("all-same"), Allow: !c.Bool("deny")})
 			}
 			if c.Bool("all-same") {
 				return usagef("approve: --all-same: needs an agent that waits at a dialog; a code answers only one question")
@@ -93,11 +96,11 @@ func (a *app) approveCommand() *cli.Command {
 			if err != nil {
 				return err
 			}
-			answer := agent.Answer{Allow: !c.Bool("deny"), By: "netsky approve"}
+			answer := agent.Answer{Allow: !c.Bool("deny"), By: byTerminal}
 			p, err := a.desk(l).Answer(c.Context, code, answer)
 			if errors.Is(err, agent.ErrNoApproval) {
 				if n, ok := a.need(c.Context, l, code); ok && n.Kind == needs.Dialog && len(n.Options) > 0 {
-					return a.decide(c.Context, n.Agents[0], answer.Allow, len(n.Agents) > 1)
+					return a.decide(c.Context, approve.Choice{Agents: n.Agents, Same: len(n.Agents) > 1, Words: n.Text, Code: code, Allow: answer.Allow})
 				} else if ok {
 					return advice.With(usagef("approve: %s is no question that netsky can answer: %s", code, n.Line()), "%s", n.How())
 				}

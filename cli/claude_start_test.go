@@ -102,7 +102,7 @@ func TestClaudeSameDialog(t *testing.T) {
 	}
 	for _, id := range []string{"agent1", "agent2", "agent3"} {
 		log := w.must(t, "netsky", "log", "--actor", id)
-		mustContain(t, "log", log, "answered with yes, as the owner decided: custom API key")
+		mustContain(t, "log", log, "answered with yes, as the owner decided, with netsky approve: custom API key")
 	}
 	status, out := w.within(t, nil, "", "netsky", "approve", "agent1")
 	if status != 1 {

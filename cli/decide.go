@@ -9,16 +9,17 @@ import (
 	"netsky/spawn/needs"
 )
 
-// decide answers the dialog at which an agent waits, and with all the same dialog of
-// other agents.
-func (a *app) decide(ctx context.Context, id agent.ID, allow, all bool) error {
+// decide answers the dialog at which agents wait.
+func (a *app) decide(ctx context.Context, c approve.Choice) error {
 	l, err := a.launcher()
 	if err != nil {
 		return err
 	}
-	v, err := approve.Decide(ctx, l, a.planner(l).Runtimes(), id, allow, all, func(id agent.ID, d agent.Dialog) {
-		a.print("%s: %s: %s: %s", approve.Verdict(allow), id, d.Name, d.Text)
-	})
+	c.By = byTerminal
+	c.Given = func(id agent.ID, d agent.Dialog) {
+		a.print("%s: %s: %s: %s", approve.Verdict(c.Allow), id, d.Name, d.Text)
+	}
+	v, err := a.desk(l).Decide(ctx, l, a.planner(l).Runtimes(), c)
 	if err != nil {
 		return err
 	}

@@ -16,6 +16,7 @@ import (
 	"netsky/spawn/approve"
 	"netsky/spawn/interrupt"
 	"netsky/spawn/needs"
+	"netsky/spawn/pane"
 )
 
 // A Desk does what the owner asks for by text, as the verbs do it.
@@ -50,7 +51,7 @@ func (d Desk) Answer(ctx context.Context, n needs.Need, allow bool) (string, err
 	}
 	q, err := d.Approve.Answer(ctx, n.Code, agent.Answer{Allow: allow, By: ByPhone})
 	if errors.Is(err, agent.ErrNoApproval) {
-		how := d.Approve.How(ctx, n.Code)
+		how := d.How(ctx, n.Code)
 		if how == "" {
 			how = "it may have been withdrawn"
 		}
@@ -60,41 +61,56 @@ func (d Desk) Answer(ctx context.Context, n needs.Need, allow bool) (string, err
 		return "", fmt.Errorf("%s was possibly not answered: %w", n.Code, err)
 	}
 	what := fmt.Sprintf("%s: %s: %s: %s.", n.Code, approve.Verdict(allow), q.Agent, envelope.Line(q.Tool+": "+q.Text, 200))
-	if !d.read(ctx, n.Code) {
-		what += fmt.Sprintf(" %s has not read the answer yet.", q.Agent)
+	if why := d.unread(ctx, n.Code); why != "" {
+		what += " But " + why + "."
 	}
 	return what, nil
 }
 
-// read reports whether the asker has read the answer, which removes the question.
-func (d Desk) read(ctx context.Context, code string) bool {
+// unread waits until the asker has read the answer to its question, which removes the
+// question, and returns why it has not; "" if it has.
+func (d Desk) unread(ctx context.Context, code string) string {
+	why := ""
 	for end := time.Now().Add(effectWithin); time.Now().Before(end); {
-		list, err := d.launcher().Home.Approvals()
-		if err == nil && !slices.ContainsFunc(list, func(q agent.Approval) bool { return q.Code == code }) {
-			return true
+		list, err := d.launcher().Home.Approvals() // without those of askers that have ended
+		waits := slices.ContainsFunc(list, func(q agent.Approval) bool { return q.Code == code })
+		_, given, _ := d.launcher().Home.Answered(code)
+		switch {
+		case err == nil && !waits && !given:
+			return ""
+		case err == nil && !waits:
+			why = "what asked for it has ended before it read the answer"
+		default:
+			why = "it has not been read yet"
 		}
 		select {
 		case <-ctx.Done():
-			return false
+			return why
 		case <-time.After(effectLook):
 		}
 	}
-	return false
+	return why
 }
 
-// dialog answers a dialog in the panes of the agents that wait at it.
+// dialog answers a dialog in the panes of the agents that wait at it, if it is the one that
+// the owner was shown.
 func (d Desk) dialog(ctx context.Context, n needs.Need, allow bool) (string, error) {
-	v, err := approve.Decide(ctx, d.launcher(), d.Overview.Runtimes, n.Agents[0], allow, len(n.Agents) > 1, func(agent.ID, agent.Dialog) {})
+	v, err := d.Approve.Decide(ctx, d.launcher(), d.Overview.Runtimes, approve.Choice{Agents: n.Agents, Words: n.Text, Code: n.Code, Allow: allow, By: ByPhone})
 	if err == nil {
 		err = errors.Join(v.Failed...)
 	}
 	if len(v.Given) == 0 {
-		if err == nil {
+		if how := d.Approve.How(ctx, n.Code); how != "" && errors.Is(err, pane.ErrChanged) {
+			err = fmt.Errorf("%w; it was %s", err, how)
+		} else if err == nil {
 			err = errors.New("nothing was answered")
 		}
 		return "", fmt.Errorf("%s: %w", n.Code, err)
 	}
 	text := fmt.Sprintf("%s: %s: %s: %s.", n.Code, approve.Verdict(allow), needs.Names(v.Given), envelope.Line(v.Dialog.Text, 200))
+	if len(v.Differs) > 0 {
+		text += fmt.Sprintf(" Not answered, as it is another dialog now: %s.", needs.Names(v.Differs))
+	}
 	if err != nil {
 		text += " " + err.Error()
 	}
@@ -102,7 +118,16 @@ func (d Desk) dialog(ctx context.Context, n needs.Need, allow bool) (string, err
 }
 
 // How implements [imessage.Desk].
-func (d Desk) How(ctx context.Context, code string) string { return d.Approve.How(ctx, code) }
+func (d Desk) How(ctx context.Context, code string) string {
+	how := d.Approve.How(ctx, code)
+	if how == "" {
+		return ""
+	}
+	if why := d.unread(ctx, code); why != "" {
+		how += ", but " + why
+	}
+	return how
+}
 
 // Status implements [imessage.Desk].
 func (d Desk) Status(ctx context.Context) (string, error) {

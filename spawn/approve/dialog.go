@@ -7,9 +7,11 @@ import (
 	"slices"
 
 	"netsky/agent"
+	"netsky/bus/envelope"
 	"netsky/internal/advice"
 	"netsky/spawn"
 	"netsky/spawn/pane"
+	"netsky/store"
 )
 
 // A Dialog is one at which agents wait for a person.
@@ -43,6 +45,22 @@ func Group(list []Dialog, id agent.ID, text string, decidable bool) []Dialog {
 // ErrNoDialog is returned for an agent that waits at nothing that netsky can answer.
 var ErrNoDialog = errors.New("netsky recognizes no dialog in its pane")
 
+// A Choice is the owner's answer to a dialog.
+type Choice struct {
+	// Agents are those to answer. The dialog is the one at which the first of them waits; with
+	// Same, other agents at the same one are answered too.
+	Agents []agent.ID
+	Same   bool
+	// Words are what the owner was shown of the dialog, as a status shows it: another one is not
+	// answered. Empty, the dialog in the pane is meant, whatever it says.
+	Words string
+	Code  string // of the item that the owner was shown, for the record; may be empty
+	Allow bool
+	By    string // where it was given: "the phone"
+	// Given is called for each agent that was answered; it may be nil.
+	Given func(agent.ID, agent.Dialog)
+}
+
 // A Decision is the result of answering the dialog at which agents wait.
 type Decision struct {
 	Dialog  agent.Dialog
@@ -52,9 +70,9 @@ type Decision struct {
 	Failed  []error
 }
 
-// Decide gives the owner's answer to the dialog at which an agent waits, and with all
-// to the same one of others. given is called for each that was answered.
-func Decide(ctx context.Context, l *spawn.Launcher, runtimes map[string]spawn.Runtime, id agent.ID, allow, all bool, given func(agent.ID, agent.Dialog)) (v Decision, err error) {
+// Decide gives the owner's answer to the dialog at which agents wait, and returns when
+// their panes show something else. What was given is on record.
+func (d Desk) Decide(ctx context.Context, l *spawn.Launcher, runtimes map[string]spawn.Runtime, c Choice) (v Decision, err error) {
 	list, err := l.Inspect(ctx)
 	if err != nil {
 		return v, err
@@ -66,6 +84,7 @@ func Decide(ctx context.Context, l *spawn.Launcher, runtimes map[string]spawn.Ru
 		d, ok, err = l.Lookout(st, r).Question(ctx)
 		return d, r, ok, err
 	}
+	id := c.Agents[0]
 	first := list.Find(id)
 	want, _, ok, err := question(first)
 	switch {
@@ -75,29 +94,48 @@ func Decide(ctx context.Context, l *spawn.Launcher, runtimes map[string]spawn.Ru
 		return v, spawn.NeedsUp(first, "no dialog is open")
 	case !ok:
 		return v, AtPane(id, fmt.Errorf("%s: nothing was answered: it is %s, and %w", id, first.How(), ErrNoDialog))
+	case c.Words != "" && c.Words != want.String():
+		return v, AtPane(id, fmt.Errorf("%s: nothing was answered: %w: now it is: %s", id, pane.ErrChanged, want))
 	}
 	v.Dialog = want
 	for _, st := range list {
-		d, r, ok, err := question(st)
+		now, r, ok, err := question(st)
+		named := slices.Contains(c.Agents, st.Agent)
 		switch {
 		case err != nil:
 			v.Failed = append(v.Failed, fmt.Errorf("%s: %w", st.Agent, err))
-		case !ok || d.Name != want.Name || d.Text != want.Text:
-			if all && st.Asks() {
+		case !ok || now.Name != want.Name || now.Text != want.Text:
+			if (c.Same || named) && st.Asks() {
 				v.Differs = append(v.Differs, st.Agent)
 			}
-		case st.Agent != id && !all:
+		case !named && !c.Same:
 			v.Others = append(v.Others, st.Agent)
 		default:
-			if err := l.Lookout(st, r).Decide(ctx, want, allow); err != nil {
+			if err := l.Lookout(st, r).Decide(ctx, want, c.Allow, c.By); err != nil {
 				v.Failed = append(v.Failed, AtPane(st.Agent, err))
 				continue
 			}
 			v.Given = append(v.Given, st.Agent)
-			given(st.Agent, d)
+			d.decided(ctx, st, want, c)
+			if c.Given != nil {
+				c.Given(st.Agent, now)
+			}
 		}
 	}
 	return v, nil
+}
+
+// decided records how an item about a dialog was settled, for who answers it next.
+func (d Desk) decided(ctx context.Context, st spawn.Status, dialog agent.Dialog, c Choice) {
+	if c.Code == "" {
+		return
+	}
+	j := store.NewJournal(d.Home)
+	defer j.Close()
+	_ = j.Record(context.WithoutCancel(ctx), store.AddLog{ // what can't be recorded now is spooled
+		Part: logPart, Actor: st.Agent, About: st.Start, Fields: map[string]any{"code": c.Code},
+		Text: envelope.Line(By(agent.Answer{Allow: c.Allow, By: c.By})+": "+dialog.String(), 300),
+	})
 }
 
 // AtPane adds advice on where an agent's question can be answered.

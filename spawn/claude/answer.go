@@ -65,7 +65,10 @@ func (r *Runtime) Decide(screen string, allow bool) (agent.Dialog, bool) {
 	if look.composer || len(look.rules) == 0 {
 		return agent.Dialog{}, false
 	}
-	f := look.frames()[0]
+	return look.frames()[0].decide(allow)
+}
+
+func (f frame) decide(allow bool) (agent.Dialog, bool) {
 	for _, d := range decidable {
 		if !allow {
 			d.options = d.no

@@ -79,6 +79,12 @@ func Recognise(screen string) (agent.Dialog, bool) {
 		return agent.Dialog{}, false
 	}
 	frames := l.frames()
+	// What the owner can answer from elsewhere is named in full, as another key or another
+	// file is another question.
+	if d, ok := frames[0].decide(true); ok && len(l.rules) > 0 {
+		d.Keys = nil
+		return d, true
+	}
 	if d, ok := frames[0].known(); ok && frames[0].width > 0 {
 		return d, true
 	}

@@ -39,18 +39,19 @@ var (
 )
 
 // Decide gives the owner's answer to the dialog at which the agent waits, if it is still
-// the one that Question returned, and returns when the dialog has gone. It follows the
+// the one that Question returned, and returns when the dialog has gone. By is where the owner
+// gave it, for the record. It follows the
 // same rules as an answer implied by the launch: each key only if the whole screen is
 // known, once under a start, and never where a person types.
-func (o Lookout) Decide(ctx context.Context, want agent.Dialog, allow bool) error {
+func (o Lookout) Decide(ctx context.Context, want agent.Dialog, allow bool, by string) error {
 	r, ok := o.r.(Deciding)
 	if !ok {
 		return cmp.Or(o.err, fmt.Errorf("%s: %w; no key was pressed", o.launch.Agent, ErrChanged))
 	}
 	o.r = decided{r, allow}
-	o.answers = "no, as the owner decided"
+	o.answers = "no, as the owner decided, with " + by
 	if allow {
-		o.answers = "yes, as the owner decided"
+		o.answers = "yes, as the owner decided, with " + by
 	}
 	d, shown, at, err := o.look(ctx)
 	switch {
