@@ -174,8 +174,12 @@ func (b *Bridge) message(ctx context.Context, rec phone.Records, h *phone.Heard,
 	e := envelope.Envelope{
 		ID: messageID(h.Line, h.GUID), From: agent.Owner, To: a.agent, Text: envelope.SafeText(a.text), Via: b.o.Via, Time: min(h.At, b.at()).Time(),
 	}
-	if !a.named && h.About != "" {
+	answers := ""
+	switch {
+	case !a.named && h.About != "":
 		b.continues(ctx, rec, *h, &e)
+	case a.named:
+		answers = b.answersQuestion(ctx, rec, &e)
 	}
 	if !b.o.Bus.Exists(e.To) {
 		return b.reply(*h, fmt.Sprintf("There is no %s: your message was not sent. `status` lists the agents.", e.To)), nil
@@ -203,6 +207,9 @@ func (b *Bridge) message(ctx context.Context, rec phone.Records, h *phone.Heard,
 	h.Target, h.Message = e.To, e.ID
 	b.o.Step("on the bus")
 	hints := b.hints(ctx, *h, e.To)
+	if answers != "" {
+		hints = append(hints, answers)
+	}
 	if len(lost) > 0 {
 		hints = append(hints, "Not passed on: "+strings.Join(lost, "; ")+".")
 	}
@@ -222,22 +229,6 @@ func (b *Bridge) publish(ctx context.Context, e envelope.Envelope, again bool) e
 	}
 	_, _, err := b.o.Bus.SendOnce(ctx, e)
 	return err
-}
-
-// continues makes an answer of what the owner wrote in reply to an agent's message.
-func (b *Bridge) continues(ctx context.Context, rec phone.Records, h phone.Heard, e *envelope.Envelope) {
-	s, ok, err := rec.SaidAs(ctx, h.Line, h.About)
-	if err != nil || !ok || s.Kind != kindMail {
-		return
-	}
-	m, err := rec.DB.Message(ctx, s.About)
-	if err != nil || !m.From.IsAgent() {
-		return
-	}
-	e.To, e.InReplyTo, e.Thread = m.From, m.ID, m.Thread
-	if m.RequiresAck || envelope.Kind(m.Kind) == envelope.KindBrief || m.Kind == "question" {
-		e.Kind = envelope.KindReply // it asked; otherwise it is a message, which is answered in turn
-	}
 }
 
 // hints returns what the owner should know about a message that was sent on.
@@ -266,7 +257,7 @@ func (b *Bridge) list(ctx context.Context, h phone.Heard, code string) ([]phone.
 	if code != "" {
 		n, ok := needs.Find(list, code)
 		if !ok {
-			return b.reply(h, b.settled(ctx, code)), nil
+			return b.reply(h, b.settled(ctx, h, code)), nil
 		}
 		return b.ask(n, h.Chat, h.GUID), nil
 	}
@@ -280,9 +271,12 @@ func (b *Bridge) list(ctx context.Context, h phone.Heard, code string) ([]phone.
 	return b.reply(h, strings.Join(append(lines, "needs CODE shows all of one."), "\n")), nil
 }
 
-func (b *Bridge) settled(ctx context.Context, code string) string {
+func (b *Bridge) settled(ctx context.Context, h phone.Heard, code string) string {
 	if how := b.o.Desk.How(ctx, code); how != "" {
 		return fmt.Sprintf("%s is settled: %s.", code, how)
+	}
+	if h.Tries > 0 { // a crash may have come between its effect and this
+		return fmt.Sprintf("%s does not need you any more. Your answer may be what settled it.", code)
 	}
 	return fmt.Sprintf("Nothing was done: no item %s needs you; it may have been settled or withdrawn.", code)
 }
@@ -292,6 +286,10 @@ func (b *Bridge) react(ctx context.Context, rec phone.Records, h *phone.Heard) (
 	s, ok, err := rec.SaidAs(ctx, h.Line, h.About)
 	if err != nil {
 		return nil, err
+	}
+	if ok && s.Kind == kindPast {
+		h.Note = "answer " + s.About
+		return b.reply(*h, b.settled(ctx, *h, s.About)), nil
 	}
 	if !ok || s.Kind != kindNeed {
 		h.Note = "on a message that asks nothing"
@@ -326,7 +324,10 @@ func (b *Bridge) answer(ctx context.Context, rec phone.Records, h phone.Heard, c
 		if err != nil && len(list) == 0 {
 			return nil, err
 		}
-		return b.reply(h, b.settled(ctx, code)), nil
+		return b.reply(h, b.settled(ctx, h, code)), nil
+	}
+	if n.Kind == needs.Question {
+		return b.reply(h, fmt.Sprintf("%s is a question, which takes words. %s", code, replyHint(n.Agents[0]))), nil
 	}
 	if len(n.Options) == 0 {
 		return b.reply(h, fmt.Sprintf("%s cannot be answered by text. %s", code, n.Next())), nil
@@ -353,7 +354,8 @@ func (b *Bridge) current(shown []phone.Said, n needs.Need, digest string) bool {
 	}
 	for _, s := range shown {
 		out := s.State == phone.Sent || s.State == phone.Unconfirmed || s.State == phone.Sending
-		if s.Digest == n.Digest && s.Part == s.Parts && out && b.o.Now().Sub(s.Began.Time()) < validFor {
+		// Without choices it was not shown in full; what was shown before it began was another.
+		if s.Digest == n.Digest && s.Part == s.Parts && len(s.Choices) > 0 && out && !began(n, s.Created) && b.o.Now().Sub(s.Began.Time()) < validFor {
 			return true
 		}
 	}

@@ -70,14 +70,26 @@ type Options struct {
 	To func() (chat.Chat, error)
 	// Via is what envelopes from the phone say about how they were sent.
 	Via string
+	// Pace is how much is sent to one chat; the zero Pace is what transports are known to bear.
+	Pace Pace
 	// Shown reports whether the owner has seen a message elsewhere.
 	Shown func(ctx context.Context, message string) (bool, error)
 	// Alert reaches the owner in another way, if the phone can't be. It may be nil.
 	Alert func(ctx context.Context, subject, body string)
 	Log   *slog.Logger
 	Now   func() time.Time  // nil is time.Now
+	Look  time.Duration     // between two looks at whether an approval is asked for; 0 is a second
 	Step  func(name string) // called between the steps of what must survive a crash; may be nil
 }
+
+// A Pace limits what is sent to one chat. More looks like spam to a transport, and was blocked
+// for a day where others did it.
+type Pace struct {
+	Gap          time.Duration // between two texts
+	Minute, Hour int           // how many within that time; of an hour's, a fifth is for what needs the owner
+}
+
+var usualPace = Pace{Gap: time.Second, Minute: 20, Hour: 100}
 
 // A Bridge carries messages between the phone and the bus.
 type Bridge struct {
@@ -104,6 +116,12 @@ func New(o Options) *Bridge {
 	}
 	if o.Step == nil {
 		o.Step = func(string) {}
+	}
+	if o.Look == 0 {
+		o.Look = remindEvery
+	}
+	if o.Pace == (Pace{}) {
+		o.Pace = usualPace
 	}
 	b := &Bridge{o: o, unacted: make(chan struct{}, 1), unsent: make(chan struct{}, 1), recheck: make(map[int64]time.Time), acting: make(map[int64]bool)}
 	b.status.init(o)

@@ -8,6 +8,7 @@ import (
 	"netsky/agent"
 	"netsky/imessage"
 	"netsky/imessage/chat"
+	"netsky/internal/testworld"
 	"netsky/store"
 )
 
@@ -78,9 +79,13 @@ func TestForeign(t *testing.T) {
 	if list := w.inbox(agent.Root); len(list) != 1 {
 		t.Errorf("taken: %+v", list)
 	}
-	if got := strings.Join(w.gate.offered, ", "); got != "+15550199 from a friend, +15550199 another in my chat" {
-		t.Errorf("offered for pairing: %s", got)
-	}
+	offered := ""
+	testworld.WaitOr(t, func() bool {
+		w.gate.mu.Lock()
+		defer w.gate.mu.Unlock()
+		offered = strings.Join(w.gate.offered, ", ")
+		return offered == "+15550199 from a friend, +15550199 another in my chat"
+	}, func() string { return "offered for pairing: " + offered })
 	s, err := imessage.Load(w.home)
 	if err != nil || s.Ignored["group"] != 1 || s.Ignored["stranger"] != 3 || s.Ignored["service"] != 2 {
 		t.Errorf("ignored %v, %v", s.Ignored, err)

@@ -17,12 +17,14 @@ import (
 const (
 	kindMail   = "mail"   // what an agent wrote; About is the message's id
 	kindNeed   = "need"   // what needs the owner, in full; About is its code
+	kindPast   = "past"   // such a text whose item is over
+	kindList   = "list"   // what needs the owner, a line each; About is their codes
 	kindAnswer = "answer" // ours, to a text of the owner's; About is its guid
 	kindAlert  = "alert"  // ours, without being asked
 )
 
 // The order in which texts are sent: what the owner waits for first.
-var ranks = map[string]int{kindAnswer: 0, kindNeed: 1, kindAlert: 2, kindMail: 3}
+var ranks = map[string]int{kindAnswer: 0, kindNeed: 1, kindList: 1, kindAlert: 2, kindMail: 3}
 
 // us is how texts are signed that no agent wrote.
 const us = "netsky"

@@ -2,6 +2,7 @@ package imessage
 
 import (
 	"context"
+	"fmt"
 	"strings"
 	"time"
 
@@ -67,7 +68,7 @@ func (b *Bridge) texts(ctx context.Context, rec phone.Records, line phone.Line, 
 		if ok = ok && m.InReplyTo != ""; ok {
 			to = asked.Chat
 		} else {
-			if m.From.IsClone() {
+			if m.From.IsClone() && !netskys(m) {
 				continue
 			}
 			if to, ok, err = b.room(ctx, rec, line.Name); err != nil || !ok {
@@ -82,7 +83,7 @@ func (b *Bridge) texts(ctx context.Context, rec phone.Records, line phone.Line, 
 			name += ", error"
 		}
 		say = append(say, b.compose(letter{
-			id: "m-" + short(string(m.From)+"\x00"+m.ID), chat: to, kind: kindMail, about: m.ID, name: name, text: m.Text,
+			id: "m-" + short(string(m.From)+"\x00"+m.ID), chat: to, kind: kindMail, about: m.ID, name: name, text: m.Text + howToAnswer(m),
 			rest: "the rest: netsky show " + m.ID, files: b.attached(m), hold: hold,
 		})...)
 	}
@@ -95,10 +96,29 @@ func forwarded(m phone.Mail) bool {
 	switch envelope.Kind(m.Kind) {
 	case envelope.KindAck, envelope.KindShutdown, envelope.KindShutdownAck, envelope.KindCancel, envelope.KindApproval:
 		return false
-	case envelope.KindNotice:
-		return m.Via != "code" // what netsky itself reports is on the list of what needs the owner
+	case envelope.KindNotice: // what netsky itself reports is on the list of what needs the owner, if it does not say otherwise
+		return m.Via != "code" || envelope.ForPhone(m.Metadata)
 	}
 	return m.From.IsAgent()
+}
+
+// netskys reports whether netsky itself reports something about the agent that it is from. The
+// bus lets no agent say so.
+func netskys(m phone.Mail) bool {
+	return envelope.Kind(m.Kind) == envelope.KindNotice && m.Via == "code"
+}
+
+// howToAnswer returns what to add to a message whose sender waits for an answer.
+func howToAnswer(m phone.Mail) string {
+	if !m.RequiresAck && envelope.Kind(m.Kind) != envelope.KindBrief && m.Kind != "question" {
+		return ""
+	}
+	return "\n" + replyHint(m.From)
+}
+
+// replyHint says how a text answers an agent's question.
+func replyHint(id agent.ID) string {
+	return fmt.Sprintf("To answer, reply to this very text, or write: %s: …", id)
 }
 
 // attached returns the paths of the files of a message to the owner that are there.

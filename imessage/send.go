@@ -3,6 +3,8 @@ package imessage
 import (
 	"context"
 	"errors"
+	"slices"
+	"strings"
 	"time"
 
 	"netsky/imessage/chat"
@@ -11,13 +13,7 @@ import (
 	"netsky/store/phone"
 )
 
-// How much is sent to one chat: more looks like spam to the transport, and was blocked for a
-// day where others did it.
 const (
-	sendGap       = time.Second
-	mostAMinute   = 20
-	mostAnHour    = 100
-	mailAnHour    = 80 // of it: the rest is for what needs the owner
 	sendAgain     = 2 * time.Second
 	sendAgainMost = 5 * time.Minute
 	giveUpAfter   = 24 * time.Hour
@@ -120,6 +116,12 @@ func (b *Bridge) superseded(ctx context.Context, rec phone.Records, s phone.Said
 		if err == nil && (!ok || s.Digest != "" && n.Digest != s.Digest) {
 			return "it was settled before", nil
 		}
+	case s.Kind == kindList && s.Part == 1 && s.Tries == 0:
+		list, err := b.o.Desk.Needs(ctx)
+		live := func(code string) bool { _, ok := needs.Find(list, code); return ok }
+		if err == nil && !slices.ContainsFunc(strings.Fields(s.About), live) {
+			return "all of it was settled before", nil
+		}
 	case s.Kind == kindMail && s.NotBefore != 0 && s.Part == 1 && s.Tries == 0:
 		if seen, err := b.o.Shown(ctx, s.About); err == nil && seen {
 			return "it was read elsewhere before", nil
@@ -144,11 +146,11 @@ func (b *Bridge) pace(ctx context.Context, rec phone.Records, s phone.Said, now 
 		}
 		return began[len(began)-most].Add(within).Sub(now)
 	}
-	hour := mostAnHour
+	p := b.o.Pace
 	if s.Kind == kindMail {
-		hour = mailAnHour
+		p.Hour -= p.Hour / 5
 	}
-	return max(rest(1, sendGap), rest(mostAMinute, time.Minute), rest(hour, time.Hour)), nil
+	return max(rest(1, p.Gap), rest(p.Minute, time.Minute), rest(p.Hour, time.Hour)), nil
 }
 
 // sendOne sends one part. Once begun, it is finished and recorded, whatever happens to ctx.

@@ -185,12 +185,14 @@ type desk struct {
 	settled map[string]string
 	took    []string
 	down    map[agent.ID]bool
+	looks   int
 	stopped []agent.ID
 }
 
 func (d *desk) Needs(context.Context) ([]needs.Need, error) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
+	d.looks++
 	return slices.Clone(d.list), nil
 }
 

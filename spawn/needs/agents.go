@@ -183,7 +183,8 @@ func (s Sources) agent(a Agent) (list []Need) {
 			Command{"Interrupt it", "netsky interrupt " + string(a.ID)}, attach("Open its terminal", a.ID),
 			Command{"If it obeys neither, start it again on its conversation", "netsky restart " + a.ID.N() + " --force"})
 	case a.State == agent.CrashLooping:
-		add(Looping, "keeps crashing", cmp.Or(a.Restart, "it is not restarted"), show, again)
+		n := add(Looping, "keeps crashing", cmp.Or(a.Restart, "it is not restarted"), show, again)
+		n.id = []string{string(a.ID)} // a start that fails as the ones before is no other matter
 	case a.State == agent.Dead:
 		otherwise := "it stays dead, and its mail waits"
 		if s.Daemon == DaemonRuns && a.Wanted { // which has not looked at it yet

@@ -41,6 +41,7 @@ type Need struct {
 	Text    string     `json:"text"`   // exact: the command to allow, the dialog, the fault, the question
 	Reason  string     `json:"reason,omitempty"`
 	Dir     string     `json:"dir,omitempty"`
+	Message string     `json:"message,omitempty"` // the id of the message that asks a question
 	Options []string   `json:"options"` // the answers that netsky takes, if any
 	Digest  string     `json:"digest"`  // of what a yes refers to
 	Since   store.Time `json:"since,omitzero"`

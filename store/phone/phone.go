@@ -215,6 +215,14 @@ func (r Records) Say(ctx context.Context, say ...Said) error {
 	return r.DB.Do(ctx, "phone say", func(c *sql.Conn) error { return insertSaid(c, say) })
 }
 
+// Over records that what needed the owner under that code does no more: another item of the
+// same words is another matter. What is about to be sent stays as it is until it was sent.
+func (r Records) Over(ctx context.Context, line, code string) error {
+	return r.DB.Do(ctx, "phone over", func(c *sql.Conn) error {
+		return exec(c, `UPDATE phone_said SET kind = 'past' WHERE line = ? AND about = ? AND kind = 'need' AND state NOT IN ('pending', 'sending')`, line, code)
+	})
+}
+
 func insertSaid(c *sql.Conn, say []Said) error {
 	for _, s := range say {
 		choices, err := toJSON(s.Choices)

@@ -126,17 +126,41 @@ func (r Records) Asked(ctx context.Context, line, key, about string) ([]Said, er
 	return r.said(ctx, "WHERE line = ? AND chat = ? AND about = ? AND kind = 'need' ORDER BY seq DESC LIMIT 20", line, key, about)
 }
 
+// An Item is something that needs the owner, as it was recorded to be shown to them.
+type Item struct {
+	Code, Digest string
+	Created      store.Time // of the last text that shows it
+}
+
+// Items returns what was shown of what needs the owner and is not over, by digest.
+func (r Records) Items(ctx context.Context, line string) (map[string]Item, error) {
+	rows, err := r.DB.Pool().QueryContext(ctx, "SELECT about, digest, max(created) FROM phone_said WHERE line = ? AND kind = 'need' GROUP BY about, digest", line)
+	if err != nil {
+		return nil, err
+	}
+	defer rows.Close()
+	list := make(map[string]Item)
+	for rows.Next() {
+		var i Item
+		if err := rows.Scan(&i.Code, &i.Digest, &i.Created); err != nil {
+			return nil, err
+		}
+		list[i.Digest] = i
+	}
+	return list, rows.Err()
+}
+
+// Mailed reports whether a message to the owner is on record as a text.
+func (r Records) Mailed(ctx context.Context, line, message string) (has bool, err error) {
+	err = r.DB.Pool().QueryRowContext(ctx, "SELECT EXISTS (SELECT 1 FROM phone_said WHERE line = ? AND about = ? AND kind = 'mail')", line, message).Scan(&has)
+	return has, err
+}
+
 // Before reports whether an earlier part of the same text did not go out and will not.
 func (r Records) Before(ctx context.Context, s Said) (failed bool, err error) {
 	err = r.DB.Pool().QueryRowContext(ctx, `SELECT EXISTS (SELECT 1 FROM phone_said WHERE line = ? AND id = ? AND part < ? AND state IN ('failed', 'dropped'))`,
 		s.Line, s.ID, s.Part).Scan(&failed)
 	return failed, err
-}
-
-// Has reports whether a message with that id is on record.
-func (r Records) Has(ctx context.Context, line, id string) (has bool, err error) {
-	err = r.DB.Pool().QueryRowContext(ctx, "SELECT EXISTS (SELECT 1 FROM phone_said WHERE line = ? AND id = ?)", line, id).Scan(&has)
-	return has, err
 }
 
 // Waits counts what netsky itself has to say and has not sent yet.
@@ -186,7 +210,7 @@ func (r Records) MailAfter(ctx context.Context, seq int64, limit int) (list []Ma
 	if err != nil || upTo <= seq {
 		return nil, max(upTo, seq), err
 	}
-	rows, err := r.DB.Pool().QueryContext(ctx, `SELECT seq, id, sender, kind, text, time, in_reply_to, via, attachments, metadata FROM messages
+	rows, err := r.DB.Pool().QueryContext(ctx, `SELECT seq, id, sender, kind, text, time, in_reply_to, via, requires_ack, attachments, metadata FROM messages
 		WHERE seq > ? AND seq <= ? AND target = 'owner' ORDER BY seq LIMIT ?`, seq, upTo, limit)
 	if err != nil {
 		return nil, seq, err
@@ -195,7 +219,7 @@ func (r Records) MailAfter(ctx context.Context, seq int64, limit int) (list []Ma
 	for rows.Next() {
 		m := Mail{Message: store.Message{To: "owner"}}
 		var attachments, metadata string
-		err := rows.Scan(&m.Seq, &m.ID, &m.From, &m.Kind, &m.Text, &m.Time, &m.InReplyTo, &m.Via, &attachments, &metadata)
+		err := rows.Scan(&m.Seq, &m.ID, &m.From, &m.Kind, &m.Text, &m.Time, &m.InReplyTo, &m.Via, &m.RequiresAck, &attachments, &metadata)
 		if err == nil {
 			err = errors.Join(fromJSON(attachments, &m.Attachments), fromJSON(metadata, &m.Metadata))
 		}
