@@ -24,6 +24,12 @@ import (
 // model on the loopback.
 func mustCodex(t testing.TB) (*world, *openai.Server) {
 	t.Helper()
+	w := mustWorld(t)
+	return w, w.addCodex(t)
+}
+
+func (w *world) addCodex(t testing.TB) *openai.Server {
+	t.Helper()
 	program := os.Getenv("NETSKY_TEST_CODEX")
 	if program == "" {
 		t.Fatal("NETSKY_TEST_CODEX is not set: scripts/test installs Codex and sets it")
@@ -33,7 +39,6 @@ func mustCodex(t testing.TB) (*world, *openai.Server) {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { model.Close() })
-	w := mustWorld(t)
 	home := filepath.Join(w.dir, "c")
 	if err := os.Mkdir(home, 0o700); err != nil {
 		t.Fatal(err)
@@ -41,8 +46,9 @@ func mustCodex(t testing.TB) (*world, *openai.Server) {
 	if err := model.WriteHome(home); err != nil {
 		t.Fatal(err)
 	}
-	w.env = append(append(w.env, openai.Env(home)...), "PATH="+filepath.Dir(program)+":"+os.Getenv("PATH"))
-	return w, model
+	w.prepend(filepath.Dir(program))
+	w.env = append(w.env, openai.Env(home)...)
+	return model
 }
 
 // refused runs a command that must exit with status 2 and returns what it says.

@@ -168,27 +168,35 @@ func TestPhoneKilled(t *testing.T) {
 	t.Parallel()
 	w := mustPhone(t, "")
 	w.must(t, "netsky", "up", "0", "--type", "demo", "--no-attach")
+	w.answersWhileKilled("demo", func(_ int, text string) string { return text })
+}
+
+// answersWhileKilled asks agent0 some questions, and kills the daemon at another step of each.
+// ask returns the text that makes agent0 answer with the one given.
+func (w *phoneWorld) answersWhileKilled(runtime string, ask func(i int, text string) string) {
+	w.t.Helper()
 	for i, at := range []struct {
 		name string
-		when func(text string) bool
+		when func(asked, text string) bool
 	}{
-		{"written", func(string) bool { return true }},
-		{"heard", func(text string) bool { return w.heard(text, "") }},
-		{"sent on", func(text string) bool { return w.mailed(agent.Root, text) }},
-		{"done with", func(text string) bool { return w.heard(text, "done") }},
-		{"answered", func(text string) bool { return w.mailed(agent.Owner, text) }},
-		{"to be texted", func(text string) bool { return w.said(text, "pending") || w.count(text) > 0 }},
-		{"being texted", func(text string) bool { return w.said(text, "sending") || w.count(text) > 0 }},
-		{"texted", func(text string) bool { return w.count(text) > 0 }},
+		{"written", func(string, string) bool { return true }},
+		{"heard", func(asked, _ string) bool { return w.heard(asked, "") }},
+		{"sent on", func(_, text string) bool { return w.mailed(agent.Root, text) }},
+		{"done with", func(asked, _ string) bool { return w.heard(asked, "done") }},
+		{"answered", func(_, text string) bool { return w.mailed(agent.Owner, text) }},
+		{"to be texted", func(_, text string) bool { return w.said(text, "pending") || w.count(text) > 0 }},
+		{"being texted", func(_, text string) bool { return w.said(text, "sending") || w.count(text) > 0 }},
+		{"texted", func(_, text string) bool { return w.count(text) > 0 }},
 	} {
 		text := fmt.Sprintf("question %d: %s", i, at.name)
 		if at.name == "being texted" {
 			w.script.Mode("slow+row")
 		}
-		w.says(text)
-		testworld.Wait(t, at.name, func() bool { return at.when(text) })
+		asked := ask(i, text)
+		w.says(asked)
+		testworld.Wait(w.t, at.name, func() bool { return at.when(asked, text) })
 		w.killDaemon()
-		w.must(t, "netsky", "up", "0", "--type", "demo", "--no-attach")
+		w.must(w.t, "netsky", "up", "0", "--type", runtime, "--no-attach")
 		w.gets(text)
 		w.script.Mode("row")
 	}
@@ -196,7 +204,7 @@ func TestPhoneKilled(t *testing.T) {
 	w.gets("agent0 idle")
 	for _, text := range w.texts() {
 		if n := w.count(text); n != 1 {
-			t.Errorf("%q was sent %d times", text, n)
+			w.t.Errorf("%q was sent %d times", text, n)
 		}
 	}
 }
