@@ -63,7 +63,7 @@ if [ "$1" = hook ]; then
 	told=$(cat)
 	printf '%%s %%s\n' "$2" "$told" >> hooks
 	case "$2 $told" in
-	PermissionRequest*'"tool_name":"mcp__agent__'*)
+	PermissionRequest*'"tool_name":"mcp__agent__'* | PermissionRequest*'"tool_name":"mcp__imessage__'*)
 		echo '{"hookSpecificOutput":{"hookEventName":"PermissionRequest","decision":{"behavior":"allow"}}}' ;;
 	esac
 	exit 0
@@ -223,11 +223,17 @@ func TestRealModes(t *testing.T) {
 			w := mustStage(t)
 			w.options.Mode, w.options.IMessage = mode, true
 			l := w.mustUp(agent.Root)
-			q := w.mustSay(agent.Root, "loop: call mcp__agent__reply {}")
+			w.model.Handle(func(q anthropic.Request) *anthropic.Reply {
+				if len(q.Outputs) > 0 {
+					return nil
+				}
+				return &anthropic.Reply{Calls: []anthropic.Call{{Name: "mcp__agent__reply", Arguments: map[string]any{}}, {Name: "mcp__imessage__reply", Arguments: map[string]any{}}}}
+			})
+			q := w.mustSay(agent.Root, "call both")
 			if !strings.Contains(q.System, "You are agent0.") {
 				t.Errorf("the system prompt is %.300s…", q.System)
 			}
-			wanted := []string{"mcp__agent__reply", "mcp__agent__send"}
+			wanted := []string{"mcp__agent__reply", "mcp__agent__send", "mcp__imessage__reply"}
 			unwanted := []string{"AskUserQuestion", "SendMessage", "ListAgents", "CronCreate", "CronDelete", "CronList", "ScheduleWakeup", "RemoteTrigger", "EnterPlanMode", "ExitPlanMode"}
 			if mode == "plan" {
 				unwanted = unwanted[:8]
@@ -247,17 +253,17 @@ func TestRealModes(t *testing.T) {
 					}
 				}
 			}
-			if !slices.Contains(last.Outputs, "it is done") {
-				t.Errorf("the tool gave %q", last.Outputs)
+			if want := []string{"it is done", "it is done"}; !slices.Equal(last.Outputs, want) {
+				t.Errorf("the tools gave %q, want %q", last.Outputs, want)
 			}
 			if !strings.Contains(w.screen(agent.Root), footer) {
 				t.Errorf("no %q in\n%s", footer, w.screen(agent.Root))
 			}
 			asks := 0
 			if mode == "plan" { // which asks for what changes anything, whatever the rules allow
-				asks = 1
+				asks = 2
 			}
-			for event, want := range map[string]int{"SessionStart": 1, "UserPromptSubmit": 1, "PreToolUse": 1, "PostToolUse": 1, "Stop": 1, "PermissionRequest": asks} {
+			for event, want := range map[string]int{"SessionStart": 1, "UserPromptSubmit": 1, "PreToolUse": 2, "PostToolUse": 2, "Stop": 1, "PermissionRequest": asks} {
 				if got := w.count(event); got != want {
 					t.Errorf("%s ran %d times, want %d", event, got, want)
 				}

@@ -54,7 +54,7 @@ var events = []event{
 // server offers a role is decided there. The mode plan asks before any change in spite of
 // the first: there the PermissionRequest hook has to say yes.
 var (
-	allowed = []string{"mcp__agent__*"}
+	allowed = []string{"mcp__" + serverAgent + "__*", "mcp__" + serverIMessage + "__*"}
 	// Nobody watches the pane: a question there would wait forever; an agent sends one.
 	denied = []string{
 		"AskUserQuestion",

@@ -89,7 +89,7 @@ func TestSettingsModes(t *testing.T) {
 		if got := strings.Join(rules(s, "deny"), " "); got != want.deny {
 			t.Errorf("%s: denied %s, want %s", mode, got, want.deny)
 		}
-		if got := rules(s, "allow"); !slices.Equal(got, []string{"mcp__agent__*"}) {
+		if got := rules(s, "allow"); !slices.Equal(got, []string{"mcp__agent__*", "mcp__imessage__*"}) {
 			t.Errorf("%s: allowed %q", mode, got)
 		}
 	}
@@ -127,7 +127,7 @@ func TestSettingsMerged(t *testing.T) {
 		t.Errorf("PreToolUse = %v", groups)
 	}
 	for name, want := range map[string]string{
-		"allow": "Bash(ls) mcp__agent__*", "ask": "Edit",
+		"allow": "Bash(ls) mcp__agent__* mcp__imessage__*", "ask": "Edit",
 		"deny": "WebFetch AskUserQuestion SendMessage ListAgents CronCreate CronDelete CronList ScheduleWakeup RemoteTrigger EnterPlanMode ExitPlanMode",
 	} {
 		if got := strings.Join(rules(s, name), " "); got != want {

@@ -69,10 +69,12 @@ func (k Hook) Run(ctx context.Context, event string, in io.Reader) error {
 	return k.note(h.Line())
 }
 
-// Claude Code's names for netsky's tools, and for the one that returns mail.
+// What Claude Code's names for netsky's tools begin with, and its name for the one that
+// returns mail.
 const (
-	ownTools  = "mcp__agent__"
-	inboxTool = ownTools + "inbox"
+	agentTools = "mcp__agent__"
+	phoneTools = "mcp__imessage__"
+	inboxTool  = agentTools + "inbox"
 )
 
 // note records the event's line, if it has one.
@@ -176,7 +178,7 @@ func (k Hook) permission(ctx context.Context, h claude.Hook) error {
 	if !ok {
 		return nil
 	}
-	if strings.HasPrefix(p.Tool, ownTools) {
+	if strings.HasPrefix(p.Tool, agentTools) || strings.HasPrefix(p.Tool, phoneTools) {
 		// The settings allow them, but plan mode ignores that. Each tool refuses what
 		// the agent must not do.
 		_, err := k.Out.Write(claude.Decision(true, ""))
