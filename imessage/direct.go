@@ -125,7 +125,10 @@ func Transcript(list []phone.Turn) (lines []string) {
 			line += " (" + t.State + ")"
 		}
 		line += ": " + envelope.Line(t.Text, 1000)
-		if t.Files > 0 {
+		switch {
+		case t.Files == 1:
+			line += " [a file]"
+		case t.Files > 1:
 			line += fmt.Sprintf(" [%d files]", t.Files)
 		}
 		lines = append(lines, line)

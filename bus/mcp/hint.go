@@ -26,6 +26,8 @@ func hint(err error) string {
 			"Send what you have as one message in a minute, or continue without it"
 	case errors.Is(err, envelope.ErrInvalid) && sending && envelope.SafeText(send.envelope.Text) != send.envelope.Text:
 		return "\nwrite &lt; instead of < before the word channel, or leave the tag out, and send it again"
+	case errors.Is(err, envelope.ErrInvalid) && sending && len(send.envelope.Text) > bus.DefaultMaxBytes/2 && envelope.ForPhone(send.envelope.Extra):
+		return "\nwrite it to a file, and send that with send_file and a few words"
 	case errors.Is(err, envelope.ErrInvalid) && sending && len(send.envelope.Text) > bus.DefaultMaxBytes/2:
 		return "\nwrite it to a file and send the file's path"
 	case errors.Is(err, store.ErrNotFound):

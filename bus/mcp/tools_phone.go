@@ -90,12 +90,15 @@ func (s *Server) sendFileTool() tool {
 		name: "send_file", description: "Send a file to the owner's phone: a picture, a log, a document.",
 		schema: sendFileSchema,
 		run: with("send_file", func(ctx context.Context, in sendFileArgs) (string, error) {
+			if in.Path == "" {
+				return "", argumentf("send_file: path: missing")
+			}
 			name, err := s.o.Phone.Attach(in.Path)
 			if err != nil {
 				return "", fmt.Errorf("send_file: not sent: %w", err)
 			}
 			if strings.TrimSpace(in.Text) == "" {
-				in.Text = filepath.Base(in.Path)
+				in.Text = envelope.Line(filepath.Base(in.Path), 200)
 			}
 			return s.text(ctx, envelope.Envelope{Text: in.Text, Attachments: []string{name}})
 		}),

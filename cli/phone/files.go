@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"os"
 	"path/filepath"
 	"strings"
@@ -28,14 +29,25 @@ var _ mcp.Phone = Tools{}
 // History implements [mcp.Phone].
 func (t Tools) History(ctx context.Context, limit int) (string, error) {
 	list, err := Talk(ctx, t.Home, limit)
-	if err != nil {
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return "", err
 	}
 	if len(list) == 0 {
 		return "no texts are on record", nil
 	}
-	return strings.Join(imessage.Transcript(list), "\n"), nil
+	lines, size := imessage.Transcript(list), 0
+	for i := len(lines) - 1; i >= 0; i-- {
+		if size += len(lines[i]) + 1; size > mostHistory {
+			lines = append([]string{fmt.Sprintf("(%d older texts are left out: there is no room for more)", i+1)}, lines[i+1:]...)
+			break
+		}
+	}
+	return strings.Join(lines, "\n"), nil
 }
+
+// mostHistory is how many bytes of texts a model gets at once, the newest: the end of a longer
+// result would be cut off.
+const mostHistory = 16 << 10
 
 // Talk returns the last texts from and to the phone that are on record, the oldest first.
 func Talk(ctx context.Context, h home.Dir, limit int) ([]phone.Turn, error) {
