@@ -22,6 +22,7 @@ const (
 	mostTries     = 3 // of a text that was handed over and is nowhere to be seen
 	sendPoll      = 2 * time.Second
 	recoverWithin = 2 * time.Minute // how long it may take to find out what became of a text
+	findWithin    = 2 * time.Second // of that at a time: what is to be sent does not wait for it
 )
 
 // repeated ends a text that may have been sent before, where that can't be found out.
@@ -192,10 +193,14 @@ func (b *Bridge) ended(ctx context.Context, rec phone.Records, s phone.Said, got
 // recover finds out what became of a part that was being sent when the program died.
 func (b *Bridge) recover(ctx context.Context, rec phone.Records, s phone.Said) error {
 	b.recheck[s.Seq] = b.o.Now().Add(sendPoll)
-	got, err := b.o.Transport.Find(ctx, outgoing(s))
+	within, cancel := context.WithTimeout(ctx, findWithin)
+	defer cancel()
+	got, err := b.o.Transport.Find(within, outgoing(s))
 	switch {
 	case errors.Is(err, chat.ErrCannotLook): // twice, and saying so, is better than not at all
 		return b.again(ctx, rec, s)
+	case errors.Is(err, context.DeadlineExceeded):
+		return nil
 	case err != nil:
 		b.o.Log.Warn("find", "id", s.ID, "error", err)
 		return nil
@@ -223,8 +228,10 @@ func (b *Bridge) lookAgain(ctx context.Context, rec phone.Records, line string) 
 	if err != nil {
 		return err
 	}
+	within, cancel := context.WithTimeout(ctx, findWithin)
+	defer cancel()
 	for _, s := range list {
-		got, err := b.o.Transport.Find(ctx, outgoing(s))
+		got, err := b.o.Transport.Find(within, outgoing(s))
 		switch late := b.o.Now().Sub(s.Began.Time()) > recoverWithin; {
 		case err != nil, got.State == chat.Unconfirmed:
 			continue
