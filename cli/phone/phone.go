@@ -127,6 +127,9 @@ func (p Phone) To() (chat.Chat, error) {
 	for _, handle := range slices.Concat(p.Owner(), allowed(list)) {
 		if c, ok := chat.KeyOf("-;" + handle); ok && list.OwnerChat(c) {
 			c.GUID = ""
+			if !p.Config.Telegram.Enabled {
+				c.GUID = chat.ServiceIMessage + ";" + c.Key // nobody has written there yet; the transport tries its other names
+			}
 			return c, nil
 		}
 	}
@@ -178,7 +181,7 @@ func (p Phone) Alert(ctx context.Context, a escalate.Alert) error {
 	got, err := p.Text(ctx, text)
 	switch {
 	case errors.Is(err, imessage.ErrWaits):
-		return fmt.Errorf("%w: %w", escalate.ErrOnce, err)
+		return fmt.Errorf("%w (%w)", err, escalate.ErrOnce)
 	case err != nil:
 		return err
 	case got.State == chat.Sent:
@@ -186,7 +189,7 @@ func (p Phone) Alert(ctx context.Context, a escalate.Alert) error {
 	case got.Again:
 		return fmt.Errorf("%s: %s", got.State, got.Fact)
 	}
-	return fmt.Errorf("%w: %s: %s", escalate.ErrOnce, got.State, got.Fact)
+	return fmt.Errorf("%s: %s (%w)", got.State, got.Fact, escalate.ErrOnce)
 }
 
 // Text sends one text to the owner, without the daemon if need be.
