@@ -54,7 +54,11 @@ func (a *app) escalate(c *cli.Context) error {
 		return advice.With(err, "set command, webhook or desktop under [escalate] in %s, or set up your phone (docs/imessage.md)", tilde(a, h.Path(home.ConfigFile)))
 	}
 	if err != nil {
-		return fmt.Errorf("not sent: %w", err)
+		err = fmt.Errorf("not sent: %w", err)
+		if advice.Of(err) == "" && a.phone(h).On() {
+			err = advice.With(err, adviceDoctor)
+		}
+		return err
 	}
 	a.print("sent by %s", by)
 	return nil

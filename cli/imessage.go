@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io/fs"
 	"log/slog"
 	"strings"
 	"time"
@@ -96,7 +95,7 @@ func (a *app) imessageHistory(c *cli.Context) error {
 		return err
 	}
 	list, err := phone.Talk(c.Context, h, n)
-	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+	if err != nil {
 		return err
 	}
 	if c.Bool("json") {
@@ -110,6 +109,8 @@ func (a *app) imessageHistory(c *cli.Context) error {
 	}
 	return nil
 }
+
+const adviceDoctor = "`netsky imessage doctor` examines the way to your phone"
 
 func (a *app) imessageSend(c *cli.Context) error {
 	if err := a.notForClones("imessage send"); err != nil {
@@ -131,11 +132,15 @@ func (a *app) imessageSend(c *cli.Context) error {
 	case errors.Is(err, imessage.ErrWaits):
 		return exitError{exitPartly, advice.With(fmt.Errorf("imessage send: %w", err), "`netsky status` shows what waits, and why")}
 	case err != nil:
-		return fmt.Errorf("imessage send: not sent: %w", err)
+		err = fmt.Errorf("imessage send: not sent: %w", err)
+		if advice.Of(err) == "" {
+			err = advice.With(err, adviceDoctor)
+		}
+		return err
 	case got.State == chat.Failed:
-		return advice.With(fmt.Errorf("imessage send: not sent: %s", got.Fact), "`netsky imessage doctor` examines the way to your phone")
+		return advice.With(fmt.Errorf("imessage send: not sent: %s", got.Fact), adviceDoctor)
 	case got.State == chat.Unconfirmed:
-		return exitError{exitPartly, fmt.Errorf("imessage send: unconfirmed: %s", got.Fact)}
+		return exitError{exitPartly, advice.With(fmt.Errorf("imessage send: unconfirmed: %s", got.Fact), "look whether it is on your phone before you send it again")}
 	}
 	a.print("sent")
 	return nil

@@ -208,3 +208,38 @@ func (w *phoneWorld) answersWhileKilled(runtime string, ask func(i int, text str
 		}
 	}
 }
+
+// An alert goes to the phone first, with or without a daemon, and is said to be sent by what is
+// known to have sent it.
+func TestPhoneEscalates(t *testing.T) {
+	t.Parallel()
+	w := mustPhone(t, "[escalate]\ncommand = [\"sh\", \"-c\", \"echo \\\"$NETSKY_SUBJECT\\\" >>$HOME/alerts\"]\n")
+	alerts := func() string {
+		data, _ := os.ReadFile(filepath.Join(w.dir, "u", "alerts"))
+		return string(data)
+	}
+	for _, daemon := range []bool{false, true} {
+		if daemon {
+			w.must(t, "netsky", "up", "0", "--type", "demo", "--no-attach")
+		}
+		for i, tt := range []struct{ mode, by string }{
+			{"row", "the phone"},
+			{"ok", "command sh"},     // nothing shows that it went out
+			{"failed", "command sh"}, // Messages marks it as not delivered
+			{"-1743", "command sh"},  // no permission
+		} {
+			w.script.Mode(tt.mode)
+			subject := fmt.Sprintf("alert %d, daemon %v, %s", i, daemon, tt.mode)
+			if out, want := w.must(t, "netsky", "escalate", subject), "sent by "+tt.by+"\n"; out != want {
+				t.Errorf("%s: printed %q, want %q", subject, out, want)
+			}
+			if got, want := strings.Count(alerts(), subject), map[bool]int{false: 1}[tt.by == "the phone"]; got != want {
+				t.Errorf("%s: the command ran %d times, want %d", subject, got, want)
+			}
+			if n := w.count("[netsky] alert: " + subject); tt.mode != "-1743" && n != 1 {
+				data, _ := os.ReadFile(filepath.Join(w.world.home, "logs", "netsky.jsonl"))
+				t.Errorf("%s: texted %d times\n%s", subject, n, data[max(0, len(data)-4000):])
+			}
+		}
+	}
+}

@@ -19,7 +19,9 @@ func asked(from agent.ID, id, text string) needs.Need {
 // by a message to the agent if it has asked nothing else.
 func TestQuestion(t *testing.T) {
 	for name, answer := range map[string]func(l later, text string){
-		"a reply to the text":    func(l later, text string) { l.wire.put(chat.Message{Text: "8080", About: l.guidOf(text), At: l.clock.now()}) },
+		"a reply to the text": func(l later, text string) {
+			l.wire.put(chat.Message{Text: "8080", About: l.guidOf(text), At: l.clock.now()})
+		},
 		"a message to the agent": func(l later, _ string) { l.wire.put(chat.Message{Text: "agent2: 8080", At: l.clock.now()}) },
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -211,7 +211,7 @@ func (c Config) checkPhone() error {
 	m, t := c.IMessage, c.Telegram
 	switch {
 	case m.Enabled && t.Enabled:
-		return errors.New("imessage and telegram: both are enabled; netsky uses one of them")
+		return errors.New("imessage and telegram: both are enabled; set enabled = false in one of them")
 	case m.Through != ThroughMessages && m.Through != ThroughBlueBubbles:
 		return fmt.Errorf("imessage.through: %q: must be %s or %s", m.Through, ThroughMessages, ThroughBlueBubbles)
 	case m.Enabled && m.Through == ThroughBlueBubbles && (m.URL == "" || m.PasswordFile == ""):

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"netsky/agent/home"
+	"netsky/agent/program"
 	"netsky/cli/config"
 	"netsky/imessage"
 	"netsky/imessage/chat"
@@ -45,10 +46,13 @@ func (p Phone) enabled() chat.Fact {
 		f.Detail = "the phone is reached by a Telegram bot"
 	case p.Config.IMessage.Enabled && p.Config.IMessage.Through == config.ThroughBlueBubbles:
 		f.Detail = "the phone is reached by iMessage, through BlueBubbles at " + p.Config.IMessage.URL
+	case p.Config.IMessage.Enabled && program.Find(program.Value(p.Env, "PATH"), "osascript") == "":
+		f.State, f.Detail = chat.Bad, "the phone is to be reached by iMessage, through Messages.app on this machine, which has no osascript"
+		f.Next = "on a Mac, put /usr/bin on PATH; elsewhere, set through = \"bluebubbles\" or use [telegram]: docs/imessage.md"
 	case p.Config.IMessage.Enabled:
 		f.Detail = "the phone is reached by iMessage, through Messages.app on this machine"
 	default:
-		f.State, f.Detail, f.Next = chat.Unchecked, "no phone is enabled; this examines Messages.app on this machine", "set enabled = true under [imessage] or [telegram]"
+		f.State, f.Detail, f.Next = chat.Unchecked, "no phone is enabled; this examines Messages.app on this machine", "set enabled = true under [imessage] or [telegram] in "+p.Home.Path(home.ConfigFile)+"; docs/imessage.md shows how"
 	}
 	return f
 }
@@ -64,7 +68,7 @@ func (p Phone) speakers() chat.Fact {
 			f.Next = d.Next
 		}
 	case len(handles) == 0 && !p.On():
-		f.State, f.Detail = chat.Unchecked, "nobody yet"
+		f.State, f.Detail = chat.Unchecked, "nobody yet; that matters once a phone is enabled"
 	case len(handles) == 0:
 		f.State, f.Detail, f.Next = chat.Bad, "nobody", "add your handle to [owner] in netsky.toml, or run `netsky imessage access pair`"
 	default:

@@ -29,7 +29,7 @@ var _ mcp.Phone = Tools{}
 // History implements [mcp.Phone].
 func (t Tools) History(ctx context.Context, limit int) (string, error) {
 	list, err := Talk(ctx, t.Home, limit)
-	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+	if err != nil {
 		return "", err
 	}
 	if len(list) == 0 {
@@ -52,6 +52,9 @@ const mostHistory = 16 << 10
 // Talk returns the last texts from and to the phone that are on record, the oldest first.
 func Talk(ctx context.Context, h home.Dir, limit int) ([]phone.Turn, error) {
 	db, err := store.OpenRead(ctx, h)
+	if errors.Is(err, fs.ErrNotExist) {
+		return []phone.Turn{}, nil
+	}
 	if err != nil {
 		return nil, err
 	}

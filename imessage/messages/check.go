@@ -59,7 +59,7 @@ func (t *Transport) checkStaging() chat.Fact {
 		root.Close()
 	}
 	if errors.Is(err, fs.ErrNotExist) {
-		f.State, f.Detail = chat.Unchecked, err.Error()
+		f.State, f.Detail, f.Next = chat.Unchecked, err.Error(), "sign in to Messages on this Mac; it makes the directory"
 	} else if err != nil {
 		f.State, f.Detail = chat.Bad, err.Error()
 		f.Next = "texts can be sent; for files, give netsky the right to write there"
