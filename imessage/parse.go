@@ -91,5 +91,6 @@ func message(text string) ask {
 }
 
 func code(s string) bool {
-	return len(s) == 5 && strings.Trim(strings.ToLower(s), "abcdefghijklmnopqrstuvwxyz") == ""
+	const letters = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ" // not all that is one of them in lower case
+	return len(s) == 5 && strings.Trim(s, letters) == ""
 }
