@@ -1,6 +1,7 @@
 package imessage
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -257,7 +258,7 @@ func (b *Bridge) list(ctx context.Context, h phone.Heard, code string) ([]phone.
 	if code != "" {
 		n, ok := needs.Find(list, code)
 		if !ok {
-			return b.reply(h, b.settled(ctx, h, code)), nil
+			return b.settled(ctx, h, code)
 		}
 		return b.ask(n, h.Chat, h.GUID), nil
 	}
@@ -271,15 +272,24 @@ func (b *Bridge) list(ctx context.Context, h phone.Heard, code string) ([]phone.
 	return b.reply(h, strings.Join(append(lines, "needs CODE shows all of one."), "\n")), nil
 }
 
-func (b *Bridge) settled(ctx context.Context, h phone.Heard, code string) string {
-	if how := b.o.Desk.How(ctx, code); how != "" {
-		return fmt.Sprintf("%s is settled: %s.", code, how)
+// settled returns what to say about an item that needs the owner no more. The error says that
+// the bridge ends, so that it was not found out.
+func (b *Bridge) settled(ctx context.Context, h phone.Heard, code string) ([]phone.Said, error) {
+	how := b.o.Desk.How(ctx, code)
+	switch {
+	case ctx.Err() != nil:
+		return nil, ctx.Err()
+	case how != "":
+		return b.reply(h, fmt.Sprintf("%s is settled: %s.", code, how)), nil
+	case h.Tries > 0: // a crash may have come between its effect and this
+		return b.reply(h, fmt.Sprintf("%s does not need you any more. Your answer may be what settled it.", code)), nil
 	}
-	if h.Tries > 0 { // a crash may have come between its effect and this
-		return fmt.Sprintf("%s does not need you any more. Your answer may be what settled it.", code)
-	}
-	return fmt.Sprintf("Nothing was done: no item %s needs you; it may have been settled or withdrawn.", code)
+	return b.reply(h, fmt.Sprintf("Nothing was done: no item %s needs you; it may have been settled or withdrawn.", code)), nil
 }
+
+// errSending is returned for a reaction to what may be a text that is on record as being sent
+// only: a crash came before its guid was known.
+var errSending = errors.New("it refers to a message that is not known yet")
 
 // react takes a tapback, or a button, as the answer to the item that the message shows.
 func (b *Bridge) react(ctx context.Context, rec phone.Records, h *phone.Heard) ([]phone.Said, error) {
@@ -287,9 +297,14 @@ func (b *Bridge) react(ctx context.Context, rec phone.Records, h *phone.Heard) (
 	if err != nil {
 		return nil, err
 	}
+	if !ok {
+		if is, err := rec.Sending(ctx, h.Line, h.Chat.Key); err != nil || is {
+			return nil, cmp.Or(err, errSending)
+		}
+	}
 	if ok && s.Kind == kindPast {
 		h.Note = "answer " + s.About
-		return b.reply(*h, b.settled(ctx, *h, s.About)), nil
+		return b.settled(ctx, *h, s.About)
 	}
 	if !ok || s.Kind != kindNeed {
 		h.Note = "on a message that asks nothing"
@@ -324,7 +339,7 @@ func (b *Bridge) answer(ctx context.Context, rec phone.Records, h phone.Heard, c
 		if err != nil && len(list) == 0 {
 			return nil, err
 		}
-		return b.reply(h, b.settled(ctx, h, code)), nil
+		return b.settled(ctx, h, code)
 	}
 	if n.Kind == needs.Question {
 		return b.reply(h, fmt.Sprintf("%s is a question, which takes words. %s", code, replyHint(n.Agents[0]))), nil

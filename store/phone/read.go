@@ -121,6 +121,12 @@ func (r Records) SaidAs(ctx context.Context, line, guid string) (s Said, ok bool
 	return s, false, err
 }
 
+// Sending reports whether a text to the chat is being sent, so that its guid is not known.
+func (r Records) Sending(ctx context.Context, line, key string) (is bool, err error) {
+	err = r.DB.Pool().QueryRowContext(ctx, "SELECT EXISTS (SELECT 1 FROM phone_said WHERE line = ? AND chat = ? AND state = 'sending')", line, key).Scan(&is)
+	return is, err
+}
+
 // Asked returns what was said in a chat about an item that needs the owner, the last first.
 func (r Records) Asked(ctx context.Context, line, key, about string) ([]Said, error) {
 	return r.said(ctx, "WHERE line = ? AND chat = ? AND about = ? AND kind = 'need' ORDER BY seq DESC LIMIT 20", line, key, about)
