@@ -3,8 +3,8 @@
 //
 // It removes nothing that somebody may still need: no mail that is unread, waits or is in
 // an agent's ledger, no question that the owner has not answered, nothing in poison/, no
-// unfinished task, no note, no schedule, and no id that keeps a message from taking effect
-// twice. Of the files it knows only netsky's own, by their place and name. What it removed
+// unfinished task, no note, no schedule, no attachment of mail that is kept, and no id that
+// keeps a message from taking effect twice. Of the files it knows only netsky's own, by their place and name. What it removed
 // is in the log.
 //
 // A pass does its work in small parts and rests after each, so that it never keeps a
@@ -49,7 +49,7 @@ type Keeper struct {
 type Removed struct {
 	Mail    int   // messages' files
 	Records int   // rows
-	Files   int   // state files
+	Files   int   // state files, and files that came with mail
 	Bytes   int64 // by which the database is shorter
 }
 
@@ -74,7 +74,7 @@ func (k *Keeper) Pass(ctx context.Context, db *store.DB) (r Removed, err error) 
 	}
 	p.key = fmt.Sprintf("upkeep-%d-", p.now.UnixNano())
 	var errs []error
-	for _, part := range []func(context.Context) error{p.mail, p.records, p.files, p.shown} {
+	for _, part := range []func(context.Context) error{p.mail, p.attached, p.records, p.files, p.shown} {
 		if err := part(ctx); err != nil && ctx.Err() == nil {
 			errs = append(errs, err)
 		}
