@@ -212,6 +212,20 @@ func TestValuesAreData(t *testing.T) {
 	}
 }
 
+// A model finds what came with a message where the prompt says.
+func TestPromptNamesTheMailbox(t *testing.T) {
+	for _, id := range []agent.ID{agent.Root, agent.Clone(1), agent.Infinity} {
+		in := input(id)
+		prompt, err := prompts.Render(in)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if want := "They are below " + in.Home.Path(home.Mailbox(id)) + ",\n"; !strings.Contains(prompt, want) {
+			t.Errorf("%s is not told %q", id, want)
+		}
+	}
+}
+
 // TestPromptNamesOnlyVerbsThatExist keeps the texts honest.
 func TestPromptNamesOnlyVerbsThatExist(t *testing.T) {
 	verbs := "up down agent attach status peek show ask inbox reply channel prompt log daemon demo cron loop"
