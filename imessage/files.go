@@ -2,8 +2,10 @@ package imessage
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"path/filepath"
 	"strconv"
 	"strings"
@@ -55,6 +57,9 @@ func (b *Bridge) files(ctx context.Context, h phone.Heard, to agent.ID, id strin
 			default:
 				err = b.o.Home.WriteFile(rel, data, true)
 			}
+		}
+		if errors.Is(err, fs.ErrNotExist) {
+			err = errors.New("its file is not there")
 		}
 		if err != nil {
 			lost = append(lost, said+": "+err.Error())
