@@ -158,6 +158,19 @@ func TestPhone(t *testing.T) {
 	if out := w.must(t, "netsky", "imessage", "history"); !strings.Contains(out, "owner: agent1: good morning") || !strings.Contains(out, "netsky: [agent1]") {
 		t.Errorf("history:\n%s", out)
 	}
+	for text, want := range map[string]string{"good morning": "  phone heard    owner", "[agent1] ": "  phone sent     owner"} {
+		id := ""
+		w.records(func(r phone.Records) bool {
+			list, err := r.Talk(t.Context(), 100)
+			for _, s := range list {
+				if err == nil && id == "" && strings.Contains(s.Text, text) {
+					id = s.Message
+				}
+			}
+			return err == nil
+		})
+		mustContain(t, "show "+id, w.must(t, "netsky", "show", id), want)
+	}
 	if out := w.must(t, "netsky", "imessage", "send", "a test"); out != "sent\n" || w.count("[netsky] a test") != 1 {
 		t.Errorf("send: %s; the phone got %q", out, w.texts())
 	}

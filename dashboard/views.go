@@ -201,12 +201,14 @@ var glyphs = []string{
 func glyph(word any) string {
 	w := fmt.Sprint(word)
 	switch w {
-	case "input_pending":
+	case "input_pending", "phone_waits":
 		w = "queued"
-	case "input_consumed":
+	case "input_consumed", "phone_heard", "phone_sent":
 		w = "delivered"
-	case "input_cancelled":
+	case "input_cancelled", "phone_dropped":
 		w = "cancelled"
+	case "phone_failed":
+		w = "failed"
 	case "task_created":
 		w = "open"
 	case "task_started", "started":
@@ -225,11 +227,11 @@ func tone(word any) string {
 	switch fmt.Sprint(word) {
 	case "busy", "in_progress", "starting", "started", "claimed":
 		return "busy"
-	case "idle", "delivered", "answered", "done", "well":
+	case "idle", "delivered", "answered", "done", "well", "phone_heard", "phone_sent":
 		return "good"
-	case "waiting", "queued", "open", store.LevelWarn:
+	case "waiting", "queued", "open", "phone_waits", "phone_unconfirmed", store.LevelWarn:
 		return "wait"
-	case "blocked", "hung", "dead", "crash-looping", "failed", "poisoned", store.LevelError:
+	case "blocked", "hung", "dead", "crash-looping", "failed", "poisoned", "phone_failed", store.LevelError:
 		return "bad"
 	}
 	return "off"

@@ -112,6 +112,8 @@ var befalls = map[string]string{
 	"queued": "waits in the inbox of", "claimed": "taken by", "delivered": "delivered to", "answered": "answered by",
 	"failed": "failed at", "poisoned": "unreadable to", "cancelled": "taken back from", "expired": "expired at",
 	"input_pending": "submitted to", "input_consumed": "taken up by", "input_cancelled": "not taken up by",
+	"phone_heard": "read from the phone of", "phone_waits": "waits to be texted to", "phone_sent": "texted to",
+	"phone_unconfirmed": "texted, unconfirmed, to", "phone_failed": "could not be texted to", "phone_dropped": "not texted to",
 }
 
 // tell sets the event's words and its link.

@@ -38,7 +38,8 @@ type Subject struct {
 }
 
 // A TimelineEvent is one event in a timeline. Kind is "message", a DeliveryState, an
-// input's state after "input_", "session_start", "session_end", "task_created",
+// input's state after "input_", "phone_heard", what became of a text after "phone_"
+// (waits, sent, unconfirmed, failed, dropped), "session_start", "session_end", "task_created",
 // "task_started", "task_ended", "note" or "log".
 type TimelineEvent struct {
 	Time  Time     `json:"time"`

@@ -85,11 +85,31 @@ func (t *Timeline) oneMessage(ctx context.Context, q querier, id string) error {
 	if err := t.tasks(ctx, q, "message = ?", id); err != nil {
 		return err
 	}
+	if err := t.phone(ctx, q, id); err != nil {
+		return err
+	}
 	// What was decided about a question has the id of the mail that asked as its key.
 	if err := t.logs(ctx, q, "key = ?", id); err != nil {
 		return err
 	}
 	return t.about(ctx, q, id)
+}
+
+// phone adds when a message was read from the owner's phone, and what became of each text
+// that it was sent there as.
+func (t *Timeline) phone(ctx context.Context, q querier, id string) error {
+	found, err := list(ctx, q, func(r *sql.Rows) (e TimelineEvent, err error) {
+		err = r.Scan(&e.Time, &e.Kind, &e.Text)
+		return e, err
+	}, `SELECT heard, 'phone_heard', '' FROM phone_heard WHERE message = ?1 AND message <> ''
+		UNION ALL SELECT CASE WHEN ended > 0 THEN ended WHEN began > 0 THEN began ELSE created END,
+			'phone_' || iif(state IN ('pending', 'sending'), 'waits', state),
+			iif(parts > 1, 'part ' || part || ' of ' || parts || iif(fact = '', '', ': '), '') || fact
+		FROM phone_said WHERE about = ?1 AND about <> '' AND kind = 'mail'`, id)
+	for _, e := range found {
+		t.add(e.Time, e.Kind, agent.Owner, "", e.Text, id)
+	}
+	return err
 }
 
 func (t *Timeline) addMessage(m Message) {
