@@ -14,7 +14,6 @@ import (
 	"netsky/bus/envelope"
 	"netsky/imessage/chat"
 	"netsky/spawn/needs"
-	"netsky/store"
 	"netsky/store/phone"
 )
 
@@ -376,6 +375,3 @@ func (b *Bridge) current(shown []phone.Said, n needs.Need, digest string) bool {
 	}
 	return false
 }
-
-// at returns now, as it is recorded.
-func (b *Bridge) at() store.Time { return store.At(b.o.Now()) }

@@ -39,8 +39,7 @@ func TestSelfChatPairs(t *testing.T) {
 // What we said comes back as up to two rows, at once or half a minute later, and before or
 // after the transport has named it.
 func TestEchoes(t *testing.T) {
-	var w *world
-	w = newWorld(t, nil)
+	w := newWorld(t, nil)
 	send := w.wire.send
 	w.wire.mu.Lock()
 	w.wire.send = func(o chat.Outgoing) chat.Receipt {
