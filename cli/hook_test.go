@@ -2,6 +2,7 @@ package cli_test
 
 import (
 	"bytes"
+	"context"
 	"encoding/json"
 	"fmt"
 	"os"
@@ -172,5 +173,23 @@ func mustFile(t testing.TB, file string) {
 	}
 	if err != nil {
 		t.Fatal(err)
+	}
+}
+
+// netsky's own tools need nobody's yes, in whatever mode Claude Code runs.
+func TestHookAllowsOurTools(t *testing.T) {
+	t.Parallel()
+	for _, tool := range []string{"mcp__agent__send", "mcp__imessage__reply", "mcp__imessage__send_file"} {
+		w := mustWorld(t)
+		w.must(t, "netsky", "init")
+		ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+		defer cancel()
+		cmd := w.command(ctx, "netsky", "hook", "PermissionRequest")
+		cmd.Env = append(cmd.Env, "AGENT_N=0", "NETSKY_START=s1")
+		cmd.Stdin = strings.NewReader(`{"session_id":"s","tool_name":"` + tool + `","tool_input":{}}`)
+		out, err := cmd.CombinedOutput()
+		if err != nil || !strings.Contains(string(out), `"behavior":"allow"`) {
+			t.Errorf("%s: %v: %s", tool, err, out)
+		}
 	}
 }
