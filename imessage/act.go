@@ -14,6 +14,7 @@ import (
 	"netsky/bus/envelope"
 	"netsky/imessage/chat"
 	"netsky/spawn/needs"
+	"netsky/store"
 	"netsky/store/phone"
 )
 
@@ -172,7 +173,7 @@ func (b *Bridge) mail(ctx context.Context, id, text string) {
 // message sends a message on to an agent.
 func (b *Bridge) message(ctx context.Context, rec phone.Records, h *phone.Heard, a ask) ([]phone.Said, error) {
 	e := envelope.Envelope{
-		ID: messageID(h.Line, h.GUID), From: agent.Owner, To: a.agent, Text: envelope.SafeText(a.text), Via: b.o.Via, Time: min(h.At, b.at()).Time(),
+		ID: messageID(h.Line, h.GUID), From: agent.Owner, To: a.agent, Text: envelope.SafeText(a.text), Via: b.o.Via, Time: min(h.At, store.At(b.o.Now())).Time(),
 	}
 	answers := ""
 	switch {

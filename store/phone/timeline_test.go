@@ -30,7 +30,7 @@ func TestTimeline(t *testing.T) {
 		store.UpsertMessage{ID: "m-answer", From: agent.Root, To: agent.Owner, Kind: "reply", Text: "long", InReplyTo: "m-asked", Time: 3000}))
 	r := phone.Records{DB: db}
 	c, _ := chat.KeyOf("-;+15550100")
-	_, err = r.Open(t.Context(), "messages", "1", time.UnixMilli(1))
+	_, err = r.Open(t.Context(), "messages", "1", 0, time.UnixMilli(1))
 	must(err)
 	_, err = r.Hear(t.Context(), "messages", "2", []phone.Heard{
 		{Line: "messages", GUID: "G1", Chat: c, At: 1000, Time: 1500, Text: "how is it?", Verdict: "order", State: phone.New},
