@@ -88,7 +88,7 @@ func (s *scene) judge(m chat.Message) (verdict string, said int64) {
 	case m.Kind != chat.Text:
 		return VerdictReaction, 0
 	case m.Unreadable != "":
-		return VerdictUnreadable, 0
+		return s.brake(m, VerdictUnreadable), 0
 	case strings.TrimSpace(m.Text) == "" && len(m.Attachments) == 0:
 		return VerdictEmpty, 0
 	case Signed(m.Text):
@@ -96,7 +96,7 @@ func (s *scene) judge(m chat.Message) (verdict string, said int64) {
 	case s.partner(m) != "":
 		return VerdictPair, 0
 	}
-	return s.brake(m), 0
+	return s.brake(m, VerdictOrder), 0
 }
 
 // when returns when a message was written, or else heard.
@@ -121,9 +121,12 @@ func (s *scene) echo(m chat.Message) int {
 			continue // its row is another one
 		}
 		last := max(p.Began, p.Ended).Time()
-		near := at.After(p.Began.Time().Add(-echoSlip)) && at.Before(last.Add(echoFor)) || s.now.Before(last.Add(echoFor))
+		near := at.After(p.Began.Time().Add(-echoSlip)) && at.Before(last.Add(echoFor)) || s.now.Sub(last).Abs() < echoFor
 		switch {
-		case !near || p.Began == 0 || text == "" && p.File == "":
+		case !near || p.Began == 0 || !m.FromMe && !s.self: // the other side is then never ours
+			continue
+		case m.Unreadable != "": // nobody can compare it; to answer it could go on for ever
+		case text == "" && p.File == "":
 			continue
 		case p.File != "": // it comes back with a name that Messages.app gave it
 			if len(m.Attachments) == 0 || text != "" {
@@ -167,15 +170,15 @@ func (s *scene) pairOf(guid string) bool {
 	return false
 }
 
-// brake returns the verdict on an order: the chat rests when too much arrives.
-func (s *scene) brake(m chat.Message) string {
+// brake returns the verdict on what is acted on: the chat rests when too much arrives.
+func (s *scene) brake(m chat.Message, verdict string) string {
 	at, text := s.when(m), essence(m.Text)
 	all, same := 0, 0
 	for _, h := range s.heard {
-		if h.Verdict == VerdictBrake && s.now.Sub(h.Time.Time()) < brakeRest {
+		if h.Verdict == VerdictBrake && s.now.Sub(h.Time.Time()).Abs() < brakeRest {
 			return VerdictBraked
 		}
-		if h.Verdict == VerdictOrder && at.Sub(h.At.Time()).Abs() < brakeWithin {
+		if (h.Verdict == VerdictOrder || h.Verdict == VerdictUnreadable) && at.Sub(h.At.Time()).Abs() < brakeWithin {
 			all++
 			if essence(h.Text) == text {
 				same++
@@ -185,7 +188,7 @@ func (s *scene) brake(m chat.Message) string {
 	if same >= brakeIdentical || all >= brakeAll {
 		return VerdictBrake
 	}
-	return VerdictOrder
+	return verdict
 }
 
 // record returns what is kept of a message in one of the owner's chats.
@@ -207,6 +210,9 @@ func (s *scene) record(line string, m chat.Message, verdict string) phone.Heard 
 		h.Text = m.Reaction
 	case m.Unreadable != "":
 		h.Note = m.Unreadable
+	case verdict == VerdictOrder && parse(m.Text).what == askMessage:
+		// An agent may answer it before it is on record that it was sent on.
+		h.Message = messageID(line, m.GUID)
 	}
 	return h
 }

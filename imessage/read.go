@@ -5,8 +5,10 @@ import (
 	"errors"
 	"fmt"
 	"strconv"
+	"strings"
 	"time"
 
+	"netsky/bus/envelope"
 	"netsky/imessage/chat"
 	"netsky/store"
 	"netsky/store/phone"
@@ -21,6 +23,8 @@ const (
 	retryFirst  = time.Second
 	retryMost   = time.Minute
 	graceToTell = 5 * time.Minute // a transport that can't be used for longer is reported by another way
+	leastBatch  = 250 * time.Millisecond
+	mostNotes   = 20 // of one batch, in the log
 )
 
 // read takes what arrives.
@@ -35,10 +39,7 @@ func (b *Bridge) read(ctx context.Context) error {
 	for {
 		// With a list that can't be read nobody may speak: then nothing is taken, and all waits.
 		if _, err = b.o.Gate.Speakers(); err == nil {
-			var batch chat.Batch
-			if batch, err = b.o.Transport.Next(ctx, line.Cursor); err == nil {
-				err = b.take(ctx, rec, &line, batch, away.fence())
-			}
+			err = b.readNext(ctx, rec, &line, &away)
 		}
 		if ctx.Err() != nil {
 			return ctx.Err()
@@ -58,6 +59,23 @@ func (b *Bridge) read(ctx context.Context) error {
 			return errNoRecords // the next run opens them anew
 		}
 	}
+}
+
+// readNext takes the next batch. A transport that returns nothing without having waited is not
+// asked again at once.
+func (b *Bridge) readNext(ctx context.Context, rec phone.Records, line *phone.Line, away *absence) error {
+	began, cursor := time.Now(), line.Cursor
+	batch, err := b.o.Transport.Next(ctx, cursor)
+	if err != nil {
+		return err
+	}
+	if err := b.take(ctx, rec, line, batch, away.fence()); err != nil {
+		return err
+	}
+	if len(batch.Messages) == 0 || batch.Cursor == cursor {
+		return pause(ctx, leastBatch-time.Since(began), nil)
+	}
+	return nil
 }
 
 // An absence is a time in which nobody looked: the program did not run, the machine slept, the
@@ -89,8 +107,12 @@ func (a *absence) look() { a.seen = a.now().Round(0) }
 
 // take judges a batch and records it with its cursor.
 func (b *Bridge) take(ctx context.Context, rec phone.Records, line *phone.Line, batch chat.Batch, fence time.Time) error {
-	for _, note := range batch.Notes {
-		b.o.Log.Info("transport", "name", line.Name, "note", note)
+	for i, note := range batch.Notes {
+		if i == mostNotes {
+			b.o.Log.Info("transport", "name", line.Name, "note", fmt.Sprintf("%d more notes", len(batch.Notes)-i))
+			break
+		}
+		b.o.Log.Info("transport", "name", line.Name, "note", envelope.Line(note, 500))
 	}
 	if len(batch.Messages) == 0 && batch.Cursor == line.Cursor {
 		return nil
@@ -101,7 +123,7 @@ func (b *Bridge) take(ctx context.Context, rec phone.Records, line *phone.Line, 
 	}
 	t := taking{b: b, rec: rec, line: line.Name, scenes: make(map[string]*scene), fence: fence, who: who, now: b.o.Now()}
 	for _, m := range batch.Messages {
-		if err := t.add(ctx, m); err != nil {
+		if err := t.add(ctx, bounded(m)); err != nil {
 			return err
 		}
 	}
@@ -136,6 +158,7 @@ type taking struct {
 	now    time.Time
 	scenes map[string]*scene // by chat
 
+	guids     map[string]bool
 	heard     []phone.Heard
 	echoes    []phone.Absorbed
 	counts    map[string]int // by verdict, of what is not recorded
@@ -151,6 +174,9 @@ func (t *taking) add(ctx context.Context, m chat.Message) error {
 			return err
 		}
 		said := int64(0)
+		if has, err := t.has(ctx, m.GUID); has || err != nil {
+			return err // the transport has returned it before: it is not judged by what it caused
+		}
 		verdict, said = s.judge(m)
 		if said != 0 {
 			t.echoes = append(t.echoes, phone.Absorbed{Said: said, FromMe: m.FromMe, GUID: m.GUID})
@@ -170,6 +196,53 @@ func (t *taking) add(ctx context.Context, m chat.Message) error {
 		t.strangers = append(t.strangers, m)
 	}
 	return nil
+}
+
+// has reports whether a message is on record, or in this batch already.
+func (t *taking) has(ctx context.Context, guid string) (bool, error) {
+	if t.guids[guid] {
+		return true, nil
+	}
+	if t.guids == nil {
+		t.guids = make(map[string]bool)
+	}
+	t.guids[guid] = true
+	return t.rec.HasHeard(ctx, t.line, guid)
+}
+
+// What somebody else can make long, and is no text, is recorded up to this.
+const (
+	longestName   = 500 // bytes of an id or a file's name
+	mostFilesKept = 32
+)
+
+// bounded returns a message with names of a bounded length. An id that is longer is replaced by
+// one made of all of it.
+func bounded(m chat.Message) chat.Message {
+	id := func(s string) string {
+		if len(s) <= longestName {
+			return s
+		}
+		return "long-" + short(s)
+	}
+	m.GUID, m.About, m.Reaction, m.Unreadable = id(m.GUID), id(m.About), id(m.Reaction), envelope.Line(m.Unreadable, 300)
+	files := m.Attachments
+	m.Attachments = nil
+	for i, f := range files {
+		if i == mostFilesKept {
+			m.Attachments = append(m.Attachments, chat.Attachment{Name: "more", Bytes: -1, Missing: fmt.Sprintf("%d more files", len(files)-i)})
+			break
+		}
+		if len(f.Name) > longestName { // its end tells the type
+			f.Name = strings.ToValidUTF8(f.Name[len(f.Name)-longestName:], "")
+		}
+		f.MIME, f.Missing = envelope.Line(f.MIME, 100), envelope.Line(f.Missing, 300)
+		if len(f.GUID) > longestName {
+			f.GUID, f.Missing = id(f.GUID), "its id is too long"
+		}
+		m.Attachments = append(m.Attachments, f)
+	}
+	return m
 }
 
 // scene returns what the verdicts in a chat depend on.

@@ -60,6 +60,12 @@ func (r Records) LastHeard(ctx context.Context, line string, verdict string) (h 
 	return h, false, err
 }
 
+// HasHeard reports whether a message with that guid is on record.
+func (r Records) HasHeard(ctx context.Context, line, guid string) (has bool, err error) {
+	err = r.DB.Pool().QueryRowContext(ctx, "SELECT EXISTS (SELECT 1 FROM phone_heard WHERE line = ? AND guid = ?)", line, guid).Scan(&has)
+	return has, err
+}
+
 // HeardAs returns the message that was sent on the bus under that id.
 func (r Records) HeardAs(ctx context.Context, message string) (h Heard, ok bool, err error) {
 	list, err := r.heard(ctx, "WHERE message = ? LIMIT 1", message)
