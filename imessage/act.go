@@ -36,10 +36,13 @@ func (b *Bridge) act(ctx context.Context) error {
 	var errands sync.WaitGroup
 	defer errands.Wait()
 	slots := make(chan struct{}, mostActs)
+	wait := actPoll
 	for {
 		list, err := rec.NewHeard(ctx, line.Name)
-		if err != nil && ctx.Err() == nil {
-			return err
+		if wait = min(2*wait, retryMost); err == nil {
+			wait = actPoll
+		} else if ctx.Err() == nil {
+			b.o.Log.Warn("act", "error", err)
 		}
 		for _, h := range list {
 			if !b.begin(h.Seq) {
@@ -59,7 +62,7 @@ func (b *Bridge) act(ctx context.Context) error {
 				b.do(ctx, rec, h)
 			})
 		}
-		if err := pause(ctx, actPoll, b.unacted); err != nil {
+		if err := pause(ctx, wait, b.unacted); err != nil {
 			return err
 		}
 	}
@@ -82,13 +85,19 @@ func (b *Bridge) do(ctx context.Context, rec phone.Records, h phone.Heard) {
 		defer b.mu.Unlock()
 		delete(b.acting, h.Seq)
 	}()
-	if err := rec.Try(ctx, h.Seq); err != nil {
-		return
+	who, err := b.o.Gate.Speakers()
+	if err != nil {
+		return // nobody may speak: it waits
+	}
+	var ok bool
+	if h.Tries, ok, err = rec.Try(ctx, h); err != nil || !ok {
+		return // it cannot be counted, or was done since it was listed
 	}
 	b.o.Step("tried")
 	var say []phone.Said
-	var err error
-	if h.Tries >= leastTries && b.o.Now().Sub(h.Time.Time()) > tryFor {
+	if !who.OwnerChat(h.Chat) || !h.FromMe && !who.May(h.Handle) {
+		h.Note, h.Message = "denied meanwhile", ""
+	} else if h.Tries >= leastTries && b.o.Now().Sub(h.Time.Time()) > tryFor {
 		h.Note = "given up" // also one that ends the program each time
 		say = b.reply(h, "Your message could not be acted on; `netsky log` and the daemon's log say why. It was: "+envelope.Line(h.Text, 100))
 	} else if say, err = b.effect(ctx, rec, &h); err != nil {
@@ -182,6 +191,7 @@ func (b *Bridge) message(ctx context.Context, rec phone.Records, h *phone.Heard,
 	case a.named:
 		answers = b.answersQuestion(ctx, rec, &e)
 	}
+	h.Message = ""
 	if !b.o.Bus.Exists(e.To) {
 		return b.reply(*h, fmt.Sprintf("There is no %s: your message was not sent. `status` lists the agents.", e.To)), nil
 	}

@@ -182,11 +182,20 @@ func insertHeard(c *sql.Conn, h *Heard) (fresh bool, err error) {
 	return err == nil, err
 }
 
-// Try counts an attempt to let a message take effect, before it is made.
-func (r Records) Try(ctx context.Context, seq int64) error {
-	return r.DB.Do(ctx, "phone try", func(c *sql.Conn) error {
-		return exec(c, "UPDATE phone_heard SET tries = tries + 1 WHERE seq = ?", seq)
+// Try counts an attempt to let a message take effect, before it is made. It returns how many
+// there were before; ok is false if none is to be made, as the message has taken effect.
+func (r Records) Try(ctx context.Context, h Heard) (tries int, ok bool, err error) {
+	err = r.DB.Do(ctx, "phone try", func(c *sql.Conn) error {
+		ok = false
+		err := c.QueryRowContext(context.Background(), `UPDATE phone_heard SET tries = tries + 1
+			WHERE seq = ? AND line = ? AND guid = ? AND state = 'new' RETURNING tries - 1`, h.Seq, h.Line, h.GUID).Scan(&tries)
+		if errors.Is(err, sql.ErrNoRows) {
+			return nil
+		}
+		ok = err == nil
+		return err
 	})
+	return tries, ok, err
 }
 
 // Did records that a message has taken effect, and what is to be said about that.
@@ -195,7 +204,8 @@ func (r Records) Did(ctx context.Context, h Heard, say ...Said) error {
 		if err := insertSaid(c, say); err != nil {
 			return err
 		}
-		return exec(c, "UPDATE phone_heard SET state = 'done', target = ?, message = ?, note = ? WHERE seq = ?", h.Target, h.Message, h.Note, h.Seq)
+		return exec(c, "UPDATE phone_heard SET state = 'done', target = ?, message = ?, note = ? WHERE seq = ? AND guid = ?",
+			h.Target, h.Message, h.Note, h.Seq, h.GUID)
 	})
 }
 
@@ -245,7 +255,8 @@ func insertSaid(c *sql.Conn, say []Said) error {
 // Begin records that a part is about to be sent, from the mark on.
 func (r Records) Begin(ctx context.Context, s Said, mark string, now time.Time) error {
 	return r.DB.Do(ctx, "phone begin", func(c *sql.Conn) error {
-		return exec(c, "UPDATE phone_said SET state = 'sending', mark = ?, began = ?, tries = tries + 1 WHERE seq = ?", mark, store.At(now), s.Seq)
+		return exec(c, "UPDATE phone_said SET state = 'sending', mark = ?, began = ?, tries = tries + 1 WHERE seq = ? AND id = ? AND part = ?",
+			mark, store.At(now), s.Seq, s.ID, s.Part)
 	})
 }
 
@@ -258,7 +269,8 @@ func (r Records) End(ctx context.Context, s Said, now time.Time) error {
 	}
 	return r.DB.Do(ctx, "phone end", func(c *sql.Conn) error {
 		return exec(c, `UPDATE phone_said SET guid = iif(?2 <> '', ?2, guid), fact = ?3, not_before = ?4, ended = ?5,
-			state = iif(?1 = 'unconfirmed' AND echo_me > 0, 'sent', ?1) WHERE seq = ?6`, s.State, s.GUID, s.Fact, s.NotBefore, ended, s.Seq)
+			state = iif(?1 = 'unconfirmed' AND echo_me > 0, 'sent', ?1) WHERE seq = ?6 AND id = ?7 AND part = ?8`,
+			s.State, s.GUID, s.Fact, s.NotBefore, ended, s.Seq, s.ID, s.Part)
 	})
 }
 
