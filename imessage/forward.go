@@ -16,6 +16,7 @@ import (
 
 const (
 	forwardEvery = 500 * time.Millisecond
+	forwardMost  = 10 * time.Second // after failures
 	mostForward  = 100
 	// Mail that answers nothing from the phone is held back: the owner may be at the computer,
 	// and read it there.
@@ -28,29 +29,42 @@ func (b *Bridge) forward(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
+	wait, told := time.Duration(forwardEvery), ""
 	for {
-		list, upTo, err := rec.MailAfter(ctx, line.Forwarded, mostForward)
-		if err != nil && ctx.Err() == nil {
-			return err
-		}
-		if err == nil && upTo > line.Forwarded {
-			say, waits, err := b.texts(ctx, rec, line, list)
-			if err != nil && ctx.Err() == nil {
-				return err
-			}
-			if err == nil && !waits {
-				if err := rec.Forward(ctx, line.Name, upTo, say); err != nil {
-					return err
-				}
-				line.Forwarded = upTo
-				b.status.forwards(list)
-				wake(b.unsent)
+		// What fails here stops nothing else: mail waits.
+		if err := b.forwardNext(ctx, rec, &line); err == nil {
+			wait, told = forwardEvery, ""
+		} else {
+			wait = min(2*wait, forwardMost)
+			if err.Error() != told && ctx.Err() == nil {
+				told = err.Error()
+				b.o.Log.Warn("forward", "error", err)
 			}
 		}
-		if err := pause(ctx, forwardEvery, nil); err != nil {
+		if err := pause(ctx, wait, nil); err != nil {
 			return err
 		}
 	}
+}
+
+func (b *Bridge) forwardNext(ctx context.Context, rec phone.Records, line *phone.Line) error {
+	list, upTo, err := rec.MailAfter(ctx, line.Forwarded, mostForward)
+	if err != nil || upTo <= line.Forwarded {
+		return err
+	}
+	say, waits, err := b.texts(ctx, rec, *line, list)
+	if err != nil || waits {
+		return err
+	}
+	if err := rec.Forward(ctx, line.Name, upTo, say); err != nil {
+		return err
+	}
+	line.Forwarded = upTo
+	b.status.forwards(list)
+	if len(say) > 0 {
+		wake(b.unsent)
+	}
+	return nil
 }
 
 // texts returns what is to be texted of mail. waits says that there is no chat yet to send it
@@ -65,10 +79,11 @@ func (b *Bridge) texts(ctx context.Context, rec phone.Records, line phone.Line, 
 		if err != nil {
 			return nil, false, err
 		}
-		if ok = ok && m.InReplyTo != ""; ok {
+		ok = ok && m.InReplyTo != ""
+		if ok && asked.Line == line.Name {
 			to = asked.Chat
 		} else {
-			if m.From.IsClone() && !netskys(m) {
+			if m.From.IsClone() && !ok && !netskys(m) {
 				continue
 			}
 			if to, ok, err = b.room(ctx, rec, line.Name); err != nil || !ok {
