@@ -22,7 +22,7 @@ const (
 	mostTries     = 3 // of a text that was handed over and is nowhere to be seen
 	sendPoll      = 2 * time.Second
 	recoverWithin = 2 * time.Minute // how long it may take to find out what became of a text
-	findWithin    = 2 * time.Second // of that at a time: what is to be sent does not wait for it
+	findWithin    = 2 * time.Second // one look for it: others are waiting to be sent
 )
 
 // repeated ends a text that may have been sent before, where that can't be found out.
@@ -34,9 +34,14 @@ func (b *Bridge) send(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	looked := time.Time{}
+	looked, failing := time.Time{}, sendPoll
 	for {
 		wait, err := b.sendNext(ctx, rec, line.Name)
+		if errors.Is(err, errNotReady) {
+			wait, err, failing = failing, nil, min(2*failing, retryMost)
+		} else if err == nil {
+			failing = sendPoll
+		}
 		if err == nil && b.o.Now().Sub(looked) > lookEvery {
 			looked = b.o.Now()
 			err = b.lookAgain(ctx, rec, line.Name)
@@ -70,7 +75,11 @@ func (b *Bridge) sendNext(ctx context.Context, rec phone.Records, line string) (
 	blocked := map[string]bool{} // ids of which an earlier part has to go first
 	for _, s := range list {
 		key := s.Line + s.ID
-		switch due := s.NotBefore.Time(); {
+		due := s.NotBefore.Time()
+		if max(s.Created, s.Began).Time().After(now) {
+			due = now // the clock was set back since
+		}
+		switch {
 		case blocked[key]:
 			continue
 		case s.State == phone.Sending: // a crash left it so
@@ -137,9 +146,11 @@ func (b *Bridge) pace(ctx context.Context, rec phone.Records, s phone.Said, now 
 	if err != nil {
 		return 0, err
 	}
-	began := make([]time.Time, len(said))
+	var began []time.Time
 	for i := range said {
-		began[i] = said[i].Began.Time()
+		if at := said[i].Began.Time(); !at.After(now) { // else the clock was set back since
+			began = append(began, at)
+		}
 	}
 	rest := func(most int, within time.Duration) time.Duration {
 		if len(began) < most {
@@ -148,7 +159,8 @@ func (b *Bridge) pace(ctx context.Context, rec phone.Records, s phone.Said, now 
 		return began[len(began)-most].Add(within).Sub(now)
 	}
 	p := b.o.Pace
-	if s.Kind == kindMail {
+	if s.Kind == kindMail { // the rest is for what needs the owner
+		p.Minute -= p.Minute / 4
 		p.Hour -= p.Hour / 5
 	}
 	return max(rest(1, p.Gap), rest(p.Minute, time.Minute), rest(p.Hour, time.Hour)), nil
@@ -158,7 +170,7 @@ func (b *Bridge) pace(ctx context.Context, rec phone.Records, s phone.Said, now 
 func (b *Bridge) sendOne(ctx context.Context, rec phone.Records, s phone.Said) error {
 	mark, err := b.o.Transport.Mark(ctx)
 	if err != nil {
-		return b.ended(ctx, rec, s, chat.Receipt{State: chat.Failed, Fact: err.Error(), Again: true})
+		return b.notReady(ctx, rec, s, err)
 	}
 	if err := rec.Begin(ctx, s, mark, b.o.Now()); err != nil {
 		return err
@@ -172,6 +184,19 @@ func (b *Bridge) sendOne(ctx context.Context, rec phone.Records, s phone.Said) e
 	}
 	b.o.Step("sent")
 	return b.ended(ctx, rec, s, got)
+}
+
+// errNotReady ends a round of sending: the transport can't be looked at, which concerns all that
+// waits.
+var errNotReady = errors.New("the transport cannot be looked at")
+
+// notReady records, once, why nothing is sent for now.
+func (b *Bridge) notReady(ctx context.Context, rec phone.Records, s phone.Said, why error) error {
+	if s.Fact == why.Error() && b.o.Now().Sub(s.Created.Time()) < giveUpAfter {
+		return errNotReady
+	}
+	err := b.ended(ctx, rec, s, chat.Receipt{State: chat.Failed, Fact: why.Error(), Again: true})
+	return errors.Join(errNotReady, err)
 }
 
 func outgoing(s phone.Said) chat.Outgoing {
@@ -192,10 +217,9 @@ func (b *Bridge) ended(ctx context.Context, rec phone.Records, s phone.Said, got
 
 // recover finds out what became of a part that was being sent when the program died.
 func (b *Bridge) recover(ctx context.Context, rec phone.Records, s phone.Said) error {
-	b.recheck[s.Seq] = b.o.Now().Add(sendPoll)
-	within, cancel := context.WithTimeout(ctx, findWithin)
-	defer cancel()
-	got, err := b.o.Transport.Find(within, outgoing(s))
+	age := b.o.Now().Sub(s.Began.Time()).Abs() // the clock may have been set back
+	b.recheck[s.Seq] = b.o.Now().Add(max(sendPoll, min(age/8, retryMost)))
+	got, err := b.find(ctx, s)
 	switch {
 	case errors.Is(err, chat.ErrCannotLook): // twice, and saying so, is better than not at all
 		return b.again(ctx, rec, s)
@@ -204,13 +228,20 @@ func (b *Bridge) recover(ctx context.Context, rec phone.Records, s phone.Said) e
 	case err != nil:
 		b.o.Log.Warn("find", "id", s.ID, "error", err)
 		return nil
-	case got.State == chat.Unconfirmed && b.o.Now().Sub(s.Began.Time()) < recoverWithin:
+	case got.State == chat.Unconfirmed && age < recoverWithin:
 		return nil // it may be on its way
 	case got.State == chat.Failed:
 		got.Again = got.Again || got.GUID == "" // what is not there can't arrive twice
 	}
 	delete(b.recheck, s.Seq)
 	return b.ended(ctx, rec, s, got)
+}
+
+// find looks for a text, not for long: what the transport has to wait for is seen by a later look.
+func (b *Bridge) find(ctx context.Context, s phone.Said) (chat.Receipt, error) {
+	ctx, cancel := context.WithTimeout(ctx, findWithin)
+	defer cancel()
+	return b.o.Transport.Find(ctx, outgoing(s))
 }
 
 // again records that a part is to be sent once more, as a repeat.
@@ -228,10 +259,8 @@ func (b *Bridge) lookAgain(ctx context.Context, rec phone.Records, line string) 
 	if err != nil {
 		return err
 	}
-	within, cancel := context.WithTimeout(ctx, findWithin)
-	defer cancel()
 	for _, s := range list {
-		got, err := b.o.Transport.Find(within, outgoing(s))
+		got, err := b.find(ctx, s)
 		switch late := b.o.Now().Sub(s.Began.Time()) > recoverWithin; {
 		case err != nil, got.State == chat.Unconfirmed:
 			continue
