@@ -30,7 +30,8 @@ type Status struct {
 	Reason    string         `json:"reason,omitempty"`
 	Next      string         `json:"next,omitempty"` // what the owner can do about it
 	Since     store.Time     `json:"since"`
-	Seen      store.Time     `json:"seen"` // when it last could read
+	Seen      store.Time     `json:"seen"`           // when it last could read
+	Told      bool           `json:"told,omitempty"` // the owner, that it is degraded
 	Waiting   int            `json:"waiting"`
 	Oldest    store.Time     `json:"oldest,omitzero"` // of what waits
 	Failed    int            `json:"failed"`          // within a day
@@ -86,7 +87,7 @@ type status struct {
 	s      Status
 	before Status // of the run before
 	saved  time.Time
-	told   bool // the owner, that it is degraded
+	looked time.Time // when the transport last returned; not by the wall clock, which goes on in a sleep
 }
 
 func (t *status) init(o Options) {
@@ -96,6 +97,10 @@ func (t *status) init(o Options) {
 		t.before = s
 	}
 	t.s = Status{Transport: o.Transport.Name(), State: StateOK, Since: store.At(o.Now()), Seen: t.before.Seen, Cursor: t.before.Cursor, Forwarded: t.before.Forwarded}
+	if b := t.before; b.State == StateDegraded { // it is, until it has read
+		t.s.State, t.s.Reason, t.s.Next, t.s.Since, t.s.Told = b.State, b.Reason, b.Next, min(b.Since, t.s.Since), b.Told
+	}
+	t.looked = o.Now()
 }
 
 // kept returns the cursor, and the time up to which mail was forwarded, of the run before.
@@ -103,7 +108,11 @@ func (t *status) kept() (cursor string, forwarded store.Time) {
 	if t.before.Cursor == "" {
 		return "", 0
 	}
-	return t.before.Cursor, max(t.before.Forwarded, 1)
+	forwarded = t.before.Forwarded
+	if t.before.Waiting > 0 { // what waited to be sent was lost with the database, too
+		forwarded = min(forwarded, t.before.Oldest-store.Time(time.Minute.Milliseconds()))
+	}
+	return t.before.Cursor, max(forwarded, 1)
 }
 
 func (t *status) seen() time.Time { return t.before.Seen.Time() }
@@ -137,11 +146,12 @@ func (t *status) save() {
 func (t *status) reads() {
 	t.change(func(s *Status) bool {
 		was := s.State
+		t.looked = t.now()
 		s.Seen = store.At(t.now())
 		if was == StateOK {
 			return false
 		}
-		s.State, s.Reason, s.Next, s.Since, t.told = StateOK, "", "", s.Seen, false
+		s.State, s.Reason, s.Next, s.Since, s.Told = StateOK, "", "", s.Seen, false
 		return true
 	})
 }
@@ -149,6 +159,7 @@ func (t *status) reads() {
 // fails reports that it could not.
 func (t *status) fails(err error) {
 	t.change(func(s *Status) bool {
+		t.looked = t.now()
 		reason, next := reasonOf(err)
 		reason = envelope.Line(reason, 300)
 		changed := s.State != StateDegraded || s.Reason != reason
@@ -177,7 +188,7 @@ func (t *status) took(cursor string, counts map[string]int) {
 func (t *status) forwards(list []phone.Mail) {
 	t.change(func(s *Status) bool {
 		for _, m := range list {
-			s.Forwarded = max(s.Forwarded, m.Time)
+			s.Forwarded = max(s.Forwarded, min(m.Time, store.At(t.now()))) // its writer's clock may be wrong
 		}
 		return len(list) > 0
 	})
@@ -219,9 +230,14 @@ func (t *status) counts(tally phone.Tally) {
 func (t *status) overdue() (reason string, ok bool) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	if t.s.State != StateDegraded || t.told || t.now().Sub(t.s.Since.Time()) < graceToTell {
+	if t.s.State == StateOK && t.now().Sub(t.looked) > graceToTell {
+		t.s.State, t.s.Since = StateDegraded, store.At(t.looked)
+		t.s.Reason = "the last look at it has not come to an end"
+	}
+	if t.s.State != StateDegraded || t.s.Told || t.now().Sub(t.s.Since.Time()) < graceToTell {
 		return "", false
 	}
-	t.told = true
+	t.s.Told = true
+	t.write()
 	return t.s.Reason, true
 }
