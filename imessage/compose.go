@@ -5,6 +5,7 @@ import (
 	"encoding/hex"
 	"fmt"
 	"strings"
+	"unicode/utf16"
 	"unicode/utf8"
 
 	"netsky/bus/envelope"
@@ -31,7 +32,7 @@ const us = "netsky"
 
 // A phone shows long texts badly, and a burst of parts looks like spam to a transport.
 const (
-	partRunes = 4000 // of one part, with its signature
+	partUnits = 4000 // of one part, with its signature, in UTF-16: Telegram takes 4096
 	mostParts = 5
 )
 
@@ -81,13 +82,13 @@ func (b *Bridge) compose(l letter) []phone.Said {
 // the last one says where the rest is.
 func split(name, text, rest string) (parts []string) {
 	text = strings.TrimSpace(envelope.Plain(text))
-	room := partRunes - utf8.RuneCountInString(name) - len("[ 0/0] ")
+	room := partUnits - units(name) - len("[ 0/0] ")
 	var bodies []string
 	for text != "" && len(bodies) < mostParts {
 		body, tail := cut(text, room)
 		if len(bodies) == mostParts-1 && tail != "" {
 			end := "\n… " + rest
-			body, _ = cut(text, room-utf8.RuneCountInString(end))
+			body, _ = cut(text, room-units(end))
 			body, tail = body+end, ""
 		}
 		bodies, text = append(bodies, body), tail
@@ -105,14 +106,22 @@ func split(name, text, rest string) (parts []string) {
 	return parts
 }
 
-// cut returns a text's first characters, at most n, and the rest.
+// units returns how long a text is in UTF-16.
+func units(text string) (n int) {
+	for _, r := range text {
+		n += max(utf16.RuneLen(r), 1)
+	}
+	return n
+}
+
+// cut returns a text's first characters, at most n in UTF-16, and the rest.
 func cut(text string, n int) (head, tail string) {
 	end, last := 0, 0 // in bytes, and where the last of the characters begins
-	for range n {
-		if end == len(text) {
-			return text, ""
+	for end < len(text) {
+		r, size := utf8.DecodeRuneInString(text[end:])
+		if n -= max(utf16.RuneLen(r), 1); n < 0 {
+			break
 		}
-		_, size := utf8.DecodeRuneInString(text[end:])
 		last, end = end, end+size
 	}
 	if end == len(text) {
