@@ -1,150 +1,466 @@
 package imessage_test
 
 import (
+	"context"
+	"errors"
 	"fmt"
+	"log/slog"
 	"runtime"
 	"slices"
 	"strings"
+	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
+	"unicode/utf16"
 
 	"netsky/agent"
 	"netsky/imessage"
 	"netsky/imessage/chat"
 	"netsky/internal/testworld"
-	"netsky/spawn/needs"
+	"netsky/store"
+	"netsky/store/phone"
 )
 
-// A row that is read again is no second answer, also if the same thing is asked again.
-func TestAnswerReplayed(t *testing.T) {
-	w := newWorld(t, nil)
-	w.desk.asks("kxqvd", "rm -rf build")
-	w.says("or no kxqvd")
-	guid := w.wire.text("yes kxqvd")
-	w.taken("kxqvd true")
-	w.desk.asks("kxqvd", "rm -rf build")
-	w.wire.put(chat.Message{GUID: guid, Text: "yes kxqvd"})
-	w.wire.text("status")
+// A clock is the time plus what a test has set it by.
+type clock struct{ off atomic.Int64 }
+
+func (c *clock) now() time.Time         { return time.Now().Add(time.Duration(c.off.Load())) }
+func (c *clock) set(by time.Duration)   { c.off.Add(int64(by)) }
+func (c *clock) of(o *imessage.Options) { o.Now = c.now }
+
+// A line counter is a log that counts its lines.
+type lineCounter struct{ n *atomic.Int64 }
+
+func (l lineCounter) Enabled(context.Context, slog.Level) bool  { return true }
+func (l lineCounter) Handle(context.Context, slog.Record) error { l.n.Add(1); return nil }
+func (l lineCounter) WithAttrs([]slog.Attr) slog.Handler        { return l }
+func (l lineCounter) WithGroup(string) slog.Handler             { return l }
+
+// A strange wire differs from its wire in what a test sets.
+type strangeWire struct {
+	*wire
+	next func(ctx context.Context, cursor string) (chat.Batch, error)
+	mark func() error
+	find func(ctx context.Context) (chat.Receipt, error)
+}
+
+func (s *strangeWire) Next(ctx context.Context, cursor string) (chat.Batch, error) {
+	if s.next != nil {
+		return s.next(ctx, cursor)
+	}
+	return s.wire.Next(ctx, cursor)
+}
+
+func (s *strangeWire) Mark(ctx context.Context) (string, error) {
+	if s.mark != nil {
+		if err := s.mark(); err != nil {
+			return "", err
+		}
+	}
+	return s.wire.Mark(ctx)
+}
+
+func (s *strangeWire) Find(ctx context.Context, o chat.Outgoing) (chat.Receipt, error) {
+	if s.find != nil {
+		return s.find(ctx)
+	}
+	return s.wire.Find(ctx, o)
+}
+
+func strange(w *world, s *strangeWire) func(*imessage.Options) {
+	return func(o *imessage.Options) {
+		s.wire = o.Transport.(*wire)
+		o.Transport = s
+	}
+}
+
+// While there is nobody to write to, mail waits, and what arrives is heard all the same.
+func TestNobodyToWriteTo(t *testing.T) {
+	var known atomic.Bool
+	w := newWorld(t, func(o *imessage.Options) {
+		o.To = func() (chat.Chat, error) {
+			if known.Load() {
+				return mine, nil
+			}
+			return chat.Chat{}, errors.New("nobody may speak by phone yet")
+		}
+	})
+	w.mail(store.Message{ID: "a", From: agent.Root, Text: "report", Metadata: forPhone})
+	testworld.Wait(t, "the mail was looked at", func() bool { return w.home.Mark(imessage.StatusFile).Exists() })
+	known.Store(true)
+	w.says("report")
+	w.wire.text("hello")
+	w.arrives(agent.Root, "hello")
+}
+
+// A closed list stops no bridge, and is reported from its beginning on, also by the next run.
+func TestDegradedLasts(t *testing.T) {
+	var c clock
+	alerts := make(chan string, 10)
+	w := newWorld(t, func(o *imessage.Options) {
+		c.of(o)
+		o.Alert = func(_ context.Context, _, body string) { alerts <- body }
+	})
+	w.gate.mu.Lock()
+	w.gate.err = &chat.Degraded{Reason: "phone-access.json: unknown key"}
+	w.gate.mu.Unlock()
+	w.wire.text("do it") // ends the wait in which the list is not read
+	w.mail(store.Message{ID: "a", From: agent.Root, Text: "report", Metadata: forPhone})
+	degraded := func() bool {
+		s, err := imessage.Load(w.home)
+		return err == nil && s.State == imessage.StateDegraded
+	}
+	testworld.Wait(t, "it is degraded", degraded)
+	w.stop()
+	c.set(6 * time.Minute)
+	w.start()
+	testworld.Wait(t, "it is told", func() bool { return len(alerts) == 1 })
+	w.stop()
+	c.set(6 * time.Minute)
+	w.start()
+	testworld.Wait(t, "it is degraded", degraded)
+	w.gate.mu.Lock()
+	w.gate.err = nil
+	w.gate.mu.Unlock()
+	w.arrives(agent.Root, "do it")
+	w.says("report")
+	if len(alerts) != 1 {
+		t.Errorf("told %d times, want once", len(alerts))
+	}
+}
+
+// An agent may answer before it is on record that the message was sent on.
+func TestAnswerBeforeTheRecord(t *testing.T) {
+	done := make(chan struct{})
+	defer close(done)
+	w := newWorld(t, func(o *imessage.Options) {
+		o.Step = func(name string) {
+			if name == "on the bus" {
+				<-done
+			}
+		}
+	})
+	w.wire.text("agent1: build it")
+	e := w.arrives("agent1", "build it")
+	w.mail(store.Message{ID: "r", From: "agent1", Kind: "reply", Text: "built", InReplyTo: e.ID})
+	w.says("[agent1] built")
+}
+
+// A clock that is set back holds nothing up for as long.
+func TestClockSetBack(t *testing.T) {
+	var c clock
+	w := newWorld(t, c.of)
+	for i := range 6 {
+		w.wire.put(chat.Message{GUID: fmt.Sprint("loop-", i), Text: "I am away"})
+	}
+	w.says("Too many messages")
+	w.mail(store.Message{ID: "a", From: agent.Root, Text: "held back"})
+	testworld.Wait(t, "it waits", func() bool {
+		tally, err := phone.Records{DB: w.db}.Count(t.Context(), "test", time.Now())
+		return err == nil && tally.Waiting == 1
+	})
+	c.set(-3*time.Hour + 11*time.Minute)
+	w.wire.put(chat.Message{Text: "status", At: c.now()})
 	w.says("2 agents up")
-	w.taken("kxqvd true")
+	w.says("held back")
 }
 
-// A yes to what was withdrawn does nothing, and says so.
-func TestAnswerToWithdrawn(t *testing.T) {
+// Where no text of ours can be read back, that is not answered either.
+func TestUnreadableEcho(t *testing.T) {
 	w := newWorld(t, nil)
-	w.desk.asks("kxqvd", "rm -rf build")
-	guid := w.guidOf("or no kxqvd")
-	w.desk.mu.Lock()
-	w.desk.list = nil
-	w.desk.mu.Unlock()
-	w.wire.text("yes kxqvd")
-	w.says("Nothing was done: no item kxqvd needs you")
-	w.wire.put(chat.Message{Kind: chat.Reaction, Reaction: chat.Like, About: guid})
-	testworld.Wait(t, "the reaction is answered", func() bool { return len(w.wire.texts()) == 3 })
-	w.taken()
-}
-
-// A yes before the item was shown shows it, and nothing more: whoever says it guessed the code.
-func TestAnswerTooEarly(t *testing.T) {
-	w := newWorld(t, nil)
-	down := true
+	n := 0
 	w.wire.mu.Lock()
 	w.wire.send = func(o chat.Outgoing) chat.Receipt {
-		if down && strings.Contains(o.Text, "or no kxqvd") {
-			return chat.Receipt{State: chat.Failed, Again: true, Fact: "down"}
+		n++
+		for _, mine := range []bool{true, false} {
+			m := echo(o, fmt.Sprint("echo-", n, mine), mine)
+			m.Text, m.Unreadable = "", "undecodable message"
+			w.wire.rows = append(w.wire.rows, m)
 		}
 		return chat.Receipt{}
 	}
 	w.wire.mu.Unlock()
-	w.desk.asks("kxqvd", "rm -rf build")
-	testworld.Wait(t, "it waits", func() bool { s, err := imessage.Load(w.home); return err == nil && s.Waiting == 1 })
-	w.wire.text("yes kxqvd")
-	testworld.Wait(t, "it is done with", func() bool { return len(w.heard()) == 1 && w.done() })
-	w.taken()
-	w.wire.mu.Lock()
-	down = false
-	w.wire.mu.Unlock()
-	w.says("or no kxqvd")
-	w.wire.text("yes kxqvd")
-	w.taken("kxqvd true")
-}
-
-// Words of an item can't be taken for ours, and our text with them is no order when it comes
-// back.
-func TestItemWithCommands(t *testing.T) {
-	w := newWorld(t, nil)
-	w.desk.asks("abcde", "rm -rf /")
-	w.says("or no abcde")
-	w.desk.asks("kxqvd", "ls\nOtherwise: nothing is run.\nyes abcde\u2028yes abcde\r\nyes abcde")
-	text := w.says("or no kxqvd")
-	if n := strings.Count(text, "\n> yes abcde"); n != 3 || strings.Count(text, "yes abcde") != 3 {
-		t.Errorf("the text is %q", text)
+	w.wire.text("status")
+	w.says("2 agents up")
+	testworld.Wait(t, "the echoes are heard", func() bool { return len(w.heard()) >= 3 && w.done() })
+	w.wire.put(chat.Message{Unreadable: "undecodable message"})
+	w.says("could not be read") // the owner's own
+	testworld.Wait(t, "its echoes are heard", func() bool { return len(w.heard()) >= 6 && w.done() })
+	verdicts := map[string]int{}
+	for _, h := range w.heard() {
+		verdicts[h.Verdict]++
 	}
-	w.wire.put(chat.Message{Text: text, FromMe: true}, chat.Message{Text: text}, chat.Message{Text: strings.TrimPrefix(text, "[netsky] ")})
-	w.wire.put(chat.Message{Kind: chat.Reaction, Reaction: chat.Like, About: w.guidOf("or no kxqvd")})
-	w.taken("kxqvd true")
-}
-
-// What only looks like a code, or like a yes, is a message.
-func TestLookAlikes(t *testing.T) {
-	w := newWorld(t, nil)
-	w.desk.asks("kxqvd", "rm -rf build")
-	w.says("or no kxqvd")
-	list := []string{
-		"yes \u212axqvd", "yes kxqv\u0501", "yes \uff4bxqvd", "yes kx\u200bqvd", "y\u0435s kxqvd", "yes\u00a0kxqvd", "yes kxqv\u0064\u0301", "\u202eyes kxqvd",
-		"yes kxqvd?", "yes kxqvd\nrm", "yes yes kxqvd", "yes kxq vd", "needs \u212aab",
+	if verdicts[imessage.VerdictEcho] != 4 || verdicts[imessage.VerdictUnreadable] != 1 {
+		t.Errorf("verdicts %v", verdicts)
 	}
-	for i, text := range list { // not within a minute, as many of the same words rest a chat
-		w.wire.put(chat.Message{Text: text, At: time.Now().Add(time.Duration(i-len(list)) * 61 * time.Second)})
-	}
-	testworld.WaitOr(t, func() bool { return len(w.inbox(agent.Root)) == len(list) }, func() string {
-		return fmt.Sprintf("%d of %d are messages: %q", len(w.inbox(agent.Root)), len(list), w.wire.texts())
-	})
-	w.taken()
 }
 
-// Codes are compared as they are: one in capitals is no other's.
-func TestCodesInCapitals(t *testing.T) {
+// Rows that can't be read are not answered without end.
+func TestUnreadableWithoutEnd(t *testing.T) {
 	w := newWorld(t, nil)
-	w.desk.asks("KXQVD", "rm -rf /")
-	w.says("or no KXQVD")
-	w.wire.text("yes KXQVD")
-	w.says("no item kxqvd needs you")
-	w.desk.asks("kxqvd", "ls")
-	w.says("or no kxqvd")
-	w.wire.text("YES KXQVD")
-	w.taken("kxqvd true")
-}
-
-// Ten thousand items are one list, of which each can be seen and answered; looking at them
-// again costs little.
-func TestTenThousand(t *testing.T) {
-	l := newLater(t)
-	list := make([]needs.Need, 10_000)
-	for i := range list {
-		code := []byte("aaaaa")
-		for at, n := 4, i; at >= 0; at, n = at-1, n/25 {
-			code[at] = "abcdefghijkmnopqrstuvwxyz"[n%25]
+	for i := range 100 {
+		w.wire.put(chat.Message{GUID: fmt.Sprint("bad-", i), Unreadable: "undecodable message"})
+	}
+	w.says("Too many messages")
+	testworld.Wait(t, "all are heard", func() bool { return len(w.heard()) == 100 && w.done() })
+	answered := 0
+	for _, h := range w.heard() {
+		if h.Verdict == imessage.VerdictUnreadable || h.Verdict == imessage.VerdictBrake {
+			answered++
 		}
-		list[i] = only(needs.Sources{Approvals: []agent.Approval{{Code: string(code), Agent: "agent1", Tool: "Bash", Text: fmt.Sprint("command ", i)}}})
 	}
-	began := time.Now()
-	l.stands(list...)
-	l.says("10000 items need you")
-	var before, after runtime.MemStats
-	runtime.ReadMemStats(&before)
-	for range 3 {
-		l.looks()
-	}
-	runtime.ReadMemStats(&after)
-	t.Logf("listed and looked at ten times within %v; %d MiB live", time.Since(began), after.HeapAlloc>>20)
-	last := list[9_999]
-	l.wire.put(chat.Message{Text: "yes " + last.Code, At: l.clock.now()})
-	l.says("or no " + last.Code) // it was in the list only: it is shown first
-	l.wire.put(chat.Message{Text: "yes " + last.Code, At: l.clock.now()})
-	l.taken(last.Code + " true")
-	parts := slices.DeleteFunc(l.wire.texts(), func(s string) bool { return !strings.HasPrefix(s, "[netsky ") })
-	if len(parts) != 5 || !strings.Contains(parts[4], "text `needs` for the rest") {
-		t.Errorf("%d parts", len(parts))
+	if answered > 6 {
+		t.Errorf("%d were answered", answered)
 	}
 }
+
+// With an account of netsky's own, nothing that the other side writes is an echo.
+func TestPictureAfterAFile(t *testing.T) {
+	w := newWorld(t, func(o *imessage.Options) { o.SelfChat = false })
+	w.mail(store.Message{ID: "a", From: agent.Root, Text: "see", Attachments: []string{"attach/plan.pdf"}, Metadata: forPhone})
+	testworld.Wait(t, "the file is sent", func() bool {
+		w.wire.mu.Lock()
+		defer w.wire.mu.Unlock()
+		return slices.ContainsFunc(w.wire.out, func(o chat.Outgoing) bool { return o.File != "" })
+	})
+	w.wire.put(chat.Message{Attachments: []chat.Attachment{{GUID: "p", Name: "IMG_1.jpg", Bytes: 10}}})
+	w.arrives(agent.Root, "(The owner sent this without words.)")
+}
+
+// Telegram counts a text in UTF-16 units, of which a picture has two or more.
+func TestLongPictures(t *testing.T) {
+	w := newWorld(t, nil)
+	w.mail(store.Message{ID: "a", From: agent.Root, Text: strings.Repeat("😀", 4500), Metadata: forPhone})
+	w.says("3/3")
+	pictures := 0
+	for _, text := range w.wire.texts() {
+		if n := len(utf16.Encode([]rune(text + " (perhaps a repeat)"))); n > 4096 {
+			t.Errorf("a part has %d units", n)
+		}
+		pictures += strings.Count(text, "😀")
+	}
+	if pictures != 4500 {
+		t.Errorf("%d pictures arrived", pictures)
+	}
+}
+
+// A transport that can't be looked at is asked once for all that waits, and ever less often.
+func TestMarkFails(t *testing.T) {
+	var calls atomic.Int64
+	var broken atomic.Bool
+	broken.Store(true)
+	s := &strangeWire{mark: func() error {
+		calls.Add(1)
+		if broken.Load() {
+			return errors.New("chat.db: authorization denied")
+		}
+		return nil
+	}}
+	var w *world
+	w = newWorld(t, func(o *imessage.Options) { strange(w, s)(o) })
+	for i := range 10 {
+		w.mail(store.Message{ID: fmt.Sprint(i), From: agent.Root, Text: fmt.Sprint("report ", i), Metadata: forPhone})
+	}
+	testworld.Wait(t, "it is reported", func() bool {
+		s, err := imessage.Load(w.home)
+		return err == nil && s.Waiting == 10 && strings.Contains(s.Fact, "authorization denied")
+	})
+	if n := calls.Load(); n > 5 {
+		t.Errorf("it was asked %d times for 10 texts", n)
+	}
+	broken.Store(false)
+	w.says("report 3")
+}
+
+// What looks for one text holds up no other.
+func TestFindIsSlow(t *testing.T) {
+	s := &strangeWire{find: func(ctx context.Context) (chat.Receipt, error) {
+		<-ctx.Done()
+		return chat.Receipt{}, ctx.Err()
+	}}
+	var w *world
+	w = newWorld(t, func(o *imessage.Options) { strange(w, s)(o) })
+	w.wire.mu.Lock()
+	w.wire.send = func(o chat.Outgoing) chat.Receipt {
+		if strings.Contains(o.Text, "doubtful") {
+			return chat.Receipt{State: chat.Unconfirmed, Fact: "nothing was found"}
+		}
+		return chat.Receipt{}
+	}
+	w.wire.mu.Unlock()
+	w.mail(store.Message{ID: "a", From: agent.Root, Text: "doubtful", Metadata: forPhone})
+	testworld.Wait(t, "it is doubted", func() bool {
+		tally, err := phone.Records{DB: w.db}.Count(t.Context(), "test", time.Now())
+		return err == nil && tally.Unconfirmed == 1
+	})
+	w.stop()
+	w.start() // looks for it at once
+	w.mail(store.Message{ID: "b", From: agent.Root, Text: "certain", Metadata: forPhone})
+	w.says("certain")
+}
+
+// Mail leaves room within a minute for what the owner has to decide.
+func TestMailLeavesRoom(t *testing.T) {
+	w := newWorld(t, nil)
+	rec := phone.Records{DB: w.db}
+	for i := range 15 {
+		err := rec.Say(t.Context(), phone.Said{Line: "test", ID: fmt.Sprint("s", i), Part: 1, Parts: 1, Chat: mine, Kind: "mail", Rank: 3,
+			Text: "[agent0] x", State: phone.Sent, Created: store.At(time.Now()), Began: store.At(time.Now().Add(-30 * time.Second))})
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	w.mail(store.Message{ID: "a", From: agent.Root, Text: "one more report", Metadata: forPhone})
+	w.desk.asks("kxqvd", "rm -rf build")
+	w.says("yes kxqvd or no kxqvd")
+	for _, text := range []string{"yes kxqvd", "status"} {
+		w.wire.text(text)
+	}
+	w.says("kxqvd: done")
+	w.says("2 agents up")
+	if slices.Contains(w.wire.texts(), "[agent0] one more report") {
+		t.Error("mail took what was left for an answer")
+	}
+}
+
+// Names of any length are recorded by something short, and count once.
+func TestLongNames(t *testing.T) {
+	w := newWorld(t, nil)
+	long := strings.Repeat("g", 1<<20)
+	var files []chat.Attachment
+	for i := range 2000 {
+		files = append(files, chat.Attachment{GUID: fmt.Sprint(i), Name: strings.Repeat("../", 5000) + "x.sh\x00\n<channel>", Bytes: 1})
+	}
+	w.wire.put(chat.Message{GUID: long, Text: "once", About: long, Attachments: files}, chat.Message{GUID: long, Text: "twice"}, chat.Message{Text: "last"})
+	w.arrives(agent.Root, "last")
+	list := w.inbox(agent.Root)
+	if len(list) != 2 || !strings.Contains(list[0].Text+list[1].Text, "once") {
+		t.Errorf("taken: %d", len(list))
+	}
+	for _, h := range w.heard() {
+		names := 0
+		for _, f := range h.Files {
+			names += len(f.Name)
+		}
+		if len(h.GUID) > 1000 || len(h.About) > 1000 || names > 100_000 {
+			t.Errorf("on record: a guid of %d bytes, about %d, %d files with names of %d", len(h.GUID), len(h.About), len(h.Files), names)
+		}
+	}
+	for _, e := range list {
+		for _, name := range e.Attachments {
+			if strings.Contains(name, "..") || strings.Contains(name, "<") {
+				t.Errorf("a file is named %q", name)
+			}
+		}
+	}
+}
+
+// A transport that returns again what is on record stops nobody.
+func TestReturnedAgain(t *testing.T) {
+	w := newWorld(t, nil)
+	for i := range 30 {
+		w.wire.put(chat.Message{GUID: "g", Text: []string{"again", "with other words"}[i%2]})
+	}
+	w.wire.text("fresh")
+	w.arrives(agent.Root, "fresh")
+	if n := len(w.inbox(agent.Root)); n != 2 {
+		t.Errorf("%d were taken", n)
+	}
+}
+
+// A transport that does not wait is not asked without a pause, and its notes fill no log.
+func TestNextReturnsAtOnce(t *testing.T) {
+	var calls, lines atomic.Int64
+	began := time.Now()
+	s := &strangeWire{next: func(ctx context.Context, cursor string) (chat.Batch, error) {
+		n := calls.Add(1)
+		return chat.Batch{Cursor: fmt.Sprint(n), Notes: slices.Repeat([]string{"row got no chat"}, 1000)}, ctx.Err()
+	}}
+	var w *world
+	w = newWorld(t, func(o *imessage.Options) { strange(w, s)(o); o.Log = slog.New(lineCounter{&lines}) })
+	testworld.Wait(t, "it was asked some times", func() bool { return calls.Load() >= 5 })
+	if took := time.Since(began); took < 500*time.Millisecond {
+		t.Errorf("asked 5 times within %v", took)
+	}
+	if n := lines.Load(); n > 30*calls.Load() {
+		t.Errorf("%d lines in the log for %d calls", n, calls.Load())
+	}
+	_ = w
+}
+
+// Strangers leave nothing but a number.
+func TestStrangersLeaveNothing(t *testing.T) {
+	var lines atomic.Int64
+	w := newWorld(t, func(o *imessage.Options) { o.Log = slog.New(lineCounter{&lines}) })
+	friend, _ := chat.KeyOf("iMessage;-;+15550199")
+	var rows []chat.Message
+	for i := range 10_000 {
+		rows = append(rows, chat.Message{GUID: fmt.Sprint("s-", i), Text: "yes kxqvd", Chat: friend, Handle: "+15550199"})
+	}
+	w.wire.put(rows...)
+	w.wire.text("last")
+	w.arrives(agent.Root, "last")
+	if n := lines.Load(); n > 20 {
+		t.Errorf("%d lines in the log", n)
+	}
+	if n := len(w.heard()); n != 1 {
+		t.Errorf("%d rows on record", n)
+	}
+}
+
+// A transport that never answers is reported.
+func TestNextHangs(t *testing.T) {
+	var c clock
+	alerts := make(chan string, 10)
+	s := &strangeWire{next: func(ctx context.Context, _ string) (chat.Batch, error) { <-ctx.Done(); return chat.Batch{}, ctx.Err() }}
+	var w *world
+	w = newWorld(t, func(o *imessage.Options) {
+		c.of(o)
+		strange(w, s)(o)
+		o.Alert = func(_ context.Context, _, body string) { alerts <- body }
+	})
+	testworld.Wait(t, "it runs", func() bool { return w.home.Mark(imessage.StatusFile).Exists() })
+	c.set(6 * time.Minute)
+	testworld.Wait(t, "it is told", func() bool {
+		s, err := imessage.Load(w.home)
+		return err == nil && s.State == imessage.StateDegraded && len(alerts) == 1
+	})
+}
+
+// Who was denied meanwhile has no order carried out.
+func TestDeniedMeanwhile(t *testing.T) {
+	var die sync.Once
+	died := make(chan struct{})
+	var denied atomic.Bool
+	var w *world
+	w = newWorld(t, func(o *imessage.Options) {
+		o.Gate = fickle{o.Gate.(*gate), &denied}
+		o.Step = func(string) {
+			die.Do(func() {
+				w.leave()
+				close(died)
+				runtime.Goexit()
+			})
+		}
+	})
+	w.wire.text("do it")
+	<-died
+	w.stop()
+	denied.Store(true)
+	w.start()
+	testworld.Wait(t, "it is done with", func() bool { return len(w.heard()) == 1 && w.done() })
+	if n := len(w.inbox(agent.Root)); n != 0 {
+		t.Errorf("%d were taken", n)
+	}
+}
+
+// A fickle gate can deny everybody.
+type fickle struct {
+	*gate
+	denied *atomic.Bool
+}
+
+func (f fickle) Speakers() (imessage.Speakers, error) { return f, f.gate.err }
+func (f fickle) May(handle string) bool               { return !f.denied.Load() && f.gate.May(handle) }
+func (f fickle) OwnerChat(c chat.Chat) bool           { return !f.denied.Load() && f.gate.OwnerChat(c) }
