@@ -56,7 +56,7 @@ func (v *view) end() (c cursor, err error) {
 	if c.ID, err = v.identity(); err != nil {
 		return c, err
 	}
-	_, err = v.one("SELECT ROWID, guid, "+number("date")+" FROM message ORDER BY ROWID DESC LIMIT 1", nil, &c.Row, &c.GUID, &c.Date)
+	_, err = v.one("SELECT ROWID, "+guidColumn+", "+number("date")+" FROM message ORDER BY ROWID DESC LIMIT 1", nil, &c.Row, &c.GUID, &c.Date)
 	return c, err
 }
 
@@ -83,7 +83,7 @@ func (v *view) foreign(c cursor) (why string, err error) {
 	}
 	var guid string
 	var date int64
-	ok, err := v.one("SELECT guid, "+number("date")+" FROM message WHERE ROWID = ?", []any{c.Row}, &guid, &date)
+	ok, err := v.one("SELECT "+guidColumn+", "+number("date")+" FROM message WHERE ROWID = ?", []any{c.Row}, &guid, &date)
 	if err != nil {
 		return "", err
 	}

@@ -336,3 +336,22 @@ func TestCloseEndsNext(t *testing.T) {
 		t.Error("Next returned without an error after Close")
 	}
 }
+
+// A guid of any length, which is its writer's, makes no cursor longer, and belongs to its row.
+func TestLongGuid(t *testing.T) {
+	inEach(t, func(t *testing.T, p messagesim.Profile) {
+		r := mustReader(t, p, nil)
+		long := strings.Repeat("g", 1<<20)
+		for i := range 3 {
+			r.sim.Insert(message{GUID: fmt.Sprint(long, i), From: friend, Text: fmt.Sprint("text ", i)})
+		}
+		list := r.after(soon)
+		r.want(list, "text 0", "text 1", "text 2")
+		if list[0].GUID == list[1].GUID || len(list[0].GUID) > 1000 || len(r.cursor) > 2000 {
+			t.Errorf("guids of %d bytes, equal: %v; a cursor of %d", len(list[0].GUID), list[0].GUID == list[1].GUID, len(r.cursor))
+		}
+		r.open(nil)
+		r.sim.Insert(message{From: friend, Text: "after"})
+		r.want(r.after(soon), "after")
+	})
+}

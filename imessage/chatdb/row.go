@@ -15,6 +15,12 @@ import (
 // maxBody is the longest body that is read.
 const maxBody = 4 << 20
 
+// maxName is the longest guid that is read. The guid of a message is its writer's; in place of one
+// that is longer, its row's number is taken.
+const maxName = 500
+
+var guidColumn = fmt.Sprintf("CASE WHEN octet_length(message.guid) > %d THEN 'row-' || message.ROWID ELSE coalesce(message.guid, '') END", maxName)
+
 // A row is one of table message, with the chats that it is in.
 type row struct {
 	id      int64
@@ -55,16 +61,18 @@ func (s schema) columns() string {
 	short := func(c string, limit int) string {
 		return fmt.Sprintf("CASE WHEN octet_length(%s) <= %d THEN %s END", c, limit, c)
 	}
+	// What names another row is as long as its writer likes; a name that is too long names none.
+	named := func(c string) string { return "coalesce(" + short(c, maxName) + ", '')" }
 	list := []string{
-		"message.ROWID", "coalesce(message.guid, '')", short(text, maxBody), "coalesce(octet_length(" + text + "), 0)",
+		"message.ROWID", guidColumn, short(text, maxBody), "coalesce(octet_length(" + text + "), 0)",
 		short(body, maxBody), "coalesce(octet_length(" + body + "), 0)",
-		number("message.date"), "coalesce(message.is_from_me, 0) <> 0", number("message.handle_id"), "coalesce(message.service, '')",
+		number("message.date"), "coalesce(message.is_from_me, 0) <> 0", number("message.handle_id"), named("message.service"),
 	}
 	for _, name := range []string{"error", "cache_has_attachments", "item_type", "associated_message_type", "date_retracted"} {
 		list = append(list, number(col(name, "0")))
 	}
-	for _, name := range []string{"associated_message_guid", "associated_message_emoji", "balloon_bundle_id", "thread_originator_guid"} {
-		list = append(list, "coalesce("+col(name, "''")+", '')")
+	for _, column := range []string{"associated_message_guid", "associated_message_emoji", "balloon_bundle_id", "thread_originator_guid"} {
+		list = append(list, named(col(column, "''")))
 	}
 	list = append(list, short(col("message_summary_info", "NULL"), 64<<10))
 	return strings.Join(list, ", ")
