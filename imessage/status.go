@@ -97,6 +97,9 @@ func (t *status) init(o Options) {
 		t.before = s
 	}
 	t.s = Status{Transport: o.Transport.Name(), State: StateOK, Since: store.At(o.Now()), Seen: t.before.Seen, Cursor: t.before.Cursor, Forwarded: t.before.Forwarded}
+	if t.s.Forwarded == 0 { // mail from before is for the computer
+		t.s.Forwarded = store.At(o.Now())
+	}
 	if b := t.before; b.State == StateDegraded { // it is, until it has read
 		t.s.State, t.s.Reason, t.s.Next, t.s.Since, t.s.Told = b.State, b.Reason, b.Next, min(b.Since, t.s.Since), b.Told
 	}
@@ -105,10 +108,12 @@ func (t *status) init(o Options) {
 
 // kept returns the cursor, and the time up to which mail was forwarded, of the run before.
 func (t *status) kept() (cursor string, forwarded store.Time) {
-	if t.before.Cursor == "" {
+	if forwarded = t.before.Forwarded; forwarded == 0 {
+		forwarded = t.before.Seen
+	}
+	if t.before.Cursor == "" && forwarded == 0 {
 		return "", 0
 	}
-	forwarded = t.before.Forwarded
 	if t.before.Waiting > 0 { // what waited to be sent was lost with the database, too
 		forwarded = min(forwarded, t.before.Oldest-store.Time(time.Minute.Milliseconds()))
 	}
