@@ -49,6 +49,13 @@ func (b *Bridge) forward(ctx context.Context) error {
 
 func (b *Bridge) forwardNext(ctx context.Context, rec phone.Records, line *phone.Line) error {
 	list, upTo, err := rec.MailAfter(ctx, line.Forwarded, mostForward)
+	if err == nil && upTo < line.Forwarded {
+		var now phone.Line
+		if _, now, err = b.line(ctx); err == nil {
+			line.Forwarded = min(now.Forwarded, upTo)
+		}
+		return err // what is behind it is found by the next look
+	}
 	if err != nil || upTo <= line.Forwarded {
 		return err
 	}

@@ -216,11 +216,13 @@ type Mail struct {
 }
 
 // MailAfter returns messages to the owner that were recorded after the one with that number,
-// the oldest first, and the number up to which it has looked.
+// the oldest first, and the number up to which it has looked. That is less than seq where the
+// last records were removed as too old: their numbers are then given again, and the line's record
+// says from which on.
 func (r Records) MailAfter(ctx context.Context, seq int64, limit int) (list []Mail, upTo int64, err error) {
 	err = r.DB.Pool().QueryRowContext(ctx, "SELECT coalesce(max(seq), 0) FROM messages").Scan(&upTo)
 	if err != nil || upTo <= seq {
-		return nil, max(upTo, seq), err
+		return nil, upTo, err
 	}
 	rows, err := r.DB.Pool().QueryContext(ctx, `SELECT seq, id, sender, kind, text, time, in_reply_to, via, requires_ack, attachments, metadata FROM messages
 		WHERE seq > ? AND seq <= ? AND target = 'owner' ORDER BY seq LIMIT ?`, seq, upTo, limit)

@@ -74,6 +74,11 @@ func (p *Pass) Step(c *sql.Conn) error {
 	if p.Total() == had {
 		return nil
 	}
+	// The numbers of the last messages, if those were removed, are given again.
+	_, err = c.ExecContext(context.Background(), "UPDATE phone_lines SET forwarded = min(forwarded, (SELECT coalesce(max(seq), 0) FROM messages))")
+	if err != nil {
+		return err
+	}
 	_, err = c.ExecContext(context.Background(), `INSERT INTO logs (key, time, level, part, text) VALUES (?, ?, 'INFO', 'records', ?)
 		ON CONFLICT (key) DO UPDATE SET text = excluded.text`, p.Key, max(time.Now().UnixMilli(), t.cutoff()), p.text())
 	return err
