@@ -87,6 +87,8 @@ func (s *scene) judge(m chat.Message) (verdict string, said int64) {
 		return VerdictOld, 0
 	case m.Kind != chat.Text:
 		return VerdictReaction, 0
+	case m.Unreadable != "" && s.partner(m) != "":
+		return VerdictPair, 0 // our account's own row of a message to oneself may be empty
 	case m.Unreadable != "":
 		return s.brake(m, VerdictUnreadable), 0
 	case strings.TrimSpace(m.Text) == "" && len(m.Attachments) == 0:
@@ -152,8 +154,11 @@ func (s *scene) echo(m chat.Message) int {
 func (s *scene) partner(m chat.Message) string {
 	text, at := essence(m.Text), s.when(m)
 	for _, h := range s.heard {
-		if h.Verdict == VerdictOrder && h.FromMe != m.FromMe && at.Sub(h.At.Time()).Abs() <= pairFor && essence(h.Text) == text &&
-			len(h.Files) == len(m.Attachments) && !s.pairOf(h.GUID) {
+		taken := h.Verdict == VerdictOrder || h.Verdict == VerdictOld
+		if !taken || h.FromMe == m.FromMe || at.Sub(h.At.Time()).Abs() > pairFor || s.pairOf(h.GUID) {
+			continue
+		}
+		if m.Unreadable != "" || essence(h.Text) == text && len(h.Files) == len(m.Attachments) {
 			return h.GUID
 		}
 	}
@@ -163,7 +168,7 @@ func (s *scene) partner(m chat.Message) string {
 // pairOf reports whether the message with this guid has its second row.
 func (s *scene) pairOf(guid string) bool {
 	for _, h := range s.heard {
-		if h.Verdict == VerdictPair && h.Note == guid {
+		if h.Note == guid && (h.Verdict == VerdictPair || h.Verdict == VerdictOld) {
 			return true
 		}
 	}
@@ -200,7 +205,7 @@ func (s *scene) record(line string, m chat.Message, verdict string) phone.Heard 
 	switch verdict {
 	case VerdictOrder, VerdictReaction, VerdictUnreadable, VerdictBrake:
 		h.State = phone.New
-	case VerdictPair:
+	case VerdictPair, VerdictOld:
 		h.Note = s.partner(m)
 	}
 	switch {
@@ -208,7 +213,7 @@ func (s *scene) record(line string, m chat.Message, verdict string) phone.Heard 
 		h.Text, h.State = "", phone.Done
 	case m.Kind == chat.Reaction:
 		h.Text = m.Reaction
-	case m.Unreadable != "":
+	case m.Unreadable != "" && h.Note == "":
 		h.Note = m.Unreadable
 	case verdict == VerdictOrder && parse(m.Text).what == askMessage:
 		// An agent may answer it before it is on record that it was sent on.

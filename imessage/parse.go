@@ -4,6 +4,7 @@ import (
 	"regexp"
 	"strconv"
 	"strings"
+	"unicode"
 
 	"netsky/agent"
 )
@@ -40,12 +41,12 @@ var (
 	answerForm = regexp.MustCompile(`^(?i:(yes|y|allow|no|n|deny))[ ,:]+([a-zA-Z]{5})[.!]?$`)
 	bareForm   = regexp.MustCompile(`^(?i:yes|y|allow|no|n|deny)[.!]?$`)
 	agentForm  = regexp.MustCompile(`^(?i:agent ?([0-9]{1,4}|infinity))$`)
-	namedForm  = regexp.MustCompile(`^(?i:agent ?([0-9]{1,4}|infinity)) ?[:,][ \t\n]*`)
+	namedForm  = regexp.MustCompile(`^(?i:agent ?([0-9]{1,4}|infinity)) ?[:,][ \t\r\n]*`)
 )
 
 // parse returns what a text asks for.
 func parse(text string) ask {
-	text = strings.TrimSpace(text)
+	text = strings.TrimFunc(text, func(r rune) bool { return unicode.IsSpace(r) || unicode.Is(unicode.Cf, r) }) // marks of direction
 	if m := answerForm.FindStringSubmatch(text); m != nil {
 		yes := strings.ContainsAny(m[1][:1], "yYaA")
 		return ask{what: askAnswer, code: strings.ToLower(m[2]), allow: yes}
