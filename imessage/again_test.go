@@ -4,7 +4,6 @@ import (
 	"fmt"
 	"slices"
 	"strings"
-	"sync"
 	"testing"
 	"time"
 
@@ -15,18 +14,6 @@ import (
 	"netsky/spawn/needs"
 	"netsky/store"
 )
-
-// A clock is as far ahead as a test says.
-type clock struct {
-	mu    sync.Mutex // guards the field below
-	ahead time.Duration
-}
-
-func (c *clock) now() time.Time {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	return time.Now().Add(c.ahead)
-}
 
 // A later is a world whose clock a test moves.
 type later struct {
@@ -54,9 +41,7 @@ func (l later) stands(list ...needs.Need) {
 // after lets time pass and waits until the bridge has looked again.
 func (l later) after(d time.Duration) {
 	l.t.Helper()
-	l.clock.mu.Lock()
-	l.clock.ahead += d
-	l.clock.mu.Unlock()
+	l.clock.set(d)
 	l.looks()
 }
 
@@ -94,9 +79,7 @@ func (l later) texted(part string, want int) {
 	if n := count(); n != want {
 		l.t.Errorf("%q was sent %d times, want %d: %q", part, n, want, l.wire.texts())
 	}
-	l.clock.mu.Lock()
-	l.clock.ahead += time.Minute // so that this is no storm
-	l.clock.mu.Unlock()
+	l.clock.set(time.Minute) // so that this is no storm
 }
 
 func only(s needs.Sources) needs.Need { return needs.List(s)[0] }
