@@ -64,10 +64,11 @@ func (w *phoneWorld) texts() (list []string) {
 	return list
 }
 
-// gets waits until the phone gets a text with this in it.
-func (w *phoneWorld) gets(part string) {
+// gets waits until the phone gets a text with one of these in it.
+func (w *phoneWorld) gets(part ...string) {
 	w.t.Helper()
-	testworld.WaitOr(w.t, func() bool { return w.count(part) > 0 }, func() string {
+	has := func(part string) bool { return w.count(part) > 0 }
+	testworld.WaitOr(w.t, func() bool { return slices.ContainsFunc(part, has) }, func() string {
 		data, _ := os.ReadFile(filepath.Join(w.world.home, "logs", "netsky.jsonl"))
 		return fmt.Sprintf("the phone did not get %q, but %q\n%s", part, w.texts(), data[max(0, len(data)-4000):])
 	})

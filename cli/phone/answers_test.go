@@ -320,7 +320,9 @@ func (w *owner) replies() bool {
 
 func (w *owner) check() {
 	w.t.Helper()
-	testworld.WaitOr(w.t, w.replies, func() string { return fmt.Sprintf("not every text was answered: %+v; said %q", w.attempts, w.wire.texts()) })
+	testworld.WaitOr(w.t, w.replies, func() string {
+		return fmt.Sprintf("not every text was answered: %+v; said %q", w.attempts, w.wire.texts())
+	})
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	slices.SortFunc(w.attempts, func(a, b attempt) int { return a.i - b.i })
