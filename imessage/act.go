@@ -14,7 +14,6 @@ import (
 	"netsky/bus/envelope"
 	"netsky/imessage/chat"
 	"netsky/spawn/needs"
-	"netsky/store"
 	"netsky/store/phone"
 )
 
