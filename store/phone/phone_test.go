@@ -1,0 +1,70 @@
+package phone_test
+
+import (
+	"testing"
+	"time"
+
+	"netsky/imessage/chat"
+	"netsky/internal/testworld"
+	"netsky/store"
+	"netsky/store/phone"
+)
+
+func mustRecords(t *testing.T) phone.Records {
+	t.Helper()
+	t.Parallel()
+	db, err := store.Open(t.Context(), testworld.FastHome(t))
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { db.Close() })
+	r := phone.Records{DB: db}
+	if _, err := r.Open(t.Context(), "test", "", 0, time.Now()); err != nil {
+		t.Fatal(err)
+	}
+	return r
+}
+
+// What has taken effect is not tried again, by whoever still has it on a list.
+func TestTry(t *testing.T) {
+	r := mustRecords(t)
+	now := store.At(time.Now())
+	fresh, err := r.Hear(t.Context(), "test", "1", []phone.Heard{{Line: "test", GUID: "g", At: now, Time: now, Kind: chat.Text, Verdict: "order", State: phone.New}}, nil, nil)
+	if err != nil || len(fresh) != 1 {
+		t.Fatalf("heard %v, %v", fresh, err)
+	}
+	for want := range 2 {
+		if tries, ok, err := r.Try(t.Context(), fresh[0]); tries != want || !ok || err != nil {
+			t.Fatalf("Try = %d, %v, %v, want %d before it", tries, ok, err, want)
+		}
+	}
+	if err := r.Did(t.Context(), fresh[0]); err != nil {
+		t.Fatal(err)
+	}
+	if _, ok, err := r.Try(t.Context(), fresh[0]); ok || err != nil {
+		t.Errorf("Try of what is done = %v, %v", ok, err)
+	}
+}
+
+// What became of a part is not written to another one that has its number in other records.
+func TestOtherRecords(t *testing.T) {
+	r := mustRecords(t)
+	now := time.Now()
+	if err := r.Say(t.Context(), phone.Said{Line: "test", ID: "here", Part: 1, Parts: 1, Created: store.At(now)}); err != nil {
+		t.Fatal(err)
+	}
+	here, ok, err := r.Part(t.Context(), "test", "here")
+	if err != nil || !ok {
+		t.Fatal(ok, err)
+	}
+	lost := phone.Said{Seq: here.Seq, Line: "test", ID: "lost", Part: 1, State: phone.Sent}
+	if err := r.Begin(t.Context(), lost, "", now); err != nil {
+		t.Fatal(err)
+	}
+	if err := r.End(t.Context(), lost, now); err != nil {
+		t.Fatal(err)
+	}
+	if got, _, err := r.Part(t.Context(), "test", "here"); err != nil || got.State != phone.Pending {
+		t.Errorf("state %q, %v", got.State, err)
+	}
+}
