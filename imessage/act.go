@@ -14,6 +14,7 @@ import (
 	"netsky/bus/envelope"
 	"netsky/imessage/chat"
 	"netsky/spawn/needs"
+	"netsky/store"
 	"netsky/store/phone"
 )
 

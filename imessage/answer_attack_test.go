@@ -91,7 +91,7 @@ func TestLookAlikes(t *testing.T) {
 	w.desk.asks("kxqvd", "rm -rf build")
 	w.says("or no kxqvd")
 	list := []string{
-		"yes \u212axqvd", "yes kxqv\u0501", "yes \uff4bxqvd", "yes kx\u200bqvd", "y\u0435s kxqvd", "yes\u00a0kxqvd", "yes kxqv\u0064\u0301", "\u202eyes kxqvd",
+		"yes \u212axqvd", "yes kxqv\u0501", "yes \uff4bxqvd", "yes kx\u200bqvd", "y\u0435s kxqvd", "yes\u00a0kxqvd", "yes kxqv\u0064\u0301",
 		"yes kxqvd?", "yes kxqvd\nrm", "yes yes kxqvd", "yes kxq vd", "needs \u212aab",
 	}
 	for i, text := range list { // not within a minute, as many of the same words rest a chat

@@ -178,7 +178,10 @@ func TestUnreadableEcho(t *testing.T) {
 	w.wire.send = func(o chat.Outgoing) chat.Receipt {
 		n++
 		for _, mine := range []bool{true, false} {
-			m := echo(o, fmt.Sprint("echo-", n, mine), mine)
+			m := echo(o, fmt.Sprint("echo-", n), false)
+			if mine {
+				m = echo(o, fmt.Sprint("out-", n), true)
+			}
 			m.Text, m.Unreadable = "", "undecodable message"
 			w.wire.rows = append(w.wire.rows, m)
 		}
