@@ -19,8 +19,9 @@ import (
 )
 
 const (
-	actPoll  = 2 * time.Second
-	mostActs = 4 // errands at a time; messages are sent on at once, in their order
+	actPoll  = 2 * time.Second  // while something is to be tried again
+	actIdle  = 20 * time.Second // else: what arrives wakes it
+	mostActs = 4                // errands at a time; messages are sent on at once, in their order
 	// A message that can't be acted on is tried again for a while, and so often; then the owner
 	// is told.
 	leastTries = 8
@@ -40,7 +41,9 @@ func (b *Bridge) act(ctx context.Context) error {
 	for {
 		list, err := rec.NewHeard(ctx, line.Name)
 		if wait = min(2*wait, retryMost); err == nil {
-			wait = actPoll
+			if wait = actPoll; len(list) == 0 {
+				wait = actIdle
+			}
 		} else if ctx.Err() == nil {
 			b.o.Log.Warn("act", "error", err)
 		}

@@ -97,6 +97,7 @@ type Bridge struct {
 
 	unacted chan struct{} // wakes act
 	unsent  chan struct{} // wakes send
+	unseen  chan struct{} // wakes watch
 
 	status  status
 	recheck map[int64]time.Time // by Seq, when to look again for what a crash left; send's own
@@ -123,7 +124,7 @@ func New(o Options) *Bridge {
 	if o.Pace == (Pace{}) {
 		o.Pace = usualPace
 	}
-	b := &Bridge{o: o, unacted: make(chan struct{}, 1), unsent: make(chan struct{}, 1), recheck: make(map[int64]time.Time), acting: make(map[int64]bool)}
+	b := &Bridge{o: o, unacted: make(chan struct{}, 1), unsent: make(chan struct{}, 1), unseen: make(chan struct{}, 1), recheck: make(map[int64]time.Time), acting: make(map[int64]bool)}
 	b.status.init(o)
 	return b
 }

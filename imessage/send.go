@@ -212,7 +212,9 @@ func (b *Bridge) ended(ctx context.Context, rec phone.Records, s phone.Said, got
 		s.State, s.NotBefore = phone.Pending, store.At(now.Add(wait))
 	}
 	b.o.Log.Info("said", "id", s.ID, "part", s.Part, "state", s.State, "fact", s.Fact)
-	return rec.End(ctx, s, now)
+	err := rec.End(ctx, s, now)
+	wake(b.unseen)
+	return err
 }
 
 // recover finds out what became of a part that was being sent when the program died.

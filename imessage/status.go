@@ -217,11 +217,13 @@ func (b *Bridge) watch(ctx context.Context) error {
 				b.o.Alert(ctx, "netsky can't read your phone's messages", text)
 			}
 		}
-		if err := pause(ctx, sendPoll, nil); err != nil {
+		if err := pause(ctx, watchEvery, b.unseen); err != nil {
 			return err
 		}
 	}
 }
+
+const watchEvery = 10 * time.Second
 
 func (t *status) counts(tally phone.Tally) {
 	t.change(func(s *Status) bool {

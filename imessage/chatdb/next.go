@@ -114,9 +114,10 @@ func (d *DB) changed(ctx context.Context) (bool, error) {
 		if err != nil {
 			return err
 		}
-		changed = c.number != d.seen || v != d.version
+		another := c.number != d.seen // a new connection, which says nothing of what goes on
+		changed = another || v != d.version
 		d.seen, d.version = c.number, v
-		if changed {
+		if changed && !another {
 			d.active = d.o.Now()
 		}
 		return nil
