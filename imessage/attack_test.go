@@ -4,9 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io/fs"
 	"log/slog"
-	"os"
 	"runtime"
 	"slices"
 	"strings"
@@ -17,7 +15,6 @@ import (
 	"unicode/utf16"
 
 	"netsky/agent"
-	"netsky/agent/home"
 	"netsky/imessage"
 	"netsky/imessage/chat"
 	"netsky/internal/testworld"
@@ -72,7 +69,7 @@ func (s *strangeWire) Find(ctx context.Context, o chat.Outgoing) (chat.Receipt, 
 	return s.wire.Find(ctx, o)
 }
 
-func strange(w *world, s *strangeWire) func(*imessage.Options) {
+func strange(s *strangeWire) func(*imessage.Options) {
 	return func(o *imessage.Options) {
 		s.wire = o.Transport.(*wire)
 		o.Transport = s
@@ -170,71 +167,6 @@ func TestClockSetBack(t *testing.T) {
 	w.says("held back")
 }
 
-// Where no text of ours can be read back, that is not answered either.
-func TestUnreadableEcho(t *testing.T) {
-	w := newWorld(t, nil)
-	n := 0
-	w.wire.mu.Lock()
-	w.wire.send = func(o chat.Outgoing) chat.Receipt {
-		n++
-		for _, mine := range []bool{true, false} {
-			m := echo(o, fmt.Sprint("echo-", n), false)
-			if mine {
-				m = echo(o, fmt.Sprint("out-", n), true)
-			}
-			m.Text, m.Unreadable = "", "undecodable message"
-			w.wire.rows = append(w.wire.rows, m)
-		}
-		return chat.Receipt{}
-	}
-	w.wire.mu.Unlock()
-	w.wire.text("status")
-	w.says("2 agents up")
-	testworld.Wait(t, "the echoes are heard", func() bool { return len(w.heard()) >= 3 && w.done() })
-	w.wire.put(chat.Message{Unreadable: "undecodable message"})
-	w.says("could not be read") // the owner's own
-	testworld.Wait(t, "its echoes are heard", func() bool { return len(w.heard()) >= 6 && w.done() })
-	verdicts := map[string]int{}
-	for _, h := range w.heard() {
-		verdicts[h.Verdict]++
-	}
-	if verdicts[imessage.VerdictEcho] != 4 || verdicts[imessage.VerdictUnreadable] != 1 {
-		t.Errorf("verdicts %v", verdicts)
-	}
-}
-
-// Rows that can't be read are not answered without end.
-func TestUnreadableWithoutEnd(t *testing.T) {
-	w := newWorld(t, nil)
-	for i := range 100 {
-		w.wire.put(chat.Message{GUID: fmt.Sprint("bad-", i), Unreadable: "undecodable message"})
-	}
-	w.says("Too many messages")
-	testworld.Wait(t, "all are heard", func() bool { return len(w.heard()) == 100 && w.done() })
-	answered := 0
-	for _, h := range w.heard() {
-		if h.Verdict == imessage.VerdictUnreadable || h.Verdict == imessage.VerdictBrake {
-			answered++
-		}
-	}
-	if answered > 6 {
-		t.Errorf("%d were answered", answered)
-	}
-}
-
-// With an account of netsky's own, nothing that the other side writes is an echo.
-func TestPictureAfterAFile(t *testing.T) {
-	w := newWorld(t, func(o *imessage.Options) { o.SelfChat = false })
-	w.mail(store.Message{ID: "a", From: agent.Root, Text: "see", Attachments: []string{"attach/plan.pdf"}, Metadata: forPhone})
-	testworld.Wait(t, "the file is sent", func() bool {
-		w.wire.mu.Lock()
-		defer w.wire.mu.Unlock()
-		return slices.ContainsFunc(w.wire.out, func(o chat.Outgoing) bool { return o.File != "" })
-	})
-	w.wire.put(chat.Message{Attachments: []chat.Attachment{{GUID: "p", Name: "IMG_1.jpg", Bytes: 10}}})
-	w.arrives(agent.Root, "(The owner sent this without words.)")
-}
-
 // Telegram counts a text in UTF-16 units, of which a picture has two or more.
 func TestLongPictures(t *testing.T) {
 	w := newWorld(t, nil)
@@ -249,85 +181,6 @@ func TestLongPictures(t *testing.T) {
 	}
 	if pictures != 4500 {
 		t.Errorf("%d pictures arrived", pictures)
-	}
-}
-
-// A transport that can't be looked at is asked once for all that waits, and ever less often.
-func TestMarkFails(t *testing.T) {
-	var calls atomic.Int64
-	var broken atomic.Bool
-	broken.Store(true)
-	s := &strangeWire{mark: func() error {
-		calls.Add(1)
-		if broken.Load() {
-			return errors.New("chat.db: authorization denied")
-		}
-		return nil
-	}}
-	var w *world
-	w = newWorld(t, func(o *imessage.Options) { strange(w, s)(o) })
-	for i := range 10 {
-		w.mail(store.Message{ID: fmt.Sprint(i), From: agent.Root, Text: fmt.Sprint("report ", i), Metadata: forPhone})
-	}
-	testworld.Wait(t, "it is reported", func() bool {
-		s, err := imessage.Load(w.home)
-		return err == nil && s.Waiting == 10 && strings.Contains(s.Fact, "authorization denied")
-	})
-	if n := calls.Load(); n > 5 {
-		t.Errorf("it was asked %d times for 10 texts", n)
-	}
-	broken.Store(false)
-	w.says("report 3")
-}
-
-// What looks for one text holds up no other.
-func TestFindIsSlow(t *testing.T) {
-	s := &strangeWire{find: func(ctx context.Context) (chat.Receipt, error) {
-		<-ctx.Done()
-		return chat.Receipt{}, ctx.Err()
-	}}
-	var w *world
-	w = newWorld(t, func(o *imessage.Options) { strange(w, s)(o) })
-	w.wire.mu.Lock()
-	w.wire.send = func(o chat.Outgoing) chat.Receipt {
-		if strings.Contains(o.Text, "doubtful") {
-			return chat.Receipt{State: chat.Unconfirmed, Fact: "nothing was found"}
-		}
-		return chat.Receipt{}
-	}
-	w.wire.mu.Unlock()
-	w.mail(store.Message{ID: "a", From: agent.Root, Text: "doubtful", Metadata: forPhone})
-	testworld.Wait(t, "it is doubted", func() bool {
-		tally, err := phone.Records{DB: w.db}.Count(t.Context(), "test", time.Now())
-		return err == nil && tally.Unconfirmed == 1
-	})
-	w.stop()
-	w.start() // looks for it at once
-	w.mail(store.Message{ID: "b", From: agent.Root, Text: "certain", Metadata: forPhone})
-	w.says("certain")
-}
-
-// Mail leaves room within a minute for what the owner has to decide.
-func TestMailLeavesRoom(t *testing.T) {
-	w := newWorld(t, nil)
-	rec := phone.Records{DB: w.db}
-	for i := range 15 {
-		err := rec.Say(t.Context(), phone.Said{Line: "test", ID: fmt.Sprint("s", i), Part: 1, Parts: 1, Chat: mine, Kind: "mail", Rank: 3,
-			Text: "[agent0] x", State: phone.Sent, Created: store.At(time.Now()), Began: store.At(time.Now().Add(-30 * time.Second))})
-		if err != nil {
-			t.Fatal(err)
-		}
-	}
-	w.mail(store.Message{ID: "a", From: agent.Root, Text: "one more report", Metadata: forPhone})
-	w.desk.asks("kxqvd", "rm -rf build")
-	w.says("yes kxqvd or no kxqvd")
-	for _, text := range []string{"yes kxqvd", "status"} {
-		w.wire.text(text)
-	}
-	w.says("kxqvd: done")
-	w.says("2 agents up")
-	if slices.Contains(w.wire.texts(), "[agent0] one more report") {
-		t.Error("mail took what was left for an answer")
 	}
 }
 
@@ -384,8 +237,7 @@ func TestNextReturnsAtOnce(t *testing.T) {
 		n := calls.Add(1)
 		return chat.Batch{Cursor: fmt.Sprint(n), Notes: slices.Repeat([]string{"row got no chat"}, 1000)}, ctx.Err()
 	}}
-	var w *world
-	w = newWorld(t, func(o *imessage.Options) { strange(w, s)(o); o.Log = slog.New(lineCounter{&lines}) })
+	newWorld(t, func(o *imessage.Options) { strange(s)(o); o.Log = slog.New(lineCounter{&lines}) })
 	testworld.Wait(t, "it was asked some times", func() bool { return calls.Load() >= 5 })
 	if took := time.Since(began); took < 500*time.Millisecond {
 		t.Errorf("asked 5 times within %v", took)
@@ -393,7 +245,6 @@ func TestNextReturnsAtOnce(t *testing.T) {
 	if n := lines.Load(); n > 30*calls.Load() {
 		t.Errorf("%d lines in the log for %d calls", n, calls.Load())
 	}
-	_ = w
 }
 
 // Strangers leave nothing but a number.
@@ -421,10 +272,9 @@ func TestNextHangs(t *testing.T) {
 	var c clock
 	alerts := make(chan string, 10)
 	s := &strangeWire{next: func(ctx context.Context, _ string) (chat.Batch, error) { <-ctx.Done(); return chat.Batch{}, ctx.Err() }}
-	var w *world
-	w = newWorld(t, func(o *imessage.Options) {
+	w := newWorld(t, func(o *imessage.Options) {
 		c.of(o)
-		strange(w, s)(o)
+		strange(s)(o)
 		o.Alert = func(_ context.Context, _, body string) { alerts <- body }
 	})
 	testworld.Wait(t, "it runs", func() bool { return w.home.Mark(imessage.StatusFile).Exists() })
@@ -462,52 +312,6 @@ func TestDeniedMeanwhile(t *testing.T) {
 	}
 }
 
-// Our account's own row of a message to oneself may be empty, and come late.
-func TestEmptyRowOfAPair(t *testing.T) {
-	w := newWorld(t, nil)
-	now := time.Now()
-	w.wire.put(chat.Message{Text: "do it", At: now})
-	w.arrives(agent.Root, "do it")
-	w.stop()
-	w.start()
-	w.wire.put(chat.Message{FromMe: true, Unreadable: "the message has no text", At: now.Add(time.Second)}, chat.Message{Text: "status"})
-	w.says("2 agents up")
-	for _, h := range w.heard() {
-		if h.Verdict == imessage.VerdictUnreadable {
-			t.Errorf("heard %+v", h)
-		}
-	}
-}
-
-// The two rows of a message to oneself may arrive far apart, with another run in between.
-func TestPairAcrossRuns(t *testing.T) {
-	for _, first := range []bool{true, false} {
-		t.Run(fmt.Sprint("our own first ", first), func(t *testing.T) {
-			w := newWorld(t, nil)
-			now := time.Now()
-			w.wire.put(chat.Message{Text: "do it", FromMe: first, At: now})
-			w.arrives(agent.Root, "do it")
-			w.stop()
-			w.start()
-			w.wire.put(chat.Message{Text: "do it", FromMe: !first, At: now.Add(2 * time.Second)}, chat.Message{Text: "last"})
-			w.arrives(agent.Root, "last")
-			if n := len(w.inbox(agent.Root)); n != 2 {
-				t.Errorf("%d were taken", n)
-			}
-		})
-	}
-}
-
-// The two rows of an old message to oneself are one message.
-func TestOldPair(t *testing.T) {
-	w := newWorld(t, nil)
-	old := time.Now().Add(-3 * time.Hour)
-	w.wire.put(chat.Message{Text: "of this morning", FromMe: true, At: old}, chat.Message{Text: "of this morning", At: old})
-	if got := w.says("too late"); !strings.Contains(got, "A message of yours") {
-		t.Errorf("said %q", got)
-	}
-}
-
 // Mail is texted although all earlier messages were removed as too old, and their numbers are
 // given again.
 func TestMailAfterPrune(t *testing.T) {
@@ -525,47 +329,6 @@ func TestMailAfterPrune(t *testing.T) {
 	}
 	w.mail(store.Message{ID: "new", From: agent.Root, Text: "new", Metadata: forPhone})
 	w.says("[agent0] new")
-}
-
-// With the database, what waited to be sent is lost, too; it is recorded again and sent, whatever
-// time an agent's clock gave to something else.
-func TestDatabaseRemoved(t *testing.T) {
-	w := newWorld(t, nil)
-	w.mail(store.Message{ID: "wrong", From: agent.Root, Text: "of another time", Time: store.At(time.Now().AddDate(50, 0, 0)), Metadata: forPhone})
-	w.says("of another time")
-	w.wire.mu.Lock()
-	w.wire.send = func(chat.Outgoing) chat.Receipt {
-		return chat.Receipt{State: chat.Failed, Fact: "Messages is not running", Again: true}
-	}
-	w.wire.mu.Unlock()
-	waits := store.Message{ID: "waits", From: agent.Root, Text: "report", Time: store.At(time.Now()), Metadata: forPhone}
-	w.mail(waits)
-	testworld.Wait(t, "it is reported", func() bool {
-		s, err := imessage.Load(w.home)
-		return err == nil && s.Waiting == 1
-	})
-	w.stop()
-	if err := w.db.Close(); err != nil {
-		t.Fatal(err)
-	}
-	for _, end := range []string{"", "-wal", "-shm"} {
-		if err := os.Remove(w.home.Path(home.DBFile) + end); err != nil && !errors.Is(err, fs.ErrNotExist) {
-			t.Fatal(err)
-		}
-	}
-	w.open()
-	w.mail(store.Message{ID: "before", From: agent.Root, Text: "of last year", Time: store.At(time.Now().AddDate(-1, 0, 0)), Metadata: forPhone})
-	w.mail(waits)
-	w.wire.mu.Lock()
-	w.wire.send = nil
-	w.wire.mu.Unlock()
-	w.start()
-	w.says("[agent0] report")
-	if slices.ContainsFunc(w.wire.texts(), func(s string) bool { return strings.Contains(s, "of last year") }) {
-		t.Error("mail from before the phone was texted")
-	}
-	w.wire.text("do it")
-	w.arrives(agent.Root, "do it")
 }
 
 // Marks of direction, which some keyboards write, hide no command.
@@ -592,28 +355,38 @@ func TestHostileTexts(t *testing.T) {
 	w.says("Your message was not sent")
 }
 
-// What hangs in a send is not waited for by who has another way.
-func TestTextWhileASendHangs(t *testing.T) {
-	w := newWorld(t, nil)
-	free := make(chan struct{})
-	hangs := make(chan struct{}, 100)
+// After an absence, what was written in it is acted on, up to two hours back; of the rest the
+// owner is told.
+func TestAway(t *testing.T) {
+	var c clock
+	w := newWorld(t, c.of)
+	w.wire.text("before")
+	w.arrives(agent.Root, "before")
+	c.set(3 * time.Hour) // the machine sleeps
+	w.wire.put(
+		chat.Message{Text: "too old", At: c.now().Add(-150 * time.Minute)},
+		chat.Message{Text: "missed", At: c.now().Add(-90 * time.Minute)},
+	)
+	w.arrives(agent.Root, "missed")
+	w.says("A message of yours")
+	c.set(16 * time.Minute) // awake, and the recovery is over
+	for range 40 {          // a look in every half minute
+		c.set(30 * time.Second)
+		w.wire.put(chat.Message{Text: fmt.Sprint("look at ", c.now()), At: c.now()})
+		w.arrives(agent.Root, w.last())
+	}
+	w.wire.put(chat.Message{Text: "back-fill", At: c.now().Add(-30 * time.Minute)}, chat.Message{Text: "now", At: c.now()})
+	w.arrives(agent.Root, "now")
+	if n := len(w.inbox(agent.Root)); n != 43 {
+		t.Errorf("%d were taken", n)
+	}
+}
+
+// last is the last text that was put in.
+func (w *world) last() string {
 	w.wire.mu.Lock()
-	w.wire.send = func(chat.Outgoing) chat.Receipt {
-		hangs <- struct{}{}
-		w.wire.mu.Unlock()
-		<-free
-		w.wire.mu.Lock()
-		return chat.Receipt{}
-	}
-	w.wire.mu.Unlock()
-	defer close(free)
-	w.wire.text("status")
-	<-hangs
-	ctx, cancel := context.WithTimeout(t.Context(), 300*time.Millisecond)
-	defer cancel()
-	if got, err := imessage.Text(ctx, w.options(), "alert"); !errors.Is(err, imessage.ErrWaits) {
-		t.Errorf("Text = %+v, %v", got, err)
-	}
+	defer w.wire.mu.Unlock()
+	return w.wire.rows[len(w.wire.rows)-1].Text
 }
 
 // A fickle gate can deny everybody.

@@ -42,8 +42,8 @@ type Need struct {
 	Reason  string     `json:"reason,omitempty"`
 	Dir     string     `json:"dir,omitempty"`
 	Message string     `json:"message,omitempty"` // the id of the message that asks a question
-	Options []string   `json:"options"` // the answers that netsky takes, if any
-	Digest  string     `json:"digest"`  // of what a yes refers to
+	Options []string   `json:"options"`           // the answers that netsky takes, if any
+	Digest  string     `json:"digest"`            // of what a yes refers to
 	Since   store.Time `json:"since,omitzero"`
 	// Otherwise says what happens if nothing is done.
 	Otherwise string    `json:"otherwise"`

@@ -1,0 +1,126 @@
+package imessage_test
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"netsky/agent"
+	"netsky/imessage"
+	"netsky/imessage/chat"
+	"netsky/internal/testworld"
+	"netsky/store"
+)
+
+// Where no text of ours can be read back, that is not answered either.
+func TestUnreadableEcho(t *testing.T) {
+	w := newWorld(t, nil)
+	n := 0
+	w.wire.mu.Lock()
+	w.wire.send = func(o chat.Outgoing) chat.Receipt {
+		n++
+		for _, mine := range []bool{true, false} {
+			m := echo(o, fmt.Sprint("echo-", n), false)
+			if mine {
+				m = echo(o, fmt.Sprint("out-", n), true)
+			}
+			m.Text, m.Unreadable = "", "undecodable message"
+			w.wire.rows = append(w.wire.rows, m)
+		}
+		return chat.Receipt{}
+	}
+	w.wire.mu.Unlock()
+	w.wire.text("status")
+	w.says("2 agents up")
+	testworld.Wait(t, "the echoes are heard", func() bool { return len(w.heard()) >= 3 && w.done() })
+	w.wire.put(chat.Message{Unreadable: "undecodable message"})
+	w.says("could not be read") // the owner's own
+	testworld.Wait(t, "its echoes are heard", func() bool { return len(w.heard()) >= 6 && w.done() })
+	verdicts := map[string]int{}
+	for _, h := range w.heard() {
+		verdicts[h.Verdict]++
+	}
+	if verdicts[imessage.VerdictEcho] != 4 || verdicts[imessage.VerdictUnreadable] != 1 {
+		t.Errorf("verdicts %v", verdicts)
+	}
+}
+
+// Rows that can't be read are not answered without end.
+func TestUnreadableWithoutEnd(t *testing.T) {
+	w := newWorld(t, nil)
+	for i := range 100 {
+		w.wire.put(chat.Message{GUID: fmt.Sprint("bad-", i), Unreadable: "undecodable message"})
+	}
+	w.says("Too many messages")
+	testworld.Wait(t, "all are heard", func() bool { return len(w.heard()) == 100 && w.done() })
+	answered := 0
+	for _, h := range w.heard() {
+		if h.Verdict == imessage.VerdictUnreadable || h.Verdict == imessage.VerdictBrake {
+			answered++
+		}
+	}
+	if answered > 6 {
+		t.Errorf("%d were answered", answered)
+	}
+}
+
+// With an account of netsky's own, nothing that the other side writes is an echo.
+func TestPictureAfterAFile(t *testing.T) {
+	w := newWorld(t, func(o *imessage.Options) { o.SelfChat = false })
+	w.mail(store.Message{ID: "a", From: agent.Root, Text: "see", Attachments: []string{"attach/plan.pdf"}, Metadata: forPhone})
+	testworld.Wait(t, "the file is sent", func() bool {
+		w.wire.mu.Lock()
+		defer w.wire.mu.Unlock()
+		return slices.ContainsFunc(w.wire.out, func(o chat.Outgoing) bool { return o.File != "" })
+	})
+	w.wire.put(chat.Message{Attachments: []chat.Attachment{{GUID: "p", Name: "IMG_1.jpg", Bytes: 10}}})
+	w.arrives(agent.Root, "(The owner sent this without words.)")
+}
+
+// Our account's own row of a message to oneself may be empty, and come late.
+func TestEmptyRowOfAPair(t *testing.T) {
+	w := newWorld(t, nil)
+	now := time.Now()
+	w.wire.put(chat.Message{Text: "do it", At: now})
+	w.arrives(agent.Root, "do it")
+	w.stop()
+	w.start()
+	w.wire.put(chat.Message{FromMe: true, Unreadable: "the message has no text", At: now.Add(time.Second)}, chat.Message{Text: "status"})
+	w.says("2 agents up")
+	for _, h := range w.heard() {
+		if h.Verdict == imessage.VerdictUnreadable {
+			t.Errorf("heard %+v", h)
+		}
+	}
+}
+
+// The two rows of a message to oneself may arrive far apart, with another run in between.
+func TestPairAcrossRuns(t *testing.T) {
+	for _, first := range []bool{true, false} {
+		t.Run(fmt.Sprint("our own first ", first), func(t *testing.T) {
+			w := newWorld(t, nil)
+			now := time.Now()
+			w.wire.put(chat.Message{Text: "do it", FromMe: first, At: now})
+			w.arrives(agent.Root, "do it")
+			w.stop()
+			w.start()
+			w.wire.put(chat.Message{Text: "do it", FromMe: !first, At: now.Add(2 * time.Second)}, chat.Message{Text: "last"})
+			w.arrives(agent.Root, "last")
+			if n := len(w.inbox(agent.Root)); n != 2 {
+				t.Errorf("%d were taken", n)
+			}
+		})
+	}
+}
+
+// The two rows of an old message to oneself are one message.
+func TestOldPair(t *testing.T) {
+	w := newWorld(t, nil)
+	old := time.Now().Add(-3 * time.Hour)
+	w.wire.put(chat.Message{Text: "of this morning", FromMe: true, At: old}, chat.Message{Text: "of this morning", At: old})
+	if got := w.says("too late"); !strings.Contains(got, "A message of yours") {
+		t.Errorf("said %q", got)
+	}
+}
