@@ -12,6 +12,7 @@ import (
 
 	"netsky/agent/home"
 	"netsky/bus/envelope"
+	"netsky/cli/console"
 	"netsky/cli/phone"
 	"netsky/imessage"
 	"netsky/imessage/chat"
@@ -120,6 +121,12 @@ func (a *app) imessageSend(c *cli.Context) error {
 	if err != nil {
 		return err
 	}
+	switch {
+	case console.Blank(text):
+		return usagef("imessage send: the text is empty")
+	case len(text) > imessage.MaxText:
+		return usagef("imessage send: the text has %d bytes; at most %d are sent", len(text), imessage.MaxText)
+	}
 	if _, err := a.madeHome(); err != nil {
 		return err
 	}
@@ -130,7 +137,7 @@ func (a *app) imessageSend(c *cli.Context) error {
 	got, err := a.phone(l.Home).Text(c.Context, text)
 	switch {
 	case errors.Is(err, imessage.ErrWaits):
-		return exitError{exitPartly, advice.With(fmt.Errorf("imessage send: %w", err), "`netsky status` shows what waits, and why")}
+		return exitError{exitPartly, advice.With(fmt.Errorf("imessage send: %w", err), "`netsky status` shows what waits, `netsky imessage doctor` examines the way to your phone")}
 	case err != nil:
 		err = fmt.Errorf("imessage send: not sent: %w", err)
 		if advice.Of(err) == "" {

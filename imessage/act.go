@@ -139,6 +139,8 @@ func (b *Bridge) effect(ctx context.Context, rec phone.Records, h *phone.Heard) 
 		return b.list(ctx, *h, a.code)
 	case askHelp:
 		return b.reply(*h, help), nil
+	case askWhom:
+		return b.reply(*h, "Which agent? For example: "+a.text+" agent1"), nil
 	case askPeek:
 		text, err := b.o.Desk.Peek(ctx, a.agent, a.lines)
 		if err != nil {
@@ -157,8 +159,8 @@ func (b *Bridge) effect(ctx context.Context, rec phone.Records, h *phone.Heard) 
 	return b.message(ctx, rec, h, a)
 }
 
-const help = "status: how everything is\nneeds: what needs you; needs CODE: all of one\nyes CODE, no CODE: answers it\nstop agent2: ends its turn\n" +
-	"peek agent1: the end of its screen\nagent2: TEXT: a message to agent2\nAnything else is a message to agent0."
+const help = "status: how everything is\nneeds: what needs you; needs CODE: all of one\nyes CODE, no CODE, or thumbs up or down on its text: answers it\nstop agent2: ends its turn\n" +
+	"peek agent1, peek agent1 50: the end of its screen\nagent2: TEXT, or a reply to its text: a message to agent2\nAnything else is a message to agent0."
 
 // reply returns our answer to a message of the owner's.
 func (b *Bridge) reply(h phone.Heard, text string) []phone.Said {
@@ -167,7 +169,8 @@ func (b *Bridge) reply(h phone.Heard, text string) []phone.Said {
 
 // brake tells the owner, here and by mail, that the chat rests.
 func (b *Bridge) brake(ctx context.Context, h phone.Heard) []phone.Said {
-	text := fmt.Sprintf("Too many messages arrived here within a minute. What is sent in the next %d minutes is not acted on.", int(brakeRest.Minutes()))
+	b.status.rests(h.Time.Time().Add(brakeRest))
+	text := fmt.Sprintf("Too many messages arrived here within a minute. Your last one was not acted on, nor is what you send in the next %d minutes, except stop AGENT and no CODE.", int(brakeRest.Minutes()))
 	b.mail(ctx, "phone-brake-"+short(h.GUID), "phone: "+text+" If you did not send them, two programs may be answering each other.")
 	return b.reply(h, text)
 }
@@ -365,13 +368,25 @@ func (b *Bridge) answer(ctx context.Context, rec phone.Records, h phone.Heard, c
 		return nil, err
 	}
 	if !b.current(shown, n, digest) {
-		return b.ask(n, h.Chat, h.GUID), nil // it says what there is to answer now
+		return b.askAgain(n, h), nil
 	}
 	text, err := b.o.Desk.Answer(context.WithoutCancel(ctx), n, allow)
 	if err != nil {
 		text = err.Error()
 	}
 	return b.reply(h, text), nil
+}
+
+// askAgain returns the text that shows an item, as the answer to a yes or no that was to other
+// words, or to none.
+func (b *Bridge) askAgain(n needs.Need, h phone.Heard) []phone.Said {
+	say := b.ask(n, h.Chat, h.GUID)
+	for i := range say { // behind what has to be read first
+		if say[i].Part == 1 {
+			say[i].Text = strings.Replace(say[i].Text, "] ", "] Nothing was answered: this is what it says now. Read it, then answer again.\n", 1)
+		}
+	}
+	return say
 }
 
 // current reports whether the item was shown in the chat as it is now, not too long ago, and

@@ -181,6 +181,9 @@ func (s *scene) brake(m chat.Message, verdict string) string {
 	all, same := 0, 0
 	for _, h := range s.heard {
 		if h.Verdict == VerdictBrake && s.now.Sub(h.Time.Time()).Abs() < brakeRest {
+			if urgent(m) {
+				return VerdictOrder
+			}
 			return VerdictBraked
 		}
 		if (h.Verdict == VerdictOrder || h.Verdict == VerdictUnreadable) && at.Sub(h.At.Time()).Abs() < brakeWithin {
@@ -194,6 +197,16 @@ func (s *scene) brake(m chat.Message, verdict string) string {
 		return VerdictBrake
 	}
 	return verdict
+}
+
+// urgent reports whether a message only ends or refuses something: that does not wait for a
+// chat's rest.
+func urgent(m chat.Message) bool {
+	if m.Kind != chat.Text {
+		return false
+	}
+	a := parse(m.Text)
+	return a.what == askStop || a.what == askAnswer && !a.allow
 }
 
 // record returns what is kept of a message in one of the owner's chats.

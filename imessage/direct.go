@@ -15,11 +15,13 @@ import (
 )
 
 // ErrWaits is returned for a text that is recorded and not sent yet.
-var ErrWaits = errors.New("it waits to be sent")
+var ErrWaits = errors.New("it is recorded, and sent when that is possible")
 
 const (
-	directLook = 100 * time.Millisecond
-	directMost = 3000 // characters
+	directLook     = 100 * time.Millisecond
+	handOverWithin = 15 * time.Second // for the bridge to send a text
+	// MaxText is how many bytes such a text may have.
+	MaxText = 3000
 )
 
 // Text sends one text of netsky's own to the owner, in whatever process: by the bridge that
@@ -54,7 +56,7 @@ func Text(ctx context.Context, o Options, text string) (chat.Receipt, error) {
 			return chat.Receipt{}, err
 		}
 	}
-	said := b.compose(letter{id: "x-" + rand.Text(), chat: to, kind: kindAlert, name: us, text: envelope.Shorten(text, directMost)})[0]
+	said := b.compose(letter{id: "x-" + rand.Text(), chat: to, kind: kindAlert, name: us, text: envelope.Shorten(text, MaxText)})[0]
 	if lock == nil {
 		return b.handOver(ctx, rec, said)
 	}
@@ -69,11 +71,17 @@ func (b *Bridge) handOver(ctx context.Context, rec phone.Records, said phone.Sai
 	if err := rec.Say(ctx, said); err != nil {
 		return chat.Receipt{}, err
 	}
+	ctx, cancel := context.WithTimeout(ctx, handOverWithin)
+	defer cancel()
+	fact := ""
 	for {
-		s, ok, err := rec.Part(ctx, said.Line, said.ID)
+		s, ok, err := rec.Part(context.WithoutCancel(ctx), said.Line, said.ID)
+		if s.Fact != "" {
+			fact = ": " + s.Fact
+		}
 		switch {
-		case ctx.Err() != nil:
-			return chat.Receipt{}, fmt.Errorf("%w: %w", ErrWaits, ctx.Err())
+		case ctx.Err() != nil && (!ok || s.State == phone.Pending || s.State == phone.Sending):
+			return chat.Receipt{}, fmt.Errorf("not sent yet%s; %w", fact, ErrWaits)
 		case err != nil:
 			return chat.Receipt{}, err
 		case ok && s.State != phone.Pending && s.State != phone.Sending:

@@ -18,6 +18,7 @@ const (
 	askHelp    = "help"
 	askStop    = "stop"
 	askPeek    = "peek"
+	askWhom    = "whom" // stop or peek, without an agent
 )
 
 // An ask is what a text of the owner's asks for.
@@ -40,7 +41,7 @@ const (
 var (
 	answerForm = regexp.MustCompile(`^(?i:(yes|y|allow|no|n|deny))[ ,:]+([a-zA-Z]{5})[.!]?$`)
 	bareForm   = regexp.MustCompile(`^(?i:yes|y|allow|no|n|deny)[.!]?$`)
-	agentForm  = regexp.MustCompile(`^(?i:agent ?([0-9]{1,4}|infinity))$`)
+	agentForm  = regexp.MustCompile(`^(?i:(?:agent ?)?([0-9]{1,4}|infinity))$`)
 	namedForm  = regexp.MustCompile(`^(?i:agent ?([0-9]{1,4}|infinity)) ?[:,][ \t\r\n]*`)
 )
 
@@ -56,7 +57,14 @@ func parse(text string) ask {
 		return message(text)
 	}
 	verb, rest := strings.ToLower(words[0]), words[1:]
+	if len(rest) == 0 && verb[0] == '/' { // as Telegram writes commands; its first one is /start
+		if verb = verb[1:]; verb == "start" {
+			verb = askHelp
+		}
+	}
 	switch {
+	case len(rest) == 0 && (verb == askStop || verb == askPeek):
+		return ask{what: askWhom, text: verb}
 	case len(rest) == 0 && (verb == askStatus || verb == askNeeds || verb == askHelp):
 		return ask{what: verb}
 	case verb == askNeeds && len(rest) == 1 && code(rest[0]):

@@ -19,7 +19,8 @@ const (
 	giveUpAfter   = 24 * time.Hour
 	lookFor       = 20 * time.Minute // how long what was not seen to go out is looked for
 	lookEvery     = 15 * time.Second
-	mostTries     = 3 // of a text that was handed over and is nowhere to be seen
+	mostTries     = 3                // of a text that was handed over and is nowhere to be seen
+	repeatAfter   = 10 * time.Second // where nothing can be looked for, a text is sent again so late
 	sendPoll      = 2 * time.Second
 	recoverWithin = 2 * time.Minute // how long it may take to find out what became of a text
 	findWithin    = 2 * time.Second // one look for it: others are waiting to be sent
@@ -263,7 +264,14 @@ func (b *Bridge) lookAgain(ctx context.Context, rec phone.Records, line string) 
 	}
 	for _, s := range list {
 		got, err := b.find(ctx, s)
-		switch late := b.o.Now().Sub(s.Began.Time()) > recoverWithin; {
+		since := b.o.Now().Sub(s.Began.Time())
+		switch late := since > recoverWithin; {
+		case errors.Is(err, chat.ErrCannotLook) && since > repeatAfter && s.Tries < mostTries:
+			// An owner who is asked twice is better off than one who is not asked at all.
+			if err := b.again(ctx, rec, s); err != nil {
+				return err
+			}
+			continue
 		case err != nil, got.State == chat.Unconfirmed:
 			continue
 		case got.State == chat.Failed && got.GUID == "" && got.Again && late && s.Tries < mostTries:

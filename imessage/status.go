@@ -37,6 +37,7 @@ type Status struct {
 	Failed    int            `json:"failed"`          // within a day
 	Doubtful  int            `json:"unconfirmed"`     // within a day
 	Fact      string         `json:"fact,omitempty"`  // why something was not sent
+	Rests     store.Time     `json:"rests,omitzero"`  // until then, what arrives in the chat that sent too much is not acted on
 	Ignored   map[string]int `json:"ignored,omitempty"`
 
 	Cursor    string     `json:"cursor"`
@@ -55,6 +56,9 @@ func (s Status) Lines(now time.Time) (lines []string) {
 			line += "; " + s.Next
 		}
 		lines = append(lines, line)
+	}
+	if rests := s.Rests.Time(); now.Before(rests) {
+		lines = append(lines, fmt.Sprintf("phone: too many messages arrived within a minute; until %s only `stop` and `no` are acted on there", rests.Local().Format("15:04")))
 	}
 	var counts []string
 	add := func(n int, what string) {
@@ -174,6 +178,11 @@ func (t *status) fails(err error) {
 		s.State, s.Reason, s.Next = StateDegraded, reason, next
 		return changed
 	})
+}
+
+// rests reports that a chat rests.
+func (t *status) rests(until time.Time) {
+	t.change(func(s *Status) bool { s.Rests = store.At(until); return true })
 }
 
 // took reports what a batch held.

@@ -39,6 +39,14 @@ func (p Phone) Check(ctx context.Context) ([]chat.Fact, error) {
 // bridge reports.
 func (p Phone) Glance() []chat.Fact { return []chat.Fact{p.speakers(), p.bridge()} }
 
+// transportName returns the name of the configured transport.
+func (p Phone) transportName() string {
+	if p.Config.Telegram.Enabled {
+		return "telegram"
+	}
+	return p.Config.IMessage.Through
+}
+
 func (p Phone) enabled() chat.Fact {
 	f := chat.Fact{Name: "netsky.toml", State: chat.OK}
 	switch {
@@ -90,6 +98,8 @@ func (p Phone) bridge() chat.Fact {
 		f.State, f.Detail = chat.Unchecked, "it has just begun"
 	case err != nil:
 		f.State, f.Detail = chat.Bad, err.Error()
+	case s.Transport != p.transportName():
+		f.State, f.Detail, f.Next = chat.Bad, "the daemon still runs it by "+s.Transport, "run `netsky daemon stop`, then `netsky up`"
 	case s.State == imessage.StateDegraded:
 		f.State, f.Detail, f.Next = chat.Bad, "it can't read: "+s.Reason, s.Next
 	default:

@@ -181,7 +181,7 @@ func (p Phone) Alert(ctx context.Context, a escalate.Alert) error {
 	got, err := p.Text(ctx, text)
 	switch {
 	case errors.Is(err, imessage.ErrWaits):
-		return fmt.Errorf("%w (%w)", err, escalate.ErrOnce)
+		return once{err}
 	case err != nil:
 		return err
 	case got.State == chat.Sent:
@@ -189,8 +189,15 @@ func (p Phone) Alert(ctx context.Context, a escalate.Alert) error {
 	case got.Again:
 		return fmt.Errorf("%s: %s", got.State, got.Fact)
 	}
-	return fmt.Errorf("%s: %s (%w)", got.State, got.Fact, escalate.ErrOnce)
+	return once{fmt.Errorf("%s: %s", got.State, got.Fact)}
 }
+
+// once is an error after which the same alert must not be sent again: it may arrive.
+type once struct{ error }
+
+func (o once) Unwrap() error { return o.error }
+
+func (once) Is(target error) bool { return target == escalate.ErrOnce }
 
 // Text sends one text to the owner, without the daemon if need be.
 func (p Phone) Text(ctx context.Context, text string) (chat.Receipt, error) {

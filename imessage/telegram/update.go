@@ -28,21 +28,24 @@ type (
 		Type string `json:"type"`
 	}
 	message struct {
-		ID        int64   `json:"message_id"`
-		From      *user   `json:"from"`
-		As        *room   `json:"sender_chat"` // somebody writes in its name; who is not known
-		Chat      room    `json:"chat"`
-		Date      int64   `json:"date"`
-		Text      string  `json:"text"`
-		Caption   string  `json:"caption"`
-		ReplyTo   *ref    `json:"reply_to_message"`
-		Photo     []media `json:"photo"` // one picture in several sizes
-		Document  *media  `json:"document"`
-		Voice     *media  `json:"voice"`
-		Audio     *media  `json:"audio"`
-		Video     *media  `json:"video"`
-		Note      *media  `json:"video_note"`
-		Animation *media  `json:"animation"` // is a document too
+		ID      int64  `json:"message_id"`
+		From    *user  `json:"from"`
+		As      *room  `json:"sender_chat"` // somebody writes in its name; who is not known
+		Chat    room   `json:"chat"`
+		Date    int64  `json:"date"`
+		Text    string `json:"text"`
+		Caption string `json:"caption"`
+		// Either says that the words are somebody else's: the second by servers before version 7.
+		Origin    json.RawMessage `json:"forward_origin"`
+		Forwarded int64           `json:"forward_date"`
+		ReplyTo   *ref            `json:"reply_to_message"`
+		Photo     []media         `json:"photo"` // one picture in several sizes
+		Document  *media          `json:"document"`
+		Voice     *media          `json:"voice"`
+		Audio     *media          `json:"audio"`
+		Video     *media          `json:"video"`
+		Note      *media          `json:"video_note"`
+		Animation *media          `json:"animation"` // is a document too
 	}
 	ref struct {
 		ID int64 `json:"message_id"`
@@ -222,6 +225,9 @@ func (t token) message(in *message) (m chat.Message, err error) {
 	}
 	if m.Text == "" {
 		m.Text = in.Caption
+	}
+	if in.Forwarded != 0 || len(in.Origin) > 0 { // somebody else's words are no command, whoever passes them on
+		m.Text = "(forwarded) " + m.Text
 	}
 	if in.ReplyTo != nil && in.ReplyTo.ID > 0 {
 		m.About = t.guid(in.Chat.ID, in.ReplyTo.ID)

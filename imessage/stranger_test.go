@@ -1,0 +1,91 @@
+package imessage_test
+
+import (
+	"strings"
+	"testing"
+	"time"
+
+	"netsky/agent"
+	"netsky/imessage"
+	"netsky/imessage/chat"
+	"netsky/internal/testworld"
+	"netsky/store"
+)
+
+// What comes close to a command is answered as one.
+func TestNearCommands(t *testing.T) {
+	w := newWorld(t, nil)
+	for _, tt := range []struct{ text, want string }{
+		{"/start", "yes CODE, no CODE"}, {"/help", "yes CODE, no CODE"}, {"/status", "2 agents up"},
+		{"stop", "Which agent? For example: stop agent1"}, {"Peek", "Which agent? For example: peek agent1"},
+		{"stop 2", "agent2: its turn has ended."}, {"peek 1 30", "the screen of agent1, 30 lines"}, {"peek infinity", "the screen of agentinfinity, 20 lines"},
+	} {
+		w.wire.text(tt.text)
+		w.says(tt.want)
+	}
+	w.wire.text("/delegate agent1 x")
+	w.arrives(agent.Root, "/delegate agent1 x")
+}
+
+// While a chat rests, what ends or refuses something is still acted on, and status says that it
+// rests.
+func TestRestIsNoGag(t *testing.T) {
+	w := newWorld(t, nil)
+	w.desk.asks("kxqvd", "rm -rf build")
+	w.says("or no kxqvd")
+	for range 7 {
+		w.wire.text("I am away")
+	}
+	w.says("Too many messages")
+	w.wire.text("status")
+	w.wire.text("yes kxqvd")
+	w.wire.text("stop agent2")
+	w.wire.text("no kxqvd")
+	w.says("agent2: its turn has ended.")
+	w.taken("kxqvd false")
+	if n := strings.Count(strings.Join(w.wire.texts(), "\n"), "2 agents up"); n != 0 {
+		t.Errorf("status was answered in a chat that rests")
+	}
+	s, err := imessage.Load(w.home)
+	if lines := strings.Join(s.Lines(time.Now()), "\n"); err != nil || !strings.Contains(lines, "too many messages") {
+		t.Errorf("status: %q, %v", lines, err)
+	}
+}
+
+// What may not have gone out, and can't be looked for, is sent once more.
+func TestUnconfirmedIsRepeated(t *testing.T) {
+	var c clock
+	w := newWorld(t, func(o *imessage.Options) { c.of(o) })
+	w.wire.mu.Lock()
+	w.wire.looks = false
+	first := true
+	w.wire.send = func(chat.Outgoing) chat.Receipt {
+		if first {
+			first = false
+			return chat.Receipt{State: chat.Unconfirmed, Fact: "500"}
+		}
+		return chat.Receipt{}
+	}
+	w.wire.mu.Unlock()
+	w.mail(store.Message{ID: "a", From: agent.Root, Text: "report", Metadata: forPhone})
+	testworld.Wait(t, "it is unconfirmed", func() bool {
+		s, err := imessage.Load(w.home)
+		return err == nil && s.Doubtful == 1
+	})
+	c.set(time.Minute)
+	w.says("[agent0] report (perhaps a repeat)")
+}
+
+// An answer to nothing that was shown says that it answered nothing.
+func TestNothingAnswered(t *testing.T) {
+	w := newWorld(t, nil)
+	for _, code := range []string{"aaaaa", "bbbbb", "ccccc", "ddddd", "eeeee", "fffff"} {
+		w.desk.asks(code, "command of "+code)
+	}
+	w.says("needs CODE shows all of one")
+	w.wire.text("yes fffff")
+	if got := w.says("yes fffff or no fffff"); !strings.HasPrefix(got, "[netsky] Nothing was answered") {
+		t.Errorf("said %q", got)
+	}
+	w.taken()
+}
