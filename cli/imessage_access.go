@@ -136,6 +136,7 @@ func (a *app) changeAccess(c *cli.Context, change func(context.Context, home.Dir
 	case err != nil:
 		return err
 	case changed:
+		a.recordAccess(c.Context, h, stored+": "+done)
 		a.print("%s: %s", stored, done)
 	default:
 		a.print("%s: %s", stored, before)
@@ -178,8 +179,17 @@ func (a *app) accessPair(c *cli.Context) (err error) {
 	if err := p.Confirm(context.WithoutCancel(ctx), h, who, time.Now()); err != nil {
 		return fmt.Errorf("imessage access pair: %s was not allowed: %w", who.Handle, err)
 	}
+	a.recordAccess(ctx, h, who.Handle+": may give orders by phone, by a pairing")
 	a.print("%s: may give orders by phone", who.Handle)
 	return nil
+}
+
+// recordAccess records who may speak from now on, if the records can be used.
+func (a *app) recordAccess(ctx context.Context, h home.Dir, text string) {
+	log := store.AddLog{Part: "phone", Actor: agent.Owner, Text: text}
+	if err := store.NewJournal(h).Record(context.WithoutCancel(ctx), log); err != nil && !errors.Is(err, store.ErrSpooled) {
+		a.warn("not recorded: %v", err)
+	}
 }
 
 // bridged reports whether a bridge runs that could receive a code.

@@ -101,6 +101,7 @@ type Bridge struct {
 
 	status  status
 	recheck map[int64]time.Time // by Seq, when to look again for what a crash left; send's own
+	failing bool                // the last text could not be sent for now; send's own
 
 	mu     sync.Mutex     // guards the field below
 	acting map[int64]bool // by Seq, what act works on

@@ -213,6 +213,15 @@ func (b *Bridge) ended(ctx context.Context, rec phone.Records, s phone.Said, got
 		s.State, s.NotBefore = phone.Pending, store.At(now.Add(wait))
 	}
 	b.o.Log.Info("said", "id", s.ID, "part", s.Part, "state", s.State, "fact", s.Fact)
+	if again := s.State == phone.Pending; again != b.failing {
+		if b.failing = again; !again {
+			defer func() {
+				if err := rec.Release(ctx, s.Line); err != nil {
+					b.o.Log.Warn("send", "error", err)
+				}
+			}()
+		}
+	}
 	err := rec.End(ctx, s, now)
 	wake(b.unseen)
 	return err

@@ -10,6 +10,7 @@ import (
 	"netsky/imessage/chat"
 	"netsky/internal/testworld"
 	"netsky/store"
+	"netsky/store/phone"
 )
 
 // What comes close to a command is answered as one.
@@ -88,4 +89,30 @@ func TestNothingAnswered(t *testing.T) {
 		t.Errorf("said %q", got)
 	}
 	w.taken()
+}
+
+// When the transport works again, all that waited goes out, requests for permission first.
+func TestReleased(t *testing.T) {
+	w := newWorld(t, nil)
+	down := true
+	w.wire.mu.Lock()
+	w.wire.send = func(chat.Outgoing) chat.Receipt {
+		if down {
+			return chat.Receipt{State: chat.Failed, Fact: "down", Again: true, Wait: time.Hour}
+		}
+		return chat.Receipt{}
+	}
+	w.wire.mu.Unlock()
+	w.mail(store.Message{ID: "a", From: agent.Root, Text: "report", Metadata: forPhone})
+	w.mail(store.Message{ID: "b", From: agent.Root, Text: "another", Metadata: forPhone})
+	testworld.Wait(t, "both were tried", func() bool {
+		list, err := phone.Records{DB: w.db}.Unsent(t.Context(), "test")
+		return err == nil && len(list) == 2 && list[0].Tries > 0 && list[1].Tries > 0
+	})
+	w.wire.mu.Lock()
+	down = false
+	w.wire.mu.Unlock()
+	w.desk.asks("kxqvd", "rm -rf build")
+	w.says("another")
+	w.says("report")
 }

@@ -98,6 +98,8 @@ func (p Phone) bridge() chat.Fact {
 		f.State, f.Detail = chat.Unchecked, "it has just begun"
 	case err != nil:
 		f.State, f.Detail = chat.Bad, err.Error()
+	case s.Seen == 0 && s.State == imessage.StateOK:
+		f.State, f.Detail = chat.Unchecked, "it has just begun"
 	case s.Transport != p.transportName():
 		f.State, f.Detail, f.Next = chat.Bad, "the daemon still runs it by "+s.Transport, "run `netsky daemon stop`, then `netsky up`"
 	case s.State == imessage.StateDegraded:

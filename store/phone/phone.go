@@ -281,6 +281,13 @@ func (r Records) Repeat(ctx context.Context, s Said, words string) error {
 	})
 }
 
+// Release lets what waits after failures be tried at once: the transport works again.
+func (r Records) Release(ctx context.Context, line string) error {
+	return r.DB.Do(ctx, "phone release", func(c *sql.Conn) error {
+		return exec(c, "UPDATE phone_said SET not_before = 0 WHERE line = ? AND state = 'pending' AND tries > 0 AND not_before > 0", line)
+	})
+}
+
 func exec(c *sql.Conn, query string, args ...any) error {
 	_, err := c.ExecContext(context.Background(), query, args...)
 	return err
