@@ -122,8 +122,11 @@ func Load(h home.Dir, id string) (r Request, claimed bool, err error) {
 	if !errors.Is(err, fs.ErrNotExist) {
 		return r, true, err
 	}
-	r, err = home.Load[Request](h, newFile(id))
-	return r, false, err
+	if r, err = home.Load[Request](h, newFile(id)); !errors.Is(err, fs.ErrNotExist) {
+		return r, false, err
+	}
+	r, err = home.Load[Request](h, file(id)) // claimed between the two looks
+	return r, err == nil, err
 }
 
 // Open claims what waits and returns the requests that are not finished, the oldest first.

@@ -410,3 +410,29 @@ func TestWhole(t *testing.T) {
 		}
 	}
 }
+
+// A request that is claimed while somebody reads it is found, in either place.
+func TestClaimedWhileRead(t *testing.T) {
+	t.Parallel()
+	h := testworld.FastHome(t)
+	for range 100 {
+		r := restart.Request{Agents: []restart.Agent{{Agent: "agent1"}}}
+		if err := restart.Submit(h, &r); err != nil {
+			t.Fatal(err)
+		}
+		done := make(chan error, 1)
+		go func() {
+			_, err := restart.Open(h)
+			done <- err
+		}()
+		for claimed := false; !claimed; {
+			var err error
+			if _, claimed, err = restart.Load(h, r.ID); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if err := <-done; err != nil {
+			t.Fatal(err)
+		}
+	}
+}
