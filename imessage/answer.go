@@ -1,0 +1,131 @@
+package imessage
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"time"
+
+	"netsky/imessage/chat"
+	"netsky/spawn/needs"
+	"netsky/store/phone"
+)
+
+// settled returns what to say about an item that needs the owner no more. The error says that
+// the bridge ends, so that it was not found out.
+func (b *Bridge) settled(ctx context.Context, h phone.Heard, code string) ([]phone.Said, error) {
+	how := b.o.Desk.How(ctx, code)
+	switch {
+	case ctx.Err() != nil:
+		return nil, ctx.Err()
+	case how != "":
+		return b.reply(h, fmt.Sprintf("%s is settled: %s.", code, how)), nil
+	case h.Tries > 0: // a crash may have come between its effect and this
+		return b.reply(h, fmt.Sprintf("%s does not need you any more. Your answer may be what settled it.", code)), nil
+	}
+	return b.reply(h, fmt.Sprintf("Nothing was done: no item %s needs you; it may have been settled or withdrawn.", code)), nil
+}
+
+// errSending is returned for a reaction to what may be a text that is on record as being sent
+// only: a crash came before its guid was known.
+var errSending = errors.New("it refers to a message that is not known yet")
+
+// react takes a tapback, or a button, as the answer to the item that the message shows.
+func (b *Bridge) react(ctx context.Context, rec phone.Records, h *phone.Heard) ([]phone.Said, error) {
+	s, ok, err := rec.SaidAs(ctx, h.Line, h.About)
+	if err != nil {
+		return nil, err
+	}
+	if !ok {
+		if is, err := rec.Sending(ctx, h.Line, h.Chat.Key); err != nil || is {
+			return nil, cmp.Or(err, errSending)
+		}
+	}
+	if ok && s.Kind == kindPast {
+		h.Note = "answer " + s.About
+		return b.settled(ctx, *h, s.About)
+	}
+	if !ok || s.Kind != kindNeed {
+		h.Note = "on a message that asks nothing"
+		return nil, nil
+	}
+	allow := h.Text == chat.Like
+	if h.Kind == chat.Press {
+		a := parse(h.Text)
+		if a.what != askAnswer || a.code != s.About {
+			h.Note = "a button that is none of this message's"
+			return nil, nil
+		}
+		allow = a.allow
+	} else if h.Text != chat.Like && h.Text != chat.Dislike {
+		h.Note = "a reaction that is no answer"
+		return nil, nil
+	}
+	h.Note = "answer " + s.About
+	return b.answer(ctx, rec, *h, s.About, allow, s.Digest)
+}
+
+// validFor is how long an item that was shown can be answered without showing it again.
+const validFor = 24 * time.Hour
+
+// answer gives the owner's answer to an item, if it still says what this chat was shown: with
+// a digest, in that very message. Doing it again after a crash finds it settled, which is said
+// in the same words.
+func (b *Bridge) answer(ctx context.Context, rec phone.Records, h phone.Heard, code string, allow bool, digest string) ([]phone.Said, error) {
+	list, err := b.o.Desk.Needs(ctx)
+	n, ok := needs.Find(list, code)
+	if !ok {
+		if err != nil && len(list) == 0 {
+			return nil, err
+		}
+		return b.settled(ctx, h, code)
+	}
+	if n.Kind == needs.Question {
+		return b.reply(h, fmt.Sprintf("%s is a question, which takes words. %s", code, replyHint(n.Agents[0]))), nil
+	}
+	if len(n.Options) == 0 {
+		return b.reply(h, fmt.Sprintf("%s cannot be answered by text. %s", code, n.Next())), nil
+	}
+	shown, err := rec.Asked(ctx, h.Line, h.Chat.Key, code)
+	if err != nil {
+		return nil, err
+	}
+	if !b.current(shown, n, digest) {
+		return b.askAgain(n, h), nil
+	}
+	text, err := b.o.Desk.Answer(context.WithoutCancel(ctx), n, allow)
+	if err != nil {
+		text = err.Error()
+	}
+	return b.reply(h, text), nil
+}
+
+// askAgain returns the text that shows an item, as the answer to a yes or no that was to other
+// words, or to none.
+func (b *Bridge) askAgain(n needs.Need, h phone.Heard) []phone.Said {
+	say := b.ask(n, h.Chat, h.GUID)
+	lead := "] Nothing was answered.\n"
+	if len(say[len(say)-1].Choices) > 0 {
+		lead = "] Nothing was answered: this is what it says now. Read it, then answer again.\n"
+	}
+	say[0].Text = strings.Replace(say[0].Text, "] ", lead, 1)
+	return say
+}
+
+// current reports whether the item was shown in the chat as it is now, not too long ago, and
+// in full.
+func (b *Bridge) current(shown []phone.Said, n needs.Need, digest string) bool {
+	if digest != "" && digest != n.Digest {
+		return false
+	}
+	for _, s := range shown {
+		out := s.State == phone.Sent || s.State == phone.Unconfirmed || s.State == phone.Sending
+		// Without choices it was not shown in full; what was shown before it began was another.
+		if s.Digest == n.Digest && s.Part == s.Parts && len(s.Choices) > 0 && out && !began(n, s.Created) && b.o.Now().Sub(s.Began.Time()) < validFor {
+			return true
+		}
+	}
+	return false
+}
