@@ -50,7 +50,7 @@ func (b *Bridge) act(ctx context.Context) error {
 			if !b.begin(h.Seq) {
 				continue
 			}
-			if h.Verdict == VerdictOrder && h.Kind == chat.Text && parse(h.Text).what == askMessage {
+			if h.Verdict == VerdictOrder && h.Kind == string(chat.Text) && parse(h.Text).what == askMessage {
 				b.do(ctx, rec, h)
 				continue
 			}
@@ -97,7 +97,7 @@ func (b *Bridge) do(ctx context.Context, rec phone.Records, h phone.Heard) {
 	}
 	b.o.Step("tried")
 	var say []phone.Said
-	if !who.OwnerChat(h.Chat) || !h.FromMe && !who.May(h.Handle) {
+	if !who.OwnerChat(chatOf(h.Chat)) || !h.FromMe && !who.May(h.Handle) {
 		h.Note, h.Message = "denied meanwhile", ""
 	} else if h.Tries >= leastTries && b.o.Now().Sub(h.Time.Time()) > tryFor {
 		h.Note = "given up" // also one that ends the program each time
@@ -130,7 +130,7 @@ func (b *Bridge) effect(ctx context.Context, rec phone.Records, h *phone.Heard) 
 	switch a.what {
 	case askAnswer:
 		h.Note = "answer " + a.code
-		return b.answer(ctx, rec, *h, a.code, a.allow, "")
+		return b.answer(ctx, rec, *h, a.code, a.allow, nil)
 	case askStatus:
 		text, err := b.o.Desk.Status(ctx)
 		return b.reply(*h, text), err
@@ -163,7 +163,7 @@ const help = "status: how everything is\nneeds: what needs you; needs CODE: all 
 
 // reply returns our answer to a message of the owner's.
 func (b *Bridge) reply(h phone.Heard, text string) []phone.Said {
-	return b.compose(letter{id: "a-" + short(h.GUID), chat: h.Chat, kind: kindAnswer, about: h.GUID, name: us, text: text, rest: "the rest is on the computer"})
+	return b.compose(letter{id: "a-" + short(h.GUID), chat: chatOf(h.Chat), kind: kindAnswer, about: h.GUID, name: us, text: text, rest: "the rest is on the computer"})
 }
 
 // brake tells the owner, here and by mail, that the chat rests.
@@ -275,7 +275,7 @@ func (b *Bridge) list(ctx context.Context, h phone.Heard, code string) ([]phone.
 		if !ok {
 			return b.settled(ctx, h, code)
 		}
-		return b.ask(n, h.Chat, h.GUID), nil
+		return b.ask(n, chatOf(h.Chat), h.GUID), nil
 	}
 	if len(list) == 0 {
 		return b.reply(h, "Nothing needs you."), nil

@@ -62,7 +62,7 @@ func (l later) looks() {
 func (l later) texted(part string, want int) {
 	l.t.Helper()
 	count := func() (n int) {
-		for _, s := range l.wire.texts() {
+		for _, s := range l.wire.Texts() {
 			if strings.Contains(s, part) {
 				n++
 			}
@@ -71,13 +71,13 @@ func (l later) texted(part string, want int) {
 	}
 	testworld.WaitOr(l.t, func() bool { return count() >= want }, func() string { return fmt.Sprintf("%q was sent %d times, want %d", part, count(), want) })
 	guid := fmt.Sprintf("later-%d", time.Now().UnixNano())
-	before := len(l.wire.texts())
-	l.wire.put(chat.Message{GUID: guid, Text: "status", At: l.clock.now()}) // what waits goes out before this is answered, or right after it
+	before := len(l.wire.Texts())
+	l.wire.Put(chat.Message{GUID: guid, Text: "status", At: l.clock.now()}) // what waits goes out before this is answered, or right after it
 	testworld.WaitOr(l.t, func() bool {
-		return slices.ContainsFunc(l.wire.texts()[before:], func(s string) bool { return strings.Contains(s, "2 agents up") })
+		return slices.ContainsFunc(l.wire.Texts()[before:], func(s string) bool { return strings.Contains(s, "2 agents up") })
 	}, func() string { return "no answer" })
 	if n := count(); n != want {
-		l.t.Errorf("%q was sent %d times, want %d: %q", part, n, want, l.wire.texts())
+		l.t.Errorf("%q was sent %d times, want %d: %q", part, n, want, l.wire.Texts())
 	}
 	l.clock.set(time.Minute) // so that this is no storm
 }
@@ -133,21 +133,21 @@ func TestOnceAnOccurrence(t *testing.T) {
 func TestGoneBeforeItsTurn(t *testing.T) {
 	l := newLater(t)
 	n := only(stuck(agent.Hung, "s", "no sign", agent.Fault{}))
-	l.wire.mu.Lock()
+	l.wire.Mu.Lock()
 	down := true
-	l.wire.send = func(chat.Outgoing) chat.Receipt {
+	l.wire.OnSend = func(chat.Outgoing) chat.Receipt {
 		if down {
 			return chat.Receipt{State: chat.Failed, Again: true, Wait: 10 * time.Minute}
 		}
 		return chat.Receipt{}
 	}
-	l.wire.mu.Unlock()
+	l.wire.Mu.Unlock()
 	other := only(stuck(agent.Hung, "other", "another sign", agent.Fault{}))
 	l.stands(other) // which keeps the chat busy, so that the item waits
 	l.after(31 * time.Second)
-	l.wire.mu.Lock()
+	l.wire.Mu.Lock()
 	down = false
-	l.wire.mu.Unlock()
+	l.wire.Mu.Unlock()
 	l.stands()
 	l.after(11 * time.Minute)
 	l.texted("another sign", 1) // it was tried already: it is not taken back
@@ -178,11 +178,11 @@ func TestDialogOnceMore(t *testing.T) {
 		t.Fatal("it is another item: this test shows nothing")
 	}
 	l.stands(again)
-	l.wire.put(chat.Message{Kind: chat.Reaction, Reaction: chat.Like, About: first, At: l.clock.now()})
-	testworld.Wait(t, "it is shown again", func() bool { return len(l.wire.texts()) == 2 })
+	l.wire.Put(chat.Message{Kind: chat.Reaction, Reaction: chat.Like, About: first, At: l.clock.now()})
+	testworld.Wait(t, "it is shown again", func() bool { return len(l.wire.Texts()) == 2 })
 	l.taken()
 	l.after(31 * time.Second)
 	l.texted("key: Use it?", 2) // what the reaction has shown need not be shown again
-	l.wire.put(chat.Message{Text: "yes " + n.Code, At: l.clock.now()})
+	l.wire.Put(chat.Message{Text: "yes " + n.Code, At: l.clock.now()})
 	l.taken(n.Code + " true")
 }

@@ -52,7 +52,7 @@ func (b *Bridge) react(ctx context.Context, rec phone.Records, h *phone.Heard) (
 		return nil, nil
 	}
 	allow := h.Text == chat.Like
-	if h.Kind == chat.Press {
+	if h.Kind == string(chat.Press) {
 		a := parse(h.Text)
 		if a.what != askAnswer || a.code != s.About {
 			h.Note = "a button that is none of this message's"
@@ -64,16 +64,16 @@ func (b *Bridge) react(ctx context.Context, rec phone.Records, h *phone.Heard) (
 		return nil, nil
 	}
 	h.Note = "answer " + s.About
-	return b.answer(ctx, rec, *h, s.About, allow, s.Digest)
+	return b.answer(ctx, rec, *h, s.About, allow, &s)
 }
 
 // validFor is how long an item that was shown can be answered without showing it again.
 const validFor = 24 * time.Hour
 
-// answer gives the owner's answer to an item, if it still says what this chat was shown: with
-// a digest, in that very message. Doing it again after a crash finds it settled, which is said
+// answer gives the owner's answer to an item, if it still says what this chat was shown: in that
+// very message, if the answer refers to one. Doing it again after a crash finds it settled, which is said
 // in the same words.
-func (b *Bridge) answer(ctx context.Context, rec phone.Records, h phone.Heard, code string, allow bool, digest string) ([]phone.Said, error) {
+func (b *Bridge) answer(ctx context.Context, rec phone.Records, h phone.Heard, code string, allow bool, on *phone.Said) ([]phone.Said, error) {
 	list, err := b.o.Desk.Needs(ctx)
 	n, ok := needs.Find(list, code)
 	if !ok {
@@ -92,7 +92,7 @@ func (b *Bridge) answer(ctx context.Context, rec phone.Records, h phone.Heard, c
 	if err != nil {
 		return nil, err
 	}
-	if !b.current(shown, n, digest) {
+	if on != nil && (on.Digest != n.Digest || b.stale(*on)) || !b.current(shown, n, h) {
 		return b.askAgain(n, h), nil
 	}
 	text, err := b.o.Desk.Answer(context.WithoutCancel(ctx), n, allow)
@@ -105,7 +105,7 @@ func (b *Bridge) answer(ctx context.Context, rec phone.Records, h phone.Heard, c
 // askAgain returns the text that shows an item, as the answer to a yes or no that was to other
 // words, or to none.
 func (b *Bridge) askAgain(n needs.Need, h phone.Heard) []phone.Said {
-	say := b.ask(n, h.Chat, h.GUID)
+	say := b.ask(n, chatOf(h.Chat), h.GUID)
 	lead := "] Nothing was answered.\n"
 	if len(say[len(say)-1].Choices) > 0 {
 		lead = "] Nothing was answered: this is what it says now. Read it, then answer again.\n"
@@ -114,16 +114,16 @@ func (b *Bridge) askAgain(n needs.Need, h phone.Heard) []phone.Said {
 	return say
 }
 
-// current reports whether the item was shown in the chat as it is now, not too long ago, and
-// in full.
-func (b *Bridge) current(shown []phone.Said, n needs.Need, digest string) bool {
-	if digest != "" && digest != n.Digest {
-		return false
-	}
+// stale reports whether a text was shown too long ago to be answered.
+func (b *Bridge) stale(s phone.Said) bool { return b.o.Now().Sub(s.Began.Time()) >= validFor }
+
+// current reports whether the item was shown in the chat as it is now, before the answer was
+// heard, not too long ago, and in full.
+func (b *Bridge) current(shown []phone.Said, n needs.Need, h phone.Heard) bool {
 	for _, s := range shown {
 		out := s.State == phone.Sent || s.State == phone.Unconfirmed || s.State == phone.Sending
 		// Without choices it was not shown in full; what was shown before it began was another.
-		if s.Digest == n.Digest && s.Part == s.Parts && len(s.Choices) > 0 && out && !began(n, s.Created) && b.o.Now().Sub(s.Began.Time()) < validFor {
+		if s.Digest == n.Digest && s.Part == s.Parts && len(s.Choices) > 0 && out && !began(n, s.Created) && !b.stale(s) && s.Began <= h.Time {
 			return true
 		}
 	}

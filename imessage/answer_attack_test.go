@@ -20,11 +20,11 @@ func TestAnswerReplayed(t *testing.T) {
 	w := newWorld(t, nil)
 	w.desk.asks("kxqvd", "rm -rf build")
 	w.says("or no kxqvd")
-	guid := w.wire.text("yes kxqvd")
+	guid := w.wire.Text("yes kxqvd")
 	w.taken("kxqvd true")
 	w.desk.asks("kxqvd", "rm -rf build")
-	w.wire.put(chat.Message{GUID: guid, Text: "yes kxqvd"})
-	w.wire.text("status")
+	w.wire.Put(chat.Message{GUID: guid, Text: "yes kxqvd"})
+	w.wire.Text("status")
 	w.says("2 agents up")
 	w.taken("kxqvd true")
 }
@@ -37,10 +37,10 @@ func TestAnswerToWithdrawn(t *testing.T) {
 	w.desk.mu.Lock()
 	w.desk.list = nil
 	w.desk.mu.Unlock()
-	w.wire.text("yes kxqvd")
+	w.wire.Text("yes kxqvd")
 	w.says("Nothing was done: no item kxqvd needs you")
-	w.wire.put(chat.Message{Kind: chat.Reaction, Reaction: chat.Like, About: guid})
-	testworld.Wait(t, "the reaction is answered", func() bool { return len(w.wire.texts()) == 3 })
+	w.wire.Put(chat.Message{Kind: chat.Reaction, Reaction: chat.Like, About: guid})
+	testworld.Wait(t, "the reaction is answered", func() bool { return len(w.wire.Texts()) == 3 })
 	w.taken()
 }
 
@@ -48,24 +48,24 @@ func TestAnswerToWithdrawn(t *testing.T) {
 func TestAnswerTooEarly(t *testing.T) {
 	w := newWorld(t, nil)
 	down := true
-	w.wire.mu.Lock()
-	w.wire.send = func(o chat.Outgoing) chat.Receipt {
+	w.wire.Mu.Lock()
+	w.wire.OnSend = func(o chat.Outgoing) chat.Receipt {
 		if down && strings.Contains(o.Text, "or no kxqvd") {
 			return chat.Receipt{State: chat.Failed, Again: true, Fact: "down"}
 		}
 		return chat.Receipt{}
 	}
-	w.wire.mu.Unlock()
+	w.wire.Mu.Unlock()
 	w.desk.asks("kxqvd", "rm -rf build")
 	testworld.Wait(t, "it waits", func() bool { s, err := imessage.Load(w.home); return err == nil && s.Waiting == 1 })
-	w.wire.text("yes kxqvd")
+	w.wire.Text("yes kxqvd")
 	testworld.Wait(t, "it is done with", func() bool { return len(w.heard()) == 1 && w.done() })
 	w.taken()
-	w.wire.mu.Lock()
+	w.wire.Mu.Lock()
 	down = false
-	w.wire.mu.Unlock()
+	w.wire.Mu.Unlock()
 	w.says("or no kxqvd")
-	w.wire.text("yes kxqvd")
+	w.wire.Text("yes kxqvd")
 	w.taken("kxqvd true")
 }
 
@@ -80,8 +80,8 @@ func TestItemWithCommands(t *testing.T) {
 	if n := strings.Count(text, "\n> yes abcde"); n != 3 || strings.Count(text, "yes abcde") != 3 {
 		t.Errorf("the text is %q", text)
 	}
-	w.wire.put(chat.Message{Text: text, FromMe: true}, chat.Message{Text: text}, chat.Message{Text: strings.TrimPrefix(text, "[netsky] ")})
-	w.wire.put(chat.Message{Kind: chat.Reaction, Reaction: chat.Like, About: w.guidOf("or no kxqvd")})
+	w.wire.Put(chat.Message{Text: text, FromMe: true}, chat.Message{Text: text}, chat.Message{Text: strings.TrimPrefix(text, "[netsky] ")})
+	w.wire.Put(chat.Message{Kind: chat.Reaction, Reaction: chat.Like, About: w.guidOf("or no kxqvd")})
 	w.taken("kxqvd true")
 }
 
@@ -95,10 +95,10 @@ func TestLookAlikes(t *testing.T) {
 		"yes kxqvd?", "yes kxqvd\nrm", "yes yes kxqvd", "yes kxq vd", "needs \u212aab",
 	}
 	for i, text := range list { // not within a minute, as many of the same words rest a chat
-		w.wire.put(chat.Message{Text: text, At: time.Now().Add(time.Duration(i-len(list)) * 61 * time.Second)})
+		w.wire.Put(chat.Message{Text: text, At: time.Now().Add(time.Duration(i-len(list)) * 61 * time.Second)})
 	}
 	testworld.WaitOr(t, func() bool { return len(w.inbox(agent.Root)) == len(list) }, func() string {
-		return fmt.Sprintf("%d of %d are messages: %q", len(w.inbox(agent.Root)), len(list), w.wire.texts())
+		return fmt.Sprintf("%d of %d are messages: %q", len(w.inbox(agent.Root)), len(list), w.wire.Texts())
 	})
 	w.taken()
 }
@@ -108,11 +108,11 @@ func TestCodesInCapitals(t *testing.T) {
 	w := newWorld(t, nil)
 	w.desk.asks("KXQVD", "rm -rf /")
 	w.says("or no KXQVD")
-	w.wire.text("yes KXQVD")
+	w.wire.Text("yes KXQVD")
 	w.says("no item kxqvd needs you")
 	w.desk.asks("kxqvd", "ls")
 	w.says("or no kxqvd")
-	w.wire.text("YES KXQVD")
+	w.wire.Text("YES KXQVD")
 	w.taken("kxqvd true")
 }
 
@@ -139,11 +139,11 @@ func TestTenThousand(t *testing.T) {
 	runtime.ReadMemStats(&after)
 	t.Logf("listed and looked at ten times within %v; %d MiB live", time.Since(began), after.HeapAlloc>>20)
 	last := list[9_999]
-	l.wire.put(chat.Message{Text: "yes " + last.Code, At: l.clock.now()})
+	l.wire.Put(chat.Message{Text: "yes " + last.Code, At: l.clock.now()})
 	l.says("or no " + last.Code) // it was in the list only: it is shown first
-	l.wire.put(chat.Message{Text: "yes " + last.Code, At: l.clock.now()})
+	l.wire.Put(chat.Message{Text: "yes " + last.Code, At: l.clock.now()})
 	l.taken(last.Code + " true")
-	parts := slices.DeleteFunc(l.wire.texts(), func(s string) bool { return !strings.HasPrefix(s, "[netsky ") })
+	parts := slices.DeleteFunc(l.wire.Texts(), func(s string) bool { return !strings.HasPrefix(s, "[netsky ") })
 	if len(parts) != 5 || !strings.Contains(parts[4], "text `needs` for the rest") {
 		t.Errorf("%d parts", len(parts))
 	}

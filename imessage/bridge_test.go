@@ -14,12 +14,12 @@ import (
 
 func TestThereAndBack(t *testing.T) {
 	w := newWorld(t, nil)
-	w.wire.text("build it")
+	w.wire.Text("build it")
 	e := w.arrives(agent.Root, "build it")
 	if e.From != agent.Owner || e.Via != "imessage" || !strings.HasPrefix(e.ID, "i-") {
 		t.Errorf("envelope %+v", e)
 	}
-	w.wire.text("agent2: and test it")
+	w.wire.Text("agent2: and test it")
 	w.arrives("agent2", "and test it")
 	w.mail(store.Message{ID: "m1", From: agent.Root, Kind: "reply", Text: "done", InReplyTo: e.ID})
 	if got := w.says("done"); got != "[agent0] done" {
@@ -51,11 +51,11 @@ func TestCommands(t *testing.T) {
 		if tt.text == "peek infinity 5" {
 			continue
 		}
-		w.wire.text(tt.text)
+		w.wire.Text(tt.text)
 		w.says(tt.want)
 	}
 	w.arrives("agent1", "hello")
-	w.wire.text("stop it all")
+	w.wire.Text("stop it all")
 	w.arrives(agent.Root, "stop it all")
 }
 
@@ -63,7 +63,7 @@ func TestForeign(t *testing.T) {
 	w := newWorld(t, nil)
 	group, _ := chat.KeyOf("iMessage;+;chat123")
 	friend, _ := chat.KeyOf("iMessage;-;+15550199")
-	w.wire.put(
+	w.wire.Put(
 		chat.Message{Text: "in a group", Chat: group},
 		chat.Message{Text: "from a friend", Chat: friend, Handle: "+15550199"},
 		chat.Message{Text: "to a friend", Chat: friend, FromMe: true},
@@ -81,9 +81,9 @@ func TestForeign(t *testing.T) {
 	}
 	offered := ""
 	testworld.WaitOr(t, func() bool {
-		w.gate.mu.Lock()
-		defer w.gate.mu.Unlock()
-		offered = strings.Join(w.gate.offered, ", ")
+		w.gate.Mu.Lock()
+		defer w.gate.Mu.Unlock()
+		offered = strings.Join(w.gate.Offered, ", ")
 		return offered == "+15550199 from a friend, +15550199 another in my chat"
 	}, func() string { return "offered for pairing: " + offered })
 	s, err := imessage.Load(w.home)
@@ -96,9 +96,9 @@ func TestOld(t *testing.T) {
 	w := newWorld(t, nil)
 	now := time.Now()
 	for range 90 {
-		w.wire.put(chat.Message{Text: "of last year", At: now.AddDate(-1, 0, 0)})
+		w.wire.Put(chat.Message{Text: "of last year", At: now.AddDate(-1, 0, 0)})
 	}
-	w.wire.put(chat.Message{Text: "of this morning", At: now.Add(-3 * time.Hour)}, chat.Message{Text: "now"})
+	w.wire.Put(chat.Message{Text: "of this morning", At: now.Add(-3 * time.Hour)}, chat.Message{Text: "now"})
 	w.arrives(agent.Root, "now")
 	if list := w.inbox(agent.Root); len(list) != 1 {
 		t.Errorf("taken: %+v", list)

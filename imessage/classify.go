@@ -212,8 +212,11 @@ func urgent(m chat.Message) bool {
 // record returns what is kept of a message in one of the owner's chats.
 func (s *scene) record(line string, m chat.Message, verdict string) phone.Heard {
 	h := phone.Heard{
-		Line: line, GUID: m.GUID, Chat: m.Chat, Handle: m.Handle, FromMe: m.FromMe, At: store.At(s.when(m)), Time: store.At(s.now),
-		Kind: m.Kind, Text: m.Text, About: m.About, Files: m.Attachments, Verdict: verdict, State: phone.Done,
+		Line: line, GUID: m.GUID, Chat: recorded(m.Chat), Handle: m.Handle, FromMe: m.FromMe, At: store.At(s.when(m)), Time: store.At(s.now),
+		Kind: string(m.Kind), Text: m.Text, About: m.About, Verdict: verdict, State: phone.Done,
+	}
+	for _, a := range m.Attachments {
+		h.Files = append(h.Files, phone.File(a))
 	}
 	switch verdict {
 	case VerdictOrder, VerdictReaction, VerdictUnreadable, VerdictBrake:

@@ -59,7 +59,7 @@ func (b *Bridge) compose(l letter) []phone.Said {
 		texts = nil
 	}
 	said := phone.Said{
-		Line: b.o.Transport.Name(), ID: l.id, Parts: len(texts) + len(l.files), Chat: l.chat, Kind: l.kind, Rank: ranks[l.kind],
+		Line: b.o.Transport.Name(), ID: l.id, Parts: len(texts) + len(l.files), Chat: recorded(l.chat), Kind: l.kind, Rank: ranks[l.kind],
 		About: l.about, Digest: l.digest, Created: now, NotBefore: l.hold,
 	}
 	list := make([]phone.Said, 0, said.Parts)

@@ -37,7 +37,7 @@ func TestDeathBetweenSteps(t *testing.T) {
 					}
 				}
 			})
-			guid := w.wire.text("build it")
+			guid := w.wire.Text("build it")
 			if step == "begun" || step == "sent" {
 				w.answer(w.arrives(agent.Root, "build it").ID, "built")
 			}
@@ -47,13 +47,13 @@ func TestDeathBetweenSteps(t *testing.T) {
 			e := w.arrives(agent.Root, "build it")
 			w.answer(e.ID, "built")
 			w.says("built")
-			w.wire.text("status") // another round, after which nothing more can come of the first
+			w.wire.Text("status") // another round, after which nothing more can come of the first
 			w.says("2 agents up")
 			if n := len(w.inbox(agent.Root)); n != 1 {
 				t.Errorf("%s arrived %d times", guid, n)
 			}
-			if texts := w.wire.texts(); len(slices.DeleteFunc(texts, func(s string) bool { return !strings.Contains(s, "built") })) != 1 {
-				t.Errorf("said %q, want the answer once", w.wire.texts())
+			if texts := w.wire.Texts(); len(slices.DeleteFunc(texts, func(s string) bool { return !strings.Contains(s, "built") })) != 1 {
+				t.Errorf("said %q, want the answer once", w.wire.Texts())
 			}
 		})
 	}
@@ -79,9 +79,9 @@ func TestSentAndNotKnown(t *testing.T) {
 					}
 				}
 			})
-			w.wire.mu.Lock()
-			w.wire.looks = looks
-			w.wire.mu.Unlock()
+			w.wire.Mu.Lock()
+			w.wire.Blind = !looks
+			w.wire.Mu.Unlock()
 			w.mail(store.Message{ID: "a", From: agent.Root, Text: "report", Metadata: forPhone})
 			<-died
 			w.stop()
@@ -90,9 +90,9 @@ func TestSentAndNotKnown(t *testing.T) {
 				w.says("[agent0] report (perhaps a repeat)")
 				return
 			}
-			w.wire.text("status")
+			w.wire.Text("status")
 			w.says("2 agents up")
-			if texts := w.wire.texts(); len(texts) != 2 {
+			if texts := w.wire.Texts(); len(texts) != 2 {
 				t.Errorf("said %q", texts)
 			}
 		})
@@ -103,14 +103,14 @@ func TestSentAndNotKnown(t *testing.T) {
 func TestWaits(t *testing.T) {
 	w := newWorld(t, nil)
 	tries := 0
-	w.wire.mu.Lock()
-	w.wire.send = func(o chat.Outgoing) chat.Receipt {
+	w.wire.Mu.Lock()
+	w.wire.OnSend = func(o chat.Outgoing) chat.Receipt {
 		if tries++; tries <= 1 {
 			return chat.Receipt{State: chat.Failed, Fact: "Messages is not running", Again: true}
 		}
 		return chat.Receipt{}
 	}
-	w.wire.mu.Unlock()
+	w.wire.Mu.Unlock()
 	w.mail(store.Message{ID: "a", From: agent.Root, Text: "report", Metadata: forPhone})
 	testworld.Wait(t, "it is reported", func() bool {
 		s, err := imessage.Load(w.home)
@@ -122,10 +122,10 @@ func TestWaits(t *testing.T) {
 // While the list of those who may speak can't be read, nobody may, and nothing is lost.
 func TestGateClosed(t *testing.T) {
 	w := newWorld(t, nil)
-	w.gate.mu.Lock()
-	w.gate.err = &chat.Degraded{Reason: "phone-access.json: unknown key \"alow\""}
-	w.gate.mu.Unlock()
-	w.wire.text("do it")
+	w.gate.Mu.Lock()
+	w.gate.Err = &chat.Degraded{Reason: "phone-access.json: unknown key \"alow\""}
+	w.gate.Mu.Unlock()
+	w.wire.Text("do it")
 	testworld.Wait(t, "it is reported", func() bool {
 		s, err := imessage.Load(w.home)
 		return err == nil && s.State == imessage.StateDegraded && strings.Contains(s.Reason, "alow")
@@ -133,8 +133,8 @@ func TestGateClosed(t *testing.T) {
 	if n := len(w.inbox(agent.Root)); n != 0 {
 		t.Fatalf("%d messages were taken", n)
 	}
-	w.gate.mu.Lock()
-	w.gate.err = nil
-	w.gate.mu.Unlock()
+	w.gate.Mu.Lock()
+	w.gate.Err = nil
+	w.gate.Mu.Unlock()
 	w.arrives(agent.Root, "do it")
 }

@@ -13,6 +13,7 @@ import (
 	"netsky/agent"
 	"netsky/agent/home"
 	"netsky/bus/envelope"
+	"netsky/imessage/chat"
 	"netsky/store/phone"
 )
 
@@ -45,7 +46,7 @@ func (b *Bridge) files(ctx context.Context, h phone.Heard, to agent.ID, id strin
 			names = append(names, "attach/"+name)
 			continue
 		}
-		r, err := b.o.Transport.Open(ctx, a, mostBytes)
+		r, err := b.o.Transport.Open(ctx, chat.Attachment(a), mostBytes)
 		if err == nil {
 			var data []byte
 			data, err = io.ReadAll(io.LimitReader(r, mostBytes+1))

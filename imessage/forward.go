@@ -88,7 +88,7 @@ func (b *Bridge) texts(ctx context.Context, rec phone.Records, line phone.Line, 
 		}
 		ok = ok && m.InReplyTo != ""
 		if ok && asked.Line == line.Name {
-			to = asked.Chat
+			to = chatOf(asked.Chat)
 		} else {
 			if m.From.IsClone() && !ok && !netskys(m) {
 				continue

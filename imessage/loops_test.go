@@ -18,7 +18,7 @@ import (
 func TestSelfChatPairs(t *testing.T) {
 	w := newWorld(t, nil)
 	now := time.Now()
-	w.wire.put(
+	w.wire.Put(
 		chat.Message{Text: "first", FromMe: true, At: now}, chat.Message{Text: "first", At: now},
 		chat.Message{Text: "second", At: now}, chat.Message{Text: "second", FromMe: true, At: now.Add(2 * time.Second)},
 		chat.Message{Text: "", FromMe: true, At: now}, chat.Message{Text: "third", At: now},
@@ -40,11 +40,11 @@ func TestSelfChatPairs(t *testing.T) {
 // after the transport has named it.
 func TestEchoes(t *testing.T) {
 	w := newWorld(t, nil)
-	send := w.wire.send
-	w.wire.mu.Lock()
-	w.wire.send = func(o chat.Outgoing) chat.Receipt {
+	send := w.wire.OnSend
+	w.wire.Mu.Lock()
+	w.wire.OnSend = func(o chat.Outgoing) chat.Receipt {
 		if strings.Contains(o.Text, "early") { // its rows are there before the call returns
-			w.wire.rows = append(w.wire.rows, echo(o, "out-1", true), echo(o, "early-2", false))
+			w.wire.Rows = append(w.wire.Rows, echo(o, "out-1", true), echo(o, "early-2", false))
 			time.Sleep(0)
 		}
 		if send != nil {
@@ -52,12 +52,12 @@ func TestEchoes(t *testing.T) {
 		}
 		return chat.Receipt{}
 	}
-	w.wire.mu.Unlock()
+	w.wire.Mu.Unlock()
 	w.mail(store.Message{ID: "a", From: agent.Root, Text: "early", Metadata: forPhone})
 	w.says("early")
 	w.mail(store.Message{ID: "b", From: agent.Root, Text: "“late” — done…", Metadata: forPhone})
 	late := w.says("late")
-	w.wire.put(
+	w.wire.Put(
 		chat.Message{GUID: w.guidOf("late"), Text: strings.NewReplacer("“", `"`, "”", `"`, "…", "...").Replace(late), FromMe: true},
 		chat.Message{GUID: "late-2", Text: late, At: time.Now().Add(25 * time.Second)},
 		chat.Message{Text: "done"},
@@ -99,10 +99,10 @@ func TestSignature(t *testing.T) {
 func TestBrake(t *testing.T) {
 	w := newWorld(t, nil)
 	for i := range 100 {
-		w.wire.put(chat.Message{GUID: fmt.Sprint("loop-", i), Text: "I am away"})
+		w.wire.Put(chat.Message{GUID: fmt.Sprint("loop-", i), Text: "I am away"})
 	}
 	w.says("Too many messages")
-	w.wire.text("still me")
+	w.wire.Text("still me")
 	testworld.Wait(t, "the last is heard", func() bool { return len(w.heard()) == 101 })
 	if n := len(w.inbox(agent.Root)); n != 5 {
 		t.Errorf("%d were taken, want 5", n)
@@ -110,7 +110,7 @@ func TestBrake(t *testing.T) {
 	if n := len(w.inbox(agent.Owner)); n != 1 {
 		t.Errorf("%d notices by mail, want 1", n)
 	}
-	if texts := w.wire.texts(); len(texts) != 1 {
+	if texts := w.wire.Texts(); len(texts) != 1 {
 		t.Errorf("said %q, want one notice", texts)
 	}
 }
@@ -120,11 +120,11 @@ func TestBrakeByCount(t *testing.T) {
 	w := newWorld(t, nil)
 	now := time.Now()
 	for i := range 15 {
-		w.wire.put(chat.Message{Text: fmt.Sprint("slow ", i), At: now.Add(time.Duration(i-15) * 30 * time.Second)})
+		w.wire.Put(chat.Message{Text: fmt.Sprint("slow ", i), At: now.Add(time.Duration(i-15) * 30 * time.Second)})
 	}
 	w.arrives(agent.Root, "slow 14")
 	for i := range 30 {
-		w.wire.put(chat.Message{Text: fmt.Sprint("fast ", i), At: now})
+		w.wire.Put(chat.Message{Text: fmt.Sprint("fast ", i), At: now})
 	}
 	w.says("Too many messages")
 	if n := len(w.inbox(agent.Root)); n != 33 && n != 34 && n != 35 { // some slow ones are of the same minute

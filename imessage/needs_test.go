@@ -20,17 +20,14 @@ func (w *world) taken(want ...string) {
 		defer w.desk.mu.Unlock()
 		got = slices.Clone(w.desk.took)
 		return slices.Equal(got, want)
-	}, func() string { return fmt.Sprintf("took effect: %q, want %q; said %q", got, want, w.wire.texts()) })
+	}, func() string { return fmt.Sprintf("took effect: %q, want %q; said %q", got, want, w.wire.Texts()) })
 }
 
 // guidOf returns the guid of the text that was sent with this in it.
 func (w *world) guidOf(part string) string {
 	w.t.Helper()
 	w.says(part)
-	w.wire.mu.Lock()
-	defer w.wire.mu.Unlock()
-	i := slices.IndexFunc(w.wire.out, func(o chat.Outgoing) bool { return strings.Contains(o.Text, part) })
-	return w.wire.sent[w.wire.out[i].ID]
+	return w.wire.GUIDOf(part)
 }
 
 func TestApprovalByText(t *testing.T) {
@@ -42,9 +39,9 @@ func TestApprovalByText(t *testing.T) {
 			t.Errorf("%q lacks %q", text, part)
 		}
 	}
-	w.wire.text("Yes kxqvd")
+	w.wire.Text("Yes kxqvd")
 	w.says("kxqvd: done (true).")
-	w.wire.text("no kxqvd") // the loser, and every other repeat
+	w.wire.Text("no kxqvd") // the loser, and every other repeat
 	w.says("kxqvd is settled: answered true.")
 	w.taken("kxqvd true")
 }
@@ -56,7 +53,7 @@ func TestNoAnswer(t *testing.T) {
 	guid := w.guidOf("yes kxqvd or no kxqvd")
 	friend, _ := chat.KeyOf("iMessage;-;+15550199")
 	group, _ := chat.KeyOf("iMessage;+;chat1")
-	w.wire.put(
+	w.wire.Put(
 		chat.Message{Text: "yes abcde"},
 		chat.Message{Text: "I would say yes kxqvd to that"},
 		chat.Message{Text: "yes kxqvd", Service: chat.ServiceSMS},
@@ -82,9 +79,9 @@ func TestAnswerByReaction(t *testing.T) {
 	w := newWorld(t, nil)
 	w.desk.asks("kxqvd", "rm -rf build")
 	w.desk.asks("abcde", "git push")
-	w.wire.put(chat.Message{Kind: chat.Reaction, Reaction: chat.Dislike, About: w.guidOf("or no kxqvd")})
+	w.wire.Put(chat.Message{Kind: chat.Reaction, Reaction: chat.Dislike, About: w.guidOf("or no kxqvd")})
 	w.taken("kxqvd false")
-	w.wire.put(chat.Message{Kind: chat.Press, Text: "yes abcde", About: w.guidOf("or no abcde")})
+	w.wire.Put(chat.Message{Kind: chat.Press, Text: "yes abcde", About: w.guidOf("or no abcde")})
 	w.taken("kxqvd false", "abcde true")
 }
 
@@ -97,11 +94,11 @@ func TestAnswerToOtherWords(t *testing.T) {
 	w.desk.list = nil
 	w.desk.mu.Unlock()
 	w.desk.asks("kxqvd", "rm -rf /")
-	w.wire.put(chat.Message{Kind: chat.Reaction, Reaction: chat.Like, About: guid}, chat.Message{Text: "yes kxqvd"})
+	w.wire.Put(chat.Message{Kind: chat.Reaction, Reaction: chat.Like, About: guid}, chat.Message{Text: "yes kxqvd"})
 	w.says("rm -rf /")
 	testworld.Wait(t, "both are done with", func() bool { return len(w.heard()) == 2 && w.done() })
 	w.taken()
-	w.wire.text("yes kxqvd")
+	w.wire.Text("yes kxqvd")
 	w.taken("kxqvd true")
 }
 
@@ -114,6 +111,25 @@ func (w *world) done() bool {
 	return true
 }
 
+// What was shown a day ago is shown again before it can be answered: the owner may have scrolled
+// up to it.
+func TestAnswerWithinADay(t *testing.T) {
+	c := &clock{}
+	w := newWorld(t, c.of)
+	w.desk.asks("kxqvd", "rm -rf build")
+	guid := w.guidOf("or no kxqvd")
+	c.set(24*time.Hour + time.Second)
+	w.wire.Put(
+		chat.Message{Text: "yes kxqvd", At: c.now()},
+		chat.Message{Kind: chat.Reaction, Reaction: chat.Like, About: guid, At: c.now()},
+	)
+	w.says("Nothing was answered: this is what it says now.")
+	testworld.Wait(t, "both are done with", func() bool { return len(w.heard()) == 2 && w.done() })
+	w.taken()
+	w.wire.Put(chat.Message{Text: "yes kxqvd", At: c.now()})
+	w.taken("kxqvd true")
+}
+
 // Many at once are listed; each is shown in full before it can be answered.
 func TestMany(t *testing.T) {
 	w := newWorld(t, nil)
@@ -124,9 +140,9 @@ func TestMany(t *testing.T) {
 		w.desk.asks(code, "command of "+code)
 	}
 	w.says("needs CODE shows all of one")
-	w.wire.text("needs ggggg")
+	w.wire.Text("needs ggggg")
 	w.says("yes ggggg or no ggggg")
-	w.wire.text("yes ggggg")
+	w.wire.Text("yes ggggg")
 	w.says("ggggg: done (true).")
 }
 
@@ -135,7 +151,7 @@ func TestTooLong(t *testing.T) {
 	w := newWorld(t, nil)
 	w.desk.asks("kxqvd", strings.Repeat("echo word; ", 2000))
 	w.says("too long to show")
-	w.wire.text("yes kxqvd")
+	w.wire.Text("yes kxqvd")
 	testworld.Wait(t, "it is done with", func() bool { return len(w.heard()) == 1 && w.done() })
 	w.taken()
 }
@@ -147,6 +163,6 @@ func TestSeveralParts(t *testing.T) {
 	if last := w.says("or no kxqvd"); !strings.HasPrefix(last, "[netsky 3/3] ") {
 		t.Errorf("the last part is %.40q", last)
 	}
-	w.wire.text("yes kxqvd")
+	w.wire.Text("yes kxqvd")
 	w.taken("kxqvd true")
 }

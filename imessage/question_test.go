@@ -20,9 +20,9 @@ func asked(from agent.ID, id, text string) needs.Need {
 func TestQuestion(t *testing.T) {
 	for name, answer := range map[string]func(l later, text string){
 		"a reply to the text": func(l later, text string) {
-			l.wire.put(chat.Message{Text: "8080", About: l.guidOf(text), At: l.clock.now()})
+			l.wire.Put(chat.Message{Text: "8080", About: l.guidOf(text), At: l.clock.now()})
 		},
-		"a message to the agent": func(l later, _ string) { l.wire.put(chat.Message{Text: "agent2: 8080", At: l.clock.now()}) },
+		"a message to the agent": func(l later, _ string) { l.wire.Put(chat.Message{Text: "agent2: 8080", At: l.clock.now()}) },
 	} {
 		t.Run(name, func(t *testing.T) {
 			l := newLater(t)
@@ -34,7 +34,7 @@ func TestQuestion(t *testing.T) {
 			if !strings.Contains(text, "reply to this very text, or write: agent2: …") || strings.Contains(text, "yes "+n.Code) || strings.Contains(text, "netsky reply") {
 				t.Errorf("the text is %q", text)
 			}
-			l.wire.put(chat.Message{Text: "yes " + n.Code, At: l.clock.now()})
+			l.wire.Put(chat.Message{Text: "yes " + n.Code, At: l.clock.now()})
 			l.says("is a question, which takes words")
 			answer(l, "Which port?")
 			e := l.arrives("agent2", "8080")
@@ -57,7 +57,7 @@ func TestQuestionOnce(t *testing.T) {
 	l.stands(asked(agent.Root, "m-1", "Which port?"))
 	l.after(31e9)
 	l.texted("Which port?", 1)
-	l.wire.put(chat.Message{Text: "8080", About: l.guidOf("Which port?"), At: l.clock.now()})
+	l.wire.Put(chat.Message{Text: "8080", About: l.guidOf("Which port?"), At: l.clock.now()})
 	if e := l.arrives(agent.Root, "8080"); e.InReplyTo != "m-1" || e.Kind != "reply" {
 		t.Errorf("the answer is %+v", e)
 	}
@@ -69,7 +69,7 @@ func TestQuestions(t *testing.T) {
 	l.mail(store.Message{ID: "m-1", From: "agent2", Kind: "question", Text: "Which port?"})
 	l.mail(store.Message{ID: "m-2", From: "agent2", Kind: "question", Text: "Which host?"})
 	l.stands(asked("agent2", "m-1", "Which port?"), asked("agent2", "m-2", "Which host?"))
-	l.wire.put(chat.Message{Text: "agent2: 8080", At: l.clock.now()})
+	l.wire.Put(chat.Message{Text: "agent2: 8080", At: l.clock.now()})
 	if e := l.arrives("agent2", "8080"); e.InReplyTo != "" {
 		t.Errorf("it answers %s", e.InReplyTo)
 	}
@@ -84,10 +84,10 @@ func TestNotice(t *testing.T) {
 	w.mail(store.Message{ID: "b", From: "agent1", Kind: "notice", Text: "a clone's own", Metadata: forPhone})
 	w.mail(store.Message{ID: "gone-1", From: "agent1", Kind: "notice", Via: "code", Text: "All tmux sessions ended at once", Metadata: forPhone})
 	w.says("All tmux sessions ended at once")
-	w.wire.text("status")
+	w.wire.Text("status")
 	w.says("2 agents up")
-	testworld.Wait(t, "both", func() bool { return len(w.wire.texts()) >= 2 })
-	if list := w.wire.texts(); len(list) != 2 {
+	testworld.Wait(t, "both", func() bool { return len(w.wire.Texts()) >= 2 })
+	if list := w.wire.Texts(); len(list) != 2 {
 		t.Errorf("sent %q", list)
 	}
 }

@@ -277,7 +277,7 @@ func (t *taking) say() []phone.Said {
 		text = fmt.Sprintf("%d messages of yours from %s to %s arrived only now, too late to act on. Send again what still matters.",
 			len(t.old), clock(first.At, t.now), clock(last.At, t.now))
 	}
-	return t.b.compose(letter{id: "old-" + short(first.GUID+strconv.Itoa(len(t.old))), chat: last.Chat, kind: kindAnswer, name: us, text: text})
+	return t.b.compose(letter{id: "old-" + short(first.GUID+strconv.Itoa(len(t.old))), chat: chatOf(last.Chat), kind: kindAnswer, name: us, text: text})
 }
 
 func clock(t store.Time, now time.Time) string {

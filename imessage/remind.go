@@ -251,8 +251,8 @@ func (b *Bridge) room(ctx context.Context, rec phone.Records, line string) (chat
 	if err != nil {
 		return chat.Chat{}, false, err
 	}
-	if ok && who.OwnerChat(h.Chat) {
-		return h.Chat, true, nil
+	if ok && who.OwnerChat(chatOf(h.Chat)) {
+		return chatOf(h.Chat), true, nil
 	}
 	c, err := b.o.To()
 	return c, err == nil && who.OwnerChat(c), err

@@ -18,8 +18,8 @@ import (
 func TestUnreadableEcho(t *testing.T) {
 	w := newWorld(t, nil)
 	n := 0
-	w.wire.mu.Lock()
-	w.wire.send = func(o chat.Outgoing) chat.Receipt {
+	w.wire.Mu.Lock()
+	w.wire.OnSend = func(o chat.Outgoing) chat.Receipt {
 		n++
 		for _, mine := range []bool{true, false} {
 			m := echo(o, fmt.Sprint("echo-", n), false)
@@ -27,15 +27,15 @@ func TestUnreadableEcho(t *testing.T) {
 				m = echo(o, fmt.Sprint("out-", n), true)
 			}
 			m.Text, m.Unreadable = "", "undecodable message"
-			w.wire.rows = append(w.wire.rows, m)
+			w.wire.Rows = append(w.wire.Rows, m)
 		}
 		return chat.Receipt{}
 	}
-	w.wire.mu.Unlock()
-	w.wire.text("status")
+	w.wire.Mu.Unlock()
+	w.wire.Text("status")
 	w.says("2 agents up")
 	testworld.Wait(t, "the echoes are heard", func() bool { return len(w.heard()) >= 3 && w.done() })
-	w.wire.put(chat.Message{Unreadable: "undecodable message"})
+	w.wire.Put(chat.Message{Unreadable: "undecodable message"})
 	w.says("could not be read") // the owner's own
 	testworld.Wait(t, "its echoes are heard", func() bool { return len(w.heard()) >= 6 && w.done() })
 	verdicts := map[string]int{}
@@ -51,7 +51,7 @@ func TestUnreadableEcho(t *testing.T) {
 func TestUnreadableWithoutEnd(t *testing.T) {
 	w := newWorld(t, nil)
 	for i := range 100 {
-		w.wire.put(chat.Message{GUID: fmt.Sprint("bad-", i), Unreadable: "undecodable message"})
+		w.wire.Put(chat.Message{GUID: fmt.Sprint("bad-", i), Unreadable: "undecodable message"})
 	}
 	w.says("Too many messages")
 	testworld.Wait(t, "all are heard", func() bool { return len(w.heard()) == 100 && w.done() })
@@ -71,11 +71,11 @@ func TestPictureAfterAFile(t *testing.T) {
 	w := newWorld(t, func(o *imessage.Options) { o.SelfChat = false })
 	w.mail(store.Message{ID: "a", From: agent.Root, Text: "see", Attachments: []string{"attach/plan.pdf"}, Metadata: forPhone})
 	testworld.Wait(t, "the file is sent", func() bool {
-		w.wire.mu.Lock()
-		defer w.wire.mu.Unlock()
-		return slices.ContainsFunc(w.wire.out, func(o chat.Outgoing) bool { return o.File != "" })
+		w.wire.Mu.Lock()
+		defer w.wire.Mu.Unlock()
+		return slices.ContainsFunc(w.wire.Out, func(o chat.Outgoing) bool { return o.File != "" })
 	})
-	w.wire.put(chat.Message{Attachments: []chat.Attachment{{GUID: "p", Name: "IMG_1.jpg", Bytes: 10}}})
+	w.wire.Put(chat.Message{Attachments: []chat.Attachment{{GUID: "p", Name: "IMG_1.jpg", Bytes: 10}}})
 	w.arrives(agent.Root, "(The owner sent this without words.)")
 }
 
@@ -83,11 +83,11 @@ func TestPictureAfterAFile(t *testing.T) {
 func TestEmptyRowOfAPair(t *testing.T) {
 	w := newWorld(t, nil)
 	now := time.Now()
-	w.wire.put(chat.Message{Text: "do it", At: now})
+	w.wire.Put(chat.Message{Text: "do it", At: now})
 	w.arrives(agent.Root, "do it")
 	w.stop()
 	w.start()
-	w.wire.put(chat.Message{FromMe: true, Unreadable: "the message has no text", At: now.Add(time.Second)}, chat.Message{Text: "status"})
+	w.wire.Put(chat.Message{FromMe: true, Unreadable: "the message has no text", At: now.Add(time.Second)}, chat.Message{Text: "status"})
 	w.says("2 agents up")
 	for _, h := range w.heard() {
 		if h.Verdict == imessage.VerdictUnreadable {
@@ -102,11 +102,11 @@ func TestPairAcrossRuns(t *testing.T) {
 		t.Run(fmt.Sprint("our own first ", first), func(t *testing.T) {
 			w := newWorld(t, nil)
 			now := time.Now()
-			w.wire.put(chat.Message{Text: "do it", FromMe: first, At: now})
+			w.wire.Put(chat.Message{Text: "do it", FromMe: first, At: now})
 			w.arrives(agent.Root, "do it")
 			w.stop()
 			w.start()
-			w.wire.put(chat.Message{Text: "do it", FromMe: !first, At: now.Add(2 * time.Second)}, chat.Message{Text: "last"})
+			w.wire.Put(chat.Message{Text: "do it", FromMe: !first, At: now.Add(2 * time.Second)}, chat.Message{Text: "last"})
 			w.arrives(agent.Root, "last")
 			if n := len(w.inbox(agent.Root)); n != 2 {
 				t.Errorf("%d were taken", n)
@@ -119,7 +119,7 @@ func TestPairAcrossRuns(t *testing.T) {
 func TestOldPair(t *testing.T) {
 	w := newWorld(t, nil)
 	old := time.Now().Add(-3 * time.Hour)
-	w.wire.put(chat.Message{Text: "of this morning", FromMe: true, At: old}, chat.Message{Text: "of this morning", At: old})
+	w.wire.Put(chat.Message{Text: "of this morning", FromMe: true, At: old}, chat.Message{Text: "of this morning", At: old})
 	if got := w.says("too late"); !strings.Contains(got, "A message of yours") {
 		t.Errorf("said %q", got)
 	}

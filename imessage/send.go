@@ -201,7 +201,7 @@ func (b *Bridge) notReady(ctx context.Context, rec phone.Records, s phone.Said, 
 }
 
 func outgoing(s phone.Said) chat.Outgoing {
-	return chat.Outgoing{ID: s.ID + "-" + string(rune('0'+s.Part)), Chat: s.Chat, Text: s.Text, File: s.File, Choices: s.Choices, Mark: s.Mark}
+	return chat.Outgoing{ID: s.ID + "-" + string(rune('0'+s.Part)), Chat: chatOf(s.Chat), Text: s.Text, File: s.File, Choices: s.Choices, Mark: s.Mark}
 }
 
 // ended records what became of a part.

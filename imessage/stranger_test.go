@@ -21,10 +21,10 @@ func TestNearCommands(t *testing.T) {
 		{"stop", "Which agent? For example: stop agent1"}, {"Peek", "Which agent? For example: peek agent1"},
 		{"stop 2", "agent2: its turn has ended."}, {"peek 1 30", "the screen of agent1, 30 lines"}, {"peek infinity", "the screen of agentinfinity, 20 lines"},
 	} {
-		w.wire.text(tt.text)
+		w.wire.Text(tt.text)
 		w.says(tt.want)
 	}
-	w.wire.text("/delegate agent1 x")
+	w.wire.Text("/delegate agent1 x")
 	w.arrives(agent.Root, "/delegate agent1 x")
 }
 
@@ -35,16 +35,16 @@ func TestRestIsNoGag(t *testing.T) {
 	w.desk.asks("kxqvd", "rm -rf build")
 	w.says("or no kxqvd")
 	for range 7 {
-		w.wire.text("I am away")
+		w.wire.Text("I am away")
 	}
 	w.says("Too many messages")
-	w.wire.text("status")
-	w.wire.text("yes kxqvd")
-	w.wire.text("stop agent2")
-	w.wire.text("no kxqvd")
+	w.wire.Text("status")
+	w.wire.Text("yes kxqvd")
+	w.wire.Text("stop agent2")
+	w.wire.Text("no kxqvd")
 	w.says("agent2: its turn has ended.")
 	w.taken("kxqvd false")
-	if n := strings.Count(strings.Join(w.wire.texts(), "\n"), "2 agents up"); n != 0 {
+	if n := strings.Count(strings.Join(w.wire.Texts(), "\n"), "2 agents up"); n != 0 {
 		t.Errorf("status was answered in a chat that rests")
 	}
 	s, err := imessage.Load(w.home)
@@ -57,17 +57,17 @@ func TestRestIsNoGag(t *testing.T) {
 func TestUnconfirmedIsRepeated(t *testing.T) {
 	var c clock
 	w := newWorld(t, func(o *imessage.Options) { c.of(o) })
-	w.wire.mu.Lock()
-	w.wire.looks = false
+	w.wire.Mu.Lock()
+	w.wire.Blind = true
 	first := true
-	w.wire.send = func(chat.Outgoing) chat.Receipt {
+	w.wire.OnSend = func(chat.Outgoing) chat.Receipt {
 		if first {
 			first = false
 			return chat.Receipt{State: chat.Unconfirmed, Fact: "500"}
 		}
 		return chat.Receipt{}
 	}
-	w.wire.mu.Unlock()
+	w.wire.Mu.Unlock()
 	w.mail(store.Message{ID: "a", From: agent.Root, Text: "report", Metadata: forPhone})
 	testworld.Wait(t, "it is unconfirmed", func() bool {
 		s, err := imessage.Load(w.home)
@@ -84,7 +84,7 @@ func TestNothingAnswered(t *testing.T) {
 		w.desk.asks(code, "command of "+code)
 	}
 	w.says("needs CODE shows all of one")
-	w.wire.text("yes fffff")
+	w.wire.Text("yes fffff")
 	if got := w.says("yes fffff or no fffff"); !strings.HasPrefix(got, "[netsky] Nothing was answered") {
 		t.Errorf("said %q", got)
 	}
@@ -95,23 +95,23 @@ func TestNothingAnswered(t *testing.T) {
 func TestReleased(t *testing.T) {
 	w := newWorld(t, nil)
 	down := true
-	w.wire.mu.Lock()
-	w.wire.send = func(chat.Outgoing) chat.Receipt {
+	w.wire.Mu.Lock()
+	w.wire.OnSend = func(chat.Outgoing) chat.Receipt {
 		if down {
 			return chat.Receipt{State: chat.Failed, Fact: "down", Again: true, Wait: time.Hour}
 		}
 		return chat.Receipt{}
 	}
-	w.wire.mu.Unlock()
+	w.wire.Mu.Unlock()
 	w.mail(store.Message{ID: "a", From: agent.Root, Text: "report", Metadata: forPhone})
 	w.mail(store.Message{ID: "b", From: agent.Root, Text: "another", Metadata: forPhone})
 	testworld.Wait(t, "both were tried", func() bool {
 		list, err := phone.Records{DB: w.db}.Unsent(t.Context(), "test")
 		return err == nil && len(list) == 2 && list[0].Tries > 0 && list[1].Tries > 0
 	})
-	w.wire.mu.Lock()
+	w.wire.Mu.Lock()
 	down = false
-	w.wire.mu.Unlock()
+	w.wire.Mu.Unlock()
 	w.desk.asks("kxqvd", "rm -rf build")
 	w.says("another")
 	w.says("report")

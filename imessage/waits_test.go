@@ -55,14 +55,14 @@ func TestFindIsSlow(t *testing.T) {
 		return chat.Receipt{}, ctx.Err()
 	}}
 	w := newWorld(t, strange(s))
-	w.wire.mu.Lock()
-	w.wire.send = func(o chat.Outgoing) chat.Receipt {
+	w.wire.Mu.Lock()
+	w.wire.OnSend = func(o chat.Outgoing) chat.Receipt {
 		if strings.Contains(o.Text, "doubtful") {
 			return chat.Receipt{State: chat.Unconfirmed, Fact: "nothing was found"}
 		}
 		return chat.Receipt{}
 	}
-	w.wire.mu.Unlock()
+	w.wire.Mu.Unlock()
 	w.mail(store.Message{ID: "a", From: agent.Root, Text: "doubtful", Metadata: forPhone})
 	testworld.Wait(t, "it is doubted", func() bool {
 		tally, err := phone.Records{DB: w.db}.Count(t.Context(), "test", time.Now())
@@ -79,7 +79,7 @@ func TestMailLeavesRoom(t *testing.T) {
 	w := newWorld(t, nil)
 	rec := phone.Records{DB: w.db}
 	for i := range 15 {
-		err := rec.Say(t.Context(), phone.Said{Line: "test", ID: fmt.Sprint("s", i), Part: 1, Parts: 1, Chat: mine, Kind: "mail", Rank: 3,
+		err := rec.Say(t.Context(), phone.Said{Line: "test", ID: fmt.Sprint("s", i), Part: 1, Parts: 1, Chat: phone.Chat{Key: mine.Key, GUID: mine.GUID}, Kind: "mail", Rank: 3,
 			Text: "[agent0] x", State: phone.Sent, Created: store.At(time.Now()), Began: store.At(time.Now().Add(-30 * time.Second))})
 		if err != nil {
 			t.Fatal(err)
@@ -89,13 +89,45 @@ func TestMailLeavesRoom(t *testing.T) {
 	w.desk.asks("kxqvd", "rm -rf build")
 	w.says("yes kxqvd or no kxqvd")
 	for _, text := range []string{"yes kxqvd", "status"} {
-		w.wire.text(text)
+		w.wire.Text(text)
 	}
 	w.says("kxqvd: done")
 	w.says("2 agents up")
-	if slices.Contains(w.wire.texts(), "[agent0] one more report") {
+	if slices.Contains(w.wire.Texts(), "[agent0] one more report") {
 		t.Error("mail took what was left for an answer")
 	}
+}
+
+// A chat gets no more than a hundred texts in an hour, of which mail takes eighty: the rest is
+// for what the owner has to decide.
+func TestHour(t *testing.T) {
+	c := &clock{}
+	w := newWorld(t, func(o *imessage.Options) {
+		c.of(o)
+		o.Pace = imessage.Pace{Minute: 1000, Hour: 100}
+	})
+	for i := range 90 {
+		w.mail(store.Message{ID: fmt.Sprint("m-", i), From: agent.Root, Text: fmt.Sprintf("report %d.", i), Metadata: forPhone})
+	}
+	sent := func(n int) {
+		t.Helper()
+		testworld.WaitOr(t, func() bool { return len(w.wire.Texts()) == n }, func() string { return fmt.Sprintf("%d texts, want %d", len(w.wire.Texts()), n) })
+	}
+	sent(80)
+	rec := phone.Records{DB: w.db}
+	for i := range 25 {
+		err := rec.Say(t.Context(), phone.Said{Line: "test", ID: fmt.Sprint("a-", i), Part: 1, Parts: 1, Chat: phone.Chat{Key: mine.Key, GUID: mine.GUID},
+			Kind: "alert", Rank: 2, Text: "[netsky] an alert", Created: store.At(c.now())})
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	sent(100)
+	if got := w.wire.Texts()[99]; got != "[netsky] an alert" {
+		t.Errorf("the hundredth is %q", got)
+	}
+	c.set(time.Hour)
+	sent(115) // five alerts and ten reports
 }
 
 // With the database, what waited to be sent is lost, too; it is recorded again and sent, whatever
@@ -104,11 +136,11 @@ func TestDatabaseRemoved(t *testing.T) {
 	w := newWorld(t, nil)
 	w.mail(store.Message{ID: "wrong", From: agent.Root, Text: "of another time", Time: store.At(time.Now().AddDate(50, 0, 0)), Metadata: forPhone})
 	w.says("of another time")
-	w.wire.mu.Lock()
-	w.wire.send = func(chat.Outgoing) chat.Receipt {
+	w.wire.Mu.Lock()
+	w.wire.OnSend = func(chat.Outgoing) chat.Receipt {
 		return chat.Receipt{State: chat.Failed, Fact: "Messages is not running", Again: true}
 	}
-	w.wire.mu.Unlock()
+	w.wire.Mu.Unlock()
 	waits := store.Message{ID: "waits", From: agent.Root, Text: "report", Time: store.At(time.Now()), Metadata: forPhone}
 	w.mail(waits)
 	testworld.Wait(t, "it is reported", func() bool {
@@ -118,15 +150,15 @@ func TestDatabaseRemoved(t *testing.T) {
 	w.loseRecords()
 	w.mail(store.Message{ID: "before", From: agent.Root, Text: "of last year", Time: store.At(time.Now().AddDate(-1, 0, 0)), Metadata: forPhone})
 	w.mail(waits)
-	w.wire.mu.Lock()
-	w.wire.send = nil
-	w.wire.mu.Unlock()
+	w.wire.Mu.Lock()
+	w.wire.OnSend = nil
+	w.wire.Mu.Unlock()
 	w.start()
 	w.says("[agent0] report")
-	if slices.ContainsFunc(w.wire.texts(), func(s string) bool { return strings.Contains(s, "of last year") }) {
+	if slices.ContainsFunc(w.wire.Texts(), func(s string) bool { return strings.Contains(s, "of last year") }) {
 		t.Error("mail from before the phone was texted")
 	}
-	w.wire.text("do it")
+	w.wire.Text("do it")
 	w.arrives(agent.Root, "do it")
 }
 
@@ -135,17 +167,17 @@ func TestTextWhileASendHangs(t *testing.T) {
 	w := newWorld(t, nil)
 	free := make(chan struct{})
 	hangs := make(chan struct{}, 100)
-	w.wire.mu.Lock()
-	w.wire.send = func(chat.Outgoing) chat.Receipt {
+	w.wire.Mu.Lock()
+	w.wire.OnSend = func(chat.Outgoing) chat.Receipt {
 		hangs <- struct{}{}
-		w.wire.mu.Unlock()
+		w.wire.Mu.Unlock()
 		<-free
-		w.wire.mu.Lock()
+		w.wire.Mu.Lock()
 		return chat.Receipt{}
 	}
-	w.wire.mu.Unlock()
+	w.wire.Mu.Unlock()
 	defer close(free)
-	w.wire.text("status")
+	w.wire.Text("status")
 	<-hangs
 	ctx, cancel := context.WithTimeout(t.Context(), 300*time.Millisecond)
 	defer cancel()

@@ -5,7 +5,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"io"
 	"log/slog"
 	"slices"
 	"strings"
@@ -19,164 +18,16 @@ import (
 	"netsky/bus/envelope"
 	"netsky/imessage"
 	"netsky/imessage/chat"
+	"netsky/internal/testphone"
 	"netsky/internal/testworld"
 	"netsky/spawn/needs"
 	"netsky/store"
 	"netsky/store/phone"
 )
 
-const me = "+15550100"
+const me = testphone.Me
 
-var mine, _ = chat.KeyOf("iMessage;-;" + me)
-
-// A wire is a transport that a test drives: what it puts in arrives, in order, and what is sent
-// is kept. Its memory outlives the bridges that use it, as a phone's does.
-type wire struct {
-	mu    sync.Mutex // guards the fields below
-	rows  []chat.Message
-	out   []chat.Outgoing
-	sent  map[string]string // guid by what was sent
-	send  func(chat.Outgoing) chat.Receipt
-	fail  error
-	wake  chan struct{}
-	looks bool
-}
-
-func newWire() *wire {
-	return &wire{sent: map[string]string{}, wake: make(chan struct{}, 1), looks: true}
-}
-
-func (w *wire) Name() string { return "test" }
-
-func (w *wire) Next(ctx context.Context, cursor string) (chat.Batch, error) {
-	from := 0
-	fmt.Sscan(cursor, &from)
-	for {
-		w.mu.Lock()
-		rows, err := slices.Clone(w.rows[min(from, len(w.rows)):]), w.fail
-		w.mu.Unlock()
-		switch {
-		case err != nil:
-			return chat.Batch{}, err
-		case len(rows) > 0:
-			return chat.Batch{Messages: rows, Cursor: fmt.Sprint(from + len(rows))}, nil
-		}
-		select {
-		case <-ctx.Done():
-			return chat.Batch{}, ctx.Err()
-		case <-w.wake:
-		case <-time.After(20 * time.Millisecond):
-		}
-	}
-}
-
-func (w *wire) Mark(context.Context) (string, error) { return "", nil }
-
-func (w *wire) Send(_ context.Context, o chat.Outgoing) (chat.Receipt, error) {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	if w.send != nil {
-		if r := w.send(o); r.State != "" {
-			return r, nil
-		}
-	}
-	w.out = append(w.out, o)
-	guid := fmt.Sprintf("out-%d", len(w.out))
-	w.sent[o.ID] = guid
-	return chat.Receipt{State: chat.Sent, GUID: guid}, nil
-}
-
-func (w *wire) Find(_ context.Context, o chat.Outgoing) (chat.Receipt, error) {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	if !w.looks {
-		return chat.Receipt{}, chat.ErrCannotLook
-	}
-	if guid := w.sent[o.ID]; guid != "" {
-		return chat.Receipt{State: chat.Sent, GUID: guid}, nil
-	}
-	return chat.Receipt{State: chat.Failed}, nil
-}
-
-func (w *wire) History(context.Context, chat.Chat, int) ([]chat.Message, error) {
-	return nil, chat.ErrNoHistory
-}
-
-func (w *wire) Open(_ context.Context, a chat.Attachment, _ int64) (io.ReadCloser, error) {
-	return io.NopCloser(strings.NewReader("content of " + a.Name)), nil
-}
-
-func (w *wire) Check(context.Context) []chat.Fact { return nil }
-func (w *wire) Close() error                      { return nil }
-
-// texts returns what was sent.
-func (w *wire) texts() (list []string) {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	for _, o := range w.out {
-		list = append(list, o.Text)
-	}
-	return list
-}
-
-func (w *wire) put(rows ...chat.Message) {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	for _, m := range rows {
-		if m.GUID == "" {
-			m.GUID = fmt.Sprintf("in-%d", len(w.rows)+1)
-		}
-		if m.Kind == "" {
-			m.Kind = chat.Text
-		}
-		if m.Service == "" {
-			m.Service = chat.ServiceIMessage
-		}
-		if m.Chat.Key == "" {
-			m.Chat = mine
-		}
-		if m.At.IsZero() {
-			m.At = time.Now()
-		}
-		if m.Handle == "" && !m.FromMe {
-			m.Handle = me
-		}
-		w.rows = append(w.rows, m)
-	}
-	select {
-	case w.wake <- struct{}{}:
-	default:
-	}
-}
-
-// text puts a text of the owner's and returns its guid.
-func (w *wire) text(s string) string {
-	w.put(chat.Message{Text: s})
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	return w.rows[len(w.rows)-1].GUID
-}
-
-// A gate admits the owner.
-type gate struct {
-	mu      sync.Mutex // guards the fields below
-	err     error
-	offered []string
-}
-
-func (g *gate) Speakers() (imessage.Speakers, error) {
-	g.mu.Lock()
-	defer g.mu.Unlock()
-	return g, g.err
-}
-func (g *gate) OwnerChat(c chat.Chat) bool { return c.Direct && c.Identifier == me }
-func (g *gate) May(handle string) bool     { return handle == me }
-func (g *gate) Offer(_ context.Context, m chat.Message) error {
-	g.mu.Lock()
-	defer g.mu.Unlock()
-	g.offered = append(g.offered, m.Handle+" "+m.Text)
-	return nil
-}
+var mine = testphone.Mine
 
 // A desk has items to answer, each once.
 type desk struct {
@@ -246,8 +97,8 @@ type world struct {
 	home  home.Dir
 	bus   *bus.Bus
 	db    *store.DB
-	wire  *wire
-	gate  *gate
+	wire  *testphone.Wire
+	gate  *testphone.Gate
 	desk  *desk
 	opts  func(*imessage.Options)
 	stop  func()
@@ -257,7 +108,7 @@ type world struct {
 func newWorld(t *testing.T, opts func(*imessage.Options)) *world {
 	t.Helper()
 	t.Parallel()
-	w := &world{t: t, home: testworld.FastHome(t), wire: newWire(), gate: &gate{}, opts: opts,
+	w := &world{t: t, home: testworld.FastHome(t), wire: testphone.NewWire(), gate: &testphone.Gate{}, opts: opts,
 		desk: &desk{settled: map[string]string{}, down: map[agent.ID]bool{}}}
 	w.bus = testworld.Bus(t, w.home, agent.Root, "agent1", "agent2", agent.Infinity, agent.Owner)
 	w.open()
@@ -335,7 +186,7 @@ func (w *world) arrives(id agent.ID, text string) envelope.Envelope {
 		return i >= 0
 	}, func() string {
 		data, _ := json.Marshal(w.inbox(id))
-		return fmt.Sprintf("%q is not in the inbox of %s: %s; said: %q", text, id, data, w.wire.texts())
+		return fmt.Sprintf("%q is not in the inbox of %s: %s; said: %q", text, id, data, w.wire.Texts())
 	})
 	return got
 }
@@ -345,13 +196,13 @@ func (w *world) says(part string) string {
 	w.t.Helper()
 	text := ""
 	testworld.WaitOr(w.t, func() bool {
-		list := w.wire.texts()
+		list := w.wire.Texts()
 		i := slices.IndexFunc(list, func(s string) bool { return strings.Contains(s, part) })
 		if i >= 0 {
 			text = list[i]
 		}
 		return i >= 0
-	}, func() string { return fmt.Sprintf("%q was not sent: %q", part, w.wire.texts()) })
+	}, func() string { return fmt.Sprintf("%q was not sent: %q", part, w.wire.Texts()) })
 	return text
 }
 

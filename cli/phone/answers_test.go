@@ -27,6 +27,7 @@ import (
 	"netsky/dashboard/live"
 	"netsky/imessage"
 	"netsky/imessage/chat"
+	"netsky/internal/testphone"
 	"netsky/internal/testworld"
 	"netsky/spawn"
 	"netsky/spawn/approve"
@@ -91,7 +92,7 @@ type owner struct {
 	t      *testing.T
 	home   home.Dir
 	db     *store.DB
-	wire   *wire
+	wire   *testphone.Wire
 	asker  *asker
 	desk   approve.Desk
 	base   string
@@ -107,7 +108,7 @@ type owner struct {
 
 func newOwner(t *testing.T, r *rand.Rand) *owner {
 	t.Helper()
-	w := &owner{t: t, home: testworld.FastHome(t), wire: newWire(), rand: r, withdrawn: map[int]bool{}, won: map[string]int{}}
+	w := &owner{t: t, home: testworld.FastHome(t), wire: testphone.NewWire(), rand: r, withdrawn: map[int]bool{}, won: map[string]int{}}
 	var err error
 	if w.db, err = store.Open(t.Context(), w.home); err != nil {
 		t.Fatal(err)
@@ -170,8 +171,8 @@ func (w *owner) bridge(b *bus.Bus, desk imessage.Desk) {
 		ctx, die := context.WithCancel(all)
 		defer die()
 		return imessage.New(imessage.Options{
-			Home: w.home, Bus: b, Records: func() *store.DB { return w.db }, Transport: w.wire, Gate: gate{}, Desk: desk, SelfChat: true,
-			To: func() (chat.Chat, error) { return mine, nil }, Via: "imessage", Pace: imessage.Pace{Minute: 10_000, Hour: 10_000}, Look: 20 * time.Millisecond,
+			Home: w.home, Bus: b, Records: func() *store.DB { return w.db }, Transport: w.wire, Gate: &testphone.Gate{}, Desk: desk, SelfChat: true,
+			To: func() (chat.Chat, error) { return testphone.Mine, nil }, Via: "imessage", Pace: imessage.Pace{Minute: 10_000, Hour: 10_000}, Look: 20 * time.Millisecond,
 			Shown: func(context.Context, string) (bool, error) { return false, nil }, Log: slog.New(slog.DiscardHandler),
 			Step: func(string) {
 				if all.Err() == nil && w.chance(0.06) {
@@ -221,8 +222,8 @@ func (w *owner) answer(p plan) {
 	var q agent.Approval
 	shown := ""
 	if !testworld.Until(func() (ok bool) { q, ok = w.asker.asked(p.i); return ok }) ||
-		!testworld.Until(func() bool { shown = w.wire.guidOf("or no " + q.Code); return shown != "" }) {
-		w.t.Errorf("request %d was not asked or not texted: %q", p.i, w.wire.texts())
+		!testworld.Until(func() bool { shown = w.wire.GUIDOf("or no " + q.Code); return shown != "" }) {
+		w.t.Errorf("request %d was not asked or not texted: %q", p.i, w.wire.Texts())
 		return
 	}
 	n, _ := needs.Find(needs.List(needs.Sources{Approvals: []agent.Approval{q}}), q.Code)
@@ -246,7 +247,7 @@ func (w *owner) answer(p plan) {
 	}
 	all.Wait()
 	if !p.withdrawn && !testworld.Until(func() bool { return len(w.asker.effects(p.i)) > 0 }) {
-		w.t.Errorf("request %d (%s), answered by %v, had no effect; said %q", p.i, q.Code, p.ways, w.wire.texts())
+		w.t.Errorf("request %d (%s), answered by %v, had no effect; said %q", p.i, q.Code, p.ways, w.wire.Texts())
 	}
 }
 
@@ -255,9 +256,9 @@ func (w *owner) give(a *attempt, n needs.Need, shown string) {
 	word := map[bool]string{true: "yes ", false: "no "}[a.allow]
 	switch a.way {
 	case "text":
-		a.guid = w.wire.put(chat.Message{Kind: chat.Text, Text: word + n.Code})
+		a.guid = w.wire.Put(chat.Message{Kind: chat.Text, Text: word + n.Code})
 	case "reaction":
-		a.guid = w.wire.put(chat.Message{Kind: chat.Reaction, Reaction: map[bool]string{true: chat.Like, false: chat.Dislike}[a.allow], About: shown})
+		a.guid = w.wire.Put(chat.Message{Kind: chat.Reaction, Reaction: map[bool]string{true: chat.Like, false: chat.Dislike}[a.allow], About: shown})
 	case "terminal":
 		_, err := w.desk.Answer(w.t.Context(), n.Code, agent.Answer{Allow: a.allow, By: "netsky approve"})
 		if a.ok = err == nil; err != nil {
@@ -321,7 +322,7 @@ func (w *owner) replies() bool {
 func (w *owner) check() {
 	w.t.Helper()
 	testworld.WaitOr(w.t, w.replies, func() string {
-		return fmt.Sprintf("not every text was answered: %+v; said %q", w.attempts, w.wire.texts())
+		return fmt.Sprintf("not every text was answered: %+v; said %q", w.attempts, w.wire.Texts())
 	})
 	w.mu.Lock()
 	defer w.mu.Unlock()

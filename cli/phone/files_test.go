@@ -16,7 +16,6 @@ import (
 	"netsky/agent"
 	"netsky/agent/home"
 	"netsky/cli/phone"
-	"netsky/imessage/chat"
 	"netsky/internal/testworld"
 	storephone "netsky/store/phone"
 
@@ -211,7 +210,7 @@ func TestHistory(t *testing.T) {
 	if text, err := tools.History(t.Context(), 10); err != nil || text != "no texts are on record" {
 		t.Fatalf("without texts: %q, %v", text, err)
 	}
-	c, _ := chat.KeyOf("-;+15550100")
+	c := storephone.Chat{Key: "-;+15550100", GUID: "iMessage;-;+15550100"}
 	now := time.Now()
 	for i := range 150 {
 		err := storephone.Records{DB: db}.Say(t.Context(), storephone.Said{

@@ -2,7 +2,9 @@ package messages
 
 import (
 	"context"
+	"errors"
 	"fmt"
+	"os"
 	"os/exec"
 	"regexp"
 	"strconv"
@@ -77,7 +79,12 @@ func (t *Transport) run(script string, args ...string) (e ending, err error) {
 	mark := fmt.Sprintf("NETSKY_OSASCRIPT=%d-%d", proc.Self().PID, time.Now().UnixNano())
 	cmd := exec.Command(path, append([]string{"-"}, args...)...)
 	cmd.Env = append(t.o.Env[:len(t.o.Env):len(t.o.Env)], mark)
-	cmd.Stdin = strings.NewReader(script)
+	stdin, err := whole(script)
+	if err != nil {
+		return e, err
+	}
+	defer stdin.Close()
+	cmd.Stdin = stdin
 	out, errs := &tail{max: maxErrors}, &tail{max: maxErrors}
 	cmd.Stdout, cmd.Stderr = out, errs
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true} // Ctrl-C at a terminal is not for it
@@ -103,6 +110,22 @@ func (t *Transport) run(script string, args ...string) (e ending, err error) {
 		e.status = err.Error()
 	}
 	return e, nil
+}
+
+// whole returns a pipe that holds the script from its beginning to its end before anything reads
+// it: a process that is killed while it hands the script over would leave one that was cut
+// anywhere.
+func whole(script string) (*os.File, error) {
+	r, w, err := os.Pipe()
+	if err != nil {
+		return nil, fmt.Errorf("osascript: %w", err)
+	}
+	_, err = w.WriteString(script) // shorter than the smallest pipe, 4 KiB
+	if err = errors.Join(err, w.Close()); err != nil {
+		r.Close()
+		return nil, fmt.Errorf("osascript: %w", err)
+	}
+	return r, nil
 }
 
 // endAll ends a process with all that it started: TERM, then KILL.

@@ -20,9 +20,20 @@ import (
 	"time"
 
 	"netsky/agent"
-	"netsky/imessage/chat"
 	"netsky/store"
 )
+
+// A Chat is a conversation: what compares it with others, and the transport's own name of it.
+type Chat struct{ Key, GUID string }
+
+// A File is one that came with a message. Its name is the sender's, not to be trusted as a path.
+type File struct {
+	GUID    string
+	Name    string
+	MIME    string
+	Bytes   int64  // -1 is unknown
+	Missing string // why it cannot be had, if so
+}
 
 // A Line is one transport, as it is set up.
 type Line struct {
@@ -47,15 +58,15 @@ type Heard struct {
 	Seq     int64
 	Line    string
 	GUID    string
-	Chat    chat.Chat
+	Chat    Chat
 	Handle  string
 	FromMe  bool
 	At      store.Time
 	Time    store.Time // when it was heard
-	Kind    chat.Kind
+	Kind    string
 	Text    string // of a reaction, what it is
 	About   string
-	Files   []chat.Attachment
+	Files   []File
 	Verdict string
 	State   string
 	Tries   int
@@ -81,7 +92,7 @@ type Said struct {
 	ID        string
 	Part      int // from 1
 	Parts     int
-	Chat      chat.Chat
+	Chat      Chat
 	Kind      string
 	Rank      int // the lower are sent first
 	About     string

@@ -4,7 +4,6 @@ import (
 	"testing"
 	"time"
 
-	"netsky/imessage/chat"
 	"netsky/internal/testworld"
 	"netsky/store"
 	"netsky/store/phone"
@@ -29,7 +28,7 @@ func mustRecords(t *testing.T) phone.Records {
 func TestTry(t *testing.T) {
 	r := mustRecords(t)
 	now := store.At(time.Now())
-	fresh, err := r.Hear(t.Context(), "test", "1", []phone.Heard{{Line: "test", GUID: "g", At: now, Time: now, Kind: chat.Text, Verdict: "order", State: phone.New}}, nil, nil)
+	fresh, err := r.Hear(t.Context(), "test", "1", []phone.Heard{{Line: "test", GUID: "g", At: now, Time: now, Kind: "text", Verdict: "order", State: phone.New}}, nil, nil)
 	if err != nil || len(fresh) != 1 {
 		t.Fatalf("heard %v, %v", fresh, err)
 	}

@@ -7,7 +7,6 @@ import (
 	"errors"
 	"time"
 
-	"netsky/imessage/chat"
 	"netsky/store"
 )
 
@@ -21,24 +20,17 @@ func (r Records) heard(ctx context.Context, rest string, args ...any) (list []He
 	defer rows.Close()
 	for rows.Next() {
 		var h Heard
-		var key, room, files string
-		if err := rows.Scan(&h.Seq, &h.Line, &h.GUID, &key, &room, &h.Handle, &h.FromMe, &h.At, &h.Time, &h.Kind, &h.Text, &h.About, &files,
+		var files string
+		if err := rows.Scan(&h.Seq, &h.Line, &h.GUID, &h.Chat.Key, &h.Chat.GUID, &h.Handle, &h.FromMe, &h.At, &h.Time, &h.Kind, &h.Text, &h.About, &files,
 			&h.Verdict, &h.State, &h.Tries, &h.Target, &h.Message, &h.Note); err != nil {
 			return nil, err
 		}
-		h.Chat = chatOf(key, room)
 		if err := fromJSON(files, &h.Files); err != nil {
 			return nil, err
 		}
 		list = append(list, h)
 	}
 	return list, rows.Err()
-}
-
-func chatOf(key, room string) chat.Chat {
-	c, _ := chat.KeyOf(key)
-	c.Key, c.GUID = key, room
-	return c
 }
 
 // NewHeard returns what arrived and is not certain to have taken effect, the oldest first.
@@ -86,12 +78,11 @@ func (r Records) said(ctx context.Context, rest string, args ...any) (list []Sai
 	defer rows.Close()
 	for rows.Next() {
 		var s Said
-		var key, room, choices string
-		if err := rows.Scan(&s.Seq, &s.Line, &s.ID, &s.Part, &s.Parts, &key, &room, &s.Kind, &s.Rank, &s.About, &s.Digest, &s.Text, &s.File, &choices,
+		var choices string
+		if err := rows.Scan(&s.Seq, &s.Line, &s.ID, &s.Part, &s.Parts, &s.Chat.Key, &s.Chat.GUID, &s.Kind, &s.Rank, &s.About, &s.Digest, &s.Text, &s.File, &choices,
 			&s.State, &s.Mark, &s.GUID, &s.Fact, &s.Tries, &s.NotBefore, &s.Created, &s.Began, &s.Ended, &s.EchoMe, &s.EchoOther); err != nil {
 			return nil, err
 		}
-		s.Chat = chatOf(key, room)
 		if err := fromJSON(choices, &s.Choices); err != nil {
 			return nil, err
 		}

@@ -6,7 +6,6 @@ import (
 	"time"
 
 	"netsky/agent"
-	"netsky/imessage/chat"
 	"netsky/internal/testworld"
 	"netsky/store"
 	"netsky/store/phone"
@@ -29,7 +28,7 @@ func TestTimeline(t *testing.T) {
 	must(db.Apply(t.Context(), store.UpsertMessage{ID: "m-asked", From: agent.Owner, To: agent.Root, Text: "how is it?", Time: 1000},
 		store.UpsertMessage{ID: "m-answer", From: agent.Root, To: agent.Owner, Kind: "reply", Text: "long", InReplyTo: "m-asked", Time: 3000}))
 	r := phone.Records{DB: db}
-	c, _ := chat.KeyOf("-;+15550100")
+	c := phone.Chat{Key: "-;+15550100", GUID: "iMessage;-;+15550100"}
 	_, err = r.Open(t.Context(), "messages", "1", 0, time.UnixMilli(1))
 	must(err)
 	_, err = r.Hear(t.Context(), "messages", "2", []phone.Heard{
