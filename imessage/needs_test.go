@@ -8,8 +8,10 @@ import (
 	"time"
 
 	"netsky/agent"
+	"netsky/imessage"
 	"netsky/imessage/chat"
 	"netsky/internal/testworld"
+	"netsky/store/phone"
 )
 
 func (w *world) taken(want ...string) {
@@ -158,10 +160,19 @@ func TestTooLong(t *testing.T) {
 
 // A text of several parts has its code at the end, and is answered as a whole.
 func TestSeveralParts(t *testing.T) {
-	w := newWorld(t, nil)
+	w := newWorld(t, func(o *imessage.Options) { o.Pace = imessage.Pace{} }) // the one that a phone is given
 	w.desk.asks("kxqvd", strings.Repeat("echo word; ", 800))
 	if last := w.says("or no kxqvd"); !strings.HasPrefix(last, "[netsky 3/3] ") {
 		t.Errorf("the last part is %.40q", last)
+	}
+	list, err := phone.Records{DB: w.db}.SaidSince(t.Context(), "test", mine.Key, time.Now().Add(-time.Hour))
+	if err != nil || len(list) != 3 {
+		t.Fatalf("%d parts on record: %v", len(list), err)
+	}
+	for i := 1; i < len(list); i++ {
+		if gap := list[i].Began - list[i-1].Began; gap < 1000 {
+			t.Errorf("part %d was sent %d ms after the one before", i+1, gap)
+		}
 	}
 	w.wire.Text("yes kxqvd")
 	w.taken("kxqvd true")

@@ -135,6 +135,7 @@ func (w *world) options() imessage.Options {
 		Home: w.home, Bus: w.bus, Records: func() *store.DB { return w.db }, Transport: w.wire, Gate: w.gate, Desk: w.desk, SelfChat: true,
 		To: func() (chat.Chat, error) { return mine, nil }, Via: "imessage",
 		Shown: func(context.Context, string) (bool, error) { return false, nil }, Log: slog.New(slog.DiscardHandler),
+		Pace: imessage.Pace{Gap: 20 * time.Millisecond, Minute: 20, Hour: 100}, Look: 100 * time.Millisecond,
 	}
 	if w.opts != nil {
 		w.opts(&o)
