@@ -37,7 +37,7 @@ func (a *app) escalate(c *cli.Context) error {
 	if c.Bool("clear") {
 		n, err := escalate.Clear(c.Context, h)
 		if err == nil {
-			a.print("%d alerts that could not be sent are forgotten", n)
+			a.print("%s", forgotten(n))
 		}
 		return err
 	}
@@ -62,6 +62,16 @@ func (a *app) escalate(c *cli.Context) error {
 	}
 	a.print("sent by %s", by)
 	return nil
+}
+
+func forgotten(alerts int) string {
+	switch alerts {
+	case 0:
+		return "no alert waits to be sent"
+	case 1:
+		return "1 alert that could not be sent is forgotten"
+	}
+	return fmt.Sprintf("%d alerts that could not be sent are forgotten", alerts)
 }
 
 // allWays returns how the owner can be reached, by their phone first.

@@ -203,5 +203,9 @@ func (a *app) phoneNotes(h home.Dir) []string {
 	if err != nil {
 		return nil // it has not run yet
 	}
-	return s.Lines(time.Now())
+	lines := s.Lines(time.Now())
+	if runs, err := h.Locked(home.PhoneLock); err == nil && !runs {
+		lines = append(lines, "phone: nobody reads or sends texts, since the bridge does not run; `netsky up` starts it with the daemon, `netsky imessage doctor` says more")
+	}
+	return lines
 }

@@ -181,6 +181,10 @@ func (a *app) accessPair(c *cli.Context) (err error) {
 	}
 	a.recordAccess(ctx, h, who.Handle+": may give orders by phone, by a pairing")
 	a.print("%s: may give orders by phone", who.Handle)
+	phone := a.phone(h)
+	if err := phone.Welcome(ctx, who.Handle); err != nil {
+		a.warn("it was not told so: %v", err)
+	}
 	return nil
 }
 

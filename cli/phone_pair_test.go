@@ -11,6 +11,7 @@ import (
 	"netsky/agent/home"
 	"netsky/imessage/access"
 	"netsky/imessage/chat"
+	"netsky/internal/messagesim"
 	"netsky/internal/testworld"
 )
 
@@ -82,4 +83,42 @@ func TestPairing(t *testing.T) {
 	}
 	s.types("clear; netsky imessage access ls", "Enter")
 	s.shows(`987654321  allowed by a pairing`)
+}
+
+// The code is texted from the phone itself, which is then told that it counts.
+func TestPairedPhone(t *testing.T) {
+	t.Parallel()
+	w := mustPhone(t, "")
+	s := w.mustScreen(t, "pairing", "env -u TMUX -u TMUX_PANE sh")
+	w.must(t, "netsky", "up", "0", "--type", "demo", "--no-attach")
+	const other = "+15550177"
+	says := func(text string) {
+		w.sim.Insert(messagesim.Message{From: other, Chat: "iMessage;-;" + other, Text: text, At: time.Now()})
+	}
+	says("status")
+	s.types("netsky imessage access pair; echo status $?", "Enter")
+	s.shows(`(?m)^[a-z]{6} *$`)
+	says(strings.TrimSpace(regexp.MustCompile(`(?m)^[a-z]{6} *$`).FindString(s.text())))
+	s.shows(`\+15550177 sent the code by iMessage\. Allow it to give orders by phone\? \[y/N\]`)
+	s.types("y", "Enter")
+	s.shows(`(?s)\+15550177: may give orders by phone.*status 0`)
+	w.gets("iMessage;-;" + other + "\x00text\x00[netsky] You may give orders from here now.")
+	says("status")
+	w.gets("iMessage;-;" + other + "\x00text\x00[netsky] agent0 idle")
+	if n := w.count("agent0 idle"); n != 1 {
+		t.Errorf("%d answers to what was written before and after the pairing", n)
+	}
+	if out := w.must(t, "netsky", "imessage", "history"); !strings.Contains(out, " netsky: You may give orders from here now.") {
+		t.Errorf("history:\n%s", out)
+	}
+	out, _ := w.command(t.Context(), "netsky", "imessage", "doctor").CombinedOutput()
+	for _, want := range []string{"since the bridge began, 2 messages of others", "sending: the last text that was seen to go out was sent "} {
+		if !strings.Contains(string(out), want) {
+			t.Errorf("doctor does not say %q:\n%s", want, out)
+		}
+	}
+	w.must(t, "netsky", "daemon", "stop")
+	if out := w.must(t, "netsky", "status"); !strings.Contains(out, "nobody reads or sends texts, since the bridge does not run") {
+		t.Errorf("status without the daemon:\n%s", out)
+	}
 }

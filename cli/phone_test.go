@@ -156,7 +156,7 @@ func TestPhone(t *testing.T) {
 	w.gets("agent1 idle")
 	w.says("peek agent1")
 	w.gets("good morning")
-	if out := w.must(t, "netsky", "imessage", "history"); !strings.Contains(out, "owner: agent1: good morning") || !strings.Contains(out, "netsky: [agent1]") {
+	if out := w.must(t, "netsky", "imessage", "history"); !strings.Contains(out, "owner: agent1: good morning") || !strings.Contains(out, " agent1: agent1 (demo) received: good morning") {
 		t.Errorf("history:\n%s", out)
 	}
 	for text, want := range map[string]string{"good morning": "  phone heard    owner", "[agent1] ": "  phone sent     owner"} {

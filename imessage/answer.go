@@ -86,7 +86,7 @@ func (b *Bridge) answer(ctx context.Context, rec phone.Records, h phone.Heard, c
 		return b.reply(h, fmt.Sprintf("%s is a question, which takes words. %s", code, replyHint(n.Agents[0]))), nil
 	}
 	if len(n.Options) == 0 {
-		return b.reply(h, fmt.Sprintf("%s cannot be answered by text. %s", code, n.Next())), nil
+		return b.reply(h, fmt.Sprintf("%s cannot be answered by text. On the computer: %s.", code, n.Next())), nil
 	}
 	shown, err := rec.Asked(ctx, h.Line, h.Chat.Key, code)
 	if err != nil {

@@ -14,6 +14,7 @@ import (
 	"netsky/imessage/chat"
 	"netsky/internal/testworld"
 	"netsky/store"
+	"netsky/store/phone"
 )
 
 var forPhone = map[string]json.RawMessage{"phone": json.RawMessage("true")}
@@ -114,7 +115,7 @@ func TestWaits(t *testing.T) {
 	w.mail(store.Message{ID: "a", From: agent.Root, Text: "report", Metadata: forPhone})
 	testworld.Wait(t, "it is reported", func() bool {
 		s, err := imessage.Load(w.home)
-		return err == nil && s.Waiting == 1 && s.Fact == "Messages is not running"
+		return err == nil && s.Waiting == 1 && s.Facts[phone.Pending] == "Messages is not running"
 	})
 	w.says("report")
 }

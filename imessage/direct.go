@@ -5,6 +5,7 @@ import (
 	"crypto/rand"
 	"errors"
 	"fmt"
+	"strings"
 	"time"
 
 	"netsky/agent/home"
@@ -24,11 +25,11 @@ const (
 	MaxText = 3000
 )
 
-// Text sends one text of netsky's own to the owner, in whatever process: by the bridge that
-// runs, else itself. It needs neither a daemon nor the records; with records, the text is on
+// Text sends one text of netsky's own, in whatever process: by the bridge that runs, else itself.
+// Without a chat it goes to the owner, where they wrote last. It needs neither a daemon nor the records; with records, the text is on
 // the ledger before it is sent. The receipt says what became of it; the error matches ErrWaits
 // if that is not known when ctx ends, and the bridge still has it.
-func Text(ctx context.Context, o Options, text string) (chat.Receipt, error) {
+func Text(ctx context.Context, o Options, to *chat.Chat, text string) (chat.Receipt, error) {
 	b := New(o)
 	lock, err := o.Home.Lock(home.PhoneLock)
 	if err != nil && !errors.Is(err, home.ErrLocked) {
@@ -38,25 +39,27 @@ func Text(ctx context.Context, o Options, text string) (chat.Receipt, error) {
 		defer lock.Unlock()
 	}
 	rec := phone.Records{}
-	to, ok := chat.Chat{}, false
 	if db := o.Records(); db != nil {
 		rec = phone.Records{DB: db}
 		cursor, forwarded := b.status.kept()
 		if _, err := rec.Open(ctx, o.Transport.Name(), cursor, forwarded, b.o.Now()); err == nil {
-			to, ok, err = b.room(ctx, rec, o.Transport.Name())
-			if err != nil {
+			if c, ok, err := b.room(ctx, rec, o.Transport.Name()); err != nil {
 				return chat.Receipt{}, err
+			} else if ok && to == nil {
+				to = &c
 			}
 		} else {
 			rec = phone.Records{}
 		}
 	}
-	if !ok {
-		if to, err = o.To(); err != nil {
+	if to == nil {
+		c, err := o.To()
+		if err != nil {
 			return chat.Receipt{}, err
 		}
+		to = &c
 	}
-	said := b.compose(letter{id: "x-" + rand.Text(), chat: to, kind: kindAlert, name: us, text: envelope.Shorten(text, MaxText)})[0]
+	said := b.compose(letter{id: "x-" + rand.Text(), chat: *to, kind: kindAlert, name: us, text: envelope.Shorten(text, MaxText)})[0]
 	if lock == nil {
 		return b.handOver(ctx, rec, said)
 	}
@@ -128,11 +131,17 @@ func (b *Bridge) alone(ctx context.Context, rec phone.Records, said phone.Said) 
 // Transcript formats texts as lines: when, who, what. A text can't forge a line.
 func Transcript(list []phone.Turn) (lines []string) {
 	for _, t := range list {
-		line := t.Time.Time().Local().Format("2006-01-02 15:04") + " " + t.From
+		who, text := t.From, t.Text
+		if t.From != "owner" { // signed, as all texts of ours are
+			if name, rest, ok := strings.Cut(strings.TrimPrefix(text, "["), "] "); ok && Signed(text) {
+				who, text = name, rest
+			}
+		}
+		line := t.Time.Time().Local().Format("2006-01-02 15:04") + " " + who
 		if t.State != phone.Sent && t.State != VerdictOrder {
 			line += " (" + t.State + ")"
 		}
-		line += ": " + envelope.Line(t.Text, 1000)
+		line += ": " + envelope.Line(text, 1000)
 		switch {
 		case t.Files == 1:
 			line += " [a file]"

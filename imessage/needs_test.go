@@ -48,6 +48,29 @@ func TestApprovalByText(t *testing.T) {
 	w.taken("kxqvd true")
 }
 
+// A text whose item is settled, wherever that was, loses its buttons.
+func TestButtonsEnd(t *testing.T) {
+	w := newWorld(t, nil)
+	w.desk.asks("kxqvd", "rm -rf build")
+	w.desk.asks("abcde", "git push")
+	first, second := w.guidOf("or no kxqvd"), w.guidOf("or no abcde")
+	bare := func(want ...string) {
+		t.Helper()
+		testworld.Wait(t, "the buttons end", func() bool {
+			w.wire.Mu.Lock()
+			defer w.wire.Mu.Unlock()
+			return slices.Equal(w.wire.Bare, want)
+		})
+	}
+	w.desk.mu.Lock()
+	w.desk.list = w.desk.list[1:] // at the terminal
+	w.desk.mu.Unlock()
+	bare(first)
+	w.wire.Text("no abcde")
+	bare(first, second)
+	w.taken("abcde false")
+}
+
 // What is no answer answers nothing.
 func TestNoAnswer(t *testing.T) {
 	w := newWorld(t, nil)

@@ -23,6 +23,7 @@ const (
 	goneFor     = 5 * time.Minute // after which what comes again is another occurrence
 	mostAtOnce  = 5               // items that are shown in full at once; of more, a list is
 	mostAsked   = 12000           // characters of an item that a phone shows in full
+	clearWithin = 5 * time.Second // for each text
 )
 
 // A reminder knows since when things need the owner, and since when others do no more. A
@@ -112,6 +113,7 @@ func (b *Bridge) over(ctx context.Context, rec phone.Records, line string, r rem
 		case codes[i.Code]:
 		case !known:
 			r.gone[i.Code] = now
+			b.clear(ctx, rec, line, i.Code)
 		case now.Sub(since) >= goneFor:
 			if err := rec.Over(ctx, line, i.Code); err != nil {
 				return err
@@ -125,6 +127,24 @@ func (b *Bridge) over(ctx context.Context, rec phone.Records, line string, r rem
 		}
 	}
 	return nil
+}
+
+// clear takes the buttons off the texts about an item that is settled. What a crash or a
+// failure leaves there answers nothing: a press on it is told so.
+func (b *Bridge) clear(ctx context.Context, rec phone.Records, line, code string) {
+	t, ok := b.o.Transport.(Clearer)
+	if !ok {
+		return
+	}
+	offers, err := rec.Offers(ctx, line, code)
+	for _, s := range offers {
+		within, cancel := context.WithTimeout(ctx, clearWithin)
+		err = errors.Join(err, t.ClearChoices(within, chatOf(s.Chat), s.GUID))
+		cancel()
+	}
+	if err != nil {
+		b.o.Log.Info("clear", "code", code, "error", err)
+	}
 }
 
 // due returns what is to be texted now.
@@ -209,10 +229,10 @@ func (b *Bridge) ask(n needs.Need, to chat.Chat, why string) []phone.Said {
 		l.rest = "the rest: netsky needs " + n.Code
 		text += "\n" + replyHint(n.Agents[0])
 	case len(n.Options) == 0:
-		text += "\n" + n.Next() + "."
+		text += "\nOn the computer: " + n.Next() + "."
 	case len(text) > mostAsked, n.Kind == needs.Dialog && strings.HasSuffix(n.Text, "…"):
 		// Without choices no answer can refer to it.
-		text = envelope.Shorten(text, 1000) + "\nIt is too long to show, and to be answered, here: " + n.Next() + "."
+		text = envelope.Shorten(text, 1000) + "\nIt is too long to show, and to be answered, here. On the computer: " + n.Next() + "."
 	default:
 		text += fmt.Sprintf("\nOtherwise: %s.\nyes %[2]s or no %[2]s", n.Otherwise, n.Code)
 		l.choices = []string{"yes " + n.Code, "no " + n.Code}

@@ -3,6 +3,7 @@ package imessage
 import (
 	"context"
 	"fmt"
+	"maps"
 	"strings"
 	"sync"
 	"time"
@@ -25,20 +26,21 @@ const (
 
 // A Status is what a bridge reports about itself.
 type Status struct {
-	Transport string         `json:"transport"`
-	State     string         `json:"state"`
-	Reason    string         `json:"reason,omitempty"`
-	Next      string         `json:"next,omitempty"` // what the owner can do about it
-	Since     store.Time     `json:"since"`
-	Seen      store.Time     `json:"seen"`           // when it last could read
-	Told      bool           `json:"told,omitempty"` // the owner, that it is degraded
-	Waiting   int            `json:"waiting"`
-	Oldest    store.Time     `json:"oldest,omitzero"` // of what waits
-	Failed    int            `json:"failed"`          // within a day
-	Doubtful  int            `json:"unconfirmed"`     // within a day
-	Fact      string         `json:"fact,omitempty"`  // why something was not sent
-	Rests     store.Time     `json:"rests,omitzero"`  // until then, what arrives in the chat that sent too much is not acted on
-	Ignored   map[string]int `json:"ignored,omitempty"`
+	Transport string     `json:"transport"`
+	State     string     `json:"state"`
+	Reason    string     `json:"reason,omitempty"`
+	Next      string     `json:"next,omitempty"` // what the owner can do about it
+	Since     store.Time `json:"since"`
+	Seen      store.Time `json:"seen"`           // when it last could read
+	Told      bool       `json:"told,omitempty"` // the owner, that it is degraded
+	Waiting   int        `json:"waiting"`
+	Oldest    store.Time `json:"oldest,omitzero"` // of what waits
+	Failed    int        `json:"failed"`          // within a day
+	Doubtful  int        `json:"unconfirmed"`     // within a day
+	// Facts say why, by state, of the last text in it.
+	Facts   map[string]string `json:"facts,omitempty"`
+	Rests   store.Time        `json:"rests,omitzero"` // until then, what arrives in the chat that sent too much is not acted on
+	Ignored map[string]int    `json:"ignored,omitempty"`
 
 	Cursor    string     `json:"cursor"`
 	Forwarded store.Time `json:"forwarded"`
@@ -61,22 +63,23 @@ func (s Status) Lines(now time.Time) (lines []string) {
 		lines = append(lines, fmt.Sprintf("phone: too many messages arrived within a minute; until %s only `stop` and `no` are acted on there", rests.Local().Format("15:04")))
 	}
 	var counts []string
-	add := func(n int, what string) {
-		if n > 0 {
-			counts = append(counts, fmt.Sprintf("%d %s", n, what))
+	add := func(n int, what, state string) {
+		if n == 0 {
+			return
 		}
+		words := fmt.Sprintf("%d %s", n, what)
+		if why := s.Facts[state]; why != "" {
+			words += " (" + envelope.Line(why, 200) + ")"
+		}
+		counts = append(counts, words)
 	}
-	add(s.Failed, "not sent")
-	add(s.Doubtful, "sent without a confirmation")
-	if s.Waiting > 0 && now.Sub(s.Oldest.Time()) > time.Minute {
-		add(s.Waiting, "waiting to be sent")
+	add(s.Failed, "not sent within a day", phone.Failed)
+	add(s.Doubtful, "sent without a confirmation within a day", phone.Unconfirmed)
+	if now.Sub(s.Oldest.Time()) > time.Minute {
+		add(s.Waiting, "waiting to be sent", phone.Pending)
 	}
 	if len(counts) > 0 {
-		line := "phone: texts to you: " + strings.Join(counts, ", ")
-		if s.Fact != "" {
-			line += " (" + envelope.Line(s.Fact, 200) + ")"
-		}
-		lines = append(lines, line)
+		lines = append(lines, "phone: texts to you: "+strings.Join(counts, ", "))
 	}
 	return lines
 }
@@ -236,8 +239,8 @@ const watchEvery = 10 * time.Second
 
 func (t *status) counts(tally phone.Tally) {
 	t.change(func(s *Status) bool {
-		urgent := s.Failed != tally.Failed || s.Doubtful != tally.Unconfirmed || s.Fact != tally.LastFact || (s.Waiting == 0) != (tally.Waiting == 0)
-		s.Waiting, s.Failed, s.Doubtful, s.Fact, s.Oldest = tally.Waiting, tally.Failed, tally.Unconfirmed, tally.LastFact, tally.Oldest
+		urgent := s.Failed != tally.Failed || s.Doubtful != tally.Unconfirmed || !maps.Equal(s.Facts, tally.Facts) || (s.Waiting == 0) != (tally.Waiting == 0)
+		s.Waiting, s.Failed, s.Doubtful, s.Facts, s.Oldest = tally.Waiting, tally.Failed, tally.Unconfirmed, tally.Facts, tally.Oldest
 		return urgent
 	})
 }

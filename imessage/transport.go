@@ -37,3 +37,8 @@ type Transport interface {
 	// Close releases what the transport holds.
 	Close() error
 }
+
+// A Clearer is a transport that can take the choices off a text which it has sent.
+type Clearer interface {
+	ClearChoices(ctx context.Context, c chat.Chat, guid string) error
+}

@@ -39,7 +39,7 @@ func TestMarkFails(t *testing.T) {
 	}
 	testworld.Wait(t, "it is reported", func() bool {
 		s, err := imessage.Load(w.home)
-		return err == nil && s.Waiting == 10 && strings.Contains(s.Fact, "authorization denied")
+		return err == nil && s.Waiting == 10 && strings.Contains(s.Facts[phone.Pending], "authorization denied")
 	})
 	if n := calls.Load(); n > 5 {
 		t.Errorf("it was asked %d times for 10 texts", n)
@@ -181,7 +181,7 @@ func TestTextWhileASendHangs(t *testing.T) {
 	<-hangs
 	ctx, cancel := context.WithTimeout(t.Context(), 300*time.Millisecond)
 	defer cancel()
-	if got, err := imessage.Text(ctx, w.options(), "alert"); !errors.Is(err, imessage.ErrWaits) {
+	if got, err := imessage.Text(ctx, w.options(), nil, "alert"); !errors.Is(err, imessage.ErrWaits) {
 		t.Errorf("Text = %+v, %v", got, err)
 	}
 }

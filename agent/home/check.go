@@ -101,7 +101,7 @@ func (h Dir) look() (find, error) {
 		}
 	}
 	if f.mode&0o077 != 0 && !f.made {
-		return f, fmt.Errorf("%s: %w (mode %04o)", h.dir, ErrHomeOpen, f.mode)
+		return f, fmt.Errorf("%s %w (mode %04o)", h.dir, ErrHomeOpen, f.mode)
 	}
 	return f, nil
 }

@@ -8,11 +8,14 @@ import (
 	"strings"
 	"time"
 
+	"netsky/agent"
 	"netsky/agent/home"
 	"netsky/agent/program"
 	"netsky/cli/config"
 	"netsky/imessage"
 	"netsky/imessage/chat"
+	"netsky/store"
+	storephone "netsky/store/phone"
 )
 
 // checkWithin is how long the transport may take to examine itself.
@@ -32,7 +35,38 @@ func (p Phone) Check(ctx context.Context) ([]chat.Fact, error) {
 	defer t.Close()
 	ctx, cancel := context.WithTimeout(ctx, checkWithin)
 	defer cancel()
-	return append(list, t.Check(ctx)...), nil
+	facts := t.Check(ctx)
+	p.recall(ctx, t.Name(), facts)
+	return append(list, facts...), nil
+}
+
+// recall settles by the records what the transport cannot look at.
+func (p Phone) recall(ctx context.Context, line string, facts []chat.Fact) {
+	db, err := store.OpenRead(ctx, p.Home)
+	if err != nil {
+		return
+	}
+	defer db.Close()
+	r := storephone.Records{DB: db}
+	last := func(f *chat.Fact, words string, at store.Time) {
+		f.State, f.Next, f.Detail = chat.OK, "", words+agent.Clock(at.Time(), time.Now())
+	}
+	for i := range facts {
+		f := &facts[i]
+		if f.State != chat.Unchecked {
+			continue
+		}
+		switch f.Name {
+		case "first message":
+			if h, ok, err := r.LastHeard(ctx, line, imessage.VerdictOrder); err == nil && ok {
+				last(f, "the bot knows you: you wrote to it ", h.Time)
+			}
+		case "sending":
+			if at, err := r.LastSent(ctx, line); err == nil && at > 0 {
+				last(f, "the last text that was seen to go out was sent ", at)
+			}
+		}
+	}
 }
 
 // Glance finds out what is known without asking the transport: who may speak, and what the
@@ -81,6 +115,11 @@ func (p Phone) speakers() chat.Fact {
 		f.State, f.Detail, f.Next = chat.Bad, "nobody", "add your handle to [owner] in netsky.toml, or run `netsky imessage access pair`"
 	default:
 		f.Detail = strings.Join(handles, ", ")
+	}
+	if s, err := imessage.Load(p.Home); err == nil && p.On() {
+		if n := s.Ignored[imessage.VerdictStranger] + s.Ignored[imessage.VerdictGroup] + s.Ignored[imessage.VerdictService]; n > 0 {
+			f.Detail += fmt.Sprintf("; since the bridge began, %d messages of others, in groups or by SMS were ignored", n)
+		}
 	}
 	return f
 }

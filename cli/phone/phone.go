@@ -125,16 +125,22 @@ func (p Phone) To() (chat.Chat, error) {
 		return chat.Chat{}, err
 	}
 	for _, handle := range slices.Concat(p.Owner(), allowed(list)) {
-		if c, ok := chat.KeyOf("-;" + handle); ok && list.OwnerChat(c) {
-			c.GUID = ""
-			if !p.Config.Telegram.Enabled {
-				c.GUID = chat.ServiceIMessage + ";" + c.Key // nobody has written there yet; the transport tries its other names
-			}
+		if c, ok := p.chatWith(handle); ok && list.OwnerChat(c) {
 			return c, nil
 		}
 	}
 	return chat.Chat{}, advice.With(errors.New("nobody may speak by phone yet, so there is nobody to write to"),
 		"add your handle to [owner] in netsky.toml, or run `netsky imessage access pair`")
+}
+
+// chatWith returns the direct chat with a handle.
+func (p Phone) chatWith(handle string) (chat.Chat, bool) {
+	c, ok := chat.KeyOf("-;" + handle)
+	c.GUID = ""
+	if ok && !p.Config.Telegram.Enabled {
+		c.GUID = chat.ServiceIMessage + ";" + c.Key // nobody has written there yet; the transport tries its other names
+	}
+	return c, ok
 }
 
 // allowed returns the handles that may speak.
@@ -201,6 +207,24 @@ func (once) Is(target error) bool { return target == escalate.ErrOnce }
 
 // Text sends one text to the owner, without the daemon if need be.
 func (p Phone) Text(ctx context.Context, text string) (chat.Receipt, error) {
+	return p.text(ctx, nil, text)
+}
+
+// Welcome tells a handle that it may give orders now.
+func (p Phone) Welcome(ctx context.Context, handle string) error {
+	c, ok := p.chatWith(handle)
+	if !ok {
+		return fmt.Errorf("%q: not a handle", handle)
+	}
+	got, err := p.text(ctx, &c, "You may give orders from here now. Text help to see which.")
+	if err == nil && got.State != chat.Sent {
+		err = fmt.Errorf("%s: %s", got.State, got.Fact)
+	}
+	return err
+}
+
+// text sends one text to the chat, or to the owner.
+func (p Phone) text(ctx context.Context, to *chat.Chat, text string) (chat.Receipt, error) {
 	t, err := p.Transport()
 	if err != nil {
 		return chat.Receipt{}, err
@@ -213,5 +237,5 @@ func (p Phone) Text(ctx context.Context, text string) (chat.Receipt, error) {
 	}
 	cancel()
 	o := p.Options(t, nil, func() *store.DB { return db }, nil, slog.New(slog.DiscardHandler))
-	return imessage.Text(ctx, o, text)
+	return imessage.Text(ctx, o, to, text)
 }

@@ -36,6 +36,7 @@ type botAPI struct {
 	asked   map[string]int
 	sent    []map[string]any
 	answers []string
+	edits   []string // chat, message, and what stands below it then
 	files   map[string][]byte
 	uploads []upload
 	// fault, if set, answers a request instead, and reports whether it did.
@@ -164,6 +165,15 @@ func (a *botAPI) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		defer a.mu.Unlock()
 		a.sent = append(a.sent, args)
 		ok(w, map[string]any{"message_id": 9000 + len(a.sent), "date": 1, "chat": map[string]any{"id": args["chat_id"]}})
+	case "editMessageReplyMarkup":
+		a.mu.Lock()
+		defer a.mu.Unlock()
+		a.edits = append(a.edits, fmt.Sprint(args["chat_id"], " ", args["message_id"], " ", args["reply_markup"]))
+		if n := len(a.edits); n > 1 && a.edits[n-1] == a.edits[n-2] {
+			refuse(w, 400, "Bad Request: message is not modified")
+			return
+		}
+		ok(w, true)
 	case "getFile":
 		id := fmt.Sprint(args["file_id"])
 		a.mu.Lock()

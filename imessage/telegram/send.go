@@ -124,6 +124,28 @@ func keyboard(choices []string) (map[string]any, error) {
 	return map[string]any{"inline_keyboard": rows}, nil
 }
 
+// ClearChoices implements [imessage.Clearer].
+func (t *Transport) ClearChoices(ctx context.Context, c chat.Chat, guid string) error {
+	tok, err := t.token()
+	if err != nil {
+		return err
+	}
+	to, err := roomID(c)
+	if err != nil {
+		return err
+	}
+	var bot, room, message int64
+	if n, _ := fmt.Sscanf(guid, "%d:%d:%d", &bot, &room, &message); n != 3 || bot != tok.bot || room != to {
+		return fmt.Errorf("%q: not a message of this bot's in that chat", guid)
+	}
+	err = t.call(ctx, tok, "editMessageReplyMarkup", map[string]any{"chat_id": to, "message_id": message}, nil)
+	f := new(failure)
+	if errors.As(err, &f) && f.code == http.StatusBadRequest { // they are gone already, or the whole message is
+		return nil
+	}
+	return err
+}
+
 // sendFile sends a file as a document, as it is.
 func (t *Transport) sendFile(ctx context.Context, tok token, to int64, out chat.Outgoing, sent *ref) error {
 	if t.o.Refuse != nil {

@@ -13,6 +13,7 @@ import (
 	"os"
 	"path/filepath"
 	"reflect"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -255,5 +256,27 @@ func TestSendWithoutAToken(t *testing.T) {
 	var d *chat.Degraded
 	if r, err := bot(t, api.URL).Send(t.Context(), chat.Outgoing{Chat: private, Text: "x"}); !errors.As(err, &d) || !strings.Contains(d.Next, "@BotFather") || !reflect.ValueOf(r).IsZero() {
 		t.Errorf("%+v %v", r, err)
+	}
+}
+
+// The buttons of a message that this bot sent to that chat are removed, once or twice.
+func TestClearChoices(t *testing.T) {
+	t.Parallel()
+	api := newAPI(t)
+	tr := bot(t, api.URL)
+	r := send(t, tr, chat.Outgoing{Chat: private, Text: "x", Choices: []string{"yes abcde"}})
+	for range 2 {
+		if err := tr.ClearChoices(t.Context(), private, r.GUID); err != nil {
+			t.Error(err)
+		}
+	}
+	for _, guid := range []string{"", "x", "654321:" + private.GUID + ":9001", "123456:1:9001", "123456:" + private.GUID} {
+		if err := tr.ClearChoices(t.Context(), private, guid); err == nil {
+			t.Errorf("%q is one of its messages", guid)
+		}
+	}
+	want := private.GUID + " 9001 <nil>"
+	if !slices.Equal(api.edits, []string{want, want}) {
+		t.Errorf("asked for %q, want %q twice", api.edits, want)
 	}
 }

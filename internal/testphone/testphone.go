@@ -31,6 +31,7 @@ type Wire struct {
 	OnSend func(chat.Outgoing) chat.Receipt // decides, if it returns a state
 	Fail   error                            // of reading
 	Blind  bool                             // it cannot find what it sent
+	Bare   []string                         // guids of texts that lost their choices
 	wake   chan struct{}
 }
 
@@ -145,6 +146,13 @@ func (w *Wire) Find(_ context.Context, o chat.Outgoing) (chat.Receipt, error) {
 		return chat.Receipt{State: chat.Sent, GUID: guid}, nil
 	}
 	return chat.Receipt{State: chat.Failed}, nil
+}
+
+func (w *Wire) ClearChoices(_ context.Context, _ chat.Chat, guid string) error {
+	w.Mu.Lock()
+	defer w.Mu.Unlock()
+	w.Bare = append(w.Bare, guid)
+	return nil
 }
 
 func (w *Wire) History(context.Context, chat.Chat, int) ([]chat.Message, error) {

@@ -2,7 +2,6 @@ package phone
 
 import (
 	"context"
-	"database/sql"
 	"encoding/json"
 	"errors"
 	"time"
@@ -129,6 +128,11 @@ func (r Records) Asked(ctx context.Context, line, key, about string) ([]Said, er
 	return r.said(ctx, "WHERE line = ? AND chat = ? AND about = ? AND kind = 'need' ORDER BY seq DESC LIMIT 20", line, key, about)
 }
 
+// Offers returns the texts that offer choices for an item that needs the owner.
+func (r Records) Offers(ctx context.Context, line, about string) ([]Said, error) {
+	return r.said(ctx, "WHERE line = ? AND about = ? AND kind = 'need' AND choices <> '' AND guid <> '' ORDER BY seq DESC LIMIT 20", line, about)
+}
+
 // An Item is something that needs the owner, as it was recorded to be shown to them.
 type Item struct {
 	Code, Digest string
@@ -178,7 +182,8 @@ type Tally struct {
 	Unconfirmed int // within the last day
 	Failed      int // within the last day
 	Oldest      store.Time
-	LastFact    string
+	// Why, by state, of the last text in it; without those that have no reason.
+	Facts map[string]string
 }
 
 // Count counts what is to be sent, and what of the last day's was not seen to go out.
@@ -190,14 +195,26 @@ func (r Records) Count(ctx context.Context, line string, now time.Time) (t Tally
 		err = db.QueryRowContext(ctx, `SELECT count(*) FILTER (WHERE state = 'unconfirmed'), count(*) FILTER (WHERE state = 'failed')
 			FROM phone_said WHERE line = ? AND created >= ?`, line, store.At(now.Add(-24*time.Hour))).Scan(&t.Unconfirmed, &t.Failed)
 	}
-	if err == nil {
-		err = db.QueryRowContext(ctx, `SELECT fact FROM phone_said WHERE line = ? AND state IN ('pending', 'unconfirmed', 'failed') AND fact <> ''
-			AND created >= ? ORDER BY seq DESC LIMIT 1`, line, store.At(now.Add(-24*time.Hour))).Scan(&t.LastFact)
-		if errors.Is(err, sql.ErrNoRows) {
-			err = nil
-		}
+	if err != nil {
+		return t, err
 	}
-	return t, err
+	// With max, SQLite takes the other columns from the row that has it.
+	rows, err := db.QueryContext(ctx, `SELECT state, fact, max(seq) FROM phone_said WHERE line = ? AND state IN ('pending', 'unconfirmed', 'failed')
+		AND fact <> '' AND created >= ? GROUP BY state`, line, store.At(now.Add(-24*time.Hour)))
+	if err != nil {
+		return t, err
+	}
+	defer rows.Close()
+	t.Facts = make(map[string]string)
+	for rows.Next() {
+		var state, fact string
+		var seq int64
+		if err := rows.Scan(&state, &fact, &seq); err != nil {
+			return t, err
+		}
+		t.Facts[state] = fact
+	}
+	return t, rows.Err()
 }
 
 // A Mail is a message to the owner, with its number among the records.
@@ -259,12 +276,12 @@ type Turn struct {
 
 // Talk returns the last texts from and to the owner's chats, the oldest first, without echoes.
 func (r Records) Talk(ctx context.Context, limit int) ([]Turn, error) {
-	rows, err := r.DB.Pool().QueryContext(ctx, `SELECT * FROM (
-			SELECT heard AS time, 'owner', text, verdict, message, iif(files = '', 0, json_array_length(files)) FROM phone_heard
+	rows, err := r.DB.Pool().QueryContext(ctx, `SELECT time, who, text, state, message, files FROM (
+			SELECT heard AS time, 0 AS said, seq, 'owner' AS who, text, verdict AS state, message, iif(files = '', 0, json_array_length(files)) AS files FROM phone_heard
 			WHERE verdict NOT IN ('echo', 'ours', 'pair', 'own', 'event', 'empty')
 			UNION ALL
-			SELECT iif(began = 0, created, began), 'netsky', text, state, about, file <> '' FROM phone_said WHERE state <> 'dropped'
-			ORDER BY time DESC LIMIT ?) ORDER BY time`, limit)
+			SELECT iif(began = 0, created, began), 1, seq, 'netsky', text, state, about, file <> '' FROM phone_said WHERE state <> 'dropped'
+			ORDER BY time DESC, said DESC, seq DESC LIMIT ?) ORDER BY time, said, seq`, limit)
 	if err != nil {
 		return nil, err
 	}
@@ -278,6 +295,12 @@ func (r Records) Talk(ctx context.Context, limit int) ([]Turn, error) {
 		list = append(list, t)
 	}
 	return list, rows.Err()
+}
+
+// LastSent returns when the last text that went out was sent, 0 if none did.
+func (r Records) LastSent(ctx context.Context, line string) (at store.Time, err error) {
+	err = r.DB.Pool().QueryRowContext(ctx, "SELECT coalesce(max(began), 0) FROM phone_said WHERE line = ? AND state = 'sent'", line).Scan(&at)
+	return at, err
 }
 
 // Part returns the first part of a text, as it stands.
