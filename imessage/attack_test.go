@@ -17,7 +17,7 @@ import (
 	"netsky/agent"
 	"netsky/imessage"
 	"netsky/imessage/chat"
-	"netsky/internal/testphone"
+	"netsky/imessage/imessagetest"
 	"netsky/internal/testworld"
 	"netsky/store"
 	"netsky/store/phone"
@@ -41,7 +41,7 @@ func (l lineCounter) WithGroup(string) slog.Handler             { return l }
 
 // A strange wire differs from its wire in what a test sets.
 type strangeWire struct {
-	*testphone.Wire
+	*imessagetest.Wire
 	next func(ctx context.Context, cursor string) (chat.Batch, error)
 	mark func() error
 	find func(ctx context.Context) (chat.Receipt, error)
@@ -72,7 +72,7 @@ func (s *strangeWire) Find(ctx context.Context, o chat.Outgoing) (chat.Receipt, 
 
 func strange(s *strangeWire) func(*imessage.Options) {
 	return func(o *imessage.Options) {
-		s.Wire = o.Transport.(*testphone.Wire)
+		s.Wire = o.Transport.(*imessagetest.Wire)
 		o.Transport = s
 	}
 }
@@ -293,7 +293,7 @@ func TestDeniedMeanwhile(t *testing.T) {
 	var denied atomic.Bool
 	var w *world
 	w = newWorld(t, func(o *imessage.Options) {
-		o.Gate = fickle{o.Gate.(*testphone.Gate), &denied}
+		o.Gate = fickle{o.Gate.(*imessagetest.Gate), &denied}
 		o.Step = func(string) {
 			die.Do(func() {
 				w.leave()
@@ -392,7 +392,7 @@ func (w *world) last() string {
 
 // A fickle gate can deny everybody.
 type fickle struct {
-	*testphone.Gate
+	*imessagetest.Gate
 	denied *atomic.Bool
 }
 

@@ -18,16 +18,16 @@ import (
 	"netsky/bus/envelope"
 	"netsky/imessage"
 	"netsky/imessage/chat"
-	"netsky/internal/testphone"
+	"netsky/imessage/imessagetest"
 	"netsky/internal/testworld"
 	"netsky/spawn/needs"
 	"netsky/store"
 	"netsky/store/phone"
 )
 
-const me = testphone.Me
+const me = imessagetest.Me
 
-var mine = testphone.Mine
+var mine = imessagetest.Mine
 
 // A desk has items to answer, each once.
 type desk struct {
@@ -97,8 +97,8 @@ type world struct {
 	home  home.Dir
 	bus   *bus.Bus
 	db    *store.DB
-	wire  *testphone.Wire
-	gate  *testphone.Gate
+	wire  *imessagetest.Wire
+	gate  *imessagetest.Gate
 	desk  *desk
 	opts  func(*imessage.Options)
 	stop  func()
@@ -108,7 +108,7 @@ type world struct {
 func newWorld(t *testing.T, opts func(*imessage.Options)) *world {
 	t.Helper()
 	t.Parallel()
-	w := &world{t: t, home: testworld.FastHome(t), wire: testphone.NewWire(), gate: &testphone.Gate{}, opts: opts,
+	w := &world{t: t, home: testworld.FastHome(t), wire: imessagetest.NewWire(), gate: &imessagetest.Gate{}, opts: opts,
 		desk: &desk{settled: map[string]string{}, down: map[agent.ID]bool{}}}
 	w.bus = testworld.Bus(t, w.home, agent.Root, "agent1", "agent2", agent.Infinity, agent.Owner)
 	w.open()

@@ -27,7 +27,7 @@ import (
 	"netsky/dashboard/live"
 	"netsky/imessage"
 	"netsky/imessage/chat"
-	"netsky/internal/testphone"
+	"netsky/imessage/imessagetest"
 	"netsky/internal/testworld"
 	"netsky/spawn"
 	"netsky/spawn/approve"
@@ -92,7 +92,7 @@ type owner struct {
 	t      *testing.T
 	home   home.Dir
 	db     *store.DB
-	wire   *testphone.Wire
+	wire   *imessagetest.Wire
 	asker  *asker
 	desk   approve.Desk
 	base   string
@@ -108,7 +108,7 @@ type owner struct {
 
 func newOwner(t *testing.T, r *rand.Rand) *owner {
 	t.Helper()
-	w := &owner{t: t, home: testworld.FastHome(t), wire: testphone.NewWire(), rand: r, withdrawn: map[int]bool{}, won: map[string]int{}}
+	w := &owner{t: t, home: testworld.FastHome(t), wire: imessagetest.NewWire(), rand: r, withdrawn: map[int]bool{}, won: map[string]int{}}
 	var err error
 	if w.db, err = store.Open(t.Context(), w.home); err != nil {
 		t.Fatal(err)
@@ -171,8 +171,8 @@ func (w *owner) bridge(b *bus.Bus, desk imessage.Desk) {
 		ctx, die := context.WithCancel(all)
 		defer die()
 		return imessage.New(imessage.Options{
-			Home: w.home, Bus: b, Records: func() *store.DB { return w.db }, Transport: w.wire, Gate: &testphone.Gate{}, Desk: desk, SelfChat: true,
-			To: func() (chat.Chat, error) { return testphone.Mine, nil }, Via: "imessage", Pace: imessage.Pace{Minute: 10_000, Hour: 10_000}, Look: 20 * time.Millisecond,
+			Home: w.home, Bus: b, Records: func() *store.DB { return w.db }, Transport: w.wire, Gate: &imessagetest.Gate{}, Desk: desk, SelfChat: true,
+			To: func() (chat.Chat, error) { return imessagetest.Mine, nil }, Via: "imessage", Pace: imessage.Pace{Minute: 10_000, Hour: 10_000}, Look: 20 * time.Millisecond,
 			Shown: func(context.Context, string) (bool, error) { return false, nil }, Log: slog.New(slog.DiscardHandler),
 			Step: func(string) {
 				if all.Err() == nil && w.chance(0.06) {

@@ -1,6 +1,6 @@
-// Package testphone is a phone for tests: a transport in memory, and a gate that admits its
+// Package imessagetest is a phone for tests: a transport in memory, and a gate that admits its
 // owner. It stands for no transport of its own; what real ones do is tested beside them.
-package testphone
+package imessagetest
 
 import (
 	"context"
