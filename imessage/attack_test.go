@@ -44,7 +44,7 @@ type strangeWire struct {
 	*imessagetest.Wire
 	next func(ctx context.Context, cursor string) (chat.Batch, error)
 	mark func() error
-	find func(ctx context.Context) (chat.Receipt, error)
+	find func(ctx context.Context, o chat.Outgoing) (chat.Receipt, error)
 }
 
 func (s *strangeWire) Next(ctx context.Context, cursor string) (chat.Batch, error) {
@@ -65,7 +65,7 @@ func (s *strangeWire) Mark(ctx context.Context) (string, error) {
 
 func (s *strangeWire) Find(ctx context.Context, o chat.Outgoing) (chat.Receipt, error) {
 	if s.find != nil {
-		return s.find(ctx)
+		return s.find(ctx, o)
 	}
 	return s.Wire.Find(ctx, o)
 }

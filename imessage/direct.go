@@ -110,7 +110,7 @@ func (b *Bridge) alone(ctx context.Context, rec phone.Records, said phone.Said) 
 		}
 	}
 	ctx = context.WithoutCancel(ctx)
-	got, err := b.o.Transport.Send(ctx, outgoing(said))
+	got, err := b.o.Transport.Send(ctx, b.outgoing(ctx, rec, said))
 	if err != nil {
 		got = chat.Receipt{State: chat.Failed, Fact: err.Error()}
 	}

@@ -186,7 +186,7 @@ func (b *Bridge) sendOne(ctx context.Context, rec phone.Records, s phone.Said) e
 	s.Mark, s.Tries, s.Began = mark, s.Tries+1, store.At(b.o.Now())
 	b.o.Step("begun")
 	ctx = context.WithoutCancel(ctx)
-	got, err := b.o.Transport.Send(ctx, outgoing(s))
+	got, err := b.o.Transport.Send(ctx, b.outgoing(ctx, rec, s))
 	if err != nil {
 		got = chat.Receipt{State: chat.Failed, Fact: err.Error(), Again: true}
 	}
@@ -207,8 +207,17 @@ func (b *Bridge) notReady(ctx context.Context, rec phone.Records, s phone.Said, 
 	return errors.Join(errNotReady, err)
 }
 
-func outgoing(s phone.Said) chat.Outgoing {
-	return chat.Outgoing{ID: s.ID + "-" + string(rune('0'+s.Part)), Chat: chatOf(s.Chat), Text: s.Text, File: s.File, Choices: s.Choices, Mark: s.Mark}
+// outgoing returns a part as the transport sends it or looks for it.
+func (b *Bridge) outgoing(ctx context.Context, rec phone.Records, s phone.Said) chat.Outgoing {
+	out := chat.Outgoing{ID: s.ID + "-" + string(rune('0'+s.Part)), Chat: chatOf(s.Chat), Text: s.Text, File: s.File, Choices: s.Choices, Mark: s.Mark}
+	if rec.DB != nil {
+		out.Taken = func(guid string) bool {
+			// If that can't be read, it counts as another's: unconfirmed is better than a wrong sent.
+			other, ok, err := rec.SaidAs(ctx, s.Line, guid)
+			return err != nil || ok && (other.ID != s.ID || other.Part != s.Part)
+		}
+	}
+	return out
 }
 
 // ended records what became of a part.
@@ -238,7 +247,7 @@ func (b *Bridge) ended(ctx context.Context, rec phone.Records, s phone.Said, got
 func (b *Bridge) recover(ctx context.Context, rec phone.Records, s phone.Said) error {
 	age := b.o.Now().Sub(s.Began.Time()).Abs() // the clock may have been set back
 	b.recheck[s.Seq] = b.o.Now().Add(max(sendPoll, min(age/8, retryMost)))
-	got, err := b.find(ctx, s)
+	got, err := b.find(ctx, rec, s)
 	switch {
 	case errors.Is(err, chat.ErrCannotLook): // twice, and saying so, is better than not at all
 		return b.again(ctx, rec, s)
@@ -257,10 +266,10 @@ func (b *Bridge) recover(ctx context.Context, rec phone.Records, s phone.Said) e
 }
 
 // find looks for a text, not for long: what the transport has to wait for is seen by a later look.
-func (b *Bridge) find(ctx context.Context, s phone.Said) (chat.Receipt, error) {
+func (b *Bridge) find(ctx context.Context, rec phone.Records, s phone.Said) (chat.Receipt, error) {
 	ctx, cancel := context.WithTimeout(ctx, findWithin)
 	defer cancel()
-	return b.o.Transport.Find(ctx, outgoing(s))
+	return b.o.Transport.Find(ctx, b.outgoing(ctx, rec, s))
 }
 
 // again records that a part is to be sent once more, as a repeat.
@@ -279,7 +288,7 @@ func (b *Bridge) lookAgain(ctx context.Context, rec phone.Records, line string) 
 		return err
 	}
 	for _, s := range list {
-		got, err := b.find(ctx, s)
+		got, err := b.find(ctx, rec, s)
 		since := b.o.Now().Sub(s.Began.Time())
 		switch late := since > recoverWithin; {
 		case errors.Is(err, chat.ErrCannotLook) && since > repeatAfter && s.Tries < mostTries:

@@ -1,6 +1,7 @@
 package imessage_test
 
 import (
+	"context"
 	"strings"
 	"testing"
 	"time"
@@ -75,6 +76,37 @@ func TestUnconfirmedIsRepeated(t *testing.T) {
 	})
 	c.set(time.Minute)
 	w.says("[agent0] report (perhaps a repeat)")
+}
+
+// Of two texts with the same words, the one that is on the phone proves nothing about the other.
+func TestSameWords(t *testing.T) {
+	var c clock
+	wire := &strangeWire{}
+	wire.find = func(_ context.Context, o chat.Outgoing) (chat.Receipt, error) {
+		wire.Mu.Lock()
+		defer wire.Mu.Unlock()
+		for _, sent := range wire.Out { // by its words, as in Messages' database
+			if guid := wire.Sent[sent.ID]; sent.Text == o.Text && (o.Taken == nil || !o.Taken(guid)) {
+				return chat.Receipt{State: chat.Sent, GUID: guid}, nil
+			}
+		}
+		return chat.Receipt{State: chat.Failed, Again: true}, nil
+	}
+	w := newWorld(t, func(o *imessage.Options) { c.of(o); strange(wire)(o) })
+	first := true
+	w.wire.Mu.Lock()
+	w.wire.OnSend = func(chat.Outgoing) (r chat.Receipt) {
+		if first {
+			first, r = false, chat.Receipt{State: chat.Unconfirmed, Fact: "-1712"}
+		}
+		return r
+	}
+	w.wire.Mu.Unlock()
+	w.mail(store.Message{ID: "a", From: agent.Root, Text: "Done.", Metadata: forPhone})
+	w.mail(store.Message{ID: "b", From: agent.Root, Text: "Done.", Metadata: forPhone})
+	w.says("[agent0] Done.")
+	c.set(3 * time.Minute)
+	w.says("[agent0] Done. (perhaps a repeat)")
 }
 
 // An answer to nothing that was shown says that it answered nothing.

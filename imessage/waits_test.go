@@ -50,7 +50,7 @@ func TestMarkFails(t *testing.T) {
 
 // What looks for one text holds up no other.
 func TestFindIsSlow(t *testing.T) {
-	s := &strangeWire{find: func(ctx context.Context) (chat.Receipt, error) {
+	s := &strangeWire{find: func(ctx context.Context, _ chat.Outgoing) (chat.Receipt, error) {
 		<-ctx.Done()
 		return chat.Receipt{}, ctx.Err()
 	}}

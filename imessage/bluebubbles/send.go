@@ -168,7 +168,7 @@ func (t *Transport) Find(ctx context.Context, out chat.Outgoing) (chat.Receipt, 
 
 // is reports whether a row is the message that was to be sent.
 func (r *row) is(out chat.Outgoing) bool {
-	if !r.FromMe || r.unreadable != nil || r.Item != 0 || r.Assoc != 0 {
+	if !r.FromMe || r.unreadable != nil || r.Item != 0 || r.Assoc != 0 || out.Taken != nil && out.Taken(r.GUID) {
 		return false
 	}
 	in := false

@@ -224,6 +224,10 @@ func TestFind(t *testing.T) {
 	if r, err := tr.Find(t.Context(), out); err != nil || r.State != chat.Sent || r.GUID != guid {
 		t.Errorf("Find = %+v, %v", r, err)
 	}
+	out.Taken = func(taken string) bool { return taken == guid }
+	if r, err := tr.Find(t.Context(), out); err != nil || r.State != chat.Failed || r.GUID == guid {
+		t.Errorf("Find = %+v, %v of a row that is another text's", r, err)
+	}
 	m.set(func() { m.fault = answer(500, "{}") })
 	if r, err := tr.Find(t.Context(), out); err == nil {
 		t.Errorf("Find = %+v where the server does not answer", r)

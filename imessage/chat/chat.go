@@ -108,6 +108,9 @@ type Outgoing struct {
 	Choices []string
 	// Mark is what Mark returned before the first try: where Find begins to look.
 	Mark string
+	// Taken reports whether a guid is known to be another message's, so that of two messages with
+	// the same text each needs one of its own. It may be nil.
+	Taken func(guid string) bool
 }
 
 // A State is what became of a message that was to be sent.

@@ -14,6 +14,8 @@ type Wanted struct {
 	Key  string // of the chat
 	Text string
 	File string // the name of a file that was sent instead
+	// Taken reports whether a row is known to be another message's. It may be nil.
+	Taken func(guid string) bool
 }
 
 // A Found is what the database has of it.
@@ -83,7 +85,7 @@ func (v *view) sent(cur cursor, w Wanted) (f Found, err error) {
 			f.Ghost = f.Ghost || r.fromMe && r.empty()
 			continue
 		}
-		if !r.in(w.Key) {
+		if !r.in(w.Key) || r.fromMe && w.Taken != nil && w.Taken(r.guid) {
 			continue
 		}
 		same, err := v.carries(r, w)

@@ -58,7 +58,7 @@ type job struct {
 
 // wanted returns what a message looks like in the database.
 func wanted(out chat.Outgoing) chatdb.Wanted {
-	w := chatdb.Wanted{Key: out.Chat.Key, Text: clean(out.Text)}
+	w := chatdb.Wanted{Key: out.Chat.Key, Text: clean(out.Text), Taken: out.Taken}
 	if out.File != "" {
 		w.File = copyName(out.File)
 	}

@@ -361,6 +361,10 @@ func TestSameTextTwice(t *testing.T) {
 	t.Parallel()
 	w := mustWorld(t, nil)
 	w.script.Mode("row", "ok", "row")
+	mark, err := w.Mark(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
 	var guids []string
 	for i, want := range []chat.State{chat.Sent, chat.Unconfirmed, chat.Sent} {
 		r := w.send(chat.Outgoing{ID: fmt.Sprint(i), Chat: direct, Text: "ok"})
@@ -371,5 +375,10 @@ func TestSameTextTwice(t *testing.T) {
 	}
 	if guids[0] == guids[2] {
 		t.Errorf("guids %q", guids)
+	}
+	taken := func(guid string) bool { return slices.Contains(guids, guid) }
+	r, err := w.Find(t.Context(), chat.Outgoing{ID: "1", Chat: direct, Text: "ok", Mark: mark, Taken: taken})
+	if err != nil || r.State != chat.Failed || r.GUID != "" {
+		t.Errorf("Find = %+v, %v of a text whose words only others have", r, err)
 	}
 }
