@@ -222,7 +222,7 @@ func (b *Bridge) message(ctx context.Context, rec phone.Records, h *phone.Heard,
 	}
 	h.Target, h.Message = e.To, e.ID
 	b.o.Step("on the bus")
-	hints := b.hints(ctx, *h, e.To)
+	hints := b.hints(ctx, rec, *h, e.To)
 	if answers != "" {
 		hints = append(hints, answers)
 	}
@@ -248,17 +248,13 @@ func (b *Bridge) publish(ctx context.Context, e envelope.Envelope, again bool) e
 }
 
 // hints returns what the owner should know about a message that was sent on.
-func (b *Bridge) hints(ctx context.Context, h phone.Heard, to agent.ID) (hints []string) {
+func (b *Bridge) hints(ctx context.Context, rec phone.Records, h phone.Heard, to agent.ID) (hints []string) {
 	if why := b.o.Desk.Waits(ctx, to); why != "" {
 		hints = append(hints, why)
 	}
 	if bareForm.MatchString(strings.TrimSpace(h.Text)) {
-		list, _ := b.o.Desk.Needs(ctx)
-		for _, n := range list {
-			if len(n.Options) > 0 {
-				hints = append(hints, fmt.Sprintf("That went to %s. %s still waits for your answer: yes %[2]s or no %[2]s.", to, n.Code))
-				break
-			}
+		if still := b.stillWaits(ctx, rec, h); still != "" {
+			hints = append(hints, fmt.Sprintf("That went to %s. %s", to, still))
 		}
 	}
 	return hints

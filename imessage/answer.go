@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 
@@ -83,7 +84,7 @@ func (b *Bridge) answer(ctx context.Context, rec phone.Records, h phone.Heard, c
 		return b.settled(ctx, h, code)
 	}
 	if n.Kind == needs.Question {
-		return b.reply(h, fmt.Sprintf("%s is a question, which takes words. %s", code, replyHint(n.Agents[0]))), nil
+		return b.reply(h, fmt.Sprintf("%s is a question, which takes words: reply to the text that shows it (needs %[1]s sends it again), or write: %s: …", code, n.Agents[0])), nil
 	}
 	if len(n.Options) == 0 {
 		return b.reply(h, fmt.Sprintf("%s cannot be answered by text. On the computer: %s.", code, n.Next())), nil
@@ -100,6 +101,27 @@ func (b *Bridge) answer(ctx context.Context, rec phone.Records, h phone.Heard, c
 		text = err.Error()
 	}
 	return b.reply(h, text), nil
+}
+
+// stillWaits returns what to say of the items that wait for a yes or no after one without a code.
+// A reply is about the item that its message shows, and about no other.
+func (b *Bridge) stillWaits(ctx context.Context, rec phone.Records, h phone.Heard) string {
+	list, _ := b.o.Desk.Needs(ctx)
+	list = slices.DeleteFunc(list, func(n needs.Need) bool { return len(n.Options) == 0 })
+	if s, ok, err := rec.SaidAs(ctx, h.Line, h.About); err == nil && ok && (s.Kind == kindNeed || s.Kind == kindPast) {
+		n, live := needs.Find(list, s.About)
+		if !live {
+			return s.About + " does not wait for an answer any more."
+		}
+		list = []needs.Need{n}
+	}
+	switch len(list) {
+	case 0:
+		return ""
+	case 1:
+		return fmt.Sprintf("%s still waits for your answer (%s): yes %[1]s or no %[1]s.", list[0].Code, list[0].Line())
+	}
+	return fmt.Sprintf("%d items still wait for your yes or no: `needs` lists them with their codes.", len(list))
 }
 
 // askAgain returns the text that shows an item, as the answer to a yes or no that was to other

@@ -100,6 +100,25 @@ func TestNoAnswer(t *testing.T) {
 	w.taken()
 }
 
+// A yes without a code answers nothing, and what is said about that names no other item than the
+// one that it replies to.
+func TestBareYes(t *testing.T) {
+	w := newWorld(t, nil)
+	w.desk.asks("kxqvd", "make test")
+	kxqvd := w.guidOf("or no kxqvd")
+	w.desk.asks("abcde", "git push")
+	abcde := w.guidOf("or no abcde")
+	w.wire.Text("yes")
+	w.says("2 items still wait for your yes or no")
+	w.wire.Put(chat.Message{Text: "Yes!", About: abcde})
+	w.says("abcde still waits for your answer (agent1 asks for permission to use Bash: git push): yes abcde or no abcde.")
+	w.wire.Text("no kxqvd")
+	w.taken("kxqvd false")
+	w.wire.Put(chat.Message{Text: "no", About: kxqvd})
+	w.says("kxqvd does not wait for an answer any more.")
+	w.taken("kxqvd false")
+}
+
 func TestAnswerByReaction(t *testing.T) {
 	w := newWorld(t, nil)
 	w.desk.asks("kxqvd", "rm -rf build")

@@ -35,7 +35,9 @@ func TestQuestion(t *testing.T) {
 				t.Errorf("the text is %q", text)
 			}
 			l.wire.Put(chat.Message{Text: "yes " + n.Code, At: l.clock.now()})
-			l.says("is a question, which takes words")
+			if text := l.says("is a question, which takes words"); strings.Contains(text, "this very text") {
+				t.Errorf("a reply to %q answers nothing", text) // it shows no question
+			}
 			answer(l, "Which port?")
 			e := l.arrives("agent2", "8080")
 			if e.InReplyTo != "m-1" || e.Kind != "reply" || e.From != agent.Owner {
