@@ -194,7 +194,7 @@ func (b *Bridge) message(ctx context.Context, rec phone.Records, h *phone.Heard,
 	case !a.named && h.About != "":
 		b.continues(ctx, rec, *h, &e)
 	case a.named:
-		answers = b.answersQuestion(ctx, rec, &e)
+		answers = b.answersQuestion(ctx, rec, *h, &e)
 	}
 	h.Message = ""
 	if !b.o.Bus.Exists(e.To) {

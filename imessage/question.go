@@ -41,8 +41,8 @@ func (b *Bridge) inReply(ctx context.Context, rec phone.Records, e *envelope.Env
 }
 
 // answersQuestion makes an answer of a message to an agent that waits for one, if it has asked
-// one thing only, and returns what to say about that.
-func (b *Bridge) answersQuestion(ctx context.Context, rec phone.Records, e *envelope.Envelope) string {
+// one thing only and this chat was shown it, and returns what to say about that.
+func (b *Bridge) answersQuestion(ctx context.Context, rec phone.Records, h phone.Heard, e *envelope.Envelope) string {
 	list, _ := b.o.Desk.Needs(ctx)
 	asked := needs.Need{}
 	for _, n := range list {
@@ -56,6 +56,9 @@ func (b *Bridge) answersQuestion(ctx context.Context, rec phone.Records, e *enve
 	}
 	if asked.Code == "" {
 		return ""
+	}
+	if shown, err := rec.Shown(ctx, h.Line, h.Chat.Key, asked.Code, asked.Message); err != nil || !shown {
+		return fmt.Sprintf("%s waits for an answer to something that was not shown here; this was no answer to it. needs %s shows it.", e.To, asked.Code)
 	}
 	b.inReply(ctx, rec, e, asked.Message)
 	if e.InReplyTo == "" {

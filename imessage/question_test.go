@@ -65,6 +65,25 @@ func TestQuestionOnce(t *testing.T) {
 	}
 }
 
+// A message to an agent answers no question that its chat was not shown.
+func TestQuestionNotShown(t *testing.T) {
+	l := newLater(t)
+	l.mail(store.Message{ID: "m-1", From: "agent2", Kind: "question", RequiresAck: true, Text: "May I delete it?"})
+	n := asked("agent2", "m-1", "May I delete it?")
+	l.stands(n)
+	l.wire.Put(chat.Message{Text: "agent2: who are you?", At: l.clock.now()})
+	if e := l.arrives("agent2", "who are you?"); e.InReplyTo != "" || e.Kind != "" {
+		t.Errorf("it is %+v, though nothing was asked here", e)
+	}
+	l.says("this was no answer to it. needs " + n.Code + " shows it")
+	l.wire.Put(chat.Message{Text: "needs " + n.Code, At: l.clock.now()})
+	l.says("May I delete it?")
+	l.wire.Put(chat.Message{Text: "agent2: yes, it is old", At: l.clock.now()})
+	if e := l.arrives("agent2", "yes, it is old"); e.InReplyTo != "m-1" || e.Kind != "reply" {
+		t.Errorf("the answer is %+v", e)
+	}
+}
+
 // To an agent that has asked several things, a message is a message.
 func TestQuestions(t *testing.T) {
 	l := newLater(t)

@@ -133,6 +133,14 @@ func (r Records) Offers(ctx context.Context, line, about string) ([]Said, error)
 	return r.said(ctx, "WHERE line = ? AND about = ? AND kind = 'need' AND choices <> '' AND guid <> '' ORDER BY seq DESC LIMIT 20", line, about)
 }
 
+// Shown reports whether an item that needs the owner, or the message that asks it, was sent to a
+// chat.
+func (r Records) Shown(ctx context.Context, line, key, code, message string) (is bool, err error) {
+	err = r.DB.Pool().QueryRowContext(ctx, `SELECT EXISTS (SELECT 1 FROM phone_said WHERE line = ? AND chat = ? AND state IN ('sending', 'sent', 'unconfirmed')
+		AND (about = ? AND kind = 'need' OR about = ? AND kind = 'mail'))`, line, key, code, message).Scan(&is)
+	return is, err
+}
+
 // An Item is something that needs the owner, as it was recorded to be shown to them.
 type Item struct {
 	Code, Digest string
