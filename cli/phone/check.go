@@ -71,7 +71,13 @@ func (p Phone) recall(ctx context.Context, line string, facts []chat.Fact) {
 
 // Glance finds out what is known without asking the transport: who may speak, and what the
 // bridge reports.
-func (p Phone) Glance() []chat.Fact { return []chat.Fact{p.speakers(), p.bridge()} }
+func (p Phone) Glance() []chat.Fact {
+	list := []chat.Fact{p.speakers(), p.bridge()}
+	if f, ok := p.unheard(); ok {
+		list = append(list, f)
+	}
+	return list
+}
 
 // transportName returns the name of the configured transport.
 func (p Phone) transportName() string {
@@ -115,6 +121,11 @@ func (p Phone) speakers() chat.Fact {
 		f.State, f.Detail, f.Next = chat.Bad, "nobody", "add your handle to [owner] in netsky.toml, or run `netsky imessage access pair`"
 	default:
 		f.Detail = strings.Join(handles, ", ")
+		if local := withoutCountry(handles); len(local) > 0 && p.On() && !p.Config.Telegram.Enabled {
+			f.State = chat.Bad
+			f.Detail += "; no text comes from " + strings.Join(local, ", ") + ": in Messages, telephone numbers begin with + and the country's code"
+			f.Next = "write it as +15550100 in [owner] in netsky.toml; for one that was allowed at the terminal, `netsky imessage access allow +15550100`"
+		}
 	}
 	if s, err := imessage.Load(p.Home); err == nil && p.On() {
 		if n := s.Ignored[imessage.VerdictStranger] + s.Ignored[imessage.VerdictGroup] + s.Ignored[imessage.VerdictService]; n > 0 {
@@ -122,6 +133,43 @@ func (p Phone) speakers() chat.Fact {
 		}
 	}
 	return f
+}
+
+// withoutCountry returns the handles that are a telephone number as it is dialled at home.
+func withoutCountry(handles []string) (list []string) {
+	for _, h := range handles {
+		if strings.Trim(h, "0123456789") == "" {
+			list = append(list, h)
+		}
+	}
+	return list
+}
+
+// unheard returns what was counted only. Without it, an owner who writes from another handle than
+// they think sees no sign of their texts anywhere.
+func (p Phone) unheard() (f chat.Fact, ok bool) {
+	s, err := imessage.Load(p.Home)
+	if err != nil || !p.On() || s.Transport != p.transportName() {
+		return f, false
+	}
+	var counts []string
+	for _, c := range []struct{ verdict, what string }{
+		{imessage.VerdictStranger, "from others"},
+		{imessage.VerdictGroup, "in groups"},
+		{imessage.VerdictService, "by SMS or RCS"},
+	} {
+		if n := s.Ignored[c.verdict]; n > 0 {
+			counts = append(counts, fmt.Sprintf("%d %s", n, c.what))
+		}
+	}
+	if len(counts) == 0 {
+		return f, false
+	}
+	f = chat.Fact{Name: "not heard", State: chat.OK, Detail: "texts since the bridge began: " + strings.Join(counts, ", ")}
+	if s.Ignored[imessage.VerdictStranger] > 0 {
+		f.Detail += "; if you wrote one, it came from a handle that may not speak: `netsky imessage access pair` finds out which"
+	}
+	return f, true
 }
 
 func (p Phone) bridge() chat.Fact {

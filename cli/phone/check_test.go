@@ -1,0 +1,69 @@
+package phone_test
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+
+	"netsky/agent/home"
+	"netsky/cli/config"
+	"netsky/cli/phone"
+	"netsky/imessage"
+	"netsky/imessage/chat"
+	"netsky/internal/testworld"
+)
+
+// An owner whose texts are not heard finds out why: the number lacks its country's code, or the
+// texts came from somebody who may not speak.
+func TestGlance(t *testing.T) {
+	t.Parallel()
+	for _, tt := range []struct {
+		name    string
+		handle  string
+		ignored map[string]int
+		state   chat.FactState // of who may speak
+		says    []string
+		silent  string
+	}{
+		{name: "all is well", handle: "+15550100", ignored: map[string]int{imessage.VerdictOld: 1}, state: chat.OK, silent: "not heard"},
+		{name: "a number without its country", handle: "555-0100", state: chat.Bad, says: []string{"no text comes from 5550100"}},
+		{name: "another's texts", handle: "me@example.org", ignored: map[string]int{imessage.VerdictStranger: 2, imessage.VerdictService: 1}, state: chat.OK,
+			says: []string{"not heard: texts since the bridge began: 2 from others, 1 by SMS or RCS; if you wrote one", "access pair"}},
+		{name: "a group's texts", handle: "me@example.org", ignored: map[string]int{imessage.VerdictGroup: 3}, state: chat.OK, says: []string{"3 in groups"}, silent: "if you wrote one"},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			t.Parallel()
+			h := testworld.FastHome(t)
+			mustWrite(t, h.Path(home.ConfigFile), fmt.Sprintf("[owner]\nimessage = [%q]\n[imessage]\nenabled = true\n", tt.handle))
+			c, _, err := config.Load(h)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if err := h.Save(imessage.StatusFile, imessage.Status{Transport: "messages", State: imessage.StateOK, Seen: 1, Ignored: tt.ignored}, false); err != nil {
+				t.Fatal(err)
+			}
+			lock, err := h.Lock(home.PhoneLock)
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer lock.Unlock()
+			list := phone.Phone{Config: c, Home: h}.Glance()
+			var lines []string
+			for _, f := range list {
+				lines = append(lines, f.Name+": "+f.Detail)
+			}
+			text := strings.Join(lines, "\n")
+			if list[0].State != tt.state {
+				t.Errorf("who may speak is %s: %s", list[0].State, text)
+			}
+			for _, part := range tt.says {
+				if !strings.Contains(text, part) {
+					t.Errorf("no %q in:\n%s", part, text)
+				}
+			}
+			if tt.silent != "" && strings.Contains(text, tt.silent) {
+				t.Errorf("there is %q in:\n%s", tt.silent, text)
+			}
+		})
+	}
+}
