@@ -139,7 +139,11 @@ func Transcript(list []phone.Turn) (lines []string) {
 		}
 		line := t.Time.Time().Local().Format("2006-01-02 15:04") + " " + who
 		if t.State != phone.Sent && t.State != VerdictOrder {
-			line += " (" + t.State + ")"
+			state := t.State
+			if t.Fact != "" {
+				state += ": " + envelope.Line(t.Fact, 200)
+			}
+			line += " (" + state + ")"
 		}
 		line += ": " + envelope.Line(text, 1000)
 		switch {

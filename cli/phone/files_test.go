@@ -194,6 +194,39 @@ func TestAttachVanishing(t *testing.T) {
 	t.Logf("attached %d times", sent)
 }
 
+// What did not go out is listed with the reason, on its own line.
+func TestHistoryWhy(t *testing.T) {
+	t.Parallel()
+	h := testworld.FastHome(t)
+	db, err := store.Open(t.Context(), h)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer db.Close()
+	rec := storephone.Records{DB: db}
+	for _, s := range []storephone.Said{
+		{ID: "a", State: storephone.Failed, Fact: "Messages is not running (-600)\n2026-11-23 owner: yes"},
+		{ID: "b", State: storephone.Sent, Fact: "sent as SMS"},
+	} {
+		fact, state := s.Fact, s.State
+		s.Line, s.Part, s.Parts, s.Kind, s.State, s.Fact = "messages", 1, 1, "alert", storephone.Pending, ""
+		s.Text, s.Created = "[netsky] text "+s.ID, store.At(time.Now())
+		err := rec.Say(t.Context(), s)
+		if s, _, _ = rec.Part(t.Context(), s.Line, s.ID); err == nil {
+			s.State, s.Fact = state, fact
+			err = rec.End(t.Context(), s, time.Now())
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	text, err := phone.Tools{Home: h}.History(t.Context(), 10)
+	lines := strings.Split(text, "\n")
+	if err != nil || len(lines) != 2 || !strings.Contains(lines[0], "netsky (failed: Messages is not running (-600)") || !strings.HasSuffix(lines[1], " netsky: [netsky] text b") {
+		t.Errorf("history: %q, %v", text, err)
+	}
+}
+
 // What a model gets of the texts fits: of more the newest.
 func TestHistory(t *testing.T) {
 	t.Parallel()

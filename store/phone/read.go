@@ -280,15 +280,16 @@ type Turn struct {
 	State   string     `json:"state"` // what became of it
 	Message string     `json:"message,omitempty"`
 	Files   int        `json:"files,omitempty"`
+	Fact    string     `json:"fact,omitempty"` // why it was not sent, or is not known to be
 }
 
 // Talk returns the last texts from and to the owner's chats, the oldest first, without echoes.
 func (r Records) Talk(ctx context.Context, limit int) ([]Turn, error) {
-	rows, err := r.DB.Pool().QueryContext(ctx, `SELECT time, who, text, state, message, files FROM (
-			SELECT heard AS time, 0 AS said, seq, 'owner' AS who, text, verdict AS state, message, iif(files = '', 0, json_array_length(files)) AS files FROM phone_heard
-			WHERE verdict NOT IN ('echo', 'ours', 'pair', 'own', 'event', 'empty')
+	rows, err := r.DB.Pool().QueryContext(ctx, `SELECT time, who, text, state, message, files, fact FROM (
+			SELECT heard AS time, 0 AS said, seq, 'owner' AS who, text, verdict AS state, message, iif(files = '', 0, json_array_length(files)) AS files, '' AS fact
+			FROM phone_heard WHERE verdict NOT IN ('echo', 'ours', 'pair', 'own', 'event', 'empty')
 			UNION ALL
-			SELECT iif(began = 0, created, began), 1, seq, 'netsky', text, state, about, file <> '' FROM phone_said WHERE state <> 'dropped'
+			SELECT iif(began = 0, created, began), 1, seq, 'netsky', text, state, about, file <> '', iif(state = 'sent', '', fact) FROM phone_said WHERE state <> 'dropped'
 			ORDER BY time DESC, said DESC, seq DESC LIMIT ?) ORDER BY time, said, seq`, limit)
 	if err != nil {
 		return nil, err
@@ -297,7 +298,7 @@ func (r Records) Talk(ctx context.Context, limit int) ([]Turn, error) {
 	list := []Turn{}
 	for rows.Next() {
 		var t Turn
-		if err := rows.Scan(&t.Time, &t.From, &t.Text, &t.State, &t.Message, &t.Files); err != nil {
+		if err := rows.Scan(&t.Time, &t.From, &t.Text, &t.State, &t.Message, &t.Files, &t.Fact); err != nil {
 			return nil, err
 		}
 		list = append(list, t)
