@@ -9,6 +9,8 @@ import (
 	"strings"
 	"time"
 
+	"netsky/agent"
+	"netsky/bus/envelope"
 	"netsky/imessage/chat"
 	"netsky/spawn/needs"
 	"netsky/store/phone"
@@ -26,7 +28,11 @@ func (b *Bridge) settled(ctx context.Context, h phone.Heard, code string) ([]pho
 	case h.Tries > 0: // a crash may have come between its effect and this
 		return b.reply(h, fmt.Sprintf("%s does not need you any more. Your answer may be what settled it.", code)), nil
 	}
-	return b.reply(h, fmt.Sprintf("Nothing was done: no item %s needs you; it may have been settled or withdrawn.", code)), nil
+	text := fmt.Sprintf("Nothing was done: no item %s needs you; it may have been settled or withdrawn.", code)
+	if h.Kind == string(chat.Text) { // "no sorry" looks like an answer, too
+		text += fmt.Sprintf(" No agent got your message; if it was for one, write: %s: %s", agent.Root, envelope.Line(h.Text, 60))
+	}
+	return b.reply(h, text), nil
 }
 
 // errSending is returned for a reaction to what may be a text that is on record as being sent

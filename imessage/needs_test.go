@@ -93,7 +93,9 @@ func TestNoAnswer(t *testing.T) {
 		chat.Message{Kind: chat.Press, Text: "yes abcde", About: guid},
 		chat.Message{Text: "yes"},
 	)
-	w.says("no item abcde needs you")
+	if text := w.says("no item abcde needs you"); !strings.Contains(text, "No agent got your message; if it was for one, write: agent0: yes abcde") {
+		t.Errorf("%q does not say what became of a message that looks like an answer", text)
+	}
 	w.arrives(agent.Root, "I would say yes kxqvd to that")
 	w.arrives(agent.Root, "yes")
 	w.says("kxqvd still waits for your answer")
