@@ -24,8 +24,9 @@ const adviceAutomation = "allow it in System Settings, Privacy & Security, Autom
 
 // meanings are the errors that are known to come.
 var meanings = map[int]meaning{
-	-1743:  {fact: "macOS does not let netsky control Messages", next: adviceAutomation},
-	-10004: {fact: "macOS does not let netsky do this with Messages", next: adviceAutomation},
+	// The owner can still allow these two: what was refused is sent then.
+	-1743:  {fact: "macOS does not let netsky control Messages", again: true, next: adviceAutomation},
+	-10004: {fact: "macOS does not let netsky do this with Messages", again: true, next: adviceAutomation},
 	-1728:  {fact: "Messages knows no such chat or person", other: true, next: "send a message in this chat by hand once, so that Messages loads it"},
 	-1719:  {fact: "Messages has no iMessage account", other: true, next: "sign in to iMessage in Messages' settings"},
 	-1700:  {fact: "Messages can't use this kind of address", other: true},
