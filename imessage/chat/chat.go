@@ -194,12 +194,19 @@ func KeyOf(guid string) (c Chat, ok bool) {
 	return Chat{Key: sep + ";" + Handle(id), Identifier: Handle(id), GUID: guid, Direct: sep == "-"}, true
 }
 
-// Handle returns a handle in the form in which handles are compared: a mail address in lower
-// case, a telephone number without anything but its digits and the plus in front.
+// Handle returns a handle in the form in which handles are compared: a mail address with its
+// letters A to Z in lower case, a telephone number without anything but its digits and the plus
+// in front. Other letters stay as they are, since the lower case of some, as of the Kelvin sign,
+// is an ASCII letter: the address of somebody else would become the owner's.
 func Handle(s string) string {
 	s = strings.TrimSpace(s)
 	if strings.Contains(s, "@") {
-		return strings.ToLower(s)
+		return strings.Map(func(r rune) rune {
+			if 'A' <= r && r <= 'Z' {
+				r += 'a' - 'A'
+			}
+			return r
+		}, s)
 	}
 	if strings.HasPrefix(s, "-") {
 		return s // a group of Telegram's; without the sign it would be a person
