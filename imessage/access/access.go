@@ -81,7 +81,9 @@ func (l List) Entries() []Entry { return slices.Clone(l.entries) }
 // ErrHandle is returned for what is no handle of a person.
 var ErrHandle = errors.New("not a handle")
 
-var handleForm = regexp.MustCompile(`^(\+[0-9]{4,15}|[0-9]{3,19}|[^\p{Z}\p{C}@;,<>"'\\]+@[^\p{Z}\p{C}@;,<>"'\\]+)$`)
+// handleForm has no colon in a mail address: nobody writes from "mailto:me@example.org", so to
+// deny that would deny nobody.
+var handleForm = regexp.MustCompile(`^(\+[0-9]{4,15}|[0-9]{3,19}|[^\p{Z}\p{C}@:;,<>()"'\\]+@[^\p{Z}\p{C}@:;,<>()"'\\]+)$`)
 
 const maxHandle = 254 // bytes; the limit of mail addresses
 
@@ -119,7 +121,7 @@ func Load(h home.Dir, owner []string) (List, error) {
 	for _, s := range owner {
 		handle, err := normal(s)
 		if err != nil {
-			return List{}, advice.With(fmt.Errorf("the owner's handles in the configuration: %w; nobody may speak", err), "correct `imessage` under [owner] in %s", h.Path(home.ConfigFile))
+			return List{}, advice.With(fmt.Errorf("the owner's handles in the configuration: %w; nobody may speak", err), "correct them under [owner] in %s", h.Path(home.ConfigFile))
 		}
 		configured[handle] = true
 	}

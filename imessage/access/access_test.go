@@ -126,7 +126,7 @@ func TestHandles(t *testing.T) {
 	h := testworld.Home(t)
 	for _, s := range []string{
 		"", " ", "chat123456", "CHAT1", "-1001234567", "iMessage;-;+15550100", "+;chat1", "any;-;a@b", "owner", "@owner", "a@", "@b", "a@b@c", "a b@c", "a@b\nc",
-		"+", "+123", "12", "+12345678901234567", strings.Repeat("1", 20), strings.Repeat("a", 250) + "@example.org", "+1555x", "\x00", "a@b\u202ec", "1;2", "٣٤٥٦٧",
+		"+", "+123", "12", "+12345678901234567", strings.Repeat("1", 20), strings.Repeat("a", 250) + "@example.org", "+1555x", "\x00", "a@b\u202ec", "1;2", "mailto:me@example.org", "tel:+15550100", "me@example.org (me)", "٣٤٥٦٧",
 	} {
 		if stored, _, err := access.Allow(t.Context(), h, s, noon); !errors.Is(err, access.ErrHandle) {
 			t.Errorf("Allow(%q) = %q, %v", s, stored, err)
