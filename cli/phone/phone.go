@@ -59,7 +59,7 @@ func (p Phone) Transport() (imessage.Transport, error) {
 		if err != nil {
 			return nil, err
 		}
-		return bluebubbles.Open(bluebubbles.Options{URL: m.URL, PasswordFile: file})
+		return bluebubbles.Open(bluebubbles.Options{URL: m.URL, PasswordFile: file, Refuse: p.refuse})
 	}
 	db, err := config.Path(p.Home, p.UserHome, m.DB)
 	if err != nil {

@@ -69,14 +69,15 @@ func jsonRequest(path string, v any) request {
 
 // do sends a request. The second result says whether any of it may have reached the server.
 func (t *Transport) do(ctx context.Context, r request) (*http.Response, bool, error) {
-	if err := t.refused(); err != nil {
+	password, err := t.secret.take()
+	if err != nil {
 		return nil, false, err
 	}
 	u := t.base.JoinPath("api/v1", r.path)
 	if r.query == nil {
 		r.query = url.Values{}
 	}
-	r.query.Set("guid", t.password)
+	r.query.Set("guid", password)
 	u.RawQuery = r.query.Encode()
 	var wrote atomic.Bool
 	ctx = httptrace.WithClientTrace(ctx, &httptrace.ClientTrace{WroteHeaders: func() { wrote.Store(true) }})
@@ -98,19 +99,11 @@ func (t *Transport) do(ctx context.Context, r request) (*http.Response, bool, er
 	}
 	if resp.StatusCode == http.StatusUnauthorized || resp.StatusCode == http.StatusForbidden {
 		resp.Body.Close()
-		t.refusedAt.Store(t.opts.Now().UnixNano())
+		t.secret.answered(password, true)
 		return nil, false, errRefused
 	}
-	t.refusedAt.Store(0)
+	t.secret.answered(password, false)
 	return resp, true, nil
-}
-
-// refused returns an error for a while after the server has refused the password.
-func (t *Transport) refused() error {
-	if at := t.refusedAt.Load(); at == 0 || t.opts.Now().Sub(time.Unix(0, at)) >= t.opts.Refused {
-		return nil
-	}
-	return fmt.Errorf("%w; it is tried again every %s", errRefused, t.opts.Refused)
 }
 
 // call sends a request and decodes the data of its response.

@@ -13,7 +13,10 @@ import (
 	"strings"
 	"time"
 
+	"golang.org/x/sys/unix"
+
 	"netsky/imessage/chat"
+	"netsky/internal/sys"
 )
 
 const (
@@ -23,12 +26,22 @@ const (
 	fileTime = 10 * time.Minute
 )
 
-// openFile opens a file that can be sent.
-func openFile(path string) (*os.File, int64, error) {
-	f, err := os.Open(path)
-	if err != nil {
-		return nil, 0, err
+// openFile opens a file that can be sent. It is no link itself, so that what is sent is what was
+// named, and a pipe is not waited for.
+func (t *Transport) openFile(path string) (*os.File, int64, error) {
+	if t.opts.Refuse != nil {
+		if err := t.opts.Refuse(path); err != nil {
+			return nil, 0, err
+		}
 	}
+	fd, err := sys.Open(path, unix.O_RDONLY|unix.O_NONBLOCK|unix.O_NOFOLLOW)
+	if err == unix.ELOOP {
+		return nil, 0, fmt.Errorf("%s: is a symbolic link", path)
+	}
+	if err != nil {
+		return nil, 0, fmt.Errorf("%s: %w", path, err)
+	}
+	f := os.NewFile(uintptr(fd), path)
 	info, err := f.Stat()
 	switch {
 	case err != nil:
@@ -70,28 +83,40 @@ func (t *Transport) sendFile(ctx context.Context, out chat.Outgoing, f io.Reader
 	return sent, reached, err
 }
 
-// Open implements imessage.Transport.
+// Open implements imessage.Transport. The reader ends with an error after Options.Fetch, as a
+// server may send a byte now and then for ever.
 func (t *Transport) Open(ctx context.Context, a chat.Attachment, max int64) (io.ReadCloser, error) {
 	if strings.Trim(a.GUID, ".") == "" {
 		return nil, fmt.Errorf("attachment %q: not a guid", a.GUID)
 	}
+	ctx, cancel := context.WithTimeout(ctx, t.opts.Fetch)
+	body, err := t.fetch(ctx, a.GUID, max)
+	if err != nil {
+		cancel()
+		return nil, err
+	}
+	return &capped{body: body, left: max, hide: t.hide, end: cancel}, nil
+}
+
+func (t *Transport) fetch(ctx context.Context, guid string, max int64) (io.ReadCloser, error) {
 	// The original, as it was sent; and none that the Mac would have to load first.
 	resp, _, err := t.do(ctx, request{
-		method: "GET", path: "attachment/" + url.PathEscape(a.GUID) + "/download",
+		method: "GET", path: "attachment/" + url.PathEscape(guid) + "/download",
 		query: url.Values{"original": {"true"}, "force": {"false"}},
 	})
-	if err != nil {
+	switch {
+	case errors.Is(err, context.DeadlineExceeded):
+		return nil, t.degraded(fmt.Errorf("no response within %s", t.opts.Fetch))
+	case err != nil:
 		return nil, t.degraded(err)
-	}
-	if resp.StatusCode != 200 {
+	case resp.StatusCode != 200:
 		defer resp.Body.Close()
 		return nil, t.degraded(t.failure(resp, envelope{Message: "the server cannot hand out the attachment"}))
-	}
-	if resp.ContentLength > max {
+	case resp.ContentLength > max:
 		resp.Body.Close()
-		return nil, fmt.Errorf("attachment %s: %d bytes, more than %d", clip(a.GUID), resp.ContentLength, max)
+		return nil, fmt.Errorf("attachment %s: %d bytes, more than %d", clip(guid), resp.ContentLength, max)
 	}
-	return &capped{body: resp.Body, left: max, hide: t.hide}, nil
+	return resp.Body, nil
 }
 
 var errMore = errors.New("the attachment is longer than allowed")
@@ -101,6 +126,7 @@ type capped struct {
 	body io.ReadCloser
 	left int64
 	hide func(error) error
+	end  context.CancelFunc
 }
 
 func (c *capped) Read(p []byte) (int, error) {
@@ -118,4 +144,8 @@ func (c *capped) Read(p []byte) (int, error) {
 	return n, err
 }
 
-func (c *capped) Close() error { return c.body.Close() }
+func (c *capped) Close() error {
+	err := c.body.Close()
+	c.end()
+	return err
+}

@@ -4,19 +4,27 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"net/netip"
 	"net/url"
 	"os"
 	"strings"
 	"time"
 
+	"golang.org/x/sys/unix"
+
 	"netsky/internal/advice"
+	"netsky/internal/sys"
 )
 
 // Options say where the server is. Times that are zero have their defaults.
 type Options struct {
-	URL          string // https://mac.example.net, or http:// with an address in a private network
-	PasswordFile string // a file with the server's password, readable by its owner only
+	URL string // https://mac.example.net, or http:// with an address in a private network
+	// PasswordFile has the server's password, and is readable by its owner only. It is read at
+	// each call, so that another password counts at once.
+	PasswordFile string
+	// Refuse says why a file must not be sent; nil refuses none.
+	Refuse func(path string) error
 
 	Poll    time.Duration // between queries without the socket: 5 s
 	Watch   time.Duration // between queries with the socket: 15 s
@@ -27,6 +35,7 @@ type Options struct {
 	Look    time.Duration // how long Send looks for a row that the server did not report: 15 s
 	Timeout time.Duration // of a query: 30 s
 	Sending time.Duration // of sending a text, for which the server takes up to 30 s: 45 s
+	Fetch   time.Duration // of an attachment: 3 min
 	Refused time.Duration // until a refused password is tried again: 5 min
 
 	Now func() time.Time
@@ -46,6 +55,7 @@ func (o *Options) defaults() {
 		{&o.Look, 15 * time.Second},
 		{&o.Timeout, 30 * time.Second},
 		{&o.Sending, 45 * time.Second},
+		{&o.Fetch, 3 * time.Minute},
 		{&o.Refused, 5 * time.Minute},
 	} {
 		if *d.value == 0 {
@@ -94,12 +104,13 @@ func private(host string) bool {
 	return addr.IsLoopback() || addr.IsPrivate() || addr.IsLinkLocalUnicast() || vpn.Contains(addr)
 }
 
-// readPassword reads a file that nobody but its owner can read.
+// readPassword reads a file that nobody but its owner can read. A pipe is not waited for.
 func readPassword(path string) (string, error) {
-	f, err := os.Open(path)
+	fd, err := sys.Open(path, unix.O_RDONLY|unix.O_NONBLOCK)
 	if err != nil {
-		return "", fmt.Errorf("BlueBubbles' password: %w", err)
+		return "", fmt.Errorf("BlueBubbles' password: %w", &fs.PathError{Op: "open", Path: path, Err: err})
 	}
+	f := os.NewFile(uintptr(fd), path)
 	defer f.Close()
 	info, err := f.Stat()
 	if err != nil {

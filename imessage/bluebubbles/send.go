@@ -48,7 +48,7 @@ func (t *Transport) Send(ctx context.Context, out chat.Outgoing) (chat.Receipt, 
 	if out.File == "" {
 		sent, reached, err = t.sendText(ctx, out)
 	} else {
-		f, size, fault := openFile(out.File)
+		f, size, fault := t.openFile(out.File)
 		if fault != nil {
 			return chat.Receipt{}, fault
 		}

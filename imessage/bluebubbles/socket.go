@@ -57,12 +57,13 @@ func (t *Transport) follow(ctx context.Context) {
 
 // dialSocket connects to the socket and returns how long it may be silent.
 func (t *Transport) dialSocket(ctx context.Context) (*websocket.Conn, time.Duration, error) {
-	if err := t.refused(); err != nil {
+	password, err := t.secret.take()
+	if err != nil {
 		return nil, 0, err
 	}
 	u := t.base.JoinPath("socket.io", "/")
 	u.Scheme = map[string]string{"http": "ws", "https": "wss"}[u.Scheme]
-	u.RawQuery = url.Values{"EIO": {"4"}, "transport": {"websocket"}, "guid": {t.password}}.Encode()
+	u.RawQuery = url.Values{"EIO": {"4"}, "transport": {"websocket"}, "guid": {password}}.Encode()
 	d := websocket.Dialer{HandshakeTimeout: t.opts.Timeout, NetDialContext: t.dialer.DialContext, Proxy: t.proxy()}
 	conn, resp, err := d.DialContext(ctx, u.String(), nil)
 	if err != nil {

@@ -13,18 +13,18 @@ import (
 	"time"
 
 	"netsky/imessage/chat"
+	"netsky/internal/advice"
 )
 
 // A Transport speaks to one server. The caller must call Close, which waits for the socket's
 // goroutine.
 type Transport struct {
-	opts     Options
-	base     *url.URL
-	password string
-	dialer   *net.Dialer
-	client   *http.Client
+	opts   Options
+	base   *url.URL
+	dialer *net.Dialer
+	client *http.Client
 
-	refusedAt atomic.Int64 // when the password was refused, in Unix ns; 0 if it was not
+	secret secret
 
 	// The socket. Its goroutine is started by the first query that succeeds.
 	start     sync.Once
@@ -40,19 +40,18 @@ type Transport struct {
 	checked time.Time
 }
 
-// Open checks the options and reads the password. It does not speak to the server.
+// Open checks the options, the password's file too. It does not speak to the server.
 func Open(o Options) (*Transport, error) {
 	o.defaults()
 	base, err := parseURL(o.URL)
 	if err != nil {
 		return nil, err
 	}
-	password, err := readPassword(o.PasswordFile)
-	if err != nil {
+	if _, err := readPassword(o.PasswordFile); err != nil {
 		return nil, err
 	}
 	t := &Transport{
-		opts: o, base: base, password: password,
+		opts: o, base: base, secret: secret{file: o.PasswordFile, rest: o.Refused, now: o.Now},
 		dialer: &net.Dialer{Timeout: 10 * time.Second},
 		wake:   make(chan struct{}, 1),
 		held:   map[int64]time.Time{},
@@ -112,7 +111,7 @@ func (t *Transport) degraded(err error) error {
 	if errors.Is(err, context.Canceled) {
 		return err
 	}
-	d := &chat.Degraded{Reason: "BlueBubbles at " + t.base.Host + ": " + t.redact(err.Error()), Err: t.hide(err)}
+	d := &chat.Degraded{Reason: "BlueBubbles at " + t.base.Host + ": " + t.redact(err.Error()), Next: advice.Of(err), Err: t.hide(err)}
 	var api *apiError
 	switch {
 	case errors.Is(err, errRefused):
@@ -137,10 +136,5 @@ func (h hidden) Is(target error) bool { return errors.Is(h.err, target) }
 // hide returns the error without what its text must not say.
 func (t *Transport) hide(err error) error { return hidden{t.redact(err.Error()), err} }
 
-// redact removes the password from a text, in the forms in which an address has it.
-func (t *Transport) redact(s string) string {
-	for _, p := range []string{t.password, url.QueryEscape(t.password), url.PathEscape(t.password)} {
-		s = strings.ReplaceAll(s, p, "(password)")
-	}
-	return s
-}
+// redact removes the password from a text.
+func (t *Transport) redact(s string) string { return t.secret.redact(s) }
