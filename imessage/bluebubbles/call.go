@@ -21,6 +21,7 @@ const maxBody = 8 << 20
 
 var (
 	errRefused  = errors.New("the server refused the password")
+	errNoData   = errors.New("the response has no data")
 	errTooLarge = errors.New("a response of more than 8 MiB")
 )
 
@@ -42,6 +43,7 @@ func (e *apiError) Error() string {
 
 // envelope is what every response of the API is.
 type envelope struct {
+	Status  int             `json:"status"` // as that of HTTP, which something in between may have changed
 	Message string          `json:"message"`
 	Data    json.RawMessage `json:"data"`
 	Error   *struct {
@@ -127,14 +129,14 @@ func (t *Transport) call(ctx context.Context, timeout time.Duration, r request, 
 	}
 	var e envelope
 	wrong := json.Unmarshal(data, &e)
-	if resp.StatusCode != http.StatusOK {
+	if resp.StatusCode != http.StatusOK || e.Status >= 400 || e.Error != nil {
 		return true, t.failure(resp, e)
 	}
 	if wrong != nil {
 		return true, fmt.Errorf("the response is not the API's: %w", wrong)
 	}
-	if len(e.Data) == 0 {
-		return true, errors.New("the response has no data")
+	if len(e.Data) == 0 || string(e.Data) == "null" { // an empty list is one, too
+		return true, errNoData
 	}
 	if err := json.Unmarshal(e.Data, out); err != nil {
 		return true, fmt.Errorf("the response is not the API's: %w", err)
@@ -151,7 +153,7 @@ func (t *Transport) failure(resp *http.Response, e envelope) error {
 	if resp.StatusCode/100 == 3 {
 		text = "the server sends us to another address"
 	}
-	err := &apiError{status: resp.StatusCode, text: clip(t.redact(text)), data: e.Data}
+	err := &apiError{status: max(resp.StatusCode, e.Status), text: clip(t.redact(text)), data: e.Data}
 	if s, fault := strconv.Atoi(resp.Header.Get("Retry-After")); fault == nil && s > 0 {
 		err.wait = min(time.Duration(s)*time.Second, time.Hour)
 	}

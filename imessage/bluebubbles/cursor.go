@@ -1,6 +1,8 @@
 package bluebubbles
 
 import (
+	"crypto/sha256"
+	"encoding/hex"
 	"encoding/json"
 	"errors"
 	"slices"
@@ -28,6 +30,16 @@ type cursor struct {
 type seen [2]int64
 
 const cursorVersion = 1
+
+// brief returns what stands for a name in a cursor: the name itself, or a digest of one that
+// somebody made long.
+func brief(name string) string {
+	if len(name) <= 200 {
+		return name
+	}
+	sum := sha256.Sum256([]byte(name))
+	return "sha256:" + hex.EncodeToString(sum[:])
+}
 
 var errCursor = errors.New("not a cursor of this transport")
 

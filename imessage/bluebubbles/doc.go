@@ -4,14 +4,15 @@
 // Reading follows the rows of the Mac's message table by their numbers, which grow by one in the
 // order of insertion. A date is no cursor: a message may arrive with a date of hours ago, and many
 // have the same one. The server leaves out a row that has no chat yet, so rows are looked at again
-// for five minutes, as far as they are among the last 150; those already returned are in the cursor. A message without a text or an
-// attachment is held back for ten seconds, as its body may follow. The cursor has the guid of
-// a message: if another one has its number, or the table has become shorter, it is another table,
-// and reading begins anew at its end.
+// for five minutes, as far as they are among the last 150 and their texts have less than 8 MiB;
+// those already returned are in the cursor. A message without a text or an attachment is held back
+// for ten seconds, as its body may follow. One that is larger than 8 MiB is left out. The cursor
+// has the guid of a message: if another one has its number, or the table has become shorter, it is
+// another table, and reading begins anew at its end.
 //
 // The server's socket only says that something happened; every message comes from a query. With
 // the socket, queries are made every fifteen seconds all the same, because the server's own
-// watching can fail; without, every five.
+// watching can fail; without, every five; and however much the socket says, four a second at most.
 //
 // Sending hands the text to the server, which hands it to Messages by AppleScript. Only a row
 // without an error counts as sent. Where the server does not tell, the row is looked for; and if

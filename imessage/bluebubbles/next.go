@@ -29,6 +29,7 @@ func (t *Transport) Next(ctx context.Context, from string) (chat.Batch, error) {
 		return b, nil
 	}
 	for {
+		looked := time.Now()
 		b, err := t.look(ctx, &c)
 		if err != nil {
 			t.checked = time.Time{}
@@ -39,7 +40,7 @@ func (t *Transport) Next(ctx context.Context, from string) (chat.Batch, error) {
 			b.Cursor = c.String()
 			return b, nil
 		}
-		if err := t.pause(ctx, min(left, t.interval())); err != nil {
+		if err := t.pause(ctx, looked, min(left, t.interval())); err != nil {
 			return chat.Batch{}, err
 		}
 	}
@@ -56,8 +57,9 @@ func (t *Transport) interval() time.Duration {
 	return t.opts.Poll
 }
 
-// pause waits for that long, or until the socket says that something happened.
-func (t *Transport) pause(ctx context.Context, d time.Duration) error {
+// pause waits for that long, or until the socket says that something happened. However much it
+// says, the server is asked twenty times in a poll's time at most.
+func (t *Transport) pause(ctx context.Context, looked time.Time, d time.Duration) error {
 	timer := time.NewTimer(d)
 	defer timer.Stop()
 	select {
@@ -66,6 +68,7 @@ func (t *Transport) pause(ctx context.Context, d time.Duration) error {
 	case <-t.ctx.Done():
 		return context.Canceled
 	case <-t.wake:
+		return t.pauseAfter(ctx, min(d, t.opts.Poll/20-time.Since(looked)))
 	case <-timer.C:
 	}
 	return nil
@@ -88,7 +91,7 @@ func (t *Transport) begin(ctx context.Context, from string) (cursor, string, err
 		return cursor{}, "", err
 	}
 	t.checked = now
-	name := value(i.Computer)
+	name := brief(value(i.Computer))
 	note := ""
 	switch {
 	case from == "":
@@ -108,7 +111,7 @@ func (t *Transport) begin(ctx context.Context, from string) (cursor, string, err
 		note = fmt.Sprintf("message %d is not the one that was seen: another Mac or another database; reading begins at message %d", c.Anchor, top.ID)
 	}
 	clear(t.held)
-	return cursor{Row: top.ID, Anchor: top.ID, GUID: top.GUID, Name: name}, note, nil
+	return cursor{Row: top.ID, Anchor: top.ID, GUID: brief(top.GUID), Name: name}, note, nil
 }
 
 // ours reports whether the cursor is about the table that is there. If the message that would
@@ -122,37 +125,31 @@ func (t *Transport) ours(ctx context.Context, c cursor, name string) (bool, erro
 		return false, err
 	}
 	if len(list) > 0 {
-		return list[0].GUID == c.GUID, nil
+		return brief(list[0].GUID) == c.GUID, nil
 	}
 	return c.Name == name, nil
 }
+
+// maxText is how many bytes of texts a batch has before it ends.
+const maxText = 8 << 20
 
 // look queries once and returns what was not returned before.
 func (t *Transport) look(ctx context.Context, c *cursor) (chat.Batch, error) {
 	var b chat.Batch
 	now := t.opts.Now()
 	here := map[int64]bool{}
+	size, full := 0, false
 	err := t.scan(ctx, c.Row, func(list []row) bool {
 		for i := range list {
 			r := &list[i]
 			here[r.ID] = true
+			size += len(value(r.Text))
 			if c.has(r.ID) || t.hold(r, now) {
 				continue
 			}
 			c.add(r.ID, now)
-			if r.ID > c.Anchor {
-				c.Anchor, c.GUID = r.ID, r.GUID
-			}
-			if r.unreadable != nil {
-				b.Notes = append(b.Notes, fmt.Sprintf("message %s is left out: %v", clip(r.GUID), r.unreadable))
-				continue
-			}
-			m := r.message()
-			if r.late() {
-				m.Unreadable = "the server has no text of it"
-			}
-			b.Messages = append(b.Messages, m)
-			if len(b.Messages) == chat.MaxBatch {
+			t.deliver(c, r, &b)
+			if full = len(b.Messages) == chat.MaxBatch || len(b.Notes) == chat.MaxBatch || size >= maxText; full {
 				return false
 			}
 		}
@@ -161,15 +158,35 @@ func (t *Transport) look(ctx context.Context, c *cursor) (chat.Batch, error) {
 	if err != nil {
 		return chat.Batch{}, err
 	}
-	if len(b.Messages) < chat.MaxBatch {
+	if !full {
 		for id := range t.held { // deleted meanwhile
 			if !here[id] {
 				delete(t.held, id)
 			}
 		}
 	}
-	c.settle(now.Add(-t.opts.Again), t.held)
+	old := now.Add(-t.opts.Again)
+	if size >= maxText { // so much is not asked for again and again
+		old = now
+	}
+	c.settle(old, t.held)
 	return b, nil
+}
+
+// deliver adds a row to a batch.
+func (t *Transport) deliver(c *cursor, r *row, b *chat.Batch) {
+	if r.unreadable != nil {
+		b.Notes = append(b.Notes, fmt.Sprintf("message %s is left out: %v", clip(r.GUID), t.redact(r.unreadable.Error())))
+		return
+	}
+	if r.ID > c.Anchor {
+		c.Anchor, c.GUID = r.ID, brief(r.GUID)
+	}
+	m := r.message()
+	if r.late() {
+		m.Unreadable = "the server has no text of it"
+	}
+	b.Messages = append(b.Messages, m)
 }
 
 // hold reports whether a row without a body is to wait for it.

@@ -30,6 +30,8 @@ type query struct {
 	Where []condition `json:"where,omitempty"`
 	Sort  string      `json:"sort"`
 	Limit int         `json:"limit"`
+
+	Offset int `json:"offset,omitempty"`
 }
 
 var withAll = []string{"chat", "attachment"}
@@ -52,10 +54,13 @@ func (t *Transport) span(ctx context.Context, above, width int64, with []string)
 		q.Where = append(q.Where, condition{"message.ROWID <= :endRowId", map[string]int64{"endRowId": above + width}})
 	}
 	list, err = t.ask(ctx, q)
-	if errors.Is(err, errTooLarge) && width != 1 {
+	switch {
+	case errors.Is(err, errTooLarge) && width == 1:
+		r, err := t.tooLarge(ctx, q, above)
+		return r, false, err
+	case errors.Is(err, errTooLarge):
 		return nil, true, nil
-	}
-	if err != nil {
+	case err != nil:
 		return nil, false, err
 	}
 	joined := 0
@@ -67,6 +72,16 @@ func (t *Transport) span(ctx context.Context, above, width int64, with []string)
 	}
 	slices.SortFunc(list, func(a, b row) int { return cmp.Compare(a.ID, b.ID) })
 	return list, joined >= pageRows, nil
+}
+
+// tooLarge returns what stands for the row behind a number, which fits into no response: it must
+// not hold back the others. An empty range shows first that the server can answer shortly at all.
+func (t *Transport) tooLarge(ctx context.Context, q query, above int64) ([]row, error) {
+	q.Where = []condition{q.Where[0], {q.Where[1].Statement, map[string]int64{"endRowId": above}}}
+	if _, err := t.ask(ctx, q); err != nil {
+		return nil, err
+	}
+	return []row{{ID: above + 1, GUID: fmt.Sprintf("number %d", above+1), unreadable: errTooLarge}}, nil
 }
 
 // scan visits the rows above a number in the order of their numbers, until visit returns false.
@@ -94,7 +109,7 @@ func (t *Transport) scan(ctx context.Context, above int64, visit func([]row) boo
 		if len(list) == 0 { // a gap, or the end
 			piece = min(8*width, 1<<40)
 		}
-		if int64(len(list)) < width/2 {
+		if int64(len(list)) < (width+1)/2 {
 			width = 0 // perhaps the rest fits into a page
 		}
 	}
@@ -104,18 +119,35 @@ func (t *Transport) scan(ctx context.Context, above int64, visit func([]row) boo
 // newest returns the row with the highest number in the message table: the newest message by
 // date, or what was inserted after it. It has the number 0 if there is none.
 func (t *Transport) newest(ctx context.Context) (row, error) {
-	list, err := t.ask(ctx, query{With: []string{}, Sort: "DESC", Limit: 1})
+	q := query{With: []string{}, Sort: "DESC", Limit: 1}
+	list, err := t.ask(ctx, q)
+	for errors.Is(err, errTooLarge) && q.Offset < 10 { // one before it, then
+		q.Offset++
+		list, err = t.ask(ctx, q)
+	}
 	if err != nil {
 		return row{}, err
 	}
-	top := row{}
+	top, more := row{}, false
 	for range maxPages {
 		if len(list) > 0 {
 			top = list[len(list)-1]
 		}
-		if list, _, err = t.span(ctx, top.ID, 0, []string{}); err != nil || len(list) == 0 {
-			return top, err
+		if list, more, err = t.span(ctx, top.ID, 0, []string{}); err != nil {
+			return row{}, err
 		}
+		if len(list) > 0 {
+			continue
+		}
+		if more { // than fits into a response
+			err = t.scan(ctx, top.ID, func(list []row) bool {
+				if len(list) > 0 {
+					top = list[len(list)-1]
+				}
+				return true
+			})
+		}
+		return top, err
 	}
 	return row{}, fmt.Errorf("more than %d queries to find the newest message", maxPages)
 }

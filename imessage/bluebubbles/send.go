@@ -59,7 +59,7 @@ func (t *Transport) Send(ctx context.Context, out chat.Outgoing) (chat.Receipt, 
 	switch {
 	case err == nil && sent != nil && sent.GUID != "":
 		return receipt(sent), nil
-	case err == nil:
+	case err == nil, errors.Is(err, errNoData):
 		err = errors.New("the server does not say which message it sent")
 	case !reached:
 		return chat.Receipt{}, t.degraded(err)

@@ -146,7 +146,7 @@ func (m *mac) query(w http.ResponseWriter, r *http.Request) {
 	var q struct {
 		ChatGuid, Sort string
 		With           []string
-		Limit          int
+		Limit, Offset  int
 		Where          []struct {
 			Statement string
 			Args      map[string]int64
@@ -188,7 +188,7 @@ func (m *mac) query(w http.ResponseWriter, r *http.Request) {
 		}
 		return cmp.Compare(x, y)
 	})
-	success(w, m.cutTo(list, q.Limit, files))
+	success(w, m.cutTo(list[min(q.Offset, len(list)):], q.Limit, files))
 }
 
 // cutTo applies a query's limit. Earlier servers count the rows of the join, so the last message
