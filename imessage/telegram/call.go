@@ -114,7 +114,7 @@ func (t *Transport) post(ctx context.Context, tok token, method, kind string, bo
 			a.Code = bad(r.StatusCode)
 		}
 		return &failure{
-			method: method, code: a.Code, text: tok.hide(plain(a.Description)), came: true, moved: a.Parameters.Moved,
+			method: method, code: a.Code, text: tok.plain(a.Description), came: true, moved: a.Parameters.Moved,
 			wait: time.Duration(min(max(a.Parameters.RetryAfter, 0), 24*3600)) * time.Second,
 		}
 	}
@@ -122,7 +122,7 @@ func (t *Transport) post(ctx context.Context, tok token, method, kind string, bo
 		return nil
 	}
 	if err := json.Unmarshal(a.Result, result); err != nil {
-		return &failure{method: method, text: "the answer is none of the Bot API's: " + tok.hide(plain(err.Error())), cause: err, came: true}
+		return &failure{method: method, text: "the answer is none of the Bot API's: " + tok.plain(err.Error()), cause: err, came: true}
 	}
 	return nil
 }
@@ -142,7 +142,7 @@ func (t *Transport) lost(method string, tok token, err error) *failure {
 	if errors.As(err, &full) {
 		err = full.Err // what it adds is the address, and that is a secret
 	}
-	f := &failure{method: method, text: tok.hide(plain(err.Error())), cause: err}
+	f := &failure{method: method, text: tok.plain(err.Error()), cause: err}
 	switch {
 	case errors.Is(err, context.DeadlineExceeded):
 		f.text = t.host + " did not answer in time"
@@ -152,8 +152,9 @@ func (t *Transport) lost(method string, tok token, err error) *failure {
 	return f
 }
 
-// hide removes the token from a text that somebody else made.
-func (t token) hide(s string) string { return strings.ReplaceAll(s, t.secret, "<token>") }
+// plain makes a line of somebody else's text, without the token; also without the part of one that
+// the cut would leave.
+func (t token) plain(s string) string { return plain(strings.ReplaceAll(s, t.secret, "<token>")) }
 
 // plain makes a line of somebody else's text, of a length that fits a log.
 func plain(s string) string {

@@ -68,7 +68,7 @@ func TestNextFaults(t *testing.T) {
 		{"500", refusal(500, "Internal Server Error"), "telegram: getUpdates: 500 Internal Server Error", ""},
 		{"gateway", body(504, "<html>"), "telegram: getUpdates: 504 Gateway Timeout", ""},
 		{"not JSON", body(200, `{"ok":tru`), "telegram: getUpdates: the answer is none of the Bot API's", ""},
-		{"no list", body(200, `{"ok":true,"result":{}}`), "telegram: getUpdates: the answer is none of the Bot API's: json: cannot unmarshal object", ""},
+		{"no list", body(200, `{"ok":true,"result":{}}`), "telegram: getUpdates: the answer is none of the Bot API's: no list of updates", ""},
 		{"nothing", body(200, ``), "telegram: getUpdates: the answer is none of the Bot API's", ""},
 		{"huge", func(w http.ResponseWriter, r *http.Request) {
 			io.WriteString(w, `{"ok":true,"result":["`+strings.Repeat("x", 9<<20))
@@ -83,6 +83,10 @@ func TestNextFaults(t *testing.T) {
 		}, "telegram: getUpdates: 307 Temporary Redirect", ""},
 		{"echoes the token", func(w http.ResponseWriter, r *http.Request) { refuse(w, 400, "what is "+r.URL.Path+"?") },
 			"telegram: getUpdates: 400 what is /bot<token>/getUpdates?", ""},
+		{"echoes it where a line is cut", func(w http.ResponseWriter, r *http.Request) {
+			refuse(w, 400, strings.Repeat("x", 300-20)+secret)
+		}, "telegram: getUpdates: 400 xxx", ""},
+		{"null for a list", body(200, `{"ok":true,"result":null}`), "telegram: getUpdates: the answer is none of the Bot API's: no list", ""},
 		{"echoes it without HTTP", func(w http.ResponseWriter, r *http.Request) {
 			c, _, _ := w.(http.Hijacker).Hijack()
 			io.WriteString(c, r.URL.Path+"\r\n\r\n")
@@ -106,7 +110,7 @@ func TestNextFaults(t *testing.T) {
 			if !strings.Contains(d.Reason, tt.reason) || !strings.Contains(d.Next, tt.next) || (d.Next == "") != (tt.next == "") {
 				t.Errorf("reason %q, next %q", d.Reason, d.Next)
 			}
-			if s := spill(err); strings.Contains(s, secret) || strings.Contains(s, secret[8:]) {
+			if s := spill(err); strings.Contains(s, secret) || strings.Contains(s, secret[8:]) || strings.Contains(s, secret[:16]) {
 				t.Errorf("tells the token: %s", s)
 			}
 			api.breaks(nil)

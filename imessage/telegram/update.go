@@ -1,6 +1,7 @@
 package telegram
 
 import (
+	"bytes"
 	"context"
 	"encoding/json"
 	"errors"
@@ -99,21 +100,43 @@ func (t *Transport) updates(ctx context.Context, tok token, offset int64, wait t
 	if offset > 0 {
 		args["offset"] = offset
 	}
-	var list []json.RawMessage
+	var list few
 	if err := t.callWithin(ctx, tok, "getUpdates", args, &list); err != nil {
 		return arrived{}, err
 	}
 	return read(tok, list, offset)
 }
 
+// few are the first updates of an answer. What a server sends beyond what it was asked for comes
+// again: it is not acknowledged.
+type few []json.RawMessage
+
+func (f *few) UnmarshalJSON(data []byte) error {
+	*f = nil
+	d := json.NewDecoder(bytes.NewReader(data))
+	if open, err := d.Token(); err != nil || open != json.Delim('[') {
+		return errors.New("no list of updates")
+	}
+	for d.More() && len(*f) < perCall {
+		var raw json.RawMessage
+		if err := d.Decode(&raw); err != nil {
+			return err
+		}
+		*f = append(*f, raw)
+	}
+	return nil
+}
+
 // read takes the updates apart. The ids of updates may begin anew, so none is compared with
-// the offset.
+// the offset; and they may come in any order, so the highest counts.
 func read(tok token, list []json.RawMessage, offset int64) (arrived, error) {
 	in := arrived{next: offset}
 	known := false
 	for i, raw := range list {
 		id, ok := updateID(raw)
 		switch {
+		case ok && known:
+			in.next = max(in.next, id+1)
 		case ok:
 			in.next, known = id+1, true
 		case known || offset > 0:
@@ -126,7 +149,7 @@ func read(tok token, list []json.RawMessage, offset int64) (arrived, error) {
 			continue
 		}
 		if err := in.add(tok, id, raw); err != nil {
-			in.notes = append(in.notes, fmt.Sprintf("telegram: update %d was left out: %s", id, tok.hide(plain(err.Error()))))
+			in.notes = append(in.notes, fmt.Sprintf("telegram: update %d was left out: %s", id, tok.plain(err.Error())))
 		}
 	}
 	return in, nil
@@ -141,7 +164,7 @@ func updateID(raw json.RawMessage) (int64, bool) {
 		return 0, false
 	}
 	id, err := strconv.ParseInt(strings.Trim(string(u.ID), `"`), 10, 64)
-	return id, err == nil && 0 <= id && id < math.MaxInt64
+	return id, err == nil && 0 <= id && id < math.MaxInt64-perCall
 }
 
 func (in *arrived) add(tok token, id int64, raw json.RawMessage) error {
