@@ -64,7 +64,7 @@ func (a *app) ioServe(c *cli.Context) error {
 		Records: store.Shelf{Journal: l.Journal, Home: l.Home}, Members: team.Team{Launcher: l, Environ: a.environ}, In: in, Out: a.out, Version: Version, Log: a.logIO,
 	}
 	if server == "imessage" {
-		o.Phone = phone.Tools{Home: l.Home}
+		o.Phone = phone.Tools{Home: l.Home, Secrets: a.phone(l.Home).Secrets()}
 		return mcp.Serve(c.Context, o)
 	}
 	if c.Bool("tools-only") {

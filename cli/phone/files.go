@@ -9,6 +9,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 
 	"golang.org/x/sys/unix"
@@ -22,7 +23,11 @@ import (
 )
 
 // Tools are what a model's phone tools need.
-type Tools struct{ Home home.Dir }
+type Tools struct {
+	Home home.Dir
+	// Secrets are the files with netsky's passwords, wherever they are.
+	Secrets []string
+}
 
 var _ mcp.Phone = Tools{}
 
@@ -74,7 +79,7 @@ func (t Tools) Attach(path string) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	if err := Sendable(t.Home, real); err != nil {
+	if err := Sendable(t.Home, real, t.Secrets...); err != nil {
 		return "", err
 	}
 	f, err := os.OpenFile(real, os.O_RDONLY|unix.O_NOFOLLOW|unix.O_NONBLOCK, 0)
@@ -95,8 +100,11 @@ func (t Tools) Attach(path string) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	if len(data) > MaxFile {
+	switch {
+	case len(data) > MaxFile:
 		return "", fmt.Errorf("%s: grows; at most %d MiB are sent", path, MaxFile>>20)
+	case info.Size() == 0 && len(data) > 0: // as those of /proc, which hold every variable of the environment
+		return "", fmt.Errorf("%s: says that it is empty, and has content: not a plain file", path)
 	}
 	name := strings.ToLower(rand.Text()[:8]) + "-" + clean(filepath.Base(path))
 	return "attach/" + name, t.Home.WriteFile(home.Mailbox(agent.Owner)+"/attach/"+name, data, true)
@@ -113,24 +121,49 @@ func clean(name string) string {
 	return name[max(0, len(name)-80):]
 }
 
-var errOurs = errors.New("belongs to netsky: only files outside of its home, and those in workspaces/, are sent")
+var (
+	errOurs   = errors.New("belongs to netsky: only files outside of its home, and those in workspaces/, are sent")
+	errSecret = errors.New("holds a password of netsky's")
+)
 
-// Sendable returns why a file is not to be sent: netsky's own files may hold secrets. Those in
-// the owner's mailbox were put there to be sent.
-func Sendable(h home.Dir, path string) error {
-	root, err := filepath.EvalSymlinks(h.Root())
+// Sendable returns why a file is not to be sent: netsky's own files may hold secrets, and so do
+// the secrets, under whatever name. Those in the owner's mailbox were put there to be sent.
+//
+// Files are compared, not names: where a file system takes NETSKY for netsky, one file has many.
+func Sendable(h home.Dir, path string, secrets ...string) error {
+	root, err := os.Stat(h.Root())
 	if err != nil {
 		return err
 	}
-	if path, err = filepath.EvalSymlinks(path); err != nil {
+	path, err = filepath.EvalSymlinks(path)
+	if err != nil {
 		return err
 	}
-	rel, err := filepath.Rel(root, path)
-	if err != nil || rel == ".." || strings.HasPrefix(rel, "../") {
-		return nil
+	info, err := os.Stat(path)
+	if err != nil {
+		return err
 	}
-	for _, dir := range []string{"workspaces", home.Mailbox(agent.Owner) + "/attach"} {
-		if strings.HasPrefix(rel, dir+"/") {
+	for _, secret := range secrets {
+		if s, err := os.Stat(secret); err == nil && os.SameFile(s, info) {
+			return fmt.Errorf("%s: %w", path, errSecret)
+		}
+	}
+	var free []os.FileInfo
+	for _, dir := range []string{h.Path("workspaces"), h.Path(home.Mailbox(agent.Owner), "attach")} {
+		if d, err := os.Lstat(dir); err == nil && d.IsDir() {
+			free = append(free, d)
+		}
+	}
+	ours := os.SameFile(root, info)
+	for dir := filepath.Dir(path); !ours; dir = filepath.Dir(dir) {
+		above, err := os.Stat(dir)
+		if err != nil {
+			return err
+		}
+		if slices.ContainsFunc(free, func(d os.FileInfo) bool { return os.SameFile(d, above) }) {
+			return nil
+		}
+		if ours = os.SameFile(root, above); !ours && dir == filepath.Dir(dir) {
 			return nil
 		}
 	}

@@ -100,6 +100,30 @@ func TestAttach(t *testing.T) {
 			mustWrite(tb, h.Path("secret"), "token")
 			return space + "/../../secret"
 		}},
+		{name: "the environment", says: "not a plain file", path: func(tb testing.TB, _ home.Dir, _ string) string {
+			if _, err := os.Stat("/proc/self/environ"); err != nil {
+				tb.Skip("no /proc here")
+			}
+			return "/proc/self/environ"
+		}},
+		{name: "netsky's, in other letters", says: "belongs to netsky", path: func(tb testing.TB, h home.Dir, _ string) string {
+			mustWrite(tb, h.Path("secret"), "token")
+			other := filepath.Join(filepath.Dir(h.Root()), strings.ToUpper(filepath.Base(h.Root())), "SECRET")
+			if _, err := os.Stat(other); err != nil {
+				tb.Skip("this file system tells upper case from lower case")
+			}
+			return other
+		}},
+		{name: "the token", says: "holds a password", path: func(tb testing.TB, _ home.Dir, dir string) string { return mustWrite(tb, dir+"/token", "hush") }},
+		{name: "a link to the token", says: "holds a password", path: func(tb testing.TB, _ home.Dir, dir string) string {
+			return mustLink(tb, mustWrite(tb, dir+"/token", "hush"), dir+"/link")
+		}},
+		{name: "the token under another name", says: "holds a password", path: func(tb testing.TB, _ home.Dir, dir string) string {
+			if err := os.Link(mustWrite(tb, dir+"/token", "hush"), dir+"/plan.txt"); err != nil {
+				tb.Fatal(err)
+			}
+			return dir + "/plan.txt"
+		}},
 		{name: "another's mail", says: "belongs to netsky", path: func(tb testing.TB, h home.Dir, _ string) string {
 			return mustWrite(tb, h.Path(home.Mailbox("agent1"), "inbox", "m.json"), "{}")
 		}},
@@ -107,8 +131,9 @@ func TestAttach(t *testing.T) {
 		t.Run(tt.name, func(t *testing.T) {
 			t.Parallel()
 			h := testworld.FastHome(t)
-			path := tt.path(t, h, t.TempDir())
-			name, err := phone.Tools{Home: h}.Attach(path)
+			dir := t.TempDir()
+			path := tt.path(t, h, dir)
+			name, err := phone.Tools{Home: h, Secrets: []string{dir + "/token"}}.Attach(path)
 			box := h.Path(home.Mailbox(agent.Owner), "attach")
 			if tt.want == "" {
 				if err == nil || !strings.Contains(err.Error(), tt.says) {

@@ -70,7 +70,17 @@ func (p Phone) Transport() (imessage.Transport, error) {
 
 // refuse keeps netsky's own files from being sent, but for those that agents have put into the
 // owner's mailbox to be sent.
-func (p Phone) refuse(path string) error { return Sendable(p.Home, path) }
+func (p Phone) refuse(path string) error { return Sendable(p.Home, path, p.Secrets()...) }
+
+// Secrets returns the files that hold the token and the password that netsky.toml names.
+func (p Phone) Secrets() (files []string) {
+	for _, name := range []string{p.Config.Telegram.TokenFile, p.Config.IMessage.PasswordFile} {
+		if file, err := config.Path(p.Home, p.UserHome, name); err == nil && name != "" {
+			files = append(files, file)
+		}
+	}
+	return files
+}
 
 // Owner returns the owner's handles of the transport that is enabled.
 func (p Phone) Owner() []string {
