@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"net/url"
 	"strings"
 	"time"
 
@@ -93,7 +94,7 @@ func (p Phone) enabled() chat.Fact {
 	case p.Config.Telegram.Enabled:
 		f.Detail = "the phone is reached by a Telegram bot"
 	case p.Config.IMessage.Enabled && p.Config.IMessage.Through == config.ThroughBlueBubbles:
-		f.Detail = "the phone is reached by iMessage, through BlueBubbles at " + p.Config.IMessage.URL
+		f.Detail = "the phone is reached by iMessage, through BlueBubbles at " + host(p.Config.IMessage.URL)
 	case p.Config.IMessage.Enabled && program.Find(program.Value(p.Env, "PATH"), "osascript") == "":
 		f.State, f.Detail = chat.Bad, "the phone is to be reached by iMessage, through Messages.app on this machine, which has no osascript"
 		f.Next = "on a Mac, put /usr/bin on PATH; elsewhere, set through = \"bluebubbles\" or use [telegram]: docs/imessage.md"
@@ -103,6 +104,15 @@ func (p Phone) enabled() chat.Fact {
 		f.State, f.Detail, f.Next = chat.Unchecked, "no phone is enabled; this examines Messages.app on this machine", "set enabled = true under [imessage] or [telegram] in "+p.Home.Path(home.ConfigFile)+"; docs/imessage.md shows how"
 	}
 	return f
+}
+
+// host returns the host of an address, in which somebody may have put the password.
+func host(address string) string {
+	u, err := url.Parse(address)
+	if err != nil || u.Host == "" {
+		return "an address that is none"
+	}
+	return u.Host
 }
 
 func (p Phone) speakers() chat.Fact {

@@ -2,6 +2,7 @@ package phone_test
 
 import (
 	"fmt"
+	"os"
 	"strings"
 	"testing"
 
@@ -65,5 +66,27 @@ func TestGlance(t *testing.T) {
 				t.Errorf("there is %q in:\n%s", tt.silent, text)
 			}
 		})
+	}
+}
+
+// Whatever is wrong with the configuration, what the doctor prints has no password in it: people
+// show its output to others.
+func TestCheckTellsNoPassword(t *testing.T) {
+	t.Parallel()
+	for _, address := range []string{
+		"https://owner:hunter2@127.0.0.1:9", "https://127.0.0.1:9/?guid=hunter2", "https://127.0.0.1:9/#hunter2",
+		"http://203.0.113.7/?password=hunter2", "https://%zz?guid=hunter2", "hunter2",
+	} {
+		h := testworld.FastHome(t)
+		p := phone.Phone{Home: h, Env: os.Environ()}
+		p.Config.IMessage.Enabled, p.Config.IMessage.Through = true, config.ThroughBlueBubbles
+		p.Config.IMessage.URL, p.Config.IMessage.PasswordFile = address, mustWrite(t, h.Path("password"), "hunter2")
+		facts, err := p.Check(t.Context())
+		if err != nil || len(facts) == 0 {
+			t.Fatalf("%s: %v", address, err)
+		}
+		if s := fmt.Sprintf("%+v", facts); strings.Contains(s, "hunter2") {
+			t.Errorf("%s: %s", address, s)
+		}
 	}
 }
