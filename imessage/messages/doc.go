@@ -22,7 +22,7 @@
 // started are ended. One osascript runs at a time.
 //
 // A file is copied below Messages' own directory of attachments, as Messages reads few others, and
-// the copy is removed a day later.
+// the copy is removed a day later; at once if nothing was sent and the same is tried again.
 //
 // # Crashes
 //

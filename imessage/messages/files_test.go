@@ -84,6 +84,33 @@ func TestRefusedFiles(t *testing.T) {
 	}
 }
 
+// A file that is tried again and again, for a day, does not leave a copy each time.
+func TestCopiesOfTries(t *testing.T) {
+	t.Parallel()
+	w := mustWorld(t, nil)
+	out := chat.Outgoing{Chat: direct, File: mustWrite(t, filepath.Join(t.TempDir(), "a.png"), "hello")}
+	copies := func() int {
+		list, _ := os.ReadDir(filepath.Join(filepath.Dir(w.sim.Path), "Attachments", "netsky"))
+		return len(list)
+	}
+	w.script.Mode("-600", "-600", "ok")
+	for range 2 {
+		if r := w.send(out); !r.Again {
+			t.Fatalf("receipt %+v", r)
+		}
+	}
+	if n := copies(); n != 0 {
+		t.Errorf("%d copies after two tries", n)
+	}
+	if r := w.send(out); r.State != chat.Unconfirmed || copies() != 1 {
+		t.Errorf("receipt %+v, %d copies: Messages may still read it", r, copies())
+	}
+	w.open(func(o *messages.Options) { o.Env = []string{"PATH=/nowhere"} })
+	if r, err := w.Send(t.Context(), out); err == nil || copies() != 1 {
+		t.Errorf("without osascript: %+v, %v, %d copies", r, err, copies())
+	}
+}
+
 // Copies are removed a day later; what is not ours stays.
 func TestCopiesRemoved(t *testing.T) {
 	t.Parallel()

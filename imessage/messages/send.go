@@ -98,19 +98,22 @@ func (t *Transport) Send(ctx context.Context, out chat.Outgoing) (chat.Receipt, 
 	}
 	defer free()
 	t.removeOld()
+	if _, err := t.osascript(); err != nil {
+		return chat.Receipt{}, err
+	}
 	if out.File != "" {
 		if j.content, err = t.stage(out.File); err != nil {
 			return chat.Receipt{}, err
 		}
-	}
-	if _, err := t.osascript(); err != nil {
-		return chat.Receipt{}, err
 	}
 	ctx = context.WithoutCancel(ctx)
 	if j.mark, err = t.o.DB.Mark(ctx); err != nil {
 		j.blind = err.Error()
 	}
 	r, err := t.try(ctx, j)
+	if out.File != "" && (err != nil || r.Again) { // each try makes a copy, and they go on for a day
+		t.unstage(j.content)
+	}
 	if err == nil && r.State == chat.Unconfirmed {
 		t.doubt(out.ID)
 	}

@@ -86,6 +86,14 @@ func (t *Transport) stage(path string) (copied string, err error) {
 	return filepath.Join(t.staging(), name), err
 }
 
+// unstage removes a copy that Messages has not taken. One that is left is removed with the old ones.
+func (t *Transport) unstage(copied string) {
+	if root, err := t.stagingRoot(false); err == nil {
+		defer root.Close()
+		root.RemoveAll(filepath.Base(filepath.Dir(copied)))
+	}
+}
+
 func tooLong(path string, n int64) error {
 	return fmt.Errorf("%s: %d bytes; at most %d can be sent", path, n, maxFile)
 }
