@@ -118,7 +118,11 @@ func (g gate) list() (access.List, error) {
 		return access.List{}, &chat.Degraded{Reason: "who may speak is not certain while netsky.toml has a mistake", Next: "netsky doctor shows it", Err: err}
 	}
 	g.Config = now
-	return access.Load(g.Home, g.Owner())
+	list, err := access.Load(g.Home, g.Owner())
+	if err != nil {
+		return access.List{}, &chat.Degraded{Reason: err.Error(), Next: advice.Of(err), Err: err}
+	}
+	return list, nil
 }
 
 // Offer implements [imessage.Gate].
