@@ -1,0 +1,39 @@
+package phone_test
+
+import (
+	"fmt"
+	"slices"
+	"testing"
+	"time"
+
+	"netsky/store"
+	"netsky/store/phone"
+)
+
+// Texts of one batch are recorded at one time, and read in the order in which they were written;
+// of more than the limit the last ones.
+func TestTalkOrder(t *testing.T) {
+	r := mustRecords(t)
+	now := store.At(time.Now())
+	var heard []phone.Heard
+	for i := range 5 {
+		heard = append(heard, phone.Heard{Line: "test", GUID: fmt.Sprint("g", i), At: now, Time: now, Kind: "text", Text: fmt.Sprint(i), Verdict: "order", State: phone.Done})
+	}
+	answer := phone.Said{Line: "test", ID: "a", Part: 1, Parts: 1, Text: "[netsky] ok", State: phone.Pending, Created: now}
+	if _, err := r.Hear(t.Context(), "test", "1", heard, nil, []phone.Said{answer}); err != nil {
+		t.Fatal(err)
+	}
+	for limit, want := range map[int][]string{9: {"0", "1", "2", "3", "4", "[netsky] ok"}, 3: {"3", "4", "[netsky] ok"}} {
+		list, err := r.Talk(t.Context(), limit)
+		if err != nil {
+			t.Fatal(err)
+		}
+		var got []string
+		for _, turn := range list {
+			got = append(got, turn.Text)
+		}
+		if !slices.Equal(got, want) {
+			t.Errorf("the last %d: %q, want %q", limit, got, want)
+		}
+	}
+}
