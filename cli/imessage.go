@@ -203,9 +203,13 @@ func (a *app) phoneNotes(h home.Dir) []string {
 	if err != nil {
 		return nil // it has not run yet
 	}
-	lines := s.Lines(time.Now())
-	if runs, err := h.Locked(home.PhoneLock); err == nil && !runs {
-		lines = append(lines, "phone: nobody reads or sends texts, since the bridge does not run; `netsky up` starts it with the daemon, `netsky imessage doctor` says more")
+	now := time.Now()
+	runs, err := h.Locked(home.PhoneLock)
+	switch since, silent := s.Silent(now); {
+	case err == nil && runs && silent:
+		return []string{"phone: the bridge " + phone.SilentSince(since) + "; what you write there may wait"}
+	case err == nil && !runs:
+		return append(s.Lines(now), "phone: nobody reads or sends texts, since the bridge does not run; `netsky up` starts it with the daemon, `netsky imessage doctor` says more")
 	}
-	return lines
+	return s.Lines(now)
 }

@@ -84,6 +84,16 @@ func (s Status) Lines(now time.Time) (lines []string) {
 	return lines
 }
 
+// silentAfter is longer than a look takes, and than what it reports is kept from the disk.
+const silentAfter = 3 * time.Minute
+
+// Silent returns since when a bridge that runs has reported nothing, if that is longer than it may
+// take: it hangs, or cannot write the report, as on a full disk. Then nothing in the report is true.
+func (s Status) Silent(now time.Time) (since time.Time, silent bool) {
+	since = max(s.Seen, s.Since).Time()
+	return since, s.State == StateOK && now.Sub(since) > silentAfter
+}
+
 // A status is the bridge's, with what decides when it is saved.
 type status struct {
 	home home.Dir

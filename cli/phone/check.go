@@ -186,6 +186,7 @@ func (p Phone) bridge() chat.Fact {
 	f := chat.Fact{Name: "bridge", State: chat.OK}
 	s, err := imessage.Load(p.Home)
 	locked, _ := p.Home.Locked(home.PhoneLock)
+	since, silent := s.Silent(time.Now())
 	switch {
 	case !p.On():
 		f.State, f.Detail = chat.Unchecked, "it runs once a phone is enabled"
@@ -201,9 +202,16 @@ func (p Phone) bridge() chat.Fact {
 		f.State, f.Detail, f.Next = chat.Bad, "the daemon still runs it by "+s.Transport, "run `netsky daemon stop`, then `netsky up`"
 	case s.State == imessage.StateDegraded:
 		f.State, f.Detail, f.Next = chat.Bad, "it can't read: "+s.Reason, s.Next
+	case silent:
+		f.State, f.Detail, f.Next = chat.Bad, "it "+SilentSince(since), "look whether the disk is full; `netsky daemon stop`, then `netsky up` starts it anew"
 	default:
 		f.Detail = fmt.Sprintf("it runs, and last looked at %s; %d texts wait, %d were not sent and %d not confirmed within a day",
 			s.Seen.Time().Local().Format("15:04:05"), s.Waiting, s.Failed, s.Doubtful)
 	}
 	return f
+}
+
+// SilentSince says that a bridge has reported nothing for too long.
+func SilentSince(t time.Time) string {
+	return "has reported nothing since " + t.Local().Format("15:04") + ": it hangs, or the disk is full"
 }

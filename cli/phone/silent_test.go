@@ -1,0 +1,44 @@
+package phone_test
+
+import (
+	"strings"
+	"testing"
+	"time"
+
+	"netsky/agent/home"
+	"netsky/cli/phone"
+	"netsky/imessage"
+	"netsky/imessage/chat"
+	"netsky/internal/testworld"
+	"netsky/store"
+)
+
+// A bridge that runs and reports nothing, as on a full disk, is not said to be well.
+func TestSilentBridge(t *testing.T) {
+	t.Parallel()
+	for _, tt := range []struct {
+		name string
+		age  time.Duration
+		want chat.FactState
+	}{
+		{"a minute", time.Minute, chat.OK},
+		{"ten minutes", 10 * time.Minute, chat.Bad},
+	} {
+		h := testworld.FastHome(t)
+		lock, err := h.Lock(home.PhoneLock)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer lock.Unlock()
+		seen := store.At(time.Now().Add(-tt.age))
+		if err := h.Save(imessage.StatusFile, imessage.Status{Transport: "telegram", State: imessage.StateOK, Since: seen, Seen: seen}, false); err != nil {
+			t.Fatal(err)
+		}
+		p := phone.Phone{Home: h}
+		p.Config.Telegram.Enabled = true
+		f := p.Glance()[1]
+		if f.State != tt.want || (f.State == chat.Bad) != strings.Contains(f.Detail, "reported nothing since") {
+			t.Errorf("%s: %+v", tt.name, f)
+		}
+	}
+}
