@@ -72,10 +72,6 @@ func (b *Bridge) sendNext(ctx context.Context, rec phone.Records, line string) (
 	if err != nil {
 		return 0, err
 	}
-	who, err := b.o.Gate.Speakers()
-	if err != nil {
-		return sendPoll, nil // to whom is not certain; the reading side reports it
-	}
 	now, wait := b.o.Now(), sendPoll
 	blocked := map[string]bool{} // ids of which an earlier part has to go first
 	for _, s := range list {
@@ -97,7 +93,10 @@ func (b *Bridge) sendNext(ctx context.Context, rec phone.Records, line string) (
 			wait, blocked[key] = min(wait, due.Sub(now)), true
 			continue
 		}
-		if why, err := b.superseded(ctx, rec, who, s); err != nil || why != "" {
+		if done, err := b.denied(ctx, rec, s); err != nil || done {
+			return 0, err
+		}
+		if why, err := b.superseded(ctx, rec, s); err != nil || why != "" {
 			s.State, s.Fact = phone.Dropped, why
 			if err == nil {
 				err = rec.End(ctx, s, now)
@@ -117,11 +116,29 @@ func (b *Bridge) sendNext(ctx context.Context, rec phone.Records, line string) (
 	return wait, nil
 }
 
-// superseded returns why a part is not to be sent any more.
-func (b *Bridge) superseded(ctx context.Context, rec phone.Records, who Speakers, s phone.Said) (string, error) {
-	if !who.OwnerChat(chatOf(s.Chat)) {
-		return "its chat is none of the owner's any more", nil
+// denied drops a part for a chat whose other side may not speak any more: a phone that was lost is
+// told nothing. What needs the owner is shown in another chat then. While the list of speakers
+// cannot be read, nothing is sent.
+func (b *Bridge) denied(ctx context.Context, rec phone.Records, s phone.Said) (bool, error) {
+	who, err := b.o.Gate.Speakers()
+	if err != nil {
+		return false, errNotReady
 	}
+	if who.OwnerChat(chatOf(s.Chat)) {
+		return false, nil
+	}
+	s.State, s.Fact = phone.Dropped, "who reads that chat may not speak any more"
+	if err := rec.End(ctx, s, b.o.Now()); err != nil {
+		return false, err
+	}
+	if s.Kind == kindNeed {
+		return true, rec.Over(ctx, s.Line, s.About)
+	}
+	return true, nil
+}
+
+// superseded returns why a part need not be sent any more.
+func (b *Bridge) superseded(ctx context.Context, rec phone.Records, s phone.Said) (string, error) {
 	if s.Part > 1 && s.Tries == 0 {
 		if failed, err := rec.Before(ctx, s); err != nil || failed {
 			return "an earlier part did not go out", err
