@@ -20,7 +20,8 @@ import (
 const (
 	actPoll  = 2 * time.Second  // while something is to be tried again
 	actIdle  = 20 * time.Second // else: what arrives wakes it
-	mostActs = 4                // errands at a time; messages are sent on at once, in their order
+	mostActs = 4                // errands at a time; messages are sent on one by one, in their order
+	patience = 2 * time.Second  // how long a message, with files that come slowly, keeps back the errands behind it
 	// A message that can't be acted on is tried again for a while, and so often; then the owner
 	// is told.
 	leastTries = 8
@@ -35,7 +36,7 @@ func (b *Bridge) act(ctx context.Context) error {
 	}
 	var errands sync.WaitGroup
 	defer errands.Wait()
-	slots := make(chan struct{}, mostActs)
+	slots, letter := make(chan struct{}, mostActs), make(chan struct{}, 1)
 	wait := actPoll
 	for {
 		list, err := rec.NewHeard(ctx, line.Name)
@@ -47,11 +48,11 @@ func (b *Bridge) act(ctx context.Context) error {
 			b.o.Log.Warn("act", "error", err)
 		}
 		for _, h := range list {
-			if !b.begin(h.Seq) {
+			if h.Verdict == VerdictOrder && h.Kind == string(chat.Text) && parse(h.Text).what == askMessage {
+				b.sendOn(ctx, rec, h, letter, &errands)
 				continue
 			}
-			if h.Verdict == VerdictOrder && h.Kind == string(chat.Text) && parse(h.Text).what == askMessage {
-				b.do(ctx, rec, h)
+			if !b.begin(h.Seq) {
 				continue
 			}
 			select {
@@ -67,6 +68,34 @@ func (b *Bridge) act(ctx context.Context) error {
 		if err := pause(ctx, wait, b.unacted); err != nil {
 			return err
 		}
+	}
+}
+
+// sendOn sends a message on, unless an earlier one holds the turn: then it follows that one. It
+// returns when that is done, or after a while, so that `stop` does not wait for a file.
+func (b *Bridge) sendOn(ctx context.Context, rec phone.Records, h phone.Heard, turn chan struct{}, all *sync.WaitGroup) {
+	select {
+	case turn <- struct{}{}:
+	default:
+		return
+	}
+	done := make(chan struct{})
+	all.Go(func() {
+		defer close(done)
+		defer func() { <-turn }()
+		if b.begin(h.Seq) {
+			b.do(ctx, rec, h)
+		}
+	})
+	timer := time.NewTimer(patience)
+	defer timer.Stop()
+	select {
+	case <-done:
+	case <-timer.C:
+		all.Go(func() {
+			<-done
+			wake(b.unacted) // for those that followed
+		})
 	}
 }
 

@@ -9,7 +9,7 @@ import (
 	"netsky/agent"
 	"netsky/imessage"
 	"netsky/imessage/chat"
-	"netsky/internal/testphone"
+	"netsky/imessage/imessagetest"
 	"netsky/internal/testworld"
 	"netsky/store"
 	"netsky/store/phone"
@@ -17,7 +17,7 @@ import (
 
 // A second owner is admitted besides the first until they are denied.
 type second struct {
-	*testphone.Gate
+	*imessagetest.Gate
 	denied *atomic.Bool
 }
 
@@ -37,7 +37,7 @@ func (g second) OwnerChat(c chat.Chat) bool { return c.Direct && g.May(c.Identif
 // needs the owner is shown in the chat that is left.
 func TestDeniedGetsNothing(t *testing.T) {
 	var denied atomic.Bool
-	w := newWorld(t, func(o *imessage.Options) { o.Gate = second{o.Gate.(*testphone.Gate), &denied} })
+	w := newWorld(t, func(o *imessage.Options) { o.Gate = second{o.Gate.(*imessagetest.Gate), &denied} })
 	refuse := chat.Receipt{State: chat.Failed, Again: true, Fact: "not now"}
 	w.wire.Mu.Lock()
 	w.wire.OnSend = func(chat.Outgoing) chat.Receipt { return refuse }

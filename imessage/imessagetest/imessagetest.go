@@ -32,6 +32,7 @@ type Wire struct {
 	Fail   error                            // of reading
 	Blind  bool                             // it cannot find what it sent
 	Bare   []string                         // guids of texts that lost their choices
+	Stuck  chan struct{}                    // a file comes when it is closed; nil is at once
 	wake   chan struct{}
 }
 
@@ -159,7 +160,17 @@ func (w *Wire) History(context.Context, chat.Chat, int) ([]chat.Message, error) 
 	return nil, chat.ErrNoHistory
 }
 
-func (w *Wire) Open(_ context.Context, a chat.Attachment, _ int64) (io.ReadCloser, error) {
+func (w *Wire) Open(ctx context.Context, a chat.Attachment, _ int64) (io.ReadCloser, error) {
+	w.Mu.Lock()
+	stuck := w.Stuck
+	w.Mu.Unlock()
+	if stuck != nil {
+		select {
+		case <-stuck:
+		case <-ctx.Done():
+			return nil, ctx.Err()
+		}
+	}
 	return io.NopCloser(strings.NewReader("content of " + a.Name)), nil
 }
 
