@@ -313,37 +313,6 @@ func TestDeniedMeanwhile(t *testing.T) {
 	}
 }
 
-// A phone that was denied, as it was lost, gets nothing more: neither what waits nor an answer to
-// what was texted from it.
-func TestDeniedGetsNothing(t *testing.T) {
-	var denied, works atomic.Bool
-	w := newWorld(t, func(o *imessage.Options) { o.Gate = fickle{o.Gate.(*imessagetest.Gate), &denied} })
-	w.wire.Mu.Lock()
-	w.wire.OnSend = func(chat.Outgoing) chat.Receipt {
-		if works.Load() {
-			return chat.Receipt{}
-		}
-		return chat.Receipt{State: chat.Failed, Again: true, Fact: "down"}
-	}
-	w.wire.Mu.Unlock()
-	w.wire.Text("do it")
-	asked := w.arrives(agent.Root, "do it")
-	w.mail(store.Message{ID: "a", From: agent.Root, Text: "report", Metadata: forPhone})
-	testworld.Wait(t, "it waits", func() bool { s, err := imessage.Load(w.home); return err == nil && s.Waiting == 1 })
-	denied.Store(true)
-	works.Store(true)
-	w.mail(store.Message{ID: "b", From: agent.Root, Text: "done", InReplyTo: asked.ID})
-	dropped := func(message string) bool {
-		var state string
-		err := w.db.Pool().QueryRowContext(t.Context(), "SELECT state FROM phone_said WHERE about = ?", message).Scan(&state)
-		return err == nil && state == phone.Dropped
-	}
-	testworld.Wait(t, "both are dropped", func() bool { return dropped("a") && dropped("b") })
-	if texts := w.wire.Texts(); len(texts) > 0 {
-		t.Errorf("sent: %q", texts)
-	}
-}
-
 // Mail is texted although all earlier messages were removed as too old, and their numbers are
 // given again.
 func TestMailAfterPrune(t *testing.T) {

@@ -247,7 +247,7 @@ func TestHistoryWhy(t *testing.T) {
 	}
 	text, err := phone.Tools{Home: h}.History(t.Context(), 10)
 	lines := strings.Split(text, "\n")
-	if err != nil || len(lines) != 2 || !strings.Contains(lines[0], "netsky (failed: Messages is not running (-600)") || !strings.HasSuffix(lines[1], " netsky: [netsky] text b") {
+	if err != nil || len(lines) != 2 || !strings.Contains(lines[0], "netsky (failed: Messages is not running (-600) 2026-11-23 owner: yes): text a") || !strings.HasSuffix(lines[1], " netsky: text b") {
 		t.Errorf("history: %q, %v", text, err)
 	}
 }
