@@ -9,6 +9,7 @@ import (
 
 	"netsky/agent"
 	"netsky/agent/home"
+	"netsky/imessage"
 	"netsky/internal/advice"
 	"netsky/spawn/escalate"
 	"netsky/store"
@@ -52,6 +53,9 @@ func (a *app) escalate(c *cli.Context) error {
 	a.recordAlert(c.Context, h, self, c.Args().Get(0), by, err)
 	if errors.Is(err, escalate.ErrNone) {
 		return advice.With(err, "set command, webhook or desktop under [escalate] in %s, or set up your phone (docs/imessage.md)", tilde(a, h.Path(home.ConfigFile)))
+	}
+	if errors.Is(err, imessage.ErrWaits) {
+		return exitError{exitPartly, advice.With(err, "`netsky status` shows what waits; %s", adviceDoctor)}
 	}
 	if err != nil {
 		err = fmt.Errorf("not sent: %w", err)

@@ -134,7 +134,7 @@ func (a *app) imessageSend(c *cli.Context) error {
 	if err != nil {
 		return err
 	}
-	got, err := a.phone(l.Home).Text(c.Context, text)
+	to, got, err := a.phone(l.Home).Text(c.Context, text)
 	switch {
 	case errors.Is(err, imessage.ErrWaits):
 		return exitError{exitPartly, advice.With(fmt.Errorf("imessage send: %w", err), "`netsky status` shows what waits, `netsky imessage doctor` examines the way to your phone")}
@@ -149,7 +149,7 @@ func (a *app) imessageSend(c *cli.Context) error {
 	case got.State == chat.Unconfirmed:
 		return exitError{exitPartly, advice.With(fmt.Errorf("imessage send: unconfirmed: %s", got.Fact), "look whether it is on your phone before you send it again")}
 	}
-	a.print("sent")
+	a.print("sent to %s", to.Identifier)
 	return nil
 }
 

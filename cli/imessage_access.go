@@ -141,6 +141,9 @@ func (a *app) changeAccess(c *cli.Context, change func(context.Context, home.Dir
 	default:
 		a.print("%s: %s", stored, before)
 	}
+	if cfg, err := a.cfg(); err == nil && !cfg.Telegram.Enabled && strings.Trim(stored, "0123456789") == "" {
+		a.warn("%s is the id of a Telegram user; a telephone number begins with + and the country's code, as +15550100", stored)
+	}
 	return nil
 }
 

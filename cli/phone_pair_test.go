@@ -112,7 +112,7 @@ func TestPairedPhone(t *testing.T) {
 		t.Errorf("history:\n%s", out)
 	}
 	out, _ := w.command(t.Context(), "netsky", "imessage", "doctor").CombinedOutput()
-	for _, want := range []string{"since the bridge began, 2 messages of others", "sending: the last text that was seen to go out was sent "} {
+	for _, want := range []string{"not heard: texts since the bridge began: 2 from others", "sending: the last text that was seen to go out was sent "} {
 		if !strings.Contains(string(out), want) {
 			t.Errorf("doctor does not say %q:\n%s", want, out)
 		}

@@ -172,7 +172,7 @@ func TestPhone(t *testing.T) {
 		})
 		mustContain(t, "show "+id, w.must(t, "netsky", "show", id), want)
 	}
-	if out := w.must(t, "netsky", "imessage", "send", "a test"); out != "sent\n" || w.count("[netsky] a test") != 1 {
+	if out := w.must(t, "netsky", "imessage", "send", "a test"); out != "sent to "+ownerHandle+"\n" || w.count("[netsky] a test") != 1 {
 		t.Errorf("send: %s; the phone got %q", out, w.texts())
 	}
 }
@@ -256,4 +256,23 @@ func TestPhoneEscalates(t *testing.T) {
 			}
 		}
 	}
+}
+
+// An alert that has to wait, and reaches the owner by no other way, is an item that needs them
+// until it was sent.
+func TestPhoneEscalatesLater(t *testing.T) {
+	t.Parallel()
+	w := mustPhone(t, "")
+	w.must(t, "netsky", "up", "0", "--type", "demo", "--no-attach")
+	w.script.Mode("-600")
+	out, err := w.command(t.Context(), "netsky", "escalate", "database down").CombinedOutput()
+	if err == nil || !strings.Contains(string(out), "netsky: the phone: not sent yet: ") || !strings.Contains(string(out), "it is recorded, and sent when that is possible") {
+		t.Fatalf("escalate: %v\n%s", err, out)
+	}
+	mustContain(t, "needs", w.must(t, "netsky", "needs"), "database down")
+	w.script.Mode("row")
+	w.gets("[netsky] alert: database down")
+	testworld.Wait(t, "it needs nobody any more", func() bool {
+		return !strings.Contains(w.must(t, "netsky", "needs"), "database down")
+	})
 }

@@ -165,6 +165,13 @@ func (b *Bridge) effect(ctx context.Context, rec phone.Records, h *phone.Heard) 
 		return b.reply(*h, text), err
 	case askNeeds:
 		return b.list(ctx, *h, a.code)
+	case askMessage:
+		if code, s, err := b.replyTo(ctx, rec, h); err != nil {
+			return nil, err
+		} else if code != "" {
+			h.Note, h.Message = "answer "+code, ""
+			return b.answer(ctx, rec, *h, code, strings.ContainsAny(strings.TrimSpace(h.Text)[:1], "yYaA"), s)
+		}
 	case askHelp:
 		return b.reply(*h, help), nil
 	case askWhom:
@@ -251,7 +258,7 @@ func (b *Bridge) message(ctx context.Context, rec phone.Records, h *phone.Heard,
 	}
 	h.Target, h.Message = e.To, e.ID
 	b.o.Step("on the bus")
-	hints := b.hints(ctx, rec, *h, e.To)
+	hints := b.hints(ctx, *h, e.To)
 	if answers != "" {
 		hints = append(hints, answers)
 	}
@@ -277,12 +284,12 @@ func (b *Bridge) publish(ctx context.Context, e envelope.Envelope, again bool) e
 }
 
 // hints returns what the owner should know about a message that was sent on.
-func (b *Bridge) hints(ctx context.Context, rec phone.Records, h phone.Heard, to agent.ID) (hints []string) {
+func (b *Bridge) hints(ctx context.Context, h phone.Heard, to agent.ID) (hints []string) {
 	if why := b.o.Desk.Waits(ctx, to); why != "" {
 		hints = append(hints, why)
 	}
-	if bareForm.MatchString(strings.TrimSpace(h.Text)) {
-		if still := b.stillWaits(ctx, rec, h); still != "" {
+	if h.About == "" && bareForm.MatchString(strings.TrimSpace(h.Text)) {
+		if still := b.stillWaits(ctx); still != "" {
 			hints = append(hints, fmt.Sprintf("That went to %s. %s", to, still))
 		}
 	}

@@ -109,18 +109,27 @@ func (b *Bridge) answer(ctx context.Context, rec phone.Records, h phone.Heard, c
 	return b.reply(h, text), nil
 }
 
+// replyTo returns the code of the item that a bare yes or no is about, as it replies to the text
+// that shows it; "" if it is about none. To a question it is the answer in words.
+func (b *Bridge) replyTo(ctx context.Context, rec phone.Records, h *phone.Heard) (code string, on *phone.Said, err error) {
+	if h.About == "" || !bareForm.MatchString(strings.TrimSpace(h.Text)) {
+		return "", nil, nil
+	}
+	s, ok, err := rec.SaidAs(ctx, h.Line, h.About)
+	if err != nil || !ok || s.Kind != kindNeed && s.Kind != kindPast {
+		return "", nil, err
+	}
+	list, _ := b.o.Desk.Needs(ctx)
+	if n, live := needs.Find(list, s.About); live && n.Kind == needs.Question {
+		return "", nil, nil
+	}
+	return s.About, &s, nil
+}
+
 // stillWaits returns what to say of the items that wait for a yes or no after one without a code.
-// A reply is about the item that its message shows, and about no other.
-func (b *Bridge) stillWaits(ctx context.Context, rec phone.Records, h phone.Heard) string {
+func (b *Bridge) stillWaits(ctx context.Context) string {
 	list, _ := b.o.Desk.Needs(ctx)
 	list = slices.DeleteFunc(list, func(n needs.Need) bool { return len(n.Options) == 0 })
-	if s, ok, err := rec.SaidAs(ctx, h.Line, h.About); err == nil && ok && (s.Kind == kindNeed || s.Kind == kindPast) {
-		n, live := needs.Find(list, s.About)
-		if !live {
-			return s.About + " does not wait for an answer any more."
-		}
-		list = []needs.Need{n}
-	}
 	switch len(list) {
 	case 0:
 		return ""

@@ -76,10 +76,12 @@ type Options struct {
 	Shown func(ctx context.Context, message string) (bool, error)
 	// Alert reaches the owner in another way, if the phone can't be. It may be nil.
 	Alert func(ctx context.Context, subject, body string)
-	Log   *slog.Logger
-	Now   func() time.Time  // nil is time.Now
-	Look  time.Duration     // between two looks at whether an approval is asked for; 0 is a second
-	Step  func(name string) // called between the steps of what must survive a crash; may be nil
+	// Reached is told of an alert that had to wait and was sent. It may be nil.
+	Reached func()
+	Log     *slog.Logger
+	Now     func() time.Time  // nil is time.Now
+	Look    time.Duration     // between two looks at whether an approval is asked for; 0 is a second
+	Step    func(name string) // called between the steps of what must survive a crash; may be nil
 }
 
 // A Pace limits what is sent to one chat. More looks like spam to a transport, and was blocked

@@ -25,7 +25,7 @@ const (
 )
 
 // The order in which texts are sent: what the owner waits for first.
-var ranks = map[string]int{kindAnswer: 0, kindNeed: 1, kindList: 1, kindAlert: 2, kindMail: 3}
+var ranks = map[string]int{kindAnswer: 0, kindNeed: 1, kindList: 1, kindAlert: 1, kindMail: 3}
 
 // us is how texts are signed that no agent wrote.
 const us = "netsky"

@@ -1,17 +1,22 @@
 package imessage_test
 
 import (
+	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"runtime"
 	"slices"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
+	"time"
 
 	"netsky/agent"
 	"netsky/imessage"
 	"netsky/imessage/chat"
+	"netsky/imessage/imessagetest"
 	"netsky/internal/testworld"
 	"netsky/store"
 	"netsky/store/phone"
@@ -138,4 +143,60 @@ func TestGateClosed(t *testing.T) {
 	w.gate.Err = nil
 	w.gate.Mu.Unlock()
 	w.arrives(agent.Root, "do it")
+}
+
+// What is written after the very first start is not missed, though nobody could speak yet: the
+// owner's handle was mistyped.
+func TestBeginsClosed(t *testing.T) {
+	var closed *imessagetest.Gate
+	w := newWorld(t, func(o *imessage.Options) {
+		if closed == nil {
+			closed = o.Gate.(*imessagetest.Gate)
+			closed.Err = errors.New("netsky.toml has a mistake")
+		}
+	})
+	testworld.Wait(t, "reading has begun", func() bool {
+		l, err := phone.Records{DB: w.db}.Open(t.Context(), "test", "", 0, time.Now())
+		return err == nil && l.Cursor != ""
+	})
+	w.wire.Text("do it")
+	w.gate.Mu.Lock()
+	w.gate.Err = nil
+	w.gate.Mu.Unlock()
+	w.arrives(agent.Root, "do it")
+}
+
+// An alert that had to wait is reported as one that reached the owner once it was sent. What
+// became of another text was said to whoever sent it, and is not counted.
+func TestAlertReaches(t *testing.T) {
+	var works atomic.Bool
+	var reached atomic.Int64
+	w := newWorld(t, func(o *imessage.Options) { o.Reached = func() { reached.Add(1) } })
+	w.wire.Mu.Lock()
+	w.wire.OnSend = func(o chat.Outgoing) chat.Receipt {
+		switch {
+		case strings.Contains(o.Text, "hello"):
+			return chat.Receipt{State: chat.Failed, Fact: "no such chat"}
+		case !works.Load():
+			return chat.Receipt{State: chat.Failed, Fact: "not running", Again: true}
+		}
+		return chat.Receipt{}
+	}
+	w.wire.Mu.Unlock()
+	if _, got, err := imessage.Text(t.Context(), w.options(), imessage.Direct{Text: "hello"}); err != nil || got.State != chat.Failed {
+		t.Fatalf("hello: %+v, %v", got, err)
+	}
+	ctx, cancel := context.WithTimeout(t.Context(), 200*time.Millisecond)
+	defer cancel()
+	to, _, err := imessage.Text(ctx, w.options(), imessage.Direct{Text: "database down", Alert: true})
+	if !errors.Is(err, imessage.ErrWaits) || to.Key != mine.Key {
+		t.Fatalf("alert to %s: %v", to.Key, err)
+	}
+	tally, err := phone.Records{DB: w.db}.Count(t.Context(), "test", time.Now())
+	if err != nil || tally.Waiting != 1 || tally.Failed != 0 || reached.Load() != 0 {
+		t.Errorf("%+v, %v; %d alerts reached the owner", tally, err, reached.Load())
+	}
+	works.Store(true)
+	w.says("[netsky] database down")
+	testworld.Wait(t, "it is reported", func() bool { return reached.Load() == 1 })
 }

@@ -25,15 +25,27 @@ const (
 	MaxText = 3000
 )
 
-// Text sends one text of netsky's own, in whatever process: by the bridge that runs, else itself.
-// Without a chat it goes to the owner, where they wrote last. It needs neither a daemon nor the records; with records, the text is on
+// A Direct is one text of netsky's own.
+type Direct struct {
+	To    *chat.Chat // nil is the owner's: where they wrote last
+	Text  string
+	Alert bool // it is reported until it was sent; of others, the caller is told what became of them
+}
+
+// The beginnings of such texts' ids.
+const (
+	alertID = "e-"
+	textID  = "x-" // store/phone does not count what became of these
+)
+
+// Text sends a text, in whatever process: by the bridge that runs, else itself. It needs neither a daemon nor the records; with records, the text is on
 // the ledger before it is sent. The receipt says what became of it; the error matches ErrWaits
 // if that is not known when ctx ends, and the bridge still has it.
-func Text(ctx context.Context, o Options, to *chat.Chat, text string) (chat.Receipt, error) {
+func Text(ctx context.Context, o Options, d Direct) (to chat.Chat, got chat.Receipt, err error) {
 	b := New(o)
 	lock, err := o.Home.Lock(home.PhoneLock)
 	if err != nil && !errors.Is(err, home.ErrLocked) {
-		return chat.Receipt{}, err
+		return to, got, err
 	}
 	if err == nil {
 		defer lock.Unlock()
@@ -44,26 +56,32 @@ func Text(ctx context.Context, o Options, to *chat.Chat, text string) (chat.Rece
 		cursor, forwarded := b.status.kept()
 		if _, err := rec.Open(ctx, o.Transport.Name(), cursor, forwarded, b.o.Now()); err == nil {
 			if c, ok, err := b.room(ctx, rec, o.Transport.Name()); err != nil {
-				return chat.Receipt{}, err
-			} else if ok && to == nil {
-				to = &c
+				return to, got, err
+			} else if ok && d.To == nil {
+				d.To = &c
 			}
 		} else {
 			rec = phone.Records{}
 		}
 	}
-	if to == nil {
+	if d.To == nil {
 		c, err := o.To()
 		if err != nil {
-			return chat.Receipt{}, err
+			return to, got, err
 		}
-		to = &c
+		d.To = &c
 	}
-	said := b.compose(letter{id: "x-" + rand.Text(), chat: *to, kind: kindAlert, name: us, text: envelope.Shorten(text, MaxText)})[0]
+	id := textID + rand.Text()
+	if d.Alert {
+		id = alertID + rand.Text()
+	}
+	said := b.compose(letter{id: id, chat: *d.To, kind: kindAlert, name: us, text: envelope.Shorten(d.Text, MaxText)})[0]
 	if lock == nil {
-		return b.handOver(ctx, rec, said)
+		got, err = b.handOver(ctx, rec, said)
+	} else {
+		got, err = b.alone(ctx, rec, said)
 	}
-	return b.alone(ctx, rec, said)
+	return *d.To, got, err
 }
 
 // handOver leaves a text to the bridge that runs, and waits for what becomes of it.

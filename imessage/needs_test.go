@@ -112,13 +112,20 @@ func TestBareYes(t *testing.T) {
 	abcde := w.guidOf("or no abcde")
 	w.wire.Text("yes")
 	w.says("2 items still wait for your yes or no")
-	w.wire.Put(chat.Message{Text: "Yes!", About: abcde})
-	w.says("abcde still waits for your answer (agent1 asks for permission to use Bash: git push): yes abcde or no abcde.")
+	w.wire.Put(chat.Message{Text: "Yes!", About: abcde}) // a reply to its very text
+	w.says("abcde: done (true).")
+	w.wire.Text("yes")
+	w.says("kxqvd still waits for your answer (agent1 asks for permission to use Bash: make test): yes kxqvd or no kxqvd.")
 	w.wire.Text("no kxqvd")
-	w.taken("kxqvd false")
-	w.wire.Put(chat.Message{Text: "no", About: kxqvd})
-	w.says("kxqvd does not wait for an answer any more.")
-	w.taken("kxqvd false")
+	w.taken("abcde true", "kxqvd false")
+	w.wire.Put(chat.Message{Text: "yes", About: kxqvd})
+	w.says("kxqvd is settled: answered false.")
+	w.taken("abcde true", "kxqvd false")
+	for _, e := range w.inbox(agent.Root) {
+		if e.Text != "yes" {
+			t.Errorf("agent0 got %q", e.Text)
+		}
+	}
 }
 
 func TestAnswerByReaction(t *testing.T) {

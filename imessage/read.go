@@ -38,8 +38,9 @@ func (b *Bridge) read(ctx context.Context) error {
 	away := absence{seen: b.status.seen(), now: b.o.Now}
 	for {
 		// With a list that can't be read nobody may speak: then nothing is taken, and all waits.
-		if _, err = b.o.Gate.Speakers(); err == nil {
-			err = b.readNext(ctx, rec, &line, &away)
+		// Only where reading begins is found out, so that what is written meanwhile is not missed.
+		if _, err = b.o.Gate.Speakers(); err == nil || line.Cursor == "" {
+			err = errors.Join(err, b.readNext(ctx, rec, &line, &away))
 		}
 		if ctx.Err() != nil {
 			return ctx.Err()
@@ -117,9 +118,12 @@ func (b *Bridge) take(ctx context.Context, rec phone.Records, line *phone.Line, 
 	if len(batch.Messages) == 0 && batch.Cursor == line.Cursor {
 		return nil
 	}
-	who, err := b.o.Gate.Speakers()
-	if err != nil {
-		return err
+	var who Speakers
+	if len(batch.Messages) > 0 {
+		var err error
+		if who, err = b.o.Gate.Speakers(); err != nil {
+			return err
+		}
 	}
 	t := taking{b: b, rec: rec, line: line.Name, scenes: make(map[string]*scene), fence: fence, who: who, now: b.o.Now()}
 	for _, m := range batch.Messages {

@@ -73,6 +73,8 @@ func (b *Bridge) sendNext(ctx context.Context, rec phone.Records, line string) (
 		return 0, err
 	}
 	now, wait := b.o.Now(), sendPoll
+	paced := time.Duration(0)
+	defer func() { b.status.paces(now, paced) }()
 	blocked := map[string]bool{} // ids of which an earlier part has to go first
 	for _, s := range list {
 		key := s.Line + s.ID
@@ -108,7 +110,7 @@ func (b *Bridge) sendNext(ctx context.Context, rec phone.Records, line string) (
 			return 0, err
 		}
 		if rest > 0 {
-			wait, blocked[key] = min(wait, rest), true
+			wait, blocked[key], paced = min(wait, rest), true, max(paced, rest)
 			continue
 		}
 		return 0, b.sendOne(ctx, rec, s)
@@ -246,6 +248,9 @@ func (b *Bridge) ended(ctx context.Context, rec phone.Records, s phone.Said, got
 		s.State, s.NotBefore = phone.Pending, store.At(now.Add(wait))
 	}
 	b.o.Log.Info("said", "id", s.ID, "part", s.Part, "state", s.State, "fact", s.Fact)
+	if s.State == phone.Sent && strings.HasPrefix(s.ID, alertID) && b.o.Reached != nil {
+		b.o.Reached()
+	}
 	if again := s.State == phone.Pending; again != b.failing {
 		if b.failing = again; !again {
 			defer func() {

@@ -40,6 +40,7 @@ type Status struct {
 	// Facts say why, by state, of the last text in it.
 	Facts   map[string]string `json:"facts,omitempty"`
 	Rests   store.Time        `json:"rests,omitzero"` // until then, what arrives in the chat that sent too much is not acted on
+	Paced   store.Time        `json:"paced,omitzero"` // until then, what waits is not sent, as enough was within the hour
 	Ignored map[string]int    `json:"ignored,omitempty"`
 
 	Cursor    string     `json:"cursor"`
@@ -61,6 +62,9 @@ func (s Status) Lines(now time.Time) (lines []string) {
 	}
 	if rests := s.Rests.Time(); now.Before(rests) {
 		lines = append(lines, fmt.Sprintf("phone: too many messages arrived within a minute; until %s only `stop` and `no` are acted on there", rests.Local().Format("15:04")))
+	}
+	if paced := s.Paced.Time(); s.Waiting > 0 && now.Before(paced) {
+		lines = append(lines, fmt.Sprintf("phone: enough texts went to you within the hour; more are sent from %s on, what needs you first", paced.Local().Format("15:04")))
 	}
 	var counts []string
 	add := func(n int, what, state string) {
@@ -198,6 +202,19 @@ func (t *status) rests(until time.Time) {
 	t.change(func(s *Status) bool { s.Rests = store.At(until); return true })
 }
 
+// paces reports how long what waits to be sent has to wait for the hour's pace.
+func (t *status) paces(now time.Time, rest time.Duration) {
+	until := store.Time(0)
+	if rest > time.Minute {
+		until = store.At(now.Add(rest))
+	}
+	t.change(func(s *Status) bool {
+		urgent := (s.Paced == 0) != (until == 0)
+		s.Paced = until
+		return urgent
+	})
+}
+
 // took reports what a batch held.
 func (t *status) took(cursor string, counts map[string]int) {
 	t.change(func(s *Status) bool {
@@ -232,8 +249,11 @@ func (b *Bridge) watch(ctx context.Context) error {
 		if tally, err := rec.Count(ctx, line.Name, b.o.Now()); err == nil {
 			b.status.counts(tally)
 		}
-		if reason, ok := b.status.overdue(); ok {
+		if reason, next, ok := b.status.overdue(); ok {
 			text := "phone: messages cannot be read: " + reason
+			if next != "" {
+				text += "; " + next
+			}
 			b.mail(ctx, "phone-degraded-"+short(reason+b.o.Now().Format("2006-01-02 15")), text)
 			if b.o.Alert != nil {
 				b.o.Alert(ctx, "netsky can't read your phone's messages", text)
@@ -256,7 +276,7 @@ func (t *status) counts(tally phone.Tally) {
 }
 
 // overdue reports, once, that the transport can't be read for longer than it may take.
-func (t *status) overdue() (reason string, ok bool) {
+func (t *status) overdue() (reason, next string, ok bool) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	if t.s.State == StateOK && t.now().Sub(t.looked) > graceToTell {
@@ -264,9 +284,9 @@ func (t *status) overdue() (reason string, ok bool) {
 		t.s.Reason = "the last look at it has not come to an end"
 	}
 	if t.s.State != StateDegraded || t.s.Told || t.now().Sub(t.s.Since.Time()) < graceToTell {
-		return "", false
+		return "", "", false
 	}
 	t.s.Told = true
 	t.write()
-	return t.s.Reason, true
+	return t.s.Reason, t.s.Next, true
 }

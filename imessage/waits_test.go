@@ -126,6 +126,10 @@ func TestHour(t *testing.T) {
 	if got := w.wire.Texts()[99]; got != "[netsky] an alert" {
 		t.Errorf("the hundredth is %q", got)
 	}
+	testworld.Wait(t, "it is reported", func() bool {
+		s, err := imessage.Load(w.home)
+		return err == nil && strings.Contains(strings.Join(s.Lines(c.now()), "\n"), "phone: enough texts went to you within the hour; more are sent from ")
+	})
 	c.set(time.Hour)
 	sent(115) // five alerts and ten reports
 }
@@ -181,7 +185,7 @@ func TestTextWhileASendHangs(t *testing.T) {
 	<-hangs
 	ctx, cancel := context.WithTimeout(t.Context(), 300*time.Millisecond)
 	defer cancel()
-	if got, err := imessage.Text(ctx, w.options(), nil, "alert"); !errors.Is(err, imessage.ErrWaits) {
+	if _, got, err := imessage.Text(ctx, w.options(), imessage.Direct{Text: "alert"}); !errors.Is(err, imessage.ErrWaits) {
 		t.Errorf("Text = %+v, %v", got, err)
 	}
 }

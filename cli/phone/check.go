@@ -137,11 +137,6 @@ func (p Phone) speakers() chat.Fact {
 			f.Next = "write it as +15550100 in [owner] in netsky.toml; for one that was allowed at the terminal, `netsky imessage access allow +15550100`"
 		}
 	}
-	if s, err := imessage.Load(p.Home); err == nil && p.On() {
-		if n := s.Ignored[imessage.VerdictStranger] + s.Ignored[imessage.VerdictGroup] + s.Ignored[imessage.VerdictService]; n > 0 {
-			f.Detail += fmt.Sprintf("; since the bridge began, %d messages of others, in groups or by SMS were ignored", n)
-		}
-	}
 	return f
 }
 
@@ -186,10 +181,13 @@ func (p Phone) bridge() chat.Fact {
 	f := chat.Fact{Name: "bridge", State: chat.OK}
 	s, err := imessage.Load(p.Home)
 	locked, _ := p.Home.Locked(home.PhoneLock)
+	daemon, _ := p.Home.Locked(home.DaemonLock)
 	since, silent := s.Silent(time.Now())
 	switch {
 	case !p.On():
 		f.State, f.Detail = chat.Unchecked, "it runs once a phone is enabled"
+	case !locked && !daemon:
+		f.State, f.Detail, f.Next = chat.Unchecked, "it runs in the daemon, which does not run", "`netsky up` starts the daemon"
 	case !locked:
 		f.State, f.Detail, f.Next = chat.Bad, "it does not run", "`netsky up` starts the daemon, which runs it; `netsky daemon stop` first if the daemon ran before it was enabled"
 	case errors.Is(err, fs.ErrNotExist):

@@ -173,6 +173,11 @@ func (p Phone) Options(t imessage.Transport, b *bus.Bus, records func() *store.D
 		Home: p.Home, Bus: b, Records: records, Transport: t, Gate: p.Gate(), Desk: desk, SelfChat: p.Config.IMessage.SelfChat && !p.Config.Telegram.Enabled,
 		To: p.To, Via: p.Via(), Log: log,
 		Shown: func(ctx context.Context, message string) (bool, error) { return shown(ctx, p.Home, b, message) },
+		Reached: func() {
+			if _, err := escalate.Clear(context.Background(), p.Home); err != nil { // which is bounded in time
+				log.Warn("escalate", "error", err)
+			}
+		},
 	}
 }
 
@@ -198,7 +203,7 @@ func (p Phone) Alert(ctx context.Context, a escalate.Alert) error {
 	if a.Body != "" {
 		text += "\n" + a.Body
 	}
-	got, err := p.Text(ctx, text)
+	_, got, err := p.text(ctx, imessage.Direct{Text: text, Alert: true})
 	switch {
 	case errors.Is(err, imessage.ErrWaits):
 		return once{err}
@@ -219,9 +224,9 @@ func (o once) Unwrap() error { return o.error }
 
 func (once) Is(target error) bool { return target == escalate.ErrOnce }
 
-// Text sends one text to the owner, without the daemon if need be.
-func (p Phone) Text(ctx context.Context, text string) (chat.Receipt, error) {
-	return p.text(ctx, nil, text)
+// Text sends one text to the owner, without the daemon if need be. It returns where it went.
+func (p Phone) Text(ctx context.Context, text string) (chat.Chat, chat.Receipt, error) {
+	return p.text(ctx, imessage.Direct{Text: text})
 }
 
 // Welcome tells a handle that it may give orders now.
@@ -230,18 +235,17 @@ func (p Phone) Welcome(ctx context.Context, handle string) error {
 	if !ok {
 		return fmt.Errorf("%q: not a handle", handle)
 	}
-	got, err := p.text(ctx, &c, "You may give orders from here now. Text help to see which.")
+	_, got, err := p.text(ctx, imessage.Direct{To: &c, Text: "You may give orders from here now. Text help to see which."})
 	if err == nil && got.State != chat.Sent {
 		err = fmt.Errorf("%s: %s", got.State, got.Fact)
 	}
 	return err
 }
 
-// text sends one text to the chat, or to the owner.
-func (p Phone) text(ctx context.Context, to *chat.Chat, text string) (chat.Receipt, error) {
+func (p Phone) text(ctx context.Context, d imessage.Direct) (to chat.Chat, got chat.Receipt, err error) {
 	t, err := p.Transport()
 	if err != nil {
-		return chat.Receipt{}, err
+		return to, got, err
 	}
 	defer t.Close()
 	var db *store.DB
@@ -251,5 +255,5 @@ func (p Phone) text(ctx context.Context, to *chat.Chat, text string) (chat.Recei
 	}
 	cancel()
 	o := p.Options(t, nil, func() *store.DB { return db }, nil, slog.New(slog.DiscardHandler))
-	return imessage.Text(ctx, o, to, text)
+	return imessage.Text(ctx, o, d)
 }

@@ -109,6 +109,8 @@ func (w *Wire) Next(ctx context.Context, cursor string) (chat.Batch, error) {
 		switch {
 		case err != nil:
 			return chat.Batch{}, err
+		case cursor == "":
+			return chat.Batch{Cursor: fmt.Sprint(len(rows))}, nil
 		case len(rows) > 0:
 			return chat.Batch{Messages: rows, Cursor: fmt.Sprint(from + len(rows))}, nil
 		}

@@ -39,6 +39,7 @@ type (
 		// Either says that the words are somebody else's: the second by servers before version 7.
 		Origin    json.RawMessage `json:"forward_origin"`
 		Forwarded int64           `json:"forward_date"`
+		Bot       *user           `json:"via_bot"` // wrote the words, which the owner only chose
 		ReplyTo   *ref            `json:"reply_to_message"`
 		Photo     []media         `json:"photo"` // one picture in several sizes
 		Document  *media          `json:"document"`
@@ -249,8 +250,11 @@ func (t token) message(in *message) (m chat.Message, err error) {
 	if m.Text == "" {
 		m.Text = in.Caption
 	}
-	if in.Forwarded != 0 || len(in.Origin) > 0 { // somebody else's words are no command, whoever passes them on
+	switch { // somebody else's words are no command, whoever passes them on
+	case in.Forwarded != 0 || len(in.Origin) > 0:
 		m.Text = "(forwarded) " + m.Text
+	case in.Bot != nil:
+		m.Text = "(by another bot) " + m.Text
 	}
 	if in.ReplyTo != nil && in.ReplyTo.ID > 0 {
 		m.About = t.guid(in.Chat.ID, in.ReplyTo.ID)
