@@ -18,7 +18,7 @@ func (t *Transport) Check(ctx context.Context) []chat.Fact {
 	return append(facts, chat.Fact{
 		Name: "sending", State: chat.Unchecked,
 		Detail: "not tested: whether a message that is sent arrives, in which of the ways a chat can be addressed, and whether the daemon has the permissions of this terminal",
-		Next:   "send yourself a message with netsky, and answer it",
+		Next:   "`netsky imessage send hello` texts you; answer it",
 	})
 }
 
