@@ -38,9 +38,10 @@ const (
 	textID  = "x-" // store/phone does not count what became of these
 )
 
-// Text sends a text, in whatever process: by the bridge that runs, else itself. It needs neither a daemon nor the records; with records, the text is on
-// the ledger before it is sent. The receipt says what became of it; the error matches ErrWaits
-// if that is not known when ctx ends, and the bridge still has it.
+// Text sends a text, in whatever process: by the bridge that runs, else itself. It needs neither a
+// daemon nor the records; with records, the text is on the ledger before it is sent. The receipt
+// says what became of it; the error matches ErrWaits if that is not known when ctx ends, and the
+// bridge still has it.
 func Text(ctx context.Context, o Options, d Direct) (to chat.Chat, got chat.Receipt, err error) {
 	b := New(o)
 	lock, err := o.Home.Lock(home.PhoneLock)
