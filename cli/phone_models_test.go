@@ -102,7 +102,7 @@ func (w *phoneWorld) converses(m phoneModel) {
 	// What a model has called, it has: agentinfinity sees the texts, and a clone does not.
 	for name, want := range map[string]bool{"agentinfinity": true, "agent1": false} {
 		out := w.must(t, "netsky", "ask", name, m.call("history", `{"limit": 3}`))
-		if got := strings.Contains(out, "netsky: [agent0]"); got != want {
+		if got := strings.Contains(out, " owner: loop: call "); got != want {
 			t.Errorf("%s has the tools for the phone: %v, want %v: %s", name, got, want, out)
 		}
 	}
