@@ -16,7 +16,6 @@ import (
 	"netsky/agent"
 	"netsky/imessage"
 	"netsky/imessage/chat"
-	"netsky/imessage/imessagetest"
 	"netsky/internal/testworld"
 	"netsky/store"
 	"netsky/store/phone"
@@ -148,13 +147,13 @@ func TestGateClosed(t *testing.T) {
 // What is written after the very first start is not missed, though nobody could speak yet: the
 // owner's handle was mistyped.
 func TestBeginsClosed(t *testing.T) {
-	var closed *imessagetest.Gate
-	w := newWorld(t, func(o *imessage.Options) {
-		if closed == nil {
-			closed = o.Gate.(*imessagetest.Gate)
-			closed.Err = errors.New("netsky.toml has a mistake")
-		}
-	})
+	w := newWorld(t, nil)
+	w.stop()
+	w.gate.Err = errors.New("netsky.toml has a mistake")
+	if _, err := (phone.Records{DB: w.db}).Hear(t.Context(), "test", "", nil, nil, nil); err != nil { // as it was made
+		t.Fatal(err)
+	}
+	w.start()
 	testworld.Wait(t, "reading has begun", func() bool {
 		l, err := phone.Records{DB: w.db}.Open(t.Context(), "test", "", 0, time.Now())
 		return err == nil && l.Cursor != ""

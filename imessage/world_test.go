@@ -112,8 +112,8 @@ func newWorld(t *testing.T, opts func(*imessage.Options)) *world {
 		desk: &desk{settled: map[string]string{}, down: map[agent.ID]bool{}}}
 	w.bus = testworld.Bus(t, w.home, agent.Root, "agent1", "agent2", agent.Infinity, agent.Owner)
 	w.open()
-	// Mail from before the first use is not forwarded.
-	if _, err := (phone.Records{DB: w.db}).Open(t.Context(), "test", "", 0, time.Now()); err != nil {
+	// Mail from before the first use is not forwarded; reading has begun.
+	if _, err := (phone.Records{DB: w.db}).Open(t.Context(), "test", "0", 0, time.Now()); err != nil {
 		t.Fatal(err)
 	}
 	w.start()

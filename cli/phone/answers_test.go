@@ -33,6 +33,7 @@ import (
 	"netsky/spawn/approve"
 	"netsky/spawn/needs"
 	"netsky/store"
+	storephone "netsky/store/phone"
 	"netsky/tmux"
 )
 
@@ -114,6 +115,9 @@ func newOwner(t *testing.T, r *rand.Rand) *owner {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { w.db.Close() })
+	if _, err := (storephone.Records{DB: w.db}).Open(t.Context(), "test", "0", 0, time.Now()); err != nil { // reading has begun
+		t.Fatal(err)
+	}
 	b := testworld.Bus(t, w.home, agent.Root, "agent1", agent.Owner)
 	w.desk = approve.Desk{Home: w.home, Bus: b, Warn: func(err error) { t.Error(err) }}
 	l := &spawn.Launcher{Home: w.home, Bus: b, Journal: store.NewJournal(w.home), Tmux: &tmux.Server{Socket: w.home.Path("run/s")}}
