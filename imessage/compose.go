@@ -21,11 +21,12 @@ const (
 	kindPast   = "past"   // such a text whose item is over
 	kindList   = "list"   // what needs the owner, a line each; About is their codes
 	kindAnswer = "answer" // ours, to a text of the owner's; About is its guid
-	kindAlert  = "alert"  // ours, without being asked
+	kindAlert  = "alert"  // ours, without being asked; it is reported until it was sent
+	kindNote   = "note"   // ours, whose sender was told what became of it
 )
 
 // The order in which texts are sent: what the owner waits for first.
-var ranks = map[string]int{kindAnswer: 0, kindNeed: 1, kindList: 1, kindAlert: 1, kindMail: 3}
+var ranks = map[string]int{kindAnswer: 0, kindNeed: 1, kindList: 1, kindAlert: 1, kindNote: 1, kindMail: 3}
 
 // us is how texts are signed that no agent wrote.
 const us = "netsky"

@@ -32,12 +32,6 @@ type Direct struct {
 	Alert bool // it is reported until it was sent; of others, the caller is told what became of them
 }
 
-// The beginnings of such texts' ids.
-const (
-	alertID = "e-"
-	textID  = "x-" // store/phone does not count what became of these
-)
-
 // Text sends a text, in whatever process: by the bridge that runs, else itself. It needs neither a
 // daemon nor the records; with records, the text is on the ledger before it is sent. The receipt
 // says what became of it; the error matches ErrWaits if that is not known when ctx ends, and the
@@ -72,11 +66,11 @@ func Text(ctx context.Context, o Options, d Direct) (to chat.Chat, got chat.Rece
 		}
 		d.To = &c
 	}
-	id := textID + rand.Text()
+	kind := kindNote
 	if d.Alert {
-		id = alertID + rand.Text()
+		kind = kindAlert
 	}
-	said := b.compose(letter{id: id, chat: *d.To, kind: kindAlert, name: us, text: envelope.Shorten(d.Text, MaxText)})[0]
+	said := b.compose(letter{id: "x-" + rand.Text(), chat: *d.To, kind: kind, name: us, text: envelope.Shorten(d.Text, MaxText)})[0]
 	if lock == nil {
 		got, err = b.handOver(ctx, rec, said)
 	} else {

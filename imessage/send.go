@@ -248,7 +248,7 @@ func (b *Bridge) ended(ctx context.Context, rec phone.Records, s phone.Said, got
 		s.State, s.NotBefore = phone.Pending, store.At(now.Add(wait))
 	}
 	b.o.Log.Info("said", "id", s.ID, "part", s.Part, "state", s.State, "fact", s.Fact)
-	if s.State == phone.Sent && strings.HasPrefix(s.ID, alertID) && b.o.Reached != nil {
+	if s.State == phone.Sent && s.Kind == kindAlert && b.o.Reached != nil {
 		b.o.Reached()
 	}
 	if again := s.State == phone.Pending; again != b.failing {

@@ -4,8 +4,8 @@
 // It removes nothing that somebody may still need: no mail that is unread, waits or is in
 // an agent's ledger, no question that the owner has not answered, nothing in poison/, no
 // unfinished task, no note, no schedule, no attachment of mail that is kept, and no id that
-// keeps a message from taking effect twice. Of the files it knows only netsky's own, by their place and name. What it removed
-// is in the log.
+// keeps a message from taking effect twice. Of the files it knows only netsky's own, by their
+// place and name. What it removed is in the log.
 //
 // A pass does its work in small parts and rests after each, so that it never keeps a
 // sender waiting. It can be killed at any point: each part is whole, and the next pass

@@ -45,7 +45,7 @@ CREATE TABLE phone_said (
 	parts      INTEGER NOT NULL,
 	chat       TEXT NOT NULL,
 	room       TEXT NOT NULL DEFAULT '',
-	kind       TEXT NOT NULL,           -- mail, need, list, answer, alert; past: a need that is over
+	kind       TEXT NOT NULL,           -- mail, need, list, answer, alert, note; past: a need that is over
 	rank       INTEGER NOT NULL,        -- the lower are sent first
 	about      TEXT NOT NULL DEFAULT '', -- a message's id, a need's code, the guid that is answered
 	digest     TEXT NOT NULL DEFAULT '', -- of the need

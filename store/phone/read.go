@@ -180,7 +180,7 @@ func (r Records) Before(ctx context.Context, s Said) (failed bool, err error) {
 
 // Waits counts what netsky itself has to say and has not sent yet.
 func (r Records) Waits(ctx context.Context, line string) (n int, err error) {
-	err = r.DB.Pool().QueryRowContext(ctx, "SELECT count(*) FROM phone_said WHERE line = ? AND state = 'pending' AND kind IN ('need', 'list', 'alert')", line).Scan(&n)
+	err = r.DB.Pool().QueryRowContext(ctx, "SELECT count(*) FROM phone_said WHERE line = ? AND state = 'pending' AND kind IN ('need', 'list', 'alert', 'note')", line).Scan(&n)
 	return n, err
 }
 
@@ -195,21 +195,21 @@ type Tally struct {
 }
 
 // Count counts what is to be sent, and what of the last day's was not seen to go out; without
-// texts of which the sender was told so at once: their ids begin with "x-".
+// notes, whose sender was told so at once.
 func (r Records) Count(ctx context.Context, line string, now time.Time) (t Tally, err error) {
 	db := r.DB.Pool()
 	err = db.QueryRowContext(ctx, `SELECT count(*), coalesce(min(created), 0) FROM phone_said WHERE line = ? AND state IN ('pending', 'sending')`, line).
 		Scan(&t.Waiting, &t.Oldest)
 	if err == nil {
 		err = db.QueryRowContext(ctx, `SELECT count(*) FILTER (WHERE state = 'unconfirmed'), count(*) FILTER (WHERE state = 'failed')
-			FROM phone_said WHERE line = ? AND created >= ? AND substr(id, 1, 2) <> 'x-'`, line, store.At(now.Add(-24*time.Hour))).Scan(&t.Unconfirmed, &t.Failed)
+			FROM phone_said WHERE line = ? AND created >= ? AND kind <> 'note'`, line, store.At(now.Add(-24*time.Hour))).Scan(&t.Unconfirmed, &t.Failed)
 	}
 	if err != nil {
 		return t, err
 	}
 	// With max, SQLite takes the other columns from the row that has it.
 	rows, err := db.QueryContext(ctx, `SELECT state, fact, max(seq) FROM phone_said WHERE line = ? AND state IN ('pending', 'unconfirmed', 'failed')
-		AND fact <> '' AND created >= ? AND (state = 'pending' OR substr(id, 1, 2) <> 'x-') GROUP BY state`, line, store.At(now.Add(-24*time.Hour)))
+		AND fact <> '' AND created >= ? AND (state = 'pending' OR kind <> 'note') GROUP BY state`, line, store.At(now.Add(-24*time.Hour)))
 	if err != nil {
 		return t, err
 	}
