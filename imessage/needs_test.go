@@ -186,12 +186,11 @@ func TestAnswerWithinADay(t *testing.T) {
 // Many at once are listed; each is shown in full before it can be answered.
 func TestMany(t *testing.T) {
 	w := newWorld(t, nil)
-	w.desk.mu.Lock() // all at once
-	codes := []string{"aaaaa", "bbbbb", "ccccc", "ddddd", "eeeee", "fffff", "ggggg"}
-	w.desk.mu.Unlock()
-	for _, code := range codes {
-		w.desk.asks(code, "command of "+code)
+	var list []agent.Approval
+	for _, code := range []string{"aaaaa", "bbbbb", "ccccc", "ddddd", "eeeee", "fffff", "ggggg"} {
+		list = append(list, agent.Approval{Code: code, Text: "command of " + code})
 	}
+	w.desk.asksAtOnce(list...)
 	w.says("needs CODE shows all of one")
 	w.wire.Text("needs ggggg")
 	w.says("yes ggggg or no ggggg")

@@ -84,11 +84,19 @@ func (d *desk) Waits(_ context.Context, id agent.ID) string {
 }
 
 func (d *desk) asks(code, text string) needs.Need {
-	n := needs.List(needs.Sources{Approvals: []agent.Approval{{Code: code, Agent: "agent1", Tool: "Bash", Text: text, AskedMS: time.Now().UnixMilli()}}})[0]
+	return d.asksAtOnce(agent.Approval{Code: code, Text: text})[0]
+}
+
+// asksAtOnce lets several be there from one look to the next.
+func (d *desk) asksAtOnce(list ...agent.Approval) []needs.Need {
+	for i := range list {
+		list[i].Agent, list[i].Tool, list[i].AskedMS = "agent1", "Bash", time.Now().UnixMilli()
+	}
+	fresh := needs.List(needs.Sources{Approvals: list})
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	d.list = append(d.list, n)
-	return n
+	d.list = append(d.list, fresh...)
+	return fresh
 }
 
 // A world is a home with a bridge in it.

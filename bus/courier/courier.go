@@ -206,7 +206,7 @@ func (m *Courier) take(ctx context.Context) (ok bool, err error) {
 	for {
 		box, err := m.o.Bus.Receive(ctx, m.o.Agent, bus.ReceiveOptions{
 			Start: m.o.Start, MaxText: m.traits.Text, Running: true, Report: m.report, Cancel: m.cancelled,
-			Offered: func(e envelope.Envelope) bool { _, ok := m.ledger.offered(e); return ok },
+			Offered: m.ledger.mayHave,
 		})
 		if err == nil {
 			m.box, m.turn = box, box.Turn() // until it is known whether one runs

@@ -404,10 +404,13 @@ func TestRefused(t *testing.T) {
 	p.drop(envelope.Envelope{ID: "a-3", From: agent.Root, To: me, Text: strings.Repeat("x", 50<<10)})
 	testworld.Wait(p, "pointed at", func() bool { p.program.mu.Lock(); defer p.program.mu.Unlock(); return len(p.program.points) > 0 })
 	var got []string
-	for range 3 {
+	testworld.Wait(p, "all handed over", func() bool {
 		text, _, err := p.man.Waiting(t.Context())
 		if err != nil {
 			t.Fatal(err)
+		}
+		if text == "" {
+			return false
 		}
 		ids, alone := envelope.RenderedIDs(text)
 		if !alone || len(text) > 20<<10 && len(ids) > 1 {
@@ -419,7 +422,8 @@ func TestRefused(t *testing.T) {
 				t.Fatal(err)
 			}
 		}
-	}
+		return len(got) >= 4
+	})
 	if strings.Join(got, " ") != "a-0 a-1 a-2 a-3" {
 		t.Errorf("handed over: %v", got)
 	}

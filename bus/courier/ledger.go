@@ -67,6 +67,7 @@ type ledger struct {
 
 	mu     sync.Mutex // guards the fields below, and the file
 	file   ledgerFile
+	opened bool // file says what the last courier left
 	closed bool
 }
 
@@ -116,11 +117,13 @@ func (l *ledger) load() error {
 	l.file = ledgerFile{}
 	data, err := l.home.ReadFile(l.rel, maxLedger)
 	if errors.Is(err, fs.ErrNotExist) {
+		l.opened = true
 		return nil
 	}
 	if err != nil {
 		return err
 	}
+	l.opened = true
 	if err := json.Unmarshal(data, &l.file); err != nil {
 		l.file = ledgerFile{}
 		return fmt.Errorf("%s: %w: %w", l.home.Path(l.rel), errDamaged, err)
@@ -344,6 +347,14 @@ func (l *ledger) offered(e envelope.Envelope) (o owed, ok bool) {
 		return o, false
 	}
 	return l.file.Owed[i], true
+}
+
+// mayHave reports whether the model may have the message: it was offered before, or the
+// ledger is not read yet.
+func (l *ledger) mayHave(e envelope.Envelope) bool {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return !l.opened || l.index(e.ID, e.From) >= 0
 }
 
 // answered records that the model has answered by itself.
