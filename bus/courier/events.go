@@ -76,7 +76,9 @@ func (m *Courier) prompted(e agent.Event) {
 		for _, l := range f.lost {
 			m.ledger.took(l.ID, e.ID)
 		}
+		return
 	}
+	f.calm = false // it is somebody else's turn
 }
 
 // about identifies the turn by its first message.

@@ -23,9 +23,12 @@ type flight struct {
 	preface  []string  // the texts of the notices that are included
 	prefaced bool      // whatever was due is among them
 	way      way       // how it was offered
+	began    time.Time // first pushed
 	pushed   time.Time // last
 	times    int
-	stirred  bool // the program has been busy since, and there has never been an event
+	calm     bool // the program was idle at first, and no other prompt was reported since
+	stirred  bool // the program has been busy since it was pushed
+	turns    int  // so often it was pushed again although the program had been busy
 }
 
 type way int
@@ -195,8 +198,14 @@ func (m *Courier) writeDown(f *flight) error {
 // push sends the flight's text, for the first time or again.
 func (m *Courier) push(ctx context.Context) {
 	f := m.flight
+	if f.stirred {
+		f.turns++
+	}
 	f.times++
 	f.pushed, f.stirred = time.Now(), false
+	if f.times == 1 {
+		f.began, f.calm = f.pushed, m.state.State == agent.Idle
+	}
 	within, cancel := context.WithTimeout(ctx, pushWithin)
 	defer cancel()
 	var err error

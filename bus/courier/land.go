@@ -37,11 +37,11 @@ func (m *Courier) pursue(ctx context.Context, now time.Time) time.Time {
 		return now.Add(wait)
 	case held:
 		m.arrived()
-		// Only the hook of the prompt was lost; that of the turn's end has reported.
-		if e := m.end; m.open && e.MS >= f.pushed.UnixMilli() {
-			m.close(ctx, Event{Event: e})
-		}
-	case f.stirred && f.times > 1:
+		m.unreported(ctx, f)
+	case f.onlyNames() && f.calm && m.end.MS >= f.began.UnixMilli():
+		m.arrived()
+		m.unreported(ctx, f)
+	case f.stirred && (f.times > 1 && !m.hooked || f.onlyNames() && f.turns >= maxUnreported):
 		m.o.Log("deliver mail", errors.New("a turn ran but no hook reported it; assuming the message arrived"))
 		m.arrived()
 	case now.Before(m.gate.barred), len(f.lost) == 0 && m.holding(): // what is held goes first
@@ -58,6 +58,36 @@ func (m *Courier) pursue(ctx context.Context, now time.Time) time.Time {
 		m.push(ctx)
 	}
 	return now.Add(m.traits.Pace.Busy)
+}
+
+// onlyNames reports whether the text brings no message, so that the conversation can't be
+// asked whether it holds it.
+func (f *flight) onlyNames() bool { return f.notice != "" && len(f.unseen) == 0 }
+
+// maxUnreported is how often a text that only names messages is offered again although a
+// turn has run since that no hook has reported.
+const maxUnreported = 2
+
+// unreported settles a flight of which only the hook of the prompt was lost, not that of
+// the turn's end.
+func (m *Courier) unreported(ctx context.Context, f *flight) {
+	turn := ""
+	if m.end.MS >= f.began.UnixMilli() {
+		turn = m.end.ID
+	}
+	for _, l := range f.lost {
+		if l.text != "" { // the conversation knows the turn even if no hook reported its end
+			if e, _, err := m.o.Runtime.Ended(ctx, l.ID, ""); err == nil && e.ID != "" {
+				turn = e.ID
+			}
+		}
+	}
+	for _, l := range f.lost {
+		m.ledger.took(l.ID, turn) // not the one that was cut off
+	}
+	if m.open && m.end.MS >= f.began.UnixMilli() {
+		m.close(ctx, Event{Event: m.end})
+	}
 }
 
 // held reports whether the conversation holds all messages of the flight.

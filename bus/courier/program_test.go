@@ -278,7 +278,10 @@ func (p *program) runTurn(ctx context.Context, texts []string, broken chan struc
 		}
 	}
 	if len(took) > 0 {
-		length, words, failed := p.turn(strings.Join(took, "\n"))
+		p.mu.Lock()
+		turn := p.turn
+		p.mu.Unlock()
+		length, words, failed := turn(strings.Join(took, "\n"))
 		timer := time.NewTimer(length)
 		select {
 		case <-timer.C:

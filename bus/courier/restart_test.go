@@ -366,3 +366,65 @@ func TestNoticeToldByHalf(t *testing.T) {
 		t.Errorf("answers: %+v", list)
 	}
 }
+
+// TestNoticeWithoutItsHook: a text asks to continue a turn that was cut off, and may bring
+// a message that was lost with it, and the hook that should report that prompt is killed.
+// What the model said to it is the answer, not how the turn ended that was cut off; and it
+// is not asked again and again.
+func TestNoticeWithoutItsHook(t *testing.T) {
+	t.Parallel()
+	for _, tt := range []struct {
+		name   string
+		forget bool // the second message
+		muted  []agent.EventKind
+		texts  int
+		kind   envelope.Kind
+		text   string
+	}{
+		{"named", false, []agent.EventKind{agent.EventPrompt, agent.EventSeen}, 2, envelope.KindReply, "said to it"},
+		{"one is lost", true, []agent.EventKind{agent.EventPrompt, agent.EventSeen}, 2, envelope.KindReply, "said to it"},
+		{"one is lost, the turn's end is not reported either", true, []agent.EventKind{agent.EventPrompt, agent.EventSeen, agent.EventStop}, 2, envelope.KindReply, "said to it"},
+		{"named, and no hook reports anything", false, []agent.EventKind{agent.EventPrompt, agent.EventSeen, agent.EventStop}, 4, envelope.KindError, "interrupted: the turn ended without an answer"},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			t.Parallel()
+			p := mustPost(t)
+			p.program.turn = func(string) (time.Duration, string, error) { return time.Hour, "", nil }
+			p.program.mustStart(t)
+			for _, id := range []string{"q-0", "q-1"} {
+				p.drop(envelope.Envelope{ID: id, From: agent.Owner, To: me, Text: "?"})
+			}
+			stop := p.run()
+			testworld.Wait(p, "both are taken", func() bool { return len(p.program.effects()) == 2 && p.count(me, bus.Delivered) == 2 })
+			stop()
+			p.program.set(func() {
+				if tt.forget {
+					delete(p.program.held, "q-1")
+					delete(p.program.took, "q-1")
+				}
+				p.program.queue = nil
+				close(p.program.breakOff)
+				p.program.breakOff = nil
+				p.program.turn = func(string) (time.Duration, string, error) { return scaled(2 * time.Second), "said to it", nil }
+				for _, kind := range tt.muted {
+					p.program.muted[kind] = true
+				}
+			})
+			p.program.settle(t)
+			p.options.Start = p.program.startID()
+			p.run()
+			for _, id := range []string{"q-0", "q-1"} {
+				testworld.Wait(p, "the answer to "+id, func() bool { return len(p.answers(agent.Owner, id)) > 0 })
+				if a := p.answers(agent.Owner, id)[0]; a.Kind != tt.kind || a.Text != tt.text {
+					t.Errorf("%s is answered by a %s %q", id, a.Kind, a.Text)
+				}
+			}
+			p.program.set(func() {
+				texts := p.program.texts
+				if len(texts) > tt.texts || !strings.Contains(texts[1], "Not answered yet: q-0 from owner") || strings.Contains(texts[1], `id="q-1"`) != tt.forget {
+					t.Errorf("%d texts, %.2000q", len(texts), texts)
+				}
+			})
+		})
+	}
+}

@@ -33,7 +33,7 @@ func (m *Courier) look(ctx context.Context, now time.Time) {
 	default:
 		m.looks = now.Add(m.traits.Pace.Busy)
 	}
-	if f := m.flight; f != nil && r.State == agent.Busy && !m.hooked {
+	if f := m.flight; f != nil && r.State == agent.Busy {
 		f.stirred = true
 	}
 	if m.gate.state.Tripped() && m.looks.After(now.Add(gateAgain)) {
