@@ -100,15 +100,22 @@ func (r *Showing) trim() error {
 type Letter struct {
 	bus.Entry
 	copies []string
+	late   bool // it expired before anybody read it, and is not filed yet
 }
 
-// Names returns its files.
-func (m Letter) Names() []string { return append([]string{m.Name}, m.copies...) }
+// Names returns the files that are read with it: none of a message that has expired, which
+// whoever takes the mail files unread.
+func (m Letter) Names() []string {
+	if m.late {
+		return nil
+	}
+	return append([]string{m.Name}, m.copies...)
+}
 
 // Letters returns the owner's readable messages, the oldest first, each once: all of
 // them, including those filed unread, or only those not shown yet. In the latter case,
 // copies are files in the inbox that will be filed unread, because the same message has
-// been filed before.
+// been filed before; what has expired is left out.
 func Letters(b *bus.Bus, all bool) (list []Letter, copies []string, err error) {
 	names, err := b.Unread()
 	if all {
@@ -123,7 +130,7 @@ func Letters(b *bus.Bus, all bool) (list []Letter, copies []string, err error) {
 		from agent.ID
 		id   string
 	}
-	had := make(map[key]int)
+	had, now := make(map[key]int), time.Now()
 	entries, err := b.FindAll(agent.Owner, names) // without those that were just pruned
 	if err != nil {
 		return nil, nil, err
@@ -132,13 +139,20 @@ func Letters(b *bus.Bus, all bool) (list []Letter, copies []string, err error) {
 		if !e.IsMessage() {
 			continue
 		}
+		late := e.Place == bus.Inbox && e.Envelope.Expired(now)
+		if late && !all {
+			continue
+		}
+		if late {
+			e.Why = "not read before it expired at " + agent.Clock(e.Envelope.Expires, now)
+		}
 		k := key{e.Envelope.From, e.Envelope.ID}
 		if i, again := had[k]; again && !all {
 			list[i].copies = append(list[i].copies, e.Name)
 			continue
 		}
 		had[k] = len(list)
-		list = append(list, Letter{Entry: e})
+		list = append(list, Letter{Entry: e, late: late})
 	}
 	if all {
 		return list, nil, nil
