@@ -71,8 +71,12 @@ const maxUnreported = 2
 // unreported settles a flight of which only the hook of the prompt was lost, not that of
 // the turn's end.
 func (m *Courier) unreported(ctx context.Context, f *flight) {
-	turn := ""
-	if m.end.MS >= f.began.UnixMilli() {
+	since, turn := f.pushed, ""
+	if f.calm {
+		since = f.began // no other turn can have ended since
+	}
+	ended := m.end.MS >= since.UnixMilli()
+	if ended {
 		turn = m.end.ID
 	}
 	for _, l := range f.lost {
@@ -85,7 +89,7 @@ func (m *Courier) unreported(ctx context.Context, f *flight) {
 	for _, l := range f.lost {
 		m.ledger.took(l.ID, turn) // not the one that was cut off
 	}
-	if m.open && m.end.MS >= f.began.UnixMilli() {
+	if m.open && ended {
 		m.close(ctx, Event{Event: m.end})
 	}
 }
