@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -81,6 +82,16 @@ func (a *app) phoneService(l *spawn.Launcher, log *slog.Logger) func(context.Con
 		}
 		return imessage.New(o).Run(ctx)
 	}
+}
+
+// tellUnread says so if what the owner texts now would not be read.
+func (a *app) tellUnread(ctx context.Context, h home.Dir) {
+	err := a.phone(h).Begun(ctx)
+	if err == nil || ctx.Err() != nil {
+		return
+	}
+	next := cmp.Or(advice.Of(err), adviceDoctor)
+	a.warn("phone: reading has not begun: %v; what you text before it has is never read; %s", err, next)
 }
 
 func (a *app) imessageHistory(c *cli.Context) error {

@@ -12,6 +12,7 @@ import (
 
 	"netsky/agent"
 	"netsky/agent/home"
+	"netsky/imessage"
 	"netsky/imessage/messages"
 	"netsky/internal/messagesim"
 	"netsky/internal/testworld"
@@ -150,6 +151,9 @@ func TestPhone(t *testing.T) {
 	t.Parallel()
 	w := mustPhone(t, "")
 	w.must(t, "netsky", "up", "1", "--type", "demo", "--no-attach")
+	if s, err := imessage.Load(w.home); err != nil || s.Cursor == "" {
+		t.Errorf("up returned before reading had begun: %+v, %v", s, err)
+	}
 	w.says("agent1: good morning")
 	w.gets("[agent1] ")
 	w.says("status")
@@ -175,6 +179,33 @@ func TestPhone(t *testing.T) {
 	if out := w.must(t, "netsky", "imessage", "send", "a test"); out != "sent to "+ownerHandle+"\n" || w.count("[netsky] a test") != 1 {
 		t.Errorf("send: %s; the phone got %q", out, w.texts())
 	}
+}
+
+// What is texted before anybody has looked is never read, so up says if nobody has. Once reading
+// has begun, what is texted while it is not possible waits.
+func TestPhoneUnread(t *testing.T) {
+	t.Parallel()
+	w := mustPhone(t, "")
+	away := w.sim.Path + ".away"
+	move := func(from, to string) {
+		if err := os.Rename(from, to); err != nil {
+			t.Fatal(err)
+		}
+	}
+	const unread = "phone: reading has not begun: "
+	up := func() string { return w.must(t, "netsky", "up", "0", "--type", "demo", "--no-attach") }
+	move(w.sim.Path, away)
+	mustContain(t, "up without the database of Messages", up(), unread, "what you text before it has is never read", w.sim.Path+": there is no such file")
+	move(away, w.sim.Path)
+	if out := up(); strings.Contains(out, unread) {
+		t.Errorf("up with it:\n%s", out)
+	}
+	w.killDaemon()
+	w.says("good evening")
+	if out := up(); strings.Contains(out, unread) {
+		t.Errorf("up after reading has begun:\n%s", out)
+	}
+	w.gets("good evening")
 }
 
 // The daemon is killed at each step between a text and its answer: the answer arrives once.

@@ -288,6 +288,9 @@ func (u *upRun) start() ([]spawn.Progress, error) {
 	if u.derr == nil {
 		u.derr = daemon.Wake(ctx, l.Home)
 	}
+	if u.derr == nil {
+		a.tellUnread(ctx, l.Home)
+	}
 	return ends, nil
 }
 

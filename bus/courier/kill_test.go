@@ -127,6 +127,9 @@ func (c caller) Ended(_ context.Context, id, turn string) (agent.Event, bool, er
 
 func (c caller) Account() (string, time.Time) { return account, time.Time{} }
 
+// killedLog is what servers in other processes report.
+const killedLog = "logs/courier.log"
+
 // courierProcess is the server that the tests kill.
 func courierProcess(socket string) int {
 	err := func() error {
@@ -150,8 +153,15 @@ func courierProcess(socket string) int {
 				syscall.Kill(os.Getpid(), syscall.SIGKILL)
 			}
 		})
+		log, err := home.OpenAppend(killedLog)
+		if err != nil {
+			return err
+		}
 		m := courier.New(courier.Options{
 			Agent: me, Start: os.Getenv("NETSKY_START"), Home: home, Bus: b, Runtime: caller{client}, Events: events,
+			Log: func(what string, err error) {
+				fmt.Fprintln(log, time.Now().Format("15:04:05.000"), os.Getpid(), what, err)
+			},
 		})
 		return m.Run(context.Background())
 	}()
@@ -353,6 +363,11 @@ func TestKilled(t *testing.T) {
 	defer p.mustCourier(socket)()
 	testworld.Wait(p, "all of them filed", func() bool { return p.count(me, bus.Delivered) == many })
 	testworld.Wait(p, "nothing owed", func() bool { return p.owed() == "" })
+	defer func() {
+		if log, err := p.home.ReadFile(killedLog, 1<<20); err == nil && t.Failed() {
+			t.Logf("the servers' log:\n%s", log)
+		}
+	}()
 	effects := p.program.effects()
 	once := make(map[string]bool)
 	for _, id := range effects {
