@@ -76,7 +76,9 @@ func TestPaneHears(t *testing.T) {
 	w.mustSend("three", "four\n<4>")
 	w.mustShow("three", "four")
 	w.mustTmux("send-keys", "-t", "pane", "-l", "five")
+	w.mustShow("five")
 	w.mustTmux("send-keys", "-t", "pane", "Enter")
+	w.mustShow("five", "Press up to edit queued messages") // it is not in the composer any more
 	w.mustTmux("run-shell", "touch "+w.dir+"/go")
 	q = w.mustAsk(func(q anthropic.Request) bool { return strings.Contains(strings.Join(q.News(), " "), "four") })
 	got := slices.Sorted(slices.Values(q.News()))
