@@ -315,6 +315,11 @@ func TestKilled(t *testing.T) {
 	t.Parallel()
 	const many, kills = 300, 25
 	p := mustPost(t)
+	defer func() {
+		if log, err := p.home.ReadFile(killedLog, 1<<20); err == nil && t.Failed() {
+			t.Logf("the servers' log:\n%s", log)
+		}
+	}()
 	p.program.turn = func(text string) (time.Duration, string, error) {
 		ids, _ := envelope.RenderedIDs(text)
 		words := strings.Join(ids, ", ")
@@ -363,11 +368,6 @@ func TestKilled(t *testing.T) {
 	defer p.mustCourier(socket)()
 	testworld.Wait(p, "all of them filed", func() bool { return p.count(me, bus.Delivered) == many })
 	testworld.Wait(p, "nothing owed", func() bool { return p.owed() == "" })
-	defer func() {
-		if log, err := p.home.ReadFile(killedLog, 1<<20); err == nil && t.Failed() {
-			t.Logf("the servers' log:\n%s", log)
-		}
-	}()
 	effects := p.program.effects()
 	once := make(map[string]bool)
 	for _, id := range effects {
