@@ -86,7 +86,7 @@ func (a *app) phoneService(l *spawn.Launcher, log *slog.Logger) func(context.Con
 
 // tellUnread says so if what the owner texts now would not be read.
 func (a *app) tellUnread(ctx context.Context, h home.Dir) {
-	err := a.phone(h).Begun(ctx)
+	err := a.phone(h).AwaitLook(ctx)
 	if err == nil || ctx.Err() != nil {
 		return
 	}

@@ -196,6 +196,7 @@ func TestPhoneUnread(t *testing.T) {
 	up := func() string { return w.must(t, "netsky", "up", "0", "--type", "demo", "--no-attach") }
 	move(w.sim.Path, away)
 	mustContain(t, "up without the database of Messages", up(), unread, "what you text before it has is never read", w.sim.Path+": there is no such file")
+	mustContain(t, "status without it", w.must(t, "netsky", "status"), "there is no such file; what you write there before it can be is never read")
 	move(away, w.sim.Path)
 	if out := up(); strings.Contains(out, unread) {
 		t.Errorf("up with it:\n%s", out)
@@ -206,6 +207,32 @@ func TestPhoneUnread(t *testing.T) {
 		t.Errorf("up after reading has begun:\n%s", out)
 	}
 	w.gets("good evening")
+}
+
+// A daemon that was running when the phone was enabled does not know of it.
+func TestPhoneEnabledLater(t *testing.T) {
+	t.Parallel()
+	w := mustPhone(t, "")
+	toml := filepath.Join(w.world.home, home.ConfigFile)
+	text, err := os.ReadFile(toml)
+	if err == nil {
+		err = os.Remove(toml)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	up := func() string { return w.must(t, "netsky", "up", "0", "--type", "demo", "--no-attach") }
+	up()
+	if err := os.WriteFile(toml, text, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	mustContain(t, "up beside that daemon", up(), "phone: reading has not begun: the daemon has not looked yet", "`netsky daemon stop`, then `netsky up`")
+	w.must(t, "netsky", "daemon", "stop")
+	if out := up(); strings.Contains(out, "phone:") {
+		t.Errorf("up after that:\n%s", out)
+	}
+	w.says("good morning")
+	w.gets("good morning")
 }
 
 // The daemon is killed at each step between a text and its answer: the answer arrives once.

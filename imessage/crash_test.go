@@ -165,6 +165,18 @@ func TestBeginsClosed(t *testing.T) {
 	w.arrives(agent.Root, "do it")
 }
 
+// Where reading goes on is reported by each run, even if nothing arrives: the report of the run
+// before may be lost.
+func TestReportsCursor(t *testing.T) {
+	w := newWorld(t, nil)
+	w.stop()
+	if err := w.home.Remove(imessage.StatusFile); err != nil {
+		t.Fatal(err)
+	}
+	w.start()
+	testworld.Wait(t, "it is reported", func() bool { s, err := imessage.Load(w.home); return err == nil && s.Cursor != "" })
+}
+
 // An alert that had to wait is reported as one that reached the owner once it was sent. What
 // became of another text was said to whoever sent it, and is not counted.
 func TestAlertReaches(t *testing.T) {

@@ -34,6 +34,9 @@ func (b *Bridge) read(ctx context.Context) error {
 		return err
 	}
 	wake(b.unacted) // what an earlier run left
+	if line.Cursor != "" {
+		b.status.took(line.Cursor, nil) // what it reported may have been lost
+	}
 	replaced, wait := rec.DB.Replaced(), retryFirst
 	away := absence{seen: b.status.seen(), now: b.o.Now}
 	for {

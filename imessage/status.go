@@ -54,7 +54,11 @@ func Load(h home.Dir) (Status, error) { return home.Load[Status](h, StatusFile) 
 // Lines describe it: what waits or went wrong.
 func (s Status) Lines(now time.Time) (lines []string) {
 	if s.State == StateDegraded {
-		line := fmt.Sprintf("phone: %s cannot be read since %s: %s; what you write there waits", s.Transport, s.Since.Time().Local().Format("15:04"), s.Reason)
+		meanwhile := "what you write there waits"
+		if s.Cursor == "" { // the first look finds where reading begins
+			meanwhile = "what you write there before it can be is never read"
+		}
+		line := fmt.Sprintf("phone: %s cannot be read since %s: %s; %s", s.Transport, s.Since.Time().Local().Format("15:04"), s.Reason, meanwhile)
 		if s.Next != "" {
 			line += "; " + s.Next
 		}
