@@ -202,7 +202,9 @@ func TestClonesShareARepository(t *testing.T) {
 }
 
 // editor is a rule by which a model does what its prompt says of git: a worktree
-// below its workspace, a branch with its name.
+// below its workspace, a branch with its name. A command that fails it runs again:
+// git 2.39 fails, once, if it reads the entry of a worktree that another git is just
+// making ("failed to read .git/worktrees/edit/commondir: Success").
 func editor(q anthropic.Request) *anthropic.Reply {
 	name := regexp.MustCompile(`You are (agent[0-9]+),`).FindStringSubmatch(q.System)
 	space := regexp.MustCompile(`worktree add -b \S+/TOPIC "([^"]+)/TOPIC"`).FindStringSubmatch(q.System)
@@ -210,7 +212,7 @@ func editor(q anthropic.Request) *anthropic.Reply {
 	if name == nil || space == nil || len(list) != 1 {
 		return nil
 	}
-	if len(q.Outputs) > 0 {
+	if n := len(q.Outputs); n > 0 && (n > 9 || !strings.Contains(q.Outputs[n-1], "failed to read")) {
 		return &anthropic.Reply{Text: "done on branch " + name[1] + "/edit"}
 	}
 	var line, dir string
@@ -218,6 +220,6 @@ func editor(q anthropic.Request) *anthropic.Reply {
 		return nil
 	}
 	return &anthropic.Reply{Calls: []anthropic.Call{anthropic.Shell(fmt.Sprintf(
-		`git -C %s worktree add -q -b %[2]s/edit "%s/edit" HEAD && cd "%[3]s/edit" && sed -i 's/^%s$/%[2]s/' poem && git commit -q -a -m edit`,
+		`{ test -d "%[3]s/edit" || git -C %[1]s worktree add -q -B %[2]s/edit "%[3]s/edit" HEAD; } && cd "%[3]s/edit" && sed -i 's/^%[4]s$/%[2]s/' poem && git commit -q -a -m edit`,
 		dir, name[1], space[1], line))}}
 }
