@@ -11,7 +11,10 @@ import (
 	"strconv"
 	"strings"
 	"syscall"
+	"time"
 
+	"netsky/agent"
+	"netsky/agent/home"
 	"netsky/internal/testworld"
 
 	"github.com/rogpeppe/go-internal/testscript"
@@ -158,6 +161,9 @@ func sendSignal(ts *testscript.TestScript, neg bool, args []string) {
 	if pid <= 1 {
 		ts.Fatalf("pid %d", pid)
 	}
+	if args[0] == "KILL" {
+		awaitClient(ts)
+	}
 	ts.Check(syscall.Kill(pid, signals[args[0]]))
 	if args[0] == "STOP" { // its threads stop one after another, and one that runs still answers
 		waitFor(ts, false, []string{"^T", "ps", "-o", "state=", "-p", args[1]})
@@ -165,6 +171,29 @@ func sendSignal(ts *testscript.TestScript, neg bool, args []string) {
 			ts.Fatalf("threads of %s do not stop", args[1])
 		}
 	}
+}
+
+// awaitClient waits until a daemon that runs has attached to tmux, if there are agents: tmux
+// 3.3a may die if one of its sessions ends in that moment. It gives up silently, as a script may have
+// made the daemon unable to.
+func awaitClient(ts *testscript.TestScript) {
+	h, err := home.At(ts.Getenv("NETSKY_HOME"))
+	if err != nil {
+		return
+	}
+	la, err := h.LoadLaunch(agent.Root)
+	if _, locked := h.LockHolder(agent.DaemonName); err != nil || !locked {
+		return
+	}
+	flag := "-L"
+	if strings.Contains(la.Socket, "/") {
+		flag = "-S"
+	}
+	began := time.Now()
+	testworld.Until(func() bool {
+		out, err := exec.Command("tmux", flag, la.Socket, "list-clients", "-F", "#{client_control_mode}").Output()
+		return err != nil || strings.Contains(string(out), "1") || time.Since(began) > 3*time.Second
+	})
 }
 
 // stopped reports whether all threads of a process have stopped, where the system
