@@ -182,16 +182,12 @@ func awaitClient(ts *testscript.TestScript) {
 		return
 	}
 	la, err := h.LoadLaunch(agent.Root)
-	if _, locked := h.LockHolder(agent.DaemonName); err != nil || !locked {
+	if _, locked := h.LockHolder(agent.DaemonName); err != nil || !locked || strings.Contains(la.Socket, "/") {
 		return
-	}
-	flag := "-L"
-	if strings.Contains(la.Socket, "/") {
-		flag = "-S"
 	}
 	began := time.Now()
 	testworld.Until(func() bool {
-		out, err := exec.Command("tmux", flag, la.Socket, "list-clients", "-F", "#{client_control_mode}").Output()
+		out, err := exec.Command("tmux", "-L", la.Socket, "list-clients", "-F", "#{client_control_mode}").Output()
 		return err != nil || strings.Contains(string(out), "1") || time.Since(began) > 3*time.Second
 	})
 }

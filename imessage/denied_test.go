@@ -75,3 +75,28 @@ func (w *world) waiting() int {
 	}
 	return tally.Waiting
 }
+
+// Who is denied in the moment before a text goes out does not get that text.
+func TestDeniedWhileSending(t *testing.T) {
+	var denied atomic.Bool
+	w := newWorld(t, func(o *imessage.Options) {
+		o.Gate = second{o.Gate.(*imessagetest.Gate), &denied}
+		o.Step = func(step string) {
+			if step == "begun" {
+				denied.Store(true)
+			}
+		}
+	})
+	w.wire.Put(chat.Message{Text: "where is it?", Chat: theirs, Handle: theirs.Identifier})
+	w.arrives(agent.Root, "where is it?")
+	w.mail(store.Message{ID: "a", From: agent.Root, Text: "it is in the safe", InReplyTo: w.inbox(agent.Root)[0].ID})
+	testworld.Wait(t, "they are denied", denied.Load)
+	testworld.Wait(t, "nothing waits", func() bool { return w.waiting() == 0 })
+	w.wire.Mu.Lock()
+	defer w.wire.Mu.Unlock()
+	for _, out := range w.wire.Out {
+		if out.Chat.Key != mine.Key {
+			t.Errorf("%s got %q", out.Chat.Key, out.Text)
+		}
+	}
+}
