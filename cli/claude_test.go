@@ -203,8 +203,8 @@ func TestClonesShareARepository(t *testing.T) {
 
 // editor is a rule by which a model does what its prompt says of git: a worktree
 // below its workspace, a branch with its name. A command that fails it runs again:
-// git 2.39 fails, once, if it reads the entry of a worktree that another git is just
-// making ("failed to read .git/worktrees/edit/commondir: Success").
+// git 2.39 fails if it reads the entry of a worktree that another git is just making
+// ("failed to read .git/worktrees/edit/commondir: Success").
 func editor(q anthropic.Request) *anthropic.Reply {
 	name := regexp.MustCompile(`You are (agent[0-9]+),`).FindStringSubmatch(q.System)
 	space := regexp.MustCompile(`worktree add -b \S+/TOPIC "([^"]+)/TOPIC"`).FindStringSubmatch(q.System)

@@ -205,7 +205,7 @@ func (b *Bridge) sendOne(ctx context.Context, rec phone.Records, s phone.Said) e
 	s.Mark, s.Tries, s.Began = mark, s.Tries+1, store.At(b.o.Now())
 	b.o.Step("begun")
 	ctx = context.WithoutCancel(ctx)
-	// Who is denied while this was recorded gets nothing, either.
+	// Once more, as late as can be: whoever was denied since sendNext looked gets nothing, either.
 	if done, err := b.denied(ctx, rec, s); done || err != nil {
 		if errors.Is(err, errNotReady) {
 			err = errors.Join(err, b.ended(ctx, rec, s, chat.Receipt{State: chat.Failed, Fact: "who may speak is not known", Again: true}))
