@@ -1,6 +1,7 @@
 package store
 
 import (
+	"database/sql"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -75,42 +76,30 @@ func decodeOps(data []byte) ([]Op, error) {
 	return ops, nil
 }
 
+// kinds says how each kind of op is decoded. It is complete before main begins.
+var kinds = map[string]func([]byte) (Op, error){
+	UpsertActor{}.name():    decode[UpsertActor],
+	StartSession{}.name():   decode[StartSession],
+	SessionState{}.name():   decode[SessionState],
+	EndSession{}.name():     decode[EndSession],
+	UpsertMessage{}.name():  decode[UpsertMessage],
+	UpsertDelivery{}.name(): decode[UpsertDelivery],
+	UpsertInput{}.name():    decode[UpsertInput],
+	UpsertTask{}.name():     decode[UpsertTask],
+	AddDependency{}.name():  decode[AddDependency],
+	AddNote{}.name():        decode[AddNote],
+	AddLog{}.name():         decode[AddLog],
+	CountLog{}.name():       decode[CountLog],
+	SetSetting{}.name():     decode[SetSetting],
+	AddSchedule{}.name():    decode[AddSchedule],
+	EndSchedule{}.name():    decode[EndSchedule],
+	RunSchedule{}.name():    decode[RunSchedule],
+	UpsertUpdate{}.name():   decode[UpsertUpdate],
+}
+
 func decodeOp(w written) (Op, error) {
-	switch w.Op {
-	case UpsertActor{}.name():
-		return decode[UpsertActor](w.Args)
-	case StartSession{}.name():
-		return decode[StartSession](w.Args)
-	case SessionState{}.name():
-		return decode[SessionState](w.Args)
-	case EndSession{}.name():
-		return decode[EndSession](w.Args)
-	case UpsertMessage{}.name():
-		return decode[UpsertMessage](w.Args)
-	case UpsertDelivery{}.name():
-		return decode[UpsertDelivery](w.Args)
-	case UpsertInput{}.name():
-		return decode[UpsertInput](w.Args)
-	case UpsertTask{}.name():
-		return decode[UpsertTask](w.Args)
-	case AddDependency{}.name():
-		return decode[AddDependency](w.Args)
-	case AddNote{}.name():
-		return decode[AddNote](w.Args)
-	case AddLog{}.name():
-		return decode[AddLog](w.Args)
-	case CountLog{}.name():
-		return decode[CountLog](w.Args)
-	case SetSetting{}.name():
-		return decode[SetSetting](w.Args)
-	case AddSchedule{}.name():
-		return decode[AddSchedule](w.Args)
-	case EndSchedule{}.name():
-		return decode[EndSchedule](w.Args)
-	case RunSchedule{}.name():
-		return decode[RunSchedule](w.Args)
-	case UpsertUpdate{}.name():
-		return decode[UpsertUpdate](w.Args)
+	if decode, ok := kinds[w.Op]; ok {
+		return decode(w.Args)
 	}
 	return nil, errors.New("unknown")
 }
@@ -119,4 +108,38 @@ func decode[T Op](data []byte) (Op, error) {
 	var op T
 	err := json.Unmarshal(data, &op)
 	return op, err
+}
+
+// Define declares a kind of record that a package below store keeps in tables of its own, under a
+// name that is its alone, and returns what makes an Op of a value. stamped fills in a missing time;
+// apply runs in a transaction, and must change nothing if it is run again with the same value. It
+// is called while packages are initialized.
+func Define[T any](name string, stamped func(T, Time) T, apply func(*sql.Conn, T) error) func(T) Op {
+	if kinds[name] != nil {
+		panic("store: two kinds " + name)
+	}
+	make := func(v T) Op { return defined[T]{name, v, stamped, apply} }
+	kinds[name] = func(data []byte) (Op, error) {
+		var v T
+		err := json.Unmarshal(data, &v)
+		return make(v), err
+	}
+	return make
+}
+
+type defined[T any] struct {
+	kind  string
+	v     T
+	stamp func(T, Time) T
+	do    func(*sql.Conn, T) error
+}
+
+func (d defined[T]) name() string                 { return d.kind }
+func (d defined[T]) stamped(now Time) Op          { d.v = d.stamp(d.v, now); return d }
+func (d defined[T]) apply(t *tx) error            { return d.do(t.conn, d.v) }
+func (d defined[T]) MarshalJSON() ([]byte, error) { return json.Marshal(d.v) }
+
+// Invalid returns an error that says that a record is invalid, and will be however often it is tried.
+func Invalid(format string, args ...any) error {
+	return fmt.Errorf("%w: "+format, append([]any{errOp}, args...)...)
 }

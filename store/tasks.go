@@ -15,6 +15,7 @@ const (
 	TaskBlocked    = "blocked"
 	TaskDone       = "done"
 	TaskCancelled  = "cancelled"
+	TaskClaimed    = "claimed" // what done is called until more than the worker's word says so
 )
 
 // A Task is a piece of work: who asked for it, who does it, what proves it.
@@ -30,12 +31,27 @@ type Task struct {
 	EstimateMinutes int      `json:"estimate_minutes,omitempty"`
 	ActualMinutes   int      `json:"actual_minutes,omitempty"` // at least 1 once it is done
 	Proof           string   `json:"proof,omitempty"`
+	Starter         agent.ID `json:"starter,omitempty"` // who wants it started, or started it; of a blocked one: its brief's answer still counts
+	Starts          int      `json:"starts,omitempty"`  // how often it was given to a worker
+	Brief           string   `json:"brief,omitempty"`   // id of the message that gave it to the last one, until that is answered
+	Briefed         Time     `json:"briefed,omitzero"`  // when that was sent
+	ClosedBy        agent.ID `json:"closed_by,omitempty"`
+	Head            string   `json:"head,omitempty"` // the commit that its worker was at when it was closed
 	Created         Time     `json:"created"`
 	Started         Time     `json:"started,omitzero"`
 	Ended           Time     `json:"ended,omitzero"`
 	Updated         Time     `json:"updated"`
 
 	seq int64
+}
+
+// Word is the task's state as everybody is told it: done only if the owner closed it, or the manager
+// one that left no commit. Package store/task knows what proves more.
+func (k Task) Word() string {
+	if k.State == TaskDone && k.ClosedBy != agent.Owner && (k.ClosedBy != agent.Root || k.Head != "") {
+		return TaskClaimed
+	}
+	return k.State
 }
 
 // UpsertTask records the whole task as of Updated; a later recorded version stays.
@@ -65,15 +81,17 @@ func (k UpsertTask) apply(t *tx) error {
 		return fmt.Errorf("%w: task %q: id and title are required", errOp, k.ID)
 	}
 	return t.exec(`INSERT INTO tasks (id, title, body, priority, state, asked_by, assignee, message, estimate_minutes,
-			actual_minutes, proof, created, started, ended, updated)
-		VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
+			actual_minutes, proof, created, started, ended, updated, starter, starts, brief, briefed, closed_by, head)
+		VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
 		ON CONFLICT (id) DO UPDATE SET title = excluded.title, body = excluded.body, priority = excluded.priority,
 			state = excluded.state, asked_by = excluded.asked_by, assignee = excluded.assignee, message = excluded.message,
 			estimate_minutes = excluded.estimate_minutes, actual_minutes = excluded.actual_minutes, proof = excluded.proof,
-			started = excluded.started, ended = excluded.ended, updated = excluded.updated
+			started = excluded.started, ended = excluded.ended, updated = excluded.updated,
+			starter = excluded.starter, starts = excluded.starts, brief = excluded.brief, briefed = excluded.briefed,
+			closed_by = excluded.closed_by, head = excluded.head
 		WHERE excluded.updated >= updated`,
 		k.ID, k.Title, k.Body, k.Priority, k.State, k.AskedBy, k.Assignee, k.Message, k.EstimateMinutes,
-		k.ActualMinutes, k.Proof, k.Created, k.Started, k.Ended, k.Updated)
+		k.ActualMinutes, k.Proof, k.Created, k.Started, k.Ended, k.Updated, k.Starter, k.Starts, k.Brief, k.Briefed, k.ClosedBy, k.Head)
 }
 
 // A Dependency says that Task waits for Needs.
@@ -105,11 +123,12 @@ func (d AddDependency) apply(t *tx) error {
 }
 
 const taskColumns = `id, title, body, priority, state, asked_by, assignee, message, estimate_minutes, actual_minutes,
-	proof, created, started, ended, updated, seq`
+	proof, created, started, ended, updated, starter, starts, brief, briefed, closed_by, head, seq`
 
 func scanTask(r *sql.Rows) (k Task, err error) {
 	err = r.Scan(&k.ID, &k.Title, &k.Body, &k.Priority, &k.State, &k.AskedBy, &k.Assignee, &k.Message, &k.EstimateMinutes,
-		&k.ActualMinutes, &k.Proof, &k.Created, &k.Started, &k.Ended, &k.Updated, &k.seq)
+		&k.ActualMinutes, &k.Proof, &k.Created, &k.Started, &k.Ended, &k.Updated,
+		&k.Starter, &k.Starts, &k.Brief, &k.Briefed, &k.ClosedBy, &k.Head, &k.seq)
 	return k, err
 }
 

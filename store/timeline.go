@@ -146,6 +146,8 @@ func resolve(ctx context.Context, q querier, id string) (Subject, error) {
 	if err != nil {
 		return Subject{}, err
 	}
+	seen := make(map[string]bool) // the thread of a task's brief has the task's id, which names the task
+	found = slices.DeleteFunc(found, func(s Subject) bool { again := seen[s.ID]; seen[s.ID] = true; return again })
 	switch len(found) {
 	case 0:
 		return Subject{}, fmt.Errorf("%q: %w", id, ErrNotFound)

@@ -154,7 +154,7 @@ func (t *Timeline) tasks(ctx context.Context, q querier, cond string, args ...an
 	for _, k := range found {
 		t.add(k.Created, "task_created", k.AskedBy, k.Assignee, k.Title, k.ID)
 		t.add(k.Started, "task_started", k.Assignee, "", k.Title, k.ID)
-		t.add(k.Ended, "task_ended", k.Assignee, "", k.State, k.ID)
+		t.add(k.Ended, "task_ended", k.Assignee, "", k.Word(), k.ID)
 	}
 	return nil
 }

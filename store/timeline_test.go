@@ -163,6 +163,11 @@ func TestTimelineNames(t *testing.T) {
 	if !errors.Is(err, store.ErrAmbiguous) || !strings.Contains(err.Error(), "task f-bbbb2222") {
 		t.Errorf("Timeline(f-bbbb): %v, want ErrAmbiguous with the names", err)
 	}
+	// The thread of a task's brief has the task's id.
+	mustApply(t, db, store.UpsertTask{ID: "t-cccc1111", Title: "x"}, store.UpsertMessage{ID: "brief-1", From: "owner", Text: "x", Thread: "t-cccc1111"})
+	if tl, err := db.Timeline(t.Context(), "t-cccc"); err != nil || tl.Task == nil || tl.Task.ID != "t-cccc1111" {
+		t.Errorf("Timeline(t-cccc): %v, %v", tl.Subject, err)
+	}
 }
 
 // A circle of answers ends, and a very long thread is cut and says so.

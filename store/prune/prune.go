@@ -23,7 +23,8 @@ const rows = 64
 // the active schedules, the last session of each actor and texts that are still to be
 // sent to the phone; messages that are queued, claimed or poisoned, that an actor has not
 // consumed, that an unfinished task came from, or that ask the owner and are not answered;
-// and unfinished tasks with those they are linked to.
+// unfinished tasks with those they are linked to, and what their turns cost; and the checks
+// that landings rest on.
 type Pass struct {
 	Before time.Time
 	Held   func(message string) bool // further messages to keep
@@ -85,7 +86,7 @@ func (p *Pass) Step(c *sql.Conn) error {
 }
 
 // words are the tables as they are called in the log.
-var words = map[string]string{"logs": "log entries", "task_dependencies": "links of tasks", "actor_inputs": "inputs", "self_update_runs": "updates", "phone_heard": "texts from the phone", "phone_said": "texts to the phone"}
+var words = map[string]string{"logs": "log entries", "task_dependencies": "links of tasks", "actor_inputs": "inputs", "self_update_runs": "updates", "phone_heard": "texts from the phone", "phone_said": "texts to the phone", "turn_files": "files of turns", "turns_stated": "statements of cost", "threads": "conversations"}
 
 func (p *Pass) text() string {
 	var counts []string
@@ -107,7 +108,7 @@ type tx struct {
 	*Pass
 }
 
-var stages = []func(tx) (done bool, err error){tx.deliveries, tx.messages, tx.logs, tx.sessions, tx.tasks, tx.heard, tx.said, tx.rest}
+var stages = []func(tx) (done bool, err error){tx.deliveries, tx.messages, tx.logs, tx.sessions, tx.tasks, tx.heard, tx.said, tx.checks, tx.landings, tx.comments, tx.turns, tx.rest}
 
 func (t tx) cutoff() int64 { return t.Before.UnixMilli() }
 
@@ -260,12 +261,44 @@ func (t tx) said() (bool, error) {
 	})
 }
 
-// rest removes what there are few of: schedules and updates that have ended.
+// checks, landings and comments remove what became of work, but nothing that is not finished, and
+// no check that a landing rests on.
+func (t tx) checks() (bool, error) {
+	return t.each("checks", "started", "id", "state", func(r row) error {
+		return t.remove("checks", "seq = ?1 AND state <> 'running' AND NOT EXISTS (SELECT 1 FROM landings WHERE evidence = ?2 AND started >= ?3)", r.seq, r.id, t.cutoff())
+	})
+}
+
+func (t tx) landings() (bool, error) {
+	return t.each("landings", "started", "id", "state", func(r row) error { return t.remove("landings", "seq = ? AND state <> 'begun'", r.seq) })
+}
+
+func (t tx) comments() (bool, error) {
+	return t.each("comments", "created", "id", "state", func(r row) error { return t.remove("comments", "seq = ? AND state <> 'pending'", r.seq) })
+}
+
+// turns removes what turns cost, but nothing of an unfinished task: its budget counts it.
+func (t tx) turns() (bool, error) {
+	return t.each("turns", "time", "key", "task", func(r row) error {
+		return t.remove("turns", "seq = ?1 AND NOT EXISTS (SELECT 1 FROM tasks WHERE id = ?2 AND "+unfinished+")", r.seq, r.other)
+	})
+}
+
+// rest removes what there are few of: schedules and updates that have ended, how far turns were
+// read, and the budgets of days and of tasks that have no turns left.
 func (t tx) rest() (bool, error) {
 	for _, table := range []string{"schedules", "self_update_runs"} {
 		if err := t.remove(table, "ended <> 0 AND ended < ?", t.cutoff()); err != nil {
 			return false, err
 		}
 	}
-	return true, nil
+	for table, cond := range map[string]string{
+		"turn_files": "changed < ?", "turns_stated": "time < ?",
+		"threads": "last < ? AND NOT EXISTS (SELECT 1 FROM sessions WHERE sessions.thread = threads.thread)",
+	} {
+		if err := t.remove(table, cond, t.cutoff()); err != nil {
+			return false, err
+		}
+	}
+	return true, t.remove("budgets", "changed < ?1 AND (period <> '' OR NOT EXISTS (SELECT 1 FROM turns WHERE task = about))", t.cutoff())
 }

@@ -1,0 +1,321 @@
+package task_test
+
+import (
+	"context"
+	"errors"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"netsky/agent"
+	"netsky/agent/home"
+	"netsky/internal/testworld"
+	"netsky/store"
+	"netsky/store/task"
+	"netsky/store/work"
+)
+
+// records is an open database.
+type records struct{ *store.DB }
+
+func (r records) Record(ctx context.Context, ops ...store.Op) error { return r.Apply(ctx, ops...) }
+
+// A desk is a home with records.
+type desk struct {
+	*testing.T
+	home home.Dir
+	db   *store.DB
+}
+
+func newDesk(t *testing.T) *desk {
+	t.Helper()
+	t.Parallel()
+	d := &desk{T: t, home: testworld.FastHome(t)}
+	db, err := store.Open(t.Context(), d.home)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { db.Close() })
+	d.db = db
+	return d
+}
+
+func (d *desk) book(by agent.ID) task.Book {
+	return task.Book{Home: d.home, Records: records{d.db}, By: by}
+}
+
+func (d *desk) must(err error) {
+	d.Helper()
+	if err != nil {
+		d.Fatal(err)
+	}
+}
+
+// add adds a task and returns its id.
+func (d *desk) add(title string, needs ...string) string {
+	d.Helper()
+	k, err := d.book(agent.Owner).Add(d.Context(), task.Wish{Title: title, Needs: needs})
+	d.must(err)
+	return k.ID
+}
+
+func (d *desk) task(id string) store.Task {
+	d.Helper()
+	k, err := d.db.Task(d.Context(), id)
+	d.must(err)
+	return k
+}
+
+func number(n int) *int { return &n }
+
+// What a task can't have is refused, field by field, and leaves no task.
+func TestAddRefuses(t *testing.T) {
+	d := newDesk(t)
+	for _, tt := range []struct {
+		name string
+		by   agent.ID
+		wish task.Wish
+		want string
+	}{
+		{"no title", agent.Owner, task.Wish{Title: " \n"}, "title: missing"},
+		{"a long title", agent.Owner, task.Wish{Title: strings.Repeat("x", 201)}, "title: 201 bytes"},
+		{"a long body", agent.Owner, task.Wish{Title: "x", Body: strings.Repeat("x", 64<<10+1)}, "body: 65537 bytes"},
+		{"a priority", agent.Owner, task.Wish{Title: "x", Priority: number(10)}, "priority: 10: must be 0 to 9"},
+		{"an estimate", agent.Owner, task.Wish{Title: "x", EstimateMinutes: -1}, "estimate_minutes: -1"},
+		{"work for another", agent.Clone(1), task.Wish{Title: "x", Assignee: "agent2"}, "agent1 may not assign work to agent2"},
+		{"an unknown need", agent.Owner, task.Wish{Title: "x", Needs: []string{"t-nothing"}}, "not on record"},
+		{"too many needs", agent.Owner, task.Wish{Title: "x", Needs: make([]string, 51)}, "needs: 51, at most 50"},
+	} {
+		if _, err := d.book(tt.by).Add(t.Context(), tt.wish); err == nil || !strings.Contains(err.Error(), tt.want) {
+			t.Errorf("%s: %v, want %s", tt.name, err, tt.want)
+		}
+	}
+	if list, err := d.db.Tasks(t.Context(), store.TaskFilter{}); err != nil || len(list.Items) > 0 {
+		t.Errorf("on record: %v, %v", list.Items, err)
+	}
+}
+
+// A clone changes its own tasks and those that nobody has; the others change all.
+func TestWhoMayChange(t *testing.T) {
+	d := newDesk(t)
+	for _, tt := range []struct {
+		by       agent.ID
+		assignee string
+		may      bool
+	}{
+		{"agent1", "agent1", true}, {"agent1", task.Nobody, true}, {"agent1", "agent2", false},
+		{"agent0", "agent2", true}, {"agentinfinity", "agent2", true}, {"owner", "agent2", true},
+	} {
+		id := d.add("x")
+		_, _, _, err := d.book(agent.Owner).Update(t.Context(), id, task.Change{Assignee: tt.assignee})
+		d.must(err)
+		_, k, changed, err := d.book(tt.by).Update(t.Context(), id, task.Change{Priority: number(1)})
+		if (err == nil) != tt.may || changed != tt.may || errors.Is(err, task.ErrNotYours) == tt.may {
+			t.Errorf("%s, a task of %s: %v, %v", tt.by, tt.assignee, k, err)
+		}
+	}
+}
+
+// Each state asks for what explains it.
+func TestStates(t *testing.T) {
+	d := newDesk(t)
+	for _, tt := range []struct {
+		name   string
+		change task.Change
+		want   string
+	}{
+		{"done", task.Change{State: store.TaskDone}, "proof: missing"},
+		{"blocked", task.Change{State: store.TaskBlocked}, "note: missing"},
+		{"another word", task.Change{State: "finished"}, "state: \"finished\": must be open"},
+		{"claimed", task.Change{State: task.Claimed}, "must be open"}, // is nothing that can be set
+		{"minutes", task.Change{ActualMinutes: number(-5)}, "actual_minutes: -5"},
+		{"an assignee", task.Change{Assignee: "bob"}, "assignee"},
+		{"no title", task.Change{Title: new(string)}, "title: missing"},
+	} {
+		id := d.add("x")
+		before := d.task(id)
+		if _, _, _, err := d.book(agent.Root).Update(t.Context(), id, tt.change); err == nil || !strings.Contains(err.Error(), tt.want) {
+			t.Errorf("%s: %v, want %s", tt.name, err, tt.want)
+		}
+		if d.task(id) != before {
+			t.Errorf("%s: changed all the same", tt.name)
+		}
+	}
+}
+
+// The owner's word needs no proof, and is what the records have of who closed a task, and when, also if
+// its worker had claimed it before. The manager's is not enough for what left a commit.
+func TestOwnersWord(t *testing.T) {
+	d := newDesk(t)
+	for _, tt := range []struct {
+		name    string
+		claimed bool
+		by      agent.ID
+		want    string // the word, and who closed it
+		now     bool   // it ended by that
+	}{
+		{"an open one", false, agent.Owner, "done owner", true},
+		{"a claim", true, agent.Owner, "done owner", true},
+		{"a claim with a commit, by the manager", true, agent.Root, "claimed agent0", false},
+	} {
+		id := d.add("x")
+		long := store.At(time.Now().Add(-time.Hour))
+		if tt.claimed {
+			_, err := d.book("agent1").Alter(t.Context(), id, func(k *store.Task) ([]store.Op, error) {
+				k.Proof = "ok"
+				task.Close(k, "agent1", "abc", long)
+				return nil, nil
+			})
+			d.must(err)
+		}
+		_, k, _, err := d.book(tt.by).Update(t.Context(), id, task.Change{State: store.TaskDone})
+		if got := k.Word() + " " + string(k.ClosedBy); err != nil || got != tt.want || (k.Ended > long) != tt.now {
+			t.Errorf("%s: %s, %v, ended %v", tt.name, got, err, k.Ended)
+		}
+	}
+}
+
+// Who waits for whom can't be a circle, and the one that it would be is named.
+func TestCircles(t *testing.T) {
+	d := newDesk(t)
+	first := d.add("first")
+	second := d.add("second", first)
+	third := d.add("third", second[:8])
+	b := d.book(agent.Owner)
+	_, _, _, err := b.Update(t.Context(), first, task.Change{Needs: []string{third}})
+	want := "a circle: " + first + " waits for " + third + ", which waits for " + second + ", which waits for " + first
+	if err == nil || !strings.Contains(err.Error(), want) {
+		t.Errorf("%v, want %s", err, want)
+	}
+	if _, _, _, err := b.Update(t.Context(), first, task.Change{Needs: []string{first}}); err == nil || !strings.Contains(err.Error(), "a circle: "+first+" waits for "+first) {
+		t.Errorf("a task that waits for itself: %v", err)
+	}
+	if list, err := b.Needs(t.Context(), first); err != nil || len(list) > 0 {
+		t.Errorf("the first needs %v, %v", list, err)
+	}
+	if _, _, _, err := b.Update(t.Context(), third, task.Change{Needs: []string{first}}); err != nil {
+		t.Errorf("the long and the short way: %v", err)
+	}
+	if _, _, _, err := b.Update(t.Context(), third, task.Change{Frees: true}); err != nil {
+		t.Error(err)
+	}
+	if list, err := b.Needs(t.Context(), third); err != nil || len(list) > 0 {
+		t.Errorf("the third still needs %v, %v", list, err)
+	}
+}
+
+// Of many that take a task at once, none overwrites what another has changed.
+func TestAtOnce(t *testing.T) {
+	d := newDesk(t)
+	id := d.add("x")
+	var all sync.WaitGroup
+	for range 8 {
+		all.Go(func() {
+			_, err := d.book(agent.Root).Alter(t.Context(), id, func(k *store.Task) ([]store.Op, error) {
+				k.Starts++
+				return nil, nil
+			})
+			if err != nil {
+				t.Error(err)
+			}
+		})
+	}
+	all.Wait()
+	if k := d.task(id); k.Starts != 8 {
+		t.Errorf("counted %d of 8", k.Starts)
+	}
+}
+
+// What only its worker calls done is never called so.
+func TestWord(t *testing.T) {
+	t.Parallel()
+	const tree, other = "aaaa", "bbbb"
+	check := func(tree, state, about string) work.Check {
+		return work.Check{ID: "c-" + tree + state + about, Agent: "agent1", Task: about, Tree: tree, Digest: "c", State: state}
+	}
+	for _, tt := range []struct {
+		name string
+		task store.Task
+		now  string // the tree that landing would make; "" is unknown
+		ops  []store.Op
+		want string
+	}{
+		{name: "open", task: store.Task{State: store.TaskOpen}, want: "open"},
+		{name: "to be started", task: store.Task{State: store.TaskOpen, Starter: agent.Owner}, want: "waiting"},
+		{name: "its worker's word", task: store.Task{ClosedBy: "agent1"}, want: "claimed"},
+		{name: "the owner's", task: store.Task{ClosedBy: agent.Owner, Head: "h"}, want: "done"},
+		{name: "the manager's, without a commit", task: store.Task{ClosedBy: agent.Root}, want: "done"},
+		{name: "the manager's, of a repository", task: store.Task{ClosedBy: agent.Root, Head: "h"}, want: "claimed"},
+		{name: "from before it was recorded who closes", task: store.Task{}, want: "claimed"},
+		{name: "checked", task: store.Task{ClosedBy: "agent1", Head: "h"}, now: tree, ops: []store.Op{work.SetCheck(check(tree, work.Passed, ""))}, want: "proved"},
+		{name: "checked before the last commit", task: store.Task{ClosedBy: "agent1", Head: "h"}, now: other, ops: []store.Op{work.SetCheck(check(tree, work.Passed, ""))}, want: "claimed"},
+		{name: "the tree is unknown", task: store.Task{ClosedBy: "agent1", Head: "h"}, ops: []store.Op{work.SetCheck(check(tree, work.Passed, ""))}, want: "claimed"},
+		{name: "red", task: store.Task{ClosedBy: "agent1", Head: "h"}, now: tree, ops: []store.Op{work.SetCheck(check(tree, work.Failed, ""))}, want: "claimed"},
+		{name: "nothing committed", task: store.Task{ClosedBy: "agent1"}, now: tree, ops: []store.Op{work.SetCheck(check(tree, work.Passed, ""))}, want: "claimed"},
+		{name: "landed", task: store.Task{ClosedBy: "agent1", Head: "h", Ended: 50}, ops: []store.Op{
+			work.SetLanding(work.Landing{ID: "l", Agent: "agent1", Target: "refs/heads/main", Base: "b", Head: "h2", State: work.Landed, Started: 60})}, want: "landed"},
+		{name: "no commit of its own, and a later task's landed twice", task: store.Task{ClosedBy: "agent1", Head: "b", Ended: 50}, ops: []store.Op{
+			work.SetLanding(work.Landing{ID: "l", Agent: "agent1", Target: "refs/heads/main", Base: "b", Head: "h2", State: work.Landed, Started: 60}),
+			work.SetLanding(work.Landing{ID: "l2", Agent: "agent1", Target: "refs/heads/main", Base: "h2", Head: "h3", State: work.Landed, Started: 70})}, want: "claimed"},
+		{name: "landed before", task: store.Task{ClosedBy: "agent1", Head: "h", Ended: 50}, ops: []store.Op{
+			work.SetLanding(work.Landing{ID: "l", Agent: "agent1", Target: "refs/heads/main", Base: "b", Head: "h2", State: work.Landed, Started: 40})}, want: "claimed"},
+		{name: "landed and undone", task: store.Task{ClosedBy: "agent1", Head: "h", Ended: 50}, ops: []store.Op{
+			work.SetLanding(work.Landing{ID: "l", Agent: "agent1", Target: "refs/heads/main", Base: "b", Head: "h", State: work.Undone, Started: 60})}, want: "claimed"},
+		{name: "no commit of its own landed", task: store.Task{ClosedBy: "agent1", Head: "b", Ended: 50}, ops: []store.Op{
+			work.SetLanding(work.Landing{ID: "l", Agent: "agent1", Target: "refs/heads/main", Base: "b", Head: "h2", State: work.Landed, Started: 60})}, want: "claimed"},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			d := newDesk(t)
+			d.must(d.db.Apply(t.Context(), tt.ops...))
+			k := tt.task
+			k.ID, k.Assignee = "t-1", "agent1"
+			if k.State == "" {
+				k.State = store.TaskDone
+			}
+			j := task.Judge{Work: work.Records{DB: d.db}, Check: "c", Current: func(context.Context, agent.ID) (string, error) {
+				if tt.now == "" {
+					return "", errors.New("not committed")
+				}
+				return tt.now, nil
+			}}
+			if got := j.Word(t.Context(), k); got != tt.want {
+				t.Errorf("%q, want %q", got, tt.want)
+			}
+			if tt.want != "done" && k.Word() == "done" {
+				t.Error("called done where there is no evidence to look at")
+			}
+		})
+	}
+}
+
+// The owner's word makes what is claimed done; a clone's does not.
+func TestAccept(t *testing.T) {
+	d := newDesk(t)
+	id := d.add("x")
+	b := d.book(agent.Clone(1))
+	b.Head = func(context.Context, agent.ID) string { return "aaaa" }
+	for _, tt := range []struct {
+		by   task.Book
+		want string
+	}{{b, "claimed"}, {b, "claimed"}, {d.book(agent.Root), "claimed"}, {d.book(agent.Owner), "done"}} {
+		_, k, _, err := tt.by.Update(t.Context(), id, task.Change{State: store.TaskDone, Proof: "go test: ok"})
+		if err != nil || k.Word() != tt.want || k.Head != "aaaa" {
+			t.Errorf("by %s: %+v, %v, want %s", tt.by.By, k, err, tt.want)
+		}
+	}
+}
+
+func FuzzOfBrief(f *testing.F) {
+	f.Add("t-0123456789abcdef", 3)
+	f.Fuzz(func(t *testing.T, id string, n int) {
+		n = max(n, 0)
+		got, ok := task.OfBrief(task.BriefID(id, n))
+		if want := id != "" && n < 1<<31; ok != want || ok && got != id {
+			t.Errorf("OfBrief(%q) = %q, %v", task.BriefID(id, n), got, ok)
+		}
+		if got, ok := task.OfBrief(id); ok && !strings.HasPrefix(id, "brief-"+got+"-") {
+			t.Errorf("OfBrief(%q) = %q", id, got)
+		}
+	})
+}

@@ -1,0 +1,94 @@
+package task
+
+import (
+	"context"
+
+	"netsky/agent"
+	"netsky/store"
+	"netsky/store/work"
+)
+
+// Words for a task beside the states that it is stored with.
+const (
+	Waiting = "waiting"         // to be started when what it needs is done
+	Claimed = store.TaskClaimed // done, says its worker
+	Proved  = "proved"          // the check has passed for it, merged into what is there now
+	Landed  = "landed"          // its branch has landed since
+	Done    = store.TaskDone    // says the owner
+)
+
+// A Judge decides what a task is called.
+type Judge struct {
+	Work work.Records
+	// Check is the digest of the command that proves work; "" proves none.
+	Check string
+	// Current returns the tree that landing an agent's committed work now would make. An error says
+	// that it is unknown, as it is while there is work that is not committed.
+	Current func(ctx context.Context, id agent.ID) (tree string, err error)
+
+	trees map[agent.ID]string // that were asked for; "" is unknown
+}
+
+// Word returns what the task is called: its state, but "claimed" for what only its worker calls
+// done, "proved" while evidence for the present tree is on record, "landed" once it has landed. What
+// can't be found out is not claimed to be so.
+func (j *Judge) Word(ctx context.Context, k store.Task) string {
+	switch {
+	case k.State == store.TaskOpen && k.Starter != "":
+		return Waiting
+	case k.Word() != Claimed || j == nil || j.Work.DB == nil || k.Assignee == "":
+		return k.Word()
+	case j.landed(ctx, k):
+		return Landed
+	case j.proved(ctx, k):
+		return Proved
+	}
+	return Claimed
+}
+
+// landed reports whether a landing has the task: one that names it, one of the very commit that its worker
+// was at when it closed the task, or the first of its worker's branch since, if that had commits then.
+func (j *Judge) landed(ctx context.Context, k store.Task) bool {
+	list, err := j.Work.Landings(ctx, work.Filter{Agent: k.Assignee, State: work.Landed})
+	if err != nil {
+		return false
+	}
+	first := work.Landing{Base: k.Head}
+	for _, l := range list { // the newest first
+		if l.Task == k.ID || k.Head != "" && l.Head == k.Head {
+			return true
+		}
+		if l.Started >= k.Ended {
+			first = l
+		}
+	}
+	return k.Head != "" && first.Base != k.Head
+}
+
+// proved reports whether a check has passed for what landing would make of the worker's branch now.
+func (j *Judge) proved(ctx context.Context, k store.Task) bool {
+	tree := j.tree(ctx, k.Assignee)
+	if tree == "" || k.Head == "" {
+		return false
+	}
+	list, err := j.Work.Checks(ctx, work.Filter{Tree: tree, Limit: 1000})
+	return err == nil && j.Check != "" && work.Newest(list, j.Check).State == work.Passed
+}
+
+func (j *Judge) tree(ctx context.Context, id agent.ID) string {
+	if j.Current == nil {
+		return ""
+	}
+	if tree, asked := j.trees[id]; asked {
+		return tree
+	}
+	tree, err := j.Current(ctx, id)
+	if err != nil {
+		tree = ""
+	}
+	if j.trees == nil {
+		j.trees = make(map[agent.ID]string)
+	}
+	j.trees[id] = tree
+	return tree
+}
