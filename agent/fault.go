@@ -18,6 +18,7 @@ const (
 	Network     Reason = "network"       // the vendor can't be reached
 	ContextFull Reason = "context_full"  // the conversation is too long; only this agent's
 	Unsupported Reason = "not_supported" // the vendor refuses this kind of request for good
+	Budget      Reason = "budget"        // what the owner allows is used up; no vendor says that
 )
 
 // OfAccount reports whether the reason concerns everyone who uses the same account.
@@ -34,6 +35,8 @@ func (r Reason) Text() string {
 		return "no credit"
 	case Network:
 		return "vendor not reachable"
+	case Budget:
+		return "budget used up"
 	}
 	return strings.ReplaceAll(string(r), "_", " ")
 }

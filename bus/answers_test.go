@@ -122,7 +122,7 @@ func TestRefusedAnswerIsTold(t *testing.T) {
 				t.Fatalf("Send = %v, want ErrBrake and ErrHops", err)
 			}
 		}
-		got, ok, err := b.FindAnswer(t.Context(), from, q.ID, time.Time{})
+		got, ok, err := b.FindAnswer(t.Context(), "", from, q.ID, time.Time{})
 		if err != nil || !ok || got.Envelope.Kind != envelope.KindError || !strings.Contains(got.Envelope.Text, "17 hops") {
 			t.Errorf("%s: FindAnswer = %+v, %v, %v, want the refusal", from, got.Envelope, ok, err)
 		}

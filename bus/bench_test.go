@@ -243,7 +243,7 @@ func BenchmarkFindAnswer(b *testing.B) {
 	}
 	b.ResetTimer()
 	for b.Loop() {
-		if _, found, err := s.FindAnswer(b.Context(), agent.Clone(1), "m-1", time.Now()); found || err != nil {
+		if _, found, err := s.FindAnswer(b.Context(), "", agent.Clone(1), "m-1", time.Now()); found || err != nil {
 			b.Fatal(found, err)
 		}
 	}

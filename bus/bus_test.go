@@ -148,7 +148,7 @@ func TestShutdown(t *testing.T) {
 	if _, err := r.Next(t.Context()); !errors.Is(err, bus.ErrShutdown) {
 		t.Fatalf("Next() = %v, want ErrShutdown", err)
 	}
-	e, ok, err := b.FindAnswer(t.Context(), agent.Root, sent.ID, time.Time{})
+	e, ok, err := b.FindAnswer(t.Context(), "", agent.Root, sent.ID, time.Time{})
 	if err != nil || !ok || e.Envelope.Kind != envelope.KindShutdownAck || e.Envelope.From != agent.Clone(1) {
 		t.Fatalf("FindAnswer = %+v, %v, %v, want the ack", e, ok, err)
 	}

@@ -53,7 +53,7 @@ func TestExpiresUntaken(t *testing.T) {
 			}
 			mustSend(t, b, kept)
 			testworld.Wait(t, "its sender is told", func() bool {
-				e, ok, err := b.FindAnswer(t.Context(), agent.Clone(2), "late", time.Time{})
+				e, ok, err := b.FindAnswer(t.Context(), "", agent.Clone(2), "late", time.Time{})
 				if ok && (e.Envelope.Kind != envelope.KindError || time.Now().Before(late.Expires)) {
 					t.Fatalf("told %+v at %v", e.Envelope, time.Now())
 				}

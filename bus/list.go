@@ -187,14 +187,6 @@ func (b *Bus) Count(id agent.ID, p Place) (int, error) {
 	return n, nil
 }
 
-// FindAnswer looks in a mailbox for the answer to the envelope inReplyTo: the newest of
-// any kind but ack, cancel and the approvals, a waiting one before a delivered one. It
-// opens no file from more than a second before the question was sent, and lists no place
-// that has not changed since. It takes nothing and needs no lock.
-func (b *Bus) FindAnswer(ctx context.Context, mailbox agent.ID, inReplyTo string, sent time.Time) (e Entry, found bool, err error) {
-	return b.findAnswer(ctx, "", mailbox, inReplyTo, sent)
-}
-
 // Answered reports whether an agent has answered a message, which others that got one with
 // the same ID may have done too. A sender without a mailbox has no answer.
 func (b *Bus) Answered(ctx context.Context, by agent.ID, q envelope.Envelope) (bool, error) {
@@ -204,15 +196,18 @@ func (b *Bus) Answered(ctx context.Context, by agent.ID, q envelope.Envelope) (b
 	} else if q.Time.After(now) {
 		q.Time = time.Time{}
 	}
-	_, found, err := b.findAnswer(ctx, by, q.From, q.ID, q.Time)
+	_, found, err := b.FindAnswer(ctx, by, q.From, q.ID, q.Time)
 	if errors.Is(err, ErrNoMailbox) {
 		return false, nil
 	}
 	return found, err
 }
 
-// findAnswer is FindAnswer for the answer of one sender, of any if by is "".
-func (b *Bus) findAnswer(ctx context.Context, by, mailbox agent.ID, inReplyTo string, sent time.Time) (e Entry, found bool, err error) {
+// FindAnswer looks in a mailbox for the answer by that agent, or by any if it is "", to the
+// envelope inReplyTo: the newest of any kind but ack, cancel and the approvals, a waiting one
+// before a delivered one. It opens no file from more than a second before the question was
+// sent, and lists no place that has not changed since. It takes nothing and needs no lock.
+func (b *Bus) FindAnswer(ctx context.Context, by, mailbox agent.ID, inReplyTo string, sent time.Time) (e Entry, found bool, err error) {
 	for _, p := range places[:3] {
 		fd, err := b.openPlace(mailbox, p)
 		if err != nil {

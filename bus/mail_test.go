@@ -79,7 +79,7 @@ func TestFileAfterACrash(t *testing.T) {
 		t.Fatalf("File = %d, %v", n, err)
 	}
 	mustCount(t, b, agent.Owner, bus.Delivered, 1)
-	e, ok, err := b.FindAnswer(t.Context(), agent.Owner, "none", time.Time{})
+	e, ok, err := b.FindAnswer(t.Context(), "", agent.Owner, "none", time.Time{})
 	if ok || err != nil {
 		t.Errorf("FindAnswer = %+v, %v", e, err)
 	}

@@ -108,7 +108,7 @@ func TestDeliveryPoison(t *testing.T) {
 	d := mustNext(t, r)
 	mustDo(t, d.Poison("the runtime refused it"))
 	mustDo(t, d.Confirm()) // over is over
-	e, ok, err := b.FindAnswer(t.Context(), agent.Root, sent.ID, time.Time{})
+	e, ok, err := b.FindAnswer(t.Context(), "", agent.Root, sent.ID, time.Time{})
 	if err != nil || !ok || e.Envelope.Kind != envelope.KindError || !strings.Contains(e.Envelope.Text, "the runtime refused it") {
 		t.Errorf("FindAnswer = %+v, %v, %v", e, ok, err)
 	}
@@ -135,13 +135,16 @@ func TestFindAnswer(t *testing.T) {
 	}
 	answer(envelope.KindAck, "got it")
 	answer(envelope.KindApproval, "may I")
-	if _, ok, err := b.FindAnswer(t.Context(), agent.Root, "q", began); ok || err != nil {
+	if _, ok, err := b.FindAnswer(t.Context(), "", agent.Root, "q", began); ok || err != nil {
 		t.Errorf("an ack or a question counts as an answer: %v", err)
 	}
 	answer(envelope.KindReply, "first")
 	answer(envelope.KindMessage, "second")
+	if _, ok, err := b.FindAnswer(t.Context(), agent.Owner, agent.Root, "q", began); ok || err != nil {
+		t.Errorf("the answer of another counts: %v", err)
+	}
 	for range 3 { // in the inbox, claimed, delivered
-		e, ok, err := b.FindAnswer(t.Context(), agent.Root, "q", began)
+		e, ok, err := b.FindAnswer(t.Context(), "", agent.Root, "q", began)
 		if err != nil || !ok || e.Envelope.Text != "second" {
 			t.Errorf("FindAnswer = %+v, %v, %v", e, ok, err)
 		}
@@ -149,7 +152,7 @@ func TestFindAnswer(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	if _, ok, err := b.FindAnswer(t.Context(), agent.Root, "q", time.Now().Add(1500*time.Millisecond)); ok || err != nil {
+	if _, ok, err := b.FindAnswer(t.Context(), "", agent.Root, "q", time.Now().Add(1500*time.Millisecond)); ok || err != nil {
 		t.Errorf("found one older than wanted: %v", err)
 	}
 }
@@ -175,7 +178,7 @@ func TestFindAnswerUnchanged(t *testing.T) {
 		if err := os.Chtimes(h.Path(home.Mailbox(agent.Root), "inbox"), at, at); err != nil {
 			t.Fatal(err)
 		}
-		if _, ok, err := b.FindAnswer(t.Context(), agent.Root, "q", sent); ok != tt.listed || err != nil {
+		if _, ok, err := b.FindAnswer(t.Context(), "", agent.Root, "q", sent); ok != tt.listed || err != nil {
 			t.Errorf("changed %v before: found %v, %v, want %v", tt.changed, ok, err, tt.listed)
 		}
 	}

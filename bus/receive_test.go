@@ -178,7 +178,7 @@ func TestExpiryAndLength(t *testing.T) {
 		id   string
 		want bool
 	}{{agent.Owner, "late", true}, {agent.Clone(2), "long", true}, {agent.Clone(2), "long-reply", false}} {
-		e, ok, err := b.FindAnswer(t.Context(), tt.to, tt.id, time.Time{})
+		e, ok, err := b.FindAnswer(t.Context(), "", tt.to, tt.id, time.Time{})
 		if err != nil || ok != tt.want || ok && (e.Envelope.Kind != envelope.KindError || e.Envelope.ID != envelope.AnswerID(a1, tt.id, envelope.KindError)) {
 			t.Errorf("answer to %s: %+v, %v, %v", tt.id, e.Envelope, ok, err)
 		}

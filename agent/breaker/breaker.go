@@ -7,6 +7,10 @@
 // after the other. A limit of one model has a breaker of its own, which bars only the
 // agents that have run into it.
 //
+// The owner's budgets bar agents in the same way, each under a name of its own ([Budget]); there
+// is nothing to try, so such a breaker is closed at its time, or when whoever accounts for the
+// budget lifts it.
+//
 // A breaker is a file, state/breakers/<account>.json, replaced as a whole under the lock
 // "breakers". No file means that the account can be used, and so does a damaged one, which
 // the next change replaces. A crash leaves the last state. An agent that dies while it
@@ -18,7 +22,6 @@ import (
 	"crypto/sha256"
 	"encoding/hex"
 	"errors"
-	"fmt"
 	"io/fs"
 	"math/rand/v2"
 	"slices"
@@ -84,13 +87,16 @@ func fileName(account string) string {
 // A State is what a breaker's file says.
 type State struct {
 	Account string      `json:"account"`
-	Fault   agent.Fault `json:"fault"`    // the latest
-	By      agent.ID    `json:"by"`       // the agent that ran into it
-	SinceMS int64       `json:"since_ms"` // when the account stopped serving
-	TripMS  int64       `json:"trip_ms"`  // the latest trip
-	RetryMS int64       `json:"retry_ms"` // when one agent may try; 0: when the owner has acted
-	Trips   int         `json:"trips"`    // in a row
-	Trial   *Trial      `json:"trial,omitempty"`
+	Fault   agent.Fault `json:"fault"`           // the latest
+	By      agent.ID    `json:"by"`              // the agent that ran into it
+	SinceMS int64       `json:"since_ms"`        // when the account stopped serving
+	TripMS  int64       `json:"trip_ms"`         // the latest trip
+	RetryMS int64       `json:"retry_ms"`        // when one agent may try; 0: when the owner has acted
+	Trips   int         `json:"trips"`           // in a row
+	About   string      `json:"about,omitempty"` // of a budget: which
+	// Refused, of a budget, reports that the owner was asked and has left it so.
+	Refused bool   `json:"refused,omitempty"`
+	Trial   *Trial `json:"trial,omitempty"`
 	// ClosedMS is when the model answered again; the others follow from NextMS on, and
 	// Through are those that have: they are no longer held back.
 	ClosedMS int64      `json:"closed_ms,omitempty"`
@@ -128,7 +134,7 @@ func (s State) Unneeded(now time.Time) bool {
 // Acted reports whether the owner has acted since the account was tripped, if it waits for
 // that: one of the times, of a login or a start, is later, and not in the future.
 func (s State) Acted(now time.Time, times ...time.Time) bool {
-	return s.Tripped() && s.RetryMS == 0 && slices.ContainsFunc(times, func(t time.Time) bool {
+	return s.Tripped() && s.RetryMS == 0 && s.Fault.Reason != agent.Budget && slices.ContainsFunc(times, func(t time.Time) bool {
 		return t.UnixMilli() > s.TripMS && !t.After(now)
 	})
 }
@@ -142,6 +148,9 @@ func (s State) sane(now time.Time) State {
 		if s.RetryMS != 0 && s.Fault.UntilMS == 0 {
 			s.RetryMS = now.UnixMilli()
 		}
+	}
+	if s.Fault.Reason == agent.Budget && s.Due(now) {
+		return State{} // its day is over
 	}
 	if s.RetryMS > now.Add(longest+jitter).UnixMilli() {
 		s.RetryMS = now.UnixMilli()
@@ -356,38 +365,3 @@ func (b Breaker) Load() (State, error) {
 	}
 	return s.sane(time.Now()), err
 }
-
-// List returns the states of all breakers that are not closed, by account. An unreadable
-// one is in the error; the others are returned.
-func List(h home.Dir) (list []State, err error) {
-	d, err := h.OpenDir(home.BreakersDir, false)
-	if errors.Is(err, fs.ErrNotExist) {
-		return nil, nil
-	}
-	if err != nil {
-		return nil, err
-	}
-	defer d.Close()
-	names, err := d.Readdirnames(maxBreakers)
-	if err != nil && len(names) == 0 {
-		return nil, nil // an empty directory reports io.EOF
-	}
-	var errs []error
-	for _, name := range names {
-		if !strings.HasSuffix(name, ".json") || strings.HasPrefix(name, ".") {
-			continue
-		}
-		s, err := home.Load[State](h, home.BreakersDir+"/"+name)
-		switch {
-		case errors.Is(err, fs.ErrNotExist):
-		case err != nil:
-			errs = append(errs, fmt.Errorf("breaker: %w", err))
-		case s.Tripped():
-			list = append(list, s.sane(time.Now()))
-		}
-	}
-	slices.SortFunc(list, func(a, b State) int { return strings.Compare(a.Account, b.Account) })
-	return list, errors.Join(errs...)
-}
-
-const maxBreakers = 1000 // files read; there is one for each login

@@ -51,6 +51,9 @@ const (
 	EscalateLock = "escalate"       // changes the list of alerts that reached nobody
 	PhoneLock    = "phone"          // carries messages to and from the phone
 	AccessLock   = "phone-access"   // changes who may speak by phone, or a pairing
+	EntriesLock  = "worktrees"      // adds or removes a git repository's entry of a worktree
+	LandingLock  = "landing"        // lands work, or undoes that
+	TasksLock    = "tasks"          // changes a task
 )
 
 const receiverLock = "receiver-"
@@ -60,6 +63,12 @@ func ReceiverLock(id agent.ID) string { return receiverLock + string(id) }
 
 // DialogLock returns the lock whose holder presses keys in an agent's pane.
 func DialogLock(id agent.ID) string { return "dialog-" + string(id) }
+
+// WorktreeLock returns the lock whose holder makes or removes an agent's worktree.
+func WorktreeLock(id agent.ID) string { return "worktree-" + string(id) }
+
+// CheckLock returns the lock whose holder runs a check of an agent's work.
+func CheckLock(id agent.ID) string { return "check-" + string(id) }
 
 // daemonFile names the daemon a second time, where removing run/ does not reach it.
 const daemonFile = "state/daemon.json"
@@ -253,6 +262,14 @@ func (h Dir) WaitLockAs(ctx context.Context, name string, role Role, blocked fun
 		case <-time.After(wait):
 		}
 	}
+}
+
+// File returns the lock's open file. A child that inherits it holds the lock until it ends, too, also
+// if this process ends before. It is for locks that protect no directory.
+func (l *Lock) File() *os.File {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.f
 }
 
 // Unlock releases the lock. The file stays and says so, as its last holder may live long

@@ -111,7 +111,7 @@ var shapes = map[string]shape{
 		},
 	}}}},
 	"state": {
-		files: `(owner-read|(ticker|daemon|dashboard|escalation|schedules|upkeep|phone|phone-access|phone-pairing)\.json)`,
+		files: `(owner-read|(ticker|daemon|dashboard|escalation|schedules|upkeep|phone|phone-access|phone-pairing|agreed|landing|forecast)\.json)`,
 		dirs: map[string]shape{
 			"prompts":  {files: addressName + `\.md`},
 			"launch":   {files: agentJSON},
@@ -135,6 +135,8 @@ var shapes = map[string]shape{
 				dirs:  map[string]shape{"restarts": {files: agentJSON}, "hangs": {files: agentJSON}},
 			},
 			"recall":    {files: agentJSON},
+			"worktrees": {files: agentJSON},
+			"git-hooks": {boxes: &shape{files: `[a-z-]+`}},
 			"restart":   {files: requestJSON, dirs: map[string]shape{"new": {files: requestJSON}}},
 			"breakers":  {files: `[a-z0-9-]*-[0-9a-f]{8}\.json`},
 			"approvals": {files: `[0-9a-zA-Z]+\.(json|answer)`},
@@ -143,12 +145,13 @@ var shapes = map[string]shape{
 	RunDir: {
 		files: `(daemon\.(pid|sock)|url|token|cx-(infinity|[0-9]+)\.(sock|json|sock\.lock))`,
 		dirs: map[string]shape{
-			"brakes": {files: addressName + `-` + addressName},
-			"lock":   {files: `(up|uninstall|tick|watchdog|quiet|daemon|router|tmux|records|upkeep|breakers|escalate|phone|phone-access|(receiver|codex|dialog)-` + addressName + `)`},
+			"brakes":  {files: addressName + `-` + addressName},
+			"scratch": {tree: true}, // what git made and nobody keeps
+			"lock":    {files: `(up|uninstall|tick|watchdog|quiet|daemon|router|tmux|records|upkeep|breakers|escalate|phone|phone-access|worktrees|landing|tasks|(receiver|codex|dialog|worktree)-` + addressName + `)`},
 		},
 	},
-	LogDir:  {files: `(daemon\.log(\.1)?|netsky(-[0-9]{4}-[0-9]{2}-[0-9]{2}T[0-9.-]+)?\.jsonl)`},
-	WorkDir: {boxes: &shape{tree: true}},
+	LogDir:  {files: `((check|setup)-[0-9a-zA-Z]+\.log|daemon\.log(\.1)?|netsky(-[0-9]{4}-[0-9]{2}-[0-9]{2}T[0-9.-]+)?\.jsonl)`},
+	WorkDir: {dirs: map[string]shape{".scratch": {tree: true}}, boxes: &shape{tree: true}},
 }
 
 // top removes one entry at the top of the home if it is netsky's.

@@ -1,6 +1,7 @@
 package courier
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -122,7 +123,8 @@ func (m *Courier) settle(recorded int64, done ...owed) {
 
 // endOf returns the end of the turn that took the message; e is that of the last turn.
 // They differ if the process that should have reported the former was killed: then the
-// conversation is asked, and once more later, as it is written a moment after the turn.
+// conversation is asked, and once more later, as it is written a moment after the turn; what
+// it does not know yet is nobody else's.
 func endOf(o owed, e agent.Event, asked func(owed) (agent.Event, bool, error)) (end agent.Event, ok bool, err error) {
 	if !o.Wants || o.turn != "" && o.turn == e.ID {
 		return e, true, nil
@@ -133,7 +135,7 @@ func endOf(o owed, e agent.Event, asked func(owed) (agent.Event, bool, error)) (
 		return end, false, err
 	case ok:
 		return own, true, nil
-	case own.ID == "" || e.ID == "" || own.ID == e.ID: // turns have no numbers, or it is the same turn
+	case e.ID == "" || cmp.Or(own.ID, o.turn) == e.ID: // turns have no numbers, or it is the same turn
 		return e, true, nil
 	}
 	return interrupted, o.late, nil

@@ -721,6 +721,7 @@ func TestEndNotTold(t *testing.T) {
 		name  string
 		muted []agent.EventKind
 		mum   bool
+		slow  bool // the conversation shows nothing when it is asked for the first time
 		fails error
 		next  bool // another turn begins at once, and its end is told
 		kind  envelope.Kind
@@ -735,13 +736,17 @@ func TestEndNotTold(t *testing.T) {
 			want: "interrupted: the turn ended without an answer"},
 		{name: "and the next begins", muted: []agent.EventKind{agent.EventStop}, next: true, kind: envelope.KindReply, want: "said q-0"},
 		{name: "nor was the prompt, and the next begins", muted: all[1:], next: true, kind: envelope.KindReply, want: "said q-0"},
+		{name: "and the next ends before the conversation is written", muted: []agent.EventKind{agent.EventStop}, slow: true, next: true,
+			kind: envelope.KindReply, want: "said q-0"},
+		{name: "nor was the prompt, and the next ends before the conversation is written", muted: all[1:], slow: true, next: true,
+			kind: envelope.KindReply, want: "said q-0"},
 		{name: "nobody tells, and the next begins", muted: []agent.EventKind{agent.EventStop}, mum: true, next: true, kind: envelope.KindError,
 			want: "interrupted: the turn ended without an answer"},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			t.Parallel()
 			p := mustPost(t)
-			p.program.mum = tt.mum
+			p.program.mum, p.program.slow = tt.mum, tt.slow
 			begun, over := make(chan struct{}, 1), make(chan struct{})
 			p.program.turn = func(text string) (time.Duration, string, error) {
 				ids, _ := envelope.RenderedIDs(text)

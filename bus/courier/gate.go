@@ -36,8 +36,13 @@ func (m *Courier) account() (name string, changed time.Time) {
 
 func (m *Courier) unknown() string { return m.traits.Name + ", unknown login" }
 
-// names returns the breakers that may bar this agent.
+// names returns the breakers that may bar this agent: the vendor's, and the owner's budgets.
 func (m *Courier) names(account string) []string {
+	return append(m.vendor(account), breaker.AllBudget, breaker.Budget(m.o.Agent))
+}
+
+// vendor returns the breakers of the account.
+func (m *Courier) vendor(account string) []string {
 	if m.gate.scope == "" {
 		return []string{account}
 	}
@@ -51,7 +56,7 @@ func (m *Courier) leave(ctx context.Context, before, now string) {
 	}
 	within, cancel := context.WithTimeout(ctx, gateWithin)
 	defer cancel()
-	for _, name := range m.names(before) {
+	for _, name := range m.vendor(before) {
 		m.trouble("change the breaker of "+name, breaker.Of(m.o.Home, name).Drop(within))
 	}
 }
@@ -89,7 +94,7 @@ func (m *Courier) lookAtGate(ctx context.Context, now time.Time) {
 	for _, name := range m.names(account) {
 		s, err := m.readBreaker(ctx, name, now, changed)
 		if !s.Tripped() {
-			if name != account && err == nil && s.SinceMS == 0 { // long closed, or of another login
+			if name == breaker.Name(account, m.gate.scope) && name != account && err == nil && s.SinceMS == 0 { // long closed, or of another login
 				m.gate.scope = ""
 			}
 			continue
@@ -197,7 +202,7 @@ func (m *Courier) release(ctx context.Context) {
 func (m *Courier) free(ctx context.Context, but string) {
 	within, cancel := context.WithTimeout(context.WithoutCancel(ctx), gateWithin)
 	defer cancel()
-	for _, name := range m.names(m.gate.account) {
+	for _, name := range m.vendor(m.gate.account) {
 		if name != but {
 			m.trouble("change the breaker of "+name, breaker.Of(m.o.Home, name).Release(within, m.o.Agent))
 		}

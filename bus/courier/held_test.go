@@ -359,7 +359,7 @@ func TestHeldCancelled(t *testing.T) {
 	if told := p.answers(agent.Root, "agent0-0")[0]; told.Kind != envelope.KindHeld || !strings.Contains(told.Text, "usage limit until ") {
 		t.Errorf("told: %+v", told)
 	}
-	if _, found, err := p.bus.FindAnswer(t.Context(), agent.Root, "agent0-0", time.Time{}); found || err != nil {
+	if _, found, err := p.bus.FindAnswer(t.Context(), "", agent.Root, "agent0-0", time.Time{}); found || err != nil {
 		t.Errorf("being held passes for an answer: %v, %v", found, err)
 	}
 	p.drop(envelope.Envelope{ID: "c-1", From: agent.Clone(2), To: me, Kind: envelope.KindCancel, InReplyTo: "agent0-0", Text: "cancel"})

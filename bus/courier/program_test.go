@@ -44,6 +44,7 @@ type program struct {
 	silent   bool                     // hooks say nothing
 	muted    map[agent.EventKind]bool // these hooks are killed before they do
 	mum      bool                     // the conversation does not tell how turns ended
+	slow     bool                     // it tells nothing the first time
 	turns    int
 	took     map[string]string      // the number of the turn that took a message
 	ends     map[string]agent.Event // by the turn's number
@@ -209,6 +210,10 @@ func (p *program) Holds(_ context.Context, id string) (bool, error) {
 func (p *program) Ended(_ context.Context, id, turn string) (e agent.Event, ok bool, err error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
+	if p.slow {
+		p.slow = false
+		return e, false, nil
+	}
 	if turn == "" {
 		turn = p.took[id]
 	}

@@ -62,6 +62,13 @@ func (t *team) Stop(_ context.Context, id agent.ID) (string, error) {
 	return string(id) + " down", t.err
 }
 
+func (t *team) StartTask(_ context.Context, task string, id agent.ID) (string, error) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.started = append(t.started, task+" to "+string(id))
+	return task + " started", t.err
+}
+
 // postbox is a mailbox in hand.
 type postbox struct {
 	mu       sync.Mutex

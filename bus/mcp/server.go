@@ -16,6 +16,7 @@ import (
 	"netsky/agent/home"
 	"netsky/bus"
 	_ "netsky/bus/mcp/sdkenv"
+	"netsky/store"
 )
 
 // Options configure a server. Agent, Home, Bus, In and Out are required.
@@ -26,9 +27,14 @@ type Options struct {
 	Bus     *bus.Bus
 	Records Records // nil: the record tools return an error
 	Members Members // nil: likewise the team tools
-	Mail    Mail    // nil: another process holds the mailbox
-	Phone   Phone   // not nil: the server has the tools for the owner's phone, and no others
-	Channel bool    // declare that mail may be pushed as a channel notification
+	Checks  Checks  // nil: likewise work_check
+	// Head returns the commit that an agent is at, "" if there is none; nil: unknown.
+	Head func(ctx context.Context, id agent.ID) string
+	// Word returns what a task is called, by the evidence; nil: there is none.
+	Word    func(ctx context.Context, k store.Task) string
+	Mail    Mail  // nil: another process holds the mailbox
+	Phone   Phone // not nil: the server has the tools for the owner's phone, and no others
+	Channel bool  // declare that mail may be pushed as a channel notification
 
 	In      io.ReadCloser
 	Out     io.Writer // the wire: nothing else may write to it

@@ -76,11 +76,11 @@ func TestModernRequestIsRefused(t *testing.T) {
 
 func TestToolsOnOffer(t *testing.T) {
 	t.Parallel()
-	common := []string{"agents", "inbox", "note", "peek", "reply", "send", "task_add", "task_update", "tasks"}
+	common := []string{"agents", "inbox", "note", "peek", "reply", "send", "task_add", "task_update", "tasks", "work_check"}
 	for id, want := range map[agent.ID][]string{
 		agent.Clone(1):  common,
 		agent.Infinity:  common,
-		agent.Root:      append([]string{"agent_start", "agent_stop"}, common...),
+		agent.Root:      append([]string{"agent_start", "agent_stop", "task_start"}, common...),
 		agent.Clone(42): common,
 	} {
 		s := mustStation(t, id).serve()

@@ -38,6 +38,8 @@ type Members interface {
 	// Start and Stop return one line on what they did.
 	Start(ctx context.Context, id agent.ID, objective string) (string, error)
 	Stop(ctx context.Context, id agent.ID) (string, error)
+	// StartTask gives a task to an agent, "" for its assignee; likewise.
+	StartTask(ctx context.Context, task string, id agent.ID) (string, error)
 }
 
 // A Member is one agent as the others see it.

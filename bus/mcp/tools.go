@@ -39,8 +39,9 @@ func (s *Server) tools() []tool {
 	}
 	list := []tool{s.sendTool(), s.replyTool(), s.inboxTool(), s.agentsTool(), s.peekTool()}
 	list = append(list, s.recordTools()...)
+	list = append(list, s.checkTool())
 	if s.o.Agent == agent.Root {
-		list = append(list, s.startTool(), s.stopTool())
+		list = append(list, s.startTool(), s.stopTool(), s.taskStartTool())
 	}
 	return list
 }

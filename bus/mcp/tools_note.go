@@ -3,10 +3,6 @@ package mcp
 import (
 	"context"
 	"fmt"
-	"strings"
-
-	"netsky/agent"
-	"netsky/store"
 )
 
 const noteSchema = `{
@@ -35,24 +31,11 @@ func (s *Server) noteTool() tool {
 }
 
 func (s *Server) note(ctx context.Context, in noteArgs) (string, error) {
-	about, text := strings.TrimSpace(in.About), strings.TrimSpace(in.Text)
-	switch {
-	case about == "":
-		return "", argumentf("note: about: missing")
-	case len(about) > 128 || strings.ContainsAny(about, "\n\t"):
-		return "", argumentf("note: about: must be an id or a name, not a text")
-	case text == "":
-		return "", argumentf("note: text: missing")
+	if s.o.Records == nil {
+		return "", fmt.Errorf("note: %w", errNoRecords)
 	}
-	if err := within("note: text", text, maxBody); err != nil {
-		return "", err
-	}
-	if id, err := agent.ParseArg(about); err == nil {
-		about = string(id)
-	} else if k, err := s.task(ctx, "note", about); err == nil {
-		about = k.ID
-	}
-	noted, err := s.record(ctx, "note", store.AddNote{About: about, Author: string(s.o.Agent), Text: text})
+	about, err := s.book().Note(ctx, in.About, in.Text)
+	noted, err := s.taskError("note", err)
 	if err != nil {
 		return "", err
 	}

@@ -1,17 +1,36 @@
 package mcp
 
 import (
-	"cmp"
 	"context"
+	"errors"
 	"fmt"
-	"slices"
 	"strings"
-	"time"
 
 	"netsky/agent"
-	"netsky/bus/envelope"
 	"netsky/store"
+	"netsky/store/task"
 )
+
+// book returns the tasks as this agent may change them.
+func (s *Server) book() task.Book {
+	return task.Book{Home: s.o.Home, Records: s.o.Records, By: s.o.Agent, Head: s.o.Head}
+}
+
+// taskError returns a tool's error from one of the book's. noted is what to add to the result if
+// what was done is only spooled.
+func (s *Server) taskError(what string, err error) (noted string, failed error) {
+	var field *task.FieldError
+	switch {
+	case err == nil:
+		return "", nil
+	case errors.Is(err, store.ErrSpooled):
+		s.o.Log(what, err)
+		return spooled, nil
+	case errors.As(err, &field), errors.Is(err, task.ErrNotYours):
+		return "", argumentf("%s: %v", what, err)
+	}
+	return "", fmt.Errorf("%s: %w", what, err)
+}
 
 const taskAddSchema = `{
 	"type": "object",
@@ -49,87 +68,28 @@ func (s *Server) taskAddTool() tool {
 }
 
 func (s *Server) taskAdd(ctx context.Context, in taskAddArgs) (string, error) {
-	k, err := s.newTask(in)
+	if s.o.Records == nil {
+		return "", fmt.Errorf("task_add: %w", errNoRecords)
+	}
+	w := task.Wish{Title: in.Title, Body: in.Body, Priority: in.Priority, EstimateMinutes: in.EstimateMinutes, Needs: in.Needs, Message: in.Message}
+	var err error
+	if w.Assignee, err = s.assignee("task_add", in.Assignee); err != nil {
+		return "", err
+	}
+	k, err := s.book().Add(ctx, w)
+	noted, err := s.taskError("task_add", err)
 	if err != nil {
 		return "", err
 	}
-	ops := []store.Op{store.UpsertTask(k)}
-	if len(in.Needs) > 50 {
-		return "", argumentf("task_add: needs: %d, at most 50", len(in.Needs))
-	}
-	for _, id := range in.Needs {
-		needed, err := s.task(ctx, "task_add: needs", id)
-		if err != nil {
-			return "", err
-		}
-		ops = append(ops, store.AddDependency{Task: k.ID, Needs: needed.ID})
-	}
-	noted, err := s.record(ctx, "task_add", ops...)
-	if err != nil {
-		return "", err
-	}
-	told := ""
-	if k.Assignee != "" && k.Assignee != s.o.Agent {
-		told = fmt.Sprintf("\n%s has not been told yet: send it a brief that names the task", k.Assignee)
-	}
-	return fmt.Sprintf("task %s added%s%s", k.ID, noted, told), nil
+	return fmt.Sprintf("task %s added%s%s", k.ID, noted, s.untold("", k)), nil
 }
 
-// newTask returns the task that the arguments describe.
-func (s *Server) newTask(in taskAddArgs) (k store.Task, err error) {
-	k = store.Task{
-		ID: "t-" + agent.NewStart(), Title: envelope.Line(in.Title, len(in.Title)), Body: in.Body, Priority: 5, State: store.TaskOpen,
-		AskedBy: s.o.Agent, Message: strings.TrimSpace(in.Message), EstimateMinutes: in.EstimateMinutes,
-	}
-	switch {
-	case k.Title == "":
-		return k, argumentf("task_add: title: missing")
-	case len(k.Title) > maxTitle:
-		return k, argumentf("task_add: title: %d bytes, at most %d; put the rest into body", len(k.Title), maxTitle)
-	case len(k.Message) > 128:
-		return k, argumentf("task_add: message: must be an id")
-	}
-	if err := within("task_add: body", k.Body, maxBody); err != nil {
-		return k, err
-	}
-	if in.Priority != nil {
-		k.Priority = *in.Priority
-	}
-	if err := numbers("task_add", k); err != nil {
-		return k, err
-	}
-	k.Assignee, err = s.assignee("task_add", in.Assignee)
-	return k, err
-}
-
-// numbers checks a task's numbers.
-func numbers(what string, k store.Task) error {
-	const year = 365 * 24 * 60
-	switch {
-	case k.Priority < 0 || k.Priority > 9:
-		return argumentf("%s: priority: %d: must be 0 to 9", what, k.Priority)
-	case k.EstimateMinutes < 0 || k.EstimateMinutes > year:
-		return argumentf("%s: estimate_minutes: %d: must be 1 to %d", what, k.EstimateMinutes, year)
-	case k.ActualMinutes < 0 || k.ActualMinutes > year:
-		return argumentf("%s: actual_minutes: %d: must be 1 to %d", what, k.ActualMinutes, year)
-	}
-	return nil
-}
-
-// assignee parses who will do a task. A clone may take work and give it back; only the
-// manager and the repair agent may assign it to others.
+// assignee parses who will do a task; "" is nobody.
 func (s *Server) assignee(what, arg string) (agent.ID, error) {
-	if arg = strings.TrimSpace(arg); arg == "" || arg == nobody {
+	if arg = strings.TrimSpace(arg); arg == "" || arg == task.Nobody {
 		return "", nil
 	}
-	id, err := s.address(what+": assignee", arg)
-	if err != nil {
-		return "", err
-	}
-	if s.o.Agent.IsClone() && id != s.o.Agent {
-		return "", argumentf("%s: assignee: %s may not assign work to %s; leave assignee out and tell agent0", what, s.o.Agent, id)
-	}
-	return id, nil
+	return s.address(what+": assignee", arg)
 }
 
 const taskUpdateSchema = `{
@@ -142,7 +102,8 @@ const taskUpdateSchema = `{
 		"actual_minutes": {"type": "integer", "minimum": 1, "description": "how long it took; if left out, the time since it was started"},
 		"estimate_minutes": {"type": "integer", "minimum": 1, "description": "how long it should take"},
 		"assignee": {"type": "string", "description": "who does it, such as agent1; \"nobody\" gives it back"},
-		"priority": {"type": "integer", "minimum": 0, "maximum": 9, "description": "0 is done first, 9 last"}
+		"priority": {"type": "integer", "minimum": 0, "maximum": 9, "description": "0 is done first, 9 last"},
+		"needs": {"type": "array", "items": {"type": "string"}, "description": "ids of tasks that must be done first, beside those it waits for already"}
 	},
 	"required": ["id"],
 	"additionalProperties": false
@@ -157,6 +118,8 @@ type taskUpdateArgs struct {
 	EstimateMinutes *int   `json:"estimate_minutes"`
 	Assignee        string `json:"assignee"`
 	Priority        *int   `json:"priority"`
+
+	Needs []string `json:"needs"`
 }
 
 func (s *Server) taskUpdateTool() tool {
@@ -171,99 +134,21 @@ func (s *Server) taskUpdateTool() tool {
 }
 
 func (s *Server) taskUpdate(ctx context.Context, in taskUpdateArgs) (string, error) {
-	in.Note, in.Proof = strings.TrimSpace(in.Note), strings.TrimSpace(in.Proof)
-	for name, text := range map[string]string{"note": in.Note, "proof": in.Proof} {
-		if err := within("task_update: "+name, text, maxBody); err != nil {
-			return "", err
-		}
+	if s.o.Records == nil {
+		return "", fmt.Errorf("task_update: %w", errNoRecords)
 	}
-	k, err := s.task(ctx, "task_update: id", in.ID)
+	before, k, changed, err := s.book().Update(ctx, in.ID, task.Change{
+		State: in.State, Note: in.Note, Proof: in.Proof, ActualMinutes: in.ActualMinutes, EstimateMinutes: in.EstimateMinutes,
+		Assignee: in.Assignee, Priority: in.Priority, Needs: in.Needs,
+	})
+	noted, err := s.taskError("task_update", err)
 	if err != nil {
 		return "", err
 	}
-	if s.o.Agent.IsClone() && k.Assignee != "" && k.Assignee != s.o.Agent {
-		return "", argumentf("task_update: %s is assigned to %s; tell %s or agent0 what you know about it", k.ID, k.Assignee, k.Assignee)
+	if !changed {
+		return "nothing to change: " + s.taskLine(ctx, k), nil
 	}
-	before := k
-	if k, err = s.changed(k, in, time.Now()); err != nil {
-		return "", err
-	}
-	var ops []store.Op
-	if k != before {
-		k.Updated = 0 // now
-		ops = append(ops, store.UpsertTask(k))
-	}
-	if in.Note != "" {
-		ops = append(ops, store.AddNote{About: k.ID, Author: string(s.o.Agent), Text: in.Note})
-	}
-	if len(ops) == 0 {
-		return "nothing to change: " + taskLine(k), nil
-	}
-	noted, err := s.record(ctx, "task_update", ops...)
-	if err != nil {
-		return "", err
-	}
-	return "now: " + taskLine(k) + noted + s.waitsFor(ctx, k) + s.untold(before, k), nil
-}
-
-// changed applies the arguments to the task.
-func (s *Server) changed(k store.Task, in taskUpdateArgs, now time.Time) (store.Task, error) {
-	if in.Assignee != "" {
-		id, err := s.assignee("task_update", in.Assignee)
-		if err != nil {
-			return k, err
-		}
-		k.Assignee = id
-	}
-	for _, n := range []struct{ to, from *int }{
-		{&k.ActualMinutes, in.ActualMinutes}, {&k.EstimateMinutes, in.EstimateMinutes}, {&k.Priority, in.Priority},
-	} {
-		if n.from != nil {
-			*n.to = *n.from
-		}
-	}
-	if err := numbers("task_update", k); err != nil {
-		return k, err
-	}
-	if in.Proof != "" {
-		k.Proof = in.Proof
-	}
-	if in.State == "" || in.State == k.State {
-		return k, nil
-	}
-	if err := taskState("task_update", in.State); err != nil {
-		return k, err
-	}
-	return s.moved(k, in, store.At(now))
-}
-
-// moved changes the state of the task.
-func (s *Server) moved(k store.Task, in taskUpdateArgs, now store.Time) (store.Task, error) {
-	k.State, k.Ended = in.State, 0
-	switch in.State {
-	case store.TaskInProgress:
-		if k.Assignee == "" {
-			k.Assignee = s.o.Agent
-		}
-		if k.Started == 0 {
-			k.Started = now
-		}
-	case store.TaskBlocked:
-		if in.Note == "" {
-			return k, argumentf("task_update: note: missing: say what blocks the task")
-		}
-	case store.TaskDone:
-		if k.Proof == "" {
-			return k, argumentf("task_update: proof: missing: say what shows that the task is done, such as the command you ran and what it printed")
-		}
-		if k.ActualMinutes == 0 && k.Started != 0 {
-			k.ActualMinutes = max(1, int(now.Time().Sub(k.Started.Time()).Round(time.Minute)/time.Minute))
-		}
-		k.Ended = now
-	case store.TaskCancelled:
-		k.Ended = now
-	}
-	return k, nil
+	return "now: " + s.taskLine(ctx, k) + noted + s.waitsFor(ctx, k) + s.untold(before.Assignee, k), nil
 }
 
 // waitsFor lists what should have been done before a task that continues.
@@ -271,7 +156,7 @@ func (s *Server) waitsFor(ctx context.Context, k store.Task) string {
 	if k.State != store.TaskInProgress && k.State != store.TaskDone {
 		return ""
 	}
-	needs := s.needs(ctx, k.ID)
+	needs := s.unfinished(ctx, k.ID)
 	if len(needs) == 0 {
 		return ""
 	}
@@ -279,17 +164,64 @@ func (s *Server) waitsFor(ctx context.Context, k store.Task) string {
 }
 
 // untold names a new assignee who has not been told of the task.
-func (s *Server) untold(before, k store.Task) string {
-	if k.Assignee == before.Assignee || k.Assignee == "" || k.Assignee == s.o.Agent {
+func (s *Server) untold(before agent.ID, k store.Task) string {
+	if k.Assignee == before || k.Assignee == "" || k.Assignee == s.o.Agent {
 		return ""
 	}
-	return fmt.Sprintf("\n%s has not been told yet: send it a brief that names the task", k.Assignee)
+	return fmt.Sprintf("\n%s has not been told yet: %s", k.Assignee, s.tellIt(k))
 }
 
-// sooner sorts tasks by priority, the older first among equals.
-func sooner(list []store.Task) []store.Task {
-	slices.SortStableFunc(list, func(a, b store.Task) int {
-		return cmp.Or(cmp.Compare(a.Priority, b.Priority), cmp.Compare(a.Created, b.Created))
-	})
-	return list
+// tellIt says how an agent gets a task.
+func (s *Server) tellIt(k store.Task) string {
+	if s.o.Agent.IsClone() || s.o.Members == nil {
+		return "send it a brief that names the task"
+	}
+	return "task_start gives it the task"
+}
+
+const taskStartSchema = `{
+	"type": "object",
+	"properties": {
+		"id": {"type": "string", "description": "the id of the task, or at least its first six characters"},
+		"agent": {"type": "string", "description": "who does it, such as agent1; if left out, its assignee"}
+	},
+	"required": ["id"],
+	"additionalProperties": false
+}`
+
+type taskStartArgs struct {
+	ID    string `json:"id"`
+	Agent string `json:"agent"`
+}
+
+func (s *Server) taskStartTool() tool {
+	return tool{
+		name: "task_start",
+		description: "Give a task to an agent: it is started if it is down, and gets a brief with the task; its answer comes to you and closes the task. " +
+			"A task that needs others is started when those are done. If its agent has ended, this gives the task to another.",
+		schema: taskStartSchema,
+		run:    with("task_start", s.taskStart),
+	}
+}
+
+func (s *Server) taskStart(ctx context.Context, in taskStartArgs) (string, error) {
+	if s.o.Members == nil {
+		return "", fmt.Errorf("task_start: %w", errNoTeam)
+	}
+	k, err := s.task(ctx, "task_start: id", in.ID)
+	if err != nil {
+		return "", err
+	}
+	id, err := s.assignee("task_start", in.Agent)
+	if err != nil {
+		return "", err
+	}
+	if id == s.o.Agent || id == "" && k.Assignee == s.o.Agent {
+		return "", argumentf("task_start: %s is yours: task_update with state in_progress says that you have begun", k.ID)
+	}
+	text, err := s.o.Members.StartTask(ctx, k.ID, id)
+	if err != nil {
+		return "", fmt.Errorf("task_start: %w", err)
+	}
+	return text, nil
 }

@@ -78,7 +78,7 @@ func TestTaskFromBeginningToEnd(t *testing.T) {
 		t.Errorf("done: %+v", k)
 	}
 	text := do("tasks", map[string]any{"id": first[:10]})
-	for _, word := range []string{first, "done", "asked by agent1", "estimate 30 min", "took 1 min", "proof: go test: ok", "by the weather", "it was &lt;channel easy"} {
+	for _, word := range []string{first, "claimed", "asked by agent1", "estimate 30 min", "took 1 min", "proof: go test: ok", "by the weather", "it was &lt;channel easy"} {
 		if !strings.Contains(text, word) {
 			t.Errorf("shown without %q:\n%s", word, text)
 		}
@@ -129,6 +129,28 @@ func TestWhoMayUpdate(t *testing.T) {
 		}
 		if !failed && !strings.Contains(text, "agent2 has not been told yet") {
 			t.Error(text)
+		}
+	}
+}
+
+// The manager gives tasks out, to others; a task of its own it just begins.
+func TestTaskStart(t *testing.T) {
+	t.Parallel()
+	s := mustStation(t, agent.Root)
+	if err := s.db.Apply(s.ctx, store.UpsertTask{ID: "t-aaaaaa1", Title: "x", Assignee: "agent2"}, store.UpsertTask{ID: "t-bbbbbb1", Title: "y", Assignee: agent.Root}); err != nil {
+		t.Fatal(err)
+	}
+	c := s.serve().client("", nil)
+	s.mustCall(c, "task_start", map[string]any{"id": "t-aaaaaa"})
+	s.mustCall(c, "task_start", map[string]any{"id": "t-aaaaaa", "agent": "1"})
+	if got := strings.Join(s.team.started, ", "); got != "t-aaaaaa1 to , t-aaaaaa1 to agent1" {
+		t.Errorf("started %s", got)
+	}
+	for args, says := range map[string]string{
+		`{"id":"t-bbbbbb"}`: "is yours", `{"id":"t-aaaaaa","agent":"agent0"}`: "is yours", `{"id":"t-zzzzzz"}`: "not on record", `{"id":"t-aaaaaa","agent":"x"}`: "assignee",
+	} {
+		if text, failed := s.call(c, "task_start", rawArgs(args)); !failed || !strings.Contains(text, says) {
+			t.Errorf("%s: %s", args, text)
 		}
 	}
 }
