@@ -32,7 +32,7 @@ type Reply struct {
 	Breaks string // Claude's: the answer's stream ends early, with an error of this kind, or with none: Cut
 	Text   string
 	Calls  []Call // tools to call, after the text; the program asks again with their outputs
-	Usage  *Usage // of Claude's; nil: made up from the sizes
+	Usage  *Usage // nil: made up from the sizes
 	Fails  string // of Codex's: the code of an error in the stream, with Text as its message
 	Cut    bool   // of Codex's: the stream ends after its first event
 }
@@ -62,6 +62,7 @@ type Server[Q any] struct {
 	mu    sync.Mutex // guards what follows
 	rules []func(Q) *Reply
 	seen  []Q
+	spent Usage
 	news  chan struct{} // closed and replaced at each request
 }
 
@@ -105,6 +106,21 @@ func (s *Server[Q]) Requests() []Q {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return append([]Q(nil), s.seen...)
+}
+
+// Spend counts what an answer costs.
+func (s *Server[Q]) Spend(u Usage) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	t := &s.spent
+	t.Input, t.Output, t.CacheRead, t.CacheWrite = t.Input+u.Input, t.Output+u.Output, t.CacheRead+u.CacheRead, t.CacheWrite+u.CacheWrite
+}
+
+// Spent is what all answers so far cost, those to side requests too.
+func (s *Server[Q]) Spent() Usage {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.spent
 }
 
 // Wait returns the first request that matches, now or later, and false if done

@@ -78,6 +78,7 @@ func (s *Server) messages(w http.ResponseWriter, r *http.Request) {
 		broken(w, body, reply.Breaks)
 		return
 	}
+	s.Spend(usage)
 	w.Header().Set("Content-Length", strconv.Itoa(len(body)))
 	w.Write(body)
 }

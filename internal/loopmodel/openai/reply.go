@@ -107,7 +107,7 @@ func FailWith(status int, code string) *Reply {
 }
 
 // stream writes the reply as the events of a Responses stream.
-func stream(w http.ResponseWriter, n int64, q Request, reply *Reply) {
+func (s *Server) stream(w http.ResponseWriter, n int64, q Request, reply *Reply) {
 	w.Header().Set("Content-Type", "text/event-stream")
 	id := fmt.Sprintf("resp_%d", n)
 	send := func(kind string, fields map[string]any) { loopmodel.Event(w, kind, fields) }
@@ -132,11 +132,16 @@ func stream(w http.ResponseWriter, n int64, q Request, reply *Reply) {
 	if len(reply.Calls) == 0 && reply.Text != "" {
 		say(send, fmt.Sprintf("msg_%d", n), reply.Text)
 	}
-	in, out := len(q.Body)/4, len(reply.Text)/4+1
+	u := loopmodel.Usage{Input: len(q.Body) / 4, Output: len(reply.Text)/4 + 1}
+	if reply.Usage != nil {
+		u = *reply.Usage
+	}
+	s.Spend(u)
+	in := u.Input + u.CacheRead + u.CacheWrite // what is cached is part of the input here
 	send("response.completed", map[string]any{"response": map[string]any{"id": id, "usage": map[string]any{
-		"input_tokens": in, "input_tokens_details": map[string]any{"cached_tokens": 0},
-		"output_tokens": out, "output_tokens_details": map[string]any{"reasoning_tokens": 0},
-		"total_tokens": in + out,
+		"input_tokens": in, "input_tokens_details": map[string]any{"cached_tokens": u.CacheRead, "cache_write_tokens": u.CacheWrite},
+		"output_tokens": u.Output, "output_tokens_details": map[string]any{"reasoning_tokens": 0},
+		"total_tokens": in + u.Output,
 	}}})
 	if f, ok := w.(io.Writer).(http.Flusher); ok {
 		f.Flush()

@@ -112,5 +112,5 @@ func (s *Server) responses(w http.ResponseWriter, r *http.Request) {
 		loopmodel.Refuse(w, reply)
 		return
 	}
-	stream(w, s.answers.Add(1), q, reply)
+	s.stream(w, s.answers.Add(1), q, reply)
 }
