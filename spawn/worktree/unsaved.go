@@ -13,14 +13,12 @@ import (
 	"slices"
 	"strings"
 	"syscall"
-	"time"
+
+	"netsky/spawn/worktree/git"
 )
 
 // maxEntries limits a walk. Anything larger is not judged.
 const maxEntries = 5_000_000
-
-// gitTime limits one call of git.
-const gitTime = time.Minute
 
 // An Unsaved is a directory whose removal would lose work.
 type Unsaved struct {
@@ -188,17 +186,17 @@ func each(dir string, f func(fs.DirEntry) error) error {
 
 // repository asks git about the repository or worktree in dir.
 func (w *walk) repository(dir string, bare bool) error {
-	g := git{w.ctx, dir}
-	common, err := g.path("--git-common-dir")
+	g := git.Dir{Path: dir}
+	common, err := path(w.ctx, g, "--git-common-dir")
 	if err != nil {
 		return w.unread(dir, err)
 	}
-	own, err := g.path("--git-dir")
+	own, err := path(w.ctx, g, "--git-dir")
 	if err != nil {
 		return w.unread(dir, err)
 	}
 	if !bare {
-		changed, err := g.first("status", "--porcelain", "-z", "--untracked-files=normal", "--ignore-submodules=none")
+		changed, err := g.First(w.ctx, "status", "--porcelain", "-z", "--untracked-files=normal", "--ignore-submodules=none")
 		if err != nil {
 			return w.unread(dir, err)
 		}
@@ -214,7 +212,7 @@ func (w *walk) repository(dir string, bare bool) error {
 			w.add(dir, "holds %s, which git ignores and which exists nowhere else", file)
 			return nil
 		}
-		if file, err = g.hidden(); err != nil {
+		if file, err = Hidden(w.ctx, g); err != nil {
 			return w.unread(dir, err)
 		}
 		if file != "" {
@@ -225,13 +223,13 @@ func (w *walk) repository(dir string, bare bool) error {
 	if !w.inside(common) {
 		return w.linked(g, own != common)
 	}
-	if stash, err := g.first("for-each-ref", "--count=1", "--format=%(refname)", "refs/stash"); err != nil {
+	if stash, err := g.First(w.ctx, "for-each-ref", "--count=1", "--format=%(refname)", "refs/stash"); err != nil {
 		return w.unread(dir, err)
 	} else if stash != "" {
 		w.add(dir, "holds stashed work (git stash list)")
 		return nil
 	}
-	commit, err := g.first("rev-list", "--max-count=1", "--exclude=refs/prefetch/*", "--all", "--not", "--remotes")
+	commit, err := g.First(w.ctx, "rev-list", "--max-count=1", "--exclude=refs/prefetch/*", "--all", "--not", "--remotes")
 	if err != nil {
 		return w.unread(dir, err)
 	}
@@ -242,13 +240,10 @@ func (w *walk) repository(dir string, bare bool) error {
 	return w.worktrees(g)
 }
 
-// maxList limits what git may list, in bytes.
-const maxList = 32 << 20
-
 // ignored returns a file that git ignores, "" if there is none. It records ignored
 // directories, which are mostly build or installation output.
-func (w *walk) ignored(g git) (file string, err error) {
-	list, err := g.list("status", "--porcelain", "-z", "--untracked-files=normal", "--ignored=matching", "--ignore-submodules=all")
+func (w *walk) ignored(g git.Dir) (file string, err error) {
+	list, err := g.List(w.ctx, "status", "--porcelain", "-z", "--untracked-files=normal", "--ignored=matching", "--ignore-submodules=all")
 	if err != nil {
 		return "", err
 	}
@@ -260,7 +255,7 @@ func (w *walk) ignored(g git) (file string, err error) {
 		if !strings.HasSuffix(name, "/") {
 			return name, nil
 		}
-		w.ignoredDirs = append(w.ignoredDirs, filepath.Join(g.dir, name)+"/")
+		w.ignoredDirs = append(w.ignoredDirs, filepath.Join(g.Path, name)+"/")
 	}
 	return "", nil
 }
@@ -270,32 +265,32 @@ const maxHidden = 100
 
 // linked checks a worktree whose repository stays where it is. Its commits stay, too; that
 // no other branch has them suggests that they were not merged.
-func (w *walk) linked(g git, worktree bool) error {
+func (w *walk) linked(g git.Dir, worktree bool) error {
 	if !worktree {
 		return nil
 	}
-	if _, err := g.first("rev-parse", "--verify", "--quiet", "HEAD^{commit}"); err != nil {
+	if _, err := g.First(w.ctx, "rev-parse", "--verify", "--quiet", "HEAD^{commit}"); err != nil {
 		return nil // no commit yet
 	}
 	args := []string{"rev-list", "--max-count=1", "HEAD", "--not", "--remotes"}
-	if branch, err := g.first("symbolic-ref", "--quiet", "--short", "HEAD"); err == nil && branch != "" {
+	if branch, err := g.First(w.ctx, "symbolic-ref", "--quiet", "--short", "HEAD"); err == nil && branch != "" {
 		args = append(args, "--exclude="+branch)
 	}
-	commit, err := g.first(append(args, "--branches")...)
+	commit, err := g.First(w.ctx, append(args, "--branches")...)
 	if err != nil {
-		return w.unread(g.dir, err)
+		return w.unread(g.Path, err)
 	}
 	if commit != "" {
-		w.add(g.dir, "holds commits that are on no remote and no other branch, such as %.12s", commit)
+		w.add(g.Path, "holds commits that are on no remote and no other branch, such as %.12s", commit)
 	}
 	return nil
 }
 
 // worktrees looks for worktrees elsewhere that depend on this repository.
-func (w *walk) worktrees(g git) error {
-	list, err := g.run(64<<10, "worktree", "list", "--porcelain")
+func (w *walk) worktrees(g git.Dir) error {
+	list, err := g.Run(w.ctx, 64<<10, "worktree", "list", "--porcelain")
 	if err != nil {
-		return w.unread(g.dir, err)
+		return w.unread(g.Path, err)
 	}
 	for line := range strings.Lines(list) {
 		path, ok := strings.CutPrefix(strings.TrimRight(line, "\n"), "worktree ")
@@ -303,7 +298,7 @@ func (w *walk) worktrees(g git) error {
 			continue
 		}
 		if _, err := os.Lstat(path); err == nil {
-			w.add(g.dir, "is the repository of the worktree %s", path)
+			w.add(g.Path, "is the repository of the worktree %s", path)
 			return nil
 		}
 	}
@@ -330,4 +325,46 @@ func (w *walk) inside(path string) bool {
 		}
 	}
 	return false
+}
+
+// Hidden returns a changed file that git was told to treat as unchanged, or as not wanted
+// in the worktree; "" if there is none.
+func Hidden(ctx context.Context, g git.Dir) (string, error) {
+	list, err := g.List(ctx, "ls-files", "-v", "-z")
+	if err != nil {
+		return "", err
+	}
+	compared := 0
+	for entry := range strings.SplitSeq(list, "\x00") {
+		if len(entry) < 3 || entry[0] != 'S' && (entry[0] < 'a' || entry[0] > 'z') {
+			continue
+		}
+		name := entry[2:]
+		if _, err := os.Lstat(filepath.Join(g.Path, name)); errors.Is(err, fs.ErrNotExist) {
+			continue // as in a sparse checkout
+		}
+		if compared++; compared > maxHidden {
+			return "", fmt.Errorf("more than %d files that git was told to ignore changes in", maxHidden)
+		}
+		added, err := g.First(ctx, "rev-parse", "--verify", "--quiet", ":"+name)
+		if err != nil {
+			return "", fmt.Errorf("%s: %w", name, err)
+		}
+		if now, err := g.First(ctx, "hash-object", "--", name); err != nil || now != added {
+			return name, nil
+		}
+	}
+	return "", nil
+}
+
+// path returns a path of git's, made absolute.
+func path(ctx context.Context, g git.Dir, what string) (string, error) {
+	path, err := g.First(ctx, "rev-parse", what)
+	if err == nil && !filepath.IsAbs(path) {
+		path = filepath.Join(g.Path, path)
+	}
+	if real, err := filepath.EvalSymlinks(path); err == nil {
+		path = real
+	}
+	return path, err
 }

@@ -1,0 +1,122 @@
+package worktree
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strings"
+	"syscall"
+
+	"netsky/spawn/worktree/git"
+)
+
+// ErrReplaced is returned for an agent's directory that is no worktree of its repository any more.
+var ErrReplaced = errors.New("is no longer the worktree that git made")
+
+// Git returns the worktree as git keeps it: its repository is not looked for in its directory, where an
+// agent may have written another one. The error matches fs.ErrNotExist if the directory was deleted.
+func (w Worktree) Git() (git.Repo, error) {
+	if _, err := os.Lstat(w.Dir); err != nil {
+		return git.Repo{}, err
+	}
+	top := realOf(w.Dir)
+	entry, err := entryOf(w.Repo, top)
+	if err != nil {
+		return git.Repo{}, err
+	}
+	if err := leadsTo(top, entry); err != nil {
+		return git.Repo{}, fmt.Errorf("%s %w: %w", w.Dir, ErrReplaced, err)
+	}
+	return git.Pin(top, entry, w.Repo), nil
+}
+
+// Acting is Git for what may change something: the repository's hooks run, those that the owner has where
+// the worktree was made from, and none that somebody has put into the worktree.
+func (w Worktree) Acting(ctx context.Context) (git.Repo, error) {
+	r, err := w.Git()
+	if err != nil {
+		return r, err
+	}
+	if hooks, err := (git.Repo{Top: w.Main}).HooksDir(ctx); err == nil {
+		r.Hooks = hooks
+	}
+	return r, nil
+}
+
+// At returns the worktree of a repository that is in a directory, pinned if it is a linked one.
+func At(common, dir string) (git.Repo, error) {
+	top := realOf(dir)
+	entry, err := entryOf(common, top)
+	switch {
+	case errors.Is(err, ErrReplaced): // the main one
+		return git.Repo{Top: top, Sub: ".", Common: common, Git: common}, nil
+	case err != nil:
+		return git.Repo{}, err
+	}
+	r := git.Pin(top, entry, common)
+	r.Hooks = ""
+	return r, nil
+}
+
+// entryOf returns git's own directory for the worktree.
+func entryOf(common, top string) (string, error) {
+	list, err := os.ReadDir(filepath.Join(common, "worktrees"))
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return "", err
+	}
+	for _, e := range list {
+		entry := filepath.Join(common, "worktrees", e.Name())
+		to, err := readPath(filepath.Join(entry, "gitdir"))
+		if err != nil {
+			continue // another git may be writing it
+		}
+		if !filepath.IsAbs(to) {
+			to = filepath.Join(entry, to)
+		}
+		if dir := filepath.Dir(to); dir == top || realOf(dir) == top {
+			return entry, nil
+		}
+	}
+	return "", fmt.Errorf("%s %w: %s has no entry for it", top, ErrReplaced, common)
+}
+
+// leadsTo checks that a git in the directory finds the entry.
+func leadsTo(top, entry string) error {
+	name := filepath.Join(top, ".git")
+	info, err := os.Lstat(name)
+	switch {
+	case errors.Is(err, fs.ErrNotExist): // the error must not say that the directory is gone
+		return errors.New("it has no .git")
+	case err != nil:
+		return err
+	case !info.Mode().IsRegular():
+		return errors.New("its .git is no file")
+	}
+	text, err := readPath(name)
+	to, ok := strings.CutPrefix(text, "gitdir: ")
+	if err != nil || !ok {
+		return errors.Join(errors.New("its .git names no repository"), err)
+	}
+	if !filepath.IsAbs(to) {
+		to = filepath.Join(top, to)
+	}
+	if to != entry && realOf(to) != realOf(entry) {
+		return fmt.Errorf("its .git leads to %s", to)
+	}
+	return nil
+}
+
+// readPath reads a file of one path.
+func readPath(name string) (string, error) {
+	f, err := os.OpenFile(name, os.O_RDONLY|syscall.O_NONBLOCK, 0) // should somebody put a pipe there
+	if err != nil {
+		return "", err
+	}
+	defer f.Close()
+	text, err := io.ReadAll(io.LimitReader(f, 16<<10))
+	return strings.TrimSuffix(string(text), "\n"), err
+}

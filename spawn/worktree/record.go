@@ -1,0 +1,82 @@
+package worktree
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"slices"
+	"strings"
+
+	"netsky/agent"
+	"netsky/agent/home"
+	"netsky/store"
+)
+
+// A Worktree is the one that an agent works in, as netsky made it. It is kept in
+// state/worktrees/<agent>.json, which is written before git is asked to make it, and again when it
+// is whole: Ready says so. Until then nobody has worked in it.
+type Worktree struct {
+	Agent agent.ID `json:"agent"`
+	Repo  string   `json:"repo"` // the git directory that all worktrees of the repository share
+	// Main is the worktree it was made from: where agent0 works. It decides what Base is.
+	Main   string     `json:"main"`
+	Dir    string     `json:"dir"`    // its root
+	Branch string     `json:"branch"` // a full ref name
+	Base   string     `json:"base"`   // what it lands on: a full ref name; "" if HEAD was detached
+	From   string     `json:"from"`   // the commit that it began at
+	Ready  bool       `json:"ready"`
+	Setup  string     `json:"setup,omitempty"` // the digest of the setup command that has run in it
+	Made   store.Time `json:"made"`
+}
+
+// Short returns the branch's name without refs/heads/.
+func (w Worktree) Short() string { return short(w.Branch) }
+
+// Dirname is where the records of worktrees are, below the home.
+const Dirname = "state/worktrees"
+
+func file(id agent.ID) string { return Dirname + "/" + string(id) + ".json" }
+
+// Load returns the agent's worktree. The error matches fs.ErrNotExist if it has none.
+func Load(h home.Dir, id agent.ID) (Worktree, error) {
+	w, err := home.Load[Worktree](h, file(id))
+	if err == nil && w.Agent != id {
+		err = fmt.Errorf("%s: is about %q", h.Path(file(id)), w.Agent)
+	}
+	return w, err
+}
+
+// List returns the worktrees of all agents, in the agents' order. A record that can't be read is
+// left out and reported.
+func List(h home.Dir) (list []Worktree, err error) {
+	dir, err := h.OpenDir(Dirname, false)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, err
+	}
+	defer dir.Close()
+	names, err := dir.Readdirnames(-1)
+	for _, name := range names {
+		n, ok := strings.CutSuffix(name, ".json")
+		id, perr := agent.Parse(n)
+		if !ok || perr != nil || !id.IsClone() {
+			continue
+		}
+		w, lerr := Load(h, id)
+		if lerr != nil {
+			err = errors.Join(err, lerr)
+			continue
+		}
+		list = append(list, w)
+	}
+	slices.SortFunc(list, func(a, b Worktree) int { return agent.Compare(a.Agent, b.Agent) })
+	return list, err
+}
+
+// Forget removes the record of the agent's worktree, which is gone.
+func Forget(h home.Dir, id agent.ID) error { return h.Remove(file(id)) }
+
+// save records the worktree.
+func (w Worktree) save(h home.Dir) error { return h.Save(file(w.Agent), w, true) }

@@ -1,0 +1,4 @@
+package snapshot
+
+// Limit sets how many bytes make the scratch full.
+func (s *Scratch) Limit(bytes int64) { s.most = bytes }

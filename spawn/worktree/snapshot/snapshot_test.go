@@ -1,0 +1,163 @@
+package snapshot_test
+
+import (
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"netsky/internal/testworld"
+	"netsky/spawn/worktree/git"
+	"netsky/spawn/worktree/snapshot"
+)
+
+// A snapshot is what `git add -A` and a commit would make; the worktree, its index and the
+// repository's objects stay as they are.
+func TestTake(t *testing.T) {
+	t.Parallel()
+	h := testworld.FastHome(t)
+	dir, err := filepath.EvalSymlinks(t.TempDir())
+	if err != nil {
+		t.Fatal(err)
+	}
+	f := testworld.NewRepo(t, filepath.Join(dir, "a:b \"ü\xff"))
+	f.Commit("second", "gone", "1", "kept", "2", "dir/file", "3", "staged", "4", "uncached", "5", ".gitignore", "ignored\n")
+	s, err := snapshot.Open(h, f.Dir+"/.git")
+	if err != nil {
+		t.Fatal(err)
+	}
+	clean, err := s.Take(t.Context(), git.Repo{Top: f.Dir}, snapshot.Work{})
+	if err != nil || clean.Dirty != 0 || clean.Commit != clean.Head || clean.Tree != f.Git("rev-parse", "HEAD^{tree}") || clean.Out != "refs/heads/main" {
+		t.Errorf("%+v, %v", clean, err)
+	}
+	f.Write("a.txt", "changed\n", "new\nü \xff", "new", "staged", "staged", "ignored", "x", "dir2/deep/new", "y")
+	f.Git("add", "staged")
+	f.Git("rm", "-q", "--cached", "uncached")
+	f.Write("staged", "again")
+	if err := os.RemoveAll(filepath.Join(f.Dir, "dir")); err != nil {
+		t.Fatal(err)
+	}
+	f.Write("dir", "a file now")
+	if err := os.Remove(filepath.Join(f.Dir, "gone")); err != nil {
+		t.Fatal(err)
+	}
+	before := f.Git("status", "--porcelain")
+	objects := f.Git("count-objects", "-v")
+	w, err := s.Take(t.Context(), git.Repo{Top: f.Dir}, clean)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if again, err := s.Take(t.Context(), git.Repo{Top: f.Dir}, w); err != nil || again.Tree != w.Tree {
+		t.Errorf("%+v, %v", again, err)
+	}
+	f.Write("a.txt", "Changed\n")
+	if w, err = s.Take(t.Context(), git.Repo{Top: f.Dir}, w); err != nil {
+		t.Fatal(err)
+	}
+	if got := f.Git("status", "--porcelain"); got != before {
+		t.Errorf("the index has changed: %s, was %s", got, before)
+	}
+	if got := f.Git("count-objects", "-v"); got != objects {
+		t.Errorf("objects were added: %s, was %s", got, objects)
+	}
+	if _, err := f.Try("cat-file", "-e", w.Commit); err == nil {
+		t.Error("the repository itself has the snapshot")
+	}
+	d := git.Dir{Path: f.Dir, Env: s.Env()}
+	if parent, err := d.First(t.Context(), "rev-parse", w.Commit+"^"); err != nil || parent != w.Head {
+		t.Errorf("parent %s, %v", parent, err)
+	}
+	f.Git("add", "-A")
+	if want := f.Git("write-tree"); w.Tree != want {
+		diff, _ := d.List(t.Context(), "diff", "--stat", w.Tree, want)
+		t.Errorf("%s, want %s:\n%s", w.Tree, want, diff)
+	}
+	if err := s.Close(); err != nil {
+		t.Fatal(err)
+	}
+	if err := s.Close(); err != nil {
+		t.Error(err)
+	}
+}
+
+// What can't be in a snapshot is named, and keeps nothing else out of it.
+func TestLeft(t *testing.T) {
+	t.Parallel()
+	h := testworld.FastHome(t)
+	f := testworld.NewRepo(t, filepath.Join(t.TempDir(), "src"))
+	f.Git("init", "-q", "unborn")
+	f.Write("unborn/x", "", "large", "", "new", "n", "secret", "s")
+	if err := os.Truncate(filepath.Join(f.Dir, "large"), 1<<30); err != nil {
+		t.Fatal(err)
+	}
+	want := "large unborn/"
+	if os.Geteuid() != 0 {
+		want = "large secret unborn/"
+	}
+	if err := os.Chmod(filepath.Join(f.Dir, "secret"), 0); err != nil {
+		t.Fatal(err)
+	}
+	s, err := snapshot.Open(h, f.Dir+"/.git")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer s.Close()
+	w, err := s.Take(t.Context(), git.Repo{Top: f.Dir}, snapshot.Work{})
+	if err != nil || strings.Join(w.Left, " ") != want {
+		t.Errorf("%+v, %v", w, err)
+	}
+	names, err := git.Dir{Path: f.Dir, Env: s.Env()}.List(t.Context(), "ls-tree", "-r", "--name-only", w.Tree)
+	if err != nil || !strings.Contains(names, "new\n") {
+		t.Errorf("%q, %v", names, err)
+	}
+}
+
+// Only what a crash has left is swept.
+// What is written adds up, also if each snapshot alone is small.
+func TestFull(t *testing.T) {
+	t.Parallel()
+	f := testworld.NewRepo(t, filepath.Join(t.TempDir(), "src"))
+	s, err := snapshot.Open(testworld.FastHome(t), f.Dir+"/.git")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer s.Close()
+	s.Limit(1000)
+	var w snapshot.Work
+	for n := range 3 {
+		if want := n > 2; s.Full() != want {
+			t.Errorf("after %d snapshots: full is %t", n, s.Full())
+		}
+		f.Write("x", strings.Repeat(string(rune('a'+n)), 400))
+		if w, err = s.Take(t.Context(), git.Repo{Top: f.Dir}, w); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if !s.Full() {
+		t.Error("not full after 1200 bytes")
+	}
+}
+
+func TestSweep(t *testing.T) {
+	t.Parallel()
+	h := testworld.FastHome(t)
+	s, err := snapshot.Open(h, "/nowhere")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer s.Close()
+	count := func() int {
+		list, err := os.ReadDir(h.Path(snapshot.Dirname))
+		if err != nil {
+			t.Fatal(err)
+		}
+		return len(list)
+	}
+	if err := snapshot.Sweep(h, time.Now().Add(-time.Hour)); err != nil || count() != 1 {
+		t.Errorf("%d, %v", count(), err)
+	}
+	if err := snapshot.Sweep(h, time.Now().Add(time.Hour)); err != nil || count() != 0 {
+		t.Errorf("%d, %v", count(), err)
+	}
+}

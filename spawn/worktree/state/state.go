@@ -1,0 +1,295 @@
+// Package state says how the work of each agent is: what is not committed, what has not landed, what
+// was checked, what it conflicts with.
+//
+// It is derived from git and the records each time; nothing is stored, so nothing can be out of date and
+// a crash leaves nothing. It does not know what the agents are doing meanwhile.
+package state
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+
+	"netsky/agent"
+	"netsky/agent/home"
+	"netsky/internal/advice"
+	"netsky/spawn/worktree/command"
+	"netsky/spawn/worktree/forecast"
+	"netsky/spawn/worktree/git"
+	"netsky/spawn/worktree/land"
+	"netsky/store/work"
+)
+
+// The words for what was checked of an agent's work.
+const (
+	Checked   = land.Proved    // the tree that landing it would make, and nothing is left to commit
+	Failed    = land.Failed    // that tree, and the command failed
+	Stale     = land.Stale     // another: something was committed since, here or there, or is still to be
+	Unchecked = land.Unchecked // nothing
+)
+
+// A Conflict is what the agent's work is in conflict with.
+type Conflict struct {
+	With  string   `json:"with"` // an agent, or the branch it lands on
+	Files []string `json:"files"`
+	More  int      `json:"more,omitempty"` // files that are not named
+
+	target bool // With is a branch
+}
+
+// A State is how the work of one agent is.
+type State struct {
+	Agent  agent.ID `json:"agent"`
+	State  string   `json:"state"`  // the first that is true: unknown, gone, conflict, dirty, ahead, undone, landed, clean
+	Branch string   `json:"branch"` // without refs/heads/
+	Base   string   `json:"base"`   // the branch it lands on; "" is none
+	Dir    string   `json:"dir"`
+	Main   string   `json:"main"` // the owner's directory that it was made from
+	Head   string   `json:"head"`
+	Target string   `json:"target"` // the commit of Base
+	Dirty  int      `json:"dirty"`
+	Ahead  int      `json:"ahead"`
+	Behind int      `json:"behind"`
+	Landed bool     `json:"landed"` // all that is committed
+	// Undone says that what landed last was undone by a commit on Base, and that nothing came since.
+	Undone bool `json:"undone,omitempty"`
+	Gone   bool `json:"gone"` // its directory was deleted; what was committed is on the branch
+	// Out is the branch that is checked out, if it is another; "HEAD" is none.
+	Out   string `json:"checked_out,omitempty"`
+	Tree  string `json:"tree,omitempty"`  // that landing it would make; "" if that is a conflict
+	Proof string `json:"proof,omitempty"` // checked, failed, stale, unchecked; "" if there is no check
+	// Checking says that a check of it is running.
+	Checking bool   `json:"checking,omitempty"`
+	Here     string `json:"here,omitempty"` // the branch that is checked out in Main
+	Up       bool   `json:"up,omitempty"`   // the agent runs, though its directory is gone
+	// Conflicts counts what is not committed as well.
+	Conflicts []Conflict `json:"conflicts"`
+	Left      []string   `json:"left,omitempty"` // new files that were not looked at
+	Error     string     `json:"error,omitempty"`
+	Next      string     `json:"next,omitempty"` // the command that is the next step
+}
+
+// Options say what a Reader reads beside git.
+type Options struct {
+	Records *work.Records   // what was checked and undone; nil is not known
+	Command command.Command // the owner's check; without a text nothing is said of checks
+	// Up reports whether the agent runs; nil is that none does. It is asked if a directory is gone.
+	Up func(ctx context.Context, id agent.ID) bool
+}
+
+// A Reader derives states. One goroutine uses it.
+type Reader struct {
+	home home.Dir
+	fc   *forecast.Forecaster
+	o    Options
+}
+
+// New returns a Reader. The caller must Close it.
+func New(h home.Dir, o Options) *Reader { return &Reader{h, forecast.New(h), o} }
+
+// Set has the Reader read beside git what these options say.
+func (r *Reader) Set(o Options) { r.o = o }
+
+// Close removes what the Reader has used.
+func (r *Reader) Close() error { return r.fc.Close() }
+
+// States returns the states of all agents that have a worktree, in order. What can't be read of one is
+// in its Error; the error is about what can't be told of any.
+func (r *Reader) States(ctx context.Context) (list []State, err error) {
+	c, err := r.fc.Look(ctx)
+	if ctx.Err() != nil {
+		return nil, ctx.Err()
+	}
+	list = []State{}
+	out := make(map[string]string) // the branches in the owner's directories
+	for _, s := range c.Sides {
+		st := of(s)
+		for _, k := range c.Conflicts {
+			for _, id := range k.Agents {
+				if id == s.Agent {
+					st.Conflicts = append(st.Conflicts, Conflict{k.With(id), k.Files, k.More, k.With(id) == k.Target})
+				}
+			}
+		}
+		if s.Err == nil {
+			if rerr := r.recorded(ctx, s, &st); rerr != nil {
+				err = errors.Join(err, fmt.Errorf("%s: the records: %w", s.Agent, rerr))
+			}
+			if _, known := out[s.Main]; !known {
+				at, _ := git.Dir{Path: s.Main}.First(ctx, "symbolic-ref", "--quiet", "HEAD")
+				out[s.Main] = short(at)
+			}
+			st.Here = out[s.Main]
+		}
+		if _, st.Checking = r.home.LockHolder(home.CheckLock(s.Agent)); st.Gone && r.o.Up != nil {
+			st.Up = r.o.Up(ctx, s.Agent)
+		}
+		st.judge(r.o.Command.Text != "")
+		list = append(list, st)
+	}
+	return list, err
+}
+
+// recorded adds what the records say of the work.
+func (r *Reader) recorded(ctx context.Context, s forecast.Side, st *State) (err error) {
+	if r.o.Records == nil {
+		return nil
+	}
+	if s.Target != "" && (s.Ahead == 0 || s.Landed) {
+		if _, st.Undone, err = land.Reversed(ctx, *r.o.Records, s.Worktree, s.Base, s.Head); err != nil {
+			return err
+		}
+	}
+	if r.o.Command.Text == "" || s.Ahead == 0 || s.Landed || st.Tree == "" {
+		return nil
+	}
+	st.Proof, err = land.Said(ctx, *r.o.Records, r.o.Command, s.Worktree, st.Tree)
+	if st.Proof == Checked && (st.Dirty > 0 || st.Out != "") {
+		st.Proof = Stale
+	}
+	return err
+}
+
+func of(s forecast.Side) State {
+	st := State{
+		Agent: s.Agent, Branch: short(s.Branch), Base: short(s.Base), Dir: s.Dir, Main: s.Main, Head: s.Head, Target: s.Target,
+		Dirty: s.Dirty, Ahead: s.Ahead, Behind: s.Behind, Landed: s.Landed, Gone: s.Gone, Conflicts: []Conflict{},
+	}
+	for _, name := range s.Left {
+		st.Left = append(st.Left, strings.ToValidUTF8(name, "\ufffd"))
+	}
+	if s.Lands.Err == nil && !s.Lands.Conflict {
+		st.Tree = s.Lands.Tree
+	}
+	if s.Err == nil && s.Out != s.Branch {
+		if st.Out = short(s.Out); st.Out == "" {
+			st.Out = "HEAD"
+		}
+	}
+	switch {
+	case s.Err != nil:
+		st.Error = s.Err.Error()
+	case s.Lands.Err != nil:
+		st.Error = s.Lands.Err.Error()
+	}
+	return st
+}
+
+func short(ref string) string { return strings.TrimPrefix(ref, "refs/heads/") }
+
+// own reports whether the agent has committed work that has not landed.
+func (st *State) own() bool { return st.Ahead > 0 && !st.Landed }
+
+// judge decides the state's word and the next step.
+func (st *State) judge(checks bool) {
+	id := string(st.Agent)
+	switch {
+	case st.Error != "":
+		st.State = "unknown"
+	case st.Gone:
+		st.State, st.Next = "gone", "netsky up "+id
+		switch {
+		case st.Up:
+			st.Next = "netsky restart " + id
+		case !st.own():
+			st.Next = "netsky work retire " + id
+		}
+	case len(st.Conflicts) > 0:
+		st.State, st.Next = "conflict", st.step(checks)
+		if slices.ContainsFunc(st.Conflicts, func(k Conflict) bool { return k.target }) {
+			st.Next = land.Resolve(id, st.Base)
+		}
+	case st.Dirty > 0:
+		st.State, st.Next = "dirty", st.step(checks)
+	case st.own():
+		st.State, st.Next = "ahead", st.step(checks)
+	case st.Undone:
+		st.State = "undone"
+	case st.Landed:
+		st.State = "landed"
+	default:
+		st.State = "clean"
+	}
+}
+
+// step is what could be done now to bring the work on its way.
+func (st *State) step(checks bool) string {
+	id, onto := string(st.Agent), ""
+	if st.Target == "" { // nothing to land on by itself
+		onto = " --onto BRANCH"
+		if st.Here != "" && st.Here != st.Branch {
+			onto = " --onto " + advice.Word(st.Here)
+		}
+	}
+	switch {
+	case st.Dirty > 0 || st.Proof == Failed:
+		return "netsky diff " + id
+	case !checks:
+		return "netsky land " + id + onto + " --unchecked"
+	case st.Proof == Checked:
+		return "netsky land " + id + onto
+	}
+	return "netsky check " + id + onto
+}
+
+// Facts are what is true of the work, in a few words each, what matters most first.
+func (st State) Facts() (list []string) {
+	add := func(format string, args ...any) { list = append(list, fmt.Sprintf(format, args...)) }
+	if st.Error != "" {
+		return []string{"unknown: " + st.Error}
+	}
+	if st.Gone {
+		add("its directory is gone")
+	}
+	if st.Out == "HEAD" {
+		add("no branch is checked out")
+	} else if st.Out != "" {
+		add("on %s", st.Out)
+	}
+	if st.Dirty > 0 {
+		add("dirty %d", st.Dirty)
+	}
+	switch {
+	case st.own():
+		add("ahead %d", st.Ahead)
+	case st.Undone:
+		add("undone")
+	case st.Landed:
+		add("landed")
+	case st.Dirty == 0:
+		add("clean")
+	}
+	if st.Behind > 0 {
+		add("behind %d", st.Behind)
+	}
+	switch {
+	case st.Base == "":
+		add("no branch to land on")
+	case st.Target == "":
+		add("%s, to land on, is gone", st.Base)
+	case st.Base != st.Here:
+		add("lands on %s", st.Base)
+	}
+	if st.Checking {
+		add("checking")
+	} else if st.Proof != "" {
+		add("%s", st.Proof)
+	}
+	for _, k := range st.Conflicts {
+		var names []string
+		for _, name := range k.Files {
+			names = append(names, git.Shown(name))
+		}
+		files := strings.Join(names, ", ")
+		if len(names) == 0 {
+			files = "the names of directories"
+		}
+		if k.More > 0 {
+			files += fmt.Sprintf(" and %d more", k.More)
+		}
+		add("conflicts with %s in %s", k.With, files)
+	}
+	return list
+}

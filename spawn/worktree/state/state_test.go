@@ -1,0 +1,239 @@
+package state_test
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"netsky/agent"
+	"netsky/agent/home"
+	"netsky/internal/testworld"
+	"netsky/spawn/worktree"
+	"netsky/spawn/worktree/command"
+	"netsky/spawn/worktree/git"
+	"netsky/spawn/worktree/state"
+	"netsky/store"
+	"netsky/store/work"
+)
+
+func TestStates(t *testing.T) {
+	t.Parallel()
+	h := testworld.FastHome(t)
+	f := testworld.NewRepo(t, filepath.Join(t.TempDir(), "src"))
+	at := func(n int) testworld.Repo {
+		r, err := git.Open(t.Context(), f.Dir, "")
+		if err != nil {
+			t.Fatal(err)
+		}
+		p, err := worktree.Make(t.Context(), h, agent.Clone(n), r, false)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return f.At(p.Dir)
+	}
+	clean, dirty, ahead, landed, other, gone, squashed := at(1), at(2), at(3), at(4), at(5), at(6), at(7)
+	_ = clean
+	landed.Commit("landed", "l", "l")
+	f.Git("merge", "-q", "--ff-only", "netsky/agent4")
+	squashed.Commit("squashed", "s", "s")
+	f.Commit("by hand", "s", "s")
+	dirty.Write("new", "2")
+	ahead.Commit("ahead", "a.txt", "3")
+	gone.Commit("gone", "a.txt", "6")
+	other.Git("checkout", "-q", "--detach")
+	if err := os.RemoveAll(gone.Dir); err != nil {
+		t.Fatal(err)
+	}
+	db, err := store.Open(t.Context(), h)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer db.Close()
+	cmd := command.Command{What: "check", Text: "true"}
+	r := state.New(h, state.Options{Records: &work.Records{DB: db}, Command: cmd})
+	defer r.Close()
+	var last []state.State
+	check := func(want ...string) {
+		t.Helper()
+		if last, err = r.States(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		var got []string
+		for _, s := range last {
+			got = append(got, fmt.Sprintf("%s: %s: %s: %s", s.Agent, s.State, strings.Join(s.Facts(), ", "), s.Next))
+		}
+		if g, w := strings.Join(got, "\n"), strings.Join(want, "\n"); g != w {
+			t.Errorf("got\n%s\nwant\n%s", g, w)
+		}
+	}
+	rest := []string{"agent4: landed: landed, behind 1: ", "agent5: clean: no branch is checked out, clean, behind 2: "}
+	gonest := "agent6: gone: its directory is gone, ahead 1, behind 2, unchecked, conflicts with agent3 in a.txt: netsky up agent6"
+	seven := "agent7: landed: landed, behind 2: "
+	first := []string{"agent1: clean: clean, behind 2: ", "agent2: dirty: dirty 1, behind 2: netsky diff agent2"}
+	all := func(three string) []string {
+		return append(append(append(append([]string{}, first...), three), rest...), gonest, seven)
+	}
+	check(all("agent3: conflict: ahead 1, behind 2, unchecked, conflicts with agent6 in a.txt: netsky check agent3")...)
+
+	// What was checked is that very tree.
+	gonest = "agent6: gone: its directory is gone, clean, behind 2: netsky work retire agent6"
+	f.Git("update-ref", "refs/heads/netsky/agent6", "main~2")
+	check(all("agent3: ahead: ahead 1, behind 2, unchecked: netsky check agent3")...)
+	repo := f.Git("rev-parse", "--path-format=absolute", "--git-common-dir")
+	record := func(id, tree, word string) {
+		t.Helper()
+		if err := db.Apply(t.Context(), work.SetCheck(work.Check{ID: id, Agent: "agent3", Repo: repo, Tree: tree, Digest: cmd.Digest(), State: word})); err != nil {
+			t.Fatal(err)
+		}
+	}
+	record("1", last[2].Tree, work.Failed)
+	check(all("agent3: ahead: ahead 1, behind 2, failed: netsky diff agent3")...)
+	record("2", last[2].Tree, work.Passed)
+	check(all("agent3: ahead: ahead 1, behind 2, checked: netsky land agent3")...)
+	ahead.Write("loose", "x") // no part of what was checked
+	check(all("agent3: dirty: dirty 1, ahead 1, behind 2, stale: netsky diff agent3")...)
+	ahead.Commit("more", "m", "m")
+	check(all("agent3: ahead: ahead 2, behind 2, stale: netsky check agent3")...)
+
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	if _, err := r.States(ctx); err == nil {
+		t.Error("canceled, and no error")
+	}
+}
+
+// The next step is one that is not refused.
+func TestNext(t *testing.T) {
+	t.Parallel()
+	for _, tt := range []struct {
+		name    string
+		at      string // what the owner has checked out
+		command string
+		do      func(mine, agent1 testworld.Repo)
+		up      bool
+		want    string // facts, and the next step
+	}{
+		{"no check", "", "", nil, false, "ahead 1: netsky land agent1 --unchecked"},
+		{"a check", "", "true", nil, false, "ahead 1, unchecked: netsky check agent1"},
+		{"detached", "--detach", "", nil, false, "ahead 1, no branch to land on: netsky land agent1 --onto BRANCH --unchecked"},
+		{"detached, then on a branch", "--detach", "true", func(mine, _ testworld.Repo) { mine.Git("switch", "-q", "main") }, false,
+			"ahead 1, no branch to land on: netsky check agent1 --onto main"},
+		{"the owner is elsewhere", "", "true", func(mine, _ testworld.Repo) { mine.Git("switch", "-q", "-c", "other") }, false,
+			"ahead 1, lands on main, unchecked: netsky check agent1"},
+		{"the target is gone", "", "", func(mine, _ testworld.Repo) { mine.Git("branch", "-q", "-m", "trunk") }, false,
+			"ahead 1, main, to land on, is gone: netsky land agent1 --onto trunk --unchecked"},
+		{"conflict with the target", "", "true", func(mine, _ testworld.Repo) { mine.Commit("theirs", "a.txt", "theirs") }, false,
+			`ahead 1, behind 1, conflicts with main in a.txt: netsky ask agent1 "merge main into your branch and resolve the conflicts"`},
+		{"a name of two lines", "", "true", func(mine, at testworld.Repo) {
+			at.Commit("ours", "x\nagent2: landed", "ours")
+			mine.Commit("theirs", "x\nagent2: landed", "theirs")
+		}, false, `ahead 2, behind 1, conflicts with main in "x\nagent2: landed": netsky ask agent1 "merge main into your branch and resolve the conflicts"`},
+		{"dirty", "", "", func(_, at testworld.Repo) { at.Write("new", "x") }, false, "dirty 1, ahead 1: netsky diff agent1"},
+		{"gone", "", "", func(_, at testworld.Repo) { os.RemoveAll(at.Dir) }, false, "its directory is gone, ahead 1: netsky up agent1"},
+		{"gone, and the agent runs", "", "", func(_, at testworld.Repo) { os.RemoveAll(at.Dir) }, true, "its directory is gone, ahead 1: netsky restart agent1"},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			t.Parallel()
+			h := testworld.FastHome(t)
+			mine := testworld.NewRepo(t, filepath.Join(t.TempDir(), "src"))
+			if tt.at != "" {
+				mine.Git("checkout", "-q", tt.at)
+			}
+			r, err := git.Open(t.Context(), mine.Dir, "")
+			if err != nil {
+				t.Fatal(err)
+			}
+			p, err := worktree.Make(t.Context(), h, "agent1", r, false)
+			if err != nil {
+				t.Fatal(err)
+			}
+			at := mine.At(p.Dir)
+			at.Commit("work", "a.txt", "ours")
+			if tt.do != nil {
+				tt.do(mine, at)
+			}
+			db, err := store.Open(t.Context(), h)
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer db.Close()
+			s := state.New(h, state.Options{
+				Records: &work.Records{DB: db}, Command: command.Command{What: "check", Text: tt.command}, Up: func(context.Context, agent.ID) bool { return tt.up },
+			})
+			defer s.Close()
+			list, err := s.States(t.Context())
+			if err != nil || len(list) != 1 {
+				t.Fatalf("%+v, %v", list, err)
+			}
+			if got := strings.Join(list[0].Facts(), ", ") + ": " + list[0].Next; got != tt.want {
+				t.Errorf("got  %s\nwant %s", got, tt.want)
+			}
+		})
+	}
+}
+
+// What was undone by a commit is not said to have landed, until that is reverted; a check that runs is
+// said to.
+func TestUndone(t *testing.T) {
+	t.Parallel()
+	h := testworld.FastHome(t)
+	mine := testworld.NewRepo(t, filepath.Join(t.TempDir(), "src"))
+	r, err := git.Open(t.Context(), mine.Dir, "")
+	if err != nil {
+		t.Fatal(err)
+	}
+	p, err := worktree.Make(t.Context(), h, "agent1", r, false)
+	if err != nil {
+		t.Fatal(err)
+	}
+	at := mine.At(p.Dir)
+	db, err := store.Open(t.Context(), h)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer db.Close()
+	s := state.New(h, state.Options{Records: &work.Records{DB: db}})
+	defer s.Close()
+	check := func(want string) {
+		t.Helper()
+		list, err := s.States(t.Context())
+		if err != nil || len(list) != 1 {
+			t.Fatalf("%+v, %v", list, err)
+		}
+		if got := list[0].State + ": " + strings.Join(list[0].Facts(), ", "); got != want {
+			t.Errorf("got %s, want %s", got, want)
+		}
+	}
+	before := mine.Git("rev-parse", "main")
+	after := at.Commit("work", "b", "b")
+	mine.Git("merge", "-q", "--ff-only", "netsky/agent1")
+	record := func(state, undo string) {
+		t.Helper()
+		l := work.Landing{ID: "1", Agent: "agent1", Repo: r.Common, Target: "refs/heads/main", How: "forward", Head: after, Before: before, After: after, State: state, Undo: undo}
+		if err := db.Apply(t.Context(), work.SetLanding(l)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	record(work.Landed, "")
+	check("landed: landed")
+	mine.Git("revert", "--no-edit", after)
+	undo := mine.Git("rev-parse", "main")
+	record(work.Undone, undo)
+	check("undone: undone, behind 1")
+	at.Commit("more", "c", "c")
+	check("ahead: ahead 1, behind 1")
+	lock, err := h.Lock(home.CheckLock("agent1"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	check("ahead: ahead 1, behind 1, checking")
+	if err := lock.Unlock(); err != nil {
+		t.Fatal(err)
+	}
+	at.Git("reset", "-q", "--hard", after)
+	mine.Git("revert", "--no-edit", undo)
+	check("landed: landed, behind 2")
+}

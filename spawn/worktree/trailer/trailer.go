@@ -1,0 +1,138 @@
+// Package trailer makes the commits of an agent carry its name, as "Netsky-Agent: agent3", whoever
+// git's configuration says that the author is.
+//
+// The agent's git is told, by an environment variable alone, to look for hooks in a directory of
+// the home. Each hook there runs the one of the same name that the repository has, or that its own
+// core.hooksPath names; the one that prepares a message also appends the trailer. Nothing is
+// written into a repository or into the owner's configuration. A git whose caller names another
+// directory of hooks, by -c or by that variable, commits without the trailer, and so do other
+// implementations of git.
+package trailer
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+
+	"netsky/agent"
+	"netsky/agent/home"
+	"netsky/agent/program"
+	"netsky/spawn/worktree/git"
+)
+
+// Key is the trailer's.
+const Key = "Netsky-Agent"
+
+// Dirname is where the hooks are, below the home.
+const Dirname = "state/git-hooks"
+
+// variable is what git takes configuration from, as -c does for the programs that git starts. It is
+// not GIT_CONFIG_COUNT, as Codex keeps variables with KEY in their names from the programs that an
+// agent runs, and git fails with half of those.
+const variable = "GIT_CONFIG_PARAMETERS"
+
+// plain are the hooks that only run what the repository has. Those of a receiving repository are
+// none of them, as git does not pass the variable on to it; neither are reference-transaction and
+// post-index-change, which git runs too often to find nothing.
+var plain = []string{
+	"applypatch-msg", "pre-applypatch", "post-applypatch", "pre-commit", "pre-merge-commit", "post-commit",
+	"pre-rebase", "post-checkout", "post-merge", "pre-push", "pre-auto-gc", "post-rewrite", "sendemail-validate",
+}
+
+// rare are run if the repository that the agent works in has them.
+var rare = []string{"reference-transaction", "post-index-change"}
+
+// forward finds the repository's own hook.
+const forward = `own=$(env -u ` + variable + ` git rev-parse --git-path "hooks/${0##*/}" 2>/dev/null) || exit 0
+[ -f "$own" ] && [ -x "$own" ] || exit 0
+`
+
+const hook = "#!/bin/sh\n# netsky: runs the repository's own hook of this name.\n" + forward + `exec "$own" "$@"
+`
+
+// name appends the trailer to the message of a commit that the agent makes, and not to one that it
+// only carries elsewhere, nor to an empty one, which aborts the commit.
+const name = `name() {
+	dir=$(git rev-parse --git-dir) || return 0
+	for other in rebase-merge rebase-apply CHERRY_PICK_HEAD; do
+		[ -e "$dir/$other" ] && return 0
+	done
+	[ -n "$(sed '/ >8 -/,$d' "$1" | git stripspace --strip-comments)" ] || return 0
+	# git 2.39 appends a trailer to the subject of a message that has no line end.
+	[ -z "$(tail -c 1 "$1")" ] || echo >> "$1"
+	git interpret-trailers --in-place --if-exists doNothing --trailer "` + Key + `: %s" "$1"
+}
+`
+
+// prepare is for messages that are given beforehand, also if the commit skips other hooks.
+const prepare = "#!/bin/sh\n# netsky: runs the repository's own hook of this name, then adds the agent's name to the message.\n" + name + `own() {
+	` + forward + `	"$own" "$@"
+}
+(own "$@") || exit
+name "$1"
+exit 0
+`
+
+// check is for those that are typed.
+const check = "#!/bin/sh\n# netsky: adds the agent's name to the message, then runs the repository's own hook of this name.\n" + name +
+	"name \"$1\"\n" + forward + `exec "$own" "$@"
+`
+
+// Prepare writes the agent's hooks, and returns the environment with the variable that names them.
+// A variable that an earlier Prepare has set is replaced. r is the repository that the agent works
+// in; the zero Repo is none.
+func Prepare(ctx context.Context, h home.Dir, id agent.ID, r git.Repo, environ []string) ([]string, error) {
+	files := map[string]string{"prepare-commit-msg": fmt.Sprintf(prepare, id), "commit-msg": fmt.Sprintf(check, id)}
+	for _, name := range plain {
+		files[name] = hook
+	}
+	for _, name := range rare {
+		if r.Top != "" && has(ctx, r, name) {
+			files[name] = hook
+		}
+	}
+	rel := filepath.Join(Dirname, string(id))
+	for name, text := range files {
+		if err := write(h, filepath.Join(rel, name), text); err != nil {
+			return nil, err
+		}
+	}
+	for _, name := range rare {
+		if files[name] == "" {
+			if err := h.Remove(filepath.Join(rel, name)); err != nil {
+				return nil, err
+			}
+		}
+	}
+	own := "'core.hooksPath=" + strings.ReplaceAll(h.Path(rel), "'", `'\''`) + "'"
+	before := strings.TrimSpace(strings.TrimSuffix(program.Value(environ, variable), own))
+	return append(program.Without(environ, variable), variable+"="+strings.TrimSpace(before+" "+own)), nil
+}
+
+// write writes a program, unless it is there.
+func write(h home.Dir, rel, text string) error {
+	have, err := h.ReadFile(rel, int64(len(text))+1)
+	if err != nil || string(have) != text {
+		if err := h.WriteFile(rel, []byte(text), false); err != nil {
+			return err
+		}
+	}
+	f, err := h.OpenAppend(rel)
+	if err != nil {
+		return err
+	}
+	return errors.Join(f.Chmod(0o700), f.Close())
+}
+
+// has reports whether the repository has a hook.
+func has(ctx context.Context, r git.Repo, name string) bool {
+	out, err := r.Act(0).Run(ctx, 16<<10, "rev-parse", "--path-format=absolute", "--git-path", "hooks/"+name)
+	if err != nil {
+		return false
+	}
+	info, err := os.Stat(strings.TrimSuffix(out, "\n"))
+	return err == nil && info.Mode().IsRegular() && info.Mode().Perm()&0o111 != 0
+}
