@@ -1,0 +1,341 @@
+package forecast
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"maps"
+	"os"
+	"runtime"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"netsky/agent"
+	"netsky/agent/home"
+	"netsky/spawn/worktree"
+	"netsky/spawn/worktree/git"
+	"netsky/spawn/worktree/snapshot"
+)
+
+// A Side is the work of one agent.
+type Side struct {
+	worktree.Worktree
+	snapshot.Work
+	Gone   bool   // its directory was deleted; the branch is still there
+	Target string // the commit of Base; "" if there is none
+	// Ahead and Behind count the commits that only the branch has, and only the target. Without a
+	// target, Ahead counts those since the branch began.
+	Ahead, Behind int
+	// Lands is what merging the branch into the target comes to, without what is not committed.
+	// Landed reports that the branch has moved since it was made and that this would change nothing
+	// in the target, or in the branch that the target follows.
+	Lands  Merge
+	Landed bool
+	Err    error // why nothing, or not all, is known about it
+}
+
+// Own reports whether the agent has work that has not landed.
+func (s Side) Own() bool { return s.Dirty > 0 || s.Ahead > 0 && !s.Landed }
+
+// A Conflict is between the work of two agents, or of one agent and the branch that it lands on.
+type Conflict struct {
+	Agents []agent.ID `json:"agents"` // in order; one or two
+	Target string     `json:"target,omitempty"`
+	Files  []string   `json:"files"` // at most 100
+	More   int        `json:"more,omitempty"`
+}
+
+// With names what the agent's work is in conflict with.
+func (c Conflict) With(id agent.ID) string {
+	for _, a := range c.Agents {
+		if a != id {
+			return string(a)
+		}
+	}
+	return c.Target
+}
+
+// maxFiles is how many files of a conflict are named.
+const maxFiles = 100
+
+// A Forecast is what merging the agents' work would come to.
+type Forecast struct {
+	Sides     []Side
+	Conflicts []Conflict
+}
+
+// Of returns the agent's side.
+func (f Forecast) Of(id agent.ID) (Side, bool) {
+	i := slices.IndexFunc(f.Sides, func(s Side) bool { return s.Agent == id })
+	if i < 0 {
+		return Side{}, false
+	}
+	return f.Sides[i], true
+}
+
+// A Forecaster looks at the worktrees of a home. It computes again only what has changed since its
+// last look. One goroutine uses it.
+type Forecaster struct {
+	home  home.Dir
+	repos map[string]*repo // by common git directory
+}
+
+// repo is what is known of one repository.
+type repo struct {
+	scratch *snapshot.Scratch
+	works   map[agent.ID]snapshot.Work
+	merges  map[Pair]Merge
+	made    int // snapshots in the scratch
+}
+
+// New returns a Forecaster. The caller must Close it.
+func New(h home.Dir) *Forecaster { return &Forecaster{home: h, repos: make(map[string]*repo)} }
+
+// Close removes the Forecaster's scratch directories.
+func (f *Forecaster) Close() (err error) {
+	for _, r := range f.repos {
+		err = errors.Join(err, r.scratch.Close())
+	}
+	clear(f.repos)
+	return err
+}
+
+// maxMade is how many snapshots a scratch directory holds before it is made anew.
+const maxMade = 500
+
+// mergeTime limits the merges of one repository.
+const mergeTime = 10 * time.Minute
+
+// Look looks at the worktrees of these agents, of all without any, and merges the work of each with that
+// of each other in the same repository and with its target. What can't be read of one is in its Err.
+func (f *Forecaster) Look(ctx context.Context, only ...agent.ID) (c Forecast, err error) {
+	list, err := worktree.List(f.home)
+	of := make(map[string][]*Side)
+	for _, w := range list {
+		if w.Ready && (len(only) == 0 || slices.Contains(only, w.Agent)) {
+			of[w.Repo] = append(of[w.Repo], &Side{Worktree: w})
+		}
+	}
+	for name, r := range f.repos {
+		if of[name] == nil || r.made > maxMade || r.scratch.Full() {
+			err = errors.Join(err, r.scratch.Close())
+			delete(f.repos, name)
+		}
+	}
+	for _, name := range slices.Sorted(maps.Keys(of)) {
+		sides := of[name]
+		conflicts, rerr := f.repo(ctx, name, sides)
+		if ctx.Err() != nil {
+			return c, ctx.Err()
+		}
+		for _, s := range sides {
+			if rerr != nil && s.Err == nil {
+				s.Err = rerr
+			}
+			c.Sides = append(c.Sides, *s)
+		}
+		c.Conflicts = append(c.Conflicts, conflicts...)
+	}
+	slices.SortFunc(c.Sides, func(a, b Side) int { return agent.Compare(a.Agent, b.Agent) })
+	return c, err
+}
+
+// repo looks at the worktrees of one repository.
+func (f *Forecaster) repo(ctx context.Context, common string, sides []*Side) ([]Conflict, error) {
+	r := f.repos[common]
+	if r == nil {
+		if _, err := os.Stat(common); err != nil {
+			return nil, fmt.Errorf("its repository is gone: %w", err)
+		}
+		scratch, err := snapshot.Open(f.home, common)
+		if err != nil {
+			return nil, err
+		}
+		r = &repo{scratch: scratch, works: make(map[agent.ID]snapshot.Work)}
+		f.repos[common] = r
+	}
+	targets, err := targetsOf(ctx, git.Dir{Path: common}, sides)
+	if err != nil {
+		return nil, err
+	}
+	var wg sync.WaitGroup
+	slots := make(chan struct{}, runtime.GOMAXPROCS(0))
+	for _, s := range sides {
+		last := r.works[s.Agent]
+		wg.Go(func() {
+			slots <- struct{}{}
+			defer func() { <-slots }()
+			s.Err = s.look(ctx, r.scratch, last, targets[s.Base])
+		})
+	}
+	wg.Wait()
+	for _, s := range sides {
+		if s.Err == nil && r.works[s.Agent].Tree != s.Tree {
+			r.works[s.Agent] = s.Work
+			r.made++
+		}
+	}
+	d := git.Dir{Path: mainOf(sides, common), Env: r.scratch.Env(), Within: mergeTime}
+	return r.merge(ctx, d, sides, targets)
+}
+
+// mainOf returns where git merges: where the branches land, as its submodules and attributes count.
+func mainOf(sides []*Side, common string) string {
+	for _, s := range sides {
+		if info, err := os.Stat(s.Main); err == nil && info.IsDir() {
+			return s.Main
+		}
+	}
+	return common
+}
+
+// look finds out what is in the worktree, and where its target is.
+func (s *Side) look(ctx context.Context, scratch *snapshot.Scratch, last snapshot.Work, to target) (err error) {
+	d := git.Dir{Path: s.Repo}
+	if _, err := os.Lstat(s.Dir); errors.Is(err, fs.ErrNotExist) {
+		s.Gone, s.Out = true, s.Branch
+		s.Head, err = commit(ctx, d, s.Branch)
+		if err == nil && s.Head == "" {
+			err = fmt.Errorf("its directory and its branch %s are gone", s.Short())
+		}
+		s.Commit = s.Head
+		if err != nil {
+			return err
+		}
+	} else {
+		r, err := s.Git()
+		if err != nil {
+			return err
+		}
+		if s.Work, err = scratch.Take(ctx, r, last); err != nil {
+			return err
+		}
+	}
+	s.Target = to.commit
+	since := cmp.Or(s.Target, s.From)
+	out, err := d.First(ctx, "rev-list", "--left-right", "--count", since+"..."+s.Head)
+	if err != nil {
+		return err
+	}
+	if _, err := fmt.Sscan(out, &s.Behind, &s.Ahead); err != nil {
+		return fmt.Errorf("git rev-list: %q: %w", out, err)
+	}
+	if s.Target != "" && s.Ahead > 0 {
+		s.Landed = to.upstream != "" && s.within(ctx, d, to.upstream)
+	}
+	if s.Target != "" && s.Ahead == 0 { // all it has since it began is in the target
+		s.Landed = s.Head != s.From && s.Head != ""
+	}
+	return nil
+}
+
+// within reports whether a ref has all commits of the branch.
+func (s *Side) within(ctx context.Context, d git.Dir, ref string) bool {
+	_, err := d.First(ctx, "merge-base", "--is-ancestor", s.Head, ref)
+	return err == nil
+}
+
+// A target is what branches land on.
+type target struct {
+	commit, tree string
+	upstream     string // the ref that it follows, on another machine; "" is none
+}
+
+// targetsOf returns the targets of the sides, by their ref names. One that is not there is zero.
+func targetsOf(ctx context.Context, d git.Dir, sides []*Side) (map[string]target, error) {
+	var refs []string
+	for _, s := range sides {
+		if s.Base != "" && !slices.Contains(refs, s.Base) {
+			refs = append(refs, s.Base)
+		}
+	}
+	found := make(map[string]target)
+	if len(refs) == 0 {
+		return found, nil
+	}
+	out, err := d.List(ctx, append([]string{"for-each-ref", "--format=%(refname)%00%(objectname)%00%(tree)%00%(upstream)", "--"}, refs...)...)
+	for line := range strings.Lines(out) {
+		if f := strings.Split(strings.TrimSuffix(line, "\n"), "\x00"); len(f) == 4 {
+			found[f[0]] = target{f[1], f[2], f[3]}
+		}
+	}
+	return found, err
+}
+
+// commit returns the commit of a ref, "" if there is none.
+func commit(ctx context.Context, d git.Dir, ref string) (string, error) {
+	return git.Repo{Top: d.Path}.Commit(ctx, ref)
+}
+
+// merge computes what has not been computed before, and lists the conflicts.
+func (r *repo) merge(ctx context.Context, d git.Dir, sides []*Side, targets map[string]target) (list []Conflict, err error) {
+	asked := make(map[Pair]bool)
+	var pairs []Pair
+	ask := func(p Pair) {
+		if _, known := r.merges[p]; !known && !asked[p] {
+			pairs = append(pairs, p)
+		}
+		asked[p] = true
+	}
+	live := slices.DeleteFunc(slices.Clone(sides), func(s *Side) bool { return s.Err != nil || s.Dirty == 0 && s.Ahead == 0 })
+	each := func(do func(a, b *Side, p Pair)) {
+		for i, a := range live {
+			if a.Target != "" && a.Ahead > 0 {
+				do(a, nil, Pair{a.Target, a.Head})
+			}
+			if a.Target != "" && a.Dirty > 0 {
+				do(a, nil, Pair{a.Target, a.Commit})
+			}
+			for _, b := range live[i+1:] {
+				do(a, b, Pair{a.Commit, b.Commit})
+			}
+		}
+	}
+	each(func(_, _ *Side, p Pair) { ask(p) })
+	if len(pairs) > 0 {
+		done, err := Merges(ctx, d, pairs)
+		if err != nil {
+			return nil, err
+		}
+		if r.merges == nil {
+			r.merges = make(map[Pair]Merge)
+		}
+		for i, m := range done {
+			r.merges[pairs[i]] = m
+		}
+	}
+	maps.DeleteFunc(r.merges, func(p Pair, _ Merge) bool { return !asked[p] })
+	for _, s := range live {
+		if s.Target == "" || s.Ahead == 0 {
+			continue
+		}
+		s.Lands = r.merges[Pair{s.Target, s.Head}]
+		s.Landed = s.Landed || !s.Lands.Conflict && s.Lands.Err == nil && s.Lands.Tree == targets[s.Base].tree
+	}
+	each(func(a, b *Side, p Pair) {
+		m := r.merges[p]
+		switch {
+		case !m.Conflict, b == nil && p.Theirs != a.Commit, !a.Own(), b != nil && !b.Own():
+		case b == nil:
+			list = append(list, conflict(m, short(a.Base), a.Agent))
+		default:
+			list = append(list, conflict(m, "", a.Agent, b.Agent))
+		}
+	})
+	return list, nil
+}
+
+func conflict(m Merge, target string, ids ...agent.ID) Conflict {
+	c := Conflict{Agents: ids, Target: target, Files: []string{}}
+	for _, name := range m.Files[:min(len(m.Files), maxFiles)] {
+		c.Files = append(c.Files, strings.ToValidUTF8(name, "\ufffd"))
+	}
+	c.More = len(m.Files) - len(c.Files)
+	return c
+}
+
+func short(ref string) string { return strings.TrimPrefix(ref, "refs/heads/") }

@@ -1,0 +1,220 @@
+package forecast_test
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"netsky/agent"
+	"netsky/agent/home"
+	"netsky/internal/testworld"
+	"netsky/spawn/worktree"
+	"netsky/spawn/worktree/forecast"
+	"netsky/spawn/worktree/git"
+)
+
+// A field is a home with a repository beside it, and worktrees of agents.
+type field struct {
+	testworld.Repo
+	t    *testing.T
+	home home.Dir
+}
+
+func newField(t *testing.T) field {
+	t.Helper()
+	return field{testworld.NewRepo(t, filepath.Join(t.TempDir(), "src")), t, testworld.FastHome(t)}
+}
+
+func (f field) agent(id agent.ID) testworld.Repo {
+	f.t.Helper()
+	r, err := git.Open(f.t.Context(), f.Dir, "")
+	if err != nil {
+		f.t.Fatal(err)
+	}
+	p, err := worktree.Make(f.t.Context(), f.home, id, r, false)
+	if err != nil {
+		f.t.Fatal(err)
+	}
+	return f.At(p.Dir)
+}
+
+// told writes a forecast as a line for each agent and each conflict.
+func told(c forecast.Forecast) string {
+	var lines []string
+	for _, s := range c.Sides {
+		line := fmt.Sprintf("%s +%d -%d ~%d", s.Agent, s.Ahead, s.Behind, s.Dirty)
+		if s.Landed {
+			line += " landed"
+		}
+		if s.Gone {
+			line += " gone"
+		}
+		if s.Err != nil {
+			line += " " + s.Err.Error()
+		}
+		lines = append(lines, line)
+	}
+	for _, k := range c.Conflicts {
+		lines = append(lines, fmt.Sprint(k.Agents, k.Target, k.Files))
+	}
+	return strings.Join(lines, "\n")
+}
+
+func TestLook(t *testing.T) {
+	t.Parallel()
+	f := newField(t)
+	f.Commit("more", "b.txt", "1\n2\n3\n", "c.txt", "c\n")
+	one, two, three := f.agent("agent1"), f.agent("agent2"), f.agent("agent3")
+	fc := forecast.New(f.home)
+	defer fc.Close()
+	check := func(want ...string) {
+		t.Helper()
+		c, err := fc.Look(t.Context())
+		if got := told(c); err != nil || got != strings.Join(want, "\n") {
+			t.Errorf("%s, %v; want\n%s", got, err, strings.Join(want, "\n"))
+		}
+		fresh := forecast.New(f.home)
+		defer fresh.Close()
+		if c, err := fresh.Look(t.Context()); err != nil || told(c) != strings.Join(want, "\n") {
+			t.Errorf("anew: %s, %v", told(c), err)
+		}
+	}
+	check("agent1 +0 -0 ~0", "agent2 +0 -0 ~0", "agent3 +0 -0 ~0")
+
+	one.Commit("one", "a.txt", "by one\n")
+	two.Write("a.txt", "by two\n")
+	three.Write("new.txt", "by three\n")
+	check("agent1 +1 -0 ~0", "agent2 +0 -0 ~1", "agent3 +0 -0 ~1", "[agent1 agent2][a.txt]")
+
+	// What is written again counts as it is now.
+	two.Write("a.txt", "by one\n")
+	check("agent1 +1 -0 ~0", "agent2 +0 -0 ~1", "agent3 +0 -0 ~1")
+
+	// The target moves on.
+	f.Commit("by the owner", "new.txt", "by the owner\n")
+	check("agent1 +1 -1 ~0", "agent2 +0 -1 ~1", "agent3 +0 -1 ~1", "[agent3]main[new.txt]")
+
+	// A squash that landed is no conflict, nor is a branch of which nothing is left.
+	f.Commit("squashed", "a.txt", "by one\n")
+	three.Write("a.txt", "by three\n")
+	if err := os.Remove(filepath.Join(three.Dir, "new.txt")); err != nil {
+		t.Fatal(err)
+	}
+	two.Git("checkout", "-q", "a.txt")
+	check("agent1 +1 -2 ~0 landed", "agent2 +0 -2 ~0", "agent3 +0 -2 ~1", "[agent3]main[a.txt]")
+
+	// A directory that was deleted: what was committed is still there.
+	if err := os.RemoveAll(one.Dir); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.RemoveAll(filepath.Join(two.Dir, ".git")); err != nil {
+		t.Fatal(err)
+	}
+	check("agent1 +1 -2 ~0 landed gone",
+		"agent2 +0 -0 ~0 "+two.Dir+" is no longer the worktree that git made: it has no .git",
+		"agent3 +0 -2 ~1", "[agent3]main[a.txt]")
+	if got := f.Git("status", "--porcelain"); got != "" {
+		t.Errorf("the owner's directory has changed: %s", got)
+	}
+}
+
+// What landed on the branch that the target follows has landed.
+func TestLookUpstream(t *testing.T) {
+	t.Parallel()
+	f := newField(t)
+	remote := filepath.Join(t.TempDir(), "remote.git")
+	f.Git("clone", "-q", "--bare", f.Dir, remote)
+	f.Git("remote", "add", "origin", remote)
+	f.Git("fetch", "-q", "origin")
+	f.Git("branch", "-q", "--set-upstream-to", "origin/main")
+	one := f.agent("agent1")
+	one.Commit("one", "x", "x")
+	look := func() string {
+		fc := forecast.New(f.home)
+		defer fc.Close()
+		c, err := fc.Look(t.Context())
+		if err != nil {
+			t.Fatal(err)
+		}
+		return told(c)
+	}
+	if got := look(); got != "agent1 +1 -0 ~0" {
+		t.Error(got)
+	}
+	one.Git("push", "-q", "origin", "HEAD:main")
+	f.Git("fetch", "-q", "origin")
+	if got := look(); got != "agent1 +1 -0 ~0 landed" {
+		t.Error(got)
+	}
+}
+
+// What is odd about one worktree keeps nothing of the others from being seen.
+func TestLookOdd(t *testing.T) {
+	t.Parallel()
+	f := newField(t)
+	f.Commit("more", "sub/b.txt", "b\n", "deep/c.txt", "c\n")
+	locked, sparse, filtered, plain := f.agent("agent1"), f.agent("agent2"), f.agent("agent3"), f.agent("agent4")
+	elsewhere := testworld.NewRepo(t, filepath.Join(t.TempDir(), "other"))
+	r, err := git.Open(t.Context(), elsewhere.Dir, "")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, id := range []agent.ID{"agent5", "agent6"} {
+		if id == "agent6" { // of a repository that is deleted
+			gone := testworld.NewRepo(t, filepath.Join(t.TempDir(), "gone"))
+			if r, err = git.Open(t.Context(), gone.Dir, ""); err != nil {
+				t.Fatal(err)
+			}
+			defer os.RemoveAll(gone.Dir)
+		}
+		p, err := worktree.Make(t.Context(), f.home, id, r, false)
+		if err != nil {
+			t.Fatal(err)
+		}
+		f.At(p.Dir).Write("a.txt", string(id)+"\n")
+	}
+	if err := os.RemoveAll(r.Common); err != nil {
+		t.Fatal(err)
+	}
+	locked.Write("a.txt", "locked\n")
+	if err := os.WriteFile(locked.Git("rev-parse", "--git-path", "index.lock"), nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	sparse.Git("sparse-checkout", "set", "--no-cone", "/sub/")
+	sparse.Write("sub/b.txt", "sparse\n")
+	f.Git("config", "filter.broken.clean", "false")
+	f.Git("config", "filter.broken.required", "true")
+	filtered.Write(".gitattributes", "*.txt filter=broken\n", "a.txt", "filtered\n")
+	plain.Write("a.txt", "plain\n", "deep/c.txt", "plain\n")
+
+	fc := forecast.New(f.home)
+	defer fc.Close()
+	c, err := fc.Look(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	lines := strings.Split(told(c), "\n")
+	want := []string{
+		"agent1 +0 -0 ~1", "agent2 +0 -0 ~1", "agent3 ", "agent4 +0 -0 ~2", "agent5 +0 -0 ~1", "agent6 ", "[agent1 agent4][a.txt]",
+	}
+	if len(lines) != len(want) {
+		t.Fatalf("%s", told(c))
+	}
+	for i, w := range want {
+		if !strings.HasPrefix(lines[i], w) {
+			t.Errorf("%q, want %q", lines[i], w)
+		}
+	}
+	for id, want := range map[agent.ID]string{"agent3": "filter 'false' failed", "agent6": "its repository is gone"} {
+		if s, _ := c.Of(id); s.Err == nil || !strings.Contains(s.Err.Error(), want) {
+			t.Errorf("%s: %v, want %s", id, s.Err, want)
+		}
+	}
+	// Files that a sparse checkout leaves out are not taken for deleted.
+	s, _ := c.Of("agent2")
+	if s.Dirty != 1 || s.Err != nil {
+		t.Errorf("%+v", s)
+	}
+}

@@ -1,0 +1,151 @@
+package look_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"netsky/agent"
+	"netsky/agent/home"
+	"netsky/internal/testworld"
+	"netsky/spawn/worktree"
+	"netsky/spawn/worktree/command"
+	"netsky/spawn/worktree/diff"
+	"netsky/spawn/worktree/git"
+	"netsky/spawn/worktree/look"
+	"netsky/spawn/worktree/snapshot"
+	"netsky/store"
+	"netsky/store/work"
+)
+
+var check = command.Command{What: "check", Text: "true"}
+
+type world struct {
+	home home.Dir
+	db   *store.DB
+	repo testworld.Repo // of agent1
+	look *look.Looker
+}
+
+func mustDo(tb testing.TB, err error) {
+	tb.Helper()
+	if err != nil {
+		tb.Fatal(err)
+	}
+}
+
+func mustWorld(tb testing.TB) *world {
+	tb.Helper()
+	w := &world{home: testworld.FastHome(tb)}
+	main := testworld.NewRepo(tb, filepath.Join(tb.TempDir(), "src"))
+	r, err := git.Open(tb.Context(), main.Dir, "")
+	mustDo(tb, err)
+	p, err := worktree.Make(tb.Context(), w.home, "agent1", r, false)
+	mustDo(tb, err)
+	w.repo = main.At(p.Dir)
+	w.db, err = store.Open(tb.Context(), w.home)
+	mustDo(tb, err)
+	tb.Cleanup(func() { w.db.Close() })
+	w.look = look.New(look.Options{Home: w.home, Records: func() *store.DB { return w.db }, Check: func() command.Command { return check }})
+	tb.Cleanup(func() { w.look.Close() })
+	return w
+}
+
+// However many ask, git answers one of them; a check that is recorded has the work read again.
+func TestStates(t *testing.T) {
+	t.Parallel()
+	w := mustWorld(t)
+	w.repo.Commit("more", "b.txt", "2")
+	times := make(chan time.Time, 20)
+	var all sync.WaitGroup
+	for range cap(times) {
+		all.Go(func() {
+			list, at, err := w.look.States(t.Context())
+			if err != nil || len(list) != 1 || list[0].State != "ahead" || list[0].Proof != "unchecked" {
+				t.Errorf("%+v, %v", list, err)
+			}
+			times <- at
+		})
+	}
+	all.Wait()
+	at := <-times
+	for range cap(times) - 1 {
+		if other := <-times; !other.Equal(at) {
+			t.Errorf("git was asked at %v and at %v", at, other)
+		}
+	}
+	list, _, _ := w.look.States(t.Context())
+	tree, err := w.look.Tree(t.Context(), "agent1")
+	if err != nil || tree != list[0].Tree || tree == "" {
+		t.Errorf("the tree is %q, %v, want %q", tree, err, list[0].Tree)
+	}
+	wt, err := worktree.Load(w.home, "agent1")
+	mustDo(t, err)
+	mustDo(t, w.db.Apply(t.Context(), work.SetCheck(work.Check{ID: "k", Agent: "agent1", Repo: wt.Repo, Tree: tree, Digest: check.Digest(), State: work.Passed, Command: "true"})))
+	if list, again, err := w.look.States(t.Context()); err != nil || again.Equal(at) || list[0].Proof != "checked" {
+		t.Errorf("after a check: %+v, %v", list, err)
+	}
+}
+
+// Changes are read whole or one file at a time, within bounds; what is not there is told apart.
+func TestChange(t *testing.T) {
+	t.Parallel()
+	w := mustWorld(t)
+	w.repo.Write("new*.go", "package x\n", "big.txt", strings.Repeat("line\n", 200_000))
+	c, at, err := w.look.Change(t.Context(), "agent1", "")
+	if err != nil || len(c.Files) != 2 || !c.More {
+		t.Fatalf("%d files, %v, %v", len(c.Files), c.More, err)
+	}
+	if _, again, _ := w.look.Change(t.Context(), "agent1", ""); !again.Equal(at) {
+		t.Error("it was read twice")
+	}
+	c, _, err = w.look.Change(t.Context(), "agent1", "new*.go")
+	if err != nil || len(c.Files) != 1 || c.Files[0].Added != 1 || c.More {
+		t.Errorf("%+v, %v", c, err)
+	}
+	for i := range 10 { // what is kept is bounded
+		_, _, err := w.look.Change(t.Context(), "agent1", fmt.Sprint(i))
+		mustDo(t, err)
+	}
+	if _, again, _ := w.look.Change(t.Context(), "agent1", ""); again.Equal(at) {
+		t.Error("ten other changes are kept beside it")
+	}
+	if _, _, err := w.look.Change(t.Context(), "agent2", ""); !errors.Is(err, fs.ErrNotExist) {
+		t.Errorf("no worktree: %v", err)
+	}
+	mustDo(t, os.RemoveAll(w.repo.Dir))
+	if _, _, err := w.look.Change(t.Context(), "agent1", "a"); !errors.Is(err, fs.ErrNotExist) {
+		t.Errorf("no directory: %v", err)
+	}
+}
+
+// Who waits for another's git gives up when it is time, and nothing is read any more once it is closed.
+func TestWaits(t *testing.T) {
+	t.Parallel()
+	w := mustWorld(t)
+	ctx, cancel := context.WithCancel(t.Context())
+	mustDo(t, w.look.Open(t.Context(), "agent1", func(*diff.Change) error {
+		cancel()
+		if _, _, err := w.look.States(ctx); !errors.Is(err, context.Canceled) {
+			t.Errorf("while another reads: %v", err)
+		}
+		return nil
+	}))
+	_, _, err := w.look.States(t.Context())
+	mustDo(t, err)
+	mustDo(t, w.look.Close())
+	if _, err := w.look.Tree(t.Context(), agent.Clone(1)); err == nil {
+		t.Error("it is read after Close")
+	}
+	left, _ := filepath.Glob(w.home.Path(snapshot.Dirname, "*"))
+	if len(left) > 0 {
+		t.Errorf("left: %v", left)
+	}
+}

@@ -1,0 +1,262 @@
+// Package review collects remarks on lines of an agent's work and sends them to the agent in one message.
+//
+// A remark is on record until it is sent or dropped. Before a message goes out, its id is recorded with
+// the remarks it holds; a crash then makes the next Send send the very same message under the same id,
+// which has no effect if the first one arrived.
+package review
+
+import (
+	"cmp"
+	"context"
+	"crypto/rand"
+	"crypto/sha256"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"netsky/agent"
+	"netsky/bus"
+	"netsky/bus/envelope"
+	"netsky/internal/advice"
+	"netsky/spawn/worktree/diff"
+	"netsky/store"
+	"netsky/store/work"
+)
+
+// Bounds of what is collected for one agent, so that the message has no more than it may.
+const (
+	MaxText    = 4000 // bytes of a remark
+	maxExcerpt = 1500
+	maxPending = 100
+)
+
+// A Refusal reports that what was asked for can't be done with the remark, or with those that wait.
+type Refusal struct{ error }
+
+func (e Refusal) Unwrap() error { return e.error }
+
+func refuse(format string, args ...any) error { return Refusal{fmt.Errorf(format, args...)} }
+
+// A Review collects one author's remarks.
+type Review struct {
+	Author agent.ID
+	Via    string // how the author writes; "" is by the verb
+	Bus    *bus.Bus
+	Record func(context.Context, ...store.Op) error
+	// Read calls do with the records, if there are any yet.
+	Read func(ctx context.Context, do func(work.Records) error) error
+}
+
+// Pending returns the remarks on the agent's work that have not been sent, the oldest first.
+func (r Review) Pending(ctx context.Context, id agent.ID) (list []work.Comment, err error) {
+	list = []work.Comment{}
+	err = r.Read(ctx, func(rec work.Records) error {
+		all, err := rec.Comments(ctx, work.Filter{Agent: id, State: work.Pending, Limit: 1000})
+		for _, k := range all {
+			if k.Author == r.Author {
+				list = append(list, k)
+			}
+		}
+		return err
+	})
+	return list, err
+}
+
+// Sent returns the author's remarks on the agent's work that were sent last, at most 100, the newest first.
+func (r Review) Sent(ctx context.Context, id agent.ID) (list []work.Comment, err error) {
+	list = []work.Comment{}
+	err = r.Read(ctx, func(rec work.Records) error {
+		all, err := rec.Comments(ctx, work.Filter{Agent: id, State: work.Sent, Author: r.Author, Newest: true})
+		list = append(list, all...)
+		return err
+	})
+	return list, err
+}
+
+// Keyed returns the id of the remark that AddOnce records under a key.
+func Keyed(key string) string {
+	sum := sha256.Sum256([]byte(key))
+	return hex.EncodeToString(sum[:8])
+}
+
+// AddOnce is Add for who may ask twice: a second remark under the same key has no effect.
+func (r Review) AddOnce(ctx context.Context, key string, c *diff.Change, id agent.ID, file string, line int, old bool, text string) (k work.Comment, err error) {
+	var had []work.Comment
+	err = r.Read(ctx, func(rec work.Records) (err error) {
+		had, err = rec.Comments(ctx, work.Filter{ID: Keyed(key), Limit: 1})
+		return err
+	})
+	if err != nil || len(had) > 0 {
+		return append(had, k)[0], err
+	}
+	return r.add(ctx, Keyed(key), c, id, file, line, old, text)
+}
+
+// Add records a remark on a line of a file as it is now, or with old as it was.
+func (r Review) Add(ctx context.Context, c *diff.Change, id agent.ID, file string, line int, old bool, text string) (k work.Comment, err error) {
+	key := make([]byte, 4)
+	rand.Read(key) // never fails
+	return r.add(ctx, hex.EncodeToString(key), c, id, file, line, old, text)
+}
+
+func (r Review) add(ctx context.Context, key string, c *diff.Change, id agent.ID, file string, line int, old bool, text string) (k work.Comment, err error) {
+	text = strings.TrimSpace(text)
+	switch {
+	case text == "":
+		return k, refuse("the comment has no text")
+	case len(text) > MaxText:
+		return k, refuse("the comment has %d bytes: at most %d", len(text), MaxText)
+	}
+	pending, err := r.Pending(ctx, id)
+	if err != nil {
+		return k, err
+	}
+	if len(pending) >= maxPending {
+		return k, advice.With(refuse("%s: %d comments wait already", id, len(pending)), "`netsky diff %s --send` sends them", id)
+	}
+	excerpt, err := c.Line(ctx, file, line, old)
+	if err != nil {
+		return k, err
+	}
+	k = work.Comment{
+		ID: key, Agent: id, File: file, Line: line, Old: old, Head: c.Head, Excerpt: envelope.Shorten(excerpt, maxExcerpt),
+		Text: text, Author: r.Author, State: work.Pending, Created: store.At(time.Now()),
+	}
+	return k, recorded(r.Record(ctx, work.SetComment(k)))
+}
+
+// recorded takes what will be recorded as soon as there is a database again for done.
+func recorded(err error) error {
+	if errors.Is(err, store.ErrSpooled) {
+		return nil
+	}
+	return err
+}
+
+// Drop removes the remarks with these ids, or beginnings of them, from those that wait.
+func (r Review) Drop(ctx context.Context, id agent.ID, ids ...string) (dropped []work.Comment, err error) {
+	list, err := r.Pending(ctx, id)
+	if err != nil {
+		return nil, err
+	}
+	var ops []store.Op
+	for _, want := range ids {
+		var found []work.Comment
+		for _, k := range list {
+			if want != "" && strings.HasPrefix(k.ID, want) {
+				found = append(found, k)
+			}
+		}
+		switch {
+		case len(found) != 1:
+			return nil, advice.With(refuse("%s: %d comments on the work of %s that wait have this id", envelope.Line(want, 40), len(found), id), "`netsky diff %s --comments` lists them", id)
+		case found[0].Message != "":
+			return nil, refuse("%s: it may have been sent already, in message %s", found[0].ID, found[0].Message)
+		}
+		found[0].State = work.Dropped
+		dropped, ops = append(dropped, found[0]), append(ops, work.SetComment(found[0]))
+	}
+	return dropped, recorded(r.Record(ctx, ops...))
+}
+
+// DropOnce is Drop for who may ask twice: one that was dropped already stays so.
+func (r Review) DropOnce(ctx context.Context, id agent.ID, key string) error {
+	var had []work.Comment
+	err := r.Read(ctx, func(rec work.Records) (err error) {
+		had, err = rec.Comments(ctx, work.Filter{ID: key, Agent: id, Author: r.Author, State: work.Dropped, Limit: 1})
+		return err
+	})
+	if err != nil || len(had) > 0 && had[0].ID == key {
+		return err
+	}
+	_, err = r.Drop(ctx, id, key)
+	return err
+}
+
+// A Sent is a message that was sent.
+type Sent struct {
+	ID       string         `json:"id"`
+	Agent    agent.ID       `json:"agent"`
+	Comments []work.Comment `json:"comments"`
+}
+
+// Send sends the agent all remarks that wait, in one message; one that a crash has kept from being
+// recorded as sent goes first, as it was.
+func (r Review) Send(ctx context.Context, id agent.ID) (sent []Sent, err error) {
+	list, err := r.Pending(ctx, id)
+	if err != nil {
+		return nil, err
+	}
+	var batches []Sent
+	var fresh []work.Comment
+	for _, k := range list {
+		i := slices.IndexFunc(batches, func(s Sent) bool { return s.ID == k.Message })
+		switch {
+		case k.Message == "":
+			fresh = append(fresh, k)
+		case i < 0:
+			batches = append(batches, Sent{k.Message, id, []work.Comment{k}})
+		default:
+			batches[i].Comments = append(batches[i].Comments, k)
+		}
+	}
+	if len(fresh) > 0 {
+		sum := sha256.New()
+		for _, k := range fresh {
+			fmt.Fprintf(sum, "%s\x00", k.ID)
+		}
+		batches = append(batches, Sent{"review-" + hex.EncodeToString(sum.Sum(nil)[:16]), id, fresh})
+	}
+	for _, s := range batches {
+		if err := r.send(ctx, s); err != nil {
+			return sent, err
+		}
+		sent = append(sent, s)
+	}
+	return sent, nil
+}
+
+func (r Review) send(ctx context.Context, s Sent) error {
+	set := func(state string) []store.Op {
+		var ops []store.Op
+		for i := range s.Comments {
+			s.Comments[i].State, s.Comments[i].Message = state, s.ID
+			ops = append(ops, work.SetComment(s.Comments[i]))
+		}
+		return ops
+	}
+	// If this is not in the records yet, a second Send would make another message of them.
+	if err := r.Record(ctx, set(work.Pending)...); err != nil {
+		return fmt.Errorf("nothing was sent: %w", err)
+	}
+	_, _, err := r.Bus.SendOnce(ctx, envelope.Envelope{ID: s.ID, From: r.Author, To: s.Agent, Text: s.text(), Via: cmp.Or(r.Via, "cli"), Time: time.Now()})
+	if err != nil {
+		return err
+	}
+	return recorded(r.Record(ctx, set(work.Sent)...))
+}
+
+// text is the message. It depends on nothing but the remarks.
+func (s Sent) text() string {
+	var b strings.Builder
+	if len(s.Comments) == 1 {
+		b.WriteString("A comment on your work:\n")
+	} else {
+		fmt.Fprintf(&b, "%d comments on your work:\n", len(s.Comments))
+	}
+	for _, k := range s.Comments {
+		was := ""
+		if k.Old {
+			was = " as it was before your changes"
+		}
+		fmt.Fprintf(&b, "\n%s, line %d%s:\n", k.File, k.Line, was)
+		for line := range strings.SplitSeq(k.Excerpt, "\n") {
+			fmt.Fprintf(&b, "> %s\n", line)
+		}
+		b.WriteString(k.Text + "\n")
+	}
+	return envelope.SafeText(b.String())
+}

@@ -1,0 +1,141 @@
+package review_test
+
+import (
+	"context"
+	"errors"
+	"io/fs"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"netsky/bus"
+	"netsky/internal/testworld"
+	"netsky/spawn/worktree"
+	"netsky/spawn/worktree/diff"
+	"netsky/spawn/worktree/git"
+	"netsky/spawn/worktree/review"
+	"netsky/store"
+	"netsky/store/work"
+)
+
+func TestSend(t *testing.T) {
+	t.Parallel()
+	h := testworld.FastHome(t)
+	f := testworld.NewRepo(t, filepath.Join(t.TempDir(), "src"))
+	r, err := git.Open(t.Context(), f.Dir, "")
+	if err != nil {
+		t.Fatal(err)
+	}
+	p, err := worktree.Make(t.Context(), h, "agent1", r, false)
+	if err != nil {
+		t.Fatal(err)
+	}
+	f.At(p.Dir).Write("a.txt", "1\n2\n</channel>\n")
+	c, err := diff.Open(t.Context(), h, p.Worktree)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer c.Close()
+	b := bus.New(h, bus.Options{})
+	if err := b.Make("agent1"); err != nil {
+		t.Fatal(err)
+	}
+	j := store.NewJournal(h)
+	defer j.Close()
+	failing, errFails := 0, errors.New("the disk is full")
+	rv := review.Review{
+		Author: "owner", Bus: b,
+		Record: func(ctx context.Context, ops ...store.Op) error {
+			if failing--; failing == 0 {
+				return errFails
+			}
+			return j.Record(ctx, ops...)
+		},
+		Read: func(ctx context.Context, do func(work.Records) error) error {
+			db, err := store.OpenRead(ctx, h)
+			if errors.Is(err, fs.ErrNotExist) {
+				return nil
+			}
+			if err != nil {
+				return err
+			}
+			defer db.Close()
+			return do(work.Records{DB: db})
+		},
+	}
+	pending := func(want int) []work.Comment {
+		t.Helper()
+		list, err := rv.Pending(t.Context(), "agent1")
+		if err != nil || len(list) != want {
+			t.Fatalf("%+v, %v; want %d", list, err, want)
+		}
+		return list
+	}
+	mail := func() map[string]string {
+		entries, err := b.List("agent1", bus.Inbox, 100)
+		if err != nil {
+			t.Fatal(err)
+		}
+		byID := make(map[string]string)
+		for _, e := range entries {
+			if before, ok := byID[e.Envelope.ID]; ok && before != e.Envelope.Text {
+				t.Errorf("two texts of %s", e.Envelope.ID)
+			}
+			byID[e.Envelope.ID] = e.Envelope.Text
+		}
+		return byID
+	}
+	add := func(line int, old bool, text string) work.Comment {
+		t.Helper()
+		k, err := rv.Add(t.Context(), c, "agent1", "a.txt", line, old, text)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return k
+	}
+	pending(0)
+	if _, err := rv.Add(t.Context(), c, "agent1", "a.txt", 9, false, "x"); !errors.Is(err, diff.ErrNoLine) {
+		t.Error(err)
+	}
+	add(3, false, "why?")
+	add(1, true, "it was right </channel>")
+	wrong := add(1, false, "a mistake")
+	if _, err := rv.Drop(t.Context(), "agent1", "zz"); err == nil {
+		t.Error("an unknown id was dropped")
+	}
+	if _, err := rv.Drop(t.Context(), "agent1", wrong.ID[:6]); err != nil {
+		t.Fatal(err)
+	}
+	pending(2)
+
+	// It fails before anything is sent, then after that; what is added meanwhile is another message.
+	failing = 1
+	if _, err := rv.Send(t.Context(), "agent1"); !errors.Is(err, errFails) || len(mail()) != 0 {
+		t.Errorf("%v, sent %v", err, mail())
+	}
+	failing = 2
+	if _, err := rv.Send(t.Context(), "agent1"); !errors.Is(err, errFails) || len(mail()) != 1 {
+		t.Errorf("%v, sent %v", err, mail())
+	}
+	begun := pending(2)
+	if _, err := rv.Drop(t.Context(), "agent1", begun[0].ID); err == nil {
+		t.Error("one that may have been sent was dropped")
+	}
+	add(2, false, "later")
+	sent, err := rv.Send(t.Context(), "agent1")
+	if err != nil || len(sent) != 2 || sent[0].ID != begun[0].Message || len(mail()) != 2 {
+		t.Errorf("%+v, %v, sent %v", sent, err, mail())
+	}
+	text := mail()[begun[0].Message]
+	want := "2 comments on your work:\n\na.txt, line 3:\n> 1: 1\n> 2: 2\n> 3: &lt;/channel>\nwhy?\n\na.txt, line 1 as it was before your changes:\n> 1: one\nit was right &lt;/channel>\n"
+	if text != want {
+		t.Errorf("%q, want %q", text, want)
+	}
+	pending(0)
+	if sent, err := rv.Send(t.Context(), "agent1"); err != nil || len(sent) != 0 {
+		t.Errorf("%+v, %v", sent, err)
+	}
+	if _, err := rv.Add(t.Context(), c, "agent1", "a.txt", 1, false, strings.Repeat("x", review.MaxText+1)); err == nil {
+		t.Error("a text that is too long was recorded")
+	}
+}
