@@ -1,0 +1,203 @@
+package land
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+
+	"netsky/internal/advice"
+	"netsky/spawn/worktree"
+	"netsky/spawn/worktree/git"
+	"netsky/spawn/worktree/trailer"
+)
+
+// The ways a branch lands.
+const (
+	Forward = "forward" // the target moves to the branch's head, as it has no commit of its own
+	Merging = "merge"   // a commit with both as parents
+	Squash  = "squash"  // one commit of the whole branch
+	Rebase  = "rebase"  // the branch's commits, made again on the target
+	Push    = "push"    // the branch is pushed, for others to merge
+)
+
+// noEditor keeps git from asking, and a rebase from moving other branches.
+var noEditor = []string{"GIT_EDITOR=true", "GIT_SEQUENCE_EDITOR=true", "GIT_MERGE_AUTOEDIT=no"}
+
+// build makes the commit that the target moves to, as the owner's git would: with the owner's name,
+// configuration and hooks. Its tree is the checked one, or there is an error. how "" is forward if
+// that is possible, else merge.
+func (d Desk) build(ctx context.Context, r git.Repo, m Merge, id, how, message string) (after, did string, err error) {
+	forward := m.Base == m.Onto
+	if forward && (how == "" || how == Rebase || how == Forward) {
+		return m.Head, Forward, nil
+	}
+	how = cmp.Or(how, Merging)
+	switch how {
+	case Merging:
+		after, err = d.commit(ctx, r, id, commit{tree: m.Tree, onto: m.Onto, merged: m.Head, message: message})
+	case Squash:
+		after, err = d.commit(ctx, r, id, commit{tree: m.Tree, onto: m.Onto, message: message})
+	case Rebase:
+		after, err = d.rebase(ctx, r, m, id)
+	default:
+		err = fmt.Errorf("%q: must be %s, %s or %s", how, Merging, Squash, Rebase)
+	}
+	return after, how, err
+}
+
+// A commit is one that is to be made.
+type commit struct {
+	tree    string
+	onto    string // its parent
+	merged  string // the other one, "" for none
+	message string
+}
+
+// commit makes a commit with the owner's name, configuration and hooks. Where neither a hook nor a
+// signature is wanted, no file needs to be written for it.
+func (d Desk) commit(ctx context.Context, r git.Repo, id string, c commit) (string, error) {
+	if unattended(ctx, r) {
+		d.step("build")
+		args := []string{"commit-tree", c.tree, "-p", c.onto, "-m", c.message}
+		if c.merged != "" {
+			args = append(args, "-p", c.merged)
+		}
+		after, err := ask(ctx, r.Act(0), args...)
+		if err != nil {
+			err = d.explain(ctx, r.Act(0), "git commit-tree", err)
+		}
+		return after, err
+	}
+	return d.inScratch(ctx, r, id, c.onto, func(g git.Dir) (err error) {
+		verb := "git merge"
+		if c.merged != "" {
+			err = act(ctx, g, "merge", "--no-ff", "--quiet", "-m", c.message, c.merged)
+		} else if err = act(ctx, g, "read-tree", "-m", "-u", "HEAD", c.tree); err == nil {
+			verb = "git commit"
+			err = act(ctx, g, "commit", "--quiet", "-m", c.message)
+		}
+		if err != nil {
+			return d.explain(ctx, g, verb, err)
+		}
+		tree, err := g.First(ctx, "rev-parse", "HEAD^{tree}")
+		if err == nil && tree != c.tree {
+			err = refusef("%s made a commit with other files than the ones that were checked%s", verb, listed(hooksOf(ctx, g), "; that may be one of the hooks "))
+		}
+		return err
+	})
+}
+
+// rebase makes the branch's commits again on the target.
+func (d Desk) rebase(ctx context.Context, r git.Repo, m Merge, id string) (string, error) {
+	return d.inScratch(ctx, r, id, m.Head, func(g git.Dir) error {
+		const verb = "git rebase"
+		if err := act(ctx, g, "-c", "rebase.updateRefs=false", "-c", "rebase.autoSquash=false", "rebase", "--quiet", m.Onto); err != nil {
+			return d.explain(ctx, g, verb, err)
+		}
+		tree, err := g.First(ctx, "rev-parse", "HEAD^{tree}")
+		if err == nil && tree != m.Tree {
+			err = refusef("rebased, the branch would have other files than the ones that were checked")
+		}
+		return err
+	})
+}
+
+// inScratch has a commit made in a scratch worktree, and returns it.
+func (d Desk) inScratch(ctx context.Context, r git.Repo, id, at string, do func(git.Dir) error) (string, error) {
+	s, err := worktree.NewScratch(ctx, d.Home, r, id, at)
+	if err != nil {
+		return "", fmt.Errorf("a worktree for it: %w", err)
+	}
+	defer func() {
+		if err := s.Remove(context.WithoutCancel(ctx)); err != nil {
+			d.say("%s: %v", s.Dir, err)
+		}
+	}()
+	d.step("build")
+	g := s.Act()
+	g.Env = noEditor
+	if err := do(g); err != nil {
+		return "", err
+	}
+	return g.First(ctx, "rev-parse", "HEAD")
+}
+
+// unattended reports whether a commit is made in the repository without hooks and without a signature.
+func unattended(ctx context.Context, r git.Repo) bool {
+	d := r.Look()
+	if sign, err := d.First(ctx, "config", "--type=bool", "--get", "commit.gpgSign"); err == nil && sign != "false" {
+		return false
+	}
+	if path, err := d.First(ctx, "config", "--type=path", "--get", "core.hooksPath"); err == nil && !filepath.IsAbs(path) {
+		return false // each worktree may have others
+	}
+	return len(hooksOf(ctx, r.Act(0), "post-commit", "post-merge")) == 0
+}
+
+// explain says what may have kept git from making a commit.
+func (d Desk) explain(ctx context.Context, g git.Dir, verb string, err error) error {
+	said := err.Error()
+	err = fmt.Errorf("%s: %w%s", verb, err, listed(hooksOf(ctx, g), "\nthe repository has the hooks "))
+	switch {
+	case strings.Contains(said, "gpg failed") || strings.Contains(said, "failed to sign") || strings.Contains(said, "failed to write commit object"):
+		err = advice.With(err, "commits are signed here (commit.gpgsign), which needs your key: unlock it, then try again")
+	case strings.Contains(said, "Please tell me who you are") || strings.Contains(said, "identity unknown") || strings.Contains(said, "empty ident"):
+		err = advice.With(err, "git does not know who you are: git config user.name and user.email")
+	}
+	return notYet{err}
+}
+
+// listed puts words before names, if there are any.
+func listed(names []string, before string) string {
+	if len(names) == 0 {
+		return ""
+	}
+	return before + strings.Join(names, ", ")
+}
+
+// hooksOf returns the hooks that the repository has for a commit, and which of these others.
+func hooksOf(ctx context.Context, g git.Dir, others ...string) (names []string) {
+	for _, name := range append([]string{"pre-merge-commit", "pre-commit", "prepare-commit-msg", "commit-msg", "pre-rebase"}, others...) {
+		path, err := g.First(ctx, "rev-parse", "--path-format=absolute", "--git-path", "hooks/"+name)
+		if err != nil {
+			return names
+		}
+		if info, err := os.Stat(filepath.Clean(path)); err == nil && info.Mode().IsRegular() && info.Mode().Perm()&0o111 != 0 {
+			names = append(names, name)
+		}
+	}
+	return names
+}
+
+// message returns the message of the commit that a landing makes, with the agent's name.
+func message(ctx context.Context, r git.Repo, w worktree.Worktree, m Merge, how, given string) (string, error) {
+	text := strings.TrimSpace(given)
+	if text == "" {
+		d := r.Look()
+		d.Path = r.Top
+		list, err := d.Run(ctx, maxSubjects, "log", "--reverse", "--no-merges", "--format=- %s", m.Onto+".."+m.Head)
+		if err != nil {
+			return "", err
+		}
+		list = strings.TrimSpace(list)
+		switch {
+		case how == Squash && m.Ahead == 1:
+			if text, err = d.Run(ctx, maxSubjects, "log", "-1", "--format=%B", m.Head); err != nil {
+				return "", err
+			}
+		case how == Squash:
+			text = fmt.Sprintf("%s: %d commits\n\n%s", w.Short(), m.Ahead, list)
+		default:
+			text = fmt.Sprintf("Merge %s into %s\n\n%s", w.Short(), branch(m.Target), list)
+		}
+	}
+	in, out := strings.NewReader(strings.TrimSpace(strings.ToValidUTF8(text, "\uFFFD"))+"\n"), &git.Head{Limit: 4 * maxSubjects}
+	err := r.Look().Stream(ctx, in, out, nil, "interpret-trailers", "--if-exists", "addIfDifferent", "--trailer", trailer.Key+": "+string(w.Agent))
+	return strings.TrimSpace(out.String()), err
+}
+
+// maxSubjects bounds what a message takes from the commits, in bytes.
+const maxSubjects = 16 << 10

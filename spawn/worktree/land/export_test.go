@@ -1,0 +1,7 @@
+package land
+
+// For fuzzing.
+var (
+	ParseConflicts = parseConflicts
+	Hunks          = hunks
+)

@@ -1,0 +1,294 @@
+package land
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+
+	"netsky/agent/home"
+	"netsky/spawn/worktree"
+	"netsky/spawn/worktree/git"
+	"netsky/store"
+	"netsky/store/work"
+)
+
+// journalFile is there while a ref is being moved.
+const journalFile = "state/landing.json"
+
+// What a ref is moved for.
+const (
+	toLand   = "land"
+	toUndo   = "undo"
+	toFollow = "follow" // an agent's branch follows what it landed on
+)
+
+// An entry is what journalFile says: what is being moved, and what is on record of it if it does.
+type entry struct {
+	For     string       `json:"for"`
+	Move    move         `json:"move"`
+	Landing work.Landing `json:"landing"`
+}
+
+// carry moves a ref, on record before and after. An error says that nothing has moved, or that what
+// has cannot be told yet.
+func (d Desk) carry(ctx context.Context, e entry, lock *home.Lock) error {
+	ctx = context.WithoutCancel(ctx) // what has begun is finished
+	if err := d.Home.Save(journalFile, e, true); err != nil {
+		return fmt.Errorf("nothing was moved: %w", err)
+	}
+	d.step("journal")
+	if e.For == toLand {
+		d.record(ctx, work.SetLanding(e.Landing))
+	}
+	d.step("begun")
+	err := e.Move.run(ctx, d.step, lock.File())
+	if err == nil {
+		d.finish(ctx, e)
+	} else {
+		now, rerr := commitOf(ctx, e.Move.Repo, e.Move.Ref)
+		if half := (halfway{}); errors.As(err, &half) || rerr != nil || now == e.Move.To {
+			return errors.Join(err, rerr) // the next verb looks again
+		}
+		d.void(ctx, e, err)
+	}
+	if rerr := d.Home.Remove(journalFile); rerr != nil {
+		d.say("%v", rerr)
+	}
+	d.step("done")
+	return err
+}
+
+// finish records that the ref has moved.
+func (d Desk) finish(ctx context.Context, e entry) {
+	l := e.Landing
+	switch e.For {
+	case toLand:
+		l.State = work.Landed
+	case toUndo:
+		l.State, l.Undo = work.Undone, e.Move.To
+	default:
+		if err := worktree.Moved(d.Home, l.Agent, e.Move.To); err != nil {
+			d.say("%v", err)
+		}
+		return
+	}
+	d.record(ctx, work.SetLanding(l), logged(l))
+	d.step("recorded")
+}
+
+// logged is what `netsky log` says of a landing. Its key is that of the landing's state, so that one
+// that is settled twice is logged once.
+func logged(l work.Landing) store.AddLog {
+	entry := store.AddLog{Key: "landing-" + l.ID + "-" + l.State, Part: "land", Actor: l.Agent, About: l.ID, Fields: map[string]any{"by": l.Asker}}
+	switch l.State {
+	case work.Undone:
+		entry.Text = fmt.Sprintf("what landed on %s was undone; it is at %s", branch(l.Target), short(l.Undo))
+		if l.Reversed() {
+			entry.Text = fmt.Sprintf("what landed on %s was undone by %s", branch(l.Target), short(l.Undo))
+		}
+		return entry
+	case work.Pushed:
+		entry.Text = fmt.Sprintf("pushed %s for %s", short(l.Head), branch(l.Target))
+		if l.URL != "" {
+			entry.Text += ": " + l.URL
+		}
+	default:
+		entry.Text = fmt.Sprintf("landed on %s, %s to %s, by %s", branch(l.Target), short(l.Before), short(l.After), l.How)
+	}
+	if l.Evidence == "" {
+		entry.Text += ", unchecked"
+	}
+	return entry
+}
+
+// void records that it has not.
+func (d Desk) void(ctx context.Context, e entry, why error) {
+	if e.For == toLand {
+		l := e.Landing
+		l.State, l.After, l.Reason = work.Void, "", why.Error()
+		d.record(ctx, work.SetLanding(l))
+	}
+}
+
+// Recover finishes what a killed netsky has left: it says of a landing whether the ref has moved,
+// removes scratch worktrees, and ends the records of checks that run no more. While another
+// netsky lands, that is left to it. What it can't decide yet, it says, and leaves.
+func (d Desk) Recover(ctx context.Context) {
+	lock, err := d.Home.Lock(home.LandingLock)
+	if err == nil {
+		err = errors.Join(d.recover(ctx, lock), d.pushes(ctx), lock.Unlock())
+	} else if errors.Is(err, home.ErrLocked) {
+		err = nil
+	}
+	if err = errors.Join(err, d.tidy(ctx)); err != nil {
+		d.say("%v", err)
+	}
+}
+
+// pushes ends the records of pushes that were cut off. The caller holds the lock, so none is under way.
+func (d Desk) pushes(ctx context.Context) error {
+	return d.records(ctx, func(r work.Records) error {
+		list, err := r.Landings(ctx, work.Filter{State: work.Begun, Limit: 1000})
+		for _, l := range list {
+			if l.How == Push {
+				l.State, l.Reason = work.Void, "netsky was killed while it pushed; the remote may have the branch"
+				d.record(ctx, work.SetLanding(l))
+			}
+		}
+		return err
+	})
+}
+
+// tidy removes what killed checks have left.
+func (d Desk) tidy(ctx context.Context) error {
+	err := worktree.Sweep(ctx, d.Home)
+	return errors.Join(err, d.records(ctx, func(r work.Records) error {
+		list, err := r.Checks(ctx, work.Filter{State: work.Running, Limit: 1000})
+		for _, k := range list {
+			if _, serr := os.Lstat(d.Home.Path(worktree.ScratchDir, k.ID)); errors.Is(serr, fs.ErrNotExist) {
+				k.State, k.Reason = work.Broken, "netsky was killed while it ran"
+				d.record(ctx, work.SetCheck(k))
+			}
+		}
+		return err
+	}))
+}
+
+// recover settles the entry that is in the journal. The caller holds the lock, so no git that was
+// started to move the ref still runs.
+func (d Desk) recover(ctx context.Context, lock *home.Lock) error {
+	ctx = context.WithoutCancel(ctx)
+	e, err := home.Load[entry](d.Home, journalFile)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	m := e.Move
+	if _, err := os.Stat(m.Repo); errors.Is(err, fs.ErrNotExist) {
+		d.void(ctx, e, fmt.Errorf("its repository %s is gone", m.Repo))
+		return d.Home.Remove(journalFile)
+	}
+	now, err := commitOf(ctx, m.Repo, m.Ref)
+	if err != nil {
+		return fmt.Errorf("a landing was cut off, and what became of it cannot be told yet: %w", err)
+	}
+	moved := now == m.To || now != m.From && m.beyond(ctx, now)
+	if !moved && now == m.From && m.Dir != "" {
+		if moved, err = m.mend(ctx, lock.File()); err != nil {
+			return fmt.Errorf("a landing was cut off: %w", err)
+		}
+	}
+	if moved {
+		d.finish(ctx, e)
+	} else {
+		d.void(ctx, e, errors.New("netsky was killed before it moved "+branch(m.Ref)))
+	}
+	d.say("%s: a move of %s from %s to %s was cut off by a crash: %s", e.Landing.ID, branch(m.Ref), short(m.From), short(m.To),
+		map[bool]string{true: "it was done", false: "it was not done"}[moved])
+	return d.Home.Remove(journalFile)
+}
+
+// beyond reports whether a commit that the ref is at now is built on the one it was to be moved to. A move
+// back to an earlier commit can't be told by that.
+func (m move) beyond(ctx context.Context, now string) bool {
+	return ancestor(ctx, m.Repo, m.From, m.To) && ancestor(ctx, m.Repo, m.To, now)
+}
+
+// mend looks at the worktree of a ref that has not moved. If its files are the new commit's, the ref is
+// moved as well. If some are, which a git leaves that was killed, they are written back; that is
+// refused if one is neither the old commit's nor the new one's.
+func (m move) mend(ctx context.Context, lock *os.File) (moved bool, err error) {
+	if _, err := os.Stat(m.Dir); errors.Is(err, fs.ErrNotExist) {
+		return false, nil
+	}
+	r, err := m.tree()
+	if err != nil {
+		return false, err
+	}
+	d := r.Look()
+	if at, err := d.First(ctx, "symbolic-ref", "--quiet", "HEAD"); err != nil || at != m.Ref {
+		return false, nil // the owner has left it
+	}
+	index, err := d.First(ctx, "rev-parse", "--path-format=absolute", "--git-path", "index")
+	if err != nil {
+		return false, err
+	}
+	if _, err := os.Lstat(index + ".lock"); err == nil {
+		return false, fmt.Errorf("%s: either another git runs there, or one was killed and left %s.lock: remove it then", m.Dir, index)
+	}
+	switch to, err := m.indexAt(ctx, m.To); {
+	case err != nil:
+		return false, err
+	case to:
+		return true, m.ref(ctx, []*os.File{lock})
+	}
+	if from, err := m.indexAt(ctx, m.From); err != nil || !from {
+		return false, err // the owner has gone on
+	}
+	return false, m.restore(ctx)
+}
+
+// indexAt reports whether the index holds a commit's tree.
+func (m move) indexAt(ctx context.Context, commit string) (bool, error) {
+	r, err := m.tree()
+	if err != nil {
+		return false, err
+	}
+	_, err = r.Look().Run(ctx, 256, "diff-index", "--cached", "--quiet", commit)
+	if ge := new(git.Error); errors.As(err, &ge) && ge.Status == 1 {
+		return false, nil
+	}
+	return err == nil, err
+}
+
+// restore writes back the old commit's files where the new one's are. If none is, git has written
+// nothing, and what differs is the owner's.
+func (m move) restore(ctx context.Context) error {
+	r, err := m.tree()
+	if err != nil {
+		return err
+	}
+	old, err := m.changes(ctx)
+	if err != nil {
+		return err
+	}
+	var back, odd []string
+	for _, c := range old {
+		switch is, err := c.state(ctx, r.Look()); {
+		case err != nil:
+			return err
+		case is == isNew:
+			back = append(back, c.name)
+		case is == isOther:
+			odd = append(odd, c.name)
+		}
+	}
+	if len(back) > 0 && len(odd) > 0 {
+		return fmt.Errorf("%w; they are neither as they were nor as they would be", dirty(m.Ref, m.Dir, false, odd))
+	}
+	d := r.Act(moveTime)
+	for _, fresh := range []bool{true, false} { // first what makes room
+		for _, c := range old {
+			if fresh != (c.was == "") || !slices.Contains(back, c.name) {
+				continue
+			}
+			if fresh {
+				if err = os.Remove(filepath.Join(m.Dir, c.name)); errors.Is(err, fs.ErrNotExist) {
+					err = nil
+				}
+			} else {
+				err = act(ctx, d, "checkout-index", "--force", "--", c.name)
+			}
+			if err != nil {
+				return fmt.Errorf("%s: %s: %w", m.Dir, c.name, err)
+			}
+		}
+	}
+	return nil
+}

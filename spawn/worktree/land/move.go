@@ -1,0 +1,328 @@
+package land
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"time"
+
+	"netsky/internal/advice"
+	"netsky/spawn/worktree"
+	"netsky/spawn/worktree/git"
+)
+
+// moveTime limits one git that moves a ref or writes the files of a worktree.
+const moveTime = 10 * time.Minute
+
+// A move is a ref's way from one commit to another, and the files of the worktree that has it
+// checked out.
+type move struct {
+	Repo string `json:"repo"` // the git directory that its worktrees share
+	Ref  string `json:"ref"`
+	From string `json:"from"`
+	To   string `json:"to"`
+	Dir  string `json:"dir,omitempty"` // the worktree; "" if none has it checked out
+	// Hooks is where hooks are found, if that is not to be asked of the worktree, as an agent works there.
+	Hooks string `json:"hooks,omitempty"`
+	Why   string `json:"why"` // for the reflog
+}
+
+// tree returns the worktree. Its repository is known, and not looked for there.
+func (m move) tree() (git.Repo, error) {
+	r, err := worktree.At(m.Repo, m.Dir)
+	if m.Hooks != "" {
+		r.Hooks = m.Hooks
+	}
+	return r, err
+}
+
+// A DirtyError says that a worktree can't be updated without touching work that is not committed.
+type DirtyError struct {
+	Ref   string
+	Dir   string
+	Files []string // some of them
+	More  int      // that are not listed
+	Own   bool     // git does not track them; otherwise they have changes
+	// Landing says that they are in the way of a landing, which could be pushed instead.
+	Landing bool
+}
+
+func (e *DirtyError) Error() string {
+	what := "has changes that are not committed"
+	if e.Own {
+		what = "holds files that would be overwritten, and that git does not track"
+	}
+	var names []string
+	for _, f := range e.Files {
+		names = append(names, git.Shown(f))
+	}
+	list := strings.Join(names, ", ")
+	if e.More > 0 {
+		list += fmt.Sprintf(" and %d more", e.More)
+	}
+	return fmt.Sprintf("%s, where %s is checked out, %s: %s", e.Dir, branch(e.Ref), what, list)
+}
+
+// Is has it match ErrNotYet.
+func (e *DirtyError) Is(target error) bool { return target == ErrNotYet }
+
+// Advice is what to do next.
+func (e *DirtyError) Advice() string {
+	if e.Own {
+		return "move them away, then try again"
+	}
+	next := "commit or stash them there, then try again"
+	if e.Landing {
+		next += "; --pr leaves " + branch(e.Ref) + " alone"
+	}
+	return next
+}
+
+// maxNamed is how many files an error names.
+const maxNamed = 10
+
+func dirty(ref, dir string, own bool, names []string) error {
+	return &DirtyError{Ref: ref, Dir: dir, Files: names[:min(maxNamed, len(names))], More: max(0, len(names)-maxNamed), Own: own}
+}
+
+// checkedOut returns the worktree that has the ref checked out, "" if none has. One that is gone, or
+// two of them, or a rebase or bisection of the ref that is under way, are errors.
+func checkedOut(ctx context.Context, common, ref string) (dir string, err error) {
+	list, err := worktree.Entries(ctx, git.Dir{Path: common})
+	if err != nil {
+		return "", err
+	}
+	for _, e := range list {
+		if e.Branch != ref {
+			continue
+		}
+		if dir != "" {
+			return "", refusef("%s is checked out twice: in %s and in %s", branch(ref), dir, e.Dir)
+		}
+		dir = e.Dir
+	}
+	if dir != "" {
+		if _, err := os.Stat(dir); errors.Is(err, fs.ErrNotExist) {
+			return "", advice.With(refusef("%s is checked out in %s, which is gone", branch(ref), dir), "if it is gone for good: git worktree prune")
+		}
+	}
+	return dir, busy(common, ref)
+}
+
+// busy reports a rebase or a bisection of the ref in any worktree: git would lose track of it.
+func busy(common, ref string) error {
+	own, _ := filepath.Glob(filepath.Join(globbed(common), "worktrees", "*"))
+	for _, dir := range append([]string{common}, own...) {
+		for _, u := range []struct{ what, file, end string }{
+			{"a rebase", "rebase-merge/head-name", "finish or abort it (`git rebase --abort`)"},
+			{"a rebase", "rebase-apply/head-name", "finish or abort it (`git rebase --abort`)"},
+			{"a bisection", "BISECT_START", "end it (`git bisect reset`)"},
+		} {
+			data, err := os.ReadFile(filepath.Join(dir, u.file))
+			if name := strings.TrimSpace(string(data)); err == nil && (name == ref || name == branch(ref)) {
+				return advice.With(refusef("%s of %s is under way (%s)", u.what, branch(ref), filepath.Join(dir, u.file)), "%s", u.end)
+			}
+		}
+	}
+	return nil
+}
+
+// globbed escapes a path for filepath.Glob.
+func globbed(path string) string {
+	return strings.NewReplacer(`\`, `\\`, `*`, `\*`, `?`, `\?`, `[`, `\[`).Replace(path)
+}
+
+// ready reports what keeps the ref from moving now.
+func (m move) ready(ctx context.Context) error {
+	now, err := commitOf(ctx, m.Repo, m.Ref)
+	switch {
+	case err != nil:
+		return err
+	case now != m.From:
+		return refusef("%s has moved meanwhile, from %s to %s", branch(m.Ref), short(m.From), short(now))
+	case m.Dir == "":
+		return nil
+	}
+	r, err := m.tree()
+	if err != nil {
+		return err
+	}
+	d := r.Look()
+	if at, err := d.First(ctx, "symbolic-ref", "--quiet", "HEAD"); err != nil || at != m.Ref {
+		return refusef("%s is no longer checked out in %s", branch(m.Ref), m.Dir)
+	}
+	for _, u := range []struct{ file, verb string }{
+		{"MERGE_HEAD", "merge"}, {"CHERRY_PICK_HEAD", "cherry-pick"}, {"REVERT_HEAD", "revert"}, {"rebase-merge", "rebase"}, {"rebase-apply", "rebase"},
+	} {
+		path, err := d.First(ctx, "rev-parse", "--path-format=absolute", "--git-path", u.file)
+		if err != nil {
+			return err
+		}
+		if _, err := os.Lstat(path); err == nil {
+			return advice.With(refusef("%s, where %s is checked out, is in the middle of a %s", m.Dir, branch(m.Ref), u.verb),
+				"finish or abort it (`git %s --abort`)", u.verb)
+		}
+	}
+	changed, err := d.List(ctx, "status", "--porcelain", "-z", "--no-renames", "--untracked-files=no", "--ignore-submodules=all")
+	if err != nil {
+		return fmt.Errorf("%s: git status: %w", m.Dir, err)
+	}
+	if changed != "" {
+		var names []string
+		for line := range strings.SplitSeq(strings.TrimSuffix(changed, "\x00"), "\x00") {
+			names = append(names, line[min(3, len(line)):])
+		}
+		return dirty(m.Ref, m.Dir, false, names)
+	}
+	return m.overwrites(ctx, d)
+}
+
+// overwrites reports files that git does not track where the move adds one: git would overwrite those
+// that it ignores.
+func (m move) overwrites(ctx context.Context, d git.Dir) error {
+	out, err := d.List(ctx, "diff-tree", "-r", "-z", "--no-renames", "--name-only", "--diff-filter=A", m.From, m.To)
+	if err != nil || out == "" {
+		return err
+	}
+	root, err := os.OpenRoot(m.Dir)
+	if err != nil {
+		return err
+	}
+	defer root.Close()
+	var there []string
+	for name := range strings.SplitSeq(strings.TrimSuffix(out, "\x00"), "\x00") {
+		// A directory in its place, or a file in the place of one that leads to it.
+		for at := name; at != "."; at = filepath.Dir(at) {
+			if info, err := root.Lstat(at); err == nil {
+				if at == name || !info.IsDir() {
+					there = append(there, at)
+				}
+				break
+			}
+		}
+	}
+	if len(there) == 0 {
+		return nil
+	}
+	slices.Sort(there)
+	there = slices.Compact(there)
+	var own []string
+	literal := d
+	literal.Env = append(slices.Clip(d.Env), "GIT_LITERAL_PATHSPECS=1")
+	for part := range slices.Chunk(there, 500) { // the length of a command line is limited
+		out, err := literal.List(ctx, append([]string{"ls-files", "--others", "-z", "--"}, part...)...)
+		if err != nil {
+			return err
+		}
+		for name := range strings.SplitSeq(out, "\x00") {
+			if name != "" {
+				own = append(own, name)
+			}
+		}
+	}
+	if len(own) > 0 {
+		return dirty(m.Ref, m.Dir, true, own)
+	}
+	return nil
+}
+
+// run moves the ref, and the files before it, as git does. It changes nothing, or puts back what it
+// has changed, if it returns an error. The gits hold the files until they end.
+func (m move) run(ctx context.Context, step func(string), holds ...*os.File) error {
+	step("move")
+	if err := m.ready(ctx); err != nil {
+		return err
+	}
+	if m.Dir != "" {
+		if err := m.files(ctx, m.From, m.To, holds); err != nil {
+			err = fmt.Errorf("%s: git read-tree: %w", m.Dir, err)
+			if rerr := m.restore(ctx); rerr != nil { // a full disk, say
+				err = errors.Join(err, halfway{rerr})
+			}
+			return err
+		}
+		step("files")
+	}
+	if err := m.ref(ctx, holds); err != nil {
+		err = notYet{fmt.Errorf("%s: git update-ref: %w", branch(m.Ref), err)}
+		if m.Dir != "" {
+			if berr := m.files(ctx, m.To, m.From, holds); berr != nil {
+				err = errors.Join(err, halfway{fmt.Errorf("%s: its files could not be put back: %w", m.Dir, berr)})
+			}
+		}
+		return err
+	}
+	step("moved")
+	return nil
+}
+
+// halfway says that files of the worktree are neither commit's.
+type halfway struct{ error }
+
+func (e halfway) Unwrap() error { return e.error }
+
+// files has the worktree's index and files changed from one commit's to another's. Git refuses if a
+// file of those has changes, or the index is locked.
+func (m move) files(ctx context.Context, from, to string, holds []*os.File) error {
+	r, err := m.tree()
+	if err != nil {
+		return err
+	}
+	d := r.Act(moveTime)
+	d.Holds = holds
+	// To read-tree, a file that was only touched has changes. What can't be refreshed, it refuses.
+	_ = act(ctx, d, "update-index", "-q", "--refresh")
+	return act(ctx, d, "read-tree", "-m", "-u", from, to)
+}
+
+func (m move) ref(ctx context.Context, holds []*os.File) error {
+	d := git.Dir{Path: m.Repo, Acts: true, Within: moveTime, Hooks: m.Hooks}
+	if m.Dir != "" {
+		r, err := m.tree()
+		if err != nil {
+			return err
+		}
+		d = r.Act(moveTime)
+	}
+	d.Holds = holds
+	return act(ctx, d, "update-ref", "-m", m.Why, m.Ref, m.To, m.From)
+}
+
+// merged runs the hook that git runs after a merge, in the worktree that was updated. What it says is
+// returned as a note.
+func (m move) merged(ctx context.Context) (note string) {
+	if m.Dir == "" {
+		return ""
+	}
+	r, err := m.tree()
+	if err == nil {
+		err = act(ctx, r.Act(moveTime), "hook", "run", "--ignore-missing", "post-merge", "--", "0")
+	}
+	if err != nil {
+		return fmt.Sprintf("the repository's hook post-merge: %v", err)
+	}
+	return ""
+}
+
+// commitOf returns the commit of a ref, "" if there is none.
+func commitOf(ctx context.Context, common, ref string) (string, error) {
+	return git.Repo{Top: common}.Commit(ctx, ref)
+}
+
+// ancestor reports whether a commit is another or one of its ancestors.
+func ancestor(ctx context.Context, common, commit, of string) bool {
+	_, err := git.Dir{Path: common}.Run(ctx, 256, "merge-base", "--is-ancestor", commit, of)
+	return err == nil
+}
+
+// same reports whether two paths are one directory.
+func same(a, b string) bool {
+	one, err := os.Stat(a)
+	two, terr := os.Stat(b)
+	return err == nil && terr == nil && os.SameFile(one, two)
+}

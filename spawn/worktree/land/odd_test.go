@@ -1,0 +1,267 @@
+package land_test
+
+import (
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"netsky/internal/testworld"
+	"netsky/spawn/worktree/git"
+	"netsky/spawn/worktree/land"
+	"netsky/store/work"
+)
+
+// What looks odd and is in nobody's way lands.
+func TestOdd(t *testing.T) {
+	t.Parallel()
+	for _, tt := range []struct {
+		name   string
+		before func(y yard) // the worktree is made
+		last   func(y yard) // the work is done
+		files  []string
+		how    string
+		want   func(y yard) string // what is wrong afterwards
+	}{
+		{name: "names", files: []string{"sp ace/ü", "1", "new\nline", "2", "\xff\xfe", "3", "-x", "4", ":(top)y", "5", "\"q\"\t", "6"}, want: func(y yard) string {
+			return diff(y.Read("sp ace/ü")+y.Read("new\nline")+y.Read("\xff\xfe")+y.Read("-x")+y.Read(":(top)y")+y.Read("\"q\"\t"), "123456")
+		}},
+		{name: "other files that are not tracked", last: func(y yard) { y.Write("mine.txt", "mine", "in/mine", "mine") }, files: []string{"sub/b", "b"}, want: func(y yard) string {
+			return diff(y.Read("mine.txt")+y.Read("in/mine")+y.Read("sub/b"), "minemineb")
+		}},
+		{name: "a touched file", last: func(y yard) {
+			os.Chtimes(filepath.Join(y.Dir, "a.txt"), time.Unix(1, 0), time.Unix(1, 0))
+		}, files: []string{"a.txt", "two"}, want: func(y yard) string { return diff(y.Read("a.txt"), "two") }},
+		{name: "a file becomes a directory", files: []string{"d/x", "x"}, before: func(y yard) { y.Commit("d", "d", "file") }, want: func(y yard) string { return diff(y.Read("d/x"), "x") }},
+		{name: "sparse", before: func(y yard) {
+			y.Commit("more", "in/a", "a", "out/a", "a")
+			y.Git("sparse-checkout", "set", "in")
+		}, files: []string{"in/a", "two"}, want: func(y yard) string { return diff(y.Read("in/a")+y.Read("out/a")+y.Git("show", "main:out/a"), "twoa") }},
+		{name: "not checked out", last: func(y yard) { y.Git("switch", "-q", "-c", "other") }, files: []string{"a.txt", "two"}, how: land.Squash, want: func(y yard) string {
+			return diff(y.Read("a.txt")+y.Git("show", "main:a.txt"), "one\ntwo")
+		}},
+		{name: "post-merge", last: func(y yard) { hook("post-merge", "pwd >> .git/ran")(y, y.Repo) }, files: []string{"a.txt", "two"}, want: func(y yard) string { return diff(y.Read(".git/ran"), y.Dir+"\n") }},
+		{name: "post-merge fails", last: func(y yard) { hook("post-merge", "exit 1")(y, y.Repo) }, files: []string{"a.txt", "two"}, want: func(y yard) string { return diff(y.Read("a.txt"), "two") }},
+		{name: "a configuration that would ask or move more", before: func(y yard) {
+			y.Git("config", "rebase.updateRefs", "true")
+			y.Git("config", "core.editor", "false")
+			y.Git("config", "rebase.autoStash", "true")
+			y.Git("config", "merge.ff", "false")
+		}, files: []string{"a.txt", "two"}, how: land.Merging, want: func(y yard) string { return diff(y.Read("a.txt"), "two") }},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			t.Parallel()
+			y := newYard(t)
+			if tt.before != nil {
+				tt.before(y)
+			}
+			at := y.clone("agent1")
+			if tt.name == "a file becomes a directory" {
+				at.Git("rm", "-q", "d")
+			}
+			at.Commit("one", tt.files...)
+			before := y.Git("status", "--porcelain")
+			if tt.last != nil {
+				tt.last(y)
+				before = y.Git("--no-optional-locks", "status", "--porcelain")
+			}
+			if k := y.check("agent1"); k.State != work.Passed {
+				t.Fatalf("%+v", k)
+			}
+			l := y.land("agent1", land.LandOptions{How: tt.how})
+			if y.Git("rev-parse", "main") != l.After || y.Git("status", "--porcelain") != before {
+				t.Errorf("%s", y.Git("status"))
+			}
+			if wrong := tt.want(y); wrong != "" {
+				t.Error(wrong)
+			}
+			if _, err := y.desk.Undo(t.Context(), l.ID); err != nil || y.Git("status", "--porcelain") != before || y.Git("rev-parse", "main") != l.Before {
+				t.Errorf("undo: %v", err)
+			}
+			y.tidy()
+		})
+	}
+}
+
+func diff(got, want string) string {
+	if got == want {
+		return ""
+	}
+	return "got " + got + ", want " + want
+}
+
+func TestDetached(t *testing.T) {
+	t.Parallel()
+	y := newYard(t)
+	y.Git("checkout", "-q", "--detach")
+	y.clone("agent1").Commit("one", "b.txt", "b\n")
+	if _, err := y.desk.Land(t.Context(), "agent1", land.LandOptions{Unchecked: true}); err == nil || !strings.Contains(err.Error(), "none to land on") {
+		t.Errorf("%v", err)
+	}
+	l := y.land("agent1", land.LandOptions{Unchecked: true, Onto: "main"})
+	if y.Git("rev-parse", "main") != l.After || y.Git("rev-parse", "HEAD") != l.Before {
+		t.Errorf("%+v", l)
+	}
+	if _, err := y.desk.Land(t.Context(), "agent1", land.LandOptions{Unchecked: true, Onto: "nowhere"}); err == nil || !strings.Contains(err.Error(), "no branch nowhere") {
+		t.Errorf("%v", err)
+	}
+	for _, name := range []string{"refs/tags/v1", "refs/remotes/origin/main", "main~1", "main@{1}", "netsky/agent1", "refs/heads/"} {
+		if _, err := y.desk.Land(t.Context(), "agent1", land.LandOptions{Unchecked: true, Onto: name}); err == nil || !strings.Contains(err.Error(), "is not a branch") && !strings.Contains(err.Error(), "land on itself") {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+}
+
+func TestShallow(t *testing.T) {
+	t.Parallel()
+	y := newYard(t)
+	y.Commit("two", "a.txt", "two\n")
+	dir := filepath.Join(t.TempDir(), "clone")
+	y.Git("clone", "-q", "--depth=1", "file://"+y.Dir, dir)
+	c := y.At(dir)
+	c.Git("config", "user.name", "Ada")
+	c.Git("config", "user.email", "ada@example.org")
+	s := yardAt(t, c)
+	at := s.clone("agent1")
+	at.Commit("three", "b.txt", "b\n")
+	s.check("agent1")
+	s.land("agent1", land.LandOptions{How: land.Merging})
+	c.Git("fetch", "-q", "--depth=1", "origin", "main")
+	orphan := c.Git("commit-tree", "HEAD^{tree}", "-m", "another root")
+	at.Git("reset", "-q", "--hard", orphan)
+	if _, err := s.desk.Land(t.Context(), "agent1", land.LandOptions{Unchecked: true}); err == nil || !strings.Contains(err.Error(), "no commit in common") {
+		t.Errorf("%v", err)
+	}
+}
+
+func TestSubmodule(t *testing.T) {
+	t.Parallel()
+	y := newYard(t)
+	sub := testworld.NewRepo(t, filepath.Join(t.TempDir(), "sub"))
+	y.Git("-c", "protocol.file.allow=always", "submodule", "--quiet", "add", sub.Dir, "lib")
+	y.Commit("lib")
+	at := y.clone("agent1")
+	next := sub.Commit("next", "x", "x")
+	at.Git("update-index", "--cacheinfo", "160000,"+next+",lib")
+	at.Git("commit", "-q", "-m", "newer lib")
+	at.Commit("more", "b.txt", "b\n")
+	y.check("agent1")
+	l := y.land("agent1", land.LandOptions{How: land.Squash})
+	if got := y.Git("rev-parse", "main:lib"); got != next || y.Read("b.txt") != "b\n" {
+		t.Errorf("%+v %s", l, got)
+	}
+	if got := y.Read("lib/a.txt"); got != "one\n" {
+		t.Errorf("the submodule's files: %q", got)
+	}
+	// The submodule, which is as before, keeps nothing else from landing.
+	at.Commit("again", "c.txt", "c\n")
+	y.land("agent1", land.LandOptions{Unchecked: true})
+	y.tidy()
+}
+
+// With a relative core.hooksPath, the hooks in an agent's worktree are the agent's: only those in the
+// owner's directory run.
+func TestHooksOfTheOwner(t *testing.T) {
+	t.Parallel()
+	y := newYard(t)
+	y.Git("config", "core.hooksPath", ".hooks")
+	mark := filepath.Join(filepath.Dir(y.Dir), "ran")
+	every := func(r testworld.Repo, who string) {
+		if err := os.MkdirAll(filepath.Join(r.Dir, ".hooks"), 0o700); err != nil {
+			t.Fatal(err)
+		}
+		for _, name := range []string{"pre-commit", "commit-msg", "prepare-commit-msg", "post-commit", "pre-merge-commit",
+			"post-merge", "pre-rebase", "post-checkout", "post-rewrite", "post-index-change", "reference-transaction"} {
+			script := "#!/bin/sh\ncase $0 in /*) echo $0;; *) echo $PWD/$0;; esac >>" + mark + "\n: " + who + "\n"
+			testworld.Program(t, filepath.Join(r.Dir, ".hooks", name), script)
+		}
+	}
+	every(y.Repo, "owner")
+	y.Commit("hooks")
+	at := y.clone("agent1")
+	for i, how := range []string{land.Rebase, land.Squash, land.Merging} {
+		y.Git("config", "core.hooksPath", git.NoHooks)
+		every(at, how)
+		at.Commit(how, "b.txt", how)
+		y.Commit(fmt.Sprint(i), "c.txt", fmt.Sprint(i))
+		if err := os.Remove(mark); err != nil {
+			t.Fatal(err)
+		}
+		y.Git("config", "core.hooksPath", ".hooks")
+		y.check("agent1")
+		l := y.land("agent1", land.LandOptions{How: how})
+		ran := y.Read("../ran")
+		for name := range strings.Lines(ran) {
+			if !strings.HasPrefix(name, y.Dir+"/.hooks/") {
+				t.Errorf("%s: %s", how, name)
+			}
+		}
+		if !strings.Contains(ran, "/reference-transaction\n") {
+			t.Errorf("%s: %+v: %s", how, l, ran)
+		}
+	}
+}
+
+// A filter that is required and not installed is named, and nothing is left.
+func TestFilterMissing(t *testing.T) {
+	t.Parallel()
+	y := newYard(t)
+	at := y.clone("agent1")
+	at.Commit("large", ".gitattributes", "*.bin filter=lfs\n", "x.bin", "pointer\n")
+	y.Git("config", "filter.lfs.process", "no-such-lfs filter-process")
+	y.Git("config", "filter.lfs.required", "true")
+	_, err := y.desk.Check(t.Context(), "agent1", land.CheckOptions{})
+	if err == nil || !strings.Contains(err.Error(), "no-such-lfs") && !strings.Contains(err.Error(), "x.bin") {
+		t.Errorf("%v", err)
+	}
+	before := y.Git("rev-parse", "main")
+	if _, err = y.desk.Land(t.Context(), "agent1", land.LandOptions{Unchecked: true}); err == nil || y.Git("rev-parse", "main") != before || y.Git("status", "--porcelain") != "" {
+		t.Errorf("%v\n%s", err, y.Git("status"))
+	}
+	y.tidy()
+}
+
+// On a full disk nothing is moved, and nothing of the owner's changes.
+func TestDiskFull(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	if out, err := exec.Command("mount", "-t", "tmpfs", "-o", "size=3m", "tmpfs", dir).CombinedOutput(); err != nil {
+		t.Skipf("mount: %s", out)
+	}
+	t.Cleanup(func() {
+		if out, err := exec.Command("umount", dir).CombinedOutput(); err != nil {
+			t.Errorf("umount: %s", out)
+		}
+	})
+	y := yardAt(t, testworld.NewRepo(t, filepath.Join(dir, "src")))
+	y.clone("agent1").Commit("large", "b.txt", strings.Repeat("b\n", 500_000), "a.txt", "two\n")
+	fill := filepath.Join(dir, "fill")
+	f, err := os.Create(fill)
+	if err != nil {
+		t.Fatal(err)
+	}
+	buf := make([]byte, 4096)
+	for err == nil {
+		_, err = f.Write(buf)
+	}
+	f.Close()
+	before := y.Git("rev-parse", "main")
+	_, err = y.desk.Land(t.Context(), "agent1", land.LandOptions{Unchecked: true, How: land.Squash})
+	if err == nil || y.Git("rev-parse", "main") != before || y.Read("a.txt") != "one\n" || y.Git("--no-optional-locks", "status", "--porcelain") != "" {
+		t.Errorf("%v\n%s", err, y.Git("--no-optional-locks", "status"))
+	}
+	_, err = y.desk.Land(t.Context(), "agent1", land.LandOptions{Unchecked: true})
+	if err == nil || y.Git("rev-parse", "main") != before {
+		t.Errorf("forward: %v", err)
+	}
+	os.Remove(fill)
+	y.desk.Recover(t.Context())
+	if got := y.Git("--no-optional-locks", "status", "--porcelain"); got != "" {
+		t.Errorf("%s\n%v", got, *y.said)
+	}
+	y.land("agent1", land.LandOptions{Unchecked: true})
+	y.tidy()
+}

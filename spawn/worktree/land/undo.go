@@ -1,0 +1,152 @@
+package land
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"path/filepath"
+	"strings"
+
+	"netsky/agent/home"
+	"netsky/internal/advice"
+	"netsky/spawn/worktree/git"
+	"netsky/store/work"
+)
+
+// ErrNoLanding is returned for an id that no landing has.
+var ErrNoLanding = advice.With(errors.New("no such landing"), "`netsky land ls` lists them")
+
+// An Undone is what Undo did.
+type Undone struct {
+	work.Landing
+	Reverted bool     `json:"reverted"`        // by a commit, as others have built on the landing
+	Again    string   `json:"again,omitempty"` // how it lands again, if git takes it for merged
+	Notes    []string `json:"notes,omitempty"`
+}
+
+// Find returns the landing with that id, or the only one whose id begins so.
+func (d Desk) Find(ctx context.Context, id string) (l work.Landing, err error) {
+	err = d.records(ctx, func(r work.Records) error {
+		list, err := r.Landings(ctx, work.Filter{ID: id, Limit: 2})
+		switch {
+		case err != nil:
+			return err
+		case id == "" || len(list) == 0:
+			return fmt.Errorf("%q: %w", id, ErrNoLanding)
+		case len(list) > 1 && list[0].ID != id && list[1].ID != id:
+			return advice.With(fmt.Errorf("%q: more than one landing begins so", id), "`netsky land ls` lists them")
+		}
+		l = list[0]
+		if len(list) > 1 && list[1].ID == id {
+			l = list[1]
+		}
+		return nil
+	})
+	if err == nil && l.ID == "" {
+		err = fmt.Errorf("%q: %w", id, ErrNoLanding)
+	}
+	return l, err
+}
+
+// Undo takes a landing back: the target moves back to where it was, or, if others have built on it, a
+// commit reverses it. What had landed stays on the agent's branch, or below refs/netsky/retired. If it
+// returns an error, nothing has moved.
+func (d Desk) Undo(ctx context.Context, id string) (u Undone, err error) {
+	lock, err := d.Home.WaitLock(ctx, home.LandingLock, d.Wait)
+	if err != nil {
+		return u, err
+	}
+	defer lock.Unlock()
+	if err := d.recover(ctx, lock); err != nil {
+		return u, err
+	}
+	l, err := d.Find(ctx, id)
+	if err != nil {
+		return u, err
+	}
+	u.Landing = l
+	switch l.State {
+	case work.Landed:
+	case work.Undone:
+		return u, fmt.Errorf("%s: was undone already", l.ID)
+	case work.Pushed:
+		return u, fmt.Errorf("%s: was pushed for others to merge, and moved nothing here: close the request instead", l.ID)
+	default:
+		return u, fmt.Errorf("%s: moved nothing (%s)", l.ID, l.State)
+	}
+	r := git.Repo{Top: l.Repo, Common: l.Repo}
+	now, err := commitOf(ctx, l.Repo, l.Target)
+	switch {
+	case err != nil:
+		return u, fmt.Errorf("%s: its repository: %w", l.ID, err)
+	case now == "":
+		return u, fmt.Errorf("%s: there is no branch %s any more", l.ID, branch(l.Target))
+	case !ancestor(ctx, l.Repo, l.After, now):
+		return u, refusef("%s: %s is at %s, which does not hold what landed", l.ID, branch(l.Target), short(now))
+	}
+	mv := move{Repo: l.Repo, Ref: l.Target, From: now, To: l.Before, Why: fmt.Sprintf("netsky: undo %s (%s)", l.ID, l.Agent)}
+	if mv.Dir, err = checkedOut(ctx, l.Repo, l.Target); err != nil {
+		return u, fmt.Errorf("%s: %w", l.ID, err)
+	}
+	if err := mv.ready(ctx); err != nil {
+		return u, fmt.Errorf("%s: %w", l.ID, err)
+	}
+	if now != l.After {
+		u.Reverted = true
+		if mv.To, err = d.reverse(ctx, r, l, now); err != nil {
+			return u, fmt.Errorf("%s: not undone: %w", l.ID, err)
+		}
+	} else if err := retire(ctx, r, l.Agent, l.After); err != nil {
+		return u, fmt.Errorf("%s: not undone: %w", l.ID, err)
+	}
+	d.step("built")
+	if err := d.carry(ctx, entry{For: toUndo, Move: mv, Landing: l}, lock); err != nil {
+		return u, fmt.Errorf("%s: not undone: %w", l.ID, err)
+	}
+	u.State, u.Undo = work.Undone, mv.To
+	if u.Reverted {
+		u.Again = Again(u.Landing)
+		if note := mv.merged(context.WithoutCancel(ctx)); note != "" {
+			u.Notes = append(u.Notes, note)
+		}
+	}
+	return u, nil
+}
+
+// reverse makes a commit on top of the target that takes back all that the landing brought. It
+// merges what is there now with what was before, on the base of what landed, so that it does not
+// matter how many commits that were, and of which kind.
+func (d Desk) reverse(ctx context.Context, r git.Repo, l work.Landing, now string) (string, error) {
+	g := r.Look()
+	g.Env = nobody
+	base, err := g.First(ctx, "commit-tree", l.After+"^{tree}", "-m", "what landed")
+	if err != nil {
+		return "", fmt.Errorf("git commit-tree: %w", err)
+	}
+	m := Merge{Target: l.Target, Branch: "what was before"}
+	for tree, to := range map[string]*string{now: &m.Onto, l.Before: &m.Head} {
+		if *to, err = g.First(ctx, "commit-tree", tree+"^{tree}", "-p", base, "-m", "a side"); err != nil {
+			return "", fmt.Errorf("git commit-tree: %w", err)
+		}
+	}
+	if err := m.compute(ctx, g); err != nil {
+		return "", fmt.Errorf("git merge-tree: %w", err)
+	}
+	if n := len(m.Conflicts); n > 0 {
+		var names []string
+		for _, k := range m.Conflicts[:min(maxNamed, n)] {
+			names = append(names, git.Shown(k.File))
+		}
+		how := fmt.Sprintf("git revert %s..%s", short(l.Before), short(l.After))
+		if l.How == Merging {
+			how = "git revert -m 1 " + short(l.After)
+		}
+		return "", advice.With(refusef("what came after it conflicts with taking it back, in %s: %s", files(n), strings.Join(names, ", ")),
+			"`%s` on %s, and resolve the conflicts", how, branch(l.Target))
+	}
+	text := fmt.Sprintf("Revert what landed from %s\n\nThis reverts %s..%s, landing %s.", l.Agent, short(l.Before), short(l.After), l.ID)
+	return d.commit(ctx, r, newID(), commit{tree: m.Tree, onto: now, message: text})
+}
+
+// Log returns the path of a check's log.
+func (d Desk) Log(k work.Check) string { return filepath.Join(d.Home.Root(), k.Log) }

@@ -1,0 +1,229 @@
+package land_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"sync"
+	"syscall"
+	"testing"
+	"time"
+
+	"netsky/agent"
+	"netsky/agent/home"
+	"netsky/internal/testworld"
+	"netsky/spawn/worktree"
+	"netsky/spawn/worktree/command"
+	"netsky/spawn/worktree/git"
+	"netsky/spawn/worktree/land"
+	"netsky/store"
+	"netsky/store/work"
+)
+
+// With these in its environment the test binary is a netsky in that home, which runs one verb, prints
+// its steps, and kills itself at the step of that number.
+const (
+	childHome = "LAND_TEST_HOME"
+	childVerb = "LAND_TEST_VERB"
+	childKill = "LAND_TEST_KILL"
+)
+
+func TestMain(m *testing.M) {
+	os.Setenv("GIT_CONFIG_GLOBAL", "/dev/null")
+	os.Setenv("GIT_CONFIG_NOSYSTEM", "1")
+	if dir := os.Getenv(childHome); dir != "" {
+		os.Exit(child(dir))
+	}
+	os.Exit(m.Run())
+}
+
+func child(dir string) int {
+	h, err := home.At(dir)
+	if err != nil {
+		return 2
+	}
+	last, _ := strconv.Atoi(os.Getenv(childKill))
+	n := 0
+	d := desk(h)
+	d.Step = func(name string) {
+		fmt.Println("step", name)
+		if n++; n == last {
+			syscall.Kill(os.Getpid(), syscall.SIGKILL)
+		}
+	}
+	if err := run(context.Background(), d, os.Getenv(childVerb)); err != nil {
+		fmt.Println(err)
+		return 1
+	}
+	return 0
+}
+
+// run runs a verb, given as words.
+func run(ctx context.Context, d land.Desk, line string) (err error) {
+	words := strings.Fields(line)
+	switch words[0] {
+	case "check":
+		_, err = d.Check(ctx, agent.ID(words[1]), land.CheckOptions{})
+	case "land", "push":
+		o := land.LandOptions{Unchecked: true, PR: words[0] == "push"}
+		if o.PR {
+			d.Environ = append(d.Environ, "PATH=/nowhere") // neither gh nor glab
+		}
+		if len(words) > 2 {
+			o.How = words[2]
+		}
+		_, err = d.Land(ctx, agent.ID(words[1]), o)
+	case "undo":
+		_, err = d.Undo(ctx, words[1])
+	}
+	return err
+}
+
+const goodCheck = "test ! -e broken"
+
+func desk(h home.Dir) land.Desk {
+	return land.Desk{
+		Home: h, Journal: store.NewJournal(h), Records: func(ctx context.Context) (*store.DB, error) { return store.OpenRead(ctx, h) },
+		Command: command.Command{What: "check", Text: goodCheck}, Within: time.Minute, Environ: os.Environ(), Asker: agent.Owner,
+	}
+}
+
+// A yard is a home, the owner's repository beside it, and what netsky said.
+type yard struct {
+	testworld.Repo
+	t    *testing.T
+	home home.Dir
+	desk land.Desk
+
+	mu   *sync.Mutex
+	said *[]string
+	told map[agent.ID]string
+}
+
+func newYard(t *testing.T) yard {
+	t.Helper()
+	dir, err := filepath.EvalSymlinks(t.TempDir())
+	if err != nil {
+		t.Fatal(err)
+	}
+	return yardAt(t, testworld.NewRepo(t, filepath.Join(dir, "src")))
+}
+
+func yardAt(t *testing.T, r testworld.Repo) yard {
+	t.Helper()
+	y := yard{Repo: r, t: t, home: testworld.FastHome(t), mu: new(sync.Mutex), said: new([]string), told: make(map[agent.ID]string)}
+	y.desk = desk(y.home)
+	y.desk.Say = func(format string, args ...any) {
+		y.mu.Lock()
+		defer y.mu.Unlock()
+		*y.said = append(*y.said, fmt.Sprintf(format, args...))
+	}
+	y.desk.Tell = func(to agent.ID, _, text string) error {
+		y.told[to] = text
+		return nil
+	}
+	if err := y.desk.Command.Agree(y.home); err != nil {
+		t.Fatal(err)
+	}
+	return y
+}
+
+func (y yard) clone(id agent.ID) testworld.Repo {
+	y.t.Helper()
+	r, err := git.Open(y.t.Context(), y.Dir, "")
+	if err != nil {
+		y.t.Fatal(err)
+	}
+	p, err := worktree.Make(y.t.Context(), y.home, id, r, true)
+	if err != nil {
+		y.t.Fatal(err)
+	}
+	return y.At(p.Dir)
+}
+
+func (y yard) check(id agent.ID) land.Checked {
+	y.t.Helper()
+	c, err := y.desk.Check(y.t.Context(), id, land.CheckOptions{})
+	if err != nil {
+		y.t.Fatal(err)
+	}
+	return c
+}
+
+func (y yard) land(id agent.ID, o land.LandOptions) land.Landing {
+	y.t.Helper()
+	l, err := y.desk.Land(y.t.Context(), id, o)
+	if err != nil {
+		y.t.Fatal(err)
+	}
+	return l
+}
+
+func (y yard) proof(id agent.ID) land.Proof {
+	y.t.Helper()
+	w, err := land.Worktree(y.home, id)
+	if err != nil {
+		y.t.Fatal(err)
+	}
+	r, err := land.Repo(y.t.Context(), w)
+	if err != nil {
+		y.t.Fatal(err)
+	}
+	p, err := y.desk.Proof(y.t.Context(), r, w)
+	if err != nil {
+		y.t.Fatal(err)
+	}
+	return p
+}
+
+// records returns the landings and the checks.
+func (y yard) records() ([]work.Landing, []work.Check) {
+	y.t.Helper()
+	db, err := store.OpenRead(y.t.Context(), y.home)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, nil
+	}
+	if err != nil {
+		y.t.Fatal(err)
+	}
+	defer db.Close()
+	r := work.Records{DB: db}
+	landings, err := r.Landings(y.t.Context(), work.Filter{})
+	if err != nil {
+		y.t.Fatal(err)
+	}
+	checks, err := r.Checks(y.t.Context(), work.Filter{})
+	if err != nil {
+		y.t.Fatal(err)
+	}
+	return landings, checks
+}
+
+// tidy reports what must not be left when a verb has ended.
+func (y yard) tidy() {
+	y.t.Helper()
+	if list, _ := os.ReadDir(y.home.Path(worktree.ScratchDir)); len(list) > 0 {
+		y.t.Errorf("scratch worktrees are left: %v", list)
+	}
+	if list := y.Git("worktree", "list"); strings.Contains(list, ".scratch") {
+		y.t.Errorf("git still has scratch worktrees:\n%s", list)
+	}
+	if _, err := os.Lstat(y.home.Path("state/landing.json")); err == nil {
+		y.t.Error("state/landing.json is left")
+	}
+}
+
+// netsky runs a verb in another process, and returns what it printed.
+func (y yard) netsky(verb string, kill int) string {
+	y.t.Helper()
+	cmd := exec.Command(os.Args[0])
+	cmd.Env = append(os.Environ(), childHome+"="+y.home.Root(), childVerb+"="+verb, childKill+"="+strconv.Itoa(kill))
+	out, _ := cmd.CombinedOutput()
+	return string(out)
+}

@@ -1,0 +1,211 @@
+package retire
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"netsky/agent/home"
+	"netsky/internal/advice"
+	"netsky/spawn/worktree"
+	"netsky/spawn/worktree/forecast"
+	"netsky/spawn/worktree/git"
+)
+
+// A Verdict says whether a worktree can be retired without losing anything.
+type Verdict struct {
+	Reasons []string // why not, each a sentence about the agent's work
+	// Ignored are files and directories, with a slash, that git ignores and that are no copies of
+	// what is in the owner's directory: no commit has them.
+	Ignored []string
+
+	head     string // the branch's commit; "" if it is gone
+	orphaned bool   // the repository is gone as well
+}
+
+// Judge looks at the agent's worktree. It changes nothing.
+func Judge(ctx context.Context, h home.Dir, w worktree.Worktree) (v Verdict, err error) {
+	no := func(format string, args ...any) { v.Reasons = append(v.Reasons, fmt.Sprintf(format, args...)) }
+	_, serr := os.Lstat(w.Dir)
+	gone := errors.Is(serr, fs.ErrNotExist)
+	if _, err := os.Stat(w.Repo); errors.Is(err, fs.ErrNotExist) {
+		if v.orphaned = true; !gone {
+			no("its repository %s is gone, so git can't tell what else is in %s; move that away", w.Repo, w.Dir)
+		}
+		return v, nil
+	}
+	repo := git.Dir{Path: w.Repo}
+	if v.head, err = commitOf(ctx, repo, w.Branch); err != nil {
+		return v, fmt.Errorf("%s: %w", w.Repo, err)
+	}
+	switch {
+	case !w.Ready && (!gone || v.head != "" && v.head != w.From):
+		return v, advice.With(fmt.Errorf("%s: netsky was killed while it made %s", w.Agent, w.Dir), "`netsky up %s` makes it whole first", w.Agent)
+	case !w.Ready || gone && v.head == "":
+		return v, nil // nobody has worked in it, or nothing is left of it
+	}
+	fc := forecast.New(h)
+	defer fc.Close()
+	look, err := fc.Look(ctx, w.Agent)
+	if err != nil {
+		return v, err
+	}
+	s, _ := look.Of(w.Agent)
+	if s.Err != nil {
+		return v, fmt.Errorf("%s: %w", w.Agent, s.Err)
+	}
+	switch {
+	case s.Dirty == 1:
+		no("1 file is not committed")
+	case s.Dirty > 1:
+		no("%d files are not committed", s.Dirty)
+	}
+	if s.Out != w.Branch {
+		no("%s is not what is checked out there", w.Short())
+	}
+	if s.Ahead > 0 && !s.Landed {
+		if err := v.unlanded(ctx, repo, s); err != nil {
+			return v, err
+		}
+	}
+	if gone {
+		return v, nil
+	}
+	if err := v.unfinished(ctx, w); err != nil {
+		return v, err
+	}
+	v.Ignored, err = ignored(ctx, w)
+	return v, err
+}
+
+// unfinished says what in the worktree's directory git would lose with it, beside its files.
+func (v *Verdict) unfinished(ctx context.Context, w worktree.Worktree) error {
+	r, err := w.Git()
+	if err != nil {
+		return err
+	}
+	entry := r.Git
+	no := func(why string) { v.Reasons = append(v.Reasons, why) }
+	for _, sign := range []struct{ name, why string }{
+		{"locked", "git was told to keep the worktree (git worktree unlock)"},
+		{"MERGE_HEAD", "a merge is not finished there"},
+		{"CHERRY_PICK_HEAD", "a cherry-pick is not finished there"},
+		{"REVERT_HEAD", "a revert is not finished there"},
+		{"BISECT_START", "a bisection is not finished there"},
+		{"rebase-merge", "a rebase is not finished there"},
+		{"rebase-apply", "a rebase is not finished there"},
+	} {
+		if _, err := os.Lstat(filepath.Join(entry, sign.name)); err == nil {
+			no(sign.why)
+		}
+	}
+	if list, err := os.ReadDir(filepath.Join(entry, "modules")); err == nil && len(list) > 0 {
+		no("it holds repositories of submodules, which may have commits of their own")
+	}
+	if holdsRefs(entry) {
+		no("it has refs of its own (refs/worktree), which go with it")
+	}
+	if name, err := nested(ctx, r); err != nil {
+		return err
+	} else if name != "" {
+		no("it holds a repository of its own in " + name)
+	}
+	file, err := worktree.Hidden(ctx, r.Look())
+	if file != "" {
+		no(file + " is changed, and git was told not to look at it")
+	}
+	return err
+}
+
+// unlanded says that commits have not landed, unless another branch has them all, here or as it was last
+// seen on a remote.
+func (v *Verdict) unlanded(ctx context.Context, repo git.Dir, s forecast.Side) error {
+	commits := fmt.Sprintf("%d commits", s.Ahead)
+	if s.Ahead == 1 {
+		commits = "1 commit"
+	}
+	out, err := repo.List(ctx, "for-each-ref", "--contains="+s.Head, "--format=%(refname)", "refs/heads", "refs/remotes")
+	if err != nil {
+		return err
+	}
+	for ref := range strings.Lines(out) {
+		if strings.TrimSpace(ref) != s.Branch {
+			return nil
+		}
+	}
+	if s.Target != "" {
+		v.Reasons = append(v.Reasons, fmt.Sprintf("%s not landed on %s, and on no other branch", commits+map[bool]string{true: " has", false: " have"}[s.Ahead == 1], strings.TrimPrefix(s.Base, "refs/heads/")))
+		return nil
+	}
+	v.Reasons = append(v.Reasons, fmt.Sprintf("%s on no other branch", commits+map[bool]string{true: " is", false: " are"}[s.Ahead == 1]))
+	return nil
+}
+
+func commitOf(ctx context.Context, d git.Dir, ref string) (string, error) {
+	return git.Repo{Top: d.Path}.Commit(ctx, ref)
+}
+
+// holdsRefs reports whether a git directory of a worktree's own has refs, which go with it.
+func holdsRefs(entry string) bool {
+	found := errors.New("found")
+	err := filepath.WalkDir(filepath.Join(entry, "refs"), func(_ string, e fs.DirEntry, err error) error {
+		if err == nil && !e.IsDir() {
+			err = found
+		}
+		return err
+	})
+	return errors.Is(err, found)
+}
+
+// nested returns a submodule that has a repository in the worktree, "" if none has.
+func nested(ctx context.Context, r git.Repo) (string, error) {
+	out, err := r.Look().List(ctx, "ls-files", "--stage", "-z")
+	for line := range strings.SplitSeq(out, "\x00") {
+		what, name, _ := strings.Cut(line, "\t")
+		if !strings.HasPrefix(what, "160000 ") {
+			continue
+		}
+		if _, err := os.Lstat(filepath.Join(r.Top, name, ".git")); !errors.Is(err, fs.ErrNotExist) {
+			return name, nil
+		}
+	}
+	return "", err
+}
+
+// ErrKept is returned for a worktree that holds what would be lost.
+var ErrKept = errors.New("its worktree stays")
+
+// Err is why the agent's worktree stays, nil if nothing would be lost. Ignored directories count
+// unless they may go.
+func (v Verdict) Err(w worktree.Worktree, directoriesToo bool) error {
+	reasons := slices.Clone(v.Reasons)
+	var files []string
+	for _, name := range v.Ignored {
+		if !directoriesToo || !strings.HasSuffix(name, "/") {
+			files = append(files, name)
+		}
+	}
+	if n := len(files); n > 0 {
+		shown := strings.Join(files[:min(n, 5)], ", ")
+		if n > 5 {
+			shown += fmt.Sprintf(" and %d more", n-5)
+		}
+		reasons = append(reasons, "git ignores "+shown+", and no commit has them")
+	}
+	if len(reasons) == 0 {
+		return nil
+	}
+	err := fmt.Errorf("%s: %w: %s", w.Agent, ErrKept, strings.Join(reasons, "; "))
+	if v.orphaned {
+		return err
+	}
+	if len(v.Reasons) > 0 {
+		return advice.With(err, "`netsky diff %[1]s` shows its work, `netsky land %[1]s` lands what is committed; what nobody wants any more is yours to remove in %[2]s", w.Agent, w.Dir)
+	}
+	return advice.With(err, "move away what you want to keep, then `git -C %s clean -dfX`", advice.Word(w.Dir))
+}

@@ -1,0 +1,279 @@
+package retire_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"testing"
+
+	"netsky/agent/home"
+	"netsky/internal/testworld"
+	"netsky/spawn/worktree"
+	"netsky/spawn/worktree/git"
+	"netsky/spawn/worktree/retire"
+)
+
+// TestMain retires agent1's worktree if it runs as the process that is killed.
+func TestMain(m *testing.M) {
+	if dir := os.Getenv("RETIRE_HOME"); dir != "" {
+		h, err := home.Find(func(name string) string { return map[string]string{"NETSKY_HOME": dir}[name] })
+		if err == nil {
+			_, err = retire.Retire(context.Background(), retire.Options{Home: h}, "agent1")
+		}
+		if err != nil {
+			fmt.Fprintln(os.Stderr, err)
+			os.Exit(1)
+		}
+		os.Exit(0)
+	}
+	os.Exit(m.Run())
+}
+
+type field struct {
+	testworld.Repo
+	t    *testing.T
+	home home.Dir
+	tree testworld.Repo // agent1's
+	w    worktree.Worktree
+}
+
+func newField(t *testing.T) *field {
+	t.Helper()
+	f := &field{Repo: testworld.NewRepo(t, filepath.Join(t.TempDir(), "src")), t: t, home: testworld.FastHome(t)}
+	f.Commit("ignore", ".gitignore", ".env\nbuild/\n", ".worktreeinclude", ".env\n")
+	f.Write(".env", "A=1")
+	f.make()
+	return f
+}
+
+func (f *field) make() {
+	f.t.Helper()
+	r, err := git.Open(f.t.Context(), f.Dir, "")
+	if err != nil {
+		f.t.Fatal(err)
+	}
+	p, err := worktree.Make(f.t.Context(), f.home, "agent1", r, false)
+	if err != nil {
+		f.t.Fatal(err)
+	}
+	f.w, f.tree = p.Worktree, f.At(p.Dir)
+}
+
+func (f *field) retire() (string, error) {
+	return retire.Retire(f.t.Context(), retire.Options{Home: f.home}, "agent1")
+}
+
+// gone checks that nothing but the commit is left.
+func (f *field) gone(commit string) {
+	f.t.Helper()
+	if _, err := os.Lstat(f.w.Dir); !os.IsNotExist(err) {
+		f.t.Errorf("its directory: %v", err)
+	}
+	if list, _ := filepath.Glob(f.home.Path(home.WorkDir, ".*")); len(list) > 0 {
+		f.t.Errorf("left: %q", list)
+	}
+	if _, err := worktree.Load(f.home, "agent1"); !os.IsNotExist(err) {
+		f.t.Errorf("its record: %v", err)
+	}
+	want := "refs/netsky/retired/agent1-" + commit[:12]
+	if got := f.Git("for-each-ref", "--format=%(refname)", "refs/netsky", "refs/heads/netsky"); got != want {
+		f.t.Errorf("refs: %s, want %s", got, want)
+	}
+	if got := f.Git("worktree", "list", "--porcelain"); strings.Count(got, "worktree ") != 1 {
+		f.t.Errorf("worktrees: %s", got)
+	}
+}
+
+// What has landed is removed, and can be brought back.
+func TestRetire(t *testing.T) {
+	t.Parallel()
+	for name, land := range map[string]func(f *field){
+		"merged":                 func(f *field) { f.Git("merge", "-q", "--no-ff", "-m", "m", "netsky/agent1") },
+		"kept on another branch": func(f *field) { f.Git("branch", "mine", "netsky/agent1") },
+		"squashed":               func(f *field) { f.Git("merge", "-q", "--squash", "netsky/agent1"); f.Git("commit", "-qm", "s") },
+		"deleted by hand": func(f *field) {
+			f.Git("merge", "-q", "netsky/agent1")
+			if err := os.RemoveAll(f.w.Dir); err != nil {
+				f.t.Fatal(err)
+			}
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			f := newField(t)
+			commit := f.tree.Commit("work", "w", "w")
+			if _, err := f.retire(); !errors.Is(err, retire.ErrKept) || !strings.Contains(err.Error(), "1 commit has not landed on main") {
+				t.Errorf("before it landed: %v", err)
+			}
+			land(f)
+			ref, err := f.retire()
+			if err != nil || ref != "refs/netsky/retired/agent1-"+commit[:12] {
+				t.Fatalf("%s, %v", ref, err)
+			}
+			f.gone(commit)
+			list, err := retire.Gone(t.Context(), []string{f.w.Repo, f.w.Repo})
+			if err != nil || len(list) != 1 || list[0].Subject != "work" || list[0].Agent != "agent1" || list[0].Commit != commit || list[0].Time == 0 {
+				t.Fatalf("%+v, %v", list, err)
+			}
+			if out, err := exec.Command("sh", "-c", list[0].Command).CombinedOutput(); err != nil {
+				t.Fatalf("%s: %v: %s", list[0].Command, err, out)
+			}
+			if got := f.Git("rev-parse", "retired/agent1-"+commit[:12]); got != commit {
+				t.Errorf("brought back: %s", got)
+			}
+			f.make() // a new one
+			if ref, err := f.retire(); err != nil || ref == "" {
+				t.Errorf("%s, %v", ref, err)
+			}
+		})
+	}
+}
+
+// Whatever nobody else has stays, and all with it.
+func TestKept(t *testing.T) {
+	t.Parallel()
+	for _, tt := range []struct {
+		name string
+		do   func(f *field)
+		want string
+	}{
+		{"changed", func(f *field) { f.tree.Write("a.txt", "2") }, "1 file is not committed"},
+		{"new", func(f *field) { f.tree.Write("x", "1", "dir/y", "2") }, "2 files are not committed"},
+		{"committed", func(f *field) { f.tree.Commit("1", "x", "1"); f.tree.Commit("2", "x", "2") }, "2 commits have not landed on main"},
+		{"another branch", func(f *field) { f.tree.Git("checkout", "-qb", "mine") }, "netsky/agent1 is not what is checked out there"},
+		{"ignored", func(f *field) { f.tree.Write(".env", "A=2") }, "git ignores .env, and no commit has them"},
+		{"an ignored directory", func(f *field) { f.tree.Write("build/x", "A=2", "build/y", "1") }, "git ignores build/, and no commit has them"},
+		{"a merge", func(f *field) {
+			f.Git("checkout", "-qb", "side")
+			f.Commit("side", "side", "1")
+			f.Git("checkout", "-q", "main")
+			f.tree.Git("merge", "-q", "--no-ff", "--no-commit", "-s", "ours", "side")
+		}, "a merge is not finished there"},
+		{"hidden", func(f *field) {
+			f.tree.Git("update-index", "--assume-unchanged", "a.txt")
+			f.tree.Write("a.txt", "2")
+		}, "a.txt is changed, and git was told not to look at it"},
+		{"a submodule", func(f *field) {
+			sub := testworld.NewRepo(f.t, filepath.Join(f.t.TempDir(), "sub"))
+			f.tree.Git("submodule", "add", "-q", sub.Dir, "mod")
+			f.tree.Commit("with a submodule")
+			f.Git("merge", "-q", "--ff-only", "netsky/agent1")
+		}, "it holds repositories of submodules"},
+		{"a repository in a submodule's place", func(f *field) {
+			f.tree.Git("update-index", "--add", "--cacheinfo", "160000,"+f.Git("rev-parse", "main")+",mod")
+			f.tree.Git("commit", "-q", "-m", "with a submodule")
+			f.Git("merge", "-q", "--ff-only", "netsky/agent1")
+			f.tree.Git("clone", "-q", f.Dir, filepath.Join(f.w.Dir, "mod"))
+		}, "it holds a repository of its own in mod"},
+		{"refs of its own", func(f *field) {
+			commit := f.tree.Commit("1", "x", "1")
+			f.tree.Git("reset", "-q", "--hard", "main")
+			f.tree.Git("update-ref", "refs/worktree/mine", commit)
+		}, "it has refs of its own"},
+		{"a bisection", func(f *field) {
+			f.Commit("1", "x", "1")
+			f.Commit("2", "x", "2")
+			f.tree.Git("merge", "-q", "--ff-only", "main")
+			f.tree.Git("bisect", "start", "main", "main~2")
+		}, "a bisection is not finished there"},
+		{"locked", func(f *field) { f.Git("worktree", "lock", f.w.Dir) }, "git was told to keep the worktree"},
+		{"elsewhere", func(f *field) {
+			f.Git("worktree", "add", "-q", "-f", filepath.Join(f.Dir, "..", "other"), "netsky/agent1")
+		}, "netsky/agent1 is checked out in"},
+		{"no target", func(f *field) {
+			f.tree.Commit("1", "x", "1")
+			f.Git("checkout", "-q", "--detach")
+			f.Git("branch", "-qD", "main")
+		}, "1 commit is on no other branch"},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			t.Parallel()
+			f := newField(t)
+			tt.do(f)
+			head, status := f.tree.Git("rev-parse", "HEAD"), f.tree.Git("status", "--porcelain", "--ignored")
+			_, err := f.retire()
+			if err == nil || !strings.Contains(err.Error(), tt.want) {
+				t.Errorf("%v, want %s", err, tt.want)
+			}
+			if f.tree.Git("rev-parse", "HEAD") != head || f.tree.Git("status", "--porcelain", "--ignored") != status || f.Git("rev-parse", "netsky/agent1") == "" {
+				t.Error("something has changed")
+			}
+		})
+	}
+}
+
+// Without its repository, only a worktree that is gone as well is forgotten.
+func TestRetireOrphan(t *testing.T) {
+	t.Parallel()
+	f := newField(t)
+	if err := os.RemoveAll(f.Dir); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := f.retire(); !errors.Is(err, retire.ErrKept) || !strings.Contains(err.Error(), "its repository") {
+		t.Error(err)
+	}
+	if err := os.RemoveAll(f.w.Dir); err != nil {
+		t.Fatal(err)
+	}
+	if ref, err := f.retire(); err != nil || ref != "" {
+		t.Errorf("%s, %v", ref, err)
+	}
+	if _, err := worktree.Load(f.home, "agent1"); !os.IsNotExist(err) {
+		t.Errorf("its record: %v", err)
+	}
+}
+
+// Killed before or after any git, it leaves all or goes on with the next call.
+func TestRetireKilled(t *testing.T) {
+	t.Parallel()
+	real, err := exec.LookPath("git")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, when := range []string{"before", "after"} {
+		t.Run(when, func(t *testing.T) {
+			t.Parallel()
+			bin := t.TempDir()
+			// The n-th git kills its caller.
+			script := "#!/bin/sh\nn=$(($(cat $COUNT) + 1)); echo $n > $COUNT\n" +
+				"if [ $n = $AT ]; then [ $WHEN = after ] && " + real + " \"$@\" >/dev/null; kill -9 $PPID; exit 1; fi\nexec " + real + " \"$@\"\n"
+			if err := os.WriteFile(filepath.Join(bin, "git"), []byte(script), 0o755); err != nil {
+				t.Fatal(err)
+			}
+			for at, killed := 1, true; killed; at++ {
+				f := newField(t)
+				commit := f.tree.Commit("work", "w", "w")
+				f.Git("merge", "-q", "netsky/agent1")
+				count := filepath.Join(t.TempDir(), "count")
+				if err := os.WriteFile(count, []byte("0\n"), 0o600); err != nil {
+					t.Fatal(err)
+				}
+				cmd := exec.Command(os.Args[0])
+				cmd.Env = append(os.Environ(), "RETIRE_HOME="+f.home.Root(), "COUNT="+count, fmt.Sprint("AT=", at), "WHEN="+when, "PATH="+bin+":"+os.Getenv("PATH"))
+				out, err := cmd.CombinedOutput()
+				var ee *exec.ExitError
+				killed = errors.As(err, &ee) && ee.Sys().(syscall.WaitStatus).Signaled()
+				if err != nil && !killed {
+					t.Fatalf("at %d: %v: %s", at, err, out)
+				}
+				if !killed {
+					f.gone(commit)
+					t.Logf("%d gits", at-1)
+					break
+				}
+				if f.Git("cat-file", "-t", commit) != "commit" {
+					t.Fatalf("at %d: the commit is gone", at)
+				}
+				if _, err := f.retire(); err != nil {
+					t.Fatalf("at %d: %v", at, err)
+				}
+				f.gone(commit)
+			}
+		})
+	}
+}
