@@ -14,6 +14,10 @@
 //	{{ home }}         netsky's home directory
 //	{{ workspace }}    where the agent puts its git worktrees
 //	{{ prompt_file }}  where the rendered prompt is
+//	{{ worktree }}     the root of the agent's git worktree
+//	{{ branch }}       the branch it works on
+//	{{ base }}         the branch that this was made from
+//	{{ main }}         the owner's worktree of the repository
 //	{{ "{{" }}         two opening braces, literally
 //
 // with any number of blanks inside the braces. Every other "{{" is an error that names
@@ -43,6 +47,10 @@ var (
 	agent0 string
 	//go:embed clone.md
 	clone string
+	//go:embed shared.md
+	shared string
+	//go:embed worktree.md
+	worktree string
 	//go:embed agentinfinity.md
 	agentinfinity string
 	//go:embed tools.md
@@ -64,6 +72,13 @@ type Input struct {
 	Machine string // the machine's name; may be ""
 	Runtime string // the runtime's name; may be ""
 	Addenda []Layer
+	Tree    Worktree // the zero Worktree: it shares the directory with others
+}
+
+// A Worktree is the git worktree that the agent has for itself.
+type Worktree struct {
+	Root, Main   string // directories: the worktree's, the owner's
+	Branch, Base string // by their short names; Base may be ""
 }
 
 // A Layer is one part of a prompt. Name is shown to people: a file's name.
@@ -82,7 +97,7 @@ func Layers(in Input) ([]Layer, error) {
 		return nil, err
 	}
 	layers := append([]Layer{{"base.md", base}}, in.runtime()...)
-	layers = append(append(layers, in.stanza()), in.Addenda...)
+	layers = append(append(layers, in.stanza()...), in.Addenda...)
 	rendered := layers[:0]
 	for _, l := range layers {
 		if l.Text, err = substitute(l, values); err != nil {
@@ -137,15 +152,17 @@ func (in Input) runtime() []Layer {
 	return nil
 }
 
-// stanza returns the layer for the agent's role.
-func (in Input) stanza() Layer {
-	switch in.Agent {
-	case agent.Root:
-		return Layer{"agent0.md", agent0}
-	case agent.Infinity:
-		return Layer{"agentinfinity.md", agentinfinity}
+// stanza returns the layers for the agent's role.
+func (in Input) stanza() []Layer {
+	switch {
+	case in.Agent == agent.Root:
+		return []Layer{{"agent0.md", agent0}}
+	case in.Agent == agent.Infinity:
+		return []Layer{{"agentinfinity.md", agentinfinity}}
+	case in.Tree.Root != "":
+		return []Layer{{"clone.md", clone}, {"worktree.md", worktree}}
 	}
-	return Layer{"clone.md", clone}
+	return []Layer{{"clone.md", clone}, {"shared.md", shared}}
 }
 
 // values returns the placeholders' values.
@@ -168,6 +185,10 @@ func (in Input) values() (map[string]string, error) {
 		"home":        plain(in.Home.Root()),
 		"workspace":   plain(in.Home.Path(home.Workspace(in.Agent))),
 		"prompt_file": plain(in.Home.Path(home.PromptFile(in.Agent))),
+		"worktree":    plain(or(in.Tree.Root, in.Home.Path(home.Workspace(in.Agent)))),
+		"branch":      plain(or(in.Tree.Branch, "netsky/"+string(in.Agent))),
+		"base":        plain(or(in.Tree.Base, "the commit that was checked out")),
+		"main":        plain(or(in.Tree.Main, in.Dir)),
 	}, nil
 }
 

@@ -40,6 +40,14 @@ func TestGolden(t *testing.T) {
 		golden(t, string(id)+".md", prompt)
 		golden(t, string(id)+".startup.md", startup)
 	}
+	in := input("agent1")
+	in.Dir = "/home/lee/.netsky/workspaces/agent1/web"
+	in.Tree = prompts.Worktree{Root: "/home/lee/.netsky/workspaces/agent1", Main: "/src/shop", Branch: "netsky/agent1", Base: "main"}
+	prompt, err := prompts.Render(in)
+	if err != nil {
+		t.Fatal(err)
+	}
+	golden(t, "agent1.worktree.md", prompt)
 }
 
 func golden(t *testing.T, name, got string) {
@@ -72,7 +80,7 @@ func TestLayersAreAppendedInOrder(t *testing.T) {
 	for _, l := range layers {
 		names, texts = append(names, l.Name), append(texts, l.Text)
 	}
-	if got, want := strings.Join(names, " "), "base.md claude.md tools.md clone.md 0.md 12.md"; got != want {
+	if got, want := strings.Join(names, " "), "base.md claude.md tools.md clone.md shared.md 0.md 12.md"; got != want {
 		t.Errorf("layers = %s, want %s", got, want)
 	}
 	prompt, err := prompts.Render(in)
@@ -145,7 +153,7 @@ func TestStrictness(t *testing.T) {
 		{"another literal", `{{ "}}" }}`, `"{{ \"}}"`, prompts.ErrPlaceholder},
 		{"long", "{{ " + strings.Repeat("é", 100) + " }}", `"{{ ` + strings.Repeat("é", 37) + `…"`, prompts.ErrPlaceholder},
 		{"escape sequences are shown as such", "{{ \x1b[2J }}", `"{{ \x1b[2J }}"`, prompts.ErrPlaceholder},
-		{"says what is known", "{{ x }}", `known are agent_name, cwd, home, machine, n, owner, prompt_file, runtime, workspace and {{ "{{" }}`, prompts.ErrPlaceholder},
+		{"says what is known", "{{ x }}", `known are agent_name, base, branch, cwd, home, machine, main, n, owner, prompt_file, runtime, workspace, worktree and {{ "{{" }}`, prompts.ErrPlaceholder},
 		{"NUL", "a\nb\x00", "a.md, line 2: byte 0x00", prompts.ErrText},
 		{"Latin-1", "caf\xe9", "a.md, line 1: byte 0xe9", prompts.ErrText},
 	} {
@@ -228,7 +236,7 @@ func TestPromptNamesTheMailbox(t *testing.T) {
 
 // TestPromptNamesOnlyVerbsThatExist keeps the texts honest.
 func TestPromptNamesOnlyVerbsThatExist(t *testing.T) {
-	verbs := "up down agent attach status peek show ask inbox reply channel prompt log daemon demo cron loop"
+	verbs := "up down agent attach status peek show ask inbox reply channel prompt log daemon demo cron loop task"
 	for _, id := range []agent.ID{agent.Root, agent.Clone(1), agent.Infinity} {
 		prompt, err := prompts.Render(input(id))
 		if err != nil {

@@ -29,6 +29,11 @@ const (
 	literal = `"{{"` // in braces, it produces two braces
 )
 
+// Literal returns a layer's text that is rendered as the given one, whatever braces are in it.
+func Literal(text string) string {
+	return strings.ReplaceAll(text, opening, opening+" "+literal+" "+closing)
+}
+
 // substitute replaces the placeholders in one pass from left to right, so that no value
 // is examined again.
 func substitute(l Layer, values map[string]string) (string, error) {

@@ -1,0 +1,153 @@
+package crew
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"time"
+
+	"netsky/agent"
+	"netsky/agent/home"
+	"netsky/bus"
+	"netsky/bus/courier"
+	"netsky/bus/envelope"
+	"netsky/spawn/worktree"
+	"netsky/store"
+	"netsky/store/task"
+)
+
+// give sends the recorded brief to the task's worker, and records that it was sent. former is who
+// had the task before, if that is known.
+func (c Crew) give(ctx context.Context, k store.Task, former agent.ID) error {
+	_, _, err := c.Bus.SendOnce(ctx, envelope.Envelope{
+		ID: k.Brief, From: k.Starter, To: k.Assignee, Kind: envelope.KindBrief, Via: "cli", Thread: k.ID,
+		Text: envelope.SafeText(c.text(ctx, k, former)), Time: time.Now(),
+	})
+	if err != nil && !errors.Is(err, bus.ErrUsed) { // it was sent before, in words of that moment
+		return fmt.Errorf("%s: recorded, and not sent to %s yet: %w", k.ID, k.Assignee, err)
+	}
+	step()
+	defer step()
+	_, err = c.Book().Alter(ctx, k.ID, func(now *store.Task) ([]store.Op, error) {
+		if now.Brief != k.Brief || now.Briefed != 0 {
+			return nil, nil
+		}
+		now.Briefed = store.At(time.Now())
+		return []store.Op{store.AddLog{
+			Key: k.Brief, Part: Part, Actor: k.Assignee, About: k.ID, Text: fmt.Sprintf("%s gave it to %s: %s", k.Starter, k.Assignee, envelope.Line(k.Title, 200)),
+		}}, nil
+	})
+	return err
+}
+
+// Part is the part of netsky that the records name for what happens to tasks.
+const Part = "task"
+
+// text returns what the worker is told.
+func (c Crew) text(ctx context.Context, k store.Task, former agent.ID) string {
+	var b strings.Builder
+	fmt.Fprintf(&b, "Task %s: %s\n", k.ID, k.Title)
+	if k.Body != "" {
+		fmt.Fprintf(&b, "\n%s\n", strings.TrimSpace(k.Body))
+	}
+	if k.Starts > 1 {
+		b.WriteString("\n" + c.recovery(ctx, k, former) + "\n")
+	}
+	if needs, err := c.Book().Needs(ctx, k.ID); err == nil && len(needs) > 0 {
+		b.WriteString("\nIt builds on these tasks, which are done:\n")
+		for _, n := range needs {
+			fmt.Fprintf(&b, "- %s %s", n.ID, n.Title)
+			if n.Proof != "" {
+				fmt.Fprintf(&b, ": %s", envelope.Line(n.Proof, 300))
+			}
+			b.WriteString("\n")
+		}
+	}
+	b.WriteString("\nWhen it is done, answer this message once. Your answer closes the task, so let it say what shows that it is done: " +
+		"the command that you ran and what it printed, a file, a commit.")
+	if _, err := worktree.Load(c.Home, k.Assignee); err == nil {
+		b.WriteString(" Commit your work first; what is not committed counts as not done.")
+	}
+	b.WriteString(" If it cannot be done, answer with an error that says why.")
+	return b.String()
+}
+
+// recovery tells a worker that the task was begun before.
+func (c Crew) recovery(ctx context.Context, k store.Task, former agent.ID) string {
+	if former == k.Assignee || former == "" && c.had(ctx, k) {
+		return "You had this task before. See what you have already done, and go on from there."
+	}
+	if former == "" {
+		return "It was given out before. See what there is already before you begin."
+	}
+	text := fmt.Sprintf("%s had it before and did not finish it.", former)
+	if w, err := worktree.Load(c.Home, former); err == nil {
+		text += fmt.Sprintf(" What it did is on the branch %s and, if not committed, in %s: read it there, change nothing there.", w.Short(), w.Dir)
+	}
+	return text + " See what there is already before you begin."
+}
+
+// had reports whether the worker is the one that was given the task the last time, too.
+func (c Crew) had(ctx context.Context, k store.Task) bool {
+	id := task.BriefID(k.ID, k.Starts-1)
+	list, err := c.Bus.Received(ctx, k.Assignee, id)
+	return err == nil && len(list) > 0 && list[0].Envelope.ID == id
+}
+
+// withdraw takes a brief back from a worker, and returns what is left to say about that.
+func (c Crew) withdraw(ctx context.Context, brief string, from agent.ID) (note string) {
+	n, err := c.Bus.Retract(ctx, from, func(e envelope.Envelope) bool { return e.ID == brief })
+	if n > 0 || errors.Is(err, bus.ErrNoMailbox) {
+		return ""
+	}
+	list, err := c.Bus.Received(ctx, from, brief)
+	if err == nil && (len(list) == 0 || list[0].Envelope.ID != brief) {
+		return ""
+	}
+	if err == nil {
+		err = c.unclaim(ctx, brief, from, list[0].Place)
+	}
+	if errors.Is(err, home.ErrLocked) { // the worker is there to be told
+		note = fmt.Sprintf("%s is told to leave it, as soon as it can be", from)
+		_, err = c.Bus.Send(ctx, envelope.Envelope{From: c.By, To: from, Kind: envelope.KindCancel, InReplyTo: brief, Text: "cancel", Via: "cli", Time: time.Now()})
+	}
+	if err != nil {
+		return fmt.Sprintf("it could not be taken back from %s: %v", from, err)
+	}
+	return note
+}
+
+// unclaim files a brief that a worker had taken before it ended, so that its next start neither gets
+// it again nor owes an answer. The error matches home.ErrLocked if the worker is up.
+func (c Crew) unclaim(ctx context.Context, brief string, from agent.ID, at bus.Place) error {
+	if at == bus.Claimed {
+		_, err := c.Bus.Drain(ctx, from, 1, func(e envelope.Envelope) error {
+			if e.ID != brief {
+				return bus.ErrLeave
+			}
+			return courier.Forget(c.Home, from, brief)
+		})
+		return err
+	}
+	lock, err := c.Home.Lock(home.ReceiverLock(from))
+	if err != nil {
+		return err
+	}
+	defer lock.Unlock()
+	return courier.Forget(c.Home, from, brief)
+}
+
+// Stop changes a task so that nobody works on it any more, if the change is to another state, and
+// takes it back from its worker. note is what is left to say about that. If the error matches
+// store.ErrSpooled, it is changed once the records can be written.
+func (c Crew) Stop(ctx context.Context, id string, change task.Change) (k store.Task, note string, err error) {
+	before, k, _, err := c.Book().Update(ctx, id, change)
+	if err != nil && !errors.Is(err, store.ErrSpooled) {
+		return k, "", err
+	}
+	if change.State != "" && before.Brief != "" && before.Assignee != c.By && k.State != store.TaskInProgress {
+		note = c.withdraw(ctx, before.Brief, before.Assignee)
+	}
+	return k, note, err
+}

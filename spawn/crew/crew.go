@@ -1,0 +1,273 @@
+// Package crew has agents work on tasks: it gives a task to a worker as a brief, and, in the daemon,
+// sees that its answer closes the task, that a task which waits for others starts when those are
+// done, and that nobody is left with the task of a worker that has ended.
+//
+// A task is given to at most one worker at a time. Who does it is on record before the brief is
+// sent, and the brief's id is made of the task and of how often it was given: whoever finds it
+// recorded and not sent sends it under the same id, and the worker's mailbox takes that once. So a
+// crash between any two steps leaves a task that the next look at it brings on. An answer is the
+// worker's word: it makes a task claimed, which package store/task tells apart from done.
+//
+// The package does not start agents: the caller does, in the way that its verbs do. It knows no git
+// but for the commit that a worker is at.
+package crew
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"time"
+
+	"netsky/agent"
+	"netsky/agent/home"
+	"netsky/agent/program"
+	"netsky/bus"
+	"netsky/bus/courier"
+	"netsky/bus/envelope"
+	"netsky/internal/advice"
+	"netsky/spawn"
+	"netsky/spawn/worktree"
+	"netsky/spawn/worktree/git"
+	"netsky/store"
+	"netsky/store/task"
+)
+
+// A Crew gives out tasks on behalf of one address.
+type Crew struct {
+	Home    home.Dir
+	Bus     *bus.Bus
+	Records task.Records
+	By      agent.ID
+	Environ []string // for HOME
+}
+
+// Book returns the tasks as that address may change them.
+func (c Crew) Book() task.Book {
+	return task.Book{Home: c.Home, Records: c.Records, By: c.By, Head: func(ctx context.Context, id agent.ID) string {
+		return Head(ctx, c.Home, id, program.Value(c.Environ, "HOME"))
+	}}
+}
+
+// Head returns the commit that an agent's directory is at, "" if it is in no repository. One that
+// is, or contains, the user's home directory does not count.
+func Head(ctx context.Context, h home.Dir, id agent.ID, userHome string) string {
+	var r git.Repo
+	if w, err := worktree.Load(h, id); err == nil && w.Ready {
+		if r, err = w.Git(); err != nil {
+			return ""
+		}
+	} else {
+		la, err := h.LoadLaunch(id)
+		if err != nil || la.Dir == "" {
+			return ""
+		}
+		if r, err = git.Open(ctx, la.Dir, userHome); err != nil {
+			return ""
+		}
+	}
+	_, commit, _ := r.Head(ctx)
+	return commit
+}
+
+// A Wish is how a task is to be started.
+type Wish struct {
+	Agent  agent.ID // who does it; "" is its assignee
+	Queue  bool     // the brief may wait for an agent that is down
+	Anyway bool     // it waits for no other task any more
+	Again  bool     // it may have ended
+	// Status returns the state of an agent, and Up starts it, with an error if it does not come up.
+	Status func(ctx context.Context, id agent.ID) (spawn.Status, error)
+	Up     func(ctx context.Context, id agent.ID) error
+}
+
+// A Started is what starting a task did.
+type Started struct {
+	Task  store.Task
+	Waits []store.Task // what it waits for: it starts when these are done
+	Kept  bool         // its worker had it, and goes on
+	Own   bool         // it is of who started it, who is sent no brief
+	Note  string       // about an earlier worker, or what is still to be done
+}
+
+// Errors that Start's match.
+var (
+	ErrTaken = errors.New("is being worked on")
+	ErrEnded = errors.New("has ended")
+	ErrNeeds = errors.New("needs a task that was cancelled")
+)
+
+// Start gives a task to a worker, or records that it is to be given once the tasks that it needs
+// are done.
+func (c Crew) Start(ctx context.Context, id string, w Wish) (s Started, err error) {
+	k, err := c.Book().Find(ctx, id)
+	if err != nil {
+		return s, err
+	}
+	to, err := c.worker(k, w)
+	if err != nil {
+		return s, err
+	}
+	if w.Anyway {
+		if _, _, _, err := c.Book().Update(ctx, k.ID, task.Change{Frees: true}); err != nil {
+			return s, err
+		}
+	}
+	former, goesOn, err := c.former(ctx, k, to, w)
+	if err != nil {
+		return s, err
+	}
+	s.Waits, err = c.needs(ctx, k.ID)
+	if err != nil {
+		return s, err
+	}
+	if to != c.By {
+		if err := c.ready(ctx, to, w); err != nil {
+			return s, err
+		}
+	}
+	switch {
+	case goesOn:
+		s.Task, s.Kept = k, true
+		return s, nil
+	case len(s.Waits) > 0:
+		s.Task, err = c.await(ctx, k, to)
+		return s, err
+	}
+	if former != "" && !unheard(k) {
+		s.Note = c.withdraw(ctx, k.Brief, former)
+	}
+	s.Own = to == c.By
+	if s.Task, err = c.begin(ctx, k, to, c.By); err != nil || s.Own {
+		return s, err
+	}
+	return s, c.give(ctx, s.Task, former)
+}
+
+// worker returns who is to do the task.
+func (c Crew) worker(k store.Task, w Wish) (agent.ID, error) {
+	to := w.Agent
+	if to == "" {
+		to = k.Assignee
+	}
+	switch {
+	case c.By.IsClone() && to == "" && k.Assignee == "":
+		to = c.By
+	case to == "":
+		return "", advice.With(fmt.Errorf("%s: is assigned to nobody", k.ID), "`netsky task start %s --agent N` says who does it", Short(k.ID))
+	case !to.IsAgent():
+		return "", fmt.Errorf("%s: %s is not an agent", k.ID, to)
+	}
+	if c.By.IsClone() && (to != c.By || k.Assignee != "" && k.Assignee != c.By) {
+		return "", fmt.Errorf("%s: %w: %s may start only its own; tell agent0", k.ID, task.ErrNotYours, c.By)
+	}
+	return to, nil
+}
+
+// former returns who has the task now and has to give it back, "" for nobody; goesOn reports that
+// it is the same agent, which has its brief.
+func (c Crew) former(ctx context.Context, k store.Task, to agent.ID, w Wish) (former agent.ID, goesOn bool, err error) {
+	switch k.State {
+	case store.TaskDone, store.TaskCancelled:
+		if !w.Again {
+			return "", false, advice.With(fmt.Errorf("%s: %w: it is %s", k.ID, ErrEnded, k.Word()), "`netsky task start %s --again` starts it once more", Short(k.ID))
+		}
+	case store.TaskInProgress:
+		if k.Assignee == c.By && to != c.By && k.Brief == "" {
+			return "", false, nil // who does it hands it on
+		}
+		st, err := w.Status(ctx, k.Assignee)
+		if err != nil {
+			return "", false, err
+		}
+		if k.Assignee == to && !st.Alive() && k.Brief != "" {
+			return "", true, nil
+		}
+		if st.Alive() {
+			return "", false, advice.With(fmt.Errorf("%s: %s %w by %s", k.ID, envelope.Line(k.Title, 60), ErrTaken, k.Assignee),
+				"`netsky task block %s REASON` or `netsky task cancel %[1]s` takes it from there first", Short(k.ID))
+		}
+	}
+	if k.Brief == "" {
+		return "", false, nil
+	}
+	st, err := w.Status(ctx, k.Assignee)
+	if err == nil && st.Alive() && courier.Owes(c.Home, k.Assignee, k.Brief) {
+		err = advice.With(fmt.Errorf("%s: %s %w by %s, which has not let go of it yet", k.ID, envelope.Line(k.Title, 60), ErrTaken, k.Assignee),
+			"`netsky interrupt %s` ends its turn", k.Assignee)
+	}
+	return k.Assignee, false, err
+}
+
+// needs lists the unfinished tasks that the task needs.
+func (c Crew) needs(ctx context.Context, id string) (list []store.Task, err error) {
+	list, err = c.Book().Unfinished(ctx, id)
+	for _, n := range list {
+		if n.State == store.TaskCancelled {
+			return nil, advice.With(fmt.Errorf("%s: %w: %s %s", id, ErrNeeds, n.ID, envelope.Line(n.Title, 60)),
+				"`netsky task start %s --anyway` starts it without", Short(id))
+		}
+	}
+	return list, err
+}
+
+// ready makes sure that the agent gets a brief.
+func (c Crew) ready(ctx context.Context, to agent.ID, w Wish) error {
+	st, err := w.Status(ctx, to)
+	if err != nil || st.Alive() {
+		return err
+	}
+	if !w.Queue {
+		return w.Up(ctx, to)
+	}
+	if !c.Bus.Exists(to) {
+		return spawn.NeedsUp(st, "it has no mailbox yet, so nothing can wait there")
+	}
+	return nil
+}
+
+// await records that the task is to be started when what it needs is done.
+func (c Crew) await(ctx context.Context, k store.Task, to agent.ID) (store.Task, error) {
+	defer step()
+	return c.Book().Alter(ctx, k.ID, func(now *store.Task) ([]store.Op, error) {
+		if err := same(k, *now); err != nil {
+			return nil, err
+		}
+		now.State, now.Assignee, now.Starter, now.Brief, now.Briefed, now.Ended = store.TaskOpen, to, c.By, "", 0, 0
+		return nil, nil
+	})
+}
+
+// begin records that the worker does the task from now on. starter gets its answer.
+func (c Crew) begin(ctx context.Context, k store.Task, to, starter agent.ID) (store.Task, error) {
+	defer step()
+	return c.Book().Alter(ctx, k.ID, func(now *store.Task) ([]store.Op, error) {
+		if err := same(k, *now); err != nil {
+			return nil, err
+		}
+		if now.State != store.TaskInProgress || now.Started == 0 {
+			now.Started = store.At(time.Now())
+		}
+		now.State, now.Assignee, now.Starter, now.Brief, now.Briefed = store.TaskInProgress, to, starter, "", 0
+		now.Ended, now.ClosedBy, now.Head, now.Proof, now.ActualMinutes = 0, "", "", "", 0
+		if to != starter {
+			now.Starts++
+			now.Brief = task.BriefID(now.ID, now.Starts)
+		}
+		return nil, nil
+	})
+}
+
+// same returns an error if somebody has started or ended the task since it was read.
+func same(before, now store.Task) error {
+	if before.State != now.State || before.Starts != now.Starts || before.Assignee != now.Assignee {
+		return fmt.Errorf("%s: was changed meanwhile: it is %s now", now.ID, strings.ReplaceAll(now.Word(), "_", " "))
+	}
+	return nil
+}
+
+// step is called after each step that survives a crash; a test ends the process there.
+var step = func() {}
+
+// Short returns as much of a task's id as a person needs to write.
+func Short(id string) string { return id[:min(len(id), 10)] }

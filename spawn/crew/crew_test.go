@@ -1,0 +1,514 @@
+package crew_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"strings"
+	"testing"
+	"time"
+
+	"netsky/agent"
+	"netsky/agent/home"
+	"netsky/bus"
+	"netsky/bus/courier"
+	"netsky/bus/envelope"
+	"netsky/daemon/observe"
+	"netsky/internal/testworld"
+	"netsky/spawn"
+	"netsky/spawn/crew"
+	"netsky/store"
+	"netsky/store/task"
+)
+
+type records struct{ *store.DB }
+
+func (r records) Record(ctx context.Context, ops ...store.Op) error { return r.Apply(ctx, ops...) }
+
+// A rig is a home with mailboxes and records, in which the agents are in the states that the test
+// says.
+type rig struct {
+	*testing.T
+	home   home.Dir
+	bus    *bus.Bus
+	db     *store.DB
+	keeper *crew.Keeper
+	states map[agent.ID]spawn.Status
+	raised []agent.ID // by Up
+}
+
+func newRig(t *testing.T) *rig {
+	t.Helper()
+	t.Parallel()
+	r := &rig{T: t, home: testworld.FastHome(t), states: make(map[agent.ID]spawn.Status)}
+	r.bus = testworld.Bus(t, r.home, agent.Owner, agent.Root, "agent1", "agent2")
+	db, err := store.Open(t.Context(), r.home)
+	r.must(err)
+	t.Cleanup(func() { db.Close() })
+	r.db = db
+	r.set(agent.Root, agent.Idle)
+	r.set("agent1", agent.Idle)
+	r.set("agent2", agent.Idle)
+	r.begin()
+	return r
+}
+
+// begin makes another keeper, as a daemon that starts.
+func (r *rig) begin() {
+	r.keeper = crew.NewKeeper(&spawn.Launcher{Home: r.home, Bus: r.bus}, func() *store.DB { return r.db }, r.statuses, slog.New(slog.DiscardHandler))
+	r.keeper.Settles = time.Nanosecond
+}
+
+func (r *rig) statuses(context.Context) (list spawn.Statuses, err error) {
+	for _, st := range r.states {
+		list = append(list, st)
+	}
+	return list, nil
+}
+
+func (r *rig) must(err error) {
+	r.Helper()
+	if err != nil {
+		r.Fatal(err)
+	}
+}
+
+func (r *rig) set(id agent.ID, s agent.State) {
+	r.states[id] = spawn.Status{Agent: id, State: s, Start: string(id) + "-start", Wanted: s != agent.Down}
+}
+
+func (r *rig) crew(by agent.ID) crew.Crew {
+	return crew.Crew{Home: r.home, Bus: r.bus, Records: records{r.db}, By: by}
+}
+
+func (r *rig) wish(to agent.ID) crew.Wish {
+	return crew.Wish{
+		Agent: to,
+		Status: func(_ context.Context, id agent.ID) (spawn.Status, error) {
+			list, err := r.statuses(r.Context())
+			return list.Find(id), err
+		},
+		Up: func(_ context.Context, id agent.ID) error {
+			r.raised = append(r.raised, id)
+			r.set(id, agent.Idle)
+			return nil
+		},
+	}
+}
+
+func (r *rig) add(title string, needs ...string) string {
+	r.Helper()
+	k, err := r.crew(agent.Owner).Book().Add(r.Context(), task.Wish{Title: title, Body: "all of it", Needs: needs})
+	r.must(err)
+	return k.ID
+}
+
+// start gives a task out for the owner.
+func (r *rig) start(id string, to agent.ID) crew.Started {
+	r.Helper()
+	s, err := r.crew(agent.Owner).Start(r.Context(), id, r.wish(to))
+	r.must(err)
+	return s
+}
+
+func (r *rig) task(id string) store.Task {
+	r.Helper()
+	k, err := r.db.Task(r.Context(), id)
+	r.must(err)
+	return k
+}
+
+// pass mirrors the bus and has the keeper look, twice: what the first one starts is seen by the second.
+func (r *rig) pass() {
+	r.Helper()
+	for range 2 {
+		r.must((&observe.Observer{Bus: r.bus, DB: r.db, Log: slog.New(slog.DiscardHandler)}).Sync(r.Context()))
+		_, err := r.keeper.Pass(r.Context(), r.db)
+		r.must(err)
+	}
+}
+
+// inbox returns the ids of what waits for an address, without notices.
+func (r *rig) inbox(id agent.ID, kind envelope.Kind) (list []envelope.Envelope) {
+	r.Helper()
+	all, err := r.bus.List(id, bus.Inbox, 100)
+	r.must(err)
+	for _, e := range all {
+		if e.Envelope.Kind == kind {
+			list = append(list, e.Envelope)
+		}
+	}
+	return list
+}
+
+// answer has a worker take its mail and answer the task's brief.
+func (r *rig) answer(by agent.ID, brief string, kind envelope.Kind, text string) {
+	r.Helper()
+	r.take(by)
+	_, err := r.bus.Send(r.Context(), envelope.Envelope{From: by, To: agent.Owner, Kind: kind, InReplyTo: brief, Text: text, Time: time.Now()})
+	r.must(err)
+}
+
+// take has a worker take all its mail.
+func (r *rig) take(by agent.ID) {
+	r.Helper()
+	_, err := r.bus.Drain(r.Context(), by, 100, func(envelope.Envelope) error { return nil })
+	r.must(err)
+}
+
+// says checks a task in few words.
+func (r *rig) says(id, want string) {
+	r.Helper()
+	k := r.task(id)
+	if got := fmt.Sprintf("%s %s %d", k.Word(), k.Assignee, k.Starts); got != want {
+		r.Errorf("%s: %s, want %s: %+v", k.Title, got, want, k)
+	}
+}
+
+// A task goes out as one brief, and its answer makes it claimed; an error blocks it.
+func TestAnswerCloses(t *testing.T) {
+	r := newRig(t)
+	for _, tt := range []struct {
+		kind envelope.Kind
+		want string
+	}{{envelope.KindReply, "claimed agent1 1"}, {envelope.KindError, "blocked agent1 1"}} {
+		id := r.add("one")
+		r.start(id[:8], "agent1")
+		r.says(id, "in_progress agent1 1")
+		mail := r.inbox("agent1", envelope.KindBrief)
+		if len(mail) != 1 || mail[0].ID != r.task(id).Brief || mail[0].From != agent.Owner || !strings.Contains(mail[0].Text, "Task "+id+": one\n\nall of it\n") {
+			t.Fatalf("the brief: %+v", mail)
+		}
+		if of, ok := task.OfBrief(mail[0].ID); !ok || of != id {
+			t.Errorf("the brief's id %s is of %s", mail[0].ID, of)
+		}
+		r.pass()
+		r.says(id, "in_progress agent1 1")
+		r.answer("agent1", mail[0].ID, tt.kind, "go test: ok")
+		r.pass()
+		r.says(id, tt.want)
+		k := r.task(id)
+		notes, err := r.db.Notes(t.Context(), store.NoteFilter{About: id})
+		r.must(err)
+		if tt.kind == envelope.KindReply && (k.Proof != "go test: ok" || k.ClosedBy != "agent1" || k.ActualMinutes != 1 || k.Ended == 0 || len(notes.Items) > 0) {
+			t.Errorf("closed: %+v, notes %v", k, notes.Items)
+		}
+		if tt.kind == envelope.KindError && (len(notes.Items) != 1 || notes.Items[0].Text != "go test: ok" || notes.Items[0].Author != "agent1") {
+			t.Errorf("blocked: notes %v", notes.Items)
+		}
+		if k.Brief != "" {
+			t.Errorf("the brief is still open: %s", k.Brief)
+		}
+	}
+}
+
+// Only the worker's answer to who has given the task counts.
+func TestAnswerOfAnother(t *testing.T) {
+	r := newRig(t)
+	id := r.add("one")
+	r.start(id, "agent1")
+	brief := r.task(id).Brief
+	r.answer("agent2", brief, envelope.KindReply, "it is done")
+	_, err := r.bus.Send(t.Context(), envelope.Envelope{From: "agent1", To: "agent2", Kind: envelope.KindReply, InReplyTo: brief, Text: "and here", Time: time.Now()})
+	r.must(err)
+	r.pass()
+	r.says(id, "in_progress agent1 1")
+	r.take("agent1")
+	r.must(r.home.SaveKeeper("agent1", agent.Keeper{Start: "s", StartedMS: time.Now().Add(-time.Hour).UnixMilli()}))
+	r.pass()
+	r.says(id, "blocked agent1 1") // it has ended its turn
+	r.answer("agent1", brief, envelope.KindReply, "go test: ok")
+	r.pass()
+	r.says(id, "claimed agent1 1")
+	if k := r.task(id); k.Proof != "go test: ok" {
+		t.Errorf("%+v", k)
+	}
+}
+
+// A worker that has said by its tools what came of the task is not overruled by its answer.
+func TestToolsOutrankTheAnswer(t *testing.T) {
+	r := newRig(t)
+	for _, tt := range []struct {
+		change task.Change
+		want   string
+	}{
+		{task.Change{State: store.TaskBlocked, Note: "no network"}, "blocked agent1 1"},
+		{task.Change{State: store.TaskDone, Proof: "mine"}, "claimed agent1 1"},
+	} {
+		id := r.add("one")
+		r.start(id, "agent1")
+		brief := r.task(id).Brief
+		_, _, _, err := r.crew("agent1").Book().Update(t.Context(), id, tt.change)
+		r.must(err)
+		r.answer("agent1", brief, envelope.KindReply, "as I said")
+		r.pass()
+		r.says(id, tt.want)
+		if k := r.task(id); k.Brief != "" || k.Proof == "as I said" {
+			t.Errorf("%+v", k)
+		}
+		// And an answer of then does not close what is begun again.
+		_, _, _, err = r.crew("agent1").Book().Update(t.Context(), id, task.Change{State: store.TaskInProgress})
+		r.must(err)
+		r.pass()
+		r.says(id, "in_progress agent1 1")
+	}
+}
+
+// A task waits for those that it needs, and starts by itself, in a daemon that knows only the records.
+func TestWaitsForOthers(t *testing.T) {
+	r := newRig(t)
+	first, second := r.add("first"), r.add("second")
+	third := r.add("third", first, second)
+	if s := r.start(third, "agent2"); len(s.Waits) != 2 {
+		t.Fatalf("waits for %v", s.Waits)
+	}
+	r.says(third, "open agent2 0")
+	if k := r.task(third); k.Starter != agent.Owner {
+		t.Errorf("%+v", k)
+	}
+	r.start(first, "agent1")
+	r.start(second, "agent1")
+	r.answer("agent1", r.task(first).Brief, envelope.KindReply, "a proof")
+	r.pass()
+	r.says(third, "open agent2 0")
+	r.begin()
+	r.answer("agent1", r.task(second).Brief, envelope.KindReply, "another")
+	r.pass()
+	r.says(third, "in_progress agent2 1")
+	if mail := r.inbox("agent2", envelope.KindBrief); len(mail) != 1 || !strings.Contains(mail[0].Text, first+" first: a proof\n") {
+		t.Errorf("%+v", mail)
+	}
+}
+
+// What needs a cancelled task is blocked, and who wanted it is told once; it may start without.
+func TestCancelledNeed(t *testing.T) {
+	r := newRig(t)
+	first := r.add("first")
+	second := r.add("second", first)
+	r.start(second, "agent1")
+	_, _, err := r.crew(agent.Owner).Stop(t.Context(), first, task.Change{State: store.TaskCancelled})
+	r.must(err)
+	r.pass()
+	r.begin()
+	r.pass()
+	r.says(second, "blocked agent1 0")
+	if mail := r.inbox(agent.Owner, envelope.KindNotice); len(mail) != 1 || !strings.Contains(mail[0].Text, "(second) is blocked: it needs "+first) {
+		t.Errorf("told: %+v", mail)
+	}
+	if _, err := r.crew(agent.Owner).Start(t.Context(), second, r.wish("")); !errors.Is(err, crew.ErrNeeds) {
+		t.Errorf("started: %v", err)
+	}
+	w := r.wish("")
+	w.Anyway = true
+	_, err = r.crew(agent.Owner).Start(t.Context(), second, w)
+	r.must(err)
+	r.says(second, "in_progress agent1 1")
+}
+
+// What a crash leaves between the record and the brief is completed, once.
+func TestBriefIsSentOnce(t *testing.T) {
+	r := newRig(t)
+	id := r.add("one")
+	_, err := r.crew(agent.Owner).Book().Alter(t.Context(), id, func(k *store.Task) ([]store.Op, error) { // as Start records it
+		k.State, k.Assignee, k.Starter, k.Starts, k.Started = store.TaskInProgress, "agent1", agent.Owner, 1, 1
+		k.Brief = task.BriefID(id, 1)
+		return nil, nil
+	})
+	r.must(err)
+	r.pass()
+	forget := func() { // as if killed before it was recorded that the brief was sent
+		_, err := r.crew(agent.Owner).Book().Alter(t.Context(), id, func(k *store.Task) ([]store.Op, error) {
+			k.Briefed = 0
+			return nil, nil
+		})
+		r.must(err)
+		r.begin()
+		r.pass()
+	}
+	forget()
+	taken := 0
+	_, err = r.bus.Drain(t.Context(), "agent1", 100, func(e envelope.Envelope) error { taken++; return nil })
+	r.must(err)
+	forget()
+	_, err = r.bus.Drain(t.Context(), "agent1", 100, func(e envelope.Envelope) error { taken++; return nil })
+	r.must(err)
+	if taken != 1 {
+		t.Errorf("the worker got it %d times", taken)
+	}
+	r.says(id, "in_progress agent1 1")
+}
+
+// Nobody is given what another works on.
+func TestStartIsRefused(t *testing.T) {
+	r := newRig(t)
+	id := r.add("one")
+	r.start(id, "agent1")
+	for _, to := range []agent.ID{"agent1", "agent2"} {
+		if _, err := r.crew(agent.Owner).Start(t.Context(), id, r.wish(to)); !errors.Is(err, crew.ErrTaken) {
+			t.Errorf("to %s: %v", to, err)
+		}
+	}
+	if n := len(r.inbox("agent2", envelope.KindBrief)); n > 0 {
+		t.Errorf("agent2 got %d briefs", n)
+	}
+	r.answer("agent1", r.task(id).Brief, envelope.KindReply, "ok")
+	r.pass()
+	if _, err := r.crew(agent.Owner).Start(t.Context(), id, r.wish("agent2")); !errors.Is(err, crew.ErrEnded) {
+		t.Errorf("what has ended: %v", err)
+	}
+	if _, err := r.crew("agent2").Start(t.Context(), r.add("two"), r.wish("agent1")); !errors.Is(err, task.ErrNotYours) {
+		t.Errorf("a clone for another: %v", err)
+	}
+	own := r.add("three")
+	if s, err := r.crew("agent2").Start(t.Context(), own, r.wish("")); err != nil || !s.Own {
+		t.Errorf("a clone for itself: %+v, %v", s, err)
+	}
+	r.says(own, "in_progress agent2 0")
+	if _, err := r.crew(agent.Owner).Start(t.Context(), r.add("four"), r.wish("")); err == nil || !strings.Contains(err.Error(), "is assigned to nobody") {
+		t.Errorf("nobody: %v", err)
+	}
+}
+
+// An agent that is down is started; with Queue the brief waits for it.
+func TestStartsTheAgent(t *testing.T) {
+	r := newRig(t)
+	r.set("agent1", agent.Down)
+	r.start(r.add("one"), "agent1")
+	if fmt.Sprint(r.raised) != "[agent1]" {
+		t.Errorf("started %v", r.raised)
+	}
+	r.set("agent2", agent.Down)
+	w := r.wish("agent2")
+	w.Queue = true
+	_, err := r.crew(agent.Owner).Start(t.Context(), r.add("two"), w)
+	r.must(err)
+	if len(r.raised) != 1 || len(r.inbox("agent2", envelope.KindBrief)) != 1 {
+		t.Errorf("started %v", r.raised)
+	}
+	w.Agent = "agent9"
+	if _, err := r.crew(agent.Owner).Start(t.Context(), r.add("three"), w); err == nil || !strings.Contains(err.Error(), "no mailbox yet") {
+		t.Errorf("an agent without a mailbox: %v", err)
+	}
+}
+
+// A dead worker's task waits for it, who asked is told once, and it goes on or to another.
+func TestDeadWorker(t *testing.T) {
+	r := newRig(t)
+	id := r.add("one")
+	r.start(id, "agent1")
+	first := r.task(id).Brief
+	r.set("agent1", agent.CrashLooping)
+	r.pass()
+	r.begin()
+	r.pass()
+	if mail := r.inbox(agent.Owner, envelope.KindNotice); len(mail) != 1 || !strings.Contains(mail[0].Text, "agent1 is crash-looping") {
+		t.Errorf("told: %+v", mail)
+	}
+	if s := r.start(id, "agent1"); !s.Kept || len(r.raised) != 1 {
+		t.Errorf("back to the same: %+v", s)
+	}
+	r.says(id, "in_progress agent1 1")
+	r.set("agent1", agent.Down)
+	r.start(id, "agent2")
+	r.says(id, "in_progress agent2 2")
+	if mail := r.inbox("agent2", envelope.KindBrief); len(mail) != 1 || !strings.Contains(mail[0].Text, "agent1 had it before") {
+		t.Errorf("handed on: %+v", mail)
+	}
+	if n := len(r.inbox("agent1", envelope.KindBrief)); n != 0 {
+		t.Errorf("agent1 still has %d", n)
+	}
+	r.answer("agent1", first, envelope.KindReply, "late")
+	r.pass()
+	r.says(id, "in_progress agent2 2")
+	r.answer("agent2", r.task(id).Brief, envelope.KindReply, "ok")
+	r.pass()
+	r.says(id, "claimed agent2 2")
+}
+
+// What a worker had taken and not finished when it ended is taken back before another gets the task:
+// its next start neither gets it again nor owes an answer.
+func TestTakenFromTheDead(t *testing.T) {
+	r := newRig(t)
+	for _, seen := range []bool{false, true} {
+		id := r.add("one")
+		r.start(id, "agent1")
+		brief := r.task(id).Brief
+		in, err := r.bus.Receive(t.Context(), "agent1", bus.ReceiveOptions{})
+		r.must(err)
+		d, err := in.Next(t.Context())
+		r.must(err)
+		r.must(courier.Owe(r.home, "agent1", d.Envelope()))
+		if seen {
+			r.must(d.Confirm())
+		}
+		r.must(in.Close())
+		r.set("agent1", agent.Down)
+		if s := r.start(id, "agent2"); s.Note != "" {
+			t.Errorf("note: %s", s.Note)
+		}
+		r.says(id, "in_progress agent2 2")
+		for _, p := range []bus.Place{bus.Inbox, bus.Claimed} {
+			if n, err := r.bus.Count("agent1", p); n != 0 || err != nil {
+				t.Errorf("agent1 has %d in %s, %v", n, p, err)
+			}
+		}
+		if courier.Owes(r.home, "agent1", brief) {
+			t.Error("agent1 still owes an answer")
+		}
+	}
+}
+
+// A worker that was started anew and has lost its brief gets the task again; one that has merely
+// ended its turn without a word does not.
+func TestLostBrief(t *testing.T) {
+	r := newRig(t)
+	for _, tt := range []struct {
+		name    string
+		started time.Duration // of the worker, after it got the brief
+		want    string
+	}{{"started since", time.Hour, "in_progress agent1 2"}, {"the same start", -time.Hour, "blocked agent1 1"}} {
+		id := r.add(tt.name)
+		r.start(id, "agent1")
+		r.take("agent1")
+		r.must(r.home.SaveKeeper("agent1", agent.Keeper{Start: "s", StartedMS: time.Now().Add(tt.started).UnixMilli()}))
+		r.set("agent1", agent.Busy)
+		r.pass()
+		r.says(id, "in_progress agent1 1")
+		r.set("agent1", agent.Idle)
+		r.pass()
+		r.says(id, tt.want)
+		if tt.started > 0 {
+			mail := r.inbox("agent1", envelope.KindBrief)
+			if len(mail) != 1 || !strings.Contains(mail[0].Text, "You had this task before") {
+				t.Errorf("%+v", mail)
+			}
+			r.answer("agent1", r.task(id).Brief, envelope.KindReply, "ok")
+			r.pass()
+			r.says(id, "claimed agent1 2")
+		}
+	}
+}
+
+// A brief that was taken back before it was read blocks the task; a task that is cancelled takes its
+// brief back.
+func TestTakenBack(t *testing.T) {
+	r := newRig(t)
+	one, two := r.add("one"), r.add("two")
+	r.start(one, "agent1")
+	r.start(two, "agent2")
+	_, err := r.bus.Retract(t.Context(), "agent1", func(envelope.Envelope) bool { return true })
+	r.must(err)
+	r.pass()
+	r.says(one, "blocked agent1 1")
+	if mail := r.inbox(agent.Owner, envelope.KindNotice); len(mail) != 1 || !strings.Contains(mail[0].Text, "(one) is blocked: agent1 did not get it: ") {
+		t.Errorf("told: %+v", mail)
+	}
+	_, _, err = r.crew(agent.Owner).Stop(t.Context(), two, task.Change{State: store.TaskCancelled, Note: "not needed"})
+	r.must(err)
+	r.pass()
+	r.says(two, "cancelled agent2 1")
+	if k := r.task(two); k.Brief != "" || len(r.inbox("agent2", envelope.KindBrief)) > 0 {
+		t.Errorf("%+v", k)
+	}
+}

@@ -1,0 +1,174 @@
+package crew_test
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"os"
+	"os/exec"
+	"strconv"
+	"strings"
+	"syscall"
+	"testing"
+
+	"netsky/agent"
+	"netsky/agent/home"
+	"netsky/bus"
+	"netsky/bus/courier"
+	"netsky/bus/envelope"
+	"netsky/daemon/observe"
+	"netsky/internal/testworld"
+	"netsky/spawn"
+	"netsky/spawn/crew"
+	"netsky/store"
+	"netsky/store/task"
+)
+
+// With these in its environment the test binary is an owner, a daemon and two workers in that home,
+// and ends itself by SIGKILL after so many steps.
+const (
+	homeEnv  = "NETSKY_TEST_CREW"
+	stepsEnv = "NETSKY_TEST_STEPS"
+)
+
+func TestMain(m *testing.M) {
+	if dir := os.Getenv(homeEnv); dir != "" {
+		left, _ := strconv.Atoi(os.Getenv(stepsEnv))
+		crew.SetStep(func() {
+			if left--; left == 0 {
+				_ = syscall.Kill(os.Getpid(), syscall.SIGKILL)
+			}
+		})
+		if err := drive(dir); err != nil {
+			fmt.Fprintln(os.Stderr, err)
+			os.Exit(1)
+		}
+		os.Exit(0)
+	}
+	os.Exit(m.Run())
+}
+
+// drive has the owner start the three tasks that there are, and then the daemon and the workers at
+// it, until nothing is left to do.
+func drive(dir string) error {
+	ctx := context.Background()
+	h, err := home.At(dir)
+	if err != nil {
+		return err
+	}
+	b := bus.New(h, bus.Options{})
+	db, err := store.Open(ctx, h)
+	if err != nil {
+		return err
+	}
+	defer db.Close()
+	idle := func(id agent.ID) spawn.Status { return spawn.Status{Agent: id, State: agent.Idle, Start: "s"} }
+	states := func(context.Context) (spawn.Statuses, error) {
+		return spawn.Statuses{idle(agent.Root), idle("agent1"), idle("agent2")}, nil
+	}
+	c := crew.Crew{Home: h, Bus: b, Records: records{db}, By: agent.Owner}
+	for _, one := range []struct {
+		id string
+		to agent.ID
+	}{{"t-first-00", "agent1"}, {"t-second-0", "agent2"}, {"t-needless", "agent2"}} {
+		if k, err := db.Task(ctx, one.id); err != nil || k.State == store.TaskBlocked {
+			continue // who wanted it was told
+		}
+		_, err := c.Start(ctx, one.id, crew.Wish{Agent: one.to, Status: func(_ context.Context, id agent.ID) (spawn.Status, error) { return idle(id), nil }})
+		if err != nil && !errors.Is(err, crew.ErrTaken) && !errors.Is(err, crew.ErrEnded) && !errors.Is(err, crew.ErrNeeds) {
+			return err
+		}
+	}
+	if _, _, err := c.Stop(ctx, "t-gone-000", task.Change{State: store.TaskCancelled}); err != nil {
+		return err
+	}
+	keeper := crew.NewKeeper(&spawn.Launcher{Home: h, Bus: b}, func() *store.DB { return db }, states, slog.New(slog.DiscardHandler))
+	for range 20 {
+		if err := (&observe.Observer{Bus: b, DB: db, Log: slog.New(slog.DiscardHandler)}).Sync(ctx); err != nil {
+			return err
+		}
+		if n, err := keeper.Pass(ctx, db); n == 0 || err != nil {
+			return err
+		}
+		for _, id := range []agent.ID{"agent1", "agent2"} {
+			if err := obey(h, b, id); err != nil {
+				return err
+			}
+		}
+	}
+	return errors.New("there is no end to it")
+}
+
+// obey has a worker answer its briefs, and note down each that it was given.
+func obey(h home.Dir, b *bus.Bus, id agent.ID) error {
+	_, err := b.Drain(context.Background(), id, 10, func(e envelope.Envelope) error {
+		f, err := h.OpenAppend("given")
+		if err != nil {
+			return err
+		}
+		defer f.Close()
+		if _, err := f.WriteString(e.ID + "\n"); err != nil {
+			return err
+		}
+		_, err = courier.Answer(context.Background(), b, id, e, envelope.KindReply, "did it", nil)
+		return err
+	})
+	return err
+}
+
+// Whenever the owner's verb or the daemon is killed, each task is given out once, and closed.
+func TestKilledAtEveryStep(t *testing.T) {
+	t.Parallel()
+	self, err := os.Executable()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for steps := 1; ; steps++ {
+		r := &rig{T: t, home: testworld.FastHome(t), states: make(map[agent.ID]spawn.Status)}
+		r.bus = testworld.Bus(t, r.home, agent.Owner, agent.Root, "agent1", "agent2")
+		db, err := store.Open(t.Context(), r.home)
+		r.must(err)
+		r.must(db.Apply(t.Context(),
+			store.UpsertTask{ID: "t-first-00", Title: "first"}, store.UpsertTask{ID: "t-second-0", Title: "second"},
+			store.UpsertTask{ID: "t-gone-000", Title: "gone"}, store.UpsertTask{ID: "t-needless", Title: "needless"},
+			store.AddDependency{Task: "t-second-0", Needs: "t-first-00"}, store.AddDependency{Task: "t-needless", Needs: "t-gone-000"}))
+		db.Close()
+		died := false
+		for run := range 2 {
+			var said bytes.Buffer
+			cmd := exec.Command(self)
+			cmd.Env = append(os.Environ(), homeEnv+"="+r.home.Root(), fmt.Sprintf("%s=%d", stepsEnv, steps*(1-run)))
+			cmd.Stderr = &said
+			err := cmd.Run()
+			if st, ok := cmd.ProcessState.Sys().(syscall.WaitStatus); ok && st.Signaled() && run == 0 {
+				died = true
+				continue
+			}
+			if err != nil {
+				t.Fatalf("after %d steps, run %d: %v: %s", steps, run, err, said.String())
+			}
+		}
+		r.db, err = store.Open(t.Context(), r.home)
+		r.must(err)
+		r.says("t-first-00", "claimed agent1 1")
+		r.says("t-second-0", "claimed agent2 1")
+		r.says("t-needless", "blocked agent2 0")
+		given, err := r.home.ReadFile("given", 1<<16)
+		r.must(err)
+		if got := strings.Fields(string(given)); len(got) != 2 {
+			t.Errorf("after %d steps: given %v", steps, got)
+		}
+		if list := r.inbox(agent.Owner, envelope.KindNotice); len(list) != 1 {
+			t.Errorf("after %d steps: told %d times: %+v", steps, len(list), list)
+		}
+		r.db.Close()
+		if !died {
+			if steps < 8 {
+				t.Errorf("only %d steps", steps)
+			}
+			return
+		}
+	}
+}

@@ -1,0 +1,175 @@
+package crew
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+
+	"netsky/agent"
+	"netsky/spawn"
+	"netsky/store"
+	"netsky/store/task"
+	"netsky/store/work"
+)
+
+// A View is a task as a list shows it.
+type View struct {
+	store.Task
+	Word string `json:"word"`          // what it is called: see task.Judge
+	Now  string `json:"now,omitempty"` // why it does not go on, or what it waits for
+}
+
+// maxWhy is how many tasks are asked why they do not go on, in one list.
+const maxWhy = 200
+
+// Views returns what lists show of tasks. states are the agents', nil if they are not known.
+func Views(ctx context.Context, db *store.DB, j *task.Judge, list []store.Task, states spawn.Statuses, soon func(spawn.Status) bool) ([]View, error) {
+	book := task.Book{Records: direct{db}}
+	views := make([]View, 0, len(list))
+	for i, k := range list {
+		v := View{Task: k, Word: j.Word(ctx, k)}
+		if i >= maxWhy {
+			views = append(views, v)
+			continue
+		}
+		switch v.Word {
+		case task.Waiting:
+			needs, err := book.Unfinished(ctx, k.ID)
+			if err != nil {
+				return nil, err
+			}
+			v.Now = waitsFor(needs)
+		case store.TaskInProgress:
+			v.Now = stuck(k, states, soon)
+		case store.TaskBlocked:
+			notes, err := db.Notes(ctx, store.NoteFilter{About: k.ID, Page: store.Page{Limit: 1}})
+			if err != nil {
+				return nil, err
+			}
+			if len(notes.Items) > 0 {
+				v.Now = notes.Items[0].Text
+			}
+		}
+		views = append(views, v)
+	}
+	return views, nil
+}
+
+func waitsFor(needs []store.Task) string {
+	switch len(needs) {
+	case 0:
+		return "about to start"
+	case 1:
+		return "needs " + Short(needs[0].ID)
+	}
+	return fmt.Sprintf("needs %s and %d more", Short(needs[0].ID), len(needs)-1)
+}
+
+// stuck says why nobody works on a task that is in progress.
+func stuck(k store.Task, states spawn.Statuses, soon func(spawn.Status) bool) string {
+	if states == nil || !k.Assignee.IsAgent() {
+		return ""
+	}
+	st := states.Find(k.Assignee)
+	if why := Stalled(st, soon(st)); why != "" {
+		return why
+	}
+	if k.Brief != "" && k.Briefed == 0 {
+		return "not sent yet"
+	}
+	return ""
+}
+
+// A Start is one time that a task was given to a worker.
+type Start struct {
+	Worker agent.ID            `json:"worker"`
+	Brief  string              `json:"brief"` // the id of the message
+	Sent   store.Time          `json:"sent"`
+	State  store.DeliveryState `json:"state,omitempty"`  // what became of it
+	Answer string              `json:"answer,omitempty"` // the id of what answered it
+}
+
+// A Story is all that is on record about a task.
+type Story struct {
+	View
+	Needs    []store.Task   `json:"needs"`
+	NeededBy []store.Task   `json:"needed_by"`
+	Starts   []Start        `json:"given"`
+	Cost     []work.Cost    `json:"cost"`
+	Checks   []work.Check   `json:"checks"`
+	Landings []work.Landing `json:"landings"`
+	Notes    []store.Note   `json:"notes"`
+}
+
+const (
+	mostStarts = 50
+	mostNotes  = 200
+)
+
+// Tell returns a task's story.
+func Tell(ctx context.Context, db *store.DB, v View) (Story, error) {
+	s := Story{View: v, Needs: []store.Task{}, NeededBy: []store.Task{}, Starts: []Start{}}
+	records := work.Records{DB: db}
+	var errs [6]error
+	errs[0] = s.links(ctx, db)
+	errs[1] = s.given(ctx, db)
+	s.Cost, errs[2] = records.CostOf(ctx, v.ID)
+	s.Checks, errs[3] = records.Checks(ctx, work.Filter{Task: v.ID, Limit: 10})
+	s.Landings, errs[4] = records.Landings(ctx, work.Filter{Task: v.ID, Limit: 10})
+	notes, err := db.Notes(ctx, store.NoteFilter{About: v.ID, Page: store.Page{Limit: mostNotes}})
+	s.Notes, errs[5] = notes.Items, err
+	slices.Reverse(s.Notes)
+	return s, errors.Join(errs[:]...)
+}
+
+// links finds what the task needs, and what needs it.
+func (s *Story) links(ctx context.Context, db *store.DB) error {
+	deps, err := db.Dependencies(ctx, s.ID)
+	for _, d := range deps {
+		to, other := &s.Needs, d.Needs
+		if d.Task != s.ID {
+			to, other = &s.NeededBy, d.Task
+		}
+		k, err := db.Task(ctx, other)
+		if err != nil {
+			k = store.Task{ID: other} // it was removed
+		}
+		*to = append(*to, k)
+	}
+	return err
+}
+
+// given finds to whom the task was given.
+func (s *Story) given(ctx context.Context, db *store.DB) error {
+	for n := max(1, s.Task.Starts-mostStarts+1); n <= s.Task.Starts; n++ {
+		id := task.BriefID(s.ID, n)
+		m, err := db.Message(ctx, id)
+		if errors.Is(err, store.ErrNotFound) {
+			continue // not mirrored yet, or removed
+		}
+		if err != nil {
+			return err
+		}
+		one := Start{Worker: m.To, Brief: id, Sent: m.Time}
+		d, err := db.Deliveries(ctx, store.DeliveryFilter{Message: id, Target: m.To})
+		if err != nil {
+			return err
+		}
+		if len(d.Items) > 0 {
+			one.State, one.Answer = d.Items[0].State, d.Items[0].Answer
+		}
+		s.Starts = append(s.Starts, one)
+	}
+	return nil
+}
+
+// Order sorts views as they are listed: what is being worked on first, what has ended last.
+func Order(list []View) {
+	slices.SortStableFunc(list, func(a, b View) int { return cmp.Compare(rank(a.Word), rank(b.Word)) })
+}
+
+func rank(word string) int {
+	return slices.Index([]string{store.TaskInProgress, task.Waiting, store.TaskOpen, store.TaskBlocked, task.Claimed, task.Proved, task.Landed, task.Done, store.TaskCancelled}, word)
+}
