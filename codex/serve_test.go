@@ -69,7 +69,7 @@ func (w *world) mustState(state agent.State, detail string) {
 func (w *world) mustAnswer(to agent.ID, id string) (e envelope.Envelope) {
 	w.Helper()
 	w.until("an answer to "+id, func() bool {
-		found, ok, _ := w.bus.FindAnswer(w.ctx, to, id, time.Time{})
+		found, ok, _ := w.bus.FindAnswer(w.ctx, "", to, id, time.Time{})
 		e = found.Envelope
 		return ok
 	})
@@ -247,7 +247,7 @@ func TestServeAnswers(t *testing.T) {
 		}
 	}
 	for id, from := range unanswered { // others' turns have ended since
-		if e, ok, _ := w.bus.FindAnswer(w.ctx, from, id, time.Time{}); ok {
+		if e, ok, _ := w.bus.FindAnswer(w.ctx, "", from, id, time.Time{}); ok {
 			t.Errorf("answered: %+v", e.Envelope)
 		}
 	}

@@ -204,23 +204,25 @@ func TestThreadOpen(t *testing.T) {
 // Codex writes down that it trusts a repository; told beforehand, it does not.
 func TestTrustWritesNothing(t *testing.T) {
 	t.Parallel()
-	w := mustWorld(t)
-	for _, dir := range []string{"objects", "refs"} {
-		if err := os.MkdirAll(filepath.Join(w.dir, ".git", dir), 0o700); err != nil {
-			t.Fatal(err)
-		}
-	}
-	if err := os.WriteFile(filepath.Join(w.dir, ".git", "HEAD"), []byte("ref: refs/heads/main\n"), 0o600); err != nil {
-		t.Fatal(err)
-	}
-	config := w.home.Root() + ".codex/config.toml"
-	before, err := os.ReadFile(config)
-	if err != nil {
-		t.Fatal(err)
-	}
-	w.mustAsk(w.mustThread(w.mustServer(), nil), "i1", "x")
-	if after, err := os.ReadFile(config); err != nil || string(after) != string(before) {
-		t.Errorf("config.toml was changed (%v):\n%s", err, after)
+	for _, linked := range []bool{false, true} {
+		t.Run(fmt.Sprintf("linked=%v", linked), func(t *testing.T) {
+			t.Parallel()
+			w := mustWorld(t)
+			if linked {
+				testworld.NewRepo(t, t.TempDir()).Git("worktree", "add", "-q", "-b", "topic", w.dir)
+			} else {
+				testworld.NewRepo(t, w.dir)
+			}
+			config := w.home.Root() + ".codex/config.toml"
+			before, err := os.ReadFile(config)
+			if err != nil {
+				t.Fatal(err)
+			}
+			w.mustAsk(w.mustThread(w.mustServer(), nil), "i1", "x")
+			if after, err := os.ReadFile(config); err != nil || string(after) != string(before) {
+				t.Errorf("config.toml was changed (%v):\n%s", err, after)
+			}
+		})
 	}
 }
 

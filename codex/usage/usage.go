@@ -1,0 +1,282 @@
+// Package usage reads from Codex's rollouts, its files of threads, what each request to the model
+// used.
+//
+// Codex writes a record of each response's usage under the response's id, in the thread's file
+// that made it; older releases write only running sums of the thread's, of which a repeated one
+// counts once. What came from the cache is part of the input there, and what the model thought is
+// part of the output; here the cached part is a field of its own, and no token counts twice.
+// Threads that a thread began have files of their own, which name the first one's session.
+//
+// The package keeps nothing: a [Reader]'s state is for the caller to keep. Lines that it does not
+// know are skipped. Codex states no cost.
+package usage
+
+import (
+	"bufio"
+	"bytes"
+	"encoding/hex"
+	"encoding/json"
+	"io"
+	"os"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"netsky/bus/envelope"
+	"netsky/store/cost"
+)
+
+// Source is the runtime's name in the records.
+const Source = "codex"
+
+// A Finder finds the files of threads. It remembers to which session a file belongs.
+type Finder struct{ sessions map[string]string }
+
+// maxKnown is how many files a Finder remembers.
+const maxKnown = 10_000
+
+// Files returns the files of a thread and of those that it began lately, its own last. env is the
+// environment of a Codex that has it.
+func (f *Finder) Files(env []string, thread string, now time.Time) []string {
+	began, ok := born(thread)
+	if !ok {
+		return nil
+	}
+	began, now = began.UTC(), now.UTC()
+	root := filepath.Join(codexHome(env), "sessions")
+	var others, own []string
+	days := []time.Time{began.AddDate(0, 0, -1), began, began.AddDate(0, 0, 1)}
+	for _, day := range []time.Time{now.AddDate(0, 0, -1), now, now.AddDate(0, 0, 1)} { // what it began lately
+		if !slices.ContainsFunc(days, func(d time.Time) bool { return d.Format(dayDir) == day.Format(dayDir) }) {
+			days = append(days, day)
+		}
+	}
+	for _, day := range days {
+		dir := filepath.Join(root, day.Format(dayDir)) // local time there, so that a day beside it may be meant
+		entries, err := os.ReadDir(dir)
+		if err != nil {
+			continue
+		}
+		for _, e := range entries[max(0, len(entries)-maxFiles):] {
+			name := e.Name()
+			file := filepath.Join(dir, name)
+			switch {
+			case !strings.HasPrefix(name, "rollout-") || !strings.HasSuffix(name, ".jsonl"):
+			case strings.HasSuffix(name, "-"+thread+".jsonl"):
+				own = append(own, file)
+			case f.session(file) == thread:
+				others = append(others, file)
+			}
+		}
+	}
+	return append(others, own...)
+}
+
+const (
+	dayDir   = "2006/01/02"
+	maxFiles = 2000 // of a day, the last ones
+)
+
+// born returns when a thread was begun, which its id says.
+func born(thread string) (t time.Time, ok bool) {
+	if len(thread) != 36 || strings.ContainsAny(thread, "/*?[\\") {
+		return t, false
+	}
+	ms, err := strconv.ParseInt(thread[:8]+thread[9:13], 16, 64)
+	if _, bad := hex.DecodeString(strings.ReplaceAll(thread, "-", "")); bad != nil || err != nil {
+		return t, false
+	}
+	return time.UnixMilli(ms), true
+}
+
+func codexHome(env []string) string {
+	dir, homeDir := "", ""
+	for _, entry := range slices.Backward(env) {
+		if v, ok := strings.CutPrefix(entry, "CODEX_HOME="); ok && dir == "" {
+			dir = v
+		}
+		if v, ok := strings.CutPrefix(entry, "HOME="); ok && homeDir == "" {
+			homeDir = v
+		}
+	}
+	if dir == "" {
+		dir = filepath.Join(homeDir, ".codex")
+	}
+	return dir
+}
+
+func (f *Finder) session(file string) string {
+	if f.sessions == nil || len(f.sessions) > maxKnown {
+		f.sessions = make(map[string]string)
+	}
+	id, known := f.sessions[file]
+	if !known {
+		if id = session(file); id != "" {
+			f.sessions[file] = id
+		}
+	}
+	return id
+}
+
+// session returns the session that a file of a thread belongs to, "" if it does not say. It is in
+// the beginning of the first line, which goes on for long.
+func session(file string) string {
+	info, err := os.Lstat(file)
+	if err != nil || !info.Mode().IsRegular() {
+		return ""
+	}
+	f, err := os.Open(file)
+	if err != nil {
+		return ""
+	}
+	defer f.Close()
+	head, _ := bufio.NewReader(io.LimitReader(f, 4096)).Peek(4096) // what there is
+	_, rest, found := bytes.Cut(head, []byte(`"session_id":"`))
+	id, _, ended := bytes.Cut(rest, []byte(`"`))
+	if !found || !ended || !bytes.Contains(head, []byte(`"type":"session_meta"`)) {
+		return ""
+	}
+	return string(id)
+}
+
+// state is what a Reader must know of the lines before.
+type state struct {
+	Turn    string `json:"turn,omitempty"`
+	Message string `json:"message,omitempty"` // the envelope that the turn took first
+	Model   string `json:"model,omitempty"`
+	Listed  bool   `json:"listed,omitempty"` // the file has records of responses
+	Sum     int64  `json:"sum,omitempty"`    // of all tokens, as of the last running sum
+}
+
+// A Reader takes the lines of one file in order.
+type Reader struct {
+	thread string
+	s      state
+}
+
+// Open returns a Reader of a file of the thread that continues from a State; "" is the beginning.
+func Open(thread, saved string) *Reader {
+	r := &Reader{thread: thread}
+	if json.Unmarshal([]byte(saved), &r.s) != nil {
+		r.s = state{}
+	}
+	return r
+}
+
+// State returns what another Reader continues from.
+func (r *Reader) State() string {
+	data, _ := json.Marshal(r.s) // strings, numbers and bools always encode
+	return string(data)
+}
+
+// tokens are a usage as Codex writes it.
+type tokens struct {
+	Input      int64 `json:"input_tokens"`
+	Cached     int64 `json:"cached_input_tokens"`
+	CacheWrite int64 `json:"cache_write_input_tokens"`
+	Output     int64 `json:"output_tokens"`
+	Total      int64 `json:"total_tokens"`
+}
+
+// usage takes the cached tokens out of the input they are part of.
+func (t tokens) usage() cost.Usage {
+	cached := min(max(t.Cached, 0), t.Input)
+	written := min(max(t.CacheWrite, 0), t.Input-cached)
+	return cost.Usage{Input: t.Input - cached - written, Output: t.Output, CacheRead: cached, CacheWrite: written}
+}
+
+// A line of a rollout, reduced to what is used.
+type line struct {
+	Time    time.Time `json:"timestamp"`
+	Type    string    `json:"type"`
+	Payload struct {
+		Type     string  `json:"type"`
+		Turn     string  `json:"turn_id"`
+		Root     string  `json:"root_turn_id"`
+		Response string  `json:"response_id"`
+		Model    string  `json:"model"`
+		Message  string  `json:"message"`
+		Usage    *tokens `json:"usage"`
+		Info     *struct {
+			Total tokens `json:"total_token_usage"`
+			Last  tokens `json:"last_token_usage"`
+		} `json:"info"`
+		Item *struct {
+			Type    string `json:"type"`
+			Content []struct {
+				Text string `json:"text"`
+			} `json:"content"`
+		} `json:"item"`
+	} `json:"payload"`
+}
+
+var marks = [][]byte{
+	[]byte(`"type":"token_usage_record"`), []byte(`"type":"token_count"`), []byte(`"type":"turn_context"`),
+	[]byte(`"type":"UserMessage"`), []byte(`"type":"user_message"`),
+}
+
+const maxID = 200 // bytes of an id or a name
+
+// Line takes the next line, without its end, and returns what it says. Codex states nothing.
+func (r *Reader) Line(data []byte) (turns []cost.Turn, stated []cost.Statement) {
+	if !slices.ContainsFunc(marks, func(m []byte) bool { return bytes.Contains(data, m) }) {
+		return nil, nil
+	}
+	var l line
+	if json.Unmarshal(data, &l) != nil {
+		return nil, nil
+	}
+	p := l.Payload
+	switch {
+	case l.Type == "turn_context":
+		r.s.Model = cut(p.Model)
+	case l.Type == "token_usage_record" && p.Usage != nil && p.Response != "":
+		r.s.Listed = true
+		return r.turn(l, cut(p.Turn)+" "+cut(p.Response), *p.Usage), nil
+	case l.Type == "event_msg" && p.Type == "token_count" && p.Info != nil:
+		return r.sum(l), nil
+	case l.Type == "event_msg" && p.Type == "user_message":
+		r.heard(p.Turn, p.Message)
+	case l.Type == "event_msg" && p.Item != nil && p.Item.Type == "UserMessage":
+		for _, c := range p.Item.Content {
+			r.heard(p.Turn, c.Text)
+		}
+	}
+	return nil, nil
+}
+
+// heard handles what a turn was given.
+func (r *Reader) heard(turn, text string) {
+	if turn == "" || turn != r.s.Turn {
+		r.s.Turn, r.s.Message = cut(turn), ""
+	}
+	if ids, _ := envelope.RenderedIDs(text); len(ids) > 0 && r.s.Message == "" {
+		r.s.Message = cut(ids[0])
+	}
+}
+
+func (r *Reader) turn(l line, key string, t tokens) []cost.Turn {
+	n := cost.Turn{Source: Source, Key: key, Thread: r.thread, Prompt: cut(l.Payload.Root), Model: r.s.Model, Usage: t.usage(), Time: l.Time}
+	if n.Prompt == "" {
+		n.Prompt = cut(l.Payload.Turn)
+	}
+	if l.Payload.Turn == r.s.Turn || l.Payload.Turn == "" {
+		n.Message = r.s.Message
+	}
+	return []cost.Turn{n}
+}
+
+// sum handles the running sum of a file without records of responses. It is written again when
+// anything beside it changes.
+func (r *Reader) sum(l line) []cost.Turn {
+	info := l.Payload.Info
+	if r.s.Listed || info.Total.Total == r.s.Sum {
+		return nil
+	}
+	r.s.Sum = info.Total.Total
+	return r.turn(l, r.thread+" sum "+strconv.FormatInt(info.Total.Total, 10), info.Last)
+}
+
+func cut(s string) string { return envelope.Cut(s, maxID) }

@@ -1,0 +1,136 @@
+package usage_test
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"netsky/agent"
+	"netsky/bus/envelope"
+	"netsky/codex/usage"
+)
+
+const thread = "01a20b6a-0add-7bd3-abe1-e404fa7b2e98" // begun on 2026-11-24
+
+// Lines as Codex 0.169 writes them, shortened.
+const (
+	meta    = `{"timestamp":"2026-11-24T02:37:08.739Z","ordinal":0,"type":"session_meta","payload":{"account_scoped":true,"session_id":"%s","id":"%s","cwd":"/w","cli_version":"0.169.0","source":"exec","model_provider":"loop"}}`
+	context = `{"timestamp":"2026-11-24T02:37:08.776Z","ordinal":5,"type":"turn_context","payload":{"turn_id":"T1","root_turn_id":"T1","cwd":"/w","model":"gpt-5.5","summary":"none"}}`
+	record  = `{"timestamp":"2026-11-24T02:37:08.821Z","ordinal":10,"type":"token_usage_record","payload":{"thread_id":"TH","turn_id":"T1","session_id":"TH","root_turn_id":"T1","response_id":"resp_1","usage":{"input_tokens":100,"cached_input_tokens":60,"cache_write_input_tokens":10,"output_tokens":7,"reasoning_output_tokens":5,"total_tokens":107},"turn_token_usage":{"input_tokens":100,"total_tokens":107},"thread_token_usage":{"input_tokens":9516,"total_tokens":9523}}}`
+	count   = `{"timestamp":"2026-11-24T02:37:08.917Z","ordinal":13,"type":"event_msg","payload":{"type":"token_count","info":{"total_token_usage":{"input_tokens":%d,"cached_input_tokens":0,"output_tokens":7,"total_tokens":%[1]d},"last_token_usage":{"input_tokens":100,"cached_input_tokens":60,"output_tokens":7,"reasoning_output_tokens":5,"total_tokens":107},"model_context_window":258400},"rate_limits":{"limit_id":"codex"}}}`
+	limits  = `{"timestamp":"2026-11-24T02:37:08.917Z","type":"event_msg","payload":{"type":"token_count","info":null,"rate_limits":{"limit_id":"codex"}}}`
+)
+
+func given(turn, text string) string {
+	return fmt.Sprintf(`{"timestamp":"2026-11-24T02:37:08.793Z","ordinal":8,"type":"event_msg","payload":{"type":"item_completed","thread_id":"TH","turn_id":%q,"item":{"type":"UserMessage","id":"i","content":[{"type":"text","text":%q,"text_elements":[]}]}}}`, turn, text)
+}
+
+func rendered(id string) string {
+	return envelope.Render(envelope.Envelope{ID: id, From: agent.Root, To: "agent1", Text: "do it", Time: time.Unix(0, 0)}, time.Unix(0, 0))
+}
+
+func read(r *usage.Reader, lines ...string) string {
+	var words []string
+	for _, l := range lines {
+		turns, stated := r.Line([]byte(l))
+		for _, t := range turns {
+			u := t.Usage
+			words = append(words, fmt.Sprintf("%s|%s|%s|%s:%d+%d+%d+%d", t.Key, t.Model, t.Prompt, t.Message, u.Input, u.Output, u.CacheRead, u.CacheWrite))
+		}
+		if stated != nil {
+			words = append(words, "stated")
+		}
+	}
+	return strings.Join(words, " ")
+}
+
+func TestLine(t *testing.T) {
+	t.Parallel()
+	for _, tt := range []struct {
+		name  string
+		lines []string
+		want  string
+	}{
+		{"a record, and the sum after it", []string{context, given("T1", rendered("m-1")), record, fmt.Sprintf(count, 9523)}, "T1 resp_1|gpt-5.5|T1|m-1:30+7+60+10"},
+		{"of another turn", []string{context, given("T0", rendered("m-1")), record}, "T1 resp_1|gpt-5.5|T1|:30+7+60+10"},
+		{"steered", []string{context, given("T1", rendered("m-1")), given("T1", rendered("m-2")), record}, "T1 resp_1|gpt-5.5|T1|m-1:30+7+60+10"},
+		{"only sums, one of them repeated", []string{context, fmt.Sprintf(count, 107), fmt.Sprintf(count, 107), limits, fmt.Sprintf(count, 214)},
+			thread + " sum 107|gpt-5.5||:40+7+60+0 " + thread + " sum 214|gpt-5.5||:40+7+60+0"},
+		{"more cached than there is", []string{strings.Replace(record, `"cached_input_tokens":60`, `"cached_input_tokens":600`, 1)}, "T1 resp_1||T1|:0+7+100+0"},
+		{"others", []string{"", "{", fmt.Sprintf(meta, thread, thread), `{"type":"token_usage_record"}`, `{"type":"token_usage_record","payload":{"usage":{}}}`, `{"type":"event_msg","payload":{"type":"token_count"}}`}, ""},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			t.Parallel()
+			if got := read(usage.Open(thread, ""), tt.lines...); got != tt.want {
+				t.Errorf("%s\nwant %s", got, tt.want)
+			}
+			var words []string
+			saved := ""
+			for _, l := range tt.lines {
+				r := usage.Open(thread, saved)
+				if w := read(r, l); w != "" {
+					words = append(words, w)
+				}
+				saved = r.State()
+			}
+			if got := strings.Join(words, " "); got != tt.want {
+				t.Errorf("in parts: %s\nwant %s", got, tt.want)
+			}
+		})
+	}
+}
+
+// A thread's files are its own and those of the threads that it began, nobody else's.
+func TestFiles(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	began := time.Date(2026, 11, 24, 2, 37, 8, 0, time.UTC)
+	for name, session := range map[string]string{
+		"2026/11/24/rollout-2026-11-24T02-37-08-" + thread + ".jsonl": thread,
+		"2026/11/26/rollout-2026-11-26T01-00-00-child.jsonl":          thread,
+		"2026/11/26/rollout-2026-11-26T01-00-00-other.jsonl":          "other",
+		"2026/11/26/rollout-2026-11-26T01-00-01-torn.jsonl":           "",
+	} {
+		file := filepath.Join(dir, "sessions", name)
+		if err := os.MkdirAll(filepath.Dir(file), 0o700); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.WriteFile(file, []byte(fmt.Sprintf(meta, session, "x")+"\n"), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	var f usage.Finder
+	env := []string{"HOME=/nowhere", "CODEX_HOME=" + dir}
+	for range 2 { // the second time from memory
+		got := f.Files(env, thread, began.AddDate(0, 0, 2))
+		if len(got) != 2 || !strings.HasSuffix(got[0], "child.jsonl") || !strings.HasSuffix(got[1], thread+".jsonl") {
+			t.Errorf("Files = %q, want child's and its own", got)
+		}
+	}
+	for _, bad := range []string{"", "../x", strings.Repeat("z", 36)} {
+		if got := f.Files(env, bad, began); len(got) != 0 {
+			t.Errorf("Files(%q) = %q", bad, got)
+		}
+	}
+}
+
+func FuzzLine(f *testing.F) {
+	for _, l := range []string{context, record, fmt.Sprintf(count, 107), limits, given("T1", rendered("m-1"))} {
+		f.Add([]byte(l), "")
+	}
+	f.Fuzz(func(t *testing.T, line []byte, saved string) {
+		r := usage.Open(thread, saved)
+		turns, _ := r.Line(line)
+		for _, n := range turns {
+			if u := n.Usage; n.Key == "" || len(n.Model) > 200 || u.CacheRead < 0 || u.CacheWrite < 0 {
+				t.Errorf("%+v", n)
+			}
+		}
+		if again := usage.Open(thread, r.State()); again.State() != r.State() {
+			t.Errorf("state %q became %q", r.State(), again.State())
+		}
+	})
+}

@@ -1,0 +1,257 @@
+// Package usage reads from Claude Code's files of its conversations what each request to the
+// model used.
+//
+// Claude Code writes an answer's usage once for each block of the answer, under the message's id
+// and that of the request; all those lines give the same key. Lines that a conversation repeats
+// when it is forked into another file keep both ids; its sums begin with those of the first one. What subagents use is in files of their own
+// beside the conversation's. Some requests are in no line, such as the one that makes a summary of
+// a conversation; the sums that Claude Code writes when it ends or clears a conversation have
+// them, with the cost in dollars.
+//
+// The package opens no file and keeps nothing: a [Reader]'s state is for the caller to keep. Lines
+// that it does not know, of an older or a newer Claude Code, are skipped.
+package usage
+
+import (
+	"bytes"
+	"encoding/json"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"time"
+
+	"netsky/bus/envelope"
+	"netsky/store/cost"
+)
+
+// Source is the runtime's name in the records.
+const Source = "claude"
+
+// Files returns the files of a conversation, its own last. env is the environment of a Claude Code
+// that has it.
+func Files(env []string, session string) []string {
+	if session == "" || strings.ContainsAny(session, "/*?[\\") {
+		return nil
+	}
+	projects := filepath.Join(configDir(env), "projects")
+	entries, err := os.ReadDir(projects)
+	if err != nil {
+		return nil
+	}
+	var list []string
+	for _, e := range entries {
+		dir := filepath.Join(projects, e.Name(), session)
+		file := dir + ".jsonl"
+		if _, err := os.Lstat(file); err != nil {
+			continue
+		}
+		// A pattern of our own never is a bad one; directories that are missing have no files.
+		for _, below := range []string{"subagents/*.jsonl", "subagents/*/*.jsonl"} {
+			subagents, _ := filepath.Glob(escape(dir) + "/" + below)
+			list = append(list, subagents[:min(len(subagents), maxFiles)]...)
+		}
+		list = append(list, file)
+	}
+	return list
+}
+
+// maxFiles is how many files of subagents are read in one directory.
+const maxFiles = 2000
+
+// escape makes a path a pattern that matches only itself.
+func escape(path string) string {
+	return strings.NewReplacer(`\`, `\\`, `*`, `\*`, `?`, `\?`, `[`, `\[`).Replace(path)
+}
+
+// configDir returns the directory in which Claude Code keeps its files.
+func configDir(env []string) string {
+	dir, homeDir := "", ""
+	for _, entry := range slices.Backward(env) {
+		if v, ok := strings.CutPrefix(entry, "CLAUDE_CONFIG_DIR="); ok && dir == "" {
+			dir = v
+		}
+		if v, ok := strings.CutPrefix(entry, "HOME="); ok && homeDir == "" {
+			homeDir = v
+		}
+	}
+	if dir == "" {
+		dir = filepath.Join(homeDir, ".claude")
+	}
+	return dir
+}
+
+// state is what a Reader must know of the lines before.
+type state struct {
+	Prompt  string `json:"prompt,omitempty"`
+	Message string `json:"message,omitempty"` // the envelope that the prompt was, or began with
+	MS      int64  `json:"ms,omitempty"`      // the latest time in a line
+	Forked  bool   `json:"forked,omitempty"`  // it began as a copy of another conversation, whose sums it has not stated yet
+	Stated  bool   `json:"stated,omitempty"`
+}
+
+// A Reader takes the lines of one file in order.
+type Reader struct {
+	thread string
+	s      state
+}
+
+// Open returns a Reader of a file of the conversation that continues from a State; "" is the
+// beginning.
+func Open(thread, saved string) *Reader {
+	r := &Reader{thread: thread}
+	if json.Unmarshal([]byte(saved), &r.s) != nil {
+		r.s = state{}
+	}
+	return r
+}
+
+// State returns what another Reader continues from.
+func (r *Reader) State() string {
+	data, _ := json.Marshal(r.s) // strings and numbers always encode
+	return string(data)
+}
+
+// A line of a conversation's file, reduced to what is used.
+type line struct {
+	Type    string    `json:"type"`
+	Prompt  string    `json:"promptId"`
+	Request string    `json:"requestId"`
+	Session string    `json:"requestSessionId"` // of a copied line, the conversation it was in
+	Time    time.Time `json:"timestamp"`
+	Failure bool      `json:"isApiErrorMessage"`
+	Summary bool      `json:"isCompactSummary"`
+	Message struct {
+		ID      string          `json:"id"`
+		Model   string          `json:"model"`
+		Content json.RawMessage `json:"content"`
+		Usage   *struct {
+			Input      int64 `json:"input_tokens"`
+			CacheRead  int64 `json:"cache_read_input_tokens"`
+			CacheWrite int64 `json:"cache_creation_input_tokens"`
+			Output     int64 `json:"output_tokens"`
+		} `json:"usage"`
+	} `json:"message"`
+}
+
+// sums are a line of type cost-state.
+type sums struct {
+	Unknown bool `json:"hasUnknownModelCost"`
+	Models  map[string]struct {
+		Input      int64   `json:"inputTokens"`
+		Output     int64   `json:"outputTokens"`
+		CacheRead  int64   `json:"cacheReadInputTokens"`
+		CacheWrite int64   `json:"cacheCreationInputTokens"`
+		Dollars    float64 `json:"costUSD"`
+	} `json:"modelUsage"`
+}
+
+var (
+	assistantMark = []byte(`"type":"assistant"`)
+	userMark      = []byte(`"type":"user"`)
+	resultMark    = []byte(`"type":"tool_result"`)
+	stateMark     = []byte(`"type":"cost-state"`)
+)
+
+// synthetic is the model's name on what Claude Code writes in its place.
+const synthetic = "<synthetic>"
+
+const maxID = 200 // bytes of an id or a name
+
+// Line takes the next line, without its end, and returns what it says.
+func (r *Reader) Line(data []byte) (turns []cost.Turn, stated []cost.Statement) {
+	if bytes.Contains(data, stateMark) {
+		return nil, r.sums(data)
+	}
+	said, heard := bytes.Contains(data, assistantMark), bytes.Contains(data, userMark) && !bytes.Contains(data, resultMark)
+	if !said && !heard {
+		return nil, nil
+	}
+	var l line
+	if json.Unmarshal(data, &l) != nil {
+		return nil, nil
+	}
+	if !l.Time.IsZero() {
+		r.s.MS = max(r.s.MS, l.Time.UnixMilli())
+	}
+	switch {
+	case l.Type == "user" && l.Prompt != "" && !l.Summary:
+		r.prompt(l)
+	case l.Type == "assistant":
+		return r.said(l), nil
+	}
+	return nil, nil
+}
+
+// prompt handles a user's line that is no tool's result. Several may belong to one prompt.
+func (r *Reader) prompt(l line) {
+	if l.Prompt != r.s.Prompt {
+		r.s.Prompt, r.s.Message = cut(l.Prompt), ""
+	}
+	if ids, _ := envelope.RenderedIDs(text(l.Message.Content)); len(ids) > 0 && r.s.Message == "" {
+		r.s.Message = cut(ids[0])
+	}
+}
+
+// said handles a part of an answer.
+func (r *Reader) said(l line) []cost.Turn {
+	u, m := l.Message.Usage, l.Message
+	if u == nil || m.ID == "" || m.Model == synthetic || l.Failure {
+		return nil
+	}
+	if l.Session != "" && l.Session != r.thread && !r.s.Stated {
+		r.s.Forked = true
+	}
+	return []cost.Turn{{
+		Source: Source, Key: cut(m.ID) + " " + cut(l.Request), Thread: r.thread, Prompt: r.s.Prompt, Message: r.s.Message, Model: cut(m.Model),
+		Usage: cost.Usage{Input: u.Input, Output: u.Output, CacheRead: u.CacheRead, CacheWrite: u.CacheWrite}, Time: l.Time,
+	}}
+}
+
+// maxModels is how many models a conversation can have used.
+const maxModels = 50
+
+// sums handles what Claude Code says that the conversation has used since its beginning.
+func (r *Reader) sums(data []byte) (stated []cost.Statement) {
+	var l struct {
+		line
+		sums
+	}
+	if json.Unmarshal(data, &l) != nil || l.Type != "cost-state" || len(l.Models) > maxModels {
+		return nil
+	}
+	for model, u := range l.Models {
+		s := cost.Statement{
+			Source: Source, Thread: r.thread, Model: cut(model), Message: r.s.Message, Time: time.UnixMilli(r.s.MS),
+			Usage: cost.Usage{Input: u.Input, Output: u.Output, CacheRead: u.CacheRead, CacheWrite: u.CacheWrite}, Base: r.s.Forked, Unsure: l.Unknown || !(u.Dollars >= 0 && u.Dollars < 1e9),
+		}
+		if !s.Unsure {
+			s.Nano = int64(u.Dollars*1e9 + 0.5)
+		}
+		stated = append(stated, s)
+	}
+	r.s.Forked, r.s.Stated = false, true
+	slices.SortFunc(stated, func(a, b cost.Statement) int { return strings.Compare(a.Model, b.Model) })
+	return stated
+}
+
+func cut(s string) string { return envelope.Cut(s, maxID) }
+
+// text returns the text of a message: a string, or the text blocks of a list.
+func text(content json.RawMessage) string {
+	var s string
+	if json.Unmarshal(content, &s) == nil {
+		return s
+	}
+	var blocks []struct{ Type, Text string }
+	if json.Unmarshal(content, &blocks) != nil {
+		return ""
+	}
+	var b strings.Builder
+	for _, block := range blocks {
+		if block.Type == "text" {
+			b.WriteString(block.Text + "\n")
+		}
+	}
+	return b.String()
+}

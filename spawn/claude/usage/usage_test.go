@@ -1,0 +1,138 @@
+package usage_test
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"netsky/agent"
+	"netsky/bus/envelope"
+	"netsky/spawn/claude/usage"
+)
+
+// Lines as Claude Code 2.1 writes them, shortened.
+const (
+	shell  = `{"parentUuid":"p","isSidechain":false,"message":{"model":"claude-opus-5-5","id":"msg_1","type":"message","role":"assistant","content":[{"type":"text","text":"one"}],"stop_reason":"tool_use","usage":{"input_tokens":4,"cache_creation_input_tokens":12350,"cache_read_input_tokens":7,"output_tokens":1,"cache_creation":{"ephemeral_5m_input_tokens":12350}}},"requestId":"req_1","type":"assistant","uuid":"u1","timestamp":"2026-11-24T02:37:07.569Z","sessionId":"S"}`
+	block2 = `{"parentUuid":"p","isSidechain":false,"message":{"model":"claude-opus-5-5","id":"msg_1","type":"message","role":"assistant","content":[{"type":"tool_use","id":"t","name":"Bash","input":{}}],"stop_reason":"tool_use","usage":{"input_tokens":4,"cache_creation_input_tokens":12350,"cache_read_input_tokens":7,"output_tokens":31}},"requestId":"req_1","type":"assistant","uuid":"u2","timestamp":"2026-11-24T02:37:07.570Z","sessionId":"S"}`
+	result = `{"parentUuid":"u2","isSidechain":false,"promptId":"P1","type":"user","message":{"role":"user","content":[{"tool_use_id":"t","type":"tool_result","content":"hi"}]},"uuid":"u3","timestamp":"2026-11-24T02:37:07.649Z","sessionId":"S"}`
+	fault  = `{"type":"assistant","isApiErrorMessage":true,"message":{"id":"x","model":"<synthetic>","role":"assistant","content":[{"type":"text","text":"API Error"}],"usage":{"input_tokens":0,"output_tokens":0}},"timestamp":"2026-11-24T02:37:08.000Z"}`
+	state  = `{"type":"cost-state","sessionId":"S","totalCostUSD":0.0652,"totalAPIDuration":82,"startTime":1795487827094,"modelUsage":{"claude-opus-5-5":{"inputTokens":8,"outputTokens":34,"thinkingTokens":0,"cacheReadInputTokens":12350,"cacheCreationInputTokens":12410,"costUSD":0.065232},"claude-haiku-4-5":{"inputTokens":1,"outputTokens":2,"cacheReadInputTokens":0,"cacheCreationInputTokens":0,"costUSD":0.000001}},"hasUnknownModelCost":%v}`
+)
+
+// prompt is a line with what a person or netsky gave it.
+func prompt(id, text string) string {
+	return fmt.Sprintf(`{"parentUuid":null,"isSidechain":false,"promptId":%q,"type":"user","message":{"role":"user","content":%q},"uuid":"u0","timestamp":"2026-11-24T02:37:07.500Z","sessionId":"S"}`, id, text)
+}
+
+func rendered(id string) string {
+	return envelope.Render(envelope.Envelope{ID: id, From: agent.Root, To: "agent1", Text: "do it", Time: time.Unix(0, 0)}, time.Unix(0, 0))
+}
+
+// read is what lines say, one word each.
+func read(r *usage.Reader, lines ...string) string {
+	var words []string
+	for _, l := range lines {
+		turns, stated := r.Line([]byte(l))
+		for _, t := range turns {
+			u := t.Usage
+			words = append(words, fmt.Sprintf("%s|%s|%s|%s:%d+%d+%d+%d", t.Key, t.Model, t.Prompt, t.Message, u.Input, u.Output, u.CacheRead, u.CacheWrite))
+		}
+		for _, s := range stated {
+			u := s.Usage
+			words = append(words, fmt.Sprintf("%s=%d+%d+%d+%d=%d,%v", s.Model, u.Input, u.Output, u.CacheRead, u.CacheWrite, s.Nano, s.Unsure))
+			if s.Base {
+				words = append(words, "base")
+			}
+		}
+	}
+	return strings.Join(words, " ")
+}
+
+func TestLine(t *testing.T) {
+	t.Parallel()
+	for _, tt := range []struct {
+		name  string
+		lines []string
+		want  string
+	}{
+		{"one answer in two lines", []string{prompt("P1", rendered("m-1")), shell, block2, result},
+			"msg_1 req_1|claude-opus-5-5|P1|m-1:4+1+7+12350 msg_1 req_1|claude-opus-5-5|P1|m-1:4+31+7+12350"},
+		{"typed", []string{prompt("P1", "hello"), block2}, "msg_1 req_1|claude-opus-5-5|P1|:4+31+7+12350"},
+		{"typed after a message", []string{prompt("P0", rendered("m-1")), prompt("P1", "hello"), block2}, "msg_1 req_1|claude-opus-5-5|P1|:4+31+7+12350"},
+		{"two messages in one", []string{prompt("P1", rendered("m-1")+"\n"+rendered("m-2")), block2}, "msg_1 req_1|claude-opus-5-5|P1|m-1:4+31+7+12350"},
+		{"a quoted rendering", []string{prompt("P1", "see: "+rendered("m-1")), block2}, "msg_1 req_1|claude-opus-5-5|P1|:4+31+7+12350"},
+		{"a failure", []string{fault}, ""},
+		{"a statement", []string{fmt.Sprintf(state, false)}, "claude-haiku-4-5=1+2+0+0=1000,false claude-opus-5-5=8+34+12350+12410=65232000,false"},
+		{"a price that Claude Code does not know", []string{fmt.Sprintf(state, true)}, "claude-haiku-4-5=1+2+0+0=0,true claude-opus-5-5=8+34+12350+12410=0,true"},
+		{"a fork's first statement", []string{strings.Replace(block2, `"requestId"`, `"requestSessionId":"R","requestId"`, 1), fmt.Sprintf(state, false), block2, fmt.Sprintf(state, false)},
+			"msg_1 req_1|claude-opus-5-5||:4+31+7+12350 claude-haiku-4-5=1+2+0+0=1000,false base claude-opus-5-5=8+34+12350+12410=65232000,false base " +
+				"msg_1 req_1|claude-opus-5-5||:4+31+7+12350 claude-haiku-4-5=1+2+0+0=1000,false claude-opus-5-5=8+34+12350+12410=65232000,false"},
+		{"others", []string{"", "{", `{"type":"mode","mode":"normal"}`, `{"type":"assistant","message":7}`, `{"type":"cost-state","modelUsage":[]}`, `{"type":"assistant","message":{"id":"x"}}`}, ""},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			t.Parallel()
+			if got := read(usage.Open("S", ""), tt.lines...); got != tt.want {
+				t.Errorf("%s\nwant %s", got, tt.want)
+			}
+			// The same with another Reader for each line.
+			var words []string
+			saved := ""
+			for _, l := range tt.lines {
+				r := usage.Open("S", saved)
+				if w := read(r, l); w != "" {
+					words = append(words, w)
+				}
+				saved = r.State()
+			}
+			if got := strings.Join(words, " "); got != tt.want {
+				t.Errorf("in parts: %s\nwant %s", got, tt.want)
+			}
+		})
+	}
+}
+
+func TestFiles(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	for _, f := range []string{"-w/S.jsonl", "-w/S/subagents/agent-1.jsonl", "-w/S/subagents/agent-1.meta.json", "-w/T.jsonl", "-v[1]/S/subagents/x.jsonl"} {
+		file := filepath.Join(dir, "projects", f)
+		if err := os.MkdirAll(filepath.Dir(file), 0o700); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.WriteFile(file, nil, 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	env := []string{"HOME=/nowhere", "CLAUDE_CONFIG_DIR=" + dir}
+	got := strings.Join(usage.Files(env, "S"), " ")
+	if want := filepath.Join(dir, "projects/-w/S/subagents/agent-1.jsonl") + " " + filepath.Join(dir, "projects/-w/S.jsonl"); got != want {
+		t.Errorf("Files = %s, want %s", got, want)
+	}
+	for _, bad := range []string{"", "../S", "*", "none"} {
+		if got := usage.Files(env, bad); len(got) != 0 {
+			t.Errorf("Files(%q) = %q", bad, got)
+		}
+	}
+}
+
+// Whatever a line says, a Reader goes on from what it keeps, and counts nothing below zero twice.
+func FuzzLine(f *testing.F) {
+	for _, l := range []string{shell, block2, result, fault, fmt.Sprintf(state, false), prompt("P1", rendered("m-1"))} {
+		f.Add([]byte(l), "")
+	}
+	f.Fuzz(func(t *testing.T, line []byte, saved string) {
+		r := usage.Open("S", saved)
+		turns, _ := r.Line(line)
+		for _, n := range turns {
+			if n.Key == " " || len(n.Key) > 401 || len(n.Model) > 200 || len(n.Message) > 200 {
+				t.Errorf("%+v", n)
+			}
+		}
+		if again := usage.Open("S", r.State()); again.State() != r.State() {
+			t.Errorf("state %q became %q", r.State(), again.State())
+		}
+	})
+}

@@ -1,0 +1,313 @@
+package meter_test
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"strings"
+	"testing"
+	"time"
+
+	"netsky/agent"
+	"netsky/agent/breaker"
+	"netsky/agent/home"
+	"netsky/bus/envelope"
+	"netsky/internal/testworld"
+	"netsky/spawn/meter"
+	"netsky/store"
+	"netsky/store/cost"
+	"netsky/store/task"
+)
+
+const main = thread + ".jsonl"
+
+// However a file comes and goes, each request counts once.
+func TestFiles(t *testing.T) {
+	t.Parallel()
+	for _, tt := range []struct {
+		name string
+		do   func(w *world)
+		want string
+	}{
+		{"none", func(w *world) {}, ""},
+		{"one", func(w *world) { w.mustWrite(main, answer("a", 1)+answer("b", 2)) }, "agent1 2: 3+6"},
+		{"it grows", func(w *world) { w.mustWrite(main, answer("a", 1)); w.mustRead(); w.mustAppend(main, answer("b", 2)) }, "agent1 2: 3+6"},
+		{"half a line", func(w *world) {
+			line := answer("b", 2)
+			w.mustWrite(main, answer("a", 1)+line[:20])
+			w.mustRead()
+			w.mustRead()
+			w.mustAppend(main, line[20:])
+		}, "agent1 2: 3+6"},
+		{"replaced", func(w *world) {
+			w.mustWrite(main, answer("a", 1)+answer("b", 2))
+			w.mustRead()
+			w.mustWrite("new", answer("a", 1)+answer("b", 2)+answer("c", 3))
+			w.must(os.Rename(w.file("new"), w.file(main)))
+		}, "agent1 3: 6+12"},
+		{"other words under the same number", func(w *world) {
+			w.mustWrite(main, answer("a", 1)+answer("b", 2))
+			w.mustRead()
+			w.mustWrite(main, answer("d", 4)+answer("e", 5)+answer("f", 6))
+		}, "agent1 5: 18+36"},
+		{"cut short", func(w *world) {
+			w.mustWrite(main, answer("a", 1)+answer("b", 2))
+			w.mustRead()
+			w.mustWrite(main, answer("a", 1))
+			w.mustRead()
+			w.mustAppend(main, answer("c", 3))
+		}, "agent1 3: 6+12"},
+		{"cut short behind its beginning", func(w *world) {
+			text := ""
+			for i := range 60 {
+				text += answer(fmt.Sprint(i), 1)
+			}
+			w.mustWrite(main, text)
+			w.mustRead()
+			w.mustWrite(main, text[:len(text)*9/10]+"\n"+answer("new", 1))
+			w.mustRead()
+		}, "agent1 61: 61+122"},
+		{"the rest of a line that is too long", func(w *world) {
+			w.mustWrite(main, answer("a", 1)+strings.Repeat("x", 6<<20))
+			w.mustRead()
+			w.mustAppend(main, answer("no line of its own", 5)+answer("b", 2))
+		}, "agent1 2: 3+6"},
+		{"moved away", func(w *world) {
+			w.mustWrite(main, answer("a", 1))
+			w.mustRead()
+			w.must(os.Rename(w.file(main), w.file("old.jsonl")))
+			w.mustRead()
+			w.mustWrite(main, answer("b", 2))
+		}, "agent1 2: 3+6"},
+		{"a resumed conversation repeats lines", func(w *world) {
+			w.mustWrite(main, answer("a", 1)+answer("b", 2))
+			w.mustRead()
+			const other = "22222222-2222-4222-8222-222222222222"
+			w.mustWrite(other+".jsonl", answer("a", 1)+answer("b", 2)+answer("c", 3))
+			la, err := w.home.LoadLaunch("agent1")
+			w.must(err)
+			w.must(w.db.Apply(context.Background(), store.SessionState{Start: la.Start, Thread: other}))
+		}, "agent1 3: 6+12"},
+		{"subagents", func(w *world) {
+			w.mustWrite(main, answer("a", 1))
+			w.mustWrite(thread+"/subagents/agent-x.jsonl", answer("b", 2))
+		}, "agent1 2: 3+6"},
+		{"somebody else's conversation", func(w *world) { w.mustWrite("33333333-3333-4333-8333-333333333333.jsonl", answer("a", 1)) }, ""},
+		{"a line that is too long", func(w *world) {
+			w.mustWrite(main, answer("a", 1)+strings.Repeat("x", 20<<20))
+			w.mustRead()
+			w.mustAppend(main, strings.Repeat("y", 20<<20))
+			w.mustRead()
+			w.mustAppend(main, "\n"+answer("b", 2))
+		}, "agent1 2: 3+6"},
+		{"many", func(w *world) {
+			for i := range 1000 {
+				w.mustAppend(main, answer(fmt.Sprint(i), 1))
+			}
+		}, "agent1 1000: 1000+2000"},
+		{"no file", func(w *world) { w.must(os.Mkdir(w.file(main), 0o700)) }, ""},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			t.Parallel()
+			w := mustWorld(t)
+			tt.do(w)
+			w.mustRead()
+			if got := w.used(); got != tt.want {
+				t.Errorf("%q, want %q", got, tt.want)
+			}
+		})
+	}
+}
+
+func (w *world) must(err error) {
+	w.Helper()
+	if err != nil {
+		w.Fatal(err)
+	}
+}
+
+// Run reads soon after an agent has reported, and not before.
+func TestRun(t *testing.T) {
+	t.Parallel()
+	w := mustWorld(t)
+	w.mustRead()
+	ctx, stop := context.WithCancel(context.Background())
+	ended := make(chan error, 1)
+	go func() { ended <- w.meter().Run(ctx) }()
+	defer func() {
+		stop()
+		if err := <-ended; err != nil {
+			t.Error(err)
+		}
+	}()
+	w.mustWrite(main, answer("a", 1))
+	w.must(w.home.SaveReport("agent1", agent.Report{Start: "s", State: agent.Idle}))
+	testworld.Wait(t, "the turn on record", func() bool { return w.used() == "agent1 1: 1+2" })
+}
+
+// died is what a step panics with that is the last one.
+type died struct{}
+
+// However often it is killed between two steps, each request counts once, and the owner is told
+// once of each share of a budget, and the agent is barred.
+func TestKilled(t *testing.T) {
+	t.Parallel()
+	kill := func(at int) (steps int) {
+		w := mustWorld(t)
+		w.terms.Limits.Agent.Tokens = 100
+		n := 0
+		w.step = func(string) {
+			if n++; n == at {
+				panic(died{})
+			}
+		}
+		for i, size := range []int{9, 18, 9} { // 27, 81, 108 tokens
+			w.mustAppend(main, answer(fmt.Sprint("part", i), size))
+			func() {
+				defer func() {
+					if v := recover(); v != nil && v != (died{}) {
+						panic(v)
+					}
+				}()
+				w.mustRead()
+			}()
+		}
+		n = at + 1 // from here on it lives
+		w.mustRead()
+		w.mustRead()
+		if got := w.used(); got != "agent1 3: 36+72" {
+			t.Errorf("killed at step %d: %q", at, got)
+		}
+		full := 0
+		for _, text := range w.mail() {
+			if strings.HasPrefix(text, "108 % of agent1's budget for ") {
+				full++
+			}
+		}
+		if mail := w.mail(); full != 1 || len(mail) > 2 {
+			t.Errorf("killed at step %d: told %q", at, mail)
+		}
+		if s, err := breaker.Of(w.home, breaker.Budget("agent1")).Load(); err != nil || !s.Tripped() {
+			t.Errorf("killed at step %d: not barred: %+v, %v", at, s, err)
+		}
+		return n
+	}
+	kill(0)
+	for at := 1; at <= 16; at++ {
+		kill(at)
+	}
+}
+
+// A budget that is used up bars its agent until the owner allows more, or the limit is raised, and
+// a mistake in netsky.toml lifts nothing.
+func TestBudget(t *testing.T) {
+	t.Parallel()
+	w, ctx := mustWorld(t), context.Background()
+	bar := func() breaker.State {
+		s, err := breaker.Of(w.home, breaker.Budget("agent1")).Load()
+		w.must(err)
+		return s
+	}
+	w.terms.Limits.Agent.Tokens = 30
+	w.mustWrite(main, answer("a", 8))
+	w.mustRead()
+	if mail := w.mail(); len(mail) != 1 || !strings.HasPrefix(mail[0], "80 % of agent1's budget for ") || bar().Tripped() {
+		t.Fatalf("at 80 %%: told %q, barred %v", mail, bar().Tripped())
+	}
+	w.mustRead()
+	if files, err := os.ReadDir(w.home.Path(home.Mailbox(agent.Owner), "inbox")); err != nil || len(files) != 1 {
+		t.Errorf("told again: %d files, %v", len(files), err)
+	}
+	w.mustAppend(main, answer("b", 8))
+	w.mustRead()
+	if mail := w.mail(); len(mail) != 2 || !strings.Contains(mail[1]+mail[0], "160 % of agent1's budget for ") || !bar().Tripped() {
+		t.Fatalf("at 160 %%: told %q, barred %v", mail, bar().Tripped())
+	}
+	if p, err := breaker.Of(w.home, breaker.Budget("agent1")).Allow(ctx, "agent1"); err != nil || p.OK {
+		t.Errorf("Allow = %+v, %v", p, err)
+	}
+	w.terms = meter.Terms{Prices: cost.Prices{}, Unknown: true}
+	w.mustRead()
+	if !bar().Tripped() {
+		t.Error("a mistake in netsky.toml has lifted it")
+	}
+	key := bar().About
+	if text, err := meter.Answer(ctx, w.bus, w.db, key, false); err != nil || !strings.HasPrefix(text, "left as it is") || !bar().Refused {
+		t.Errorf("denied: %q, %v, %+v", text, err, bar())
+	}
+	if text, err := meter.Answer(ctx, w.bus, w.db, key, true); err != nil || !strings.HasSuffix(text, "is now 60 tokens") || bar().Tripped() {
+		t.Errorf("allowed: %q, %v, %+v", text, err, bar())
+	}
+	if _, err := meter.Answer(ctx, w.bus, w.db, key, true); err == nil {
+		t.Error("allowed twice")
+	}
+	w.mustAppend(main, answer("c", 10)) // 78 of 60
+	w.mustRead()
+	if !bar().Tripped() {
+		t.Error("not barred again")
+	}
+	w.terms = meter.Terms{Prices: cost.Prices{}, Limits: cost.Limits{Agent: cost.Limit{Tokens: 1000}}}
+	w.mustRead()
+	if bar().Tripped() {
+		t.Error("barred after the limit was raised")
+	}
+}
+
+// All agents share a day's budget, and the worker of a task is barred by the task's.
+func TestScopes(t *testing.T) {
+	t.Parallel()
+	w := mustWorld(t)
+	w.terms.Limits = cost.Limits{Day: cost.Limit{Tokens: 10}}
+	w.mustWrite(main, answer("a", 8))
+	w.mustRead()
+	if s, err := breaker.Of(w.home, breaker.AllBudget).Load(); err != nil || !s.Tripped() || s.RetryMS == 0 {
+		t.Errorf("all: %+v, %v", s, err)
+	}
+	w.terms.Limits = cost.Limits{Task: cost.Limit{Tokens: 10}}
+	w.mustRead()
+	if s, err := breaker.Of(w.home, breaker.AllBudget).Load(); err != nil || s.Tripped() {
+		t.Errorf("without a limit: %+v, %v", s, err)
+	}
+	w.must(w.db.Apply(t.Context(), store.UpsertTask{ID: "task-1", Title: "x", AskedBy: agent.Owner, State: store.TaskInProgress, Assignee: "agent1"}))
+	brief := envelope.Render(envelope.Envelope{ID: task.BriefID("task-1", 1), From: agent.Root, To: "agent1", Text: "do it", Time: time.Now()}, time.Now())
+	w.mustAppend(main, fmt.Sprintf(`{"type":"user","promptId":"p","timestamp":%q,"message":{"role":"user","content":%q}}`+"\n", time.Now().Format(time.RFC3339), brief)+answer("b", 8))
+	w.mustRead()
+	s, err := breaker.Of(w.home, breaker.Budget("agent1")).Load()
+	if err != nil || !s.Tripped() || s.RetryMS != 0 || s.About != "task::task-1" {
+		t.Errorf("the task's: %+v, %v", s, err)
+	}
+	w.must(w.db.Apply(t.Context(), store.UpsertTask{ID: "task-1", Title: "x", AskedBy: agent.Owner, State: store.TaskDone, Assignee: "agent1", ClosedBy: "agent1"}))
+	w.mustRead()
+	if s, err := breaker.Of(w.home, breaker.Budget("agent1")).Load(); err != nil || !s.Tripped() {
+		t.Errorf("after the worker has called it done: %+v, %v", s, err)
+	}
+	w.must(w.db.Apply(t.Context(), store.UpsertTask{ID: "task-1", Title: "x", AskedBy: agent.Owner, State: store.TaskDone, Assignee: "agent1", ClosedBy: agent.Owner}))
+	w.mustRead()
+	if s, err := breaker.Of(w.home, breaker.Budget("agent1")).Load(); err != nil || s.Tripped() {
+		t.Errorf("after the task: %+v, %v", s, err)
+	}
+}
+
+// A budget in money that can't be checked is said to be so, once.
+func TestUnpriced(t *testing.T) {
+	t.Parallel()
+	w := mustWorld(t)
+	w.terms.Limits = cost.Limits{Day: cost.Limit{Nano: 1e6}}
+	w.mustWrite(main, answer("a", 8))
+	m := w.meter()
+	for range 2 {
+		w.must(m.Read(context.Background()))
+	}
+	if mail := w.mail(); len(mail) != 1 || !strings.Contains(mail[0], "can't be checked: the price of 24 tokens is not known") {
+		t.Errorf("told %q", mail)
+	}
+	list, err := meter.Doubts(context.Background(), w.db)
+	if err != nil || len(list) != 1 {
+		t.Errorf("Doubts = %q, %v", list, err)
+	}
+	w.terms.Prices = cost.Prices{"m": {Input: 1e12, Output: 1e12}}
+	w.mustRead() // what is on record gets the price
+	if s, err := breaker.Of(w.home, breaker.AllBudget).Load(); err != nil || !s.Tripped() {
+		t.Errorf("priced: %+v, %v, want a bar", s, err)
+	}
+}

@@ -1,0 +1,170 @@
+package meter_test
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"log/slog"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"netsky/agent"
+	"netsky/agent/home"
+	"netsky/bus"
+	codexusage "netsky/codex/usage"
+	"netsky/internal/testworld"
+	claudeusage "netsky/spawn/claude/usage"
+	"netsky/spawn/meter"
+	"netsky/store"
+	"netsky/store/cost"
+)
+
+type claudeFiles struct{}
+
+func (claudeFiles) Files(env []string, thread string) []string { return claudeusage.Files(env, thread) }
+func (claudeFiles) Open(thread, state string) meter.Reader     { return claudeusage.Open(thread, state) }
+
+type codexFiles struct{ codexusage.Finder }
+
+func (f *codexFiles) Files(env []string, thread string) []string {
+	return f.Finder.Files(env, thread, time.Now())
+}
+func (f *codexFiles) Open(thread, state string) meter.Reader { return codexusage.Open(thread, state) }
+
+func sources() map[string]meter.Source {
+	return map[string]meter.Source{"claude": claudeFiles{}, "codex": &codexFiles{}}
+}
+
+// A world is a home with records, and agent1, whose conversation is in files of Claude Code's.
+type world struct {
+	testing.TB
+	home  home.Dir
+	bus   *bus.Bus
+	db    *store.DB
+	dir   string // of the conversations
+	mu    sync.Mutex
+	terms meter.Terms
+	step  func(what string)
+}
+
+const thread = "11111111-1111-4111-8111-111111111111"
+
+func mustWorld(tb testing.TB) *world {
+	tb.Helper()
+	w := &world{TB: tb, home: testworld.FastHome(tb), terms: meter.Terms{Prices: cost.Prices{}}}
+	w.bus = testworld.Bus(tb, w.home, agent.Owner, agent.Root, "agent1", "agent2")
+	config := filepath.Join(w.home.Root(), "claude")
+	w.dir = filepath.Join(config, "projects", "-w")
+	if err := os.MkdirAll(w.dir, 0o700); err != nil {
+		tb.Fatal(err)
+	}
+	var err error
+	if w.db, err = store.Open(context.Background(), w.home); err != nil {
+		tb.Fatal(err)
+	}
+	tb.Cleanup(func() { _ = w.db.Close() })
+	w.mustStart("agent1", "claude", thread, "CLAUDE_CONFIG_DIR="+config)
+	return w
+}
+
+// mustStart puts a start of an agent on record, with its conversation.
+func (w *world) mustStart(id agent.ID, runtime, conversation string, env ...string) {
+	w.Helper()
+	start := agent.NewStart()
+	if err := w.home.SaveLaunch(agent.Launch{Agent: id, Start: start, Runtime: runtime, Dir: "/", Env: env}); err != nil {
+		w.Fatal(err)
+	}
+	err := w.db.Apply(context.Background(), store.StartSession{Start: start, Actor: id, Runtime: runtime, Thread: conversation, Started: store.At(time.Now().Add(-time.Minute))})
+	if err != nil {
+		w.Fatal(err)
+	}
+}
+
+func (w *world) meter() *meter.Meter {
+	return meter.New(meter.Options{
+		Home: w.home, Bus: w.bus, Records: func() *store.DB { return w.db }, Sources: sources(), Log: slog.New(slog.DiscardHandler), Step: w.step,
+		Terms: func() meter.Terms { w.mu.Lock(); defer w.mu.Unlock(); return w.terms },
+	})
+}
+
+// mustRead reads all that there is.
+func (w *world) mustRead() {
+	w.Helper()
+	if err := w.meter().Read(context.Background()); err != nil {
+		w.Fatal(err)
+	}
+}
+
+// answer is a line of a conversation: a request that used n tokens of input and 2n of output.
+func answer(id string, n int) string {
+	return fmt.Sprintf(`{"type":"assistant","requestId":"r","timestamp":%q,"message":{"id":%q,"model":"m","usage":{"input_tokens":%d,"output_tokens":%d}}}`+"\n",
+		time.Now().UTC().Format(time.RFC3339Nano), id, n, 2*n)
+}
+
+func (w *world) file(name string) string { return filepath.Join(w.dir, name) }
+
+func (w *world) mustWrite(name, text string) {
+	w.Helper()
+	file := w.file(name)
+	if err := os.MkdirAll(filepath.Dir(file), 0o700); err != nil {
+		w.Fatal(err)
+	}
+	if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
+		w.Fatal(err)
+	}
+}
+
+func (w *world) mustAppend(name, text string) {
+	w.Helper()
+	f, err := os.OpenFile(w.file(name), os.O_APPEND|os.O_WRONLY|os.O_CREATE, 0o600)
+	if err == nil {
+		_, err = f.WriteString(text)
+		f.Close()
+	}
+	if err != nil {
+		w.Fatal(err)
+	}
+}
+
+// used are the requests and tokens on record.
+func (w *world) used() string {
+	w.Helper()
+	list, err := cost.Records{DB: w.db}.Sum(context.Background(), cost.ByAgent, cost.Filter{})
+	if err != nil {
+		w.Fatal(err)
+	}
+	var words []string
+	for _, s := range list {
+		words = append(words, fmt.Sprintf("%s %d: %d+%d", s.Name, s.Requests, s.Usage.Input, s.Usage.Output))
+	}
+	return strings.Join(words, ", ")
+}
+
+// mail are the texts that wait for the owner. What is sent again under its id has no effect.
+func (w *world) mail() (texts []string) {
+	w.Helper()
+	files, err := os.ReadDir(w.home.Path(home.Mailbox(agent.Owner), "inbox"))
+	if err != nil {
+		w.Fatal(err)
+	}
+	seen := make(map[string]bool)
+	for _, f := range files {
+		data, err := os.ReadFile(w.home.Path(home.Mailbox(agent.Owner), "inbox", f.Name()))
+		var e struct{ ID, Text string }
+		if err == nil {
+			err = json.Unmarshal(data, &e)
+		}
+		if err != nil {
+			w.Fatal(err)
+		}
+		if !seen[e.ID] {
+			texts = append(texts, e.Text)
+		}
+		seen[e.ID] = true
+	}
+	return texts
+}
